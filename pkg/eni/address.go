@@ -1,0 +1,120 @@
+package eni
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// State is what an address of the pool is doing.
+type State uint8
+
+// The states of an address. Cooling turns into free by itself when the node's
+// cool-down has passed; no write is needed for that.
+const (
+	Free      State = iota // nobody's; may be handed out
+	Used                   // a pod's
+	Cooling                // a pod's until a moment ago: peers may still know it
+	Releasing              // on its way back to the cloud: not handed out again
+)
+
+var stateNames = [...]string{Free: "free", Used: "used", Cooling: "cooling", Releasing: "releasing"}
+
+// String returns the state's name as the node cache and the tables show it.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("state(%d)", uint8(s))
+}
+
+// ParseState is the inverse of State.String.
+func ParseState(name string) (State, error) {
+	for s, n := range stateNames {
+		if n == name {
+			return State(s), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown address state %q", name)
+}
+
+// Kind is how an owner came by its address; it tells what the kernel holds
+// for it.
+type Kind uint8
+
+// The kinds of attachment.
+const (
+	Veth      Kind = iota // first in the chain: our veth pair
+	Chained               // another plugin's interface that we put the address on
+	Delegated             // given to another plugin as its IPAM; we touch no interface
+)
+
+var kindNames = [...]string{Veth: "veth", Chained: "chained", Delegated: "ipam"}
+
+// String returns "veth", "chained" or "ipam".
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// ParseKind is the inverse of Kind.String.
+func ParseKind(name string) (Kind, error) {
+	for k, n := range kindNames {
+		if n == name {
+			return Kind(k), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown attachment kind %q", name)
+}
+
+// Key is the identity of an attachment: one interface of one sandbox on one
+// network. Pod names are no identity: two sandboxes of one pod may overlap.
+type Key struct {
+	Network   string
+	Container string
+	IfName    string
+}
+
+// String returns network/container/ifname.
+func (k Key) String() string { return k.Network + "/" + k.Container + "/" + k.IfName }
+
+// Owner is an attachment that holds an address. Only the Key is identity; the
+// rest says where the sandbox is and helps people.
+type Owner struct {
+	Key
+	Kind       Kind
+	Netns      string // path of the sandbox's network namespace, "" if not known
+	NetnsInode uint64 // its inode when the address was given, 0 if not known
+	Namespace  string // of the pod
+	Pod        string
+	UID        string
+}
+
+// PodName returns namespace/pod, or the sandbox's id where no pod is known.
+func (o Owner) PodName() string {
+	switch {
+	case o.Pod == "":
+		return cmp.Or(o.Container, "-")
+	case o.Namespace == "":
+		return o.Pod
+	}
+	return o.Namespace + "/" + o.Pod
+}
+
+// Address is one address of the pool.
+type Address struct {
+	Addr  netip.Addr
+	ENI   int           // index of the Interface it is assigned to
+	State State         //
+	Since time.Duration // when it got into State, as time since boot
+	Owner *Owner        // of a used address, else nil; never changed in place
+}
+
+// Family returns the address's family.
+func (a Address) Family() Family { return FamilyOf(a.Addr) }
+
+// Prefix returns the address as a host prefix, /32 or /128.
+func (a Address) Prefix() netip.Prefix { return netip.PrefixFrom(a.Addr, a.Addr.BitLen()) }
