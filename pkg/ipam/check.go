@@ -1,0 +1,113 @@
+package ipam
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"net/netip"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Check returns every way in which the book contradicts itself. A store refuses
+// to write a book that does not pass.
+func (s *State) Check() error {
+	errs := []error{s.Settings.check()}
+	errs = append(errs, s.checkENIs()...)
+	errs = append(errs, s.checkAddresses()...)
+	return errors.Join(errs...)
+}
+
+func (s Settings) check() error {
+	var errs []error
+	if s.Routing == Map && s.Firewall != Nftables {
+		errs = append(errs, errors.New("routing map needs nftables; use routing rule with iptables"))
+	}
+	if err := ValidMarkMask(s.MarkMask); err != nil {
+		errs = append(errs, err)
+	}
+	if s.CoolDown < 0 {
+		errs = append(errs, fmt.Errorf("cool-down %s: must not be negative", s.CoolDown))
+	}
+	if len(s.Families) == 0 || len(s.Families) > 2 || (len(s.Families) == 2 && s.Families[0] == s.Families[1]) {
+		errs = append(errs, fmt.Errorf("families %v: must be ipv4, ipv6 or both", s.Families))
+	}
+	return errors.Join(errs...)
+}
+
+// ValidMarkMask returns why mask can't hold our marks, or nil: it must be eight
+// bits in a row and leave kube-proxy's 0x4000 and 0x8000 alone.
+func ValidMarkMask(mask uint32) error {
+	switch {
+	case mask>>bits.TrailingZeros32(mask) != 0xff:
+		return fmt.Errorf("mark mask %#08x: must be eight bits in a row, like %#08x", mask, DefaultMarkMask)
+	case mask&0xc000 != 0:
+		return fmt.Errorf("mark mask %#08x: takes kube-proxy's bits 0x4000 and 0x8000", mask)
+	}
+	return nil
+}
+
+func (s *State) checkENIs() []error {
+	var errs []error
+	ids, indexes, devices := map[string]bool{}, map[int]bool{}, map[string]bool{}
+	for _, nic := range s.ENIs {
+		if err := nic.Validate(); err != nil {
+			errs = append(errs, err)
+		}
+		if ids[nic.ID] || indexes[nic.Index] || devices[nic.Device] {
+			errs = append(errs, fmt.Errorf("eni %s: id, index %d or device %s is another ENI's too", nic.ID, nic.Index, nic.Device))
+		}
+		ids[nic.ID], indexes[nic.Index], devices[nic.Device] = true, true, true
+	}
+	return errs
+}
+
+func (s *State) checkAddresses() []error {
+	var errs []error
+	bad := func(a eni.Address, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("address %s: %s", a.Addr, fmt.Sprintf(format, args...)))
+	}
+	position, own := map[int]int{}, map[netip.Addr]bool{}
+	for i, nic := range s.ENIs {
+		position[nic.Index] = i
+		for _, n := range nic.Nets() {
+			own[n.Primary.Addr()], own[n.Gateway] = true, true
+		}
+	}
+	type hold struct {
+		eni.Key
+		eni.Family
+	}
+	seen, holds, last := map[netip.Addr]bool{}, map[hold]netip.Addr{}, 0
+	for _, a := range s.Addresses {
+		at, known := position[a.ENI]
+		switch {
+		case !a.Addr.IsValid() || a.Addr.Is4In6() || a.Addr.Zone() != "":
+			bad(a, "is not a plain IPv4 or IPv6 address")
+		case seen[a.Addr]:
+			bad(a, "stands in the book twice")
+		case !known:
+			bad(a, "its ENI %d is not in the book", a.ENI)
+		case at < last:
+			bad(a, "stands after addresses of a later ENI")
+		case !s.ENIs[at].Net(a.Family()).Primary.Masked().Contains(a.Addr):
+			bad(a, "is outside the subnet of its ENI %s", s.ENIs[at].ID)
+		case own[a.Addr]:
+			bad(a, "is an ENI's primary address or its gateway")
+		}
+		seen[a.Addr], last = true, max(last, at)
+		switch {
+		case a.State != eni.Used && a.Owner != nil:
+			bad(a, "is %s but %s owns it", a.State, a.Owner.Key)
+		case a.State == eni.Used && a.Owner == nil:
+			bad(a, "is used but nobody owns it")
+		case a.State == eni.Used:
+			h := hold{a.Owner.Key, a.Family()}
+			if other, twice := holds[h]; twice {
+				bad(a, "its owner %s holds %s too", a.Owner.Key, other)
+			}
+			holds[h] = a.Addr
+		}
+	}
+	return errs
+}

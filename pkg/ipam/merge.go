@@ -1,0 +1,95 @@
+package ipam
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Merge makes the book for what the node should have now. want lists settings,
+// ENIs in creation order and their addresses, all free. Owners and cooling times
+// come from old, or for addresses that old lost from recovered (what the kernel
+// shows). A nil old is an empty book. An ENI keeps its device index for life,
+// because the tables and marks of running pods hang on it.
+//
+// It refuses, naming every reason, to drop or move an address that a pod uses.
+func Merge(old *State, want State, recovered map[netip.Addr]eni.Owner, now time.Duration) (*State, error) {
+	if old == nil {
+		old = &State{}
+	}
+	next := &State{Settings: want.Settings}
+	position, err := next.placeENIs(old, want.ENIs)
+	if err != nil {
+		return nil, err
+	}
+	known := map[netip.Addr]eni.Address{}
+	for _, a := range old.Addresses {
+		known[a.Addr] = a
+	}
+	var refused []error
+	for _, a := range want.Addresses {
+		index := position[a.ENI]
+		was, had := known[a.Addr]
+		delete(known, a.Addr)
+		moved := had && was.ENI != index
+		switch owner, live := recovered[a.Addr]; {
+		case moved && was.State == eni.Used:
+			refused = append(refused, fmt.Errorf("%s can't move to another ENI: %s uses it", a.Addr, was.Owner.PodName()))
+		case had && (!moved || was.State == eni.Cooling): // it rests wherever it is
+			a = was
+		case live:
+			a = eni.Address{Addr: a.Addr, State: eni.Used, Since: now, Owner: &owner}
+		default:
+			a = eni.Address{Addr: a.Addr, State: eni.Free, Since: now}
+		}
+		a.ENI = index
+		next.Addresses = append(next.Addresses, a)
+	}
+	for _, a := range old.Addresses {
+		if _, dropped := known[a.Addr]; dropped && a.State == eni.Used {
+			refused = append(refused, fmt.Errorf("%s can't be removed: %s uses it", a.Addr, a.Owner.PodName()))
+		}
+	}
+	if err := errors.Join(refused...); err != nil {
+		return nil, err
+	}
+	return next, next.Check()
+}
+
+// placeENIs sets ENIs in the wanted order with the indexes that old gave them,
+// and returns the final index for each index used in wanted.
+func (s *State) placeENIs(old *State, wanted []eni.Interface) (map[int]int, error) {
+	indexOf, taken := map[string]int{}, map[int]bool{}
+	for _, nic := range old.ENIs {
+		indexOf[nic.ID] = nic.Index
+	}
+	for _, nic := range wanted {
+		if i, ok := indexOf[nic.ID]; ok {
+			taken[i] = true
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, errors.New("no ENI: a node has at least its own")
+	}
+	if len(old.ENIs) > 0 && !taken[0] {
+		own, _ := old.Interface(0)
+		return nil, fmt.Errorf("the node's own ENI %s can't be removed", own.ID)
+	}
+	final, free := map[int]int{}, 0
+	for _, nic := range wanted {
+		index, ok := indexOf[nic.ID]
+		if !ok {
+			for taken[free] {
+				free++
+			}
+			index, taken[free] = free, true
+		}
+		final[nic.Index] = index
+		nic.Index = index
+		s.ENIs = append(s.ENIs, nic)
+	}
+	return final, nil
+}

@@ -1,0 +1,164 @@
+package ipam
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// ErrDuplicate is returned by Assign for an owner that already holds addresses.
+var ErrDuplicate = errors.New("already holds an address")
+
+// Exhausted is returned by Assign when no ENI can serve the owner. It carries
+// the numbers that tell a person why.
+type Exhausted struct {
+	Families []eni.Family
+	Device   string // the only ENI that was asked, "" for all
+	ENIs     int
+	Damaged  int
+	Count
+}
+
+// Error names every number, because this is what ends up in the pod's events.
+func (e *Exhausted) Error() string {
+	var b strings.Builder
+	names := make([]string, len(e.Families))
+	for i, f := range e.Families {
+		names[i] = f.String()
+	}
+	fmt.Fprintf(&b, "no free %s address", strings.Join(names, "+"))
+	if e.Device != "" {
+		fmt.Fprintf(&b, " on %s", e.Device)
+	}
+	fmt.Fprintf(&b, ": %d addresses on %d ENIs, %d used, %d cooling", e.Total, e.ENIs, e.Used, e.Cooling)
+	if e.Cooling > 0 {
+		fmt.Fprintf(&b, " (next free in %s)", e.NextFree.Round(100*time.Millisecond))
+	}
+	if e.Releasing > 0 {
+		fmt.Fprintf(&b, ", %d releasing", e.Releasing)
+	}
+	if e.Damaged > 0 {
+		fmt.Fprintf(&b, ", %d with a damaged record", e.Damaged)
+	}
+	return b.String()
+}
+
+// Lease is what Assign gave, and how to take it back as if nothing had been.
+type Lease struct {
+	Interface eni.Interface
+	Addresses []eni.Address // one a family, in the order of Settings.Families
+	before    []eni.Address
+}
+
+// Assign gives the owner one address of each of the node's families, all from
+// the earliest ENI that has them free, and of those the ones free the longest.
+// A device limits the choice to the ENI with that link; "" allows all. It
+// returns ErrDuplicate if the owner holds addresses already, or *Exhausted.
+func (s *State) Assign(o eni.Owner, device string, now time.Duration) (Lease, error) {
+	if held := s.Find(o.Key); len(held) > 0 {
+		return Lease{}, fmt.Errorf("%s %w: %s", o.Key, ErrDuplicate, held[0].Addr)
+	}
+	enis := 0
+	for _, nic := range s.ENIs {
+		if device != "" && nic.Device != device {
+			continue
+		}
+		enis++
+		if at := s.choose(nic.Index, now); at != nil {
+			return s.take(nic, at, o, now), nil
+		}
+	}
+	only := map[int]bool{}
+	for _, nic := range s.ENIs {
+		only[nic.Index] = device == "" || nic.Device == device
+	}
+	keep := func(a eni.Address) bool { return only[a.ENI] }
+	return Lease{}, &Exhausted{Families: s.Settings.Families, Device: device, ENIs: enis,
+		Damaged: len(s.Damaged), Count: s.Count(now, keep)}
+}
+
+// choose returns the positions of the lines free the longest on the ENI, one a
+// family, or nil if a family has none.
+func (s *State) choose(index int, now time.Duration) []int {
+	best := make([]int, len(s.Settings.Families))
+	since := make([]time.Duration, len(best))
+	found := 0
+	for i := range best {
+		best[i] = -1
+	}
+	for i := range s.Addresses {
+		a := &s.Addresses[i]
+		if a.ENI != index {
+			continue
+		}
+		t, ok := s.free(a, now)
+		if !ok {
+			continue
+		}
+		for k, f := range s.Settings.Families {
+			if f != a.Family() || (best[k] >= 0 && since[k] <= t) {
+				continue
+			}
+			if best[k] < 0 {
+				found++
+			}
+			best[k], since[k] = i, t
+		}
+	}
+	if found < len(best) || found == 0 {
+		return nil
+	}
+	return best
+}
+
+func (s *State) take(nic eni.Interface, at []int, o eni.Owner, now time.Duration) Lease {
+	l := Lease{Interface: nic}
+	for _, i := range at {
+		l.before = append(l.before, s.Addresses[i])
+		s.set(i, eni.Used, &o, now)
+		l.Addresses = append(l.Addresses, s.Addresses[i])
+	}
+	return l
+}
+
+func (s *State) set(i int, state eni.State, o *eni.Owner, now time.Duration) {
+	a := &s.Addresses[i]
+	a.State, a.Owner, a.Since = state, o, now
+	s.touched = append(s.touched, i)
+}
+
+// Undo takes a lease back as if it had never been given: the addresses were
+// never seen by anybody, so they need no rest. Addresses that have gone to
+// another owner since are left alone.
+func (s *State) Undo(l Lease) {
+	for i := range s.Addresses {
+		for k, before := range l.before {
+			if a := s.Addresses[i]; a.Addr == before.Addr && a.State == eni.Used && a.Owner.Key == l.Addresses[k].Owner.Key {
+				s.Addresses[i] = before
+				s.touched = append(s.touched, i)
+			}
+		}
+	}
+}
+
+// Release takes back every address of the owner and lets it cool. It returns
+// what it released; for an owner without addresses that is nothing.
+func (s *State) Release(k eni.Key, now time.Duration) []eni.Address {
+	return s.ReleaseIf(func(a eni.Address) bool { return a.Owner.Key == k }, now)
+}
+
+// ReleaseIf takes back every used address for which gone returns true.
+func (s *State) ReleaseIf(gone func(eni.Address) bool, now time.Duration) []eni.Address {
+	var released []eni.Address
+	for i := range s.Addresses {
+		a := s.Addresses[i]
+		if a.State == eni.Used && gone(a) {
+			released = append(released, a)
+			s.set(i, eni.Cooling, nil, now)
+		}
+	}
+	return released
+}

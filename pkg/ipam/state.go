@@ -1,0 +1,200 @@
+// Package ipam is the book of one node: which ENIs it has, which addresses they
+// carry, who owns each one, and the moves that change that. It is pure: time is
+// an argument (time since boot, so that a clock that jumps frees nothing early),
+// and what a move changed is remembered so that a store can write just that.
+package ipam
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Routing is how a pod's packets find their ENI.
+type Routing uint8
+
+// The routing modes. Map marks packets by an nftables map from source address to
+// ENI, filled when an address joins the pool. Rule is one ip rule a pod, for
+// kernels without nftables.
+const (
+	Map Routing = iota
+	Rule
+)
+
+// String returns "map" or "rule".
+func (r Routing) String() string {
+	if r == Rule {
+		return "rule"
+	}
+	return "map"
+}
+
+// ParseRouting is the inverse of Routing.String.
+func ParseRouting(name string) (Routing, error) {
+	switch name {
+	case "map":
+		return Map, nil
+	case "rule":
+		return Rule, nil
+	}
+	return 0, fmt.Errorf("unknown routing mode %q: must be map or rule", name)
+}
+
+// Firewall is the packet filter that holds SNAT, connection marks and, in
+// routing mode map, the source map.
+type Firewall uint8
+
+// The two packet filters. Routing mode map needs Nftables.
+const (
+	Nftables Firewall = iota
+	Iptables
+)
+
+// String returns "nftables" or "iptables".
+func (f Firewall) String() string {
+	if f == Iptables {
+		return "iptables"
+	}
+	return "nftables"
+}
+
+// ParseFirewall is the inverse of Firewall.String.
+func ParseFirewall(name string) (Firewall, error) {
+	switch name {
+	case "nftables":
+		return Nftables, nil
+	case "iptables":
+		return Iptables, nil
+	}
+	return 0, fmt.Errorf("unknown firewall %q: must be nftables or iptables", name)
+}
+
+// Settings are the node's settings that everybody who touches its network must
+// agree on; they travel in the head of the node cache.
+type Settings struct {
+	Routing  Routing
+	Firewall Firewall
+	SNAT     bool           // pods reach what is outside VPC with the node's address
+	MarkMask uint32         // the bits of a packet mark that are ours, 8 in a row
+	CoolDown time.Duration  // how long a released address rests
+	VPC      []netip.Prefix // destinations that see the pod's own address
+	Families []eni.Family   // what a pod gets: one address of each
+}
+
+// DefaultMarkMask keeps clear of the bits of kube-proxy (0x4000, 0x8000), the
+// portmap plugin (0x2000) and the usual low bits of others.
+const DefaultMarkMask uint32 = 0x00ff0000
+
+// State is the whole book. Addresses stand in allocation order: grouped by ENI,
+// ENIs in the order of ENIs. Read it freely; change it through the moves only.
+type State struct {
+	Settings  Settings
+	ENIs      []eni.Interface
+	Addresses []eni.Address
+	// Damaged lists addresses whose record can't be trusted. They are not in
+	// Addresses: nobody gets them and nobody can give them back until the book
+	// is rebuilt from the cloud and the kernel.
+	Damaged []Damage
+
+	touched []int
+}
+
+// Damage is a record of the book that can't be trusted.
+type Damage struct {
+	Record int        // which one, counted from 0 over all addresses
+	Addr   netip.Addr // its address where that much could be read
+	Reason string
+}
+
+// Touched returns the positions in Addresses that moves changed, in order of
+// change and perhaps more than once.
+func (s *State) Touched() []int { return s.touched }
+
+// Interface returns the ENI with the device index.
+func (s *State) Interface(index int) (eni.Interface, bool) {
+	for _, i := range s.ENIs {
+		if i.Index == index {
+			return i, true
+		}
+	}
+	return eni.Interface{}, false
+}
+
+// Find returns the addresses that the owner with the key holds.
+func (s *State) Find(k eni.Key) []eni.Address {
+	var found []eni.Address
+	for i := range s.Addresses {
+		if a := &s.Addresses[i]; a.State == eni.Used && a.Owner.Key == k {
+			found = append(found, *a)
+		}
+	}
+	return found
+}
+
+// Held returns what the owner with the key holds as a lease that can't be
+// undone; one without addresses if it holds nothing.
+func (s *State) Held(k eni.Key) Lease {
+	l := Lease{Addresses: s.Find(k)}
+	if len(l.Addresses) > 0 {
+		l.Interface, _ = s.Interface(l.Addresses[0].ENI)
+	}
+	return l
+}
+
+// Used returns all used addresses in allocation order.
+func (s *State) Used() []eni.Address {
+	var used []eni.Address
+	for i := range s.Addresses {
+		if s.Addresses[i].State == eni.Used {
+			used = append(used, s.Addresses[i])
+		}
+	}
+	return used
+}
+
+// free tells whether a may be handed out at now, and since when it could be.
+func (s *State) free(a *eni.Address, now time.Duration) (since time.Duration, ok bool) {
+	switch a.State {
+	case eni.Free:
+		return a.Since, true
+	case eni.Cooling:
+		since = a.Since + s.Settings.CoolDown
+		return since, since <= now
+	}
+	return 0, false
+}
+
+// Count says how many addresses of a set are in which state. Free counts those
+// that could be handed out now, so it includes the ones that have cooled down.
+type Count struct {
+	Total, Free, Used, Cooling, Releasing int
+	NextFree                              time.Duration // until the first cooling one is free; 0 if none cools
+}
+
+// Count counts the addresses for which keep returns true; a nil keep keeps all.
+func (s *State) Count(now time.Duration, keep func(eni.Address) bool) Count {
+	var c Count
+	for i := range s.Addresses {
+		a := &s.Addresses[i]
+		if keep != nil && !keep(*a) {
+			continue
+		}
+		c.Total++
+		switch since, free := s.free(a, now); {
+		case free:
+			c.Free++
+		case a.State == eni.Used:
+			c.Used++
+		case a.State == eni.Releasing:
+			c.Releasing++
+		default:
+			c.Cooling++
+			if wait := since - now; c.NextFree == 0 || wait < c.NextFree {
+				c.NextFree = wait
+			}
+		}
+	}
+	return c
+}
