@@ -1,0 +1,75 @@
+package netconf
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// Node is what the kernel holds for the node and its ENIs, apart from the
+// firewall.
+type Node struct {
+	Sysctls []Sysctl
+	Links   []string // to be up
+	Addrs   []Addr
+	Routes  []Route
+	Rules   []Rule
+}
+
+// NewNode returns what the kernel should hold for the book's ENIs and, in
+// routing mode rule, for its used addresses.
+func NewNode(s *ipam.State) Node {
+	n := Node{Sysctls: []Sysctl{{"net/ipv4/ip_forward", "1"}}}
+	if hasIPv6(s) {
+		n.Sysctls = append(n.Sysctls, Sysctl{"net/ipv6/conf/all/forwarding", "1"})
+	}
+	for _, v6 := range []bool{false, true} {
+		if v6 && !hasIPv6(s) {
+			continue
+		}
+		n.Rules = append(n.Rules, Rule{Priority: PriorityPods, IPv6: v6, Table: MainTable, HostOnly: true},
+			Rule{Priority: PriorityMark, IPv6: v6, Mark: Mark(0, s.Settings.MarkMask), Mask: s.Settings.MarkMask, Table: MainTable})
+	}
+	for _, nic := range s.ENIs {
+		n.Links = append(n.Links, nic.Device)
+		// Loose: a reply to the node's address may come in on ENI 0 for a pod
+		// whose own way out is another ENI.
+		n.Sysctls = append(n.Sysctls, Sysctl{"net/ipv4/conf/" + nic.Device + "/rp_filter", "2"})
+		for _, net := range nic.Nets() {
+			n.addNet(nic.Device, nic.Index, net.Primary, net.Gateway, s.Settings.MarkMask)
+		}
+	}
+	for _, a := range s.Used() {
+		n.Rules = append(n.Rules, SourceRules(s.Settings, a)...)
+	}
+	return n
+}
+
+func (n *Node) addNet(dev string, index int, primary netip.Prefix, gateway netip.Addr, mask uint32) {
+	n.Addrs = append(n.Addrs, Addr{Prefix: primary, Dev: dev, NoPrefixRoute: index > 0})
+	table, v6 := Table(index), gateway.Is6()
+	out := Route{Dst: anywhere(gateway), Gateway: gateway, Dev: dev, Table: table, IfNone: index == 0}
+	if index == 0 {
+		n.Routes = append(n.Routes, out)
+		return
+	}
+	n.Routes = append(n.Routes, Route{Dst: hostPrefix(gateway), Dev: dev, Table: table}, out)
+	n.Rules = append(n.Rules,
+		Rule{Priority: PriorityMark, IPv6: v6, Mark: Mark(index, mask), Mask: mask, Table: table},
+		Rule{Priority: PriorityPrimary, IPv6: v6, From: hostPrefix(primary.Addr()), Table: table})
+}
+
+func hasIPv6(s *ipam.State) bool {
+	for _, nic := range s.ENIs {
+		if nic.V6.IsValid() {
+			return true
+		}
+	}
+	return false
+}
+
+// String returns the node's state, a line an object.
+func (n Node) String() string {
+	return strings.Join(append(n.Lines(""), ""), "\n")
+}

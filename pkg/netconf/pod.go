@@ -1,0 +1,171 @@
+package netconf
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// The next hop of every pod: addresses that no network uses, reached through a
+// permanent neighbour, so the pod never asks for it by ARP or NDP.
+var (
+	podGateway4 = netip.AddrFrom4([4]byte{169, 254, 1, 1})
+	podGateway6 = netip.MustParseAddr("fe80::1")
+)
+
+// Pod is what the kernel holds for one pod with a veth pair of ours.
+type Pod struct {
+	HostDev string // name of the link on the node
+	HostMAC MAC
+	Alias   string // of HostDev: who it belongs to, see Alias
+	Dev     string // name of the link in the pod
+	MAC     MAC
+	MTU     int // bytes, both ends
+
+	// In the pod's network namespace.
+	Addrs  []Addr
+	Routes []Route
+	Neighs []Neigh
+
+	// On the node.
+	HostRoutes  []Route
+	HostRules   []Rule
+	HostNeighs  []Neigh
+	HostSysctls []Sysctl
+}
+
+// HostDevice returns the name of the node's end of the owner's veth pair. It
+// comes from the sandbox and not from the pod's name: a late DEL of an old
+// sandbox must not find the new one's link.
+func HostDevice(k eni.Key) string {
+	sum := keySum(k)
+	return VethPrefix + hex.EncodeToString(sum[:6])[:11]
+}
+
+func keySum(k eni.Key) [sha256.Size]byte {
+	return sha256.Sum256([]byte(k.Network + "|" + k.Container + "|" + k.IfName))
+}
+
+// localMAC makes a locally administered unicast address of six bytes. MACs are
+// derived and not left to the kernel, so that udev does not replace them.
+func localMAC(b []byte) MAC {
+	m := MAC(b[:6])
+	m[0] = m[0]&^0x01 | 0x02
+	return m
+}
+
+// aliasLimit is the kernel's limit for a link alias, in bytes.
+const aliasLimit = 255
+
+// Alias returns the alias of the owner's host link: pod, then identity, so that
+// `ip link` tells a person whose it is and a lost book can be rebuilt.
+func Alias(o eni.Owner) string {
+	key := " " + o.Key.String()
+	pod := o.PodName()
+	if over := len(pod) + len(key) - aliasLimit; over > 0 {
+		pod = pod[:max(0, len(pod)-over)]
+	}
+	return pod + key
+}
+
+// ParseAlias reads back what Alias wrote.
+func ParseAlias(alias string) (eni.Owner, bool) {
+	pod, key, ok := strings.Cut(alias, " ")
+	parts := strings.Split(key, "/")
+	if !ok || len(parts) != 3 {
+		return eni.Owner{}, false
+	}
+	o := eni.Owner{Key: eni.Key{Network: parts[0], Container: parts[1], IfName: parts[2]}}
+	if namespace, name, ok := strings.Cut(pod, "/"); ok {
+		o.Namespace, o.Pod = namespace, name
+	} else if pod != o.Container {
+		o.Pod = pod
+	}
+	return o, true
+}
+
+// NewPod returns what the kernel should hold for the lease. An mtu of 0 means
+// the ENI's.
+func NewPod(s ipam.Settings, l ipam.Lease, mtu int) Pod {
+	owner := l.Addresses[0].Owner
+	sum := keySum(owner.Key)
+	p := Pod{
+		HostDev: HostDevice(owner.Key), HostMAC: localMAC(sum[8:]), Alias: Alias(*owner),
+		Dev: owner.IfName, MAC: localMAC(sum[14:]), MTU: mtu,
+	}
+	if mtu == 0 {
+		p.MTU = l.Interface.MTU
+	}
+	for _, a := range l.Addresses {
+		p.add(s, a)
+	}
+	return p
+}
+
+func (p *Pod) add(s ipam.Settings, a eni.Address) {
+	gateway := podGateway4
+	if a.Addr.Is6() {
+		gateway = podGateway6
+	} else {
+		// Strict reverse path on the pod's link: what it sends with a foreign
+		// source is dropped by a lookup the kernel does anyway.
+		p.HostSysctls = append(p.HostSysctls, Sysctl{"net/ipv4/conf/" + p.HostDev + "/rp_filter", "1"})
+	}
+	p.Addrs = append(p.Addrs, Addr{Prefix: a.Prefix(), Dev: p.Dev})
+	if a.Addr.Is4() {
+		p.Routes = append(p.Routes, Route{Dst: hostPrefix(gateway), Dev: p.Dev, Table: MainTable})
+	}
+	p.Routes = append(p.Routes, Route{Dst: anywhere(gateway), Gateway: gateway, Dev: p.Dev, Table: MainTable})
+	p.Neighs = append(p.Neighs, Neigh{Addr: gateway, MAC: p.HostMAC, Dev: p.Dev})
+	p.HostRoutes = append(p.HostRoutes, Route{Dst: a.Prefix(), Dev: p.HostDev, Table: MainTable})
+	p.HostNeighs = append(p.HostNeighs, Neigh{Addr: a.Addr, MAC: p.MAC, Dev: p.HostDev})
+	p.HostRules = append(p.HostRules, SourceRules(s, a)...)
+}
+
+// SourceRules returns the rules that send what the pod with the address sends
+// out through the address's ENI. In routing mode map that is none: the
+// firewall's source map holds the address from the day it joined the pool. With
+// SNAT only destinations that see the pod's own address go that way; the rest
+// leaves through ENI 0 with the node's address.
+func SourceRules(s ipam.Settings, a eni.Address) []Rule {
+	if s.Routing != ipam.Rule || a.ENI == 0 {
+		return nil
+	}
+	rule := Rule{Priority: PrioritySource, IPv6: a.Addr.Is6(), From: a.Prefix(), Table: Table(a.ENI)}
+	if !s.SNAT || a.Addr.Is6() {
+		return []Rule{rule}
+	}
+	var rules []Rule
+	for _, cidr := range s.VPC {
+		if cidr.Addr().Is4() {
+			rule.To = cidr.Masked()
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+// String returns the pod's state, a line an object, node first.
+func (p Pod) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "link %s address %s mtu %d peer %s address %s alias %q\n", p.HostDev, p.HostMAC, p.MTU, p.Dev, p.MAC, p.Alias)
+	lines(&b, "sysctl ", p.HostSysctls)
+	lines(&b, "route ", p.HostRoutes)
+	lines(&b, "rule ", p.HostRules)
+	lines(&b, "neigh ", p.HostNeighs)
+	lines(&b, "pod addr ", p.Addrs)
+	lines(&b, "pod route ", p.Routes)
+	lines(&b, "pod neigh ", p.Neighs)
+	return b.String()
+}
+
+func lines[T fmt.Stringer](b *strings.Builder, prefix string, items []T) {
+	for _, item := range items {
+		b.WriteString(prefix + item.String() + "\n")
+	}
+}
