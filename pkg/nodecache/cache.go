@@ -1,0 +1,217 @@
+// Package nodecache keeps the book of one node in one small file that a person
+// can read with cat and grep: a head, the node's settings, a line an ENI and a
+// line an address, all of the same width and each with a checksum. DESIGN.md
+// beside this file says why it looks the way it does.
+package nodecache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"golang.org/x/sys/unix"
+)
+
+// DefaultPath is where plugin and agent meet when nobody says otherwise.
+const DefaultPath = "/run/enipool/node.cache"
+
+// DefaultLockTimeout is how long View, Update and Replace wait for the lock,
+// which is held for microseconds.
+const DefaultLockTimeout = 5 * time.Second
+
+// Cache is a handle on the file at Path. It holds nothing open between calls.
+type Cache struct {
+	Path        string
+	LockTimeout time.Duration // 0 means DefaultLockTimeout
+}
+
+// View reads the book under a shared lock and hands it to fn. Errors:
+// ErrMissing, ErrDamaged, ErrVersion, ErrBoot, *BusyError and those of reading.
+func (c Cache) View(ctx context.Context, fn func(*ipam.State) error) error {
+	return c.view(ctx, nil, fn)
+}
+
+// Update reads the book under the exclusive lock, lets fn change it through its
+// moves, and writes just the lines that changed, each by one pwrite. If fn
+// returns an error nothing is written. Errors are View's and those of writing.
+func (c Cache) Update(ctx context.Context, fn func(*ipam.State) error) error {
+	return c.update(ctx, nil, fn)
+}
+
+// ViewFor is View for one attachment: of all owners only the one with the key
+// has a name in the book, the others are somebody.
+func (c Cache) ViewFor(ctx context.Context, k eni.Key, fn func(*ipam.State) error) error {
+	return c.view(ctx, &k, fn)
+}
+
+// UpdateFor is Update for one attachment, as ViewFor is View. On a node with
+// thousands of addresses it is several times faster.
+func (c Cache) UpdateFor(ctx context.Context, k eni.Key, fn func(*ipam.State) error) error {
+	return c.update(ctx, &k, fn)
+}
+
+func (c Cache) view(ctx context.Context, only *eni.Key, fn func(*ipam.State) error) error {
+	return c.locked(ctx, false, func() error {
+		s, err := c.read(nil, only)
+		if err != nil {
+			return err
+		}
+		return fn(&s.State)
+	})
+}
+
+func (c Cache) update(ctx context.Context, only *eni.Key, fn func(*ipam.State) error) error {
+	return c.locked(ctx, true, func() error {
+		f, err := os.OpenFile(c.Path, os.O_RDWR, 0)
+		if err != nil {
+			return c.explain(err)
+		}
+		defer f.Close()
+		s, err := c.read(f, only)
+		if err != nil {
+			return err
+		}
+		if err := fn(&s.State); err != nil {
+			return err
+		}
+		return s.writeTouched(f)
+	})
+}
+
+func (s *snapshot) writeTouched(f *os.File) error {
+	touched := slices.Compact(slices.Sorted(slices.Values(s.Touched())))
+	// All lines are made before the first is written, so that one that does not
+	// fit leaves the file alone.
+	lines := make([][]byte, len(touched))
+	for i, at := range touched {
+		text, err := encodeAddress(&s.Addresses[at])
+		if err != nil {
+			return err
+		}
+		lines[i] = appendLine(nil, text, s.line(at))
+	}
+	for i, at := range touched {
+		if _, err := f.WriteAt(lines[i], int64(s.line(at))*lineSize); err != nil {
+			return fmt.Errorf("write node cache: %w", err)
+		}
+	}
+	return nil
+}
+
+// Replace writes a whole new book by temporary file and rename. make gets the
+// old one, or a nil book and the reason it can't be read, and returns the new
+// one, which must pass its own Check. The folder is made if it is missing.
+func (c Cache) Replace(ctx context.Context, make func(old *ipam.State, err error) (*ipam.State, error)) error {
+	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
+		return fmt.Errorf("make folder of the node cache: %w", err)
+	}
+	return c.locked(ctx, true, func() error {
+		var old *ipam.State
+		generation := uint64(1)
+		s, err := c.read(nil, nil)
+		if err == nil {
+			old, generation = &s.State, s.generation+1
+		} else if !Unusable(err) {
+			return err
+		}
+		next, err := make(old, err)
+		if err != nil {
+			return err
+		}
+		if err := next.Check(); err != nil {
+			return fmt.Errorf("refuse to write a node cache that contradicts itself: %w", err)
+		}
+		boot, err := bootID()
+		if err != nil {
+			return err
+		}
+		file, err := encode(next, boot, generation)
+		if err != nil {
+			return err
+		}
+		return c.rename(file)
+	})
+}
+
+func (c Cache) rename(file []byte) (err error) {
+	tmp := c.Path + ".new"
+	defer func() {
+		if err != nil {
+			os.Remove(tmp)
+			err = fmt.Errorf("write node cache: %w", err)
+		}
+	}()
+	// A leftover of a killed writer may have other rights: start from nothing.
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.WriteFile(tmp, file, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, c.Path)
+}
+
+// read decodes the file f, or the one at Path if f is nil. The lock is held.
+func (c Cache) read(f *os.File, only *eni.Key) (*snapshot, error) {
+	if f == nil {
+		var err error
+		if f, err = os.Open(c.Path); err != nil {
+			return nil, c.explain(err)
+		}
+		defer f.Close()
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read node cache: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxSize {
+		return nil, damaged("%s is no regular file of at most %d MiB", c.Path, maxSize>>20)
+	}
+	s, err := decode(f, info.Size(), only)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; rebuild it with the agent or `enipoolctl pool load`", c.Path, err)
+	}
+	boot, err := bootID()
+	if err != nil {
+		return nil, err
+	}
+	if s.boot != boot {
+		return nil, fmt.Errorf("%w: %s is of boot %.8s, this is %.8s; the agent or `enipoolctl pool load` makes a new one", ErrBoot, c.Path, s.boot, boot)
+	}
+	return s, nil
+}
+
+func (c Cache) explain(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %s; is the agent running on this node? `enipoolctl pool load` makes one by hand", ErrMissing, c.Path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("open node cache: %w; it is root's alone", err)
+	}
+	return fmt.Errorf("open node cache: %w", err)
+}
+
+func bootID() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("read boot id: %w", err)
+	}
+	return strings.TrimSpace(string(id)), nil
+}
+
+// SinceBoot is the clock of the book: it never jumps and never runs backwards,
+// and all processes of a boot agree on it.
+func SinceBoot() time.Duration {
+	var ts unix.Timespec
+	// CLOCK_BOOTTIME exists since Linux 2.6.39; the call can't fail with it.
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
+	return time.Duration(ts.Nano())
+}

@@ -1,0 +1,237 @@
+package nodecache
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// Version is the format that this package writes. It reads every file whose head
+// says "min" of at most this.
+const Version = 1
+
+// A file is lines of lineSize bytes. 512 divides the page size, so one pwrite of
+// one line lands in one page, and a SIGKILL can't cut it.
+const (
+	lineSize = 512
+	sumSize  = 8            // hex digits at the end of each line
+	bodySize = lineSize - 2 // less the blank before the sum and the newline
+	textSize = bodySize - sumSize
+)
+
+// maxSize bounds what is read into memory: about 130,000 addresses.
+const maxSize = 64 << 20
+
+const magic = "enipool-node-cache"
+
+// columns stands above the addresses for people; programs check only its sum.
+const columns = "# address              eni state              since owner: kind network container ifname netns inode namespace uid pod"
+
+// The table of the CRC with hardware support on the machines we run on.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// snapshot is a decoded file.
+type snapshot struct {
+	ipam.State
+	boot       string
+	generation uint64
+	first      int // line number of the first address
+}
+
+// sum covers a line's text and its place, so that a line copied or moved within
+// the file is as damaged as a changed one.
+func sum(text []byte, line int) uint32 {
+	return crc32.Update(uint32(line), castagnoli, text)
+}
+
+// appendLine pads text, adds the sum and appends it all to file as line number n.
+func appendLine(file []byte, text string, n int) []byte {
+	start := len(file)
+	file = append(file, text...)
+	for len(file)-start < textSize {
+		file = append(file, ' ')
+	}
+	s := sum(file[start:start+textSize], n)
+	return fmt.Appendf(file, " %08x\n", s)
+}
+
+// intact tells whether line n of the file is as it was written.
+func intact(line []byte, n int) bool {
+	want := sum(line[:textSize], n)
+	if line[textSize] != ' ' || line[lineSize-1] != '\n' {
+		return false
+	}
+	var got [sumSize / 2]byte
+	_, err := hex.Decode(got[:], line[textSize+1:lineSize-1])
+	return err == nil && binary.BigEndian.Uint32(got[:]) == want
+}
+
+// encode renders the whole file. It fails if a line does not fit.
+func encode(s *ipam.State, boot string, generation uint64) ([]byte, error) {
+	settings := encodeSettings(s.Settings)
+	texts := make([]string, 0, len(settings)+len(s.ENIs)+2)
+	texts = append(texts, fmt.Sprintf("%s %d min %d boot %s gen %d settings %d enis %d addresses %d",
+		magic, Version, Version, boot, generation, len(settings), len(s.ENIs), len(s.Addresses)))
+	texts = append(texts, settings...)
+	for _, nic := range s.ENIs {
+		texts = append(texts, encodeENI(nic))
+	}
+	texts = append(texts, columns)
+	file := make([]byte, 0, (len(texts)+len(s.Addresses))*lineSize)
+	for n, text := range texts {
+		if len(text) > textSize {
+			return nil, fmt.Errorf("line %d of the node cache has %d bytes, more than %d: %.60s", n+1, len(text), textSize, text)
+		}
+		file = appendLine(file, text, n)
+	}
+	for i := range s.Addresses {
+		text, err := encodeAddress(&s.Addresses[i])
+		if err != nil {
+			return nil, err
+		}
+		file = appendLine(file, text, len(texts)+i)
+	}
+	return file, nil
+}
+
+// decode reads a whole file of size bytes. A damaged address line is set aside
+// in State.Damaged; any other damage makes the file unusable. With a key only
+// the owner with that key is decoded, the others are all the same Owner without
+// a name: an ADD has no use for them, and thousands of them cost more than all
+// the rest of it.
+func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
+	if size == 0 || size%lineSize != 0 {
+		return nil, damaged("%d bytes are not whole lines of %d", size, lineSize)
+	}
+	lines := &lineReader{r: r, count: int(size / lineSize)}
+	text, ok, err := lines.read(0)
+	if err != nil {
+		return nil, err
+	}
+	// The version comes before the sum: a future format may have another one.
+	h, err := decodeHead(string(text))
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, damaged("line 1: its checksum does not hold")
+	}
+	if want := 1 + h.settings + h.enis + 1 + h.addresses; want != lines.count {
+		return nil, damaged("%d lines, the head says %d", lines.count, want)
+	}
+	s := &snapshot{boot: h.boot, generation: h.generation}
+	first := h.settings + h.enis + 2
+	for n := 1; n < first; n++ {
+		text, ok, err := lines.read(n)
+		switch {
+		case err != nil:
+		case !ok:
+			err = damaged("its checksum does not hold")
+		case n <= h.settings:
+			err = decodeSetting(string(text), &s.Settings)
+		case n <= h.settings+h.enis:
+			var nic eni.Interface
+			nic, err = decodeENI(string(text))
+			s.ENIs = append(s.ENIs, nic)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n+1, err)
+		}
+	}
+	return s, s.decodeAddresses(lines, first, only)
+}
+
+func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) error {
+	owners := ownerDecoder{somebody: &eni.Owner{}}
+	if only != nil {
+		owners.only = ownerPrefix(*only)
+	}
+	s.Addresses = make([]eni.Address, 0, lines.count-first)
+	s.first = first
+	for n := first; n < lines.count; n++ {
+		text, ok, err := lines.read(n)
+		if err != nil {
+			return err
+		}
+		var a eni.Address
+		err = decodeAddress(text, &a, &owners)
+		if !ok {
+			err = damaged("its checksum does not hold")
+		}
+		if err != nil {
+			s.Damaged = append(s.Damaged, ipam.Damage{Record: n - first, Addr: a.Addr, Reason: fmt.Sprintf("line %d: %v", n+1, err)})
+			continue
+		}
+		s.Addresses = append(s.Addresses, a)
+	}
+	return nil
+}
+
+// line returns the line number of State.Addresses[at]: damaged lines, which are
+// in order of Record, stand between.
+func (s *snapshot) line(at int) int {
+	record := at
+	for _, d := range s.Damaged {
+		if d.Record <= record {
+			record++
+		}
+	}
+	return s.first + record
+}
+
+// lineReader reads a file line by line through a small buffer: fresh memory is
+// the dearest thing in a process that lives for milliseconds.
+type lineReader struct {
+	r     io.ReaderAt
+	count int    // lines in the file
+	start int    // number of the first line in buf
+	buf   []byte // whole lines
+}
+
+const bufferLines = 64
+
+// read returns the text of line n, valid until the next call, and whether it is
+// as it was written.
+func (l *lineReader) read(n int) (text []byte, ok bool, err error) {
+	if n < l.start || n >= l.start+len(l.buf)/lineSize {
+		size := min(bufferLines, l.count-n) * lineSize
+		if cap(l.buf) < size {
+			l.buf = make([]byte, size)
+		}
+		l.start, l.buf = n, l.buf[:size]
+		if got, err := l.r.ReadAt(l.buf, int64(n)*lineSize); got < size {
+			return nil, false, fmt.Errorf("read node cache: %w", err)
+		}
+	}
+	line := l.buf[(n-l.start)*lineSize:][:lineSize]
+	return line[:textSize], intact(line, n), nil
+}
+
+type head struct {
+	boot                      string
+	generation                uint64
+	settings, enis, addresses int
+}
+
+func decodeHead(text string) (head, error) {
+	f := strings.Fields(text)
+	if len(f) < 4 || f[0] != magic || f[2] != "min" {
+		return head{}, damaged("line 1: is not the head of a node cache")
+	}
+	if min, err := strconv.Atoi(f[3]); err != nil || min > Version {
+		return head{}, fmt.Errorf("%w: it is version %s and wants a reader of version %s or later, this is %d; upgrade the plugin", ErrVersion, f[1], f[3], Version)
+	}
+	var h head
+	n, err := fmt.Sscanf(strings.Join(f[4:], " "), "boot %s gen %d settings %d enis %d addresses %d", &h.boot, &h.generation, &h.settings, &h.enis, &h.addresses)
+	if err != nil || n != 5 || min(h.settings, h.enis, h.addresses) < 0 || max(h.settings, h.enis, h.addresses) > maxSize/lineSize {
+		return head{}, damaged("line 1: head can't be read")
+	}
+	return h, nil
+}
