@@ -1,0 +1,133 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/netconf"
+	"golang.org/x/sys/unix"
+)
+
+// Inside is what a link that another plugin made in a pod should carry. Routes
+// with IfNone yield to what is already there.
+type Inside struct {
+	Dev    string
+	Addrs  []netconf.Addr
+	Routes []netconf.Route
+}
+
+// Link is what ReadLink tells of a pod's link.
+type Link struct {
+	MAC    string
+	MTU    int
+	Parent string // the node's link below a macvlan, ipvlan or vlan; "" for none
+}
+
+// ReadLink looks at a link in the pod. It returns an error that tells if the
+// link is missing.
+func (h *Host) ReadLink(ns *Netns, dev string) (Link, error) {
+	pod, err := ns.handle()
+	if err != nil {
+		return Link{}, err
+	}
+	defer pod.Close()
+	link, err := pod.LinkByName(dev)
+	if err != nil {
+		return Link{}, fmt.Errorf("look up %s in the pod: %w", dev, err)
+	}
+	l := Link{MAC: link.Attrs().HardwareAddr.String(), MTU: link.Attrs().MTU}
+	switch link.Type() {
+	case "macvlan", "ipvlan", "macvtap", "ipvtap", "vlan":
+		// The index is the parent's in the namespace it is in, which is ours
+		// unless somebody nests pods.
+		if parent, err := h.h.LinkByIndex(link.Attrs().ParentIndex); err == nil {
+			l.Parent = parent.Attrs().Name
+		}
+	}
+	return l, nil
+}
+
+// FillLink puts addresses and routes on a link that is there already.
+func (h *Host) FillLink(ns *Netns, in Inside) error {
+	pod, err := ns.handle()
+	if err != nil {
+		return err
+	}
+	defer pod.Close()
+	link, err := pod.LinkByName(in.Dev)
+	if err != nil {
+		return fmt.Errorf("look up %s in the pod: %w", in.Dev, err)
+	}
+	if err := pod.LinkSetUp(link); err != nil {
+		return fmt.Errorf("set %s up in the pod: %w", in.Dev, err)
+	}
+	for _, a := range in.Addrs {
+		if err := addAddr(ns, pod, link, a); err != nil {
+			return fmt.Errorf("add address %s in the pod: %w", a, err)
+		}
+	}
+	for _, r := range in.Routes {
+		err := pod.RouteAdd(route(r, link.Attrs().Index))
+		if r.IfNone && errors.Is(err, unix.EEXIST) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("add route %s in the pod: %w", r, err)
+		}
+	}
+	return nil
+}
+
+// ClearLink takes addresses off a link in the pod; the kernel drops the routes
+// with them. Missing ones are fine. That the link carries the address is the
+// proof that the namespace is still the owner's.
+func (h *Host) ClearLink(ns *Netns, in Inside) error {
+	pod, err := ns.handle()
+	if err != nil {
+		return err
+	}
+	defer pod.Close()
+	link, err := pod.LinkByName(in.Dev)
+	if notFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up %s in the pod: %w", in.Dev, err)
+	}
+	for _, a := range in.Addrs {
+		if err := pod.AddrDel(link, address(a)); err != nil && !notFound(err) {
+			return fmt.Errorf("remove address %s in the pod: %w", a, err)
+		}
+	}
+	return nil
+}
+
+// CheckAddrs returns a line for each address that is not on the pod's link,
+// whatever its mask there.
+func (h *Host) CheckAddrs(ns *Netns, dev string, want []netip.Addr) ([]string, error) {
+	pod, err := ns.handle()
+	if err != nil {
+		return nil, err
+	}
+	defer pod.Close()
+	link, err := pod.LinkByName(dev)
+	if notFound(err) {
+		return []string{"link " + dev + " is missing in the pod"}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up %s in the pod: %w", dev, err)
+	}
+	have, err := readAddrs(pod, link)
+	if err != nil {
+		return nil, err
+	}
+	var wrong []string
+	for _, w := range want {
+		if !slices.ContainsFunc(have, func(a netconf.Addr) bool { return a.Prefix.Addr() == w }) {
+			wrong = append(wrong, fmt.Sprintf("address %s is missing on %s in the pod", w, dev))
+		}
+	}
+	return wrong, nil
+}

@@ -1,0 +1,153 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Host is the network of the node: the namespace in which New was called.
+type Host struct{ h *netlink.Handle }
+
+// New opens a handle on the network namespace of the calling thread.
+func New() (*Host, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink: %w", err)
+	}
+	return &Host{h}, nil
+}
+
+// Close releases the handle.
+func (h *Host) Close() { h.h.Close() }
+
+func handleAt(fd int) (*netlink.Handle, error) {
+	h, err := netlink.NewHandleAt(netns.NsHandle(fd), unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink in the pod's namespace: %w", err)
+	}
+	return h, nil
+}
+
+// dumpTries is how often a dump is repeated that the kernel says was torn by a
+// change. With thousands of addresses and much churn half of them are.
+const dumpTries = 20
+
+// dump repeats a netlink dump until it is whole.
+func dump[T any](list func() ([]T, error)) ([]T, error) {
+	for try := 1; ; try++ {
+		items, err := list()
+		if err == nil || !errors.Is(err, unix.EINTR) || try == dumpTries {
+			return items, err
+		}
+	}
+}
+
+// notFound tells whether err says that what was to be removed is not there.
+func notFound(err error) bool {
+	return errors.As(err, &netlink.LinkNotFoundError{}) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) ||
+		errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EADDRNOTAVAIL)
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+func prefix(n *net.IPNet) (netip.Prefix, bool) {
+	if n == nil {
+		return netip.Prefix{}, false
+	}
+	a, ok := netip.AddrFromSlice(n.IP)
+	ones, bits := n.Mask.Size()
+	if bits == 32 {
+		a = a.Unmap()
+	}
+	return netip.PrefixFrom(a, ones), ok
+}
+
+func addr(ip net.IP) netip.Addr {
+	a, _ := netip.AddrFromSlice(ip)
+	return a.Unmap()
+}
+
+func family(v6 bool) int {
+	if v6 {
+		return netlink.FAMILY_V6
+	}
+	return netlink.FAMILY_V4
+}
+
+func route(r netconf.Route, link int) *netlink.Route {
+	nr := &netlink.Route{LinkIndex: link, Dst: ipNet(r.Dst), Table: r.Table, Protocol: netconf.Protocol}
+	if r.Gateway.IsValid() {
+		nr.Gw = r.Gateway.AsSlice()
+	} else if r.Dst.Addr().Is4() {
+		nr.Scope = netlink.SCOPE_LINK
+	}
+	return nr
+}
+
+func neigh(n netconf.Neigh, link int) *netlink.Neigh {
+	return &netlink.Neigh{LinkIndex: link, Family: family(n.Addr.Is6()), State: netlink.NUD_PERMANENT,
+		IP: n.Addr.AsSlice(), HardwareAddr: n.MAC[:]}
+}
+
+func address(a netconf.Addr) *netlink.Addr {
+	na := &netlink.Addr{IPNet: ipNet(a.Prefix)}
+	if a.Prefix.Addr().Is6() {
+		// Waiting for duplicate address detection costs seconds, and nobody else
+		// can have an address that the cloud gave us.
+		na.Flags |= unix.IFA_F_NODAD
+	}
+	if a.NoPrefixRoute {
+		na.Flags |= unix.IFA_F_NOPREFIXROUTE
+	}
+	return na
+}
+
+func rule(r netconf.Rule) *netlink.Rule {
+	nr := netlink.NewRule()
+	nr.Priority, nr.Family, nr.Table, nr.Protocol = r.Priority, family(r.IPv6), r.Table, netconf.Protocol
+	if r.From.IsValid() {
+		nr.Src = ipNet(r.From)
+	}
+	if r.To.IsValid() {
+		nr.Dst = ipNet(r.To)
+	}
+	if r.Mask != 0 {
+		nr.Mark, nr.Mask = r.Mark, &r.Mask
+	}
+	if r.HostOnly {
+		nr.SuppressPrefixlen = r.SuppressPrefixLen()
+	}
+	return nr
+}
+
+func sysctlPath(key string) string { return filepath.Join("/proc/sys", key) }
+
+func readSysctl(key string) (string, error) {
+	value, err := os.ReadFile(sysctlPath(key))
+	return strings.TrimSpace(string(value)), err
+}
+
+func writeSysctl(s netconf.Sysctl) error {
+	// No O_CREATE: /proc would answer it with a permission error that misleads.
+	f, err := os.OpenFile(sysctlPath(s.Key), os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("set sysctl %s: %w", s, err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(s.Value); err != nil {
+		return fmt.Errorf("set sysctl %s: %w", s, err)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// The ways in which a path is no namespace for a pod.
+var (
+	// ErrNetnsGone: nothing is there, or a plain file that a reboot left behind.
+	ErrNetnsGone = errors.New("network namespace is gone")
+	// ErrNetnsOwn: it is the namespace of the calling process, the node's own.
+	ErrNetnsOwn = errors.New("network namespace is the node's own")
+)
+
+// nsfsMagic is the file system type of namespace files, NSFS_MAGIC in magic.h.
+const nsfsMagic = 0x6e736673
+
+// Netns is an open network namespace. Inode identifies it while it lives.
+type Netns struct {
+	Path  string
+	Inode uint64
+	file  *os.File
+}
+
+// OpenNetns opens the namespace at path. Errors: ErrNetnsGone, ErrNetnsOwn and
+// those of opening.
+func OpenNetns(path string) (*Netns, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil, fmt.Errorf("%w: %s does not exist", ErrNetnsGone, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open network namespace: %w", err)
+	}
+	inode, err := nsInode(f)
+	if err == nil {
+		var own uint64
+		if own, err = ownInode(); err == nil && own == inode {
+			err = fmt.Errorf("%w: %s", ErrNetnsOwn, path)
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &Netns{Path: path, Inode: inode, file: f}, nil
+}
+
+// Close closes the file. The namespace lives on.
+func (n *Netns) Close() error { return n.file.Close() }
+
+func nsInode(f *os.File) (uint64, error) {
+	var sfs unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &sfs); err != nil {
+		return 0, fmt.Errorf("stat %s: %w", f.Name(), err)
+	}
+	if sfs.Type != nsfsMagic {
+		return 0, fmt.Errorf("%w: %s is a plain file, not a namespace", ErrNetnsGone, f.Name())
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return 0, fmt.Errorf("stat %s: %w", f.Name(), err)
+	}
+	return st.Ino, nil
+}
+
+// ownInode is the namespace of the calling thread, which is what "own" means to
+// a process that runs threads in several namespaces.
+func ownInode() (uint64, error) {
+	f, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return 0, fmt.Errorf("open own network namespace: %w", err)
+	}
+	defer f.Close()
+	return nsInode(f)
+}
+
+// NetnsGone tells whether the namespace that had the inode (0 if not known) at
+// path is provably gone: nothing is mounted there now, or another namespace is.
+// A path whose folder can't be seen from here, or that names a process, proves
+// nothing: this process may look at another mount or pid namespace.
+func NetnsGone(path string, inode uint64) bool {
+	if path == "" || strings.HasPrefix(filepath.Clean(path), "/proc/") {
+		return false
+	}
+	n, err := OpenNetns(path)
+	switch {
+	case err == nil:
+		defer n.Close()
+		return inode != 0 && n.Inode != inode
+	case errors.Is(err, ErrNetnsGone):
+		_, err := os.Stat(filepath.Dir(path))
+		return err == nil
+	}
+	return false
+}
+
+// handle returns a netlink handle whose socket is in the namespace.
+func (n *Netns) handle() (*netlink.Handle, error) {
+	return handleAt(int(n.file.Fd()))
+}
+
+// do runs fn on a thread of its own inside the namespace, for the few things
+// that netlink can't do. The thread ends with it.
+func (n *Netns) do(fn func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		// Never unlocked: the runtime then ends the thread instead of reusing it.
+		runtime.LockOSThread()
+		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
+			done <- fmt.Errorf("enter network namespace %s: %w", n.Path, err)
+			return
+		}
+		done <- fn()
+	}()
+	return <-done
+}

@@ -1,0 +1,142 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// ReadNode returns what the kernel holds of the kind that want names: the values
+// of its sysctls, its links that are up, the addresses on them, and of routes
+// and rules all that are ours plus the main table's default routes, whoever's.
+// Links of want that do not exist are an error that names them.
+func (h *Host) ReadNode(want netconf.Node) (netconf.Node, error) {
+	var have netconf.Node
+	list, names, err := links(h.h)
+	if err != nil {
+		return have, err
+	}
+	for _, dev := range want.Links {
+		i := slices.IndexFunc(list, func(l netlink.Link) bool { return l.Attrs().Name == dev })
+		if i < 0 {
+			return have, fmt.Errorf("look up ENI link %s: this node has no such link", dev)
+		}
+		if isUp(list[i]) {
+			have.Links = append(have.Links, dev)
+		}
+		addrs, err := readAddrs(h.h, list[i])
+		if err != nil {
+			return have, err
+		}
+		have.Addrs = append(have.Addrs, addrs...)
+	}
+	for _, s := range want.Sysctls {
+		value, err := readSysctl(s.Key)
+		if err != nil {
+			return have, fmt.Errorf("read sysctl %s: %w", s.Key, err)
+		}
+		have.Sysctls = append(have.Sysctls, netconf.Sysctl{Key: s.Key, Value: value})
+	}
+	for _, v6 := range []bool{false, true} {
+		ours, err := readRoutes(h.h, v6, true, names)
+		if err != nil {
+			return have, err
+		}
+		all, err := readRoutes(h.h, v6, false, names)
+		if err != nil {
+			return have, err
+		}
+		foreign := slices.DeleteFunc(all, func(r netconf.Route) bool {
+			return r.Dst.Bits() != 0 || r.Table != netconf.MainTable || slices.Contains(ours, r)
+		})
+		have.Routes = slices.Concat(have.Routes, ours, foreign)
+		rules, err := readRules(h.h, v6)
+		if err != nil {
+			return have, err
+		}
+		have.Rules = append(have.Rules, rules...)
+	}
+	return have, nil
+}
+
+// ApplyNode adds, then removes; see netconf.Diff. An error in one object does
+// not keep the others from being done.
+func (h *Host) ApplyNode(add, remove netconf.Node) error {
+	var errs []error
+	try := func(err error, verb string, object fmt.Stringer) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", verb, object, err))
+		}
+	}
+	for _, s := range add.Sysctls {
+		if err := writeSysctl(s); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, dev := range add.Links {
+		if err := h.on(dev, h.h.LinkSetUp); err != nil {
+			errs = append(errs, fmt.Errorf("set link %s up: %w", dev, err))
+		}
+	}
+	for _, a := range add.Addrs {
+		try(h.on(a.Dev, func(l netlink.Link) error { return h.putAddr(l, a) }), "add address", a)
+	}
+	for _, r := range add.Routes {
+		try(h.on(r.Dev, func(l netlink.Link) error { return h.h.RouteReplace(route(r, l.Attrs().Index)) }), "add route", r)
+	}
+	for _, r := range add.Rules {
+		if err := h.h.RuleAdd(rule(r)); !errors.Is(err, unix.EEXIST) {
+			try(err, "add rule", r)
+		}
+	}
+	for _, r := range remove.Rules {
+		try(gone(h.h.RuleDel(rule(r))), "remove rule", r)
+	}
+	for _, r := range remove.Routes {
+		try(gone(h.on(r.Dev, func(l netlink.Link) error { return h.h.RouteDel(route(r, l.Attrs().Index)) })), "remove route", r)
+	}
+	for _, a := range remove.Addrs {
+		try(gone(h.on(a.Dev, func(l netlink.Link) error { return h.h.AddrDel(l, address(a)) })), "remove address", a)
+	}
+	return errors.Join(errs...)
+}
+
+// putAddr adds the address anew where it stands without the wanted flag, which
+// the kernel can't change. Routes may go with it: read and apply again.
+func (h *Host) putAddr(l netlink.Link, a netconf.Addr) error {
+	if a.NoPrefixRoute {
+		if err := gone(h.h.AddrDel(l, address(a))); err != nil {
+			return err
+		}
+	}
+	return h.h.AddrReplace(l, address(a))
+}
+
+func (h *Host) on(dev string, do func(netlink.Link) error) error {
+	link, err := h.h.LinkByName(dev)
+	if err != nil {
+		return err
+	}
+	return do(link)
+}
+
+// gone makes a removal succeed if there was nothing to remove.
+func gone(err error) error {
+	if notFound(err) {
+		return nil
+	}
+	return err
+}
+
+// MTU returns the MTU of a link of the node in bytes.
+func (h *Host) MTU(dev string) (int, error) {
+	link, err := h.h.LinkByName(dev)
+	if err != nil {
+		return 0, fmt.Errorf("look up ENI link %s: %w", dev, err)
+	}
+	return link.Attrs().MTU, nil
+}

@@ -1,0 +1,270 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// ErrLinkExists is returned by AddPod when the pod already has a link of the
+// wanted name that is not ours to replace.
+var ErrLinkExists = errors.New("link already exists in the pod")
+
+// AddPod makes the pod's veth pair and all that hangs on it. What an earlier
+// life of the address left on the node is replaced. On failure it leaves what it
+// made: the caller runs DelPod, which it needs for a crash anyway.
+func (h *Host) AddPod(ns *Netns, p netconf.Pod) error {
+	pod, err := ns.handle()
+	if err != nil {
+		return err
+	}
+	defer pod.Close()
+	link, err := h.addVeth(ns, p)
+	if err != nil {
+		return err
+	}
+	// The peer's index is known from our end; asking the pod would be a call more.
+	hostLink, podLink := link.Attrs().Index, link.Attrs().ParentIndex
+	if err := h.h.LinkSetAlias(link, p.Alias); err != nil {
+		return fmt.Errorf("set alias of %s: %w", p.HostDev, err)
+	}
+	if err := fillPod(ns, pod, p, podLink); err != nil {
+		return err
+	}
+	return h.fillNode(p, hostLink)
+}
+
+// addVeth makes the pair in one message: the node's end up, the pod's end born
+// in the pod under its final name, both with the addresses they keep.
+func (h *Host) addVeth(ns *Netns, p netconf.Pod) (netlink.Link, error) {
+	v := netlink.NewVeth(netlink.LinkAttrs{Name: p.HostDev, MTU: p.MTU, TxQLen: -1,
+		HardwareAddr: p.HostMAC[:], Flags: net.FlagUp})
+	v.PeerName, v.PeerHardwareAddr, v.PeerMTU = p.Dev, p.MAC[:], uint32(p.MTU)
+	v.PeerNamespace = netlink.NsFd(ns.file.Fd())
+	err := h.h.LinkAdd(v)
+	if errors.Is(err, unix.EEXIST) {
+		var stale bool
+		if stale, err = h.delVeth(p.HostDev); err == nil && !stale {
+			return nil, fmt.Errorf("%w: %s in %s", ErrLinkExists, p.Dev, ns.Path)
+		}
+		if err == nil {
+			err = h.h.LinkAdd(v)
+		}
+		if errors.Is(err, unix.EEXIST) {
+			return nil, fmt.Errorf("%w: %s in %s", ErrLinkExists, p.Dev, ns.Path)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create veth %s: %w", p.HostDev, err)
+	}
+	link, err := h.h.LinkByName(p.HostDev)
+	if err != nil {
+		return nil, fmt.Errorf("look up veth %s: %w", p.HostDev, err)
+	}
+	return link, nil
+}
+
+func fillPod(ns *Netns, pod *netlink.Handle, p netconf.Pod, index int) error {
+	link := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index, Name: p.Dev}}
+	if err := pod.LinkSetUp(link); err != nil {
+		return fmt.Errorf("set %s up in the pod: %w", p.Dev, err)
+	}
+	for _, a := range p.Addrs {
+		if err := addAddr(ns, pod, link, a); err != nil {
+			return fmt.Errorf("add address %s in the pod: %w", a, err)
+		}
+	}
+	for _, n := range p.Neighs {
+		if err := pod.NeighSet(neigh(n, index)); err != nil {
+			return fmt.Errorf("set neighbour %s in the pod: %w", n, err)
+		}
+	}
+	for _, r := range p.Routes {
+		if err := pod.RouteReplace(route(r, index)); err != nil {
+			return fmt.Errorf("add route %s in the pod: %w", r, err)
+		}
+	}
+	return nil
+}
+
+// addAddr adds an address to a link in the pod, switching IPv6 on where the
+// pod's namespace was born with it off.
+func addAddr(ns *Netns, pod *netlink.Handle, link netlink.Link, a netconf.Addr) error {
+	err := pod.AddrAdd(link, address(a))
+	if a.Prefix.Addr().Is6() && (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) {
+		on := netconf.Sysctl{Key: "net/ipv6/conf/" + link.Attrs().Name + "/disable_ipv6", Value: "0"}
+		if err := ns.do(func() error { return writeSysctl(on) }); err != nil {
+			return err
+		}
+		err = pod.AddrAdd(link, address(a))
+	}
+	return err
+}
+
+func (h *Host) fillNode(p netconf.Pod, index int) error {
+	for _, s := range p.HostSysctls {
+		if err := writeSysctl(s); err != nil {
+			return err
+		}
+	}
+	for _, n := range p.HostNeighs {
+		if err := h.h.NeighSet(neigh(n, index)); err != nil {
+			return fmt.Errorf("set neighbour %s: %w", n, err)
+		}
+	}
+	if err := h.delRules(p.HostRules); err != nil {
+		return err
+	}
+	if err := h.addRules(p.HostRules); err != nil {
+		return err
+	}
+	// The route comes last: from here on the node finds the pod.
+	for _, r := range p.HostRoutes {
+		if err := h.h.RouteReplace(route(r, index)); err != nil {
+			return fmt.Errorf("add route %s: %w", r, err)
+		}
+	}
+	return nil
+}
+
+func (h *Host) addRules(rules []netconf.Rule) error {
+	for _, r := range rules {
+		if err := h.h.RuleAdd(rule(r)); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("add rule %s: %w", r, err)
+		}
+	}
+	return nil
+}
+
+// delRules removes every rule of the same source at the same priority, whatever
+// table it leads to: a stale one would send a pod out through the wrong ENI.
+func (h *Host) delRules(rules []netconf.Rule) error {
+	for _, r := range rules {
+		any := rule(netconf.Rule{Priority: r.Priority, IPv6: r.IPv6, From: r.From})
+		any.Table, any.Protocol = unix.RT_TABLE_UNSPEC, 0
+		for {
+			err := h.h.RuleDel(any)
+			if notFound(err) {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("remove rules %d from %s: %w", r.Priority, r.From, err)
+			}
+		}
+	}
+	return nil
+}
+
+// AddRules adds source rules of an address that has no link of ours.
+func (h *Host) AddRules(rules []netconf.Rule) error {
+	if err := h.delRules(rules); err != nil {
+		return err
+	}
+	return h.addRules(rules)
+}
+
+// DelPod removes the pod's veth pair by the name of the node's end, with the
+// routes and neighbours on it, and the rules of its addresses. What is missing
+// is fine, and the pod's namespace is not needed.
+func (h *Host) DelPod(hostDev string, rules []netconf.Rule) error {
+	if err := h.delRules(rules); err != nil {
+		return err
+	}
+	_, err := h.delVeth(hostDev)
+	return err
+}
+
+// delVeth removes the link if it is a veth, and tells whether it did.
+func (h *Host) delVeth(name string) (bool, error) {
+	link, err := h.h.LinkByName(name)
+	if err == nil && link.Type() != "veth" {
+		return false, fmt.Errorf("remove veth %s: it is a %s link of somebody else's", name, link.Type())
+	}
+	if err == nil {
+		err = h.h.LinkDel(link)
+	}
+	switch {
+	case notFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("remove veth %s: %w", name, err)
+	}
+	return true, nil
+}
+
+// HasLink tells whether the node has a link of the name.
+func (h *Host) HasLink(name string) (bool, error) {
+	_, err := h.h.LinkByName(name)
+	if notFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// DelPodUnknown is DelPod for a link that no record tells the addresses of: they
+// are read off the routes to it.
+func (h *Host) DelPodUnknown(hostDev string) error {
+	link, err := h.h.LinkByName(hostDev)
+	if notFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up %s: %w", hostDev, err)
+	}
+	var rules []netconf.Rule
+	for _, v6 := range []bool{false, true} {
+		routes, err := readRoutes(h.h, v6, true, map[int]string{link.Attrs().Index: hostDev})
+		if err != nil {
+			return err
+		}
+		for _, r := range routes {
+			if r.Dev == hostDev {
+				rules = append(rules, netconf.Rule{Priority: netconf.PrioritySource, IPv6: v6, From: r.Dst})
+			}
+		}
+	}
+	return h.DelPod(hostDev, rules)
+}
+
+// PodLink is the node's end of a pod's veth pair as the kernel shows it.
+type PodLink struct {
+	Dev   string
+	Owner eni.Owner // from the alias; no namespace
+	Addrs []netip.Addr
+}
+
+// PodLinks returns the veth links of ours that carry their owner's name, with
+// the addresses that are routed to them.
+func (h *Host) PodLinks() ([]PodLink, error) {
+	list, names, err := links(h.h)
+	if err != nil {
+		return nil, err
+	}
+	routed := map[string][]netip.Addr{}
+	for _, v6 := range []bool{false, true} {
+		routes, err := readRoutes(h.h, v6, true, names)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range routes {
+			if r.Dst.IsSingleIP() && r.Table == netconf.MainTable {
+				routed[r.Dev] = append(routed[r.Dev], r.Dst.Addr())
+			}
+		}
+	}
+	var pods []PodLink
+	for _, l := range list {
+		name := l.Attrs().Name
+		owner, ok := netconf.ParseAlias(l.Attrs().Alias)
+		if l.Type() == "veth" && ok && name == netconf.HostDevice(owner.Key) {
+			pods = append(pods, PodLink{Dev: name, Owner: owner, Addrs: routed[name]})
+		}
+	}
+	return pods, nil
+}

@@ -1,0 +1,106 @@
+package host
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// What the kernel shows, in netconf's words, so that it can be compared with
+// what should be.
+
+// readRoutes returns the unicast routes of one family in all tables; ours only,
+// or everybody's. Names maps link indexes to names.
+func readRoutes(h *netlink.Handle, v6, oursOnly bool, names map[int]string) ([]netconf.Route, error) {
+	filter, mask := &netlink.Route{Table: unix.RT_TABLE_UNSPEC, Type: unix.RTN_UNICAST}, uint64(netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
+	if oursOnly {
+		filter.Protocol, mask = netconf.Protocol, mask|netlink.RT_FILTER_PROTOCOL
+	}
+	list, err := dump(func() ([]netlink.Route, error) { return h.RouteListFiltered(family(v6), filter, mask) })
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	var routes []netconf.Route
+	for _, r := range list {
+		dst, ok := prefix(r.Dst)
+		if !ok {
+			dst = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+			if v6 {
+				dst = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+			}
+		}
+		routes = append(routes, netconf.Route{Dst: dst, Gateway: addr(r.Gw), Dev: names[r.LinkIndex], Table: r.Table})
+	}
+	return routes, nil
+}
+
+// readRules returns our rules of one family.
+func readRules(h *netlink.Handle, v6 bool) ([]netconf.Rule, error) {
+	list, err := dump(func() ([]netlink.Rule, error) { return h.RuleList(family(v6)) })
+	if err != nil {
+		return nil, fmt.Errorf("list rules: %w", err)
+	}
+	var rules []netconf.Rule
+	for _, r := range list {
+		if r.Protocol != netconf.Protocol {
+			continue
+		}
+		nr := netconf.Rule{Priority: r.Priority, IPv6: v6, Mark: r.Mark, Table: r.Table, HostOnly: r.SuppressPrefixlen >= 0}
+		nr.From, _ = prefix(r.Src)
+		nr.To, _ = prefix(r.Dst)
+		if r.Mask != nil {
+			nr.Mask = *r.Mask
+		}
+		rules = append(rules, nr)
+	}
+	return rules, nil
+}
+
+// readAddrs returns the addresses of a link.
+func readAddrs(h *netlink.Handle, link netlink.Link) ([]netconf.Addr, error) {
+	list, err := dump(func() ([]netlink.Addr, error) { return h.AddrList(link, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, fmt.Errorf("list addresses of %s: %w", link.Attrs().Name, err)
+	}
+	var addrs []netconf.Addr
+	for _, a := range list {
+		if p, ok := prefix(a.IPNet); ok {
+			addrs = append(addrs, netconf.Addr{Prefix: p, Dev: link.Attrs().Name, NoPrefixRoute: a.Flags&unix.IFA_F_NOPREFIXROUTE != 0})
+		}
+	}
+	return addrs, nil
+}
+
+// readNeighs returns the permanent neighbours of a link.
+func readNeighs(h *netlink.Handle, link netlink.Link) ([]netconf.Neigh, error) {
+	list, err := dump(func() ([]netlink.Neigh, error) { return h.NeighList(link.Attrs().Index, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, fmt.Errorf("list neighbours of %s: %w", link.Attrs().Name, err)
+	}
+	var neighs []netconf.Neigh
+	for _, n := range list {
+		if n.State == netlink.NUD_PERMANENT && len(n.HardwareAddr) == len(netconf.MAC{}) {
+			neighs = append(neighs, netconf.Neigh{Addr: addr(n.IP), MAC: netconf.MAC(n.HardwareAddr), Dev: link.Attrs().Name})
+		}
+	}
+	return neighs, nil
+}
+
+// links returns all links, and their names by index.
+func links(h *netlink.Handle) ([]netlink.Link, map[int]string, error) {
+	list, err := dump(h.LinkList)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list links: %w", err)
+	}
+	names := make(map[int]string, len(list))
+	for _, l := range list {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	return list, names, nil
+}
+
+func isUp(l netlink.Link) bool { return l.Attrs().Flags&net.FlagUp != 0 }
