@@ -1,0 +1,203 @@
+package cni
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	current "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+)
+
+// Add gives the attachment its addresses, sets up the kernel and hands the
+// result to emit. If anything fails, emit included, all of it is undone.
+func (p *Plugin) Add(ctx context.Context, r Request, emit func(*current.Result) error) (err error) {
+	ns, err := host.OpenNetns(r.Owner.Netns)
+	switch {
+	case err == nil:
+		defer ns.Close()
+		r.Owner.NetnsInode = ns.Inode
+	case r.Owner.Kind != eni.Delegated || errors.Is(err, host.ErrNetnsOwn):
+		return err // only a delegate has no business in there
+	}
+	h, err := host.New()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	device, err := r.device(h, ns)
+	if err != nil {
+		return err
+	}
+	lease, settings, err := p.take(ctx, h, r, device)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.undo(context.WithoutCancel(ctx), h, ns, settings, lease))
+		}
+	}()
+	res, err := r.setUp(h, ns, settings, lease)
+	if err != nil {
+		return err
+	}
+	p.Log.Info("add", "pod", r.Owner.PodName(), "key", r.Owner.Key.String(), "address", lease.Addresses[0].Addr,
+		"eni", lease.Interface.ID, "kind", r.Owner.Kind.String())
+	return emit(res)
+}
+
+// device returns the ENI link that the address must belong to because the pod's
+// interface is bound to it, or "" for any.
+func (r Request) device(h *host.Host, ns *host.Netns) (string, error) {
+	switch r.Owner.Kind {
+	case eni.Delegated:
+		return r.Conf.Master, nil
+	case eni.Chained:
+		at := r.podInterface(r.Prev)
+		for _, ip := range r.Prev.IPs {
+			if ip.Interface != nil && *ip.Interface == at {
+				return "", &config.KeyError{Key: "prevResult", Value: ip.Address.String(), Want: "without an address for " +
+					r.Owner.IfName + ": enipool gives one; leave the ipam of the plugin before it empty"}
+			}
+		}
+		link, err := h.ReadLink(ns, r.Owner.IfName)
+		return link.Parent, err
+	}
+	return "", nil
+}
+
+// setUp makes the kernel hold what the lease needs and returns the result.
+func (r Request) setUp(h *host.Host, ns *host.Netns, s ipam.Settings, lease ipam.Lease) (*current.Result, error) {
+	if r.Owner.Kind == eni.Veth {
+		pod := netconf.NewPod(s, lease, r.Conf.MTU)
+		if err := h.AddPod(ns, pod); err != nil {
+			return nil, err
+		}
+		return vethResult(r.Prev, pod, r.Owner.Netns), nil
+	}
+	if err := h.AddRules(sourceRules(s, lease.Addresses)); err != nil {
+		return nil, err
+	}
+	if r.Owner.Kind == eni.Delegated {
+		res, _ := linkResult(nil, -1, lease, "")
+		return res, nil
+	}
+	res, in := linkResult(r.Prev, r.podInterface(r.Prev), lease, r.Owner.IfName)
+	return res, h.FillLink(ns, in)
+}
+
+// take assigns addresses. When there are none it first frees what provably dead
+// sandboxes hold, then waits for a change of the book or the end of a cool-down.
+func (p *Plugin) take(ctx context.Context, h *host.Host, r Request, device string) (lease ipam.Lease, s ipam.Settings, err error) {
+	assign := func() error {
+		return p.Cache.UpdateFor(ctx, r.Owner.Key, func(st *ipam.State) (err error) {
+			s = st.Settings
+			lease, err = st.Assign(r.Owner, boundTo(st, device), p.Now())
+			return err
+		})
+	}
+	err = assign()
+	if errors.Is(err, ipam.ErrDuplicate) {
+		if err = p.replaceDead(ctx, h, r.Owner.Key, err); err == nil {
+			err = assign()
+		}
+	}
+	var none *ipam.Exhausted
+	if !errors.As(err, &none) {
+		return lease, s, err
+	}
+	p.Log.Warn("pool is exhausted", "key", r.Owner.Key.String(), "error", err)
+	if _, err := p.Reclaim(ctx, h); err != nil {
+		p.Log.Warn("reclaim failed", "error", err)
+	}
+	err = p.await(ctx, r.Conf.WaitForAddress, assign)
+	if errors.As(err, &none) && r.Conf.WaitForAddress > 0 {
+		err = fmt.Errorf("waited %s: %w", r.Conf.WaitForAddress, err)
+	}
+	return lease, s, err
+}
+
+// boundTo returns device if it is the link of an ENI of ours, else "": a macvlan
+// over some other link may use any ENI's address.
+func boundTo(s *ipam.State, device string) string {
+	for _, nic := range s.ENIs {
+		if nic.Device == device {
+			return device
+		}
+	}
+	return ""
+}
+
+// await repeats assign while it says Exhausted, each time the book changes or a
+// cool-down ends, until wait has passed.
+func (p *Plugin) await(ctx context.Context, wait time.Duration, assign func() error) error {
+	// The watch comes before the look, so that no change is missed.
+	watch, err := p.Cache.Watch()
+	if err != nil {
+		return err
+	}
+	defer watch.Close()
+	deadline := time.NewTimer(wait)
+	defer deadline.Stop()
+	for {
+		err := assign()
+		var none *ipam.Exhausted
+		if !errors.As(err, &none) || wait == 0 {
+			return err
+		}
+		cooled := make(<-chan time.Time)
+		if none.Cooling > 0 {
+			t := time.NewTimer(none.NextFree + time.Millisecond)
+			defer t.Stop()
+			cooled = t.C
+		}
+		select {
+		case <-watch.C:
+		case <-cooled:
+		case <-deadline.C:
+			return err
+		case <-ctx.Done():
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
+// replaceDead frees what the attachment holds if its sandbox is provably gone;
+// otherwise the first ADD stays as it is and duplicate is the answer.
+func (p *Plugin) replaceDead(ctx context.Context, h *host.Host, k eni.Key, duplicate error) error {
+	held, s, err := p.held(ctx, k)
+	if err != nil {
+		return err
+	}
+	for _, a := range held.Addresses {
+		dead, err := dead(h, a)
+		if err != nil {
+			return err
+		}
+		if !dead {
+			return duplicate
+		}
+	}
+	return p.remove(ctx, h, nil, s, k, held)
+}
+
+// undo takes the lease back after a failure. If the kernel can't be cleaned the
+// record stays, so that nobody else gets the address; DEL tries again.
+func (p *Plugin) undo(ctx context.Context, h *host.Host, ns *host.Netns, s ipam.Settings, l ipam.Lease) error {
+	owner := *l.Addresses[0].Owner
+	if err := clean(h, ns, s, l); err != nil {
+		return fmt.Errorf("undo: %w", err)
+	}
+	p.Log.Log(ctx, slog.LevelWarn, "add undone", "key", owner.Key.String())
+	return p.Cache.UpdateFor(ctx, owner.Key, func(st *ipam.State) error {
+		st.Undo(l)
+		return nil
+	})
+}

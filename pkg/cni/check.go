@@ -1,0 +1,117 @@
+package cni
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/containernetworking/cni/pkg/types"
+	current "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+)
+
+// Check compares the runtime's last result, the book and the kernel. What later
+// plugins of the chain changed is tolerated.
+func (p *Plugin) Check(ctx context.Context, r Request) error {
+	if r.Prev == nil {
+		return &config.KeyError{Key: "prevResult", Value: "absent", Want: "the result of the ADD that is to be checked"}
+	}
+	held, s, err := p.held(ctx, r.Owner.Key)
+	if err != nil {
+		return err
+	}
+	if len(held.Addresses) == 0 {
+		return &mismatchError{[]string{fmt.Sprintf("the node cache has no address for %s", r.Owner.Key)}}
+	}
+	r.Owner.Kind = held.Addresses[0].Owner.Kind
+	lines := r.compareResult(held)
+	more, err := r.compareKernel(s, held)
+	if err != nil {
+		return err
+	}
+	if lines = append(lines, more...); len(lines) > 0 {
+		return &mismatchError{lines}
+	}
+	return nil
+}
+
+// compareResult looks for the book's addresses in the result, on the right
+// interface of the right sandbox.
+func (r Request) compareResult(held ipam.Lease) []string {
+	var lines []string
+	at := r.podInterface(r.Prev)
+	switch {
+	case r.Owner.Kind == eni.Delegated:
+	case at < 0:
+		lines = append(lines, fmt.Sprintf("prevResult has no interface %s in a sandbox", r.Owner.IfName))
+	case r.Prev.Interfaces[at].Sandbox != r.Owner.Netns:
+		lines = append(lines, fmt.Sprintf("prevResult's sandbox is %s, CNI_NETNS is %s", r.Prev.Interfaces[at].Sandbox, r.Owner.Netns))
+	}
+	for _, a := range held.Addresses {
+		has := slices.ContainsFunc(r.Prev.IPs, func(ip *current.IPConfig) bool { return ip.Address.IP.Equal(a.Addr.AsSlice()) })
+		if !has {
+			lines = append(lines, fmt.Sprintf("prevResult lacks %s, which the node cache has for %s", a.Addr, r.Owner.Key))
+		}
+	}
+	return lines
+}
+
+func (r Request) compareKernel(s ipam.Settings, held ipam.Lease) ([]string, error) {
+	if r.Owner.Kind == eni.Delegated {
+		return nil, nil // the links are the caller's to check
+	}
+	ns, err := host.OpenNetns(r.Owner.Netns)
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	h, err := host.New()
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	if r.Owner.Kind == eni.Chained {
+		var addrs []netip.Addr
+		for _, a := range held.Addresses {
+			addrs = append(addrs, a.Addr)
+		}
+		return h.CheckAddrs(ns, r.Owner.IfName, addrs)
+	}
+	return h.CheckPod(ns, netconf.NewPod(s, held, r.Conf.MTU))
+}
+
+// Status tells whether an ADD could be served. It returns a warning, meant for
+// people, where it could not be at this moment but the node is not at fault:
+// a node that reports otherwise has its running pods evicted.
+func (p *Plugin) Status(ctx context.Context, r Request) (warning string, err error) {
+	var damage []ipam.Damage
+	var none *ipam.Exhausted
+	nobody := eni.Owner{Key: eni.Key{Network: r.Conf.Name, Container: "status"}}
+	err = p.Cache.ViewFor(ctx, nobody.Key, func(s *ipam.State) error {
+		damage = s.Damaged
+		// A view is never written, so this asks without taking.
+		_, err := s.Assign(nobody, "", p.Now())
+		errors.As(err, &none)
+		return nil
+	})
+	if err != nil {
+		return "", types.NewError(types.ErrPluginNotAvailable, err.Error(), "")
+	}
+	if len(damage) > 0 {
+		return "", types.NewError(types.ErrPluginNotAvailable, fmt.Sprintf("node cache is damaged: %s", damage[0].Reason),
+			"other addresses are still served; the agent or `enipoolctl pool load` rebuilds the cache")
+	}
+	if none == nil {
+		return "", nil
+	}
+	if r.Conf.StatusFailsWhenExhausted {
+		return "", types.NewError(types.ErrPluginNotAvailable, none.Error(), "")
+	}
+	return none.Error(), nil
+}

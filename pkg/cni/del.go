@@ -1,0 +1,93 @@
+package cni
+
+import (
+	"context"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// Del takes back whatever the attachment has: it cleans the kernel even where
+// the book knows nothing, and succeeds when there is nothing to do.
+func (p *Plugin) Del(ctx context.Context, r Request) error {
+	h, err := host.New()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	held, s, err := p.held(ctx, r.Owner.Key)
+	if nodecache.Unusable(err) {
+		// Whoever rebuilds the book does it from the kernel, where nothing of
+		// this attachment will be left.
+		p.Log.Warn("del without a node cache", "key", r.Owner.Key.String(), "error", err)
+		return h.DelPodUnknown(netconf.HostDevice(r.Owner.Key))
+	}
+	if err != nil {
+		return err
+	}
+	// A namespace that can't be opened needs no cleaning; one that is the node's
+	// own or somebody else's is told by what is in it, see ClearLink.
+	ns, _ := host.OpenNetns(r.Owner.Netns)
+	if ns != nil {
+		defer ns.Close()
+	}
+	if err := p.remove(ctx, h, ns, s, r.Owner.Key, held); err != nil {
+		return err
+	}
+	p.Log.Info("del", "pod", r.Owner.PodName(), "key", r.Owner.Key.String(), "released", len(held.Addresses))
+	return nil
+}
+
+// held returns what the attachment holds, and the node's settings.
+func (p *Plugin) held(ctx context.Context, k eni.Key) (l ipam.Lease, s ipam.Settings, err error) {
+	err = p.Cache.ViewFor(ctx, k, func(st *ipam.State) error {
+		l, s = st.Held(k), st.Settings
+		return nil
+	})
+	return l, s, err
+}
+
+// remove cleans the kernel of what the attachment holds, then releases it.
+func (p *Plugin) remove(ctx context.Context, h *host.Host, ns *host.Netns, s ipam.Settings, k eni.Key, held ipam.Lease) error {
+	if len(held.Addresses) == 0 {
+		return h.DelPodUnknown(netconf.HostDevice(k))
+	}
+	if err := clean(h, ns, s, held); err != nil {
+		return err
+	}
+	return p.Cache.UpdateFor(ctx, k, func(st *ipam.State) error {
+		st.Release(k, p.Now())
+		return nil
+	})
+}
+
+// clean removes what the kernel holds for the lease. ns may be nil.
+func clean(h *host.Host, ns *host.Netns, s ipam.Settings, l ipam.Lease) error {
+	o := l.Addresses[0].Owner
+	if o.Kind == eni.Chained && ns != nil && (o.NetnsInode == 0 || o.NetnsInode == ns.Inode) {
+		addrs, routes := inside(o.IfName, l.Interface, l.Addresses)
+		if err := h.ClearLink(ns, host.Inside{Dev: o.IfName, Addrs: addrs, Routes: routes}); err != nil {
+			return err
+		}
+	}
+	return h.DelPod(netconf.HostDevice(o.Key), sourceRules(s, l.Addresses))
+}
+
+// dead tells whether the owner of a is provably gone: its namespace is no longer
+// where it was, and where we made a link, that is gone with it. A namespace may
+// outlive its path, the link may not outlive the namespace. An owner without a
+// path was found in the kernel by its link.
+func dead(h *host.Host, a eni.Address) (bool, error) {
+	o := a.Owner
+	if (o.Kind != eni.Veth || o.Netns != "") && !host.NetnsGone(o.Netns, o.NetnsInode) {
+		return false, nil
+	}
+	if o.Kind != eni.Veth {
+		return true, nil
+	}
+	linked, err := h.HasLink(netconf.HostDevice(o.Key))
+	return err == nil && !linked, err
+}

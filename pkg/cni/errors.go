@@ -1,0 +1,92 @@
+package cni
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// Our own error codes; the specification leaves those from 100 on to plugins.
+const (
+	CodeDuplicate = 100 // ADD for an attachment that has an address already
+	CodeMismatch  = 101 // CHECK found the kernel or the book different
+)
+
+// argsError is a CNI_ARGS that can't be obeyed.
+type argsError struct{ text string }
+
+func (e *argsError) Error() string { return "CNI_ARGS: " + e.text }
+
+// mismatchError is what CHECK found.
+type mismatchError struct{ lines []string }
+
+func (e *mismatchError) Error() string {
+	if len(e.lines) == 1 {
+		return e.lines[0]
+	}
+	return fmt.Sprintf("%s (and %d more)", e.lines[0], len(e.lines)-1)
+}
+
+// Error returns err as the protocol's error object: a code that says what kind
+// of failure it is and a message that says what to do about it.
+func Error(err error) *types.Error {
+	var done *types.Error
+	if errors.As(err, &done) {
+		return done
+	}
+	return types.NewError(code(err), err.Error(), details(err))
+}
+
+func code(err error) uint {
+	var (
+		key       *config.KeyError
+		args      *argsError
+		exhausted *ipam.Exhausted
+		busy      *nodecache.BusyError
+		mismatch  *mismatchError
+	)
+	switch {
+	case errors.As(err, &key) && key.Unsupported:
+		return types.ErrUnsupportedField
+	case errors.As(err, &key):
+		return types.ErrInvalidNetworkConfig
+	case errors.As(err, &args), errors.Is(err, host.ErrLinkExists):
+		return types.ErrInvalidEnvironmentVariables
+	case errors.Is(err, host.ErrNetnsGone), errors.Is(err, host.ErrNetnsOwn):
+		return types.ErrInvalidNetNS
+	case errors.As(err, &exhausted), errors.As(err, &busy):
+		return types.ErrTryAgainLater
+	case errors.Is(err, nodecache.ErrMissing), errors.Is(err, nodecache.ErrBoot), errors.Is(err, nodecache.ErrDamaged):
+		return types.ErrTryAgainLater // the agent is about to write a good one
+	case errors.Is(err, nodecache.ErrVersion), errors.Is(err, nodecache.ErrOwnerTooLong):
+		return types.ErrIOFailure
+	case errors.Is(err, ipam.ErrDuplicate):
+		return CodeDuplicate
+	case errors.As(err, &mismatch):
+		return CodeMismatch
+	}
+	return types.ErrInternal
+}
+
+// details says what a person can do about it, where the message doesn't yet.
+func details(err error) string {
+	var mismatch *mismatchError
+	switch {
+	case errors.As(err, &mismatch):
+		text := ""
+		for _, l := range mismatch.lines {
+			text += l + "\n"
+		}
+		return text
+	case errors.Is(err, ipam.ErrDuplicate):
+		return "the runtime must DEL the first attachment before it ADDs again"
+	case errors.Is(err, host.ErrLinkExists):
+		return "CNI_IFNAME names a link that another plugin made: put enipool first, or choose another name"
+	}
+	return ""
+}

@@ -1,0 +1,163 @@
+// Package cni holds the order in which an ADD, DEL, CHECK, GC or STATUS does
+// things. To give: the book first, then the kernel, then the answer. To take
+// back: the kernel first, then the book. So a crash anywhere leaves an address
+// that nobody uses, never one that two pods use, and DEL, GC or the agent find
+// it by its record.
+package cni
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/containernetworking/cni/pkg/types"
+	current "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/containernetworking/cni/pkg/version"
+	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// Plugin serves the calls of a runtime on the node whose network namespace it
+// runs in.
+type Plugin struct {
+	Cache nodecache.Cache
+	Now   func() time.Duration // since boot
+	Log   *slog.Logger
+}
+
+// Request is one call of a runtime, checked.
+type Request struct {
+	Conf  config.Plugin
+	Owner eni.Owner // without the namespace's inode
+	Prev  *current.Result
+}
+
+// NewRequest makes a request from the runtime's words. confErr is what
+// config.ParsePlugin said; it is passed here so that strict calls fail for it and
+// lenient ones (DEL, GC) don't.
+func NewRequest(conf config.Plugin, confErr error, container, netns, ifName, cniArgs string, lenient bool) (Request, error) {
+	r := Request{Conf: conf, Owner: eni.Owner{
+		Key:   eni.Key{Network: conf.Name, Container: container, IfName: ifName},
+		Netns: netns,
+	}}
+	argsErr := readArgs(cniArgs, &r.Owner)
+	prev, prevErr := readPrevResult(conf)
+	r.Prev = prev
+	r.Owner.Kind = r.kind()
+	if lenient {
+		return r, nil
+	}
+	return r, cmp.Or(confErr, argsErr, prevErr)
+}
+
+// kind is the role we play for this request.
+func (r Request) kind() eni.Kind {
+	switch {
+	case r.Conf.Delegated:
+		return eni.Delegated
+	case r.Prev != nil && r.podInterface(r.Prev) >= 0:
+		return eni.Chained
+	}
+	return eni.Veth
+}
+
+// podInterface returns the position in res of the interface that the request is
+// about, or -1.
+func (r Request) podInterface(res *current.Result) int {
+	return slices.IndexFunc(res.Interfaces, func(i *current.Interface) bool {
+		return i != nil && i.Name == r.Owner.IfName && i.Sandbox != ""
+	})
+}
+
+// readArgs takes from CNI_ARGS what tells people whose address it is. Keys that
+// it does not know are somebody else's.
+func readArgs(args string, o *eni.Owner) error {
+	for pair := range strings.SplitSeq(args, ";") {
+		if pair == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return &argsError{fmt.Sprintf("pair %q has no =", pair)}
+		}
+		switch key {
+		case "K8S_POD_NAMESPACE":
+			o.Namespace = value
+		case "K8S_POD_NAME":
+			o.Pod = value
+		case "K8S_POD_UID":
+			o.UID = value
+		case "IP", "MAC":
+			if value != "" {
+				return &argsError{fmt.Sprintf("%s=%s asks for a fixed address: the pool chooses addresses", key, value)}
+			}
+		}
+	}
+	return nil
+}
+
+// readPrevResult reads the result of the plugins before us in the chain. It must
+// be of the configuration's version; libcni fills an absent one in, and so do we.
+func readPrevResult(conf config.Plugin) (*current.Result, error) {
+	if conf.PrevResult == nil {
+		return nil, nil
+	}
+	bad := func(err error) error {
+		return &config.KeyError{Key: "prevResult", Value: string(conf.PrevResult), Want: "a result of version " + conf.CNIVersion + ": " + err.Error()}
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(conf.PrevResult, &fields); err != nil {
+		return nil, bad(err)
+	}
+	text := []byte(conf.PrevResult)
+	if v := string(fields["cniVersion"]); v == "" || v == "null" || v == `""` {
+		fields["cniVersion"], _ = json.Marshal(conf.CNIVersion)
+		text, _ = json.Marshal(fields)
+	}
+	res, err := version.NewResult(conf.CNIVersion, text)
+	if err != nil {
+		return nil, bad(err)
+	}
+	prev, err := current.NewResultFromResult(res)
+	if err != nil {
+		return nil, bad(err)
+	}
+	return prev, nil
+}
+
+// inside is what a link of another plugin should carry for the lease, and what a
+// delegate's caller should put on its own: the subnet's real mask and router.
+func inside(dev string, nic eni.Interface, addrs []eni.Address) (in []netconf.Addr, routes []netconf.Route) {
+	for _, a := range addrs {
+		n := nic.Net(a.Family())
+		in = append(in, netconf.Addr{Prefix: netip.PrefixFrom(a.Addr, n.Primary.Bits()), Dev: dev})
+		everywhere := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+		if a.Addr.Is6() {
+			everywhere = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+		}
+		routes = append(routes, netconf.Route{Dst: everywhere, Gateway: n.Gateway, Dev: dev, Table: netconf.MainTable, IfNone: true})
+	}
+	return in, routes
+}
+
+// sourceRules returns the node's rules for the addresses.
+func sourceRules(s ipam.Settings, addrs []eni.Address) []netconf.Rule {
+	var rules []netconf.Rule
+	for _, a := range addrs {
+		rules = append(rules, netconf.SourceRules(s, a)...)
+	}
+	return rules
+}
+
+// cniRoute and the like turn our values into those of the protocol.
+func cniRoute(r netconf.Route) *types.Route {
+	return &types.Route{Dst: cniNet(r.Dst), GW: r.Gateway.AsSlice()}
+}

@@ -1,0 +1,119 @@
+package cni
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// GC takes back what the network has beyond the runtime's list of attachments.
+// Without a list only what is provably dead goes. Other networks that share the
+// node's pool are left alone either way. It goes on after errors.
+func (p *Plugin) GC(ctx context.Context, r Request) error {
+	h, err := host.New()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	name := r.Conf.Name
+	if !r.Conf.HasValid {
+		_, err := p.sweep(ctx, h, func(a eni.Address) (bool, error) {
+			if a.Owner.Network != name {
+				return false, nil
+			}
+			return dead(h, a)
+		})
+		return err
+	}
+	valid := map[types.GCAttachment]bool{}
+	for _, v := range r.Conf.Valid {
+		valid[v] = true
+	}
+	gone := func(k eni.Key) bool {
+		return k.Network == name && !valid[types.GCAttachment{ContainerID: k.Container, IfName: k.IfName}]
+	}
+	_, err = p.sweep(ctx, h, func(a eni.Address) (bool, error) { return gone(a.Owner.Key), nil })
+	return errors.Join(err, p.removeOrphans(ctx, h, gone))
+}
+
+// removeOrphans removes links of ours that gone picks and that no record knows.
+func (p *Plugin) removeOrphans(ctx context.Context, h *host.Host, gone func(eni.Key) bool) error {
+	// The kernel is read before the book: an ADD writes the book first, so the
+	// link of one that is under way has its record by now.
+	pods, err := h.PodLinks()
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	err = p.Cache.View(ctx, func(s *ipam.State) error {
+		for _, a := range s.Used() {
+			known[netconf.HostDevice(a.Owner.Key)] = true
+		}
+		return nil
+	})
+	if err != nil && !nodecache.Unusable(err) {
+		return err
+	}
+	var errs []error
+	for _, pod := range pods {
+		if gone(pod.Owner.Key) && !known[pod.Dev] {
+			errs = append(errs, h.DelPodUnknown(pod.Dev))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Reclaim releases the addresses whose owners are provably dead, on all
+// networks, and returns them.
+func (p *Plugin) Reclaim(ctx context.Context, h *host.Host) ([]eni.Address, error) {
+	return p.sweep(ctx, h, func(a eni.Address) (bool, error) { return dead(h, a) })
+}
+
+// sweep removes the used addresses that gone picks: each one's kernel state
+// first, then, in one update, the records of those that are clean. It goes on
+// after errors and returns them all.
+func (p *Plugin) sweep(ctx context.Context, h *host.Host, gone func(eni.Address) (bool, error)) ([]eni.Address, error) {
+	var used []eni.Address
+	var s ipam.Settings
+	err := p.Cache.View(ctx, func(st *ipam.State) error {
+		used, s = st.Used(), st.Settings
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	clear := map[eni.Owner]bool{}
+	for _, a := range used {
+		is, err := gone(a)
+		if err == nil && is {
+			err = clean(h, nil, s, ipam.Lease{Addresses: []eni.Address{a}})
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s of %s: %w", a.Addr, a.Owner.PodName(), err))
+		}
+		if err == nil && is {
+			clear[*a.Owner] = true
+		}
+	}
+	if len(clear) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	var released []eni.Address
+	err = p.Cache.Update(ctx, func(st *ipam.State) error {
+		// The whole owner is compared: the key may be in use again by now.
+		released = st.ReleaseIf(func(a eni.Address) bool { return clear[*a.Owner] }, p.Now())
+		return nil
+	})
+	for _, a := range released {
+		p.Log.Info("reclaimed", "address", a.Addr, "key", a.Owner.Key.String(), "netns", a.Owner.Netns)
+	}
+	return released, errors.Join(append(errs, err)...)
+}
