@@ -1,0 +1,46 @@
+# Everything is built into .build/ and needs Go 1.26 or later; what else a target
+# needs, scripts/deps.sh installs where it may and names where it may not.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+RELEASE := $(shell git describe --tags --always --dirty 2>/dev/null || echo unreleased)
+BUILD := .build
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=$(RELEASE)"
+FUZZTIME ?= 10s
+
+.DEFAULT_GOAL := help
+.PHONY: help build tools demo test race lint fuzz bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build our programs into .build/
+	@for p in plugins/*/; do $(GO_BUILD) -o $(BUILD)/ ./$$p; done
+	@echo "built $$(cd $(BUILD) && ls -d enipool*) into $(BUILD)/"
+
+tools: ## build the reference plugins and cnitool from their Go modules
+	@scripts/tools.sh $(BUILD)/cni
+
+demo: build tools ## two nodes, forty pods on a simulated VPC; KEEP=1 leaves it up
+	@scripts/deps.sh demo
+	@$(BUILD)/enipoolctl demo --plugins $(BUILD)/cni --plugins $(BUILD) $(if $(KEEP),--keep)
+
+test: build tools ## all tests
+	@scripts/deps.sh test
+	go test -count=1 ./...
+
+race: build tools ## all tests with the race detector
+	@scripts/deps.sh test race
+	go test -race -count=1 ./...
+
+lint: ## gofmt, vet, staticcheck, govulncheck where it can run
+	@scripts/lint.sh
+
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+bench: build tools ## measure, and write test/bench/RESULTS.md
+	@scripts/deps.sh test
+	go run ./test/bench
+
+clean: ## remove .build/
+	rm -rf $(BUILD)

@@ -1,0 +1,240 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nettest"
+)
+
+// point is a system call of a run: the nth of its name.
+type point struct {
+	name string
+	nth  int
+}
+
+// inner are the system calls by which the Go runtime keeps house. They change
+// nothing outside the process, so being killed at one of them is the same as
+// being killed at the next of the others.
+var inner = strings.Fields(`rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack tgkill futex mmap munmap madvise
+	nanosleep gettid getpid sched_getaffinity sched_yield clone clone3 arch_prctl prctl prlimit64 getrandom execve exit_group`)
+
+// points lists the system calls that the plugin's main thread, which does all
+// the work, makes when it serves c.
+func (n *node) points(c call) []point {
+	n.t.Helper()
+	trace := filepath.Join(n.t.TempDir(), "trace")
+	c.wrap = []string{"strace", "-qq", "-e", "signal=none", "-o", trace}
+	n.mustRun(c)
+	text, err := os.ReadFile(trace)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var list []point
+	count := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		name, _, _ := strings.Cut(line, "(")
+		if count[name]++; !slices.Contains(inner, name) {
+			list = append(list, point{name, count[name]})
+		}
+	}
+	if count["sendto"] < 2 || count["pwrite64"] < 1 || count["flock"] < 2 {
+		n.t.Fatalf("this is no whole %s: %v", c.command, count)
+	}
+	return list
+}
+
+// killed is the command line that kills the plugin as it enters the call.
+func (p point) killed() []string {
+	return []string{"strace", "-qq", "-o", "/dev/null", "-e", "trace=" + p.name, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", p.name, p.nth)}
+}
+
+// A plugin killed at any system call of an ADD or a DEL leaves nothing that a
+// DEL, a GC or a reboot does not clean up, and no address is lost or has two
+// owners.
+func TestKilledAtAnySystemCallNothingIsLostOrLeft(t *testing.T) {
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skip("needs strace: make test installs it where it may")
+	}
+	recoveries := map[string]func(n *node, ns nettest.Netns){
+		"DEL": func(n *node, ns nettest.Netns) {
+			n.mustRun(call{command: "DEL", id: "pod", netns: ns.Path, conf: n.conf("1.0.0")})
+		},
+		"GC": func(n *node, ns nettest.Netns) {
+			n.mustRun(call{command: "GC", conf: n.conf("1.1.0", `"cni.dev/valid-attachments":[{"containerID":"first","ifname":"eth0"}]`)})
+		},
+		"the end of the sandbox and a GC without a list": func(n *node, ns nettest.Netns) {
+			ns.Delete()
+			n.waitForNoPodLink()
+			n.mustRun(call{command: "GC", conf: n.conf("1.1.0")})
+		},
+	}
+	for _, routing := range []ipam.Routing{ipam.Map, ipam.Rule} {
+		for _, command := range []string{"ADD", "DEL"} {
+			for by, recover := range recoveries {
+				t.Run(fmt.Sprintf("%s, routing %s, recovered by %s", command, routing, by), func(t *testing.T) {
+					killEverywhere(t, routing, command, recover)
+				})
+			}
+		}
+	}
+}
+
+func killEverywhere(t *testing.T, routing ipam.Routing, command string, recover func(*node, nettest.Netns)) {
+	// One address on ENI 0 is taken, so that the pod is on ENI 1, where routing
+	// mode rule has rules.
+	n := newNode(t, ipam.Settings{Routing: routing}, 1, 2)
+	first := nettest.NewNetns(t, "first")
+	n.mustRun(call{command: "ADD", id: "first", netns: first.Path, conf: n.conf("1.0.0")})
+	try := func(run func(c call)) {
+		ns := nettest.NewNetns(t, "pod")
+		c := call{command: command, id: "pod", netns: ns.Path, conf: n.conf("1.0.0")}
+		if command == "DEL" {
+			n.mustRun(call{command: "ADD", id: "pod", netns: ns.Path, conf: c.conf})
+		}
+		run(c)
+		recover(n, ns)
+		ns.Delete()
+	}
+	var points []point
+	try(func(c call) { points = n.points(c) })
+	killed := 0
+	for _, p := range points {
+		try(func(c call) {
+			c.wrap = p.killed()
+			if n.run(c).exit != 0 {
+				killed++
+			}
+			n.oneOwnerAtMost(p)
+		})
+		n.mustBeAsBefore(p)
+	}
+	// A few calls are the runtime's after all and do not come in every run.
+	if killed < len(points)*9/10 {
+		t.Errorf("only %d of %d runs were killed", killed, len(points))
+	}
+	n.mustRun(call{command: "DEL", id: "first", netns: first.Path, conf: n.conf("1.0.0")})
+}
+
+func (n *node) oneOwnerAtMost(at point) {
+	n.t.Helper()
+	n.view(func(s *ipam.State) {
+		if err := s.Check(); err != nil || len(s.Damaged) > 0 {
+			n.t.Fatalf("killed at %v: %v %v", at, err, s.Damaged)
+		}
+	})
+}
+
+// mustBeAsBefore wants the first pod's address used, all others free or cooling,
+// and of the kernel just the first pod's link.
+func (n *node) mustBeAsBefore(at point) {
+	n.t.Helper()
+	n.view(func(s *ipam.State) {
+		if used := s.Used(); len(used) != 1 || used[0].Owner.Container != "first" {
+			n.t.Fatalf("killed at %v: used %v", at, used)
+		}
+		if c := s.Count(time.Hour*1e6, nil); c.Free != 2 || len(s.Damaged) > 0 {
+			n.t.Fatalf("killed at %v: %+v, damaged %v", at, c, s.Damaged)
+		}
+	})
+	if links := podLinks(n.t); len(links) != 1 {
+		n.t.Fatalf("killed at %v: links %v", at, links)
+	}
+	if rules := nettest.Run(n.t, "ip", "rule", "show", "priority", "1538"); rules != "" {
+		n.t.Fatalf("killed at %v: rules %s", at, rules)
+	}
+}
+
+// podLinks returns the node's ends of pods' links.
+func podLinks(t testing.TB) []string {
+	t.Helper()
+	links, err := filepath.Glob("/proc/sys/net/ipv4/conf/eni*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return links
+}
+
+// waitForNoPodLink waits until the kernel has finished off a deleted namespace,
+// with all pods' links but the first one's.
+func (n *node) waitForNoPodLink() {
+	n.t.Helper()
+	ctx, cancel := deadline(n.t)
+	defer cancel()
+	for len(podLinks(n.t)) > 1 {
+		select {
+		case <-ctx.Done():
+			n.t.Fatalf("links %v did not go with their namespace", podLinks(n.t))
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// rebooted makes the machine look as after a reboot to what runs in the tests'
+// mount namespace: another boot id, no namespaces, no links of pods.
+func rebooted(t *testing.T) {
+	t.Helper()
+	id := filepath.Join(t.TempDir(), "boot_id")
+	if err := os.WriteFile(id, []byte("11111111-2222-3333-4444-555555555555\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const file = "/proc/sys/kernel/random/boot_id"
+	nettest.Run(t, "mount", "--bind", id, file)
+	t.Cleanup(func() { nettest.Run(t, "umount", file) })
+}
+
+func TestAfterARebootNothingOfTheOldBootIsServed(t *testing.T) {
+	n := newNode(t, ipam.Settings{}, 2)
+	ns := nettest.NewNetns(t, "old")
+	n.mustRun(call{command: "ADD", id: "old", netns: ns.Path, conf: n.conf("1.0.0")})
+	ns.Delete()
+	ctx, cancel := deadline(t)
+	defer cancel()
+	for len(podLinks(t)) > 0 {
+		select {
+		case <-ctx.Done():
+			t.Fatal("the namespace did not go")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	t.Run("rebooted", func(t *testing.T) {
+		rebooted(t)
+		fresh := nettest.NewNetns(t, "fresh")
+		if e := n.run(call{command: "ADD", id: "fresh", netns: fresh.Path, conf: n.conf("1.0.0")}).cniError(t); e.Code != 11 {
+			t.Errorf("ADD: %+v, want code 11", e)
+		}
+		if e := n.run(call{command: "STATUS", conf: n.conf("1.1.0")}).cniError(t); e.Code != 50 {
+			t.Errorf("STATUS: %+v, want code 50", e)
+		}
+		n.mustRun(call{command: "DEL", id: "old", conf: n.conf("1.0.0")})
+		// The agent makes a new book, in which nobody has anything.
+		err := n.Cache.Replace(t.Context(), func(old *ipam.State, err error) (*ipam.State, error) {
+			if old != nil || err == nil {
+				t.Errorf("the old boot's book was offered: %v", err)
+			}
+			return &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4}}}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.nothingLeft()
+	})
+	// Back in the first boot that new book is the stranger.
+	if err := os.Remove(n.Cache.Path); err != nil {
+		t.Fatal(err)
+	}
+	err := n.Cache.Replace(t.Context(), func(*ipam.State, error) (*ipam.State, error) {
+		return &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4}}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,142 @@
+// Package test holds what crosses packages: the rules of the architecture, the
+// end-to-end tests and the benchmarks.
+package test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/enipool/enipool/"
+
+// layers orders the packages; imports go down only, and packages of one layer
+// don't know each other, except that a sub-folder may import its parent.
+var layers = map[string]int{
+	"eni":   0,
+	"ipam":  1,
+	"scale": 2, "pool": 2, "netconf": 2, "capacity": 2,
+	"nodecache": 3, "host": 3, "cloud": 3, "kube": 3, "config": 3, "nettest": 3,
+	"cni": 4, "node": 4, "agent": 4,
+}
+
+// pure is all that layers 0 to 2 may import of the standard library.
+var pure = strings.Fields(`bytes cmp crypto/sha256 encoding/hex encoding/json errors fmt iter maps math math/bits
+	net/netip slices sort strconv strings time`)
+
+// clock is what pure packages may not call: time is an argument.
+var clock = []string{"Now", "Since", "Until", "Sleep", "After", "Tick", "NewTimer", "NewTicker", "AfterFunc"}
+
+type source struct {
+	pkg  string // below pkg/, like "cloud/sim"
+	file string
+	ast  *ast.File
+}
+
+func (s source) top() string { return strings.Split(s.pkg, "/")[0] }
+
+// sources parses the non-test files below pkg/. It reads them itself: a test that
+// asks the go command stays green from the test cache when an import is added.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var list []source
+	err := filepath.WalkDir("../pkg", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		list = append(list, source{strings.TrimPrefix(path.Dir(filepath.ToSlash(name)), "../pkg/"), name, f})
+		return nil
+	})
+	if err != nil || len(list) == 0 {
+		t.Fatalf("no sources found: %v", err)
+	}
+	return list
+}
+
+func TestImportsGoDownOnly(t *testing.T) {
+	for _, s := range sources(t) {
+		layer, known := layers[s.top()]
+		if !known {
+			t.Errorf("%s: package %s has no place in the layers", s.file, s.pkg)
+		}
+		for _, spec := range s.ast.Imports {
+			imported, _ := strconv.Unquote(spec.Path.Value)
+			below, ours := strings.CutPrefix(imported, module+"pkg/")
+			if !ours {
+				if layer <= 2 && !slices.Contains(pure, imported) {
+					t.Errorf("%s: imports %s; layers 0 to 2 do no I/O and need no module", s.file, imported)
+				}
+				continue
+			}
+			parent := strings.HasPrefix(s.pkg, below+"/")
+			if to := layers[strings.Split(below, "/")[0]]; to >= layer && !parent {
+				t.Errorf("%s: %s of layer %d imports %s of layer %d", s.file, s.pkg, layer, below, to)
+			}
+		}
+	}
+}
+
+func TestPurePackagesNeverReadTheClock(t *testing.T) {
+	for _, s := range sources(t) {
+		if layers[s.top()] > 2 {
+			continue
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(clock, sel.Sel.Name) {
+					t.Errorf("%s calls time.%s; take the time as an argument", s.file, sel.Sel.Name)
+				}
+			}
+			if _, ok := n.(*ast.GoStmt); ok {
+				t.Errorf("%s starts a goroutine", s.file)
+			}
+			return true
+		})
+	}
+}
+
+func TestEveryPackageSaysItsJob(t *testing.T) {
+	said := map[string]bool{}
+	for _, s := range sources(t) {
+		said[s.pkg] = said[s.pkg] || s.ast.Doc.Text() != ""
+	}
+	for pkg, ok := range said {
+		if !ok {
+			t.Errorf("package %s has no package comment", pkg)
+		}
+	}
+}
+
+// The exec plugin is started for every pod; what it links, it pays for each time.
+func TestThePluginLinksNothingHeavy(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", "../plugins/enipool")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	heavy := []string{"net/http", "k8s.io/", "sigs.k8s.io/", "google.golang.org/", "github.com/aws/", "github.com/spf13/",
+		"github.com/google/nftables", "github.com/coreos/go-iptables", "github.com/goccy/", "os/exec",
+		module + "pkg/cloud", module + "pkg/kube", module + "pkg/host/firewall", module + "pkg/node/"}
+	for dep := range strings.Lines(string(out)) {
+		for _, h := range heavy {
+			if strings.HasPrefix(dep, h) {
+				t.Errorf("plugins/enipool links %s", strings.TrimSpace(dep))
+			}
+		}
+	}
+}
