@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// programs is the folder with everything that gets measured.
+type programs string
+
+func (p programs) path(name string) string { return filepath.Join(string(p), name) }
+
+// cacheTest is the compiled test of package nodecache among the programs.
+const cacheTest = "nodecache.test"
+
+// build compiles everything the way releases are compiled. It runs before the
+// program hides in namespaces: modules may have to be downloaded.
+func build(dir string) error {
+	const reference = "github.com/containernetworking/plugins/plugins/"
+	for _, pkg := range []string{"./plugins/enipool", "./test/bench/floor", reference + "main/ptp", reference + "ipam/host-local", reference + "meta/sbr"} {
+		if err := goTool("build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", pkg); err != nil {
+			return err
+		}
+	}
+	return goTool("test", "-c", "-o", filepath.Join(dir, cacheTest), "./pkg/nodecache")
+}
+
+func goTool(args ...string) error {
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s (run it in the module's top folder): %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}

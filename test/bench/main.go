@@ -1,0 +1,169 @@
+// Command bench measures the plugin against the reference plugins and against
+// what netlink alone takes: whole processes, in turn, in one run, in network
+// namespaces of its own. It writes test/bench/RESULTS.md. A target that is
+// missed is a result and no failure.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+
+	"github.com/enipool/enipool/pkg/nettest"
+	"golang.org/x/sys/unix"
+)
+
+// programsEnv carries the folder of the compiled programs into the namespaces,
+// and tells that this is the inside.
+const programsEnv = "ENIPOOL_BENCH_PROGRAMS"
+
+const resultsFile = "test/bench/RESULTS.md"
+
+func main() {
+	b := &bench{}
+	var only string
+	flag.IntVar(&b.runs, "n", 0, "timed runs of each ADD, DEL and VERSION (default 50, with -quick 5)")
+	flag.BoolVar(&b.quick, "quick", false, "few runs, to try it out")
+	flag.StringVar(&only, "only", "", "run only the rows whose name matches this regular expression: "+fmt.Sprint(rowNames()))
+	flag.Parse()
+	code, err := run(b, only)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func run(b *bench, only string) (int, error) {
+	match, err := regexp.Compile(only)
+	if err != nil {
+		return 0, fmt.Errorf("-only: %w", err)
+	}
+	if dir := os.Getenv(programsEnv); dir != "" {
+		b.bin = programs(dir)
+		return 0, b.measure(match, only == "")
+	}
+	if os.Geteuid() != 0 {
+		return 0, fmt.Errorf("needs root: it makes hundreds of network namespaces; run `sudo make bench`")
+	}
+	dir, err := os.MkdirTemp("", "enipool-bench")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	b.progress("building the plugins")
+	if err := build(dir); err != nil {
+		return 0, err
+	}
+	if err := pin(2); err != nil {
+		return 0, err
+	}
+	return nettest.Reexec(programsEnv + "=" + dir)
+}
+
+// pin keeps this thread, and so all processes it starts, on the first so many
+// of its CPUs: the targets are for two.
+func pin(cpus int) error {
+	runtime.LockOSThread()
+	var all, some unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return fmt.Errorf("read CPU affinity: %w", err)
+	}
+	for cpu := 0; some.Count() < cpus && some.Count() < all.Count(); cpu++ {
+		if all.IsSet(cpu) {
+			some.Set(cpu)
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &some); err != nil {
+		return fmt.Errorf("set CPU affinity: %w", err)
+	}
+	return nil
+}
+
+// bench is one run.
+type bench struct {
+	bin    programs
+	runs   int
+	quick  bool
+	report report
+	node   node
+	names  int
+}
+
+type row struct {
+	name string
+	run  func(*bench) error
+}
+
+func rows() []row {
+	return []row{
+		{"start", (*bench).startRow},
+		{"attach", (*bench).attachRow},
+		{"growth", (*bench).growthRow},
+		{"parallel", (*bench).parallelRow},
+		{"cache", (*bench).cacheRow},
+		{"packets", (*bench).packetsRow},
+	}
+}
+
+func rowNames() (names []string) {
+	for _, r := range rows() {
+		names = append(names, r.name)
+	}
+	return names
+}
+
+// measure runs the rows inside the namespaces. Only a full run is worth keeping.
+func (b *bench) measure(match *regexp.Regexp, keep bool) error {
+	if b.runs == 0 {
+		b.runs = b.pick(50, 5)
+	}
+	// /run is a tmpfs of our own, like the one where runtimes keep such files.
+	if err := os.Setenv("TMPDIR", "/run"); err != nil {
+		return err
+	}
+	var err error
+	if b.node, err = newNode("", "map", "10.0.1.0/24", "10.0.2.0/24"); err != nil {
+		return err
+	}
+	for _, r := range rows() {
+		if !match.MatchString(r.name) {
+			continue
+		}
+		if err := r.run(b); err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+	}
+	text := b.results()
+	fmt.Println(text)
+	if !keep || b.quick {
+		return nil
+	}
+	return os.WriteFile(filepath.FromSlash(resultsFile), []byte(text), 0o644)
+}
+
+func (b *bench) pick(full, quick int) int {
+	if b.quick {
+		return quick
+	}
+	return full
+}
+
+// longRuns is how often something is repeated that takes a second or more.
+func (b *bench) longRuns() int { return b.pick(7, 2) }
+
+func (b *bench) progress(format string, a ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", a...)
+}
+
+// unique returns a name that no other part of the run has.
+func (b *bench) unique(what string) string {
+	b.names++
+	return fmt.Sprintf("%s-%d-", what, b.names)
+}
+
+// temp returns the path of a folder in memory that does not exist yet.
+func (b *bench) temp(what string) string { return filepath.Join("/run/bench", what) }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// parallelPods is how many pods start at once.
+const parallelPods = 100
+
+// parallelRow starts all ADDs at once and waits for the last one.
+func (b *bench) parallelRow() error {
+	pods, err := newSpaces(b.unique("burst"), parallelPods)
+	if err != nil {
+		return err
+	}
+	list := []contender{
+		b.bin.enipool("enipool", b.node.cache),
+		b.bin.ptp("ptp+host-local", b.temp("host-local-burst"), ptpSubnet),
+	}
+	rates, fails := make([]measure, len(list)), make([]measure, len(list))
+	for i, c := range list {
+		rates[i] = measure{what: fmt.Sprintf("%d ADDs at once, %s", parallelPods, c.name), command: c.add, unit: "ADD/s"}
+		fails[i] = measure{what: rates[i].what + ", failed", command: c.add, unit: "ADD"}
+	}
+	for n := range b.longRuns() + 1 {
+		b.progress("%d ADDs at once: round %d of %d", parallelPods, n, b.longRuns())
+		for i, c := range list {
+			seconds, failed := burst(c, pods, n)
+			for at, pod := range pods {
+				if _, err := c.detach(pod, n*parallelPods+at); err != nil {
+					return fmt.Errorf("DEL %s: %w", c.name, err)
+				}
+			}
+			if n > 0 {
+				rates[i].add(parallelPods / seconds)
+				fails[i].add(float64(len(failed)))
+			}
+			if len(failed) > 0 {
+				b.progress("%s: %d of %d failed, one with: %v", c.name, len(failed), parallelPods, failed[0])
+			}
+		}
+	}
+	b.report.add(append(rates, fails...),
+		target{of: rates[0], ref: &rates[1], want: 2.5, atLeast: true},
+		target{of: worst(fails[0]), want: 0})
+	return nil
+}
+
+// worst keeps only the largest value: one failure in one round is a failure.
+func worst(m measure) measure {
+	top := m
+	top.values = []float64{0}
+	for _, v := range m.values {
+		top.values[0] = max(top.values[0], v)
+	}
+	return top
+}
+
+func burst(c contender, pods []space, round int) (seconds float64, failed []error) {
+	errs := make([]error, len(pods))
+	var all sync.WaitGroup
+	gate := make(chan struct{})
+	for i, pod := range pods {
+		all.Go(func() {
+			<-gate
+			_, errs[i] = c.attach(pod, round*len(pods)+i)
+		})
+	}
+	start := time.Now()
+	close(gate)
+	all.Wait()
+	seconds = time.Since(start).Seconds()
+	for _, err := range errs {
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return seconds, failed
+}
