@@ -15,6 +15,7 @@ import (
 	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nettest"
 	"github.com/enipool/enipool/pkg/nodecache"
@@ -172,3 +173,12 @@ func hostDev(id string) string {
 }
 
 func parse(conf string) (config.Plugin, error) { return config.ParsePlugin([]byte(conf)) }
+
+// kill ends a sandbox without a DEL, as a node does that loses one.
+func (l *lab) kill(name string) {
+	l.t.Helper()
+	if err := (isolate.Namespace{Name: name}).Remove(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.waitForNoLink(hostDev(name))
+}

@@ -130,8 +130,7 @@ func TestGCFreesWhatTheRuntimeNoLongerKnows(t *testing.T) {
 			}
 			foreign := `{"cniVersion":"1.0.0","name":"others","type":"enipool"}`
 			l.mustAdd("foreign", nettest.NewNetns(t, "foreign").Path, foreign)
-			nettest.Netns{Name: "dead", Path: "/run/netns/dead"}.Delete()
-			l.waitForNoLink(hostDev("dead"))
+			l.kill("dead")
 			r, err := l.request("", "", tt.conf, false)
 			if err != nil {
 				t.Fatal(err)

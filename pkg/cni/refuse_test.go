@@ -187,8 +187,7 @@ func TestAnExhaustedPoolFreesDeadSandboxes(t *testing.T) {
 	for _, id := range []string{"a", "b", "c", "dead"} {
 		l.mustAdd(id, nettest.NewNetns(t, id).Path, plain)
 	}
-	nettest.Netns{Name: "dead", Path: "/run/netns/dead"}.Delete()
-	l.waitForNoLink(hostDev("dead"))
+	l.kill("dead")
 	if _, err := l.add("late", nettest.NewNetns(t, "late").Path, plain); err == nil {
 		t.Error("a dead sandbox's address was handed out before it had cooled")
 	}

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -107,20 +106,4 @@ func NetnsGone(path string, inode uint64) bool {
 // handle returns a netlink handle whose socket is in the namespace.
 func (n *Netns) handle() (*netlink.Handle, error) {
 	return handleAt(int(n.file.Fd()))
-}
-
-// do runs fn on a thread of its own inside the namespace, for the few things
-// that netlink can't do. The thread ends with it.
-func (n *Netns) do(fn func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		// Never unlocked: the runtime then ends the thread instead of reusing it.
-		runtime.LockOSThread()
-		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- fmt.Errorf("enter network namespace %s: %w", n.Path, err)
-			return
-		}
-		done <- fn()
-	}()
-	return <-done
 }

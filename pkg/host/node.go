@@ -13,17 +13,21 @@ import (
 // ReadNode returns what the kernel holds of the kind that want names: the values
 // of its sysctls, its links that are up, the addresses on them, and of routes
 // and rules all that are ours plus the main table's default routes, whoever's.
-// Links of want that do not exist are an error that names them.
-func (h *Host) ReadNode(want netconf.Node) (netconf.Node, error) {
+// Links of want that do not exist are an error that names them; those of obsolete
+// may be gone.
+func (h *Host) ReadNode(want, obsolete netconf.Node) (netconf.Node, error) {
 	var have netconf.Node
 	list, names, err := links(h.h)
 	if err != nil {
 		return have, err
 	}
-	for _, dev := range want.Links {
+	for _, dev := range append(slices.Clone(want.Links), obsolete.Links...) {
 		i := slices.IndexFunc(list, func(l netlink.Link) bool { return l.Attrs().Name == dev })
-		if i < 0 {
+		if i < 0 && slices.Contains(want.Links, dev) {
 			return have, fmt.Errorf("look up ENI link %s: this node has no such link", dev)
+		}
+		if i < 0 || slices.Contains(have.Links, dev) {
+			continue
 		}
 		if isUp(list[i]) {
 			have.Links = append(have.Links, dev)

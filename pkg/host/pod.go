@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -99,7 +100,7 @@ func addAddr(ns *Netns, pod *netlink.Handle, link netlink.Link, a netconf.Addr) 
 	err := pod.AddrAdd(link, address(a))
 	if a.Prefix.Addr().Is6() && (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) {
 		on := netconf.Sysctl{Key: "net/ipv6/conf/" + link.Attrs().Name + "/disable_ipv6", Value: "0"}
-		if err := ns.do(func() error { return writeSysctl(on) }); err != nil {
+		if err := isolate.In(ns.file, func() error { return writeSysctl(on) }); err != nil {
 			return err
 		}
 		err = pod.AddrAdd(link, address(a))

@@ -4,19 +4,18 @@
 package nettest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
-	"syscall"
+	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/enipool/enipool/pkg/isolate"
+	"github.com/enipool/enipool/pkg/isolate/sandbox"
 )
 
-// inside is set, to the reason or "yes", in the environment of the child that
-// Main starts.
+// inside is "yes" in the environment of the child that Main starts, or the
+// kernel's reason for refusing it.
 const inside = "ENIPOOL_NETTEST"
 
 // Main runs m inside fresh namespaces and exits. Call it from TestMain:
@@ -26,15 +25,22 @@ const inside = "ENIPOOL_NETTEST"
 // Where the kernel refuses the namespaces the tests run all the same, and those
 // that call Need are skipped with the kernel's reason.
 func Main(m *testing.M) {
-	if os.Getenv(inside) != "" {
-		os.Exit(m.Run())
-	}
-	code, err := Reexec(inside + "=yes")
-	if err != nil {
+	Isolate()
+	os.Exit(m.Run())
+}
+
+// Isolate is Main without the running: it returns inside the namespaces, or
+// outside of any where the kernel refuses them.
+func Isolate() {
+	if os.Getenv(inside) == "" {
+		code, err := sandbox.Again(inside + "=yes")
+		if err == nil {
+			os.Exit(code)
+		}
 		os.Setenv(inside, err.Error())
-		os.Exit(m.Run())
+	} else if err := sandbox.Enter(); err != nil {
+		os.Setenv(inside, err.Error())
 	}
-	os.Exit(code)
 }
 
 // Need skips the test when it does not run inside namespaces of its own.
@@ -49,47 +55,64 @@ func Need(t testing.TB) {
 	}
 }
 
-// Reexec runs the current program again, with its arguments and the extra
-// environment, as root of new user (unless already root), network, mount and pid
-// namespaces, and returns its exit code. Inside, /run is an empty tmpfs and
-// /proc and /sys are of the new namespaces. The child dies with the caller.
-func Reexec(env ...string) (int, error) {
-	self, err := os.Executable()
+// Netns is a named network namespace of one test.
+type Netns struct {
+	isolate.Namespace
+	Path string
+}
+
+// NewNetns makes a named namespace that goes with the test. Its loopback is up,
+// as runtimes leave it.
+func NewNetns(t testing.TB, name string) Netns {
+	t.Helper()
+	Need(t)
+	ns := Netns{isolate.Namespace{Name: name}, isolate.Namespace{Name: name}.Path()}
+	if err := ns.Create(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ns.Delete)
+	if err := ns.Do(isolate.LoopbackUp); err != nil {
+		t.Fatal(err)
+	}
+	return ns
+}
+
+// Delete removes the namespace's name; repeated it does nothing.
+func (n Netns) Delete() { _ = n.Remove() }
+
+// Run runs a command inside the namespace and returns what it printed.
+func (n Netns) Run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := n.Try(name, args...)
 	if err != nil {
-		return 0, err
+		t.Fatalf("in %s: %v", n.Name, err)
 	}
-	// The mounts need a process inside the namespaces; sh is the smallest one
-	// that every machine has.
-	const setup = `mount --make-rprivate / && mount -t tmpfs -o mode=755 tmpfs /run && mount -t proc proc /proc &&
-mount -t sysfs sysfs /sys 2>/dev/null; ip link set lo up && exec "$0" "$@"`
-	cmd := exec.Command("sh", append([]string{"-c", setup, self}, os.Args[1:]...)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID,
-		Pdeathsig:  unix.SIGKILL,
+	return out
+}
+
+// Try is Run for a command that may fail.
+func (n Netns) Try(name string, args ...string) (out string, err error) {
+	err = n.Do(func() error {
+		out, err = command(name, args...)
+		return err
+	})
+	return out, err
+}
+
+// Run runs a command in the namespace of the tests themselves.
+func Run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := command(name, args...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if uid := os.Geteuid(); uid != 0 {
-		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	return out
+}
+
+func command(name string, args ...string) (string, error) {
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, out)
 	}
-	// A Ctrl-C at the terminal reaches the child as well: let it clean up, and
-	// keep waiting for it.
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
-	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("start in new namespaces: %w", err)
-	}
-	go func() {
-		for s := range signals {
-			_ = cmd.Process.Signal(s)
-		}
-	}()
-	err = cmd.Wait()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		return exit.ExitCode(), nil
-	}
-	return 0, err
+	return string(out), nil
 }

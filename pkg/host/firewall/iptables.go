@@ -1,0 +1,227 @@
+package firewall
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/netconf"
+)
+
+// tables are those of iptables that may hold chains of ours.
+func tables() []string { return []string{"mangle", "nat", "raw"} }
+
+// iptTable is what one table has of ours.
+type iptTable struct {
+	chains map[string][]string // our chains -> their rules
+	jumps  map[string][]string // our chains -> the chains that jump to it, once a jump
+}
+
+// iptPlan returns what makes the chains of f so, and what removes those of other
+// variants of iptables.
+func iptPlan(ctx context.Context, f netconf.Firewall) ([]step, error) {
+	var steps []step
+	var used []tool
+	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
+		want := f.Iptables(family)
+		t, err := findTool(family, plainName(family))
+		switch {
+		case missing(err) && len(want) == 0:
+			continue
+		case err != nil:
+			return nil, err
+		}
+		used = append(used, t)
+		for _, table := range tables() {
+			chains := slices.DeleteFunc(slices.Clone(want), func(c netconf.IptChain) bool { return c.Table != table })
+			more, err := t.plan(ctx, table, chains)
+			if err != nil {
+				return nil, err
+			}
+			steps = append(steps, more...)
+		}
+	}
+	more, err := iptRemoval(ctx, used)
+	return append(steps, more...), err
+}
+
+// iptRemoval returns what removes our chains from every variant of iptables on
+// this node but those of keep. It runs a tool only where there is something for
+// it to see, because merely looking makes the kernel set up empty tables.
+func iptRemoval(ctx context.Context, keep []tool) ([]step, error) {
+	var steps []step
+	tools, err := variants(keep)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tools {
+		for _, table := range tables() {
+			more, err := t.plan(ctx, table, nil)
+			if err != nil {
+				return nil, err
+			}
+			steps = append(steps, more...)
+		}
+	}
+	return steps, nil
+}
+
+// plan compares one table with the chains it should have of ours.
+func (t tool) plan(ctx context.Context, table string, want []netconf.IptChain) ([]step, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("read %s table %s: %w", t.name, table, err)
+	}
+	have, err := t.read(table)
+	if err != nil {
+		return nil, err
+	}
+	p := planner{t: t, table: table}
+	for _, c := range want {
+		if err := p.want(c, have); err != nil {
+			return nil, err
+		}
+		delete(have.chains, c.Name)
+	}
+	for _, name := range sortedKeys(have.chains) {
+		p.remove(name, have.jumps[name])
+	}
+	return p.steps, nil
+}
+
+type planner struct {
+	t     tool
+	table string
+	steps []step
+}
+
+func (p *planner) step(do func() error, format string, args ...any) {
+	says := fmt.Sprintf("%s -t %s: %s", p.t.name, p.table, fmt.Sprintf(format, args...))
+	p.steps = append(p.steps, step{[]string{says}, do})
+}
+
+// want plans for a chain that should be there. The chain is whole before a jump
+// leads to it, and an old or damaged one goes only when no jump does.
+func (p *planner) want(c netconf.IptChain, have iptTable) error {
+	rules, found := have.chains[c.Name]
+	jumps := have.jumps[c.Name]
+	whole, err := p.t.whole(c, rules)
+	if err != nil {
+		return err
+	}
+	aside := ""
+	if found && !whole {
+		aside = netconf.IptChainPrefix + "OLD-" + c.Name[len(c.Name)-8:]
+		if _, left := have.chains[aside]; left {
+			p.remove(aside, have.jumps[aside])
+			delete(have.chains, aside)
+		}
+		p.step(func() error { return p.t.RenameChain(p.table, c.Name, aside) }, "set damaged chain %s aside", c.Name)
+	}
+	if !found || aside != "" {
+		p.step(func() error { return p.t.build(c) }, "add chain %s", c.Name)
+	}
+	good := slices.DeleteFunc(slices.Clone(jumps), func(parent string) bool { return parent != c.Parent })
+	if aside != "" || len(good) == 0 {
+		p.step(func() error { return p.t.jump(c) }, "jump from %s to %s", c.Parent, c.Name)
+	}
+	switch {
+	case aside != "":
+		p.remove(aside, jumps)
+	case len(jumps) > 1 || len(jumps) > len(good):
+		extra := slices.Clone(jumps)
+		if i := slices.Index(extra, c.Parent); i >= 0 {
+			extra = slices.Delete(extra, i, i+1)
+		}
+		p.unjump(c.Name, extra)
+	}
+	return nil
+}
+
+func (p *planner) unjump(name string, parents []string) {
+	for _, parent := range parents {
+		p.step(func() error { return p.t.Delete(p.table, parent, "-j", name) }, "remove a jump from %s to %s", parent, name)
+	}
+}
+
+func (p *planner) remove(name string, jumps []string) {
+	p.unjump(name, jumps)
+	p.step(func() error { return p.t.ClearAndDeleteChain(p.table, name) }, "remove chain %s", name)
+}
+
+// build makes a chain that nothing leads to yet.
+func (t tool) build(c netconf.IptChain) error {
+	if err := t.NewChain(c.Table, c.Name); err != nil {
+		return err
+	}
+	for _, r := range c.Rules {
+		if err := t.Append(c.Table, c.Name, strings.Fields(r)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t tool) jump(c netconf.IptChain) error {
+	if c.First {
+		return t.Insert(c.Table, c.Parent, 1, "-j", c.Name)
+	}
+	return t.Append(c.Table, c.Parent, "-j", c.Name)
+}
+
+// whole tells whether rules are those of the chain. Versions of iptables print
+// some rules in other words than ours; then iptables itself has to compare.
+func (t tool) whole(c netconf.IptChain, rules []string) (bool, error) {
+	if slices.Equal(rules, c.Rules) || len(rules) != len(c.Rules) {
+		return len(rules) == len(c.Rules), nil
+	}
+	for i, r := range c.Rules {
+		if slices.Contains(c.Rules, rules[i]) && rules[i] != r {
+			return false, nil // in the wrong place
+		}
+		same, err := t.Exists(c.Table, c.Name, strings.Fields(r)...)
+		if err != nil || !same {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// read returns what the table has of ours.
+func (t tool) read(table string) (iptTable, error) {
+	have := iptTable{map[string][]string{}, map[string][]string{}}
+	there, err := t.hasTable(table)
+	if err != nil || !there {
+		return have, err
+	}
+	chains, err := t.ListChains(table)
+	if err != nil {
+		return have, fmt.Errorf("list %s table %s: %w", t.name, table, err)
+	}
+	for _, chain := range chains {
+		ours := strings.HasPrefix(chain, netconf.IptChainPrefix)
+		if !ours && chain != "PREROUTING" && chain != "POSTROUTING" {
+			continue
+		}
+		lines, err := t.List(table, chain)
+		if err != nil {
+			return have, fmt.Errorf("list %s table %s chain %s: %w", t.name, table, chain, err)
+		}
+		if ours {
+			have.chains[chain] = nil
+		}
+		for _, line := range lines {
+			rule, isRule := strings.CutPrefix(line, "-A "+chain+" ")
+			name, isJump := strings.CutPrefix(rule, "-j "+netconf.IptChainPrefix)
+			switch {
+			case ours && isRule:
+				have.chains[chain] = append(have.chains[chain], rule)
+			case isRule && isJump:
+				name = netconf.IptChainPrefix + name
+				have.jumps[name] = append(have.jumps[name], chain)
+			}
+		}
+	}
+	return have, nil
+}

@@ -1,0 +1,262 @@
+package firewall
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/google/nftables"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Limits of a netlink socket: a transaction is one message to the kernel, so
+// thousands of elements need more than the usual buffer; and nobody waits longer
+// than the deadline for an answer that does not come.
+const (
+	nftBuffer   = 8 << 20 // bytes
+	nftDeadline = 30 * time.Second
+)
+
+func nftConn() (*nftables.Conn, error) {
+	return nftables.New(nftables.WithSockOptions(func(c *netlink.Conn) error {
+		// Without the right for the large buffer the kernel gives what it may.
+		return errors.Join(c.SetWriteBuffer(nftBuffer), c.SetReadBuffer(nftBuffer),
+			c.SetOption(netlink.CapAcknowledge, true), c.SetDeadline(time.Now().Add(nftDeadline)))
+	}))
+}
+
+func nftTable(name string) *nftables.Table {
+	return &nftables.Table{Name: name, Family: nftables.TableFamilyINet}
+}
+
+// noNftables tells whether err says that this kernel has no nftables, or none
+// that this process may see: then nothing of ours is there.
+func noNftables(err error) bool {
+	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)
+}
+
+func nftWorks() error {
+	c, err := nftConn()
+	if err == nil {
+		w := nftWriter{c, nftTable(netconf.NftTableName + "-try")}
+		if err = w.create(sample().Table()); err == nil {
+			c.DelTable(w.table)
+			err = c.Flush()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("try nftables: %w; load the kernel modules nf_tables, nft_ct, nft_chain_nat and nft_fib_inet, "+
+			"or use firewall iptables with routing rule", err)
+	}
+	return nil
+}
+
+func nftRemoval() ([]step, error) {
+	c, err := nftConn()
+	if err != nil {
+		return nil, fmt.Errorf("open nftables: %w", err)
+	}
+	found, err := findTable(c)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	return []step{{[]string{"nftables: remove table inet " + found.Name}, func() error {
+		c.DelTable(found)
+		return c.Flush()
+	}}}, nil
+}
+
+// findTable returns our table, nil if there is none.
+func findTable(c *nftables.Conn) (*nftables.Table, error) {
+	tables, err := c.ListTablesOfFamily(nftables.TableFamilyINet)
+	if err != nil {
+		if noNftables(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("list nftables tables: %w", err)
+	}
+	for _, t := range tables {
+		if t.Name == netconf.NftTableName && t.Family == nftables.TableFamilyINet {
+			return t, nil
+		}
+	}
+	return nil, nil
+}
+
+// nftPlan returns at most one step: every change is one transaction.
+func nftPlan(f netconf.Firewall) ([]step, error) {
+	c, err := nftConn()
+	if err != nil {
+		return nil, fmt.Errorf("open nftables: %w", err)
+	}
+	want := f.Table()
+	w := nftWriter{c, nftTable(netconf.NftTableName)}
+	rebuild := func(why string) []step {
+		return []step{{[]string{why}, func() error { return w.rebuild(want) }}}
+	}
+	found, err := findTable(c)
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil:
+		return rebuild("nftables: create table inet " + netconf.NftTableName), nil
+	}
+	again := "nftables: make table inet " + netconf.NftTableName + " anew: "
+	have, err := readNft(c, found)
+	if err != nil {
+		return rebuild(again + err.Error()), nil
+	}
+	if why := have.foreign(want); why != "" {
+		return rebuild(again + why), nil
+	}
+	d := have.diff(want)
+	if len(d.says) == 0 {
+		return nil, nil
+	}
+	return []step{{d.says, func() error {
+		err := w.change(d)
+		if err == nil {
+			return nil
+		}
+		// Something stands in the way that can't be read, or somebody changed
+		// the table since it was.
+		if again := w.rebuild(want); again != nil {
+			return errors.Join(err, again)
+		}
+		return nil
+	}}}, nil
+}
+
+// nftDiff is what turns the table into the wanted one without touching the rest.
+type nftDiff struct {
+	says        []string
+	flush       []string // chains whose rules go
+	delElements []elements
+	delSets     []string
+	delChains   []string
+	addChains   []netconf.NftChain
+	addSets     []netconf.NftSet // without elements
+	addElements []elements
+	addRules    []netconf.NftChain
+}
+
+// elements are some of the elements of a set.
+type elements struct {
+	set  netconf.NftSet
+	list []nftables.SetElement
+}
+
+func (d *nftDiff) say(format string, args ...any) {
+	d.says = append(d.says, "nftables: "+fmt.Sprintf(format, args...))
+}
+
+func (h nftHave) diff(want netconf.NftTable) nftDiff {
+	var d nftDiff
+	for _, c := range want.Chains {
+		rules, found := h.rules[c.Name]
+		switch {
+		case !found:
+			d.say("add chain %s", c.Name)
+			d.addChains, d.addRules = append(d.addChains, c), append(d.addRules, c)
+		case !slices.Equal(rules, comments(c)):
+			d.say("put the rules of chain %s right", c.Name)
+			d.flush, d.addRules = append(d.flush, c.Name), append(d.addRules, c)
+		}
+		delete(h.rules, c.Name)
+	}
+	for _, name := range sortedKeys(h.rules) {
+		d.say("remove chain %s", name)
+		d.flush, d.delChains = append(d.flush, name), append(d.delChains, name)
+	}
+	for _, s := range want.Sets {
+		if _, found := h.sets[s.Name]; !found {
+			d.say("add %s %s with %d elements", kind(s), s.Name, len(s.Elements))
+			d.addSets, d.addElements = append(d.addSets, s), append(d.addElements, elements{s, encode(s)})
+		} else {
+			d.compare(s, h.elements[s.Name])
+		}
+		delete(h.sets, s.Name)
+	}
+	for _, name := range sortedKeys(h.sets) {
+		d.say("remove set or map %s", name)
+		d.delSets = append(d.delSets, name)
+	}
+	return d
+}
+
+// compare finds the elements that differ. The element of another verdict goes
+// and comes back, and so do all of an interval set, whose bounds hang together.
+func (d *nftDiff) compare(s netconf.NftSet, have map[string]nftables.SetElement) {
+	var add, del []nftables.SetElement
+	want := encode(s)
+	wrong := maps.Clone(have)
+	for _, e := range want {
+		h, found := have[elementID(e)]
+		if !found || verdict(h) != verdict(e) {
+			add = append(add, e)
+		} else {
+			delete(wrong, elementID(e))
+		}
+	}
+	del = byID(wrong)
+	if len(add)+len(del) == 0 {
+		return
+	}
+	d.say("put %s %s right:%s%s", kind(s), s.Name, some(" remove", s, del), some(" add", s, add))
+	if s.Interval {
+		del, add = byID(have), want
+	}
+	d.delElements, d.addElements = append(d.delElements, elements{s, del}), append(d.addElements, elements{s, add})
+}
+
+func byID(m map[string]nftables.SetElement) []nftables.SetElement {
+	var list []nftables.SetElement
+	for _, id := range sortedKeys(m) {
+		list = append(list, m[id])
+	}
+	return list
+}
+
+// some names the first few elements and counts the others.
+func some(verb string, s netconf.NftSet, list []nftables.SetElement) string {
+	const few = 3
+	var names []string
+	for _, e := range list {
+		name := keyText(s, e.Key)
+		if e.IntervalEnd {
+			name = "end " + name
+		}
+		names = append(names, name)
+	}
+	switch more := len(names) - few; {
+	case len(names) == 0:
+		return ""
+	case more > 0:
+		return fmt.Sprintf("%s %s and %d more", verb, strings.Join(names[:few], ", "), more)
+	}
+	return verb + " " + strings.Join(names, ", ")
+}
+
+func kind(s netconf.NftSet) string {
+	if s.Verdicts {
+		return "map"
+	}
+	return "set"
+}
+
+func comments(c netconf.NftChain) []string {
+	var list []string
+	for _, r := range c.Rules {
+		list = append(list, r.Comment())
+	}
+	return list
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	return slices.Sorted(maps.Keys(m))
+}

@@ -1,0 +1,211 @@
+package firewall
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coreos/go-iptables/iptables"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/google/nftables"
+)
+
+// lockWait is how many seconds iptables waits for the lock of others.
+const lockWait = 5
+
+// tool is iptables or ip6tables, of the variant that keeps its rules in nftables
+// or of the legacy one.
+type tool struct {
+	*iptables.IPTables
+	name   string
+	family eni.Family
+	legacy bool
+}
+
+func plainName(f eni.Family) string {
+	if f == eni.IPv6 {
+		return "ip6tables"
+	}
+	return "iptables"
+}
+
+// lookPath finds a program in PATH or where systems keep it: a service's PATH
+// often lacks the sbin folders.
+func lookPath(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	for _, dir := range []string{"/usr/sbin", "/sbin", "/usr/bin", "/bin"} {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("find %s: %w: install the package iptables, or use firewall nftables", name, fs.ErrNotExist)
+}
+
+// findTool returns fs.ErrNotExist where the program is not installed.
+func findTool(family eni.Family, name string) (tool, error) {
+	path, err := lookPath(name)
+	if err != nil {
+		return tool{}, err
+	}
+	protocol := iptables.ProtocolIPv4
+	if family == eni.IPv6 {
+		protocol = iptables.ProtocolIPv6
+	}
+	t := tool{name: name, family: family}
+	if t.IPTables, err = iptables.New(iptables.IPFamily(protocol), iptables.Timeout(lockWait), iptables.Path(path)); err != nil {
+		return tool{}, fmt.Errorf("run %s: %w", path, err)
+	}
+	version, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		return tool{}, fmt.Errorf("run %s --version: %w", path, err)
+	}
+	t.legacy = !strings.Contains(string(version), "nf_tables")
+	return t, nil
+}
+
+// variants returns a tool for each variant and family that may hold chains of
+// ours, apart from those of skip.
+func variants(skip []tool) ([]tool, error) {
+	var found []tool
+	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
+		for _, legacy := range []bool{false, true} {
+			same := func(t tool) bool { return t.family == family && t.legacy == legacy }
+			if slices.ContainsFunc(skip, same) {
+				continue
+			}
+			if may, err := mayHold(family, legacy); err != nil || !may {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+			suffix := "-nft"
+			if legacy {
+				suffix = "-legacy"
+			}
+			for _, name := range []string{plainName(family) + suffix, plainName(family)} {
+				t, err := findTool(family, name)
+				if err != nil && !missing(err) {
+					return nil, err
+				}
+				if err == nil && same(t) {
+					found = append(found, t)
+					break
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// mayHold tells whether the variant has chains of ours or, for the legacy one,
+// tables that can have some.
+func mayHold(family eni.Family, legacy bool) (bool, error) {
+	if legacy {
+		names, err := legacyTables(family)
+		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(tables(), n) }), err
+	}
+	chains, err := nftChains(family)
+	return slices.ContainsFunc(chains, func(c *nftables.Chain) bool {
+		return strings.HasPrefix(c.Name, netconf.IptChainPrefix)
+	}), err
+}
+
+// legacyTables returns the tables that legacy iptables has in the kernel.
+func legacyTables(family eni.Family) ([]string, error) {
+	prefix := "ip"
+	if family == eni.IPv6 {
+		prefix = "ip6"
+	}
+	names, err := os.ReadFile("/proc/thread-self/net/" + prefix + "_tables_names")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list tables of legacy iptables: %w", err)
+	}
+	return strings.Fields(string(names)), nil
+}
+
+func nftChains(family eni.Family) ([]*nftables.Chain, error) {
+	c, err := nftConn()
+	if err != nil {
+		return nil, fmt.Errorf("open nftables: %w", err)
+	}
+	number := nftables.TableFamilyIPv4
+	if family == eni.IPv6 {
+		number = nftables.TableFamilyIPv6
+	}
+	chains, err := c.ListChainsOfTableFamily(number)
+	if err != nil && !noNftables(err) {
+		return nil, fmt.Errorf("list nftables chains: %w", err)
+	}
+	return chains, nil
+}
+
+// hasTable tells whether the kernel has the table at all.
+func (t tool) hasTable(table string) (bool, error) {
+	if t.legacy {
+		names, err := legacyTables(t.family)
+		return slices.Contains(names, table), err
+	}
+	chains, err := nftChains(t.family)
+	return slices.ContainsFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name == table }), err
+}
+
+// sample is a firewall that needs all we ever ask of a packet filter. Nothing it
+// says can match: its links do not exist and its chains are not jumped to.
+func sample() netconf.Firewall {
+	var s ipam.State
+	s.Settings = ipam.Settings{SNAT: true, MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4, eni.IPv6}}
+	for i, dev := range []string{"try0", "try1"} {
+		nic := eni.Interface{Index: i, Device: dev}
+		nic.V4.Primary, nic.V6.Primary = documentation(eni.IPv4, 1+i), documentation(eni.IPv6, 1+i)
+		s.ENIs = append(s.ENIs, nic)
+		s.Settings.VPC = append(s.Settings.VPC, nic.V4.Primary)
+		for _, p := range []eni.Family{eni.IPv4, eni.IPv6} {
+			s.Addresses = append(s.Addresses, eni.Address{Addr: documentation(p, 10+i).Addr(), ENI: i})
+		}
+	}
+	return netconf.NewFirewall(&s, true)
+}
+
+// iptWorks builds the chains of the sample, without a jump, and removes them.
+// Without ip6tables a node without IPv6 works.
+func iptWorks() error {
+	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
+		t, err := findTool(family, plainName(family))
+		if missing(err) && family == eni.IPv6 {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range sample().Iptables(family) {
+			c.Name = netconf.IptChainPrefix + "TRY-" + c.Table
+			err := cmp.Or(t.ClearAndDeleteChain(c.Table, c.Name), t.build(c))
+			if err = errors.Join(err, t.ClearAndDeleteChain(c.Table, c.Name)); err != nil {
+				return fmt.Errorf("try %s: %w; load the kernel modules xt_connmark, xt_conntrack, xt_rpfilter and "+
+					"iptable_nat, or use firewall nftables", t.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// documentation returns an address that is nobody's, RFC 5737 and RFC 3849, with
+// the mask of a subnet.
+func documentation(f eni.Family, host int) netip.Prefix {
+	if f == eni.IPv4 {
+		return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(host)}), 24)
+	}
+	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: byte(host)}), 64)
+}

@@ -1,0 +1,70 @@
+// Package sandbox runs a program inside namespaces of its own, where it is root
+// of a network that nobody else sees: demo and kernel tests change nothing of the
+// machine and need no rights where the kernel lets everybody have namespaces.
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/enipool/enipool/pkg/isolate"
+	"golang.org/x/sys/unix"
+)
+
+// Again runs the current program again, with the same arguments and the extra
+// environment, in new network and mount and, for a caller who is not root, user
+// namespaces, and returns its exit code. The child must call Enter first. It dies
+// with the caller; an interrupt reaches both, and the caller waits for the child
+// to clean up.
+func Again(env ...string) (code int, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, fmt.Errorf("find own program: %w", err)
+	}
+	cmd := exec.Command(self, os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
+	if uid := os.Geteuid(); uid != 0 {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	}
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(interrupted)
+	// The parent whose death kills the child is the thread that started it.
+	err = isolate.OnThread(func() error {
+		if err := cmd.Start(); err != nil {
+			return fmt.Errorf("start in new namespaces: %w", isolate.Hint(err))
+		}
+		go func() {
+			for s := range interrupted {
+				_ = cmd.Process.Signal(s)
+			}
+		}()
+		return cmd.Wait()
+	})
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}
+
+// Enter makes the new namespaces fit to work in: mounts are private, /run is an
+// empty tmpfs, /sys shows the new network, loopback is up.
+func Enter() error {
+	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", isolate.Hint(err))
+	}
+	if err := unix.Mount("tmpfs", "/run", "tmpfs", 0, "mode=755"); err != nil {
+		return fmt.Errorf("mount /run: %w", isolate.Hint(err))
+	}
+	// /sys is a help for looking around; a kernel that refuses it does no harm.
+	_ = unix.Mount("sysfs", "/sys", "sysfs", 0, "")
+	return isolate.LoopbackUp()
+}
