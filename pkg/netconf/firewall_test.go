@@ -1,0 +1,256 @@
+package netconf_test
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/google/go-cmp/cmp"
+)
+
+// firewallBook is a node with two ENIs and two addresses on each.
+func firewallBook(change func(*ipam.State)) *ipam.State {
+	s := &ipam.State{
+		Settings: ipam.Settings{SNAT: true, MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4},
+			VPC: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}},
+		ENIs: []eni.Interface{
+			{ID: "eni-a", Index: 0, Device: "eth0", MTU: 1500, V4: eni.Net{Primary: netip.MustParsePrefix("10.0.0.10/24"), Gateway: netip.MustParseAddr("10.0.0.1")}},
+			{ID: "eni-b", Index: 1, Device: "eth1", MTU: 1500, V4: eni.Net{Primary: netip.MustParsePrefix("10.0.0.20/24"), Gateway: netip.MustParseAddr("10.0.0.1")}},
+		},
+	}
+	for i, a := range []string{"10.0.0.12", "10.0.0.11", "10.0.0.22", "10.0.0.21"} {
+		s.Addresses = append(s.Addresses, eni.Address{Addr: netip.MustParseAddr(a), ENI: i / 2})
+	}
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+// onlyIPv6 turns the book's addresses into IPv6 ones.
+func onlyIPv6(s *ipam.State) {
+	s.Settings.Families = []eni.Family{eni.IPv6}
+	for i := range s.ENIs {
+		s.ENIs[i].V4 = eni.Net{}
+		s.ENIs[i].V6 = eni.Net{Primary: netip.MustParsePrefix([]string{"fd00::10/64", "fd00::20/64"}[i]), Gateway: netip.MustParseAddr("fe80::1")}
+	}
+	for i, a := range []string{"fd00::12", "fd00::11", "fd00::22", "fd00::21"} {
+		s.Addresses[i].Addr = netip.MustParseAddr(a)
+	}
+}
+
+func TestFirewallOfANodeWithTwoENIsAsNftListsIt(t *testing.T) {
+	const want = `table inet enipool {
+	map arrivals {
+		type ifname : verdict
+		elements = { "eth0" : jump in0,
+			     "eth1" : jump in1 }
+	}
+
+	map replies {
+		type mark : verdict
+		elements = { 0x00010000 : goto eni1, 0x00ff0000 : goto eni0 }
+	}
+
+	map source4 {
+		type ipv4_addr : verdict
+		elements = { 10.0.0.21 : goto eni1, 10.0.0.22 : goto eni1 }
+	}
+
+	set pool4 {
+		type ipv4_addr
+		elements = { 10.0.0.11, 10.0.0.12,
+			     10.0.0.21, 10.0.0.22 }
+	}
+
+	set vpc4 {
+		type ipv4_addr
+		flags interval
+		elements = { 10.0.0.0/16 }
+	}
+
+	chain eni0 {
+		meta mark set meta mark | 0x00ff0000 comment "leave by eth0 #HASH"
+	}
+
+	chain in0 {
+		ct mark set ct mark | 0x00ff0000 comment "came in by eth0 #HASH"
+	}
+
+	chain eni1 {
+		meta mark set meta mark & 0xff01ffff | 0x00010000 comment "leave by eth1 #HASH"
+	}
+
+	chain in1 {
+		ct mark set ct mark & 0xff01ffff | 0x00010000 comment "came in by eth1 #HASH"
+	}
+
+	chain marks {
+		type filter hook prerouting priority dstnat + 10; policy accept;
+		ct state new iifname vmap @arrivals comment "a connection remembers the ENI it came in by #HASH"
+		ct direction reply ct mark & 0x00ff0000 vmap @replies comment "its replies leave by that ENI #HASH"
+		ip daddr @vpc4 ip saddr vmap @source4 comment "a pod's packets leave by its address's ENI #HASH"
+	}
+
+	chain snat4 {
+		type nat hook postrouting priority srcnat; policy accept;
+		oifname "eth0" ip saddr @pool4 ip daddr != @vpc4 snat ip to 10.0.0.10 fully-random comment "outside the VPC a pod has the node's address #HASH"
+	}
+}
+`
+	got := withoutHashes(netconf.NewFirewall(firewallBook(nil), false).Nft())
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// withoutHashes takes the hash out of every comment, and fails nothing by itself.
+func withoutHashes(text string) string {
+	parts := strings.Split(text, " #")
+	for i := 1; i < len(parts); i++ {
+		parts[i] = "HASH" + parts[i][8:]
+	}
+	return strings.Join(parts, " #")
+}
+
+func TestFirewallHoldsNoMoreThanTheNodeNeeds(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*ipam.State)
+		loose  bool
+		want   []string // sets and chains of the nftables form
+	}{
+		{"two ENIs, SNAT", nil, false,
+			[]string{"arrivals", "replies", "source4", "pool4", "vpc4", "eni0", "in0", "eni1", "in1", "marks", "snat4"}},
+		{"SNAT off", func(s *ipam.State) { s.Settings.SNAT = false }, false,
+			[]string{"arrivals", "replies", "source4", "eni0", "in0", "eni1", "in1", "marks"}},
+		{"routing by rules needs no source map", func(s *ipam.State) { s.Settings.Routing = ipam.Rule; s.Settings.SNAT = false }, false,
+			[]string{"arrivals", "replies", "eni0", "in0", "eni1", "in1", "marks"}},
+		{"one ENI is the only way out", func(s *ipam.State) { s.ENIs, s.Addresses = s.ENIs[:1], s.Addresses[:2] }, false,
+			[]string{"pool4", "vpc4", "snat4"}},
+		{"a loose node checks IPv4 sources", func(s *ipam.State) { s.ENIs, s.Addresses, s.Settings.SNAT = s.ENIs[:1], s.Addresses[:2], false }, true,
+			[]string{"spoof"}},
+		{"IPv6 has no SNAT and no rp_filter", onlyIPv6, false,
+			[]string{"arrivals", "replies", "source6", "eni0", "in0", "eni1", "in1", "spoof", "marks"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			table := netconf.NewFirewall(firewallBook(tt.change), tt.loose).Table()
+			var got []string
+			for _, s := range table.Sets {
+				got = append(got, s.Name)
+			}
+			for _, c := range table.Chains {
+				got = append(got, c.Name)
+			}
+			slices.Sort(got)
+			slices.Sort(tt.want)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestSpoofRuleNamesTheFamiliesItIsFor(t *testing.T) {
+	dual := func(s *ipam.State) { s.ENIs[0].V6.Primary = netip.MustParsePrefix("fd00::10/64") }
+	v6only := func(s *ipam.State) { dual(s); s.Settings.Families = []eni.Family{eni.IPv6} }
+	uplink := func(s *ipam.State) { s.ENIs[1].Device = "eni5" }
+	for _, tt := range []struct {
+		name   string
+		change func(*ipam.State)
+		loose  bool
+		want   string
+	}{
+		{"IPv4 where links can't be strict", nil, true, "iifname \"eni*\" meta nfproto ipv4 fib saddr . iif oif missing drop"},
+		{"IPv6 always", dual, false, "iifname \"eni*\" meta nfproto ipv6 fib saddr . iif oif missing drop"},
+		{"both", dual, true, "iifname \"eni*\" fib saddr . iif oif missing drop"},
+		{"pods without IPv4 have no strict link", v6only, false, "iifname \"eni*\" fib saddr . iif oif missing drop"},
+		{"an ENI that is named like a pod's link is let through", uplink, true,
+			"iifname \"eni5\" accept\niifname \"eni*\" meta nfproto ipv4 fib saddr . iif oif missing drop"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for _, c := range netconf.NewFirewall(firewallBook(tt.change), tt.loose).Table().Chains {
+				for _, r := range c.Rules {
+					if text, _, _ := strings.Cut(r.String(), " comment"); c.Name == "spoof" {
+						got = append(got, text)
+					}
+				}
+			}
+			if diff := cmp.Diff(tt.want, strings.Join(got, "\n")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestIptablesFormInTheWordsOfIptables(t *testing.T) {
+	const want4 = `-N ENIPOOL-MARK-HASHHASH
+-A PREROUTING -j ENIPOOL-MARK-HASHHASH
+-A ENIPOOL-MARK-HASHHASH -i eth0 -m conntrack --ctstate NEW -j CONNMARK --set-xmark 0xff0000/0xff0000
+-A ENIPOOL-MARK-HASHHASH -i eth1 -m conntrack --ctstate NEW -j CONNMARK --set-xmark 0x10000/0xff0000
+-A ENIPOOL-MARK-HASHHASH -m conntrack --ctdir REPLY -m connmark ! --mark 0x0/0xff0000 -j CONNMARK --restore-mark --nfmask 0xff0000 --ctmask 0xff0000
+-N ENIPOOL-SNAT-HASHHASH
+-A POSTROUTING -j ENIPOOL-SNAT-HASHHASH
+-A ENIPOOL-SNAT-HASHHASH ! -o eth0 -j RETURN
+-A ENIPOOL-SNAT-HASHHASH -s 10.0.0.10/32 -j RETURN
+-A ENIPOOL-SNAT-HASHHASH -d 10.0.0.0/16 -j RETURN
+-A ENIPOOL-SNAT-HASHHASH -s 10.0.0.0/24 -j SNAT --to-source 10.0.0.10 --random-fully
+-N ENIPOOL-SPOOF-HASHHASH
+-A PREROUTING -j ENIPOOL-SPOOF-HASHHASH
+-A ENIPOOL-SPOOF-HASHHASH -i eni+ -m rpfilter --invert -j DROP
+`
+	f := netconf.NewFirewall(firewallBook(func(s *ipam.State) { s.Settings.Firewall, s.Settings.Routing = ipam.Iptables, ipam.Rule }), true)
+	if diff := cmp.Diff(want4, iptText(t, f.Iptables(eni.IPv4))); diff != "" {
+		t.Error(diff)
+	}
+	if chains := f.Iptables(eni.IPv6); chains != nil {
+		t.Errorf("a node without IPv6 has ip6tables chains: %v", chains)
+	}
+	var names []string
+	for _, c := range netconf.NewFirewall(firewallBook(onlyIPv6), false).Iptables(eni.IPv6) {
+		names = append(names, c.Table+" "+c.Name[:len(c.Name)-9])
+	}
+	if diff := cmp.Diff([]string{"mangle ENIPOOL-MARK", "raw ENIPOOL-SPOOF"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func iptText(t *testing.T, chains []netconf.IptChain) string {
+	var b strings.Builder
+	for _, c := range chains {
+		if len(c.Name) > 28 {
+			t.Errorf("chain name %s has %d bytes, more than iptables takes", c.Name, len(c.Name))
+		}
+		hash := c.Name[len(c.Name)-8:]
+		b.WriteString(strings.ReplaceAll(strings.Join(c.Lines(), "\n"), hash, "HASHHASH") + "\n")
+	}
+	return b.String()
+}
+
+func TestRangesOfTheVPCDoNotOverlap(t *testing.T) {
+	f := netconf.NewFirewall(firewallBook(func(s *ipam.State) {
+		s.Settings.VPC = nil
+		for _, p := range []string{"192.168.0.0/16", "10.0.5.0/24", "fd00::/56", "10.0.0.7/16", "10.0.0.0/16", "10.1.0.0/16"} {
+			s.Settings.VPC = append(s.Settings.VPC, netip.MustParsePrefix(p))
+		}
+	}), false)
+	want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("192.168.0.0/16")}
+	if diff := cmp.Diff(want, f.VPC, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCommentChangesWithTheRule(t *testing.T) {
+	rule := func(to string) netconf.NftRule {
+		return netconf.NftRule{Reason: "why", Statements: append(netconf.NftRule{}.Statements, netconf.NftSNAT{To: netip.MustParseAddr(to)})}
+	}
+	a, same, other := rule("10.0.0.1").Comment(), rule("10.0.0.1").Comment(), rule("10.0.0.2").Comment()
+	if a != same || a == other {
+		t.Errorf("comments %q, %q of equal rules and %q of another", a, same, other)
+	}
+}
