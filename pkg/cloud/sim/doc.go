@@ -1,0 +1,53 @@
+// Package sim is a VPC on this machine, made of network namespaces: real
+// interfaces, real routing, a source check that is as strict as a cloud's. It
+// needs root, or root of a user namespace; everything stays inside namespaces
+// named after the Network.
+//
+//	       NAME-internet
+//	      203.0.113.2/24, 2001:db8:ffff::2/64
+//	            | vpc
+//	            |
+//	            | internet
+//	 NAME-vpc   |  the VPC's router: source check, a host route and a permanent
+//	+-----------+---------------------+  neighbour an address
+//	|  p1           p2           p3   |  one port an ENI, each of them with the
+//	+--+------------+------------+----+  gateway addresses of the ENI's subnets
+//	   |            |            |
+//	   | eth0       | eth1       | eth0
+//	+--+------------+----+  +----+---------------+
+//	|      NAME-n1       |  |      NAME-n2       |
+//	+--------------------+  +--------------------+
+//
+// What of a real VPC holds here:
+//
+//   - A packet that arrives on an ENI's port with a source address that is not
+//     assigned to that ENI, primary or secondary, is dropped, IPv4 and IPv6
+//     alike. So nothing but assigned addresses ever reaches the internet, and the
+//     internet can't send from addresses of the VPC.
+//   - An address goes to the ENI it is assigned to, from the moment of Assign to
+//     the moment of Unassign. What goes to an address of nobody is dropped.
+//   - Nodes find their gateway, and the other addresses of their subnet, by
+//     ordinary ARP and neighbour discovery; the answer is always the router's MAC.
+//     Only addresses of the asker's own subnet are answered: a default route
+//     without a gateway does not work here either.
+//   - No broadcast or multicast reaches another ENI.
+//   - Packets to and from the internet have at most 1500 bytes.
+//
+// What differs from a real VPC:
+//
+//   - The internet has routes back to the VPC. A real internet gateway drops what
+//     comes from an address without a public one; here pods can be tested with
+//     and without SNAT.
+//   - The router answers ping, lowers the TTL and sends ICMP errors.
+//   - There are no security groups, no bandwidth limits, no DHCP, no router
+//     advertisements and no metadata service. Network.DHCP does for a node what
+//     its DHCP client would do.
+//   - Duplicate address detection is off on ENIs, so that IPv6 works at once: on
+//     a real node it is over long before the first pod.
+//
+// On IPv6 neighbours: the kernel has no prefix-wide proxy for neighbour discovery
+// as it has for ARP, and a process that answers in its place would have to
+// outlive its starter. So the router has a proxy entry for each address on every
+// other port of its subnet. IPv4 does the same, although proxy_arp would do: it
+// answers for the whole internet as well, and hides routes that lack a gateway.
+package sim

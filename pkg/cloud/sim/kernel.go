@@ -1,0 +1,164 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// veth is a pair of links between the router and another namespace.
+type veth struct {
+	name string // in the router
+	peer string // in ns
+	ns   Namespace
+	mac  net.HardwareAddr // of the peer, nil for one of the kernel's choice
+	mtu  int              // bytes, of both ends
+}
+
+// addVeth makes the pair, the router's end up, and returns the index of either
+// end in its namespace.
+func (n *Network) addVeth(v veth) (port, peer int, err error) {
+	f, err := os.Open(v.ns.Path())
+	if err != nil {
+		return 0, 0, fmt.Errorf("open network namespace: %w", err)
+	}
+	defer f.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.Flags = v.name, v.mtu, net.FlagUp
+	pair := netlink.NewVeth(attrs)
+	pair.PeerName, pair.PeerHardwareAddr, pair.PeerMTU = v.peer, v.mac, uint32(v.mtu)
+	pair.PeerNamespace = netlink.NsFd(f.Fd())
+	err = n.h.LinkAdd(pair)
+	if errors.Is(err, unix.EEXIST) {
+		return 0, 0, fmt.Errorf("create link %s in %s: a link of that name %w", v.peer, v.ns.Name, os.ErrExist)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("create link %s in %s: %w", v.peer, v.ns.Name, hint(err))
+	}
+	link, err := n.h.LinkByName(v.name)
+	if err != nil {
+		return 0, 0, fmt.Errorf("look up link %s in %s: %w", v.name, n.router.Name, err)
+	}
+	return link.Attrs().Index, link.Attrs().ParentIndex, nil
+}
+
+// delLink removes a link of the router and with it the other end.
+func (n *Network) delLink(index int) error {
+	if err := gone(n.h.LinkDel(byIndex(index))); err != nil {
+		return fmt.Errorf("remove link %d of %s: %w", index, n.router.Name, err)
+	}
+	return nil
+}
+
+func setUp(h *netlink.Handle, index int) error {
+	if err := h.LinkSetUp(byIndex(index)); err != nil {
+		return fmt.Errorf("set link %d up: %w", index, err)
+	}
+	return nil
+}
+
+// addAddr adds an address that needs no duplicate address detection.
+func addAddr(h *netlink.Handle, link int, p netip.Prefix, flags int) error {
+	a := &netlink.Addr{IPNet: ipNet(p), Flags: flags}
+	if p.Addr().Is6() {
+		a.Flags |= unix.IFA_F_NODAD
+	}
+	if err := h.AddrAdd(byIndex(link), a); err != nil {
+		return fmt.Errorf("add address %s: %w", p, err)
+	}
+	return nil
+}
+
+// addRoute adds or replaces a route; without a valid gateway dst is on the link.
+func addRoute(h *netlink.Handle, link int, dst netip.Prefix, gateway netip.Addr) error {
+	if err := h.RouteReplace(route(link, dst, gateway)); err != nil {
+		return fmt.Errorf("add route %s: %w", dst, err)
+	}
+	return nil
+}
+
+func route(link int, dst netip.Prefix, gateway netip.Addr) *netlink.Route {
+	r := &netlink.Route{LinkIndex: link, Dst: ipNet(dst)}
+	if gateway.IsValid() {
+		r.Gw = gateway.AsSlice()
+	} else if dst.Addr().Is4() {
+		r.Scope = netlink.SCOPE_LINK
+	}
+	return r
+}
+
+// neighbour is the permanent entry of an address behind a link.
+func neighbour(link int, a netip.Addr, mac net.HardwareAddr) *netlink.Neigh {
+	return &netlink.Neigh{LinkIndex: link, Family: family(a), State: netlink.NUD_PERMANENT,
+		IP: a.AsSlice(), HardwareAddr: mac}
+}
+
+// proxy is the entry that makes a link answer for an address.
+func proxy(link int, a netip.Addr) *netlink.Neigh {
+	return &netlink.Neigh{LinkIndex: link, Family: family(a), Flags: netlink.NTF_PROXY, IP: a.AsSlice()}
+}
+
+// answerAtOnce sets a link's proxy_delay, by default a random time of up to 0.8 s
+// before a proxy answers, to 0. The sysctls of neighbours do not exist in a user
+// namespace, the netlink message does.
+func answerAtOnce(ns Namespace, link int) error {
+	const (
+		ndtaName, ndtaParms           = 1, 6 // linux/neighbour.h
+		ndtpaIfindex, ndtpaProxyDelay = 1, 13
+	)
+	tables := map[uint8]string{unix.AF_INET: "arp_cache", unix.AF_INET6: "ndisc_cache"}
+	return ns.Do(func() error {
+		for family, name := range tables {
+			req := nl.NewNetlinkRequest(unix.RTM_SETNEIGHTBL, unix.NLM_F_ACK)
+			req.AddData(ndtMsg{family})
+			req.AddData(nl.NewRtAttr(ndtaName, nl.ZeroTerminated(name)))
+			parms := nl.NewRtAttr(ndtaParms|unix.NLA_F_NESTED, nil)
+			parms.AddRtAttr(ndtpaIfindex, nl.Uint32Attr(uint32(link)))
+			parms.AddRtAttr(ndtpaProxyDelay, nl.Uint64Attr(0))
+			req.AddData(parms)
+			if _, err := req.Execute(unix.NETLINK_ROUTE, 0); err != nil {
+				return fmt.Errorf("set proxy_delay of %s for link %d in %s: %w", name, link, ns.Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// ndtMsg is struct ndtmsg: a family and padding.
+type ndtMsg struct{ family uint8 }
+
+func (m ndtMsg) Len() int          { return 4 }
+func (m ndtMsg) Serialize() []byte { return []byte{m.family, 0, 0, 0} }
+
+// gone makes a removal succeed if there was nothing to remove.
+func gone(err error) error {
+	for _, e := range []error{unix.ENOENT, unix.ESRCH, unix.ENODEV, unix.EADDRNOTAVAIL} {
+		if errors.Is(err, e) {
+			return nil
+		}
+	}
+	return err
+}
+
+func byIndex(index int) netlink.Link {
+	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}
+}
+
+func family(a netip.Addr) int {
+	if a.Is4() {
+		return netlink.FAMILY_V4
+	}
+	return netlink.FAMILY_V6
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
