@@ -22,11 +22,13 @@ const module = "github.com/enipool/enipool/"
 // layers orders the packages; imports go down only, and packages of one layer
 // don't know each other, except that a sub-folder may import its parent.
 var layers = map[string]int{
-	"eni":   0,
-	"ipam":  1,
-	"scale": 2, "pool": 2, "netconf": 2, "capacity": 2,
-	"nodecache": 3, "host": 3, "cloud": 3, "kube": 3, "config": 3, "nettest": 3,
-	"cni": 4, "node": 4, "agent": 4,
+	"eni":   0,                                         // nouns
+	"ipam":  1,                                         // the book
+	"scale": 2, "pool": 2, "netconf": 2, "capacity": 2, // decisions
+	"isolate":   3,                                                              // what effects share
+	"nodecache": 4, "host": 4, "cloud": 4, "kube": 4, "config": 4, "nettest": 4, // effects
+	"cni": 5, "node": 5, "agent": 5, // flows
+	"demo": 6, // all of it at once
 }
 
 // pure is all that layers 0 to 2 may import of the standard library.

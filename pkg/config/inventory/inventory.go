@@ -1,0 +1,221 @@
+// Package inventory reads the file that says what a node should have. It is apart
+// from its parent so that the exec plugin does not link a YAML parser.
+package inventory
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/goccy/go-yaml"
+)
+
+// Inventory is what a node should have: settings, ENIs in creation order, and
+// their addresses, all free.
+type Inventory struct {
+	ipam.State
+	// AnyFirewall: the inventory leaves the packet filter to what works here.
+	AnyFirewall bool
+}
+
+type rawInventory struct {
+	Routing  string   `yaml:"routing"`
+	Firewall string   `yaml:"firewall"`
+	VPCCIDRs []string `yaml:"vpcCIDRs"`
+	SNAT     *bool    `yaml:"snat"`
+	MarkMask string   `yaml:"markMask"`
+	CoolDown string   `yaml:"coolDown"`
+	Families []string `yaml:"families"`
+	ENIs     []rawENI `yaml:"enis"`
+}
+
+type rawENI struct {
+	ID        string   `yaml:"id"`
+	Device    string   `yaml:"device"`
+	Primary   string   `yaml:"primary"`
+	Gateway   string   `yaml:"gateway"`
+	Primary6  string   `yaml:"primary6"`
+	Gateway6  string   `yaml:"gateway6"`
+	MTU       int      `yaml:"mtu"`
+	Addresses []string `yaml:"addresses"`
+}
+
+// DefaultCoolDown is how long a released address rests when nothing is said.
+const DefaultCoolDown = 30 * time.Second
+
+// maxExpand limits what one prefix in a list of addresses may stand for.
+const maxExpand = 1 << 16
+
+// Parse reads an inventory file; conf/inventory.yaml explains every
+// key. An ENI without an mtu has MTU 0: only the node knows. All errors are
+// reported, each with its key.
+func Parse(text []byte) (Inventory, error) {
+	var raw rawInventory
+	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(&raw); err != nil {
+		return Inventory{}, fmt.Errorf("read inventory: %s", yaml.FormatError(err, false, true))
+	}
+	p := &parser{}
+	inv := Inventory{AnyFirewall: raw.Firewall == "" || raw.Firewall == "auto"}
+	inv.Settings = p.settings(raw)
+	for i, e := range raw.ENIs {
+		nic, addrs := p.eni(fmt.Sprintf("enis[%d]", i), e)
+		nic.Index = i
+		inv.ENIs = append(inv.ENIs, nic)
+		for _, a := range addrs {
+			inv.Addresses = append(inv.Addresses, eni.Address{Addr: a, ENI: i})
+		}
+	}
+	if len(raw.ENIs) == 0 {
+		p.bad("enis", "[]", "a list of at least the node's own ENI")
+	}
+	inv.Settings.Families = p.families(raw.Families, inv.State)
+	if inv.Settings.SNAT && len(inv.Settings.VPC) == 0 {
+		p.bad("vpcCIDRs", "[]", "the VPC's ranges when snat is true, so that pods keep their addresses inside it")
+	}
+	if err := errors.Join(p.errs...); err != nil {
+		return Inventory{}, err
+	}
+	return inv, nil
+}
+
+// parser collects errors.
+type parser struct{ errs []error }
+
+func (p *parser) bad(key, value, want string) {
+	p.errs = append(p.errs, &config.KeyError{Key: key, Value: strconv.Quote(value), Want: want})
+}
+
+func (p *parser) settings(raw rawInventory) ipam.Settings {
+	s := ipam.Settings{SNAT: raw.SNAT == nil || *raw.SNAT, MarkMask: ipam.DefaultMarkMask, CoolDown: DefaultCoolDown}
+	var err error
+	if s.Routing, err = ipam.ParseRouting(cmp.Or(raw.Routing, "map")); err != nil {
+		p.bad("routing", raw.Routing, "map or rule")
+	}
+	if raw.Firewall != "" && raw.Firewall != "auto" {
+		if s.Firewall, err = ipam.ParseFirewall(raw.Firewall); err != nil {
+			p.bad("firewall", raw.Firewall, "auto, nftables or iptables")
+		}
+	}
+	if raw.CoolDown != "" {
+		if s.CoolDown, err = time.ParseDuration(raw.CoolDown); err != nil || s.CoolDown < 0 || s.CoolDown > time.Hour {
+			p.bad("coolDown", raw.CoolDown, `a duration like "30s", at most "1h"`)
+		}
+	}
+	if raw.MarkMask != "" {
+		mask, err := strconv.ParseUint(raw.MarkMask, 0, 32)
+		if s.MarkMask = uint32(mask); err != nil || ipam.ValidMarkMask(s.MarkMask) != nil {
+			p.bad("markMask", raw.MarkMask, "eight bits in a row without 0x4000 and 0x8000, like 0x00ff0000")
+		}
+	}
+	for i, text := range raw.VPCCIDRs {
+		cidr, err := netip.ParsePrefix(text)
+		if err != nil || cidr != cidr.Masked() {
+			p.bad(fmt.Sprintf("vpcCIDRs[%d]", i), text, "a range like 10.0.0.0/16, without host bits")
+		}
+		s.VPC = append(s.VPC, cidr)
+	}
+	return s
+}
+
+func (p *parser) eni(key string, raw rawENI) (eni.Interface, []netip.Addr) {
+	nic := eni.Interface{ID: raw.ID, Device: raw.Device, MTU: raw.MTU}
+	first := p.net(key, "", raw.Primary, raw.Gateway)
+	if first.IsValid() && first.Primary.Addr().Is6() {
+		nic.V6 = first
+	} else {
+		nic.V4 = first
+	}
+	if raw.Primary6 != "" {
+		if nic.V6.IsValid() || strings.Contains(raw.Primary6, ".") {
+			p.bad(key+".primary6", raw.Primary6, "the IPv6 address beside an IPv4 primary")
+		}
+		nic.V6 = p.net(key, "6", raw.Primary6, raw.Gateway6)
+	}
+	whole := nic
+	whole.MTU = cmp.Or(nic.MTU, 1500) // the rest can be judged without it
+	if err := whole.Validate(); err != nil && first.IsValid() {
+		p.errs = append(p.errs, fmt.Errorf("%s: %w", key, err))
+	}
+	var addrs []netip.Addr
+	for i, text := range raw.Addresses {
+		list, ok := expand(text)
+		if !ok {
+			p.bad(fmt.Sprintf("%s.addresses[%d]", key, i), text, fmt.Sprintf("an address or a prefix of at most %d addresses", maxExpand))
+		}
+		addrs = append(addrs, list...)
+	}
+	return nic, addrs
+}
+
+func (p *parser) net(key, six, primary, gateway string) eni.Net {
+	var n eni.Net
+	var err error
+	if n.Primary, err = netip.ParsePrefix(primary); err != nil {
+		p.bad(key+".primary"+six, primary, "an address with its subnet's mask, like 10.0.0.10/24")
+		return eni.Net{}
+	}
+	if n.Gateway, err = netip.ParseAddr(gateway); err != nil {
+		p.bad(key+".gateway"+six, gateway, "the address of the subnet's router, like 10.0.0.1")
+		return eni.Net{}
+	}
+	return n
+}
+
+// expand returns the address, or all addresses of the prefix.
+func expand(text string) ([]netip.Addr, bool) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return []netip.Addr{a}, true
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil || p != p.Masked() || p.Addr().BitLen()-p.Bits() > 16 {
+		return nil, false
+	}
+	var list []netip.Addr
+	for a := p.Addr(); p.Contains(a); a = a.Next() {
+		list = append(list, a)
+	}
+	return list, true
+}
+
+// families is what was asked for, or one of each family that there are addresses
+// (without any, primaries) of.
+func (p *parser) families(asked []string, s ipam.State) []eni.Family {
+	has := map[eni.Family]bool{}
+	for i, name := range asked {
+		switch name {
+		case "ipv4":
+			has[eni.IPv4] = true
+		case "ipv6":
+			has[eni.IPv6] = true
+		default:
+			p.bad(fmt.Sprintf("families[%d]", i), name, "ipv4 or ipv6")
+		}
+	}
+	for _, a := range s.Addresses {
+		if len(asked) == 0 {
+			has[a.Family()] = true
+		}
+	}
+	for _, nic := range s.ENIs {
+		if len(asked) == 0 && len(s.Addresses) == 0 {
+			for _, n := range nic.Nets() {
+				has[eni.FamilyOf(n.Primary.Addr())] = true
+			}
+		}
+	}
+	var families []eni.Family
+	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
+		if has[f] {
+			families = append(families, f)
+		}
+	}
+	return families
+}

@@ -1,0 +1,118 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/host/firewall"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+)
+
+// Check compares book, kernel and the live namespaces, changes nothing, and
+// returns a line for each thing that does not agree, with what to do about it.
+func (n Node) Check(ctx context.Context) ([]string, error) {
+	h, err := host.New()
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	pods, err := h.PodLinks()
+	if err != nil {
+		return nil, err
+	}
+	add, remove, fw, err := diff(ctx, h, n.Cache.View, netconf.Node{})
+	if err != nil {
+		return nil, err
+	}
+	lines := suffix(add.Lines("kernel lacks "), "; `enipoolctl pool load` puts it back")
+	lines = append(lines, suffix(remove.Lines("kernel has a stale "), "; `enipoolctl pool load` removes it")...)
+	rules, err := firewall.Diff(ctx, fw)
+	if err != nil {
+		return lines, err
+	}
+	lines = append(lines, suffix(prefix("firewall: ", rules), "; `enipoolctl pool load` does it")...)
+	var book ipam.State
+	err = n.Cache.View(ctx, func(s *ipam.State) error { book = *s; return nil })
+	if err != nil {
+		return lines, err
+	}
+	for _, d := range book.Damaged {
+		lines = append(lines, "cache "+d.Reason+"; `enipoolctl pool load` rebuilds it")
+	}
+	more, err := checkOwners(h, &book)
+	return slices.Concat(lines, more, checkLinks(pods, &book)), err
+}
+
+func prefix(p string, lines []string) []string {
+	for i := range lines {
+		lines[i] = p + lines[i]
+	}
+	return lines
+}
+
+func suffix(lines []string, s string) []string {
+	for i := range lines {
+		lines[i] += s
+	}
+	return lines
+}
+
+// checkOwners looks at each attachment of the book: is its namespace alive, and
+// does the kernel hold what it needs?
+func checkOwners(h *host.Host, s *ipam.State) ([]string, error) {
+	var lines []string
+	seen := map[eni.Key]bool{}
+	for _, a := range s.Used() {
+		if seen[a.Owner.Key] {
+			continue
+		}
+		seen[a.Owner.Key] = true
+		wrong, err := checkOwner(h, s, a)
+		if err != nil {
+			return lines, fmt.Errorf("%s of %s: %w", a.Addr, a.Owner.PodName(), err)
+		}
+		lines = append(lines, prefix(fmt.Sprintf("%s of %s: ", a.Addr, a.Owner.PodName()), wrong)...)
+	}
+	return lines, nil
+}
+
+func checkOwner(h *host.Host, s *ipam.State, a eni.Address) ([]string, error) {
+	o := a.Owner
+	if o.Netns == "" {
+		return nil, nil // found by its link after the book was lost: the link is all there is
+	}
+	if host.NetnsGone(o.Netns, o.NetnsInode) {
+		return []string{fmt.Sprintf("its namespace %s is gone; `enipoolctl pool reclaim` frees it", o.Netns)}, nil
+	}
+	ns, err := host.OpenNetns(o.Netns)
+	if err != nil {
+		return []string{err.Error()}, nil
+	}
+	defer ns.Close()
+	if o.Kind != eni.Veth {
+		return h.CheckAddrs(ns, o.IfName, []netip.Addr{a.Addr})
+	}
+	lease := s.Held(o.Key)
+	wrong, err := h.CheckPod(ns, netconf.NewPod(s.Settings, lease, 0))
+	return suffix(wrong, "; delete the pod, or `enipoolctl pool reclaim` once it is gone"), err
+}
+
+// checkLinks looks for pod links of ours that the book does not know.
+func checkLinks(pods []host.PodLink, s *ipam.State) []string {
+	var lines []string
+	known := map[string]bool{}
+	for _, a := range s.Used() {
+		known[netconf.HostDevice(a.Owner.Key)] = true
+	}
+	for _, p := range pods {
+		if !known[p.Dev] {
+			lines = append(lines, fmt.Sprintf("link %s of %s is not in the cache; if the pod is gone: ip link delete %s", p.Dev, p.Owner.PodName(), p.Dev))
+		}
+	}
+	return lines
+}

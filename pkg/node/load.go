@@ -1,0 +1,166 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/config/inventory"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// Load puts the inventory in place: kernel and book. Repeated with the same
+// inventory it changes nothing; with another one it adds what is new and removes
+// what no pod uses, or refuses as a whole and names who does. A book that is
+// damaged or of another boot is rebuilt, with the owners that the kernel shows.
+// It returns a line for each change.
+func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, error) {
+	want, err := n.complete(inv)
+	if err != nil {
+		return nil, err
+	}
+	recovered, err := recoverOwners()
+	if err != nil {
+		return nil, err
+	}
+	var old *ipam.State
+	err = n.Cache.View(ctx, func(s *ipam.State) error { old = s; return nil })
+	if err != nil && !nodecache.Unusable(err) {
+		return nil, err
+	}
+	next, err := ipam.Merge(old, want, recovered, n.Now())
+	if err != nil {
+		return nil, err
+	}
+	lines := describe(old, next)
+	grown, err := apply(ctx, fixed(union(old, next)), change{addOnly: true})
+	if err != nil {
+		return grown, err
+	}
+	if len(lines) > 0 {
+		err := n.Cache.Replace(ctx, func(now *ipam.State, _ error) (*ipam.State, error) {
+			return ipam.Merge(now, want, recovered, n.Now())
+		})
+		if err != nil {
+			// What was added for the new book goes again.
+			_, undo := apply(ctx, n.Cache.View, change{obsolete: netconf.NewNode(next)})
+			return nil, errors.Join(err, undo)
+		}
+	}
+	var c change
+	if old != nil {
+		c.obsolete = netconf.NewNode(old)
+	}
+	shrunk, err := apply(ctx, n.Cache.View, c)
+	return slices.Concat(lines, grown, shrunk), err
+}
+
+// complete fills in what only the node knows.
+func (n Node) complete(inv inventory.Inventory) (ipam.State, error) {
+	s := inv.State
+	if err := chooseFirewall(&s.Settings, inv.AnyFirewall); err != nil {
+		return s, err
+	}
+	h, err := host.New()
+	if err != nil {
+		return s, err
+	}
+	defer h.Close()
+	s.ENIs = slices.Clone(s.ENIs)
+	for i := range s.ENIs {
+		mtu, err := h.MTU(s.ENIs[i].Device)
+		if err != nil {
+			return s, fmt.Errorf("eni %s: %w", s.ENIs[i].ID, err)
+		}
+		if s.ENIs[i].MTU == 0 {
+			s.ENIs[i].MTU = mtu
+		}
+	}
+	return s, nil
+}
+
+// recoverOwners reads from the pods' links who has which address, for a book
+// that lost it.
+func recoverOwners() (map[netip.Addr]eni.Owner, error) {
+	h, err := host.New()
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	pods, err := h.PodLinks()
+	if err != nil {
+		return nil, err
+	}
+	owners := map[netip.Addr]eni.Owner{}
+	for _, p := range pods {
+		for _, a := range p.Addrs {
+			owners[a] = p.Owner
+		}
+	}
+	return owners, nil
+}
+
+// union is next with the addresses that only old has, so that a pod which gets
+// one of those while the book is being replaced is routed.
+func union(old, next *ipam.State) *ipam.State {
+	if old == nil {
+		return next
+	}
+	all := &ipam.State{Settings: next.Settings, ENIs: next.ENIs, Addresses: slices.Clone(next.Addresses)}
+	has := map[netip.Addr]bool{}
+	for _, a := range next.Addresses {
+		has[a.Addr] = true
+	}
+	for _, a := range old.Addresses {
+		if _, known := next.Interface(a.ENI); known && !has[a.Addr] {
+			all.Addresses = append(all.Addresses, a)
+		}
+	}
+	return all
+}
+
+// describe returns a line for each thing that is in one book and not the other.
+func describe(old, next *ipam.State) []string {
+	var lines []string
+	if old == nil {
+		old = &ipam.State{}
+	}
+	if fmt.Sprint(old.Settings) != fmt.Sprint(next.Settings) {
+		lines = append(lines, "cache settings")
+	}
+	for _, d := range old.Damaged {
+		lines = append(lines, "cache rebuild "+d.Reason)
+	}
+	lines = append(lines, difference("cache eni ", old.ENIs, next.ENIs, func(i eni.Interface) string { return i.ID })...)
+	lines = append(lines, difference("cache address ", old.Addresses, next.Addresses, func(a eni.Address) string { return a.Addr.String() })...)
+	if len(lines) == 0 && !slices.Equal(old.ENIs, next.ENIs) {
+		lines = append(lines, "cache order of ENIs or their settings")
+	}
+	return lines
+}
+
+func difference[T any](what string, old, next []T, name func(T) string) []string {
+	var lines []string
+	had := map[string]bool{}
+	for _, o := range old {
+		had[name(o)] = true
+	}
+	for _, n := range next {
+		if !had[name(n)] {
+			lines = append(lines, "add "+what+name(n))
+		}
+		delete(had, name(n))
+	}
+	for _, o := range old {
+		if had[name(o)] {
+			lines = append(lines, "remove "+what+name(o))
+		}
+	}
+	return lines
+}

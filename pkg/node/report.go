@@ -1,0 +1,90 @@
+package node
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// Report is a book as people and scripts want to see it. Its JSON names are
+// stable.
+type Report struct {
+	Routing   string          `json:"routing"`
+	Firewall  string          `json:"firewall"`
+	SNAT      bool            `json:"snat"`
+	VPC       []netip.Prefix  `json:"vpcCIDRs"`
+	CoolDown  string          `json:"coolDown"`
+	ENIs      []ReportENI     `json:"enis"`
+	Addresses []ReportAddress `json:"addresses"`
+	Damaged   []string        `json:"damaged,omitempty"`
+}
+
+// ReportENI is an ENI with its addresses counted. Free ones can be handed out
+// now.
+type ReportENI struct {
+	ID        string         `json:"id"`
+	Index     int            `json:"index"`
+	Device    string         `json:"device"`
+	MTU       int            `json:"mtu"`
+	Primary   []netip.Prefix `json:"primary"`
+	Total     int            `json:"total"`
+	Used      int            `json:"used"`
+	Free      int            `json:"free"`
+	Cooling   int            `json:"cooling"`
+	Releasing int            `json:"releasing"`
+}
+
+// ReportAddress is an address with its owner.
+type ReportAddress struct {
+	Address   netip.Addr `json:"address"`
+	ENI       string     `json:"eni"`
+	State     string     `json:"state"`
+	Seconds   int        `json:"seconds"` // in this state
+	Namespace string     `json:"namespace,omitempty"`
+	Pod       string     `json:"pod,omitempty"`
+	UID       string     `json:"uid,omitempty"`
+	Network   string     `json:"network,omitempty"`
+	Container string     `json:"container,omitempty"`
+	IfName    string     `json:"ifname,omitempty"`
+	Netns     string     `json:"netns,omitempty"`
+	Kind      string     `json:"kind,omitempty"`
+}
+
+// NewReport reports s as it is at now. A cooling address that has rested enough
+// is reported free, because it is.
+func NewReport(s *ipam.State, now time.Duration) Report {
+	r := Report{Routing: s.Settings.Routing.String(), Firewall: s.Settings.Firewall.String(), SNAT: s.Settings.SNAT,
+		VPC: s.Settings.VPC, CoolDown: s.Settings.CoolDown.String(), ENIs: []ReportENI{}, Addresses: []ReportAddress{}}
+	ids := map[int]string{}
+	for _, nic := range s.ENIs {
+		ids[nic.Index] = nic.ID
+		c := s.Count(now, func(a eni.Address) bool { return a.ENI == nic.Index })
+		e := ReportENI{ID: nic.ID, Index: nic.Index, Device: nic.Device, MTU: nic.MTU,
+			Total: c.Total, Used: c.Used, Free: c.Free, Cooling: c.Cooling, Releasing: c.Releasing}
+		for _, n := range nic.Nets() {
+			e.Primary = append(e.Primary, n.Primary)
+		}
+		r.ENIs = append(r.ENIs, e)
+	}
+	for _, a := range s.Addresses {
+		r.Addresses = append(r.Addresses, reportAddress(s, a, ids[a.ENI], now))
+	}
+	for _, d := range s.Damaged {
+		r.Damaged = append(r.Damaged, d.Reason)
+	}
+	return r
+}
+
+func reportAddress(s *ipam.State, a eni.Address, id string, now time.Duration) ReportAddress {
+	r := ReportAddress{Address: a.Addr, ENI: id, State: a.State.String(), Seconds: int((now - a.Since).Seconds())}
+	if a.State == eni.Cooling && now-a.Since >= s.Settings.CoolDown {
+		r.State, r.Seconds = eni.Free.String(), int((now - a.Since - s.Settings.CoolDown).Seconds())
+	}
+	if o := a.Owner; o != nil {
+		r.Namespace, r.Pod, r.UID, r.Netns, r.Kind = o.Namespace, o.Pod, o.UID, o.Netns, o.Kind.String()
+		r.Network, r.Container, r.IfName = o.Network, o.Container, o.IfName
+	}
+	return r
+}

@@ -1,0 +1,78 @@
+// Command enipoolctl is for people: it loads, shows and checks a node's pool of
+// addresses, and demonstrates the plugin on a simulated VPC.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/spf13/cobra"
+)
+
+// release is set by the linker.
+var release = "unreleased"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// exitError ends the program with a code after everything has been said.
+type exitError struct{ code int }
+
+func (e *exitError) Error() string { return fmt.Sprintf("exit %d", e.code) }
+
+// run is the program: 0 is success, 1 what a command found wrong, 2 a failure.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := &cobra.Command{
+		Use:           "enipoolctl",
+		Short:         "Load, show and check a node's pool of ENI addresses",
+		Version:       release,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.AddCommand(poolCommand(), demoCommand())
+	err := root.ExecuteContext(ctx)
+	var exit *exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.code
+	}
+	fmt.Fprintf(stderr, "enipoolctl: %v\n", err)
+	return 2
+}
+
+func poolCommand() *cobra.Command {
+	pool := &cobra.Command{
+		Use:   "pool",
+		Short: "The node's pool: load, show, check, reclaim",
+		Long: `The node's pool: load, show, check, reclaim.
+
+All of them work on the node whose network namespace they run in and on the node
+cache that the plugin reads. They need root.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q for %q; see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+			}
+			return cmd.Help()
+		},
+	}
+	cache := &nodecache.Cache{}
+	pool.PersistentFlags().StringVar(&cache.Path, "cache", nodecache.DefaultPath, "the node cache")
+	pool.AddCommand(loadCommand(cache), showCommand(cache), checkCommand(cache), reclaimCommand(cache))
+	return pool
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/enipool/enipool/pkg/cni"
+	"github.com/enipool/enipool/pkg/config/inventory"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/node"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+func loadCommand(cache *nodecache.Cache) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "load -f inventory.yaml",
+		Short: "Write the node cache from an inventory and put the node's kernel state in place",
+		Long: `Write the node cache from an inventory and put the node's kernel state in place.
+
+Again with the same inventory it changes nothing, or puts back what others
+removed. With a changed one it adds what is new and removes what no pod uses; if
+a pod uses what should go, nothing is changed and the pods are named.`,
+		Example: "  enipoolctl pool load -f /etc/enipool/inventory.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := readFile(file, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			inv, err := inventory.Parse(text)
+			if err != nil {
+				return fmt.Errorf("%s:\n%w", file, err)
+			}
+			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot}
+			changed, err := n.Load(cmd.Context(), inv)
+			printLines(cmd.OutOrStdout(), changed)
+			if err != nil {
+				return needRoot(err)
+			}
+			if len(changed) == 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), "nothing to change")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "the inventory, - for standard input; conf/inventory.yaml explains it")
+	_ = cmd.MarkFlagRequired("file") // the flag exists
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml")
+	return cmd
+}
+
+func readFile(path string, stdin io.Reader) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(path)
+}
+
+func printLines(w io.Writer, lines []string) {
+	for _, l := range lines {
+		fmt.Fprintln(w, l)
+	}
+}
+
+// needRoot adds the advice that a bare "operation not permitted" lacks.
+func needRoot(err error) error {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("%w (run it as root on the node)", err)
+	}
+	return err
+}
+
+func checkCommand(cache *nodecache.Cache) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Compare cache, kernel and live namespaces; exit 1 and a line for each mismatch",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot}
+			wrong, err := n.Check(cmd.Context())
+			printLines(cmd.OutOrStdout(), wrong)
+			if err != nil {
+				return needRoot(err)
+			}
+			if len(wrong) > 0 {
+				return &exitError{1}
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "cache, kernel and namespaces agree")
+			return nil
+		},
+	}
+}
+
+func reclaimCommand(cache *nodecache.Cache) *cobra.Command {
+	return &cobra.Command{
+		Use:   "reclaim",
+		Short: "Free the addresses whose pods are provably gone",
+		Long: `Free the addresses whose pods are provably gone: the network namespace that was
+recorded at their start no longer exists, and neither does their link. Run it
+where the namespaces' folder (/run/netns or /var/run/netns) can be seen.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := host.New()
+			if err != nil {
+				return needRoot(err)
+			}
+			defer h.Close()
+			p := cni.Plugin{Cache: *cache, Now: nodecache.SinceBoot, Log: slog.New(slog.DiscardHandler)}
+			freed, err := p.Reclaim(cmd.Context(), h)
+			for _, a := range freed {
+				fmt.Fprintf(cmd.OutOrStdout(), "freed %s of %s: its namespace %s is gone\n", a.Addr, a.Owner.PodName(), a.Owner.Netns)
+			}
+			if err == nil && len(freed) == 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), "nothing to free")
+			}
+			return needRoot(err)
+		},
+	}
+}
