@@ -60,7 +60,7 @@ func (c Cache) UpdateFor(ctx context.Context, k eni.Key, fn func(*ipam.State) er
 
 func (c Cache) view(ctx context.Context, only *eni.Key, fn func(*ipam.State) error) error {
 	return c.locked(ctx, false, func() error {
-		s, err := c.read(nil, only)
+		s, err := c.read(only)
 		if err != nil {
 			return err
 		}
@@ -70,12 +70,12 @@ func (c Cache) view(ctx context.Context, only *eni.Key, fn func(*ipam.State) err
 
 func (c Cache) update(ctx context.Context, only *eni.Key, fn func(*ipam.State) error) error {
 	return c.locked(ctx, true, func() error {
-		f, err := os.OpenFile(c.Path, os.O_RDWR, 0)
+		f, size, err := c.open(os.O_RDWR)
 		if err != nil {
-			return c.explain(err)
+			return err
 		}
 		defer f.Close()
-		s, err := c.read(f, only)
+		s, err := c.decode(f, size, only)
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (c Cache) Replace(ctx context.Context, make func(old *ipam.State, err error
 	return c.locked(ctx, true, func() error {
 		var old *ipam.State
 		generation := uint64(1)
-		s, err := c.read(nil, nil)
+		s, err := c.read(nil)
 		if err == nil {
 			old, generation = &s.State, s.generation+1
 		} else if !Unusable(err) {
@@ -159,23 +159,34 @@ func (c Cache) rename(file []byte) (err error) {
 	return os.Rename(tmp, c.Path)
 }
 
-// read decodes the file f, or the one at Path if f is nil. The lock is held.
-func (c Cache) read(f *os.File, only *eni.Key) (*snapshot, error) {
-	if f == nil {
-		var err error
-		if f, err = os.Open(c.Path); err != nil {
-			return nil, c.explain(err)
-		}
-		defer f.Close()
-	}
-	info, err := f.Stat()
+// open opens the file and returns its size. The lock is held.
+func (c Cache) open(flag int) (*os.File, int64, error) {
+	// By name and before it is opened: that would wait for a FIFO's other end.
+	info, err := os.Stat(c.Path)
 	if err != nil {
-		return nil, fmt.Errorf("read node cache: %w", err)
+		return nil, 0, c.explain(err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxSize {
-		return nil, damaged("%s is no regular file of at most %d MiB", c.Path, maxSize>>20)
+		return nil, 0, damaged("%s is no regular file of at most %d MiB", c.Path, maxSize>>20)
 	}
-	s, err := decode(f, info.Size(), only)
+	f, err := os.OpenFile(c.Path, flag, 0)
+	if err != nil {
+		return nil, 0, c.explain(err)
+	}
+	return f, info.Size(), nil
+}
+
+func (c Cache) read(only *eni.Key) (*snapshot, error) {
+	f, size, err := c.open(os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return c.decode(f, size, only)
+}
+
+func (c Cache) decode(f *os.File, size int64, only *eni.Key) (*snapshot, error) {
+	s, err := decode(f, size, only)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; rebuild it with the agent or `enipoolctl pool load`", c.Path, err)
 	}

@@ -3,6 +3,7 @@ package nodecache
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -104,11 +105,11 @@ func encode(s *ipam.State, boot string, generation uint64) ([]byte, error) {
 // decode reads a whole file of size bytes. A damaged address line is set aside
 // in State.Damaged; any other damage makes the file unusable. With a key only
 // the owner with that key is decoded, the others are all the same Owner without
-// a name: an ADD has no use for them, and thousands of them cost more than all
+// a name of its own: an ADD has no use for them, and thousands of them cost more than all
 // the rest of it.
 func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 	if size == 0 || size%lineSize != 0 {
-		return nil, damaged("%d bytes are not whole lines of %d", size, lineSize)
+		return nil, wrongSize(r, size)
 	}
 	lines := &lineReader{r: r, count: int(size / lineSize)}
 	text, ok, err := lines.read(0)
@@ -148,8 +149,21 @@ func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 	return s, s.decodeAddresses(lines, first, only)
 }
 
+// wrongSize says why a file is not whole lines: a future format may have lines
+// of another width.
+func wrongSize(r io.ReaderAt, size int64) error {
+	start := make([]byte, min(size, lineSize))
+	if _, err := r.ReadAt(start, 0); err == nil {
+		if _, err := decodeHead(string(start)); errors.Is(err, ErrVersion) {
+			return err
+		}
+	}
+	return damaged("%d bytes are not whole lines of %d", size, lineSize)
+}
+
 func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) error {
-	owners := ownerDecoder{somebody: &eni.Owner{}}
+	// A name that no network can have, so that no key finds somebody.
+	owners := ownerDecoder{somebody: &eni.Owner{Key: eni.Key{Network: "(somebody else)"}}}
 	if only != nil {
 		owners.only = ownerPrefix(*only)
 	}

@@ -180,7 +180,7 @@ func decodeAddr(f []byte) (netip.Addr, error) {
 	part, digits, value := 0, 0, 0
 	for i := 0; i <= len(f); i++ {
 		switch {
-		case i < len(f) && f[i] >= '0' && f[i] <= '9' && digits < 3:
+		case i < len(f) && f[i] >= '0' && f[i] <= '9' && digits < 3 && (digits == 0 || value > 0):
 			value, digits = value*10+int(f[i]-'0'), digits+1
 		case (i == len(f) && part == 3 || i < len(f) && f[i] == '.' && part < 3) && digits > 0 && value < 256:
 			quad[part] = byte(value)

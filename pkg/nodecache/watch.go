@@ -29,11 +29,11 @@ func (c Cache) Watch() (*Watch, error) {
 	}
 	wake := make(chan struct{}, 1)
 	w := &Watch{C: wake, watcher: watcher, done: make(chan struct{})}
-	go w.forward(filepath.Clean(c.Path), wake)
+	go w.forward(filepath.Base(c.Path), wake)
 	return w, nil
 }
 
-func (w *Watch) forward(path string, wake chan<- struct{}) {
+func (w *Watch) forward(name string, wake chan<- struct{}) {
 	defer close(w.done)
 	for {
 		select {
@@ -41,7 +41,7 @@ func (w *Watch) forward(path string, wake chan<- struct{}) {
 			if !ok {
 				return
 			}
-			if e.Name != path || !(e.Has(fsnotify.Write) || e.Has(fsnotify.Create)) {
+			if filepath.Base(e.Name) != name || !(e.Has(fsnotify.Write) || e.Has(fsnotify.Create)) {
 				continue
 			}
 		case _, ok := <-w.watcher.Errors:

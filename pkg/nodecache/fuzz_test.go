@@ -1,0 +1,113 @@
+package nodecache
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// seal makes whole lines with sums that hold of any text, so that a fuzzer gets
+// past the sums.
+func seal(text string) []byte {
+	var file []byte
+	for n, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		file = appendLine(file, line[:min(len(line), textSize)], n)
+	}
+	return file
+}
+
+// texts is the inverse of seal.
+func texts(file []byte) string {
+	var b strings.Builder
+	for n := range len(file) / lineSize {
+		b.Write(bytes.TrimRight(file[n*lineSize:][:textSize], " "))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// FuzzDecode: no file makes it panic, and the book of a file that makes sense is
+// the same when it has been written and read once more.
+func FuzzDecode(f *testing.F) {
+	f.Add(texts(mustEncode(f, small())))
+	f.Add(texts(mustEncode(f, fullBook(2))))
+	f.Add(texts(resum(mustEncode(f, small()), 12, "10.0.0.11 0 used 1.000 veth %00 %2 % - 0 - - %zz")))
+	f.Add("enipool-node-cache 2 min 2")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, err := decodeBytes([]byte(text)); err == nil && text == "" {
+			t.Error("an empty file is a book")
+		}
+		s, err := decodeBytes(seal(text))
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrVersion) {
+				t.Errorf("an error without a type: %v", err)
+			}
+			return
+		}
+		s.Damaged = nil
+		if s.Check() != nil {
+			return // Replace refuses to write it
+		}
+		file, err := encode(&s.State, s.boot, s.generation)
+		if err != nil {
+			return // longer when escaped as it should have been
+		}
+		again, err := decodeBytes(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := diff(&s.State, &again.State); diff != "" {
+			t.Error(diff)
+		}
+		if again.boot != s.boot || again.generation != s.generation {
+			t.Errorf("boot %q generation %d became %q and %d", s.boot, s.generation, again.boot, again.generation)
+		}
+	})
+}
+
+// FuzzAddressLine: no line makes it panic, what decodes decodes to the same once
+// more, and for one owner it does the same as for all.
+func FuzzAddressLine(f *testing.F) {
+	for _, a := range small().Addresses {
+		text, err := encodeAddress(&a)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text, "pods", "web", "eth0")
+	}
+	f.Add("10.0.0.11 0 used 1.000 veth %00 %2 % - 0 - - %zz", "\x00", "", "")
+	f.Fuzz(func(t *testing.T, text, network, container, ifname string) {
+		var a, mine, again eni.Address
+		if decodeAddress([]byte(text), &a, &ownerDecoder{}) != nil {
+			return
+		}
+		k := eni.Key{Network: network, Container: container, IfName: ifname}
+		somebody := &eni.Owner{}
+		err := decodeAddress([]byte(text), &mine, &ownerDecoder{only: ownerPrefix(k), somebody: somebody})
+		if err != nil || mine.Addr != a.Addr || mine.ENI != a.ENI || mine.State != a.State || mine.Since != a.Since {
+			t.Fatalf("%s for all, %s for one, %v", show(a), show(mine), err)
+		}
+		if mine.Owner != nil && mine.Owner != somebody && mine.Owner.Key != k {
+			t.Fatalf("%s was asked for, %s found", k, mine.Owner.Key)
+		}
+		line, err := encodeAddress(&a)
+		if err != nil {
+			return // too long when escaped as it should have been
+		}
+		if a.Owner != nil && a.Owner.Key == k {
+			if err := decodeAddress([]byte(line), &mine, &ownerDecoder{only: ownerPrefix(k), somebody: somebody}); err != nil || mine.Owner.Key != k {
+				t.Fatalf("%s is not found in its own line %q: %v", k, line, err)
+			}
+		}
+		if err := decodeAddress([]byte(line), &again, &ownerDecoder{}); err != nil || show(again) != show(a) {
+			if a.Owner != nil && len(line) >= textSize { // names that only inform were cut
+				return
+			}
+			t.Fatalf("%q is %s, %q is %s: %v", text, show(a), line, show(again), err)
+		}
+	})
+}
