@@ -2,7 +2,10 @@
 # router drops what leaves by another ENI than its source's, pods pA on ENI 0 and
 # pB on ENI 1, another pod of the VPC (far), the internet, and somebody else's
 # DNAT and marks.
-for n in vpc pA pB far inet; do ip netns add $n; ip -n $n link set lo up; done
+sysctl -qw net.ipv6.conf.default.accept_dad=0
+for n in vpc pA pB far inet; do
+  ip netns add $n; ip -n $n link set lo up; ip netns exec $n sysctl -qw net.ipv6.conf.default.accept_dad=0
+done
 vpc="ip netns exec vpc"
 $vpc sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
 sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0
@@ -41,7 +44,7 @@ pod() { # a peer of the node
   ip neigh add $3 lladdr $m dev $2 nud permanent; ip neigh add $4 lladdr $m dev $2 nud permanent
 }
 pod pA eniaaaaaaaaaaa 10.0.0.11 fd00::11; pod pB enibbbbbbbbbbb 10.0.0.21 fd00::21
-for p in "far 10.0.5.5 fd00::5:5" "inet 203.0.113.2 2001:db8::2"; do
+for p in "far 10.0.5.5 fd00:5::5" "inet 203.0.113.2 2001:db8::2"; do
   set -- $p; peer $1 $1 $2 $3; m=$(ip -n $1 link show eth0 | sed -n 's/.*ether \([^ ]*\).*/\1/p'); r=$(mac $1)
   ip link set $1 netns vpc; ip -n vpc link set $1 address $r; ip -n vpc link set $1 up
   ip -n vpc route add $2/32 dev $1; ip -n vpc -6 route add $3/128 dev $1
@@ -53,7 +56,7 @@ table inet other {
   chain services { type nat hook prerouting priority dstnat;
     ip daddr 10.0.0.20 tcp dport 30080 dnat ip to 10.0.0.11:80; ip6 daddr fd00::20 tcp dport 30080 dnat ip6 to [fd00::11]:80
     ip daddr 10.0.0.10 tcp dport 30081 dnat ip to 10.0.0.21:80; ip6 daddr fd00::10 tcp dport 30081 dnat ip6 to [fd00::21]:80
-    ip daddr 10.96.0.10 tcp dport 80 dnat ip to 10.0.5.5:80; ip6 daddr fd96::10 tcp dport 80 dnat ip6 to [fd00::5:5]:80
+    ip daddr 10.96.0.10 tcp dport 80 dnat ip to 10.0.5.5:80; ip6 daddr fd96::10 tcp dport 80 dnat ip6 to [fd00:5::5]:80
     ip daddr 10.96.0.11 tcp dport 80 dnat ip to 203.0.113.2:80
   }
   chain early { type filter hook prerouting priority -160; meta mark set meta mark | 0x4000; }

@@ -1,0 +1,147 @@
+package netconf
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Nft returns the nftables form in the words of `nft list table inet enipool`.
+func (f Firewall) Nft() string { return f.Table().String() }
+
+// String returns the table in the words of `nft list table`.
+func (t NftTable) String() string {
+	var blocks []string
+	for _, s := range t.Sets {
+		blocks = append(blocks, s.String())
+	}
+	for _, c := range t.Chains {
+		blocks = append(blocks, c.String())
+	}
+	return "table inet " + NftTableName + " {\n" + strings.Join(blocks, "\n") + "}\n"
+}
+
+// String returns the set in the words of nft.
+func (s NftSet) String() string {
+	var b strings.Builder
+	kind, keys := "set", s.Type
+	if s.Verdicts {
+		kind, keys = "map", s.Type+" : verdict"
+	}
+	fmt.Fprintf(&b, "\t%s %s {\n\t\ttype %s\n", kind, s.Name, keys)
+	if s.Interval {
+		b.WriteString("\t\tflags interval\n")
+	}
+	perLine := map[string]int{"ipv4_addr": 2, "mark": 5}[s.Type]
+	for i, e := range s.Elements {
+		switch {
+		case i == 0:
+			b.WriteString("\t\telements = { ")
+		case perLine > 0 && i%perLine > 0:
+			b.WriteString(", ")
+		default:
+			b.WriteString(",\n\t\t\t     ")
+		}
+		b.WriteString(e.String())
+	}
+	if len(s.Elements) > 0 {
+		b.WriteString(" }\n")
+	}
+	return b.String() + "\t}\n"
+}
+
+// String returns the element in the words of nft.
+func (e NftElement) String() string {
+	if e.Verdict.Kind == "" {
+		return e.Key.String()
+	}
+	return e.Key.String() + " : " + e.Verdict.String()
+}
+
+// String returns the chain in the words of nft.
+func (c NftChain) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\tchain %s {\n", c.Name)
+	if c.Hook != "" {
+		fmt.Fprintf(&b, "\t\ttype %s hook %s priority %s; policy accept;\n", c.Type, c.Hook, c.PriorityName)
+	}
+	for _, r := range c.Rules {
+		fmt.Fprintf(&b, "\t\t%s\n", r)
+	}
+	return b.String() + "\t}\n"
+}
+
+func (r NftRule) text() string {
+	words := make([]string, len(r.Statements))
+	for i, s := range r.Statements {
+		words[i] = s.String()
+	}
+	return strings.Join(words, " ")
+}
+
+// Comment returns the reason and a hash of the rule's text: kernels differ in
+// how they show a rule, but not in how they show its comment, so drift is found
+// by comparing comments.
+func (r NftRule) Comment() string { return r.Reason + " #" + shortHash(r.text()) }
+
+// String returns the rule in the words of nft.
+func (r NftRule) String() string { return fmt.Sprintf("%s comment %q", r.text(), r.Comment()) }
+
+// String returns the name in quotes.
+func (n NftName) String() string { return fmt.Sprintf("%q", string(n)) }
+
+// String returns the mark with all its digits.
+func (m NftMark) String() string { return fmt.Sprintf("%#08x", uint32(m)) }
+
+// String returns the verdict in the words of nft.
+func (v NftVerdict) String() string { return strings.TrimSpace(v.Kind + " " + v.Chain) }
+
+// String returns the match in the words of nft.
+func (d NftDevice) String() string {
+	if d.Out {
+		return fmt.Sprintf("oifname %q", d.Name)
+	}
+	return fmt.Sprintf("iifname %q", d.Name)
+}
+
+// String returns the match in the words of nft.
+func (f NftFamily) String() string { return "meta nfproto " + eni.Family(f).String() }
+
+// String returns the match in the words of nft.
+func (c NftConn) String() string { return string(c) }
+
+// String returns the lookup in the words of nft.
+func (l NftLookup) String() string {
+	s := string(l.Field)
+	if l.Field == NftConnMark {
+		s += " & " + NftMark(l.Mask).String()
+	}
+	switch {
+	case l.Map:
+		s += " vmap"
+	case l.Not:
+		s += " !="
+	}
+	return s + " @" + l.Set
+}
+
+// String returns the match in the words of nft.
+func (NftSpoofed) String() string { return "fib saddr . iif oif missing" }
+
+// String returns the statement as nft lists it: bits that are set anyway need
+// no clearing.
+func (m NftSetMark) String() string {
+	key := "meta mark"
+	if m.Conn {
+		key = "ct mark"
+	}
+	s := key + " set " + key
+	if keep := ^m.Mask | m.Mark; keep != ^uint32(0) {
+		s += " & " + NftMark(keep).String()
+	}
+	return s + " | " + NftMark(m.Mark).String()
+}
+
+// String returns the statement in the words of nft.
+func (n NftSNAT) String() string { return fmt.Sprintf("snat ip to %s fully-random", n.To) }
