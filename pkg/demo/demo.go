@@ -286,4 +286,3 @@ func (d *demo) nothingLeft(ctx context.Context) error {
 }
 
 func cooling(s ipam.State) int { return s.Count(0, nil).Cooling }
-

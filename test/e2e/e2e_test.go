@@ -196,3 +196,9 @@ func (n *node) mustRun(c call) answer {
 func deadline(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), 30*time.Second)
 }
+
+// Where the simulated VPC ends.
+const (
+	internet4 = "203.0.113.2"
+	internet6 = "2001:db8:ffff::2"
+)

@@ -1,0 +1,138 @@
+package test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/containernetworking/cni/libcni"
+	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/config/inventory"
+)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// parseConflist reads a conflist as libcni does, and our parts as the plugin does.
+func parseConflist(t *testing.T, text string) {
+	t.Helper()
+	list, err := libcni.ConfListFromBytes([]byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	ours := 0
+	for _, p := range list.Plugins {
+		conf, err := config.ParsePlugin(p.Bytes)
+		if err != nil {
+			t.Error(err)
+		}
+		if p.Network.Type == config.PluginType || conf.Delegated {
+			ours++
+		}
+	}
+	if ours == 0 {
+		t.Errorf("enipool is not in it:\n%s", text)
+	}
+}
+
+func TestFilesInConfAreReadByTheirReaders(t *testing.T) {
+	files, err := filepath.Glob("../conf/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("conf is empty: %v", err)
+	}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			text := read(t, "conf/"+filepath.Base(f))
+			switch filepath.Ext(f) {
+			case ".conflist":
+				parseConflist(t, text)
+			case ".yaml":
+				if _, err := inventory.Parse([]byte(text)); err != nil {
+					t.Error(err)
+				}
+			case ".go":
+			default:
+				t.Error("no reader is known for it: add one here")
+			}
+		})
+	}
+}
+
+// The conflist for people explains every key of the plugin by showing it.
+func TestTheConflistShowsEveryKey(t *testing.T) {
+	var list struct{ Plugins []map[string]any }
+	if err := json.Unmarshal([]byte(read(t, "conf/10-enipool.conflist")), &list); err != nil {
+		t.Fatal(err)
+	}
+	tune := regexp.MustCompile("`([a-zA-Z]+)`").FindAllStringSubmatch(section(t, "## Tune", "\n\n`routing"), -1)
+	if len(tune) < 6 {
+		t.Fatalf("the README's table of keys was not found: %v", tune)
+	}
+	for _, m := range tune {
+		if _, ok := list.Plugins[0][m[1]]; !ok && m[1] != "false" && m[1] != "info" {
+			t.Errorf("conf/10-enipool.conflist lacks %s", m[1])
+		}
+	}
+}
+
+func section(t *testing.T, from, to string) string {
+	t.Helper()
+	text := read(t, "README.md")
+	a := strings.Index(text, from)
+	b := strings.Index(text[max(a, 0):], to)
+	if a < 0 || b < 0 {
+		t.Fatalf("README has no %q ... %q", from, to)
+	}
+	return text[a : a+b]
+}
+
+func TestExamplesInTheREADMEAreReal(t *testing.T) {
+	text := read(t, "README.md")
+	for _, block := range regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		switch block[1] {
+		case "yaml":
+			if _, err := inventory.Parse([]byte(block[2])); err != nil {
+				t.Error(err)
+			}
+		case "json":
+			parseConflist(t, block[2])
+		default:
+			t.Errorf("nobody checks blocks of %s", block[1])
+		}
+	}
+	makefile := read(t, "Makefile")
+	for _, m := range regexp.MustCompile(`(?m)^    make ([a-z]+)`).FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(makefile, "\n"+m[1]+":") {
+			t.Errorf("make %s: no such target", m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile(`\]\(([a-zA-Z][^)]*)\)`).FindAllStringSubmatch(text, -1) {
+		if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+			t.Errorf("link: %v", err)
+		}
+	}
+	commands := regexp.MustCompile(`(?m)^    enipoolctl ([a-z]+ [a-z]+)`).FindAllStringSubmatch(text, -1)
+	if len(commands) < 4 {
+		t.Fatalf("found only the commands %v", commands)
+	}
+	ctl := filepath.Join(t.TempDir(), "enipoolctl")
+	if out, err := exec.Command("go", "build", "-o", ctl, "../plugins/enipoolctl").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, m := range commands {
+		out, err := exec.Command(ctl, append(strings.Fields(m[1]), "--help")...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "enipoolctl "+m[1]) {
+			t.Errorf("enipoolctl %s: %v\n%s", m[1], err, out)
+		}
+	}
+}
