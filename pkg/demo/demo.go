@@ -21,6 +21,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/isolate/sandbox"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
@@ -107,10 +108,7 @@ const workers = 4
 func (d *demo) attach(ctx context.Context) error {
 	d.title("%d pods through libcni: enipool, then portmap and bandwidth, conflist from conf/", len(d.pods))
 	bar, start := d.bar(len(d.pods), "attaching"), time.Now()
-	err := each(d.pods, workers, func(p *pod) error {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	err := each(ctx, d.pods, workers, func(p *pod) error {
 		if err := p.attach(ctx, d.cni, d.lists[p.on]); err != nil {
 			return err
 		}
@@ -175,9 +173,9 @@ func (d *demo) reach(ctx context.Context) error {
 	}
 	list := places(d.vpc, d.machines, d.pods)
 	bar := d.bar(len(list)*len(list), "probing")
-	cells := matrix(ctx, list, func() { _ = bar.Add(1) })
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	cells, err := matrix(ctx, list, func() { _ = bar.Add(1) })
+	if err != nil {
+		return err
 	}
 	tried, failed, first := printMatrix(d.Out, list, cells)
 	if failed > 0 {
@@ -220,17 +218,21 @@ func (d *demo) hold(ctx context.Context) error {
 	}
 	m, p := d.machines[0], d.pods[0]
 	enter := fmt.Sprintf("sudo nsenter --target %d --mount --net", os.Getpid())
+	if sandbox.InUserNamespace() {
+		enter = fmt.Sprintf("nsenter --target %d --user --preserve-credentials --mount --net", os.Getpid())
+	}
 	in := enter + " ip netns exec " + m.ns.Name
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
+	cnitool := filepath.Join(filepath.Dir(filepath.Dir(self)), "scripts", "cnitool.sh")
 	d.title("Kept up. From another terminal:")
 	d.say("  %s %s pool show --cache %s", in, self, m.cache.Path)
 	d.say("  %s %s pool check --cache %s", in, self, m.cache.Path)
 	d.say("  %s ip rule; %s ip route show table 101; %s nft list table inet enipool", in, in, in)
 	d.say("  %s ip netns exec %s ping -c 3 %s", enter, p.ns.Name, internet)
-	d.say("  %s scripts/cnitool.sh add %s my-pod     # then: check, status, del", in, m.cache.Path)
+	d.say("  %s %s add %s my-pod     # then: check, status, del", in, cnitool, m.cache.Path)
 	d.say("Ctrl-C ends it and removes everything.")
 	<-ctx.Done()
 	return nil
@@ -240,7 +242,7 @@ func (d *demo) detach(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	d.title("All pods deleted")
 	bar, start := d.bar(len(d.pods), "deleting"), time.Now()
-	err := each(d.pods, workers, func(p *pod) error {
+	err := each(ctx, d.pods, workers, func(p *pod) error {
 		return errors.Join(p.detach(ctx, d.cni, d.lists[p.on]), bar.Add(1))
 	})
 	if err == nil {

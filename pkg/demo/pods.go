@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/containernetworking/cni/libcni"
@@ -16,6 +15,7 @@ import (
 	"github.com/enipool/enipool/conf"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/isolate"
+	"golang.org/x/sync/errgroup"
 )
 
 // Ports of the demonstration: what pods listen on, and what a node maps to its
@@ -158,25 +158,23 @@ func probe(ns isolate.Namespace, to netip.AddrPort) (took time.Duration, seen st
 	return took, seen, err
 }
 
-// each runs do for all items, at most width at once, and joins the errors.
-func each[T any](items []T, width int, do func(T) error) error {
-	var wg sync.WaitGroup
-	errs := make([]error, len(items))
-	slots := make(chan struct{}, width)
-	for i, item := range items {
-		wg.Add(1)
-		slots <- struct{}{}
-		go func() {
-			defer wg.Done()
-			errs[i] = do(item)
-			<-slots
-		}()
+// each runs do for all items, at most width at once, and returns the first error;
+// after one it starts no more.
+func each[T any](ctx context.Context, items []T, width int, do func(T) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(width)
+	for _, item := range items {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return do(item)
+		})
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return group.Wait()
 }
 
-// enis names the ENI of a pod.
+// eniID names the ENI of a pod.
 func (p *pod) eniID() string { return eniID(p.on, p.eni) }
 
 func eniID(m *machine, index int) string {

@@ -59,7 +59,7 @@ type cell struct {
 }
 
 // matrix probes every pair of addresses and returns a cell a pair of places.
-func matrix(ctx context.Context, list []place, step func()) [][]cell {
+func matrix(ctx context.Context, list []place, step func()) ([][]cell, error) {
 	cells := make([][]cell, len(list))
 	var mu sync.Mutex
 	type job struct{ from, to int }
@@ -70,13 +70,10 @@ func matrix(ctx context.Context, list []place, step func()) [][]cell {
 			jobs = append(jobs, job{i, k})
 		}
 	}
-	_ = each(jobs, 2, func(j job) error {
+	err := each(ctx, jobs, 2, func(j job) error {
 		c := cell{seen: map[string]bool{}}
 		for _, ns := range list[j.from].from {
 			for _, to := range list[j.to].to {
-				if ctx.Err() != nil {
-					return nil
-				}
 				took, seen, err := probe(ns, to)
 				c.tried++
 				if err != nil {
@@ -93,7 +90,7 @@ func matrix(ctx context.Context, list []place, step func()) [][]cell {
 		step()
 		return nil
 	})
-	return cells
+	return cells, err
 }
 
 // printMatrix prints the median latency of each cell, and returns how many

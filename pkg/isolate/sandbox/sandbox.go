@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/enipool/enipool/pkg/isolate"
@@ -55,16 +56,25 @@ func Again(env ...string) (code int, err error) {
 	return 0, err
 }
 
-// Enter makes the new namespaces fit to work in: mounts are private, /run is an
-// empty tmpfs, /sys shows the new network, loopback is up.
+// Enter makes the new namespaces fit to work in: mounts are private, /run and
+// /var/lib, where CNI programs keep what they know, are empty, /sys shows the new
+// network, loopback is up.
 func Enter() error {
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", isolate.Hint(err))
 	}
-	if err := unix.Mount("tmpfs", "/run", "tmpfs", 0, "mode=755"); err != nil {
-		return fmt.Errorf("mount /run: %w", isolate.Hint(err))
+	for _, dir := range []string{"/run", "/var/lib"} {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755"); err != nil {
+			return fmt.Errorf("mount %s: %w", dir, isolate.Hint(err))
+		}
 	}
 	// /sys is a help for looking around; a kernel that refuses it does no harm.
 	_ = unix.Mount("sysfs", "/sys", "sysfs", 0, "")
 	return isolate.LoopbackUp()
+}
+
+// InUserNamespace tells whether the caller is root only inside a user namespace.
+func InUserNamespace() bool {
+	ids, err := os.ReadFile("/proc/self/uid_map")
+	return err == nil && strings.Join(strings.Fields(string(ids)), " ") != "0 0 4294967295"
 }
