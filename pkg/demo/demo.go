@@ -21,6 +21,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/enipool/enipool/pkg/isolate/sandbox"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
@@ -217,11 +218,13 @@ func (d *demo) hold(ctx context.Context) error {
 		return nil
 	}
 	m, p := d.machines[0], d.pods[0]
-	enter := fmt.Sprintf("sudo nsenter --target %d --mount --net", os.Getpid())
+	enter := fmt.Sprintf("sudo nsenter --target %d --mount", os.Getpid())
 	if sandbox.InUserNamespace() {
-		enter = fmt.Sprintf("nsenter --target %d --user --preserve-credentials --mount --net", os.Getpid())
+		enter = fmt.Sprintf("nsenter --target %d --user --preserve-credentials --mount", os.Getpid())
 	}
-	in := enter + " ip netns exec " + m.ns.Name
+	// Not `ip netns exec`: that hides the namespaces it makes from everybody else.
+	into := func(ns isolate.Namespace) string { return enter + " nsenter --net=" + ns.Path() }
+	in := into(m.ns)
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -231,7 +234,7 @@ func (d *demo) hold(ctx context.Context) error {
 	d.say("  %s %s pool show --cache %s", in, self, m.cache.Path)
 	d.say("  %s %s pool check --cache %s", in, self, m.cache.Path)
 	d.say("  %s ip rule; %s ip route show table 101; %s nft list table inet enipool", in, in, in)
-	d.say("  %s ip netns exec %s ping -c 3 %s", enter, p.ns.Name, internet)
+	d.say("  %s ping -c 3 %s", into(p.ns), internet)
 	d.say("  %s %s add %s my-pod     # then: check, status, del", in, cnitool, m.cache.Path)
 	d.say("Ctrl-C ends it and removes everything.")
 	<-ctx.Done()

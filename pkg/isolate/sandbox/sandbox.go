@@ -63,7 +63,12 @@ func Enter() error {
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", isolate.Hint(err))
 	}
-	for _, dir := range []string{"/run", "/var/lib"} {
+	// The folder of namespaces is a mount of its own, or the first `ip netns add`
+	// would make it one on top of those that are there.
+	for _, dir := range []string{"/run", "/var/lib", isolate.Dir} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755"); err != nil {
 			return fmt.Errorf("mount %s: %w", dir, isolate.Hint(err))
 		}
