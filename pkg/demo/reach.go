@@ -41,7 +41,7 @@ func places(net *sim.Network, machines []*machine, pods []*pod) []place {
 		list = append(list, place{label: "node " + m.name, from: []isolate.Namespace{m.ns},
 			to: []netip.AddrPort{netip.AddrPortFrom(m.enis[0].V4.Primary.Addr(), podPort)}})
 	}
-	list = append(list, place{label: "internet", from: []isolate.Namespace{{Name: net.Internet().Name}}, to: []netip.AddrPort{netip.AddrPortFrom(internet, podPort)}})
+	list = append(list, place{label: "internet", from: []isolate.Namespace{net.Internet().Namespace}, to: []netip.AddrPort{netip.AddrPortFrom(internet, podPort)}})
 	for _, m := range machines {
 		// By way of the last ENI, while the pod behind it may be on another one.
 		list = append(list, place{label: "hostPort " + m.name, to: []netip.AddrPort{

@@ -67,7 +67,7 @@ func addNode(net *sim.Network, i int) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.ns = isolate.Namespace{Name: ns.Name}
+	m.ns = ns.Namespace
 	for k := range enisPerNode {
 		nic := eni.Interface{ID: fmt.Sprintf("eni-%s-%c", m.name, 'a'+k), Index: k, Device: fmt.Sprintf("eth%d", k), MTU: 9001}
 		nic.V4 = eni.Net{Primary: netip.PrefixFrom(nth(base, 10*(k+1)), 24), Gateway: subnet.Gateway}

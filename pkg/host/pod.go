@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/isolate"
@@ -38,7 +39,42 @@ func (h *Host) AddPod(ns *Netns, p netconf.Pod) error {
 	if err := fillPod(ns, pod, p, podLink); err != nil {
 		return err
 	}
-	return h.fillNode(p, hostLink)
+	if err := h.fillNode(p, hostLink); err != nil {
+		return err
+	}
+	h.settle(pod, p, hostLink)
+	return nil
+}
+
+// settle returns when the kernel has done what it does in the background for a
+// new link, normally at once: until then the pod's first packets get lost. Where
+// it takes longer than a moment the pod is none the worse than without waiting.
+func (h *Host) settle(pod *netlink.Handle, p netconf.Pod, hostLink int) {
+	// The end that was up before the other drops what it should send until its
+	// carrier is noticed. Kernels since 6.8 notice it when they are asked.
+	await(func() bool {
+		link, err := h.h.LinkByIndex(hostLink)
+		return err != nil || link.Attrs().OperState == netlink.OperUp
+	})
+	for _, a := range p.Addrs {
+		if a.Prefix.Addr().Is6() {
+			// An IPv6 address takes packets once it has its local route.
+			await(func() bool {
+				routes, err := pod.RouteGet(a.Prefix.Addr().AsSlice())
+				return err == nil && len(routes) == 1 && routes[0].Type == unix.RTN_LOCAL
+			})
+		}
+	}
+}
+
+// await asks, for a tenth of a second at most, until done.
+func await(done func() bool) {
+	for range 500 {
+		if done() {
+			return
+		}
+		time.Sleep(200 * time.Microsecond)
+	}
 }
 
 // addVeth makes the pair in one message: the node's end up, the pod's end born

@@ -97,8 +97,8 @@ func (n *Network) announce(p *port, a netip.Addr) error {
 	if err := n.h.NeighSet(neighbour(p.link, a, p.mac)); err != nil {
 		return fmt.Errorf("add neighbour %s in %s: %w", a, n.router.Name, err)
 	}
-	for _, other := range n.peers(p, a) {
-		if err := n.h.NeighSet(proxy(other.link, a)); err != nil {
+	for _, link := range n.askers(p, a) {
+		if err := n.h.NeighSet(proxy(link, a)); err != nil {
 			return fmt.Errorf("add proxy for %s in %s: %w", a, n.router.Name, err)
 		}
 	}
@@ -118,8 +118,8 @@ func (n *Network) withdraw(p *port, a netip.Addr) error {
 	}
 	try("route", n.h.RouteDel(route(p.link, hostPrefix(a), netip.Addr{})))
 	try("neighbour", n.h.NeighDel(neighbour(p.link, a, nil)))
-	for _, other := range n.peers(p, a) {
-		try("proxy for", n.h.NeighDel(proxy(other.link, a)))
+	for _, link := range n.askers(p, a) {
+		try("proxy for", n.h.NeighDel(proxy(link, a)))
 	}
 	delete(n.owner, a)
 	return errors.Join(errs...)
@@ -133,13 +133,17 @@ func (n *Network) withdrawAll(p *port, addrs []netip.Addr) error {
 	return errors.Join(errs...)
 }
 
-// peers returns the other ports of the subnet that a lies in.
-func (n *Network) peers(p *port, a netip.Addr) []*port {
-	var peers []*port
+// askers returns the links on which the router needs a proxy entry to answer for
+// p's address a. IPv4 needs none, see setUpRouter.
+func (n *Network) askers(p *port, a netip.Addr) []int {
+	if a.Is4() {
+		return nil
+	}
+	var links []int
 	for _, other := range n.ports {
 		if other != p && other.in(a) {
-			peers = append(peers, other)
+			links = append(links, other.link)
 		}
 	}
-	return peers
+	return links
 }

@@ -92,7 +92,12 @@ func (n *Network) plug(p *port) (err error) {
 	if err := n.h.LinkSetAlias(byIndex(p.link), p.eni.ID); err != nil {
 		return fmt.Errorf("set alias of %s in %s: %w", name, n.router.Name, err)
 	}
-	if err := p.upInNode(); err != nil {
+	// The link-local address must be usable at once: neighbour discovery for
+	// forwarded packets is sent from it.
+	if err := p.node.sysctls("ipv6/conf/" + p.eni.Device + "/accept_dad 0"); err != nil {
+		return err
+	}
+	if err := n.plugIn(p.link, p.node, p.peer); err != nil {
 		return err
 	}
 	if err := n.serve(p); err != nil {
@@ -103,20 +108,6 @@ func (n *Network) plug(p *port) (err error) {
 		primaries = append(primaries, net.Primary.Addr())
 	}
 	return n.assign(p, primaries)
-}
-
-// upInNode sets the ENI's link up, so that its link-local address can be used at
-// once: a forwarded packet's neighbour discovery is sent from it.
-func (p *port) upInNode() error {
-	if err := p.node.sysctls("ipv6/conf/" + p.eni.Device + "/accept_dad 0"); err != nil {
-		return err
-	}
-	h, err := p.node.handle()
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	return setUp(h, p.peer)
 }
 
 // serve makes the port the gateway of its subnets, and lets it answer for their
@@ -132,7 +123,7 @@ func (n *Network) serve(p *port) error {
 		}
 	}
 	for a := range n.owner {
-		if p.in(a) {
+		if a.Is6() && p.in(a) { // IPv4 needs no entry, see setUpRouter
 			if err := n.h.NeighSet(proxy(p.link, a)); err != nil {
 				return fmt.Errorf("add proxy for %s in %s: %w", a, n.router.Name, err)
 			}
@@ -179,7 +170,7 @@ func (n *Network) port(id string) (*port, error) {
 
 // DHCP does for an ENI in its node what the system's DHCP client does for the
 // node's first one: the primary addresses with their subnets, and default routes
-// through the gateways.
+// through the gateways. Doing it again changes nothing.
 func (n *Network) DHCP(id string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -28,8 +28,6 @@
 //     the moment of Unassign. What goes to an address of nobody is dropped.
 //   - Nodes find their gateway, and the other addresses of their subnet, by
 //     ordinary ARP and neighbour discovery; the answer is always the router's MAC.
-//     Only addresses of the asker's own subnet are answered: a default route
-//     without a gateway does not work here either.
 //   - No broadcast or multicast reaches another ENI.
 //   - Packets to and from the internet have at most 1500 bytes.
 //
@@ -38,16 +36,20 @@
 //   - The internet has routes back to the VPC. A real internet gateway drops what
 //     comes from an address without a public one; here pods can be tested with
 //     and without SNAT.
-//   - The router answers ping, lowers the TTL and sends ICMP errors.
+//   - The router answers ping, lowers the TTL and sends ICMP errors. It answers ARP
+//     for whatever lies behind another port, not for the asker's subnet alone: an
+//     IPv4 route that lacks its gateway works here.
 //   - There are no security groups, no bandwidth limits, no DHCP, no router
 //     advertisements and no metadata service. Network.DHCP does for a node what
 //     its DHCP client would do.
 //   - Duplicate address detection is off on ENIs, so that IPv6 works at once: on
 //     a real node it is over long before the first pod.
 //
-// On IPv6 neighbours: the kernel has no prefix-wide proxy for neighbour discovery
-// as it has for ARP, and a process that answers in its place would have to
-// outlive its starter. So the router has a proxy entry for each address on every
-// other port of its subnet. IPv4 does the same, although proxy_arp would do: it
-// answers for the whole internet as well, and hides routes that lack a gateway.
+// On neighbours in the subnet: for IPv4 the ports have proxy_arp. For IPv6 the
+// kernel knows nothing like it, and a process that answers in its place would have
+// to outlive its starter. So the router has a proxy entry for each IPv6 address on
+// every other port of its subnet. The kernel keeps them in few and long lists, so
+// that many of them are slow: Attach takes about 1 ms in an empty subnet, 50 ms in
+// one with 8 ENIs of 200 IPv6 addresses each, a second in one with 20. IPv4 stays
+// at a few milliseconds.
 package sim

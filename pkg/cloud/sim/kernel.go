@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"time"
 
+	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -39,7 +41,7 @@ func (n *Network) addVeth(v veth) (port, peer int, err error) {
 		return 0, 0, fmt.Errorf("create link %s in %s: a link of that name %w", v.peer, v.ns.Name, os.ErrExist)
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("create link %s in %s: %w", v.peer, v.ns.Name, hint(err))
+		return 0, 0, fmt.Errorf("create link %s in %s: %w", v.peer, v.ns.Name, isolate.Hint(err))
 	}
 	link, err := n.h.LinkByName(v.name)
 	if err != nil {
@@ -56,23 +58,69 @@ func (n *Network) delLink(index int) error {
 	return nil
 }
 
-func setUp(h *netlink.Handle, index int) error {
-	if err := h.LinkSetUp(byIndex(index)); err != nil {
-		return fmt.Errorf("set link %d up: %w", index, err)
+// plugIn sets the other end of a pair up, and returns when both can send.
+func (n *Network) plugIn(port int, ns Namespace, peer int) error {
+	h, err := ns.handle()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if err := h.LinkSetUp(byIndex(peer)); err != nil {
+		return fmt.Errorf("set link %d of %s up: %w", peer, ns.Name, err)
+	}
+	if err := awaitCarrier(n.h, port); err != nil {
+		return fmt.Errorf("%w in %s", err, n.router.Name)
+	}
+	if err := awaitCarrier(h, peer); err != nil {
+		return fmt.Errorf("%w in %s", err, ns.Name)
 	}
 	return nil
 }
 
-// addAddr adds an address that needs no duplicate address detection.
+// awaitCarrier returns when the link can send. An end of a veth pair that is set
+// up before the other drops what it should send until the kernel gets round to
+// noticing its carrier. Kernels since 6.8 notice it when they are asked.
+func awaitCarrier(h *netlink.Handle, index int) error {
+	return await(func() (bool, error) {
+		link, err := h.LinkByIndex(index)
+		if err != nil {
+			return false, fmt.Errorf("look up link %d: %w", index, err)
+		}
+		return link.Attrs().OperState == netlink.OperUp, nil
+	}, fmt.Sprintf("carrier of link %d", index))
+}
+
+// await asks until the kernel has done what it does in the background, normally
+// within microseconds.
+func await(done func() (bool, error), what string) error {
+	const tries = 5000
+	for range tries {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return fmt.Errorf("wait for %s: nothing after %d ms", what, tries)
+}
+
+// addAddr adds an address that needs no duplicate address detection, and returns
+// when it takes packets.
 func addAddr(h *netlink.Handle, link int, p netip.Prefix, flags int) error {
 	a := &netlink.Addr{IPNet: ipNet(p), Flags: flags}
 	if p.Addr().Is6() {
 		a.Flags |= unix.IFA_F_NODAD
 	}
-	if err := h.AddrAdd(byIndex(link), a); err != nil {
+	if err := h.AddrReplace(byIndex(link), a); err != nil {
 		return fmt.Errorf("add address %s: %w", p, err)
 	}
-	return nil
+	if p.Addr().Is4() {
+		return nil
+	}
+	// The kernel adds the local route of an IPv6 address in the background.
+	return await(func() (bool, error) {
+		routes, err := h.RouteGet(p.Addr().AsSlice())
+		return err == nil && len(routes) == 1 && routes[0].Type == unix.RTN_LOCAL, nil
+	}, fmt.Sprintf("local route of %s", p.Addr()))
 }
 
 // addRoute adds or replaces a route; without a valid gateway dst is on the link.

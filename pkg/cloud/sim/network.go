@@ -42,8 +42,8 @@ func NewNetwork(name string, cidrs []netip.Prefix) (*Network, error) {
 	}
 	n := &Network{
 		name:     name,
-		router:   Namespace{name + "-vpc"},
-		internet: Namespace{name + "-internet"},
+		router:   named(name + "-vpc"),
+		internet: named(name + "-internet"),
 		cidrs:    slices.Clone(cidrs),
 		nodes:    map[string]Namespace{},
 		ports:    map[string]*port{},
@@ -62,7 +62,7 @@ func (n *Network) build() (err error) {
 		}
 		defer func() {
 			if err != nil {
-				err = errors.Join(err, ns.remove())
+				err = errors.Join(err, ns.Remove())
 			}
 		}()
 	}
@@ -125,7 +125,10 @@ func (n *Network) AddNode(name string) (Namespace, error) {
 	if n.h == nil {
 		return Namespace{}, fmt.Errorf("add node %s: VPC %s is closed", name, n.name)
 	}
-	ns := Namespace{n.name + "-" + name}
+	ns := named(n.name + "-" + name)
+	if _, ok := n.nodes[name]; ok || ns == n.router || ns == n.internet {
+		return Namespace{}, fmt.Errorf("add node %s: the VPC has one of that name", name)
+	}
 	if err := ns.create(); err != nil {
 		return Namespace{}, fmt.Errorf("add node %s: %w", name, err)
 	}
@@ -152,7 +155,7 @@ func (n *Network) Close() error {
 	}
 	n.h.Close()
 	for _, ns := range slices.Concat(slices.Collect(maps.Values(n.nodes)), []Namespace{n.internet, n.router}) {
-		errs = append(errs, ns.remove())
+		errs = append(errs, ns.Remove())
 	}
 	n.h, n.nodes, n.ports, n.owner, n.subnets = nil, nil, nil, nil, nil
 	if err := errors.Join(errs...); err != nil {

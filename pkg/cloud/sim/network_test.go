@@ -38,10 +38,7 @@ default via 2001:db8:ffff::2 dev internet metric 1024 pref medium
 fd00:10::10 dev p1 lladdr 02:35:81:67:35:b9 PERMANENT
 fd00:10::11 dev p1 lladdr 02:35:81:67:35:b9 PERMANENT
 `
-	wantProxies = `10.0.0.10 dev p2 proxy
-10.0.0.11 dev p2 proxy
-10.0.0.20 dev p1 proxy
-fd00:10::10 dev p2 proxy
+	wantProxies = `fd00:10::10 dev p2 proxy
 fd00:10::11 dev p2 proxy
 fd00:10::20 dev p1 proxy
 `
@@ -165,9 +162,9 @@ func TestCloseRemovesLinksEvenOfNamespacesInUse(t *testing.T) {
 
 func TestFailedNewNetworkLeavesNothing(t *testing.T) {
 	nettest.Need(t)
-	other := Namespace{"t-internet"}
+	other := named("t-internet")
 	must(t, other.create())
-	defer other.remove()
+	defer other.Remove()
 	_, err := NewNetwork("t", vpcCIDRs)
 	if !errors.Is(err, os.ErrExist) || !strings.Contains(err.Error(), "ip netns del t-internet") {
 		t.Errorf("NewNetwork over a namespace of another: %v", err)
@@ -200,6 +197,7 @@ func TestFailedAttachLeavesNothing(t *testing.T) {
 
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	n, _, _ := newVPC(t, "t")
+	node := func(name string) error { _, err := n.AddNode(name); return err }
 	attach := func(i eni.Interface) error { _, err := n.Attach("n1", i); return err }
 	subnet := func(cidr, gateway string) error {
 		return n.AddSubnet(eni.Subnet{ID: "x", CIDR: netip.MustParsePrefix(cidr), Gateway: netip.MustParseAddr(gateway)})
@@ -216,6 +214,8 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		{"subnet outside", subnet("10.1.0.0/24", "10.1.0.1"), "add subnet x: 10.1.0.0/24 is not inside the VPC's [10.0.0.0/16 fd00:10::/56]"},
 		{"subnet twice", subnet("10.0.0.0/20", "10.0.0.1"), "add subnet x: 10.0.0.0/20 overlaps 10.0.0.0/24 of subnet a4"},
 		{"gateway outside", subnet("10.0.9.0/24", "10.0.8.1"), "add subnet x: gateway 10.0.8.1 is not inside 10.0.9.0/24"},
+		{"node twice", node("n1"), "add node n1: the VPC has one of that name"},
+		{"node instead of the router", node("vpc"), "add node vpc: the VPC has one of that name"},
 		{"ENI twice", attach(enis[0].eni), "attach ENI eni-1 to node n1: an ENI of that id exists"},
 		{"ENI in no subnet", attach(iface("x", 2, "10.0.7.1/24", "fd00:10::77/64")), "attach ENI x to node n1: eni x: gateway 10.0.7.1: is the primary address itself"},
 		{"ENI in an unknown subnet", attach(iface("x", 2, "10.0.7.7/24", "fd00:10::77/64")), "attach ENI x to node n1: no subnet 10.0.7.0/24 with gateway 10.0.7.1"},
@@ -232,8 +232,13 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
-func TestAssignAndUnassignTwiceChangeNothing(t *testing.T) {
-	n, _, _ := newVPC(t, "t")
+func TestDoingItTwiceChangesNothing(t *testing.T) {
+	n, n1, _ := newVPC(t, "t")
+	before := sh(t, n1, "ip -4 address; ip -6 address show scope global; ip route; ip -6 route")
+	must(t, n.DHCP("eni-1"))
+	if diff := cmp.Diff(before, sh(t, n1, "ip -4 address; ip -6 address show scope global; ip route; ip -6 route")); diff != "" {
+		t.Errorf("node after DHCP again (-before +after):\n%s", diff)
+	}
 	a := netip.MustParseAddr("10.0.0.21")
 	must(t, n.Unassign("eni-1", a))
 	must(t, n.Assign("eni-1", a, a))
@@ -245,9 +250,9 @@ func TestAssignAndUnassignTwiceChangeNothing(t *testing.T) {
 
 func TestDoIsInsideAndLeavesTheProgramOutside(t *testing.T) {
 	nettest.Need(t)
-	ns := Namespace{"do"}
+	ns := named("do")
 	must(t, ns.create())
-	defer ns.remove()
+	defer ns.Remove()
 	own, err := os.Readlink("/proc/thread-self/ns/net")
 	must(t, err)
 	var wg sync.WaitGroup
@@ -276,9 +281,9 @@ func TestDoIsInsideAndLeavesTheProgramOutside(t *testing.T) {
 
 func TestProcessStartedInsideDoStaysInside(t *testing.T) {
 	nettest.Need(t)
-	ns := Namespace{"do"}
+	ns := named("do")
 	must(t, ns.create())
-	defer ns.remove()
+	defer ns.Remove()
 	var out strings.Builder
 	cmd := exec.Command("sh", "-c", "read line; stat -L -c %i /proc/self/ns/net "+ns.Path())
 	cmd.Stdout = &out

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 
+	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
@@ -42,7 +43,6 @@ func (n *Network) setUpRouter() error {
 		"ipv4/conf/all/send_redirects 0", "ipv4/conf/default/send_redirects 0",
 		"ipv6/conf/all/disable_ipv6 0", "ipv6/conf/default/disable_ipv6 0",
 		"ipv6/conf/all/accept_dad 0", "ipv6/conf/default/accept_dad 0",
-		"ipv6/conf/default/proxy_ndp 1",
 	)
 	if err != nil {
 		return err
@@ -57,7 +57,11 @@ func (n *Network) setUpRouter() error {
 			return fmt.Errorf("add route blackhole %s in %s: %w", c, n.router.Name, err)
 		}
 	}
-	return n.linkInternet()
+	if err := n.linkInternet(); err != nil {
+		return err
+	}
+	// The ports to come answer for the addresses behind the other ones.
+	return n.router.sysctls("ipv4/conf/default/proxy_arp 1", "ipv6/conf/default/proxy_ndp 1")
 }
 
 // linkInternet connects the router and the internet, with routes both ways.
@@ -75,7 +79,7 @@ func (n *Network) linkInternet() error {
 	if err != nil {
 		return err
 	}
-	if err := setUp(far, farIndex); err != nil {
+	if err := n.plugIn(nearIndex, n.internet, farIndex); err != nil {
 		return err
 	}
 	defaults := []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
@@ -138,7 +142,7 @@ func (n *Network) sourceCheck() error {
 		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: exprs})
 	}
 	if err := c.Flush(); err != nil {
-		return fmt.Errorf("add source check to %s: %w", n.router.Name, hint(err))
+		return fmt.Errorf("add source check to %s: %w", n.router.Name, isolate.Hint(err))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/enipool/enipool/pkg/nettest"
 )
 
@@ -187,7 +188,7 @@ func send(t *testing.T, ns Namespace, from, to netip.Addr, in inbox, text string
 // namespaces returns the names of all named namespaces.
 func namespaces(t *testing.T) []string {
 	t.Helper()
-	entries, err := os.ReadDir(netnsDir)
+	entries, err := os.ReadDir(isolate.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}

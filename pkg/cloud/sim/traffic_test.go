@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -36,6 +37,22 @@ func TestTwoNodesReachGatewayEachOtherAndTheInternet(t *testing.T) {
 		ping(t, n1, "-I 10.0.0.20", InternetV4)
 		ping(t, n1, "-I fd00:10::20", InternetV6)
 	})
+}
+
+func TestIPv6GatewayMayBeLinkLocal(t *testing.T) {
+	n := newNetwork(t, "t")
+	linkLocal := netip.MustParseAddr("fe80::1")
+	must(t, n.AddSubnet(eni.Subnet{ID: "a6", CIDR: subnets[1].CIDR, Gateway: linkLocal}))
+	node, err := n.AddNode("n1")
+	must(t, err)
+	for _, e := range enis[:2] {
+		i := e.eni
+		i.V4, i.V6.Gateway = eni.Net{}, linkLocal
+		_, err := n.Attach("n1", i)
+		must(t, err)
+	}
+	must(t, n.DHCP("eni-1"))
+	ping(t, node, "", InternetV6)
 }
 
 func TestFullPacketsPassBetweenENIs(t *testing.T) {
