@@ -1,0 +1,71 @@
+package host
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/netconf"
+)
+
+// DelPodUnknown is DelPod for a link that no record tells the addresses of: they
+// are read off the routes to it.
+func (h *Host) DelPodUnknown(hostDev string) error {
+	link, err := h.h.LinkByName(hostDev)
+	if notFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up %s: %w", hostDev, err)
+	}
+	var rules []netconf.Rule
+	for _, v6 := range []bool{false, true} {
+		routes, err := readRoutes(h.h, v6, true, map[int]string{link.Attrs().Index: hostDev})
+		if err != nil {
+			return err
+		}
+		for _, r := range routes {
+			if r.Dev == hostDev {
+				rules = append(rules, netconf.Rule{Priority: netconf.PrioritySource, IPv6: v6, From: r.Dst})
+			}
+		}
+	}
+	return h.DelPod(hostDev, rules)
+}
+
+// PodLink is the node's end of a pod's veth pair as the kernel shows it.
+type PodLink struct {
+	Dev   string
+	Owner eni.Owner // from the alias; no namespace
+	Addrs []netip.Addr
+}
+
+// PodLinks returns the veth links of ours that carry their owner's name, with
+// the addresses that are routed to them.
+func (h *Host) PodLinks() ([]PodLink, error) {
+	list, names, err := links(h.h)
+	if err != nil {
+		return nil, err
+	}
+	routed := map[string][]netip.Addr{}
+	for _, v6 := range []bool{false, true} {
+		routes, err := readRoutes(h.h, v6, true, names)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range routes {
+			if r.Dst.IsSingleIP() && r.Table == netconf.MainTable {
+				routed[r.Dev] = append(routed[r.Dev], r.Dst.Addr())
+			}
+		}
+	}
+	var pods []PodLink
+	for _, l := range list {
+		name := l.Attrs().Name
+		owner, ok := netconf.ParseAlias(l.Attrs().Alias)
+		if l.Type() == "veth" && ok && name == netconf.HostDevice(owner.Key) {
+			pods = append(pods, PodLink{Dev: name, Owner: owner, Addrs: routed[name]})
+		}
+	}
+	return pods, nil
+}
