@@ -158,12 +158,12 @@ func (p *Plugin) setValid(raw rawPlugin) error {
 		if list.value == nil {
 			continue
 		}
-		p.HasValid = true
 		var valid []types.GCAttachment
 		if err := json.Unmarshal(list.value, &valid); err != nil {
+			p.HasValid, p.Valid = false, nil // a GC that went on would take everything
 			return &KeyError{Key: list.key, Value: string(list.value), Want: "a list of {containerID, ifname}"}
 		}
-		p.Valid = append(p.Valid, valid...)
+		p.HasValid, p.Valid = true, append(p.Valid, valid...)
 	}
 	return nil
 }

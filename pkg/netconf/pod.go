@@ -63,21 +63,27 @@ func localMAC(b []byte) MAC {
 const aliasLimit = 255
 
 // Alias returns the alias of the owner's host link: pod, then identity, so that
-// `ip link` tells a person whose it is and a lost book can be rebuilt.
+// `ip link` tells a person whose it is and a lost book can be rebuilt. An
+// identity that has no room gives no alias: half of one would be another's.
 func Alias(o eni.Owner) string {
 	key := " " + o.Key.String()
+	if len(key) > aliasLimit {
+		return ""
+	}
 	pod := o.PodName()
 	if over := len(pod) + len(key) - aliasLimit; over > 0 {
-		pod = pod[:max(0, len(pod)-over)]
+		pod = pod[:len(pod)-over]
 	}
 	return pod + key
 }
 
 // ParseAlias reads back what Alias wrote.
 func ParseAlias(alias string) (eni.Owner, bool) {
-	pod, key, ok := strings.Cut(alias, " ")
+	// The last blank: a pod's name is free text to a runtime, a key has none.
+	at := max(0, strings.LastIndexByte(alias, ' '))
+	pod, key := alias[:at], strings.TrimPrefix(alias[at:], " ")
 	parts := strings.Split(key, "/")
-	if !ok || len(parts) != 3 {
+	if key == alias || len(parts) != 3 {
 		return eni.Owner{}, false
 	}
 	o := eni.Owner{Key: eni.Key{Network: parts[0], Container: parts[1], IfName: parts[2]}}

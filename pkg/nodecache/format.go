@@ -35,9 +35,6 @@ const magic = "enipool-node-cache"
 // columns stands above the addresses for people; programs check only its sum.
 const columns = "# address              eni state              since owner: kind network container ifname netns inode namespace uid pod"
 
-// The table of the CRC with hardware support on the machines we run on.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // snapshot is a decoded file.
 type snapshot struct {
 	ipam.State
@@ -47,9 +44,10 @@ type snapshot struct {
 }
 
 // sum covers a line's text and its place, so that a line copied or moved within
-// the file is as damaged as a changed one.
+// the file is as damaged as a changed one. Of the CRCs with hardware support this
+// is the one whose tables are made in no time: a plugin makes them at each start.
 func sum(text []byte, line int) uint32 {
-	return crc32.Update(uint32(line), castagnoli, text)
+	return crc32.Update(uint32(line), crc32.IEEETable, text)
 }
 
 // appendLine pads text, adds the sum and appends it all to file as line number n.

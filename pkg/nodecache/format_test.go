@@ -2,6 +2,7 @@ package nodecache
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -51,6 +52,32 @@ func TestAFileLooksLikeTheSample(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The page shows lines of the sample, with their middle or their end cut.
+func TestThePageShowsTheSample(t *testing.T) {
+	page, err1 := os.ReadFile("DESIGN.md")
+	sample, err2 := os.ReadFile("testdata/small.txt")
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(page), "```\n")
+	block, _, _ = strings.Cut(block, "```")
+	if strings.Count(block, "\n") < 5 {
+		t.Fatalf("the page shows no sample: %q", block)
+	}
+	for line := range strings.Lines(block) {
+		at := strings.LastIndexByte(line, ' ')
+		text := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(line[:at], " "), ".."), " ")
+		sum := strings.TrimSpace(line[at:])
+		known := false
+		for l := range strings.Lines(string(sample)) {
+			known = known || strings.HasPrefix(l, text) && strings.HasSuffix(l, " | "+sum+"\n")
+		}
+		if !known {
+			t.Errorf("%q with sum %s is not in the sample", text, sum)
+		}
 	}
 }
 

@@ -153,19 +153,19 @@ func encodeAddress(a *eni.Address) (string, error) {
 // nothing but owners.
 func decodeAddress(text []byte, a *eni.Address, owners *ownerDecoder) (err error) {
 	var f []byte
-	f, text = field(text)
+	f, text = shortField(text)
 	if a.Addr, err = decodeAddr(f); err != nil {
 		return err
 	}
-	f, text = field(text)
+	f, text = shortField(text)
 	if a.ENI, err = strconv.Atoi(string(f)); err != nil {
 		return err
 	}
-	f, text = field(text)
+	f, text = shortField(text)
 	if a.State, err = decodeState(f); err != nil {
 		return err
 	}
-	f, text = field(text)
+	f, text = shortField(text)
 	if a.Since, err = decodeSince(f); err != nil || a.State != eni.Used {
 		return err
 	}
@@ -202,13 +202,21 @@ func decodeState(f []byte) (eni.State, error) {
 }
 
 func decodeSince(f []byte) (time.Duration, error) {
-	s, ms, ok := bytes.Cut(f, []byte{'.'})
-	seconds, err1 := strconv.ParseInt(string(s), 10, 32)
-	millis, err2 := strconv.ParseUint(string(ms), 10, 16)
-	if !ok || len(ms) != 3 || err1 != nil || err2 != nil || seconds < 0 {
+	dot := len(f) - len(".000")
+	if dot < 1 || dot > len("4294967296") || f[dot] != '.' {
 		return 0, fmt.Errorf("time since boot %q can't be read", f)
 	}
-	return time.Duration(seconds)*time.Second + time.Duration(millis)*time.Millisecond, nil
+	var ms time.Duration
+	for i, c := range f {
+		if i == dot {
+			continue
+		}
+		if c < '0' || c > '9' {
+			return 0, fmt.Errorf("time since boot %q can't be read", f)
+		}
+		ms = ms*10 + time.Duration(c-'0')
+	}
+	return ms * time.Millisecond, nil
 }
 
 // ownerDecoder decodes all owners, or just those whose text begins with only.
@@ -246,6 +254,20 @@ func (d *ownerDecoder) decode(text []byte) (*eni.Owner, error) {
 		*p = unescape(string(f))
 	}
 	return o, nil
+}
+
+// shortField is field for words so short that looking at each byte is faster than
+// a call that looks at many.
+func shortField(text []byte) (word, rest []byte) {
+	start := 0
+	for start < len(text) && text[start] == ' ' {
+		start++
+	}
+	end := start
+	for end < len(text) && text[end] != ' ' {
+		end++
+	}
+	return text[start:end], text[end:]
 }
 
 // field cuts the first blank-separated word off text.

@@ -191,6 +191,7 @@ func bytesOf(t testing.TB, path string) []byte {
 }
 
 // diff compares books, not what moves touched in them.
-func diff(want, got *ipam.State) string {
-	return cmp.Diff(want, got, cmpopts.IgnoreUnexported(ipam.State{}), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateEmpty())
+func diff(want, got *ipam.State, more ...cmp.Option) string {
+	return cmp.Diff(want, got, append(more, cmpopts.IgnoreUnexported(ipam.State{}),
+		cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateEmpty())...)
 }

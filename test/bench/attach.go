@@ -45,7 +45,7 @@ func (b *bench) rounds(what string, list []contender) (adds, dels []measure, err
 		dels = append(dels, measure{what: "DEL " + c.name, command: c.del, unit: "ms"})
 	}
 	for n := range b.runs + 1 {
-		b.progress("%s: round %d of %d", what, n, b.runs)
+		b.round(what, n, b.runs)
 		for i, c := range list {
 			add, err := c.attach(pods[i], n)
 			if err != nil {

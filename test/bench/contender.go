@@ -91,7 +91,7 @@ func (p programs) floor(addr netip.Addr) contender {
 	return contender{
 		name: "floor", add: "floor add NETNS eth0 HOSTDEV ADDRESS 1500 ALIAS", del: "floor del HOSTDEV",
 		attach: func(pod space, n int) (float64, error) {
-			return run("add", pod.path(), "eth0", dev(n), addr.String(), "1500", "pod "+container(n))
+			return run("add", pod.Path(), "eth0", dev(n), addr.String(), "1500", "pod "+container(n))
 		},
 		detach: func(_ space, n int) (float64, error) { return run("del", dev(n)) },
 	}

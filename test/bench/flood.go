@@ -20,7 +20,7 @@ const frame64 = 64 - 14 - 20 - 8 - 4
 // the time is over.
 func flood(pod space, dst netip.AddrPort, warmUp, length time.Duration, begin, end func() error) error {
 	return pod.do(func() error {
-		if err := pin(1); err != nil {
+		if err := pin(0, 1); err != nil {
 			return err
 		}
 		c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(dst))

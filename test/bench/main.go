@@ -10,10 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 
-	"github.com/enipool/enipool/pkg/nettest"
-	"golang.org/x/sys/unix"
+	"github.com/enipool/enipool/pkg/isolate/sandbox"
 )
 
 // programsEnv carries the folder of the compiled programs into the namespaces,
@@ -58,29 +56,10 @@ func run(b *bench, only string) (int, error) {
 	if err := build(dir); err != nil {
 		return 0, err
 	}
-	if err := pin(2); err != nil {
+	if err := pinAll(2); err != nil {
 		return 0, err
 	}
-	return nettest.Reexec(programsEnv + "=" + dir)
-}
-
-// pin keeps this thread, and so all processes it starts, on the first so many
-// of its CPUs: the targets are for two.
-func pin(cpus int) error {
-	runtime.LockOSThread()
-	var all, some unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		return fmt.Errorf("read CPU affinity: %w", err)
-	}
-	for cpu := 0; some.Count() < cpus && some.Count() < all.Count(); cpu++ {
-		if all.IsSet(cpu) {
-			some.Set(cpu)
-		}
-	}
-	if err := unix.SchedSetaffinity(0, &some); err != nil {
-		return fmt.Errorf("set CPU affinity: %w", err)
-	}
-	return nil
+	return sandbox.Again(programsEnv + "=" + dir)
 }
 
 // bench is one run.
@@ -121,12 +100,15 @@ func (b *bench) measure(match *regexp.Regexp, keep bool) error {
 	if b.runs == 0 {
 		b.runs = b.pick(50, 5)
 	}
+	if err := sandbox.Enter(); err != nil {
+		return err
+	}
 	// /run is a tmpfs of our own, like the one where runtimes keep such files.
 	if err := os.Setenv("TMPDIR", "/run"); err != nil {
 		return err
 	}
 	var err error
-	if b.node, err = newNode("", "map", "10.0.1.0/24", "10.0.2.0/24"); err != nil {
+	if b.node, err = newNode(space{}, "map", "10.0.1.0/24", "10.0.2.0/24"); err != nil {
 		return err
 	}
 	for _, r := range rows() {
@@ -157,6 +139,13 @@ func (b *bench) longRuns() int { return b.pick(7, 2) }
 
 func (b *bench) progress(format string, a ...any) {
 	fmt.Fprintf(os.Stderr, format+"\n", a...)
+}
+
+// round tells now and then how far a row is.
+func (b *bench) round(what string, n, of int) {
+	if of < 20 || n%10 == 0 {
+		b.progress("%s: round %d of %d", what, n, of)
+	}
 }
 
 // unique returns a name that no other part of the run has.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/config/inventory"
 	pkgnode "github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/vishvananda/netlink"
@@ -32,18 +32,18 @@ type node struct {
 // newNode makes a node with an ENI for each pool of addresses ("" for none) and
 // loads it the way `enipoolctl pool load` does.
 func newNode(s space, routing string, pools ...string) (node, error) {
-	n := node{space: s, cache: filepath.Join("/run/enipool", string(s), "node.cache")}
-	inv, err := config.ParseInventory([]byte(inventory(routing, pools)))
+	n := node{space: s, cache: filepath.Join("/run/enipool", s.Name, "node.cache")}
+	inv, err := inventory.Parse([]byte(inventoryText(routing, pools)))
 	if err != nil {
 		return n, err
 	}
-	if n.far, err = newSpace(string(s) + "vpc"); err != nil {
+	if n.far, err = newSpace(s.Name + "vpc"); err != nil {
 		return n, err
 	}
 	return n, s.do(func() error {
 		for i := range pools {
 			n.enis = append(n.enis, fmt.Sprint("eth", i))
-			if err := n.plug(n.enis[i]); err != nil {
+			if err := cable(n.enis[i], n.far); err != nil {
 				return err
 			}
 		}
@@ -60,8 +60,8 @@ func newNode(s space, routing string, pools ...string) (node, error) {
 	})
 }
 
-// inventory has no cool-down: a run releases addresses faster than a node does.
-func inventory(routing string, pools []string) string {
+// inventoryText has no cool-down: a run releases addresses faster than a node does.
+func inventoryText(routing string, pools []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "{routing: %s, vpcCIDRs: [%s], coolDown: 0s, families: [ipv4], enis: [", routing, vpc)
 	for i, pool := range pools {
@@ -69,9 +69,6 @@ func inventory(routing string, pools []string) string {
 	}
 	return b.String() + "]}"
 }
-
-// plug connects an ENI.
-func (n node) plug(dev string) error { return cable(dev, dev, n.far) }
 
 // silence names a router that is not there: the far end drops what is sent to
 // its MAC as early as the kernel can, and still counts it.

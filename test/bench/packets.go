@@ -23,6 +23,13 @@ node's address and leaves by the first one.
 // crowds are the numbers of pods on the node.
 func crowds() []int { return []int{1, 250, 750} }
 
+func count(pods int) string {
+	if pods == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", pods)
+}
+
 // destinations are what the pod sends to.
 func destinations() map[string]netip.AddrPort {
 	return map[string]netip.AddrPort{
@@ -51,7 +58,7 @@ func (b *bench) packetsRow() error {
 	}
 	for _, size := range crowds() {
 		for i := range nodes {
-			b.progress("packets: %d pods on the node with %s", size, nodes[i].what)
+			b.progress("packets: %s on the node with %s", count(size), nodes[i].what)
 			if err := nodes[i].grow(b, size); err != nil {
 				return err
 			}
@@ -82,7 +89,7 @@ func (b *bench) crowdedNodes() ([]crowded, error) {
 			return nil, fmt.Errorf("node with %s: %w", n.what, err)
 		}
 		n.ours = b.bin.enipool(n.what, n.cache)
-		if n.crowd, err = newSpace(string(s) + "crowd"); err != nil {
+		if n.crowd, err = newSpace(s.Name + "crowd"); err != nil {
 			return nil, err
 		}
 	}
@@ -106,7 +113,7 @@ func removeRules() error {
 // grow attaches pods until there are size of them, the sender last.
 func (n *crowded) grow(b *bench, size int) error {
 	return n.space.do(func() error {
-		if n.sender != "" {
+		if n.sender.Name != "" {
 			if _, err := n.ours.detach(n.sender, 0); err != nil {
 				return err
 			}
@@ -131,11 +138,11 @@ func (n *crowded) grow(b *bench, size int) error {
 func (b *bench) packets(nodes []crowded, size int, to string) error {
 	found := make([]measure, len(nodes))
 	for i, n := range nodes {
-		found[i] = measure{what: fmt.Sprintf("packets to %s, %d pods, %s", to, size, n.what), unit: "kpps",
+		found[i] = measure{what: fmt.Sprintf("packets to %s, %s, %s", to, count(size), n.what), unit: "kpps",
 			command: fmt.Sprintf("sendmmsg UDP %d bytes, 1 CPU, %s", frame64, b.floodTime())}
 	}
 	for round := range b.longRuns() {
-		b.progress("packets to %s, %d pods: round %d of %d", to, size, round+1, b.longRuns())
+		b.round(fmt.Sprintf("packets to %s, %s", to, count(size)), round+1, b.longRuns())
 		for i, n := range nodes {
 			rate, err := n.rate(to, b.floodTime())
 			if err != nil {

@@ -25,13 +25,11 @@ func (b *bench) parallelRow() error {
 		fails[i] = measure{what: rates[i].what + ", failed", command: c.add, unit: "ADD"}
 	}
 	for n := range b.longRuns() + 1 {
-		b.progress("%d ADDs at once: round %d of %d", parallelPods, n, b.longRuns())
+		b.round(fmt.Sprintf("%d ADDs at once", parallelPods), n, b.longRuns())
 		for i, c := range list {
-			seconds, failed := burst(c, pods, n)
-			for at, pod := range pods {
-				if _, err := c.detach(pod, n*parallelPods+at); err != nil {
-					return fmt.Errorf("DEL %s: %w", c.name, err)
-				}
+			seconds, failed := burst(c.attach, pods, n)
+			if _, left := burst(c.detach, pods, n); len(left) > 0 {
+				return fmt.Errorf("DEL %s: %w", c.name, left[0])
 			}
 			if n > 0 {
 				rates[i].add(parallelPods / seconds)
@@ -58,14 +56,16 @@ func worst(m measure) measure {
 	return top
 }
 
-func burst(c contender, pods []space, round int) (seconds float64, failed []error) {
+// burst calls all pods at once and returns after how many seconds the last one
+// was ready.
+func burst(call func(space, int) (float64, error), pods []space, round int) (seconds float64, failed []error) {
 	errs := make([]error, len(pods))
 	var all sync.WaitGroup
 	gate := make(chan struct{})
 	for i, pod := range pods {
 		all.Go(func() {
 			<-gate
-			_, errs[i] = c.attach(pod, round*len(pods)+i)
+			_, errs[i] = call(pod, round*len(pods)+i)
 		})
 	}
 	start := time.Now()

@@ -20,7 +20,7 @@ type process struct {
 // attach is a CNI call of a plugin for one interface of a pod.
 func (p programs) attach(plugin, command, container, ifName string, pod space, conf string) process {
 	return process{path: p.path(plugin), stdin: conf, env: []string{
-		"CNI_COMMAND=" + command, "CNI_CONTAINERID=" + container, "CNI_NETNS=" + pod.path(),
+		"CNI_COMMAND=" + command, "CNI_CONTAINERID=" + container, "CNI_NETNS=" + pod.Path(),
 		"CNI_IFNAME=" + ifName, "CNI_PATH=" + string(p), "PATH=" + os.Getenv("PATH")}}
 }
 

@@ -19,7 +19,7 @@ func (b *bench) startRow() error {
 			values: []float64{float64(info.Size()) / 1e6}})
 	}
 	for n := range b.runs + 1 {
-		b.progress("VERSION: round %d of %d", n, b.runs)
+		b.round("VERSION", n, b.runs)
 		for i, plugin := range []string{"enipool", "ptp"} {
 			p := process{path: b.bin.path(plugin), env: []string{"CNI_COMMAND=VERSION"}, stdin: `{"cniVersion":"1.0.0"}`}
 			ms, _, err := p.run()

@@ -1,0 +1,147 @@
+package netconf
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// threeENIs is a node with a pod on each of them.
+func threeENIs(change func(*ipam.State)) Node {
+	s := &ipam.State{Settings: settings(func(s *ipam.Settings) { s.Routing = ipam.Rule }),
+		ENIs:      []eni.Interface{nic(0, true, false), nic(1, true, false), nic(2, true, false)},
+		Addresses: append(used(0, "10.0.0.11"), append(used(1, "10.0.1.21"), used(2, "10.0.2.21")...)...)}
+	if change != nil {
+		change(s)
+	}
+	return NewNode(s)
+}
+
+func difference(have, want, obsolete Node) string {
+	add, remove := Diff(have, want, obsolete)
+	lines := append(add.Lines("+ "), remove.Lines("- ")...)
+	return strings.Join(append(lines, ""), "\n")
+}
+
+func TestDiffIsWhatMustBeDone(t *testing.T) {
+	p, a := netip.MustParsePrefix, netip.MustParseAddr
+	want := threeENIs(nil)
+	drop := func(change func(*Node)) Node {
+		n := threeENIs(nil)
+		change(&n)
+		return n
+	}
+	for _, tt := range []struct {
+		name                 string
+		have, want, obsolete Node
+		diff                 string
+	}{
+		{"all is as it should be", want, want, want, ``},
+		{"an empty kernel gets everything", Node{}, threeENIs(func(s *ipam.State) {
+			s.Settings.Routing, s.ENIs, s.Addresses = ipam.Map, s.ENIs[:2], nil
+		}), Node{}, `
+			+ sysctl net/ipv4/ip_forward=1
+			+ sysctl net/ipv4/conf/eth0/rp_filter=2
+			+ sysctl net/ipv4/conf/eth1/rp_filter=2
+			+ link eth0 up
+			+ link eth1 up
+			+ addr 10.0.0.10/24 dev eth0
+			+ addr 10.0.1.10/24 dev eth1 noprefixroute
+			+ route default via 10.0.0.1 dev eth0 proto 69
+			+ route 10.0.1.1 dev eth1 table 101 proto 69 scope link
+			+ route default via 10.0.1.1 dev eth1 table 101 proto 69
+			+ rule 512: from all lookup main suppress_prefixlength 31 proto 69
+			+ rule 1536: from all fwmark 0xff0000/0xff0000 lookup main proto 69
+			+ rule 1536: from all fwmark 0x10000/0xff0000 lookup 101 proto 69
+			+ rule 1537: from 10.0.1.10 lookup 101 proto 69`},
+		{"what others removed or changed is put back", drop(func(n *Node) {
+			n.Sysctls[0].Value = "0"
+			n.Links = n.Links[:2]
+			n.Addrs = n.Addrs[1:]
+			n.Routes[2].Gateway = a("10.0.1.99")
+			n.Rules = n.Rules[1:]
+		}), want, Node{}, `
+			+ sysctl net/ipv4/ip_forward=1
+			+ link eth2 up
+			+ addr 10.0.0.10/24 dev eth0
+			+ route default via 10.0.1.1 dev eth1 table 101 proto 69
+			+ rule 512: from all lookup main suppress_prefixlength 31 proto 69
+			- route default via 10.0.1.99 dev eth1 table 101 proto 69`},
+		{"an ENI and its pods go", want, threeENIs(func(s *ipam.State) { s.ENIs, s.Addresses = s.ENIs[:2], s.Addresses[:2] }), want, `
+			- addr 10.0.2.10/24 dev eth2 noprefixroute
+			- route 10.0.2.1 dev eth2 table 102 proto 69 scope link
+			- route default via 10.0.2.1 dev eth2 table 102 proto 69
+			- rule 1536: from all fwmark 0x20000/0xff0000 lookup 102 proto 69
+			- rule 1537: from 10.0.2.10 lookup 102 proto 69
+			- rule 1538: from 10.0.2.21 to 10.0.0.0/16 lookup 102 proto 69
+			- rule 1538: from 10.0.2.21 to 172.16.0.0/12 lookup 102 proto 69`},
+		{"addresses that no earlier book of ours held stay", drop(func(n *Node) {
+			n.Addrs = append(n.Addrs, Addr{Prefix: p("192.0.2.1/24"), Dev: "eth0"})
+		}), want, Node{}, ``},
+		{"an obsolete address that is gone need not be removed", want, want,
+			Node{Addrs: []Addr{{Prefix: p("192.0.2.1/24"), Dev: "eth0"}}}, ``},
+		{"the system's own default route will do", drop(func(n *Node) {
+			n.Routes[0] = Route{Dst: p("0.0.0.0/0"), Gateway: a("10.0.0.254"), Dev: "eth0", Table: MainTable}
+		}), want, Node{}, ``},
+		{"a pod's own route is no business of the node's", drop(func(n *Node) {
+			n.Routes = append(n.Routes, Route{Dst: p("10.0.0.11/32"), Dev: "eni0", Table: MainTable})
+		}), want, Node{}, ``},
+		{"a connected route beside the system's address will do", drop(func(n *Node) { n.Addrs[0].NoPrefixRoute = true }), want, Node{}, ``},
+		{"one beside ours will not", drop(func(n *Node) { n.Addrs[1].NoPrefixRoute = false }), want, Node{}, `
+			+ addr 10.0.1.10/24 dev eth1 noprefixroute`},
+		{"a pod that came", threeENIs(func(s *ipam.State) { s.Addresses = s.Addresses[:2] }), want, Node{}, `
+			+ rule 1538: from 10.0.2.21 to 10.0.0.0/16 lookup 102 proto 69
+			+ rule 1538: from 10.0.2.21 to 172.16.0.0/12 lookup 102 proto 69`},
+		{"a mode that changed", want, threeENIs(func(s *ipam.State) { s.Settings.Routing = ipam.Map }), want, `
+			- rule 1538: from 10.0.1.21 to 10.0.0.0/16 lookup 101 proto 69
+			- rule 1538: from 10.0.1.21 to 172.16.0.0/12 lookup 101 proto 69
+			- rule 1538: from 10.0.2.21 to 10.0.0.0/16 lookup 102 proto 69
+			- rule 1538: from 10.0.2.21 to 172.16.0.0/12 lookup 102 proto 69`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(text(tt.diff), strings.TrimPrefix(difference(tt.have, tt.want, tt.obsolete), "\n")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestOnceDoneNothingIsLeftToDo: what the difference says, done to what is there,
+// makes what is wanted, from any node to any other.
+func TestOnceDoneNothingIsLeftToDo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		old, want := anyNode(t, "old"), anyNode(t, "new")
+		add, remove := Diff(old, want, old)
+		have := Node{
+			Sysctls: append(without(old.Sysctls, want.Sysctls), want.Sysctls...),
+			Links:   append(without(old.Links, add.Links), add.Links...),
+			Addrs:   append(without(old.Addrs, remove.Addrs), add.Addrs...),
+			Routes:  append(without(old.Routes, remove.Routes), add.Routes...),
+			Rules:   append(without(old.Rules, remove.Rules), add.Rules...),
+		}
+		if diff := strings.TrimSpace(difference(have, want, old)); diff != "" {
+			t.Fatalf("still to do:\n%s", diff)
+		}
+	})
+}
+
+func anyNode(t *rapid.T, name string) Node {
+	s := &ipam.State{Settings: settings(func(s *ipam.Settings) {
+		s.Routing = rapid.SampledFrom([]ipam.Routing{ipam.Map, ipam.Rule}).Draw(t, name+" routing")
+		s.SNAT = rapid.Bool().Draw(t, name+" snat")
+	})}
+	v6 := rapid.Bool().Draw(t, name+" v6")
+	for i := range rapid.IntRange(1, 4).Draw(t, name+" ENIs") {
+		s.ENIs = append(s.ENIs, nic(i, true, v6))
+		for k := range rapid.IntRange(0, 3).Draw(t, name+" pods") {
+			s.Addresses = append(s.Addresses, used(i, fmt.Sprintf("10.0.%d.%d", i, 20+k))...)
+		}
+	}
+	return NewNode(s)
+}
