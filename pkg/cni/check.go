@@ -93,7 +93,7 @@ func (p *Plugin) Status(ctx context.Context, r Request) (warning string, err err
 	var damage []ipam.Damage
 	var none *ipam.Exhausted
 	nobody := eni.Owner{Key: eni.Key{Network: r.Conf.Name, Container: "status"}}
-	err = p.Cache.ViewFor(ctx, nobody.Key, func(s *ipam.State) error {
+	err = p.Cache.View(ctx, func(s *ipam.State) error {
 		damage = s.Damaged
 		// A view is never written, so this asks without taking.
 		_, err := s.Assign(nobody, "", p.Now())

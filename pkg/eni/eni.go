@@ -135,7 +135,7 @@ func (n Net) validate() error {
 
 // ValidDevice returns why name can't be the name of a link, or nil.
 func ValidDevice(name string) error {
-	if name == "" || len(name) > 15 || name == "." || name == ".." || strings.ContainsAny(name, "/: \t\n") {
+	if name == "" || len(name) > 15 || name == "." || name == ".." || strings.ContainsAny(name, "/: \t\n\v\f\r") {
 		return fmt.Errorf("device %q: must be a link name of 1 to 15 bytes", name)
 	}
 	return nil

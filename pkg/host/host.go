@@ -141,12 +141,12 @@ func readSysctl(key string) (string, error) {
 
 func writeSysctl(s netconf.Sysctl) error {
 	// No O_CREATE: /proc would answer it with a permission error that misleads.
-	f, err := os.OpenFile(sysctlPath(s.Key), os.O_WRONLY, 0)
+	fd, err := unix.Open(sysctlPath(s.Key), unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("set sysctl %s: %w", s, err)
 	}
-	defer f.Close()
-	if _, err := f.WriteString(s.Value); err != nil {
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(s.Value)); err != nil {
 		return fmt.Errorf("set sysctl %s: %w", s, err)
 	}
 	return nil

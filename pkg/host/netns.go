@@ -75,12 +75,11 @@ func nsInode(f *os.File) (uint64, error) {
 // ownInode is the namespace of the calling thread, which is what "own" means to
 // a process that runs threads in several namespaces.
 func ownInode() (uint64, error) {
-	f, err := os.Open("/proc/thread-self/ns/net")
-	if err != nil {
-		return 0, fmt.Errorf("open own network namespace: %w", err)
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/thread-self/ns/net", &st); err != nil {
+		return 0, fmt.Errorf("look at own network namespace: %w", err)
 	}
-	defer f.Close()
-	return nsInode(f)
+	return st.Ino, nil
 }
 
 // NetnsGone tells whether the namespace that had the inode (0 if not known) at

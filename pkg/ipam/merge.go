@@ -3,7 +3,9 @@ package ipam
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -53,10 +55,28 @@ func Merge(old *State, want State, recovered map[netip.Addr]eni.Owner, now time.
 			refused = append(refused, fmt.Errorf("%s can't be removed: %s uses it", a.Addr, a.Owner.PodName()))
 		}
 	}
+	refused = append(refused, unlisted(old, next, recovered)...)
 	if err := errors.Join(refused...); err != nil {
 		return nil, err
 	}
 	return next, next.Check()
+}
+
+// unlisted returns a refusal for each address that only the kernel knows of and
+// that would be dropped. What old knows about, old decides.
+func unlisted(old, next *State, recovered map[netip.Addr]eni.Owner) []error {
+	listed := map[netip.Addr]bool{}
+	for _, a := range slices.Concat(old.Addresses, next.Addresses) {
+		listed[a.Addr] = true
+	}
+	var refused []error
+	for _, a := range slices.SortedFunc(maps.Keys(recovered), netip.Addr.Compare) {
+		if !listed[a] {
+			owner := recovered[a]
+			refused = append(refused, fmt.Errorf("%s can't be left out: the kernel shows that %s uses it", a, owner.PodName()))
+		}
+	}
+	return refused
 }
 
 // placeENIs sets ENIs in the wanted order with the indexes that old gave them,

@@ -246,3 +246,18 @@ func TestMergeRefusesWithNames(t *testing.T) {
 		})
 	}
 }
+
+func TestMergeRefusesToForgetWhatOnlyTheKernelKnows(t *testing.T) {
+	nic := eni.Interface{ID: "eni-a", Device: "eth0", MTU: 1500, V4: eni.Net{
+		Primary: netip.MustParsePrefix("10.0.0.10/24"), Gateway: netip.MustParseAddr("10.0.0.1")}}
+	want := State{
+		Settings:  Settings{MarkMask: DefaultMarkMask, Families: []eni.Family{eni.IPv4}},
+		ENIs:      []eni.Interface{nic},
+		Addresses: []eni.Address{{Addr: netip.MustParseAddr("10.0.0.11")}},
+	}
+	lost := map[netip.Addr]eni.Owner{netip.MustParseAddr("10.0.0.12"): {Namespace: "default", Pod: "web"}}
+	_, err := Merge(nil, want, lost, 0)
+	if err == nil || err.Error() != "10.0.0.12 can't be left out: the kernel shows that default/web uses it" {
+		t.Errorf("error %v", err)
+	}
+}

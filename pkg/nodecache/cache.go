@@ -46,8 +46,8 @@ func (c Cache) Update(ctx context.Context, fn func(*ipam.State) error) error {
 	return c.update(ctx, nil, fn)
 }
 
-// ViewFor is View for one attachment: of all owners only the one with the key
-// has a name in the book, the others are somebody.
+// ViewFor is View for one attachment: the addresses that others use are not in
+// the book that fn sees, and of damage it sees only that among the rest.
 func (c Cache) ViewFor(ctx context.Context, k eni.Key, fn func(*ipam.State) error) error {
 	return c.view(ctx, &k, fn)
 }
@@ -96,10 +96,10 @@ func (s *snapshot) writeTouched(f *os.File) error {
 		if err != nil {
 			return err
 		}
-		lines[i] = appendLine(nil, text, s.line(at))
+		lines[i] = appendLine(nil, text, s.lines[at])
 	}
 	for i, at := range touched {
-		if _, err := f.WriteAt(lines[i], int64(s.line(at))*lineSize); err != nil {
+		if _, err := f.WriteAt(lines[i], int64(s.lines[at])*lineSize); err != nil {
 			return fmt.Errorf("write node cache: %w", err)
 		}
 	}

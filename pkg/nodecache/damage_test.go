@@ -35,10 +35,11 @@ func (j judge) honest(file []byte) (aside int, err error) {
 	}
 	want := *j.want
 	want.Addresses, want.Damaged = slices.Clone(want.Addresses), s.Damaged
+	first := 1 + len(encodeSettings(want.Settings)) + len(want.ENIs) + 1
 	for i := len(s.Damaged) - 1; i >= 0; i-- {
 		d := s.Damaged[i]
 		want.Addresses = slices.Delete(want.Addresses, d.Record, d.Record+1)
-		if !strings.HasPrefix(d.Reason, fmt.Sprintf("line %d: ", s.first+d.Record+1)) {
+		if !strings.HasPrefix(d.Reason, fmt.Sprintf("line %d: ", first+d.Record+1)) {
 			return 0, fmt.Errorf("record %d: %s", d.Record, d.Reason)
 		}
 	}

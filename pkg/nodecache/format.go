@@ -40,7 +40,7 @@ type snapshot struct {
 	ipam.State
 	boot       string
 	generation uint64
-	first      int // line number of the first address
+	lines      []int // line number of each of State.Addresses
 }
 
 // sum covers a line's text and its place, so that a line copied or moved within
@@ -101,25 +101,24 @@ func encode(s *ipam.State, boot string, generation uint64) ([]byte, error) {
 }
 
 // decode reads a whole file of size bytes. A damaged address line is set aside
-// in State.Damaged; any other damage makes the file unusable. With a key only
-// the owner with that key is decoded, the others are all the same Owner without
-// a name of its own: an ADD has no use for them, and thousands of them cost more than all
-// the rest of it.
+// in State.Damaged; any other damage makes the file unusable. With a key the
+// addresses that others use are left out, unread: an ADD has no use for them, and
+// thousands of them cost more than all the rest of it.
 func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 	if size == 0 || size%lineSize != 0 {
 		return nil, wrongSize(r, size)
 	}
 	lines := &lineReader{r: r, count: int(size / lineSize)}
-	text, ok, err := lines.read(0)
+	line, err := lines.read(0)
 	if err != nil {
 		return nil, err
 	}
 	// The version comes before the sum: a future format may have another one.
-	h, err := decodeHead(string(text))
+	h, err := decodeHead(string(line[:textSize]))
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
+	if !intact(line, 0) {
 		return nil, damaged("line 1: its checksum does not hold")
 	}
 	if want := 1 + h.settings + h.enis + 1 + h.addresses; want != lines.count {
@@ -128,16 +127,16 @@ func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 	s := &snapshot{boot: h.boot, generation: h.generation}
 	first := h.settings + h.enis + 2
 	for n := 1; n < first; n++ {
-		text, ok, err := lines.read(n)
+		line, err := lines.read(n)
 		switch {
 		case err != nil:
-		case !ok:
+		case !intact(line, n):
 			err = damaged("its checksum does not hold")
 		case n <= h.settings:
-			err = decodeSetting(string(text), &s.Settings)
+			err = decodeSetting(string(line[:textSize]), &s.Settings)
 		case n <= h.settings+h.enis:
 			var nic eni.Interface
-			nic, err = decodeENI(string(text))
+			nic, err = decodeENI(string(line[:textSize]))
 			s.ENIs = append(s.ENIs, nic)
 		}
 		if err != nil {
@@ -160,21 +159,25 @@ func wrongSize(r io.ReaderAt, size int64) error {
 }
 
 func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) error {
-	// A name that no network can have, so that no key finds somebody.
-	owners := ownerDecoder{somebody: &eni.Owner{Key: eni.Key{Network: "(somebody else)"}}}
+	var prefix []byte
 	if only != nil {
-		owners.only = ownerPrefix(*only)
+		prefix = ownerPrefix(*only)
+	} else {
+		s.Addresses = make([]eni.Address, 0, lines.count-first)
+		s.lines = make([]int, 0, lines.count-first)
 	}
-	s.Addresses = make([]eni.Address, 0, lines.count-first)
-	s.first = first
 	for n := first; n < lines.count; n++ {
-		text, ok, err := lines.read(n)
+		line, err := lines.read(n)
 		if err != nil {
 			return err
 		}
+		text := line[:textSize]
+		if only != nil && usedByAnother(text, prefix) {
+			continue
+		}
 		var a eni.Address
-		err = decodeAddress(text, &a, &owners)
-		if !ok {
+		err = decodeAddress(text, &a)
+		if !intact(line, n) {
 			err = damaged("its checksum does not hold")
 		}
 		if err != nil {
@@ -182,20 +185,9 @@ func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) 
 			continue
 		}
 		s.Addresses = append(s.Addresses, a)
+		s.lines = append(s.lines, n)
 	}
 	return nil
-}
-
-// line returns the line number of State.Addresses[at]: damaged lines, which are
-// in order of Record, stand between.
-func (s *snapshot) line(at int) int {
-	record := at
-	for _, d := range s.Damaged {
-		if d.Record <= record {
-			record++
-		}
-	}
-	return s.first + record
 }
 
 // lineReader reads a file line by line through a small buffer: fresh memory is
@@ -209,9 +201,8 @@ type lineReader struct {
 
 const bufferLines = 64
 
-// read returns the text of line n, valid until the next call, and whether it is
-// as it was written.
-func (l *lineReader) read(n int) (text []byte, ok bool, err error) {
+// read returns line n, valid until the next call.
+func (l *lineReader) read(n int) ([]byte, error) {
 	if n < l.start || n >= l.start+len(l.buf)/lineSize {
 		size := min(bufferLines, l.count-n) * lineSize
 		if cap(l.buf) < size {
@@ -219,11 +210,10 @@ func (l *lineReader) read(n int) (text []byte, ok bool, err error) {
 		}
 		l.start, l.buf = n, l.buf[:size]
 		if got, err := l.r.ReadAt(l.buf, int64(n)*lineSize); got < size {
-			return nil, false, fmt.Errorf("read node cache: %w", err)
+			return nil, fmt.Errorf("read node cache: %w", err)
 		}
 	}
-	line := l.buf[(n-l.start)*lineSize:][:lineSize]
-	return line[:textSize], intact(line, n), nil
+	return l.buf[(n-l.start)*lineSize:][:lineSize], nil
 }
 
 type head struct {

@@ -178,7 +178,7 @@ func TestEveryAddressReadsBack(t *testing.T) {
 			t.Fatal("the sum is not that of the line and its place")
 		}
 		var got eni.Address
-		if err := decodeAddress(line[:textSize], &got, &ownerDecoder{}); err != nil {
+		if err := decodeAddress(line[:textSize], &got); err != nil {
 			t.Fatal(err)
 		}
 		if o := want.Owner; o != nil {
@@ -253,7 +253,7 @@ func TestTheLongestNamesThatKubernetesAllowsFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got eni.Address
-	if err := decodeAddress([]byte(text), &got, &ownerDecoder{}); err != nil {
+	if err := decodeAddress([]byte(text), &got); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(o, *got.Owner); diff != "" {

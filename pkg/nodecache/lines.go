@@ -134,7 +134,7 @@ const (
 )
 
 func encodeAddress(a *eni.Address) (string, error) {
-	ms := a.Since.Milliseconds()
+	ms := (a.Since + time.Millisecond - 1).Milliseconds() // up: an address must not cool too short
 	text := fmt.Sprintf("%-22s %3d %-9s %10d.%03d", a.Addr, a.ENI, a.State, ms/1000, ms%1000)
 	if a.State != eni.Used {
 		return text, nil
@@ -151,7 +151,7 @@ func encodeAddress(a *eni.Address) (string, error) {
 
 // decodeAddress reads an address line into a, which must be zero. It allocates
 // nothing but owners.
-func decodeAddress(text []byte, a *eni.Address, owners *ownerDecoder) (err error) {
+func decodeAddress(text []byte, a *eni.Address) (err error) {
 	var f []byte
 	f, text = shortField(text)
 	if a.Addr, err = decodeAddr(f); err != nil {
@@ -169,7 +169,7 @@ func decodeAddress(text []byte, a *eni.Address, owners *ownerDecoder) (err error
 	if a.Since, err = decodeSince(f); err != nil || a.State != eni.Used {
 		return err
 	}
-	a.Owner, err = owners.decode(text)
+	a.Owner, err = decodeOwner(text)
 	return err
 }
 
@@ -219,22 +219,30 @@ func decodeSince(f []byte) (time.Duration, error) {
 	return ms * time.Millisecond, nil
 }
 
-// ownerDecoder decodes all owners, or just those whose text begins with only.
-type ownerDecoder struct {
-	only     []byte     // after the kind, see ownerPrefix
-	somebody *eni.Owner // stands for the others
-}
-
 // ownerPrefix is how the key stands in a line, after the kind.
 func ownerPrefix(k eni.Key) []byte {
-	return []byte(escape(k.Network) + " " + escape(k.Container) + " " + escape(k.IfName) + " ")
+	return []byte(" " + escape(k.Network) + " " + escape(k.Container) + " " + escape(k.IfName) + " ")
 }
 
-func (d *ownerDecoder) decode(text []byte) (*eni.Owner, error) {
-	kind, text := field(text)
-	if d.only != nil && !bytes.HasPrefix(bytes.TrimLeft(text, " "), d.only) {
-		return d.somebody, nil
+// usedByAnother tells whether the line is one of a used address whose owner is
+// not the one with the prefix. It does not look at the checksum: a damaged line
+// that still says "used" is as little to be given or taken as a sound one.
+func usedByAnother(text, prefix []byte) bool {
+	var f []byte
+	for range 3 { // address, ENI, state
+		f, text = shortField(text)
 	}
+	if string(f) != "used" {
+		return false
+	}
+	for range 2 { // since, kind
+		_, text = shortField(text)
+	}
+	return !bytes.HasPrefix(text, prefix)
+}
+
+func decodeOwner(text []byte) (*eni.Owner, error) {
+	kind, text := field(text)
 	o := &eni.Owner{}
 	var err error
 	if o.Kind, err = eni.ParseKind(string(kind)); err != nil {

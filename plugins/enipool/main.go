@@ -1,23 +1,27 @@
+// The Go runtime reads cgroups to size itself; here is nothing to size.
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+
 // Command enipool is the CNI plugin: it gives pods addresses of the node's ENIs.
 // It runs for milliseconds at every start and end of a pod, so it links nothing
-// but the protocol, netlink and the node cache.
+// but the protocol's types, netlink and the node cache.
 package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
-	"github.com/containernetworking/cni/pkg/skel"
 	"github.com/containernetworking/cni/pkg/types"
 	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/containernetworking/cni/pkg/version"
 	"github.com/enipool/enipool/pkg/cni"
-	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
@@ -38,70 +42,58 @@ func main() {
 	debug.SetGCPercent(-1)
 	// A runtime that died must be seen as a failed write, which is undone.
 	signal.Ignore(syscall.SIGPIPE)
-	// skel looks at the namespace after the call, when it is too late: our calls
-	// look first, and to a DEL the node's own namespace is no error at all.
-	os.Setenv("CNI_NETNS_OVERRIDE", "1")
-	i := &invocation{cniVersion: version.Current()}
-	err := skel.PluginMainFuncsWithError(i.funcs(), version.All, "CNI plugin enipool "+release)
+	os.Exit(run())
+}
+
+func run() int {
+	i := &invocation{command: os.Getenv("CNI_COMMAND"), getenv: os.Getenv}
+	i.conf.CNIVersion = version.Current()
+	switch i.command {
+	case "":
+		fmt.Fprintf(os.Stderr, "CNI plugin enipool %s\nCNI protocol versions supported: %s\n", release, strings.Join(version.All.SupportedVersions(), ", "))
+		return 0
+	case "VERSION":
+		if version.All.Encode(os.Stdout) != nil {
+			return 1
+		}
+		return 0
+	}
+	err := i.read(os.Stdin)
+	if err == nil {
+		err = i.serve(context.Background())
+	}
 	if err != nil {
-		printError(os.Stdout, err, i.cniVersion)
-		os.Exit(1)
+		printError(os.Stdout, err, i.conf.CNIVersion)
+		return 1
 	}
+	return 0
 }
 
-// invocation is the one call that this process serves.
-type invocation struct {
-	cniVersion string // of the configuration, once it is read
-}
-
-func (i *invocation) funcs() skel.CNIFuncs {
-	return skel.CNIFuncs{
-		Add: i.strict(func(ctx context.Context, p *cni.Plugin, r cni.Request) error {
-			return p.Add(ctx, r, func(res *current.Result) error { return types.PrintResult(res, r.Conf.CNIVersion) })
-		}),
-		Del: i.lenient(func(ctx context.Context, p *cni.Plugin, r cni.Request) error {
-			return p.Del(ctx, r)
-		}),
-		Check: i.strict(func(ctx context.Context, p *cni.Plugin, r cni.Request) error {
-			return p.Check(ctx, r)
-		}),
-		GC: i.strict(func(ctx context.Context, p *cni.Plugin, r cni.Request) error {
-			return p.GC(ctx, r)
-		}),
-		Status: i.strict(func(ctx context.Context, p *cni.Plugin, r cni.Request) error {
-			p.Cache.LockTimeout = statusTimeout
-			warning, err := p.Status(ctx, r)
-			if warning != "" {
-				p.Log.Warn("node is ready, but a pod would have to wait for an address", "reason", warning)
-			}
-			return err
-		}),
-	}
-}
-
-type flow func(context.Context, *cni.Plugin, cni.Request) error
-
-// strict fails for anything wrong in the configuration or the environment.
-func (i *invocation) strict(f flow) func(*skel.CmdArgs) error { return i.call(f, false) }
-
-// lenient serves what it can: a DEL must not fail for a bad option.
-func (i *invocation) lenient(f flow) func(*skel.CmdArgs) error { return i.call(f, true) }
-
-func (i *invocation) call(f flow, lenient bool) func(*skel.CmdArgs) error {
-	return func(args *skel.CmdArgs) error {
-		conf, confErr := config.ParsePlugin(args.StdinData)
-		i.cniVersion = conf.CNIVersion
-		log, closeLog := openLog(conf)
-		defer closeLog()
-		r, err := cni.NewRequest(conf, confErr, args.ContainerID, args.Netns, args.IfName, args.Args, lenient)
-		if err == nil {
-			p := &cni.Plugin{Cache: nodecache.Cache{Path: conf.CachePath}, Now: nodecache.SinceBoot, Log: log}
-			err = f(context.Background(), p, r)
+// serve runs the flow that was asked for.
+func (i *invocation) serve(ctx context.Context) *types.Error {
+	log, closeLog := openLog(i.conf)
+	defer closeLog()
+	p := &cni.Plugin{Cache: nodecache.Cache{Path: i.conf.CachePath}, Now: nodecache.SinceBoot, Log: log}
+	var err error
+	switch i.command {
+	case "ADD":
+		err = p.Add(ctx, i.request, func(res *current.Result) error { return printResult(os.Stdout, res, i.conf.CNIVersion) })
+	case "DEL":
+		err = p.Del(ctx, i.request)
+	case "CHECK":
+		err = p.Check(ctx, i.request)
+	case "GC":
+		err = p.GC(ctx, i.request)
+	case "STATUS":
+		p.Cache.LockTimeout = statusTimeout
+		var warning string
+		if warning, err = p.Status(ctx, i.request); warning != "" {
+			log.Warn("node is ready, but a pod would have to wait for an address", "reason", warning)
 		}
-		if err == nil {
-			return nil
-		}
-		log.Info("call failed", "container", args.ContainerID, "error", err)
-		return cni.Error(err)
 	}
+	if err == nil {
+		return nil
+	}
+	log.Info("call failed", "key", i.request.Owner.Key.String(), "error", err)
+	return cni.Error(err)
 }

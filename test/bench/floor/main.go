@@ -83,7 +83,12 @@ func add(ns int, p pod) error {
 	if err := node.NeighSet(neigh(at, p.addr, podMAC)); err != nil {
 		return fmt.Errorf("set neighbour: %w", err)
 	}
-	return node.RouteReplace(&netlink.Route{LinkIndex: at, Dst: host(p.addr), Scope: netlink.SCOPE_LINK, Table: unix.RT_TABLE_MAIN})
+	if err := node.RouteReplace(&netlink.Route{LinkIndex: at, Dst: host(p.addr), Scope: netlink.SCOPE_LINK, Table: unix.RT_TABLE_MAIN}); err != nil {
+		return fmt.Errorf("add route: %w", err)
+	}
+	// Asked for, the carrier of the end that was up first is noticed.
+	_, err = node.LinkByIndex(at)
+	return err
 }
 
 // fill does the part inside the pod.
