@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,111 +58,137 @@ type KeyError struct {
 // Error names key, value and what is allowed.
 func (e *KeyError) Error() string { return fmt.Sprintf("%s: %s: must be %s", e.Key, e.Value, e.Want) }
 
-// rawPlugin is the configuration as it comes; encoding/json matches keys without
-// regard to case, which some runtimes need. Options stay raw so that one of a
-// wrong type can be named, and so that DEL can do without it.
-type rawPlugin struct {
-	CNIVersion string                     `json:"cniVersion"`
-	Name       string                     `json:"name"`
-	Type       string                     `json:"type"`
-	Master     json.RawMessage            `json:"master"`
-	IPAM       json.RawMessage            `json:"ipam"`
-	Runtime    map[string]json.RawMessage `json:"runtimeConfig"`
-	PrevResult json.RawMessage            `json:"prevResult"`
-	// libcni 1.2.3 and later send both, older ones the second only.
-	Attachments json.RawMessage `json:"cni.dev/attachments"`
-	Valid       json.RawMessage `json:"cni.dev/valid-attachments"`
-	rawOptions
+// fields are the members of a JSON object as they come: one of a wrong type can
+// be named, and DEL can do without it. A map of raw members is decoded in half the
+// time of a struct, which the plugin would spend at each start.
+type fields map[string]json.RawMessage
+
+// get returns the member with the key, nil if there is none or it is null. Case
+// does not matter: some runtimes capitalise keys.
+func (f fields) get(key string) json.RawMessage {
+	v, ok := f[key]
+	if !ok {
+		for k := range f {
+			if strings.EqualFold(k, key) {
+				v = f[k]
+			}
+		}
+	}
+	if string(v) == "null" {
+		return nil
+	}
+	return v
 }
 
-type rawOptions struct {
-	CachePath      json.RawMessage `json:"cachePath"`
-	WaitForAddress json.RawMessage `json:"waitForAddress"`
-	MTU            json.RawMessage `json:"mtu"`
-	LogFile        json.RawMessage `json:"logFile"`
-	LogLevel       json.RawMessage `json:"logLevel"`
-	StatusFails    json.RawMessage `json:"statusFailsWhenExhausted"`
+// text returns the member with the key as a string, "" if there is none.
+func (f fields) text(key string) (s string, err error) {
+	if v := f.get(key); v != nil {
+		if err = json.Unmarshal(v, &s); err != nil {
+			err = fmt.Errorf("read network configuration: %s: %w", key, err)
+		}
+	}
+	return s, err
 }
 
 // ParsePlugin reads what a runtime sends on standard input. Unknown keys are
 // tolerated. With an error that is made of *KeyError the Plugin is usable all
 // the same, with defaults for the keys in error: a DEL must not fail for them.
 func ParsePlugin(stdin []byte) (Plugin, error) {
-	var raw rawPlugin
-	if err := json.Unmarshal(stdin, &raw); err != nil {
+	var top fields
+	if err := json.Unmarshal(stdin, &top); err != nil {
 		return Plugin{}, fmt.Errorf("read network configuration: %w", err)
 	}
-	p := Plugin{
-		CNIVersion: raw.CNIVersion, Name: raw.Name, CachePath: DefaultCachePath,
-		WaitForAddress: DefaultWaitForAddress, LogLevel: "info",
+	p := Plugin{CachePath: DefaultCachePath, WaitForAddress: DefaultWaitForAddress, LogLevel: "info", PrevResult: top.get("prevResult")}
+	var errs [3]error
+	var kind string
+	p.CNIVersion, errs[0] = top.text("cniVersion")
+	p.Name, errs[1] = top.text("name")
+	kind, errs[2] = top.text("type")
+	if err := errors.Join(errs[:]...); err != nil {
+		return Plugin{}, err
 	}
 	if p.CNIVersion == "" {
 		p.CNIVersion = "0.1.0" // what an absent version means in the specification
 	}
-	if !isNull(raw.PrevResult) {
-		p.PrevResult = raw.PrevResult
+	o := options{fields: top}
+	var ipam fields
+	if v := top.get("ipam"); v != nil && json.Unmarshal(v, &ipam) == nil && kind != PluginType {
+		if name, err := ipam.text("type"); err == nil && name == PluginType {
+			p.Delegated, o = true, options{fields: ipam, prefix: "ipam."}
+			p.Master, _ = top.text("master") // the other plugin complains about its own keys
+		}
 	}
-	options, prefix := raw.rawOptions, ""
-	var ipam struct {
-		Type string `json:"type"`
-		rawOptions
-	}
-	if !isNull(raw.IPAM) && json.Unmarshal(raw.IPAM, &ipam) == nil && ipam.Type == PluginType && raw.Type != PluginType {
-		p.Delegated, options, prefix = true, ipam.rawOptions, "ipam."
-		_ = json.Unmarshal(raw.Master, &p.Master) // the other plugin complains about its own keys
-	}
-	return p, errors.Join(p.setOptions(options, prefix), p.setValid(raw), unsupported(raw.Runtime))
+	p.setOptions(&o)
+	return p, errors.Join(append(o.errs, p.setValid(top), unsupported(top))...)
 }
 
-func isNull(m json.RawMessage) bool { return len(m) == 0 || string(m) == "null" }
+// options reads the plugin's own keys and collects what is wrong with them.
+type options struct {
+	fields
+	prefix string
+	errs   []error
+}
 
-func (p *Plugin) setOptions(raw rawOptions, prefix string) error {
-	var errs []error
-	set := func(key string, value json.RawMessage, want string, into any, ok func() bool, undo func()) {
-		if isNull(value) {
-			return
-		}
-		if json.Unmarshal(value, into) != nil || !ok() {
-			undo()
-			errs = append(errs, &KeyError{Key: prefix + key, Value: string(value), Want: want})
-		}
+// read hands the key's value to set, which returns false if it does not want it.
+func (o *options) read(key, want string, set func(json.RawMessage) bool) {
+	if v := o.get(key); v != nil && !set(v) {
+		o.errs = append(o.errs, &KeyError{Key: o.prefix + key, Value: string(v), Want: want})
 	}
-	path := p.CachePath
-	set("cachePath", raw.CachePath, "an absolute path", &path, func() bool { return filepath.IsAbs(path) }, func() { path = p.CachePath })
-	p.CachePath = path
-	var wait string
-	set("waitForAddress", raw.WaitForAddress, fmt.Sprintf(`a duration like "5s", from "0s" to "%s"`, maxWait), &wait, func() bool {
-		d, err := time.ParseDuration(wait)
-		if err != nil || d < 0 || d > maxWait {
-			return false
-		}
-		p.WaitForAddress = d
-		return true
-	}, func() {})
-	set("mtu", raw.MTU, "0 for the ENI's, or 576 to 65535", &p.MTU, func() bool { return p.MTU == 0 || p.MTU >= 576 && p.MTU <= 65535 }, func() { p.MTU = 0 })
-	set("logFile", raw.LogFile, "an absolute path", &p.LogFile, func() bool { return p.LogFile == "" || filepath.IsAbs(p.LogFile) }, func() { p.LogFile = "" })
-	set("logLevel", raw.LogLevel, "debug, info, warn or error", &p.LogLevel, func() bool {
+}
+
+// decode sets into to v if it is of the type and ok.
+func decode[T any](v json.RawMessage, into *T, ok func(T) bool) bool {
+	var t T
+	if json.Unmarshal(v, &t) != nil || !ok(t) {
+		return false
+	}
+	*into = t
+	return true
+}
+
+func (p *Plugin) setOptions(o *options) {
+	orEmpty := func(path string) bool { return path == "" || filepath.IsAbs(path) }
+	o.read("cachePath", "an absolute path", func(v json.RawMessage) bool { return decode(v, &p.CachePath, filepath.IsAbs) })
+	o.read("waitForAddress", `a duration like "5s", from "0s" to "`+maxWait.String()+`"`, func(v json.RawMessage) bool {
+		var text string
+		return decode(v, &text, func(text string) bool {
+			d, err := time.ParseDuration(text)
+			if err != nil || d < 0 || d > maxWait {
+				return false
+			}
+			p.WaitForAddress = d
+			return true
+		})
+	})
+	o.read("mtu", "0 for the ENI's, or 576 to 65535", func(v json.RawMessage) bool {
+		return decode(v, &p.MTU, func(n int) bool { return n == 0 || n >= 576 && n <= 65535 })
+	})
+	o.read("logFile", "an absolute path", func(v json.RawMessage) bool { return decode(v, &p.LogFile, orEmpty) })
+	o.read("logLevel", "debug, info, warn or error", func(v json.RawMessage) bool {
+		ok := decode(v, &p.LogLevel, func(l string) bool {
+			return slices.Contains([]string{"debug", "info", "warn", "error"}, strings.ToLower(l))
+		})
 		p.LogLevel = strings.ToLower(p.LogLevel)
-		return p.LogLevel == "debug" || p.LogLevel == "info" || p.LogLevel == "warn" || p.LogLevel == "error"
-	}, func() { p.LogLevel = "info" })
-	set("statusFailsWhenExhausted", raw.StatusFails, "true or false", &p.StatusFailsWhenExhausted, func() bool { return true }, func() { p.StatusFailsWhenExhausted = false })
-	return errors.Join(errs...)
+		return ok
+	})
+	o.read("statusFailsWhenExhausted", "true or false", func(v json.RawMessage) bool {
+		return decode(v, &p.StatusFailsWhenExhausted, func(bool) bool { return true })
+	})
 }
 
 // setValid reads the runtime's list of live attachments. An absent list and an
 // empty or null one are different things: with null nothing is alive.
-func (p *Plugin) setValid(raw rawPlugin) error {
-	for _, list := range []struct {
-		key   string
-		value json.RawMessage
-	}{{"cni.dev/valid-attachments", raw.Valid}, {"cni.dev/attachments", raw.Attachments}} {
-		if list.value == nil {
+func (p *Plugin) setValid(top fields) error {
+	// libcni 1.2.3 and later send both keys, older ones the first only.
+	for _, key := range []string{"cni.dev/valid-attachments", "cni.dev/attachments"} {
+		value, sent := top[key]
+		if !sent {
 			continue
 		}
 		var valid []types.GCAttachment
-		if err := json.Unmarshal(list.value, &valid); err != nil {
+		if err := json.Unmarshal(value, &valid); err != nil {
 			p.HasValid, p.Valid = false, nil // a GC that went on would take everything
-			return &KeyError{Key: list.key, Value: string(list.value), Want: "a list of {containerID, ifname}"}
+			return &KeyError{Key: key, Value: string(value), Want: "a list of {containerID, ifname}"}
 		}
 		p.HasValid, p.Valid = true, append(p.Valid, valid...)
 	}
@@ -170,10 +197,18 @@ func (p *Plugin) setValid(raw rawPlugin) error {
 
 // unsupported rejects capabilities that somebody declared for us: what is asked
 // for and not done must not look done.
-func unsupported(runtime map[string]json.RawMessage) error {
+func unsupported(top fields) error {
+	v := top.get("runtimeConfig")
+	if v == nil {
+		return nil
+	}
+	var runtime fields
+	if json.Unmarshal(v, &runtime) != nil {
+		return &KeyError{Key: "runtimeConfig", Value: string(v), Want: "an object"}
+	}
 	var errs []error
 	for _, key := range []string{"ips", "mac"} {
-		if v := runtime[key]; !isNull(v) && string(v) != "[]" && string(v) != `""` {
+		if v := runtime.get(key); v != nil && string(v) != "[]" && string(v) != `""` {
 			errs = append(errs, &KeyError{Key: "runtimeConfig." + key, Value: string(v), Unsupported: true,
 				Want: "absent: the pool chooses addresses; remove the capability from the network configuration"})
 		}

@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/containernetworking/cni/pkg/types"
-	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/enipool/enipool/pkg/config"
 )
 
@@ -24,33 +23,6 @@ func printError(w io.Writer, err *types.Error, cniVersion string) {
 	text, _ := json.MarshalIndent(object, "", "    ") // strings and a number always marshal
 	// If the runtime is gone there is nobody left to tell.
 	_, _ = w.Write(append(text, '\n'))
-}
-
-// printResult writes the result in the configuration's version, in one write. From
-// version 1.0.0 on it is what types.PrintResult prints, made in one pass instead
-// of three and without its indentation.
-func printResult(w io.Writer, res *current.Result, cniVersion string) error {
-	if cniVersion < "1.0.0" {
-		return types.PrintResult(res, cniVersion)
-	}
-	object := struct {
-		CNIVersion string               `json:"cniVersion"`
-		Interfaces []*current.Interface `json:"interfaces,omitempty"`
-		IPs        []*current.IPConfig  `json:"ips,omitempty"`
-		Routes     []*types.Route       `json:"routes,omitempty"`
-		DNS        *types.DNS           `json:"dns,omitempty"`
-	}{cniVersion, res.Interfaces, res.IPs, res.Routes, nil}
-	if !res.DNS.IsEmpty() {
-		object.DNS = &res.DNS
-	}
-	text, err := json.Marshal(object)
-	if err != nil {
-		return fmt.Errorf("print result: %w", err)
-	}
-	if _, err := w.Write(append(text, '\n')); err != nil {
-		return fmt.Errorf("print result: %w", err)
-	}
-	return nil
 }
 
 // openLog returns the log of the configuration. Without a file, warnings go to
