@@ -152,11 +152,9 @@ func (p *Plugin) await(ctx context.Context, wait time.Duration, assign func() er
 		if !errors.As(err, &none) || wait == 0 {
 			return err
 		}
-		cooled := make(<-chan time.Time)
+		var cooled <-chan time.Time
 		if none.Cooling > 0 {
-			t := time.NewTimer(none.NextFree + time.Millisecond)
-			defer t.Stop()
-			cooled = t.C
+			cooled = time.After(none.NextFree + time.Millisecond)
 		}
 		select {
 		case <-watch.C:

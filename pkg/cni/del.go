@@ -28,11 +28,13 @@ func (p *Plugin) Del(ctx context.Context, r Request) error {
 	if err != nil {
 		return err
 	}
-	// A namespace that can't be opened needs no cleaning; one that is the node's
-	// own or somebody else's is told by what is in it, see ClearLink.
-	ns, _ := host.OpenNetns(r.Owner.Netns)
-	if ns != nil {
-		defer ns.Close()
+	var ns *host.Netns
+	if len(held.Addresses) > 0 && held.Addresses[0].Owner.Kind == eni.Chained {
+		// One that can't be opened needs no cleaning; one that is the node's own or
+		// somebody else's is told by its inode and by what is in it.
+		if ns, err = host.OpenNetns(r.Owner.Netns); err == nil {
+			defer ns.Close()
+		}
 	}
 	if err := p.remove(ctx, h, ns, s, r.Owner.Key, held); err != nil {
 		return err

@@ -21,9 +21,6 @@ type Node struct {
 // routing mode rule, for its used addresses.
 func NewNode(s *ipam.State) Node {
 	n := Node{Sysctls: []Sysctl{{"net/ipv4/ip_forward", "1"}}}
-	if hasIPv6(s) {
-		n.Sysctls = append(n.Sysctls, Sysctl{"net/ipv6/conf/all/forwarding", "1"})
-	}
 	for _, v6 := range []bool{false, true} {
 		if v6 && !hasIPv6(s) {
 			continue
@@ -36,14 +33,30 @@ func NewNode(s *ipam.State) Node {
 		// Loose: a reply to the node's address may come in on ENI 0 for a pod
 		// whose own way out is another ENI.
 		n.Sysctls = append(n.Sysctls, Sysctl{"net/ipv4/conf/" + nic.Device + "/rp_filter", "2"})
+		if nic.V6.IsValid() {
+			n.Sysctls = append(n.Sysctls, Sysctl{"net/ipv6/conf/" + nic.Device + "/accept_ra", acceptRA(nic.Index)})
+		}
 		for _, net := range nic.Nets() {
 			n.addNet(nic.Device, nic.Index, net.Primary, net.Gateway, s.Settings.MarkMask)
 		}
+	}
+	if hasIPv6(s) {
+		// After accept_ra: a host that starts to forward forgets its routers.
+		n.Sysctls = append(n.Sysctls, Sysctl{"net/ipv6/conf/all/forwarding", "1"})
 	}
 	for _, a := range s.Used() {
 		n.Rules = append(n.Rules, SourceRules(s.Settings, a)...)
 	}
 	return n
+}
+
+// acceptRA lets a forwarding node go on learning its own default route from the
+// router of ENI 0, and no second one from those of the others.
+func acceptRA(index int) string {
+	if index == 0 {
+		return "2"
+	}
+	return "0"
 }
 
 func (n *Node) addNet(dev string, index int, primary netip.Prefix, gateway netip.Addr, mask uint32) {

@@ -53,9 +53,11 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 			Addresses: append(append(used(0, "10.0.0.11"), used(1, "10.0.1.21", "2001:db8:0:1::21")...),
 				eni.Address{Addr: used(1, "10.0.1.22")[0].Addr, ENI: 1})}, `
 			sysctl net/ipv4/ip_forward=1
-			sysctl net/ipv6/conf/all/forwarding=1
 			sysctl net/ipv4/conf/eth0/rp_filter=2
+			sysctl net/ipv6/conf/eth0/accept_ra=2
 			sysctl net/ipv4/conf/eth1/rp_filter=2
+			sysctl net/ipv6/conf/eth1/accept_ra=0
+			sysctl net/ipv6/conf/all/forwarding=1
 			link eth0 up
 			link eth1 up
 			addr 10.0.0.10/24 dev eth0
@@ -82,9 +84,11 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 		{"an IPv6 ENI without SNAT, marks in the low bits", ipam.State{Settings: settings(func(s *ipam.Settings) { s.SNAT, s.MarkMask = false, 0xff }),
 			ENIs: []eni.Interface{nic(0, false, true), nic(1, false, true)}}, `
 			sysctl net/ipv4/ip_forward=1
-			sysctl net/ipv6/conf/all/forwarding=1
 			sysctl net/ipv4/conf/eth0/rp_filter=2
+			sysctl net/ipv6/conf/eth0/accept_ra=2
 			sysctl net/ipv4/conf/eth1/rp_filter=2
+			sysctl net/ipv6/conf/eth1/accept_ra=0
+			sysctl net/ipv6/conf/all/forwarding=1
 			link eth0 up
 			link eth1 up
 			addr 2001:db8::10/64 dev eth0
