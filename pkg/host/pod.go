@@ -78,7 +78,9 @@ func await(done func() bool) {
 // addVeth makes the pair in one message: the node's end up, the pod's end born
 // in the pod under its final name, both with the addresses they keep.
 func (h *Host) addVeth(ns *Netns, p netconf.Pod) (netlink.Link, error) {
-	v := netlink.NewVeth(netlink.LinkAttrs{Name: p.HostDev, MTU: p.MTU, TxQLen: -1,
+	// One queue is what a veth uses unless told otherwise; the kernel would make one
+	// for each possible CPU, at both ends, which costs time and memory a pod.
+	v := netlink.NewVeth(netlink.LinkAttrs{Name: p.HostDev, MTU: p.MTU, TxQLen: -1, NumTxQueues: 1, NumRxQueues: 1,
 		HardwareAddr: p.HostMAC[:], Flags: net.FlagUp})
 	v.PeerName, v.PeerHardwareAddr, v.PeerMTU = p.Dev, p.MAC[:], uint32(p.MTU)
 	v.PeerNamespace = netlink.NsFd(ns.file.Fd())

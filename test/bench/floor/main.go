@@ -64,7 +64,7 @@ func add(ns int, p pod) error {
 	if err != nil {
 		return err
 	}
-	v := netlink.NewVeth(netlink.LinkAttrs{Name: p.hostDev, MTU: p.mtu, TxQLen: -1, HardwareAddr: hostMAC, Flags: net.FlagUp})
+	v := netlink.NewVeth(netlink.LinkAttrs{Name: p.hostDev, MTU: p.mtu, TxQLen: -1, NumTxQueues: 1, NumRxQueues: 1, HardwareAddr: hostMAC, Flags: net.FlagUp})
 	v.PeerName, v.PeerHardwareAddr, v.PeerMTU, v.PeerNamespace = p.dev, podMAC, uint32(p.mtu), netlink.NsFd(ns)
 	if err := node.LinkAdd(v); err != nil {
 		return fmt.Errorf("create veth: %w", err)
