@@ -5,67 +5,115 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
+	"strings"
 
 	"github.com/containernetworking/cni/pkg/types"
 	current "github.com/containernetworking/cni/pkg/types/100"
 )
 
-// result is a result of version 1.0.0 or later as plain values. The types of the
-// specification marshal themselves in several passes each, which is a twentieth
-// of an ADD.
-type result struct {
-	CNIVersion string               `json:"cniVersion"`
-	Interfaces []*current.Interface `json:"interfaces,omitempty"`
-	IPs        []resultIP           `json:"ips,omitempty"`
-	Routes     []resultRoute        `json:"routes,omitempty"`
-	DNS        *types.DNS           `json:"dns,omitempty"`
-}
-
-type resultIP struct {
-	Address   string `json:"address"`
-	Gateway   string `json:"gateway,omitempty"`
-	Interface *int   `json:"interface,omitempty"`
-}
-
-type resultRoute struct {
-	Dst      string `json:"dst"`
-	GW       string `json:"gw,omitempty"`
-	MTU      int    `json:"mtu,omitempty"`
-	AdvMSS   int    `json:"advmss,omitempty"`
-	Priority int    `json:"priority,omitempty"`
-	Table    *int   `json:"table,omitempty"`
-	Scope    *int   `json:"scope,omitempty"`
-}
-
 // printResult writes the result in the configuration's version, in one write.
+// From version 1.0.0 on it writes the few members itself: the specification's
+// types marshal themselves in several passes each, by reflection that is set up
+// anew in each process, which is a twentieth of an ADD.
 func printResult(w io.Writer, res *current.Result, cniVersion string) error {
 	if cniVersion < "1.0.0" {
 		return types.PrintResult(res, cniVersion)
 	}
-	r := result{CNIVersion: cniVersion, Interfaces: res.Interfaces}
-	for _, ip := range res.IPs {
-		r.IPs = append(r.IPs, resultIP{ip.Address.String(), text(ip.Gateway), ip.Interface})
-	}
-	for _, t := range res.Routes {
-		r.Routes = append(r.Routes, resultRoute{t.Dst.String(), text(t.GW), t.MTU, t.AdvMSS, t.Priority, t.Table, t.Scope})
-	}
+	o := &object{}
+	o.text("cniVersion", cniVersion)
+	list(o, "interfaces", res.Interfaces, func(o *object, i *current.Interface) {
+		o.text("name", i.Name)
+		o.textIf("mac", i.Mac)
+		o.numberIf("mtu", i.Mtu)
+		o.textIf("sandbox", i.Sandbox)
+		o.textIf("socketPath", i.SocketPath)
+		o.textIf("pciID", i.PciID)
+	})
+	list(o, "ips", res.IPs, func(o *object, ip *current.IPConfig) {
+		o.pointer("interface", ip.Interface)
+		o.text("address", ip.Address.String())
+		o.textIf("gateway", address(ip.Gateway))
+	})
+	list(o, "routes", res.Routes, func(o *object, r *types.Route) {
+		o.text("dst", r.Dst.String())
+		o.textIf("gw", address(r.GW))
+		o.numberIf("mtu", r.MTU)
+		o.numberIf("advmss", r.AdvMSS)
+		o.numberIf("priority", r.Priority)
+		o.pointer("table", r.Table)
+		o.pointer("scope", r.Scope)
+	})
 	if !res.DNS.IsEmpty() {
-		r.DNS = &res.DNS
+		dns, err := json.Marshal(res.DNS)
+		if err != nil {
+			return fmt.Errorf("print result: %w", err)
+		}
+		o.member("dns", string(dns))
 	}
-	out, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("print result: %w", err)
-	}
-	if _, err := w.Write(append(out, '\n')); err != nil {
+	if _, err := io.WriteString(w, o.String()+"\n"); err != nil {
 		return fmt.Errorf("print result: %w", err)
 	}
 	return nil
 }
 
-// text is "" for no address.
-func text(ip net.IP) string {
+// address is "" for no address.
+func address(ip net.IP) string {
 	if len(ip) == 0 {
 		return ""
 	}
 	return ip.String()
+}
+
+// object is a JSON object in the making.
+type object struct{ members []string }
+
+// String returns the object.
+func (o *object) String() string { return "{" + strings.Join(o.members, ",") + "}" }
+
+func (o *object) member(key, value string) { o.members = append(o.members, `"`+key+`":`+value) }
+
+func (o *object) text(key, value string) { o.member(key, quote(value)) }
+
+func (o *object) textIf(key, value string) {
+	if value != "" {
+		o.text(key, value)
+	}
+}
+
+func (o *object) numberIf(key string, n int) {
+	if n != 0 {
+		o.member(key, strconv.Itoa(n))
+	}
+}
+
+func (o *object) pointer(key string, n *int) {
+	if n != nil {
+		o.member(key, strconv.Itoa(*n))
+	}
+}
+
+// list adds a member that is a list of objects, none for an empty one.
+func list[T any](o *object, key string, items []T, fill func(*object, T)) {
+	if len(items) == 0 {
+		return
+	}
+	texts := make([]string, len(items))
+	for i, item := range items {
+		var each object
+		fill(&each, item)
+		texts[i] = each.String()
+	}
+	o.member(key, "["+strings.Join(texts, ",")+"]")
+}
+
+// quote returns s as a JSON string.
+func quote(s string) string {
+	for _, c := range []byte(s) {
+		if c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
+			quoted, _ := json.Marshal(s) // a string always marshals
+			return string(quoted)
+		}
+	}
+	return `"` + s + `"`
 }
