@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/containernetworking/cni/pkg/types"
@@ -62,8 +63,12 @@ func (i *invocation) read(stdin io.Reader) *types.Error {
 	if !isName(conf.Name) {
 		return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("name: %q: must be letters, digits, '_', '.' and '-', the first a letter or digit", conf.Name), "")
 	}
-	if err := checkVersion(conf.CNIVersion, i.command, v.since); err != nil {
-		return err
+	if !slices.Contains(version.All.SupportedVersions(), conf.CNIVersion) {
+		i.conf.CNIVersion = version.Current() // the error is in a version that there is
+		return types.NewError(types.ErrIncompatibleCNIVersion, "incompatible CNI versions", fmt.Sprintf("config is %q, plugin supports %q", conf.CNIVersion, version.All.SupportedVersions()))
+	}
+	if has, err := version.GreaterThanOrEqualTo(conf.CNIVersion, v.since); err != nil || !has {
+		return types.NewError(types.ErrIncompatibleCNIVersion, "config version does not allow "+i.command, fmt.Sprintf("config is %q, %s came with %s", conf.CNIVersion, i.command, v.since))
 	}
 	i.request, err = cni.NewRequest(conf, confErr, i.getenv("CNI_CONTAINERID"), i.getenv("CNI_NETNS"), i.getenv("CNI_IFNAME"), i.getenv("CNI_ARGS"), v.lenient)
 	if err != nil {
@@ -106,19 +111,4 @@ func isName(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-// checkVersion accepts exactly the versions that there are, and of those the ones
-// that have the command.
-func checkVersion(v, command, since string) *types.Error {
-	for _, supported := range version.All.SupportedVersions() {
-		if v != supported {
-			continue
-		}
-		if has, err := version.GreaterThanOrEqualTo(v, since); err == nil && has {
-			return nil
-		}
-		return types.NewError(types.ErrIncompatibleCNIVersion, fmt.Sprintf("config version does not allow %s", command), fmt.Sprintf("config is %q, %s came with %s", v, command, since))
-	}
-	return types.NewError(types.ErrIncompatibleCNIVersion, "incompatible CNI versions", fmt.Sprintf("config is %q, plugin supports %q", v, version.All.SupportedVersions()))
 }

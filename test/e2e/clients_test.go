@@ -235,7 +235,11 @@ func TestTheErrorObjectIsCompleteAndAlone(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := n.run(tt.call)
-			if e := a.cniError(t); a.exit == 0 || e.Code != tt.code {
+			e := a.cniError(t)
+			if _, err := version.NewResult(e.CNIVersion, []byte(`{"ip4":{"ip":"10.0.0.1/32"},"cniVersion":"`+e.CNIVersion+`"}`)); err != nil {
+				t.Errorf("the error is in version %q, which nobody reads", e.CNIVersion)
+			}
+			if a.exit == 0 || e.Code != tt.code {
 				t.Errorf("exit %d, %+v; want code %d", a.exit, e, tt.code)
 			}
 		})
