@@ -18,7 +18,7 @@ Written by `+"`make bench`"+` (`+"`go run ./test/bench`"+`) on %s. %s
 
 Whole processes, timed from outside (fork, exec, wait), the contenders in turn, in one run; medians. The reference
 plugins are of github.com/containernetworking/plugins v1.9.1. The floor is a Go program that makes the same netlink
-calls as an ADD, or deletes the veth pair, and does nothing else. DESIGN.md section 8 has the wanted values.
+calls as an ADD, or deletes the veth pair, and does nothing else.
 
 ## Targets
 

@@ -27,7 +27,7 @@ func (m measure) median() float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// target is what DESIGN.md section 8 asks of a measure: to be at most, or at
+// target is what the project asks of a measure: to be at most, or at
 // least, so many times the reference, or without a reference so many units.
 type target struct {
 	of      measure
