@@ -52,7 +52,7 @@ func show(ctx context.Context, cache *nodecache.Cache, output string, w io.Write
 		return nil
 	})
 	if err != nil {
-		return err
+		return needRoot(err)
 	}
 	switch output {
 	case "json":
