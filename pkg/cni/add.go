@@ -138,12 +138,15 @@ func boundTo(s *ipam.State, device string) string {
 // await repeats assign while it says Exhausted, each time the book changes or a
 // cool-down ends, until wait has passed.
 func (p *Plugin) await(ctx context.Context, wait time.Duration, assign func() error) error {
-	// The watch comes before the look, so that no change is missed.
-	watch, err := p.Cache.Watch()
-	if err != nil {
-		return err
+	// The watch comes before the look, so that no change is missed. A node that is
+	// out of inotify instances still gets the end of a cool-down and a last look.
+	var changed <-chan struct{}
+	if watch, err := p.Cache.Watch(); err == nil {
+		defer watch.Close()
+		changed = watch.C
+	} else {
+		p.Log.Warn("can't wait for changes of the pool", "error", err)
 	}
-	defer watch.Close()
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
 	for {
@@ -157,10 +160,10 @@ func (p *Plugin) await(ctx context.Context, wait time.Duration, assign func() er
 			cooled = time.After(none.NextFree + time.Millisecond)
 		}
 		select {
-		case <-watch.C:
+		case <-changed:
 		case <-cooled:
 		case <-deadline.C:
-			return err
+			return assign()
 		case <-ctx.Done():
 			return errors.Join(err, context.Cause(ctx))
 		}

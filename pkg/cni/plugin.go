@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/containernetworking/cni/pkg/types"
 	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/containernetworking/cni/pkg/version"
 	"github.com/enipool/enipool/pkg/config"
@@ -139,11 +138,7 @@ func inside(dev string, nic eni.Interface, addrs []eni.Address) (in []netconf.Ad
 	for _, a := range addrs {
 		n := nic.Net(a.Family())
 		in = append(in, netconf.Addr{Prefix: netip.PrefixFrom(a.Addr, n.Primary.Bits()), Dev: dev})
-		everywhere := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-		if a.Addr.Is6() {
-			everywhere = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-		}
-		routes = append(routes, netconf.Route{Dst: everywhere, Gateway: n.Gateway, Dev: dev, Table: netconf.MainTable, IfNone: true})
+		routes = append(routes, netconf.Route{Dst: netconf.Anywhere(a.Addr.Is6()), Gateway: n.Gateway, Dev: dev, Table: netconf.MainTable, IfNone: true})
 	}
 	return in, routes
 }
@@ -155,9 +150,4 @@ func sourceRules(s ipam.Settings, addrs []eni.Address) []netconf.Rule {
 		rules = append(rules, netconf.SourceRules(s, a)...)
 	}
 	return rules
-}
-
-// cniRoute and the like turn our values into those of the protocol.
-func cniRoute(r netconf.Route) *types.Route {
-	return &types.Route{Dst: cniNet(r.Dst), GW: r.Gateway.AsSlice()}
 }

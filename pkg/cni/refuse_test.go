@@ -3,7 +3,9 @@ package cni
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -248,5 +250,27 @@ func TestStatusTellsWhetherAPodCouldStart(t *testing.T) {
 	}
 	if err := os.WriteFile(l.Cache.Path, []byte(before), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Where the pool can't be watched (a node may be out of inotify instances) the
+// real cause is not hidden, and the last look may still find an address.
+func TestAnAddWaitsWithoutAWatchToo(t *testing.T) {
+	p := &Plugin{Log: slog.New(slog.DiscardHandler)}
+	p.Cache.Path = filepath.Join(t.TempDir(), "none", "node.cache")
+	looks, late := 0, false
+	look := func() error {
+		if looks++; late && looks > 1 {
+			return nil
+		}
+		return &ipam.Exhausted{}
+	}
+	var none *ipam.Exhausted
+	if err := p.await(t.Context(), time.Millisecond, look); !errors.As(err, &none) || looks != 2 {
+		t.Errorf("%d looks, %v", looks, err)
+	}
+	looks, late = 0, true
+	if err := p.await(t.Context(), time.Millisecond, look); err != nil {
+		t.Error(err)
 	}
 }

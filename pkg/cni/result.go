@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/containernetworking/cni/pkg/types"
 	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -12,6 +13,10 @@ import (
 
 func cniNet(p netip.Prefix) net.IPNet {
 	return net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+func cniRoute(r netconf.Route) *types.Route {
+	return &types.Route{Dst: cniNet(r.Dst), GW: r.Gateway.AsSlice()}
 }
 
 // vethResult adds our pair to what earlier plugins made. Both ends carry their

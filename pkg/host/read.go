@@ -3,7 +3,6 @@ package host
 import (
 	"fmt"
 	"net"
-	"net/netip"
 
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/vishvananda/netlink"
@@ -28,10 +27,7 @@ func readRoutes(h *netlink.Handle, v6, oursOnly bool, names map[int]string) ([]n
 	for _, r := range list {
 		dst, ok := prefix(r.Dst)
 		if !ok {
-			dst = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-			if v6 {
-				dst = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-			}
+			dst = netconf.Anywhere(v6)
 		}
 		routes = append(routes, netconf.Route{Dst: dst, Gateway: addr(r.Gw), Dev: names[r.LinkIndex], Table: r.Table})
 	}

@@ -187,10 +187,10 @@ func (s Sysctl) String() string { return s.Key + "=" + s.Value }
 // hostPrefix returns a as /32 or /128.
 func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// anywhere returns the default destination of a's family.
-func anywhere(a netip.Addr) netip.Prefix {
-	if a.Is4() {
-		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+// Anywhere returns the destination of a default route.
+func Anywhere(v6 bool) netip.Prefix {
+	if v6 {
+		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 	}
-	return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 }

@@ -62,7 +62,7 @@ func acceptRA(index int) string {
 func (n *Node) addNet(dev string, index int, primary netip.Prefix, gateway netip.Addr, mask uint32) {
 	n.Addrs = append(n.Addrs, Addr{Prefix: primary, Dev: dev, NoPrefixRoute: index > 0})
 	table, v6 := Table(index), gateway.Is6()
-	out := Route{Dst: anywhere(gateway), Gateway: gateway, Dev: dev, Table: table, IfNone: index == 0}
+	out := Route{Dst: Anywhere(gateway.Is6()), Gateway: gateway, Dev: dev, Table: table, IfNone: index == 0}
 	if index == 0 {
 		n.Routes = append(n.Routes, out)
 		return

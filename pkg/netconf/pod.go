@@ -126,7 +126,7 @@ func (p *Pod) add(s ipam.Settings, a eni.Address) {
 	if a.Addr.Is4() {
 		p.Routes = append(p.Routes, Route{Dst: hostPrefix(gateway), Dev: p.Dev, Table: MainTable})
 	}
-	p.Routes = append(p.Routes, Route{Dst: anywhere(gateway), Gateway: gateway, Dev: p.Dev, Table: MainTable})
+	p.Routes = append(p.Routes, Route{Dst: Anywhere(gateway.Is6()), Gateway: gateway, Dev: p.Dev, Table: MainTable})
 	p.Neighs = append(p.Neighs, Neigh{Addr: gateway, MAC: p.HostMAC, Dev: p.Dev})
 	p.HostRoutes = append(p.HostRoutes, Route{Dst: a.Prefix(), Dev: p.HostDev, Table: MainTable})
 	p.HostNeighs = append(p.HostNeighs, Neigh{Addr: a.Addr, MAC: p.MAC, Dev: p.HostDev})
