@@ -70,6 +70,53 @@ func (p *Plugin) removeOrphans(ctx context.Context, h *host.Host, gone func(eni.
 	return errors.Join(errs...)
 }
 
+// Dead returns the owners in the book whose sandboxes are provably dead, on all
+// networks, in the order of the book.
+func (p *Plugin) Dead(ctx context.Context) ([]eni.Owner, error) {
+	h, err := host.New()
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	var used []eni.Address
+	err = p.Cache.View(ctx, func(s *ipam.State) error {
+		used = s.Used()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var owners []eni.Owner
+	var errs []error
+	for _, a := range used {
+		is, err := dead(h, a)
+		if errs = append(errs, err); err == nil && is {
+			owners = append(owners, *a.Owner)
+		}
+	}
+	return owners, errors.Join(errs...)
+}
+
+// ReclaimFrom releases the addresses of those of the owners that are still dead,
+// and returns them.
+func (p *Plugin) ReclaimFrom(ctx context.Context, owners []eni.Owner) ([]eni.Address, error) {
+	h, err := host.New()
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	listed := map[eni.Owner]bool{}
+	for _, o := range owners {
+		listed[o] = true
+	}
+	return p.sweep(ctx, h, func(a eni.Address) (bool, error) {
+		if !listed[*a.Owner] {
+			return false, nil
+		}
+		return dead(h, a)
+	})
+}
+
 // Reclaim releases the addresses whose owners are provably dead, on all
 // networks, and returns them.
 func (p *Plugin) Reclaim(ctx context.Context, h *host.Host) ([]eni.Address, error) {

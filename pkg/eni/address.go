@@ -111,6 +111,9 @@ type Address struct {
 	State State         //
 	Since time.Duration // when it got into State, as time since boot
 	Owner *Owner        // of a used address, else nil; never changed in place
+	// Lost: the cloud took a used address away behind the node's back. Its pod
+	// keeps it, because nothing better can be done; nobody gets it again.
+	Lost bool
 }
 
 // Family returns the address's family.

@@ -126,20 +126,26 @@ func (s *State) take(nic eni.Interface, at []int, o eni.Owner, now time.Duration
 
 func (s *State) set(i int, state eni.State, o *eni.Owner, now time.Duration) {
 	a := &s.Addresses[i]
-	a.State, a.Owner, a.Since = state, o, now
+	a.State, a.Owner, a.Since, a.Lost = state, o, now, false
 	s.touched = append(s.touched, i)
 }
 
 // Undo takes a lease back as if it had never been given: the addresses were
 // never seen by anybody, so they need no rest. Addresses that have gone to
-// another owner since are left alone.
+// another owner since are left alone, lost ones go on to the cloud.
 func (s *State) Undo(l Lease) {
 	for i := range s.Addresses {
 		for k, before := range l.before {
-			if a := s.Addresses[i]; a.Addr == before.Addr && a.State == eni.Used && a.Owner.Key == l.Addresses[k].Owner.Key {
-				s.Addresses[i] = before
-				s.touched = append(s.touched, i)
+			a := s.Addresses[i]
+			if a.Addr != before.Addr || a.State != eni.Used || a.Owner.Key != l.Addresses[k].Owner.Key {
+				continue
 			}
+			if a.Lost {
+				s.set(i, eni.Releasing, nil, a.Since)
+				continue
+			}
+			s.Addresses[i] = before
+			s.touched = append(s.touched, i)
 		}
 	}
 }
@@ -150,13 +156,18 @@ func (s *State) Release(k eni.Key, now time.Duration) []eni.Address {
 	return s.ReleaseIf(func(a eni.Address) bool { return a.Owner.Key == k }, now)
 }
 
-// ReleaseIf takes back every used address for which gone returns true.
+// ReleaseIf takes back every used address for which gone returns true. Those that
+// the cloud took away are nobody's any more.
 func (s *State) ReleaseIf(gone func(eni.Address) bool, now time.Duration) []eni.Address {
 	var released []eni.Address
 	for i := range s.Addresses {
 		a := s.Addresses[i]
 		if a.State == eni.Used && gone(a) {
 			released = append(released, a)
+			if a.Lost {
+				s.set(i, eni.Releasing, nil, now)
+				continue
+			}
 			s.set(i, eni.Cooling, nil, now)
 		}
 	}

@@ -18,7 +18,11 @@ const (
 
 func encodeAddress(a *eni.Address) (string, error) {
 	ms := (a.Since + time.Millisecond - 1).Milliseconds() // up: an address must not cool too short
-	text := fmt.Sprintf("%-22s %3d %-9s %10d.%03d", a.Addr, a.ENI, a.State, ms/1000, ms%1000)
+	state := a.State.String()
+	if a.Lost {
+		state = lostName
+	}
+	text := fmt.Sprintf("%-22s %3d %-9s %10d.%03d", a.Addr, a.ENI, state, ms/1000, ms%1000)
 	if a.State != eni.Used {
 		return text, nil
 	}
@@ -45,7 +49,7 @@ func decodeAddress(text []byte, a *eni.Address) (err error) {
 		return err
 	}
 	f, text = shortField(text)
-	if a.State, err = decodeState(f); err != nil {
+	if a.State, a.Lost, err = decodeState(f); err != nil {
 		return err
 	}
 	f, text = shortField(text)
@@ -75,13 +79,20 @@ func decodeAddr(f []byte) (netip.Addr, error) {
 	return netip.AddrFrom4(quad), nil
 }
 
-func decodeState(f []byte) (eni.State, error) {
+// lostName stands in the place of a used address's state when it is lost.
+const lostName = "lost"
+
+func decodeState(f []byte) (s eni.State, lost bool, err error) {
 	for s := eni.Free; s <= eni.Releasing; s++ {
 		if string(f) == s.String() {
-			return s, nil
+			return s, false, nil
 		}
 	}
-	return eni.ParseState(string(f))
+	if string(f) == lostName {
+		return eni.Used, true, nil
+	}
+	s, err = eni.ParseState(string(f))
+	return s, false, err
 }
 
 func decodeSince(f []byte) (time.Duration, error) {
@@ -115,7 +126,7 @@ func usedByAnother(text, prefix []byte) bool {
 	for range 3 { // address, ENI, state
 		f, text = shortField(text)
 	}
-	if string(f) != "used" {
+	if string(f) != "used" && string(f) != lostName {
 		return false
 	}
 	for range 2 { // since, kind

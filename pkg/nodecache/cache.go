@@ -87,6 +87,9 @@ func (c Cache) update(ctx context.Context, only *eni.Key, fn func(*ipam.State) e
 }
 
 func (s *snapshot) writeTouched(f *os.File) error {
+	if len(s.Addresses) != len(s.lines) {
+		return errors.New("update node cache: the layout changed; that needs Replace")
+	}
 	touched := slices.Compact(slices.Sorted(slices.Values(s.Touched())))
 	// All lines are made before the first is written, so that one that does not
 	// fit leaves the file alone.
@@ -129,7 +132,7 @@ func (c Cache) Replace(ctx context.Context, make func(old *ipam.State, err error
 		if err := next.Check(); err != nil {
 			return fmt.Errorf("refuse to write a node cache that contradicts itself: %w", err)
 		}
-		boot, err := bootID()
+		boot, err := BootID()
 		if err != nil {
 			return err
 		}
@@ -190,7 +193,7 @@ func (c Cache) decode(f *os.File, size int64, only *eni.Key) (*snapshot, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; rebuild it with the agent or `enipoolctl pool load`", c.Path, err)
 	}
-	boot, err := bootID()
+	boot, err := BootID()
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +213,8 @@ func (c Cache) explain(err error) error {
 	return fmt.Errorf("open node cache: %w", err)
 }
 
-func bootID() (string, error) {
+// BootID returns the kernel's name of the present boot.
+func BootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", fmt.Errorf("read boot id: %w", err)

@@ -225,7 +225,7 @@ func TestAFolderInPlaceOfTheFileIsDamage(t *testing.T) {
 
 func TestErrorsSayWhatToDo(t *testing.T) {
 	c := newCache(t, small())
-	boot, err := bootID()
+	boot, err := BootID()
 	if err != nil {
 		t.Fatal(err)
 	}

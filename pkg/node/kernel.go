@@ -1,0 +1,87 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+)
+
+// Grow adds to the kernel what next needs and removes nothing: it comes before
+// next is in the cache. It returns a line for each thing it added.
+func (n Node) Grow(ctx context.Context, next *ipam.State) ([]string, error) {
+	return apply(ctx, fixed(next), change{addOnly: true})
+}
+
+// Sync is Apply for a book of which parts are on their way out: the kernel
+// forgets the ENIs with the given ids, and what only gone (nil for none) asked
+// for. It returns a line for each thing it changed.
+func (n Node) Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]string, error) {
+	book := func(ctx context.Context, fn func(*ipam.State) error) error {
+		return n.Cache.View(ctx, func(s *ipam.State) error { return fn(without(s, leaving)) })
+	}
+	obsolete := &ipam.State{}
+	if gone != nil {
+		obsolete = gone
+	}
+	var all netconf.Node
+	err := n.Cache.View(ctx, func(s *ipam.State) error {
+		all = netconf.NewNode(&ipam.State{Settings: s.Settings, ENIs: slices.Concat(s.ENIs, missing(obsolete.ENIs, s.ENIs))})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return apply(ctx, book, change{obsolete: all})
+}
+
+// without returns the book without the ENIs and their addresses.
+func without(s *ipam.State, leaving []string) *ipam.State {
+	if len(leaving) == 0 {
+		return s
+	}
+	c := s.Clone()
+	out := map[int]bool{}
+	c.ENIs = slices.DeleteFunc(c.ENIs, func(nic eni.Interface) bool {
+		out[nic.Index] = slices.Contains(leaving, nic.ID)
+		return out[nic.Index]
+	})
+	c.Addresses = slices.DeleteFunc(c.Addresses, func(a eni.Address) bool { return out[a.ENI] })
+	return c
+}
+
+// missing returns those of list whose device is none of have's.
+func missing(list, have []eni.Interface) []eni.Interface {
+	return slices.DeleteFunc(slices.Clone(list), func(nic eni.Interface) bool {
+		return slices.ContainsFunc(have, func(h eni.Interface) bool { return h.Device == nic.Device })
+	})
+}
+
+// Links returns the node's links by MAC in the usual form, with name and MTU, as
+// ENIs without the rest.
+func (n Node) Links(context.Context) (map[string]eni.Interface, error) {
+	list, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("list the node's links: %w", err)
+	}
+	links := map[string]eni.Interface{}
+	for _, l := range list {
+		if len(l.HardwareAddr) > 0 {
+			links[l.HardwareAddr.String()] = eni.Interface{Device: l.Name, MTU: l.MTU}
+		}
+	}
+	return links, nil
+}
+
+// Owners reads from the pods' links who has which address.
+func (n Node) Owners(context.Context) (map[netip.Addr]eni.Owner, error) {
+	return recoverOwners()
+}
+
+// Settle fills in what the settings leave to the node: the packet filter.
+func Settle(s *ipam.Settings, anyFirewall bool) error { return chooseFirewall(s, anyFirewall) }
