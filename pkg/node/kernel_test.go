@@ -1,0 +1,132 @@
+package node
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nettest"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+func TestMain(m *testing.M) { nettest.Main(m) }
+
+// newNode makes links for n ENIs, and a book that has them with an address each.
+func newNode(t *testing.T, n int) (Node, *ipam.State) {
+	nettest.Need(t)
+	book := &ipam.State{Settings: ipam.Settings{SNAT: true, MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4},
+		VPC: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}}}
+	for i := range n {
+		dev := fmt.Sprintf("eth%d", i)
+		nettest.Run(t, "ip", "link", "add", dev, "address", fmt.Sprintf("02:00:00:00:00:0%d", i), "mtu", "9001", "type", "veth", "peer", "name", dev+"-far")
+		t.Cleanup(func() { nettest.Run(t, "ip", "link", "del", dev) })
+		book.ENIs = append(book.ENIs, eni.Interface{ID: "eni-" + dev, Index: i, Device: dev, MTU: 9001,
+			V4: eni.Net{Primary: netip.MustParsePrefix(fmt.Sprintf("10.0.0.%d0/24", i+1)), Gateway: netip.MustParseAddr("10.0.0.1")}})
+		book.Addresses = append(book.Addresses, eni.Address{Addr: netip.MustParseAddr(fmt.Sprintf("10.0.0.%d1", i+1)), ENI: i})
+	}
+	t.Cleanup(func() { nettest.Run(t, "nft", "flush", "ruleset") })
+	return Node{Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}, Now: func() time.Duration { return time.Hour }}, book
+}
+
+func (n Node) put(t *testing.T, s *ipam.State) {
+	t.Helper()
+	err := n.Cache.Replace(t.Context(), func(*ipam.State, error) (*ipam.State, error) { return s, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kernel is what of ours the kernel shows.
+func kernel(t *testing.T) string {
+	return nettest.Run(t, "ip", "rule") + nettest.Run(t, "ip", "route", "show", "table", "all", "proto", "69") +
+		nettest.Run(t, "ip", "addr") + nettest.Run(t, "nft", "list", "ruleset")
+}
+
+func TestGrowAddsBeforeTheBookKnowsAndRepeatsNothing(t *testing.T) {
+	n, book := newNode(t, 2)
+	small := book.Clone()
+	small.ENIs, small.Addresses = small.ENIs[:1], small.Addresses[:1]
+	n.put(t, small)
+	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := n.Grow(t.Context(), book)
+	if err != nil || len(lines) == 0 {
+		t.Fatalf("grow: %q, %v", lines, err)
+	}
+	if have := kernel(t); !strings.Contains(have, "lookup 101") || !strings.Contains(have, "10.0.0.21") {
+		t.Errorf("the kernel does not route the new ENI:\n%s", have)
+	}
+	if lines, err := n.Grow(t.Context(), book); err != nil || len(lines) > 0 {
+		t.Errorf("a second time: %q, %v; want nothing", lines, err)
+	}
+}
+
+func TestSyncForgetsWhatIsLeavingAndKeepsTheRest(t *testing.T) {
+	n, book := newNode(t, 3)
+	n.put(t, book)
+	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	err := n.Cache.Update(t.Context(), func(s *ipam.State) error {
+		s.Drain([]netip.Addr{netip.MustParseAddr("10.0.0.21"), netip.MustParseAddr("10.0.0.31")}, time.Hour)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Sync(t.Context(), []string{"eni-eth2"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	have := kernel(t)
+	for text, want := range map[string]bool{
+		"10.0.0.21":                     false, // releasing: no way out any more
+		"from 10.0.0.20 lookup 101":     true,  // its ENI stays
+		"lookup 102":                    false, // that one leaves
+		"inet 10.0.0.30/24":             false,
+		"default via 10.0.0.1 dev eth1": true,
+	} {
+		if strings.Contains(have, text) != want {
+			t.Errorf("kernel has %q: %v, want %v\n%s", text, !want, want, have)
+		}
+	}
+	if lines, err := n.Sync(t.Context(), []string{"eni-eth2"}, nil); err != nil || len(lines) > 0 {
+		t.Errorf("a second time: %q, %v; want nothing", lines, err)
+	}
+	// Its link goes with the ENI, and nothing asks for it any more.
+	nettest.Run(t, "ip", "link", "set", "eth2", "name", "gone")
+	t.Cleanup(func() { nettest.Run(t, "ip", "link", "set", "gone", "name", "eth2") })
+	if _, err := n.Sync(t.Context(), []string{"eni-eth2"}, nil); err != nil {
+		t.Errorf("without the link: %v", err)
+	}
+}
+
+func TestSyncRemovesWhatOnlyAnEarlierBookAskedFor(t *testing.T) {
+	n, book := newNode(t, 2)
+	n.put(t, book)
+	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	next := book.Clone()
+	next.ENIs, next.Addresses = next.ENIs[:1], next.Addresses[:1]
+	n.put(t, next)
+	if _, err := n.Sync(t.Context(), nil, book); err != nil {
+		t.Fatal(err)
+	}
+	if have := kernel(t); strings.Contains(have, "inet 10.0.0.20/24") || strings.Contains(have, "lookup 101") {
+		t.Errorf("left over of an ENI that went:\n%s", have)
+	}
+}
+
+func TestLinksAreNamedByTheirMAC(t *testing.T) {
+	n, _ := newNode(t, 2)
+	links, err := n.Links(t.Context())
+	if got := links["02:00:00:00:00:01"]; err != nil || got.Device != "eth1" || got.MTU != 9001 {
+		t.Errorf("links %v, %v; want eth1 of 9001 bytes", links, err)
+	}
+}
