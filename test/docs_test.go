@@ -11,7 +11,9 @@ import (
 
 	"github.com/containernetworking/cni/libcni"
 	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/config/inventory"
+	"github.com/goccy/go-yaml"
 )
 
 func read(t *testing.T, name string) string {
@@ -57,8 +59,19 @@ func TestFilesInConfAreReadByTheirReaders(t *testing.T) {
 			case ".conflist":
 				parseConflist(t, text)
 			case ".yaml":
-				if _, err := inventory.Parse([]byte(text)); err != nil {
+				_, err := inventory.Parse([]byte(text))
+				switch filepath.Base(f) {
+				case "agent.yaml":
+					_, err = agentconf.Parse([]byte(text))
+				case "alerts.yaml": // pkg/status/web looks at every rule
+					err = yaml.Unmarshal([]byte(text), new(struct{ Groups []any }))
+				}
+				if err != nil {
 					t.Error(err)
+				}
+			case ".json": // pkg/status/web looks at every panel
+				if !json.Valid([]byte(text)) {
+					t.Error("not JSON")
 				}
 			case ".go":
 			default:

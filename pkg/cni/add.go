@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/enipool/enipool/pkg/config"
@@ -117,9 +116,12 @@ func (p *Plugin) take(ctx context.Context, h *host.Host, r Request, device strin
 		p.Log.Warn("reclaim failed", "error", err)
 	}
 	// From here on with everybody's addresses, whose numbers tell why.
-	err = p.await(ctx, r.Conf.WaitForAddress, func() error { return p.Cache.Update(ctx, pick) })
+	err = p.await(ctx, r, func() error { return p.Cache.Update(ctx, pick) })
 	if errors.As(err, &none) && r.Conf.WaitForAddress > 0 {
 		err = fmt.Errorf("waited %s: %w", r.Conf.WaitForAddress, err)
+	}
+	if why := p.Cache.Why(); why != "" && errors.As(err, &none) {
+		err = fmt.Errorf("%w; the agent: %s", err, why)
 	}
 	return lease, s, err
 }
@@ -133,41 +135,6 @@ func boundTo(s *ipam.State, device string) string {
 		}
 	}
 	return ""
-}
-
-// await repeats assign while it says Exhausted, each time the book changes or a
-// cool-down ends, until wait has passed.
-func (p *Plugin) await(ctx context.Context, wait time.Duration, assign func() error) error {
-	// The watch comes before the look, so that no change is missed. A node that is
-	// out of inotify instances still gets the end of a cool-down and a last look.
-	var changed <-chan struct{}
-	if watch, err := p.Cache.Watch(); err == nil {
-		defer watch.Close()
-		changed = watch.C
-	} else {
-		p.Log.Warn("can't wait for changes of the pool", "error", err)
-	}
-	deadline := time.NewTimer(wait)
-	defer deadline.Stop()
-	for {
-		err := assign()
-		var none *ipam.Exhausted
-		if !errors.As(err, &none) || wait == 0 {
-			return err
-		}
-		var cooled <-chan time.Time
-		if none.Cooling > 0 {
-			cooled = time.After(none.NextFree + time.Millisecond)
-		}
-		select {
-		case <-changed:
-		case <-cooled:
-		case <-deadline.C:
-			return assign()
-		case <-ctx.Done():
-			return errors.Join(err, context.Cause(ctx))
-		}
-	}
 }
 
 // replaceDead frees what the attachment holds if its sandbox is provably gone;

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	current "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nettest"
+	"github.com/enipool/enipool/pkg/nodecache"
 )
 
 func discard(*current.Result) error { return nil }
@@ -256,8 +258,9 @@ func TestStatusTellsWhetherAPodCouldStart(t *testing.T) {
 // Where the pool can't be watched (a node may be out of inotify instances) the
 // real cause is not hidden, and the last look may still find an address.
 func TestAnAddWaitsWithoutAWatchToo(t *testing.T) {
-	p := &Plugin{Log: slog.New(slog.DiscardHandler)}
+	p := &Plugin{Now: nodecache.SinceBoot, Log: slog.New(slog.DiscardHandler)}
 	p.Cache.Path = filepath.Join(t.TempDir(), "none", "node.cache")
+	r := Request{Conf: config.Plugin{WaitForAddress: time.Millisecond}}
 	looks, late := 0, false
 	look := func() error {
 		if looks++; late && looks > 1 {
@@ -266,11 +269,11 @@ func TestAnAddWaitsWithoutAWatchToo(t *testing.T) {
 		return &ipam.Exhausted{}
 	}
 	var none *ipam.Exhausted
-	if err := p.await(t.Context(), time.Millisecond, look); !errors.As(err, &none) || looks != 2 {
+	if err := p.await(t.Context(), r, look); !errors.As(err, &none) || looks != 2 {
 		t.Errorf("%d looks, %v", looks, err)
 	}
 	looks, late = 0, true
-	if err := p.await(t.Context(), time.Millisecond, look); err != nil {
+	if err := p.await(t.Context(), r, look); err != nil {
 		t.Error(err)
 	}
 }

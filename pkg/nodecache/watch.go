@@ -1,8 +1,12 @@
 package nodecache
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/fsnotify/fsnotify"
 )
@@ -18,22 +22,56 @@ type Watch struct {
 // Watch starts watching the file, whether it exists or not; its folder must.
 // Call it before looking at the book, then no change is missed. Close ends it.
 func (c Cache) Watch() (*Watch, error) {
+	name := filepath.Base(c.Path)
+	return c.watch(func(_ *fsnotify.Watcher, e fsnotify.Event) bool { return changed(e, name) }, filepath.Dir(c.Path))
+}
+
+// WatchAll is Watch for the agent: it wakes also when an ADD begins or ends to
+// wait for an address. The ADDs themselves use Watch, or each that comes would
+// wake all that wait.
+func (c Cache) WatchAll() (*Watch, error) {
+	// The folder is there before the first waiter, so that it can be watched.
+	if err := os.Mkdir(c.waiters(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("watch node cache: %w", err)
+	}
+	name, waiters := filepath.Base(c.Path), filepath.Base(c.waiters())
+	return c.watch(func(w *fsnotify.Watcher, e fsnotify.Event) bool {
+		switch {
+		case filepath.Base(filepath.Dir(e.Name)) == waiters:
+			return (e.Has(fsnotify.Create) || e.Has(fsnotify.Remove)) && !strings.HasSuffix(e.Name, unfinished)
+		case filepath.Base(e.Name) == waiters && e.Has(fsnotify.Create):
+			_ = w.Add(c.waiters()) // somebody removed it; without it the agent's next look sees the waiters
+			return true
+		}
+		return changed(e, name)
+	}, filepath.Dir(c.Path), c.waiters())
+}
+
+// changed tells whether the event is a change of the file.
+func changed(e fsnotify.Event, name string) bool {
+	return filepath.Base(e.Name) == name && (e.Has(fsnotify.Write) || e.Has(fsnotify.Create))
+}
+
+// watch watches folders, and not files: a new layout comes by rename. matters
+// tells which events wake.
+func (c Cache) watch(matters func(*fsnotify.Watcher, fsnotify.Event) bool, dirs ...string) (*Watch, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("watch node cache: %w", err)
 	}
-	// The folder and not the file: a new layout comes by rename.
-	if err := watcher.Add(filepath.Dir(c.Path)); err != nil {
-		watcher.Close()
-		return nil, fmt.Errorf("watch node cache: %w", err)
+	for _, dir := range dirs {
+		if err := watcher.Add(dir); err != nil {
+			watcher.Close()
+			return nil, fmt.Errorf("watch node cache: %w", err)
+		}
 	}
 	wake := make(chan struct{}, 1)
 	w := &Watch{C: wake, watcher: watcher, done: make(chan struct{})}
-	go w.forward(filepath.Base(c.Path), wake)
+	go w.forward(matters, wake)
 	return w, nil
 }
 
-func (w *Watch) forward(name string, wake chan<- struct{}) {
+func (w *Watch) forward(matters func(*fsnotify.Watcher, fsnotify.Event) bool, wake chan<- struct{}) {
 	defer close(w.done)
 	for {
 		select {
@@ -41,7 +79,7 @@ func (w *Watch) forward(name string, wake chan<- struct{}) {
 			if !ok {
 				return
 			}
-			if filepath.Base(e.Name) != name || !(e.Has(fsnotify.Write) || e.Has(fsnotify.Create)) {
+			if !matters(w.watcher, e) {
 				continue
 			}
 		case _, ok := <-w.watcher.Errors:

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/status"
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -21,18 +24,24 @@ import (
 
 func showCommand(cache *nodecache.Cache) *cobra.Command {
 	var output string
+	var file status.File
 	var watch bool
 	formats := []string{"table", "wide", "json", "yaml"}
 	cmd := &cobra.Command{
 		Use:     "show",
-		Short:   "Show ENIs with their counts, and addresses with their pods",
+		Short:   "Show what the agent does, ENIs with their counts, and addresses with their pods",
 		Example: "  enipoolctl pool show -o wide\n  enipoolctl pool show --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(formats, output) {
 				return fmt.Errorf("--output %s: must be one of %s", output, strings.Join(formats, ", "))
 			}
-			show := func() error { return show(cmd.Context(), cache, output, cmd.OutOrStdout()) }
+			if file.Path == "" {
+				file = status.Beside(cache.Path)
+			} else if _, err := file.Read(); err != nil {
+				return needRoot(err)
+			}
+			show := func() error { return show(cmd.Context(), cache, file, output, cmd.OutOrStdout()) }
 			if !watch {
 				return show()
 			}
@@ -40,32 +49,59 @@ func showCommand(cache *nodecache.Cache) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, wide, json or yaml")
+	cmd.Flags().StringVar(&file.Path, "status", "", "the agent's status file; default: agent.status.json beside the node cache")
+	_ = cmd.MarkFlagFilename("status", "json")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again after each change, until interrupted")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func show(ctx context.Context, cache *nodecache.Cache, output string, w io.Writer) error {
-	var r node.Report
-	err := cache.View(ctx, func(s *ipam.State) error {
-		r = node.NewReport(s, nodecache.SinceBoot())
+// shown is what there is to show.
+type shown struct {
+	node.Report
+	Agent agentReport `json:"agent"`
+}
+
+// show prints what there is. Of a cache that can't be read it tells at least what
+// the agent says about it.
+func show(ctx context.Context, cache *nodecache.Cache, file status.File, output string, w io.Writer) error {
+	s := shown{Agent: readAgent(file, time.Now())}
+	err := cache.View(ctx, func(book *ipam.State) error {
+		s.Report = node.NewReport(book, nodecache.SinceBoot())
 		return nil
 	})
 	if err != nil {
-		return needRoot(err)
+		if s.Agent.Status == nil {
+			return needRoot(err)
+		}
+		only := struct {
+			Agent agentReport `json:"agent"`
+		}{s.Agent}
+		return needRoot(errors.Join(err, printAs(w, output, only, func() error { return printAgent(w, s.Agent) })))
 	}
-	switch output {
-	case "json":
-		text, err := json.MarshalIndent(r, "", "  ")
-		if err != nil {
+	return printAs(w, output, s, func() error {
+		if err := printAgent(w, s.Agent); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(w, "%s\n", text)
-		return err
-	case "yaml":
-		return yaml.NewEncoder(w, yaml.UseJSONMarshaler()).Encode(r)
+		fmt.Fprintln(w)
+		return printTable(w, s.Report, output == "wide")
+	})
+}
+
+// printAs prints v for programs, or the table for people.
+func printAs(w io.Writer, output string, v any, table func() error) error {
+	if output != "json" && output != "yaml" {
+		return table()
 	}
-	return printTable(w, r, output == "wide")
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err == nil && output == "yaml" {
+		text, err = yaml.JSONToYAML(text)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", bytes.TrimSpace(text))
+	return err
 }
 
 func printTable(w io.Writer, r node.Report, wide bool) error {

@@ -1,0 +1,78 @@
+package cni
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// retryTime is how long an ADD that does not wait counts as demand: within it the
+// kubelet tries again.
+const retryTime = 15 * time.Second
+
+// await repeats assign while it says Exhausted, each time the book changes or a
+// cool-down ends, until the time to wait has passed. The agent is told meanwhile.
+func (p *Plugin) await(ctx context.Context, r Request, assign func() error) error {
+	var none *ipam.Exhausted
+	wait := r.Conf.WaitForAddress
+	if wait == 0 {
+		err := assign()
+		if errors.As(err, &none) {
+			p.announce(r.Owner, retryTime)
+		}
+		return err
+	}
+	changed, stop := p.watch()
+	defer stop()
+	deadline := time.NewTimer(wait)
+	defer deadline.Stop()
+	announced := false
+	for {
+		err := assign()
+		if !errors.As(err, &none) {
+			return err
+		}
+		if !announced {
+			announced = true
+			defer p.announce(r.Owner, wait).Done()
+		}
+		var cooled <-chan time.Time
+		if none.Cooling > 0 {
+			cooled = time.After(none.NextFree + time.Millisecond)
+		}
+		select {
+		case <-changed:
+		case <-cooled:
+		case <-deadline.C:
+			return assign()
+		case <-ctx.Done():
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
+// watch returns what wakes when the book changes; it is to be called before the
+// look, so that no change is missed. A node that is out of inotify instances still
+// gets the end of a cool-down and a last look.
+func (p *Plugin) watch() (changed <-chan struct{}, stop func()) {
+	watch, err := p.Cache.Watch()
+	if err != nil {
+		p.Log.Warn("can't wait for changes of the pool", "error", err)
+		return nil, func() {}
+	}
+	return watch.C, func() { _ = watch.Close() }
+}
+
+// announce tells the agent that the owner wants an address within the time. An ADD
+// does not fail because that can't be done: a full disk is no reason for it.
+func (p *Plugin) announce(o eni.Owner, within time.Duration) *nodecache.Waiting {
+	waiting, err := p.Cache.Announce(o, p.Now()+within)
+	if err != nil {
+		p.Log.Warn("can't tell the agent that an address is wanted", "error", err)
+	}
+	return waiting
+}

@@ -1,0 +1,248 @@
+package agentconf
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/scale"
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+const sample = "../../../conf/agent.yaml"
+
+// least is what a file must have: the keys without a default.
+const least = `
+vpcCIDRs: [10.0.0.0/16]
+cloud: {endpoint: "unix:///run/enipool/vpc.sock"}
+`
+
+var compare = cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})
+
+// defaults is what least stands for.
+func defaults() Config {
+	c := Default()
+	c.Settings.VPC = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
+	c.Cloud.Endpoint = "unix:///run/enipool/vpc.sock"
+	return c
+}
+
+func readSample(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestTheSampleHasTheDefaults(t *testing.T) {
+	for name, text := range map[string][]byte{"the sample": readSample(t), "the least": []byte(least)} {
+		got, err := Parse(text)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(defaults(), got, compare); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestTheSampleExplainsEveryKey finds the keys where the parser has them.
+func TestTheSampleExplainsEveryKey(t *testing.T) {
+	text := readSample(t)
+	var file map[string]any
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for name, v := range file {
+		section, _ := v.(map[string]any)
+		shown[name] = section == nil
+		for sub := range section {
+			shown[name+"."+sub] = true
+		}
+	}
+	for _, k := range keys(new(Config)) {
+		last := k.name[strings.LastIndex(k.name, ".")+1:]
+		if !shown[k.name] && (k.name != multipleAlias || !strings.Contains(string(text), last)) {
+			t.Errorf("%s does not show %s", sample, k.name)
+		}
+	}
+	// Each group of keys stands below a comment.
+	before := ""
+	for line := range strings.Lines(string(text)) {
+		if word := strings.TrimSpace(line); word != "" && !strings.HasPrefix(word, "#") && before == "" && word != "cloud:" && word != "pool:" {
+			t.Errorf("%s does not explain %s", sample, word)
+		}
+		before = strings.TrimSpace(line)
+	}
+}
+
+func TestEachKeySetsWhatItSays(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want func(*Config)
+	}{
+		{"node: node-1", func(c *Config) { c.Node = "node-1" }},
+		{"node: 17", func(c *Config) { c.Node = "17" }},
+		{"cache: /run/other//node.cache", func(c *Config) { c.Cache = "/run/other/node.cache" }},
+		{"state: /var/lib/agent.json", func(c *Config) { c.State = "/var/lib/agent.json" }},
+		{"routing: rule", func(c *Config) { c.Settings.Routing = ipam.Rule }},
+		{"firewall: nftables", func(c *Config) { c.AnyFirewall = false }},
+		{"firewall: auto", func(*Config) {}},
+		{"{firewall: iptables, routing: rule}", func(c *Config) {
+			c.AnyFirewall, c.Settings.Firewall, c.Settings.Routing = false, ipam.Iptables, ipam.Rule
+		}},
+		{"vpcCIDRs: [10.0.0.0/16, 2001:db8::/56]", func(c *Config) {
+			c.Settings.VPC = append(c.Settings.VPC, netip.MustParsePrefix("2001:db8::/56"))
+		}},
+		{"{snat: false, vpcCIDRs: []}", func(c *Config) { c.Settings.SNAT, c.Settings.VPC = false, nil }},
+		{"coolDown: 0s", func(c *Config) { c.Settings.CoolDown = 0 }},
+		{"markMask: 0xff", func(c *Config) { c.Settings.MarkMask = 0xff }},
+		{`markMask: "0xff000000"`, func(c *Config) { c.Settings.MarkMask = 0xff000000 }},
+		{"families: [ipv6, ipv4]", func(c *Config) { c.Settings.Families = []eni.Family{eni.IPv4, eni.IPv6} }},
+		{"families: [ipv6]", func(c *Config) { c.Settings.Families = []eni.Family{eni.IPv6} }},
+		{"families: []", func(*Config) {}},
+		{"cloud: {endpoint: http://127.0.0.1:9810}", func(c *Config) { c.Cloud.Endpoint = "http://127.0.0.1:9810" }},
+		{"cloud: {endpoint: 'http://[::1]:9810/'}", func(c *Config) { c.Cloud.Endpoint = "http://[::1]:9810/" }},
+		{"cloud: {endpoint: 'http://localhost:80'}", func(c *Config) { c.Cloud.Endpoint = "http://localhost:80" }},
+		{"cloud: {provider: sim, callsPerSecond: 7, callsBurst: 8, concurrent: 9, timeout: 3s}", func(c *Config) {
+			c.Cloud.CallsPerSec, c.Cloud.CallsBurst, c.Cloud.Concurrent, c.Cloud.Timeout = 7, 8, 9, 3*time.Second
+		}},
+		{"pool: {strategy: reactive}", func(c *Config) { c.Pool.Scale.Strategy = scale.Reactive }},
+		{"pool: {batch: 4}", func(c *Config) { c.Pool.Scale.Batch = 4 }},
+		{"pool: {minFree: 0.25}", func(c *Config) { c.Pool.Scale.MinFree, c.Pool.Scale.MaxFree = 25, 125 }},
+		{"pool: {minFree: 0, maxFree: 1.50}", func(c *Config) { c.Pool.Scale.MinFree = 0 }},
+		{"pool: {minFree: '29%', maxFree: 129%}", func(c *Config) { c.Pool.Scale.MinFree, c.Pool.Scale.MaxFree = 29, 129 }},
+		{"pool: {maxFree: 3.0}", func(c *Config) { c.Pool.Scale.MaxFree = 300 }},
+		{"pool: {countPrimaries: true, primaryForm: document}", func(c *Config) {
+			c.Pool.Scale.CountPrimaries, c.Pool.Scale.Form = true, scale.Document
+		}},
+		{"pool: {minPool: 32}", func(c *Config) { c.Pool.Scale.MinPool = 32 }},
+		{"pool: {stable: 5s, delay: 0s, burstWindow: 1s, releaseInterval: 1s}", func(c *Config) {
+			c.Pool.Scale.Stable, c.Pool.Scale.Delay, c.Pool.Scale.BurstWindow, c.Pool.Scale.ReleaseInterval = 5*time.Second, 0, time.Second, time.Second
+		}},
+		{"pool: {stable: 6s}", func(c *Config) { c.Pool.Scale.Stable = 6 * time.Second }},
+		{"pool: {burst: 150%, shrink: 1.5}", func(c *Config) { c.Pool.Scale.BurstPercent, c.Pool.Scale.ShrinkPercent = 150, 150 }},
+		{"pool: {exhaustedSpare: 0, exhaustedDelay: 1m}", func(c *Config) { c.Pool.Scale.ExhaustedSpare, c.Pool.Scale.ExhaustedDelay = 0, time.Minute }},
+		{"pool: {firstENI: 1, maxAllocate: 16}", func(c *Config) { c.Pool.FirstENI, c.Pool.MaxAllocate = 1, 16 }},
+		{"pool: {burstableMultiple: 2, partial: true, returnENIs: true}", func(c *Config) {
+			c.Pool.Multiple, c.Pool.Partial, c.Pool.ReturnENIs = 2, true, true
+		}},
+		{"pool: {burstableMehrfachENI: 3}", func(c *Config) { c.Pool.Multiple = 3 }},
+		{"pool: {burstableMehrfachENI: 0}", func(c *Config) { c.Pool.Multiple = 0 }},
+		{"pool: {mode: burstable, maxAllocate: 10}", func(c *Config) { c.Pool.Mode, c.ModeSet, c.Pool.MaxAllocate = pool.Burstable, true, 10 }},
+		{"pool: {minAllocate: 10, preAllocate: 2}", func(c *Config) { c.Pool.MinAllocate, c.Pool.PreAllocate = 10, 2 }},
+		{"maxPods: 250", func(c *Config) { c.MaxPods.Fixed = 250 }},
+		{"kubeletConfig: /etc/kubelet.yaml", func(c *Config) { c.MaxPods.KubeletConfig = "/etc/kubelet.yaml" }},
+		{"kubeletConfig: ''", func(*Config) {}},
+		{"{resync: 1h, settle: 0s, orphanAge: 0s, leakAge: 30s}", func(c *Config) {
+			c.Resync, c.Settle, c.OrphanAge, c.LeakAge = time.Hour, 0, 0, 30*time.Second
+		}},
+		{"listen: ''", func(c *Config) { c.Listen = "" }},
+		{"listen: 0.0.0.0:80", func(c *Config) { c.Listen = "0.0.0.0:80" }},
+		{"listen: '[::1]:0'", func(c *Config) { c.Listen = "[::1]:0" }},
+		{"{profile: true, logLevel: debug, logFormat: json}", func(c *Config) {
+			c.Profile, c.LogLevel, c.LogFormat = true, slog.LevelDebug, "json"
+		}},
+		{"{logLevel: error, logFormat: text, profile: false}", func(c *Config) { c.LogLevel = slog.LevelError }},
+		{"{node: , pool: , listen: ~, resync: null}", func(*Config) {}},
+	} {
+		got, err := Parse(with(t, tt.text))
+		if err != nil {
+			t.Errorf("%s: %v", tt.text, err)
+			continue
+		}
+		want := defaults()
+		tt.want(&want)
+		if diff := cmp.Diff(want, got, compare); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.text, diff)
+		}
+	}
+}
+
+// with returns least with the keys of text in place of, or beside, its own.
+func with(t *testing.T, text string) []byte {
+	t.Helper()
+	var file, more map[string]any
+	if err := yaml.Unmarshal([]byte(least), &file); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal([]byte(text), &more); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	for name, v := range more {
+		have, ok1 := file[name].(map[string]any)
+		section, ok2 := v.(map[string]any)
+		if !ok1 || !ok2 {
+			file[name] = v
+			continue
+		}
+		for sub, v := range section {
+			have[sub] = v
+		}
+	}
+	out, err := yaml.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// A node that was set up with maxAboveWatermark stays what it is until somebody
+// says otherwise.
+func TestTheModeIsTheFilesOrTheNodes(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		mode pool.Mode
+		set  bool
+		err  string
+	}{
+		{"{}", pool.Batch, false, ""},
+		{"{maxAboveWatermark: 2}", pool.BestEffort, false, ""},
+		{"{maxAboveWatermark: 0}", pool.Batch, false, ""},
+		{"{mode: batch}", pool.Batch, true, ""},
+		{"{mode: burstable}", pool.Burstable, true, ""},
+		{"{mode: besteffort}", pool.BestEffort, true, ""},
+		{"{mode: besteffort, maxAboveWatermark: 24}", pool.BestEffort, true, ""},
+		{"{mode: batch, maxAboveWatermark: 0}", pool.Batch, true, ""},
+		{"{mode: batch, maxAboveWatermark: 2}", 0, false,
+			`pool.mode: "batch": must be besteffort while pool.maxAboveWatermark is 2: to change the mode remove pool.maxAboveWatermark`},
+		{"{mode: burstable, maxAboveWatermark: 24}", 0, false,
+			`pool.mode: "burstable": must be besteffort while pool.maxAboveWatermark is 24: to change the mode remove pool.maxAboveWatermark`},
+	} {
+		c, err := Parse([]byte(least + "pool: " + tt.text))
+		if tt.err != "" {
+			if err == nil || err.Error() != tt.err {
+				t.Errorf("%s: %v\nwant %s", tt.text, err, tt.err)
+			}
+			continue
+		}
+		if err != nil || c.Pool.Mode != tt.mode || c.ModeSet != tt.set {
+			t.Errorf("%s: mode %d, set %t, %v", tt.text, c.Pool.Mode, c.ModeSet, err)
+		}
+	}
+}
+
+func TestAPercentageAndItsFractionAreTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, mostPercent).Draw(t, "n")
+		zeros := strings.Repeat("0", rapid.IntRange(0, 3).Draw(t, "zeros"))
+		for _, text := range []string{fmt.Sprintf("%d%%", n), fmt.Sprintf("%d.%02d", n/100, n%100) + zeros} {
+			if got, ok := parsePercent(text); !ok || got != n {
+				t.Fatalf("%q is %d, %t; want %d", text, got, ok, n)
+			}
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package agentconf
+
+import (
+	"fmt"
+
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/pool"
+)
+
+// derive sets what follows from other keys where the file says nothing.
+func (r *reader) derive(c *Config) {
+	_, c.ModeSet = r.values["pool.mode"]
+	if !c.ModeSet && c.Pool.MaxAboveWatermark > 0 {
+		c.Pool.Mode = pool.BestEffort // what nodes that were set up with it have
+	}
+	if _, ok := r.values["pool.maxFree"]; !ok {
+		c.Pool.Scale.MaxFree = c.Pool.Scale.MinFree + 100
+	}
+}
+
+// check judges the keys together. Each error names the key to change.
+func (r *reader) check(c *Config) {
+	r.checkNode(c)
+	r.checkSizes(c)
+	r.checkModes(&c.Pool)
+}
+
+func (r *reader) checkNode(c *Config) {
+	if c.Cache == c.State && r.sound("cache", "state") {
+		r.wrong("state", c.State, "another file than cache")
+	}
+	if c.Settings.SNAT && len(c.Settings.VPC) == 0 && r.sound("snat", "vpcCIDRs") {
+		r.wrong("vpcCIDRs", "[]", "the VPC's ranges when snat is true, so that pods keep their addresses inside it")
+	}
+	if !c.AnyFirewall && c.Settings.Firewall == ipam.Iptables && c.Settings.Routing == ipam.Map && r.sound("firewall", "routing") {
+		r.wrong("routing", c.Settings.Routing.String(), "rule with firewall iptables: routing map needs nftables")
+	}
+	if c.Cloud.Endpoint == "" && r.sound("cloud", "cloud.endpoint") {
+		r.wrong("cloud.endpoint", "", wantEndpoint)
+	}
+	if least := c.Settle + c.Cloud.Timeout; c.LeakAge < least && r.sound("leakAge", "settle", "cloud.timeout") {
+		r.wrong("leakAge", short(c.LeakAge), fmt.Sprintf("at least settle plus cloud.timeout, %s, so that no ENI is deleted that is still being made", short(least)))
+	}
+}
+
+func (r *reader) checkSizes(c *Config) {
+	s, most := c.Pool.Scale, c.Pool.MaxAllocate
+	if s.MaxFree < s.MinFree+100 && r.sound("pool.maxFree", "pool.minFree") {
+		r.wrong("pool.maxFree", fmt.Sprintf("%d%%", s.MaxFree), fmt.Sprintf("at least pool.minFree and a whole batch, %d%%: "+
+			"with less the pool would grow and shrink in turns", s.MinFree+100))
+	}
+	if s.BurstWindow > s.Stable && r.sound("pool.burstWindow", "pool.stable") {
+		r.wrong("pool.burstWindow", short(s.BurstWindow), "at most pool.stable, "+short(s.Stable))
+	}
+	if most == 0 || !r.sound("pool.maxAllocate") {
+		return
+	}
+	for _, n := range []struct {
+		key   string
+		value int
+		holds bool // in this mode, or because the file says so
+	}{
+		{"pool.batch", s.Batch, c.Pool.Mode == pool.Batch},
+		{"pool.minPool", s.MinPool, true},
+		{"pool.minAllocate", c.Pool.MinAllocate, true},
+	} {
+		_, written := r.values[n.key]
+		if n.value > most && (n.holds || written) && r.sound(n.key) {
+			r.wrong(n.key, n.value, fmt.Sprintf("at most pool.maxAllocate, %d", most))
+		}
+	}
+}
+
+func (r *reader) checkModes(p *pool.Config) {
+	if above := p.MaxAboveWatermark; p.Mode != pool.BestEffort && above > 0 && r.sound("pool.mode", "pool.maxAboveWatermark") {
+		r.wrong("pool.mode", r.values["pool.mode"], fmt.Sprintf("besteffort while pool.maxAboveWatermark is %d: "+
+			"to change the mode remove pool.maxAboveWatermark", above))
+	}
+	const multiple = "pool.burstableMultiple"
+	name, alias := multiple, r.values[multipleAlias]
+	if alias != nil {
+		name = multipleAlias
+	}
+	if r.values[multiple] != nil && alias != nil {
+		r.wrong(multipleAlias, alias, "removed: it is another name of "+multiple+", which is there too")
+	}
+	if p.Mode == pool.Burstable && p.Multiple == 0 && r.sound("pool.mode", name) {
+		r.wrong(name, 0, "at least 1 in mode burstable: without burstable ENIs the mode is batch or besteffort")
+	}
+}

@@ -1,0 +1,93 @@
+// Package agentconf reads the agent's configuration file: raw text in, a checked
+// Config out. conf/agent.yaml explains every key. It is apart from its parent so
+// that the exec plugin does not link a YAML parser.
+package agentconf
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/scale"
+)
+
+// Config is a checked configuration of the agent of one node.
+type Config struct {
+	Node  string // the name that the cloud and people know the node by, "" for the host's
+	Cache string // path of the node cache
+	State string // path of the agent's own file: its memory, and its status for people
+
+	Settings    ipam.Settings // what travels in the head of the cache
+	AnyFirewall bool          // the packet filter is left to what works on the node
+
+	Cloud Cloud
+	Pool  pool.Config
+	// ModeSet: the file names the mode. If it does not, a node keeps the mode it
+	// has: a new default never changes it silently.
+	ModeSet bool
+	MaxPods MaxPods
+
+	Resync    time.Duration // between two full comparisons with cloud and kernel
+	Settle    time.Duration // how long the cloud's answers may lag behind its deeds
+	OrphanAge time.Duration // how long a dead sandbox's address is left to its DEL
+	LeakAge   time.Duration // how old an unattached ENI of ours must be to be deleted
+
+	Listen  string // host:port of metrics and health, "" for none
+	Profile bool   // serve pprof there too
+
+	LogLevel  slog.Level
+	LogFormat string // text or json
+}
+
+// Cloud is which cloud to call, and how hard.
+type Cloud struct {
+	Provider    string // sim
+	Endpoint    string // sim: unix:///path or http://loopback:port
+	CallsPerSec int    // long-term rate of calls of this node
+	CallsBurst  int    // calls that may come at once
+	Concurrent  int    // calls under way at once
+	Timeout     time.Duration
+}
+
+// MaxPods is how many pods the node may run.
+type MaxPods struct {
+	Fixed         int    // from the file, 0: look it up
+	KubeletConfig string // path of kubelet's own configuration file, "" for the usual places
+}
+
+// Default returns what the agent does when the file says nothing. Two keys have
+// no default: the VPC's ranges, which SNAT needs, and the cloud's endpoint.
+func Default() Config {
+	return Config{
+		Cache: config.DefaultCachePath,
+		State: "/run/enipool/agent.json",
+		Settings: ipam.Settings{Routing: ipam.Map, Firewall: ipam.Nftables, SNAT: true, MarkMask: ipam.DefaultMarkMask,
+			CoolDown: 30 * time.Second, Families: []eni.Family{eni.IPv4}},
+		AnyFirewall: true,
+		Cloud:       Cloud{Provider: "sim", CallsPerSec: 5, CallsBurst: 10, Concurrent: 5, Timeout: 30 * time.Second},
+		Pool:        pool.Config{Mode: pool.Batch, Scale: scale.Default(), Multiple: 1, MinAllocate: 1, PreAllocate: 1},
+		Resync:      time.Minute, Settle: 10 * time.Second, OrphanAge: time.Minute, LeakAge: 10 * time.Minute,
+		Listen: "127.0.0.1:9809", LogLevel: slog.LevelInfo, LogFormat: "text",
+	}
+}
+
+// Parse reads a configuration file; conf/agent.yaml explains every key. All errors
+// are reported, each with its key.
+func Parse(text []byte) (Config, error) {
+	r, err := read(text)
+	if err != nil {
+		return Config{}, err
+	}
+	c := Default()
+	r.into(keys(&c))
+	r.derive(&c)
+	r.check(&c)
+	if err := errors.Join(r.errs...); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}

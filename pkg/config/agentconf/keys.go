@@ -1,0 +1,180 @@
+package agentconf
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/scale"
+)
+
+// Bounds that only keep nonsense out.
+const (
+	mostAddresses = 1 << 16
+	mostPercent   = 10_000
+	mostPods      = 10_000
+	mostCalls     = 1000
+	mostAtOnce    = 64
+)
+
+// keys returns all keys of the file; their values go into c.
+func keys(c *Config) []key {
+	return slices.Concat(nodeKeys(c), settingKeys(c), cloudKeys(&c.Cloud), sizeKeys(&c.Pool.Scale), poolKeys(&c.Pool))
+}
+
+func nodeKeys(c *Config) []key {
+	return []key{
+		one("node", "a name without blanks of at most 253 bytes", func(text string) bool {
+			c.Node = text
+			return len(text) <= 253 && !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+		}),
+		file("cache", &c.Cache),
+		file("state", &c.State),
+		number("maxPods", &c.MaxPods.Fixed, 0, mostPods),
+		file("kubeletConfig", &c.MaxPods.KubeletConfig),
+		duration("resync", &c.Resync, 100*time.Millisecond, time.Hour),
+		duration("settle", &c.Settle, 0, 10*time.Minute),
+		duration("orphanAge", &c.OrphanAge, 0, 24*time.Hour),
+		duration("leakAge", &c.LeakAge, time.Second, 24*time.Hour),
+		one("listen", `an IP address (or localhost) and a port like "127.0.0.1:9809", or "" for none`, func(text string) bool {
+			c.Listen = text
+			return text == "" || validListen(text)
+		}),
+		flag("profile", &c.Profile),
+		oneOf("logLevel", &c.LogLevel, choice[slog.Level]{"debug", slog.LevelDebug}, choice[slog.Level]{"info", slog.LevelInfo},
+			choice[slog.Level]{"warn", slog.LevelWarn}, choice[slog.Level]{"error", slog.LevelError}),
+		oneOf("logFormat", &c.LogFormat, choice[string]{"text", "text"}, choice[string]{"json", "json"}),
+	}
+}
+
+// validListen wants an address in so many words: ":9809" would open the port to
+// the world without saying so.
+func validListen(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return false
+	}
+	_, errHost := netip.ParseAddr(host)
+	_, errPort := strconv.ParseUint(port, 10, 16)
+	return errPort == nil && (errHost == nil || host == "localhost")
+}
+
+func settingKeys(c *Config) []key {
+	s := &c.Settings
+	var families []eni.Family
+	return []key{
+		oneOf("routing", &s.Routing, choice[ipam.Routing]{"map", ipam.Map}, choice[ipam.Routing]{"rule", ipam.Rule}),
+		one("firewall", "auto, nftables or iptables", func(text string) (ok bool) {
+			if c.AnyFirewall = text == "auto"; c.AnyFirewall {
+				return true
+			}
+			var err error
+			s.Firewall, err = ipam.ParseFirewall(text)
+			return err == nil
+		}),
+		list("vpcCIDRs", "a range like 10.0.0.0/16, without host bits", func(text string) bool {
+			cidr, err := netip.ParsePrefix(text)
+			s.VPC = append(s.VPC, cidr)
+			return err == nil && cidr == cidr.Masked()
+		}),
+		flag("snat", &s.SNAT),
+		duration("coolDown", &s.CoolDown, 0, time.Hour),
+		one("markMask", "eight bits in a row without 0x4000 and 0x8000, like 0x00ff0000", func(text string) bool {
+			mask, err := strconv.ParseUint(text, 0, 32)
+			s.MarkMask = uint32(mask)
+			return err == nil && ipam.ValidMarkMask(s.MarkMask) == nil
+		}),
+		list("families", "ipv4 or ipv6", func(text string) bool {
+			for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
+				if text == f.String() && !slices.Contains(families, f) {
+					families = append(families, f)
+					slices.Sort(families)
+					s.Families = families
+					return true
+				}
+			}
+			return false
+		}),
+	}
+}
+
+func cloudKeys(c *Cloud) []key {
+	return []key{
+		oneOf("cloud.provider", &c.Provider, choice[string]{"sim", "sim"}),
+		one("cloud.endpoint", wantEndpoint, func(text string) bool {
+			c.Endpoint = text
+			return validEndpoint(text)
+		}),
+		number("cloud.callsPerSecond", &c.CallsPerSec, 1, mostCalls),
+		number("cloud.callsBurst", &c.CallsBurst, 1, mostCalls),
+		number("cloud.concurrent", &c.Concurrent, 1, mostAtOnce),
+		duration("cloud.timeout", &c.Timeout, time.Second, 5*time.Minute),
+	}
+}
+
+const wantEndpoint = "unix:// and an absolute path, or http:// with a loopback address and a port, like http://127.0.0.1:9810"
+
+// validEndpoint wants a place on this machine: the simulated VPC knows no rights.
+func validEndpoint(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return false
+	}
+	switch u.Scheme {
+	case "unix":
+		return u.Host == "" && path.IsAbs(u.Path) && path.Clean(u.Path) != "/"
+	case "http":
+		at, err := netip.ParseAddrPort(strings.Replace(u.Host, "localhost:", "127.0.0.1:", 1))
+		return err == nil && at.Addr().IsLoopback() && at.Port() > 0 && (u.Path == "" || u.Path == "/")
+	}
+	return false
+}
+
+func sizeKeys(s *scale.Config) []key {
+	return []key{
+		oneOf("pool.strategy", &s.Strategy, choice[scale.Strategy]{"equation", scale.Equation}, choice[scale.Strategy]{"reactive", scale.Reactive}),
+		number("pool.batch", &s.Batch, 1, 4096),
+		percent("pool.minFree", &s.MinFree, 0, 1000),
+		percent("pool.maxFree", &s.MaxFree, 100, mostPercent),
+		flag("pool.countPrimaries", &s.CountPrimaries),
+		oneOf("pool.primaryForm", &s.Form, choice[scale.Form]{"safe", scale.Safe}, choice[scale.Form]{"document", scale.Document}),
+		number("pool.minPool", &s.MinPool, 0, mostAddresses),
+		seconds("pool.stable", &s.Stable, 5*time.Second, 10*time.Minute),
+		seconds("pool.delay", &s.Delay, 0, time.Hour),
+		seconds("pool.burstWindow", &s.BurstWindow, time.Second, 10*time.Minute),
+		percent("pool.burst", &s.BurstPercent, 101, mostPercent),
+		percent("pool.shrink", &s.ShrinkPercent, 101, mostPercent),
+		seconds("pool.releaseInterval", &s.ReleaseInterval, time.Second, time.Hour),
+		number("pool.exhaustedSpare", &s.ExhaustedSpare, 0, 4096),
+		seconds("pool.exhaustedDelay", &s.ExhaustedDelay, 0, time.Hour),
+	}
+}
+
+func poolKeys(p *pool.Config) []key {
+	return []key{
+		oneOf("pool.mode", &p.Mode, choice[pool.Mode]{"batch", pool.Batch}, choice[pool.Mode]{"burstable", pool.Burstable},
+			choice[pool.Mode]{"besteffort", pool.BestEffort}),
+		number("pool.firstENI", &p.FirstENI, 0, 1),
+		number("pool.maxAllocate", &p.MaxAllocate, 0, mostAddresses),
+		number("pool.burstableMultiple", &p.Multiple, 0, eni.MaxIndex),
+		number(multipleAlias, &p.Multiple, 0, eni.MaxIndex),
+		flag("pool.partial", &p.Partial),
+		flag("pool.returnENIs", &p.ReturnENIs),
+		number("pool.minAllocate", &p.MinAllocate, 0, mostAddresses),
+		number("pool.preAllocate", &p.PreAllocate, 0, mostAddresses),
+		number("pool.maxAboveWatermark", &p.MaxAboveWatermark, 0, mostAddresses),
+	}
+}
+
+// multipleAlias is what CCE calls pool.burstableMultiple.
+const multipleAlias = "pool.burstableMehrfachENI"

@@ -1,0 +1,166 @@
+package agentconf
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// key is one key of the file: its full name, what its value must be, and what
+// takes the value over, or returns what is wrong with it.
+type key struct {
+	name, want string
+	set        func(v any) []fault
+}
+
+// fault is a value that was not taken; at is its place in a list, like "[2]".
+type fault struct {
+	at    string
+	value any
+}
+
+// one is a key with a single value. set returns false if it does not want it.
+func one(name, want string, set func(text string) bool) key {
+	return key{name, want, func(v any) []fault {
+		if text, ok := scalar(v); ok && set(text) {
+			return nil
+		}
+		return []fault{{"", v}}
+	}}
+}
+
+// list is a key with a list of values, each of which is handed to add.
+func list(name, want string, add func(text string) bool) key {
+	return key{name, want, func(v any) (faults []fault) {
+		values, ok := v.([]any)
+		if !ok {
+			return []fault{{"", v}}
+		}
+		for i, v := range values {
+			if text, ok := scalar(v); !ok || !add(text) {
+				faults = append(faults, fault{fmt.Sprintf("[%d]", i), v})
+			}
+		}
+		return faults
+	}}
+}
+
+// number is a whole number from lo to hi.
+func number(name string, into *int, lo, hi int) key {
+	return one(name, fmt.Sprintf("a whole number from %d to %d", lo, hi), func(text string) bool {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < lo || n > hi {
+			return false
+		}
+		*into = n
+		return true
+	})
+}
+
+// percent is a share in whole percent. A plain whole number is refused: 1 may be
+// meant as 1% or as 100%.
+func percent(name string, into *int, lo, hi int) key {
+	want := fmt.Sprintf(`whole percent like "50%%", or the same as a fraction like 0.5, from "%d%%" to "%d%%"`, lo, hi)
+	return one(name, want, func(text string) bool {
+		n, ok := parsePercent(text)
+		if !ok || n < lo || n > hi {
+			return false
+		}
+		*into = n
+		return true
+	})
+}
+
+func parsePercent(text string) (int, bool) {
+	digits, isPercent := strings.CutSuffix(text, "%")
+	if whole, fraction, isFraction := strings.Cut(text, "."); isFraction && !isPercent {
+		fraction = strings.TrimRight(fraction, "0")
+		if whole == "" || len(fraction) > 2 {
+			return 0, false
+		}
+		digits = whole + (fraction + "00")[:2]
+	} else if !isPercent && text != "0" {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 31)
+	return int(n), err == nil
+}
+
+// duration is a time with its unit from lo to hi.
+func duration(name string, into *time.Duration, lo, hi time.Duration) key {
+	return spell(name, "", into, lo, hi, time.Nanosecond)
+}
+
+// seconds is a duration for windows that are kept second by second.
+func seconds(name string, into *time.Duration, lo, hi time.Duration) key {
+	return spell(name, " in whole seconds", into, lo, hi, time.Second)
+}
+
+func spell(name, how string, into *time.Duration, lo, hi, step time.Duration) key {
+	want := fmt.Sprintf(`a duration%s like "30s", from "%s" to "%s"`, how, short(lo), short(hi))
+	return one(name, want, func(text string) bool {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < lo || d > hi || d%step != 0 {
+			return false
+		}
+		*into = d
+		return true
+	})
+}
+
+// short is how people write a duration: "10m" and not "10m0s".
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// choice is a value that has a name.
+type choice[T any] struct {
+	name  string
+	value T
+}
+
+// oneOf is one of several names.
+func oneOf[T any](name string, into *T, choices ...choice[T]) key {
+	want := choices[0].name
+	for i, c := range choices[1:] {
+		if i == len(choices)-2 {
+			want += " or " + c.name
+		} else {
+			want += ", " + c.name
+		}
+	}
+	return one(name, want, func(text string) bool {
+		for _, c := range choices {
+			if c.name == text {
+				*into = c.value
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// flag is true or false.
+func flag(name string, into *bool) key {
+	return oneOf(name, into, choice[bool]{"true", true}, choice[bool]{"false", false})
+}
+
+// file is the absolute path of a file, or "" where that is the default.
+func file(name string, into *string) key {
+	return one(name, "an absolute path of a file", func(text string) bool {
+		if text == *into {
+			return true
+		}
+		*into = filepath.Clean(text)
+		return filepath.IsAbs(text) && *into != "/" && !strings.ContainsRune(text, 0)
+	})
+}

@@ -1,0 +1,126 @@
+package agentconf
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/config"
+	"github.com/goccy/go-yaml"
+)
+
+// reader holds the values of a file by their full keys, like "pool.batch", and
+// what is wrong with them. A key without a value is as good as absent.
+type reader struct {
+	values map[string]any
+	bad    map[string]bool
+	errs   []error
+}
+
+// read takes a file apart. A file that is no YAML, or has a key twice, has no
+// values to go on with.
+func read(text []byte) (*reader, error) {
+	var file map[string]any
+	d := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
+	err := d.Decode(&file)
+	if err == nil && d.Decode(new(any)) != io.EOF {
+		err = errors.New("a second document begins in it: everything must stand in the first")
+	}
+	if err != nil && err != io.EOF { // which an empty file is
+		return nil, fmt.Errorf("read configuration: %s", yaml.FormatError(err, false, true))
+	}
+	r := &reader{values: map[string]any{}, bad: map[string]bool{}}
+	for _, key := range slices.Sorted(maps.Keys(file)) {
+		v := file[key]
+		section, isMap := v.(map[string]any)
+		switch {
+		case v == nil:
+		case key != "cloud" && key != "pool":
+			r.values[key] = v
+		case !isMap:
+			r.wrong(key, v, "a section: its keys on lines of their own, indented")
+		default:
+			r.section(key, section)
+		}
+	}
+	return r, nil
+}
+
+func (r *reader) section(name string, keys map[string]any) {
+	for key, v := range keys {
+		if v != nil {
+			r.values[name+"."+key] = v
+		}
+	}
+}
+
+// wrong notes that the key's value is not what it must be.
+func (r *reader) wrong(key string, v any, want string) {
+	shown := "a section"
+	if text, ok := scalar(v); ok {
+		shown = strconv.Quote(text)
+	} else if _, ok := v.([]any); ok {
+		shown = "a list"
+	}
+	r.bad[key] = true
+	r.errs = append(r.errs, &config.KeyError{Key: key, Value: shown, Want: want})
+}
+
+// sound tells whether none of the keys has an error of its own, so that it makes
+// sense to judge them together.
+func (r *reader) sound(keys ...string) bool {
+	return !slices.ContainsFunc(keys, func(k string) bool { return r.bad[k] })
+}
+
+// into hands each value to its key and reports the values that have none.
+func (r *reader) into(table []key) {
+	known := map[string]bool{}
+	for _, k := range table {
+		known[k.name] = true
+		if v, ok := r.values[k.name]; ok {
+			for _, f := range k.set(v) {
+				r.wrong(k.name+f.at, f.value, k.want)
+				r.bad[k.name] = true
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.values)) {
+		if !known[name] {
+			r.wrong(name, r.values[name], "removed: there is no such key"+meant(name, table))
+		}
+	}
+}
+
+// meant names a key that stands elsewhere, or is written otherwise.
+func meant(name string, table []key) string {
+	last := func(name string) string { return name[strings.LastIndex(name, ".")+1:] }
+	for _, k := range table {
+		if strings.EqualFold(last(k.name), last(name)) {
+			return "; is " + k.name + " meant?"
+		}
+	}
+	return ""
+}
+
+// scalar returns the text of a value that is no list and no section. A fraction
+// keeps its point, so that 2.0 is told from 2.
+func scalar(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case bool, int, int64, uint64:
+		return fmt.Sprint(v), true
+	case float64:
+		text := strconv.FormatFloat(v, 'f', -1, 64)
+		if !strings.ContainsAny(text, ".IN") { // nor Inf, NaN
+			text += ".0"
+		}
+		return text, true
+	}
+	return "", false
+}

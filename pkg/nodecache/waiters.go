@@ -1,0 +1,186 @@
+package nodecache
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Waiter is an ADD that found no free address: it waits for one, or it has failed
+// and its runtime is about to try again.
+type Waiter struct {
+	Owner eni.Owner     // what identifies the attachment and its pod; the rest is not kept
+	PID   int           // of the plugin
+	Since time.Duration // when it began, as time since boot
+	Until time.Duration // when it ends at the latest
+}
+
+// Waiting is the announcement of an ADD that waits.
+type Waiting struct{ path, text string }
+
+const (
+	// waitersMagic begins each file; its number is the version of the format.
+	waitersMagic = "waiter 1"
+	// maxWaiter limits what is read of a file.
+	maxWaiter = 4096
+	// waiterGrace is how long a waiter may take to end after its deadline.
+	waiterGrace = time.Second
+	// unfinished ends the name of a file that is being written.
+	unfinished = ".new"
+	// leftoverAge is how old such a file is when its writer must be dead.
+	leftoverAge = time.Minute
+)
+
+func (c Cache) waiters() string { return c.Path + ".waiters" }
+
+// Announce tells the agent that an ADD waits for an address until then, as time
+// since boot. What announces itself and is killed counts until a second later.
+func (c Cache) Announce(o eni.Owner, until time.Duration) (*Waiting, error) {
+	boot, err := BootID()
+	if err != nil {
+		return nil, err
+	}
+	w := Waiter{Owner: o, PID: os.Getpid(), Since: SinceBoot(), Until: until}
+	text := w.encode(boot)
+	if len(text) > maxWaiter {
+		return nil, fmt.Errorf("announce %s: %w", o.Key, ErrOwnerTooLong)
+	}
+	if err := os.Mkdir(c.waiters(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("announce %s: %w", o.Key, err)
+	}
+	sum := sha256.Sum256([]byte(o.Network + "\x00" + o.Container + "\x00" + o.IfName))
+	path := filepath.Join(c.waiters(), hex.EncodeToString(sum[:8]))
+	// Two plugins may be at it for one attachment: each writes a file of its own.
+	if err := writeWhole(fmt.Sprintf("%s.%d%s", path, w.PID, unfinished), path, text); err != nil {
+		return nil, fmt.Errorf("announce %s: %w", o.Key, err)
+	}
+	return &Waiting{path, text}, nil
+}
+
+// Done takes the announcement back, unless a later one of the same attachment has
+// taken its place. On a nil Waiting it does nothing.
+func (w *Waiting) Done() {
+	if w == nil {
+		return
+	}
+	if text, err := os.ReadFile(w.path); err == nil && string(text) == w.text {
+		_ = os.Remove(w.path) // if that fails it ends by its deadline
+	}
+}
+
+// Waiters returns the ADDs that wait at now, the longest waiting first. Each pod
+// counts once for an interface of a network, however many sandboxes tried. Files
+// of waiters that are over, of another boot, or damaged are removed. Waiters that
+// could be read are returned with an error too.
+func (c Cache) Waiters(now time.Duration) ([]Waiter, error) {
+	entries, err := os.ReadDir(c.waiters())
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil, nil
+	}
+	boot, errBoot := BootID()
+	if err := errors.Join(err, errBoot); err != nil {
+		return nil, fmt.Errorf("read waiters: %w", err)
+	}
+	var errs []error
+	live := map[string]Waiter{}
+	for _, e := range entries {
+		w, ok, err := readWaiter(filepath.Join(c.waiters(), e.Name()), e, boot, now)
+		if ok && w.Since >= live[w.demand()].Since {
+			live[w.demand()] = w
+		}
+		errs = append(errs, err)
+	}
+	list := slices.SortedFunc(maps.Values(live), func(a, b Waiter) int {
+		return cmp.Or(cmp.Compare(a.Since, b.Since), strings.Compare(a.Owner.Key.String(), b.Owner.Key.String()))
+	})
+	return list, errors.Join(errs...)
+}
+
+// readWaiter reads one file of the folder, and removes it if it is over.
+func readWaiter(path string, e fs.DirEntry, boot string, now time.Duration) (w Waiter, ok bool, err error) {
+	if !e.Type().IsRegular() {
+		return Waiter{}, false, nil // none of ours; a FIFO would keep us
+	}
+	info, err := e.Info()
+	if err == nil && strings.HasSuffix(path, unfinished) {
+		if time.Since(info.ModTime()) > leftoverAge {
+			err = os.Remove(path)
+		}
+		return Waiter{}, false, gone(err)
+	}
+	var text []byte
+	if err == nil && info.Size() <= maxWaiter {
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return Waiter{}, false, gone(err)
+	}
+	w, of, ok := decodeWaiter(text)
+	if ok && of == boot && now <= w.Until+waiterGrace {
+		return w, true, nil
+	}
+	return Waiter{}, false, gone(os.Remove(path))
+}
+
+// gone forgives that a waiter took its own file away.
+func gone(err error) error {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("read waiters: %w", err)
+}
+
+// demand is what a waiter counts as: a kubelet that tries again makes a new sandbox,
+// and it is still one pod that needs one address.
+func (w Waiter) demand() string {
+	pod := "container " + w.Owner.Container
+	switch {
+	case w.Owner.UID != "":
+		pod = "uid " + w.Owner.UID
+	case w.Owner.Pod != "":
+		pod = "pod " + w.Owner.Namespace + "/" + w.Owner.Pod
+	}
+	return w.Owner.Network + "\x00" + w.Owner.IfName + "\x00" + pod
+}
+
+// encode returns the waiter as the one line of its file.
+func (w Waiter) encode(boot string) string {
+	ms := func(d time.Duration) string {
+		n := (d + time.Millisecond - 1).Milliseconds()
+		return fmt.Sprintf("%d.%03d", n/1000, n%1000)
+	}
+	o := w.Owner
+	return fmt.Sprintf("%s %s %s %s %d %s %s %s %s %s %s\n", waitersMagic, boot, ms(w.Since), ms(w.Until), w.PID,
+		escape(o.Network), escape(o.Container), escape(o.IfName), escape(o.Namespace), escape(o.UID), escape(o.Pod))
+}
+
+// decodeWaiter is the inverse of encode, or false.
+func decodeWaiter(text []byte) (w Waiter, boot string, ok bool) {
+	text, whole := bytes.CutSuffix(text, []byte("\n"))
+	text, ours := bytes.CutPrefix(text, []byte(waitersMagic+" "))
+	f := strings.Split(string(text), " ")
+	if !whole || !ours || len(f) < 10 { // more is a newer writer's
+		return Waiter{}, "", false
+	}
+	var err1, err2, err3 error
+	w.Since, err1 = decodeSince([]byte(f[1]))
+	w.Until, err2 = decodeSince([]byte(f[2]))
+	w.PID, err3 = strconv.Atoi(f[3])
+	for i, p := range []*string{&w.Owner.Network, &w.Owner.Container, &w.Owner.IfName, &w.Owner.Namespace, &w.Owner.UID, &w.Owner.Pod} {
+		*p = unescape(f[4+i])
+	}
+	return w, f[0], errors.Join(err1, err2, err3) == nil
+}

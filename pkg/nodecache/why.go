@@ -1,0 +1,74 @@
+package nodecache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// maxWhy is how much of the agent's word is shown: it becomes part of an error
+// message that ends in an event of the pod.
+const maxWhy = 200
+
+func (c Cache) why() string { return c.Path + ".why" }
+
+// Why returns what the agent last said about why the pool has not more addresses,
+// or "". It is one line of printable ASCII of at most 200 bytes.
+func (c Cache) Why() string {
+	info, err := os.Stat(c.why())
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSize {
+		return ""
+	}
+	text, err := os.ReadFile(c.why())
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return oneLine(line)
+}
+
+// SetWhy says for all ADDs to come why the pool has not more addresses; "" takes
+// it back. Nothing is written if that is what was said before.
+func (c Cache) SetWhy(text string) error {
+	text = oneLine(text)
+	err := error(nil)
+	switch {
+	case text == "":
+		if err = os.Remove(c.why()); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	case text != c.Why():
+		err = writeWhole(c.why()+unfinished, c.why(), text+"\n")
+	}
+	if err != nil {
+		return fmt.Errorf("say why the pool is as it is: %w", err)
+	}
+	return nil
+}
+
+// oneLine makes text one line of at most maxWhy printable bytes.
+func oneLine(text string) string {
+	line := []byte(strings.Join(strings.Fields(text), " "))
+	line = line[:min(len(line), maxWhy)]
+	for i, c := range line {
+		if c < ' ' || c > '~' {
+			line[i] = '?'
+		}
+	}
+	return strings.TrimSpace(string(line))
+}
+
+// writeWhole makes path hold text: its readers see what was there before or all of
+// the text. tmp is beside it and of nobody else's.
+func writeWhole(tmp, path, text string) error {
+	err := os.WriteFile(tmp, []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		_ = os.Remove(tmp)
+	}
+	return err
+}

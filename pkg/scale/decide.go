@@ -1,0 +1,176 @@
+package scale
+
+import "time"
+
+// Observation is what is known about a pool now. All numbers are addresses; one
+// below 0 is taken as 0.
+type Observation struct {
+	Demand    int  // what the pods of the node need, with what rests after a pod
+	Assigned  int  // what pods have according to the book
+	Owned     int  // what the pool has: assigned, free, resting and leaving ones
+	Releasing int  // of Owned: those that are leaving; only Reactive asks
+	Primaries int  // primary addresses of the pool's ENIs
+	Most      int  // secondary addresses that the node can hold
+	Valid     bool // Demand is known; if not, the last one holds
+	Exhausted bool // the subnet has no more: others need every address
+}
+
+// Decision is how large a pool should be, and why.
+type Decision struct {
+	Target   int // addresses the pool should have
+	Need     int // what the pods of now need
+	Smoothed int // what they needed lately, at least Need: where Target goes when nothing holds it
+	Reason   Reason
+	Burst    bool // the demand bursts or did lately: nothing is released
+
+	// Again is when, as a time since boot like the now of Decide, the decision can
+	// change first if nothing new is observed until then: maybe a little early, never
+	// late. 0: it can't. The reasons Up and Release are of one call and gone in the next.
+	Again time.Duration
+}
+
+// Decide takes an observation at a time since boot and returns the next state with
+// what follows from it. It may be called at any time: the same call again changes
+// nothing, between two calls the last demand holds, and a time that goes back is
+// taken as the latest one. Who calls it at each change and at Again gets what
+// calling it every second gives.
+//
+// With the strategy Equation the pool grows at once to what its pods need. It
+// shrinks to the most that they needed within Delay, or in the mean of Stable if
+// that is more: once a ReleaseInterval, by whole batches, at most by ShrinkPercent.
+// It does not shrink while the demand bursts or can't be read, nor before it was
+// readable for Stable; and where the subnet is exhausted it shrinks at once to
+// what the pods of the last ExhaustedDelay need and ExhaustedSpare. It is never
+// smaller than Assigned.
+//
+// With Reactive a call grows or shrinks the pool by at most one batch, so it is
+// called once a second.
+func (c Config) Decide(s State, now time.Duration, o Observation) (State, Decision) {
+	o, c.Batch = o.plain(), max(c.Batch, 1)
+	z := sizing{c: c, o: o, s: s.observe(c, now, o)}
+	z.measure()
+	decide, again := z.solve, z.again
+	if c.Strategy == Reactive {
+		decide, again = z.react, z.againReactive
+	}
+	target, reason := decide()
+	if target < z.s.Target {
+		z.s.LastRelease = z.s.Now
+	}
+	z.s.Target = target
+	return z.s, Decision{
+		Target: target, Need: z.need, Smoothed: z.smoothed,
+		Reason: reason, Burst: z.s.InBurst, Again: again(),
+	}
+}
+
+func (o Observation) plain() Observation {
+	for _, n := range []*int{&o.Demand, &o.Assigned, &o.Owned, &o.Releasing, &o.Primaries, &o.Most} {
+		*n = max(*n, 0)
+	}
+	return o
+}
+
+// sizing is a decision in the making. Until it is made, s.Target is the last one.
+type sizing struct {
+	c Config
+	o Observation
+	s State
+
+	need     int // of the demand of now
+	stable   int // of the mean demand
+	delayed  int // of the highest demand
+	smoothed int // the highest of the three
+	goal     int // the target if nothing held it
+}
+
+// price returns what that demand needs. Windows hold demands and not needs, so a
+// changed configuration prices their past anew; as more demand never needs less,
+// the need of the highest demand is the highest need.
+func (z *sizing) price(demand int) int { return z.c.Need(demand, z.o.Primaries, z.o.Most) }
+
+func (z *sizing) measure() {
+	highest, _ := z.s.peak(seconds(z.c.Delay))
+	z.need = z.price(z.s.Demand)
+	z.stable = z.price(z.s.mean(seconds(z.c.Stable)))
+	z.delayed = z.price(highest)
+	z.smoothed = max(z.need, z.stable, z.delayed)
+}
+
+// judgeBurst begins a burst when the demand needs a multiple of the pool, which is
+// when the cloud has not delivered yet or pods are being replaced, and ends it a
+// stable window after that was last so.
+func (z *sizing) judgeBurst() {
+	s := &z.s
+	switch over := z.over(s.mean(seconds(z.c.BurstWindow))); {
+	case over && !s.InBurst:
+		s.InBurst, s.LastOver, s.HighWater = true, s.Now, max(z.smoothed, s.Target)
+	case over:
+		s.LastOver = s.Now
+	case s.InBurst && s.Now-s.LastOver > seconds(z.c.Stable):
+		s.InBurst, s.HighWater = false, 0
+	}
+}
+
+func (z *sizing) over(mean int) bool {
+	return 100*z.price(mean) >= z.c.BurstPercent*max(z.o.Owned, z.c.Batch)
+}
+
+// solve decides with the strategy Equation.
+func (z *sizing) solve() (int, Reason) {
+	z.judgeBurst()
+	last := z.s.Target
+	z.goal = z.smoothed
+	floor := max(z.need, z.o.Assigned)
+	if z.o.Exhausted {
+		highest, _ := z.s.peak(seconds(z.c.ExhaustedDelay))
+		z.goal = min(highest+z.c.ExhaustedSpare, z.o.Most)
+		floor = z.o.Assigned
+	}
+	target := z.goal
+	if z.frozen() {
+		z.s.HighWater = max(z.s.HighWater, z.smoothed, min(max(last, floor), z.o.Most))
+		target = min(z.s.HighWater, z.o.Most)
+	}
+	if target < last {
+		target = max(target, z.lowest())
+	}
+	target = max(target, floor)
+	return target, z.reason(target)
+}
+
+// frozen tells whether a burst keeps the pool. In an exhausted subnet none does.
+func (z *sizing) frozen() bool { return z.s.InBurst && !z.o.Exhausted }
+
+// lowest returns how far down the target may go in this call.
+func (z *sizing) lowest() int {
+	last := z.s.Target
+	switch {
+	case z.blind() != "":
+		return last
+	case z.o.Exhausted:
+		return 0
+	case z.resting():
+		return last
+	}
+	p := z.c.counted(z.o.Primaries)
+	divided := z.aligned(ceilDiv(100*last, z.c.ShrinkPercent)+p+z.c.Batch-1) - p
+	return min(divided, z.aligned(last-1+p)-p)
+}
+
+// aligned rounds down to whole batches.
+func (z *sizing) aligned(n int) int { return n / z.c.Batch * z.c.Batch }
+
+// blind names what forbids to release anything, exhausted subnet or not, or is "".
+func (z *sizing) blind() Reason {
+	switch {
+	case !z.o.Valid:
+		return HoldUnreadable
+	case z.s.ValidSeconds < seconds(z.c.Stable):
+		return HoldBoot
+	}
+	return ""
+}
+
+// resting tells whether the last release was only just.
+func (z *sizing) resting() bool { return z.s.Now-z.s.LastRelease < seconds(z.c.ReleaseInterval) }

@@ -1,0 +1,68 @@
+package scale
+
+import "time"
+
+// react decides as the monitor of sources/cns-background.md did, which the
+// equation replaces: one batch at a time. It grows when what was asked for leaves
+// fewer than m free and shrinks when what is there leaves M or more. Growing counts
+// what is on its way, or it would ask for that again; shrinking counts what is
+// there and does not leave already, or it would release what has not come yet.
+//
+// Where that monitor was wrong this one is not. Its thresholds are exact: in floats
+// some of them lie less than a batch apart, and the pool grows and shrinks for
+// ever. It grows below Most only, where the other stopped at exactly Most and went
+// on above it, and a pool that is larger than Most shrinks. It does not shrink
+// while the demand can't be read, and takes what is decided to leave as leaving
+// even before it is marked so. Primaries and MinPool it does not know.
+func (z *sizing) react() (int, Reason) {
+	last := z.s.Target
+	z.goal = z.step(last)
+	switch {
+	case z.goal < last && !z.o.Valid:
+		return last, HoldUnreadable
+	case z.o.Exhausted:
+		return z.goal, Exhausted
+	case z.goal > last:
+		return z.goal, Up
+	case z.goal < last:
+		return z.goal, Release
+	case z.goal >= z.o.Most && z.goal < z.c.unbounded(z.s.Demand, 0):
+		return z.goal, Clamped
+	}
+	return z.goal, Steady
+}
+
+// step returns what is asked for after one look at the pool.
+func (z *sizing) step(requested int) int {
+	c, o := z.c, z.o
+	c.Batch = max(1, min(c.Batch, o.Most))
+	if o.Exhausted { // address by address: one free, the second goes back
+		c.Batch, c.MinFree, c.MaxFree = 1, 100, 200
+	}
+	low, high := c.Thresholds()
+	free := o.Owned - o.Assigned - max(o.Releasing, o.Owned-requested)
+	switch {
+	case requested-o.Assigned < low && requested < o.Most:
+		return min(requested+c.Batch-requested%c.Batch, o.Most)
+	case free >= high || requested > o.Most && free > 0:
+		return requested - min(free, remainder(requested, c.Batch))
+	}
+	return requested
+}
+
+// remainder returns what n is over whole batches, a batch if nothing.
+func remainder(n, batch int) int {
+	if n%batch == 0 {
+		return batch
+	}
+	return n % batch
+}
+
+// againReactive returns the next second if the next look changes something.
+func (z *sizing) againReactive() time.Duration {
+	next := z.step(z.s.Target)
+	if next == z.s.Target || next < z.s.Target && !z.o.Valid {
+		return 0
+	}
+	return time.Duration(z.s.Now+1) * time.Second
+}

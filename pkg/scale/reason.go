@@ -1,0 +1,54 @@
+package scale
+
+// Reason says in a word why a target is what it is.
+type Reason string
+
+// The reasons. Those with hold in their name say why a pool is larger than its
+// pods need it now.
+const (
+	Steady         Reason = "steady"          // as large as the pods need it
+	Up             Reason = "up"              // it grows
+	Release        Reason = "release"         // it shrinks
+	HoldDelay      Reason = "hold-delay"      // the demand was higher within Delay
+	HoldStable     Reason = "hold-stable"     // the mean demand of Stable is higher
+	HoldBurst      Reason = "hold-burst"      // the demand bursts, or did within Stable
+	HoldBoot       Reason = "hold-boot"       // the demand was not readable for Stable yet
+	HoldUnreadable Reason = "hold-unreadable" // the demand can't be read
+	HoldInterval   Reason = "hold-interval"   // the last release was within ReleaseInterval
+	Exhausted      Reason = "exhausted"       // the subnet is: the pods' addresses and the spare
+	Clamped        Reason = "clamped"         // a bound rules: MinPool, Most or Assigned
+)
+
+// reason explains the target before it becomes the last one.
+func (z *sizing) reason(target int) Reason {
+	switch {
+	case target > z.goal && (target == z.s.Target || z.o.Exhausted):
+		return z.holder()
+	case z.o.Exhausted:
+		return Exhausted
+	case target < z.s.Target:
+		return Release
+	case target > z.s.Target:
+		return Up
+	case z.goal > z.need && z.goal == z.delayed:
+		return HoldDelay
+	case z.goal > z.need:
+		return HoldStable
+	case z.need != z.c.unbounded(z.s.Demand, z.o.Primaries):
+		return Clamped
+	}
+	return Steady
+}
+
+// holder names what keeps the target above its goal.
+func (z *sizing) holder() Reason {
+	switch blind := z.blind(); {
+	case blind != "":
+		return blind
+	case z.frozen():
+		return HoldBurst
+	case z.resting() && !z.o.Exhausted:
+		return HoldInterval
+	}
+	return Clamped
+}

@@ -1,0 +1,81 @@
+package scale
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// mostAddresses is more than any node or subnet of it has; below it no product of
+// settings overflows.
+const mostAddresses = 1 << 16
+
+// mostPercent is a thousand batches, or a pool a thousand times too small.
+const mostPercent = 100_000
+
+// Validate returns all that is wrong, each error with the name that the setting
+// has in a configuration file.
+func (c Config) Validate() error {
+	return errors.Join(
+		c.validateKinds(),
+		number("batch", c.Batch, 1, mostAddresses),
+		percent("minFree", c.MinFree, 0, 1000),
+		c.validateMaxFree(),
+		number("minPool", c.MinPool, 0, mostAddresses),
+		span("stable", c.Stable, 5*time.Second, 10*time.Minute),
+		span("delay", c.Delay, 0, time.Hour),
+		span("burstWindow", c.BurstWindow, time.Second, max(c.Stable, time.Second)),
+		percent("burstPercent", c.BurstPercent, 101, mostPercent),
+		percent("shrinkPercent", c.ShrinkPercent, 101, mostPercent),
+		span("releaseInterval", c.ReleaseInterval, time.Second, 24*time.Hour),
+		number("exhaustedSpare", c.ExhaustedSpare, 0, mostAddresses),
+		span("exhaustedDelay", c.ExhaustedDelay, 0, time.Hour),
+	)
+}
+
+func (c Config) validateKinds() error {
+	var errs []error
+	if c.Strategy > Reactive {
+		errs = append(errs, fmt.Errorf("strategy: %d: must be equation or reactive", c.Strategy))
+	}
+	if c.Form > Document {
+		errs = append(errs, fmt.Errorf("form: %d: must be safe or document", c.Form))
+	}
+	return errors.Join(errs...)
+}
+
+// validateMaxFree is the rule of convergence of sources/cns-background.md. Growing
+// ends below m+B free addresses and shrinking at M-B or more, so with M below m+B
+// each would start the other again. Equality is enough: it grows below m only and
+// shrinks from M on.
+func (c Config) validateMaxFree() error {
+	if c.MaxFree < c.MinFree+100 {
+		return fmt.Errorf("maxFree: %d: must be at least minFree + 100 = %d percent, or the pool grows and shrinks for ever (Mf >= mf+1)",
+			c.MaxFree, c.MinFree+100)
+	}
+	return percent("maxFree", c.MaxFree, 0, mostPercent)
+}
+
+func number(name string, v, low, high int) error {
+	if v < low || v > high {
+		return fmt.Errorf("%s: %d: must be %d to %d", name, v, low, high)
+	}
+	return nil
+}
+
+func percent(name string, v, low, high int) error {
+	if err := number(name, v, low, high); err != nil {
+		return fmt.Errorf("%w percent", err)
+	}
+	return nil
+}
+
+func span(name string, v, low, high time.Duration) error {
+	if v < low || v > high {
+		return fmt.Errorf("%s: %s: must be %s to %s", name, v, low, high)
+	}
+	if v%time.Second != 0 {
+		return fmt.Errorf("%s: %s: must be whole seconds", name, v)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+// Package status is what the agent tells about itself: one value a tick, from
+// which its metrics, its health and the pages for people are made.
+package status
+
+import "time"
+
+// Status is the agent's view of its node after a tick. Its JSON names are stable.
+type Status struct {
+	Node     string    `json:"node"`
+	Written  time.Time `json:"written"`
+	Due      time.Time `json:"due,omitzero"` // when the next one comes at the latest; see Late
+	Mode     string    `json:"mode"`
+	Strategy string    `json:"strategy"`
+
+	Demand int    `json:"demand"` // slots that pods and waiters want now
+	Need   int    `json:"need"`   // what the equation makes of it
+	Target int    `json:"target"` // after damping
+	Reason string `json:"reason"` // why the target is what it is
+	Burst  bool   `json:"burst"`
+	Most   int    `json:"most"` // slots the node can ever hold
+
+	MaxPods       int    `json:"maxPods"`
+	MaxPodsSource string `json:"maxPodsSource"`
+
+	Addresses Addresses `json:"addresses"`
+	ENIs      int       `json:"enis"` // attached, the node's own among them
+	ENILimit  int       `json:"eniLimit"`
+	Waiters   int       `json:"waiters"` // ADDs that wait for an address
+	Orphans   int       `json:"orphans"` // addresses of dead sandboxes, seen once
+
+	InFlight []string `json:"inFlight,omitempty"` // steps under way, as people read them
+	Backoff  []string `json:"backoff,omitempty"`  // what is left alone for a while, and why
+	Blockers []string `json:"blockers,omitempty"` // why the target is out of reach
+
+	Ready     bool   `json:"ready"`               // pods can get addresses and the agent does its work
+	Problem   string `json:"problem,omitempty"`   // the most important thing that is wrong now
+	Exhausted string `json:"exhausted,omitempty"` // subnets that have no more: their IDs
+
+	LastError     string    `json:"lastError,omitempty"`
+	LastErrorTime time.Time `json:"lastErrorTime,omitzero"`
+}
+
+// Addresses counts the addresses of the book by state. They sum up to Attached.
+type Addresses struct {
+	Attached  int `json:"attached"`
+	Free      int `json:"free"`
+	Used      int `json:"used"`
+	Cooling   int `json:"cooling"`
+	Releasing int `json:"releasing"`
+	Lost      int `json:"lost"` // used, but the cloud took them away
+	Damaged   int `json:"damaged"`
+}
+
+// An agent that sets no Due looks at its node at least once a usualWait. Grace is
+// what a tick may take on top when it waits for locks and for the kernel.
+const (
+	usualWait = time.Minute
+	grace     = 2 * time.Minute
+)
+
+// Late returns how long after Written an agent without a newer status does not
+// run any more, or hangs.
+func (s Status) Late() time.Duration {
+	wait := s.Due.Sub(s.Written)
+	if s.Due.IsZero() {
+		wait = usualWait
+	}
+	return max(wait, 0) + grace
+}

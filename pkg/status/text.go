@@ -1,0 +1,109 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Lines tells people the status at now, the most important first: a label, a tab
+// and a text each. What is as it should be takes no line.
+func (s Status) Lines(now time.Time) []string {
+	var l lines
+	state := "ready"
+	if !s.Ready {
+		state = "not ready"
+	}
+	age := now.Sub(s.Written)
+	if age > s.Late() {
+		l.add("agent", "not running? last heard of %s (%s)", ago(age), s.Written.UTC().Format(time.RFC3339))
+		l.add("was", "%s, mode %s", state, s.mode())
+	} else {
+		l.add("agent", "%s, mode %s", state, s.mode())
+	}
+	l.each("problem", s.Problem)
+	l.add("demand", "%s", s.sizing())
+	l.add("limits", "%d slots, %d of %d ENIs, %s", s.Most, s.ENIs, s.ENILimit, s.pods())
+	l.each("in flight", s.InFlight...)
+	l.each("left alone", s.Backoff...)
+	l.each("blocked", s.Blockers...)
+	l.each("exhausted", s.Exhausted)
+	if n := s.Addresses.Lost; n > 0 {
+		l.add("lost", "%s that pods use and the cloud took away", addresses(n))
+	}
+	if s.Orphans > 0 {
+		l.add("orphans", "%s of dead sandboxes, about to be taken back", addresses(s.Orphans))
+	}
+	if s.LastError != "" {
+		l.add("last error", "%s (%s)", s.LastError, ago(now.Sub(s.LastErrorTime)))
+	}
+	return l
+}
+
+// mode is the mode, with the strategy where the mode has one.
+func (s Status) mode() string {
+	if s.Strategy == "" || s.Mode != "batch" {
+		return s.Mode
+	}
+	return s.Mode + " by " + s.Strategy
+}
+
+// sizing is how the demand became the target.
+func (s Status) sizing() string {
+	text := fmt.Sprintf("%d", s.Demand)
+	if s.Waiters > 0 {
+		text += fmt.Sprintf(" (%d wait)", s.Waiters)
+	}
+	text += fmt.Sprintf(", need %d, target %d", s.Need, s.Target)
+	if s.Reason != "" {
+		text += ": " + s.Reason
+	}
+	return text
+}
+
+// pods is how many pods the node may run, and who says so.
+func (s Status) pods() string {
+	if s.MaxPodsSource == "" {
+		return fmt.Sprintf("%d pods", s.MaxPods)
+	}
+	return fmt.Sprintf("%d pods (%s)", s.MaxPods, s.MaxPodsSource)
+}
+
+func addresses(n int) string {
+	if n == 1 {
+		return "1 address"
+	}
+	return fmt.Sprintf("%d addresses", n)
+}
+
+// ago is in whole seconds. A clock that was set back makes it "now".
+func ago(d time.Duration) string {
+	if d = d.Truncate(time.Second); d <= 0 {
+		return "now"
+	}
+	return d.String() + " ago"
+}
+
+type lines []string
+
+// add adds a line. What comes from the cloud must not move the cursor or the
+// columns of who prints it.
+func (l *lines) add(label, format string, args ...any) {
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, fmt.Sprintf(format, args...))
+	*l = append(*l, label+":\t"+text)
+}
+
+// each adds a line for each text that is not empty.
+func (l *lines) each(label string, texts ...string) {
+	for _, t := range texts {
+		if t != "" {
+			l.add(label, "%s", t)
+		}
+	}
+}

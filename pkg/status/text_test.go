@@ -1,0 +1,78 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAStatusIsToldInLines(t *testing.T) {
+	busy := example()
+	busy.Waiters, busy.Ready, busy.Problem, busy.Exhausted = 35, false, "no addresses left in subnet subnet-a", "subnet-a,subnet-b"
+	busy.InFlight = []string{"assign 32 ipv4 addresses to eni-a", "delete eni-b"}
+	busy.Backoff = []string{"cloud for 12s: throttled"}
+	busy.Blockers = []string{"every ENI is full, and no subnet has room for one more"}
+	busy.Addresses.Lost, busy.Orphans = 1, 2
+	busy.LastError, busy.LastErrorTime = "AssignAddresses eni-a:\x1b[31m\tthrottled", noon.Add(-90*time.Second)
+	bare := Status{Written: noon, Mode: "burstable", Strategy: "equation"}
+	for _, tt := range []struct {
+		name string
+		s    Status
+		at   time.Duration
+		want string
+	}{
+		{"all is well", example(), 4 * time.Second, `
+agent:	ready, mode batch by equation
+demand:	36, need 48, target 48: up
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
+`},
+		{"everything is wrong", busy, 4 * time.Second, `
+agent:	not ready, mode batch by equation
+problem:	no addresses left in subnet subnet-a
+demand:	36 (35 wait), need 48, target 48: up
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
+in flight:	assign 32 ipv4 addresses to eni-a
+in flight:	delete eni-b
+left alone:	cloud for 12s: throttled
+blocked:	every ENI is full, and no subnet has room for one more
+exhausted:	subnet-a,subnet-b
+lost:	1 address that pods use and the cloud took away
+orphans:	2 addresses of dead sandboxes, about to be taken back
+last error:	AssignAddresses eni-a: [31m throttled (1m34s ago)
+`},
+		{"nothing is known yet", bare, 0, `
+agent:	not ready, mode burstable
+demand:	0, need 0, target 0
+limits:	0 slots, 0 of 0 ENIs, 0 pods
+`},
+		{"it can be late for a while", bare, 3 * time.Minute, `
+agent:	not ready, mode burstable
+demand:	0, need 0, target 0
+limits:	0 slots, 0 of 0 ENIs, 0 pods
+`},
+		{"it is too late", bare, 62*time.Minute + 3*time.Second, `
+agent:	not running? last heard of 1h2m3s ago (2026-03-01T12:00:00Z)
+was:	not ready, mode burstable
+demand:	0, need 0, target 0
+limits:	0 slots, 0 of 0 ENIs, 0 pods
+`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := "\n" + strings.Join(tt.s.Lines(noon.Add(tt.at)), "\n") + "\n"
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAClockThatWasSetBackTellsNoNegativeTimes(t *testing.T) {
+	s := example()
+	s.LastError, s.LastErrorTime = "throttled", noon
+	lines := s.Lines(noon.Add(-time.Hour))
+	if last := lines[len(lines)-1]; last != "last error:\tthrottled (now)" {
+		t.Error(last)
+	}
+}

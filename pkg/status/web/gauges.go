@@ -1,0 +1,132 @@
+package web
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/scale"
+	"github.com/enipool/enipool/pkg/status"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// sight is a status as it came in.
+type sight struct {
+	status.Status
+	at      time.Time
+	subnets []subnet
+}
+
+// subnet is one that was exhausted at some time since the agent started.
+type subnet struct {
+	id        string
+	exhausted bool
+}
+
+// subnetsOf keeps the subnets of the sight before, which may be nil: their series
+// go down to 0 and don't break off.
+func subnetsOf(before *sight, s status.Status) []subnet {
+	var list []subnet
+	for id := range strings.SplitSeq(s.Exhausted, ",") {
+		if id = strings.TrimSpace(id); id != "" {
+			list = append(list, subnet{id, true})
+		}
+	}
+	if before != nil {
+		for _, old := range before.subnets {
+			if !slices.Contains(list, subnet{old.id, true}) {
+				list = append(list, subnet{old.id, false})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b subnet) int { return strings.Compare(a.id, b.id) })
+	return slices.Compact(list)
+}
+
+// reasons are all that a target has.
+var reasons = []scale.Reason{scale.Steady, scale.Up, scale.Release, scale.HoldDelay, scale.HoldStable, scale.HoldBurst,
+	scale.HoldBoot, scale.HoldUnreadable, scale.HoldInterval, scale.Exhausted, scale.Clamped}
+
+// gauges are the metrics made from the newest status. A scrape sees one status as
+// a whole and never a mixture of two ticks.
+type gauges struct{ m *Metrics }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	readyDesc     = describe("enipool_ready", "Whether pods can get addresses and the agent does its work.")
+	addressesDesc = describe("enipool_addresses", "Addresses on the node's ENIs for pods, by state. Their sum is what is attached.", "state")
+	reasonDesc    = describe("enipool_reason", "1 for the reason why the target is what it is, 0 for the others.", "reason")
+	exhaustedDesc = describe("enipool_subnet_exhausted", "Whether the subnet had no more addresses lately, for subnets that ever had none.", "subnet")
+)
+
+// plain are the gauges without labels.
+var plain = []struct {
+	desc  *prometheus.Desc
+	value func(*status.Status) int
+}{
+	{describe("enipool_demand", "Slots that pods and waiting ADDs want now."), func(s *status.Status) int { return s.Demand }},
+	{describe("enipool_need", "Slots that the sizing makes of the demand."), func(s *status.Status) int { return s.Need }},
+	{describe("enipool_target", "Slots that there shall be, after damping."), func(s *status.Status) int { return s.Target }},
+	{describe("enipool_in_burst", "Whether the demand bursts, which freezes releases."), func(s *status.Status) int { return number(s.Burst) }},
+	{describe("enipool_most", "Slots that the node can ever hold."), func(s *status.Status) int { return s.Most }},
+	{describe("enipool_max_pods", "Pods that the node may run."), func(s *status.Status) int { return s.MaxPods }},
+	{describe("enipool_enis", "ENIs that are attached, the node's own among them."), func(s *status.Status) int { return s.ENIs }},
+	{describe("enipool_eni_limit", "ENIs that the instance may carry."), func(s *status.Status) int { return s.ENILimit }},
+	{describe("enipool_waiters", "ADDs that wait for an address."), func(s *status.Status) int { return s.Waiters }},
+	{describe("enipool_orphans", "Addresses of dead sandboxes that were seen and are not taken back yet."), func(s *status.Status) int { return s.Orphans }},
+	{describe("enipool_in_flight", "Changes that the cloud is making."), func(s *status.Status) int { return len(s.InFlight) }},
+	{describe("enipool_backoffs", "Things left alone for a while because they failed."), func(s *status.Status) int { return len(s.Backoff) }},
+	{describe("enipool_blockers", "Causes why the target is out of reach."), func(s *status.Status) int { return len(s.Blockers) }},
+}
+
+// Describe names the gauges.
+func (g gauges) Describe(out chan<- *prometheus.Desc) {
+	for _, p := range plain {
+		out <- p.desc
+	}
+	for _, d := range []*prometheus.Desc{readyDesc, addressesDesc, reasonDesc, exhaustedDesc} {
+		out <- d
+	}
+}
+
+// Collect tells the newest status. Before the first one there are no numbers to
+// tell, but that the agent is not ready.
+func (g gauges) Collect(out chan<- prometheus.Metric) {
+	tell := func(d *prometheus.Desc, n int, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+	}
+	s := g.m.seen.Load()
+	tell(readyDesc, number(g.m.unready(s) == ""))
+	if s == nil {
+		return
+	}
+	for _, p := range plain {
+		tell(p.desc, p.value(&s.Status))
+	}
+	a := s.Addresses
+	tell(addressesDesc, a.Free, "free")
+	tell(addressesDesc, a.Used, "used")
+	tell(addressesDesc, a.Cooling, "cooling")
+	tell(addressesDesc, a.Releasing, "releasing")
+	tell(addressesDesc, a.Lost, "lost")
+	tell(addressesDesc, a.Damaged, "damaged")
+	for _, r := range reasons {
+		tell(reasonDesc, number(s.Reason == string(r)), string(r))
+	}
+	if s.Reason != "" && !slices.Contains(reasons, scale.Reason(s.Reason)) {
+		tell(reasonDesc, 1, s.Reason)
+	}
+	for _, n := range s.subnets {
+		tell(exhaustedDesc, number(n.exhausted), n.id)
+	}
+}
+
+func number(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,125 @@
+// Package web shows the agent to machines: its metrics for Prometheus, its health
+// for the kubelet and its status as JSON, over HTTP. Nothing it serves changes
+// anything.
+package web
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/enipool/enipool/pkg/status"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// The label values that are known beforehand. Their series begin at 0, without
+// which the first failure of a kind would not be an increase. Others may come.
+var (
+	ops      = []string{"Describe", "CreateInterface", "AssignAddresses", "UnassignAddresses", "DeleteInterface"}
+	outcomes = []string{ok, "throttled", "subnet-has-no-free-address", "limit-reached", "not-found", "forbidden", "cloud-unavailable", "outcome-unknown"}
+	actions  = []string{"restore", "assign", "create", "release", "delete"}
+	results  = []string{ok, "failed"}
+	repairs  = []string{"cache", "kernel", "lost", "orphan", "leak"}
+	kinds    = []string{"tick", "memory", "status"}
+)
+
+// ok is the outcome of what did not fail.
+const ok = "ok"
+
+// Buckets in seconds: a cloud answers within a tenth of a second to half a minute,
+// an idle tick takes less than a millisecond.
+var (
+	callBuckets = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}
+	tickBuckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10}
+)
+
+// Metrics are the agent's numbers, on a registry of their own, and the status that
+// they and the pages are made from. Its methods may be called from several
+// goroutines.
+type Metrics struct {
+	registry *prometheus.Registry
+	begun    time.Time
+	seen     atomic.Pointer[sight]
+
+	calls     *prometheus.CounterVec
+	callTimes *prometheus.HistogramVec
+	steps     *prometheus.CounterVec
+	repairs   *prometheus.CounterVec
+	errors    *prometheus.CounterVec
+	ticks     prometheus.Histogram
+}
+
+// New returns the metrics of an agent of that release which starts now.
+func New(release string) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(), begun: time.Now(),
+		calls:   counter("enipool_cloud_calls_total", "Calls to the cloud that ended, by method and outcome.", "op", "outcome"),
+		steps:   counter("enipool_steps_total", "Steps of plans that were begun, by action and outcome.", "action", "outcome"),
+		repairs: counter("enipool_repairs_total", "What was found wrong on the node or in the cloud and was put right.", "what"),
+		errors:  counter("enipool_errors_total", "Failures of the agent's own work.", "kind"),
+		callTimes: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "enipool_cloud_call_seconds",
+			Help: "How long calls to the cloud took.", Buckets: callBuckets}, []string{"op"}),
+		ticks: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "enipool_tick_seconds",
+			Help: "How long the loop's ticks took.", Buckets: tickBuckets}),
+	}
+	built := prometheus.NewGauge(prometheus.GaugeOpts{Name: "enipool_build_info", Help: "1, labelled with the release.",
+		ConstLabels: prometheus.Labels{"release": release}})
+	built.Set(1)
+	m.registry.MustRegister(m.calls, m.callTimes, m.steps, m.repairs, m.errors, m.ticks, built, gauges{m},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.begin()
+	return m
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+// begin makes the series whose labels are known.
+func (m *Metrics) begin() {
+	for _, op := range ops {
+		m.callTimes.WithLabelValues(op)
+		for _, outcome := range outcomes {
+			m.calls.WithLabelValues(op, outcome)
+		}
+	}
+	for _, action := range actions {
+		for _, result := range results {
+			m.steps.WithLabelValues(action, result)
+		}
+	}
+	for _, what := range repairs {
+		m.repairs.WithLabelValues(what)
+	}
+	for _, kind := range kinds {
+		m.errors.WithLabelValues(kind)
+	}
+}
+
+// Call counts a call to the cloud: its method, "ok" or the kind of its failure in
+// a few words, and how long it took.
+func (m *Metrics) Call(op, outcome string, took time.Duration) {
+	m.calls.WithLabelValues(op, outcome).Inc()
+	m.callTimes.WithLabelValues(op).Observe(took.Seconds())
+}
+
+// Step counts a step of a plan: its action, and "ok" or "failed".
+func (m *Metrics) Step(action, outcome string) { m.steps.WithLabelValues(action, outcome).Inc() }
+
+// Repaired counts n things that were put right. what is a word for them.
+func (m *Metrics) Repaired(what string, n int) {
+	m.repairs.WithLabelValues(what).Add(float64(max(n, 0)))
+}
+
+// Error counts a failure. kind is a word for it, one of few.
+func (m *Metrics) Error(kind string) { m.errors.WithLabelValues(kind).Inc() }
+
+// Tick counts a tick of the loop.
+func (m *Metrics) Tick(took time.Duration) { m.ticks.Observe(took.Seconds()) }
+
+// Observe takes the status that a tick ended with: all gauges and pages are made
+// from it until the next one comes. That it comes is the sign that the loop lives.
+// What s refers to must not change any more.
+func (m *Metrics) Observe(s status.Status) {
+	m.seen.Store(&sight{Status: s, at: time.Now(), subnets: subnetsOf(m.seen.Load(), s)})
+}

@@ -1,0 +1,245 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/status"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"pgregory.net/rapid"
+)
+
+func get(m *Metrics, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	m.Handler(false).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w
+}
+
+// scrape returns all series with their values, as Prometheus gets them.
+func scrape(t testing.TB, m *Metrics) map[string]float64 {
+	t.Helper()
+	w := get(m, "/metrics")
+	if w.Code != http.StatusOK {
+		t.Fatalf("/metrics: %d\n%s", w.Code, w.Body)
+	}
+	series := map[string]float64{}
+	for line := range strings.Lines(w.Body.String()) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		at := strings.LastIndex(line, " ")
+		v, err := strconv.ParseFloat(strings.TrimSpace(line[at+1:]), 64)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		series[line[:at]] = v
+	}
+	return series
+}
+
+// ours keeps what is made from the status.
+func ours(series map[string]float64) map[string]float64 {
+	kept := map[string]float64{}
+	for name, v := range series {
+		if strings.HasPrefix(name, "enipool_") && !regexp.MustCompile(`_total|_seconds|_info`).MatchString(name) {
+			kept[name] = v
+		}
+	}
+	return kept
+}
+
+func TestTheGaugesAreTheLastStatus(t *testing.T) {
+	m := New("v1")
+	m.Observe(status.Status{Reason: "up", Exhausted: "subnet-b"})
+	m.Observe(status.Status{Demand: 36, Need: 48, Target: 49, Reason: "hold-delay", Burst: true, Most: 109, MaxPods: 110,
+		Addresses: status.Addresses{Attached: 21, Free: 1, Used: 2, Cooling: 3, Releasing: 4, Lost: 5, Damaged: 6},
+		ENIs:      2, ENILimit: 4, Waiters: 35, Orphans: 7, InFlight: []string{"a", "b"}, Backoff: []string{"c"},
+		Blockers: []string{"d", "e", "f"}, Ready: true, Exhausted: "subnet-a,subnet-c"})
+	want := map[string]float64{
+		"enipool_demand": 36, "enipool_need": 48, "enipool_target": 49, "enipool_in_burst": 1, "enipool_most": 109,
+		"enipool_max_pods": 110, "enipool_enis": 2, "enipool_eni_limit": 4, "enipool_waiters": 35, "enipool_orphans": 7,
+		"enipool_in_flight": 2, "enipool_backoffs": 1, "enipool_blockers": 3, "enipool_ready": 1,
+		`enipool_addresses{state="free"}`: 1, `enipool_addresses{state="used"}`: 2, `enipool_addresses{state="cooling"}`: 3,
+		`enipool_addresses{state="releasing"}`: 4, `enipool_addresses{state="lost"}`: 5, `enipool_addresses{state="damaged"}`: 6,
+		`enipool_subnet_exhausted{subnet="subnet-a"}`: 1, `enipool_subnet_exhausted{subnet="subnet-b"}`: 0, `enipool_subnet_exhausted{subnet="subnet-c"}`: 1,
+	}
+	for _, r := range reasons {
+		want[fmt.Sprintf("enipool_reason{reason=%q}", r)] = 0
+	}
+	want[`enipool_reason{reason="hold-delay"}`] = 1
+	if diff := cmp.Diff(want, ours(scrape(t, m))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAReasonThatIsNewHereIsToldToo(t *testing.T) {
+	m := New("v1")
+	m.Observe(status.Status{Reason: "hold-moon"})
+	if got := scrape(t, m)[`enipool_reason{reason="hold-moon"}`]; got != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestBeforeTheFirstTickTheOnlyNumberIsThatItIsNotReady(t *testing.T) {
+	if diff := cmp.Diff(map[string]float64{"enipool_ready": 0}, ours(scrape(t, New("v1")))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatHappensIsCounted(t *testing.T) {
+	m := New("v1.2.3")
+	m.Call("AssignAddresses", "ok", 300*time.Millisecond)
+	m.Call("AssignAddresses", "throttled", 2*time.Second)
+	m.Step("assign", "ok")
+	m.Repaired("kernel", 3)
+	m.Repaired("kernel", 0)
+	m.Error("tick")
+	m.Tick(800 * time.Microsecond)
+	got := scrape(t, m)
+	for name, want := range map[string]float64{
+		`enipool_cloud_calls_total{op="AssignAddresses",outcome="ok"}`:        1,
+		`enipool_cloud_calls_total{op="AssignAddresses",outcome="throttled"}`: 1,
+		`enipool_cloud_call_seconds_count{op="AssignAddresses"}`:              2,
+		`enipool_cloud_call_seconds_sum{op="AssignAddresses"}`:                2.3,
+		`enipool_cloud_call_seconds_bucket{op="AssignAddresses",le="0.5"}`:    1,
+		`enipool_steps_total{action="assign",outcome="ok"}`:                   1,
+		`enipool_repairs_total{what="kernel"}`:                                3,
+		`enipool_errors_total{kind="tick"}`:                                   1,
+		`enipool_tick_seconds_bucket{le="0.001"}`:                             1,
+		`enipool_tick_seconds_sum`:                                            0.0008,
+		`enipool_tick_seconds_count`:                                          1,
+		`enipool_build_info{release="v1.2.3"}`:                                1,
+	} {
+		if v, there := got[name]; v != want || !there {
+			t.Errorf("%s is %v (there: %v), want %v", name, v, there, want)
+		}
+	}
+}
+
+// rate() and increase() see the first of a kind only where there was a 0 before.
+func TestEverySeriesThatIsKnownBeforehandBeginsAtZero(t *testing.T) {
+	got := scrape(t, New("v1"))
+	var want []string
+	failures := []string{"ok"}
+	for _, kind := range cloud.Kinds() {
+		failures = append(failures, strings.ReplaceAll(kind.Error(), " ", "-"))
+	}
+	methods := []string{"Describe"}
+	for m := range reflect.TypeFor[cloud.Cloud]().Methods() {
+		if !slices.Contains([]string{"Limits", "Interfaces", "Subnets"}, m.Name) { // together they are Describe
+			methods = append(methods, m.Name)
+		}
+	}
+	for _, op := range methods {
+		want = append(want, fmt.Sprintf("enipool_cloud_call_seconds_count{op=%q}", op))
+		for _, outcome := range failures {
+			want = append(want, fmt.Sprintf("enipool_cloud_calls_total{op=%q,outcome=%q}", op, outcome))
+		}
+	}
+	for a := pool.Restore; a <= pool.Delete; a++ {
+		for _, outcome := range []string{"ok", "failed"} {
+			want = append(want, fmt.Sprintf("enipool_steps_total{action=%q,outcome=%q}", a, outcome))
+		}
+	}
+	for _, name := range want {
+		if v, there := got[name]; v != 0 || !there {
+			t.Errorf("%s is %v (there: %v), want 0", name, v, there)
+		}
+	}
+	ours := 0
+	for name := range got {
+		if strings.HasPrefix(name, "enipool_") {
+			ours++
+		}
+	}
+	if ours > 150 {
+		t.Errorf("%d series on a node with nothing to tell", ours)
+	}
+}
+
+func TestGoAndTheProcessAreMeasuredToo(t *testing.T) {
+	got := scrape(t, New("v1"))
+	for _, name := range []string{"process_resident_memory_bytes", "process_cpu_seconds_total", "go_goroutines"} {
+		if got[name] <= 0 {
+			t.Errorf("%s is %v", name, got[name])
+		}
+	}
+}
+
+func TestTheNamesAndHelpTextsAreAsPrometheusWantsThem(t *testing.T) {
+	m := New("v1")
+	m.Observe(status.Status{Exhausted: "subnet-a", Reason: "up"})
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// Whatever ticks and scrapes cross, the states of one scrape sum up to what is
+// attached, and to nothing in between.
+func TestAScrapeSeesOneTickAlone(t *testing.T) {
+	m := New("v1")
+	var ticks sync.WaitGroup
+	ticks.Go(func() {
+		for n := range 2000 {
+			m.Observe(status.Status{Target: 6 * n, Addresses: status.Addresses{Attached: 6 * n, Free: n, Used: n, Cooling: n, Releasing: n, Lost: n, Damaged: n}})
+			m.Tick(time.Millisecond)
+		}
+	})
+	for range 100 {
+		series, sum := scrape(t, m), 0.0
+		for name, v := range series {
+			if strings.HasPrefix(name, "enipool_addresses{") {
+				sum += v
+			}
+		}
+		if sum != series["enipool_target"] {
+			t.Errorf("states sum up to %v, the same tick had %v", sum, series["enipool_target"])
+		}
+	}
+	ticks.Wait()
+}
+
+func TestTheStatesSumUpToWhatIsAttached(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.SliceOfN(rapid.IntRange(0, 4096), 6, 6).Draw(t, "states")
+		a := status.Addresses{Free: n[0], Used: n[1], Cooling: n[2], Releasing: n[3], Lost: n[4], Damaged: n[5]}
+		a.Attached = a.Free + a.Used + a.Cooling + a.Releasing + a.Lost + a.Damaged
+		m := New("v1")
+		m.Observe(status.Status{Addresses: a})
+		families, err := m.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0
+		for _, f := range families {
+			if f.GetName() == "enipool_addresses" {
+				for _, state := range f.GetMetric() {
+					sum += int(state.GetGauge().GetValue())
+				}
+			}
+		}
+		if sum != a.Attached {
+			t.Errorf("sum %d, attached %d", sum, a.Attached)
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/enipool/enipool/pkg/status"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const index = `enipool-agent
+
+/metrics  for Prometheus
+/healthz  200 while the loop ticks, whatever cloud and API server do
+/readyz   200 while pods can get addresses, else 503 and why
+/status   what the last tick found, as JSON
+`
+
+// scrapes is how many scrapes are answered at once. Each holds all metrics in
+// memory.
+const scrapes = 2
+
+// Handler serves the pages, to GET and HEAD alone: there is nothing here that
+// changes anything. profile adds pprof below /debug/pprof/.
+func (m *Metrics) Handler(profile bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) { say(w, "", index) })
+	// Compression would take more memory than all the rest.
+	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: scrapes}))
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, m.stalled(m.seen.Load()), "ok\n") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { say(w, m.unready(m.seen.Load()), "ok\n") })
+	mux.HandleFunc("/status", m.status)
+	if profile {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	return readOnly(mux)
+}
+
+func readOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "nothing here can be changed", http.StatusMethodNotAllowed)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// say answers 200 and text, or 503 and what is wrong.
+func say(w http.ResponseWriter, wrong, text string) {
+	if wrong != "" {
+		http.Error(w, wrong, http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte(text)) // who does not get it asks again
+}
+
+// stalled says since when the loop hangs, "" while it lives. s is the newest sight,
+// nil before the first. Only its own ticks
+// count, so that a cloud or an API server that is down does not end the agent. A
+// loop that has not ticked yet has as long as between two ticks.
+func (m *Metrics) stalled(s *sight) string {
+	last, most := m.begun, status.Status{}.Late()
+	if s != nil {
+		last, most = s.at, s.Late()
+	}
+	if age := time.Since(last); age > most {
+		return fmt.Sprintf("the loop hangs: no tick for %s", age.Truncate(time.Second))
+	}
+	return ""
+}
+
+// unready says why the agent is not ready, "" if it is.
+func (m *Metrics) unready(s *sight) string {
+	hangs := m.stalled(s)
+	switch {
+	case hangs != "":
+		return hangs
+	case s == nil:
+		return "no tick yet"
+	case s.Ready:
+		return ""
+	case s.Problem == "":
+		return "not ready"
+	default:
+		return s.Problem
+	}
+}
+
+func (m *Metrics) status(w http.ResponseWriter, _ *http.Request) {
+	s := m.seen.Load()
+	if s == nil {
+		say(w, "no tick yet", "")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	_ = e.Encode(s.Status)
+}

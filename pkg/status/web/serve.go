@@ -1,0 +1,76 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A client that is slower than these is not served: it would hold memory. pprof
+// has the time that it is asked to measure on top.
+const (
+	readTime  = 10 * time.Second
+	writeTime = 30 * time.Second
+	idleTime  = 2 * time.Minute
+	stopTime  = 2 * time.Second // for what is under way at the end
+	maxHeader = 16 << 10        // bytes
+)
+
+// Serve serves h at listen, a host and a port, until ctx ends. "" is nowhere: it
+// only waits then. If it can't listen it returns at once and says what to change.
+func Serve(ctx context.Context, listen string, h http.Handler, log *slog.Logger) error {
+	if listen == "" {
+		<-ctx.Done()
+		return nil
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return refused(listen, err)
+	}
+	log.Info("serving metrics and health", "listen", l.Addr().String())
+	return serve(ctx, l, h, log)
+}
+
+// refused explains why listen can't be served.
+func refused(listen string, err error) error {
+	switch {
+	case errors.Is(err, unix.EADDRINUSE):
+		return fmt.Errorf("listen: %s is in use by another program; end it, or set the key listen to another port", listen)
+	case errors.Is(err, unix.EADDRNOTAVAIL):
+		return fmt.Errorf("listen: the node does not have the address of %s; set the key listen to one that it has", listen)
+	case errors.Is(err, unix.EACCES):
+		return fmt.Errorf("listen: %s needs a privilege; set the key listen to a port above 1023", listen)
+	}
+	return fmt.Errorf("listen: %q: %w; set the key listen to a host and a port", listen, err)
+}
+
+func newServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: readTime, ReadTimeout: readTime, WriteTimeout: writeTime,
+		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+}
+
+// serve ends when every answer under way is given, or stopTime after ctx.
+func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	srv := newServer(h, log)
+	down := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(down)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer cancel()
+		if srv.Shutdown(last) != nil {
+			_ = srv.Close() // it takes too long
+		}
+	})
+	err := srv.Serve(l)
+	if stop() {
+		return fmt.Errorf("serve %s: %w", l.Addr(), err)
+	}
+	<-down
+	return nil
+}
