@@ -114,7 +114,13 @@ func TestExamplesInTheREADMEAreReal(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		switch block[1] {
 		case "yaml":
-			if _, err := inventory.Parse([]byte(block[2])); err != nil {
+			var err error
+			if strings.Contains(block[2], "\ncloud:") {
+				_, err = agentconf.Parse([]byte(block[2]))
+			} else {
+				_, err = inventory.Parse([]byte(block[2]))
+			}
+			if err != nil {
 				t.Error(err)
 			}
 		case "json":

@@ -15,7 +15,8 @@ import (
 // ENIs in creation order and their addresses, all free. Owners and cooling times
 // come from old, or for addresses that old lost from recovered (what the kernel
 // shows). A nil old is an empty book. An ENI keeps its device index for life,
-// because the tables and marks of running pods hang on it.
+// because the tables and marks of running pods hang on it; a new one gets the
+// wanted index, or the lowest free one where another ENI has that.
 //
 // It refuses, naming every reason, to drop or move an address that a pod uses.
 func Merge(old *State, want State, recovered map[netip.Addr]eni.Owner, now time.Duration) (*State, error) {
@@ -102,10 +103,13 @@ func (s *State) placeENIs(old *State, wanted []eni.Interface) (map[int]int, erro
 	for _, nic := range wanted {
 		index, ok := indexOf[nic.ID]
 		if !ok {
-			for taken[free] {
-				free++
+			if index = nic.Index; taken[index] {
+				for taken[free] {
+					free++
+				}
+				index = free
 			}
-			index, taken[free] = free, true
+			taken[index] = true
 		}
 		final[nic.Index] = index
 		nic.Index = index

@@ -1,7 +1,10 @@
-// Package sim is a VPC on this machine, made of network namespaces: real
-// interfaces, real routing, a source check that is as strict as a cloud's. It
-// needs root, or root of a user namespace; everything stays inside namespaces
-// named after the Network.
+// Package sim is a cloud on this machine, in two halves. Account is its API: the
+// cloud.Cloud of each node, with quotas, delays, lag and faults on demand, in
+// memory or, given a Network, carried out on real links.
+//
+// Network is its VPC, made of network namespaces: real interfaces, real routing, a
+// source check that is as strict as a cloud's. It needs root, or root of a user
+// namespace; everything stays inside namespaces named after the Network.
 //
 //	       NAME-internet
 //	      203.0.113.2/24, 2001:db8:ffff::2/64

@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Node  string // the name that the cloud and people know the node by, "" for the host's
 	Cache string // path of the node cache
-	State string // path of the agent's own file: its memory, and its status for people
+	State string // path of the agent's own file: what it remembers over a restart
 
 	Settings    ipam.Settings // what travels in the head of the cache
 	AnyFirewall bool          // the packet filter is left to what works on the node

@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/pool"
+)
+
+// act does a step, or begins it. A step that may not begin now is planned again
+// by the next tick.
+func (a *Agent) act(ctx context.Context, s pool.Step, now time.Duration) (err error) {
+	done := false
+	switch s.Do {
+	case pool.Restore:
+		done, err = a.restore(ctx, s, now)
+	case pool.Assign:
+		done = a.assign(ctx, s.ENI, s.Subnet, s.Family, s.Count, now)
+	case pool.Create:
+		done, err = a.create(ctx, s, now)
+	case pool.Release:
+		done, err = a.drain(ctx, s, now)
+	case pool.Delete:
+		if done, err = a.drain(ctx, s, now); err == nil {
+			left := false
+			left, err = a.leave(ctx, s)
+			done = done || left
+		}
+	}
+	if err != nil {
+		a.Events.Step(s.Do.String(), "failed")
+		return fmt.Errorf("%s: %w", s.Do, err)
+	}
+	if !done {
+		a.hungry = a.hungry || !a.holds.active("cloud", now)
+		return nil
+	}
+	a.steps++
+	a.Events.Step(s.Do.String(), "ok")
+	if text := s.Do.String() + s.Reason; s.ENI == "" || a.said[s.ENI] != text {
+		a.said[s.ENI] = text
+		a.Log.Info(s.Do.String(), a.about(s)...)
+	}
+	return nil
+}
+
+// about is what the log says of a step.
+func (a *Agent) about(s pool.Step) []any {
+	var args []any
+	if s.ENI != "" {
+		args = append(args, "eni", s.ENI)
+	} else {
+		args = append(args, "subnet", s.Subnet)
+	}
+	switch {
+	case len(s.Addrs) > 0:
+		args = append(args, "count", len(s.Addrs), "addresses", brief(s.Addrs))
+	case s.Count > 0:
+		args = append(args, "count", s.Count)
+	}
+	return append(args, "reason", s.Reason)
+}
+
+// restore takes back releases that the cloud has not heard of. The kernel comes
+// first, as for every address that may be handed out.
+func (a *Agent) restore(ctx context.Context, s pool.Step, now time.Duration) (bool, error) {
+	book, err := a.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	if len(book.Restore(s.Addrs, now)) == 0 {
+		return false, nil
+	}
+	if _, err := a.Kernel.Grow(ctx, book); err != nil {
+		return false, err
+	}
+	return true, a.Book.Update(ctx, func(s2 *ipam.State) error {
+		s2.Restore(s.Addrs, now)
+		return nil
+	})
+}
+
+// create writes the intent down and asks for the ENI.
+func (a *Agent) create(ctx context.Context, s pool.Step, now time.Duration) (bool, error) {
+	if a.calling(now) != nil {
+		return false, nil
+	}
+	c := create{Token: fmt.Sprintf("enipool-%016x%016x", a.Rand.Uint64(), a.Rand.Uint64()), Subnet: s.Subnet, Slots: s.Count, Reason: s.Reason}
+	a.mem.Creates = append(a.mem.Creates, c)
+	if err := a.remember(); err != nil {
+		a.mem.Creates = a.mem.Creates[:len(a.mem.Creates)-1]
+		return false, err
+	}
+	a.createENI(ctx, c, now)
+	return true, nil
+}
+
+// drain marks free addresses as on their way back. A pod may have been faster.
+func (a *Agent) drain(ctx context.Context, s pool.Step, now time.Duration) (bool, error) {
+	if len(s.Addrs) == 0 {
+		return false, nil
+	}
+	var drained []netip.Addr
+	err := a.Book.Update(ctx, func(b *ipam.State) error {
+		drained = b.Drain(s.Addrs, now)
+		return nil
+	})
+	a.unsynced = a.unsynced || len(drained) > 0
+	return len(drained) > 0, err
+}
+
+// leave lets an ENI go if all of its addresses are on their way back.
+// That is written down first: a deletion may have its effect after a crash.
+func (a *Agent) leave(ctx context.Context, s pool.Step) (bool, error) {
+	book, err := a.read(ctx)
+	if err != nil || inUse(book, s.Index) {
+		return false, err
+	}
+	a.mem.Leaving[s.ENI] = false
+	if err := a.remember(); err != nil {
+		delete(a.mem.Leaving, s.ENI)
+		return false, err
+	}
+	a.unsynced = true
+	return true, nil
+}
+
+// goOn tries again to make the ENIs that were begun.
+func (a *Agent) goOn(ctx context.Context, now time.Duration) {
+	for _, c := range a.mem.Creates {
+		if a.calls["create "+c.Token] == nil && !a.holds.active("create "+c.Token, now) {
+			a.createENI(ctx, c, now)
+		}
+	}
+}
+
+// giveBack finishes releases: the kernel forgets the addresses, then the cloud is
+// asked to take them.
+func (a *Agent) giveBack(ctx context.Context, book *ipam.State, now time.Duration) (err error) {
+	back := a.releasing(book, now)
+	if len(back) == 0 && len(a.mem.Leaving) == 0 {
+		if a.unsynced && !a.holds.active("kernel", now) {
+			return a.sync(ctx, now, "updated")
+		}
+		return nil
+	}
+	if a.unsynced {
+		if a.holds.active("kernel", now) {
+			return nil
+		}
+		if err := a.sync(ctx, now, "updated"); err != nil {
+			return err
+		}
+	}
+	for _, nic := range book.ENIs {
+		started := true
+		switch {
+		case a.holds.active(eniKey(nic.ID), now):
+		case a.isLeaving(nic.ID):
+			started = a.deleteENI(ctx, nic.ID, now)
+		case len(back[nic.ID]) > 0:
+			if started, err = a.unassign(ctx, nic.ID, back[nic.ID], now); err != nil {
+				return err
+			}
+		}
+		a.hungry = a.hungry || !started && a.calls[eniKey(nic.ID)] == nil
+	}
+	return nil
+}
+
+// releasing returns the addresses that the cloud is to take back, by ENI.
+func (a *Agent) releasing(book *ipam.State, now time.Duration) map[string][]netip.Addr {
+	back := map[string][]netip.Addr{}
+	if !a.view.known {
+		return back
+	}
+	at, id := a.view.places(), ids(book)
+	for _, line := range book.Addresses {
+		if line.State == eni.Releasing && at[line.Addr] == id[line.ENI] {
+			back[id[line.ENI]] = append(back[id[line.ENI]], line.Addr)
+		}
+	}
+	return back
+}
+
+// calling returns why no call may be made now, nil if one may.
+func (a *Agent) calling(now time.Duration) error {
+	if len(a.calls) >= a.conf.Cloud.Concurrent || a.holds.active("cloud", now) {
+		return fmt.Errorf("the cloud is left alone now")
+	}
+	return nil
+}

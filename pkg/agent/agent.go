@@ -1,0 +1,153 @@
+// Package agent is the companion sync loop of one node: it looks at the node
+// cache, the cloud and the pods, sizes the pool, and moves addresses and ENIs
+// until they are as they should be.
+//
+// Each tick starts from what is there and not from what an earlier tick wanted.
+// To grow: cloud, kernel, cache. To shrink: cache (releasing), kernel, cloud,
+// cache (gone). So a crash anywhere leaves an idle address, never one that two
+// pods use. Calls to the cloud run beside the loop, one at a time for an ENI;
+// everything else is done by the tick itself.
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/scale"
+	"github.com/enipool/enipool/pkg/status"
+	"golang.org/x/time/rate"
+)
+
+// Book is the node cache.
+type Book interface {
+	View(ctx context.Context, fn func(*ipam.State) error) error
+	Update(ctx context.Context, fn func(*ipam.State) error) error
+	Replace(ctx context.Context, make func(old *ipam.State, err error) (*ipam.State, error)) error
+}
+
+// Kernel is the node's network. Its methods are safe to repeat.
+type Kernel interface {
+	// Grow adds what next needs and removes nothing.
+	Grow(ctx context.Context, next *ipam.State) ([]string, error)
+	// Sync makes the kernel hold what the book says, but for the ENIs with the
+	// ids in leaving, and removes what only gone asked for.
+	Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]string, error)
+	// Links returns the node's links by MAC: device and MTU.
+	Links(ctx context.Context) (map[string]eni.Interface, error)
+	// Owners returns who has which address according to the kernel.
+	Owners(ctx context.Context) (map[netip.Addr]eni.Owner, error)
+}
+
+// Orphans are addresses whose sandboxes are gone without a DEL.
+type Orphans interface {
+	Dead(ctx context.Context) ([]eni.Owner, error)
+	ReclaimFrom(ctx context.Context, owners []eni.Owner) ([]eni.Address, error)
+}
+
+// Events is told what happens, for metrics.
+type Events interface {
+	Call(op, outcome string, took time.Duration)
+	Step(action, outcome string)
+	Repaired(what string, n int)
+	Error(kind string)
+	Tick(took time.Duration)
+	Observe(status.Status)
+}
+
+// Parts are what the agent works with.
+type Parts struct {
+	Book     Book
+	Unusable func(error) bool // tells whether the book must be rebuilt
+	Kernel   Kernel
+	Cloud    cloud.Cloud
+	Orphans  Orphans
+	Memory   Store
+	Events   Events
+	Log      *slog.Logger
+
+	// Wants returns who waits for an address besides the owners in the book.
+	Wants func(now time.Duration) ([]nodecache.Waiter, error)
+	// Publish tells people what the last tick found; why is one line for pods
+	// that get no address.
+	Publish func(s status.Status, why string) error
+	// MaxPods returns how many pods the node may run and who says so.
+	MaxPods func() (n int, source string)
+	Now     func() time.Duration // since boot
+	Rand    *rand.Rand           // of jitter and tokens
+}
+
+// Agent is the loop of one node. Its methods are for one goroutine.
+type Agent struct {
+	Parts
+	conf agentconf.Config
+
+	mem    memory
+	view   view
+	calls  map[string]*call // under way, by key; see calls.go
+	done   chan result
+	holds  holds // what is left alone for a while
+	budget *rate.Limiter
+
+	suspects map[netip.Addr]time.Duration // in the book and not in the cloud, since when
+	strays   map[string]time.Duration     // ENIs of the book that are not in the cloud, since when
+	leaks    map[string]time.Duration     // unattached ENIs of ours, since when
+	dead     map[eni.Owner]time.Duration  // owners whose sandboxes are gone, since when
+	said     map[string]string            // the step last logged of an ENI: a retry is not news
+	fullAt   map[string]time.Duration     // subnets that had no more, when
+
+	describeAt time.Duration // when the cloud is to be looked at again
+	againAt    time.Duration // and once more for late effects, 0 for not
+	resyncAt   time.Duration // when the kernel and the orphans are
+	sightDue   bool          // a describe came that the book was not compared with
+	unsynced   bool          // the book shrank and the kernel does not know yet
+	unsaved    bool          // the memory changed and is not written down
+	restarted  bool          // no tick has seen the book yet
+	rebuilt    bool          // this tick built the book: the next one uses it
+	gone       *ipam.State   // what the book was before its settings changed
+
+	hungry       bool          // something could not begin for want of budget or a free hand
+	cooledAt     time.Duration // when the next address has rested, 0 for none
+	waitingLinks []string      // ENIs of the cloud whose link is not on the node
+
+	book     *ipam.State // as last read, nil if it could not be
+	bookErr  error
+	decision scale.Decision
+	demand   demand
+	status   status.Status
+	steps    int // done so far, to tell an idle tick
+}
+
+// New returns the agent of a node. What an earlier one remembered is taken over.
+func New(conf agentconf.Config, p Parts) *Agent {
+	a := &Agent{
+		Parts: p, conf: conf, calls: map[string]*call{}, done: make(chan result, 64), holds: holds{},
+		suspects: map[netip.Addr]time.Duration{}, strays: map[string]time.Duration{}, leaks: map[string]time.Duration{},
+		dead: map[eni.Owner]time.Duration{}, said: map[string]string{}, fullAt: map[string]time.Duration{},
+		unsynced: true, restarted: true,
+	}
+	a.budget = rate.NewLimiter(rate.Limit(conf.Cloud.CallsPerSec), conf.Cloud.CallsBurst)
+	a.recall()
+	return a
+}
+
+// Reload takes over a new configuration from the next tick on. The cloud and the
+// paths stay what they were: for those the agent is started again.
+func (a *Agent) Reload(conf agentconf.Config) {
+	conf.Cloud.Provider, conf.Cloud.Endpoint = a.conf.Cloud.Provider, a.conf.Cloud.Endpoint
+	conf.Cache, conf.State, conf.Node = a.conf.Cache, a.conf.State, a.conf.Node
+	a.conf = conf
+	a.budget.SetLimit(rate.Limit(conf.Cloud.CallsPerSec))
+	a.budget.SetBurst(conf.Cloud.CallsBurst)
+	a.keepMode()
+}
+
+// Status returns what the last tick found.
+func (a *Agent) Status() status.Status { return a.status }

@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// call is a call to the cloud that is under way. Its key says what it is about,
+// and there is one a key: "describe", "create TOKEN", "eni ID".
+type call struct {
+	key    string
+	op     string // method of cloud.Cloud, "Describe" for the three that read
+	id     string // of the ENI
+	subnet string
+	family eni.Family
+	count  int
+	addrs  []netip.Addr
+	fresh  []netip.Addr // of addrs: those that no earlier call was about
+	create create
+	cost   int // requests that it makes, 0 for 1
+	began  time.Duration
+	run    func(context.Context, *result)
+}
+
+// result is what came of a call.
+type result struct {
+	*call
+	described
+	nic   cloud.Interface
+	addrs []netip.Addr // assigned
+	took  time.Duration
+	err   error
+}
+
+func eniKey(id string) string { return "eni " + id }
+
+// String tells people what is under way.
+func (c *call) String() string {
+	switch c.op {
+	case "AssignAddresses":
+		return fmt.Sprintf("assign %d %s addresses to %s", c.count, c.family, c.id)
+	case "UnassignAddresses":
+		return fmt.Sprintf("unassign %d addresses from %s", len(c.addrs), c.id)
+	case "CreateInterface":
+		return fmt.Sprintf("create an ENI with %d slots in %s", c.create.Slots, c.subnet)
+	case "DeleteInterface":
+		return "delete " + c.id
+	}
+	return "look at the cloud"
+}
+
+// launch starts a call beside the loop. It returns false, and the next tick tries
+// again, where the call may not be made now: one about the same thing is under
+// way, too many are, the cloud is left alone, or the budget is used up.
+func (a *Agent) launch(ctx context.Context, c *call, now time.Duration) bool {
+	if a.calls[c.key] != nil || len(a.calls) >= a.conf.Cloud.Concurrent || a.holds.active("cloud", now) {
+		return false
+	}
+	if !a.budget.AllowN(time.Unix(0, 0).Add(now), min(max(c.cost, 1), a.conf.Cloud.CallsBurst)) {
+		return false
+	}
+	c.began = now
+	a.calls[c.key] = c
+	// A call outlives the tick, and a stop waits for it: breaking it off would
+	// leave its outcome unknown.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.conf.Cloud.Timeout)
+	done := a.done
+	go func() {
+		defer cancel()
+		r := result{call: c}
+		start := time.Now()
+		c.run(ctx, &r)
+		r.took = time.Since(start)
+		done <- r
+	}()
+	return true
+}
+
+// look asks the cloud what there is.
+func (a *Agent) look(ctx context.Context, now time.Duration) bool {
+	client, limits, cost := a.Cloud, a.view.limits, 2
+	if limits == (eni.Limits{}) {
+		cost++
+	}
+	return a.launch(ctx, &call{key: "describe", op: "Describe", cost: cost, run: func(ctx context.Context, r *result) {
+		r.described, r.err = describe(ctx, client, limits)
+		r.start = now
+	}}, now)
+}
+
+// describe asks for all there is. Limits don't change while a node runs: those
+// that are known are not asked for.
+func describe(ctx context.Context, client cloud.Cloud, limits eni.Limits) (d described, err error) {
+	if d.limits = limits; limits == (eni.Limits{}) {
+		if d.limits, err = client.Limits(ctx); err != nil {
+			return d, err
+		}
+	}
+	if d.enis, err = client.Interfaces(ctx); err != nil {
+		return d, err
+	}
+	d.subnets, err = client.Subnets(ctx)
+	return d, err
+}
+
+func (a *Agent) assign(ctx context.Context, id, subnet string, f eni.Family, n int, now time.Duration) bool {
+	client := a.Cloud
+	return a.launch(ctx, &call{key: eniKey(id), op: "AssignAddresses", id: id, subnet: subnet, family: f, count: n,
+		run: func(ctx context.Context, r *result) {
+			r.addrs, r.err = client.AssignAddresses(ctx, id, f, n)
+		}}, now)
+}
+
+// unassign writes down that the release begins, then asks the cloud to take the
+// addresses.
+func (a *Agent) unassign(ctx context.Context, id string, addrs []netip.Addr, now time.Duration) (started bool, err error) {
+	if a.calls[eniKey(id)] != nil || a.calling(now) != nil {
+		return false, nil
+	}
+	client := a.Cloud
+	var fresh []netip.Addr
+	for _, addr := range addrs {
+		if !a.mem.Begun[addr] {
+			fresh = append(fresh, addr)
+			a.mem.Begun[addr] = true
+		}
+	}
+	if len(fresh) > 0 {
+		err = a.remember()
+	}
+	if err == nil {
+		started = a.launch(ctx, &call{key: eniKey(id), op: "UnassignAddresses", id: id, addrs: addrs, fresh: fresh,
+			run: func(ctx context.Context, r *result) { r.err = client.UnassignAddresses(ctx, id, addrs) }}, now)
+	}
+	if !started {
+		for _, addr := range fresh {
+			delete(a.mem.Begun, addr)
+		}
+	}
+	return started, err
+}
+
+func (a *Agent) createENI(ctx context.Context, c create, now time.Duration) bool {
+	wish := cloud.Create{Token: c.Token, Subnet: c.Subnet}
+	for _, f := range a.conf.Settings.Families {
+		if f == eni.IPv4 {
+			wish.V4 = c.Slots
+		} else {
+			wish.V6 = c.Slots
+		}
+	}
+	client := a.Cloud
+	return a.launch(ctx, &call{key: "create " + c.Token, op: "CreateInterface", subnet: c.Subnet, create: c,
+		run: func(ctx context.Context, r *result) { r.nic, r.err = client.CreateInterface(ctx, wish) }}, now)
+}
+
+func (a *Agent) deleteENI(ctx context.Context, id string, now time.Duration) bool {
+	client := a.Cloud
+	return a.launch(ctx, &call{key: eniKey(id), op: "DeleteInterface", id: id,
+		run: func(ctx context.Context, r *result) { r.err = client.DeleteInterface(ctx, id) }}, now)
+}

@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// cloudOf is the cloud as one process calls it. What is called while it is alive
+// happens; a dead process calls nothing and hears nothing.
+type cloudOf struct {
+	*sim.Node
+	p process
+}
+
+// send is a call on its way out. Calls that begin together leave at times of their
+// own, so that a run can be repeated.
+func (c cloudOf) send(what ...any) error {
+	h := fnv.New32()
+	fmt.Fprint(h, c.p.n.name, what)
+	time.Sleep(time.Duration(h.Sum32()%1_000_000) * time.Nanosecond)
+	return c.p.do(func() error { return nil })
+}
+
+func (c cloudOf) Limits(ctx context.Context) (eni.Limits, error) {
+	if err := c.send("limits"); err != nil {
+		return eni.Limits{}, err
+	}
+	return c.Node.Limits(ctx)
+}
+
+func (c cloudOf) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
+	if err := c.send("interfaces"); err != nil {
+		return nil, err
+	}
+	return c.Node.Interfaces(ctx)
+}
+
+func (c cloudOf) Subnets(ctx context.Context) ([]cloud.Subnet, error) {
+	if err := c.send("subnets"); err != nil {
+		return nil, err
+	}
+	return c.Node.Subnets(ctx)
+}
+
+func (c cloudOf) CreateInterface(ctx context.Context, wish cloud.Create) (cloud.Interface, error) {
+	if err := c.send("create", wish); err != nil {
+		return cloud.Interface{}, err
+	}
+	return c.Node.CreateInterface(ctx, wish)
+}
+
+func (c cloudOf) AssignAddresses(ctx context.Context, id string, f eni.Family, n int) ([]netip.Addr, error) {
+	if err := c.send("assign", id, f, n); err != nil {
+		return nil, err
+	}
+	return c.Node.AssignAddresses(ctx, id, f, n)
+}
+
+func (c cloudOf) UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error {
+	if err := c.send("unassign", id, addrs); err != nil {
+		return err
+	}
+	c.p.n.mayGo(addrs)
+	return c.Node.UnassignAddresses(ctx, id, addrs)
+}
+
+func (c cloudOf) DeleteInterface(ctx context.Context, id string) error {
+	if err := c.send("delete", id); err != nil {
+		return err
+	}
+	for _, nic := range c.p.n.w.account.Snapshot().Nodes[c.p.n.name] {
+		if nic.ID == id {
+			c.p.n.mayGo(nic.Addresses)
+		}
+	}
+	return c.Node.DeleteInterface(ctx, id)
+}
+
+// mayGo fails the test if a pod uses one of the addresses.
+func (n *testNode) mayGo(addrs []netip.Addr) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, pod := range n.pods {
+		for _, a := range pod.addrs {
+			if slices.Contains(addrs, a) && !n.w.taken[a] {
+				n.w.t.Errorf("%s: address %s is given back while %s uses it", n.name, a, pod.owner.Pod)
+			}
+		}
+	}
+	for _, a := range addrs {
+		if n.routed[a] && n.bookErr == nil && !n.w.taken[a] {
+			n.w.t.Errorf("%s: address %s is given back while the kernel routes it", n.name, a)
+		}
+	}
+}

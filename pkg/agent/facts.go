@@ -1,0 +1,198 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// facts are what the book does not know yet: it has to follow the cloud.
+type facts struct {
+	enis    []eni.Interface      // attached, with their links, not in the book
+	addrs   map[int][]netip.Addr // by device index: on the ENI, not in the book
+	suspect []netip.Addr         // in the book; one describe did not show them
+	lost    []netip.Addr         // in the book; the cloud does not have them any more
+	found   []netip.Addr         // lost in the book; the cloud has them
+	drop    []netip.Addr         // releasing in the book and gone from the cloud
+	dropENI []string             // in the book and gone from the cloud, with nothing used
+	waiting []string             // ENIs of the cloud whose link is not on the node
+}
+
+// places returns the ENI of each secondary address that is attached in the view.
+func (v view) places() map[netip.Addr]string {
+	at := map[netip.Addr]string{}
+	for _, nic := range v.enis {
+		for _, addr := range nic.Addresses {
+			if nic.Index >= 0 {
+				at[addr] = nic.ID
+			}
+		}
+	}
+	return at
+}
+
+// ids returns the ids of the book's ENIs by index.
+func ids(book *ipam.State) map[int]string {
+	list := map[int]string{}
+	for _, nic := range book.ENIs {
+		list[nic.Index] = nic.ID
+	}
+	return list
+}
+
+// sight notes since when addresses and ENIs of the book are not where they should
+// be in the cloud's describes. It is called once a describe.
+func (a *Agent) sight(book *ipam.State) {
+	at, id := a.view.places(), ids(book)
+	suspects := map[netip.Addr]time.Duration{}
+	for _, line := range book.Addresses {
+		if at[line.Addr] != id[line.ENI] {
+			suspects[line.Addr] = since(a.suspects, line.Addr, a.view.start)
+		}
+	}
+	strays := map[string]time.Duration{}
+	for _, nic := range book.ENIs {
+		if have, ok := a.view.eni(nic.ID); !ok || have.Index < 0 {
+			strays[nic.ID] = since(a.strays, nic.ID, a.view.start)
+		}
+	}
+	a.suspects, a.strays = suspects, strays
+}
+
+func since[K comparable](notes map[K]time.Duration, k K, now time.Duration) time.Duration {
+	if t, ok := notes[k]; ok {
+		return t
+	}
+	return now
+}
+
+// compare finds what the book has to learn. It changes nothing.
+func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now time.Duration) facts {
+	f := facts{addrs: map[int][]netip.Addr{}}
+	lines := make(map[netip.Addr]*eni.Address, len(book.Addresses))
+	for i := range book.Addresses {
+		lines[book.Addresses[i].Addr] = &book.Addresses[i]
+	}
+	for _, nic := range a.view.enis {
+		index, known := f.place(a, book, links, nic.ID)
+		for _, addr := range nic.Addresses {
+			if known && lines[addr] == nil && index >= a.conf.Pool.FirstENI && !a.isLeaving(nic.ID) {
+				f.addrs[index] = append(f.addrs[index], addr)
+			}
+		}
+	}
+	at, id := a.view.places(), ids(book)
+	for i := range book.Addresses {
+		line := &book.Addresses[i]
+		if at[line.Addr] != id[line.ENI] {
+			f.absent(a, line, line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now)
+		} else if line.Lost {
+			f.found = append(f.found, line.Addr)
+		}
+	}
+	for _, nic := range book.ENIs {
+		if a.confirmedENI(nic.ID) && nic.Index > 0 && !inUse(book, nic.Index) {
+			f.dropENI = append(f.dropENI, nic.ID)
+		}
+	}
+	return f
+}
+
+// place returns the device index of an ENI of the cloud in the book, or in the
+// book to come. Others' ENIs, and those that are still being made, have none.
+func (f *facts) place(a *Agent, book *ipam.State, links map[string]eni.Interface, id string) (int, bool) {
+	for _, have := range book.ENIs {
+		if have.ID == id {
+			return have.Index, true
+		}
+	}
+	nic, _ := a.view.eni(id)
+	making := slices.ContainsFunc(a.mem.Creates, func(c create) bool { return c.Token == nic.Token && nic.Token != "" })
+	if nic.Index < 0 || making || !nic.Ours && nic.Index > 0 {
+		return 0, false
+	}
+	link, ok := links[nic.MAC]
+	if !ok {
+		f.waiting = append(f.waiting, fmt.Sprintf("%s (%s)", nic.ID, nic.MAC))
+		return 0, false
+	}
+	f.enis = append(f.enis, eni.Interface{ID: nic.ID, Index: nic.Index, Device: link.Device, MTU: link.MTU, V4: nic.V4, V6: nic.V6})
+	return nic.Index, true
+}
+
+// absent judges a line of the book whose address is not where it should be.
+func (f *facts) absent(a *Agent, line *eni.Address, cools bool) {
+	first, missing := a.suspects[line.Addr]
+	_, ours := a.mem.Gone[line.Addr]
+	sure := missing && a.view.start-first >= a.conf.Settle
+	switch {
+	case line.State == eni.Releasing && (ours || sure):
+		f.drop = append(f.drop, line.Addr)
+	case line.State == eni.Releasing || line.Lost:
+	case sure:
+		f.lost = append(f.lost, line.Addr)
+	case missing && line.State != eni.Used && !cools:
+		f.suspect = append(f.suspect, line.Addr)
+	}
+}
+
+func (a *Agent) isLeaving(id string) bool {
+	_, leaving := a.mem.Leaving[id]
+	return leaving
+}
+
+// confirmedENI tells whether an ENI of the book is surely not on the node any
+// more: we deleted it, or two describes far enough apart did not show it.
+func (a *Agent) confirmedENI(id string) bool {
+	nic, known := a.view.eni(id)
+	if !a.view.known || known && nic.Index >= 0 {
+		return false
+	}
+	_, ours := a.mem.GoneENI[id]
+	first, missing := a.strays[id]
+	return ours || missing && a.view.start-first >= a.conf.Settle
+}
+
+// inUse tells whether a pod has an address of the ENI, or one rests there.
+func inUse(book *ipam.State, index int) bool {
+	return slices.ContainsFunc(book.Addresses, func(line eni.Address) bool {
+		return line.ENI == index && line.State != eni.Releasing
+	})
+}
+
+// lines tells people what the book would learn.
+func (f facts) lines() []string {
+	var list []string
+	for _, nic := range f.enis {
+		list = append(list, fmt.Sprintf("adopt eni %s as %s: it is attached to the node", nic.ID, nic.Device))
+	}
+	for _, index := range slices.Sorted(maps.Keys(f.addrs)) {
+		list = append(list, fmt.Sprintf("add %d addresses on ENI %d: they are assigned", len(f.addrs[index]), index))
+	}
+	for _, part := range []struct {
+		what  string
+		addrs []netip.Addr
+		why   string
+	}{
+		{"hold back", f.suspect, "the cloud's last answer did not show them"},
+		{"quarantine", f.lost, "the cloud does not have them on this node any more"},
+		{"regain", f.found, "the cloud shows them again"},
+		{"forget", f.drop, "the cloud has taken them back"},
+	} {
+		if len(part.addrs) > 0 {
+			list = append(list, fmt.Sprintf("%s %d addresses (%s): %s", part.what, len(part.addrs), brief(part.addrs), part.why))
+		}
+	}
+	for _, id := range f.dropENI {
+		list = append(list, "forget eni "+id+": it is not attached to the node any more")
+	}
+	for _, id := range f.waiting {
+		list = append(list, "wait for the link of "+id)
+	}
+	return list
+}

@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// hold is something left alone until a time, because it failed.
+type hold struct {
+	until time.Duration
+	times int    // failures in a row
+	why   string // for people
+}
+
+// holds are kept by what they are about: "cloud", "create", "eni ID", "subnet ID".
+type holds map[string]hold
+
+// delay is how long to leave something alone after its first failure, and at most.
+type delay struct{ first, most time.Duration }
+
+// fail notes one more failure: the delay doubles each time, with a fifth of jitter
+// either way so that nodes which failed together do not come back together. at
+// least is what the other side asked for.
+func (h holds) fail(key string, d delay, atLeast, now time.Duration, r *rand.Rand) {
+	was := h[key]
+	wait := d.first << min(was.times, 16)
+	if wait <= 0 || wait > d.most {
+		wait = d.most
+	}
+	wait = max(wait, atLeast)
+	wait += time.Duration((r.Float64() - 0.5) * 0.4 * float64(wait))
+	h[key] = hold{until: now + wait, times: was.times + 1, why: was.why}
+}
+
+// because says why, for people.
+func (h holds) because(key, why string) {
+	was := h[key]
+	was.why = why
+	h[key] = was
+}
+
+// active tells whether it is to be left alone at now.
+func (h holds) active(key string, now time.Duration) bool { return h[key].until > now }
+
+// clear forgets failures: it works again.
+func (h holds) clear(key string) { delete(h, key) }
+
+// next returns when the first of them ends, 0 if none is active.
+func (h holds) next(now time.Duration) time.Duration {
+	var first time.Duration
+	for _, v := range h {
+		if v.until > now && (first == 0 || v.until < first) {
+			first = v.until
+		}
+	}
+	return first
+}
+
+// lines tells people what is left alone, for how long and why.
+func (h holds) lines(now time.Duration) []string {
+	var list []string
+	for key, v := range h {
+		if v.until > now {
+			list = append(list, fmt.Sprintf("%s for %s: %s", key, (v.until-now).Round(time.Second), v.why))
+		}
+	}
+	slices.Sort(list)
+	return list
+}

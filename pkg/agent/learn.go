@@ -1,0 +1,194 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// learn brings the book in step with the cloud and returns the new one.
+func (a *Agent) learn(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error) {
+	if a.sightDue {
+		a.sight(book)
+		a.sightDue = false
+	}
+	links, err := a.linksFor(ctx, book)
+	if err != nil {
+		return book, err
+	}
+	f := a.compare(book, links, now)
+	a.waitingLinks = f.waiting
+	errs := []error{a.note(ctx, f, now)}
+	grown, err := a.grow(ctx, book, f, now)
+	errs = append(errs, err, a.shrink(ctx, f))
+	if grown || len(f.lost)+len(f.suspect)+len(f.found)+len(f.drop)+len(f.dropENI) > 0 {
+		again, err := a.read(ctx)
+		if err == nil {
+			book = again
+		}
+		errs = append(errs, err)
+	}
+	return book, errors.Join(errs...)
+}
+
+// linksFor returns the node's links where an ENI of the cloud is not in the book.
+func (a *Agent) linksFor(ctx context.Context, book *ipam.State) (map[string]eni.Interface, error) {
+	for _, nic := range a.view.enis {
+		if nic.Index >= 0 && !hasENI(book, nic.ID) {
+			return a.Kernel.Links(ctx)
+		}
+	}
+	return nil, nil
+}
+
+// note writes down what the cloud took away, gave back, or does not show now.
+// These change lines and no layout.
+func (a *Agent) note(ctx context.Context, f facts, now time.Duration) error {
+	if len(f.lost)+len(f.suspect)+len(f.found) == 0 {
+		return nil
+	}
+	var lost, suspect, found []netip.Addr
+	err := a.Book.Update(ctx, func(s *ipam.State) error {
+		lost, suspect, found = s.Lose(f.lost, now), s.Drain(f.suspect, now), s.Regain(f.found)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	a.unsynced = a.unsynced || len(lost)+len(suspect) > 0
+	a.say("quarantine", lost, "the cloud does not have them on this node any more")
+	a.say("hold back", suspect, "the cloud's last answer did not show them")
+	a.say("regain", found, "the cloud shows them again")
+	a.Events.Repaired("lost", len(lost))
+	return nil
+}
+
+// say logs a change of addresses with its reason.
+func (a *Agent) say(what string, addrs []netip.Addr, reason string) {
+	if len(addrs) > 0 {
+		a.steps++
+		a.Log.Info(what, "addresses", brief(addrs), "count", len(addrs), "reason", reason)
+	}
+}
+
+// brief names the first few addresses.
+func brief(addrs []netip.Addr) string {
+	var names []string
+	for i, addr := range addrs {
+		if i == 3 {
+			names = append(names, "...")
+			break
+		}
+		names = append(names, addr.String())
+	}
+	return strings.Join(names, " ")
+}
+
+// grow takes what the cloud has and the book has not into kernel, then book.
+func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Duration) (bool, error) {
+	settings := !sameSettings(book.Settings, a.conf.Settings)
+	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings || a.holds.active("grow", now) {
+		return false, nil
+	}
+	err := a.enlarge(ctx, book, f, now)
+	if err != nil {
+		a.holds.fail("grow", delayRetry, 0, now, a.Rand)
+		a.holds.because("grow", err.Error())
+		return false, fmt.Errorf("take in new addresses: %w", err)
+	}
+	a.holds.clear("grow")
+	if settings {
+		a.gone, a.unsynced = book, true
+		a.Log.Info("settings changed", "routing", a.conf.Settings.Routing.String(), "firewall", a.conf.Settings.Firewall.String(), "snat", a.conf.Settings.SNAT)
+	}
+	for _, nic := range f.enis {
+		a.steps++
+		a.Log.Info("adopt", "eni", nic.ID, "device", nic.Device, "reason", "it is attached to the node")
+	}
+	for _, index := range slices.Sorted(maps.Keys(f.addrs)) {
+		a.say("add", f.addrs[index], "they are assigned")
+	}
+	return true, nil
+}
+
+func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time.Duration) error {
+	// What a pod uses already can only be there after the book lost it.
+	owners, err := a.Kernel.Owners(ctx)
+	if err != nil {
+		return err
+	}
+	add := func(s *ipam.State) (*ipam.State, error) {
+		s.Settings = a.conf.Settings
+		for _, nic := range f.enis {
+			if err := s.AddENI(nic); err != nil {
+				return nil, err
+			}
+		}
+		for _, index := range slices.Sorted(maps.Keys(f.addrs)) {
+			s.Add(index, f.addrs[index], owners, now)
+		}
+		return s, s.Check()
+	}
+	next, err := add(book.Clone())
+	if err != nil {
+		return err
+	}
+	if _, err := a.Kernel.Grow(ctx, next); err != nil {
+		return err
+	}
+	return a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
+		if err != nil {
+			return nil, err
+		}
+		return add(s)
+	})
+}
+
+// shrink takes out of the book what the cloud has no more.
+func (a *Agent) shrink(ctx context.Context, f facts) error {
+	if len(f.drop)+len(f.dropENI) == 0 {
+		return nil
+	}
+	// A describe may still show them: that they went must outlive a crash.
+	if err := a.save(); err != nil {
+		return err
+	}
+	var dropped []netip.Addr
+	var enis []string
+	err := a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
+		if err != nil {
+			return nil, err
+		}
+		dropped, enis = s.Drop(f.drop), nil
+		for _, id := range f.dropENI {
+			if s.DropENI(id) == nil { // else a pod was faster: next time
+				enis = append(enis, id)
+			}
+		}
+		return s, nil
+	})
+	if err != nil {
+		return err
+	}
+	a.unsynced = a.unsynced || len(enis) > 0
+	for _, addr := range f.drop {
+		delete(a.mem.Begun, addr)
+		delete(a.suspects, addr)
+	}
+	for _, id := range enis {
+		delete(a.strays, id)
+		a.Log.Info("forget", "eni", id, "reason", "it is not attached to the node any more")
+	}
+	a.say("forget", dropped, "the cloud has taken them back")
+	return nil
+}
+
+func sameSettings(x, y ipam.Settings) bool { return fmt.Sprint(x) == fmt.Sprint(y) }

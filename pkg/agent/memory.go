@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/scale"
+)
+
+// Store keeps the agent's memory over a restart. Load returns nil if there is
+// none of this boot.
+type Store interface {
+	Load() ([]byte, error)
+	Save([]byte) error
+}
+
+// memory is what can't be read off book, cloud and kernel. Losing it costs a
+// second ENI at worst, which is then found and given back.
+type memory struct {
+	Mode    string                       `json:"mode"` // the node's since its first start
+	Scale   *scale.State                 `json:"scale,omitempty"`
+	Creates []create                     `json:"creates,omitempty"`
+	Gone    map[netip.Addr]time.Duration `json:"gone,omitempty"`     // unassigned lately: a describe may still show them
+	GoneENI map[string]time.Duration     `json:"goneENIs,omitempty"` // deleted lately
+	// Begun are releases that the cloud may have heard of: they can't be taken back.
+	Begun map[netip.Addr]bool `json:"begun,omitempty"`
+	// Leaving are ENIs that are being deleted. True: the cloud may have heard of
+	// it, so that nothing on them is safe any more.
+	Leaving map[string]bool `json:"leaving,omitempty"`
+	// Unsure are ENIs of which a call may still have an effect, since when.
+	Unsure map[string]time.Duration `json:"unsure,omitempty"`
+
+	added    map[netip.Addr]time.Duration // assigned lately: a describe may not show them yet
+	addedENI map[string]time.Duration
+}
+
+// create is the intent to have one more ENI. It is written down before the cloud
+// is asked, and kept until the answer is known: the same token is used again.
+type create struct {
+	Token  string `json:"token"`
+	Subnet string `json:"subnet"`
+	Slots  int    `json:"slots"`
+	Reason string `json:"reason"`
+}
+
+// recall reads what an earlier agent of this boot left.
+func (a *Agent) recall() {
+	text, err := a.Memory.Load()
+	if err == nil && len(text) > 0 {
+		err = json.Unmarshal(text, &a.mem)
+	}
+	if err != nil {
+		a.Log.Warn("agent's memory can't be read; starting without", "error", err)
+		a.Events.Error("memory")
+		a.mem = memory{}
+	}
+	m := &a.mem
+	if m.Gone == nil {
+		m.Gone = map[netip.Addr]time.Duration{}
+	}
+	if m.GoneENI == nil {
+		m.GoneENI = map[string]time.Duration{}
+	}
+	if m.Begun == nil {
+		m.Begun = map[netip.Addr]bool{}
+	}
+	if m.Leaving == nil {
+		m.Leaving = map[string]bool{}
+	}
+	if m.Unsure == nil {
+		m.Unsure = map[string]time.Duration{}
+	}
+	m.added, m.addedENI = map[netip.Addr]time.Duration{}, map[string]time.Duration{}
+	a.keepMode()
+}
+
+// keepMode lets the node stay in the mode it has unless the configuration names
+// one: a new default never changes it silently.
+func (a *Agent) keepMode() {
+	if mode, err := pool.ParseMode(a.mem.Mode); err == nil && !a.conf.ModeSet && mode != a.conf.Pool.Mode {
+		a.Log.Info("node keeps its mode; name pool.mode to change it", "mode", mode.String(), "default", a.conf.Pool.Mode.String())
+		a.conf.Pool.Mode = mode
+	}
+	a.mem.Mode = a.conf.Pool.Mode.String()
+}
+
+// remember writes the memory down. What depends on it must not be done if this
+// fails.
+func (a *Agent) remember() error {
+	text, err := json.Marshal(a.mem)
+	if err == nil {
+		err = a.Memory.Save(text)
+	}
+	if err != nil {
+		return fmt.Errorf("write agent's memory: %w", err)
+	}
+	return nil
+}
+
+// forget drops notes that no describe from start on can contradict.
+func (m *memory) forget(start, settle time.Duration) {
+	expire(m.Gone, start-settle)
+	expire(m.GoneENI, start-settle)
+	expire(m.added, start-settle)
+	expire(m.addedENI, start-settle)
+	expire(m.Unsure, start-settle)
+}
+
+func expire[K comparable](notes map[K]time.Duration, before time.Duration) {
+	for k, t := range notes {
+		if t <= before {
+			delete(notes, k)
+		}
+	}
+}

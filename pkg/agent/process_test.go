@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/status"
+)
+
+// process is what one life of the agent sees of the node. Everything that has an
+// effect goes through do, where it may be killed.
+type process struct {
+	n *testNode
+	l *life
+}
+
+// do has an effect unless the process is dead, and may kill it before or after.
+func (p process) do(effect func() error) error {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if p.l.dead {
+		return errKilled
+	}
+	if p.l.killAt--; p.l.killAt == 0 {
+		p.l.dead = true
+		if !p.l.before {
+			_ = effect()
+		}
+		return errKilled
+	}
+	return effect()
+}
+
+// see is do for what only looks.
+func (p process) see(look func() error) error {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if p.l.dead {
+		return errKilled
+	}
+	return look()
+}
+
+func (p process) View(_ context.Context, fn func(*ipam.State) error) error {
+	return p.see(func() error {
+		if p.n.bookErr != nil {
+			return p.n.bookErr
+		}
+		return fn(p.n.book.Clone())
+	})
+}
+
+func (p process) Update(_ context.Context, fn func(*ipam.State) error) error {
+	return p.do(func() error { return p.n.update(fn) })
+}
+
+func (n *testNode) update(fn func(*ipam.State) error) error {
+	if n.bookErr != nil {
+		return n.bookErr
+	}
+	next := n.book.Clone()
+	if err := fn(next); err != nil {
+		return err
+	}
+	if len(next.Addresses) != len(n.book.Addresses) {
+		n.w.t.Error("an update changed the layout")
+	}
+	n.book = next
+	return n.book.Check()
+}
+
+func (p process) Replace(_ context.Context, fn func(*ipam.State, error) (*ipam.State, error)) error {
+	return p.do(func() error {
+		var old *ipam.State
+		if p.n.bookErr == nil {
+			old = p.n.book.Clone()
+		}
+		next, err := fn(old, p.n.bookErr)
+		if err != nil {
+			return err
+		}
+		if err := next.Check(); err != nil {
+			return err
+		}
+		for _, line := range next.Addresses {
+			if line.State == eni.Free && !p.n.routed[line.Addr] {
+				p.n.w.t.Errorf("%s: %s may be handed out and the kernel does not route it", p.n.name, line.Addr)
+			}
+		}
+		p.n.book, p.n.bookErr = next.Clone(), nil
+		return nil
+	})
+}
+
+func (p process) Grow(_ context.Context, next *ipam.State) ([]string, error) {
+	return nil, p.do(func() error {
+		for _, line := range next.Addresses {
+			if line.State != eni.Releasing {
+				p.n.routed[line.Addr] = true
+			}
+		}
+		return nil
+	})
+}
+
+func (p process) Sync(_ context.Context, leaving []string, _ *ipam.State) (lines []string, err error) {
+	err = p.do(func() error {
+		if p.n.bookErr != nil {
+			return p.n.bookErr
+		}
+		want, id := map[netip.Addr]bool{}, ids(p.n.book)
+		for _, line := range p.n.book.Addresses {
+			if line.State == eni.Used && slices.Contains(leaving, id[line.ENI]) && !line.Lost && !p.n.w.taken[line.Addr] {
+				p.n.w.t.Errorf("%s: the kernel forgets ENI %s, a pod uses its %s", p.n.name, id[line.ENI], line.Addr)
+			}
+			if line.State != eni.Releasing && !slices.Contains(leaving, id[line.ENI]) {
+				want[line.Addr] = true
+			}
+		}
+		if !maps.Equal(want, p.n.routed) {
+			lines = append(lines, "map")
+		}
+		p.n.routed = want
+		return nil
+	})
+	return lines, err
+}
+
+func (p process) Links(context.Context) (map[string]eni.Interface, error) {
+	links := map[string]eni.Interface{}
+	err := p.see(func() error {
+		for _, nic := range p.n.w.account.Snapshot().Nodes[p.n.name] {
+			if nic.Index >= 0 && !p.n.hidden[nic.MAC] {
+				links[nic.MAC] = eni.Interface{Device: fmt.Sprintf("eth%d", nic.Index), MTU: 9001}
+			}
+		}
+		return nil
+	})
+	return links, err
+}
+
+func (p process) Owners(context.Context) (map[netip.Addr]eni.Owner, error) {
+	owners := map[netip.Addr]eni.Owner{}
+	err := p.see(func() error {
+		for _, pod := range p.n.pods {
+			for _, a := range pod.addrs {
+				owners[a] = pod.owner
+			}
+		}
+		return nil
+	})
+	return owners, err
+}
+
+func (p process) Dead(context.Context) (owners []eni.Owner, err error) {
+	err = p.see(func() error {
+		if p.n.bookErr != nil {
+			return p.n.bookErr
+		}
+		for _, line := range p.n.book.Used() {
+			if pod := p.n.pods[line.Owner.Key]; pod == nil || pod.dead {
+				owners = append(owners, *line.Owner)
+			}
+		}
+		return nil
+	})
+	return owners, err
+}
+
+func (p process) ReclaimFrom(_ context.Context, owners []eni.Owner) (released []eni.Address, err error) {
+	err = p.do(func() error {
+		return p.n.update(func(s *ipam.State) error {
+			released = s.ReleaseIf(func(line eni.Address) bool {
+				pod := p.n.pods[line.Owner.Key]
+				return slices.Contains(owners, *line.Owner) && (pod == nil || pod.dead)
+			}, p.n.w.now())
+			for _, line := range released {
+				delete(p.n.pods, line.Owner.Key)
+			}
+			return nil
+		})
+	})
+	return released, err
+}
+
+func (p process) Load() (text []byte, err error) {
+	err = p.see(func() error { text = p.n.memory; return nil })
+	return text, err
+}
+
+func (p process) Save(text []byte) error {
+	return p.do(func() error { p.n.memory = slices.Clone(text); return nil })
+}
+
+func (p process) wants(time.Duration) (list []nodecache.Waiter, err error) {
+	err = p.see(func() error {
+		list = slices.Collect(maps.Values(p.n.waiting))
+		return nil
+	})
+	return list, err
+}
+
+func (p process) publish(s status.Status, _ string) error {
+	return p.see(func() error { p.n.told = s; return nil })
+}
+
+// status is what the agent says.
+func (n *testNode) status() status.Status {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.told
+}

@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/status"
+)
+
+// fault notes an error for people.
+func (a *Agent) fault(err error) {
+	a.status.LastError, a.status.LastErrorTime = strings.ReplaceAll(err.Error(), "\n", "; "), time.Now()
+}
+
+// report tells what the tick found.
+func (a *Agent) report(now time.Duration) {
+	s := &a.status
+	s.Node, s.Mode, s.Strategy = a.conf.Node, a.conf.Pool.Mode.String(), a.conf.Pool.Scale.Strategy.String()
+	s.Demand, s.Waiters, s.Orphans = a.demand.wanted, a.demand.waiting, len(a.dead)
+	s.Need, s.Target, s.Reason, s.Burst = a.decision.Need, a.decision.Target, string(a.decision.Reason), a.decision.Burst
+	s.MaxPods, s.MaxPodsSource = a.MaxPods()
+	s.ENILimit, s.ENIs = a.view.limits.ENIs, 0
+	for _, nic := range a.view.enis {
+		if nic.Index >= 0 {
+			s.ENIs++
+		}
+	}
+	s.InFlight = nil
+	for _, c := range a.calls {
+		if c.op != "Describe" {
+			s.InFlight = append(s.InFlight, c.String())
+		}
+	}
+	slices.Sort(s.InFlight)
+	s.Backoff = a.holds.lines(now)
+	s.Addresses = status.Addresses{}
+	if a.book != nil {
+		s.Addresses = counts(a.book, now)
+	}
+	s.Problem = a.problem(a.bookErr)
+	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && a.view.known
+	s.Written = time.Now()
+	s.Due = s.Written.Add(a.conf.Resync)
+	a.Events.Observe(*s)
+	if err := a.Publish(*s, a.why()); err != nil {
+		a.Log.Warn("status can't be published", "error", err)
+		a.Events.Error("status")
+	}
+}
+
+// counts counts the book's addresses by state.
+func counts(b *ipam.State, now time.Duration) status.Addresses {
+	lost := b.Count(now, func(line eni.Address) bool { return line.Lost }).Total
+	c := b.Count(now, nil)
+	return status.Addresses{Attached: c.Total + len(b.Damaged), Free: c.Free, Used: c.Used - lost, Cooling: c.Cooling, Releasing: c.Releasing, Lost: lost, Damaged: len(b.Damaged)}
+}
+
+// problem is the most important thing that is wrong now, "" if nothing is.
+func (a *Agent) problem(book error) string {
+	s := &a.status
+	short := s.Need > a.demand.owned && s.Addresses.Free == 0 && s.Demand > s.Addresses.Used
+	switch hold, held := a.holds["cloud"]; {
+	case !a.view.known && held:
+		return "cloud has not answered yet: " + hold.why
+	case !a.view.known:
+		return "cloud has not answered yet"
+	case book != nil:
+		return "node cache: " + book.Error()
+	case held:
+		return "cloud: " + hold.why
+	case len(a.waitingLinks) > 0:
+		return "attached, but no link on the node has its MAC: " + strings.Join(a.waitingLinks, ", ")
+	case short && s.Exhausted != "":
+		return "no addresses left in subnet " + s.Exhausted
+	case short && len(s.Blockers) > 0:
+		return strings.Join(s.Blockers, "; ")
+	}
+	return cmp.Or(a.holds["kernel"].why, a.holds["grow"].why)
+}
+
+// why is what a pod without an address is told beside the pool's own numbers.
+func (a *Agent) why() string {
+	s := &a.status
+	text := fmt.Sprintf("target %d, at most %d", s.Target, s.Most)
+	if len(s.InFlight) > 0 {
+		text += ", under way: " + s.InFlight[0]
+	}
+	if s.Problem != "" {
+		text += ", problem: " + s.Problem
+	} else if len(s.Blockers) > 0 {
+		text += ", " + s.Blockers[0]
+	}
+	return text
+}
+
+// fullSubnets names the subnets that had no more addresses lately.
+func (a *Agent) fullSubnets(now time.Duration) string {
+	var names []string
+	for id, at := range a.fullAt {
+		if now-at < quiet {
+			names = append(names, id)
+		} else {
+			delete(a.fullAt, id)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ",")
+}
+
+// save writes the memory down if it changed.
+func (a *Agent) save() error {
+	if !a.unsaved {
+		return nil
+	}
+	if err := a.remember(); err != nil {
+		return err
+	}
+	a.unsaved = false
+	return nil
+}

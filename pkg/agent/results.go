@@ -1,0 +1,207 @@
+package agent
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+)
+
+// How long to leave things alone after a failure: the first time, and at most.
+var (
+	delayCloud     = delay{time.Second, time.Minute}           // throttled or not reached
+	delayForbidden = delay{30 * time.Second, 5 * time.Minute}  // needs a person
+	delaySubnet    = delay{10 * time.Second, 5 * time.Minute}  // others may give addresses back
+	delayLimit     = delay{30 * time.Second, 10 * time.Minute} // quotas change rarely
+	delayRetry     = delay{time.Second, time.Minute}           // the rest
+)
+
+// collect takes in the results of calls that have ended.
+func (a *Agent) collect(now time.Duration) {
+	for {
+		select {
+		case r := <-a.done:
+			a.take(r, now)
+		default:
+			return
+		}
+	}
+}
+
+func (a *Agent) take(r result, now time.Duration) {
+	delete(a.calls, r.key)
+	a.Events.Call(r.op, outcome(r.err), r.took)
+	if r.err == nil {
+		a.holds.clear("cloud")
+		a.holds.clear(r.key)
+	}
+	switch r.op {
+	case "Describe":
+		if r.err == nil {
+			a.seen(r.described)
+		}
+	case "AssignAddresses":
+		for _, addr := range r.addrs {
+			a.mem.added[addr] = now
+			delete(a.mem.Gone, addr)
+			delete(a.mem.Begun, addr)
+		}
+		a.view.assigned(r.id, r.addrs)
+		if r.err == nil && len(r.addrs) < r.count {
+			a.describeAt = now // the subnet has less than was thought
+		}
+	case "CreateInterface":
+		a.made(r, now)
+	case "UnassignAddresses":
+		a.released(r, now)
+	case "DeleteInterface":
+		a.left(r, now)
+	}
+	if r.err != nil {
+		a.failed(r, now)
+	}
+}
+
+// seen takes in a describe.
+func (a *Agent) seen(d described) {
+	a.view = a.view.renew(d, &a.mem, a.conf.Settle)
+	a.mem.forget(d.start, a.conf.Settle)
+	leaks := map[string]time.Duration{}
+	for _, nic := range a.view.enis {
+		if nic.Index < 0 && nic.Ours && !a.making(nic.Token) {
+			leaks[nic.ID] = since(a.leaks, nic.ID, d.start)
+		}
+	}
+	a.leaks, a.sightDue = leaks, true
+	clear(a.said)
+}
+
+// made ends the intent to have an ENI, unless it may still come.
+func (a *Agent) made(r result, now time.Duration) {
+	if r.err == nil {
+		a.view.put(r.nic)
+		a.mem.addedENI[r.nic.ID] = now
+		for _, addr := range r.nic.Addresses {
+			a.mem.added[addr] = now
+			delete(a.mem.Gone, addr)
+			delete(a.mem.Begun, addr)
+		}
+	}
+	if r.err == nil || errors.Is(r.err, cloud.ErrSubnetFull) || errors.Is(r.err, cloud.ErrLimit) || errors.Is(r.err, cloud.ErrNotFound) {
+		a.mem.Creates = slices.DeleteFunc(a.mem.Creates, func(c create) bool { return c.Token == r.create.Token })
+		a.unsaved = true
+	}
+}
+
+// released notes what an unassign took away.
+func (a *Agent) released(r result, now time.Duration) {
+	if r.err == nil {
+		for _, addr := range r.call.addrs {
+			a.mem.Gone[addr] = now
+			delete(a.mem.added, addr)
+		}
+		a.view.unassigned(r.id, r.call.addrs)
+		a.unsaved = true
+		return
+	}
+	if nothingHappened(r.err) {
+		for _, addr := range r.fresh {
+			delete(a.mem.Begun, addr) // it can be taken back again
+		}
+	}
+}
+
+// left notes what came of a deletion.
+func (a *Agent) left(r result, now time.Duration) {
+	switch {
+	case r.err == nil:
+		delete(a.mem.Leaving, r.id)
+		a.deleted(r.id, now)
+	case !nothingHappened(r.err):
+		a.mem.Leaving[r.id] = true
+	case !a.mem.Leaving[r.id]:
+		delete(a.mem.Leaving, r.id)
+		a.unsynced = true // it stays, and the kernel needs it again
+	}
+	a.unsaved = true
+}
+
+// deleted notes that an ENI is gone with all it carried.
+func (a *Agent) deleted(id string, now time.Duration) {
+	if nic, ok := a.view.eni(id); ok {
+		for _, addr := range nic.Addresses {
+			a.mem.Gone[addr] = now
+			delete(a.mem.added, addr)
+		}
+	}
+	a.mem.GoneENI[id] = now
+	delete(a.mem.addedENI, id)
+	a.view.drop(id)
+	a.unsaved = true
+}
+
+// failed decides what a failure means for later calls.
+func (a *Agent) failed(r result, now time.Duration) {
+	a.fault(r.err)
+	key, wait := r.key, delayRetry
+	switch cloud.Kind(r.err) {
+	case cloud.ErrThrottled, cloud.ErrUnavailable:
+		key, wait = "cloud", delayCloud
+	case cloud.ErrForbidden:
+		key, wait = "cloud", delayForbidden
+		if r.op == "DeleteInterface" {
+			key = r.key
+		}
+	case cloud.ErrSubnetFull:
+		key, wait = "subnet "+r.subnet, delaySubnet
+		a.fullAt[r.subnet] = now
+	case cloud.ErrLimit:
+		wait = delayLimit
+		if r.op == "CreateInterface" {
+			key = "create"
+		}
+	case cloud.ErrNotFound:
+		a.describeAt = now
+		if r.op == "CreateInterface" {
+			key, wait = "subnet "+r.subnet, delayLimit
+		}
+	case cloud.ErrUnknown:
+		// What came of it shows in a describe; a late effect in a later one.
+		a.describeAt, a.againAt = now, now+a.conf.Settle
+		if r.op == "AssignAddresses" || r.op == "UnassignAddresses" {
+			// An assign must not be repeated, and what an unassign takes must not
+			// have come back meanwhile.
+			a.mem.Unsure[r.id] = now
+			a.unsaved = true
+		}
+	}
+	var detail *cloud.Error
+	var atLeast time.Duration
+	if errors.As(r.err, &detail) {
+		atLeast = detail.RetryAfter
+	}
+	a.holds.fail(key, wait, atLeast, now, a.Rand)
+	a.holds.because(key, r.err.Error())
+	a.Log.Warn("cloud call failed", "call", r.call.String(), "error", r.err,
+		"again in", (a.holds[key].until - now).Round(time.Millisecond))
+}
+
+// nothingHappened tells whether a failed call surely had no effect.
+func nothingHappened(err error) bool {
+	switch cloud.Kind(err) {
+	case cloud.ErrThrottled, cloud.ErrUnavailable, cloud.ErrForbidden, cloud.ErrNotFound:
+		return true
+	}
+	return false
+}
+
+// outcome is a word for metrics.
+func outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	kind := cloud.Kind(err).Error()
+	return strings.ReplaceAll(kind, " ", "-")
+}

@@ -1,0 +1,162 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/pool"
+)
+
+// Wakes that come together are one: the loop waits until nothing has come for
+// settleWakes, but no longer than mostWakes. Thirty pods that start at once are
+// then seen as thirty, and cost one call.
+const (
+	settleWakes = 100 * time.Millisecond
+	mostWakes   = 500 * time.Millisecond
+)
+
+// Run ticks until ctx ends: when wake says that something changed, when a call
+// ends, and when something is due. reload brings new configurations; it may be
+// nil. It returns after the calls under way have ended.
+func (a *Agent) Run(ctx context.Context, wake <-chan struct{}, reload <-chan agentconf.Config) error {
+	for {
+		due := time.NewTimer(a.Tick(ctx))
+		select {
+		case <-ctx.Done():
+			due.Stop()
+			return a.stop(context.WithoutCancel(ctx))
+		case <-wake:
+			gather(ctx, wake)
+		case conf := <-reload:
+			a.Log.Info("configuration reloaded")
+			a.Reload(conf)
+		case r := <-a.done:
+			a.take(r, a.Now())
+		case <-due.C:
+		}
+		due.Stop()
+	}
+}
+
+// gather waits for the end of a row of wakes.
+func gather(ctx context.Context, wake <-chan struct{}) {
+	most := time.After(mostWakes)
+	for {
+		select {
+		case <-wake:
+		case <-time.After(settleWakes):
+			return
+		case <-most:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// patience is how long a stop waits for calls under way. What has not ended then
+// the next agent finds by its intent, or by looking.
+const patience = 10 * time.Second
+
+// stop waits for what is under way, takes its results in and writes the memory
+// down. Nothing is torn down: pods go on with what the node has.
+func (a *Agent) stop(ctx context.Context) error {
+	for end := time.After(patience); len(a.calls) > 0 && end != nil; {
+		select {
+		case r := <-a.done:
+			a.take(r, a.Now())
+		case <-end:
+			end = nil
+		}
+	}
+	now := a.Now()
+	var errs []error
+	if book, err := a.read(ctx); err == nil && a.view.known {
+		_, err = a.learn(ctx, book, now)
+		errs = append(errs, err)
+	}
+	errs = append(errs, a.remember())
+	a.report(now)
+	a.Log.Info("stopped")
+	return errors.Join(errs...)
+}
+
+// Once ticks until nothing is left to do and returns what is still wrong then.
+func (a *Agent) Once(ctx context.Context) error {
+	for {
+		before := a.steps
+		due := time.NewTimer(min(a.Tick(ctx), time.Second))
+		idle := len(a.calls) == 0 && a.steps == before && a.view.known && a.againAt == 0 && !a.hungry
+		stuck := len(a.calls) == 0 && a.steps == before && len(a.holds) > 0
+		if idle || stuck {
+			due.Stop()
+			err := a.stop(ctx)
+			if p := a.status.Problem; p != "" {
+				err = errors.Join(err, errors.New(p))
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			due.Stop()
+			return errors.Join(context.Cause(ctx), a.stop(context.WithoutCancel(ctx)))
+		case r := <-a.done:
+			a.take(r, a.Now())
+		case <-due.C:
+		}
+		due.Stop()
+	}
+}
+
+// Plan looks at everything, changes nothing, and returns what the next ticks
+// would do and why.
+func (a *Agent) Plan(ctx context.Context) ([]string, error) {
+	now := a.Now()
+	d, err := describe(ctx, a.Cloud, eni.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	d.start = now
+	a.seen(d)
+	book, err := a.read(ctx)
+	if err != nil {
+		if !nodecache.Unusable(err) {
+			return nil, err
+		}
+		links, err2 := a.Kernel.Links(ctx)
+		want, _ := a.wanted(links)
+		lines := []string{fmt.Sprintf("build node cache: %d ENIs, %d addresses: %v", len(want.ENIs), len(want.Addresses), err)}
+		return lines, err2
+	}
+	a.restart(book)
+	a.sight(book)
+	links, err := a.linksFor(ctx, book)
+	if err != nil {
+		return nil, err
+	}
+	lines := a.compare(book, links, now).lines()
+	steps, err := a.plan(book, now)
+	for _, s := range steps {
+		lines = append(lines, fmt.Sprintf("%s %s: %s", s.Do, subject(s), s.Reason))
+	}
+	lines = append(lines, fmt.Sprintf("demand %d, need %d, target %d (%s), owned %d, at most %d", a.demand.wanted, a.decision.Need, a.decision.Target, a.decision.Reason, a.demand.owned, a.status.Most))
+	return append(lines, a.status.Blockers...), err
+}
+
+// subject says what a step is about.
+func subject(s pool.Step) string {
+	switch {
+	case s.Do == pool.Create:
+		return fmt.Sprintf("an ENI with %d slots in %s", s.Count, s.Subnet)
+	case s.Do == pool.Assign:
+		return fmt.Sprintf("%d %s addresses to %s", s.Count, s.Family, s.ENI)
+	case len(s.Addrs) == 0:
+		return s.ENI
+	}
+	return fmt.Sprintf("%s with %d addresses (%s)", s.ENI, len(s.Addrs), brief(s.Addrs))
+}

@@ -1,0 +1,344 @@
+package agent
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/pool"
+)
+
+var (
+	soakSteps = flag.Int("soak.steps", 100_000, "steps of the random simulation, over all seeds")
+	soakSeed  = flag.Uint64("soak.seed", 0, "replay this seed alone; 0 runs seeds from 1 on")
+)
+
+// stepsPerSeed is how long one world lives.
+const stepsPerSeed = 1000
+
+// TestNothingIsLostOrHandedOutTwice lets random things happen to two nodes that
+// share subnets: pods, faults of the cloud, restarts, kills at every effect. Then
+// it lets the world be and demands that all comes right.
+func TestNothingIsLostOrHandedOutTwice(t *testing.T) {
+	if *soakSeed != 0 {
+		soak(t, *soakSeed)
+		return
+	}
+	for seed := uint64(1); int(seed) <= max(1, *soakSteps/stepsPerSeed); seed++ {
+		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { soak(t, seed) }) {
+			t.Fatalf("replay with: go test ./pkg/agent -run NothingIsLost -soak.seed %d", seed)
+		}
+	}
+}
+
+func soak(t *testing.T, seed uint64) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSoaker(t, seed)
+		for range stepsPerSeed {
+			s.step()
+			synctest.Wait()
+			s.check()
+		}
+		s.calm()
+	})
+}
+
+// soaker makes things happen.
+type soaker struct {
+	*world
+	t    *testing.T
+	r    *rand.Rand
+	seed uint64
+	log  []string // what happened last, for a failure
+}
+
+func newSoaker(t *testing.T, seed uint64) *soaker {
+	r := rand.New(rand.NewPCG(seed, 1))
+	lag := time.Duration(r.IntN(3)) * 3 * time.Second
+	w := newWorld(t, sim.Options{Seed: seed, Lag: lag, Latency: map[string]sim.Latency{"": {Base: 50 * time.Millisecond, Jitter: time.Second}, "CreateInterface": {Base: time.Second, Jitter: 20 * time.Second}}},
+		subnet("subnet-a", "10.0.1.0/24"), subnet("subnet-b", "10.0.2.0/25"))
+	if *soakSeed != 0 { // a replay tells all
+		w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
+	s := &soaker{world: w, t: t, r: r, seed: seed}
+	families := []eni.Family{eni.IPv4}
+	if r.IntN(4) == 0 {
+		families = append(families, eni.IPv6)
+	}
+	for i := range 2 {
+		conf := testConfig(fmt.Sprintf("n%d", i+1))
+		conf.Settings.Families = families
+		conf.Pool.Mode = []pool.Mode{pool.Batch, pool.Batch, pool.Burstable, pool.BestEffort}[r.IntN(4)]
+		conf.Pool.Multiple, conf.Pool.ReturnENIs, conf.Pool.Partial = 1, true, r.IntN(2) == 0
+		conf.Pool.PreAllocate, conf.Pool.MinAllocate, conf.Pool.MaxAboveWatermark = 4, 6, 0
+		if conf.Pool.Mode == pool.BestEffort {
+			conf.Pool.MaxAboveWatermark = 4
+		}
+		limits := eni.Limits{ENIs: 2 + r.IntN(4), V4: 4 + r.IntN(14)}
+		limits.V6 = limits.V4
+		n := w.addNode(conf, sim.Machine{Limits: limits, Subnet: "subnet-a"})
+		s.startNode(n)
+		s.sleep(time.Second)
+	}
+	return s
+}
+
+// subnet is a dual-stack subnet.
+func subnet(id, cidr string) sim.Subnet {
+	v4 := netip.MustParsePrefix(cidr)
+	b := v4.Addr().As4()
+	v6 := netip.PrefixFrom(netip.MustParseAddr(fmt.Sprintf("2001:db8:0:%x::", b[2])), 64)
+	return sim.Subnet{ID: id, V4: v4, V6: v6}
+}
+
+func (s *soaker) note(format string, args ...any) {
+	s.log = append(s.log, fmt.Sprintf("%8.1fs ", (s.now()-time.Hour).Seconds())+fmt.Sprintf(format, args...))
+	s.log = s.log[max(0, len(s.log)-40):]
+}
+
+func (s *soaker) startNode(n *testNode) {
+	killAt := -1
+	if s.r.IntN(2) == 0 {
+		killAt = 1 + s.r.IntN(60)
+	}
+	n.serial++
+	n.start(killAt, s.r.IntN(2) == 0)
+	synctest.Wait()
+	s.note("%s: agent starts, killed at effect %d", n.name, killAt)
+}
+
+// sleep sleeps up to d, to a nanosecond that nothing else happens in.
+func (s *soaker) sleep(d time.Duration) { time.Sleep(time.Duration(s.r.Int64N(int64(d)))) }
+
+func (s *soaker) step() {
+	n := s.nodes[s.r.IntN(len(s.nodes))]
+	n.mu.Lock()
+	dead := n.life.dead
+	n.mu.Unlock()
+	if dead && s.r.IntN(3) == 0 {
+		n.kill()
+		s.startNode(n)
+	}
+	switch d := s.r.IntN(100); {
+	case d < 40:
+		n.retry()
+		s.sleep(8 * time.Second)
+	case d < 60:
+		for range 1 + s.r.IntN(1+s.r.IntN(25)) {
+			_ = n.add()
+		}
+	case d < 80:
+		keys := n.keys()
+		s.r.Shuffle(len(keys), func(i, k int) { keys[i], keys[k] = keys[k], keys[i] })
+		for _, k := range keys[:min(len(keys), s.r.IntN(1+s.r.IntN(20)))] {
+			n.del(k)
+		}
+	case d < 84: // its sandbox dies without a DEL
+		if keys := n.keys(); len(keys) > 0 {
+			n.mu.Lock()
+			n.pods[keys[s.r.IntN(len(keys))]].dead = true
+			n.mu.Unlock()
+		}
+	case d < 87: // those that wait give up
+		n.mu.Lock()
+		clear(n.waiting)
+		n.mu.Unlock()
+	case d < 91:
+		s.faults()
+	case d < 93:
+		s.sleep(5 * time.Minute)
+	case d < 95:
+		n.stop()
+		s.startNode(n)
+	case d < 97:
+		n.kill()
+		s.startNode(n)
+	case d < 98:
+		s.damage(n)
+	default:
+		s.takeAway(n)
+	}
+}
+
+// faults lets the cloud go wrong in some new way, or be well.
+func (s *soaker) faults() {
+	s.account.Refuse(nil)
+	kind := s.r.IntN(8)
+	s.note("cloud faults of kind %d", kind)
+	switch kind {
+	case 0:
+		s.account.SetFaults()
+	case 1:
+		s.account.SetFaults(sim.Chance{Percent: 50, Fault: sim.Fault{Err: cloud.ErrThrottled, RetryAfter: 2 * time.Second}})
+	case 2:
+		s.account.SetFaults(sim.Chance{Percent: 30, Fault: sim.Fault{Lost: sim.AfterEffect}})
+	case 3:
+		s.account.SetFaults(sim.Chance{Percent: 30, Fault: sim.Fault{Later: 4 * time.Second}})
+	case 4:
+		s.account.SetFaults(sim.Chance{Percent: 40, Fault: sim.Fault{Partial: true}}, sim.Chance{Percent: 30, Fault: sim.Fault{Partial: true, Err: cloud.ErrUnknown}})
+	case 5:
+		s.account.SetFaults(sim.Chance{Method: "CreateInterface", Percent: 50, Fault: sim.Fault{Lost: sim.AfterCreate}}, sim.Chance{Method: "CreateInterface", Percent: 50, Fault: sim.Fault{Lost: sim.AfterAttach}})
+	case 6:
+		s.account.Refuse([]error{cloud.ErrForbidden, cloud.ErrUnavailable}[s.r.IntN(2)])
+	case 7:
+		_ = s.account.SetForeign("subnet-b", s.r.IntN(200))
+	}
+}
+
+// damage makes a node's cache unusable.
+func (s *soaker) damage(n *testNode) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.note("%s: cache is damaged", n.name)
+	n.bookErr = nodecache.ErrDamaged
+	n.wake()
+}
+
+// takeAway takes an address from a node behind its back. If a pod has it, that is
+// nobody's fault.
+func (s *soaker) takeAway(n *testNode) {
+	nics := n.attached()
+	nic := nics[s.r.IntN(len(nics))]
+	if len(nic.Addresses) == 0 {
+		return
+	}
+	addr := nic.Addresses[s.r.IntN(len(nic.Addresses))]
+	s.taken[addr] = true
+	s.note("%s: %s is taken away", n.name, addr)
+	if err := s.account.TakeAway(addr); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *soaker) check() {
+	if err := s.world.check(); err != nil {
+		s.fail("%v", err)
+	}
+	if s.t.Failed() {
+		s.fail("see above")
+	}
+}
+
+func (s *soaker) fail(format string, args ...any) {
+	s.t.Helper()
+	for _, n := range s.nodes {
+		n.kill()
+	}
+	for _, line := range s.log {
+		s.t.Log(line)
+	}
+	s.t.Fatalf("seed %d: %s", s.seed, fmt.Sprintf(format, args...))
+}
+
+// calm ends all faults, gives the agents time, and demands that everything is as
+// it should be and that they do nothing more.
+func (s *soaker) calm() {
+	s.account.Refuse(nil)
+	s.account.SetFaults()
+	_ = s.account.SetForeign("subnet-b", 0)
+	for _, n := range s.nodes {
+		n.kill()
+		n.mu.Lock()
+		clear(n.waiting)
+		for k, p := range n.pods {
+			if p.dead || slices.ContainsFunc(p.addrs, func(a netip.Addr) bool { return s.taken[a] }) {
+				delete(n.pods, k)
+			}
+		}
+		n.mu.Unlock()
+		n.serial++
+		n.start(-1, false)
+		synctest.Wait()
+		s.sleep(time.Second)
+	}
+	s.note("calm")
+	s.settle(time.Hour)
+	calls := s.mutations()
+	s.settle(30 * time.Minute)
+	if now := s.mutations(); now != calls {
+		s.fail("%d more calls that change something after an hour of calm", now-calls)
+	}
+	for _, n := range s.nodes {
+		if err := n.right(); err != nil {
+			s.fail("%s: %v", n.name, err)
+		}
+	}
+	for _, n := range s.nodes {
+		n.stop()
+	}
+}
+
+func (s *soaker) settle(d time.Duration) {
+	for range 10 {
+		time.Sleep(d / 10)
+		synctest.Wait()
+		s.check()
+	}
+}
+
+func (s *soaker) mutations() int {
+	sum := 0
+	for method, n := range s.account.Calls() {
+		if method != "Limits" && method != "Interfaces" && method != "Subnets" {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// right returns an error unless book and cloud agree, nothing is leaked, and the
+// pool is as large as it should be.
+func (n *testNode) right() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.bookErr != nil {
+		return fmt.Errorf("no book after an hour of calm: %v", n.bookErr)
+	}
+	inCloud, inBook := map[netip.Addr]bool{}, map[netip.Addr]bool{}
+	for _, nic := range n.attached() {
+		if nic.Index < 0 {
+			return fmt.Errorf("ENI %s is leaked", nic.ID)
+		}
+		for _, a := range nic.Addresses {
+			inCloud[a] = true
+		}
+	}
+	for _, line := range n.book.Addresses {
+		inBook[line.Addr] = true
+		if !inCloud[line.Addr] && !line.Lost {
+			return fmt.Errorf("%s is in the book as %s and not in the cloud", line.Addr, line.State)
+		}
+		if line.State == eni.Releasing {
+			return fmt.Errorf("%s is still releasing", line.Addr)
+		}
+		if line.State == eni.Used && n.pods[line.Owner.Key] == nil {
+			return fmt.Errorf("%s is still used by a pod that is gone", line.Addr)
+		}
+	}
+	for a := range inCloud {
+		if !inBook[a] {
+			return fmt.Errorf("%s is in the cloud and not in the book", a)
+		}
+	}
+	for _, pod := range n.pods {
+		if len(n.book.Find(pod.owner.Key)) == 0 {
+			return fmt.Errorf("the book lost %s", pod.owner.Container)
+		}
+	}
+	st := n.told
+	owned := count(n.book, nil, n.w.now()).owned
+	if len(st.Blockers) == 0 && owned < st.Target {
+		return fmt.Errorf("owns %d slots, target %d: %+v", owned, st.Target, st)
+	}
+	return nil
+}

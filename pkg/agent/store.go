@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// File is a Store in a file of this boot.
+type File struct{ Path string }
+
+// onDisk is what stands in the file. Its times are since boot, so after a reboot
+// it says nothing.
+type onDisk struct {
+	Boot   string          `json:"boot"`
+	Memory json.RawMessage `json:"memory"`
+}
+
+// Load returns what was saved in this boot, nil if nothing was.
+func (f File) Load() ([]byte, error) {
+	text, err := os.ReadFile(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var d onDisk
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.Path, err)
+	}
+	boot, err := nodecache.BootID()
+	if err != nil || d.Boot != boot {
+		return nil, err
+	}
+	return d.Memory, nil
+}
+
+// Save writes by temporary file and rename, so that a crash leaves the old one or
+// the new one.
+func (f File) Save(memory []byte) error {
+	boot, err := nodecache.BootID()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(onDisk{boot, memory})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+		return err
+	}
+	tmp := f.Path + ".new"
+	if err := os.WriteFile(tmp, append(text, '\n'), 0o600); err != nil {
+		os.Remove(tmp)
+		return err
+	}
+	return os.Rename(tmp, f.Path)
+}

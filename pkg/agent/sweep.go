@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// reclaim takes back the addresses of sandboxes that were found dead twice, long
+// enough apart for a DEL to have come.
+func (a *Agent) reclaim(ctx context.Context, now time.Duration) error {
+	owners, err := a.Orphans.Dead(ctx)
+	if err != nil {
+		a.Log.Warn("some sandboxes can't be looked at", "error", err)
+	}
+	dead := map[eni.Owner]time.Duration{}
+	var sure []eni.Owner
+	for _, o := range owners {
+		first := since(a.dead, o, now)
+		dead[o] = first
+		if first < now && now-first >= a.conf.OrphanAge {
+			sure = append(sure, o)
+		}
+	}
+	a.dead = dead
+	if len(sure) == 0 {
+		return nil
+	}
+	released, err := a.Orphans.ReclaimFrom(ctx, sure)
+	for _, r := range released {
+		a.steps++
+		a.Log.Info("reclaim", "address", r.Addr, "pod", r.Owner.PodName(), "reason", fmt.Sprintf("its sandbox is gone since %s at least and no DEL came", (now-a.dead[*r.Owner]).Round(time.Second)))
+		delete(a.dead, *r.Owner)
+	}
+	a.Events.Repaired("orphan", len(released))
+	return err
+}
+
+// sweepLeaks deletes ENIs of ours that are not attached: what a crash in the middle
+// of making one left. Two describes must have shown them so.
+func (a *Agent) sweepLeaks(ctx context.Context, now time.Duration) {
+	for _, nic := range a.view.enis {
+		first, leaked := a.leaks[nic.ID]
+		_, inBook := a.strays[nic.ID]
+		if !leaked || inBook || first >= a.view.start || a.holds.active(eniKey(nic.ID), now) {
+			continue
+		}
+		age := a.view.start - first
+		if !nic.Created.IsZero() {
+			age = time.Since(nic.Created)
+		}
+		if age >= a.conf.LeakAge && a.deleteENI(ctx, nic.ID, now) {
+			a.steps++
+			a.Log.Info("delete", "eni", nic.ID, "reason", fmt.Sprintf("it was made for this node %s ago and is not attached", age.Round(time.Second)))
+			a.Events.Repaired("leak", 1)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// resyncIfDue puts back what others removed from the kernel, and takes back what
+// dead sandboxes hold.
+func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Duration) error {
+	if now < a.resyncAt || a.holds.active("kernel", now) {
+		return nil
+	}
+	err := a.sync(ctx, now, "repaired")
+	if err == nil {
+		a.resyncAt = now + a.conf.Resync
+	}
+	return errors.Join(err, a.reclaim(ctx, now))
+}
+
+// sync makes the kernel hold what the book says. What it changed was missing or
+// too much: it is logged as such with the word.
+func (a *Agent) sync(ctx context.Context, now time.Duration, word string) error {
+	out, err := a.leavingENIs(ctx)
+	if err != nil {
+		return err
+	}
+	lines, err := a.Kernel.Sync(ctx, out, a.gone)
+	for _, line := range lines {
+		a.Log.Info("kernel "+word, "change", line)
+	}
+	if word == "repaired" {
+		a.Events.Repaired("kernel", len(lines))
+	}
+	if err != nil {
+		a.holds.fail("kernel", delayRetry, 0, now, a.Rand)
+		a.holds.because("kernel", err.Error())
+		return fmt.Errorf("bring the kernel in step with the node cache: %w", err)
+	}
+	a.holds.clear("kernel")
+	a.unsynced, a.gone = false, nil
+	return nil
+}
+
+// leavingENIs returns the ids of the book's ENIs that the kernel is to forget:
+// those that are being deleted, and those whose link has gone.
+func (a *Agent) leavingENIs(ctx context.Context) ([]string, error) {
+	links, err := a.Kernel.Links(ctx)
+	if err != nil {
+		return nil, err
+	}
+	devices := map[string]bool{}
+	for _, l := range links {
+		devices[l.Device] = true
+	}
+	var out []string
+	err = a.Book.View(ctx, func(s *ipam.State) error {
+		for _, nic := range s.ENIs {
+			if a.isLeaving(nic.ID) || !devices[nic.Device] {
+				out = append(out, nic.ID)
+			}
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// Tick looks at everything once, does what can be done now and begins the calls
+// that are due. It returns after how long the next one is due if nothing happens
+// before; what goes wrong is in the log and in the status.
+func (a *Agent) Tick(ctx context.Context) time.Duration {
+	began := time.Now()
+	now := a.Now()
+	a.hungry, a.rebuilt = false, false
+	a.collect(now)
+	if err := a.tick(ctx, now); err != nil {
+		a.fault(err)
+		a.holds.fail("tick", delayRetry, 0, now, a.Rand)
+		a.holds.because("tick", err.Error())
+		a.Log.Error("tick failed", "error", err)
+		a.Events.Error("tick")
+	} else {
+		a.holds.clear("tick")
+	}
+	a.report(now)
+	a.Events.Tick(time.Since(began))
+	return a.next(now)
+}
+
+// tick is the order of things. An error in one part does not keep the later ones
+// from what they can do without it.
+func (a *Agent) tick(ctx context.Context, now time.Duration) error {
+	a.lookIfDue(ctx, now)
+	book, err := a.read(ctx)
+	if a.Unusable(err) || err == nil && len(book.Damaged) > 0 {
+		return a.rebuild(ctx, book, err, now)
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	if a.restarted {
+		a.restart(book)
+	}
+	if a.view.known {
+		book, err = a.learn(ctx, book, now)
+		errs = append(errs, err)
+	}
+	errs = append(errs, a.resyncIfDue(ctx, book, now))
+	steps, err := a.plan(book, now)
+	errs = append(errs, err)
+	before := a.steps
+	for _, s := range steps {
+		errs = append(errs, a.act(ctx, s, now))
+	}
+	a.goOn(ctx, now)
+	if a.steps != before {
+		if book, err = a.read(ctx); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+	}
+	errs = append(errs, a.giveBack(ctx, book, now))
+	if a.unsaved {
+		errs = append(errs, a.save())
+	}
+	a.sweepLeaks(ctx, now)
+	return errors.Join(errs...)
+}
+
+// read returns the book as it is, for the agent alone.
+func (a *Agent) read(ctx context.Context) (*ipam.State, error) {
+	a.book = nil
+	a.bookErr = a.Book.View(ctx, func(s *ipam.State) error {
+		a.book = s
+		return nil
+	})
+	return a.book, a.bookErr
+}
+
+// restart takes the releases that it finds as begun: an earlier agent's call may
+// still have its effect.
+func (a *Agent) restart(book *ipam.State) {
+	for _, line := range book.Addresses {
+		if line.State == eni.Releasing {
+			a.mem.Begun[line.Addr] = true
+		}
+	}
+	a.restarted = false
+}
+
+// lookIfDue begins a describe at the start, after each resync time, and when a
+// call's outcome asks for one.
+func (a *Agent) lookIfDue(ctx context.Context, now time.Duration) {
+	late := a.againAt > 0 && now >= a.againAt
+	if a.view.known && now < a.describeAt && !late {
+		return
+	}
+	if !a.look(ctx, now) {
+		a.hungry = true
+		return
+	}
+	// Not all nodes at once: those that started together would stay together.
+	a.describeAt = now + a.conf.Resync*time.Duration(90+a.Rand.IntN(20))/100
+	if late {
+		a.againAt = 0
+	}
+}
+
+// next returns how long to sleep when nothing happens.
+func (a *Agent) next(now time.Duration) time.Duration {
+	at := now + a.conf.Resync
+	sooner := func(t time.Duration) {
+		if t > now && t < at {
+			at = t
+		}
+	}
+	sooner(a.describeAt)
+	sooner(a.againAt)
+	sooner(a.resyncAt)
+	sooner(a.holds.next(now))
+	sooner(a.decision.Again)
+	sooner(a.cooledAt)
+	if a.rebuilt {
+		return minTick
+	}
+	if a.hungry && len(a.calls) == 0 && !a.holds.active("cloud", now) || len(a.waitingLinks) > 0 {
+		sooner(now + soon)
+	}
+	return max(at-now, minTick)
+}
+
+// soon is when to look again for what nothing announces: budget, a new link.
+const soon = 250 * time.Millisecond
+
+// minTick keeps a loop that has nothing to wait for from spinning.
+const minTick = 50 * time.Millisecond

@@ -1,0 +1,281 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/status"
+)
+
+var errKilled = errors.New("the agent was killed")
+
+// world is an account with nodes, each with an agent that can be killed.
+type world struct {
+	t       testing.TB
+	account *sim.Account
+	nodes   []*testNode
+	taken   map[netip.Addr]bool // addresses taken away by a fault: nobody's fault any more
+	begin   time.Time
+	log     *slog.Logger
+}
+
+// testNode is a node without a kernel: what the plugin and the kernel would hold is
+// in maps.
+type testNode struct {
+	w    *world
+	name string
+	conf agentconf.Config
+
+	mu      sync.Mutex
+	book    *ipam.State // nil: missing
+	bookErr error       // why it can't be used, if it can't
+	memory  []byte
+	routed  map[netip.Addr]bool // what the kernel sends out through the right ENI
+	pods    map[eni.Key]*testPod
+	waiting map[eni.Key]nodecache.Waiter
+	serial  int
+	life    *life
+	told    status.Status   // what the agent published last
+	hidden  map[string]bool // MACs whose link has not come up yet
+}
+
+// testPod is a sandbox as the kernel knows it.
+type testPod struct {
+	owner eni.Owner
+	addrs []netip.Addr
+	dead  bool
+}
+
+// life is one run of the agent's process. After its end none of its effects count.
+type life struct {
+	killAt int // effects until it is killed, -1 for never
+	before bool
+	dead   bool
+	agent  *Agent
+	wake   chan struct{}
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+func newWorld(t testing.TB, o sim.Options, subnets ...sim.Subnet) *world {
+	w := &world{t: t, account: sim.NewAccount(o), taken: map[netip.Addr]bool{}, begin: time.Now(), log: slog.New(slog.DiscardHandler)}
+	for _, s := range subnets {
+		if err := w.account.AddSubnet(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+func testConfig(name string) agentconf.Config {
+	c := agentconf.Default()
+	c.Node, c.ModeSet = name, true
+	c.Settings = ipam.Settings{Routing: ipam.Map, SNAT: true, MarkMask: ipam.DefaultMarkMask, CoolDown: 30 * time.Second,
+		VPC: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}, Families: []eni.Family{eni.IPv4}}
+	return c
+}
+
+func (w *world) addNode(conf agentconf.Config, m sim.Machine) *testNode {
+	m.Name = conf.Node
+	if _, err := w.account.AddNode(m); err != nil {
+		w.t.Fatal(err)
+	}
+	n := &testNode{w: w, name: conf.Node, conf: conf, routed: map[netip.Addr]bool{}, pods: map[eni.Key]*testPod{},
+		waiting: map[eni.Key]nodecache.Waiter{}, hidden: map[string]bool{}, bookErr: nodecache.ErrMissing}
+	w.nodes = append(w.nodes, n)
+	return n
+}
+
+func (w *world) now() time.Duration { return time.Since(w.begin) + time.Hour }
+
+// start runs a new agent. killAt counts its effects.
+func (n *testNode) start(killAt int, before bool) *life {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &life{killAt: killAt, before: before, wake: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{})}
+	n.life = l
+	l.agent = n.agent(l, n.w.log.With("node", n.name))
+	go func() {
+		defer close(l.ended)
+		_ = l.agent.Run(ctx, l.wake, nil) // what goes wrong shows in the world
+	}()
+	return l
+}
+
+func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
+	p := process{n, l}
+	return New(n.conf, Parts{Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: cloudOf{n.w.account.Node(n.name), p}, Orphans: p,
+		Memory: p, Events: noEvents{}, Log: log, Wants: p.wants, Publish: p.publish,
+		MaxPods: func() (int, string) { return 110, "test" }, Now: n.w.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))})
+}
+
+// stop ends the agent as SIGTERM does, kill as SIGKILL does.
+func (n *testNode) stop() {
+	n.life.cancel()
+	<-n.life.ended
+}
+
+func (n *testNode) kill() {
+	n.mu.Lock()
+	n.life.dead = true
+	n.mu.Unlock()
+	n.stop()
+}
+
+func (n *testNode) wake() {
+	select {
+	case n.life.wake <- struct{}{}:
+	default:
+	}
+}
+
+type noEvents struct{}
+
+func (noEvents) Call(string, string, time.Duration) {}
+func (noEvents) Step(string, string)                {}
+func (noEvents) Repaired(string, int)               {}
+func (noEvents) Error(string)                       {}
+func (noEvents) Tick(time.Duration)                 {}
+func (noEvents) Observe(status.Status)              {}
+
+// add is an ADD: it takes an address, or waits for one.
+func (n *testNode) add() error {
+	n.mu.Lock()
+	n.serial++
+	o := eni.Owner{Key: eni.Key{Network: "pods", Container: fmt.Sprintf("%s-%d", n.name, n.serial), IfName: "eth0"}, Pod: fmt.Sprintf("pod-%d", n.serial), Netns: fmt.Sprintf("/run/netns/%d", n.serial)}
+	n.mu.Unlock()
+	return n.addOwner(o)
+}
+
+func (n *testNode) addOwner(o eni.Owner) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var lease ipam.Lease
+	err := n.update(func(s *ipam.State) (err error) {
+		lease, err = s.Assign(o, "", n.w.now())
+		return err
+	})
+	if err != nil {
+		if _, announced := n.waiting[o.Key]; !announced {
+			n.waiting[o.Key] = nodecache.Waiter{Owner: o, Since: n.w.now()}
+		}
+		n.wake()
+		return err
+	}
+	delete(n.waiting, o.Key)
+	pod := &testPod{owner: o}
+	for _, line := range lease.Addresses {
+		pod.addrs = append(pod.addrs, line.Addr)
+		if !n.routed[line.Addr] {
+			n.w.t.Errorf("%s: %s was handed out and the kernel does not route it", n.name, line.Addr)
+		}
+	}
+	n.pods[o.Key] = pod
+	n.wake()
+	return nil
+}
+
+// retry lets those who wait try again, and returns how many still wait.
+func (n *testNode) retry() int {
+	n.mu.Lock()
+	waiting := slices.SortedFunc(maps.Values(n.waiting), func(a, b nodecache.Waiter) int { return cmpKey(a.Owner.Key, b.Owner.Key) })
+	n.mu.Unlock()
+	left := 0
+	for _, w := range waiting {
+		if n.addOwner(w.Owner) != nil {
+			left++
+		}
+	}
+	return left
+}
+
+func cmpKey(a, b eni.Key) int {
+	if len(a.Container) != len(b.Container) {
+		return len(a.Container) - len(b.Container)
+	}
+	if a.Container < b.Container {
+		return -1
+	}
+	return 1
+}
+
+// del is a DEL of some pod.
+func (n *testNode) del(k eni.Key) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err := n.update(func(s *ipam.State) error {
+		s.Release(k, n.w.now())
+		return nil
+	})
+	if err == nil {
+		delete(n.pods, k)
+		n.wake()
+	}
+}
+
+// keys returns the pods in the order of their birth.
+func (n *testNode) keys() []eni.Key {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(n.pods), cmpKey)
+}
+
+// attached returns the truth about the node.
+func (n *testNode) attached() []cloud.Interface { return n.w.account.Snapshot().Nodes[n.name] }
+
+// check returns what must never be: an address of two pods, or of a pod whose
+// node does not have it.
+func (w *world) check() error {
+	if err := w.account.Check(); err != nil {
+		return err
+	}
+	owner := map[netip.Addr]string{}
+	snap := w.account.Snapshot()
+	for _, n := range w.nodes {
+		if err := n.check(snap.Nodes[n.name], owner); err != nil {
+			return fmt.Errorf("%s: %w", n.name, err)
+		}
+	}
+	return nil
+}
+
+func (n *testNode) check(attached []cloud.Interface, owner map[netip.Addr]string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	has := map[netip.Addr]bool{}
+	for _, nic := range attached {
+		for _, a := range nic.Addresses {
+			has[a] = true
+		}
+	}
+	for _, pod := range n.pods {
+		for _, a := range pod.addrs {
+			switch other := owner[a]; {
+			case n.w.taken[a]:
+			case other != "":
+				return fmt.Errorf("address %s has two owners: %s and %s", a, other, pod.owner.Container)
+			case !has[a]:
+				return fmt.Errorf("address %s of %s is not on its node", a, pod.owner.Container)
+			}
+			owner[a] = pod.owner.Container
+		}
+	}
+	if n.bookErr != nil {
+		return nil
+	}
+	return n.book.Check()
+}

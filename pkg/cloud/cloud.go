@@ -1,0 +1,97 @@
+// Package cloud is what enipool needs of a cloud: the ENIs of one node, their
+// addresses and the subnets they come from. Each cloud is a folder below; all of
+// them pass cloudtest.Contract. DESIGN.md beside this file tells how to add one.
+package cloud
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Cloud acts for one node. Its methods may be called from several goroutines,
+// but for one ENI only one at a time changes anything.
+//
+// What a method returns besides an error is true: addresses that came with an
+// error are assigned. Errors are of type *Error and match one of the kinds in
+// errors.go; after ErrUnknown the call may have had its effect, now or a little
+// later, and Interfaces tells.
+//
+// A cloud's answers may lag: Interfaces may show, for some seconds, what was
+// before a call that has returned. It never shows what has never been.
+type Cloud interface {
+	// Limits returns what the node's instance may carry.
+	Limits(ctx context.Context) (eni.Limits, error)
+
+	// Interfaces returns every ENI that is attached to the node, and those that
+	// CreateInterface made for it and that are not attached (Index is -1), in
+	// the order of their creation.
+	Interfaces(ctx context.Context) ([]Interface, error)
+
+	// Subnets returns the subnets that new ENIs of the node may lie in, and
+	// those that its ENIs lie in, sorted by ID.
+	Subnets(ctx context.Context) ([]Subnet, error)
+
+	// CreateInterface makes an ENI, attaches it to the node and returns it when
+	// pods can use its addresses. All of it succeeds or, unless the error is
+	// ErrUnknown, nothing is left. Fewer addresses than asked for are not an
+	// error where the subnet has no more than that; one at least is there.
+	//
+	// Calls with the same token make one ENI, whatever happened to the calls
+	// before: the later one finishes what the earlier began.
+	CreateInterface(ctx context.Context, c Create) (Interface, error)
+
+	// AssignAddresses puts up to n more secondary addresses of the family on
+	// the ENI and returns those it put. It may return some together with an
+	// error. ErrNotFound: there is no such ENI on this node.
+	AssignAddresses(ctx context.Context, id string, f eni.Family, n int) ([]netip.Addr, error)
+
+	// UnassignAddresses takes secondary addresses from the ENI. What the ENI
+	// does not have is fine, and so is an ENI that does not exist. After an
+	// error some may be gone; asking again is safe.
+	UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error
+
+	// DeleteInterface detaches and deletes an ENI that CreateInterface made,
+	// with all its addresses. One that does not exist is fine. Others, the
+	// node's own above all, are refused with ErrForbidden.
+	DeleteInterface(ctx context.Context, id string) error
+}
+
+// Interface is an ENI as the cloud shows it.
+type Interface struct {
+	ID        string
+	Index     int    // device index; 0 is the node's own ENI, -1 not attached
+	MAC       string // lower case, with colons
+	Subnet    string // its ID
+	V4, V6    eni.Net
+	Addresses []netip.Addr // secondary ones, sorted
+	Ours      bool         // CreateInterface made it for this node
+	Token     string       // that it was made with, "" if not ours
+	Created   time.Time    // or attached, where the cloud tells no more
+}
+
+// Net returns the interface's place in the family's subnet.
+func (i Interface) Net(f eni.Family) eni.Net {
+	if f == eni.IPv4 {
+		return i.V4
+	}
+	return i.V6
+}
+
+// Subnet is a subnet with the room that is left in it.
+type Subnet struct {
+	ID    string
+	V4Net netip.Prefix // invalid if it has no IPv4
+	V6Net netip.Prefix // invalid if it has no IPv6
+	Free  int          // addresses that are left, of the scarcer family
+	New   bool         // new ENIs of the node may lie in it
+}
+
+// Create is a wish for a new ENI.
+type Create struct {
+	Token  string // the same for each attempt at the same ENI; at most 64 bytes
+	Subnet string // ID
+	V4, V6 int    // secondary addresses to begin with
+}

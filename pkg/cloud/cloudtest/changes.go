@@ -1,0 +1,218 @@
+package cloudtest
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// changes is what the comments of AssignAddresses, UnassignAddresses and
+// DeleteInterface say.
+var changes = []sentence{
+	{"AssignAddresses puts up to n more addresses on the ENI and returns those", nil, putsAndReturns},
+	{"AssignAddresses puts addresses of the family", nil, putsOfFamily},
+	{"AssignAddresses works on the node's own ENI", nil, putsOnOwn},
+	{"AssignAddresses may return some together with an error", []Capability{Quotas}, someWithError},
+	{"AssignAddresses returns ErrSubnetFull when no address is left", []Capability{Scarcity}, putsNothingInFull},
+	{"AssignAddresses returns ErrNotFound when the node has no such ENI", nil, putsNowhere},
+	{"UnassignAddresses takes secondary addresses from the ENI", nil, takes},
+	{"UnassignAddresses leaves primary addresses", nil, leavesPrimary},
+	{"UnassignAddresses of what the ENI does not have is fine", nil, takesWhatIsNot},
+	{"UnassignAddresses of an ENI that does not exist is fine", nil, takesFromNobody},
+	{"UnassignAddresses is safe to ask again after an error", []Capability{Faults}, takesAgain},
+	{"room of addresses that were taken is there again", []Capability{Scarcity}, givenAgain},
+	{"DeleteInterface detaches and deletes an ENI with all its addresses", nil, deletes},
+	{"DeleteInterface deletes an ENI that is not attached", []Capability{Faults}, deletesUnattached},
+	{"DeleteInterface of an ENI that does not exist is fine", nil, deletesNothing},
+	{"DeleteInterface refuses an ENI that CreateInterface did not make", []Capability{Guard}, refusesOwn},
+}
+
+// contains tells whether an address is one of the ENI's.
+func contains(i cloud.Interface) func(netip.Addr) bool {
+	return func(a netip.Addr) bool {
+		return slices.Contains(i.Addresses, a) || i.V4.Primary.Addr() == a || i.V6.Primary.Addr() == a
+	}
+}
+
+func putsAndReturns(n *node) {
+	other, i := n.create(2), n.create(1)
+	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), 3)
+	n.must(err)
+	if len(addrs) == 0 || len(addrs) > 3 || len(with(addrs)) != len(addrs) {
+		n.Fatalf("AssignAddresses(3) = %v", addrs)
+	}
+	if slices.ContainsFunc(addrs, contains(i)) || slices.ContainsFunc(addrs, contains(other)) {
+		n.Errorf("AssignAddresses = %v, which were there already", addrs)
+	}
+	n.carries(i.ID, with(i.Addresses, addrs...))
+	n.carries(other.ID, other.Addresses)
+}
+
+func putsOfFamily(n *node) {
+	i := n.create(1)
+	for _, f := range n.has {
+		addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, f, 2)
+		n.must(err)
+		for _, a := range addrs {
+			if eni.FamilyOf(a) != f {
+				n.Errorf("AssignAddresses of %s = %v", f, addrs)
+			}
+		}
+	}
+	shown, _ := n.eni(i.ID)
+	n.inSubnet(shown, n.subnet(n.first))
+}
+
+func putsOnOwn(n *node) {
+	own := n.see()[0]
+	f := eni.IPv4
+	if !own.V4.IsValid() {
+		f = eni.IPv6
+	}
+	addrs, err := n.Cloud.AssignAddresses(n.ctx, own.ID, f, 1)
+	n.must(err)
+	n.carries(own.ID, with(own.Addresses, addrs...))
+	n.must(n.Cloud.UnassignAddresses(n.ctx, own.ID, addrs))
+	n.carries(own.ID, own.Addresses)
+}
+
+func someWithError(n *node) {
+	i := n.create(1)
+	most := n.limits.PerENI(n.family())
+	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), most)
+	if err != nil {
+		n.is(err, cloud.ErrLimit)
+	}
+	if len(addrs) > most-1 {
+		n.Errorf("an ENI with room for %d got %v", most-1, addrs)
+	}
+	n.carries(i.ID, with(i.Addresses, addrs...))
+}
+
+func putsNothingInFull(n *node) {
+	i := n.create(1)
+	n.Leave(n.first, 1)
+	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), 2)
+	if err != nil {
+		n.is(err, cloud.ErrSubnetFull)
+	}
+	n.carries(i.ID, with(i.Addresses, addrs...))
+	n.Leave(n.first, 0)
+	none, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), 1)
+	n.is(err, cloud.ErrSubnetFull)
+	if len(none) > 0 {
+		n.Errorf("from a full subnet came %v", none)
+	}
+	n.carries(i.ID, with(i.Addresses, addrs...))
+}
+
+func putsNowhere(n *node) {
+	i := n.create(1)
+	n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
+	for _, id := range []string{i.ID, "eni-of-nobody"} {
+		addrs, err := n.Cloud.AssignAddresses(n.ctx, id, n.family(), 1)
+		n.is(err, cloud.ErrNotFound)
+		if len(addrs) > 0 {
+			n.Errorf("ENI %s does not exist and got %v", id, addrs)
+		}
+	}
+}
+
+func takes(n *node) {
+	other, i := n.create(2), n.create(1)
+	addrs := with(i.Addresses, n.assign(i.ID, 3)...)
+	gone := []netip.Addr{addrs[2], addrs[0]} // in no order
+	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, gone))
+	n.carries(i.ID, without(addrs, gone...))
+	n.carries(other.ID, other.Addresses)
+}
+
+// leavesPrimary: whether the cloud refuses such a call is its own affair.
+func leavesPrimary(n *node) {
+	i := n.create(1)
+	before := n.see()
+	primary := i.Net(n.family()).Primary.Addr()
+	if err := n.Cloud.UnassignAddresses(n.ctx, i.ID, []netip.Addr{primary}); err != nil {
+		n.is(err, cloud.ErrForbidden)
+	}
+	n.unchanged(before)
+}
+
+func takesWhatIsNot(n *node) {
+	other, i := n.create(2), n.create(3)
+	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, nil))
+	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, i.Addresses[:1]))
+	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, i.Addresses[:1]))
+	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, []netip.Addr{i.Addresses[0], other.Addresses[0], i.Addresses[1]}))
+	n.carries(i.ID, i.Addresses[2:])
+	n.carries(other.ID, other.Addresses)
+}
+
+func takesFromNobody(n *node) {
+	i := n.create(1)
+	n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
+	other := n.create(1) // it may well have the same addresses
+	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, append(i.Addresses, other.Addresses...)))
+	n.must(n.Cloud.UnassignAddresses(n.ctx, "eni-of-nobody", i.Addresses))
+	n.carries(other.ID, other.Addresses)
+}
+
+func takesAgain(n *node) {
+	i := n.create(1)
+	addrs := n.assign(i.ID, 3)
+	n.Inject("UnassignAddresses", Partial)
+	n.is(n.Cloud.UnassignAddresses(n.ctx, i.ID, addrs), cloud.Kinds()...)
+	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, addrs))
+	n.carries(i.ID, i.Addresses)
+}
+
+func givenAgain(n *node) {
+	other, i := n.create(1), n.create(1)
+	addrs := n.assign(i.ID, 2)
+	n.Leave(n.first, 0)
+	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, addrs))
+	again := n.assign(other.ID, 2)
+	n.carries(other.ID, with(other.Addresses, again...))
+	n.carries(i.ID, i.Addresses)
+}
+
+func deletes(n *node) {
+	free := n.subnet(n.first).Free
+	before := n.see()
+	i := n.create(3)
+	n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
+	n.unchanged(before)
+	if got := n.subnet(n.first).Free; got != free {
+		n.Errorf("%d addresses are free, before the ENI they were %d", got, free)
+	}
+	n.create(1) // its place is free again
+}
+
+func deletesUnattached(n *node) {
+	before := n.see()
+	wish := n.want(1)
+	n.Inject("CreateInterface", LostAfterCreate)
+	_, err := n.Cloud.CreateInterface(n.ctx, wish)
+	n.is(err, cloud.ErrUnknown)
+	i, ok := n.byToken(wish.Token)
+	if !ok {
+		n.Fatal("the ENI that was made is not shown")
+	}
+	n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
+	n.unchanged(before)
+}
+
+func deletesNothing(n *node) {
+	i := n.create(1)
+	for _, id := range []string{i.ID, i.ID, "eni-of-nobody"} {
+		n.must(n.Cloud.DeleteInterface(n.ctx, id))
+	}
+}
+
+func refusesOwn(n *node) {
+	before := n.see()
+	n.is(n.Cloud.DeleteInterface(n.ctx, before[0].ID), cloud.ErrForbidden)
+	n.unchanged(before)
+}

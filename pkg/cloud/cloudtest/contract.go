@@ -1,0 +1,116 @@
+// Package cloudtest tells whether a cloud.Cloud keeps what the comments of that
+// interface promise. It is for tests alone: nothing else may import it.
+package cloudtest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+)
+
+// Subject is a cloud under test, and what the suite may know and do besides
+// calling it.
+type Subject struct {
+	Cloud   cloud.Cloud   // of a fresh node that has its own ENI alone
+	Subnets []string      // IDs of those in which its new ENIs may lie; the first has room for all of them
+	Lag     time.Duration // age of what Interfaces and Subnets show, at most
+
+	// What an endpoint can't do is nil; sentences that need it are skipped.
+	Other  cloud.Cloud                               // a second node of the same account
+	Inject func(method string, f Failure)            // befalls the next call of the method
+	Leave  func(subnet string, free int)             // so many addresses are left in it
+	Detach func(id string)                           // takes an ENI off the node behind its back
+	Use    func(t *testing.T, ready cloud.Interface) // fails the test unless a pod can use the addresses
+	Check  func() error                              // called at the end: what is wrong inside
+
+	Lacks []Capability // what the endpoint does not do as a cloud does
+}
+
+// Failure is what Subject.Inject does to a call.
+type Failure uint8
+
+// The failures. The first three refuse the call: nothing happens. After a Lost one
+// and a Late one the caller gets cloud.ErrUnknown; Late has the effect some
+// milliseconds after that. Partial is half of the addresses and an error.
+const (
+	Throttled Failure = iota
+	Unavailable
+	Forbidden
+	LostAfterCreate
+	LostAfterAttach
+	LostAfterEffect
+	Late
+	Partial
+)
+
+// Capability is what an endpoint may lack, by its name in the reason of a skip.
+type Capability string
+
+// The capabilities. Emulators of clouds have few of them.
+const (
+	Tokens    Capability = "tokens"                // calls with one token make one ENI
+	Quotas    Capability = "quotas"                // more than Limits says is refused
+	Guard     Capability = "guard of foreign ENIs" // deleting the node's own ENI is refused
+	OtherNode Capability = "a second node"
+	Faults    Capability = "a fault injection hook"
+	Scarcity  Capability = "a hook to fill subnets"
+	Detaching Capability = "a hook to detach ENIs"
+	Usage     Capability = "a way to use addresses"
+)
+
+// lacks tells whether the subject has no such capability.
+func (s Subject) lacks(c Capability) bool {
+	switch c {
+	case OtherNode:
+		return s.Other == nil
+	case Faults:
+		return s.Inject == nil
+	case Scarcity:
+		return s.Leave == nil
+	case Detaching:
+		return s.Detach == nil
+	case Usage:
+		return s.Use == nil
+	}
+	return slices.Contains(s.Lacks, c)
+}
+
+// sentence is a sentence of the contract as a test.
+type sentence struct {
+	name  string
+	needs []Capability
+	holds func(*node)
+}
+
+// Contract runs the suite: every sentence of cloud.Cloud's comments as a subtest
+// on a subject of its own, which open makes.
+func Contract(t *testing.T, open func(t *testing.T) Subject) {
+	ContractIn(t, func(t *testing.T, f func(*testing.T)) { f(t) }, open)
+}
+
+// ContractIn is Contract with each subtest inside of what in calls it in, such as
+// synctest.Test.
+func ContractIn(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t *testing.T) Subject) {
+	for _, s := range slices.Concat(general, reads, creates, changes, kinds) {
+		t.Run(s.name, func(t *testing.T) {
+			in(t, func(t *testing.T) { s.run(t, open(t)) })
+		})
+	}
+}
+
+func (s sentence) run(t *testing.T, subject Subject) {
+	for _, c := range s.needs {
+		if subject.lacks(c) {
+			t.Skipf("the endpoint lacks %s", c)
+		}
+	}
+	n := newNode(t, subject)
+	s.holds(n)
+	if subject.Check != nil {
+		if err := subject.Check(); err != nil {
+			t.Errorf("at the end the cloud itself is wrong:\n%v", err)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package cloud
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The kinds of failure that callers tell apart.
+var (
+	// ErrThrottled: too many calls; nothing happened. Ask again later.
+	ErrThrottled = errors.New("throttled")
+	// ErrSubnetFull: the subnet has no address left.
+	ErrSubnetFull = errors.New("subnet has no free address")
+	// ErrLimit: the instance or the account may carry no more of it.
+	ErrLimit = errors.New("limit reached")
+	// ErrNotFound: what the call is about does not exist, or not here.
+	ErrNotFound = errors.New("not found")
+	// ErrForbidden: the credentials are wrong or lack a permission, or the
+	// object is not ours. Asking again does not help.
+	ErrForbidden = errors.New("forbidden")
+	// ErrUnavailable: the cloud can't be reached or fails; nothing happened.
+	ErrUnavailable = errors.New("cloud unavailable")
+	// ErrUnknown: whether it happened is not known; Interfaces tells.
+	ErrUnknown = errors.New("outcome unknown")
+)
+
+// Kinds are all of them, for metrics and tests.
+func Kinds() []error {
+	return []error{ErrThrottled, ErrSubnetFull, ErrLimit, ErrNotFound, ErrForbidden, ErrUnavailable, ErrUnknown}
+}
+
+// Error is a failed call.
+type Error struct {
+	Op         string        // the method: "AssignAddresses"
+	Object     string        // ID of the ENI or subnet it was about, "" if none
+	Kind       error         // one of the kinds
+	Detail     string        // the cloud's own words and code, without secrets
+	RetryAfter time.Duration // the cloud's wish, 0 if it has none
+}
+
+// Error says what failed, about what, why, and the cloud's own words.
+func (e *Error) Error() string {
+	text := e.Op
+	if e.Object != "" {
+		text += " " + e.Object
+	}
+	text = fmt.Sprintf("%s: %v", text, e.Kind)
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
+}
+
+// Unwrap returns the kind.
+func (e *Error) Unwrap() error { return e.Kind }
+
+// Kind returns the kind of a failed call, ErrUnknown for an error that is not
+// the cloud's.
+func Kind(err error) error {
+	for _, kind := range Kinds() {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return ErrUnknown
+}

@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/cloudtest"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/nettest"
+)
+
+// newAccount makes an account with two subnets and two nodes: n1, whose ENIs may
+// lie in both, and n2.
+func newAccount(t testing.TB, o Options) *Account {
+	t.Helper()
+	a := NewAccount(o)
+	for _, s := range []Subnet{
+		{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/24"), V6: netip.MustParsePrefix("fd00:10::/64")},
+		{ID: "b", V4: netip.MustParsePrefix("10.0.1.0/24"), V6: netip.MustParsePrefix("fd00:10:0:1::/64")},
+	} {
+		if err := a.AddSubnet(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"n1", "n2"} {
+		if _, err := a.AddNode(Machine{Name: name, Limits: eni.Limits{ENIs: 4, V4: 8, V6: 8}, Subnet: "a"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a
+}
+
+// faultOf is what a failure of the contract is here.
+var faultOf = map[cloudtest.Failure]Fault{
+	cloudtest.Throttled:       {Err: cloud.ErrThrottled},
+	cloudtest.Unavailable:     {Err: cloud.ErrUnavailable},
+	cloudtest.Forbidden:       {Err: cloud.ErrForbidden},
+	cloudtest.LostAfterCreate: {Lost: AfterCreate},
+	cloudtest.LostAfterAttach: {Lost: AfterAttach},
+	cloudtest.LostAfterEffect: {Lost: AfterEffect},
+	cloudtest.Late:            {Later: 5 * time.Millisecond},
+	cloudtest.Partial:         {Partial: true, Err: cloud.ErrUnknown},
+}
+
+// subject is node n1 of the account, seen through dial.
+func subject(t *testing.T, a *Account, dial func(node string) cloud.Cloud) cloudtest.Subject {
+	return cloudtest.Subject{
+		Cloud: dial("n1"), Other: dial("n2"), Subnets: []string{"a", "b"}, Lag: a.o.Lag,
+		Inject: func(method string, f cloudtest.Failure) { a.FailNext(method, faultOf[f]) },
+		Leave:  func(subnet string, free int) { must(t, leave(a, subnet, free)) },
+		Detach: func(id string) { must(t, a.Detach(id)) },
+		Check:  a.Check,
+	}
+}
+
+// leave lets others take all of the subnet but so many addresses.
+func leave(a *Account, subnet string, free int) error {
+	if err := a.SetForeign(subnet, 0); err != nil {
+		return err
+	}
+	all := a.Snapshot().Subnets
+	at := slices.IndexFunc(all, func(s cloud.Subnet) bool { return s.ID == subnet })
+	return a.SetForeign(subnet, all[at].Free-free)
+}
+
+func direct(a *Account) func(string) cloud.Cloud {
+	return func(node string) cloud.Cloud { return a.Node(node) }
+}
+
+func TestContractInMemory(t *testing.T) {
+	cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
+		a := newAccount(t, Options{})
+		return subject(t, a, direct(a))
+	})
+}
+
+func TestContractWithLagAndLatency(t *testing.T) {
+	cloudtest.ContractIn(t, synctest.Test, func(t *testing.T) cloudtest.Subject {
+		a := newAccount(t, Options{Lag: 3 * time.Second, Seed: 1, Latency: map[string]Latency{
+			"":              {Base: 100 * time.Millisecond, Jitter: 300 * time.Millisecond},
+			createInterface: {Base: 2 * time.Second, Jitter: 3 * time.Second},
+		}})
+		return subject(t, a, direct(a))
+	})
+}
+
+func TestContractThroughASocket(t *testing.T) {
+	cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
+		a := newAccount(t, Options{})
+		path := serve(t, a)
+		return subject(t, a, func(node string) cloud.Cloud { return dial(t, "unix://"+path, node) })
+	})
+}
+
+func dial(t *testing.T, endpoint, node string) cloud.Cloud {
+	t.Helper()
+	c, err := Dial(endpoint, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// serve serves the account for as long as the test runs.
+func serve(t *testing.T, a *Account) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "cloud.sock")
+	l, err := Listen(path)
+	must(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- a.ServeOn(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		must(t, <-done)
+	})
+	return path
+}
+
+func TestContractWithANetwork(t *testing.T) {
+	nettest.Need(t)
+	cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
+		a := newAccount(t, Options{Network: newNetwork(t, "t")})
+		s := subject(t, a, direct(a))
+		s.Use = func(t *testing.T, ready cloud.Interface) { usable(t, a.Node("n1"), ready) }
+		return s
+	})
+}
+
+// usable tells whether packets of the ENI's addresses pass in the VPC, both ways.
+func usable(t *testing.T, n *Node, i cloud.Interface) {
+	t.Helper()
+	device := fmt.Sprintf("eth%d", i.Index)
+	if got := sh(t, n.Namespace(), "ip link show "+device); !strings.Contains(got, i.MAC) {
+		t.Errorf("the ENI has MAC %s, its link is\n%s", i.MAC, got)
+	}
+	secondENI(t, n.Namespace(), eni.Interface{Index: i.Index, Device: device, V4: i.V4, V6: i.V6})
+	internet := n.a.o.Network.Internet()
+	outside, inside := listen(t, internet), listen(t, n.Namespace())
+	for _, a := range i.Addresses {
+		dst := InternetV4
+		if a.Is6() {
+			dst = InternetV6
+		}
+		sh(t, n.Namespace(), fmt.Sprintf(`set -e
+			ip address add %[1]s dev lo nodad
+			ip %[2]s rule add from %[1]s lookup 101
+			# The kernel makes an IPv6 address local in the background.
+			until ip route get %[1]s | grep -q ^local; do :; done`, a, dash(a)))
+		send(t, n.Namespace(), a, dst, outside, a.String())
+		if text, from := outside.next(t); text != a.String() || from != a {
+			t.Errorf("the internet got %q from %s, want it from %s", text, from, a)
+		}
+		send(t, internet, dst, a, inside, a.String())
+		if text, from := inside.next(t); text != a.String() || from != dst {
+			t.Errorf("%s got %q from %s", a, text, from)
+		}
+	}
+}

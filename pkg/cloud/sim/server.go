@@ -1,0 +1,122 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+)
+
+// maxBody is more than any request of a node has, in bytes.
+const maxBody = 1 << 20
+
+// answer is what goes back over the wire.
+type answer struct {
+	reply
+	Error *wireError `json:"error,omitempty"`
+}
+
+// wireError is a *cloud.Error; the kind travels as its text.
+type wireError struct {
+	Object     string        `json:"object,omitempty"`
+	Kind       string        `json:"kind"`
+	Detail     string        `json:"detail,omitempty"`
+	RetryAfter time.Duration `json:"retryAfter,omitempty"` // nanoseconds
+}
+
+// Handler serves the account to other processes: POST /v1/calls with a call as
+// JSON. Dial is its other end.
+func (a *Account) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/calls", func(w http.ResponseWriter, h *http.Request) {
+		var r request
+		if err := json.NewDecoder(http.MaxBytesReader(w, h.Body, maxBody)).Decode(&r); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		out, err := a.do(h.Context(), r)
+		w.Header().Set("Content-Type", "application/json")
+		// Who does not get the answer knows it.
+		_ = json.NewEncoder(w).Encode(answer{out, toWire(err)})
+	})
+	return mux
+}
+
+func toWire(err error) *wireError {
+	var e *cloud.Error
+	if !errors.As(err, &e) {
+		return nil
+	}
+	return &wireError{Object: e.Object, Kind: e.Kind.Error(), Detail: e.Detail, RetryAfter: e.RetryAfter}
+}
+
+// Serve serves the account on a unix socket that only its owner may use, until
+// ctx ends.
+func (a *Account) Serve(ctx context.Context, path string) error {
+	l, err := Listen(path)
+	if err != nil {
+		return err
+	}
+	return a.ServeOn(ctx, l)
+}
+
+// ServeOn is Serve for a listener that is there already. It returns when every
+// call under way has its answer: the end of ctx ends them too.
+func (a *Account) ServeOn(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler:           a.Handler(),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	down := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() { down <- srv.Shutdown(context.WithoutCancel(ctx)) })
+	err := srv.Serve(l)
+	if stop() || !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve account: %w", err)
+	}
+	return <-down
+}
+
+// Listen makes a unix socket of mode 0600, in place of one that nobody serves any
+// more.
+func Listen(path string) (net.Listener, error) {
+	if c, err := net.Dial("unix", path); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("listen on %s: another process serves it", path)
+	}
+	// Nobody may enter the folder, so nobody is faster than Chmod.
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".s")
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	defer os.RemoveAll(dir)
+	fresh := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", fresh)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	if err := errors.Join(os.Chmod(fresh, 0o600), os.Rename(fresh, path)); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), l.Close())
+	}
+	return socket{l, path}, nil
+}
+
+// socket is a listener that takes its file along when it goes.
+type socket struct {
+	net.Listener
+	path string
+}
+
+func (s socket) Close() error {
+	if err := os.Remove(s.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return errors.Join(err, s.Listener.Close())
+	}
+	return s.Listener.Close()
+}

@@ -1,0 +1,97 @@
+package pool
+
+import "fmt"
+
+// Blockers returns why the node can't have target slots now, for status and logs:
+// what keeps each ENI from getting more, and why there is no new one. It returns
+// nothing when a plan gets there.
+func Blockers(c Config, s Snapshot, target int) []string {
+	if len(s.Families) == 0 {
+		return []string{"the node's address families are not known"}
+	}
+	l := open(c, s, target)
+	l.grow()
+	var list []string
+	if target > l.most {
+		list = append(list, l.limit())
+	}
+	if l.short() <= 0 {
+		return list
+	}
+	for i := range s.ENIs {
+		if e := &s.ENIs[i]; e.Leaving && e.Index >= c.FirstENI {
+			list = append(list, fmt.Sprintf("%s is being deleted", e.ID))
+		}
+	}
+	for _, n := range l.nics {
+		list = append(list, n.blockers()...)
+	}
+	if l.attached >= s.Limits.ENIs {
+		return append(list, fmt.Sprintf("ENI limit reached: %d of %d, %d of them being made and %d not enipool's",
+			l.attached, s.Limits.ENIs, len(s.Pending)+len(l.created), s.Foreign))
+	}
+	return append(list, l.noSubnet()...)
+}
+
+// limit names what bounds the node.
+func (l *ledger) limit() string {
+	by := fmt.Sprintf("%d ENIs for pods with %d slots each", max(0, l.s.Limits.ENIs-l.c.FirstENI), perENI(l.s.Limits, l.s.Families))
+	switch {
+	case l.most == 0:
+	case l.most == l.c.MaxAllocate:
+		by = "maxAllocate"
+	case l.most == l.s.MaxPods:
+		by = "the kubelet's maxPods"
+	}
+	return fmt.Sprintf("demand needs %d slots and the node holds %d at most: %s", l.target, l.most, by)
+}
+
+// blockers returns what keeps the ENI from its full number of slots.
+func (n *nic) blockers() []string {
+	var list []string
+	short := false
+	for i, t := range n.tallies {
+		if t.lost > 0 {
+			list = append(list, fmt.Sprintf("%s: %d %s addresses that the cloud took are still pods'", n.ID, t.lost, t.family))
+		}
+		if t.gone > 0 {
+			list = append(list, fmt.Sprintf("%s: %d %s addresses are on their way back", n.ID, t.gone, t.family))
+		}
+		if t.room() > 0 {
+			short = short || n.field == nil || n.Busy || n.field.Blocked || n.field.left[i] <= 0
+		}
+	}
+	switch {
+	case !short:
+	case n.Busy:
+		list = append(list, fmt.Sprintf("%s is busy with an earlier call", n.ID))
+	case n.field == nil:
+		list = append(list, fmt.Sprintf("%s: nothing is known of its subnet %s", n.ID, n.Subnet))
+	case n.field.Blocked:
+		list = append(list, fmt.Sprintf("%s: its subnet %s refused lately", n.ID, n.Subnet))
+	default:
+		list = append(list, fmt.Sprintf("%s: its subnet %s has no address left", n.ID, n.Subnet))
+	}
+	return list
+}
+
+// noSubnet returns why no subnet takes a new ENI.
+func (l *ledger) noSubnet() []string {
+	var list []string
+	for _, f := range l.subnets {
+		switch need := 2; {
+		case !f.New:
+		case f.Blocked:
+			list = append(list, fmt.Sprintf("%s refused lately: no new ENI there now", f.ID))
+		default:
+			if l.c.Mode == Burstable && !l.c.Partial {
+				need = l.fullSize() + 1
+			}
+			list = append(list, fmt.Sprintf("%s has %d addresses left, a new ENI needs %d", f.ID, max(0, f.room()), need))
+		}
+	}
+	if len(list) == 0 {
+		return []string{"no subnet takes new ENIs now"}
+	}
+	return list
+}

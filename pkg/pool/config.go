@@ -1,0 +1,98 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+var modeNames = [...]string{Batch: "batch", Burstable: "burstable", BestEffort: "besteffort"}
+
+// String returns the mode's name in configuration files and in the status.
+func (m Mode) String() string {
+	if int(m) < len(modeNames) {
+		return modeNames[m]
+	}
+	return fmt.Sprintf("mode(%d)", uint8(m))
+}
+
+// ParseMode is the inverse of Mode.String.
+func ParseMode(name string) (Mode, error) {
+	for m, n := range modeNames {
+		if n == name {
+			return Mode(m), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown pool mode %q: must be batch, burstable or besteffort", name)
+}
+
+// mostSlots is more than any node holds; below it no product of settings overflows.
+const mostSlots = 1 << 16
+
+// Validate returns all that is wrong, each error with the name that the setting
+// has in a configuration file. What another mode would look at is left alone, so
+// that changing the mode is changing one key, but for maxAboveWatermark.
+func (c Config) Validate() error {
+	errs := []error{c.Scale.Validate()}
+	if int(c.Mode) >= len(modeNames) {
+		errs = append(errs, fmt.Errorf("mode: %d: must be batch, burstable or besteffort", c.Mode))
+	}
+	errs = append(errs,
+		within("firstENI", c.FirstENI, 0, 1),
+		within("maxAllocate", c.MaxAllocate, 0, mostSlots),
+		within("minAllocate", c.MinAllocate, 0, mostSlots),
+		within("preAllocate", c.PreAllocate, 0, mostSlots),
+		within("maxAboveWatermark", c.MaxAboveWatermark, 0, mostSlots),
+		c.validateBurstable(), c.validateMost(), c.validateModeChange())
+	return errors.Join(errs...)
+}
+
+func (c Config) validateBurstable() error {
+	const name = "burstableMultiple (burstableMehrfachENI)"
+	switch {
+	case c.Mode != Burstable:
+		return within(name, c.Multiple, 0, eni.MaxIndex)
+	case c.Multiple == 0:
+		return fmt.Errorf("%s: 0: is no burstable pool: set mode to batch or besteffort, or keep at least 1 ENI free", name)
+	}
+	return within(name, c.Multiple, 1, eni.MaxIndex)
+}
+
+// validateMost refuses a pool that is larger at its start than it ever may be.
+func (c Config) validateMost() error {
+	if c.MaxAllocate <= 0 {
+		return nil
+	}
+	var errs []error
+	check := func(name string, value int) {
+		if value > c.MaxAllocate {
+			errs = append(errs, fmt.Errorf("%s: %d: must be at most maxAllocate, %d", name, value, c.MaxAllocate))
+		}
+	}
+	switch c.Mode {
+	case Batch:
+		check("batch", c.Scale.Batch)
+		check("minPool", c.Scale.MinPool)
+	case BestEffort:
+		check("minAllocate", c.MinAllocate)
+	}
+	return errors.Join(errs...)
+}
+
+// validateModeChange keeps a node that was set up with watermarks best effort
+// until somebody says otherwise (sources/cce-planned-cluster-mode.md, 3.2.4).
+func (c Config) validateModeChange() error {
+	if c.MaxAboveWatermark <= 0 || c.Mode == BestEffort {
+		return nil
+	}
+	return fmt.Errorf("maxAboveWatermark: %d: belongs to mode besteffort and this is mode %s: "+
+		"to keep the node as it is set mode to besteffort, to change its mode remove maxAboveWatermark", c.MaxAboveWatermark, c.Mode)
+}
+
+func within(name string, v, low, high int) error {
+	if v < low || v > high {
+		return fmt.Errorf("%s: %d: must be %d to %d", name, v, low, high)
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package pool
+
+import (
+	"math"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// ledger is a plan in the making: what there is, and what the plan does to it.
+type ledger struct {
+	c       Config
+	s       Snapshot
+	target  int // as asked for
+	most    int // slots that the node can hold
+	goal    int // slots to reach: the target within most
+	ceiling int // slots up to which none goes back
+
+	nics    []*nic   // those that carry pods and stay, oldest first
+	subnets []*field // in the order of the snapshot
+	created []Step
+
+	owned    int // slots there, on their way and planned
+	there    int // slots there when the plan began
+	arriving int // slots on their way when the plan began
+	attached int // ENIs on the instance, with those on their way and planned
+}
+
+func open(c Config, s Snapshot, target int) *ledger {
+	l := &ledger{c: c, s: s, target: target, attached: len(s.ENIs) + s.Foreign + len(s.Pending)}
+	l.most = c.Most(s.Limits, s.Families, s.MaxPods)
+	l.goal = max(0, min(target, l.most))
+	l.ceiling = l.goal
+	if c.Mode == BestEffort {
+		l.ceiling = min(l.goal+c.MaxAboveWatermark, l.most)
+	}
+	for _, n := range s.Subnets {
+		l.subnets = append(l.subnets, newField(n, s))
+	}
+	for i := range s.ENIs {
+		e := &s.ENIs[i]
+		if e.Index < c.FirstENI || e.Leaving {
+			continue
+		}
+		n := newNIC(e, s)
+		n.field = l.subnet(e.Subnet)
+		l.nics = append(l.nics, n)
+		l.owned += n.slots()
+		l.there += n.present()
+	}
+	for _, p := range s.Pending {
+		l.owned += p.Slots
+	}
+	l.arriving = l.owned - l.there
+	return l
+}
+
+func (l *ledger) subnet(id string) *field {
+	for _, f := range l.subnets {
+		if f.ID == id {
+			return f
+		}
+	}
+	return nil
+}
+
+// short returns how many slots are missing.
+func (l *ledger) short() int { return l.goal - l.owned }
+
+// present returns how many slots there are with those of the plan, and without
+// those on their way: only what is there for certain makes others superfluous.
+func (l *ledger) present() int {
+	sum := 0
+	for _, n := range l.nics {
+		sum += n.present()
+	}
+	for _, s := range l.created {
+		sum += s.Count
+	}
+	return sum
+}
+
+// field is a subnet with what a plan may still take from it.
+type field struct {
+	Subnet
+	left []int // of each family
+}
+
+// newField takes off what is on its way already. Free is of the scarcer family, so
+// it is a bound for each.
+func newField(n Subnet, s Snapshot) *field {
+	f := &field{Subnet: n, left: make([]int, len(s.Families))}
+	for i, family := range s.Families {
+		f.left[i] = n.Free
+		for _, e := range s.ENIs {
+			if e.Subnet == n.ID {
+				f.left[i] -= coming(e, family)
+			}
+		}
+		for _, p := range s.Pending {
+			if p.Subnet == n.ID {
+				f.left[i] -= p.Slots + 1
+			}
+		}
+	}
+	return f
+}
+
+// room returns how many addresses of each family are left.
+func (f *field) room() int {
+	n := math.MaxInt
+	for _, left := range f.left {
+		n = min(n, left)
+	}
+	return n
+}
+
+func coming(e ENI, f eni.Family) int {
+	n := 0
+	for _, c := range e.Coming {
+		if c.Family == f {
+			n += c.Count
+		}
+	}
+	return n
+}
+
+// nic is an ENI of the plan.
+type nic struct {
+	*ENI
+	field   *field // nil if nothing is known of its subnet
+	tallies []tally
+	deleted bool
+
+	wanted int // planned slots that demand asks for
+	evened int // planned slots that lacked only one family
+	filled int // planned slots that make the ENI full
+	given  int // planned slots that go back
+}
+
+// tally is what an ENI has of one family.
+type tally struct {
+	family eni.Family
+	limit  int // addresses that the ENI may carry
+	rested int // free
+	held   int // used or cooling
+	going  int // on their way back, which can be undone
+	gone   int // on their way back for good
+	lost   int // still a pod's, no longer the ENI's
+	coming int
+
+	restore, assign, release int // planned
+	awaited                  int // to be planned when the call under way has ended
+}
+
+func newNIC(e *ENI, s Snapshot) *nic {
+	n := &nic{ENI: e}
+	for _, f := range s.Families {
+		t := tally{family: f, limit: s.Limits.PerENI(f), coming: coming(*e, f)}
+		for _, a := range e.Addresses {
+			if a.Family() == f {
+				t.count(a)
+			}
+		}
+		n.tallies = append(n.tallies, t)
+	}
+	return n
+}
+
+func (t *tally) count(a Address) {
+	switch {
+	case a.Lost:
+		t.lost++
+	case a.State == eni.Releasing && a.Committed:
+		t.gone++
+	case a.State == eni.Releasing:
+		t.going++
+	case a.State == eni.Free:
+		t.rested++
+	default:
+		t.held++
+	}
+}
+
+// there returns the addresses that pods may have, as the plan leaves them.
+func (t tally) there() int { return t.rested + t.held + t.restore + t.assign - t.release }
+
+// owned returns those and the ones on their way.
+func (t tally) owned() int { return t.there() + t.coming + t.awaited }
+
+// room returns how many more addresses may be assigned. A lost address takes room
+// too: it may be back with the next describe.
+func (t tally) room() int {
+	return t.limit - t.rested - t.held - t.going - t.gone - t.lost - t.coming - t.assign - t.awaited
+}
+
+// slots returns how many pods the ENI is enough for: by the family it has least of.
+func (n *nic) slots() int { return n.least(tally.owned) }
+
+// present returns the same without what is on its way.
+func (n *nic) present() int { return n.least(tally.there) }
+
+// pairs returns how many whole slots could go back.
+func (n *nic) pairs() int { return n.least(func(t tally) int { return t.rested - t.release }) }
+
+func (n *nic) least(count func(tally) int) int {
+	low := math.MaxInt
+	for _, t := range n.tallies {
+		low = min(low, count(t))
+	}
+	return low
+}
+
+// uneven returns how many slots lack only the addresses of one family.
+func (n *nic) uneven() int {
+	high := 0
+	for _, t := range n.tallies {
+		high = max(high, t.owned())
+	}
+	return high - n.slots()
+}

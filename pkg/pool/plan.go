@@ -1,0 +1,71 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Plan returns what to do so that the node has target slots, in the order in which
+// to do it. It is empty when there is nothing to do, and stays so when what it said
+// has been done: how long a target stands before anything goes back is the
+// stabiliser's matter, not the plan's.
+//
+// A slot counts where both families are on one ENI: what is free, used or cooling,
+// what is on its way, and what ENIs being made begin with. What is on its way back,
+// and what the cloud took from a pod that still has it, does not count.
+//
+// ENIs with an index below FirstENI and those that are leaving are not looked at,
+// and no new call is planned about one that is busy.
+func Plan(c Config, s Snapshot, target int) []Step {
+	if len(s.Families) == 0 {
+		return nil
+	}
+	l := open(c, s, target)
+	l.grow()
+	if c.Mode == Burstable {
+		l.returnENIs()
+		l.fill()
+	} else {
+		l.shrink()
+	}
+	return l.steps()
+}
+
+// steps writes the plan down: in the order of the actions, growing from the oldest
+// ENI on, shrinking from the newest.
+func (l *ledger) steps() []Step {
+	var restore, assign, release, remove []Step
+	for _, n := range l.nics {
+		if addrs := n.restored(); len(addrs) > 0 {
+			restore = append(restore, Step{Do: Restore, ENI: n.ID, Index: n.Index, Subnet: n.Subnet, Addrs: addrs, Reason: l.whyRestore(n)})
+		}
+		assign = append(assign, l.assigns(n)...)
+	}
+	for _, n := range slices.Backward(l.nics) {
+		step := Step{Do: Release, ENI: n.ID, Index: n.Index, Subnet: n.Subnet, Addrs: n.victims()}
+		switch {
+		case n.deleted:
+			step.Do, step.Reason = Delete, l.whyDelete(n)
+			remove = append(remove, step)
+		case len(step.Addrs) > 0:
+			step.Reason = l.whyRelease(n)
+			release = append(release, step)
+		}
+	}
+	return slices.Concat(restore, assign, l.created, release, remove)
+}
+
+// assigns returns the steps by which the ENI gets more, the family first that
+// lacks most.
+func (l *ledger) assigns(n *nic) []Step {
+	tallies := slices.Clone(n.tallies)
+	slices.SortStableFunc(tallies, func(a, b tally) int { return cmp.Compare(b.assign, a.assign) })
+	var steps []Step
+	for _, t := range tallies {
+		if t.assign > 0 {
+			steps = append(steps, Step{Do: Assign, ENI: n.ID, Index: n.Index, Subnet: n.Subnet, Family: t.family, Count: t.assign,
+				Reason: l.whyAssign(n, t)})
+		}
+	}
+	return steps
+}

@@ -1,0 +1,122 @@
+// Package pool plans how a node's ENIs and addresses become as many as they
+// should be: which ENI gets more, which addresses go back, in what order and
+// why. It is pure: a plan is made of a snapshot and a target, from scratch each
+// time and never from an earlier plan, so that nothing can drift.
+//
+// The unit of a target is the slot: what one pod needs, an address of each of the
+// node's families on one ENI.
+package pool
+
+import (
+	"net/netip"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/scale"
+)
+
+// Mode is how a node holds addresses ready.
+type Mode uint8
+
+// The modes. Batch sizes the pool by the scaling equation. Burstable fills an ENI
+// completely when it is made and gives it back only as a whole. BestEffort keeps
+// a number of free addresses between watermarks.
+const (
+	Batch Mode = iota
+	Burstable
+	BestEffort
+)
+
+// Config is how a node's addresses are planned.
+type Config struct {
+	Mode  Mode
+	Scale scale.Config // in mode batch as it is; the other modes derive theirs from it
+
+	FirstENI    int  // lowest device index whose addresses are for pods: 0 or 1
+	MaxAllocate int  // most slots on the node, 0 for no limit but those of the instance
+	Multiple    int  // burstable: full idle ENIs to keep, burstableMehrfachENI; at least 1
+	Partial     bool // burstable: make an ENI even where the subnet can't fill it
+	ReturnENIs  bool // burstable: give idle newest ENIs back
+
+	MinAllocate       int // best effort: slots that there are at least
+	PreAllocate       int // best effort: free slots to keep
+	MaxAboveWatermark int // best effort: free slots beyond those before any goes back
+}
+
+// Snapshot is all that a plan is made from.
+type Snapshot struct {
+	Families []eni.Family
+	Limits   eni.Limits
+	ENIs     []ENI     // attached and in the book, in its order: oldest first
+	Foreign  int       // other ENIs on the instance: they only take room
+	Pending  []Pending // ENIs being made
+	Subnets  []Subnet
+	MaxPods  int // pods the node may run, 0 if not known: nobody can use more slots
+}
+
+// ENI is an ENI with its addresses.
+type ENI struct {
+	ID        string
+	Index     int // device index
+	Subnet    string
+	Addresses []Address // secondary ones, in the order of the book
+	Coming    []Coming  // addresses being assigned
+	Busy      bool      // a call about it is under way or of unknown outcome: no new one now
+	Leaving   bool      // its deletion has begun and can't be taken back
+	Keep      bool      // not made by us: never deleted
+}
+
+// Address is an address of the book. One that has cooled down is Free here.
+type Address struct {
+	eni.Address
+	Committed bool // its release has begun and can't be taken back
+}
+
+// Coming is how many addresses of a family are being assigned.
+type Coming struct {
+	Family eni.Family
+	Count  int
+}
+
+// Pending is an ENI that is being made, with the slots it will have.
+type Pending struct {
+	Subnet string
+	Slots  int
+}
+
+// Subnet is where addresses come from.
+type Subnet struct {
+	ID      string
+	Free    int  // addresses left
+	New     bool // new ENIs may lie in it
+	Blocked bool // it refused lately: leave it alone now
+}
+
+// Action is the kind of a step.
+type Action uint8
+
+// The actions, in the order in which a plan has them. Restore takes back a
+// release that has not begun.
+const (
+	Restore Action = iota
+	Assign
+	Create
+	Release
+	Delete
+)
+
+var actionNames = [...]string{Restore: "restore", Assign: "assign", Create: "create", Release: "release", Delete: "delete"}
+
+// String returns the action's name in logs and metrics.
+func (a Action) String() string { return actionNames[a] }
+
+// Step is one thing to do.
+type Step struct {
+	Do     Action
+	ENI    string       // ID; "" for create
+	Index  int          // of the ENI; -1 for create
+	Subnet string       // of the ENI
+	Family eni.Family   // of assign
+	Count  int          // assign: addresses; create: slots
+	Addrs  []netip.Addr // of restore and release
+	Reason string       // why, for people
+}

@@ -1,0 +1,83 @@
+package pool
+
+import (
+	"fmt"
+	"strings"
+)
+
+// demand says what is wanted and what there is, as all reasons that come of it
+// begin.
+func (l *ledger) demand() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "demand needs %d slots", l.target)
+	if l.target > l.most {
+		fmt.Fprintf(&b, " and the node holds %d at most", l.most)
+	}
+	if l.ceiling > l.goal {
+		fmt.Fprintf(&b, " and may keep %d", l.ceiling)
+	}
+	fmt.Fprintf(&b, ", %d there", l.there)
+	if l.arriving > 0 {
+		fmt.Fprintf(&b, ", %d on their way", l.arriving)
+	}
+	return b.String()
+}
+
+func (l *ledger) whyRestore(n *nic) string {
+	switch {
+	case n.wanted > 0:
+		return fmt.Sprintf("%s, %d to come on %s, whose addresses have not gone back yet", l.demand(), n.wanted, n.ID)
+	case n.evened > 0:
+		return l.whyEven(n)
+	}
+	return l.whyFill(n)
+}
+
+func (l *ledger) whyAssign(n *nic, t tally) string {
+	switch {
+	case n.wanted > 0:
+		why := fmt.Sprintf("%s, %d to come on %s", l.demand(), n.wanted, n.ID)
+		if t.assign != n.wanted {
+			why += fmt.Sprintf(" by %d %s addresses", t.assign, t.family)
+		}
+		return why
+	case n.evened > 0:
+		return l.whyEven(n)
+	}
+	return l.whyFill(n)
+}
+
+// counts says how many addresses of each family the ENI had when the plan began.
+func (n *nic) counts() string {
+	parts := make([]string, len(n.tallies))
+	for i, t := range n.tallies {
+		parts[i] = fmt.Sprintf("%d %s", t.owned()-t.restore-t.assign+t.release, t.family)
+	}
+	return strings.Join(parts, " and ") + " addresses"
+}
+
+func (l *ledger) whyEven(n *nic) string {
+	return fmt.Sprintf("%s has %s: a pod needs one of each, %d slots become whole", n.ID, n.counts(), n.evened)
+}
+
+func (l *ledger) whyFill(n *nic) string {
+	return fmt.Sprintf("%s has %d slots and mode burstable keeps it full: %d to come", n.ID, n.slots()-n.filled-n.evened-n.wanted, n.filled)
+}
+
+func (l *ledger) whyCreate(f *field, slots int) string {
+	return fmt.Sprintf("%s, %d to come on a new ENI in %s, which has %d addresses left", l.demand(), slots, f.ID, f.room())
+}
+
+func (l *ledger) whyRelease(n *nic) string {
+	if n.given == 0 {
+		return fmt.Sprintf("%s has %s, and no pod will need those without a partner", n.ID, n.counts())
+	}
+	return fmt.Sprintf("%s: %d rested ones go back from %s", l.demand(), n.given, n.ID)
+}
+
+func (l *ledger) whyDelete(n *nic) string {
+	if n.given == 0 {
+		return fmt.Sprintf("%s: %s has no slot and is not needed", l.demand(), n.ID)
+	}
+	return fmt.Sprintf("%s: all %d slots of %s are idle and not needed", l.demand(), n.given, n.ID)
+}

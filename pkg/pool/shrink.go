@@ -1,0 +1,136 @@
+package pool
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// shrink plans what goes back: rested slots above the ceiling from the newest ENI
+// on, whole ENIs where nothing of them is left, and addresses that lack their
+// partner and are not to get it. As long as the goal is not reached nothing does.
+func (l *ledger) shrink() {
+	surplus := l.present() - l.ceiling
+	waits := func(n *nic) bool { return n.uneven() > 0 } // for partners, which may still come
+	if l.present() < l.goal || l.owned < l.ceiling && slices.ContainsFunc(l.nics, waits) {
+		return
+	}
+	for _, n := range slices.Backward(l.nics) {
+		size := n.present()
+		switch {
+		case n.Busy:
+		case l.returnable(n) && size <= max(0, surplus):
+			n.deleted, n.given = true, size
+		default:
+			n.give(min(surplus, n.pairs()))
+		}
+		surplus -= n.given
+	}
+	for _, n := range l.nics {
+		if !n.Busy && !n.deleted {
+			n.giveUnpaired()
+		}
+	}
+}
+
+// returnENIs plans which ENIs of a burstable node go back: the newest ones, as long
+// as they are idle and the goal stays reached. Single addresses never do.
+func (l *ledger) returnENIs() {
+	surplus := l.present() - l.goal
+	for _, n := range slices.Backward(l.nics) {
+		size := n.present()
+		if !l.c.ReturnENIs || len(l.created) > 0 || !l.returnable(n) || size > surplus {
+			return
+		}
+		n.deleted, n.given = true, size
+		surplus -= size
+	}
+}
+
+// fill makes every ENI of a burstable node full. What is being given back counts
+// until it has gone. While the newest ENI is idle it is left: filling the others
+// would make it superfluous, and addresses would come and go at once.
+func (l *ledger) fill() {
+	for _, n := range slices.Backward(l.nics) {
+		if n.deleted {
+			continue
+		}
+		if l.c.ReturnENIs && l.returnable(n) {
+			return
+		}
+		break
+	}
+	for _, n := range l.nics {
+		if !n.deleted {
+			n.filled += l.raise(n, l.most-l.owned, true)
+		}
+	}
+}
+
+// returnable tells whether the ENI may be deleted as far as it alone is concerned:
+// ours, not the node's own, not the oldest that carries pods, and idle. Idle means
+// that no address of any family is a pod's, or was until a moment ago.
+func (l *ledger) returnable(n *nic) bool {
+	mine := n.Index > 0 && !n.Keep && n != l.nics[0]
+	used := slices.ContainsFunc(n.Addresses, func(a Address) bool {
+		return a.State == eni.Used || a.State == eni.Cooling
+	})
+	return mine && !used && !n.Busy && len(n.Coming) == 0
+}
+
+// give plans k whole slots to go back.
+func (n *nic) give(k int) {
+	if k <= 0 {
+		return
+	}
+	for i := range n.tallies {
+		n.tallies[i].release += k
+	}
+	n.given += k
+}
+
+// giveUnpaired plans rested addresses to go back for which the ENI has no partner
+// in the other family: none that is there, none on its way, and none that a pod
+// uses whose own partner is missing.
+func (n *nic) giveUnpaired() {
+	slots, present, pairs := n.slots(), n.present(), n.pairs()
+	for i := range n.tallies {
+		t := &n.tallies[i]
+		t.release += max(0, min(t.owned()-slots, t.there()-present, t.rested-t.release-pairs))
+	}
+}
+
+// victims returns the addresses to give back, in the order of the book: of each
+// family the last ones of those that have rested, for pods get the first.
+func (n *nic) victims() []netip.Addr {
+	left := map[eni.Family]int{}
+	for _, t := range n.tallies {
+		left[t.family] = t.release
+	}
+	var list []netip.Addr
+	for _, a := range slices.Backward(n.Addresses) {
+		if f := a.Family(); a.State == eni.Free && !a.Lost && (n.deleted || left[f] > 0) {
+			left[f]--
+			list = append(list, a.Addr)
+		}
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// restored returns the addresses to take back, in the order of the book.
+func (n *nic) restored() []netip.Addr {
+	left := map[eni.Family]int{}
+	for _, t := range n.tallies {
+		left[t.family] = t.restore
+	}
+	var list []netip.Addr
+	for _, a := range n.Addresses {
+		if f := a.Family(); a.State == eni.Releasing && !a.Committed && !a.Lost && left[f] > 0 {
+			left[f]--
+			list = append(list, a.Addr)
+		}
+	}
+	return list
+}

@@ -1,0 +1,56 @@
+package pool
+
+import (
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/scale"
+)
+
+// Most returns how many slots the node can ever hold: those of the ENIs that may
+// carry pods, within MaxAllocate and maxPods. A maxPods of 0 is not known.
+func (c Config) Most(l eni.Limits, families []eni.Family, maxPods int) int {
+	most := max(0, l.ENIs-c.FirstENI) * perENI(l, families)
+	for _, limit := range []int{c.MaxAllocate, maxPods} {
+		if limit > 0 {
+			most = min(most, limit)
+		}
+	}
+	return most
+}
+
+// perENI returns how many slots an ENI carries, by its scarcest family.
+func perENI(l eni.Limits, families []eni.Family) int {
+	if len(families) == 0 {
+		return 0
+	}
+	n := l.PerENI(families[0])
+	for _, f := range families {
+		n = min(n, l.PerENI(f))
+	}
+	return n
+}
+
+// Sizing returns how the stabiliser is to size the pool in the mode. All modes are
+// the one equation, B*ceil(mf + U/B):
+//
+//   - Burstable keeps Multiple ENIs of P slots free and has only whole ENIs, so B is
+//     P and mf is Multiple: P*(Multiple + ceil(U/P)), the rule of ENIs.
+//   - BestEffort keeps PreAllocate slots free, to the slot: B is 1 and mf is
+//     PreAllocate, with MinAllocate as the smallest pool. That is Needed.
+//
+// What dampens the pool is the same in all modes. The reactive strategy steps by
+// batches and counting primaries aligns to them, so both are for Batch alone.
+func (c Config) Sizing(l eni.Limits, families []eni.Family) scale.Config {
+	s := c.Scale
+	switch c.Mode {
+	case Batch:
+		return s
+	case Burstable:
+		s.Batch, s.MinFree, s.MinPool = max(1, perENI(l, families)), 100*c.Multiple, 0
+	case BestEffort:
+		// Without a free address each pod would wait for the cloud.
+		s.Batch, s.MinFree, s.MinPool = 1, 100*max(1, c.PreAllocate), c.MinAllocate
+	}
+	s.Strategy, s.CountPrimaries = scale.Equation, false
+	s.MaxFree = s.MinFree + 100
+	return s
+}

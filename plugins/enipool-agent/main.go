@@ -1,0 +1,95 @@
+// Command enipool-agent is the companion sync loop of one node: it keeps the pool
+// of addresses, from which the plugin takes, as large as the node's pods need.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/spf13/cobra"
+)
+
+// release is set by the linker.
+var release = "unreleased"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// flags are what the command line says.
+type flags struct {
+	config string
+	once   bool
+	dryRun bool
+}
+
+// run is the program: 0 is success, 1 a node that could not be made right, 2 a
+// wrong call or configuration.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var f flags
+	root := &cobra.Command{
+		Use:   "enipool-agent",
+		Short: "Keep a node's pool of ENI addresses as large as its pods need",
+		Long: `Keep a node's pool of ENI addresses as large as its pods need.
+
+It works on the node whose network namespace it runs in, and needs root there.
+SIGHUP or a change of the file reloads the configuration; SIGTERM ends it and
+leaves everything to the pods as it is.`,
+		Example: `  enipool-agent --config /etc/enipool/agent.yaml
+  enipool-agent --config agent.yaml --dry-run    # what it would do, and why`,
+		Version:       release,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runAgent(cmd.Context(), f, stdout, stderr)
+		},
+	}
+	root.Flags().StringVar(&f.config, "config", "/etc/enipool/agent.yaml", "the configuration file")
+	root.Flags().BoolVar(&f.once, "once", false, "make the node right once, then end")
+	root.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be done and why; change nothing")
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "enipool-agent: %v\n", err)
+	var unfit *nodeError
+	if errors.As(err, &unfit) {
+		return 1
+	}
+	return 2
+}
+
+// nodeError is a failure of the node or the cloud, not of the call.
+type nodeError struct{ error }
+
+func (e *nodeError) Unwrap() error { return e.error }
+
+func readConfig(path string) (agentconf.Config, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return agentconf.Config{}, fmt.Errorf("read configuration: %w; --config names the file", err)
+	}
+	conf, err := agentconf.Parse(text)
+	if err != nil {
+		return conf, fmt.Errorf("%s: %w", path, err)
+	}
+	if conf.Node == "" {
+		if conf.Node, err = os.Hostname(); err != nil {
+			return conf, fmt.Errorf("find the node's name: %w; set the key node", err)
+		}
+	}
+	return conf, nil
+}
