@@ -37,20 +37,23 @@ type Cloud interface {
 	// CreateInterface makes an ENI, attaches it to the node and returns it when
 	// pods can use its addresses. All of it succeeds or, unless the error is
 	// ErrUnknown, nothing is left. Fewer addresses than asked for are not an
-	// error where the subnet has no more than that; one at least is there.
+	// error where the subnet has no more than that; one at least of each family
+	// that was asked for is there.
 	//
 	// Calls with the same token make one ENI, whatever happened to the calls
 	// before: the later one finishes what the earlier began.
 	CreateInterface(ctx context.Context, c Create) (Interface, error)
 
 	// AssignAddresses puts up to n more secondary addresses of the family on
-	// the ENI and returns those it put. It may return some together with an
-	// error. ErrNotFound: there is no such ENI on this node.
+	// the ENI and returns those it put, of which there may be some together with
+	// an error. Fewer than n without an error are all that the cloud had.
+	// ErrNotFound: there is no such ENI on this node.
 	AssignAddresses(ctx context.Context, id string, f eni.Family, n int) ([]netip.Addr, error)
 
 	// UnassignAddresses takes secondary addresses from the ENI. What the ENI
-	// does not have is fine, and so is an ENI that does not exist. After an
-	// error some may be gone; asking again is safe.
+	// does not have is fine, and so is an ENI that does not exist. After
+	// ErrUnknown some may be gone, after another error none is; asking again is
+	// safe.
 	UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error
 
 	// DeleteInterface detaches and deletes an ENI that CreateInterface made,

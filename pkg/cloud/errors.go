@@ -8,7 +8,8 @@ import (
 
 // The kinds of failure that callers tell apart.
 var (
-	// ErrThrottled: too many calls; nothing happened. Ask again later.
+	// ErrThrottled: too many calls; nothing happened beyond what the call
+	// returned. Ask again later.
 	ErrThrottled = errors.New("throttled")
 	// ErrSubnetFull: the subnet has no address left.
 	ErrSubnetFull = errors.New("subnet has no free address")
@@ -16,10 +17,11 @@ var (
 	ErrLimit = errors.New("limit reached")
 	// ErrNotFound: what the call is about does not exist, or not here.
 	ErrNotFound = errors.New("not found")
-	// ErrForbidden: the credentials are wrong or lack a permission, or the
-	// object is not ours. Asking again does not help.
+	// ErrForbidden: the credentials are wrong or lack a permission, the object
+	// is not ours, or an argument can't be right. Asking again does not help.
 	ErrForbidden = errors.New("forbidden")
-	// ErrUnavailable: the cloud can't be reached or fails; nothing happened.
+	// ErrUnavailable: the cloud can't be reached or fails; nothing happened
+	// beyond what the call returned.
 	ErrUnavailable = errors.New("cloud unavailable")
 	// ErrUnknown: whether it happened is not known; Interfaces tells.
 	ErrUnknown = errors.New("outcome unknown")

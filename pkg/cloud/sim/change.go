@@ -68,7 +68,7 @@ func (a *Account) unassign(m *machine, r request, fault Fault) error {
 	if n == nil || n.Node != m.Name {
 		return nil
 	}
-	if fault.Partial && fault.Err == nil {
+	if fault.Partial {
 		fault.Err = cloud.ErrUnknown
 	}
 	if err := a.drop(n, r.Addresses[:fault.half(len(r.Addresses))]); err != nil {

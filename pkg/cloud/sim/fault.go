@@ -24,7 +24,7 @@ type Fault struct {
 	RetryAfter time.Duration // goes with Err
 	Lost       Lost          // the answer, and with it the rest of the call
 	Later      time.Duration // ErrUnknown, and the effect comes so long after it
-	Partial    bool          // AssignAddresses and UnassignAddresses do half of it; the latter fails even without Err, with ErrUnknown
+	Partial    bool          // AssignAddresses and UnassignAddresses do half of it; the latter always fails, with ErrUnknown
 	Delay      time.Duration // longer; CreateInterface spends it between making and attaching
 }
 

@@ -75,7 +75,7 @@ func TestRouterHoldsWhatItsENIsHave(t *testing.T) {
 		"ip neigh show nud permanent | sort":                           wantNeighbours,
 		"ip neigh show proxy":                                          "",
 		"ip -br -4 address show p1 | grep -o ' [0-9.]*/.*'":            " 10.0.0.1/32\n",
-		"ip -br -6 address show p1 | grep -o 'fd[0-9a-f:]*/[0-9]*'":    "fd00:10::1/128\n",
+		"ip -br -6 address show p1 | grep -ow 'fd00:[0-9a-f:]*/[0-9]*'":    "fd00:10::1/128\n",
 		"ip -d link show p1 | grep -o -e ' mtu [0-9]* ' -e 'alias .*'": " mtu 9001\nalias eni-1\n",
 		"nft list ruleset":                                             wantRules,
 	} {
