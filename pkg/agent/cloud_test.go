@@ -26,7 +26,7 @@ func (c cloudOf) send(what ...any) error {
 	h := fnv.New32()
 	fmt.Fprint(h, c.p.n.name, what)
 	time.Sleep(time.Duration(h.Sum32()%1_000_000) * time.Nanosecond)
-	return c.p.do(func() error { return nil })
+	return c.p.do(func() error { c.p.l.sent++; return nil })
 }
 
 func (c cloudOf) Limits(ctx context.Context) (eni.Limits, error) {

@@ -66,6 +66,8 @@ type life struct {
 	killAt int // effects until it is killed, -1 for never
 	before bool
 	dead   bool
+	sent   int           // calls to the cloud
+	began  time.Duration // since boot
 	agent  *Agent
 	wake   chan struct{}
 	cancel context.CancelFunc
@@ -106,7 +108,7 @@ func (w *world) now() time.Duration { return time.Since(w.begin) + time.Hour }
 // start runs a new agent. killAt counts its effects.
 func (n *testNode) start(killAt int, before bool) *life {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &life{killAt: killAt, before: before, wake: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{})}
+	l := &life{killAt: killAt, before: before, began: n.w.now(), wake: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{})}
 	n.life = l
 	l.agent = n.agent(l, n.w.log.With("node", n.name))
 	go func() {
@@ -273,6 +275,10 @@ func (n *testNode) check(attached []cloud.Interface, owner map[netip.Addr]string
 			}
 			owner[a] = pod.owner.Container
 		}
+	}
+	budget := n.conf.Cloud.CallsBurst + int((n.w.now()-n.life.began).Seconds()*float64(n.conf.Cloud.CallsPerSec))
+	if n.life.sent > budget {
+		return fmt.Errorf("%d calls in %s, the budget allows %d", n.life.sent, n.w.now()-n.life.began, budget)
 	}
 	if n.bookErr != nil {
 		return nil
