@@ -84,6 +84,9 @@ func newSoaker(t *testing.T, seed uint64) *soaker {
 		if conf.Pool.Mode == pool.BestEffort {
 			conf.Pool.MaxAboveWatermark = 4
 		}
+		if r.IntN(3) == 0 {
+			conf.Cloud.CallsPerSec, conf.Cloud.CallsBurst = 1, 3
+		}
 		limits := eni.Limits{ENIs: 2 + r.IntN(4), V4: 4 + r.IntN(14)}
 		limits.V6 = limits.V4
 		n := w.addNode(conf, sim.Machine{Limits: limits, Subnet: "subnet-a"})
