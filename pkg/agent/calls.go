@@ -58,7 +58,7 @@ func (c *call) String() string {
 // again, where the call may not be made now: one about the same thing is under
 // way, too many are, the cloud is left alone, or the budget is used up.
 func (a *Agent) launch(ctx context.Context, c *call, now time.Duration) bool {
-	if a.calls[c.key] != nil || len(a.calls) >= a.conf.Cloud.Concurrent || a.holds.active("cloud", now) {
+	if a.calls[c.key] != nil || len(a.calls) >= a.conf.Cloud.Concurrent || a.holds.active("cloud", now) || a.holds.active(c.key, now) {
 		return false
 	}
 	if !a.budget.AllowN(time.Unix(0, 0).Add(now), min(max(c.cost, 1), a.conf.Cloud.CallsBurst)) {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -11,14 +12,13 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
 )
 
 // rebuild makes the book anew from the cloud and the kernel: at the first start,
 // after a reboot, and when it is damaged. Used addresses keep their owners.
 func (a *Agent) rebuild(ctx context.Context, old *ipam.State, why error, now time.Duration) error {
-	if why == nil {
-		why = fmt.Errorf("%d damaged records", len(old.Damaged))
-	}
+	reason := a.whyUnusable(old, why)
 	if !a.view.known || a.holds.active("rebuild", now) {
 		return nil
 	}
@@ -30,58 +30,86 @@ func (a *Agent) rebuild(ctx context.Context, old *ipam.State, why error, now tim
 	}
 	a.holds.clear("rebuild")
 	a.steps++
-	a.Log.Info("node cache built", "enis", len(a.view.enis), "reason", why.Error())
+	a.Log.Info("node cache built", "enis", len(a.view.enis), "reason", reason)
 	a.Events.Repaired("cache", 1)
 	a.resyncAt, a.sightDue, a.restarted, a.rebuilt = now, true, false, true
 	return nil
 }
 
+// whyUnusable says in a few words why the book must be built anew.
+func (a *Agent) whyUnusable(old *ipam.State, err error) string {
+	if err == nil {
+		return fmt.Sprintf("node cache has %d damaged records", len(old.Damaged))
+	}
+	for _, kind := range []error{nodecache.ErrMissing, nodecache.ErrBoot, nodecache.ErrVersion} {
+		if errors.Is(err, kind) {
+			return kind.Error() // the rest of it is meant for nodes without an agent
+		}
+	}
+	return err.Error()
+}
+
 func (a *Agent) build(ctx context.Context, now time.Duration) error {
-	links, err := a.Kernel.Links(ctx)
+	sv, err := a.survey(ctx)
 	if err != nil {
 		return err
 	}
-	want, waiting := a.wanted(links)
-	if len(want.ENIs) == 0 || want.ENIs[0].Index != 0 {
-		return fmt.Errorf("the node's own ENI is not there: the cloud shows %d ENIs, without a link on the node: %s", len(a.view.enis), strings.Join(waiting, ", "))
-	}
-	owners, err := a.Kernel.Owners(ctx)
-	if err != nil {
+	old, err := a.read(ctx)
+	if err != nil && !a.Unusable(err) {
 		return err
 	}
-	merge := func(old *ipam.State) (*ipam.State, error) {
-		w := want
-		known := map[netip.Addr]bool{}
-		for _, line := range want.Addresses {
-			known[line.Addr] = true
-		}
-		if old != nil {
-			w.ENIs, w.Addresses = withOld(want, old, known)
-		}
-		next, err := ipam.Merge(old, w, only(owners, known), now)
-		if err == nil {
-			next.Drain(a.goingBack(next), now)
-		}
-		return next, err
-	}
-	var old *ipam.State
-	if err := a.Book.View(ctx, func(s *ipam.State) error { old = s.Clone(); return nil }); err != nil && !a.Unusable(err) {
-		return err
-	}
-	next, err := merge(old)
+	next, err := a.merge(sv, old, now)
 	if err != nil {
 		return err
 	}
 	if _, err := a.Kernel.Grow(ctx, next); err != nil {
 		return err
 	}
-	for _, addr := range slices.SortedFunc(maps.Keys(owners), netip.Addr.Compare) {
+	for _, addr := range slices.SortedFunc(maps.Keys(sv.owners), netip.Addr.Compare) {
 		if !slices.ContainsFunc(next.Addresses, func(line eni.Address) bool { return line.Addr == addr }) {
-			o := owners[addr]
+			o := sv.owners[addr]
 			a.Log.Warn("pod has an address that the cloud does not show", "address", addr, "pod", o.PodName())
 		}
 	}
-	return a.Book.Replace(ctx, func(s *ipam.State, _ error) (*ipam.State, error) { return merge(s) })
+	return a.Book.Replace(ctx, func(s *ipam.State, _ error) (*ipam.State, error) { return a.merge(sv, s, now) })
+}
+
+// survey is what a book can be made of without an old one.
+type survey struct {
+	want   ipam.State               // from the cloud, all addresses free
+	owners map[netip.Addr]eni.Owner // from the kernel
+}
+
+func (a *Agent) survey(ctx context.Context) (sv survey, err error) {
+	links, err := a.Kernel.Links(ctx)
+	if err != nil {
+		return sv, err
+	}
+	want, waiting := a.wanted(links)
+	if len(want.ENIs) == 0 || want.ENIs[0].Index != 0 {
+		return sv, fmt.Errorf("the node's own ENI is not there: of the cloud's %d ENIs these have no link here: %s; is this the node's network namespace, and node its name?",
+			len(a.view.enis), strings.Join(waiting, ", "))
+	}
+	sv.want = want
+	sv.owners, err = a.Kernel.Owners(ctx)
+	return sv, err
+}
+
+// merge makes the new book from the survey and what the old one knows.
+func (a *Agent) merge(sv survey, old *ipam.State, now time.Duration) (*ipam.State, error) {
+	w := sv.want
+	known := map[netip.Addr]bool{}
+	for _, line := range w.Addresses {
+		known[line.Addr] = true
+	}
+	if old != nil {
+		w.ENIs, w.Addresses = withOld(sv.want, old, known)
+	}
+	next, err := ipam.Merge(old, w, only(sv.owners, known), now)
+	if err == nil {
+		next.Drain(a.goingBack(next), now)
+	}
+	return next, err
 }
 
 // goingBack returns the addresses of a new book that the cloud may take at any

@@ -64,13 +64,15 @@ func counts(b *ipam.State, now time.Duration) status.Addresses {
 func (a *Agent) problem(book error) string {
 	s := &a.status
 	short := s.Need > a.demand.owned && s.Addresses.Free == 0 && s.Demand > s.Addresses.Used
-	switch hold, held := a.holds["cloud"]; {
-	case !a.view.known && held:
-		return "cloud has not answered yet: " + hold.why
+	hold, held := a.holds["cloud"]
+	switch {
 	case !a.view.known:
+		if why := cmp.Or(hold.why, a.holds["describe"].why); why != "" {
+			return "cloud: " + why
+		}
 		return "cloud has not answered yet"
 	case book != nil:
-		return "node cache: " + book.Error()
+		return "node cache: " + cmp.Or(a.holds["rebuild"].why, a.whyUnusable(nil, book))
 	case held:
 		return "cloud: " + hold.why
 	case len(a.waitingLinks) > 0:

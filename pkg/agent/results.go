@@ -183,9 +183,22 @@ func (a *Agent) failed(r result, now time.Duration) {
 		atLeast = detail.RetryAfter
 	}
 	a.holds.fail(key, wait, atLeast, now, a.Rand)
-	a.holds.because(key, r.err.Error())
+	a.holds.because(key, r.err.Error()+hint(r.err))
 	a.Log.Warn("cloud call failed", "call", r.call.String(), "error", r.err,
 		"again in", (a.holds[key].until - now).Round(time.Millisecond))
+}
+
+// hint says what a person can do about a failure.
+func hint(err error) string {
+	switch cloud.Kind(err) {
+	case cloud.ErrUnavailable:
+		return "; is the cloud up, and cloud.endpoint right?"
+	case cloud.ErrForbidden:
+		return "; look at the credentials and their permissions"
+	case cloud.ErrNotFound:
+		return "; is the key node the cloud's name of this node?"
+	}
+	return ""
 }
 
 // nothingHappened tells whether a failed call surely had no effect.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
-	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
 )
 
@@ -119,19 +119,13 @@ func (a *Agent) Plan(ctx context.Context) ([]string, error) {
 	now := a.Now()
 	d, err := describe(ctx, a.Cloud, eni.Limits{})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w%s", err, hint(err))
 	}
 	d.start = now
 	a.seen(d)
-	book, err := a.read(ctx)
+	book, lines, err := a.bookToBe(ctx, now)
 	if err != nil {
-		if !nodecache.Unusable(err) {
-			return nil, err
-		}
-		links, err2 := a.Kernel.Links(ctx)
-		want, _ := a.wanted(links)
-		lines := []string{fmt.Sprintf("build node cache: %d ENIs, %d addresses: %v", len(want.ENIs), len(want.Addresses), err)}
-		return lines, err2
+		return nil, err
 	}
 	a.restart(book)
 	a.sight(book)
@@ -139,13 +133,31 @@ func (a *Agent) Plan(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := a.compare(book, links, now).lines()
+	lines = append(lines, a.compare(book, links, now).lines()...)
 	steps, err := a.plan(book, now)
 	for _, s := range steps {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", s.Do, subject(s), s.Reason))
 	}
 	lines = append(lines, fmt.Sprintf("demand %d, need %d, target %d (%s), owned %d, at most %d", a.demand.wanted, a.decision.Need, a.decision.Target, a.decision.Reason, a.demand.owned, a.status.Most))
 	return append(lines, a.status.Blockers...), err
+}
+
+// bookToBe returns the book, or the one that would be built, and says so.
+func (a *Agent) bookToBe(ctx context.Context, now time.Duration) (*ipam.State, []string, error) {
+	book, err := a.read(ctx)
+	if err == nil && len(book.Damaged) == 0 || err != nil && !a.Unusable(err) {
+		return book, nil, err
+	}
+	why := a.whyUnusable(book, err)
+	sv, err := a.survey(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	next, err := a.merge(sv, book, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	return next, []string{fmt.Sprintf("build node cache: %d ENIs, %d addresses: %s", len(next.ENIs), len(next.Addresses), why)}, nil
 }
 
 // subject says what a step is about.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -76,6 +77,11 @@ func (c *client) post(ctx context.Context, r request) (answer, error) {
 	}
 	resp, err := c.http.Do(h)
 	if err != nil {
+		// Of its words only the last say anything: the URL is made up.
+		var outer *url.Error
+		if errors.As(err, &outer) {
+			err = outer.Err
+		}
 		return answer{}, err
 	}
 	defer resp.Body.Close()
