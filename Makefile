@@ -6,9 +6,10 @@ RELEASE := $(shell git describe --tags --always --dirty 2>/dev/null || echo unre
 BUILD := .build
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=$(RELEASE)"
 FUZZTIME ?= 10s
+STEPS ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools demo test race lint fuzz bench clean
+.PHONY: help build tools demo test race soak lint fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +21,7 @@ build: ## build our programs into .build/
 tools: ## build the reference plugins and cnitool from their Go modules
 	@scripts/tools.sh $(BUILD)/cni
 
-demo: build tools ## two nodes, forty pods on a simulated VPC; KEEP=1 leaves it up
+demo: build tools ## two nodes, agents, a burst of pods on a simulated VPC; KEEP=1 leaves it up
 	@scripts/deps.sh demo
 	@$(BUILD)/enipoolctl demo --plugins $(BUILD)/cni --plugins $(BUILD) $(if $(KEEP),--keep)
 
@@ -31,6 +32,9 @@ test: build tools ## all tests
 race: build tools ## all tests with the race detector
 	@scripts/deps.sh test race
 	go test -race -count=1 ./...
+
+soak: ## the agent's random simulation for STEPS (1000000); a failing seed is printed
+	go test ./pkg/agent -count=1 -timeout 0 -run NothingIsLost -soak.steps=$(STEPS)
 
 lint: ## gofmt, vet, staticcheck, govulncheck where it can run
 	@scripts/lint.sh

@@ -1,262 +1,210 @@
-// Package demo shows the plugin at work on a simulated VPC: pods on two nodes get
-// addresses of several ENIs, reach each other, the nodes and an internet, and
-// leave nothing behind. It runs in the network namespace it is started in, which
-// must be one that nobody needs.
+// Package demo shows the agent and the plugin at work on a simulated VPC: on two
+// nodes pods come in a burst, the agents make ENIs for them, one by the scaling
+// equation and one as its forerunner did; pods reach each other, the nodes and an
+// internet; an agent is killed; pods leave, the pools shrink, and nothing is left
+// behind. It runs in the network namespace it is started in, which must be one
+// that nobody needs.
 package demo
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"text/tabwriter"
+	"sync/atomic"
 	"time"
 
-	"github.com/containernetworking/cni/libcni"
 	"github.com/enipool/enipool/pkg/cloud/sim"
-	"github.com/enipool/enipool/pkg/host"
-	"github.com/enipool/enipool/pkg/ipam"
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 )
 
 // Options of a demonstration.
 type Options struct {
-	Plugins []string // folders with enipool, portmap and bandwidth
+	Plugins []string // folders with enipool, enipool-agent, portmap and bandwidth
 	Keep    bool     // leave it up until ctx ends
 	Out     *os.File
 }
 
 // demo is one run.
 type demo struct {
-	Options
-	vpc      *sim.Network
+	*screen
+	keep     bool
+	program  string          // enipool-agent
+	fail     func(err error) // ends the run
+	dead     chan death      // for hold
+	held     atomic.Bool
 	machines []*machine
+	vpc      *sim.Network
+	account  *sim.Account
+	cloud    *cloudAPI
+	runtime  *runtime
 	pods     []*pod
-	lists    map[*machine]*libcni.NetworkConfigList
-	cni      *libcni.CNIConfig
 }
 
-// Run is the whole demonstration. It removes all it made, also when it fails or
-// ctx ends.
-func Run(ctx context.Context, o Options) (err error) {
-	for _, name := range []string{"enipool", "portmap", "bandwidth"} {
-		if !slices.ContainsFunc(o.Plugins, func(dir string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }) {
-			return fmt.Errorf("plugin %s is not in %v: `make build tools` builds it; --plugins names the folders", name, o.Plugins)
-		}
-	}
-	d := &demo{Options: o, lists: map[*machine]*libcni.NetworkConfigList{},
-		cni: libcni.NewCNIConfigWithCacheDir(o.Plugins, "/run/demo-cni", nil)}
-	if d.vpc, d.machines, err = buildVPC(); err != nil {
+// Run is the whole demonstration. It removes all it made and ends the processes it
+// started, also when it fails or ctx ends.
+func Run(ctx context.Context, o Options) error {
+	programs, err := find(o.Plugins, "enipool", "enipool-agent", "portmap", "bandwidth")
+	if err != nil {
 		return err
 	}
-	defer func() {
-		// The namespaces go with us; what is removed by hand is what is shown.
-		err = errors.Join(err, d.vpc.Close())
-	}()
-	for _, step := range []func(context.Context) error{d.load, d.attach, d.showPods, d.reach, d.hold} {
+	run, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	d := &demo{screen: &screen{out: o.Out}, keep: o.Keep, program: programs[1], fail: fail,
+		dead: make(chan death), machines: newMachines()}
+	if d.runtime, err = newRuntime(o.Plugins, d.machines); err != nil {
+		return err
+	}
+	if d.vpc, d.account, err = buildVPC(d.machines); err != nil {
+		return err
+	}
+	switch err = d.play(run); {
+	case err == nil:
+		err = d.finish(ctx)
+	case run.Err() != nil:
+		err = context.Cause(run) // the error comes of it
+	}
+	if err != nil && !errors.Is(err, context.Cause(ctx)) {
+		d.tails()
+	}
+	return errors.Join(err, d.clear())
+}
+
+// find returns where the programs are.
+func find(folders []string, names ...string) (paths []string, err error) {
+	for _, name := range names {
+		at := slices.IndexFunc(folders, func(dir string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil })
+		if at < 0 {
+			return nil, fmt.Errorf("program %s is not in %v: `make build tools` builds it; --plugins names the folders", name, folders)
+		}
+		paths = append(paths, filepath.Join(folders[at], name))
+	}
+	return paths, nil
+}
+
+// play is the story but for its end, which follows also when people have looked
+// around enough.
+func (d *demo) play(ctx context.Context) error {
+	last := d.drain
+	if d.keep {
+		last = d.hold
+	}
+	for _, step := range []func(context.Context) error{d.start, d.onePodEach, d.burst, d.showENIs, d.reach, d.crash, last} {
 		if err := step(ctx); err != nil {
-			return errors.Join(err, d.detach(context.WithoutCancel(ctx)))
-		}
-	}
-	if err := d.detach(ctx); err != nil {
-		return err
-	}
-	return d.nothingLeft(ctx)
-}
-
-func (d *demo) say(format string, a ...any) { fmt.Fprintf(d.Out, format+"\n", a...) }
-
-// title sets a step off from the one before.
-func (d *demo) title(format string, a ...any) { d.say("\n== "+format, a...) }
-
-// bar is a progress bar on a terminal, and nothing elsewhere.
-func (d *demo) bar(count int, what string) *progressbar.ProgressBar {
-	return progressbar.NewOptions(count, progressbar.OptionSetDescription(what), progressbar.OptionSetWriter(d.Out),
-		progressbar.OptionSetVisibility(term.IsTerminal(int(d.Out.Fd()))), progressbar.OptionShowCount(),
-		progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())
-}
-
-func (d *demo) load(ctx context.Context) error {
-	d.title("A VPC 10.0.0.0/16 on this machine: router, internet %s, %d nodes with %d ENIs of %d addresses", internet, nodes, enisPerNode, perENI)
-	for _, m := range d.machines {
-		if _, err := m.load(ctx); err != nil {
 			return err
 		}
-		s, err := m.book(ctx)
-		if err != nil {
-			return err
-		}
-		d.say("node %s: pool loaded, %d addresses, routing %s, firewall %s", m.name, len(s.Addresses), s.Settings.Routing, s.Settings.Firewall)
-		if d.lists[m], err = m.conflist(); err != nil {
-			return err
-		}
-		d.pods = append(d.pods, newPods(m)...)
 	}
 	return nil
 }
 
-// workers is how many runtimes' calls go on at once.
+// startAgent starts the node's agent.
+func (d *demo) startAgent(m *machine) error { return m.startAgent(d.program, d.heard, d.agentGone) }
+
+// death is an agent that ended by itself, and how.
+type death struct {
+	on  *machine
+	err error
+}
+
+// agentGone ends the run, unless people have taken over.
+func (d *demo) agentGone(m *machine, err error) {
+	if d.held.Load() {
+		d.dead <- death{m, err}
+		return
+	}
+	d.fail(err)
+}
+
+// tails shows what the agents said last, for somebody who has to find out why the
+// demonstration failed.
+func (d *demo) tails() {
+	for _, m := range d.machines {
+		if text := m.tail(); text != "" {
+			d.say("\nThe end of the log of %s's agent:\n%s", m.name, text)
+		}
+	}
+}
+
+// clearTime is how long the removal may take, for the case that a plugin hangs.
+const clearTime = 30 * time.Second
+
+// clear ends and removes whatever is still there. After a whole run that is the
+// VPC alone.
+func (d *demo) clear() error {
+	ctx, stop := context.WithTimeout(context.Background(), clearTime)
+	defer stop()
+	if len(d.pods) > 0 {
+		d.title("Everything is removed")
+	}
+	errs := []error{d.stopAgents(), d.detach(ctx, d.pods)}
+	if d.cloud != nil {
+		errs = append(errs, d.cloud.close())
+	}
+	return errors.Join(append(errs, d.vpc.Close())...)
+}
+
+// stopAgents ends the agents that run, all at once.
+func (d *demo) stopAgents() error {
+	return each(context.Background(), d.machines, len(d.machines), func(m *machine) error {
+		if m.agent == nil {
+			return nil
+		}
+		err := m.agent.stop()
+		m.agent = nil
+		return err
+	})
+}
+
+// workers is how many runtimes' calls go on at once where there is no hurry.
 const workers = 4
 
-func (d *demo) attach(ctx context.Context) error {
-	d.title("%d pods through libcni: enipool, then portmap and bandwidth, conflist from conf/", len(d.pods))
-	bar, start := d.bar(len(d.pods), "attaching"), time.Now()
-	err := each(ctx, d.pods, workers, func(p *pod) error {
-		if err := p.attach(ctx, d.cni, d.lists[p.on]); err != nil {
+// attach starts pods one after the other.
+func (d *demo) attach(ctx context.Context, pods ...*pod) error {
+	for _, p := range pods {
+		if err := d.runtime.attach(ctx, p); err != nil {
 			return err
 		}
-		return errors.Join(bar.Add(1), p.on.orderHeld(ctx))
-	})
-	if err != nil {
-		return err
 	}
-	d.say("%d pods attached in %s, %d at a time; after each one the ENI order held:", len(d.pods), time.Since(start).Round(time.Millisecond), workers)
-	d.say("no address of a later ENI was given while an earlier one had a free one.")
 	return nil
 }
 
-func (d *demo) showPods(ctx context.Context) error {
-	d.title("Pods")
-	slices.SortFunc(d.pods, func(a, b *pod) int { return strings.Compare(a.name, b.name) })
-	t := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "POD\tNODE\tENI\tADDRESS\tBESIDES")
-	for _, p := range d.pods {
-		besides := ""
-		if p.mapped {
-			besides = fmt.Sprintf("hostPort %d -> %d", hostPort, podPort)
-		}
-		if p.limits {
-			besides = "100 Mbit/s"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", p.name, p.on.name, p.eniID(), p.addr, besides)
-	}
-	t.Flush()
-	d.title("ENIs, filled in order")
-	fmt.Fprintln(t, "NODE\tENI\tDEVICE\tUSED\tFREE")
-	for _, m := range d.machines {
-		used := map[int]int{}
-		s, err := m.book(ctx)
+// newPods makes the sandboxes of so many more pods on the node.
+func (d *demo) newPods(m *machine, count int) ([]*pod, error) {
+	first := len(d.podsOf(m))
+	for i := range count {
+		p, err := newPod(m, first+i)
+		d.pods = append(d.pods, p) // to be removed, whatever there is of it
 		if err != nil {
-			return err
-		}
-		for _, a := range s.Used() {
-			used[a.ENI]++
-		}
-		for _, nic := range m.enis {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\n", m.name, nic.ID, nic.Device, used[nic.Index], perENI-used[nic.Index])
+			return nil, err
 		}
 	}
-	return t.Flush()
+	return d.podsOf(m)[first:], nil
 }
 
-// reach starts servers on the nodes and in the internet and probes everything
-// from everywhere.
-func (d *demo) reach(ctx context.Context) error {
-	d.title("Who reaches whom: TCP from every source to every target, median time to connect and be answered")
-	servers := []func(func() error) error{d.vpc.Internet().Do}
-	for _, m := range d.machines {
-		servers = append(servers, m.ns.Do)
-	}
-	for _, in := range servers {
-		var l net.Listener
-		if err := in(func() (err error) { l, err = serve(podPort); return err }); err != nil {
-			return err
-		}
-		defer l.Close()
-	}
-	list := places(d.vpc, d.machines, d.pods)
-	bar := d.bar(len(list)*len(list), "probing")
-	cells, err := matrix(ctx, list, func() { _ = bar.Add(1) })
-	if err != nil {
-		return err
-	}
-	tried, failed, first := printMatrix(d.Out, list, cells)
-	if failed > 0 {
-		return fmt.Errorf("%d of %d probes failed, the first: %w", failed, tried, first)
-	}
-	d.say("%d of %d probes answered. A hostPort is tried on the first and on the second ENI's address.", tried, tried)
-	return d.sources(list, cells)
-}
-
-// sources tells what source addresses were seen: pods' own inside the VPC, the
-// nodes' beyond it.
-func (d *demo) sources(list []place, cells [][]cell) error {
-	out := map[string]bool{}
-	for i, from := range list {
-		for k, to := range list {
-			if strings.HasPrefix(from.label, "eni-") && to.label == "internet" {
-				maps.Copy(out, cells[i][k].seen)
-			}
-			if strings.HasPrefix(from.label, "eni-") && strings.HasPrefix(to.label, "eni-") && i != k && len(cells[i][k].seen) != len(from.from) {
-				return fmt.Errorf("pods of %s saw %d source addresses of the %d pods of %s: somebody translates them", to.label, len(cells[i][k].seen), len(from.from), from.label)
-			}
+func (d *demo) podsOf(m *machine) []*pod {
+	var list []*pod
+	for _, p := range d.pods {
+		if p.on == m {
+			list = append(list, p)
 		}
 	}
-	seen := slices.Sorted(maps.Keys(out))
-	var nodes []string
-	for _, m := range d.machines {
-		nodes = append(nodes, m.enis[0].V4.Primary.Addr().String())
-	}
-	if !slices.Equal(seen, nodes) {
-		return fmt.Errorf("the internet saw pods as %v, want the nodes' addresses %v", seen, nodes)
-	}
-	d.say("Pods see each other's own addresses; the internet sees them as %s, their nodes.", strings.Join(seen, " and "))
-	return nil
+	return list
 }
 
-func (d *demo) detach(ctx context.Context) error {
-	ctx = context.WithoutCancel(ctx)
-	d.title("All pods deleted")
-	bar, start := d.bar(len(d.pods), "deleting"), time.Now()
-	err := each(ctx, d.pods, workers, func(p *pod) error {
-		return errors.Join(p.detach(ctx, d.cni, d.lists[p.on]), bar.Add(1))
+// detach deletes pods.
+func (d *demo) detach(ctx context.Context, pods []*pod) error {
+	if len(pods) == 0 {
+		return nil
+	}
+	bar, start := d.progress(len(pods), "deleting"), time.Now()
+	pods = slices.Clone(pods)
+	err := each(ctx, pods, workers, func(p *pod) error {
+		return errors.Join(d.runtime.detach(ctx, p), bar.Add(1))
 	})
+	d.pods = slices.DeleteFunc(d.pods, func(p *pod) bool { return slices.Contains(pods, p) })
 	if err == nil {
-		d.say("%d pods deleted in %s", len(d.pods), time.Since(start).Round(time.Millisecond))
+		d.say("%d pods deleted in %.1f s", len(pods), time.Since(start).Seconds())
 	}
 	return err
 }
-
-// nothingLeft fails if anything of a pod is still on a node.
-func (d *demo) nothingLeft(ctx context.Context) error {
-	ctx = context.WithoutCancel(ctx)
-	for _, m := range d.machines {
-		s, err := m.book(ctx)
-		if err != nil {
-			return err
-		}
-		if used := s.Used(); len(used) > 0 {
-			return fmt.Errorf("node %s: %d addresses are still used", m.name, len(used))
-		}
-		var wrong []string
-		var links []host.PodLink
-		err = m.ns.Do(func() error {
-			h, err := host.New()
-			if err != nil {
-				return err
-			}
-			defer h.Close()
-			if links, err = h.PodLinks(); err != nil {
-				return err
-			}
-			wrong, err = m.node().Check(ctx)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if len(links)+len(wrong) > 0 {
-			return fmt.Errorf("node %s: left behind: %v %v", m.name, links, wrong)
-		}
-		d.say("node %s: nothing left behind: no link, route, rule or used address; %d cooling; the kernel is as loaded", m.name, cooling(s))
-	}
-	return nil
-}
-
-func cooling(s ipam.State) int { return s.Count(0, nil).Cooling }

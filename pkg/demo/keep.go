@@ -5,16 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/enipool/enipool/pkg/isolate/sandbox"
 )
 
-// hold waits, with --keep, until somebody has looked around enough.
+// hold waits until somebody has looked around enough. The agents go on.
 func (d *demo) hold(ctx context.Context) error {
-	if !d.Keep {
-		return nil
-	}
 	m, p := d.machines[0], d.pods[0]
 	enter := fmt.Sprintf("sudo nsenter --target %d --mount", os.Getpid())
 	if sandbox.InUserNamespace() {
@@ -28,13 +26,40 @@ func (d *demo) hold(ctx context.Context) error {
 		return err
 	}
 	cnitool := filepath.Join(filepath.Dir(filepath.Dir(self)), "scripts", "cnitool.sh")
-	d.title("Kept up. From another terminal:")
+	d.title("Kept up, the agents too. From another terminal:")
 	d.say("  %s %s pool show --cache %s", in, self, m.cache.Path)
 	d.say("  %s %s pool check --cache %s", in, self, m.cache.Path)
+	d.say("  %s tail -f %s", enter, m.logPath())
 	d.say("  %s ip rule; %s ip route show table 101; %s nft list table inet enipool", in, in, in)
 	d.say("  %s ping -c 3 %s", into(p.ns), internet)
 	d.say("  %s %s add %s my-pod     # then: check, status, del", in, cnitool, m.cache.Path)
-	d.say("Ctrl-C ends it and removes everything.")
-	<-ctx.Done()
-	return nil
+	d.say("Ctrl-C ends it and removes everything.\n")
+	return d.lookAfter(ctx)
+}
+
+// againTime is how long an agent stays down that somebody killed.
+const againTime = time.Second
+
+// lookAfter starts agents that end again, as a service manager would, until ctx
+// ends.
+func (d *demo) lookAfter(ctx context.Context) error {
+	d.held.Store(true)
+	defer d.held.Store(false)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case dead := <-d.dead:
+			dead.on.agent = nil
+			d.say("%v; it is started again, as a service manager would", dead.err)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(againTime):
+			}
+			if err := d.startAgent(dead.on); err != nil {
+				return err
+			}
+		}
+	}
 }

@@ -13,13 +13,12 @@ import (
 	"github.com/containernetworking/cni/libcni"
 	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/enipool/enipool/conf"
-	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/isolate"
 	"golang.org/x/sync/errgroup"
 )
 
-// Ports of the demonstration: what pods listen on, and what a node maps to its
-// last pod.
+// Ports of the demonstration: what pods listen on, and what a node maps to one of
+// its pods.
 const (
 	podPort  = 8080
 	hostPort = 30080
@@ -30,35 +29,42 @@ type pod struct {
 	name   string
 	on     *machine
 	ns     isolate.Namespace
-	eni    int
 	addr   netip.Addr
+	index  int  // of its ENI
 	mapped bool // the node's hostPort leads here
 	limits bool // the bandwidth plugin shapes it
 	server net.Listener
 }
 
-// conflist is the one from conf/ with this node's paths.
-func (m *machine) conflist() (*libcni.NetworkConfigList, error) {
+// runtime is what a node's container runtime has: the plugins and the conflist.
+type runtime struct {
+	cni   *libcni.CNIConfig
+	lists map[*machine]*libcni.NetworkConfigList
+}
+
+// newRuntime takes the conflist from conf/ with the nodes' paths, and more patience
+// than the file's: for want of a kubelet nobody tries a second time.
+func newRuntime(plugins []string, machines []*machine) (*runtime, error) {
 	text, err := conf.Files.ReadFile("10-enipool.conflist")
 	if err != nil {
 		return nil, err
 	}
-	here := strings.NewReplacer("/run/enipool/node.cache", m.cache.Path, "/var/log/enipool.log", m.log())
-	return libcni.ConfListFromBytes([]byte(here.Replace(string(text))))
+	r := &runtime{libcni.NewCNIConfigWithCacheDir(plugins, "/run/demo/cni", nil), map[*machine]*libcni.NetworkConfigList{}}
+	for _, m := range machines {
+		here := strings.NewReplacer("/run/enipool/node.cache", m.cache.Path, "/var/log/enipool.log", "/run/demo/"+m.name+"/plugin.log",
+			`"waitForAddress": "5s"`, `"waitForAddress": "30s"`)
+		if r.lists[m], err = libcni.ConfListFromBytes([]byte(here.Replace(string(text)))); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
-func (m *machine) log() string { return "/run/enipool-" + m.name + ".log" }
-
-// newPods names the pods of a node; the last one gets a hostPort, the one before
-// it a bandwidth limit.
-func newPods(m *machine) []*pod {
-	var pods []*pod
-	for i := range podsPerNode {
-		name := fmt.Sprintf("%s-web-%02d", m.name, i)
-		pods = append(pods, &pod{name: name, on: m, ns: isolate.Namespace{Name: "demo-" + name},
-			mapped: i == podsPerNode-1, limits: i == podsPerNode-2})
-	}
-	return pods
+// newPod makes the sandbox of a pod: a namespace with loopback up.
+func newPod(m *machine, number int) (*pod, error) {
+	name := fmt.Sprintf("%s-web-%02d", m.name, number)
+	p := &pod{name: name, on: m, ns: isolate.Namespace{Name: "demo-" + name}}
+	return p, errors.Join(p.ns.Create(), p.ns.Do(isolate.LoopbackUp))
 }
 
 func (p *pod) runtimeConf() *libcni.RuntimeConf {
@@ -73,28 +79,29 @@ func (p *pod) runtimeConf() *libcni.RuntimeConf {
 	return rt
 }
 
-// attach does for the pod what a container runtime does: a namespace, an ADD of
-// the whole chain on the pod's node; then it starts the pod's server.
-func (p *pod) attach(ctx context.Context, cni *libcni.CNIConfig, list *libcni.NetworkConfigList) error {
-	if err := errors.Join(p.ns.Create(), p.ns.Do(isolate.LoopbackUp)); err != nil {
-		return err
-	}
+// attach does for the pod what a container runtime does, an ADD of the whole chain
+// on the pod's node; then it starts the pod's server.
+func (r *runtime) attach(ctx context.Context, p *pod) error {
 	var res *current.Result
 	err := p.on.ns.Do(func() error {
-		r, err := cni.AddNetworkList(ctx, list, p.runtimeConf())
+		out, err := r.cni.AddNetworkList(ctx, r.lists[p.on], p.runtimeConf())
 		if err != nil {
 			return err
 		}
-		res, err = current.NewResultFromResult(r)
+		res, err = current.NewResultFromResult(out)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("add %s: %w", p.name, err)
 	}
 	p.addr, _ = netip.AddrFromSlice(res.IPs[0].Address.IP.To4())
-	for _, nic := range p.on.inventory().Addresses {
-		if nic.Addr == p.addr {
-			p.eni = nic.ENI
+	book, err := p.on.book(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range book.Addresses {
+		if a.Addr == p.addr {
+			p.index = a.ENI
 		}
 	}
 	return p.ns.Do(func() error {
@@ -104,11 +111,11 @@ func (p *pod) attach(ctx context.Context, cni *libcni.CNIConfig, list *libcni.Ne
 }
 
 // detach is what a runtime does at the pod's end.
-func (p *pod) detach(ctx context.Context, cni *libcni.CNIConfig, list *libcni.NetworkConfigList) error {
+func (r *runtime) detach(ctx context.Context, p *pod) error {
 	if p.server != nil {
 		p.server.Close()
 	}
-	err := p.on.ns.Do(func() error { return cni.DelNetworkList(ctx, list, p.runtimeConf()) })
+	err := p.on.ns.Do(func() error { return r.cni.DelNetworkList(ctx, r.lists[p.on], p.runtimeConf()) })
 	if err != nil {
 		err = fmt.Errorf("del %s: %w", p.name, err)
 	}
@@ -172,16 +179,4 @@ func each[T any](ctx context.Context, items []T, width int, do func(T) error) er
 		})
 	}
 	return group.Wait()
-}
-
-// eniID names the ENI of a pod.
-func (p *pod) eniID() string { return eniID(p.on, p.eni) }
-
-func eniID(m *machine, index int) string {
-	for _, nic := range m.enis {
-		if nic.Index == index {
-			return nic.ID
-		}
-	}
-	return eni.Interface{}.ID
 }

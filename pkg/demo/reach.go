@@ -4,50 +4,95 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
 
-	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/isolate"
 )
 
-// place is a row or a column of the matrix: the pods of one ENI, a node, the
-// internet, a hostPort.
+// place is a row or a column of the matrix: pods of one ENI, a node, the internet,
+// a hostPort.
 type place struct {
 	label string
+	pods  bool
 	from  []isolate.Namespace
 	to    []netip.AddrPort
 }
 
+// probedPods is how many pods of an ENI stand for all of them.
+const probedPods = 4
+
+// reach starts servers on the nodes and in the internet and probes everything
+// from everywhere.
+func (d *demo) reach(ctx context.Context) error {
+	d.title("Who reaches whom: TCP from every source to every target, %d pods an ENI, median time to connect and be answered", probedPods)
+	servers := []func(func() error) error{d.vpc.Internet().Do}
+	for _, m := range d.machines {
+		servers = append(servers, m.ns.Do)
+	}
+	for _, in := range servers {
+		var l net.Listener
+		if err := in(func() (err error) { l, err = serve(podPort); return err }); err != nil {
+			return err
+		}
+		defer l.Close()
+	}
+	list, err := d.places(ctx)
+	if err != nil {
+		return err
+	}
+	bar := d.progress(len(list)*len(list), "probing")
+	cells, err := matrix(ctx, list, func() { _ = bar.Add(1) })
+	if err != nil {
+		return err
+	}
+	var tried, failed int
+	var first error
+	d.table(func(w io.Writer) { tried, failed, first = printMatrix(w, list, cells) })
+	if failed > 0 {
+		return fmt.Errorf("%d of %d probes failed, the first: %w", failed, tried, first)
+	}
+	d.say("%d of %d probes answered. A hostPort is tried on the first and on the second ENI's address.", tried, tried)
+	return d.sources(ctx, list, cells)
+}
+
 // places lists all of them in the order of the table.
-func places(net *sim.Network, machines []*machine, pods []*pod) []place {
-	var list []place
-	for _, m := range machines {
-		for _, nic := range m.enis {
-			p := place{label: nic.ID}
-			for _, pod := range pods {
-				if pod.on == m && pod.eni == nic.Index {
-					p.from = append(p.from, pod.ns)
-					p.to = append(p.to, netip.AddrPortFrom(pod.addr, podPort))
-				}
-			}
-			list = append(list, p)
+func (d *demo) places(ctx context.Context) ([]place, error) {
+	var enis, nodes, ports []place
+	for _, m := range d.machines {
+		book, err := m.book(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, nic := range book.ENIs {
+			enis = append(enis, d.podsAt(m, nic.Index, m.name+" "+nic.Device))
+		}
+		first, second := book.ENIs[0].V4.Primary.Addr(), book.ENIs[1].V4.Primary.Addr()
+		nodes = append(nodes, place{label: "node " + m.name, from: []isolate.Namespace{m.ns}, to: []netip.AddrPort{netip.AddrPortFrom(first, podPort)}})
+		// By way of the second ENI too, whichever the pod behind it is on.
+		ports = append(ports, place{label: "hostPort " + m.name, to: []netip.AddrPort{netip.AddrPortFrom(first, hostPort), netip.AddrPortFrom(second, hostPort)}})
+	}
+	out := place{label: "internet", from: []isolate.Namespace{d.vpc.Internet().Namespace}, to: []netip.AddrPort{netip.AddrPortFrom(internet, podPort)}}
+	return slices.Concat(enis, nodes, []place{out}, ports), nil
+}
+
+// podsAt is the place of the ENI's pods.
+func (d *demo) podsAt(m *machine, index int, label string) place {
+	p := place{label: label, pods: true}
+	for _, pod := range d.podsOf(m) {
+		if pod.index == index && len(p.from) < probedPods {
+			p.from = append(p.from, pod.ns)
+			p.to = append(p.to, netip.AddrPortFrom(pod.addr, podPort))
 		}
 	}
-	for _, m := range machines {
-		list = append(list, place{label: "node " + m.name, from: []isolate.Namespace{m.ns},
-			to: []netip.AddrPort{netip.AddrPortFrom(m.enis[0].V4.Primary.Addr(), podPort)}})
-	}
-	list = append(list, place{label: "internet", from: []isolate.Namespace{net.Internet().Namespace}, to: []netip.AddrPort{netip.AddrPortFrom(internet, podPort)}})
-	for _, m := range machines {
-		// By way of the last ENI, while the pod behind it may be on another one.
-		list = append(list, place{label: "hostPort " + m.name, to: []netip.AddrPort{
-			netip.AddrPortFrom(m.enis[0].V4.Primary.Addr(), hostPort), netip.AddrPortFrom(m.enis[1].V4.Primary.Addr(), hostPort)}})
-	}
-	return list
+	return p
 }
 
 // cell is what came of the probes from one place to another.
@@ -97,7 +142,7 @@ func matrix(ctx context.Context, list []place, step func()) ([][]cell, error) {
 // probes failed.
 func printMatrix(w io.Writer, list []place, cells [][]cell) (tried, failed int, first error) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "from \\ to\t")
+	fmt.Fprint(t, "ms from \\ to\t")
 	for _, p := range list {
 		if len(p.to) > 0 {
 			fmt.Fprintf(t, "%s\t", p.label)
@@ -123,10 +168,69 @@ func printMatrix(w io.Writer, list []place, cells [][]cell) (tried, failed int, 
 				continue
 			}
 			slices.Sort(c.took)
-			fmt.Fprintf(t, "%.2f ms\t", float64(c.took[len(c.took)/2].Microseconds())/1000)
+			fmt.Fprintf(t, "%.2f\t", float64(c.took[len(c.took)/2].Microseconds())/1000)
 		}
 		fmt.Fprintln(t)
 	}
 	t.Flush()
 	return tried, failed, first
+}
+
+// sources tells what source addresses were seen: pods' own inside the VPC, the
+// nodes' beyond it.
+func (d *demo) sources(ctx context.Context, list []place, cells [][]cell) error {
+	out := map[string]bool{}
+	for i, from := range list {
+		for k, to := range list {
+			if from.pods && to.label == "internet" {
+				maps.Copy(out, cells[i][k].seen)
+			}
+			if from.pods && to.pods && i != k && len(cells[i][k].seen) != len(from.from) {
+				return fmt.Errorf("pods of %s saw %d source addresses of the %d pods of %s: somebody translates them", to.label, len(cells[i][k].seen), len(from.from), from.label)
+			}
+		}
+	}
+	seen := slices.Sorted(maps.Keys(out))
+	var nodes []string
+	for _, m := range d.machines {
+		book, err := m.book(ctx)
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, book.ENIs[0].V4.Primary.Addr().String())
+	}
+	if !slices.Equal(seen, nodes) {
+		return fmt.Errorf("the internet saw pods as %v, want the nodes' addresses %v", seen, nodes)
+	}
+	d.say("Pods see each other's own addresses; the internet sees them as %s, their nodes.", strings.Join(seen, " and "))
+	return nil
+}
+
+// showENIs prints what the burst made.
+func (d *demo) showENIs(ctx context.Context) error {
+	d.title("ENIs, filled in order")
+	return d.listENIs(ctx)
+}
+
+// listENIs prints how full the ENIs are.
+func (d *demo) listENIs(ctx context.Context) error {
+	books := make([]ipam.State, len(d.machines))
+	for i, m := range d.machines {
+		var err error
+		if books[i], err = m.book(ctx); err != nil {
+			return err
+		}
+	}
+	d.table(func(w io.Writer) {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "NODE\tENI\tDEVICE\tPRIMARY\tPODS\tFREE")
+		for i, m := range d.machines {
+			for _, nic := range books[i].ENIs {
+				c := count(&books[i], nic.Index)
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\n", m.name, nic.ID, nic.Device, nic.V4.Primary, c.Used, c.Free)
+			}
+		}
+		t.Flush()
+	})
+	return nil
 }

@@ -5,147 +5,137 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
-	"github.com/enipool/enipool/pkg/config/inventory"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/status"
 )
 
-// The shape of the demonstration: every node's ENIs are full but the last.
+// What the instances of the demonstration may carry: an ENI holds a batch.
 const (
-	nodes       = 2
-	enisPerNode = 3
-	perENI      = 8
-	podsPerNode = 20
+	maxENIs = 4
+	perENI  = 16 // without the primary
 )
+
+// How long the cloud takes, so that it can be seen.
+const (
+	assignTime = 600 * time.Millisecond
+	createTime = 2 * time.Second
+	otherTime  = 50 * time.Millisecond
+)
+
+// vpcRange is the range of the VPC.
+var vpcRange = netip.MustParsePrefix("10.0.0.0/16")
 
 // internet is where the simulated VPC ends.
 var internet = netip.MustParseAddr("203.0.113.2")
 
 // machine is a node of the demonstration.
 type machine struct {
-	name  string
-	ns    isolate.Namespace
-	cache nodecache.Cache
-	enis  []eni.Interface
+	name     string
+	strategy string // of its agent
+	ns       isolate.Namespace
+	cache    nodecache.Cache
+	agent    *agent // the one that runs, or ran last
 }
 
-// buildVPC makes the VPC and its nodes, as the cloud would hand them over: ENIs
-// attached, the first one set up by DHCP, addresses assigned.
-func buildVPC() (*sim.Network, []*machine, error) {
-	vpc := netip.MustParsePrefix("10.0.0.0/16")
-	net, err := sim.NewNetwork("demo", []netip.Prefix{vpc})
+// machines in the order of all tables. They differ in nothing but the strategy.
+func newMachines() []*machine {
+	list := []*machine{{name: "n1", strategy: "equation"}, {name: "n2", strategy: "reactive"}}
+	for _, m := range list {
+		m.cache.Path = "/run/enipool-" + m.name + "/node.cache"
+	}
+	return list
+}
+
+// buildVPC makes the VPC and its nodes, as the cloud would hand them over: each
+// with its own ENI, which DHCP has set up, in a subnet of its own.
+func buildVPC(machines []*machine) (*sim.Network, *sim.Account, error) {
+	net, err := sim.NewNetwork("demo", []netip.Prefix{vpcRange})
 	if err != nil {
 		return nil, nil, err
 	}
-	var machines []*machine
-	for i := range nodes {
-		m, err := addNode(net, i)
-		if err != nil {
+	account := sim.NewAccount(sim.Options{Network: net, Latency: map[string]sim.Latency{
+		"": {Base: otherTime}, "AssignAddresses": {Base: assignTime}, "UnassignAddresses": {Base: assignTime},
+		"CreateInterface": {Base: createTime}, "DeleteInterface": {Base: assignTime},
+	}})
+	for i, m := range machines {
+		if err := m.boot(account, i+1); err != nil {
 			return nil, nil, errors.Join(err, net.Close())
 		}
-		machines = append(machines, m)
 	}
-	return net, machines, nil
+	return net, account, nil
 }
 
-// addNode makes a node in a subnet of its own.
-func addNode(net *sim.Network, i int) (*machine, error) {
-	base := netip.AddrFrom4([4]byte{10, 0, byte(i + 1), 0})
-	subnet := eni.Subnet{ID: fmt.Sprintf("subnet-%d", i+1), CIDR: netip.PrefixFrom(base, 24), Gateway: base.Next()}
-	if err := net.AddSubnet(subnet); err != nil {
-		return nil, err
-	}
-	m := &machine{name: fmt.Sprintf("n%d", i+1)}
-	m.cache.Path = fmt.Sprintf("/run/enipool-%s/node.cache", m.name)
-	ns, err := net.AddNode(m.name)
-	if err != nil {
-		return nil, err
-	}
-	m.ns = ns.Namespace
-	for k := range enisPerNode {
-		nic := eni.Interface{ID: fmt.Sprintf("eni-%s-%c", m.name, 'a'+k), Index: k, Device: fmt.Sprintf("eth%d", k), MTU: 9001}
-		nic.V4 = eni.Net{Primary: netip.PrefixFrom(nth(base, 10*(k+1)), 24), Gateway: subnet.Gateway}
-		if _, err := net.Attach(m.name, nic); err != nil {
-			return nil, err
-		}
-		for a := 1; a <= perENI; a++ {
-			if err := net.Assign(nic.ID, nth(base, 10*(k+1)+a)); err != nil {
-				return nil, err
-			}
-		}
-		m.enis = append(m.enis, nic)
-	}
-	return m, net.DHCP(m.enis[0].ID)
-}
-
-// nth returns the address n after base.
-func nth(base netip.Addr, n int) netip.Addr {
-	b := base.As4()
-	b[3] += byte(n)
-	return netip.AddrFrom4(b)
-}
-
-// inventory is what `enipoolctl pool load` would be given on the node.
-func (m *machine) inventory() inventory.Inventory {
-	inv := inventory.Inventory{AnyFirewall: true, State: ipam.State{
-		Settings: ipam.Settings{SNAT: true, MarkMask: ipam.DefaultMarkMask, CoolDown: inventory.DefaultCoolDown,
-			VPC: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}, Families: []eni.Family{eni.IPv4}},
-		ENIs: m.enis,
-	}}
-	for _, nic := range m.enis {
-		for a := 1; a <= perENI; a++ {
-			inv.Addresses = append(inv.Addresses, eni.Address{Addr: nth(nic.V4.Primary.Addr(), a), ENI: nic.Index})
-		}
-	}
-	return inv
-}
-
-func (m *machine) node() node.Node {
-	return node.Node{Cache: m.cache, Now: func() time.Duration { return nodecache.SinceBoot() }}
-}
-
-// load puts the node's pool in place.
-func (m *machine) load(ctx context.Context) (changes []string, err error) {
-	err = m.ns.Do(func() error {
-		changes, err = m.node().Load(ctx, m.inventory())
+func (m *machine) boot(account *sim.Account, number int) error {
+	subnet := sim.Subnet{ID: fmt.Sprintf("subnet-%d", number), V4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(number), 0}), 24)}
+	if err := account.AddSubnet(subnet); err != nil {
 		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("load the pool of %s: %w", m.name, err)
 	}
-	return changes, nil
+	n, err := account.AddNode(sim.Machine{Name: m.name, Limits: eni.Limits{ENIs: maxENIs, V4: perENI + 1},
+		Subnet: subnet.ID, New: []string{subnet.ID}})
+	if err == nil {
+		m.ns = n.Namespace().Namespace
+	}
+	return err
 }
+
+// folder is where the node's files are.
+func (m *machine) folder() string { return filepath.Dir(m.cache.Path) }
+
+func (m *machine) node() node.Node { return node.Node{Cache: m.cache, Now: nodecache.SinceBoot} }
 
 // book returns a copy of the node's book.
 func (m *machine) book(ctx context.Context) (s ipam.State, err error) {
 	err = m.cache.View(ctx, func(st *ipam.State) error {
-		s = *st
+		s = *st.Clone()
 		return nil
 	})
 	return s, err
 }
 
-// orderHeld returns an error if an ENI has used addresses while an earlier one
-// has a free one.
-func (m *machine) orderHeld(ctx context.Context) error {
-	s, err := m.book(ctx)
-	if err != nil {
-		return err
+// status returns what the node's agent said last, the zero Status if it has not
+// said anything yet.
+func (m *machine) status() status.Status {
+	s, _ := status.Beside(m.cache.Path).Read()
+	return s
+}
+
+// settled tells whether the node has that many addresses, and its agent neither
+// wants to change that nor waits for the cloud.
+func (m *machine) settled(ctx context.Context, addresses int) bool {
+	book, err := m.book(ctx)
+	s := m.status()
+	return err == nil && len(book.Addresses) == addresses && s.Ready && s.Target == addresses &&
+		s.Addresses.Attached == addresses && len(s.InFlight) == 0
+}
+
+// orderBroken returns an error if an address of a later ENI was given between the
+// two looks while an earlier ENI had a free one all the time.
+func orderBroken(before, after ipam.State) error {
+	was := map[netip.Addr]eni.Address{}
+	for _, a := range before.Addresses {
+		was[a.Addr] = a
 	}
 	free := ""
-	for _, nic := range s.ENIs {
-		c := s.Count(nodecache.SinceBoot(), func(a eni.Address) bool { return a.ENI == nic.Index })
-		if c.Used > 0 && free != "" {
-			return fmt.Errorf("node %s: %s is in use while %s has a free address", m.name, nic.ID, free)
+	for _, nic := range after.ENIs {
+		inside := slices.DeleteFunc(slices.Clone(after.Addresses), func(a eni.Address) bool { return a.ENI != nic.Index })
+		for _, a := range inside {
+			if a.State == eni.Used && was[a.Addr].State != eni.Used && free != "" {
+				return fmt.Errorf("%s got an address of %s while %s had a free one", a.Owner.PodName(), nic.ID, free)
+			}
 		}
-		if c.Free > 0 && free == "" {
-			free = nic.ID
+		for _, a := range inside {
+			if old, known := was[a.Addr]; known && a.State == eni.Free && old.State == eni.Free && free == "" {
+				free = nic.ID
+			}
 		}
 	}
 	return nil

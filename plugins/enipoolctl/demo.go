@@ -16,8 +16,10 @@ func demoCommand() *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo --plugins DIR",
-		Short: "Show two nodes and forty pods on a simulated VPC",
-		Long: `Show two nodes and forty pods on a simulated VPC, with real kernel networking.
+		Short: "Show two nodes, their agents and eighty pods on a simulated VPC",
+		Long: `Show two nodes, their agents and eighty pods on a simulated VPC, with real
+kernel networking: a burst of pods, by the scaling equation and one batch at a
+time, who reaches whom, an agent that is killed, and pools that shrink again.
 
 It runs in network and mount namespaces of its own: nothing of this machine is
 changed, and an interrupt leaves nothing behind. It needs root, or a kernel that
@@ -39,7 +41,7 @@ lets everybody have user namespaces.`,
 			return demo.Run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringArrayVar(&o.Plugins, "plugins", nil, "folder with enipool, portmap and bandwidth; may be repeated")
+	cmd.Flags().StringArrayVar(&o.Plugins, "plugins", nil, "folder with enipool, enipool-agent, portmap and bandwidth; may be repeated")
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "leave it up until interrupted, and say how to look around")
 	_ = cmd.MarkFlagRequired("plugins") // the flag exists
 	_ = cmd.MarkFlagDirname("plugins")

@@ -1,0 +1,134 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// The burst of sources/cns-watch-pods.md: 35 pods come to the one that is there,
+// and B*ceil(mf + 36/B) is 48.
+const (
+	burstPods = 35
+	burstPool = 48
+	burstTime = 40 * time.Second // more than a node needs
+)
+
+// outcome is what the burst was like on a node.
+type outcome struct {
+	failed []error // ADDs
+	calls  []call
+	last   time.Duration // until the last pod had its address
+	target int
+}
+
+// burst starts 35 more pods on each node at once.
+func (d *demo) burst(ctx context.Context) error {
+	d.title("Burst: %d more pods on each node, all at once; %d addresses are free, so the others wait", burstPods, perENI-1)
+	var all []*pod
+	for _, m := range d.machines {
+		pods, err := d.newPods(m, burstPods)
+		if err != nil {
+			return err
+		}
+		pods[burstPods-1].mapped, pods[burstPods-2].limits = true, true
+		all = append(all, pods...)
+	}
+	times, since, sinceBoot := watch(ctx, d.machines), time.Now(), nodecache.SinceBoot()
+	outcomes := map[*machine]*outcome{}
+	for _, m := range d.machines {
+		outcomes[m] = &outcome{}
+	}
+	d.addAll(ctx, all, outcomes)
+	err := d.settle(ctx, outcomes)
+	order := times.end()
+	if err != nil {
+		return err
+	}
+	for m, o := range outcomes {
+		book, err := m.book(ctx)
+		if err != nil {
+			return err
+		}
+		o.calls, o.last, o.target = d.cloud.changesOf(m.name, since), lastServed(book, sinceBoot), m.status().Target
+	}
+	d.say("")
+	d.table(times.print)
+	d.say("")
+	d.table(func(w io.Writer) { d.compare(w, outcomes) })
+	if order != nil {
+		return order
+	}
+	d.say("No pod got an address of a later ENI while an earlier one had a free one.")
+	return judge(outcomes[d.machines[0]], outcomes[d.machines[1]])
+}
+
+// addAll starts all pods at the same moment and notes which could not be.
+func (d *demo) addAll(ctx context.Context, pods []*pod, outcomes map[*machine]*outcome) {
+	var adds sync.WaitGroup
+	var mu sync.Mutex
+	for _, p := range pods {
+		adds.Go(func() {
+			if err := d.runtime.attach(ctx, p); err != nil {
+				mu.Lock()
+				outcomes[p.on].failed = append(outcomes[p.on].failed, err)
+				mu.Unlock()
+			}
+		})
+	}
+	adds.Wait()
+}
+
+// settle waits until the agents have what they want for the burst. Where an ADD
+// failed there is nothing to wait for.
+func (d *demo) settle(ctx context.Context, outcomes map[*machine]*outcome) error {
+	for _, m := range d.machines {
+		if len(outcomes[m].failed) > 0 {
+			continue
+		}
+		if err := d.reaches(ctx, m, burstPool, burstTime); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare prints the two strategies side by side.
+func (d *demo) compare(w io.Writer, outcomes map[*machine]*outcome) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	row := func(what string, cell func(*machine, *outcome) string) {
+		fmt.Fprintf(t, "%s\t", what)
+		for _, m := range d.machines {
+			fmt.Fprintf(t, "%s\t", cell(m, outcomes[m]))
+		}
+		fmt.Fprintln(t)
+	}
+	row("", func(m *machine, _ *outcome) string { return m.name + " " + m.strategy })
+	row("pool", func(_ *machine, o *outcome) string { return fmt.Sprintf("%d -> %d", perENI, o.target) })
+	row("cloud calls", func(_ *machine, o *outcome) string { return fmt.Sprint(len(o.calls)) })
+	row("rounds of calls", func(_ *machine, o *outcome) string { return fmt.Sprint(rounds(o.calls)) })
+	row("last pod served after", func(_ *machine, o *outcome) string { return fmt.Sprintf("%.1f s", o.last.Seconds()) })
+	row("failed ADDs", func(_ *machine, o *outcome) string { return fmt.Sprint(len(o.failed)) })
+	t.Flush()
+}
+
+// judge holds the outcome against what sources/cns-watch-pods.md promises.
+func judge(equation, reactive *outcome) error {
+	errs := append(equation.failed, reactive.failed...)
+	if equation.target != burstPool {
+		errs = append(errs, fmt.Errorf("the equation's target is %d, want %d", equation.target, burstPool))
+	}
+	if n := rounds(equation.calls); n != 1 {
+		errs = append(errs, fmt.Errorf("the equation took %d rounds of cloud calls, want 1", n))
+	}
+	if n := rounds(reactive.calls); n < 2 {
+		errs = append(errs, fmt.Errorf("one batch at a time took %d rounds of cloud calls, want more than 1", n))
+	}
+	return errors.Join(errs...)
+}

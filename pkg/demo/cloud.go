@@ -1,0 +1,125 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/sim"
+)
+
+// apiSocket is where the account answers: both agents see it, whichever network
+// namespace they are in.
+const apiSocket = "/run/demo/vpc.sock"
+
+// call is a call that reached the cloud.
+type call struct {
+	Node   string `json:"node"`
+	Method string `json:"method"`
+	began  time.Time
+	ended  time.Time // zero while it goes on
+}
+
+// changes tells whether the call is one that changes ENIs or addresses.
+func (c call) changes() bool {
+	switch c.Method {
+	case "CreateInterface", "AssignAddresses", "UnassignAddresses", "DeleteInterface":
+		return true
+	}
+	return false
+}
+
+// cloudAPI serves the account to the agents and notes their calls.
+type cloudAPI struct {
+	server http.Server
+
+	mu    sync.Mutex
+	calls []call
+}
+
+// serveAccount returns when the socket is there.
+func serveAccount(a *sim.Account) (*cloudAPI, error) {
+	if err := os.MkdirAll(filepath.Dir(apiSocket), 0o755); err != nil {
+		return nil, err
+	}
+	l, err := sim.Listen(apiSocket)
+	if err != nil {
+		return nil, err
+	}
+	c := &cloudAPI{}
+	c.server.Handler = c.noting(a.Handler())
+	c.server.ReadHeaderTimeout = 10 * time.Second
+	c.server.BaseContext = func(net.Listener) context.Context { return context.Background() }
+	go func() { _ = c.server.Serve(l) }() // ends with Close
+	return c, nil
+}
+
+// close breaks off what is under way.
+func (c *cloudAPI) close() error {
+	if err := c.server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("stop the cloud: %w", err)
+	}
+	return nil
+}
+
+// noting passes calls on and notes whose they are and how long they take.
+func (c *cloudAPI) noting(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the agent is gone
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		one := call{began: time.Now()}
+		_ = json.Unmarshal(body, &one) // next refuses what is none
+		c.mu.Lock()
+		number := len(c.calls)
+		c.calls = append(c.calls, one)
+		c.mu.Unlock()
+		next.ServeHTTP(w, r)
+		c.mu.Lock()
+		c.calls[number].ended = time.Now()
+		c.mu.Unlock()
+	})
+}
+
+// changesOf returns the calls of the node since then that change something.
+func (c *cloudAPI) changesOf(node string, since time.Time) []call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []call
+	for _, one := range c.calls {
+		if one.Node == node && one.changes() && one.began.After(since) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// rounds counts how often somebody waited for the cloud: calls that were under way
+// at the same time are one round. They are in the order in which they began.
+func rounds(calls []call) int {
+	n := 0
+	var until time.Time
+	for _, c := range calls {
+		if c.began.After(until) {
+			n++
+		}
+		if c.ended.IsZero() {
+			return n // it goes on: the others came while it did
+		}
+		if c.ended.After(until) {
+			until = c.ended
+		}
+	}
+	return n
+}

@@ -1,0 +1,79 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// The end of the burst: with two pods on its own ENI a node needs one batch.
+const (
+	stayPods  = 2
+	drainTime = 90 * time.Second // more than a node needs
+)
+
+// drain deletes most pods and waits until the agents have given back what the
+// others don't need.
+func (d *demo) drain(ctx context.Context) error {
+	by, other := d.machines[0], d.machines[1]
+	d.title("All pods leave but %d a node; %s's pool shrinks when nothing has needed it for %s, %s's at once", stayPods, by.name, delay, other.name)
+	book, err := by.book(ctx)
+	if err != nil {
+		return err
+	}
+	times := watch(ctx, d.machines)
+	err = d.detach(ctx, d.leavers())
+	for _, m := range d.machines {
+		if err == nil {
+			err = d.reaches(ctx, m, perENI, drainTime)
+		}
+	}
+	if err = errors.Join(err, times.end()); err != nil {
+		return err
+	}
+	d.say("")
+	d.table(times.print)
+	if err := d.drained(by, book.ENIs); err != nil {
+		return err
+	}
+	d.say("\n%s has %d addresses on its own ENI again; the others went newest first.", by.name, perENI)
+	d.say("%s gave back what had rested, batch by batch and without waiting; where that was on older ENIs, newer ones are left.", other.name)
+	return d.listENIs(ctx)
+}
+
+// leavers are all pods but the first of each node's own ENI.
+func (d *demo) leavers() []*pod {
+	stay := map[*machine]int{}
+	return slices.DeleteFunc(slices.Clone(d.pods), func(p *pod) bool {
+		if p.index > 0 || stay[p.on] == stayPods {
+			return false
+		}
+		stay[p.on]++
+		return true
+	})
+}
+
+// drained checks that the node has nothing but its own ENI, in the cloud too, and
+// that its agent gave back what else it had from the newest on.
+func (d *demo) drained(m *machine, had []eni.Interface) error {
+	if list := d.account.Snapshot().Nodes[m.name]; len(list) != 1 || len(list[0].Addresses) != perENI {
+		return fmt.Errorf("the cloud shows %v for %s, want its own ENI alone with %d addresses", names(list), m.name, perENI)
+	}
+	var order, want []string
+	for _, e := range m.agent.said("delete") {
+		if id := e.word("eni"); !slices.Contains(order, id) {
+			order = append(order, id)
+		}
+	}
+	for _, nic := range slices.Backward(had[1:]) {
+		want = append(want, nic.ID)
+	}
+	if !slices.Equal(order, want) {
+		return fmt.Errorf("%s gave back its ENIs in the order %v, want the newest first, %v", m.name, order, want)
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/isolate"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// finish ends the story in order, and looks whether anything is left behind. An
+// interrupt from here on changes nothing.
+func (d *demo) finish(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
+	defer stop()
+	d.title("The last pods are deleted, the agents stopped")
+	if err := d.detach(ctx, d.pods); err != nil {
+		return err
+	}
+	var ended []string
+	for _, m := range d.machines {
+		if m.agent != nil {
+			ended = append(ended, m.name+"'s")
+		}
+	}
+	if err := d.stopAgents(); err != nil {
+		return err
+	}
+	d.say("SIGTERM: exit code 0 of %s agent", strings.Join(ended, " and "))
+	for _, m := range d.machines {
+		if err := d.nothingLeft(ctx, m); err != nil {
+			return fmt.Errorf("node %s: %w", m.name, err)
+		}
+	}
+	return d.nobodyLeft()
+}
+
+// nothingLeft fails if anything of a pod is still on the node, or if the cloud has
+// other ENIs than the node knows.
+func (d *demo) nothingLeft(ctx context.Context, m *machine) error {
+	book, err := m.book(ctx)
+	if err != nil {
+		return err
+	}
+	if used := book.Used(); len(used) > 0 {
+		return fmt.Errorf("%d addresses are still used, %s by %s", len(used), used[0].Addr, used[0].Owner.PodName())
+	}
+	var wrong []string
+	var links []host.PodLink
+	err = m.ns.Do(func() error {
+		h, err := host.New()
+		if err != nil {
+			return err
+		}
+		defer h.Close()
+		if links, err = h.PodLinks(); err != nil {
+			return err
+		}
+		wrong, err = m.node().Check(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(links)+len(wrong) > 0 {
+		return fmt.Errorf("left behind: %v %v", links, wrong)
+	}
+	var known []string
+	for _, nic := range book.ENIs {
+		known = append(known, nic.ID)
+	}
+	if have := names(d.account.Snapshot().Nodes[m.name]); !slices.Equal(have, known) {
+		return fmt.Errorf("the cloud has the ENIs %v for it, the node cache %v", have, known)
+	}
+	d.say("node %s: nothing left behind: no link, route, rule or used address; %d cooling; the kernel is as the cache says; no ENI leaked",
+		m.name, count(&book, -1).Cooling)
+	return nil
+}
+
+// nobodyLeft fails if the account is not in order or a process is left in one of
+// the namespaces.
+func (d *demo) nobodyLeft() error {
+	if err := d.account.Check(); err != nil {
+		return fmt.Errorf("the account: %w", err)
+	}
+	spaces := []isolate.Namespace{d.vpc.Router().Namespace, d.vpc.Internet().Namespace}
+	for _, m := range d.machines {
+		spaces = append(spaces, m.ns)
+	}
+	var errs []error
+	for _, ns := range spaces {
+		list, err := processes(ns)
+		if errs = append(errs, err); len(list) > 0 {
+			errs = append(errs, fmt.Errorf("processes are left in %s: %v", ns.Name, list))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	d.say("The account is in order, and no process is left.")
+	return nil
+}
+
+// processes returns the ids of those that are in the namespace.
+func processes(ns isolate.Namespace) (pids []int, err error) {
+	want, err := os.Stat(ns.Path())
+	if err != nil {
+		return nil, err
+	}
+	paths, err := filepath.Glob("/proc/[0-9]*/ns/net")
+	for _, path := range paths {
+		// One that we may not look at is not ours.
+		if have, err := os.Stat(path); err == nil && os.SameFile(want, have) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
+			pids = append(pids, pid)
+		}
+	}
+	return pids, err
+}
+
+// count counts the book's addresses of the ENI, or all for an index below 0.
+func count(book *ipam.State, index int) ipam.Count {
+	return book.Count(nodecache.SinceBoot(), func(a eni.Address) bool { return index < 0 || a.ENI == index })
+}

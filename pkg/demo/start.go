@@ -1,0 +1,65 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// startTime is more than an agent needs to have its first addresses.
+const startTime = 20 * time.Second
+
+// start starts the cloud and an agent on each node.
+func (d *demo) start(ctx context.Context) (err error) {
+	d.title("A VPC %s on this machine: router, internet %s, %d nodes with nothing but their own ENI", vpcRange, internet, len(d.machines))
+	if d.cloud, err = serveAccount(d.account); err != nil {
+		return err
+	}
+	d.say("An instance carries %d ENIs of %d addresses. The cloud takes %.1f s to assign addresses and %.1f s to make an ENI.",
+		maxENIs, perENI, assignTime.Seconds(), createTime.Seconds())
+	d.say("An agent a node, B = 16, minFree = 50%%; by the equation on n1, one batch at a time on n2. Delays are of seconds, not minutes.\n")
+	for _, m := range d.machines {
+		if err := m.configure(); err != nil {
+			return fmt.Errorf("configure the agent of %s: %w", m.name, err)
+		}
+		if err := d.startAgent(m); err != nil {
+			return err
+		}
+	}
+	for _, m := range d.machines {
+		if err := d.reaches(ctx, m, perENI, startTime); err != nil {
+			return err
+		}
+	}
+	for _, m := range d.machines {
+		book, err := m.book(ctx)
+		if err != nil {
+			return err
+		}
+		d.say("%s: %d addresses ready, routing %s, firewall %s", m.name, len(book.Addresses), book.Settings.Routing, book.Settings.Firewall)
+	}
+	return nil
+}
+
+// reaches waits until the node has that many addresses and its agent is content.
+func (d *demo) reaches(ctx context.Context, m *machine, addresses int, most time.Duration) error {
+	what := fmt.Sprintf("%s has %d addresses and its agent is content", m.name, addresses)
+	return until(ctx, most, what, func() bool { return m.settled(ctx, addresses) })
+}
+
+// onePodEach is the T0 of the timelines in sources/cns-watch-pods.md.
+func (d *demo) onePodEach(ctx context.Context) error {
+	d.title("One pod a node, through libcni: enipool, then portmap and bandwidth, conflist from conf/")
+	for _, m := range d.machines {
+		pods, err := d.newPods(m, 1)
+		if err != nil {
+			return err
+		}
+		start := time.Now()
+		if err := d.attach(ctx, pods...); err != nil {
+			return err
+		}
+		d.say("%s has %s after %.0f ms, from the node cache: nobody was asked", pods[0].name, pods[0].addr, time.Since(start).Seconds()*1000)
+	}
+	return nil
+}

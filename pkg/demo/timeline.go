@@ -1,0 +1,168 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// level is how things stand on a node at one moment.
+type level struct {
+	used    int
+	waiting int
+	have    int // addresses, without those that are on their way back
+	enis    int
+	target  int
+	why     string
+}
+
+// moment is how things stand on all nodes.
+type moment struct {
+	at     time.Duration // since the timeline began
+	levels []level
+}
+
+// timeline looks at the nodes all the time, and whether the ENI order holds.
+type timeline struct {
+	machines []*machine
+	began    time.Time
+	stop     context.CancelFunc
+	work     sync.WaitGroup
+
+	moments []moment
+	books   []ipam.State
+	broken  error
+}
+
+// lookEvery is the time between two looks.
+const lookEvery = 20 * time.Millisecond
+
+// watch starts a timeline. Its end must be called.
+func watch(ctx context.Context, machines []*machine) *timeline {
+	t := &timeline{machines: machines, began: time.Now(), books: make([]ipam.State, len(machines))}
+	ctx, t.stop = context.WithCancel(ctx)
+	tick := time.NewTicker(lookEvery)
+	t.work.Go(func() {
+		defer tick.Stop()
+		for {
+			t.look(ctx)
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return t
+}
+
+// look takes one moment down. A cache that can't be read just then is left out.
+func (t *timeline) look(ctx context.Context) {
+	now := moment{at: time.Since(t.began)}
+	for i, m := range t.machines {
+		book, err := m.book(ctx)
+		if err != nil {
+			return
+		}
+		waiters, _ := m.cache.Waiters(nodecache.SinceBoot())
+		c, s := book.Count(nodecache.SinceBoot(), nil), m.status()
+		now.levels = append(now.levels, level{used: c.Used, waiting: len(waiters), have: c.Total - c.Releasing,
+			enis: len(book.ENIs), target: s.Target, why: s.Reason})
+		if err := orderBroken(t.books[i], book); err != nil && t.broken == nil {
+			t.broken = err
+		}
+		t.books[i] = book
+	}
+	t.moments = append(t.moments, now)
+}
+
+// end ends the timeline. Its error is a break of the ENI order.
+func (t *timeline) end() error {
+	t.stop()
+	t.work.Wait()
+	return t.broken
+}
+
+// rowsApart is how close two rows of the printed timeline may be.
+const rowsApart = 100 * time.Millisecond
+
+// rows picks the moments that are worth a row, the first and the last among them:
+// something changed but for the pods that come and go one by one.
+func rows(all []moment) []moment {
+	var list []moment
+	for i, now := range all {
+		switch last := len(list) - 1; {
+		case last < 0:
+			list = append(list, now)
+		case alike(list[last], now) && (i < len(all)-1 || slices.Equal(list[last].levels, now.levels)):
+		case last > 0 && now.at-list[last].at < rowsApart:
+			list[last] = now
+		default:
+			list = append(list, now)
+		}
+	}
+	return list
+}
+
+func alike(a, b moment) bool {
+	for i := range a.levels {
+		x, y := a.levels[i], b.levels[i]
+		if (x.waiting > 0) != (y.waiting > 0) || x.have != y.have || x.enis != y.enis || x.target != y.target || x.held() != y.held() {
+			return false
+		}
+	}
+	return true
+}
+
+// held returns why the target is higher than it had to be. Other reasons are those
+// of one tick.
+func (l level) held() string {
+	if strings.HasPrefix(l.why, "hold") {
+		return l.why
+	}
+	return ""
+}
+
+// print prints the timeline, the nodes side by side.
+func (t *timeline) print(w io.Writer) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(table, "\t")
+	for _, m := range t.machines {
+		fmt.Fprintf(table, "| %s pods\twaiting\taddresses\tENIs\ttarget\twhy\t", m.name)
+	}
+	fmt.Fprintln(table)
+	for _, r := range rows(t.moments) {
+		fmt.Fprintf(table, "%.1f s\t", r.at.Seconds())
+		for _, l := range r.levels {
+			waiting := strconv.Itoa(l.waiting)
+			if l.waiting == 0 {
+				waiting = "-"
+			}
+			fmt.Fprintf(table, "%d\t%s\t%d\t%d\t%d\t%s\t", l.used, waiting, l.have, l.enis, l.target, l.why)
+		}
+		fmt.Fprintln(table)
+	}
+	table.Flush()
+}
+
+// lastServed returns how long after start, a time since boot, the last of the
+// pods that are there now got its address.
+func lastServed(book ipam.State, start time.Duration) time.Duration {
+	var last time.Duration
+	for _, a := range book.Addresses {
+		if a.State == eni.Used {
+			last = max(last, a.Since-start)
+		}
+	}
+	return last
+}
