@@ -25,7 +25,8 @@ const (
 // nil. It returns after the calls under way have ended.
 func (a *Agent) Run(ctx context.Context, wake <-chan struct{}, reload <-chan agentconf.Config) error {
 	for {
-		due := time.NewTimer(a.Tick(ctx))
+		// A tick is not broken off: what it does belongs together.
+		due := time.NewTimer(a.Tick(context.WithoutCancel(ctx)))
 		select {
 		case <-ctx.Done():
 			due.Stop()

@@ -26,7 +26,7 @@ func (p *Plugin) await(ctx context.Context, r Request, assign func() error) erro
 		}
 		return err
 	}
-	changed, stop := p.watch()
+	changed, look, stop := p.watch()
 	defer stop()
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
@@ -47,6 +47,7 @@ func (p *Plugin) await(ctx context.Context, r Request, assign func() error) erro
 		select {
 		case <-changed:
 		case <-cooled:
+		case <-look:
 		case <-deadline.C:
 			return assign()
 		case <-ctx.Done():
@@ -56,16 +57,20 @@ func (p *Plugin) await(ctx context.Context, r Request, assign func() error) erro
 }
 
 // watch returns what wakes when the book changes; it is to be called before the
-// look, so that no change is missed. A node that is out of inotify instances still
-// gets the end of a cool-down and a last look.
-func (p *Plugin) watch() (changed <-chan struct{}, stop func()) {
+// look, so that no change is missed. On a node that is out of inotify instances,
+// which a burst of pods can bring about, look says when to look without it.
+func (p *Plugin) watch() (changed <-chan struct{}, look <-chan time.Time, stop func()) {
 	watch, err := p.Cache.Watch()
 	if err != nil {
-		p.Log.Warn("can't wait for changes of the pool", "error", err)
-		return nil, func() {}
+		p.Log.Warn("can't watch the pool, looking from time to time", "error", err)
+		tick := time.NewTicker(lookTime)
+		return nil, tick.C, tick.Stop
 	}
-	return watch.C, func() { _ = watch.Close() }
+	return watch.C, nil, func() { _ = watch.Close() }
 }
+
+// lookTime is how often an ADD looks that can't watch.
+const lookTime = 250 * time.Millisecond
 
 // announce tells the agent that the owner wants an address within the time. An ADD
 // does not fail because that can't be done: a full disk is no reason for it.

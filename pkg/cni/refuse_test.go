@@ -273,6 +273,7 @@ func TestAnAddWaitsWithoutAWatchToo(t *testing.T) {
 		t.Errorf("%d looks, %v", looks, err)
 	}
 	looks, late = 0, true
+	r.Conf.WaitForAddress = time.Hour // it does not wait for the end of it
 	if err := p.await(t.Context(), r, look); err != nil {
 		t.Error(err)
 	}

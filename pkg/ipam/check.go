@@ -92,7 +92,7 @@ func (s *State) checkAddresses() []error {
 			bad(a, "stands after addresses of a later ENI")
 		case !s.ENIs[at].Net(a.Family()).Primary.Masked().Contains(a.Addr):
 			bad(a, "is outside the subnet of its ENI %s", s.ENIs[at].ID)
-		case own[a.Addr]:
+		case own[a.Addr] && a.State != eni.Releasing && !a.Lost: // the cloud may give a lost one to an ENI
 			bad(a, "is an ENI's primary address or its gateway")
 		}
 		seen[a.Addr], last = true, max(last, at)

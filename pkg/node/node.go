@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/host"
@@ -55,6 +57,9 @@ func apply(ctx context.Context, book view, c change) (changed []string, err erro
 	defer h.Close()
 	for range applyRounds {
 		add, remove, fw, err := diff(ctx, h, book, c.obsolete)
+		if err == nil && slices.ContainsFunc(slices.Concat(add.Rules, remove.Rules), podRule) {
+			add, remove, fw, err = confirm(ctx, h, book, c.obsolete, add, remove)
+		}
 		if err != nil {
 			return changed, err
 		}
@@ -73,6 +78,49 @@ func apply(ctx context.Context, book view, c change) (changed []string, err erro
 	}
 	return changed, nil
 }
+
+// confirmTime is longer than the plugin takes between book and kernel.
+const confirmTime = 100 * time.Millisecond
+
+// confirm looks a second time: a pod's rule that is missing or too much may be that
+// of a pod which is being started or stopped this moment, and its plugin's to set.
+func confirm(ctx context.Context, h *host.Host, book view, obsolete, add, remove netconf.Node) (add2, remove2 netconf.Node, fw netconf.Firewall, err error) {
+	was, err := usedSince(ctx, book)
+	if err != nil {
+		return add, remove, fw, err
+	}
+	select {
+	case <-time.After(confirmTime):
+	case <-ctx.Done():
+		return add, remove, fw, ctx.Err()
+	}
+	add2, remove2, fw, err = diff(ctx, h, book, obsolete)
+	is, err2 := usedSince(ctx, book)
+	// The same rule twice may be that of two pods, one after the other.
+	doubtful := func(before []netconf.Rule) func(netconf.Rule) bool {
+		return func(r netconf.Rule) bool {
+			return podRule(r) && (!slices.Contains(before, r) || was[r.From.Addr()] != is[r.From.Addr()])
+		}
+	}
+	add2.Rules = slices.DeleteFunc(add2.Rules, doubtful(add.Rules))
+	remove2.Rules = slices.DeleteFunc(remove2.Rules, doubtful(remove.Rules))
+	return add2, remove2, fw, errors.Join(err, err2)
+}
+
+// usedSince returns since when each used address is its pod's.
+func usedSince(ctx context.Context, book view) (map[netip.Addr]time.Duration, error) {
+	since := map[netip.Addr]time.Duration{}
+	err := book(ctx, func(s *ipam.State) error {
+		for _, line := range s.Used() {
+			since[line.Addr] = line.Since
+		}
+		return nil
+	})
+	return since, err
+}
+
+// podRule tells whether the rule is one of a single pod.
+func podRule(r netconf.Rule) bool { return r.Priority == netconf.PrioritySource }
 
 // diff compares the kernel with the book. The kernel is read first: a pod that
 // starts in between is in the book by the time that is read, so nothing of it

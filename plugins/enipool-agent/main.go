@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
@@ -83,6 +84,9 @@ func readConfig(path string) (agentconf.Config, error) {
 		return agentconf.Config{}, fmt.Errorf("read configuration: %w; --config names the file", err)
 	}
 	conf, err := agentconf.Parse(text)
+	if list, ok := err.(interface{ Unwrap() []error }); ok && len(list.Unwrap()) > 1 {
+		return conf, fmt.Errorf("%s:\n  %s", path, strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	}
 	if err != nil {
 		return conf, fmt.Errorf("%s: %w", path, err)
 	}

@@ -7,28 +7,69 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/fsnotify/fsnotify"
 )
 
+// writing is how long a writer has for the rest of the file.
+const writing = 100 * time.Millisecond
+
+// lookTime is how often the loop looks at a node cache that can't be watched.
+const lookTime = time.Second
+
+// watchCache wakes the loop when the node cache or its waiters change. Where
+// inotify refuses it wakes it every second until ctx ends: a node that has no
+// instances left needs its agent all the more.
+func watchCache(ctx context.Context, cache nodecache.Cache, log *slog.Logger) (wake <-chan struct{}, stop func()) {
+	watch, err := cache.WatchAll()
+	if err == nil {
+		return watch.C, func() { _ = watch.Close() }
+	}
+	log.Warn("node cache can't be watched, looking every second; fs.inotify.max_user_instances may be too low", "error", err)
+	out := make(chan struct{}, 1)
+	tick := time.NewTicker(lookTime)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			select {
+			case out <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return out, tick.Stop
+}
+
+// watchFolder reports what happens in the folder, nothing where inotify refuses.
+func watchFolder(dir string, log *slog.Logger) (events <-chan fsnotify.Event, errs <-chan error, stop func()) {
+	watch, err := fsnotify.NewWatcher()
+	if err == nil {
+		if err = watch.Add(dir); err == nil {
+			return watch.Events, watch.Errors, func() { _ = watch.Close() }
+		}
+		_ = watch.Close()
+	}
+	log.Warn("configuration can't be watched; SIGHUP reloads it", "error", err)
+	return nil, nil, func() {}
+}
+
 // watchConfig sends each new configuration that can be read, until ctx ends. One
 // that can't is logged with what is wrong, and the old one stays.
-func watchConfig(ctx context.Context, path string, log *slog.Logger) (<-chan agentconf.Config, error) {
-	watch, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, err
-	}
+func watchConfig(ctx context.Context, path string, log *slog.Logger) <-chan agentconf.Config {
 	// The folder and not the file: editors and ConfigMaps rename.
-	if err := watch.Add(filepath.Dir(path)); err != nil {
-		watch.Close()
-		return nil, err
-	}
+	events, errs, stop := watchFolder(filepath.Dir(path), log)
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	out := make(chan agentconf.Config)
 	go func() {
-		defer watch.Close()
+		defer stop()
 		defer signal.Stop(hup)
 		last, _ := os.ReadFile(path)
 		for {
@@ -38,8 +79,14 @@ func watchConfig(ctx context.Context, path string, log *slog.Logger) (<-chan age
 				return
 			case <-hup:
 				asked = true
-			case <-watch.Events:
-			case <-watch.Errors:
+			case <-events:
+				// Half a file may be no configuration, or another one.
+				select {
+				case <-time.After(writing):
+				case <-ctx.Done():
+					return
+				}
+			case <-errs:
 			}
 			text, err := os.ReadFile(path)
 			if !asked && (err != nil || string(text) == string(last)) {
@@ -58,5 +105,5 @@ func watchConfig(ctx context.Context, path string, log *slog.Logger) (<-chan age
 			}
 		}
 	}()
-	return out, nil
+	return out
 }

@@ -71,13 +71,13 @@ func TestRouterHoldsWhatItsENIsHave(t *testing.T) {
 		return strings.ReplaceAll(sh(t, n.Router(), script), " \n", "\n")
 	}
 	for script, want := range map[string]string{
-		"ip route; ip -6 route | grep -v ^fe80":                        wantRoutes,
-		"ip neigh show nud permanent | sort":                           wantNeighbours,
-		"ip neigh show proxy":                                          "",
-		"ip -br -4 address show p1 | grep -o ' [0-9.]*/.*'":            " 10.0.0.1/32\n",
-		"ip -br -6 address show p1 | grep -ow 'fd00:[0-9a-f:]*/[0-9]*'":    "fd00:10::1/128\n",
-		"ip -d link show p1 | grep -o -e ' mtu [0-9]* ' -e 'alias .*'": " mtu 9001\nalias eni-1\n",
-		"nft list ruleset":                                             wantRules,
+		"ip route; ip -6 route | grep -v ^fe80":                         wantRoutes,
+		"ip neigh show nud permanent | sort":                            wantNeighbours,
+		"ip neigh show proxy":                                           "",
+		"ip -br -4 address show p1 | grep -o ' [0-9.]*/.*'":             " 10.0.0.1/32\n",
+		"ip -br -6 address show p1 | grep -ow 'fd00:[0-9a-f:]*/[0-9]*'": "fd00:10::1/128\n",
+		"ip -d link show p1 | grep -o -e ' mtu [0-9]* ' -e 'alias .*'":  " mtu 9001\nalias eni-1\n",
+		"nft list ruleset":                                              wantRules,
 	} {
 		if diff := cmp.Diff(want, dump(script)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", script, diff)

@@ -1,0 +1,257 @@
+package capacity
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestBaidusRulesForCPUsAndMemory(t *testing.T) {
+	const g = 1024
+	for _, tt := range []struct {
+		kind            Kind
+		cpus, memory    int
+		enis, ips, pods int
+		main            bool
+	}{
+		{BCC, 1, 1 * g, 1, 2, 1, false},
+		{BCC, 2, 1*g + 1, 2, 8, 14, false},
+		{BCC, 2, 4 * g, 2, 8, 14, false},
+		{BCC, 4, 8 * g, 4, 8, 28, false},
+		{BCC, 4, 8*g + 1, 4, 16, 60, false},
+		{BCC, 8, 32 * g, 8, 16, 120, false},
+		{BCC, 9, 32*g + 1, 8, 30, 232, false},
+		{BCC, 16, 64 * g, 8, 30, 232, false},
+		{BCC, 16, 62 * g, 8, 30, 232, false}, // as a kubelet reports 64 GiB
+		{BCC, 32, 64*g + 1, 8, 40, 312, false},
+		{BCC, 32, 128 * g, 8, 40, 312, false},
+		{BBC, 0, 0, 1, 40, 39, true},
+		{EBC, 4, 0, 4, 40, 156, false},
+		{EBC, 128, 0, 8, 40, 312, false},
+		{EBCMain, 0, 0, 1, 40, 39, true},
+	} {
+		m, err := Baidu(tt.kind, tt.cpus, tt.memory)
+		want := Machine{Limits: eni.Limits{ENIs: tt.enis, V4: tt.ips}, MainNIC: tt.main}
+		if diff := cmp.Diff(want, m); err != nil || diff != "" || m.Pods() != tt.pods || m.Validate() != nil {
+			t.Errorf("%s with %d CPUs and %d MiB: %v, %d pods\n%s", tt.kind, tt.cpus, tt.memory, err, m.Pods(), diff)
+		}
+	}
+}
+
+func TestBaiduMachinesThatCanNotBe(t *testing.T) {
+	for _, tt := range []struct {
+		kind         Kind
+		cpus, memory int
+		want         string
+	}{
+		{BCC, 0, 4096, "0 CPUs: must be at least 1"},
+		{EBC, -1, 0, "-1 CPUs: must be at least 1"},
+		{BCC, 1, 1023, "1023 MiB of memory: must be at least 1 GiB"},
+	} {
+		if _, err := Baidu(tt.kind, tt.cpus, tt.memory); fmt.Sprint(err) != tt.want {
+			t.Errorf("%s: %v, want %s", tt.kind, err, tt.want)
+		}
+	}
+}
+
+func TestABaiduTypeTellsItsMachine(t *testing.T) {
+	for name, want := range map[string]Machine{
+		"bcc.g5.c16m64": {Limits: eni.Limits{ENIs: 8, V4: 30}}, // 30 by the table, though the document's text says 40
+		"bcc.ic4.c2m4":  {Limits: eni.Limits{ENIs: 2, V4: 8}},
+		"bbc.s3":        {Limits: eni.Limits{ENIs: 1, V4: 40}, MainNIC: true},
+	} {
+		if got, err := BaiduType(name); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	for _, name := range []string{"", "bcc", "bcc.g5", "bcc.g5.c16", "bcc.g5.16m64", "bcc.g5.cxm64", "bcc.g5.c1m99999999999", "ebc.l5.c128m256", "m5.large"} {
+		if got, err := BaiduType(name); !errors.Is(err, ErrKind) {
+			t.Errorf("%q: %+v, %v", name, got, err)
+		}
+	}
+	if _, err := BaiduType("bcc.g5.c0m4"); fmt.Sprint(err) != "0 CPUs: must be at least 1" {
+		t.Error(err)
+	}
+}
+
+func TestASubnetIsUsableWithoutWhatTheCloudKeeps(t *testing.T) {
+	for _, tt := range []struct {
+		cidr     string
+		reserved int
+		want     int
+		err      string
+	}{
+		{"10.0.0.0/24", 2, 254, "<nil>"},
+		{"10.0.0.0/24", 5, 251, "<nil>"},
+		{"10.0.0.0/30", 2, 2, "<nil>"},
+		{"10.0.0.0/30", 5, 0, "a /30 is too small: of its 4 addresses the cloud keeps 5"},
+		{"10.0.0.0/31", 2, 0, "a /31 is too small: of its 2 addresses the cloud keeps 2"},
+		{"10.0.0.1/32", 2, 0, "a /32 is too small: of its 1 addresses the cloud keeps 2"},
+		{"10.0.0.1/24", 2, 0, "has bits set behind its mask; its network is 10.0.0.0/24"},
+		{"2001:db8::/64", 2, 0, "must be an IPv4 network like 10.0.0.0/24"},
+	} {
+		if got, err := Usable(netip.MustParsePrefix(tt.cidr), tt.reserved); got != tt.want || fmt.Sprint(err) != tt.err {
+			t.Errorf("%s: %d, %v", tt.cidr, got, err)
+		}
+	}
+}
+
+func TestWhatCanNotBePlanned(t *testing.T) {
+	for _, tt := range []struct {
+		want   string
+		change func(*Input)
+	}{
+		{"0 ENIs: a node needs at least 1", func(in *Input) { in.Machine.ENIs = 0 }},
+		{"1 addresses an ENI: must be at least 2, as the primary address is for no pod", func(in *Input) { in.Machine.V4 = 1 }},
+		{"9 ENIs of 5000 addresses: no machine has more than 256 of 4096", func(in *Input) { in.Machine.Limits = eni.Limits{ENIs: 9, V4: 5000} }},
+		{"8 ENIs: a machine that uses its main interface has no other", func(in *Input) { in.Machine.MainNIC = true }},
+		{"max-pods 0: must be at least 1", func(in *Input) { in.MaxPods = 0 }},
+		{"quota, used ENIs, reserved addresses and wishes must not be negative", func(in *Input) { in.Wish.Pods = -1 }},
+		{"subnet b: -1 addresses available: must not be negative", func(in *Input) { in.Subnets[1].Available = -1 }},
+		{"subnet a: given twice", func(in *Input) { in.Subnets[1].ID = "a" }},
+		{"subnets a and c overlap", func(in *Input) { in.Subnets[2].CIDR = netip.MustParsePrefix("10.0.0.128/25") }},
+	} {
+		in := Input{Machine: big, MaxPods: 32, Subnets: []Subnet{
+			{ID: "a", CIDR: netip.MustParsePrefix("10.0.0.0/24")}, {ID: "b"}, {ID: "c", CIDR: netip.MustParsePrefix("10.0.1.0/24")},
+		}}
+		if _, err := Make(in); err != nil {
+			t.Fatal(err)
+		}
+		tt.change(&in)
+		if _, err := Make(in); fmt.Sprint(err) != tt.want {
+			t.Errorf("got %v, want %s", err, tt.want)
+		}
+	}
+}
+
+// The example of two /24: each carries one node of 128 pods, together they carry 3.
+func TestMixingSubnetsUsesWhatIsLeftInEach(t *testing.T) {
+	in := Input{Machine: big, MaxPods: 128, Subnets: []Subnet{subnet(t, "10.0.0.0/24", 2), subnet(t, "10.0.1.0/24", 2)}}
+	if p := made(t, in); p.Nodes != 2 || p.AtMost != 2 || p.Wasted != 244 {
+		t.Errorf("not mixed: %+v", p.Carries)
+	}
+	in.Mix = true
+	if p := made(t, in); p.Nodes != 3 || p.AtMost != 3 || p.Wasted != 508-3*132 {
+		t.Errorf("mixed: %+v", p.Carries)
+	}
+	in.Subnets[1].Zone = "other"
+	if p := made(t, in); p.Nodes != 2 || p.AtMost != 2 {
+		t.Errorf("a node must not mix zones: %+v", p.Carries)
+	}
+	in.Subnets[1].Zone, in.Subnets[1].Exclusive = "", true
+	if p := made(t, in); p.Nodes != 1 || p.AtMost != 1 || p.Subnets[1].Limit != Exclusive {
+		t.Errorf("a node must not use an exclusive subnet: %+v", p.Carries)
+	}
+}
+
+// 17 and 16 addresses are 33, but the second ENI costs an address more.
+func TestASpreadNodePaysForEachENI(t *testing.T) {
+	in := Input{Machine: big, MaxPods: 32, Mix: true, Subnets: []Subnet{{ID: "a", Available: 17}, {ID: "b", Available: 16}}}
+	if p := made(t, in); p.Nodes != 0 || p.AtMost != 1 {
+		t.Errorf("33 addresses: %+v", p)
+	}
+	in.Subnets[1].Available = 17
+	if p := made(t, in); p.Nodes != 1 || p.ENIs != 2 || p.Used != 34 {
+		t.Errorf("34 addresses: %+v", p)
+	}
+	in.Quota, in.Wish = 1, Wish{Nodes: 1}
+	if p := made(t, in); p.Nodes != 0 || p.Limit != ENIQuota || p.Wish.ENIsMore != 1 {
+		t.Errorf("a quota of 1: %+v", p)
+	}
+	in.Quota, in.Wish = 0, Wish{}
+	in.Machine.ENIs = 1
+	if p := made(t, in); p.Nodes != 0 {
+		t.Errorf("one ENI lies in one subnet: %+v", p)
+	}
+}
+
+func TestTheQuotaOfTheVPCBinds(t *testing.T) {
+	in := Input{Machine: big, MaxPods: 128, Quota: 100, UsedENIs: 10, Subnets: []Subnet{subnet(t, "10.0.0.0/16", 2)}}
+	p := made(t, in)
+	if p.Nodes != 22 || p.ByIPs != 496 || *p.ByQuota != 22 || p.ENIs != 88 || p.Limit != ENIQuota || p.Subnets[0].Nodes != 496 {
+		t.Errorf("%+v", p)
+	}
+	if diff := cmp.Diff([]string{"496 nodes need 1984 ENIs, of a quota of 100 there are 90 left: that is 22 nodes"}, p.Notes); diff != "" {
+		t.Error(diff)
+	}
+	in.Wish = Wish{Nodes: 30}
+	if a := made(t, in).Wish; a.NodesMore != 8 || a.ENIsMore != 30 || a.IPsMore != 0 || a.Granted {
+		t.Errorf("30 nodes: %+v", a)
+	}
+	in.Wish = Wish{Nodes: 22}
+	if p := made(t, in); !p.Wish.Granted || p.Limit != MaxPods {
+		t.Errorf("22 nodes: %+v", p)
+	}
+	in.Quota, in.Wish = 0, Wish{}
+	if p := made(t, in); p.Nodes != 496 || p.ByQuota != nil || p.Limit != Addresses {
+		t.Errorf("no quota: %+v", p)
+	}
+}
+
+// A main interface is no ENI of the VPC.
+func TestMainInterfacesTakeNoQuota(t *testing.T) {
+	m, _ := Baidu(BBC, 0, 0)
+	p := made(t, Input{Machine: m, MaxPods: 39, Quota: 1, Subnets: []Subnet{subnet(t, "10.0.0.0/24", 2)}})
+	if p.Nodes != 6 || p.ByQuota != nil {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestNoLargerSubnetIsToldThanOneThatDoes(t *testing.T) {
+	a := made(t, Input{Machine: big, MaxPods: 32, Reserved: 2, Wish: Wish{Pods: 50 * 32}}).Wish
+	if diff := cmp.Diff([]New{{21, 1}, {22, 2}, {23, 4}, {24, 8}}, a.Alike); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]New{{22, 1}, {23, 1}, {24, 1}}, a.Smallest); diff == "" {
+		t.Error("three small subnets instead of at most two")
+	}
+}
+
+func TestOverlapsAreNamedInOrder(t *testing.T) {
+	list := []Subnet{
+		{ID: "small", CIDR: netip.MustParsePrefix("10.0.0.0/25")}, {ID: "unknown"}, {ID: "large", CIDR: netip.MustParsePrefix("10.0.0.0/24")},
+	}
+	for range 2 {
+		if a, b, found := Overlap(list); !found || a.ID != "large" || b.ID != "small" {
+			t.Errorf("%s and %s, %v", a.ID, b.ID, found)
+		}
+		slices.Reverse(list)
+	}
+}
+
+func TestZonesAreApart(t *testing.T) {
+	p := made(t, Input{Machine: big, MaxPods: 32, Zones: []string{"c", "a"}, Subnets: []Subnet{
+		{ID: "b2", Zone: "b", Available: 66, Exclusive: true}, {ID: "a2", Zone: "a", Available: 33}, {ID: "a1", Zone: "a", Available: 70},
+	}})
+	var got []string
+	for _, z := range p.Zones {
+		got = append(got, fmt.Sprint(z.Zone, " ", z.Nodes, " ", z.Limit))
+	}
+	for _, s := range p.Subnets {
+		got = append(got, fmt.Sprint(s.Subnet, " ", s.Nodes, " ", s.Limit))
+	}
+	want := []string{"a 3 addresses", "b 0 exclusive", "c 0 noSubnet", "a1 2 addresses", "a2 1 addresses", "b2 0 exclusive"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"subnet b2 is exclusive: it carries no node", "zone c has no subnet: it carries no node"}, p.Notes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAShareHasOneDecimal(t *testing.T) {
+	for _, tt := range []struct {
+		part, of int
+		want     string
+	}{{0, 0, "0.0"}, {23, 254, "9.1"}, {14, 14, "100.0"}, {1, 2000, "0.1"}, {1, 2001, "0.0"}} {
+		text, err := share(tt.part, tt.of).MarshalJSON()
+		if err != nil || string(text) != tt.want {
+			t.Errorf("%d of %d: %s, %v", tt.part, tt.of, text, err)
+		}
+	}
+}

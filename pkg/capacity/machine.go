@@ -1,0 +1,129 @@
+// Package capacity works out how many nodes and pods the subnets of a cluster
+// carry, what is wasted, which limit binds and what a wish still needs. It is the
+// planner of `sources/cce-planned-cluster-mode.md`.
+package capacity
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Machine is what a node of the cluster can carry.
+type Machine struct {
+	eni.Limits
+	// MainNIC tells that the machine has no ENIs: pods use the addresses of its
+	// main interface, which counts as one ENI here, but not against a quota.
+	MainNIC bool
+}
+
+// Pods returns how many pods the machine can carry: an ENI's primary address is
+// none of theirs.
+func (m Machine) Pods() int { return m.ENIs * m.PerENI(eni.IPv4) }
+
+// Validate tells why no pod can run on such a machine.
+func (m Machine) Validate() error {
+	switch {
+	case m.ENIs < 1:
+		return fmt.Errorf("%d ENIs: a node needs at least 1", m.ENIs)
+	case m.V4 < 2:
+		return fmt.Errorf("%d addresses an ENI: must be at least 2, as the primary address is for no pod", m.V4)
+	case m.ENIs > mostENIs || m.V4 > mostPerENI:
+		return fmt.Errorf("%d ENIs of %d addresses: no machine has more than %d of %d", m.ENIs, m.V4, mostENIs, mostPerENI)
+	case m.MainNIC && m.ENIs > 1:
+		return fmt.Errorf("%d ENIs: a machine that uses its main interface has no other", m.ENIs)
+	}
+	return nil
+}
+
+// More than any machine has; they keep sums far from overflow and Mix quick.
+const (
+	mostENIs   = 256
+	mostPerENI = 4096
+)
+
+// Kind is a family of Baidu's machines; the family decides how many ENIs and
+// addresses a machine carries.
+type Kind string
+
+// The kinds of machines that the document names.
+const (
+	BCC     Kind = "bcc"      // a virtual machine
+	BBC     Kind = "bbc"      // bare metal, main interface only
+	EBC     Kind = "ebc"      // elastic bare metal that takes ENIs
+	EBCMain Kind = "ebc-main" // elastic bare metal that takes none
+)
+
+// Kinds lists all kinds.
+func Kinds() []Kind { return []Kind{BCC, BBC, EBC, EBCMain} }
+
+// NeedsCPUs tells whether the number of CPUs decides how many ENIs it takes.
+func (k Kind) NeedsCPUs() bool { return k == BCC || k == EBC }
+
+// NeedsMemory tells whether the memory decides how many addresses an ENI takes.
+func (k Kind) NeedsMemory() bool { return k == BCC }
+
+const (
+	baiduENIs = 8  // most ENIs of a machine
+	baiduIPs  = 40 // most addresses of an ENI, its primary among them
+	gib       = 1024
+)
+
+// Baidu returns the machine of the kind. An ENI a CPU, at most 8, and addresses by
+// memory in MiB; the steps are closed on the right, so 8 GiB has 8 addresses and
+// all above has 16.
+func Baidu(k Kind, cpus, memory int) (Machine, error) {
+	m := Machine{Limits: eni.Limits{ENIs: 1, V4: baiduIPs}, MainNIC: k == BBC || k == EBCMain}
+	if k.NeedsCPUs() {
+		if cpus < 1 {
+			return Machine{}, fmt.Errorf("%d CPUs: must be at least 1", cpus)
+		}
+		m.ENIs = min(cpus, baiduENIs)
+	}
+	if k.NeedsMemory() {
+		if memory < gib {
+			return Machine{}, fmt.Errorf("%d MiB of memory: must be at least 1 GiB", memory)
+		}
+		m.V4 = baiduByMemory(memory)
+	}
+	return m, nil
+}
+
+func baiduByMemory(mib int) int {
+	switch {
+	case mib <= 1*gib:
+		return 2
+	case mib <= 8*gib:
+		return 8
+	case mib <= 32*gib:
+		return 16
+	case mib <= 64*gib:
+		return 30
+	}
+	return baiduIPs
+}
+
+// ErrKind is the error for a type of machine whose name doesn't tell its kind.
+var ErrKind = errors.New("the name does not tell how many ENIs it takes")
+
+// BaiduType returns the machine that a name like bcc.g5.c16m64 tells: its kind, 16
+// CPUs and 64 GiB of memory.
+func BaiduType(name string) (Machine, error) {
+	kind, rest, _ := strings.Cut(name, ".")
+	switch Kind(kind) {
+	case BBC:
+		return Baidu(BBC, 0, 0)
+	case BCC:
+		size := rest[strings.LastIndex(rest, ".")+1:]
+		cpu, memory, found := strings.Cut(strings.TrimPrefix(size, "c"), "m")
+		cpus, err1 := strconv.Atoi(cpu)
+		gibs, err2 := strconv.Atoi(memory)
+		if found && strings.HasPrefix(size, "c") && err1 == nil && err2 == nil && gibs < 1<<20 {
+			return Baidu(BCC, cpus, gibs*gib)
+		}
+	}
+	return Machine{}, fmt.Errorf("%s: %w", name, ErrKind)
+}

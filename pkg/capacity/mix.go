@@ -1,0 +1,78 @@
+package capacity
+
+import "github.com/enipool/enipool/pkg/eni"
+
+// piece is the part of a mixed node that lies in one subnet.
+type piece struct {
+	Subnet, ENIs, Pods int
+}
+
+// mix makes nodes of what whole nodes left in the subnets of one zone, as long as
+// it finds one. Each ENI lies in one subnet and costs a primary address there, so a
+// node that is spread may need more ENIs than a whole one. What it returns can be
+// built. It does not try all ways to deal ENIs out, so another may have a node more;
+// Plan.AtMost bounds them all.
+func (d density) mix(left []int) [][]piece {
+	var nodes [][]piece
+	for {
+		pieces := d.spread(left)
+		if pieces == nil {
+			return nodes
+		}
+		for _, p := range pieces {
+			left[p.Subnet] -= p.Pods + p.ENIs
+		}
+		nodes = append(nodes, pieces)
+	}
+}
+
+// spread finds one node with the fewest ENIs, nil if there is none. most[i][k] is
+// how many pods the first i subnets carry with k ENIs.
+func (d density) spread(left []int) []piece {
+	if sum(left) < d.ips {
+		return nil
+	}
+	most := make([][]int, len(left)+1)
+	most[0] = make([]int, d.machine.ENIs+1)
+	for i, free := range left {
+		most[i+1] = make([]int, d.machine.ENIs+1)
+		for k := range most[i+1] {
+			for j := 0; j <= k && j <= free; j++ {
+				most[i+1][k] = max(most[i+1][k], most[i][k-j]+d.podsOn(j, free))
+			}
+		}
+	}
+	for k, pods := range most[len(left)] {
+		if pods >= d.pods {
+			return d.pieces(left, most, k)
+		}
+	}
+	return nil
+}
+
+// podsOn returns how many pods j ENIs carry in a subnet with so many free addresses.
+func (d density) podsOn(j, free int) int { return min(j*d.machine.PerENI(eni.IPv4), free-j) }
+
+// pieces walks the table back from the last subnet and takes no pod more than the
+// node has.
+func (d density) pieces(left []int, most [][]int, k int) []piece {
+	var list []piece
+	surplus := most[len(left)][k] - d.pods
+	for i := len(left) - 1; i >= 0; i-- {
+		for j := 0; j <= k && j <= left[i]; j++ {
+			pods := d.podsOn(j, left[i])
+			if most[i+1][k] != most[i][k-j]+pods {
+				continue
+			}
+			if j > 0 {
+				// With one ENI less there were too few pods, so the surplus is less than
+				// any ENI carries.
+				list = append(list, piece{i, j, pods - surplus})
+				surplus = 0
+			}
+			k -= j
+			break
+		}
+	}
+	return list
+}

@@ -1,0 +1,204 @@
+package capacity
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Input is what a plan is made of.
+type Input struct {
+	Subnets  []Subnet
+	Zones    []string // zones that nodes are in; those of the subnets are known
+	Machine  Machine
+	MaxPods  int  // of a node
+	Quota    int  // ENIs that the VPC may have, 0 for no quota
+	UsedENIs int  // of the quota, by others
+	Mix      bool // ENIs of a node may lie in different subnets of its zone
+	Reserved int  // addresses the cloud keeps of a new subnet
+	Wish     Wish
+}
+
+// Plan is what the subnets carry with one density of pods. Its numbers are those
+// of the cluster.
+type Plan struct {
+	MaxPods int `json:"maxPods"`
+	Carries
+	AtMost  int      `json:"nodesAtMost"`      // if ENIs could be dealt out over a zone's subnets without any loss
+	ByIPs   int      `json:"nodesByAddresses"` // if there were no quota
+	ByQuota *int     `json:"nodesByQuota"`     // if addresses were no matter; nil without a quota
+	Zones   []Zone   `json:"zones"`
+	Subnets []InPlan `json:"subnets"`
+	Wish    *Answer  `json:"wish,omitempty"`
+	Notes   []string `json:"notes"`
+}
+
+// Carries is what a subnet, a zone or the cluster carries.
+type Carries struct {
+	ENIsPerNode int   `json:"enisPerNode"`
+	IPsPerNode  int   `json:"ipsPerNode"`
+	Available   int   `json:"available"`
+	Nodes       int   `json:"nodes"`
+	Pods        int   `json:"pods"`
+	ENIs        int   `json:"enis"`     // of those nodes
+	FullENIs    int   `json:"fullENIs"` // that could be filled completely
+	Used        int   `json:"used"`
+	Wasted      int   `json:"wasted"` // available, but of no use to these nodes
+	WastedShare Share `json:"wastedPercent"`
+	Limit       Limit `json:"limit"`
+}
+
+// Zone is what the subnets of one zone carry together.
+type Zone struct {
+	Zone string `json:"zone"`
+	Carries
+}
+
+// InPlan is what a subnet carries alone.
+type InPlan struct {
+	Subnet string `json:"subnet"`
+	Zone   string `json:"zone"`
+	Carries
+}
+
+// Limit is what has to grow for more pods.
+type Limit string
+
+// The limits that can bind.
+const (
+	Addresses Limit = "addresses"
+	ENIQuota  Limit = "eniQuota"
+	MaxPods   Limit = "maxPods"   // all wished nodes fit
+	Exclusive Limit = "exclusive" // the subnet is kept for other pods
+	NoSubnet  Limit = "noSubnet"  // the zone has none
+)
+
+// Share is in tenths of a percent.
+type Share int
+
+func share(part, of int) Share {
+	if of == 0 {
+		return 0
+	}
+	return Share((2000*part + of) / (2 * of))
+}
+
+func (s Share) String() string { return fmt.Sprintf("%d.%d", s/10, s%10) }
+
+// MarshalJSON writes the number of percent, like 9.1.
+func (s Share) MarshalJSON() ([]byte, error) { return []byte(s.String()), nil }
+
+// Make plans. Max-pods above what the machine carries is lowered to that, with a
+// note. The order of subnets and zones in the input does not matter.
+func Make(in Input) (Plan, error) {
+	if err := in.validate(); err != nil {
+		return Plan{}, err
+	}
+	p := Plan{MaxPods: min(in.MaxPods, in.Machine.Pods()), Zones: []Zone{}, Subnets: []InPlan{}, Notes: []string{}}
+	if p.MaxPods < in.MaxPods {
+		p.note("max-pods %d is above the %d pods that such a node carries: planned with %d", in.MaxPods, p.MaxPods, p.MaxPods)
+	}
+	d := densityOf(in.Machine, p.MaxPods)
+	in.Subnets = slices.SortedFunc(slices.Values(in.Subnets), compare)
+	for _, s := range in.Subnets {
+		p.Subnets = append(p.Subnets, InPlan{Subnet: s.ID, Zone: s.Zone, Carries: d.alone(s)})
+		p.noteSubnet(s, d)
+	}
+	groups := p.addZones(in, d)
+	p.total(in, d, groups)
+	if in.Wish != (Wish{}) {
+		p.grant(in, d)
+	}
+	return p, nil
+}
+
+func (in Input) validate() error {
+	if err := in.Machine.Validate(); err != nil {
+		return err
+	}
+	if in.MaxPods < 1 {
+		return fmt.Errorf("max-pods %d: must be at least 1", in.MaxPods)
+	}
+	if in.Quota < 0 || in.UsedENIs < 0 || in.Reserved < 0 || in.Wish.Nodes < 0 || in.Wish.Pods < 0 {
+		return errors.New("quota, used ENIs, reserved addresses and wishes must not be negative")
+	}
+	ids := map[string]bool{}
+	for _, s := range in.Subnets {
+		if s.Available < 0 {
+			return fmt.Errorf("subnet %s: %d addresses available: must not be negative", s.ID, s.Available)
+		}
+		if ids[s.ID] {
+			return fmt.Errorf("subnet %s: given twice", s.ID)
+		}
+		ids[s.ID] = true
+	}
+	if a, b, found := Overlap(in.Subnets); found {
+		return fmt.Errorf("subnets %s and %s overlap", a.ID, b.ID)
+	}
+	return nil
+}
+
+// density is how a node of some max-pods takes ENIs and addresses. The last ENI is
+// filled only as far as max-pods needs.
+type density struct {
+	machine         Machine
+	pods, enis, ips int
+}
+
+func densityOf(m Machine, pods int) density {
+	per := m.PerENI(eni.IPv4)
+	enis := (pods + per - 1) / per
+	return density{machine: m, pods: pods, enis: enis, ips: enis + pods}
+}
+
+func (d density) alone(s Subnet) Carries {
+	nodes, limit := s.Available/d.ips, Addresses
+	if s.Exclusive {
+		nodes, limit = 0, Exclusive
+	}
+	return d.carries(s.Available, nodes, nil).bound(limit)
+}
+
+// carries sums up: so many nodes in a subnet each, and mixed ones with so many
+// ENIs each.
+func (d density) carries(available, nodes int, mixed []int) Carries {
+	c := Carries{
+		ENIsPerNode: d.enis,
+		IPsPerNode:  d.ips,
+		Available:   available,
+		FullENIs:    available / d.machine.V4,
+		Nodes:       nodes + len(mixed),
+		ENIs:        nodes * d.enis,
+		Limit:       Addresses,
+	}
+	for _, n := range mixed {
+		c.ENIs += n
+	}
+	c.Pods = c.Nodes * d.pods
+	c.Used = c.Pods + c.ENIs
+	c.Wasted = available - c.Used
+	c.WastedShare = share(c.Wasted, available)
+	return c
+}
+
+func (c Carries) bound(l Limit) Carries {
+	c.Limit = l
+	return c
+}
+
+func (p *Plan) note(format string, args ...any) {
+	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
+}
+
+func (p *Plan) noteSubnet(s Subnet, d density) {
+	switch {
+	case s.Exclusive:
+		p.note("subnet %s is exclusive: it carries no node", s.ID)
+	case s.Available < min(d.ips, d.machine.V4):
+		p.note("subnet %s can't carry a node: it has %d addresses, a node takes %d; it can't fill one ENI of %d either", s.ID, s.Available, d.ips, d.machine.V4)
+	case s.Available < d.ips:
+		p.note("subnet %s can't carry a node: it has %d addresses, a node takes %d", s.ID, s.Available, d.ips)
+	}
+}

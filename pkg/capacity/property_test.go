@@ -1,0 +1,267 @@
+package capacity
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func drawMachine(t *rapid.T) Machine {
+	return Machine{Limits: eni.Limits{
+		ENIs: rapid.IntRange(1, 15).Draw(t, "ENIs"),
+		V4:   rapid.IntRange(2, 50).Draw(t, "addresses an ENI"),
+	}}
+}
+
+func drawInput(t *rapid.T) Input {
+	in := Input{Machine: drawMachine(t), Reserved: rapid.SampledFrom([]int{2, 3, 5}).Draw(t, "reserved")}
+	in.MaxPods = rapid.IntRange(1, in.Machine.Pods()).Draw(t, "max-pods")
+	in.Quota = rapid.SampledFrom([]int{0, 1, 20, 500}).Draw(t, "quota")
+	in.UsedENIs = rapid.IntRange(0, 25).Draw(t, "used ENIs")
+	in.Mix = rapid.Bool().Draw(t, "mix")
+	for i, n := range rapid.SliceOfN(rapid.IntRange(0, 3000), 0, 6).Draw(t, "available") {
+		in.Subnets = append(in.Subnets, Subnet{
+			ID:        fmt.Sprint("s", i),
+			Zone:      rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone"),
+			Available: n,
+			Exclusive: rapid.IntRange(0, 9).Draw(t, "exclusive") == 0,
+		})
+	}
+	return in
+}
+
+func drawn(t *rapid.T, in Input) Plan {
+	p, err := Make(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestEveryPlanAddsUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInput(t)
+		p := drawn(t, in)
+		all := []Carries{p.Carries}
+		alone, zones := 0, 0
+		for _, s := range p.Subnets {
+			all, alone = append(all, s.Carries), alone+s.Nodes
+			if s.Limit == Addresses && s.Wasted >= s.IPsPerNode {
+				t.Errorf("%s wastes %d: another node of %d fits", s.Subnet, s.Wasted, s.IPsPerNode)
+			}
+		}
+		for _, z := range p.Zones {
+			all, zones = append(all, z.Carries), zones+z.Nodes
+		}
+		for _, c := range all {
+			if c.Used != c.Pods+c.ENIs || c.Wasted != c.Available-c.Used || c.Wasted < 0 || c.Pods != c.Nodes*p.MaxPods {
+				t.Errorf("does not add up: %+v", c)
+			}
+			if c.Pods > c.ENIs*in.Machine.PerENI(eni.IPv4) || c.ENIs > c.Nodes*in.Machine.ENIs {
+				t.Errorf("too much for the ENIs or the nodes: %+v", c)
+			}
+		}
+		if zones != p.ByIPs || alone > p.ByIPs || p.ByIPs > p.AtMost || !in.Mix && alone != p.AtMost {
+			t.Errorf("subnets alone carry %d, zones %d, the cluster %d, at most %d", alone, zones, p.ByIPs, p.AtMost)
+		}
+		if in.Quota > 0 && p.ENIs > max(in.Quota-in.UsedENIs, 0) {
+			t.Errorf("%d ENIs are above the quota", p.ENIs)
+		}
+		if p.Nodes < p.ByIPs != (p.Limit == ENIQuota) {
+			t.Errorf("%d of %d nodes, but the limit is %s", p.Nodes, p.ByIPs, p.Limit)
+		}
+	})
+}
+
+// The bound of mixing grows with the addresses. What mixing finds need not, as it
+// does not try all ways; it is never less than without.
+func TestMoreAddressesNeverLowerTheBoundOfMixing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInput(t)
+		in.Mix = true
+		before := drawn(t, in).AtMost
+		in.Subnets = append(in.Subnets, Subnet{ID: "new", Zone: "a", Available: rapid.IntRange(0, 500).Draw(t, "more")})
+		if after := drawn(t, in).AtMost; after < before {
+			t.Errorf("at most %d nodes became %d", before, after)
+		}
+	})
+}
+
+// More of anything never carries less.
+func TestMoreNeverCarriesLess(t *testing.T) {
+	for what, grow := range map[string]func(*rapid.T, *Input){
+		"addresses": func(t *rapid.T, in *Input) {
+			in.Mix = false
+			i := rapid.IntRange(0, len(in.Subnets)-1).Draw(t, "which")
+			in.Subnets[i].Available += rapid.IntRange(1, 500).Draw(t, "more")
+		},
+		"subnets": func(t *rapid.T, in *Input) {
+			in.Mix = false
+			in.Subnets = append(in.Subnets, Subnet{ID: "new", Zone: "a", Available: rapid.IntRange(0, 500).Draw(t, "more")})
+		},
+		"quota":            func(t *rapid.T, in *Input) { in.Quota = max(0, in.Quota) * 2 },
+		"no quota":         func(_ *rapid.T, in *Input) { in.Quota = 0 },
+		"mixing":           func(_ *rapid.T, in *Input) { in.Mix = true },
+		"addresses an ENI": func(_ *rapid.T, in *Input) { in.Mix = false; in.Machine.V4++ },
+		"ENIs a node":      func(_ *rapid.T, in *Input) { in.Mix = false; in.Machine.ENIs++ },
+	} {
+		t.Run(what, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				in := drawInput(t)
+				if len(in.Subnets) == 0 {
+					in.Subnets = []Subnet{{ID: "s0", Available: 100}}
+				}
+				more := in
+				more.Subnets = slices.Clone(in.Subnets)
+				grow(t, &more)
+				in.Mix = in.Mix && more.Mix
+				if a, b := drawn(t, in), drawn(t, more); b.Pods < a.Pods || b.Nodes < a.Nodes {
+					t.Errorf("%d pods on %d nodes became %d on %d", a.Pods, a.Nodes, b.Pods, b.Nodes)
+				}
+			})
+		})
+	}
+}
+
+func TestTheOrderOfTheInputIsNoMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInput(t)
+		other := in
+		other.Subnets = rapid.Permutation(in.Subnets).Draw(t, "order")
+		if diff := cmp.Diff(drawn(t, in), drawn(t, other)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A mixed node is one that can be built: pods and ENIs are within the machine's
+// limits, no address is used twice, no ENI is empty or carries too many.
+func TestMixedNodesCanBeBuilt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawMachine(t)
+		d := densityOf(m, rapid.IntRange(1, m.Pods()).Draw(t, "max-pods"))
+		left := rapid.SliceOfN(rapid.IntRange(0, d.ips-1), 0, 8).Draw(t, "left")
+		free := slices.Clone(left)
+		for _, node := range d.mix(slices.Clone(left)) {
+			pods, enis := 0, 0
+			for _, p := range node {
+				free[p.Subnet] -= p.Pods + p.ENIs
+				pods, enis = pods+p.Pods, enis+p.ENIs
+				if p.Pods < p.ENIs || p.Pods > p.ENIs*m.PerENI(eni.IPv4) || free[p.Subnet] < 0 {
+					t.Errorf("can't be: %+v of %d free", p, left[p.Subnet])
+				}
+			}
+			if pods != d.pods || enis > m.ENIs {
+				t.Errorf("a node of %d pods has %d, on %d ENIs of at most %d", d.pods, pods, enis, m.ENIs)
+			}
+		}
+		if d.spread(free) != nil {
+			t.Error("one more can be built")
+		}
+	})
+}
+
+// spread is compared with trying everything.
+func TestANodeIsFoundIfThereIsOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := Machine{Limits: eni.Limits{ENIs: rapid.IntRange(1, 4).Draw(t, "ENIs"), V4: rapid.IntRange(2, 6).Draw(t, "addresses")}}
+		d := densityOf(m, rapid.IntRange(1, m.Pods()).Draw(t, "max-pods"))
+		left := rapid.SliceOfN(rapid.IntRange(0, d.ips-1), 0, 4).Draw(t, "left")
+		var most func(i, enis int) int
+		most = func(i, enis int) int {
+			best := 0
+			if i < len(left) {
+				for j := 0; j <= min(enis, left[i]); j++ {
+					best = max(best, min(j*(m.V4-1), left[i]-j)+most(i+1, enis-j))
+				}
+			}
+			return best
+		}
+		if found, is := d.spread(left) != nil, most(0, m.ENIs) >= d.pods; found != is {
+			t.Errorf("found: %v, there is one: %v", found, is)
+		}
+	})
+}
+
+// A granted wish needs nothing; one that is not is granted when all that is said
+// to be missing is there.
+func TestWhatIsMissingGrantsTheWish(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInput(t)
+		in.Wish = Wish{rapid.IntRange(0, 3000).Draw(t, "nodes"), rapid.IntRange(1, 50000).Draw(t, "pods")}
+		p := drawn(t, in)
+		a := *p.Wish
+		if a.Granted != (p.Nodes >= in.Wish.Nodes && p.Pods >= in.Wish.Pods) {
+			t.Errorf("granted: %v with %d nodes and %d pods", a.Granted, p.Nodes, p.Pods)
+		}
+		if nothing := a.NodesMore+a.PodsMore+a.IPsMore+a.ENIsMore+len(a.Smallest)+len(a.Alike) == 0; nothing != a.Granted {
+			t.Errorf("granted: %v, but missing: %+v", a.Granted, a)
+		}
+		if in.Quota > 0 {
+			in.Quota += a.ENIsMore
+		}
+		for _, way := range append([][]New{a.Smallest}, single(a.Alike)...) {
+			if len(way) == 0 && a.IPsMore > 0 {
+				t.Errorf("no subnets told for %d addresses", a.IPsMore)
+			}
+			more := in
+			more.Mix = false
+			more.Quota = 0
+			more.Subnets = nil
+			for _, n := range way {
+				for i := range n.Count {
+					more.Subnets = append(more.Subnets, Subnet{ID: fmt.Sprint(n, i), Available: 1<<(32-n.Prefix) - in.Reserved})
+				}
+			}
+			if got := p.ByIPs + drawn(t, more).Nodes; got < a.Nodes {
+				t.Errorf("with %v there are %d nodes, need %d", way, got, a.Nodes)
+			}
+		}
+	})
+}
+
+func single(list []New) [][]New {
+	ways := make([][]New, len(list))
+	for i, n := range list {
+		ways[i] = []New{n}
+	}
+	return ways
+}
+
+// Of all sets with at most two subnets below the largest size none is smaller.
+func TestTheSmallestSubnetsAreTheSmallest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawMachine(t)
+		d := densityOf(m, rapid.IntRange(1, m.Pods()).Draw(t, "max-pods"))
+		need := rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, 6000)).Draw(t, "nodes")
+		const reserved = 2
+		size := func(p int) int {
+			if p > smallest {
+				return 0
+			}
+			return 1 << (32 - p)
+		}
+		carries := func(p int) int { return max(size(p)-reserved, 0) / d.ips }
+		best := -1
+		for p := largest + 1; p <= smallest+1; p++ {
+			for q := largest + 1; q <= smallest+1; q++ {
+				more := max(need-carries(p)-carries(q), 0)
+				huge := (more + carries(largest) - 1) / carries(largest)
+				if total := huge*size(largest) + size(p) + size(q); best < 0 || total < best {
+					best = total
+				}
+			}
+		}
+		got, nodes := 0, 0
+		for _, n := range d.smallest(need, reserved) {
+			got, nodes = got+n.Count*size(n.Prefix), nodes+n.Count*carries(n.Prefix)
+		}
+		if got != best || nodes < need {
+			t.Errorf("%v: %d addresses for %d nodes, best is %d for %d", d.smallest(need, reserved), got, nodes, best, need)
+		}
+	})
+}

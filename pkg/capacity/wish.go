@@ -1,0 +1,145 @@
+package capacity
+
+import "fmt"
+
+// Wish is what a cluster should carry at least; 0 is no wish.
+type Wish struct {
+	Nodes int `json:"nodes"`
+	Pods  int `json:"pods"`
+}
+
+// Answer tells what a wish needs that is not there. All of it is 0 or empty when
+// the wish is granted.
+type Answer struct {
+	Wish      Wish `json:"wish"`
+	Granted   bool `json:"granted"`
+	Nodes     int  `json:"nodes"` // that carry the wish
+	NodesMore int  `json:"missingNodes"`
+	PodsMore  int  `json:"missingPods"`
+	IPsMore   int  `json:"missingAddresses"` // to take from new subnets
+	ENIsMore  int  `json:"missingENIQuota"`  // to add to the quota of the VPC
+	// Smallest are the new subnets with the fewest addresses that satisfy the wish:
+	// any number of the largest size and at most two others. Alike are the ways with
+	// subnets of one size.
+	Smallest []New `json:"smallestSubnets"`
+	Alike    []New `json:"subnetsOfOneSize"`
+}
+
+// New is a number of new subnets of one size.
+type New struct {
+	Prefix int `json:"prefixLength"`
+	Count  int `json:"count"`
+}
+
+func (n New) String() string { return fmt.Sprintf("%d x /%d", n.Count, n.Prefix) }
+
+// The sizes of subnets that clouds make, and how many of one size, or below
+// the largest size, a person still wants to make.
+const (
+	largest    = 16
+	smallest   = 28
+	mostNew    = 10
+	fewSmaller = 2
+)
+
+// grant answers the wish. The wished nodes bind the pods to max-pods each when all
+// of them fit.
+func (p *Plan) grant(in Input, d density) {
+	need := max(in.Wish.Nodes, (in.Wish.Pods+d.pods-1)/d.pods)
+	a := &Answer{Wish: in.Wish, Nodes: need, Granted: p.Nodes >= need, Smallest: []New{}, Alike: []New{}}
+	p.Wish = a
+	if in.Wish.Nodes > 0 && p.Nodes >= in.Wish.Nodes {
+		p.Limit = MaxPods
+	}
+	if n := in.Wish.Nodes; n > 0 && n < need {
+		p.note("%d nodes of %d pods are %d pods: %d pods need %d nodes, or max-pods %d",
+			n, d.pods, n*d.pods, in.Wish.Pods, need, (in.Wish.Pods+n-1)/n)
+	}
+	if a.Granted {
+		return
+	}
+	a.NodesMore = need - p.Nodes
+	a.PodsMore = max(in.Wish.Pods-p.Pods, 0)
+	if p.ByQuota != nil {
+		a.ENIsMore = p.quotaMissing(in, d, need)
+	}
+	if more := need - p.ByIPs; more > 0 {
+		a.IPsMore = more * d.ips
+		a.Smallest = d.smallest(more, in.Reserved)
+		a.Alike = d.alike(more, in.Reserved)
+	}
+}
+
+// quotaMissing counts mixed nodes with the ENIs they have, and new ones as whole.
+func (p *Plan) quotaMissing(in Input, d density, need int) int {
+	enis := need * d.enis
+	for _, z := range p.Zones {
+		enis += z.ENIs - z.Nodes*d.enis
+	}
+	return max(enis+in.UsedENIs-in.Quota, 0)
+}
+
+// nodesIn returns how many nodes a new subnet carries.
+func (d density) nodesIn(prefix, reserved int) int {
+	return max(1<<(32-prefix)-reserved, 0) / d.ips
+}
+
+// smallest finds the new subnets of the fewest addresses for so many nodes, with at
+// most fewSmaller below the largest size. Two subnets of one size never carry more
+// than one of twice the size, so one of each smaller size is enough, and sizes are
+// tried from the largest: one is taken only if the smaller ones still allowed don't
+// do, as it is larger than all of them together.
+func (d density) smallest(nodes, reserved int) []New {
+	list := []New{}
+	if d.nodesIn(largest, reserved) == 0 {
+		return list
+	}
+	still := fewSmaller
+	for prefix := largest; prefix <= smallest && nodes > 0; prefix++ {
+		carries := d.nodesIn(prefix, reserved)
+		missing := nodes - d.oneOfEach(prefix+1, still, reserved)
+		if missing <= 0 {
+			continue
+		}
+		count := 1
+		if prefix == largest {
+			count = (missing + carries - 1) / carries
+		} else {
+			still--
+		}
+		list = append(list, New{prefix, count})
+		nodes -= count * carries
+	}
+	return list
+}
+
+// oneOfEach returns what n subnets carry, each half the size of the one before.
+func (d density) oneOfEach(prefix, n, reserved int) int {
+	nodes := 0
+	for ; n > 0 && prefix <= smallest; n-- {
+		nodes += d.nodesIn(prefix, reserved)
+		prefix++
+	}
+	return nodes
+}
+
+// alike lists the ways with at most mostNew subnets of one size, or else the one
+// with the largest; largest first, and none larger than the first that one does.
+func (d density) alike(nodes, reserved int) []New {
+	list := []New{}
+	for prefix := largest; prefix <= smallest; prefix++ {
+		carries := d.nodesIn(prefix, reserved)
+		if carries == 0 {
+			break
+		}
+		count := (nodes + carries - 1) / carries
+		if count > mostNew && len(list) > 0 {
+			break
+		}
+		if count == 1 {
+			list = list[:0] // a smaller one does as well
+		}
+		list = append(list, New{prefix, count})
+	}
+	return list
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/config/kubelet"
+	"github.com/enipool/enipool/pkg/node"
+)
+
+// reload is what of a configuration is not the loop's, and what becomes of it when
+// another one comes.
+type reload struct {
+	conf  agentconf.Config // that the agent was started with
+	log   *slog.Logger
+	level *slog.LevelVar
+	limit *maxPods
+}
+
+func newReload(conf agentconf.Config, w io.Writer) *reload {
+	r := &reload{conf: conf, level: &slog.LevelVar{}}
+	r.level.Set(conf.LogLevel)
+	o := &slog.HandlerOptions{Level: r.level}
+	r.log = slog.New(slog.NewTextHandler(w, o))
+	if conf.LogFormat == "json" {
+		r.log = slog.New(slog.NewJSONHandler(w, o))
+	}
+	r.limit = &maxPods{conf: conf.MaxPods, log: r.log}
+	return r
+}
+
+// taken passes configurations on once the node has had its say.
+func (r *reload) taken(ctx context.Context, files <-chan agentconf.Config) <-chan agentconf.Config {
+	out := make(chan agentconf.Config)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case conf := <-files:
+				if err := node.Settle(&conf.Settings, conf.AnyFirewall); err != nil {
+					r.log.Error("configuration is not taken over", "error", err)
+					continue
+				}
+				r.level.Set(conf.LogLevel)
+				r.limit.set(conf.MaxPods)
+				if keys := r.fixed(conf); len(keys) > 0 {
+					r.log.Warn("some keys change only when the agent is started again", "keys", strings.Join(keys, " "))
+				}
+				select {
+				case out <- conf:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}()
+	return out
+}
+
+// fixed names the keys that are not as at the start and can't change before the
+// next one.
+func (r *reload) fixed(conf agentconf.Config) []string {
+	was := r.conf
+	var keys []string
+	for _, k := range []struct {
+		name string
+		same bool
+	}{
+		{"node", conf.Node == was.Node},
+		{"cache", conf.Cache == was.Cache},
+		{"state", conf.State == was.State},
+		{"cloud.provider", conf.Cloud.Provider == was.Cloud.Provider},
+		{"cloud.endpoint", conf.Cloud.Endpoint == was.Cloud.Endpoint},
+		{"listen", conf.Listen == was.Listen},
+		{"profile", conf.Profile == was.Profile},
+		{"logFormat", conf.LogFormat == was.LogFormat},
+	} {
+		if !k.same {
+			keys = append(keys, k.name)
+		}
+	}
+	return keys
+}
+
+// maxPodsAge is how long an answer about the kubelet is good for.
+const maxPodsAge = time.Minute
+
+// maxPods is how many pods the node may run. Its methods may be called from several
+// goroutines.
+type maxPods struct {
+	log *slog.Logger
+
+	mu        sync.Mutex
+	conf      agentconf.MaxPods
+	asked     time.Time
+	n         int
+	source    string
+	complaint string
+}
+
+// set takes over what a new configuration says of it.
+func (m *maxPods) set(conf agentconf.MaxPods) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.conf, m.asked = conf, time.Time{}
+}
+
+// get looks the kubelet's number up, not more often than once a minute.
+func (m *maxPods) get() (n int, source string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.asked.IsZero() && time.Since(m.asked) < maxPodsAge {
+		return m.n, m.source
+	}
+	m.asked = time.Now()
+	var err error
+	if m.n, m.source, err = kubelet.MaxPods(m.conf.Fixed, m.conf.KubeletConfig, "/"); err != nil && err.Error() != m.complaint {
+		m.complaint = err.Error()
+		m.log.Warn("kubelet's limit of pods can't be read", "error", err, "using", m.n)
+	}
+	return m.n, m.source
+}

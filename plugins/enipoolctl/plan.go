@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/spf13/cobra"
+)
+
+// planFlags are the flags of plan as they are typed.
+type planFlags struct {
+	subnets, available, exclusive, zones []string
+	cloud                                string
+	reserved, quota, usedENIs            int
+	types                                []string
+	limits, kind, memory                 string
+	cpus, maxENIs, ipsPerENI             int
+	maxPods                              []int
+	wish                                 capacity.Wish
+	mix                                  bool
+	output                               string
+
+	given func(flag string) bool
+}
+
+var planFormats = []string{"table", "json", "yaml", "csv"}
+
+func planCommand() *cobra.Command {
+	f := &planFlags{}
+	cmd := &cobra.Command{
+		Use:   "plan --subnet CIDR",
+		Short: "Work out how many nodes and pods subnets carry",
+		Long: `Work out how many nodes and pods subnets carry, what is wasted, which limit
+binds, and for a wish what is missing:
+
+  ENIs of a node      = ceil(max-pods / (addresses of an ENI - 1))
+  addresses of a node = max-pods + ENIs of a node
+  nodes of a subnet   = floor(available / addresses of a node)
+
+A subnet is [ID=]CIDR[@ZONE], or ID[@ZONE] with --available ID=N. Nodes and their
+ENIs share a zone. The limit is what must grow for more pods: addresses, eniQuota,
+or maxPods if all nodes of --nodes fit.
+
+What a node carries is told by --instance-type, by --cpus and --memory (Baidu's
+rules), or by --max-enis and --ips-per-eni, which win over the others. A file for
+--limits has the form
+
+  types:
+    m5.large: {enis: 3, ipsPerENI: 10}
+
+with the node's own ENI among the ENIs and the primary among the addresses.
+
+With --mix-subnets a node's ENIs may lie in different subnets of its zone: nodes is
+then what was found to fit, and nodesAtMost what no way of dealing out can exceed.`,
+		Example: `  enipoolctl plan --subnet 10.0.0.0/22 --cpus 16 --memory 128 --max-pods 32 --max-pods 64
+  enipoolctl plan --subnet a=10.0.0.0/20@zone-a --available a=1000 --instance-type m5.large -o json
+  enipoolctl plan --nodes 5000 --pods 150000 --max-pods 30 --max-enis 8 --ips-per-eni 40`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.given = cmd.Flags().Changed
+			if !slices.Contains(planFormats, f.output) {
+				return fmt.Errorf("--output %s: must be one of %s", f.output, strings.Join(planFormats, ", "))
+			}
+			plans, err := f.plans()
+			if err != nil {
+				return err
+			}
+			return printPlans(cmd.OutOrStdout(), f.output, plans)
+		},
+	}
+	f.register(cmd)
+	f.complete(cmd)
+	return cmd
+}
+
+func (f *planFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&f.subnets, "subnet", nil, "a subnet, as [ID=]CIDR[@ZONE] or ID[@ZONE]; repeatable")
+	flags.StringSliceVar(&f.available, "available", nil, "free addresses of a partly used subnet, as SUBNET=N, or N if there is one subnet; repeatable")
+	flags.StringSliceVar(&f.exclusive, "exclusive", nil, "a subnet that is kept for other pods and carries no node; repeatable")
+	flags.StringSliceVar(&f.zones, "zone", nil, "a zone with nodes; repeatable; default: the zones of the subnets")
+	flags.StringVar(&f.cloud, "cloud", "", "aws or baidu; default: aws with an instance type of AWS, else baidu")
+	flags.IntVar(&f.reserved, "reserved", 0, "addresses of each subnet that the cloud keeps; default: 5 on aws, 2 on baidu")
+	flags.StringSliceVar(&f.types, "instance-type", nil, "type of a node, like m5.large or bcc.g5.c16m64; repeatable")
+	flags.StringVar(&f.limits, "limits", "", "a table of instance types in place of the built-in one")
+	flags.StringVar(&f.kind, "kind", string(capacity.BCC), "kind of Baidu's machine: bcc, bbc, ebc, or ebc-main for one that takes no ENIs")
+	flags.IntVar(&f.cpus, "cpus", 0, "CPUs of a node")
+	flags.StringVar(&f.memory, "memory", "", "memory of a node in GiB, like 64 or 64Gi, or in MiB, like 65536Mi")
+	flags.IntVar(&f.maxENIs, "max-enis", 0, "most ENIs of a node")
+	flags.IntVar(&f.ipsPerENI, "ips-per-eni", 0, "most addresses of an ENI, its primary among them")
+	flags.IntSliceVar(&f.maxPods, "max-pods", nil, "most pods of a node; repeatable; default: 110, or what a node carries if that is less")
+	flags.IntVar(&f.wish.Nodes, "nodes", 0, "wish for at least so many nodes")
+	flags.IntVar(&f.wish.Pods, "pods", 0, "wish for at least so many pods")
+	flags.BoolVar(&f.mix, "mix-subnets", false, "let the ENIs of a node lie in different subnets of its zone")
+	flags.IntVar(&f.quota, "eni-quota", 0, "ENIs that the VPC may have, 0 for any number; default: 5000 on aws, 500 on baidu")
+	flags.IntVar(&f.usedENIs, "enis-used", 0, "ENIs of the quota that others use")
+	flags.StringVarP(&f.output, "output", "o", "table", "table, json, yaml or csv")
+}
+
+// complete makes the shell offer values.
+func (f *planFlags) complete(cmd *cobra.Command) {
+	kinds := []string{}
+	for _, k := range capacity.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	fixed := map[string][]string{"output": planFormats, "cloud": clouds(), "kind": kinds, "max-pods": {"32", "64", "110", "128", "256"}}
+	for _, name := range []string{"subnet", "zone", "reserved", "cpus", "memory", "max-enis", "ips-per-eni", "nodes", "pods", "eni-quota", "enis-used"} {
+		fixed[name] = nil // no files
+	}
+	for name, values := range fixed {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	for name, suffix := range map[string]string{"available": "=", "exclusive": ""} {
+		_ = cmd.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var list []string
+			for _, text := range f.subnets {
+				list = append(list, spellSubnet(text).ID+suffix)
+			}
+			return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		})
+	}
+	_ = cmd.RegisterFlagCompletionFunc("instance-type", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		table, err := f.table()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return table.names(), cobra.ShellCompDirectiveNoFileComp
+	})
+	_ = cmd.MarkFlagFilename("limits", "yaml", "yml")
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/goccy/go-yaml"
+)
+
+// awsLimits is the built-in table of instance types.
+//
+//go:embed planlimits.yaml
+var awsLimits string
+
+// limitsFile is a table of instance types as it is written.
+type limitsFile struct {
+	Source string `yaml:"source"`
+	Date   string `yaml:"date"`
+	Types  map[string]struct {
+		ENIs int `yaml:"enis"`
+		IPs  int `yaml:"ipsPerENI"`
+	} `yaml:"types"`
+}
+
+// limitTable tells what instance types carry.
+type limitTable struct {
+	from  string
+	types map[string]eni.Limits
+}
+
+func (t limitTable) names() []string { return slices.Sorted(maps.Keys(t.types)) }
+
+// readLimits reads a table that a person gives.
+func readLimits(path string) (limitTable, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return limitTable{}, fmt.Errorf("--limits: %w", err)
+	}
+	types, err := parseLimits(text)
+	if err != nil {
+		return limitTable{}, fmt.Errorf("--limits %s%w", path, err)
+	}
+	return limitTable{path, types}, nil
+}
+
+// parseLimits starts its errors with what follows the file's name.
+func parseLimits(text []byte) (map[string]eni.Limits, error) {
+	var file limitsFile
+	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(&file); err != nil {
+		var at yaml.Error
+		if errors.As(err, &at) && at.GetToken() != nil {
+			line, _, _ := strings.Cut(at.GetMessage(), "\n")
+			return nil, fmt.Errorf(":%d: %s", at.GetToken().Position.Line, line)
+		}
+		return nil, fmt.Errorf(": %w", err)
+	}
+	types := map[string]eni.Limits{}
+	for _, name := range slices.Sorted(maps.Keys(file.Types)) {
+		limits := eni.Limits{ENIs: file.Types[name].ENIs, V4: file.Types[name].IPs}
+		if err := (capacity.Machine{Limits: limits}).Validate(); err != nil {
+			return nil, fmt.Errorf(": %s: %w", name, err)
+		}
+		types[name] = limits
+	}
+	if len(types) == 0 {
+		return nil, errors.New(`: has no types, like "types: {m5.large: {enis: 3, ipsPerENI: 10}}"`)
+	}
+	return types, nil
+}
+
+// builtinLimits reads the built-in table line by line: a YAML parser takes longer for
+// it than all the rest of a plan. A test compares the two.
+func builtinLimits() limitTable {
+	table := limitTable{types: map[string]eni.Limits{}}
+	for line := range strings.Lines(awsLimits) {
+		if date, found := strings.CutPrefix(line, "date: "); found {
+			table.from = "the built-in table of " + strings.TrimSpace(date)
+		}
+		name, rest, found := strings.Cut(line, ": {enis: ")
+		enis, ips, _ := strings.Cut(strings.TrimSuffix(rest, "}\n"), ", ipsPerENI: ")
+		if found {
+			table.types[strings.TrimSpace(name)] = eni.Limits{ENIs: number(enis), V4: number(ips)}
+		}
+	}
+	return table
+}
+
+func number(text string) int {
+	n, _ := strconv.Atoi(text) // of our own table
+	return n
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/enipool/enipool/pkg/capacity"
+)
+
+func printPlans(w io.Writer, output string, plans []planned) error {
+	if output == "csv" {
+		return printPlansCSV(w, plans)
+	}
+	return printAs(w, output, plans, func() error {
+		for i, p := range plans {
+			if i == 0 || plans[i-1].Machine != p.Machine {
+				if i > 0 {
+					fmt.Fprintln(w)
+				}
+				if err := printMachine(w, plansOf(plans[i:], p.Machine)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// plansOf returns the plans at the head of the list that are of one machine.
+func plansOf(plans []planned, name string) []planned {
+	for i, p := range plans {
+		if p.Machine != name {
+			return plans[:i]
+		}
+	}
+	return plans
+}
+
+func printMachine(w io.Writer, plans []planned) error {
+	first := plans[0]
+	quota := fmt.Sprintf("%d ENIs", first.Quota)
+	if first.Quota == 0 {
+		quota = "any number of ENIs"
+	}
+	fmt.Fprintf(w, "machine  %s: %d x %d addresses, at most %d pods\n", first.Machine, first.MaxENIs, first.IPsPerENI, first.NodeMost)
+	fmt.Fprintf(w, "cloud    %s: keeps %d addresses of a subnet, allows %s\n\n", first.Cloud, first.Reserved, quota)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "MAX-PODS\tSUBNET\tZONE\tAVAILABLE\tENIS/NODE\tIPS/NODE\tNODES\tPODS\tWASTED\tLIMIT")
+	for _, p := range plans {
+		for _, r := range rowsOf(p.Plan) {
+			name := r.Subnet
+			if r.scope != "subnet" {
+				name = r.scope
+			}
+			fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d (%s%%)\t%s\n", p.MaxPods, name, orDash(r.Zone), r.Available,
+				r.ENIsPerNode, r.IPsPerNode, r.Nodes, r.Pods, r.Wasted, r.WastedShare, r.Limit)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, p := range plans {
+		printRemarks(w, p.Plan)
+	}
+	return nil
+}
+
+// row is a line of the table or of the csv.
+type row struct {
+	scope string // subnet, zone or cluster
+	capacity.InPlan
+}
+
+// rowsOf returns the subnets, the zones if they are several, and the cluster.
+func rowsOf(p capacity.Plan) []row {
+	var rows []row
+	for _, s := range p.Subnets {
+		rows = append(rows, row{"subnet", s})
+	}
+	if len(p.Zones) > 1 {
+		for _, z := range p.Zones {
+			rows = append(rows, row{"zone", capacity.InPlan{Zone: z.Zone, Carries: z.Carries}})
+		}
+	}
+	return append(rows, row{"cluster", capacity.InPlan{Carries: p.Carries}})
+}
+
+// printRemarks says in sentences what a table can't.
+func printRemarks(w io.Writer, p capacity.Plan) {
+	var lines []string
+	for _, n := range p.Notes {
+		lines = append(lines, "note: "+n)
+	}
+	if p.AtMost > p.ByIPs {
+		lines = append(lines, fmt.Sprintf("note: %d nodes were found to fit, no way of dealing out ENIs has more than %d", p.ByIPs, p.AtMost))
+	}
+	if p.Wish != nil {
+		lines = append(lines, wishLines(*p.Wish)...)
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(w, "\nwith max-pods %d\n  %s\n", p.MaxPods, strings.Join(lines, "\n  "))
+	}
+}
+
+func wishLines(a capacity.Answer) []string {
+	var wish []string
+	if a.Wish.Nodes > 0 {
+		wish = append(wish, fmt.Sprintf("%d nodes", a.Wish.Nodes))
+	}
+	if a.Wish.Pods > 0 {
+		wish = append(wish, fmt.Sprintf("%d pods", a.Wish.Pods))
+	}
+	head := "wish: " + strings.Join(wish, " and ")
+	if a.Granted {
+		return []string{head + ": fits"}
+	}
+	missing := []string{fmt.Sprintf("%d nodes", a.NodesMore)}
+	for _, m := range []struct {
+		n    int
+		what string
+	}{{a.PodsMore, "pods"}, {a.IPsMore, "addresses"}, {a.ENIsMore, "ENIs of quota"}} {
+		if m.n > 0 {
+			missing = append(missing, fmt.Sprintf("%d %s", m.n, m.what))
+		}
+	}
+	lines := []string{head + ": does not fit, missing " + strings.Join(missing, ", ")}
+	if len(a.Smallest) > 0 {
+		lines = append(lines, "smallest new subnets: "+newText(a.Smallest, ", "))
+	}
+	if len(a.Alike) > 0 {
+		lines = append(lines, "new subnets of one size: "+newText(a.Alike, " or "))
+	}
+	return lines
+}
+
+func newText(list []capacity.New, separator string) string {
+	words := make([]string, len(list))
+	for i, n := range list {
+		words[i] = n.String()
+	}
+	return strings.Join(words, separator)
+}
+
+var planColumns = strings.Fields(`machine maxPods scope subnet zone available enisPerNode ipsPerNode nodes pods enis fullENIs
+	used wasted wastedPercent limit missingNodes missingPods missingAddresses missingENIQuota smallestSubnets`)
+
+// printPlansCSV prints a row for each subnet, zone and cluster, in columns named
+// like the keys of the json.
+func printPlansCSV(w io.Writer, plans []planned) error {
+	out := csv.NewWriter(w)
+	lines := [][]string{planColumns}
+	for _, p := range plans {
+		for _, r := range rowsOf(p.Plan) {
+			line := []string{p.Machine, strconv.Itoa(p.MaxPods), r.scope, r.Subnet, r.Zone}
+			for _, n := range []int{r.Available, r.ENIsPerNode, r.IPsPerNode, r.Nodes, r.Pods, r.ENIs, r.FullENIs, r.Used, r.Wasted} {
+				line = append(line, strconv.Itoa(n))
+			}
+			line = append(line, r.WastedShare.String(), string(r.Limit))
+			lines = append(lines, append(line, missingCells(r, p.Wish)...))
+		}
+	}
+	return out.WriteAll(lines)
+}
+
+func missingCells(r row, a *capacity.Answer) []string {
+	if r.scope != "cluster" || a == nil {
+		return make([]string, 5)
+	}
+	var cells []string
+	for _, n := range []int{a.NodesMore, a.PodsMore, a.IPsMore, a.ENIsMore} {
+		cells = append(cells, strconv.Itoa(n))
+	}
+	return append(cells, newText(a.Smallest, " + "))
+}
