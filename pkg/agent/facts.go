@@ -20,6 +20,7 @@ type facts struct {
 	found   []netip.Addr         // lost in the book; the cloud has them
 	drop    []netip.Addr         // releasing in the book and gone from the cloud
 	dropENI []string             // in the book and gone from the cloud, with nothing used
+	replace []string             // in the book and gone, another ENI has their place
 	waiting []string             // ENIs of the cloud whose link is not on the node
 }
 
@@ -96,8 +97,13 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 		}
 	}
 	for _, nic := range book.ENIs {
-		if a.confirmedENI(nic.ID) && nic.Index > 0 && !inUse(book, nic.Index) {
+		switch gone := nic.Index > 0 && a.confirmedENI(nic.ID); {
+		case gone && !inUse(book, nic.Index):
 			f.dropENI = append(f.dropENI, nic.ID)
+		case gone && slices.ContainsFunc(f.enis, func(other eni.Interface) bool {
+			return other.Index == nic.Index || other.Device == nic.Device
+		}):
+			f.replace = append(f.replace, nic.ID)
 		}
 	}
 	return f

@@ -105,6 +105,10 @@ func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Du
 		return false, fmt.Errorf("take in new addresses: %w", err)
 	}
 	a.holds.clear("grow")
+	for _, id := range f.replace {
+		a.gone, a.unsynced = book, true
+		a.Log.Info("forget", "eni", id, "reason", "the cloud took it away and another ENI has its place; pods keep the addresses they lost")
+	}
 	if settings {
 		a.gone, a.unsynced = book, true
 		a.Log.Info("settings changed", "routing", a.conf.Settings.Routing.String(), "firewall", a.conf.Settings.Firewall.String(), "snat", a.conf.Settings.SNAT)
@@ -127,6 +131,11 @@ func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time
 	}
 	add := func(s *ipam.State) (*ipam.State, error) {
 		s.Settings = a.conf.Settings
+		for _, id := range f.replace {
+			if err := s.DropLost(id); err != nil {
+				return nil, err
+			}
+		}
 		for _, nic := range f.enis {
 			if err := s.AddENI(nic); err != nil {
 				return nil, err

@@ -84,7 +84,9 @@ func (a *Agent) keepMode() {
 		a.Log.Info("node keeps its mode; name pool.mode to change it", "mode", mode.String(), "default", a.conf.Pool.Mode.String())
 		a.conf.Pool.Mode = mode
 	}
-	a.mem.Mode = a.conf.Pool.Mode.String()
+	if now := a.conf.Pool.Mode.String(); a.mem.Mode != now {
+		a.mem.Mode, a.unsaved = now, true
+	}
 }
 
 // remember writes the memory down. What depends on it must not be done if this

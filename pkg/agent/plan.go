@@ -36,7 +36,7 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) ([]pool.Step, error) {
 	*a.mem.Scale = next
 	a.decision = d
 	a.status.Most, a.status.Exhausted = o.Most, a.fullSubnets(now)
-	a.status.Blockers = pool.Blockers(a.conf.Pool, snap, d.Target)
+	a.status.Blockers = pool.Blockers(a.conf.Pool, snap, max(d.Target, a.demand.wanted))
 	return pool.Plan(a.conf.Pool, snap, d.Target), err
 }
 

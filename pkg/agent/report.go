@@ -63,7 +63,7 @@ func counts(b *ipam.State, now time.Duration) status.Addresses {
 // problem is the most important thing that is wrong now, "" if nothing is.
 func (a *Agent) problem(book error) string {
 	s := &a.status
-	short := s.Need > a.demand.owned && s.Addresses.Free == 0 && s.Demand > s.Addresses.Used
+	short := s.Addresses.Free == 0 && s.Waiters > 0
 	hold, held := a.holds["cloud"]
 	switch {
 	case !a.view.known:
@@ -77,12 +77,26 @@ func (a *Agent) problem(book error) string {
 		return "cloud: " + hold.why
 	case len(a.waitingLinks) > 0:
 		return "attached, but no link on the node has its MAC: " + strings.Join(a.waitingLinks, ", ")
+	case s.Most == 0:
+		return a.noRoom()
 	case short && s.Exhausted != "":
 		return "no addresses left in subnet " + s.Exhausted
+	case short && a.holds["create"].why != "":
+		return a.holds["create"].why
 	case short && len(s.Blockers) > 0:
 		return strings.Join(s.Blockers, "; ")
 	}
 	return cmp.Or(a.holds["kernel"].why, a.holds["grow"].why)
+}
+
+// noRoom says why the node can hold no pod's address at all.
+func (a *Agent) noRoom() string {
+	for _, f := range a.conf.Settings.Families {
+		if a.view.limits.PerENI(f) == 0 {
+			return fmt.Sprintf("the instance carries no %s addresses for pods; see the key families", f)
+		}
+	}
+	return "the instance carries no ENI for pods; see the key pool.firstENI"
 }
 
 // why is what a pod without an address is told beside the pool's own numbers.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
@@ -46,10 +48,40 @@ func (a *Agent) sync(ctx context.Context, now time.Duration, word string) error 
 	return nil
 }
 
+// rename follows links that the system named anew after they were attached.
+func (a *Agent) rename(ctx context.Context, links map[string]eni.Interface) error {
+	names := map[string]string{}
+	for _, nic := range a.view.enis {
+		if link, ok := links[nic.MAC]; ok && nic.Index >= 0 {
+			names[nic.ID] = link.Device
+		}
+	}
+	renamed := func(nic eni.Interface) bool { return names[nic.ID] != "" && names[nic.ID] != nic.Device }
+	if a.book == nil || !slices.ContainsFunc(a.book.ENIs, renamed) {
+		return nil
+	}
+	a.gone = a.book.Clone()
+	return a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
+		if err != nil {
+			return nil, err
+		}
+		for i, nic := range s.ENIs {
+			if renamed(nic) {
+				a.Log.Info("rename", "eni", nic.ID, "device", names[nic.ID], "was", nic.Device, "reason", "its link has another name now")
+				s.ENIs[i].Device = names[nic.ID]
+			}
+		}
+		return s, nil
+	})
+}
+
 // leavingENIs returns the ids of the book's ENIs that the kernel is to forget:
 // those that are being deleted, and those whose link has gone.
 func (a *Agent) leavingENIs(ctx context.Context) ([]string, error) {
 	links, err := a.Kernel.Links(ctx)
+	if err == nil {
+		err = a.rename(ctx, links)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -10,18 +10,17 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
-// retryTime is how long an ADD that does not wait counts as demand: within it the
-// kubelet tries again.
+// retryTime is how long an ADD that got no address goes on counting as demand:
+// within it the kubelet tries again.
 const retryTime = 15 * time.Second
 
 // await repeats assign while it says Exhausted, each time the book changes or a
 // cool-down ends, until the time to wait has passed. The agent is told meanwhile.
-func (p *Plugin) await(ctx context.Context, r Request, assign func() error) error {
+func (p *Plugin) await(ctx context.Context, r Request, assign func() error) (err error) {
 	var none *ipam.Exhausted
 	wait := r.Conf.WaitForAddress
 	if wait == 0 {
-		err := assign()
-		if errors.As(err, &none) {
+		if err = assign(); errors.As(err, &none) {
 			p.announce(r.Owner, retryTime)
 		}
 		return err
@@ -30,15 +29,20 @@ func (p *Plugin) await(ctx context.Context, r Request, assign func() error) erro
 	defer stop()
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
+	var waiting *nodecache.Waiting
 	announced := false
+	defer func() {
+		waiting.Done()
+		if waiting != nil && errors.As(err, &none) {
+			p.announce(r.Owner, retryTime)
+		}
+	}()
 	for {
-		err := assign()
-		if !errors.As(err, &none) {
+		if err = assign(); !errors.As(err, &none) {
 			return err
 		}
 		if !announced {
-			announced = true
-			defer p.announce(r.Owner, wait).Done()
+			announced, waiting = true, p.announce(r.Owner, wait)
 		}
 		var cooled <-chan time.Time
 		if none.Cooling > 0 {

@@ -104,7 +104,8 @@ func TestAnAddTellsThatItWaitsUntilItHasAnAddress(t *testing.T) {
 	l.mustDel("late", "", plain)
 }
 
-func TestAnAddThatGivesUpWaitsNoMore(t *testing.T) {
+// Whether it is called off or past its time: its runtime will try again.
+func TestAnAddThatGivesUpIsSeenUntilItsNextTry(t *testing.T) {
 	l := newLab(t, ipam.Settings{})
 	l.exhaust()
 	ns := nettest.NewNetns(t, "late")
@@ -118,8 +119,11 @@ func TestAnAddThatGivesUpWaitsNoMore(t *testing.T) {
 	if _, err := l.add("late", ns.Path, strings.Replace(patient, "1m", "1ms", 1)); err == nil || Error(err).Code != 11 {
 		t.Errorf("past its time: %v", err)
 	}
-	if left := l.files(); len(left) != 0 {
-		t.Errorf("left over: %v", left)
+	if left := l.files(); len(left) != 1 {
+		t.Errorf("announcements %v, want one", left)
+	}
+	if got, want := l.waiters(), "late default/late 1m55s"; got != want {
+		t.Errorf("waiters %q, want %q", got, want)
 	}
 }
 

@@ -161,6 +161,24 @@ func (s *State) Drop(addrs []netip.Addr) []netip.Addr {
 	return dropped
 }
 
+// DropLost takes an ENI that the cloud took away out of the book, with the lost
+// addresses that pods still have: nobody gets them again, and their DEL works
+// without a record. It refuses while the ENI has others.
+func (s *State) DropLost(id string) error {
+	kept := s.Clone()
+	at := slices.IndexFunc(kept.ENIs, func(nic eni.Interface) bool { return nic.ID == id })
+	if at < 0 {
+		return nil
+	}
+	index := kept.ENIs[at].Index
+	kept.Addresses = slices.DeleteFunc(kept.Addresses, func(a eni.Address) bool { return a.ENI == index && a.Lost })
+	if err := kept.DropENI(id); err != nil {
+		return err
+	}
+	s.ENIs, s.Addresses = kept.ENIs, kept.Addresses
+	return nil
+}
+
 // DropENI takes an ENI that carries nothing any more out of the book. It refuses
 // while a pod uses one of its addresses or one rests; those on their way back go
 // with it. One that the book does not have is fine.
