@@ -175,7 +175,7 @@ func (a *Agent) giveBack(ctx context.Context, book *ipam.State, now time.Duratio
 // releasing returns the addresses that the cloud is to take back, by ENI.
 func (a *Agent) releasing(book *ipam.State, now time.Duration) map[string][]netip.Addr {
 	back := map[string][]netip.Addr{}
-	if !a.view.known {
+	if !a.view.known || book.Count(now, nil).Releasing == 0 {
 		return back
 	}
 	at, id := a.view.places(), ids(book)

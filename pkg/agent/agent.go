@@ -147,6 +147,8 @@ func (a *Agent) Reload(conf agentconf.Config) {
 	a.budget.SetLimit(rate.Limit(conf.Cloud.CallsPerSec))
 	a.budget.SetBurst(conf.Cloud.CallsBurst)
 	a.keepMode()
+	// What the new periods make due is due at once.
+	a.describeAt, a.resyncAt = min(a.describeAt, a.Now()+conf.Resync), min(a.resyncAt, a.Now()+conf.Resync)
 }
 
 // Status returns what the last tick found.

@@ -24,8 +24,12 @@ type facts struct {
 	waiting []string             // ENIs of the cloud whose link is not on the node
 }
 
-// places returns the ENI of each secondary address that is attached in the view.
-func (v view) places() map[netip.Addr]string {
+// places returns the ENI of each secondary address that is attached in the view. It
+// is made once for each state of the view: every tick asks for it.
+func (v *view) places() map[netip.Addr]string {
+	if v.at != nil {
+		return v.at
+	}
 	at := map[netip.Addr]string{}
 	for _, nic := range v.enis {
 		for _, addr := range nic.Addresses {
@@ -34,6 +38,7 @@ func (v view) places() map[netip.Addr]string {
 			}
 		}
 	}
+	v.at = at
 	return at
 }
 
@@ -75,19 +80,19 @@ func since[K comparable](notes map[K]time.Duration, k K, now time.Duration) time
 // compare finds what the book has to learn. It changes nothing.
 func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now time.Duration) facts {
 	f := facts{addrs: map[int][]netip.Addr{}}
-	lines := make(map[netip.Addr]*eni.Address, len(book.Addresses))
-	for i := range book.Addresses {
-		lines[book.Addresses[i].Addr] = &book.Addresses[i]
-	}
+	at, id := a.view.places(), ids(book)
+	known := knownOf(book, at)
 	for _, nic := range a.view.enis {
-		index, known := f.place(a, book, links, nic.ID)
+		index, ours := f.place(a, book, links, nic.ID)
+		if !ours || known == nil || nic.Index < 0 || index < a.conf.Pool.FirstENI || a.isLeaving(nic.ID) {
+			continue
+		}
 		for _, addr := range nic.Addresses {
-			if known && lines[addr] == nil && index >= a.conf.Pool.FirstENI && !a.isLeaving(nic.ID) {
+			if !known[addr] {
 				f.addrs[index] = append(f.addrs[index], addr)
 			}
 		}
 	}
-	at, id := a.view.places(), ids(book)
 	for i := range book.Addresses {
 		line := &book.Addresses[i]
 		if at[line.Addr] != id[line.ENI] {
@@ -107,6 +112,25 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 		}
 	}
 	return f
+}
+
+// knownOf returns the addresses of the book, nil if all of the cloud's are among
+// them: that is so in nearly every tick.
+func knownOf(book *ipam.State, at map[netip.Addr]string) map[netip.Addr]bool {
+	matched := 0
+	for i := range book.Addresses {
+		if at[book.Addresses[i].Addr] != "" {
+			matched++
+		}
+	}
+	if matched == len(at) {
+		return nil
+	}
+	known := make(map[netip.Addr]bool, len(book.Addresses))
+	for i := range book.Addresses {
+		known[book.Addresses[i].Addr] = true
+	}
+	return known
 }
 
 // place returns the device index of an ENI of the cloud in the book, or in the

@@ -200,4 +200,7 @@ func (a *Agent) shrink(ctx context.Context, f facts) error {
 	return nil
 }
 
-func sameSettings(x, y ipam.Settings) bool { return fmt.Sprint(x) == fmt.Sprint(y) }
+func sameSettings(x, y ipam.Settings) bool {
+	return x.Routing == y.Routing && x.Firewall == y.Firewall && x.SNAT == y.SNAT && x.MarkMask == y.MarkMask &&
+		x.CoolDown == y.CoolDown && slices.Equal(x.VPC, y.VPC) && slices.Equal(x.Families, y.Families)
+}

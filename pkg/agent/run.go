@@ -13,11 +13,11 @@ import (
 )
 
 // Wakes that come together are one: the loop waits until nothing has come for
-// settleWakes, but no longer than mostWakes. Thirty pods that start at once are
-// then seen as thirty, and cost one call.
+// settleWakes, but no longer than mostWakes. Hundreds of pods that start at once are
+// then seen together, and cost one round of calls.
 const (
 	settleWakes = 100 * time.Millisecond
-	mostWakes   = 500 * time.Millisecond
+	mostWakes   = 1500 * time.Millisecond
 )
 
 // Run ticks until ctx ends: when wake says that something changed, when a call

@@ -53,10 +53,13 @@ func (a *Agent) eni(book *ipam.State, nic eni.Interface, now time.Duration) pool
 			e.Coming = append(e.Coming, pool.Coming{Family: c.family, Count: c.count})
 		}
 	}
-	for _, line := range book.Addresses {
-		if line.ENI != nic.Index {
+	here := book.Count(now, func(line eni.Address) bool { return line.ENI == nic.Index }).Total
+	e.Addresses = make([]pool.Address, 0, here)
+	for i := range book.Addresses {
+		if book.Addresses[i].ENI != nic.Index {
 			continue
 		}
+		line := book.Addresses[i]
 		if line.State == eni.Cooling && line.Since+book.Settings.CoolDown <= now {
 			line.State, line.Since = eni.Free, line.Since+book.Settings.CoolDown
 		}
@@ -96,17 +99,23 @@ func slots(nic cloud.Interface, families []eni.Family) int {
 type demand struct{ wanted, assigned, owned, releasing, waiting int }
 
 func count(book *ipam.State, waiting []nodecache.Waiter, now time.Duration) demand {
-	owners := map[eni.Key]bool{}
-	served := map[podName]time.Duration{}
-	resting, owned, releasing := map[eni.Family]int{}, map[eni.Family]int{}, map[eni.Family]int{}
-	for _, line := range book.Addresses {
+	owners := make(map[eni.Key]bool, len(book.Addresses))
+	var served map[podName]time.Duration
+	if len(waiting) > 0 {
+		served = make(map[podName]time.Duration, len(book.Addresses))
+	}
+	var resting, owned, releasing [eni.IPv6 + 1]int
+	for i := range book.Addresses {
+		line := &book.Addresses[i]
 		f := line.Family()
 		switch {
 		case line.State == eni.Releasing:
 			releasing[f]++
 		case line.State == eni.Used:
 			owners[line.Owner.Key] = true
-			served[nameOf(*line.Owner)] = max(served[nameOf(*line.Owner)], line.Since)
+			if served != nil {
+				served[nameOf(*line.Owner)] = max(served[nameOf(*line.Owner)], line.Since)
+			}
 		case line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now:
 			resting[f]++
 		}
@@ -114,7 +123,7 @@ func count(book *ipam.State, waiting []nodecache.Waiter, now time.Duration) dema
 			owned[f]++
 		}
 	}
-	d := demand{assigned: len(owners) + most(resting), releasing: most(releasing)}
+	d := demand{assigned: len(owners) + most(resting[:]), releasing: most(releasing[:])}
 	for _, w := range waiting {
 		// An earlier sandbox of the pod may have waited in vain before this one.
 		since, got := served[nameOf(w.Owner)]
@@ -141,7 +150,7 @@ func nameOf(o eni.Owner) podName {
 	return n
 }
 
-func most(counts map[eni.Family]int) int {
+func most(counts []int) int {
 	n := 0
 	for _, c := range counts {
 		n = max(n, c)

@@ -17,6 +17,7 @@ type view struct {
 	limits  eni.Limits
 	enis    []cloud.Interface // in the order of their creation
 	subnets []cloud.Subnet
+	at      map[netip.Addr]string // see places; nil: not made yet
 }
 
 // described is the cloud's answer to a describe.
@@ -74,6 +75,7 @@ func (v view) eni(id string) (cloud.Interface, bool) {
 
 // put notes an ENI that a call made.
 func (v *view) put(nic cloud.Interface) {
+	v.at = nil
 	at := slices.IndexFunc(v.enis, func(have cloud.Interface) bool { return have.ID == nic.ID })
 	if at >= 0 {
 		v.enis[at] = nic
@@ -84,6 +86,7 @@ func (v *view) put(nic cloud.Interface) {
 
 // drop notes that an ENI is gone.
 func (v *view) drop(id string) {
+	v.at = nil
 	v.enis = slices.DeleteFunc(v.enis, func(nic cloud.Interface) bool { return nic.ID == id })
 }
 
@@ -100,6 +103,7 @@ func (v *view) unassigned(id string, addrs []netip.Addr) {
 }
 
 func (v *view) change(id string, taken int, fn func([]netip.Addr) []netip.Addr) {
+	v.at = nil
 	for i := range v.enis {
 		nic := &v.enis[i]
 		if nic.ID != id {

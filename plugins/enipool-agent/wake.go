@@ -14,7 +14,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// writing is how long a writer has for the rest of the file.
+// writing is how long a writer may rest before the end of the file.
 const writing = 100 * time.Millisecond
 
 // lookTime is how often the loop looks at a node cache that can't be watched.
@@ -60,6 +60,23 @@ func watchFolder(dir string, log *slog.Logger) (events <-chan fsnotify.Event, er
 	return nil, nil, func() {}
 }
 
+// rest waits until a writer has most likely ended: half a file may be no
+// configuration, or another one.
+func rest(ctx context.Context, events <-chan fsnotify.Event) {
+	most := time.After(10 * writing)
+	for {
+		select {
+		case <-events:
+		case <-time.After(writing):
+			return
+		case <-most:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // watchConfig sends each new configuration that can be read, until ctx ends. One
 // that can't is logged with what is wrong, and the old one stays.
 func watchConfig(ctx context.Context, path string, log *slog.Logger) <-chan agentconf.Config {
@@ -80,12 +97,7 @@ func watchConfig(ctx context.Context, path string, log *slog.Logger) <-chan agen
 			case <-hup:
 				asked = true
 			case <-events:
-				// Half a file may be no configuration, or another one.
-				select {
-				case <-time.After(writing):
-				case <-ctx.Done():
-					return
-				}
+				rest(ctx, events)
 			case <-errs:
 			}
 			text, err := os.ReadFile(path)

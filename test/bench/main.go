@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -53,7 +54,7 @@ func run(b *bench, only string) (int, error) {
 	}
 	defer os.RemoveAll(dir)
 	b.progress("building the plugins")
-	if err := build(dir); err != nil {
+	if err := errors.Join(build(dir), buildAgent(dir)); err != nil {
 		return 0, err
 	}
 	if err := pinAll(2); err != nil {
@@ -85,6 +86,7 @@ func rows() []row {
 		{"parallel", (*bench).parallelRow},
 		{"cache", (*bench).cacheRow},
 		{"packets", (*bench).packetsRow},
+		{"agent", (*bench).agentRow},
 	}
 }
 
@@ -119,7 +121,7 @@ func (b *bench) measure(match *regexp.Regexp, keep bool) error {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
 	}
-	text := b.results()
+	text := b.results() + agentNote
 	fmt.Println(text)
 	if !keep || b.quick {
 		return nil

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/status"
+)
+
+// simulated is the cloud of the agent's nodes.
+type simulated struct {
+	network *sim.Network
+	account *sim.Account
+	socket  string
+	nodes   int
+	end     context.CancelFunc
+	ended   chan error
+}
+
+// newCloud makes the VPC and serves its account on a unix socket.
+func (b *bench) newCloud() (*simulated, error) {
+	network, err := sim.NewNetwork("cloud", []netip.Prefix{vpc})
+	if err != nil {
+		return nil, err
+	}
+	c := &simulated{network: network, socket: b.temp("vpc.sock"), ended: make(chan error, 1)}
+	c.account = sim.NewAccount(sim.Options{Network: network, MTU: 1500,
+		Latency: map[string]sim.Latency{"": {Base: cloudLatency}, "CreateInterface": {Base: createLatency}}})
+	if err := os.MkdirAll(filepath.Dir(c.socket), 0o700); err != nil {
+		return nil, err
+	}
+	l, err := sim.Listen(c.socket)
+	if err != nil {
+		return nil, err
+	}
+	var ctx context.Context
+	ctx, c.end = context.WithCancel(context.Background())
+	go func() { c.ended <- c.account.ServeOn(ctx, l) }()
+	return c, nil
+}
+
+func (c *simulated) close() error {
+	c.end()
+	return errors.Join(<-c.ended, c.network.Close())
+}
+
+// agentNode is a node of the VPC with its agent.
+type agentNode struct {
+	bench    *bench
+	cloud    *simulated
+	name     string
+	strategy string
+	space    space
+	folder   string
+	cache    string
+	pods     []space
+	process  *exec.Cmd
+}
+
+// newAgentNode adds a node to the VPC, in a subnet of its own.
+func (c *simulated) newAgentNode(b *bench, strategy string) (*agentNode, error) {
+	c.nodes++
+	n := &agentNode{bench: b, cloud: c, strategy: strategy, name: fmt.Sprint("n", c.nodes)}
+	n.folder = b.temp(n.name)
+	n.cache = filepath.Join(n.folder, "node.cache")
+	subnet := sim.Subnet{ID: "subnet-" + n.name, V4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(16 * c.nodes), 0}), 20)}
+	if err := c.account.AddSubnet(subnet); err != nil {
+		return nil, err
+	}
+	node, err := c.account.AddNode(sim.Machine{Name: n.name, Subnet: subnet.ID, New: []string{subnet.ID},
+		Limits: eni.Limits{ENIs: enisPerNode, V4: slotsPerENI + 1}})
+	if err != nil {
+		return nil, err
+	}
+	n.space = space{node.Namespace().Namespace}
+	return n, nil
+}
+
+// configure writes the agent's configuration, or a new one that it takes over, with
+// more keys.
+func (n *agentNode) configure(more string) error {
+	text := fmt.Sprintf("node: %s\ncache: %s\nstate: %s/agent.json\nvpcCIDRs: [%s]\ncloud: {endpoint: \"unix://%s\"}\n"+
+		"pool: {strategy: %s}\nmaxPods: 320\n%s", n.name, n.cache, n.folder, vpc, n.cloud.socket, n.strategy, more)
+	next := n.config() + ".new"
+	return errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Rename(next, n.config()))
+}
+
+func (n *agentNode) config() string { return filepath.Join(n.folder, "conf", "agent.yaml") }
+
+func (n *agentNode) start() error {
+	if err := os.MkdirAll(filepath.Dir(n.config()), 0o700); err != nil {
+		return err
+	}
+	if err := n.configure(""); err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(n.folder, "agent.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	n.process = exec.Command(n.bench.bin.path("enipool-agent"), "--config", n.config())
+	n.process.Stderr = log
+	if err := n.space.do(n.process.Start); err != nil {
+		return fmt.Errorf("start the agent: %w", err)
+	}
+	return n.settle()
+}
+
+// stop ends the agent and forgets the pods: their links go with their namespaces.
+func (n *agentNode) stop() error {
+	var errs []error
+	if n.process != nil && n.process.Process != nil {
+		errs = append(errs, n.process.Process.Signal(syscall.SIGTERM), n.process.Wait())
+	}
+	for _, pod := range n.pods {
+		errs = append(errs, pod.Remove())
+	}
+	return errors.Join(errs...)
+}
+
+// log is what the agent logged, for an error that needs it.
+func (n *agentNode) log() []byte {
+	text, _ := os.ReadFile(filepath.Join(n.folder, "agent.log"))
+	return text
+}
+
+// tries is how often the ADD of a pod is repeated at once if it fails, as a kubelet
+// does it.
+const tries = 3
+
+// attach lets so many pods come at once. It returns after how many seconds the last
+// one was up, and how many ADDs failed on the way.
+func (n *agentNode) attach(pods int) (seconds float64, failed int, err error) {
+	spaces, err := newSpaces(n.bench.unique(n.name+"-pod"), pods)
+	if err != nil {
+		return 0, 0, err
+	}
+	first := len(n.pods)
+	n.pods = append(n.pods, spaces...)
+	var failures atomic.Int64
+	seconds, left := burst(func(pod space, call int) (ms float64, err error) {
+		for range tries {
+			if ms, err = n.add(pod, first+call); err == nil {
+				return ms, nil
+			}
+			failures.Add(1)
+			n.bench.progress("ADD failed: %.1000s", err)
+		}
+		return 0, err
+	}, spaces, 0)
+	return seconds, int(failures.Load()), errors.Join(left...)
+}
+
+// add attaches a pod by the plugin.
+func (n *agentNode) add(pod space, number int) (ms float64, err error) {
+	conf := fmt.Sprintf(`{"cniVersion":"1.0.0","name":"pods","type":"enipool","cachePath":%q,"waitForAddress":"90s"}`, n.cache)
+	p := n.bench.bin.attach("enipool", "ADD", container(number), "eth0", pod, conf)
+	p.env = append(p.env, fmt.Sprintf("CNI_ARGS=K8S_POD_NAMESPACE=default;K8S_POD_NAME=web-%d;K8S_POD_UID=%036d", number, number))
+	err = n.space.do(func() (err error) {
+		ms, _, err = p.run()
+		return err
+	})
+	return ms, err
+}
+
+// settle waits until the pool is as large as the agent wants it for the pods, and
+// the agent rests.
+func (n *agentNode) settle() error {
+	page := status.Beside(n.cache)
+	var s status.Status
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		var err error
+		if s, err = page.Read(); err != nil {
+			continue
+		}
+		if s.Ready && s.Addresses.Used == len(n.pods) && s.Waiters == 0 && s.Addresses.Attached == s.Target && len(s.InFlight) == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("the pool is not right after a minute: %+v", s)
+}
+
+// changes is how many calls there were that change the cloud.
+func (n *agentNode) changes() int {
+	calls := n.cloud.account.Calls()
+	return calls["AssignAddresses"] + calls["UnassignAddresses"] + calls["CreateInterface"] + calls["DeleteInterface"]
+}

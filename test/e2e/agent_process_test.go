@@ -1,0 +1,216 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/enipool/enipool/pkg/status"
+)
+
+// agentProgram builds the agent as it is now, with the race detector where the
+// tests have it. The other programs are those of make build.
+var agentProgram = sync.OnceValues(func() (string, error) {
+	file := filepath.Join("..", "..", ".build", "e2e", "enipool-agent")
+	args := []string{"build", "-o", file}
+	if raceEnabled {
+		file += "-race"
+		args = []string{"build", "-race", "-o", file}
+	}
+	out, err := exec.Command("go", append(args, "../../plugins/enipool-agent")...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build the agent: %w\n%s", err, out)
+	}
+	return filepath.Abs(file)
+})
+
+// process is an agent that runs.
+type process struct {
+	s    *site
+	cmd  *exec.Cmd
+	log  string        // path of what it says
+	done chan struct{} // it has ended
+}
+
+// agentCommand is a call of the agent with the site's configuration.
+func (s *site) agentCommand(args ...string) *exec.Cmd {
+	s.t.Helper()
+	program, err := agentProgram()
+	s.must(err)
+	cmd := exec.Command(program, append([]string{"--config", s.confPath()}, args...)...)
+	cmd.Env = append(os.Environ(), s.env...)
+	return cmd
+}
+
+// once runs the agent until the node is right, and returns what it says and its
+// exit code.
+func (s *site) once(args ...string) (said string, code int) {
+	s.t.Helper()
+	cmd := s.agentCommand(args...)
+	var out []byte
+	err := s.node.Do(func() (err error) { out, err = cmd.CombinedOutput(); return err })
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		s.t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// start starts the agent on the node.
+func (s *site) start(args ...string) *process {
+	s.t.Helper()
+	f, err := os.CreateTemp(s.dir, "log")
+	s.must(err)
+	defer f.Close()
+	p := &process{s: s, cmd: s.agentCommand(args...), log: f.Name(), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = f, f
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // no test, no agent
+	started := make(chan error, 1)
+	go func() {
+		defer close(p.done)
+		// The parent whose death kills is the thread, which therefore waits.
+		_ = s.node.Do(func() error {
+			err := p.cmd.Start()
+			started <- err
+			if err == nil {
+				_ = p.cmd.Wait() // its exit code is looked at by who ends it
+			}
+			return err
+		})
+	}()
+	s.must(<-started)
+	s.agent = p
+	s.lives = append(s.lives, p)
+	return p
+}
+
+// end sees to it that no agent is left, and shows what they said if the test
+// failed.
+func (p *process) end() {
+	p.s.t.Helper()
+	_ = p.cmd.Process.Kill() // if it has not ended
+	<-p.done
+	if said := p.said(); p.s.t.Failed() || strings.Contains(said, "DATA RACE") {
+		p.s.t.Errorf("the agent said:\n%s", said)
+	}
+}
+
+// kill ends the agent as a crash does.
+func (p *process) kill() {
+	p.s.t.Helper()
+	p.s.must(p.cmd.Process.Kill())
+	<-p.done
+	p.s.agent = nil
+}
+
+// terminate ends the agent as a system does, and wants exit code 0.
+func (p *process) terminate() {
+	p.s.t.Helper()
+	select {
+	case <-p.done:
+		p.s.t.Error("the agent has ended by itself")
+	default:
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(30 * time.Second):
+		p.s.t.Error("the agent does not end")
+		_ = p.cmd.Process.Kill()
+		<-p.done
+	}
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		p.s.t.Errorf("the agent ended with %d (%s)", code, p.cmd.ProcessState)
+	}
+	p.s.agent = nil
+}
+
+func (p *process) said() string {
+	text, err := os.ReadFile(p.log)
+	p.s.must(err)
+	return string(text)
+}
+
+// says waits for a line of the log that the expression matches.
+func (p *process) says(line string) {
+	p.s.t.Helper()
+	want := regexp.MustCompile(line)
+	p.s.eventually("the log has "+line, func() error {
+		if !want.MatchString(p.said()) {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+}
+
+// get asks the agent's pages, from the node's loopback.
+func (s *site) get(page string) (code int, body string, err error) {
+	dial := func(ctx context.Context, network, addr string) (c net.Conn, err error) {
+		err = s.node.Do(func() error { c, err = new(net.Dialer).DialContext(ctx, network, addr); return err })
+		return c, err
+	}
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
+	resp, err := client.Get("http://127.0.0.1:9809" + page)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text), err
+}
+
+// ready waits until pods can get addresses.
+func (s *site) ready() {
+	s.t.Helper()
+	s.eventually("the agent is ready", func() error {
+		code, body, err := s.get("/readyz")
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("%d %s", code, body)
+		}
+		return err
+	})
+}
+
+// status returns what the last tick found.
+func (s *site) status() (st status.Status, err error) {
+	_, body, err := s.get("/status")
+	if err == nil {
+		err = json.Unmarshal([]byte(body), &st)
+	}
+	return st, err
+}
+
+// told waits until the status is as wanted.
+func (s *site) told(what string, as func(status.Status) bool) {
+	s.t.Helper()
+	s.eventually(what, func() error {
+		st, err := s.status()
+		if err == nil && !as(st) {
+			err = fmt.Errorf("the status is %+v", st)
+		}
+		return err
+	})
+}
+
+// tickAfter waits until a tick began after now: what was changed before it has
+// been seen.
+func (s *site) tickAfter() {
+	s.t.Helper()
+	now := time.Now()
+	for range 2 { // the first may have begun before
+		s.told("a tick", func(st status.Status) bool { return st.Written.After(now) })
+		now = time.Now()
+	}
+}
