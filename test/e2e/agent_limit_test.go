@@ -66,6 +66,8 @@ func TestWhatKeepsAPodFromAnAddressIsNamedUntilItIsGone(t *testing.T) {
 				}
 				return nil
 			})
+			waiting := s.call("ADD", "c", time.Minute)
+			s.must(s.node.Do(waiting.Start))
 			s.told("the status names it", func(st status.Status) bool { return regexp.MustCompile(c.reason).MatchString(st.Problem) })
 			if out := s.show(); !regexp.MustCompile(`(?m)^problem: .*(` + c.reason + ")").MatchString(out) {
 				t.Errorf("pool show does not name %s:\n%s", c.reason, out)
@@ -74,7 +76,9 @@ func TestWhatKeepsAPodFromAnAddressIsNamedUntilItIsGone(t *testing.T) {
 				t.Errorf("not ready, though its pods are well: %d %s %v", code, body, err)
 			}
 			c.cure(s)
-			s.eventually("the third pod has its address", func() error { return s.try("ADD", "c", 5*time.Second) })
+			if err := waiting.Wait(); err != nil {
+				t.Fatalf("the third pod has no address when the reason is gone: %v", err)
+			}
 			s.told("no problem", func(st status.Status) bool { return st.Problem == "" })
 			s.reach(internet4, "b", "c")
 		})
