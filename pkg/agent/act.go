@@ -86,7 +86,7 @@ func (a *Agent) restore(ctx context.Context, s pool.Step, now time.Duration) (bo
 
 // create writes the intent down and asks for the ENI.
 func (a *Agent) create(ctx context.Context, s pool.Step, now time.Duration) (bool, error) {
-	if a.calling(now) != nil {
+	if !a.mayCall(now) {
 		return false, nil
 	}
 	c := create{Token: fmt.Sprintf("enipool-%016x%016x", a.Rand.Uint64(), a.Rand.Uint64()), Subnet: s.Subnet, Slots: s.Count, Reason: s.Reason}
@@ -132,9 +132,9 @@ func (a *Agent) leave(ctx context.Context, s pool.Step) (bool, error) {
 // goOn tries again to make the ENIs that were begun.
 func (a *Agent) goOn(ctx context.Context, now time.Duration) {
 	for _, c := range a.mem.Creates {
-		if a.calls["create "+c.Token] == nil && !a.holds.active("create "+c.Token, now) {
-			a.createENI(ctx, c, now)
-		}
+		key := "create " + c.Token
+		started := a.createENI(ctx, c, now)
+		a.hungry = a.hungry || !started && a.calls[key] == nil && !a.holds.active(key, now)
 	}
 }
 
@@ -187,10 +187,7 @@ func (a *Agent) releasing(book *ipam.State, now time.Duration) map[string][]neti
 	return back
 }
 
-// calling returns why no call may be made now, nil if one may.
-func (a *Agent) calling(now time.Duration) error {
-	if len(a.calls) >= a.conf.Cloud.Concurrent || a.holds.active("cloud", now) {
-		return fmt.Errorf("the cloud is left alone now")
-	}
-	return nil
+// mayCall tells whether the cloud may be called now at all.
+func (a *Agent) mayCall(now time.Duration) bool {
+	return len(a.calls) < a.conf.Cloud.Concurrent && !a.holds.active("cloud", now)
 }

@@ -23,7 +23,6 @@ type call struct {
 	fresh  []netip.Addr // of addrs: those that no earlier call was about
 	create create
 	cost   int // requests that it makes, 0 for 1
-	began  time.Duration
 	run    func(context.Context, *result)
 }
 
@@ -58,13 +57,12 @@ func (c *call) String() string {
 // again, where the call may not be made now: one about the same thing is under
 // way, too many are, the cloud is left alone, or the budget is used up.
 func (a *Agent) launch(ctx context.Context, c *call, now time.Duration) bool {
-	if a.calls[c.key] != nil || len(a.calls) >= a.conf.Cloud.Concurrent || a.holds.active("cloud", now) || a.holds.active(c.key, now) {
+	if a.calls[c.key] != nil || !a.mayCall(now) || a.holds.active(c.key, now) {
 		return false
 	}
 	if !a.budget.AllowN(time.Unix(0, 0).Add(now), min(max(c.cost, 1), a.conf.Cloud.CallsBurst)) {
 		return false
 	}
-	c.began = now
 	a.calls[c.key] = c
 	// A call outlives the tick, and a stop waits for it: breaking it off would
 	// leave its outcome unknown.
@@ -119,7 +117,7 @@ func (a *Agent) assign(ctx context.Context, id, subnet string, f eni.Family, n i
 // unassign writes down that the release begins, then asks the cloud to take the
 // addresses.
 func (a *Agent) unassign(ctx context.Context, id string, addrs []netip.Addr, now time.Duration) (started bool, err error) {
-	if a.calls[eniKey(id)] != nil || a.calling(now) != nil {
+	if a.calls[eniKey(id)] != nil || !a.mayCall(now) {
 		return false, nil
 	}
 	client := a.Cloud

@@ -93,6 +93,9 @@ func TestTheAgentPutsBackWhatOthersRemoveFromTheKernel(t *testing.T) {
 			for _, line := range c.named {
 				agent.says(`msg="kernel repaired" change="[^"]*` + line)
 			}
+			if n := strings.Count(agent.said(), "level=ERROR"); n > 0 {
+				t.Errorf("%d errors in the log", n)
+			}
 		})
 	}
 }
