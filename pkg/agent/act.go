@@ -72,10 +72,11 @@ func (a *Agent) restore(ctx context.Context, s pool.Step, now time.Duration) (bo
 	if err != nil {
 		return false, err
 	}
-	if len(book.Restore(s.Addrs, now)) == 0 {
+	next := book.Clone()
+	if len(next.Restore(s.Addrs, now)) == 0 {
 		return false, nil
 	}
-	if _, err := a.Kernel.Grow(ctx, book); err != nil {
+	if _, err := a.Kernel.Grow(ctx, next); err != nil {
 		return false, err
 	}
 	return true, a.Book.Update(ctx, func(s2 *ipam.State) error {

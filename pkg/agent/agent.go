@@ -26,7 +26,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Book is the node cache.
+// Book is the node cache. What View shows is not changed by who sees it, nor later.
 type Book interface {
 	View(ctx context.Context, fn func(*ipam.State) error) error
 	Update(ctx context.Context, fn func(*ipam.State) error) error
@@ -82,6 +82,11 @@ type Parts struct {
 	MaxPods func() (n int, source string)
 	Now     func() time.Duration // since boot
 	Rand    *rand.Rand           // of jitter and tokens
+
+	// Wall is the time of day, and Beside runs a call to the cloud beside the loop,
+	// for limit at most. nil: the machine's clock, and a goroutine.
+	Wall   func() time.Time
+	Beside func(ctx context.Context, limit time.Duration, call func(context.Context))
 }
 
 // Agent is the loop of one node. Its methods are for one goroutine.
@@ -116,6 +121,7 @@ type Agent struct {
 	hungry       bool          // something could not begin for want of budget or a free hand
 	cooledAt     time.Duration // when the next address has rested, 0 for none
 	waitingLinks []string      // ENIs of the cloud whose link is not on the node
+	lines, enis  int           // of the book that was compared with the view last
 
 	book     *ipam.State // as last read, nil if it could not be
 	bookErr  error
@@ -132,6 +138,12 @@ func New(conf agentconf.Config, p Parts) *Agent {
 		suspects: map[netip.Addr]time.Duration{}, strays: map[string]time.Duration{}, leaks: map[string]time.Duration{},
 		dead: map[eni.Owner]time.Duration{}, said: map[string]string{}, fullAt: map[string]time.Duration{},
 		unsynced: true, restarted: true,
+	}
+	if a.Wall == nil {
+		a.Wall = time.Now
+	}
+	if a.Beside == nil {
+		a.Beside = beside
 	}
 	a.budget = rate.NewLimiter(rate.Limit(conf.Cloud.CallsPerSec), conf.Cloud.CallsBurst)
 	a.recall()

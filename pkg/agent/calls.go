@@ -64,19 +64,25 @@ func (a *Agent) launch(ctx context.Context, c *call, now time.Duration) bool {
 		return false
 	}
 	a.calls[c.key] = c
-	// A call outlives the tick, and a stop waits for it: breaking it off would
-	// leave its outcome unknown.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.conf.Cloud.Timeout)
-	done := a.done
+	done, clock := a.done, a.Wall
+	a.Beside(ctx, a.conf.Cloud.Timeout, func(ctx context.Context) {
+		r := result{call: c}
+		start := clock()
+		c.run(ctx, &r)
+		r.took = clock().Sub(start)
+		done <- r
+	})
+	return true
+}
+
+// beside runs a call in a goroutine. A call outlives the tick, and a stop waits for
+// it: breaking it off would leave its outcome unknown.
+func beside(ctx context.Context, limit time.Duration, call func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	go func() {
 		defer cancel()
-		r := result{call: c}
-		start := time.Now()
-		c.run(ctx, &r)
-		r.took = time.Since(start)
-		done <- r
+		call(ctx)
 	}()
-	return true
 }
 
 // look asks the cloud what there is.

@@ -30,7 +30,11 @@ func (v *view) places() map[netip.Addr]string {
 	if v.at != nil {
 		return v.at
 	}
-	at := map[netip.Addr]string{}
+	n := 0
+	for _, nic := range v.enis {
+		n += len(nic.Addresses)
+	}
+	at := make(map[netip.Addr]string, n)
 	for _, nic := range v.enis {
 		for _, addr := range nic.Addresses {
 			if nic.Index >= 0 {
@@ -56,7 +60,8 @@ func ids(book *ipam.State) map[int]string {
 func (a *Agent) sight(book *ipam.State) {
 	at, id := a.view.places(), ids(book)
 	suspects := map[netip.Addr]time.Duration{}
-	for _, line := range book.Addresses {
+	for i := range book.Addresses {
+		line := &book.Addresses[i]
 		if at[line.Addr] != id[line.ENI] {
 			suspects[line.Addr] = since(a.suspects, line.Addr, a.view.start)
 		}
@@ -81,7 +86,23 @@ func since[K comparable](notes map[K]time.Duration, k K, now time.Duration) time
 func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now time.Duration) facts {
 	f := facts{addrs: map[int][]netip.Addr{}}
 	at, id := a.view.places(), ids(book)
-	known := knownOf(book, at)
+	matched := 0
+	for i := range book.Addresses {
+		line := &book.Addresses[i]
+		where := at[line.Addr]
+		if where != "" {
+			matched++
+		}
+		if where != id[line.ENI] {
+			f.absent(a, line, line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now)
+		} else if line.Lost {
+			f.found = append(f.found, line.Addr)
+		}
+	}
+	var known map[netip.Addr]bool
+	if matched < len(at) {
+		known = knownOf(book)
+	}
 	for _, nic := range a.view.enis {
 		index, ours := f.place(a, book, links, nic.ID)
 		if !ours || known == nil || nic.Index < 0 || index < a.conf.Pool.FirstENI || a.isLeaving(nic.ID) {
@@ -91,14 +112,6 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 			if !known[addr] {
 				f.addrs[index] = append(f.addrs[index], addr)
 			}
-		}
-	}
-	for i := range book.Addresses {
-		line := &book.Addresses[i]
-		if at[line.Addr] != id[line.ENI] {
-			f.absent(a, line, line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now)
-		} else if line.Lost {
-			f.found = append(f.found, line.Addr)
 		}
 	}
 	for _, nic := range book.ENIs {
@@ -114,18 +127,9 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 	return f
 }
 
-// knownOf returns the addresses of the book, nil if all of the cloud's are among
-// them: that is so in nearly every tick.
-func knownOf(book *ipam.State, at map[netip.Addr]string) map[netip.Addr]bool {
-	matched := 0
-	for i := range book.Addresses {
-		if at[book.Addresses[i].Addr] != "" {
-			matched++
-		}
-	}
-	if matched == len(at) {
-		return nil
-	}
+// knownOf returns the addresses of the book. It is only asked where not all of the
+// cloud's are among them, which is seldom.
+func knownOf(book *ipam.State) map[netip.Addr]bool {
 	known := make(map[netip.Addr]bool, len(book.Addresses))
 	for i := range book.Addresses {
 		known[book.Addresses[i].Addr] = true
@@ -193,6 +197,11 @@ func inUse(book *ipam.State, index int) bool {
 	return slices.ContainsFunc(book.Addresses, func(line eni.Address) bool {
 		return line.ENI == index && line.State != eni.Releasing
 	})
+}
+
+// none tells whether there is nothing to learn, and nothing to wait for.
+func (f facts) none() bool {
+	return len(f.enis)+len(f.addrs)+len(f.suspect)+len(f.lost)+len(f.found)+len(f.drop)+len(f.dropENI)+len(f.replace)+len(f.waiting) == 0
 }
 
 // lines tells people what the book would learn.

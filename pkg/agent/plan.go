@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/scale"
@@ -36,8 +38,31 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) ([]pool.Step, error) {
 	*a.mem.Scale = next
 	a.decision = d
 	a.status.Most, a.status.Exhausted = o.Most, a.fullSubnets(now)
-	a.status.Blockers = pool.Blockers(a.conf.Pool, snap, max(d.Target, a.demand.wanted))
+	a.status.Blockers = nil
+	wanted := max(d.Target, a.demand.wanted)
+	if there := present(book, snap); wanted == d.Target && pool.Settled(a.conf.Pool, snap, there, wanted) {
+		return nil, err
+	}
+	a.fill(&snap, book, now)
+	a.status.Blockers = pool.Blockers(a.conf.Pool, snap, wanted)
 	return pool.Plan(a.conf.Pool, snap, d.Target), err
+}
+
+// present counts the addresses of each ENI of the snapshot, as pool.Settled has it.
+func present(book *ipam.State, s pool.Snapshot) []int {
+	there := make([]int, len(s.ENIs))
+	for i := range book.Addresses {
+		line := &book.Addresses[i]
+		at := slices.IndexFunc(s.ENIs, func(e pool.ENI) bool { return e.Index == line.ENI })
+		switch {
+		case at < 0:
+		case line.State == eni.Releasing || line.Lost:
+			there[at] = -len(book.Addresses)
+		default:
+			there[at]++
+		}
+	}
+	return there
 }
 
 // carriers is how many ENIs carry pods' addresses, each with a primary of its own.

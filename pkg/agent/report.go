@@ -7,14 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/status"
 )
 
 // fault notes an error for people.
 func (a *Agent) fault(err error) {
-	a.status.LastError, a.status.LastErrorTime = strings.ReplaceAll(err.Error(), "\n", "; "), time.Now()
+	a.status.LastError, a.status.LastErrorTime = strings.ReplaceAll(err.Error(), "\n", "; "), a.Wall()
 }
 
 // report tells what the tick found.
@@ -44,7 +43,7 @@ func (a *Agent) report(now time.Duration) {
 	}
 	s.Problem = a.problem(a.bookErr)
 	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && a.view.known
-	s.Written = time.Now()
+	s.Written = a.Wall()
 	s.Due = s.Written.Add(a.conf.Resync)
 	a.Events.Observe(*s)
 	if err := a.Publish(*s, a.why()); err != nil {
@@ -55,7 +54,12 @@ func (a *Agent) report(now time.Duration) {
 
 // counts counts the book's addresses by state.
 func counts(b *ipam.State, now time.Duration) status.Addresses {
-	lost := b.Count(now, func(line eni.Address) bool { return line.Lost }).Total
+	lost := 0
+	for i := range b.Addresses {
+		if b.Addresses[i].Lost {
+			lost++
+		}
+	}
 	c := b.Count(now, nil)
 	return status.Addresses{Attached: c.Total + len(b.Damaged), Free: c.Free, Used: c.Used - lost, Cooling: c.Cooling, Releasing: c.Releasing, Lost: lost, Damaged: len(b.Damaged)}
 }

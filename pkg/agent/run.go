@@ -13,11 +13,11 @@ import (
 )
 
 // Wakes that come together are one: the loop waits until nothing has come for
-// settleWakes, but no longer than mostWakes. Hundreds of pods that start at once are
+// SettleWakes, but no longer than MostWakes. Hundreds of pods that start at once are
 // then seen together, and cost one round of calls.
 const (
-	settleWakes = 100 * time.Millisecond
-	mostWakes   = 1500 * time.Millisecond
+	SettleWakes = 100 * time.Millisecond
+	MostWakes   = 1500 * time.Millisecond
 )
 
 // Run ticks until ctx ends: when wake says that something changed, when a call
@@ -46,11 +46,11 @@ func (a *Agent) Run(ctx context.Context, wake <-chan struct{}, reload <-chan age
 
 // gather waits for the end of a row of wakes.
 func gather(ctx context.Context, wake <-chan struct{}) {
-	most := time.After(mostWakes)
+	most := time.After(MostWakes)
 	for {
 		select {
 		case <-wake:
-		case <-time.After(settleWakes):
+		case <-time.After(SettleWakes):
 			return
 		case <-most:
 			return

@@ -11,11 +11,12 @@ import (
 	"github.com/enipool/enipool/pkg/pool"
 )
 
-// snapshot puts together what a plan is made from.
+// snapshot puts together what a plan is made from, but for the addresses of the
+// ENIs: those are filled in where they matter.
 func (a *Agent) snapshot(book *ipam.State, now time.Duration) pool.Snapshot {
 	s := pool.Snapshot{Families: book.Settings.Families, Limits: a.view.limits}
 	for _, nic := range book.ENIs {
-		s.ENIs = append(s.ENIs, a.eni(book, nic, now))
+		s.ENIs = append(s.ENIs, a.eni(nic, now))
 	}
 	for _, nic := range a.view.enis {
 		if nic.Index < 0 || hasENI(book, nic.ID) {
@@ -38,7 +39,7 @@ func (a *Agent) snapshot(book *ipam.State, now time.Duration) pool.Snapshot {
 	return s
 }
 
-func (a *Agent) eni(book *ipam.State, nic eni.Interface, now time.Duration) pool.ENI {
+func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
 	have, known := a.view.eni(nic.ID)
 	_, stray := a.strays[nic.ID]
 	_, leaving := a.mem.Leaving[nic.ID]
@@ -53,20 +54,24 @@ func (a *Agent) eni(book *ipam.State, nic eni.Interface, now time.Duration) pool
 			e.Coming = append(e.Coming, pool.Coming{Family: c.family, Count: c.count})
 		}
 	}
-	here := book.Count(now, func(line eni.Address) bool { return line.ENI == nic.Index }).Total
-	e.Addresses = make([]pool.Address, 0, here)
-	for i := range book.Addresses {
-		if book.Addresses[i].ENI != nic.Index {
-			continue
-		}
-		line := book.Addresses[i]
-		if line.State == eni.Cooling && line.Since+book.Settings.CoolDown <= now {
-			line.State, line.Since = eni.Free, line.Since+book.Settings.CoolDown
-		}
-		_, missing := a.suspects[line.Addr]
-		e.Addresses = append(e.Addresses, pool.Address{Address: line, Committed: a.mem.Begun[line.Addr] || missing})
-	}
 	return e
+}
+
+// fill gives the ENIs of the snapshot their addresses.
+func (a *Agent) fill(s *pool.Snapshot, book *ipam.State, now time.Duration) {
+	for i := range s.ENIs {
+		e := &s.ENIs[i]
+		for _, line := range book.Addresses {
+			if line.ENI != e.Index {
+				continue
+			}
+			if line.State == eni.Cooling && line.Since+book.Settings.CoolDown <= now {
+				line.State, line.Since = eni.Free, line.Since+book.Settings.CoolDown
+			}
+			_, missing := a.suspects[line.Addr]
+			e.Addresses = append(e.Addresses, pool.Address{Address: line, Committed: a.mem.Begun[line.Addr] || missing})
+		}
+	}
 }
 
 func hasENI(book *ipam.State, id string) bool {
@@ -99,11 +104,16 @@ func slots(nic cloud.Interface, families []eni.Family) int {
 type demand struct{ wanted, assigned, owned, releasing, waiting int }
 
 func count(book *ipam.State, waiting []nodecache.Waiter, now time.Duration) demand {
-	owners := make(map[eni.Key]bool, len(book.Addresses))
+	// Where all lines are of one family each used one is an owner, and who that is
+	// does not matter as long as nobody waits. It is so in nearly every tick.
+	one := len(waiting) == 0 && ofOneFamily(book)
+	var owners map[eni.Key]bool
 	var served map[podName]time.Duration
-	if len(waiting) > 0 {
-		served = make(map[podName]time.Duration, len(book.Addresses))
+	if !one {
+		owners = make(map[eni.Key]bool, len(book.Addresses))
+		served = make(map[podName]time.Duration, len(waiting))
 	}
+	used := 0
 	var resting, owned, releasing [eni.IPv6 + 1]int
 	for i := range book.Addresses {
 		line := &book.Addresses[i]
@@ -111,9 +121,11 @@ func count(book *ipam.State, waiting []nodecache.Waiter, now time.Duration) dema
 		switch {
 		case line.State == eni.Releasing:
 			releasing[f]++
+		case line.State == eni.Used && one:
+			used++
 		case line.State == eni.Used:
 			owners[line.Owner.Key] = true
-			if served != nil {
+			if len(waiting) > 0 {
 				served[nameOf(*line.Owner)] = max(served[nameOf(*line.Owner)], line.Since)
 			}
 		case line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now:
@@ -123,7 +135,7 @@ func count(book *ipam.State, waiting []nodecache.Waiter, now time.Duration) dema
 			owned[f]++
 		}
 	}
-	d := demand{assigned: len(owners) + most(resting[:]), releasing: most(releasing[:])}
+	d := demand{assigned: used + len(owners) + most(resting[:]), releasing: most(releasing[:])}
 	for _, w := range waiting {
 		// An earlier sandbox of the pod may have waited in vain before this one.
 		since, got := served[nameOf(w.Owner)]
@@ -137,6 +149,15 @@ func count(book *ipam.State, waiting []nodecache.Waiter, now time.Duration) dema
 		d.owned = min(d.owned, owned[f])
 	}
 	return d
+}
+
+func ofOneFamily(book *ipam.State) bool {
+	for i := range book.Addresses {
+		if book.Addresses[i].Family() != book.Addresses[0].Family() {
+			return false
+		}
+	}
+	return true
 }
 
 // podName is what identifies an interface of a pod, whichever its sandbox.

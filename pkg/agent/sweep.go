@@ -49,7 +49,7 @@ func (a *Agent) sweepLeaks(ctx context.Context, now time.Duration) {
 		}
 		age := a.view.start - first
 		if !nic.Created.IsZero() {
-			age = time.Since(nic.Created)
+			age = a.Wall().Sub(nic.Created)
 		}
 		if age >= a.conf.LeakAge && a.deleteENI(ctx, nic.ID, now) {
 			a.steps++

@@ -71,7 +71,7 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// read returns the book as it is, for the agent alone.
+// read returns the book as it is. Nobody changes it.
 func (a *Agent) read(ctx context.Context) (*ipam.State, error) {
 	a.book = nil
 	a.bookErr = a.Book.View(ctx, func(s *ipam.State) error {

@@ -18,6 +18,7 @@ type view struct {
 	enis    []cloud.Interface // in the order of their creation
 	subnets []cloud.Subnet
 	at      map[netip.Addr]string // see places; nil: not made yet
+	agrees  bool                  // the book has all of it and nothing else
 }
 
 // described is the cloud's answer to a describe.
@@ -75,7 +76,7 @@ func (v view) eni(id string) (cloud.Interface, bool) {
 
 // put notes an ENI that a call made.
 func (v *view) put(nic cloud.Interface) {
-	v.at = nil
+	v.at, v.agrees = nil, false
 	at := slices.IndexFunc(v.enis, func(have cloud.Interface) bool { return have.ID == nic.ID })
 	if at >= 0 {
 		v.enis[at] = nic
@@ -86,7 +87,7 @@ func (v *view) put(nic cloud.Interface) {
 
 // drop notes that an ENI is gone.
 func (v *view) drop(id string) {
-	v.at = nil
+	v.at, v.agrees = nil, false
 	v.enis = slices.DeleteFunc(v.enis, func(nic cloud.Interface) bool { return nic.ID == id })
 }
 
@@ -103,7 +104,7 @@ func (v *view) unassigned(id string, addrs []netip.Addr) {
 }
 
 func (v *view) change(id string, taken int, fn func([]netip.Addr) []netip.Addr) {
-	v.at = nil
+	v.at, v.agrees = nil, false
 	for i := range v.enis {
 		nic := &v.enis[i]
 		if nic.ID != id {

@@ -21,6 +21,7 @@ type Options struct {
 	Reuse   Reuse         // which of a subnet's free addresses comes next
 	Lag     time.Duration // what Interfaces and Subnets show is at most so old
 	Seed    uint64        // of jitter, of lag and of what SetFaults leaves to chance
+	Clock   Clock         // nil: the machine's
 
 	Latency              map[string]Latency // by method; "" is for those without an entry
 	Mutating, Describing Bucket             // how many calls pass
@@ -61,6 +62,9 @@ func NewAccount(o Options) *Account {
 	if o.MTU == 0 {
 		o.MTU = defaultMTU
 	}
+	if o.Clock == nil {
+		o.Clock = wall{}
+	}
 	return &Account{
 		o:        o,
 		rng:      rand.New(rand.NewPCG(o.Seed, 0)),
@@ -78,7 +82,7 @@ func NewAccount(o Options) *Account {
 // lock is how every method begins. What was to have its effect by now has it.
 func (a *Account) lock() {
 	a.mu.Lock()
-	now := time.Now()
+	now := a.o.Clock.Now()
 	for len(a.late) > 0 && !a.late[0].At.After(now) {
 		l := a.late[0]
 		a.late = a.late[1:]

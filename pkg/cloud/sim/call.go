@@ -75,7 +75,7 @@ func (a *Account) serve(ctx context.Context, r request) (reply, error) {
 	if r.Method != createInterface || refused != nil {
 		before += fault.Delay
 	}
-	if err := wait(ctx, before); err != nil {
+	if err := a.wait(ctx, before); err != nil {
 		return reply{}, fail(cloud.ErrUnavailable, "", "%v before anything happened", err)
 	}
 	switch {
@@ -98,7 +98,7 @@ func (a *Account) change(ctx context.Context, r request, fault Fault, after time
 	a.lock()
 	out, err := a.perform(r, fault)
 	a.mu.Unlock()
-	if gone := wait(ctx, after); gone != nil {
+	if gone := a.wait(ctx, after); gone != nil {
 		return reply{}, fail(cloud.ErrUnknown, r.ENI, "%v before the answer came", gone)
 	}
 	if fault.Lost != Nowhere {
@@ -110,7 +110,7 @@ func (a *Account) change(ctx context.Context, r request, fault Fault, after time
 // postpone answers now and leaves the effect for later.
 func (a *Account) postpone(ctx context.Context, r request, after, later time.Duration) (reply, error) {
 	broken := lost(r)
-	if err := wait(ctx, after); err != nil {
+	if err := a.wait(ctx, after); err != nil {
 		broken = fail(cloud.ErrUnknown, r.ENI, "%v before the answer came", err)
 	}
 	a.lock()
@@ -187,21 +187,6 @@ func (a *Account) perform(r request, fault Fault) (reply, error) {
 		return reply{}, a.remove(m, r.ENI)
 	}
 	return reply{}, fail(cloud.ErrForbidden, "", "no such method")
-}
-
-// wait returns after d, or with an error as soon as ctx has ended.
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // fail is a failed call; do adds which.

@@ -22,7 +22,7 @@ func (a *Account) create(ctx context.Context, r request, fault Fault, attach tim
 	case fault.Lost == AfterCreate:
 		return reply{}, lost(r)
 	}
-	if err := wait(ctx, attach); err != nil {
+	if err := a.wait(ctx, attach); err != nil {
 		return reply{}, fail(cloud.ErrUnknown, n.ID, "%v before the ENI was attached", err)
 	}
 	a.lock()

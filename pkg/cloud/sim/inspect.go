@@ -39,6 +39,22 @@ func (a *Account) Snapshot() Snapshot {
 	return s
 }
 
+// Attached returns what the node truly has, without lag and faults, in the order of
+// creation. It is for looking at: nothing in it may be changed.
+func (a *Account) Attached(node string) []cloud.Interface {
+	a.lock()
+	defer a.mu.Unlock()
+	m := a.machines[node]
+	if m == nil {
+		return nil
+	}
+	list := make([]cloud.Interface, len(m.enis))
+	for i, n := range m.enis {
+		list[i] = n.Interface
+	}
+	return list
+}
+
 // Calls returns how many calls of each method there were, failed ones too.
 func (a *Account) Calls() map[string]int {
 	a.lock()

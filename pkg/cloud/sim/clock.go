@@ -1,0 +1,38 @@
+package sim
+
+import (
+	"context"
+	"time"
+)
+
+// Clock is what time it is for an account. A simulation brings its own.
+type Clock interface {
+	Now() time.Time
+	// Wait returns after d, which is more than 0, or with an error as soon as ctx
+	// has ended.
+	Wait(ctx context.Context, d time.Duration) error
+}
+
+// wall is the machine's clock.
+type wall struct{}
+
+func (wall) Now() time.Time { return time.Now() }
+
+func (wall) Wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// wait lets d pass, a part of a call.
+func (a *Account) wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	return a.o.Clock.Wait(ctx, d)
+}

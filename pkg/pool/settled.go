@@ -1,0 +1,29 @@
+package pool
+
+// Settled tells from counts alone that Plan has nothing to do and Blockers nothing
+// to say. there is how many addresses each ENI of the snapshot has, whose Addresses
+// are not looked at; below 0 it says that some are on their way back or lost. False
+// means nothing: then Plan knows. Nearly every tick of an agent ends here, and it
+// costs a tenth.
+func Settled(c Config, s Snapshot, there []int, target int) bool {
+	if c.Mode == Burstable || len(s.Families) != 1 || len(s.Pending) > 0 {
+		return false
+	}
+	slots := 0
+	for i := range s.ENIs {
+		e := &s.ENIs[i]
+		switch {
+		case e.Index < c.FirstENI:
+		case e.Leaving || len(e.Coming) > 0 || there[i] <= 0:
+			return false
+		default:
+			slots += there[i]
+		}
+	}
+	most := c.Most(s.Limits, s.Families, s.MaxPods)
+	ceiling := target
+	if c.Mode == BestEffort {
+		ceiling = min(target+c.MaxAboveWatermark, most)
+	}
+	return target >= 0 && target <= most && slots >= target && slots <= ceiling
+}
