@@ -29,7 +29,7 @@ var layers = map[string]int{
 	"isolate":   4,                                                                           // what effects share
 	"nodecache": 5, "host": 5, "cloud": 5, "kube": 5, "config": 5, "nettest": 5, "status": 5, // effects
 	"cni": 6, "node": 6, "agent": 6, // flows
-	"demo": 7, // all of it at once
+	"demo": 7, "simulate": 7, // all of it at once
 }
 
 // decisions is the highest layer that does no I/O.

@@ -1,0 +1,140 @@
+package simulate
+
+import (
+	"container/heap"
+	"context"
+	"iter"
+	"time"
+)
+
+// epoch is the time of day at which loads begin. Nothing depends on it.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// clock is virtual time: it stands still while something happens and then goes on
+// to the next event at once. Calls to the cloud take time without a goroutine that
+// sleeps: each is a coroutine that is left while it waits. So everything happens in
+// one goroutine and in an order that is always the same.
+type clock struct {
+	now    time.Duration // since the load began, less than 0 before
+	events events
+	serial int
+	call   *call   // the one that runs now
+	calls  []*call // all coroutines
+	idle   []*call // those whose call has ended
+}
+
+// event is something that happens at a time; of those at the same time the one that
+// was planned first.
+type event struct {
+	at     time.Duration
+	serial int
+	do     func()
+}
+
+// at plans an event. A time that has passed is now.
+func (c *clock) at(t time.Duration, do func()) {
+	c.serial++
+	heap.Push(&c.events, event{max(t, c.now), c.serial, do})
+}
+
+// next lets the next event happen, if there is one before end.
+func (c *clock) next(end time.Duration) bool {
+	if len(c.events) == 0 || c.events[0].at >= end {
+		return false
+	}
+	e := heap.Pop(&c.events).(event)
+	c.now = e.at
+	e.do()
+	return true
+}
+
+// call is a coroutine with the call to the cloud that it carries out. It is used
+// again for others: a new one costs more than most calls.
+type call struct {
+	run   func()
+	ended func()
+	limit time.Duration              // when the call is broken off
+	yield func(d time.Duration) bool // leaves it for d, false if for ever
+	next  func() (time.Duration, bool)
+	stop  func()
+}
+
+// over is what a coroutine yields when its call has ended.
+const over time.Duration = -1
+
+// begin runs a call for at most limit, beside everything else. ended is called after
+// it.
+func (c *clock) begin(limit time.Duration, run, ended func()) {
+	var p *call
+	if last := len(c.idle) - 1; last >= 0 {
+		p, c.idle = c.idle[last], c.idle[:last]
+	} else {
+		p = newCall()
+		c.calls = append(c.calls, p)
+	}
+	p.limit, p.run, p.ended = c.now+limit, run, ended
+	c.at(c.now, func() { c.goOn(p) })
+}
+
+func newCall() *call {
+	p := &call{}
+	p.next, p.stop = iter.Pull(func(yield func(time.Duration) bool) {
+		p.yield = yield
+		for p.run(); yield(over); {
+			p.run()
+		}
+	})
+	return p
+}
+
+// goOn runs a call until it waits again, or ends.
+func (c *clock) goOn(p *call) {
+	c.call = p
+	d, _ := p.next()
+	c.call = nil
+	if d != over {
+		c.at(c.now+d, func() { c.goOn(p) })
+		return
+	}
+	c.idle = append(c.idle, p)
+	p.ended()
+}
+
+// stop breaks off all calls under way.
+func (c *clock) stop() {
+	for _, p := range c.calls {
+		p.stop()
+	}
+}
+
+// Now and Wait are the clock as the account sees it.
+func (c *clock) Now() time.Time { return epoch.Add(c.now) }
+
+func (c *clock) Wait(_ context.Context, d time.Duration) error {
+	p := c.call
+	if left := p.limit - c.now; d > left {
+		p.yield(left)
+		return context.DeadlineExceeded
+	}
+	if !p.yield(d) {
+		return context.Canceled
+	}
+	return nil
+}
+
+// events is a heap.
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, k int) bool {
+	return e[i].at < e[k].at || e[i].at == e[k].at && e[i].serial < e[k].serial
+}
+func (e events) Swap(i, k int) { e[i], e[k] = e[k], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	(*e)[last] = event{}
+	*e = (*e)[:last]
+	return x
+}

@@ -1,0 +1,68 @@
+package simulate
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// counted is the cloud of a node with its calls counted.
+type counted struct {
+	*sim.Node
+	n *node
+}
+
+func (c counted) Limits(ctx context.Context) (eni.Limits, error) {
+	c.look()
+	return c.Node.Limits(ctx)
+}
+
+func (c counted) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
+	c.look()
+	return c.Node.Interfaces(ctx)
+}
+
+func (c counted) Subnets(ctx context.Context) ([]cloud.Subnet, error) {
+	c.look()
+	return c.Node.Subnets(ctx)
+}
+
+func (c counted) CreateInterface(ctx context.Context, wish cloud.Create) (cloud.Interface, error) {
+	c.wants(&c.n.meter.calls.Attachments)
+	return c.Node.CreateInterface(ctx, wish)
+}
+
+func (c counted) AssignAddresses(ctx context.Context, id string, f eni.Family, n int) ([]netip.Addr, error) {
+	c.wants(&c.n.meter.calls.Assign)
+	return c.Node.AssignAddresses(ctx, id, f, n)
+}
+
+func (c counted) UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error {
+	c.gives(&c.n.meter.calls.Unassign)
+	return c.Node.UnassignAddresses(ctx, id, addrs)
+}
+
+func (c counted) DeleteInterface(ctx context.Context, id string) error {
+	c.gives(&c.n.meter.calls.Detachments)
+	return c.Node.DeleteInterface(ctx, id)
+}
+
+func (c counted) look() { c.n.meter.called(&c.n.meter.calls.Describe, true) }
+
+// wants notes a call for more addresses, and a flap if some were given back lately.
+func (c counted) wants(count *int) {
+	n := c.n
+	if n.gave && n.clock.now-n.gaveAt < FlapTime && n.meter.counts() {
+		n.meter.calls.Flaps++
+	}
+	n.gave = false
+	n.meter.called(count, false)
+}
+
+func (c counted) gives(count *int) {
+	c.n.gave, c.n.gaveAt = true, c.n.clock.now
+	c.n.meter.called(count, false)
+}

@@ -1,0 +1,8 @@
+// Package simulate plays hours and days of nodes in virtual time: pods come and go
+// by a trace or a made-up load, each node has the agent itself with its node cache
+// in memory, and the cloud is the simulated account. Nothing of the agent is
+// imitated but what drives it, so that its numbers are what a node would show.
+//
+// It compares settings: how long pods wait for an address, how many addresses are
+// idle for that, and what it costs in calls.
+package simulate

@@ -1,0 +1,171 @@
+package simulate
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// generator makes up the pods of one node.
+type generator struct {
+	rng   *rand.Rand
+	usual int           // number of pods at once
+	end   time.Duration // of the load
+	pods  []Pod
+	free  []int // which of pods have no end of their own yet, of kinds that end them later
+}
+
+// between is a time of at least a and less than b.
+func (g *generator) between(a, b time.Duration) time.Duration {
+	return a + time.Duration(g.rng.Int64N(int64((b-a)/time.Millisecond)))*time.Millisecond
+}
+
+// about is a time by chance that is mean on average, and doesn't depend on how long
+// it has been already.
+func (g *generator) about(mean time.Duration) time.Duration {
+	return time.Duration(g.rng.ExpFloat64() * float64(mean)).Round(time.Millisecond)
+}
+
+// pod is a pod from start to end. There is none if the load is over by then.
+func (g *generator) pod(start, end time.Duration) {
+	if start < g.end {
+		g.pods = append(g.pods, Pod{Start: start, End: min(max(end, start+shortest), g.end)})
+	}
+}
+
+// start is a pod that runs until it is stopped.
+func (g *generator) start(at time.Duration) {
+	if at < g.end {
+		g.free = append(g.free, len(g.pods))
+		g.pod(at, g.end)
+	}
+}
+
+// stop ends any of the pods that run.
+func (g *generator) stop(at time.Duration) {
+	i := g.rng.IntN(len(g.free))
+	last := len(g.free) - 1
+	p := &g.pods[g.free[i]]
+	p.End = min(max(at, p.Start+shortest), g.end)
+	g.free[i], g.free = g.free[last], g.free[:last]
+}
+
+func (g *generator) steady() { g.always(g.usual) }
+
+// always are n pods, each of which is replaced now and then.
+func (g *generator) always(n int) {
+	for range n {
+		for at := time.Duration(0); at < g.end; {
+			end := at + g.about(3*24*time.Hour)
+			g.pod(at, end)
+			at = max(end, at+shortest) + g.between(time.Second, 10*time.Second)
+		}
+	}
+}
+
+// burst has its next burst when the one before is over.
+func (g *generator) burst() {
+	half := g.usual / 2
+	g.always(half)
+	gap := func() time.Duration { return 16*time.Minute + g.about(150*time.Minute) }
+	for at := gap(); at < g.end; at += gap() {
+		within := g.between(5*time.Second, 30*time.Second)
+		for range g.usual - half + g.rng.IntN(half+1) {
+			start := at + g.between(0, within)
+			g.pod(start, start+g.between(3*time.Minute, 15*time.Minute))
+		}
+	}
+}
+
+// rollingUpdate is a Deployment's with maxSurge 25 %: an old pod is told to end when
+// a new one is ready.
+func (g *generator) rollingUpdate() {
+	starts := make([]time.Duration, g.usual)
+	surge := (g.usual + 3) / 4
+	for at := g.between(5*time.Minute, time.Hour); at < g.end; at += g.between(2*time.Hour, 5*time.Hour) {
+		for i := 0; i < g.usual; i += surge {
+			over := at
+			for j := i; j < min(i+surge, g.usual); j++ {
+				start := at + g.between(0, 5*time.Second)
+				end := start + g.between(5*time.Second, 20*time.Second) + g.between(time.Second, 10*time.Second)
+				g.pod(starts[j], end)
+				starts[j], over = start, max(over, end)
+			}
+			at = over + time.Second
+		}
+	}
+	for _, start := range starts {
+		g.pod(start, g.end)
+	}
+}
+
+// cron has jobs of every five minutes, and twice as many of every hour; about half
+// of them run on this node. They are over before the next ones come.
+func (g *generator) cron() {
+	half := g.usual / 2
+	g.always(half)
+	const every = 5 * time.Minute
+	for at := every; at < g.end; at += every {
+		jobs := g.some(g.usual - half)
+		if at%time.Hour == 0 {
+			jobs += g.some(g.usual)
+		}
+		for range jobs {
+			start := at + g.between(0, 3*time.Second) // the controller makes them one after another
+			g.pod(start, start+g.between(30*time.Second, 4*time.Minute))
+		}
+	}
+}
+
+// some is how many of n jobs the scheduler puts here, where each is as likely to be
+// as not.
+func (g *generator) some(n int) int {
+	here := 0
+	for range n {
+		here += g.rng.IntN(2)
+	}
+	return here
+}
+
+// diurnal starts at midnight. Its noise fades in half an hour.
+func (g *generator) diurnal() {
+	const step = 15 * time.Second
+	least := (g.usual + 4) / 5
+	wish := func(at time.Duration, noise float64) int {
+		day := (1 - math.Cos(2*math.Pi*at.Hours()/24)) / 2
+		n := float64(g.usual) * (0.2 + 0.8*day + noise)
+		return min(max(int(math.Round(n)), least), g.usual)
+	}
+	for range wish(0, 0) {
+		g.start(0)
+	}
+	noise := 0.0
+	for at := step; at < g.end; at += step {
+		noise += -noise/120 + 0.003*g.rng.NormFloat64()
+		switch n := wish(at, noise); {
+		case n > len(g.free):
+			g.start(at + g.between(0, step))
+		case n < len(g.free):
+			g.stop(at + g.between(0, step))
+		}
+	}
+}
+
+// churn is a queue with Poisson arrivals and exponential lives. Pods for which there
+// is no place go elsewhere.
+func (g *generator) churn() {
+	const life = 12 * time.Minute
+	for range g.usual {
+		g.start(0)
+	}
+	at := time.Duration(0)
+	for at < g.end {
+		rate := g.usual + len(g.free) // of arrivals and ends, in a life
+		at += g.about(life / time.Duration(rate))
+		if g.rng.IntN(rate) >= g.usual {
+			g.stop(at)
+		} else if len(g.free) < 2*g.usual {
+			g.start(at)
+		}
+	}
+}

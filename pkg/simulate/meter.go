@@ -1,0 +1,158 @@
+package simulate
+
+import (
+	"slices"
+	"time"
+)
+
+// mostBins is how finely a Result is drawn over time.
+const mostBins = 720
+
+// meter measures all nodes together, from the beginning of the load on.
+type meter struct {
+	clock *clock
+	step  time.Duration // of a bin
+
+	demand, target       int // of now
+	owned, used, waiting int
+	enis                 int
+	last                 time.Duration // up to which the sums go
+	idleSeconds          float64       // idle addresses, summed over time
+	eniSeconds           float64
+	mostIdle             int
+
+	pods, failed, nevers int
+	waits                []time.Duration
+	calls                Calls
+	bin                  Bin // the one that is being filled
+	bins                 []Bin
+}
+
+func newMeter(c *clock, duration time.Duration) *meter {
+	step := (duration/mostBins + time.Second - 1).Truncate(time.Second)
+	return &meter{clock: c, step: max(step, time.Second)}
+}
+
+// begin forgets what was before the load.
+func (m *meter) begin() {
+	m.pass()
+	m.idleSeconds, m.eniSeconds, m.mostIdle = 0, 0, 0
+	m.bin = Bin{Waiting: m.waiting}
+}
+
+// change lets fn change what is measured of a node.
+func (m *meter) change(n *node, fn func()) {
+	m.pass()
+	m.add(n, -1)
+	fn()
+	m.add(n, 1)
+	m.bin.Waiting = max(m.bin.Waiting, m.waiting)
+}
+
+// add adds a node's numbers to the sums, or takes them off.
+func (m *meter) add(n *node, sign int) {
+	if n.book != nil {
+		m.owned += sign * len(n.book.Addresses)
+		m.enis += sign * len(n.book.ENIs)
+	}
+	m.used += sign * n.used
+	m.waiting += sign * n.waiting
+}
+
+// pass sums up what was until now.
+func (m *meter) pass() {
+	if dt := (m.clock.now - m.last).Seconds(); dt > 0 {
+		m.idleSeconds += dt * float64(m.owned-m.used)
+		m.eniSeconds += dt * float64(m.enis)
+		m.mostIdle = max(m.mostIdle, m.owned-m.used)
+		m.last = m.clock.now
+	}
+}
+
+// counts tells whether the load has begun.
+func (m *meter) counts() bool { return m.clock.now >= 0 }
+
+// waited notes how long a pod waited that has its address now.
+func (m *meter) waited(d time.Duration) {
+	if !m.counts() {
+		return
+	}
+	m.waits = append(m.waits, d)
+	m.bin.Longest = max(m.bin.Longest, Seconds(d))
+}
+
+// failedADD notes an ADD that ended without an address.
+func (m *meter) failedADD() {
+	if m.counts() {
+		m.failed++
+	}
+}
+
+// never notes a pod that has gone without an address.
+func (m *meter) never(d time.Duration) {
+	m.nevers++
+	m.waited(d)
+}
+
+// called notes a call to the cloud that begins.
+func (m *meter) called(count *int, looks bool) {
+	switch {
+	case !m.counts():
+		return
+	case looks:
+		m.bin.Looks++
+	default:
+		m.bin.Calls++
+	}
+	*count++
+}
+
+// outcome notes how a call ended.
+func (m *meter) outcome(word string) {
+	switch {
+	case !m.counts() || word == "ok":
+	case word == "throttled":
+		m.calls.Throttled++
+	default:
+		m.calls.Failed++
+	}
+}
+
+// close ends a bin.
+func (m *meter) close(free int) {
+	m.pass()
+	m.bin.Demand, m.bin.Target, m.bin.Owned, m.bin.Free = m.demand, m.target, m.owned, free
+	m.bins = append(m.bins, m.bin)
+	m.bin = Bin{Start: Seconds(m.clock.now), Waiting: m.waiting}
+}
+
+// result is what was measured until the end of the load. Pods that wait then have
+// waited until then.
+func (m *meter) result(name string, duration time.Duration) Result {
+	m.pass()
+	slices.Sort(m.waits)
+	c := m.calls
+	c.Total = c.Describe + c.Changes()
+	hours := duration.Hours()
+	return Result{
+		Name: name, Pods: m.pods, Calls: c, Series: m.bins,
+		Waits: Waits{
+			P50: Seconds(quantile(m.waits, 50)), P99: Seconds(quantile(m.waits, 99)), Max: Seconds(quantile(m.waits, 100)),
+			Waited: len(m.waits) - zeros(m.waits), Failed: m.failed, Never: m.nevers,
+		},
+		Idle: Idle{Mean: m.idleSeconds / 3600 / hours, Max: m.mostIdle, AddressHours: m.idleSeconds / 3600, ENIs: m.eniSeconds / 3600 / hours},
+	}
+}
+
+// quantile returns the least value that percent of the sorted ones do not exceed.
+func quantile(sorted []time.Duration, percent int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
+}
+
+func zeros(sorted []time.Duration) int {
+	n, _ := slices.BinarySearch(sorted, 1)
+	return n
+}

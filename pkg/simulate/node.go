@@ -1,0 +1,154 @@
+package simulate
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/enipool/enipool/pkg/agent"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/status"
+)
+
+// node is a node without a kernel: its node cache is in memory and its links are
+// what the account has attached.
+type node struct {
+	*play
+	name    string
+	account *sim.Account
+	book    *ipam.State // nil before the agent has made it
+	seen    bool        // the agent has the book: it is copied before a change
+	agent   *agent.Agent
+	loop    loop
+	rand    *rand.Rand
+
+	pending []*pod // without an address, in the order of their arrival
+	waiting int    // of them: whose ADD got none
+	used    int    // addresses that pods have
+	target  int
+	gaveAt  time.Duration // when it gave addresses back, 0 for not since it last wanted some
+	gave    bool
+	retryAt time.Duration // when those that wait look again because an address has rested
+}
+
+// newNode makes a node of the account with an agent that has not begun.
+func newNode(p *play, m sim.Machine, conf agentconf.Config, seed uint64) (*node, error) {
+	cloud, err := p.account.AddNode(m)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{play: p, name: m.Name, account: p.account, rand: rand.New(rand.NewPCG(seed, 1))}
+	conf.Node, conf.ModeSet = m.Name, true
+	n.loop.node = n
+	n.agent = agent.New(conf, agent.Parts{
+		Book: n, Unusable: nodecache.Unusable, Kernel: n, Cloud: counted{cloud, n}, Orphans: n, Memory: n, Events: n,
+		Log: p.log.With("node", m.Name), Wants: n.wants, Publish: n.publish,
+		MaxPods: func() (int, string) { return p.world.MaxPods, "simulation" },
+		Now:     p.sinceBoot, Rand: rand.New(rand.NewPCG(seed, 2)), Wall: p.clock.Now,
+		Beside: func(ctx context.Context, limit time.Duration, call func(context.Context)) {
+			p.clock.begin(limit, func() { call(ctx) }, n.loop.answered)
+		},
+	})
+	return n, nil
+}
+
+// View, Update and Replace are the node cache.
+func (n *node) View(_ context.Context, fn func(*ipam.State) error) error {
+	if n.book == nil {
+		return nodecache.ErrMissing
+	}
+	n.seen = true
+	return fn(n.book)
+}
+
+func (n *node) Update(_ context.Context, fn func(*ipam.State) error) error {
+	if n.book == nil {
+		return nodecache.ErrMissing
+	}
+	next := n.book.Clone()
+	if err := fn(next); err != nil {
+		return err
+	}
+	if len(next.Touched()) > 0 {
+		n.put(next)
+	}
+	return nil
+}
+
+func (n *node) Replace(_ context.Context, fn func(*ipam.State, error) (*ipam.State, error)) error {
+	var old *ipam.State
+	err := nodecache.ErrMissing
+	if n.book != nil {
+		old, err = n.book.Clone(), nil
+	}
+	next, err := fn(old, err)
+	if err != nil {
+		return err
+	}
+	n.put(next.Clone())
+	return nil
+}
+
+// put is a change of the node cache by the agent. It wakes the agent and those who
+// wait for an address.
+func (n *node) put(next *ipam.State) {
+	n.meter.change(n, func() { n.book, n.seen = next, false })
+	n.loop.wake()
+	if n.waiting > 0 {
+		n.clock.at(n.clock.now, n.serve)
+	}
+}
+
+// Grow, Sync, Links and Owners are the kernel.
+func (n *node) Grow(context.Context, *ipam.State) ([]string, error) { return nil, nil }
+
+func (n *node) Sync(context.Context, []string, *ipam.State) ([]string, error) { return nil, nil }
+
+func (n *node) Links(context.Context) (map[string]eni.Interface, error) {
+	links := map[string]eni.Interface{}
+	for _, nic := range n.account.Attached(n.name) {
+		if nic.Index >= 0 {
+			links[nic.MAC] = eni.Interface{Device: "eth" + strconv.Itoa(nic.Index), MTU: 9001}
+		}
+	}
+	return links, nil
+}
+
+func (n *node) Owners(context.Context) (map[netip.Addr]eni.Owner, error) { return nil, nil }
+
+// Dead and ReclaimFrom: every sandbox here ends with a DEL.
+func (n *node) Dead(context.Context) ([]eni.Owner, error) { return nil, nil }
+
+func (n *node) ReclaimFrom(context.Context, []eni.Owner) ([]eni.Address, error) { return nil, nil }
+
+// Load and Save: the agent never restarts.
+func (n *node) Load() ([]byte, error) { return nil, nil }
+func (n *node) Save([]byte) error     { return nil }
+
+func (n *node) wants(time.Duration) ([]nodecache.Waiter, error) {
+	var list []nodecache.Waiter
+	for _, p := range n.pending {
+		list = append(list, nodecache.Waiter{Owner: p.owner, Since: p.since})
+	}
+	return list, nil
+}
+
+func (n *node) publish(s status.Status, _ string) error {
+	n.meter.target += s.Target - n.target
+	n.target = s.Target
+	return nil
+}
+
+// The agent's own metrics are of no interest but for the outcome of its calls.
+func (n *node) Call(_, outcome string, _ time.Duration) { n.meter.outcome(outcome) }
+func (n *node) Step(string, string)                     {}
+func (n *node) Repaired(string, int)                    {}
+func (n *node) Error(string)                            {}
+func (n *node) Tick(time.Duration)                      {}
+func (n *node) Observe(status.Status)                   {}

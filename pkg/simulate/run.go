@@ -1,0 +1,121 @@
+package simulate
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/config/agentconf"
+)
+
+// Setting is a way to run the agents of all nodes, to be compared with others.
+type Setting struct {
+	Name   string
+	Config agentconf.Config // its paths, name and endpoint are not looked at
+}
+
+// Agents start before the load begins, one after the other, and have time to come to
+// rest: what a cluster's first minutes are like is not the question.
+const (
+	startTime = 5 * time.Minute
+	restTime  = 5 * time.Minute
+)
+
+// play is a load being played with one setting.
+type play struct {
+	clock   *clock
+	account *sim.Account
+	world   World
+	meter   *meter
+	log     *slog.Logger
+	nodes   []*node
+}
+
+// sinceBoot is the time since boot that nodes have.
+func (p *play) sinceBoot() time.Duration { return p.clock.now + startTime + restTime + time.Hour }
+
+// Run plays the load with one setting. done is called from time to time with how
+// much has been played; it may be nil. Run fails if the world can't be built, and
+// ends early with the cause if ctx ends. The same arguments give the same Result.
+func Run(ctx context.Context, w World, l Load, s Setting, done func(time.Duration)) (Result, error) {
+	if err := w.check(l); err != nil {
+		return Result{}, err
+	}
+	p, err := newPlay(w, l, s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return Result{}, err
+	}
+	defer p.clock.stop()
+	if err := p.until(ctx, 0); err != nil {
+		return Result{}, err
+	}
+	for end := time.Duration(0); end < l.Duration; {
+		end = min(end+p.meter.step, l.Duration)
+		if err := p.until(ctx, end); err != nil {
+			return Result{}, err
+		}
+		p.meter.close(p.free())
+		if done != nil {
+			done(end)
+		}
+	}
+	p.stillWaiting()
+	return p.meter.result(s.Name, l.Duration), nil
+}
+
+// until plays until a time.
+func (p *play) until(ctx context.Context, end time.Duration) error {
+	for p.clock.next(end) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	p.clock.now = end
+	return nil
+}
+
+// newPlay makes the account, the nodes and their pods.
+func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
+	c := &clock{now: -startTime - restTime}
+	m := newMeter(c, l.Duration)
+	c.at(0, m.begin)
+	m.last = c.now
+	p := &play{clock: c, world: w, meter: m, log: log}
+	var err error
+	if p.account, err = w.account(c); err != nil {
+		return nil, err
+	}
+	for k, pods := range l.Nodes {
+		n, err := newNode(p, w.machine(k), s.Config, w.Seed+uint64(k)*2)
+		if err != nil {
+			return nil, err
+		}
+		p.nodes = append(p.nodes, n)
+		c.at(c.now+startTime*time.Duration(k)/time.Duration(len(l.Nodes)), n.loop.start)
+		n.arrive(pods, 0)
+	}
+	return p, nil
+}
+
+// free counts the addresses that could be handed out now.
+func (p *play) free() int {
+	free := 0
+	for _, n := range p.nodes {
+		if n.book != nil {
+			free += n.book.Count(p.sinceBoot(), nil).Free
+		}
+	}
+	return free
+}
+
+// stillWaiting takes in the pods that wait when the load ends.
+func (p *play) stillWaiting() {
+	for _, n := range p.nodes {
+		for _, pod := range n.pending {
+			if pod.waits {
+				p.meter.waited(p.clock.now - pod.begin)
+			}
+		}
+	}
+}
