@@ -121,7 +121,7 @@ func (m *meter) outcome(word string) {
 // close ends a bin.
 func (m *meter) close(free int) {
 	m.pass()
-	m.bin.Demand, m.bin.Target, m.bin.Owned, m.bin.Free = m.demand, m.target, m.owned, free
+	m.bin.Demand, m.bin.Target, m.bin.Owned, m.bin.Free, m.bin.Idle = m.demand, m.target, m.owned, free, m.owned-m.used
 	m.bins = append(m.bins, m.bin)
 	m.bin = Bin{Start: Seconds(m.clock.now), Waiting: m.waiting}
 }

@@ -56,7 +56,7 @@ func (c Calls) Changes() int { return c.Assign + c.Unassign + c.Attachments + c.
 const FlapTime = 10 * time.Minute
 
 // Bin is a span of time of a Result; all are of the same length. Demand, Target,
-// Owned and Free are what they were at its end; Waiting is the most pods that
+// Owned, Free and Idle are what they were at its end; Waiting is the most pods that
 // waited in it.
 type Bin struct {
 	Start   Seconds `json:"start"`
@@ -64,6 +64,7 @@ type Bin struct {
 	Target  int     `json:"target"`  // what the pools should have
 	Owned   int     `json:"owned"`   // addresses on nodes
 	Free    int     `json:"free"`    // of them: could be handed out at once
+	Idle    int     `json:"idle"`    // of them: no pod has them
 	Waiting int     `json:"waiting"` // pods without an address
 	Longest Seconds `json:"longest"` // longest wait that ended in it
 	Calls   int     `json:"calls"`   // that change something

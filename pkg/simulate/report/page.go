@@ -1,0 +1,124 @@
+package report
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/simulate"
+)
+
+//go:embed page.html page.css page.js uplot
+var files embed.FS
+
+// page is the template of the HTML.
+var page = template.Must(template.New("page.html").ParseFS(files, "page.html"))
+
+// pageView is what the template shows.
+type pageView struct {
+	Report
+	Facts   []fact
+	Groups  []pageGroup
+	Rows    []pageRow
+	Lowest  bool // of a column is marked
+	Plots   plots
+	Policy  template.HTML
+	Styles  []template.CSS
+	Scripts []template.JS
+	Library string // the licence of the charting library
+}
+
+// pageGroup is some columns under one head.
+type pageGroup struct {
+	Name    string
+	Columns []pageColumn
+}
+
+type pageColumn struct{ Name, Means string }
+
+// pageRow is a setting with its numbers.
+type pageRow struct {
+	Name  string
+	Hue   int // which of the colours it has
+	Cells []pageCell
+}
+
+type pageCell struct {
+	cell
+	First bool // of its group
+}
+
+// hues is how many colours the page has for settings.
+const hues = 8
+
+// HTML writes the report as one page with everything in it: data, plots, style.
+// It loads nothing, and forbids the browser to.
+func (r Report) HTML(w io.Writer) error {
+	view := pageView{Report: r, Facts: r.facts(), Groups: groups(), Rows: pageRows(r.Results), Plots: plotsOf(r)}
+	for _, row := range view.Rows {
+		view.Lowest = view.Lowest || slices.ContainsFunc(row.Cells, func(c pageCell) bool { return c.Lowest })
+	}
+	view.Styles = []template.CSS{template.CSS(text("uplot/uPlot.min.css")), template.CSS(text("page.css"))}
+	view.Scripts = []template.JS{template.JS(text("uplot/uPlot.iife.min.js")), template.JS(text("page.js"))}
+	view.Policy = policy(view.Styles, view.Scripts)
+	view.Library = text("uplot/LICENSE")
+	return page.Execute(w, view)
+}
+
+// text returns an embedded file.
+func text(name string) string {
+	data, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	return string(data)
+}
+
+// policy forbids the page everything but its own styles and scripts.
+func policy(styles []template.CSS, scripts []template.JS) template.HTML {
+	var style, script []string
+	for _, s := range styles {
+		style = append(style, hash(string(s)))
+	}
+	for _, s := range scripts {
+		script = append(script, hash(string(s)))
+	}
+	return template.HTML(fmt.Sprintf(
+		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src %s; script-src %s; base-uri 'none'; form-action 'none'">`,
+		strings.Join(style, " "), strings.Join(script, " ")))
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+func groups() []pageGroup {
+	var list []pageGroup
+	for _, c := range columns() {
+		if len(list) == 0 || list[len(list)-1].Name != c.group {
+			list = append(list, pageGroup{Name: c.group})
+		}
+		last := &list[len(list)-1]
+		last.Columns = append(last.Columns, pageColumn{c.name, c.means})
+	}
+	return list
+}
+
+func pageRows(results []simulate.Result) []pageRow {
+	var list []pageRow
+	for i, cells := range rows(results) {
+		row := pageRow{Name: results[i].Name, Hue: i % hues}
+		for at, c := range columns() {
+			first := at > 0 && columns()[at-1].group != c.group
+			row.Cells = append(row.Cells, pageCell{cells[at], first})
+		}
+		list = append(list, row)
+	}
+	return list
+}

@@ -1,0 +1,134 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/simulate"
+)
+
+// Report is what was played and how it went with each setting.
+type Report struct {
+	Release string            `json:"enipool"` // that played it
+	Load    Load              `json:"load"`
+	Machine Machine           `json:"machine"`
+	Subnets []Subnet          `json:"subnets"`
+	Cloud   Cloud             `json:"cloud"`
+	Lead    simulate.Seconds  `json:"lead"` // how long before a pod's ADD the agent knew of it
+	Wait    simulate.Seconds  `json:"wait"` // how long an ADD waited for an address
+	Seed    uint64            `json:"seed"`
+	Results []simulate.Result `json:"results"`
+}
+
+// Load is what came and went.
+type Load struct {
+	Name     string           `json:"name"`
+	Nodes    int              `json:"nodes"`
+	Pods     int              `json:"pods"`
+	Duration simulate.Seconds `json:"duration"`
+}
+
+// Machine is what each node was.
+type Machine struct {
+	Name      string `json:"name,omitempty"` // of its type, if it has one
+	ENIs      int    `json:"maxENIs"`
+	IPsPerENI int    `json:"ipsPerENI"` // the primary one among them
+	MaxPods   int    `json:"maxPods"`
+}
+
+// Subnet is where addresses came from.
+type Subnet struct {
+	ID       string       `json:"id"`
+	CIDR     netip.Prefix `json:"cidr"`
+	Reserved int          `json:"reserved"` // addresses that the cloud keeps
+	Taken    int          `json:"taken"`    // addresses that others had
+}
+
+// Cloud is how the account answered.
+type Cloud struct {
+	MaxENIs    int       `json:"maxENIs"` // 0 is no limit
+	Latency    []Latency `json:"latency"`
+	Mutating   *Rate     `json:"mutating,omitempty"` // of calls that change something; nil is any
+	Describing *Rate     `json:"describing,omitempty"`
+}
+
+// Latency is how long calls of a method took.
+type Latency struct {
+	Call  string           `json:"call"` // "other" is for methods without an entry
+	Least simulate.Seconds `json:"least"`
+	Most  simulate.Seconds `json:"most"`
+}
+
+// Rate is how many calls passed: some at once, then one each so often.
+type Rate struct {
+	Burst int              `json:"burst"`
+	Every simulate.Seconds `json:"every"`
+}
+
+// other is the Call of methods without an entry.
+const other = "other"
+
+// New returns the report of a load that was played in a world.
+func New(release string, w simulate.World, l simulate.Load, results []simulate.Result) Report {
+	r := Report{
+		Release: release,
+		Load:    Load{Name: l.Name, Nodes: len(l.Nodes), Duration: simulate.Seconds(l.Duration)},
+		Machine: Machine{ENIs: w.Limits.ENIs, IPsPerENI: cmp.Or(w.Limits.V4, w.Limits.V6), MaxPods: w.MaxPods},
+		Cloud:   Cloud{MaxENIs: w.MaxENIs, Latency: latencies(w.Latency), Mutating: rate(w.Mutating), Describing: rate(w.Describing)},
+		Lead:    simulate.Seconds(w.Lead),
+		Wait:    simulate.Seconds(w.Wait),
+		Seed:    w.Seed,
+		Results: results,
+	}
+	for _, pods := range l.Nodes {
+		r.Load.Pods += len(pods)
+	}
+	for _, s := range w.Subnets {
+		r.Subnets = append(r.Subnets, Subnet{ID: s.ID, CIDR: s.CIDR, Reserved: s.Reserved, Taken: s.Taken})
+	}
+	return r
+}
+
+// latencies returns them by name; "other" comes last, as methods begin with capitals.
+func latencies(of map[string]sim.Latency) []Latency {
+	var list []Latency
+	for call, l := range of {
+		list = append(list, Latency{cmp.Or(call, other), simulate.Seconds(l.Base), simulate.Seconds(l.Base + l.Jitter)})
+	}
+	slices.SortFunc(list, func(a, b Latency) int { return strings.Compare(a.Call, b.Call) })
+	return list
+}
+
+func rate(b sim.Bucket) *Rate {
+	if b.Every <= 0 {
+		return nil
+	}
+	return &Rate{max(b.Burst, 1), simulate.Seconds(b.Every)}
+}
+
+// JSON writes the report as indented JSON, times in seconds, the same for the same
+// report.
+func (r Report) JSON(w io.Writer) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	out.SetEscapeHTML(false)
+	return out.Encode(r.whole())
+}
+
+// whole returns the report with empty lists for those that are nil.
+func (r Report) whole() Report {
+	r.Subnets = append([]Subnet{}, r.Subnets...)
+	r.Cloud.Latency = append([]Latency{}, r.Cloud.Latency...)
+	r.Results = append([]simulate.Result{}, r.Results...)
+	for i, one := range r.Results {
+		if one.Series == nil {
+			r.Results[i].Series = []simulate.Bin{}
+		}
+	}
+	return r
+}

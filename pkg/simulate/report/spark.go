@@ -1,0 +1,131 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/simulate"
+)
+
+// levels are the heights of a sparkline.
+var levels = []rune("▁▂▃▄▅▆▇█")
+
+// spark is a kind of sparkline: a number of bins, and how high the highest is.
+// Sparks of one scale compare with each other.
+type spark struct {
+	name, scale string
+	of          func(simulate.Bin) int
+	sum         bool // characters show the sum of their bins, not the most
+	rare        bool // left out where it is always 0
+}
+
+// Calls that only look are left out: a steady many of them would drown the others.
+func sparks() []spark {
+	return []spark{
+		{name: "demand", scale: "addresses", of: func(b simulate.Bin) int { return b.Demand }},
+		{name: "owned", scale: "addresses", of: func(b simulate.Bin) int { return b.Owned }},
+		{name: "waiting", scale: "pods", of: func(b simulate.Bin) int { return b.Waiting }, rare: true},
+		{name: "changes", scale: "calls", of: func(b simulate.Bin) int { return b.Calls }, sum: true},
+	}
+}
+
+// points returns the numbers of a sparkline's characters, each of which stands for
+// so many bins.
+func (s spark) points(series []simulate.Bin, bins int) []int {
+	points := make([]int, (len(series)+bins-1)/bins)
+	for i, b := range series {
+		if at := i / bins; s.sum {
+			points[at] += s.of(b)
+		} else {
+			points[at] = max(points[at], s.of(b))
+		}
+	}
+	return points
+}
+
+// draw draws points: the lowest level is 0 or less, and only that.
+func draw(points []int, most int) string {
+	var line strings.Builder
+	for _, n := range points {
+		level := 0
+		if n > 0 {
+			level = (n*(len(levels)-1) + most - 1) / most
+		}
+		line.WriteRune(levels[level])
+	}
+	return line.String()
+}
+
+// printSparks prints the sparklines of all results on the same scales.
+func (r Report) printSparks(out *bytes.Buffer, width int) {
+	longest := 0
+	most := map[string]int{}
+	for _, one := range r.Results {
+		longest = max(longest, len(one.Series))
+	}
+	if longest == 0 {
+		return
+	}
+	bins := (longest + width - 1) / width
+	for _, one := range r.Results {
+		for _, s := range sparks() {
+			most[s.scale] = max(most[s.scale], highest(s.points(one.Series, bins)))
+		}
+	}
+	step := r.step()
+	whole := step * simulate.Seconds(longest)
+	if d := r.Load.Duration; d > 0 {
+		whole = min(whole, d) // the last bin may be shorter
+	}
+	out.WriteString("\n")
+	if line := timeline((longest+bins-1)/bins, whole); line != "" {
+		fmt.Fprintf(out, "%-9s %s\n", "", line)
+	}
+	for _, one := range r.Results {
+		fmt.Fprintln(out, plain(one.Name))
+		for _, s := range sparks() {
+			points := s.points(one.Series, bins)
+			high := highest(points)
+			if len(points) == 0 || s.rare && high == 0 {
+				continue
+			}
+			each := ""
+			if s.sum {
+				each = " in " + span(step*simulate.Seconds(bins))
+			}
+			fmt.Fprintf(out, "  %-7s %s up to %s%s\n", s.name, draw(points, most[s.scale]), count(float64(high)), each)
+		}
+	}
+}
+
+func highest(points []int) int {
+	high := 0
+	for _, n := range points {
+		high = max(high, n)
+	}
+	return high
+}
+
+// step returns the length of the bins.
+func (r Report) step() simulate.Seconds {
+	for _, one := range r.Results {
+		if len(one.Series) > 1 {
+			return one.Series[1].Start - one.Series[0].Start
+		}
+	}
+	return r.Load.Duration
+}
+
+// timeline marks the begin, the middle and the end of the time played.
+func timeline(width int, whole simulate.Seconds) string {
+	line := []rune(strings.Repeat(" ", width))
+	marks := []string{"0s", span(whole / 2), span(whole)}
+	if width < 4*len(marks[1])+4 {
+		return ""
+	}
+	copy(line, []rune(marks[0]))
+	copy(line[(width-len(marks[1]))/2:], []rune(marks[1]))
+	copy(line[width-len(marks[2]):], []rune(marks[2]))
+	return string(line)
+}
