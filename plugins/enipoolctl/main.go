@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(poolCommand(), scaleCommand(), planCommand(), demoCommand())
+	root.AddCommand(poolCommand(), scaleCommand(), planCommand(), simulateCommand(), tuneCommand(), demoCommand())
 	err := root.ExecuteContext(ctx)
 	var exit *exitError
 	switch {

@@ -11,18 +11,14 @@ import (
 
 // planFlags are the flags of plan as they are typed.
 type planFlags struct {
-	subnets, available, exclusive, zones []string
-	cloud                                string
-	reserved, quota, usedENIs            int
-	types                                []string
-	limits, kind, memory                 string
-	cpus, maxENIs, ipsPerENI             int
-	maxPods                              []int
-	wish                                 capacity.Wish
-	mix                                  bool
-	output                               string
-
-	given func(flag string) bool
+	subnetFlags
+	exclusive, zones []string
+	machineFlags
+	quota, usedENIs int
+	maxPods         []int
+	wish            capacity.Wish
+	mix             bool
+	output          string
 }
 
 var planFormats = []string{"table", "json", "yaml", "csv"}
@@ -59,7 +55,6 @@ then what was found to fit, and nodesAtMost what no way of dealing out can excee
   enipoolctl plan --nodes 5000 --pods 150000 --max-pods 30 --max-enis 8 --ips-per-eni 40`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.given = cmd.Flags().Changed
 			if !slices.Contains(planFormats, f.output) {
 				return fmt.Errorf("--output %s: must be one of %s", f.output, strings.Join(planFormats, ", "))
 			}
@@ -78,19 +73,12 @@ then what was found to fit, and nodesAtMost what no way of dealing out can excee
 func (f *planFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.subnets, "subnet", nil, "a subnet, as [ID=]CIDR[@ZONE] or ID[@ZONE]; repeatable")
-	flags.StringSliceVar(&f.available, "available", nil, "free addresses of a partly used subnet, as SUBNET=N, or N if there is one subnet; repeatable")
+	f.subnetFlags.register(cmd, "a subnet, as [ID=]CIDR[@ZONE] or ID[@ZONE]; repeatable")
 	flags.StringSliceVar(&f.exclusive, "exclusive", nil, "a subnet that is kept for other pods and carries no node; repeatable")
 	flags.StringSliceVar(&f.zones, "zone", nil, "a zone with nodes; repeatable; default: the zones of the subnets")
 	flags.StringVar(&f.cloud, "cloud", "", "aws or baidu; default: aws with an instance type of AWS, else baidu")
 	flags.IntVar(&f.reserved, "reserved", 0, "addresses of each subnet that the cloud keeps; default: 5 on aws, 2 on baidu")
-	flags.StringSliceVar(&f.types, "instance-type", nil, "type of a node, like m5.large or bcc.g5.c16m64; repeatable")
-	flags.StringVar(&f.limits, "limits", "", "a table of instance types in place of the built-in one")
-	flags.StringVar(&f.kind, "kind", string(capacity.BCC), "kind of Baidu's machine: bcc, bbc, ebc, or ebc-main for one that takes no ENIs")
-	flags.IntVar(&f.cpus, "cpus", 0, "CPUs of a node")
-	flags.StringVar(&f.memory, "memory", "", "memory of a node in GiB, like 64 or 64Gi, or in MiB, like 65536Mi")
-	flags.IntVar(&f.maxENIs, "max-enis", 0, "most ENIs of a node")
-	flags.IntVar(&f.ipsPerENI, "ips-per-eni", 0, "most addresses of an ENI, its primary among them")
+	f.machineFlags.register(cmd, "type of a node, like m5.large or bcc.g5.c16m64; repeatable")
 	flags.IntSliceVar(&f.maxPods, "max-pods", nil, "most pods of a node; repeatable; default: 110, or what a node carries if that is less")
 	flags.IntVar(&f.wish.Nodes, "nodes", 0, "wish for at least so many nodes")
 	flags.IntVar(&f.wish.Pods, "pods", 0, "wish for at least so many pods")
@@ -102,32 +90,12 @@ func (f *planFlags) register(cmd *cobra.Command) {
 
 // complete makes the shell offer values.
 func (f *planFlags) complete(cmd *cobra.Command) {
-	kinds := []string{}
-	for _, k := range capacity.Kinds() {
-		kinds = append(kinds, string(k))
+	f.subnetFlags.complete(cmd)
+	f.machineFlags.complete(cmd)
+	offer(cmd, "output", planFormats...)
+	offer(cmd, "max-pods", "32", "64", "110", "128", "256")
+	for _, name := range []string{"zone", "reserved", "nodes", "pods", "eni-quota", "enis-used"} {
+		offer(cmd, name)
 	}
-	fixed := map[string][]string{"output": planFormats, "cloud": clouds(), "kind": kinds, "max-pods": {"32", "64", "110", "128", "256"}}
-	for _, name := range []string{"subnet", "zone", "reserved", "cpus", "memory", "max-enis", "ips-per-eni", "nodes", "pods", "eni-quota", "enis-used"} {
-		fixed[name] = nil // no files
-	}
-	for name, values := range fixed {
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
-	for name, suffix := range map[string]string{"available": "=", "exclusive": ""} {
-		_ = cmd.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			var list []string
-			for _, text := range f.subnets {
-				list = append(list, spellSubnet(text).ID+suffix)
-			}
-			return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-		})
-	}
-	_ = cmd.RegisterFlagCompletionFunc("instance-type", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		table, err := f.table()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return table.names(), cobra.ShellCompDirectiveNoFileComp
-	})
-	_ = cmd.MarkFlagFilename("limits", "yaml", "yml")
+	_ = cmd.RegisterFlagCompletionFunc("exclusive", f.subnetIDs(""))
 }

@@ -1,12 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/enipool/enipool/pkg/capacity"
@@ -24,10 +23,6 @@ func defaultsOf(cloud string) (cloudDefaults, bool) {
 }
 
 func clouds() []string { return []string{"aws", "baidu"} }
-
-// most bounds numbers that are typed: more than any cloud has, and sums of it stay
-// far from overflow.
-const most = 1 << 30
 
 // planned is one answer: a machine with one density of pods.
 type planned struct {
@@ -50,6 +45,7 @@ func (f *planFlags) plans() ([]planned, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.settleCloud()
 	subnets, err := f.parseSubnets()
 	if err != nil {
 		return nil, err
@@ -77,19 +73,10 @@ func (f *planFlags) plans() ([]planned, error) {
 // checkNumbers checks numbers that mean the same with all machines, and sets those
 // that the cloud decides.
 func (f *planFlags) checkNumbers() error {
-	for _, n := range []struct {
-		flag         string
-		value, least int
-	}{
-		{"cpus", f.cpus, 1}, {"max-enis", f.maxENIs, 1}, {"ips-per-eni", f.ipsPerENI, 2}, {"reserved", f.reserved, 0},
-		{"nodes", f.wish.Nodes, 1}, {"pods", f.wish.Pods, 1}, {"eni-quota", f.quota, 0}, {"enis-used", f.usedENIs, 0},
-	} {
-		switch {
-		case f.given(n.flag) && n.value < n.least:
-			return fmt.Errorf("--%s %d: must be at least %d", n.flag, n.value, n.least)
-		case n.value > most:
-			return fmt.Errorf("--%s %d: must be at most %d", n.flag, n.value, most)
-		}
+	if err := errors.Join(f.machineFlags.checkNumbers(),
+		atLeast("reserved", f.reserved, 0), f.least("nodes", f.wish.Nodes, 1), f.least("pods", f.wish.Pods, 1),
+		atLeast("eni-quota", f.quota, 0), atLeast("enis-used", f.usedENIs, 0)); err != nil {
+		return firstLine(err)
 	}
 	if len(f.subnets) == 0 && f.wish == (capacity.Wish{}) {
 		return errors.New("--subnet: give at least one, or wish for --nodes or --pods")
@@ -97,106 +84,16 @@ func (f *planFlags) checkNumbers() error {
 	return nil
 }
 
-// parseSubnets reads --subnet and what other flags say of the subnets.
+// parseSubnets reads the subnets and what flags say of them.
 func (f *planFlags) parseSubnets() ([]capacity.Subnet, error) {
-	list := make([]capacity.Subnet, len(f.subnets))
-	for i, text := range f.subnets {
-		list[i] = spellSubnet(text)
-		list[i].Available = -1
-		if list[i].ID == "" {
-			return nil, fmt.Errorf("--subnet %q: has no ID or CIDR", text)
-		}
-		if cidr, found := cidrOf(text); found {
-			prefix, err := netip.ParsePrefix(cidr)
-			if err != nil {
-				return nil, fmt.Errorf("--subnet %s: %q is no network; write it like 10.0.0.0/24", text, cidr)
-			}
-			list[i].CIDR = prefix
-			if list[i].Available, err = capacity.Usable(prefix, f.reserved); err != nil {
-				return nil, fmt.Errorf("--subnet %s: %w", text, err)
-			}
-		}
-		if first := find(list[:i], list[i].ID); first != nil {
-			return nil, fmt.Errorf("--subnet %s: %s is given twice", text, first.ID)
-		}
+	list, err := f.subnetFlags.parse()
+	if err != nil {
+		return nil, err
 	}
-	if a, b, found := capacity.Overlap(list); found {
-		return nil, fmt.Errorf("--subnet %s overlaps --subnet %s", a.ID, b.ID)
+	if err := f.setExclusive(list); err != nil {
+		return nil, err
 	}
-	if err := errors.Join(f.setAvailable(list), f.setExclusive(list), f.checkZones(list)); err != nil {
-		line, _, _ := strings.Cut(err.Error(), "\n")
-		return nil, errors.New(line)
-	}
-	return list, nil
-}
-
-// spellSubnet takes [ID=]CIDR[@ZONE] or ID[@ZONE] apart, without the CIDR.
-func spellSubnet(text string) capacity.Subnet {
-	name, zone, _ := strings.Cut(text, "@")
-	id, _, _ := strings.Cut(name, "=")
-	return capacity.Subnet{ID: id, Zone: zone}
-}
-
-// cidrOf returns the part that must be a network, if there is one.
-func cidrOf(text string) (string, bool) {
-	name, _, _ := strings.Cut(text, "@")
-	if _, cidr, found := strings.Cut(name, "="); found {
-		return cidr, true
-	}
-	return name, strings.Contains(name, "/")
-}
-
-func find(list []capacity.Subnet, id string) *capacity.Subnet {
-	i := slices.IndexFunc(list, func(s capacity.Subnet) bool {
-		return s.ID == id || s.CIDR.IsValid() && s.CIDR.String() == id
-	})
-	if i < 0 {
-		return nil
-	}
-	return &list[i]
-}
-
-func (f *planFlags) setAvailable(list []capacity.Subnet) error {
-	said := map[string]bool{}
-	for _, text := range f.available {
-		id, count, found := strings.Cut(text, "=")
-		if !found {
-			if count = id; len(list) != 1 {
-				return fmt.Errorf("--available %s: say of which subnet, like %s=%s", text, firstID(list), text)
-			}
-			id = list[0].ID
-		}
-		s := find(list, id)
-		if s == nil {
-			return fmt.Errorf("--available %s: there is no --subnet %s", text, id)
-		}
-		n, err := strconv.Atoi(count)
-		switch {
-		case err != nil || n < 0 || n > most:
-			return fmt.Errorf("--available %s: %s is no number of addresses", text, count)
-		case s.CIDR.IsValid() && n > s.Available:
-			return fmt.Errorf("--available %s: %s has only %d, as the cloud keeps %d", text, s.CIDR, s.Available, f.reserved)
-		case said[s.ID]:
-			return fmt.Errorf("--available %s: said twice of %s", text, s.ID)
-		}
-		s.Available, said[s.ID] = n, true
-	}
-	for _, s := range list {
-		if s.Available < 0 {
-			if _, err := netip.ParseAddr(s.ID); err == nil {
-				return fmt.Errorf("--subnet %s: has no mask; write it like %s/24", s.ID, s.ID)
-			}
-			return fmt.Errorf("--subnet %s: give its network, like %s=10.0.0.0/24, or its free addresses with --available %s=N", s.ID, s.ID, s.ID)
-		}
-	}
-	return nil
-}
-
-func firstID(list []capacity.Subnet) string {
-	if len(list) == 0 {
-		return "ID"
-	}
-	return list[0].ID
+	return list, f.checkZones(list)
 }
 
 func (f *planFlags) setExclusive(list []capacity.Subnet) error {
@@ -217,6 +114,19 @@ func (f *planFlags) checkZones(list []capacity.Subnet) error {
 		}
 	}
 	return nil
+}
+
+// settleCloud chooses the cloud if neither a flag nor a type does, and what the cloud
+// decides.
+func (f *planFlags) settleCloud() {
+	f.cloud = cmp.Or(f.cloud, "baidu")
+	defaults, _ := defaultsOf(f.cloud)
+	if !f.given("reserved") {
+		f.reserved = defaults.reserved
+	}
+	if !f.given("eni-quota") {
+		f.quota = defaults.quota
+	}
 }
 
 // densities returns the max-pods to plan with.

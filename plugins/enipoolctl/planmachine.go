@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/spf13/cobra"
 )
 
 // machine is one with the name that people know it by.
@@ -16,6 +17,9 @@ type machine struct {
 	name string
 	capacity.Machine
 }
+
+// asGiven is the name of a machine of which there are numbers alone.
+const asGiven = "as given"
 
 func (m machine) String() string {
 	what := fmt.Sprintf("%d ENIs", m.ENIs)
@@ -28,7 +32,62 @@ func (m machine) String() string {
 	return fmt.Sprintf("%s: %s of %d addresses", m.name, what, m.V4)
 }
 
-func (f *planFlags) table() (limitTable, error) {
+// machineFlags are the flags that say what a node carries, as they are typed.
+type machineFlags struct {
+	cloud                    string // aws or baidu; "" until the types tell
+	types                    []string
+	limits, kind, memory     string
+	cpus, maxENIs, ipsPerENI int
+
+	given func(flag string) bool
+}
+
+func (f *machineFlags) register(cmd *cobra.Command, usage string) {
+	flags := cmd.Flags()
+	f.given = flags.Changed
+	flags.StringSliceVar(&f.types, "instance-type", nil, usage)
+	flags.StringVar(&f.limits, "limits", "", "a table of instance types in place of the built-in one")
+	flags.StringVar(&f.kind, "kind", string(capacity.BCC), "kind of Baidu's machine: bcc, bbc, ebc, or ebc-main for one that takes no ENIs")
+	flags.IntVar(&f.cpus, "cpus", 0, "CPUs of a node")
+	flags.StringVar(&f.memory, "memory", "", "memory of a node in GiB, like 64 or 64Gi, or in MiB, like 65536Mi")
+	flags.IntVar(&f.maxENIs, "max-enis", 0, "most ENIs of a node")
+	flags.IntVar(&f.ipsPerENI, "ips-per-eni", 0, "most addresses of an ENI, its primary among them")
+}
+
+func (f *machineFlags) complete(cmd *cobra.Command) {
+	var kinds []string
+	for _, k := range capacity.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	offer(cmd, "cloud", clouds()...)
+	offer(cmd, "kind", kinds...)
+	for _, name := range []string{"cpus", "memory", "max-enis", "ips-per-eni"} {
+		offer(cmd, name)
+	}
+	_ = cmd.RegisterFlagCompletionFunc("instance-type", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		table, err := f.table()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return table.names(), cobra.ShellCompDirectiveNoFileComp
+	})
+	_ = cmd.MarkFlagFilename("limits", "yaml", "yml")
+}
+
+// checkNumbers checks numbers that mean the same with all machines.
+func (f *machineFlags) checkNumbers() error {
+	return errors.Join(f.least("cpus", f.cpus, 1), f.least("max-enis", f.maxENIs, 1), f.least("ips-per-eni", f.ipsPerENI, 2))
+}
+
+// least checks the number of a flag that may be absent.
+func (f *machineFlags) least(flag string, n, least int) error {
+	if !f.given(flag) {
+		return nil
+	}
+	return atLeast(flag, n, least)
+}
+
+func (f *machineFlags) table() (limitTable, error) {
 	if f.limits != "" {
 		return readLimits(f.limits)
 	}
@@ -36,7 +95,7 @@ func (f *planFlags) table() (limitTable, error) {
 }
 
 // machines tells what nodes carry, and settles the cloud on the way.
-func (f *planFlags) machines() ([]machine, error) {
+func (f *machineFlags) machines() ([]machine, error) {
 	if _, known := defaultsOf(f.cloud); f.given("cloud") && !known {
 		return nil, fmt.Errorf("--cloud %s: must be one of %s", f.cloud, strings.Join(clouds(), ", "))
 	}
@@ -62,7 +121,7 @@ func (f *planFlags) machines() ([]machine, error) {
 }
 
 // described returns the machines without the numbers that win over all.
-func (f *planFlags) described(table limitTable) ([]machine, error) {
+func (f *machineFlags) described(table limitTable) ([]machine, error) {
 	sized := f.given("cpus") || f.given("memory") || f.given("kind")
 	switch {
 	case len(f.types) > 0 && sized:
@@ -80,13 +139,13 @@ func (f *planFlags) described(table limitTable) ([]machine, error) {
 	case sized:
 		m, err := f.sized()
 		return []machine{m}, err
-	case f.given("max-enis") && f.given("ips-per-eni"):
-		return []machine{{name: "as given"}}, nil
+	case f.maxENIs > 0 && f.ipsPerENI > 0:
+		return []machine{{name: asGiven}}, nil
 	}
 	return nil, errors.New("--instance-type: say what a node carries: a type, --cpus and --memory, or --max-enis and --ips-per-eni")
 }
 
-func (f *planFlags) typed(name string, table limitTable) (capacity.Machine, error) {
+func (f *machineFlags) typed(name string, table limitTable) (capacity.Machine, error) {
 	if limits, found := table.types[name]; found && (f.limits != "" || f.cloud != "baidu") {
 		return capacity.Machine{Limits: limits}, nil
 	}
@@ -106,7 +165,7 @@ func (f *planFlags) typed(name string, table limitTable) (capacity.Machine, erro
 }
 
 // sized goes by Baidu's rules.
-func (f *planFlags) sized() (machine, error) {
+func (f *machineFlags) sized() (machine, error) {
 	kind := capacity.Kind(f.kind)
 	var words []string
 	switch {
@@ -162,8 +221,8 @@ func memoryText(mib int) string {
 	return fmt.Sprintf("%d MiB", mib)
 }
 
-// settleCloud chooses the cloud if no flag does, and what the cloud decides.
-func (f *planFlags) settleCloud(table limitTable) error {
+// settleCloud chooses the cloud by the types if no flag does.
+func (f *machineFlags) settleCloud(table limitTable) error {
 	known := 0
 	for _, name := range f.types {
 		if _, found := table.types[name]; found {
@@ -175,15 +234,6 @@ func (f *planFlags) settleCloud(table limitTable) error {
 		return fmt.Errorf("--instance-type %s: are of different clouds; plan one at a time", strings.Join(f.types, ","))
 	case f.cloud == "" && known > 0:
 		f.cloud = "aws"
-	case f.cloud == "":
-		f.cloud = "baidu"
-	}
-	defaults, _ := defaultsOf(f.cloud)
-	if !f.given("reserved") {
-		f.reserved = defaults.reserved
-	}
-	if !f.given("eni-quota") {
-		f.quota = defaults.quota
 	}
 	return nil
 }

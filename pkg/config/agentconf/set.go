@@ -1,0 +1,67 @@
+package agentconf
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/pool"
+)
+
+// Key is a key of the file by its full name, like "pool.batch", and what its value
+// must be.
+type Key struct{ Name, Want string }
+
+// Keys returns the keys that With sets: all but those of lists.
+func Keys() []Key {
+	var list []Key
+	for _, k := range keys(new(Config)) {
+		if !k.isList() {
+			list = append(list, Key{k.name, k.want})
+		}
+	}
+	return list
+}
+
+// isList tells whether the key's value is a list: then an empty one is no fault.
+func (k key) isList() bool { return len(k.set([]any{})) == 0 }
+
+// With returns what the configuration would be if its file had these keys too, or
+// with these values, by their full names. Errors are those of Parse. The
+// configuration itself stays as it is.
+func (c Config) With(values map[string]string) (Config, error) {
+	c.Settings.VPC, c.Settings.Families = slices.Clone(c.Settings.VPC), slices.Clone(c.Settings.Families)
+	r := c.written()
+	if !c.ModeSet && c.Pool.MaxAboveWatermark > 0 {
+		c.Pool.Mode = pool.Batch // derive looks again
+	}
+	for name, text := range values {
+		r.values[name] = text
+	}
+	table := keys(&c)
+	for _, k := range table {
+		if text, said := values[k.name]; said && k.isList() {
+			r.wrong(k.name, text, "set in the file: it is a list")
+			delete(r.values, k.name)
+		}
+	}
+	r.into(table)
+	r.derive(&c)
+	r.check(&c)
+	if err := errors.Join(r.errs...); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+// written returns the keys that derive looks for, where the file must have had them.
+func (c Config) written() *reader {
+	r := &reader{values: map[string]any{}, bad: map[string]bool{}}
+	if c.ModeSet {
+		r.values["pool.mode"] = c.Pool.Mode.String()
+	}
+	if c.Pool.Scale.MaxFree != c.Pool.Scale.MinFree+100 {
+		r.values["pool.maxFree"] = fmt.Sprintf("%d%%", c.Pool.Scale.MaxFree)
+	}
+	return r
+}

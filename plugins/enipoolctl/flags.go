@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// most bounds numbers that are typed: more than any cloud has, and sums of it stay
+// far from overflow.
+const most = 1 << 30
+
+// atLeast checks the number of a flag.
+func atLeast(flag string, n, least int) error {
+	switch {
+	case n < least:
+		return fmt.Errorf("--%s %d: must be at least %d", flag, n, least)
+	case n > most:
+		return fmt.Errorf("--%s %d: must be at most %d", flag, n, most)
+	}
+	return nil
+}
+
+// firstLine makes one line of joined errors: what is wrong first.
+func firstLine(err error) error {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return errors.New(line)
+}
+
+// offer makes the shell offer the values, and no files.
+func offer(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+}
+
+// wrongValue says what a flag wants whose value could not be read, in place of what a
+// parser says of it.
+func wrongValue(cmd *cobra.Command, err error) error {
+	var bad interface{ GetValue() string }
+	if !errors.As(err, &bad) {
+		return err
+	}
+	before := fmt.Sprintf("invalid argument %q for ", bad.GetValue())
+	name, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), before), `" flag: `)
+	flag := cmd.Flags().Lookup(name[strings.LastIndex(name, "--")+2:])
+	if flag == nil {
+		return err
+	}
+	wants := map[string]string{"int": "a whole number", "uint64": "a whole number from 0", "duration": "a time with its unit, like 30s or 24h"}
+	want, known := wants[flag.Value.Type()]
+	if !known {
+		return err
+	}
+	return fmt.Errorf("--%s %s: must be %s", flag.Name, spelled(bad.GetValue()), want)
+}
+
+// spelled is a value as an error repeats it.
+func spelled(value string) string {
+	if value == "" {
+		return `""`
+	}
+	return value
+}

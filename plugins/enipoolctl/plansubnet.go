@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/spf13/cobra"
+)
+
+// subnetFlags are the flags that say which subnets there are, as they are typed.
+type subnetFlags struct {
+	subnets, available []string
+	reserved           int // addresses of each that the cloud keeps
+}
+
+func (f *subnetFlags) register(cmd *cobra.Command, usage string) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.subnets, "subnet", nil, usage)
+	flags.StringSliceVar(&f.available, "available", nil, "free addresses of a partly used subnet, as SUBNET=N, or N if there is one subnet; repeatable")
+}
+
+func (f *subnetFlags) complete(cmd *cobra.Command) {
+	offer(cmd, "subnet")
+	_ = cmd.RegisterFlagCompletionFunc("available", f.subnetIDs("="))
+}
+
+// subnetIDs offers the subnets that are typed already.
+func (f *subnetFlags) subnetIDs(suffix string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		var list []string
+		for _, text := range f.subnets { // cobra reads them twice
+			if id := spellSubnet(text).ID + suffix; !slices.Contains(list, id) {
+				list = append(list, id)
+			}
+		}
+		return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// parseSubnets reads --subnet and what other flags say of the subnets.
+func (f *subnetFlags) parse() ([]capacity.Subnet, error) {
+	list := make([]capacity.Subnet, len(f.subnets))
+	for i, text := range f.subnets {
+		list[i] = spellSubnet(text)
+		list[i].Available = -1
+		if list[i].ID == "" {
+			return nil, fmt.Errorf("--subnet %q: has no ID or CIDR", text)
+		}
+		if cidr, found := cidrOf(text); found {
+			prefix, err := netip.ParsePrefix(cidr)
+			if err != nil {
+				return nil, fmt.Errorf("--subnet %s: %q is no network; write it like 10.0.0.0/24", text, cidr)
+			}
+			list[i].CIDR = prefix
+			if list[i].Available, err = capacity.Usable(prefix, f.reserved); err != nil {
+				return nil, fmt.Errorf("--subnet %s: %w", text, err)
+			}
+		}
+		if first := find(list[:i], list[i].ID); first != nil {
+			return nil, fmt.Errorf("--subnet %s: %s is given twice", text, first.ID)
+		}
+	}
+	if a, b, found := capacity.Overlap(list); found {
+		return nil, fmt.Errorf("--subnet %s overlaps --subnet %s", a.ID, b.ID)
+	}
+	return list, f.setAvailable(list)
+}
+
+// spellSubnet takes [ID=]CIDR[@ZONE] or ID[@ZONE] apart, without the CIDR.
+func spellSubnet(text string) capacity.Subnet {
+	name, zone, _ := strings.Cut(text, "@")
+	id, _, _ := strings.Cut(name, "=")
+	return capacity.Subnet{ID: id, Zone: zone}
+}
+
+// cidrOf returns the part that must be a network, if there is one.
+func cidrOf(text string) (string, bool) {
+	name, _, _ := strings.Cut(text, "@")
+	if _, cidr, found := strings.Cut(name, "="); found {
+		return cidr, true
+	}
+	return name, strings.Contains(name, "/")
+}
+
+func find(list []capacity.Subnet, id string) *capacity.Subnet {
+	i := slices.IndexFunc(list, func(s capacity.Subnet) bool {
+		return s.ID == id || s.CIDR.IsValid() && s.CIDR.String() == id
+	})
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+func (f *subnetFlags) setAvailable(list []capacity.Subnet) error {
+	said := map[string]bool{}
+	for _, text := range f.available {
+		id, count, found := strings.Cut(text, "=")
+		if !found {
+			if count = id; len(list) != 1 {
+				return fmt.Errorf("--available %s: say of which subnet, like %s=%s", text, firstID(list), text)
+			}
+			id = list[0].ID
+		}
+		s := find(list, id)
+		if s == nil {
+			return fmt.Errorf("--available %s: there is no --subnet %s", text, id)
+		}
+		n, err := strconv.Atoi(count)
+		switch {
+		case err != nil || n < 0 || n > most:
+			return fmt.Errorf("--available %s: %s is no number of addresses", text, count)
+		case s.CIDR.IsValid() && n > s.Available:
+			return fmt.Errorf("--available %s: %s has only %d, as the cloud keeps %d", text, s.CIDR, s.Available, f.reserved)
+		case said[s.ID]:
+			return fmt.Errorf("--available %s: said twice of %s", text, s.ID)
+		}
+		s.Available, said[s.ID] = n, true
+	}
+	for _, s := range list {
+		if s.Available < 0 {
+			if _, err := netip.ParseAddr(s.ID); err == nil {
+				return fmt.Errorf("--subnet %s: has no mask; write it like %s/24", s.ID, s.ID)
+			}
+			return fmt.Errorf("--subnet %s: give its network, like %s=10.0.0.0/24, or its free addresses with --available %s=N", s.ID, s.ID, s.ID)
+		}
+	}
+	return nil
+}
+
+func firstID(list []capacity.Subnet) string {
+	if len(list) == 0 {
+		return "ID"
+	}
+	return list[0].ID
+}
