@@ -22,13 +22,13 @@ const module = "github.com/enipool/enipool/"
 // layers orders the packages; imports go down only, and packages of one layer
 // don't know each other, except that a sub-folder may import its parent.
 var layers = map[string]int{
-	"eni":   0,                              // nouns
-	"ipam":  1,                              // the book
-	"scale": 2, "netconf": 2, "capacity": 2, // decisions
+	"eni":   0,                                           // nouns
+	"ipam":  1,                                           // the book
+	"scale": 2, "netconf": 2, "capacity": 2, "health": 2, // decisions
 	"pool":      3,                                                                           // decisions made of others
 	"isolate":   4,                                                                           // what effects share
 	"nodecache": 5, "host": 5, "cloud": 5, "kube": 5, "config": 5, "nettest": 5, "status": 5, // effects
-	"cni": 6, "node": 6, "agent": 6, // flows
+	"cni": 6, "node": 6, "agent": 6, "install": 6, // flows
 	"demo": 7, "simulate": 7, // all of it at once
 }
 

@@ -79,9 +79,9 @@ func (p *play) until(ctx context.Context, end time.Duration) error {
 func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 	c := &clock{now: -startTime - restTime}
 	m := newMeter(c, l.Duration)
-	c.at(0, m.begin)
 	m.last = c.now
 	p := &play{clock: c, world: w, meter: m, log: log}
+	c.at(0, p.begin)
 	var err error
 	if p.account, err = w.account(c); err != nil {
 		return nil, err
@@ -96,6 +96,15 @@ func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 		n.arrive(pods, 0)
 	}
 	return p, nil
+}
+
+// begin is when the load begins: what was before does not count. Pods that still
+// wait go on waiting.
+func (p *play) begin() {
+	p.meter.begin()
+	for _, n := range p.nodes {
+		p.meter.pods += n.waiting
+	}
 }
 
 // free counts the addresses that could be handed out now.

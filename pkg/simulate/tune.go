@@ -146,7 +146,7 @@ func (s *search) advice() Advice {
 // reasons says for people why it is the best.
 func (s *search) reasons(a Advice) []string {
 	w, idle := a.Best.Result.Waits, a.Best.Result.Idle.Mean
-	list := []string{fmt.Sprintf("of 100 pods 99 wait at most %s (wished: %s), the longest %s; %d ADDs fail", w.P99, Seconds(s.wish.MaxWait), w.Max, w.Failed)}
+	list := []string{fmt.Sprintf("of 100 pods 99 wait at most %s (wished: %s), the longest %s; ADDs that fail: %d", w.P99, Seconds(s.wish.MaxWait), w.Max, w.Failed)}
 	if !a.Met {
 		return append(list, fmt.Sprintf("none of the %d settings tried keeps the wish; this one comes nearest", a.Tried))
 	}
@@ -173,7 +173,7 @@ func (s *search) reasons(a Advice) []string {
 	}
 	if misser != nil {
 		w := misser.Result.Waits
-		list = append(list, fmt.Sprintf("with still fewer, %.1f, pods would wait too long: %s, 99 of 100 at most %s, %d ADDs fail", misser.Result.Idle.Mean, misser.Name, w.P99, w.Failed))
+		list = append(list, fmt.Sprintf("with still fewer, %.1f, pods would wait too long: %s, 99 of 100 at most %s; ADDs that fail: %d", misser.Result.Idle.Mean, misser.Name, w.P99, w.Failed))
 	}
 	return list
 }

@@ -55,15 +55,18 @@ func simulateCommand() *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	f.complete(cmd)
+	cmd.SetFlagErrorFunc(wrongValue)
+	return cmd
+}
+
+func (f *simulateFlags) register(cmd *cobra.Command) {
+	f.playFlags.register(cmd)
 	cmd.Flags().StringArrayVar(&f.compare, "compare", nil, "a setting to play, as MODE[:KEY=VALUE,...]; repeatable; default: --config as it is")
 	cmd.Flags().StringVar(&f.html, "html", "", "write a page with plots to this file, too")
 	_ = cmd.RegisterFlagCompletionFunc("compare", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return completeCompare(typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})
 	_ = cmd.MarkFlagFilename("html", "html")
-	cmd.SetFlagErrorFunc(wrongValue)
-	return cmd
 }
 
 // checkOutput refuses an unknown format before anything is played.
@@ -96,6 +99,7 @@ func (f *playFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.wait, "wait", 5*time.Second, "how long an ADD waits for an address: the plugin's waitForAddress")
 	flags.DurationVar(&f.lead, "lead", 0, "how long before a pod's ADD the agent knows of it")
 	flags.StringVarP(&f.output, "output", "o", "table", "table or json")
+	f.complete(cmd)
 }
 
 // complete makes the shell offer values.

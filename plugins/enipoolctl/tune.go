@@ -44,7 +44,6 @@ The exit code is 1 if no setting keeps the wish; the one that comes nearest is s
 		},
 	}
 	f.register(cmd)
-	f.complete(cmd)
 	cmd.Flags().DurationVar(&f.maxWait, "max-wait", time.Second, "how long 99 of 100 pods may wait for their address")
 	offer(cmd, "max-wait", "0s", "500ms", "1s", "3s")
 	cmd.SetFlagErrorFunc(wrongValue)

@@ -54,7 +54,7 @@ func subnetsText(list []Subnet) string {
 	var words []string
 	for _, s := range list[:min(len(list), fewSubnets)] {
 		word := s.ID
-		if s.CIDR.IsValid() {
+		if s.CIDR.IsValid() && s.CIDR.String() != s.ID {
 			word = strings.TrimSpace(word + " " + s.CIDR.String())
 		}
 		if s.Taken > 0 {
@@ -69,19 +69,34 @@ func subnetsText(list []Subnet) string {
 }
 
 func (c Cloud) text() string {
-	var parts []string
-	for _, l := range c.Latency {
-		parts = append(parts, fmt.Sprintf("%s %s", l.Call, between(l)))
-	}
 	text := "calls take no time"
-	if len(parts) > 0 {
+	if parts := c.times(); len(parts) > 0 {
 		text = "calls take: " + strings.Join(parts, ", ")
 	}
-	text += "; " + c.Mutating.text("change", "changes") + "; " + c.Describing.text("look", "looks")
+	if c.Mutating != nil || c.Describing != nil {
+		text += "; " + c.Mutating.text("change", "changes") + "; " + c.Describing.text("look", "looks")
+	}
 	if c.MaxENIs > 0 {
 		text += "; at most " + number(c.MaxENIs, "ENI", "ENIs")
 	}
 	return text
+}
+
+// times says how long calls take, together of those that take equally long.
+func (c Cloud) times() []string {
+	var order []string
+	calls := map[string][]string{}
+	for _, l := range c.Latency {
+		took := between(l)
+		if calls[took] == nil {
+			order = append(order, took)
+		}
+		calls[took] = append(calls[took], l.Call)
+	}
+	for i, took := range order {
+		order[i] = strings.Join(calls[took], " ") + " " + took
+	}
+	return order
 }
 
 func between(l Latency) string {
