@@ -1,5 +1,6 @@
 // Command enipoolctl is for people: it loads, shows and checks a node's pool of
-// addresses, and demonstrates the plugin on a simulated VPC.
+// addresses, plans and simulates pools, and demonstrates the plugin on a simulated
+// VPC.
 package main
 
 import (
@@ -32,17 +33,10 @@ func (e *exitError) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
 // run is the program: 0 is success, 1 what a command found wrong, 2 a failure.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := &cobra.Command{
-		Use:           "enipoolctl",
-		Short:         "Load, show and check a node's pool of ENI addresses",
-		Version:       release,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
+	root := rootCommand()
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(poolCommand(), scaleCommand(), planCommand(), simulateCommand(), tuneCommand(), demoCommand())
 	err := root.ExecuteContext(ctx)
 	var exit *exitError
 	switch {
@@ -53,6 +47,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintf(stderr, "enipoolctl: %v\n", err)
 	return 2
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "enipoolctl",
+		Short:         "Show and check a node's pool of ENI addresses, plan pools, simulate them",
+		Version:       release,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(poolCommand(), scaleCommand(), planCommand(), simulateCommand(), tuneCommand(), demoCommand())
+	return root
 }
 
 func poolCommand() *cobra.Command {

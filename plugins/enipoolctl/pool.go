@@ -78,9 +78,10 @@ func needRoot(err error) error {
 
 func checkCommand(cache *nodecache.Cache) *cobra.Command {
 	return &cobra.Command{
-		Use:   "check",
-		Short: "Compare cache, kernel and live namespaces; exit 1 and a line for each mismatch",
-		Args:  cobra.NoArgs,
+		Use:     "check",
+		Short:   "Compare cache, kernel and live namespaces; exit 1 and a line for each mismatch",
+		Example: "  enipoolctl pool check",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot}
 			wrong, err := n.Check(cmd.Context())
@@ -104,7 +105,8 @@ func reclaimCommand(cache *nodecache.Cache) *cobra.Command {
 		Long: `Free the addresses whose pods are provably gone: the network namespace that was
 recorded at their start no longer exists, and neither does their link. Run it
 where the namespaces' folder (/run/netns or /var/run/netns) can be seen.`,
-		Args: cobra.NoArgs,
+		Example: "  enipoolctl pool reclaim",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			h, err := host.New()
 			if err != nil {

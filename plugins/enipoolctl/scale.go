@@ -57,8 +57,12 @@ ones off after rounding, and then fewer may be free than --min-free asks for.`,
 	flags.StringVar(&f.form, "form", "safe", "safe or document")
 	flags.StringVarP(&output, "output", "o", "table", "table or json")
 	_ = cmd.MarkFlagRequired("used") // the flags exist
-	_ = cmd.RegisterFlagCompletionFunc("form", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	offer(cmd, "form", forms...)
+	offer(cmd, "output", formats...)
+	offer(cmd, "batch", "8", "16", "32")
+	offer(cmd, "min-free", "25%", "50%", "100%")
+	offer(cmd, "used")
+	offer(cmd, "primaries", "0", "1", "2")
 	return cmd
 }
 

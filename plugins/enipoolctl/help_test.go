@@ -1,0 +1,39 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// leaves returns the commands that do something.
+func leaves(cmd *cobra.Command) []*cobra.Command {
+	if !cmd.HasSubCommands() {
+		return []*cobra.Command{cmd}
+	}
+	var list []*cobra.Command
+	for _, c := range cmd.Commands() {
+		list = append(list, leaves(c)...)
+	}
+	return list
+}
+
+func TestEachCommandHasAnExampleAndCompletesItsFlags(t *testing.T) {
+	list := leaves(rootCommand())
+	if len(list) < 9 {
+		t.Fatalf("only %d commands", len(list))
+	}
+	for _, cmd := range list {
+		if cmd.Example == "" || cmd.Short == "" {
+			t.Errorf("%s: no example or no short help", cmd.CommandPath())
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			_, completes := cmd.GetFlagCompletionFunc(f.Name)
+			file := f.Annotations[cobra.BashCompFilenameExt] != nil || f.Annotations[cobra.BashCompSubdirsInDir] != nil
+			if f.Value.Type() != "bool" && !completes && !file {
+				t.Errorf("%s --%s: no completion", cmd.CommandPath(), f.Name)
+			}
+		})
+	}
+}
