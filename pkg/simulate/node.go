@@ -20,13 +20,12 @@ import (
 // what the account has attached.
 type node struct {
 	*play
-	name    string
-	account *sim.Account
-	book    *ipam.State // nil before the agent has made it
-	seen    bool        // the agent has the book: it is copied before a change
-	agent   *agent.Agent
-	loop    loop
-	rand    *rand.Rand
+	name  string
+	book  *ipam.State // nil before the agent has made it
+	seen  bool        // the agent has the book: it is copied before a change
+	agent *agent.Agent
+	loop  loop
+	rand  *rand.Rand
 
 	pending []*pod // without an address, in the order of their arrival
 	waiting int    // of them: whose ADD got none
@@ -43,7 +42,7 @@ func newNode(p *play, m sim.Machine, conf agentconf.Config, seed uint64) (*node,
 	if err != nil {
 		return nil, err
 	}
-	n := &node{play: p, name: m.Name, account: p.account, rand: rand.New(rand.NewPCG(seed, 1))}
+	n := &node{play: p, name: m.Name, rand: rand.New(rand.NewPCG(seed, 1))}
 	conf.Node, conf.ModeSet = m.Name, true
 	n.loop.node = n
 	n.agent = agent.New(conf, agent.Parts{
