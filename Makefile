@@ -9,7 +9,7 @@ FUZZTIME ?= 10s
 STEPS ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools demo test race soak lint fuzz bench clean
+.PHONY: help build tools kube e2e-kube demo test race soak lint fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,13 @@ race: build tools ## all tests with the race detector
 
 soak: ## the agent's random simulation for STEPS (1000000); a failing seed is printed
 	go test ./pkg/agent -count=1 -timeout 0 -run NothingIsLost -soak.steps=$(STEPS)
+
+kube: ## build etcd and Kubernetes from their Go modules into .build/kube: minutes the first time
+	@scripts/kube.sh build
+
+e2e-kube: build tools kube ## tests with a real Kubernetes, which make test leaves out where it is not built
+	@scripts/deps.sh test kube
+	ENIPOOL_KUBE=1 go test -count=1 ./test/kube/...
 
 lint: ## gofmt, vet, staticcheck, govulncheck where it can run
 	@scripts/lint.sh

@@ -2,8 +2,10 @@
 # Installs the Debian packages that the named jobs need and this machine lacks.
 set -euo pipefail
 
-declare -A package=([ip]=iproute2 [ping]=iputils-ping [nft]=nftables [iptables]=iptables [strace]=strace [tc]=iproute2 [gcc]=gcc [mount]=mount)
-declare -A needs=([demo]="ip tc nft" [test]="ip tc ping nft iptables strace mount" [race]="gcc")
+declare -A package=([ip]=iproute2 [ping]=iputils-ping [nft]=nftables [iptables]=iptables [strace]=strace [tc]=iproute2 [gcc]=gcc [mount]=mount
+	[containerd]=containerd [runc]=runc [busybox]=busybox-static)
+declare -A needs=([demo]="ip tc nft" [test]="ip tc ping nft iptables strace mount" [race]="gcc"
+	[kube]="containerd runc busybox")
 
 export PATH=$PATH:/usr/sbin:/sbin
 missing=()

@@ -1,0 +1,75 @@
+package kube
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+)
+
+// egress is the way from the API server to the kubelets, for `kubectl logs` and
+// `exec`: the API server is in the namespace of the test, which has no route to
+// the nodes. It asks here, by CONNECT, and the connection is opened in the node's
+// own namespace.
+type egress struct {
+	relay
+	c      *Cluster
+	config string // path of the API server's
+}
+
+const egressConfig = `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: HTTPConnect
+    transport: {uds: {udsName: %q}}
+`
+
+func openEgress(c *Cluster) (*egress, error) {
+	socket := c.path("egress.sock")
+	e := &egress{c: c, config: c.path("egress.yaml")}
+	if err := os.WriteFile(e.config, fmt.Appendf(nil, egressConfig, socket), 0o600); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	e.serve(l, e.connect)
+	return e, nil
+}
+
+// connect answers one request and then passes on what both sides say.
+func (e *egress) connect(client net.Conn) {
+	said := bufio.NewReader(client)
+	request, err := http.ReadRequest(said)
+	if err != nil {
+		return
+	}
+	server, err := e.dial(request.Host)
+	if err != nil {
+		_, _ = fmt.Fprintf(client, "HTTP/1.1 502 Bad Gateway\r\n\r\n%v", err)
+		return
+	}
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		server.Close()
+		return
+	}
+	e.splice(client, said, server)
+}
+
+// dial opens a connection inside the node that has the address, or else from here.
+func (e *egress) dial(address string) (conn net.Conn, err error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	dial := func() (err error) { conn, err = net.Dial("tcp", address); return err }
+	if n := e.c.nodeAt(host); n != nil {
+		return conn, n.Do(dial)
+	}
+	return conn, dial()
+}
