@@ -9,7 +9,7 @@ FUZZTIME ?= 10s
 STEPS ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools kube e2e-kube demo test race soak lint fuzz bench clean
+.PHONY: help build tools kube test-kube demo test race soak lint fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ soak: ## the agent's random simulation for STEPS (1000000); a failing seed is pr
 kube: ## build etcd and Kubernetes from their Go modules into .build/kube: minutes the first time
 	@scripts/kube.sh build
 
-e2e-kube: build tools kube ## tests with a real Kubernetes, which make test leaves out where it is not built
+test-kube: build tools kube ## tests with a real Kubernetes, which make test leaves out where it is not built
 	@scripts/deps.sh test kube
 	ENIPOOL_KUBE=1 go test -count=1 ./test/kube/...
 
