@@ -19,6 +19,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/scale"
@@ -83,6 +84,16 @@ type Parts struct {
 	Now     func() time.Duration // since boot
 	Rand    *rand.Rand           // of jitter and tokens
 
+	// Pods returns the pods of the node that need addresses, as the cluster knows them,
+	// and false as long as it does not. nil: there is no cluster to ask.
+	Pods func() ([]eni.Pod, bool)
+	// Report takes what the cluster is to know of the node, after each tick. nil: nobody
+	// wants to.
+	Report func(health.Report)
+	// Warn tells the people of a pod that it got no address: once for each time that
+	// the node has none. nil: nobody does.
+	Warn func(pod eni.Pod, reason, message string)
+
 	// Wall is the time of day, and Beside runs a call to the cloud beside the loop,
 	// for limit at most. nil: the machine's clock, and a goroutine.
 	Wall   func() time.Time
@@ -105,6 +116,7 @@ type Agent struct {
 	strays   map[string]time.Duration     // ENIs of the book that are not in the cloud, since when
 	leaks    map[string]time.Duration     // unattached ENIs of ours, since when
 	dead     map[eni.Owner]time.Duration  // owners whose sandboxes are gone, since when
+	warned   map[eni.Pod]time.Duration    // pods whose people were told, when they last lacked an address
 	said     map[string]string            // the step last logged of an ENI: a retry is not news
 	fullAt   map[string]time.Duration     // subnets that had no more, when
 
@@ -125,8 +137,12 @@ type Agent struct {
 
 	book     *ipam.State // as last read, nil if it could not be
 	bookErr  error
+	planned  bool   // this tick could make a plan: the book can be used
+	known    podSet // kept for lookForPods, which fills it anew in each tick
 	decision scale.Decision
 	demand   demand
+	waiting  []nodecache.Waiter // that have no address
+	causes   []health.Cause     // why the node can't have one more address
 	status   status.Status
 	steps    int // done so far, to tell an idle tick
 }
@@ -137,6 +153,7 @@ func New(conf agentconf.Config, p Parts) *Agent {
 		Parts: p, conf: conf, calls: map[string]*call{}, done: make(chan result, 64), holds: holds{},
 		suspects: map[netip.Addr]time.Duration{}, strays: map[string]time.Duration{}, leaks: map[string]time.Duration{},
 		dead: map[eni.Owner]time.Duration{}, said: map[string]string{}, fullAt: map[string]time.Duration{},
+		warned: map[eni.Pod]time.Duration{}, known: newPodSet(),
 		unsynced: true, restarted: true,
 	}
 	if a.Wall == nil {

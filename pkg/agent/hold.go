@@ -10,8 +10,8 @@ import (
 // hold is something left alone until a time, because it failed.
 type hold struct {
 	until time.Duration
-	times int    // failures in a row
-	why   string // for people
+	times int   // failures in a row
+	err   error // the last of them
 }
 
 // holds are kept by what they are about: "cloud", "create", "eni ID", "subnet ID".
@@ -31,14 +31,23 @@ func (h holds) fail(key string, d delay, atLeast, now time.Duration, r *rand.Ran
 	}
 	wait = max(wait, atLeast)
 	wait += time.Duration((r.Float64() - 0.5) * 0.4 * float64(wait))
-	h[key] = hold{until: now + wait, times: was.times + 1, why: was.why}
+	h[key] = hold{until: now + wait, times: was.times + 1, err: was.err}
 }
 
-// because says why, for people.
-func (h holds) because(key, why string) {
+// because notes what the failure was.
+func (h holds) because(key string, err error) {
 	was := h[key]
-	was.why = why
+	was.err = err
 	h[key] = was
+}
+
+// why says what the last failure was and what a person can do about it, "" if there
+// was none.
+func (v hold) why() string {
+	if v.err == nil {
+		return ""
+	}
+	return v.err.Error() + hint(v.err)
 }
 
 // active tells whether it is to be left alone at now.
@@ -63,7 +72,7 @@ func (h holds) lines(now time.Duration) []string {
 	var list []string
 	for key, v := range h {
 		if v.until > now {
-			list = append(list, fmt.Sprintf("%s for %s: %s", key, (v.until-now).Round(time.Second), v.why))
+			list = append(list, fmt.Sprintf("%s for %s: %s", key, (v.until-now).Round(time.Second), v.why()))
 		}
 	}
 	slices.Sort(list)

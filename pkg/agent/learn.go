@@ -113,7 +113,7 @@ func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Du
 	err := a.enlarge(ctx, book, f, now)
 	if err != nil {
 		a.holds.fail("grow", delayRetry, 0, now, a.Rand)
-		a.holds.because("grow", err.Error())
+		a.holds.because("grow", err)
 		return false, fmt.Errorf("take in new addresses: %w", err)
 	}
 	a.holds.clear("grow")

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/scale"
 )
@@ -22,6 +23,7 @@ type Store interface {
 type memory struct {
 	Mode    string                       `json:"mode"` // the node's since its first start
 	Scale   *scale.State                 `json:"scale,omitempty"`
+	Health  *health.State                `json:"health,omitempty"`
 	Creates []create                     `json:"creates,omitempty"`
 	Gone    map[netip.Addr]time.Duration `json:"gone,omitempty"`     // unassigned lately: a describe may still show them
 	GoneENI map[string]time.Duration     `json:"goneENIs,omitempty"` // deleted lately
@@ -72,6 +74,10 @@ func (a *Agent) recall() {
 	}
 	if m.Unsure == nil {
 		m.Unsure = map[string]time.Duration{}
+	}
+	if m.Health == nil {
+		s := health.New()
+		m.Health = &s
 	}
 	m.added, m.addedENI = map[netip.Addr]time.Duration{}, map[string]time.Duration{}
 	a.keepMode()

@@ -12,10 +12,9 @@ import (
 
 // plan decides how many slots there should be and what to do about it. It changes
 // nothing but the sizing's memory.
-func (a *Agent) plan(book *ipam.State, now time.Duration) ([]pool.Step, error) {
-	waiting, err := a.Wants(now)
-	a.demand = count(book, waiting, now)
-	a.cooledAt = 0
+func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, err error) {
+	a.demand, err = a.lookForPods(book, now)
+	a.planned, a.cooledAt = true, 0
 	if c := book.Count(now, nil); c.Cooling > 0 {
 		a.cooledAt = now + c.NextFree
 	}
@@ -23,29 +22,46 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) ([]pool.Step, error) {
 		return nil, err
 	}
 	snap := a.snapshot(book, now)
-	maxPods, _ := a.MaxPods()
-	snap.MaxPods = maxPods
-	families := book.Settings.Families
-	sizing := a.conf.Pool.Sizing(a.view.limits, families)
+	snap.MaxPods, _ = a.MaxPods()
+	a.size(snap, now)
+	a.status.Blockers = nil
+	target := a.decision.Target
+	wanted, there := max(target, a.demand.wanted), present(book, snap)
+	if wanted != target || !pool.Settled(a.conf.Pool, snap, there, wanted) {
+		a.fill(&snap, book, now)
+		a.status.Blockers = pool.Blockers(a.conf.Pool, snap, wanted)
+		steps = pool.Plan(a.conf.Pool, snap, target)
+	}
+	a.causes = a.obstacles(snap, there, now)
+	return steps, err
+}
+
+// size decides how many slots there should be.
+func (a *Agent) size(snap pool.Snapshot, now time.Duration) {
+	sizing := a.conf.Pool.Sizing(snap.Limits, snap.Families)
 	if a.mem.Scale == nil {
 		s := scale.New(sizing, a.demand.owned, now)
 		a.mem.Scale = &s
 	}
-	o := scale.Observation{Demand: a.demand.wanted, Assigned: a.demand.assigned, Owned: a.demand.owned, Releasing: a.demand.releasing,
-		Primaries: carriers(snap, a.conf.Pool.FirstENI), Most: a.conf.Pool.Most(a.view.limits, families, maxPods),
-		Valid: err == nil, Exhausted: a.exhausted(snap, now)}
-	next, d := sizing.Decide(*a.mem.Scale, now, o)
-	*a.mem.Scale = next
-	a.decision = d
-	a.status.Most, a.status.Exhausted = o.Most, a.fullSubnets(now)
-	a.status.Blockers = nil
-	wanted := max(d.Target, a.demand.wanted)
-	if there := present(book, snap); wanted == d.Target && pool.Settled(a.conf.Pool, snap, there, wanted) {
-		return nil, err
+	o := a.demand.observation(a.conf.Pool.Most(snap.Limits, snap.Families, snap.MaxPods))
+	o.Primaries, o.Exhausted = carriers(snap, a.conf.Pool.FirstENI), a.exhausted(snap, now)
+	*a.mem.Scale, a.decision = sizing.Decide(*a.mem.Scale, now, o)
+	if a.demand.partial {
+		// An agent that was killed may remember a smaller pool than there is.
+		a.decision.Target = max(a.decision.Target, min(a.demand.owned, o.Most))
+		a.mem.Scale.Target = a.decision.Target
 	}
-	a.fill(&snap, book, now)
-	a.status.Blockers = pool.Blockers(a.conf.Pool, snap, wanted)
-	return pool.Plan(a.conf.Pool, snap, d.Target), err
+	a.status.Most, a.status.Exhausted = o.Most, a.fullSubnets(now)
+}
+
+// observation is the demand as the sizing wants it. Where the pods are not known no
+// address goes back; those that wait are known all the same, and get theirs.
+func (d demand) observation(most int) scale.Observation {
+	o := scale.Observation{Demand: d.wanted, Assigned: d.assigned, Owned: d.owned, Releasing: d.releasing, Most: most, Valid: !d.partial}
+	if d.partial {
+		o.Assigned = max(d.assigned, min(d.wanted, most))
+	}
+	return o
 }
 
 // present counts the addresses of each ENI of the snapshot, as pool.Settled has it.
@@ -80,8 +96,9 @@ func carriers(s pool.Snapshot, first int) int {
 // its addresses: without it the nodes of a cluster would swing together.
 const quiet = time.Minute
 
-// exhausted tells whether every subnet that could give the node more was full
-// lately.
+// exhausted tells whether every subnet that could give the node more is full. That one
+// has no addresses left is not enough: as long as no node lacks any, all would let go
+// of theirs and take them again, together.
 func (a *Agent) exhausted(s pool.Snapshot, now time.Duration) bool {
 	candidates := map[string]bool{}
 	for _, n := range s.Subnets {
@@ -96,9 +113,17 @@ func (a *Agent) exhausted(s pool.Snapshot, now time.Duration) bool {
 	}
 	full := 0
 	for id := range candidates {
-		if at, ok := a.fullAt[id]; ok && now-at < quiet {
+		if a.isFull(id, now) {
 			full++
 		}
 	}
 	return full > 0 && full == len(candidates)
+}
+
+// isFull tells whether the subnet refused an address for having none, and whatever was
+// heard of it since quiet before now was that it still has none.
+func (a *Agent) isFull(id string, now time.Duration) bool {
+	at, refused := a.fullAt[id]
+	n, known := a.view.subnet(id)
+	return refused && (now-at < quiet || known && n.Free <= 0)
 }

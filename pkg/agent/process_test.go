@@ -201,7 +201,13 @@ func (p process) Save(text []byte) error {
 
 func (p process) wants(time.Duration) (list []nodecache.Waiter, err error) {
 	err = p.see(func() error {
-		list = slices.Collect(maps.Values(p.n.waiting))
+		for k, w := range p.n.waiting {
+			if w.Until > 0 && p.n.w.now() > w.Until {
+				delete(p.n.waiting, k) // its runtime did not try again
+				continue
+			}
+			list = append(list, w)
+		}
 		return nil
 	})
 	return list, err

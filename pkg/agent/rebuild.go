@@ -25,7 +25,7 @@ func (a *Agent) rebuild(ctx context.Context, old *ipam.State, why error, now tim
 	err := a.build(ctx, now)
 	if err != nil {
 		a.holds.fail("rebuild", delayRetry, 0, now, a.Rand)
-		a.holds.because("rebuild", err.Error())
+		a.holds.because("rebuild", err)
 		return fmt.Errorf("build the node cache: %w", err)
 	}
 	a.holds.clear("rebuild")

@@ -43,6 +43,8 @@ func (a *Agent) report(now time.Duration) {
 	}
 	s.Problem = a.problem(a.bookErr)
 	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && a.view.known
+	s.Watched, s.Synced, s.Pods = a.demand.watched, a.demand.synced, a.demand.pods
+	a.judge(now)
 	s.Written = a.Wall()
 	s.Due = s.Written.Add(a.conf.Resync)
 	a.Events.Observe(*s)
@@ -71,26 +73,39 @@ func (a *Agent) problem(book error) string {
 	hold, held := a.holds["cloud"]
 	switch {
 	case !a.view.known:
-		if why := cmp.Or(hold.why, a.holds["describe"].why); why != "" {
+		if why := cmp.Or(hold.why(), a.holds["describe"].why()); why != "" {
 			return "cloud: " + why
 		}
 		return "cloud has not answered yet"
 	case book != nil:
-		return "node cache: " + cmp.Or(a.holds["rebuild"].why, a.whyUnusable(nil, book))
+		return "node cache: " + a.cacheProblem()
 	case held:
-		return "cloud: " + hold.why
+		return "cloud: " + hold.why()
 	case len(a.waitingLinks) > 0:
-		return "attached, but no link on the node has its MAC: " + strings.Join(a.waitingLinks, ", ")
+		return a.noLink()
 	case s.Most == 0:
 		return a.noRoom()
 	case short && s.Exhausted != "":
 		return "no addresses left in subnet " + s.Exhausted
-	case short && a.holds["create"].why != "":
-		return a.holds["create"].why
+	case short && a.holds["create"].why() != "":
+		return a.holds["create"].why()
 	case short && len(s.Blockers) > 0:
 		return strings.Join(s.Blockers, "; ")
 	}
-	return cmp.Or(a.holds["kernel"].why, a.holds["grow"].why)
+	return cmp.Or(a.holds["kernel"].why(), a.holds["grow"].why())
+}
+
+// cacheProblem says why the node cache can't be used.
+func (a *Agent) cacheProblem() string {
+	why := a.holds["rebuild"].why()
+	if why == "" && (a.book != nil || a.bookErr != nil) {
+		why = a.whyUnusable(a.book, a.bookErr)
+	}
+	return why
+}
+
+func (a *Agent) noLink() string {
+	return "attached, but no link on the node has its MAC: " + strings.Join(a.waitingLinks, ", ")
 }
 
 // noRoom says why the node can hold no pod's address at all.
@@ -118,11 +133,11 @@ func (a *Agent) why() string {
 	return text
 }
 
-// fullSubnets names the subnets that had no more addresses lately.
+// fullSubnets names the subnets that are full, and forgets those that were.
 func (a *Agent) fullSubnets(now time.Duration) string {
 	var names []string
-	for id, at := range a.fullAt {
-		if now-at < quiet {
+	for id := range a.fullAt {
+		if a.isFull(id, now) {
 			names = append(names, id)
 		} else {
 			delete(a.fullAt, id)

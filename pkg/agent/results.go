@@ -75,6 +75,11 @@ func (a *Agent) seen(d described) {
 		}
 	}
 	a.leaks, a.sightDue = leaks, true
+	for id := range a.fullAt {
+		if n, known := a.view.subnet(id); known && n.Free <= 0 {
+			a.fullAt[id] = d.start
+		}
+	}
 	clear(a.said)
 }
 
@@ -83,6 +88,7 @@ func (a *Agent) made(r result, now time.Duration) {
 	if r.err == nil {
 		a.view.put(r.nic)
 		a.mem.addedENI[r.nic.ID] = now
+		a.holds.clear("create")
 		for _, addr := range r.nic.Addresses {
 			a.mem.added[addr] = now
 			delete(a.mem.Gone, addr)
@@ -183,7 +189,7 @@ func (a *Agent) failed(r result, now time.Duration) {
 		atLeast = detail.RetryAfter
 	}
 	a.holds.fail(key, wait, atLeast, now, a.Rand)
-	a.holds.because(key, r.err.Error()+hint(r.err))
+	a.holds.because(key, r.err)
 	a.Log.Warn("cloud call failed", "call", r.call.String(), "error", r.err,
 		"again in", (a.holds[key].until - now).Round(time.Millisecond))
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
-	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/pool"
 )
 
@@ -94,87 +93,6 @@ func slots(nic cloud.Interface, families []eni.Family) int {
 			}
 		}
 		n = min(n, count)
-	}
-	return n
-}
-
-// demand is how many slots are wanted: by sandboxes that hold addresses, by the
-// addresses that rest, and by those who wait. assigned is the part that can't be
-// taken back; owned is what there is.
-type demand struct{ wanted, assigned, owned, releasing, waiting int }
-
-func count(book *ipam.State, waiting []nodecache.Waiter, now time.Duration) demand {
-	// Where all lines are of one family each used one is an owner, and who that is
-	// does not matter as long as nobody waits. It is so in nearly every tick.
-	one := len(waiting) == 0 && ofOneFamily(book)
-	var owners map[eni.Key]bool
-	var served map[podName]time.Duration
-	if !one {
-		owners = make(map[eni.Key]bool, len(book.Addresses))
-		served = make(map[podName]time.Duration, len(waiting))
-	}
-	used := 0
-	var resting, owned, releasing [eni.IPv6 + 1]int
-	for i := range book.Addresses {
-		line := &book.Addresses[i]
-		f := line.Family()
-		switch {
-		case line.State == eni.Releasing:
-			releasing[f]++
-		case line.State == eni.Used && one:
-			used++
-		case line.State == eni.Used:
-			owners[line.Owner.Key] = true
-			if len(waiting) > 0 {
-				served[nameOf(*line.Owner)] = max(served[nameOf(*line.Owner)], line.Since)
-			}
-		case line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now:
-			resting[f]++
-		}
-		if line.State != eni.Releasing && !line.Lost {
-			owned[f]++
-		}
-	}
-	d := demand{assigned: used + len(owners) + most(resting[:]), releasing: most(releasing[:])}
-	for _, w := range waiting {
-		// An earlier sandbox of the pod may have waited in vain before this one.
-		since, got := served[nameOf(w.Owner)]
-		if !owners[w.Owner.Key] && !(got && since >= w.Since) {
-			d.waiting++
-		}
-	}
-	d.wanted = d.assigned + d.waiting
-	d.owned = owned[book.Settings.Families[0]]
-	for _, f := range book.Settings.Families {
-		d.owned = min(d.owned, owned[f])
-	}
-	return d
-}
-
-func ofOneFamily(book *ipam.State) bool {
-	for i := range book.Addresses {
-		if book.Addresses[i].Family() != book.Addresses[0].Family() {
-			return false
-		}
-	}
-	return true
-}
-
-// podName is what identifies an interface of a pod, whichever its sandbox.
-type podName struct{ network, ifName, namespace, pod, uid, container string }
-
-func nameOf(o eni.Owner) podName {
-	n := podName{network: o.Network, ifName: o.IfName, namespace: o.Namespace, pod: o.Pod, uid: o.UID}
-	if o.Pod == "" {
-		n.container = o.Container
-	}
-	return n
-}
-
-func most(counts []int) int {
-	n := 0
-	for _, c := range counts {
-		n = max(n, c)
 	}
 	return n
 }

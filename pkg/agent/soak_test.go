@@ -43,7 +43,7 @@ func TestNothingIsLostOrHandedOutTwice(t *testing.T) {
 
 func soak(t *testing.T, seed uint64) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSoaker(t, seed)
+		s := newSoaker(t, seed, func(*testNode) {})
 		for range stepsPerSeed {
 			s.step()
 			synctest.Wait()
@@ -62,7 +62,7 @@ type soaker struct {
 	log  []string // what happened last, for a failure
 }
 
-func newSoaker(t *testing.T, seed uint64) *soaker {
+func newSoaker(t *testing.T, seed uint64, prepare func(*testNode)) *soaker {
 	r := rand.New(rand.NewPCG(seed, 1))
 	lag := time.Duration(r.IntN(3)) * 3 * time.Second
 	w := newWorld(t, sim.Options{Seed: seed, Lag: lag, Latency: map[string]sim.Latency{"": {Base: 50 * time.Millisecond, Jitter: time.Second}, "CreateInterface": {Base: time.Second, Jitter: 20 * time.Second}}},
@@ -90,6 +90,7 @@ func newSoaker(t *testing.T, seed uint64) *soaker {
 		limits := eni.Limits{ENIs: 2 + r.IntN(4), V4: 4 + r.IntN(14)}
 		limits.V6 = limits.V4
 		n := w.addNode(conf, sim.Machine{Limits: limits, Subnet: "subnet-a"})
+		prepare(n)
 		s.startNode(n)
 		s.sleep(time.Second)
 	}
@@ -339,7 +340,7 @@ func (n *testNode) right() error {
 		}
 	}
 	st := n.told
-	owned := count(n.book, nil, n.w.now()).owned
+	owned := count(n.book, n.w.now()).owned
 	if len(st.Blockers) == 0 && owned < st.Target {
 		return fmt.Errorf("owns %d slots, target %d: %+v", owned, st.Target, st)
 	}

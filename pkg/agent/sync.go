@@ -40,7 +40,7 @@ func (a *Agent) sync(ctx context.Context, now time.Duration, word string) error 
 	}
 	if err != nil {
 		a.holds.fail("kernel", delayRetry, 0, now, a.Rand)
-		a.holds.because("kernel", err.Error())
+		a.holds.because("kernel", err)
 		return fmt.Errorf("bring the kernel in step with the node cache: %w", err)
 	}
 	a.holds.clear("kernel")

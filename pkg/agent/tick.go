@@ -15,12 +15,12 @@ import (
 func (a *Agent) Tick(ctx context.Context) time.Duration {
 	began := time.Now()
 	now := a.Now()
-	a.hungry, a.rebuilt = false, false
+	a.hungry, a.rebuilt, a.planned = false, false, false
 	a.collect(now)
 	if err := a.tick(ctx, now); err != nil {
 		a.fault(err)
 		a.holds.fail("tick", delayRetry, 0, now, a.Rand)
-		a.holds.because("tick", err.Error())
+		a.holds.because("tick", err)
 		a.Log.Error("tick failed", "error", err)
 		a.Events.Error("tick")
 	} else {
@@ -123,6 +123,7 @@ func (a *Agent) next(now time.Duration) time.Duration {
 	sooner(a.resyncAt)
 	sooner(a.holds.next(now))
 	sooner(a.decision.Again)
+	sooner(a.mem.Health.Again(a.conf.Kubernetes.Health))
 	sooner(a.cooledAt)
 	if a.rebuilt {
 		return minTick

@@ -74,6 +74,16 @@ func (v view) eni(id string) (cloud.Interface, bool) {
 	return cloud.Interface{}, false
 }
 
+// subnet returns the subnet with the id.
+func (v view) subnet(id string) (cloud.Subnet, bool) {
+	for _, n := range v.subnets {
+		if n.ID == id {
+			return n, true
+		}
+	}
+	return cloud.Subnet{}, false
+}
+
 // put notes an ENI that a call made.
 func (v *view) put(nic cloud.Interface) {
 	v.at, v.agrees = nil, false

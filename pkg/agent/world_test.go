@@ -52,6 +52,7 @@ type testNode struct {
 	life    *life
 	told    status.Status   // what the agent published last
 	hidden  map[string]bool // MACs whose link has not come up yet
+	api     *testAPI        // nil: there is no cluster
 }
 
 // testPod is a sandbox as the kernel knows it.
@@ -120,9 +121,13 @@ func (n *testNode) start(killAt int, before bool) *life {
 
 func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 	p := process{n, l}
-	return New(n.conf, Parts{Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: cloudOf{n.w.account.Node(n.name), p}, Orphans: p,
+	parts := Parts{Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: cloudOf{n.w.account.Node(n.name), p}, Orphans: p,
 		Memory: p, Events: noEvents{}, Log: log, Wants: p.wants, Publish: p.publish,
-		MaxPods: func() (int, string) { return 110, "test" }, Now: n.w.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))})
+		MaxPods: func() (int, string) { return 110, "test" }, Now: n.w.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))}
+	if n.api != nil {
+		parts.Pods, parts.Report, parts.Warn, parts.Wall = p.clusterPods, p.report, p.warn, p.wall
+	}
+	return New(n.conf, parts)
 }
 
 // stop ends the agent as SIGTERM does, kill as SIGKILL does.

@@ -2,7 +2,11 @@
 // which its metrics, its health and the pages for people are made.
 package status
 
-import "time"
+import (
+	"time"
+
+	"github.com/enipool/enipool/pkg/health"
+)
 
 // Status is the agent's view of its node after a tick. Its JSON names are stable.
 type Status struct {
@@ -31,6 +35,13 @@ type Status struct {
 	InFlight []string `json:"inFlight,omitempty"` // steps under way, as people read them
 	Backoff  []string `json:"backoff,omitempty"`  // what is left alone for a while, and why
 	Blockers []string `json:"blockers,omitempty"` // why the target is out of reach
+
+	Watched bool `json:"watched,omitempty"` // the cluster is asked for the node's pods
+	Synced  bool `json:"synced,omitempty"`  // and has answered: until then no address goes back
+	Pods    int  `json:"pods,omitempty"`    // of them: that need an address
+
+	Health     health.Report `json:"health"` // what the cluster is told; without a reason nothing is
+	FaultSince time.Time     `json:"faultSince,omitzero"`
 
 	Ready     bool   `json:"ready"`               // pods can get addresses and the agent does its work
 	Problem   string `json:"problem,omitempty"`   // the most important thing that is wrong now

@@ -23,8 +23,17 @@ func (s Status) Lines(now time.Time) []string {
 		l.add("agent", "%s, mode %s", state, s.mode())
 	}
 	l.each("problem", s.Problem)
+	if s.Health.Faulty {
+		l.add("fault", "%s for %s: %s", s.Health.Reason, span(now.Sub(s.FaultSince)), s.Health.Message)
+	}
 	l.add("demand", "%s", s.sizing())
+	if s.Watched && !s.Synced {
+		l.add("pods", "not known, the API server has not told them yet: no address goes back")
+	}
 	l.add("limits", "%d slots, %d of %d ENIs, %s", s.Most, s.ENIs, s.ENILimit, s.pods())
+	if c := s.Health.Capacity; s.Health.Reason != "" && c >= 0 && c < s.Most {
+		l.add("capacity", "%d pods, as long as there are no more addresses", c)
+	}
 	l.each("in flight", s.InFlight...)
 	l.each("left alone", s.Backoff...)
 	l.each("blocked", s.Blockers...)
@@ -52,7 +61,12 @@ func (s Status) mode() string {
 // sizing is how the demand became the target.
 func (s Status) sizing() string {
 	text := fmt.Sprintf("%d", s.Demand)
-	if s.Waiters > 0 {
+	switch {
+	case s.Synced && s.Waiters > 0:
+		text += fmt.Sprintf(" (%d pods, %d wait)", s.Pods, s.Waiters)
+	case s.Synced:
+		text += fmt.Sprintf(" (%d pods)", s.Pods)
+	case s.Waiters > 0:
 		text += fmt.Sprintf(" (%d wait)", s.Waiters)
 	}
 	text += fmt.Sprintf(", need %d, target %d", s.Need, s.Target)
@@ -79,11 +93,14 @@ func addresses(n int) string {
 
 // ago is in whole seconds. A clock that was set back makes it "now".
 func ago(d time.Duration) string {
-	if d = d.Truncate(time.Second); d <= 0 {
+	if d < time.Second {
 		return "now"
 	}
-	return d.String() + " ago"
+	return span(d) + " ago"
 }
+
+// span is in whole seconds and never below 0.
+func span(d time.Duration) string { return max(d, 0).Truncate(time.Second).String() }
 
 type lines []string
 

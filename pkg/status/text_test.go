@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/enipool/enipool/pkg/health"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -16,6 +17,14 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	busy.Blockers = []string{"every ENI is full, and no subnet has room for one more"}
 	busy.Addresses.Lost, busy.Orphans = 1, 2
 	busy.LastError, busy.LastErrorTime = "AssignAddresses eni-a:\x1b[31m\tthrottled", noon.Add(-90*time.Second)
+	exhausted := example()
+	exhausted.Watched, exhausted.Synced, exhausted.Pods, exhausted.Waiters = true, true, 36, 2
+	exhausted.Health = health.Report{Faulty: true, Reason: health.SubnetExhausted, Message: "2 pods have no address: ...", Capacity: 34}
+	exhausted.FaultSince = noon.Add(-2 * time.Minute)
+	unsynced := example()
+	unsynced.Watched, unsynced.Health = true, health.Report{Reason: health.AddressesAvailable, Capacity: 109}
+	synced := example()
+	synced.Watched, synced.Synced, synced.Pods, synced.Health = true, true, 35, health.Report{Capacity: -1}
 	bare := Status{Written: noon, Mode: "burstable", Strategy: "equation"}
 	for _, tt := range []struct {
 		name string
@@ -41,6 +50,24 @@ exhausted:	subnet-a,subnet-b
 lost:	1 address that pods use and the cloud took away
 orphans:	2 addresses of dead sandboxes, about to be taken back
 last error:	AssignAddresses eni-a: [31m throttled (1m34s ago)
+`},
+		{"a fault", exhausted, 4 * time.Second, `
+agent:	ready, mode batch by equation
+fault:	SubnetExhausted for 2m4s: 2 pods have no address: ...
+demand:	36 (36 pods, 2 wait), need 48, target 48: up
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
+capacity:	34 pods, as long as there are no more addresses
+`},
+		{"the cluster has not answered", unsynced, 4 * time.Second, `
+agent:	ready, mode batch by equation
+demand:	36, need 48, target 48: up
+pods:	not known, the API server has not told them yet: no address goes back
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
+`},
+		{"the cluster has answered", synced, 4 * time.Second, `
+agent:	ready, mode batch by equation
+demand:	36 (35 pods), need 48, target 48: up
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 `},
 		{"nothing is known yet", bare, 0, `
 agent:	not ready, mode burstable

@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/scale"
@@ -82,7 +84,7 @@ func TestTheSampleExplainsEveryKey(t *testing.T) {
 	// Each group of keys stands below a comment.
 	before := ""
 	for line := range strings.Lines(string(text)) {
-		if word := strings.TrimSpace(line); word != "" && !strings.HasPrefix(word, "#") && before == "" && word != "cloud:" && word != "pool:" {
+		if word := strings.TrimSpace(line); word != "" && !strings.HasPrefix(word, "#") && before == "" && !slices.Contains(sections, strings.TrimSuffix(word, ":")) {
 			t.Errorf("%s does not explain %s", sample, word)
 		}
 		before = strings.TrimSpace(line)
@@ -147,6 +149,11 @@ func TestEachKeySetsWhatItSays(t *testing.T) {
 		{"maxPods: 250", func(c *Config) { c.MaxPods.Fixed = 250 }},
 		{"kubeletConfig: /etc/kubelet.yaml", func(c *Config) { c.MaxPods.KubeletConfig = "/etc/kubelet.yaml" }},
 		{"kubeletConfig: ''", func(*Config) {}},
+		{"kubernetes: {enabled: true, kubeconfig: /etc/kubernetes/agent.conf, taint: false, faultGrace: 45s, faultQuiet: 2m}", func(c *Config) {
+			c.Kubernetes = Kubernetes{On, "/etc/kubernetes/agent.conf", health.Config{Grace: 45 * time.Second, Quiet: 2 * time.Minute}}
+		}},
+		{"kubernetes: {enabled: auto, kubeconfig: '', taint: true}", func(*Config) {}},
+		{"kubernetes: {enabled: 'false'}", func(c *Config) { c.Kubernetes.Enabled = Off }},
 		{"{resync: 1h, settle: 0s, orphanAge: 0s, leakAge: 30s}", func(c *Config) {
 			c.Resync, c.Settle, c.OrphanAge, c.LeakAge = time.Hour, 0, 0, 30*time.Second
 		}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/scale"
@@ -30,6 +31,8 @@ type Config struct {
 	// has: a new default never changes it silently.
 	ModeSet bool
 	MaxPods MaxPods
+
+	Kubernetes Kubernetes
 
 	Resync    time.Duration // between two full comparisons with cloud and kernel
 	Settle    time.Duration // how long the cloud's answers may lag behind its deeds
@@ -59,6 +62,23 @@ type MaxPods struct {
 	KubeletConfig string // path of kubelet's own configuration file, "" for the usual places
 }
 
+// Kubernetes is whether the node belongs to a cluster, and what the agent is to it.
+type Kubernetes struct {
+	Enabled    Switch
+	Kubeconfig string        // path of a file that says where the API server is, "" for the pod's own account
+	Health     health.Config // when the cluster is told that the node can't give its pods addresses
+}
+
+// Switch is a choice that may be left to what is found on the node.
+type Switch uint8
+
+// The positions of a switch.
+const (
+	Auto Switch = iota
+	Off
+	On
+)
+
 // Default returns what the agent does when the file says nothing. Two keys have
 // no default: the VPC's ranges, which SNAT needs, and the cloud's endpoint.
 func Default() Config {
@@ -70,6 +90,7 @@ func Default() Config {
 		AnyFirewall: true,
 		Cloud:       Cloud{Provider: "sim", CallsPerSec: 5, CallsBurst: 10, Concurrent: 5, Timeout: 30 * time.Second},
 		Pool:        pool.Config{Mode: pool.Batch, Scale: scale.Default(), Multiple: 1, MinAllocate: 1, PreAllocate: 1},
+		Kubernetes:  Kubernetes{Health: health.Default()},
 		Resync:      time.Minute, Settle: 10 * time.Second, OrphanAge: time.Minute, LeakAge: 10 * time.Minute,
 		Listen: "127.0.0.1:9809", LogLevel: slog.LevelInfo, LogFormat: "text",
 	}

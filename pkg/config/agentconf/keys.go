@@ -29,7 +29,7 @@ const (
 
 // keys returns all keys of the file; their values go into c.
 func keys(c *Config) []key {
-	return slices.Concat(nodeKeys(c), settingKeys(c), cloudKeys(&c.Cloud), sizeKeys(&c.Pool.Scale), poolKeys(&c.Pool))
+	return slices.Concat(nodeKeys(c), settingKeys(c), cloudKeys(&c.Cloud), kubeKeys(&c.Kubernetes), sizeKeys(&c.Pool.Scale), poolKeys(&c.Pool))
 }
 
 func nodeKeys(c *Config) []key {
@@ -138,6 +138,16 @@ func validEndpoint(text string) bool {
 		return err == nil && at.Addr().IsLoopback() && at.Port() > 0 && (u.Path == "" || u.Path == "/")
 	}
 	return false
+}
+
+func kubeKeys(k *Kubernetes) []key {
+	return []key{
+		oneOf("kubernetes.enabled", &k.Enabled, choice[Switch]{"auto", Auto}, choice[Switch]{"true", On}, choice[Switch]{"false", Off}),
+		file("kubernetes.kubeconfig", &k.Kubeconfig),
+		flag("kubernetes.taint", &k.Health.Taint),
+		duration("kubernetes.faultGrace", &k.Health.Grace, time.Second, time.Hour),
+		duration("kubernetes.faultQuiet", &k.Health.Quiet, time.Second, time.Hour),
+	}
 }
 
 func sizeKeys(s *scale.Config) []key {

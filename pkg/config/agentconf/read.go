@@ -22,6 +22,9 @@ type reader struct {
 	errs   []error
 }
 
+// sections are the keys that have keys of their own.
+var sections = []string{"cloud", "kubernetes", "pool"}
+
 // read takes a file apart. A file that is no YAML, or has a key twice, has no
 // values to go on with.
 func read(text []byte) (*reader, error) {
@@ -40,7 +43,7 @@ func read(text []byte) (*reader, error) {
 		section, isMap := v.(map[string]any)
 		switch {
 		case v == nil:
-		case key != "cloud" && key != "pool":
+		case !slices.Contains(sections, key):
 			r.values[key] = v
 		case !isMap:
 			r.wrong(key, v, "a section: its keys on lines of their own, indented")

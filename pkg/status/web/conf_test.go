@@ -59,7 +59,7 @@ func TestTheAlertsAskForWhatIsExported(t *testing.T) {
 		}
 	}
 	// One for each of what issue and reality have in store for a node.
-	for _, name := range []string{"EnipoolNotReady", "EnipoolSubnetExhausted", "EnipoolLimitReached", "EnipoolForbidden", "EnipoolCloudAway", "EnipoolAddressesLost", "EnipoolCacheDamaged"} {
+	for _, name := range []string{"EnipoolNotReady", "EnipoolNodeFault", "EnipoolSubnetExhausted", "EnipoolLimitReached", "EnipoolForbidden", "EnipoolCloudAway", "EnipoolAddressesLost", "EnipoolCacheDamaged"} {
 		if !seen[name] {
 			t.Errorf("there is no alert %s", name)
 		}
@@ -142,7 +142,7 @@ func TestTheDashboardAsksForWhatIsExported(t *testing.T) {
 		}
 	}
 	// What other systems of this kind lack is in the picture.
-	for _, name := range []string{"enipool_demand", "enipool_need", "enipool_target", "enipool_reason", "enipool_orphans", "enipool_cloud_calls_total"} {
+	for _, name := range []string{"enipool_demand", "enipool_need", "enipool_target", "enipool_reason", "enipool_orphans", "enipool_cloud_calls_total", "enipool_fault", "enipool_capacity"} {
 		if !strings.Contains(used, name) {
 			t.Errorf("no panel shows %s", name)
 		}

@@ -87,7 +87,7 @@ func (g gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, p := range plain {
 		out <- p.desc
 	}
-	for _, d := range []*prometheus.Desc{readyDesc, addressesDesc, reasonDesc, exhaustedDesc} {
+	for _, d := range []*prometheus.Desc{readyDesc, addressesDesc, reasonDesc, exhaustedDesc, faultDesc, capacityDesc, podsDesc, knownDesc} {
 		out <- d
 	}
 }
@@ -119,6 +119,7 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 	if s.Reason != "" && !slices.Contains(reasons, scale.Reason(s.Reason)) {
 		tell(reasonDesc, 1, s.Reason)
 	}
+	tellCluster(tell, &s.Status)
 	for _, n := range s.subnets {
 		tell(exhaustedDesc, number(n.exhausted), n.id)
 	}

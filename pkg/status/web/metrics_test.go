@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"pgregory.net/rapid"
 )
@@ -78,9 +80,45 @@ func TestTheGaugesAreTheLastStatus(t *testing.T) {
 	for _, r := range reasons {
 		want[fmt.Sprintf("enipool_reason{reason=%q}", r)] = 0
 	}
+	for _, r := range health.Reasons()[1:] {
+		want[fmt.Sprintf("enipool_fault{reason=%q}", r)] = 0
+	}
 	want[`enipool_reason{reason="hold-delay"}`] = 1
 	if diff := cmp.Diff(want, ours(scrape(t, m))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestWhatTheClusterKnowsIsToldAndWhatItDoesNotIsNot(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		s     status.Status
+		want  map[string]float64
+		fault string // the only series of it that is 1
+	}{
+		{"no cluster", status.Status{Health: health.Report{Reason: health.AddressesAvailable, Capacity: 57}}, map[string]float64{"enipool_capacity": 57}, ""},
+		{"nothing was judged yet", status.Status{Watched: true, Health: health.Report{Capacity: -1}}, map[string]float64{"enipool_pods_known": 0}, ""},
+		{"no capacity is known", status.Status{Health: health.Report{Reason: health.CloudForbidden, Faulty: true, Capacity: -1}}, nil, health.CloudForbidden},
+		{"a full subnet", status.Status{Watched: true, Synced: true, Pods: 19, Health: health.Report{Faulty: true, Reason: health.SubnetExhausted}},
+			map[string]float64{"enipool_pods_known": 1, "enipool_pods": 19, "enipool_capacity": 0}, health.SubnetExhausted},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := New("v1")
+			m.Observe(tt.s)
+			got, fault := map[string]float64{}, ""
+			for name, v := range scrape(t, m) {
+				reason, isFault := strings.CutPrefix(name, "enipool_fault{reason=")
+				if isFault && v == 1 {
+					fault += strings.Trim(reason, `"}`)
+				}
+				if strings.HasPrefix(name, "enipool_pods") || strings.HasPrefix(name, "enipool_capacity") {
+					got[name] = v
+				}
+			}
+			if diff := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" || fault != tt.fault {
+				t.Errorf("fault %q, want %q\n%s", fault, tt.fault, diff)
+			}
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/status"
 )
 
@@ -22,7 +23,7 @@ var (
 // exported is all that an agent with something to tell exports.
 func exported(t testing.TB) exports {
 	m := New("v1")
-	m.Observe(status.Status{Exhausted: "subnet-a"})
+	m.Observe(status.Status{Exhausted: "subnet-a", Watched: true, Synced: true, Health: health.Report{Reason: health.AddressesAvailable}})
 	all := exports{}
 	for series := range scrape(t, m) {
 		parts := sample.FindStringSubmatch(series)

@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// demand is how many slots are wanted: by sandboxes that hold addresses, by the
+// addresses that rest, by those who wait, and by pods of which nothing was heard here
+// yet. assigned is the part that can't be taken back; owned is what there is.
+type demand struct {
+	wanted, assigned         int
+	used, waiting, bound     int // sandboxes with an address, ADDs without, other pods without
+	owned, free, releasing   int
+	pods                     int  // that need an address, as the API server has it
+	watched, synced, partial bool // it is asked; it has answered; not all of the above could be read
+}
+
+// unserved is how many pods have no address and need one.
+func (d demand) unserved() int { return d.waiting + d.bound }
+
+// lookForPods returns the pods of the node and the ADDs that wait.
+func (a *Agent) lookForPods(book *ipam.State, now time.Duration) (demand, error) {
+	waiting, err := a.Wants(now)
+	a.waiting = lacking(book, waiting)
+	d := count(book, now)
+	d.waiting = len(a.waiting)
+	if a.Pods != nil {
+		var pods []eni.Pod
+		pods, d.synced = a.Pods()
+		d.watched = true
+		if d.synced {
+			d.pods = len(pods)
+			d.bound = a.known.unheard(pods, book, a.waiting)
+		}
+	}
+	d.wanted = d.assigned + d.waiting + d.bound
+	d.partial = err != nil || d.watched && !d.synced
+	return d, err
+}
+
+// count counts what the book says.
+func count(book *ipam.State, now time.Duration) demand {
+	// Where all lines are of one family each used one is an owner, and who that is
+	// does not matter.
+	var owners map[eni.Key]bool
+	if !ofOneFamily(book) {
+		owners = make(map[eni.Key]bool, len(book.Addresses))
+	}
+	var d demand
+	var resting, free, owned, releasing [eni.IPv6 + 1]int
+	for i := range book.Addresses {
+		line := &book.Addresses[i]
+		f := line.Family()
+		switch {
+		case line.State == eni.Releasing:
+			releasing[f]++
+		case line.State == eni.Used && owners == nil:
+			d.used++
+		case line.State == eni.Used:
+			owners[line.Owner.Key] = true
+		case line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now:
+			resting[f]++
+		default:
+			free[f]++
+		}
+		if line.State != eni.Releasing && !line.Lost {
+			owned[f]++
+		}
+	}
+	d.used += len(owners)
+	d.assigned, d.releasing = d.used+most(resting[:]), most(releasing[:])
+	d.wanted = d.assigned
+	d.owned, d.free = least(book, owned[:]), least(book, free[:])
+	return d
+}
+
+// restedWithin counts the slots that will have rested within that time.
+func restedWithin(book *ipam.State, now, within time.Duration) int {
+	var counts [eni.IPv6 + 1]int
+	for i := range book.Addresses {
+		line := &book.Addresses[i]
+		if left := line.Since + book.Settings.CoolDown - now; line.State == eni.Cooling && left > 0 && left <= within {
+			counts[line.Family()]++
+		}
+	}
+	return least(book, counts[:])
+}
+
+func ofOneFamily(book *ipam.State) bool {
+	for i := range book.Addresses {
+		if book.Addresses[i].Family() != book.Addresses[0].Family() {
+			return false
+		}
+	}
+	return true
+}
+
+// lacking returns those of the waiting that have no address.
+func lacking(book *ipam.State, waiting []nodecache.Waiter) []nodecache.Waiter {
+	if len(waiting) == 0 {
+		return nil
+	}
+	owners := make(map[eni.Key]bool, len(book.Addresses))
+	served := make(map[podName]time.Duration, len(book.Addresses))
+	for i := range book.Addresses {
+		if line := &book.Addresses[i]; line.State == eni.Used {
+			owners[line.Owner.Key] = true
+			served[nameOf(*line.Owner)] = max(served[nameOf(*line.Owner)], line.Since)
+		}
+	}
+	var list []nodecache.Waiter
+	for _, w := range waiting {
+		// An earlier sandbox of the pod may have waited in vain before this one.
+		since, got := served[nameOf(w.Owner)]
+		if !owners[w.Owner.Key] && !(got && since >= w.Since) {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// podName is what identifies an interface of a pod, whichever its sandbox.
+type podName struct{ network, ifName, namespace, pod, uid, container string }
+
+func nameOf(o eni.Owner) podName {
+	n := podName{network: o.Network, ifName: o.IfName, namespace: o.Namespace, pod: o.Pod, uid: o.UID}
+	if o.Pod == "" {
+		n.container = o.Container
+	}
+	return n
+}
+
+func most(counts []int) int {
+	n := 0
+	for _, c := range counts {
+		n = max(n, c)
+	}
+	return n
+}
+
+// least returns the count of the scarcest of the node's families.
+func least(book *ipam.State, counts []int) int {
+	n := counts[book.Settings.Families[0]]
+	for _, f := range book.Settings.Families {
+		n = min(n, counts[f])
+	}
+	return n
+}

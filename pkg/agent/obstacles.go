@@ -1,0 +1,188 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/health"
+	"github.com/enipool/enipool/pkg/pool"
+)
+
+// obstacles returns why the node can't have one more slot now: nothing where it can,
+// or has all it can ever have and wants no more. there is how many addresses each ENI
+// of the snapshot has.
+func (a *Agent) obstacles(s pool.Snapshot, there []int, now time.Duration) []health.Cause {
+	if most := a.status.Most; a.demand.owned >= most {
+		if a.demand.wanted <= most {
+			return nil
+		}
+		return []health.Cause{{Reason: health.AddressLimitReached, What: strings.Join(a.status.Blockers, ", ")}}
+	}
+	return append(a.troubles(), a.supply(s, there, now)...)
+}
+
+// troubles are what is wrong with the way in which addresses come, from wherever. A
+// failure stands until it has worked again, so that it does not come and go with each
+// new try.
+func (a *Agent) troubles() []health.Cause {
+	var list []health.Cause
+	for _, key := range [...]string{"cloud", "describe"} {
+		if h, failed := a.holds[key]; failed {
+			list = append(list, h.because())
+		}
+	}
+	if h, failed := a.holds["grow"]; failed {
+		list = append(list, health.Cause{Reason: health.SetupFailed, What: h.err.Error()})
+	}
+	if len(a.waitingLinks) > 0 {
+		list = append(list, health.Cause{Reason: health.LinkMissing, What: a.noLink()})
+	}
+	return list
+}
+
+// cause is because as long as the hold lasts, and while the next try may be under way.
+// After that it says nothing: nobody may want to try.
+func (v hold) cause(now time.Duration) health.Cause {
+	if v.err == nil || v.until+quiet <= now {
+		return health.Cause{}
+	}
+	return v.because()
+}
+
+// because tells a failure of the cloud in the words of a node's health.
+func (v hold) because() health.Cause {
+	reason := health.CloudFailed
+	switch cloud.Kind(v.err) {
+	case cloud.ErrForbidden:
+		reason = health.CloudForbidden
+	case cloud.ErrUnavailable:
+		reason = health.CloudUnavailable
+	case cloud.ErrThrottled:
+		reason = health.CloudThrottled
+	case cloud.ErrLimit:
+		reason = health.ENILimitReached
+	}
+	return health.Cause{Reason: reason, What: v.err.Error()}
+}
+
+// supply says why no ENI and no subnet has one more slot for the node, nothing if one
+// has.
+func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []health.Cause {
+	var list []health.Cause
+	slots, addresses := perENI(s)
+	for i := range s.ENIs {
+		e := &s.ENIs[i]
+		if e.Index < a.conf.Pool.FirstENI || e.Leaving || there[i] >= addresses {
+			continue
+		}
+		c := a.subnet(e.Subnet, 1, now)
+		if c.Reason == "" {
+			c = a.holds[eniKey(e.ID)].cause(now)
+		}
+		if c.Reason == "" {
+			return nil
+		}
+		list = append(list, c)
+	}
+	more := a.newENI(s, slots, now)
+	if len(more) == 0 {
+		return nil
+	}
+	return join(append(list, more...))
+}
+
+// newENI says why the node gets no more ENIs now, nothing if it does.
+func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []health.Cause {
+	var list []health.Cause
+	for _, c := range a.mem.Creates {
+		h, failed := a.holds["create "+c.Token]
+		if !failed {
+			return nil // it is being made
+		}
+		list = append(list, h.because())
+	}
+	n := len(s.ENIs) + s.Foreign + len(s.Pending)
+	switch quota := a.holds["create"].cause(now); {
+	case len(s.Pending) > 0:
+		return list
+	case n >= s.Limits.ENIs:
+		return []health.Cause{{Reason: health.ENILimitReached, What: fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Foreign)}}
+	case quota.Reason != "":
+		return []health.Cause{quota}
+	}
+	return a.noSubnet(slots, now)
+}
+
+// noSubnet says why no subnet takes a new ENI of that many slots, nothing if one does.
+func (a *Agent) noSubnet(slots int, now time.Duration) []health.Cause {
+	need := 1
+	if a.conf.Pool.Mode == pool.Burstable && !a.conf.Pool.Partial {
+		need = min(slots, a.status.Most-a.demand.owned) // it is filled, or not made
+	}
+	var list []health.Cause
+	for i := range a.view.subnets {
+		n := &a.view.subnets[i]
+		if !n.New {
+			continue
+		}
+		c := a.subnet(n.ID, need+1, now) // its primary address is no pod's
+		if c.Reason == "" {
+			return nil
+		}
+		list = append(list, c)
+	}
+	if len(list) == 0 {
+		list = append(list, health.Cause{Reason: health.NoSubnet})
+	}
+	return list
+}
+
+// subnet says why the subnet does not give that many addresses; the cause has no
+// reason where it does. One that had none lately has none until a while has passed:
+// what others give back there is soon gone again.
+func (a *Agent) subnet(id string, need int, now time.Duration) health.Cause {
+	n, known := a.view.subnet(id)
+	h := a.holds["subnet "+id]
+	switch refused := h.until > now; {
+	case !known:
+		return health.Cause{Reason: health.NoSubnet, What: "nothing is known of subnet " + id}
+	case refused && cloud.Kind(h.err) == cloud.ErrNotFound:
+		return health.Cause{Reason: health.NoSubnet, What: h.err.Error()}
+	case refused, a.isFull(id, now), n.Free < need:
+		return health.Cause{Reason: health.SubnetExhausted, What: id}
+	}
+	return health.Cause{}
+}
+
+// join makes one cause of the subnets that have no more.
+func join(list []health.Cause) []health.Cause {
+	var full []string
+	var rest []health.Cause
+	for _, c := range list {
+		switch {
+		case c.Reason != health.SubnetExhausted:
+			rest = append(rest, c)
+		case !slices.Contains(full, c.What):
+			full = append(full, c.What)
+		}
+	}
+	if len(full) > 0 {
+		slices.Sort(full)
+		rest = append(rest, health.Cause{Reason: health.SubnetExhausted, What: "no addresses left in subnet " + strings.Join(full, ",")})
+	}
+	return rest
+}
+
+// perENI returns how many slots an ENI has for pods, and how many addresses that is.
+func perENI(s pool.Snapshot) (slots, addresses int) {
+	for i, f := range s.Families {
+		n := s.Limits.PerENI(f)
+		if addresses += n; i == 0 || n < slots {
+			slots = n
+		}
+	}
+	return slots, addresses
+}

@@ -1,0 +1,116 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/health"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/pool"
+)
+
+func TestWhatIsInTheWayIsTheReasonOfTheFault(t *testing.T) {
+	small := eni.Limits{ENIs: 2, V4: 9, V6: 9} // 16 slots
+	for _, tt := range []struct {
+		name   string
+		limits eni.Limits
+		before func(*testNode) // the agent starts
+		after  func(*testNode) // it has its first addresses
+		pods   int
+		want   string
+		words  string
+	}{
+		{"more pods than the node can hold", small, nil, nil, 17, health.AddressLimitReached, "2 ENIs for pods with 8 slots each"},
+		{"the account may have no more ENIs", small, func(n *testNode) { n.conf.Pool.MaxAllocate = 16; n.conf.Pool.Scale.Batch = 4 }, func(n *testNode) { quota(n) }, 12, health.ENILimitReached, "limit reached"},
+		{"the cloud refuses", large, nil, func(n *testNode) { n.w.account.Refuse(cloud.ErrForbidden) }, 20, health.CloudForbidden, "forbidden"},
+		{"the cloud is away", large, nil, func(n *testNode) { n.w.account.Refuse(cloud.ErrUnavailable) }, 20, health.CloudUnavailable, "unavailable"},
+		{"the cloud throttles", large, nil, func(n *testNode) {
+			n.w.account.SetFaults(sim.Chance{Percent: 100, Fault: sim.Fault{Err: cloud.ErrThrottled}})
+		}, 20, health.CloudThrottled, "throttled"},
+		{"nobody knows what came of it", large, nil, func(n *testNode) {
+			lost := sim.Fault{Err: cloud.ErrUnknown}
+			n.w.account.SetFaults(sim.Chance{Method: "AssignAddresses", Percent: 100, Fault: lost}, sim.Chance{Method: "CreateInterface", Percent: 100, Fault: lost})
+		}, 20, health.CloudFailed, "outcome unknown"},
+		{"the cloud is away from the start", large, func(n *testNode) { n.w.account.Refuse(cloud.ErrUnavailable) }, nil, 1, health.CloudUnavailable, "unavailable"},
+		{"a full subnet that can't fill an ENI", eni.Limits{ENIs: 3, V4: 17, V6: 17}, func(n *testNode) {
+			n.conf.Pool.Mode, n.conf.Pool.Multiple = pool.Burstable, 1
+			_ = n.w.account.SetForeign("subnet-a", 222) // leaves 10 when the first ENI is full
+		}, nil, 20, health.SubnetExhausted, "no addresses left in subnet subnet-a"},
+		{"the cache can't be built", large, nil, func(n *testNode) {
+			n.bookErr = nodecache.ErrDamaged
+			for _, nic := range n.attached() {
+				n.hidden[nic.MAC] = true
+			}
+		}, 1, health.CacheUnusable, "own ENI is not there"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, n := one(t, tt.limits, func(n *testNode) {
+					inCluster(n)
+					if tt.before != nil {
+						tt.before(n)
+					}
+				})
+				defer n.stop()
+				if tt.after != nil {
+					n.mu.Lock()
+					tt.after(n)
+					n.mu.Unlock()
+				}
+				n.crowd(tt.pods)
+				sleep(45 * time.Second)
+				if r := n.last(); r.Reason != tt.want || !strings.Contains(r.Message, tt.words) {
+					t.Errorf("report %+v\nwant %s with %q; status %+v", r, tt.want, tt.words, n.status())
+				}
+			})
+		})
+	}
+}
+
+func TestALinkThatDoesNotComeIsAReasonToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, eni.Limits{ENIs: 3, V4: 17, V6: 17}, inCluster)
+		defer n.stop()
+		w.account.SetFaults(sim.Chance{Method: "CreateInterface", Percent: 100, Fault: sim.Fault{Delay: 3 * time.Second}})
+		n.crowd(30)
+		sleep(6 * time.Second) // the ENI is being made
+		n.mu.Lock()
+		for _, nic := range n.attached() {
+			if nic.Ours {
+				n.hidden[nic.MAC] = true
+			}
+		}
+		n.mu.Unlock()
+		sleep(40 * time.Second)
+		if r := n.last(); r.Reason != health.LinkMissing || !strings.Contains(r.Message, "no link on the node has its MAC") {
+			t.Errorf("report %+v", r)
+		}
+	})
+}
+
+func TestAQuotaThatWasRaisedIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, eni.Limits{ENIs: 3, V4: 17, V6: 17}, inCluster)
+		quota(n)
+		n.crowd(30)
+		sleep(40 * time.Second)
+		if r := n.last(); r.Reason != health.ENILimitReached {
+			t.Errorf("told %+v", r)
+		}
+		w.account.SetFaults()
+		sleep(15 * time.Minute)
+		n.stop()
+		if h, held := n.life.agent.holds["create"]; held || n.total() != 48 {
+			t.Errorf("%d addresses, hold %+v", n.total(), h)
+		}
+	})
+}
+
+func quota(n *testNode) {
+	n.w.account.SetFaults(sim.Chance{Method: "CreateInterface", Percent: 100, Fault: sim.Fault{Err: cloud.ErrLimit}})
+}

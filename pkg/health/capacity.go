@@ -1,0 +1,34 @@
+package health
+
+import "time"
+
+// size decides how many pods can have addresses here: as many as the node can ever
+// hold, or as many as it has where it can't get more for Grace or is faulty, until it
+// could for Quiet. It is never less than pods have already, and it does not change
+// twice within Grace.
+func (s *State) size(c Config, now time.Duration, o Observation) {
+	if !o.Usable || o.Most < 0 {
+		return // what was told last is still the best guess
+	}
+	stuck := len(o.Causes) > 0
+	s.Stuck = since(s.Stuck, stuck, now)
+	s.Loose = since(s.Loose, !stuck, now)
+	switch {
+	case s.Stuck > 0 && now-s.Stuck >= c.Grace, s.Faulty && !o.well():
+		s.Capped = true
+	case s.Loose > 0 && now-s.Loose >= c.Quiet:
+		s.Capped = false
+	}
+	want := o.Most
+	if s.Capped {
+		want = min(want, o.Have)
+	}
+	s.Next = 0
+	switch want = max(want, o.Used); {
+	case want == s.Capacity:
+	case s.Capacity < 0 || now-s.Told >= c.Grace:
+		s.Capacity, s.Told = want, now
+	default:
+		s.Next = s.Told + c.Grace
+	}
+}

@@ -1,0 +1,60 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// mostWords is how many bytes of somebody else's words a message takes over: it goes
+// into a condition of the node and into events.
+const mostWords = 200
+
+// say makes the message of a fault anew. It is not made more often than once in
+// Quiet while its reason stays: each one is a write for the API server.
+func (s *State) say(o Observation, now time.Duration) {
+	what := s.What
+	if s.Cause != s.Reason {
+		what = ""
+	}
+	s.Message, s.Said = message(Cause{s.Reason, what}, o), now
+}
+
+// message tells people what is wrong, in numbers, why, and what to do.
+func message(c Cause, o Observation) string {
+	f := faults[rank(c.Reason)]
+	why := cmp.Or(c.What, f.words)
+	if !o.Usable {
+		return fmt.Sprintf("pods can get no address: %s; %s", why, f.remedy)
+	}
+	return fmt.Sprintf("%s: %s; %s; %s", lack(o.Unserved), numbers(o), why, f.remedy)
+}
+
+// lack says who has no address.
+func lack(pods int) string {
+	switch pods {
+	case 0:
+		return "the next pod may get no address"
+	case 1:
+		return "1 pod has no address"
+	}
+	return fmt.Sprintf("%d pods have no address", pods)
+}
+
+func numbers(o Observation) string {
+	text := fmt.Sprintf("%d there, %d used, %d free, %d resting, %d wanted, target %d", o.Have, o.Used, o.Free, o.Resting, o.Wanted, o.Target)
+	if o.Most >= 0 {
+		text += fmt.Sprintf(", at most %d", o.Most)
+	}
+	return text
+}
+
+// words makes somebody else's text one line of valid UTF-8 that is not too long.
+func words(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	if len(text) > mostWords {
+		text = strings.ToValidUTF8(text[:mostWords], "") + "..."
+	}
+	return text
+}

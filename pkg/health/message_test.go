@@ -1,0 +1,99 @@
+package health
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAMessageHasTheNumbersTheCauseAndTheRemedy(t *testing.T) {
+	cloud, noWords := full(1), full(2)
+	cloud.Most = -1
+	cloud.Causes = []Cause{{CloudForbidden, "AssignAddresses eni-1:\n forbidden: \xff" + strings.Repeat("é", 200)}}
+	noWords.Causes = []Cause{{ENILimitReached, ""}}
+	for _, tt := range []struct {
+		name string
+		o    Observation
+		want string
+	}{
+		{"a full subnet", full(3), "3 pods have no address: 16 there, 16 used, 0 free, 0 resting, 19 wanted, target 20, at most 57; " +
+			"no addresses left in subnet-a; give the nodes another subnet of their zone, or delete what else uses addresses there"},
+		{"all pods are served", full(0), "the next pod may get no address: 16 there, 16 used, 0 free, 0 resting, 16 wanted, target 17, at most 57; " +
+			"no addresses left in subnet-a; give the nodes another subnet of their zone, or delete what else uses addresses there"},
+		{"words of others", cloud, "1 pod has no address: 16 there, 16 used, 0 free, 0 resting, 17 wanted, target 18; " +
+			"AssignAddresses eni-1: forbidden: ?" + strings.Repeat("é", 82) + "...; look at them and their permissions"},
+		{"no cache", Observation{Causes: []Cause{{CacheUnusable, "node cache is damaged"}}},
+			"pods can get no address: node cache is damaged; the agent builds it anew from the cloud and the kernel; its log says what keeps it from that"},
+		{"no words", noWords, "2 pods have no address: 16 there, 16 used, 0 free, 0 resting, 18 wanted, target 19, at most 57; " +
+			"the node may have no more ENIs; raise the quota, detach ENIs that are not enipool's, or take a larger instance"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := message(tt.o.cause(), tt.o)
+			if diff := cmp.Diff(tt.want, got); diff != "" || !utf8.ValidString(got) {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The words of a cause are kept while it is tried again.
+func TestAMessageHasTheWordsOfTheCauseThatIsNotInTheWayForAMoment(t *testing.T) {
+	s, _ := Judge(Default(), New(), time.Hour, full(3))
+	trying := full(3)
+	trying.Causes = nil
+	if _, r := Judge(Default(), s, time.Hour+30*time.Second, trying); r.Reason != SubnetExhausted || !strings.Contains(r.Message, "no addresses left in subnet-a") {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// What another cause says is not said of this one.
+func TestAMessageDoesNotMixTwoCauses(t *testing.T) {
+	s, _ := Judge(Default(), New(), time.Hour, full(3))
+	s, _ = Judge(Default(), s, time.Hour+30*time.Second, full(3))
+	other := full(4)
+	other.Causes = []Cause{{CloudThrottled, "RequestLimitExceeded"}}
+	s, _ = Judge(Default(), s, time.Hour+85*time.Second, other)
+	if _, r := Judge(Default(), s, time.Hour+90*time.Second, other); r.Reason != SubnetExhausted || strings.Contains(r.Message, "RequestLimit") || !strings.HasPrefix(r.Message, "4 pods") {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// Each new message is a write for the API server.
+func TestAMessageIsMadeAnewNoMoreOftenThanInAQuietTime(t *testing.T) {
+	c, s := Default(), New()
+	told, changes := "", 0
+	for second := range 600 {
+		var r Report
+		s, r = Judge(c, s, time.Hour+time.Duration(second)*time.Second, full(1+second))
+		if r.Message != told {
+			told, changes = r.Message, changes+1
+		}
+	}
+	if changes != 1+1+9 { // healthy, faulty after 30s, and each minute after that
+		t.Errorf("%d messages in ten minutes", changes)
+	}
+	if !strings.HasPrefix(told, "571 pods") {
+		t.Errorf("the last one is old: %s", told)
+	}
+}
+
+func TestEachReasonIsOneWordWithWordsAndARemedy(t *testing.T) {
+	list := Reasons()
+	if list[0] != AddressesAvailable || len(list) != len(faults)+1 {
+		t.Errorf("reasons: %v", list)
+	}
+	for i, reason := range list {
+		if slices.Index(list, reason) != i || strings.ContainsFunc(reason, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }) {
+			t.Errorf("%q is there twice, or no CamelCase", reason)
+		}
+	}
+	for _, f := range faults {
+		if f.words == "" || f.remedy == "" {
+			t.Errorf("%s says nothing", f.reason)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package health
+
+// The reasons of a report. AddressesAvailable is that of a node without a fault; of
+// the others the one that stands first here counts where several are true.
+const (
+	AddressesAvailable  = "AddressesAvailable"  // pods get addresses
+	CloudForbidden      = "CloudForbidden"      // the cloud refuses the node's credentials
+	CloudUnavailable    = "CloudUnavailable"    // the cloud does not answer, or fails
+	CacheUnusable       = "CacheUnusable"       // no pod can be served from the node cache
+	AddressLimitReached = "AddressLimitReached" // the node has as many addresses as it can ever have
+	SubnetExhausted     = "SubnetExhausted"     // no subnet that the node may use has one left
+	ENILimitReached     = "ENILimitReached"     // of the instance or of the account
+	NoSubnet            = "NoSubnet"            // there is no subnet for the ENI that is needed
+	CloudThrottled      = "CloudThrottled"      // the cloud wants fewer calls
+	LinkMissing         = "LinkMissing"         // an ENI is attached and its link is not on the node
+	SetupFailed         = "SetupFailed"         // new addresses can't be set up on the node
+	CloudFailed         = "CloudFailed"         // a call failed otherwise, or its outcome is not known
+	NoFreeAddress       = "NoFreeAddress"       // nothing failed: they are still to come
+)
+
+// fault is a reason in words, with what a person can do about it.
+type fault struct{ reason, words, remedy string }
+
+// faults are the reasons of a fault in the order in which they count.
+var faults = [...]fault{
+	{CloudForbidden, "the cloud refuses the node's credentials", "look at them and their permissions"},
+	{CloudUnavailable, "the cloud does not answer", "is it up, and can the node reach it?"},
+	{CacheUnusable, "the node cache can't be used", "the agent builds it anew from the cloud and the kernel; its log says what keeps it from that"},
+	{AddressLimitReached, "the node can hold no more", "move pods to other nodes, or raise what limits it: pool.maxAllocate, the kubelet's maxPods, the size of the instance"},
+	{SubnetExhausted, "no subnet of the node has an address left", "give the nodes another subnet of their zone, or delete what else uses addresses there"},
+	{ENILimitReached, "the node may have no more ENIs", "raise the quota, detach ENIs that are not enipool's, or take a larger instance"},
+	{NoSubnet, "no subnet takes the ENI that is needed", "give the node a subnet of its zone for new ENIs"},
+	{CloudThrottled, "the cloud wants fewer calls", "it is tried again by itself; if that lasts, lower cloud.callsPerSecond, for all nodes of the account share its rate"},
+	{LinkMissing, "an ENI is attached and its link is not on the node", "look for the device in the kernel's log"},
+	{SetupFailed, "new addresses can't be set up on the node", "the agent's log has the error"},
+	{CloudFailed, "calls to the cloud fail", "they are tried again; the agent's log has the cloud's words"},
+	{NoFreeAddress, "more addresses are still to come", "`enipoolctl pool show` on the node says what is under way"},
+}
+
+// Reasons returns all reasons that a report can have, that of a node without a fault
+// first.
+func Reasons() []string {
+	list := []string{AddressesAvailable}
+	for _, f := range faults {
+		list = append(list, f.reason)
+	}
+	return list
+}
+
+// rank returns the place of a reason among the faults. What is none of them is as
+// good as the last.
+func rank(reason string) int {
+	for i, f := range faults {
+		if f.reason == reason {
+			return i
+		}
+	}
+	return len(faults) - 1
+}
