@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +53,11 @@ func TestFilesInConfAreReadByTheirReaders(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("conf is empty: %v", err)
 	}
+	folders := []string{"kubernetes", "image"} // test/manifests and scripts/image read all in them
 	for _, f := range files {
+		if slices.Contains(folders, filepath.Base(f)) {
+			continue
+		}
 		t.Run(filepath.Base(f), func(t *testing.T) {
 			text := read(t, "conf/"+filepath.Base(f))
 			switch filepath.Ext(f) {

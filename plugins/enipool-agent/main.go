@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,7 @@ leaves everything to the pods as it is.`,
 	root.Flags().StringVar(&f.config, "config", "/etc/enipool/agent.yaml", "the configuration file")
 	root.Flags().BoolVar(&f.once, "once", false, "make the node right once, then end")
 	root.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be done and why; change nothing")
+	root.AddCommand(installCommand(stdout), uninstallCommand(stdout))
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -90,7 +92,7 @@ func readConfig(path string) (agentconf.Config, error) {
 	if err != nil {
 		return conf, fmt.Errorf("%s: %w", path, err)
 	}
-	if conf.Node == "" {
+	if conf.Node = cmp.Or(conf.Node, os.Getenv(nodeName)); conf.Node == "" {
 		if conf.Node, err = os.Hostname(); err != nil {
 			return conf, fmt.Errorf("find the node's name: %w; set the key node", err)
 		}

@@ -77,6 +77,8 @@ func (r *reload) fixed(conf agentconf.Config) []string {
 		{"state", conf.State == was.State},
 		{"cloud.provider", conf.Cloud.Provider == was.Cloud.Provider},
 		{"cloud.endpoint", conf.Cloud.Endpoint == was.Cloud.Endpoint},
+		{"kubernetes.enabled", conf.Kubernetes.Enabled == was.Kubernetes.Enabled},
+		{"kubernetes.kubeconfig", conf.Kubernetes.Kubeconfig == was.Kubernetes.Kubeconfig},
 		{"listen", conf.Listen == was.Listen},
 		{"profile", conf.Profile == was.Profile},
 		{"logFormat", conf.LogFormat == was.LogFormat},
@@ -94,7 +96,8 @@ const maxPodsAge = time.Minute
 // maxPods is how many pods the node may run. Its methods may be called from several
 // goroutines.
 type maxPods struct {
-	log *slog.Logger
+	log     *slog.Logger
+	cluster func() (n int, known bool) // what the Node object says; nil: there is none
 
 	mu        sync.Mutex
 	conf      agentconf.MaxPods
@@ -111,10 +114,16 @@ func (m *maxPods) set(conf agentconf.MaxPods) {
 	m.conf, m.asked = conf, time.Time{}
 }
 
-// get looks the kubelet's number up, not more often than once a minute.
+// get returns what the file says, else what the Node object does, which the kubelet
+// made. Else it looks the kubelet's number up, not more often than once a minute.
 func (m *maxPods) get() (n int, source string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.conf.Fixed == 0 && m.cluster != nil {
+		if n, known := m.cluster(); known && n > 0 {
+			return n, "allocatable of the Node"
+		}
+	}
 	if !m.asked.IsZero() && time.Since(m.asked) < maxPodsAge {
 		return m.n, m.source
 	}

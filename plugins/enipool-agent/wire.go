@@ -16,11 +16,13 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/cni"
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/kube"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/enipool/enipool/pkg/status/web"
 	"github.com/gofrs/flock"
+	"golang.org/x/sync/errgroup"
 )
 
 // runAgent is one run of the agent, from the file to the end of ctx.
@@ -45,10 +47,10 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 		}
 	}
 	metrics := web.New(release)
-	a := agent.New(conf, parts(conf, client, metrics, r))
+	p := parts(conf, client, metrics, r)
 	switch {
 	case f.dryRun:
-		lines, err := a.Plan(ctx)
+		lines, err := agent.New(conf, p).Plan(ctx)
 		if err != nil {
 			return &nodeError{err}
 		}
@@ -57,34 +59,49 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 		}
 		return nil
 	case f.once:
-		if err := a.Once(ctx); err != nil {
+		if err := agent.New(conf, p).Once(ctx); err != nil {
 			return &nodeError{err}
 		}
 		return nil
 	}
-	return serve(ctx, a, f.config, metrics, r)
+	cluster, err := joinCluster(conf, r.log)
+	if err != nil {
+		return err
+	}
+	if cluster != nil {
+		p.Pods, p.Report, p.Warn, r.limit.cluster = cluster.Pods, cluster.Report, cluster.Warn, cluster.MaxPods
+	}
+	p.Publish = (&publisher{cache: conf.Cache, log: r.log}).after(p.Publish)
+	return process{agent.New(conf, p), metrics, r, cluster}.serve(ctx, f.config)
 }
 
-// serve runs the loop and its pages side by side. If one fails, both end.
-func serve(ctx context.Context, a *agent.Agent, path string, metrics *web.Metrics, r *reload) error {
-	conf, log := r.conf, r.log
+// process is an agent with what works beside it.
+type process struct {
+	agent   *agent.Agent
+	metrics *web.Metrics
+	reload  *reload
+	cluster *kube.Node // nil: there is none
+}
+
+// serve runs the loop, its pages and the watch of the cluster side by side. If one
+// fails, all end.
+func (p process) serve(ctx context.Context, path string) error {
+	conf, log := p.reload.conf, p.reload.log
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	wake, unwatch := watchCache(ctx, nodecache.Cache{Path: conf.Cache}, log)
 	defer unwatch()
 	files := watchConfig(ctx, path, log)
 	log.Info("started", "release", release, "node", conf.Node, "mode", conf.Pool.Mode.String(), "cache", conf.Cache, "listen", conf.Listen)
-	pages := make(chan error, 1)
-	go func() {
-		err := web.Serve(ctx, conf.Listen, metrics.Handler(conf.Profile), log)
-		if err != nil {
-			stop()
-		}
-		pages <- err
-	}()
-	err := a.Run(ctx, wake, r.taken(ctx, files))
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { return web.Serve(ctx, conf.Listen, p.metrics.Handler(conf.Profile), log) })
+	if p.cluster != nil {
+		wake = both(ctx, wake, p.cluster.Changed())
+		all.Go(func() error { return p.cluster.Run(ctx) })
+	}
+	err := p.agent.Run(ctx, wake, p.reload.taken(ctx, files))
 	stop()
-	return errors.Join(err, <-pages)
+	return errors.Join(err, all.Wait())
 }
 
 func parts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r *reload) agent.Parts {

@@ -1,0 +1,96 @@
+// Package check looks at a node before enipool is installed on it: what the kernel
+// can do, who else would handle our links, and whose pods the runtime would start.
+// It leaves nothing behind.
+package check
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/install"
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// Needs are what the agent's configuration asks of the node, and what else bears on
+// the checks.
+type Needs struct {
+	Settings    ipam.Settings
+	AnyFirewall bool // the packet filter is left to what works
+
+	Network  string               // the name of ours
+	ConfDir  string               // the runtime's network configurations
+	ENILinks []string             // patterns of the links of ENIs, but for the node's own
+	System   []install.SystemFile // that will be there afterwards
+	Skipped  bool                 // system files are not written; those that are missing are a person's to write
+}
+
+func (n Needs) ipv6() bool { return slices.Contains(n.Settings.Families, eni.IPv6) }
+
+// Node checks the node: its files below the tree's root, its kernel in the network
+// namespace of the calling thread.
+func Node(t install.Tree, n Needs) []install.Line {
+	return slices.Concat(kernel(n), sysctls(n), services(t, n), overrides(t, n), others(t, n), mixedIn(t, n))
+}
+
+// others names the network configurations that a runtime would take instead of ours
+// or mix into it.
+func others(t install.Tree, n Needs) []install.Line {
+	dir, err := t.Target(n.ConfDir)
+	if err != nil {
+		return []install.Line{install.Linef(install.Warning, "%v", err)}
+	}
+	entries, err := os.ReadDir(dir) // by name, as runtimes read them
+	if err != nil && !os.IsNotExist(err) {
+		return []install.Line{install.Linef(install.Warning, "look for other network configurations: %v", err)}
+	}
+	var before []string
+	for _, e := range entries {
+		if !e.IsDir() && install.IsConfiguration(e.Name()) && e.Name() < install.ConflistName {
+			before = append(before, e.Name())
+		}
+	}
+	if len(before) == 0 {
+		return []install.Line{install.Linef(install.OK, "no network configuration comes before %s in %s", install.ConflistName, n.ConfDir)}
+	}
+	return []install.Line{install.Linef(install.Warning, "in %s runtimes take the first network configuration, and before %s there is %s: no pod gets an address of enipool until that is moved away",
+		n.ConfDir, install.ConflistName, strings.Join(before, ", "))}
+}
+
+// mixedIn names what a runtime with libcni 1.3 or later appends to our plugins.
+func mixedIn(t install.Tree, n Needs) []install.Line {
+	dir := filepath.Join(n.ConfDir, n.Network)
+	at, err := t.Target(dir)
+	if err != nil {
+		return nil // found by others
+	}
+	if more, _ := filepath.Glob(filepath.Join(at, "*.conf")); len(more) > 0 {
+		return []install.Line{install.Linef(install.Warning, "newer runtimes also call, after our plugins, those of the files in %s", dir)}
+	}
+	return nil
+}
+
+// has tells whether the node has the file or folder.
+func has(t install.Tree, path string) bool {
+	at, err := t.Target(path)
+	if err == nil {
+		_, err = os.Stat(at)
+	}
+	return err == nil
+}
+
+// linked is has for a link whose target need not be seen from here.
+func linked(t install.Tree, path string) bool {
+	at, err := t.Path(path)
+	if err == nil {
+		_, err = os.Lstat(at)
+	}
+	return err == nil
+}
+
+func ok(format string, args ...any) install.Line {
+	return install.Linef(install.OK, "%s", fmt.Sprintf(format, args...))
+}

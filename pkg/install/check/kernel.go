@@ -1,0 +1,116 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/host/firewall"
+	"github.com/enipool/enipool/pkg/install"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/isolate"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// kernel does what agent and plugin will do, in a network namespace that ends with
+// the trial: a list of features would have to be kept in step with them.
+func kernel(n Needs) []install.Line {
+	var lines []install.Line
+	err := isolate.OnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		lines = trials(n)
+		return nil
+	})
+	if errors.Is(err, fs.ErrPermission) {
+		return []install.Line{install.Linef(install.Warning, "the kernel was not tried: that needs root with CAP_SYS_ADMIN")}
+	}
+	if err != nil {
+		return []install.Line{install.Linef(install.MustFix, "the kernel makes no network namespace: %v; it needs CONFIG_NET_NS", err)}
+	}
+	return lines
+}
+
+// trials runs inside the namespace.
+func trials(n Needs) []install.Line {
+	if err := makeLinks(); err != nil {
+		return []install.Line{install.Linef(install.MustFix, "the kernel makes no veth pair: %v; load the module veth", err)}
+	}
+	lines := []install.Line{ok("the kernel makes veth pairs")}
+	for _, family := range n.Settings.Families {
+		lines = append(lines, routing(family, n.Settings))
+	}
+	return append(lines, packetFilter(n))
+}
+
+var links = [...]string{"try0", "try1"}
+
+// makeLinks makes a pair as the plugin does: both MACs given.
+func makeLinks() error {
+	mac := func(last byte) net.HardwareAddr { return net.HardwareAddr{2, 0, 0, 0, 0, last} }
+	pair := netlink.NewVeth(netlink.LinkAttrs{Name: links[0], TxQLen: -1, HardwareAddr: mac(1)})
+	pair.PeerName, pair.PeerHardwareAddr = links[1], mac(2)
+	return netlink.LinkAdd(pair)
+}
+
+// routing has the kernel hold a node with two ENIs, and their policy routing.
+func routing(f eni.Family, s ipam.Settings) install.Line {
+	h, err := host.New()
+	if err == nil {
+		defer h.Close()
+		err = h.ApplyNode(netconf.NewNode(sample(f, s)), netconf.Node{})
+	}
+	switch {
+	case errors.Is(err, unix.EROFS):
+		return install.Linef(install.MustFix, "the kernel's settings can't be changed: %v; the container must be privileged", err)
+	case err != nil && f == eni.IPv6:
+		return install.Linef(install.MustFix, "the kernel does not route by rules and tables: %v; it needs CONFIG_IPV6_MULTIPLE_TABLES, and no ipv6.disable=1", err)
+	case err != nil:
+		return install.Linef(install.MustFix, "the kernel does not route by rules and tables: %v; it needs CONFIG_IP_MULTIPLE_TABLES", err)
+	}
+	return ok("the kernel routes %s by rules and tables", f)
+}
+
+// sample is a node's book of one family. Its addresses are nobody's, RFC 5737 and
+// RFC 3849.
+func sample(f eni.Family, s ipam.Settings) *ipam.State {
+	s.Families, s.VPC = []eni.Family{f}, nil
+	book := &ipam.State{Settings: s}
+	for i, link := range links {
+		nic := eni.Interface{ID: link, Index: i, Device: link}
+		if f == eni.IPv6 {
+			nic.V6 = eni.Net{Primary: netip.MustParsePrefix(fmt.Sprintf("2001:db8::%d/64", 10+i)), Gateway: netip.MustParseAddr("fe80::1")}
+		} else {
+			nic.V4 = eni.Net{Primary: netip.MustParsePrefix(fmt.Sprintf("192.0.2.%d/24", 10+i)), Gateway: netip.MustParseAddr("192.0.2.1")}
+		}
+		book.ENIs = append(book.ENIs, nic)
+	}
+	return book
+}
+
+// packetFilter tries what the agent will use.
+func packetFilter(n Needs) install.Line {
+	nft := firewall.Works(ipam.Nftables)
+	var ipt error
+	switch {
+	case nft == nil && (n.AnyFirewall || n.Settings.Firewall == ipam.Nftables):
+		return ok("nftables does what is needed")
+	case n.Settings.Routing == ipam.Map:
+		return install.Linef(install.MustFix, "routing map needs nftables: %v; or set routing: rule", nft)
+	case !n.AnyFirewall && n.Settings.Firewall == ipam.Nftables:
+		return install.Linef(install.MustFix, "%v; or set firewall: auto", nft)
+	default:
+		ipt = firewall.Works(ipam.Iptables)
+	}
+	if ipt != nil {
+		return install.Linef(install.MustFix, "no packet filter works: %v", errors.Join(ipt, nft))
+	}
+	return ok("iptables does what is needed")
+}

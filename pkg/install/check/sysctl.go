@@ -1,0 +1,91 @@
+package check
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/install"
+)
+
+// sysctls tells how the node stands. The agent sets what it needs, so that only
+// what it can't set is wrong.
+func sysctls(n Needs) []install.Line {
+	read := func(key string) string {
+		value, _ := os.ReadFile("/proc/sys/net/" + key) // "" where there is no such key
+		return strings.TrimSpace(string(value))
+	}
+	lines := []install.Line{forwards("net.ipv4.ip_forward", read("ipv4/ip_forward"))}
+	if read("ipv4/conf/all/rp_filter") == "2" {
+		lines = append(lines, ok("net.ipv4.conf.all.rp_filter is 2, loose for every link: the packet filter keeps pods from using foreign addresses"))
+	}
+	if !n.ipv6() {
+		return lines
+	}
+	if read("ipv6/conf/all/disable_ipv6") != "0" {
+		return append(lines, install.Linef(install.MustFix, "IPv6 is off on this node: set net.ipv6.conf.all.disable_ipv6 to 0, and boot without ipv6.disable=1"))
+	}
+	return append(lines, forwards("net.ipv6.conf.all.forwarding", read("ipv6/conf/all/forwarding")))
+}
+
+func forwards(key, value string) install.Line {
+	if value == "1" {
+		return ok("%s is 1", key)
+	}
+	return ok("%s is %s; the agent sets it to 1", key, value)
+}
+
+// overrides finds settings in files that are read after ours and undo it.
+func overrides(t install.Tree, n Needs) []install.Line {
+	i := slices.IndexFunc(n.System, func(f install.SystemFile) bool { return filepath.Dir(f.Path) == install.SysctlDir })
+	if i < 0 {
+		return nil
+	}
+	ours := n.System[i]
+	files := []string{"/etc/sysctl.conf"} // which `sysctl --system` reads last
+	for _, dir := range []string{install.SysctlDir, "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"} {
+		at, err := t.Target(dir)
+		if err != nil {
+			continue
+		}
+		entries, _ := os.ReadDir(at) // most nodes lack some
+		for _, e := range entries {
+			if filepath.Ext(e.Name()) == ".conf" && e.Name() > filepath.Base(ours.Path) {
+				files = append(files, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	wanted := settings([]byte(ours.Text))
+	var lines []install.Line
+	for _, path := range files {
+		at, err := t.Target(path)
+		if err != nil {
+			continue
+		}
+		text, _ := os.ReadFile(at)
+		for key, value := range settings(text) {
+			if want, known := wanted[key]; known && want != value {
+				lines = append(lines, install.Linef(install.Warning, "%s sets %s to %s after %s has set it to %s; take it out there", path, key, value, ours.Path, want))
+			}
+		}
+	}
+	slices.SortFunc(lines, func(a, b install.Line) int { return strings.Compare(a.Text, b.Text) })
+	return slices.Compact(lines)
+}
+
+// settings reads a file of sysctl.d: the last value of each key, with dots.
+func settings(text []byte) map[string]string {
+	list := map[string]string{}
+	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
+		key, value, isSetting := strings.Cut(strings.TrimSpace(s.Text()), "=")
+		if !isSetting || strings.HasPrefix(key, "#") || strings.HasPrefix(key, ";") {
+			continue
+		}
+		key = strings.TrimPrefix(strings.TrimSpace(key), "-")
+		list[strings.ReplaceAll(key, "/", ".")] = strings.TrimSpace(value)
+	}
+	return list
+}

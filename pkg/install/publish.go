@@ -1,0 +1,110 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// ErrNotStaged is returned by Publish where nothing was installed, or it can't be
+// seen from here: the network configuration is then a person's to put in place.
+var ErrNotStaged = errors.New("no network configuration is staged at " + StateDir)
+
+// Publish puts the staged network configuration where the runtime finds it, which
+// turns the node Ready: call it when pods can get addresses, with the path of the
+// node cache they get them from. It returns the path it wrote, "" if all was in
+// place. It is cheap to repeat, and repeating it puts back a configuration that got
+// lost. ErrNotStaged may well not be a fault.
+func (t Tree) Publish(ctx context.Context, cache string) (path string, err error) {
+	todo, err := t.unpublished(cache)
+	if err != nil || todo == nil {
+		return "", err
+	}
+	unlock, err := t.Lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	// Another run may have been at work until now.
+	if todo, err = t.unpublished(cache); err != nil || todo == nil {
+		return "", err
+	}
+	if err := t.replace(*todo); err != nil {
+		return "", fmt.Errorf("publish %s: %w", todo.path, hint(err))
+	}
+	return todo.path, nil
+}
+
+// unpublished returns the network configuration to publish, nil if there is none.
+func (t Tree) unpublished(cache string) (*file, error) {
+	text, err := t.read(staged())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotStaged
+	}
+	m, err2 := t.remembered()
+	if err = errors.Join(err, err2); err != nil {
+		return nil, fmt.Errorf("publish network configuration: %w; run enipool-agent install again", err)
+	}
+	at := file{m.conflist(), text, 0o600}
+	if t.holds(at) {
+		return nil, nil
+	}
+	c, err := ParseConflist(text)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("publish %s: %w", staged(), err)
+	case c.CachePath != cache:
+		return nil, fmt.Errorf("publish %s: it has cachePath %s and the agent has cache %s: they must be the same", staged(), c.CachePath, cache)
+	case at.path == "":
+		return nil, fmt.Errorf("publish %s: where to is not known; run enipool-agent install again", staged())
+	case !t.has(filepath.Dir(at.path)):
+		// Not made here: in a container it would be the container's own.
+		return nil, fmt.Errorf("publish %s: there is no folder %s; mount the node's into the container", staged(), filepath.Dir(at.path))
+	}
+	return &at, nil
+}
+
+// withdraw takes a network configuration back that another boot of the node left:
+// the node would be Ready before the agent can serve.
+func (t Tree) withdraw(ctx context.Context, at string, say func(Line)) error {
+	text, err := t.read(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read network configuration: %w", hint(err))
+	}
+	_, why := t.used(ctx, text)
+	if !errors.Is(why, nodecache.ErrBoot) && !errors.Is(why, nodecache.ErrMissing) {
+		return nil // an agent is, or was in this boot, at work
+	}
+	removed, err := t.remove(at)
+	if removed {
+		say(Linef(Withdrew, "%s: %v; the agent publishes it again when it can serve", at, why))
+	}
+	return err
+}
+
+// used returns how many addresses of the network configuration's pool are used by
+// pods, or what is wrong with the pool. Where the pool can't be seen from here it
+// returns 0 and no error.
+func (t Tree) used(ctx context.Context, conflist []byte) (n int, err error) {
+	c, err := ParseConflist(conflist)
+	if err != nil || !t.has(filepath.Dir(filepath.Dir(c.CachePath))) {
+		return 0, nil
+	}
+	path, err := t.Target(c.CachePath)
+	if err != nil {
+		return 0, err
+	}
+	err = nodecache.Cache{Path: path}.View(ctx, func(s *ipam.State) error {
+		n = len(s.Used())
+		return nil
+	})
+	return n, err
+}

@@ -1,0 +1,229 @@
+package install
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// unfinished ends the name of a file in the making. Runtimes and services look for
+// other endings.
+const unfinished = ".enipool-new"
+
+// file is what a file should be.
+type file struct {
+	path string // the node's
+	text []byte
+	mode fs.FileMode
+}
+
+func sum(text []byte) string {
+	s := sha256.Sum256(text)
+	return hex.EncodeToString(s[:])
+}
+
+// put makes the file hold the text: whole, or as it was. It says whether it had to.
+func (t Tree) put(f file) (changed bool, err error) {
+	if t.holds(f) {
+		return false, nil
+	}
+	if err := t.replace(f); err != nil {
+		return false, fmt.Errorf("write %s: %w", f.path, hint(err))
+	}
+	return true, nil
+}
+
+// holds tells whether the file is a plain one of root's with the mode and the text.
+func (t Tree) holds(f file) bool {
+	path, err := t.Path(f.path)
+	if err != nil {
+		return false
+	}
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode() != f.mode || info.Size() != int64(len(f.text)) {
+		return false
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 && (s.Uid != 0 || s.Gid != 0) {
+		return false
+	}
+	have, err := os.ReadFile(path)
+	return err == nil && bytes.Equal(have, f.text)
+}
+
+// replace writes a file beside the final one and renames it: who runs or reads the
+// old one keeps it, and who comes later finds the new one.
+func (t Tree) replace(f file) (err error) {
+	dir, err := t.Target(filepath.Dir(f.path))
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, filepath.Base(f.path))
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		return errors.New("it is a folder; remove it")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	tmp := filepath.Join(dir, "."+filepath.Base(f.path)+unfinished)
+	defer func() {
+		if err != nil {
+			_ = os.Remove(tmp)
+		}
+	}()
+	if err := t.write(tmp, f); err != nil {
+		return err
+	}
+	if err := t.before("rename " + f.path); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// write makes the unfinished file, on the disk in all its parts.
+func (t Tree) write(tmp string, f file) error {
+	if err := t.before("create " + f.path); err != nil {
+		return err
+	}
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	w, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer w.Close() // a second time does no harm
+	if err := t.before("fill " + f.path); err != nil {
+		return err
+	}
+	if _, err := w.Write(f.text); err != nil {
+		return err
+	}
+	if err := w.Chmod(f.mode); err != nil {
+		return err
+	}
+	if os.Geteuid() == 0 {
+		if err := w.Chown(0, 0); err != nil {
+			return err
+		}
+	}
+	if err := w.Sync(); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// remove removes a file and tells whether it was there.
+func (t Tree) remove(path string) (bool, error) {
+	at, err := t.Path(path)
+	if err == nil {
+		if _, err = os.Lstat(at); errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+	}
+	if err == nil {
+		err = t.before("remove " + path)
+	}
+	if err == nil {
+		err = os.Remove(at)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(at))
+	}
+	if err != nil {
+		return false, fmt.Errorf("remove %s: %w", path, hint(err))
+	}
+	return true, nil
+}
+
+// sweep removes what runs that were cut off left in the folder.
+func (t Tree) sweep(dir string) error {
+	at, err := t.Target(dir)
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(at)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
+		return fmt.Errorf("look for leftovers: %w", err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") && strings.HasSuffix(e.Name(), unfinished) {
+			if _, err := t.remove(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// read returns what the node finds at path.
+func (t Tree) read(path string) ([]byte, error) {
+	at, err := t.Target(path)
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(at)
+}
+
+// mkdir makes the folder and those above it.
+func (t Tree) mkdir(dir string) error {
+	at, err := t.Target(dir)
+	if err == nil {
+		err = os.MkdirAll(at, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("make folder %s: %w", dir, hint(err))
+	}
+	return nil
+}
+
+// has tells whether the node has such a folder.
+func (t Tree) has(dir string) bool {
+	at, err := t.Target(dir)
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(at)
+	return err == nil && info.IsDir()
+}
+
+func (t Tree) before(change string) error {
+	if t.step == nil {
+		return nil
+	}
+	return t.step(change)
+}
+
+// syncDir makes what was renamed or removed in the folder last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// hint adds what a person can do about it.
+func hint(err error) error {
+	switch {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return fmt.Errorf("%w; make room there and run it again", err)
+	case errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%w; mount it writable, or name another folder", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w; run it as root", err)
+	}
+	return err
+}

@@ -1,0 +1,126 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tree is the files of a node. All paths given to it are the node's own, whatever
+// folder they are seen below from here.
+type Tree struct {
+	// Root is where the node's file system is mounted, "" for the one we are in.
+	Root string
+
+	// step is asked before each change, which an error of it prevents.
+	step func(change string) error
+}
+
+// maxLinks is how many symbolic links the kernel follows on a path.
+const maxLinks = 40
+
+// Path returns where the node's path is found from here. Links on the way to it are
+// followed as on the node: an absolute one starts at Root.
+func (t Tree) Path(path string) (string, error) { return t.resolve(path, false) }
+
+// Target is Path, with the last name followed too if it is a link.
+func (t Tree) Target(path string) (string, error) { return t.resolve(path, true) }
+
+func (t Tree) resolve(path string, last bool) (string, error) {
+	root := t.Root
+	if root == "" {
+		root = "/"
+	}
+	done, rest := "/", names(path)
+	for links := 0; len(rest) > 0; {
+		next := filepath.Join(done, rest[0]) // ".." goes up, and not above "/"
+		rest = rest[1:]
+		to, err := os.Readlink(filepath.Join(root, next))
+		if err != nil || len(rest) == 0 && !last {
+			done = next // no link, or nothing there yet
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", fmt.Errorf("follow %s: too many symbolic links", path)
+		}
+		if filepath.IsAbs(to) {
+			done = "/"
+		}
+		rest = slices.Concat(names(to), rest)
+	}
+	return filepath.Join(root, done), nil
+}
+
+// names splits a path at its slashes.
+func names(path string) []string {
+	return slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" || s == "." })
+}
+
+// StateDir is where the node remembers what was installed.
+const StateDir = "/var/lib/enipool"
+
+// lockWait is how long one run waits for another. Each takes seconds at most.
+const lockWait = time.Minute
+
+// Lock keeps other runs off the node until unlock is called.
+func (t Tree) Lock(ctx context.Context) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	dir, err := t.Target(StateDir)
+	for err == nil {
+		if err = os.MkdirAll(dir, 0o755); err != nil {
+			break
+		}
+		var held *os.File
+		if held, err = lockDir(ctx, dir); held != nil {
+			return func() {
+				_ = os.Remove(dir) // if nothing came into it
+				held.Close()
+			}, nil
+		}
+	}
+	return nil, fmt.Errorf("lock %s: %w", dir, hint(err))
+}
+
+// lockDir locks the folder itself: a file in it would be left behind, or deleted
+// under somebody who waits for it. It returns nil if the folder is another one by
+// the time it is locked.
+func lockDir(ctx context.Context, dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			f.Close()
+			return nil, err
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("%w: another install, uninstall or publication is at work; `fuser %s` shows it", ctx.Err(), dir)
+		}
+	}
+	mine, err := f.Stat()
+	now, err2 := os.Stat(dir)
+	if err == nil && err2 == nil && os.SameFile(mine, now) {
+		return f, nil
+	}
+	f.Close()
+	return nil, err
+}

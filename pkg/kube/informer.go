@@ -1,0 +1,35 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// newInformer makes an informer that waits after every failure, and whose waits end
+// with its context. For some errors of a watch the usual one sleeps up to half a
+// minute without looking at its context, or tries again at once, for ever; here
+// these look to it like any other.
+func newInformer(lw toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
+	inner := toolscache.ToListerWatcherWithContext(lw)
+	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+		ListWithContextFunc: inner.ListWithContext,
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := inner.WatchWithContext(ctx, o)
+			if err == nil {
+				return w, nil
+			}
+			if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) || o.ResourceVersion == "" {
+				err = errors.New(err.Error())
+			}
+			return nil, err
+		},
+	}, kind, resync, by)
+}

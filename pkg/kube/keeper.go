@@ -1,0 +1,226 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/enipool/enipool/pkg/health"
+)
+
+const (
+	// patience is how long one request to the API server may take.
+	patience = 10 * time.Second
+	// pace is how often more is written for the same report, because pods came and went
+	// or somebody else wants it otherwise, after the first few times, which are quick:
+	// every write goes to all who watch nodes.
+	pace  = 5 * time.Second
+	quick = 3
+)
+
+// retry is how long a write waits after it failed: from a second to half a minute.
+var retry = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 30 * time.Second}
+
+// keeper brings the Node object to what was reported, and back when others change
+// what is ours.
+type keeper struct {
+	view     *view
+	client   client.Client
+	events   *events
+	log      *slog.Logger
+	mayTaint bool
+
+	mu   sync.Mutex
+	want *health.Report
+
+	own    *corev1.Node  // the node as our last write left it
+	done   health.Report // the last one that was written
+	again  *rate.Limiter // of writes that follow on the same report
+	failed string        // the last error
+	said   bool          // it is in the log
+}
+
+func newKeeper(v *view, c client.Client, e *events, o Options) *keeper {
+	return &keeper{view: v, client: c, events: e, log: o.Log, mayTaint: o.Taint, again: rate.NewLimiter(rate.Every(pace), quick)}
+}
+
+func (k *keeper) report(r health.Report) {
+	k.mu.Lock()
+	changed := k.want == nil || *k.want != r
+	k.want = &r
+	k.mu.Unlock()
+	if changed {
+		poke(k.view.moved)
+	}
+}
+
+// run compares what is with what was reported whenever one of them changes.
+func (k *keeper) run(ctx context.Context) {
+	backoff, moved := retry, (<-chan struct{})(k.view.moved)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-moved:
+		case <-timer.C:
+		}
+		again, err := k.settle(ctx)
+		k.say(err)
+		moved = k.view.moved
+		if err == nil {
+			backoff = retry
+		} else {
+			again, moved = backoff.Step(), nil // however often the node changes meanwhile
+		}
+		timer.Stop()
+		if again > 0 {
+			timer.Reset(again)
+		}
+	}
+}
+
+// say logs what goes wrong twice in the same way: the first time it may be that
+// somebody else was faster. Whether the API server is away or refuses the write, the
+// link says.
+func (k *keeper) say(err error) {
+	text := ""
+	if err != nil && !passing(err) && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+		text = err.Error()
+	}
+	switch {
+	case text != k.failed:
+		k.failed, k.said = text, false
+	case text != "" && !k.said:
+		k.log.Warn("the node's condition, taint or capacity can't be written", "error", err)
+		k.said = true
+	}
+}
+
+// settle does what is to do. If it is to wait with that it returns how long.
+func (k *keeper) settle(ctx context.Context) (time.Duration, error) {
+	k.mu.Lock()
+	want := k.want
+	k.mu.Unlock()
+	node, ok := k.current()
+	if want == nil || !ok {
+		return 0, nil
+	}
+	status, taint := k.statusPatch(node, *want), taintPatch(node.Spec.Taints, want.Taint && k.mayTaint)
+	if status.empty() && taint == nil {
+		return 0, nil
+	}
+	if k.done == *want {
+		turn := k.again.Reserve()
+		if early := turn.Delay(); early > 0 {
+			turn.Cancel()
+			return early, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := k.write(ctx, node, status, taint); err != nil {
+		return 0, err
+	}
+	k.done = *want
+	return 0, nil
+}
+
+// current returns the node as it is watched, or as our last write left it if the
+// watch has not come that far.
+func (k *keeper) current() (*corev1.Node, bool) {
+	node, ok := k.view.read()
+	if !ok || k.own == nil {
+		return node, ok
+	}
+	if order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, k.own.ResourceVersion); err == nil && order < 0 {
+		return k.own, true
+	}
+	return node, true
+}
+
+// statusPatch returns what of the node's status is to change.
+func (k *keeper) statusPatch(node *corev1.Node, want health.Report) statusPatch {
+	var p statusPatch
+	was := conditionOf(node)
+	if is := conditionFor(want, was, metav1.Now()); !same(was, is) {
+		p.Status.Conditions = []corev1.NodeCondition{is}
+	}
+	if load, known := k.view.load(); known && want.Capacity >= 0 {
+		if n := published(want.Capacity, load); !offers(node, n) {
+			p.Status.Capacity, p.Status.Allocatable = quantity(n), quantity(n)
+		}
+	}
+	return p
+}
+
+// write sends the patches. A taint is added before there is more room for the
+// scheduler, and removed after that.
+func (k *keeper) write(ctx context.Context, node *corev1.Node, status statusPatch, taint []operation) error {
+	sendTaint := func() error {
+		if taint == nil {
+			return nil
+		}
+		return k.send("taints", types.JSONPatchType, taint, func(n *corev1.Node, p client.Patch) error {
+			return k.client.Patch(ctx, n, p)
+		})
+	}
+	sendStatus := func() error {
+		if status.empty() {
+			return nil
+		}
+		err := k.send("status", types.StrategicMergePatchType, status, func(n *corev1.Node, p client.Patch) error {
+			return k.client.Status().Patch(ctx, n, p)
+		})
+		if err == nil && status.Status.Conditions != nil {
+			k.tell(node, status.Status.Conditions[0])
+		}
+		return err
+	}
+	if removes(taint) {
+		return errors.Join(sendStatus(), sendTaint())
+	}
+	return errors.Join(sendTaint(), sendStatus())
+}
+
+// send sends a patch of a part of the node, and keeps the node that it made.
+func (k *keeper) send(part string, kind types.PatchType, patch any, by func(*corev1.Node, client.Patch) error) error {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.view.node}}
+	if err := by(node, client.RawPatch(kind, data)); err != nil {
+		return fmt.Errorf("patch the %s of the node: %w", part, err)
+	}
+	k.own = strippedNode(node)
+	return nil
+}
+
+// tell writes an event when a fault begins, gets another reason, or ends.
+func (k *keeper) tell(node *corev1.Node, is corev1.NodeCondition) {
+	was := conditionOf(node)
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+	begun := was.Status == corev1.ConditionTrue
+	switch {
+	case is.Status == corev1.ConditionTrue && (!begun || was.Reason != is.Reason):
+		k.events.post(event{about, corev1.EventTypeWarning, is.Reason, is.Message})
+	case is.Status == corev1.ConditionFalse && begun:
+		lasted := max(0, is.LastTransitionTime.Sub(was.LastTransitionTime.Time)).Round(time.Second) // of a clock that may be set
+		k.events.post(event{about, corev1.EventTypeNormal, is.Reason, fmt.Sprintf("%s; %s lasted %s", is.Message, was.Reason, lasted)})
+	}
+}

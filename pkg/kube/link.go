@@ -1,0 +1,97 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// link sees every request and says in the log, once, when the API server goes away,
+// when it comes back, and what it refuses.
+type link struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	away    time.Time       // since when, zero while it answers
+	refused map[string]bool // what it said no to
+}
+
+// wrap puts the link around what sends requests. It sees tokens and certificates no
+// more than their headers pass by: nothing of a request is logged but its method and
+// the kind it is about.
+func (l *link) wrap(next http.RoundTripper) http.RoundTripper { return watched{next, l} }
+
+type watched struct {
+	http.RoundTripper
+	link *link
+}
+
+// WrappedRoundTripper lets client-go close idle connections below.
+func (w watched) WrappedRoundTripper() http.RoundTripper { return w.RoundTripper }
+
+// RoundTrip sends a request and notes what became of it.
+func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := w.RoundTripper.RoundTrip(r)
+	switch {
+	case err != nil && errors.Is(context.Cause(r.Context()), context.Canceled):
+		// it was not wanted any more
+	case err != nil:
+		w.link.lost(err.Error())
+	case answer.StatusCode >= http.StatusInternalServerError:
+		w.link.lost(answer.Status)
+	default:
+		w.link.answered(r, answer)
+	}
+	return answer, err
+}
+
+func (l *link) lost(why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.away.IsZero() {
+		l.away = time.Now()
+		l.log.Warn("the API server does not answer; the node goes on with what it knows", "error", why)
+	}
+}
+
+func (l *link) answered(r *http.Request, answer *http.Response) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.away.IsZero() {
+		l.log.Info("the API server answers again", "away", time.Since(l.away).Round(time.Second))
+		l.away = time.Time{}
+	}
+	no := answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden
+	what := r.Method + " " + kindOf(r.URL.Path)
+	if no == l.refused[what] {
+		return
+	}
+	if l.refused == nil {
+		l.refused = map[string]bool{}
+	}
+	l.refused[what] = no
+	if no {
+		l.log.Warn("the API server refuses a request; look at the agent's service account and its roles", "request", what, "answer", answer.Status)
+		return
+	}
+	l.log.Info("the API server allows a request that it refused before", "request", what)
+}
+
+// kindOf returns what a path is about, like "pods" or "nodes/status".
+func kindOf(path string) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if len(parts) > 4 && parts[2] == "namespaces" {
+		parts = append(parts[:2], parts[4:]...)
+	}
+	switch {
+	case len(parts) < 3:
+		return path
+	case len(parts) < 5:
+		return parts[2]
+	}
+	return parts[2] + "/" + parts[4]
+}

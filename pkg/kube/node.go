@@ -1,0 +1,130 @@
+// Package kube connects the agent with its Kubernetes cluster: it watches the pods
+// of one node, and tells the cluster how that node does. It works on from the last
+// state while the API server is away.
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/health"
+)
+
+// Options says whose node this is and how its cluster is reached.
+type Options struct {
+	Node   string       // the name of the Node object
+	Config *rest.Config // see Load
+	Log    *slog.Logger // nil: nothing is logged
+	Taint  bool         // the node may be tainted; without it a taint of an earlier agent is removed
+}
+
+// Node is one node of a cluster, as the API server tells it. Its methods may be
+// called from several goroutines, before Run begins too.
+type Node struct {
+	view   *view
+	keeper *keeper
+	events *events
+}
+
+// New prepares all that Run needs. It does not call the API server.
+func New(o Options) (*Node, error) {
+	if o.Node == "" {
+		return nil, errors.New("watch the node's pods: the node has no name; give the agent the name of its Node object")
+	}
+	if o.Config == nil {
+		return nil, errors.New("watch the node's pods: no API server is named")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	n, err := build(o)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to talk to the API server: %w", err)
+	}
+	return n, nil
+}
+
+func build(o Options) (*Node, error) {
+	config := rest.CopyConfig(o.Config)
+	config.UserAgent = "enipool-agent"
+	config.Wrap((&link{log: o.Log}).wrap)
+	http, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	scheme, mapper := nouns()
+	view, err := newView(o.Node, config, watchOptions{http, scheme, mapper, o.Log})
+	if err != nil {
+		return nil, err
+	}
+	writer, err := client.New(config, client.Options{HTTPClient: http, Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, err
+	}
+	events := newEvents(o.Node, writer, o.Log)
+	return &Node{view, newKeeper(view, writer, events, o), events}, nil
+}
+
+// nouns are the only kinds that are read or written here. Their places are known,
+// so that the API server need not be asked for them.
+func nouns() (*runtime.Scheme, meta.RESTMapper) {
+	v1 := corev1.SchemeGroupVersion
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(v1, &corev1.Pod{}, &corev1.PodList{}, &corev1.Node{}, &corev1.NodeList{}, &corev1.Event{}, &corev1.EventList{})
+	metav1.AddToGroupVersion(scheme, v1)
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(v1.WithKind("Pod"), meta.RESTScopeNamespace)
+	mapper.Add(v1.WithKind("Node"), meta.RESTScopeRoot)
+	mapper.Add(v1.WithKind("Event"), meta.RESTScopeNamespace)
+	return scheme, mapper
+}
+
+// Run watches and tells until ctx ends. It needs no API server to begin, and waits
+// for one that is away as long as it takes. What it told stays in the cluster when
+// it ends: the next agent takes it over.
+func (n *Node) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return n.view.run(ctx) })
+	g.Go(func() error { n.keeper.run(ctx); return nil })
+	g.Go(func() error { n.events.run(ctx); return nil })
+	return g.Wait()
+}
+
+// Pods returns the pods of the node that need an address, sorted by namespace and
+// name, and whether they are known: not before the API server told them for the
+// first time. After that it is the last state that it told. A pod that is being
+// deleted counts until it is gone. The slice may be kept but not changed.
+func (n *Node) Pods() (list []eni.Pod, known bool) {
+	l, known := n.view.load()
+	return l.pods, known
+}
+
+// MaxPods returns how many pods the node may hold, those in the host's network
+// among them, and whether that is known.
+func (n *Node) MaxPods() (most int, known bool) { return n.view.maxPods() }
+
+// Changed returns the channel that gets a value when Pods or MaxPods may have
+// another answer. Changes that come together are one.
+func (n *Node) Changed() <-chan struct{} { return n.view.changed }
+
+// Report says what the cluster is to know of the node's addresses from now on: Run
+// brings the node's condition, its taint and its capacity there, and keeps them
+// there. It returns at once.
+func (n *Node) Report(r health.Report) { n.keeper.report(r) }
+
+// Warn writes an event that says what is wrong with a pod. Repeated ones become
+// one with a count, and what is too much is dropped. It returns at once.
+func (n *Node) Warn(pod eni.Pod, reason, message string) {
+	n.events.post(event{about: podReference(pod), kind: corev1.EventTypeWarning, reason: reason, message: message})
+}

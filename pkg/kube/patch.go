@@ -1,0 +1,107 @@
+package kube
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/enipool/enipool/pkg/health"
+)
+
+// What of a Node is ours. Patches touch nothing else of it.
+const (
+	// Condition is True while pods of the node can't get addresses, like NetworkUnavailable.
+	Condition corev1.NodeConditionType = "EnipoolAddressesUnavailable"
+	// Taint is the key of the taint that keeps new pods off meanwhile. Its effect is
+	// NoSchedule: it never evicts a pod.
+	Taint = "enipool.io/addresses-unavailable"
+	// Resource is how many pods can have addresses, for the scheduler.
+	Resource corev1.ResourceName = "enipool.io/pod-addresses"
+)
+
+var ourTaint = corev1.Taint{Key: Taint, Effect: corev1.TaintEffectNoSchedule}
+
+// quantity is a number of addresses in the way of the API.
+func quantity(n int) corev1.ResourceList {
+	return corev1.ResourceList{Resource: *resource.NewQuantity(int64(n), resource.DecimalSI)}
+}
+
+// published returns the number that makes the scheduler's sum come out right. It takes
+// off what pods asked for; pods that did not ask, because they are older than
+// enipool, have to be taken off here. It is never less than what pods asked for: a
+// kubelet that starts anew turns away what does not fit, though it is running.
+func published(capacity int, l load) int { return max(capacity-l.silent, l.asked) }
+
+// conditionFor returns the condition that says what a report says, as it follows on
+// the one that the node has.
+func conditionFor(r health.Report, was corev1.NodeCondition, now metav1.Time) corev1.NodeCondition {
+	c := corev1.NodeCondition{Type: Condition, Status: corev1.ConditionFalse, Reason: r.Reason, Message: r.Message, LastHeartbeatTime: now, LastTransitionTime: now}
+	if r.Faulty {
+		c.Status = corev1.ConditionTrue
+	}
+	if c.Status == was.Status {
+		c.LastTransitionTime = was.LastTransitionTime
+	}
+	return c
+}
+
+// same reports whether two conditions say the same, whenever they were said.
+func same(a, b corev1.NodeCondition) bool {
+	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+// statusPatch is a strategic merge patch of a node's status. Lists are merged by
+// their key, so the conditions and resources of others stay as they are.
+type statusPatch struct {
+	Status struct {
+		Capacity    corev1.ResourceList    `json:"capacity,omitempty"`
+		Allocatable corev1.ResourceList    `json:"allocatable,omitempty"`
+		Conditions  []corev1.NodeCondition `json:"conditions,omitempty"`
+	} `json:"status"`
+}
+
+func (p statusPatch) empty() bool { return p.Status.Conditions == nil && p.Status.Capacity == nil }
+
+// offers reports whether a node has this number of addresses for the scheduler. The
+// kubelet makes allocatable from capacity, but some time later.
+func offers(n *corev1.Node, number int) bool {
+	for _, list := range []corev1.ResourceList{n.Status.Capacity, n.Status.Allocatable} {
+		if q, ok := list[Resource]; !ok || q.Value() != int64(number) {
+			return false
+		}
+	}
+	return true
+}
+
+// operation is one step of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// taintPatch returns the JSON patch that adds our taint or takes it away, nil if
+// there is nothing to do. A node's taints have no key to merge by, so the patch
+// tests that they are still what it was made from, and fails if they are not.
+func taintPatch(have []corev1.Taint, want bool) []operation {
+	i := slices.IndexFunc(have, func(t corev1.Taint) bool { return t.MatchTaint(&ourTaint) })
+	switch {
+	case want == (i >= 0):
+		return nil
+	case !want:
+		at := "/spec/taints/" + strconv.Itoa(i)
+		return []operation{{"test", at + "/key", Taint}, {"test", at + "/effect", ourTaint.Effect}, {"remove", at, nil}}
+	case len(have) == 0:
+		return []operation{{"test", "/spec/taints", json.RawMessage("null")}, {"add", "/spec/taints", []corev1.Taint{ourTaint}}}
+	}
+	return []operation{{"add", "/spec/taints/-", ourTaint}} // a second one of ours would be refused
+}
+
+// removes reports whether a patch takes our taint away.
+func removes(patch []operation) bool {
+	return slices.ContainsFunc(patch, func(o operation) bool { return o.Op == "remove" })
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/install"
+	"github.com/enipool/enipool/pkg/install/check"
+	"github.com/enipool/enipool/pkg/install/dropin"
+	"github.com/spf13/cobra"
+)
+
+// nodeFlags say where the node's folders are.
+type nodeFlags struct{ root, binDir, confDir string }
+
+func (f *nodeFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.root, "root", "/", "where the node's file system is mounted")
+	cmd.Flags().StringVar(&f.binDir, "bin-dir", install.BinDir, "the node's folder of CNI plugins")
+	cmd.Flags().StringVar(&f.confDir, "conf-dir", install.ConfDir, "the node's folder of network configurations")
+}
+
+// options refuses folders that would mean another place on each call.
+func (f nodeFlags) options() (o install.Options, err error) {
+	for flag, path := range map[string]string{"bin-dir": f.binDir, "conf-dir": f.confDir} {
+		if !filepath.IsAbs(path) {
+			return o, fmt.Errorf("--%s %s: must be an absolute path, as the node sees it", flag, path)
+		}
+	}
+	root, err := filepath.Abs(f.root)
+	if err != nil {
+		return o, fmt.Errorf("--root %s: %w", f.root, err)
+	}
+	return install.Options{Tree: install.Tree{Root: root}, BinDir: f.binDir, ConfDir: f.confDir, Release: release}, nil
+}
+
+// installFlags are what the command line of install says.
+type installFlags struct {
+	nodeFlags
+	from, conflist, config string
+	plugins, eniLinks      []string
+	now, checkOnly         bool
+	force, noSystemFiles   bool
+}
+
+func installCommand(stdout io.Writer) *cobra.Command {
+	var f installFlags
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Put enipool on the node, or a newer or older release of it",
+		Long: `Put enipool on the node, or a newer or older release of it.
+
+It checks the node first, and changes nothing if something must be fixed. Then it
+installs the plugins and the files that keep services of the system off our
+links. The network configuration it only stages: the agent publishes it when it
+can serve, so that the node does not turn Ready before. Running pods and running
+programs are not disturbed; cut off at any moment it is completed by the next run.
+
+Exit codes: 0 done, 1 a person must fix something first, 2 it failed.`,
+		Example: `  enipool-agent install --check-only
+  enipool-agent install --root /host --config /etc/enipool/agent.yaml   # in an init container`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("plugins") {
+				f.plugins = nil
+			}
+			return runInstall(cmd.Context(), f, stdout)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.from, "from", "", "the folder that the plugins come in (default this program's own)")
+	cmd.Flags().StringSliceVar(&f.plugins, "plugins", nil, "plugins to install beside enipool (default those that the network configuration calls, and loopback, as far as they are in --from)")
+	cmd.Flags().StringVar(&f.conflist, "conflist", "", "the network configuration (default a built-in one with portmap and bandwidth)")
+	cmd.Flags().BoolVar(&f.now, "conflist-now", false, "publish the network configuration at once: for nodes without an agent")
+	cmd.Flags().StringVar(&f.config, "config", "", "the agent's configuration, to check what it needs (default what it needs without one)")
+	cmd.Flags().StringSliceVar(&f.eniLinks, "eni-links", nil, "patterns of the names of ENIs' links, but for the node's own, like eth[1-9]*")
+	cmd.Flags().BoolVar(&f.noSystemFiles, "no-system-files", false, "leave NetworkManager, systemd and sysctl.d as they are")
+	cmd.Flags().BoolVar(&f.checkOnly, "check-only", false, "check the node and change nothing")
+	cmd.Flags().BoolVar(&f.force, "force", false, "go on though something must be fixed")
+	return cmd
+}
+
+func uninstallCommand(stdout io.Writer) *cobra.Command {
+	var f nodeFlags
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Take enipool off the node",
+		Long: `Take enipool off the node.
+
+The network configuration goes first, so that no new pod starts with it, then what
+else install put there. Plugins of others, and those that were changed since, stay.
+Pods run on; drain the node first, because the runtime can't stop them without a
+network configuration. Repeated it finds nothing to do.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runUninstall(cmd.Context(), f, stdout) },
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func runInstall(ctx context.Context, f installFlags, stdout io.Writer) error {
+	o, needs, err := f.read()
+	if err != nil {
+		return err
+	}
+	if !f.checkOnly {
+		unlock, err := o.Tree.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	plan, err := install.NewPlan(ctx, o)
+	if err != nil {
+		return err
+	}
+	say := func(l install.Line) { fmt.Fprintln(stdout, l) }
+	wrong := 0
+	for _, l := range slices.Concat(check.Node(o.Tree, needs), plan.Lines) {
+		say(l)
+		if l.What == install.MustFix {
+			wrong++
+		}
+	}
+	switch {
+	case wrong > 0 && (f.checkOnly || !f.force):
+		return &nodeError{fmt.Errorf("%d of the above must be fixed first; nothing was changed", wrong)}
+	case f.checkOnly:
+		for _, l := range plan.Preview() {
+			say(l)
+		}
+		return nil
+	}
+	return plan.Apply(ctx, say)
+}
+
+// read turns the flags into what to install, and what to check.
+func (f installFlags) read() (o install.Options, n check.Needs, err error) {
+	if o, err = f.options(); err != nil {
+		return o, n, err
+	}
+	conf := agentconf.Default()
+	if f.config != "" {
+		if conf, err = readConfig(f.config); err != nil {
+			return o, n, err
+		}
+		o.CachePath = conf.Cache
+	}
+	own := check.OwnLinks()
+	if wrong := check.WrongLinks(f.eniLinks, own); wrong != "" {
+		return o, n, fmt.Errorf("--eni-links %s", wrong)
+	}
+	o.From, o.Plugins, o.Now = f.from, f.plugins, f.now
+	if f.from == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return o, n, fmt.Errorf("find this program's folder: %w; --from names it", err)
+		}
+		o.From = filepath.Dir(self)
+	}
+	if o.Conflist, err = readConflist(f.conflist); err != nil {
+		return o, n, err
+	}
+	files := dropin.Files(dropin.Node{ENILinks: f.eniLinks, OwnLinks: own, ConfDir: f.confDir, Agent: !f.now,
+		IPv6: slices.Contains(conf.Settings.Families, eni.IPv6)})
+	if !f.noSystemFiles {
+		o.System = files
+	}
+	n = check.Needs{Settings: conf.Settings, AnyFirewall: conf.AnyFirewall, Network: o.Conflist.Name, ConfDir: f.confDir,
+		ENILinks: f.eniLinks, System: files, Skipped: f.noSystemFiles}
+	return o, n, nil
+}
+
+func readConflist(path string) (install.Conflist, error) {
+	text := install.DefaultConflist()
+	if path != "" {
+		var err error
+		if text, err = os.ReadFile(path); err != nil {
+			return install.Conflist{}, fmt.Errorf("%w; --conflist names the network configuration", err)
+		}
+	}
+	c, err := install.ParseConflist(text)
+	if err != nil && path != "" {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, err
+}
+
+func runUninstall(ctx context.Context, f nodeFlags, stdout io.Writer) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	o.System = dropin.Files(dropin.Node{ConfDir: f.confDir})
+	unlock, err := o.Tree.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	said := 0
+	err = install.Uninstall(ctx, o, func(l install.Line) {
+		said++
+		fmt.Fprintln(stdout, l)
+	})
+	if err == nil && said == 0 {
+		fmt.Fprintln(stdout, install.Linef(install.OK, "nothing of enipool is installed"))
+	}
+	return err
+}

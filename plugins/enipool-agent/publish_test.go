@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/install"
+)
+
+// stage writes what install leaves for the agent.
+func stage(t *testing.T, root, name string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(root, install.StateDir, name), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheNetworkConfigurationIsPublishedWhenPodsGetAddresses(t *testing.T) {
+	root := t.TempDir()
+	var log bytes.Buffer
+	p := &publisher{tree: install.Tree{Root: root}, cache: "/run/enipool/node.cache", log: slog.New(slog.NewTextHandler(&log, nil))}
+	now := time.Unix(1000, 0)
+	look := func() string {
+		log.Reset()
+		now = now.Add(lookAgain)
+		p.ready(t.Context(), now)
+		return log.String()
+	}
+	if text := look(); !strings.Contains(text, "staged none") || look() != "" {
+		t.Errorf("nothing is staged, which is said once: %s", text)
+	}
+	folder := filepath.Join(root, install.ConfDir)
+	for _, dir := range []string{folder, filepath.Join(root, install.StateDir)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stage(t, root, "install.json", []byte(`{"conflists": ["`+install.ConfDir+`/10-enipool.conflist"]}`))
+	stage(t, root, "10-enipool.conflist", install.DefaultConflist())
+	path := filepath.Join(folder, "10-enipool.conflist")
+	for range 2 { // a lost one comes back
+		if text := look(); !strings.Contains(text, "published; the node can turn Ready") {
+			t.Errorf("log: %s", text)
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, install.DefaultConflist()) {
+			t.Errorf("published: %s %v", got, err)
+		}
+		if text := look(); text != "" {
+			t.Errorf("all is in place, and it says %s", text)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		p.ready(t.Context(), now) // too soon to look
+		if _, err := os.Stat(path); err == nil {
+			t.Error("it was looked at again at once")
+		}
+	}
+	stage(t, root, "10-enipool.conflist", []byte("{"))
+	if text := look(); !strings.Contains(text, "can't be published") || look() != "" {
+		t.Errorf("a broken one is said once: %s", text)
+	}
+}
