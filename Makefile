@@ -9,10 +9,10 @@ FUZZTIME ?= 10s
 STEPS ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools kube test-kube demo test race soak lint fuzz bench clean
+.PHONY: help build tools kube test-kube e2e-cri bench-cri demo test race soak lint fuzz bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build our programs into .build/
 	@for p in plugins/*/; do $(GO_BUILD) -o $(BUILD)/ ./$$p; done
@@ -42,6 +42,14 @@ kube: ## build etcd and Kubernetes from their Go modules into .build/kube: minut
 test-kube: build tools kube ## tests with a real Kubernetes, which make test leaves out where it is not built
 	@scripts/deps.sh test kube
 	ENIPOOL_KUBE=1 go test -count=1 ./test/kube/...
+
+e2e-cri: build tools ## pods by calls of the CRI to a real containerd, as root
+	@scripts/deps.sh test cri
+	ENIPOOL_KUBE=1 go test -count=1 ./test/cri
+
+bench-cri: build tools ## RunPodSandbox with enipool, with ptp+host-local and in the node's network, in turn
+	@scripts/deps.sh test cri
+	ENIPOOL_KUBE=1 go test -run '^$$' -bench RunPodSandbox -benchtime 50x ./test/cri
 
 lint: ## gofmt, vet, staticcheck, govulncheck where it can run
 	@scripts/lint.sh

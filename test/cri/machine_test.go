@@ -1,0 +1,143 @@
+package cri
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/test/kube"
+	"google.golang.org/grpc"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// plan is what a machine is like.
+type plan struct {
+	limits   eni.Limits // its agent's batch fills an ENI
+	minPool  int
+	coolDown string // 30s if not set
+	cache    string // path of the node cache; if not set, where it is by default
+}
+
+// small are limits by which 16 pods fill an ENI.
+var small = eni.Limits{ENIs: 4, V4: 17}
+
+// tiny are limits by which two pods fill an ENI.
+var tiny = eni.Limits{ENIs: 4, V4: 3}
+
+// machine is a node of a region: containerd, the plugins and an agent.
+type machine struct {
+	*kube.Node
+	plan
+	t      testing.TB
+	r      *region
+	agent  *kube.Program
+	conn   *grpc.ClientConn
+	cri    api.RuntimeServiceClient
+	pods   map[string]*pod     // that were not removed, by sandbox
+	had    map[netip.Addr]bool // every address that a pod has had
+	before map[string]string   // traces without pods
+}
+
+// newMachine starts a node whose agent runs and that is ready for pods.
+func newMachine(r *region, name string, p plan) *machine {
+	r.t.Helper()
+	m := newBareMachine(r, name, p)
+	m.leavesNothing()
+	m.agent.Start()
+	m.publish(m.conflist())
+	m.waitNetwork()
+	return m
+}
+
+// newBareMachine starts a node without an agent and without a network configuration.
+func newBareMachine(r *region, name string, p plan) *machine {
+	r.t.Helper()
+	bin, err := programs()
+	r.must(err)
+	m := &machine{plan: p, t: r.t, r: r, pods: map[string]*pod{}, had: map[netip.Addr]bool{}}
+	m.Node = kube.StartRuntime(r.t, kube.NodeOptions{Name: name, Netns: r.addNode(name, p.limits)})
+	m.install(bin.ours, "enipool")
+	m.install(bin.reference, "loopback", "portmap", "bandwidth")
+	m.writeAgentConf()
+	m.agent = m.Program("agent", m.answers, filepath.Join(bin.ours, "enipool-agent"), "--config="+agentConfPath)
+	m.dial()
+	r.t.Cleanup(m.close)
+	return m
+}
+
+func (m *machine) must(err error) {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatalf("node %s: %v", m.Name, err)
+	}
+}
+
+// install puts plugins where containerd looks for them.
+func (m *machine) install(dir string, plugins ...string) {
+	m.t.Helper()
+	for _, plugin := range plugins {
+		text, err := os.ReadFile(filepath.Join(dir, plugin))
+		m.must(err)
+		m.must(os.WriteFile(m.Path("/opt/cni/bin/"+plugin), text, 0o755))
+	}
+}
+
+// write writes a file of the node in one step, as installers do.
+func (m *machine) write(path, text string) {
+	m.t.Helper()
+	at := m.Path(path)
+	m.must(os.MkdirAll(filepath.Dir(at), 0o755))
+	m.must(os.WriteFile(at+".new", []byte(text), 0o600))
+	m.must(os.Rename(at+".new", at))
+}
+
+// Where the network configuration is, here and on a node.
+const (
+	conflistSource = "../../conf/10-enipool.conflist"
+	conflistPath   = "/etc/cni/net.d/10-enipool.conflist"
+	defaultCache   = "/run/enipool/node.cache"
+)
+
+// conflist is the network configuration that enipool ships. Where the machine has
+// its cache elsewhere it says so.
+func (m *machine) conflist() string {
+	m.t.Helper()
+	text, err := os.ReadFile(conflistSource)
+	m.must(err)
+	return strings.Replace(string(text), defaultCache, m.cachePath(), 1)
+}
+
+func (m *machine) cachePath() string {
+	if m.cache == "" {
+		return defaultCache
+	}
+	return m.cache
+}
+
+// ctl runs enipoolctl on the node.
+func (m *machine) ctl(args ...string) (string, error) {
+	bin, err := programs()
+	if err != nil {
+		return "", err
+	}
+	return m.Try(append([]string{filepath.Join(bin.ours, "enipoolctl"), "--cache=" + m.cachePath()}, args...)...)
+}
+
+// primary returns the node's own address.
+func (m *machine) primary() netip.Addr { return m.r.account.Attached(m.Name)[0].V4.Primary.Addr() }
+
+// eniOf returns the device index of the ENI that has the address in the cloud.
+func (m *machine) eniOf(a netip.Addr) (int, error) {
+	for _, nic := range m.r.account.Attached(m.Name) {
+		for _, its := range nic.Addresses {
+			if its == a {
+				return nic.Index, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("no ENI of node %s has the address %s", m.Name, a)
+}
