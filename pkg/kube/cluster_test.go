@@ -54,8 +54,10 @@ type change struct {
 
 type call struct{ method, path, query string }
 
+// newCluster makes a cluster that is older than anything in it: a resource version of
+// 0 stands for any state.
 func newCluster() *cluster {
-	return &cluster{objects: map[string]client.Object{}, moved: make(chan struct{}), cuts: make(chan struct{})}
+	return &cluster{history: []change{{path: "none"}}, served: 1, objects: map[string]client.Object{}, moved: make(chan struct{}), cuts: make(chan struct{})}
 }
 
 func (c *cluster) config() *rest.Config {

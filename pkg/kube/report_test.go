@@ -63,6 +63,22 @@ func expectEvents(t *testing.T, c *cluster, want ...string) {
 	}
 }
 
+// expectLast compares what was patched last.
+func expectLast(t *testing.T, c *cluster, want ...string) {
+	t.Helper()
+	var got []string
+	c.do(func() {
+		for _, s := range c.seen {
+			if s.method == "PATCH" {
+				got = append(got, kindOf(s.path))
+			}
+		}
+	})
+	if diff := gocmp.Diff(want, got[max(0, len(got)-len(want)):]); diff != "" {
+		t.Errorf("patches (-want +got):\n%s", diff)
+	}
+}
+
 const fitNode = `
 EnipoolAddressesUnavailable=False AddressesAvailable: pods get addresses
 Ready=True KubeletReady: 
@@ -95,6 +111,7 @@ func TestAFaultIsToldAndTakenBack(t *testing.T) {
 
 		n.Report(faulty(20))
 		expectNode(t, c, faultyNode)
+		expectLast(t, c, "nodes", "nodes/status") // taint, then room
 		if at := conditionOf(c.theNode()).LastTransitionTime; !at.Equal(&metav1.Time{Time: began.Add(time.Minute)}) {
 			t.Errorf("the transition was at %s, %s after the first", at, at.Sub(began.Time))
 		}
@@ -102,6 +119,7 @@ func TestAFaultIsToldAndTakenBack(t *testing.T) {
 
 		n.Report(fit(50))
 		expectNode(t, c, fitNode)
+		expectLast(t, c, "nodes/status", "nodes")
 		expectEvents(t, c,
 			"Warning Node /node-1(uid-1) SubnetExhausted: 3 pods have no address",
 			"Normal Node /node-1(uid-1) AddressesAvailable: pods get addresses; SubnetExhausted lasted 1m30s")
@@ -244,8 +262,7 @@ func TestAQuarrelWithAnotherWriterIsSlow(t *testing.T) {
 		if got := c.calls("PATCH"); got < 10 || got > 20 {
 			t.Errorf("%d patches in a minute", got)
 		}
-		n.Report(fit(50))
-		time.Sleep(pace)
+		n.Report(fit(50)) // which is another matter
 		expectNode(t, c, strings.ReplaceAll(fitNode, "taint dedicated=x:NoExecute\n", ""))
 	})
 }

@@ -82,12 +82,12 @@ func TestTheCacheHoldsOnlyWhatIsUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantPod := corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-1", ResourceVersion: "1"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-1", ResourceVersion: "2"},
 			Spec:       corev1.PodSpec{NodeName: here, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: quantity(1)}}}},
 			Status:     corev1.PodStatus{Phase: corev1.PodPending},
 		}
 		wantNode := corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: here, UID: "uid-2", ResourceVersion: "2"},
+			ObjectMeta: metav1.ObjectMeta{Name: here, UID: "uid-2", ResourceVersion: "3"},
 			Spec:       newNode().Spec,
 			Status:     corev1.NodeStatus{Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110")}},
 		}
