@@ -7,9 +7,10 @@ BUILD := .build
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=$(RELEASE)"
 FUZZTIME ?= 10s
 STEPS ?= 1000000
+ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools kube test-kube e2e-cri bench-cri demo test race soak lint fuzz bench clean
+.PHONY: help build tools kube test-kube e2e-cri bench-cri image demo test race soak lint fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +51,9 @@ e2e-cri: build tools ## pods by calls of the CRI to a real containerd, as root
 bench-cri: build tools ## RunPodSandbox with enipool, with ptp+host-local and in the node's network, in turn
 	@scripts/deps.sh test cri
 	ENIPOOL_KUBE=1 go test -run '^$$' -bench RunPodSandbox -benchtime 50x ./test/cri
+
+image: ## build the container image into .build/enipool-image.tar, for ARCHS (amd64 arm64)
+	@scripts/image/build.sh $(RELEASE) $(ARCHS)
 
 lint: ## gofmt, vet, staticcheck, govulncheck where it can run
 	@scripts/lint.sh

@@ -53,6 +53,7 @@ func withPod(t *testing.T) *Cluster {
 
 func TestNothingIsLeftOfACluster(t *testing.T) {
 	t.Parallel()
+	Need(t)
 	NeedNodes(t)
 	var dir string
 	t.Run("its life", func(t *testing.T) {
@@ -76,6 +77,7 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 		<-t.Context().Done() // never: it is killed
 	}
 	t.Parallel()
+	Need(t)
 	NeedNodes(t)
 	nettest.Need(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestNothingIsLeftOfAKilledTest$")

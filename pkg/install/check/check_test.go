@@ -176,7 +176,7 @@ func TestSettingsThatCanNotBeChangedAreAFault(t *testing.T) {
 		t.Skipf("remount /proc/sys: %v", err)
 	}
 	got := texts(kernel(needs()))
-	if !strings.Contains(got, "must fix  the kernel's settings can't be changed: ") || !strings.Contains(got, "read-only file system; the container must be privileged") {
+	if !strings.Contains(got, "must fix  the kernel's settings can't be changed: ") || !strings.Contains(got, "read-only file system; in a container mount") {
 		t.Errorf("it says %s", got)
 	}
 }

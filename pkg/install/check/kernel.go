@@ -69,7 +69,7 @@ func routing(f eni.Family, s ipam.Settings) install.Line {
 	}
 	switch {
 	case errors.Is(err, unix.EROFS):
-		return install.Linef(install.MustFix, "the kernel's settings can't be changed: %v; the container must be privileged", err)
+		return install.Linef(install.MustFix, "the kernel's settings can't be changed: %v; in a container mount the node's /proc/sys/net at /host/proc/sys/net, or make it privileged", err)
 	case err != nil && f == eni.IPv6:
 		return install.Linef(install.MustFix, "the kernel does not route by rules and tables: %v; it needs CONFIG_IPV6_MULTIPLE_TABLES, and no ipv6.disable=1", err)
 	case err != nil:

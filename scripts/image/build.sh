@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# build.sh RELEASE ARCH...: builds what conf/image/Containerfile copies into .build/image
+# and of it the image .build/enipool-image.tar, under the name that conf/kubernetes has.
+set -euo pipefail
+
+release=$1
+archs=("${@:2}")
+context=.build/image
+reference=github.com/containernetworking/plugins/plugins
+export CGO_ENABLED=0
+
+for arch in "${archs[@]}"; do
+	mkdir -p "$context/$arch"
+	GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -ldflags "-s -w -X main.release=$release" -o "$context/$arch/" ./plugins/...
+	GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -ldflags "-s -w" -o "$context/$arch/" \
+		$reference/main/loopback $reference/meta/{portmap,bandwidth}
+done
+cp LICENSE "$context/"
+name=$(awk '$1 == "-" && $3 ~ /\/enipool$/ {name = $3} $1 == "newTag:" {print name ":" $2}' conf/kubernetes/base/kustomization.yaml)
+go run ./scripts/image -context "$context" -version "$release" -arch "$(IFS=, && echo "${archs[*]}")" -name "$name" -o .build/enipool-image.tar

@@ -1,0 +1,73 @@
+// Command image builds the container image that conf/image/Containerfile describes,
+// as an OCI archive, without a registry and without a builder:
+//
+//	go run ./scripts/image -context .build/image -o .build/enipool-image.tar
+//	ctr --namespace k8s.io images import .build/enipool-image.tar
+//
+// The same files make the same archive, bit by bit. build.sh beside it builds the
+// files first.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+func main() {
+	err := run(os.Args[1:], os.Stdout)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "image:", err)
+	os.Exit(1)
+}
+
+func run(args []string, stdout io.Writer) error {
+	f := flag.NewFlagSet("image", flag.ContinueOnError)
+	out := f.String("o", ".build/enipool-image.tar", "the OCI archive to write")
+	file := f.String("file", "conf/image/Containerfile", "what the image is like")
+	context := f.String("context", ".build/image", "the folder that it copies from")
+	archs := f.String("arch", "amd64,arm64", "the architectures, by their Go names")
+	name := f.String("name", "docker.io/enipool/enipool:unreleased", "the image's whole name")
+	version := f.String("version", "unreleased", "the value of the argument VERSION")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	_, tag, _ := strings.Cut(path.Base(*name), ":")
+	if tag == "" || tag == "latest" {
+		return fmt.Errorf("-name %s: must end in a tag, and not in latest", *name)
+	}
+	text, err := os.ReadFile(*file)
+	if err != nil {
+		return err
+	}
+	a, images := archive{}, []v1.Descriptor(nil)
+	list := slices.Compact(slices.Sorted(strings.SplitSeq(*archs, ",")))
+	for _, arch := range list {
+		r, err := readRecipe(string(text), map[string]string{"TARGETARCH": arch, "VERSION": *version})
+		if err != nil {
+			return fmt.Errorf("%s: %w", *file, err)
+		}
+		d, err := a.image(r, *context, arch)
+		if err != nil {
+			return fmt.Errorf("image for %s: %w", arch, err)
+		}
+		images = append(images, d)
+	}
+	if err := a.name(images, *name, tag); err != nil {
+		return err
+	}
+	if err := a.write(*out); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "built %s for %s: %s\n", *name, strings.Join(list, " and "), *out)
+	return nil
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/nettest"
+	"github.com/enipool/enipool/test/kube"
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+func TestMain(m *testing.M) { nettest.Main(m) }
+
+// project is the Containerfile that is shipped.
+const project = "../../conf/image/Containerfile"
+
+// write makes a folder of files; those in bin folders are programs.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		mode := os.FileMode(0o644)
+		if strings.Contains(name, "/") {
+			mode = 0o700
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// small is a context for the project's own Containerfile.
+func small(t *testing.T, archs ...string) string {
+	t.Helper()
+	files := map[string]string{"LICENSE": "as is"}
+	for _, arch := range archs {
+		for _, name := range []string{"loopback", "portmap", "bandwidth", "enipool", "enipoolctl", "enipool-agent"} {
+			files[arch+"/"+name] = name + " for " + arch
+		}
+	}
+	return write(t, files)
+}
+
+// build makes an archive and returns its path.
+func build(t *testing.T, context string, args ...string) (string, error) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "new", "image.tar")
+	err := run(append([]string{"-o", out, "-file", project, "-context", context}, args...), io.Discard)
+	return out, err
+}
+
+// untar reads a tar: its files by name, and of each what a reader of the image sees.
+func untar(t *testing.T, r io.Reader) (files map[string][]byte, seen []string) {
+	t.Helper()
+	files = map[string][]byte{}
+	for tr := tar.NewReader(r); ; {
+		h, err := tr.Next()
+		if err == io.EOF {
+			return files, seen
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[h.Name], err = io.ReadAll(tr); err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, fmt.Sprintf("%s %o %d:%d %s", h.Name, h.Mode, h.Uid, h.Gid, h.ModTime.UTC().Format(time.DateOnly)))
+	}
+}
+
+// archived reads an archive back.
+type archived struct {
+	t     *testing.T
+	files map[string][]byte
+}
+
+func open(t *testing.T, path string) archived {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _ := untar(t, bytes.NewReader(text))
+	return archived{t, files}
+}
+
+// blob returns what a descriptor describes.
+func (a archived) blob(d v1.Descriptor) []byte {
+	a.t.Helper()
+	text, ok := a.files["blobs/sha256/"+d.Digest.Hex]
+	hash, size, err := v1.SHA256(bytes.NewReader(text))
+	if !ok || err != nil || hash != d.Digest || size != d.Size {
+		a.t.Fatalf("blob %s: there %t, %v, hash %s, %d bytes of %d", d.Digest, ok, err, hash, size, d.Size)
+	}
+	return text
+}
+
+func (a archived) decode(text []byte, into any) {
+	a.t.Helper()
+	if err := json.Unmarshal(text, into); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func TestTheArchiveHoldsWhatTheContainerfileSays(t *testing.T) {
+	out, err := build(t, small(t, "amd64", "arm64"), "-version", "v1.2.3", "-name", "docker.io/enipool/enipool:v1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := open(t, out)
+	var top, all v1.IndexManifest
+	a.decode(a.files["index.json"], &top)
+	if len(top.Manifests) != 1 {
+		t.Fatalf("%+v", top)
+	}
+	if diff := cmp.Diff(map[string]string{"io.containerd.image.name": "docker.io/enipool/enipool:v1.2.3", "org.opencontainers.image.ref.name": "v1.2.3"}, top.Manifests[0].Annotations); diff != "" {
+		t.Error(diff)
+	}
+	a.decode(a.blob(top.Manifests[0]), &all)
+	for i, arch := range []string{"amd64", "arm64"} {
+		if p := all.Manifests[i].Platform; p.OS != "linux" || p.Architecture != arch {
+			t.Errorf("%+v", p)
+		}
+		a.hasImage(all.Manifests[i], arch)
+	}
+}
+
+// hasImage looks at the image of one architecture.
+func (a archived) hasImage(d v1.Descriptor, arch string) {
+	a.t.Helper()
+	var manifest v1.Manifest
+	var config v1.ConfigFile
+	a.decode(a.blob(d), &manifest)
+	a.decode(a.blob(manifest.Config), &config)
+	if config.Architecture != arch || config.OS != "linux" || config.Config.User != "0:0" || config.Config.Labels["org.opencontainers.image.version"] != "v1.2.3" {
+		a.t.Errorf("%+v", config)
+	}
+	if diff := cmp.Diff([]string{"/bin/enipool-agent"}, config.Config.Entrypoint); diff != "" {
+		a.t.Error(diff)
+	}
+	var got []string
+	for i, l := range manifest.Layers {
+		r, err := gzip.NewReader(bytes.NewReader(a.blob(l)))
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		plain, err := io.ReadAll(r)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		if hash, _, _ := v1.SHA256(bytes.NewReader(plain)); hash != config.RootFS.DiffIDs[i] {
+			a.t.Errorf("layer %d is %s, the configuration says %s", i, hash, config.RootFS.DiffIDs[i])
+		}
+		files, seen := untar(a.t, bytes.NewReader(plain))
+		if text, ok := files["bin/enipool"]; ok && string(text) != "enipool for "+arch {
+			a.t.Errorf("of another architecture: %s", text)
+		}
+		got = append(got, seen...)
+	}
+	want := []string{"LICENSE 644 0:0 1970-01-01",
+		"bin/ 755 0:0 1970-01-01", "bin/bandwidth 755 0:0 1970-01-01", "bin/loopback 755 0:0 1970-01-01", "bin/portmap 755 0:0 1970-01-01",
+		"bin/ 755 0:0 1970-01-01", "bin/enipool 755 0:0 1970-01-01", "bin/enipool-agent 755 0:0 1970-01-01", "bin/enipoolctl 755 0:0 1970-01-01"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		a.t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTheSameFilesMakeTheSameArchive(t *testing.T) {
+	var first []byte
+	for i := range 3 {
+		context := small(t, "amd64", "arm64")
+		then := time.Now().AddDate(-i, 0, 0)
+		if err := os.Chtimes(filepath.Join(context, "amd64/enipool"), then, then); err != nil {
+			t.Fatal(err)
+		}
+		archs := []string{"amd64,arm64", "arm64,amd64", "amd64,amd64,arm64"}[i]
+		out, err := build(t, context, "-arch", archs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = text
+		}
+		if !bytes.Equal(first, text) {
+			t.Errorf("archive %d is another one", i)
+		}
+	}
+}
+
+func TestWhatABuilderWouldDoOtherwiseIsRefused(t *testing.T) {
+	context := write(t, map[string]string{"a": "x"})
+	for _, tt := range []struct{ name, file, want string }{
+		{"another base", "FROM debian\n", "FROM debian: it must begin with FROM scratch"},
+		{"no base", "COPY a /\n", "COPY a /: it must begin with FROM scratch"},
+		{"two stages", "FROM scratch\nFROM scratch\n", "FROM scratch: FROM is not among"},
+		{"a command", "FROM scratch\nRUN make\n", "RUN make: RUN is not among"},
+		{"a flag", "FROM scratch\nCOPY --chmod=1 a /b/\n", "without flags"},
+		{"a copy under another name", "FROM scratch\nCOPY a /b\n", "a folder like /bin/"},
+		{"a value of nobody", "FROM scratch\nCOPY ${X}/a /b/\n", "no ARG line before it declares X"},
+		{"a value without one", "FROM scratch\nARG X\nCOPY ${X}/a /b/\n", "no ARG line before it declares X, or it has no value"},
+		{"a label without quotes", "FROM scratch\nLABEL a=b\n", `key="value"`},
+		{"an entrypoint for a shell", "FROM scratch\nENTRYPOINT run\n", "ENTRYPOINT run: invalid character"},
+		{"nothing to run", "FROM scratch\nCOPY a /\n", "there is no ENTRYPOINT"},
+		{"a file that is not there", "FROM scratch\nCOPY b /\nENTRYPOINT [\"/b\"]\n", "no such file"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := filepath.Join(write(t, map[string]string{"Containerfile": tt.file}), "Containerfile")
+			err := run([]string{"-o", filepath.Join(t.TempDir(), "x.tar"), "-file", file, "-context", context, "-arch", "amd64"}, io.Discard)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestNamesThatSayNothingAreRefused(t *testing.T) {
+	for _, name := range []string{"docker.io/enipool/enipool", "docker.io/enipool/enipool:latest", "localhost:5000/enipool", "docker.io/enipool/enipool:"} {
+		if _, err := build(t, small(t, "amd64"), "-arch", "amd64", "-name", name); err == nil || !strings.Contains(err.Error(), "must end in a tag") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// program builds one with the go command.
+func program(t *testing.T, env ...string) []byte {
+	t.Helper()
+	dir := write(t, map[string]string{"main.go": "package main\nimport _ \"net\"\nfunc main() { println(\"it runs\") }\n", "go.mod": "module x\n"})
+	out := filepath.Join(dir, "out")
+	cmd := exec.Command("go", "build", "-o", out, ".")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), append(env, "GOFLAGS=-mod=mod", "GOWORK=off")...)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestProgramsThatWouldNotRunAreRefused(t *testing.T) {
+	arm := program(t, "CGO_ENABLED=0", "GOARCH=arm64")
+	if err := runs(arm, "arm64"); err != nil {
+		t.Error(err)
+	}
+	if err := runs(arm, "amd64"); err == nil || !strings.Contains(err.Error(), "it is for EM_AARCH64; build it with GOARCH=amd64") {
+		t.Errorf("another architecture: %v", err)
+	}
+	path, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("needs a program with libraries: bash")
+	}
+	shell, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runs(shell, "none"); err == nil || !strings.Contains(err.Error(), "it needs libraries") {
+		t.Errorf("libraries: %v", err)
+	}
+}
+
+// The image of the project with a program in each place, on a real containerd.
+func TestContainerdRunsTheImage(t *testing.T) {
+	kube.NeedNodes(t)
+	static := program(t, "CGO_ENABLED=0")
+	files := map[string]string{"LICENSE": "as is"}
+	for _, name := range []string{"loopback", "portmap", "bandwidth", "enipool", "enipoolctl", "enipool-agent"} {
+		files[runtime.GOARCH+"/"+name] = string(static)
+	}
+	out, err := build(t, write(t, files), "-arch", runtime.GOARCH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := kube.StartRuntime(t, kube.NodeOptions{Name: "n1"})
+	n.Import(out)
+	if said := n.Run("sh", "-c", "ctr --namespace=k8s.io run --rm docker.io/enipool/enipool:unreleased test 2>&1"); said != "it runs\n" {
+		t.Errorf("%q", said)
+	}
+}

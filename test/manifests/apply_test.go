@@ -1,0 +1,126 @@
+package manifests
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/test/kube"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// monitorDefinition is the part of the Prometheus operator's definition that ours
+// uses; another key is an error.
+const monitorDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: servicemonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  names: {kind: ServiceMonitor, plural: servicemonitors}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [endpoints, selector]
+            properties:
+              selector: {type: object, properties: {matchLabels: {type: object, additionalProperties: {type: string}}}}
+              endpoints:
+                type: array
+                items:
+                  type: object
+                  properties:
+                    port: {type: string}
+                    interval: {type: string, pattern: '^[0-9]+s$'}
+                    relabelings:
+                      type: array
+                      items:
+                        type: object
+                        properties:
+                          sourceLabels: {type: array, items: {type: string, pattern: '^[a-zA-Z_]+$'}}
+                          targetLabel: {type: string}
+`
+
+// An overlay without components is for every cluster; the ServiceMonitor needs its
+// definition.
+func TestTheAPIServerTakesEveryManifest(t *testing.T) {
+	c := start(t, kube.Options{})
+	try := func(dir string) error {
+		_, err := c.TryKubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "--kustomize="+dir)
+		return err
+	}
+	c.must(try(root + "/base"))
+	c.must(try(root + "/uninstall"))
+	for _, dir := range overlays(t) {
+		c.must(try(dir))
+		if err := try(everything(t, dir)); err == nil || !strings.Contains(err.Error(), `no matches for kind "ServiceMonitor"`) {
+			t.Errorf("monitoring without its definition: %v", err)
+		}
+	}
+	c.Apply(monitorDefinition)
+	for _, dir := range overlays(t) {
+		all := everything(t, dir)
+		c.Eventually(dir, func() error { return try(all) })
+	}
+	c.tryPod()
+}
+
+// tryPod makes a pod as the DaemonSet's controller would: what is wrong with one is
+// found only then.
+func (c *cluster) tryPod() {
+	c.t.Helper()
+	p := corev1.Pod{Spec: pod(c.t)}
+	p.APIVersion, p.Kind, p.Name, p.Namespace = "v1", "Pod", "agent", "kube-system"
+	text, err := yaml.Marshal(p)
+	c.must(err)
+	c.Eventually("the priority class is there", func() error { _, err := c.TryKubectl("get", "priorityclass", p.Spec.PriorityClassName); return err })
+	c.Apply(string(text))
+	if got := c.Kubectl("get", "pod", "agent", "--namespace=kube-system", "--output=jsonpath={.spec.priority}"); got != "2000001000" {
+		c.t.Errorf("priority %s, want that which is never preempted", got)
+	}
+}
+
+func TestWhatKustomizeMakesHasOnlyKeysThatKubernetesKnows(t *testing.T) {
+	for _, dir := range overlays(t) {
+		text := build(t, everything(t, dir))
+		objects := decode(t, dir, text)
+		if len(objects) < 12 {
+			t.Errorf("%s: only %d objects", dir, len(objects))
+		}
+		for _, line := range []string{":latest", "kind: Secret", "image: docker.io/enipool/enipool\n"} {
+			if strings.Contains(text, line) {
+				t.Errorf("%s: %q in it", dir, line)
+			}
+		}
+	}
+}
+
+func TestMonitoringOpensThePagesOfTheAgent(t *testing.T) {
+	for _, dir := range overlays(t) {
+		for _, o := range decode(t, dir, build(t, everything(t, dir))) {
+			switch o := o.(type) {
+			case *corev1.ConfigMap:
+				text, ok := o.Data["agent.yaml"]
+				if !ok {
+					continue
+				}
+				conf, err := agentconf.Parse([]byte(text))
+				if err != nil || conf.Listen != "0.0.0.0:9809" {
+					t.Errorf("%s: listens at %q, %v", dir, conf.Listen, err)
+				}
+			case *corev1.Service:
+				if o.Spec.Ports[0].Port != pod(t).Containers[0].Ports[0].ContainerPort {
+					t.Errorf("%+v", o.Spec.Ports)
+				}
+			}
+		}
+	}
+}
