@@ -77,7 +77,11 @@ func (p *pool) take(order Reuse) (netip.Addr, bool) {
 		return a, true
 	}
 	a := p.Freed[i]
-	p.Freed = slices.Delete(p.Freed, i, i+1)
+	if i == 0 {
+		p.Freed = p.Freed[1:] // there may be tens of thousands behind it
+	} else {
+		p.Freed = slices.Delete(p.Freed, i, i+1)
+	}
 	return a, true
 }
 
