@@ -7,6 +7,8 @@ BUILD := .build
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=$(RELEASE)"
 FUZZTIME ?= 10s
 STEPS ?= 1000000
+# What only root's tests need: nodes with a real containerd, the node's own programs.
+ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
@@ -27,11 +29,11 @@ demo: build tools ## two nodes, agents, a burst of pods on a simulated VPC; KEEP
 	@$(BUILD)/enipoolctl demo --plugins $(BUILD)/cni --plugins $(BUILD) $(if $(KEEP),--keep)
 
 test: build tools ## all tests
-	@scripts/deps.sh test
+	@scripts/deps.sh test $(ROOT)
 	go test -count=1 ./...
 
 race: build tools ## all tests with the race detector
-	@scripts/deps.sh test race
+	@scripts/deps.sh test race $(ROOT)
 	go test -race -count=1 ./...
 
 soak: ## the agent's random simulation for STEPS (1000000); a failing seed is printed
@@ -41,15 +43,15 @@ kube: ## build etcd and Kubernetes from their Go modules into .build/kube: minut
 	@scripts/kube.sh build
 
 test-kube: build tools kube ## tests with a real Kubernetes, which make test leaves out where it is not built
-	@scripts/deps.sh test kube
-	ENIPOOL_KUBE=1 go test -count=1 ./test/kube/...
+	@scripts/deps.sh test root
+	ENIPOOL_KUBE=1 go test -count=1 ./pkg/kube ./test/kube/... ./test/manifests
 
 e2e-cri: build tools ## pods by calls of the CRI to a real containerd, as root
-	@scripts/deps.sh test cri
+	@scripts/deps.sh test root
 	ENIPOOL_KUBE=1 go test -count=1 ./test/cri
 
 bench-cri: build tools ## RunPodSandbox with enipool, with ptp+host-local and in the node's network, in turn
-	@scripts/deps.sh test cri
+	@scripts/deps.sh test root
 	ENIPOOL_KUBE=1 go test -run '^$$' -bench RunPodSandbox -benchtime 50x ./test/cri
 
 image: ## build the container image into .build/enipool-image.tar, for ARCHS (amd64 arm64)

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,23 +18,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/enipool/enipool/pkg/eni"
+	testbed "github.com/enipool/enipool/test/kube"
 )
 
 // assets returns the folder with the programs of a real control plane.
 func assets(t *testing.T) string {
 	t.Helper()
-	folder := os.Getenv("KUBEBUILDER_ASSETS")
-	if folder == "" {
-		out, err := exec.Command("../../scripts/kube.sh", "assets").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		folder = strings.TrimSpace(string(out))
-	}
-	for _, program := range []string{"etcd", "kube-apiserver", "kube-scheduler"} {
-		if _, err := os.Stat(filepath.Join(folder, program)); err != nil {
-			t.Skipf("%v: `scripts/kube.sh build` makes it", err)
-		}
+	testbed.Need(t)
+	folder, err := testbed.Assets()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return folder
 }
