@@ -55,7 +55,7 @@ bench-cri: build tools ## RunPodSandbox with enipool, with ptp+host-local and in
 	ENIPOOL_KUBE=1 go test -run '^$$' -bench RunPodSandbox -benchtime 50x ./test/cri
 
 image: ## build the container image into .build/enipool-image.tar, for ARCHS (amd64 arm64)
-	@scripts/image/build.sh $(RELEASE) $(ARCHS)
+	@scripts/image/build.sh $(RELEASE) $(BUILD)/image $(ARCHS)
 
 lint: ## gofmt, vet, staticcheck, govulncheck where it can run
 	@scripts/lint.sh

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# build.sh RELEASE ARCH...: builds what conf/image/Containerfile copies into .build/image
-# and of it the image .build/enipool-image.tar, under the name that conf/kubernetes has.
+# build.sh RELEASE FOLDER ARCH...: builds what conf/image/Containerfile copies into
+# FOLDER, like .build/image, and of it the image beside that, .build/enipool-image.tar,
+# under the name that conf/kubernetes has; TAG gives it another tag.
 set -euo pipefail
 
-release=$1
-archs=("${@:2}")
-context=.build/image
+release=$1 context=$2
+archs=("${@:3}")
+out=$(dirname "$context")/enipool-$(basename "$context").tar
 reference=github.com/containernetworking/plugins/plugins
 export CGO_ENABLED=0
 
@@ -16,5 +17,5 @@ for arch in "${archs[@]}"; do
 		$reference/main/loopback $reference/meta/{portmap,bandwidth}
 done
 cp LICENSE "$context/"
-name=$(awk '$1 == "-" && $3 ~ /\/enipool$/ {name = $3} $1 == "newTag:" {print name ":" $2}' conf/kubernetes/base/kustomization.yaml)
-go run ./scripts/image -context "$context" -version "$release" -arch "$(IFS=, && echo "${archs[*]}")" -name "$name" -o .build/enipool-image.tar
+name=$(awk -v tag="${TAG:-}" '$1 == "-" && $3 ~ /\/enipool$/ {name = $3} $1 == "newTag:" {print name ":" (tag ? tag : $2)}' conf/kubernetes/base/kustomization.yaml)
+go run ./scripts/image -context "$context" -version "$release" -arch "$(IFS=, && echo "${archs[*]}")" -name "$name" -o "$out"

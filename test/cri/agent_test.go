@@ -43,7 +43,7 @@ pool:
 func (m *machine) writeAgentConf() {
 	m.t.Helper()
 	m.write(agentConfPath, fmt.Sprintf(agentConf, m.Name, m.cachePath(), filepath.Join(filepath.Dir(m.cachePath()), "agent.json"),
-		cmp.Or(m.coolDown, "30s"), m.r.socket(), m.limits.V4-1, m.minPool))
+		cmp.Or(m.coolDown, "30s"), m.r.Socket(), m.limits.V4-1, m.minPool))
 }
 
 // answers returns nil once the agent says that pods can get addresses.

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/enipool/enipool/test/region"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -53,10 +54,10 @@ func onNodeNetwork(c *api.PodSandboxConfig) {
 }
 
 // newPtpMachine starts a node with the reference plugins in enipool's place.
-func newPtpMachine(r *region, name string) *machine {
-	r.t.Helper()
+func newPtpMachine(r *region.Region, name string) *machine {
+	r.T.Helper()
 	bin, err := programs()
-	r.must(err)
+	r.Must(err)
 	m := newBareMachine(r, name, plan{limits: small})
 	m.install(bin.reference, "ptp", "host-local")
 	m.publish(ptpConflist)

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/test/kube"
+	"github.com/enipool/enipool/test/region"
 	"google.golang.org/grpc"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -33,7 +35,7 @@ type machine struct {
 	*kube.Node
 	plan
 	t      testing.TB
-	r      *region
+	r      *region.Region
 	agent  *kube.Program
 	conn   *grpc.ClientConn
 	cri    api.RuntimeServiceClient
@@ -43,8 +45,8 @@ type machine struct {
 }
 
 // newMachine starts a node whose agent runs and that is ready for pods.
-func newMachine(r *region, name string, p plan) *machine {
-	r.t.Helper()
+func newMachine(r *region.Region, name string, p plan) *machine {
+	r.T.Helper()
 	m := newBareMachine(r, name, p)
 	m.leavesNothing()
 	m.agent.Start()
@@ -54,18 +56,18 @@ func newMachine(r *region, name string, p plan) *machine {
 }
 
 // newBareMachine starts a node without an agent and without a network configuration.
-func newBareMachine(r *region, name string, p plan) *machine {
-	r.t.Helper()
+func newBareMachine(r *region.Region, name string, p plan) *machine {
+	r.T.Helper()
 	bin, err := programs()
-	r.must(err)
-	m := &machine{plan: p, t: r.t, r: r, pods: map[string]*pod{}, had: map[netip.Addr]bool{}}
-	m.Node = kube.StartRuntime(r.t, kube.NodeOptions{Name: name, Netns: r.addNode(name, p.limits)})
+	r.Must(err)
+	m := &machine{plan: p, t: r.T, r: r, pods: map[string]*pod{}, had: map[netip.Addr]bool{}}
+	m.Node = kube.StartRuntime(r.T, kube.NodeOptions{Name: name, Netns: r.AddNode(name, p.limits)})
 	m.install(bin.ours, "enipool")
 	m.install(bin.reference, "loopback", "portmap", "bandwidth")
 	m.writeAgentConf()
 	m.agent = m.Program("agent", m.answers, filepath.Join(bin.ours, "enipool-agent"), "--config="+agentConfPath)
 	m.dial()
-	r.t.Cleanup(m.close)
+	r.T.Cleanup(m.close)
 	return m
 }
 
@@ -128,11 +130,11 @@ func (m *machine) ctl(args ...string) (string, error) {
 }
 
 // primary returns the node's own address.
-func (m *machine) primary() netip.Addr { return m.r.account.Attached(m.Name)[0].V4.Primary.Addr() }
+func (m *machine) primary() netip.Addr { return m.r.Account.Attached(m.Name)[0].V4.Primary.Addr() }
 
 // eniOf returns the device index of the ENI that has the address in the cloud.
 func (m *machine) eniOf(a netip.Addr) (int, error) {
-	for _, nic := range m.r.account.Attached(m.Name) {
+	for _, nic := range m.r.Account.Attached(m.Name) {
 		for _, its := range nic.Addresses {
 			if its == a {
 				return nic.Index, nil
@@ -140,4 +142,12 @@ func (m *machine) eniOf(a netip.Addr) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("no ENI of node %s has the address %s", m.Name, a)
+}
+
+const internet = region.Internet
+
+// newRegion makes a VPC without nodes; its name is one word, a test's own.
+func newRegion(t testing.TB, name string) *region.Region {
+	t.Helper()
+	return region.New(t, name, sim.Options{})
 }
