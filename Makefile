@@ -12,7 +12,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools kube test-kube e2e-cri bench-cri image demo test race soak lint fuzz bench clean
+.PHONY: help build tools kube test-kube e2e-kube e2e-cri bench-cri image demo test race soak lint fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ kube: ## build etcd and Kubernetes from their Go modules into .build/kube: minut
 test-kube: build tools kube ## tests with a real Kubernetes, which make test leaves out where it is not built
 	@scripts/deps.sh test root
 	ENIPOOL_KUBE=1 go test -count=1 ./pkg/kube ./test/kube/... ./test/manifests
+
+e2e-kube: build tools kube ## enipool installed on a real Kubernetes on a simulated VPC, as root: minutes
+	@scripts/deps.sh test root
+	ENIPOOL_KUBE=1 ENIPOOL_E2E=1 go test -count=1 -timeout 30m -v ./test/cluster
 
 e2e-cri: build tools ## pods by calls of the CRI to a real containerd, as root
 	@scripts/deps.sh test root

@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/test/kube"
+	"github.com/enipool/enipool/test/region"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// latency is what calls take in this cloud, like in EC2: a describe less than an
+// assignment, and that much less than a new ENI that has to be attached.
+var latency = map[string]sim.Latency{
+	"":                {Base: 50 * time.Millisecond, Jitter: 50 * time.Millisecond},
+	"AssignAddresses": {Base: 250 * time.Millisecond, Jitter: 100 * time.Millisecond},
+	"CreateInterface": {Base: 2 * time.Second, Jitter: time.Second},
+	"DeleteInterface": {Base: time.Second, Jitter: time.Second},
+}
+
+// limits are those of every node: a batch of 16 is an ENI with its primary.
+var limits = eni.Limits{ENIs: 6, V4: 17}
+
+// cluster is a Kubernetes whose nodes are on a simulated VPC.
+type cluster struct {
+	*kube.Cluster
+	region *region.Region
+	t      *testing.T
+	api    *kubernetes.Clientset // as the administrator
+	dir    string                // of enipool's images
+	nodes  []*node
+	pods   *sightings
+}
+
+// node is one of them.
+type node struct {
+	*kube.Node
+	c *cluster
+}
+
+// start starts a cluster without nodes.
+func start(t *testing.T, name string) *cluster {
+	t.Helper()
+	need(t)
+	dir, err := images()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, dir: dir, region: region.New(t, name, sim.Options{Latency: latency}),
+		Cluster: kube.Start(t, kube.Options{Scheduler: true, ControllerManager: true})}
+	its := c.Config()
+	c.api, err = kubernetes.NewForConfig(&rest.Config{Host: its.Host, BearerToken: its.Token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: []byte(its.CA)}, QPS: 200, Burst: 400})
+	c.must(err)
+	c.pods = watchPods(c)
+	return c
+}
+
+func (c *cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// addNode starts a node that finds the cloud where the overlay for simulated VPCs
+// looks for it.
+func (c *cluster) addNode(name string) *node {
+	c.t.Helper()
+	netns := c.region.AddNode(name, limits)
+	own := c.region.Account.Attached(name)[0].V4.Primary.Addr()
+	n := &node{c.Cluster.AddNode(kube.NodeOptions{Name: name, Netns: netns, IP: own, Images: []string{archive(c.dir, first)}}), c}
+	c.must(os.MkdirAll(n.Path("/run/enipool"), 0o700))
+	c.region.Serve(n.Path("/run/enipool/vpc.sock"))
+	c.nodes = append(c.nodes, n)
+	c.t.Cleanup(n.show)
+	return n
+}
+
+// settings is the agent's file for a test: all happens as soon as it may.
+const settings = `listen: 127.0.0.1:9809
+vpcCIDRs: [10.0.0.0/16]
+coolDown: 5s
+resync: 5s
+settle: 1s
+orphanAge: 5s
+leakAge: 15s
+cloud:
+  endpoint: unix:///run/enipool/vpc.sock
+  timeout: 10s
+pool:
+  stable: 10s
+  delay: 0s
+  burstWindow: 1s
+  releaseInterval: 1s
+kubernetes:
+  enabled: true
+  faultGrace: 5s
+  faultQuiet: 5s
+`
+
+// overlay writes a kustomization upon the one for simulated VPCs, as an operator
+// does who wants another version or other settings; more is added to it.
+func (c *cluster) overlay(tag, agentConf, more string) string {
+	c.t.Helper()
+	dir := c.t.TempDir()
+	base, err := filepath.Abs("../../conf/kubernetes/overlays/sim")
+	c.must(err)
+	base, err = filepath.Rel(dir, base)
+	c.must(err)
+	text := fmt.Sprintf(`resources: [%s]
+images: [{name: docker.io/enipool/enipool, newTag: %s}]
+configMapGenerator: [{name: enipool-agent, namespace: kube-system, behavior: merge, files: [agent.yaml]}]
+generatorOptions: {disableNameSuffixHash: true}
+%s`, base, tag, more)
+	for name, text := range map[string]string{"kustomization.yaml": text, "agent.yaml": agentConf} {
+		c.must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	return dir
+}
+
+// install applies a kustomization and waits until every agent is ready.
+func (c *cluster) install(dir string) {
+	c.t.Helper()
+	c.Kubectl("apply", "--server-side", "--validate=strict", "--kustomize="+dir)
+	c.Kubectl("--namespace=kube-system", "rollout", "status", "daemonset/enipool-agent", "--timeout=3m")
+	for _, n := range c.nodes {
+		n.WaitReady()
+	}
+}
+
+// ctl runs the installed enipoolctl on the node itself; the API server may be away.
+func (n *node) ctl(args ...string) (string, error) {
+	return n.Try(append([]string{program(n.c.dir, first, "enipoolctl")}, args...)...)
+}
+
+// show logs what the node's plugin and agent said, if the test has failed.
+func (n *node) show() {
+	if !n.c.t.Failed() {
+		return
+	}
+	said, _ := n.Try("sh", "-c", `tail -n 40 /var/log/enipool.log
+		for log in /var/log/pods/*enipool-agent*/*/*.log; do echo $log; tail -n 40 $log; done`)
+	n.c.t.Logf("node %s:\n%s", n.Name, said)
+}
