@@ -53,7 +53,8 @@ func TestFilesInConfAreReadByTheirReaders(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("conf is empty: %v", err)
 	}
-	folders := []string{"kubernetes", "image"} // test/manifests and scripts/image read all in them
+	// test/manifests, scripts/image and the clouds' own tests read what is in them.
+	folders := []string{"kubernetes", "image", "aws", "baidu"}
 	for _, f := range files {
 		if slices.Contains(folders, filepath.Base(f)) {
 			continue
@@ -145,13 +146,33 @@ func TestExamplesInTheREADMEAreReal(t *testing.T) {
 			t.Errorf("link: %v", err)
 		}
 	}
-	commands := regexp.MustCompile(`(?m)^    enipoolctl ([a-z]+ [a-z]+)`).FindAllStringSubmatch(text, -1)
-	if len(commands) < 4 {
-		t.Fatalf("found only the commands %v", commands)
+	ctl := enipoolctl(t)
+	knows(t, ctl, regexp.MustCompile(`(?m)^    enipoolctl ([a-z]+ [a-z]+)`).FindAllStringSubmatch(text, -1))
+	// Those that need neither root nor a node are run as they stand there.
+	for _, m := range regexp.MustCompile(`(?m)^    enipoolctl ((?:scale|plan|simulate|tune) --.*?)(?: +#.*)?$`).FindAllStringSubmatch(text, -1) {
+		cmd := exec.Command(ctl, strings.Fields(m[1])...)
+		cmd.Dir = ".."
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) == 0 {
+			t.Errorf("enipoolctl %s: %v\n%s", m[1], err, out)
+		}
 	}
-	ctl := filepath.Join(t.TempDir(), "enipoolctl")
-	if out, err := exec.Command("go", "build", "-o", ctl, "../plugins/enipoolctl").CombinedOutput(); err != nil {
+}
+
+// enipoolctl builds the program and returns its path.
+func enipoolctl(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "enipoolctl")
+	if out, err := exec.Command("go", "build", "-o", path, "../plugins/enipoolctl").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// knows demands that the program has the commands.
+func knows(t *testing.T, ctl string, commands [][]string) {
+	t.Helper()
+	if len(commands) < 3 {
+		t.Fatalf("found only the commands %v", commands)
 	}
 	for _, m := range commands {
 		out, err := exec.Command(ctl, append(strings.Fields(m[1]), "--help")...).CombinedOutput()
@@ -159,12 +180,53 @@ func TestExamplesInTheREADMEAreReal(t *testing.T) {
 			t.Errorf("enipoolctl %s: %v\n%s", m[1], err, out)
 		}
 	}
-	// Those that need neither root nor a node are run as they stand there.
-	for _, m := range regexp.MustCompile(`(?m)^    enipoolctl ((?:scale|plan|simulate|tune) --.*?)(?: +#.*)?$`).FindAllStringSubmatch(text, -1) {
-		cmd := exec.Command(ctl, strings.Fields(m[1])...)
-		cmd.Dir = ".."
-		if out, err := cmd.CombinedOutput(); err != nil || len(out) == 0 {
-			t.Errorf("enipoolctl %s: %v\n%s", m[1], err, out)
+}
+
+// test/manifests compares its alerts, and pkg/health its reasons.
+func TestThePageOnClustersNamesWhatThereIs(t *testing.T) {
+	page := read(t, "conf/kubernetes/README.md")
+	knows(t, enipoolctl(t), regexp.MustCompile(`-- enipoolctl ([a-z]+ [a-z]+)`).FindAllStringSubmatch(page, -1))
+	for _, m := range regexp.MustCompile(`\]\(([a-zA-Z.][^)]*)\)`).FindAllStringSubmatch(page, -1) {
+		if _, err := os.Stat(filepath.Join("../conf/kubernetes", m[1])); err != nil {
+			t.Errorf("link: %v", err)
+		}
+	}
+	for _, m := range regexp.MustCompile(` -k (\S+)`).FindAllStringSubmatch(page+read(t, "README.md"), -1) {
+		if _, err := os.Stat(filepath.Join("..", strings.Trim(m[1], "`,."), "kustomization.yaml")); err != nil {
+			t.Errorf("kubectl -k: %v", err)
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^|]*)` \\| (?:the base|a component|takes|account|components)").FindAllStringSubmatch(page, -1) {
+		for _, name := range strings.Split(m[1], "`, `") {
+			if _, err := os.Stat(filepath.Join("../conf/kubernetes", name, "kustomization.yaml")); err != nil {
+				t.Errorf("folder: %v", err)
+			}
+		}
+	}
+	daemonset, makefile := read(t, "conf/kubernetes/base/daemonset.yaml"), read(t, "Makefile")
+	for _, m := range regexp.MustCompile(` -c ([a-z]+) `).FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(daemonset, "- name: "+m[1]+"\n") {
+			t.Errorf("no container is called %s", m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile("`make ([a-z]+)`").FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(makefile, "\n"+m[1]+":") {
+			t.Errorf("make %s: no such target", m[1])
+		}
+	}
+	var keys map[string]any
+	if err := yaml.Unmarshal([]byte(read(t, "conf/agent.yaml")), &keys); err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(pool|cloud|kubernetes)\\.([a-zA-Z]+)").FindAllStringSubmatch(page, -1)
+	if len(named) < 5 {
+		t.Errorf("found only the keys %v", named)
+	}
+	for _, m := range named {
+		if section, _ := keys[m[1]].(map[string]any); section == nil {
+			t.Errorf("conf/agent.yaml has no section %s", m[1])
+		} else if _, ok := section[m[2]]; !ok {
+			t.Errorf("conf/agent.yaml has no key %s.%s", m[1], m[2])
 		}
 	}
 }

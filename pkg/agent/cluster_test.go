@@ -67,7 +67,7 @@ func (n *testNode) sandbox(p eni.Pod) error {
 func (n *testNode) giveUp() {
 	n.mu.Lock()
 	for k, w := range n.waiting {
-		w.Since, w.Until = n.w.now(), n.w.now()+15*time.Second
+		w.Since, w.Until, w.Failed = n.w.now(), n.w.now()+15*time.Second, true
 		n.waiting[k] = w
 	}
 	n.mu.Unlock()

@@ -7,19 +7,11 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/health"
-	"github.com/enipool/enipool/pkg/nodecache"
 )
-
-// retryTime is how long the plugin announces an ADD that has failed, for its runtime
-// is about to try again. One that still waits is announced for as long as it does.
-const retryTime = 15 * time.Second
 
 // warnedFor is how long a pod that lacks no address any more, or is gone, is
 // remembered to have been told.
 const warnedFor = 10 * time.Minute
-
-// failed tells whether the ADD of the waiting has ended without an address.
-func failed(w nodecache.Waiter) bool { return (w.Until - w.Since - retryTime).Abs() < time.Second }
 
 // warn tells the people of each pod whose ADD failed why, once until all has been
 // well for a while.
@@ -31,7 +23,7 @@ func (a *Agent) warn(now time.Duration) {
 	for _, w := range a.waiting {
 		pod := eni.Pod{UID: w.Owner.UID, Namespace: w.Owner.Namespace, Name: w.Owner.Pod}
 		_, told := a.warned[pod]
-		if pod.Name == "" || !told && !failed(w) {
+		if pod.Name == "" || !told && !w.Failed {
 			continue
 		}
 		a.warned[pod] = now

@@ -21,7 +21,7 @@ func (p *Plugin) await(ctx context.Context, r Request, assign func() error) (err
 	wait := r.Conf.WaitForAddress
 	if wait == 0 {
 		if err = assign(); errors.As(err, &none) {
-			p.announce(r.Owner, retryTime)
+			p.announceFailed(r.Owner)
 		}
 		return err
 	}
@@ -34,7 +34,7 @@ func (p *Plugin) await(ctx context.Context, r Request, assign func() error) (err
 	defer func() {
 		waiting.Done()
 		if waiting != nil && errors.As(err, &none) {
-			p.announce(r.Owner, retryTime)
+			p.announceFailed(r.Owner)
 		}
 	}()
 	for {
@@ -80,8 +80,18 @@ const lookTime = 250 * time.Millisecond
 // does not fail because that can't be done: a full disk is no reason for it.
 func (p *Plugin) announce(o eni.Owner, within time.Duration) *nodecache.Waiting {
 	waiting, err := p.Cache.Announce(o, p.Now()+within)
+	p.unheard(err)
+	return waiting
+}
+
+// announceFailed tells the agent that the owner got no address and that its runtime
+// is about to try again.
+func (p *Plugin) announceFailed(o eni.Owner) {
+	p.unheard(p.Cache.AnnounceFailed(o, p.Now()+retryTime))
+}
+
+func (p *Plugin) unheard(err error) {
 	if err != nil {
 		p.Log.Warn("can't tell the agent that an address is wanted", "error", err)
 	}
-	return waiting
 }

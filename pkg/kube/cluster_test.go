@@ -39,6 +39,8 @@ type cluster struct {
 	forbid   string
 	old      bool   // knows no streamed lists
 	garbage  bool   // the next watch event is broken
+	twice    bool   // watches send each event twice
+	swapped  bool   // what watches send together about different objects they send in the opposite order
 	seen     []call // all requests that came through
 	sent     int    // bytes of answers
 	uids     int
@@ -291,10 +293,17 @@ func (w *watcher) queue(kind string, o any) {
 	w.pending.Write(data)
 }
 
+// sent is an event of a watch.
+type sent struct {
+	kind   string
+	object client.Object
+}
+
 // gather queues what is new, and returns what tells of more.
 func (w *watcher) gather() (more chan struct{}) {
 	w.cluster.mu.Lock()
 	defer w.cluster.mu.Unlock()
+	var events []sent
 	for ; w.next < w.cluster.served; w.next++ {
 		h := w.cluster.history[w.next]
 		if !strings.HasPrefix(h.path, w.kind+"/") {
@@ -303,21 +312,46 @@ func (w *watcher) gather() (more chan struct{}) {
 		was, is := h.from != nil && w.match(h.from), h.to != nil && w.match(h.to)
 		if (was || is) && w.cluster.garbage {
 			w.cluster.garbage, w.over = false, true
+			w.send(events)
 			w.pending.WriteString(`{"type":"MODIFIED","object":{"kind":"Po`)
 			return nil
 		}
 		switch {
 		case was && is:
-			w.queue("MODIFIED", h.to)
+			events = append(events, sent{"MODIFIED", h.to})
 		case is:
-			w.queue("ADDED", h.to)
+			events = append(events, sent{"ADDED", h.to})
 		case was:
 			last := h.from.DeepCopyObject().(client.Object)
 			last.SetResourceVersion(strconv.Itoa(w.next + 1))
-			w.queue("DELETED", last)
+			events = append(events, sent{"DELETED", last})
 		}
 	}
+	w.send(events)
 	return w.cluster.moved
+}
+
+// send queues events as the cluster does it now.
+func (w *watcher) send(events []sent) {
+	about := map[string]bool{}
+	for _, e := range events {
+		about[path(e.object)] = true
+	}
+	if w.cluster.swapped && len(about) == len(events) {
+		slices.Reverse(events)
+	}
+	for _, e := range events {
+		for range 1 + number(w.cluster.twice) {
+			w.queue(e.kind, e.object)
+		}
+	}
+}
+
+func number(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 func (w *watcher) run(ctx context.Context, cut chan struct{}) {

@@ -27,7 +27,7 @@ type happening struct {
 // happenings are drawn by how often they come up here.
 var happenings = []string{
 	"create", "create", "create", "create", "bind", "bind", "run", "succeed", "fail", "terminate", "delete", "delete", "again", "gap", "gap",
-	"cut", "cut", "compact", "down", "up", "up", "overload", "lag", "follow", "follow", "garbage", "old", "wait", "wait", "wait",
+	"cut", "cut", "compact", "down", "up", "up", "overload", "lag", "follow", "follow", "garbage", "old", "twice", "swapped", "wait", "wait", "wait",
 }
 
 func drawHistory(t *rapid.T) []happening {
@@ -118,6 +118,10 @@ func (c *cluster) disturb(h happening) {
 		c.garbage = true
 	case "old":
 		c.old = !c.old
+	case "twice":
+		c.twice = !c.twice
+	case "swapped":
+		c.swapped = !c.swapped
 	}
 }
 
@@ -160,7 +164,7 @@ func check(t *testing.T, history []happening) (wrong error) {
 		}
 	}
 	c.do(func() {
-		c.down, c.status, c.garbage, c.lagging = nil, 0, false, false
+		c.down, c.status, c.garbage, c.lagging, c.swapped = nil, 0, false, false, false
 		c.show(len(c.history))
 	})
 	time.Sleep(3 * time.Minute)

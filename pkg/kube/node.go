@@ -39,11 +39,8 @@ type Node struct {
 
 // New prepares all that Run needs. It does not call the API server.
 func New(o Options) (*Node, error) {
-	if o.Node == "" {
-		return nil, errors.New("watch the node's pods: the node has no name; give the agent the name of its Node object")
-	}
-	if o.Config == nil {
-		return nil, errors.New("watch the node's pods: no API server is named")
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("watch the node's pods: %w", err)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -55,25 +52,42 @@ func New(o Options) (*Node, error) {
 	return n, nil
 }
 
+func (o Options) check() error {
+	switch {
+	case o.Node == "":
+		return errors.New("the node has no name; give the agent the name of its Node object")
+	case o.Config == nil:
+		return errors.New("no API server is named")
+	}
+	return nil
+}
+
 func build(o Options) (*Node, error) {
 	config := rest.CopyConfig(o.Config)
-	config.UserAgent = "enipool-agent"
 	config.Wrap((&link{log: o.Log}).wrap)
-	http, err := rest.HTTPClientFor(config)
+	writer, parts, err := connect(config)
 	if err != nil {
 		return nil, err
 	}
-	scheme, mapper := nouns()
-	view, err := newView(o.Node, config, watchOptions{http, scheme, mapper, o.Log})
-	if err != nil {
-		return nil, err
-	}
-	writer, err := client.New(config, client.Options{HTTPClient: http, Scheme: scheme, Mapper: mapper})
+	parts.log = o.Log
+	view, err := newView(o.Node, config, parts)
 	if err != nil {
 		return nil, err
 	}
 	events := newEvents(o.Node, writer, o.Log)
 	return &Node{view, newKeeper(view, writer, events, o), events}, nil
+}
+
+// connect returns a client that asks the API server itself, and what it is made of.
+func connect(config *rest.Config) (client.Client, watchOptions, error) {
+	config.UserAgent = "enipool-agent"
+	http, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, watchOptions{}, err
+	}
+	scheme, mapper := nouns()
+	c, err := client.New(config, client.Options{HTTPClient: http, Scheme: scheme, Mapper: mapper})
+	return c, watchOptions{http: http, scheme: scheme, mapper: mapper}, err
 }
 
 // nouns are the only kinds that are read or written here. Their places are known,

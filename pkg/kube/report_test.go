@@ -478,3 +478,24 @@ func TestAFullNodeIsNotWrittenBeforeItsPodsAreKnown(t *testing.T) {
 		}
 	})
 }
+
+// The condition of an earlier agent may be of a time that the clock has not reached,
+// or has left long ago.
+func TestAClockThatWasSetNeitherHoldsAReportUpNorMakesItLastForLessThanNothing(t *testing.T) {
+	for set, lasted := range map[time.Duration]string{-3 * time.Hour: "0s", 0: "10m0s", 3 * time.Hour: "3h10m0s"} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster()
+			node := newNode()
+			node.Status.Conditions = append(node.Status.Conditions, conditionFor(faulty(20), corev1.NodeCondition{}, metav1.NewTime(time.Now().Add(-set))))
+			c.put(node)
+			n, _ := start(t, c, Options{Taint: true})
+			time.Sleep(10 * time.Minute)
+			n.Report(fit(50))
+			expectNode(t, c, fitNode)
+			expectEvents(t, c, "Normal Node /node-1(uid-1) AddressesAvailable: pods get addresses; SubnetExhausted lasted "+lasted)
+			if is := conditionOf(c.theNode()); !is.LastTransitionTime.Time.Equal(time.Now()) {
+				t.Errorf("the condition turned at %s, now is %s", is.LastTransitionTime, time.Now())
+			}
+		})
+	}
+}

@@ -26,6 +26,9 @@ type Waiter struct {
 	PID   int           // of the plugin
 	Since time.Duration // when it began, as time since boot
 	Until time.Duration // when it ends at the latest
+
+	// Failed tells that the ADD has ended, at Since; until then its pod still counts.
+	Failed bool
 }
 
 // Waiting is the announcement of an ADD that waits.
@@ -36,6 +39,9 @@ const (
 	waitersMagic = "waiter 1"
 	// maxWaiter limits what is read of a file.
 	maxWaiter = 4096
+	// waitsNoMore marks the file of an ADD that has failed. Older readers don't look for
+	// it.
+	waitsNoMore = " failed"
 	// waiterGrace is how long a waiter may take to end after its deadline.
 	waiterGrace = time.Second
 	// unfinished ends the name of a file that is being written.
@@ -49,12 +55,24 @@ func (c Cache) waiters() string { return c.Path + ".waiters" }
 // Announce tells the agent that an ADD waits for an address until then, as time
 // since boot. What announces itself and is killed counts until a second later.
 func (c Cache) Announce(o eni.Owner, until time.Duration) (*Waiting, error) {
+	return c.announce(Waiter{Owner: o, Until: until})
+}
+
+// AnnounceFailed tells the agent that an ADD has failed for want of an address, and
+// that its runtime tries again until then. Nobody has to take that back.
+func (c Cache) AnnounceFailed(o eni.Owner, until time.Duration) error {
+	_, err := c.announce(Waiter{Owner: o, Until: until, Failed: true})
+	return err
+}
+
+// announce writes the file of a waiter that begins now.
+func (c Cache) announce(w Waiter) (*Waiting, error) {
 	boot, err := BootID()
 	if err != nil {
 		return nil, err
 	}
-	w := Waiter{Owner: o, PID: os.Getpid(), Since: SinceBoot(), Until: until}
-	text := w.encode(boot)
+	w.PID, w.Since = os.Getpid(), SinceBoot()
+	o, text := w.Owner, w.encode(boot)
 	if len(text) > maxWaiter {
 		return nil, fmt.Errorf("announce %s: %w", o.Key, ErrOwnerTooLong)
 	}
@@ -162,9 +180,12 @@ func (w Waiter) encode(boot string) string {
 		n := (d + time.Millisecond - 1).Milliseconds()
 		return fmt.Sprintf("%d.%03d", n/1000, n%1000)
 	}
-	o := w.Owner
-	return fmt.Sprintf("%s %s %s %s %d %s %s %s %s %s %s\n", waitersMagic, boot, ms(w.Since), ms(w.Until), w.PID,
-		escape(o.Network), escape(o.Container), escape(o.IfName), escape(o.Namespace), escape(o.UID), escape(o.Pod))
+	o, end := w.Owner, "\n"
+	if w.Failed {
+		end = waitsNoMore + end
+	}
+	return fmt.Sprintf("%s %s %s %s %d %s %s %s %s %s %s%s", waitersMagic, boot, ms(w.Since), ms(w.Until), w.PID,
+		escape(o.Network), escape(o.Container), escape(o.IfName), escape(o.Namespace), escape(o.UID), escape(o.Pod), end)
 }
 
 // decodeWaiter is the inverse of encode, or false.
@@ -182,5 +203,6 @@ func decodeWaiter(text []byte) (w Waiter, boot string, ok bool) {
 	for i, p := range []*string{&w.Owner.Network, &w.Owner.Container, &w.Owner.IfName, &w.Owner.Namespace, &w.Owner.UID, &w.Owner.Pod} {
 		*p = unescape(f[4+i])
 	}
+	w.Failed = len(f) > 10 && f[10] == waitsNoMore[1:]
 	return w, f[0], errors.Join(err1, err2, err3) == nil
 }

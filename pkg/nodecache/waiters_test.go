@@ -92,7 +92,7 @@ func TestWhateverNamesAWaiterHasComeBack(t *testing.T) {
 		o := owners().Draw(t, "owner")
 		w := Waiter{Owner: eni.Owner{Key: o.Key, Namespace: o.Namespace, Pod: o.Pod, UID: o.UID}, PID: rapid.IntRange(0, 1<<22).Draw(t, "pid"),
 			Since: time.Duration(rapid.IntRange(0, 1<<40).Draw(t, "since")) * time.Millisecond,
-			Until: time.Duration(rapid.IntRange(0, 1<<40).Draw(t, "until")) * time.Millisecond}
+			Until: time.Duration(rapid.IntRange(0, 1<<40).Draw(t, "until")) * time.Millisecond, Failed: rapid.Bool().Draw(t, "failed")}
 		got, boot, ok := decodeWaiter([]byte(w.encode("some-boot")))
 		if diff := cmp.Diff(w, got); diff != "" || !ok || boot != "some-boot" {
 			t.Errorf("%t, boot %q, %s", ok, boot, diff)
@@ -105,6 +105,24 @@ func TestTheWaiterInTheDesignIsReal(t *testing.T) {
 	line, _, _ := strings.Cut(waitersMagic+text, "\n")
 	if w, boot, ok := decodeWaiter([]byte(line + "\n")); !ok || w.encode(boot) != line+"\n" {
 		t.Errorf("%q is %+v", line, w)
+	}
+}
+
+func TestAnADDThatFailedIsToldFromOneThatWaits(t *testing.T) {
+	c := newCache(t, pool(1))
+	until := SinceBoot() + time.Minute
+	announce(t, c, owner("web"), until)
+	if err := c.AnnounceFailed(owner("db"), until); err != nil {
+		t.Fatal(err)
+	}
+	list, err := c.Waiters(SinceBoot())
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, w := range list {
+		if want := w.Owner.Container == "db"; w.Failed != want {
+			t.Errorf("%s failed: %t, want %t", w.Owner.Container, w.Failed, want)
+		}
 	}
 }
 

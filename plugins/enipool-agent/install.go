@@ -85,24 +85,6 @@ Exit codes: 0 done, 1 a person must fix something first, 2 it failed.`,
 	return cmd
 }
 
-func uninstallCommand(stdout io.Writer) *cobra.Command {
-	var f nodeFlags
-	cmd := &cobra.Command{
-		Use:   "uninstall",
-		Short: "Take enipool off the node",
-		Long: `Take enipool off the node.
-
-The network configuration goes first, so that no new pod starts with it, then what
-else install put there. Plugins of others, and those that were changed since, stay.
-Pods run on; drain the node first, because the runtime can't stop them without a
-network configuration. Repeated it finds nothing to do.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runUninstall(cmd.Context(), f, stdout) },
-	}
-	f.add(cmd)
-	return cmd
-}
-
 func runInstall(ctx context.Context, f installFlags, stdout io.Writer) error {
 	o, needs, err := f.read()
 	if err != nil {
@@ -189,26 +171,4 @@ func readConflist(path string) (install.Conflist, error) {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, err
-}
-
-func runUninstall(ctx context.Context, f nodeFlags, stdout io.Writer) error {
-	o, err := f.options()
-	if err != nil {
-		return err
-	}
-	o.System = dropin.Files(dropin.Node{ConfDir: f.confDir})
-	unlock, err := o.Tree.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	said := 0
-	err = install.Uninstall(ctx, o, func(l install.Line) {
-		said++
-		fmt.Fprintln(stdout, l)
-	})
-	if err == nil && said == 0 {
-		fmt.Fprintln(stdout, install.Linef(install.OK, "nothing of enipool is installed"))
-	}
-	return err
 }

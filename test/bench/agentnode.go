@@ -65,6 +65,10 @@ type agentNode struct {
 	cache    string
 	pods     []space
 	process  *exec.Cmd
+
+	// Of a node of a cluster: what its configuration says more, and its pods' UIDs.
+	keys string
+	uids []string
 }
 
 // newAgentNode adds a node to the VPC, in a subnet of its own.
@@ -90,14 +94,23 @@ func (c *simulated) newAgentNode(b *bench, strategy string) (*agentNode, error) 
 // more keys.
 func (n *agentNode) configure(more string) error {
 	text := fmt.Sprintf("node: %s\ncache: %s\nstate: %s/agent.json\nvpcCIDRs: [%s]\ncloud: {endpoint: \"unix://%s\"}\n"+
-		"pool: {strategy: %s}\nmaxPods: 320\n%s", n.name, n.cache, n.folder, vpc, n.cloud.socket, n.strategy, more)
+		"pool: {strategy: %s}\nmaxPods: 320\n%s%s", n.name, n.cache, n.folder, vpc, n.cloud.socket, n.strategy, n.keys, more)
 	next := n.config() + ".new"
 	return errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Rename(next, n.config()))
 }
 
 func (n *agentNode) config() string { return filepath.Join(n.folder, "conf", "agent.yaml") }
 
+// start runs the agent and waits until the node is right.
 func (n *agentNode) start() error {
+	if err := n.launch(); err != nil {
+		return err
+	}
+	return n.settle()
+}
+
+// launch runs the agent.
+func (n *agentNode) launch() error {
 	if err := os.MkdirAll(filepath.Dir(n.config()), 0o700); err != nil {
 		return err
 	}
@@ -114,7 +127,7 @@ func (n *agentNode) start() error {
 	if err := n.space.do(n.process.Start); err != nil {
 		return fmt.Errorf("start the agent: %w", err)
 	}
-	return n.settle()
+	return nil
 }
 
 // stop ends the agent and forgets the pods: their links go with their namespaces.
@@ -166,7 +179,11 @@ func (n *agentNode) attach(pods int) (seconds float64, failed int, err error) {
 func (n *agentNode) add(pod space, number int) (ms float64, err error) {
 	conf := fmt.Sprintf(`{"cniVersion":"1.0.0","name":"pods","type":"enipool","cachePath":%q,"waitForAddress":"90s"}`, n.cache)
 	p := n.bench.bin.attach("enipool", "ADD", container(number), "eth0", pod, conf)
-	p.env = append(p.env, fmt.Sprintf("CNI_ARGS=K8S_POD_NAMESPACE=default;K8S_POD_NAME=web-%d;K8S_POD_UID=%036d", number, number))
+	uid := fmt.Sprintf("%036d", number)
+	if number < len(n.uids) {
+		uid = n.uids[number]
+	}
+	p.env = append(p.env, fmt.Sprintf("CNI_ARGS=K8S_POD_NAMESPACE=default;K8S_POD_NAME=web-%d;K8S_POD_UID=%s", number, uid))
 	err = n.space.do(func() (err error) {
 		ms, _, err = p.run()
 		return err

@@ -87,6 +87,7 @@ func rows() []row {
 		{"cache", (*bench).cacheRow},
 		{"packets", (*bench).packetsRow},
 		{"agent", (*bench).agentRow},
+		{"agent-rss", (*bench).clusterMemoryRow},
 		{"plan", (*bench).planRow},
 	}
 }

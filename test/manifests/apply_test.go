@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// monitorDefinition is the part of the Prometheus operator's definition that ours
-// uses; another key is an error.
-const monitorDefinition = `
+// operatorDefinitions are the parts of the Prometheus operator's definitions that ours
+// use; another key is an error.
+const operatorDefinitions = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: servicemonitors.monitoring.coreos.com}
@@ -47,25 +47,66 @@ spec:
                         properties:
                           sourceLabels: {type: array, items: {type: string, pattern: '^[a-zA-Z_]+$'}}
                           targetLabel: {type: string}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: prometheusrules.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  names: {kind: PrometheusRule, plural: prometheusrules}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              groups:
+                type: array
+                items:
+                  type: object
+                  required: [name]
+                  properties:
+                    name: {type: string}
+                    rules:
+                      type: array
+                      items:
+                        type: object
+                        required: [expr]
+                        properties:
+                          alert: {type: string}
+                          expr: {type: string}
+                          for: {type: string, pattern: '^[0-9]+[smh]$'}
+                          labels: {type: object, additionalProperties: {type: string}}
+                          annotations: {type: object, additionalProperties: {type: string}}
 `
 
-// An overlay without components is for every cluster; the ServiceMonitor needs its
-// definition.
+// An overlay without components is for every cluster; what is the Prometheus operator's
+// needs its definitions.
 func TestTheAPIServerTakesEveryManifest(t *testing.T) {
 	c := start(t, kube.Options{})
 	try := func(dir string) error {
-		_, err := c.TryKubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "--kustomize="+dir)
+		// What kubectl knows of a group it does not ask for again, though definitions come
+		// one after the other.
+		_, err := c.TryKubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "--cache-dir="+t.TempDir(), "--kustomize="+dir)
 		return err
 	}
 	c.must(try(root + "/base"))
 	c.must(try(root + "/uninstall"))
 	for _, dir := range overlays(t) {
 		c.must(try(dir))
-		if err := try(everything(t, dir)); err == nil || !strings.Contains(err.Error(), `no matches for kind "ServiceMonitor"`) {
-			t.Errorf("monitoring without its definition: %v", err)
+		for _, kind := range []string{"ServiceMonitor", "PrometheusRule"} {
+			if err := try(everything(t, dir)); err == nil || !strings.Contains(err.Error(), `no matches for kind "`+kind+`"`) {
+				t.Errorf("monitoring without the definition of %s: %v", kind, err)
+			}
 		}
 	}
-	c.Apply(monitorDefinition)
+	c.Apply(operatorDefinitions)
 	for _, dir := range overlays(t) {
 		all := everything(t, dir)
 		c.Eventually(dir, func() error { return try(all) })

@@ -141,6 +141,18 @@ type monitor struct {
 	} `json:"spec"`
 }
 
+// operatorKind returns what a document of the Prometheus operator is read into, nil if
+// it is none.
+func operatorKind(doc string) any {
+	switch {
+	case strings.Contains(doc, "kind: ServiceMonitor\n"):
+		return new(monitor)
+	case strings.Contains(doc, "kind: PrometheusRule\n"):
+		return new(alerts)
+	}
+	return nil
+}
+
 // decode reads the documents of a manifest with the types of Kubernetes; an unknown
 // key, or one that is there twice, is an error.
 func decode(t *testing.T, name, text string) []runtime.Object {
@@ -148,8 +160,8 @@ func decode(t *testing.T, name, text string) []runtime.Object {
 	codecs := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict)
 	var list []runtime.Object
 	for _, doc := range strings.Split(text, "\n---\n") {
-		if strings.Contains(doc, "kind: ServiceMonitor\n") {
-			if err := yaml.UnmarshalStrict([]byte(doc), new(monitor)); err != nil {
+		if into := operatorKind(doc); into != nil {
+			if err := yaml.UnmarshalStrict([]byte(doc), into); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/install"
+	"github.com/enipool/enipool/pkg/install/dropin"
+	"github.com/enipool/enipool/pkg/kube"
+	"github.com/spf13/cobra"
+)
+
+// answerTime is how long an uninstallation waits for the API server.
+const answerTime = 20 * time.Second
+
+// uninstallFlags are what the command line of uninstall says.
+type uninstallFlags struct {
+	nodeFlags
+	config string
+}
+
+func uninstallCommand(stdout io.Writer) *cobra.Command {
+	var f uninstallFlags
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Take enipool off the node",
+		Long: `Take enipool off the node.
+
+The network configuration goes first, so that no new pod starts with it, then what
+else install put there. Plugins of others, and those that were changed since, stay.
+Pods run on; drain the node first, because the runtime can't stop them without a
+network configuration. In a cluster the agent's condition, resource and taint are
+taken off the Node object in the end, with the rights that the agent has. End the
+agent before: it would write them again. Repeated it finds nothing to do.
+
+Exit codes: 0 done, 1 the files are gone and the Node object is as it was, 2 it failed.`,
+		Example: `  enipool-agent uninstall --root /host                        # in an init container
+  enipool-agent uninstall --config /etc/enipool/agent.yaml    # where a kubeconfig is named there`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runUninstall(cmd.Context(), f, stdout) },
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.config, "config", "", "the agent's configuration, which says where the API server is (default what a pod with a service account finds)")
+	return cmd
+}
+
+func runUninstall(ctx context.Context, f uninstallFlags, stdout io.Writer) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	conf, err := f.conf()
+	if err != nil {
+		return err
+	}
+	o.System = dropin.Files(dropin.Node{ConfDir: f.confDir})
+	unlock, err := o.Tree.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	said := 0
+	say := func(l install.Line) {
+		said++
+		fmt.Fprintln(stdout, l)
+	}
+	files, node := install.Uninstall(ctx, o, say), withdraw(ctx, conf, say)
+	switch {
+	case files != nil && node != nil:
+		return fmt.Errorf("%w\n%w", files, node)
+	case node != nil:
+		return &nodeError{node}
+	case files == nil && said == 0:
+		fmt.Fprintln(stdout, install.Linef(install.OK, "nothing of enipool is installed"))
+	}
+	return files
+}
+
+// conf returns what is known of the node and its cluster.
+func (f uninstallFlags) conf() (agentconf.Config, error) {
+	if f.config != "" {
+		return readConfig(f.config)
+	}
+	conf := agentconf.Default()
+	var err error
+	if conf.Node = os.Getenv(nodeName); conf.Node == "" {
+		conf.Node, err = os.Hostname()
+	}
+	return conf, err
+}
+
+// withdraw takes off the Node object what agents wrote there. Without a cluster there
+// is nothing to do.
+func withdraw(ctx context.Context, conf agentconf.Config, say func(install.Line)) error {
+	if !inCluster(conf.Kubernetes, serviceAccount) {
+		return nil
+	}
+	name := cmp.Or(os.Getenv(nodeName), conf.Node)
+	config, err := kube.Load(conf.Kubernetes.Kubeconfig)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		var removed []string
+		removed, err = kube.Withdraw(ctx, kube.Options{Node: name, Config: config})
+		for _, what := range removed {
+			say(install.Linef(install.Removed, "%s of the Node %s", what, name))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w\nWhat the Node %s still shows of enipool goes when this is run again, or by hand:\n  %s",
+			err, name, strings.Join(kube.ByHand(name), "\n  "))
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/isolate"
+	"github.com/enipool/enipool/pkg/status"
+	"github.com/enipool/enipool/test/kube"
+)
+
+// BenchmarkAgentInACluster runs the agent's own process on a node whose pods a real API
+// server knows: 250 that are bound to it and have their addresses, and as many of
+// another node. `go run ./test/bench -only agent-rss` calls it.
+func BenchmarkAgentInACluster(b *testing.B) {
+	programsFolder := os.Getenv(programsEnv)
+	if programsFolder == "" {
+		b.Skip("needs the programs and namespaces of go run ./test/bench -only agent-rss")
+	}
+	kube.Need(b)
+	for b.Loop() {
+		c := clusterNode{B: b, bench: &bench{bin: programs(programsFolder)}, api: kube.Start(b, kube.Options{})}
+		c.measure()
+	}
+}
+
+// clusterNode is a node of the VPC and of a cluster.
+type clusterNode struct {
+	*testing.B
+	bench *bench
+	api   *kube.Cluster
+}
+
+func (c clusterNode) must(err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+func (c clusterNode) measure() {
+	cloud, err := c.bench.newCloud()
+	c.must(err)
+	defer func() { c.must(cloud.close()) }()
+	n, err := cloud.newAgentNode(c.bench, strategies[0])
+	c.must(err)
+	stop := c.relay(n.space)
+	defer stop()
+	c.addNode(n.name)
+	n.uids = c.addPods(n.name)
+	c.addPods("another")
+	n.keys = fmt.Sprintf("kubernetes: {enabled: true, kubeconfig: %q}\n", c.api.Kubeconfig("admin"))
+	c.must(n.launch())
+	defer func() { c.must(n.stop()) }()
+	c.must(n.knows(agentPods))
+	_, failed, err := n.attach(agentPods)
+	c.must(err)
+	if failed > 0 {
+		c.Errorf("%d ADDs failed", failed)
+	}
+	c.must(n.settle())
+	page := "/proc/" + strconv.Itoa(n.process.Process.Pid) + "/status"
+	c.ReportMetric(c.median(page, "VmRSS", 10*time.Second), "busy-MB")
+	c.must(n.configure("resync: 1s\n")) // an hour's worth of work
+	time.Sleep(time.Minute)
+	c.ReportMetric(c.median(page, "VmRSS", 30*time.Second), "idle-MB")
+	c.ReportMetric(c.median(page, "RssAnon", time.Second), "anon-MB")
+	c.ReportMetric(c.median(page, "VmHWM", time.Second), "most-MB")
+	c.must(n.knows(agentPods))
+}
+
+// median looks at a line of a process's status for a while.
+func (c clusterNode) median(page, line string, length time.Duration) float64 {
+	c.Helper()
+	var all measure
+	for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
+		m, err := memoryMeasure(page, line, line)
+		c.must(err)
+		all.add(m.median())
+	}
+	return all.median()
+}
+
+// relay brings the API server, which listens on a loopback address, into the namespace
+// of a node, at the same address.
+func (c clusterNode) relay(node space) (stop func()) {
+	at, err := url.Parse(c.api.Config().Host)
+	c.must(err)
+	var l net.Listener
+	c.must(node.do(isolate.LoopbackUp))
+	c.must(node.do(func() (err error) { l, err = net.Listen("tcp", at.Host); return err }))
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go pass(client, at.Host)
+		}
+	}()
+	return func() { _ = l.Close() }
+}
+
+func pass(client net.Conn, to string) {
+	defer client.Close()
+	server, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() {
+		_, _ = io.Copy(server, client)
+		_ = server.(*net.TCPConn).CloseWrite()
+	}()
+	_, _ = io.Copy(client, server)
+}
+
+// addNode makes the Node as a kubelet does, with what makes those of real ones large.
+func (c clusterNode) addNode(name string) {
+	var images []map[string]any
+	for i := range 50 {
+		images = append(images, map[string]any{"sizeBytes": 1 << 24, "names": []string{
+			fmt.Sprintf("registry.example.com/team/service-%d@sha256:%064d", i, i), fmt.Sprintf("registry.example.com/team/service-%d:v1.%d", i, i)}})
+	}
+	room := map[string]string{"cpu": "16", "memory": "64Gi", "pods": "300", "ephemeral-storage": "100Gi"}
+	c.api.Apply(asJSON(c.B, map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": name}}))
+	c.api.Kubectl("patch", "node", name, "--subresource=status", "--type=merge", "--patch="+asJSON(c.B, map[string]any{
+		"status": map[string]any{"capacity": room, "allocatable": room, "images": images}}))
+}
+
+// addPods binds pods to a node, of the size that real ones have, and returns their UIDs.
+func (c clusterNode) addPods(node string) (uids []string) {
+	var env []map[string]string
+	for i := range 20 {
+		env = append(env, map[string]string{"name": fmt.Sprintf("SETTING_%d", i), "value": strings.Repeat("x", 40)})
+	}
+	var list []map[string]any
+	for i := range agentPods {
+		list = append(list, map[string]any{"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"name": podName(node, i), "namespace": "default", "labels": map[string]string{"app": "web", "tier": "front"}},
+			"spec": map[string]any{"nodeName": node, "containers": []any{
+				map[string]any{"name": "web", "image": "registry.example.com/team/web:v1", "env": env},
+				map[string]any{"name": "proxy", "image": "registry.example.com/team/proxy:v1", "env": env}}}})
+	}
+	c.api.Apply(asJSON(c.B, map[string]any{"apiVersion": "v1", "kind": "List", "items": list}))
+	for i := range agentPods {
+		var pod struct{ Metadata struct{ UID string } }
+		c.must(c.api.Get("/api/v1/namespaces/default/pods/"+podName(node, i), &pod))
+		uids = append(uids, pod.Metadata.UID)
+	}
+	return uids
+}
+
+// podName is what add calls the pods of the node that is measured.
+func podName(node string, i int) string {
+	if node == "another" {
+		return fmt.Sprint("other-", i)
+	}
+	return fmt.Sprint("web-", i)
+}
+
+func asJSON(t testing.TB, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// knows waits until the agent knows so many pods of the cluster and wants no more than
+// their addresses.
+func (n *agentNode) knows(pods int) error {
+	page := status.Beside(n.cache)
+	return kube.Wait(time.Minute, func() error {
+		s, err := page.Read()
+		if err == nil && (s.Pods != pods || s.Demand != pods || s.Addresses.Attached != agentPool) {
+			err = fmt.Errorf("the agent knows %d pods, wants addresses for %d and has %d\n%s", s.Pods, s.Demand, s.Addresses.Attached, n.log())
+		}
+		return err
+	})
+}
+
+func TestWhatTheBenchmarkOfAClusterReportsIsFound(t *testing.T) {
+	line := "BenchmarkAgentInACluster-2   \t       1\t  99 ns/op\t        35.20 anon-MB\t        41.50 busy-MB\t        40.1 idle-MB\t        44.00 most-MB\n"
+	for _, kind := range inCluster {
+		if found := metricLine(kind.unit).FindAllStringSubmatch(line+line, -1); len(found) != 2 || !strings.Contains(line, found[0][1]+" "+kind.unit) {
+			t.Errorf("%s: %q", kind.unit, found)
+		}
+	}
+}
