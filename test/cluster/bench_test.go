@@ -34,7 +34,7 @@ func TestTimeFromBoundToReady(t *testing.T) {
 	}
 	ptp.installPtp()
 	c.installSecond()
-	c.install(c.overlay(first, settings, onlyOn("watch")))
+	c.install(c.overlay(simulated, first, settings, onlyOn("watch")))
 	all := []*contender{
 		{name: "enipool", n: watch, idle: watch.isIdle},
 		{name: "enipool, watch off", n: blind, idle: blind.isIdle, labels: ", enipool.io/pod-addresses: none"},
@@ -120,7 +120,7 @@ func (c *cluster) installSecond() {
 	c.t.Helper()
 	c.Kubectl("create", "namespace", "blind")
 	conf := strings.Replace(settings, "enabled: true", "enabled: false", 1)
-	text := c.Kubectl("kustomize", c.overlay(first, conf, onlyOn("blind")))
+	text := c.Kubectl("kustomize", c.overlay(simulated, first, conf, onlyOn("blind")))
 	for object := range strings.SplitSeq(text, "\n---\n") {
 		for _, kind := range []string{"ServiceAccount", "ConfigMap", "DaemonSet"} {
 			if strings.Contains("\n"+object, "\nkind: "+kind+"\n") {

@@ -83,6 +83,9 @@ func (c *cluster) addNode(name string) *node {
 	return n
 }
 
+// simulated is the overlay for simulated VPCs.
+const simulated = "overlays/sim"
+
 // settings is the agent's file for a test: all happens as soon as it may.
 const settings = `listen: 127.0.0.1:9809
 vpcCIDRs: [10.0.0.0/16]
@@ -105,12 +108,12 @@ kubernetes:
   faultQuiet: 5s
 `
 
-// overlay writes a kustomization upon the one for simulated VPCs, as an operator
-// does who wants another version or other settings; more is added to it.
-func (c *cluster) overlay(tag, agentConf, more string) string {
+// overlay writes a kustomization upon one of conf/kubernetes, as an operator does
+// who wants another version or other settings; more is added to it.
+func (c *cluster) overlay(on, tag, agentConf, more string) string {
 	c.t.Helper()
 	dir := c.t.TempDir()
-	base, err := filepath.Abs("../../conf/kubernetes/overlays/sim")
+	base, err := filepath.Abs("../../conf/kubernetes/" + on)
 	c.must(err)
 	base, err = filepath.Rel(dir, base)
 	c.must(err)

@@ -15,7 +15,7 @@ func TestTheDebugSectionOfThePage(t *testing.T) {
 	t.Parallel()
 	c := start(t, "debug")
 	n := c.addNode("debug-a")
-	c.install(c.overlay(first, settings, ""))
+	c.install(c.overlay(simulated, first, settings, ""))
 	blocks := debugBlocks(t)
 	if len(blocks) != 3 {
 		t.Fatalf("the section has %d blocks of commands, want those of kubectl, of a debugger, and of cnitool", len(blocks))

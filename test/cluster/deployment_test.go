@@ -13,7 +13,7 @@ import (
 func TestADeploymentGrowsIsUpdatedAndGoes(t *testing.T) {
 	c := start(t, "days")
 	a, b := c.addNode("days-a"), c.addNode("days-b")
-	c.install(c.overlay(first, settings, ""))
+	c.install(c.overlay(simulated, first, settings, ""))
 	clean := map[*node]string{a: a.traces(), b: b.traces()}
 
 	c.Apply(fmt.Sprintf(web, 1))
@@ -135,7 +135,7 @@ func (c *cluster) upgradeWhileUpdating() {
 		n.Import(archive(c.dir, next))
 	}
 	c.Kubectl("set", "env", "deployment/web", "ROUND=2")
-	c.install(c.overlay(next, settings, ""))
+	c.install(c.overlay(simulated, next, settings, ""))
 	c.Kubectl("rollout", "status", "deployment/web", "--timeout=3m")
 	c.run(30)
 	for _, p := range c.web() {

@@ -21,7 +21,7 @@ func TestASubnetRunsOutAndIsExtended(t *testing.T) {
 	for _, name := range []string{"dry-a", "dry-b"} {
 		c.addNode(name)
 	}
-	c.install(c.overlay(first, settings, ""))
+	c.install(c.overlay(simulated, first, settings, ""))
 	c.Apply(fmt.Sprintf(web, 4))
 	c.run(4)
 	for _, n := range c.nodes {
