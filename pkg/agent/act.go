@@ -90,7 +90,8 @@ func (a *Agent) create(ctx context.Context, s pool.Step, now time.Duration) (boo
 	if !a.mayCall(now) {
 		return false, nil
 	}
-	c := create{Token: fmt.Sprintf("enipool-%016x%016x", a.Rand.Uint64(), a.Rand.Uint64()), Subnet: s.Subnet, Slots: s.Count, Reason: s.Reason}
+	c := create{Token: fmt.Sprintf("enipool-%016x%016x", a.Rand.Uint64(), a.Rand.Uint64()), Subnet: s.Subnet, Slots: s.Count,
+		V4: s.V4, V6: s.V6, Reason: s.Reason}
 	a.mem.Creates = append(a.mem.Creates, c)
 	if err := a.remember(); err != nil {
 		a.mem.Creates = a.mem.Creates[:len(a.mem.Creates)-1]
@@ -107,7 +108,7 @@ func (a *Agent) drain(ctx context.Context, s pool.Step, now time.Duration) (bool
 	}
 	var drained []netip.Addr
 	err := a.Book.Update(ctx, func(b *ipam.State) error {
-		drained = b.Drain(s.Addrs, now)
+		drained = b.Drain(a.drainable(b, s.Addrs, now), now)
 		return nil
 	})
 	a.unsynced = a.unsynced || len(drained) > 0
@@ -180,10 +181,14 @@ func (a *Agent) releasing(book *ipam.State, now time.Duration) map[string][]neti
 		return back
 	}
 	at, id := a.view.places(), ids(book)
+	var all []netip.Addr
 	for _, line := range book.Addresses {
 		if line.State == eni.Releasing && at[line.Addr] == id[line.ENI] {
-			back[id[line.ENI]] = append(back[id[line.ENI]], line.Addr)
+			all = append(all, line.Addr)
 		}
+	}
+	for _, addr := range a.returnable(book, all) {
+		back[at[addr]] = append(back[at[addr]], addr)
 	}
 	return back
 }

@@ -150,12 +150,14 @@ func (a *Agent) unassign(ctx context.Context, id string, addrs []netip.Addr, now
 }
 
 func (a *Agent) createENI(ctx context.Context, c create, now time.Duration) bool {
-	wish := cloud.Create{Token: c.Token, Subnet: c.Subnet}
-	for _, f := range a.conf.Settings.Families {
-		if f == eni.IPv4 {
-			wish.V4 = c.Slots
-		} else {
-			wish.V6 = c.Slots
+	wish := cloud.Create{Token: c.Token, Subnet: c.Subnet, V4: c.V4, V6: c.V6}
+	if c.V4+c.V6 == 0 { // written down by an agent that knew of no blocks
+		for _, f := range a.conf.Settings.Families {
+			if f == eni.IPv4 {
+				wish.V4 = c.Slots
+			} else {
+				wish.V6 = c.Slots
+			}
 		}
 	}
 	client := a.Cloud

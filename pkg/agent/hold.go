@@ -22,9 +22,15 @@ type delay struct{ first, most time.Duration }
 
 // fail notes one more failure: the delay doubles each time, with a fifth of jitter
 // either way so that nodes which failed together do not come back together. at
-// least is what the other side asked for.
+// least is what the other side asked for. Calls that were under way together fail
+// together: that is one failure.
 func (h holds) fail(key string, d delay, atLeast, now time.Duration, r *rand.Rand) {
 	was := h[key]
+	if was.until > now {
+		was.until = max(was.until, now+atLeast)
+		h[key] = was
+		return
+	}
 	wait := d.first << min(was.times, 16)
 	if wait <= 0 || wait > d.most {
 		wait = d.most

@@ -45,6 +45,8 @@ type create struct {
 	Token  string `json:"token"`
 	Subnet string `json:"subnet"`
 	Slots  int    `json:"slots"`
+	V4     int    `json:"v4,omitempty"` // addresses to begin with
+	V6     int    `json:"v6,omitempty"`
 	Reason string `json:"reason"`
 }
 

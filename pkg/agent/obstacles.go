@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []health
 	slots, addresses := perENI(s)
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
-		if e.Index < a.conf.Pool.FirstENI || e.Leaving || there[i] >= addresses {
+		if e.Index < a.conf.Pool.FirstENI || e.Leaving || there[i] >= addresses || a.crowded(e, s.Families) {
 			continue
 		}
 		c := a.subnet(e.Subnet, 1, now)
@@ -178,11 +179,17 @@ func join(list []health.Cause) []health.Cause {
 
 // perENI returns how many slots an ENI has for pods, and how many addresses that is.
 func perENI(s pool.Snapshot) (slots, addresses int) {
-	for i, f := range s.Families {
-		n := s.Limits.PerENI(f)
-		if addresses += n; i == 0 || n < slots {
-			slots = n
+	slots = math.MaxInt
+	for _, f := range s.Families {
+		size := max(s.Limits.Block(f).Size, 1)
+		slots = min(slots, s.Limits.PerENI(f)/size*size)
+	}
+	for _, f := range s.Families {
+		n, size := s.Limits.PerENI(f), s.Limits.Block(f).Size
+		if size > 1 {
+			n = (slots + size - 1) / size * size // more blocks serve nobody
 		}
+		addresses += n
 	}
 	return slots, addresses
 }

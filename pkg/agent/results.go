@@ -157,7 +157,7 @@ func (a *Agent) failed(r result, now time.Duration) {
 		key, wait = "cloud", delayCloud
 	case cloud.ErrForbidden:
 		key, wait = "cloud", delayForbidden
-		if r.op == "DeleteInterface" {
+		if r.op == "DeleteInterface" || r.op == "UnassignAddresses" && a.view.inBlocks() {
 			key = r.key
 		}
 	case cloud.ErrSubnetFull:

@@ -43,10 +43,10 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 		return err
 	}
 	var errs []error
-	if a.restarted {
-		a.restart(book)
-	}
 	if a.view.known {
+		if a.restarted {
+			a.restart(book)
+		}
 		book, err = a.learn(ctx, book, now)
 		errs = append(errs, err)
 	}
@@ -82,12 +82,10 @@ func (a *Agent) read(ctx context.Context) (*ipam.State, error) {
 }
 
 // restart takes the releases that it finds as begun: an earlier agent's call may
-// still have its effect.
+// still have its effect. For a part of a block there was no call.
 func (a *Agent) restart(book *ipam.State) {
-	for _, line := range book.Addresses {
-		if line.State == eni.Releasing {
-			a.mem.Begun[line.Addr] = true
-		}
+	for addr := range a.view.whole(book.Addresses, func(line *eni.Address) bool { return line.State == eni.Releasing }) {
+		a.mem.Begun[addr] = true
 	}
 	a.restarted = false
 }

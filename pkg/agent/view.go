@@ -103,14 +103,14 @@ func (v *view) drop(id string) {
 
 // assigned notes addresses that came to an ENI, and what its subnet has left.
 func (v *view) assigned(id string, addrs []netip.Addr) {
-	v.change(id, len(addrs), func(have []netip.Addr) []netip.Addr {
+	v.change(id, v.price(addrs), func(have []netip.Addr) []netip.Addr {
 		return append(have, without(addrs, have)...)
 	})
 }
 
 // unassigned notes addresses that left an ENI.
 func (v *view) unassigned(id string, addrs []netip.Addr) {
-	v.change(id, -len(addrs), func(have []netip.Addr) []netip.Addr { return without(have, addrs) })
+	v.change(id, -v.price(addrs), func(have []netip.Addr) []netip.Addr { return without(have, addrs) })
 }
 
 func (v *view) change(id string, taken int, fn func([]netip.Addr) []netip.Addr) {

@@ -21,8 +21,15 @@ import (
 //
 // A cloud's answers may lag: Interfaces may show, for some seconds, what was
 // before a call that has returned. It never shows what has never been.
+//
+// Where Limits tell of blocks, addresses of the family come and go in whole
+// blocks, such as delegated prefixes: Size addresses of one ENI whose first Bits
+// bits are the same. All of a block's addresses are shown and returned one by one,
+// as if they had come singly. Single addresses may stand beside blocks; one takes
+// as much of the ENI's limit as a block.
 type Cloud interface {
-	// Limits returns what the node's instance may carry.
+	// Limits returns what the node's instance may carry: of a family that comes
+	// in blocks, how many addresses if all of them are in blocks.
 	Limits(ctx context.Context) (eni.Limits, error)
 
 	// Interfaces returns every ENI that is attached to the node, and those that
@@ -37,8 +44,8 @@ type Cloud interface {
 	// CreateInterface makes an ENI, attaches it to the node and returns it when
 	// pods can use its addresses. All of it succeeds or, unless the error is
 	// ErrUnknown, nothing is left. Fewer addresses than asked for are not an
-	// error where the subnet has no more than that; one at least of each family
-	// that was asked for is there.
+	// error where the subnet has no more than that, or too few whole blocks; one
+	// at least of each family that was asked for is there.
 	//
 	// Calls with the same token make one ENI, whatever happened to the calls
 	// before: the later one finishes what the earlier began.
@@ -48,12 +55,19 @@ type Cloud interface {
 	// the ENI and returns those it put, of which there may be some together with
 	// an error. Fewer than n without an error are all that the cloud had.
 	// ErrNotFound: there is no such ENI on this node.
+	//
+	// Where addresses come in blocks, n/Size blocks come, and single addresses
+	// for the rest of n, and for a block where the subnet has no whole one. It is
+	// the same with CreateInterface.
 	AssignAddresses(ctx context.Context, id string, f eni.Family, n int) ([]netip.Addr, error)
 
 	// UnassignAddresses takes secondary addresses from the ENI. What the ENI
 	// does not have is fine, and so is an ENI that does not exist. After
 	// ErrUnknown some may be gone, after another error none is; asking again is
 	// safe.
+	//
+	// A block goes as a whole: a part of one is refused with ErrForbidden, and
+	// nothing is done.
 	UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error
 
 	// DeleteInterface detaches and deletes an ENI that CreateInterface made,

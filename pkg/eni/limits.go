@@ -5,6 +5,15 @@ type Limits struct {
 	ENIs int // attached at once, the node's own among them
 	V4   int // IPv4 addresses an ENI, its primary among them
 	V6   int // IPv6 addresses an ENI, its primary among them
+
+	V4Block, V6Block Block // in what an ENI's addresses come and go
+}
+
+// Block is a set of addresses that an ENI gets and gives back together, such as a
+// delegated prefix. The zero Block is for addresses that come one by one.
+type Block struct {
+	Bits int // addresses whose first Bits bits are the same are of one block
+	Size int // how many of them pods may have: 16 of a /28, some of a /80
 }
 
 // PerENI returns how many addresses of the family an ENI may carry besides its
@@ -14,4 +23,12 @@ func (l Limits) PerENI(f Family) int {
 		return max(l.V4-1, 0)
 	}
 	return max(l.V6-1, 0)
+}
+
+// Block returns in what addresses of the family come and go.
+func (l Limits) Block(f Family) Block {
+	if f == IPv4 {
+		return l.V4Block
+	}
+	return l.V6Block
 }

@@ -70,23 +70,31 @@ func (w *world) do(step Step, took map[eni.Family]int) {
 		}
 	case Assign:
 		w.add(e, step.Family, step.Count)
-		took[step.Family] += step.Count
+		took[step.Family] += price(w.Limits, step.Family, step.Count)
 	case Release:
-		e.Addresses = slices.DeleteFunc(e.Addresses, func(a Address) bool {
-			gone := slices.Contains(step.Addrs, a.Addr)
-			if gone {
-				took[a.Family()]--
-			}
-			return gone
-		})
+		w.giveBack(took, step.Addrs)
+		e.Addresses = slices.DeleteFunc(e.Addresses, func(a Address) bool { return slices.Contains(step.Addrs, a.Addr) })
 	case Delete:
 		for _, f := range w.Families {
 			took[f]--
 		}
+		var all []netip.Addr
 		for _, a := range e.Addresses {
-			took[a.Family()]--
+			all = append(all, a.Addr)
 		}
+		w.giveBack(took, all)
 		w.ENIs = slices.Delete(w.ENIs, at, at+1)
+	}
+}
+
+// giveBack notes what the subnet gets.
+func (w *world) giveBack(took map[eni.Family]int, addrs []netip.Addr) {
+	n := map[eni.Family]int{}
+	for _, a := range addrs {
+		n[eni.FamilyOf(a)]++
+	}
+	for f := range n {
+		took[f] -= price(w.Limits, f, n[f])
 	}
 }
 
@@ -99,14 +107,23 @@ func (w *world) create(step Step, took map[eni.Family]int) {
 		e.ID = fmt.Sprintf("new-%d", k)
 	}
 	for _, f := range w.Families {
-		w.add(&e, f, step.Count)
-		took[f] += step.Count + 1
+		n := step.V4
+		if f == eni.IPv6 {
+			n = step.V6
+		}
+		w.add(&e, f, n)
+		took[f] += price(w.Limits, f, n) + 1
 	}
 	w.ENIs = append(w.ENIs, e)
 }
 
-// add gives the ENI n addresses that nobody has.
+// add gives the ENI n addresses that nobody has: as many whole blocks as fit into n,
+// and single ones.
 func (w *world) add(e *ENI, f eni.Family, n int) {
+	size, bits := unit(w.Limits, f), w.Limits.Block(f).Bits
+	for ; size > 1 && n >= size; n -= size {
+		w.addBlock(e, f, size, bits)
+	}
 	first := netip.AddrFrom4([4]byte{198, 18})
 	if f == eni.IPv6 {
 		first = netip.MustParseAddr("2001:db8::")
@@ -115,16 +132,44 @@ func (w *world) add(e *ENI, f eni.Family, n int) {
 		for w.made[f]++; w.taken[nth(first, w.made[f])]; {
 			w.made[f]++
 		}
-		a := nth(first, w.made[f])
-		w.taken[a] = true
-		e.Addresses = append(e.Addresses, Address{Address: eni.Address{Addr: a, ENI: e.Index, State: eni.Free}})
+		w.put(e, nth(first, w.made[f]))
 	}
 }
 
-// nth returns the n-th address after first, of at most 65535.
-func nth(first netip.Addr, n int) netip.Addr {
+func (w *world) addBlock(e *ENI, f eni.Family, size, bits int) {
+	first := netip.AddrFrom4([4]byte{198, 19})
+	if f == eni.IPv6 {
+		first = netip.MustParseAddr("2001:db8:0:1::")
+	}
+	for i := 1; ; i++ {
+		from := shifted(first, i, bits)
+		if w.taken[from] || w.taken[nth(from, size-1)] {
+			continue
+		}
+		for k := range size {
+			w.put(e, nth(from, k))
+		}
+		return
+	}
+}
+
+func (w *world) put(e *ENI, a netip.Addr) {
+	w.taken[a] = true
+	e.Addresses = append(e.Addresses, Address{Address: eni.Address{Addr: a, ENI: e.Index, State: eni.Free}})
+}
+
+// nth returns the n-th address after first, of at most 65535. The last bits of first
+// are zeros.
+func nth(first netip.Addr, n int) netip.Addr { return shifted(first, n, first.BitLen()) }
+
+// shifted returns first with n in the 16 bits before the given one.
+func shifted(first netip.Addr, n, bit int) netip.Addr {
 	b := first.AsSlice()
-	b[len(b)-2], b[len(b)-1] = byte(n>>8), byte(n)
+	for k := range 16 {
+		if at := bit - 1 - k; n>>k&1 == 1 {
+			b[at/8] |= 0x80 >> (at % 8)
+		}
+	}
 	a, _ := netip.AddrFromSlice(b)
 	return a
 }

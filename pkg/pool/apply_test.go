@@ -27,7 +27,7 @@ func TestApplyDoesWhatTheStepsSay(t *testing.T) {
 		{Do: Restore, ENI: "eni-a", Subnet: "subnet-a", Addrs: []netip.Addr{addr(s.ENIs[0], 12)}},
 		{Do: Assign, ENI: "eni-a", Subnet: "subnet-a", Family: eni.IPv4, Count: 3},
 		{Do: Assign, ENI: "eni-a", Subnet: "subnet-a", Family: eni.IPv6, Count: 5},
-		{Do: Create, Index: -1, Subnet: "subnet-a", Count: 7},
+		{Do: Create, Index: -1, Subnet: "subnet-a", Count: 7, V4: 7, V6: 7},
 		{Do: Release, ENI: "eni-b", Subnet: "subnet-a", Addrs: []netip.Addr{addr(s.ENIs[1], 0), addr(s.ENIs[1], 2)}},
 		{Do: Delete, ENI: "eni-c", Subnet: "subnet-a"},
 		{Do: Assign, ENI: "eni-gone", Subnet: "subnet-a", Family: eni.IPv4, Count: 3},

@@ -50,14 +50,18 @@ func (l *ledger) limit() string {
 func (n *nic) blockers() []string {
 	var list []string
 	short := false
-	for i, t := range n.tallies {
+	for i := range n.tallies {
+		t := &n.tallies[i]
 		if t.lost > 0 {
 			list = append(list, fmt.Sprintf("%s: %d %s addresses that the cloud took are still pods'", n.ID, t.lost, t.family))
 		}
 		if t.gone > 0 {
 			list = append(list, fmt.Sprintf("%s: %d %s addresses are on their way back", n.ID, t.gone, t.family))
 		}
-		if t.room() > 0 {
+		if k := t.singles(); k > 0 && t.room() < t.size {
+			list = append(list, fmt.Sprintf("%s: %d single %s addresses take the room of a block of %d each", n.ID, k, t.family, t.size))
+		}
+		if t.room() >= t.size {
 			short = short || n.field == nil || n.Busy || n.field.Blocked || n.field.left[i] <= 0
 		}
 	}

@@ -1,9 +1,18 @@
 package pool
 
+import (
+	"math"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
 // grow plans how the goal is reached, the cheapest way first: what is on its way
 // back is taken back, slots that lack one family get it, ENIs with room get more,
 // and only then new ENIs are made. Older ENIs come before newer ones.
 func (l *ledger) grow() {
+	for _, n := range l.nics {
+		l.mend(n)
+	}
 	for _, n := range l.nics {
 		n.wanted += l.raise(n, l.short(), false)
 	}
@@ -11,7 +20,7 @@ func (l *ledger) grow() {
 		if n.Busy && len(n.Coming) > 0 {
 			l.arriving += l.await(n)
 		} else {
-			n.evened += l.raise(n, min(n.uneven(), l.ceiling-l.owned), true)
+			l.even(n)
 		}
 	}
 	for _, n := range l.nics {
@@ -25,32 +34,49 @@ func (l *ledger) grow() {
 
 // raise plans up to k more slots on the ENI and returns how many it planned.
 // Without calls it only takes back what is on its way back.
+//
+// Where addresses come in blocks the last one may bring some slots too many.
 func (l *ledger) raise(n *nic, k int, calls bool) int {
 	calls = calls && !n.Busy && n.takes()
-	for i := range k {
-		if !n.addSlot(calls) {
-			return i
-		}
-		l.owned++
+	before := n.slots()
+	for n.slots() < before+k && n.addSlot(calls) {
 	}
-	return max(k, 0)
+	added := n.slots() - before
+	l.owned += added
+	return added
+}
+
+// even plans what slots lack that have one family alone.
+func (l *ledger) even(n *nic) {
+	for n.uneven() > 0 && l.owned < l.ceiling {
+		added := l.raise(n, 1, true)
+		if added == 0 {
+			return
+		}
+		n.evened += added
+	}
+}
+
+// mend takes back releases of parts of blocks, see nic.mend.
+func (l *ledger) mend(n *nic) {
+	before := n.slots()
+	n.mend()
+	l.owned += n.slots() - before
 }
 
 // await counts on slots of a busy ENI that lack a family: a call brings it one, and
 // the other is asked for when that has ended. Without this the plan would make
 // another ENI for the same slots meanwhile.
 func (l *ledger) await(n *nic) (slots int) {
-	for range min(n.uneven(), l.ceiling-l.owned) {
-		if !n.takes() || !n.addSlot(true) {
-			return slots
-		}
+	before, k := n.slots(), min(n.unmatched(), l.ceiling-l.owned)
+	for slots < k && n.takes() && n.addSlot(true) {
 		for i := range n.tallies {
 			n.tallies[i].awaited += n.tallies[i].assign
 			n.tallies[i].assign = 0
 		}
-		l.owned++
-		slots++
+		slots = n.slots() - before
 	}
+	l.owned += slots
 	return slots
 }
 
@@ -58,24 +84,18 @@ func (l *ledger) await(n *nic) (slots int) {
 func (n *nic) takes() bool { return n.field != nil && !n.field.Blocked }
 
 // addSlot plans one more slot: an address of each family that has no more than the
-// others. So the lagging family comes first, until all are even.
+// others, or a block of them. So the lagging family comes first, until all are even.
 func (n *nic) addSlot(calls bool) bool {
 	next := n.slots() + 1
-	for i, t := range n.tallies {
-		fits := calls && t.room() > 0 && n.field.left[i] > 0
-		if t.owned() < next && t.restore == t.going && !fits {
+	for i := range n.tallies {
+		t := &n.tallies[i]
+		if t.owned() < next && !t.canTakeBack() && !(calls && t.next(n.field.left[i]) > 0) {
 			return false
 		}
 	}
 	for i := range n.tallies {
-		t := &n.tallies[i]
-		switch {
-		case t.owned() >= next:
-		case t.restore < t.going:
-			t.restore++
-		default:
-			t.assign++
-			n.field.left[i]--
+		if t := &n.tallies[i]; t.owned() < next && !t.takeBack() {
+			t.ask(&n.field.left[i])
 		}
 	}
 	return true
@@ -92,13 +112,25 @@ func (l *ledger) create() {
 		if slots <= 0 {
 			return
 		}
-		l.created = append(l.created, Step{Do: Create, Index: -1, Subnet: f.ID, Count: slots, Reason: l.whyCreate(f, slots)})
-		for i := range f.left {
-			f.left[i] -= slots + 1
-		}
+		l.created = append(l.created, l.newENI(f, slots))
 		l.owned += slots
 		l.attached++
 	}
+}
+
+// newENI plans an ENI and takes what it begins with from the subnet.
+func (l *ledger) newENI(f *field, slots int) Step {
+	step := Step{Do: Create, Index: -1, Subnet: f.ID, Count: slots, Reason: l.whyCreate(f, slots)}
+	for i, family := range l.s.Families {
+		n := first(l.s.Limits, family, slots, f.left[i]-1)
+		if family == eni.IPv4 {
+			step.V4 = n
+		} else {
+			step.V6 = n
+		}
+		f.left[i] -= price(l.s.Limits, family, n) + 1
+	}
+	return step
 }
 
 // roomiest returns the subnet for a new ENI: the one with the most room, of equals
@@ -119,14 +151,18 @@ func (l *ledger) roomiest() *field {
 // newSize returns with how many slots a new ENI begins in the subnet, 0 for none at
 // all. Its primary address takes one from the subnet.
 func (l *ledger) newSize(f *field) int {
-	full, room := l.fullSize(), f.room()-1
-	if l.c.Mode == Burstable && !l.c.Partial && room < full {
+	want := l.fullSize()
+	slots := math.MaxInt
+	for i, family := range l.s.Families {
+		slots = min(slots, first(l.s.Limits, family, want, f.left[i]-1))
+	}
+	if l.c.Mode == Burstable && !l.c.Partial && slots < want {
 		return 0
 	}
-	return min(full, room)
+	return slots
 }
 
-// fullSize returns with how many slots a new ENI should begin. A burstable one is
+// fullSize returns for how many slots a new ENI is wanted. A burstable one is
 // full; the last is cut by what the node may hold (see Fill).
 func (l *ledger) fullSize() int {
 	per := perENI(l.s.Limits, l.s.Families)

@@ -93,12 +93,12 @@ func newField(n Subnet, s Snapshot) *field {
 		f.left[i] = n.Free
 		for _, e := range s.ENIs {
 			if e.Subnet == n.ID {
-				f.left[i] -= coming(e, family)
+				f.left[i] -= price(s.Limits, family, coming(e, family))
 			}
 		}
 		for _, p := range s.Pending {
 			if p.Subnet == n.ID {
-				f.left[i] -= p.Slots + 1
+				f.left[i] -= price(s.Limits, family, first(s.Limits, family, p.Slots, math.MaxInt)) + 1
 			}
 		}
 	}
@@ -135,12 +135,17 @@ type nic struct {
 	evened int // planned slots that lacked only one family
 	filled int // planned slots that make the ENI full
 	given  int // planned slots that go back
+	mended int // planned addresses that can't go, because others of their block stay
 }
 
 // tally is what an ENI has of one family.
 type tally struct {
 	family eni.Family
+	size   int // addresses that come and go together, 1 for no blocks
+	bits   int // that they share
+	blocks []block
 	limit  int // addresses that the ENI may carry
+	taken  int // of the limit, by what is there or on its way
 	rested int // free
 	held   int // used or cooling
 	going  int // on their way back, which can be undone
@@ -150,16 +155,21 @@ type tally struct {
 
 	restore, assign, release int // planned
 	awaited                  int // to be planned when the call under way has ended
+	asked                    int // of the limit, by assign and awaited
 }
 
 func newNIC(e *ENI, s Snapshot) *nic {
 	n := &nic{ENI: e}
 	for _, f := range s.Families {
-		t := tally{family: f, limit: s.Limits.PerENI(f), coming: coming(*e, f)}
+		t := tally{family: f, size: unit(s.Limits, f), bits: s.Limits.Block(f).Bits, limit: s.Limits.PerENI(f), coming: coming(*e, f)}
 		for _, a := range e.Addresses {
 			if a.Family() == f {
 				t.count(a)
 			}
+		}
+		t.taken = t.rested + t.held + t.going + t.gone + t.lost + t.coming
+		if t.size > 1 {
+			t.sort(e.Addresses)
 		}
 		n.tallies = append(n.tallies, t)
 	}
@@ -187,10 +197,31 @@ func (t tally) there() int { return t.rested + t.held + t.restore + t.assign - t
 // owned returns those and the ones on their way.
 func (t tally) owned() int { return t.there() + t.coming + t.awaited }
 
-// room returns how many more addresses may be assigned. A lost address takes room
-// too: it may be back with the next describe.
-func (t tally) room() int {
-	return t.limit - t.rested - t.held - t.going - t.gone - t.lost - t.coming - t.assign - t.awaited
+// room returns how much of the limit is left. A lost address takes room too: it may
+// be back with the next describe.
+func (t *tally) room() int { return t.limit - t.taken - t.asked }
+
+// next returns how many addresses the ENI is asked to get at once, of a subnet with
+// that many left: a block where it may have a whole one, else a single address.
+func (t *tally) next(left int) int {
+	switch {
+	case t.room() < t.size || left <= 0:
+		return 0
+	case left >= t.size || t.family == eni.IPv6:
+		return t.size
+	}
+	return 1
+}
+
+// ask plans the next addresses to be assigned.
+func (t *tally) ask(left *int) {
+	n := t.next(*left)
+	t.assign += n
+	t.asked += t.size
+	if t.family == eni.IPv6 {
+		n = 1
+	}
+	*left -= n
 }
 
 // slots returns how many pods the ENI is enough for: by the family it has least of.
@@ -210,8 +241,18 @@ func (n *nic) least(count func(tally) int) int {
 	return low
 }
 
-// uneven returns how many slots lack only the addresses of one family.
+// uneven returns how many slots lack only the addresses of one family. What a block
+// has beyond the slots lacks nothing: it came along.
 func (n *nic) uneven() int {
+	high, slots := 0, n.slots()
+	for _, t := range n.tallies {
+		high = max(high, (t.owned()-slots)/t.size*t.size)
+	}
+	return high
+}
+
+// unmatched returns how many slots there would be more if the other family came.
+func (n *nic) unmatched() int {
 	high := 0
 	for _, t := range n.tallies {
 		high = max(high, t.owned())

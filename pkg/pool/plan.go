@@ -14,6 +14,9 @@ import (
 // what is on its way, and what ENIs being made begin with. What is on its way back,
 // and what the cloud took from a pod that still has it, does not count.
 //
+// Where addresses come in blocks they are asked for and given back in whole ones, so
+// that there may be some slots too many, less than a block. See block.go.
+//
 // ENIs with an index below FirstENI and those that are leaving are not looked at,
 // and no new call is planned about one that is busy.
 func Plan(c Config, s Snapshot, target int) []Step {

@@ -117,6 +117,7 @@ type Step struct {
 	Subnet string       // of the ENI
 	Family eni.Family   // of assign
 	Count  int          // assign: addresses; create: slots
+	V4, V6 int          // create: addresses of the families; what comes in blocks may be more than the slots
 	Addrs  []netip.Addr // of restore and release
 	Reason string       // why, for people
 }

@@ -29,6 +29,8 @@ func (l *ledger) whyRestore(n *nic) string {
 		return fmt.Sprintf("%s, %d to come on %s, whose addresses have not gone back yet", l.demand(), n.wanted, n.ID)
 	case n.evened > 0:
 		return l.whyEven(n)
+	case n.mended > 0:
+		return fmt.Sprintf("%s: %d addresses can't go, because others of their blocks stay", n.ID, n.mended)
 	}
 	return l.whyFill(n)
 }

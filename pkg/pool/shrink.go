@@ -23,7 +23,8 @@ func (l *ledger) shrink() {
 		case l.returnable(n) && size <= max(0, surplus):
 			n.deleted, n.given = true, size
 		default:
-			n.give(min(surplus, n.pairs()))
+			for n.give(surplus-n.given, scarce(l.s.Families)) {
+			}
 		}
 		surplus -= n.given
 	}
@@ -70,24 +71,53 @@ func (l *ledger) fill() {
 
 // returnable tells whether the ENI may be deleted as far as it alone is concerned:
 // ours, not the node's own, not the oldest that carries pods, and idle. Idle means
-// that no address of any family is a pod's, or was until a moment ago.
+// that no address of any family is a pod's, or was until a moment ago. An ENI that gets
+// more is not given back at once, though a block may bring others too many.
 func (l *ledger) returnable(n *nic) bool {
 	mine := n.Index > 0 && !n.Keep && n != l.nics[0]
 	used := slices.ContainsFunc(n.Addresses, func(a Address) bool {
 		return a.State == eni.Used || a.State == eni.Cooling
 	})
-	return mine && !used && !n.Busy && len(n.Coming) == 0
+	return mine && !used && !n.Busy && len(n.Coming) == 0 && !n.grows()
 }
 
-// give plans k whole slots to go back.
-func (n *nic) give(k int) {
-	if k <= 0 {
-		return
+// give plans up to k whole slots to go back. Blocks go whole or not at all: those of
+// IPv4 decide, for of a block of IPv6 a small part serves the ENI. It returns whether
+// any addresses go: what a block keeps may be the partner of more.
+func (n *nic) give(k int, scarce eni.Family) bool {
+	pairs, before, released := n.pairs(), n.present(), n.released()
+	if k = min(k, pairs); k <= 0 {
+		return false
+	}
+	give := func(t *tally) {
+		if t.size == 1 {
+			t.release += k
+			return
+		}
+		t.giveBlocks(min(t.there()-before, t.rested-t.release-pairs) + k)
 	}
 	for i := range n.tallies {
-		n.tallies[i].release += k
+		if t := &n.tallies[i]; t.family == scarce {
+			if give(t); t.size > 1 {
+				k = before - min(before, t.there())
+			}
+		}
 	}
-	n.given += k
+	for i := range n.tallies {
+		if t := &n.tallies[i]; t.family != scarce {
+			give(t)
+		}
+	}
+	n.given += before - n.present()
+	return n.released() > released
+}
+
+func (n *nic) released() int {
+	sum := 0
+	for _, t := range n.tallies {
+		sum += t.release
+	}
+	return sum
 }
 
 // giveUnpaired plans rested addresses to go back for which the ENI has no partner
@@ -97,21 +127,22 @@ func (n *nic) giveUnpaired() {
 	slots, present, pairs := n.slots(), n.present(), n.pairs()
 	for i := range n.tallies {
 		t := &n.tallies[i]
-		t.release += max(0, min(t.owned()-slots, t.there()-present, t.rested-t.release-pairs))
+		k := max(0, min(t.owned()-slots, t.there()-present, t.rested-t.release-pairs))
+		if t.size > 1 {
+			t.giveBlocks(k)
+		} else {
+			t.release += k
+		}
 	}
 }
 
 // victims returns the addresses to give back, in the order of the book: of each
 // family the last ones of those that have rested, for pods get the first.
 func (n *nic) victims() []netip.Addr {
-	left := map[eni.Family]int{}
-	for _, t := range n.tallies {
-		left[t.family] = t.release
-	}
+	goes := n.chosen(func(t *tally) int { return t.release }, func(b *block) bool { return b.leaves })
 	var list []netip.Addr
 	for _, a := range slices.Backward(n.Addresses) {
-		if f := a.Family(); a.State == eni.Free && !a.Lost && (n.deleted || left[f] > 0) {
-			left[f]--
+		if a.State == eni.Free && !a.Lost && (n.deleted || goes(a)) {
 			list = append(list, a.Addr)
 		}
 	}
@@ -121,16 +152,40 @@ func (n *nic) victims() []netip.Addr {
 
 // restored returns the addresses to take back, in the order of the book.
 func (n *nic) restored() []netip.Addr {
-	left := map[eni.Family]int{}
-	for _, t := range n.tallies {
-		left[t.family] = t.restore
-	}
+	comes := n.chosen(func(t *tally) int { return t.restore }, func(b *block) bool { return b.back })
 	var list []netip.Addr
 	for _, a := range n.Addresses {
-		if f := a.Family(); a.State == eni.Releasing && !a.Committed && !a.Lost && left[f] > 0 {
-			left[f]--
+		if a.State == eni.Releasing && !a.Committed && !a.Lost && comes(a) {
 			list = append(list, a.Addr)
 		}
 	}
 	return list
+}
+
+// chosen returns who tells of one address after the other whether it is among those
+// that were planned: so many of a family, or those of the blocks that were picked.
+func (n *nic) chosen(count func(*tally) int, picked func(*block) bool) func(Address) bool {
+	left := map[eni.Family]int{}
+	blocks := map[netip.Prefix]bool{}
+	bits := map[eni.Family]int{}
+	for i := range n.tallies {
+		t := &n.tallies[i]
+		left[t.family] = count(t)
+		if t.size == 1 {
+			continue
+		}
+		bits[t.family] = t.bits
+		for k := range t.blocks {
+			blocks[t.blocks[k].bits] = picked(&t.blocks[k])
+		}
+	}
+	return func(a Address) bool {
+		f := a.Family()
+		if b, in := bits[f]; in {
+			prefix, _ := a.Addr.Prefix(b)
+			return blocks[prefix]
+		}
+		left[f]--
+		return left[f] >= 0
+	}
 }

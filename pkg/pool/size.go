@@ -6,15 +6,16 @@ import (
 )
 
 // Most returns how many slots the node can ever hold: those of the ENIs that may
-// carry pods, within MaxAllocate and maxPods. A maxPods of 0 is not known.
+// carry pods, within MaxAllocate and maxPods. A maxPods of 0 is not known. Where
+// addresses come in blocks there may be some more, less than a block.
 func (c Config) Most(l eni.Limits, families []eni.Family, maxPods int) int {
-	most := max(0, l.ENIs-c.FirstENI) * perENI(l, families)
+	slots := max(0, l.ENIs-c.FirstENI) * perENI(l, families)
 	for _, limit := range []int{c.MaxAllocate, maxPods} {
 		if limit > 0 {
-			most = min(most, limit)
+			slots = min(slots, limit)
 		}
 	}
-	return most
+	return slots
 }
 
 // perENI returns how many slots an ENI carries, by its scarcest family.
@@ -22,9 +23,9 @@ func perENI(l eni.Limits, families []eni.Family) int {
 	if len(families) == 0 {
 		return 0
 	}
-	n := l.PerENI(families[0])
+	n := carried(l, families[0])
 	for _, f := range families {
-		n = min(n, l.PerENI(f))
+		n = min(n, carried(l, f))
 	}
 	return n
 }

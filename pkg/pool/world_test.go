@@ -79,7 +79,7 @@ func anyFamilies(t *rapid.T) []eni.Family {
 func anySnapshot(t *rapid.T) Snapshot {
 	s := Snapshot{Families: anyFamilies(t), Foreign: rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "foreign"),
 		MaxPods: rapid.SampledFrom([]int{0, 0, 25}).Draw(t, "pods")}
-	s.Limits = eni.Limits{ENIs: rapid.IntRange(0, 6).Draw(t, "enis"), V4: rapid.IntRange(0, 9).Draw(t, "v4"), V6: rapid.IntRange(3, 9).Draw(t, "v6")}
+	s.Limits = anyBlocks(t, eni.Limits{ENIs: rapid.IntRange(0, 6).Draw(t, "enis"), V4: rapid.IntRange(0, 9).Draw(t, "v4"), V6: rapid.IntRange(3, 9).Draw(t, "v6")})
 	for _, id := range []string{"subnet-a", "subnet-b", "subnet-c"}[:rapid.IntRange(0, 3).Draw(t, "subnets")] {
 		s.Subnets = append(s.Subnets, Subnet{ID: id, Free: rapid.SampledFrom([]int{0, 1, 3, 9, 30, 200}).Draw(t, "free"),
 			New: often(t, "new"), Blocked: seldom(t, "blocked")})
@@ -107,6 +107,9 @@ func anyENI(t *rapid.T, s Snapshot, number int) ENI {
 		}
 		for i := range n {
 			e.Addresses = append(e.Addresses, anyAddress(t, f, 256*number+i, idle))
+		}
+		if size := s.Limits.Block(f).Size; size > 1 && often(t, "alike") {
+			e.Addresses = alike(e.Addresses, s.Limits.Block(f))
 		}
 		if room := s.Limits.PerENI(f) - n; room > 0 && seldom(t, "coming") {
 			e.Coming = append(e.Coming, Coming{Family: f, Count: rapid.IntRange(1, room).Draw(t, "count")})
@@ -145,12 +148,12 @@ func settle(s Snapshot) Snapshot {
 		e.Addresses = slices.DeleteFunc(e.Addresses, func(a Address) bool { return a.State == eni.Releasing || a.Lost })
 		for _, c := range e.Coming {
 			made.add(e, c.Family, c.Count)
-			take(w.Subnets, e.Subnet, c.Count)
+			take(w.Subnets, e.Subnet, price(w.Limits, c.Family, c.Count))
 		}
 		e.Coming, e.Busy = nil, false
 	}
 	for _, p := range w.Pending {
-		made.create(Step{Subnet: p.Subnet, Count: p.Slots}, map[eni.Family]int{})
+		made.create(Step{Subnet: p.Subnet, V4: p.Slots, V6: p.Slots}, map[eni.Family]int{})
 		take(w.Subnets, p.Subnet, p.Slots+1)
 	}
 	w.Pending = nil

@@ -36,12 +36,18 @@ func contains(i cloud.Interface) func(netip.Addr) bool {
 	}
 }
 
+// ofFamily returns those of the family.
+func ofFamily(addrs []netip.Addr, f eni.Family) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool { return eni.FamilyOf(a) != f })
+}
+
 func putsAndReturns(n *node) {
 	other, i := n.create(2), n.create(1)
-	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), 3)
+	most := n.some(n.family(), 3)
+	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), most)
 	n.must(err)
-	if len(addrs) == 0 || len(addrs) > 3 || len(with(addrs)) != len(addrs) {
-		n.Fatalf("AssignAddresses(3) = %v", addrs)
+	if len(addrs) == 0 || len(addrs) > most || len(with(addrs)) != len(addrs) {
+		n.Fatalf("AssignAddresses(%d) = %v", most, addrs)
 	}
 	if slices.ContainsFunc(addrs, contains(i)) || slices.ContainsFunc(addrs, contains(other)) {
 		n.Errorf("AssignAddresses = %v, which were there already", addrs)
@@ -53,7 +59,10 @@ func putsAndReturns(n *node) {
 func putsOfFamily(n *node) {
 	i := n.create(1)
 	for _, f := range n.has {
-		addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, f, 2)
+		if count(i, f)+n.some(f, 2) > n.most(f) {
+			n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, ofFamily(i.Addresses, f)))
+		}
+		addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, f, n.some(f, 2))
 		n.must(err)
 		for _, a := range addrs {
 			if eni.FamilyOf(a) != f {
@@ -71,7 +80,7 @@ func putsOnOwn(n *node) {
 	if !own.V4.IsValid() {
 		f = eni.IPv6
 	}
-	addrs, err := n.Cloud.AssignAddresses(n.ctx, own.ID, f, 1)
+	addrs, err := n.Cloud.AssignAddresses(n.ctx, own.ID, f, n.some(f, 1))
 	n.must(err)
 	n.carries(own.ID, with(own.Addresses, addrs...))
 	n.must(n.Cloud.UnassignAddresses(n.ctx, own.ID, addrs))
@@ -80,13 +89,13 @@ func putsOnOwn(n *node) {
 
 func someWithError(n *node) {
 	i := n.create(1)
-	most := n.limits.PerENI(n.family())
+	most := n.most(n.family())
 	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), most)
 	if err != nil {
 		n.is(err, cloud.ErrLimit)
 	}
-	if len(addrs) > most-1 {
-		n.Errorf("an ENI with room for %d got %v", most-1, addrs)
+	if room := most - len(ofFamily(i.Addresses, n.family())); len(addrs) > room {
+		n.Errorf("an ENI with room for %d got %v", room, addrs)
 	}
 	n.carries(i.ID, with(i.Addresses, addrs...))
 }
@@ -94,13 +103,13 @@ func someWithError(n *node) {
 func putsNothingInFull(n *node) {
 	i := n.create(1)
 	n.Leave(n.first, 1)
-	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), 2)
+	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), n.some(n.family(), 2))
 	if err != nil {
 		n.is(err, cloud.ErrSubnetFull)
 	}
 	n.carries(i.ID, with(i.Addresses, addrs...))
 	n.Leave(n.first, 0)
-	none, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), 1)
+	none, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), n.some(n.family(), 1))
 	n.is(err, cloud.ErrSubnetFull)
 	if len(none) > 0 {
 		n.Errorf("from a full subnet came %v", none)
@@ -123,7 +132,8 @@ func putsNowhere(n *node) {
 func takes(n *node) {
 	other, i := n.create(2), n.create(1)
 	addrs := with(i.Addresses, n.assign(i.ID, 3)...)
-	gone := []netip.Addr{addrs[2], addrs[0]} // in no order
+	units := n.units(addrs)
+	gone := slices.Concat(units[2], units[0]) // in no order
 	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, gone))
 	n.carries(i.ID, without(addrs, gone...))
 	n.carries(other.ID, other.Addresses)
@@ -143,10 +153,11 @@ func leavesPrimary(n *node) {
 func takesWhatIsNot(n *node) {
 	other, i := n.create(2), n.create(3)
 	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, nil))
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, i.Addresses[:1]))
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, i.Addresses[:1]))
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, []netip.Addr{i.Addresses[0], other.Addresses[0], i.Addresses[1]}))
-	n.carries(i.ID, i.Addresses[2:])
+	units := n.units(i.Addresses)
+	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, units[0]))
+	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, units[0]))
+	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, slices.Concat(units[0], other.Addresses[:1], units[1])))
+	n.carries(i.ID, without(i.Addresses, slices.Concat(units[0], units[1])...))
 	n.carries(other.ID, other.Addresses)
 }
 

@@ -21,6 +21,7 @@ type Subject struct {
 	Other  cloud.Cloud                               // a second node of the same account
 	Inject func(method string, f Failure)            // befalls the next call of the method
 	Leave  func(subnet string, free int)             // so many addresses are left in it
+	Break  func(subnet string)                       // leaves no whole block of addresses in it
 	Detach func(id string)                           // takes an ENI off the node behind its back
 	Use    func(t *testing.T, ready cloud.Interface) // fails the test unless a pod can use the addresses
 	Check  func() error                              // called at the end: what is wrong inside
@@ -56,6 +57,8 @@ const (
 	OtherNode Capability = "a second node"
 	Faults    Capability = "a fault injection hook"
 	Scarcity  Capability = "a hook to fill subnets"
+	Breaking  Capability = "a hook to break up the blocks of subnets"
+	Blocks    Capability = "addresses in blocks" // Limits tell
 	Detaching Capability = "a hook to detach ENIs"
 	Usage     Capability = "a way to use addresses"
 )
@@ -69,6 +72,8 @@ func (s Subject) lacks(c Capability) bool {
 		return s.Inject == nil
 	case Scarcity:
 		return s.Leave == nil
+	case Breaking:
+		return s.Break == nil
 	case Detaching:
 		return s.Detach == nil
 	case Usage:
@@ -93,7 +98,7 @@ func Contract(t *testing.T, open func(t *testing.T) Subject) {
 // ContractIn is Contract with each subtest inside of what in calls it in, such as
 // synctest.Test.
 func ContractIn(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t *testing.T) Subject) {
-	for _, s := range slices.Concat(general, reads, creates, changes, kinds) {
+	for _, s := range slices.Concat(general, reads, creates, changes, inBlocks, kinds) {
 		t.Run(s.name, func(t *testing.T) {
 			in(t, func(t *testing.T) { s.run(t, open(t)) })
 		})
@@ -107,6 +112,9 @@ func (s sentence) run(t *testing.T, subject Subject) {
 		}
 	}
 	n := newNode(t, subject)
+	if slices.Contains(s.needs, Blocks) && len(n.blocks()) == 0 {
+		t.Skipf("the endpoint lacks %s", Blocks)
+	}
 	s.holds(n)
 	if subject.Check != nil {
 		if err := subject.Check(); err != nil {

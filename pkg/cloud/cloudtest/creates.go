@@ -49,15 +49,15 @@ func podsCanUse(n *node) {
 
 func addressesAskedFor(n *node) {
 	for _, f := range n.has {
-		wish := n.want(0)
+		wish, want := n.want(0), n.some(f, 3)
 		if f == eni.IPv4 {
-			wish.V4 = 3
+			wish.V4 = want
 		} else {
-			wish.V6 = 3
+			wish.V6 = want
 		}
 		i, err := n.Cloud.CreateInterface(n.ctx, wish)
 		n.must(err)
-		if len(i.Addresses) != 3 || count(i, f) != 3 {
+		if len(i.Addresses) != want || count(i, f) != want {
 			n.Errorf("the ENI for %+v has %v", wish, i.Addresses)
 		}
 		n.inSubnet(i, n.subnet(n.first))

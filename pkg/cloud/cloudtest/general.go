@@ -46,11 +46,12 @@ func severalGoroutines(n *node) {
 				n.Error(err)
 				return
 			}
-			more, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), 2)
-			if err != nil || len(more) != 2 {
+			more, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), n.some(n.family(), 2))
+			if err != nil || len(more) != n.some(n.family(), 2) {
 				n.Errorf("AssignAddresses = %v, %v", more, err)
+				return
 			}
-			if err := n.Cloud.UnassignAddresses(n.ctx, i.ID, more[:1]); err != nil {
+			if err := n.Cloud.UnassignAddresses(n.ctx, i.ID, n.units(more)[0]); err != nil {
 				n.Error(err)
 			}
 			if err := n.Cloud.DeleteInterface(n.ctx, i.ID); err != nil {
@@ -73,7 +74,7 @@ func severalGoroutines(n *node) {
 func besidesAnError(n *node) {
 	i := n.create(1)
 	n.Inject("AssignAddresses", Partial)
-	some, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), 2)
+	some, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), n.some(n.family(), 2))
 	if err == nil || len(some) == 0 {
 		n.Fatalf("AssignAddresses = %v, %v; the hook is to make it some with an error", some, err)
 	}
@@ -126,7 +127,7 @@ func unknownHasEffectLater(n *node) {
 	}
 }
 
-// showsWhatHasBeen changes one address at a time, so that no state lies between.
+// showsWhatHasBeen changes one unit at a time, so that no state lies between.
 func showsWhatHasBeen(n *node) {
 	i := n.create(2)
 	now := n.see()
@@ -151,8 +152,9 @@ func showsWhatHasBeen(n *node) {
 	addrs := i.Addresses
 	for round := range 6 {
 		if round%3 == 2 {
-			n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, addrs[:1]))
-			addrs = addrs[1:]
+			gone := n.units(addrs)[0]
+			n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, gone))
+			addrs = without(addrs, gone...)
 		} else {
 			addrs = with(addrs, n.assign(i.ID, 1)...)
 		}
@@ -181,12 +183,14 @@ func (n *node) calls() []call {
 		{method: "Subnets", do: func(ctx context.Context) error { _, err := n.Cloud.Subnets(ctx); return err }},
 		{"AssignAddresses", true,
 			func(ctx context.Context) error {
-				_, err := n.Cloud.AssignAddresses(ctx, i.ID, n.family(), 1)
+				_, err := n.Cloud.AssignAddresses(ctx, i.ID, n.family(), n.some(n.family(), 1))
 				return err
 			},
-			func() bool { return len(shown(i.ID).Addresses) == len(i.Addresses)+1 }},
+			func() bool { return len(shown(i.ID).Addresses) == len(i.Addresses)+n.some(n.family(), 1) }},
 		{"UnassignAddresses", true,
-			func(ctx context.Context) error { return n.Cloud.UnassignAddresses(ctx, i.ID, i.Addresses[:1]) },
+			func(ctx context.Context) error {
+				return n.Cloud.UnassignAddresses(ctx, i.ID, n.units(i.Addresses)[0])
+			},
 			func() bool { return !slices.Contains(shown(i.ID).Addresses, i.Addresses[0]) }},
 		{"DeleteInterface", true,
 			func(ctx context.Context) error { return n.Cloud.DeleteInterface(ctx, goes.ID) },

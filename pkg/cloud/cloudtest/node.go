@@ -39,8 +39,8 @@ func newNode(t *testing.T, s Subject) *node {
 	if here.V6Net.IsValid() && n.limits.V6 > 0 {
 		n.has = append(n.has, eni.IPv6)
 	}
-	if n.limits.ENIs < 3 || len(n.has) == 0 || n.limits.PerENI(n.has[0]) < 4 {
-		t.Fatalf("the suite needs an instance with 3 ENIs of 5 addresses, not with %+v", n.limits)
+	if n.limits.ENIs < 3 || len(n.has) == 0 || n.most(n.has[0]) < 4*n.unit(n.has[0]) {
+		t.Fatalf("the suite needs an instance with 3 ENIs of 5 addresses, or of 4 blocks and an address, not with %+v", n.limits)
 	}
 	return n
 }
@@ -48,19 +48,50 @@ func newNode(t *testing.T, s Subject) *node {
 // family is the one that tests use where one is enough.
 func (n *node) family() eni.Family { return n.has[0] }
 
-// want is a wish for an ENI with count addresses of each family.
+// unit is how many addresses of the family come and go together.
+func (n *node) unit(f eni.Family) int { return max(n.limits.Block(f).Size, 1) }
+
+// most is how many addresses of the family an ENI may have in whole units.
+func (n *node) most(f eni.Family) int { return n.limits.PerENI(f) / n.unit(f) * n.unit(f) }
+
+// some is how many addresses count units of the family are, or as many as an ENI may
+// have: where addresses come in blocks the suite asks for whole ones.
+func (n *node) some(f eni.Family, count int) int { return min(count*n.unit(f), n.most(f)) }
+
+// units parts addresses into those that come and go together, in their order.
+func (n *node) units(addrs []netip.Addr) [][]netip.Addr {
+	var units [][]netip.Addr
+	at := map[netip.Prefix]int{}
+	for _, a := range addrs {
+		b := n.limits.Block(eni.FamilyOf(a))
+		if b.Size <= 1 {
+			b.Bits = a.BitLen()
+		}
+		bits, _ := a.Prefix(b.Bits)
+		i, known := at[bits]
+		if !known {
+			i = len(units)
+			at[bits] = i
+			units = append(units, nil)
+		}
+		units[i] = append(units[i], a)
+	}
+	return units
+}
+
+// want is a wish for an ENI with count units of each family.
 func (n *node) want(count int) cloud.Create {
 	c := cloud.Create{Token: "contract-" + rand.Text(), Subnet: n.first}
 	if slices.Contains(n.has, eni.IPv4) {
-		c.V4 = count
+		c.V4 = n.some(eni.IPv4, count)
 	}
 	if slices.Contains(n.has, eni.IPv6) {
-		c.V6 = count
+		c.V6 = n.some(eni.IPv6, count)
 	}
 	return c
 }
 
-// create makes an ENI with count addresses of each family.
+// create makes an ENI with count units of each family.
 func (n *node) create(count int) cloud.Interface {
 	n.Helper()
 	i, err := n.Cloud.CreateInterface(n.ctx, n.want(count))
@@ -68,9 +99,10 @@ func (n *node) create(count int) cloud.Interface {
 	return i
 }
 
-// assign puts exactly count addresses on the ENI.
+// assign puts exactly count units on the ENI.
 func (n *node) assign(id string, count int) []netip.Addr {
 	n.Helper()
+	count = n.some(n.family(), count)
 	addrs, err := n.Cloud.AssignAddresses(n.ctx, id, n.family(), count)
 	n.must(err)
 	if len(addrs) != count {

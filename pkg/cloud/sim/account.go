@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -25,6 +26,8 @@ type Options struct {
 
 	Latency              map[string]Latency // by method; "" is for those without an entry
 	Mutating, Describing Bucket             // how many calls pass
+	Prices               map[string][]Price // by method: requests to the cloud's own API, and Mutating and Describing are of each kind of those
+	Buckets              map[string]Bucket  // of kinds of requests that have other ones
 }
 
 // Latency is how long calls take: Base and up to Jitter more.
@@ -54,6 +57,7 @@ type Account struct {
 	calls    map[string]int
 	mutating meter
 	describe meter
+	tolls    tolls
 }
 
 // NewAccount makes an account without subnets and nodes. With a Network, that
@@ -111,8 +115,9 @@ type Machine struct {
 // keep it.
 type nic struct {
 	cloud.Interface
-	Node  string
-	Ready bool // CreateInterface is through with it
+	Node   string
+	Ready  bool        // CreateInterface is through with it
+	Blocks []delegated // of its Addresses: those that came as blocks
 }
 
 // AddSubnet adds a subnet to the VPC.
@@ -186,9 +191,10 @@ func (a *Account) addNode(m Machine) error {
 
 func validLimits(l eni.Limits) error {
 	if l.ENIs < 1 || l.ENIs > eni.MaxIndex+1 || l.V4 < 0 || l.V6 < 0 || l.V4+l.V6 == 0 {
-		return fmt.Errorf("limits %+v: must be 1 to %d ENIs with an address at least", l, eni.MaxIndex+1)
+		return fmt.Errorf("limits of %d ENIs with %d IPv4 and %d IPv6 addresses: must be 1 to %d ENIs with an address at least",
+			l.ENIs, l.V4, l.V6, eni.MaxIndex+1)
 	}
-	return nil
+	return errors.Join(validBlock(eni.IPv4, l.V4Block), validBlock(eni.IPv6, l.V6Block))
 }
 
 // may tells whether new ENIs of the node may lie in the subnet.

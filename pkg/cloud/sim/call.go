@@ -68,6 +68,11 @@ func (a *Account) serve(ctx context.Context, r request) (reply, error) {
 		return reply{}, fail(cloud.ErrUnavailable, "", "%v before anything happened", err)
 	}
 	fault, pause, refused := a.admit(r)
+	if refused == nil {
+		if err := a.ask(ctx, r); err != nil {
+			return reply{}, err
+		}
+	}
 	before := pause
 	if mutates(r.Method) {
 		before = pause / 2
@@ -131,12 +136,8 @@ func (a *Account) admit(r request) (f Fault, pause time.Duration, refused error)
 	if a.faults.refuse != nil {
 		return Fault{}, pause, fail(a.faults.refuse, "", "all calls fail")
 	}
-	m := &a.describe
-	if mutates(r.Method) {
-		m = &a.mutating
-	}
-	if again := m.take(a.now); again > 0 {
-		return Fault{}, pause, &cloud.Error{Kind: cloud.ErrThrottled, Detail: "request rate of the account exceeded", RetryAfter: again}
+	if err := a.toll(r); err != nil {
+		return Fault{}, pause, err
 	}
 	f = a.faults.pick(r.Method, a.rng)
 	if f.Err != nil && !f.Partial {

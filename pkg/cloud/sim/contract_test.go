@@ -56,6 +56,7 @@ func subject(t *testing.T, a *Account, dial func(node string) cloud.Cloud) cloud
 		Cloud: dial("n1"), Other: dial("n2"), Subnets: []string{"a", "b"}, Lag: a.o.Lag,
 		Inject: func(method string, f cloudtest.Failure) { a.FailNext(method, faultOf[f]) },
 		Leave:  func(subnet string, free int) { must(t, leave(a, subnet, free)) },
+		Break:  func(subnet string) { must(t, a.Fragment(subnet, true)) },
 		Detach: func(id string) { must(t, a.Detach(id)) },
 		Check:  a.Check,
 	}
@@ -79,6 +80,56 @@ func TestContractInMemory(t *testing.T) {
 	cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
 		a := newAccount(t, Options{})
 		return subject(t, a, direct(a))
+	})
+}
+
+// inBlocks makes an account as newAccount, of nodes whose addresses come in blocks: of
+// IPv4 as in /28s, of IPv6 one /80 an ENI.
+func inBlocks(t testing.TB, o Options) *Account {
+	t.Helper()
+	a := NewAccount(o)
+	for _, s := range []Subnet{
+		{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/23"), V6: netip.MustParsePrefix("fd00:10::/64")},
+		{ID: "b", V4: netip.MustParsePrefix("10.0.2.0/24"), V6: netip.MustParsePrefix("fd00:10:0:1::/64")},
+	} {
+		if err := a.AddSubnet(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := eni.Limits{ENIs: 4, V4: 1 + 5*16, V6: 1 + 80, V4Block: eni.Block{Bits: 28, Size: 16}, V6Block: eni.Block{Bits: 80, Size: 80}}
+	for _, name := range []string{"n1", "n2"} {
+		if err := addNode(a, Machine{Name: name, Limits: l, Subnet: "a"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a
+}
+
+func TestContractInBlocks(t *testing.T) {
+	for _, order := range []Reuse{ReuseLowest, ReuseLatest, ReuseOldest} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
+				a := inBlocks(t, Options{Reuse: order})
+				return subject(t, a, direct(a))
+			})
+		})
+	}
+}
+
+func TestContractInBlocksWithLag(t *testing.T) {
+	cloudtest.ContractIn(t, synctest.Test, func(t *testing.T) cloudtest.Subject {
+		a := inBlocks(t, Options{Lag: 3 * time.Second, Seed: 1})
+		return subject(t, a, direct(a))
+	})
+}
+
+func TestContractInBlocksWithANetwork(t *testing.T) {
+	nettest.Need(t)
+	cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
+		a := inBlocks(t, Options{Network: newNetwork(t, "t")})
+		s := subject(t, a, direct(a))
+		s.Use = func(t *testing.T, ready cloud.Interface) { usable(t, a.Node("n1"), ready) }
+		return s
 	})
 }
 

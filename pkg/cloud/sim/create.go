@@ -22,7 +22,7 @@ func (a *Account) create(ctx context.Context, r request, fault Fault, attach tim
 	case fault.Lost == AfterCreate:
 		return reply{}, lost(r)
 	}
-	if err := a.wait(ctx, attach); err != nil {
+	if err := a.attaching(ctx, r, attach); err != nil {
 		return reply{}, fail(cloud.ErrUnknown, n.ID, "%v before the ENI was attached", err)
 	}
 	a.lock()
@@ -164,7 +164,8 @@ func (a *Account) attach(n *nic) error {
 }
 
 // fill puts the ENI's first addresses on it. Of each family that is asked for
-// there is one at least.
+// there is one at least. Single addresses in the place of blocks may soon be all that
+// the ENI may have.
 func (a *Account) fill(n *nic, c cloud.Create) error {
 	if n.Ready {
 		return nil
@@ -175,7 +176,8 @@ func (a *Account) fill(n *nic, c cloud.Create) error {
 			want = c.V6
 		}
 		_, err := a.put(n, f, want-n.count(f))
-		if err != nil && (n.count(f) == 0 || !errors.Is(err, cloud.ErrSubnetFull)) {
+		fewer := errors.Is(err, cloud.ErrSubnetFull) || errors.Is(err, cloud.ErrLimit) && size(a.machines[n.Node].Limits, f) > 1
+		if err != nil && (n.count(f) == 0 || !fewer) {
 			return err
 		}
 	}

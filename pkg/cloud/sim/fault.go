@@ -95,13 +95,17 @@ func (f *faults) pick(method string, rng *rand.Rand) Fault {
 	return Fault{}
 }
 
-// TakeAway takes a secondary address from its ENI behind the node's back.
+// TakeAway takes a secondary address from its ENI behind the node's back, with the rest
+// of its block if it is of one.
 func (a *Account) TakeAway(addr netip.Addr) error {
 	a.lock()
 	defer a.mu.Unlock()
 	n := a.owner[addr]
 	if n == nil || !slices.Contains(n.Addresses, addr) {
 		return fmt.Errorf("take away %s: no ENI has it as a secondary address", addr)
+	}
+	if d, in := n.block(addr); in {
+		return a.drop(n, d.addrs())
 	}
 	return a.drop(n, []netip.Addr{addr})
 }

@@ -101,8 +101,12 @@ func (a *Account) check() error {
 	if listed != len(a.enis) || len(used) != len(a.owner) {
 		bad("nodes have %d ENIs and %d addresses, the account %d and %d", listed, len(used), len(a.enis), len(a.owner))
 	}
+	delegated := a.delegated(bad)
 	for _, s := range a.subnets {
 		for _, f := range s.families() {
+			if p := s.pool(f); len(p.Blocks) != delegated[p] {
+				bad("subnet %s: ENIs have %d blocks of it, it has given %d", s.ID, delegated[p], len(p.Blocks))
+			}
 			if err := s.pool(f).check(used); err != nil {
 				bad("subnet %s: %w", s.ID, err)
 			}
@@ -127,11 +131,7 @@ func (m *machine) check(bad complain) {
 			bad("node %s: token %q has made two ENIs", m.Name, n.Token)
 		}
 		indexes[n.Index], tokens[n.Token] = true, true
-		for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
-			if n.count(f) > m.Limits.PerENI(f) || n.Net(f).IsValid() && most(m.Limits, f) == 0 {
-				bad("ENI %s has %d %s addresses, it may have %d", n.ID, n.count(f), f, m.Limits.PerENI(f))
-			}
-		}
+		n.check(m.Limits, bad)
 		if !slices.IsSortedFunc(n.Addresses, netip.Addr.Compare) {
 			bad("addresses of ENI %s are not in order: %v", n.ID, n.Addresses)
 		}
@@ -146,7 +146,7 @@ func (s *subnet) checkUse(addr netip.Addr, bad complain) {
 		bad("address %s is not of subnet %s", addr, s.ID)
 	case p.reserved[addr]:
 		bad("address %s is reserved in subnet %s", addr, s.ID)
-	case p.Next.IsValid() && !addr.Less(p.Next):
+	case p.Next.IsValid() && !addr.Less(p.Next) && !p.delegated(addr):
 		bad("address %s is used, and subnet %s would give it out", addr, s.ID)
 	}
 }

@@ -30,6 +30,10 @@ type pool struct {
 	Freed   []netip.Addr // had and given back, in the order of giving back
 	Foreign int          // others have so many, it does not matter which
 
+	Blocks     []delegated // that ENIs have
+	Turn       int         // where the search for the next block begins, from the end
+	Fragmented bool        // no block is whole
+
 	net      netip.Prefix
 	reserved map[netip.Addr]bool
 	size     int // addresses that can be given out
@@ -51,9 +55,14 @@ func newPool(net netip.Prefix, reserved []netip.Addr) (*pool, error) {
 	return p, nil
 }
 
-// from returns the first address from a on that is not reserved.
+// from returns the first address from a on that is not reserved and in no block.
 func (p *pool) from(a netip.Addr) netip.Addr {
-	for p.reserved[a] {
+	for {
+		if at := p.blockOf(a); at >= 0 {
+			a = lastOf(p.Blocks[at].Prefix)
+		} else if !p.reserved[a] {
+			break
+		}
 		a = a.Next()
 	}
 	if !p.net.Contains(a) {
@@ -127,7 +136,7 @@ func (p *pool) check(used map[netip.Addr]string) error {
 	}
 	freed := map[netip.Addr]bool{}
 	for _, a := range p.Freed {
-		if used[a] != "" || freed[a] || p.reserved[a] || !p.net.Contains(a) {
+		if used[a] != "" || freed[a] || p.reserved[a] || !p.net.Contains(a) || p.delegated(a) {
 			return fmt.Errorf("address %s is listed as free", a)
 		}
 		freed[a] = true
@@ -135,23 +144,21 @@ func (p *pool) check(used map[netip.Addr]string) error {
 	if p.Next.IsValid() && !p.net.Contains(p.Next) {
 		return fmt.Errorf("%s is listed as the next", p.Next)
 	}
-	if had := p.below(p.Next); had != p.used+len(p.Freed) {
-		return fmt.Errorf("%d addresses lie before the next, %s, but %d are used and %d free", had, p.Next, p.used, len(p.Freed))
+	if had, single := p.below(p.Next), p.used-p.inBlocks(); had != single+len(p.Freed) {
+		return fmt.Errorf("%d addresses lie before the next, %s, but %d are used and %d free", had, p.Next, single, len(p.Freed))
 	}
 	return nil
 }
 
-// below counts the addresses before next that can be given out, all of them if
-// there is no next.
+// below counts the addresses before next that can be given out and are in no block,
+// all of them if there is no next.
 func (p *pool) below(next netip.Addr) int {
 	if !next.IsValid() {
-		return p.size
+		return p.size - p.inBlocks()
 	}
 	count := 0
-	for a := p.net.Addr(); a != next; a = a.Next() {
-		if !p.reserved[a] {
-			count++
-		}
+	for a := p.from(p.net.Addr()); a.IsValid() && a.Less(next); a = p.from(a.Next()) {
+		count++
 	}
 	return count
 }

@@ -96,7 +96,10 @@ func (a *Account) restore(s saved) error {
 }
 
 // carryOn gives the pool what was saved of an earlier one.
-func (p *pool) carryOn(old pool) { p.Next, p.Freed, p.Foreign = old.Next, old.Freed, old.Foreign }
+func (p *pool) carryOn(old pool) {
+	p.Next, p.Freed, p.Foreign = old.Next, old.Freed, old.Foreign
+	p.Blocks, p.Turn, p.Fragmented = old.Blocks, old.Turn, old.Fragmented
+}
 
 func (a *Account) restoreNode(old savedNode) error {
 	a.machines[old.Name] = &machine{Machine: old.Machine}

@@ -243,7 +243,7 @@ func TestWhatIsNoCallIsRefused(t *testing.T) {
 		status             int
 		answer             string
 	}{
-		{"POST", "/v1/calls", `{"method":"Limits","node":"n1"}`, 200, `{"limits":{"ENIs":4,"V4":8,"V6":8}}`},
+		{"POST", "/v1/calls", `{"method":"Limits","node":"n1"}`, 200, `{"limits":{"ENIs":4,"V4":8,"V6":8,"V4Block":{"Bits":0,"Size":0},"V6Block":{"Bits":0,"Size":0}}}`},
 		{"POST", "/v1/calls", `{"method":"Reboot","node":"n1"}`, 200, `{"error":{"kind":"forbidden","detail":"no such method"}}`},
 		{"POST", "/v1/calls", `{"method":`, 400, "unexpected EOF"},
 		{"POST", "/v1/calls", `"` + strings.Repeat("x", maxBody), 400, "http: request body too large"},

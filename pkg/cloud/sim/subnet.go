@@ -54,13 +54,14 @@ func gateway(p netip.Prefix, set netip.Addr) netip.Addr {
 	return p.Addr().Next()
 }
 
-// lastOf returns the last address of an IPv4 network.
+// lastOf returns the last address of a network.
 func lastOf(p netip.Prefix) netip.Addr {
-	b := p.Addr().As4()
-	for i := p.Bits(); i < 32; i++ {
+	b := p.Addr().AsSlice()
+	for i := p.Bits(); i < p.Addr().BitLen(); i++ {
 		b[i/8] |= 0x80 >> (i % 8)
 	}
-	return netip.AddrFrom4(b)
+	a, _ := netip.AddrFromSlice(b)
+	return a
 }
 
 // pool returns the addresses of the family, nil if the subnet has none.

@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/pool"
+)
+
+// block is what goes back to the cloud together: the addresses of an ENI whose first
+// bits are the same, or a single one where they don't come in blocks.
+type block struct {
+	eni  int // device index
+	bits netip.Prefix
+}
+
+// inBlocks tells whether any addresses come in blocks.
+func (v *view) inBlocks() bool { return v.limits.V4Block.Size > 1 || v.limits.V6Block.Size > 1 }
+
+// block returns the block of an address of the ENI with the index.
+func (v *view) block(index int, addr netip.Addr) block {
+	bits := addr.BitLen()
+	if b := v.limits.Block(eni.FamilyOf(addr)); b.Size > 1 {
+		bits = b.Bits
+	}
+	p, _ := addr.Prefix(bits) // it has that many
+	return block{index, p}
+}
+
+// whole returns those of the lines' addresses that go is true for and for all others
+// of their blocks.
+func (v *view) whole(lines []eni.Address, goes func(*eni.Address) bool) map[netip.Addr]bool {
+	stays := map[block]bool{}
+	for i := range lines {
+		if line := &lines[i]; !goes(line) {
+			stays[v.block(line.ENI, line.Addr)] = true
+		}
+	}
+	whole := map[netip.Addr]bool{}
+	for i := range lines {
+		if line := &lines[i]; !stays[v.block(line.ENI, line.Addr)] {
+			whole[line.Addr] = true
+		}
+	}
+	return whole
+}
+
+// drainable returns those of the addresses that can go back. A pod may have been faster
+// than the plan: then the rest of its block stays too, for the cloud takes no part.
+func (a *Agent) drainable(book *ipam.State, addrs []netip.Addr, now time.Duration) []netip.Addr {
+	if !a.view.inBlocks() {
+		return addrs
+	}
+	whole := a.view.whole(book.Addresses, func(line *eni.Address) bool {
+		cools := line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now
+		return line.State != eni.Used && !cools && !line.Lost
+	})
+	return among(addrs, whole)
+}
+
+// returnable is drainable for addresses that are on their way back: the cloud is asked
+// for blocks all of which are. What it shows and the book does not have yet is not.
+func (a *Agent) returnable(book *ipam.State, back []netip.Addr) []netip.Addr {
+	if !a.view.inBlocks() {
+		return back
+	}
+	lines := append([]eni.Address(nil), book.Addresses...)
+	known, index := knownOf(book), map[string]int{}
+	for _, nic := range book.ENIs {
+		index[nic.ID] = nic.Index
+	}
+	for addr, id := range a.view.places() {
+		if at, ours := index[id]; ours && !known[addr] {
+			lines = append(lines, eni.Address{Addr: addr, ENI: at})
+		}
+	}
+	return among(back, a.view.whole(lines, func(line *eni.Address) bool { return line.State == eni.Releasing }))
+}
+
+// among returns those of the addresses that are in the set.
+func among(addrs []netip.Addr, set map[netip.Addr]bool) []netip.Addr {
+	var kept []netip.Addr
+	for _, addr := range addrs {
+		if set[addr] {
+			kept = append(kept, addr)
+		}
+	}
+	return kept
+}
+
+// price returns how much of a subnet's room the addresses take. Of IPv6 it has more
+// blocks than anybody asks for.
+func (v *view) price(addrs []netip.Addr) int {
+	n, v6 := 0, 0
+	for _, addr := range addrs {
+		if addr.Is6() {
+			v6++
+		} else {
+			n++
+		}
+	}
+	size := max(v.limits.V6Block.Size, 1)
+	return n + (v6+size-1)/size
+}
+
+// crowded tells whether the ENI has no room for a block more because single addresses
+// take it.
+func (a *Agent) crowded(e *pool.ENI, families []eni.Family) bool {
+	if !a.view.inBlocks() || a.book == nil {
+		return false
+	}
+	lines := map[netip.Prefix]int{}
+	for i := range a.book.Addresses {
+		if line := &a.book.Addresses[i]; line.ENI == e.Index {
+			lines[a.view.block(line.ENI, line.Addr).bits]++
+		}
+	}
+	for _, f := range families {
+		size := max(a.view.limits.Block(f).Size, 1)
+		places := a.view.limits.PerENI(f) / size
+		single := false
+		for bits, n := range lines {
+			switch {
+			case eni.FamilyOf(bits.Addr()) != f:
+			case n >= size:
+				places--
+			default:
+				places -= n
+				single = true
+			}
+		}
+		if single && places <= 0 {
+			return true
+		}
+	}
+	return false
+}

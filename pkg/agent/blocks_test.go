@@ -1,0 +1,281 @@
+package agent
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/health"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/pool"
+)
+
+// TestNothingIsLostInBlocks is TestNothingIsLostOrHandedOutTwice where addresses come
+// in blocks, and subnets now and then have no whole one.
+func TestNothingIsLostInBlocks(t *testing.T) {
+	for seed := uint64(1); int(seed) <= max(1, *soakSteps/stepsPerSeed/4); seed++ {
+		if *soakSeed != 0 && seed != *soakSeed {
+			continue
+		}
+		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { soakInBlocks(t, seed) }) {
+			t.Fatalf("replay with: go test ./pkg/agent -run LostInBlocks -soak.seed %d", seed)
+		}
+	}
+}
+
+func soakInBlocks(t *testing.T, seed uint64) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSoakerOf(t, seed, limitsInBlocks, func(*testNode) {})
+		// Single addresses may look like a block that leaves room for more: whether they
+		// do is tried every ten minutes, on each of at most five ENIs of both nodes.
+		s.vain = 40
+		for range stepsPerSeed {
+			if s.r.IntN(20) == 0 {
+				id, broken := []string{"subnet-a", "subnet-b"}[s.r.IntN(2)], s.r.IntN(3) == 0
+				s.note("whole blocks in %s: %v", id, !broken)
+				must(t, s.account.Fragment(id, broken))
+			}
+			s.step()
+			synctest.Wait()
+			s.check()
+		}
+		must(t, s.account.Fragment("subnet-a", false))
+		must(t, s.account.Fragment("subnet-b", false))
+		s.calm()
+	})
+}
+
+// limitsInBlocks lets addresses come in small blocks, those of IPv6 in one an ENI.
+func limitsInBlocks(l eni.Limits, r *rand.Rand) eni.Limits {
+	l.V4Block, l.V4 = eni.Block{Bits: 30, Size: 4}, 1+4*(1+r.IntN(6))
+	if r.IntN(3) > 0 {
+		l.V6Block, l.V6 = eni.Block{Bits: 80, Size: l.V4 - 1}, l.V4
+	}
+	return l
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// slashes28 is an instance whose IPv4 addresses come in /28s, up to n on an ENI.
+func slashes28(n int) eni.Limits {
+	return eni.Limits{ENIs: 3, V4: 1 + 16*n, V4Block: eni.Block{Bits: 28, Size: 16}}
+}
+
+func TestSlotsThatSingleAddressesTookDoNotStopOtherENIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.2.0/23"))
+		n := w.addNode(testConfig("n1"), sim.Machine{Limits: slashes28(30), Subnet: "subnet-a"})
+		// Two parts of blocks and, in between, 16 addresses that look like one.
+		must(t, w.account.Fragment("subnet-a", true))
+		own := n.attached()[0].ID
+		_, err := w.account.Node("n1").AssignAddresses(t.Context(), own, eni.IPv4, 30)
+		must(t, err)
+		must(t, w.account.Fragment("subnet-a", false))
+		n.start(-1, false)
+		defer n.stop()
+		sleep(10 * time.Second)
+		for range 60 {
+			_ = n.add()
+		}
+		sleep(10 * time.Second)
+		if left := n.retry(); left > 0 {
+			t.Errorf("%d pods wait: %+v", left, n.status())
+		}
+		if nics := n.attached(); len(nics) != 2 || len(nics[0].Addresses) != 30 || len(nics[1].Addresses)%16 != 0 {
+			t.Errorf("the node has %+v", nics)
+		}
+		must(t, w.check())
+	})
+}
+
+func TestANodeOfBlocksGrowsAndShrinksByThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.2.0/23"))
+		conf := testConfig("n1")
+		conf.Settings.Families = []eni.Family{eni.IPv4, eni.IPv6}
+		conf.Pool.Scale.Batch, conf.Pool.Scale.MinFree = 5, 50
+		limits := slashes28(2)
+		limits.V6, limits.V6Block = 33, eni.Block{Bits: 80, Size: 32}
+		n := w.addNode(conf, sim.Machine{Limits: limits, Subnet: "subnet-a"})
+		n.start(-1, false)
+		defer n.stop()
+		has := func(when string, want ...string) {
+			t.Helper()
+			var got []string
+			for _, nic := range n.attached() {
+				v6 := 0
+				for _, a := range nic.Addresses {
+					if a.Is6() {
+						v6++
+					}
+				}
+				got = append(got, fmt.Sprintf("%d+%d", len(nic.Addresses)-v6, v6))
+			}
+			if !slices.Equal(want, got) {
+				t.Errorf("%s the ENIs have %v, want %v", when, got, want)
+			}
+		}
+		pods := func(count int) {
+			t.Helper()
+			for range count {
+				_ = n.add()
+			}
+			sleep(10 * time.Second)
+			if left := n.retry(); left > 0 {
+				t.Errorf("%d pods wait: %+v", left, n.status())
+			}
+			sleep(10 * time.Second)
+		}
+		sleep(10 * time.Second)
+		has("at first", "16+32")
+		pods(12)
+		has("with 12 pods", "16+32")
+		pods(1)
+		has("with 13", "32+32")
+		pods(20)
+		has("with 33", "32+32", "16+32")
+		for _, k := range n.keys()[14:] {
+			n.del(k)
+		}
+		sleep(20 * time.Minute)
+		has("with 14 again", "32+32")
+		for _, k := range n.keys()[1:] {
+			n.del(k)
+		}
+		sleep(20 * time.Minute)
+		has("with 1", "16+32")
+		must(t, w.check())
+		must(t, n.right())
+	})
+}
+
+// booked is a book of one ENI with addresses 10.0.0.0 and on, in those states.
+func booked(states ...eni.State) *ipam.State {
+	b := &ipam.State{Settings: ipam.Settings{Families: []eni.Family{eni.IPv4}, CoolDown: 30 * time.Second}, ENIs: []eni.Interface{{ID: "eni-a"}}}
+	next := netip.MustParseAddr("10.0.0.0")
+	for _, state := range states {
+		b.Addresses = append(b.Addresses, eni.Address{Addr: next, State: state, Since: at - time.Second})
+		next = next.Next()
+	}
+	return b
+}
+
+func inFours(book *ipam.State, more ...string) *Agent {
+	a := looker(nil, nil)
+	a.mem.Begun = map[netip.Addr]bool{}
+	a.view = view{known: true, limits: eni.Limits{ENIs: 2, V4: 9, V4Block: eni.Block{Bits: 30, Size: 4}},
+		enis: []cloud.Interface{{ID: "eni-a", Subnet: "subnet-a"}}, subnets: []cloud.Subnet{{ID: "subnet-a", Free: 100}}}
+	for _, line := range book.Addresses {
+		a.view.enis[0].Addresses = append(a.view.enis[0].Addresses, line.Addr)
+	}
+	for _, addr := range more {
+		a.view.enis[0].Addresses = append(a.view.enis[0].Addresses, netip.MustParseAddr(addr))
+	}
+	return a
+}
+
+func addrsOf(book *ipam.State) []netip.Addr {
+	var list []netip.Addr
+	for _, line := range book.Addresses {
+		list = append(list, line.Addr)
+	}
+	return list
+}
+
+const (
+	free      = eni.Free
+	used      = eni.Used
+	cooling   = eni.Cooling
+	releasing = eni.Releasing
+)
+
+func TestAPodThatIsFasterThanADrainKeepsTheBlock(t *testing.T) {
+	for _, state := range []eni.State{used, cooling} {
+		book := booked(free, free, releasing, free, free, state, free, free)
+		got := inFours(book).drainable(book, addrsOf(book), at)
+		if want := addrsOf(book)[:4]; !slices.Equal(want, got) {
+			t.Errorf("beside a %s address drained are %v, want %v", state, got, want)
+		}
+	}
+	book := booked(free, used)
+	if got := looker(nil, nil).drainable(book, addrsOf(book), at); !slices.Equal(addrsOf(book), got) {
+		t.Errorf("without blocks drained are %v", got)
+	}
+}
+
+func TestTheCloudIsAskedForWholeBlocksOnly(t *testing.T) {
+	book := booked(releasing, releasing, releasing, releasing, releasing, releasing, free, releasing)
+	if got := inFours(book).releasing(book, at)["eni-a"]; !slices.Equal(addrsOf(book)[:4], got) {
+		t.Errorf("asked back are %v, want the first block", got)
+	}
+	book = booked(releasing, releasing, releasing)
+	if got := inFours(book, "10.0.0.3").releasing(book, at); len(got) > 0 {
+		t.Errorf("asked back are %v, and the cloud has one more of the block", got)
+	}
+	if got := inFours(book, "10.0.0.4").releasing(book, at)["eni-a"]; len(got) != 3 {
+		t.Errorf("asked back are %v, want 3 single addresses", got)
+	}
+}
+
+func TestARestartTakesTheReleaseOfAPartAsNotBegun(t *testing.T) {
+	book := booked(releasing, releasing, releasing, releasing, releasing, used, releasing, releasing)
+	a := inFours(book)
+	a.restart(book)
+	for i, addr := range addrsOf(book) {
+		if a.mem.Begun[addr] != (i < 4) {
+			t.Errorf("%s was begun: %v", addr, a.mem.Begun[addr])
+		}
+	}
+}
+
+func TestABlockOfIPv6TakesNoRoomOfASubnet(t *testing.T) {
+	book := booked()
+	a := inFours(book)
+	a.view.limits.V6Block = eni.Block{Bits: 80, Size: 8}
+	var block []netip.Addr
+	for i := range 8 {
+		block = append(block, netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", i)))
+	}
+	a.view.assigned("eni-a", block)
+	a.view.assigned("eni-a", addrsOf(booked(free, free, free, free)))
+	if got := a.view.subnets[0].Free; got != 100-1-4 {
+		t.Errorf("%d addresses are left, want 95", got)
+	}
+	a.view.unassigned("eni-a", block)
+	if got := a.view.subnets[0].Free; got != 100-4 {
+		t.Errorf("%d addresses are left, want 96", got)
+	}
+}
+
+func TestAnENIFullOfSingleAddressesHasNoRoom(t *testing.T) {
+	for _, tt := range []struct {
+		states []eni.State
+		want   bool
+	}{
+		{[]eni.State{free}, false},
+		{[]eni.State{free, free}, true},
+		{[]eni.State{free, free, free, free, used}, true},
+		{[]eni.State{free, free, free, free}, false},
+	} {
+		a := inFours(booked())
+		a.book = booked(tt.states...)
+		a.view.limits.ENIs = 1
+		s := pool.Snapshot{Families: []eni.Family{eni.IPv4}, Limits: a.view.limits, ENIs: []pool.ENI{{ID: "eni-a", Subnet: "subnet-a"}}}
+		why := a.supply(s, []int{len(tt.states)}, at)
+		if full := len(why) > 0; full != tt.want || full && why[0].Reason != health.ENILimitReached {
+			t.Errorf("with %v the node has no room: %v", tt.states, why)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package pool
+
+import (
+	"net/netip"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// first returns how many addresses of the family a new ENI begins with so that it has
+// that many slots, of what the subnet has left: whole blocks, which may be more than
+// are needed, and single ones where the subnet has less than a block.
+func first(l eni.Limits, f eni.Family, slots, left int) int {
+	size := unit(l, f)
+	full := roundUp(slots, size)
+	switch {
+	case price(l, f, full) <= left:
+		return full
+	case f == eni.IPv6:
+		return max(left, 0) * size
+	}
+	whole := max(left, 0) / size * size
+	return whole + max(0, min(slots-whole, left-whole, (carried(l, f)-whole)/size))
+}
+
+// unit returns how many addresses of the family come and go together.
+func unit(l eni.Limits, f eni.Family) int { return max(l.Block(f).Size, 1) }
+
+// carried returns how many addresses of the family an ENI carries in whole units.
+func carried(l eni.Limits, f eni.Family) int {
+	n, size := l.PerENI(f), unit(l, f)
+	return n / size * size
+}
+
+// scarce returns the family whose addresses are worth sparing.
+func scarce(families []eni.Family) eni.Family {
+	for _, f := range families {
+		if f == eni.IPv4 {
+			return f
+		}
+	}
+	return eni.IPv6
+}
+
+func roundUp(n, size int) int { return ceilDiv(max(n, 0), size) * size }
+
+// price returns how much of a subnet's Free so many new addresses take. It counts
+// IPv4 addresses there; of IPv6 a subnet has more blocks than nodes will ever ask for.
+func price(l eni.Limits, f eni.Family, addresses int) int {
+	if f == eni.IPv6 {
+		return ceilDiv(addresses, unit(l, f))
+	}
+	return addresses
+}
+
+// places returns how much of an ENI's limit so many new addresses take: a single one
+// as much as a block.
+func places(n, size int) int { return n/size*size + n%size*size }
+
+// block is the addresses of one ENI that go together because they share their first
+// bits: a delegated prefix, or single addresses that happen to lie in one.
+type block struct {
+	bits  netip.Prefix
+	lines int
+	free  int // rested, and not on their way back
+	held  int // used, cooling or lost
+	lost  int // of those
+	going int // on their way back, which can be undone
+	gone  int // on their way back for good
+
+	back, leaves bool // planned: all of it is restored, the rest of it is released
+}
+
+func (b *block) count(a Address) {
+	b.lines++
+	switch {
+	case a.Lost:
+		b.held++
+		b.lost++
+	case a.State == eni.Releasing && a.Committed:
+		b.gone++
+	case a.State == eni.Releasing:
+		b.going++
+	case a.State == eni.Free:
+		b.free++
+	default:
+		b.held++
+	}
+}
+
+// restorable tells whether what is on its way back can be taken back.
+func (b *block) restorable() bool { return b.going > 0 && b.gone == 0 && !b.back }
+
+// idle tells whether the block, or what is left of it, can go.
+func (b *block) idle() bool { return b.free > 0 && b.held == 0 && !b.back && !b.leaves }
+
+// sort puts the ENI's addresses of the tally's family into blocks, in the order of
+// the book.
+func (t *tally) sort(addresses []Address) {
+	at := map[netip.Prefix]int{}
+	for _, a := range addresses {
+		if a.Family() != t.family {
+			continue
+		}
+		bits, _ := a.Addr.Prefix(t.bits)
+		i, known := at[bits]
+		if !known {
+			i = len(t.blocks)
+			at[bits] = i
+			t.blocks = append(t.blocks, block{bits: bits})
+		}
+		t.blocks[i].count(a)
+	}
+	t.taken = places(t.coming, t.size)
+	for _, b := range t.blocks {
+		if b.whole(t.size) {
+			t.taken += t.size
+		} else {
+			t.taken += b.lines * t.size
+		}
+	}
+}
+
+// whole tells whether the addresses are a block and not single ones. Of a block that
+// the cloud took away only those stay that pods have.
+func (b *block) whole(size int) bool { return b.lines >= size || b.lost > 0 }
+
+// takeBack plans the next release to be undone, of a whole block where there are
+// blocks, and returns false if there is none.
+func (t *tally) takeBack() bool {
+	if t.size == 1 {
+		if t.restore == t.going {
+			return false
+		}
+		t.restore++
+		return true
+	}
+	for i := range t.blocks {
+		if b := &t.blocks[i]; b.restorable() {
+			t.undo(b)
+			return true
+		}
+	}
+	return false
+}
+
+func (t *tally) undo(b *block) {
+	b.back = true
+	t.restore += b.going
+}
+
+// canTakeBack tells whether takeBack would.
+func (t *tally) canTakeBack() bool {
+	if t.size == 1 {
+		return t.restore < t.going
+	}
+	for i := range t.blocks {
+		if t.blocks[i].restorable() {
+			return true
+		}
+	}
+	return false
+}
+
+// mend plans what can't go alone to stay: the released part of a block of which the
+// rest is used, or free. If nobody needs the block the next plan releases all of it.
+func (n *nic) mend() {
+	for i := range n.tallies {
+		t := &n.tallies[i]
+		for k := range t.blocks {
+			if b := &t.blocks[k]; b.restorable() && b.going < b.lines {
+				n.mended += b.going
+				t.undo(b)
+			}
+		}
+	}
+}
+
+// grows tells whether the plan brings addresses to the ENI in blocks.
+func (n *nic) grows() bool {
+	blocks, planned := false, 0
+	for _, t := range n.tallies {
+		blocks = blocks || t.size > 1
+		planned += t.assign + t.restore
+	}
+	return blocks && planned > 0
+}
+
+// giveBlocks plans idle blocks of at most k addresses together to go back, the last
+// of the book first. Where the plan brings addresses none goes.
+func (t *tally) giveBlocks(k int) {
+	if t.assign+t.restore > 0 {
+		return
+	}
+	for i := len(t.blocks) - 1; i >= 0; i-- {
+		if b := &t.blocks[i]; b.idle() && b.free <= k {
+			b.leaves = true
+			t.release += b.free
+			k -= b.free
+		}
+	}
+}
+
+// singles returns how many of the ENI's addresses are in no whole block.
+func (t *tally) singles() int {
+	n := 0
+	for _, b := range t.blocks {
+		if !b.whole(t.size) {
+			n += b.lines
+		}
+	}
+	return n
+}
