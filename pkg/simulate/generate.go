@@ -26,15 +26,18 @@ const (
 // kinds are the loads that can be generated. No node ever has more than twice its
 // usual number of pods.
 var kinds = []struct {
-	name, about string
-	play        func(*generator)
+	name, about  string
+	play         func(*generator)
+	atOnce, cold bool
 }{
-	{"steady", "all pods run all the time; each is replaced once in three days or so", (*generator).steady},
-	{"burst", "half of the pods run all the time; every few hours as many again or twice that come within seconds and stay some minutes", (*generator).burst},
-	{"rolling-update", "every few hours all pods are replaced, a quarter at a time, new ones before the old ones end", (*generator).rollingUpdate},
-	{"cron", "half of the pods run all the time; jobs of 30 s to 4 min start every five minutes, more of them every hour", (*generator).cron},
-	{"diurnal", "pods come and go one by one as from night, a fifth of them, to noon, all of them, and back", (*generator).diurnal},
-	{"churn", "pods of some minutes come at random, as many at once as is usual on average", (*generator).churn},
+	{"steady", "all pods run all the time; each is replaced once in three days or so", (*generator).steady, false, false},
+	{"burst", "half of the pods run all the time; every few hours as many again or twice that come within seconds and stay some minutes", (*generator).burst, false, false},
+	{"rolling-update", "every few hours all pods are replaced, a quarter at a time, new ones before the old ones end", (*generator).rollingUpdate, false, false},
+	{"cron", "half of the pods run all the time; jobs of 30 s to 4 min start every five minutes, more of them every hour", (*generator).cron, false, false},
+	{"diurnal", "pods come and go one by one as from night, a fifth of them, to noon, all of them, and back", (*generator).diurnal, false, false},
+	{"churn", "pods of some minutes come at random, as many at once as is usual on average", (*generator).churn, false, false},
+	{"start", "all nodes begin at once, without an address yet, and all of their pods with them", (*generator).atOnce, true, true},
+	{"surge", "all pods come at once to nodes that had none for long", (*generator).atOnce, true, false},
 }
 
 // Kinds returns the names of the loads that can be generated.
@@ -56,6 +59,16 @@ func Describe(kind string) string {
 	return ""
 }
 
+// AtOnce tells whether all pods of that kind of load come at its beginning.
+func AtOnce(kind string) bool {
+	for _, k := range kinds {
+		if k.name == kind {
+			return k.atOnce
+		}
+	}
+	return false
+}
+
 // Generate makes up a load of a kind. A node has the same pods however many nodes
 // there are.
 func Generate(kind string, s Shape) (Load, error) {
@@ -66,7 +79,7 @@ func Generate(kind string, s Shape) (Load, error) {
 	if err := s.validate(); err != nil {
 		return Load{}, err
 	}
-	l := Load{Name: kind, Duration: s.Duration, Nodes: make([][]Pod, s.Nodes)}
+	l := Load{Name: kind, Duration: s.Duration, Nodes: make([][]Pod, s.Nodes), AtOnce: kinds[i].atOnce, Cold: kinds[i].cold}
 	for k := range l.Nodes {
 		g := &generator{rng: rand.New(rand.NewPCG(s.Seed, uint64(k))), usual: s.Pods, end: s.Duration}
 		kinds[i].play(g)

@@ -77,6 +77,13 @@ func (g *generator) burst() {
 	}
 }
 
+// atOnce are pods whose ADDs the runtime makes within seconds.
+func (g *generator) atOnce() {
+	for range g.usual {
+		g.pod(g.between(time.Millisecond, 3*time.Second), g.end)
+	}
+}
+
 // rollingUpdate is a Deployment's with maxSurge 25 %: an old pod is told to end when
 // a new one is ready.
 func (g *generator) rollingUpdate() {

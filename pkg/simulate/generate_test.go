@@ -229,7 +229,7 @@ func TestADayHasANightAndANoon(t *testing.T) {
 }
 
 func TestAKindOfLoadIsDescribedInALine(t *testing.T) {
-	want := []string{"steady", "burst", "rolling-update", "cron", "diurnal", "churn"}
+	want := []string{"steady", "burst", "rolling-update", "cron", "diurnal", "churn", "start", "surge"}
 	if diff := cmp.Diff(want, Kinds()); diff != "" {
 		t.Error(diff)
 	}
@@ -249,7 +249,7 @@ func TestALoadThatCannotBeGeneratedIsRefused(t *testing.T) {
 		s    Shape
 		want string
 	}{
-		{"sunny", Shape{1, 1, time.Hour, 0}, `load: "sunny": must be one of steady, burst, rolling-update, cron, diurnal, churn`},
+		{"sunny", Shape{1, 1, time.Hour, 0}, `load: "sunny": must be one of steady, burst, rolling-update, cron, diurnal, churn, start, surge`},
 		{"burst", Shape{0, 1, time.Hour, 0}, "nodes: 0: must be 1 to 10000"},
 		{"burst", Shape{10001, 1, time.Hour, 0}, "nodes: 10001: must be 1 to 10000"},
 		{"burst", Shape{1, 0, time.Hour, 0}, "pods: 0: must be 1 to 1000"},

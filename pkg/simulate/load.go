@@ -12,4 +12,7 @@ type Load struct {
 	Name     string        // what people call it
 	Duration time.Duration // how long it is played
 	Nodes    [][]Pod       // of each node, by Start
+
+	AtOnce bool // all pods come at its beginning and stay: how long that takes is asked
+	Cold   bool // the nodes begin with it, too: none has an address for pods yet
 }

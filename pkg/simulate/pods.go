@@ -108,6 +108,7 @@ func (n *node) take(p *pod) bool {
 		n.forget(p)
 	})
 	n.meter.waited(n.clock.now - p.begin)
+	n.race.arrived(n.play)
 	n.loop.wake()
 	return true
 }

@@ -7,11 +7,12 @@ import "time"
 type Result struct {
 	Name string `json:"name"`
 
-	Pods   int   `json:"pods"`   // that asked for an address
-	Waits  Waits `json:"waits"`  // of pods for their address
-	Idle   Idle  `json:"idle"`   // addresses on nodes that no pod had
-	Calls  Calls `json:"calls"`  // to the cloud
-	Series []Bin `json:"series"` // all of it over time, sums of all nodes
+	Pods   int     `json:"pods"`             // that asked for an address
+	Served *Served `json:"served,omitempty"` // how long it took, if all of them came at once
+	Waits  Waits   `json:"waits"`            // of pods for their address
+	Idle   Idle    `json:"idle"`             // addresses on nodes that no pod had
+	Calls  Calls   `json:"calls"`            // to the cloud
+	Series []Bin   `json:"series"`           // all of it over time, sums of all nodes
 }
 
 // Waits is how long pods waited from their first ADD to their address. One that had

@@ -16,7 +16,8 @@ type Setting struct {
 }
 
 // Agents start before the load begins, one after the other, and have time to come to
-// rest: what a cluster's first minutes are like is not the question.
+// rest: what a cluster's first minutes are like is not the question, but for a load
+// that is Cold.
 const (
 	startTime = 5 * time.Minute
 	restTime  = 5 * time.Minute
@@ -29,7 +30,9 @@ type play struct {
 	world   World
 	meter   *meter
 	log     *slog.Logger
+	conf    agentconf.Config
 	nodes   []*node
+	race    *race // nil: it is not asked how long it takes
 }
 
 // sinceBoot is the time since boot that nodes have.
@@ -61,7 +64,9 @@ func Run(ctx context.Context, w World, l Load, s Setting, done func(time.Duratio
 		}
 	}
 	p.stillWaiting()
-	return p.meter.result(s.Name, l.Duration), nil
+	r := p.meter.result(s.Name, l.Duration)
+	r.Served = p.served()
+	return r, nil
 }
 
 // until plays until a time.
@@ -80,8 +85,11 @@ func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 	c := &clock{now: -startTime - restTime}
 	m := newMeter(c, l.Duration)
 	m.last = c.now
-	p := &play{clock: c, world: w, meter: m, log: log}
-	c.at(0, p.begin)
+	if l.AtOnce && w.Prices == nil {
+		w.Prices = pooled()
+	}
+	p := &play{clock: c, world: w, meter: m, log: log, conf: s.Config}
+	c.at(0, func() { p.begin(l) })
 	var err error
 	if p.account, err = w.account(c); err != nil {
 		return nil, err
@@ -92,7 +100,11 @@ func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 			return nil, err
 		}
 		p.nodes = append(p.nodes, n)
-		c.at(c.now+startTime*time.Duration(k)/time.Duration(len(l.Nodes)), n.loop.start)
+		start := c.now + startTime*time.Duration(k)/time.Duration(len(l.Nodes))
+		if l.Cold {
+			start = 0
+		}
+		c.at(start, n.loop.start)
 		n.arrive(pods, 0)
 	}
 	return p, nil
@@ -100,11 +112,25 @@ func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 
 // begin is when the load begins: what was before does not count. Pods that still
 // wait go on waiting.
-func (p *play) begin() {
+func (p *play) begin(l Load) {
 	p.meter.begin()
+	if l.AtOnce {
+		p.race = p.newRace(l)
+	}
 	for _, n := range p.nodes {
 		p.meter.pods += n.waiting
 	}
+}
+
+// served is how long it took, as far as that was asked.
+func (p *play) served() *Served {
+	if p.race == nil {
+		return nil
+	}
+	if p.race.served == nil {
+		p.race.end(p)
+	}
+	return p.race.served
 }
 
 // free counts the addresses that could be handed out now.

@@ -19,6 +19,8 @@ type World struct {
 
 	Latency              map[string]sim.Latency // of the cloud's calls, as sim.Options has it
 	Mutating, Describing sim.Bucket             // how many calls the account lets pass
+	Prices               map[string][]sim.Price // of calls in requests, and how many of those pass: as sim.Options has them
+	Buckets              map[string]sim.Bucket
 
 	Lead time.Duration // how long before a pod's ADD the agent knows of it
 	Wait time.Duration // how long an ADD waits for an address: the plugin's waitForAddress
@@ -35,8 +37,9 @@ type Subnet struct {
 
 // account makes the cloud.
 func (w World) account(c sim.Clock) (*sim.Account, error) {
-	a := sim.NewAccount(sim.Options{MaxENIs: w.MaxENIs, Reuse: sim.ReuseOldest, Seed: w.Seed, Clock: c,
-		Latency: w.Latency, Mutating: w.Mutating, Describing: w.Describing})
+	o := w.options()
+	o.Clock = c
+	a := sim.NewAccount(o)
 	for _, s := range w.Subnets {
 		n := sim.Subnet{ID: s.ID, V4: s.CIDR}
 		for k, addr := 2, s.CIDR.Addr().Next().Next(); k < s.Reserved-1; k++ {
@@ -51,6 +54,11 @@ func (w World) account(c sim.Clock) (*sim.Account, error) {
 		}
 	}
 	return a, nil
+}
+
+func (w World) options() sim.Options {
+	return sim.Options{MaxENIs: w.MaxENIs, Reuse: sim.ReuseOldest, Seed: w.Seed, Latency: w.Latency,
+		Mutating: w.Mutating, Describing: w.Describing, Prices: w.Prices, Buckets: w.Buckets}
 }
 
 // machine is the instance of the k-th node.

@@ -42,7 +42,7 @@ var simulateFormats = []string{"table", "json"}
 func simulateCommand() *cobra.Command {
 	f := &simulateFlags{}
 	cmd := &cobra.Command{
-		Use:     "simulate --trace FILE | --load KIND",
+		Use:     "simulate --trace FILE | --load KIND | --cloud CLOUD",
 		Short:   "Play a load of pods in virtual time and compare pool modes and settings",
 		Long:    simulateLong,
 		Example: simulateExample,
@@ -61,7 +61,7 @@ func simulateCommand() *cobra.Command {
 
 func (f *simulateFlags) register(cmd *cobra.Command) {
 	f.playFlags.register(cmd)
-	cmd.Flags().StringArrayVar(&f.compare, "compare", nil, "a setting to play, as MODE[:KEY=VALUE,...]; repeatable; default: --config as it is")
+	cmd.Flags().StringArrayVar(&f.compare, "compare", nil, "a setting to play, as MODE[:KEY=VALUE,...]; repeatable; default: --config as it is, with start and surge each mode")
 	cmd.Flags().StringVar(&f.html, "html", "", "write a page with plots to this file, too")
 	_ = cmd.RegisterFlagCompletionFunc("compare", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return completeCompare(typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
@@ -84,17 +84,17 @@ func (f *playFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.load, "load", "", "a load that is made up: "+strings.Join(simulate.Kinds(), ", "))
 	flags.IntVar(&f.pods, "pods", 30, "pods that a node of --load usually has at once")
 	flags.IntVar(&f.nodes, "nodes", 1, "nodes, 1 to 10000; a trace that names nodes has those")
-	flags.DurationVar(&f.duration, "duration", 24*time.Hour, "how long to play, at most 744h; default of a trace: to its last line")
+	flags.DurationVar(&f.duration, "duration", 24*time.Hour, "how long to play, at most 744h; default of a trace: to its last line, of start and surge: 30m")
 	flags.DurationVar(&f.stagger, "stagger", 0, "over how long the nodes of a trace begin, one after the other")
 	flags.Uint64Var(&f.seed, "seed", 1, "of all that is left to chance: the same seed gives the same numbers")
 	flags.StringVar(&f.config, "config", "", "a file of the agent that settings start from; default: the agent's defaults")
-	f.machineFlags.register(cmd, "type of a node, like m5.large or bcc.g5.c16m64; default: 8 ENIs of 30 addresses")
+	f.machineFlags.register(cmd, "type of a node, like m5.large or bcc.g5.c16m64; default: 8 ENIs of 30 addresses, with --cloud aws m5.xlarge, with baidu bcc.g5.c4m16")
 	flags.IntVar(&f.maxPods, "max-pods", 0, "most pods of a node; default: 110, or what the load needs if that is more, or what a node carries if that is less")
 	f.subnetFlags.register(cmd, "a subnet, as [ID=]CIDR; repeatable; default: one with room for all")
-	flags.StringVar(&f.cloud, "cloud", "", "aws or baidu: addresses of a subnet that are kept, calls that pass; default: aws with an instance type of AWS, else neither")
+	flags.StringVar(&f.cloud, "cloud", "", "aws or baidu (bce): addresses of a subnet that are kept, requests that calls are made of and that pass; default: aws with an instance type of AWS, else neither; alone it plays --load start")
 	flags.IntVar(&f.quota, "eni-quota", 0, "ENIs that the account may have, the nodes' own among them; 0 for any number")
-	flags.StringVar(&f.mutating, "mutating", "", "calls that change something, of all nodes together, as BURST/PER_SECOND, or none for any number; default: none, on aws 100/5")
-	flags.StringVar(&f.describing, "describing", "", "calls that only look, of all nodes together, as BURST/PER_SECOND, or none for any number; default: none, on aws 100/20")
+	flags.StringVar(&f.mutating, "mutating", "", "calls that change something, of all nodes together, as BURST/PER_SECOND, or none for any number; in a cloud: each kind of request; default: none, on aws 100/5")
+	flags.StringVar(&f.describing, "describing", "", "calls that only look, as --mutating; default: none, on aws 100/20")
 	flags.StringArrayVar(&f.latency, "latency", nil, "how long calls take, as CALL=BASE[+JITTER]; repeatable; default: "+strings.Join(usualLatencies(), " "))
 	flags.DurationVar(&f.wait, "wait", 5*time.Second, "how long an ADD waits for an address: the plugin's waitForAddress")
 	flags.DurationVar(&f.lead, "lead", 0, "how long before a pod's ADD the agent knows of it")

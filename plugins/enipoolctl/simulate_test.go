@@ -71,6 +71,7 @@ func TestTheWorldIsWhatTheFlagsSay(t *testing.T) {
 			"CreateInterface":   {Base: 4 * time.Second, Jitter: 3 * time.Second},
 			"DeleteInterface":   {Base: time.Second, Jitter: time.Second},
 		},
+		Prices: simulate.EC2().Prices, Buckets: simulate.EC2().Buckets,
 	}
 	if diff := cmp.Diff(want, w, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("typed (-want +got):\n%s", diff)
@@ -85,17 +86,48 @@ func TestTheCloudDecidesWhatIsNotTyped(t *testing.T) {
 		reserved             int
 	}{
 		{"", sim.Bucket{}, sim.Bucket{}, 3},
-		{"--cloud baidu", sim.Bucket{}, sim.Bucket{}, 3},
+		{"--cloud baidu", bucket(30, 50*time.Millisecond), bucket(30, 50*time.Millisecond), 3},
+		{"--cloud bce", bucket(30, 50*time.Millisecond), bucket(30, 50*time.Millisecond), 3},
 		{"--cpus 4 --memory 8", sim.Bucket{}, sim.Bucket{}, 3},
 		{"--cloud aws", bucket(100, 200*time.Millisecond), bucket(100, 50*time.Millisecond), 5},
 		{"--instance-type m5.xlarge", bucket(100, 200*time.Millisecond), bucket(100, 50*time.Millisecond), 5},
 		{"--cloud aws --mutating 7/0.5", bucket(7, 2*time.Second), bucket(100, 50*time.Millisecond), 5},
-		{"--cloud baidu --describing 1/1000", sim.Bucket{}, bucket(1, time.Millisecond), 3},
+		{"--cloud baidu --describing 1/1000", bucket(30, 50*time.Millisecond), bucket(1, time.Millisecond), 3},
 		{"--cloud aws --mutating none --describing none", sim.Bucket{}, sim.Bucket{}, 5},
 	} {
 		w := typed(t, append([]string{"--load", "steady", "--pods", "3", "--duration", "1m"}, strings.Fields(tt.args)...)...).world
 		if w.Mutating != tt.mutating || w.Describing != tt.describing || w.Subnets[0].Reserved != tt.reserved {
 			t.Errorf("%s: %v, %v, %d reserved", tt.args, w.Mutating, w.Describing, w.Subnets[0].Reserved)
+		}
+	}
+}
+
+// A cloud alone is a question: how long its nodes take to begin, with each mode.
+func TestACloudDecidesMachineLoadAndModes(t *testing.T) {
+	for _, tt := range []struct {
+		args, load, machine string
+		duration            time.Duration
+		limits              eni.Limits
+		settings            int
+	}{
+		{"--cloud aws", "start", "m5.xlarge", 30 * time.Minute, eni.Limits{ENIs: 4, V4: 15}, 3},
+		{"--cloud bce --duration 5m", "start", "bcc.g5.c4m16", 5 * time.Minute, eni.Limits{ENIs: 4, V4: 16}, 3},
+		{"--cloud aws --load steady --instance-type m5.large", "steady", "m5.large", 24 * time.Hour, eni.Limits{ENIs: 3, V4: 10}, 0},
+		{"--cloud aws --load surge --max-enis 5 --ips-per-eni 6 --pods 4", "surge", "", 30 * time.Minute, eni.Limits{ENIs: 5, V4: 6}, 3},
+		{"--load surge --compare batch --pods 9", "surge", "", 30 * time.Minute, eni.Limits{ENIs: 8, V4: 30}, 1},
+	} {
+		f, cmd := &simulateFlags{}, &cobra.Command{}
+		f.register(cmd)
+		if err := cmd.ParseFlags(append([]string{"--pods", "3"}, strings.Fields(tt.args)...)); err != nil {
+			t.Fatal(err)
+		}
+		f.settle()
+		s, err := f.input(f.settings())
+		if err != nil {
+			t.Fatalf("%s: %v", tt.args, err)
+		}
+		if s.load.Name != tt.load || s.machine != tt.machine || s.load.Duration != tt.duration || s.world.Limits != tt.limits || len(f.settings()) != tt.settings {
+			t.Errorf("%s: %s for %s, %q with %+v, %v", tt.args, s.load.Name, s.load.Duration, s.machine, s.world.Limits, f.settings())
 		}
 	}
 }

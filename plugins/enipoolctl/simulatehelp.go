@@ -2,6 +2,7 @@ package main
 
 const simulateExample = `  enipoolctl simulate --trace test/traces/alibaba-gpu-2023.csv --compare batch:B=16,mf=0.5 --compare burstable --compare besteffort:preAllocate=8 --compare reactive
   enipoolctl simulate --load burst --pods 40 --instance-type m5.4xlarge --compare batch:B=8,name=small --compare batch:B=32,name=large --html burst.html
+  enipoolctl simulate --cloud aws --nodes 1000
   enipoolctl simulate --load churn --nodes 100 --duration 6h --cloud aws --subnet 10.0.0.0/20 --lead 500ms -o json`
 
 const simulateLong = `Play a load of pods in virtual time, once for each setting, and compare them.
@@ -21,6 +22,8 @@ A load is made up, by --load KIND:
   cron            half of the pods, and jobs every five minutes, more every hour
   diurnal         few pods by night, all of them at noon
   churn           pods of some minutes come at random
+  start           all nodes begin at once, and all of their pods with them
+  surge           all pods come at once to nodes that had none
 
 or it is a trace, by --trace FILE, which is csv with a header. Either how many pods
 there are, of which those that run longest end first:
@@ -38,6 +41,13 @@ or what each pod did:
 Times are seconds since the start, or dates like these, and in order. A third or
 fourth column, node, names the node. Without it every node of --nodes plays the
 whole trace.
+
+A cloud, --cloud aws or baidu, counts requests of all nodes together. A call of an
+agent is several of them: to make an ENI, EC2 is asked to create it, to attach it, how
+far that is, and to let it go with its instance. Each kind of request has its own
+limit, a bucket of so many that fills again at so many a second; the numbers are
+printed. Without --load and --trace it plays start with each mode: how long do 1,000
+nodes take until all of their pods have an address?
 
 A setting, --compare MODE[:KEY=VALUE,...], is --config with another mode and other
 keys. Its mode is one of:
@@ -74,12 +84,27 @@ The table has a row for each setting. Less is better everywhere; * marks the lea
   CALLS  requests to the cloud
     TOTAL          all of them
     CHANGES        those that change something; the others only look
-    ATTACHED       ENIs that were made
+    ATTACHED       those that asked for an ENI
     FLAPS          how often a node wanted addresses within 10 minutes of giving
                    some back
     THROTTLED      requests that were refused because there were too many
 
-Below it are lines over time, of all nodes together: demand, the pods that are to
+Of start and surge there are two more. One says how near it came to what the limits
+of the cloud allow:
+
+  ALL SERVED
+    AFTER          how long it took until the last pod had its address
+    BOUND          how long it takes at least: the requests without which the pods
+                   get no addresses pass the limits no sooner
+    RATIO          AFTER by BOUND
+    PLAN           the bound of all that the mode orders, what it keeps ready too
+  CHANGES  requests that change something: NEEDED for the pods, PLANNED with what
+           the mode keeps ready, MADE until all were served; and those of all kinds
+           that were REFUSED
+
+and one for each setting has the same numbers by kind of request.
+
+Below are lines over time, of all nodes together: demand, the pods that are to
 have an address; owned, the addresses on nodes; waiting, pods without an address (if
 there are any); changes, the calls that change something.
 

@@ -31,6 +31,7 @@ type simulation struct {
 
 // input makes sense of the flags.
 func (f *playFlags) input(compare []string) (simulation, error) {
+	f.settle()
 	if err := f.checkNumbers(); err != nil {
 		return simulation{}, err
 	}
@@ -120,7 +121,7 @@ func (f *playFlags) base() (agentconf.Config, error) {
 // play returns the load: a trace's, or one that is made up.
 func (f *playFlags) play() (simulate.Load, error) {
 	switch {
-	case f.given("trace") == f.given("load"):
+	case f.given("trace") == (f.given("load") || f.load != ""):
 		return simulate.Load{}, errors.New("--trace, --load: give one of them")
 	case f.given("trace") && f.given("pods"):
 		return simulate.Load{}, errors.New("--pods: is for --load; a trace has its own")

@@ -30,7 +30,8 @@ func (f *simulateFlags) run(cmd *cobra.Command) error {
 		}
 		defer page.discard()
 	}
-	s, err := f.prepare(cmd.Context(), f.compare)
+	f.settle()
+	s, err := f.prepare(cmd.Context(), f.settings())
 	if err != nil {
 		return err
 	}

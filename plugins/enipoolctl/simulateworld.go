@@ -29,7 +29,11 @@ func (f *playFlags) machine() (machine, error) {
 		return machine{}, fmt.Errorf("--instance-type %s: simulate one at a time", strings.Join(f.types, ","))
 	}
 	named := len(f.types) > 0 || f.given("cpus") || f.given("memory") || f.given("kind")
-	if !named {
+	switch usual := usualType[f.cloud]; {
+	case named || f.maxENIs > 0 && f.ipsPerENI > 0:
+	case usual != "" && f.limits == "":
+		f.types = []string{usual}
+	default:
 		f.maxENIs, f.ipsPerENI = cmp.Or(f.maxENIs, usualENIs), cmp.Or(f.ipsPerENI, usualIPsPerENI)
 	}
 	list, err := f.machines()
@@ -46,19 +50,11 @@ func (f *playFlags) machine() (machine, error) {
 // account returns what the account is like, and how long things take in it.
 func (f *playFlags) account() (w simulate.World, err error) {
 	w = simulate.World{MaxENIs: f.quota, Lead: f.lead, Wait: f.wait, Seed: f.seed}
-	if f.cloud == "aws" { // of each action in a region
-		w.Mutating, w.Describing = sim.Bucket{Burst: 100, Every: time.Second / 5}, sim.Bucket{Burst: 100, Every: time.Second / 20}
+	r, err := f.rates()
+	if err != nil {
+		return w, err
 	}
-	for _, b := range []struct {
-		flag, text string
-		into       *sim.Bucket
-	}{{"mutating", f.mutating, &w.Mutating}, {"describing", f.describing, &w.Describing}} {
-		if f.given(b.flag) {
-			if *b.into, err = parseBucket(b.text); err != nil {
-				return w, fmt.Errorf("--%s %s: %w", b.flag, spelled(b.text), err)
-			}
-		}
-	}
+	w.Mutating, w.Describing, w.Prices, w.Buckets = r.Mutating, r.Describing, r.Prices, r.Buckets
 	w.Latency, err = latencies(f.latency)
 	return w, err
 }

@@ -25,9 +25,23 @@ const (
 	calls = "calls"
 )
 
-// columns returns what settings are compared by.
-func columns() []column {
-	return []column{
+// sheet is a table: a row for each setting, and columns.
+type sheet []column
+
+// sheets returns the tables in which settings are compared.
+func sheets(results []simulate.Result) []sheet {
+	list := []sheet{columns()}
+	for _, r := range results {
+		if r.Served != nil {
+			return append(list, served())
+		}
+	}
+	return list
+}
+
+// columns returns what settings are compared by, whatever was played.
+func columns() sheet {
+	return sheet{
 		{waits, "p50", "Half of the pods waited at most this long for their address.",
 			func(r simulate.Result) float64 { return seconds(r.Waits.P50) }, spanOf},
 		{waits, "p99", "99 of 100 pods waited at most this long.",
@@ -48,7 +62,7 @@ func columns() []column {
 			func(r simulate.Result) float64 { return float64(r.Calls.Total) }, count},
 		{calls, "changes", "Requests that change something; the others only look.",
 			func(r simulate.Result) float64 { return float64(r.Calls.Changes()) }, count},
-		{calls, "attached", "ENIs made and attached to a node.",
+		{calls, "attached", "Requests to make an ENI and attach it to a node, those that were refused among them.",
 			func(r simulate.Result) float64 { return float64(r.Calls.Attachments) }, count},
 		{calls, "flaps", "How often a node asked for addresses within " + span(simulate.Seconds(simulate.FlapTime)) + " of giving some back.",
 			func(r simulate.Result) float64 { return float64(r.Calls.Flaps) }, count},
@@ -64,9 +78,9 @@ type cell struct {
 }
 
 // rows returns the cells of each result.
-func rows(results []simulate.Result) [][]cell {
+func (s sheet) rows(results []simulate.Result) [][]cell {
 	list := make([][]cell, len(results))
-	for _, c := range columns() {
+	for _, c := range s {
 		lowest, differ := c.lowest(results)
 		for i, r := range results {
 			text := c.cell(r)
@@ -81,7 +95,7 @@ const none = "-"
 
 // cell returns the column's number of a result; where no pod came, none waited.
 func (c column) cell(r simulate.Result) string {
-	if r.Pods == 0 && c.group == waits {
+	if r.Pods == 0 && c.group == waits || r.Served == nil && (c.group == allServed || c.group == changes) {
 		return none
 	}
 	return c.text(c.of(r))

@@ -16,9 +16,14 @@ func (r Report) facts() []fact {
 		{"machine", r.Machine.text()},
 		{"subnets", subnetsText(r.Subnets)},
 		{"cloud", r.Cloud.text()},
-		{"agent", r.agentText()},
-		{"seed", fmt.Sprint(r.Seed)},
 	}
+	if len(r.Cloud.Prices) > 0 {
+		list = append(list, fact{"calls", r.Cloud.priceText()})
+	}
+	if len(r.Cloud.Buckets) > 0 {
+		list = append(list, fact{"limits", r.Cloud.bucketText()})
+	}
+	list = append(list, fact{"agent", r.agentText()}, fact{"seed", fmt.Sprint(r.Seed)})
 	if r.Release != "" {
 		list = append(list, fact{"enipool", r.Release})
 	}
@@ -75,11 +80,59 @@ func (c Cloud) text() string {
 	}
 	if c.Mutating != nil || c.Describing != nil {
 		text += "; " + c.Mutating.text("change", "changes") + "; " + c.Describing.text("look", "looks")
+		if len(c.Prices) > 0 {
+			text += "; of each kind of request"
+		}
 	}
 	if c.MaxENIs > 0 {
 		text += "; at most " + number(c.MaxENIs, "ENI", "ENIs")
 	}
 	return text
+}
+
+// priceText says of what requests calls are made.
+func (c Cloud) priceText() string {
+	var words []string
+	for _, p := range c.Prices {
+		word := p.Call + " is"
+		for i, r := range p.Requests {
+			if i > 0 {
+				word += ","
+			}
+			word += " " + r.text()
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, "; ")
+}
+
+func (r Request) text() string {
+	text := r.Name
+	if r.Count > 1 {
+		text = fmt.Sprintf("%d %s", r.Count, text)
+	}
+	if r.Each > 0 {
+		text += " for each " + number(r.Each, "address", "addresses")
+	}
+	return text
+}
+
+// bucketText says how many requests pass of those that have other limits, together of
+// those that have the same.
+func (c Cloud) bucketText() string {
+	var order []Rate
+	names := map[Rate][]string{}
+	for _, b := range c.Buckets {
+		if names[b.Rate] == nil {
+			order = append(order, b.Rate)
+		}
+		names[b.Rate] = append(names[b.Rate], b.Request)
+	}
+	var words []string
+	for _, r := range order {
+		words = append(words, strings.Join(names[r], " ")+" "+r.text("request", "requests"))
+	}
+	return strings.Join(words, "; ")
 }
 
 // times says how long calls take, together of those that take equally long.

@@ -23,14 +23,28 @@ var page = template.Must(template.New("page.html").ParseFS(files, "page.html"))
 type pageView struct {
 	Report
 	Facts   []fact
-	Groups  []pageGroup
-	Rows    []pageRow
+	Sheets  []pageSheet
 	Lowest  bool // of a column is marked
+	Asked   []pageRequests
+	Heads   []string // of their tables
 	Plots   plots
 	Policy  template.HTML
 	Styles  []template.CSS
 	Scripts []template.JS
 	Library string // the licence of the charting library
+}
+
+// pageSheet is a table of settings.
+type pageSheet struct {
+	Groups []pageGroup
+	Rows   []pageRow
+}
+
+// pageRequests are the requests of a setting.
+type pageRequests struct {
+	Name string
+	Rows []requestRow
+	All  bool // pods had an address at the end
 }
 
 // pageGroup is some columns under one head.
@@ -59,9 +73,13 @@ const hues = 8
 // HTML writes the report as one page with everything in it: data, plots, style.
 // It loads nothing, and forbids the browser to.
 func (r Report) HTML(w io.Writer) error {
-	view := pageView{Report: r, Facts: r.facts(), Groups: groups(), Rows: pageRows(r.Results), Plots: plotsOf(r)}
-	for _, row := range view.Rows {
-		view.Lowest = view.Lowest || slices.ContainsFunc(row.Cells, func(c pageCell) bool { return c.Lowest })
+	view := pageView{Report: r, Facts: r.facts(), Asked: asked(r.Results), Heads: requestHeads[:], Plots: plotsOf(r)}
+	for _, s := range sheets(r.Results) {
+		rows := s.pageRows(r.Results)
+		for _, row := range rows {
+			view.Lowest = view.Lowest || slices.ContainsFunc(row.Cells, func(c pageCell) bool { return c.Lowest })
+		}
+		view.Sheets = append(view.Sheets, pageSheet{s.groups(), rows})
 	}
 	view.Styles = []template.CSS{template.CSS(text("uplot/uPlot.min.css")), template.CSS(text("page.css"))}
 	view.Scripts = []template.JS{template.JS(text("uplot/uPlot.iife.min.js")), template.JS(text("page.js"))}
@@ -98,9 +116,9 @@ func hash(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-func groups() []pageGroup {
+func (s sheet) groups() []pageGroup {
 	var list []pageGroup
-	for _, c := range columns() {
+	for _, c := range s {
 		if len(list) == 0 || list[len(list)-1].Name != c.group {
 			list = append(list, pageGroup{Name: c.group})
 		}
@@ -110,12 +128,23 @@ func groups() []pageGroup {
 	return list
 }
 
-func pageRows(results []simulate.Result) []pageRow {
+// asked returns the requests of the settings of which that is told.
+func asked(results []simulate.Result) []pageRequests {
+	var list []pageRequests
+	for _, r := range results {
+		if r.Served != nil {
+			list = append(list, pageRequests{r.Name, requestRows(*r.Served), r.Served.All})
+		}
+	}
+	return list
+}
+
+func (s sheet) pageRows(results []simulate.Result) []pageRow {
 	var list []pageRow
-	for i, cells := range rows(results) {
+	for i, cells := range s.rows(results) {
 		row := pageRow{Name: results[i].Name, Hue: i % hues}
-		for at, c := range columns() {
-			first := at > 0 && columns()[at-1].group != c.group
+		for at, c := range s {
+			first := at > 0 && s[at-1].group != c.group
 			row.Cells = append(row.Cells, pageCell{cells[at], first})
 		}
 		list = append(list, row)

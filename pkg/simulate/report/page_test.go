@@ -197,7 +197,7 @@ func TestPageShowsTheTableOfTheTerminal(t *testing.T) {
 		}
 		got = append(got, row)
 	}
-	want = rows(r.Results)
+	want = columns().rows(r.Results)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -55,6 +56,29 @@ type Cloud struct {
 	Latency    []Latency `json:"latency"`
 	Mutating   *Rate     `json:"mutating,omitempty"` // of calls that change something; nil is any
 	Describing *Rate     `json:"describing,omitempty"`
+	Prices     []Price   `json:"prices,omitempty"` // if there are, the rates are of each kind of request
+	Buckets    []Bucket  `json:"buckets,omitempty"`
+}
+
+// Price is the requests to the cloud's own API that a call makes.
+type Price struct {
+	Call     string    `json:"call"`
+	Requests []Request `json:"requests"`
+}
+
+// Request is a kind of request that a call makes.
+type Request struct {
+	Name  string `json:"name"`
+	Looks bool   `json:"looks"` // it changes nothing
+	Count int    `json:"count"`
+	Each  int    `json:"each,omitempty"` // addresses that one is about at most
+	Later bool   `json:"later"`          // when the call is under way
+}
+
+// Bucket is the rate of a kind of request that has one of its own.
+type Bucket struct {
+	Request string `json:"request"`
+	Rate
 }
 
 // Latency is how long calls of a method took.
@@ -79,7 +103,8 @@ func New(release string, w simulate.World, l simulate.Load, results []simulate.R
 		Release: release,
 		Load:    Load{Name: l.Name, Nodes: len(l.Nodes), Duration: simulate.Seconds(l.Duration)},
 		Machine: Machine{ENIs: w.Limits.ENIs, IPsPerENI: cmp.Or(w.Limits.V4, w.Limits.V6), MaxPods: w.MaxPods},
-		Cloud:   Cloud{MaxENIs: w.MaxENIs, Latency: latencies(w.Latency), Mutating: rate(w.Mutating), Describing: rate(w.Describing)},
+		Cloud: Cloud{MaxENIs: w.MaxENIs, Latency: latencies(w.Latency), Mutating: rate(w.Mutating), Describing: rate(w.Describing),
+			Prices: prices(w.Prices), Buckets: buckets(w.Buckets)},
 		Lead:    simulate.Seconds(w.Lead),
 		Wait:    simulate.Seconds(w.Wait),
 		Seed:    w.Seed,
@@ -101,6 +126,28 @@ func latencies(of map[string]sim.Latency) []Latency {
 		list = append(list, Latency{cmp.Or(call, other), simulate.Seconds(l.Base), simulate.Seconds(l.Base + l.Jitter)})
 	}
 	slices.SortFunc(list, func(a, b Latency) int { return strings.Compare(a.Call, b.Call) })
+	return list
+}
+
+func prices(of map[string][]sim.Price) []Price {
+	var list []Price
+	for _, call := range slices.Sorted(maps.Keys(of)) {
+		one := Price{Call: call}
+		for _, p := range of[call] {
+			one.Requests = append(one.Requests, Request{p.Request, p.Looks, max(p.Count, 1), p.Each, p.Later})
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+func buckets(of map[string]sim.Bucket) []Bucket {
+	var list []Bucket
+	for _, request := range slices.Sorted(maps.Keys(of)) {
+		if r := rate(of[request]); r != nil {
+			list = append(list, Bucket{request, *r})
+		}
+	}
 	return list
 }
 

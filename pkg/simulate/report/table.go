@@ -7,8 +7,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
-
-	"github.com/enipool/enipool/pkg/simulate"
 )
 
 // usualWidth is the length of sparklines if none is asked for.
@@ -27,7 +25,7 @@ func (r Report) Table(w io.Writer, width int) error {
 	out.WriteString("\n")
 	if len(r.Results) == 0 {
 		out.WriteString("no setting was played\n")
-	} else if err := printRows(&out, r.Results); err != nil {
+	} else if err := r.printSheets(&out); err != nil {
 		return err
 	}
 	if width <= 0 {
@@ -38,17 +36,43 @@ func (r Report) Table(w io.Writer, width int) error {
 	return err
 }
 
-// printRows prints names to the left, and numbers to the right, so that they compare.
-func printRows(out *bytes.Buffer, results []simulate.Result) error {
-	names := []string{"", "SETTING"}
-	for _, r := range results {
-		names = append(names, plain(r.Name))
+// printSheets prints all tables; what takes long is of one setting after the other.
+func (r Report) printSheets(out *bytes.Buffer) error {
+	lowest := false
+	for i, s := range sheets(r.Results) {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		names := []string{"", "SETTING"}
+		for _, one := range r.Results {
+			names = append(names, plain(one.Name))
+		}
+		cells, marked := printed(s.rows(r.Results))
+		lowest = lowest || marked
+		if err := printLines(out, names, append(s.heads(), cells...)); err != nil {
+			return err
+		}
 	}
+	if lowest {
+		out.WriteString("* the lowest of its column\n")
+	}
+	for _, one := range r.Results {
+		if one.Served != nil {
+			out.WriteString("\n")
+			if err := printRequests(out, one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// printLines prints names to the left, and numbers to the right, so that they compare.
+func printLines(out *bytes.Buffer, names []string, lines [][]string) error {
 	wide := widest(names)
-	cells, lowest := printed(rows(results))
 	var table bytes.Buffer
 	t := tabwriter.NewWriter(&table, 0, 0, len(margin), ' ', tabwriter.AlignRight)
-	for i, line := range append(heads(), cells...) {
+	for i, line := range lines {
 		fmt.Fprintf(t, "%s\t%s\t\n", leftward(names[i], wide), strings.Join(line, "\t"))
 	}
 	if err := t.Flush(); err != nil {
@@ -58,18 +82,15 @@ func printRows(out *bytes.Buffer, results []simulate.Result) error {
 		line = strings.TrimPrefix(line, margin) // of the first column
 		out.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
-	if lowest {
-		out.WriteString("* the lowest of its column\n")
-	}
 	return nil
 }
 
 // heads returns the lines above the numbers: groups, each over its first column,
 // and columns.
-func heads() [][]string {
+func (s sheet) heads() [][]string {
 	lines := make([][]string, 2)
 	group := ""
-	for _, c := range columns() {
+	for _, c := range s {
 		over := ""
 		if c.group != group {
 			group, over = c.group, strings.ToUpper(c.group)

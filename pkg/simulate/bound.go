@@ -1,0 +1,98 @@
+package simulate
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/cloud/sim"
+)
+
+// Served is how long it took, in a load whose pods come at once, until each of them
+// had its address, and how long that takes at least.
+type Served struct {
+	All     bool    `json:"all"` // if not, Reached is the length of the load
+	Reached Seconds `json:"reached"`
+	Bound   Seconds `json:"bound"` // the requests that are needed pass no sooner
+	By      string  `json:"by"`    // the kind of request of which that is so, "" if it is that of all calls together
+
+	Needed  int `json:"needed"`  // requests that change something: at least
+	Planned int `json:"planned"` // with those for what the mode keeps ready besides
+	Made    int `json:"made"`    // those that passed until then
+	Refused int `json:"refused"` // those that did not, and of them those that only look
+
+	PlanBound Seconds   `json:"planBound"` // as Bound, of those planned
+	Requests  []Request `json:"requests"`
+}
+
+// Ratio is how many times the bound was reached, 0 if there is none.
+func (s Served) Ratio() float64 {
+	if s.Bound <= 0 {
+		return 0
+	}
+	return float64(s.Reached) / float64(s.Bound)
+}
+
+// Request counts the requests of a kind that a cloud's buckets count.
+type Request struct {
+	Name    string  `json:"name"`
+	Changes bool    `json:"changes"` // they change something
+	Needed  int     `json:"needed"`
+	Planned int     `json:"planned"`
+	Passed  int     `json:"passed"`
+	Refused int     `json:"refused"`
+	Bound   Seconds `json:"bound"` // when the last of those needed has passed and its call has ended, at the soonest
+}
+
+// race measures how long it takes until all pods have their addresses.
+type race struct {
+	left   int // pods without one
+	cold   bool
+	orders []order
+	before map[string]sim.Requests // those before the load
+	served *Served
+}
+
+// newRace begins when the load does.
+func (p *play) newRace(l Load) *race {
+	return &race{left: l.Pods(), cold: l.Cold, orders: p.orders(l), before: p.account.Requests()}
+}
+
+// arrived notes that one more pod has its address.
+func (r *race) arrived(p *play) {
+	if r == nil {
+		return
+	}
+	if r.left--; r.left == 0 {
+		r.end(p)
+	}
+}
+
+// end takes down what was counted until now.
+func (r *race) end(p *play) {
+	s := &Served{All: r.left == 0, Reached: Seconds(p.clock.now)}
+	done, tariffs := p.account.Requests(), p.world.tariffs()
+	for _, name := range slices.Sorted(maps.Keys(tariffs)) {
+		t := tariffs[name]
+		one := Request{Name: name, Changes: !t.Looks,
+			Passed: done[name].Passed - r.before[name].Passed, Refused: done[name].Refused - r.before[name].Refused}
+		one.Needed, one.Planned = t.count(r.orders, r.cold)
+		one.Bound = t.bound(one.Needed)
+		if one.Bound > s.Bound {
+			s.Bound, s.By = one.Bound, name
+		}
+		s.add(one, t.bound(one.Planned))
+	}
+	if calls := p.world.callsBound(tariffs, r.orders); calls > s.Bound {
+		s.Bound, s.By = calls, ""
+	}
+	r.served = s
+}
+
+func (s *Served) add(r Request, planned Seconds) {
+	s.Requests = append(s.Requests, r)
+	s.PlanBound = max(s.PlanBound, planned)
+	s.Refused += r.Refused
+	if r.Changes {
+		s.Needed, s.Planned, s.Made = s.Needed+r.Needed, s.Planned+r.Planned, s.Made+r.Passed
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/simulate"
+)
+
+// usualType is a node's type in a cloud if nothing is said of it.
+var usualType = map[string]string{"aws": "m5.xlarge", "baidu": "bcc.g5.c4m16"}
+
+// What is played if a cloud is named and nothing else, and for how long.
+const (
+	usualLoad     = "start"
+	untilAllServe = 30 * time.Minute
+)
+
+// modes are what is compared where it is asked how long it takes until all pods are
+// served.
+var modes = []string{"batch", "burstable", "besteffort"}
+
+// settle decides what one flag leaves open and others tell.
+func (f *playFlags) settle() {
+	if f.cloud == "bce" { // as the agent's file calls it
+		f.cloud = "baidu"
+	}
+	if f.given("cloud") && !f.given("trace") && !f.given("load") {
+		f.load = usualLoad
+	}
+	if simulate.AtOnce(f.load) && !f.given("duration") {
+		f.duration = untilAllServe
+	}
+}
+
+// settings are what is compared if nothing else is typed.
+func (f *simulateFlags) settings() []string {
+	if len(f.compare) == 0 && simulate.AtOnce(f.load) {
+		return modes
+	}
+	return f.compare
+}
+
+// rates returns what calls cost in the cloud, and what passes.
+func (f *playFlags) rates() (r simulate.Rates, err error) {
+	switch f.cloud {
+	case "aws":
+		r = simulate.EC2()
+	case "baidu":
+		r = simulate.BCE()
+	}
+	for _, b := range []struct {
+		flag, text string
+		looks      bool
+		into       *sim.Bucket
+	}{{"mutating", f.mutating, false, &r.Mutating}, {"describing", f.describing, true, &r.Describing}} {
+		if !f.given(b.flag) {
+			continue
+		}
+		if *b.into, err = parseBucket(b.text); err != nil {
+			return r, fmt.Errorf("--%s %s: %w", b.flag, spelled(b.text), err)
+		}
+		r.Level(b.looks)
+	}
+	return r, nil
+}
