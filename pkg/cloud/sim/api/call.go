@@ -1,0 +1,187 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/sim"
+)
+
+// Call is a call as the account sees it.
+type Call struct {
+	Action  string // the cloud's name of it, for FailNext, Buckets, Latency and Calls
+	Bucket  string // one more bucket that it counts in, "" is none
+	Mutates bool
+	Token   string // of idempotency, "" is none
+	Params  string // what must be the same where the Token is, in any form that compares
+	Free    bool   // it counts in no bucket
+}
+
+// Tx is the account during a call. It is valid until the function it was given to
+// returns.
+type Tx struct {
+	a     *Account
+	fault Fault
+	at    time.Time // which state reads show
+	past  bool      // that state may be an old one
+}
+
+// Now is the time of the call.
+func (tx *Tx) Now() time.Time { return tx.a.now }
+
+// told is what was answered to a token.
+type told struct {
+	params string
+	value  any
+}
+
+// Do carries out a call that came over a wire: it counts it, throttles it, applies
+// faults and tokens, lets its latency pass, half of it before the effect and half
+// after it, and runs the effect, which makes all changes at one
+// moment and must not be used for anything else: it may be run after Do returned,
+// or not at all.
+//
+// The answer says how what Do returned is to be sent, by Answer.Send.
+func Do[T any](ctx context.Context, a *Account, c Call, effect func(*Tx) (T, error)) (T, Answer, error) {
+	var none T
+	fault, pause, refused := a.admit(c)
+	answer := Answer{Break: fault.Answer, Rewrite: fault.Rewrite}
+	if err := a.wait(ctx, pause/2+fault.Delay); err != nil {
+		return none, Answer{Break: Lost}, err
+	}
+	value, err := none, refused
+	if refused == nil {
+		value, answer, err = perform(a, c, fault, effect)
+	}
+	if gone := a.wait(ctx, pause-pause/2); gone != nil {
+		return none, Answer{Break: Lost}, gone
+	}
+	return value, answer, err
+}
+
+// perform has the effect of a call that was not refused, now or later.
+func perform[T any](a *Account, c Call, fault Fault, effect func(*Tx) (T, error)) (T, Answer, error) {
+	var none T
+	answer := Answer{Break: fault.Answer, Rewrite: fault.Rewrite}
+	a.lock()
+	defer a.mu.Unlock()
+	if fault.Later > 0 && c.Mutates {
+		a.later(fault.Later, func() { _, _ = run(a, c, fault, effect) }) // nobody is there to hear of its error
+		if fault.Err == nil {
+			return none, Answer{Break: Lost}, nil
+		}
+		return none, answer, fault.Err
+	}
+	value, err := run(a, c, fault, effect)
+	if fault.Err != nil {
+		return none, answer, fault.Err
+	}
+	return value, answer, err
+}
+
+// run has the effect of a call, unless its token has had it.
+func run[T any](a *Account, c Call, fault Fault, effect func(*Tx) (T, error)) (T, error) {
+	key := c.Action + " " + c.Token
+	if before, ok := a.tokens[key]; ok && c.Token != "" {
+		value, same := before.value.(T)
+		if !same || before.params != c.Params {
+			return value, fail(TokenMismatch, c.Token, "")
+		}
+		return value, nil
+	}
+	tx := &Tx{a: a, fault: fault, at: a.now}
+	if !c.Mutates && a.o.Lag > 0 {
+		tx.at, tx.past = a.now.Add(-a.upTo(a.o.Lag)), true
+	}
+	value, err := effect(tx)
+	if err == nil && c.Token != "" {
+		a.tokens[key] = told{c.Params, value}
+	}
+	return value, err
+}
+
+// admit counts the call and decides what becomes of it: what goes wrong, how long
+// it takes, and whether it is refused.
+func (a *Account) admit(c Call) (f Fault, pause time.Duration, refused error) {
+	a.lock()
+	defer a.mu.Unlock()
+	a.calls[c.Action]++
+	latency, ok := a.o.Latency[c.Action]
+	if !ok {
+		latency = a.o.Latency[""]
+	}
+	pause = latency.Base + a.upTo(latency.Jitter)
+	if again := a.throttle(c); again > 0 {
+		return Fault{}, pause, &Error{Reason: Throttled, Object: c.Action, RetryAfter: again}
+	}
+	f = a.faults.pick(c.Action, a.rng)
+	if f.Err != nil && !f.After && f.Later == 0 {
+		return f, pause, f.Err
+	}
+	return f, pause, nil
+}
+
+// throttle takes from the call's buckets, or returns how long to wait until they
+// have something again.
+func (a *Account) throttle(c Call) time.Duration {
+	if c.Free {
+		return 0
+	}
+	own := Describing
+	if c.Mutates {
+		own = Mutating
+	}
+	if _, ok := a.o.Buckets[c.Action]; ok {
+		own = c.Action
+	}
+	if again := a.meter(own).take(a.now); again > 0 || c.Bucket == "" {
+		return again
+	}
+	return a.meter(c.Bucket).take(a.now)
+}
+
+func (a *Account) meter(name string) *meter {
+	if a.meters[name] == nil {
+		a.meters[name] = &meter{Bucket: a.o.Buckets[name]}
+	}
+	return a.meters[name]
+}
+
+// meter is a Bucket in use. It keeps the time at which the bucket is full again:
+// each call puts it off by Every.
+type meter struct {
+	sim.Bucket
+	full time.Time
+}
+
+// take lets a call pass, or returns how long to wait for the next that will.
+func (m *meter) take(now time.Time) time.Duration {
+	if m.Every <= 0 {
+		return 0
+	}
+	if m.full.Before(now) {
+		m.full = now
+	}
+	most := time.Duration(max(m.Burst, 1)-1) * m.Every
+	if over := m.full.Sub(now) - most; over > 0 {
+		return over
+	}
+	m.full = m.full.Add(m.Every)
+	return 0
+}
+
+// wait lets d pass, a part of a call.
+func (a *Account) wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	return a.o.Clock.Wait(ctx, d)
+}
+
+// upTo returns a random duration from 0 to d.
+func (a *Account) upTo(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(a.rng.Int64N(int64(d) + 1))
+}

@@ -1,0 +1,166 @@
+package api
+
+import (
+	"crypto/sha256"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Create is a wish for an ENI. It has a primary IPv4 address if the subnet does.
+type Create struct {
+	Subnet            string
+	Name, Description string
+	Groups            []string // none: the one that is named "default", if there is one
+	Tags              map[string]string
+	Primary           netip.Addr // the zero Addr is any
+	Requester         string
+	Wish              // for what it begins with besides
+}
+
+// Create makes an ENI that is not attached: pending at first where that takes time,
+// then available.
+func (tx *Tx) Create(c Create) (Interface, error) {
+	a := tx.a
+	c.Wish = c.Wish.cut(tx.fault)
+	n, err := a.newNIC(c)
+	if err != nil {
+		return Interface{}, err
+	}
+	n.Status = Pending
+	a.add(n)
+	made := n.Interface
+	a.later(a.o.CreateTime+tx.fault.Slow, func() {
+		if !n.gone && n.Status == Pending {
+			n.Status = Available
+			a.changed(n)
+		}
+	})
+	if a.o.CreateTime+tx.fault.Slow <= 0 {
+		made = n.Interface
+	}
+	return made, nil
+}
+
+// newNIC makes an ENI with its addresses. It is not in the account yet.
+func (a *Account) newNIC(c Create) (*nic, error) {
+	s := a.subnets[c.Subnet]
+	if s == nil {
+		return nil, fail(NoSuchSubnet, c.Subnet, "")
+	}
+	groups, err := a.groupsOf(c.Groups)
+	if err != nil {
+		return nil, err
+	}
+	if a.o.MaxENIs > 0 && len(a.byID) >= a.o.MaxENIs {
+		return nil, fail(InterfaceLimit, "", "the account may have %d", a.o.MaxENIs)
+	}
+	id := a.id("eni")
+	n := &nic{Interface: Interface{ID: id, Name: c.Name, Description: c.Description, Subnet: s.ID, Zone: s.Zone,
+		MAC: a.mac(id).String(), Groups: groups, Tags: maps.Clone(c.Tags), Created: a.now.UTC(), Requester: c.Requester}}
+	if s.pools[eni.IPv4] != nil {
+		if n.Primary, err = a.primary(n, s, c.Primary); err != nil {
+			return nil, err
+		}
+	}
+	got, err := a.reserve(n, c.Wish)
+	if err == nil {
+		n.V4, n.V6, n.Prefixes = got.V4, got.V6, got.Prefixes
+		n.hidden, err = a.hide(n, s)
+	}
+	if err != nil {
+		a.release(n)
+		return nil, err
+	}
+	return n, nil
+}
+
+// primary takes the ENI's primary address.
+func (a *Account) primary(n *nic, s *subnet, want netip.Addr) (netip.Addr, error) {
+	p := s.pools[eni.IPv4]
+	if want.IsValid() {
+		if err := p.mayUse(want); err != nil {
+			return netip.Addr{}, err
+		}
+		p.use(want, n.ID)
+		return want, nil
+	}
+	got, ok := p.take(a.o.Reuse, n.ID)
+	if !ok {
+		return netip.Addr{}, fail(SubnetFull, s.ID, "no address for a new interface")
+	}
+	return got, nil
+}
+
+// groupsOf checks the groups of an ENI, and fills in the default one.
+func (a *Account) groupsOf(ids []string) ([]string, error) {
+	for i, id := range ids {
+		switch {
+		case a.groups[id] == nil:
+			return nil, fail(NoSuchGroup, id, "")
+		case a.groups[id].Enterprise != a.groups[ids[0]].Enterprise:
+			return nil, fail(Invalid, id, "groups of two kinds")
+		case slices.Contains(ids[:i], id):
+			return nil, fail(Invalid, id, "it is named twice")
+		}
+	}
+	if len(ids) > 0 {
+		return slices.Clone(ids), nil
+	}
+	for _, g := range a.groups {
+		if g.Name == "default" {
+			return []string{g.ID}, nil
+		}
+	}
+	return nil, nil
+}
+
+// release returns all of the ENI's addresses to its subnet.
+func (a *Account) release(n *nic) {
+	s := a.subnets[n.Subnet]
+	for _, addr := range n.Addresses() {
+		s.pools[eni.FamilyOf(addr)].give(addr)
+	}
+	for _, p := range n.Prefixes {
+		s.pools[eni.FamilyOf(p.Addr())].giveBlock(p)
+	}
+	if p := s.pools[eni.IPv6]; p != nil && n.hidden.IsValid() && p.used[n.hidden] == hiddenOwner {
+		p.give(n.hidden)
+	}
+}
+
+// mac is the MAC of an ENI: in a Network the one that it gives, so that the ENI
+// has it before it is attached.
+func (a *Account) mac(id string) net.HardwareAddr {
+	name := "account"
+	if a.o.Network != nil {
+		name = strings.TrimSuffix(a.o.Network.Router().Name, "-vpc")
+	}
+	sum := sha256.Sum256([]byte(name + "/" + id))
+	return append(net.HardwareAddr{0x02}, sum[:5]...)
+}
+
+// Delete deletes an ENI that is not attached, with its addresses.
+func (tx *Tx) Delete(id string) error {
+	n, err := tx.a.nic(id)
+	switch {
+	case err != nil:
+		return err
+	case n.Attachment != nil:
+		return fail(InterfaceInUse, id, "")
+	}
+	tx.a.remove(n)
+	return nil
+}
+
+// nic finds an ENI that is not deleted.
+func (a *Account) nic(id string) (*nic, error) {
+	if n := a.byID[id]; n != nil {
+		return n, nil
+	}
+	return nil, fail(NoSuchInterface, id, "")
+}

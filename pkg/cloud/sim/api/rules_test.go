@@ -1,0 +1,365 @@
+package api
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func addrs(texts ...string) []netip.Addr {
+	var list []netip.Addr
+	for _, s := range texts {
+		list = append(list, netip.MustParseAddr(s))
+	}
+	return list
+}
+
+func prefixes(texts ...string) []netip.Prefix {
+	var list []netip.Prefix
+	for _, s := range texts {
+		list = append(list, netip.MustParsePrefix(s))
+	}
+	return list
+}
+
+var plain = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})}
+
+func TestAnENIIsMadeWithWhatWasWished(t *testing.T) {
+	a := newTestAccount(t, Options{Clock: newClock()})
+	got := create(t, a, Create{Subnet: "a", Name: "n", Description: "d", Groups: []string{"g2"}, Tags: map[string]string{"k": "v"},
+		Primary: netip.MustParseAddr("10.0.0.40"),
+		Wish:    Wish{V4: addrs("10.0.0.41"), CountV4: 1, V6: addrs("fd00::99"), CountV6: 1, BlocksV4: 1, BlocksV6: 1}})
+	want := Interface{ID: got.ID, Name: "n", Description: "d", Subnet: "a", Zone: "region-1a", MAC: got.MAC, Groups: []string{"g2"},
+		Tags: map[string]string{"k": "v"}, Status: Available, Created: got.Created, Primary: netip.MustParseAddr("10.0.0.40"),
+		V4: addrs("10.0.0.41", "10.0.0.5"), V6: addrs("fd00::99", "fd00::4"), Prefixes: prefixes("10.0.0.16/28", "fd00:0:0:0:1::/80")}
+	if diff := cmp.Diff(want, got, plain...); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if n := free(t, a, "a"); n != 59-1-3-16 {
+		t.Errorf("%d are free", n)
+	}
+}
+
+func TestWhatCantBeMadeLeavesNothing(t *testing.T) {
+	a := newTestAccount(t, Options{MaxENIs: 3})
+	room := free(t, a, "a")
+	for _, tt := range []struct {
+		name string
+		c    Create
+		want Reason
+	}{
+		{"no such subnet", Create{Subnet: "none"}, NoSuchSubnet},
+		{"no such group", Create{Subnet: "a", Groups: []string{"none"}}, NoSuchGroup},
+		{"groups of two kinds", Create{Subnet: "a", Groups: []string{"g1", "e1"}}, Invalid},
+		{"a group twice", Create{Subnet: "a", Groups: []string{"g1", "g1"}}, Invalid},
+		{"more than the subnet has", Create{Subnet: "b", Wish: Wish{CountV4: 11}}, SubnetFull},
+		{"more than an ENI may have", Create{Subnet: "a", Wish: Wish{CountV4: 50}}, AddressLimit},
+		{"a reserved address", Create{Subnet: "a", Primary: netip.MustParseAddr("10.0.0.3")}, ReservedAddress},
+		{"the last address", Create{Subnet: "a", Wish: Wish{V4: addrs("10.0.0.63")}}, ReservedAddress},
+		{"another subnet's address", Create{Subnet: "a", Wish: Wish{V4: addrs("10.0.1.5")}}, OutsideSubnet},
+		{"another ENI's address", Create{Subnet: "a", Wish: Wish{V4: addrs("10.0.0.4")}}, AddressInUse},
+		{"a block with reserved addresses", Create{Subnet: "a", Wish: Wish{Prefixes: prefixes("10.0.0.48/28")}}, AddressInUse},
+		{"a block that is not aligned", Create{Subnet: "a", Wish: Wish{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.17/28")}}}, Invalid},
+		{"a block of another size", Create{Subnet: "a", Wish: Wish{Prefixes: prefixes("10.0.0.16/29")}}, Invalid},
+		{"a block of another subnet", Create{Subnet: "a", Wish: Wish{Prefixes: prefixes("10.0.9.16/28")}}, OutsideSubnet},
+		{"more blocks than there are", Create{Subnet: "a", Wish: Wish{BlocksV4: 3}}, NoBlock},
+		{"IPv6 in a subnet without", Create{Subnet: "b", Wish: Wish{CountV6: 1}}, NotSupported},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := call(t, a, Call{Action: "Create"}, func(tx *Tx) (Interface, error) { return tx.Create(tt.c) })
+			is(t, err, tt.want)
+			if n := free(t, a, "a"); n != room {
+				t.Errorf("%d addresses are free, before %d", n, room)
+			}
+		})
+	}
+	for range 2 {
+		create(t, a, Create{Subnet: "a"})
+	}
+	_, _, err := call(t, a, Call{Action: "Create"}, func(tx *Tx) (Interface, error) { return tx.Create(Create{Subnet: "a"}) })
+	is(t, err, InterfaceLimit)
+}
+
+func TestAttachingHasItsRules(t *testing.T) {
+	a := newTestAccount(t, Options{})
+	for _, i := range []Instance{{ID: "old", Type: "old", Subnet: "a"}, {ID: "cards", Type: "cards", Subnet: "a"}, {ID: "gone", Type: "small", Subnet: "a"}} {
+		_, err := a.AddInstance(i)
+		must(t, err)
+	}
+	must(t, a.Terminate("gone"))
+	one, two, three, four := create(t, a, Create{Subnet: "a"}), create(t, a, Create{Subnet: "a"}), create(t, a, Create{Subnet: "a"}), create(t, a, Create{Subnet: "a"})
+	many := create(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 6}})
+	block := create(t, a, Create{Subnet: "a", Wish: Wish{BlocksV4: 1}})
+	far := create(t, a, Create{Subnet: "z"})
+	for _, tt := range []struct {
+		name string
+		w    Attach
+		want Reason
+	}{
+		{"no such ENI", Attach{Interface: "none", Instance: "i", Index: 1}, NoSuchInterface},
+		{"no such instance", Attach{Interface: one.ID, Instance: "none", Index: 1}, NoSuchInstance},
+		{"a terminated instance", Attach{Interface: one.ID, Instance: "gone", Index: 1}, NoSuchInstance},
+		{"another zone", Attach{Interface: far.ID, Instance: "i", Index: 1}, WrongZone},
+		{"the index of the instance's own", Attach{Interface: one.ID, Instance: "i", Index: 0}, IndexInUse},
+		{"no such card", Attach{Interface: one.ID, Instance: "i", Index: 1, Card: 1}, Invalid},
+		{"more addresses than the type carries", Attach{Interface: many.ID, Instance: "i", Index: 1}, AddressLimit},
+		{"prefixes on a type without", Attach{Interface: block.ID, Instance: "old", Index: 1}, NotSupported},
+		{"the first", Attach{Interface: one.ID, Instance: "i", Index: 2}, ""},
+		{"the same again", Attach{Interface: one.ID, Instance: "i", Index: 1}, AlreadyAttached},
+		{"the index of the first", Attach{Interface: two.ID, Instance: "i", Index: 2}, IndexInUse},
+		{"an index so high", Attach{Interface: two.ID, Instance: "i", Index: 9999}, Invalid},
+		{"the lowest free index", Attach{Interface: two.ID, Instance: "i", Index: -1}, ""},
+		{"one too many", Attach{Interface: three.ID, Instance: "i", Index: 3}, AttachmentLimit},
+		{"the same index on another card", Attach{Interface: three.ID, Instance: "cards", Index: 0, Card: 1}, ""},
+		{"on the first card", Attach{Interface: four.ID, Instance: "cards", Index: 1}, ""},
+		{"one too many of the first card", Attach{Interface: block.ID, Instance: "cards", Index: 2}, AttachmentLimit},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := attach(t, a, tt.w)
+			is(t, err, tt.want)
+		})
+	}
+	if i, _ := truth(t, a, two.ID); i.Attachment.Index != 1 {
+		t.Errorf("the lowest free index is %d", i.Attachment.Index)
+	}
+}
+
+func TestAssigningHasItsRules(t *testing.T) {
+	a := newTestAccount(t, Options{})
+	_, err := a.AddInstance(Instance{ID: "old", Type: "old", Subnet: "a"})
+	must(t, err)
+	one, two, old := create(t, a, Create{Subnet: "a"}), create(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 1}}), create(t, a, Create{Subnet: "a"})
+	for _, w := range []Attach{{Interface: one.ID, Instance: "i", Index: 1}, {Interface: old.ID, Instance: "old", Index: 1}} {
+		_, err := attach(t, a, w)
+		must(t, err)
+	}
+	for _, tt := range []struct {
+		name string
+		eni  string
+		w    Wish
+		want Reason
+	}{
+		{"no such ENI", "none", Wish{CountV4: 1}, NoSuchInterface},
+		{"IPv6 on a type without", old.ID, Wish{CountV6: 1}, NotSupported},
+		{"prefixes on a type without", old.ID, Wish{BlocksV4: 1}, NotSupported},
+		{"one too many", one.ID, Wish{CountV4: 6}, AddressLimit},
+		{"a prefix takes one slot", one.ID, Wish{CountV4: 5, BlocksV4: 1}, AddressLimit},
+		{"another's address", one.ID, Wish{V4: two.V4}, AddressInUse},
+		{"another's primary, to be taken away", one.ID, Wish{V4: []netip.Addr{two.Primary}, Reassign: true}, AddressInUse},
+		{"its own primary", one.ID, Wish{V4: []netip.Addr{one.Primary}}, AddressInUse},
+		{"as many as it may", one.ID, Wish{CountV4: 4, BlocksV4: 1}, ""},
+		{"one more", one.ID, Wish{CountV4: 1}, AddressLimit},
+		{"IPv6 counts for itself", one.ID, Wish{CountV6: 5, BlocksV6: 1}, ""},
+		{"one more of IPv6", one.ID, Wish{BlocksV6: 1}, AddressLimit},
+		{"more blocks than there are", two.ID, Wish{BlocksV4: 2}, NoBlock},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := free(t, a, "a")
+			got, err := assign(t, a, tt.eni, tt.w)
+			is(t, err, tt.want)
+			if err != nil && (len(got.V4)+len(got.V6)+len(got.Prefixes) > 0 || free(t, a, "a") != before) {
+				t.Errorf("it got %v in spite of %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAnAddressMovesWhereThatIsWished(t *testing.T) {
+	a := newTestAccount(t, Options{})
+	one, two := create(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 2}}), create(t, a, Create{Subnet: "a"})
+	got, err := assign(t, a, two.ID, Wish{V4: one.V4[:1], Reassign: true})
+	must(t, err)
+	if diff := cmp.Diff(Got{V4: one.V4[:1]}, got, plain...); diff != "" {
+		t.Error(diff)
+	}
+	if i, _ := truth(t, a, one.ID); len(i.V4) != 1 || i.V4[0] != one.V4[1] {
+		t.Errorf("the first has %v", i.V4)
+	}
+	again, err := assign(t, a, two.ID, Wish{V4: one.V4[:1]})
+	must(t, err)
+	if i, _ := truth(t, a, two.ID); len(again.V4) != 1 || len(i.V4) != 1 {
+		t.Errorf("assigned again it has %v", i.V4)
+	}
+}
+
+func TestUnassigningTakesAllOrNothing(t *testing.T) {
+	a := newTestAccount(t, Options{})
+	one := create(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 2, BlocksV4: 1, CountV6: 1}})
+	is(t, unassign(t, a, "none", Got{V4: one.V4}), NoSuchInterface)
+	is(t, unassign(t, a, one.ID, Got{V4: append(one.V4[:1:1], one.Primary)}), PrimaryAddress)
+	is(t, unassign(t, a, one.ID, Got{V4: append(one.V4[:1:1], netip.MustParseAddr("10.0.0.60"))}), NoSuchAddress)
+	is(t, unassign(t, a, one.ID, Got{Prefixes: prefixes("10.0.0.32/28")}), NoSuchAddress)
+	if i, _ := truth(t, a, one.ID); len(i.V4) != 2 || len(i.Prefixes) != 1 {
+		t.Fatalf("it lost something: %+v", i)
+	}
+	must(t, unassign(t, a, one.ID, Got{V4: one.V4, V6: one.V6, Prefixes: one.Prefixes}))
+	if i, _ := truth(t, a, one.ID); len(i.V4)+len(i.V6)+len(i.Prefixes) != 0 || free(t, a, "a") != 59-2 {
+		t.Errorf("it still has %+v", i)
+	}
+}
+
+func TestStatesTakeTheirTime(t *testing.T) {
+	clock := newClock()
+	a := newTestAccount(t, Options{Clock: clock, CreateTime: time.Second, AttachTime: 2 * time.Second, DetachTime: 3 * time.Second})
+	one := create(t, a, Create{Subnet: "a"})
+	status := func(want Status) {
+		t.Helper()
+		if i, _ := truth(t, a, one.ID); i.Status != want {
+			t.Fatalf("status %s, want %s", i.Status, want)
+		}
+	}
+	status(Pending)
+	_, err := attach(t, a, Attach{Interface: one.ID, Instance: "i", Index: 1})
+	is(t, err, IncorrectState)
+	clock.now = clock.now.Add(time.Second)
+	status(Available)
+	at, err := attach(t, a, Attach{Interface: one.ID, Instance: "i", Index: 1})
+	must(t, err)
+	status(Attaching)
+	is(t, detach(t, a, at.ID), IncorrectState)
+	is(t, remove(t, a, one.ID), InterfaceInUse)
+	clock.now = clock.now.Add(2 * time.Second)
+	status(InUse)
+	must(t, detach(t, a, at.ID))
+	status(Detaching)
+	is(t, detach(t, a, at.ID), IncorrectState)
+	is(t, remove(t, a, one.ID), InterfaceInUse)
+	clock.now = clock.now.Add(3 * time.Second)
+	status(Available)
+	is(t, detach(t, a, at.ID), NoSuchAttachment)
+	must(t, remove(t, a, one.ID))
+	is(t, remove(t, a, one.ID), NoSuchInterface)
+}
+
+func TestTheInstancesOwnENIStays(t *testing.T) {
+	a := newTestAccount(t, Options{})
+	var own Interface
+	a.View(0, func(tx *Tx) { own = tx.Interfaces()[0] })
+	is(t, detach(t, a, own.Attachment.ID), PrimaryInterface)
+	is(t, a.Detach(own.ID), IncorrectState)
+	is(t, remove(t, a, own.ID), InterfaceInUse)
+}
+
+func TestATerminatedInstanceTakesItsENIsAlong(t *testing.T) {
+	a := newTestAccount(t, Options{})
+	goes, stays := create(t, a, Create{Subnet: "a"}), create(t, a, Create{Subnet: "a"})
+	at, err := attach(t, a, Attach{Interface: goes.ID, Instance: "i", Index: 1})
+	must(t, err)
+	_, err = attach(t, a, Attach{Interface: stays.ID, Instance: "i", Index: 2})
+	must(t, err)
+	yes := true
+	must(t, a.Update(func(tx *Tx) error {
+		return tx.Modify(goes.ID, Edit{Attachment: at.ID, DeleteOnTermination: &yes})
+	}))
+	must(t, a.Terminate("i"))
+	if _, ok := truth(t, a, goes.ID); ok {
+		t.Error("the ENI that was to go is still there")
+	}
+	if i, ok := truth(t, a, stays.ID); !ok || i.Status != Available {
+		t.Errorf("the other one is %+v", i)
+	}
+	if n := free(t, a, "a"); n != 58 {
+		t.Errorf("%d are free", n)
+	}
+	is(t, a.Terminate("i"), NoSuchInstance)
+}
+
+func TestASubnetIsFilledAndFragmentedByOthers(t *testing.T) {
+	a := newTestAccount(t, Options{})
+	one := create(t, a, Create{Subnet: "a"})
+	must(t, a.Fragment("a"))
+	if n := free(t, a, "a"); n != 57-2 {
+		t.Errorf("%d are free", n)
+	}
+	_, err := assign(t, a, one.ID, Wish{BlocksV4: 1})
+	is(t, err, NoBlock)
+	_, err = assign(t, a, one.ID, Wish{CountV4: 3})
+	must(t, err)
+	must(t, a.LeaveFree("a", 2))
+	if n := free(t, a, "a"); n != 2 {
+		t.Errorf("%d are free, want 2", n)
+	}
+	_, err = assign(t, a, one.ID, Wish{CountV4: 3})
+	is(t, err, SubnetFull)
+	_, err = assign(t, a, one.ID, Wish{CountV4: 2})
+	must(t, err)
+	_, err = assign(t, a, one.ID, Wish{CountV6: 1})
+	must(t, err) // two are left of IPv6 too
+	must(t, a.LeaveFree("a", 0))
+	_, err = assign(t, a, one.ID, Wish{CountV6: 1})
+	is(t, err, SubnetFull)
+	must(t, a.LeaveFree("a", 1000))
+	if n := free(t, a, "a"); n != 57-5 {
+		t.Errorf("%d are free when the others have left", n)
+	}
+	is(t, a.LeaveFree("none", 0), NoSuchSubnet)
+}
+
+func TestReserveIsTheClouds(t *testing.T) {
+	a := NewAccount(Options{})
+	must(t, a.AddSubnet(Subnet{Subnet: sim.Subnet{ID: "s", V4: netip.MustParsePrefix("10.1.0.0/28"),
+		Reserved: addrs("10.1.0.9")}, Reserve: Reserve{First: 2, Last: 1}}))
+	if n := free(t, a, "s"); n != 16-4 {
+		t.Errorf("%d are free, want 12", n)
+	}
+	if got := create(t, a, Create{Subnet: "s"}); got.Primary != netip.MustParseAddr("10.1.0.2") {
+		t.Errorf("the first address is %s", got.Primary)
+	}
+}
+
+func TestSetUpRefusesWhatDoesNotFit(t *testing.T) {
+	a := newTestAccount(t, Options{})
+	for name, s := range map[string]Subnet{
+		"the same id": {Subnet: sim.Subnet{ID: "a", V4: netip.MustParsePrefix("10.9.0.0/24")}},
+		"an overlap":  {Subnet: sim.Subnet{ID: "x", V4: netip.MustParsePrefix("10.0.0.0/16")}},
+		"no range":    {Subnet: sim.Subnet{ID: "x"}},
+		"a host":      {Subnet: sim.Subnet{ID: "x", V4: netip.MustParsePrefix("10.9.0.1/24")}},
+		"a family":    {Subnet: sim.Subnet{ID: "x", V4: netip.MustParsePrefix("fd01::/64")}},
+	} {
+		if err := a.AddSubnet(s); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	for name, i := range map[string]Instance{
+		"the same id": {ID: "i", Type: "small", Subnet: "a"},
+		"no type":     {ID: "x", Type: "none", Subnet: "a"},
+		"no subnet":   {ID: "x", Type: "small", Subnet: "none"},
+	} {
+		if _, err := a.AddInstance(i); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+func TestAnENIIsModifiedAndTagged(t *testing.T) {
+	a := newTestAccount(t, Options{})
+	one := create(t, a, Create{Subnet: "a", Tags: map[string]string{"a": "1", "b": "2"}})
+	text, off := "new", true
+	must(t, a.Update(func(tx *Tx) error {
+		return tx.Modify(one.ID, Edit{Name: &text, Description: &text, Groups: []string{"g2"}, NoSourceCheck: &off})
+	}))
+	is(t, a.Update(func(tx *Tx) error { return tx.Modify(one.ID, Edit{Groups: []string{"none"}}) }), NoSuchGroup)
+	is(t, a.Update(func(tx *Tx) error { return tx.Modify(one.ID, Edit{DeleteOnTermination: &off}) }), NoSuchAttachment)
+	two := "2"
+	must(t, a.Update(func(tx *Tx) error { return tx.Tag([]string{one.ID, "a", "i"}, map[string]string{"c": "3"}) }))
+	must(t, a.Update(func(tx *Tx) error {
+		return tx.Untag([]string{one.ID}, map[string]*string{"a": nil, "b": &two, "c": &two})
+	}))
+	is(t, a.Update(func(tx *Tx) error { return tx.Tag([]string{one.ID, "none"}, map[string]string{"d": "4"}) }), NoSuchResource)
+	i, _ := truth(t, a, one.ID)
+	if diff := cmp.Diff(map[string]string{"c": "3"}, i.Tags); diff != "" || i.Name != "new" || i.Description != "new" || i.Groups[0] != "g2" || !i.NoSourceCheck {
+		t.Errorf("it is %+v: %s", i, diff)
+	}
+	many := map[string]string{}
+	for n := range 51 {
+		many[time.Duration(n).String()] = ""
+	}
+	is(t, a.Update(func(tx *Tx) error { return tx.Tag([]string{one.ID}, many) }), TagLimit)
+	if len(one.Tags) != 2 {
+		t.Errorf("what was shown before has changed: %v", one.Tags)
+	}
+}
