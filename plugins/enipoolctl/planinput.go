@@ -22,7 +22,7 @@ func defaultsOf(cloud string) (cloudDefaults, bool) {
 	return d, found
 }
 
-func clouds() []string { return []string{"aws", "baidu"} }
+func plannedClouds() []string { return []string{"aws", "baidu"} }
 
 // planned is one answer: a machine with one density of pods.
 type planned struct {

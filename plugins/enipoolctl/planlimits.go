@@ -2,30 +2,29 @@ package main
 
 import (
 	"bytes"
-	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
+	awsconf "github.com/enipool/enipool/conf/aws"
 	"github.com/enipool/enipool/pkg/capacity"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/goccy/go-yaml"
 )
 
 // awsLimits is the built-in table of instance types.
-//
-//go:embed planlimits.yaml
-var awsLimits string
+var awsLimits = awsconf.Types
 
 // limitsFile is a table of instance types as it is written.
 type limitsFile struct {
 	Source string `yaml:"source"`
 	Date   string `yaml:"date"`
-	Types  map[string]struct {
+	// Without are the families whose ENIs take no prefixes; the cloud is asked for it.
+	Without []string `yaml:"withoutPrefixes"`
+	Types   map[string]struct {
 		ENIs int `yaml:"enis"`
 		IPs  int `yaml:"ipsPerENI"`
 	} `yaml:"types"`
@@ -77,24 +76,12 @@ func parseLimits(text []byte) (map[string]eni.Limits, error) {
 	return types, nil
 }
 
-// builtinLimits reads the built-in table line by line: a YAML parser takes longer for
-// it than all the rest of a plan. A test compares the two.
+// builtinLimits is the built-in table. A test compares it with what parseLimits reads.
 func builtinLimits() limitTable {
-	table := limitTable{types: map[string]eni.Limits{}}
-	for line := range strings.Lines(awsLimits) {
-		if date, found := strings.CutPrefix(line, "date: "); found {
-			table.from = "the built-in table of " + strings.TrimSpace(date)
-		}
-		name, rest, found := strings.Cut(line, ": {enis: ")
-		enis, ips, _ := strings.Cut(strings.TrimSuffix(rest, "}\n"), ", ipsPerENI: ")
-		if found {
-			table.types[strings.TrimSpace(name)] = eni.Limits{ENIs: number(enis), V4: number(ips)}
-		}
+	builtin := awsconf.ReadTable()
+	table := limitTable{"the built-in table of " + builtin.Date, map[string]eni.Limits{}}
+	for _, t := range builtin.Types {
+		table.types[t.Name] = eni.Limits{ENIs: t.ENIs, V4: t.IPs}
 	}
 	return table
-}
-
-func number(text string) int {
-	n, _ := strconv.Atoi(text) // of our own table
-	return n
 }

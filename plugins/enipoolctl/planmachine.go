@@ -59,7 +59,7 @@ func (f *machineFlags) complete(cmd *cobra.Command) {
 	for _, k := range capacity.Kinds() {
 		kinds = append(kinds, string(k))
 	}
-	offer(cmd, "cloud", clouds()...)
+	offer(cmd, "cloud", plannedClouds()...)
 	offer(cmd, "kind", kinds...)
 	for _, name := range []string{"cpus", "memory", "max-enis", "ips-per-eni"} {
 		offer(cmd, name)
@@ -97,7 +97,7 @@ func (f *machineFlags) table() (limitTable, error) {
 // machines tells what nodes carry, and settles the cloud on the way.
 func (f *machineFlags) machines() ([]machine, error) {
 	if _, known := defaultsOf(f.cloud); f.given("cloud") && !known {
-		return nil, fmt.Errorf("--cloud %s: must be one of %s", f.cloud, strings.Join(clouds(), ", "))
+		return nil, fmt.Errorf("--cloud %s: must be one of %s", f.cloud, strings.Join(plannedClouds(), ", "))
 	}
 	table, err := f.table()
 	if err != nil {

@@ -1,0 +1,38 @@
+package aws
+
+import "github.com/aws/aws-sdk-go-v2/service/ec2"
+
+// operations are the calls of EC2 that this package makes. An *ec2.Client in their
+// place would keep all of its 700 in a program that uses templates: with those, the
+// linker drops no method of a type that can be reached.
+type operations struct {
+	AssignIpv6Addresses             request[ec2.AssignIpv6AddressesInput, ec2.AssignIpv6AddressesOutput]
+	AssignPrivateIpAddresses        request[ec2.AssignPrivateIpAddressesInput, ec2.AssignPrivateIpAddressesOutput]
+	AttachNetworkInterface          request[ec2.AttachNetworkInterfaceInput, ec2.AttachNetworkInterfaceOutput]
+	CreateNetworkInterface          request[ec2.CreateNetworkInterfaceInput, ec2.CreateNetworkInterfaceOutput]
+	DeleteNetworkInterface          request[ec2.DeleteNetworkInterfaceInput, ec2.DeleteNetworkInterfaceOutput]
+	DescribeInstanceTypes           request[ec2.DescribeInstanceTypesInput, ec2.DescribeInstanceTypesOutput]
+	DescribeInstances               request[ec2.DescribeInstancesInput, ec2.DescribeInstancesOutput]
+	DescribeNetworkInterfaces       request[ec2.DescribeNetworkInterfacesInput, ec2.DescribeNetworkInterfacesOutput]
+	DescribeSecurityGroups          request[ec2.DescribeSecurityGroupsInput, ec2.DescribeSecurityGroupsOutput]
+	DescribeSubnets                 request[ec2.DescribeSubnetsInput, ec2.DescribeSubnetsOutput]
+	DetachNetworkInterface          request[ec2.DetachNetworkInterfaceInput, ec2.DetachNetworkInterfaceOutput]
+	ModifyNetworkInterfaceAttribute request[ec2.ModifyNetworkInterfaceAttributeInput, ec2.ModifyNetworkInterfaceAttributeOutput]
+	UnassignIpv6Addresses           request[ec2.UnassignIpv6AddressesInput, ec2.UnassignIpv6AddressesOutput]
+	UnassignPrivateIpAddresses      request[ec2.UnassignPrivateIpAddressesInput, ec2.UnassignPrivateIpAddressesOutput]
+
+	options ec2.Options
+}
+
+func operationsOf(c *ec2.Client) operations {
+	return operations{
+		AssignIpv6Addresses: c.AssignIpv6Addresses, AssignPrivateIpAddresses: c.AssignPrivateIpAddresses,
+		AttachNetworkInterface: c.AttachNetworkInterface, CreateNetworkInterface: c.CreateNetworkInterface,
+		DeleteNetworkInterface: c.DeleteNetworkInterface, DescribeInstanceTypes: c.DescribeInstanceTypes,
+		DescribeInstances: c.DescribeInstances, DescribeNetworkInterfaces: c.DescribeNetworkInterfaces,
+		DescribeSecurityGroups: c.DescribeSecurityGroups, DescribeSubnets: c.DescribeSubnets,
+		DetachNetworkInterface: c.DetachNetworkInterface, ModifyNetworkInterfaceAttribute: c.ModifyNetworkInterfaceAttribute,
+		UnassignIpv6Addresses: c.UnassignIpv6Addresses, UnassignPrivateIpAddresses: c.UnassignPrivateIpAddresses,
+		options: c.Options(),
+	}
+}
