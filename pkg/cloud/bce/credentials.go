@@ -1,0 +1,193 @@
+package bce
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Credentials sign calls. They print as nothing that helps anybody.
+type Credentials struct {
+	AccessKey, SecretKey string
+	SessionToken         string    // of temporary ones
+	Expires              time.Time // the zero Time: never
+}
+
+// String hides the credentials from logs.
+func (Credentials) String() string { return "(credentials)" }
+
+// GoString hides them from %#v.
+func (Credentials) GoString() string { return "(credentials)" }
+
+// MarshalJSON hides them from files and structured logs.
+func (Credentials) MarshalJSON() ([]byte, error) { return []byte(`"(credentials)"`), nil }
+
+// Source returns credentials. It is asked again when they are about to expire.
+type Source func(context.Context) (Credentials, error)
+
+// Usual looks where Baidu's tools do, because the SDK itself looks nowhere:
+//
+//  1. BCE_ACCESS_KEY_ID and BCE_SECRET_ACCESS_KEY, with BCE_SESSION_TOKEN for
+//     temporary ones;
+//  2. ~/.go-bcecli/credentials, which bcecmd writes;
+//  3. the role of the instance, by its metadata service, at the URL that
+//     Options.Metadata says; "" is http://169.254.169.254.
+//
+// The first that is there counts, also if it is wrong.
+func Usual(metadataURL string) (Source, error) {
+	if err := safeURL(metadataURL, "metadata"); err != nil {
+		return nil, err
+	}
+	return usual(newMetadata(metadataURL)), nil
+}
+
+func usual(m metadata) Source {
+	return func(ctx context.Context) (Credentials, error) {
+		for _, from := range []func() (Credentials, error){fromEnv, fromFile} {
+			if c, err := from(); err != nil || c.AccessKey != "" {
+				return c, err
+			}
+		}
+		return m.credentials(ctx)
+	}
+}
+
+func fromEnv() (Credentials, error) {
+	c := Credentials{AccessKey: os.Getenv("BCE_ACCESS_KEY_ID"), SecretKey: os.Getenv("BCE_SECRET_ACCESS_KEY"),
+		SessionToken: os.Getenv("BCE_SESSION_TOKEN")}
+	if (c.AccessKey == "") != (c.SecretKey == "") {
+		return Credentials{}, errors.New("set both of BCE_ACCESS_KEY_ID and BCE_SECRET_ACCESS_KEY, or none")
+	}
+	return c, nil
+}
+
+func fromFile() (Credentials, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return Credentials{}, nil // there is no home, so there is no file
+	}
+	name := filepath.Join(home, ".go-bcecli", "credentials")
+	text, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return Credentials{}, nil
+	}
+	if err != nil {
+		return Credentials{}, err
+	}
+	c := parseFile(string(text))
+	if c.AccessKey == "" || c.SecretKey == "" {
+		return Credentials{}, fmt.Errorf("%s: wants Ak and Sk in section [Defaults]", name)
+	}
+	return c, nil
+}
+
+// parseFile reads the section [Defaults] of bcecmd's file.
+func parseFile(text string) (c Credentials) {
+	section := ""
+	for scan := bufio.NewScanner(strings.NewReader(text)); scan.Scan(); {
+		line := strings.TrimSpace(scan.Text())
+		if strings.HasPrefix(line, "[") {
+			section = line
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || !strings.EqualFold(section, "[Defaults]") {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		switch strings.ToLower(strings.TrimSpace(key)) {
+		case "ak":
+			c.AccessKey = value
+		case "sk":
+			c.SecretKey = value
+		case "sts":
+			c.SessionToken = value
+		}
+	}
+	return c
+}
+
+// ahead is how long before their end credentials are renewed; roleAge is how often
+// those of a role are, which the cloud replaces every five minutes.
+const (
+	ahead   = 2 * time.Minute
+	roleAge = 4 * time.Minute
+)
+
+// credentials are those of the instance's role. The service answers as the security
+// token service does.
+func (m metadata) credentials(ctx context.Context) (Credentials, error) {
+	text, err := m.get(ctx, "/latest/meta-data/sts-credential")
+	if err != nil {
+		return Credentials{}, fmt.Errorf("none in the environment or a file, and the instance has no role: %w", err)
+	}
+	var answer struct{ AccessKeyID, SecretAccessKey, SessionToken, Expiration string }
+	// the decoder's own words would quote what it could not read
+	if json.Unmarshal([]byte(text), &answer) != nil || answer.AccessKeyID == "" || answer.SecretAccessKey == "" {
+		return Credentials{}, errors.New("the metadata service's credentials are unreadable")
+	}
+	c := Credentials{AccessKey: answer.AccessKeyID, SecretKey: answer.SecretAccessKey, SessionToken: answer.SessionToken,
+		Expires: time.Now().Add(roleAge + ahead)}
+	if end, err := time.Parse(time.RFC3339, answer.Expiration); err == nil && end.Before(c.Expires) {
+		c.Expires = end
+	}
+	return c, nil
+}
+
+// keyring keeps credentials until they run out, and hides them from texts.
+type keyring struct {
+	source Source
+
+	mu   sync.Mutex
+	now  Credentials
+	ever []string // what must not be seen, the newest last
+}
+
+func (k *keyring) get(ctx context.Context) (Credentials, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now.AccessKey != "" && (k.now.Expires.IsZero() || time.Until(k.now.Expires) > ahead) {
+		return k.now, nil
+	}
+	c, err := k.source(ctx)
+	if err != nil {
+		return Credentials{}, err
+	}
+	if c.AccessKey == "" || c.SecretKey == "" {
+		return Credentials{}, errors.New("the source of credentials has none")
+	}
+	k.now = c
+	for _, secret := range []string{c.AccessKey, c.SecretKey, c.SessionToken} {
+		if len(secret) > 3 { // a shorter one would be nobody's, and hide half of every text
+			k.ever = append(k.ever, secret)
+		}
+	}
+	k.ever = k.ever[max(0, len(k.ever)-9):]
+	return c, nil
+}
+
+// drop makes the next call ask the source again.
+func (k *keyring) drop(c Credentials) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now == c {
+		k.now = Credentials{}
+	}
+}
+
+// hide takes the credentials out of a text that the cloud or the SDK wrote.
+func (k *keyring) hide(text string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, secret := range k.ever {
+		text = strings.ReplaceAll(text, secret, "(hidden)")
+	}
+	return text
+}
