@@ -12,10 +12,10 @@ ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools kube test-kube e2e-kube e2e-cri bench-cri image demo test race soak lint fuzz bench clean
+.PHONY: help build tools kube test-kube e2e-kube e2e-cri bench-cri test-cloud image demo test race soak lint fuzz bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build our programs into .build/
 	@for p in plugins/*/; do $(GO_BUILD) -o $(BUILD)/ ./$$p; done
@@ -57,6 +57,9 @@ e2e-cri: build tools ## pods by calls of the CRI to a real containerd, as root
 bench-cri: build tools ## RunPodSandbox with enipool, with ptp+host-local and in the node's network, in turn
 	@scripts/deps.sh test root
 	ENIPOOL_KUBE=1 go test -run '^$$' -bench RunPodSandbox -benchtime 50x ./test/cri
+
+test-cloud: ## the clouds' contract, also against EC2_ENDPOINT and IMDS_ENDPOINT, or BCE_ENDPOINT: contract_test.go of each explains
+	go test -count=1 -v -run Contract ./pkg/cloud/aws ./pkg/cloud/bce
 
 image: ## build the container image into .build/enipool-image.tar, for ARCHS (amd64 arm64)
 	@scripts/image/build.sh $(RELEASE) $(BUILD)/image $(ARCHS)

@@ -28,7 +28,7 @@ var layers = map[string]int{
 	"pool":      3,                                                                           // decisions made of others
 	"isolate":   4,                                                                           // what effects share
 	"nodecache": 5, "host": 5, "cloud": 5, "kube": 5, "config": 5, "nettest": 5, "status": 5, // effects
-	"cni": 6, "node": 6, "agent": 6, "install": 6, // flows
+	"cni": 6, "node": 6, "agent": 6, "install": 6, "clouds": 6, // flows
 	"demo": 7, "simulate": 7, // all of it at once
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 // How long to leave things alone after a failure: the first time, and at most.
@@ -41,6 +42,8 @@ func (a *Agent) take(r result, now time.Duration) {
 	case "Describe":
 		if r.err == nil {
 			a.seen(r.described)
+		} else if r.limits != (eni.Limits{}) {
+			a.view.limits = r.limits // the next look need not ask for them
 		}
 	case "AssignAddresses":
 		for _, addr := range r.addrs {

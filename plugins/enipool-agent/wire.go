@@ -13,7 +13,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/agent"
 	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/clouds"
 	"github.com/enipool/enipool/pkg/cni"
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/kube"
@@ -35,7 +35,7 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 	if err := node.Settle(&conf.Settings, conf.AnyFirewall); err != nil {
 		return &nodeError{err}
 	}
-	client, err := openCloud(conf)
+	client, err := clouds.Open(conf, r.log)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 		}
 	}
 	metrics := web.New(release)
-	p := parts(conf, client, metrics, r)
+	p := parts(conf, clouds.Sweeping(conf, client, r.log), metrics, r)
 	switch {
 	case f.dryRun:
 		lines, err := agent.New(conf, p).Plan(ctx)
@@ -123,10 +123,6 @@ func seed() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return binary.LittleEndian.Uint64(b[:])
-}
-
-func openCloud(conf agentconf.Config) (cloud.Cloud, error) {
-	return sim.Dial(conf.Cloud.Endpoint, conf.Node)
 }
 
 // lock keeps a second agent off the node: two would work against each other. Each

@@ -57,7 +57,7 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(poolCommand(), scaleCommand(), planCommand(), simulateCommand(), tuneCommand(), demoCommand())
+	root.AddCommand(poolCommand(), scaleCommand(), planCommand(), simulateCommand(), tuneCommand(), cloudCommand(), demoCommand())
 	return root
 }
 

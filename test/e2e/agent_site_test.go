@@ -25,7 +25,8 @@ import (
 type site struct {
 	t       *testing.T
 	dir     string
-	account *sim.Account
+	account *sim.Account // nil where the cloud is another one
+	check   func() error // what is wrong with the cloud
 	node    nettest.Netns
 	far     nettest.Netns // the internet
 	cache   nodecache.Cache
@@ -53,19 +54,11 @@ var tiny = eni.Limits{ENIs: 4, V4: 3, V6: 3}
 
 func newSite(t *testing.T, p plan) *site {
 	t.Helper()
-	nettest.Need(t)
-	dir, err := os.MkdirTemp("", "site") // a socket's path has to be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &site{t: t, dir: dir, cache: nodecache.Cache{Path: filepath.Join(dir, "run", "node.cache")}, pods: map[string]nettest.Netns{}}
-	vpc4, vpc6 := netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("2001:db8::/48")
-	p.options.Network, err = sim.NewNetwork(p.name, []netip.Prefix{vpc4, vpc6})
-	s.must(err)
-	t.Cleanup(func() { s.must(p.options.Network.Close()) })
+	s := emptySite(t)
+	p.options.Network = s.network(p.name)
 	s.account = sim.NewAccount(p.options)
-	subnet := sim.Subnet{ID: "subnet-a", V4: netip.MustParsePrefix("10.0.1.0/24"), V6: netip.MustParsePrefix("2001:db8::/64")}
+	s.check = s.account.Check
+	subnet := subnetA
 	if p.v4.IsValid() {
 		subnet.V4 = p.v4
 	}
@@ -75,7 +68,7 @@ func newSite(t *testing.T, p plan) *site {
 	}
 	n, err := s.account.AddNode(sim.Machine{Name: "n", Limits: p.limits, Subnet: subnet.ID})
 	s.must(err)
-	s.node, s.far = named(n.Namespace().Name), named(p.options.Network.Internet().Name)
+	s.node = named(n.Namespace().Name)
 	s.stop = func() {}
 	if !p.away {
 		s.serve()
@@ -84,6 +77,31 @@ func newSite(t *testing.T, p plan) *site {
 	t.Cleanup(s.end)
 	s.configure()
 	return s
+}
+
+// subnetA is the subnet of every site.
+var subnetA = sim.Subnet{ID: "subnet-a", V4: netip.MustParsePrefix("10.0.1.0/24"), V6: netip.MustParsePrefix("2001:db8::/64")}
+
+// emptySite has a folder, and nothing else yet.
+func emptySite(t *testing.T) *site {
+	t.Helper()
+	nettest.Need(t)
+	dir, err := os.MkdirTemp("", "site") // a socket's path has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return &site{t: t, dir: dir, cache: nodecache.Cache{Path: filepath.Join(dir, "run", "node.cache")}, pods: map[string]nettest.Netns{}}
+}
+
+// network makes the site's VPC of real links.
+func (s *site) network(name string) *sim.Network {
+	s.t.Helper()
+	net, err := sim.NewNetwork(name, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("2001:db8::/48")})
+	s.must(err)
+	s.t.Cleanup(func() { s.must(net.Close()) })
+	s.far = named(net.Internet().Name)
+	return net
 }
 
 func (s *site) must(err error) {
@@ -246,7 +264,7 @@ func (s *site) end() {
 	if s.agent != nil {
 		s.agent.terminate()
 	}
-	if err := s.account.Check(); err != nil {
+	if err := s.check(); err != nil {
 		s.t.Errorf("the cloud contradicts itself: %v", err)
 	}
 	book, err := s.view()

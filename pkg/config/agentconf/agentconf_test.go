@@ -122,6 +122,21 @@ func TestEachKeySetsWhatItSays(t *testing.T) {
 		{"cloud: {provider: sim, callsPerSecond: 7, callsBurst: 8, concurrent: 9, timeout: 3s}", func(c *Config) {
 			c.Cloud.CallsPerSec, c.Cloud.CallsBurst, c.Cloud.Concurrent, c.Cloud.Timeout = 7, 8, 9, 3*time.Second
 		}},
+		{"cloud: {provider: aws, endpoint: , region: eu-west-1, instance: i-1, cluster: prod.eu_1, prefixes: true}", func(c *Config) {
+			c.Cloud.Provider, c.Cloud.Endpoint, c.Cloud.Region, c.Cloud.Instance = AWS, "", "eu-west-1", "i-1"
+			c.Cloud.Cluster, c.Cloud.Prefixes = "prod.eu_1", true
+		}},
+		{"cloud: {provider: aws, endpoint: 'https://ec2.example.org', metadata: 'http://[fd00:ec2::254]'}", func(c *Config) {
+			c.Cloud.Provider, c.Cloud.Endpoint, c.Cloud.Metadata = AWS, "https://ec2.example.org", "http://[fd00:ec2::254]"
+		}},
+		{"cloud: {provider: bce, endpoint: 'http://127.0.0.1:80/', metadata: 'http://169.254.169.254'}", func(c *Config) {
+			c.Cloud.Provider, c.Cloud.Endpoint, c.Cloud.Metadata = BCE, "http://127.0.0.1:80/", "http://169.254.169.254"
+		}},
+		{"cloud: {subnets: [subnet-1, subnet-2], securityGroups: [sg-1], subnetTags: {pods: yes, Name: 7}, tags: {team: net work}}", func(c *Config) {
+			c.Cloud.Subnets, c.Cloud.SecurityGroups = []string{"subnet-1", "subnet-2"}, []string{"sg-1"}
+			c.Cloud.SubnetTags, c.Cloud.Tags = map[string]string{"pods": "yes", "Name": "7"}, map[string]string{"team": "net work"}
+		}},
+		{"cloud: {subnets: [], securityGroups: [], subnetTags: {}, tags: [], region: '', metadata: '', prefixes: false}", func(*Config) {}},
 		{"pool: {strategy: reactive}", func(c *Config) { c.Pool.Scale.Strategy = scale.Reactive }},
 		{"pool: {batch: 4}", func(c *Config) { c.Pool.Scale.Batch = 4 }},
 		{"pool: {minFree: 0.25}", func(c *Config) { c.Pool.Scale.MinFree, c.Pool.Scale.MaxFree = 25, 125 }},

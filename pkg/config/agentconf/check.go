@@ -21,6 +21,7 @@ func (r *reader) derive(c *Config) {
 // check judges the keys together. Each error names the key to change.
 func (r *reader) check(c *Config) {
 	r.checkNode(c)
+	r.checkCloud(&c.Cloud)
 	r.checkSizes(c)
 	r.checkModes(&c.Pool)
 }
@@ -35,11 +36,23 @@ func (r *reader) checkNode(c *Config) {
 	if !c.AnyFirewall && c.Settings.Firewall == ipam.Iptables && c.Settings.Routing == ipam.Map && r.sound("firewall", "routing") {
 		r.wrong("routing", c.Settings.Routing.String(), "rule with firewall iptables: routing map needs nftables")
 	}
-	if c.Cloud.Endpoint == "" && r.sound("cloud", "cloud.endpoint") {
-		r.wrong("cloud.endpoint", "", wantEndpoint)
-	}
 	if least := c.Settle + c.Cloud.Timeout; c.LeakAge < least && r.sound("leakAge", "settle", "cloud.timeout") {
 		r.wrong("leakAge", short(c.LeakAge), fmt.Sprintf("at least settle plus cloud.timeout, %s, so that no ENI is deleted that is still being made", short(least)))
+	}
+}
+
+func (r *reader) checkCloud(c *Cloud) {
+	if !r.sound("cloud", "cloud.provider", "cloud.endpoint") {
+		return
+	}
+	if c.Provider == Sim && !validEndpoint(c.Endpoint) {
+		r.wrong("cloud.endpoint", c.Endpoint, wantEndpoint)
+	}
+	if c.Provider != Sim && c.Endpoint != "" && !validURL(c.Endpoint) {
+		r.wrong("cloud.endpoint", c.Endpoint, wantURL)
+	}
+	if c.Prefixes && c.Provider == BCE && r.sound("cloud.prefixes") {
+		r.wrong("cloud.prefixes", c.Prefixes, "false with provider bce, whose ENIs take no prefixes")
 	}
 }
 

@@ -46,13 +46,31 @@ type Config struct {
 	LogFormat string // text or json
 }
 
+// The providers of clouds.
+const (
+	Sim = "sim"
+	AWS = "aws"
+	BCE = "bce"
+)
+
 // Cloud is which cloud to call, and how hard.
 type Cloud struct {
-	Provider    string // sim
-	Endpoint    string // sim: unix:///path or http://loopback:port
-	CallsPerSec int    // long-term rate of calls of this node
-	CallsBurst  int    // calls that may come at once
-	Concurrent  int    // calls under way at once
+	Provider string // Sim, AWS or BCE
+	Endpoint string // sim: unix:///path or http://loopback:port; else the API's URL, "" for the region's own
+	Metadata string // URL of the instance metadata, "" for the cloud's own
+	Region   string // "" is what the metadata says
+	Instance string // ID of the node's instance, "" is what the metadata says
+	Cluster  string // whose leaked ENIs the node helps to delete, "" for none
+
+	Subnets        []string          // IDs of those that new ENIs may lie in
+	SubnetTags     map[string]string // which those have that new ENIs may lie in too
+	SecurityGroups []string          // of new ENIs; none: those of the node's own ENI
+	Tags           map[string]string // of new ENIs
+	Prefixes       bool              // aws: IPv4 addresses come as /28 prefixes
+
+	CallsPerSec int // long-term rate of calls of this node
+	CallsBurst  int // calls that may come at once
+	Concurrent  int // calls under way at once
 	Timeout     time.Duration
 }
 
@@ -80,7 +98,7 @@ const (
 )
 
 // Default returns what the agent does when the file says nothing. Two keys have
-// no default: the VPC's ranges, which SNAT needs, and the cloud's endpoint.
+// no default: the VPC's ranges, which SNAT needs, and the simulated cloud's endpoint.
 func Default() Config {
 	return Config{
 		Cache: config.DefaultCachePath,
@@ -88,7 +106,7 @@ func Default() Config {
 		Settings: ipam.Settings{Routing: ipam.Map, Firewall: ipam.Nftables, SNAT: true, MarkMask: ipam.DefaultMarkMask,
 			CoolDown: 30 * time.Second, Families: []eni.Family{eni.IPv4}},
 		AnyFirewall: true,
-		Cloud:       Cloud{Provider: "sim", CallsPerSec: 5, CallsBurst: 10, Concurrent: 5, Timeout: 30 * time.Second},
+		Cloud:       Cloud{Provider: Sim, CallsPerSec: 5, CallsBurst: 10, Concurrent: 5, Timeout: 30 * time.Second},
 		Pool:        pool.Config{Mode: pool.Batch, Scale: scale.Default(), Multiple: 1, MinAllocate: 1, PreAllocate: 1},
 		Kubernetes:  Kubernetes{Health: health.Default()},
 		Resync:      time.Minute, Settle: 10 * time.Second, OrphanAge: time.Minute, LeakAge: 10 * time.Minute,

@@ -110,11 +110,26 @@ func settingKeys(c *Config) []key {
 
 func cloudKeys(c *Cloud) []key {
 	return []key{
-		oneOf("cloud.provider", &c.Provider, choice[string]{"sim", "sim"}),
+		oneOf("cloud.provider", &c.Provider, choice[string]{Sim, Sim}, choice[string]{AWS, AWS}, choice[string]{BCE, BCE}),
 		one("cloud.endpoint", wantEndpoint, func(text string) bool {
 			c.Endpoint = text
-			return validEndpoint(text)
+			return validEndpoint(text) || validURL(text)
 		}),
+		one("cloud.metadata", wantURL, func(text string) bool {
+			c.Metadata = text
+			return text == "" || validURL(text)
+		}),
+		word("cloud.region", &c.Region),
+		word("cloud.instance", &c.Instance),
+		one("cloud.cluster", "at most 32 letters, digits, dots, dashes and underscores", func(text string) bool {
+			c.Cluster = text
+			return len(text) <= 32 && strings.Trim(text, wordBytes+".") == ""
+		}),
+		words("cloud.subnets", &c.Subnets),
+		pairs("cloud.subnetTags", &c.SubnetTags),
+		words("cloud.securityGroups", &c.SecurityGroups),
+		pairs("cloud.tags", &c.Tags),
+		flag("cloud.prefixes", &c.Prefixes),
 		number("cloud.callsPerSecond", &c.CallsPerSec, 1, mostCalls),
 		number("cloud.callsBurst", &c.CallsBurst, 1, mostCalls),
 		number("cloud.concurrent", &c.Concurrent, 1, mostAtOnce),
@@ -122,7 +137,10 @@ func cloudKeys(c *Cloud) []key {
 	}
 }
 
-const wantEndpoint = "unix:// and an absolute path, or http:// with a loopback address and a port, like http://127.0.0.1:9810"
+const (
+	wantEndpoint = "unix:// and an absolute path, or http:// with a loopback address and a port, like http://127.0.0.1:9810"
+	wantURL      = "https:// and a host, or http:// and a loopback or link-local address"
+)
 
 // validEndpoint wants a place on this machine: the simulated VPC knows no rights.
 func validEndpoint(text string) bool {
@@ -138,6 +156,18 @@ func validEndpoint(text string) bool {
 		return err == nil && at.Addr().IsLoopback() && at.Port() > 0 && (u.Path == "" || u.Path == "/")
 	}
 	return false
+}
+
+// validURL wants TLS where others could listen: what is said to a real cloud are
+// credentials, and what it says are addresses.
+func validURL(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/" {
+		return false
+	}
+	at, err := netip.ParseAddr(strings.Replace(u.Hostname(), "localhost", "127.0.0.1", 1))
+	near := err == nil && (at.IsLoopback() || at.IsLinkLocalUnicast() || at == netip.MustParseAddr("fd00:ec2::254"))
+	return u.Scheme == "https" || u.Scheme == "http" && near
 }
 
 func kubeKeys(k *Kubernetes) []key {

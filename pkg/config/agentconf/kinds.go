@@ -2,7 +2,9 @@ package agentconf
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -163,4 +165,54 @@ func file(name string, into *string) key {
 		*into = filepath.Clean(text)
 		return filepath.IsAbs(text) && *into != "/" && !strings.ContainsRune(text, 0)
 	})
+}
+
+// wordBytes are what clouds make IDs of.
+const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+// wantWord is what an ID must be.
+const wantWord = "at most 64 letters, digits, dashes and underscores"
+
+func isWord(text string) bool { return len(text) <= 64 && strings.Trim(text, wordBytes) == "" }
+
+// word is an ID of a cloud, or "" where that is the default.
+func word(name string, into *string) key {
+	return one(name, wantWord, func(text string) bool {
+		*into = text
+		return isWord(text)
+	})
+}
+
+// words is a list of IDs, each once.
+func words(name string, into *[]string) key {
+	return list(name, wantWord+", once", func(text string) bool {
+		*into = append(*into, text)
+		return text != "" && isWord(text) && slices.Index(*into, text) == len(*into)-1
+	})
+}
+
+// pairs is a set of tags: names and values. An empty list is as good as none.
+func pairs(name string, into *map[string]string) key {
+	const want = `tags like {key: value}: of at most 128 and 256 bytes, and none of "aws:" or "enipool/", which are taken`
+	return key{name, want, func(v any) (faults []fault) {
+		tags, ok := v.(map[string]any)
+		if none, isList := v.([]any); isList && len(none) == 0 {
+			return nil
+		}
+		if !ok || len(tags) > 40 {
+			return []fault{{"", v}}
+		}
+		for _, tag := range slices.Sorted(maps.Keys(tags)) {
+			value, ok := scalar(tags[tag])
+			if !ok || tag == "" || len(tag) > 128 || len(value) > 256 || strings.HasPrefix(tag, "aws:") || strings.HasPrefix(tag, "enipool/") {
+				faults = append(faults, fault{"[" + tag + "]", tags[tag]})
+				continue
+			}
+			if *into == nil {
+				*into = map[string]string{}
+			}
+			(*into)[tag] = value
+		}
+		return faults
+	}}
 }

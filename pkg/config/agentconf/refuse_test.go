@@ -15,6 +15,7 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		percent    = `whole percent like "50%", or the same as a fraction like 0.5, from `
 		noSuchKey  = "must be removed: there is no such key"
 		endpoint   = "unix:// and an absolute path, or http:// with a loopback address and a port, like http://127.0.0.1:9810"
+		tags       = `tags like {key: value}: of at most 128 and 256 bytes, and none of "aws:" or "enipool/", which are taken`
 		listenWant = `an IP address (or localhost) and a port like "127.0.0.1:9809", or "" for none`
 	)
 	for _, tt := range []struct{ text, want string }{
@@ -45,7 +46,22 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		{"markMask: 0xff00", `markMask: "65280": must be eight bits in a row without 0x4000 and 0x8000, like 0x00ff0000`},
 		{"families: [ipv4, ipv5]", `families[1]: "ipv5": must be ipv4 or ipv6`},
 		{"families: [ipv4, ipv4]", `families[1]: "ipv4": must be ipv4 or ipv6`},
-		{"cloud: {provider: gcp}", `cloud.provider: "gcp": must be sim`},
+		{"cloud: {provider: gcp}", `cloud.provider: "gcp": must be sim, aws or bce`},
+		{"cloud: {provider: aws, endpoint: unix:///run/x}", `cloud.endpoint: "unix:///run/x": must be ` + wantURL},
+		{"cloud: {provider: aws, endpoint: http://ec2.example.org}", `cloud.endpoint: "http://ec2.example.org": must be ` + endpoint},
+		{"cloud: {provider: aws, endpoint: https://key@ec2.example.org}", `cloud.endpoint: "https://key@ec2.example.org": must be ` + endpoint},
+		{"cloud: {endpoint: https://ec2.example.org}", `cloud.endpoint: "https://ec2.example.org": must be ` + endpoint},
+		{"cloud: {metadata: http://10.0.0.1}", `cloud.metadata: "http://10.0.0.1": must be ` + wantURL},
+		{"cloud: {metadata: https://host/path}", `cloud.metadata: "https://host/path": must be ` + wantURL},
+		{"cloud: {region: eu west}", `cloud.region: "eu west": must be at most 64 letters, digits, dashes and underscores`},
+		{"cloud: {instance: i/1}", `cloud.instance: "i/1": must be at most 64 letters, digits, dashes and underscores`},
+		{"cloud: {cluster: a b}", `cloud.cluster: "a b": must be at most 32 letters, digits, dots, dashes and underscores`},
+		{"cloud: {subnets: [subnet-1, '', subnet-1]}", `cloud.subnets[1]: "": must be at most 64 letters, digits, dashes and underscores, once` + "\n" +
+			`cloud.subnets[2]: "subnet-1": must be at most 64 letters, digits, dashes and underscores, once`},
+		{"cloud: {securityGroups: sg-1}", `cloud.securityGroups: "sg-1": must be at most 64 letters, digits, dashes and underscores, once`},
+		{"cloud: {tags: {enipool/node: x, good: y, 'aws:x': z}}", `cloud.tags[aws:x]: "z": must be ` + tags + "\n" + `cloud.tags[enipool/node]: "x": must be ` + tags},
+		{"cloud: {subnetTags: [a]}", `cloud.subnetTags: a list: must be ` + tags},
+		{"cloud: {provider: bce, endpoint: , prefixes: true}", `cloud.prefixes: "true": must be false with provider bce, whose ENIs take no prefixes`},
 		{"cloud: {endpoint: http://10.0.0.1:80}", `cloud.endpoint: "http://10.0.0.1:80": must be ` + endpoint},
 		{"cloud: {endpoint: https://127.0.0.1:80}", `cloud.endpoint: "https://127.0.0.1:80": must be ` + endpoint},
 		{"cloud: {endpoint: http://127.0.0.1}", `cloud.endpoint: "http://127.0.0.1": must be ` + endpoint},
@@ -207,7 +223,7 @@ func FuzzParse(f *testing.F) {
 		if err := c.Pool.Validate(); err != nil {
 			t.Error(err)
 		}
-		if len(c.Settings.Families) == 0 || c.Settings.SNAT && len(c.Settings.VPC) == 0 || c.Cloud.Endpoint == "" ||
+		if len(c.Settings.Families) == 0 || c.Settings.SNAT && len(c.Settings.VPC) == 0 || c.Cloud.Endpoint == "" && c.Cloud.Provider == Sim ||
 			c.Cloud.CallsPerSec < 1 || c.Cache == c.State || c.Resync <= 0 || c.LeakAge < c.Settle+c.Cloud.Timeout {
 			t.Errorf("accepted: %+v", c)
 		}

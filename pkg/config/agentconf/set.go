@@ -3,6 +3,7 @@ package agentconf
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/enipool/enipool/pkg/pool"
@@ -31,6 +32,8 @@ func (k key) isList() bool { return len(k.set([]any{})) == 0 }
 // configuration itself stays as it is.
 func (c Config) With(values map[string]string) (Config, error) {
 	c.Settings.VPC, c.Settings.Families = slices.Clone(c.Settings.VPC), slices.Clone(c.Settings.Families)
+	c.Cloud.Subnets, c.Cloud.SecurityGroups = slices.Clone(c.Cloud.Subnets), slices.Clone(c.Cloud.SecurityGroups)
+	c.Cloud.SubnetTags, c.Cloud.Tags = maps.Clone(c.Cloud.SubnetTags), maps.Clone(c.Cloud.Tags)
 	r := c.written()
 	if !c.ModeSet && c.Pool.MaxAboveWatermark > 0 {
 		c.Pool.Mode = pool.Batch // derive looks again

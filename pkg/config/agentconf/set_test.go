@@ -44,6 +44,8 @@ func TestWithIsAsIfTheFileHadTheKeys(t *testing.T) {
 			{"pool.maxAllocate": "4"},
 			{"coolDown": "1m", "cloud.callsPerSecond": "50", "node": "x", "logLevel": "warn", "listen": ""},
 			{"settle": "10m"},
+			{"cloud.provider": "aws"},
+			{"cloud.provider": "aws", "cloud.endpoint": "https://ec2.example.org", "cloud.prefixes": "true"},
 			{"firewall": "iptables", "routing": "rule"},
 			{"state": "/run/enipool/node.cache"},
 		} {
@@ -161,7 +163,7 @@ func TestKeysAreThoseOfTheTableWithoutLists(t *testing.T) {
 			missing = append(missing, k.name)
 		}
 	}
-	if diff := cmp.Diff([]string{"vpcCIDRs", "families"}, missing); diff != "" {
+	if diff := cmp.Diff([]string{"vpcCIDRs", "families", "cloud.subnets", "cloud.subnetTags", "cloud.securityGroups", "cloud.tags"}, missing); diff != "" {
 		t.Errorf("not settable (-want +got):\n%s", diff)
 	}
 	if slices.Contains(slices.Collect(maps.Values(known)), "") {

@@ -1,0 +1,34 @@
+package agent
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+)
+
+// Limits never change: where the rest of a look is refused again and again, asking
+// for them each time would drink from a bucket of which all nodes drink.
+func TestALookThatFailsLateKeepsTheLimits(t *testing.T) {
+	for _, method := range []string{"Interfaces", "Subnets"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+			n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+			refused := sim.Fault{Err: cloud.ErrThrottled}
+			w.account.FailNext(method, refused, refused, refused)
+			n.start(-1, false)
+			defer n.stop()
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			calls := w.account.Calls()
+			if calls["Limits"] != 1 || calls[method] < 4 {
+				t.Errorf("%s was refused: calls %v, want Limits once", method, calls)
+			}
+			if got := n.total(); got != 16 {
+				t.Errorf("after %s was refused: pool of %d addresses, want a batch of 16", method, got)
+			}
+		})
+	}
+}

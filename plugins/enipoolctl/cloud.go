@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/clouds"
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/spf13/cobra"
+)
+
+// agentFile is where an agent that was installed by hand has its configuration.
+const agentFile = "/etc/enipool/agent.yaml"
+
+// cloudFlags are the flags of `cloud check` as they are typed.
+type cloudFlags struct {
+	config, output string
+	timeout        time.Duration
+}
+
+func cloudCommand() *cobra.Command {
+	all := &cobra.Command{
+		Use:   "cloud",
+		Short: "The node's cloud: check that an agent can work with it",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q for %q; see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+			}
+			return cmd.Help()
+		},
+	}
+	all.AddCommand(cloudCheckCommand())
+	return all
+}
+
+func cloudCheckCommand() *cobra.Command {
+	f := &cloudFlags{}
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Look at credentials, permissions, limits, subnets and clock before anything is installed",
+		Long: `Look at credentials, permissions, limits, subnets and clock before anything is
+installed: what works, what does not, and what to do about it.
+
+It runs on the node itself, with the file that its agent will have, and asks the
+cloud what the agent would ask. It changes nothing: where a permission to change
+something is looked at, the cloud is asked for a dry run.
+
+The exit code is 1 if something is broken.`,
+		Example: `  enipoolctl cloud check --config agent.yaml
+  enipoolctl cloud check --config agent.yaml -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	cmd.Flags().StringVar(&f.config, "config", agentFile, "the file that the agent has, or will have")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long all of it may take")
+	offer(cmd, "output", "table", "json")
+	offer(cmd, "timeout", "10s", "1m")
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml") // the flag exists
+	return cmd
+}
+
+func (f *cloudFlags) run(cmd *cobra.Command) error {
+	if f.output != "table" && f.output != "json" {
+		return fmt.Errorf("--output %s: must be table or json", spelled(f.output))
+	}
+	conf, err := f.read()
+	if err != nil {
+		return err
+	}
+	client, err := clouds.Open(conf, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	checker, ok := client.(cloud.Checker)
+	if !ok {
+		return fmt.Errorf("there is nothing to check of the cloud %q; the key cloud.provider names another one", conf.Cloud.Provider)
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+	defer cancel()
+	findings := checker.Check(ctx)
+	show := showFindings
+	if f.output == "json" {
+		show = showFindingsJSON
+	}
+	if err := show(cmd.OutOrStdout(), findings); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(findings, func(f cloud.Finding) bool { return f.Verdict == cloud.Broken }) {
+		return &exitError{1}
+	}
+	return nil
+}
+
+// read returns what the agent would read.
+func (f *cloudFlags) read() (agentconf.Config, error) {
+	text, err := os.ReadFile(f.config)
+	if err != nil {
+		return agentconf.Config{}, fmt.Errorf("--config: %w; conf/agent.yaml has every key", err)
+	}
+	conf, err := agentconf.Parse(text)
+	if err != nil {
+		return agentconf.Config{}, fmt.Errorf("--config %s: %w", f.config, err)
+	}
+	return conf, nil
+}
+
+func showFindings(w io.Writer, findings []cloud.Finding) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "WHAT\tVERDICT\tDETAIL")
+	for _, f := range findings {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", f.What, f.Verdict, f.Detail)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	var todo strings.Builder
+	for _, f := range findings {
+		if f.Fix != "" {
+			fmt.Fprintf(&todo, "  %s: %s\n", f.What, f.Fix)
+		}
+	}
+	if todo.Len() == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\nTo do:\n%s", todo.String())
+	return err
+}
+
+func showFindingsJSON(w io.Writer, findings []cloud.Finding) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(map[string]any{"findings": findings})
+}
