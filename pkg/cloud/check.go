@@ -1,6 +1,11 @@
 package cloud
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
 
 // Checker is a cloud that can look at what an agent will need before there is one:
 // whether credentials work, what they may do, what there is room for.
@@ -36,4 +41,55 @@ type Finding struct {
 	Verdict Verdict `json:"verdict"`
 	Detail  string  `json:"detail"`        // what was found, without secrets
 	Fix     string  `json:"fix,omitempty"` // what a person can do, "" if there is nothing to do
+}
+
+// Findings are what a Check has found so far.
+type Findings []Finding
+
+// Say adds a finding.
+func (f *Findings) Say(what string, v Verdict, fix, format string, args ...any) {
+	*f = append(*f, Finding{What: what, Verdict: v, Detail: fmt.Sprintf(format, args...), Fix: fix})
+}
+
+// Failed adds what could not be looked at, or is wrong, by the error of a call.
+func (f *Findings) Failed(what, fix string, err error) {
+	verdict := Broken
+	if errors.Is(err, ErrThrottled) || errors.Is(err, context.DeadlineExceeded) {
+		verdict = Unknown
+	}
+	f.Say(what, verdict, fix, "%v", err)
+}
+
+// mostSkew is how far apart the clocks of node and cloud may be: signatures are good
+// for so long, in all clouds here. Half of it is worth a word.
+const mostSkew = 5 * time.Minute
+
+// Clock adds how far the node's clock is off the cloud's.
+func (f *Findings) Clock(skew time.Duration) {
+	skew = skew.Abs().Round(time.Second)
+	const fix = "set the node's clock: from 5 minutes on the cloud refuses its calls"
+	switch {
+	case skew >= mostSkew:
+		f.Say("clock", Broken, fix, "%s off the cloud's", skew)
+	case skew >= mostSkew/2:
+		f.Say("clock", Careful, fix, "%s off the cloud's", skew)
+	default:
+		f.Say("clock", Works, "", "%s off the cloud's", skew)
+	}
+}
+
+// fewFree is how many addresses of a subnet are soon gone.
+const fewFree = 16
+
+// Room adds how many addresses a subnet that new ENIs may lie in has left.
+func (f *Findings) Room(subnet string, free int) {
+	const fix = "delete what else uses addresses there, or name another subnet"
+	switch {
+	case free <= 0:
+		f.Say("subnet "+subnet, Broken, fix, "no address is free")
+	case free < fewFree:
+		f.Say("subnet "+subnet, Careful, fix, "only %d addresses are free", free)
+	default:
+		f.Say("subnet "+subnet, Works, "", "%d addresses are free", free)
+	}
 }

@@ -104,12 +104,12 @@ func (k *check) permission(run dryRun, proves bool, code, allowed string) {
 	what := "permission " + run.action
 	switch {
 	case code == allowed:
-		k.say(what, cloud.Works, "", "allowed")
+		k.found.Say(what, cloud.Works, "", "allowed")
 	case code == notAllowed && !proves:
-		k.say(what, cloud.Unknown, "", "not for the node's own ENI, as by conf/aws/policy.json; ask again when enipool has made one")
+		k.found.Say(what, cloud.Unknown, "", "not for the node's own ENI, as by conf/aws/policy.json; ask again when enipool has made one")
 	case code == notAllowed:
-		k.say(what, cloud.Broken, "allow it as in conf/aws/policy.json", "not allowed")
+		k.found.Say(what, cloud.Broken, "allow it as in conf/aws/policy.json", "not allowed")
 	default:
-		k.say(what, cloud.Unknown, "", "EC2 answers %q", code)
+		k.found.Say(what, cloud.Unknown, "", "EC2 answers %q", code)
 	}
 }

@@ -2,8 +2,6 @@ package bce
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,20 +11,11 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Signatures are good for five minutes; half of that is worth a word.
-const (
-	mostSkew    = 5 * time.Minute
-	carefulSkew = mostSkew / 2
-)
-
-// fewFree is how many addresses of a subnet are soon gone.
-const fewFree = 16
-
 // check is a Check under way.
 type check struct {
 	c     *Client
 	me    self
-	found []cloud.Finding
+	found cloud.Findings
 }
 
 var _ cloud.Checker = (*Client)(nil)
@@ -35,7 +24,7 @@ var _ cloud.Checker = (*Client)(nil)
 func (c *Client) Check(ctx context.Context) []cloud.Finding {
 	k := &check{c: c}
 	if k.instance(ctx) && k.credentials(ctx) {
-		k.clock()
+		k.found.Clock(k.skew())
 		k.limits(ctx)
 		k.interfaces(ctx)
 		k.subnets(ctx)
@@ -43,18 +32,10 @@ func (c *Client) Check(ctx context.Context) []cloud.Finding {
 	return k.found
 }
 
-func (k *check) say(what string, v cloud.Verdict, fix, format string, args ...any) {
-	k.found = append(k.found, cloud.Finding{What: what, Verdict: v, Detail: fmt.Sprintf(format, args...), Fix: fix})
-}
-
-// failed is say for what went wrong.
+// failed says what went wrong.
 func (k *check) failed(what, fix string, err error) {
-	verdict := cloud.Broken
-	if errors.Is(err, cloud.ErrThrottled) {
-		verdict = cloud.Unknown
-	}
 	plain(&err)
-	k.say(what, verdict, fix, "%v", err)
+	k.found.Failed(what, fix, err)
 }
 
 func (k *check) instance(ctx context.Context) bool {
@@ -64,7 +45,7 @@ func (k *check) instance(ctx context.Context) bool {
 		return false
 	}
 	k.me = me
-	k.say("instance", cloud.Works, "", "%s of kind %s in zone %s, VPC %s", me.instance, me.kind, me.zone, me.vpc)
+	k.found.Say("instance", cloud.Works, "", "%s of kind %s in zone %s, VPC %s", me.instance, me.kind, me.zone, me.vpc)
 	return true
 }
 
@@ -72,13 +53,11 @@ func (k *check) instance(ctx context.Context) bool {
 func (k *check) credentials(ctx context.Context) bool {
 	m, err := k.c.machine(ctx, "Check")
 	if err != nil {
-		if skew := k.skew(); skew >= mostSkew {
-			k.say("clock", cloud.Broken, "set the node's clock", "%s off Baidu's", skew)
-		}
+		k.found.Clock(k.skew()) // it may be why
 		k.failed("credentials", "give the instance a role with conf/baidu/policy.json, or keys of a user with it, and see that the API can be reached", err)
 		return false
 	}
-	k.say("credentials", cloud.Works, "", "they may look at the instance")
+	k.found.Say("credentials", cloud.Works, "", "they may look at the instance")
 	k.groups(m.groups)
 	return true
 }
@@ -86,22 +65,14 @@ func (k *check) credentials(ctx context.Context) bool {
 // groups tells which security groups new ENIs get.
 func (k *check) groups(own groups) {
 	if len(k.c.o.SecurityGroups) > 0 {
-		k.say("security groups", cloud.Unknown, "", "%s: the API tells only when it makes an ENI whether they are right", strings.Join(k.c.o.SecurityGroups, " "))
+		k.found.Say("security groups", cloud.Unknown, "", "%s: the API tells only when it makes an ENI whether they are right", strings.Join(k.c.o.SecurityGroups, " "))
 		return
 	}
-	k.say("security groups", cloud.Works, "", "those of the node's own ENI: %s", strings.Join(slices.Concat(own.plain, own.enterprise), " "))
+	k.found.Say("security groups", cloud.Works, "", "those of the node's own ENI: %s", strings.Join(slices.Concat(own.plain, own.enterprise), " "))
 }
 
 func (k *check) skew() time.Duration {
-	return time.Duration(k.c.skew.Load()).Abs().Round(time.Second)
-}
-
-func (k *check) clock() {
-	if skew := k.skew(); skew > carefulSkew {
-		k.say("clock", cloud.Careful, "set the node's clock: from 5 minutes on Baidu refuses its calls", "%s off Baidu's", skew)
-		return
-	}
-	k.say("clock", cloud.Works, "", "%s off Baidu's", k.skew())
+	return time.Duration(k.c.skew.Load())
 }
 
 func (k *check) limits(ctx context.Context) {
@@ -110,7 +81,7 @@ func (k *check) limits(ctx context.Context) {
 		k.failed("limits", "allow what conf/baidu/policy.json does", err)
 		return
 	}
-	k.say("limits", cloud.Works, "", "%d ENIs, its own among them, %d addresses for pods each", l.ENIs, l.PerENI(eni.IPv4))
+	k.found.Say("limits", cloud.Works, "", "%d ENIs, its own among them, %d addresses for pods each", l.ENIs, l.PerENI(eni.IPv4))
 }
 
 func (k *check) interfaces(ctx context.Context) {
@@ -125,9 +96,9 @@ func (k *check) interfaces(ctx context.Context) {
 			ours++
 		}
 	}
-	k.say("ENIs", cloud.Works, "", "%d, %d of them made by enipool", len(list), ours)
+	k.found.Say("ENIs", cloud.Works, "", "%d, %d of them made by enipool", len(list), ours)
 	for _, q := range k.c.Quarantined() {
-		k.say("ENI "+q.ID, cloud.Careful, "detach it, if nobody needs it", "it is left out: %s", q.Why)
+		k.found.Say("ENI "+q.ID, cloud.Careful, "detach it, if nobody needs it", "it is left out: %s", q.Why)
 	}
 }
 
@@ -142,33 +113,21 @@ func (k *check) subnets(ctx context.Context) {
 	for _, s := range all {
 		if k.c.isNew(k.me, s) {
 			usable++
-			k.room(s)
+			k.found.Room(s.SubnetId, s.AvailableIp)
 		} else if slices.Contains(k.c.o.Subnets, s.SubnetId) {
-			k.say("subnet "+s.SubnetId, cloud.Works, "", "it is in zone %s, for nodes there; this one is in %s", s.ZoneName, k.me.zone)
+			k.found.Say("subnet "+s.SubnetId, cloud.Works, "", "it is in zone %s, for nodes there; this one is in %s", s.ZoneName, k.me.zone)
 		}
 	}
 	for _, id := range k.c.o.Subnets {
 		if !slices.ContainsFunc(all, func(s vpc.Subnet) bool { return s.SubnetId == id }) {
-			k.say("subnet "+id, cloud.Broken, "is that its ID, and is it in the node's VPC?", "VPC %s has no such subnet", k.me.vpc)
+			k.found.Say("subnet "+id, cloud.Broken, "is that its ID, and is it in the node's VPC?", "VPC %s has no such subnet", k.me.vpc)
 		}
 	}
 	switch {
 	case usable > 0:
 	case k.me.kind == BBC:
-		k.say("subnets", cloud.Works, "", "bare metal gets no more ENIs: pods have addresses of its own one")
+		k.found.Say("subnets", cloud.Works, "", "bare metal gets no more ENIs: pods have addresses of its own one")
 	default:
-		k.say("subnets", cloud.Broken, "name one of the node's zone in cloud.subnets or cloud.subnetTags", "new ENIs can lie in none: the node is in %s", strings.TrimSpace(k.me.zone))
-	}
-}
-
-func (k *check) room(s vpc.Subnet) {
-	const fix = "delete what else uses addresses there, or name another subnet"
-	switch free := max(s.AvailableIp, 0); {
-	case free == 0:
-		k.say("subnet "+s.SubnetId, cloud.Broken, fix, "no address is free")
-	case free < fewFree:
-		k.say("subnet "+s.SubnetId, cloud.Careful, fix, "only %d addresses are free", free)
-	default:
-		k.say("subnet "+s.SubnetId, cloud.Works, "", "%d addresses are free", free)
+		k.found.Say("subnets", cloud.Broken, "name one of the node's zone in cloud.subnets or cloud.subnetTags", "new ENIs can lie in none: the node is in %s", strings.TrimSpace(k.me.zone))
 	}
 }
