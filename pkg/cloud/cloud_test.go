@@ -22,6 +22,7 @@ func TestAnErrorSaysWhatFailedAboutWhatAndWhy(t *testing.T) {
 		{cloud.Error{Op: "AssignAddresses", Object: "eni-1", Kind: cloud.ErrLimit}, "AssignAddresses eni-1: limit reached"},
 		{cloud.Error{Op: "Subnets", Kind: cloud.ErrThrottled, Detail: "RequestLimitExceeded", RetryAfter: time.Second},
 			"Subnets: throttled: RequestLimitExceeded"},
+		{cloud.Error{Kind: cloud.ErrForbidden, Detail: "AuthFailure"}, "forbidden: AuthFailure"},
 	} {
 		if got := tt.err.Error(); got != tt.want {
 			t.Errorf("error %q, want %q", got, tt.want)

@@ -2,7 +2,7 @@ package cloud
 
 import (
 	"errors"
-	"fmt"
+	"strings"
 	"time"
 )
 
@@ -43,11 +43,10 @@ type Error struct {
 
 // Error says what failed, about what, why, and the cloud's own words.
 func (e *Error) Error() string {
-	text := e.Op
-	if e.Object != "" {
-		text += " " + e.Object
+	text := e.Kind.Error()
+	if about := strings.TrimSpace(e.Op + " " + e.Object); about != "" {
+		text = about + ": " + text
 	}
-	text = fmt.Sprintf("%s: %v", text, e.Kind)
 	if e.Detail != "" {
 		text += ": " + e.Detail
 	}
