@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/status"
 )
@@ -36,7 +37,7 @@ func (a *Agent) report(now time.Duration) {
 		}
 	}
 	slices.Sort(s.InFlight)
-	s.Backoff = a.holds.lines(now)
+	s.Backoff, s.LeftOut = a.holds.lines(now), a.leftOut()
 	s.Addresses = status.Addresses{}
 	if a.book != nil {
 		s.Addresses = counts(a.book, now)
@@ -52,6 +53,18 @@ func (a *Agent) report(now time.Duration) {
 		a.Log.Warn("status can't be published", "error", err)
 		a.Events.Error("status")
 	}
+}
+
+// leftOut says of what the cloud told that can't be right.
+func (a *Agent) leftOut() (lines []string) {
+	c, ok := a.Cloud.(cloud.Quarantiner)
+	if !ok {
+		return nil
+	}
+	for _, q := range c.Quarantined() {
+		lines = append(lines, cmp.Or(q.ID, "an ENI without ID")+": "+q.Why)
+	}
+	return lines
 }
 
 // counts counts the book's addresses by state.

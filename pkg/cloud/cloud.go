@@ -112,3 +112,13 @@ type Create struct {
 	Subnet string // ID
 	V4, V6 int    // secondary addresses to begin with
 }
+
+// Quarantined is an ENI of the node, or an address of one, that Interfaces leaves out
+// because what the cloud tells of it can't be right.
+type Quarantined struct {
+	ID  string // of the ENI, "" where the cloud tells none
+	Why string // without secrets
+}
+
+// Quarantiner is a Cloud that tells what its last Interfaces left out, sorted by ID.
+type Quarantiner interface{ Quarantined() []Quarantined }

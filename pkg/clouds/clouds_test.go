@@ -44,6 +44,8 @@ func (b *broom) Interfaces(context.Context) ([]cloud.Interface, error) {
 	return []cloud.Interface{{ID: "eni-1"}}, b.err
 }
 
+func (b *broom) Quarantined() []cloud.Quarantined { return nil }
+
 func (b *broom) Sweep(_ context.Context, age time.Duration) ([]string, error) {
 	b.sweeps++
 	return []string{"eni-9"}, errors.New("some error")

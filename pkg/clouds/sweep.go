@@ -15,6 +15,7 @@ import (
 // sweeper is a cloud that can delete ENIs whose node is gone.
 type sweeper interface {
 	cloud.Cloud
+	cloud.Quarantiner
 	Sweep(ctx context.Context, olderThan time.Duration) (deleted []string, err error)
 }
 

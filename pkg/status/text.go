@@ -37,6 +37,7 @@ func (s Status) Lines(now time.Time) []string {
 	l.each("in flight", s.InFlight...)
 	l.each("left alone", s.Backoff...)
 	l.each("blocked", s.Blockers...)
+	l.each("left out", s.LeftOut...)
 	l.each("exhausted", s.Exhausted)
 	if n := s.Addresses.Lost; n > 0 {
 		l.add("lost", "%s that pods use and the cloud took away", addresses(n))

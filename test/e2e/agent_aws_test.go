@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud/sim/api"
 	"github.com/enipool/enipool/pkg/cloud/sim/api/ec2"
+	"github.com/enipool/enipool/pkg/status"
 )
 
 // newAWSSite makes a site whose cloud speaks as EC2 does: the agent finds instance,
@@ -122,6 +124,34 @@ func TestPodsHaveAddressesOfPrefixesAndBothFamilies(t *testing.T) {
 	s.del(pods...)
 	s.poolOf(16 + 144) // a /28 and what is used of a /80
 	s.nothingLeaked(account)
+}
+
+// What EC2 tells of an ENI and can't be right gets no address into the cache.
+func TestAnAddressOutsideOfItsSubnetIsLeftOut(t *testing.T) {
+	t.Parallel()
+	s, endpoint, account := newAWSSite(t, "awsbad", "pool.batch: 9")
+	s.start()
+	s.ready()
+	s.add("web")
+	foreign := func(body []byte) []byte { return bytes.ReplaceAll(body, []byte("10.0.1.6<"), []byte("192.0.2.6<")) }
+	for range 100 {
+		endpoint.FailNext("DescribeNetworkInterfaces", api.Fault{Rewrite: foreign})
+	}
+	s.told("it is left out", func(st status.Status) bool {
+		return len(st.LeftOut) == 1 && strings.Contains(st.LeftOut[0], "192.0.2.6")
+	})
+	if _, body, err := s.get("/metrics"); err != nil || !strings.Contains(body, "\nenipool_quarantined 1\n") {
+		t.Errorf("metrics: %v\n%s", err, body)
+	}
+	book, err := s.view()
+	s.must(err)
+	for _, a := range book.Addresses {
+		if !subnetA.V4.Contains(a.Addr) {
+			t.Errorf("the cache has %s", a.Addr)
+		}
+	}
+	s.reach(internet4, "web")
+	s.must(account.Check())
 }
 
 // nothingLeaked waits until the account has the node's own ENI alone.

@@ -74,13 +74,13 @@ func TestOfTwoENIsThatClaimTheSameNeitherGetsIt(t *testing.T) {
 		name  string
 		third []string
 		want  string
-		out   []Quarantined
+		out   []quarantined
 	}{
-		{"a device index", []string{"<deviceIndex>2<", "<deviceIndex>1<"}, "eni-1 [10.0.0.100]", []Quarantined{
+		{"a device index", []string{"<deviceIndex>2<", "<deviceIndex>1<"}, "eni-1 [10.0.0.100]", []quarantined{
 			{ID: "eni-2", Why: "another ENI has device index 1 too"}, {ID: "eni-3", Why: "another ENI has device index 1 too"}}},
-		{"a primary address", []string{"10.0.0.30", "10.0.0.20"}, "eni-1 [10.0.0.100]", []Quarantined{
+		{"a primary address", []string{"10.0.0.30", "10.0.0.20"}, "eni-1 [10.0.0.100]", []quarantined{
 			{ID: "eni-2", Why: "another ENI has its primary address too"}, {ID: "eni-3", Why: "another ENI has its primary address too"}}},
-		{"an address", []string{"10.0.0.120", "10.0.0.110"}, "eni-1 [10.0.0.100] eni-2 [] eni-3 []", []Quarantined{
+		{"an address", []string{"10.0.0.120", "10.0.0.110"}, "eni-1 [10.0.0.100] eni-2 [] eni-3 []", []quarantined{
 			{ID: "eni-2", Why: "another ENI has its address 10.0.0.110 too, which is left out"},
 			{ID: "eni-3", Why: "another ENI has its address 10.0.0.110 too, which is left out"}}},
 	} {
@@ -96,7 +96,7 @@ func TestOfTwoENIsThatClaimTheSameNeitherGetsIt(t *testing.T) {
 		if got := strings.Join(shown, " "); got != tt.want {
 			t.Errorf("%s: shown %s, want %s", tt.name, got, tt.want)
 		}
-		if diff := cmp.Diff(tt.out, c.Quarantined(), cmp.AllowUnexported(Quarantined{})); diff != "" {
+		if diff := cmp.Diff(tt.out, c.Quarantined(), cmp.AllowUnexported(quarantined{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}

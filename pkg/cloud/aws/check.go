@@ -91,7 +91,7 @@ func (k *check) clock(m middleware.Metadata) {
 }
 
 // attached tells of the ENIs that there are.
-func (k *check) attached(left []Quarantined) {
+func (k *check) attached(left []quarantined) {
 	ours := 0
 	for _, n := range k.nics {
 		if n.Ours {

@@ -62,7 +62,7 @@ type Client struct {
 	seen        map[string]sighting   // ENIs that were attached when they were shown last
 	first6      map[string]netip.Addr // an ENI's primary IPv6 address, where EC2 does not tell
 	born        map[string]birth      // by token: ENIs that are being made
-	quarantined []Quarantined
+	quarantined []quarantined
 	said        map[string]bool
 }
 

@@ -47,14 +47,14 @@ type decoder struct {
 
 // all returns the ENIs in the order of their creation, the node's own first, and
 // those that are left out.
-func (d decoder) all(raw []types.NetworkInterface) (nics []nic, out []Quarantined) {
+func (d decoder) all(raw []types.NetworkInterface) (nics []nic, out []quarantined) {
 	for _, r := range raw {
 		if notForPods(r) {
 			continue
 		}
 		n, err := d.one(r)
 		if err != nil {
-			out = append(out, Quarantined{aws.ToString(r.NetworkInterfaceId), err.Error(), isOwn(r)})
+			out = append(out, quarantined{aws.ToString(r.NetworkInterfaceId), err.Error(), isOwn(r)})
 			continue
 		}
 		if n.Index >= 0 || n.Ours {
@@ -173,7 +173,7 @@ func (d decoder) place(n *nic, r types.NetworkInterface) error {
 
 // withoutClashes leaves out ENIs that claim the same device index, and the addresses
 // that several ENIs claim: which of them is right can't be told.
-func withoutClashes(nics []nic) (rest []nic, out []Quarantined) {
+func withoutClashes(nics []nic) (rest []nic, out []quarantined) {
 	index, claims := map[int]int{}, map[netip.Addr]int{}
 	for _, n := range nics {
 		index[n.Index]++
@@ -183,17 +183,17 @@ func withoutClashes(nics []nic) (rest []nic, out []Quarantined) {
 	}
 	for _, n := range nics {
 		if n.Index >= 0 && index[n.Index] > 1 {
-			out = append(out, Quarantined{n.ID, fmt.Sprintf("another ENI has device index %d too", n.Index), n.Index == 0})
+			out = append(out, quarantined{n.ID, fmt.Sprintf("another ENI has device index %d too", n.Index), n.Index == 0})
 			continue
 		}
 		clashes := func(a netip.Addr) bool { return a.IsValid() && claims[a] > 1 }
 		if clashes(n.V4.Primary.Addr()) || clashes(n.V6.Primary.Addr()) {
-			out = append(out, Quarantined{n.ID, "another ENI has its primary address too", n.Index == 0})
+			out = append(out, quarantined{n.ID, "another ENI has its primary address too", n.Index == 0})
 			continue
 		}
 		for _, a := range n.Addresses {
 			if clashes(a) {
-				out = append(out, Quarantined{n.ID, fmt.Sprintf("another ENI has its address %s too, which is left out", a), false})
+				out = append(out, quarantined{n.ID, fmt.Sprintf("another ENI has its address %s too, which is left out", a), false})
 			}
 		}
 		n.Addresses = slices.DeleteFunc(n.Addresses, clashes)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+
+	"github.com/enipool/enipool/pkg/cloud"
 )
 
 // home is what of the node's own ENI others take over.
@@ -69,27 +71,30 @@ func (c *Client) firstV6(id string, addrs []netip.Addr) netip.Addr {
 	return addrs[0]
 }
 
-// Quarantined is an ENI of the node that is left out because what EC2 tells of it
+// quarantined is an ENI of the node that is left out because what EC2 tells of it
 // can't be right, or an address of one.
-type Quarantined struct {
+type quarantined struct {
 	ID  string
 	Why string
 	own bool // it is the node's own
 }
 
-// Quarantined returns what the last Interfaces left out, sorted by ID.
-func (c *Client) Quarantined() []Quarantined {
+// Quarantined implements cloud.Quarantiner.
+func (c *Client) Quarantined() (list []cloud.Quarantined) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.quarantined)
+	for _, q := range c.quarantined {
+		list = append(list, cloud.Quarantined{ID: q.ID, Why: q.Why})
+	}
+	return list
 }
 
 // report keeps what was left out and logs what is new of it.
-func (c *Client) report(out []Quarantined) {
+func (c *Client) report(out []quarantined) {
 	for i, q := range out {
-		out[i] = Quarantined{shorten(c.secrets.redact(q.ID)), shorten(c.secrets.redact(q.Why)), q.own}
+		out[i] = quarantined{shorten(c.secrets.redact(q.ID)), shorten(c.secrets.redact(q.Why)), q.own}
 	}
-	slices.SortFunc(out, func(a, b Quarantined) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Why, b.Why)) })
+	slices.SortFunc(out, func(a, b quarantined) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Why, b.Why)) })
 	c.mu.Lock()
 	before := c.quarantined
 	c.quarantined = out

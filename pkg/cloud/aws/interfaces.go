@@ -55,7 +55,7 @@ func (c *Client) Interfaces(ctx context.Context) (list []cloud.Interface, err er
 }
 
 // noHome: an answer without the node's own ENI is none to work with.
-func noHome(s *session, out []Quarantined) error {
+func noHome(s *session, out []quarantined) error {
 	for _, q := range out {
 		if q.own {
 			return because(cloud.ErrUnavailable, "the node's own ENI %s: %s", q.ID, q.Why)
@@ -66,7 +66,7 @@ func noHome(s *session, out []Quarantined) error {
 
 // decode makes ENIs of two describes, the second of which counts more, in the order
 // of their creation.
-func (c *Client) decode(ctx context.Context, s *session, made, here []types.NetworkInterface) ([]nic, []Quarantined, error) {
+func (c *Client) decode(ctx context.Context, s *session, made, here []types.NetworkInterface) ([]nic, []quarantined, error) {
 	raw := merge(made, here)
 	ids := make([]string, 0, len(raw))
 	blocks6 := false

@@ -60,6 +60,7 @@ func TestAnAnswerThatIsCutOffIsNoAnswer(t *testing.T) {
 
 func TestAnENIOfWhichTheCloudTellsWhatCantBeIsLeftOutAndReported(t *testing.T) {
 	s, c, _, i := pair(t)
+	c.doubt() // each look asks for both lists
 	second := i.Addresses[1].String()
 	for name, tt := range map[string]struct{ from, to, why string }{
 		"an address outside of the subnet": {second, "192.0.2.7", "192.0.2.7 is not one of subnet"},

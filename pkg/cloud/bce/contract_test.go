@@ -108,7 +108,11 @@ func (s *site) inject(t *testing.T, w *wire, v6 bool, method string, f cloudtest
 	}
 	switch f {
 	case cloudtest.Throttled:
-		fail(api.Fault{Err: &api.Error{Reason: api.Throttled}})
+		times := 1
+		if strings.HasPrefix(action, "Get") || strings.HasPrefix(action, "List") {
+			times = readTries
+		}
+		fail(slices.Repeat([]api.Fault{{Err: &api.Error{Reason: api.Throttled}}}, times)...)
 	case cloudtest.Unavailable:
 		w.refuse(1)
 	case cloudtest.Forbidden:

@@ -27,10 +27,17 @@ func (c *Client) CreateInterface(ctx context.Context, w cloud.Create) (made clou
 	if !validToken(w.Token) {
 		return cloud.Interface{}, c.problem(k, cloud.ErrForbidden, ctx.Err(), "the token must have 1 to 64 visible ASCII characters")
 	}
-	v, err := c.look(ctx, createOp)
-	if err != nil {
-		return cloud.Interface{}, err
+	v, known := c.recollect(w.Token)
+	if !known {
+		if v, err = c.look(ctx, createOp); err != nil {
+			return cloud.Interface{}, err
+		}
 	}
+	defer func() {
+		if err != nil {
+			c.doubt()
+		}
+	}()
 	id, err := c.begin(ctx, v, w)
 	if err != nil {
 		return cloud.Interface{}, err
@@ -120,6 +127,9 @@ func (c *Client) plan(v view, token string) (plan, error) {
 	taken := map[int]bool{}
 	for _, n := range v.nics {
 		taken[n.mark.index], taken[n.shown.Index] = true, true
+	}
+	for _, r := range c.known {
+		taken[r.mark.index], taken[r.index] = true, true // one that was made since, too
 	}
 	for _, other := range c.making {
 		taken[other.mark.index] = true
@@ -229,11 +239,12 @@ func (c *Client) shownAs(ctx context.Context, m machine, token, id string) (stri
 	if err != nil {
 		return "", err
 	}
-	if mark, ours := c.isOurs(m.self, e); !ours || mark.token != token {
+	mark, ours := c.isOurs(m.self, e)
+	if !ours || mark.token != token {
 		return "", c.badAnswer(call{op: createOp, object: id, mutates: true}, "the ENI that was made is not ours")
 	}
 	c.mu.Lock()
-	c.known[id] = record{subnet: e.SubnetId, ours: true, seen: time.Now()}
+	c.known[id] = record{subnet: e.SubnetId, ours: true, mark: mark, index: mark.index, seen: time.Now()}
 	c.mu.Unlock()
 	return id, nil
 }

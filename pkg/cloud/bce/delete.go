@@ -35,7 +35,11 @@ func (c *Client) DeleteInterface(ctx context.Context, id string) (err error) {
 	if !r.ours {
 		return c.problem(k, cloud.ErrForbidden, nil, "CreateInterface did not make it for this instance")
 	}
-	return c.destroy(ctx, op, id)
+	err = c.destroy(ctx, op, id)
+	if err != nil {
+		c.doubt()
+	}
+	return err
 }
 
 // whose tells whether an ENI exists and is ours. The own one may be nothing that

@@ -106,8 +106,18 @@ type call struct {
 	bare    bool // of the service for bare metal
 }
 
-// do runs one call of the SDK. Its error is a *cloud.Error.
+// do runs a call of the SDK: one that changes something once, one that reads again
+// where the cloud had too many. Its error is a *cloud.Error.
 func (c *Client) do(ctx context.Context, k call, f func(*bce.BceClient) error) error {
+	for try := 1; ; try++ {
+		err := c.once(ctx, k, f)
+		if err == nil || !c.again(ctx, k, try, err) {
+			return err
+		}
+	}
+}
+
+func (c *Client) once(ctx context.Context, k call, f func(*bce.BceClient) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
 	keys, err := c.keys.get(ctx)

@@ -52,29 +52,39 @@ func (c *Client) Interfaces(ctx context.Context) (list []cloud.Interface, err er
 	return list, nil
 }
 
-// look asks for the instance with its own ENI, for the ENIs on it and for those of
-// ours, which may be nowhere, and remembers them.
+// look asks for the instance with its own ENI, for the ENIs on it and, where that is
+// needed, for those of ours, which may be nowhere, and remembers them.
 func (c *Client) look(ctx context.Context, op string) (view, error) {
+	began := time.Now()
 	m, err := c.machine(ctx, op)
 	if err != nil {
 		return view{}, err
 	}
-	all := []sdk.Eni{m.own}
+	all, whole := []sdk.Eni{m.own}, true
 	if m.kind != BBC {
-		for _, by := range []sdk.ListEniArgs{{InstanceId: m.instance}, {Name: nameOf(m.instance)}} {
-			by.VpcId = m.vpc
-			list, err := c.list(ctx, call{op: op, object: m.instance}, by)
-			if err != nil {
+		k := call{op: op, object: m.instance}
+		here, err := c.list(ctx, k, sdk.ListEniArgs{VpcId: m.vpc, InstanceId: m.instance})
+		if err != nil {
+			return view{}, err
+		}
+		var ours []sdk.Eni
+		if whole = c.needsAll(here, began); whole {
+			if ours, err = c.list(ctx, k, sdk.ListEniArgs{VpcId: m.vpc, Name: nameOf(m.instance)}); err != nil {
 				return view{}, err
 			}
-			all = append(all, list...)
 		}
+		all = slices.Concat(all, here, ours)
 	}
 	v, wrong, err := c.understand(ctx, op, m, latest(all))
 	if err != nil {
 		return view{}, err
 	}
 	c.remember(v, wrong)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last, c.recall.looked = m, began; whole {
+		c.recall.seenAll(began)
+	}
 	return v, nil
 }
 
@@ -96,32 +106,42 @@ func latest(all []sdk.Eni) []sdk.Eni {
 	return list
 }
 
-// list returns the ENIs that the arguments select.
+// list returns the ENIs that the arguments select. A page begins at an ENI: where that
+// is deleted before it is asked for, the list is asked for anew.
 func (c *Client) list(ctx context.Context, k call, by sdk.ListEniArgs) ([]sdk.Eni, error) {
-	var all []sdk.Eni
-	for page := 0; ; page++ {
+	for try := 1; ; try++ {
+		all, page, err := c.pages(ctx, k, by)
+		if page == 0 || !isState(err) || try == 3 {
+			return all, err
+		}
+	}
+}
+
+// pages returns what all pages of a list tell, or the page that failed.
+func (c *Client) pages(ctx context.Context, k call, by sdk.ListEniArgs) (all []sdk.Eni, page int, err error) {
+	for ; ; page++ {
 		var a *sdk.ListEniResult
 		if err := c.do(ctx, k, func(b *bce.BceClient) (err error) {
 			a, err = (&sdk.Client{BceClient: b}).ListEni(&by)
 			return err
 		}); err != nil {
-			return nil, err
+			return nil, page, err
 		}
 		all = append(all, a.Eni...)
 		if !a.IsTruncated {
-			return all, nil
+			return all, page, nil
 		}
 		if a.NextMarker == "" || a.NextMarker == by.Marker || page >= mostPages {
-			return nil, c.badAnswer(k, "there is a next page and no way to it")
+			return nil, page, c.badAnswer(k, "there is a next page and no way to it")
 		}
 		by.Marker = a.NextMarker
 	}
 }
 
 // understand makes a view of answers.
-func (c *Client) understand(ctx context.Context, op string, m machine, all []sdk.Eni) (view, []Quarantined, error) {
+func (c *Client) understand(ctx context.Context, op string, m machine, all []sdk.Eni) (view, []cloud.Quarantined, error) {
 	v := view{machine: m}
-	var wrong []Quarantined
+	var wrong []cloud.Quarantined
 	for i, e := range all {
 		n := nic{Eni: e}
 		if i > 0 {
@@ -141,7 +161,7 @@ func (c *Client) understand(ctx context.Context, op string, m machine, all []sdk
 		case i == 0:
 			return view{}, nil, c.badAnswer(call{op: op, object: e.EniId}, err.Error())
 		default:
-			wrong = append(wrong, Quarantined{ID: e.EniId, Why: err.Error()})
+			wrong = append(wrong, cloud.Quarantined{ID: e.EniId, Why: err.Error()})
 		}
 	}
 	slices.SortStableFunc(v.nics[1:], byCreation)
@@ -193,19 +213,23 @@ func number(nics []nic) {
 	}
 }
 
+// record is what to remember of it.
+func (n nic) record() record {
+	return record{subnet: n.SubnetId, ours: n.ours, mark: n.mark, index: n.shown.Index, seen: time.Now()}
+}
+
 // remembered is how long an ENI counts as there that is not shown: longer than any
 // lag.
 const remembered = time.Minute
 
 // remember keeps what the next calls need to know of the ENIs.
-func (c *Client) remember(v view, wrong []Quarantined) {
+func (c *Client) remember(v view, wrong []cloud.Quarantined) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, n := range v.nics {
-		c.known[n.EniId] = record{subnet: n.SubnetId, ours: n.ours, seen: time.Now()}
+		c.known[n.EniId] = n.record()
 	}
 	maps.DeleteFunc(c.known, func(_ string, r record) bool { return time.Since(r.seen) > remembered })
-	c.seenAll = true
 	for _, w := range wrong {
 		if !slices.Contains(c.wrong, w) {
 			c.o.Log.Warn("the cloud tells of an ENI what can't be right; it is left alone", "eni", w.ID, "reason", w.Why)
@@ -214,14 +238,8 @@ func (c *Client) remember(v view, wrong []Quarantined) {
 	c.wrong = wrong
 }
 
-// Quarantined is an ENI that is left out because of what the cloud says of it.
-type Quarantined struct {
-	ID  string
-	Why string
-}
-
-// Quarantined returns the ENIs that the last look at the cloud left out.
-func (c *Client) Quarantined() []Quarantined {
+// Quarantined implements cloud.Quarantiner.
+func (c *Client) Quarantined() []cloud.Quarantined {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.wrong)

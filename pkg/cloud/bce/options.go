@@ -66,14 +66,15 @@ type Client struct {
 	settle time.Duration // until describes show what was made, at most
 	skew   atomic.Int64  // nanoseconds that the clock here is ahead, by the last answer
 
-	mu      sync.Mutex
-	self    *self
-	nets    map[string]network // of subnets, which never change theirs
-	known   map[string]record  // ENIs of this instance as they were last seen, by ID
-	making  map[string]plan    // what this process has asked for, by token
-	ownENI  string
-	seenAll bool // known is what Interfaces has shown
-	wrong   []Quarantined
+	mu     sync.Mutex
+	self   *self
+	nets   map[string]network // of subnets, which never change theirs
+	known  map[string]record  // ENIs of this instance as they were last seen, by ID
+	making map[string]plan    // what this process has asked for, by token
+	ownENI string
+	last   machine // as the last look has shown it
+	recall recall
+	wrong  []cloud.Quarantined
 }
 
 var _ cloud.Cloud = (*Client)(nil)
@@ -82,6 +83,8 @@ var _ cloud.Cloud = (*Client)(nil)
 type record struct {
 	subnet string
 	ours   bool
+	mark   mark
+	index  int
 	seen   time.Time
 }
 

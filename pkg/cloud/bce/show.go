@@ -92,7 +92,7 @@ func addresses(n nic, in network, i *cloud.Interface) error {
 
 // separate leaves out ENIs that share a MAC or an address with another: of which
 // of them it is, is anybody's guess. The instance's own stays.
-func separate(nics []nic, wrong []Quarantined) ([]nic, []Quarantined) {
+func separate(nics []nic, wrong []cloud.Quarantined) ([]nic, []cloud.Quarantined) {
 	owners := map[string][]int{}
 	for at, n := range nics {
 		keys := []string{n.shown.MAC, n.shown.V4.Primary.Addr().String()}
@@ -117,7 +117,7 @@ func separate(nics []nic, wrong []Quarantined) ([]nic, []Quarantined) {
 	var kept []nic
 	for at, n := range nics {
 		if why, ok := reason[at]; ok {
-			wrong = append(wrong, Quarantined{ID: n.EniId, Why: why})
+			wrong = append(wrong, cloud.Quarantined{ID: n.EniId, Why: why})
 			continue
 		}
 		kept = append(kept, n)

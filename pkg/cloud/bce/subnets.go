@@ -153,7 +153,7 @@ func (c *Client) Subnets(ctx context.Context) (shown []cloud.Subnet, err error) 
 // lieIn returns the subnets of the instance's ENIs.
 func (c *Client) lieIn(ctx context.Context, op string) (map[string]bool, error) {
 	c.mu.Lock()
-	seen := c.seenAll
+	seen := !c.recall.looked.IsZero()
 	c.mu.Unlock()
 	if !seen {
 		if _, err := c.look(ctx, op); err != nil {

@@ -1,0 +1,127 @@
+package bce
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/sim/api"
+)
+
+// asked returns how often the API was asked for each thing since a time.
+func (s *site) asked(since map[string]int) map[string]int {
+	n := s.Calls()
+	for action, before := range since {
+		n[action] -= before
+	}
+	maps.DeleteFunc(n, func(_ string, count int) bool { return count == 0 })
+	return n
+}
+
+func TestALookAsksForOneListAfterTheFirst(t *testing.T) {
+	s, c, _ := big(t, Options{})
+	look := func(want int, when string) {
+		t.Helper()
+		before := maps.Clone(s.Calls())
+		_, err := c.Interfaces(t.Context())
+		must(t, err)
+		if got := s.asked(before)["ListEni"]; got != want {
+			t.Errorf("%s: %d lists, want %d", when, got, want)
+		}
+	}
+	look(2, "the first time")
+	look(1, "the second time")
+	i, err := c.CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "sbn-a", V4: 1})
+	must(t, err)
+	look(1, "with an ENI of ours")
+	must(t, s.Detach(i.ID))
+	look(2, "when it was detached behind our back")
+	look(2, "as long as it is attached nowhere")
+	must(t, c.DeleteInterface(t.Context(), i.ID))
+	look(1, "when it is deleted")
+	s.Endpoint.FailNext("CreateEni", api.Fault{Answer: api.Lost})
+	wish := cloud.Create{Token: "u", Subnet: "sbn-a", V4: 1}
+	if _, err := c.CreateInterface(t.Context(), wish); err == nil {
+		t.Fatal("a lost answer is no error")
+	}
+	look(2, "after a creation of unknown outcome")
+	_, err = c.CreateInterface(t.Context(), wish)
+	must(t, err)
+	look(2, "as long as something may come late")
+	c.recall.sure = time.Now()
+	c.recall.next = c.recall.sure
+	look(2, "when it must have come")
+	look(1, "after that")
+	c.recall.next = time.Now()
+	look(2, "when it is due")
+}
+
+func TestANewENIOfAnInstanceThatIsKnownTakesNoList(t *testing.T) {
+	s, c, _ := big(t, Options{})
+	_, err := c.Interfaces(t.Context())
+	must(t, err)
+	var indexes []int
+	for _, token := range []string{"a", "b", "c"} {
+		before := maps.Clone(s.Calls())
+		i, err := c.CreateInterface(t.Context(), cloud.Create{Token: token, Subnet: "sbn-a", V4: 2})
+		must(t, err)
+		indexes = append(indexes, i.Index)
+		got := s.asked(before)
+		for _, action := range []string{"ListEni", "GetInstanceDetail"} {
+			if got[action] != 0 {
+				t.Errorf("ENI %s: calls %v", token, got)
+			}
+		}
+	}
+	if !slices.Equal(indexes, []int{1, 2, 3}) {
+		t.Errorf("device indexes %v", indexes)
+	}
+	before := maps.Clone(s.Calls())
+	_, err = c.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "sbn-a", V4: 2})
+	if got := s.asked(before); err != nil || got["CreateEni"] != 0 || got["ListEni"] == 0 {
+		t.Errorf("the first token again: %v, %v", got, err)
+	}
+}
+
+// An ENI that describes don't show yet when a process begins is found by its clientToken.
+func TestACreationAfterARestartThatSawNothingMakesNoSecondENI(t *testing.T) {
+	s, c, _ := big(t, Options{})
+	wish := cloud.Create{Token: "t", Subnet: "sbn-a", V4: 2}
+	next, _ := s.open(t, "i-n1", Options{Subnets: []string{"sbn-a", "sbn-b"}})
+	_, err := next.Interfaces(t.Context())
+	must(t, err)
+	first, err := c.CreateInterface(t.Context(), wish)
+	must(t, err)
+	again, err := next.CreateInterface(t.Context(), wish)
+	if err != nil || again.ID != first.ID {
+		t.Errorf("the next process made %+v, %v; want %s", again, err, first.ID)
+	}
+	must(t, s.Check())
+}
+
+func TestAThrottledReadIsMadeAgainAsLongAsThereIsTime(t *testing.T) {
+	s, c, _ := big(t, Options{})
+	throttled := api.Fault{Err: &api.Error{Reason: api.Throttled}}
+	s.Endpoint.FailNext("ListEni", slices.Repeat([]api.Fault{throttled}, readTries-1)...)
+	if _, err := c.Interfaces(t.Context()); err != nil {
+		t.Errorf("%v after %d lists", err, s.Calls()["ListEni"])
+	}
+	before := maps.Clone(s.Calls())
+	s.Endpoint.FailNext("ListEni", slices.Repeat([]api.Fault{throttled}, readTries)...)
+	_, err := c.Interfaces(t.Context())
+	if got := s.asked(before)["ListEni"]; !errors.Is(err, cloud.ErrThrottled) || got != readTries {
+		t.Errorf("%v after %d lists, want %d", err, got, readTries)
+	}
+	before = maps.Clone(s.Calls())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	s.Endpoint.FailNext("ListEni", api.Fault{Err: &api.Error{Reason: api.Throttled, RetryAfter: 2 * time.Hour}})
+	_, err = c.Interfaces(ctx)
+	if got := s.asked(before)["ListEni"]; !errors.Is(err, cloud.ErrThrottled) || got != 1 {
+		t.Errorf("told to come back when there is no time left: %v after %d lists", err, got)
+	}
+}
