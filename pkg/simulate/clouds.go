@@ -11,6 +11,7 @@ type Rates struct {
 	Mutating, Describing sim.Bucket // of each kind of request
 	Buckets              map[string]sim.Bucket
 	Prices               map[string][]sim.Price
+	FirstLook            int // as World has it
 }
 
 // Level makes the requests that look, or those that don't, have the same rate.
@@ -29,16 +30,16 @@ func perSecond(burst, rate int) sim.Bucket {
 	return sim.Bucket{Burst: burst, Every: time.Second / time.Duration(rate)}
 }
 
-// How often pkg/cloud/aws describes ENIs, and asks for one to be deleted that is still
-// being detached, where attaching and detaching take two to four seconds.
+// How often pkg/cloud/aws describes ENIs where attaching and detaching take two to four
+// seconds, and how often it makes a request that is refused. It describes none before it
+// creates, attaches, assigns or unassigns: what it has seen a short while ago it knows.
 const (
-	awsLook          = 2 // in Interfaces
-	awsBeforeCreate  = 1
-	awsBeforeAttach  = 1
-	awsUntilAttached = 4
-	awsBeforeChange  = 1 // of an ENI that there is
-	awsUntilDeleted  = 3
-	awsTries         = 3 // of a request that only looks, as the SDK does
+	awsFirstLook     = 2 // a node's first Interfaces: by tag and by instance
+	awsUntilAttached = 2
+	awsBeforeDelete  = 1
+	awsUntilDetached = 2
+	awsTries         = 3  // of a request that only looks, as the SDK does
+	awsInsists       = 20 // of what comes while an ENI is being attached: as long as the call has time
 )
 
 // EC2 returns the rates of an account of AWS in a region: each action has its own
@@ -50,21 +51,24 @@ func EC2() Rates {
 	look := func(request string, n int) sim.Price {
 		return sim.Price{Request: request, Looks: true, Count: n, Tries: awsTries}
 	}
+	then := func(p sim.Price) sim.Price {
+		p.Tries = awsInsists
+		return later(p)
+	}
 	const enis = "DescribeNetworkInterfaces"
 	return Rates{
-		Mutating: perSecond(100, 5), Describing: perSecond(100, 20),
+		Mutating: perSecond(100, 5), Describing: perSecond(100, 20), FirstLook: awsFirstLook,
 		Buckets: map[string]sim.Bucket{"AttachNetworkInterface": perSecond(50, 5), "DetachNetworkInterface": perSecond(50, 5)},
 		Prices: map[string][]sim.Price{
-			"Limits":     {look("DescribeInstanceTypes", 1)},
-			"Interfaces": {look(enis, awsLook)},
-			"Subnets":    {look("DescribeSubnets", 1)},
-			create: {look(enis, awsBeforeCreate), change("CreateNetworkInterface"),
-				later(look(enis, awsBeforeAttach)), later(change("AttachNetworkInterface")),
-				later(look(enis, awsUntilAttached)), later(change("ModifyNetworkInterfaceAttribute"))},
-			assign:              {look(enis, awsBeforeChange), change("AssignPrivateIpAddresses")},
-			"UnassignAddresses": {look(enis, awsBeforeChange), change("UnassignPrivateIpAddresses")},
-			"DeleteInterface": {look(enis, awsBeforeChange), change("DetachNetworkInterface"),
-				{Request: "DeleteNetworkInterface", Count: awsUntilDeleted}},
+			"Limits":   {look("DescribeInstanceTypes", 1)},
+			interfaces: {look(enis, 1)},
+			"Subnets":  {look("DescribeSubnets", 1)},
+			create: {change("CreateNetworkInterface"), then(change("AttachNetworkInterface")),
+				then(look(enis, awsUntilAttached)), then(change("ModifyNetworkInterfaceAttribute"))},
+			assign:              {change("AssignPrivateIpAddresses")},
+			"UnassignAddresses": {change("UnassignPrivateIpAddresses")},
+			"DeleteInterface": {look(enis, awsBeforeDelete), change("DetachNetworkInterface"),
+				look(enis, awsUntilDetached), change("DeleteNetworkInterface")},
 		},
 	}
 }
@@ -73,22 +77,27 @@ func EC2() Rates {
 // those to which Baidu's own driver keeps, if it is told to, for all nodes together.
 // Calls are made of requests as pkg/cloud/bce makes them.
 func BCE() Rates {
-	look := func(request string, n int) sim.Price { return sim.Price{Request: request, Looks: true, Count: n} }
-	wait := sim.Price{Request: "GetEniStatus", Looks: true, Count: 4, Tries: 10, Later: true} // it goes on looking
-	const mostIPs = 10                                                                        // of a request
+	const (
+		tries   = 15 // of a request that only looks
+		mostIPs = 10 // of a request
+	)
+	look := func(request string, n int) sim.Price {
+		return sim.Price{Request: request, Looks: true, Count: n, Tries: tries}
+	}
 	return Rates{
-		Mutating: perSecond(30, 20), Describing: perSecond(30, 20),
+		Mutating: perSecond(30, 20), Describing: perSecond(30, 20), FirstLook: 2, // lists: by instance and by name
 		Buckets: map[string]sim.Bucket{
 			"BatchAddPrivateIp": perSecond(10, 5), "BatchDeletePrivateIp": perSecond(10, 5),
 			"CreateEni": perSecond(5, 5), "AttachEniInstance": perSecond(5, 5), "DeleteEni": perSecond(1, 1),
 			"ListEni": perSecond(1, 1), "GetEniStatus": perSecond(10, 5),
 		},
 		Prices: map[string][]sim.Price{
-			"Limits":     {look("GetInstance", 1), look("GetEniQuota", 1)},
-			"Interfaces": {look("GetInstance", 1), look("ListEni", 2)},
-			"Subnets":    {look("ListSubnets", 1)},
-			create: {look("GetInstance", 1), look("ListEni", 2), change("CreateEni"),
-				later(look("GetEniDetail", 1)), wait, later(change("AttachEniInstance")), later(look("GetEniDetail", 1))},
+			"Limits":   {look("GetInstance", 1), look("GetEniQuota", 1)},
+			interfaces: {look("GetInstance", 1), look("ListEni", 1)},
+			"Subnets":  {look("ListSubnets", 1)},
+			create: {change("CreateEni"), later(look("GetEniDetail", 1)), later(look("GetEniStatus", 4)),
+				later(change("AttachEniInstance")), later(look("GetEniDetail", 1)),
+				later(sim.Price{Request: "BatchAddPrivateIp", Each: mostIPs})},
 			assign:              {{Request: "BatchAddPrivateIp", Each: mostIPs}},
 			"UnassignAddresses": {{Request: "BatchDeletePrivateIp", Each: mostIPs}},
 			"DeleteInterface":   {change("DetachEniInstance"), look("GetEniStatus", 4), change("DeleteEni")},

@@ -22,7 +22,14 @@ func (c counted) Limits(ctx context.Context) (eni.Limits, error) {
 
 func (c counted) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
 	c.look()
-	return c.Node.Interfaces(ctx)
+	for n := c.n.world.FirstLook; n > 1 && !c.n.knows; n-- {
+		if _, err := c.Node.Interfaces(ctx); err != nil {
+			return nil, err
+		}
+	}
+	list, err := c.Node.Interfaces(ctx)
+	c.n.knows = c.n.knows || err == nil
+	return list, err
 }
 
 func (c counted) Subnets(ctx context.Context) ([]cloud.Subnet, error) {

@@ -11,8 +11,11 @@ const (
 	create = "CreateInterface"
 )
 
+// interfaces is the method that tells a node its ENIs.
+const interfaces = "Interfaces"
+
 // looks are what an agent asks for before it does anything.
-var looks = [...]string{"Limits", "Interfaces", "Subnets"}
+var looks = [...]string{"Limits", interfaces, "Subnets"}
 
 // part is a call that a node's plan has, and how many pods that is for.
 type part struct {

@@ -14,6 +14,7 @@ type tariff struct {
 	bucket sim.Bucket
 	took   time.Duration          // what a call still takes, at least, when it has passed
 	by     map[string][]sim.Price // methods
+	first  int                    // as World.FirstLook has it
 }
 
 // tariffs returns all kinds of requests by name.
@@ -27,7 +28,7 @@ func (w World) tariffs() map[string]tariff {
 				took = 0
 			}
 			if !known {
-				t = tariff{Price: price, bucket: w.options().Bucket(price), took: took, by: map[string][]sim.Price{}}
+				t = tariff{Price: price, bucket: w.options().Bucket(price), took: took, by: map[string][]sim.Price{}, first: w.FirstLook}
 			}
 			t.took = min(t.took, took)
 			t.by[method] = append(t.by[method], price)
@@ -65,9 +66,12 @@ func (t tariff) count(orders []order, cold bool) (needed, planned int) {
 		}
 	}
 	for _, method := range looks {
+		n := len(orders) * t.requests(part{method: method})
+		if method == interfaces {
+			n *= max(t.first, 1)
+		}
 		if cold {
-			needed += len(orders) * t.requests(part{method: method})
-			planned += len(orders) * t.requests(part{method: method})
+			needed, planned = needed+n, planned+n
 		}
 	}
 	return needed, planned

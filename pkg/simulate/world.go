@@ -21,6 +21,7 @@ type World struct {
 	Mutating, Describing sim.Bucket             // how many calls the account lets pass
 	Prices               map[string][]sim.Price // of calls in requests, and how many of those pass: as sim.Options has them
 	Buckets              map[string]sim.Bucket
+	FirstLook            int // how many times what others do a node's first Interfaces asks for, 0 for once
 
 	Lead time.Duration // how long before a pod's ADD the agent knows of it
 	Wait time.Duration // how long an ADD waits for an address: the plugin's waitForAddress

@@ -96,7 +96,7 @@ func TestOfTwoENIsThatClaimTheSameNeitherGetsIt(t *testing.T) {
 		if got := strings.Join(shown, " "); got != tt.want {
 			t.Errorf("%s: shown %s, want %s", tt.name, got, tt.want)
 		}
-		if diff := cmp.Diff(tt.out, c.Quarantined(), cmp.AllowUnexported(quarantined{})); diff != "" {
+		if diff := cmp.Diff(tt.out, c.quarantined, cmp.AllowUnexported(quarantined{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}

@@ -52,6 +52,12 @@ func TestContractWithDualStackLagAndSlowAttach(t *testing.T) {
 		CreateTime: 2 * time.Millisecond, AttachTime: 5 * time.Millisecond, DetachTime: 5 * time.Millisecond}}, Options{IPv6: true})
 }
 
+// A type of before Nitro takes no prefixes: IPv6 addresses come one by one, beside the
+// ENI's own.
+func TestContractWithDualStackOneByOne(t *testing.T) {
+	contract(t, kind{v6: true, typ: api.Type{Name: "old.large", ENIs: 4, V4: 10, V6: 10, NoPrefix: true}}, Options{IPv6: true})
+}
+
 func TestContractWithDualStackAndPrefixes(t *testing.T) {
 	contract(t, kind{v6: true}, Options{IPv6: true, Prefixes: true})
 }

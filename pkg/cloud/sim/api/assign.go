@@ -117,8 +117,8 @@ func (tx *Tx) Unassign(id string, g Got) error {
 	if err != nil {
 		return err
 	}
-	for _, addr := range g.V4 {
-		if addr == n.Primary {
+	for _, addr := range slices.Concat(g.V4, g.V6) {
+		if addr == n.Primary || n.First6 && addr == n.V6[0] {
 			return fail(PrimaryAddress, addr.String(), "it stays as long as the interface")
 		}
 	}

@@ -50,8 +50,11 @@ func TestATokenOfACallThatFailedIsFree(t *testing.T) {
 	_, _, err := makes(t, a, "t", "p")
 	is(t, err, SubnetFull)
 	must(t, a.LeaveFree("a", 5))
-	_, _, err = makes(t, a, "t", "p")
+	made, _, err := makes(t, a, "t", "p")
 	must(t, err)
+	if made.ID == "" || count(t, a) != 2 {
+		t.Errorf("it made %+v", made)
+	}
 }
 
 func TestEveryFaultDoesWhatItSays(t *testing.T) {
@@ -272,14 +275,26 @@ func TestTheAccountIsSeenAsItWas(t *testing.T) {
 	clock := newClock()
 	a := newTestAccount(t, Options{Clock: clock})
 	a.Remember(time.Minute)
+	clock.now = clock.now.Add(time.Minute)
 	one := create(t, a, Create{Subnet: "a"})
+	for range 3 {
+		clock.now = clock.now.Add(time.Second)
+		_, err := assign(t, a, one.ID, Wish{CountV4: 1})
+		must(t, err)
+	}
 	clock.now = clock.now.Add(time.Second)
 	must(t, remove(t, a, one.ID))
 	clock.now = clock.now.Add(10 * time.Second)
-	for age, want := range map[time.Duration]int{0: 1, 9 * time.Second: 1, 10500 * time.Millisecond: 2, 11 * time.Second: 2} {
+	for age, want := range map[time.Duration]int{0: -1, 9 * time.Second: -1, 10*time.Second + 1: 3, 11 * time.Second: 3, 11*time.Second + 1: 2,
+		12*time.Second + 1: 1, 13*time.Second + 1: 0, 14 * time.Second: 0, 14*time.Second + 1: -1} {
 		a.View(age, func(tx *Tx) {
-			if got := len(tx.Interfaces()); got != want {
-				t.Errorf("%v ago there were %d ENIs, want %d", age, got, want)
+			i, err := tx.Interface(one.ID)
+			got := len(i.V4)
+			if err != nil {
+				got = -1
+			}
+			if s, _ := tx.Subnet("a"); got != want || s.Free != 58-(want+1) {
+				t.Errorf("%v ago it had %d addresses with %d free, want %d", age, got, s.Free, want)
 			}
 		})
 	}

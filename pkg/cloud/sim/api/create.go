@@ -18,6 +18,7 @@ type Create struct {
 	Groups            []string // none: the one that is named "default", if there is one
 	Tags              map[string]string
 	Primary           netip.Addr // the zero Addr is any
+	First6            bool       // the first IPv6 address it begins with is its primary one
 	Requester         string
 	Wish              // for what it begins with besides
 }
@@ -70,6 +71,7 @@ func (a *Account) newNIC(c Create) (*nic, error) {
 	got, err := a.reserve(n, c.Wish)
 	if err == nil {
 		n.V4, n.V6, n.Prefixes = got.V4, got.V6, got.Prefixes
+		n.First6 = c.First6 && len(n.V6) > 0
 		n.hidden, err = a.hide(n, s)
 	}
 	if err != nil {

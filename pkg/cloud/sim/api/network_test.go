@@ -64,6 +64,7 @@ func TestAnAttachedENIIsALinkOfItsInstance(t *testing.T) {
 		t.Errorf("while it is detaching there is\n%s", out)
 	}
 	clock.now = clock.now.Add(time.Second)
+	must(t, a.Check())
 	must(t, remove(t, a, one.ID))
 	must(t, a.Check())
 }
@@ -82,6 +83,14 @@ func TestANodeHasTheIPv6AddressesOfItsENIAlone(t *testing.T) {
 			t.Errorf("node %s routes %s, has %q", node, out, want)
 		}
 	}
+}
+
+func TestTheIPv6AddressOfANodeCanBeUnassigned(t *testing.T) {
+	a := newWired(t, Options{})
+	var own Interface
+	a.View(0, func(tx *Tx) { own = tx.Interfaces()[1] })
+	must(t, unassign(t, a, own.ID, Got{V6: own.V6}))
+	must(t, a.Check())
 }
 
 func TestAddressesOfAnENICarryTraffic(t *testing.T) {
@@ -108,7 +117,8 @@ func TestAddressesOfAnENICarryTraffic(t *testing.T) {
 				t.Fatalf("%s: %s", command, out)
 			}
 		}
-		if out, err := in(t, "n2", "ping -c1 -W2 "+pod.String()); err != nil {
+		// The kernel makes an IPv6 address answer a moment after it was added.
+		if out, err := in(t, "n2", "ping -c5 -i0.2 -W2 "+pod.String()); err != nil {
 			t.Errorf("ping %s: %s", pod, out)
 		}
 	}

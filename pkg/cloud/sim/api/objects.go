@@ -108,6 +108,7 @@ type Interface struct {
 	Primary  netip.Addr     // IPv4; the zero Addr in an IPv6-only subnet
 	V4       []netip.Addr   // secondary, in the order of their coming
 	V6       []netip.Addr   // in the order of their coming
+	First6   bool           // the first of V6 is its primary one and stays
 	Prefixes []netip.Prefix // /28 and /80, in the order of their coming
 
 	NoSourceCheck bool

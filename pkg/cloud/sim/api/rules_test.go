@@ -114,9 +114,10 @@ func TestAttachingHasItsRules(t *testing.T) {
 		{"an index so high", Attach{Interface: two.ID, Instance: "i", Index: 9999}, Invalid},
 		{"the lowest free index", Attach{Interface: two.ID, Instance: "i", Index: -1}, ""},
 		{"one too many", Attach{Interface: three.ID, Instance: "i", Index: 3}, AttachmentLimit},
-		{"the same index on another card", Attach{Interface: three.ID, Instance: "cards", Index: 0, Card: 1}, ""},
 		{"on the first card", Attach{Interface: four.ID, Instance: "cards", Index: 1}, ""},
 		{"one too many of the first card", Attach{Interface: block.ID, Instance: "cards", Index: 2}, AttachmentLimit},
+		{"the same index on another card", Attach{Interface: three.ID, Instance: "cards", Index: 0, Card: 1}, ""},
+		{"one too many of all cards", Attach{Interface: block.ID, Instance: "cards", Index: 1, Card: 1}, AttachmentLimit},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := attach(t, a, tt.w)
@@ -233,6 +234,26 @@ func TestStatesTakeTheirTime(t *testing.T) {
 	is(t, detach(t, a, at.ID), NoSuchAttachment)
 	must(t, remove(t, a, one.ID))
 	is(t, remove(t, a, one.ID), NoSuchInterface)
+}
+
+func TestAnAttachmentThatWasCutShortDoesNotEndTheNextOne(t *testing.T) {
+	clock := newClock()
+	a := newTestAccount(t, Options{Clock: clock, AttachTime: time.Second})
+	one := create(t, a, Create{Subnet: "a"})
+	first, err := attach(t, a, Attach{Interface: one.ID, Instance: "i", Index: 1})
+	must(t, err)
+	clock.now = clock.now.Add(500 * time.Millisecond)
+	must(t, a.Update(func(tx *Tx) error { _, err := tx.Detach(first.ID, true); return err }))
+	_, err = attach(t, a, Attach{Interface: one.ID, Instance: "i", Index: 1})
+	must(t, err)
+	clock.now = clock.now.Add(500 * time.Millisecond)
+	if i, _ := truth(t, a, one.ID); i.Status != Attaching {
+		t.Errorf("when the first would have been through it is %s", i.Status)
+	}
+	clock.now = clock.now.Add(500 * time.Millisecond)
+	if i, _ := truth(t, a, one.ID); i.Status != InUse {
+		t.Errorf("in the end it is %s", i.Status)
+	}
 }
 
 func TestTheInstancesOwnENIStays(t *testing.T) {

@@ -37,7 +37,7 @@ func newTestAccount(t testing.TB, o Options) *Account {
 func newAccount(o Options) *Account {
 	a := NewAccount(o)
 	a.AddType(Type{Name: "small", ENIs: 3, V4: 6, V6: 6}, Type{Name: "old", ENIs: 2, V4: 6, NoPrefix: true},
-		Type{Name: "cards", ENIs: 4, V4: 6, V6: 6, Cards: []int{2, 2}})
+		Type{Name: "cards", ENIs: 3, V4: 6, V6: 6, Cards: []int{2, 2}})
 	for _, s := range []Subnet{
 		{Subnet: sim.Subnet{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/26"), V6: netip.MustParsePrefix("fd00::/64")}},
 		{Subnet: sim.Subnet{ID: "b", V4: netip.MustParsePrefix("10.0.1.0/28")}},

@@ -1,6 +1,8 @@
 package ec2_test
 
 import (
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -59,4 +61,25 @@ func TestAnENIIsMadeAttachedFilledDetachedAndDeleted(t *testing.T) {
 	w.must(err)
 	_, err = w.c.DescribeNetworkInterfaces(ctx, &sdk.DescribeNetworkInterfacesInput{NetworkInterfaceIds: []string{id}})
 	w.fails(err, "InvalidNetworkInterfaceID.NotFound")
+}
+
+func TestCallsAtOnceLoseNothing(t *testing.T) {
+	w := newWorld(t, api.Options{}, ec2.Options{})
+	id := *w.create(0).NetworkInterfaceId
+	var all sync.WaitGroup
+	for range 24 {
+		all.Go(func() {
+			out, err := w.c.AssignPrivateIpAddresses(t.Context(), &sdk.AssignPrivateIpAddressesInput{NetworkInterfaceId: &id, SecondaryPrivateIpAddressCount: aws.Int32(2)})
+			if err != nil || len(out.AssignedPrivateIpAddresses) != 2 {
+				t.Errorf("assigned %+v, %v", out, err)
+			}
+			w.ids()
+		})
+	}
+	all.Wait()
+	got := addresses(w.see(id))
+	slices.Sort(got)
+	if len(slices.Compact(got)) != 49 {
+		t.Errorf("there are %d addresses: %v", len(got), got)
+	}
 }

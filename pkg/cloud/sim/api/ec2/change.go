@@ -36,6 +36,7 @@ func createNetworkInterface(e *Endpoint, q *query) effect {
 	c.CountV4, c.BlocksV4 = q.number("SecondaryPrivateIpAddressCount", 0), q.number("Ipv4PrefixCount", 0)
 	c.V6, c.CountV6, c.BlocksV6 = q.addrs("Ipv6Addresses", ".Ipv6Address"), q.number("Ipv6AddressCount", 0), q.number("Ipv6PrefixCount", 0)
 	c.Prefixes = append(q.prefixes("Ipv4Prefix", ".Ipv4Prefix"), q.prefixes("Ipv6Prefix", ".Ipv6Prefix")...)
+	c.First6 = q.bool("EnablePrimaryIpv6")
 	q.oneKind(c.Wish)
 	token := q.token
 	return func(tx *api.Tx) (any, error) {

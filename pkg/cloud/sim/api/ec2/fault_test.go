@@ -130,7 +130,9 @@ func TestBucketsThrottleAsEC2Documents(t *testing.T) {
 		w.must(assign())
 	}
 	w.fails(assign(), "RequestLimitExceeded")
-	clock.advance(200 * time.Millisecond)
+	clock.advance(199 * time.Millisecond)
+	w.fails(assign(), "RequestLimitExceeded")
+	clock.advance(time.Millisecond)
 	w.must(assign())
 	w.fails(assign(), "RequestLimitExceeded")
 	for range 50 {

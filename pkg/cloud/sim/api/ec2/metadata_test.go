@@ -122,6 +122,15 @@ func TestAttachedENIsAreInTheMetadataByTheirMACs(t *testing.T) {
 	}
 }
 
+func TestWhatIsBeingAttachedIsNotInTheMetadata(t *testing.T) {
+	w := newWorld(t, api.Options{AttachTime: time.Hour}, ec2.Options{})
+	made := w.create(0)
+	w.attach(*made.NetworkInterfaceId, 1)
+	if got, _ := w.value(w.metadata(instance), "network/interfaces/macs/"); strings.Contains(got, *made.MacAddress) {
+		t.Errorf("while attaching there is %q", got)
+	}
+}
+
 func TestMetadataCanBeStale(t *testing.T) {
 	clock := &handClock{now: time.Now()}
 	w := newWorld(t, api.Options{Clock: clock}, ec2.Options{Keys: map[string]string{}, MetadataLag: time.Minute})

@@ -44,11 +44,7 @@ func (q *query) failed() error {
 }
 
 // params returns what calls with one token must have in common.
-func (q *query) params() string {
-	form := maps.Clone(q.form)
-	delete(form, "ClientToken")
-	return form.Encode()
-}
+func (q *query) params() string { return q.form.Encode() }
 
 func (q *query) has(name string) bool { return q.form.Has(name) }
 

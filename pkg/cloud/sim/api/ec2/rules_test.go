@@ -87,7 +87,9 @@ func TestRefusalsHaveTheCodesOfEC2(t *testing.T) {
 		{"a tag of the cloud's own", create(func(i *in) {
 			i.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeNetworkInterface, Tags: []types.Tag{{Key: s("aws:a"), Value: s("b")}}}}
 		}), "InvalidTagKey.Malformed"},
-		{"a parameter that the endpoint does not know", create(func(i *in) { i.EnablePrimaryIpv6 = aws.Bool(true) }), "UnknownParameter"},
+		{"a parameter that the endpoint does not know", create(func(i *in) {
+			i.ConnectionTrackingSpecification = &types.ConnectionTrackingSpecificationRequest{TcpEstablishedTimeout: aws.Int32(60)}
+		}), "UnknownParameter"},
 		{"a trunk", create(func(i *in) { i.InterfaceType = types.NetworkInterfaceCreationTypeTrunk }), "UnsupportedOperation"},
 
 		{"attach what is not", attach(nobody, instance, 2), "InvalidNetworkInterfaceID.NotFound"},
@@ -171,6 +173,24 @@ func TestPrefixesAreAssignedAndUnassigned(t *testing.T) {
 	w.must(w.a.Fragment(subnetA))
 	_, err = w.c.AssignPrivateIpAddresses(ctx, &sdk.AssignPrivateIpAddressesInput{NetworkInterfaceId: &id, Ipv4PrefixCount: aws.Int32(1)})
 	w.fails(err, "InsufficientCidrBlocks")
+}
+
+func TestAddressesByNameAreThoseOfTheENI(t *testing.T) {
+	w := newWorld(t, api.Options{}, ec2.Options{})
+	named := func(primary, other string) sdk.CreateNetworkInterfaceInput {
+		return sdk.CreateNetworkInterfaceInput{SubnetId: aws.String(subnetA), PrivateIpAddresses: []types.PrivateIpAddressSpecification{
+			{PrivateIpAddress: &other, Primary: aws.Bool(false)}, {PrivateIpAddress: &primary, Primary: aws.Bool(true)}}}
+	}
+	in := named("10.0.0.50", "10.0.0.51")
+	made, err := w.c.CreateNetworkInterface(t.Context(), &in)
+	w.must(err)
+	if got := addresses(w.see(*made.NetworkInterface.NetworkInterfaceId)); !slices.Equal(got, []string{"10.0.0.50", "10.0.0.51"}) {
+		t.Errorf("it has %v", got)
+	}
+	in = named("10.0.0.60", "10.0.0.61")
+	in.PrivateIpAddress = aws.String("10.0.0.62")
+	_, err = w.c.CreateNetworkInterface(t.Context(), &in)
+	w.fails(err, "InvalidParameterValue")
 }
 
 func TestATokenMakesOneENI(t *testing.T) {

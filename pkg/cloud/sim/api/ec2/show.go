@@ -85,7 +85,7 @@ func (s shower) eni(i api.Interface) eniXML {
 		Groups: s.groupSet(i.Groups), Attachment: s.attachment(i.Attachment), Type: "interface"}
 	for _, a := range i.Addresses() {
 		if a.Is6() {
-			x.V6.Items = append(x.V6.Items, v6XML{Address: a.String()})
+			x.V6.Items = append(x.V6.Items, v6XML{a.String(), i.First6 && a == i.V6[0]})
 			continue
 		}
 		x.Addresses.Items = append(x.Addresses.Items, addressXML{a.String(), s.dns(a), a == i.Primary})
