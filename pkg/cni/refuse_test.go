@@ -16,6 +16,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nettest"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"golang.org/x/sys/unix"
 )
 
 func discard(*current.Result) error { return nil }
@@ -117,13 +118,32 @@ func TestASecondAddOfALiveSandboxKeepsTheFirst(t *testing.T) {
 	l.mustDel("a", ns.Path, plain)
 }
 
+func inodeOf(t *testing.T, ns nettest.Netns) uint64 {
+	t.Helper()
+	var is unix.Stat_t
+	if err := unix.Stat(ns.Path, &is); err != nil {
+		t.Fatal(err)
+	}
+	return is.Ino
+}
+
 func TestAnAddReplacesTheSameSandboxIfItIsDead(t *testing.T) {
 	l := newLab(t, ipam.Settings{})
 	ns := nettest.NewNetns(t, "a")
 	l.mustAdd("a", ns.Path, plain)
+	was := inodeOf(t, ns)
 	ns.Delete()
 	l.waitForNoLink(hostDev("a"))
 	ns = nettest.NewNetns(t, "a")
+	if inodeOf(t, ns) == was { // the kernel gives numbers again, and one that is taken can't be
+		f, err := os.Open(ns.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		ns.Delete()
+		ns = nettest.NewNetns(t, "a")
+	}
 	l.mustAdd("a", ns.Path, plain)
 	if got, want := l.book(), "10.0.0.11 cooling\n10.0.0.12 used a"; got != want {
 		t.Errorf("book:\n%s\nwant:\n%s", got, want)
