@@ -170,7 +170,10 @@ func New(conf agentconf.Config, p Parts) *Agent {
 // Reload takes over a new configuration from the next tick on. The cloud and the
 // paths stay what they were: for those the agent is started again.
 func (a *Agent) Reload(conf agentconf.Config) {
-	conf.Cloud.Provider, conf.Cloud.Endpoint = a.conf.Cloud.Provider, a.conf.Cloud.Endpoint
+	pace := conf.Cloud // the rest of it was the client's, once
+	conf.Cloud = a.conf.Cloud
+	conf.Cloud.CallsPerSec, conf.Cloud.CallsBurst = pace.CallsPerSec, pace.CallsBurst
+	conf.Cloud.Concurrent, conf.Cloud.Timeout = pace.Concurrent, pace.Timeout
 	conf.Cache, conf.State, conf.Node = a.conf.Cache, a.conf.State, a.conf.Node
 	a.conf = conf
 	a.budget.SetLimit(rate.Limit(conf.Cloud.CallsPerSec))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -77,6 +79,15 @@ func (r *reload) fixed(conf agentconf.Config) []string {
 		{"state", conf.State == was.State},
 		{"cloud.provider", conf.Cloud.Provider == was.Cloud.Provider},
 		{"cloud.endpoint", conf.Cloud.Endpoint == was.Cloud.Endpoint},
+		{"cloud.metadata", conf.Cloud.Metadata == was.Cloud.Metadata},
+		{"cloud.region", conf.Cloud.Region == was.Cloud.Region},
+		{"cloud.instance", conf.Cloud.Instance == was.Cloud.Instance},
+		{"cloud.cluster", conf.Cloud.Cluster == was.Cloud.Cluster},
+		{"cloud.subnets", slices.Equal(conf.Cloud.Subnets, was.Cloud.Subnets)},
+		{"cloud.subnetTags", maps.Equal(conf.Cloud.SubnetTags, was.Cloud.SubnetTags)},
+		{"cloud.securityGroups", slices.Equal(conf.Cloud.SecurityGroups, was.Cloud.SecurityGroups)},
+		{"cloud.tags", maps.Equal(conf.Cloud.Tags, was.Cloud.Tags)},
+		{"cloud.prefixes", conf.Cloud.Prefixes == was.Cloud.Prefixes},
 		{"kubernetes.enabled", conf.Kubernetes.Enabled == was.Kubernetes.Enabled},
 		{"kubernetes.kubeconfig", conf.Kubernetes.Kubeconfig == was.Kubernetes.Kubeconfig},
 		{"listen", conf.Listen == was.Listen},
