@@ -202,3 +202,16 @@ func TestCloudsNameABucketForEachChangeAndHaveAPriceForEachMethod(t *testing.T) 
 		t.Errorf("%v left", r.Buckets)
 	}
 }
+
+// A node that has just begun does not know whether it has ENIs that are attached nowhere.
+func TestANodesFirstLookMayTakeMoreRequests(t *testing.T) {
+	for first, want := range map[int]int{0: 3, 2: 4} {
+		w := counting()
+		w.FirstLook = first
+		for _, r := range mustRun(t, w, atOnce(t, "start", 1, 1), mode(pool.BestEffort)).Served.Requests {
+			if r.Name == "look" && (r.Needed != want || r.Passed != want) {
+				t.Errorf("with %d times the requests: %d needed and %d passed, want %d", first, r.Needed, r.Passed, want)
+			}
+		}
+	}
+}

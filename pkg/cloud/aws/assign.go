@@ -16,11 +16,17 @@ func (c *Client) AssignAddresses(ctx context.Context, id string, f eni.Family, n
 	if err != nil {
 		return nil, err
 	}
-	on, err := c.attached(ctx, s, id)
-	if err != nil {
-		return nil, err
+	on, known := c.asSeen(id)
+	if !known {
+		if on, err = c.attached(ctx, s, id); err != nil {
+			return nil, err
+		}
 	}
-	return c.assign(ctx, s, on, f, n)
+	addrs, err = c.assign(ctx, s, on, f, n)
+	if isNoENI(err) {
+		c.forgetENI(id)
+	}
+	return addrs, err
 }
 
 // attached returns an ENI of the node.

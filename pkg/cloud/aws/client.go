@@ -47,6 +47,7 @@ type Client struct {
 	http    aws.HTTPClient     // nil: the SDK's own
 	retryer func() aws.Retryer // of reads
 	pace    [2]time.Duration   // between two looks at what takes time: at first, and at most
+	usual   time.Duration      // what an ENI takes to be attached
 	now     func() time.Time   // the wall clock
 
 	connecting chan struct{} // holds one: who makes the session
@@ -59,6 +60,7 @@ type Client struct {
 	home        home
 	subnets     map[string]subnet
 	memory      memory
+	known       glance
 	seen        map[string]sighting   // ENIs that were attached when they were shown last
 	first6      map[string]netip.Addr // an ENI's primary IPv6 address, where EC2 does not tell
 	born        map[string]birth      // by token: ENIs that are being made
@@ -73,9 +75,9 @@ func New(o Options) *Client {
 	return &Client{
 		o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		retryer: func() aws.Retryer { return retry.NewAdaptiveMode() },
-		pace:    [2]time.Duration{500 * time.Millisecond, 3 * time.Second}, now: time.Now,
+		pace:    [2]time.Duration{500 * time.Millisecond, 3 * time.Second}, usual: 2 * time.Second, now: time.Now,
 		connecting: make(chan struct{}, 1), attaching: make(chan struct{}, 1),
-		subnets: map[string]subnet{}, memory: memory{}, seen: map[string]sighting{}, first6: map[string]netip.Addr{}, born: map[string]birth{},
+		subnets: map[string]subnet{}, memory: memory{}, known: glance{begun: map[string]bool{}}, seen: map[string]sighting{}, first6: map[string]netip.Addr{}, born: map[string]birth{},
 		said: map[string]bool{},
 	}
 }

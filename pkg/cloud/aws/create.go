@@ -43,10 +43,8 @@ func (c *Client) CreateInterface(ctx context.Context, w cloud.Create) (i cloud.I
 	if w.V4 > limits.PerENI(eni.IPv4) || w.V6 > limits.PerENI(eni.IPv6) {
 		return cloud.Interface{}, because(cloud.ErrLimit, "an ENI has at most %d IPv4 and %d IPv6 addresses here", limits.PerENI(eni.IPv4), limits.PerENI(eni.IPv6))
 	}
-	made, err := c.byToken(ctx, s, w.Token)
-	if err == nil && made == nil {
-		made, err = c.make(ctx, s, w, limits)
-	}
+	defer func() { c.doubt(err) }()
+	made, err := c.find(ctx, s, w, limits)
 	if err != nil {
 		return cloud.Interface{}, err
 	}
@@ -56,8 +54,27 @@ func (c *Client) CreateInterface(ctx context.Context, w cloud.Create) (i cloud.I
 	}
 	c.mu.Lock()
 	delete(c.born, w.Token)
+	if c.known.tokens != nil {
+		c.known.tokens[ready.ID] = w.Token
+	}
 	c.mu.Unlock()
 	return ready.Interface, nil
+}
+
+// find returns the ENI of a token, which it makes if there is none. It looks for one
+// unless there surely is none.
+func (c *Client) find(ctx context.Context, s *session, w cloud.Create, limits eni.Limits) (made *nic, err error) {
+	isNew := c.isNew(w.Token)
+	if !isNew {
+		if made, err = c.byToken(ctx, s, w.Token); err != nil || made != nil {
+			return made, err
+		}
+	}
+	made, err = c.make(ctx, s, w, limits)
+	if isNew && errors.Is(err, cloud.ErrThrottled) {
+		c.unbegun(w.Token)
+	}
+	return made, err
 }
 
 // byToken returns the ENI of a token, if describes show it.
@@ -90,7 +107,7 @@ func (c *Client) make(ctx context.Context, s *session, w cloud.Create, limits en
 		out, err = m.request(ctx, min(w.V4, 1), min(w.V6, 1))
 	}
 	if codeOf(err) == otherParameters {
-		return m.find(ctx, err)
+		return m.waitFor(ctx, err)
 	}
 	if err != nil {
 		return nil, err
@@ -185,10 +202,10 @@ func (m maker) tags(b birth) []types.TagSpecification {
 	return []types.TagSpecification{list}
 }
 
-// find waits until describes show the ENI that an earlier process has made with the
+// waitFor waits until describes show the ENI that an earlier process has made with the
 // token and other parameters. If they never do, it was deleted: the next call makes
 // another.
-func (m maker) find(ctx context.Context, cause error) (*nic, error) {
+func (m maker) waitFor(ctx context.Context, cause error) (*nic, error) {
 	for wait := m.pace[0]; ; wait *= 2 {
 		made, err := m.byToken(ctx, m.s, m.w.Token)
 		if err != nil {

@@ -18,25 +18,36 @@ func (c *Client) DeleteInterface(ctx context.Context, id string) (err error) {
 		return err
 	}
 	raw, err := c.describe(ctx, s, byIDs("network-interface-id", []string{id}))
-	if err != nil || len(raw) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(raw) == 0 {
+		if before, seen := c.lastSeen(id); seen && before.Ours { // a describe of before it was made
+			return c.remove(ctx, s, id, nil)
+		}
+		return nil
 	}
 	a := raw[0].Attachment
 	if tagged(raw[0], tagNode) != s.instance || a != nil && aws.ToString(a.InstanceId) != s.instance {
 		return because(cloud.ErrForbidden, "it was not made for instance %s, or another one has it", s.instance)
 	}
-	return c.remove(ctx, s, id)
+	return c.remove(ctx, s, id, raw)
 }
 
 // remove detaches and deletes an ENI that was made for the node. It looks again after
-// each step: describes lag, and EC2 refuses to delete while it detaches.
-func (c *Client) remove(ctx context.Context, s *session, id string) error {
+// each step: describes lag, and EC2 refuses to delete while it detaches. raw is what a
+// describe has just shown of it, if one has. Once it has begun, requests that EC2 refuses
+// for their rate are made again.
+func (c *Client) remove(ctx context.Context, s *session, id string, raw []types.NetworkInterface) error {
 	began, begun := c.now(), false
 	for wait := c.pace[0]; ; wait = min(wait*3/2, c.pace[1]) {
-		gone, step, err := c.removeStep(ctx, s, id)
-		begun = begun || step
-		if err != nil {
+		gone, step, err := c.removeStep(ctx, s, id, raw)
+		begun, raw = begun || step, nil
+		if err != nil && !(begun && errors.Is(err, cloud.ErrThrottled)) {
 			return begunOr(begun, err)
+		}
+		if step && !gone {
+			wait = max(wait, c.usual) // it takes a while
 		}
 		if gone {
 			c.forgetENI(id)
@@ -52,10 +63,11 @@ func (c *Client) remove(ctx context.Context, s *session, id string) error {
 }
 
 // removeStep does what comes next, if anything can be done now.
-func (c *Client) removeStep(ctx context.Context, s *session, id string) (gone, step bool, err error) {
-	raw, err := c.describe(ctx, s, byIDs("network-interface-id", []string{id}))
-	if err != nil {
-		return false, false, err
+func (c *Client) removeStep(ctx context.Context, s *session, id string, raw []types.NetworkInterface) (gone, step bool, err error) {
+	if raw == nil {
+		if raw, err = c.describe(ctx, s, byIDs("network-interface-id", []string{id})); err != nil {
+			return false, false, err
+		}
 	}
 	if len(raw) > 0 && raw[0].Attachment != nil {
 		a := raw[0].Attachment

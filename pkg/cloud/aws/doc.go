@@ -5,7 +5,12 @@
 //
 // A call that changes something is made once: what it did when its answer is lost
 // is found by a describe, or by the token that each ENI carries as a tag. Reads are
-// retried, at a rate that adapts to the account's limits.
+// retried, at a rate that adapts to the account's limits, and so are later steps of a
+// method that EC2 refuses for its rate.
+//
+// All nodes of an account share that rate. What Interfaces has shown a short while ago
+// is not asked for again before a change: a change that fails because it was wrong is
+// made again after a describe, and a client token keeps a creation from a second ENI.
 //
 // An ENI of which EC2 tells what can't be right (no MAC, an address outside of its
 // subnet, another instance's) is left out and reported, see Client.Quarantined. So

@@ -114,6 +114,7 @@ func quicken(c *Client) *deaf {
 		return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxBackoff = time.Millisecond })
 	}
 	c.pace = [2]time.Duration{time.Millisecond, 100 * time.Millisecond}
+	c.usual = 2 * time.Millisecond
 	ear := &deaf{to: map[string]int{}, client: &http.Client{Transport: &http.Transport{}}}
 	c.http = ear
 	return ear

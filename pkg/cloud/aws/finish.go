@@ -3,7 +3,6 @@ package aws
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -15,7 +14,7 @@ import (
 // finish does what an ENI lacks before pods can use it. It is filled before it is
 // attached: an ENI that the node sees has its addresses.
 func (c *Client) finish(ctx context.Context, s *session, n nic, w cloud.Create) (*nic, error) {
-	if n.pending {
+	if n.pending && !c.isFull(n, w) {
 		if _, err := c.await(ctx, s, n.ID, "made", func(now *nic) bool { return now != nil && !now.pending }); err != nil {
 			return nil, err
 		}
@@ -28,27 +27,33 @@ func (c *Client) finish(ctx context.Context, s *session, n nic, w cloud.Create) 
 	return c.join(ctx, s, n)
 }
 
+// isFull tells whether fill has nothing to do.
+func (c *Client) isFull(n nic, w cloud.Create) bool {
+	has, _ := c.truth(&n)
+	return len(ofFamily(has, eni.IPv4)) >= w.V4 && len(ofFamily(has, eni.IPv6)) >= w.V6
+}
+
 // join attaches the ENI, unless it is, and lets it go with the instance. That is said
 // last, and each time, since it tells whether the ENI is attached at all: a describe
 // may show an attachment that is no more.
 func (c *Client) join(ctx context.Context, s *session, n nic) (*nic, error) {
-	at, dead := n.attachment, ""
-	for range 3 {
-		if at == "" {
+	known, mine, dead := n.attachment != "", "", ""
+	for began := c.now(); c.now().Sub(began) <= mostWait; known = false {
+		if !known {
 			var err error
-			if at, err = c.attach(ctx, s, n.ID); err != nil {
+			if mine, err = c.attach(ctx, s, n.ID); err != nil {
 				return nil, err
 			}
 		}
 		on, err := c.await(ctx, s, n.ID, "attached", func(now *nic) bool {
-			gone := at == n.attachment && at != "" && now != nil && now.attachment == ""
-			return gone || now != nil && now.Index >= 0 && now.attachment != dead && (at == "" || now.attachment == at)
+			attached := now != nil && now.Index >= 0 && now.attachment != dead && (mine == "" || now.attachment == mine)
+			return attached || mine == "" && now != nil && now.attachment == ""
 		})
 		if err != nil {
 			return nil, err
 		}
 		if on.Index >= 0 {
-			_, err = change(ctx, c, s.api.ModifyNetworkInterfaceAttribute, &ec2.ModifyNetworkInterfaceAttributeInput{
+			_, err = insist(ctx, c, s.api.ModifyNetworkInterfaceAttribute, &ec2.ModifyNetworkInterfaceAttributeInput{
 				NetworkInterfaceId: aws.String(on.ID),
 				Attachment:         &types.NetworkInterfaceAttachmentChanges{AttachmentId: aws.String(on.attachment), DeleteOnTermination: aws.Bool(true)}})
 			if !errors.Is(err, cloud.ErrNotFound) {
@@ -57,9 +62,12 @@ func (c *Client) join(ctx context.Context, s *session, n nic) (*nic, error) {
 			}
 			dead = on.attachment
 		}
-		at, n.attachment = "", ""
+		// It is not attached, or on its way off, or a describe shows what was before.
+		if err := pause(ctx, c.pace[0]); err != nil {
+			return nil, unsettled(err)
+		}
 	}
-	return nil, because(cloud.ErrUnknown, "ENI %s is detached again and again", n.ID)
+	return nil, because(cloud.ErrUnknown, "ENI %s is not attached after %s", n.ID, mostWait)
 }
 
 // fill puts the addresses that are missing. Fewer are fine where the subnet has no
@@ -84,15 +92,29 @@ func (c *Client) fill(ctx context.Context, s *session, on *nic, f eni.Family, w 
 }
 
 // attach gives the ENI the lowest device index that is free, and returns the ID of the
-// attachment, if it was this call that made it. Only one at a time chooses; where
-// describes lag, EC2 refuses the index and the next is tried.
+// attachment, if it was this call that made it. Only one at a time chooses. Where EC2
+// refuses the index that is free as far as is known, describes tell; where they lag, the
+// next is tried.
 func (c *Client) attach(ctx context.Context, s *session, id string) (attachment string, err error) {
 	leave, err := enter(ctx, c.attaching)
 	if err != nil {
 		return "", unsettled(err)
 	}
 	defer leave()
-	indexes, err := c.indexes(ctx, s, id)
+	limits, err := c.knownLimits(ctx)
+	if err != nil {
+		return "", unsettled(err)
+	}
+	if free := c.firstFree(id, limits.ENIs); free > 0 {
+		attachment, err := c.attachAt(ctx, s, id, free)
+		if err == nil || isAttached(err) { // by a call whose answer was lost, as will show
+			return attachment, nil
+		}
+		if !isIndexTaken(err) {
+			return "", err
+		}
+	}
+	indexes, err := c.indexes(ctx, s, id, limits.ENIs)
 	if err != nil {
 		return "", unsettled(err)
 	}
@@ -111,9 +133,10 @@ func (c *Client) attach(ctx context.Context, s *session, id string) (attachment 
 // attachAt makes the call. What was just made EC2 may not find everywhere yet.
 func (c *Client) attachAt(ctx context.Context, s *session, id string, index int) (attachment string, err error) {
 	for wait := c.pace[0]; ; wait *= 2 {
-		out, err := change(ctx, c, s.api.AttachNetworkInterface, &ec2.AttachNetworkInterfaceInput{
+		out, err := insist(ctx, c, s.api.AttachNetworkInterface, &ec2.AttachNetworkInterfaceInput{
 			DeviceIndex: aws.Int32(int32(index)), InstanceId: aws.String(s.instance), NetworkInterfaceId: aws.String(id)})
 		if err == nil {
+			c.placed(id, index)
 			return aws.ToString(out.AttachmentId), nil
 		}
 		if !isNoENI(err) && codeOf(err) != notYet || wait > c.pace[1] {
@@ -127,11 +150,7 @@ func (c *Client) attachAt(ctx context.Context, s *session, id string, index int)
 
 // indexes are the device indexes to try: those that are free, then the others, for
 // describes may show what has left.
-func (c *Client) indexes(ctx context.Context, s *session, id string) ([]int, error) {
-	limits, err := c.knownLimits(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (c *Client) indexes(ctx context.Context, s *session, id string, enis int) ([]int, error) {
 	raw, err := c.describe(ctx, s, byIDs("attachment.instance-id", []string{s.instance}))
 	if err != nil {
 		return nil, err
@@ -144,7 +163,7 @@ func (c *Client) indexes(ctx context.Context, s *session, id string) ([]int, err
 		}
 	}
 	var free, rest []int
-	for index := 1; index < limits.ENIs; index++ {
+	for index := 1; index < enis; index++ {
 		if taken[index] {
 			rest = append(rest, index)
 		} else {
@@ -154,18 +173,16 @@ func (c *Client) indexes(ctx context.Context, s *session, id string) ([]int, err
 	return append(free, rest...), nil
 }
 
-// mostWait is how long EC2 may take for a step; it needs some seconds.
-const mostWait = 2 * time.Minute
-
-// await waits until describes show the ENI as it is to be, nil if it is gone.
+// await waits until describes show the ENI as it is to be, nil if it is gone. A look
+// that EC2 refuses for its rate is no reason to end: the next one comes.
 func (c *Client) await(ctx context.Context, s *session, id, what string, is func(*nic) bool) (*nic, error) {
 	began := c.now()
-	for wait := c.pace[0]; ; wait = min(wait*3/2, c.pace[1]) {
+	for wait := max(c.pace[0], c.usual*3/4); ; wait = min(wait*3/2, c.pace[1]) {
 		now, err := c.look(ctx, s, id)
 		switch {
-		case err != nil:
+		case err != nil && !errors.Is(err, cloud.ErrThrottled):
 			return nil, unsettled(err)
-		case is(now):
+		case err == nil && is(now):
 			return now, nil
 		case c.now().Sub(began) > mostWait:
 			return nil, because(cloud.ErrUnknown, "ENI %s is not %s after %s", id, what, mostWait)
@@ -185,7 +202,7 @@ func (c *Client) undo(ctx context.Context, s *session, id, token string, cause e
 	default:
 		return unsettled(cause)
 	}
-	if err := c.remove(ctx, s, id); err != nil {
+	if err := c.remove(ctx, s, id, nil); err != nil {
 		return unsettled(errors.Join(cause, err))
 	}
 	c.again(token)

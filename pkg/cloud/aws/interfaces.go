@@ -22,20 +22,18 @@ const (
 // perPage is as much as EC2 gives at once.
 const perPage = 1000
 
-// Interfaces implements cloud.Cloud. ENIs that the node made are asked for by their
-// tag, the others by the instance, which EC2 can't do in one request. What the later
-// request shows counts.
+// Interfaces implements cloud.Cloud. ENIs that are attached are asked for by the
+// instance. Those of the node that are not have only their tag, which EC2 can't look
+// for in the same request: they are asked for where there may be any, and now and then.
+// What the later request shows counts.
 func (c *Client) Interfaces(ctx context.Context) (list []cloud.Interface, err error) {
 	defer c.named(&err, "Interfaces", "")
 	s, err := c.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.describe(ctx, s, byTags(map[string]string{tagNode: s.instance}))
-	if err != nil {
-		return nil, err
-	}
-	here, err := c.describe(ctx, s, byIDs("attachment.instance-id", []string{s.instance}))
+	began := c.now()
+	made, here, all, err := c.show(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -48,10 +46,27 @@ func (c *Client) Interfaces(ctx context.Context) (list []cloud.Interface, err er
 		return nil, noHome(s, out)
 	}
 	c.settleIn(s, nics)
+	c.glanced(began, all, here, nics)
 	for _, n := range nics {
 		list = append(list, n.Interface)
 	}
 	return list, nil
+}
+
+// show describes the ENIs that are attached to the instance and, where that is needed,
+// all that were made for it.
+func (c *Client) show(ctx context.Context, s *session) (made, here []types.NetworkInterface, all bool, err error) {
+	for all = c.wantsAll(); ; all = true {
+		if all {
+			if made, err = c.describe(ctx, s, byTags(map[string]string{tagNode: s.instance})); err != nil {
+				return nil, nil, all, err
+			}
+		}
+		here, err = c.describe(ctx, s, byIDs("attachment.instance-id", []string{s.instance}))
+		if err != nil || all || !c.misses(here) {
+			return made, here, all, err
+		}
+	}
 }
 
 // noHome: an answer without the node's own ENI is none to work with.

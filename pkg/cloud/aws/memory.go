@@ -26,8 +26,8 @@ const (
 	unsure
 )
 
-// forgetAfter is longer than EC2's describes lag.
-const forgetAfter = 5 * time.Minute
+// forgetAfter is longer than EC2's describes lag, and than a node goes without a look.
+const forgetAfter = 10 * time.Minute
 
 // forget drops what is old of an ENI.
 func (m memory) forget(id string, now time.Time) {
@@ -85,6 +85,8 @@ func (c *Client) forgetENI(id string) {
 	delete(c.memory, id)
 	delete(c.first6, id)
 	delete(c.seen, id)
+	delete(c.known.tokens, id)
+	maps.DeleteFunc(c.known.taken, func(_ int, at string) bool { return at == id })
 }
 
 // lately returns the addresses of an ENI to which this has happened a short while ago,

@@ -18,9 +18,15 @@ func (c *Client) UnassignAddresses(ctx context.Context, id string, addrs []netip
 	if err != nil {
 		return err
 	}
-	on, err := c.byID(ctx, s, id)
-	if err != nil || on == nil {
-		return err
+	on, known := c.asSeen(id)
+	if known {
+		has, _ := c.perhaps(on)
+		known = len(minus(union(addrs, nil), has)) == 0
+	}
+	if !known { // or it has something that is not known
+		if on, err = c.byID(ctx, s, id); err != nil || on == nil {
+			return err
+		}
 	}
 	r, err := c.releasing(on, addrs)
 	if err != nil {

@@ -34,7 +34,7 @@ func (c *Client) CreateInterface(ctx context.Context, w cloud.Create) (made clou
 		}
 	}
 	defer func() {
-		if err != nil {
+		if err != nil && !errors.Is(err, cloud.ErrThrottled) {
 			c.doubt()
 		}
 	}()
@@ -99,6 +99,9 @@ func (c *Client) create(ctx context.Context, v view, w cloud.Create) (string, er
 			return "", err
 		}
 		id, err := c.createENI(ctx, v.machine, w, p)
+		if !errors.Is(err, cloud.ErrThrottled) {
+			c.begun(w.Token)
+		}
 		if err != nil && !isCode(err, mismatch) {
 			return "", err
 		}
@@ -144,6 +147,15 @@ func (c *Client) plan(v view, token string) (plan, error) {
 	p.mark = mark{instance: v.machine.instance, index: index, asked: time.Now().UTC(), token: token, cluster: c.o.Cluster}
 	c.making[token] = p
 	return p, nil
+}
+
+// begun notes that there may be an ENI of the token.
+func (c *Client) begun(token string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.making[token]
+	p.begun = true
+	c.making[token] = p
 }
 
 // forget makes the next attempt at the token a new one.

@@ -49,8 +49,12 @@ func TestALookAsksForOneListAfterTheFirst(t *testing.T) {
 		t.Fatal("a lost answer is no error")
 	}
 	look(2, "after a creation of unknown outcome")
+	before := maps.Clone(s.Calls())
 	_, err = c.CreateInterface(t.Context(), wish)
 	must(t, err)
+	if got := s.asked(before); got["CreateEni"] != 0 || got["ListEni"] == 0 {
+		t.Errorf("the same creation again: %v", got)
+	}
 	look(2, "as long as something may come late")
 	c.recall.sure = time.Now()
 	c.recall.next = c.recall.sure
@@ -80,7 +84,17 @@ func TestANewENIOfAnInstanceThatIsKnownTakesNoList(t *testing.T) {
 	if !slices.Equal(indexes, []int{1, 2, 3}) {
 		t.Errorf("device indexes %v", indexes)
 	}
+	s.Endpoint.FailNext("CreateEni", api.Fault{Err: &api.Error{Reason: api.Throttled}})
 	before := maps.Clone(s.Calls())
+	wish := cloud.Create{Token: "d", Subnet: "sbn-a", V4: 2}
+	if _, err := c.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrThrottled) {
+		t.Fatal(err)
+	}
+	_, err = c.CreateInterface(t.Context(), wish)
+	if got := s.asked(before); err != nil || got["ListEni"] != 0 {
+		t.Errorf("after one that was throttled: %v, %v", got, err)
+	}
+	before = maps.Clone(s.Calls())
 	_, err = c.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "sbn-a", V4: 2})
 	if got := s.asked(before); err != nil || got["CreateEni"] != 0 || got["ListEni"] == 0 {
 		t.Errorf("the first token again: %v, %v", got, err)

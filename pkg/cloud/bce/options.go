@@ -91,7 +91,8 @@ type record struct {
 // plan is how CreateInterface goes about a token.
 type plan struct {
 	mark       mark
-	generation int // how many ENIs of the token were undone
+	generation int  // how many ENIs of the token were undone
+	begun      bool // the cloud was asked, and may have done it
 }
 
 var (

@@ -18,7 +18,7 @@ type recall struct {
 const (
 	allEvery = 10 * time.Minute // about
 	doubtful = 2 * time.Minute  // longer than an effect comes late, and any lag
-	recent   = 5 * time.Minute  // as old as what is remembered may be for a new ENI
+	recent   = 8 * time.Minute  // as old as what is remembered may be for a new ENI
 )
 
 // all tells whether a look that begins now asks for all.
@@ -58,23 +58,20 @@ func (c *Client) needsAll(here []sdk.Eni, now time.Time) bool {
 	return c.recall.all(now)
 }
 
-// recollect returns what is remembered of the instance, where that is enough to make an
-// ENI with a token: it is recent, and nothing was ever begun with the token. What an
+// recollect returns what is remembered of the instance, where that and the known ENIs
+// are enough to make one with a token: it is recent, and nothing was ever begun with the token. What an
 // earlier process began, the clientToken finds.
 func (c *Client) recollect(token string) (view, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, begun := c.making[token]; begun || c.recall.looked.IsZero() || time.Since(c.recall.looked) > recent {
+	p := c.making[token]
+	if p.begun || p.generation > 0 || c.recall.looked.IsZero() || time.Since(c.recall.looked) > recent {
 		return view{}, false
 	}
-	v := view{machine: c.last}
-	for id, r := range c.known {
+	for _, r := range c.known {
 		if r.ours && r.mark.token == token {
 			return view{}, false
 		}
-		n := nic{Eni: sdk.Eni{EniId: id}, mark: r.mark, ours: r.ours}
-		n.shown.Index = r.index
-		v.nics = append(v.nics, n)
 	}
-	return v, true
+	return view{machine: c.last}, true
 }
