@@ -173,14 +173,14 @@ func (a *Agent) Reload(conf agentconf.Config) {
 	pace := conf.Cloud // the rest of it was the client's, once
 	conf.Cloud = a.conf.Cloud
 	conf.Cloud.CallsPerSec, conf.Cloud.CallsBurst = pace.CallsPerSec, pace.CallsBurst
-	conf.Cloud.Concurrent, conf.Cloud.Timeout = pace.Concurrent, pace.Timeout
+	conf.Cloud.Concurrent, conf.Cloud.Timeout, conf.Cloud.Describe = pace.Concurrent, pace.Timeout, pace.Describe
 	conf.Cache, conf.State, conf.Node = a.conf.Cache, a.conf.State, a.conf.Node
 	a.conf = conf
 	a.budget.SetLimit(rate.Limit(conf.Cloud.CallsPerSec))
 	a.budget.SetBurst(conf.Cloud.CallsBurst)
 	a.keepMode()
 	// What the new periods make due is due at once.
-	a.describeAt, a.resyncAt = min(a.describeAt, a.Now()+conf.Resync), min(a.resyncAt, a.Now()+conf.Resync)
+	a.describeAt, a.resyncAt = min(a.describeAt, a.Now()+conf.DescribeEvery()), min(a.resyncAt, a.Now()+conf.Resync)
 }
 
 // Status returns what the last tick found.

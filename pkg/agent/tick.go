@@ -102,7 +102,7 @@ func (a *Agent) lookIfDue(ctx context.Context, now time.Duration) {
 		return
 	}
 	// Not all nodes at once: those that started together would stay together.
-	a.describeAt = now + a.conf.Resync*time.Duration(90+a.Rand.IntN(20))/100
+	a.describeAt = now + a.conf.DescribeEvery()*time.Duration(90+a.Rand.IntN(20))/100
 	if late {
 		a.againAt = 0
 	}

@@ -19,6 +19,7 @@ type simulateFlags struct {
 
 // playFlags are those of them that say what is played, and how that is shown.
 type playFlags struct {
+	shared            bool // a cloud is named, whose rates all nodes of the account share
 	trace, load       string
 	pods, nodes       int
 	duration, stagger time.Duration

@@ -26,7 +26,8 @@ func (f *playFlags) settle() {
 	if f.cloud == "bce" { // as the agent's file calls it
 		f.cloud = "baidu"
 	}
-	if f.given("cloud") && !f.given("trace") && !f.given("load") {
+	f.shared = f.given("cloud")
+	if f.shared && !f.given("trace") && !f.given("load") {
 		f.load = usualLoad
 	}
 	if simulate.AtOnce(f.load) && !f.given("duration") {

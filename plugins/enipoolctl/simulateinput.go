@@ -102,6 +102,9 @@ func (f *playFlags) base() (agentconf.Config, error) {
 		// Two keys have no default; a simulation looks at neither.
 		c := agentconf.Default()
 		c.Settings.SNAT, c.Cloud.Endpoint = false, "unix:///run/enipool/vpc.sock"
+		if f.shared {
+			c.Cloud.Describe = agentconf.SpareDescribe // as a file that names a real cloud has it
+		}
 		return c, nil
 	}
 	text, err := os.ReadFile(f.config)

@@ -34,7 +34,7 @@ func newAWSSite(t *testing.T, name string, lines ...string) (*site, *ec2.Endpoin
 	s.listen("127.0.0.1:4566", endpoint.Handler())
 	t.Cleanup(s.end)
 	s.configure(append([]string{"cloud.provider: aws", "cloud.endpoint: http://127.0.0.1:4566", "cloud.cluster: test",
-		"cloud.timeout: 10s", "leakAge: 11s"}, lines...)...)
+		"cloud.timeout: 10s", "cloud.describe: 1s", "leakAge: 11s"}, lines...)...)
 	s.env = []string{"AWS_EC2_METADATA_DISABLED=false", "HOME=" + s.dir}
 	return s, endpoint, account
 }

@@ -123,14 +123,14 @@ func TestEachKeySetsWhatItSays(t *testing.T) {
 			c.Cloud.CallsPerSec, c.Cloud.CallsBurst, c.Cloud.Concurrent, c.Cloud.Timeout = 7, 8, 9, 3*time.Second
 		}},
 		{"cloud: {provider: aws, endpoint: , region: eu-west-1, instance: i-1, cluster: prod.eu_1, prefixes: true}", func(c *Config) {
-			c.Cloud.Provider, c.Cloud.Endpoint, c.Cloud.Region, c.Cloud.Instance = AWS, "", "eu-west-1", "i-1"
+			c.Cloud.Provider, c.Cloud.Endpoint, c.Cloud.Region, c.Cloud.Instance, c.Cloud.Describe = AWS, "", "eu-west-1", "i-1", SpareDescribe
 			c.Cloud.Cluster, c.Cloud.Prefixes = "prod.eu_1", true
 		}},
 		{"cloud: {provider: aws, endpoint: 'https://ec2.example.org', metadata: 'http://[fd00:ec2::254]'}", func(c *Config) {
-			c.Cloud.Provider, c.Cloud.Endpoint, c.Cloud.Metadata = AWS, "https://ec2.example.org", "http://[fd00:ec2::254]"
+			c.Cloud.Describe, c.Cloud.Provider, c.Cloud.Endpoint, c.Cloud.Metadata = SpareDescribe, AWS, "https://ec2.example.org", "http://[fd00:ec2::254]"
 		}},
-		{"cloud: {provider: bce, endpoint: 'http://127.0.0.1:80/', metadata: 'http://169.254.169.254'}", func(c *Config) {
-			c.Cloud.Provider, c.Cloud.Endpoint, c.Cloud.Metadata = BCE, "http://127.0.0.1:80/", "http://169.254.169.254"
+		{"cloud: {provider: bce, endpoint: 'http://127.0.0.1:80/', metadata: 'http://169.254.169.254', describe: 90s}", func(c *Config) {
+			c.Cloud.Describe, c.Cloud.Provider, c.Cloud.Endpoint, c.Cloud.Metadata = 90*time.Second, BCE, "http://127.0.0.1:80/", "http://169.254.169.254"
 		}},
 		{"cloud: {subnets: [subnet-1, subnet-2], securityGroups: [sg-1], subnetTags: {pods: yes, Name: 7}, tags: {team: net work}}", func(c *Config) {
 			c.Cloud.Subnets, c.Cloud.SecurityGroups = []string{"subnet-1", "subnet-2"}, []string{"sg-1"}

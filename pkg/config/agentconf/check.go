@@ -13,6 +13,9 @@ func (r *reader) derive(c *Config) {
 	if !c.ModeSet && c.Pool.MaxAboveWatermark > 0 {
 		c.Pool.Mode = pool.BestEffort // what nodes that were set up with it have
 	}
+	if _, ok := r.values["cloud.describe"]; !ok && c.Cloud.Provider != Sim && c.Cloud.Describe == 0 {
+		c.Cloud.Describe = SpareDescribe
+	}
 	if _, ok := r.values["pool.maxFree"]; !ok {
 		c.Pool.Scale.MaxFree = c.Pool.Scale.MinFree + 100
 	}

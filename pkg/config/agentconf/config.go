@@ -68,7 +68,8 @@ type Cloud struct {
 	Tags           map[string]string // of new ENIs
 	Prefixes       bool              // aws: IPv4 addresses come as /28 prefixes
 
-	CallsPerSec int // long-term rate of calls of this node
+	Describe    time.Duration // between two describes where nothing asks for one, 0 is Config.Resync; see Config.DescribeEvery
+	CallsPerSec int           // long-term rate of calls of this node
 	CallsBurst  int // calls that may come at once
 	Concurrent  int // calls under way at once
 	Timeout     time.Duration
@@ -129,4 +130,17 @@ func Parse(text []byte) (Config, error) {
 		return Config{}, err
 	}
 	return c, nil
+}
+
+// SpareDescribe is Cloud.Describe where the file names a real cloud and nothing else:
+// 1,000 nodes that describe every minute use most of what an account may.
+const SpareDescribe = 5 * time.Minute
+
+// DescribeEvery is how often the cloud is asked for the node's ENIs where nothing
+// asks for it sooner.
+func (c Config) DescribeEvery() time.Duration {
+	if c.Cloud.Describe == 0 {
+		return c.Resync
+	}
+	return c.Cloud.Describe
 }

@@ -130,6 +130,7 @@ func cloudKeys(c *Cloud) []key {
 		words("cloud.securityGroups", &c.SecurityGroups),
 		pairs("cloud.tags", &c.Tags),
 		flag("cloud.prefixes", &c.Prefixes),
+		duration("cloud.describe", &c.Describe, 100*time.Millisecond, time.Hour),
 		number("cloud.callsPerSecond", &c.CallsPerSec, 1, mostCalls),
 		number("cloud.callsBurst", &c.CallsBurst, 1, mostCalls),
 		number("cloud.concurrent", &c.Concurrent, 1, mostAtOnce),
