@@ -70,8 +70,8 @@ type Cloud struct {
 
 	Describe    time.Duration // between two describes where nothing asks for one, 0 is Config.Resync; see Config.DescribeEvery
 	CallsPerSec int           // long-term rate of calls of this node
-	CallsBurst  int // calls that may come at once
-	Concurrent  int // calls under way at once
+	CallsBurst  int           // calls that may come at once
+	Concurrent  int           // calls under way at once
 	Timeout     time.Duration
 }
 
