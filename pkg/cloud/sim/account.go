@@ -55,8 +55,8 @@ type Account struct {
 	late     []lateCall          // what has its effect later, the soonest first
 	faults   faults
 	calls    map[string]int
-	mutating meter
-	describe meter
+	mutating Meter
+	describe Meter
 	tolls    tolls
 }
 
@@ -67,7 +67,7 @@ func NewAccount(o Options) *Account {
 		o.MTU = defaultMTU
 	}
 	if o.Clock == nil {
-		o.Clock = wall{}
+		o.Clock = Wall{}
 	}
 	return &Account{
 		o:        o,
@@ -78,8 +78,8 @@ func NewAccount(o Options) *Account {
 		owner:    map[netip.Addr]*nic{},
 		faults:   faults{next: map[string][]Fault{}},
 		calls:    map[string]int{},
-		mutating: meter{Bucket: o.Mutating},
-		describe: meter{Bucket: o.Describing},
+		mutating: Meter{Bucket: o.Mutating},
+		describe: Meter{Bucket: o.Describing},
 	}
 }
 

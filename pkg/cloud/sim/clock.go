@@ -13,12 +13,14 @@ type Clock interface {
 	Wait(ctx context.Context, d time.Duration) error
 }
 
-// wall is the machine's clock.
-type wall struct{}
+// Wall is the machine's Clock.
+type Wall struct{}
 
-func (wall) Now() time.Time { return time.Now() }
+// Now is the machine's time.
+func (Wall) Now() time.Time { return time.Now() }
 
-func (wall) Wait(ctx context.Context, d time.Duration) error {
+// Wait waits as a Clock does.
+func (Wall) Wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

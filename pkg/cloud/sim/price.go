@@ -54,7 +54,7 @@ func (a *Account) Requests() map[string]Requests {
 
 // tolls are what requests are counted with.
 type tolls struct {
-	meters   map[string]*meter
+	meters   map[string]*Meter
 	requests map[string]Requests
 	paid     map[paid]bool
 }
@@ -72,7 +72,7 @@ func (a *Account) toll(r request) error {
 	if a.o.Prices != nil {
 		return nil
 	}
-	if again := m.take(a.now); again > 0 {
+	if again := m.Take(a.now); again > 0 {
 		return &cloud.Error{Kind: cloud.ErrThrottled, Detail: "request rate of the account exceeded", RetryAfter: again}
 	}
 	return nil
@@ -145,17 +145,17 @@ func (a *Account) pay(r request, p Price, most time.Duration) (again time.Durati
 	defer a.mu.Unlock()
 	t := &a.tolls
 	if t.meters == nil {
-		*t = tolls{map[string]*meter{}, map[string]Requests{}, map[paid]bool{}}
+		*t = tolls{map[string]*Meter{}, map[string]Requests{}, map[paid]bool{}}
 	}
 	once := paid{r.Create.Token, p.Request}
 	if t.paid[once] {
 		return 0, true
 	}
 	if t.meters[p.Request] == nil {
-		t.meters[p.Request] = &meter{Bucket: a.o.Bucket(p)}
+		t.meters[p.Request] = &Meter{Bucket: a.o.Bucket(p)}
 	}
 	n := t.requests[p.Request]
-	if passed = t.meters[p.Request].take(a.now) == 0; passed {
+	if passed = t.meters[p.Request].Take(a.now) == 0; passed {
 		n.Passed++
 		if r.Method == createInterface && !p.Looks {
 			t.paid[once] = true

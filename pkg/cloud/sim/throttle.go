@@ -9,15 +9,15 @@ type Bucket struct {
 	Every time.Duration
 }
 
-// meter is a Bucket in use. It keeps the time at which the bucket is full again:
+// Meter is a Bucket in use. It keeps the time at which the bucket is full again:
 // each call puts it off by Every.
-type meter struct {
+type Meter struct {
 	Bucket
 	full time.Time
 }
 
-// take lets a call pass, or returns how long to wait for the next that will.
-func (m *meter) take(now time.Time) time.Duration {
+// Take lets a call pass, or returns how long to wait for the next that will.
+func (m *Meter) Take(now time.Time) time.Duration {
 	if m.Every <= 0 {
 		return 0
 	}

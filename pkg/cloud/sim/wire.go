@@ -95,6 +95,12 @@ func (a *Account) checkWires() error {
 		}
 	}
 	got := a.o.Network.wires()
+	return CompareWires(want, got)
+}
+
+// CompareWires returns what is wrong with what a network delivers: the ENI of each
+// address as it should be, and as it is.
+func CompareWires(want, got map[netip.Addr]string) error {
 	if maps.Equal(want, got) {
 		return nil
 	}

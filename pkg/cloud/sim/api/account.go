@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -66,7 +65,7 @@ type Account struct {
 	events   []event        // what is to happen, the soonest first
 	tokens   map[string]told
 	faults   faults
-	meters   map[string]*meter
+	meters   map[string]*sim.Meter
 	calls    map[string]int
 	keep     time.Duration // how old a state may be that is asked for
 	lifted   bool          // limits don't hold
@@ -81,7 +80,7 @@ func NewAccount(o Options) *Account {
 	o.MTU = cmp.Or(o.MTU, 9001)
 	o.MaxAddresses = cmp.Or(o.MaxAddresses, 50)
 	if o.Clock == nil {
-		o.Clock = wall{}
+		o.Clock = sim.Wall{}
 	}
 	if o.NewID == nil {
 		o.NewID = newID
@@ -98,7 +97,7 @@ func NewAccount(o Options) *Account {
 		made:     map[string]int{},
 		tokens:   map[string]told{},
 		faults:   faults{next: map[string][]Fault{}},
-		meters:   map[string]*meter{},
+		meters:   map[string]*sim.Meter{},
 		calls:    map[string]int{},
 		keep:     o.Lag,
 	}
@@ -202,20 +201,4 @@ func (a *Account) Calls() map[string]int {
 	a.lock()
 	defer a.mu.Unlock()
 	return maps.Clone(a.calls)
-}
-
-// wall is the machine's clock.
-type wall struct{}
-
-func (wall) Now() time.Time { return time.Now() }
-
-func (wall) Wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -134,40 +134,17 @@ func (a *Account) throttle(c Call) time.Duration {
 	if _, ok := a.o.Buckets[c.Action]; ok {
 		own = c.Action
 	}
-	if again := a.meter(own).take(a.now); again > 0 || c.Bucket == "" {
+	if again := a.meter(own).Take(a.now); again > 0 || c.Bucket == "" {
 		return again
 	}
-	return a.meter(c.Bucket).take(a.now)
+	return a.meter(c.Bucket).Take(a.now)
 }
 
-func (a *Account) meter(name string) *meter {
+func (a *Account) meter(name string) *sim.Meter {
 	if a.meters[name] == nil {
-		a.meters[name] = &meter{Bucket: a.o.Buckets[name]}
+		a.meters[name] = &sim.Meter{Bucket: a.o.Buckets[name]}
 	}
 	return a.meters[name]
-}
-
-// meter is a Bucket in use. It keeps the time at which the bucket is full again:
-// each call puts it off by Every.
-type meter struct {
-	sim.Bucket
-	full time.Time
-}
-
-// take lets a call pass, or returns how long to wait for the next that will.
-func (m *meter) take(now time.Time) time.Duration {
-	if m.Every <= 0 {
-		return 0
-	}
-	if m.full.Before(now) {
-		m.full = now
-	}
-	most := time.Duration(max(m.Burst, 1)-1) * m.Every
-	if over := m.full.Sub(now) - most; over > 0 {
-		return over
-	}
-	m.full = m.full.Add(m.Every)
-	return 0
 }
 
 // wait lets d pass, a part of a call.

@@ -1,13 +1,13 @@
 package api
 
 import (
-	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/enipool/enipool/pkg/cloud/sim"
 )
 
 // checkWires compares the routes of the Network's router, which are its book of who
@@ -31,21 +31,10 @@ func (a *Account) checkWires() error {
 		}
 	}
 	got, err := a.delivered()
-	if err != nil || maps.Equal(want, got) {
+	if err != nil {
 		return err
 	}
-	var errs []error
-	for addr, id := range want {
-		if got[addr] != id {
-			errs = append(errs, fmt.Errorf("address %s is of ENI %s, the network delivers it to %q", addr, id, got[addr]))
-		}
-	}
-	for addr, id := range got {
-		if want[addr] == "" {
-			errs = append(errs, fmt.Errorf("the network delivers %s to ENI %s, which does not have it", addr, id))
-		}
-	}
-	return errors.Join(errs...)
+	return sim.CompareWires(want, got)
 }
 
 // delivered returns the ENI of each address that the router delivers. Its ports
