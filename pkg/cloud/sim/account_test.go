@@ -79,7 +79,7 @@ func TestAWrongSubnetOrNodeIsRefused(t *testing.T) {
 		{addNode(a, Machine{Name: "n3", Subnet: "a"}), "add node n3: limits of 0 ENIs with 0 IPv4 and 0 IPv6 addresses: must be"},
 		{addNode(a, Machine{Name: "n3", Limits: eni.Limits{ENIs: 152, V4: 2}, Subnet: "a"}), "add node n3: limits of 152 ENIs with 2 IPv4 and 0 IPv6 addresses: must be 1 to 151 ENIs"},
 		{addNode(a, Machine{Name: "n3", Limits: good, Subnet: "a"}), ""},
-		{addNode(a, Machine{Name: "n4", Limits: good, Subnet: "a"}), "add node n4: : limit reached: the account may have 3 ENIs"},
+		{addNode(a, Machine{Name: "n4", Limits: good, Subnet: "a"}), "add node n4: limit reached: the account may have 3 ENIs"},
 		{a.SetForeign("c", 1), `set foreign use: there is no subnet "c"`},
 		{a.TakeAway(netip.MustParseAddr("10.0.0.2")), "take away 10.0.0.2: no ENI has it as a secondary address"},
 		{a.Detach("eni-00000001"), "detach ENI eni-00000001: there is none of that id besides those of the nodes"},
