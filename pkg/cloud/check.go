@@ -54,7 +54,7 @@ func (f *Findings) Say(what string, v Verdict, fix, format string, args ...any) 
 // Failed adds what could not be looked at, or is wrong, by the error of a call.
 func (f *Findings) Failed(what, fix string, err error) {
 	verdict := Broken
-	if errors.Is(err, ErrThrottled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, ErrThrottled) {
 		verdict = Unknown
 	}
 	f.Say(what, verdict, fix, "%v", err)

@@ -22,14 +22,11 @@ package aws
 
 import (
 	"cmp"
-	"context"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/cloudtest"
 	"github.com/enipool/enipool/pkg/cloud/sim/api"
 	"github.com/enipool/enipool/pkg/cloud/sim/api/ec2"
@@ -157,45 +154,7 @@ func TestContractThroughTheEnvironment(t *testing.T) {
 }
 
 func fromEnvironment(t *testing.T) cloudtest.Subject {
-	split := func(name string) []string {
-		return strings.FieldsFunc(os.Getenv(name), func(r rune) bool { return r == ',' })
-	}
-	lag, err := time.ParseDuration(cmp.Or(os.Getenv("CLOUD_LAG"), "5s"))
-	if err != nil {
-		t.Fatalf("CLOUD_LAG: %v", err)
-	}
-	var lacks []cloudtest.Capability
-	for _, name := range split("CLOUD_LACKS") {
-		if !slices.Contains([]string{string(cloudtest.Tokens), string(cloudtest.Quotas), string(cloudtest.Guard)}, name) {
-			t.Fatalf("CLOUD_LACKS: no capability is called %q", name)
-		}
-		lacks = append(lacks, cloudtest.Capability(name))
-	}
-	c := New(Options{Endpoint: os.Getenv("EC2_ENDPOINT"), Metadata: os.Getenv("IMDS_ENDPOINT"),
-		Instance: os.Getenv("EC2_INSTANCE"), Subnets: split("EC2_SUBNETS")})
-	subnets := split("EC2_SUBNETS")
-	list := clean(t, c, lag)
-	if len(subnets) == 0 {
-		subnets = []string{list[0].Subnet}
-	}
-	t.Cleanup(func() { clean(t, c, lag) })
-	return cloudtest.Subject{Cloud: c, Subnets: subnets, Lag: lag, Lacks: lacks}
-}
-
-// clean deletes what was made for the instance, and returns what it has besides.
-func clean(t *testing.T, c *Client, lag time.Duration) (rest []cloud.Interface) {
-	t.Helper()
-	list, err := c.Interfaces(context.Background())
-	must(t, err)
-	for _, i := range list {
-		if !i.Ours {
-			rest = append(rest, i)
-			continue
-		}
-		must(t, c.DeleteInterface(context.Background(), i.ID))
-	}
-	if len(list) > len(rest) {
-		time.Sleep(lag) // until it shows; an account far away has no other way to tell
-	}
-	return rest
+	subnets := cloudtest.List("EC2_SUBNETS")
+	c := New(Options{Endpoint: os.Getenv("EC2_ENDPOINT"), Metadata: os.Getenv("IMDS_ENDPOINT"), Instance: os.Getenv("EC2_INSTANCE"), Subnets: subnets})
+	return cloudtest.FromEnvironment(t, c, subnets)
 }

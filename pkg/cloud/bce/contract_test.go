@@ -24,14 +24,12 @@ package bce
 
 import (
 	"cmp"
-	"context"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/cloudtest"
 	"github.com/enipool/enipool/pkg/cloud/sim/api"
 	endpoint "github.com/enipool/enipool/pkg/cloud/sim/api/bce"
@@ -160,47 +158,10 @@ func (s *site) vpc() (id string) {
 }
 
 func fromEnvironment(t *testing.T) cloudtest.Subject {
-	split := func(name string) []string {
-		return strings.FieldsFunc(os.Getenv(name), func(r rune) bool { return r == ',' })
-	}
-	lag, err := time.ParseDuration(cmp.Or(os.Getenv("CLOUD_LAG"), "5s"))
-	if err != nil {
-		t.Fatalf("CLOUD_LAG: %v", err)
-	}
-	var lacks []cloudtest.Capability
-	for _, name := range split("CLOUD_LACKS") {
-		if !slices.Contains([]string{string(cloudtest.Tokens), string(cloudtest.Quotas), string(cloudtest.Guard)}, name) {
-			t.Fatalf("CLOUD_LACKS: no capability is called %q", name)
-		}
-		lacks = append(lacks, cloudtest.Capability(name))
-	}
+	subnets := cloudtest.List("BCE_SUBNETS")
 	c, err := New(Options{Endpoint: os.Getenv("BCE_ENDPOINT"), Metadata: os.Getenv("BCE_METADATA"),
 		Instance: os.Getenv("BCE_INSTANCE"), VPC: os.Getenv("BCE_VPC"), Zone: os.Getenv("BCE_ZONE"), Kind: Kind(os.Getenv("BCE_KIND")),
-		Subnets: split("BCE_SUBNETS"), SecurityGroups: split("BCE_GROUPS")})
+		Subnets: subnets, SecurityGroups: cloudtest.List("BCE_GROUPS")})
 	must(t, err)
-	subnets := split("BCE_SUBNETS")
-	list := clean(t, c, lag)
-	if len(subnets) == 0 {
-		subnets = []string{list[0].Subnet}
-	}
-	t.Cleanup(func() { clean(t, c, lag) })
-	return cloudtest.Subject{Cloud: c, Subnets: subnets, Lag: lag, Lacks: lacks}
-}
-
-// clean deletes what was made for the instance, and returns what it has besides.
-func clean(t *testing.T, c *Client, lag time.Duration) (rest []cloud.Interface) {
-	t.Helper()
-	list, err := c.Interfaces(context.Background())
-	must(t, err)
-	for _, i := range list {
-		if !i.Ours {
-			rest = append(rest, i)
-			continue
-		}
-		must(t, c.DeleteInterface(context.Background(), i.ID))
-	}
-	if len(list) > len(rest) {
-		time.Sleep(lag) // until it shows; an account far away has no other way to tell
-	}
-	return rest
+	return cloudtest.FromEnvironment(t, c, subnets)
 }
