@@ -32,3 +32,27 @@ func TestALookThatFailsLateKeepsTheLimits(t *testing.T) {
 		})
 	}
 }
+
+// What is looked at on the node costs nobody else anything; what the cloud is asked does.
+func TestAQuietNodeDescribesLessOftenThanItRepairs(t *testing.T) {
+	asked := func(every time.Duration) (looks int) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+			conf := testConfig("n1")
+			conf.Resync, conf.Cloud.Describe = time.Minute, every
+			n := w.addNode(conf, sim.Machine{Limits: large, Subnet: "subnet-a"})
+			n.start(-1, false)
+			defer n.stop()
+			time.Sleep(10 * time.Minute) // until the pool has come to rest
+			synctest.Wait()
+			before := w.account.Calls()["Interfaces"]
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			looks = w.account.Calls()["Interfaces"] - before
+		})
+		return looks
+	}
+	if usual, spare := asked(0), asked(10*time.Minute); usual < 50 || spare < 5 || spare > 8 {
+		t.Errorf("in an hour the cloud was asked %d times by resync and %d times by cloud.describe", usual, spare)
+	}
+}
