@@ -1,0 +1,190 @@
+// Package nfset reads and changes single elements of nftables sets and maps. It
+// speaks nfnetlink by itself, over one socket and in at most two messages, so that
+// the plugin, which may run for every pod, links no nftables library and starts
+// no nft. It works in the network namespace of the calling thread.
+package nfset
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Table is an nftables table.
+type Table struct {
+	Family byte // unix.NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6
+	Name   string
+}
+
+// Element is an element of a set or, with Value or Verdict, of a map. The bytes
+// are those of the packet: numbers are in network order (marks and link names as
+// the kernel keeps them), and each field of a concatenation is padded to a
+// multiple of four bytes.
+type Element struct {
+	Key     []byte
+	Value   []byte
+	Verdict *Verdict
+}
+
+// Equal tells whether both elements have the same key and lead to the same.
+func (e Element) Equal(other Element) bool {
+	if !bytes.Equal(e.Key, other.Key) || !bytes.Equal(e.Value, other.Value) || (e.Verdict == nil) != (other.Verdict == nil) {
+		return false
+	}
+	return e.Verdict == nil || *e.Verdict == *other.Verdict
+}
+
+// Verdict is what a verdict map has for a key: unix.NFT_JUMP or NFT_GOTO with a
+// chain, or NF_ACCEPT and the like without.
+type Verdict struct {
+	Code  int32
+	Chain string
+}
+
+// Op says what a Change does.
+type Op byte
+
+// The operations. Adding an element that is there as wanted changes nothing; with
+// another value it is refused with EBUSY (maps) or EEXIST.
+const (
+	Add           Op = iota
+	AddNew           // refused with EEXIST where the key is there
+	Delete           // refused with ENOENT where the key is not there
+	DeleteIfThere    // succeeds where the key, the set or the table is not there
+)
+
+// Change adds an element to a set or deletes the one with its key.
+type Change struct {
+	Op      Op
+	Set     string
+	Element Element
+}
+
+// ChangeError is the kernel's answer to a change; errors.Is finds its errno.
+type ChangeError struct {
+	Change Change
+	Errno  unix.Errno
+}
+
+// Error says which change was refused and why.
+func (e *ChangeError) Error() string {
+	verb := "add to"
+	if e.Change.Op == Delete || e.Change.Op == DeleteIfThere {
+		verb = "delete from"
+	}
+	return fmt.Sprintf("%s nftables set %s: element %x: %v", verb, e.Change.Set, e.Change.Element.Key, e.Errno)
+}
+
+// Unwrap returns the errno.
+func (e *ChangeError) Unwrap() error { return e.Errno }
+
+// Get returns the element of the set that has the key. Found is false where the
+// element, the set or the table is not there.
+func (t Table) Get(set string, key []byte) (e Element, found bool, err error) {
+	fail := func(err error) (Element, bool, error) {
+		return Element{}, false, fmt.Errorf("read element %x of nftables set %s: %w", key, set, err)
+	}
+	s, err := openSocket()
+	if err != nil {
+		return fail(err)
+	}
+	defer s.close()
+	var m message
+	t.appendElement(&m, unix.NFT_MSG_GETSETELEM, unix.NLM_F_ACK, 1, set, Element{Key: key})
+	replies, err := s.exchange(m.bytes)
+	if err != nil {
+		return fail(err)
+	}
+	for _, r := range replies {
+		switch {
+		case r.errno == unix.ENOENT:
+			return Element{}, false, nil
+		case r.errno != 0:
+			return fail(r.errno)
+		case r.kind == unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWSETELEM:
+			e, found = decodeElement(r.body)
+		}
+	}
+	return e, found, nil
+}
+
+// Commit makes all of the changes, or none and returns why: a *ChangeError for
+// each change that the kernel refused.
+func (t Table) Commit(changes ...Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	s, err := openSocket()
+	if err != nil {
+		return fmt.Errorf("change nftables elements: %w", err)
+	}
+	defer s.close()
+	refused, err := t.commit(s, changes)
+	// The kernel looked at every change, so what can be left out is known at once. It
+	// may still be that somebody deletes another one before the second try.
+	for err == nil && len(refused) > 0 {
+		kept, dropped := withoutMissing(changes, refused)
+		if dropped != len(refused) || len(kept) == 0 {
+			break
+		}
+		changes = kept
+		refused, err = t.commit(s, changes)
+	}
+	if err != nil {
+		return fmt.Errorf("change nftables elements: %w", err)
+	}
+	var errs []error
+	for i, errno := range refused {
+		if errno != unix.ENOENT || changes[i].Op != DeleteIfThere {
+			errs = append(errs, &ChangeError{changes[i], errno})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// withoutMissing leaves out the deletions of what is not there, and counts them.
+func withoutMissing(changes []Change, refused map[int]unix.Errno) (kept []Change, dropped int) {
+	for i, c := range changes {
+		if refused[i] == unix.ENOENT && c.Op == DeleteIfThere {
+			dropped++
+			continue
+		}
+		kept = append(kept, c)
+	}
+	return kept, dropped
+}
+
+// commit sends one transaction. It returns what the kernel refused, by the
+// change's place; if that is anything, nothing was changed.
+func (t Table) commit(s socket, changes []Change) (refused map[int]unix.Errno, err error) {
+	var m message
+	m.appendBatchMark(unix.NFNL_MSG_BATCH_BEGIN, 0)
+	for i, c := range changes {
+		kind, flags := uint16(unix.NFT_MSG_NEWSETELEM), uint16(unix.NLM_F_CREATE)
+		switch c.Op {
+		case AddNew:
+			flags |= unix.NLM_F_EXCL
+		case Delete, DeleteIfThere:
+			kind, flags = unix.NFT_MSG_DELSETELEM, 0
+		}
+		t.appendElement(&m, kind, flags, uint32(i+1), c.Set, c.Element)
+	}
+	m.appendBatchMark(unix.NFNL_MSG_BATCH_END, uint32(len(changes)+1))
+	replies, err := s.exchange(m.bytes)
+	if err != nil {
+		return nil, err
+	}
+	refused = map[int]unix.Errno{}
+	for _, r := range replies {
+		switch at := int(r.sequence) - 1; {
+		case r.errno == 0:
+		case at < 0 || at >= len(changes):
+			return nil, r.errno // of the transaction as a whole
+		default:
+			refused[at] = r.errno
+		}
+	}
+	return refused, nil
+}

@@ -1,0 +1,83 @@
+package nfset
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// socket is an nfnetlink socket.
+type socket struct{ fd int }
+
+func openSocket() (socket, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+	if err != nil {
+		return socket{}, fmt.Errorf("open nfnetlink: %w", err)
+	}
+	return socket{fd}, nil
+}
+
+func (s socket) close() { _ = unix.Close(s.fd) }
+
+// reply is a message of the kernel's; kind NLMSG_ERROR has an errno, 0 for "done".
+type reply struct {
+	kind     uint16
+	sequence uint32
+	errno    unix.Errno
+	body     []byte // behind the nfnetlink header
+}
+
+// exchange sends and returns all that the kernel answers. It works on a request
+// while it takes it, so its answers wait by the time sendto returns; a
+// transaction that went well has none.
+func (s socket) exchange(request []byte) ([]reply, error) {
+	if err := unix.Sendto(s.fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, err
+	}
+	var replies []reply
+	buf := make([]byte, 64<<10)
+	for {
+		n, _, err := unix.Recvfrom(s.fd, buf, unix.MSG_DONTWAIT)
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return replies, nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		more, err := parseReplies(append([]byte(nil), buf[:n]...))
+		if err != nil {
+			return nil, err
+		}
+		replies = append(replies, more...)
+	}
+}
+
+var errShort = errors.New("the kernel's answer is cut short")
+
+// parseReplies takes the messages of one datagram apart.
+func parseReplies(b []byte) ([]reply, error) {
+	var replies []reply
+	for len(b) >= unix.SizeofNlMsghdr {
+		length := int(binary.NativeEndian.Uint32(b))
+		if length < unix.SizeofNlMsghdr || length > len(b) {
+			return nil, errShort
+		}
+		r := reply{kind: binary.NativeEndian.Uint16(b[4:]), sequence: binary.NativeEndian.Uint32(b[8:])}
+		payload := b[unix.SizeofNlMsghdr:length]
+		switch {
+		case len(payload) < 4:
+			return nil, errShort
+		case r.kind == unix.NLMSG_ERROR:
+			r.errno = unix.Errno(-int32(binary.NativeEndian.Uint32(payload)))
+		default:
+			r.body = payload[4:]
+		}
+		replies = append(replies, r)
+		b = b[min(align(length), len(b)):]
+	}
+	return replies, nil
+}
