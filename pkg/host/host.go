@@ -158,3 +158,18 @@ func writeSysctl(s netconf.Sysctl) error {
 	}
 	return nil
 }
+
+// writeLinkSysctl is writeSysctl for a link that this process has just made. On a
+// node that was booted without IPv6 there is nothing to switch off.
+func writeLinkSysctl(s netconf.Sysctl) error {
+	err := writeSysctl(s)
+	if errors.Is(err, unix.ENOENT) && strings.HasPrefix(s.Key, "net/ipv6/") && !exists(sysctlPath("net/ipv6")) {
+		return nil
+	}
+	return err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

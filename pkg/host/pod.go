@@ -3,7 +3,6 @@ package host
 import (
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/enipool/enipool/pkg/isolate"
@@ -33,6 +32,14 @@ func (h *Host) AddPod(ns *Netns, p netconf.Pod) error {
 	hostLink, podLink := link.Attrs().Index, link.Attrs().ParentIndex
 	if err := h.h.LinkSetAlias(link, p.Alias); err != nil {
 		return fmt.Errorf("set alias of %s: %w", p.HostDev, err)
+	}
+	for _, s := range p.HostSysctls {
+		if err := writeLinkSysctl(s); err != nil {
+			return err
+		}
+	}
+	if err := h.h.LinkSetUp(link); err != nil {
+		return fmt.Errorf("set %s up: %w", p.HostDev, err)
 	}
 	if err := fillPod(ns, pod, p, podLink); err != nil {
 		return err
@@ -75,13 +82,14 @@ func await(done func() bool) {
 	}
 }
 
-// addVeth makes the pair in one message: the node's end up, the pod's end born
-// in the pod under its final name, both with the addresses they keep.
+// addVeth makes the pair in one message: the pod's end born in the pod under its
+// final name, both with the addresses they keep. The node's end stays down until
+// it has its settings: the pod must not reach a link that trusts it.
 func (h *Host) addVeth(ns *Netns, p netconf.Pod) (netlink.Link, error) {
 	// One queue is what a veth uses unless told otherwise; the kernel would make one
 	// for each possible CPU, at both ends, which costs time and memory a pod.
 	v := netlink.NewVeth(netlink.LinkAttrs{Name: p.HostDev, MTU: p.MTU, TxQLen: -1, NumTxQueues: 1, NumRxQueues: 1,
-		HardwareAddr: p.HostMAC[:], Flags: net.FlagUp})
+		HardwareAddr: p.HostMAC[:]})
 	v.PeerName, v.PeerHardwareAddr, v.PeerMTU = p.Dev, p.MAC[:], uint32(p.MTU)
 	v.PeerNamespace = netlink.NsFd(ns.file.Fd())
 	err := h.h.LinkAdd(v)
@@ -145,11 +153,6 @@ func addAddr(ns *Netns, pod *netlink.Handle, link netlink.Link, a netconf.Addr) 
 }
 
 func (h *Host) fillNode(p netconf.Pod, index int) error {
-	for _, s := range p.HostSysctls {
-		if err := writeSysctl(s); err != nil {
-			return err
-		}
-	}
 	for _, n := range p.HostNeighs {
 		if err := h.h.NeighSet(neigh(n, index)); err != nil {
 			return fmt.Errorf("set neighbour %s: %w", n, err)

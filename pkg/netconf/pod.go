@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -110,17 +111,28 @@ func NewPod(s ipam.Settings, l ipam.Lease, mtu int) Pod {
 	for _, a := range l.Addresses {
 		p.add(s, a)
 	}
+	p.HostSysctls = hostSysctls(p.HostDev, l.Addresses)
 	return p
+}
+
+// hostSysctls keeps the node from believing what the pod says on its link, from
+// the pod's first packet on: they belong to the link before it is up.
+func hostSysctls(dev string, addrs []eni.Address) []Sysctl {
+	// Strict reverse path: what the pod sends with a foreign source is dropped by a
+	// lookup the kernel does anyway. That holds for a pod without IPv4 too.
+	list := []Sysctl{{"net/ipv4/conf/" + dev + "/rp_filter", "1"}}
+	if slices.ContainsFunc(addrs, func(a eni.Address) bool { return a.Addr.Is6() }) {
+		// The right to send raw packets, which containers have by default, is enough
+		// for a router advertisement, and with it the node's default route.
+		return append(list, Sysctl{"net/ipv6/conf/" + dev + "/accept_ra", "0"})
+	}
+	return append(list, Sysctl{"net/ipv6/conf/" + dev + "/disable_ipv6", "1"})
 }
 
 func (p *Pod) add(s ipam.Settings, a eni.Address) {
 	gateway := podGateway4
 	if a.Addr.Is6() {
 		gateway = podGateway6
-	} else {
-		// Strict reverse path on the pod's link: what it sends with a foreign
-		// source is dropped by a lookup the kernel does anyway.
-		p.HostSysctls = append(p.HostSysctls, Sysctl{"net/ipv4/conf/" + p.HostDev + "/rp_filter", "1"})
 	}
 	p.Addrs = append(p.Addrs, Addr{Prefix: a.Prefix(), Dev: p.Dev})
 	if a.Addr.Is4() {

@@ -19,6 +19,7 @@ func TestWhatTheKernelHoldsForAPod(t *testing.T) {
 		{"IPv4 on a second ENI, map: not one rule", settings(nil), 1, []string{"10.0.1.21"}, 0, `
 			link eniba3b32d3853 address be:1a:8c:65:f0:93 mtu 1500 peer eth0 address 82:b0:56:b6:fa:72 alias "default/web-0 pods/3f2a/eth0"
 			sysctl net/ipv4/conf/eniba3b32d3853/rp_filter=1
+			sysctl net/ipv6/conf/eniba3b32d3853/disable_ipv6=1
 			route 10.0.1.21 dev eniba3b32d3853 proto 69 scope link
 			neigh 10.0.1.21 lladdr 82:b0:56:b6:fa:72 dev eniba3b32d3853 nud permanent
 			pod addr 10.0.1.21/32 dev eth0
@@ -27,6 +28,8 @@ func TestWhatTheKernelHoldsForAPod(t *testing.T) {
 			pod neigh 169.254.1.1 lladdr be:1a:8c:65:f0:93 dev eth0 nud permanent`},
 		{"IPv6 alone, an MTU of its own", settings(nil), 0, []string{"2001:db8::21"}, 1280, `
 			link eniba3b32d3853 address be:1a:8c:65:f0:93 mtu 1280 peer eth0 address 82:b0:56:b6:fa:72 alias "default/web-0 pods/3f2a/eth0"
+			sysctl net/ipv4/conf/eniba3b32d3853/rp_filter=1
+			sysctl net/ipv6/conf/eniba3b32d3853/accept_ra=0
 			route 2001:db8::21 dev eniba3b32d3853 proto 69 scope link
 			neigh 2001:db8::21 lladdr 82:b0:56:b6:fa:72 dev eniba3b32d3853 nud permanent
 			pod addr 2001:db8::21/128 dev eth0
@@ -35,6 +38,7 @@ func TestWhatTheKernelHoldsForAPod(t *testing.T) {
 		{"both on a third ENI, rule", settings(func(s *ipam.Settings) { s.Routing = ipam.Rule }), 2, []string{"10.0.2.21", "2001:db8:0:2::21"}, 0, `
 			link eniba3b32d3853 address be:1a:8c:65:f0:93 mtu 1500 peer eth0 address 82:b0:56:b6:fa:72 alias "default/web-0 pods/3f2a/eth0"
 			sysctl net/ipv4/conf/eniba3b32d3853/rp_filter=1
+			sysctl net/ipv6/conf/eniba3b32d3853/accept_ra=0
 			route 10.0.2.21 dev eniba3b32d3853 proto 69 scope link
 			route 2001:db8:0:2::21 dev eniba3b32d3853 proto 69 scope link
 			rule 1538: from 10.0.2.21 to 10.0.0.0/16 lookup 102 proto 69
