@@ -55,7 +55,7 @@ func (a *Agent) drainable(book *ipam.State, addrs []netip.Addr, now time.Duratio
 	}
 	whole := a.view.whole(book.Addresses, func(line *eni.Address) bool {
 		cools := line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now
-		return line.State != eni.Used && !cools && !line.Lost
+		return line.State != eni.Used && line.State != eni.Held && !cools && !line.Lost
 	})
 	return among(addrs, whole)
 }

@@ -58,6 +58,7 @@ func count(book *ipam.State, now time.Duration) demand {
 		switch {
 		case line.State == eni.Releasing:
 			releasing[f]++
+		case line.State == eni.Held: // others': neither demand nor supply
 		case line.State == eni.Used && owners == nil:
 			d.used++
 		case line.State == eni.Used:
@@ -67,7 +68,7 @@ func count(book *ipam.State, now time.Duration) demand {
 		default:
 			free[f]++
 		}
-		if line.State != eni.Releasing && !line.Lost {
+		if line.State != eni.Releasing && line.State != eni.Held && !line.Lost {
 			owned[f]++
 		}
 	}

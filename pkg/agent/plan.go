@@ -74,6 +74,7 @@ func present(book *ipam.State, s pool.Snapshot) []int {
 		case at < 0:
 		case line.State == eni.Releasing || line.Lost:
 			there[at] = -len(book.Addresses)
+		case line.State == eni.Held:
 		default:
 			there[at]++
 		}

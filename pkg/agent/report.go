@@ -76,7 +76,7 @@ func counts(b *ipam.State, now time.Duration) status.Addresses {
 		}
 	}
 	c := b.Count(now, nil)
-	return status.Addresses{Attached: c.Total + len(b.Damaged), Free: c.Free, Used: c.Used - lost, Cooling: c.Cooling, Releasing: c.Releasing, Lost: lost, Damaged: len(b.Damaged)}
+	return status.Addresses{Attached: c.Total + len(b.Damaged), Free: c.Free, Used: c.Used - lost, Cooling: c.Cooling, Releasing: c.Releasing, Lost: lost, Held: c.Held, Damaged: len(b.Damaged)}
 }
 
 // problem is the most important thing that is wrong now, "" if nothing is.

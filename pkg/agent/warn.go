@@ -51,5 +51,9 @@ func (a *Agent) withUID(pod eni.Pod) eni.Pod {
 // noAddress says what the error of an ADD says.
 func (a *Agent) noAddress() string {
 	n := a.status.Addresses
-	return fmt.Sprintf("no free address: %d addresses on %d ENIs, %d used, %d cooling; the agent: %s", n.Attached, a.status.ENIs, n.Used, n.Cooling, a.why())
+	held := ""
+	if n.Held > 0 {
+		held = fmt.Sprintf(", %d held by others", n.Held)
+	}
+	return fmt.Sprintf("no free address: %d addresses on %d ENIs, %d used, %d cooling%s; the agent: %s", n.Attached, a.status.ENIs, n.Used, n.Cooling, held, a.why())
 }

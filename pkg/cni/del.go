@@ -46,7 +46,7 @@ func (p *Plugin) Del(ctx context.Context, r Request) error {
 // held returns what the attachment holds, and the node's settings.
 func (p *Plugin) held(ctx context.Context, k eni.Key) (l ipam.Lease, s ipam.Settings, err error) {
 	err = p.Cache.ViewFor(ctx, k, func(st *ipam.State) error {
-		l, s = st.Held(k), st.Settings
+		l, s = st.LeaseOf(k), st.Settings
 		return nil
 	})
 	return l, s, err

@@ -17,9 +17,10 @@ const (
 	Used                   // a pod's
 	Cooling                // a pod's until a moment ago: peers may still know it
 	Releasing              // on its way back to the cloud: not handed out again
+	Held                   // held by others: the node's kernel has something for it that is not enipool's
 )
 
-var stateNames = [...]string{Free: "free", Used: "used", Cooling: "cooling", Releasing: "releasing"}
+var stateNames = [...]string{Free: "free", Used: "used", Cooling: "cooling", Releasing: "releasing", Held: "held"}
 
 // String returns the state's name as the node cache and the tables show it.
 func (s State) String() string {
@@ -114,6 +115,9 @@ type Address struct {
 	// Lost: the cloud took a used address away behind the node's back. Its pod
 	// keeps it, because nothing better can be done; nobody gets it again.
 	Lost bool
+	// HeldBy says in the words of ip(8) what holds an address that is Held, "" where
+	// nobody knows any more.
+	HeldBy string
 }
 
 // Family returns the address's family.

@@ -9,7 +9,7 @@ import (
 )
 
 func TestAStateReadsBackAsItPrints(t *testing.T) {
-	for want, name := range map[State]string{Free: "free", Used: "used", Cooling: "cooling", Releasing: "releasing"} {
+	for want, name := range map[State]string{Free: "free", Used: "used", Cooling: "cooling", Releasing: "releasing", Held: "held"} {
 		if want.String() != name {
 			t.Errorf("state %d prints as %q, want %q", uint8(want), want, name)
 		}
@@ -31,7 +31,7 @@ func TestAKindReadsBackAsItPrints(t *testing.T) {
 }
 
 func TestUnknownNamesAreNamed(t *testing.T) {
-	for _, name := range []string{"", "Free", "free ", "state(4)"} {
+	for _, name := range []string{"", "Free", "free ", "state(5)"} {
 		_, err := ParseState(name)
 		if diff := cmp.Diff(fmt.Sprintf("unknown address state %q", name), fmt.Sprint(err)); diff != "" {
 			t.Error(diff)

@@ -99,6 +99,8 @@ func (s *State) checkAddresses() []error {
 		switch {
 		case a.State != eni.Used && a.Owner != nil:
 			bad(a, "is %s but %s owns it", a.State, a.Owner.Key)
+		case a.State != eni.Held && a.HeldBy != "":
+			bad(a, "is %s but noted as held by others: %s", a.State, a.HeldBy)
 		case a.State != eni.Used && a.Lost:
 			bad(a, "is %s but noted as lost by the cloud under a pod", a.State)
 		case a.State == eni.Used && a.Owner == nil:

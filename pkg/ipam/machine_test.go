@@ -21,7 +21,8 @@ type machine struct {
 	now   time.Duration
 	free  map[netip.Addr]time.Duration // since when each address that is nobody's could be had
 	owns  map[netip.Addr]eni.Key
-	names int // owners so far
+	held  map[netip.Addr]string // what holds each address that others have
+	names int                   // owners so far
 }
 
 const poolENIs = 4
@@ -39,6 +40,8 @@ func TestNoRowOfMovesBreaksTheBook(t *testing.T) {
 			"release if": m.releaseIf,
 			"merge":      m.merge,
 			"lose":       m.loseAndRecover,
+			"hold":       m.hold,
+			"unhold":     m.unhold,
 			"wait": func(t *rapid.T) {
 				m.now += time.Duration(rapid.IntRange(0, 40_000).Draw(t, "ms")) * time.Millisecond
 			},
@@ -88,13 +91,66 @@ func (m *machine) inventory(t *rapid.T, settings Settings) State {
 
 // note begins new notes: what is nobody's is new.
 func (m *machine) note() {
-	m.free, m.owns = map[netip.Addr]time.Duration{}, map[netip.Addr]eni.Key{}
+	m.free, m.owns, m.held = map[netip.Addr]time.Duration{}, map[netip.Addr]eni.Key{}, map[netip.Addr]string{}
 	for _, a := range m.s.Addresses {
-		if a.State == eni.Used {
+		switch a.State {
+		case eni.Used:
 			m.owns[a.Addr] = a.Owner.Key
-		} else {
+		case eni.Held:
+			m.held[a.Addr] = a.HeldBy
+		default:
 			m.free[a.Addr] = m.now
 		}
+	}
+}
+
+// some draws addresses of the book, and one that it does not have.
+func (m *machine) some(t *rapid.T) []netip.Addr {
+	addrs := []netip.Addr{netip.MustParseAddr("192.0.2.1")}
+	for _, a := range m.s.Addresses {
+		if rapid.IntRange(0, 2).Draw(t, "pick") == 0 {
+			addrs = append(addrs, a.Addr)
+		}
+	}
+	return addrs
+}
+
+// hold lets others take addresses: those of pods stay the pods'.
+func (m *machine) hold(t *rapid.T) {
+	causes := map[netip.Addr]string{}
+	want := map[netip.Addr]bool{}
+	for _, a := range m.some(t) {
+		causes[a] = rapid.SampledFrom([]string{"route", "rule", ""}).Draw(t, "cause")
+		if _, nobodys := m.free[a]; nobodys {
+			want[a] = true
+			delete(m.free, a)
+			m.held[a] = causes[a]
+		} else if _, held := m.held[a]; held {
+			m.held[a] = causes[a]
+		}
+	}
+	m.same(t, "held", want, m.s.Hold(causes, m.now))
+}
+
+func (m *machine) unhold(t *rapid.T) {
+	addrs, want := m.some(t), map[netip.Addr]bool{}
+	for _, a := range addrs {
+		if _, held := m.held[a]; held {
+			want[a] = true
+			delete(m.held, a)
+			m.free[a] = m.now + m.s.Settings.CoolDown
+		}
+	}
+	m.same(t, "let go", want, m.s.Unhold(addrs, m.now))
+}
+
+func (m *machine) same(t *rapid.T, what string, want map[netip.Addr]bool, got []netip.Addr) {
+	set := map[netip.Addr]bool{}
+	for _, a := range got {
+		set[a] = true
+	}
+	if !maps.Equal(want, set) || len(set) != len(got) {
+		t.Fatalf("%s %v, want %v", what, got, want)
 	}
 }
 
@@ -275,6 +331,7 @@ func (m *machine) loseAndRecover(t *rapid.T) {
 	if diff := cmp.Diff(names(m.s), names(next)); diff != "" {
 		t.Fatal(diff)
 	}
+	next.Hold(m.held, m.now) // the kernel shows those too
 	m.s = next
 	m.note()
 }
@@ -294,6 +351,13 @@ func (m *machine) check(t *rapid.T) {
 		owns[a.Addr] = a.Owner.Key
 		holds[hold{a.Owner.Key, a.Family()}]++
 	}
+	held := map[netip.Addr]string{}
+	for _, a := range m.s.Holds() {
+		held[a.Addr] = a.HeldBy
+	}
+	if !maps.Equal(m.held, held) {
+		t.Fatalf("the book says that others hold %v, the notes say %v", held, m.held)
+	}
 	if !maps.Equal(m.owns, owns) {
 		t.Fatalf("the book says %v, the notes say %v", owns, m.owns)
 	}
@@ -303,7 +367,7 @@ func (m *machine) check(t *rapid.T) {
 		}
 	}
 	c := m.s.Count(m.now, nil)
-	if c.Free+c.Used+c.Cooling+c.Releasing != c.Total || c.Total != len(m.s.Addresses) || c.Used != len(owns) {
+	if c.Free+c.Used+c.Cooling+c.Releasing+c.Held != c.Total || c.Total != len(m.s.Addresses) || c.Used != len(owns) || c.Held != len(held) {
 		t.Fatalf("%+v does not sum up", c)
 	}
 	cooling, next := 0, time.Duration(0)

@@ -12,8 +12,8 @@ import (
 )
 
 // Merge makes the book for what the node should have now. want lists settings,
-// ENIs in creation order and their addresses, all free. Owners and cooling times
-// come from old, or for addresses that old lost from recovered (what the kernel
+// ENIs in creation order and their addresses, all free. Owners, cooling times and
+// what others hold come from old, or for addresses that old lost from recovered (what the kernel
 // shows). A nil old is an empty book. An ENI keeps its device index for life,
 // because the tables and marks of running pods hang on it; a new one gets the
 // wanted index, or the lowest free one where another ENI has that.
@@ -41,7 +41,7 @@ func Merge(old *State, want State, recovered map[netip.Addr]eni.Owner, now time.
 		switch owner, live := recovered[a.Addr]; {
 		case moved && was.State == eni.Used:
 			refused = append(refused, fmt.Errorf("%s can't move to another ENI: %s uses it", a.Addr, was.Owner.PodName()))
-		case had && (!moved || was.State == eni.Cooling): // it rests wherever it is
+		case had && (!moved || was.State == eni.Cooling || was.State == eni.Held): // it rests, or others hold it, wherever it is
 			a = was
 		case live:
 			a = eni.Address{Addr: a.Addr, State: eni.Used, Since: now, Owner: &owner}

@@ -19,6 +19,7 @@ type Exhausted struct {
 	Device   string // the only ENI that was asked, "" for all
 	ENIs     int
 	Damaged  int
+	Example  string // one of the held addresses with what holds it, "" if none is
 	Count
 }
 
@@ -39,6 +40,12 @@ func (e *Exhausted) Error() string {
 	}
 	if e.Releasing > 0 {
 		fmt.Fprintf(&b, ", %d releasing", e.Releasing)
+	}
+	if e.Held > 0 {
+		fmt.Fprintf(&b, ", %d held by others", e.Held)
+		if e.Example != "" {
+			fmt.Fprintf(&b, " (%s)", e.Example)
+		}
 	}
 	if e.Damaged > 0 {
 		fmt.Fprintf(&b, ", %d with a damaged record", e.Damaged)
@@ -77,7 +84,7 @@ func (s *State) Assign(o eni.Owner, device string, now time.Duration) (Lease, er
 	}
 	keep := func(a eni.Address) bool { return only[a.ENI] }
 	return Lease{}, &Exhausted{Families: s.Settings.Families, Device: device, ENIs: enis,
-		Damaged: len(s.Damaged), Count: s.Count(now, keep)}
+		Damaged: len(s.Damaged), Example: s.heldExample(keep), Count: s.Count(now, keep)}
 }
 
 // choose returns the positions of the lines free the longest on the ENI, one a
@@ -126,7 +133,7 @@ func (s *State) take(nic eni.Interface, at []int, o eni.Owner, now time.Duration
 
 func (s *State) set(i int, state eni.State, o *eni.Owner, now time.Duration) {
 	a := &s.Addresses[i]
-	a.State, a.Owner, a.Since, a.Lost = state, o, now, false
+	a.State, a.Owner, a.Since, a.Lost, a.HeldBy = state, o, now, false, ""
 	s.touched = append(s.touched, i)
 }
 

@@ -283,7 +283,7 @@ func TestALeaseThatIsOnlyHeldCannotBeUndone(t *testing.T) {
 	s := book(t, 2, `
 		10.0.0.11 0 free 5
 		10.0.0.21 1 used 10 web`)
-	l := s.Held(key("web"))
+	l := s.LeaseOf(key("web"))
 	if l.Interface.ID != "eni-b" || show(l.Addresses) != "10.0.0.21 1 used 10 web\n" {
 		t.Errorf("web holds %s of %s", show(l.Addresses), l.Interface.ID)
 	}
@@ -291,7 +291,7 @@ func TestALeaseThatIsOnlyHeldCannotBeUndone(t *testing.T) {
 	if diff := cmp.Diff("10.0.0.21 1 used 10 web\n", show(s.Used())); diff != "" {
 		t.Error(diff)
 	}
-	if l := s.Held(key("nobody")); len(l.Addresses) != 0 {
+	if l := s.LeaseOf(key("nobody")); len(l.Addresses) != 0 {
 		t.Errorf("nobody holds %s", show(l.Addresses))
 	}
 }

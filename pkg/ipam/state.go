@@ -133,9 +133,9 @@ func (s *State) Find(k eni.Key) []eni.Address {
 	return found
 }
 
-// Held returns what the owner with the key holds as a lease that can't be
-// undone; one without addresses if it holds nothing.
-func (s *State) Held(k eni.Key) Lease {
+// LeaseOf returns what the owner with the key has as a lease that can't be
+// undone; one without addresses if it has nothing.
+func (s *State) LeaseOf(k eni.Key) Lease {
 	l := Lease{Addresses: s.Find(k)}
 	if len(l.Addresses) > 0 {
 		l.Interface, _ = s.Interface(l.Addresses[0].ENI)
@@ -169,8 +169,9 @@ func (s *State) free(a *eni.Address, now time.Duration) (since time.Duration, ok
 // Count says how many addresses of a set are in which state. Free counts those
 // that could be handed out now, so it includes the ones that have cooled down.
 type Count struct {
-	Total, Free, Used, Cooling, Releasing int
-	NextFree                              time.Duration // until the first cooling one is free; 0 if none cools
+	Total, Free, Used, Cooling, Releasing, Held int
+
+	NextFree time.Duration // until the first cooling one is free; 0 if none cools
 }
 
 // Count counts the addresses for which keep returns true; a nil keep keeps all.
@@ -189,6 +190,8 @@ func (s *State) Count(now time.Duration, keep func(eni.Address) bool) Count {
 			c.Used++
 		case a.State == eni.Releasing:
 			c.Releasing++
+		case a.State == eni.Held:
+			c.Held++
 		default:
 			c.Cooling++
 			if wait := since - now; c.NextFree == 0 || wait < c.NextFree {

@@ -45,7 +45,7 @@ type Source struct {
 // pod's own link has no effect; the firewall then does its work. Pods without
 // IPv4 have no such setting on their link either. Addresses with a damaged
 // record are left out: their ENI is not known; so are those on their way back to
-// the cloud.
+// the cloud, and those that others hold.
 func NewFirewall(s *ipam.State, looseRPFilter bool) Firewall {
 	f := Firewall{
 		Backend: s.Settings.Firewall, Mask: s.Settings.MarkMask,
@@ -63,8 +63,8 @@ func NewFirewall(s *ipam.State, looseRPFilter bool) Firewall {
 	}
 	slices.SortFunc(f.ENIs, func(a, b FirewallENI) int { return a.Index - b.Index })
 	for _, a := range s.Addresses {
-		if a.State == eni.Releasing {
-			continue // the kernel forgets it before the cloud does
+		if a.State == eni.Releasing || a.State == eni.Held {
+			continue // the kernel forgets it before the cloud does; how others' pods are routed is others' business
 		}
 		if s.Settings.Routing == ipam.Map && a.ENI > 0 {
 			f.Sources = append(f.Sources, Source{a.Addr, a.ENI})

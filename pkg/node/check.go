@@ -97,7 +97,7 @@ func checkOwner(h *host.Host, s *ipam.State, a eni.Address) ([]string, error) {
 	if o.Kind != eni.Veth {
 		return h.CheckAddrs(ns, o.IfName, []netip.Addr{a.Addr})
 	}
-	lease := s.Held(o.Key)
+	lease := s.LeaseOf(o.Key)
 	wrong, err := h.CheckPod(ns, netconf.NewPod(s.Settings, lease, 0))
 	return suffix(wrong, "; delete the pod, or `enipoolctl pool reclaim` once it is gone"), err
 }

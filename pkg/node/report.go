@@ -34,6 +34,7 @@ type ReportENI struct {
 	Free      int            `json:"free"`
 	Cooling   int            `json:"cooling"`
 	Releasing int            `json:"releasing"`
+	Held      int            `json:"held"` // by others
 }
 
 // ReportAddress is an address with its owner.
@@ -50,6 +51,7 @@ type ReportAddress struct {
 	IfName    string     `json:"ifname,omitempty"`
 	Netns     string     `json:"netns,omitempty"`
 	Kind      string     `json:"kind,omitempty"`
+	HeldBy    string     `json:"heldBy,omitempty"` // in the words of ip(8), of a held one
 }
 
 // NewReport reports s as it is at now. A cooling address that has rested enough
@@ -62,7 +64,7 @@ func NewReport(s *ipam.State, now time.Duration) Report {
 		ids[nic.Index] = nic.ID
 		c := s.Count(now, func(a eni.Address) bool { return a.ENI == nic.Index })
 		e := ReportENI{ID: nic.ID, Index: nic.Index, Device: nic.Device, MTU: nic.MTU,
-			Total: c.Total, Used: c.Used, Free: c.Free, Cooling: c.Cooling, Releasing: c.Releasing}
+			Total: c.Total, Used: c.Used, Free: c.Free, Cooling: c.Cooling, Releasing: c.Releasing, Held: c.Held}
 		for _, n := range nic.Nets() {
 			e.Primary = append(e.Primary, n.Primary)
 		}
@@ -78,7 +80,7 @@ func NewReport(s *ipam.State, now time.Duration) Report {
 }
 
 func reportAddress(s *ipam.State, a eni.Address, id string, now time.Duration) ReportAddress {
-	r := ReportAddress{Address: a.Addr, ENI: id, State: a.State.String(), Seconds: int((now - a.Since).Seconds())}
+	r := ReportAddress{Address: a.Addr, ENI: id, State: a.State.String(), Seconds: int((now - a.Since).Seconds()), HeldBy: a.HeldBy}
 	if a.State == eni.Cooling && now-a.Since >= s.Settings.CoolDown {
 		r.State, r.Seconds = eni.Free.String(), int((now - a.Since - s.Settings.CoolDown).Seconds())
 	}

@@ -17,12 +17,14 @@ const (
 )
 
 func encodeAddress(a *eni.Address) (string, error) {
-	ms := (a.Since + time.Millisecond - 1).Milliseconds() // up: an address must not cool too short
 	state := a.State.String()
 	if a.Lost {
 		state = lostName
 	}
-	text := fmt.Sprintf("%-22s %3d %-9s %10d.%03d", a.Addr, a.ENI, state, ms/1000, ms%1000)
+	if a.State == eni.Held {
+		return encodeHeld(a), nil
+	}
+	text := fmt.Sprintf("%-22s %3d %-9s %s", a.Addr, a.ENI, state, encodeSince(a.Since))
 	if a.State != eni.Used {
 		return text, nil
 	}
@@ -53,10 +55,17 @@ func decodeAddress(text []byte, a *eni.Address) (err error) {
 		return err
 	}
 	f, text = shortField(text)
-	if a.Since, err = decodeSince(f); err != nil || a.State != eni.Used {
+	if a.Since, err = decodeSince(f); err != nil {
 		return err
 	}
-	a.Owner, err = decodeOwner(text)
+	switch {
+	case a.State == eni.Used:
+		a.Owner, err = decodeOwner(text)
+	case a.State == eni.Cooling && a.Since == heldSince:
+		decodeHeld(text, a)
+	case a.State == eni.Held: // a name that no writer puts there
+		return fmt.Errorf("state %q can't be read", eni.Held)
+	}
 	return err
 }
 
@@ -93,6 +102,11 @@ func decodeState(f []byte) (s eni.State, lost bool, err error) {
 	}
 	s, err = eni.ParseState(string(f))
 	return s, false, err
+}
+
+func encodeSince(since time.Duration) string {
+	ms := (since + time.Millisecond - 1).Milliseconds() // up: an address must not cool too short
+	return fmt.Sprintf("%10d.%03d", ms/1000, ms%1000)
 }
 
 func decodeSince(f []byte) (time.Duration, error) {

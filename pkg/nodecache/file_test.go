@@ -421,8 +421,8 @@ func TestUpdateForDoesWhatUpdateDoes(t *testing.T) {
 			rt.Fatalf("lines %v differ", lines)
 		}
 		var found, foundFor string
-		err1 = one.View(t.Context(), func(s *ipam.State) error { found = shows(s.Held(k)); return nil })
-		err2 = other.ViewFor(t.Context(), k, func(s *ipam.State) error { foundFor = shows(s.Held(k)); return nil })
+		err1 = one.View(t.Context(), func(s *ipam.State) error { found = shows(s.LeaseOf(k)); return nil })
+		err2 = other.ViewFor(t.Context(), k, func(s *ipam.State) error { foundFor = shows(s.LeaseOf(k)); return nil })
 		if err := errors.Join(err1, err2); err != nil || found != foundFor {
 			rt.Fatalf("View finds %s, ViewFor %s, %v", found, foundFor, err)
 		}

@@ -145,7 +145,7 @@ func addresses() *rapid.Generator[eni.Address] {
 	return rapid.Custom(func(t *rapid.T) eni.Address {
 		a := eni.Address{
 			ENI:   rapid.IntRange(0, eni.MaxIndex).Draw(t, "eni"),
-			State: rapid.SampledFrom([]eni.State{eni.Free, eni.Used, eni.Cooling, eni.Releasing}).Draw(t, "state"),
+			State: rapid.SampledFrom([]eni.State{eni.Free, eni.Used, eni.Cooling, eni.Releasing, eni.Held}).Draw(t, "state"),
 			Since: time.Duration(rapid.Int64Range(0, 1<<31*1000-1).Draw(t, "since")) * time.Millisecond,
 		}
 		if b := rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "addr"); rapid.Bool().Draw(t, "v4") {
@@ -156,6 +156,9 @@ func addresses() *rapid.Generator[eni.Address] {
 		if a.State == eni.Used {
 			o := owners().Draw(t, "owner")
 			a.Owner = &o
+		}
+		if a.State == eni.Held {
+			a.HeldBy = plainLine(names(400).Draw(t, "held by"), maxCause)
 		}
 		return a
 	})
@@ -201,6 +204,9 @@ func show(a eni.Address) string {
 	text := fmt.Sprint(a.Addr, a.ENI, a.State, a.Since)
 	if a.Owner != nil {
 		text += fmt.Sprintf(" %q", fmt.Sprintf("%+v", *a.Owner))
+	}
+	if a.State == eni.Held {
+		text += " " + a.HeldBy
 	}
 	return text
 }

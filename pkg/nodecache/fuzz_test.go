@@ -90,6 +90,9 @@ func FuzzAddressLine(f *testing.F) {
 		f.Add(text, "pods", "web", "eth0")
 	}
 	f.Add("10.0.0.11 0 used 1.000 veth %00 %2 % - 0 - - %zz", "\x00", "", "")
+	f.Add("10.0.0.11 0 cooling 4294967295.000 held 1.000 route  10.0.0.11 dev \x01", "", "", "")
+	f.Add("10.0.0.11 0 cooling 4294967295.000", "", "", "")
+	f.Add("10.0.0.11 0 held 1.000", "", "", "")
 	f.Fuzz(func(t *testing.T, text, network, container, ifname string) {
 		var a, again eni.Address
 		if decodeAddress([]byte(text), &a) != nil {

@@ -49,9 +49,13 @@ func (c Cache) SetWhy(text string) error {
 }
 
 // oneLine makes text one line of at most maxWhy printable bytes.
-func oneLine(text string) string {
+func oneLine(text string) string { return plainLine(text, maxWhy) }
+
+// plainLine makes text one line of at most most printable bytes, its words a blank
+// apart.
+func plainLine(text string, most int) string {
 	line := []byte(strings.Join(strings.Fields(text), " "))
-	line = line[:min(len(line), maxWhy)]
+	line = line[:min(len(line), most)]
 	for i, c := range line {
 		if c < ' ' || c > '~' {
 			line[i] = '?'

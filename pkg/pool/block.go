@@ -62,7 +62,7 @@ type block struct {
 	bits  netip.Prefix
 	lines int
 	free  int // rested, and not on their way back
-	held  int // used, cooling or lost
+	held  int // used, cooling, lost or held by others
 	lost  int // of those
 	going int // on their way back, which can be undone
 	gone  int // on their way back for good

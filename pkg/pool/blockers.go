@@ -55,6 +55,9 @@ func (n *nic) blockers() []string {
 		if t.lost > 0 {
 			list = append(list, fmt.Sprintf("%s: %d %s addresses that the cloud took are still pods'", n.ID, t.lost, t.family))
 		}
+		if t.others > 0 {
+			list = append(list, fmt.Sprintf("%s: %d %s addresses are held by others", n.ID, t.others, t.family))
+		}
 		if t.gone > 0 {
 			list = append(list, fmt.Sprintf("%s: %d %s addresses are on their way back", n.ID, t.gone, t.family))
 		}

@@ -151,6 +151,7 @@ type tally struct {
 	going  int // on their way back, which can be undone
 	gone   int // on their way back for good
 	lost   int // still a pod's, no longer the ENI's
+	others int // held by others: they take room and serve no pod of ours
 	coming int
 
 	restore, assign, release int // planned
@@ -167,7 +168,7 @@ func newNIC(e *ENI, s Snapshot) *nic {
 				t.count(a)
 			}
 		}
-		t.taken = t.rested + t.held + t.going + t.gone + t.lost + t.coming
+		t.taken = t.rested + t.held + t.going + t.gone + t.lost + t.others + t.coming
 		if t.size > 1 {
 			t.sort(e.Addresses)
 		}
@@ -186,6 +187,8 @@ func (t *tally) count(a Address) {
 		t.going++
 	case a.State == eni.Free:
 		t.rested++
+	case a.State == eni.Held:
+		t.others++
 	default:
 		t.held++
 	}

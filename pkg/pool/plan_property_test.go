@@ -25,9 +25,11 @@ func number(e ENI, f eni.Family, is func(Address) bool) int {
 	return n
 }
 
-func usable(a Address) bool { return a.State != eni.Releasing && !a.Lost }
+func usable(a Address) bool { return a.State != eni.Releasing && a.State != eni.Held && !a.Lost }
 func anyway(Address) bool   { return true }
-func inUse(a Address) bool  { return a.State == eni.Used || a.State == eni.Cooling || a.Lost }
+func inUse(a Address) bool {
+	return a.State == eni.Used || a.State == eni.Cooling || a.State == eni.Held || a.Lost
+}
 
 // slotsOn returns the slots of an ENI, plainly counted, without those to come.
 func slotsOn(s Snapshot, e ENI) int {

@@ -71,12 +71,12 @@ func (l *ledger) fill() {
 
 // returnable tells whether the ENI may be deleted as far as it alone is concerned:
 // ours, not the node's own, not the oldest that carries pods, and idle. Idle means
-// that no address of any family is a pod's, or was until a moment ago. An ENI that gets
+// that no address of any family is a pod's, ours or others', or was until a moment ago. An ENI that gets
 // more is not given back at once, though a block may bring others too many.
 func (l *ledger) returnable(n *nic) bool {
 	mine := n.Index > 0 && !n.Keep && n != l.nics[0]
 	used := slices.ContainsFunc(n.Addresses, func(a Address) bool {
-		return a.State == eni.Used || a.State == eni.Cooling
+		return a.State == eni.Used || a.State == eni.Cooling || a.State == eni.Held
 	})
 	return mine && !used && !n.Busy && len(n.Coming) == 0 && !n.grows()
 }

@@ -119,7 +119,7 @@ func anyENI(t *rapid.T, s Snapshot, number int) ENI {
 }
 
 func anyAddress(t *rapid.T, f eni.Family, number int, idle bool) Address {
-	states := []eni.State{eni.Free, eni.Free, eni.Used, eni.Used, eni.Used, eni.Cooling, eni.Releasing}
+	states := []eni.State{eni.Free, eni.Free, eni.Used, eni.Used, eni.Used, eni.Cooling, eni.Releasing, eni.Held}
 	if idle {
 		states = []eni.State{eni.Free, eni.Free, eni.Free, eni.Free, eni.Releasing}
 	}
@@ -133,7 +133,7 @@ func seldom(t *rapid.T, what string) bool { return rapid.IntRange(0, 7).Draw(t, 
 func often(t *rapid.T, what string) bool  { return rapid.IntRange(0, 3).Draw(t, what) > 0 }
 
 // settle ends what was on its way: calls come back, what was to go has gone, what
-// was lost is no pod's any more.
+// was lost is no pod's any more, and others have gone.
 func settle(s Snapshot) Snapshot {
 	w := Apply(s, nil)
 	made := &world{Snapshot: &w, taken: map[netip.Addr]bool{}, made: map[eni.Family]int{}}
@@ -145,7 +145,7 @@ func settle(s Snapshot) Snapshot {
 	w.ENIs = slices.DeleteFunc(w.ENIs, func(e ENI) bool { return e.Leaving })
 	for i := range w.ENIs {
 		e := &w.ENIs[i]
-		e.Addresses = slices.DeleteFunc(e.Addresses, func(a Address) bool { return a.State == eni.Releasing || a.Lost })
+		e.Addresses = slices.DeleteFunc(e.Addresses, func(a Address) bool { return a.State == eni.Releasing || a.Lost || a.State == eni.Held })
 		for _, c := range e.Coming {
 			made.add(e, c.Family, c.Count)
 			take(w.Subnets, e.Subnet, price(w.Limits, c.Family, c.Count))

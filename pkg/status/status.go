@@ -60,6 +60,7 @@ type Addresses struct {
 	Cooling   int `json:"cooling"`
 	Releasing int `json:"releasing"`
 	Lost      int `json:"lost"` // used, but the cloud took them away
+	Held      int `json:"held"` // the kernel has something for them that is not enipool's
 	Damaged   int `json:"damaged"`
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
@@ -106,13 +108,13 @@ func printAs(w io.Writer, output string, v any, table func() error) error {
 
 func printTable(w io.Writer, r node.Report, wide bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ENI\tDEVICE\tPRIMARY\tTOTAL\tUSED\tFREE\tCOOLING\tRELEASING")
+	fmt.Fprintln(t, "ENI\tDEVICE\tPRIMARY\tTOTAL\tUSED\tFREE\tCOOLING\tRELEASING\tHELD")
 	for _, e := range r.ENIs {
 		primary := make([]string, len(e.Primary))
 		for i, p := range e.Primary {
 			primary[i] = p.String()
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", e.ID, e.Device, strings.Join(primary, ","), e.Total, e.Used, e.Free, e.Cooling, e.Releasing)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", e.ID, e.Device, strings.Join(primary, ","), e.Total, e.Used, e.Free, e.Cooling, e.Releasing, e.Held)
 	}
 	fmt.Fprintln(t)
 	fmt.Fprint(t, "ADDRESS\tENI\tSTATE\tFOR\tPOD")
@@ -123,6 +125,8 @@ func printTable(w io.Writer, r node.Report, wide bool) error {
 	for _, a := range r.Addresses {
 		pod := orDash(a.Pod)
 		switch {
+		case a.State == eni.Held.String():
+			pod = "held by others: " + cmp.Or(a.HeldBy, "cause not recorded")
 		case a.Namespace != "":
 			pod = a.Namespace + "/" + a.Pod
 		case a.Pod == "" && a.Container != "":

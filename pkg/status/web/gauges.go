@@ -113,6 +113,7 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 	tell(addressesDesc, a.Cooling, "cooling")
 	tell(addressesDesc, a.Releasing, "releasing")
 	tell(addressesDesc, a.Lost, "lost")
+	tell(addressesDesc, a.Held, "held")
 	tell(addressesDesc, a.Damaged, "damaged")
 	for _, r := range reasons {
 		tell(reasonDesc, number(s.Reason == string(r)), string(r))

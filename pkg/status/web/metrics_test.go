@@ -66,7 +66,7 @@ func TestTheGaugesAreTheLastStatus(t *testing.T) {
 	m := New("v1")
 	m.Observe(status.Status{Reason: "up", Exhausted: "subnet-b"})
 	m.Observe(status.Status{Demand: 36, Need: 48, Target: 49, Reason: "hold-delay", Burst: true, Most: 109, MaxPods: 110,
-		Addresses: status.Addresses{Attached: 21, Free: 1, Used: 2, Cooling: 3, Releasing: 4, Lost: 5, Damaged: 6},
+		Addresses: status.Addresses{Attached: 28, Free: 1, Used: 2, Cooling: 3, Releasing: 4, Lost: 5, Held: 7, Damaged: 6},
 		ENIs:      2, ENILimit: 4, Waiters: 35, Orphans: 7, InFlight: []string{"a", "b"}, Backoff: []string{"c"},
 		Blockers: []string{"d", "e", "f"}, LeftOut: []string{"g", "h"}, Ready: true, Exhausted: "subnet-a,subnet-c"})
 	want := map[string]float64{
@@ -74,7 +74,7 @@ func TestTheGaugesAreTheLastStatus(t *testing.T) {
 		"enipool_max_pods": 110, "enipool_enis": 2, "enipool_eni_limit": 4, "enipool_waiters": 35, "enipool_orphans": 7,
 		"enipool_in_flight": 2, "enipool_backoffs": 1, "enipool_blockers": 3, "enipool_quarantined": 2, "enipool_ready": 1,
 		`enipool_addresses{state="free"}`: 1, `enipool_addresses{state="used"}`: 2, `enipool_addresses{state="cooling"}`: 3,
-		`enipool_addresses{state="releasing"}`: 4, `enipool_addresses{state="lost"}`: 5, `enipool_addresses{state="damaged"}`: 6,
+		`enipool_addresses{state="releasing"}`: 4, `enipool_addresses{state="lost"}`: 5, `enipool_addresses{state="held"}`: 7, `enipool_addresses{state="damaged"}`: 6,
 		`enipool_subnet_exhausted{subnet="subnet-a"}`: 1, `enipool_subnet_exhausted{subnet="subnet-b"}`: 0, `enipool_subnet_exhausted{subnet="subnet-c"}`: 1,
 	}
 	for _, r := range reasons {
@@ -239,7 +239,7 @@ func TestAScrapeSeesOneTickAlone(t *testing.T) {
 	var ticks sync.WaitGroup
 	ticks.Go(func() {
 		for n := range 2000 {
-			m.Observe(status.Status{Target: 6 * n, Addresses: status.Addresses{Attached: 6 * n, Free: n, Used: n, Cooling: n, Releasing: n, Lost: n, Damaged: n}})
+			m.Observe(status.Status{Target: 7 * n, Addresses: status.Addresses{Attached: 7 * n, Free: n, Used: n, Cooling: n, Releasing: n, Lost: n, Held: n, Damaged: n}})
 			m.Tick(time.Millisecond)
 		}
 	})
@@ -259,9 +259,9 @@ func TestAScrapeSeesOneTickAlone(t *testing.T) {
 
 func TestTheStatesSumUpToWhatIsAttached(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.SliceOfN(rapid.IntRange(0, 4096), 6, 6).Draw(t, "states")
-		a := status.Addresses{Free: n[0], Used: n[1], Cooling: n[2], Releasing: n[3], Lost: n[4], Damaged: n[5]}
-		a.Attached = a.Free + a.Used + a.Cooling + a.Releasing + a.Lost + a.Damaged
+		n := rapid.SliceOfN(rapid.IntRange(0, 4096), 7, 7).Draw(t, "states")
+		a := status.Addresses{Free: n[0], Used: n[1], Cooling: n[2], Releasing: n[3], Lost: n[4], Held: n[6], Damaged: n[5]}
+		a.Attached = a.Free + a.Used + a.Cooling + a.Releasing + a.Lost + a.Held + a.Damaged
 		m := New("v1")
 		m.Observe(status.Status{Addresses: a})
 		families, err := m.registry.Gather()

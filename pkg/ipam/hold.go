@@ -1,0 +1,75 @@
+package ipam
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Hold notes which addresses others hold, each with what holds it in the words of
+// ip(8). Nobody gets them, and the cloud does not get them back, until Unhold. An
+// address of a pod of ours stays the pod's. The caller leaves out releases that the
+// cloud was asked for: what it takes away can't be kept. It returns the addresses
+// that were not held before.
+func (s *State) Hold(causes map[netip.Addr]string, now time.Duration) []netip.Addr {
+	var held []netip.Addr
+	for i := range s.Addresses {
+		a := &s.Addresses[i]
+		cause, found := causes[a.Addr]
+		switch {
+		case !found || a.State == eni.Used:
+		case a.State != eni.Held:
+			s.set(i, eni.Held, nil, now)
+			a.HeldBy = cause
+			held = append(held, a.Addr)
+		case a.HeldBy != cause:
+			a.HeldBy = cause
+			s.touched = append(s.touched, i)
+		}
+	}
+	return held
+}
+
+// Unhold lets the pool have those of the addresses that others held, and returns
+// them. They cool first: a moment ago they may have been a pod's.
+func (s *State) Unhold(addrs []netip.Addr, now time.Duration) []netip.Addr {
+	return s.each(addrs, func(i int) bool {
+		held := s.Addresses[i].State == eni.Held
+		if held {
+			s.set(i, eni.Cooling, nil, now)
+		}
+		return held
+	})
+}
+
+// Holds returns what others hold, in allocation order.
+func (s *State) Holds() []eni.Address {
+	var held []eni.Address
+	for i := range s.Addresses {
+		if s.Addresses[i].State == eni.Held {
+			held = append(held, s.Addresses[i])
+		}
+	}
+	return held
+}
+
+// HeldLine tells people who holds a held address.
+func HeldLine(a eni.Address) string {
+	cause := a.HeldBy
+	if cause == "" {
+		cause = "cause not recorded"
+	}
+	return fmt.Sprintf("%s is held by others: %s", a.Addr, cause)
+}
+
+// heldExample returns one of the held addresses with its cause, "" for none.
+func (s *State) heldExample(keep func(eni.Address) bool) string {
+	for _, a := range s.Addresses {
+		if a.State == eni.Held && keep(a) && a.HeldBy != "" {
+			return fmt.Sprintf("%s: %s", a.Addr, a.HeldBy)
+		}
+	}
+	return ""
+}
