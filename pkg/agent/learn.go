@@ -213,6 +213,6 @@ func (a *Agent) shrink(ctx context.Context, f facts) error {
 }
 
 func sameSettings(x, y ipam.Settings) bool {
-	return x.Routing == y.Routing && x.Firewall == y.Firewall && x.SNAT == y.SNAT && x.MarkMask == y.MarkMask &&
+	return x.Routing == y.Routing && x.Firewall == y.Firewall && x.SNAT == y.SNAT && x.MarkMask == y.MarkMask && x.PodsInMain == y.PodsInMain &&
 		x.CoolDown == y.CoolDown && slices.Equal(x.VPC, y.VPC) && slices.Equal(x.Families, y.Families)
 }

@@ -43,7 +43,7 @@ func TestAddGivesThePodItsAddressAndTheNodeARoute(t *testing.T) {
 	if !strings.Contains(link, "mtu 9001") || !strings.Contains(link, podMAC) || !strings.Contains(link, "LOWER_UP") {
 		t.Errorf("pod link:\n%s", link)
 	}
-	if got, want := words(nettest.Run(t, "ip", "route", "show", "dev", dev)), "10.0.0.11 proto 69 scope link"; got != want {
+	if got, want := words(nettest.Run(t, "ip", "route", "show", "table", "100", "dev", dev)), "10.0.0.11 proto 70 scope link"; got != want {
 		t.Errorf("node route %q, want %q", got, want)
 	}
 	if got, want := words(nettest.Run(t, "ip", "neigh", "show", "dev", dev)), "10.0.0.11 lladdr "+podMAC+" PERMANENT"; got != want {

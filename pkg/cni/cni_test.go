@@ -70,7 +70,7 @@ func (l *lab) nothingLeft() {
 	if links := nettest.Run(l.t, "ip", "-br", "link"); strings.Contains(links, "eni") {
 		l.t.Errorf("links left over:\n%s", links)
 	}
-	if rules := nettest.Run(l.t, "ip", "rule") + nettest.Run(l.t, "ip", "-6", "rule"); strings.Contains(rules, "proto 69") {
+	if rules := nettest.Run(l.t, "ip", "rule") + nettest.Run(l.t, "ip", "-6", "rule"); strings.Contains(rules, "proto 69") || strings.Contains(rules, "proto 70") {
 		l.t.Errorf("rules left over:\n%s", rules)
 	}
 	l.view(func(s *ipam.State) {

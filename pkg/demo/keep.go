@@ -30,7 +30,7 @@ func (d *demo) hold(ctx context.Context) error {
 	d.say("  %s %s pool show --cache %s", in, self, m.cache.Path)
 	d.say("  %s %s pool check --cache %s", in, self, m.cache.Path)
 	d.say("  %s tail -f %s", enter, m.logPath())
-	d.say("  %s ip rule; %s ip route show table 101; %s nft list table inet enipool", in, in, in)
+	d.say("  %s ip rule; %s ip route show table 100; %s ip route show table 101; %s nft list table inet enipool", in, in, in, in)
 	d.say("  %s ping -c 3 %s", into(p.ns), internet)
 	d.say("  %s %s add %s my-pod     # then: check, status, del", in, cnitool, m.cache.Path)
 	d.say("Ctrl-C ends it and removes everything.\n")

@@ -13,6 +13,25 @@ import (
 // moved to another table by a chained plugin.
 func (h *Host) CheckPod(ns *Netns, p netconf.Pod) ([]string, error) {
 	link, err := h.h.LinkByName(p.HostDev)
+	if err != nil {
+		return h.CheckInside(ns, p)
+	}
+	var wrong []string
+	if !isUp(link) {
+		wrong = []string{fmt.Sprintf("link %s is down", p.HostDev)}
+	}
+	node, err := h.checkNode(p, link)
+	if err != nil {
+		return nil, err
+	}
+	inside, err := h.CheckInside(ns, p)
+	return slices.Concat(wrong, node, inside), err
+}
+
+// CheckInside is CheckPod without what the node holds for the pod beside its link:
+// that is put back where it is missing, and the rest is not.
+func (h *Host) CheckInside(ns *Netns, p netconf.Pod) ([]string, error) {
+	link, err := h.h.LinkByName(p.HostDev)
 	if notFound(err) {
 		return []string{"link " + p.HostDev + " is missing on the node"}, nil
 	}
@@ -31,13 +50,8 @@ func (h *Host) CheckPod(ns *Netns, p netconf.Pod) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look up %s in the pod: %w", p.Dev, err)
 	}
-	wrong := checkEnds(p, link, inner)
-	node, err := h.checkNode(p, link)
-	if err != nil {
-		return nil, err
-	}
 	inside, err := checkInside(pod, p, inner)
-	return slices.Concat(wrong, node, inside), err
+	return append(checkEnds(p, link, inner), inside...), err
 }
 
 func checkEnds(p netconf.Pod, link, inner netlink.Link) []string {
@@ -45,9 +59,6 @@ func checkEnds(p netconf.Pod, link, inner netlink.Link) []string {
 	bad := func(format string, a ...any) { wrong = append(wrong, fmt.Sprintf(format, a...)) }
 	if link.Type() != "veth" || link.Attrs().ParentIndex != inner.Attrs().Index {
 		bad("link %s in the pod is not the peer of %s", p.Dev, p.HostDev)
-	}
-	if !isUp(link) {
-		bad("link %s is down", p.HostDev)
 	}
 	if !isUp(inner) {
 		bad("link %s in the pod is down", p.Dev)
@@ -80,7 +91,7 @@ func (h *Host) checkNode(p netconf.Pod, link netlink.Link) ([]string, error) {
 		}
 		wrong = append(wrong, missing("rule ", rules, have)...)
 	}
-	neighs, err := readNeighs(h.h, link)
+	neighs, err := readNeighs(h.h, names)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +103,11 @@ func checkInside(pod *netlink.Handle, p netconf.Pod, link netlink.Link) ([]strin
 	if err != nil {
 		return nil, err
 	}
-	neighs, err := readNeighs(pod, link)
+	names := map[int]string{link.Attrs().Index: p.Dev}
+	neighs, err := readNeighs(pod, names)
 	if err != nil {
 		return nil, err
 	}
-	names := map[int]string{link.Attrs().Index: p.Dev}
 	var routes []netconf.Route
 	for _, v6 := range []bool{false, true} {
 		list, err := readRoutes(pod, v6, false, names)

@@ -87,7 +87,7 @@ func family(v6 bool) int {
 }
 
 func route(r netconf.Route, link int) *netlink.Route {
-	nr := &netlink.Route{LinkIndex: link, Dst: ipNet(r.Dst), Table: r.Table, Protocol: netconf.Protocol}
+	nr := &netlink.Route{LinkIndex: link, Dst: ipNet(r.Dst), Table: r.Table, Protocol: netlink.RouteProtocol(r.Protocol())}
 	if r.Gateway.IsValid() {
 		nr.Gw = r.Gateway.AsSlice()
 	} else if r.Dst.Addr().Is4() {
@@ -116,7 +116,7 @@ func address(a netconf.Addr) *netlink.Addr {
 
 func rule(r netconf.Rule) *netlink.Rule {
 	nr := netlink.NewRule()
-	nr.Priority, nr.Family, nr.Table, nr.Protocol = r.Priority, family(r.IPv6), r.Table, netconf.Protocol
+	nr.Priority, nr.Family, nr.Table, nr.Protocol = r.Priority, family(r.IPv6), r.Table, uint8(r.Protocol())
 	if r.From.IsValid() {
 		nr.Src = ipNet(r.From)
 	}

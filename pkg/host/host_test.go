@@ -91,7 +91,7 @@ func TestANodeIsAsNetconfSays(t *testing.T) {
 					t.Error("nothing was done")
 				}
 				rules := `0: from all lookup local
-512: from all lookup main suppress_prefixlength 31 proto 69
+512: from all lookup 100 proto 70
 1536: from all fwmark 0xff0000/0xff0000 lookup main proto 69
 1536: from all fwmark 0x10000/0xff0000 lookup 101 proto 69
 1537: from 10.0.0.20 lookup 101 proto 69

@@ -14,7 +14,7 @@ import (
 // of its sysctls, its links that are up, the addresses on them, and of routes
 // and rules all that are ours plus the main table's default routes, whoever's.
 // Links of want that do not exist are an error that names them; those of obsolete
-// may be gone.
+// and of pods may be gone.
 func (h *Host) ReadNode(want, obsolete netconf.Node) (netconf.Node, error) {
 	var have netconf.Node
 	list, names, err := links(h.h)
@@ -38,6 +38,9 @@ func (h *Host) ReadNode(want, obsolete netconf.Node) (netconf.Node, error) {
 		}
 		have.Addrs = append(have.Addrs, addrs...)
 	}
+	if err := h.readPods(&have, want.Pods, list); err != nil {
+		return have, err
+	}
 	for _, s := range want.Sysctls {
 		value, err := readSysctl(s.Key)
 		if err != nil {
@@ -46,18 +49,13 @@ func (h *Host) ReadNode(want, obsolete netconf.Node) (netconf.Node, error) {
 		have.Sysctls = append(have.Sysctls, netconf.Sysctl{Key: s.Key, Value: value})
 	}
 	for _, v6 := range []bool{false, true} {
-		ours, err := readRoutes(h.h, v6, true, names)
-		if err != nil {
-			return have, err
-		}
-		all, err := readRoutes(h.h, v6, false, names)
-		if err != nil {
-			return have, err
-		}
-		foreign := slices.DeleteFunc(all, func(r netconf.Route) bool {
-			return r.Dst.Bits() != 0 || r.Table != netconf.MainTable || slices.Contains(ours, r)
+		routes, err := readRoutesIf(h.h, v6, names, func(r netconf.Route, ours bool) bool {
+			return ours || r.Dst.Bits() == 0 && r.Table == netconf.MainTable
 		})
-		have.Routes = slices.Concat(have.Routes, ours, foreign)
+		if err != nil {
+			return have, err
+		}
+		have.Routes = append(have.Routes, routes...)
 		rules, err := readRules(h.h, v6)
 		if err != nil {
 			return have, err
@@ -65,6 +63,38 @@ func (h *Host) ReadNode(want, obsolete netconf.Node) (netconf.Node, error) {
 		have.Rules = append(have.Rules, rules...)
 	}
 	return have, nil
+}
+
+// readPods reads what the node holds for the pods whose links exist.
+func (h *Host) readPods(have *netconf.Node, pods []netconf.Pod, list []netlink.Link) error {
+	if len(pods) == 0 {
+		return nil
+	}
+	byName := make(map[string]netlink.Link, len(list))
+	for _, l := range list {
+		byName[l.Attrs().Name] = l
+	}
+	names := map[int]string{}
+	for _, p := range pods {
+		link := byName[p.HostDev]
+		if link == nil || link.Type() != "veth" {
+			continue
+		}
+		have.PodLinks = append(have.PodLinks, p.HostDev)
+		names[link.Attrs().Index] = p.HostDev
+		if isUp(link) {
+			have.Links = append(have.Links, p.HostDev)
+		}
+		for _, s := range p.HostSysctls {
+			// A link that goes this moment takes its settings with it.
+			if value, err := readSysctl(s.Key); err == nil {
+				have.Sysctls = append(have.Sysctls, netconf.Sysctl{Key: s.Key, Value: value})
+			}
+		}
+	}
+	neighs, err := readNeighs(h.h, names)
+	have.Neighs = append(have.Neighs, neighs...)
+	return err
 }
 
 // ApplyNode adds, then removes; see netconf.Diff. An error in one object does
@@ -89,8 +119,15 @@ func (h *Host) ApplyNode(add, remove netconf.Node) error {
 	for _, a := range add.Addrs {
 		try(h.on(a.Dev, func(l netlink.Link) error { return h.putAddr(l, a) }), "add address", a)
 	}
+	for _, n := range add.Neighs {
+		try(gone(h.on(n.Dev, func(l netlink.Link) error { return h.h.NeighSet(neigh(n, l.Attrs().Index)) })), "set neighbour", n)
+	}
 	for _, r := range add.Routes {
-		try(h.on(r.Dev, func(l netlink.Link) error { return h.h.RouteReplace(route(r, l.Attrs().Index)) }), "add route", r)
+		err := h.on(r.Dev, func(l netlink.Link) error { return h.h.RouteReplace(route(r, l.Attrs().Index)) })
+		if r.Table == netconf.PodsTable {
+			err = gone(err) // the pod may be: its link and all that is on it
+		}
+		try(err, "add route", r)
 	}
 	for _, r := range add.Rules {
 		if err := h.h.RuleAdd(rule(r)); !errors.Is(err, unix.EEXIST) {

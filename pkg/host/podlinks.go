@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/netconf"
@@ -25,7 +26,7 @@ func (h *Host) DelPodUnknown(hostDev string) error {
 			return err
 		}
 		for _, r := range routes {
-			if r.Dev == hostDev {
+			if r.Dev == hostDev { // twice where a release moved it from table to table
 				rules = append(rules, netconf.Rule{Priority: netconf.PrioritySource, IPv6: v6, From: r.Dst})
 			}
 		}
@@ -54,7 +55,7 @@ func (h *Host) PodLinks() ([]PodLink, error) {
 			return nil, err
 		}
 		for _, r := range routes {
-			if r.Dst.IsSingleIP() && r.Table == netconf.MainTable {
+			if r.Dst.IsSingleIP() && !slices.Contains(routed[r.Dev], r.Dst.Addr()) { // in the main table too, by an earlier release
 				routed[r.Dev] = append(routed[r.Dev], r.Dst.Addr())
 			}
 		}

@@ -15,10 +15,12 @@ import (
 // readRoutes returns the unicast routes of one family in all tables; ours only,
 // or everybody's. Names maps link indexes to names.
 func readRoutes(h *netlink.Handle, v6, oursOnly bool, names map[int]string) ([]netconf.Route, error) {
+	return readRoutesIf(h, v6, names, func(_ netconf.Route, ours bool) bool { return ours || !oursOnly })
+}
+
+// readRoutesIf returns those that keep picks, which is told whether they are ours.
+func readRoutesIf(h *netlink.Handle, v6 bool, names map[int]string, keep func(r netconf.Route, ours bool) bool) ([]netconf.Route, error) {
 	filter, mask := &netlink.Route{Table: unix.RT_TABLE_UNSPEC, Type: unix.RTN_UNICAST}, uint64(netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
-	if oursOnly {
-		filter.Protocol, mask = netconf.Protocol, mask|netlink.RT_FILTER_PROTOCOL
-	}
 	list, err := dump(func() ([]netlink.Route, error) { return h.RouteListFiltered(family(v6), filter, mask) })
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
@@ -29,7 +31,10 @@ func readRoutes(h *netlink.Handle, v6, oursOnly bool, names map[int]string) ([]n
 		if !ok {
 			dst = netconf.Anywhere(v6)
 		}
-		routes = append(routes, netconf.Route{Dst: dst, Gateway: addr(r.Gw), Dev: names[r.LinkIndex], Table: r.Table})
+		route := netconf.Route{Dst: dst, Gateway: addr(r.Gw), Dev: names[r.LinkIndex], Table: r.Table}
+		if keep(route, int(r.Protocol) == route.Protocol()) {
+			routes = append(routes, route)
+		}
 	}
 	return routes, nil
 }
@@ -42,10 +47,10 @@ func readRules(h *netlink.Handle, v6 bool) ([]netconf.Rule, error) {
 	}
 	var rules []netconf.Rule
 	for _, r := range list {
-		if r.Protocol != netconf.Protocol {
+		nr := netconf.Rule{Priority: r.Priority, IPv6: v6, Mark: r.Mark, Table: r.Table, HostOnly: r.SuppressPrefixlen >= 0}
+		if int(r.Protocol) != nr.Protocol() {
 			continue
 		}
-		nr := netconf.Rule{Priority: r.Priority, IPv6: v6, Mark: r.Mark, Table: r.Table, HostOnly: r.SuppressPrefixlen >= 0}
 		nr.From, _ = prefix(r.Src)
 		nr.To, _ = prefix(r.Dst)
 		if r.Mask != nil {
@@ -71,16 +76,17 @@ func readAddrs(h *netlink.Handle, link netlink.Link) ([]netconf.Addr, error) {
 	return addrs, nil
 }
 
-// readNeighs returns the permanent neighbours of a link.
-func readNeighs(h *netlink.Handle, link netlink.Link) ([]netconf.Neigh, error) {
-	list, err := dump(func() ([]netlink.Neigh, error) { return h.NeighList(link.Attrs().Index, netlink.FAMILY_ALL) })
+// readNeighs returns the permanent neighbours of the named links.
+func readNeighs(h *netlink.Handle, names map[int]string) ([]netconf.Neigh, error) {
+	list, err := dump(func() ([]netlink.Neigh, error) { return h.NeighList(0, netlink.FAMILY_ALL) })
 	if err != nil {
-		return nil, fmt.Errorf("list neighbours of %s: %w", link.Attrs().Name, err)
+		return nil, fmt.Errorf("list neighbours: %w", err)
 	}
 	var neighs []netconf.Neigh
 	for _, n := range list {
-		if n.State == netlink.NUD_PERMANENT && len(n.HardwareAddr) == len(netconf.MAC{}) {
-			neighs = append(neighs, netconf.Neigh{Addr: addr(n.IP), MAC: netconf.MAC(n.HardwareAddr), Dev: link.Attrs().Name})
+		dev := names[n.LinkIndex]
+		if dev != "" && n.State == netlink.NUD_PERMANENT && len(n.HardwareAddr) == len(netconf.MAC{}) {
+			neighs = append(neighs, netconf.Neigh{Addr: addr(n.IP), MAC: netconf.MAC(n.HardwareAddr), Dev: dev})
 		}
 	}
 	return neighs, nil

@@ -81,6 +81,9 @@ type Settings struct {
 	CoolDown time.Duration  // how long a released address rests
 	VPC      []netip.Prefix // destinations that see the pod's own address
 	Families []eni.Family   // what a pod gets: one address of each
+	// PodsInMain says that pods' host routes stand in the main table: the book is
+	// of a release that had no table for them. Whoever loads the pool moves them.
+	PodsInMain bool
 }
 
 // DefaultMarkMask keeps clear of the bits of kube-proxy (0x4000, 0x8000), the

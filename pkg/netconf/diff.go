@@ -1,13 +1,18 @@
 package netconf
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/enipool/enipool/pkg/ipam"
+)
 
 // Diff returns what must be added to and removed from have to get want. have is
 // what the kernel shows of ours; obsolete is what an earlier want held, for
 // objects that can't carry our protocol number: addresses are only removed if
 // they stand there. Routes with IfNone are satisfied by any route to the same
-// destination.
+// destination. Of want's pods, those count whose links have shows.
 func Diff(have, want, obsolete Node) (add, remove Node) {
+	want = want.withPods(have.PodLinks)
 	add.Sysctls = without(want.Sysctls, have.Sysctls)
 	add.Links = without(want.Links, have.Links)
 	for _, w := range want.Addrs {
@@ -18,37 +23,71 @@ func Diff(have, want, obsolete Node) (add, remove Node) {
 			add.Addrs = append(add.Addrs, w)
 		}
 	}
+	there := setOf(have.Routes)
 	for _, w := range want.Routes {
-		same := func(h Route) bool {
-			if w.IfNone {
-				return h.Dst == w.Dst && h.Table == w.Table
-			}
-			return h == w
-		}
-		if !slices.ContainsFunc(have.Routes, same) {
+		another := func(h Route) bool { return h.Dst == w.Dst && h.Table == w.Table }
+		if !there[w] && !(w.IfNone && slices.ContainsFunc(have.Routes, another)) {
 			add.Routes = append(add.Routes, w)
 		}
 	}
 	add.Rules = without(want.Rules, have.Rules)
+	add.Neighs = without(want.Neighs, have.Neighs)
 	for _, o := range without(obsolete.Addrs, want.Addrs) {
 		if slices.Contains(have.Addrs, o) {
 			remove.Addrs = append(remove.Addrs, o)
 		}
 	}
-	for _, h := range have.Routes {
-		if h.Table != MainTable && !slices.Contains(want.Routes, h) {
-			remove.Routes = append(remove.Routes, h)
-		}
-	}
-	remove.Rules = without(have.Rules, want.Rules)
+	remove.Routes = surplusRoutes(have, want)
+	remove.Rules = slices.DeleteFunc(without(have.Rules, want.Rules), func(r Rule) bool {
+		return r.Priority == PriorityPods && !podsRuleIsSurplus(r, have, want)
+	})
 	return add, remove
 }
 
-func without[T comparable](items, drop []T) []T {
-	gone := make(map[T]bool, len(drop))
-	for _, d := range drop {
-		gone[d] = true
+// surplusRoutes returns the routes of ours that nothing wants any more. A route in
+// PodsTable is never one: it goes with its link, and a link of ours that the book
+// does not know is a pod that may live. In the main table it is what an earlier
+// release left of a pod whose route stands in PodsTable by now.
+func surplusRoutes(have, want Node) []Route {
+	wanted, there := setOf(want.Routes), setOf(have.Routes)
+	var surplus []Route
+	for _, h := range have.Routes {
+		switch {
+		case wanted[h] || h.Table == PodsTable:
+		case h.Table != MainTable:
+			surplus = append(surplus, h)
+		case h.leftInMain():
+			moved := h
+			moved.Table = PodsTable
+			if wanted[moved] && there[moved] {
+				surplus = append(surplus, h)
+			}
+		}
 	}
+	return surplus
+}
+
+// podsRuleIsSurplus tells whether a rule that finds pods may go though nothing wants
+// it. That of PodsTable stays while the book is of a release without the table: pods
+// may have their routes there from before a downgrade. That of the main table goes
+// after the last pod's route there.
+func podsRuleIsSurplus(r Rule, have, want Node) bool {
+	if r.Table == PodsTable {
+		return !slices.Contains(want.Rules, podsRule(ipam.Settings{PodsInMain: true}, r.IPv6))
+	}
+	return !slices.ContainsFunc(have.Routes, func(h Route) bool { return h.leftInMain() && h.Dst.Addr().Is6() == r.IPv6 })
+}
+
+func setOf[T comparable](items []T) map[T]bool {
+	set := make(map[T]bool, len(items))
+	for _, i := range items {
+		set[i] = true
+	}
+	return set
+}
+
+func without[T comparable](items, drop []T) []T {
+	gone := setOf(drop)
 	var left []T
 	for _, i := range items {
 		if !gone[i] {
@@ -75,6 +114,9 @@ func (n Node) Lines(prefix string) []string {
 	}
 	for _, r := range n.Rules {
 		lines = append(lines, prefix+"rule "+r.String())
+	}
+	for _, neigh := range n.Neighs {
+		lines = append(lines, prefix+"neigh "+neigh.String())
 	}
 	return lines
 }

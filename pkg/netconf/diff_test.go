@@ -56,7 +56,7 @@ func TestDiffIsWhatMustBeDone(t *testing.T) {
 			+ route default via 10.0.0.1 dev eth0 proto 69
 			+ route 10.0.1.1 dev eth1 table 101 proto 69 scope link
 			+ route default via 10.0.1.1 dev eth1 table 101 proto 69
-			+ rule 512: from all lookup main suppress_prefixlength 31 proto 69
+			+ rule 512: from all lookup 100 proto 70
 			+ rule 1536: from all fwmark 0xff0000/0xff0000 lookup main proto 69
 			+ rule 1536: from all fwmark 0x10000/0xff0000 lookup 101 proto 69
 			+ rule 1537: from 10.0.1.10 lookup 101 proto 69`},
@@ -71,7 +71,7 @@ func TestDiffIsWhatMustBeDone(t *testing.T) {
 			+ link eth2 up
 			+ addr 10.0.0.10/24 dev eth0
 			+ route default via 10.0.1.1 dev eth1 table 101 proto 69
-			+ rule 512: from all lookup main suppress_prefixlength 31 proto 69
+			+ rule 512: from all lookup 100 proto 70
 			- route default via 10.0.1.99 dev eth1 table 101 proto 69`},
 		{"an ENI and its pods go", want, threeENIs(func(s *ipam.State) { s.ENIs, s.Addresses = s.ENIs[:2], s.Addresses[:2] }), want, `
 			- addr 10.0.2.10/24 dev eth2 noprefixroute
@@ -89,8 +89,8 @@ func TestDiffIsWhatMustBeDone(t *testing.T) {
 		{"the system's own default route will do", drop(func(n *Node) {
 			n.Routes[0] = Route{Dst: p("0.0.0.0/0"), Gateway: a("10.0.0.254"), Dev: "eth0", Table: MainTable}
 		}), want, Node{}, ``},
-		{"a pod's own route is no business of the node's", drop(func(n *Node) {
-			n.Routes = append(n.Routes, Route{Dst: p("10.0.0.11/32"), Dev: "eni0", Table: MainTable})
+		{"a link of a pod that the book does not know keeps its routes", drop(func(n *Node) {
+			n.Routes = append(n.Routes, Route{Dst: p("10.0.0.99/32"), Dev: "eni0", Table: PodsTable}, Route{Dst: p("10.0.0.98/32"), Dev: "eni1", Table: MainTable})
 		}), want, Node{}, ``},
 		{"a connected route beside the system's address will do", drop(func(n *Node) { n.Addrs[0].NoPrefixRoute = true }), want, Node{}, ``},
 		{"one beside ours will not", drop(func(n *Node) { n.Addrs[1].NoPrefixRoute = false }), want, Node{}, `
@@ -121,6 +121,7 @@ func TestOnceDoneNothingIsLeftToDo(t *testing.T) {
 		have := Node{
 			Sysctls: append(without(old.Sysctls, want.Sysctls), want.Sysctls...),
 			Links:   append(without(old.Links, add.Links), add.Links...),
+			Neighs:  append(without(old.Neighs, add.Neighs), add.Neighs...),
 			Addrs:   append(without(old.Addrs, remove.Addrs), add.Addrs...),
 			Routes:  append(without(old.Routes, remove.Routes), add.Routes...),
 			Rules:   append(without(old.Rules, remove.Rules), add.Rules...),
@@ -144,4 +145,79 @@ func anyNode(t *rapid.T, name string) Node {
 		}
 	}
 	return NewNode(s)
+}
+
+// onePod is a node with one pod whose link is there.
+func onePod(change func(*Node)) Node {
+	n := NewNode(&ipam.State{Settings: settings(nil), ENIs: []eni.Interface{nic(0, true, false)}, Addresses: used(0, "10.0.0.11")})
+	n.PodLinks = []string{n.Pods[0].HostDev}
+	n = n.withPods(n.PodLinks)
+	if change != nil {
+		change(&n)
+	}
+	return n
+}
+
+func TestAPodsRouteNeighbourAndLinkArePutBackWhereItsLinkExists(t *testing.T) {
+	want := NewNode(&ipam.State{Settings: settings(nil), ENIs: []eni.Interface{nic(0, true, false)}, Addresses: used(0, "10.0.0.11")})
+	for _, tt := range []struct {
+		name string
+		have Node
+		diff string
+	}{
+		{"nothing is missing", onePod(nil), ``},
+		{"all is gone but the link", onePod(func(n *Node) {
+			n.Sysctls[2].Value, n.Sysctls[3].Value, n.Links, n.Routes, n.Neighs = "0", "0", n.Links[:1], n.Routes[:1], nil
+		}), `
+			+ sysctl net/ipv4/conf/eniba3b32d3853/rp_filter=1
+			+ sysctl net/ipv6/conf/eniba3b32d3853/disable_ipv6=1
+			+ link eniba3b32d3853 up
+			+ route 10.0.0.11 dev eniba3b32d3853 table 100 proto 70 scope link
+			+ neigh 10.0.0.11 lladdr 82:b0:56:b6:fa:72 dev eniba3b32d3853 nud permanent`},
+		{"a pod without its link is being started or stopped", onePod(func(n *Node) {
+			n.Sysctls, n.Links, n.Routes, n.Neighs, n.PodLinks = n.Sysctls[:2], n.Links[:1], n.Routes[:1], nil, nil
+		}), ``},
+		{"its neighbour has another address", onePod(func(n *Node) { n.Neighs[0].MAC = MAC{2} }), `
+			+ neigh 10.0.0.11 lladdr 82:b0:56:b6:fa:72 dev eniba3b32d3853 nud permanent`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(text(tt.diff), strings.TrimPrefix(difference(tt.have, want, Node{}), "\n")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// An upgrade never leaves a pod without a route that a rule finds: first the new
+// routes and their rule, then the old routes go, then the old rule.
+func TestPodsMoveFromTheMainTableToTheirOwnStepByStep(t *testing.T) {
+	want := NewNode(&ipam.State{Settings: settings(nil), ENIs: []eni.Interface{nic(0, true, false)}, Addresses: used(0, "10.0.0.11")})
+	have := onePod(func(n *Node) {
+		n.Routes[1].Table = MainTable
+		n.Rules[0] = Rule{Priority: PriorityPods, Table: MainTable, HostOnly: true}
+	})
+	for step, diff := range []string{`
+			+ route 10.0.0.11 dev eniba3b32d3853 table 100 proto 70 scope link
+			+ rule 512: from all lookup 100 proto 70`, `
+			- route 10.0.0.11 dev eniba3b32d3853 proto 69 scope link`, `
+			- rule 512: from all lookup main suppress_prefixlength 31 proto 69`, ``} {
+		add, remove := Diff(have, want, Node{})
+		if diff := cmp.Diff(text(diff), strings.TrimPrefix(difference(have, want, Node{}), "\n")); diff != "" {
+			t.Errorf("step %d: %s", step+1, diff)
+		}
+		have.Routes = append(without(have.Routes, remove.Routes), add.Routes...)
+		have.Rules = append(without(have.Rules, remove.Rules), add.Rules...)
+	}
+}
+
+// After a downgrade the book is of a release that knows nothing of the table; a tool
+// of this release beside it must leave what serves the pods that are in there.
+func TestABookOfAnEarlierReleaseLeavesTheTableAlone(t *testing.T) {
+	want := NewNode(&ipam.State{Settings: settings(func(s *ipam.Settings) { s.PodsInMain = true }),
+		ENIs: []eni.Interface{nic(0, true, false)}, Addresses: used(0, "10.0.0.11")})
+	diff := strings.TrimPrefix(difference(onePod(nil), want, Node{}), "\n")
+	if diff := cmp.Diff(text(`
+			+ rule 512: from all lookup main suppress_prefixlength 31 proto 69`), diff); diff != "" {
+		t.Error(diff)
+	}
 }

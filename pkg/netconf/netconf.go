@@ -4,13 +4,18 @@
 //
 // The order of a node's rules, which is the whole of the routing policy:
 //
-//	512   lookup main, host routes only      a pod of this node is always found first
+//	512   lookup 100                         a pod of this node is always found first
 //	1536  fwmark of ENI k                    what the firewall marked, see Firewall
 //	1537  from ENI k's primary address       what the node itself sends from it
 //	1538  from a pod's address               routing mode rule only
 //
 // 1538 stands behind 1536 so that the reply of a NodePort leaves through the ENI
 // the connection came in on, whatever ENI the pod's address is on.
+//
+// Table 100 holds pods' host routes and nothing else. In the main table they would
+// stand among host routes of others, as systemd-networkd writes them to a DNS server
+// or a gateway, and a rule that finds ours there finds those too: a pod of another
+// ENI would send to them by ENI 0, where the cloud drops it.
 package netconf
 
 import (
@@ -18,11 +23,18 @@ import (
 	"math/bits"
 	"net/netip"
 	"strings"
+
+	"github.com/enipool/enipool/pkg/ipam"
 )
 
 // Protocol is the number that routes and rules of ours carry, so that nothing
-// else is ever changed or removed.
-const Protocol = 69
+// else is ever changed or removed. What serves table 100 carries PodsProtocol
+// instead: releases that did not know the table remove every rule with Protocol
+// that they do not want, and a node may be downgraded to one of those.
+const (
+	Protocol     = 69
+	PodsProtocol = 70
+)
 
 // Priorities of our rules; see the package comment.
 const (
@@ -32,8 +44,12 @@ const (
 	PrioritySource  = 1538
 )
 
-// MainTable is the kernel's table for ordinary routes.
-const MainTable = 254
+// MainTable is the kernel's table for ordinary routes; PodsTable is ours for pods'
+// host routes, one below the tables of the ENIs.
+const (
+	MainTable = 254
+	PodsTable = 100
+)
 
 // VethPrefix begins the host-side name of every pod link of ours.
 const VethPrefix = "eni"
@@ -44,7 +60,7 @@ func Table(index int) int {
 	if index == 0 {
 		return MainTable
 	}
-	return 100 + index
+	return PodsTable + index
 }
 
 // Mark returns the packet mark that sends a packet out through the ENI with the
@@ -83,6 +99,20 @@ type Route struct {
 	IfNone bool
 }
 
+// Protocol returns the number that marks the route as ours.
+func (r Route) Protocol() int {
+	if r.Table == PodsTable {
+		return PodsProtocol
+	}
+	return Protocol
+}
+
+// leftInMain tells whether the route is that of a pod in the place where releases
+// before PodsTable had it.
+func (r Route) leftInMain() bool {
+	return r.Table == MainTable && r.Dst.IsSingleIP() && !r.Gateway.IsValid()
+}
+
 // String returns the route as `ip route add` takes it.
 func (r Route) String() string {
 	var b strings.Builder
@@ -101,7 +131,7 @@ func (r Route) String() string {
 	if r.Table != MainTable {
 		fmt.Fprintf(&b, " table %d", r.Table)
 	}
-	fmt.Fprintf(&b, " proto %d", Protocol)
+	fmt.Fprintf(&b, " proto %d", r.Protocol())
 	if !r.Gateway.IsValid() {
 		b.WriteString(" scope link")
 	}
@@ -116,6 +146,31 @@ type Rule struct {
 	Mark, Mask uint32       // a zero Mask matches any mark
 	Table      int
 	HostOnly   bool // only host routes of the table count
+}
+
+// Protocol returns the number that marks the rule as ours.
+func (r Rule) Protocol() int {
+	if r.Table == PodsTable {
+		return PodsProtocol
+	}
+	return Protocol
+}
+
+// podsRule is the rule that finds the node's pods before anything else. Without
+// PodsTable, in a node cache of an earlier release, it looks through the main table.
+func podsRule(s ipam.Settings, v6 bool) Rule {
+	if s.PodsInMain {
+		return Rule{Priority: PriorityPods, IPv6: v6, Table: MainTable, HostOnly: true}
+	}
+	return Rule{Priority: PriorityPods, IPv6: v6, Table: PodsTable}
+}
+
+// podsTable is where the settings want pods' host routes.
+func podsTable(s ipam.Settings) int {
+	if s.PodsInMain {
+		return MainTable
+	}
+	return PodsTable
 }
 
 // String returns the rule as `ip rule` prints it.
@@ -136,7 +191,7 @@ func (r Rule) String() string {
 	if r.HostOnly {
 		fmt.Fprintf(&b, " suppress_prefixlength %d", r.SuppressPrefixLen())
 	}
-	fmt.Fprintf(&b, " proto %d", Protocol)
+	fmt.Fprintf(&b, " proto %d", r.Protocol())
 	return b.String()
 }
 

@@ -44,11 +44,13 @@ func settings(change func(*ipam.Settings)) ipam.Settings {
 	return s
 }
 
-func used(index int, addrs ...string) []eni.Address {
+func used(index int, addrs ...string) []eni.Address { return usedBy("3f2a", index, addrs...) }
+
+func usedBy(container string, index int, addrs ...string) []eni.Address {
 	var list []eni.Address
 	for _, a := range addrs {
 		list = append(list, eni.Address{Addr: netip.MustParseAddr(a), ENI: index, State: eni.Used, Owner: &eni.Owner{
-			Key: eni.Key{Network: "pods", Container: "3f2a", IfName: "eth0"}, Namespace: "default", Pod: "web-0"}})
+			Key: eni.Key{Network: "pods", Container: container, IfName: "eth0"}, Namespace: "default", Pod: "web-0"}})
 	}
 	return list
 }
@@ -86,7 +88,7 @@ func TestEveryENIHasATableAndAMarkOfItsOwn(t *testing.T) {
 		tables, marks := map[int]bool{}, map[uint32]bool{0: true}
 		for i := range eni.MaxIndex + 1 {
 			table, mark := Table(i), Mark(i, mask)
-			if tables[table] || table == 0 || table == 253 || table == 255 || i > 0 && table == MainTable {
+			if tables[table] || table == 0 || table == 253 || table == 255 || table == PodsTable || i > 0 && table == MainTable {
 				t.Errorf("ENI %d has table %d", i, table)
 			}
 			if marks[mark] || mark&^mask != 0 {
@@ -109,6 +111,8 @@ func TestObjectsPrintAsIPTakesThem(t *testing.T) {
 		{Route{Dst: p("::/0"), Gateway: a("fe80::1"), Dev: "eth1", Table: 101}, "default via fe80::1 dev eth1 table 101 proto 69"},
 		{Route{Dst: p("10.0.0.11/32"), Dev: "eni0", Table: 254}, "10.0.0.11 dev eni0 proto 69 scope link"},
 		{Route{Dst: p("10.0.0.0/24"), Dev: "eni0", Table: 254}, "10.0.0.0/24 dev eni0 proto 69 scope link"},
+		{Route{Dst: p("10.0.0.11/32"), Dev: "eni0", Table: PodsTable}, "10.0.0.11 dev eni0 table 100 proto 70 scope link"},
+		{Rule{Priority: 512, Table: PodsTable}, "512: from all lookup 100 proto 70"},
 		{Rule{Priority: 512, Table: 254, HostOnly: true}, "512: from all lookup main suppress_prefixlength 31 proto 69"},
 		{Rule{Priority: 512, Table: 254, HostOnly: true, IPv6: true}, "512: from all lookup main suppress_prefixlength 127 proto 69"},
 		{Rule{Priority: 1536, Mark: 0x10000, Mask: 0xff0000, Table: 101}, "1536: from all fwmark 0x10000/0xff0000 lookup 101 proto 69"},

@@ -2,8 +2,10 @@ package netconf
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
@@ -15,17 +17,26 @@ type Node struct {
 	Addrs   []Addr
 	Routes  []Route
 	Rules   []Rule
+	Neighs  []Neigh
+
+	// Pods is what the node holds for pods with a link of ours. It is wanted only
+	// where the pod's link exists: the plugin makes the link before all the rest,
+	// and the rest goes with the link.
+	Pods []Pod
+	// PodLinks are the links of Pods that exist. Only what was read off a kernel
+	// has them.
+	PodLinks []string
 }
 
-// NewNode returns what the kernel should hold for the book's ENIs and, in
-// routing mode rule, for its used addresses.
+// NewNode returns what the kernel should hold for the book's ENIs and for its used
+// addresses.
 func NewNode(s *ipam.State) Node {
 	n := Node{Sysctls: []Sysctl{{"net/ipv4/ip_forward", "1"}}}
 	for _, v6 := range []bool{false, true} {
 		if v6 && !hasIPv6(s) {
 			continue
 		}
-		n.Rules = append(n.Rules, Rule{Priority: PriorityPods, IPv6: v6, Table: MainTable, HostOnly: true},
+		n.Rules = append(n.Rules, podsRule(s.Settings, v6),
 			Rule{Priority: PriorityMark, IPv6: v6, Mark: Mark(0, s.Settings.MarkMask), Mask: s.Settings.MarkMask, Table: MainTable})
 	}
 	for _, nic := range s.ENIs {
@@ -47,6 +58,51 @@ func NewNode(s *ipam.State) Node {
 	for _, a := range s.Used() {
 		n.Rules = append(n.Rules, SourceRules(s.Settings, a)...)
 	}
+	if !s.Settings.PodsInMain {
+		n.Pods = nodePods(s)
+	}
+	return n
+}
+
+// nodePods returns the pods of the book that have a link of ours.
+func nodePods(s *ipam.State) []Pod {
+	leases, order := map[eni.Key]*ipam.Lease{}, []*ipam.Lease{}
+	for _, a := range s.Used() {
+		if a.Owner.Kind != eni.Veth {
+			continue
+		}
+		lease := leases[a.Owner.Key]
+		if lease == nil {
+			lease = &ipam.Lease{}
+			lease.Interface, _ = s.Interface(a.ENI)
+			leases[a.Owner.Key], order = lease, append(order, lease)
+		}
+		lease.Addresses = append(lease.Addresses, a)
+	}
+	pods := make([]Pod, len(order))
+	for i, lease := range order {
+		pods[i] = NewPod(s.Settings, *lease, 0)
+	}
+	return pods
+}
+
+// withPods returns the node with what its pods need listed among the rest, of those
+// whose links exist.
+func (n Node) withPods(links []string) Node {
+	exists := make(map[string]bool, len(links))
+	for _, l := range links {
+		exists[l] = true
+	}
+	n.Sysctls, n.Links, n.Routes, n.Neighs = slices.Clone(n.Sysctls), slices.Clone(n.Links), slices.Clone(n.Routes), slices.Clone(n.Neighs)
+	for _, p := range n.Pods {
+		if exists[p.HostDev] {
+			n.Sysctls = append(n.Sysctls, p.HostSysctls...)
+			n.Links = append(n.Links, p.HostDev)
+			n.Neighs = append(n.Neighs, p.HostNeighs...)
+			n.Routes = append(n.Routes, p.HostRoutes...)
+		}
+	}
+	n.Pods = nil
 	return n
 }
 
@@ -82,7 +138,11 @@ func hasIPv6(s *ipam.State) bool {
 	return false
 }
 
-// String returns the node's state, a line an object.
+// String returns the node's state, a line an object, with that of all its pods.
 func (n Node) String() string {
-	return strings.Join(append(n.Lines(""), ""), "\n")
+	var links []string
+	for _, p := range n.Pods {
+		links = append(links, p.HostDev)
+	}
+	return strings.Join(append(n.withPods(links).Lines(""), ""), "\n")
 }

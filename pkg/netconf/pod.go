@@ -140,7 +140,7 @@ func (p *Pod) add(s ipam.Settings, a eni.Address) {
 	}
 	p.Routes = append(p.Routes, Route{Dst: Anywhere(gateway.Is6()), Gateway: gateway, Dev: p.Dev, Table: MainTable})
 	p.Neighs = append(p.Neighs, Neigh{Addr: gateway, MAC: p.HostMAC, Dev: p.Dev})
-	p.HostRoutes = append(p.HostRoutes, Route{Dst: a.Prefix(), Dev: p.HostDev, Table: MainTable})
+	p.HostRoutes = append(p.HostRoutes, Route{Dst: a.Prefix(), Dev: p.HostDev, Table: podsTable(s)})
 	p.HostNeighs = append(p.HostNeighs, Neigh{Addr: a.Addr, MAC: p.MAC, Dev: p.HostDev})
 	p.HostRules = append(p.HostRules, SourceRules(s, a)...)
 }

@@ -20,7 +20,7 @@ func TestWhatTheKernelHoldsForAPod(t *testing.T) {
 			link eniba3b32d3853 address be:1a:8c:65:f0:93 mtu 1500 peer eth0 address 82:b0:56:b6:fa:72 alias "default/web-0 pods/3f2a/eth0"
 			sysctl net/ipv4/conf/eniba3b32d3853/rp_filter=1
 			sysctl net/ipv6/conf/eniba3b32d3853/disable_ipv6=1
-			route 10.0.1.21 dev eniba3b32d3853 proto 69 scope link
+			route 10.0.1.21 dev eniba3b32d3853 table 100 proto 70 scope link
 			neigh 10.0.1.21 lladdr 82:b0:56:b6:fa:72 dev eniba3b32d3853 nud permanent
 			pod addr 10.0.1.21/32 dev eth0
 			pod route 169.254.1.1 dev eth0 proto 69 scope link
@@ -30,7 +30,7 @@ func TestWhatTheKernelHoldsForAPod(t *testing.T) {
 			link eniba3b32d3853 address be:1a:8c:65:f0:93 mtu 1280 peer eth0 address 82:b0:56:b6:fa:72 alias "default/web-0 pods/3f2a/eth0"
 			sysctl net/ipv4/conf/eniba3b32d3853/rp_filter=1
 			sysctl net/ipv6/conf/eniba3b32d3853/accept_ra=0
-			route 2001:db8::21 dev eniba3b32d3853 proto 69 scope link
+			route 2001:db8::21 dev eniba3b32d3853 table 100 proto 70 scope link
 			neigh 2001:db8::21 lladdr 82:b0:56:b6:fa:72 dev eniba3b32d3853 nud permanent
 			pod addr 2001:db8::21/128 dev eth0
 			pod route default via fe80::1 dev eth0 proto 69
@@ -39,8 +39,8 @@ func TestWhatTheKernelHoldsForAPod(t *testing.T) {
 			link eniba3b32d3853 address be:1a:8c:65:f0:93 mtu 1500 peer eth0 address 82:b0:56:b6:fa:72 alias "default/web-0 pods/3f2a/eth0"
 			sysctl net/ipv4/conf/eniba3b32d3853/rp_filter=1
 			sysctl net/ipv6/conf/eniba3b32d3853/accept_ra=0
-			route 10.0.2.21 dev eniba3b32d3853 proto 69 scope link
-			route 2001:db8:0:2::21 dev eniba3b32d3853 proto 69 scope link
+			route 10.0.2.21 dev eniba3b32d3853 table 100 proto 70 scope link
+			route 2001:db8:0:2::21 dev eniba3b32d3853 table 100 proto 70 scope link
 			rule 1538: from 10.0.2.21 to 10.0.0.0/16 lookup 102 proto 69
 			rule 1538: from 10.0.2.21 to 172.16.0.0/12 lookup 102 proto 69
 			rule 1538: from 2001:db8:0:2::21 lookup 102 proto 69

@@ -25,12 +25,12 @@ func (n Node) Check(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	add, remove, fw, err := diff(ctx, h, n.Cache.View, netconf.Node{})
+	add, remove, fw, err := confirmedDiff(ctx, h, n.Cache.View, netconf.Node{})
 	if err != nil {
 		return nil, err
 	}
-	lines := suffix(add.Lines("kernel lacks "), "; `enipoolctl pool load` puts it back")
-	lines = append(lines, suffix(remove.Lines("kernel has a stale "), "; `enipoolctl pool load` removes it")...)
+	lines := suffix(add.Lines("kernel lacks "), "; the agent puts it back, or `enipoolctl pool load`")
+	lines = append(lines, suffix(remove.Lines("kernel has a stale "), "; the agent removes it, or `enipoolctl pool load`")...)
 	rules, err := firewall.Diff(ctx, fw)
 	if err != nil {
 		return lines, err
@@ -98,7 +98,7 @@ func checkOwner(h *host.Host, s *ipam.State, a eni.Address) ([]string, error) {
 		return h.CheckAddrs(ns, o.IfName, []netip.Addr{a.Addr})
 	}
 	lease := s.LeaseOf(o.Key)
-	wrong, err := h.CheckPod(ns, netconf.NewPod(s.Settings, lease, 0))
+	wrong, err := h.CheckInside(ns, netconf.NewPod(s.Settings, lease, 0))
 	return suffix(wrong, "; delete the pod, or `enipoolctl pool reclaim` once it is gone"), err
 }
 

@@ -44,6 +44,7 @@ func (n Node) put(t *testing.T, s *ipam.State) {
 // kernel is what of ours the kernel shows.
 func kernel(t *testing.T) string {
 	return nettest.Run(t, "ip", "rule") + nettest.Run(t, "ip", "route", "show", "table", "all", "proto", "69") +
+		nettest.Run(t, "ip", "route", "show", "table", "all", "proto", "70") +
 		nettest.Run(t, "ip", "addr") + nettest.Run(t, "nft", "list", "ruleset")
 }
 

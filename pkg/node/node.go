@@ -8,8 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/host"
@@ -26,8 +24,9 @@ type Node struct {
 }
 
 // applyRounds is how often the kernel is read and corrected until nothing is
-// left to do: taking an address off a link can take routes with it.
-const applyRounds = 3
+// left to do: taking an address off a link can take routes with it, and pods of an
+// earlier release move to their table in three steps.
+const applyRounds = 4
 
 // Apply makes the kernel hold what the book says and returns a line for each
 // thing it changed; nothing if all was in place. Running pods are not touched.
@@ -56,10 +55,7 @@ func apply(ctx context.Context, book view, c change) (changed []string, err erro
 	}
 	defer h.Close()
 	for range applyRounds {
-		add, remove, fw, err := diff(ctx, h, book, c.obsolete)
-		if err == nil && slices.ContainsFunc(slices.Concat(add.Rules, remove.Rules), podRule) {
-			add, remove, fw, err = confirm(ctx, h, book, c.obsolete, add, remove)
-		}
+		add, remove, fw, err := confirmedDiff(ctx, h, book, c.obsolete)
 		if err != nil {
 			return changed, err
 		}
@@ -67,60 +63,16 @@ func apply(ctx context.Context, book view, c change) (changed []string, err erro
 			remove = netconf.Node{}
 		}
 		lines := append(add.Lines("add "), remove.Lines("remove ")...)
-		if err := h.ApplyNode(add, remove); err != nil {
-			return changed, err
-		}
-		more, err := firewall.Apply(ctx, fw)
-		lines = append(lines, more...)
+		// What one of the two can't do is no reason to leave the other undone.
+		err = h.ApplyNode(add, remove)
+		more, fwErr := firewall.Apply(ctx, fw)
+		lines, err = append(lines, more...), errors.Join(err, fwErr)
 		if changed = append(changed, lines...); err != nil || len(lines) == 0 {
 			return changed, err
 		}
 	}
 	return changed, nil
 }
-
-// confirmTime is longer than the plugin takes between book and kernel.
-const confirmTime = 100 * time.Millisecond
-
-// confirm looks a second time: a pod's rule that is missing or too much may be that
-// of a pod which is being started or stopped this moment, and its plugin's to set.
-func confirm(ctx context.Context, h *host.Host, book view, obsolete, add, remove netconf.Node) (add2, remove2 netconf.Node, fw netconf.Firewall, err error) {
-	was, err := usedSince(ctx, book)
-	if err != nil {
-		return add, remove, fw, err
-	}
-	select {
-	case <-time.After(confirmTime):
-	case <-ctx.Done():
-		return add, remove, fw, ctx.Err()
-	}
-	add2, remove2, fw, err = diff(ctx, h, book, obsolete)
-	is, err2 := usedSince(ctx, book)
-	// The same rule twice may be that of two pods, one after the other.
-	doubtful := func(before []netconf.Rule) func(netconf.Rule) bool {
-		return func(r netconf.Rule) bool {
-			return podRule(r) && (!slices.Contains(before, r) || was[r.From.Addr()] != is[r.From.Addr()])
-		}
-	}
-	add2.Rules = slices.DeleteFunc(add2.Rules, doubtful(add.Rules))
-	remove2.Rules = slices.DeleteFunc(remove2.Rules, doubtful(remove.Rules))
-	return add2, remove2, fw, errors.Join(err, err2)
-}
-
-// usedSince returns since when each used address is its pod's.
-func usedSince(ctx context.Context, book view) (map[netip.Addr]time.Duration, error) {
-	since := map[netip.Addr]time.Duration{}
-	err := book(ctx, func(s *ipam.State) error {
-		for _, line := range s.Used() {
-			since[line.Addr] = line.Since
-		}
-		return nil
-	})
-	return since, err
-}
-
-// podRule tells whether the rule is one of a single pod.
-func podRule(r netconf.Rule) bool { return r.Priority == netconf.PrioritySource }
 
 // diff compares the kernel with the book. The kernel is read first: a pod that
 // starts in between is in the book by the time that is read, so nothing of it

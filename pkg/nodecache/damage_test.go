@@ -237,24 +237,24 @@ func TestAFutureVersionIsReadIfItsWriterSaysSo(t *testing.T) {
 		return resum(file, 0, fmt.Sprintf(head, version, settings, rest))
 	}
 	for name, future := range map[string][]byte{
-		"min 2":                         with("2 min 2", 8, ""),
+		"min 2":                         with("2 min 2", 9, ""),
 		"min 2, another head":           resum(file, 0, "enipool-node-cache 3 min 2 json"),
 		"min 2, another sum":            bytes.Replace(file, []byte("1 min 1"), []byte("2 min 2"), 1),
-		"min that is a word":            with("2 min x", 8, ""),
+		"min that is a word":            with("2 min x", 9, ""),
 		"min 2, lines of another width": []byte("enipool-node-cache 2 min 2\nall else is new\n"),
 	} {
 		if _, err := decodeBytes(future); !errors.Is(err, ErrVersion) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := decodeBytes(with("7 min 3", 8, ""))
+	_, err := decodeBytes(with("7 min 3", 9, ""))
 	want := "node cache has a newer format: it is version 7 and wants a reader of version 3 or later, this is 1; upgrade the plugin"
 	if diff := cmp.Diff(want, fmt.Sprint(err)); diff != "" {
 		t.Error(diff)
 	}
 
 	// More keys in the head, and a setting that this version does not know.
-	newer := with("2 min 1", 8, " shards 4")
+	newer := with("2 min 1", 9, " shards 4")
 	newer = resum(newer, 2, "set colour green")
 	s, err := decodeBytes(newer)
 	if err != nil {
@@ -268,16 +268,16 @@ func TestAFutureVersionIsReadIfItsWriterSaysSo(t *testing.T) {
 func TestAHeadThatContradictsTheFileIsDamaged(t *testing.T) {
 	file := mustEncode(t, small())
 	for _, head := range []string{
-		"", "enipool-node-cache", "enipool-node-cache 1 min", "other 1 min 1 boot x gen 7 settings 8 enis 2 addresses 6",
-		"enipool-node-cache 1 max 1 boot x gen 7 settings 8 enis 2 addresses 6",
-		"enipool-node-cache 1 min 1 boot x gen 7 settings 8 enis 2",
-		"enipool-node-cache 1 min 1 boot x gen 7 settings 8 enis 2 addresses 5",
-		"enipool-node-cache 1 min 1 boot x gen 7 settings 8 enis 2 addresses 7",
+		"", "enipool-node-cache", "enipool-node-cache 1 min", "other 1 min 1 boot x gen 7 settings 9 enis 2 addresses 6",
+		"enipool-node-cache 1 max 1 boot x gen 7 settings 9 enis 2 addresses 6",
+		"enipool-node-cache 1 min 1 boot x gen 7 settings 9 enis 2",
 		"enipool-node-cache 1 min 1 boot x gen 7 settings 9 enis 2 addresses 5",
-		"enipool-node-cache 1 min 1 boot x gen 7 settings 8 enis 3 addresses 5",
-		"enipool-node-cache 1 min 1 boot x gen 7 settings -8 enis 18 addresses 6",
-		"enipool-node-cache 1 min 1 boot x gen 7 settings 8 enis -2 addresses 10",
-		"enipool-node-cache 1 min 1 boot x gen -7 settings 8 enis 2 addresses 6",
+		"enipool-node-cache 1 min 1 boot x gen 7 settings 9 enis 2 addresses 7",
+		"enipool-node-cache 1 min 1 boot x gen 7 settings 10 enis 2 addresses 5",
+		"enipool-node-cache 1 min 1 boot x gen 7 settings 9 enis 3 addresses 5",
+		"enipool-node-cache 1 min 1 boot x gen 7 settings -9 enis 18 addresses 6",
+		"enipool-node-cache 1 min 1 boot x gen 7 settings 9 enis -2 addresses 10",
+		"enipool-node-cache 1 min 1 boot x gen -7 settings 9 enis 2 addresses 6",
 		"enipool-node-cache 1 min 1 boot x gen 7 settings 9223372036854775807 enis 9223372036854775807 addresses 18",
 		"enipool-node-cache 1 min 1 boot x gen 7 settings 99999999999999999999 enis 2 addresses 6",
 	} {
@@ -290,7 +290,7 @@ func TestAHeadThatContradictsTheFileIsDamaged(t *testing.T) {
 func TestDamageNamesItsLine(t *testing.T) {
 	file := mustEncode(t, small())
 	flipped := bytes.Clone(file)
-	flipped[9*lineSize] ^= 1
+	flipped[10*lineSize] ^= 1
 	for _, tt := range []struct {
 		name string
 		file []byte
@@ -298,15 +298,15 @@ func TestDamageNamesItsLine(t *testing.T) {
 	}{
 		{"head", append([]byte("E"), file[1:]...), "node cache is damaged: line 1: is not the head of a node cache"},
 		{"cut", file[:9000], "node cache is damaged: 9000 bytes are not whole lines of 512"},
-		{"short", file[:len(file)-2*lineSize], "node cache is damaged: 16 lines, the head says 18"},
-		{"ENI", flipped, "line 10: node cache is damaged: its checksum does not hold"},
+		{"short", file[:len(file)-2*lineSize], "node cache is damaged: 17 lines, the head says 19"},
+		{"ENI", flipped, "line 11: node cache is damaged: its checksum does not hold"},
 		{"setting", resum(file, 5, "set coolDown soon"), `line 6: node cache is damaged: setting coolDown: time: invalid duration "soon"`},
 		{"no setting", resum(file, 5, "get coolDown 30s"), `line 6: node cache is damaged: is not a setting: "get coolDown 30s"`},
-		{"no ENI", resum(file, 9, "eno 0"), `line 10: node cache is damaged: is not an ENI: "eno 0"`},
-		{"ENI's number", resum(file, 9, "eni 0 eni-a eth0 big 10.0.0.10/24 10.0.0.1 - -"),
-			`line 10: node cache is damaged: eni eni-a: strconv.Atoi: parsing "big": invalid syntax`},
-		{"ENI's sense", resum(file, 9, "eni 0 eni-a eth0 1500 10.0.0.10/24 10.1.0.1 - -"),
-			"line 10: node cache is damaged: eni eni-a: gateway 10.1.0.1: is outside subnet 10.0.0.0/24"},
+		{"no ENI", resum(file, 10, "eno 0"), `line 11: node cache is damaged: is not an ENI: "eno 0"`},
+		{"ENI's number", resum(file, 10, "eni 0 eni-a eth0 big 10.0.0.10/24 10.0.0.1 - -"),
+			`line 11: node cache is damaged: eni eni-a: strconv.Atoi: parsing "big": invalid syntax`},
+		{"ENI's sense", resum(file, 10, "eni 0 eni-a eth0 1500 10.0.0.10/24 10.1.0.1 - -"),
+			"line 11: node cache is damaged: eni eni-a: gateway 10.1.0.1: is outside subnet 10.0.0.0/24"},
 	} {
 		_, err := decodeBytes(tt.file)
 		if diff := cmp.Diff(tt.want, fmt.Sprint(err)); diff != "" {
@@ -324,7 +324,7 @@ func TestAnAddressLineThatMakesNoSenseIsSetAside(t *testing.T) {
 		"10.0.0.11 0 used 1.000", "10.0.0.11 0 used 1.000 tap pods web eth0 /run/netns/web 1 default u web",
 		"10.0.0.11 0 used 1.000 veth pods web eth0 /run/netns/web x default u web",
 	} {
-		s, err := decodeBytes(resum(file, 12, text))
+		s, err := decodeBytes(resum(file, 13, text))
 		if err != nil || len(s.Damaged) != 1 || len(s.Addresses) != 5 {
 			t.Errorf("%q: %v, %v", text, s, err)
 		}

@@ -38,11 +38,11 @@ func TestUpdateChangesNothingButTheTouchedLines(t *testing.T) {
 		lines  []int
 	}{
 		{"look", func(*ipam.State) error { return nil }, nil},
-		{"assign", func(s *ipam.State) error { _, err := s.Assign(owner("new"), "", SinceBoot()); return err }, []int{14}},
+		{"assign", func(s *ipam.State) error { _, err := s.Assign(owner("new"), "", SinceBoot()); return err }, []int{15}},
 		{"release two", func(s *ipam.State) error {
 			s.ReleaseIf(func(a eni.Address) bool { return a.Owner.Pod != "new" }, SinceBoot())
 			return nil
-		}, []int{12, 15}},
+		}, []int{13, 16}},
 		{"assign and undo", func(s *ipam.State) error {
 			l, err := s.Assign(owner("again"), "", SinceBoot())
 			s.Undo(l)

@@ -125,6 +125,7 @@ func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 		return nil, damaged("%d lines, the head says %d", lines.count, want)
 	}
 	s := &snapshot{boot: h.boot, generation: h.generation}
+	s.Settings.PodsInMain = true // until a line says otherwise
 	first := h.settings + h.enis + 2
 	for n := 1; n < first; n++ {
 		line, err := lines.read(n)

@@ -278,3 +278,25 @@ func TestABookOfManyAddressesReadsBack(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A book of a release that had no table for pods' routes says nothing of one, and a
+// program that does not know the setting goes on reading a book that has it.
+func TestABookWithoutAPodsTableHasItsPodsInTheMainTable(t *testing.T) {
+	old := small()
+	old.Settings.PodsInMain = true
+	file := mustEncode(t, old)
+	if bytes.Contains(file, []byte("podsTable")) {
+		t.Errorf("the file names a table:\n%s", file)
+	}
+	s, err := decodeBytes(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := diff(old, &s.State); diff != "" {
+		t.Error(diff)
+	}
+	_, err = decodeBytes(resum(mustEncode(t, small()), 7, "set podsTable 99"))
+	if want := "line 8: node cache is damaged: setting podsTable: must be 100: 99"; fmt.Sprint(err) != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

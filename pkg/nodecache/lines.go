@@ -9,6 +9,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 )
 
 func encodeSettings(s ipam.Settings) []string {
@@ -23,6 +24,11 @@ func encodeSettings(s ipam.Settings) []string {
 		fmt.Sprintf("set markMask %#08x", s.MarkMask),
 		"set coolDown " + s.CoolDown.String(),
 		"set families " + strings.Join(families, ","),
+	}
+	if !s.PodsInMain {
+		// A plugin that starts a pod by a book without this line writes the pod's
+		// route where the book's writer looks for it: into the main table.
+		lines = append(lines, fmt.Sprintf("set podsTable %d", netconf.PodsTable))
 	}
 	for _, cidr := range s.VPC {
 		lines = append(lines, "set vpc "+cidr.String())
@@ -53,6 +59,10 @@ func decodeSetting(text string, s *ipam.Settings) error {
 		s.CoolDown, err = time.ParseDuration(value)
 	case "families":
 		s.Families, err = decodeFamilies(value)
+	case "podsTable":
+		if s.PodsInMain = value != strconv.Itoa(netconf.PodsTable); s.PodsInMain {
+			err = fmt.Errorf("must be %d: %s", netconf.PodsTable, value)
+		}
 	case "vpc":
 		var cidr netip.Prefix
 		cidr, err = netip.ParsePrefix(value)

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"time"
 
+	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/vishvananda/netlink"
 )
 
@@ -93,7 +96,19 @@ func (b *bench) crowdedNodes() ([]crowded, error) {
 			return nil, err
 		}
 	}
-	return list, list[0].space.do(removeRules)
+	return list, list[0].space.do(func() error { return list[0].plain() })
+}
+
+// plain makes the node one without source routing: no rule of ours, and the plugin
+// writes pods' routes into the main table, as for a release without rules for them.
+func (n *crowded) plain() error {
+	err := nodecache.Cache{Path: n.cache}.Replace(context.Background(), func(s *ipam.State, err error) (*ipam.State, error) {
+		if s != nil {
+			s.Settings.PodsInMain = true
+		}
+		return s, err
+	})
+	return errors.Join(err, removeRules())
 }
 
 // removeRules takes all of our routing rules away.
@@ -103,7 +118,7 @@ func removeRules() error {
 		return fmt.Errorf("list rules: %w", err)
 	}
 	for _, r := range rules {
-		if r.Protocol == netconf.Protocol {
+		if r.Protocol == netconf.Protocol || r.Protocol == netconf.PodsProtocol {
 			err = errors.Join(err, netlink.RuleDel(&r))
 		}
 	}

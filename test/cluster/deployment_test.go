@@ -180,7 +180,7 @@ func (n *node) traces() string {
 		ip -br link | awk '{print "link", $1}' | grep -v "^link eth"
 		for file in /run/netns/* /run/enipool/node.cache.waiters/*; do [ ! -e $file ] || echo "file $file"; done
 		iptables-save | grep -e CNI-DN- -e CNI-SN- | sed "s/^/iptables /"
-		ip route show table main | grep -v " eth" | sed "s/^/route /"
+		(ip route show table main | grep -v " eth"; ip route show table 100) 2>/dev/null | sed "s/^/route /"
 		true`)
 }
 

@@ -17,7 +17,7 @@ nft flush ruleset
 ip rule flush
 ip rule add priority 32766 lookup main
 ip rule add priority 32767 lookup default
-ip route flush proto 69 table all 2>/dev/null || true
+for p in 69 70; do ip route flush proto $p table all 2>/dev/null || true; done
 for dev in /sys/class/net/eth*; do
 	[ $dev = /sys/class/net/eth0 ] || { ip addr flush dev ${dev##*/}; ip link set ${dev##*/} down; }
 done

@@ -15,7 +15,7 @@ import (
 // counters.
 const kernelWords = `
 ip rule; ip -6 rule
-for f in -4 -6; do ip $f route show table all | grep -e "proto 69" -e ^default; done
+for f in -4 -6; do ip $f route show table all | grep -e "proto 69" -e "proto 70" -e ^default; done
 ip -o addr show scope global | tr -s " \\\\"
 nft -s list table inet enipool 2>/dev/null
 for save in iptables-save ip6tables-save; do $save 2>/dev/null | grep -e ^-A -e ENIPOOL; done
@@ -57,7 +57,7 @@ func TestTheAgentPutsBackWhatOthersRemoveFromTheKernel(t *testing.T) {
 				"ip route flush table 101", "ip route del default table 101",
 				"ip addr flush dev eth1", "ip link set eth1 down", "sysctl -q -w net.ipv4.ip_forward=0",
 			},
-			named: []string{"nftables: create table inet enipool", "rule 512: from all lookup main", "rule 1536: ", "route default via 10.0.1.1 dev eth1 table 101"},
+			named: []string{"nftables: create table inet enipool", "rule 512: from all lookup 100", "rule 1536: ", "route default via 10.0.1.1 dev eth1 table 101"},
 		},
 		"rule": {
 			conf: []string{"routing: rule", "snat: true"},

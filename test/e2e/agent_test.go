@@ -21,7 +21,7 @@ func TestTheAgentOnceMakesTheNodeRightAndPodsReachTheWorld(t *testing.T) {
 	if len(book.ENIs) != 1 || book.ENIs[0].Index != 0 || book.ENIs[0].Device != "eth0" {
 		t.Errorf("ENIs %+v, want the node's own", book.ENIs)
 	}
-	if rules := s.node.Run(t, "ip", "rule"); !strings.Contains(rules, "512:\tfrom all lookup main suppress_prefixlength 31") {
+	if rules := s.node.Run(t, "ip", "rule"); !strings.Contains(rules, "512:\tfrom all lookup 100") {
 		t.Errorf("rules:\n%s", rules)
 	}
 	s.add("web")

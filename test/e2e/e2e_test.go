@@ -98,7 +98,7 @@ func (n *node) leftovers() string {
 	var wrong []string
 	for _, list := range [][]string{{"-br", "link"}, {"rule"}, {"-6", "rule"}, {"route", "show", "table", "all"}, {"-6", "route", "show", "table", "all"}} {
 		for line := range strings.Lines(nettest.Run(n.t, "ip", list...)) {
-			if strings.HasPrefix(line, "eni") || strings.Contains(line, "proto 69") {
+			if strings.HasPrefix(line, "eni") || strings.Contains(line, "proto 69") || strings.Contains(line, "proto 70") {
 				wrong = append(wrong, "left over: "+line)
 			}
 		}

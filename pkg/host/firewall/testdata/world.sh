@@ -26,7 +26,7 @@ ip route add default via 10.0.0.1; ip -6 route add default via fd00::1 dev eth0
 ip addr add 10.0.0.20/24 dev eth1 noprefixroute; ip addr add fd00::20/64 dev eth1 noprefixroute nodad
 ip route add 10.0.0.1 dev eth1 scope link table 101; ip route add default via 10.0.0.1 dev eth1 table 101
 ip -6 route add fd00::1 dev eth1 table 101; ip -6 route add default via fd00::1 dev eth1 table 101
-ip rule add prio 512 lookup main suppress_prefixlength 31; ip -6 rule add prio 512 lookup main suppress_prefixlength 127
+ip rule add prio 512 lookup 100; ip -6 rule add prio 512 lookup 100
 for f in -4 -6; do
   ip $f rule add prio 1536 fwmark 0xff0000/0xff0000 lookup main; ip $f rule add prio 1536 fwmark 0x10000/0xff0000 lookup 101
 done
@@ -40,7 +40,7 @@ peer() { # namespace link IPv4 IPv6
 }
 pod() { # a peer of the node
   peer $1 $2 $3 $4; m=$(ip -n $1 link show eth0 | sed -n 's/.*ether \([^ ]*\).*/\1/p')
-  ip route add $3/32 dev $2 scope link; ip -6 route add $4/128 dev $2
+  ip route add $3/32 dev $2 scope link table 100; ip -6 route add $4/128 dev $2 table 100
   ip neigh add $3 lladdr $m dev $2 nud permanent; ip neigh add $4 lladdr $m dev $2 nud permanent
 }
 pod pA eniaaaaaaaaaaa 10.0.0.11 fd00::11; pod pB enibbbbbbbbbbb 10.0.0.21 fd00::21
