@@ -118,7 +118,7 @@ type Agent struct {
 	dead     map[eni.Owner]time.Duration  // owners whose sandboxes are gone, since when
 	warned   map[eni.Pod]time.Duration    // pods whose people were told, when they last lacked an address
 	said     map[string]string            // the step last logged of an ENI: a retry is not news
-	fullAt   map[string]time.Duration     // subnets that had no more, when
+	scarce   map[string]*scarcity         // subnets that had no more, by ID
 
 	describeAt time.Duration // when the cloud is to be looked at again
 	againAt    time.Duration // and once more for late effects, 0 for not
@@ -152,7 +152,7 @@ func New(conf agentconf.Config, p Parts) *Agent {
 	a := &Agent{
 		Parts: p, conf: conf, calls: map[string]*call{}, done: make(chan result, 64), holds: holds{},
 		suspects: map[netip.Addr]time.Duration{}, strays: map[string]time.Duration{}, leaks: map[string]time.Duration{},
-		dead: map[eni.Owner]time.Duration{}, said: map[string]string{}, fullAt: map[string]time.Duration{},
+		dead: map[eni.Owner]time.Duration{}, said: map[string]string{}, scarce: map[string]*scarcity{},
 		warned: map[eni.Pod]time.Duration{}, known: newPodSet(),
 		unsynced: true, restarted: true,
 	}

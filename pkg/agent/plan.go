@@ -44,8 +44,13 @@ func (a *Agent) size(snap pool.Snapshot, now time.Duration) {
 		a.mem.Scale = &s
 	}
 	o := a.demand.observation(a.conf.Pool.Most(snap.Limits, snap.Families, snap.MaxPods))
-	o.Primaries, o.Exhausted = carriers(snap, a.conf.Pool.FirstENI), a.exhausted(snap, now)
+	o.Primaries = carriers(snap, a.conf.Pool.FirstENI)
+	a.spareAddresses(&o, sizing, snap, now)
+	before := a.mem.Scale.Target
 	*a.mem.Scale, a.decision = sizing.Decide(*a.mem.Scale, now, o)
+	if o.Exhausted && a.decision.Target < before {
+		a.releasedForOthers()
+	}
 	if a.demand.partial {
 		// An agent that was killed may remember a smaller pool than there is.
 		a.decision.Target = max(a.decision.Target, min(a.demand.owned, o.Most))
@@ -91,40 +96,4 @@ func carriers(s pool.Snapshot, first int) int {
 		}
 	}
 	return n
-}
-
-// quiet is how long a subnet must not have been full for the node to stop sparing
-// its addresses: without it the nodes of a cluster would swing together.
-const quiet = time.Minute
-
-// exhausted tells whether every subnet that could give the node more is full. That one
-// has no addresses left is not enough: as long as no node lacks any, all would let go
-// of theirs and take them again, together.
-func (a *Agent) exhausted(s pool.Snapshot, now time.Duration) bool {
-	candidates := map[string]bool{}
-	for _, n := range s.Subnets {
-		if n.New {
-			candidates[n.ID] = true
-		}
-	}
-	for _, e := range s.ENIs {
-		if e.Index >= a.conf.Pool.FirstENI {
-			candidates[e.Subnet] = true
-		}
-	}
-	full := 0
-	for id := range candidates {
-		if a.isFull(id, now) {
-			full++
-		}
-	}
-	return full > 0 && full == len(candidates)
-}
-
-// isFull tells whether the subnet refused an address for having none, and whatever was
-// heard of it since quiet before now was that it still has none.
-func (a *Agent) isFull(id string, now time.Duration) bool {
-	at, refused := a.fullAt[id]
-	n, known := a.view.subnet(id)
-	return refused && (now-at < quiet || known && n.Free <= 0)
 }

@@ -146,14 +146,12 @@ func (a *Agent) why() string {
 	return text
 }
 
-// fullSubnets names the subnets that are full, and forgets those that were.
+// fullSubnets names the subnets that are full.
 func (a *Agent) fullSubnets(now time.Duration) string {
 	var names []string
-	for id := range a.fullAt {
+	for id := range a.scarce {
 		if a.isFull(id, now) {
 			names = append(names, id)
-		} else {
-			delete(a.fullAt, id)
 		}
 	}
 	slices.Sort(names)

@@ -78,11 +78,7 @@ func (a *Agent) seen(d described) {
 		}
 	}
 	a.leaks, a.sightDue = leaks, true
-	for id := range a.fullAt {
-		if n, known := a.view.subnet(id); known && n.Free <= 0 {
-			a.fullAt[id] = d.start
-		}
-	}
+	a.noteEmptySubnets(d)
 	clear(a.said)
 }
 
@@ -165,7 +161,7 @@ func (a *Agent) failed(r result, now time.Duration) {
 		}
 	case cloud.ErrSubnetFull:
 		key, wait = "subnet "+r.subnet, delaySubnet
-		a.fullAt[r.subnet] = now
+		a.noteRefusal(r.subnet, now)
 	case cloud.ErrLimit:
 		wait = delayLimit
 		if r.op == "CreateInterface" {

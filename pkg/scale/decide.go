@@ -13,6 +13,7 @@ type Observation struct {
 	Most      int  // secondary addresses that the node can hold
 	Valid     bool // Demand is known; if not, the last one holds
 	Exhausted bool // the subnet has no more: others need every address
+	Keep      int  // if Exhausted: what the pool keeps of its last target for now
 }
 
 // Decision is how large a pool should be, and why.
@@ -40,8 +41,8 @@ type Decision struct {
 // that is more: once a ReleaseInterval, by whole batches, at most by ShrinkPercent.
 // It does not shrink while the demand bursts or can't be read, nor before it was
 // readable for Stable; and where the subnet is exhausted it shrinks at once to
-// what the pods of the last ExhaustedDelay need and ExhaustedSpare. It is never
-// smaller than Assigned.
+// what the pods of the last ExhaustedDelay need and ExhaustedSpare, or to Keep. It is
+// never smaller than Assigned.
 //
 // With Reactive a call grows or shrinks the pool by at most one batch, so it is
 // called once a second.
@@ -54,6 +55,9 @@ func (c Config) Decide(s State, now time.Duration, o Observation) (State, Decisi
 		decide, again = z.react, z.againReactive
 	}
 	target, reason := decide()
+	if keep := min(o.Keep, z.s.Target); o.Exhausted && target < keep {
+		target, reason = keep, HoldInterval
+	}
 	if target < z.s.Target {
 		z.s.LastRelease = z.s.Now
 	}

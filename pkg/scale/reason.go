@@ -14,7 +14,7 @@ const (
 	HoldBurst      Reason = "hold-burst"      // the demand bursts, or did within Stable
 	HoldBoot       Reason = "hold-boot"       // the demand was not readable for Stable yet
 	HoldUnreadable Reason = "hold-unreadable" // the demand can't be read
-	HoldInterval   Reason = "hold-interval"   // the last release was within ReleaseInterval
+	HoldInterval   Reason = "hold-interval"   // the last release was within ReleaseInterval, or Keep holds what is left
 	Exhausted      Reason = "exhausted"       // the subnet is: the pods' addresses and the spare
 	Clamped        Reason = "clamped"         // a bound rules: MinPool, Most or Assigned
 )

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/health"
@@ -28,16 +29,20 @@ func TestASubnetRunsOutAndIsExtended(t *testing.T) {
 		n.isFaulty(corev1.ConditionFalse, health.AddressesAvailable)
 	}
 
+	c.describesAreLate()
 	c.othersTakeAll()
 	c.Kubectl("scale", "deployment/web", "--replicas=40")
 	for _, n := range c.nodes {
 		n.isFaulty(corev1.ConditionTrue, health.SubnetExhausted)
 	}
+	c.region.Account.SetFaults()
 	c.podsAreWarned()
 
 	c.scale(10)
 	for _, n := range c.nodes {
 		n.eventually("spare addresses go back to a subnet that has none", func() error {
+			// Whichever node releases first: there is none for the other one to see either.
+			c.othersTakeAll()
 			pods, has, room := len(on(n, c.web())), len(n.pool().Addresses), n.room()
 			if has > pods+1 || room != fmt.Sprint(has) {
 				return fmt.Errorf("it has %d addresses for %d pods, and room for %s", has, pods, room)
@@ -76,6 +81,13 @@ func TestASubnetRunsOutAndIsExtended(t *testing.T) {
 func (c *cluster) othersTakeAll() {
 	c.t.Helper()
 	c.must(c.region.Account.SetForeign(region.Subnet, 256))
+}
+
+// describesAreLate keeps the nodes from seeing what a subnet has before they are refused:
+// a node that knows of no address for more pods is bound no more than it has for.
+func (c *cluster) describesAreLate() {
+	c.region.Account.SetFaults(sim.Chance{Method: "Subnets", Percent: 100, Fault: sim.Fault{Delay: 8 * time.Second}})
+	time.Sleep(2 * latency[""].Base) // those under way end
 }
 
 // isFaulty waits for a node's condition, and for the taint that belongs to it.

@@ -70,9 +70,7 @@ inside() {
 	hostname "$name"
 	mkdir -p "$dir"/{bin,etc,etc.work,opt,lib,log}
 	[ ! -e "$bin" ] || mount --bind "$bin" "$dir/bin" # a node without kubelet needs none
-	for path in $(findmnt -rno TARGET | grep ^/run/netns/); do
-		umount -l "$path" # it would keep another's network namespace alive
-	done
+	leave_namespaces
 	mount -t tmpfs -o mode=755 tmpfs /run
 	mkdir -p /run/kube /run/lock /run/netns
 	mount --rbind "$dir" /run/kube
@@ -85,6 +83,15 @@ inside() {
 	mount --make-rshared /
 	touch /run/kube/up
 	exec /run/kube/pause
+}
+
+# leave_namespaces keeps the node from keeping others' network namespaces alive. One
+# that its owner removes at the same time is no mount any more when its turn comes.
+leave_namespaces() {
+	local path
+	for path in $(findmnt -rno TARGET | grep ^/run/netns/); do
+		umount -l "$path" || ! mountpoint -q "$path"
+	done
 }
 
 # first_boot makes what is the machine's not the node's.

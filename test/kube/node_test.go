@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -200,5 +201,19 @@ func TestARuntimeWithoutKubeletRunsContainers(t *testing.T) {
 	}
 	if _, err := os.Stat(n.Path("/run/containerd/containerd.sock")); err != nil {
 		t.Error(err)
+	}
+}
+
+// Tests that run side by side make and remove namespaces all the time.
+func TestANodeStartsWhileOthersRemoveTheirNamespaces(t *testing.T) {
+	bin := t.TempDir()
+	gone := "#!/bin/sh\necho /run/netns/enipool-just-removed\n"
+	if err := os.WriteFile(filepath.Join(bin, "findmnt"), []byte(gone), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("bash", "-s", "leave_namespaces")
+	cmd.Stdin, cmd.Env = strings.NewReader(nodeScript), append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("a namespace that is gone by the time it is left ends the start: %v\n%s", err, out)
 	}
 }

@@ -1,0 +1,172 @@
+package agent
+
+import (
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/scale"
+)
+
+const (
+	// quiet is how long a subnet must not have been full for the node to stop sparing
+	// its addresses: without it the nodes of a cluster would swing together.
+	quiet = time.Minute
+
+	// longestQuiet bounds how long that becomes: it doubles each time that the subnet is
+	// full again soon after the node took its spare addresses back.
+	longestQuiet = 16 * time.Minute
+
+	// emptyDescribes is how many describes in a row must show a subnet without
+	// addresses before a node that got all it asked for releases spare ones for others.
+	// One is not enough: as long as nobody lacks any, all nodes would release theirs and
+	// take them again, together.
+	emptyDescribes = 3
+)
+
+// scarcity is what the node knows of a subnet that has or had no addresses left.
+type scarcity struct {
+	at      time.Duration // when it was last heard to have none
+	full    bool          // it is spared: it refused an address, or was empty for long enough
+	refused bool          // it refused one: this node itself lacks some
+	empty   int           // describes in a row that showed none
+	enough  int           // how many of those make it full: drawn, so that nodes don't act together
+	release bool          // a describe showed none since the node last released for others
+	quiet   time.Duration // how long it is spared after at
+	ended   time.Duration // when it was last spared no more
+}
+
+// scarcityOf returns what is known of the subnet, to be added to.
+func (a *Agent) scarcityOf(id string) *scarcity {
+	s := a.scarce[id]
+	if s == nil {
+		s = &scarcity{}
+		a.scarce[id] = s
+	}
+	return s
+}
+
+// noteRefusal notes that the subnet refused an address for having none.
+func (a *Agent) noteRefusal(id string, now time.Duration) {
+	s := a.scarcityOf(id)
+	s.spare(now)
+	s.at, s.refused = now, true
+}
+
+// noteEmptySubnets notes which subnets a describe showed without addresses.
+func (a *Agent) noteEmptySubnets(d described) {
+	for _, n := range d.subnets {
+		s := a.scarce[n.ID]
+		switch {
+		case n.Free > 0 && s != nil:
+			s.empty, s.release = 0, false
+		case n.Free <= 0:
+			a.scarcityOf(n.ID).sawEmpty(d.start, a.Rand.IntN(emptyDescribes), a.view.inBlocks())
+		}
+	}
+}
+
+// sawEmpty notes a describe that showed no addresses. Where prefixes are taken that
+// means little: the subnet may reserve for them what it does not show.
+func (s *scarcity) sawEmpty(at time.Duration, jitter int, prefixes bool) {
+	if s.empty == 0 {
+		s.enough = emptyDescribes + jitter
+	}
+	s.empty++
+	if s.empty >= s.enough && !prefixes {
+		s.spare(at)
+		s.release = true
+	}
+	if s.full {
+		s.at = at
+	}
+}
+
+// spare begins to leave the subnet's addresses to those that need them.
+func (s *scarcity) spare(now time.Duration) {
+	switch {
+	case s.full:
+		return
+	case s.ended > 0 && now-s.ended < longestQuiet:
+		s.quiet = min(2*s.quiet, longestQuiet)
+	default:
+		s.quiet = quiet
+	}
+	s.full = true
+}
+
+// isFull tells whether the subnet had no address when one was asked for, or in several
+// describes in a row, and whatever was heard of it since quiet before now was that it
+// still has none.
+func (a *Agent) isFull(id string, now time.Duration) bool {
+	s := a.scarce[id]
+	if s == nil || !s.full {
+		return false
+	}
+	n, known := a.view.subnet(id)
+	return now-s.at < quiet || known && n.Free <= 0
+}
+
+// spareAddresses adds to the observation whether every subnet that could give the node
+// more is full, and then how many addresses the node keeps. That a subnet has none left
+// is not enough: as long as no node lacks any, all would let go of theirs and take them
+// again, together. For the same reason a node that lacks none itself releases half of
+// its spare addresses at a time, each time after another describe that shows none, and
+// takes them back only where there is room for all of them.
+func (a *Agent) spareAddresses(o *scale.Observation, sizing scale.Config, s pool.Snapshot, now time.Duration) {
+	var full []*scarcity
+	candidates := a.candidates(s)
+	for _, id := range candidates {
+		c := a.scarce[id]
+		if c == nil || !c.full {
+			continue
+		}
+		_, usual := sizing.Decide(*a.mem.Scale, now, *o)
+		if c.endIfRoom(a.view, id, usual.Target-o.Owned, now); c.full {
+			full = append(full, c)
+		}
+	}
+	if o.Exhausted = len(full) > 0 && len(full) == len(candidates); !o.Exhausted {
+		return
+	}
+	if slices.ContainsFunc(full, func(c *scarcity) bool { return c.refused }) {
+		return // what it spares it needs itself
+	}
+	o.Keep = a.mem.Scale.Target
+	if !slices.ContainsFunc(full, func(c *scarcity) bool { return !c.release }) {
+		o.Keep -= max(0, o.Keep-o.Demand-sizing.ExhaustedSpare+1) / 2
+	}
+}
+
+// endIfRoom stops sparing a subnet that has been quiet and has room for all that the
+// node would take then.
+func (s *scarcity) endIfRoom(v view, id string, missing int, now time.Duration) {
+	n, known := v.subnet(id)
+	if now-s.at >= s.quiet && (!known || n.Free > max(0, missing)) {
+		s.full, s.refused, s.empty, s.release, s.ended = false, false, 0, false, now
+	}
+}
+
+// candidates returns the subnets that could give the node more addresses.
+func (a *Agent) candidates(s pool.Snapshot) []string {
+	var ids []string
+	for _, n := range s.Subnets {
+		if n.New {
+			ids = append(ids, n.ID)
+		}
+	}
+	for _, e := range s.ENIs {
+		if e.Index >= a.conf.Pool.FirstENI && !slices.Contains(ids, e.Subnet) {
+			ids = append(ids, e.Subnet)
+		}
+	}
+	return ids
+}
+
+// releasedForOthers notes that the target went down for others: the next step waits for another
+// describe that shows how much they still need.
+func (a *Agent) releasedForOthers() {
+	for _, s := range a.scarce {
+		s.release = false
+	}
+}

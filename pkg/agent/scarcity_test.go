@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/sim"
+)
+
+// scarceWorld is five nodes with 23 idle addresses each and one without any, in a
+// subnet that has none left. Nobody refused the five anything.
+func scarceWorld(t *testing.T) (w *world, idle []*testNode, poor *testNode) {
+	w = newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"))
+	for i := range 5 {
+		n := w.addNode(testConfig(fmt.Sprintf("n%d", i)), sim.Machine{Limits: large, Subnet: "subnet-a"})
+		inCluster(n)
+		n.start(-1, false)
+		idle = append(idle, n)
+	}
+	sleep(30 * time.Second)
+	for _, n := range idle {
+		n.crowd(9)
+	}
+	sleep(10 * time.Minute)
+	poor = w.addNode(testConfig("poor"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+	if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+		t.Fatal(err)
+	}
+	inCluster(poor)
+	poor.start(-1, false)
+	poor.crowd(15)
+	for _, n := range idle {
+		if n.total() != 32 {
+			t.Fatalf("%s has %d addresses for 9 pods, want 32", n.name, n.total())
+		}
+	}
+	return w, idle, poor
+}
+
+// For an hour, and whoever the nodes are: a subnet's addresses go to the pods that need them.
+func TestNodesThatLackNothingReleaseSpareAddressesForPodsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, idle, poor := scarceWorld(t)
+		for _, n := range w.nodes {
+			defer n.stop()
+		}
+		waited := time.Duration(0)
+		for ; poor.retry() > 0 && waited < time.Hour; waited += time.Second {
+			sleep(time.Second)
+		}
+		if waited > 12*time.Minute {
+			t.Errorf("%d pods of a node without addresses waited %s", poor.retry(), waited)
+		}
+		for _, n := range idle {
+			if left := n.retry(); left > 0 || n.total() < 10 {
+				t.Errorf("%s has %d addresses for 9 pods, %d of which wait", n.name, n.total(), left)
+			}
+		}
+		if err := w.check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Who releases for others does not take the addresses back as soon as there are some:
+// the nodes would swing together for ever.
+func TestNodesOfAFullSubnetComeToRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, poor := scarceWorld(t)
+		for _, n := range w.nodes {
+			defer n.stop()
+		}
+		for range 3600 {
+			sleep(time.Second)
+			poor.retry()
+		}
+		before := w.account.Calls()
+		sleep(2 * time.Hour)
+		calls := w.account.Calls()
+		moved := calls["AssignAddresses"] + calls["UnassignAddresses"] + calls["CreateInterface"] - before["AssignAddresses"] - before["UnassignAddresses"] - before["CreateInterface"]
+		if moved > 2*6*4 {
+			t.Errorf("%d calls moved addresses in two quiet hours of six nodes", moved)
+		}
+	})
+}
+
+// A node that lacks nothing releases step by step, and keeps what its pods need.
+func TestSpareAddressesForOthersGoStepByStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, large, inCluster)
+		defer n.stop()
+		n.crowd(9)
+		sleep(10 * time.Minute)
+		take := func() {
+			if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var sizes []int
+		for range 3600 {
+			take()
+			if now := n.total(); len(sizes) == 0 || sizes[len(sizes)-1] != now {
+				sizes = append(sizes, now)
+			}
+			sleep(time.Second)
+		}
+		if fmt.Sprint(sizes) != "[32 21 15 12 11 10]" {
+			t.Errorf("addresses for 9 pods while others take all: %v", sizes)
+		}
+	})
+}
