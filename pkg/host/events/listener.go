@@ -1,0 +1,90 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// rest is how long the listener waits after it has read what was there: changes come in
+// bursts, and one wake for all of them costs less than one for each.
+const rest = 20 * time.Millisecond
+
+// most is how many datagrams are read in a row. Behind them nobody else would get his
+// turn, and what does not fit the buffer meanwhile is an overflow.
+const most = 4096
+
+// Listener hears what changes in a network namespace.
+type Listener struct {
+	mu      sync.Mutex // one reads at a time; it guards what follows
+	sockets []*socket
+	tell    func(Event)
+}
+
+// Listen begins to hear what changes in the network namespace of the calling thread,
+// from now on. tell is called for each change, for one at a time, and must not block.
+// What the kernel does not have, such as nftables, is not heard; the log says so.
+func Listen(tell func(Event), log *slog.Logger) (*Listener, error) {
+	l := &Listener{tell: tell}
+	route, err := openSocket(unix.NETLINK_ROUTE, routing, groups[:]...)
+	if err != nil {
+		return nil, err
+	}
+	l.sockets = append(l.sockets, route)
+	filter, err := openSocket(unix.NETLINK_NETFILTER, nftables, unix.NFNLGRP_NFTABLES)
+	if err != nil {
+		log.Info("changes of nftables can't be heard; they are found by the periodic comparison", "error", err)
+		return l, nil
+	}
+	l.sockets = append(l.sockets, filter)
+	return l, nil
+}
+
+// Run reads what changes until ctx ends, and closes the listener then.
+func (l *Listener) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, l.close)
+	defer stop()
+	var all sync.WaitGroup
+	errs := make([]error, len(l.sockets))
+	for i, s := range l.sockets {
+		all.Go(func() { errs[i] = l.follow(ctx, s) })
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+func (l *Listener) follow(ctx context.Context, s *socket) error {
+	for {
+		if err := s.await(&l.mu, most, l.tell); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(rest):
+		}
+	}
+}
+
+// Catch tells all that has changed before it was called. The kernel announces a change
+// before whoever made it goes on, so what the caller did before is told by then.
+func (l *Listener) Catch() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.sockets {
+		_ = s.read(most, l.tell) // Run meets the same error, and ends by it
+	}
+}
+
+func (l *Listener) close() {
+	for _, s := range l.sockets {
+		_ = s.file.Close()
+	}
+}
