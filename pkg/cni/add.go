@@ -34,7 +34,7 @@ func (p *Plugin) Add(ctx context.Context, r Request, emit func(*current.Result) 
 	if err != nil {
 		return err
 	}
-	lease, settings, err := p.take(ctx, h, r, device)
+	lease, settings, res, err := p.settleIn(ctx, h, ns, r, device)
 	if err != nil {
 		return err
 	}
@@ -43,10 +43,6 @@ func (p *Plugin) Add(ctx context.Context, r Request, emit func(*current.Result) 
 			err = errors.Join(err, p.undo(context.WithoutCancel(ctx), h, ns, settings, lease))
 		}
 	}()
-	res, err := r.setUp(h, ns, settings, lease)
-	if err != nil {
-		return err
-	}
 	p.Log.Info("add", "pod", r.Owner.PodName(), "key", r.Owner.Key.String(), "address", lease.Addresses[0].Addr,
 		"eni", lease.Interface.ID, "kind", r.Owner.Kind.String())
 	return emit(res)

@@ -23,7 +23,7 @@ func (p *Plugin) Del(ctx context.Context, r Request) error {
 		// Whoever rebuilds the book does it from the kernel, where nothing of
 		// this attachment will be left.
 		p.Log.Warn("del without a node cache", "key", r.Owner.Key.String(), "error", err)
-		return h.DelPodUnknown(netconf.HostDevice(r.Owner.Key))
+		return h.DelPodUnknown(r.Owner.Key)
 	}
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (p *Plugin) held(ctx context.Context, k eni.Key) (l ipam.Lease, s ipam.Sett
 // remove cleans the kernel of what the attachment holds, then releases it.
 func (p *Plugin) remove(ctx context.Context, h *host.Host, ns *host.Netns, s ipam.Settings, k eni.Key, held ipam.Lease) error {
 	if len(held.Addresses) == 0 {
-		return h.DelPodUnknown(netconf.HostDevice(k))
+		return h.DelPodUnknown(k)
 	}
 	if err := clean(h, ns, s, held); err != nil {
 		return err
@@ -75,7 +75,7 @@ func clean(h *host.Host, ns *host.Netns, s ipam.Settings, l ipam.Lease) error {
 			return err
 		}
 	}
-	return h.DelPod(netconf.HostDevice(o.Key), sourceRules(s, l.Addresses))
+	return h.DelPod(o.Key, sourceRules(s, l.Addresses))
 }
 
 // dead tells whether the owner of a is provably gone: its namespace is no longer

@@ -47,6 +47,7 @@ func code(err error) uint {
 		key       *config.KeyError
 		args      *argsError
 		exhausted *ipam.Exhausted
+		held      *host.HeldError
 		busy      *nodecache.BusyError
 		mismatch  *mismatchError
 	)
@@ -59,7 +60,7 @@ func code(err error) uint {
 		return types.ErrInvalidEnvironmentVariables
 	case errors.Is(err, host.ErrNetnsGone), errors.Is(err, host.ErrNetnsOwn):
 		return types.ErrInvalidNetNS
-	case errors.As(err, &exhausted), errors.As(err, &busy):
+	case errors.As(err, &exhausted), errors.As(err, &busy), errors.As(err, &held):
 		return types.ErrTryAgainLater
 	case errors.Is(err, nodecache.ErrMissing), errors.Is(err, nodecache.ErrBoot), errors.Is(err, nodecache.ErrDamaged):
 		return types.ErrTryAgainLater // the agent is about to write a good one

@@ -64,7 +64,7 @@ func (p *Plugin) removeOrphans(ctx context.Context, h *host.Host, gone func(eni.
 	var errs []error
 	for _, pod := range pods {
 		if gone(pod.Owner.Key) && !known[pod.Dev] {
-			errs = append(errs, h.DelPodUnknown(pod.Dev))
+			errs = append(errs, h.DelPodUnknown(pod.Owner.Key))
 		}
 	}
 	return errors.Join(errs...)

@@ -235,10 +235,11 @@ func TestANamespaceIsGoneOnlyIfThatIsProven(t *testing.T) {
 
 func TestALinkOfAnotherKindWithOurNameIsNotRemoved(t *testing.T) {
 	onNode(t, func(ns nettest.Netns, h *Host) {
-		ns.Run(t, "ip", "link", "add", "eni00112233445", "type", "bridge")
-		if err := h.DelPod("eni00112233445", nil); err == nil || !strings.Contains(err.Error(), "it is a bridge link of somebody else's") {
+		dev := netconf.HostDevice(eni.Key{})
+		ns.Run(t, "ip", "link", "add", dev, "type", "bridge")
+		if err := h.DelPod(eni.Key{}, nil); err == nil || !strings.Contains(err.Error(), "it is a bridge link of somebody else's") {
 			t.Errorf("error %v", err)
 		}
-		ns.Run(t, "ip", "link", "show", "dev", "eni00112233445")
+		ns.Run(t, "ip", "link", "show", "dev", dev)
 	})
 }

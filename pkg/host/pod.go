@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/vishvananda/netlink"
@@ -95,7 +96,7 @@ func (h *Host) addVeth(ns *Netns, p netconf.Pod) (netlink.Link, error) {
 	err := h.h.LinkAdd(v)
 	if errors.Is(err, unix.EEXIST) {
 		var stale bool
-		if stale, err = h.delVeth(p.HostDev); err == nil && !stale {
+		if stale, err = h.delVeth(p.HostDev, p.HostMAC); err == nil && !stale {
 			return nil, fmt.Errorf("%w: %s in %s", ErrLinkExists, p.Dev, ns.Path)
 		}
 		if err == nil {
@@ -166,8 +167,8 @@ func (h *Host) fillNode(p netconf.Pod, index int) error {
 	}
 	// The route comes last: from here on the node finds the pod.
 	for _, r := range p.HostRoutes {
-		if err := h.h.RouteReplace(route(r, index)); err != nil {
-			return fmt.Errorf("add route %s: %w", r, err)
+		if err := h.claimRoute(r, index); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -182,12 +183,13 @@ func (h *Host) addRules(rules []netconf.Rule) error {
 	return nil
 }
 
-// delRules removes every rule of the same source at the same priority, whatever
-// table it leads to: a stale one would send a pod out through the wrong ENI.
+// delRules removes every rule of ours of the same source at the same priority,
+// whatever table it leads to: a stale one would send a pod out through the wrong ENI.
+// Those of others tell that the address is held, see Occupancy.
 func (h *Host) delRules(rules []netconf.Rule) error {
 	for _, r := range rules {
 		any := rule(netconf.Rule{Priority: r.Priority, IPv6: r.IPv6, From: r.From})
-		any.Table, any.Protocol = unix.RT_TABLE_UNSPEC, 0
+		any.Table = unix.RT_TABLE_UNSPEC
 		for {
 			err := h.h.RuleDel(any)
 			if notFound(err) {
@@ -209,22 +211,43 @@ func (h *Host) AddRules(rules []netconf.Rule) error {
 	return h.addRules(rules)
 }
 
-// DelPod removes the pod's veth pair by the name of the node's end, with the
-// routes and neighbours on it, and the rules of its addresses. What is missing
-// is fine, and the pod's namespace is not needed.
-func (h *Host) DelPod(hostDev string, rules []netconf.Rule) error {
+// DelPod removes the owner's veth pair with the routes and neighbours on it, and the
+// rules of its addresses. What is missing is fine, and the pod's namespace is not
+// needed.
+func (h *Host) DelPod(k eni.Key, rules []netconf.Rule) error {
 	if err := h.delRules(rules); err != nil {
 		return err
 	}
-	_, err := h.delVeth(hostDev)
+	_, err := h.delVeth(netconf.HostDevice(k), netconf.HostMAC(k))
+	if errors.Is(err, errNotOurs) {
+		return nil // what has our link's name is another plugin's: there is none of ours
+	}
 	return err
 }
 
-// delVeth removes the link if it is a veth, and tells whether it did.
-func (h *Host) delVeth(name string) (bool, error) {
+// errNotOurs is returned for a veth pair of another plugin.
+var errNotOurs = errors.New("it is not enipool's: its alias or its MAC is another's; remove it or give it another name")
+
+// isOurs tells whether a veth link with the name of an owner's link is that owner's.
+// The alias says so, or, before an ADD has set it, the MAC that was made of the
+// owner: aws-vpc-cni calls its links the same.
+func isOurs(link netlink.Link, mac netconf.MAC) bool {
+	attrs := link.Attrs()
+	owner, named := netconf.ParseAlias(attrs.Alias)
+	if attrs.Alias == "" {
+		return attrs.HardwareAddr.String() == mac.String()
+	}
+	return named && netconf.HostDevice(owner.Key) == attrs.Name
+}
+
+// delVeth removes the link if it is a veth of ours, and tells whether it did.
+func (h *Host) delVeth(name string, mac netconf.MAC) (bool, error) {
 	link, err := h.h.LinkByName(name)
 	if err == nil && link.Type() != "veth" {
 		return false, fmt.Errorf("remove veth %s: it is a %s link of somebody else's", name, link.Type())
+	}
+	if err == nil && !isOurs(link, mac) {
+		return false, fmt.Errorf("remove veth %s: %w", name, errNotOurs)
 	}
 	if err == nil {
 		err = h.h.LinkDel(link)

@@ -11,7 +11,8 @@ import (
 
 // DelPodUnknown is DelPod for a link that no record tells the addresses of: they
 // are read off the routes to it.
-func (h *Host) DelPodUnknown(hostDev string) error {
+func (h *Host) DelPodUnknown(k eni.Key) error {
+	hostDev := netconf.HostDevice(k)
 	link, err := h.h.LinkByName(hostDev)
 	if notFound(err) {
 		return nil
@@ -31,7 +32,7 @@ func (h *Host) DelPodUnknown(hostDev string) error {
 			}
 		}
 	}
-	return h.DelPod(hostDev, rules)
+	return h.DelPod(k, rules)
 }
 
 // PodLink is the node's end of a pod's veth pair as the kernel shows it.

@@ -10,16 +10,16 @@ import (
 
 // Hold notes which addresses others hold, each with what holds it in the words of
 // ip(8). Nobody gets them, and the cloud does not get them back, until Unhold. An
-// address of a pod of ours stays the pod's. The caller leaves out releases that the
-// cloud was asked for: what it takes away can't be kept. It returns the addresses
-// that were not held before.
+// address of a pod of ours stays the pod's, and one on its way back goes on: whoever
+// knows that the cloud has not heard of it calls Restore before. It returns the
+// addresses that were not held before.
 func (s *State) Hold(causes map[netip.Addr]string, now time.Duration) []netip.Addr {
 	var held []netip.Addr
 	for i := range s.Addresses {
 		a := &s.Addresses[i]
 		cause, found := causes[a.Addr]
 		switch {
-		case !found || a.State == eni.Used:
+		case !found || a.State == eni.Used || a.State == eni.Releasing:
 		case a.State != eni.Held:
 			s.set(i, eni.Held, nil, now)
 			a.HeldBy = cause

@@ -48,6 +48,12 @@ func HostDevice(k eni.Key) string {
 	return VethPrefix + hex.EncodeToString(sum[:6])[:11]
 }
 
+// HostMAC returns the MAC of the node's end of the owner's veth pair.
+func HostMAC(k eni.Key) MAC {
+	sum := keySum(k)
+	return localMAC(sum[8:])
+}
+
 func keySum(k eni.Key) [sha256.Size]byte {
 	return sha256.Sum256([]byte(k.Network + "|" + k.Container + "|" + k.IfName))
 }

@@ -1,0 +1,189 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Occupancy reads what the kernel holds for single addresses, whoever's it is. now is
+// the time since boot. Of pods that known tells to have an address the other end of
+// the link is not read; a nil known knows none.
+func (h *Host) Occupancy(now time.Duration, known func(eni.Key) bool) (netconf.Occupancy, error) {
+	o := netconf.Occupancy{At: now}
+	list, names, err := links(h.h)
+	if err != nil {
+		return o, err
+	}
+	for _, v6 := range []bool{false, true} {
+		if err := h.readHostRoutes(&o, v6, names); err != nil {
+			return o, err
+		}
+		if err := h.readHostRules(&o, v6); err != nil {
+			return o, err
+		}
+	}
+	if err := h.readAllAddrs(&o, names); err != nil {
+		return o, err
+	}
+	o.Neighs, err = readAllNeighs(h.h, names)
+	if err != nil {
+		return o, err
+	}
+	o.Pods, err = h.podEnds(list, &o, known)
+	return o, err
+}
+
+// routeTypes are ip(8)'s names of the types of routes that it names.
+var routeTypes = map[int]string{unix.RTN_UNICAST: "", unix.RTN_LOCAL: "local", unix.RTN_BLACKHOLE: "blackhole",
+	unix.RTN_UNREACHABLE: "unreachable", unix.RTN_PROHIBIT: "prohibit", unix.RTN_THROW: "throw"}
+
+func (h *Host) readHostRoutes(o *netconf.Occupancy, v6 bool, names map[int]string) error {
+	filter := &netlink.Route{Table: unix.RT_TABLE_UNSPEC}
+	list, err := dump(func() ([]netlink.Route, error) {
+		return h.h.RouteListFiltered(family(v6), filter, netlink.RT_FILTER_TABLE)
+	})
+	if noFamily(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list routes: %w", err)
+	}
+	for _, r := range list {
+		kind, plain := routeTypes[r.Type]
+		if dst, ok := prefix(r.Dst); ok && dst.IsSingleIP() && plain {
+			o.Routes = append(o.Routes, hostRoute(r, dst.Addr(), kind, names[r.LinkIndex]))
+		}
+	}
+	return nil
+}
+
+// noFamily tells whether err says that the kernel has no such address family.
+func noFamily(err error) bool {
+	return errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP)
+}
+
+func hostRoute(r netlink.Route, dst netip.Addr, kind, dev string) netconf.HostRoute {
+	return netconf.HostRoute{Dst: dst, Gateway: addr(r.Gw), Dev: dev, Type: kind, Table: r.Table, Protocol: int(r.Protocol)}
+}
+
+func (h *Host) readHostRules(o *netconf.Occupancy, v6 bool) error {
+	list, err := dump(func() ([]netlink.Rule, error) { return h.h.RuleList(family(v6)) })
+	if noFamily(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list rules: %w", err)
+	}
+	for _, r := range list {
+		hr := netconf.HostRule{Priority: r.Priority, Table: r.Table, Protocol: int(r.Protocol)}
+		if p, ok := prefix(r.Src); ok && p.IsSingleIP() {
+			hr.Addr = p.Addr()
+			o.Rules = append(o.Rules, hr)
+		}
+		if p, ok := prefix(r.Dst); ok && p.IsSingleIP() {
+			hr.Addr, hr.To = p.Addr(), true
+			o.Rules = append(o.Rules, hr)
+		}
+	}
+	return nil
+}
+
+func (h *Host) readAllAddrs(o *netconf.Occupancy, names map[int]string) error {
+	list, err := dump(func() ([]netlink.Addr, error) { return h.h.AddrList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return fmt.Errorf("list addresses: %w", err)
+	}
+	for _, a := range list {
+		if p, ok := prefix(a.IPNet); ok {
+			o.Addrs = append(o.Addrs, netconf.Addr{Prefix: p, Dev: names[a.LinkIndex]})
+		}
+	}
+	return nil
+}
+
+// podEnds returns the links that are pods' by their name, ours and those of plugins
+// that call theirs the same, with the addresses routed to them and, where nobody is
+// known to have one, those on the other end. Where that can't be read the neighbours
+// on the link tell them, which no daemon removes.
+func (h *Host) podEnds(list []netlink.Link, o *netconf.Occupancy, known func(eni.Key) bool) ([]netconf.PodEnd, error) {
+	routed, neighbours := map[string][]netip.Addr{}, map[string][]netip.Addr{}
+	for _, r := range o.Routes {
+		if r.Type == "" {
+			routed[r.Dev] = append(routed[r.Dev], r.Dst)
+		}
+	}
+	for _, n := range o.Neighs {
+		neighbours[n.Dev] = append(neighbours[n.Dev], n.Addr)
+	}
+	var peers *peerReader
+	defer func() { peers.close() }()
+	var ends []netconf.PodEnd
+	for _, l := range list {
+		name := l.Attrs().Name
+		if l.Type() != "veth" || !strings.HasPrefix(name, netconf.VethPrefix) {
+			continue
+		}
+		end := netconf.PodEnd{Dev: name, Addrs: routed[name]}
+		if owner, ok := netconf.ParseAlias(l.Attrs().Alias); ok && name == netconf.HostDevice(owner.Key) {
+			end.Owner = owner
+			end.Known = known != nil && known(owner.Key)
+		}
+		if !end.Known {
+			var err error
+			if peers == nil {
+				if peers, err = newPeerReader(); err != nil {
+					return nil, err
+				}
+			}
+			addrs, err := peers.read(l)
+			if err != nil {
+				// A link that goes this moment holds nothing any more.
+				if there, _ := h.HasLink(name); there {
+					end.Unread = err.Error()
+					addrs = neighbours[name]
+				}
+			}
+			end.Addrs = union(end.Addrs, addrs)
+		}
+		ends = append(ends, end)
+	}
+	return ends, nil
+}
+
+// union returns the addresses of both lists, each once.
+func union(a, b []netip.Addr) []netip.Addr {
+	seen := make(map[netip.Addr]bool, len(a)+len(b))
+	var all []netip.Addr
+	for _, list := range [][]netip.Addr{a, b} {
+		for _, addr := range list {
+			if !seen[addr] {
+				seen[addr] = true
+				all = append(all, addr)
+			}
+		}
+	}
+	return all
+}
+
+// readAllNeighs returns the permanent neighbours of all links.
+func readAllNeighs(h *netlink.Handle, names map[int]string) ([]netconf.Neigh, error) {
+	list, err := dump(func() ([]netlink.Neigh, error) { return h.NeighList(0, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, fmt.Errorf("list neighbours: %w", err)
+	}
+	var neighs []netconf.Neigh
+	for _, n := range list {
+		if n.State == netlink.NUD_PERMANENT && len(n.HardwareAddr) == len(netconf.MAC{}) {
+			neighs = append(neighs, netconf.Neigh{Addr: addr(n.IP), MAC: netconf.MAC(n.HardwareAddr), Dev: names[n.LinkIndex]})
+		}
+	}
+	return neighs, nil
+}

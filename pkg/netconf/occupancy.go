@@ -1,0 +1,158 @@
+package netconf
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// Occupancy is what the kernel of a node holds for single addresses: all that could
+// tell that an address of the pool is somebody's.
+type Occupancy struct {
+	At     time.Duration // since boot, when reading it began
+	Addrs  []Addr        // of the node's links
+	Routes []HostRoute
+	Rules  []HostRule
+	Neighs []Neigh // permanent ones
+	Pods   []PodEnd
+}
+
+// Held returns which of the pool's addresses others hold, each with what holds it. A
+// pod's link of ours that the node state does not know is as little ours to cut off
+// as anybody else's.
+//
+// An address of a pod of ours is never among them, nor is one that changed since the
+// kernel was read: what was seen may have been its last pod's.
+func (o Occupancy) Held(s *ipam.State) map[netip.Addr]string {
+	causes, unread := o.causes(s)
+	held := map[netip.Addr]string{}
+	for i := range s.Addresses {
+		a := &s.Addresses[i]
+		if a.State == eni.Used || a.State != eni.Held && a.Since > o.At {
+			continue
+		}
+		switch found := causes[a.Addr]; {
+		case len(found) == 1:
+			held[a.Addr] = found[0]
+		case len(found) > 1:
+			held[a.Addr] = fmt.Sprintf("%s and %d more", found[0], len(found)-1)
+		case unread != "":
+			held[a.Addr] = unread
+		}
+	}
+	return held
+}
+
+// LetGo returns which of the addresses that the node state calls held nobody else has
+// any more.
+func (o Occupancy) LetGo(s *ipam.State) []netip.Addr {
+	still := o.Held(s)
+	var gone []netip.Addr
+	for _, a := range s.Holds() {
+		if _, held := still[a.Addr]; !held && a.Since <= o.At {
+			gone = append(gone, a.Addr)
+		}
+	}
+	return gone
+}
+
+// Shared returns a line for each used address that others claim too. The pod keeps
+// it: that one of the two is cut off can't be helped here, and which is not ours to
+// decide.
+func (o Occupancy) Shared(s *ipam.State) []string {
+	var lines []string
+	causes, _ := o.causes(s)
+	for _, a := range s.Used() {
+		// What calls enipool as its IPAM, or the plugin before it in a chain, may set
+		// up what it likes for the address.
+		if a.Owner.Kind == eni.Veth && len(causes[a.Addr]) > 0 && a.Since <= o.At {
+			lines = append(lines, fmt.Sprintf("%s of %s is claimed by others too: %s", a.Addr, a.Owner.PodName(), causes[a.Addr][0]))
+		}
+	}
+	return lines
+}
+
+// Owners returns which pod of ours has which address, as far as the kernel tells.
+func (o Occupancy) Owners() map[netip.Addr]eni.Owner {
+	owners := map[netip.Addr]eni.Owner{}
+	for _, p := range o.Pods {
+		for _, a := range p.Addrs {
+			if p.ours() {
+				owners[a] = p.Owner
+			}
+		}
+	}
+	return owners
+}
+
+// causes returns what speaks for each address being somebody else's than the node
+// state says, what matters most first, and why any address might be, "" if none might.
+func (o Occupancy) causes(s *ipam.State) (causes map[netip.Addr][]string, unread string) {
+	causes = map[netip.Addr][]string{}
+	add := func(a netip.Addr, cause string) { causes[a] = append(causes[a], cause) }
+	owns, links := ownership(s), map[string]bool{}
+	nodes := map[netip.Addr]bool{}
+	for _, a := range o.Addrs {
+		nodes[a.Prefix.Addr()] = true
+		add(a.Prefix.Addr(), "address "+a.String())
+	}
+	for _, p := range o.Pods {
+		if p.Known || p.ours() && owns.has(p.Owner.Key) {
+			links[p.Dev] = true
+			continue
+		}
+		links[p.Dev] = p.ours()
+		for _, a := range p.Addrs {
+			if !p.ours() && o.routed(a, p.Dev) {
+				continue // the route tells more
+			}
+			add(a, p.String()+" (the address is at its other end)")
+		}
+		if p.Unread != "" && len(p.Addrs) == 0 {
+			unread = fmt.Sprintf("%s, which may have any address: %s", p, p.Unread)
+		}
+	}
+	for _, r := range o.Routes {
+		own := r.Dev != "" && r.Dev == owns.device[r.Dst]
+		if !own && !(r.Ours() && (links[r.Dev] || r.Type != "")) && !(nodes[r.Dst] && r.Type == "local") {
+			add(r.Dst, r.String())
+		}
+	}
+	for _, r := range o.Rules {
+		if !ours(r.Protocol) {
+			add(r.Addr, r.String())
+		}
+	}
+	for _, n := range o.Neighs {
+		if n.Dev != owns.device[n.Addr] && !links[n.Dev] {
+			add(n.Addr, "neighbour "+n.String())
+		}
+	}
+	return causes, unread
+}
+
+// routed tells whether a route leads to the address over the link.
+func (o Occupancy) routed(a netip.Addr, dev string) bool {
+	return slices.ContainsFunc(o.Routes, func(r HostRoute) bool { return r.Dst == a && r.Dev == dev })
+}
+
+// owned is what the node state says of pods of ours.
+type owned struct {
+	keys   map[eni.Key]bool
+	device map[netip.Addr]string // the pod's link on the node, by its address
+}
+
+func (o owned) has(k eni.Key) bool { return o.keys[k] }
+
+func ownership(s *ipam.State) owned {
+	o := owned{map[eni.Key]bool{}, map[netip.Addr]string{}}
+	for _, a := range s.Used() {
+		o.keys[a.Owner.Key] = true
+		o.device[a.Addr] = HostDevice(a.Owner.Key)
+	}
+	return o
+}

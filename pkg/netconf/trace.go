@@ -1,0 +1,99 @@
+package netconf
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// HostRoute is a route to a single address in any table, whoever's it is.
+type HostRoute struct {
+	Dst      netip.Addr
+	Gateway  netip.Addr
+	Dev      string // "" for a route that leads nowhere
+	Type     string // as ip(8) calls it: local, unreachable; "" for unicast
+	Table    int
+	Protocol int
+}
+
+// String returns the route as `ip route` shows it, with its table behind.
+func (r HostRoute) String() string {
+	var b strings.Builder
+	b.WriteString("route ")
+	if r.Type != "" {
+		b.WriteString(r.Type + " ")
+	}
+	b.WriteString(r.Dst.String())
+	if r.Gateway.IsValid() {
+		fmt.Fprintf(&b, " via %s", r.Gateway)
+	}
+	if r.Dev != "" {
+		fmt.Fprintf(&b, " dev %s", r.Dev)
+	}
+	if !r.Gateway.IsValid() && r.Type == "" {
+		b.WriteString(" scope link")
+	}
+	fmt.Fprintf(&b, " (table %s)", tableName(r.Table))
+	return b.String()
+}
+
+// HostRule is a routing policy rule about a single address, whoever's it is.
+type HostRule struct {
+	Priority int
+	Addr     netip.Addr
+	To       bool // to the address, else from it
+	Table    int
+	Protocol int
+}
+
+// String returns the rule as `ip rule` shows it.
+func (r HostRule) String() string {
+	way := "from"
+	if r.To {
+		way = "from all to"
+	}
+	return fmt.Sprintf("rule %d: %s %s lookup %s", r.Priority, way, r.Addr, tableName(r.Table))
+}
+
+// PodEnd is the node's end of a veth pair that is a pod's by its name.
+type PodEnd struct {
+	Dev   string
+	Owner eni.Owner    // from the alias; the zero Owner where that names none
+	Addrs []netip.Addr // routed to the link, and on its other end
+	// Unread says why the other end could not be read, "" if it was or need not be:
+	// then the link may be that of any address.
+	Unread string
+	// Known: its owner had an address before the kernel was read.
+	Known bool
+}
+
+// ours tells whether the link carries the name of an owner of ours.
+func (p PodEnd) ours() bool { return p.Owner.Key != eni.Key{} }
+
+// String says whose link it is.
+func (p PodEnd) String() string {
+	if p.ours() {
+		return fmt.Sprintf("link %s of %s", p.Dev, p.Owner.PodName())
+	}
+	return "link " + p.Dev
+}
+
+func tableName(table int) string {
+	switch table {
+	case MainTable:
+		return "main"
+	case LocalTable:
+		return "local"
+	}
+	return fmt.Sprint(table)
+}
+
+// LocalTable is the kernel's table for the node's own addresses.
+const LocalTable = 255
+
+// Ours tells whether the route is ours by its protocol number.
+func (r HostRoute) Ours() bool { return ours(r.Protocol) }
+
+func ours(protocol int) bool { return protocol == Protocol || protocol == PodsProtocol }
