@@ -73,6 +73,8 @@ func TestKernelStateOfOthersHoldsAnAddressUntilItIsGone(t *testing.T) {
 					t.Errorf("held (-want +got):\n%s", diff)
 				}
 				var held *HeldError
+				// An IPv6 address has its local route some time after it was added.
+				await(func() bool { return !tt.byPath || h.CheckFree(netip.MustParseAddr(tt.addr)) != nil })
 				if err := h.CheckFree(netip.MustParseAddr(tt.addr)); errors.As(err, &held) != tt.byPath || err != nil && held == nil {
 					t.Errorf("asked for the route: %v, want held %v", err, tt.byPath)
 				}
