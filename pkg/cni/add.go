@@ -88,40 +88,6 @@ func (r Request) setUp(h *host.Host, ns *host.Netns, s ipam.Settings, lease ipam
 	return res, h.FillLink(ns, in)
 }
 
-// take assigns addresses. When there are none it first frees what provably dead
-// sandboxes hold, then waits for a change of the book or the end of a cool-down.
-func (p *Plugin) take(ctx context.Context, h *host.Host, r Request, device string) (lease ipam.Lease, s ipam.Settings, err error) {
-	pick := func(st *ipam.State) (err error) {
-		s = st.Settings
-		lease, err = st.Assign(r.Owner, boundTo(st, device), p.Now())
-		return err
-	}
-	assign := func() error { return p.Cache.UpdateFor(ctx, r.Owner.Key, pick) }
-	err = assign()
-	if errors.Is(err, ipam.ErrDuplicate) {
-		if err = p.replaceDead(ctx, h, r.Owner.Key, err); err == nil {
-			err = assign()
-		}
-	}
-	var none *ipam.Exhausted
-	if !errors.As(err, &none) {
-		return lease, s, err
-	}
-	p.Log.Warn("pool is exhausted", "key", r.Owner.Key.String())
-	if _, err := p.Reclaim(ctx, h); err != nil {
-		p.Log.Warn("reclaim failed", "error", err)
-	}
-	// From here on with everybody's addresses, whose numbers tell why.
-	err = p.await(ctx, r, func() error { return p.Cache.Update(ctx, pick) })
-	if errors.As(err, &none) && r.Conf.WaitForAddress > 0 {
-		err = fmt.Errorf("waited %s: %w", r.Conf.WaitForAddress, err)
-	}
-	if why := p.Cache.Why(); why != "" && errors.As(err, &none) {
-		err = fmt.Errorf("%w; the agent: %s", err, why)
-	}
-	return lease, s, err
-}
-
 // boundTo returns device if it is the link of an ENI of ours, else "": a macvlan
 // over some other link may use any ENI's address.
 func boundTo(s *ipam.State, device string) string {

@@ -3,95 +3,243 @@ package cni
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
-	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
-// retryTime is how long an ADD that got no address goes on counting as demand:
-// within it the kubelet tries again.
-const retryTime = 15 * time.Second
+const (
+	// retryTime is how long an ADD that got no address goes on counting as demand:
+	// within it the kubelet tries again.
+	retryTime = 15 * time.Second
+	// lookTime is how often an ADD looks that can't watch, or that leaves a free address
+	// to another one which may have been killed since.
+	lookTime = 250 * time.Millisecond
+	// reclaimTime is how often the ADD whose turn it is looks for sandboxes that have died.
+	reclaimTime = 5 * time.Second
+)
 
-// await repeats assign while it says Exhausted, each time the book changes or a
-// cool-down ends, until the time to wait has passed. The agent is told meanwhile.
-func (p *Plugin) await(ctx context.Context, r Request, assign func() error) (err error) {
-	var none *ipam.Exhausted
-	wait := r.Conf.WaitForAddress
-	if wait == 0 {
-		if err = assign(); errors.As(err, &none) {
-			p.announceFailed(r.Owner)
-		}
+// search is one ADD's search for an address.
+type search struct {
+	*Plugin
+	host     *host.Host
+	request  Request
+	device   string
+	watch    func() wakes
+	lease    ipam.Lease
+	settings ipam.Settings
+
+	reclaimed time.Time // when dead sandboxes were last looked for, by this ADD or those ahead
+	unheard   bool      // the agent can't be told what is wanted
+}
+
+// take assigns addresses to the request, which may have to wait for them.
+func (p *Plugin) take(ctx context.Context, h *host.Host, r Request, device string) (ipam.Lease, ipam.Settings, error) {
+	s := &search{Plugin: p, host: h, request: r, device: device, watch: p.watch}
+	err := s.find(ctx)
+	return s.lease, s.settings, err
+}
+
+// look takes addresses if some are free that nobody ahead will take. Only with all
+// addresses before it does its error tell the right numbers.
+func (s *search) look(ctx context.Context, ahead []string, all bool) error {
+	pick := func(st *ipam.State) (err error) {
+		s.settings = st.Settings
+		s.lease, err = st.AssignBehind(ahead, s.request.Owner, boundTo(st, s.device), s.Now())
 		return err
 	}
-	changed, look, stop := p.watch()
-	defer stop()
+	if all {
+		return s.Cache.Update(ctx, pick)
+	}
+	return s.Cache.UpdateFor(ctx, s.request.Owner.Key, pick)
+}
+
+// find takes addresses: at once where nobody waits and some are free. Otherwise the
+// first in the queue frees what provably dead sandboxes hold, and each waits its turn.
+func (s *search) find(ctx context.Context) error {
+	ahead := s.ahead()
+	err := s.look(ctx, ahead, false)
+	if errors.Is(err, ipam.ErrDuplicate) {
+		if err = s.replaceDead(ctx, s.host, s.request.Owner.Key, err); err == nil {
+			err = s.look(ctx, ahead, false)
+		}
+	}
+	var none *ipam.Exhausted
+	if !errors.As(err, &none) {
+		return err
+	}
+	s.Log.Warn("pool is exhausted", "key", s.request.Owner.Key.String())
+	wait := s.request.Conf.WaitForAddress
+	s.reclaimed = time.Now() // by the first of those ahead
+	if len(ahead) == 0 || wait == 0 {
+		s.reclaim(ctx)
+	}
+	// With everybody's addresses, whose numbers tell why.
+	if err = s.look(ctx, ahead, true); !errors.As(err, &none) {
+		return err
+	}
+	if wait > 0 {
+		if err = s.await(ctx, none); errors.As(err, &none) {
+			err = fmt.Errorf("waited %s: %w", wait, err)
+		}
+	}
+	if errors.As(err, &none) {
+		s.announceFailed()
+		if why := s.Cache.Why(); why != "" {
+			err = fmt.Errorf("%w; the agent: %s", err, why)
+		}
+	}
+	return err
+}
+
+// ahead returns what the ADDs need that wait already. On a node where nobody waits it
+// costs one system call.
+func (s *search) ahead() []string {
+	if !s.Cache.Queued() {
+		return nil
+	}
+	needs, err := s.Cache.Waiting()
+	s.unordered(err)
+	return needs
+}
+
+func (s *search) reclaim(ctx context.Context) {
+	if _, err := s.Reclaim(ctx, s.host); err != nil {
+		s.Log.Warn("reclaim failed", "error", err)
+	}
+	s.reclaimed = time.Now()
+}
+
+// await waits in the queue until there is an address for this ADD, or the time to wait
+// has passed. Only who is the first of those with its need looks at the cache, each time
+// that changes or a cool-down ends; who has taken addresses leaves, and the next looks.
+// The agent is told meanwhile. none is what the ADD found before.
+func (s *search) await(ctx context.Context, none *ipam.Exhausted) (err error) {
+	wait := s.request.Conf.WaitForAddress
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
-	var waiting *nodecache.Waiting
-	announced := false
+	place, err := s.Cache.Enqueue(none.Device, nodecache.SinceBoot()+wait)
+	s.unordered(err)
+	defer place.Leave()
+	defer s.announce().Done()
+	var w wakes
 	defer func() {
-		waiting.Done()
-		if waiting != nil && errors.As(err, &none) {
-			p.announceFailed(r.Owner)
+		if w.close != nil {
+			w.close()
 		}
 	}()
 	for {
-		if err = assign(); !errors.As(err, &none) {
-			return err
-		}
-		if !announced {
-			announced, waiting = true, p.announce(r.Owner, wait)
-		}
-		var cooled <-chan time.Time
-		if none.Cooling > 0 {
-			cooled = time.After(none.NextFree + time.Millisecond)
+		turn, ahead := s.turn(place)
+		if turn == nil {
+			if w.close == nil { // before the look, so that no change is missed
+				w = s.watch()
+			}
+			if err = s.lookAsFirst(ctx, ahead); !errors.As(err, &none) {
+				return err
+			}
 		}
 		select {
-		case <-changed:
-		case <-cooled:
-		case <-look:
+		case <-turn:
+		case <-w.changed:
+		case <-w.look:
+		case <-s.after(none, turn == nil, len(ahead) > 0):
 		case <-deadline.C:
-			return assign()
+			ahead, err := place.Before()
+			s.unordered(err)
+			return s.look(ctx, ahead, true)
 		case <-ctx.Done():
-			return errors.Join(err, context.Cause(ctx))
+			return errors.Join(none, context.Cause(ctx))
 		}
 	}
 }
 
-// watch returns what wakes when the book changes; it is to be called before the
-// look, so that no change is missed. On a node that is out of inotify instances,
-// which a burst of pods can bring about, look says when to look without it.
-func (p *Plugin) watch() (changed <-chan struct{}, look <-chan time.Time, stop func()) {
+// turn returns what wakes when an ADD with the same need leaves that is ahead; with
+// nobody of that kind ahead, nil and the needs of the others ahead.
+func (s *search) turn(place *nodecache.Place) (wait <-chan struct{}, ahead []string) {
+	wait, err := place.Turn()
+	if wait == nil && err == nil {
+		ahead, err = place.Before()
+	}
+	s.unordered(err)
+	return wait, ahead
+}
+
+// lookAsFirst is look for the one whose turn it is. It frees what sandboxes hold that
+// have died since anybody looked: those behind rely on it.
+func (s *search) lookAsFirst(ctx context.Context, ahead []string) error {
+	err := s.look(ctx, ahead, false)
+	var none *ipam.Exhausted
+	if errors.As(err, &none) && time.Since(s.reclaimed) >= reclaimTime {
+		s.reclaim(ctx)
+		err = s.look(ctx, ahead, false)
+	}
+	return err
+}
+
+// after returns what wakes when it is time to look again though nothing has changed:
+// a cool-down has ended, a sandbox may have died, or who was to take an address may have.
+func (s *search) after(none *ipam.Exhausted, first, yielding bool) <-chan time.Time {
+	if !first {
+		return nil
+	}
+	next := time.Until(s.reclaimed.Add(reclaimTime))
+	if none.Cooling > 0 {
+		next = min(next, none.NextFree+time.Millisecond)
+	}
+	if yielding {
+		next = min(next, lookTime)
+	}
+	return time.After(next)
+}
+
+// wakes is what tells the first in the queue to look.
+type wakes struct {
+	changed <-chan struct{}
+	look    <-chan time.Time
+	close   func()
+}
+
+// watch returns what wakes when the cache changes. On a node that is out of inotify
+// instances, which a burst of pods can bring about, look says when to look without it.
+func (p *Plugin) watch() wakes {
 	watch, err := p.Cache.Watch()
 	if err != nil {
 		p.Log.Warn("can't watch the pool, looking from time to time", "error", err)
 		tick := time.NewTicker(lookTime)
-		return nil, tick.C, tick.Stop
+		return wakes{look: tick.C, close: tick.Stop}
 	}
-	return watch.C, nil, func() { _ = watch.Close() }
+	return wakes{changed: watch.C, close: func() { _ = watch.Close() }}
 }
 
-// lookTime is how often an ADD looks that can't watch.
-const lookTime = 250 * time.Millisecond
-
-// announce tells the agent that the owner wants an address within the time. An ADD
-// does not fail because that can't be done: a full disk is no reason for it.
-func (p *Plugin) announce(o eni.Owner, within time.Duration) *nodecache.Waiting {
-	waiting, err := p.Cache.Announce(o, p.Now()+within)
-	p.unheard(err)
+// announce tells the agent that an address is wanted. An ADD does not fail because that
+// can't be done: a full disk is no reason for it.
+func (s *search) announce() *nodecache.Waiting {
+	waiting, err := s.Cache.Announce(s.request.Owner, s.Now()+s.request.Conf.WaitForAddress)
+	s.hear(err)
 	return waiting
 }
 
 // announceFailed tells the agent that the owner got no address and that its runtime
 // is about to try again.
-func (p *Plugin) announceFailed(o eni.Owner) {
-	p.unheard(p.Cache.AnnounceFailed(o, p.Now()+retryTime))
+func (s *search) announceFailed() {
+	if !s.unheard {
+		s.hear(s.Cache.AnnounceFailed(s.request.Owner, s.Now()+retryTime))
+	}
 }
 
-func (p *Plugin) unheard(err error) {
+func (s *search) hear(err error) {
 	if err != nil {
-		p.Log.Warn("can't tell the agent that an address is wanted", "error", err)
+		s.unheard = true
+		s.Log.Warn("can't tell the agent that an address is wanted", "error", err)
+	}
+}
+
+// unordered says that others may be served first. An ADD does not fail for that.
+func (p *Plugin) unordered(err error) {
+	if err != nil {
+		p.Log.Warn("can't wait in order of arrival", "error", err)
 	}
 }

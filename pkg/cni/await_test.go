@@ -5,18 +5,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	current "github.com/containernetworking/cni/pkg/types/100"
-	"github.com/enipool/enipool/pkg/config"
-	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nettest"
-	"github.com/enipool/enipool/pkg/nodecache"
 )
 
 const patient = `{"cniVersion":"1.0.0","name":"pods","type":"enipool","waitForAddress":"1m"}`
@@ -46,6 +43,35 @@ func (l *lab) waiters() string {
 		lines = append(lines, w.Owner.Container+" "+w.Owner.PodName()+" "+w.Until.String())
 	}
 	return strings.Join(lines, "\n")
+}
+
+// addAddress gives the second ENI an address more.
+func (l *lab) addAddress() { l.addAddresses(1, 1) }
+
+// addAddresses gives the ENI more addresses in one change, as the agent does.
+func (l *lab) addAddresses(index, count int) {
+	l.t.Helper()
+	err := l.Cache.Replace(l.t.Context(), func(s *ipam.State, err error) (*ipam.State, error) {
+		if err != nil {
+			return nil, err
+		}
+		next := s.ENIs[index].V4.Primary.Addr()
+		for _, a := range s.Addresses {
+			if a.ENI == index {
+				next = a.Addr
+			}
+		}
+		var more []netip.Addr
+		for range count {
+			next = next.Next()
+			more = append(more, next)
+		}
+		s.Add(index, more, nil, l.now)
+		return s, nil
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
 }
 
 // files lists what lies in the waiters' folder.
@@ -85,16 +111,7 @@ func TestAnAddTellsThatItWaitsUntilItHasAnAddress(t *testing.T) {
 	if got, want := l.waiters(), "late default/late 2m40s"; got != want {
 		t.Errorf("waiters %q, want %q", got, want)
 	}
-	err := l.Cache.Replace(t.Context(), func(s *ipam.State, err error) (*ipam.State, error) {
-		if err == nil {
-			more := s.ENIs[1].V4.Primary.Addr().Next().Next().Next()
-			s.Addresses = append(s.Addresses, eni.Address{Addr: more, ENI: 1})
-		}
-		return s, err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l.addAddress()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -181,18 +198,64 @@ func TestAnAddThatCanNotTellWaitsAllTheSame(t *testing.T) {
 
 // One that is woken, and finds nothing again and again, says so once.
 func TestAnAddTellsOnceThatItWaits(t *testing.T) {
-	var log bytes.Buffer
-	p := &Plugin{Now: nodecache.SinceBoot, Log: slog.New(slog.NewTextHandler(&log, nil))}
-	p.Cache.Path = filepath.Join(t.TempDir(), "none", "node.cache")
-	looks := 0
-	err := p.await(t.Context(), Request{Conf: config.Plugin{WaitForAddress: time.Minute}}, func() error {
-		if looks++; looks > 5 {
-			return nil
+	l := newLab(t, ipam.Settings{})
+	l.exhaust()
+	for _, folder := range []string{".waiters", ".queue"} {
+		if err := os.WriteFile(l.Cache.Path+folder, nil, 0o600); err != nil {
+			t.Fatal(err)
 		}
-		return &ipam.Exhausted{Count: ipam.Count{Cooling: 1}} // which has cooled at once
-	})
-	if n := strings.Count(log.String(), "can't tell the agent"); err != nil || n != 1 {
-		t.Errorf("%v, said %d times:\n%s", err, n, &log)
+	}
+	lines := make(logLines, 100)
+	l.Log = slog.New(slog.NewTextHandler(lines, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := l.request("late", nettest.NewNetns(t, "late").Path, patient, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- l.Add(ctx, r, discard) }()
+	lines.waitFor(t, "can't tell the agent")
+	for range 5 {
+		l.touch()
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	for len(lines) > 0 {
+		if line := <-lines; strings.Contains(line, "can't tell the agent") {
+			t.Errorf("it says so again: %s", line)
+		}
+	}
+}
+
+// logLines is a log that a test can wait for.
+type logLines chan string
+
+func (l logLines) Write(text []byte) (int, error) {
+	l <- string(text)
+	return len(text), nil
+}
+
+func (l logLines) waitFor(t testing.TB, part string) {
+	t.Helper()
+	for {
+		select {
+		case line := <-l:
+			if strings.Contains(line, part) {
+				return
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("the log does not say %q", part)
+		}
+	}
+}
+
+// touch writes the cache as it is.
+func (l *lab) touch() {
+	l.t.Helper()
+	if err := l.Cache.Replace(l.t.Context(), func(s *ipam.State, err error) (*ipam.State, error) { return s, err }); err != nil {
+		l.t.Fatal(err)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	current "github.com/containernetworking/cni/pkg/types/100"
-	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nettest"
@@ -275,26 +274,25 @@ func TestStatusTellsWhetherAPodCouldStart(t *testing.T) {
 	}
 }
 
-// Where the pool can't be watched (a node may be out of inotify instances) the
-// real cause is not hidden, and the last look may still find an address.
+// Where the pool can't be watched (a node may be out of inotify instances) an ADD
+// that waits looks from time to time.
 func TestAnAddWaitsWithoutAWatchToo(t *testing.T) {
-	p := &Plugin{Now: nodecache.SinceBoot, Log: slog.New(slog.DiscardHandler)}
-	p.Cache.Path = filepath.Join(t.TempDir(), "none", "node.cache")
-	r := Request{Conf: config.Plugin{WaitForAddress: time.Millisecond}}
-	looks, late := 0, false
-	look := func() error {
-		if looks++; late && looks > 1 {
-			return nil
-		}
-		return &ipam.Exhausted{}
+	l := newLab(t, ipam.Settings{})
+	l.exhaust()
+	r, err := l.request("late", nettest.NewNetns(t, "late").Path, patient, false)
+	if err != nil {
+		t.Fatal(err)
 	}
-	var none *ipam.Exhausted
-	if err := p.await(t.Context(), r, look); !errors.As(err, &none) || looks != 2 {
-		t.Errorf("%d looks, %v", looks, err)
+	nowhere := &Plugin{Log: slog.New(slog.DiscardHandler), Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "none", "node.cache")}}
+	s := &search{Plugin: l.Plugin, host: nil, request: r, reclaimed: time.Now(), watch: nowhere.watch}
+	done := make(chan error, 1)
+	go func() { done <- s.await(t.Context(), &ipam.Exhausted{}) }()
+	for l.waiters() == "" {
+		time.Sleep(time.Millisecond)
 	}
-	looks, late = 0, true
-	r.Conf.WaitForAddress = time.Hour // it does not wait for the end of it
-	if err := p.await(t.Context(), r, look); err != nil {
-		t.Error(err)
+	l.addAddress()
+	if err := <-done; err != nil || len(s.lease.Addresses) != 1 {
+		t.Errorf("%v, %v", s.lease, err)
 	}
+	l.mustDel("late", "", plain)
 }

@@ -33,7 +33,8 @@ type Netns struct {
 // OpenNetns opens the namespace at path. Errors: ErrNetnsGone, ErrNetnsOwn and
 // those of opening.
 func OpenNetns(path string) (*Netns, error) {
-	f, err := os.Open(path)
+	// Without O_NONBLOCK a FIFO would keep us until somebody opens its other end.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil, fmt.Errorf("%w: %s does not exist", ErrNetnsGone, path)
 	}

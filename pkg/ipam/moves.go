@@ -20,6 +20,7 @@ type Exhausted struct {
 	ENIs     int
 	Damaged  int
 	Example  string // one of the held addresses with what holds it, "" if none is
+	Ahead    int    // pending ADDs that came before and get what is free
 	Count
 }
 
@@ -50,6 +51,9 @@ func (e *Exhausted) Error() string {
 	if e.Damaged > 0 {
 		fmt.Fprintf(&b, ", %d with a damaged record", e.Damaged)
 	}
+	if e.Ahead > 0 {
+		fmt.Fprintf(&b, "; %d pods waited before this one", e.Ahead)
+	}
 	return b.String()
 }
 
@@ -65,25 +69,41 @@ type Lease struct {
 // A device limits the choice to the ENI with that link; "" allows all. It
 // returns ErrDuplicate if the owner holds addresses already, or *Exhausted.
 func (s *State) Assign(o eni.Owner, device string, now time.Duration) (Lease, error) {
-	if held := s.Find(o.Key); len(held) > 0 {
-		return Lease{}, fmt.Errorf("%s %w: %s", o.Key, ErrDuplicate, held[0].Addr)
+	return s.AssignBehind(nil, o, device, now)
+}
+
+// checkNew returns ErrDuplicate if the owner holds an address.
+func (s *State) checkNew(k eni.Key) error {
+	if held := s.Find(k); len(held) > 0 {
+		return fmt.Errorf("%s %w: %s", k, ErrDuplicate, held[0].Addr)
 	}
-	enis := 0
+	return nil
+}
+
+// find returns the ENI that would serve an owner and the positions of its addresses,
+// nil if there is none.
+func (s *State) find(device string, now time.Duration) (eni.Interface, []int) {
 	for _, nic := range s.ENIs {
 		if device != "" && nic.Device != device {
 			continue
 		}
-		enis++
 		if at := s.choose(nic.Index, now); at != nil {
-			return s.take(nic, at, o, now), nil
+			return nic, at
 		}
 	}
+	return eni.Interface{}, nil
+}
+
+// exhausted counts what there is on the device, or on all ENIs.
+func (s *State) exhausted(device string, now time.Duration) *Exhausted {
 	only := map[int]bool{}
 	for _, nic := range s.ENIs {
-		only[nic.Index] = device == "" || nic.Device == device
+		if device == "" || nic.Device == device {
+			only[nic.Index] = true
+		}
 	}
 	keep := func(a eni.Address) bool { return only[a.ENI] }
-	return Lease{}, &Exhausted{Families: s.Settings.Families, Device: device, ENIs: enis,
+	return &Exhausted{Families: s.Settings.Families, Device: device, ENIs: len(only),
 		Damaged: len(s.Damaged), Example: s.heldExample(keep), Count: s.Count(now, keep)}
 }
 

@@ -164,7 +164,9 @@ func (s *State) free(a *eni.Address, now time.Duration) (since time.Duration, ok
 		return a.Since, true
 	case eni.Cooling:
 		since = a.Since + s.Settings.CoolDown
-		return since, since <= now
+		// A store rounds times up, so what was released at this moment may seem to
+		// be released in the next. Without a cool-down it is free all the same.
+		return since, since <= now || s.Settings.CoolDown == 0
 	}
 	return 0, false
 }

@@ -84,6 +84,7 @@ func rows() []row {
 		{"attach", (*bench).attachRow},
 		{"growth", (*bench).growthRow},
 		{"parallel", (*bench).parallelRow},
+		{"waiting", (*bench).waitingRow},
 		{"cache", (*bench).cacheRow},
 		{"packets", (*bench).packetsRow},
 		{"agent", (*bench).agentRow},

@@ -178,7 +178,7 @@ func (c *cluster) drain(from, to *node) {
 func (n *node) traces() string {
 	return n.Run("sh", "-c", `
 		ip -br link | awk '{print "link", $1}' | grep -v "^link eth"
-		for file in /run/netns/* /run/enipool/node.cache.waiters/*; do [ ! -e $file ] || echo "file $file"; done
+		for file in /run/netns/* /run/enipool/node.cache.waiters/* /run/enipool/node.cache.queue/*; do [ ! -e $file ] || echo "file $file"; done
 		iptables-save | grep -e CNI-DN- -e CNI-SN- | sed "s/^/iptables /"
 		(ip route show table main | grep -v " eth"; ip route show table 100) 2>/dev/null | sed "s/^/route /"
 		true`)

@@ -13,7 +13,7 @@ import (
 const (
 	networkTraces = `
 ip -br link | awk '{print "link", $1}' | grep -v "^link eth"
-for file in /run/netns/* /var/lib/cni/*/* %CACHE%.waiters/*; do [ ! -e $file ] || echo "file $file"; done
+for file in /run/netns/* /var/lib/cni/*/* %CACHE%.waiters/* %CACHE%.queue/*; do [ ! -e $file ] || echo "file $file"; done
 iptables-save | grep -e CNI-DN- -e CNI-SN- | sed "s/^/iptables /"
 ip6tables-save | grep -e CNI-DN- -e CNI-SN- | sed "s/^/ip6tables /"
 true`

@@ -1,0 +1,255 @@
+package cni
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nettest"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// pending is an ADD that waits.
+type pending struct {
+	id   string
+	done <-chan error
+}
+
+// delegated is a configuration in which we are the ipam of a plugin over the link.
+func delegated(master string) string {
+	return fmt.Sprintf(`{"cniVersion":"1.0.0","name":"pods","type":"macvlan","master":%q,"ipam":{"type":"enipool","waitForAddress":"1m"}}`, master)
+}
+
+// wait starts an ADD and returns when it is in the queue, behind those it has.
+func (l *lab) wait(id, conf string) pending {
+	l.t.Helper()
+	before, err := l.Cache.Waiting()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	r, err := l.request(id, nettest.NewNetns(l.t, id).Path, conf, false)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- l.Add(context.Background(), r, discard) }()
+	for {
+		select {
+		case err := <-done:
+			l.t.Fatalf("%s did not wait: %v", id, err)
+		case <-time.After(time.Millisecond):
+		}
+		if now, _ := l.Cache.Waiting(); len(now) > len(before) {
+			return pending{id: id, done: done}
+		}
+	}
+}
+
+func (l *lab) mustBeServed(list ...pending) {
+	l.t.Helper()
+	for _, p := range list {
+		select {
+		case err := <-p.done:
+			if err != nil {
+				l.t.Fatalf("%s: %v", p.id, err)
+			}
+		case <-time.After(10 * time.Second):
+			l.t.Fatalf("%s is not served; the book:\n%s", p.id, l.book())
+		}
+	}
+}
+
+func (l *lab) mustStillWait(list ...pending) {
+	l.t.Helper()
+	for _, p := range list {
+		select {
+		case err := <-p.done:
+			l.t.Fatalf("%s is served before its turn: %v; the book:\n%s", p.id, err, l.book())
+		default:
+		}
+	}
+}
+
+func (l *lab) delAll(ids ...string) {
+	l.t.Helper()
+	for _, id := range ids {
+		l.mustDel(id, "", plain)
+	}
+}
+
+func TestAddsThatWaitAreServedInOrderOfArrival(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	l.exhaust()
+	var queue []pending
+	for i := range 6 {
+		queue = append(queue, l.wait(fmt.Sprint("late", i), patient))
+	}
+	for i, p := range queue {
+		l.addAddress()
+		l.mustBeServed(p)
+		l.mustStillWait(queue[i+1:]...)
+	}
+	for _, p := range queue {
+		l.mustDel(p.id, "", plain)
+	}
+}
+
+// One change that brings many addresses serves as many.
+func TestSeveralAddressesServeSeveralThatWait(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	l.exhaust()
+	var queue []pending
+	for i := range 6 {
+		queue = append(queue, l.wait(fmt.Sprint("late", i), patient))
+	}
+	l.addAddresses(1, 5)
+	l.mustBeServed(queue[:5]...)
+	l.mustStillWait(queue[5])
+	l.addAddress()
+	l.mustBeServed(queue[5])
+	for _, p := range queue {
+		l.mustDel(p.id, "", plain)
+	}
+}
+
+// stand plays an ADD that waits and does not look.
+func (l *lab) stand(need string) *nodecache.Place {
+	l.t.Helper()
+	p, err := l.Cache.Enqueue(need, nodecache.SinceBoot()+time.Minute)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return p
+}
+
+func TestANewAddDoesNotOvertakeThoseThatWait(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	for _, id := range []string{"a", "b"} {
+		l.mustAdd(id, nettest.NewNetns(t, id).Path, plain)
+	}
+	first, second := l.stand(""), l.stand("")
+	// Two are free, two wait.
+	ns := nettest.NewNetns(t, "new")
+	_, err := l.add("new", ns.Path, plain)
+	if want := "; 2 pods waited before this one"; err == nil || !strings.HasSuffix(err.Error(), want) || Error(err).Code != 11 {
+		t.Errorf("%v, want …%s", err, want)
+	}
+	if _, err := l.add("new", ns.Path, strings.Replace(patient, "1m", "1ms", 1)); err == nil || Error(err).Code != 11 {
+		t.Errorf("past its time: %v", err)
+	}
+	second.Leave()
+	l.mustAdd("new", ns.Path, plain) // there is one for it too
+	first.Leave()
+	l.delAll("a", "b", "new")
+}
+
+func TestAnAddThatWaitsForOneENILetsOthersPass(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	l.exhaust()
+	bound := l.wait("bound", delegated("eth0")) // ENI 0 gets no more addresses
+	any1, any2 := l.wait("any1", patient), l.wait("any2", delegated("other0"))
+	l.addAddress() // on ENI 1
+	l.mustBeServed(any1)
+	l.mustStillWait(bound, any2)
+	l.addAddress()
+	l.mustBeServed(any2)
+	l.mustStillWait(bound)
+	l.addAddresses(0, 1)
+	l.mustBeServed(bound)
+	l.delAll("bound", "any1", "any2")
+}
+
+// Both could use it, so it goes to the one that came first, whichever looks first.
+func TestAddsOfDifferentNeedsAreServedInOrderOfArrivalToo(t *testing.T) {
+	for _, needs := range [][]string{{"eth1", ""}, {"", "eth1"}} {
+		t.Run(fmt.Sprintf("%q before %q", needs[0], needs[1]), func(t *testing.T) {
+			l := newLab(t, ipam.Settings{})
+			l.exhaust()
+			var queue []pending
+			for i, need := range []string{needs[0], needs[1], needs[0], needs[1]} {
+				conf := patient
+				if need != "" {
+					conf = delegated(need)
+				}
+				queue = append(queue, l.wait(fmt.Sprint("late", i), conf))
+			}
+			for i, p := range queue {
+				l.addAddress()
+				l.mustBeServed(p)
+				l.mustStillWait(queue[i+1:]...)
+			}
+			for _, p := range queue {
+				l.mustDel(p.id, "", plain)
+			}
+		})
+	}
+}
+
+// One that is to be served and is killed just then changes nothing in the cache that
+// would wake the one that left it the address.
+func TestAnAddressLeftToOneThatDiesIsNotLost(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	l.exhaust()
+	dies := l.stand("eth1")
+	late := l.wait("late", patient)
+	l.addAddress()
+	l.mustStillWait(late)
+	dies.Leave()
+	l.mustBeServed(late)
+	l.delAll("late")
+}
+
+// A plugin of an earlier release waits without a place in the queue: it looks at each
+// change. It may be served before others, and keeps nobody.
+func TestAnOlderPluginThatWaitsKeepsNobody(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	l.exhaust()
+	old, err := l.Cache.Announce(eni.Owner{Key: eni.Key{Network: "pods", Container: "old", IfName: "eth0"}}, l.now+time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := l.wait("late", patient)
+	if got, want := l.waiters(), "old old 2m40s\nlate default/late 2m40s"; got != want {
+		t.Errorf("the agent sees %q, want %q", got, want)
+	}
+	l.addAddress()
+	l.mustBeServed(late)
+	old.Done()
+	l.delAll("late")
+}
+
+// What sandboxes hold that die while others wait is freed by the first of these.
+func TestTheFirstThatWaitsFreesWhatHasDiedMeanwhile(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	l.exhaust()
+	r, err := l.request("late", nettest.NewNetns(t, "late").Path, patient, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := host.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	l.kill("b")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	s := &search{Plugin: l.Plugin, host: h, request: r, reclaimed: time.Now().Add(-reclaimTime), watch: l.watch}
+	done := make(chan error, 1)
+	go func() { done <- s.await(ctx, &ipam.Exhausted{}) }()
+	for ctx.Err() == nil && !strings.Contains(l.book(), "cooling") {
+		time.Sleep(time.Millisecond)
+	}
+	if want := "cooling"; !strings.Contains(l.book(), want) {
+		t.Errorf("it is not freed:\n%s", l.book())
+	}
+	cancel()
+	if err := <-done; err == nil {
+		t.Error("it is handed out though it cools")
+	}
+}
