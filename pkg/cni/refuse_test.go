@@ -222,6 +222,27 @@ func TestAnExhaustedPoolFreesDeadSandboxes(t *testing.T) {
 	}
 }
 
+// The cache keeps whole milliseconds, and an ADD that may not wait looks in the same one.
+func TestWithoutACoolDownADeadSandboxServesTheAddThatFindsIt(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	err := l.Cache.Replace(t.Context(), func(s *ipam.State, err error) (*ipam.State, error) {
+		if err == nil {
+			s.Settings.CoolDown = 0
+		}
+		return s, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"a", "b", "c", "dead"} {
+		l.mustAdd(id, nettest.NewNetns(t, id).Path, plain)
+	}
+	l.kill("dead")
+	l.now += 100 * time.Microsecond
+	l.mustAdd("late", nettest.NewNetns(t, "late").Path, plain)
+	l.delAll("a", "b", "c", "late")
+}
+
 func TestStatusTellsWhetherAPodCouldStart(t *testing.T) {
 	const conf = `{"cniVersion":"1.1.0","name":"pods","type":"enipool"}`
 	const strict = `{"cniVersion":"1.1.0","name":"pods","type":"enipool","statusFailsWhenExhausted":true}`

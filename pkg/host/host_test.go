@@ -14,6 +14,7 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nettest"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { nettest.Main(m) }
@@ -207,6 +208,13 @@ func TestANamespaceIsGoneOnlyIfThatIsProven(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "plain")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {
 		t.Fatal(err)
+	}
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenNetns(fifo); !errors.Is(err, ErrNetnsGone) { // and it is not waited for
+		t.Errorf("a FIFO: %v", err)
 	}
 	for _, tt := range []struct {
 		name, path string

@@ -51,7 +51,7 @@ func nftWorks() error {
 	}
 	if err != nil {
 		return fmt.Errorf("try nftables: %w; load the kernel modules nf_tables, nft_ct, nft_chain_nat and nft_fib_inet, "+
-			"or use firewall iptables with routing rule", err)
+			"or use firewall iptables with routing rule", summary{err})
 	}
 	return nil
 }
