@@ -25,29 +25,23 @@ func delegated(master string) string {
 	return fmt.Sprintf(`{"cniVersion":"1.0.0","name":"pods","type":"macvlan","master":%q,"ipam":{"type":"enipool","waitForAddress":"1m"}}`, master)
 }
 
-// wait starts an ADD and returns when it is in the queue, behind those it has.
+// wait starts an ADD and returns when it is in the queue and has told that it waits.
 func (l *lab) wait(id, conf string) pending {
 	l.t.Helper()
-	before, err := l.Cache.Waiting()
-	if err != nil {
-		l.t.Fatal(err)
-	}
 	r, err := l.request(id, nettest.NewNetns(l.t, id).Path, conf, false)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- l.Add(context.Background(), r, discard) }()
-	for {
+	for !strings.Contains("\n"+l.waiters(), "\n"+id+" ") {
 		select {
 		case err := <-done:
 			l.t.Fatalf("%s did not wait: %v", id, err)
 		case <-time.After(time.Millisecond):
 		}
-		if now, _ := l.Cache.Waiting(); len(now) > len(before) {
-			return pending{id: id, done: done}
-		}
 	}
+	return pending{id: id, done: done}
 }
 
 func (l *lab) mustBeServed(list ...pending) {
