@@ -45,6 +45,9 @@ func (p *Plugin) Add(ctx context.Context, r Request, emit func(*current.Result) 
 	}()
 	p.Log.Info("add", "pod", r.Owner.PodName(), "key", r.Owner.Key.String(), "address", lease.Addresses[0].Addr,
 		"eni", lease.Interface.ID, "kind", r.Owner.Kind.String())
+	if !r.Conf.DNS.IsEmpty() { // else what a plugin before us in the chain said stays
+		res.DNS = r.Conf.DNS
+	}
 	return emit(res)
 }
 

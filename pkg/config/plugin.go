@@ -41,6 +41,7 @@ type Plugin struct {
 	LogLevel                 string        // debug, info, warn, error
 	StatusFailsWhenExhausted bool
 
+	DNS        types.DNS            // for the result
 	PrevResult json.RawMessage      // nil if there is none
 	Valid      []types.GCAttachment // for GC
 	HasValid   bool                 // the runtime sent a list, if only an empty one
@@ -119,7 +120,7 @@ func ParsePlugin(stdin []byte) (Plugin, error) {
 		}
 	}
 	p.setOptions(&o)
-	return p, errors.Join(append(o.errs, p.setValid(top), unsupported(top))...)
+	return p, errors.Join(append(o.errs, p.setStandard(top), p.setValid(top), unsupported(top))...)
 }
 
 // options reads the plugin's own keys and collects what is wrong with them.

@@ -45,11 +45,14 @@ func TestWhatAConfigurationMeans(t *testing.T) {
 		}},
 		{"keys nobody knows", `{"colour": "green", "capabilities": {"ips": true}, "disableCheck": 7, "dns": {}, "args": [],
 			"ipMasq": true, "runtimeConfig": {"portMappings": [{"hostPort": 80}], "bandwidth": {}, "cgroupPath": "x"}}`, func(*Plugin) {}},
-		{"an IPAM section of another plugin", `{"type": "enipool", "ipam": {"type": "host-local", "cachePath": "/no", "subnet": "10.0.0.0/24"}}`, func(*Plugin) {}},
-		{"our own IPAM section", `{"type": "enipool", "cachePath": "/yes", "ipam": {"type": "enipool", "cachePath": "/no"}}`, func(p *Plugin) {
+		{"an empty IPAM section", `{"type": "enipool", "ipam": {}}`, func(*Plugin) {}},
+		{"our own IPAM section that says nothing", `{"type": "enipool", "cachePath": "/yes", "ipam": {"type": "enipool"}}`, func(p *Plugin) {
 			p.CachePath = "/yes"
 		}},
-		{"an IPAM section of another shape", `{"type": "enipool", "ipam": "none"}`, func(*Plugin) {}},
+		{"name servers", `{"type": "enipool", "dns": {"nameservers": ["10.0.0.2"], "domain": "x", "search": ["y"], "options": ["z"]}}`, func(p *Plugin) {
+			p.DNS = types.DNS{Nameservers: []string{"10.0.0.2"}, Domain: "x", Search: []string{"y"}, Options: []string{"z"}}
+		}},
+		{"delegate: name servers are the caller's", `{"type": "ptp", "dns": 7, "ipam": {"type": "enipool"}}`, func(p *Plugin) { p.Delegated = true }},
 		{"delegate: only ipam{} is read", `{"cniVersion": "1.0.0", "name": "pods", "type": "macvlan", "master": "eth1", "mtu": 1400, "cachePath": "not/ours",
 			"logLevel": 7, "ipam": {"type": "enipool", "cachePath": "/c", "waitForAddress": "1s", "mtu": 1300, "logLevel": "error"}}`, func(p *Plugin) {
 			p.CNIVersion, p.Name, p.Delegated, p.Master = "1.0.0", "pods", true, "eth1"
@@ -151,6 +154,27 @@ func TestAWrongValueIsNamedAndReplacedByItsDefault(t *testing.T) {
 					t.Errorf("what is left is not the default: %s", diff)
 				}
 			})
+		}
+	}
+}
+
+func TestAddressesOfAnotherPluginAndBrokenNameServersAreRefused(t *testing.T) {
+	const ipam, dns = `absent: enipool brings its own addresses, and its options stand beside "type"`, "an object of nameservers, domain, search and options"
+	for _, tt := range []struct{ key, value, want string }{
+		{"ipam", `{"type": "host-local", "subnet": "10.0.0.0/24"}`, ipam},
+		{"ipam", `{"type": "enipool", "cachePath": "/no"}`, ipam},
+		{"ipam", `{"subnet": "10.0.0.0/24"}`, ipam},
+		{"ipam", `{"type": 7}`, ipam},
+		{"ipam", `"none"`, ipam},
+		{"dns", `["10.0.0.2"]`, dns},
+		{"dns", `{"nameservers": "10.0.0.2"}`, dns},
+	} {
+		got, err := ParsePlugin(fmt.Appendf(nil, `{"type": "enipool", %q: %s}`, tt.key, tt.value))
+		if diff := cmp.Diff(fmt.Sprintf("%s: %s: must be %s", tt.key, tt.value, tt.want), fmt.Sprint(err)); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(defaults(), got); diff != "" {
+			t.Errorf("what is left is not the default: %s", diff)
 		}
 	}
 }
