@@ -12,7 +12,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools kube test-kube e2e-kube e2e-cri bench-cri test-cloud image demo test race soak lint fuzz bench clean
+.PHONY: help build tools previous kube test-kube e2e-kube e2e-cri bench-cri test-cloud image demo test race soak lint fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,15 +24,18 @@ build: ## build our programs into .build/
 tools: ## build the reference plugins and cnitool from their Go modules
 	@scripts/tools.sh $(BUILD)/cni
 
+previous: ## build the previous release from this repository's history into .build/previous, for the tests of upgrades
+	@scripts/previous.sh $(BUILD)/previous || [ $$? = 3 ]
+
 demo: build tools ## two nodes, agents, a burst of pods on a simulated VPC; KEEP=1 leaves it up
 	@scripts/deps.sh demo
 	@$(BUILD)/enipoolctl demo --plugins $(BUILD)/cni --plugins $(BUILD) $(if $(KEEP),--keep)
 
-test: build tools ## all tests
+test: build tools previous ## all tests
 	@scripts/deps.sh test $(ROOT)
 	go test -count=1 ./...
 
-race: build tools ## all tests with the race detector
+race: build tools previous ## all tests with the race detector
 	@scripts/deps.sh test race $(ROOT)
 	go test -race -count=1 ./...
 

@@ -47,8 +47,12 @@ type process struct {
 // agentCommand is a call of the agent with the site's configuration.
 func (s *site) agentCommand(args ...string) *exec.Cmd {
 	s.t.Helper()
-	program, err := agentProgram()
-	s.must(err)
+	program := s.use.agent
+	if program == "" {
+		var err error
+		program, err = agentProgram()
+		s.must(err)
+	}
 	cmd := exec.Command(program, append([]string{"--config", s.confPath()}, args...)...)
 	cmd.Env = append(os.Environ(), s.env...)
 	return cmd

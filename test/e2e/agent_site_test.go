@@ -32,6 +32,7 @@ type site struct {
 	cache   nodecache.Cache
 	stop    func()     // the cloud's service
 	env     []string   // of the agent, on top
+	use     programs   // what runs as plugin and agent; "" is what is built now
 	agent   *process   // that runs
 	lives   []*process // and those before
 	pods    map[string]nettest.Netns
