@@ -106,8 +106,16 @@ func (a *Agent) drain(ctx context.Context, s pool.Step, now time.Duration) (bool
 	if len(s.Addrs) == 0 {
 		return false, nil
 	}
+	// The cloud must not take from others what they have taken since it was looked at.
+	book, err := a.read(ctx)
+	if err == nil {
+		err = a.lookForOthers(ctx, book, now)
+	}
+	if err != nil {
+		return false, err
+	}
 	var drained []netip.Addr
-	err := a.Book.Update(ctx, func(b *ipam.State) error {
+	err = a.Book.Update(ctx, func(b *ipam.State) error {
 		drained = b.Drain(a.drainable(b, s.Addrs, now), now)
 		return nil
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/scale"
 	"github.com/enipool/enipool/pkg/status"
@@ -43,8 +44,8 @@ type Kernel interface {
 	Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]string, error)
 	// Links returns the node's links by MAC: device and MTU.
 	Links(ctx context.Context) (map[string]eni.Interface, error)
-	// Owners returns who has which address according to the kernel.
-	Owners(ctx context.Context) (map[netip.Addr]eni.Owner, error)
+	// Occupancy returns what the kernel holds for single addresses, whoever's it is.
+	Occupancy(ctx context.Context) (netconf.Occupancy, error)
 }
 
 // Orphans are addresses whose sandboxes are gone without a DEL.
@@ -94,6 +95,10 @@ type Parts struct {
 	// the node has none. nil: nobody does.
 	Warn func(pod eni.Pod, reason, message string)
 
+	// Occupied sends when others changed what they hold of the pool's addresses. nil: it
+	// is looked at with each resync only.
+	Occupied <-chan struct{}
+
 	// Wall is the time of day, and Beside runs a call to the cloud beside the loop,
 	// for limit at most. nil: the machine's clock, and a goroutine.
 	Wall   func() time.Time
@@ -123,6 +128,8 @@ type Agent struct {
 	describeAt time.Duration // when the cloud is to be looked at again
 	againAt    time.Duration // and once more for late effects, 0 for not
 	resyncAt   time.Duration // when the kernel and the orphans are
+	othersAt   time.Duration // when what others hold is
+	occupied   bool          // others changed what they hold since it was looked at
 	sightDue   bool          // a describe came that the book was not compared with
 	unsynced   bool          // the book shrank and the kernel does not know yet
 	unsaved    bool          // the memory changed and is not written down
@@ -181,6 +188,7 @@ func (a *Agent) Reload(conf agentconf.Config) {
 	a.keepMode()
 	// What the new periods make due is due at once.
 	a.describeAt, a.resyncAt = min(a.describeAt, a.Now()+conf.DescribeEvery()), min(a.resyncAt, a.Now()+conf.Resync)
+	a.othersAt = min(a.othersAt, a.Now()+conf.Resync)
 }
 
 // Status returns what the last tick found.

@@ -34,7 +34,7 @@ func (a *Agent) lookForPods(book *ipam.State, now time.Duration) (demand, error)
 		d.watched = true
 		if d.synced {
 			d.pods = len(pods)
-			d.bound = a.known.unheard(pods, book, a.waiting)
+			d.bound = max(0, a.known.unheard(pods, book, a.waiting)-servedByOthers(book))
 		}
 	}
 	d.wanted = d.assigned + d.waiting + d.bound

@@ -136,11 +136,18 @@ func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Du
 }
 
 func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time.Duration) error {
-	// What a pod uses already can only be there after the book lost it.
-	owners, err := a.Kernel.Owners(ctx)
+	// What a pod of ours uses already can only be there after the book lost it.
+	o, err := a.Kernel.Occupancy(ctx)
 	if err != nil {
 		return err
 	}
+	var fresh ipam.State
+	for _, addrs := range f.addrs {
+		for _, addr := range addrs {
+			fresh.Addresses = append(fresh.Addresses, eni.Address{Addr: addr})
+		}
+	}
+	owners := o.Owners(&fresh)
 	add := func(s *ipam.State) (*ipam.State, error) {
 		s.Settings = a.conf.Settings
 		for _, id := range f.replace {
@@ -156,6 +163,7 @@ func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time
 		for _, index := range slices.Sorted(maps.Keys(f.addrs)) {
 			s.Add(index, f.addrs[index], owners, now)
 		}
+		s.Hold(o.Held(s), now)
 		return s, s.Check()
 	}
 	next, err := add(book.Clone())

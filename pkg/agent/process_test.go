@@ -10,6 +10,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/status"
 )
@@ -102,7 +103,7 @@ func (p process) Replace(_ context.Context, fn func(*ipam.State, error) (*ipam.S
 func (p process) Grow(_ context.Context, next *ipam.State) ([]string, error) {
 	return nil, p.do(func() error {
 		for _, line := range next.Addresses {
-			if line.State != eni.Releasing {
+			if line.State != eni.Releasing && line.State != eni.Held {
 				p.n.routed[line.Addr] = true
 			}
 		}
@@ -120,7 +121,7 @@ func (p process) Sync(_ context.Context, leaving []string, _ *ipam.State) (lines
 			if line.State == eni.Used && slices.Contains(leaving, id[line.ENI]) && !line.Lost && !p.n.w.taken[line.Addr] {
 				p.n.w.t.Errorf("%s: the kernel forgets ENI %s, a pod uses its %s", p.n.name, id[line.ENI], line.Addr)
 			}
-			if line.State != eni.Releasing && !slices.Contains(leaving, id[line.ENI]) {
+			if line.State != eni.Releasing && line.State != eni.Held && !slices.Contains(leaving, id[line.ENI]) {
 				want[line.Addr] = true
 			}
 		}
@@ -146,17 +147,18 @@ func (p process) Links(context.Context) (map[string]eni.Interface, error) {
 	return links, err
 }
 
-func (p process) Owners(context.Context) (map[netip.Addr]eni.Owner, error) {
-	owners := map[netip.Addr]eni.Owner{}
+func (p process) Occupancy(context.Context) (netconf.Occupancy, error) {
+	o := netconf.Occupancy{At: p.n.w.now()}
 	err := p.see(func() error {
 		for _, pod := range p.n.pods {
-			for _, a := range pod.addrs {
-				owners[a] = pod.owner
-			}
+			o.Pods = append(o.Pods, netconf.PodEnd{Dev: netconf.HostDevice(pod.owner.Key), Owner: pod.owner, Routed: pod.addrs})
+		}
+		for addr, dev := range p.n.foreign {
+			o.Routes = append(o.Routes, netconf.HostRoute{Dst: addr, Dev: dev, Table: netconf.MainTable})
 		}
 		return nil
 	})
-	return owners, err
+	return o, err
 }
 
 func (p process) Dead(context.Context) (owners []eni.Owner, err error) {

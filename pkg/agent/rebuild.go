@@ -12,6 +12,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
@@ -78,6 +79,7 @@ func (a *Agent) build(ctx context.Context, now time.Duration) error {
 type survey struct {
 	want   ipam.State               // from the cloud, all addresses free
 	owners map[netip.Addr]eni.Owner // from the kernel
+	kernel netconf.Occupancy
 }
 
 func (a *Agent) survey(ctx context.Context) (sv survey, err error) {
@@ -91,7 +93,8 @@ func (a *Agent) survey(ctx context.Context) (sv survey, err error) {
 			len(a.view.enis), strings.Join(waiting, ", "))
 	}
 	sv.want = want
-	sv.owners, err = a.Kernel.Owners(ctx)
+	sv.kernel, err = a.Kernel.Occupancy(ctx)
+	sv.owners = sv.kernel.Owners(&sv.want)
 	return sv, err
 }
 
@@ -108,6 +111,7 @@ func (a *Agent) merge(sv survey, old *ipam.State, now time.Duration) (*ipam.Stat
 	next, err := ipam.Merge(old, w, only(sv.owners, known), now)
 	if err == nil {
 		next.Drain(a.goingBack(next), now)
+		next.Hold(sv.kernel.Held(next), now)
 	}
 	return next, err
 }

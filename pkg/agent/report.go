@@ -42,6 +42,9 @@ func (a *Agent) report(now time.Duration) {
 	if a.book != nil {
 		s.Addresses = counts(a.book, now)
 	}
+	if s.Held = nil; a.book != nil {
+		s.Held = heldLines(a.book)
+	}
 	s.Problem = a.problem(a.bookErr)
 	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && a.view.known
 	s.Watched, s.Synced, s.Pods = a.demand.watched, a.demand.synced, a.demand.pods
@@ -102,6 +105,8 @@ func (a *Agent) problem(book error) string {
 		return "no addresses left in subnet " + s.Exhausted
 	case short && a.holds["create"].why() != "":
 		return a.holds["create"].why()
+	case short && len(s.Held) > 0:
+		return heldProblem(s.Held)
 	case short && len(s.Blockers) > 0:
 		return strings.Join(s.Blockers, "; ")
 	}

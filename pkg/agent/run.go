@@ -33,6 +33,8 @@ func (a *Agent) Run(ctx context.Context, wake <-chan struct{}, reload <-chan age
 			return a.stop(context.WithoutCancel(ctx))
 		case <-wake:
 			gather(ctx, wake)
+		case <-a.Occupied:
+			a.occupied = true
 		case conf := <-reload:
 			a.Log.Info("configuration reloaded")
 			a.Reload(conf)

@@ -51,6 +51,11 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 		errs = append(errs, err)
 	}
 	errs = append(errs, a.resyncIfDue(ctx, book, now))
+	if again, err := a.learnOthers(ctx, book, now); err != nil {
+		errs = append(errs, err)
+	} else {
+		book = again
+	}
 	steps, err := a.plan(book, now)
 	errs = append(errs, err)
 	before := a.steps
@@ -119,6 +124,7 @@ func (a *Agent) next(now time.Duration) time.Duration {
 	sooner(a.describeAt)
 	sooner(a.againAt)
 	sooner(a.resyncAt)
+	sooner(a.othersAt)
 	sooner(a.holds.next(now))
 	sooner(a.decision.Again)
 	sooner(a.mem.Health.Again(a.conf.Kubernetes.Health))

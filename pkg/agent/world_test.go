@@ -41,18 +41,20 @@ type testNode struct {
 	name string
 	conf agentconf.Config
 
-	mu      sync.Mutex
-	book    *ipam.State // nil: missing
-	bookErr error       // why it can't be used, if it can't
-	memory  []byte
-	routed  map[netip.Addr]bool // what the kernel sends out through the right ENI
-	pods    map[eni.Key]*testPod
-	waiting map[eni.Key]nodecache.Waiter
-	serial  int
-	life    *life
-	told    status.Status   // what the agent published last
-	hidden  map[string]bool // MACs whose link has not come up yet
-	api     *testAPI        // nil: there is no cluster
+	mu       sync.Mutex
+	book     *ipam.State // nil: missing
+	bookErr  error       // why it can't be used, if it can't
+	memory   []byte
+	routed   map[netip.Addr]bool // what the kernel sends out through the right ENI
+	pods     map[eni.Key]*testPod
+	waiting  map[eni.Key]nodecache.Waiter
+	serial   int
+	life     *life
+	told     status.Status         // what the agent published last
+	hidden   map[string]bool       // MACs whose link has not come up yet
+	api      *testAPI              // nil: there is no cluster
+	foreign  map[netip.Addr]string // pods of another plugin: their links
+	occupied chan struct{}         // what the kernel announces of those
 }
 
 // testPod is a sandbox as the kernel knows it.
@@ -99,7 +101,7 @@ func (w *world) addNode(conf agentconf.Config, m sim.Machine) *testNode {
 		w.t.Fatal(err)
 	}
 	n := &testNode{w: w, name: conf.Node, conf: conf, routed: map[netip.Addr]bool{}, pods: map[eni.Key]*testPod{},
-		waiting: map[eni.Key]nodecache.Waiter{}, hidden: map[string]bool{}, bookErr: nodecache.ErrMissing}
+		waiting: map[eni.Key]nodecache.Waiter{}, hidden: map[string]bool{}, occupied: make(chan struct{}, 1), bookErr: nodecache.ErrMissing}
 	w.nodes = append(w.nodes, n)
 	return n
 }
@@ -122,7 +124,7 @@ func (n *testNode) start(killAt int, before bool) *life {
 func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 	p := process{n, l}
 	parts := Parts{Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: cloudOf{n.w.account.Node(n.name), p}, Orphans: p,
-		Memory: p, Events: noEvents{}, Log: log, Wants: p.wants, Publish: p.publish,
+		Memory: p, Events: noEvents{}, Occupied: n.occupied, Log: log, Wants: p.wants, Publish: p.publish,
 		MaxPods: func() (int, string) { return 110, "test" }, Now: n.w.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))}
 	if n.api != nil {
 		parts.Pods, parts.Report, parts.Warn, parts.Wall = p.clusterPods, p.report, p.warn, p.wall

@@ -131,12 +131,12 @@ func (h *Host) podEnds(list []netlink.Link, o *netconf.Occupancy, known func(eni
 		if l.Type() != "veth" || !strings.HasPrefix(name, netconf.VethPrefix) {
 			continue
 		}
-		end := netconf.PodEnd{Dev: name, Addrs: routed[name]}
+		end := netconf.PodEnd{Dev: name, Routed: routed[name]}
 		if owner, ok := netconf.ParseAlias(l.Attrs().Alias); ok && name == netconf.HostDevice(owner.Key) {
 			end.Owner = owner
 			end.Known = known != nil && known(owner.Key)
 		}
-		if !end.Known {
+		if ours := end.Owner != (eni.Owner{}); ours && !end.Known || !ours && len(end.Routed) == 0 {
 			var err error
 			if peers == nil {
 				if peers, err = newPeerReader(); err != nil {
@@ -151,26 +151,11 @@ func (h *Host) podEnds(list []netlink.Link, o *netconf.Occupancy, known func(eni
 					addrs = neighbours[name]
 				}
 			}
-			end.Addrs = union(end.Addrs, addrs)
+			end.Inner = addrs
 		}
 		ends = append(ends, end)
 	}
 	return ends, nil
-}
-
-// union returns the addresses of both lists, each once.
-func union(a, b []netip.Addr) []netip.Addr {
-	seen := make(map[netip.Addr]bool, len(a)+len(b))
-	var all []netip.Addr
-	for _, list := range [][]netip.Addr{a, b} {
-		for _, addr := range list {
-			if !seen[addr] {
-				seen[addr] = true
-				all = append(all, addr)
-			}
-		}
-	}
-	return all
 }
 
 // readAllNeighs returns the permanent neighbours of all links.

@@ -146,7 +146,7 @@ func TestALinkWithoutARouteStillTellsItsAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if owner := o.Owners()[netip.MustParseAddr("10.0.0.4")]; owner.Pod != "web" {
+		if owner := o.Owners(s)[netip.MustParseAddr("10.0.0.4")]; owner.Pod != "web" {
 			t.Errorf("owner %+v, want web", owner)
 		}
 		// With the pod's address gone it has none.

@@ -21,6 +21,10 @@ type Occupancy struct {
 	Pods   []PodEnd
 }
 
+// NodeAddress begins the cause of an address that is the node's own as well: a service
+// that sets up NICs put it on one.
+const NodeAddress = "address "
+
 // Held returns which of the pool's addresses others hold, each with what holds it. A
 // pod's link of ours that the node state does not know is as little ours to cut off
 // as anybody else's.
@@ -40,8 +44,8 @@ func (o Occupancy) Held(s *ipam.State) map[netip.Addr]string {
 			held[a.Addr] = found[0]
 		case len(found) > 1:
 			held[a.Addr] = fmt.Sprintf("%s and %d more", found[0], len(found)-1)
-		case unread != "":
-			held[a.Addr] = unread
+		case unread[a.Family()] != "":
+			held[a.Addr] = unread[a.Family()]
 		}
 	}
 	return held
@@ -76,13 +80,30 @@ func (o Occupancy) Shared(s *ipam.State) []string {
 	return lines
 }
 
-// Owners returns which pod of ours has which address, as far as the kernel tells.
-func (o Occupancy) Owners() map[netip.Addr]eni.Owner {
+// Owners returns which pod of ours has which address, as far as the kernel tells. What
+// only the pod itself says counts for the addresses of the pool, and where it names one
+// of them: a pod can put others' addresses on its link.
+func (o Occupancy) Owners(pool *ipam.State) map[netip.Addr]eni.Owner {
+	listed := map[netip.Addr]bool{}
+	for _, a := range pool.Addresses {
+		listed[a.Addr] = true
+	}
 	owners := map[netip.Addr]eni.Owner{}
 	for _, p := range o.Pods {
-		for _, a := range p.Addrs {
+		for _, a := range p.Routed {
 			if p.ours() {
 				owners[a] = p.Owner
+			}
+		}
+	}
+	for _, p := range o.Pods {
+		for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
+			claims := slices.DeleteFunc(p.claims(f), func(a netip.Addr) bool {
+				_, taken := owners[a]
+				return taken || !listed[a]
+			})
+			if p.ours() && len(claims) == 1 {
+				owners[claims[0]] = p.Owner
 			}
 		}
 	}
@@ -90,30 +111,31 @@ func (o Occupancy) Owners() map[netip.Addr]eni.Owner {
 }
 
 // causes returns what speaks for each address being somebody else's than the node
-// state says, what matters most first, and why any address might be, "" if none might.
-func (o Occupancy) causes(s *ipam.State) (causes map[netip.Addr][]string, unread string) {
-	causes = map[netip.Addr][]string{}
+// state says, what matters most first, and why any address of a family might be.
+func (o Occupancy) causes(s *ipam.State) (causes map[netip.Addr][]string, unread map[eni.Family]string) {
+	causes, unread = map[netip.Addr][]string{}, map[eni.Family]string{}
 	add := func(a netip.Addr, cause string) { causes[a] = append(causes[a], cause) }
 	owns, links := ownership(s), map[string]bool{}
 	nodes := map[netip.Addr]bool{}
 	for _, a := range o.Addrs {
 		nodes[a.Prefix.Addr()] = true
-		add(a.Prefix.Addr(), "address "+a.String())
+		add(a.Prefix.Addr(), NodeAddress+a.String())
 	}
 	for _, p := range o.Pods {
-		if p.Known || p.ours() && owns.has(p.Owner.Key) {
-			links[p.Dev] = true
-			continue
-		}
 		links[p.Dev] = p.ours()
-		for _, a := range p.Addrs {
-			if !p.ours() && o.routed(a, p.Dev) {
-				continue // the route tells more
+		for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
+			if p.Known || p.ours() && owns.families[holding{p.Owner.Key, f}] {
+				continue
 			}
-			add(a, p.String()+" (the address is at its other end)")
-		}
-		if p.Unread != "" && len(p.Addrs) == 0 {
-			unread = fmt.Sprintf("%s, which may have any address: %s", p, p.Unread)
+			claims := p.claims(f)
+			for _, a := range claims {
+				if p.ours() || !slices.Contains(p.Routed, a) { // else the route tells more
+					add(a, p.String()+" (the address is at its other end)")
+				}
+			}
+			if p.Unread != "" && len(claims) == 0 && (p.ours() || len(p.Routed) == 0) {
+				unread[f] = fmt.Sprintf("%s, which may have any address: %s", p, p.Unread)
+			}
 		}
 	}
 	for _, r := range o.Routes {
@@ -135,23 +157,22 @@ func (o Occupancy) causes(s *ipam.State) (causes map[netip.Addr][]string, unread
 	return causes, unread
 }
 
-// routed tells whether a route leads to the address over the link.
-func (o Occupancy) routed(a netip.Addr, dev string) bool {
-	return slices.ContainsFunc(o.Routes, func(r HostRoute) bool { return r.Dst == a && r.Dev == dev })
+// holding is an owner's claim to an address of a family.
+type holding struct {
+	eni.Key
+	eni.Family
 }
 
 // owned is what the node state says of pods of ours.
 type owned struct {
-	keys   map[eni.Key]bool
-	device map[netip.Addr]string // the pod's link on the node, by its address
+	families map[holding]bool
+	device   map[netip.Addr]string // the pod's link on the node, by its address
 }
 
-func (o owned) has(k eni.Key) bool { return o.keys[k] }
-
 func ownership(s *ipam.State) owned {
-	o := owned{map[eni.Key]bool{}, map[netip.Addr]string{}}
+	o := owned{map[holding]bool{}, map[netip.Addr]string{}}
 	for _, a := range s.Used() {
-		o.keys[a.Owner.Key] = true
+		o.families[holding{a.Owner.Key, a.Family()}] = true
 		o.device[a.Addr] = HostDevice(a.Owner.Key)
 	}
 	return o

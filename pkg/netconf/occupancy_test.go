@@ -48,7 +48,7 @@ func TestWhatOthersHold(t *testing.T) {
 		{name: "a pod of aws-vpc-cni", o: Occupancy{
 			Routes: []HostRoute{{Dst: ip("10.0.1.4"), Dev: "eni5f", Table: MainTable, Protocol: 3}},
 			Rules:  []HostRule{{Priority: 512, Addr: ip("10.0.1.4"), To: true, Table: MainTable}, {Priority: 1536, Addr: ip("10.0.1.4"), Table: 2}},
-			Pods:   []PodEnd{{Dev: "eni5f", Addrs: []netip.Addr{ip("10.0.1.4")}}}},
+			Pods:   []PodEnd{{Dev: "eni5f", Routed: []netip.Addr{ip("10.0.1.4")}}}},
 			held: "10.0.1.4: route 10.0.1.4 dev eni5f scope link (table main) and 2 more"},
 		{name: "a rule that it left over", o: Occupancy{
 			Rules: []HostRule{{Priority: 1536, Addr: ip("10.0.1.3"), Table: 2}}},
@@ -75,22 +75,29 @@ func TestWhatOthersHold(t *testing.T) {
 				{Dst: ip("10.0.1.1"), Dev: devA, Table: MainTable, Protocol: Protocol}, // of a release before
 				{Dst: ip("10.0.1.1"), Dev: devA, Table: MainTable, Protocol: 2}},       // a chained plugin's way to the same link
 			Neighs: []Neigh{{Addr: ip("10.0.1.1"), Dev: devA}},
-			Pods:   []PodEnd{{Dev: devA, Owner: a, Addrs: []netip.Addr{ip("10.0.1.1")}}}}},
+			Pods:   []PodEnd{{Dev: devA, Owner: a, Routed: []netip.Addr{ip("10.0.1.1")}}}}},
 		{name: "a pod of ours that the node state does not know", o: Occupancy{
 			Routes: []HostRoute{{Dst: ip("10.0.1.3"), Dev: devLost, Table: PodsTable, Protocol: PodsProtocol}},
 			Neighs: []Neigh{{Addr: ip("10.0.1.3"), Dev: devLost}},
-			Pods:   []PodEnd{{Dev: devLost, Owner: lost, Addrs: []netip.Addr{ip("10.0.1.3")}}}},
+			Pods:   []PodEnd{{Dev: devLost, Owner: lost, Routed: []netip.Addr{ip("10.0.1.3")}}}},
 			held: "10.0.1.3: link " + devLost + " of default/lost (the address is at its other end)"},
 		{name: "one that had its address when reading began", o: Occupancy{
 			Routes: []HostRoute{{Dst: ip("10.0.1.3"), Dev: devLost, Table: PodsTable, Protocol: PodsProtocol}},
-			Pods:   []PodEnd{{Dev: devLost, Owner: lost, Addrs: []netip.Addr{ip("10.0.1.3")}, Known: true}}}},
+			Pods:   []PodEnd{{Dev: devLost, Owner: lost, Routed: []netip.Addr{ip("10.0.1.3")}, Known: true}}}},
+		{name: "one without a route, by what is at its other end", o: Occupancy{
+			Neighs: []Neigh{{Addr: ip("10.0.1.3"), Dev: devLost}},
+			Pods:   []PodEnd{{Dev: devLost, Owner: lost, Inner: []netip.Addr{ip("10.0.1.3"), ip("fe80::1")}}}},
+			held: "10.0.1.3: link " + devLost + " of default/lost (the address is at its other end)"},
+		{name: "a pod that puts others' addresses on its link", o: Occupancy{
+			Routes: []HostRoute{{Dst: ip("10.0.1.1"), Dev: devA, Table: PodsTable, Protocol: PodsProtocol}},
+			Pods:   []PodEnd{{Dev: devA, Owner: a, Routed: []netip.Addr{ip("10.0.1.1")}, Inner: []netip.Addr{ip("10.0.1.1"), ip("10.0.1.3")}}}}},
 		{name: "one whose address can't be read", o: Occupancy{
 			Pods: []PodEnd{{Dev: devA, Owner: a, Unread: "no such number"}, {Dev: devLost, Owner: lost, Unread: "no such number"}}},
 			held: "10.0.1.3: link " + devLost + " of default/lost, which may have any address: no such number\n" +
 				"10.0.1.4: link " + devLost + " of default/lost, which may have any address: no such number"},
 		{name: "another one's that can't be read, but is routed", o: Occupancy{
 			Routes: []HostRoute{{Dst: ip("10.0.1.4"), Dev: "eni5f", Table: MainTable}},
-			Pods:   []PodEnd{{Dev: "eni5f", Addrs: []netip.Addr{ip("10.0.1.4")}, Unread: "no such number"}}},
+			Pods:   []PodEnd{{Dev: "eni5f", Routed: []netip.Addr{ip("10.0.1.4")}, Unread: "no such number"}}},
 			held: "10.0.1.4: route 10.0.1.4 dev eni5f scope link (table main)"},
 		{name: "what pods of ours have, as well", o: Occupancy{
 			Routes: []HostRoute{{Dst: ip("10.0.1.1"), Dev: "lxc1", Table: MainTable, Protocol: 3}, {Dst: ip("10.0.1.2"), Dev: "veth1", Table: MainTable}},
@@ -139,5 +146,26 @@ func TestAnAddressIsLetGoWhenNothingHoldsItAnyMore(t *testing.T) {
 	o.At = 14 * time.Second // before an ADD found it held
 	if gone := o.LetGo(s); len(gone) > 0 {
 		t.Errorf("let go %v by what was read before", gone)
+	}
+}
+
+func TestWhoHasWhatAccordingToTheKernel(t *testing.T) {
+	ip := netip.MustParseAddr
+	owner := func(name string) eni.Owner { return eni.Owner{Key: eni.Key{Network: "pods", Container: name}} }
+	o := Occupancy{Pods: []PodEnd{
+		{Dev: "a", Owner: owner("routed"), Routed: []netip.Addr{ip("10.0.1.1")}, Inner: []netip.Addr{ip("10.0.1.1"), ip("10.0.1.2")}},
+		{Dev: "b", Owner: owner("route lost"), Inner: []netip.Addr{ip("10.0.1.1"), ip("10.0.1.2"), ip("192.0.2.1"), ip("fe80::1")}},
+		{Dev: "c", Owner: owner("two of the pool"), Inner: []netip.Addr{ip("10.0.1.3"), ip("10.0.1.4")}},
+		{Dev: "d", Owner: owner("not of the pool"), Routed: []netip.Addr{ip("192.0.2.2")}},
+		{Dev: "eni5f", Routed: []netip.Addr{ip("10.0.1.3")}},
+	}}
+	var lines []string
+	owners := o.Owners(heldPool())
+	for _, a := range slices.SortedFunc(maps.Keys(owners), netip.Addr.Compare) {
+		lines = append(lines, a.String()+" "+owners[a].Container)
+	}
+	want := "10.0.1.1 routed\n10.0.1.2 route lost\n192.0.2.2 not of the pool"
+	if diff := cmp.Diff(want, strings.Join(lines, "\n")); diff != "" {
+		t.Errorf("owners (-want +got):\n%s", diff)
 	}
 }

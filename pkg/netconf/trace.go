@@ -60,8 +60,10 @@ func (r HostRule) String() string {
 // PodEnd is the node's end of a veth pair that is a pod's by its name.
 type PodEnd struct {
 	Dev   string
-	Owner eni.Owner    // from the alias; the zero Owner where that names none
-	Addrs []netip.Addr // routed to the link, and on its other end
+	Owner eni.Owner // from the alias; the zero Owner where that names none
+	// Routed are the addresses with a route to the link. Inner are those on its other
+	// end, where the pod may put what it likes: they count where no route tells.
+	Routed, Inner []netip.Addr
 	// Unread says why the other end could not be read, "" if it was or need not be:
 	// then the link may be that of any address.
 	Unread string
@@ -71,6 +73,25 @@ type PodEnd struct {
 
 // ours tells whether the link carries the name of an owner of ours.
 func (p PodEnd) ours() bool { return p.Owner.Key != eni.Key{} }
+
+// claims returns the addresses of a family that speak for themselves as the pod's.
+func (p PodEnd) claims(f eni.Family) []netip.Addr {
+	var routed, inner []netip.Addr
+	for _, a := range p.Routed {
+		if eni.FamilyOf(a) == f {
+			routed = append(routed, a)
+		}
+	}
+	for _, a := range p.Inner {
+		if eni.FamilyOf(a) == f && !a.IsLinkLocalUnicast() {
+			inner = append(inner, a)
+		}
+	}
+	if len(routed) > 0 {
+		return routed
+	}
+	return inner
+}
 
 // String says whose link it is.
 func (p PodEnd) String() string {

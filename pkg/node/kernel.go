@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nodecache"
 )
 
 // Grow adds to the kernel what next needs and removes nothing: it comes before
@@ -78,9 +79,25 @@ func (n Node) Links(context.Context) (map[string]eni.Interface, error) {
 	return links, nil
 }
 
-// Owners reads from the pods' links who has which address.
-func (n Node) Owners(context.Context) (map[netip.Addr]eni.Owner, error) {
-	return recoverOwners()
+// Occupancy reads what the kernel holds for single addresses, whoever's it is. Without
+// a node cache that can be used, all of it, it looks into all pods for their addresses.
+func (n Node) Occupancy(ctx context.Context) (netconf.Occupancy, error) {
+	owners := map[eni.Key]bool{}
+	err := n.Cache.View(ctx, func(s *ipam.State) error {
+		for _, a := range s.Used() {
+			owners[a.Owner.Key] = len(s.Damaged) == 0
+		}
+		return nil
+	})
+	if err != nil && !nodecache.Unusable(err) {
+		return netconf.Occupancy{}, err
+	}
+	h, err := host.New()
+	if err != nil {
+		return netconf.Occupancy{}, err
+	}
+	defer h.Close()
+	return h.Occupancy(n.Now(), func(k eni.Key) bool { return owners[k] })
 }
 
 // Settle fills in what the settings leave to the node: the packet filter.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/enipool/enipool/pkg/config/inventory"
 	"github.com/enipool/enipool/pkg/eni"
@@ -25,16 +27,17 @@ func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	recovered, err := recoverOwners()
+	o, err := n.Occupancy(ctx)
 	if err != nil {
 		return nil, err
 	}
+	merge := func(old *ipam.State) (*ipam.State, error) { return merge(old, want, o, n.Now()) }
 	var old *ipam.State
 	err = n.Cache.View(ctx, func(s *ipam.State) error { old = s; return nil })
 	if err != nil && !nodecache.Unusable(err) {
 		return nil, err
 	}
-	next, err := ipam.Merge(old, want, recovered, n.Now())
+	next, err := merge(old)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +48,7 @@ func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, erro
 	}
 	if len(lines) > 0 {
 		err := n.Cache.Replace(ctx, func(now *ipam.State, _ error) (*ipam.State, error) {
-			return ipam.Merge(now, want, recovered, n.Now())
+			return merge(now)
 		})
 		if err != nil {
 			// What was added for the new book goes again.
@@ -85,25 +88,16 @@ func (n Node) complete(inv inventory.Inventory) (ipam.State, error) {
 	return s, nil
 }
 
-// recoverOwners reads from the pods' links who has which address, for a book
-// that lost it.
-func recoverOwners() (map[netip.Addr]eni.Owner, error) {
-	h, err := host.New()
+// merge makes the new book: of the inventory, of what the old one says, and of what the
+// kernel shows to be whose.
+func merge(old *ipam.State, want ipam.State, o netconf.Occupancy, now time.Duration) (*ipam.State, error) {
+	next, err := ipam.Merge(old, want, o.Owners(&want), now)
 	if err != nil {
 		return nil, err
 	}
-	defer h.Close()
-	pods, err := h.PodLinks()
-	if err != nil {
-		return nil, err
-	}
-	owners := map[netip.Addr]eni.Owner{}
-	for _, p := range pods {
-		for _, a := range p.Addrs {
-			owners[a] = p.Owner
-		}
-	}
-	return owners, nil
+	next.Unhold(o.LetGo(next), now)
+	next.Hold(o.Held(next), now)
+	return next, nil
 }
 
 // union is next with the addresses that only old has, so that a pod which gets
@@ -139,6 +133,7 @@ func describe(old, next *ipam.State) []string {
 	}
 	lines = append(lines, difference("cache eni ", old.ENIs, next.ENIs, func(i eni.Interface) string { return i.ID })...)
 	lines = append(lines, difference("cache address ", old.Addresses, next.Addresses, func(a eni.Address) string { return a.Addr.String() })...)
+	lines = append(lines, describeHeld(old, next)...)
 	if len(lines) == 0 && !slices.Equal(old.ENIs, next.ENIs) {
 		lines = append(lines, "cache order of ENIs or their settings")
 	}
@@ -161,6 +156,25 @@ func difference[T any](what string, old, next []T, name func(T) string) []string
 		if had[name(o)] {
 			lines = append(lines, "remove "+what+name(o))
 		}
+	}
+	return lines
+}
+
+// describeHeld returns a line for each address that others hold in one book only.
+func describeHeld(old, next *ipam.State) []string {
+	was := map[netip.Addr]string{}
+	for _, a := range old.Holds() {
+		was[a.Addr] = a.HeldBy
+	}
+	var lines []string
+	for _, a := range next.Holds() {
+		if by, held := was[a.Addr]; !held || by != a.HeldBy {
+			lines = append(lines, ipam.HeldLine(a))
+		}
+		delete(was, a.Addr)
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(was), netip.Addr.Compare) {
+		lines = append(lines, fmt.Sprintf("%s is held by others no more", a))
 	}
 	return lines
 }

@@ -3,7 +3,6 @@ package simulate
 import (
 	"context"
 	"math/rand/v2"
-	"net/netip"
 	"strconv"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/status"
 )
@@ -105,7 +105,7 @@ func (n *node) put(next *ipam.State) {
 	}
 }
 
-// Grow, Sync, Links and Owners are the kernel.
+// Grow, Sync, Links and Occupancy are the kernel.
 func (n *node) Grow(context.Context, *ipam.State) ([]string, error) { return nil, nil }
 
 func (n *node) Sync(context.Context, []string, *ipam.State) ([]string, error) { return nil, nil }
@@ -120,7 +120,7 @@ func (n *node) Links(context.Context) (map[string]eni.Interface, error) {
 	return links, nil
 }
 
-func (n *node) Owners(context.Context) (map[netip.Addr]eni.Owner, error) { return nil, nil }
+func (n *node) Occupancy(context.Context) (netconf.Occupancy, error) { return netconf.Occupancy{}, nil }
 
 // Dead and ReclaimFrom: every sandbox here ends with a DEL.
 func (n *node) Dead(context.Context) ([]eni.Owner, error) { return nil, nil }

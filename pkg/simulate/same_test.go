@@ -20,6 +20,7 @@ import (
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/google/go-cmp/cmp"
@@ -128,8 +129,8 @@ func (r *real) Links(context.Context) (map[string]eni.Interface, error) {
 	}
 	return links, nil
 }
-func (r *real) Owners(context.Context) (map[netip.Addr]eni.Owner, error) { return nil, nil }
-func (r *real) Dead(context.Context) ([]eni.Owner, error)                { return nil, nil }
+func (r *real) Occupancy(context.Context) (netconf.Occupancy, error) { return netconf.Occupancy{}, nil }
+func (r *real) Dead(context.Context) ([]eni.Owner, error)            { return nil, nil }
 func (r *real) ReclaimFrom(context.Context, []eni.Owner) ([]eni.Address, error) {
 	return nil, nil
 }

@@ -35,6 +35,8 @@ type Status struct {
 	InFlight []string `json:"inFlight,omitempty"` // steps under way, as people read them
 	Backoff  []string `json:"backoff,omitempty"`  // what is left alone for a while, and why
 	Blockers []string `json:"blockers,omitempty"` // why the target is out of reach
+	Held     []string `json:"held,omitempty"`     // addresses that others hold, each with what holds it
+	Shared   []string `json:"shared,omitempty"`   // addresses of pods that others claim too
 	LeftOut  []string `json:"leftOut,omitempty"`  // ENIs of which the cloud tells what can't be right
 
 	Watched bool `json:"watched,omitempty"` // the cluster is asked for the node's pods

@@ -18,6 +18,7 @@ import (
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/enipool/enipool/pkg/status/web"
@@ -176,9 +177,9 @@ func (k *paperKernel) Links(context.Context) (map[string]eni.Interface, error) {
 	return links, nil
 }
 
-func (k *paperKernel) Owners(context.Context) (map[netip.Addr]eni.Owner, error) {
+func (k *paperKernel) Occupancy(context.Context) (netconf.Occupancy, error) {
 	k.asked.Add(1)
-	return nil, nil
+	return netconf.Occupancy{}, nil
 }
 
 func (k *paperKernel) Dead(context.Context) ([]eni.Owner, error) {

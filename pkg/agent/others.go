@@ -1,0 +1,137 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+)
+
+// learnOthers notes which addresses others hold and which they hold no more, when the
+// kernel is due to be looked at, and returns the book.
+func (a *Agent) learnOthers(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error) {
+	if now < a.othersAt && !a.occupied || a.holds.active("others", now) {
+		return book, nil
+	}
+	err := a.lookForOthers(ctx, book, now)
+	if err != nil {
+		a.holds.fail("others", delayRetry, 0, now, a.Rand)
+		a.holds.because("others", err)
+		return book, fmt.Errorf("look for addresses that others hold: %w", err)
+	}
+	a.holds.clear("others")
+	a.othersAt, a.occupied = now+a.conf.Resync, false
+	return a.read(ctx)
+}
+
+// lookForOthers reads the kernel and writes down what it says of the book's addresses.
+func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Duration) error {
+	o, err := a.Kernel.Occupancy(ctx)
+	if err != nil {
+		return err
+	}
+	a.tellShared(o.Shared(book))
+	gone := o.LetGo(book)
+	if len(gone) == 0 && !newlyHeld(o, book) {
+		return nil
+	}
+	if len(gone) > 0 {
+		// The kernel comes first, as for every address that may be handed out.
+		next := book.Clone()
+		next.Unhold(gone, now)
+		if _, err := a.Kernel.Grow(ctx, next); err != nil {
+			return err
+		}
+	}
+	var held, free []netip.Addr
+	err = a.Book.Update(ctx, func(s *ipam.State) error {
+		causes := o.Held(s)
+		s.Restore(a.notBegun(causes), now)
+		held, free = s.Hold(causes, now), s.Unhold(among(gone, setOf(o.LetGo(s))), now)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	a.unsynced = a.unsynced || len(held) > 0
+	for _, addr := range held {
+		a.steps++
+		a.Log.Warn("address is held by others", "address", addr, "by", o.Held(book)[addr])
+	}
+	a.say("take back", free, "others hold them no more")
+	return nil
+}
+
+// newlyHeld tells whether the book does not say yet what the kernel shows.
+func newlyHeld(o netconf.Occupancy, book *ipam.State) bool {
+	causes := o.Held(book)
+	return slices.ContainsFunc(book.Addresses, func(line eni.Address) bool {
+		cause, held := causes[line.Addr]
+		return held && (line.State != eni.Held || line.HeldBy != cause)
+	})
+}
+
+// notBegun returns those of the addresses of which the cloud has not heard that it
+// should take them back.
+func (a *Agent) notBegun(causes map[netip.Addr]string) []netip.Addr {
+	var addrs []netip.Addr
+	for addr := range causes {
+		if !a.mem.Begun[addr] {
+			addrs = append(addrs, addr)
+		}
+	}
+	return addrs
+}
+
+func setOf(addrs []netip.Addr) map[netip.Addr]bool {
+	set := make(map[netip.Addr]bool, len(addrs))
+	for _, addr := range addrs {
+		set[addr] = true
+	}
+	return set
+}
+
+// tellShared logs what is new of the addresses that a pod of ours has and others claim.
+func (a *Agent) tellShared(lines []string) {
+	for _, line := range lines {
+		if !slices.Contains(a.status.Shared, line) {
+			a.Log.Warn("address is claimed twice", "cause", line)
+		}
+	}
+	a.status.Shared = lines
+}
+
+// heldLines tells people what others hold.
+func heldLines(book *ipam.State) []string {
+	var lines []string
+	for _, line := range book.Holds() {
+		lines = append(lines, ipam.HeldLine(line))
+	}
+	return lines
+}
+
+// heldProblem says in one line that others hold addresses which pods could use.
+func heldProblem(lines []string) string {
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return fmt.Sprintf("%d addresses are held by others; %s", len(lines), lines[0])
+}
+
+// servedByOthers is how many pods of the node have an address by another plugin: while
+// they last they need none of ours. The node's own addresses are no pod's.
+func servedByOthers(book *ipam.State) int {
+	var counts [eni.IPv6 + 1]int
+	for i := range book.Addresses {
+		if line := &book.Addresses[i]; line.State == eni.Held && !strings.HasPrefix(line.HeldBy, netconf.NodeAddress) {
+			counts[line.Family()]++
+		}
+	}
+	return most(counts[:])
+}

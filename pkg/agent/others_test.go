@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// foreignPods lets another plugin have pods with the first k addresses of the node.
+func (n *testNode) foreignPods(k int) []netip.Addr {
+	var addrs []netip.Addr
+	for _, nic := range n.attached() {
+		addrs = append(addrs, nic.Addresses...)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.foreign = map[netip.Addr]string{}
+	for _, a := range addrs[:k] {
+		n.foreign[a] = "eni5f8c1a2b3c4"
+	}
+	return addrs[:k]
+}
+
+// countStates counts the node's addresses.
+func (n *testNode) countStates() ipam.Count {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.book.Count(n.w.now(), nil)
+}
+
+func (n *testNode) heldAddrs() []netip.Addr {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var addrs []netip.Addr
+	for _, line := range n.book.Holds() {
+		addrs = append(addrs, line.Addr)
+	}
+	return addrs
+}
+
+// A node on which another plugin's pods live when the agent first comes: it serves the
+// rest, asks the cloud for as many more, and gives none of theirs back.
+func TestAddressesOfAnotherPluginsPodsAreNeitherServedNorGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, large, nil)
+		n.stop()
+		theirs := n.foreignPods(6)
+		n.mu.Lock()
+		n.book, n.bookErr, n.memory, n.routed = nil, nodecache.ErrMissing, nil, map[netip.Addr]bool{}
+		n.mu.Unlock()
+		n.start(-1, false)
+		defer n.stop()
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if held := n.heldAddrs(); !slices.Equal(held, theirs) {
+			t.Errorf("held %v, want %v", held, theirs)
+		}
+		if c := n.countStates(); c.Free != 16 || c.Held != 6 {
+			t.Errorf("%+v, want a whole batch beside the 6 that others hold", c)
+		}
+		for range 16 {
+			if err := n.add(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.mu.Lock()
+		for _, pod := range n.pods {
+			if slices.Contains(theirs, pod.addrs[0]) {
+				t.Errorf("%s went to a pod", pod.addrs[0])
+			}
+		}
+		s := n.told
+		n.mu.Unlock()
+		if s.Addresses.Held != 6 || len(s.Held) != 6 || !strings.Contains(s.Held[0], "is held by others: route "+theirs[0].String()+" dev eni5f8c1a2b3c4") {
+			t.Errorf("status: %+v, %q", s.Addresses, s.Held)
+		}
+		for _, k := range n.keys() {
+			n.del(k)
+		}
+		time.Sleep(20 * time.Minute)
+		synctest.Wait()
+		left := map[netip.Addr]bool{}
+		for _, nic := range n.attached() {
+			for _, a := range nic.Addresses {
+				left[a] = true
+			}
+		}
+		for _, a := range theirs {
+			if !left[a] {
+				t.Errorf("%s went back to the cloud", a)
+			}
+		}
+		if err := w.check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The kernel announces what others change; without that the agent sees it with the next
+// resync.
+func TestAnAddressIsThePoolsAgainWhenOthersLetItGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := one(t, large, nil)
+		defer n.stop()
+		theirs := n.foreignPods(2)
+		n.occupied <- struct{}{}
+		synctest.Wait()
+		if held := n.heldAddrs(); !slices.Equal(held, theirs) {
+			t.Fatalf("held %v, want %v", held, theirs)
+		}
+		n.mu.Lock()
+		delete(n.foreign, theirs[0])
+		n.mu.Unlock()
+		n.occupied <- struct{}{}
+		synctest.Wait()
+		if held := n.heldAddrs(); !slices.Equal(held, theirs[1:]) {
+			t.Errorf("held %v, want %v", held, theirs[1:])
+		}
+		if c := n.countStates(); c.Cooling != 1 {
+			t.Errorf("%+v: it was a pod's until now and must cool", c)
+		}
+		time.Sleep(time.Minute)
+		n.mu.Lock()
+		clear(n.foreign)
+		n.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if c := n.countStates(); c.Held != 0 || c.Free != c.Total || c.Total < 16 {
+			t.Errorf("%+v, want all free", c)
+		}
+		for range 16 { // all of them routed, or the test fails
+			if err := n.add(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// What was free when the plan was made may be another's when it is carried out.
+func TestAReleaseLooksAgainForWhatOthersHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := one(t, large, nil)
+		defer n.stop()
+		for range 30 {
+			_ = n.add()
+		}
+		for range 10 {
+			time.Sleep(time.Second)
+			n.retry()
+		}
+		for _, k := range n.keys() {
+			n.del(k)
+		}
+		time.Sleep(31 * time.Second) // all have cooled down, and none goes back yet
+		synctest.Wait()
+		before := n.total()
+		theirs := n.foreignPods(before)
+		time.Sleep(20 * time.Minute)
+		synctest.Wait()
+		left := map[netip.Addr]bool{}
+		for _, nic := range n.attached() {
+			for _, a := range nic.Addresses {
+				left[a] = true
+			}
+		}
+		for _, a := range theirs {
+			if !left[a] {
+				t.Errorf("%s went back to the cloud", a)
+			}
+		}
+	})
+}
+
+func TestAPodThatOthersServeNeedsNoAddressOfOurs(t *testing.T) {
+	book := &ipam.State{Settings: ipam.Settings{Families: []eni.Family{eni.IPv4}}}
+	for i, cause := range []string{"route 10.0.0.1 dev eni5f", "rule 1536: from 10.0.0.2", "address 10.0.0.3/24 dev eth1"} {
+		book.Addresses = append(book.Addresses, eni.Address{Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), State: eni.Held, HeldBy: cause})
+	}
+	if got := servedByOthers(book); got != 2 {
+		t.Errorf("%d pods served by others, want 2: the node's own address is no pod's", got)
+	}
+}
