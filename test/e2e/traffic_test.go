@@ -175,3 +175,36 @@ func TestAPodCannotSendWithAForeignAddress(t *testing.T) {
 		}
 	}
 }
+
+// Host routes of others in the main table, as systemd-networkd writes them to the
+// VPC's resolver and gateway and people to whatever they like, are the node's own
+// business: a pod of another ENI goes on sending by that.
+func TestHostRoutesOfOthersDoNotTakePodsOffTheirENI(t *testing.T) {
+	const admin4, admin6 = "203.0.113.9", "2001:db8:ffff::9"
+	for name, s := range variants(eni.IPv4, eni.IPv6) {
+		t.Run(name, func(t *testing.T) {
+			v := newVPC(t, s)
+			resolver := v.net.Resolver().String()
+			for _, dst := range []string{resolver, "10.0.0.1"} {
+				if routes := v.node.Run(t, "ip", "route", "show", dst); !strings.Contains(routes, "proto dhcp") {
+					t.Fatalf("the system has no host route to %s: %q", dst, routes)
+				}
+			}
+			v.internet.Run(t, "ip", "addr", "add", admin4+"/32", "dev", "lo")
+			v.internet.Run(t, "ip", "addr", "add", admin6+"/128", "dev", "lo", "nodad")
+			v.internet.Run(t, "sh", "-c", "until ip route get "+admin6+" | grep -q ^local; do :; done") // the kernel makes it so in the background
+			router := named(v.net.Router().Name)
+			router.Run(t, "ip", "route", "add", admin4, "via", internet4)
+			router.Run(t, "ip", "route", "add", admin6, "via", internet6)
+			v.node.Run(t, "ip", "route", "add", admin4, "via", "10.0.0.1", "dev", "eth0")
+			v.node.Run(t, "ip", "route", "add", admin6, "via", "2001:db8::1", "dev", "eth0")
+			for _, id := range []string{"a", "b"} {
+				for _, to := range []string{resolver, "10.0.0.1", "2001:db8::1", admin4, admin6} {
+					if out, err := v.pods[id].Try("ping", "-c", "1", "-W", "2", to); err != nil {
+						t.Errorf("pod %s -> %s: %s", id, to, out)
+					}
+				}
+			}
+		})
+	}
+}

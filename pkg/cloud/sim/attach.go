@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -169,14 +170,16 @@ func (n *Network) port(id string) (*port, error) {
 }
 
 // DHCP does for an ENI in its node what the system's DHCP client does for the
-// node's first one: the primary addresses with their subnets, and default routes
-// through the gateways. Doing it again changes nothing.
+// node's first one: the primary addresses with their subnets, default routes through
+// the gateways, and for IPv4 what systemd-networkd adds unless it is told otherwise
+// (RoutesToDNS=): host routes to the gateway and to the VPC's resolver. Doing it again
+// changes nothing.
 func (n *Network) DHCP(id string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p, err := n.port(id)
 	if err == nil {
-		err = p.configure()
+		err = p.configure(n.Resolver())
 	}
 	if err != nil {
 		return fmt.Errorf("configure ENI %s: %w", id, err)
@@ -184,7 +187,13 @@ func (n *Network) DHCP(id string) error {
 	return nil
 }
 
-func (p *port) configure() error {
+// RTPROT_DHCP and the metric that systemd-networkd gives routes of a lease.
+const (
+	protocolDHCP = 16
+	metricDHCP   = 1024
+)
+
+func (p *port) configure(resolver netip.Addr) error {
 	h, err := p.node.handle()
 	if err != nil {
 		return err
@@ -197,6 +206,16 @@ func (p *port) configure() error {
 		defaultRoute := netip.PrefixFrom(net.Primary.Addr(), 0).Masked()
 		if err := addRoute(h, p.peer, defaultRoute, net.Gateway); err != nil {
 			return err
+		}
+		if net.Gateway.Is6() {
+			continue
+		}
+		onLink, toDNS := route(p.peer, hostPrefix(net.Gateway), netip.Addr{}), route(p.peer, hostPrefix(resolver), net.Gateway)
+		for _, r := range []*netlink.Route{onLink, toDNS} {
+			r.Protocol, r.Priority, r.Src = protocolDHCP, metricDHCP, net.Primary.Addr().AsSlice()
+			if err := h.RouteReplace(r); err != nil {
+				return fmt.Errorf("add route %s: %w", r.Dst, err)
+			}
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -82,6 +83,22 @@ func (n *Network) Router() Namespace { return n.router }
 
 // Internet returns the namespace beyond the VPC; see InternetV4 and InternetV6.
 func (n *Network) Internet() Namespace { return n.internet }
+
+// Resolver returns the address of the VPC's DNS server, which every port answers for.
+// Clouds have it at the third address of the VPC; here it is the last but one of the
+// first IPv4 range, out of the way of subnets.
+func (n *Network) Resolver() netip.Addr {
+	for _, c := range n.cidrs {
+		if c.Addr().Is4() {
+			last := c.Addr().As4()
+			for i := range last {
+				last[i] |= ^net.CIDRMask(c.Bits(), 32)[i]
+			}
+			return netip.AddrFrom4(last).Prev()
+		}
+	}
+	return netip.Addr{}
+}
 
 // AddSubnet makes a subnet of one family known: its gateway answers on every port
 // of an ENI that is attached in it. A dual-stack subnet is two of them. The

@@ -60,6 +60,15 @@ func (n *Network) setUpRouter() error {
 	if err := n.linkInternet(); err != nil {
 		return err
 	}
+	if resolver := n.Resolver(); resolver.IsValid() {
+		lo, err := n.h.LinkByName("lo")
+		if err == nil {
+			err = addAddr(n.h, lo.Attrs().Index, hostPrefix(resolver), 0)
+		}
+		if err != nil {
+			return fmt.Errorf("add resolver %s: %w", resolver, err)
+		}
+	}
 	// The ports to come answer for the addresses behind the other ones.
 	return n.router.sysctls("ipv4/conf/default/proxy_arp 1", "ipv6/conf/default/proxy_ndp 1")
 }

@@ -24,7 +24,8 @@ func TestANodeOfANetworkIsANamespaceWithItsENIConfigured(t *testing.T) {
 		t.Errorf("the node has links %q, want %q", got, want)
 	}
 	for script, want := range map[string]string{
-		"ip -4 route":              "default via 10.0.0.1 dev eth0 \n10.0.0.0/24 dev eth0 proto kernel scope link src 10.0.0.2 \n",
+		"ip -4 route": "default via 10.0.0.1 dev eth0 \n10.0.0.0/24 dev eth0 proto kernel scope link src 10.0.0.2 \n" +
+			"10.0.0.1 dev eth0 proto dhcp scope link src 10.0.0.2 metric 1024 \n10.0.255.254 via 10.0.0.1 dev eth0 proto dhcp src 10.0.0.2 metric 1024 \n",
 		"ip -6 route show default": "default via fd00:10::1 dev eth0 metric 1024 pref medium\n",
 	} {
 		if got := sh(t, n.Namespace(), script); got != want {
