@@ -279,3 +279,59 @@ func TestAnENIFullOfSingleAddressesHasNoRoom(t *testing.T) {
 		}
 	}
 }
+
+// pods keep ending and starting, each after ten minutes on average.
+func (n *testNode) churn(t *testing.T, r *rand.Rand, ends map[eni.Key]time.Duration, load int, last time.Duration) {
+	t.Helper()
+	for until := n.w.now() + last; n.w.now() < until; sleep(5 * time.Second) {
+		for k, end := range ends {
+			if end <= n.w.now() {
+				n.del(k)
+				delete(ends, k)
+			}
+		}
+		for waiting := n.retry(); len(n.keys())+waiting < load; {
+			if n.add() != nil {
+				waiting++
+			}
+		}
+		for _, k := range n.keys() {
+			if _, known := ends[k]; !known {
+				ends[k] = n.w.now() + time.Duration(r.ExpFloat64()*float64(10*time.Minute))
+			}
+		}
+	}
+}
+
+// A node whose load falls gives its /28s back: new pods fill up those that are needed,
+// and the others empty as their pods end.
+func TestAShrinkingNodeGivesItsPrefixesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.2.0/23"))
+		n := w.addNode(testConfig("n1"), sim.Machine{Limits: slashes28(30), Subnet: "subnet-a"})
+		n.start(-1, false)
+		defer n.stop()
+		sleep(10 * time.Second)
+		r, ends := rand.New(rand.NewPCG(1, 2)), map[eni.Key]time.Duration{}
+		carried := func() int {
+			sum := 0
+			for _, nic := range n.attached() {
+				sum += len(nic.Addresses)
+			}
+			return sum
+		}
+		n.churn(t, r, ends, 100, time.Hour)
+		if got := carried(); got < 112 {
+			t.Errorf("100 pods have %d addresses", got)
+		}
+		n.churn(t, r, ends, 20, 100*time.Minute)
+		if got := len(n.keys()); got != 20 {
+			t.Errorf("%d pods are left", got)
+		}
+		// Two /28s are wanted for them; a third may be.
+		if got := carried(); got > 3*16 {
+			t.Errorf("20 pods keep %d addresses: %+v", got, n.status())
+		}
+		must(t, w.check())
+	})
+}

@@ -48,7 +48,7 @@ func (a *Agent) learn(ctx context.Context, book *ipam.State, now time.Duration) 
 // was found: then it is not done again. Nobody but the agent changes which lines
 // there are, and who does it by hand is found out with the next describe.
 func (a *Agent) agreed(book *ipam.State) bool {
-	return a.view.agrees && a.lines == len(book.Addresses) && a.enis == len(book.ENIs) && sameSettings(book.Settings, a.conf.Settings)
+	return a.view.agrees && a.lines == len(book.Addresses) && a.enis == len(book.ENIs) && sameSettings(book.Settings, a.settings())
 }
 
 // linksFor returns the node's links where an ENI of the cloud is not in the book.
@@ -106,7 +106,7 @@ func brief(addrs []netip.Addr) string {
 
 // grow takes what the cloud has and the book has not into kernel, then book.
 func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Duration) (bool, error) {
-	settings := !sameSettings(book.Settings, a.conf.Settings)
+	settings := !sameSettings(book.Settings, a.settings())
 	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings || a.holds.active("grow", now) {
 		return false, nil
 	}
@@ -149,7 +149,7 @@ func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time
 	}
 	owners := o.Owners(&fresh)
 	add := func(s *ipam.State) (*ipam.State, error) {
-		s.Settings = a.conf.Settings
+		s.Settings = a.settings()
 		for _, id := range f.replace {
 			if err := s.DropLost(id); err != nil {
 				return nil, err
@@ -220,7 +220,21 @@ func (a *Agent) shrink(ctx context.Context, f facts) error {
 	return nil
 }
 
+// settings are those of the configuration, with the blocks in which the cloud gives
+// addresses: an ADD fills up one before it begins the next.
+func (a *Agent) settings() ipam.Settings {
+	s := a.conf.Settings
+	bits := func(b eni.Block) int {
+		if b.Size > 1 {
+			return b.Bits
+		}
+		return 0
+	}
+	s.V4Block, s.V6Block = bits(a.view.limits.V4Block), bits(a.view.limits.V6Block)
+	return s
+}
+
 func sameSettings(x, y ipam.Settings) bool {
 	return x.Routing == y.Routing && x.Firewall == y.Firewall && x.SNAT == y.SNAT && x.MarkMask == y.MarkMask && x.PodsInMain == y.PodsInMain &&
-		x.CoolDown == y.CoolDown && slices.Equal(x.VPC, y.VPC) && slices.Equal(x.Families, y.Families)
+		x.V4Block == y.V4Block && x.V6Block == y.V6Block && x.CoolDown == y.CoolDown && slices.Equal(x.VPC, y.VPC) && slices.Equal(x.Families, y.Families)
 }

@@ -132,7 +132,7 @@ func (a *Agent) goingBack(book *ipam.State) []netip.Addr {
 // wanted is the book that the cloud's answer asks for. ENIs whose link is not
 // there yet come later.
 func (a *Agent) wanted(links map[string]eni.Interface) (want ipam.State, waiting []string) {
-	want.Settings = a.conf.Settings
+	want.Settings = a.settings()
 	f := facts{}
 	empty := &ipam.State{}
 	for _, nic := range a.view.enis {

@@ -29,6 +29,14 @@ func (s Settings) check() error {
 	if s.CoolDown < 0 {
 		errs = append(errs, fmt.Errorf("cool-down %s: must not be negative", s.CoolDown))
 	}
+	for _, b := range []struct {
+		family eni.Family
+		bits   int
+	}{{eni.IPv4, s.V4Block}, {eni.IPv6, s.V6Block}} {
+		if b.bits < 0 || b.bits > b.family.Bits() {
+			errs = append(errs, fmt.Errorf("blocks of /%d: those of %s are at most /%d", b.bits, b.family, b.family.Bits()))
+		}
+	}
 	if len(s.Families) == 0 || len(s.Families) > 2 || (len(s.Families) == 2 && s.Families[0] == s.Families[1]) {
 		errs = append(errs, fmt.Errorf("families %v: must be ipv4, ipv6 or both", s.Families))
 	}

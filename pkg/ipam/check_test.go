@@ -28,6 +28,8 @@ func TestCheckNamesEveryContradiction(t *testing.T) {
 		{"a cool-down that ends before it starts", func(s *State) { s.Settings.CoolDown = -time.Second },
 			"cool-down -1s: must not be negative"},
 		{"no family", func(s *State) { s.Settings.Families = nil }, "families []: must be ipv4, ipv6 or both"},
+		{"blocks that can't be", func(s *State) { s.Settings.V4Block, s.Settings.V6Block = 33, -1 },
+			"blocks of /33: those of ipv4 are at most /32\nblocks of /-1: those of ipv6 are at most /128"},
 		{"a family twice", func(s *State) { s.Settings.Families = []eni.Family{eni.IPv4, eni.IPv4} },
 			"families [ipv4 ipv4]: must be ipv4, ipv6 or both"},
 		{"an ENI that is wrong on its own", func(s *State) { s.ENIs[1].MTU = 1 },

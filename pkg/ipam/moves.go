@@ -65,7 +65,7 @@ type Lease struct {
 }
 
 // Assign gives the owner one address of each of the node's families, all from
-// the earliest ENI that has them free, and of those the ones free the longest.
+// the earliest ENI that has them free; choose says which.
 // A device limits the choice to the ENI with that link; "" allows all. It
 // returns ErrDuplicate if the owner holds addresses already, or *Exhausted.
 func (s *State) Assign(o eni.Owner, device string, now time.Duration) (Lease, error) {
@@ -105,40 +105,6 @@ func (s *State) exhausted(device string, now time.Duration) *Exhausted {
 	keep := func(a eni.Address) bool { return only[a.ENI] }
 	return &Exhausted{Families: s.Settings.Families, Device: device, ENIs: len(only),
 		Damaged: len(s.Damaged), Example: s.heldExample(keep), Count: s.Count(now, keep)}
-}
-
-// choose returns the positions of the lines free the longest on the ENI, one a
-// family, or nil if a family has none.
-func (s *State) choose(index int, now time.Duration) []int {
-	best := make([]int, len(s.Settings.Families))
-	since := make([]time.Duration, len(best))
-	found := 0
-	for i := range best {
-		best[i] = -1
-	}
-	for i := range s.Addresses {
-		a := &s.Addresses[i]
-		if a.ENI != index {
-			continue
-		}
-		t, ok := s.free(a, now)
-		if !ok {
-			continue
-		}
-		for k, f := range s.Settings.Families {
-			if f != a.Family() || (best[k] >= 0 && since[k] <= t) {
-				continue
-			}
-			if best[k] < 0 {
-				found++
-			}
-			best[k], since[k] = i, t
-		}
-	}
-	if found < len(best) || found == 0 {
-		return nil
-	}
-	return best
 }
 
 func (s *State) take(nic eni.Interface, at []int, o eni.Owner, now time.Duration) Lease {

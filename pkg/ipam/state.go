@@ -81,6 +81,9 @@ type Settings struct {
 	CoolDown time.Duration  // how long a released address rests
 	VPC      []netip.Prefix // destinations that see the pod's own address
 	Families []eni.Family   // what a pod gets: one address of each
+	// V4Block and V6Block are the lengths of the delegated prefixes in which the cloud
+	// gives and takes addresses, 28 or 80; 0 where they come one by one.
+	V4Block, V6Block int
 	// PodsInMain says that pods' host routes stand in the main table: the book is
 	// of a release that had no table for them. Whoever loads the pool moves them.
 	PodsInMain bool

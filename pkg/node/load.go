@@ -91,6 +91,9 @@ func (n Node) complete(inv inventory.Inventory) (ipam.State, error) {
 // merge makes the new book: of the inventory, of what the old one says, and of what the
 // kernel shows to be whose.
 func merge(old *ipam.State, want ipam.State, o netconf.Occupancy, now time.Duration) (*ipam.State, error) {
+	if old != nil { // an inventory does not know them
+		want.Settings.V4Block, want.Settings.V6Block = old.Settings.V4Block, old.Settings.V6Block
+	}
 	next, err := ipam.Merge(old, want, o.Owners(&want), now)
 	if err != nil {
 		return nil, err

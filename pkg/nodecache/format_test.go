@@ -281,6 +281,27 @@ func TestABookOfManyAddressesReadsBack(t *testing.T) {
 
 // A book of a release that had no table for pods' routes says nothing of one, and a
 // program that does not know the setting goes on reading a book that has it.
+func TestBlocksReadBackAndAreNoneWhereTheyAreNotNamed(t *testing.T) {
+	want := small()
+	want.Settings.V4Block, want.Settings.V6Block = 28, 80
+	file := mustEncode(t, want)
+	for _, line := range []string{"set ipv4Block 28 ", "set ipv6Block 80 "} {
+		if !strings.Contains(string(file), line) {
+			t.Errorf("the file has no %q", line)
+		}
+	}
+	got, err := decodeBytes(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := diff(want, &got.State); d != "" {
+		t.Error(d)
+	}
+	if strings.Contains(string(mustEncode(t, small())), "Block") {
+		t.Error("a book without blocks names some")
+	}
+}
+
 func TestABookWithoutAPodsTableHasItsPodsInTheMainTable(t *testing.T) {
 	old := small()
 	old.Settings.PodsInMain = true

@@ -30,6 +30,12 @@ func encodeSettings(s ipam.Settings) []string {
 		// route where the book's writer looks for it: into the main table.
 		lines = append(lines, fmt.Sprintf("set podsTable %d", netconf.PodsTable))
 	}
+	if s.V4Block > 0 {
+		lines = append(lines, fmt.Sprintf("set ipv4Block %d", s.V4Block))
+	}
+	if s.V6Block > 0 {
+		lines = append(lines, fmt.Sprintf("set ipv6Block %d", s.V6Block))
+	}
 	for _, cidr := range s.VPC {
 		lines = append(lines, "set vpc "+cidr.String())
 	}
@@ -59,6 +65,10 @@ func decodeSetting(text string, s *ipam.Settings) error {
 		s.CoolDown, err = time.ParseDuration(value)
 	case "families":
 		s.Families, err = decodeFamilies(value)
+	case "ipv4Block":
+		s.V4Block, err = decodeBits(value, eni.IPv4)
+	case "ipv6Block":
+		s.V6Block, err = decodeBits(value, eni.IPv6)
 	case "podsTable":
 		if s.PodsInMain = value != strconv.Itoa(netconf.PodsTable); s.PodsInMain {
 			err = fmt.Errorf("must be %d: %s", netconf.PodsTable, value)
@@ -72,6 +82,15 @@ func decodeSetting(text string, s *ipam.Settings) error {
 		return damaged("setting %s: %v", f[1], err)
 	}
 	return nil
+}
+
+// decodeBits reads the length of a prefix.
+func decodeBits(text string, f eni.Family) (int, error) {
+	bits, err := strconv.Atoi(text)
+	if err == nil && (bits < 0 || bits > f.Bits()) {
+		err = fmt.Errorf("must be at most %d: %d", f.Bits(), bits)
+	}
+	return bits, err
 }
 
 func decodeFamilies(text string) ([]eni.Family, error) {
