@@ -84,11 +84,11 @@ func clean(h *host.Host, ns *host.Netns, s ipam.Settings, l ipam.Lease) error {
 // path was found in the kernel by its link.
 func dead(h *host.Host, a eni.Address) (bool, error) {
 	o := a.Owner
-	if (o.Kind != eni.Veth || o.Netns != "") && !host.NetnsGone(o.Netns, o.NetnsInode) {
-		return false, nil
-	}
 	if o.Kind != eni.Veth {
-		return true, nil
+		return host.NetnsGone(o.Netns, o.NetnsInode), nil
+	}
+	if o.Netns != "" && !host.NetnsGone(o.Netns, o.NetnsInode) && !host.NetnsUnseen(o.Netns) {
+		return false, nil
 	}
 	linked, err := h.HasLink(netconf.HostDevice(o.Key))
 	return err == nil && !linked, err

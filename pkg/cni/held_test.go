@@ -2,14 +2,18 @@ package cni
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/enipool/enipool/pkg/nettest"
+	"golang.org/x/sys/unix"
 )
 
 // foreignPod makes what aws-vpc-cni leaves on a node for a pod: a veth pair called
@@ -118,4 +122,65 @@ func TestAddTakesBothFamiliesAnewWhereOneIsHeld(t *testing.T) {
 		t.Errorf("the pool has\n%s\nwant\n%s", got, want)
 	}
 	l.mustDel("a", ns.Path, plain)
+}
+
+// unseen runs fn where the namespace's mount is not seen, only the file below it, as in
+// a container that does not get the node's mounts.
+func unseen(t *testing.T, path string, fn func()) {
+	t.Helper()
+	err := isolate.OnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+			return err
+		}
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			return err
+		}
+		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
+			return err
+		}
+		fn()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Who reclaims may see the file of a live pod's namespace and not what is mounted on it.
+func TestALivePodIsNotDeadBecauseItsMountIsNotSeen(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	delegated, veth := nettest.NewNetns(t, "d"), nettest.NewNetns(t, "v")
+	const ipamConf = `{"cniVersion":"1.0.0","name":"pods","type":"ptp","ipam":{"type":"enipool","waitForAddress":"0s"}}`
+	l.mustAdd("d", delegated.Path, ipamConf)
+	l.mustAdd("v", veth.Path, plain)
+	reclaim := func() string {
+		h, err := host.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		released, err := l.Reclaim(t.Context(), h)
+		if err != nil {
+			t.Error(err)
+		}
+		var names []string
+		for _, a := range released {
+			names = append(names, a.Owner.Container)
+		}
+		return strings.Join(names, " ")
+	}
+	unseen(t, delegated.Path, func() {
+		if got := reclaim(); got != "" {
+			t.Errorf("reclaimed from %s, which lives", got)
+		}
+	})
+	// A link of ours ends with its namespace: without it the pod is gone.
+	l.kill("v")
+	if err := os.WriteFile(veth.Path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := reclaim(); got != "v" {
+		t.Errorf("reclaimed from %q, want v", got)
+	}
+	l.mustDel("d", delegated.Path, ipamConf)
 }

@@ -14,7 +14,7 @@ import (
 
 // The ways in which a path is no namespace for a pod.
 var (
-	// ErrNetnsGone: nothing is there, or a plain file that a reboot left behind.
+	// ErrNetnsGone: nothing is there, or a plain file without a namespace.
 	ErrNetnsGone = errors.New("network namespace is gone")
 	// ErrNetnsOwn: it is the namespace of the calling process, the node's own.
 	ErrNetnsOwn = errors.New("network namespace is the node's own")
@@ -84,9 +84,12 @@ func ownInode() (uint64, error) {
 }
 
 // NetnsGone tells whether the namespace that had the inode (0 if not known) at
-// path is provably gone: nothing is mounted there now, or another namespace is.
+// path is provably gone: the file is not there any more, or is another namespace.
 // A path whose folder can't be seen from here, or that names a process, proves
-// nothing: this process may look at another mount or pid namespace.
+// nothing: this process may look at another mount or pid namespace. Nor does a
+// plain file: it is what a runtime mounts the namespace on, and all that a process
+// sees whose mount namespace does not get the runtime's mounts. What a reboot left
+// of such files does not matter, because no record outlives it.
 func NetnsGone(path string, inode uint64) bool {
 	if path == "" || strings.HasPrefix(filepath.Clean(path), "/proc/") {
 		return false
@@ -97,10 +100,22 @@ func NetnsGone(path string, inode uint64) bool {
 		defer n.Close()
 		return inode != 0 && n.Inode != inode
 	case errors.Is(err, ErrNetnsGone):
-		_, err := os.Stat(filepath.Dir(path))
-		return err == nil
+		_, file := os.Lstat(path)
+		_, folder := os.Stat(filepath.Dir(path))
+		return file != nil && folder == nil
 	}
 	return false
+}
+
+// NetnsUnseen tells whether at path is a plain file, which proves nothing by itself:
+// together with a link of ours that is gone it does, for that ends with the namespace.
+func NetnsUnseen(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	var fs unix.Statfs_t
+	return unix.Statfs(path, &fs) == nil && fs.Type != nsfsMagic
 }
 
 // handle returns a netlink handle whose socket is in the namespace.

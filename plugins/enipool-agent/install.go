@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/install"
@@ -81,7 +82,7 @@ Exit codes: 0 done, 1 a person must fix something first, 2 it failed.`,
 	cmd.Flags().StringSliceVar(&f.eniLinks, "eni-links", nil, "patterns of the names of ENIs' links, but for the node's own, like eth[1-9]*")
 	cmd.Flags().BoolVar(&f.noSystemFiles, "no-system-files", false, "leave NetworkManager, systemd and sysctl.d as they are")
 	cmd.Flags().BoolVar(&f.checkOnly, "check-only", false, "check the node and change nothing")
-	cmd.Flags().BoolVar(&f.force, "force", false, "go on though something must be fixed")
+	cmd.Flags().BoolVar(&f.force, "force", false, "go on though something must be fixed, also beside another main plugin")
 	return cmd
 }
 
@@ -153,7 +154,7 @@ func (f installFlags) read() (o install.Options, n check.Needs, err error) {
 	if !f.noSystemFiles {
 		o.System = files
 	}
-	n = check.Needs{Settings: conf.Settings, AnyFirewall: conf.AnyFirewall, Network: o.Conflist.Name, ConfDir: f.confDir,
+	n = check.Needs{Settings: conf.Settings, AnyFirewall: conf.AnyFirewall, Network: o.Conflist.Name, Delegated: len(o.Conflist.Plugins) > 0 && o.Conflist.Plugins[0] != config.PluginType, ConfDir: f.confDir,
 		ENILinks: f.eniLinks, System: files, Skipped: f.noSystemFiles}
 	return o, n, nil
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/install"
@@ -21,7 +20,9 @@ type Needs struct {
 	Settings    ipam.Settings
 	AnyFirewall bool // the packet filter is left to what works
 
-	Network  string               // the name of ours
+	Network   string // the name of ours
+	Delegated bool   // another plugin makes the pods' links, and enipool only gives addresses
+
 	ConfDir  string               // the runtime's network configurations
 	ENILinks []string             // patterns of the links of ENIs, but for the node's own
 	System   []install.SystemFile // that will be there afterwards
@@ -33,31 +34,7 @@ func (n Needs) ipv6() bool { return slices.Contains(n.Settings.Families, eni.IPv
 // Node checks the node: its files below the tree's root, its kernel in the network
 // namespace of the calling thread.
 func Node(t install.Tree, n Needs) []install.Line {
-	return slices.Concat(kernel(n), sysctls(n), services(t, n), overrides(t, n), others(t, n), mixedIn(t, n))
-}
-
-// others names the network configurations that a runtime would take instead of ours
-// or mix into it.
-func others(t install.Tree, n Needs) []install.Line {
-	dir, err := t.Target(n.ConfDir)
-	if err != nil {
-		return []install.Line{install.Linef(install.Warning, "%v", err)}
-	}
-	entries, err := os.ReadDir(dir) // by name, as runtimes read them
-	if err != nil && !os.IsNotExist(err) {
-		return []install.Line{install.Linef(install.Warning, "look for other network configurations: %v", err)}
-	}
-	var before []string
-	for _, e := range entries {
-		if !e.IsDir() && install.IsConfiguration(e.Name()) && e.Name() < install.ConflistName {
-			before = append(before, e.Name())
-		}
-	}
-	if len(before) == 0 {
-		return []install.Line{install.Linef(install.OK, "no network configuration comes before %s in %s", install.ConflistName, n.ConfDir)}
-	}
-	return []install.Line{install.Linef(install.Warning, "in %s runtimes take the first network configuration, and before %s there is %s: no pod gets an address of enipool until that is moved away",
-		n.ConfDir, install.ConflistName, strings.Join(before, ", "))}
+	return slices.Concat(kernel(n), sysctls(n), services(t, n), overrides(t, n), others(t, n), livePods(t, n), mixedIn(t, n))
 }
 
 // mixedIn names what a runtime with libcni 1.3 or later appends to our plugins.

@@ -67,8 +67,16 @@ func TestConfigurationsThatComeBeforeOursAreNamed(t *testing.T) {
 		{"ours, later ones and other files", []string{"10-enipool.conflist", "20-x.conf", "10-flannel.json", "00-readme.txt", "05-x.conflist.bak", "00-dir.conf/", ".10-enipool.conflist.enipool-new"},
 			"ok        no network configuration comes before 10-enipool.conflist in /etc/cni/net.d\n"},
 		{"earlier ones of each kind", []string{"10-aws.conflist", "05-cilium.conf", "10-enipool-ipam.conflist", "00-x.json"},
-			"warning   in /etc/cni/net.d runtimes take the first network configuration, and before 10-enipool.conflist there is " +
-				"00-x.json, 05-cilium.conf, 10-aws.conflist, 10-enipool-ipam.conflist: no pod gets an address of enipool until that is moved away\n"},
+			"must fix  in /etc/cni/net.d runtimes take the first network configuration, and before 10-enipool.conflist there is " +
+				"00-x.json, 05-cilium.conf, 10-aws.conflist, 10-enipool-ipam.conflist: its plugin would go on serving new pods, and no pod gets an address of enipool. " +
+				"Take that plugin off the cluster, or off this node, and move the file away; --force installs beside it\n"},
+		{"one where enipool serves already", []string{"10-aws.conflist", "10-enipool.conflist"},
+			"warning   in /etc/cni/net.d runtimes take the first network configuration, and before 10-enipool.conflist there is 10-aws.conflist: " +
+				"its plugin would go on serving new pods, and no pod gets an address of enipool. " +
+				"Take that plugin off the cluster, or off this node, and move the file away; --force installs beside it\n"},
+		{"one that calls enipool", []string{`05-mine.conflist={"cniVersion":"1.0.0","name":"mine","plugins":[{"type":"enipool"}]}`},
+			"warning   in /etc/cni/net.d runtimes take the first network configuration, and before 10-enipool.conflist there is 05-mine.conflist, " +
+				"which calls enipool too: ours is not used until that is moved away\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var files []string

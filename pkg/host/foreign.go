@@ -1,0 +1,69 @@
+package host
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/netconf"
+)
+
+// ForeignPod is the node's end of a pod's link that another plugin made.
+type ForeignPod struct {
+	Dev    string
+	Plugin string // whose links are called so, "" where the name does not tell
+	Addrs  []netip.Addr
+}
+
+// markers are the names that plugins give their pods' links.
+var markers = []struct{ prefix, plugin string }{
+	{netconf.VethPrefix, "aws-vpc-cni"},
+	{"lxc", "Cilium"},
+	{"cali", "Calico"},
+	{"azv", "azure-cni"},
+	{"gke", "gke-cni"},
+}
+
+// notPods are links of plugins that are called like those of pods.
+var notPods = []string{"lxc_health"}
+
+// ForeignPods returns the veth links that pods of other plugins have: by their names,
+// or by a route to a single address over them.
+func (h *Host) ForeignPods() ([]ForeignPod, error) {
+	o, err := h.Occupancy(0, nil)
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := links(h.h)
+	if err != nil {
+		return nil, err
+	}
+	routed := map[string][]netip.Addr{}
+	for _, r := range o.Routes {
+		if r.Type == "" && !r.Ours() {
+			routed[r.Dev] = append(routed[r.Dev], r.Dst)
+		}
+	}
+	var pods []ForeignPod
+	for _, l := range list {
+		name := l.Attrs().Name
+		owner, named := netconf.ParseAlias(l.Attrs().Alias)
+		if l.Type() != "veth" || slices.Contains(notPods, name) || named && netconf.HostDevice(owner.Key) == name {
+			continue
+		}
+		// A pair whose ends are both here is no pod's.
+		if pod := (ForeignPod{name, pluginOf(name), routed[name]}); l.Attrs().NetNsID >= 0 && (pod.Plugin != "" || len(pod.Addrs) > 0) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods, nil
+}
+
+func pluginOf(link string) string {
+	for _, m := range markers {
+		if rest, is := strings.CutPrefix(link, m.prefix); is && len(rest) >= 8 {
+			return m.plugin
+		}
+	}
+	return ""
+}

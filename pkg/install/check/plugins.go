@@ -1,0 +1,118 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/install"
+)
+
+// beside is what is wrong with another main plugin on the node. Where enipool serves the
+// node already the decision was made: an agent that starts again must not be kept from it.
+func (n Needs) beside(t install.Tree) install.What {
+	for _, dir := range []string{n.ConfDir, install.StateDir} {
+		if has(t, filepath.Join(dir, install.ConflistName)) {
+			return install.Warning
+		}
+	}
+	return install.MustFix
+}
+
+// others names the network configurations that a runtime would take instead of ours.
+func others(t install.Tree, n Needs) []install.Line {
+	dir, err := t.Target(n.ConfDir)
+	if err != nil {
+		return []install.Line{install.Linef(install.Warning, "%v", err)}
+	}
+	entries, err := os.ReadDir(dir) // by name, as runtimes read them
+	if err != nil && !os.IsNotExist(err) {
+		return []install.Line{install.Linef(install.Warning, "look for other network configurations: %v", err)}
+	}
+	var before, chained []string
+	for _, e := range entries {
+		switch {
+		case e.IsDir() || !install.IsConfiguration(e.Name()) || e.Name() >= install.ConflistName:
+		case callsUs(filepath.Join(dir, e.Name())):
+			chained = append(chained, e.Name())
+		default:
+			before = append(before, e.Name())
+		}
+	}
+	if len(before) == 0 && len(chained) == 0 {
+		return []install.Line{install.Linef(install.OK, "no network configuration comes before %s in %s", install.ConflistName, n.ConfDir)}
+	}
+	var lines []install.Line
+	if len(before) > 0 {
+		lines = append(lines, install.Linef(n.beside(t), "in %s runtimes take the first network configuration, and before %s there is %s: "+
+			"its plugin would go on serving new pods, and no pod gets an address of enipool. Take that plugin off the cluster, or off this node, and move the file away; --force installs beside it",
+			n.ConfDir, install.ConflistName, strings.Join(before, ", ")))
+	}
+	if len(chained) > 0 {
+		lines = append(lines, install.Linef(install.Warning, "in %s runtimes take the first network configuration, and before %s there is %s, which calls enipool too: ours is not used until that is moved away",
+			n.ConfDir, install.ConflistName, strings.Join(chained, ", ")))
+	}
+	return lines
+}
+
+// callsUs tells whether the network configuration calls enipool: then it is somebody's
+// who knows of us.
+func callsUs(path string) bool {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	c, err := install.ParseConflist(text)
+	return err == nil && slices.Contains(c.Plugins, config.PluginType)
+}
+
+// livePods names plugins whose pods live on the node. They keep their addresses, which
+// enipool does not touch; what such a plugin does to the node's ENIs and rules when it
+// goes on beside us is another matter.
+func livePods(t install.Tree, n Needs) []install.Line {
+	if n.Delegated {
+		return nil // the plugin that calls us makes the links
+	}
+	h, err := host.New()
+	if err != nil {
+		return []install.Line{install.Linef(install.Warning, "look for pods of other plugins: %v", err)}
+	}
+	defer h.Close()
+	pods, err := h.ForeignPods()
+	if err != nil {
+		return []install.Line{install.Linef(install.Warning, "look for pods of other plugins: %v", errors.Unwrap(err))}
+	}
+	byPlugin, order := map[string][]host.ForeignPod{}, []string{}
+	for _, p := range pods {
+		if byPlugin[p.Plugin] == nil {
+			order = append(order, p.Plugin)
+		}
+		byPlugin[p.Plugin] = append(byPlugin[p.Plugin], p)
+	}
+	var lines []install.Line
+	for _, plugin := range order {
+		lines = append(lines, install.Linef(n.beside(t), "%s: drain the node first (kubectl drain), or delete its pods one by one after --force: "+
+			"enipool leaves their addresses, routes and rules alone until they are gone", describePods(plugin, byPlugin[plugin])))
+	}
+	return lines
+}
+
+func describePods(plugin string, pods []host.ForeignPod) string {
+	if plugin == "" {
+		plugin = "another plugin"
+	}
+	example := pods[0].Dev
+	if len(pods[0].Addrs) > 0 {
+		example = fmt.Sprintf("%s with %s", example, pods[0].Addrs[0])
+	}
+	noun := "pods live"
+	if len(pods) == 1 {
+		noun = "pod lives"
+	}
+	return fmt.Sprintf("%d %s on this node by %s (%s)", len(pods), noun, plugin, example)
+}
