@@ -154,7 +154,7 @@ func (a *Agent) giveBack(ctx context.Context, book *ipam.State, now time.Duratio
 	back := a.releasing(book, now)
 	if len(back) == 0 && len(a.mem.Leaving) == 0 {
 		if a.unsynced && !a.holds.active("kernel", now) {
-			return a.sync(ctx, now, "updated")
+			return a.sync(ctx, now, comparedForBook)
 		}
 		return nil
 	}
@@ -162,7 +162,7 @@ func (a *Agent) giveBack(ctx context.Context, book *ipam.State, now time.Duratio
 		if a.holds.active("kernel", now) {
 			return nil
 		}
-		if err := a.sync(ctx, now, "updated"); err != nil {
+		if err := a.sync(ctx, now, comparedForBook); err != nil {
 			return err
 		}
 	}

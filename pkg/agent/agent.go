@@ -59,6 +59,7 @@ type Events interface {
 	Call(op, outcome string, took time.Duration)
 	Step(action, outcome string)
 	Repaired(what string, n int)
+	Compared(cause string)
 	Error(kind string)
 	Tick(took time.Duration)
 	Observe(status.Status)
@@ -99,6 +100,12 @@ type Parts struct {
 	// is looked at with each resync only.
 	Occupied <-chan struct{}
 
+	// Disturbed sends when others changed the kernel so that it should be compared with
+	// the book, and Disturbance returns what the last comparison met of that, "" for
+	// nothing known. nil: it is compared at each resync only.
+	Disturbed   <-chan struct{}
+	Disturbance func() string
+
 	// Wall is the time of day, and Beside runs a call to the cloud beside the loop,
 	// for limit at most. nil: the machine's clock, and a goroutine.
 	Wall   func() time.Time
@@ -132,6 +139,7 @@ type Agent struct {
 	occupied   bool          // others changed what they hold since it was looked at
 	sightDue   bool          // a describe came that the book was not compared with
 	unsynced   bool          // the book shrank and the kernel does not know yet
+	disturbed  bool          // others changed the kernel, and it was not compared since
 	unsaved    bool          // the memory changed and is not written down
 	restarted  bool          // no tick has seen the book yet
 	rebuilt    bool          // this tick built the book: the next one uses it
@@ -168,6 +176,9 @@ func New(conf agentconf.Config, p Parts) *Agent {
 	}
 	if a.Beside == nil {
 		a.Beside = beside
+	}
+	if a.Disturbance == nil {
+		a.Disturbance = func() string { return "" }
 	}
 	a.budget = rate.NewLimiter(rate.Limit(conf.Cloud.CallsPerSec), conf.Cloud.CallsBurst)
 	a.recall()

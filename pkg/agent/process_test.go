@@ -116,6 +116,7 @@ func (p process) Sync(_ context.Context, leaving []string, _ *ipam.State) (lines
 		if p.n.bookErr != nil {
 			return p.n.bookErr
 		}
+		p.n.syncs++
 		want, id := map[netip.Addr]bool{}, ids(p.n.book)
 		for _, line := range p.n.book.Addresses {
 			if line.State == eni.Used && slices.Contains(leaving, id[line.ENI]) && !line.Lost && !p.n.w.taken[line.Addr] {

@@ -32,9 +32,11 @@ func (a *Agent) Run(ctx context.Context, wake <-chan struct{}, reload <-chan age
 			due.Stop()
 			return a.stop(context.WithoutCancel(ctx))
 		case <-wake:
-			gather(ctx, wake)
+			a.gather(ctx, wake)
 		case <-a.Occupied:
 			a.occupied = true
+		case <-a.Disturbed:
+			a.disturbed = true
 		case conf := <-reload:
 			a.Log.Info("configuration reloaded")
 			a.Reload(conf)
@@ -46,12 +48,15 @@ func (a *Agent) Run(ctx context.Context, wake <-chan struct{}, reload <-chan age
 	}
 }
 
-// gather waits for the end of a row of wakes.
-func gather(ctx context.Context, wake <-chan struct{}) {
+// gather waits for the end of a row of wakes. Pods without traffic don't wait for it.
+func (a *Agent) gather(ctx context.Context, wake <-chan struct{}) {
 	most := time.After(MostWakes)
 	for {
 		select {
 		case <-wake:
+		case <-a.Disturbed:
+			a.disturbed = true
+			return
 		case <-time.After(SettleWakes):
 			return
 		case <-most:

@@ -11,13 +11,29 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// resyncIfDue puts back what others removed from the kernel, and takes back what
-// dead sandboxes hold.
+// What a comparison of the kernel with the book was for, as metrics have it.
+const (
+	comparedAtResync = "resync"
+	comparedByChange = "change"
+	comparedForBook  = "cache"
+)
+
+// resyncIfDue puts back what others removed from the kernel: at once where that was
+// heard, and from time to time what was not. Then it takes back what dead sandboxes
+// hold too.
 func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Duration) error {
-	if now < a.resyncAt || a.holds.active("kernel", now) {
+	due := now >= a.resyncAt
+	if !due && !a.disturbed || a.holds.active("kernel", now) {
 		return nil
 	}
-	err := a.sync(ctx, now, "repaired")
+	cause := comparedByChange
+	if due {
+		cause = comparedAtResync
+	}
+	err := a.sync(ctx, now, cause)
+	if !due {
+		return err
+	}
 	if err == nil {
 		a.resyncAt = now + a.conf.Resync
 	}
@@ -25,27 +41,41 @@ func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Dura
 }
 
 // sync makes the kernel hold what the book says. What it changed was missing or
-// too much: it is logged as such with the word.
-func (a *Agent) sync(ctx context.Context, now time.Duration, word string) error {
+// too much: by the book's own changes, or by those of others.
+func (a *Agent) sync(ctx context.Context, now time.Duration, cause string) error {
 	out, err := a.leavingENIs(ctx)
 	if err != nil {
 		return err
 	}
+	a.Events.Compared(cause)
 	lines, err := a.Kernel.Sync(ctx, out, a.gone)
-	for _, line := range lines {
-		a.Log.Info("kernel "+word, "change", line)
-	}
-	if word == "repaired" {
-		a.Events.Repaired("kernel", len(lines))
-	}
+	a.logKernel(lines, cause)
 	if err != nil {
 		a.holds.fail("kernel", delayRetry, 0, now, a.Rand)
 		a.holds.because("kernel", err)
 		return fmt.Errorf("bring the kernel in step with the node cache: %w", err)
 	}
 	a.holds.clear("kernel")
-	a.unsynced, a.gone = false, nil
+	a.unsynced, a.disturbed, a.gone = false, false, nil
 	return nil
+}
+
+// logKernel tells what was changed in the kernel and why.
+func (a *Agent) logKernel(lines []string, cause string) {
+	what, reason := "kernel repaired", a.Disturbance()
+	switch {
+	case cause == comparedForBook:
+		what, reason = "kernel updated", "the node cache changed"
+	case reason == "":
+		reason = "found by the periodic comparison"
+	}
+	a.Log.Debug("kernel compared", "cause", cause, "changes", len(lines), "reason", reason)
+	for _, line := range lines {
+		a.Log.Info(what, "change", line, "reason", reason)
+	}
+	if cause != comparedForBook {
+		a.Events.Repaired("kernel", len(lines))
+	}
 }
 
 // rename follows links that the system named anew after they were attached.

@@ -55,6 +55,8 @@ type testNode struct {
 	api      *testAPI              // nil: there is no cluster
 	foreign  map[netip.Addr]string // pods of another plugin: their links
 	occupied chan struct{}         // what the kernel announces of those
+	syncs    int                   // comparisons of the kernel so far
+	disturb  chan struct{}         // tells the agent that others changed the kernel
 }
 
 // testPod is a sandbox as the kernel knows it.
@@ -101,7 +103,7 @@ func (w *world) addNode(conf agentconf.Config, m sim.Machine) *testNode {
 		w.t.Fatal(err)
 	}
 	n := &testNode{w: w, name: conf.Node, conf: conf, routed: map[netip.Addr]bool{}, pods: map[eni.Key]*testPod{},
-		waiting: map[eni.Key]nodecache.Waiter{}, hidden: map[string]bool{}, occupied: make(chan struct{}, 1), bookErr: nodecache.ErrMissing}
+		waiting: map[eni.Key]nodecache.Waiter{}, hidden: map[string]bool{}, disturb: make(chan struct{}, 1), occupied: make(chan struct{}, 1), bookErr: nodecache.ErrMissing}
 	w.nodes = append(w.nodes, n)
 	return n
 }
@@ -124,7 +126,7 @@ func (n *testNode) start(killAt int, before bool) *life {
 func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 	p := process{n, l}
 	parts := Parts{Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: cloudOf{n.w.account.Node(n.name), p}, Orphans: p,
-		Memory: p, Events: noEvents{}, Occupied: n.occupied, Log: log, Wants: p.wants, Publish: p.publish,
+		Memory: p, Events: noEvents{}, Occupied: n.occupied, Disturbed: n.disturb, Log: log, Wants: p.wants, Publish: p.publish,
 		MaxPods: func() (int, string) { return 110, "test" }, Now: n.w.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))}
 	if n.api != nil {
 		parts.Pods, parts.Report, parts.Warn, parts.Wall = p.clusterPods, p.report, p.warn, p.wall
@@ -157,6 +159,7 @@ type noEvents struct{}
 func (noEvents) Call(string, string, time.Duration) {}
 func (noEvents) Step(string, string)                {}
 func (noEvents) Repaired(string, int)               {}
+func (noEvents) Compared(string)                    {}
 func (noEvents) Error(string)                       {}
 func (noEvents) Tick(time.Duration)                 {}
 func (noEvents) Observe(status.Status)              {}

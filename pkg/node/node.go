@@ -21,6 +21,7 @@ import (
 type Node struct {
 	Cache nodecache.Cache
 	Now   func() time.Duration // since boot
+	Watch *Watch               // for changes by others; nil: nobody listens
 }
 
 // applyRounds is how often the kernel is read and corrected until nothing is
@@ -31,7 +32,7 @@ const applyRounds = 4
 // Apply makes the kernel hold what the book says and returns a line for each
 // thing it changed; nothing if all was in place. Running pods are not touched.
 func (n Node) Apply(ctx context.Context) ([]string, error) {
-	return apply(ctx, n.Cache.View, change{})
+	return apply(ctx, n.Cache.View, change{watch: n.Watch})
 }
 
 // view hands a book to a function; that of the cache, or one in the making.
@@ -46,6 +47,7 @@ func fixed(s *ipam.State) view {
 type change struct {
 	obsolete netconf.Node // see netconf.Diff
 	addOnly  bool         // leave what is too much
+	watch    *Watch       // learns which changes a reading of the kernel covers; nil: there is none
 }
 
 func apply(ctx context.Context, book view, c change) (changed []string, err error) {
@@ -54,12 +56,19 @@ func apply(ctx context.Context, book view, c change) (changed []string, err erro
 		return nil, err
 	}
 	defer h.Close()
-	for range applyRounds {
-		add, remove, fw, err := confirmedDiff(ctx, h, book, c.obsolete)
+	defer c.watch.rest()
+	for round := range applyRounds {
+		cause, err := c.watch.settle(ctx, book, round == 0)
 		if err != nil {
 			return changed, err
 		}
-		if c.addOnly {
+		add, remove, fw, err := confirmedDiff(ctx, h, book, c.obsolete)
+		if err != nil {
+			c.watch.unsettle(cause)
+			return changed, err
+		}
+		if c.addOnly && len(remove.Lines("")) > 0 {
+			c.watch.unsettle(cause)
 			remove = netconf.Node{}
 		}
 		lines := append(add.Lines("add "), remove.Lines("remove ")...)
@@ -67,6 +76,9 @@ func apply(ctx context.Context, book view, c change) (changed []string, err erro
 		err = h.ApplyNode(add, remove)
 		more, fwErr := firewall.Apply(ctx, fw)
 		lines, err = append(lines, more...), errors.Join(err, fwErr)
+		if err != nil {
+			c.watch.unsettle(cause)
+		}
 		if changed = append(changed, lines...); err != nil || len(lines) == 0 {
 			return changed, err
 		}

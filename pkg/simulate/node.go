@@ -149,6 +149,7 @@ func (n *node) publish(s status.Status, _ string) error {
 func (n *node) Call(_, outcome string, _ time.Duration) { n.meter.outcome(outcome) }
 func (n *node) Step(string, string)                     {}
 func (n *node) Repaired(string, int)                    {}
+func (n *node) Compared(string)                         {}
 func (n *node) Error(string)                            {}
 func (n *node) Tick(time.Duration)                      {}
 func (n *node) Observe(status.Status)                   {}

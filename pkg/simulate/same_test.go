@@ -145,6 +145,7 @@ func (r *real) wants(time.Duration) ([]nodecache.Waiter, error) {
 func (r *real) Call(string, string, time.Duration) {}
 func (r *real) Step(string, string)                {}
 func (r *real) Repaired(string, int)               {}
+func (r *real) Compared(string)                    {}
 func (r *real) Error(string)                       {}
 func (r *real) Tick(time.Duration)                 {}
 func (r *real) Observe(status.Status)              {}

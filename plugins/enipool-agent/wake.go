@@ -9,7 +9,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/enipool/enipool/pkg/agent"
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/fsnotify/fsnotify"
 )
@@ -45,6 +47,28 @@ func watchCache(ctx context.Context, cache nodecache.Cache, log *slog.Logger) (w
 		}
 	}()
 	return out, tick.Stop
+}
+
+// watchKernel lets the agent hear of what others change in the kernel. Where that can't
+// be heard the agent finds it at each resync.
+func watchKernel(p *agent.Parts, log *slog.Logger) *node.Watch {
+	kernel, _ := p.Kernel.(node.Node)
+	watch, err := node.NewWatch(kernel.Cache, nil, log)
+	if err != nil {
+		log.Warn("changes of the kernel can't be heard; the periodic comparison finds them", "error", err)
+		return nil
+	}
+	kernel.Watch = watch
+	p.Kernel, p.Disturbed, p.Disturbance = kernel, watch.Faults(), watch.Cause
+	return watch
+}
+
+// listen hears changes of the kernel until ctx ends. Without it the agent goes on.
+func listen(ctx context.Context, watch *node.Watch, log *slog.Logger) error {
+	if err := watch.Run(ctx); err != nil {
+		log.Error("changes of the kernel are not heard any more; the periodic comparison finds them", "error", err)
+	}
+	return nil
 }
 
 // watchFolder reports what happens in the folder, nothing where inotify refuses.

@@ -200,13 +200,13 @@ func FuzzEvents(f *testing.F) {
 	f.Add(routeMessage(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_DELTABLE, 1, 0, 0, 0, 12, 0, 1, 0, 'e', 'n', 'i', 'p', 'o', 'o', 'l', 0))
 	f.Fuzz(func(t *testing.T, datagram []byte) {
 		n := 0
-		for e := range routing(datagram) {
+		for e := range ParseRoute(datagram) {
 			n++
 			if e.Kind == Overflow || e.Kind == Nftables || strings.Contains(e.String(), "%!") {
 				t.Errorf("%+v of %x", e, datagram)
 			}
 		}
-		for e := range nftables(datagram) {
+		for e := range ParseNft(datagram) {
 			n++
 			if e.Kind != Nftables || strings.Contains(fmt.Sprint(e), "%!") {
 				t.Errorf("%+v of %x", e, datagram)

@@ -21,9 +21,6 @@ const (
 	offNeighbourState = unix.SizeofNlMsghdr + 8
 )
 
-// Pods' host routes stand in a table of their own, made by a protocol of their own.
-const podsTable, podsProtocol = 100, 70
-
 // keepAll is how many bytes of a message the filter keeps.
 const keepAll = 1 << 30
 
@@ -47,14 +44,14 @@ func filter() []bpf.Instruction {
 	neighbours := load([]bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: swapped(unix.NUD_PERMANENT), SkipTrue: 1}, drop, keep}, offNeighbourState, 2)
 
-	routes := []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpLessThan, Val: podsTable, SkipTrue: 1},
-		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: podsTable + eni.MaxIndex, SkipTrue: 1}, drop, keep}
+	routes := []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpLessThan, Val: netconf.PodsTable, SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: netconf.PodsTable + eni.MaxIndex, SkipTrue: 1}, drop, keep}
 	routes = load(routes, offTable, 1)
 	for _, length := range []uint32{0, 32, 128} {
 		routes = keepIf(routes, bpf.JumpEqual, length)
 	}
 	routes = load(routes, offLength, 1)
-	for _, protocol := range []uint32{netconf.Protocol, podsProtocol} {
+	for _, protocol := range []uint32{netconf.Protocol, netconf.PodsProtocol} {
 		routes = keepIf(routes, bpf.JumpEqual, protocol)
 	}
 	routes = load(routes, offProtocol, 1)

@@ -30,12 +30,12 @@ type Listener struct {
 // What the kernel does not have, such as nftables, is not heard; the log says so.
 func Listen(tell func(Event), log *slog.Logger) (*Listener, error) {
 	l := &Listener{tell: tell}
-	route, err := openSocket(unix.NETLINK_ROUTE, routing, groups[:]...)
+	route, err := openSocket(unix.NETLINK_ROUTE, ParseRoute, groups[:]...)
 	if err != nil {
 		return nil, err
 	}
 	l.sockets = append(l.sockets, route)
-	filter, err := openSocket(unix.NETLINK_NETFILTER, nftables, unix.NFNLGRP_NFTABLES)
+	filter, err := openSocket(unix.NETLINK_NETFILTER, ParseNft, unix.NFNLGRP_NFTABLES)
 	if err != nil {
 		log.Info("changes of nftables can't be heard; they are found by the periodic comparison", "error", err)
 		return l, nil

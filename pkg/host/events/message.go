@@ -26,9 +26,9 @@ const typeMask = 0x3fff
 // allChanged is the ifi_change of a link that is new.
 const allChanged = 0xffffffff
 
-// routing yields the events of a datagram of NETLINK_ROUTE. What is not understood is
+// ParseRoute yields the events of a datagram of NETLINK_ROUTE. What is not understood is
 // passed over: it is of a later kernel, and a periodic comparison sees what it did.
-func routing(datagram []byte) iter.Seq[Event] {
+func ParseRoute(datagram []byte) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for m := range messages(datagram) {
 			if e, ok := m.event(); ok && !yield(e) {
@@ -38,8 +38,8 @@ func routing(datagram []byte) iter.Seq[Event] {
 	}
 }
 
-// nftables yields the events of a datagram of NETLINK_NETFILTER.
-func nftables(datagram []byte) iter.Seq[Event] {
+// ParseNft yields the events of a datagram of NETLINK_NETFILTER.
+func ParseNft(datagram []byte) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for m := range messages(datagram) {
 			if e, ok := m.nftables(); ok && !yield(e) {

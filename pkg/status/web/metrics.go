@@ -15,12 +15,13 @@ import (
 // The label values that are known beforehand. Their series begin at 0, without
 // which the first failure of a kind would not be an increase. Others may come.
 var (
-	ops      = []string{"Describe", "CreateInterface", "AssignAddresses", "UnassignAddresses", "DeleteInterface"}
-	outcomes = []string{ok, "throttled", "subnet-has-no-free-address", "limit-reached", "not-found", "forbidden", "cloud-unavailable", "outcome-unknown"}
-	actions  = []string{"restore", "assign", "create", "release", "delete"}
-	results  = []string{ok, "failed"}
-	repairs  = []string{"cache", "kernel", "lost", "orphan", "leak"}
-	kinds    = []string{"tick", "memory", "status"}
+	ops         = []string{"Describe", "CreateInterface", "AssignAddresses", "UnassignAddresses", "DeleteInterface"}
+	outcomes    = []string{ok, "throttled", "subnet-has-no-free-address", "limit-reached", "not-found", "forbidden", "cloud-unavailable", "outcome-unknown"}
+	actions     = []string{"restore", "assign", "create", "release", "delete"}
+	results     = []string{ok, "failed"}
+	repairs     = []string{"cache", "kernel", "lost", "orphan", "leak"}
+	comparisons = []string{"resync", "change", "cache"}
+	kinds       = []string{"tick", "memory", "status"}
 )
 
 // ok is the outcome of what did not fail.
@@ -45,6 +46,7 @@ type Metrics struct {
 	callTimes *prometheus.HistogramVec
 	steps     *prometheus.CounterVec
 	repairs   *prometheus.CounterVec
+	compared  *prometheus.CounterVec
 	errors    *prometheus.CounterVec
 	ticks     prometheus.Histogram
 }
@@ -53,10 +55,11 @@ type Metrics struct {
 func New(release string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), begun: time.Now(),
-		calls:   counter("enipool_cloud_calls_total", "Calls to the cloud that ended, by method and outcome.", "op", "outcome"),
-		steps:   counter("enipool_steps_total", "Steps of plans that were begun, by action and outcome.", "action", "outcome"),
-		repairs: counter("enipool_repairs_total", "What was found wrong on the node or in the cloud and was put right.", "what"),
-		errors:  counter("enipool_errors_total", "Failures of the agent's own work.", "kind"),
+		calls:    counter("enipool_cloud_calls_total", "Calls to the cloud that ended, by method and outcome.", "op", "outcome"),
+		steps:    counter("enipool_steps_total", "Steps of plans that were begun, by action and outcome.", "action", "outcome"),
+		repairs:  counter("enipool_repairs_total", "What was found wrong on the node or in the cloud and was put right.", "what"),
+		compared: counter("enipool_kernel_comparisons_total", "Comparisons of the kernel with the node cache: at each resync, because others changed the kernel, because the cache changed.", "cause"),
+		errors:   counter("enipool_errors_total", "Failures of the agent's own work.", "kind"),
 		callTimes: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "enipool_cloud_call_seconds",
 			Help: "How long calls to the cloud took.", Buckets: callBuckets}, []string{"op"}),
 		ticks: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "enipool_tick_seconds",
@@ -65,7 +68,7 @@ func New(release string) *Metrics {
 	built := prometheus.NewGauge(prometheus.GaugeOpts{Name: "enipool_build_info", Help: "1, labelled with the release.",
 		ConstLabels: prometheus.Labels{"release": release}})
 	built.Set(1)
-	m.registry.MustRegister(m.calls, m.callTimes, m.steps, m.repairs, m.errors, m.ticks, built, gauges{m},
+	m.registry.MustRegister(m.calls, m.callTimes, m.steps, m.repairs, m.compared, m.errors, m.ticks, built, gauges{m},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.begin()
 	return m
@@ -91,6 +94,9 @@ func (m *Metrics) begin() {
 	for _, what := range repairs {
 		m.repairs.WithLabelValues(what)
 	}
+	for _, cause := range comparisons {
+		m.compared.WithLabelValues(cause)
+	}
 	for _, kind := range kinds {
 		m.errors.WithLabelValues(kind)
 	}
@@ -110,6 +116,9 @@ func (m *Metrics) Step(action, outcome string) { m.steps.WithLabelValues(action,
 func (m *Metrics) Repaired(what string, n int) {
 	m.repairs.WithLabelValues(what).Add(float64(max(n, 0)))
 }
+
+// Compared counts a comparison of the kernel with the book. cause is a word for it.
+func (m *Metrics) Compared(cause string) { m.compared.WithLabelValues(cause).Inc() }
 
 // Error counts a failure. kind is a word for it, one of few.
 func (m *Metrics) Error(kind string) { m.errors.WithLabelValues(kind).Inc() }

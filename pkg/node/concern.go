@@ -1,0 +1,169 @@
+package node
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host/events"
+	"github.com/enipool/enipool/pkg/netconf"
+)
+
+// concern is what a change of the kernel means for us.
+type concern uint8
+
+const (
+	nothing  concern = iota
+	fault            // others changed what the node needs
+	suspect          // what a pod needs is gone: a fault, or the plugin is taking the pod down
+	restored         // what a pod needs is there again: the plugin is setting the pod up
+)
+
+// known is what of the node a change is judged by.
+type known struct {
+	devices map[string]bool // of the ENIs
+	links   map[int]string  // names of the links of ENIs and pods, by index
+}
+
+// podLink are the names of the host's ends of pods' links.
+var podLink = regexp.MustCompile(`^` + netconf.VethPrefix + `[0-9a-f]{11}$`).MatchString
+
+// judge tells what a change means. What the agent itself changes is never judged: the
+// kernel is read once more after that. The plugin's work for a pod is told by what it
+// is: objects that carry our protocol numbers or the name of a pod's link. That they
+// come is never a fault; that they go is one only if the pod of the name stays.
+func (k known) judge(e events.Event) (c concern, name string) {
+	switch e.Kind {
+	case events.Overflow:
+		return fault, ""
+	case events.Link:
+		return k.judgeLink(e)
+	case events.Address:
+		return only(e.Gone && k.devices[k.links[e.Link]]), ""
+	case events.Route:
+		return judgeRoute(e)
+	case events.Rule:
+		return judgeRule(e)
+	case events.Neighbour:
+		return k.judgeNeighbour(e)
+	case events.Netconf:
+		return k.judgeSetting(e)
+	case events.Nftables:
+		return judgeNftables(e), ""
+	}
+	return nothing, ""
+}
+
+func (k known) judgeLink(e events.Event) (concern, string) {
+	was := k.links[e.Link]
+	switch {
+	case podLink(e.Name) && (e.Gone || e.Toggled && !e.Up):
+		return suspect, e.Name
+	case podLink(e.Name) && e.Toggled:
+		return restored, e.Name
+	case podLink(e.Name):
+		return nothing, ""
+	case k.devices[was] && was != e.Name: // renamed
+		return fault, ""
+	}
+	// A link that was down and is up again has lost its routes.
+	return only(k.devices[e.Name] && (e.Gone || e.Toggled || e.Made)), ""
+}
+
+func judgeRoute(e events.Event) (concern, string) {
+	addr, single := e.Addr()
+	ours := isOurs(e)
+	switch {
+	case ours && !e.Gone && single:
+		return restored, addr.String()
+	case ours && !e.Gone:
+		return nothing, ""
+	case single && (ours || e.Replaced):
+		return suspect, addr.String()
+	case ours, e.Replaced && e.Table >= netconf.PodsTable && e.Table <= netconf.Table(eni.MaxIndex):
+		return fault, ""
+	}
+	// ENI 0 leaves by the default route that somebody else made.
+	return only(!e.Prefix.IsValid() && e.Table == netconf.MainTable && e.Unicast), ""
+}
+
+func judgeRule(e events.Event) (concern, string) {
+	addr, single := e.Addr()
+	switch {
+	case !isOurs(e):
+		return nothing, ""
+	case e.Priority == netconf.PrioritySource && single && e.Gone:
+		return suspect, addr.String()
+	case e.Priority == netconf.PrioritySource && single:
+		return restored, addr.String()
+	}
+	return only(e.Gone), ""
+}
+
+func (k known) judgeNeighbour(e events.Event) (concern, string) {
+	addr, _ := e.Addr()
+	switch {
+	case !podLink(k.links[e.Link]):
+		return nothing, ""
+	case e.Gone:
+		return suspect, addr.String()
+	case e.Permanent:
+		return restored, addr.String()
+	}
+	return nothing, ""
+}
+
+func (k known) judgeSetting(e events.Event) (concern, string) {
+	name := k.links[e.Link]
+	switch {
+	case e.Gone:
+		return nothing, ""
+	case e.Link == events.AllLinks:
+		return only(e.Forwarding == 0 || e.RPFilter != events.Unknown), ""
+	case e.RPFilter == events.Unknown:
+		return nothing, ""
+	case k.devices[name]:
+		return only(e.RPFilter != 2), ""
+	case podLink(name) && e.RPFilter == 0:
+		return suspect, name
+	case podLink(name):
+		return restored, name
+	}
+	return nothing, ""
+}
+
+// judgeNftables looks at our own table and, with iptables on nftables, at our chains
+// and what jumps to them in the tables of all.
+func judgeNftables(e events.Event) concern {
+	switch {
+	case e.NftTable != netconf.NftTableName:
+		return only(bytes.Contains(e.Text, []byte(netconf.IptChainPrefix)))
+	case writtenForPods(e.NftSet):
+		return nothing
+	}
+	return fault
+}
+
+// writtenForPods tells whether the plugin writes the elements of the set, for pods that
+// come and go.
+func writtenForPods(set string) bool {
+	for _, prefix := range []string{"hostport", "addrport", "hairpin"} {
+		if strings.HasPrefix(set, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func isOurs(e events.Event) bool {
+	return e.Protocol == netconf.Protocol || e.Protocol == netconf.PodsProtocol
+}
+
+// only is fault where the condition holds.
+func only(is bool) concern {
+	if is {
+		return fault
+	}
+	return nothing
+}

@@ -1,0 +1,118 @@
+package node
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/host/events"
+	"github.com/enipool/enipool/pkg/netconf"
+	"golang.org/x/sys/unix"
+)
+
+// web is the link of a pod.
+const web = "eni0123456789a"
+
+// testLinks are eth0 and eth1, which are ENIs, a pod's link and others' links.
+var testLinks = known{devices: map[string]bool{"eth0": true, "eth1": true}, links: map[int]string{1: "lo", 2: "eth0", 3: "eth1", 7: web, 8: "cali1", 9: "eni-foreign"}}
+
+func TestWhatAChangeMeans(t *testing.T) {
+	pod, host, net, all := netip.MustParsePrefix("10.0.0.9/32"), netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("10.1.0.0/16"), netip.Prefix{}
+	table1 := netconf.Table(1)
+	for name, tt := range map[string]struct {
+		event events.Event
+		want  concern
+		of    string
+	}{
+		"overflow":              {event: events.Event{}, want: fault},
+		"ENI down":              {event: events.Event{Kind: events.Link, Link: 3, Name: "eth1", Toggled: true}, want: fault},
+		"ENI up":                {event: events.Event{Kind: events.Link, Link: 3, Name: "eth1", Toggled: true, Up: true}, want: fault},
+		"ENI gone":              {event: events.Event{Kind: events.Link, Link: 3, Name: "eth1", Gone: true}, want: fault},
+		"ENI made":              {event: events.Event{Kind: events.Link, Link: 10, Name: "eth1", Made: true}, want: fault},
+		"ENI renamed":           {event: events.Event{Kind: events.Link, Link: 3, Name: "ens5", Up: true}, want: fault},
+		"ENI's statistics":      {event: events.Event{Kind: events.Link, Link: 3, Name: "eth1", Up: true}},
+		"pod's link made":       {event: events.Event{Kind: events.Link, Link: 11, Name: "eni0123456789b", Made: true}},
+		"pod's link up":         {event: events.Event{Kind: events.Link, Link: 7, Name: web, Toggled: true, Up: true}, want: restored, of: web},
+		"pod's link down":       {event: events.Event{Kind: events.Link, Link: 7, Name: web, Toggled: true}, want: suspect, of: web},
+		"pod's link gone":       {event: events.Event{Kind: events.Link, Link: 7, Name: web, Gone: true}, want: suspect, of: web},
+		"another's link gone":   {event: events.Event{Kind: events.Link, Link: 8, Name: "cali1", Gone: true}},
+		"a link named likewise": {event: events.Event{Kind: events.Link, Link: 9, Name: "eni-foreign", Gone: true}},
+
+		"ENI's address gone":       {event: events.Event{Kind: events.Address, Link: 3, Prefix: host, Gone: true}, want: fault},
+		"ENI's address again":      {event: events.Event{Kind: events.Address, Link: 3, Prefix: host}},
+		"another's address gone":   {event: events.Event{Kind: events.Address, Link: 8, Prefix: host, Gone: true}},
+		"pod's route":              {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: netconf.PodsProtocol, Unicast: true}, want: restored, of: "10.0.0.9"},
+		"pod's route gone":         {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: netconf.PodsProtocol, Unicast: true, Gone: true}, want: suspect, of: "10.0.0.9"},
+		"pod's route in main gone": {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.MainTable, Protocol: netconf.Protocol, Unicast: true, Gone: true}, want: suspect, of: "10.0.0.9"},
+		"pod's route replaced":     {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: 4, Unicast: true, Replaced: true}, want: suspect, of: "10.0.0.9"},
+		"another's host route":     {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.MainTable, Protocol: 4, Unicast: true}},
+		"ENI's default":            {event: events.Event{Kind: events.Route, Prefix: all, Table: table1, Protocol: netconf.Protocol, Unicast: true}},
+		"ENI's default gone":       {event: events.Event{Kind: events.Route, Prefix: all, Table: table1, Protocol: netconf.Protocol, Unicast: true, Gone: true}, want: fault},
+		"ENI's default replaced":   {event: events.Event{Kind: events.Route, Prefix: all, Table: table1, Protocol: 4, Unicast: true, Replaced: true}, want: fault},
+		"node's default gone":      {event: events.Event{Kind: events.Route, Prefix: all, Table: netconf.MainTable, Protocol: 16, Unicast: true, Gone: true}, want: fault},
+		"node's default":           {event: events.Event{Kind: events.Route, Prefix: all, Table: netconf.MainTable, Protocol: 16, Unicast: true}, want: fault},
+		"another table's default":  {event: events.Event{Kind: events.Route, Prefix: all, Table: 7, Protocol: 16, Unicast: true, Gone: true}},
+		"another's route":          {event: events.Event{Kind: events.Route, Prefix: net, Table: netconf.MainTable, Protocol: 16, Unicast: true, Gone: true}},
+
+		"rule":             {event: events.Event{Kind: events.Rule, Priority: netconf.PriorityPods, Protocol: netconf.PodsProtocol}},
+		"rule gone":        {event: events.Event{Kind: events.Rule, Priority: netconf.PriorityPods, Protocol: netconf.PodsProtocol, Gone: true}, want: fault},
+		"ENI's rule gone":  {event: events.Event{Kind: events.Rule, Priority: netconf.PriorityPrimary, Prefix: host, Protocol: netconf.Protocol, Gone: true}, want: fault},
+		"pod's rule":       {event: events.Event{Kind: events.Rule, Priority: netconf.PrioritySource, Prefix: pod, Protocol: netconf.Protocol}, want: restored, of: "10.0.0.9"},
+		"pod's rule gone":  {event: events.Event{Kind: events.Rule, Priority: netconf.PrioritySource, Prefix: pod, Protocol: netconf.Protocol, Gone: true}, want: suspect, of: "10.0.0.9"},
+		"another's gone":   {event: events.Event{Kind: events.Rule, Priority: 512, Protocol: 4, Gone: true}},
+		"pod's neighbour":  {event: events.Event{Kind: events.Neighbour, Link: 7, Prefix: pod, Permanent: true}, want: restored, of: "10.0.0.9"},
+		"it is gone":       {event: events.Event{Kind: events.Neighbour, Link: 7, Prefix: pod, Gone: true}, want: suspect, of: "10.0.0.9"},
+		"ENI's neighbour":  {event: events.Event{Kind: events.Neighbour, Link: 3, Prefix: host, Gone: true}},
+		"forwarding off":   {event: events.Event{Kind: events.Netconf, Link: events.AllLinks, Forwarding: 0, RPFilter: events.Unknown}, want: fault},
+		"forwarding on":    {event: events.Event{Kind: events.Netconf, Link: events.AllLinks, Forwarding: 1, RPFilter: events.Unknown}},
+		"all rp_filter":    {event: events.Event{Kind: events.Netconf, Link: events.AllLinks, Forwarding: events.Unknown, RPFilter: 1}, want: fault},
+		"ENI's rp_filter":  {event: events.Event{Kind: events.Netconf, Link: 3, Forwarding: events.Unknown, RPFilter: 1}, want: fault},
+		"ENI's is right":   {event: events.Event{Kind: events.Netconf, Link: 3, Forwarding: events.Unknown, RPFilter: 2}},
+		"pod's rp_filter":  {event: events.Event{Kind: events.Netconf, Link: 7, Forwarding: events.Unknown, RPFilter: 0}, want: suspect, of: web},
+		"pod's is right":   {event: events.Event{Kind: events.Netconf, Link: 7, Forwarding: events.Unknown, RPFilter: 1}, want: restored, of: web},
+		"another's filter": {event: events.Event{Kind: events.Netconf, Link: 8, Forwarding: events.Unknown, RPFilter: 0}},
+
+		"our table":           {event: events.Event{Kind: events.Nftables, NftTable: "enipool", Gone: true}, want: fault},
+		"element of ours":     {event: events.Event{Kind: events.Nftables, NftTable: "enipool", NftSet: "source4"}, want: fault},
+		"host port":           {event: events.Event{Kind: events.Nftables, NftTable: "enipool", NftSet: "hostport4", Gone: true}},
+		"another's table":     {event: events.Event{Kind: events.Nftables, NftTable: "kube-proxy", Gone: true}},
+		"our chain in theirs": {event: events.Event{Kind: events.Nftables, NftTable: "nat", Text: []byte("\x00ENIPOOL-SNAT-2a\x00"), Gone: true}, want: fault},
+		"their chain":         {event: events.Event{Kind: events.Nftables, NftTable: "nat", Text: []byte("\x00KUBE-SERVICES\x00"), Gone: true}},
+	} {
+		got, of := testLinks.judge(tt.event)
+		if got != tt.want || of != tt.of {
+			t.Errorf("%s: concern %d of %q, want %d of %q", name, got, of, tt.want, tt.of)
+		}
+	}
+}
+
+// FuzzConcern: whatever the kernel may announce, suspicions have a name, and what is
+// made and not ours is no concern of the kind that a flood could raise.
+func FuzzConcern(f *testing.F) {
+	route := func(kind uint16, body ...byte) []byte {
+		b := binary.NativeEndian.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(body)))
+		return append(append(binary.NativeEndian.AppendUint16(b, kind), make([]byte, 10)...), body...)
+	}
+	f.Add(route(unix.RTM_DELROUTE, unix.AF_INET, 32, 0, 0, 100, 70, 0, 1, 0, 0, 0, 0, 8, 0, 1, 0, 10, 0, 0, 9))
+	f.Add(route(unix.RTM_NEWROUTE, unix.AF_INET, 0, 0, 0, 254, 16, 0, 1, 0, 0, 0, 0))
+	f.Add(route(unix.RTM_DELRULE, unix.AF_INET, 0, 0, 0, 100, 0, 0, 1, 0, 0, 0, 0, 8, 0, 6, 0, 0, 2, 0, 0, 5, 0, 21, 0, 69, 0, 0, 0))
+	f.Add(route(unix.RTM_NEWNETCONF, unix.AF_INET, 0, 0, 0, 8, 0, 1, 0, 3, 0, 0, 0, 8, 0, 3, 0, 0, 0, 0, 0))
+	f.Add(route(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_DELTABLE, 1, 0, 0, 0, 12, 0, 1, 0, 'e', 'n', 'i', 'p', 'o', 'o', 'l', 0))
+	f.Fuzz(func(t *testing.T, datagram []byte) {
+		judge := func(e events.Event) {
+			c, name := testLinks.judge(e)
+			if pods := c == suspect || c == restored; pods != (name != "") {
+				t.Errorf("%+v: concern %d of %q", e, c, name)
+			}
+			if e.Kind == events.Rule && !e.Gone && c == fault || e.Kind == events.Route && !e.Gone && !e.Replaced && e.Prefix.IsValid() && c == fault {
+				t.Errorf("%+v is a fault", e)
+			}
+		}
+		for e := range events.ParseRoute(datagram) {
+			judge(e)
+		}
+		for e := range events.ParseNft(datagram) {
+			judge(e)
+		}
+	})
+}

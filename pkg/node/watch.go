@@ -1,0 +1,218 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/enipool/enipool/pkg/host/events"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// mostSuspects bounds what is kept of a flood. More suspects are a fault.
+const mostSuspects = 4096
+
+// Watch finds out by what the kernel announces that others changed what the node needs.
+// Its methods may be called from several goroutines; nil is a watch that finds nothing.
+type Watch struct {
+	book     view
+	now      func() time.Duration // since boot
+	faults   chan struct{}
+	stir     chan struct{} // something is to be done by Run
+	listener *events.Listener
+
+	mu       sync.Mutex
+	known    known
+	cause    string // first fault that no reading of the kernel covers yet, "" for none
+	covered  string // that which the newest comparison was for
+	suspects map[subject]suspicion
+	missed   bool // links may have come and gone unheard
+
+	comparing bool // a comparison is under way: what it does itself is no fault
+	sent      bool // the cause was sent, and no comparison began since
+}
+
+// subject is what a pod needs: something of a kind, with the pod's address or with the
+// name of its link.
+type subject struct {
+	kind events.Kind
+	name string
+}
+
+// suspicion is that what a pod needs is gone though the pod stays.
+type suspicion struct {
+	cause string
+	at    time.Duration // since boot
+}
+
+// NewWatch begins to hear what changes in the network namespace of the calling thread.
+// also, if not nil, is told of each change; it must not block.
+func NewWatch(cache nodecache.Cache, also func(events.Event), log *slog.Logger) (*Watch, error) {
+	w := newWatch(cache.View, nodecache.SinceBoot)
+	var err error
+	w.listener, err = events.Listen(func(e events.Event) {
+		w.note(e)
+		if also != nil {
+			also(e)
+		}
+	}, log)
+	if err != nil {
+		return nil, fmt.Errorf("listen for changes of the kernel: %w", err)
+	}
+	w.learnLinks()
+	return w, nil
+}
+
+func newWatch(book view, now func() time.Duration) *Watch {
+	return &Watch{book: book, now: now, faults: make(chan struct{}, 1), stir: make(chan struct{}, 1), suspects: map[subject]suspicion{},
+		known: known{devices: map[string]bool{}, links: map[int]string{}}}
+}
+
+// Faults sends when the kernel should be compared with the book.
+func (w *Watch) Faults() <-chan struct{} {
+	if w == nil {
+		return nil
+	}
+	return w.faults
+}
+
+// Cause returns the change that the newest comparison was for, and forgets it. "": it
+// was for none that is known.
+func (w *Watch) Cause() (cause string) {
+	if w == nil {
+		return ""
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	cause, w.covered = w.covered, ""
+	return cause
+}
+
+// note takes in a change.
+func (w *Watch) note(e events.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c, name := w.known.judge(e)
+	w.known.learn(e)
+	s := subject{e.Kind, name}
+	switch c {
+	case fault:
+		w.missed = w.missed || e.Kind == events.Overflow
+		w.blame(e.String())
+	case suspect:
+		if _, known := w.suspects[s]; !known && len(w.suspects) == mostSuspects {
+			w.blame(e.String())
+			return
+		}
+		w.suspects[s] = suspicion{e.String(), w.now()}
+		w.wakeRun()
+	case restored:
+		delete(w.suspects, s)
+	}
+}
+
+// blame notes a fault.
+func (w *Watch) blame(cause string) {
+	if w.cause == "" {
+		w.cause = cause
+	}
+	w.wakeRun()
+}
+
+func (w *Watch) wakeRun() {
+	select {
+	case w.stir <- struct{}{}:
+	default:
+	}
+}
+
+// settle is called before the kernel is read: what has changed before, by others or by
+// the agent itself, that reading shows. So after the last reading, which shows nothing
+// to do, no change of the agent's is left to be found. It returns the fault that there
+// was.
+//
+// Before the first reading that was a change by others, and what is put right then is put
+// right for it; before a later one it most likely was the agent's own.
+func (w *Watch) settle(ctx context.Context, book view, first bool) (cause string, err error) {
+	if w == nil {
+		return "", nil
+	}
+	if w.listener != nil {
+		w.listener.Catch()
+	}
+	devices := map[string]bool{}
+	err = book(ctx, func(s *ipam.State) error {
+		for _, nic := range s.ENIs {
+			devices[nic.Device] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.missed {
+		w.learnLinks()
+	}
+	w.known.devices, cause, w.cause = devices, w.cause, ""
+	if first {
+		w.covered = cause
+	}
+	select {
+	case <-w.faults: // it is behind us
+	default:
+	}
+	w.comparing, w.sent = true, false
+	return cause, nil
+}
+
+// rest is called after a comparison: what is a fault by now has come since the kernel was
+// read.
+func (w *Watch) rest() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.comparing = false
+	w.wakeRun()
+}
+
+// unsettle takes back that a reading covers a fault: what it showed was not put right.
+func (w *Watch) unsettle(cause string) {
+	if w == nil || cause == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.blame(cause)
+}
+
+// learnLinks reads the names of the links that there are.
+func (w *Watch) learnLinks() {
+	list, err := net.Interfaces()
+	if err != nil {
+		return // each link is known from its next change on
+	}
+	w.missed = false
+	clear(w.known.links)
+	for _, l := range list {
+		w.known.links[l.Index] = l.Name
+	}
+}
+
+// learn follows the names of links.
+func (k known) learn(e events.Event) {
+	switch {
+	case e.Kind != events.Link:
+	case e.Gone:
+		delete(k.links, e.Link)
+	default:
+		k.links[e.Link] = e.Name
+	}
+}
