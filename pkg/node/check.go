@@ -25,6 +25,10 @@ func (n Node) Check(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	occupied, err := n.Occupancy(ctx)
+	if err != nil {
+		return nil, err
+	}
 	add, remove, fw, err := confirmedDiff(ctx, h, n.Cache.View, netconf.Node{})
 	if err != nil {
 		return nil, err
@@ -44,8 +48,12 @@ func (n Node) Check(ctx context.Context) ([]string, error) {
 	for _, d := range book.Damaged {
 		lines = append(lines, "cache "+d.Reason+"; `enipoolctl pool load` rebuilds it")
 	}
+	held, err := n.checkHeld(ctx, occupied)
+	if err != nil {
+		return lines, err
+	}
 	more, err := checkOwners(h, &book)
-	return slices.Concat(lines, more, checkLinks(pods, &book)), err
+	return slices.Concat(lines, held, more, checkLinks(pods, &book)), err
 }
 
 func prefix(p string, lines []string) []string {
@@ -88,6 +96,9 @@ func checkOwner(h *host.Host, s *ipam.State, a eni.Address) ([]string, error) {
 	}
 	if host.NetnsGone(o.Netns, o.NetnsInode) {
 		return []string{fmt.Sprintf("its namespace %s is gone; `enipoolctl pool reclaim` frees it", o.Netns)}, nil
+	}
+	if host.NetnsUnseen(o.Netns) {
+		return []string{fmt.Sprintf("%s is a plain file here: the pod is gone, or its namespace is mounted where this process does not see it; look from the node itself", o.Netns)}, nil
 	}
 	ns, err := host.OpenNetns(o.Netns)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/enipool/enipool/pkg/config/inventory"
 	"github.com/enipool/enipool/pkg/eni"
@@ -31,7 +30,7 @@ func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	merge := func(old *ipam.State) (*ipam.State, error) { return merge(old, want, o, n.Now()) }
+	merge := func(old *ipam.State) (*ipam.State, error) { return merge(old, want, o) }
 	var old *ipam.State
 	err = n.Cache.View(ctx, func(s *ipam.State) error { old = s; return nil })
 	if err != nil && !nodecache.Unusable(err) {
@@ -90,16 +89,18 @@ func (n Node) complete(inv inventory.Inventory) (ipam.State, error) {
 
 // merge makes the new book: of the inventory, of what the old one says, and of what the
 // kernel shows to be whose.
-func merge(old *ipam.State, want ipam.State, o netconf.Occupancy, now time.Duration) (*ipam.State, error) {
+func merge(old *ipam.State, want ipam.State, o netconf.Occupancy) (*ipam.State, error) {
 	if old != nil { // an inventory does not know them
 		want.Settings.V4Block, want.Settings.V6Block = old.Settings.V4Block, old.Settings.V6Block
 	}
-	next, err := ipam.Merge(old, want, o.Owners(&want), now)
+	// What is new is so since the kernel was read: else what was read would say nothing
+	// about it.
+	next, err := ipam.Merge(old, want, o.Owners(&want), o.At)
 	if err != nil {
 		return nil, err
 	}
-	next.Unhold(o.LetGo(next), now)
-	next.Hold(o.Held(next), now)
+	next.Unhold(o.LetGo(next), o.At)
+	next.Hold(o.Held(next), o.At)
 	return next, nil
 }
 
