@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/enipool/enipool/pkg/config"
@@ -17,6 +18,7 @@ import (
 // Add gives the attachment its addresses, sets up the kernel and hands the
 // result to emit. If anything fails, emit included, all of it is undone.
 func (p *Plugin) Add(ctx context.Context, r Request, emit func(*current.Result) error) (err error) {
+	began := time.Now()
 	ns, err := host.OpenNetns(r.Owner.Netns)
 	switch {
 	case err == nil:
@@ -44,7 +46,7 @@ func (p *Plugin) Add(ctx context.Context, r Request, emit func(*current.Result) 
 		}
 	}()
 	p.Log.Info("add", "pod", r.Owner.PodName(), "key", r.Owner.Key.String(), "address", lease.Addresses[0].Addr,
-		"eni", lease.Interface.ID, "kind", r.Owner.Kind.String())
+		"eni", lease.Interface.ID, "kind", r.Owner.Kind.String(), "took", time.Since(began).Round(10*time.Microsecond))
 	if !r.Conf.DNS.IsEmpty() { // else what a plugin before us in the chain said stays
 		res.DNS = r.Conf.DNS
 	}

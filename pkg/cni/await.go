@@ -87,6 +87,9 @@ func (s *search) find(ctx context.Context) error {
 		}
 	}
 	if errors.As(err, &none) {
+		if wait == 0 {
+			s.record(0, err)
+		}
 		s.announceFailed()
 		if why := s.Cache.Why(); why != "" {
 			err = fmt.Errorf("%w; the agent: %s", err, why)
@@ -119,12 +122,14 @@ func (s *search) reclaim(ctx context.Context) {
 // The agent is told meanwhile. none is what the ADD found before.
 func (s *search) await(ctx context.Context, none *ipam.Exhausted) (err error) {
 	wait := s.request.Conf.WaitForAddress
-	deadline := time.NewTimer(wait)
+	began, deadline := time.Now(), time.NewTimer(wait)
 	defer deadline.Stop()
 	place, err := s.Cache.Enqueue(none.Device, nodecache.SinceBoot()+wait)
 	s.unordered(err)
-	defer place.Leave()
-	defer s.announce().Done()
+	waiting := s.announce()
+	defer waiting.Done() // which wakes the agent: it finds the record
+	defer func() { s.record(time.Since(began), err) }()
+	defer place.Leave() // before all else, so that the next one looks
 	var w wakes
 	defer func() {
 		if w.close != nil {
@@ -234,6 +239,23 @@ func (s *search) hear(err error) {
 	if err != nil {
 		s.unheard = true
 		s.Log.Warn("can't tell the agent that an address is wanted", "error", err)
+	}
+}
+
+// record tells people how the wait of an ADD ended that found no address: by the log,
+// and by the agent's metrics.
+func (s *search) record(took time.Duration, err error) {
+	var none *ipam.Exhausted
+	w := nodecache.Wait{Took: took, Outcome: nodecache.Served}
+	switch {
+	case errors.As(err, &none):
+		w.Outcome = nodecache.Exhausted
+	case err != nil:
+		w.Outcome = nodecache.Failed
+	}
+	s.Log.Info("waited for an address", "key", s.request.Owner.Key.String(), "waited", took.Round(time.Millisecond), "outcome", string(w.Outcome))
+	if err := s.Cache.RecordWait(w); err != nil {
+		s.Log.Warn("can't tell the agent how long an ADD waited", "error", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package cni
 
 import (
 	"context"
+	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host"
@@ -13,6 +14,7 @@ import (
 // Del takes back whatever the attachment has: it cleans the kernel even where
 // the book knows nothing, and succeeds when there is nothing to do.
 func (p *Plugin) Del(ctx context.Context, r Request) error {
+	began := time.Now()
 	h, err := host.New()
 	if err != nil {
 		return err
@@ -39,7 +41,8 @@ func (p *Plugin) Del(ctx context.Context, r Request) error {
 	if err := p.remove(ctx, h, ns, s, r.Owner.Key, held); err != nil {
 		return err
 	}
-	p.Log.Info("del", "pod", r.Owner.PodName(), "key", r.Owner.Key.String(), "released", len(held.Addresses))
+	p.Log.Info("del", "pod", r.Owner.PodName(), "key", r.Owner.Key.String(), "released", len(held.Addresses),
+		"took", time.Since(began).Round(10*time.Microsecond))
 	return nil
 }
 

@@ -3,6 +3,7 @@ package cni
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -246,4 +247,42 @@ func TestTheFirstThatWaitsFreesWhatHasDiedMeanwhile(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("it is handed out though it cools")
 	}
+}
+
+// One that need not wait leaves nothing behind; others tell how it ended.
+func TestAnAddTellsHowItsWaitEnded(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	l.exhaust()
+	if list, err := l.Cache.TakeWaits(); list != nil || err != nil {
+		t.Errorf("nobody waited, but %v, %v", list, err)
+	}
+	var log strings.Builder
+	l.Log = slog.New(slog.NewTextHandler(&log, nil))
+	late := l.wait("late", patient)
+	l.addAddress()
+	l.mustBeServed(late)
+	ns := nettest.NewNetns(t, "none")
+	for _, conf := range []string{plain, strings.Replace(patient, "1m", "30ms", 1)} {
+		if _, err := l.add("none", ns.Path, conf); err == nil {
+			t.Error("it got an address")
+		}
+	}
+	list, err := l.Cache.TakeWaits()
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	for i, want := range []nodecache.Outcome{nodecache.Served, nodecache.Exhausted, nodecache.Exhausted} {
+		if list[i].Outcome != want || list[i].Took < 0 || list[i].Took > time.Minute {
+			t.Errorf("number %d: %+v, want %s", i, list[i], want)
+		}
+	}
+	if list[1].Took != 0 || list[2].Took < 30*time.Millisecond {
+		t.Errorf("they waited %s and %s", list[1].Took, list[2].Took)
+	}
+	for _, want := range []string{"msg=add pod=default/late", " took=", `msg="waited for an address"`, "outcome=served", "outcome=exhausted"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %q:\n%s", want, &log)
+		}
+	}
+	l.delAll("late")
 }

@@ -72,6 +72,7 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 		p.Pods, p.Report, p.Warn, r.limit.cluster = cluster.Pods, cluster.Report, cluster.Warn, cluster.MaxPods
 	}
 	watch := watchKernel(&p, r.log)
+	p.Wants = countWaits(nodecache.Cache{Path: conf.Cache}, metrics, r.log, p.Wants)
 	p.Publish = (&publisher{cache: conf.Cache, log: r.log}).after(p.Publish)
 	return process{agent.New(conf, p), metrics, r, cluster, watch}.serve(ctx, f.config)
 }

@@ -71,6 +71,7 @@ func run() int {
 
 // serve runs the flow that was asked for.
 func (i *invocation) serve(ctx context.Context) *types.Error {
+	began := time.Now()
 	log, closeLog := openLog(i.conf)
 	defer closeLog()
 	p := &cni.Plugin{Cache: nodecache.Cache{Path: i.conf.CachePath}, Now: nodecache.SinceBoot, Log: log}
@@ -94,6 +95,6 @@ func (i *invocation) serve(ctx context.Context) *types.Error {
 	if err == nil {
 		return nil
 	}
-	log.Info("call failed", "key", i.request.Owner.Key.String(), "error", err)
+	log.Info("call failed", "key", i.request.Owner.Key.String(), "took", time.Since(began).Round(10*time.Microsecond), "error", err)
 	return cni.Error(err)
 }

@@ -22,15 +22,17 @@ var (
 	repairs     = []string{"cache", "kernel", "lost", "orphan", "leak"}
 	comparisons = []string{"resync", "change", "cache"}
 	kinds       = []string{"tick", "memory", "status"}
+	waits       = []string{"served", "exhausted", "failed"}
 )
 
 // ok is the outcome of what did not fail.
 const ok = "ok"
 
 // Buckets in seconds: a cloud answers within a tenth of a second to half a minute,
-// an idle tick takes less than a millisecond.
+// an idle tick takes less than a millisecond; an ADD waits for 100 seconds at most.
 var (
 	callBuckets = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}
+	waitBuckets = []float64{0.1, 0.5, 1, 5, 15, 60}
 	tickBuckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10}
 )
 
@@ -49,6 +51,7 @@ type Metrics struct {
 	compared  *prometheus.CounterVec
 	errors    *prometheus.CounterVec
 	ticks     prometheus.Histogram
+	waits     *prometheus.HistogramVec
 }
 
 // New returns the metrics of an agent of that release which starts now.
@@ -64,11 +67,13 @@ func New(release string) *Metrics {
 			Help: "How long calls to the cloud took.", Buckets: callBuckets}, []string{"op"}),
 		ticks: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "enipool_tick_seconds",
 			Help: "How long the loop's ticks took.", Buckets: tickBuckets}),
+		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "enipool_add_wait_seconds",
+			Help: "How long ADDs waited that found no free address, by what came of it.", Buckets: waitBuckets}, []string{"outcome"}),
 	}
 	built := prometheus.NewGauge(prometheus.GaugeOpts{Name: "enipool_build_info", Help: "1, labelled with the release.",
 		ConstLabels: prometheus.Labels{"release": release}})
 	built.Set(1)
-	m.registry.MustRegister(m.calls, m.callTimes, m.steps, m.repairs, m.compared, m.errors, m.ticks, built, gauges{m},
+	m.registry.MustRegister(m.calls, m.callTimes, m.steps, m.repairs, m.compared, m.errors, m.ticks, m.waits, built, gauges{m},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.begin()
 	return m
@@ -100,6 +105,9 @@ func (m *Metrics) begin() {
 	for _, kind := range kinds {
 		m.errors.WithLabelValues(kind)
 	}
+	for _, outcome := range waits {
+		m.waits.WithLabelValues(outcome)
+	}
 }
 
 // Call counts a call to the cloud: its method, "ok" or the kind of its failure in
@@ -122,6 +130,12 @@ func (m *Metrics) Compared(cause string) { m.compared.WithLabelValues(cause).Inc
 
 // Error counts a failure. kind is a word for it, one of few.
 func (m *Metrics) Error(kind string) { m.errors.WithLabelValues(kind).Inc() }
+
+// Waited counts an ADD that found no free address: what came of it, in a word, and how
+// long it waited.
+func (m *Metrics) Waited(outcome string, took time.Duration) {
+	m.waits.WithLabelValues(outcome).Observe(took.Seconds())
+}
 
 // Tick counts a tick of the loop.
 func (m *Metrics) Tick(took time.Duration) { m.ticks.Observe(took.Seconds()) }
