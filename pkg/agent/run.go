@@ -57,6 +57,8 @@ func (a *Agent) gather(ctx context.Context, wake <-chan struct{}) {
 		case <-a.Disturbed:
 			a.disturbed = true
 			return
+		case <-a.Occupied:
+			a.occupied = true
 		case <-time.After(SettleWakes):
 			return
 		case <-most:

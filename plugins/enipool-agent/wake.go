@@ -51,21 +51,30 @@ func watchCache(ctx context.Context, cache nodecache.Cache, log *slog.Logger) (w
 
 // watchKernel lets the agent hear of what others change in the kernel. Where that can't
 // be heard the agent finds it at each resync.
-func watchKernel(p *agent.Parts, log *slog.Logger) *node.Watch {
+func watchKernel(p *agent.Parts, log *slog.Logger) ears {
 	kernel, _ := p.Kernel.(node.Node)
-	watch, err := node.NewWatch(kernel.Cache, nil, log)
+	others := node.NewOthers(kernel.Cache.View)
+	watch, err := node.NewWatch(kernel.Cache, others.Note, log)
 	if err != nil {
 		log.Warn("changes of the kernel can't be heard; the periodic comparison finds them", "error", err)
-		return nil
+		return ears{others: others}
 	}
 	kernel.Watch = watch
-	p.Kernel, p.Disturbed, p.Disturbance = kernel, watch.Faults(), watch.Cause
-	return watch
+	p.Kernel, p.Disturbed, p.Disturbance, p.Occupied = kernel, watch.Faults(), watch.Cause, others.Changed()
+	return ears{watch, others}
+}
+
+// ears are what hears changes of the kernel, and tells which of them matter: to what
+// the node needs, and to what others hold.
+type ears struct {
+	watch  *node.Watch // nil: nothing is heard
+	others *node.Others
 }
 
 // listen hears changes of the kernel until ctx ends. Without it the agent goes on.
-func listen(ctx context.Context, watch *node.Watch, log *slog.Logger) error {
-	if err := watch.Run(ctx); err != nil {
+func (e ears) listen(ctx context.Context, log *slog.Logger) error {
+	go e.others.Run(ctx)
+	if err := e.watch.Run(ctx); err != nil {
 		log.Error("changes of the kernel are not heard any more; the periodic comparison finds them", "error", err)
 	}
 	return nil

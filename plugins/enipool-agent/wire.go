@@ -71,10 +71,10 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 	if cluster != nil {
 		p.Pods, p.Report, p.Warn, r.limit.cluster = cluster.Pods, cluster.Report, cluster.Warn, cluster.MaxPods
 	}
-	watch := watchKernel(&p, r.log)
+	ears := watchKernel(&p, r.log)
 	p.Wants = countWaits(nodecache.Cache{Path: conf.Cache}, metrics, r.log, p.Wants)
 	p.Publish = (&publisher{cache: conf.Cache, log: r.log}).after(p.Publish)
-	return process{agent.New(conf, p), metrics, r, cluster, watch}.serve(ctx, f.config)
+	return process{agent.New(conf, p), metrics, r, cluster, ears}.serve(ctx, f.config)
 }
 
 // process is an agent with what works beside it.
@@ -82,8 +82,8 @@ type process struct {
 	agent   *agent.Agent
 	metrics *web.Metrics
 	reload  *reload
-	cluster *kube.Node  // nil: there is none
-	watch   *node.Watch // nil: the kernel tells nothing
+	cluster *kube.Node // nil: there is none
+	ears    ears
 }
 
 // serve runs the loop, its pages and the watch of the cluster side by side. If one
@@ -102,7 +102,7 @@ func (p process) serve(ctx context.Context, path string) error {
 		wake = both(ctx, wake, p.cluster.Changed())
 		all.Go(func() error { return p.cluster.Run(ctx) })
 	}
-	all.Go(func() error { return listen(ctx, p.watch, log) })
+	all.Go(func() error { return p.ears.listen(ctx, log) })
 	err := p.agent.Run(ctx, wake, p.reload.taken(ctx, files))
 	stop()
 	return errors.Join(err, all.Wait())
