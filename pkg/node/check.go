@@ -33,27 +33,35 @@ func (n Node) Check(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := suffix(add.Lines("kernel lacks "), "; the agent puts it back, or `enipoolctl pool load`")
-	lines = append(lines, suffix(remove.Lines("kernel has a stale "), "; the agent removes it, or `enipoolctl pool load`")...)
+	lines := suffix(add.Lines("kernel lacks "), n.remedy("`enipoolctl pool load` puts it back"))
+	lines = append(lines, suffix(remove.Lines("kernel has a stale "), n.remedy("`enipoolctl pool load` removes it"))...)
 	rules, err := firewall.Diff(ctx, fw)
 	if err != nil {
 		return lines, err
 	}
-	lines = append(lines, suffix(prefix("firewall: ", rules), "; `enipoolctl pool load` does it")...)
+	lines = append(lines, suffix(prefix("firewall: ", rules), n.remedy("`enipoolctl pool load` does it"))...)
 	var book ipam.State
 	err = n.Cache.View(ctx, func(s *ipam.State) error { book = *s; return nil })
 	if err != nil {
 		return lines, err
 	}
 	for _, d := range book.Damaged {
-		lines = append(lines, "cache "+d.Reason+"; `enipoolctl pool load` rebuilds it")
+		lines = append(lines, "cache "+d.Reason+n.remedy("`enipoolctl pool load` rebuilds it"))
 	}
 	held, err := n.checkHeld(ctx, occupied)
 	if err != nil {
 		return lines, err
 	}
-	more, err := checkOwners(h, &book)
+	more, err := n.checkOwners(h, &book)
 	return slices.Concat(lines, held, more, checkLinks(pods, &book)), err
+}
+
+// remedy ends a line of Check: with who does it anyway, or with what there is to do.
+func (n Node) remedy(todo string) string {
+	if n.Keeper != "" {
+		todo = n.Keeper
+	}
+	return "; " + todo
 }
 
 func prefix(p string, lines []string) []string {
@@ -72,7 +80,7 @@ func suffix(lines []string, s string) []string {
 
 // checkOwners looks at each attachment of the book: is its namespace alive, and
 // does the kernel hold what it needs?
-func checkOwners(h *host.Host, s *ipam.State) ([]string, error) {
+func (n Node) checkOwners(h *host.Host, s *ipam.State) ([]string, error) {
 	var lines []string
 	seen := map[eni.Key]bool{}
 	for _, a := range s.Used() {
@@ -80,7 +88,7 @@ func checkOwners(h *host.Host, s *ipam.State) ([]string, error) {
 			continue
 		}
 		seen[a.Owner.Key] = true
-		wrong, err := checkOwner(h, s, a)
+		wrong, err := n.checkOwner(h, s, a)
 		if err != nil {
 			return lines, fmt.Errorf("%s of %s: %w", a.Addr, a.Owner.PodName(), err)
 		}
@@ -89,13 +97,13 @@ func checkOwners(h *host.Host, s *ipam.State) ([]string, error) {
 	return lines, nil
 }
 
-func checkOwner(h *host.Host, s *ipam.State, a eni.Address) ([]string, error) {
+func (n Node) checkOwner(h *host.Host, s *ipam.State, a eni.Address) ([]string, error) {
 	o := a.Owner
 	if o.Netns == "" {
 		return nil, nil // found by its link after the book was lost: the link is all there is
 	}
 	if host.NetnsGone(o.Netns, o.NetnsInode) {
-		return []string{fmt.Sprintf("its namespace %s is gone; `enipoolctl pool reclaim` frees it", o.Netns)}, nil
+		return []string{fmt.Sprintf("its namespace %s is gone", o.Netns) + n.remedy("`enipoolctl pool reclaim` frees it")}, nil
 	}
 	if host.NetnsUnseen(o.Netns) {
 		return []string{fmt.Sprintf("%s is a plain file here: the pod is gone, or its namespace is mounted where this process does not see it; look from the node itself", o.Netns)}, nil

@@ -25,9 +25,9 @@ func (n Node) checkHeld(ctx context.Context, o netconf.Occupancy) ([]string, err
 			cause, held := causes[a.Addr]
 			switch {
 			case held && a.State != eni.Used:
-				lines = append(lines, heldLine(a, cause, services))
+				lines = append(lines, n.heldLine(a, cause, services))
 			case gone[a.Addr]:
-				lines = append(lines, fmt.Sprintf("%s was held by others and is no more; the agent takes it back, or `enipoolctl pool load`", a.Addr))
+				lines = append(lines, fmt.Sprintf("%s was held by others and is no more", a.Addr)+n.remedy("`enipoolctl pool load` takes it back"))
 			}
 		}
 		for _, line := range o.Shared(s) {
@@ -47,7 +47,7 @@ func setOf(addrs []netip.Addr) map[netip.Addr]bool {
 }
 
 // heldLine says what holds the address and what to do about it.
-func heldLine(a eni.Address, cause string, services []nicService) string {
+func (n Node) heldLine(a eni.Address, cause string, services []nicService) string {
 	todo := "no pod gets it until that is gone: drain the pods of the plugin that made it, or remove it if it is left over"
 	what := ""
 	if strings.HasPrefix(cause, netconf.NodeAddress) {
@@ -59,7 +59,7 @@ func heldLine(a eni.Address, cause string, services []nicService) string {
 		todo += "; then `ip " + strings.Replace(cause, "address", "address del", 1) + "`"
 	}
 	if a.State != eni.Held {
-		todo += " (the node cache calls it " + a.State.String() + " until the agent looks, or `enipoolctl pool load`)"
+		todo += " (the node cache calls it " + a.State.String() + n.remedy("`enipoolctl pool load` notes it") + ")"
 	}
 	return fmt.Sprintf("%s%s is held by others: %s; %s", what, a.Addr, cause, todo)
 }

@@ -22,6 +22,8 @@ type Node struct {
 	Cache nodecache.Cache
 	Now   func() time.Duration // since boot
 	Watch *Watch               // for changes by others; nil: nobody listens
+	// Keeper says for Check who puts right what is wrong, "" where it is the reader.
+	Keeper string
 }
 
 // applyRounds is how often the kernel is read and corrected until nothing is

@@ -138,7 +138,7 @@ func lock(conf agentconf.Config) (unlock func(), err error) {
 			_ = l.Unlock()
 		}
 	}
-	for _, path := range []string{conf.Cache + ".agent", conf.State + ".lock"} {
+	for _, path := range []string{nodecache.Cache{Path: conf.Cache}.AgentLock(), conf.State + ".lock"} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return unlock, fmt.Errorf("%w; the keys cache and state say where the agent's files are", err)
 		}

@@ -5,8 +5,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/enipool/enipool/pkg/nettest"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/status"
+	"github.com/gofrs/flock"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -28,10 +32,26 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"keep": keep},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PLUGIN", plugin)
 			e.Setenv("PATH", e.Getenv("PATH")+":/usr/sbin:/sbin")
 			return nil
 		},
 	})
+}
+
+// keep is a command of scripts: until the script ends, an agent keeps the node of the
+// cache and looks at it again within the hour.
+func keep(ts *testscript.TestScript, _ bool, args []string) {
+	cache := nodecache.Cache{Path: ts.MkAbs(args[0])}
+	l := flock.New(cache.AgentLock())
+	if got, err := l.TryLock(); !got || err != nil {
+		ts.Fatalf("keep %s: %t, %v", cache.Path, got, err)
+	}
+	ts.Defer(func() { _ = l.Unlock() })
+	now := time.Now()
+	if err := status.Beside(cache.Path).Write(status.Status{Written: now, Due: now.Add(time.Hour)}); err != nil {
+		ts.Fatalf("keep %s: %v", cache.Path, err)
+	}
 }

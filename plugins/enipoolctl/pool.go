@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/enipool/enipool/pkg/cni"
 	"github.com/enipool/enipool/pkg/config/inventory"
@@ -25,7 +26,8 @@ func loadCommand(cache *nodecache.Cache) *cobra.Command {
 
 Again with the same inventory it changes nothing, or puts back what others
 removed. With a changed one it adds what is new and removes what no pod uses; if
-a pod uses what should go, nothing is changed and the pods are named.`,
+a pod uses what should go, nothing is changed and the pods are named. It refuses
+where an agent keeps the node: that does all of this by itself.`,
 		Example: "  enipoolctl pool load -f /etc/enipool/inventory.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,7 +40,11 @@ a pod uses what should go, nothing is changed and the pods are named.`,
 				return fmt.Errorf("%s:\n%w", file, err)
 			}
 			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot}
-			changed, err := n.Load(cmd.Context(), inv)
+			var changed []string
+			err = cache.WithoutAgent(func() (err error) {
+				changed, err = n.Load(cmd.Context(), inv)
+				return err
+			})
 			printLines(cmd.OutOrStdout(), changed)
 			if err != nil {
 				return needRoot(err)
@@ -83,7 +89,7 @@ func checkCommand(cache *nodecache.Cache) *cobra.Command {
 		Example: "  enipoolctl pool check",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot}
+			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot, Keeper: keeper(*cache, time.Now())}
 			wrong, err := n.Check(cmd.Context())
 			printLines(cmd.OutOrStdout(), wrong)
 			if err != nil {

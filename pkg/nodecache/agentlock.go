@@ -1,0 +1,65 @@
+package nodecache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// AgentError is returned where an agent keeps the node and nobody else may.
+type AgentError struct{ PID int } // 0 if the kernel does not tell
+
+// Error says who it is and what to do.
+func (e *AgentError) Error() string {
+	return fmt.Sprintf("%s keeps this node's pool by what the cloud has, and would undo this: change its configuration, "+
+		"or stop it first", agentName(e.PID))
+}
+
+// agentName names the agent for people.
+func agentName(pid int) string {
+	if pid == 0 {
+		return "an agent"
+	}
+	return fmt.Sprintf("an agent (process %d)", pid)
+}
+
+// AgentLock is the file that an agent locks for as long as it keeps the node.
+func (c Cache) AgentLock() string { return c.Path + ".agent" }
+
+// Agent tells whether an agent keeps the node, and its pid, 0 if the kernel does not
+// tell. Of a lock that can't be looked at it says that nobody has it.
+func (c Cache) Agent() (pid int, running bool) {
+	fd, err := unix.Open(c.AgentLock(), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return 0, false
+	}
+	defer unix.Close(fd)
+	if lockFile(fd, unix.LOCK_SH|unix.LOCK_NB) != unix.EWOULDBLOCK {
+		return 0, false
+	}
+	return holder(c.AgentLock()), true
+}
+
+// WithoutAgent runs fn while no agent keeps the node and none can start. It returns
+// *AgentError if one does.
+func (c Cache) WithoutAgent(fn func() error) error {
+	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
+		return fmt.Errorf("make folder of the node cache: %w", err)
+	}
+	fd, err := unix.Open(c.AgentLock(), unix.O_CREAT|unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: c.AgentLock(), Err: err}
+	}
+	defer unix.Close(fd)
+	switch err := lockFile(fd, unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return &AgentError{holder(c.AgentLock())}
+	case err != nil:
+		return fmt.Errorf("lock %s: %w", c.AgentLock(), err)
+	}
+	return fn()
+}

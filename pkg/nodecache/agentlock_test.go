@@ -1,0 +1,50 @@
+package nodecache
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/gofrs/flock"
+)
+
+func TestNobodyElseMayWhileAnAgentKeepsTheNode(t *testing.T) {
+	c := Cache{Path: filepath.Join(t.TempDir(), "new", "node.cache")}
+	if _, running := c.Agent(); running {
+		t.Error("an agent where there is not even a folder")
+	}
+	ran := false
+	run := func() error {
+		ran = true
+		if _, running := c.Agent(); !running {
+			t.Error("an agent could start meanwhile")
+		}
+		return nil
+	}
+	if err := c.WithoutAgent(run); err != nil || !ran {
+		t.Fatalf("ran: %t, %v", ran, err)
+	}
+	l := flock.New(c.AgentLock(), flock.SetPermissions(0o600)) // as the agent does it
+	if got, err := l.TryLock(); !got || err != nil {
+		t.Fatalf("%t, %v", got, err)
+	}
+	if pid, running := c.Agent(); !running || pid != os.Getpid() {
+		t.Errorf("%d, %t", pid, running)
+	}
+	ran = false
+	var agent *AgentError
+	if err := c.WithoutAgent(run); !errors.As(err, &agent) || agent.PID != os.Getpid() || ran {
+		t.Errorf("ran: %t, %v", ran, err)
+	}
+	if err := l.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	boom := errors.New("boom")
+	if err := c.WithoutAgent(func() error { return boom }); !errors.Is(err, boom) {
+		t.Error(err)
+	}
+	if _, running := c.Agent(); running {
+		t.Error("the lock was not given back")
+	}
+}
