@@ -86,10 +86,16 @@ func (h *Host) readPods(have *netconf.Node, pods []netconf.Pod, list []netlink.L
 			have.Links = append(have.Links, p.HostDev)
 		}
 		for _, s := range p.HostSysctls {
-			// A link that goes this moment takes its settings with it.
-			if value, err := readSysctl(s.Key); err == nil {
-				have.Sysctls = append(have.Sysctls, netconf.Sysctl{Key: s.Key, Value: value})
+			value, err := readSysctl(s.Key)
+			if errors.Is(err, unix.ENOENT) {
+				// The link goes this moment, or the kernel has no IPv6: there is
+				// nothing to set.
+				value, err = s.Value, nil
 			}
+			if err != nil {
+				return fmt.Errorf("read sysctl %s: %w", s.Key, err)
+			}
+			have.Sysctls = append(have.Sysctls, netconf.Sysctl{Key: s.Key, Value: value})
 		}
 	}
 	neighs, err := readNeighs(h.h, names)
@@ -107,12 +113,12 @@ func (h *Host) ApplyNode(add, remove netconf.Node) error {
 		}
 	}
 	for _, s := range add.Sysctls {
-		if err := writeSysctl(s); err != nil {
+		if err := writeSysctl(s); err != nil && !h.isOfLostPod(s, err) {
 			errs = append(errs, err)
 		}
 	}
 	for _, dev := range add.Links {
-		if err := h.on(dev, h.h.LinkSetUp); err != nil {
+		if err := gone(h.on(dev, h.h.LinkSetUp)); err != nil {
 			errs = append(errs, fmt.Errorf("set link %s up: %w", dev, err))
 		}
 	}
@@ -123,11 +129,12 @@ func (h *Host) ApplyNode(add, remove netconf.Node) error {
 		try(gone(h.on(n.Dev, func(l netlink.Link) error { return h.h.NeighSet(neigh(n, l.Attrs().Index)) })), "set neighbour", n)
 	}
 	for _, r := range add.Routes {
-		err := h.on(r.Dev, func(l netlink.Link) error { return h.h.RouteReplace(route(r, l.Attrs().Index)) })
 		if r.Table == netconf.PodsTable {
-			err = gone(err) // the pod may be: its link and all that is on it
+			// The pod may be gone, with its link and all that is on it.
+			try(gone(h.on(r.Dev, func(l netlink.Link) error { return h.claimRoute(r, l.Attrs().Index) })), "add route", r)
+			continue
 		}
-		try(err, "add route", r)
+		try(h.on(r.Dev, func(l netlink.Link) error { return h.h.RouteReplace(route(r, l.Attrs().Index)) }), "add route", r)
 	}
 	for _, r := range add.Rules {
 		if err := h.h.RuleAdd(rule(r)); !errors.Is(err, unix.EEXIST) {
@@ -144,6 +151,17 @@ func (h *Host) ApplyNode(add, remove netconf.Node) error {
 		try(gone(h.on(a.Dev, func(l netlink.Link) error { return h.h.AddrDel(l, address(a)) })), "remove address", a)
 	}
 	return errors.Join(errs...)
+}
+
+// isOfLostPod tells whether a setting could not be written because the pod's link has
+// gone since it was read.
+func (h *Host) isOfLostPod(s netconf.Sysctl, err error) bool {
+	dev, ofLink := s.Link()
+	if !ofLink || !errors.Is(err, unix.ENOENT) {
+		return false
+	}
+	_, err = h.h.LinkByName(dev)
+	return notFound(err)
 }
 
 // putAddr adds the address anew where it stands without the wanted flag, which

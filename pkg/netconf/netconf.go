@@ -236,6 +236,15 @@ func (m MAC) String() string {
 // Sysctl is a kernel setting; Key uses slashes, because link names hold dots.
 type Sysctl struct{ Key, Value string }
 
+// Link returns the link whose setting it is.
+func (s Sysctl) Link() (dev string, ok bool) {
+	parts := strings.Split(s.Key, "/") // net/ipv4/conf/LINK/rp_filter
+	if len(parts) != 5 || parts[2] != "conf" {
+		return "", false
+	}
+	return parts[3], true
+}
+
 // String returns the setting as sysctl(8) takes it.
 func (s Sysctl) String() string { return s.Key + "=" + s.Value }
 

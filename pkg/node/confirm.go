@@ -119,10 +119,7 @@ func neighSubject(n netconf.Neigh) string { return n.Addr.String() }
 
 func linkSubject(dev string) string { return dev }
 
-// sysctlSubject is the link of a setting like net/ipv4/conf/LINK/rp_filter.
 func sysctlSubject(s netconf.Sysctl) string {
-	if parts := strings.Split(s.Key, "/"); len(parts) == 5 {
-		return parts[3]
-	}
-	return ""
+	dev, _ := s.Link()
+	return dev
 }

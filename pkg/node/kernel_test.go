@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { nettest.Main(m) }
 
 // newNode makes links for n ENIs, and a book that has them with an address each.
-func newNode(t *testing.T, n int) (Node, *ipam.State) {
+func newNode(t testing.TB, n int) (Node, *ipam.State) {
 	nettest.Need(t)
 	book := &ipam.State{Settings: ipam.Settings{SNAT: true, MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4},
 		VPC: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}}}
@@ -33,7 +33,7 @@ func newNode(t *testing.T, n int) (Node, *ipam.State) {
 	return Node{Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}, Now: func() time.Duration { return time.Hour }}, book
 }
 
-func (n Node) put(t *testing.T, s *ipam.State) {
+func (n Node) put(t testing.TB, s *ipam.State) {
 	t.Helper()
 	err := n.Cache.Replace(t.Context(), func(*ipam.State, error) (*ipam.State, error) { return s, nil })
 	if err != nil {

@@ -19,7 +19,17 @@ for f in -4 -6; do ip $f route show table all | grep -e "proto 69" -e "proto 70"
 ip -o addr show scope global | tr -s " \\\\"
 nft -s list table inet enipool 2>/dev/null
 for save in iptables-save ip6tables-save; do $save 2>/dev/null | grep -e ^-A -e ENIPOOL; done
-sysctl net.ipv4.ip_forward`
+sysctl net.ipv4.ip_forward
+ip neigh show nud permanent
+for dev in $(ip -br link | sed -n "s/^\\(eni[^@ ]*\\).*/\\1/p"); do
+	ip -br link show $dev | sed "s/ *<.*//"
+	(cd /proc/sys/net; grep -H . ipv4/conf/$dev/rp_filter ipv6/conf/$dev/disable_ipv6 ipv6/conf/$dev/accept_ra)
+done`
+
+// eachPodLink runs a command for every pod's link.
+func eachPodLink(command string) string {
+	return "for dev in $(ip -br link | sed -n 's/^\\(eni[^@ ]*\\).*/\\1/p'); do " + command + "; done"
+}
 
 // kernel is what the node's kernel holds, as text.
 func (s *site) kernel() string {
@@ -56,8 +66,12 @@ func TestTheAgentPutsBackWhatOthersRemoveFromTheKernel(t *testing.T) {
 				"ip rule del priority 512", "ip rule del priority 1536", "ip rule del priority 1537",
 				"ip route flush table 101", "ip route del default table 101",
 				"ip addr flush dev eth1", "ip link set eth1 down", "sysctl -q -w net.ipv4.ip_forward=0",
+				"ip route flush table 100", "ip route del 10.0.1.3 table 100",
+				eachPodLink("ip link set $dev down"), eachPodLink("ip neigh flush dev $dev nud permanent"),
+				eachPodLink("echo 0 >/proc/sys/net/ipv4/conf/$dev/rp_filter"), eachPodLink("echo 0 >/proc/sys/net/ipv6/conf/$dev/disable_ipv6"),
 			},
-			named: []string{"nftables: create table inet enipool", "rule 512: from all lookup 100", "rule 1536: ", "route default via 10.0.1.1 dev eth1 table 101"},
+			named: []string{"nftables: create table inet enipool", "rule 512: from all lookup 100", "rule 1536: ", "route default via 10.0.1.1 dev eth1 table 101",
+				"route 10.0.1.3 dev eni[0-9a-f]+ table 100 ", "link eni[0-9a-f]+ up", "neigh 10.0.1.3 lladdr", "sysctl net/ipv4/conf/eni[0-9a-f]+/rp_filter=1"},
 		},
 		"rule": {
 			conf: []string{"routing: rule", "snat: true"},
