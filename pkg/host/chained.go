@@ -119,7 +119,7 @@ func (h *Host) CheckAddrs(ns *Netns, dev string, want []netip.Addr) ([]string, e
 	if err != nil {
 		return nil, fmt.Errorf("look up %s in the pod: %w", dev, err)
 	}
-	have, err := readAddrs(pod, link)
+	have, err := readAddrs(pod, map[int]string{link.Attrs().Index: link.Attrs().Name})
 	if err != nil {
 		return nil, err
 	}

@@ -99,11 +99,11 @@ func (h *Host) checkNode(p netconf.Pod, link netlink.Link) ([]string, error) {
 }
 
 func checkInside(pod *netlink.Handle, p netconf.Pod, link netlink.Link) ([]string, error) {
-	addrs, err := readAddrs(pod, link)
+	names := map[int]string{link.Attrs().Index: p.Dev}
+	addrs, err := readAddrs(pod, names)
 	if err != nil {
 		return nil, err
 	}
-	names := map[int]string{link.Attrs().Index: p.Dev}
 	neighs, err := readNeighs(pod, names)
 	if err != nil {
 		return nil, err

@@ -17,36 +17,43 @@ import (
 // and of pods may be gone.
 func (h *Host) ReadNode(want, obsolete netconf.Node) (netconf.Node, error) {
 	var have netconf.Node
-	list, names, err := links(h.h)
+	links, err := dumpLinks()
 	if err != nil {
 		return have, err
 	}
-	for _, dev := range append(slices.Clone(want.Links), obsolete.Links...) {
-		i := slices.IndexFunc(list, func(l netlink.Link) bool { return l.Attrs().Name == dev })
-		if i < 0 && slices.Contains(want.Links, dev) {
+	names := make(map[int]string, len(links))
+	for _, l := range links {
+		names[l.index] = l.name
+	}
+	enis := map[int]string{}
+	for _, dev := range slices.Concat(want.Links, obsolete.Links) {
+		link, there := links[dev]
+		if !there && slices.Contains(want.Links, dev) {
 			return have, fmt.Errorf("look up ENI link %s: this node has no such link", dev)
 		}
-		if i < 0 || slices.Contains(have.Links, dev) {
+		if !there || enis[link.index] != "" {
 			continue
 		}
-		if isUp(list[i]) {
+		enis[link.index] = dev
+		if link.up {
 			have.Links = append(have.Links, dev)
 		}
-		addrs, err := readAddrs(h.h, list[i])
-		if err != nil {
-			return have, err
-		}
-		have.Addrs = append(have.Addrs, addrs...)
 	}
-	if err := h.readPods(&have, want.Pods, list); err != nil {
+	if have.Addrs, err = readAddrs(h.h, enis); err != nil {
 		return have, err
 	}
 	for _, s := range want.Sysctls {
-		value, err := readSysctl(s.Key)
-		if err != nil {
-			return have, fmt.Errorf("read sysctl %s: %w", s.Key, err)
+		dev, _ := s.Link()
+		value, told := links[dev].sysctl(s.Key)
+		if !told {
+			if value, err = readSysctl(s.Key); err != nil {
+				return have, fmt.Errorf("read sysctl %s: %w", s.Key, err)
+			}
 		}
 		have.Sysctls = append(have.Sysctls, netconf.Sysctl{Key: s.Key, Value: value})
+	}
+	if err := h.readPods(&have, want.Pods, links); err != nil {
+		return have, err
 	}
 	for _, v6 := range []bool{false, true} {
 		routes, err := readRoutesIf(h.h, v6, names, func(r netconf.Route, ours bool) bool {
@@ -66,34 +73,33 @@ func (h *Host) ReadNode(want, obsolete netconf.Node) (netconf.Node, error) {
 }
 
 // readPods reads what the node holds for the pods whose links exist.
-func (h *Host) readPods(have *netconf.Node, pods []netconf.Pod, list []netlink.Link) error {
+func (h *Host) readPods(have *netconf.Node, pods []netconf.Pod, links map[string]linkState) error {
 	if len(pods) == 0 {
 		return nil
 	}
-	byName := make(map[string]netlink.Link, len(list))
-	for _, l := range list {
-		byName[l.Attrs().Name] = l
-	}
-	names := map[int]string{}
+	names := make(map[int]string, len(pods))
 	for _, p := range pods {
-		link := byName[p.HostDev]
-		if link == nil || link.Type() != "veth" {
-			continue
+		link := links[p.HostDev]
+		if link.kind != "veth" {
+			continue // not there, or not ours
 		}
 		have.PodLinks = append(have.PodLinks, p.HostDev)
-		names[link.Attrs().Index] = p.HostDev
-		if isUp(link) {
+		names[link.index] = p.HostDev
+		if link.up {
 			have.Links = append(have.Links, p.HostDev)
 		}
 		for _, s := range p.HostSysctls {
-			value, err := readSysctl(s.Key)
-			if errors.Is(err, unix.ENOENT) {
-				// The link goes this moment, or the kernel has no IPv6: there is
-				// nothing to set.
-				value, err = s.Value, nil
-			}
-			if err != nil {
-				return fmt.Errorf("read sysctl %s: %w", s.Key, err)
+			value, told := link.sysctl(s.Key)
+			if !told {
+				var err error
+				if value, err = readSysctl(s.Key); errors.Is(err, unix.ENOENT) {
+					// The link goes this moment, or the kernel has no IPv6: there is
+					// nothing to set.
+					value, err = s.Value, nil
+				}
+				if err != nil {
+					return fmt.Errorf("read sysctl %s: %w", s.Key, err)
+				}
 			}
 			have.Sysctls = append(have.Sysctls, netconf.Sysctl{Key: s.Key, Value: value})
 		}

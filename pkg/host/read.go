@@ -61,16 +61,16 @@ func readRules(h *netlink.Handle, v6 bool) ([]netconf.Rule, error) {
 	return rules, nil
 }
 
-// readAddrs returns the addresses of a link.
-func readAddrs(h *netlink.Handle, link netlink.Link) ([]netconf.Addr, error) {
-	list, err := dump(func() ([]netlink.Addr, error) { return h.AddrList(link, netlink.FAMILY_ALL) })
+// readAddrs returns the addresses of the named links.
+func readAddrs(h *netlink.Handle, names map[int]string) ([]netconf.Addr, error) {
+	list, err := dump(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
-		return nil, fmt.Errorf("list addresses of %s: %w", link.Attrs().Name, err)
+		return nil, fmt.Errorf("list addresses: %w", err)
 	}
 	var addrs []netconf.Addr
 	for _, a := range list {
-		if p, ok := prefix(a.IPNet); ok {
-			addrs = append(addrs, netconf.Addr{Prefix: p, Dev: link.Attrs().Name, NoPrefixRoute: a.Flags&unix.IFA_F_NOPREFIXROUTE != 0})
+		if p, ok := prefix(a.IPNet); ok && names[a.LinkIndex] != "" {
+			addrs = append(addrs, netconf.Addr{Prefix: p, Dev: names[a.LinkIndex], NoPrefixRoute: a.Flags&unix.IFA_F_NOPREFIXROUTE != 0})
 		}
 	}
 	return addrs, nil

@@ -1,0 +1,121 @@
+package host
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// linkState is of a link what ReadNode compares. With hundreds of pods the settings
+// cost less in the dump of the links, which must be taken anyway, than in a file
+// each.
+type linkState struct {
+	index        int
+	name, kind   string
+	up           bool
+	inet4, inet6 []byte // the settings of each family, 32 bits each
+}
+
+// attributeType is NLA_TYPE_MASK of linux/netlink.h: the rest are flags.
+const attributeType = 0x3fff
+
+// RTEXT_FILTER_SKIP_STATS of linux/rtnetlink.h: the counters are most of a dump.
+const skipStats = 1 << 3
+
+// dumpLinks returns the links of the calling thread's namespace by name.
+func dumpLinks() (map[string]linkState, error) {
+	messages, err := dump(func() ([][]byte, error) {
+		req := nl.NewNetlinkRequest(unix.RTM_GETLINK, unix.NLM_F_DUMP)
+		req.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
+		req.AddData(nl.NewRtAttr(unix.IFLA_EXT_MASK, nl.Uint32Attr(skipStats)))
+		return req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	links := make(map[string]linkState, len(messages))
+	for _, m := range messages {
+		if len(m) >= unix.SizeofIfInfomsg {
+			l := parseLink(m)
+			links[l.name] = l
+		}
+	}
+	return links, nil
+}
+
+func parseLink(m []byte) linkState {
+	l := linkState{index: int(int32(binary.NativeEndian.Uint32(m[4:]))), up: binary.NativeEndian.Uint32(m[8:])&unix.IFF_UP != 0}
+	for kind, value := range attributes(m[unix.SizeofIfInfomsg:]) {
+		switch kind {
+		case unix.IFLA_IFNAME:
+			l.name = text(value)
+		case unix.IFLA_LINKINFO:
+			for kind, value := range attributes(value) {
+				if kind == unix.IFLA_INFO_KIND {
+					l.kind = text(value)
+				}
+			}
+		case unix.IFLA_AF_SPEC:
+			for family, value := range attributes(value) {
+				for kind, value := range attributes(value) {
+					switch {
+					case family == unix.AF_INET && kind == unix.IFLA_INET_CONF:
+						l.inet4 = value
+					case family == unix.AF_INET6 && kind == unix.IFLA_INET6_CONF:
+						l.inet6 = value
+					}
+				}
+			}
+		}
+	}
+	return l
+}
+
+// attributes yields type and value of each attribute.
+func attributes(b []byte) func(yield func(int, []byte) bool) {
+	return func(yield func(int, []byte) bool) {
+		for len(b) >= unix.SizeofRtAttr {
+			size := int(binary.NativeEndian.Uint16(b))
+			if size < unix.SizeofRtAttr || size > len(b) {
+				return
+			}
+			if !yield(int(binary.NativeEndian.Uint16(b[2:]))&attributeType, b[unix.SizeofRtAttr:size]) {
+				return
+			}
+			b = b[min((size+3)&^3, len(b)):]
+		}
+	}
+}
+
+func text(b []byte) string { return strings.TrimRight(string(b), "\x00") }
+
+// Where settings stand among those of their family: IPV4_DEVCONF_* of linux/ip.h,
+// which count from 1, and DEVCONF_* of linux/ipv6.h.
+const (
+	atRPFilter    = 8 - 1
+	atAcceptRA    = 3
+	atDisableIPv6 = 26
+)
+
+// sysctl returns the value of a setting of the link, if the dump told it.
+func (l linkState) sysctl(key string) (value string, ok bool) {
+	settings, at := l.inet6, 0
+	switch key {
+	case "net/ipv4/conf/" + l.name + "/rp_filter":
+		settings, at = l.inet4, atRPFilter
+	case "net/ipv6/conf/" + l.name + "/accept_ra":
+		at = atAcceptRA
+	case "net/ipv6/conf/" + l.name + "/disable_ipv6":
+		at = atDisableIPv6
+	default:
+		return "", false
+	}
+	if len(settings) < 4*at+4 {
+		return "", false
+	}
+	return strconv.Itoa(int(int32(binary.NativeEndian.Uint32(settings[4*at:])))), true
+}
