@@ -93,8 +93,8 @@ func TestANodeIsAsNetconfSays(t *testing.T) {
 				}
 				rules := `0: from all lookup local
 512: from all lookup 100 proto 70
-1536: from all fwmark 0xff0000/0xff0000 lookup main proto 69
-1536: from all fwmark 0x10000/0xff0000 lookup 101 proto 69
+1536: from all fwmark 0xff/0xff lookup main proto 70
+1536: from all fwmark 0x1/0xff lookup 101 proto 70
 1537: from 10.0.0.20 lookup 101 proto 69
 1538: from 10.0.0.21 lookup 101 proto 69
 32766: from all lookup main

@@ -48,6 +48,7 @@ func readRules(h *netlink.Handle, v6 bool) ([]netconf.Rule, error) {
 	var rules []netconf.Rule
 	for _, r := range list {
 		nr := netconf.Rule{Priority: r.Priority, IPv6: v6, Mark: r.Mark, Table: r.Table, HostOnly: r.SuppressPrefixlen >= 0}
+		nr.Earlier = nr.Priority == netconf.PriorityMark && r.Protocol == netconf.Protocol
 		if int(r.Protocol) != nr.Protocol() {
 			continue
 		}

@@ -80,11 +80,11 @@ func TestAMarkMaskIsEightBitsClearOfKubeProxy(t *testing.T) {
 		}
 	}
 	for mask, want := range map[uint32]string{
-		0:          "mark mask 0x00000000: must be eight bits in a row, like 0x00ff0000",
-		0x7f0000:   "mark mask 0x007f0000: must be eight bits in a row, like 0x00ff0000",
-		0x1ff0000:  "mark mask 0x01ff0000: must be eight bits in a row, like 0x00ff0000",
-		0xf0f0000:  "mark mask 0x0f0f0000: must be eight bits in a row, like 0x00ff0000",
-		0xffffffff: "mark mask 0xffffffff: must be eight bits in a row, like 0x00ff0000",
+		0:          "mark mask 0x00000000: must be eight bits in a row, like 0x000000ff",
+		0x7f0000:   "mark mask 0x007f0000: must be eight bits in a row, like 0x000000ff",
+		0x1ff0000:  "mark mask 0x01ff0000: must be eight bits in a row, like 0x000000ff",
+		0xf0f0000:  "mark mask 0x0f0f0000: must be eight bits in a row, like 0x000000ff",
+		0xffffffff: "mark mask 0xffffffff: must be eight bits in a row, like 0x000000ff",
 		0xff00:     "mark mask 0x0000ff00: takes kube-proxy's bits 0x4000 and 0x8000",
 		0x7f80:     "mark mask 0x00007f80: takes kube-proxy's bits 0x4000 and 0x8000",
 	} {

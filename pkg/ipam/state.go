@@ -89,9 +89,10 @@ type Settings struct {
 	PodsInMain bool
 }
 
-// DefaultMarkMask keeps clear of the bits of kube-proxy (0x4000, 0x8000), the
-// portmap plugin (0x2000) and the usual low bits of others.
-const DefaultMarkMask uint32 = 0x00ff0000
+// DefaultMarkMask is the only byte that none of kube-proxy, the portmap plugin,
+// Calico, Tailscale and Cilium takes for itself; netconf.MarkUsers lists whose bits
+// are whose. It was 0x00ff0000 before, which Calico, Tailscale and Cilium use.
+const DefaultMarkMask uint32 = 0x000000ff
 
 // State is the whole book. Addresses stand in allocation order: grouped by ENI,
 // ENIs in the order of ENIs. Read it freely; change it through the moves only.

@@ -30,6 +30,7 @@ func Diff(have, want, obsolete Node) (add, remove Node) {
 			add.Routes = append(add.Routes, w)
 		}
 	}
+	have.Rules = rulesAsWanted(have.Rules, want.Rules)
 	add.Rules = without(want.Rules, have.Rules)
 	add.Neighs = without(want.Neighs, have.Neighs)
 	for _, o := range without(obsolete.Addrs, want.Addrs) {
@@ -42,6 +43,31 @@ func Diff(have, want, obsolete Node) (add, remove Node) {
 		return r.Priority == PriorityPods && !podsRuleIsSurplus(r, have, want)
 	})
 	return add, remove
+}
+
+// rulesAsWanted returns have with the rules of an earlier release that differ from a
+// wanted one in nothing else: the kernel would not take another one beside it.
+func rulesAsWanted(have, want []Rule) []Rule {
+	have = slices.Clone(have)
+	for i, r := range have {
+		r.Earlier = false
+		if have[i].Earlier && slices.Contains(want, r) {
+			have[i] = r
+		}
+	}
+	return have
+}
+
+// OldMasks returns the masks of those rules for marks that have another one.
+func OldMasks(rules []Rule, mask uint32) []uint32 {
+	var masks []uint32
+	for _, r := range rules {
+		if r.Priority == PriorityMark && r.Mask != mask && !slices.Contains(masks, r.Mask) {
+			masks = append(masks, r.Mask)
+		}
+	}
+	slices.Sort(masks)
+	return masks
 }
 
 // surplusRoutes returns the routes of ours that nothing wants any more. A route in

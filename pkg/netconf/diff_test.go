@@ -57,8 +57,8 @@ func TestDiffIsWhatMustBeDone(t *testing.T) {
 			+ route 10.0.1.1 dev eth1 table 101 proto 69 scope link
 			+ route default via 10.0.1.1 dev eth1 table 101 proto 69
 			+ rule 512: from all lookup 100 proto 70
-			+ rule 1536: from all fwmark 0xff0000/0xff0000 lookup main proto 69
-			+ rule 1536: from all fwmark 0x10000/0xff0000 lookup 101 proto 69
+			+ rule 1536: from all fwmark 0xff/0xff lookup main proto 70
+			+ rule 1536: from all fwmark 0x1/0xff lookup 101 proto 70
 			+ rule 1537: from 10.0.1.10 lookup 101 proto 69`},
 		{"what others removed or changed is put back", drop(func(n *Node) {
 			n.Sysctls[0].Value = "0"
@@ -77,7 +77,7 @@ func TestDiffIsWhatMustBeDone(t *testing.T) {
 			- addr 10.0.2.10/24 dev eth2 noprefixroute
 			- route 10.0.2.1 dev eth2 table 102 proto 69 scope link
 			- route default via 10.0.2.1 dev eth2 table 102 proto 69
-			- rule 1536: from all fwmark 0x20000/0xff0000 lookup 102 proto 69
+			- rule 1536: from all fwmark 0x2/0xff lookup 102 proto 70
 			- rule 1537: from 10.0.2.10 lookup 102 proto 69
 			- rule 1538: from 10.0.2.21 to 10.0.0.0/16 lookup 102 proto 69
 			- rule 1538: from 10.0.2.21 to 172.16.0.0/12 lookup 102 proto 69`},

@@ -16,6 +16,7 @@ import (
 type Firewall struct {
 	Backend   ipam.Firewall
 	Mask      uint32         // our bits of packet and connection marks
+	OldMasks  []uint32       // connections may still carry marks of these; see Understanding
 	ENIs      []FirewallENI  // by index
 	Sources   []Source       // routing map only: addresses of ENIs other than 0, sorted
 	Pool      []netip.Addr   // IPv4 addresses that leave the VPC as SNAT, sorted; SNAT on only
@@ -78,6 +79,13 @@ func NewFirewall(s *ipam.State, looseRPFilter bool) Firewall {
 	if f.SNAT.IsValid() {
 		f.Subnets, f.VPC = subnets4(s.ENIs), merge4(s.Settings.VPC)
 	}
+	return f
+}
+
+// Understanding returns f for the time in which connections still carry marks of
+// other masks: new ones get marks of f.Mask, replies of all leave by their ENI.
+func (f Firewall) Understanding(masks []uint32) Firewall {
+	f.OldMasks = masks
 	return f
 }
 

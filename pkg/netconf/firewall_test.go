@@ -51,9 +51,9 @@ func TestFirewallOfANodeWithTwoENIsAsNftListsIt(t *testing.T) {
 			     "eth1" : jump in1 }
 	}
 
-	map replies {
-		type mark : verdict
-		elements = { 0x00010000 : goto eni1, 0x00ff0000 : goto eni0 }
+	set marks {
+		type mark
+		elements = { 0x00000001, 0x000000ff }
 	}
 
 	map source4 {
@@ -74,31 +74,55 @@ func TestFirewallOfANodeWithTwoENIsAsNftListsIt(t *testing.T) {
 	}
 
 	chain eni0 {
-		meta mark set meta mark | 0x00ff0000 comment "leave by eth0 #HASH"
+		meta mark set meta mark | 0x000000ff comment "leave by eth0 #HASH"
 	}
 
 	chain in0 {
-		ct mark set ct mark | 0x00ff0000 comment "came in by eth0 #HASH"
+		ct mark set ct mark | 0x000000ff comment "came in by eth0 #HASH"
 	}
 
 	chain eni1 {
-		meta mark set meta mark & 0xff01ffff | 0x00010000 comment "leave by eth1 #HASH"
+		meta mark set meta mark & 0xffffff01 | 0x00000001 comment "leave by eth1 #HASH"
 	}
 
 	chain in1 {
-		ct mark set ct mark & 0xff01ffff | 0x00010000 comment "came in by eth1 #HASH"
+		ct mark set ct mark & 0xffffff01 | 0x00000001 comment "came in by eth1 #HASH"
 	}
 
 	chain marks {
 		type filter hook prerouting priority dstnat + 10; policy accept;
 		ct state new iifname vmap @arrivals comment "a connection remembers the ENI it came in by #HASH"
-		ct direction reply ct mark & 0x00ff0000 vmap @replies comment "its replies leave by that ENI #HASH"
 		ip daddr @vpc4 ip saddr vmap @source4 comment "a pod's packets leave by its address's ENI #HASH"
+		meta mark & 0x000000ff == @marks meta mark set meta mark & 0xffffff00 comment "an ENI is chosen here and by nobody else #HASH"
 	}
 
 	chain snat4 {
 		type nat hook postrouting priority srcnat; policy accept;
 		oifname "eth0" ip saddr @pool4 ip daddr != @vpc4 snat ip to 10.0.0.10 fully-random comment "outside the VPC a pod has the node's address #HASH"
+	}
+}
+table inet enipool-replies {
+	map replies {
+		type mark : verdict
+		elements = { 0x00000001 : goto eni1, 0x000000ff : goto eni0 }
+	}
+
+	chain eni0 {
+		meta mark set meta mark | 0x000000ff comment "leave by eth0 #HASH"
+	}
+
+	chain eni1 {
+		meta mark set meta mark & 0xffffff01 | 0x00000001 comment "leave by eth1 #HASH"
+	}
+
+	chain pods {
+		type filter hook prerouting priority -89; policy accept;
+		ct direction reply ct mark & 0x000000ff vmap @replies comment "replies leave by the ENI that their connection came in by #HASH"
+	}
+
+	chain sockets {
+		type route hook output priority mangle; policy accept;
+		ct direction reply ct mark & 0x000000ff vmap @replies comment "replies leave by the ENI that their connection came in by #HASH"
 	}
 }
 `
@@ -125,17 +149,17 @@ func TestFirewallHoldsNoMoreThanTheNodeNeeds(t *testing.T) {
 		want   []string // sets and chains of the nftables form
 	}{
 		{"two ENIs, SNAT", nil, false,
-			[]string{"arrivals", "replies", "source4", "pool4", "vpc4", "eni0", "in0", "eni1", "in1", "marks", "snat4"}},
+			[]string{"arrivals", "marks", "source4", "pool4", "vpc4", "eni0", "in0", "eni1", "in1", "marks", "snat4"}},
 		{"SNAT off", func(s *ipam.State) { s.Settings.SNAT = false }, false,
-			[]string{"arrivals", "replies", "source4", "eni0", "in0", "eni1", "in1", "marks"}},
+			[]string{"arrivals", "marks", "source4", "eni0", "in0", "eni1", "in1", "marks"}},
 		{"routing by rules needs no source map", func(s *ipam.State) { s.Settings.Routing = ipam.Rule; s.Settings.SNAT = false }, false,
-			[]string{"arrivals", "replies", "eni0", "in0", "eni1", "in1", "marks"}},
+			[]string{"arrivals", "marks", "eni0", "in0", "eni1", "in1", "marks"}},
 		{"one ENI is the only way out", func(s *ipam.State) { s.ENIs, s.Addresses = s.ENIs[:1], s.Addresses[:2] }, false,
 			[]string{"pool4", "vpc4", "snat4"}},
 		{"a loose node checks IPv4 sources", func(s *ipam.State) { s.ENIs, s.Addresses, s.Settings.SNAT = s.ENIs[:1], s.Addresses[:2], false }, true,
 			[]string{"spoof"}},
 		{"IPv6 has no SNAT and no rp_filter", onlyIPv6, false,
-			[]string{"arrivals", "replies", "source6", "eni0", "in0", "eni1", "in1", "spoof", "marks"}},
+			[]string{"arrivals", "marks", "source6", "eni0", "in0", "eni1", "in1", "spoof", "marks"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			table := netconf.NewFirewall(firewallBook(tt.change), tt.loose).Table()
@@ -189,11 +213,18 @@ func TestSpoofRuleNamesTheFamiliesItIsFor(t *testing.T) {
 }
 
 func TestIptablesFormInTheWordsOfIptables(t *testing.T) {
-	const want4 = `-N ENIPOOL-MARK-HASHHASH
+	const want4 = `-N ENIREPLY-POD-HASHHASH
+-A PREROUTING -j ENIREPLY-POD-HASHHASH
+-A ENIREPLY-POD-HASHHASH -m mark --mark 0xff/0xff -j MARK --set-xmark 0x0/0xff
+-A ENIREPLY-POD-HASHHASH -m mark --mark 0x1/0xff -j MARK --set-xmark 0x0/0xff
+-A ENIREPLY-POD-HASHHASH -m conntrack --ctdir REPLY -m connmark ! --mark 0x0/0xff -j CONNMARK --restore-mark --nfmask 0xff --ctmask 0xff
+-N ENIREPLY-SOCKET-HASHHASH
+-A OUTPUT -j ENIREPLY-SOCKET-HASHHASH
+-A ENIREPLY-SOCKET-HASHHASH -m conntrack --ctdir REPLY -m connmark ! --mark 0x0/0xff -j CONNMARK --restore-mark --nfmask 0xff --ctmask 0xff
+-N ENIPOOL-MARK-HASHHASH
 -A PREROUTING -j ENIPOOL-MARK-HASHHASH
--A ENIPOOL-MARK-HASHHASH -i eth0 -m conntrack --ctstate NEW -j CONNMARK --set-xmark 0xff0000/0xff0000
--A ENIPOOL-MARK-HASHHASH -i eth1 -m conntrack --ctstate NEW -j CONNMARK --set-xmark 0x10000/0xff0000
--A ENIPOOL-MARK-HASHHASH -m conntrack --ctdir REPLY -m connmark ! --mark 0x0/0xff0000 -j CONNMARK --restore-mark --nfmask 0xff0000 --ctmask 0xff0000
+-A ENIPOOL-MARK-HASHHASH -i eth0 -m conntrack --ctstate NEW -j CONNMARK --set-xmark 0xff/0xff
+-A ENIPOOL-MARK-HASHHASH -i eth1 -m conntrack --ctstate NEW -j CONNMARK --set-xmark 0x1/0xff
 -N ENIPOOL-SNAT-HASHHASH
 -A POSTROUTING -j ENIPOOL-SNAT-HASHHASH
 -A ENIPOOL-SNAT-HASHHASH ! -o eth0 -j RETURN
@@ -215,7 +246,7 @@ func TestIptablesFormInTheWordsOfIptables(t *testing.T) {
 	for _, c := range netconf.NewFirewall(firewallBook(onlyIPv6), false).Iptables(eni.IPv6) {
 		names = append(names, c.Table+" "+c.Name[:len(c.Name)-9])
 	}
-	if diff := cmp.Diff([]string{"mangle ENIPOOL-MARK", "raw ENIPOOL-SPOOF"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"mangle ENIREPLY-POD", "mangle ENIREPLY-SOCKET", "mangle ENIPOOL-MARK", "raw ENIPOOL-SPOOF"}, names); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -230,6 +261,35 @@ func iptText(t *testing.T, chains []netconf.IptChain) string {
 		b.WriteString(strings.ReplaceAll(strings.Join(c.Lines(), "\n"), hash, "HASHHASH") + "\n")
 	}
 	return b.String()
+}
+
+func TestRepliesOfConnectionsWithAnEarlierMarkLeaveByTheSameENI(t *testing.T) {
+	const nft = `ct direction reply ct mark & 0x000000ff vmap @replies
+ct direction reply ct mark & 0x00ff0000 vmap @replies-00ff0000
+`
+	f := netconf.NewFirewall(firewallBook(nil), false).Understanding([]uint32{0x00ff0000})
+	replies := f.Replies()
+	for _, c := range replies.Chains {
+		var got strings.Builder
+		for _, r := range c.Rules {
+			text, _, _ := strings.Cut(r.String(), " comment")
+			got.WriteString(text + "\n")
+		}
+		if c.Hook != "" && got.String() != nft {
+			t.Errorf("chain %s:\n%s", c.Name, cmp.Diff(nft, got.String()))
+		}
+	}
+	if got, want := replies.Sets[1].String(), "\tmap replies-00ff0000 {\n\t\ttype mark : verdict\n\t\telements = { 0x00010000 : goto eni1, 0x00ff0000 : goto eni0 }\n\t}\n"; got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+	want := []string{
+		"-m conntrack --ctdir REPLY -m connmark --mark 0xff0000/0xff0000 -j MARK --set-xmark 0xff/0xff",
+		"-m conntrack --ctdir REPLY -m connmark --mark 0x10000/0xff0000 -j MARK --set-xmark 0x1/0xff",
+		"-m conntrack --ctdir REPLY -m connmark ! --mark 0x0/0xff -j CONNMARK --restore-mark --nfmask 0xff --ctmask 0xff",
+	}
+	if diff := cmp.Diff(want, f.Iptables(eni.IPv4)[1].Rules); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestRangesOfTheVPCDoNotOverlap(t *testing.T) {

@@ -10,8 +10,17 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// IptChainPrefix begins the name of every iptables chain of ours.
-const IptChainPrefix = "ENIPOOL-"
+// The prefixes that begin the names of our iptables chains. Those for replies have
+// one that earlier releases do not take for theirs; see Firewall.Replies.
+const (
+	IptChainPrefix = "ENIPOOL-"
+	IptReplyPrefix = "ENIREPLY-"
+)
+
+// IsIptChain tells whether a chain of this name is ours.
+func IsIptChain(name string) bool {
+	return strings.HasPrefix(name, IptChainPrefix) || strings.HasPrefix(name, IptReplyPrefix)
+}
 
 // IptChain is a chain of iptables or ip6tables and the one jump to it. Its name
 // carries a hash of its rules, so a chain with this name never needs a change.
@@ -35,19 +44,22 @@ func (f Firewall) Iptables(family eni.Family) []IptChain {
 		// Others end mangle and raw early for connections they know, so ours
 		// come first there. In nat the rules of others may be more special.
 		chains = append(chains, IptChain{Table: table, Parent: parent, First: table != "nat",
-			Name: IptChainPrefix + name + "-" + shortHash(strings.Join(rules, "\n")), Rules: rules})
+			Name: name + "-" + shortHash(strings.Join(rules, "\n")), Rules: rules})
 	}
-	add("mangle", "PREROUTING", "MARK", f.iptMarks())
+	// Replies first: connections that get their mark from the other chain need it.
+	add("mangle", "PREROUTING", IptReplyPrefix+"POD", f.iptReplies(true))
+	add("mangle", "OUTPUT", IptReplyPrefix+"SOCKET", f.iptReplies(false))
+	add("mangle", "PREROUTING", IptChainPrefix+"MARK", f.iptArrivals())
 	if family == eni.IPv4 {
-		add("nat", "POSTROUTING", "SNAT", f.iptSNAT())
+		add("nat", "POSTROUTING", IptChainPrefix+"SNAT", f.iptSNAT())
 	}
 	if family == eni.IPv6 || f.DropSpoofed4 {
-		add("raw", "PREROUTING", "SPOOF", f.iptSpoof())
+		add("raw", "PREROUTING", IptChainPrefix+"SPOOF", f.iptSpoof())
 	}
 	return chains
 }
 
-func (f Firewall) iptMarks() []string {
+func (f Firewall) iptArrivals() []string {
 	if !f.marks() {
 		return nil
 	}
@@ -55,6 +67,28 @@ func (f Firewall) iptMarks() []string {
 	for _, e := range f.ENIs {
 		rules = append(rules, fmt.Sprintf("-i %s -m conntrack --ctstate NEW -j CONNMARK --set-xmark %#x/%#x",
 			e.Device, Mark(e.Index, f.Mask), f.Mask))
+	}
+	return rules
+}
+
+// iptReplies marks replies with the ENI that their connection came in by. Of what
+// is forwarded it first clears a mark that would choose an ENI, see addMarks. What
+// a socket of the node marks itself is the socket's own choice.
+func (f Firewall) iptReplies(forwarded bool) []string {
+	if !f.marks() {
+		return nil
+	}
+	var rules []string
+	if forwarded {
+		for _, e := range f.ENIs {
+			rules = append(rules, fmt.Sprintf("-m mark --mark %#x/%#[2]x -j MARK --set-xmark 0x0/%#[2]x", Mark(e.Index, f.Mask), f.Mask))
+		}
+	}
+	for _, old := range f.OldMasks {
+		for _, e := range f.ENIs {
+			rules = append(rules, fmt.Sprintf("-m conntrack --ctdir REPLY -m connmark --mark %#x/%#x -j MARK --set-xmark %#x/%#x",
+				Mark(e.Index, old), old, Mark(e.Index, f.Mask), f.Mask))
+		}
 	}
 	return append(rules, fmt.Sprintf("-m conntrack --ctdir REPLY -m connmark ! --mark 0x0/%#[1]x -j CONNMARK --restore-mark --nfmask %#[1]x --ctmask %#[1]x", f.Mask))
 }

@@ -28,9 +28,9 @@ import (
 )
 
 // Protocol is the number that routes and rules of ours carry, so that nothing
-// else is ever changed or removed. What serves table 100 carries PodsProtocol
-// instead: releases that did not know the table remove every rule with Protocol
-// that they do not want, and a node may be downgraded to one of those.
+// else is ever changed or removed. What serves table 100, and the rules for marks,
+// carry PodsProtocol instead: earlier releases remove every rule with Protocol that
+// they do not want, and a node may be downgraded to one of those.
 const (
 	Protocol     = 69
 	PodsProtocol = 70
@@ -146,11 +146,13 @@ type Rule struct {
 	Mark, Mask uint32       // a zero Mask matches any mark
 	Table      int
 	HostOnly   bool // only host routes of the table count
+	Earlier    bool // it carries the protocol that an earlier release gave it
 }
 
-// Protocol returns the number that marks the rule as ours.
+// Protocol returns the number that marks the rule as ours. Rules for marks are of
+// those that outlive a downgrade, see Firewall.Replies.
 func (r Rule) Protocol() int {
-	if r.Table == PodsTable {
+	if r.Table == PodsTable || r.Priority == PriorityMark && !r.Earlier {
 		return PodsProtocol
 	}
 	return Protocol

@@ -64,12 +64,12 @@ func printed[T fmt.Stringer](items []T) string {
 func TestTablesAndMarksOfENIs(t *testing.T) {
 	for _, tt := range []struct {
 		index, table int
-		mark, low    uint32 // with the default mask and with 0xff
+		mark, high   uint32 // with the default mask and with 0x00ff0000
 	}{
-		{0, 254, 0xff0000, 0xff},
-		{1, 101, 0x010000, 0x01},
-		{2, 102, 0x020000, 0x02},
-		{eni.MaxIndex, 250, 0x960000, 0x96},
+		{0, 254, 0xff, 0xff0000},
+		{1, 101, 0x01, 0x010000},
+		{2, 102, 0x02, 0x020000},
+		{eni.MaxIndex, 250, 0x96, 0x960000},
 	} {
 		if got := Table(tt.index); got != tt.table {
 			t.Errorf("Table(%d) = %d, want %d", tt.index, got, tt.table)
@@ -77,14 +77,14 @@ func TestTablesAndMarksOfENIs(t *testing.T) {
 		if got := Mark(tt.index, ipam.DefaultMarkMask); got != tt.mark {
 			t.Errorf("Mark(%d) = %#x, want %#x", tt.index, got, tt.mark)
 		}
-		if got := Mark(tt.index, 0xff); got != tt.low {
-			t.Errorf("Mark(%d) in the low bits = %#x, want %#x", tt.index, got, tt.low)
+		if got := Mark(tt.index, 0x00ff0000); got != tt.high {
+			t.Errorf("Mark(%d) in the high bits = %#x, want %#x", tt.index, got, tt.high)
 		}
 	}
 }
 
 func TestEveryENIHasATableAndAMarkOfItsOwn(t *testing.T) {
-	for _, mask := range []uint32{ipam.DefaultMarkMask, 0xff, 0xff000000} {
+	for _, mask := range []uint32{ipam.DefaultMarkMask, 0xff0000, 0xff000000} {
 		tables, marks := map[int]bool{}, map[uint32]bool{0: true}
 		for i := range eni.MaxIndex + 1 {
 			table, mark := Table(i), Mark(i, mask)
@@ -115,7 +115,7 @@ func TestObjectsPrintAsIPTakesThem(t *testing.T) {
 		{Rule{Priority: 512, Table: PodsTable}, "512: from all lookup 100 proto 70"},
 		{Rule{Priority: 512, Table: 254, HostOnly: true}, "512: from all lookup main suppress_prefixlength 31 proto 69"},
 		{Rule{Priority: 512, Table: 254, HostOnly: true, IPv6: true}, "512: from all lookup main suppress_prefixlength 127 proto 69"},
-		{Rule{Priority: 1536, Mark: 0x10000, Mask: 0xff0000, Table: 101}, "1536: from all fwmark 0x10000/0xff0000 lookup 101 proto 69"},
+		{Rule{Priority: 1536, Mark: 0x1, Mask: 0xff, Table: 101}, "1536: from all fwmark 0x1/0xff lookup 101 proto 70"},
 		{Rule{Priority: 1538, From: p("10.0.0.11/32"), To: p("10.0.0.0/16"), Table: 101}, "1538: from 10.0.0.11 to 10.0.0.0/16 lookup 101 proto 69"},
 		{Rule{Priority: 1538, From: p("10.0.0.0/24"), To: p("10.1.2.3/32"), Table: 101}, "1538: from 10.0.0.0/24 to 10.1.2.3 lookup 101 proto 69"},
 		{Neigh{Addr: a("fe80::1"), MAC: MAC{2, 0, 0, 0, 0xab, 9}, Dev: "eth0"}, "fe80::1 lladdr 02:00:00:00:ab:09 dev eth0 nud permanent"},

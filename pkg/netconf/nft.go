@@ -1,26 +1,26 @@
 package netconf
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Names of the table and of those of its parts that are always the same.
+// Names of our tables and of those of their parts that are always the same.
 const (
-	NftTableName = "enipool"
+	NftTableName   = "enipool"
+	NftRepliesName = "enipool-replies"
 
-	nftArrivals, nftReplies   = "arrivals", "replies"
-	nftSources4, nftSources6  = "source4", "source6"
-	nftPool4, nftVPC4         = "pool4", "vpc4"
-	nftOutPrefix, nftInPrefix = "eni", "in"
+	nftArrivals, nftReplies, nftOurMarks = "arrivals", "replies", "marks"
+	nftSources4, nftSources6             = "source4", "source6"
+	nftPool4, nftVPC4                    = "pool4", "vpc4"
+	nftOutPrefix, nftInPrefix            = "eni", "in"
 )
 
-// NftTable is the whole table `inet enipool`.
+// NftTable is a whole table of the family inet.
 type NftTable struct {
+	Name   string
 	Sets   []NftSet
 	Chains []NftChain
 }
@@ -88,20 +88,21 @@ const (
 // NftField is what NftLookup looks up.
 type NftField string
 
-// The fields of NftLookup; the mark of the connection comes with a mask.
+// The fields of NftLookup; marks come with a mask.
 const (
 	NftSource4      NftField = "ip saddr"
 	NftDestination4 NftField = "ip daddr"
 	NftSource6      NftField = "ip6 saddr"
 	NftArrival      NftField = "iifname"
 	NftConnMark     NftField = "ct mark"
+	NftPacketMark   NftField = "meta mark"
 )
 
 // NftLookup matches a field that is in a set (with Not: that is not), or takes
 // the verdict that a map has for it (with Map).
 type NftLookup struct {
 	Field    NftField
-	Mask     uint32 // of NftConnMark
+	Mask     uint32 // of marks
 	Map, Not bool
 	Set      string
 }
@@ -119,9 +120,9 @@ type NftSetMark struct {
 // NftSNAT gives the packet's connection another source address.
 type NftSNAT struct{ To netip.Addr }
 
-// Table returns the whole of the nftables form.
+// Table returns the nftables form but for Replies.
 func (f Firewall) Table() NftTable {
-	var t NftTable
+	t := NftTable{Name: NftTableName}
 	if f.marks() {
 		f.addMarks(&t)
 	}
@@ -144,55 +145,6 @@ func (f Firewall) Table() NftTable {
 				NftLookup{Field: NftDestination4, Set: nftVPC4, Not: true}, NftSNAT{f.SNAT}}}}})
 	}
 	return t
-}
-
-// addMarks adds what decides on marks. It runs behind every DNAT (priority
-// dstnat), or a pod that talks to a service would be judged by the service's
-// address. A mark is set in a small chain per ENI and not by a map from address
-// to mark, because older kernels can't OR a looked-up value into a mark, and the
-// bits of others must survive.
-func (f Firewall) addMarks(t *NftTable) {
-	arrivals := NftSet{Name: nftArrivals, Type: "ifname", Verdicts: true}
-	replies := NftSet{Name: nftReplies, Type: "mark", Verdicts: true}
-	for _, e := range f.ENIs {
-		out, in, mark := fmt.Sprint(nftOutPrefix, e.Index), fmt.Sprint(nftInPrefix, e.Index), Mark(e.Index, f.Mask)
-		arrivals.Elements = append(arrivals.Elements, NftElement{NftName(e.Device), NftVerdict{"jump", in}})
-		replies.Elements = append(replies.Elements, NftElement{NftMark(mark), NftVerdict{"goto", out}})
-		t.Chains = append(t.Chains,
-			NftChain{Name: out, Rules: []NftRule{{"leave by " + e.Device, []fmt.Stringer{NftSetMark{Mask: f.Mask, Mark: mark}}}}},
-			NftChain{Name: in, Rules: []NftRule{{"came in by " + e.Device, []fmt.Stringer{NftSetMark{Conn: true, Mask: f.Mask, Mark: mark}}}}})
-	}
-	slices.SortFunc(replies.Elements, func(a, b NftElement) int { return cmp.Compare(a.Key.(NftMark), b.Key.(NftMark)) })
-	t.Sets = append(t.Sets, arrivals, replies)
-	rules := []NftRule{
-		{"a connection remembers the ENI it came in by", []fmt.Stringer{NftNew, NftLookup{Field: NftArrival, Map: true, Set: nftArrivals}}},
-		{"its replies leave by that ENI", []fmt.Stringer{NftReply, NftLookup{Field: NftConnMark, Mask: f.Mask, Map: true, Set: nftReplies}}},
-	}
-	source4 := NftSet{Name: nftSources4, Type: "ipv4_addr", Verdicts: true}
-	source6 := NftSet{Name: nftSources6, Type: "ipv6_addr", Verdicts: true}
-	for _, s := range f.Sources {
-		e := NftElement{s.Addr, NftVerdict{"goto", fmt.Sprint(nftOutPrefix, s.ENI)}}
-		if s.Addr.Is4() {
-			source4.Elements = append(source4.Elements, e)
-		} else {
-			source6.Elements = append(source6.Elements, e)
-		}
-	}
-	if len(source4.Elements) > 0 {
-		t.Sets = append(t.Sets, source4)
-		rule := NftRule{"a pod's packets leave by its address's ENI", []fmt.Stringer{NftLookup{Field: NftSource4, Map: true, Set: nftSources4}}}
-		if f.SNAT.IsValid() {
-			// What gets the node's address leaves by the node's ENI.
-			rule.Statements = slices.Insert(rule.Statements, 0, fmt.Stringer(NftLookup{Field: NftDestination4, Set: nftVPC4}))
-		}
-		rules = append(rules, rule)
-	}
-	if len(source6.Elements) > 0 {
-		t.Sets = append(t.Sets, source6)
-		rules = append(rules, NftRule{"a pod's packets leave by its address's ENI", []fmt.Stringer{NftLookup{Field: NftSource6, Map: true, Set: nftSources6}}})
-	}
-	t.Chains = append(t.Chains, NftChain{Name: "marks", Type: "filter", Hook: "prerouting",
-		Priority: -90, PriorityName: "dstnat + 10", Rules: rules})
 }
 
 func (f Firewall) nftSpoof() []NftRule {

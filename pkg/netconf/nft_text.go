@@ -7,8 +7,14 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Nft returns the nftables form in the words of `nft list table inet enipool`.
-func (f Firewall) Nft() string { return f.Table().String() }
+// Nft returns the nftables form in the words of `nft list table` of each table.
+func (f Firewall) Nft() string {
+	text := f.Table().String()
+	if replies := f.Replies(); len(replies.Chains) > 0 {
+		text += replies.String()
+	}
+	return text
+}
 
 // String returns the table in the words of `nft list table`.
 func (t NftTable) String() string {
@@ -19,7 +25,7 @@ func (t NftTable) String() string {
 	for _, c := range t.Chains {
 		blocks = append(blocks, c.String())
 	}
-	return "table inet " + NftTableName + " {\n" + strings.Join(blocks, "\n") + "}\n"
+	return "table inet " + t.Name + " {\n" + strings.Join(blocks, "\n") + "}\n"
 }
 
 // String returns the set in the words of nft.
@@ -114,7 +120,7 @@ func (c NftConn) String() string { return string(c) }
 // String returns the lookup in the words of nft.
 func (l NftLookup) String() string {
 	s := string(l.Field)
-	if l.Field == NftConnMark {
+	if l.Field == NftConnMark || l.Field == NftPacketMark {
 		s += " & " + NftMark(l.Mask).String()
 	}
 	switch {
@@ -122,6 +128,8 @@ func (l NftLookup) String() string {
 		s += " vmap"
 	case l.Not:
 		s += " !="
+	case l.Field == NftPacketMark:
+		s += " =="
 	}
 	return s + " @" + l.Set
 }
@@ -139,6 +147,9 @@ func (m NftSetMark) String() string {
 	s := key + " set " + key
 	if keep := ^m.Mask | m.Mark; keep != ^uint32(0) {
 		s += " & " + NftMark(keep).String()
+	}
+	if m.Mark == 0 {
+		return s
 	}
 	return s + " | " + NftMark(m.Mark).String()
 }

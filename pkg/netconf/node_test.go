@@ -27,7 +27,7 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 			route default via 10.0.0.1 dev eth0 proto 69
 			route 10.0.0.11 dev enic2649991064 table 100 proto 70 scope link
 			rule 512: from all lookup 100 proto 70
-			rule 1536: from all fwmark 0xff0000/0xff0000 lookup main proto 69
+			rule 1536: from all fwmark 0xff/0xff lookup main proto 70
 			neigh 10.0.0.11 lladdr 5e:14:7d:e6:dc:f4 dev enic2649991064 nud permanent`},
 		{"three ENIs, map: not one rule a pod", ipam.State{Settings: settings(nil),
 			ENIs:      []eni.Interface{nic(0, true, false), nic(1, true, false), nic(2, true, false)},
@@ -60,10 +60,10 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 			route 10.0.1.21 dev enia6014be7c6e table 100 proto 70 scope link
 			route 10.0.2.21 dev enif355d2c9256 table 100 proto 70 scope link
 			rule 512: from all lookup 100 proto 70
-			rule 1536: from all fwmark 0xff0000/0xff0000 lookup main proto 69
-			rule 1536: from all fwmark 0x10000/0xff0000 lookup 101 proto 69
+			rule 1536: from all fwmark 0xff/0xff lookup main proto 70
+			rule 1536: from all fwmark 0x1/0xff lookup 101 proto 70
 			rule 1537: from 10.0.1.10 lookup 101 proto 69
-			rule 1536: from all fwmark 0x20000/0xff0000 lookup 102 proto 69
+			rule 1536: from all fwmark 0x2/0xff lookup 102 proto 70
 			rule 1537: from 10.0.2.10 lookup 102 proto 69
 			neigh 10.0.0.11 lladdr 5e:14:7d:e6:dc:f4 dev enic2649991064 nud permanent
 			neigh 10.0.1.21 lladdr fa:6d:1e:f0:ac:95 dev enia6014be7c6e nud permanent
@@ -100,12 +100,12 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 			route 10.0.1.21 dev enia6014be7c6e table 100 proto 70 scope link
 			route 2001:db8:0:1::21 dev enia6014be7c6e table 100 proto 70 scope link
 			rule 512: from all lookup 100 proto 70
-			rule 1536: from all fwmark 0xff0000/0xff0000 lookup main proto 69
+			rule 1536: from all fwmark 0xff/0xff lookup main proto 70
 			rule 512: from all lookup 100 proto 70
-			rule 1536: from all fwmark 0xff0000/0xff0000 lookup main proto 69
-			rule 1536: from all fwmark 0x10000/0xff0000 lookup 101 proto 69
+			rule 1536: from all fwmark 0xff/0xff lookup main proto 70
+			rule 1536: from all fwmark 0x1/0xff lookup 101 proto 70
 			rule 1537: from 10.0.1.10 lookup 101 proto 69
-			rule 1536: from all fwmark 0x10000/0xff0000 lookup 101 proto 69
+			rule 1536: from all fwmark 0x1/0xff lookup 101 proto 70
 			rule 1537: from 2001:db8:0:1::10 lookup 101 proto 69
 			rule 1538: from 10.0.1.21 to 10.0.0.0/16 lookup 101 proto 69
 			rule 1538: from 10.0.1.21 to 172.16.0.0/12 lookup 101 proto 69
@@ -129,10 +129,10 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 			route fe80::1 dev eth1 table 101 proto 69 scope link
 			route default via fe80::1 dev eth1 table 101 proto 69
 			rule 512: from all lookup 100 proto 70
-			rule 1536: from all fwmark 0xff/0xff lookup main proto 69
+			rule 1536: from all fwmark 0xff/0xff lookup main proto 70
 			rule 512: from all lookup 100 proto 70
-			rule 1536: from all fwmark 0xff/0xff lookup main proto 69
-			rule 1536: from all fwmark 0x1/0xff lookup 101 proto 69
+			rule 1536: from all fwmark 0xff/0xff lookup main proto 70
+			rule 1536: from all fwmark 0x1/0xff lookup 101 proto 70
 			rule 1537: from 2001:db8:0:1::10 lookup 101 proto 69`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

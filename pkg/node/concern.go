@@ -133,12 +133,14 @@ func (k known) judgeSetting(e events.Event) (concern, string) {
 	return nothing, ""
 }
 
-// judgeNftables looks at our own table and, with iptables on nftables, at our chains
+// judgeNftables looks at our own tables and, with iptables on nftables, at our chains
 // and what jumps to them in the tables of all.
 func judgeNftables(e events.Event) concern {
 	switch {
+	case e.NftTable == netconf.NftRepliesName:
+		return fault
 	case e.NftTable != netconf.NftTableName:
-		return only(bytes.Contains(e.Text, []byte(netconf.IptChainPrefix)))
+		return only(bytes.Contains(e.Text, []byte(netconf.IptChainPrefix)) || bytes.Contains(e.Text, []byte(netconf.IptReplyPrefix)))
 	case writtenForPods(e.NftSet):
 		return nothing
 	}

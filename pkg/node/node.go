@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/host"
@@ -69,15 +70,23 @@ func apply(ctx context.Context, book view, c change) (changed []string, err erro
 			c.watch.unsettle(cause)
 			return changed, err
 		}
+		lines, add, remove, fw, err := moveMarks(ctx, h, add, remove, fw)
+		if err != nil {
+			c.watch.unsettle(cause)
+			return append(changed, lines...), err
+		}
 		if c.addOnly && len(remove.Lines("")) > 0 {
 			c.watch.unsettle(cause)
+			if old := netconf.OldMasks(remove.Rules, fw.Mask); len(old) > 0 {
+				fw = fw.Understanding(old) // as long as there are rules for their marks
+			}
 			remove = netconf.Node{}
 		}
-		lines := append(add.Lines("add "), remove.Lines("remove ")...)
+		lines = slices.Concat(lines, add.Lines("add "), remove.Lines("remove "))
 		// What one of the two can't do is no reason to leave the other undone.
-		err = h.ApplyNode(add, remove)
+		err = h.ApplyNode(add, netconf.Node{})
 		more, fwErr := firewall.Apply(ctx, fw)
-		lines, err = append(lines, more...), errors.Join(err, fwErr)
+		lines, err = append(lines, more...), errors.Join(err, fwErr, h.ApplyNode(netconf.Node{}, remove))
 		if err != nil {
 			c.watch.unsettle(cause)
 		}

@@ -126,7 +126,7 @@ func small() *ipam.State {
 	web, db := owner("web"), owner("db")
 	db.Kind, db.Pod, db.Namespace, db.UID, db.NetnsInode = eni.Delegated, "", "", "", 0
 	return &ipam.State{
-		Settings: ipam.Settings{SNAT: true, MarkMask: ipam.DefaultMarkMask, CoolDown: 30 * time.Second,
+		Settings: ipam.Settings{SNAT: true, MarkMask: 0x00ff0000, CoolDown: 30 * time.Second,
 			VPC:      []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("2001:db8::/56")},
 			Families: []eni.Family{eni.IPv4}},
 		ENIs: []eni.Interface{

@@ -112,7 +112,7 @@ func (p *parser) settings(raw rawInventory) ipam.Settings {
 	if raw.MarkMask != "" {
 		mask, err := strconv.ParseUint(raw.MarkMask, 0, 32)
 		if s.MarkMask = uint32(mask); err != nil || ipam.ValidMarkMask(s.MarkMask) != nil {
-			p.bad("markMask", raw.MarkMask, "eight bits in a row without 0x4000 and 0x8000, like 0x00ff0000")
+			p.bad("markMask", raw.MarkMask, "eight bits in a row without 0x4000 and 0x8000, like 0x000000ff")
 		}
 	}
 	for i, text := range raw.VPCCIDRs {

@@ -26,7 +26,7 @@ func TestTheSampleInventoryParses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := ipam.Settings{SNAT: true, MarkMask: 0x00ff0000, CoolDown: 30 * time.Second,
+	settings := ipam.Settings{SNAT: true, MarkMask: 0x000000ff, CoolDown: 30 * time.Second,
 		VPC: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}, Families: []eni.Family{eni.IPv4}}
 	if diff := cmp.Diff(settings, got.Settings, compare); diff != "" || !got.AnyFirewall {
 		t.Errorf("any firewall %t, %s", got.AnyFirewall, diff)
@@ -133,7 +133,7 @@ func TestSettings(t *testing.T) {
 		want func(*Inventory)
 	}{
 		{"", func(*Inventory) {}},
-		{"routing: map\nfirewall: auto\nsnat: true\ncoolDown: 30s\nmarkMask: 0x00ff0000\nfamilies: [ipv4]", func(*Inventory) {}},
+		{"routing: map\nfirewall: auto\nsnat: true\ncoolDown: 30s\nmarkMask: 0x000000ff\nfamilies: [ipv4]", func(*Inventory) {}},
 		{"routing: rule", func(i *Inventory) { i.Settings.Routing = ipam.Rule }},
 		{"firewall: iptables", func(i *Inventory) { i.Settings.Firewall, i.AnyFirewall = ipam.Iptables, false }},
 		{"firewall: nftables", func(i *Inventory) { i.AnyFirewall = false }},
@@ -152,7 +152,7 @@ func TestSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := Inventory{AnyFirewall: true}
-			want.Settings = ipam.Settings{SNAT: true, MarkMask: 0x00ff0000, CoolDown: 30 * time.Second,
+			want.Settings = ipam.Settings{SNAT: true, MarkMask: 0x000000ff, CoolDown: 30 * time.Second,
 				VPC: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}, Families: []eni.Family{eni.IPv4}}
 			tt.want(&want)
 			got.ENIs, got.Addresses = nil, nil
@@ -239,8 +239,8 @@ func TestInventoryErrorsNameKeyAndValue(t *testing.T) {
 		{"coolDown", "coolDown: soon\nsnat: false\nenis:\n" + own, `coolDown: "soon": must be a duration like "30s", at most "1h"`},
 		{"negative coolDown", "coolDown: -1s\nsnat: false\nenis:\n" + own, `coolDown: "-1s": must be a duration like "30s", at most "1h"`},
 		{"long coolDown", "coolDown: 61m\nsnat: false\nenis:\n" + own, `coolDown: "61m": must be a duration like "30s", at most "1h"`},
-		{"markMask", "markMask: '0xf0f'\nsnat: false\nenis:\n" + own, `markMask: "0xf0f": must be eight bits in a row without 0x4000 and 0x8000, like 0x00ff0000`},
-		{"kube-proxy's markMask", "markMask: '0xff00'\nsnat: false\nenis:\n" + own, `markMask: "0xff00": must be eight bits in a row without 0x4000 and 0x8000, like 0x00ff0000`},
+		{"markMask", "markMask: '0xf0f'\nsnat: false\nenis:\n" + own, `markMask: "0xf0f": must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff`},
+		{"kube-proxy's markMask", "markMask: '0xff00'\nsnat: false\nenis:\n" + own, `markMask: "0xff00": must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff`},
 		{"vpcCIDRs", "vpcCIDRs: [10.0.0.0/16, 10.1.0.1/16]\nenis:\n" + own, `vpcCIDRs[1]: "10.1.0.1/16": must be a range like 10.0.0.0/16, without host bits`},
 		{"SNAT without a VPC", "enis:\n" + own, `vpcCIDRs: "[]": must be the VPC's ranges when snat is true, so that pods keep their addresses inside it`},
 		{"families", "families: [ipv4, ipx]\nsnat: false\nenis:\n" + own, `families[1]: "ipx": must be ipv4 or ipv6`},
@@ -267,7 +267,7 @@ func TestInventoryErrorsNameKeyAndValue(t *testing.T) {
 			`enis[0].addresses[0]: "2001:db8::/64": must be an address or a prefix of at most 65536 addresses`},
 		{"all at once", "routing: bgp\nmarkMask: green\nenis:\n- {id: a, device: eth0, primary: x, gateway: y, addresses: [z]}", lines(`
 			routing: "bgp": must be map or rule
-			markMask: "green": must be eight bits in a row without 0x4000 and 0x8000, like 0x00ff0000
+			markMask: "green": must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff
 			enis[0].primary: "x": must be an address with its subnet's mask, like 10.0.0.10/24
 			enis[0].addresses[0]: "z": must be an address or a prefix of at most 65536 addresses
 			vpcCIDRs: "[]": must be the VPC's ranges when snat is true, so that pods keep their addresses inside it`)},

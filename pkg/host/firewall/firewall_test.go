@@ -32,7 +32,7 @@ func TestFirstApplyListsTheTableAsWritten(t *testing.T) {
 	newNode(t)
 	f := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6), true)
 	apply(t, f)
-	if diff := cmp.Diff(f.Nft(), sh(t, "nft list table inet enipool")); diff != "" {
+	if diff := cmp.Diff(f.Nft(), sh(t, "nft list table inet enipool; nft list table inet enipool-replies")); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -51,18 +51,24 @@ func TestApplyChangesOnlyWhatDiffers(t *testing.T) {
 			s.ENIs = append(s.ENIs, eni.Interface{Index: 2, Device: "eth2"})
 			s.Addresses[3].ENI = 2
 		}, []string{
+			"nftables: enipool-replies: add chain eni2", "nftables: enipool-replies: put map replies right: add 0x00000002",
 			"nftables: add chain eni2", "nftables: add chain in2", "nftables: put map arrivals right: add eth2",
-			"nftables: put map replies right: add 0x00020000", "nftables: put map source4 right: remove 10.0.0.22 add 10.0.0.22",
+			"nftables: put set marks right: add 0x00000002", "nftables: put map source4 right: remove 10.0.0.22 add 10.0.0.22",
 		}, []string{
+			"iptables -t mangle: add chain ENIREPLY-POD-HASHHASH", "iptables -t mangle: jump from PREROUTING to ENIREPLY-POD-HASHHASH",
 			"iptables -t mangle: add chain ENIPOOL-MARK-HASHHASH", "iptables -t mangle: jump from PREROUTING to ENIPOOL-MARK-HASHHASH",
 			"iptables -t mangle: remove a jump from PREROUTING to ENIPOOL-MARK-HASHHASH", "iptables -t mangle: remove chain ENIPOOL-MARK-HASHHASH",
+			"iptables -t mangle: remove a jump from PREROUTING to ENIREPLY-POD-HASHHASH", "iptables -t mangle: remove chain ENIREPLY-POD-HASHHASH",
 		}},
 		{"an ENI goes", func(s *ipam.State) { s.ENIs, s.Addresses = s.ENIs[:1], s.Addresses[:2] }, []string{
+			"nftables: remove table inet enipool-replies",
 			"nftables: remove chain eni0", "nftables: remove chain eni1", "nftables: remove chain in0", "nftables: remove chain in1",
 			"nftables: remove chain marks", "nftables: put set pool4 right: remove 10.0.0.21, 10.0.0.22",
-			"nftables: remove set or map arrivals", "nftables: remove set or map replies", "nftables: remove set or map source4",
+			"nftables: remove set or map arrivals", "nftables: remove set or map marks", "nftables: remove set or map source4",
 		}, []string{
 			"iptables -t mangle: remove a jump from PREROUTING to ENIPOOL-MARK-HASHHASH", "iptables -t mangle: remove chain ENIPOOL-MARK-HASHHASH",
+			"iptables -t mangle: remove a jump from PREROUTING to ENIREPLY-POD-HASHHASH", "iptables -t mangle: remove chain ENIREPLY-POD-HASHHASH",
+			"iptables -t mangle: remove a jump from OUTPUT to ENIREPLY-SOCKET-HASHHASH", "iptables -t mangle: remove chain ENIREPLY-SOCKET-HASHHASH",
 		}},
 		{"SNAT is switched off", func(s *ipam.State) { s.Settings.SNAT = false }, []string{
 			"nftables: put the rules of chain marks right", "nftables: remove chain snat4",
@@ -99,7 +105,7 @@ func TestApplyChangesOnlyWhatDiffers(t *testing.T) {
 func withoutHashes(lines []string) []string {
 	var list []string
 	for _, line := range lines {
-		if strings.Contains(line, "ENIPOOL-") {
+		if strings.Contains(line, "ENIPOOL-") || strings.Contains(line, "ENIREPLY-") {
 			line = line[:len(line)-8] + "HASHHASH"
 		}
 		list = append(list, line)
@@ -134,6 +140,7 @@ table inet enipool2 { set pool4 { type ipv4_addr; elements = { 10.0.0.11 }; }; }
 X
 for t in iptables ip6tables; do
   $t -t mangle -N OTHER; $t -t mangle -A PREROUTING -j OTHER; $t -t mangle -A OTHER -m mark --mark 0x4000/0x4000 -j RETURN
+  $t -t mangle -A OUTPUT -o eth9 -j ACCEPT
   $t -t nat -N XENIPOOL; $t -t nat -A POSTROUTING -j XENIPOOL; $t -t nat -A POSTROUTING -o eth9 -j MASQUERADE
   $t -t raw -A PREROUTING -i eth9 -j ACCEPT
 done`
@@ -200,7 +207,7 @@ func TestChangingTheVariantOfIptablesRemovesTheOldChains(t *testing.T) {
 	legacyIptables(t)
 	apply(t, f)
 	holds(t, f)
-	if left := ruleset(t); strings.Contains(left, "ENIPOOL") {
+	if left := ruleset(t); strings.Contains(left, "ENIPOOL") || strings.Contains(left, "ENIREPLY") {
 		t.Errorf("chains are still in nftables:\n%s", left)
 	}
 	if err := firewall.Remove(t.Context()); err != nil {

@@ -200,8 +200,8 @@ func (t tool) read(table string) (iptTable, error) {
 		return have, fmt.Errorf("list %s table %s: %w", t.name, table, err)
 	}
 	for _, chain := range chains {
-		ours := strings.HasPrefix(chain, netconf.IptChainPrefix)
-		if !ours && chain != "PREROUTING" && chain != "POSTROUTING" {
+		ours := netconf.IsIptChain(chain)
+		if !ours && chain != "PREROUTING" && chain != "OUTPUT" && chain != "POSTROUTING" {
 			continue
 		}
 		lines, err := t.List(table, chain)
@@ -213,12 +213,11 @@ func (t tool) read(table string) (iptTable, error) {
 		}
 		for _, line := range lines {
 			rule, isRule := strings.CutPrefix(line, "-A "+chain+" ")
-			name, isJump := strings.CutPrefix(rule, "-j "+netconf.IptChainPrefix)
+			name, isJump := strings.CutPrefix(rule, "-j ")
 			switch {
 			case ours && isRule:
 				have.chains[chain] = append(have.chains[chain], rule)
-			case isRule && isJump:
-				name = netconf.IptChainPrefix + name
+			case isRule && isJump && netconf.IsIptChain(name):
 				have.jumps[name] = append(have.jumps[name], chain)
 			}
 		}

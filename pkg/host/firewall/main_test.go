@@ -167,13 +167,15 @@ func wanted(f netconf.Firewall) []string {
 func kernel(t *testing.T, f netconf.Firewall) []string {
 	t.Helper()
 	if f.Backend == ipam.Nftables {
-		return blocks(sh(t, "nft list table inet enipool"))
+		text := sh(t, "nft list table inet enipool")
+		replies, _ := try("nft list table inet enipool-replies") // a node with one ENI has none
+		return blocks(text + replies)
 	}
 	var lines []string
 	for family, tool := range map[eni.Family]string{eni.IPv4: "iptables", eni.IPv6: "ip6tables"} {
 		for _, table := range []string{"mangle", "nat", "raw"} {
 			for line := range strings.Lines(sh(t, "%s -t %s -S", tool, table)) {
-				if strings.Contains(line, " ENIPOOL-") {
+				if strings.Contains(line, " ENIPOOL-") || strings.Contains(line, " ENIREPLY-") {
 					lines = append(lines, fmt.Sprintf("%s %s %s", family, table, strings.TrimSpace(line)))
 				}
 			}
@@ -183,11 +185,16 @@ func kernel(t *testing.T, f netconf.Firewall) []string {
 	return lines
 }
 
-// blocks returns the sets and chains of a table sorted, because a list shows
+// blocks returns the sets and chains of our tables sorted, because a list shows
 // them in the order in which they came to be.
-func blocks(table string) []string {
-	body := strings.TrimSuffix(strings.TrimPrefix(table, "table inet enipool {\n"), "}\n")
-	list := strings.Split(strings.TrimSuffix(body, "\n"), "\n\n")
+func blocks(text string) []string {
+	var list []string
+	for _, table := range strings.Split(text, "table inet ")[1:] {
+		name, body, _ := strings.Cut(table, " {\n")
+		for _, block := range strings.Split(strings.TrimSuffix(strings.TrimSuffix(body, "}\n"), "\n"), "\n\n") {
+			list = append(list, name+block)
+		}
+	}
 	slices.Sort(list)
 	return list
 }

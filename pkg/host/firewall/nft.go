@@ -43,11 +43,16 @@ func noNftables(err error) bool {
 func nftWorks() error {
 	c, err := nftConn()
 	if err == nil {
-		w := nftWriter{c, nftTable(netconf.NftTableName + "-try")}
-		if err = w.create(sample().Table()); err == nil {
+		for _, t := range nftTables(sample()) {
+			w := nftWriter{c, nftTable(t.Name + "-try")}
+			if err = w.create(t); err != nil {
+				break
+			}
 			c.DelTable(w.table)
-			err = c.Flush()
 		}
+	}
+	if err == nil {
+		err = c.Flush()
 	}
 	if err != nil {
 		return fmt.Errorf("try nftables: %w; load the kernel modules nf_tables, nft_ct, nft_chain_nat and nft_fib_inet, "+
@@ -61,18 +66,34 @@ func nftRemoval() ([]step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
-	found, err := findTable(c)
-	if err != nil || found == nil {
-		return nil, err
+	var steps []step
+	for _, name := range []string{netconf.NftTableName, netconf.NftRepliesName} {
+		found, err := findTable(c, name)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			steps = append(steps, nftRemoveTable(c, found))
+		}
 	}
-	return []step{{[]string{"nftables: remove table inet " + found.Name}, func() error {
-		c.DelTable(found)
-		return c.Flush()
-	}}}, nil
+	return steps, nil
 }
 
-// findTable returns our table, nil if there is none.
-func findTable(c *nftables.Conn) (*nftables.Table, error) {
+func nftRemoveTable(c *nftables.Conn, t *nftables.Table) step {
+	return step{[]string{"nftables: remove table inet " + t.Name}, func() error {
+		c.DelTable(t)
+		return c.Flush()
+	}}
+}
+
+// nftTables returns the tables of f in the order in which they are to change: what
+// marks connections comes after what understands the marks.
+func nftTables(f netconf.Firewall) []netconf.NftTable {
+	return []netconf.NftTable{f.Replies(), f.Table()}
+}
+
+// findTable returns our table of the name, nil if there is none.
+func findTable(c *nftables.Conn, name string) (*nftables.Table, error) {
 	tables, err := c.ListTablesOfFamily(nftables.TableFamilyINet)
 	if err != nil {
 		if noNftables(err) {
@@ -81,32 +102,46 @@ func findTable(c *nftables.Conn) (*nftables.Table, error) {
 		return nil, fmt.Errorf("list nftables tables: %w", err)
 	}
 	for _, t := range tables {
-		if t.Name == netconf.NftTableName && t.Family == nftables.TableFamilyINet {
+		if t.Name == name && t.Family == nftables.TableFamilyINet {
 			return t, nil
 		}
 	}
 	return nil, nil
 }
 
-// nftPlan returns at most one step: every change is one transaction.
 func nftPlan(f netconf.Firewall) ([]step, error) {
 	c, err := nftConn()
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
-	want := f.Table()
-	w := nftWriter{c, nftTable(netconf.NftTableName)}
+	var steps []step
+	for _, want := range nftTables(f) {
+		more, err := nftPlanTable(c, want)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, more...)
+	}
+	return steps, nil
+}
+
+// nftPlanTable returns at most one step: every change of a table is one transaction.
+func nftPlanTable(c *nftables.Conn, want netconf.NftTable) ([]step, error) {
+	w := nftWriter{c, nftTable(want.Name)}
 	rebuild := func(why string) []step {
 		return []step{{[]string{why}, func() error { return w.rebuild(want) }}}
 	}
-	found, err := findTable(c)
+	found, err := findTable(c, want.Name)
+	unwanted := want.Name == netconf.NftRepliesName && len(want.Chains) == 0
 	switch {
-	case err != nil:
+	case err != nil || unwanted && found == nil:
 		return nil, err
+	case unwanted:
+		return []step{nftRemoveTable(c, found)}, nil
 	case found == nil:
-		return rebuild("nftables: create table inet " + netconf.NftTableName), nil
+		return rebuild("nftables: create table inet " + want.Name), nil
 	}
-	again := "nftables: make table inet " + netconf.NftTableName + " anew: "
+	again := "nftables: make table inet " + want.Name + " anew: "
 	have, err := readNft(c, found)
 	if err != nil {
 		return rebuild(again + err.Error()), nil
@@ -134,6 +169,7 @@ func nftPlan(f netconf.Firewall) ([]step, error) {
 
 // nftDiff is what turns the table into the wanted one without touching the rest.
 type nftDiff struct {
+	table       string // named where it is not the main one
 	says        []string
 	flush       []string // chains whose rules go
 	delElements []elements
@@ -152,11 +188,15 @@ type elements struct {
 }
 
 func (d *nftDiff) say(format string, args ...any) {
-	d.says = append(d.says, "nftables: "+fmt.Sprintf(format, args...))
+	what := "nftables: "
+	if d.table != netconf.NftTableName {
+		what += d.table + ": "
+	}
+	d.says = append(d.says, what+fmt.Sprintf(format, args...))
 }
 
 func (h nftHave) diff(want netconf.NftTable) nftDiff {
-	var d nftDiff
+	d := nftDiff{table: want.Name}
 	for _, c := range want.Chains {
 		rules, found := h.rules[c.Name]
 		switch {

@@ -122,6 +122,8 @@ func lookup(l netconf.NftLookup) []expr.Any {
 		return []expr.Any{&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: reg}, find}
 	case netconf.NftConnMark:
 		return []expr.Any{&expr.Ct{Key: expr.CtKeyMARK, Register: reg}, mask(l.Mask, 0), find}
+	case netconf.NftPacketMark:
+		return []expr.Any{&expr.Meta{Key: expr.MetaKeyMARK, Register: reg}, mask(l.Mask, 0), find}
 	}
 	return nil
 }

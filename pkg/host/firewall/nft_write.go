@@ -115,7 +115,10 @@ func nftChain(table *nftables.Table, c netconf.NftChain) *nftables.Chain {
 		return chain
 	}
 	hook, policy := nftables.ChainHookPrerouting, nftables.ChainPolicyAccept
-	if c.Hook == "postrouting" {
+	switch c.Hook {
+	case "output":
+		hook = nftables.ChainHookOutput
+	case "postrouting":
 		hook = nftables.ChainHookPostrouting
 	}
 	chain.Type, chain.Hooknum, chain.Policy = nftables.ChainType(c.Type), hook, &policy

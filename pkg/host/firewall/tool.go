@@ -118,7 +118,7 @@ func mayHold(family eni.Family, legacy bool) (bool, error) {
 	}
 	chains, err := nftChains(family)
 	return slices.ContainsFunc(chains, func(c *nftables.Chain) bool {
-		return strings.HasPrefix(c.Name, netconf.IptChainPrefix)
+		return netconf.IsIptChain(c.Name)
 	}), err
 }
 

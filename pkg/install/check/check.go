@@ -12,6 +12,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/install"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 )
 
 // Needs are what the agent's configuration asks of the node, and what else bears on
@@ -34,7 +35,15 @@ func (n Needs) ipv6() bool { return slices.Contains(n.Settings.Families, eni.IPv
 // Node checks the node: its files below the tree's root, its kernel in the network
 // namespace of the calling thread.
 func Node(t install.Tree, n Needs) []install.Line {
-	return slices.Concat(kernel(n), sysctls(n), services(t, n), overrides(t, n), others(t, n), livePods(t, n), mixedIn(t, n))
+	return slices.Concat(kernel(n), markMask(n), sysctls(n), services(t, n), overrides(t, n), others(t, n), livePods(t, n), mixedIn(t, n))
+}
+
+// markMask warns of a mask that other programs use too.
+func markMask(n Needs) []install.Line {
+	if warning := netconf.MaskWarning(n.Settings.MarkMask); warning != "" {
+		return []install.Line{install.Linef(install.Warning, "%s", warning)}
+	}
+	return nil
 }
 
 // mixedIn names what a runtime with libcni 1.3 or later appends to our plugins.

@@ -57,6 +57,18 @@ func needs() Needs {
 	return n
 }
 
+func TestAMarkMaskOfOthersIsWarnedOf(t *testing.T) {
+	n := needs()
+	if got := markMask(n); got != nil {
+		t.Errorf("the default mask: %s", texts(got))
+	}
+	n.Settings.MarkMask = 0x00ff0000
+	if got := texts(markMask(n)); !strings.HasPrefix(got, "warning ") || !strings.Contains(got, "shares the bits 0x00ff0000 with Tailscale") ||
+		!strings.Contains(got, "remove markMask") {
+		t.Errorf("the mask of Tailscale: %s", got)
+	}
+}
+
 func TestConfigurationsThatComeBeforeOursAreNamed(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -28,7 +28,7 @@ ip route add 10.0.0.1 dev eth1 scope link table 101; ip route add default via 10
 ip -6 route add fd00::1 dev eth1 table 101; ip -6 route add default via fd00::1 dev eth1 table 101
 ip rule add prio 512 lookup 100; ip -6 rule add prio 512 lookup 100
 for f in -4 -6; do
-  ip $f rule add prio 1536 fwmark 0xff0000/0xff0000 lookup main; ip $f rule add prio 1536 fwmark 0x10000/0xff0000 lookup 101
+  ip $f rule add prio 1536 fwmark 0xff/0xff lookup main; ip $f rule add prio 1536 fwmark 0x1/0xff lookup 101
 done
 ip rule add prio 1537 from 10.0.0.20 lookup 101; ip -6 rule add prio 1537 from fd00::20 lookup 101
 peer() { # namespace link IPv4 IPv6
@@ -60,7 +60,7 @@ table inet other {
     ip daddr 10.96.0.11 tcp dport 80 dnat ip to 203.0.113.2:80
   }
   chain early { type filter hook prerouting priority -160; meta mark set meta mark | 0x4000; }
-  chain late { type filter hook postrouting priority 0; oifname eth1 meta mark 0x00014000 meta nfproto vmap { ipv4 : jump four, ipv6 : jump six }; }
+  chain late { type filter hook postrouting priority 0; oifname eth1 meta mark 0x00004001 meta nfproto vmap { ipv4 : jump four, ipv6 : jump six }; }
   chain four { counter name both4; }
   chain six { counter name both6; }
 }

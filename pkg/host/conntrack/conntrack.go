@@ -1,0 +1,102 @@
+// Package conntrack changes and forgets entries of the kernel's connection tracking
+// by nfnetlink, in the network namespace of the calling thread.
+package conntrack
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnsupported is returned where the kernel does not let anybody see its
+// connections: it lacks CONFIG_NF_CT_NETLINK or the module nf_conntrack_netlink.
+var ErrUnsupported = errors.New("this kernel has no ctnetlink; load the module nf_conntrack_netlink")
+
+// Mark is a value of the bits of a mask in connection marks.
+type Mark struct{ Value, Mask uint32 }
+
+// in tells whether the connection mark has the value.
+func (m Mark) in(mark uint32) bool { return mark&m.Mask == m.Value }
+
+// MoveMarks takes the value from out of the mark of every connection that has it,
+// and puts the value to into its place. A connection that has a value of to's mask
+// already keeps it. Other bits stay as they are. It returns how many it changed.
+func MoveMarks(from, to Mark) (int, error) {
+	return changeAll(&from, func(e entry) []message {
+		if !from.in(e.mark) {
+			return nil
+		}
+		change := Mark{to.Value, from.Mask | to.Mask}
+		if e.mark&to.Mask&^from.Mask != 0 {
+			change.Value = e.mark & to.Mask &^ from.Mask
+		}
+		return []message{e.setMark(change)}
+	})
+}
+
+// Forget deletes the connections that have any of the addresses at either end,
+// before or after translation. It returns how many it deleted.
+func Forget(addrs []netip.Addr) (int, error) {
+	if len(addrs) == 0 {
+		return 0, nil
+	}
+	known := make(map[netip.Addr]bool, len(addrs))
+	for _, a := range addrs {
+		known[a] = true
+	}
+	return changeAll(nil, func(e entry) []message {
+		for _, a := range e.addrs {
+			if known[a] {
+				return []message{e.remove()}
+			}
+		}
+		return nil
+	})
+}
+
+// message is a request about one connection.
+type message = netlink.Message
+
+// changeAll sends what change wants for each connection. With a mark the kernel
+// picks those that have it, if it is new enough to do that.
+func changeAll(pick *Mark, change func(entry) []message) (int, error) {
+	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if err != nil {
+		return 0, fmt.Errorf("open conntrack: %w", unsupported(err))
+	}
+	defer c.Close()
+	changed := 0
+	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+		// The list is whole before anything is sent: what is deleted or moved
+		// during a dump makes the kernel lose its place.
+		entries, err := list(c, family, pick)
+		if err != nil {
+			return changed, fmt.Errorf("list connections: %w", unsupported(err))
+		}
+		for _, e := range entries {
+			for _, m := range change(e) {
+				_, err := c.Execute(m)
+				if errors.Is(err, unix.ENOENT) {
+					continue // it ended meanwhile
+				}
+				if err != nil {
+					return changed, fmt.Errorf("change connection of %s: %w", e.addrs, err)
+				}
+				changed++
+			}
+		}
+	}
+	return changed, nil
+}
+
+// unsupported finds out of the kernel's answers those that mean that it has no
+// ctnetlink at all.
+func unsupported(err error) error {
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EPROTONOSUPPORT) {
+		return fmt.Errorf("%w (%w)", ErrUnsupported, err)
+	}
+	return err
+}

@@ -1,0 +1,154 @@
+package conntrack
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// What ctnetlink calls its messages and attributes; linux/netfilter/
+// nfnetlink_conntrack.h.
+const (
+	msgNew, msgGet, msgDelete = 0, 1, 2
+
+	attrOrig, attrReply   = 1, 2
+	attrMark, attrMask    = 8, 21
+	attrID, attrZone      = 12, 18
+	attrTupleIP           = 1
+	firstAddr, lastAddr   = 1, 4 // IPv4 source and destination, then IPv6
+	headerLen, subsysType = 4, unix.NFNL_SUBSYS_CTNETLINK << 8
+)
+
+// entry is a connection. What names it to the kernel is kept as the kernel wrote it.
+type entry struct {
+	family         byte
+	orig, id, zone []byte
+	mark           uint32
+	addrs          []netip.Addr // of both directions
+}
+
+// list returns the connections of one family.
+func list(c *netlink.Conn, family byte, pick *Mark) ([]entry, error) {
+	e := newEncoder()
+	if pick != nil {
+		e.Uint32(attrMark, pick.Value)
+		e.Uint32(attrMask, pick.Mask)
+	}
+	request, err := newMessage(family, msgGet, netlink.Dump, e)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := c.Execute(request)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]entry, 0, len(answers))
+	for _, m := range answers {
+		if len(m.Data) < headerLen {
+			continue
+		}
+		e, err := decode(m.Data)
+		if err != nil {
+			return nil, fmt.Errorf("decode a connection: %w", err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func decode(data []byte) (entry, error) {
+	e := entry{family: data[0]}
+	ad, err := netlink.NewAttributeDecoder(data[headerLen:])
+	if err != nil {
+		return e, err
+	}
+	ad.ByteOrder = binary.BigEndian
+	for ad.Next() {
+		switch ad.Type() {
+		case attrOrig:
+			e.orig = ad.Bytes()
+			ad.Nested(e.addTuple)
+		case attrReply:
+			ad.Nested(e.addTuple)
+		case attrMark:
+			e.mark = ad.Uint32()
+		case attrID:
+			e.id = ad.Bytes()
+		case attrZone:
+			e.zone = ad.Bytes()
+		}
+	}
+	return e, ad.Err()
+}
+
+// addTuple reads the addresses of one direction.
+func (e *entry) addTuple(ad *netlink.AttributeDecoder) error {
+	for ad.Next() {
+		if ad.Type() != attrTupleIP {
+			continue
+		}
+		ad.Nested(func(ip *netlink.AttributeDecoder) error {
+			for ip.Next() {
+				if a, ok := netip.AddrFromSlice(ip.Bytes()); ok && ip.Type() >= firstAddr && ip.Type() <= lastAddr {
+					e.addrs = append(e.addrs, a)
+				}
+			}
+			return nil
+		})
+	}
+	return nil
+}
+
+// name appends what tells the kernel which connection is meant.
+func (e entry) name(enc *netlink.AttributeEncoder) {
+	enc.Bytes(attrOrig|unix.NLA_F_NESTED, e.orig)
+	if e.zone != nil {
+		enc.Bytes(attrZone, e.zone)
+	}
+}
+
+// setMark sets the bits of the mark's mask. The kernel does that by itself, so
+// that nobody's change to the others is lost.
+func (e entry) setMark(m Mark) message {
+	enc := newEncoder()
+	e.name(enc)
+	enc.Uint32(attrMark, m.Value)
+	enc.Uint32(attrMask, m.Mask)
+	return mustMessage(e.family, msgNew, enc)
+}
+
+// remove deletes the connection, and not one that has come into its place.
+func (e entry) remove() message {
+	enc := newEncoder()
+	e.name(enc)
+	if e.id != nil {
+		enc.Bytes(attrID, e.id)
+	}
+	return mustMessage(e.family, msgDelete, enc)
+}
+
+func newEncoder() *netlink.AttributeEncoder {
+	enc := netlink.NewAttributeEncoder()
+	enc.ByteOrder = binary.BigEndian
+	return enc
+}
+
+// mustMessage can't fail: all that is encoded is short.
+func mustMessage(family byte, kind uint16, enc *netlink.AttributeEncoder) message {
+	m, err := newMessage(family, kind, netlink.Acknowledge, enc)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+func newMessage(family byte, kind uint16, flags netlink.HeaderFlags, enc *netlink.AttributeEncoder) (message, error) {
+	attrs, err := enc.Encode()
+	return message{
+		Header: netlink.Header{Type: netlink.HeaderType(subsysType | kind), Flags: netlink.Request | flags},
+		Data:   append([]byte{family, unix.NFNETLINK_V0, 0, 0}, attrs...),
+	}, err
+}

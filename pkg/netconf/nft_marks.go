@@ -1,0 +1,102 @@
+package netconf
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// addMarks adds what decides on marks. It runs behind every DNAT (priority
+// dstnat), or a pod that talks to a service would be judged by the service's
+// address. A mark is set in a small chain per ENI and not by a map from address
+// to mark, because older kernels can't OR a looked-up value into a mark, and the
+// bits of others must survive.
+func (f Firewall) addMarks(t *NftTable) {
+	arrivals := NftSet{Name: nftArrivals, Type: "ifname", Verdicts: true}
+	ours := NftSet{Name: nftOurMarks, Type: "mark"}
+	for _, e := range f.ENIs {
+		in, mark := fmt.Sprint(nftInPrefix, e.Index), Mark(e.Index, f.Mask)
+		arrivals.Elements = append(arrivals.Elements, NftElement{NftName(e.Device), NftVerdict{"jump", in}})
+		ours.Elements = append(ours.Elements, NftElement{Key: NftMark(mark)})
+		t.Chains = append(t.Chains, f.outChain(e),
+			NftChain{Name: in, Rules: []NftRule{{"came in by " + e.Device, []fmt.Stringer{NftSetMark{Conn: true, Mask: f.Mask, Mark: mark}}}}})
+	}
+	sortByMark(ours.Elements)
+	t.Sets = append(t.Sets, arrivals, ours)
+	rules := []NftRule{{"a connection remembers the ENI it came in by", []fmt.Stringer{NftNew, NftLookup{Field: NftArrival, Map: true, Set: nftArrivals}}}}
+	source4 := NftSet{Name: nftSources4, Type: "ipv4_addr", Verdicts: true}
+	source6 := NftSet{Name: nftSources6, Type: "ipv6_addr", Verdicts: true}
+	for _, s := range f.Sources {
+		e := NftElement{s.Addr, NftVerdict{"goto", fmt.Sprint(nftOutPrefix, s.ENI)}}
+		if s.Addr.Is4() {
+			source4.Elements = append(source4.Elements, e)
+		} else {
+			source6.Elements = append(source6.Elements, e)
+		}
+	}
+	if len(source4.Elements) > 0 {
+		t.Sets = append(t.Sets, source4)
+		rule := NftRule{"a pod's packets leave by its address's ENI", []fmt.Stringer{NftLookup{Field: NftSource4, Map: true, Set: nftSources4}}}
+		if f.SNAT.IsValid() {
+			// What gets the node's address leaves by the node's ENI.
+			rule.Statements = slices.Insert(rule.Statements, 0, fmt.Stringer(NftLookup{Field: NftDestination4, Set: nftVPC4}))
+		}
+		rules = append(rules, rule)
+	}
+	if len(source6.Elements) > 0 {
+		t.Sets = append(t.Sets, source6)
+		rules = append(rules, NftRule{"a pod's packets leave by its address's ENI", []fmt.Stringer{NftLookup{Field: NftSource6, Map: true, Set: nftSources6}}})
+	}
+	// Only a value that would choose an ENI is cleared: aws-vpc-cni, whose pods may
+	// be draining on this node, has one of the eight bits for purposes of its own.
+	rules = append(rules, NftRule{"an ENI is chosen here and by nobody else", []fmt.Stringer{
+		NftLookup{Field: NftPacketMark, Mask: f.Mask, Set: nftOurMarks}, NftSetMark{Mask: f.Mask}}})
+	t.Chains = append(t.Chains, NftChain{Name: "marks", Type: "filter", Hook: "prerouting",
+		Priority: -90, PriorityName: "dstnat + 10", Rules: rules})
+}
+
+// outChain sets the mark that sends a packet out through the ENI.
+func (f Firewall) outChain(e FirewallENI) NftChain {
+	return NftChain{Name: fmt.Sprint(nftOutPrefix, e.Index), Rules: []NftRule{
+		{"leave by " + e.Device, []fmt.Stringer{NftSetMark{Mask: f.Mask, Mark: Mark(e.Index, f.Mask)}}}}}
+}
+
+func sortByMark(elements []NftElement) {
+	slices.SortFunc(elements, func(a, b NftElement) int { return cmp.Compare(a.Key.(NftMark), b.Key.(NftMark)) })
+}
+
+// Replies returns the table that sends replies out through the ENI that their
+// connection came in by: those of pods behind all other decisions on marks, and
+// those of the node's own sockets, which no prerouting chain sees. Without chains
+// the table is not needed.
+//
+// It is a table of its own because earlier releases replace the other one with
+// theirs, whose marks have other bits. This one, and the rules for its marks, they
+// leave in place, so connections from before a downgrade go on.
+func (f Firewall) Replies() NftTable {
+	t := NftTable{Name: NftRepliesName}
+	if !f.marks() {
+		return t
+	}
+	var rules []NftRule
+	// A mark of f.Mask is the latest decision, so it comes first.
+	for i, mask := range append([]uint32{f.Mask}, f.OldMasks...) {
+		replies, reason := NftSet{Name: nftReplies, Type: "mark", Verdicts: true}, "replies leave by the ENI that their connection came in by"
+		if i > 0 {
+			replies.Name, reason = fmt.Sprintf("%s-%08x", nftReplies, mask), "those of connections that still have a mark of before, too"
+		}
+		for _, e := range f.ENIs {
+			replies.Elements = append(replies.Elements, NftElement{NftMark(Mark(e.Index, mask)), NftVerdict{"goto", fmt.Sprint(nftOutPrefix, e.Index)}})
+		}
+		sortByMark(replies.Elements)
+		t.Sets = append(t.Sets, replies)
+		rules = append(rules, NftRule{reason, []fmt.Stringer{NftReply, NftLookup{Field: NftConnMark, Mask: mask, Map: true, Set: replies.Name}}})
+	}
+	for _, e := range f.ENIs {
+		t.Chains = append(t.Chains, f.outChain(e))
+	}
+	t.Chains = append(t.Chains,
+		NftChain{Name: "pods", Type: "filter", Hook: "prerouting", Priority: -89, PriorityName: "-89", Rules: rules},
+		NftChain{Name: "sockets", Type: "route", Hook: "output", Priority: -150, PriorityName: "mangle", Rules: rules})
+	return t
+}
