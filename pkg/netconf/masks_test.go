@@ -1,6 +1,8 @@
 package netconf_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -36,6 +38,18 @@ func TestAMaskThatIsAlsoAnothersIsWarnedOfWithItsName(t *testing.T) {
 			if strings.Contains(got, u.Name) != want {
 				t.Errorf("mask %#08x: %q, names %s: %v, want %v", mask, got, u.Name, !want, want)
 			}
+		}
+	}
+}
+
+func TestThePageAboutMarksNamesEveryMask(t *testing.T) {
+	page, err := os.ReadFile("MARKS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range append(netconf.MarkUsers(), netconf.MarkUser{Name: "enipool", Mask: ipam.DefaultMarkMask}) {
+		if row := fmt.Sprintf("| %s | `%#08x` |", u.Name, u.Mask); !strings.Contains(string(page), row) {
+			t.Errorf("the page lacks %s", row)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -17,14 +18,16 @@ import (
 )
 
 // vpc is a simulated VPC with one node of two ENIs, which have an address of
-// each family each: pod a is on ENI 0 and pod b on ENI 1.
+// each family each: pod a is on ENI 0 and pod b on the second one.
 type vpc struct {
 	t        *testing.T
+	second   int // device index of the second ENI
 	net      *sim.Network
 	n        *node
 	node     nettest.Netns
 	internet nettest.Netns
 	pods     map[string]nettest.Netns
+	inv      inventory.Inventory
 }
 
 func named(name string) nettest.Netns {
@@ -34,9 +37,16 @@ func named(name string) nettest.Netns {
 
 func newVPC(t *testing.T, s ipam.Settings) *vpc {
 	t.Helper()
+	return newVPCWith(t, s, 1)
+}
+
+// newVPCWith is newVPC with another device index for the second ENI. Its link is
+// eth1 all the same.
+func newVPCWith(t *testing.T, s ipam.Settings, second int) *vpc {
+	t.Helper()
 	nettest.Need(t)
-	s.MarkMask, s.VPC = ipam.DefaultMarkMask, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
-	v := &vpc{t: t, n: &node{t: t, Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}}, pods: map[string]nettest.Netns{}}
+	s.MarkMask, s.VPC = cmp.Or(s.MarkMask, ipam.DefaultMarkMask), []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
+	v := &vpc{t: t, second: second, n: &node{t: t, Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}}, pods: map[string]nettest.Netns{}}
 	var err error
 	v.net, err = sim.NewNetwork("t", []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("2001:db8::/48")})
 	v.must(err)
@@ -48,10 +58,8 @@ func newVPC(t *testing.T, s ipam.Settings) *vpc {
 	v.node, v.internet = named(ns.Name), named(v.net.Internet().Name)
 	inv := v.attach(s)
 	v.must(v.net.DHCP("eni-0"))
-	v.must(v.node.Do(func() error {
-		_, err := nodepkg.Node{Cache: v.n.Cache, Now: nodecache.SinceBoot}.Load(t.Context(), inv)
-		return err
-	}))
+	v.load(inv)
+	v.inv = inv
 	for _, id := range []string{"a", "b"} {
 		v.pods[id] = nettest.NewNetns(t, "pod-"+id)
 		v.plugin("ADD", id)
@@ -72,7 +80,7 @@ func (v *vpc) attach(s ipam.Settings) inventory.Inventory {
 	v.t.Helper()
 	inv := inventory.Inventory{State: ipam.State{Settings: s}}
 	for i := range 2 {
-		nic := eni.Interface{ID: fmt.Sprintf("eni-%d", i), Index: i, Device: fmt.Sprintf("eth%d", i), MTU: 1500,
+		nic := eni.Interface{ID: fmt.Sprintf("eni-%d", i), Index: i * v.second, Device: fmt.Sprintf("eth%d", i), MTU: 1500,
 			V4: eni.Net{Primary: netip.MustParsePrefix(fmt.Sprintf("10.0.0.%d0/24", i+1)), Gateway: netip.MustParseAddr("10.0.0.1")},
 			V6: eni.Net{Primary: netip.MustParsePrefix(fmt.Sprintf("2001:db8::%d0/64", i+1)), Gateway: netip.MustParseAddr("2001:db8::1")}}
 		_, err := v.net.Attach("n", nic)
@@ -81,13 +89,23 @@ func (v *vpc) attach(s ipam.Settings) inventory.Inventory {
 		for _, f := range s.Families {
 			a := v.addr(f, i)
 			v.must(v.net.Assign(nic.ID, a))
-			inv.Addresses = append(inv.Addresses, eni.Address{Addr: a, ENI: i})
+			inv.Addresses = append(inv.Addresses, eni.Address{Addr: a, ENI: nic.Index})
 		}
 	}
 	return inv
 }
 
-// addr is the address of the pod on an ENI.
+// load puts an inventory in place and returns what it changed.
+func (v *vpc) load(inv inventory.Inventory) (lines []string) {
+	v.t.Helper()
+	v.must(v.node.Do(func() (err error) {
+		lines, err = nodepkg.Node{Cache: v.n.Cache, Now: nodecache.SinceBoot}.Load(v.t.Context(), inv)
+		return err
+	}))
+	return lines
+}
+
+// addr is the address of the pod on the first or the second ENI.
 func (v *vpc) addr(f eni.Family, index int) netip.Addr {
 	if f == eni.IPv6 {
 		return netip.MustParseAddr(fmt.Sprintf("2001:db8::%d1", index+1))

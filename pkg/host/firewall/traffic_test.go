@@ -36,6 +36,11 @@ func newWorld(t *testing.T) {
 	for _, ns := range []string{"pA", "pB", "far", "inet"} {
 		serve(t, ns)
 	}
+	l, err := net.Listen("tcp", ":80") // on the node itself
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer(t, l)
 }
 
 // in runs fn on a thread of its own inside a namespace made by ip netns.
@@ -64,6 +69,10 @@ func serve(t *testing.T, ns string) {
 	if err := in(ns, func() (err error) { l, err = net.Listen("tcp", ":80"); return err }); err != nil {
 		t.Fatal(err)
 	}
+	answer(t, l)
+}
+
+func answer(t *testing.T, l net.Listener) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -116,9 +125,14 @@ func talks() []talk {
 		{"a pod on ENI 1 to the internet", "pB", "203.0.113.2:80", "10.0.0.10"},
 		{"a pod on ENI 0 to the internet", "pA", "203.0.113.2:80", "10.0.0.10"},
 		{"a pod on ENI 1 to a service on the internet", "pB", "10.96.0.11:80", "10.0.0.10"},
+		{"a NodePort on ENI 1 for a socket of the node", "far", "10.0.0.20:30082", "10.0.5.5"},
+		{"a NodePort on ENI 1 for a socket of the node, from the internet", "inet", "10.0.0.20:30082", "203.0.113.2"},
+		{"a NodePort on ENI 0 for a socket on the address of ENI 1", "inet", "10.0.0.10:30083", "203.0.113.2"},
 		{"a pod to a pod of the node", "pB", "10.0.0.11:80", "10.0.0.21"},
 		{"a NodePort on ENI 1 for a pod on ENI 0, IPv6", "far", "[fd00::20]:30080", "fd00:5::5"},
 		{"a NodePort on ENI 0 for a pod on ENI 1, IPv6", "inet", "[fd00::10]:30081", "2001:db8::2"},
+		{"a NodePort on ENI 1 for a socket of the node, IPv6", "inet", "[fd00::20]:30082", "2001:db8::2"},
+		{"a NodePort on ENI 0 for a socket on the address of ENI 1, IPv6", "far", "[fd00::10]:30083", "fd00:5::5"},
 		{"the internet to a pod on ENI 1, IPv6", "inet", "[fd00::21]:80", "2001:db8::2"},
 		{"a pod on ENI 1 to the VPC, IPv6", "pB", "[fd00:5::5]:80", "fd00::21"},
 		{"a pod on ENI 0 to the VPC, IPv6", "pA", "[fd00:5::5]:80", "fd00::11"},
@@ -179,6 +193,7 @@ func TestWithoutTheFirewallTheVPCDropsTheseConnections(t *testing.T) {
 	}
 	for _, talk := range []talk{
 		{"ENI 1 to ENI 0", "inet", "10.0.0.20:30080", ""}, {"ENI 1 to ENI 0, IPv6", "far", "[fd00::20]:30080", ""},
+		{"ENI 1 to a socket", "inet", "10.0.0.20:30082", ""}, {"ENI 1 to a socket, IPv6", "far", "[fd00::20]:30082", ""},
 		{"from ENI 1", "pB", "10.0.5.5:80", ""}, {"to ENI 1", "inet", "10.0.0.21:80", ""},
 	} {
 		// An answer would take no time.
@@ -267,7 +282,7 @@ func TestNoConnectionMeetsAHalfMadeFirewall(t *testing.T) {
 		other.Addresses = append(other.Addresses, eni.Address{Addr: netip.MustParseAddr("10.0.0.23"), ENI: 1})
 		apply(t, netconf.NewFirewall(one, true))
 		stop, asked := make(chan struct{}), make(chan error)
-		go func() { asked <- askUntil(stop, talks()[:10]) }()
+		go func() { asked <- askUntil(stop, talks()[:13]) }()
 		for range 10 {
 			apply(t, netconf.NewFirewall(other, true))
 			apply(t, netconf.NewFirewall(one, true))

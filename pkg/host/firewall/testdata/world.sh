@@ -56,6 +56,8 @@ table inet other {
   chain services { type nat hook prerouting priority dstnat;
     ip daddr 10.0.0.20 tcp dport 30080 dnat ip to 10.0.0.11:80; ip6 daddr fd00::20 tcp dport 30080 dnat ip6 to [fd00::11]:80
     ip daddr 10.0.0.10 tcp dport 30081 dnat ip to 10.0.0.21:80; ip6 daddr fd00::10 tcp dport 30081 dnat ip6 to [fd00::21]:80
+    ip daddr 10.0.0.20 tcp dport 30082 dnat ip to 10.0.0.10:80; ip6 daddr fd00::20 tcp dport 30082 dnat ip6 to [fd00::10]:80
+    ip daddr 10.0.0.10 tcp dport 30083 dnat ip to 10.0.0.20:80; ip6 daddr fd00::10 tcp dport 30083 dnat ip6 to [fd00::20]:80
     ip daddr 10.96.0.10 tcp dport 80 dnat ip to 10.0.5.5:80; ip6 daddr fd96::10 tcp dport 80 dnat ip6 to [fd00:5::5]:80
     ip daddr 10.96.0.11 tcp dport 80 dnat ip to 203.0.113.2:80
   }
