@@ -210,10 +210,10 @@ for f in -4 -6; do for p in 69 70; do
 	while ip $f rule show | grep -q "proto $p"; do ip $f rule del protocol $p; done
 	ip $f route flush proto $p table all 2>/dev/null
 done; done
-nft delete table inet enipool 2>/dev/null
+for t in enipool enipool-replies; do nft delete table inet $t 2>/dev/null; done
 for save in iptables-save ip6tables-save; do for t in nat mangle raw filter; do
-	cmd=${save%-save}; $save -t $t 2>/dev/null | sed -n "s/^-A \(.*ENIPOOL.*\)/$cmd -t $t -D \1/p" | sh 2>/dev/null
-	$save -t $t 2>/dev/null | sed -n "s/^:\(ENIPOOL[^ ]*\).*/$cmd -t $t -F \1; $cmd -t $t -X \1/p" | sh 2>/dev/null
+	cmd=${save%-save}; $save -t $t 2>/dev/null | sed -n "s/^-A \(.*ENI[PR].*\)/$cmd -t $t -D \1/p" | sh 2>/dev/null
+	$save -t $t 2>/dev/null | sed -n "s/^:\(ENI[PR][^ ]*\).*/$cmd -t $t -F \1; $cmd -t $t -X \1/p" | sh 2>/dev/null
 done; done
 true`
 
@@ -233,7 +233,7 @@ func (d *drill) isFresh() {
 		}
 		return nil
 	})
-	for _, gone := range []string{"suppress_prefixlength", "scope link proto 69"} {
+	for _, gone := range []string{"suppress_prefixlength", "scope link proto 69", "/0xff0000", "& 0x00ff0000"} {
 		if strings.Contains(migrated, gone) {
 			d.t.Errorf("left over of the previous release: %s in\n%s", gone, migrated)
 		}
