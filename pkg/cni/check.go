@@ -35,7 +35,11 @@ func (p *Plugin) Check(ctx context.Context, r Request) error {
 	if err != nil {
 		return err
 	}
-	if lines = append(lines, more...); len(lines) > 0 {
+	sources, err := checkSources(s, held)
+	if err != nil {
+		return err
+	}
+	if lines = slices.Concat(lines, more, sources); len(lines) > 0 {
 		return &mismatchError{lines}
 	}
 	return nil

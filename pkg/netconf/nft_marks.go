@@ -27,8 +27,7 @@ func (f Firewall) addMarks(t *NftTable) {
 	source4 := NftSet{Name: nftSources4, Type: "ipv4_addr", Verdicts: true}
 	source6 := NftSet{Name: nftSources6, Type: "ipv6_addr", Verdicts: true}
 	for _, s := range f.Sources {
-		e := NftElement{s.Addr, NftVerdict{"goto", fmt.Sprint(nftOutPrefix, s.ENI)}}
-		if s.Addr.Is4() {
+		if set, e := s.Element(); set == nftSources4 {
 			source4.Elements = append(source4.Elements, e)
 		} else {
 			source6.Elements = append(source6.Elements, e)
@@ -53,6 +52,16 @@ func (f Firewall) addMarks(t *NftTable) {
 		NftLookup{Field: NftPacketMark, Mask: f.Mask, Set: nftOurMarks}, NftSetMark{Mask: f.Mask}}})
 	t.Chains = append(t.Chains, NftChain{Name: "marks", Type: "filter", Hook: "prerouting",
 		Priority: -90, PriorityName: "dstnat + 10", Rules: rules})
+}
+
+// Element returns the element of the routing map that sends what the address sends
+// out through its ENI, and the map's name.
+func (s Source) Element() (set string, e NftElement) {
+	set = nftSources6
+	if s.Addr.Is4() {
+		set = nftSources4
+	}
+	return set, NftElement{s.Addr, NftVerdict{"goto", fmt.Sprint(nftOutPrefix, s.ENI)}}
 }
 
 // outChain sets the mark that sends a packet out through the ENI.
