@@ -26,8 +26,8 @@ type heard struct {
 	list []Event
 }
 
-// listen hears what changes in a fresh namespace, until the test ends.
-func listen(t *testing.T) *heard {
+// hear hears what changes in a fresh namespace, until the test ends.
+func hear(t *testing.T) *heard {
 	t.Helper()
 	h := &heard{ns: nettest.NewNetns(t, "heard")}
 	err := h.ns.Do(func() (err error) { h.Listener, err = Listen(h.note, slog.Default()); return err })
@@ -58,7 +58,7 @@ func (h *heard) take() []string {
 }
 
 func TestEachChangeIsTold(t *testing.T) {
-	h := listen(t)
+	h := hear(t)
 	for _, tt := range []struct{ do, want string }{
 		{"ip link add eth1 type veth peer name far", "link eth1 added or changed"},
 		{"ip link set eth1 up", "link eth1 set up"},
@@ -96,7 +96,7 @@ func TestEachChangeIsTold(t *testing.T) {
 
 // Whoever made them: what concerns nobody here does not even wake the process.
 func TestRoutesOfOthersToNetworksAreNotTold(t *testing.T) {
-	h := listen(t)
+	h := hear(t)
 	h.ns.Run(t, "sh", "-c", "ip link add eth1 type veth peer name far; ip link set eth1 up; ip link set far up; ip addr add 10.0.0.20/24 dev eth1")
 	h.Catch()
 	h.take()
@@ -114,7 +114,7 @@ func TestRoutesOfOthersToNetworksAreNotTold(t *testing.T) {
 }
 
 func TestAFloodIsAnOverflowAndEndsThere(t *testing.T) {
-	h := listen(t)
+	h := hear(t)
 	h.ns.Run(t, "sh", "-c", "ip link add eth1 type veth peer name far; ip link set eth1 up; ip link set far up")
 	h.ns.Run(t, "sh", "-c", "for i in $(seq 0 255); do for k in $(seq 0 99); do echo route add 10.1.$i.$k dev eth1; done; done | ip -batch -")
 	for range 25600/most + 2 {
@@ -132,7 +132,7 @@ func TestAFloodIsAnOverflowAndEndsThere(t *testing.T) {
 }
 
 func TestAListenerTellsWhileItRunsAndEndsWithItsContext(t *testing.T) {
-	h := listen(t)
+	h := hear(t)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
@@ -148,6 +148,33 @@ func TestAListenerTellsWhileItRunsAndEndsWithItsContext(t *testing.T) {
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// A kernel without nfnetlink or without a group announces the rest all the same.
+func TestWhatTheKernelDoesNotHaveIsNotHeard(t *testing.T) {
+	ns := nettest.NewNetns(t, "heard")
+	const noFamily, noGroup = 30, 9999
+	var told []string
+	err := ns.Do(func() error {
+		l, err := listen(func(e Event) { told = append(told, e.String()) }, noFamily, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		nettest.Run(t, "ip", "-n", ns.Name, "rule", "add", "lookup", "100", "priority", "512")
+		l.Catch()
+		s, err := openSocket(unix.NETLINK_ROUTE, ParseRoute, noGroup, unix.RTNLGRP_LINK)
+		if err != nil {
+			return err
+		}
+		if _, err := openSocket(unix.NETLINK_ROUTE, ParseRoute, noGroup); err == nil {
+			t.Error("a socket that hears nothing is no error")
+		}
+		return s.file.Close()
+	})
+	if err != nil || len(told) != 1 {
+		t.Errorf("told %q, %v; want the rule", told, err)
 	}
 }
 

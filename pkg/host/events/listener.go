@@ -29,13 +29,18 @@ type Listener struct {
 // from now on. tell is called for each change, for one at a time, and must not block.
 // What the kernel does not have, such as nftables, is not heard; the log says so.
 func Listen(tell func(Event), log *slog.Logger) (*Listener, error) {
+	return listen(tell, unix.NETLINK_NETFILTER, log)
+}
+
+// listen is Listen with the netlink family that announces nftables.
+func listen(tell func(Event), filters int, log *slog.Logger) (*Listener, error) {
 	l := &Listener{tell: tell}
 	route, err := openSocket(unix.NETLINK_ROUTE, ParseRoute, groups[:]...)
 	if err != nil {
 		return nil, err
 	}
 	l.sockets = append(l.sockets, route)
-	filter, err := openSocket(unix.NETLINK_NETFILTER, ParseNft, unix.NFNLGRP_NFTABLES)
+	filter, err := openSocket(filters, ParseNft, unix.NFNLGRP_NFTABLES)
 	if err != nil {
 		log.Info("changes of nftables can't be heard; they are found by the periodic comparison", "error", err)
 		return l, nil
