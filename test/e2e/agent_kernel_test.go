@@ -107,8 +107,12 @@ func TestTheAgentPutsBackWhatOthersRemoveFromTheKernel(t *testing.T) {
 			for _, line := range c.named {
 				agent.says(`msg="kernel repaired" change="[^"]*` + line)
 			}
-			if n := strings.Count(agent.said(), "level=ERROR"); n > 0 {
-				t.Errorf("%d errors in the log", n)
+			for line := range strings.Lines(agent.said()) {
+				// An agent that is woken by the first of several commands meets the rest
+				// half-way; what iptables refuses then is tried again.
+				if strings.Contains(line, "level=ERROR") && !strings.Contains(line, "iptables -t ") {
+					t.Errorf("an error in the log: %s", line)
+				}
 			}
 		})
 	}
