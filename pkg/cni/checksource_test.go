@@ -6,16 +6,11 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
-	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nettest"
 )
 
 func TestCheckSeesAPodThatTheRoutingMapSendsOutByAnotherENI(t *testing.T) {
 	l := newLab(t, ipam.Settings{Routing: ipam.Map, Families: []eni.Family{eni.IPv4, eni.IPv6}})
-	var table string
-	l.view(func(s *ipam.State) { table = netconf.NewFirewall(s, false).Table().String() })
-	nettest.Run(t, "nft", table)
-	t.Cleanup(func() { nettest.Run(t, "nft", "delete table inet enipool") })
 	for _, id := range []string{"near1", "near2", "far"} { // the third one is on ENI 1
 		ns := nettest.NewNetns(t, id)
 		res := l.mustAdd(id, ns.Path, plain)
@@ -32,7 +27,7 @@ func TestCheckSeesAPodThatTheRoutingMapSendsOutByAnotherENI(t *testing.T) {
 			{"delete element inet enipool source6 { 2001:db8::21 }; add element inet enipool source6 { 2001:db8::21 : goto eni0 }",
 				"delete element inet enipool source6 { 2001:db8::21 }; add element inet enipool source6 { 2001:db8::21 : goto eni1 }",
 				`nftables map source6 of table inet enipool has another verdict for 2001:db8::21 than "goto eni1"`},
-			{"delete table inet enipool", table, "nftables map source4 of table inet enipool lacks 10.0.0.21 : goto eni1"},
+			{"delete table inet enipool", l.routingMap(), "nftables map source4 of table inet enipool lacks 10.0.0.21 : goto eni1"},
 		} {
 			nettest.Run(t, "nft", tt.damage)
 			if err := l.check(id, ns.Path, plain, res); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -61,8 +61,18 @@ func newLab(t testing.TB, s ipam.Settings) *lab {
 	if err := l.Cache.Replace(t.Context(), func(*ipam.State, error) (*ipam.State, error) { return book, nil }); err != nil {
 		t.Fatal(err)
 	}
+	if s.Routing == ipam.Map {
+		nettest.Run(t, "nft", "add table inet enipool; delete table inet enipool; "+l.routingMap())
+		t.Cleanup(func() { nettest.Run(t, "nft", "delete table inet enipool") })
+	}
 	t.Cleanup(l.nothingLeft)
 	return l
+}
+
+// routingMap is the node's nftables table.
+func (l *lab) routingMap() (table string) {
+	l.view(func(s *ipam.State) { table = netconf.NewFirewall(s, false).Table().String() })
+	return table
 }
 
 // nothingLeft is checked after each test, when its pods are gone.

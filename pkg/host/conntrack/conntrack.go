@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -25,15 +26,15 @@ func (m Mark) in(mark uint32) bool { return mark&m.Mask == m.Value }
 // and puts the value to into its place. A connection that has a value of to's mask
 // already keeps it. Other bits stay as they are. It returns how many it changed.
 func MoveMarks(from, to Mark) (int, error) {
-	return changeAll(&from, func(e entry) []message {
+	return changeAll(&from, func(e entry) (message, bool) {
 		if !from.in(e.mark) {
-			return nil
+			return message{}, false
 		}
 		change := Mark{to.Value, from.Mask | to.Mask}
-		if e.mark&to.Mask&^from.Mask != 0 {
-			change.Value = e.mark & to.Mask &^ from.Mask
+		if kept := e.mark & to.Mask &^ from.Mask; kept != 0 {
+			change.Value = kept
 		}
-		return []message{e.setMark(change)}
+		return e.setMark(change), true
 	})
 }
 
@@ -47,13 +48,11 @@ func Forget(addrs []netip.Addr) (int, error) {
 	for _, a := range addrs {
 		known[a] = true
 	}
-	return changeAll(nil, func(e entry) []message {
-		for _, a := range e.addrs {
-			if known[a] {
-				return []message{e.remove()}
-			}
+	return changeAll(nil, func(e entry) (message, bool) {
+		if !slices.ContainsFunc(e.addrs, func(a netip.Addr) bool { return known[a] }) {
+			return message{}, false
 		}
-		return nil
+		return e.remove(), true
 	})
 }
 
@@ -62,7 +61,7 @@ type message = netlink.Message
 
 // changeAll sends what change wants for each connection. With a mark the kernel
 // picks those that have it, if it is new enough to do that.
-func changeAll(pick *Mark, change func(entry) []message) (int, error) {
+func changeAll(pick *Mark, change func(entry) (message, bool)) (int, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
 		return 0, fmt.Errorf("open conntrack: %w", unsupported(err))
@@ -70,23 +69,26 @@ func changeAll(pick *Mark, change func(entry) []message) (int, error) {
 	defer c.Close()
 	changed := 0
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		// The list is whole before anything is sent: what is deleted or moved
-		// during a dump makes the kernel lose its place.
-		entries, err := list(c, family, pick)
+		// Nothing is sent before the list is through: a change during a dump makes the
+		// kernel lose its place.
+		var wanted []message
+		err := walk(family, pick, func(e entry) {
+			if m, want := change(e); want {
+				wanted = append(wanted, m)
+			}
+		})
 		if err != nil {
 			return changed, fmt.Errorf("list connections: %w", unsupported(err))
 		}
-		for _, e := range entries {
-			for _, m := range change(e) {
-				_, err := c.Execute(m)
-				if errors.Is(err, unix.ENOENT) {
-					continue // it ended meanwhile
-				}
-				if err != nil {
-					return changed, fmt.Errorf("change connection of %s: %w", e.addrs, err)
-				}
-				changed++
+		for _, m := range wanted {
+			_, err := c.Execute(m)
+			if errors.Is(err, unix.ENOENT) {
+				continue // it ended meanwhile
 			}
+			if err != nil {
+				return changed, fmt.Errorf("change a connection: %w", err)
+			}
+			changed++
 		}
 	}
 	return changed, nil

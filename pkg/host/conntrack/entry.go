@@ -2,10 +2,12 @@ package conntrack
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 
 	"github.com/mdlayher/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,33 +32,33 @@ type entry struct {
 	addrs          []netip.Addr // of both directions
 }
 
-// list returns the connections of one family.
-func list(c *netlink.Conn, family byte, pick *Mark) ([]entry, error) {
-	e := newEncoder()
+// walk shows the connections of one family one by one: a busy node has millions.
+func walk(family byte, pick *Mark, show func(entry)) error {
+	filter := newEncoder()
 	if pick != nil {
-		e.Uint32(attrMark, pick.Value)
-		e.Uint32(attrMask, pick.Mask)
+		filter.Uint32(attrMark, pick.Value)
+		filter.Uint32(attrMask, pick.Mask)
 	}
-	request, err := newMessage(family, msgGet, netlink.Dump, e)
+	m, err := newMessage(family, msgGet, 0, filter)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	answers, err := c.Execute(request)
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]entry, 0, len(answers))
-	for _, m := range answers {
-		if len(m.Data) < headerLen {
-			continue
+	request := nl.NewNetlinkRequest(subsysType|msgGet, unix.NLM_F_DUMP)
+	request.AddRawData(m.Data)
+	var damaged error
+	err = request.ExecuteIter(unix.NETLINK_NETFILTER, 0, func(data []byte) bool {
+		if len(data) < headerLen {
+			return true
 		}
-		e, err := decode(m.Data)
+		e, err := decode(data)
 		if err != nil {
-			return nil, fmt.Errorf("decode a connection: %w", err)
+			damaged = fmt.Errorf("decode a connection: %w", err)
+			return false
 		}
-		entries = append(entries, e)
-	}
-	return entries, nil
+		show(e)
+		return true
+	})
+	return errors.Join(err, damaged)
 }
 
 func decode(data []byte) (entry, error) {
