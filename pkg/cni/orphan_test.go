@@ -2,8 +2,11 @@ package cni
 
 import (
 	"testing"
+	"time"
 
+	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nettest"
 )
@@ -34,4 +37,40 @@ func TestTheDeadAreFoundAndOnlyThoseAskedForAreReclaimed(t *testing.T) {
 	}
 	l.mustDel("live", live.Path, plain)
 	l.mustDel("other", other.Path, plain)
+}
+
+// Between the look at the book and the cleaning the runtime may end the attachment
+// itself and add it again: the new one keeps its link, its address and its rules.
+func TestASweepLeavesWhatWasAddedAgainMeanwhile(t *testing.T) {
+	for _, routing := range []ipam.Routing{ipam.Map, ipam.Rule} {
+		t.Run("routing "+routing.String(), func(t *testing.T) {
+			l := newLab(t, ipam.Settings{Routing: routing})
+			h, err := host.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.Close()
+			paths := map[string]string{}
+			for _, id := range []string{"a", "b", "again"} { // the last is on ENI 1, which has rules
+				paths[id] = nettest.NewNetns(t, id).Path
+				l.mustAdd(id, paths[id], plain)
+			}
+			var res *current.Result
+			released, err := l.sweep(t.Context(), h, func(a eni.Address) (bool, error) {
+				if a.Owner.Container == "again" {
+					l.mustDel("again", paths["again"], plain)
+					l.now += time.Minute // the address has cooled and is the next one's, of the same sandbox
+					res = l.mustAdd("again", paths["again"], plain)
+				}
+				return a.Owner.Container != "b", nil
+			})
+			if err != nil || len(released) != 1 || released[0].Owner.Container != "a" {
+				t.Errorf("released %v, %v", released, err)
+			}
+			if err := l.check("again", paths["again"], plain, res); err != nil {
+				t.Errorf("the new attachment is harmed: %v", err)
+			}
+			l.delAll("b", "again")
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/enipool/enipool/pkg/eni"
@@ -126,41 +127,95 @@ func (p *Plugin) Reclaim(ctx context.Context, h *host.Host) ([]eni.Address, erro
 // sweep removes the used addresses that gone picks: each one's kernel state
 // first, then, in one update, the records of those that are clean. It goes on
 // after errors and returns them all.
+//
+// Meanwhile the runtime may end such an attachment itself and add it again, and the
+// address may go to another: what is new must stay. So a link is removed by an index
+// that was read before its record was seen to be the same still, and rules that a new
+// owner of an address needs are put back.
 func (p *Plugin) sweep(ctx context.Context, h *host.Host, gone func(eni.Address) (bool, error)) ([]eni.Address, error) {
-	var used []eni.Address
-	var s ipam.Settings
-	err := p.Cache.View(ctx, func(st *ipam.State) error {
-		used, s = st.Used(), st.Settings
-		return nil
-	})
+	picked, errs, err := p.pickGone(ctx, h, gone)
+	if err != nil || len(picked) == 0 {
+		return nil, errors.Join(append(errs, err)...)
+	}
+	same, s, err := p.unchanged(ctx, picked)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(append(errs, err)...)
 	}
-	var errs []error
-	clear := map[eni.Owner]bool{}
-	for _, a := range used {
-		is, err := gone(a)
-		if err == nil && is {
-			err = clean(h, nil, s, ipam.Lease{Addresses: []eni.Address{a}})
-		}
-		if err != nil {
+	clear := map[netip.Addr]eni.Address{}
+	for _, r := range same {
+		a := r.Address
+		if err := h.DelPodAt(a.Owner.Key, r.link, sourceRules(s, []eni.Address{a})); err != nil {
 			errs = append(errs, fmt.Errorf("%s of %s: %w", a.Addr, a.Owner.PodName(), err))
+			continue
 		}
-		if err == nil && is {
-			clear[*a.Owner] = true
-		}
+		clear[a.Addr] = a
 	}
-	if len(clear) == 0 {
-		return nil, errors.Join(errs...)
-	}
-	var released []eni.Address
+	var released, others []eni.Address
 	err = p.Cache.Update(ctx, func(st *ipam.State) error {
-		// The whole owner is compared: the key may be in use again by now.
-		released = st.ReleaseIf(func(a eni.Address) bool { return clear[*a.Owner] }, p.Now())
+		others = nil
+		for _, a := range st.Used() {
+			if before, cleaned := clear[a.Addr]; cleaned && !sameRecord(a, before) {
+				others = append(others, a)
+			}
+		}
+		released = st.ReleaseIf(func(a eni.Address) bool {
+			before, cleaned := clear[a.Addr]
+			return cleaned && sameRecord(a, before)
+		}, p.Now())
 		return nil
 	})
 	for _, a := range released {
 		p.Log.Info("reclaimed", "address", a.Addr, "key", a.Owner.Key.String(), "netns", a.Owner.Netns)
 	}
-	return released, errors.Join(append(errs, err)...)
+	return released, errors.Join(append(errs, err, h.AddRules(sourceRules(s, others)))...)
 }
+
+// record is an address of the book with the owner's link at that time, 0 for none.
+type record struct {
+	eni.Address
+	link int
+}
+
+// pickGone returns the records that gone picks. Errors of single ones don't keep the rest.
+func (p *Plugin) pickGone(ctx context.Context, h *host.Host, gone func(eni.Address) (bool, error)) (picked []record, errs []error, err error) {
+	var used []eni.Address
+	err = p.Cache.View(ctx, func(st *ipam.State) error {
+		used = st.Used()
+		return nil
+	})
+	for _, a := range used {
+		is, err := gone(a)
+		link := 0
+		if err == nil && is {
+			link, err = h.LinkIndex(a.Owner.Key)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s of %s: %w", a.Addr, a.Owner.PodName(), err))
+		} else if is {
+			picked = append(picked, record{a, link})
+		}
+	}
+	return picked, errs, err
+}
+
+// unchanged returns those of the records that the book still has as they were.
+func (p *Plugin) unchanged(ctx context.Context, picked []record) (same []record, s ipam.Settings, err error) {
+	err = p.Cache.View(ctx, func(st *ipam.State) error {
+		now := map[netip.Addr]eni.Address{}
+		for _, a := range st.Used() {
+			now[a.Addr] = a
+		}
+		same, s = nil, st.Settings
+		for _, r := range picked {
+			if a, used := now[r.Addr]; used && sameRecord(a, r.Address) {
+				same = append(same, r)
+			}
+		}
+		return nil
+	})
+	return same, s, err
+}
+
+// sameRecord tells whether two used addresses are one attachment's: its key may be in
+// use again, even for the same sandbox, but not since the same time.
+func sameRecord(a, b eni.Address) bool { return *a.Owner == *b.Owner && a.Since == b.Since }

@@ -85,14 +85,16 @@ func ownInode() (uint64, error) {
 
 // NetnsGone tells whether the namespace that had the inode (0 if not known) at
 // path is provably gone: the file is not there any more, or is another namespace.
-// A path whose folder can't be seen from here, or that names a process, proves
-// nothing: this process may look at another mount or pid namespace. Nor does a
+// A path whose folder can't be seen from here proves nothing: this process may look
+// at another mount namespace. That of a process proves nothing by itself: its number
+// may be another one's here, and others may be in the namespace. Nor does a
 // plain file: it is what a runtime mounts the namespace on, and all that a process
 // sees whose mount namespace does not get the runtime's mounts. What a reboot left
 // of such files does not matter, because no record outlives it.
 func NetnsGone(path string, inode uint64) bool {
 	if path == "" || strings.HasPrefix(filepath.Clean(path), "/proc/") {
-		return false
+		_, ofProcess := pidOfNetns(path)
+		return ofProcess && ofProcessGone("/proc", inode)
 	}
 	n, err := OpenNetns(path)
 	switch {

@@ -38,6 +38,7 @@ func (h *Host) DelPodUnknown(k eni.Key) error {
 // PodLink is the node's end of a pod's veth pair as the kernel shows it.
 type PodLink struct {
 	Dev   string
+	Index int       // which no link made later has
 	Owner eni.Owner // from the alias; no namespace
 	Addrs []netip.Addr
 }
@@ -66,7 +67,7 @@ func (h *Host) PodLinks() ([]PodLink, error) {
 		name := l.Attrs().Name
 		owner, ok := netconf.ParseAlias(l.Attrs().Alias)
 		if l.Type() == "veth" && ok && name == netconf.HostDevice(owner.Key) {
-			pods = append(pods, PodLink{Dev: name, Owner: owner, Addrs: routed[name]})
+			pods = append(pods, PodLink{Dev: name, Index: l.Attrs().Index, Owner: owner, Addrs: routed[name]})
 		}
 	}
 	return pods, nil
