@@ -68,7 +68,7 @@ func TestWhatAPodLosesOnTheNodeIsNamedAndPutBack(t *testing.T) {
 			return slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, before+want) && strings.HasSuffix(l, after) })
 		}
 		lines, err := n.Check(t.Context())
-		if err != nil || !named(lines, "kernel lacks ", "; the agent puts it back, or `enipoolctl pool load`") {
+		if err != nil || !named(lines, "kernel lacks ", "; `enipoolctl pool load` puts it back") {
 			t.Errorf("after %s: check says %q, %v", damage, lines, err)
 		}
 		for _, line := range lines {
