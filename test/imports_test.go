@@ -22,21 +22,22 @@ const module = "github.com/enipool/enipool/"
 // layers orders the packages; imports go down only, and packages of one layer
 // don't know each other, except that a sub-folder may import its parent.
 var layers = map[string]int{
-	"eni":   0,                                           // nouns
+	"eni": 0, "digest": 0, // nouns
 	"ipam":  1,                                           // the book
 	"scale": 2, "netconf": 2, "capacity": 2, "health": 2, // decisions
-	"pool":      3,                                                                           // decisions made of others
-	"isolate":   4,                                                                           // what effects share
-	"nodecache": 5, "host": 5, "cloud": 5, "kube": 5, "config": 5, "nettest": 5, "status": 5, // effects
-	"cni": 6, "node": 6, "agent": 6, "install": 6, "clouds": 6, // flows
-	"demo": 7, "simulate": 7, // all of it at once
+	"pool":    3,               // decisions made of others
+	"isolate": 4, "iptexec": 4, // what effects share
+	"nodecache": 5, "podrecord": 5, "host": 5, "cloud": 5, "kube": 5, "config": 5, "nettest": 5, "status": 5, // effects
+	"hostport": 6,                                                   // effects made of others
+	"cni":      7, "node": 7, "agent": 7, "install": 7, "clouds": 7, // flows
+	"demo": 8, "simulate": 8, // all of it at once
 }
 
 // decisions is the highest layer that does no I/O.
 const decisions = 3
 
 // pure is all that the layers up to decisions may import of the standard library.
-var pure = strings.Fields(`bytes cmp crypto/sha256 encoding/hex encoding/json errors fmt iter maps math math/bits
+var pure = strings.Fields(`bytes cmp encoding/binary encoding/hex encoding/json errors fmt iter maps math math/bits
 	net/netip slices sort strconv strings time`)
 
 // clock is what pure packages may not call: time is an argument.

@@ -19,6 +19,9 @@ import (
 // result to emit. If anything fails, emit included, all of it is undone.
 func (p *Plugin) Add(ctx context.Context, r Request, emit func(*current.Result) error) (err error) {
 	began := time.Now()
+	if err := r.refuseExtras(); err != nil {
+		return err
+	}
 	ns, err := host.OpenNetns(r.Owner.Netns)
 	switch {
 	case err == nil:
@@ -45,6 +48,9 @@ func (p *Plugin) Add(ctx context.Context, r Request, emit func(*current.Result) 
 			err = errors.Join(err, p.undo(context.WithoutCancel(ctx), h, ns, settings, lease))
 		}
 	}()
+	if err := p.addExtras(ctx, h, r, settings, lease); err != nil {
+		return err
+	}
 	p.Log.Info("add", "pod", r.Owner.PodName(), "key", r.Owner.Key.String(), "address", lease.Addresses[0].Addr,
 		"eni", lease.Interface.ID, "kind", r.Owner.Kind.String(), "took", time.Since(began).Round(10*time.Microsecond))
 	if !r.Conf.DNS.IsEmpty() { // else what a plugin before us in the chain said stays
@@ -127,7 +133,7 @@ func (p *Plugin) replaceDead(ctx context.Context, h *host.Host, k eni.Key, dupli
 // record stays, so that nobody else gets the address; DEL tries again.
 func (p *Plugin) undo(ctx context.Context, h *host.Host, ns *host.Netns, s ipam.Settings, l ipam.Lease) error {
 	owner := *l.Addresses[0].Owner
-	if err := clean(h, ns, s, l); err != nil {
+	if err := errors.Join(p.removeExtras(ctx, h, s, owner.Key), clean(h, ns, s, l)); err != nil {
 		return fmt.Errorf("undo: %w", err)
 	}
 	p.Log.Log(ctx, slog.LevelWarn, "add undone", "key", owner.Key.String())

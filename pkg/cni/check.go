@@ -31,7 +31,7 @@ func (p *Plugin) Check(ctx context.Context, r Request) error {
 	}
 	r.Owner.Kind = held.Addresses[0].Owner.Kind
 	lines := r.compareResult(held)
-	more, err := r.compareKernel(s, held)
+	more, err := p.compareKernel(ctx, r, s, held)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (r Request) compareResult(held ipam.Lease) []string {
 	return lines
 }
 
-func (r Request) compareKernel(s ipam.Settings, held ipam.Lease) ([]string, error) {
+func (p *Plugin) compareKernel(ctx context.Context, r Request, s ipam.Settings, held ipam.Lease) ([]string, error) {
 	if r.Owner.Kind == eni.Delegated {
 		return nil, nil // the links are the caller's to check
 	}
@@ -87,7 +87,12 @@ func (r Request) compareKernel(s ipam.Settings, held ipam.Lease) ([]string, erro
 		}
 		return h.CheckAddrs(ns, r.Owner.IfName, addrs)
 	}
-	return h.CheckPod(ns, netconf.NewPod(s, held, r.Conf.MTU))
+	lines, err := h.CheckPod(ns, netconf.NewPod(s, held, r.Conf.MTU))
+	if err != nil {
+		return lines, err
+	}
+	more, err := p.checkExtras(ctx, h, r, s)
+	return append(lines, more...), err
 }
 
 // Status tells whether an ADD could be served. It returns a warning, meant for

@@ -2,6 +2,7 @@ package cni
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -25,7 +26,7 @@ func (p *Plugin) Del(ctx context.Context, r Request) error {
 		// Whoever rebuilds the book does it from the kernel, where nothing of
 		// this attachment will be left.
 		p.Log.Warn("del without a node cache", "key", r.Owner.Key.String(), "error", err)
-		return h.DelPodUnknown(r.Owner.Key)
+		return errors.Join(p.removeExtras(ctx, h, s, r.Owner.Key), p.removeUnknown(h, r.Owner.Key))
 	}
 	if err != nil {
 		return err
@@ -57,8 +58,11 @@ func (p *Plugin) held(ctx context.Context, k eni.Key) (l ipam.Lease, s ipam.Sett
 
 // remove cleans the kernel of what the attachment holds, then releases it.
 func (p *Plugin) remove(ctx context.Context, h *host.Host, ns *host.Netns, s ipam.Settings, k eni.Key, held ipam.Lease) error {
+	if err := p.removeExtras(ctx, h, s, k); err != nil {
+		return err
+	}
 	if len(held.Addresses) == 0 {
-		return h.DelPodUnknown(k)
+		return p.removeUnknown(h, k)
 	}
 	if err := clean(h, ns, s, held); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/hostport"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nodecache"
 )
@@ -15,6 +16,7 @@ import (
 const (
 	CodeDuplicate = 100 // ADD for an attachment that has an address already
 	CodeMismatch  = 101 // CHECK found the kernel or the book different
+	CodeTaken     = 102 // ADD for a host port that another pod has
 )
 
 // argsError is a CNI_ARGS that can't be obeyed.
@@ -66,6 +68,10 @@ func code(err error) uint {
 		return types.ErrTryAgainLater // the agent is about to write a good one
 	case errors.Is(err, nodecache.ErrVersion), errors.Is(err, nodecache.ErrOwnerTooLong):
 		return types.ErrIOFailure
+	case errors.As(err, new(*hostport.TakenError)):
+		return CodeTaken
+	case errors.Is(err, hostport.ErrNotReady):
+		return types.ErrTryAgainLater
 	case errors.Is(err, ipam.ErrDuplicate):
 		return CodeDuplicate
 	case errors.As(err, &mismatch):
@@ -86,6 +92,8 @@ func details(err error) string {
 		return text
 	case errors.Is(err, ipam.ErrDuplicate):
 		return "the runtime must DEL the first attachment before it ADDs again"
+	case errors.As(err, new(*hostport.TakenError)):
+		return "delete that pod, or choose another hostPort or hostIP"
 	case errors.Is(err, host.ErrLinkExists):
 		return "CNI_IFNAME names a link that another plugin made: put enipool first, or choose another name"
 	}

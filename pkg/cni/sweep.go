@@ -44,7 +44,8 @@ func (p *Plugin) GC(ctx context.Context, r Request) error {
 	return errors.Join(err, p.removeOrphans(ctx, h, gone))
 }
 
-// removeOrphans removes links of ours that gone picks and that no record knows.
+// removeOrphans removes links, host ports and limits of ours that gone picks and
+// that the book does not know.
 func (p *Plugin) removeOrphans(ctx context.Context, h *host.Host, gone func(eni.Key) bool) error {
 	// The kernel is read before the book: an ADD writes the book first, so the
 	// link of one that is under way has its record by now.
@@ -52,9 +53,15 @@ func (p *Plugin) removeOrphans(ctx context.Context, h *host.Host, gone func(eni.
 	if err != nil {
 		return err
 	}
+	extras, err := p.extrasKeys(ctx, h)
+	if err != nil {
+		return err
+	}
 	known := map[string]bool{}
-	err = p.Cache.View(ctx, func(s *ipam.State) error {
-		for _, a := range s.Used() {
+	var s ipam.Settings
+	err = p.Cache.View(ctx, func(st *ipam.State) error {
+		s = st.Settings
+		for _, a := range st.Used() {
 			known[netconf.HostDevice(a.Owner.Key)] = true
 		}
 		return nil
@@ -63,12 +70,20 @@ func (p *Plugin) removeOrphans(ctx context.Context, h *host.Host, gone func(eni.
 		return err
 	}
 	var errs []error
-	for _, pod := range pods {
-		if gone(pod.Owner.Key) && !known[pod.Dev] {
-			errs = append(errs, h.DelPodUnknown(pod.Owner.Key))
+	for _, k := range append(extras, owners(pods)...) {
+		if gone(k) && !known[netconf.HostDevice(k)] {
+			errs = append(errs, p.removeExtras(ctx, h, s, k), p.removeUnknown(h, k))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func owners(pods []host.PodLink) []eni.Key {
+	var keys []eni.Key
+	for _, pod := range pods {
+		keys = append(keys, pod.Owner.Key)
+	}
+	return keys
 }
 
 // Dead returns the owners in the book whose sandboxes are provably dead, on all
@@ -144,7 +159,7 @@ func (p *Plugin) sweep(ctx context.Context, h *host.Host, gone func(eni.Address)
 	clear := map[netip.Addr]eni.Address{}
 	for _, r := range same {
 		a := r.Address
-		if err := h.DelPodAt(a.Owner.Key, r.link, sourceRules(s, []eni.Address{a})); err != nil {
+		if err := errors.Join(p.removeStaleExtras(ctx, h, s, a), h.DelPodAt(a.Owner.Key, r.link, sourceRules(s, []eni.Address{a}))); err != nil {
 			errs = append(errs, fmt.Errorf("%s of %s: %w", a.Addr, a.Owner.PodName(), err))
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/containernetworking/cni/pkg/types"
+	"github.com/enipool/enipool/pkg/netconf"
 )
 
 // PluginType is what a network configuration calls the plugin, in "type" or in
@@ -41,7 +42,9 @@ type Plugin struct {
 	LogLevel                 string        // debug, info, warn, error
 	StatusFailsWhenExhausted bool
 
-	DNS        types.DNS            // for the result
+	DNS    types.DNS      // for the result
+	Extras netconf.Extras // host ports and limits that the runtime asks for
+
 	PrevResult json.RawMessage      // nil if there is none
 	Valid      []types.GCAttachment // for GC
 	HasValid   bool                 // the runtime sent a list, if only an empty one
@@ -120,7 +123,7 @@ func ParsePlugin(stdin []byte) (Plugin, error) {
 		}
 	}
 	p.setOptions(&o)
-	return p, errors.Join(append(o.errs, p.setStandard(top), p.setValid(top), unsupported(top))...)
+	return p, errors.Join(append(o.errs, p.setStandard(top), p.setValid(top), unsupported(top), p.setExtras(top))...)
 }
 
 // options reads the plugin's own keys and collects what is wrong with them.

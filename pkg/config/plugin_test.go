@@ -44,7 +44,7 @@ func TestWhatAConfigurationMeans(t *testing.T) {
 			p.CNIVersion, p.Name, p.CachePath, p.MTU, p.WaitForAddress = "1.0.0", "pods", "/c", 1400, time.Second
 		}},
 		{"keys nobody knows", `{"colour": "green", "capabilities": {"ips": true}, "disableCheck": 7, "dns": {}, "args": [],
-			"ipMasq": true, "runtimeConfig": {"portMappings": [{"hostPort": 80}], "bandwidth": {}, "cgroupPath": "x"}}`, func(*Plugin) {}},
+			"ipMasq": true, "runtimeConfig": {"portMappings": [], "bandwidth": {}, "cgroupPath": "x"}}`, func(*Plugin) {}},
 		{"an empty IPAM section", `{"type": "enipool", "ipam": {}}`, func(*Plugin) {}},
 		{"our own IPAM section that says nothing", `{"type": "enipool", "cachePath": "/yes", "ipam": {"type": "enipool"}}`, func(p *Plugin) {
 			p.CachePath = "/yes"

@@ -24,6 +24,9 @@ type Firewall struct {
 	VPC       []netip.Prefix // IPv4 destinations that see the pod's own address, sorted, none inside another
 	SNAT      netip.Addr     // ENI 0's primary IPv4; invalid: SNAT is off
 	OutDevice string         // ENI 0's device
+	Node4     netip.Addr     // ENI 0's primary addresses; invalid where it has none of the family
+	Node6     netip.Addr
+	Ports     []PodPorts // host ports, by pod address; the caller fills them in
 	// DropSpoofed4 and DropSpoofed6 ask for reverse path checks on pod links.
 	// There is one for IPv6 if and only if the book has IPv6 at all.
 	DropSpoofed4, DropSpoofed6 bool
@@ -56,7 +59,7 @@ func NewFirewall(s *ipam.State, looseRPFilter bool) Firewall {
 	for _, nic := range s.ENIs {
 		f.ENIs = append(f.ENIs, FirewallENI{nic.Index, nic.Device})
 		if nic.Index == 0 {
-			f.OutDevice = nic.Device
+			f.OutDevice, f.Node4, f.Node6 = nic.Device, nic.V4.Primary.Addr(), nic.V6.Primary.Addr()
 			if s.Settings.SNAT && nic.V4.IsValid() {
 				f.SNAT = nic.V4.Primary.Addr()
 			}

@@ -1,12 +1,12 @@
 package netconf
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"strings"
 
+	"github.com/enipool/enipool/pkg/digest"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
@@ -27,6 +27,7 @@ func IsIptChain(name string) bool {
 type IptChain struct {
 	Table, Parent string
 	First         bool // the jump stands before all others, not behind them
+	Fixed         bool // the name has no hash and others of ours lead to it: its rules are replaced
 	Name          string
 	Rules         []string // as `iptables -S` prints them, without "-A NAME "
 }
@@ -56,6 +57,10 @@ func (f Firewall) Iptables(family eni.Family) []IptChain {
 	if family == eni.IPv6 || f.DropSpoofed4 {
 		add("raw", "PREROUTING", IptChainPrefix+"SPOOF", f.iptSpoof())
 	}
+	if f.node(family).IsValid() {
+		chains = append(chains, IptPorts(family, f.Ports, f.node(family))...)
+	}
+	f.addPortChains(family, add)
 	return chains
 }
 
@@ -125,7 +130,10 @@ func (f Firewall) iptSpoof() []string {
 
 // Lines returns the chain and its jump in the words of `iptables -S`.
 func (c IptChain) Lines() []string {
-	lines := []string{"-N " + c.Name, "-A " + c.Parent + " -j " + c.Name}
+	lines := []string{"-N " + c.Name}
+	if !c.Fixed {
+		lines = append(lines, "-A "+c.Parent+" -j "+c.Name)
+	}
 	for _, r := range c.Rules {
 		lines = append(lines, "-A "+c.Name+" "+r)
 	}
@@ -133,6 +141,6 @@ func (c IptChain) Lines() []string {
 }
 
 func shortHash(text string) string {
-	sum := sha256.Sum256([]byte(text))
+	sum := digest.Sum256(text)
 	return hex.EncodeToString(sum[:4])
 }

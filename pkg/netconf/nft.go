@@ -25,20 +25,23 @@ type NftTable struct {
 	Chains []NftChain
 }
 
-// NftSet is a named set or, with Verdicts, a named map to verdicts.
+// NftSet is a named set or, with Verdicts or Data, a named map.
 type NftSet struct {
 	Name     string
-	Type     string // of the keys: ipv4_addr, ipv6_addr, ifname or mark
+	Type     string // of the keys: ipv4_addr, ipv6_addr, ifname, mark, or parts with " . " between
 	Verdicts bool
-	Interval bool // keys are prefixes
+	Data     string // type of a map's values that are no verdicts
+	Interval bool   // keys are prefixes
 	Elements []NftElement
 }
 
 // NftElement is an element of a set. Key is a netip.Addr, a netip.Prefix, an
-// NftName or an NftMark, as the set's Type and Interval say.
+// NftName or an NftMark, as the set's Type and Interval say; key and value of
+// concatenations know their own bytes.
 type NftElement struct {
 	Key     fmt.Stringer
 	Verdict NftVerdict
+	Value   fmt.Stringer // of a map with Data
 }
 
 // NftChain is a chain; one without Hook is only reached from others.
@@ -51,7 +54,8 @@ type NftChain struct {
 }
 
 // NftRule is a rule. Its statements are of the types NftDevice, NftFamily,
-// NftConn, NftLookup, NftSpoofed, NftSetMark, NftSNAT and NftVerdict.
+// NftConn, NftLookup, NftSpoofed, NftSetMark, NftSNAT, NftLocal, NftPrefix,
+// NftHostPort, NftIsHairpin and NftVerdict.
 type NftRule struct {
 	Reason     string // for people
 	Statements []fmt.Stringer
@@ -144,6 +148,7 @@ func (f Firewall) Table() NftTable {
 				NftDevice{Out: true, Name: f.OutDevice}, NftLookup{Field: NftSource4, Set: nftPool4},
 				NftLookup{Field: NftDestination4, Set: nftVPC4, Not: true}, NftSNAT{f.SNAT}}}}})
 	}
+	f.addPorts(&t)
 	return t
 }
 

@@ -16,7 +16,7 @@ func (f Firewall) addMarks(t *NftTable) {
 	ours := NftSet{Name: nftOurMarks, Type: "mark"}
 	for _, e := range f.ENIs {
 		in, mark := fmt.Sprint(nftInPrefix, e.Index), Mark(e.Index, f.Mask)
-		arrivals.Elements = append(arrivals.Elements, NftElement{NftName(e.Device), NftVerdict{"jump", in}})
+		arrivals.Elements = append(arrivals.Elements, NftElement{Key: NftName(e.Device), Verdict: NftVerdict{"jump", in}})
 		ours.Elements = append(ours.Elements, NftElement{Key: NftMark(mark)})
 		t.Chains = append(t.Chains, f.outChain(e),
 			NftChain{Name: in, Rules: []NftRule{{"came in by " + e.Device, []fmt.Stringer{NftSetMark{Conn: true, Mask: f.Mask, Mark: mark}}}}})
@@ -61,7 +61,7 @@ func (s Source) Element() (set string, e NftElement) {
 	if s.Addr.Is4() {
 		set = nftSources4
 	}
-	return set, NftElement{s.Addr, NftVerdict{"goto", fmt.Sprint(nftOutPrefix, s.ENI)}}
+	return set, NftElement{Key: s.Addr, Verdict: NftVerdict{"goto", fmt.Sprint(nftOutPrefix, s.ENI)}}
 }
 
 // outChain sets the mark that sends a packet out through the ENI.
@@ -95,7 +95,7 @@ func (f Firewall) Replies() NftTable {
 			replies.Name, reason = fmt.Sprintf("%s-%08x", nftReplies, mask), "those of connections that still have a mark of before, too"
 		}
 		for _, e := range f.ENIs {
-			replies.Elements = append(replies.Elements, NftElement{NftMark(Mark(e.Index, mask)), NftVerdict{"goto", fmt.Sprint(nftOutPrefix, e.Index)}})
+			replies.Elements = append(replies.Elements, NftElement{Key: NftMark(Mark(e.Index, mask)), Verdict: NftVerdict{"goto", fmt.Sprint(nftOutPrefix, e.Index)}})
 		}
 		sortByMark(replies.Elements)
 		t.Sets = append(t.Sets, replies)

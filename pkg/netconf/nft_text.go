@@ -35,6 +35,9 @@ func (s NftSet) String() string {
 	if s.Verdicts {
 		kind, keys = "map", s.Type+" : verdict"
 	}
+	if s.Data != "" {
+		kind, keys = "map", s.Type+" : "+s.Data
+	}
 	fmt.Fprintf(&b, "\t%s %s {\n\t\ttype %s\n", kind, s.Name, keys)
 	if s.Interval {
 		b.WriteString("\t\tflags interval\n")
@@ -59,7 +62,10 @@ func (s NftSet) String() string {
 
 // String returns the element in the words of nft.
 func (e NftElement) String() string {
-	if e.Verdict.Kind == "" {
+	switch {
+	case e.Value != nil:
+		return e.Key.String() + " : " + e.Value.String()
+	case e.Verdict.Kind == "":
 		return e.Key.String()
 	}
 	return e.Key.String() + " : " + e.Verdict.String()
@@ -155,4 +161,6 @@ func (m NftSetMark) String() string {
 }
 
 // String returns the statement in the words of nft.
-func (n NftSNAT) String() string { return fmt.Sprintf("snat ip to %s fully-random", n.To) }
+func (n NftSNAT) String() string {
+	return fmt.Sprintf("snat %s to %s fully-random", ipWord(eni.FamilyOf(n.To)), n.To)
+}

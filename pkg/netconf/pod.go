@@ -1,13 +1,13 @@
 package netconf
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
+	"github.com/enipool/enipool/pkg/digest"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 )
@@ -54,8 +54,8 @@ func HostMAC(k eni.Key) MAC {
 	return localMAC(sum[8:])
 }
 
-func keySum(k eni.Key) [sha256.Size]byte {
-	return sha256.Sum256([]byte(k.Network + "|" + k.Container + "|" + k.IfName))
+func keySum(k eni.Key) [digest.Size]byte {
+	return digest.Sum256(k.Network + "|" + k.Container + "|" + k.IfName)
 }
 
 // localMAC makes a locally administered unicast address of six bytes. MACs are

@@ -8,7 +8,6 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host"
-	"github.com/enipool/enipool/pkg/host/firewall"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 )
@@ -35,11 +34,11 @@ func (n Node) Check(ctx context.Context) ([]string, error) {
 	}
 	lines := suffix(add.Lines("kernel lacks "), n.remedy("`enipoolctl pool load` puts it back"))
 	lines = append(lines, suffix(remove.Lines("kernel has a stale "), n.remedy("`enipoolctl pool load` removes it"))...)
-	rules, err := firewall.Diff(ctx, fw)
+	rules, err := n.checkFirewall(ctx, h, fw)
 	if err != nil {
 		return lines, err
 	}
-	lines = append(lines, suffix(prefix("firewall: ", rules), n.remedy("`enipoolctl pool load` does it"))...)
+	lines = append(lines, rules...)
 	var book ipam.State
 	err = n.Cache.View(ctx, func(s *ipam.State) error { book = *s; return nil })
 	if err != nil {

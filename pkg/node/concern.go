@@ -140,11 +140,26 @@ func judgeNftables(e events.Event) concern {
 	case e.NftTable == netconf.NftRepliesName:
 		return fault
 	case e.NftTable != netconf.NftTableName:
-		return only(bytes.Contains(e.Text, []byte(netconf.IptChainPrefix)) || bytes.Contains(e.Text, []byte(netconf.IptReplyPrefix)))
+		return only(namesOurChain(e.Text) || bytes.Contains(e.Text, []byte(netconf.IptReplyPrefix)))
 	case writtenForPods(e.NftSet):
 		return nothing
 	}
 	return fault
+}
+
+// namesOurChain looks for chains that only the agent writes. Those in lower case the
+// plugin writes for pods that come and go.
+func namesOurChain(text []byte) bool {
+	for {
+		_, rest, found := bytes.Cut(text, []byte(netconf.IptChainPrefix))
+		if !found {
+			return false
+		}
+		if len(rest) > 0 && rest[0] >= 'A' && rest[0] <= 'Z' {
+			return true
+		}
+		text = rest
+	}
 }
 
 // writtenForPods tells whether the plugin writes the elements of the set, for pods that

@@ -77,6 +77,8 @@ func TestWhatAChangeMeans(t *testing.T) {
 		"host port":           {event: events.Event{Kind: events.Nftables, NftTable: "enipool", NftSet: "hostport4", Gone: true}},
 		"another's table":     {event: events.Event{Kind: events.Nftables, NftTable: "kube-proxy", Gone: true}},
 		"our chain in theirs": {event: events.Event{Kind: events.Nftables, NftTable: "nat", Text: []byte("\x00ENIPOOL-SNAT-2a\x00"), Gone: true}, want: fault},
+		"host port in theirs": {event: events.Event{Kind: events.Nftables, NftTable: "nat", Text: []byte("\x00ENIPOOL-pods\x00dport")}},
+		"what leads to it":    {event: events.Event{Kind: events.Nftables, NftTable: "nat", Text: []byte("\x00ENIPOOL-PORTIN-2a\x00ENIPOOL-pods\x00"), Gone: true}, want: fault},
 		"their chain":         {event: events.Event{Kind: events.Nftables, NftTable: "nat", Text: []byte("\x00KUBE-SERVICES\x00"), Gone: true}},
 	} {
 		got, of := testLinks.judge(tt.event)

@@ -16,7 +16,7 @@ import (
 // Grow adds to the kernel what next needs and removes nothing: it comes before
 // next is in the cache. It returns a line for each thing it added.
 func (n Node) Grow(ctx context.Context, next *ipam.State) ([]string, error) {
-	return apply(ctx, fixed(next), change{addOnly: true, watch: n.Watch})
+	return n.apply(ctx, fixed(next), change{addOnly: true, watch: n.Watch})
 }
 
 // Sync is Apply for a book of which parts are on their way out: the kernel
@@ -38,7 +38,7 @@ func (n Node) Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]s
 	if err != nil {
 		return nil, err
 	}
-	return apply(ctx, book, change{obsolete: all, watch: n.Watch})
+	return n.apply(ctx, book, change{obsolete: all, watch: n.Watch})
 }
 
 // without returns the book without the ENIs and their addresses.

@@ -41,7 +41,7 @@ func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, erro
 		return nil, err
 	}
 	lines := describe(old, next)
-	grown, err := apply(ctx, fixed(union(old, next)), change{addOnly: true})
+	grown, err := n.apply(ctx, fixed(union(old, next)), change{addOnly: true})
 	if err != nil {
 		return grown, err
 	}
@@ -51,7 +51,7 @@ func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, erro
 		})
 		if err != nil {
 			// What was added for the new book goes again.
-			_, undo := apply(ctx, n.Cache.View, change{obsolete: netconf.NewNode(next)})
+			_, undo := n.apply(ctx, n.Cache.View, change{obsolete: netconf.NewNode(next)})
 			return nil, errors.Join(err, undo)
 		}
 	}
@@ -59,7 +59,7 @@ func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, erro
 	if old != nil {
 		c.obsolete = netconf.NewNode(old)
 	}
-	shrunk, err := apply(ctx, n.Cache.View, c)
+	shrunk, err := n.apply(ctx, n.Cache.View, c)
 	return slices.Concat(lines, grown, shrunk), err
 }
 

@@ -35,7 +35,7 @@ const applyRounds = 4
 // Apply makes the kernel hold what the book says and returns a line for each
 // thing it changed; nothing if all was in place. Running pods are not touched.
 func (n Node) Apply(ctx context.Context) ([]string, error) {
-	return apply(ctx, n.Cache.View, change{watch: n.Watch})
+	return n.apply(ctx, n.Cache.View, change{watch: n.Watch})
 }
 
 // view hands a book to a function; that of the cache, or one in the making.
@@ -53,7 +53,7 @@ type change struct {
 	watch    *Watch       // learns which changes a reading of the kernel covers; nil: there is none
 }
 
-func apply(ctx context.Context, book view, c change) (changed []string, err error) {
+func (n Node) apply(ctx context.Context, book view, c change) (changed []string, err error) {
 	h, err := host.New()
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func apply(ctx context.Context, book view, c change) (changed []string, err erro
 			c.watch.unsettle(cause)
 			return changed, err
 		}
-		lines, add, remove, fw, err := moveMarks(ctx, h, add, remove, fw)
+		lines, add, remove, fw, err := n.moveMarks(ctx, h, book, add, remove, fw)
 		if err != nil {
 			c.watch.unsettle(cause)
 			return append(changed, lines...), err
@@ -85,7 +85,7 @@ func apply(ctx context.Context, book view, c change) (changed []string, err erro
 		lines = slices.Concat(lines, add.Lines("add "), remove.Lines("remove "))
 		// What one of the two can't do is no reason to leave the other undone.
 		err = h.ApplyNode(add, netconf.Node{})
-		more, fwErr := firewall.Apply(ctx, fw)
+		more, fwErr := n.applyFirewall(ctx, h, book, fw)
 		lines, err = append(lines, more...), errors.Join(err, fwErr, h.ApplyNode(netconf.Node{}, remove))
 		if err != nil {
 			c.watch.unsettle(cause)

@@ -105,7 +105,7 @@ func TestAPodThatIsBeingStartedOrStoppedIsLeftAlone(t *testing.T) {
 				}
 				return n.Cache.View(ctx, fn)
 			}
-			if lines, err := apply(t.Context(), book, change{}); err != nil || len(lines) > 0 || looks < 3 {
+			if lines, err := n.apply(t.Context(), book, change{}); err != nil || len(lines) > 0 || looks < 3 {
 				t.Errorf("apply says %q, %v after %d looks; want nothing", lines, err, looks)
 			}
 		})

@@ -3,7 +3,7 @@ package nodecache
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
+
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/enipool/enipool/pkg/digest"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
@@ -79,7 +80,7 @@ func (c Cache) announce(w Waiter) (*Waiting, error) {
 	if err := os.Mkdir(c.waiters(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("announce %s: %w", o.Key, err)
 	}
-	sum := sha256.Sum256([]byte(o.Network + "\x00" + o.Container + "\x00" + o.IfName))
+	sum := digest.Sum256(o.Network + "\x00" + o.Container + "\x00" + o.IfName)
 	path := filepath.Join(c.waiters(), hex.EncodeToString(sum[:8]))
 	// Two plugins may be at it for one attachment: each writes a file of its own.
 	if err := writeWhole(fmt.Sprintf("%s.%d%s", path, w.PID, unfinished), path, text); err != nil {

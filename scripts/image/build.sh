@@ -12,8 +12,8 @@ export CGO_ENABLED=0
 
 for arch in "${archs[@]}"; do
 	mkdir -p "$context/$arch"
-	GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -ldflags "-s -w -X main.release=$release" -o "$context/$arch/" ./plugins/...
-	GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -ldflags "-s -w" -o "$context/$arch/" \
+	GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -gcflags=github.com/vishvananda/...=-l -ldflags "-s -w -X main.release=$release" -o "$context/$arch/" ./plugins/...
+	GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -gcflags=github.com/vishvananda/...=-l -ldflags "-s -w" -o "$context/$arch/" \
 		$reference/main/loopback $reference/meta/{portmap,bandwidth}
 done
 cp LICENSE "$context/"

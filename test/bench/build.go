@@ -21,7 +21,7 @@ const cacheTest = "nodecache.test"
 func build(dir string) error {
 	const reference = "github.com/containernetworking/plugins/plugins/"
 	for _, pkg := range []string{"./plugins/enipool", "./plugins/enipoolctl", "./test/bench/floor", reference + "main/ptp", reference + "ipam/host-local", reference + "meta/sbr"} {
-		if err := goTool("build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", pkg); err != nil {
+		if err := goTool("build", "-trimpath", "-gcflags=github.com/vishvananda/...=-l", "-ldflags", "-s -w", "-o", dir+"/", pkg); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,9 @@ func TestNftablesDamageIsPutRight(t *testing.T) {
 		{"a chain is flushed", "nft flush chain inet enipool marks", "put the rules of chain marks right"},
 		{"the table is flushed", "nft flush table inet enipool",
 			"put the rules of chain eni0 right; put the rules of chain in0 right; put the rules of chain eni1 right; put the rules of chain in1 right; " +
-				"put the rules of chain marks right; put the rules of chain spoof right; put the rules of chain snat4 right"},
+				"put the rules of chain marks right; put the rules of chain spoof right; put the rules of chain snat4 right; " +
+				"put the rules of chain hostports right; put the rules of chain arriving right; put the rules of chain leaving right; " +
+				"put the rules of chain hairpin right; put the rules of chain loopback right"},
 		{"a rule is deleted", "nft delete rule inet enipool eni1 handle $(nft -a list chain inet enipool eni1 | sed -n 's/.*mark set.*handle //p')",
 			"put the rules of chain eni1 right"},
 		{"a rule is added in front", "nft insert rule inet enipool marks accept", "put the rules of chain marks right"},
@@ -66,7 +68,7 @@ func TestNftablesDamageIsPutRight(t *testing.T) {
 
 func TestIptablesDamageIsPutRight(t *testing.T) {
 	const names = `
-M=$(iptables -t mangle -S | sed -n 's/^-N ENIPOOL/ENIPOOL/p') S=$(iptables -t nat -S | sed -n 's/^-N ENIPOOL/ENIPOOL/p') R=$(ip6tables -t raw -S | sed -n 's/^-N ENIPOOL/ENIPOOL/p')
+M=$(iptables -t mangle -S | sed -n 's/^-N ENIPOOL-M/ENIPOOL-M/p') S=$(iptables -t nat -S | sed -n 's/^-N ENIPOOL-SNAT/ENIPOOL-SNAT/p') R=$(ip6tables -t raw -S | sed -n 's/^-N ENIPOOL/ENIPOOL/p')
 `
 	for _, tt := range []struct{ name, damage string }{
 		{"all rules of a table are flushed", "iptables -t mangle -F"},

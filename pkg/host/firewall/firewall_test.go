@@ -31,6 +31,7 @@ func TestKernelHoldsTheFirewallInItsOwnWords(t *testing.T) {
 func TestFirstApplyListsTheTableAsWritten(t *testing.T) {
 	newNode(t)
 	f := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6), true)
+	f.Ports = somePorts()
 	apply(t, f)
 	if diff := cmp.Diff(f.Nft(), sh(t, "nft list table inet enipool; nft list table inet enipool-replies")); diff != "" {
 		t.Error(diff)
@@ -143,6 +144,7 @@ for t in iptables ip6tables; do
   $t -t mangle -A OUTPUT -o eth9 -j ACCEPT
   $t -t nat -N XENIPOOL; $t -t nat -A POSTROUTING -j XENIPOOL; $t -t nat -A POSTROUTING -o eth9 -j MASQUERADE
   $t -t raw -A PREROUTING -i eth9 -j ACCEPT
+  $t -t mangle -A INPUT -i eth9 -j ACCEPT; $t -t nat -A PREROUTING -i eth9 -j ACCEPT; $t -t nat -A OUTPUT -o eth9 -j ACCEPT
 done`
 
 func TestRemoveLeavesOthersAsTheyWere(t *testing.T) {

@@ -7,11 +7,15 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/iptexec"
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
 // tables are those of iptables that may hold chains of ours.
 func tables() []string { return []string{"mangle", "nat", "raw"} }
+
+// parents are the chains of iptables that may jump to ours.
+func parents() []string { return []string{"PREROUTING", "POSTROUTING", "INPUT", "OUTPUT"} }
 
 // iptTable is what one table has of ours.
 type iptTable struct {
@@ -105,6 +109,9 @@ func (p *planner) step(do func() error, format string, args ...any) {
 // leads to it, and an old or damaged one goes only when no jump does.
 func (p *planner) want(c netconf.IptChain, have iptTable) error {
 	rules, found := have.chains[c.Name]
+	if c.Fixed {
+		return p.wantFixed(c, rules, found)
+	}
 	jumps := have.jumps[c.Name]
 	whole, err := p.t.whole(c, rules)
 	if err != nil {
@@ -137,6 +144,21 @@ func (p *planner) want(c netconf.IptChain, have iptTable) error {
 		p.unjump(c.Name, extra)
 	}
 	return nil
+}
+
+// wantFixed plans for a chain whose rules change with the pods: the plugin writes
+// it too, so it stays and gets its rules all at once.
+func (p *planner) wantFixed(c netconf.IptChain, rules []string, found bool) error {
+	if !found {
+		p.step(func() error { return p.t.NewChain(c.Table, c.Name) }, "add chain %s", c.Name)
+	}
+	whole, err := p.t.whole(c, rules)
+	if err == nil && !whole {
+		p.step(func() error {
+			return iptexec.RestoreBy(p.t.path+"-restore", netconf.IptRestore([]netconf.IptChain{c}), 0)
+		}, "put the rules of chain %s right", c.Name)
+	}
+	return err
 }
 
 func (p *planner) unjump(name string, parents []string) {
@@ -201,7 +223,7 @@ func (t tool) read(table string) (iptTable, error) {
 	}
 	for _, chain := range chains {
 		ours := netconf.IsIptChain(chain)
-		if !ours && chain != "PREROUTING" && chain != "OUTPUT" && chain != "POSTROUTING" {
+		if !ours && !slices.Contains(parents(), chain) {
 			continue
 		}
 		lines, err := t.List(table, chain)

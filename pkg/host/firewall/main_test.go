@@ -107,8 +107,8 @@ func each(t *testing.T, test func(t *testing.T, v variant)) {
 func legacyIptables(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"iptables", "ip6tables"} {
-		path, err := exec.LookPath(name + "-legacy")
+	for _, name := range []string{"iptables", "ip6tables", "iptables-restore", "ip6tables-restore"} {
+		path, err := exec.LookPath(strings.Replace(name, "tables", "tables-legacy", 1))
 		if err != nil {
 			t.Skip("needs the legacy variant of iptables:", err)
 		}

@@ -1,6 +1,7 @@
 package firewall
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -237,7 +238,7 @@ func (d *nftDiff) compare(s netconf.NftSet, have map[string]nftables.SetElement)
 	wrong := maps.Clone(have)
 	for _, e := range want {
 		h, found := have[elementID(e)]
-		if !found || verdict(h) != verdict(e) {
+		if !found || verdict(h) != verdict(e) || !bytes.Equal(h.Val, e.Val) {
 			add = append(add, e)
 		} else {
 			delete(wrong, elementID(e))
@@ -283,7 +284,7 @@ func some(verb string, s netconf.NftSet, list []nftables.SetElement) string {
 }
 
 func kind(s netconf.NftSet) string {
-	if s.Verdicts {
+	if s.Verdicts || s.Data != "" {
 		return "map"
 	}
 	return "set"

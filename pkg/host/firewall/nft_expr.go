@@ -34,7 +34,14 @@ func expressions(r netconf.NftRule) ([]expr.Any, error) {
 }
 
 func headerOf(s fmt.Stringer) eni.Family {
-	if l, ok := s.(netconf.NftLookup); ok {
+	switch l := s.(type) {
+	case netconf.NftHostPort:
+		return l.Family
+	case netconf.NftIsHairpin:
+		return l.Family
+	case netconf.NftPrefix:
+		return eni.FamilyOf(l.Net.Addr())
+	case netconf.NftLookup:
 		switch l.Field {
 		case netconf.NftSource4, netconf.NftDestination4:
 			return eni.IPv4
@@ -46,11 +53,14 @@ func headerOf(s fmt.Stringer) eni.Family {
 }
 
 func isFamily(f eni.Family) []expr.Any {
-	number := byte(unix.NFPROTO_IPV4)
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: reg}, equal([]byte{protocolNumber(f)})}
+}
+
+func protocolNumber(f eni.Family) byte {
 	if f == eni.IPv6 {
-		number = unix.NFPROTO_IPV6
+		return unix.NFPROTO_IPV6
 	}
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: reg}, equal([]byte{number})}
+	return unix.NFPROTO_IPV4
 }
 
 func equal(data []byte) expr.Any { return &expr.Cmp{Op: expr.CmpOpEq, Register: reg, Data: data} }
@@ -71,11 +81,11 @@ func statement(s fmt.Stringer) []expr.Any {
 		return setMark(s)
 	case netconf.NftSNAT:
 		return []expr.Any{&expr.Immediate{Register: reg, Data: s.To.AsSlice()},
-			&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: reg, FullyRandom: true}}
+			&expr.NAT{Type: expr.NATTypeSourceNAT, Family: uint32(protocolNumber(eni.FamilyOf(s.To))), RegAddrMin: reg, FullyRandom: true}}
 	case netconf.NftVerdict:
 		return []expr.Any{nftVerdict(s)}
 	}
-	return nil
+	return portStatement(s)
 }
 
 func device(d netconf.NftDevice) []expr.Any {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/google/nftables"
@@ -78,7 +79,9 @@ func readElements(c *nftables.Conn, set *nftables.Set) (map[string]nftables.SetE
 	}
 	found := make(map[string]nftables.SetElement, len(list))
 	for _, e := range list {
-		e.VerdictData, e.Val = decodeVerdict(e.Val), nil
+		if set.DataType.Name == nftables.TypeVerdict.Name || set.KeyType.Name == nftables.TypeVerdict.Name {
+			e.VerdictData, e.Val = decodeVerdict(e.Val), nil
+		}
 		found[elementID(e)] = e
 	}
 	return found, nil
@@ -154,11 +157,14 @@ func sameChain(have *nftables.Chain, want netconf.NftChain) bool {
 // sameSet does not compare the key type of maps to verdicts, which the library
 // overwrites; the kernel refuses elements of the wrong one.
 func sameSet(have *nftables.Set, want netconf.NftSet) bool {
-	if have.IsMap != want.Verdicts || have.Interval != want.Interval || have.HasTimeout || have.Constant || have.Dynamic {
+	if have.IsMap != (want.Verdicts || want.Data != "") || have.Interval != want.Interval || have.HasTimeout || have.Constant || have.Dynamic {
 		return false
 	}
 	if want.Verdicts {
 		return have.KeyType.Name == nftables.TypeVerdict.Name || have.DataType.Name == nftables.TypeVerdict.Name
+	}
+	if want.Data != "" && have.DataType.Name != want.Data {
+		return false
 	}
 	return have.KeyType.Name == want.Type
 }
@@ -172,6 +178,9 @@ func keyText(s netconf.NftSet, key []byte) string {
 		if len(key) == 4 {
 			return netconf.NftMark(binaryutil.NativeEndian.Uint32(key)).String()
 		}
+	}
+	if strings.Contains(s.Type, " . ") {
+		return concatenationText(s.Type, key)
 	}
 	if a, ok := netip.AddrFromSlice(key); ok {
 		return a.String()

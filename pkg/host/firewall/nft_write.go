@@ -116,10 +116,12 @@ func nftChain(table *nftables.Table, c netconf.NftChain) *nftables.Chain {
 	}
 	hook, policy := nftables.ChainHookPrerouting, nftables.ChainPolicyAccept
 	switch c.Hook {
-	case "output":
-		hook = nftables.ChainHookOutput
 	case "postrouting":
 		hook = nftables.ChainHookPostrouting
+	case "input":
+		hook = nftables.ChainHookInput
+	case "output":
+		hook = nftables.ChainHookOutput
 	}
 	chain.Type, chain.Hooknum, chain.Policy = nftables.ChainType(c.Type), hook, &policy
 	chain.Priority = nftables.ChainPriorityRef(nftables.ChainPriority(c.Priority))
@@ -131,6 +133,9 @@ func nftSet(table *nftables.Table, s netconf.NftSet) *nftables.Set {
 	if s.Verdicts {
 		set.DataType = nftables.TypeVerdict
 	}
+	if s.Data != "" {
+		set.IsMap, set.DataType = true, concatenation(s.Data)
+	}
 	switch s.Type {
 	case "ipv4_addr":
 		set.KeyType = nftables.TypeIPAddr
@@ -140,6 +145,8 @@ func nftSet(table *nftables.Table, s netconf.NftSet) *nftables.Set {
 		set.KeyType, set.KeyByteOrder = nftables.TypeIFName, binaryutil.NativeEndian
 	case "mark":
 		set.KeyType, set.KeyByteOrder = nftables.TypeMark, binaryutil.NativeEndian
+	default:
+		set.KeyType = concatenation(s.Type)
 	}
 	return set
 }
@@ -153,6 +160,12 @@ func encode(s netconf.NftSet) []nftables.SetElement {
 			v = nftVerdict(e.Verdict)
 		}
 		switch key := e.Key.(type) {
+		case concatenated:
+			element := nftables.SetElement{Key: key.Bytes()}
+			if value, ok := e.Value.(concatenated); ok {
+				element.Val = value.Bytes()
+			}
+			list = append(list, element)
 		case netip.Addr:
 			list = append(list, nftables.SetElement{Key: key.AsSlice(), VerdictData: v})
 		case netip.Prefix:

@@ -27,6 +27,7 @@ const lockWait = 5
 type tool struct {
 	*iptables.IPTables
 	name   string
+	path   string
 	family eni.Family
 	legacy bool
 }
@@ -62,7 +63,7 @@ func findTool(family eni.Family, name string) (tool, error) {
 	if family == eni.IPv6 {
 		protocol = iptables.ProtocolIPv6
 	}
-	t := tool{name: name, family: family}
+	t := tool{name: name, path: path, family: family}
 	if t.IPTables, err = iptables.New(iptables.IPFamily(protocol), iptables.Timeout(lockWait), iptables.Path(path)); err != nil {
 		return tool{}, fmt.Errorf("run %s: %w", path, err)
 	}
@@ -190,7 +191,7 @@ func iptWorks() error {
 			return err
 		}
 		for _, c := range sample().Iptables(family) {
-			c.Name = netconf.IptChainPrefix + "TRY-" + c.Table
+			c.Name, c.Rules = netconf.IptChainPrefix+"TRY-"+c.Table, withoutOurJumps(c.Rules)
 			err := cmp.Or(t.ClearAndDeleteChain(c.Table, c.Name), t.build(c))
 			if err = errors.Join(err, t.ClearAndDeleteChain(c.Table, c.Name)); err != nil {
 				return fmt.Errorf("try %s: %w; load the kernel modules xt_connmark, xt_conntrack, xt_rpfilter and "+
@@ -199,6 +200,19 @@ func iptWorks() error {
 		}
 	}
 	return nil
+}
+
+// withoutOurJumps lets rules return instead of jumping to chains of ours, which
+// may be in use or not there.
+func withoutOurJumps(rules []string) []string {
+	var list []string
+	for _, r := range rules {
+		if match, _, jumps := strings.Cut(r, "-j "+netconf.IptChainPrefix); jumps {
+			r = match + "-j RETURN"
+		}
+		list = append(list, r)
+	}
+	return list
 }
 
 // documentation returns an address that is nobody's, RFC 5737 and RFC 3849, with

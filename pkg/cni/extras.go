@@ -1,0 +1,223 @@
+package cni
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/hostport"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/podrecord"
+)
+
+// Host ports and limits. To give: the record first, then the kernel. To take back:
+// the kernel first, then the record. So a crash anywhere leaves a record by which
+// DEL, GC or the agent clean up. Pods that ask for neither have no record, and pay
+// one look for it at their DEL.
+
+// refuseExtras refuses what can't be done for the request's role: another plugin's
+// interface has no link of ours to open ports or set limits on.
+func (r Request) refuseExtras() error {
+	if r.Owner.Kind == eni.Veth || r.Conf.Extras.IsZero() {
+		return nil
+	}
+	key := "runtimeConfig.portMappings"
+	if len(r.Conf.Extras.Ports) == 0 {
+		key = "runtimeConfig.bandwidth"
+	}
+	return &config.KeyError{Key: key, Value: "set", Unsupported: true,
+		Want: "absent for the interface of another plugin: chain the portmap or bandwidth plugin behind enipool"}
+}
+
+// addExtras opens the pod's ports and sets its limits.
+func (p *Plugin) addExtras(ctx context.Context, h *host.Host, r Request, s ipam.Settings, lease ipam.Lease) error {
+	if r.Conf.Extras.IsZero() {
+		return nil
+	}
+	rec := podrecord.Record{Key: r.Owner.Key, Pod: r.Owner.PodName(), Firewall: s.Firewall, Extras: r.Conf.Extras}
+	for _, a := range lease.Addresses {
+		rec.Addrs = append(rec.Addrs, a.Addr)
+	}
+	err := p.openPorts(ctx, rec)
+	var taken *hostport.TakenError
+	if errors.As(err, &taken) {
+		if err = p.replaceDead(ctx, h, taken.Owner.Key, err); err == nil {
+			err = p.openPorts(ctx, rec)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if len(rec.Ports) > 0 {
+		if err := p.finishPorts(h, rec); err != nil {
+			return err
+		}
+	}
+	if rec.Limits == (netconf.Limits{}) {
+		return nil
+	}
+	return h.SetLimits(limitOf(rec))
+}
+
+// openPorts reserves the pod's ports and opens them.
+func (p *Plugin) openPorts(ctx context.Context, rec podrecord.Record) error {
+	return p.withPorts(ctx, rec.Firewall, func(n hostport.Node) error {
+		if err := n.Reserve(rec); err != nil {
+			return err
+		}
+		return n.Open(rec)
+	})
+}
+
+// finishPorts does what makes open ports work for everybody at once.
+func (p *Plugin) finishPorts(h *host.Host, rec podrecord.Record) error {
+	for _, a := range rec.Addrs {
+		if a.Is4() {
+			if err := h.RouteLoopback(netconf.HostDevice(rec.Key)); err != nil {
+				return err
+			}
+		}
+	}
+	p.forgetFlows(h, rec)
+	return nil
+}
+
+// forgetFlows is no reason for an ADD or a DEL to fail: flows end by themselves.
+func (p *Plugin) forgetFlows(h *host.Host, rec podrecord.Record) {
+	if err := h.ForgetFlows(hostport.Ports(rec)); err != nil {
+		p.Log.Warn("old UDP flows to host ports live on", "key", rec.Key.String(), "error", err)
+	}
+}
+
+// removeExtras undoes addExtras. What is missing is fine.
+// Without a usable node cache s is zero.
+func (p *Plugin) removeExtras(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key) error {
+	rec, found, err := p.records().Read(k)
+	if errors.Is(err, podrecord.ErrDamaged) {
+		// What it asked for can't be known. The agent closes ports that no record
+		// asks for.
+		p.Log.Warn("record is removed unread", "key", k.String(), "error", err)
+		return errors.Join(h.ClearLimits(netconf.LimitDevice(k)), p.records().Remove(k))
+	}
+	if err != nil || !found {
+		return err
+	}
+	if err := h.ClearLimits(netconf.LimitDevice(k)); err != nil {
+		return err
+	}
+	firewall := s.Firewall // the agent may have moved the ports there
+	if s.MarkMask == 0 {
+		firewall = rec.Firewall
+	}
+	if err := p.withPorts(ctx, firewall, func(n hostport.Node) error { return n.Close(rec) }); err != nil {
+		return err
+	}
+	p.forgetFlows(h, rec)
+	return nil
+}
+
+// removeStaleExtras is removeExtras for an owner of the address that is gone. If the
+// same attachment was added again meanwhile, it has another address and keeps what it
+// asked for.
+func (p *Plugin) removeStaleExtras(ctx context.Context, h *host.Host, s ipam.Settings, a eni.Address) error {
+	rec, found, err := p.records().Read(a.Owner.Key)
+	if err == nil && found && !slices.Contains(rec.Addrs, a.Addr) {
+		return nil
+	}
+	return p.removeExtras(ctx, h, s, a.Owner.Key)
+}
+
+// removeUnknown cleans up after an attachment that no record tells of.
+func (p *Plugin) removeUnknown(h *host.Host, k eni.Key) error {
+	return errors.Join(h.ClearLimits(netconf.LimitDevice(k)), h.DelPodUnknown(k))
+}
+
+// checkExtras compares the record with what the runtime asks for now and with the
+// kernel.
+func (p *Plugin) checkExtras(ctx context.Context, h *host.Host, r Request, s ipam.Settings) ([]string, error) {
+	rec, found, err := p.records().Read(r.Owner.Key)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found && r.Conf.Extras.IsZero():
+		return nil, nil
+	case !found:
+		return []string{fmt.Sprintf("there is no record of the host ports or limits of %s", r.Owner.Key)}, nil
+	}
+	var lines []string
+	if !r.Conf.Extras.IsZero() && fmt.Sprint(r.Conf.Extras) != fmt.Sprint(rec.Extras) {
+		lines = append(lines, fmt.Sprintf("the record of %s asks for other host ports or limits than the runtime", r.Owner.Key))
+	}
+	if len(rec.Ports) > 0 {
+		err = p.withPorts(ctx, s.Firewall, func(n hostport.Node) error {
+			more, err := n.Check(rec)
+			lines = append(lines, more...)
+			return err
+		})
+	}
+	if err != nil {
+		return lines, err
+	}
+	more, err := h.CheckLimits(limitOf(rec))
+	return append(lines, more...), err
+}
+
+// extrasKeys returns whose records and limits there are.
+func (p *Plugin) extrasKeys(ctx context.Context, h *host.Host) ([]eni.Key, error) {
+	lock, err := p.records().Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Unlock()
+	list, err := p.records().All()
+	if err != nil {
+		p.Log.Warn("some records can't be read", "error", err)
+	}
+	keys, err := h.LimitKeys()
+	for _, rec := range list {
+		keys = append(keys, rec.Key)
+	}
+	return keys, err
+}
+
+func (p *Plugin) records() podrecord.Folder { return podrecord.Beside(p.Cache.Path) }
+
+// withPorts runs fn with the node's host ports to itself.
+func (p *Plugin) withPorts(ctx context.Context, firewall ipam.Firewall, fn func(hostport.Node) error) error {
+	lock, err := p.records().Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	n := hostport.Node{Firewall: firewall, Records: p.records(), Lock: lock}
+	if firewall == ipam.Iptables {
+		if n.Node4, n.Node6, err = p.nodeAddrs(ctx); err != nil && !nodecache.Unusable(err) {
+			return err
+		}
+	}
+	return fn(n)
+}
+
+// nodeAddrs returns the primary addresses of ENI 0. Without a usable node cache
+// there are none: then nothing is opened, and closing needs none.
+func (p *Plugin) nodeAddrs(ctx context.Context) (v4, v6 netip.Addr, err error) {
+	err = p.Cache.View(ctx, func(s *ipam.State) error {
+		if nic, ok := s.Interface(0); ok {
+			v4, v6 = nic.V4.Primary.Addr(), nic.V6.Primary.Addr()
+		}
+		return nil
+	})
+	return v4, v6, err
+}
+
+func limitOf(rec podrecord.Record) host.Limit {
+	return host.Limit{HostDev: netconf.HostDevice(rec.Key), Dev: netconf.LimitDevice(rec.Key),
+		Alias: netconf.Alias(eni.Owner{Key: rec.Key, Pod: rec.Pod}), Limits: rec.Limits}
+}

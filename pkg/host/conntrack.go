@@ -1,0 +1,138 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// flow is what of a connection tells whether it is stale.
+type flow struct {
+	to        netip.Addr
+	transport netconf.Transport
+	port      uint16
+}
+
+// Attributes of a connection's entry, see linux/netfilter/nfnetlink_conntrack.h.
+const (
+	ctaOriginal  = 1
+	ctaAddresses = 1
+	ctaProtocol  = 2
+	ctaToIPv4    = 2
+	ctaToIPv6    = 4
+	ctaTransport = 1
+	ctaToPort    = 3
+)
+
+// decodeFlow reads where the first packet of a connection went.
+func decodeFlow(entry []byte) (f flow) {
+	original := attribute(entry, ctaOriginal)
+	addresses, protocol := attribute(original, ctaAddresses), attribute(original, ctaProtocol)
+	to := attribute(addresses, ctaToIPv4)
+	if to == nil {
+		to = attribute(addresses, ctaToIPv6)
+	}
+	f.to, _ = netip.AddrFromSlice(to)
+	if number := attribute(protocol, ctaTransport); len(number) == 1 {
+		f.transport = netconf.Transport(number[0])
+	}
+	if port := attribute(protocol, ctaToPort); len(port) == 2 {
+		f.port = uint16(port[0])<<8 | uint16(port[1])
+	}
+	return f
+}
+
+// attribute returns the value of the first attribute of the kind, nil if there is
+// none.
+func attribute(b []byte, kind uint16) []byte {
+	attrs, err := nl.ParseRouteAttr(b)
+	if err != nil {
+		return nil
+	}
+	for _, a := range attrs {
+		if a.Attr.Type&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER) == kind {
+			return a.Value
+		}
+	}
+	return nil
+}
+
+// leads tells whether the flow came to the node for one of the ports: before it
+// led to a pod it went elsewhere or nowhere, and the kernel would go on with that
+// for as long as packets come.
+func leads(ports []netconf.PodPorts, local []netip.Addr, f flow) bool {
+	if f.transport != netconf.UDP || !slices.Contains(local, f.to) && !f.to.IsLoopback() {
+		return false
+	}
+	for _, p := range ports {
+		for _, port := range p.Ports {
+			if p.Pod.Is4() == f.to.Is4() && port.Transport == netconf.UDP && port.Port == f.port && port.Serves(f.to) &&
+				(!port.Host.IsValid() || port.Host.IsUnspecified() || port.Host == f.to) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ForgetFlows makes the kernel forget the UDP flows to the ports. It comes after
+// the ports were opened or closed, so that the next packet is led anew.
+func (h *Host) ForgetFlows(ports []netconf.PodPorts) error {
+	udp := func(p netconf.HostPort) bool { return p.Transport == netconf.UDP }
+	if !slices.ContainsFunc(ports, func(p netconf.PodPorts) bool { return slices.ContainsFunc(p.Ports, udp) }) {
+		return nil
+	}
+	list, err := dump(func() ([]netlink.Addr, error) { return h.h.AddrList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return fmt.Errorf("list the node's addresses: %w", err)
+	}
+	var local []netip.Addr
+	for _, a := range list {
+		local = append(local, addr(a.IP))
+	}
+	var errs []error
+	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+		if slices.ContainsFunc(ports, func(p netconf.PodPorts) bool { return p.Pod.Is4() == (family == unix.AF_INET) }) {
+			errs = append(errs, deleteFlows(family, func(f flow) bool { return leads(ports, local, f) }))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("forget UDP flows: %w", err)
+	}
+	return nil
+}
+
+// deleteFlows makes the kernel forget the connections that pick picks.
+func deleteFlows(family byte, pick func(flow) bool) error {
+	request := func(kind, flags int) *nl.NetlinkRequest {
+		r := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_CTNETLINK<<8|kind, flags)
+		r.AddData(&nl.Nfgenmsg{NfgenFamily: family, Version: nl.NFNETLINK_V0})
+		return r
+	}
+	list, err := dump(func() ([][]byte, error) {
+		return request(nl.IPCTNL_MSG_CT_GET, unix.NLM_F_DUMP).Execute(unix.NETLINK_NETFILTER, 0)
+	})
+	errs := []error{err}
+	for _, message := range list {
+		if len(message) < nl.SizeofNfgenmsg || !pick(decodeFlow(message[nl.SizeofNfgenmsg:])) {
+			continue
+		}
+		r := request(nl.IPCTNL_MSG_CT_DELETE, unix.NLM_F_ACK)
+		r.AddRawData(message[nl.SizeofNfgenmsg:])
+		_, err := r.Execute(unix.NETLINK_NETFILTER, 0)
+		errs = append(errs, gone(err))
+	}
+	return errors.Join(errs...)
+}
+
+// RouteLoopback lets the node reach the pod from its loopback addresses, by host
+// ports. The firewall keeps the pod from reaching them.
+func (h *Host) RouteLoopback(hostDev string) error {
+	return writeSysctl(netconf.Sysctl{Key: "net/ipv4/conf/" + hostDev + "/route_localnet", Value: "1"})
+}

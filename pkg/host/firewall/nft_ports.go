@@ -1,0 +1,114 @@
+package firewall
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// concatenated is a key or value of several parts, which knows its own bytes.
+type concatenated interface{ Bytes() []byte }
+
+// concatenation returns the type of keys or values of several parts.
+func concatenation(name string) nftables.SetDatatype {
+	var parts []nftables.SetDatatype
+	for part := range strings.SplitSeq(name, " . ") {
+		parts = append(parts, map[string]nftables.SetDatatype{"ipv4_addr": nftables.TypeIPAddr, "ipv6_addr": nftables.TypeIP6Addr,
+			"inet_proto": nftables.TypeInetProto, "inet_service": nftables.TypeInetService}[part])
+	}
+	return nftables.MustConcatSetType(parts...)
+}
+
+// concatenationText returns a key of several parts for people.
+func concatenationText(name string, key []byte) string {
+	var words []string
+	for part := range strings.SplitSeq(name, " . ") {
+		length := 4
+		if part == "ipv6_addr" {
+			length = 16
+		}
+		if len(key) < length {
+			return fmt.Sprintf("%x", key)
+		}
+		switch part {
+		case "inet_proto":
+			words = append(words, netconf.Transport(key[0]).String())
+		case "inet_service":
+			words = append(words, fmt.Sprint(binary.BigEndian.Uint16(key)))
+		default:
+			a, _ := netip.AddrFromSlice(key[:length])
+			words = append(words, a.String())
+		}
+		key = key[length:]
+	}
+	return strings.Join(words, " . ")
+}
+
+// part returns the register that holds the nth four bytes of a concatenation. The
+// kernel has two sets of names for the same space.
+func part(nth uint32) uint32 { return unix.NFT_REG32_00 + nth }
+
+// portStatement translates the statements that host ports need.
+func portStatement(s fmt.Stringer) []expr.Any {
+	switch s := s.(type) {
+	case netconf.NftLocal:
+		return []expr.Any{&expr.Fib{Register: reg, ResultADDRTYPE: true, FlagDADDR: true},
+			equal(binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL))}
+	case netconf.NftPrefix:
+		return matchPrefix(s)
+	case netconf.NftHostPort:
+		return leadToPod(s)
+	case netconf.NftIsHairpin:
+		from, to, words := addressFields(s.Family)
+		from.DestRegister, to.DestRegister = part(0), part(words)
+		return []expr.Any{from, to, &expr.Lookup{SourceRegister: part(0), SetName: s.Set}}
+	}
+	return nil
+}
+
+// addressFields reads source and destination, which have so many words each.
+func addressFields(f eni.Family) (from, to *expr.Payload, words uint32) {
+	field := func(offset, length uint32) *expr.Payload {
+		return &expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length}
+	}
+	if f == eni.IPv6 {
+		return field(8, 16), field(24, 16), 4
+	}
+	return field(12, 4), field(16, 4), 1
+}
+
+func matchPrefix(p netconf.NftPrefix) []expr.Any {
+	from, to, _ := addressFields(eni.FamilyOf(p.Net.Addr()))
+	field := from
+	if p.To {
+		field = to
+	}
+	// The netmasks in use are of whole bytes, as nft itself compares them.
+	field.Len = uint32(p.Net.Bits() / 8)
+	return []expr.Any{field, equal(p.Net.Addr().AsSlice()[:field.Len])}
+}
+
+// leadToPod looks the port up and gives the connection the destination found. The
+// kernel ends the rule where there is none.
+func leadToPod(d netconf.NftHostPort) []expr.Any {
+	var list []expr.Any
+	_, to, words := addressFields(d.Family)
+	next := uint32(0)
+	if d.Addr {
+		to.DestRegister = part(0)
+		list, next = append(list, to), words
+	}
+	return append(list,
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: part(next)},
+		&expr.Payload{DestRegister: part(next + 1), Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Lookup{SourceRegister: part(0), DestRegister: part(0), IsDestRegSet: true, SetName: d.Map},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(protocolNumber(d.Family)), RegAddrMin: part(0), RegProtoMin: part(words)})
+}

@@ -1,0 +1,88 @@
+package host
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nettest"
+)
+
+func TestLimitsAreTokenBucketsOnBothWays(t *testing.T) {
+	nettest.Need(t)
+	key := eni.Key{Network: "pods", Container: "limited", IfName: "eth0"}
+	l := Limit{HostDev: netconf.HostDevice(key), Dev: netconf.LimitDevice(key), Alias: netconf.Alias(eni.Owner{Key: key, Pod: "web"}),
+		Limits: netconf.Limits{Ingress: netconf.Limit{Rate: 8e6, Burst: 800000}, Egress: netconf.Limit{Rate: 80e9, Burst: 34359738351}}}
+	h, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	nettest.Run(t, "ip", "link", "add", l.HostDev, "mtu", "9001", "up", "type", "veth", "peer", "name", "inside")
+	if err := h.SetLimits(l); err != nil {
+		t.Fatal(err)
+	}
+	for dev, want := range map[string][]string{
+		l.HostDev: {"qdisc tbf 1: root", "rate 8Mbit burst 100000b lat 25ms", "qdisc ingress ffff:"},
+		l.Dev:     {"qdisc tbf 1: root", "rate 80Gbit burst 42949"},
+	} {
+		have := nettest.Run(t, "tc", "qdisc", "show", "dev", dev)
+		for _, w := range want {
+			if !strings.Contains(have, w) {
+				t.Errorf("%s lacks %q:\n%s", dev, w, have)
+			}
+		}
+	}
+	if have := nettest.Run(t, "tc", "filter", "show", "dev", l.HostDev, "ingress"); !strings.Contains(have, "Egress Redirect to device "+l.Dev) {
+		t.Errorf("what comes in is not led on:\n%s", have)
+	}
+	if have := nettest.Run(t, "ip", "-d", "link", "show", l.Dev); !strings.Contains(have, "mtu 9001") || !strings.Contains(have, "alias web pods/limited/eth0") || !strings.Contains(have, "UP") {
+		t.Errorf("the link of the egress limit:\n%s", have)
+	}
+	if lines, err := h.CheckLimits(l); err != nil || len(lines) > 0 {
+		t.Errorf("check: %q, %v", lines, err)
+	}
+	keys, err := h.LimitKeys()
+	if err != nil || len(keys) != 1 || keys[0] != key {
+		t.Errorf("keys %v, %v", keys, err)
+	}
+	for damage, want := range map[string]string{
+		"tc qdisc change dev " + l.Dev + " root tbf rate 1gbit burst 100kb latency 25ms": "link " + l.Dev + " lacks tbf rate 10000000000 bytes/s",
+		"tc filter del dev " + l.HostDev + " ingress":                                    "what comes in by " + l.HostDev + " is not led to " + l.Dev,
+		"tc qdisc del dev " + l.HostDev + " root":                                        "link " + l.HostDev + " lacks tbf rate 1000000 bytes/s",
+	} {
+		nettest.Run(t, "sh", "-c", damage)
+		lines, err := h.CheckLimits(l)
+		if err != nil || !strings.Contains(strings.Join(lines, "\n"), want) {
+			t.Errorf("after %s: %q, %v; want %q", damage, lines, err, want)
+		}
+	}
+	for range 2 {
+		if err := h.ClearLimits(l.Dev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if links := nettest.Run(t, "ip", "-br", "link"); strings.Contains(links, l.Dev) || strings.Contains(links, l.HostDev) {
+		t.Errorf("left over:\n%s", links)
+	}
+	lines, err := h.CheckLimits(l)
+	if err != nil || len(lines) != 2 {
+		t.Errorf("without the links: %q, %v", lines, err)
+	}
+}
+
+func TestALinkOfSomebodyElsesIsNotRemoved(t *testing.T) {
+	nettest.Need(t)
+	dev := netconf.LimitDevice(eni.Key{Network: "pods"})
+	nettest.Run(t, "ip", "link", "add", dev, "type", "veth", "peer", "name", "other")
+	defer nettest.Run(t, "ip", "link", "del", dev)
+	h, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if err := h.ClearLimits(dev); err == nil || !strings.Contains(err.Error(), "somebody else's") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,122 @@
+package hostport
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/host/nfset"
+	"github.com/enipool/enipool/pkg/netconf"
+	"golang.org/x/sys/unix"
+)
+
+// nftTable is the table that holds the maps, see netconf.
+func nftTable() nfset.Table {
+	return nfset.Table{Family: unix.NFPROTO_INET, Name: netconf.NftTableName}
+}
+
+// element returns the member as the kernel keeps it.
+func element(m netconf.NftMember) nfset.Element {
+	type concatenated interface{ Bytes() []byte }
+	e := nfset.Element{Key: m.Element.Key.(concatenated).Bytes()}
+	if value, ok := m.Element.Value.(concatenated); ok {
+		e.Value = value.Bytes()
+	}
+	return e
+}
+
+func members(pods []netconf.PodPorts) []netconf.NftMember {
+	var list []netconf.NftMember
+	for _, p := range pods {
+		list = append(list, p.Members()...)
+	}
+	return list
+}
+
+// openNft adds the elements. No record has them, so one that is in the way was
+// left by something that did not keep to the order and leads to nobody's port; it
+// is replaced in the same transaction.
+func openNft(pods []netconf.PodPorts) error {
+	list := members(pods)
+	changes := make([]nfset.Change, 0, len(list))
+	for _, m := range list {
+		op := nfset.AddNew
+		if m.Element.Value == nil {
+			op = nfset.Add
+		}
+		changes = append(changes, nfset.Change{Op: op, Set: m.Set, Element: element(m)})
+	}
+	err := nftTable().Commit(changes...)
+	if errors.Is(err, unix.EEXIST) {
+		err = replaceStale(changes, err)
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("open host ports: %w", ErrNotReady)
+	}
+	if err != nil {
+		return fmt.Errorf("open host ports: %w", err)
+	}
+	return nil
+}
+
+// replaceStale tries again without the elements that refused says are in the way.
+func replaceStale(changes []nfset.Change, refused error) error {
+	var again []nfset.Change
+	for _, c := range changes {
+		c.Op = nfset.DeleteIfThere
+		again = append(again, c)
+	}
+	for _, c := range changes {
+		again = append(again, c)
+	}
+	if err := nftTable().Commit(again...); err != nil {
+		return errors.Join(refused, err)
+	}
+	return nil
+}
+
+// closeNft deletes those of the elements that lead to the pod: a key may have
+// become another pod's.
+func closeNft(pods []netconf.PodPorts) error {
+	var changes []nfset.Change
+	for _, m := range members(pods) {
+		want := element(m)
+		have, found, err := nftTable().Get(m.Set, want.Key)
+		if noNftables(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("close host ports: %w", err)
+		}
+		if found && have.Equal(want) {
+			changes = append(changes, nfset.Change{Op: nfset.DeleteIfThere, Set: m.Set, Element: want})
+		}
+	}
+	if err := nftTable().Commit(changes...); err != nil {
+		return fmt.Errorf("close host ports: %w", err)
+	}
+	return nil
+}
+
+// noNftables tells whether err says that this kernel has no nftables: then
+// nothing of ours is there.
+func noNftables(err error) bool {
+	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)
+}
+
+func checkNft(pods []netconf.PodPorts) ([]string, error) {
+	var lines []string
+	for _, m := range members(pods) {
+		want := element(m)
+		have, found, err := nftTable().Get(m.Set, want.Key)
+		switch {
+		case err != nil:
+			return lines, err
+		case !found:
+			lines = append(lines, fmt.Sprintf("nftables map %s lacks %s", m.Set, strings.TrimSpace(m.Element.String())))
+		case !have.Equal(want):
+			lines = append(lines, fmt.Sprintf("nftables map %s leads %s elsewhere, want %s", m.Set, m.Element.Key, m.Element.Value))
+		}
+	}
+	return lines, nil
+}

@@ -1,0 +1,141 @@
+// Package iptexec runs the programs of iptables that the plugin needs: one that
+// changes several rules all at once, and one that lists some. It does without
+// os/exec, which the plugin must not link.
+package iptexec
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"golang.org/x/sys/unix"
+)
+
+// variants returns the names that a program of iptables may have on a node. Which
+// of them works on the tables that are in use is seen by trying: the agent may
+// bring another iptables along than the node has.
+func variants(f eni.Family, suffix string) []string {
+	name := "iptables"
+	if f == eni.IPv6 {
+		name = "ip6tables"
+	}
+	return []string{name + suffix, name + "-nft" + suffix, name + "-legacy" + suffix}
+}
+
+// Restore hands the rules to the first iptables-restore that accepts them; chains
+// that they do not name stay as they are. The program inherits lock.
+func Restore(f eni.Family, rules string, lock uintptr) error {
+	return tryEach(variants(f, "-restore"), func(path string) error { return RestoreBy(path, rules, lock) })
+}
+
+// Rules returns the rules of a chain of the nat table as iptables prints them,
+// without "-A CHAIN ".
+func Rules(f eni.Family, chain string) ([]string, error) {
+	var rules []string
+	err := tryEach(variants(f, ""), func(path string) error {
+		out, err := run(path, []string{"--wait", "5", "-t", "nat", "-S", chain}, "", 0)
+		for line := range strings.Lines(out) {
+			if rule, ok := strings.CutPrefix(strings.TrimSpace(line), "-A "+chain+" "); ok && err == nil {
+				rules = append(rules, rule)
+			}
+		}
+		return err
+	})
+	return rules, err
+}
+
+func tryEach(names []string, do func(path string) error) error {
+	var errs []error
+	for _, name := range names {
+		path, err := find(name)
+		if err == nil {
+			err = do(path)
+		}
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// find returns the path of the program: in PATH or where systems keep it, which
+// the PATH of a service often lacks.
+func find(name string) (string, error) {
+	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/sbin", "/usr/bin", "/bin") {
+		path := filepath.Join(dir, name)
+		if filepath.IsAbs(path) && unix.Access(path, unix.X_OK) == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("find %s: not in PATH: install the package iptables, or use firewall nftables", name)
+}
+
+// RestoreBy is Restore by the program at the path.
+func RestoreBy(path, rules string, lock uintptr) error {
+	_, err := run(path, []string{"--noflush", "--wait", "5"}, rules, lock)
+	return err
+}
+
+// run starts the program and returns what it printed. It inherits lock, if that
+// is not 0: so it holds the lock on, even if this process is killed.
+func run(path string, args []string, input string, lock uintptr) (out string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("run %s: %w", path, err)
+		}
+	}()
+	var files []uintptr
+	for _, text := range []string{input, "", ""} {
+		fd, err := memoryFile(text)
+		if err != nil {
+			return "", err
+		}
+		defer unix.Close(fd)
+		files = append(files, uintptr(fd))
+	}
+	if lock != 0 {
+		files = append(files, lock)
+	}
+	pid, err := syscall.ForkExec(path, append([]string{filepath.Base(path)}, args...), &syscall.ProcAttr{Files: files, Env: os.Environ()})
+	if err != nil {
+		return "", err
+	}
+	var status unix.WaitStatus
+	for {
+		if _, err = unix.Wait4(pid, &status, 0, nil); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err == nil && (!status.Exited() || status.ExitStatus() != 0) {
+		err = fmt.Errorf("exit status %d: %s", status.ExitStatus(), strings.Join(strings.Fields(contents(files[2])), " "))
+	}
+	return contents(files[1]), err
+}
+
+func contents(fd uintptr) string {
+	var text []byte
+	for buffer := make([]byte, 8192); ; {
+		n, err := unix.Pread(int(fd), buffer, int64(len(text)))
+		if n <= 0 || err != nil {
+			return string(text)
+		}
+		text = append(text, buffer[:n]...)
+	}
+}
+
+// memoryFile returns a file that holds the text and is read from its start.
+func memoryFile(text string) (fd int, err error) {
+	if fd, err = unix.MemfdCreate("iptables", unix.MFD_CLOEXEC); err != nil {
+		return fd, err
+	}
+	if n, err := unix.Pwrite(fd, []byte(text), 0); err != nil || n < len(text) {
+		unix.Close(fd)
+		return -1, fmt.Errorf("wrote %d of %d bytes: %w", n, len(text), err)
+	}
+	return fd, nil
+}

@@ -1,0 +1,138 @@
+package netconf
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// Transport is a protocol with ports, by its number in the IP header.
+type Transport byte
+
+// The transports that a host port can be of.
+const (
+	TCP  Transport = 6
+	UDP  Transport = 17
+	SCTP Transport = 132
+)
+
+// String returns "tcp", "udp" or "sctp".
+func (t Transport) String() string {
+	switch t {
+	case TCP:
+		return "tcp"
+	case UDP:
+		return "udp"
+	case SCTP:
+		return "sctp"
+	}
+	return fmt.Sprint(byte(t))
+}
+
+// ParseTransport is the inverse of Transport.String.
+func ParseTransport(name string) (Transport, error) {
+	for _, t := range []Transport{TCP, UDP, SCTP} {
+		if t.String() == name {
+			return t, nil
+		}
+	}
+	return 0, fmt.Errorf("unknown protocol %q: must be tcp, udp or sctp", name)
+}
+
+// HostPort is a port of the node that leads to a port of a pod.
+type HostPort struct {
+	Transport Transport
+	// Host is the node's address that the port is open on. The unspecified
+	// address stands for all of its family, the zero Addr for all of both.
+	Host    netip.Addr
+	Port    uint16 // on the node
+	PodPort uint16
+}
+
+// String returns the port as people write it, without the pod's.
+func (p HostPort) String() string {
+	if !p.Host.IsValid() {
+		return fmt.Sprintf("%s port %d", p.Transport, p.Port)
+	}
+	return fmt.Sprintf("%s port %d of %s", p.Transport, p.Port, p.Host)
+}
+
+// Serves tells whether the port leads to addresses of pod's family.
+func (p HostPort) Serves(pod netip.Addr) bool { return !p.Host.IsValid() || p.Host.Is4() == pod.Is4() }
+
+// key is what the port is found by. An unspecified host is none: the map is of
+// one family anyway.
+func (p HostPort) key() NftPort {
+	k := NftPort{Transport: p.Transport, Port: p.Port}
+	if p.Host.IsValid() && !p.Host.IsUnspecified() {
+		k.Host = p.Host
+	}
+	return k
+}
+
+// PodPorts are the host ports that lead to an address of a pod.
+type PodPorts struct {
+	Pod   netip.Addr
+	Ports []HostPort
+}
+
+// NftPort is the key of a host port: protocol and port, with Host behind that
+// address of the node.
+type NftPort struct {
+	Host      netip.Addr
+	Transport Transport
+	Port      uint16
+}
+
+// String returns the key in the words of nft.
+func (k NftPort) String() string {
+	s := fmt.Sprintf("%s . %d", k.Transport, k.Port)
+	if k.Host.IsValid() {
+		s = k.Host.String() + " . " + s
+	}
+	return s
+}
+
+// Bytes returns the key as the kernel keeps it: each part padded to four bytes.
+func (k NftPort) Bytes() []byte {
+	var b []byte
+	if k.Host.IsValid() {
+		b = k.Host.AsSlice()
+	}
+	return append(b, byte(k.Transport), 0, 0, 0, byte(k.Port>>8), byte(k.Port), 0, 0)
+}
+
+// NftPodPort is where a host port leads.
+type NftPodPort struct {
+	Pod  netip.Addr
+	Port uint16
+}
+
+// String returns the value in the words of nft.
+func (v NftPodPort) String() string { return fmt.Sprintf("%s . %d", v.Pod, v.Port) }
+
+// Bytes returns the value as the kernel keeps it.
+func (v NftPodPort) Bytes() []byte {
+	return append(v.Pod.AsSlice(), byte(v.Port>>8), byte(v.Port), 0, 0)
+}
+
+// NftHairpin matches what a pod with the address sends to itself.
+type NftHairpin struct{ Pod netip.Addr }
+
+// String returns source and destination in the words of nft.
+func (h NftHairpin) String() string { return fmt.Sprintf("%s . %s", h.Pod, h.Pod) }
+
+// Bytes returns source and destination as the kernel keeps them.
+func (h NftHairpin) Bytes() []byte { return append(h.Pod.AsSlice(), h.Pod.AsSlice()...) }
+
+// Claims tells whether p of a pod with the addresses own and other of one with
+// theirs are the same port of the node in a family that both pods have.
+func (p HostPort) Claims(other HostPort, own, theirs []netip.Addr) bool {
+	for _, a := range own {
+		for _, b := range theirs {
+			if a.Is4() == b.Is4() && p.Serves(a) && other.Serves(b) && p.key() == other.key() {
+				return true
+			}
+		}
+	}
+	return false
+}

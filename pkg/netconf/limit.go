@@ -1,0 +1,67 @@
+package netconf
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Limit is a rate of traffic, and how much may pass at once after a pause. The
+// zero Limit is none.
+type Limit struct {
+	Rate  uint64 // bits per second
+	Burst uint64 // bits
+}
+
+// String returns the limit for people.
+func (l Limit) String() string { return fmt.Sprintf("%d bit/s, burst %d bit", l.Rate, l.Burst) }
+
+// Limits are those of a pod: Ingress of what it receives, Egress of what it sends.
+type Limits struct{ Ingress, Egress Limit }
+
+// limitLatency is how long a packet waits at most before it is dropped, in
+// milliseconds; the bandwidth plugin has the same.
+const limitLatency = 25
+
+// Bucket is a limit in the terms of the kernel's token bucket (sch_tbf).
+type Bucket struct {
+	Rate  uint64 // bytes per second
+	Burst uint32 // bytes
+	Limit uint32 // bytes that may wait
+}
+
+// Bucket returns the token bucket of the limit, with the bandwidth plugin's
+// arithmetic.
+func (l Limit) Bucket() Bucket {
+	b := Bucket{Rate: l.Rate / 8, Burst: uint32(min(l.Burst/8, math.MaxUint32))}
+	waiting := float64(b.Rate)*limitLatency/1000 + float64(b.Burst)
+	b.Limit = uint32(min(waiting, math.MaxUint32))
+	return b
+}
+
+// String returns the bucket in the words of tc.
+func (b Bucket) String() string {
+	return fmt.Sprintf("tbf rate %d bytes/s burst %d limit %d", b.Rate, b.Burst, b.Limit)
+}
+
+// LimitPrefix begins the name of every link of ours that an egress limit needs.
+// It differs from VethPrefix, by which pods' links are told.
+const LimitPrefix = "enb"
+
+// LimitDevice returns the name of the link that what the pod sends is held back
+// on. It is derived like HostDevice, so that no record is needed to remove it.
+func LimitDevice(k eni.Key) string {
+	sum := keySum(k)
+	return LimitPrefix + hex.EncodeToString(sum[:6])[:11]
+}
+
+// Extras is what a pod asks for beyond its addresses.
+type Extras struct {
+	Ports  []HostPort
+	Limits Limits
+}
+
+// IsZero tells whether the pod asks for nothing.
+func (e Extras) IsZero() bool { return len(e.Ports) == 0 && e.Limits == Limits{} }

@@ -1,0 +1,192 @@
+package netconf
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Names of the parts of the table that hold host ports, without the digit of the
+// family. They are there on every node, so that the plugin only adds elements.
+const (
+	nftHostPorts = "hostport" // protocol . port : pod . port
+	nftAddrPorts = "addrport" // address of the node . protocol . port : pod . port
+	nftHairpins  = "hairpin"  // pod . pod
+)
+
+// NftMember is an element and the set or map it belongs to.
+type NftMember struct {
+	Set     string
+	Element NftElement
+}
+
+// Members returns what the table's sets and maps hold for the ports, the hairpin
+// first: from the moment a port leads to the pod, the pod may use it too.
+func (p PodPorts) Members() []NftMember {
+	family := familyDigit(p.Pod)
+	list := []NftMember{{nftHairpins + family, NftElement{Key: NftHairpin{p.Pod}}}}
+	for _, port := range p.Ports {
+		if !port.Serves(p.Pod) {
+			continue
+		}
+		set, key := nftHostPorts+family, port.key()
+		if key.Host.IsValid() {
+			set = nftAddrPorts + family
+		}
+		list = append(list, NftMember{set, NftElement{Key: key, Value: NftPodPort{p.Pod, port.PodPort}}})
+	}
+	return list
+}
+
+func familyDigit(a netip.Addr) string {
+	if a.Is4() {
+		return "4"
+	}
+	return "6"
+}
+
+// NftLocal matches packets to an address of the node.
+type NftLocal struct{}
+
+// String returns the match in the words of nft.
+func (NftLocal) String() string { return "fib daddr type local" }
+
+// NftPrefix matches packets from the prefix or, with To, to it.
+type NftPrefix struct {
+	To  bool
+	Net netip.Prefix
+}
+
+// String returns the match in the words of nft.
+func (p NftPrefix) String() string {
+	if p.To {
+		return "ip daddr " + p.Net.String()
+	}
+	return "ip saddr " + p.Net.String()
+}
+
+// NftHostPort sends a connection to the pod that its port of the node leads to.
+// With Addr the node's address counts too.
+type NftHostPort struct {
+	Family eni.Family
+	Addr   bool
+	Map    string
+}
+
+// String returns the statement in the words of nft.
+func (d NftHostPort) String() string {
+	ip, key := ipWord(d.Family), "meta l4proto . th dport"
+	if d.Addr {
+		return fmt.Sprintf("dnat %[1]s to %[1]s daddr . %[2]s map @%[3]s", ip, key, d.Map)
+	}
+	return fmt.Sprintf("%s dnat %s to %s map @%s", NftFamily(d.Family), ip, key, d.Map)
+}
+
+// NftIsHairpin matches what a pod sends to itself by way of the node.
+type NftIsHairpin struct {
+	Family eni.Family
+	Set    string
+}
+
+// String returns the match in the words of nft.
+func (h NftIsHairpin) String() string {
+	return fmt.Sprintf("%[1]s saddr . %[1]s daddr @%[2]s", ipWord(h.Family), h.Set)
+}
+
+func ipWord(f eni.Family) string {
+	if f == eni.IPv6 {
+		return "ip6"
+	}
+	return "ip"
+}
+
+var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
+
+// addPorts adds what leads ports of the node to pods. The maps are looked up once
+// for each connection, however many ports there are. It stands behind others'
+// DNAT: where a service has the same port, the service keeps it, as with the
+// portmap plugin.
+func (f Firewall) addPorts(t *NftTable) {
+	lead := NftChain{Name: "hostports"}
+	back := NftChain{Name: "hairpin", Type: "nat", Hook: "postrouting", Priority: 100, PriorityName: "srcnat"}
+	for _, family := range f.portFamilies() {
+		node, address := f.Node4, "ipv4_addr"
+		if family == eni.IPv6 {
+			node, address = f.Node6, "ipv6_addr"
+		}
+		digit, to := familyDigit(node), address+" . inet_service"
+		sets := []NftSet{
+			{Name: nftAddrPorts + digit, Type: address + " . inet_proto . inet_service", Data: to},
+			{Name: nftHairpins + digit, Type: address + " . " + address},
+			{Name: nftHostPorts + digit, Type: "inet_proto . inet_service", Data: to},
+		}
+		f.fillPortSets(sets)
+		t.Sets = append(t.Sets, sets...)
+		lead.Rules = append(lead.Rules,
+			NftRule{"a port of one address of the node", []fmt.Stringer{NftHostPort{family, true, sets[0].Name}}},
+			NftRule{"a port of all addresses of the node", []fmt.Stringer{NftHostPort{family, false, sets[2].Name}}})
+		back.Rules = append(back.Rules, NftRule{"a pod that uses its own host port gets the answer", []fmt.Stringer{
+			NftIsHairpin{family, sets[1].Name}, NftSNAT{node}}})
+		if family == eni.IPv4 {
+			back.Rules = append(back.Rules, NftRule{"nobody can answer to the loopback address", []fmt.Stringer{
+				NftDevice{Out: true, Name: VethPrefix + "*"}, NftPrefix{Net: loopback4}, NftSNAT{node}}})
+		}
+	}
+	if len(lead.Rules) == 0 {
+		return
+	}
+	local := []NftRule{{"to this node", []fmt.Stringer{NftLocal{}, NftVerdict{"jump", lead.Name}}}}
+	t.Chains = append(t.Chains, lead,
+		NftChain{Name: "arriving", Type: "nat", Hook: "prerouting", Priority: -99, PriorityName: "dstnat + 1", Rules: local},
+		NftChain{Name: "leaving", Type: "nat", Hook: "output", Priority: -99, PriorityName: "-99", Rules: local}, back)
+	if f.Node4.IsValid() {
+		t.Chains = append(t.Chains, guardLoopback())
+	}
+}
+
+// guardLoopback keeps pods from what listens on the node's loopback only: the
+// links of pods with host ports route 127.0.0.0/8, or the node could not reach
+// the ports by it. Only packets for the node itself come past here. By now the
+// answers that are on their way back to the loopback have its address again.
+func guardLoopback() NftChain {
+	from := []fmt.Stringer{NftPrefix{To: true, Net: loopback4}, NftDevice{Name: VethPrefix + "*"}}
+	return NftChain{Name: "loopback", Type: "filter", Hook: "input", Priority: 0, PriorityName: "filter", Rules: []NftRule{
+		{"a pod's answer", append(slices.Clone(from), NftReply, NftVerdict{Kind: "accept"})},
+		{"no pod reaches the node's loopback", append(slices.Clone(from), NftVerdict{Kind: "drop"})},
+	}}
+}
+
+// portFamilies returns the families in which the node has an address of its own.
+func (f Firewall) portFamilies() []eni.Family {
+	var list []eni.Family
+	if f.Node4.IsValid() {
+		list = append(list, eni.IPv4)
+	}
+	if f.Node6.IsValid() {
+		list = append(list, eni.IPv6)
+	}
+	return list
+}
+
+func keyBytes(e NftElement) []byte { return e.Key.(interface{ Bytes() []byte }).Bytes() }
+
+// fillPortSets puts the members of all ports in their sets. Of two that claim the
+// same port the first has it.
+func (f Firewall) fillPortSets(sets []NftSet) {
+	taken := map[fmt.Stringer]bool{}
+	for _, p := range f.Ports {
+		for _, m := range p.Members() {
+			at := slices.IndexFunc(sets, func(s NftSet) bool { return s.Name == m.Set })
+			if at >= 0 && !taken[m.Element.Key] {
+				taken[m.Element.Key] = true
+				sets[at].Elements = append(sets[at].Elements, m.Element)
+			}
+		}
+	}
+	for _, s := range sets {
+		slices.SortFunc(s.Elements, func(a, b NftElement) int { return bytes.Compare(keyBytes(a), keyBytes(b)) })
+	}
+}

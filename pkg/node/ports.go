@@ -1,0 +1,152 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/host/firewall"
+	"github.com/enipool/enipool/pkg/hostport"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/podrecord"
+)
+
+// extras are the records of what pods asked for beyond their addresses.
+type extras struct {
+	folder  podrecord.Folder
+	lock    *podrecord.Lock
+	records []podrecord.Record
+	orphans []podrecord.Record // of attachments that the book does not know
+	damaged error
+}
+
+// openExtras reads the records. Until they are closed no pod's ports change, so
+// what is decided by them is still right when it is done.
+func (n Node) openExtras(ctx context.Context, book view) (*extras, error) {
+	e := &extras{folder: podrecord.Beside(n.Cache.Path)}
+	var err error
+	if e.lock, err = e.folder.Lock(ctx); err != nil {
+		return nil, err
+	}
+	e.records, e.damaged = e.folder.All()
+	if e.damaged != nil && !errors.Is(e.damaged, podrecord.ErrDamaged) {
+		e.close()
+		return nil, e.damaged
+	}
+	if err := e.sort(ctx, book, n.Cache); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *extras) close() { e.lock.Unlock() }
+
+// sort finds the orphans. A pod that got its address since the book was made is
+// in the cache, and one that was found in the kernel after the cache was lost is in
+// the book only. Without a usable cache nobody is known to be gone.
+func (e *extras) sort(ctx context.Context, book view, cache nodecache.Cache) error {
+	if len(e.records) == 0 {
+		return nil
+	}
+	owned := map[eni.Key]bool{}
+	note := func(s *ipam.State) error {
+		for _, a := range s.Used() {
+			owned[a.Owner.Key] = true
+		}
+		return nil
+	}
+	if err := book(ctx, note); err != nil {
+		return err
+	}
+	err := cache.View(ctx, note)
+	if nodecache.Unusable(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var known []podrecord.Record
+	for _, r := range e.records {
+		if owned[r.Key] {
+			known = append(known, r)
+		} else {
+			e.orphans = append(e.orphans, r)
+		}
+	}
+	e.records = known
+	return nil
+}
+
+// ports returns the host ports that should be open.
+func (e *extras) ports() []netconf.PodPorts {
+	return hostport.Wanted(e.records, func(podrecord.Record, netip.Addr) bool { return true })
+}
+
+// applyFirewall makes the packet filter hold fw and the host ports of all pods.
+// Records of pods that are gone go when their ports are closed.
+func (n Node) applyFirewall(ctx context.Context, h *host.Host, book view, fw netconf.Firewall) ([]string, error) {
+	e, err := n.openExtras(ctx, book)
+	if err != nil {
+		return nil, err
+	}
+	defer e.close()
+	fw.Ports = e.ports()
+	lines, err := firewall.Apply(ctx, fw)
+	if err != nil {
+		return lines, err
+	}
+	more, err := e.removeOrphans(h)
+	return append(lines, more...), err
+}
+
+func (e *extras) removeOrphans(h *host.Host) ([]string, error) {
+	var lines []string
+	var errs []error
+	for _, r := range e.orphans {
+		linked, err := h.HasLink(netconf.HostDevice(r.Key))
+		if err == nil && linked {
+			continue // its sandbox may be alive: pool check tells of it
+		}
+		if err == nil {
+			err = h.ClearLimits(netconf.LimitDevice(r.Key))
+		}
+		if err == nil {
+			err = e.folder.Remove(r.Key)
+		}
+		if errs = append(errs, err); err == nil {
+			lines = append(lines, fmt.Sprintf("remove record of host ports and limits of %s, which is gone", r.Pod))
+		}
+	}
+	return lines, errors.Join(errs...)
+}
+
+// checkFirewall compares the packet filter with fw, and host ports and limits with
+// their records.
+func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewall) ([]string, error) {
+	e, err := n.openExtras(ctx, n.Cache.View)
+	if err != nil {
+		return nil, err
+	}
+	defer e.close()
+	fw.Ports = e.ports()
+	rules, err := firewall.Diff(ctx, fw)
+	lines := suffix(prefix("firewall: ", rules), n.remedy("`enipoolctl pool load` does it"))
+	for _, r := range e.orphans {
+		lines = append(lines, fmt.Sprintf("host ports or limits of %s are recorded, which has no address", r.Pod)+n.remedy("`enipoolctl pool load` removes them"))
+	}
+	if e.damaged != nil {
+		lines = append(lines, e.damaged.Error()+"; delete the pod")
+	}
+	for _, r := range e.records {
+		wrong, limitErr := h.CheckLimits(host.Limit{HostDev: netconf.HostDevice(r.Key), Dev: netconf.LimitDevice(r.Key), Limits: r.Limits})
+		lines = append(lines, suffix(prefix(r.Pod+": ", wrong), "; delete the pod")...)
+		err = errors.Join(err, limitErr)
+	}
+	return lines, err
+}

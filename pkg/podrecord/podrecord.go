@@ -1,0 +1,166 @@
+// Package podrecord keeps what a pod asked for beyond its addresses, host ports
+// and limits, in a small file per sandbox beside the node cache. It is written
+// before the kernel is touched and removed when the kernel is clean, so whoever
+// cleans up or rebuilds needs no configuration: DEL after a crash, GC, CHECK and
+// the agent. A pod that asks for nothing has no file.
+package podrecord
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"golang.org/x/sys/unix"
+)
+
+// ErrDamaged is a record that can't be understood. Nothing in it can be trusted;
+// what it asked for is found in the kernel by the pod's address.
+var ErrDamaged = errors.New("pod record is damaged")
+
+// Folder is where the records of a node are.
+type Folder struct{ Path string }
+
+// Beside returns the folder that belongs to the node cache at the path.
+func Beside(cachePath string) Folder { return Folder{cachePath + ".pods"} }
+
+// Record is what one attachment asked for.
+type Record struct {
+	Key      eni.Key
+	Pod      string        // for people
+	Firewall ipam.Firewall // where its ports are
+	Addrs    []netip.Addr
+	netconf.Extras
+}
+
+func (f Folder) file(k eni.Key) string { return filepath.Join(f.Path, netconf.HostDevice(k)) }
+
+// Read returns the record of the attachment; found is false where it has none.
+func (f Folder) Read(k eni.Key) (r Record, found bool, err error) {
+	text, err := readFile(f.file(k))
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return Record{}, false, nil
+	}
+	if err == nil {
+		r, err = decode(text)
+	}
+	if err != nil {
+		return Record{}, true, fmt.Errorf("read record of %s: %w", k, err)
+	}
+	// The name is a hash; another attachment's record is none of this one's.
+	return r, r.Key == k, nil
+}
+
+// Write puts the record in place as a whole. The folder is made when it is needed
+// first.
+func (f Folder) Write(r Record) error {
+	err := f.replace(f.file(r.Key), encode(r))
+	if errors.Is(err, unix.ENOENT) {
+		if err = unix.Mkdir(f.Path, 0o700); err == nil || errors.Is(err, unix.EEXIST) {
+			err = f.replace(f.file(r.Key), encode(r))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write record of %s: %w", r.Key, err)
+	}
+	return nil
+}
+
+// replace writes beside and renames, so that nobody reads half a record. What a
+// crash leaves there is overwritten by the next try or removed by All.
+func (f Folder) replace(name string, text []byte) error {
+	fd, err := unix.Open(name+temporary, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	n, err := unix.Write(fd, text)
+	if e := unix.Close(fd); err == nil {
+		err = e
+	}
+	if err == nil && n < len(text) {
+		err = unix.ENOSPC
+	}
+	if err == nil {
+		err = unix.Rename(name+temporary, name)
+	}
+	if err != nil {
+		_ = unix.Unlink(name + temporary)
+	}
+	return err
+}
+
+const temporary = ".new"
+
+// Remove removes the attachment's record, if there is one.
+func (f Folder) Remove(k eni.Key) error {
+	if err := unix.Unlink(f.file(k)); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
+		return fmt.Errorf("remove record of %s: %w", k, err)
+	}
+	return nil
+}
+
+// All returns all records in the order of their names, and an error for each that
+// can't be read. It is to be called under the lock: it removes what a crash left
+// half written.
+func (f Folder) All() ([]Record, error) {
+	entries, err := os.ReadDir(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list pod records: %w", err)
+	}
+	var list []Record
+	var errs []error
+	for _, e := range entries {
+		name := filepath.Join(f.Path, e.Name())
+		switch {
+		case strings.HasSuffix(e.Name(), temporary):
+			_ = unix.Unlink(name)
+			continue
+		case !strings.HasPrefix(e.Name(), netconf.VethPrefix):
+			continue
+		}
+		text, err := readFile(name)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		var r Record
+		if err == nil {
+			r, err = decode(text)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("read %s: %w", name, err))
+			continue
+		}
+		list = append(list, r)
+	}
+	return list, errors.Join(errs...)
+}
+
+// maxRecord is far more than a pod can ask for: 65,535 ports of each protocol.
+const maxRecord = 16 << 20
+
+// readFile reads a file by plain system calls: os.ReadFile costs several more.
+func readFile(name string) ([]byte, error) {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var text []byte
+	for buffer := make([]byte, 4096); len(text) <= maxRecord; {
+		n, err := unix.Read(fd, buffer)
+		if n <= 0 || err != nil {
+			return text, err
+		}
+		text = append(text, buffer[:n]...)
+	}
+	return nil, fmt.Errorf("%w: it has more than %d bytes", ErrDamaged, maxRecord)
+}

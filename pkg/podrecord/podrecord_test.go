@@ -1,0 +1,141 @@
+package podrecord
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/google/go-cmp/cmp"
+)
+
+func sample(container string) Record {
+	at := netip.MustParseAddr
+	return Record{Key: eni.Key{Network: "pods", Container: container, IfName: "eth0"}, Pod: "a \"quoted\"\nname", Firewall: ipam.Iptables,
+		Addrs: []netip.Addr{at("10.0.0.5"), at("fd00::5")}, Extras: netconf.Extras{
+			Ports: []netconf.HostPort{{Transport: netconf.TCP, Port: 80, PodPort: 8080}, {Transport: netconf.SCTP, Host: at("::"), Port: 1, PodPort: 65535},
+				{Transport: netconf.UDP, Host: at("10.0.0.1"), Port: 53, PodPort: 53}},
+			Limits: netconf.Limits{Egress: netconf.Limit{Rate: 1e6, Burst: 80000}}}}
+}
+
+func same(t *testing.T, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestARecordReadsBack(t *testing.T) {
+	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
+	a, b := sample("a"), Record{Key: eni.Key{Network: "pods", Container: "b", IfName: "eth0"}}
+	if _, found, err := f.Read(a.Key); found || err != nil {
+		t.Errorf("without a folder: found %v, %v", found, err)
+	}
+	for _, r := range []Record{b, a, a} {
+		if err := f.Write(r); err != nil {
+			t.Fatal(err)
+		}
+		got, found, err := f.Read(r.Key)
+		if !found || err != nil {
+			t.Errorf("found %v, %v", found, err)
+		}
+		same(t, r, got)
+	}
+	list, err := f.All()
+	if err != nil || len(list) != 2 {
+		t.Errorf("all: %v, %v", list, err)
+	}
+	for range 2 {
+		if err := f.Remove(a.Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err = f.All()
+	same(t, []Record{b}, list)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatACrashLeavesHalfWrittenIsNoRecord(t *testing.T) {
+	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
+	a := sample("a")
+	if err := f.Write(a); err != nil {
+		t.Fatal(err)
+	}
+	half := f.file(eni.Key{Container: "b"}) + temporary
+	if err := os.WriteFile(half, []byte(head), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := f.All()
+	same(t, []Record{a}, list)
+	if _, gone := os.Stat(half); err != nil || !os.IsNotExist(gone) {
+		t.Errorf("all: %v; the half record: %v", err, gone)
+	}
+}
+
+func TestADamagedRecordIsToldAndHidesNoOther(t *testing.T) {
+	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
+	whole := string(encode(sample("a")))
+	for _, text := range []string{"", "x", whole[:len(whole)-5], head + "\nend\n", head + "\nowner a b\nend\n", head + "\nowner a b c\nport tcp 0 to 1\nend\n",
+		head + "\nowner a b c\naddress here\nend\n", head + "\nowner a b c\nport icmp 1 to 1\nend\n", head + "\nowner a b c\nport tcp 1 to 1 on x\nend\n",
+		head + "\nowner a b c\nfirewall none\nend\n", head + "\nowner a b c\nnew thing\nend\n", head + "\nowner a b c\negress 1 x\nend\n"} {
+		for _, r := range []Record{sample("a"), sample("b")} {
+			if err := f.Write(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(f.file(sample("a").Key), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := f.Read(sample("a").Key); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%q: error %v", text, err)
+		}
+		list, err := f.All()
+		if !errors.Is(err, ErrDamaged) || len(list) != 1 {
+			t.Errorf("%q: all are %v, %v", text, list, err)
+		}
+	}
+}
+
+func TestTheRecordOfAnotherAttachmentWithTheSameNameIsNotOurs(t *testing.T) {
+	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
+	a := sample("a")
+	if err := f.Write(a); err != nil {
+		t.Fatal(err)
+	}
+	other := eni.Key{Network: "pods", Container: "other", IfName: "eth0"}
+	if err := os.Rename(f.file(a.Key), f.file(other)); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := f.Read(other); found || err != nil {
+		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+func TestOneHoldsTheLockAtATime(t *testing.T) {
+	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
+	first, err := f.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan *Lock)
+	go func() {
+		l, err := f.Lock(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		second <- l
+	}()
+	select {
+	case <-second:
+		t.Error("two hold the lock")
+	default:
+	}
+	first.Unlock()
+	(<-second).Unlock()
+}
