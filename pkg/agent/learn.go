@@ -148,6 +148,7 @@ func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time
 		}
 	}
 	owners := o.Owners(&fresh)
+	var held []netip.Addr
 	add := func(s *ipam.State) (*ipam.State, error) {
 		s.Settings = a.settings()
 		for _, id := range f.replace {
@@ -163,7 +164,7 @@ func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time
 		for _, index := range slices.Sorted(maps.Keys(f.addrs)) {
 			s.Add(index, f.addrs[index], owners, now)
 		}
-		s.Hold(o.Held(s), now)
+		held = s.Hold(o.Held(s), now)
 		return s, s.Check()
 	}
 	next, err := add(book.Clone())
@@ -173,12 +174,16 @@ func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time
 	if _, err := a.Kernel.Grow(ctx, next); err != nil {
 		return err
 	}
-	return a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
+	err = a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
 		if err != nil {
 			return nil, err
 		}
 		return add(s)
 	})
+	if err == nil {
+		a.tellHeld(held, o.Held(next))
+	}
+	return err
 }
 
 // shrink takes out of the book what the cloud has no more.

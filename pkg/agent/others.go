@@ -60,12 +60,17 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 		return err
 	}
 	a.unsynced = a.unsynced || len(held) > 0
-	for _, addr := range held {
-		a.steps++
-		a.Log.Warn("address is held by others", "address", addr, "by", o.Held(book)[addr])
-	}
+	a.tellHeld(held, o.Held(book))
 	a.say("take back", free, "others hold them no more")
 	return nil
+}
+
+// tellHeld logs which addresses others were found to hold.
+func (a *Agent) tellHeld(addrs []netip.Addr, causes map[netip.Addr]string) {
+	for _, addr := range addrs {
+		a.steps++
+		a.Log.Warn("address is held by others", "address", addr, "by", causes[addr])
+	}
 }
 
 // newlyHeld tells whether the book does not say yet what the kernel shows.

@@ -72,7 +72,13 @@ func (a *Agent) build(ctx context.Context, now time.Duration) error {
 			a.Log.Warn("pod has an address that the cloud does not show", "address", addr, "pod", o.PodName())
 		}
 	}
-	return a.Book.Replace(ctx, func(s *ipam.State, _ error) (*ipam.State, error) { return a.merge(sv, s, now) })
+	err = a.Book.Replace(ctx, func(s *ipam.State, _ error) (*ipam.State, error) { return a.merge(sv, s, now) })
+	if err == nil {
+		for _, line := range next.Holds() {
+			a.tellHeld([]netip.Addr{line.Addr}, map[netip.Addr]string{line.Addr: line.HeldBy})
+		}
+	}
+	return err
 }
 
 // survey is what a book can be made of without an old one.
