@@ -149,3 +149,39 @@ func TestAFullDiskIsNamedAndStopsNoPod(t *testing.T) {
 	s.eventually("the third pod's address", func() error { return s.try("ADD", "c", 5*time.Second) })
 	s.told("no problem", func(st status.Status) bool { return st.Problem == "" })
 }
+
+// systemd-networkd and NetworkManager remove routes that they did not make. With the
+// node cache lost after that, the address inside the pod tells whose it is: it goes to no
+// second pod, and the pod gets its route back.
+func TestARebuiltCacheKnowsPodsWhoseRoutesWereLost(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, plan{name: "routes-lost", limits: tiny})
+	s.configure("pool.batch: 2", "pool.minPool: 4", rarely)
+	agent := s.start()
+	s.poolOf(4)
+	s.add("a", "b", "c") // c is on ENI 1
+	owners, err := s.owners()
+	s.must(err)
+	agent.terminate()
+	s.node.Run(t, "ip", "route", "flush", "table", "100")
+	s.must(os.RemoveAll(filepath.Dir(s.cache.Path)))
+	s.start()
+	s.eventually("the owners that there were", func() error {
+		have, err := s.owners()
+		if err == nil && !maps.Equal(have, owners) {
+			err = fmt.Errorf("%v, want %v", have, owners)
+		}
+		return err
+	})
+	s.eventually("pods reach the world", func() error {
+		for _, id := range []string{"a", "b", "c"} {
+			if out, err := s.pods[id].Try("ping", "-c", "1", "-W", "1", internet4); err != nil {
+				return fmt.Errorf("%s: %s", id, out)
+			}
+		}
+		return nil
+	})
+	s.add("d")
+	s.reach(internet4, "a", "b", "c", "d")
+	s.del("a", "b", "c", "d")
+}
