@@ -16,7 +16,11 @@ import (
 // Grow adds to the kernel what next needs and removes nothing: it comes before
 // next is in the cache. It returns a line for each thing it added.
 func (n Node) Grow(ctx context.Context, next *ipam.State) ([]string, error) {
-	return n.apply(ctx, fixed(next), change{addOnly: true, watch: n.Watch})
+	lines, err := n.apply(ctx, fixed(next), change{addOnly: true, watch: n.Watch})
+	if err != nil {
+		return lines, err
+	}
+	return append(lines, forgetConnections(ctx, n.Cache.View, next)...), nil
 }
 
 // Sync is Apply for a book of which parts are on their way out: the kernel

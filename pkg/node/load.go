@@ -46,6 +46,7 @@ func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, erro
 		return grown, err
 	}
 	if len(lines) > 0 {
+		grown = append(grown, forgetConnections(ctx, n.Cache.View, next)...)
 		err := n.Cache.Replace(ctx, func(now *ipam.State, _ error) (*ipam.State, error) {
 			return merge(now)
 		})

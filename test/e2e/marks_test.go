@@ -1,10 +1,15 @@
 package e2e
 
 import (
+	"net"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nettest"
 )
 
 // What Calico's Felix keeps on a node where it does policies for pods whose links
@@ -137,5 +142,75 @@ func TestMarksThatOthersSetChooseNoENI(t *testing.T) {
 				v.everyWay()
 			})
 		}
+	}
+}
+
+// udpEcho sends back what comes to a port of the namespace.
+func udpEcho(t *testing.T, ns nettest.Netns, port int) {
+	t.Helper()
+	var c *net.UDPConn
+	if err := ns.Do(func() (err error) { c, err = net.ListenUDP("udp4", &net.UDPAddr{Port: port}); return err }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	go func() {
+		b := make([]byte, 64)
+		for {
+			n, from, err := c.ReadFromUDP(b)
+			if err != nil {
+				return
+			}
+			_, _ = c.WriteToUDP(b[:n], from)
+		}
+	}()
+}
+
+// The kernel tracks a connection for a while after its last packet, with the mark of
+// the ENI it came in by. If the address comes back on another ENI meanwhile, and the
+// same client asks again from the same port, the answer must not leave by the old one.
+func TestAnAddressThatComesBackOnAnotherENIAnswersByThat(t *testing.T) {
+	for name, s := range variants(eni.IPv4) {
+		if s.SNAT {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			v := newVPC(t, s)
+			var client *net.UDPConn
+			v.must(v.internet.Do(func() (err error) {
+				client, err = net.DialUDP("udp4", &net.UDPAddr{Port: 5555}, &net.UDPAddr{IP: net.ParseIP("10.0.0.21"), Port: 53})
+				return err
+			}))
+			t.Cleanup(func() { client.Close() })
+			asks := func(when string) {
+				t.Helper()
+				v.must(client.SetDeadline(time.Now().Add(2 * time.Second)))
+				if _, err := client.Write([]byte("x")); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := client.Read(make([]byte, 8)); err != nil {
+					t.Errorf("%s: %v", when, err)
+				}
+			}
+			udpEcho(t, v.pods["b"], 53)
+			asks("on ENI 1")
+
+			b := v.addr(eni.IPv4, 1)
+			v.plugin("DEL", "b")
+			without, moved := v.inv, v.inv
+			without.Addresses = slices.DeleteFunc(slices.Clone(v.inv.Addresses), func(a eni.Address) bool { return a.Addr == b })
+			moved.Addresses = append(slices.Clone(without.Addresses), eni.Address{Addr: b, ENI: 0})
+			v.load(without)
+			v.must(v.net.Unassign("eni-1", b))
+			v.must(v.net.Assign("eni-0", b))
+			v.load(moved)
+			v.pods["again"] = nettest.NewNetns(t, "pod-again")
+			v.plugin("ADD", "again")
+			t.Cleanup(func() { v.plugin("DEL", "again") })
+			if got := v.pods["again"].Run(t, "ip", "-4", "-o", "addr", "show", "dev", "eth0"); !strings.Contains(got, b.String()) {
+				t.Fatalf("the pod has another address: %s", got)
+			}
+			udpEcho(t, v.pods["again"], 53)
+			asks("on ENI 0")
+		})
 	}
 }

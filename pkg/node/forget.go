@@ -1,0 +1,43 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host/conntrack"
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// forgetConnections has the kernel forget the connections of addresses that are new on
+// their ENI and that nobody has yet. What is tracked for one of them is of an earlier
+// life: the mark in it says by which ENI replies leave, and that may be another one
+// now. Growing the pool must not fail for it, so it returns what went wrong as a line.
+func forgetConnections(ctx context.Context, was view, next *ipam.State) []string {
+	known := map[netip.Addr]int{}
+	_ = was(ctx, func(s *ipam.State) error { // without a book all are new
+		for _, a := range s.Addresses {
+			known[a.Addr] = a.ENI
+		}
+		return nil
+	})
+	var fresh []netip.Addr
+	for _, a := range next.Addresses {
+		idle := a.State == eni.Free || a.State == eni.Cooling
+		if index, had := known[a.Addr]; idle && (!had || index != a.ENI) {
+			fresh = append(fresh, a.Addr)
+		}
+	}
+	n, err := conntrack.Forget(fresh)
+	switch {
+	case errors.Is(err, conntrack.ErrUnsupported):
+		return nil
+	case err != nil:
+		return []string{fmt.Sprintf("connections of new addresses are still tracked: %v", err)}
+	case n > 0:
+		return []string{fmt.Sprintf("forget %d connections of addresses that are new on their ENI", n)}
+	}
+	return nil
+}
