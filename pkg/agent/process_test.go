@@ -135,6 +135,12 @@ func (p process) Sync(_ context.Context, leaving []string, _ *ipam.State) (lines
 	return lines, err
 }
 
+func (p process) Blocked(context.Context) ([]string, error) {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	return slices.Clone(p.n.blocked), nil
+}
+
 func (p process) Links(context.Context) (map[string]eni.Interface, error) {
 	links := map[string]eni.Interface{}
 	err := p.see(func() error {

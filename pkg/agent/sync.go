@@ -37,7 +37,31 @@ func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Dura
 	if err == nil {
 		a.resyncAt = now + a.conf.Resync
 	}
-	return errors.Join(err, a.reclaim(ctx, now))
+	return errors.Join(err, a.lookForBlocks(ctx), a.reclaim(ctx, now))
+}
+
+// Forwarder is a Kernel that can tell which chains of others drop pods' packets.
+type Forwarder interface {
+	Blocked(ctx context.Context) ([]string, error)
+}
+
+// lookForBlocks tells people of chains that cut pods off. They are not ours to change.
+func (a *Agent) lookForBlocks(ctx context.Context) error {
+	kernel, can := a.Kernel.(Forwarder)
+	if !can {
+		return nil
+	}
+	lines, err := kernel.Blocked(ctx)
+	if err != nil {
+		return fmt.Errorf("look for chains that cut pods off: %w", err)
+	}
+	for _, line := range lines {
+		if !slices.Contains(a.status.Blocked, line) {
+			a.Log.Warn(line)
+		}
+	}
+	a.status.Blocked = lines
+	return nil
 }
 
 // sync makes the kernel hold what the book says. What it changed was missing or

@@ -37,9 +37,10 @@ type world struct {
 // testNode is a node without a kernel: what the plugin and the kernel would hold is
 // in maps.
 type testNode struct {
-	w    *world
-	name string
-	conf agentconf.Config
+	blocked []string // chains of others that cut pods off
+	w       *world
+	name    string
+	conf    agentconf.Config
 
 	mu       sync.Mutex
 	book     *ipam.State // nil: missing

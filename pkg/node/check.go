@@ -47,12 +47,16 @@ func (n Node) Check(ctx context.Context) ([]string, error) {
 	for _, d := range book.Damaged {
 		lines = append(lines, "cache "+d.Reason+n.remedy("`enipoolctl pool load` rebuilds it"))
 	}
+	blocked, err := n.Blocked(ctx)
+	if err != nil {
+		return lines, err
+	}
 	held, err := n.checkHeld(ctx, occupied)
 	if err != nil {
 		return lines, err
 	}
 	more, err := n.checkOwners(h, &book)
-	return slices.Concat(lines, held, more, checkLinks(pods, &book)), err
+	return slices.Concat(lines, blocked, held, more, checkLinks(pods, &book)), err
 }
 
 // remedy ends a line of Check: with who does it anyway, or with what there is to do.

@@ -37,6 +37,7 @@ type Status struct {
 	Blockers []string `json:"blockers,omitempty"` // why the target is out of reach
 	Held     []string `json:"held,omitempty"`     // addresses that others hold, each with what holds it
 	Shared   []string `json:"shared,omitempty"`   // addresses of pods that others claim too
+	Blocked  []string `json:"blocked,omitempty"`  // chains of others that drop what pods send or get
 	LeftOut  []string `json:"leftOut,omitempty"`  // ENIs of which the cloud tells what can't be right
 
 	Watched bool `json:"watched,omitempty"` // the cluster is asked for the node's pods

@@ -21,6 +21,15 @@ type Flow struct {
 	Src, Dst netip.Addr
 }
 
+// PodFlows returns what pods of the family send and get by the ENI's device.
+func PodFlows(f eni.Family, device string) []Flow {
+	pod := netconf.HostDevice(eni.Key{})
+	return []Flow{
+		{What: "what pods send", Family: f, In: pod, Out: device},
+		{What: "what pods get", Family: f, In: device, Out: pod},
+	}
+}
+
 // Blocked returns a line for each chain of others at hook forward that drops one of
 // the flows for certain: with its name, and with the command that mends it. A chain
 // whose rules might accept the flow is none: not every match can be judged from here.

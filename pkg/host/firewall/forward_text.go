@@ -72,13 +72,13 @@ func (w *walk) textMatch(option, value string) match {
 	f := w.flow
 	switch option {
 	case "-i":
-		return matchLink(f.In, value)
+		return judgeLink(f.In, value)
 	case "-o":
-		return matchLink(f.Out, value)
+		return judgeLink(f.Out, value)
 	case "-s":
-		return matchPrefix(f.Src, value)
+		return judgePrefix(f.Src, value)
 	case "-d":
-		return matchPrefix(f.Dst, value)
+		return judgePrefix(f.Dst, value)
 	case "-p":
 		return matchIf(value == "tcp" || value == "all")
 	case "--ctstate", "--state":
@@ -118,7 +118,7 @@ func (r *ruleView) setTarget(name string, isGoto bool) {
 	}
 }
 
-func matchLink(link, pattern string) match {
+func judgeLink(link, pattern string) match {
 	start, open := strings.CutSuffix(pattern, "+")
 	switch {
 	case link == "":
@@ -129,7 +129,7 @@ func matchLink(link, pattern string) match {
 	return matchIf(link == pattern)
 }
 
-func matchPrefix(a netip.Addr, text string) match {
+func judgePrefix(a netip.Addr, text string) match {
 	p, err := netip.ParsePrefix(text)
 	if err != nil || !a.IsValid() {
 		return mayMatch

@@ -4,12 +4,14 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host/firewall"
 	"github.com/enipool/enipool/pkg/install"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
@@ -35,7 +37,7 @@ func (n Needs) ipv6() bool { return slices.Contains(n.Settings.Families, eni.IPv
 // Node checks the node: its files below the tree's root, its kernel in the network
 // namespace of the calling thread.
 func Node(t install.Tree, n Needs) []install.Line {
-	return slices.Concat(kernel(n), markMask(n), sysctls(n), services(t, n), overrides(t, n), others(t, n), livePods(t, n), mixedIn(t, n))
+	return slices.Concat(kernel(n), markMask(n), forwarding(n), sysctls(n), services(t, n), overrides(t, n), others(t, n), livePods(t, n), mixedIn(t, n))
 }
 
 // markMask warns of a mask that other programs use too.
@@ -44,6 +46,33 @@ func markMask(n Needs) []install.Line {
 		return []install.Line{install.Linef(install.Warning, "%s", warning)}
 	}
 	return nil
+}
+
+// forwarding names chains of others that would cut pods off. They are looked at in
+// the network namespace of the calling thread.
+func forwarding(n Needs) []install.Line {
+	var flows []firewall.Flow
+	for _, f := range n.Settings.Families {
+		own := OwnLinks()
+		if len(own) == 0 {
+			own = []string{""} // not known
+		}
+		for _, link := range own {
+			flows = append(flows, firewall.PodFlows(f, link)...)
+		}
+	}
+	chains, err := firewall.Blocked(context.Background(), flows)
+	var lines []install.Line
+	for _, c := range chains {
+		lines = append(lines, install.Linef(install.MustFix, "pods would be cut off: %s", c))
+	}
+	switch {
+	case err != nil:
+		lines = append(lines, install.Linef(install.Warning, "look for chains that drop what is forwarded: %v", err))
+	case len(chains) == 0:
+		lines = append(lines, ok("no chain of others drops what pods send or get"))
+	}
+	return lines
 }
 
 // mixedIn names what a runtime with libcni 1.3 or later appends to our plugins.

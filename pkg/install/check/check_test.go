@@ -69,6 +69,21 @@ func TestAMarkMaskOfOthersIsWarnedOf(t *testing.T) {
 	}
 }
 
+func TestAChainThatDropsWhatPodsSendMustBeFixed(t *testing.T) {
+	nettest.Need(t)
+	if got := texts(forwarding(needs())); !strings.HasPrefix(got, "ok ") {
+		t.Errorf("nobody filters: %s", got)
+	}
+	nettest.Run(t, "nft", "add table ip filter; add chain ip filter FORWARD { type filter hook forward priority 0; policy drop; }")
+	t.Cleanup(func() { nettest.Run(t, "nft", "delete table ip filter") })
+	got := texts(forwarding(needs()))
+	for _, want := range []string{"must fix", "pods would be cut off", "table ip filter: chain FORWARD", "iptables -I FORWARD -i eni+ -j ACCEPT"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
+		}
+	}
+}
+
 func TestConfigurationsThatComeBeforeOursAreNamed(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -1,0 +1,32 @@
+package agent
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A chain of others that drops what pods send is not the agent's to change: it is told,
+// as long as it is there.
+func TestAChainThatCutsPodsOffIsToldUntilItIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := one(t, large, func(n *testNode) { n.conf.Resync = time.Minute })
+		defer n.stop()
+		set := func(lines ...string) {
+			n.mu.Lock()
+			n.blocked = lines
+			n.mu.Unlock()
+			sleep(2 * time.Minute)
+		}
+		const line = "pods are cut off: nftables table ip filter: chain FORWARD drops what pods send"
+		set(line)
+		if st := n.status(); !slices.Equal(st.Blocked, []string{line}) || st.Problem != line || !st.Ready {
+			t.Errorf("status tells %q, problem %q, ready %v; want the chain, on a node that is ready", st.Blocked, st.Problem, st.Ready)
+		}
+		set()
+		if st := n.status(); len(st.Blocked) > 0 || st.Problem != "" {
+			t.Errorf("the chain lets pods pass, and status tells %q, problem %q", st.Blocked, st.Problem)
+		}
+	})
+}
