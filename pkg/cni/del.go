@@ -3,6 +3,7 @@ package cni
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -32,7 +33,7 @@ func (p *Plugin) Del(ctx context.Context, r Request) error {
 		return err
 	}
 	var ns *host.Netns
-	if len(held.Addresses) > 0 && held.Addresses[0].Owner.Kind == eni.Chained {
+	if len(held.Addresses) > 0 && held.Addresses[0].Owner.Kind != eni.Delegated {
 		// One that can't be opened needs no cleaning; one that is the node's own or
 		// somebody else's is told by its inode and by what is in it.
 		if ns, err = host.OpenNetns(r.Owner.Netns); err == nil {
@@ -76,13 +77,27 @@ func (p *Plugin) remove(ctx context.Context, h *host.Host, ns *host.Netns, s ipa
 // clean removes what the kernel holds for the lease. ns may be nil.
 func clean(h *host.Host, ns *host.Netns, s ipam.Settings, l ipam.Lease) error {
 	o := l.Addresses[0].Owner
-	if o.Kind == eni.Chained && ns != nil && (o.NetnsInode == 0 || o.NetnsInode == ns.Inode) {
+	if ns != nil && o.NetnsInode != 0 && o.NetnsInode != ns.Inode {
+		ns = nil // another sandbox's by now
+	}
+	if o.Kind == eni.Chained && ns != nil {
 		addrs, routes := inside(o.IfName, l.Interface, l.Addresses)
 		if err := h.ClearLink(ns, host.Inside{Dev: o.IfName, Addrs: addrs, Routes: routes}); err != nil {
 			return err
 		}
 	}
-	return h.DelPod(o.Key, sourceRules(s, l.Addresses))
+	if err := h.DelPod(o.Key, sourceRules(s, l.Addresses)); err != nil {
+		return err
+	}
+	if o.Kind == eni.Veth && ns != nil {
+		var addrs []netip.Prefix
+		for _, a := range l.Addresses {
+			addrs = append(addrs, a.Prefix())
+		}
+		// It is the pod's alone, which hardly ever goes on: no reason to keep the address.
+		_ = ns.LeavePod(addrs)
+	}
+	return nil
 }
 
 // dead tells whether the owner of a is provably gone: its namespace is no longer

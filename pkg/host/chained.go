@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -130,4 +131,17 @@ func (h *Host) CheckAddrs(ns *Netns, dev string, want []netip.Addr) ([]string, e
 		}
 	}
 	return wrong, nil
+}
+
+// addAddr adds an address to a link in the pod, switching IPv6 on where the
+// pod's namespace was born with it off.
+func addAddr(ns *Netns, pod *netlink.Handle, link netlink.Link, a netconf.Addr) error {
+	err := pod.AddrAdd(link, address(a))
+	if a.Prefix.Addr().Is6() && (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) {
+		if err := enableIPv6(ns, link.Attrs().Name); err != nil {
+			return err
+		}
+		err = pod.AddrAdd(link, address(a))
+	}
+	return err
 }

@@ -119,8 +119,12 @@ func checkInside(pod *netlink.Handle, p netconf.Pod, link netlink.Link) ([]strin
 			routes = append(routes, r)
 		}
 	}
+	behind, err := checkBeside(pod, p, link.Attrs().Index)
+	if err != nil {
+		return nil, err
+	}
 	return slices.Concat(missing("pod address ", p.Addrs, addrs), missing("pod route ", p.Routes, routes),
-		missing("pod neighbour ", p.Neighs, neighs)), nil
+		missing("pod neighbour ", p.Neighs, neighs), behind), nil
 }
 
 // missing returns a line for each wanted item that is not there.

@@ -83,16 +83,20 @@ func (h *Host) linkName(index int) string {
 }
 
 // claimRoute adds a pod's route to its link unless there is another route to the
-// address: it would be replaced, and who has it cut off. Ours may be there already,
-// put back by an agent that saw the link without it.
+// address, see checkClaim.
 func (h *Host) claimRoute(r netconf.Route, link int) error {
-	err := h.h.RouteAdd(route(r, link))
-	if err == nil {
-		return nil
+	b := &batch{}
+	claim := b.addRoute(r, link).tolerating(unix.EEXIST)
+	if err := h.conn.send(b); err != nil || claim.done() {
+		return err
 	}
-	if !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("add route %s: %w", r, err)
-	}
+	return h.checkClaim(r, link)
+}
+
+// checkClaim tells whose the route to a pod's address is that is there already: it is
+// never replaced, or who has it would be cut off. It may be ours, put back by an agent
+// that saw the link without it.
+func (h *Host) checkClaim(r netconf.Route, link int) error {
 	filter := &netlink.Route{Dst: ipNet(r.Dst), Table: r.Table}
 	list, err := dump(func() ([]netlink.Route, error) {
 		return h.h.RouteListFiltered(family(r.Dst.Addr().Is6()), filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_DST)

@@ -16,7 +16,10 @@ import (
 )
 
 // Host is the network of the node: the namespace in which New was called.
-type Host struct{ h *netlink.Handle }
+type Host struct {
+	h    *netlink.Handle // to read
+	conn *conn           // to change many things at once
+}
 
 // New opens a handle on the network namespace of the calling thread.
 func New() (*Host, error) {
@@ -24,11 +27,19 @@ func New() (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open netlink: %w", err)
 	}
-	return &Host{h}, nil
+	c, err := dial()
+	if err != nil {
+		h.Close()
+		return nil, err
+	}
+	return &Host{h, c}, nil
 }
 
 // Close releases the handle.
-func (h *Host) Close() { h.h.Close() }
+func (h *Host) Close() {
+	h.h.Close()
+	h.conn.Close()
+}
 
 func handleAt(fd int) (*netlink.Handle, error) {
 	h, err := netlink.NewHandleAt(netns.NsHandle(fd), unix.NETLINK_ROUTE)

@@ -10,18 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// linkState is of a link what ReadNode compares. With hundreds of pods the settings
-// cost less in the dump of the links, which must be taken anyway, than in a file
-// each.
+// linkState is of a link what ReadNode compares and AddPod needs. With hundreds of
+// pods the settings cost less in the dump of the links, which must be taken anyway,
+// than in a file each.
 type linkState struct {
-	index        int
+	index, peer  int // peer: of the other end of a veth, in its own namespace
 	name, kind   string
+	alias        string
+	mac          []byte
 	up           bool
+	ready        bool   // to send: its carrier has been noticed
 	inet4, inet6 []byte // the settings of each family, 32 bits each
 }
 
 // attributeType is NLA_TYPE_MASK of linux/netlink.h: the rest are flags.
 const attributeType = 0x3fff
+
+// operUp is IF_OPER_UP of linux/if.h.
+const operUp = 6
 
 // RTEXT_FILTER_SKIP_STATS of linux/rtnetlink.h: the counters are most of a dump.
 const skipStats = 1 << 3
@@ -48,11 +54,24 @@ func dumpLinks() (map[string]linkState, error) {
 }
 
 func parseLink(m []byte) linkState {
+	if len(m) < unix.SizeofIfInfomsg {
+		return linkState{}
+	}
 	l := linkState{index: int(int32(binary.NativeEndian.Uint32(m[4:]))), up: binary.NativeEndian.Uint32(m[8:])&unix.IFF_UP != 0}
 	for kind, value := range attributes(m[unix.SizeofIfInfomsg:]) {
 		switch kind {
 		case unix.IFLA_IFNAME:
 			l.name = text(value)
+		case unix.IFLA_IFALIAS:
+			l.alias = text(value)
+		case unix.IFLA_ADDRESS:
+			l.mac = value
+		case unix.IFLA_LINK:
+			if len(value) == 4 {
+				l.peer = int(int32(binary.NativeEndian.Uint32(value)))
+			}
+		case unix.IFLA_OPERSTATE:
+			l.ready = len(value) == 1 && value[0] == operUp
 		case unix.IFLA_LINKINFO:
 			for kind, value := range attributes(value) {
 				if kind == unix.IFLA_INFO_KIND {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -27,60 +28,82 @@ const nsfsMagic = 0x6e736673
 type Netns struct {
 	Path  string
 	Inode uint64
-	file  *os.File
+	fd    int
 }
 
 // OpenNetns opens the namespace at path. Errors: ErrNetnsGone, ErrNetnsOwn and
 // those of opening.
 func OpenNetns(path string) (*Netns, error) {
-	// Without O_NONBLOCK a FIFO would keep us until somebody opens its other end.
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	// Without O_NONBLOCK a FIFO would keep us until somebody opens its other end. It is
+	// no os.File, which would be registered with epoll to no use.
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil, fmt.Errorf("%w: %s does not exist", ErrNetnsGone, path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open network namespace: %w", err)
+		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
 	}
-	inode, err := nsInode(f)
-	if err == nil {
-		var own uint64
-		if own, err = ownInode(); err == nil && own == inode {
-			err = fmt.Errorf("%w: %s", ErrNetnsOwn, path)
-		}
-	}
-	if err != nil {
-		f.Close()
+	n := &Netns{Path: path, fd: fd}
+	if n.Inode, err = nsInode(fd, path); err != nil {
+		unix.Close(fd)
 		return nil, err
 	}
-	return &Netns{Path: path, Inode: inode, file: f}, nil
+	return n, nil
 }
 
 // Close closes the file. The namespace lives on.
-func (n *Netns) Close() error { return n.file.Close() }
+func (n *Netns) Close() error { return unix.Close(n.fd) }
 
-func nsInode(f *os.File) (uint64, error) {
-	var sfs unix.Statfs_t
-	if err := unix.Fstatfs(int(f.Fd()), &sfs); err != nil {
-		return 0, fmt.Errorf("stat %s: %w", f.Name(), err)
+// ownNetns is the namespace of the calling thread, which is what "own" means to a
+// process that runs threads in several namespaces.
+const ownNetns = "/proc/thread-self/ns/net"
+
+// nsInode returns the inode of an open namespace that is not the caller's own.
+func nsInode(fd int, path string) (uint64, error) {
+	var st, own unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return 0, fmt.Errorf("stat %s: %w", path, err)
 	}
-	if sfs.Type != nsfsMagic {
-		return 0, fmt.Errorf("%w: %s is a plain file, not a namespace", ErrNetnsGone, f.Name())
+	if err := statOwn(&own); err != nil {
+		return 0, err
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return 0, fmt.Errorf("stat %s: %w", f.Name(), err)
+	switch {
+	case st.Dev != own.Dev: // all namespaces are files of one file system
+		return 0, fmt.Errorf("%w: %s is a plain file, not a namespace", ErrNetnsGone, path)
+	case st.Ino == own.Ino:
+		return 0, fmt.Errorf("%w: %s", ErrNetnsOwn, path)
 	}
 	return st.Ino, nil
 }
 
-// ownInode is the namespace of the calling thread, which is what "own" means to
-// a process that runs threads in several namespaces.
-func ownInode() (uint64, error) {
-	var st unix.Stat_t
-	if err := unix.Stat("/proc/thread-self/ns/net", &st); err != nil {
-		return 0, fmt.Errorf("look at own network namespace: %w", err)
+func statOwn(st *unix.Stat_t) error {
+	if err := unix.Stat(ownNetns, st); err != nil {
+		return fmt.Errorf("look at own network namespace: %w", err)
 	}
-	return st.Ino, nil
+	return nil
+}
+
+// within runs fn on the calling thread inside the namespace, and comes back.
+func (n *Netns) within(fn func() error) error {
+	runtime.LockOSThread()
+	own, err := unix.Open(ownNetns, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("open own network namespace: %w", err)
+	}
+	defer unix.Close(own)
+	err = unix.Setns(n.fd, unix.CLONE_NEWNET)
+	if err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("enter network namespace %s: %w", n.Path, err)
+	}
+	err = fn()
+	if back := unix.Setns(own, unix.CLONE_NEWNET); back != nil {
+		// Never unlocked: a thread that is in the pod's namespace ends with its goroutine.
+		return errors.Join(err, fmt.Errorf("return from network namespace %s: %w", n.Path, back))
+	}
+	runtime.UnlockOSThread()
+	return err
 }
 
 // NetnsGone tells whether the namespace that had the inode (0 if not known) at
@@ -122,5 +145,5 @@ func NetnsUnseen(path string) bool {
 
 // handle returns a netlink handle whose socket is in the namespace.
 func (n *Netns) handle() (*netlink.Handle, error) {
-	return handleAt(int(n.file.Fd()))
+	return handleAt(n.fd)
 }

@@ -2,13 +2,9 @@ package host
 
 import (
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
-	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/enipool/enipool/pkg/netconf"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,206 +12,154 @@ import (
 // wanted name that is not ours to replace.
 var ErrLinkExists = errors.New("link already exists in the pod")
 
-// AddPod makes the pod's veth pair and all that hangs on it. What an earlier
-// life of the address left on the node is replaced. On failure it leaves what it
-// made: the caller runs DelPod, which it needs for a crash anyway.
+// AddPod makes the pod's veth pair and all that hangs on it, in four exchanges with
+// the kernel. Where the pod's default route is another interface's it gets a routing
+// table of its own, see netconf.Pod.Beside. On failure it leaves what it made: the
+// caller runs DelPod, which it needs for a crash anyway.
 func (h *Host) AddPod(ns *Netns, p netconf.Pod) error {
-	pod, err := ns.handle()
+	pod, err := ns.dial()
 	if err != nil {
 		return err
 	}
 	defer pod.Close()
-	link, err := h.addVeth(ns, p)
+	node, err := h.addVeth(ns, p)
 	if err != nil {
 		return err
 	}
-	// The peer's index is known from our end; asking the pod would be a call more.
-	hostLink, podLink := link.Attrs().Index, link.Attrs().ParentIndex
-	if err := h.h.LinkSetAlias(link, p.Alias); err != nil {
-		return fmt.Errorf("set alias of %s: %w", p.HostDev, err)
+	if err := h.setUpLink(p, node.index); err != nil {
+		return err
 	}
+	if err := fillPod(ns, pod, p, node.peer); err != nil {
+		return err
+	}
+	node, err = h.fillNode(p, node.index)
+	if err != nil {
+		return err
+	}
+	if err := confirmSettings(p, node); err != nil {
+		return err
+	}
+	h.settle(pod, p, node)
+	return nil
+}
+
+// setUpLink gives the node's end its name for people and its settings, then sets it
+// up.
+func (h *Host) setUpLink(p netconf.Pod, index int) error {
+	ipv4 := map[uint16]uint32{}
 	for _, s := range p.HostSysctls {
+		if number, value, ok := ipv4Setting(s); ok {
+			ipv4[number] = value
+		} else if err := writeLinkSysctl(s); err != nil {
+			return err
+		}
+	}
+	b := &batch{}
+	b.setLink(index, p.HostDev, p.Alias, ipv4)
+	b.setUp(index, p.HostDev)
+	return h.conn.send(b)
+}
+
+// confirmSettings makes by file what the link does not show: a kernel that does not
+// take settings with a link need not say so.
+func confirmSettings(p netconf.Pod, node linkState) error {
+	for _, s := range p.HostSysctls {
+		if value, ok := node.sysctl(s.Key); ok && value == s.Value {
+			continue
+		}
 		if err := writeLinkSysctl(s); err != nil {
 			return err
 		}
 	}
-	if err := h.h.LinkSetUp(link); err != nil {
-		return fmt.Errorf("set %s up: %w", p.HostDev, err)
-	}
-	if err := fillPod(ns, pod, p, podLink); err != nil {
-		return err
-	}
-	if err := h.fillNode(p, hostLink); err != nil {
-		return err
-	}
-	h.settle(pod, p, hostLink)
 	return nil
 }
 
-// settle returns when the kernel has done what it does in the background for a
-// new link, normally at once: until then the pod's first packets get lost. Where
-// it takes longer than a moment the pod is none the worse than without waiting.
-func (h *Host) settle(pod *netlink.Handle, p netconf.Pod, hostLink int) {
-	// The end that was up before the other drops what it should send until its
-	// carrier is noticed. Kernels since 6.8 notice it when they are asked.
-	await(func() bool {
-		link, err := h.h.LinkByIndex(hostLink)
-		return err != nil || link.Attrs().OperState == netlink.OperUp
-	})
+// fillNode adds what the node holds for the pod and returns its link as it is then.
+func (h *Host) fillNode(p netconf.Pod, index int) (linkState, error) {
+	b := &batch{}
+	for _, n := range p.HostNeighs {
+		b.setNeigh(n, index)
+	}
+	removed := b.replaceRules(p.HostRules)
+	// The route comes last: from here on the node finds the pod.
+	var claims []*request
+	for _, r := range p.HostRoutes {
+		claims = append(claims, b.addRoute(r, index).tolerating(unix.EEXIST))
+	}
+	now := b.getLink(p.HostDev)
+	if err := h.conn.send(b); err != nil {
+		return linkState{}, err
+	}
+	for i, c := range claims {
+		if c.done() {
+			continue
+		}
+		if err := h.checkClaim(p.HostRoutes[i], index); err != nil {
+			return linkState{}, err
+		}
+	}
+	return parseLink(now.answer), h.conn.removeMore(removed, p.HostRules)
+}
+
+// fillPod adds what the pod holds. Who has the default route of the first family has
+// that of the other one too, unless another plugin does: of two ADDs at once in one
+// pod each gets both or neither.
+func fillPod(ns *Netns, pod *conn, p netconf.Pod, index int) error {
+	b := inPod()
+	b.setUp(index, p.Dev)
 	for _, a := range p.Addrs {
-		if a.Prefix.Addr().Is6() {
-			// An IPv6 address takes packets once it has its local route.
-			await(func() bool {
-				routes, err := pod.RouteGet(a.Prefix.Addr().AsSlice())
-				return err == nil && len(routes) == 1 && routes[0].Type == unix.RTN_LOCAL
-			})
-		}
-	}
-}
-
-// await asks, for a tenth of a second at most, until done.
-func await(done func() bool) {
-	for range 500 {
-		if done() {
-			return
-		}
-		time.Sleep(200 * time.Microsecond)
-	}
-}
-
-// addVeth makes the pair in one message: the pod's end born in the pod under its
-// final name, both with the addresses they keep. The node's end stays down until
-// it has its settings: the pod must not reach a link that trusts it.
-func (h *Host) addVeth(ns *Netns, p netconf.Pod) (netlink.Link, error) {
-	// One queue is what a veth uses unless told otherwise; the kernel would make one
-	// for each possible CPU, at both ends, which costs time and memory a pod.
-	v := netlink.NewVeth(netlink.LinkAttrs{Name: p.HostDev, MTU: p.MTU, TxQLen: -1, NumTxQueues: 1, NumRxQueues: 1,
-		HardwareAddr: p.HostMAC[:]})
-	v.PeerName, v.PeerHardwareAddr, v.PeerMTU = p.Dev, p.MAC[:], uint32(p.MTU)
-	v.PeerNamespace = netlink.NsFd(ns.file.Fd())
-	err := h.h.LinkAdd(v)
-	if errors.Is(err, unix.EEXIST) {
-		var stale bool
-		if stale, err = h.delVeth(p.HostDev, p.HostMAC); err == nil && !stale {
-			return nil, fmt.Errorf("%w: %s in %s", ErrLinkExists, p.Dev, ns.Path)
-		}
-		if err == nil {
-			err = h.h.LinkAdd(v)
-		}
-		if errors.Is(err, unix.EEXIST) {
-			return nil, fmt.Errorf("%w: %s in %s", ErrLinkExists, p.Dev, ns.Path)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("create veth %s: %w", p.HostDev, err)
-	}
-	link, err := h.h.LinkByName(p.HostDev)
-	if err != nil {
-		return nil, fmt.Errorf("look up veth %s: %w", p.HostDev, err)
-	}
-	return link, nil
-}
-
-func fillPod(ns *Netns, pod *netlink.Handle, p netconf.Pod, index int) error {
-	link := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index, Name: p.Dev}}
-	if err := pod.LinkSetUp(link); err != nil {
-		return fmt.Errorf("set %s up in the pod: %w", p.Dev, err)
-	}
-	for _, a := range p.Addrs {
-		if err := addAddr(ns, pod, link, a); err != nil {
-			return fmt.Errorf("add address %s in the pod: %w", a, err)
-		}
+		b.addAddr(a, index)
 	}
 	for _, n := range p.Neighs {
-		if err := pod.NeighSet(neigh(n, index)); err != nil {
-			return fmt.Errorf("set neighbour %s in the pod: %w", n, err)
-		}
+		b.setNeigh(n, index)
 	}
-	for _, r := range p.Routes {
-		if err := pod.RouteReplace(route(r, index)); err != nil {
-			return fmt.Errorf("add route %s in the pod: %w", r, err)
+	for i, a := range p.Addrs {
+		v6 := a.Prefix.Addr().Is6()
+		claim := b.claimDefault(p.RoutesOf(v6), index)
+		if err := sendInPod(ns, pod, b, p.Dev); err != nil {
+			return err
 		}
+		if claim.lost() {
+			for _, a := range p.Addrs[i:] {
+				if err := pod.settleBeside(p, a, index); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		if err := claim.failure(); err != nil {
+			return err
+		}
+		b = inPod()
 	}
 	return nil
 }
 
-// addAddr adds an address to a link in the pod, switching IPv6 on where the
-// pod's namespace was born with it off.
-func addAddr(ns *Netns, pod *netlink.Handle, link netlink.Link, a netconf.Addr) error {
-	err := pod.AddrAdd(link, address(a))
-	if a.Prefix.Addr().Is6() && (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) {
-		on := netconf.Sysctl{Key: "net/ipv6/conf/" + link.Attrs().Name + "/disable_ipv6", Value: "0"}
-		if err := isolate.In(ns.file, func() error { return writeSysctl(on) }); err != nil {
+func inPod() *batch { return &batch{where: " in the pod"} }
+
+// sendInPod sends, switching IPv6 on where the pod's namespace was born with it off.
+func sendInPod(ns *Netns, pod *conn, b *batch, dev string) error {
+	err := pod.send(b)
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		if err := enableIPv6(ns, dev); err != nil {
 			return err
 		}
-		err = pod.AddrAdd(link, address(a))
+		b.retry()
+		err = pod.send(b)
 	}
 	return err
 }
 
-func (h *Host) fillNode(p netconf.Pod, index int) error {
-	for _, n := range p.HostNeighs {
-		if err := h.h.NeighSet(neigh(n, index)); err != nil {
-			return fmt.Errorf("set neighbour %s: %w", n, err)
-		}
-	}
-	if err := h.delRules(p.HostRules); err != nil {
-		return err
-	}
-	if err := h.addRules(p.HostRules); err != nil {
-		return err
-	}
-	// The route comes last: from here on the node finds the pod.
-	for _, r := range p.HostRoutes {
-		if err := h.claimRoute(r, index); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (h *Host) addRules(rules []netconf.Rule) error {
-	for _, r := range rules {
-		if err := h.h.RuleAdd(rule(r)); err != nil && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("add rule %s: %w", r, err)
-		}
-	}
-	return nil
-}
-
-// delRules removes every rule of ours of the same source at the same priority,
-// whatever table it leads to: a stale one would send a pod out through the wrong ENI.
-// Those of others tell that the address is held, see Occupancy.
-func (h *Host) delRules(rules []netconf.Rule) error {
-	for _, r := range rules {
-		any := rule(netconf.Rule{Priority: r.Priority, IPv6: r.IPv6, From: r.From})
-		any.Table = unix.RT_TABLE_UNSPEC
-		for {
-			err := h.h.RuleDel(any)
-			if notFound(err) {
-				break
-			}
-			if err != nil {
-				return fmt.Errorf("remove rules %d from %s: %w", r.Priority, r.From, err)
-			}
-		}
-	}
-	return nil
-}
-
-// AddRules adds source rules of an address that has no link of ours.
-func (h *Host) AddRules(rules []netconf.Rule) error {
-	if err := h.delRules(rules); err != nil {
-		return err
-	}
-	return h.addRules(rules)
+func enableIPv6(ns *Netns, dev string) error {
+	on := netconf.Sysctl{Key: "net/ipv6/conf/" + dev + "/disable_ipv6", Value: "0"}
+	return ns.within(func() error { return writeSysctl(on) })
 }
 
 // DelPod removes the owner's veth pair with the routes and neighbours on it, and the
 // rules of its addresses. What is missing is fine, and the pod's namespace is not
 // needed.
 func (h *Host) DelPod(k eni.Key, rules []netconf.Rule) error {
-	if err := h.delRules(rules); err != nil {
+	if err := h.conn.delRules(rules); err != nil {
 		return err
 	}
 	_, err := h.delVeth(netconf.HostDevice(k), netconf.HostMAC(k))
@@ -223,49 +167,4 @@ func (h *Host) DelPod(k eni.Key, rules []netconf.Rule) error {
 		return nil // what has our link's name is another plugin's: there is none of ours
 	}
 	return err
-}
-
-// errNotOurs is returned for a veth pair of another plugin.
-var errNotOurs = errors.New("it is not enipool's: its alias or its MAC is another's; remove it or give it another name")
-
-// isOurs tells whether a veth link with the name of an owner's link is that owner's.
-// The alias says so, or, before an ADD has set it, the MAC that was made of the
-// owner: aws-vpc-cni calls its links the same.
-func isOurs(link netlink.Link, mac netconf.MAC) bool {
-	attrs := link.Attrs()
-	owner, named := netconf.ParseAlias(attrs.Alias)
-	if attrs.Alias == "" {
-		return attrs.HardwareAddr.String() == mac.String()
-	}
-	return named && netconf.HostDevice(owner.Key) == attrs.Name
-}
-
-// delVeth removes the link if it is a veth of ours, and tells whether it did.
-func (h *Host) delVeth(name string, mac netconf.MAC) (bool, error) {
-	link, err := h.h.LinkByName(name)
-	if err == nil && link.Type() != "veth" {
-		return false, fmt.Errorf("remove veth %s: it is a %s link of somebody else's", name, link.Type())
-	}
-	if err == nil && !isOurs(link, mac) {
-		return false, fmt.Errorf("remove veth %s: %w", name, errNotOurs)
-	}
-	if err == nil {
-		err = h.h.LinkDel(link)
-	}
-	switch {
-	case notFound(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("remove veth %s: %w", name, err)
-	}
-	return true, nil
-}
-
-// HasLink tells whether the node has a link of the name.
-func (h *Host) HasLink(name string) (bool, error) {
-	_, err := h.h.LinkByName(name)
-	if notFound(err) {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -94,6 +94,7 @@ type Route struct {
 	Gateway netip.Addr
 	Dev     string
 	Table   int
+	Metric  int // 0 is the kernel's choice, and the best
 	// IfNone asks for the route only where the table has no other one to Dst:
 	// the node's own default route belongs to the system.
 	IfNone bool
@@ -134,6 +135,9 @@ func (r Route) String() string {
 	fmt.Fprintf(&b, " proto %d", r.Protocol())
 	if !r.Gateway.IsValid() {
 		b.WriteString(" scope link")
+	}
+	if r.Metric != 0 {
+		fmt.Fprintf(&b, " metric %d", r.Metric)
 	}
 	return b.String()
 }

@@ -119,7 +119,7 @@ func killEverywhere(t *testing.T, routing ipam.Routing, command string, recover 
 	}
 	// A few calls are the runtime's after all and do not come in every run.
 	if killed < len(points)*9/10 {
-		t.Errorf("only %d of %d runs were killed", killed, len(points))
+		t.Errorf("only %d of %d runs were killed: %v", killed, len(points), points)
 	}
 	n.mustRun(call{command: "DEL", id: "first", netns: first.Path, conf: n.conf("1.0.0")})
 }

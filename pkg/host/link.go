@@ -1,0 +1,110 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/netconf"
+	"golang.org/x/sys/unix"
+)
+
+// ipv4Setting returns the kernel's number and the value of a setting that can be
+// made with the link's other properties, without a file.
+func ipv4Setting(s netconf.Sysctl) (number uint16, value uint32, ok bool) {
+	if !strings.HasPrefix(s.Key, "net/ipv4/conf/") || !strings.HasSuffix(s.Key, "/rp_filter") {
+		return 0, 0, false
+	}
+	n, err := strconv.ParseUint(s.Value, 10, 32)
+	return atRPFilter + 1, uint32(n), err == nil
+}
+
+// errNotOurs is returned for a veth pair of another plugin.
+var errNotOurs = errors.New("it is not enipool's: its alias or its MAC is another's; remove it or give it another name")
+
+// isOurs tells whether a veth link with the name of an owner's link is that owner's.
+// The alias says so, or, before an ADD has set it, the MAC that was made of the
+// owner: aws-vpc-cni calls its links the same.
+func (l linkState) isOurs(name string, mac netconf.MAC) bool {
+	if l.alias == "" {
+		return string(l.mac) == string(mac[:])
+	}
+	owner, named := netconf.ParseAlias(l.alias)
+	return named && netconf.HostDevice(owner.Key) == name
+}
+
+// findLink returns the node's link of the name. If there is none the error says so,
+// see notFound.
+func (h *Host) findLink(name string) (linkState, error) {
+	b := &batch{}
+	r := b.getLink(name)
+	if err := h.conn.send(b); err != nil {
+		return linkState{}, err
+	}
+	return parseLink(r.answer), nil
+}
+
+// HasLink tells whether the node has a link of the name.
+func (h *Host) HasLink(name string) (bool, error) {
+	_, err := h.findLink(name)
+	if notFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// addVeth makes the pair: the pod's end born in the pod under its final name, both
+// with the addresses they keep. The node's end stays down until it has its settings:
+// the pod must not reach a link that trusts it.
+func (h *Host) addVeth(ns *Netns, p netconf.Pod) (linkState, error) {
+	for second := false; ; second = true {
+		b := &batch{}
+		made := b.addVeth(p, ns.fd).tolerating(unix.EEXIST)
+		// It tells both ends' indexes. Without the pair there need not be such a link.
+		found := b.getLink(p.HostDev).tolerating(unix.ENODEV)
+		if err := h.conn.send(b); err != nil {
+			return linkState{}, err
+		}
+		if made.err == nil && found.err == nil {
+			return parseLink(found.answer), nil
+		}
+		if made.err == nil {
+			return linkState{}, fmt.Errorf("create veth %s: it was removed at once", p.HostDev)
+		}
+		// What an earlier life of the attachment left is replaced, once.
+		stale := false
+		if !second {
+			var err error
+			if stale, err = h.delVeth(p.HostDev, p.HostMAC); err != nil {
+				return linkState{}, fmt.Errorf("create veth %s: %w", p.HostDev, err)
+			}
+		}
+		if !stale {
+			return linkState{}, fmt.Errorf("%w: %s in %s", ErrLinkExists, p.Dev, ns.Path)
+		}
+	}
+}
+
+// delVeth removes the link if it is a veth of ours, and tells whether it did.
+func (h *Host) delVeth(name string, mac netconf.MAC) (bool, error) {
+	l, err := h.findLink(name)
+	if err == nil && l.kind != "veth" {
+		return false, fmt.Errorf("remove veth %s: it is a %s link of somebody else's", name, l.kind)
+	}
+	if err == nil && !l.isOurs(name, mac) {
+		return false, fmt.Errorf("remove veth %s: %w", name, errNotOurs)
+	}
+	if err == nil {
+		b := &batch{}
+		b.delLink(l.index, name)
+		err = h.conn.send(b)
+	}
+	switch {
+	case notFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("remove veth %s: %w", name, err)
+	}
+	return true, nil
+}
