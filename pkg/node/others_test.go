@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,9 +80,9 @@ func TestWhatOthersChangeIsHeardWhereItConcernsThePool(t *testing.T) {
 // pool a second, and bounded memory.
 func TestAFloodOfOthersRoutesCostsNoMoreThanTwoLooksASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		looks := 0
+		var looks atomic.Int64
 		o := NewOthers(func(_ context.Context, fn func(*ipam.State) error) error {
-			looks++
+			looks.Add(1)
 			return fn(othersPool())
 		})
 		ctx, stop := context.WithCancel(t.Context())
@@ -91,12 +92,15 @@ func TestAFloodOfOthersRoutesCostsNoMoreThanTwoLooksASecond(t *testing.T) {
 			if i%1000 == 0 {
 				time.Sleep(100 * time.Millisecond)
 			}
-			if n := len(o.noted.fresh); n > mostNoted {
+			o.mu.Lock()
+			n := len(o.noted.fresh)
+			o.mu.Unlock()
+			if n > mostNoted {
 				t.Fatalf("%d addresses are kept", n)
 			}
 		}
-		if looks > 22 {
-			t.Errorf("%d looks in 10 s", looks)
+		if n := looks.Load(); n > 22 {
+			t.Errorf("%d looks in 10 s", n)
 		}
 		stop()
 		synctest.Wait()

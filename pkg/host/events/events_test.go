@@ -42,6 +42,9 @@ func (h *heard) note(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e.Text = nil
+	if e.Kind == Link && !e.Gone && !e.Made && !e.Toggled {
+		return // the kernel tells of carriers when it has time
+	}
 	h.list = append(h.list, e)
 }
 
