@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -211,6 +212,47 @@ func TestAnAddressThatComesBackOnAnotherENIAnswersByThat(t *testing.T) {
 			}
 			udpEcho(t, v.pods["again"], 53)
 			asks("on ENI 0")
+		})
+	}
+}
+
+// Who gives a running node another mask, there and back, loses no packet of the
+// connections that came in by an ENI which is not the pod's, in either family.
+func TestConnectionsKeepTheirENIWhileTheMaskChanges(t *testing.T) {
+	for name, s := range variants(eni.IPv4, eni.IPv6) {
+		if !s.SNAT {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			v := newVPC(t, s)
+			v.node.Run(t, "sh", "-ec", nodePortRules)
+			v.node.Run(t, "nft", "add table ip6 kube; add chain ip6 kube pre { type nat hook prerouting priority dstnat; };"+
+				"add rule ip6 kube pre ip6 daddr 2001:db8::20 tcp dport 30001 dnat to [2001:db8::11]:81")
+			talks := flows{t: t}
+			talks.connect("ENI 1 to pod a", v.internet, "10.0.0.20:30001", v.pods["a"], "0.0.0.0:80")
+			talks.connect("ENI 0 to pod b", v.internet, "10.0.0.10:30002", v.pods["b"], "0.0.0.0:80")
+			talks.connect("ENI 1 to pod a, IPv6", v.internet, "[2001:db8::20]:30001", v.pods["a"], "[::]:81")
+			talks.connect("ENI 1 to a socket of the node", v.internet, "10.0.0.20:8080", v.node, "0.0.0.0:8080")
+			talks.connect("pod b to the internet", v.pods["b"], internet4+":90", v.internet, "0.0.0.0:90")
+			talks.ping("the internet to pod b", v.internet, "10.0.0.21")
+			talks.ping("pod b to the internet", v.pods["b"], internet4)
+			was := v.inv.Settings.MarkMask
+			for _, mask := range []uint32{0x00ff0000, was, 0xff000000, was} {
+				inv := v.inv
+				inv.Settings.MarkMask = mask
+				lines := v.load(inv)
+				if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "connections to mask") }) {
+					t.Errorf("mask %#08x: no mark was moved: %q", mask, lines)
+				}
+				talks.alive(fmt.Sprintf("mask %#08x", mask))
+				if again := v.load(inv); len(again) > 0 {
+					t.Errorf("mask %#08x: a second time: %q", mask, again)
+				}
+				if left := v.node.Run(t, "ip", "rule") + v.node.Run(t, "ip", "-6", "rule"); strings.Count(left, fmt.Sprintf("/%#x", mask)) != 4 || strings.Count(left, "fwmark") != 4 {
+					t.Errorf("mask %#08x: rules\n%s", mask, left)
+				}
+			}
+			talks.unbroken()
 		})
 	}
 }
