@@ -1,7 +1,6 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -58,16 +57,12 @@ func (h *Host) readHostRoutes(o *netconf.Occupancy, v6 bool, names map[int]strin
 	}
 	for _, r := range list {
 		kind, plain := routeTypes[r.Type]
-		if dst, ok := prefix(r.Dst); ok && dst.IsSingleIP() && plain {
+		// A kernel without IPv6 answers with the routes of IPv4.
+		if dst, ok := prefix(r.Dst); ok && r.Family == family(v6) && dst.IsSingleIP() && plain {
 			o.Routes = append(o.Routes, hostRoute(r, dst.Addr(), kind, names[r.LinkIndex]))
 		}
 	}
 	return nil
-}
-
-// noFamily tells whether err says that the kernel has no such address family.
-func noFamily(err error) bool {
-	return errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP)
 }
 
 func hostRoute(r netlink.Route, dst netip.Addr, kind, dev string) netconf.HostRoute {

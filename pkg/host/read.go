@@ -22,11 +22,17 @@ func readRoutes(h *netlink.Handle, v6, oursOnly bool, names map[int]string) ([]n
 func readRoutesIf(h *netlink.Handle, v6 bool, names map[int]string, keep func(r netconf.Route, ours bool) bool) ([]netconf.Route, error) {
 	filter, mask := &netlink.Route{Table: unix.RT_TABLE_UNSPEC, Type: unix.RTN_UNICAST}, uint64(netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
 	list, err := dump(func() ([]netlink.Route, error) { return h.RouteListFiltered(family(v6), filter, mask) })
+	if noFamily(err) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
 	var routes []netconf.Route
 	for _, r := range list {
+		if r.Family != family(v6) {
+			continue // a kernel without IPv6 answers with the routes of IPv4
+		}
 		dst, ok := prefix(r.Dst)
 		if !ok {
 			dst = netconf.Anywhere(v6)
@@ -42,6 +48,9 @@ func readRoutesIf(h *netlink.Handle, v6 bool, names map[int]string, keep func(r 
 // readRules returns our rules of one family.
 func readRules(h *netlink.Handle, v6 bool) ([]netconf.Rule, error) {
 	list, err := dump(func() ([]netlink.Rule, error) { return h.RuleList(family(v6)) })
+	if noFamily(err) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list rules: %w", err)
 	}

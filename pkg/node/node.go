@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/host/firewall"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -105,29 +107,66 @@ func diff(ctx context.Context, h *host.Host, book view, obsolete netconf.Node) (
 	if err != nil {
 		return add, remove, fw, err
 	}
+	v6 := host.HasIPv6()
 	var links netconf.Node
 	err = book(ctx, func(s *ipam.State) error {
-		links = netconf.NewNode(s)
+		links = wantedNode(s, v6)
 		return nil
 	})
 	if err != nil {
 		return add, remove, fw, err
+	}
+	if !v6 {
+		obsolete.Addrs = slices.DeleteFunc(slices.Clone(obsolete.Addrs), func(a netconf.Addr) bool { return a.Prefix.Addr().Is6() })
 	}
 	have, err := h.ReadNode(links, obsolete)
 	if err != nil {
 		return add, remove, fw, err
 	}
 	err = book(ctx, func(s *ipam.State) error {
-		add, remove = netconf.Diff(have, netconf.NewNode(s), obsolete)
+		add, remove = netconf.Diff(have, wantedNode(s, v6), obsolete)
+		if !v6 {
+			s = without6(s)
+		}
 		fw = netconf.NewFirewall(s, loose)
 		return nil
 	})
 	return add, remove, fw, err
 }
 
+// wantedNode is netconf.NewNode for a kernel with IPv6 or without: the cloud may give
+// ENIs addresses of both families all the same.
+func wantedNode(s *ipam.State, v6 bool) netconf.Node {
+	if v6 {
+		return netconf.NewNode(s)
+	}
+	n := netconf.NewNode(without6(s))
+	for i := range n.Pods {
+		// What switches IPv6 off for a pod's link has nothing to switch off.
+		n.Pods[i].HostSysctls = slices.DeleteFunc(n.Pods[i].HostSysctls, func(s netconf.Sysctl) bool { return strings.HasPrefix(s.Key, "net/ipv6/") })
+	}
+	return n
+}
+
+// without6 returns the book without its IPv6 side.
+func without6(s *ipam.State) *ipam.State {
+	c := s.Clone()
+	for i := range c.ENIs {
+		c.ENIs[i].V6 = eni.Net{}
+	}
+	c.Addresses = slices.DeleteFunc(c.Addresses, func(a eni.Address) bool { return a.Addr.Is6() })
+	return c
+}
+
+// errNoIPv6 is the answer to settings that ask for what the kernel does not have.
+var errNoIPv6 = errors.New("families: ipv6 can't be had: this kernel has no IPv6 (ipv6.disable=1 on its command line); use [ipv4]")
+
 // chooseFirewall settles what the inventory left open, and refuses what can't
 // work here.
 func chooseFirewall(s *ipam.Settings, any bool) error {
+	if slices.Contains(s.Families, eni.IPv6) && !host.HasIPv6() {
+		return errNoIPv6
+	}
 	nft := firewall.Works(ipam.Nftables)
 	switch {
 	case any && nft == nil:

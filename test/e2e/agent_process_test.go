@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,9 +54,15 @@ func (s *site) agentCommand(args ...string) *exec.Cmd {
 		program, err = agentProgram()
 		s.must(err)
 	}
-	cmd := exec.Command(program, append([]string{"--config", s.confPath()}, args...)...)
+	cmd := s.command(program, append([]string{"--config", s.confPath()}, args...)...)
 	cmd.Env = append(os.Environ(), s.env...)
 	return cmd
+}
+
+// command is a call of a program on the node, under what the site wraps it in.
+func (s *site) command(program string, args ...string) *exec.Cmd {
+	line := slices.Concat(s.wrap, []string{program}, args)
+	return exec.Command(line[0], line[1:]...)
 }
 
 // once runs the agent until the node is right, and returns what it says and its

@@ -32,6 +32,7 @@ type site struct {
 	cache   nodecache.Cache
 	stop    func()     // the cloud's service
 	env     []string   // of the agent, on top
+	wrap    []string   // a command line to run agent and plugin under
 	use     programs   // what runs as plugin and agent; "" is what is built now
 	agent   *process   // that runs
 	lives   []*process // and those before

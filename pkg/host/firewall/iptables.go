@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/iptexec"
 	"github.com/enipool/enipool/pkg/netconf"
 )
@@ -28,7 +27,7 @@ type iptTable struct {
 func iptPlan(ctx context.Context, f netconf.Firewall) ([]step, error) {
 	var steps []step
 	var used []tool
-	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
+	for _, family := range families() {
 		want := f.Iptables(family)
 		t, err := findTool(family, plainName(family))
 		switch {

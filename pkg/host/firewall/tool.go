@@ -14,6 +14,7 @@ import (
 
 	"github.com/coreos/go-iptables/iptables"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/google/nftables"
@@ -30,6 +31,14 @@ type tool struct {
 	path   string
 	family eni.Family
 	legacy bool
+}
+
+// families are those that the kernel has: ip6tables fails without IPv6.
+func families() []eni.Family {
+	if host.HasIPv6() {
+		return []eni.Family{eni.IPv4, eni.IPv6}
+	}
+	return []eni.Family{eni.IPv4}
 }
 
 func plainName(f eni.Family) string {
@@ -79,7 +88,7 @@ func findTool(family eni.Family, name string) (tool, error) {
 // ours, apart from those of skip.
 func variants(skip []tool) ([]tool, error) {
 	var found []tool
-	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
+	for _, family := range families() {
 		for _, legacy := range []bool{false, true} {
 			same := func(t tool) bool { return t.family == family && t.legacy == legacy }
 			if slices.ContainsFunc(skip, same) {
@@ -182,7 +191,7 @@ func sample() netconf.Firewall {
 // iptWorks builds the chains of the sample, without a jump, and removes them.
 // Without ip6tables a node without IPv6 works.
 func iptWorks() error {
-	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
+	for _, family := range families() {
 		t, err := findTool(family, plainName(family))
 		if missing(err) && family == eni.IPv6 {
 			continue
