@@ -41,7 +41,7 @@ func (b *bench) parallelRow() error {
 		}
 	}
 	b.report.add(append(rates, fails...),
-		target{of: rates[0], ref: &rates[1], want: 2.5, atLeast: true},
+		target{of: rates[0], ref: &rates[1], want: 3, atLeast: true},
 		target{of: worst(fails[0]), want: 0})
 	return nil
 }

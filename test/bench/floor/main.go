@@ -1,5 +1,7 @@
-// Command floor makes or removes a pod's veth pair with nothing but the netlink
-// calls that package host needs for it: what no plugin in Go can be faster than.
+// Command floor makes or removes a pod's veth pair with nothing but the calls of the
+// kernel that package host makes for it, by the same code: what no plugin in Go that
+// sets up the same can be faster than. It has no configuration, no node cache, no
+// result, and takes nothing back.
 //
 //	floor add NETNS IFNAME HOSTDEV ADDRESS MTU ALIAS
 //	floor del HOSTDEV
@@ -7,12 +9,13 @@ package main
 
 import (
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
 	"strconv"
 
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,88 +33,42 @@ func run(args []string) error {
 		if err != nil {
 			return err
 		}
-		ns, err := os.Open(args[1])
+		addr, err := netip.ParseAddr(args[4])
 		if err != nil {
 			return err
 		}
-		return add(int(ns.Fd()), pod{dev: args[2], hostDev: args[3], addr: net.ParseIP(args[4]).To4(), mtu: mtu, alias: args[6]})
+		return add(args[1], netconf.Pod{Dev: args[2], HostDev: args[3], MTU: mtu, Alias: args[6],
+			HostMAC: netconf.MAC{2, 0, 0, 0, 0, 1}, MAC: netconf.MAC{2, 0, 0, 0, 0, 2}}, netip.PrefixFrom(addr, 32))
 	case len(args) == 2 && args[0] == "del":
 		return del(args[1])
 	}
 	return fmt.Errorf("want add NETNS IFNAME HOSTDEV ADDRESS MTU ALIAS, or del HOSTDEV")
 }
 
-type pod struct {
-	dev, hostDev, alias string
-	addr                net.IP
-	mtu                 int
-}
-
-var (
-	hostMAC = net.HardwareAddr{2, 0, 0, 0, 0, 1}
-	podMAC  = net.HardwareAddr{2, 0, 0, 0, 0, 2}
-	gateway = net.IPv4(169, 254, 1, 1).To4()
-)
-
-func host(ip net.IP) *net.IPNet { return &net.IPNet{IP: ip, Mask: net.CIDRMask(32, 32)} }
-
-func add(ns int, p pod) error {
-	node, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+// add fills in what netconf.NewPod derives from a lease, and has it made.
+func add(netns string, p netconf.Pod, addr netip.Prefix) error {
+	gateway := netip.AddrFrom4([4]byte{169, 254, 1, 1})
+	p.Addrs = []netconf.Addr{{Prefix: addr, Dev: p.Dev}}
+	p.Neighs = []netconf.Neigh{{Addr: gateway, MAC: p.HostMAC, Dev: p.Dev}}
+	p.Routes = []netconf.Route{
+		{Dst: netip.PrefixFrom(gateway, 32), Dev: p.Dev, Table: netconf.MainTable},
+		{Dst: netconf.Anywhere(false), Gateway: gateway, Dev: p.Dev, Table: netconf.MainTable}}
+	p.HostNeighs = []netconf.Neigh{{Addr: addr.Addr(), MAC: p.MAC, Dev: p.HostDev}}
+	p.HostRoutes = []netconf.Route{{Dst: addr, Dev: p.HostDev, Table: netconf.PodsTable}}
+	p.HostSysctls = []netconf.Sysctl{
+		{Key: "net/ipv4/conf/" + p.HostDev + "/rp_filter", Value: "1"},
+		{Key: "net/ipv6/conf/" + p.HostDev + "/disable_ipv6", Value: "1"}}
+	ns, err := host.OpenNetns(netns)
 	if err != nil {
 		return err
 	}
-	inside, err := netlink.NewHandleAt(netns.NsHandle(ns), unix.NETLINK_ROUTE)
+	defer ns.Close()
+	h, err := host.New()
 	if err != nil {
 		return err
 	}
-	v := netlink.NewVeth(netlink.LinkAttrs{Name: p.hostDev, MTU: p.mtu, TxQLen: -1, NumTxQueues: 1, NumRxQueues: 1, HardwareAddr: hostMAC, Flags: net.FlagUp})
-	v.PeerName, v.PeerHardwareAddr, v.PeerMTU, v.PeerNamespace = p.dev, podMAC, uint32(p.mtu), netlink.NsFd(ns)
-	if err := node.LinkAdd(v); err != nil {
-		return fmt.Errorf("create veth: %w", err)
-	}
-	link, err := node.LinkByName(p.hostDev)
-	if err != nil {
-		return err
-	}
-	if err := node.LinkSetAlias(link, p.alias); err != nil {
-		return fmt.Errorf("set alias: %w", err)
-	}
-	if err := fill(inside, p, link.Attrs().ParentIndex); err != nil {
-		return err
-	}
-	at := link.Attrs().Index
-	if err := node.NeighSet(neigh(at, p.addr, podMAC)); err != nil {
-		return fmt.Errorf("set neighbour: %w", err)
-	}
-	if err := node.RouteReplace(&netlink.Route{LinkIndex: at, Dst: host(p.addr), Scope: netlink.SCOPE_LINK, Table: unix.RT_TABLE_MAIN}); err != nil {
-		return fmt.Errorf("add route: %w", err)
-	}
-	// Asked for, the carrier of the end that was up first is noticed.
-	_, err = node.LinkByIndex(at)
-	return err
-}
-
-// fill does the part inside the pod.
-func fill(h *netlink.Handle, p pod, at int) error {
-	link := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: at, Name: p.dev}}
-	if err := h.LinkSetUp(link); err != nil {
-		return fmt.Errorf("set link up: %w", err)
-	}
-	if err := h.AddrAdd(link, &netlink.Addr{IPNet: host(p.addr)}); err != nil {
-		return fmt.Errorf("add address: %w", err)
-	}
-	if err := h.NeighSet(neigh(at, gateway, hostMAC)); err != nil {
-		return fmt.Errorf("set neighbour: %w", err)
-	}
-	if err := h.RouteReplace(&netlink.Route{LinkIndex: at, Dst: host(gateway), Scope: netlink.SCOPE_LINK, Table: unix.RT_TABLE_MAIN}); err != nil {
-		return fmt.Errorf("add route: %w", err)
-	}
-	everywhere := &net.IPNet{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}
-	return h.RouteReplace(&netlink.Route{LinkIndex: at, Dst: everywhere, Gw: gateway, Table: unix.RT_TABLE_MAIN})
-}
-
-func neigh(at int, ip net.IP, mac net.HardwareAddr) *netlink.Neigh {
-	return &netlink.Neigh{LinkIndex: at, Family: netlink.FAMILY_V4, State: netlink.NUD_PERMANENT, IP: ip, HardwareAddr: mac}
+	defer h.Close()
+	return h.AddPod(ns, p)
 }
 
 func del(hostDev string) error {
