@@ -48,7 +48,13 @@ func (p *Plugin) take(ctx context.Context, h *host.Host, r Request, device strin
 func (s *search) look(ctx context.Context, ahead []string, all bool) error {
 	pick := func(st *ipam.State) (err error) {
 		s.settings = st.Settings
-		s.lease, err = st.AssignBehind(ahead, s.request.Owner, boundTo(st, s.device), s.Now())
+		// What the links of those ahead are to the pool shows only here: an ENI may have
+		// come since they took their places.
+		needs := make([]string, len(ahead))
+		for i, device := range ahead {
+			needs[i] = boundTo(st, device)
+		}
+		s.lease, err = st.AssignBehind(needs, s.request.Owner, boundTo(st, s.device), s.Now())
 		return err
 	}
 	if all {
@@ -124,7 +130,7 @@ func (s *search) await(ctx context.Context, none *ipam.Exhausted) (err error) {
 	wait := s.request.Conf.WaitForAddress
 	began, deadline := time.Now(), time.NewTimer(wait)
 	defer deadline.Stop()
-	place, err := s.Cache.Enqueue(none.Device, nodecache.SinceBoot()+wait)
+	place, err := s.Cache.Enqueue(s.device, nodecache.SinceBoot()+wait)
 	s.unordered(err)
 	waiting := s.announce()
 	defer waiting.Done() // which wakes the agent: it finds the record

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +158,33 @@ func TestAnAddThatWaitsForOneENILetsOthersPass(t *testing.T) {
 	l.addAddresses(0, 1)
 	l.mustBeServed(bound)
 	l.delAll("bound", "any1", "any2")
+}
+
+// A link that is nobody's may become that of an ENI while its ADD waits: from then on it
+// needs an address of that one, and the others need not stand behind it.
+func TestAnAddWhoseLinkBecomesAnENILetsOthersPass(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	l.exhaust()
+	bound := l.wait("bound", delegated("eth2"))
+	any1 := l.wait("any1", patient)
+	err := l.Cache.Replace(t.Context(), func(s *ipam.State, err error) (*ipam.State, error) {
+		if err != nil {
+			return nil, err
+		}
+		nic := s.ENIs[1]
+		nic.ID, nic.Index, nic.Device = "eni-eth2", 2, "eth2"
+		nic.V4.Primary = netip.MustParsePrefix("10.0.0.100/24")
+		return s, s.AddENI(nic)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.addAddress() // on ENI 1
+	l.mustBeServed(any1)
+	l.mustStillWait(bound)
+	l.addAddresses(2, 1)
+	l.mustBeServed(bound)
+	l.delAll("bound", "any1")
 }
 
 // Both could use it, so it goes to the one that came first, whichever looks first.

@@ -27,7 +27,7 @@ type Place struct {
 type queued struct {
 	name  string        // begins with the time of arrival
 	until time.Duration // since boot
-	need  string        // the only device that will do, "" for any
+	need  string        // the device that it is bound to, "" for none
 }
 
 func (c Cache) queue() string { return c.Path + ".queue" }
@@ -39,7 +39,8 @@ func (c Cache) Queued() bool {
 }
 
 // Enqueue takes the last place in the queue for an ADD that waits until then, as time
-// since boot. need is the only device whose addresses will do, or "".
+// since boot. need is the device that it is bound to, or "": if that is the link of an ENI,
+// only this ENI's addresses will do.
 func (c Cache) Enqueue(need string, until time.Duration) (*Place, error) {
 	err := error(nil)
 	for range maxPlaceTries {
@@ -107,8 +108,8 @@ func (c Cache) clearPlace(name string) {
 	_ = unix.Rmdir(c.queue())
 }
 
-// Waiting returns what all those need who wait now, in order of arrival: the only
-// device that will do, or "".
+// Waiting returns what all those need who wait now, in order of arrival, as Enqueue
+// was told.
 func (c Cache) Waiting() ([]string, error) {
 	list, err := c.entries()
 	return c.liveNeeds(list), err
