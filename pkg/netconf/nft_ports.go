@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
 )
@@ -16,6 +17,13 @@ const (
 	nftAddrPorts = "addrport" // address of the node . protocol . port : pod . port
 	nftHairpins  = "hairpin"  // pod . pod
 )
+
+// NftHoldsPorts tells whether the set or map of our table holds host ports: its elements
+// come and go with pods, written by the plugin.
+func NftHoldsPorts(set string) bool {
+	name := strings.TrimRight(set, "46")
+	return name == nftHostPorts || name == nftAddrPorts || name == nftHairpins
+}
 
 // NftMember is an element and the set or map it belongs to.
 type NftMember struct {

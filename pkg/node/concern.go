@@ -3,7 +3,6 @@ package node
 import (
 	"bytes"
 	"regexp"
-	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host/events"
@@ -141,7 +140,7 @@ func judgeNftables(e events.Event) concern {
 		return fault
 	case e.NftTable != netconf.NftTableName:
 		return only(namesOurChain(e.Text) || bytes.Contains(e.Text, []byte(netconf.IptReplyPrefix)))
-	case writtenForPods(e.NftSet):
+	case netconf.NftHoldsPorts(e.NftSet):
 		return nothing
 	}
 	return fault
@@ -160,17 +159,6 @@ func namesOurChain(text []byte) bool {
 		}
 		text = rest
 	}
-}
-
-// writtenForPods tells whether the plugin writes the elements of the set, for pods that
-// come and go.
-func writtenForPods(set string) bool {
-	for _, prefix := range []string{"hostport", "addrport", "hairpin"} {
-		if strings.HasPrefix(set, prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 func isOurs(e events.Event) bool {
