@@ -28,7 +28,7 @@ type waitingAdd struct {
 }
 
 func (n *node) patient() string {
-	return strings.Replace(n.conf("1.0.0"), `"waitForAddress":"0s"`, `"waitForAddress":"1m"`, 1)
+	return strings.Replace(n.conf("1.0.0"), `"waitForAddress":"0s"`, `"waitForAddress":"100s"`, 1)
 }
 
 func (n *node) startAdd(c call) *waitingAdd {
