@@ -46,12 +46,12 @@ func Diff(have, want, obsolete Node) (add, remove Node) {
 }
 
 // rulesAsWanted returns have with the rules of an earlier release that differ from a
-// wanted one in nothing else: the kernel would not take another one beside it.
+// wanted one in nothing else: that is as good, unless both are there.
 func rulesAsWanted(have, want []Rule) []Rule {
 	have = slices.Clone(have)
 	for i, r := range have {
 		r.Earlier = false
-		if have[i].Earlier && slices.Contains(want, r) {
+		if have[i].Earlier && slices.Contains(want, r) && !slices.Contains(have, r) {
 			have[i] = r
 		}
 	}

@@ -3,6 +3,7 @@ package netconf
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -219,5 +220,24 @@ func TestABookOfAnEarlierReleaseLeavesTheTableAlone(t *testing.T) {
 	if diff := cmp.Diff(text(`
 			+ rule 512: from all lookup main suppress_prefixlength 31 proto 69`), diff); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestRulesForMarksOfAnEarlierReleaseAreKeptOrReplaced(t *testing.T) {
+	mark := Rule{Priority: PriorityMark, Mark: 1, Mask: 0xff, Table: 101}
+	earlier, old := mark, Rule{Priority: PriorityMark, Mark: 0x10000, Mask: 0xff0000, Table: 101, Earlier: true}
+	earlier.Earlier = true
+	for name, tt := range map[string]struct{ have, add, remove []Rule }{
+		"the same rule is as good":     {have: []Rule{earlier}},
+		"but not beside the own one":   {have: []Rule{earlier, mark}, remove: []Rule{earlier}},
+		"that of another mask is none": {have: []Rule{old}, add: []Rule{mark}, remove: []Rule{old}},
+	} {
+		add, remove := Diff(Node{Rules: tt.have}, Node{Rules: []Rule{mark}}, Node{})
+		if !slices.Equal(tt.add, add.Rules) || !slices.Equal(tt.remove, remove.Rules) {
+			t.Errorf("%s: add %v, remove %v; want %v, %v", name, add.Rules, remove.Rules, tt.add, tt.remove)
+		}
+	}
+	if got := OldMasks([]Rule{old, mark, {Priority: PriorityPrimary, Mask: 7}}, 0xff); len(got) != 1 || got[0] != 0xff0000 {
+		t.Errorf("masks %#x, want that of the other rule for marks", got)
 	}
 }

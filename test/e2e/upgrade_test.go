@@ -223,10 +223,13 @@ func (d *drill) isFresh() {
 	d.t.Helper()
 	d.tickAfter()
 	migrated := d.kernel()
+	d.agent.terminate() // it would put all back at once
 	d.node.Run(d.t, "sh", "-c", forgetWords)
 	if d.kernel() == migrated {
 		d.t.Fatal("nothing was forgotten")
 	}
+	d.start()
+	d.ready()
 	d.eventually("the kernel of a fresh node is that of an upgraded one", func() error {
 		if diff := cmp.Diff(d.kernel(), migrated); diff != "" {
 			return errors.New("-fresh +upgraded:\n" + diff)
