@@ -74,3 +74,39 @@ func TestASweepLeavesWhatWasAddedAgainMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// The same for a link that no record knew: the runtime adds the attachment again, which
+// replaces the link, before a GC comes to it.
+func TestAGCLeavesAnOrphanThatWasAddedAgainMeanwhile(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	path := nettest.NewNetns(t, "again").Path
+	l.mustAdd("again", path, plain)
+	key := eni.Key{Network: "pods", Container: "again", IfName: "eth0"}
+	err := l.Cache.Update(t.Context(), func(s *ipam.State) error {
+		s.Release(key, l.now)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := host.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	var res *current.Result
+	err = l.removeOrphans(t.Context(), h, func(k eni.Key) bool {
+		if res == nil && k == key {
+			l.mustDel("again", path, plain)
+			res = l.mustAdd("again", path, plain)
+		}
+		return k == key
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := l.check("again", path, plain, res); err != nil {
+		t.Errorf("the new attachment is harmed: %v", err)
+	}
+	l.delAll("again")
+}

@@ -69,21 +69,32 @@ func (p *Plugin) removeOrphans(ctx context.Context, h *host.Host, gone func(eni.
 	if err != nil && !nodecache.Unusable(err) {
 		return err
 	}
+	links := map[eni.Key]host.PodLink{}
+	for _, pod := range pods {
+		links[pod.Owner.Key] = pod
+		extras = append(extras, pod.Owner.Key)
+	}
 	var errs []error
-	for _, k := range append(extras, owners(pods)...) {
+	for _, k := range extras {
 		if gone(k) && !known[netconf.HostDevice(k)] {
-			errs = append(errs, p.removeExtras(ctx, h, s, k), p.removeUnknown(h, k))
+			errs = append(errs, p.removeOrphan(ctx, h, s, k, links[k]))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func owners(pods []host.PodLink) []eni.Key {
-	var keys []eni.Key
-	for _, pod := range pods {
-		keys = append(keys, pod.Owner.Key)
+// removeOrphan removes what an attachment has that the book did not know: its ports,
+// limits and the link that was seen before the book. One that has been added since
+// keeps all of it.
+func (p *Plugin) removeOrphan(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key, link host.PodLink) error {
+	if held, _, err := p.held(ctx, k); err == nil && len(held.Addresses) > 0 {
+		return nil
 	}
-	return keys
+	var rules []netconf.Rule
+	for _, a := range link.Addrs {
+		rules = append(rules, netconf.Rule{Priority: netconf.PrioritySource, IPv6: a.Is6(), From: netip.PrefixFrom(a, a.BitLen())})
+	}
+	return errors.Join(p.removeExtras(ctx, h, s, k), h.ClearLimits(netconf.LimitDevice(k)), h.DelPodAt(k, link.Index, rules))
 }
 
 // Dead returns the owners in the book whose sandboxes are provably dead, on all
