@@ -25,8 +25,8 @@ var layers = map[string]int{
 	"eni": 0, "digest": 0, // nouns
 	"ipam":  1,                                           // the book
 	"scale": 2, "netconf": 2, "capacity": 2, "health": 2, // decisions
-	"pool":    3,               // decisions made of others
-	"isolate": 4, "iptexec": 4, // what effects share
+	"pool":    3,                         // decisions made of others
+	"isolate": 4, "iptexec": 4, "bpf": 4, // what effects share
 	"nodecache": 5, "podrecord": 5, "host": 5, "cloud": 5, "kube": 5, "config": 5, "nettest": 5, "status": 5, // effects
 	"hostport": 6,                                                   // effects made of others
 	"cni":      7, "node": 7, "agent": 7, "install": 7, "clouds": 7, // flows
@@ -137,7 +137,7 @@ func TestThePluginLinksNothingHeavy(t *testing.T) {
 		t.Fatalf("go list: %v\n%s", err, &stderr)
 	}
 	heavy := []string{"net/http", "k8s.io/", "sigs.k8s.io/", "google.golang.org/", "github.com/aws/", "github.com/spf13/",
-		"github.com/google/nftables", "github.com/coreos/go-iptables", "github.com/goccy/", "os/exec",
+		"github.com/google/nftables", "github.com/coreos/go-iptables", "github.com/cilium/ebpf", "github.com/goccy/", "os/exec",
 		module + "pkg/cloud", module + "pkg/kube", module + "pkg/host/firewall", module + "pkg/node/"}
 	for dep := range strings.Lines(string(out)) {
 		for _, h := range heavy {

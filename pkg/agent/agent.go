@@ -83,8 +83,10 @@ type Parts struct {
 	Publish func(s status.Status, why string) error
 	// MaxPods returns how many pods the node may run and who says so.
 	MaxPods func() (n int, source string)
-	Now     func() time.Duration // since boot
-	Rand    *rand.Rand           // of jitter and tokens
+	// FastPath tells how packets pass the node. nil: nobody looks after that.
+	FastPath func() status.FastPath
+	Now      func() time.Duration // since boot
+	Rand     *rand.Rand           // of jitter and tokens
 
 	// Pods returns the pods of the node that need addresses, as the cluster knows them,
 	// and false as long as it does not. nil: there is no cluster to ask.

@@ -48,6 +48,10 @@ func (a *Agent) report(now time.Duration) {
 	s.Problem = a.problem(a.bookErr)
 	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && a.view.known
 	s.Watched, s.Synced, s.Pods = a.demand.watched, a.demand.synced, a.demand.pods
+	if a.FastPath != nil {
+		fast := a.FastPath()
+		s.FastPath = &fast
+	}
 	a.judge(now)
 	s.Written = a.Wall()
 	s.Due = s.Written.Add(a.conf.Resync)

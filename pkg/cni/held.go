@@ -26,7 +26,7 @@ func (p *Plugin) settleIn(ctx context.Context, h *host.Host, ns *host.Netns, r R
 			return lease, s, nil, err
 		}
 		if err = checkFree(h, lease.Addresses); err == nil {
-			res, err = r.setUp(h, ns, s, lease)
+			res, err = p.setUp(h, ns, r, s, lease)
 		}
 		if err == nil {
 			return lease, s, res, nil

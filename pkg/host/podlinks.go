@@ -72,3 +72,19 @@ func (h *Host) PodLinks() ([]PodLink, error) {
 	}
 	return pods, nil
 }
+
+// PodDevices returns the names of the node's ends of pods' veth pairs.
+func (h *Host) PodDevices() ([]string, error) {
+	list, _, err := links(h.h)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, l := range list {
+		name := l.Attrs().Name
+		if owner, ok := netconf.ParseAlias(l.Attrs().Alias); ok && l.Type() == "veth" && name == netconf.HostDevice(owner.Key) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}

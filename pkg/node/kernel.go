@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -17,7 +18,7 @@ import (
 // next is in the cache. It returns a line for each thing it added.
 func (n Node) Grow(ctx context.Context, next *ipam.State) ([]string, error) {
 	lines, err := n.apply(ctx, fixed(next), change{addOnly: true, watch: n.Watch})
-	if err != nil {
+	if err := errors.Join(err, n.growFast(next)); err != nil {
 		return lines, err
 	}
 	return append(lines, forgetConnections(ctx, n.Cache.View, next)...), nil
@@ -42,7 +43,8 @@ func (n Node) Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]s
 	if err != nil {
 		return nil, err
 	}
-	return n.apply(ctx, book, change{obsolete: all, watch: n.Watch})
+	lines, err := n.apply(ctx, book, change{obsolete: all, watch: n.Watch})
+	return lines, errors.Join(err, n.followFast(ctx, book))
 }
 
 // without returns the book without the ENIs and their addresses.

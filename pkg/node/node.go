@@ -25,6 +25,7 @@ type Node struct {
 	Cache nodecache.Cache
 	Now   func() time.Duration // since boot
 	Watch *Watch               // for changes by others; nil: nobody listens
+	Fast  *FastPath            // follows what the kernel is told of; nil: there is none
 	// Keeper says for Check who puts right what is wrong, "" where it is the reader.
 	Keeper string
 }

@@ -3,6 +3,8 @@
 package status
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/health"
@@ -40,6 +42,8 @@ type Status struct {
 	Blocked  []string `json:"blocked,omitempty"`  // chains of others that drop what pods send or get
 	LeftOut  []string `json:"leftOut,omitempty"`  // ENIs of which the cloud tells what can't be right
 
+	FastPath *FastPath `json:"fastPath,omitempty"` // nil: the agent has none to keep
+
 	Watched bool `json:"watched,omitempty"` // the cluster is asked for the node's pods
 	Synced  bool `json:"synced,omitempty"`  // and has answered: until then no address goes back
 	Pods    int  `json:"pods,omitempty"`    // of them: that need an address
@@ -53,6 +57,24 @@ type Status struct {
 
 	LastError     string    `json:"lastError,omitempty"`
 	LastErrorTime time.Time `json:"lastErrorTime,omitzero"`
+}
+
+// FastPath tells whether packets of established connections pass the node by the
+// short way, and how many did since the node started.
+type FastPath struct {
+	Off   []string `json:"off,omitempty"` // why they don't; nothing if they do
+	Out   uint64   `json:"out"`           // from a pod out of the node
+	In    uint64   `json:"in"`            // into a pod from outside
+	Local uint64   `json:"local"`         // from pod to pod on the node
+}
+
+// String tells it in a line.
+func (f FastPath) String() string {
+	state := "on"
+	if len(f.Off) > 0 {
+		state = "off: " + strings.Join(f.Off, "; ")
+	}
+	return fmt.Sprintf("%s (packets so far: %d out, %d in, %d from pod to pod)", state, f.Out, f.In, f.Local)
 }
 
 // Addresses counts the addresses of the book by state. They sum up to Attached.

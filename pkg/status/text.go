@@ -34,6 +34,9 @@ func (s Status) Lines(now time.Time) []string {
 	if c := s.Health.Capacity; s.Health.Reason != "" && c >= 0 && c < s.Most {
 		l.add("capacity", "%d pods, as long as there are no more addresses", c)
 	}
+	if s.FastPath != nil {
+		l.add("fast path", "%s", *s.FastPath)
+	}
 	l.each("in flight", s.InFlight...)
 	l.each("left alone", s.Backoff...)
 	l.each("blocked", s.Blockers...)

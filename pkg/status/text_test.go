@@ -25,6 +25,9 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	unsynced.Watched, unsynced.Health = true, health.Report{Reason: health.AddressesAvailable, Capacity: 109}
 	synced := example()
 	synced.Watched, synced.Synced, synced.Pods, synced.Health = true, true, 35, health.Report{Capacity: -1}
+	fast, slow := example(), example()
+	fast.FastPath = &FastPath{Out: 12, In: 34, Local: 56}
+	slow.FastPath = &FastPath{Off: []string{"chain FORWARD of ip filter drops what no rule of it accepts", "IPVS serves addresses"}}
 	bare := Status{Written: noon, Mode: "burstable", Strategy: "equation"}
 	for _, tt := range []struct {
 		name string
@@ -36,6 +39,18 @@ func TestAStatusIsToldInLines(t *testing.T) {
 agent:	ready, mode batch by equation
 demand:	36, need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
+`},
+		{"the fast path", fast, 4 * time.Second, `
+agent:	ready, mode batch by equation
+demand:	36, need 48, target 48: up
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
+fast path:	on (packets so far: 12 out, 34 in, 56 from pod to pod)
+`},
+		{"no fast path", slow, 4 * time.Second, `
+agent:	ready, mode batch by equation
+demand:	36, need 48, target 48: up
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
+fast path:	off: chain FORWARD of ip filter drops what no rule of it accepts; IPVS serves addresses (packets so far: 0 out, 0 in, 0 from pod to pod)
 `},
 		{"everything is wrong", busy, 4 * time.Second, `
 agent:	not ready, mode batch by equation

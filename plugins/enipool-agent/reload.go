@@ -22,6 +22,7 @@ type reload struct {
 	log   *slog.Logger
 	level *slog.LevelVar
 	limit *maxPods
+	fast  *node.FastPath
 }
 
 func newReload(conf agentconf.Config, w io.Writer) *reload {
@@ -51,6 +52,7 @@ func (r *reload) taken(ctx context.Context, files <-chan agentconf.Config) <-cha
 				}
 				r.level.Set(conf.LogLevel)
 				r.limit.set(conf.MaxPods)
+				r.fast.Switch(conf.FastPath != agentconf.Off)
 				if keys := r.fixed(conf); len(keys) > 0 {
 					r.log.Warn("some keys change only when the agent is started again", "keys", strings.Join(keys, " "))
 				}

@@ -47,7 +47,8 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 		}
 	}
 	metrics := web.New(release)
-	p := parts(conf, clouds.Sweeping(conf, client, r.log), metrics, r)
+	fast := newFastPath(conf, r)
+	p := parts(conf, clouds.Sweeping(conf, client, r.log), metrics, r, fast)
 	switch {
 	case f.dryRun:
 		lines, err := agent.New(conf, p).Plan(ctx)
@@ -74,7 +75,7 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 	ears := watchKernel(&p, r.log)
 	p.Wants = countWaits(nodecache.Cache{Path: conf.Cache}, metrics, r.log, p.Wants)
 	p.Publish = (&publisher{cache: conf.Cache, log: r.log}).after(p.Publish)
-	return process{agent.New(conf, p), metrics, r, cluster, ears}.serve(ctx, f.config)
+	return process{agent.New(conf, p), metrics, r, cluster, ears, fast}.serve(ctx, f.config)
 }
 
 // process is an agent with what works beside it.
@@ -84,6 +85,7 @@ type process struct {
 	reload  *reload
 	cluster *kube.Node // nil: there is none
 	ears    ears
+	fast    *node.FastPath
 }
 
 // serve runs the loop, its pages and the watch of the cluster side by side. If one
@@ -98,6 +100,8 @@ func (p process) serve(ctx context.Context, path string) error {
 	log.Info("started", "release", release, "node", conf.Node, "mode", conf.Pool.Mode.String(), "cache", conf.Cache, "listen", conf.Listen)
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return web.Serve(ctx, conf.Listen, p.metrics.Handler(conf.Profile), log) })
+	wake = both(ctx, wake, p.fast.Changed)
+	all.Go(func() error { p.fast.Run(ctx); return nil })
 	if p.cluster != nil {
 		wake = both(ctx, wake, p.cluster.Changed())
 		all.Go(func() error { return p.cluster.Run(ctx) })
@@ -108,18 +112,18 @@ func (p process) serve(ctx context.Context, path string) error {
 	return errors.Join(err, all.Wait())
 }
 
-func parts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r *reload) agent.Parts {
+func parts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r *reload, fast *node.FastPath) agent.Parts {
 	log, cache := r.log, nodecache.Cache{Path: conf.Cache}
 	page := status.Beside(conf.Cache)
 	return agent.Parts{
 		Book: cache, Unusable: nodecache.Unusable, Cloud: client, Memory: agent.File{Path: conf.State}, Events: metrics, Log: log,
-		Kernel:  node.Node{Cache: cache, Now: nodecache.SinceBoot},
+		Kernel:  node.Node{Cache: cache, Now: nodecache.SinceBoot, Fast: fast},
 		Orphans: &cni.Plugin{Cache: cache, Now: nodecache.SinceBoot, Log: log},
 		Wants:   cache.Waiters,
 		Publish: func(s status.Status, why string) error { return errors.Join(page.Write(s), cache.SetWhy(why)) },
-		MaxPods: r.limit.get,
-		Now:     nodecache.SinceBoot,
-		Rand:    mathrand.New(mathrand.NewPCG(seed(), seed())),
+		MaxPods: r.limit.get, FastPath: fast.Status,
+		Now:  nodecache.SinceBoot,
+		Rand: mathrand.New(mathrand.NewPCG(seed(), seed())),
 	}
 }
 

@@ -25,8 +25,9 @@ type Config struct {
 	Settings    ipam.Settings // what travels in the head of the cache
 	AnyFirewall bool          // the packet filter is left to what works on the node
 
-	Cloud Cloud
-	Pool  pool.Config
+	Cloud    Cloud
+	FastPath Switch // Off, or Auto: on as long as it breaks no promise
+	Pool     pool.Config
 	// ModeSet: the file names the mode. If it does not, a node keeps the mode it
 	// has: a new default never changes it silently.
 	ModeSet bool

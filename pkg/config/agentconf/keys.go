@@ -42,6 +42,7 @@ func nodeKeys(c *Config) []key {
 		file("state", &c.State),
 		number("maxPods", &c.MaxPods.Fixed, 0, mostPods),
 		file("kubeletConfig", &c.MaxPods.KubeletConfig),
+		oneOf("fastPath", &c.FastPath, choice[Switch]{"auto", Auto}, choice[Switch]{"off", Off}),
 		duration("resync", &c.Resync, 100*time.Millisecond, time.Hour),
 		duration("settle", &c.Settle, 0, 10*time.Minute),
 		duration("orphanAge", &c.OrphanAge, 0, 24*time.Hour),

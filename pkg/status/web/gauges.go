@@ -83,12 +83,29 @@ var plain = []struct {
 	{describe("enipool_blockers", "Causes why the target is out of reach."), func(s *status.Status) int { return len(s.Blockers) }},
 }
 
+// fastDesc and jumpedDesc tell of the fast path.
+var (
+	fastDesc   = describe("enipool_fast_path", "Whether packets of established connections pass the node by the short way.")
+	jumpedDesc = describe("enipool_fast_path_packets_total", "Packets that took the short way past iptables and nftables, as of the last tick.", "direction")
+)
+
+// tellFastPath tells what the agent knows of it.
+func tellFastPath(out chan<- prometheus.Metric, f *status.FastPath) {
+	if f == nil {
+		return
+	}
+	out <- prometheus.MustNewConstMetric(fastDesc, prometheus.GaugeValue, float64(number(len(f.Off) == 0)))
+	for direction, n := range map[string]uint64{"out": f.Out, "in": f.In, "local": f.Local} {
+		out <- prometheus.MustNewConstMetric(jumpedDesc, prometheus.CounterValue, float64(n), direction)
+	}
+}
+
 // Describe names the gauges.
 func (g gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, p := range plain {
 		out <- p.desc
 	}
-	for _, d := range []*prometheus.Desc{readyDesc, addressesDesc, reasonDesc, exhaustedDesc, faultDesc, capacityDesc, podsDesc, knownDesc} {
+	for _, d := range []*prometheus.Desc{readyDesc, addressesDesc, reasonDesc, exhaustedDesc, fastDesc, jumpedDesc, faultDesc, capacityDesc, podsDesc, knownDesc} {
 		out <- d
 	}
 }
@@ -122,6 +139,7 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 		tell(reasonDesc, 1, s.Reason)
 	}
 	tellCluster(tell, &s.Status)
+	tellFastPath(out, s.FastPath)
 	for _, n := range s.subnets {
 		tell(exhaustedDesc, number(n.exhausted), n.id)
 	}

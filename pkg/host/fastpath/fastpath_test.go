@@ -1,0 +1,224 @@
+package fastpath
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/enipool/enipool/pkg/bpf"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nettest"
+	"golang.org/x/sys/unix"
+)
+
+func TestMain(m *testing.M) { nettest.Main(m) }
+
+// folder is one of a bpf file system that goes with the test.
+func folder(t *testing.T) string {
+	t.Helper()
+	nettest.Need(t)
+	if err := os.MkdirAll(bpf.FileSystem, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		t.Skipf("needs %s: %v", bpf.FileSystem, err)
+	}
+	if err := unix.Mount("bpf", bpf.FileSystem, "bpf", 0, ""); err != nil {
+		t.Skipf("needs a bpf file system: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(bpf.FileSystem, unix.MNT_DETACH) })
+	return bpf.Folder("/run/enipool/node.cache")
+}
+
+func veth(t *testing.T) (dev string, index int) {
+	t.Helper()
+	nettest.Run(t, "ip", "link", "add", "eth7", "type", "veth", "peer", "name", "eth7-far")
+	t.Cleanup(func() { nettest.Run(t, "ip", "link", "del", "eth7") })
+	l, err := net.InterfaceByName("eth7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "eth7", l.Index
+}
+
+// An upgraded agent finds links with the program of the release before. At every
+// moment each link has one of the two, and the plugin finds the new one.
+func TestAnotherReleasesProgramGivesWay(t *testing.T) {
+	dir := folder(t)
+	dev, index := veth(t)
+	open := func(release string) *Path {
+		p, err := openRelease(dir, release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		if err := p.Attach([]string{dev}); err != nil {
+			t.Fatal(err)
+		}
+		have, err := attached(index)
+		if err != nil || !slices.Equal(have, []ebpf.ProgramID{p.id}) {
+			t.Errorf("%s: programs %v at the link, %v; want %v alone", release, have, err, p.id)
+		}
+		pinned, err := ebpf.LoadPinnedProgram(dir+"/"+bpf.ProgramName, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pinned.Close()
+		info, err := pinned.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, _ := info.ID(); id != p.id {
+			t.Errorf("%s: the plugin finds program %d, want %d", release, id, p.id)
+		}
+		return p
+	}
+	old := open("earlier")
+	if err := old.Tell(netconf.FastPath{Pool: []netconf.PoolMark{{Addr: netip.MustParseAddr("10.0.0.1"), Mark: 7}}}); err != nil {
+		t.Fatal(err)
+	}
+	same := open("earlier")
+	if same.id != old.id {
+		t.Errorf("the same release started again has program %d, want the one that is there, %d", same.id, old.id)
+	}
+	var mark uint32
+	if err := same.maps.pool.Lookup([4]byte{10, 0, 0, 1}, &mark); err != nil || mark != 7 {
+		t.Errorf("what the program was told is gone: %d, %v", mark, err)
+	}
+	if now := open("now"); now.id == old.id {
+		t.Error("another release has the same program")
+	}
+	open("earlier") // a downgrade
+	if err := Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if have, err := attached(index); err != nil || len(have) > 0 {
+		t.Errorf("programs %v are left at the link, %v", have, err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is left: %v", err)
+	}
+	if err := Remove(dir); err != nil {
+		t.Errorf("nothing to remove: %v", err)
+	}
+}
+
+// Programs of others at the same link, and theirs at netfilter's hooks, are seen.
+func TestProgramsOfOthersAreSeen(t *testing.T) {
+	dir := folder(t)
+	dev, index := veth(t)
+	p, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	ours := func() bool {
+		t.Helper()
+		if err := p.Attach([]string{dev}); err != nil {
+			t.Fatal(err)
+		}
+		have, err := attached(index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Contains(have, p.id)
+	}
+	pass := func(kind ebpf.ProgramType, at ebpf.AttachType, verdict int32) *ebpf.Program {
+		program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: kind, AttachType: at, License: "GPL",
+			Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, verdict), asm.Return()}})
+		if err != nil {
+			t.Skipf("this kernel has no such program: %v", err)
+		}
+		t.Cleanup(func() { program.Close() })
+		return program
+	}
+	if !ours() {
+		t.Error("a link that nobody looks at lacks the program")
+	}
+	other, err := link.AttachTCX(link.TCXOptions{Interface: index, Program: pass(ebpf.SchedCLS, ebpf.AttachTCXIngress, -1), Attach: ebpf.AttachTCXIngress})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ours() {
+		t.Error("the program stayed at a link where another one looks at packets")
+	}
+	other.Close()
+	if !ours() {
+		t.Error("the program did not come back")
+	}
+	if o, err := ReadOthers(); err != nil || o.Programs {
+		t.Errorf("%+v, %v; want no programs at netfilter's hooks", o, err)
+	}
+	hook, err := link.AttachNetfilter(link.NetfilterOptions{Program: pass(ebpf.Netfilter, ebpf.AttachNetfilter, 1),
+		ProtocolFamily: link.NetfilterProtoIPv4, Hook: link.NetfilterInetForward, Priority: 7})
+	if err != nil {
+		t.Skipf("this kernel takes no programs at netfilter's hooks: %v", err)
+	}
+	defer hook.Close()
+	if o, err := ReadOthers(); err != nil || !o.Programs {
+		t.Errorf("%+v, %v; want that a program was seen", o, err)
+	}
+}
+
+// Rules are read as the kernel has them.
+func TestRulesOfOthersAreRead(t *testing.T) {
+	nettest.Need(t)
+	nettest.Run(t, "nft", "add table ip t; add chain ip t sub; add chain ip t c { type filter hook forward priority 0; policy drop; }")
+	t.Cleanup(func() { nettest.Run(t, "nft", "delete table ip t") })
+	for _, tt := range []struct {
+		rule string
+		want netconf.OthersRule
+	}{
+		{"counter", netconf.OthersRule{}},
+		{"accept", netconf.OthersRule{Does: netconf.Accepts}},
+		{"drop", netconf.OthersRule{Does: netconf.Acts}},
+		{"ct state new drop", netconf.OthersRule{Match: netconf.MatchesNone}},
+		{"ct state new,invalid drop", netconf.OthersRule{Match: netconf.MatchesNone}},
+		{"ct state established,related accept", netconf.OthersRule{Does: netconf.Accepts}},
+		{"ct state != established drop", netconf.OthersRule{Match: netconf.MatchesNone}},
+		{"ct state vmap { established : accept, invalid : drop }", netconf.OthersRule{Does: netconf.Acts}},
+		{"ct state established ip saddr 192.0.2.1 accept", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Accepts}},
+		{"ct mark 7 drop", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Acts}},
+		{"tcp dport { 80, 443 } jump sub", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Jumps, Target: "sub"}},
+		{"goto sub", netconf.OthersRule{Does: netconf.Goes, Target: "sub"}},
+		{"return", netconf.OthersRule{Does: netconf.Returns}},
+		{"rt classid 7 accept", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Accepts}},
+		{"log accept", netconf.OthersRule{Does: netconf.Acts}},
+		{"log ct state new accept", netconf.OthersRule{Does: netconf.Acts}},
+		{"meta mark set 7", netconf.OthersRule{Does: netconf.Acts}},
+		{"ct mark set 7", netconf.OthersRule{Does: netconf.Acts}},
+		{"ip dscp set cs1", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Acts}},
+		{"limit rate 1/second accept", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Accepts}},
+		{"ct state new log drop", netconf.OthersRule{Match: netconf.MatchesNone}},
+	} {
+		t.Run(tt.rule, func(t *testing.T) {
+			nettest.Run(t, "nft", "flush chain ip t c; add rule ip t c "+tt.rule)
+			chains, err := readChains()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(chains) == 0 || len(chains[0].Rules) != 1 || !chains[0].Drops || chains[0].Hook != "forward" {
+				t.Fatalf("read %+v", chains)
+			}
+			if got := chains[0].Rules[0]; got != tt.want {
+				t.Errorf("read %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// The times are the kernel's own.
+func TestTimesOfConntrackAreRead(t *testing.T) {
+	nettest.Need(t)
+	times, err := ReadTimes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if times.Tick < time.Millisecond || times.Tick > 10*time.Millisecond || times.TCP < time.Minute || times.UDP < time.Second {
+		t.Errorf("read %+v", times)
+	}
+}

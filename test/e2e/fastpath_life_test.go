@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"encoding/binary"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/bpf"
+	"github.com/enipool/enipool/pkg/nettest"
+	nodepkg "github.com/enipool/enipool/pkg/node"
+)
+
+// steady sends a numbered datagram from the internet to the address every
+// millisecond until stop is called, which returns how many were sent and how many
+// came back.
+func (f *fast) steady(to string) (stop func() (sent, back int)) {
+	c := udpSocket(f.t, f.internet, internet4+":0", to)
+	end, done := make(chan struct{}), make(chan int)
+	back := make(chan int)
+	go func() {
+		seen := map[uint32]bool{}
+		b := make([]byte, 100)
+		for {
+			n, err := c.Read(b)
+			if err != nil || n < 8 {
+				back <- len(seen)
+				return
+			}
+			seen[binary.NativeEndian.Uint32(b[4:])] = true
+		}
+	}()
+	go func() {
+		sent := 0
+		for {
+			select {
+			case <-end:
+				done <- sent
+				return
+			case <-time.After(time.Millisecond):
+			}
+			b := make([]byte, 8)
+			binary.NativeEndian.PutUint32(b[4:], uint32(sent))
+			if _, err := c.Write(b); err == nil {
+				sent++
+			}
+		}
+	}()
+	return func() (int, int) {
+		close(end)
+		sent := <-done
+		_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		return sent, <-back
+	}
+}
+
+// Connections don't notice that the fast path goes on and off, again and again.
+func TestSwitchingTheFastPathLosesNoPacket(t *testing.T) {
+	f := newFast(t, mapNft())
+	f.iptables("filter", kubeForward...)
+	f.keep()
+	f.needOn()
+	ttlEcho(t, f.pods["b"], "7")
+	pingPong(t, f.pods["b"], "80")
+	c := dial(t, f.internet, "10.0.0.21:80")
+	stop := f.steady("10.0.0.21:7")
+	for range 5 {
+		exchange(t, c, 50)
+		f.path.Switch(false)
+		f.keep()
+		if _, err := os.Stat(bpf.Folder(f.n.Cache.Path)); err == nil {
+			t.Error("a fast path that is off left something behind")
+		}
+		exchange(t, c, 50)
+		f.path.Switch(true)
+		f.keep()
+		f.needOn()
+	}
+	if sent, back := stop(); sent < 50 || back != sent {
+		t.Errorf("%d of %d datagrams came back", back, sent)
+	}
+	closes(t, c)
+}
+
+// An agent that is gone vouches for nothing: soon packets go the plain way, and
+// none is lost. The next agent goes on where it left off.
+func TestWithoutItsAgentTheFastPathEndsAndNoPacketIsLost(t *testing.T) {
+	f := newFast(t, mapNft())
+	f.needOn()
+	ttlEcho(t, f.pods["b"], "7")
+	stop := f.steady("10.0.0.21:7")
+	time.Sleep(7 * time.Second)
+	next := &nodepkg.FastPath{Cache: f.n.Cache, Log: f.path.Log}
+	next.Switch(true)
+	f.must(f.node.Do(func() error { next.Keep(t.Context()); return nil }))
+	f.path = next
+	time.Sleep(time.Second)
+	sent, back := stop()
+	f.keep()
+	s := f.path.Status()
+	if back != sent {
+		t.Errorf("%d of %d datagrams came back", back, sent)
+	}
+	if jumped := int(s.In); jumped < sent/3 || jumped > sent*9/10 {
+		t.Errorf("%d of %d datagrams jumped, want most of those of 6 of 8 seconds", jumped, sent)
+	}
+}
+
+// The plugin gives a new pod the fast path, with nobody's help, and a pod that
+// takes over an address gets what is sent to it.
+func TestANewPodHasTheFastPathAndAnAddressThatMovedIsFollowed(t *testing.T) {
+	s := mapNft()
+	s.CoolDown = 0 // the next pod gets the address at once
+	f := newFast(t, s)
+	f.needOn()
+	ttlEcho(t, f.pods["b"], "7")
+	c := udpSocket(t, f.internet, internet4+":5000", "10.0.0.21:7")
+	for range 20 {
+		echoed(t, c, 100)
+	}
+	f.plugin("DEL", "b")
+	f.pods["c"] = nettest.NewNetns(t, "pod-c")
+	f.plugin("ADD", "c")
+	t.Cleanup(func() { f.plugin("DEL", "c") })
+	if addrs := f.pods["c"].Run(t, "ip", "-4", "addr", "show", "eth0"); !strings.Contains(addrs, "10.0.0.21/32") {
+		t.Fatalf("the new pod has another address: %s", addrs)
+	}
+	ttlEcho(t, f.pods["c"], "7")
+	got := f.jumped(func() {
+		for range 20 {
+			_ = c.SetDeadline(time.Now().Add(time.Second))
+			if _, err := c.Write(make([]byte, 100)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Read(make([]byte, 100)); err != nil {
+				t.Fatalf("the pod that has the address now is not reached: %v", err)
+			}
+		}
+	})
+	if got.In == 0 || got.Out == 0 {
+		t.Errorf("the new pod's packets do not jump: %+v", got)
+	}
+}
+
+// A pod whose sending is limited by a queue at its link keeps its limit: its
+// packets go by the queue, those of others jump.
+func TestALinkThatOthersLookAtIsLeftToThem(t *testing.T) {
+	f := newFast(t, mapNft())
+	ttlEcho(t, f.pods["a"], "7")
+	ttlEcho(t, f.pods["b"], "7")
+	var dev string
+	for _, field := range strings.Fields(f.node.Run(t, "ip", "route", "get", "10.0.0.21")) {
+		if strings.HasPrefix(field, "eni") {
+			dev = field
+		}
+	}
+	f.node.Run(t, "tc", "qdisc", "add", "dev", dev, "ingress")
+	f.keep()
+	f.needOn()
+	for _, tt := range []struct {
+		to   string
+		jump bool
+	}{{"10.0.0.21:7", false}, {"10.0.0.11:7", true}} {
+		c := udpSocket(t, f.internet, internet4+":0", tt.to)
+		got := f.jumped(func() {
+			for range 20 {
+				echoed(t, c, 100)
+			}
+		})
+		if (got.Out > 0) != tt.jump {
+			t.Errorf("%s: %d packets of the pod jumped, want any: %v", tt.to, got.Out, tt.jump)
+		}
+	}
+}
+
+// Where nothing can be pinned the status says so, and pods start as ever.
+func TestWithoutABPFFileSystemPodsStartAndTheCauseIsTold(t *testing.T) {
+	v := newVPC(t, mapNft())
+	f := &nodepkg.FastPath{Cache: v.n.Cache}
+	f.Log = slog.New(slog.DiscardHandler)
+	f.Switch(true)
+	v.must(v.node.Do(func() error { f.Keep(t.Context()); return nil }))
+	if off := strings.Join(f.Status().Off, "\n"); !strings.Contains(off, "mount -t bpf bpf "+bpf.FileSystem) {
+		t.Errorf("the fast path is off because of %q", off)
+	}
+	if _, err := os.Stat(filepath.Join(bpf.FileSystem, "enipool")); err == nil {
+		t.Error("something was made where no bpf file system is")
+	}
+}
