@@ -31,7 +31,7 @@ func (p *Plugin) Add(ctx context.Context, r Request, emit func(*current.Result) 
 	case r.Owner.Kind != eni.Delegated || errors.Is(err, host.ErrNetnsOwn):
 		return err // only a delegate has no business in there
 	}
-	h, err := host.New()
+	h, err := host.NewHere()
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (p *Plugin) compareKernel(ctx context.Context, r Request, s ipam.Settings, 
 		return nil, err
 	}
 	defer ns.Close()
-	h, err := host.New()
+	h, err := host.NewHere()
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 // the book knows nothing, and succeeds when there is nothing to do.
 func (p *Plugin) Del(ctx context.Context, r Request) error {
 	began := time.Now()
-	h, err := host.New()
+	h, err := host.NewHere()
 	if err != nil {
 		return err
 	}

@@ -203,10 +203,12 @@ func (b *batch) addRoute(r netconf.Route, index int) *request {
 	return b.add(m, "add route %s", r)
 }
 
-// getRoute asks which way a packet to the address would go.
-func (b *batch) getRoute(to netip.Addr) *request {
+// getRoute asks which way a packet to the address would go; with RTM_F_FIB_MATCH, by
+// which route.
+func (b *batch) getRoute(to netip.Addr, flags uint32) *request {
 	fixed := make([]byte, unix.SizeofRtMsg)
 	fixed[0], fixed[1] = family8(to), byte(to.BitLen())
+	binary.NativeEndian.PutUint32(fixed[8:], flags)
 	m := newMessage(unix.RTM_GETROUTE, 0, fixed...)
 	m.attr(unix.RTA_DST, to.AsSlice())
 	r := b.add(m, "ask for the route to %s", to)

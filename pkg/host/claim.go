@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -39,7 +40,9 @@ func (h *Host) CheckFree(a netip.Addr) error {
 // routeTo returns the host route that a packet to the address would take, "" if it
 // would take a wider one, or none.
 func (h *Host) routeTo(a netip.Addr) (string, error) {
-	routes, err := h.h.RouteGetWithOptions(a.AsSlice(), &netlink.RouteGetOptions{FIBMatch: true})
+	b := &batch{}
+	r := b.getRoute(a, unix.RTM_F_FIB_MATCH)
+	err := h.conn.send(b)
 	switch {
 	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.ESRCH), noFamily(err):
 		return "", nil
@@ -48,10 +51,26 @@ func (h *Host) routeTo(a netip.Addr) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("ask for the route to %s: %w", a, err)
 	}
+	if len(r.answer) < unix.SizeofRtMsg {
+		return "", errUnsure
+	}
+	bits, flags := int(r.answer[1]), binary.NativeEndian.Uint32(r.answer[8:]) // rtm_dst_len, rtm_flags
+	switch {
+	case flags&unix.RTM_F_CLONED != 0:
+		return "", errUnsure // a kernel before 4.13 answers with the address, not with the route
+	case bits < a.BitLen():
+		return "", nil
+	}
+	return h.describeRoute(a)
+}
+
+// describeRoute returns the host route to the address in words.
+func (h *Host) describeRoute(a netip.Addr) (string, error) {
+	routes, err := h.h.RouteGetWithOptions(a.AsSlice(), &netlink.RouteGetOptions{FIBMatch: true})
+	if err != nil {
+		return "", errUnsure // gone, or another one by now
+	}
 	for _, r := range routes {
-		if r.Flags&unix.RTM_F_CLONED != 0 {
-			return "", errUnsure // a kernel before 4.13 answers with the address, not with the route
-		}
 		if dst, ok := prefix(r.Dst); ok && dst.IsSingleIP() {
 			return hostRoute(r, a, routeTypes[r.Type], h.linkName(r.LinkIndex)).String(), nil
 		}

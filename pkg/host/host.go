@@ -35,6 +35,16 @@ func New() (*Host, error) {
 	return &Host{h, c}, nil
 }
 
+// NewHere is New for a process that never leaves its network namespace, and hardly
+// ever reads: sockets for that are opened when they are needed.
+func NewHere() (*Host, error) {
+	c, err := dial()
+	if err != nil {
+		return nil, err
+	}
+	return &Host{&netlink.Handle{}, c}, nil
+}
+
 // Close releases the handle.
 func (h *Host) Close() {
 	h.h.Close()

@@ -42,7 +42,7 @@ func await(done func() bool) {
 // isLocal tells whether packets to the address are taken in.
 func (c *conn) isLocal(a netip.Addr) bool {
 	b := &batch{}
-	r := b.getRoute(a)
+	r := b.getRoute(a, 0)
 	const typeAt = 7 // rtm_type in struct rtmsg
 	return c.send(b) == nil && len(r.answer) > typeAt && r.answer[typeAt] == unix.RTN_LOCAL
 }

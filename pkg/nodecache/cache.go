@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -86,7 +87,7 @@ func (c Cache) update(ctx context.Context, only *eni.Key, fn func(*ipam.State) e
 	})
 }
 
-func (s *snapshot) writeTouched(f *os.File) error {
+func (s *snapshot) writeTouched(f *file) error {
 	if len(s.Addresses) != len(s.lines) {
 		return errors.New("update node cache: the layout changed; that needs Replace")
 	}
@@ -163,20 +164,29 @@ func (c Cache) rename(file []byte) (err error) {
 }
 
 // open opens the file and returns its size. The lock is held.
-func (c Cache) open(flag int) (*os.File, int64, error) {
-	// By name and before it is opened: that would wait for a FIFO's other end.
-	info, err := os.Stat(c.Path)
+func (c Cache) open(flag int) (*file, int64, error) {
+	// Without O_NONBLOCK it would wait for a FIFO's other end.
+	f, err := openFile(c.Path, flag|unix.O_NONBLOCK, 0)
+	var st unix.Stat_t
+	if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
+		return nil, 0, c.notRegular()
+	}
 	if err != nil {
 		return nil, 0, c.explain(err)
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxSize {
-		return nil, 0, damaged("%s is no regular file of at most %d MiB", c.Path, maxSize>>20)
-	}
-	f, err := os.OpenFile(c.Path, flag, 0)
-	if err != nil {
+	if err := unix.Fstat(f.fd, &st); err != nil {
+		f.Close()
 		return nil, 0, c.explain(err)
 	}
-	return f, info.Size(), nil
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > maxSize {
+		f.Close()
+		return nil, 0, c.notRegular()
+	}
+	return f, st.Size, nil
+}
+
+func (c Cache) notRegular() error {
+	return damaged("%s is no regular file of at most %d MiB", c.Path, maxSize>>20)
 }
 
 func (c Cache) read(only *eni.Key) (*snapshot, error) {
@@ -188,7 +198,7 @@ func (c Cache) read(only *eni.Key) (*snapshot, error) {
 	return c.decode(f, size, only)
 }
 
-func (c Cache) decode(f *os.File, size int64, only *eni.Key) (*snapshot, error) {
+func (c Cache) decode(f *file, size int64, only *eni.Key) (*snapshot, error) {
 	s, err := decode(f, size, only)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; rebuild it with the agent or `enipoolctl pool load`", c.Path, err)
@@ -215,11 +225,17 @@ func (c Cache) explain(err error) error {
 
 // BootID returns the kernel's name of the present boot.
 func BootID() (string, error) {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	f, err := openFile("/proc/sys/kernel/random/boot_id", unix.O_RDONLY, 0)
 	if err != nil {
 		return "", fmt.Errorf("read boot id: %w", err)
 	}
-	return strings.TrimSpace(string(id)), nil
+	defer f.Close()
+	var id [64]byte
+	n, err := f.ReadAt(id[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read boot id: %w", err)
+	}
+	return strings.TrimSpace(string(id[:n])), nil
 }
 
 // SinceBoot is the clock of the book: it never jumps and never runs backwards,

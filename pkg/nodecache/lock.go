@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,12 +21,18 @@ var errLockTimeout = errors.New("gave up waiting")
 // locked runs fn under the lock. The lock is a file of its own that is never
 // renamed or removed: a lock on a file that gets replaced guards nothing.
 func (c Cache) locked(ctx context.Context, exclusive bool, fn func() error) (err error) {
-	l := flock.New(c.Path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDONLY), flock.SetPermissions(0o600))
+	l, err := openFile(c.Path+".lock", os.O_CREATE|os.O_RDONLY, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c.explain(err)
+	}
+	if err != nil {
+		return fmt.Errorf("lock node cache: %w", err)
+	}
 	if err := c.acquire(ctx, l, exclusive); err != nil {
 		return err
 	}
 	defer func() {
-		if e := l.Unlock(); e != nil && err == nil {
+		if e := l.unlock(); e != nil && err == nil {
 			err = fmt.Errorf("unlock node cache: %w", e)
 		}
 	}()
@@ -35,16 +40,16 @@ func (c Cache) locked(ctx context.Context, exclusive bool, fn func() error) (err
 }
 
 // acquire takes the lock at once if it is free, else waits in the kernel's queue
-// (polling collapses under a hundred contenders) until the deadline.
-func (c Cache) acquire(ctx context.Context, l *flock.Flock, exclusive bool) error {
-	try, wait := l.TryRLock, l.RLock
+// (polling collapses under a hundred contenders) until the deadline. If it fails the
+// file is closed, or will be.
+func (c Cache) acquire(ctx context.Context, l *file, exclusive bool) error {
+	how := unix.LOCK_SH
 	if exclusive {
-		try, wait = l.TryLock, l.Lock
+		how = unix.LOCK_EX
 	}
-	switch got, err := try(); {
-	case errors.Is(err, fs.ErrNotExist):
-		return c.explain(err)
+	switch got, err := l.lock(how, false); {
 	case err != nil:
+		l.Close()
 		return fmt.Errorf("lock node cache: %w", err)
 	case got:
 		return nil
@@ -52,11 +57,15 @@ func (c Cache) acquire(ctx context.Context, l *flock.Flock, exclusive bool) erro
 	timer := time.NewTimer(cmp.Or(c.LockTimeout, DefaultLockTimeout))
 	defer timer.Stop()
 	locked := make(chan error, 1)
-	go func() { locked <- wait() }()
+	go func() {
+		_, err := l.lock(how, true)
+		locked <- err
+	}()
 	why := error(nil)
 	select {
 	case err := <-locked:
 		if err != nil {
+			l.Close()
 			return fmt.Errorf("lock node cache: %w", err)
 		}
 		return nil
@@ -67,11 +76,10 @@ func (c Cache) acquire(ctx context.Context, l *flock.Flock, exclusive bool) erro
 	}
 	// flock(2) can't be called off: whoever gets it late gives it back.
 	go func() {
-		if <-locked == nil {
-			_ = l.Unlock()
-		}
+		<-locked
+		_ = l.unlock()
 	}()
-	return &BusyError{Path: l.Path(), PID: holder(l.Path()), Err: why}
+	return &BusyError{Path: l.path, PID: holder(l.path), Err: why}
 }
 
 // holder returns the process that holds a flock on path, 0 if none is found.

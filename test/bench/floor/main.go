@@ -63,7 +63,7 @@ func add(netns string, p netconf.Pod, addr netip.Prefix) error {
 		return err
 	}
 	defer ns.Close()
-	h, err := host.New()
+	h, err := host.NewHere()
 	if err != nil {
 		return err
 	}

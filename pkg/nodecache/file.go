@@ -1,0 +1,90 @@
+package nodecache
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// file is an open file that nobody waits for. An os.File of the same would be
+// registered with epoll, to no use: five system calls more for each, of a process that
+// lives for two milliseconds.
+type file struct {
+	fd   int
+	path string
+}
+
+func openFile(path string, flags int, mode uint32) (*file, error) {
+	for {
+		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, mode)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		default:
+			return &file{fd, path}, nil
+		}
+	}
+}
+
+// Close closes the file.
+func (f *file) Close() error { return unix.Close(f.fd) }
+
+// ReadAt is io.ReaderAt's.
+func (f *file) ReadAt(b []byte, at int64) (n int, err error) {
+	for n < len(b) {
+		got, err := unix.Pread(f.fd, b[n:], at+int64(n))
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return n, &fs.PathError{Op: "read", Path: f.path, Err: err}
+		case got == 0:
+			return n, io.EOF
+		default:
+			n += got
+		}
+	}
+	return n, nil
+}
+
+// WriteAt is io.WriterAt's.
+func (f *file) WriteAt(b []byte, at int64) (n int, err error) {
+	for n < len(b) {
+		put, err := unix.Pwrite(f.fd, b[n:], at+int64(n))
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return n, &fs.PathError{Op: "write", Path: f.path, Err: err}
+		default:
+			n += put
+		}
+	}
+	return n, nil
+}
+
+// lock takes a flock, or tells that it is taken. It waits for it only if wait is set.
+func (f *file) lock(how int, wait bool) (got bool, err error) {
+	if !wait {
+		how |= unix.LOCK_NB
+	}
+	for {
+		err := unix.Flock(f.fd, how)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case !wait && errors.Is(err, unix.EWOULDBLOCK):
+			return false, nil
+		case err != nil:
+			return false, &fs.PathError{Op: "flock", Path: f.path, Err: err}
+		default:
+			return true, nil
+		}
+	}
+}
+
+// unlock releases the flock; that of a closed file is released too.
+func (f *file) unlock() error {
+	err := unix.Flock(f.fd, unix.LOCK_UN)
+	return errors.Join(err, f.Close())
+}
