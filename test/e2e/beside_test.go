@@ -189,3 +189,62 @@ func (s *site) theirs(o *other) string {
 	}
 	return b.String()
 }
+
+// The previous release's programs may meet a node cache in which addresses are held, after
+// a downgrade of either: the plugin serves the others and its STATUS is well, the agent
+// neither builds the cache anew nor gives the addresses back to the cloud.
+func TestThePreviousReleaseLeavesHeldAddressesAlone(t *testing.T) {
+	t.Parallel()
+	old := previous(t)
+	s := newSite(t, plan{name: "held-before", limits: tiny})
+	s.configure("pool.batch: 2", "pool.minPool: 4", rarely)
+	agent := s.start()
+	s.poolOf(4)
+	before, err := s.view()
+	s.must(err)
+	o := &other{s: s, script: "aws-vpc-cni.sh"}
+	o.run("node")
+	o.add(before.Addresses[1].Addr, before.Addresses[1].ENI)
+	s.eventually("what they have is held", func() error { return s.holds(o.pods...) })
+	agent.terminate()
+
+	s.use = old
+	status := s.call("STATUS", "status", 0)
+	status.Stdin = strings.NewReader(fmt.Sprintf(`{"cniVersion":"1.1.0","name":"pods","type":"enipool","cachePath":%q}`, s.cache.Path))
+	var out []byte
+	s.must(s.node.Do(func() (err error) { out, err = status.CombinedOutput(); return err }))
+	if strings.Contains(string(out), `"code"`) {
+		t.Errorf("STATUS of the previous plugin: %s", out)
+	}
+	s.add("a", "b") // all that is free
+	for _, id := range []string{"a", "b"} {
+		if got := s.addressOf(id); got == o.pods[0].addr {
+			t.Errorf("the previous plugin gave %s to a pod", got)
+		}
+	}
+	s.configure("pool.batch: 1", "pool.minPool: 0", "pool.minFree: 0%") // so that it gives back what it may
+	agent = s.start()
+	s.tickAfter()
+	s.add("c")
+	s.del("a", "b", "c")
+	s.eventually("the rest goes back to the cloud", func() error {
+		if c, err := s.count(); err != nil || c.Total > 2 {
+			return fmt.Errorf("%+v, %v", c, err)
+		}
+		return nil
+	})
+	if strings.Contains(agent.said(), "node cache built") {
+		t.Errorf("the previous agent built the node cache anew:\n%s", agent.said())
+	}
+	agent.terminate()
+
+	s.use = programs{}
+	s.must(s.holds(o.pods...))
+	s.configure("pool.batch: 2", "pool.minPool: 4", rarely)
+	s.start()
+	s.add("d", "e")
+	s.must(s.holds(o.pods...))
+	o.remove(o.pods[0])
+	s.eventually("none is held", func() error { return s.holds() })
+	s.del("d", "e", "status")
+}
