@@ -45,6 +45,10 @@ func (s Status) Lines(now time.Time) []string {
 	if n := s.Addresses.Lost; n > 0 {
 		l.add("lost", "%s that pods use and the cloud took away", addresses(n))
 	}
+	if n := s.Addresses.Held; n > 0 {
+		l.add("held", "%s that others have: see below; pool check says what to do", addresses(n))
+	}
+	l.each("claimed", s.Shared...)
 	if s.Orphans > 0 {
 		l.add("orphans", "%s of dead sandboxes, about to be taken back", addresses(s.Orphans))
 	}

@@ -15,7 +15,8 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	busy.InFlight = []string{"assign 32 ipv4 addresses to eni-a", "delete eni-b"}
 	busy.Backoff = []string{"cloud for 12s: throttled"}
 	busy.Blockers = []string{"every ENI is full, and no subnet has room for one more"}
-	busy.Addresses.Lost, busy.Orphans = 1, 2
+	busy.Addresses.Lost, busy.Addresses.Held, busy.Orphans = 1, 3, 2
+	busy.Shared = []string{"10.0.1.4 of default/web is claimed by others too: rule 1536: from 10.0.1.4 lookup 2"}
 	busy.LastError, busy.LastErrorTime = "AssignAddresses eni-a:\x1b[31m\tthrottled", noon.Add(-90*time.Second)
 	exhausted := example()
 	exhausted.Watched, exhausted.Synced, exhausted.Pods, exhausted.Waiters = true, true, 36, 2
@@ -63,6 +64,8 @@ left alone:	cloud for 12s: throttled
 blocked:	every ENI is full, and no subnet has room for one more
 exhausted:	subnet-a,subnet-b
 lost:	1 address that pods use and the cloud took away
+held:	3 addresses that others have: see below; pool check says what to do
+claimed:	10.0.1.4 of default/web is claimed by others too: rule 1536: from 10.0.1.4 lookup 2
 orphans:	2 addresses of dead sandboxes, about to be taken back
 last error:	AssignAddresses eni-a: [31m throttled (1m34s ago)
 `},
