@@ -236,6 +236,32 @@ func TestForeignSourcesOfPodsAreDropped(t *testing.T) {
 	}
 }
 
+// A pod's link has no IPv4 address on the node's side. For such a link the kernel's
+// reverse path filter has no loose form: 1 and 2 drop the same, on the link or on all.
+func TestTheKernelDropsForeignIPv4SourcesOfALinkWithoutAddress(t *testing.T) {
+	newWorld(t)
+	sh(t, "ip netns exec vpc nft flush chain inet check ports; ip -n pA addr add 10.0.0.12 dev eth0; ip -n pA addr add 10.0.0.21 dev eth0")
+	var far net.PacketConn
+	if err := in("far", func() (err error) { far, err = net.ListenPacket("udp4", "10.0.5.5:5000"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	for all := range 3 {
+		for link := range 3 {
+			sh(t, "sysctl -qw net.ipv4.conf.all.rp_filter=%d net.ipv4.conf.eniaaaaaaaaaaa.rp_filter=%d", all, link)
+			for _, foreign := range []string{"10.0.0.12", "10.0.0.21"} { // nobody's, and that of another pod
+				want := "10.0.0.11"
+				if max(all, link) == 0 {
+					want = foreign
+				}
+				if first := firstOf(t, far, "udp4", "10.0.5.5:5000", foreign, "10.0.0.11"); first != want {
+					t.Errorf("all %d, link %d: %s arrived first, want %s", all, link, first, want)
+				}
+			}
+		}
+	}
+}
+
 // firstOf sends a datagram from pA with each source in turn, and returns the
 // source of the first that arrives; the last one has to.
 func firstOf(t *testing.T, far net.PacketConn, family, to string, sources ...string) (first string) {
