@@ -71,7 +71,7 @@ func newLab(t testing.TB, s ipam.Settings) *lab {
 
 // routingMap is the node's nftables table.
 func (l *lab) routingMap() (table string) {
-	l.view(func(s *ipam.State) { table = netconf.NewFirewall(s, false).Table().String() })
+	l.view(func(s *ipam.State) { table = netconf.NewFirewall(s).Table().String() })
 	return table
 }
 

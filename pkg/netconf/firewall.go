@@ -27,9 +27,10 @@ type Firewall struct {
 	Node4     netip.Addr     // ENI 0's primary addresses; invalid where it has none of the family
 	Node6     netip.Addr
 	Ports     []PodPorts // host ports, by pod address; the caller fills them in
-	// DropSpoofed4 and DropSpoofed6 ask for reverse path checks on pod links.
-	// There is one for IPv6 if and only if the book has IPv6 at all.
-	DropSpoofed4, DropSpoofed6 bool
+	// DropSpoofed6 asks for reverse path checks on pod links, where the book has IPv6
+	// at all. For IPv4 the link's rp_filter does it: a pod's link has no IPv4 address on
+	// the node's side, and without one the kernel knows no loose form of it.
+	DropSpoofed6 bool
 }
 
 // FirewallENI is an ENI as the firewall sees it.
@@ -44,18 +45,11 @@ type Source struct {
 	ENI  int
 }
 
-// NewFirewall returns what the packet filter should hold for the book. With
-// looseRPFilter (net.ipv4.conf.all.rp_filter is 2) the strict rp_filter of a
-// pod's own link has no effect; the firewall then does its work. Pods without
-// IPv4 have no such setting on their link either. Addresses with a damaged
-// record are left out: their ENI is not known; so are those on their way back to
-// the cloud, and those that others hold.
-func NewFirewall(s *ipam.State, looseRPFilter bool) Firewall {
-	f := Firewall{
-		Backend: s.Settings.Firewall, Mask: s.Settings.MarkMask,
-		DropSpoofed4: looseRPFilter || !slices.Contains(s.Settings.Families, eni.IPv4),
-		DropSpoofed6: hasIPv6(s),
-	}
+// NewFirewall returns what the packet filter should hold for the book. Addresses
+// with a damaged record are left out: their ENI is not known; so are those on their
+// way back to the cloud, and those that others hold.
+func NewFirewall(s *ipam.State) Firewall {
+	f := Firewall{Backend: s.Settings.Firewall, Mask: s.Settings.MarkMask, DropSpoofed6: hasIPv6(s)}
 	for _, nic := range s.ENIs {
 		f.ENIs = append(f.ENIs, FirewallENI{nic.Index, nic.Device})
 		if nic.Index == 0 {

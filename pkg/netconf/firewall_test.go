@@ -165,7 +165,7 @@ table inet enipool-replies {
 	}
 }
 `
-	got := withoutHashes(netconf.NewFirewall(firewallBook(nil), false).Nft())
+	got := withoutHashes(netconf.NewFirewall(firewallBook(nil)).Nft())
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -184,24 +184,21 @@ func TestFirewallHoldsNoMoreThanTheNodeNeeds(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*ipam.State)
-		loose  bool
 		want   []string // sets and chains of the nftables form
 	}{
-		{"two ENIs, SNAT", nil, false,
+		{"two ENIs, SNAT", nil,
 			[]string{"arrivals", "marks", "source4", "pool4", "vpc4", "eni0", "in0", "eni1", "in1", "marks", "snat4"}},
-		{"SNAT off", func(s *ipam.State) { s.Settings.SNAT = false }, false,
+		{"SNAT off", func(s *ipam.State) { s.Settings.SNAT = false },
 			[]string{"arrivals", "marks", "source4", "eni0", "in0", "eni1", "in1", "marks"}},
-		{"routing by rules needs no source map", func(s *ipam.State) { s.Settings.Routing = ipam.Rule; s.Settings.SNAT = false }, false,
+		{"routing by rules needs no source map", func(s *ipam.State) { s.Settings.Routing = ipam.Rule; s.Settings.SNAT = false },
 			[]string{"arrivals", "marks", "eni0", "in0", "eni1", "in1", "marks"}},
-		{"one ENI is the only way out", func(s *ipam.State) { s.ENIs, s.Addresses = s.ENIs[:1], s.Addresses[:2] }, false,
+		{"one ENI is the only way out", func(s *ipam.State) { s.ENIs, s.Addresses = s.ENIs[:1], s.Addresses[:2] },
 			[]string{"pool4", "vpc4", "snat4"}},
-		{"a loose node checks IPv4 sources", func(s *ipam.State) { s.ENIs, s.Addresses, s.Settings.SNAT = s.ENIs[:1], s.Addresses[:2], false }, true,
-			[]string{"spoof"}},
-		{"IPv6 has no SNAT and no rp_filter", onlyIPv6, false,
+		{"IPv6 has no SNAT and no rp_filter", onlyIPv6,
 			[]string{"arrivals", "marks", "source6", "eni0", "in0", "eni1", "in1", "spoof", "marks"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			table := netconf.NewFirewall(firewallBook(tt.change), tt.loose).Table()
+			table := netconf.NewFirewall(firewallBook(tt.change)).Table()
 			var got []string
 			for _, s := range table.Sets {
 				got = append(got, s.Name)
@@ -225,26 +222,22 @@ func TestFirewallHoldsNoMoreThanTheNodeNeeds(t *testing.T) {
 	}
 }
 
-func TestSpoofRuleNamesTheFamiliesItIsFor(t *testing.T) {
+func TestSpoofRuleIsForIPv6(t *testing.T) {
 	dual := func(s *ipam.State) { s.ENIs[0].V6.Primary = netip.MustParsePrefix("fd00::10/64") }
-	v6only := func(s *ipam.State) { dual(s); s.Settings.Families = []eni.Family{eni.IPv6} }
-	uplink := func(s *ipam.State) { s.ENIs[1].Device = "eni5" }
+	uplink := func(s *ipam.State) { dual(s); s.ENIs[1].Device = "eni5" }
 	for _, tt := range []struct {
 		name   string
 		change func(*ipam.State)
-		loose  bool
 		want   string
 	}{
-		{"IPv4 where links can't be strict", nil, true, "iifname \"eni*\" meta nfproto ipv4 fib saddr . iif oif missing drop"},
-		{"IPv6 always", dual, false, "iifname \"eni*\" meta nfproto ipv6 fib saddr . iif oif missing drop"},
-		{"both", dual, true, "iifname \"eni*\" fib saddr . iif oif missing drop"},
-		{"pods without IPv4 have no strict link", v6only, false, "iifname \"eni*\" fib saddr . iif oif missing drop"},
-		{"an ENI that is named like a pod's link is let through", uplink, true,
-			"iifname \"eni5\" accept\niifname \"eni*\" meta nfproto ipv4 fib saddr . iif oif missing drop"},
+		{"IPv4 is the link's own business", nil, ""},
+		{"both families", dual, "iifname \"eni*\" meta nfproto ipv6 fib saddr . iif oif missing drop"},
+		{"an ENI that is named like a pod's link is let through", uplink,
+			"iifname \"eni5\" accept\niifname \"eni*\" meta nfproto ipv6 fib saddr . iif oif missing drop"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, c := range netconf.NewFirewall(firewallBook(tt.change), tt.loose).Table().Chains {
+			for _, c := range netconf.NewFirewall(firewallBook(tt.change)).Table().Chains {
 				for _, r := range c.Rules {
 					if text, _, _ := strings.Cut(r.String(), " comment"); c.Name == "spoof" {
 						got = append(got, text)
@@ -277,9 +270,6 @@ func TestIptablesFormInTheWordsOfIptables(t *testing.T) {
 -A ENIPOOL-SNAT-HASHHASH -s 10.0.0.10/32 -j RETURN
 -A ENIPOOL-SNAT-HASHHASH -d 10.0.0.0/16 -j RETURN
 -A ENIPOOL-SNAT-HASHHASH -s 10.0.0.0/24 -j SNAT --to-source 10.0.0.10 --random-fully
--N ENIPOOL-SPOOF-HASHHASH
--A PREROUTING -j ENIPOOL-SPOOF-HASHHASH
--A ENIPOOL-SPOOF-HASHHASH -i eni+ -m rpfilter --invert -j DROP
 -N ENIPOOL-pods
 -N ENIPOOL-self
 -N ENIPOOL-PORTIN-HASHHASH
@@ -297,7 +287,7 @@ func TestIptablesFormInTheWordsOfIptables(t *testing.T) {
 -A ENIPOOL-SELF-HASHHASH -j ENIPOOL-self
 -A ENIPOOL-SELF-HASHHASH -s 127.0.0.0/8 -o eni+ -j SNAT --to-source 10.0.0.10 --random-fully
 `
-	f := netconf.NewFirewall(firewallBook(func(s *ipam.State) { s.Settings.Firewall, s.Settings.Routing = ipam.Iptables, ipam.Rule }), true)
+	f := netconf.NewFirewall(firewallBook(func(s *ipam.State) { s.Settings.Firewall, s.Settings.Routing = ipam.Iptables, ipam.Rule }))
 	if diff := cmp.Diff(want4, iptText(t, f.Iptables(eni.IPv4))); diff != "" {
 		t.Error(diff)
 	}
@@ -305,7 +295,7 @@ func TestIptablesFormInTheWordsOfIptables(t *testing.T) {
 		t.Errorf("a node without IPv6 has ip6tables chains: %v", chains)
 	}
 	var names []string
-	for _, c := range netconf.NewFirewall(firewallBook(onlyIPv6), false).Iptables(eni.IPv6) {
+	for _, c := range netconf.NewFirewall(firewallBook(onlyIPv6)).Iptables(eni.IPv6) {
 		if !c.Fixed {
 			names = append(names, c.Table+" "+c.Name[:len(c.Name)-9])
 		}
@@ -334,7 +324,7 @@ func TestRepliesOfConnectionsWithAnEarlierMarkLeaveByTheSameENI(t *testing.T) {
 	const nft = `ct direction reply ct mark & 0x000000ff vmap @replies
 ct direction reply ct mark & 0x00ff0000 vmap @replies-00ff0000
 `
-	f := netconf.NewFirewall(firewallBook(nil), false).Understanding([]uint32{0x00ff0000})
+	f := netconf.NewFirewall(firewallBook(nil)).Understanding([]uint32{0x00ff0000})
 	replies := f.Replies()
 	for _, c := range replies.Chains {
 		var got strings.Builder
@@ -365,7 +355,7 @@ func TestRangesOfTheVPCDoNotOverlap(t *testing.T) {
 		for _, p := range []string{"192.168.0.0/16", "10.0.5.0/24", "fd00::/56", "10.0.0.7/16", "10.0.0.0/16", "10.1.0.0/16"} {
 			s.Settings.VPC = append(s.Settings.VPC, netip.MustParsePrefix(p))
 		}
-	}), false)
+	}))
 	want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("192.168.0.0/16")}
 	if diff := cmp.Diff(want, f.VPC, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 		t.Error(diff)

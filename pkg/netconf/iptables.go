@@ -54,7 +54,7 @@ func (f Firewall) Iptables(family eni.Family) []IptChain {
 	if family == eni.IPv4 {
 		add("nat", "POSTROUTING", IptChainPrefix+"SNAT", f.iptSNAT())
 	}
-	if family == eni.IPv6 || f.DropSpoofed4 {
+	if family == eni.IPv6 && f.DropSpoofed6 {
 		add("raw", "PREROUTING", IptChainPrefix+"SPOOF", f.iptSpoof())
 	}
 	if f.node(family).IsValid() {

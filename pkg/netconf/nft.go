@@ -130,7 +130,7 @@ func (f Firewall) Table() NftTable {
 	if f.marks() {
 		f.addMarks(&t)
 	}
-	if f.DropSpoofed4 || f.DropSpoofed6 {
+	if f.DropSpoofed6 {
 		t.Chains = append(t.Chains, NftChain{Name: "spoof", Type: "filter", Hook: "prerouting",
 			Priority: -300, PriorityName: "raw", Rules: f.nftSpoof()})
 	}
@@ -157,12 +157,6 @@ func (f Firewall) nftSpoof() []NftRule {
 	for _, e := range f.uplinks() {
 		rules = append(rules, NftRule{"an ENI, no pod's link", []fmt.Stringer{NftDevice{Name: e.Device}, NftVerdict{Kind: "accept"}}})
 	}
-	statements := []fmt.Stringer{NftDevice{Name: VethPrefix + "*"}}
-	switch {
-	case !f.DropSpoofed4:
-		statements = append(statements, NftFamily(eni.IPv6))
-	case !f.DropSpoofed6:
-		statements = append(statements, NftFamily(eni.IPv4))
-	}
-	return append(rules, NftRule{"pods send from their own addresses only", append(statements, NftSpoofed{}, NftVerdict{Kind: "drop"})})
+	return append(rules, NftRule{"pods send from their own addresses only", []fmt.Stringer{
+		NftDevice{Name: VethPrefix + "*"}, NftFamily(eni.IPv6), NftSpoofed{}, NftVerdict{Kind: "drop"}}})
 }

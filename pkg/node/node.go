@@ -104,10 +104,6 @@ func (n Node) apply(ctx context.Context, book view, c change) (changed []string,
 // starts in between is in the book by the time that is read, so nothing of it
 // can look as if it had no owner.
 func diff(ctx context.Context, h *host.Host, book view, obsolete netconf.Node) (add, remove netconf.Node, fw netconf.Firewall, err error) {
-	loose, err := firewall.LooseRPFilter()
-	if err != nil {
-		return add, remove, fw, err
-	}
 	v6 := host.HasIPv6()
 	var links netconf.Node
 	err = book(ctx, func(s *ipam.State) error {
@@ -129,7 +125,7 @@ func diff(ctx context.Context, h *host.Host, book view, obsolete netconf.Node) (
 		if !v6 {
 			s = without6(s)
 		}
-		fw = netconf.NewFirewall(s, loose)
+		fw = netconf.NewFirewall(s)
 		return nil
 	})
 	return add, remove, fw, err

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/enipool/enipool/pkg/ipam"
@@ -62,16 +61,6 @@ func Works(b ipam.Firewall) error {
 		return iptWorks()
 	}
 	return nftWorks()
-}
-
-// LooseRPFilter tells whether net.ipv4.conf.all.rp_filter is 2. The kernel takes
-// the larger value of "all" and the link, so then no link can be strict.
-func LooseRPFilter() (bool, error) {
-	value, err := os.ReadFile("/proc/sys/net/ipv4/conf/all/rp_filter")
-	if err != nil {
-		return false, fmt.Errorf("read sysctl net.ipv4.conf.all.rp_filter: %w", err)
-	}
-	return strings.TrimSpace(string(value)) == "2", nil
 }
 
 // plan puts what is new before what goes, so that no packet meets neither.

@@ -17,20 +17,17 @@ import (
 
 func TestKernelHoldsTheFirewallInItsOwnWords(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
-		for _, loose := range []bool{false, true} {
-			f := netconf.NewFirewall(book(v.backend, v.families...), loose)
-			did := apply(t, f)
-			if first := !loose; first && len(did) == 0 {
-				t.Error("the first Apply told of no change")
-			}
-			holds(t, f)
+		f := netconf.NewFirewall(book(v.backend, v.families...))
+		if did := apply(t, f); len(did) == 0 {
+			t.Error("the first Apply told of no change")
 		}
+		holds(t, f)
 	})
 }
 
 func TestFirstApplyListsTheTableAsWritten(t *testing.T) {
 	newNode(t)
-	f := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6), true)
+	f := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6))
 	f.Ports = somePorts()
 	apply(t, f)
 	if diff := cmp.Diff(f.Nft(), sh(t, "nft list table inet enipool; nft list table inet enipool-replies")); diff != "" {
@@ -87,11 +84,11 @@ func TestApplyChangesOnlyWhatDiffers(t *testing.T) {
 		for backend, want := range map[ipam.Firewall][]string{ipam.Nftables: tt.nft, ipam.Iptables: tt.ipt} {
 			t.Run(fmt.Sprint(tt.name, ", ", backend), func(t *testing.T) {
 				newNode(t)
-				before := netconf.NewFirewall(book(backend, eni.IPv4), false)
+				before := netconf.NewFirewall(book(backend, eni.IPv4))
 				apply(t, before)
 				changed := book(backend, eni.IPv4)
 				tt.change(changed)
-				after := netconf.NewFirewall(changed, false)
+				after := netconf.NewFirewall(changed)
 				if diff := cmp.Diff(want, withoutHashes(apply(t, after))); diff != "" {
 					t.Errorf("changes:\n%s", diff)
 				}
@@ -122,10 +119,10 @@ func TestThousandsOfAddressesFitOneTransaction(t *testing.T) {
 		a4, a6 = a4.Next(), a6.Next()
 		s.Addresses = append(s.Addresses, eni.Address{Addr: a4, ENI: 1}, eni.Address{Addr: a6, ENI: 1})
 	}
-	full := netconf.NewFirewall(s, false)
+	full := netconf.NewFirewall(s)
 	apply(t, full)
 	holds(t, full)
-	few := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6), false)
+	few := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6))
 	apply(t, few)
 	holds(t, few)
 	apply(t, full)
@@ -151,7 +148,7 @@ func TestRemoveLeavesOthersAsTheyWere(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		sh(t, others)
 		before := ruleset(t)
-		f := netconf.NewFirewall(book(v.backend, v.families...), true)
+		f := netconf.NewFirewall(book(v.backend, v.families...))
 		apply(t, f)
 		holds(t, f)
 		if ruleset(t) == before {
@@ -182,7 +179,7 @@ func TestSwitchingTheBackendRemovesTheOtherOne(t *testing.T) {
 	newNode(t)
 	sh(t, others)
 	before := ruleset(t)
-	nft, ipt := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6), true), netconf.NewFirewall(book(ipam.Iptables, eni.IPv4, eni.IPv6), true)
+	nft, ipt := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6)), netconf.NewFirewall(book(ipam.Iptables, eni.IPv4, eni.IPv6))
 	for _, f := range []netconf.Firewall{nft, ipt, nft} {
 		apply(t, f)
 		holds(t, f)
@@ -204,7 +201,7 @@ func TestSwitchingTheBackendRemovesTheOtherOne(t *testing.T) {
 
 func TestChangingTheVariantOfIptablesRemovesTheOldChains(t *testing.T) {
 	newNode(t)
-	f := netconf.NewFirewall(book(ipam.Iptables, eni.IPv4, eni.IPv6), true)
+	f := netconf.NewFirewall(book(ipam.Iptables, eni.IPv4, eni.IPv6))
 	apply(t, f)
 	legacyIptables(t)
 	apply(t, f)
@@ -223,7 +220,7 @@ func TestChangingTheVariantOfIptablesRemovesTheOldChains(t *testing.T) {
 func TestLegacyIptablesDoesTheSame(t *testing.T) {
 	newNode(t)
 	legacyIptables(t)
-	f := netconf.NewFirewall(book(ipam.Iptables, eni.IPv4, eni.IPv6), true)
+	f := netconf.NewFirewall(book(ipam.Iptables, eni.IPv4, eni.IPv6))
 	apply(t, f)
 	holds(t, f)
 	sh(t, "iptables -t nat -F POSTROUTING; iptables -t mangle -F; ip6tables -t raw -F")
@@ -253,22 +250,12 @@ func TestACancelledApplyChangesNothing(t *testing.T) {
 			newNode(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if did, err := firewall.Apply(ctx, netconf.NewFirewall(book(b, eni.IPv4), false)); !errors.Is(err, context.Canceled) {
+			if did, err := firewall.Apply(ctx, netconf.NewFirewall(book(b, eni.IPv4))); !errors.Is(err, context.Canceled) {
 				t.Errorf("Apply = %v, %v", did, err)
 			}
 			if got := ruleset(t); strings.Contains(strings.ToLower(got), "enipool") {
 				t.Errorf("the kernel holds\n%s", got)
 			}
 		})
-	}
-}
-
-func TestLooseRPFilterReadsTheSettingOfAll(t *testing.T) {
-	newNode(t)
-	for value, want := range map[string]bool{"0": false, "1": false, "2": true} {
-		sh(t, "sysctl -qw net.ipv4.conf.all.rp_filter=%s", value)
-		if got, err := firewall.LooseRPFilter(); got != want || err != nil {
-			t.Errorf("LooseRPFilter() with %s = %v, %v", value, got, err)
-		}
 	}
 }

@@ -185,7 +185,7 @@ func sample() netconf.Firewall {
 			s.Addresses = append(s.Addresses, eni.Address{Addr: documentation(p, 10+i).Addr(), ENI: i})
 		}
 	}
-	return netconf.NewFirewall(&s, true)
+	return netconf.NewFirewall(&s)
 }
 
 // iptWorks builds the chains of the sample, without a jump, and removes them.

@@ -19,9 +19,6 @@ func sysctls(n Needs) []install.Line {
 		return strings.TrimSpace(string(value))
 	}
 	lines := []install.Line{forwards("net.ipv4.ip_forward", read("ipv4/ip_forward"))}
-	if read("ipv4/conf/all/rp_filter") == "2" {
-		lines = append(lines, ok("net.ipv4.conf.all.rp_filter is 2, loose for every link: the packet filter keeps pods from using foreign addresses"))
-	}
 	if !n.ipv6() {
 		return lines
 	}
