@@ -163,10 +163,11 @@ func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) 
 	var prefix []byte
 	if only != nil {
 		prefix = ownerPrefix(*only)
-	} else {
-		s.Addresses = make([]eni.Address, 0, lines.count-first)
-		s.lines = make([]int, 0, lines.count-first)
 	}
+	// Room for all, even where few of them are wanted: what is not used is never
+	// touched, and to grow would touch fresh memory twice.
+	s.Addresses = make([]eni.Address, 0, lines.count-first)
+	s.lines = make([]int, 0, lines.count-first)
 	for n := first; n < lines.count; n++ {
 		line, err := lines.read(n)
 		if err != nil {
