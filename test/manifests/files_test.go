@@ -69,7 +69,8 @@ type kustomization struct {
 }
 
 type patch struct {
-	Path string `json:"path"`
+	Path   string            `json:"path"`
+	Target map[string]string `json:"target"`
 }
 
 type configGenerator struct {
