@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
 )
 
 // TestTheServiceThatPutsPodsAddressesOnTheNodeIsNamed: who only removes the address
@@ -30,13 +31,13 @@ func TestTheServiceThatPutsPodsAddressesOnTheNodeIsNamed(t *testing.T) {
 		if err := os.Symlink("/nowhere/as/in/a/container", path); err != nil {
 			t.Fatal(err)
 		}
-		line := Node{}.heldLine(a, cause, nicServices(other, root))
+		line := Node{}.heldLine(a, cause, host.NICServices(other, root))
 		if !strings.HasPrefix(line, "must fix: 10.0.0.4 is held by others: address 10.0.0.4/24 dev eth1; ") ||
 			!strings.Contains(line, "; "+name+" is here: ") || strings.Count(line, " is here: ") != 1 || !strings.HasSuffix(line, "; then `ip address del 10.0.0.4/24 dev eth1`") {
 			t.Errorf("%s: %s", name, line)
 		}
 	}
-	if got := nicServices(t.TempDir()); len(got) > 0 {
+	if got := host.NICServices(t.TempDir()); len(got) > 0 {
 		t.Errorf("found on an empty disk: %v", got)
 	}
 }
