@@ -113,7 +113,7 @@ func TestAPodThatIsBeingStartedOrStoppedIsLeftAlone(t *testing.T) {
 }
 
 // An upgrade moves pods' routes, and the rule for them, while the node runs.
-func TestLoadMovesPodsOfAnEarlierReleaseToTheirTable(t *testing.T) {
+func TestPodsOfAnEarlierReleaseMoveToTheirTable(t *testing.T) {
 	n, dev := withPod(t)
 	fresh := kernel(t)
 	// As the earlier release left it.

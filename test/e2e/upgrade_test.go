@@ -236,9 +236,14 @@ func (d *drill) isFresh() {
 		}
 		return nil
 	})
-	for _, gone := range []string{"suppress_prefixlength", "scope link proto 69", "/0xff0000", "& 0x00ff0000"} {
+	for _, gone := range []string{"suppress_prefixlength", "/0xff0000", "& 0x00ff0000"} {
 		if strings.Contains(migrated, gone) {
 			d.t.Errorf("left over of the previous release: %s in\n%s", gone, migrated)
+		}
+	}
+	for line := range strings.Lines(migrated) {
+		if strings.Contains(line, "dev eni") && strings.Contains(line, "proto 69") {
+			d.t.Errorf("left over of the previous release: route %s", line)
 		}
 	}
 }
