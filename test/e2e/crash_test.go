@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host/firewall"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nettest"
 )
 
@@ -64,7 +67,70 @@ func TestKilledAtAnySystemCallNothingIsLostOrLeft(t *testing.T) {
 	if _, err := exec.LookPath("strace"); err != nil {
 		t.Skip("needs strace: make test installs it where it may")
 	}
-	recoveries := map[string]func(n *node, ns nettest.Netns){
+	for _, routing := range []ipam.Routing{ipam.Map, ipam.Rule} {
+		for _, command := range []string{"ADD", "DEL"} {
+			for by, recover := range recoveries() {
+				t.Run(fmt.Sprintf("%s, routing %s, recovered by %s", command, routing, by), func(t *testing.T) {
+					killEverywhere(t, newNode(t, ipam.Settings{Routing: routing}, 1, 2), command, recover)
+				})
+			}
+		}
+	}
+}
+
+// The same holds for a pod with host ports and limits.
+func TestKilledAtAnySystemCallNoHostPortOrLimitIsLeft(t *testing.T) {
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skip("needs strace: make test installs it where it may")
+	}
+	for _, command := range []string{"ADD", "DEL"} {
+		for by, recover := range recoveries() {
+			t.Run(fmt.Sprintf("%s, recovered by %s", command, by), func(t *testing.T) {
+				n := newNode(t, ipam.Settings{}, 1, 2)
+				n.filterPackets()
+				killEverywhere(t, n, command, recover, `"runtimeConfig":{"portMappings":[{"hostPort":80,"containerPort":8080,"protocol":"tcp"},`+
+					`{"hostPort":53,"containerPort":53,"protocol":"udp","hostIP":"10.0.0.2"}],`+
+					`"bandwidth":{"ingressRate":8000000,"ingressBurst":800000,"egressRate":8000000,"egressBurst":800000}}`)
+			})
+		}
+	}
+}
+
+// filterPackets sets the node's firewall up, without the routing that would be left.
+func (n *node) filterPackets() {
+	n.t.Helper()
+	n.view(func(s *ipam.State) {
+		if _, err := firewall.Apply(n.t.Context(), netconf.NewFirewall(s, false)); err != nil {
+			n.t.Fatal(err)
+		}
+	})
+	n.t.Cleanup(func() {
+		if err := firewall.Remove(context.Background()); err != nil {
+			n.t.Error(err)
+		}
+	})
+}
+
+// extras returns what there is of pods' host ports and limits.
+func (n *node) extras() (left []string) {
+	records, err := filepath.Glob(n.Cache.Path + ".pods/eni*")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	limits, err := filepath.Glob("/proc/sys/net/ipv4/conf/enb*")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for line := range strings.Lines(nettest.Run(n.t, "nft", "list", "ruleset")) {
+		if strings.Contains(line, " . 80 : ") || strings.Contains(line, " . 53 : ") || strings.Contains(line, "elements = { 10.0.1.1") && strings.Contains(line, " . 10.0.1.1") {
+			left = append(left, strings.TrimSpace(line))
+		}
+	}
+	return slices.Concat(left, records, limits)
+}
+
+func recoveries() map[string]func(n *node, ns nettest.Netns) {
+	return map[string]func(n *node, ns nettest.Netns){
 		"DEL": func(n *node, ns nettest.Netns) {
 			n.mustRun(call{command: "DEL", id: "pod", netns: ns.Path, conf: n.conf("1.0.0")})
 		},
@@ -77,26 +143,17 @@ func TestKilledAtAnySystemCallNothingIsLostOrLeft(t *testing.T) {
 			n.mustRun(call{command: "GC", conf: n.conf("1.1.0")})
 		},
 	}
-	for _, routing := range []ipam.Routing{ipam.Map, ipam.Rule} {
-		for _, command := range []string{"ADD", "DEL"} {
-			for by, recover := range recoveries {
-				t.Run(fmt.Sprintf("%s, routing %s, recovered by %s", command, routing, by), func(t *testing.T) {
-					killEverywhere(t, routing, command, recover)
-				})
-			}
-		}
-	}
 }
 
-func killEverywhere(t *testing.T, routing ipam.Routing, command string, recover func(*node, nettest.Netns)) {
+// killEverywhere kills the command of a pod with extra keys in its configuration.
+func killEverywhere(t *testing.T, n *node, command string, recover func(*node, nettest.Netns), extra ...string) {
 	// One address on ENI 0 is taken, so that the pod is on ENI 1, where routing
 	// mode rule has rules.
-	n := newNode(t, ipam.Settings{Routing: routing}, 1, 2)
 	first := nettest.NewNetns(t, "first")
 	n.mustRun(call{command: "ADD", id: "first", netns: first.Path, conf: n.conf("1.0.0")})
 	try := func(run func(c call)) {
 		ns := nettest.NewNetns(t, "pod")
-		c := call{command: command, id: "pod", netns: ns.Path, conf: n.conf("1.0.0")}
+		c := call{command: command, id: "pod", netns: ns.Path, conf: n.conf("1.0.0", extra...)}
 		if command == "DEL" {
 			n.mustRun(call{command: "ADD", id: "pod", netns: ns.Path, conf: c.conf})
 		}
@@ -147,6 +204,9 @@ func (n *node) mustBeAsBefore(at point) {
 	})
 	if links := podLinks(n.t); len(links) != 1 {
 		n.t.Fatalf("killed at %v: links %v", at, links)
+	}
+	if left := n.extras(); len(left) > 0 {
+		n.t.Fatalf("killed at %v: left over %q", at, left)
 	}
 	if rules := nettest.Run(n.t, "ip", "rule", "show", "priority", "1538"); rules != "" {
 		n.t.Fatalf("killed at %v: rules %s", at, rules)

@@ -15,7 +15,6 @@ import (
 	"github.com/containernetworking/cni/libcni"
 	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/enipool/enipool/pkg/eni"
-	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nettest"
 )
 
@@ -234,5 +233,3 @@ func hostPortCases(v *vpc) []hostPortCase {
 		{"the pod's own port at the node", out, "tcp", "10.0.0.10:80", "refused"},
 	}
 }
-
-var _ = ipam.Map

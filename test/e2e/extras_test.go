@@ -1,0 +1,298 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nettest"
+	nodepkg "github.com/enipool/enipool/pkg/node"
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// links returns the node's links whose names begin so.
+func (v *vpc) links(prefix string) (names []string) {
+	for line := range strings.Lines(v.node.Run(v.t, "ip", "-br", "link")) {
+		if name, _, _ := strings.Cut(line, "@"); strings.HasPrefix(name, prefix) {
+			names = append(names, strings.Fields(name)[0])
+		}
+	}
+	return names
+}
+
+// checkNode returns what `pool check` says.
+func (v *vpc) checkNode() (lines []string) {
+	v.t.Helper()
+	v.must(v.node.Do(func() (err error) {
+		lines, err = nodepkg.Node{Cache: v.n.Cache, Now: nodecache.SinceBoot}.Check(v.t.Context())
+		return err
+	}))
+	return lines
+}
+
+func (v *vpc) records() []string {
+	v.t.Helper()
+	entries, err := os.ReadDir(v.n.Cache.Path + ".pods")
+	v.must(err)
+	var names []string
+	for _, e := range entries {
+		if e.Name() != "lock" {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+func TestATakenHostPortIsRefusedWithItsOwner(t *testing.T) {
+	for name, s := range variants(eni.IPv4) {
+		if s.SNAT {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			v := newVPC(t, s)
+			v.replacePod(v.builtIn(), "a", map[string]any{"portMappings": []port{tcp(8080, 80), tcp(8081, 80).on("10.0.0.10")}})
+			answerAll(t, v.pods["a"], "80")
+			v.plugin("DEL", "b")
+			for _, taken := range []port{tcp(8080, 81), tcp(8080, 80).on("0.0.0.0"), tcp(8081, 1).on("10.0.0.10")} {
+				err := v.newAttachment(v.builtIn(), "b", map[string]any{"portMappings": []port{udp(8080, 80), taken}}).add()
+				var e *types.Error
+				if !errors.As(err, &e) || e.Code != 102 || !strings.Contains(e.Msg, fmt.Sprintf("tcp port %d", taken["hostPort"])) || !strings.Contains(e.Msg, "is taken by pod a") {
+					t.Errorf("%v: error %v, want code 102 with the port and its owner", taken, err)
+				}
+				if records := v.records(); len(records) != 1 {
+					t.Errorf("%v: records %v after the refusal", taken, records)
+				}
+			}
+			// Others of the same number are free.
+			v.must(v.newAttachment(v.builtIn(), "b", map[string]any{"portMappings": []port{udp(8080, 80), tcp(8081, 80).on("10.0.0.20")}}).add())
+			for to, want := range map[string]string{"10.0.0.10:8080": internet4, "10.0.0.20:8080": internet4} {
+				if seen := query(v.internet, "tcp", to); seen != want {
+					t.Errorf("%s after the refusals: %s", to, seen)
+				}
+			}
+		})
+	}
+}
+
+// A sandbox that is gone without a DEL gives its port to the pod that replaces it.
+func TestAHostPortOfADeadSandboxIsFree(t *testing.T) {
+	v := newVPC(t, ipam.Settings{Families: []eni.Family{eni.IPv4}})
+	v.replacePod(v.builtIn(), "a", map[string]any{"portMappings": []port{tcp(8080, 80)}})
+	v.plugin("DEL", "b")
+	v.pods["a"].Delete()
+	ctx, cancel := deadline(t)
+	defer cancel()
+	for strings.Contains(v.node.Run(t, "ip", "-br", "link"), "eni") && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	answerAll(t, v.pods["b"], "80")
+	v.must(v.newAttachment(v.builtIn(), "b", map[string]any{"portMappings": []port{tcp(8080, 80)}}).add())
+	if seen := query(v.internet, "tcp", "10.0.0.10:8080"); seen != internet4 {
+		t.Errorf("the new pod saw %s", seen)
+	}
+}
+
+// What others remove is seen and put back from the records.
+func TestHostPortsAreCheckedAndPutBack(t *testing.T) {
+	for name, s := range variants(eni.IPv4, eni.IPv6) {
+		if s.SNAT {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			v := newVPC(t, s)
+			limit := map[string]any{"ingressRate": 80000000, "ingressBurst": 8000000, "egressRate": 80000000, "egressBurst": 8000000}
+			a := v.replacePod(v.builtIn(), "a", map[string]any{"portMappings": []port{tcp(8080, 80), udp(53, 53)}, "bandwidth": limit})
+			answerAll(t, v.pods["a"], "80")
+			v.must(a.check())
+			if lines := v.checkNode(); len(lines) > 0 {
+				t.Errorf("pool check of a good node: %q", lines)
+			}
+			damage := []string{"nft", "flush", "ruleset"}
+			v.node.Run(t, damage[0], damage[1:]...)
+			if err := a.check(); err == nil {
+				t.Error("CHECK does not see that the ports are gone")
+			}
+			if lines := v.checkNode(); len(lines) == 0 {
+				t.Error("pool check does not see that the ports are gone")
+			}
+			v.reload()
+			v.must(a.check())
+			for _, to := range []string{"10.0.0.20:8080", "[2001:db8::10]:8080"} {
+				if seen := query(v.internet, "tcp", to); seen != internet4 && seen != internet6 {
+					t.Errorf("after the repair: %s: %s", to, seen)
+				}
+			}
+			v.node.Run(t, "tc", "qdisc", "del", "dev", v.links("enb")[0], "root")
+			if err := a.check(); err == nil || !strings.Contains(err.Error(), "lacks tbf") {
+				t.Errorf("CHECK without the limit: %v", err)
+			}
+			if lines := v.checkNode(); len(lines) != 1 || !strings.Contains(lines[0], "lacks tbf") {
+				t.Errorf("pool check without the limit: %q", lines)
+			}
+		})
+	}
+}
+
+// The kubelet's order: the sandbox's namespace is gone before DEL is called, twice.
+func TestHostPortsAndLimitsGoWithoutTheSandbox(t *testing.T) {
+	for name, s := range variants(eni.IPv4) {
+		if s.SNAT {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			v := newVPC(t, s)
+			before := v.node.Run(t, "nft", "-s", "list", "ruleset")
+			a := v.replacePod(v.builtIn(), "a", map[string]any{"portMappings": []port{tcp(8080, 80)},
+				"bandwidth": map[string]any{"egressRate": 80000000, "egressBurst": 8000000}})
+			v.pods["a"].Delete()
+			v.must(a.del())
+			v.must(a.del())
+			if left := v.node.Run(t, "ip", "-br", "link"); strings.Contains(left, "enb") {
+				t.Errorf("left over:\n%s", left)
+			}
+			if records := v.records(); len(records) > 0 {
+				t.Errorf("records %v", records)
+			}
+			if after := v.node.Run(t, "nft", "-s", "list", "ruleset"); after != before {
+				t.Errorf("the packet filter before:\n%s\nafter:\n%s", before, after)
+			}
+			if seen := query(v.internet, "tcp", "10.0.0.10:8080"); seen != "refused" {
+				t.Errorf("the closed port: %s", seen)
+			}
+		})
+	}
+}
+
+// A UDP peer that sent to the port before it was open, and goes on sending when its
+// pod is replaced, reaches the pod that has the port now.
+func TestUDPPeersReachThePodThatHasThePort(t *testing.T) {
+	v := newVPC(t, ipam.Settings{Families: []eni.Family{eni.IPv4}})
+	peer := func() *net.UDPConn {
+		var c *net.UDPConn
+		v.must(v.internet.Do(func() (err error) {
+			c, err = net.DialUDP("udp4", &net.UDPAddr{Port: 4000}, &net.UDPAddr{IP: net.ParseIP("10.0.0.10"), Port: 8080})
+			return err
+		}))
+		return c
+	}
+	c := peer()
+	defer c.Close()
+	heard := func() string {
+		v.must(c.SetDeadline(time.Now().Add(500 * time.Millisecond)))
+		_, _ = c.Write([]byte("?")) // an answer of ICMP to the one before may be told here
+		b := make([]byte, 100)
+		n, _ := c.Read(b)
+		return string(b[:n])
+	}
+	heard()
+	for _, id := range []string{"a", "b"} {
+		answerAll(t, v.pods[id], "80")
+		a := v.replacePod(v.builtIn(), id, map[string]any{"portMappings": []port{udp(8080, 80)}})
+		if heard(); heard() != internet4 {
+			t.Errorf("pod %s does not hear the peer:\n%s", id, v.node.Run(t, "cat", "/proc/net/nf_conntrack"))
+		}
+		v.must(a.del())
+		heard()
+	}
+}
+
+// A pod can't reach what listens on the node's loopback only, though the loopback
+// reaches the pod.
+func TestAPodDoesNotReachTheNodesLoopback(t *testing.T) {
+	for name, s := range variants(eni.IPv4) {
+		if s.SNAT {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			v := newVPC(t, s)
+			v.replacePod(v.builtIn(), "a", map[string]any{"portMappings": []port{tcp(8080, 80)}})
+			answerAll(t, v.node, "7000")
+			answerAll(t, v.pods["a"], "80")
+			if seen := query(v.node, "tcp", "127.0.0.1:8080"); seen != "10.0.0.10" {
+				t.Errorf("the loopback: %s", seen)
+			}
+			pod := v.pods["a"]
+			pod.Run(t, "sh", "-c", "ip addr del 127.0.0.1/8 dev lo; echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet; ip route flush table local; ip route add local 10.0.0.11 dev lo table local;"+
+				" ip route add 127.0.0.1 via 169.254.1.1 dev eth0 src 10.0.0.11 onlink")
+			if seen := query(pod, "tcp", "127.0.0.1:7000"); seen != "timeout" {
+				t.Errorf("the node's loopback answers a pod: %s", seen)
+			}
+			if seen := query(pod, "tcp", "10.0.0.10:7000"); seen != "10.0.0.11" {
+				t.Errorf("the node does not answer the pod at all: %s", seen)
+			}
+		})
+	}
+}
+
+// rate sends for a while and returns what arrives in Mbit/s.
+func rate(t *testing.T, from, to nettest.Netns, addr string) float64 {
+	t.Helper()
+	var l net.Listener
+	if err := to.Do(func() (err error) { l, err = net.Listen("tcp4", ":9"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	arrived := make(chan float64, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			arrived <- 0
+			return
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		// What the burst lets through at once is not counted.
+		_, _ = io.CopyN(io.Discard, c, 600_000)
+		begin := time.Now()
+		n, _ := io.CopyN(io.Discard, c, 1_200_000)
+		arrived <- float64(n) * 8 / 1e6 / time.Since(begin).Seconds()
+	}()
+	_ = from.Do(func() error {
+		c, err := net.DialTimeout("tcp4", addr+":9", 2*time.Second)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		_, err = c.Write(make([]byte, 3_000_000))
+		return err
+	})
+	return <-arrived
+}
+
+func TestLimitsAreThoseOfTheBandwidthPlugin(t *testing.T) {
+	v := newVPC(t, ipam.Settings{Families: []eni.Family{eni.IPv4}})
+	limits := map[string]any{"bandwidth": map[string]any{"ingressRate": 10000000, "ingressBurst": 1600000, "egressRate": 20000000, "egressBurst": 1600000}}
+	for _, way := range []string{"built in", "chained"} {
+		conf := v.builtIn()
+		if way == "chained" {
+			conf = v.chained()
+		}
+		a := v.replacePod(conf, "a", limits)
+		in, out := rate(t, v.internet, v.pods["a"], "10.0.0.11"), rate(t, v.pods["a"], v.internet, internet4)
+		t.Logf("%s: %.2f Mbit/s to the pod, %.2f from it", way, in, out)
+		if in < 7 || in > 14 || out < 14 || out > 28 {
+			t.Errorf("%s: %.2f Mbit/s to the pod and %.2f from it; want about 10 and 20", way, in, out)
+		}
+		for _, dev := range []string{"eni", "enb", "bwp"} {
+			for _, link := range v.links(dev) {
+				show := v.node.Run(t, "tc", "qdisc", "show", "dev", link)
+				if strings.Contains(show, "tbf") && !strings.Contains(show, "burst 200000b lat 25ms") {
+					t.Errorf("%s: %s has another burst:\n%s", way, link, show)
+				}
+			}
+		}
+		v.must(a.del())
+		if left := v.node.Run(t, "ip", "-br", "link"); strings.Contains(left, "enb") || strings.Contains(left, "bwp") {
+			t.Errorf("%s: left over:\n%s", way, left)
+		}
+	}
+}
