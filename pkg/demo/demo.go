@@ -21,7 +21,7 @@ import (
 
 // Options of a demonstration.
 type Options struct {
-	Plugins []string // folders with enipool, enipool-agent, portmap and bandwidth
+	Plugins []string // folders with enipool and enipool-agent
 	Keep    bool     // leave it up until ctx ends
 	Out     *os.File
 }
@@ -45,7 +45,7 @@ type demo struct {
 // Run is the whole demonstration. It removes all it made and ends the processes it
 // started, also when it fails or ctx ends.
 func Run(ctx context.Context, o Options) error {
-	programs, err := find(o.Plugins, "enipool", "enipool-agent", "portmap", "bandwidth")
+	programs, err := find(o.Plugins, "enipool", "enipool-agent")
 	if err != nil {
 		return err
 	}

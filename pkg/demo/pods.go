@@ -32,7 +32,7 @@ type pod struct {
 	addr   netip.Addr
 	index  int  // of its ENI
 	mapped bool // the node's hostPort leads here
-	limits bool // the bandwidth plugin shapes it
+	limits bool // on its bandwidth
 	server net.Listener
 }
 

@@ -49,7 +49,7 @@ func (d *demo) reaches(ctx context.Context, m *machine, addresses int, most time
 
 // onePodEach is the T0 of the timelines in sources/cns-watch-pods.md.
 func (d *demo) onePodEach(ctx context.Context) error {
-	d.title("One pod a node, through libcni: enipool, then portmap and bandwidth, conflist from conf/")
+	d.title("One pod a node, through libcni, conflist from conf/")
 	for _, m := range d.machines {
 		pods, err := d.newPods(m, 1)
 		if err != nil {

@@ -18,12 +18,34 @@ func TestTheBuiltInConfigurationIsTheDocumentedOne(t *testing.T) {
 	}
 }
 
+// chained is the configuration with the reference plugins, conf/10-enipool-chain.conflist.
+var chained = strings.NewReplacer(`,
+      "capabilities": {"portMappings": true, "bandwidth": true}
+    }
+`, `
+    },
+    {"type": "portmap", "capabilities": {"portMappings": true}},
+    {"type": "bandwidth", "capabilities": {"bandwidth": true}}
+`).Replace(defaultConflist)
+
+func TestTheChainIsTheDocumentedOne(t *testing.T) {
+	documented, err := os.ReadFile("../../conf/10-enipool-chain.conflist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(documented), chained); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestAConfigurationTellsWhatItNeeds(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 		want       Conflist
 	}{
 		{"the built-in one", defaultConflist, Conflist{Name: "enipool", Versions: []string{"0.4.0", "1.0.0", "1.1.0"},
+			Plugins: []string{"enipool"}, CachePath: "/run/enipool/node.cache"}},
+		{"with the reference plugins", chained, Conflist{Name: "enipool", Versions: []string{"0.4.0", "1.0.0", "1.1.0"},
 			Plugins: []string{"enipool", "portmap", "bandwidth"}, CachePath: "/run/enipool/node.cache"}},
 		{"as another plugin's IPAM", `{"name":"n","cniVersion":"1.0.0","plugins":[{"type":"ptp","ipam":{"type":"enipool","cachePath":"/x/y"}},{"type":"portmap"}]}`,
 			Conflist{Name: "n", Versions: []string{"1.0.0"}, Plugins: []string{"ptp", "enipool", "portmap"}, CachePath: "/x/y"}},

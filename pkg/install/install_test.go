@@ -100,7 +100,7 @@ func TestAPublishedConfigurationStaysDuringAnUpgrade(t *testing.T) {
 	n.install(from)
 	n.publish()
 	was := n.inode(conflistPath)
-	n.conflist(strings.Replace(defaultConflist, `"mtu": 0`, `"mtu": 1400`, 1))
+	n.conflist(strings.Replace(chained, `"mtu": 0`, `"mtu": 1400`, 1))
 	n.install(shipped(t, "v0.2.0", "v1.9.1"))
 	if !os.SameFile(was, n.inode(conflistPath)) {
 		t.Error("it was replaced before the agent could serve")
@@ -115,7 +115,7 @@ func TestNodesWithoutAnAgentArePublishedAtOnce(t *testing.T) {
 	n.Now = true
 	n.install(shipped(t, "v0.1.0", "v1.9.1"))
 	n.tells("published " + conflistPath)
-	if n.has(conflistPath) != defaultConflist {
+	if n.has(conflistPath) != chained {
 		t.Error("it is not there")
 	}
 	n.install(n.From)

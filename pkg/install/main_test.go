@@ -111,7 +111,7 @@ func options(root string) Options {
 func newNode(t testing.TB) *node {
 	t.Helper()
 	n := &node{t: t, Options: options(t.TempDir())}
-	n.conflist(defaultConflist)
+	n.conflist(chained)
 	for _, dir := range []string{"/etc/there", "/run"} {
 		if err := os.MkdirAll(n.at(dir), 0o755); err != nil {
 			t.Fatal(err)

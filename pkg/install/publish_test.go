@@ -39,7 +39,7 @@ func TestPublishingIsDoneOnceAndPutsBackWhatGotLost(t *testing.T) {
 	if got := n.publish(); got != conflistPath {
 		t.Errorf("it wrote %q", got)
 	}
-	if n.has(conflistPath) != defaultConflist || n.inode(conflistPath).Mode() != 0o600 {
+	if n.has(conflistPath) != chained || n.inode(conflistPath).Mode() != 0o600 {
 		t.Error("it is not what was staged")
 	}
 	if got := n.publish(); got != "" {
@@ -61,7 +61,7 @@ func TestPublishingSaysWhyItCanNot(t *testing.T) {
 	}{
 		{"nothing is installed", func(n *node) { n.uninstall() }, "no network configuration is staged"},
 		{"the conflist is for another cache", func(n *node) {
-			n.conflist(strings.Replace(defaultConflist, "/run/enipool/node.cache", "/run/other/node.cache", 1))
+			n.conflist(strings.Replace(chained, "/run/enipool/node.cache", "/run/other/node.cache", 1))
 			n.install(n.From)
 		}, "cachePath /run/other/node.cache and the agent has cache /run/enipool/node.cache"},
 		{"the folder is not mounted", func(n *node) { _ = os.RemoveAll(n.at(ConfDir)) }, "there is no folder /etc/cni/net.d; mount"},

@@ -1,4 +1,4 @@
-// Package iptexec runs the programs of iptables that the plugin needs: one that
+// Package iptexec runs the few programs that the plugin needs, above all iptables: one that
 // changes several rules all at once, and one that lists some. It does without
 // os/exec, which the plugin must not link.
 package iptexec
@@ -81,6 +81,11 @@ func RestoreBy(path, rules string, lock uintptr) error {
 	return err
 }
 
+// Run starts the program with this process's environment and returns what it printed.
+func Run(path string, args []string, input string) (string, error) {
+	return run(path, args, input, 0)
+}
+
 // run starts the program and returns what it printed. It inherits lock, if that
 // is not 0: so it holds the lock on, even if this process is killed.
 func run(path string, args []string, input string, lock uintptr) (out string, err error) {
@@ -112,7 +117,7 @@ func run(path string, args []string, input string, lock uintptr) (out string, er
 		}
 	}
 	if err == nil && (!status.Exited() || status.ExitStatus() != 0) {
-		err = fmt.Errorf("exit status %d: %s", status.ExitStatus(), strings.Join(strings.Fields(contents(files[2])), " "))
+		err = fmt.Errorf("exit status %d %s", status.ExitStatus(), strings.Join(strings.Fields(contents(files[2])), " "))
 	}
 	return contents(files[1]), err
 }

@@ -76,7 +76,7 @@ Exit codes: 0 done, 1 a person must fix something first, 2 it failed.`,
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.from, "from", "", "the folder that the plugins come in (default this program's own)")
 	cmd.Flags().StringSliceVar(&f.plugins, "plugins", nil, "plugins to install beside enipool (default those that the network configuration calls, and loopback, as far as they are in --from)")
-	cmd.Flags().StringVar(&f.conflist, "conflist", "", "the network configuration (default a built-in one with portmap and bandwidth)")
+	cmd.Flags().StringVar(&f.conflist, "conflist", "", "the network configuration (default a built-in one, conf/10-enipool.conflist)")
 	cmd.Flags().BoolVar(&f.now, "conflist-now", false, "publish the network configuration at once: for nodes without an agent")
 	cmd.Flags().StringVar(&f.config, "config", "", "the agent's configuration, to check what it needs (default what it needs without one)")
 	cmd.Flags().StringSliceVar(&f.eniLinks, "eni-links", nil, "patterns of the names of ENIs' links, but for the node's own, like eth[1-9]*")

@@ -41,7 +41,7 @@ lets everybody have user namespaces.`,
 			return demo.Run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringArrayVar(&o.Plugins, "plugins", nil, "folder with enipool, enipool-agent, portmap and bandwidth; may be repeated")
+	cmd.Flags().StringArrayVar(&o.Plugins, "plugins", nil, "folder with enipool and enipool-agent; may be repeated")
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "leave it up until interrupted, and say how to look around")
 	_ = cmd.MarkFlagRequired("plugins") // the flag exists
 	_ = cmd.MarkFlagDirname("plugins")

@@ -110,7 +110,7 @@ func (m *machine) killAfterAdd(name string) (netns string) {
 	m.t.Helper()
 	m.write("/opt/cni/bin/hold", hold)
 	m.must(os.Chmod(m.Path("/opt/cni/bin/hold"), 0o755))
-	m.publish(strings.Replace(m.conflist(), `{"type": "portmap"`, `{"type": "hold"}, {"type": "portmap"`, 1))
+	m.publish(strings.Replace(m.conflist(), "    }\n  ]", "    },\n    {\"type\": \"hold\"}\n  ]", 1))
 	failed := make(chan error)
 	go func() { _, err := m.try(name); failed <- err }()
 	var pid int

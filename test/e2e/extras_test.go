@@ -296,3 +296,28 @@ func TestLimitsAreThoseOfTheBandwidthPlugin(t *testing.T) {
 		}
 	}
 }
+
+// A node whose configuration called portmap and bandwidth until now: the pods that
+// they served end without them in the configuration, and leave nothing.
+func TestPodsOfTheFormerChainEndByTheNewConfiguration(t *testing.T) {
+	v := newVPC(t, ipam.Settings{Families: []eni.Family{eni.IPv4}})
+	a := v.replacePod(v.chained(), "a", map[string]any{"portMappings": []port{tcp(8080, 80)},
+		"bandwidth": map[string]any{"ingressRate": 8000000, "ingressBurst": 8000000, "egressRate": 8000000, "egressBurst": 8000000}})
+	if rules := v.node.Run(t, "iptables-save"); !strings.Contains(rules, "--dport 8080") || len(v.links("bwp")) != 1 {
+		t.Fatalf("the chain made something else:\n%s", rules)
+	}
+	a.conf = v.builtIn()
+	v.must(a.del())
+	if rules := v.node.Run(t, "iptables-save"); strings.Contains(rules, "8080") || strings.Contains(rules, "CNI-DN") {
+		t.Errorf("rules are left:\n%s", rules)
+	}
+	if left := v.links("bwp"); len(left) > 0 {
+		t.Errorf("links %v are left", left)
+	}
+	// And the same port by enipool itself, which the old one would have led astray.
+	answerAll(t, v.pods["a"], "80")
+	v.must(a.add())
+	if seen := query(v.internet, "tcp", "10.0.0.20:8080"); seen != internet4 {
+		t.Errorf("the new pod saw %s", seen)
+	}
+}
