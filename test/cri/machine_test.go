@@ -100,6 +100,7 @@ func (m *machine) write(path, text string) {
 // Where the network configuration is, here and on a node.
 const (
 	conflistSource = "../../conf/10-enipool.conflist"
+	chainSource    = "../../conf/10-enipool-chain.conflist" // with the reference plugins
 	conflistPath   = "/etc/cni/net.d/10-enipool.conflist"
 	defaultCache   = "/run/enipool/node.cache"
 )
@@ -108,7 +109,12 @@ const (
 // its cache elsewhere it says so.
 func (m *machine) conflist() string {
 	m.t.Helper()
-	text, err := os.ReadFile(conflistSource)
+	return m.conflistOf(conflistSource)
+}
+
+func (m *machine) conflistOf(source string) string {
+	m.t.Helper()
+	text, err := os.ReadFile(source)
 	m.must(err)
 	return strings.Replace(string(text), defaultCache, m.cachePath(), 1)
 }

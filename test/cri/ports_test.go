@@ -20,9 +20,16 @@ func onPort(host int32) option {
 // A pod of another ENI than the node's own shows whether the answers take the way
 // back that they came.
 func TestAHostPortIsReachableFromPodsAndFromTheInternet(t *testing.T) {
+	for name, source := range map[string]string{"ports": conflistSource, "chain": chainSource} {
+		t.Run(source, func(t *testing.T) { testHostPort(t, name, source) })
+	}
+}
+
+func testHostPort(t *testing.T, region, source string) {
 	t.Parallel()
-	r := newRegion(t, "ports")
+	r := newRegion(t, region)
 	m, other := newMachine(r, "a", plan{limits: tiny}), newMachine(r, "b", plan{limits: small})
+	m.publish(m.conflistOf(source))
 	first := m.run("first")
 	m.run("second") // the first ENI is full
 	web := m.run("web", onPort(8080))
@@ -61,8 +68,15 @@ func get(address string) error {
 }
 
 func TestABandwidthAnnotationIsAppliedAndGoesWithThePod(t *testing.T) {
+	for name, source := range map[string]string{"bandwidth": conflistSource, "bandwidthchain": chainSource} {
+		t.Run(source, func(t *testing.T) { testBandwidth(t, name, source) })
+	}
+}
+
+func testBandwidth(t *testing.T, region, source string) {
 	t.Parallel()
-	m := newMachine(newRegion(t, "bandwidth"), "a", plan{limits: small})
+	m := newMachine(newRegion(t, region), "a", plan{limits: small})
+	m.publish(m.conflistOf(source))
 	p := m.run("slow", func(c *api.PodSandboxConfig) {
 		c.Annotations = map[string]string{"kubernetes.io/ingress-bandwidth": "8M", "kubernetes.io/egress-bandwidth": "4M"}
 	})
