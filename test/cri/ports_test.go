@@ -21,7 +21,7 @@ func onPort(host int32) option {
 // back that they came.
 func TestAHostPortIsReachableFromPodsAndFromTheInternet(t *testing.T) {
 	for name, source := range map[string]string{"ports": conflistSource, "chain": chainSource} {
-		t.Run(source, func(t *testing.T) { testHostPort(t, name, source) })
+		t.Run(name, func(t *testing.T) { testHostPort(t, name, source) })
 	}
 }
 
@@ -69,7 +69,7 @@ func get(address string) error {
 
 func TestABandwidthAnnotationIsAppliedAndGoesWithThePod(t *testing.T) {
 	for name, source := range map[string]string{"bandwidth": conflistSource, "bandwidthchain": chainSource} {
-		t.Run(source, func(t *testing.T) { testBandwidth(t, name, source) })
+		t.Run(name, func(t *testing.T) { testBandwidth(t, name, source) })
 	}
 }
 
