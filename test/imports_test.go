@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -145,5 +146,24 @@ func TestThePluginLinksNothingHeavy(t *testing.T) {
 				t.Errorf("plugins/enipool links %s", strings.TrimSpace(dep))
 			}
 		}
+	}
+}
+
+// Every byte of it is read from the disk at the first start after a boot, and stays in
+// the page cache beside the pods.
+func TestThePluginIsSmall(t *testing.T) {
+	const most = 4_000_000
+	plugin := filepath.Join(t.TempDir(), "enipool")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", plugin, "../plugins/enipool")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=") // whatever this test is built with; make build inlines less
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	info, err := os.Stat(plugin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > most {
+		t.Errorf("the plugin has %d bytes, more than %d: see what came with 'go tool nm -size -sort size' of a build with symbols", info.Size(), most)
 	}
 }
