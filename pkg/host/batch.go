@@ -117,7 +117,11 @@ func (b *batch) addVeth(p netconf.Pod, ns int) *request {
 // getLink asks for a link by its name.
 func (b *batch) getLink(name string) *request {
 	m := newMessage(unix.RTM_GETLINK, 0, linkPart(0, 0, 0)...)
-	m.text(unix.IFLA_IFNAME, name)
+	if len(name) < unix.IFNAMSIZ {
+		m.text(unix.IFLA_IFNAME, name)
+	} else {
+		m.text(unix.IFLA_ALT_IFNAME, name)
+	}
 	m.number(unix.IFLA_EXT_MASK, skipStats)
 	r := b.add(m, "look up %s", name)
 	r.get = true
@@ -141,6 +145,12 @@ func (b *batch) setLink(index int, dev, alias string, ipv4 map[uint16]uint32) *r
 		})
 	}
 	return b.add(m, "set alias of %s", dev)
+}
+
+func (b *batch) setGroup(index int, dev string, group uint32) *request {
+	m := newMessage(unix.RTM_SETLINK, 0, linkPart(index, 0, 0)...)
+	m.number(unix.IFLA_GROUP, group)
+	return b.add(m, "set group of %s", dev)
 }
 
 func (b *batch) setUp(index int, dev string) *request {

@@ -73,7 +73,7 @@ func (n *Netns) LeavePod(addrs []netip.Prefix) error {
 // checkBeside returns a line for each address whose packets leave by another interface
 // of ours, because the rule that keeps them here is missing. Any rule from the address
 // will do: chained plugins make their own.
-func checkBeside(pod *netlink.Handle, p netconf.Pod, index int) ([]string, error) {
+func checkBeside(pod *Host, p netconf.Pod, index int) ([]string, error) {
 	var wrong []string
 	for _, a := range p.Addrs {
 		rule := netconf.BesideRule(a.Prefix, index)
@@ -84,7 +84,7 @@ func checkBeside(pod *netlink.Handle, p netconf.Pod, index int) ([]string, error
 		if !behind {
 			continue
 		}
-		rules, err := dump(func() ([]netlink.Rule, error) { return pod.RuleList(family(rule.IPv6)) })
+		rules, err := dump(func() ([]netlink.Rule, error) { return pod.h.RuleList(family(rule.IPv6)) })
 		if err != nil {
 			return nil, fmt.Errorf("list rules in the pod: %w", err)
 		}
@@ -96,20 +96,17 @@ func checkBeside(pod *netlink.Handle, p netconf.Pod, index int) ([]string, error
 }
 
 // isBehind tells whether the pod's default route is that of another interface of ours.
-func isBehind(pod *netlink.Handle, v6 bool, index int) (bool, error) {
-	filter := &netlink.Route{Table: netconf.MainTable, Protocol: netconf.Protocol}
-	routes, err := dump(func() ([]netlink.Route, error) {
-		return pod.RouteListFiltered(family(v6), filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
-	})
+func isBehind(pod *Host, v6 bool, index int) (bool, error) {
+	routes, err := pod.conn.routes(v6)
 	if err != nil {
-		return false, fmt.Errorf("list routes in the pod: %w", err)
+		return false, fmt.Errorf("look for the pod's default route: %w", err)
 	}
-	var best *netlink.Route
+	var best *kernelRoute
 	for i, r := range routes {
-		dst, ok := prefix(r.Dst)
-		if (!ok || dst.Bits() == 0) && (best == nil || r.Priority < best.Priority) {
+		ours := r.table == netconf.MainTable && r.protocol == netconf.Protocol
+		if ours && r.dst.Bits() == 0 && (best == nil || r.metric < best.metric) {
 			best = &routes[i]
 		}
 	}
-	return best != nil && best.LinkIndex != index, nil
+	return best != nil && best.link != index, nil
 }

@@ -29,40 +29,40 @@ type Link struct {
 // ReadLink looks at a link in the pod. It returns an error that tells if the
 // link is missing.
 func (h *Host) ReadLink(ns *Netns, dev string) (Link, error) {
-	pod, err := ns.handle()
+	pod, err := ns.open()
 	if err != nil {
 		return Link{}, err
 	}
 	defer pod.Close()
-	link, err := pod.LinkByName(dev)
+	link, err := pod.findLink(dev)
 	if err != nil {
-		return Link{}, fmt.Errorf("look up %s in the pod: %w", dev, err)
+		return Link{}, err
 	}
-	l := Link{MAC: link.Attrs().HardwareAddr.String(), MTU: link.Attrs().MTU}
-	switch link.Type() {
+	l := Link{MAC: link.mac.String(), MTU: link.mtu}
+	switch link.kind {
 	case "macvlan", "ipvlan", "macvtap", "ipvtap", "vlan":
 		// The index is the parent's in the namespace it is in, which is ours
 		// unless somebody nests pods.
-		if parent, err := h.h.LinkByIndex(link.Attrs().ParentIndex); err == nil {
-			l.Parent = parent.Attrs().Name
-		}
+		l.Parent = h.linkName(link.peer)
 	}
 	return l, nil
 }
 
 // FillLink puts addresses and routes on a link that is there already.
 func (h *Host) FillLink(ns *Netns, in Inside) error {
-	pod, err := ns.handle()
+	pod, err := ns.open()
 	if err != nil {
 		return err
 	}
 	defer pod.Close()
-	link, err := pod.LinkByName(in.Dev)
+	link, err := pod.findLink(in.Dev)
 	if err != nil {
-		return fmt.Errorf("look up %s in the pod: %w", in.Dev, err)
+		return err
 	}
-	if err := pod.LinkSetUp(link); err != nil {
-		return fmt.Errorf("set %s up in the pod: %w", in.Dev, err)
+	b := inPod()
+	b.setUp(link.index, in.Dev)
+	if err := pod.conn.send(b); err != nil {
+		return err
 	}
 	for _, a := range in.Addrs {
 		if err := addAddr(ns, pod, link, a); err != nil {
@@ -70,12 +70,13 @@ func (h *Host) FillLink(ns *Netns, in Inside) error {
 		}
 	}
 	for _, r := range in.Routes {
-		err := pod.RouteAdd(route(r, link.Attrs().Index))
-		if r.IfNone && errors.Is(err, unix.EEXIST) {
-			continue
+		b := inPod()
+		added := b.addRoute(r, link.index)
+		if r.IfNone {
+			added.tolerating(unix.EEXIST)
 		}
-		if err != nil {
-			return fmt.Errorf("add route %s in the pod: %w", r, err)
+		if err := pod.conn.send(b); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -85,20 +86,20 @@ func (h *Host) FillLink(ns *Netns, in Inside) error {
 // with them. Missing ones are fine. That the link carries the address is the
 // proof that the namespace is still the owner's.
 func (h *Host) ClearLink(ns *Netns, in Inside) error {
-	pod, err := ns.handle()
+	pod, err := ns.open()
 	if err != nil {
 		return err
 	}
 	defer pod.Close()
-	link, err := pod.LinkByName(in.Dev)
+	link, err := pod.findLink(in.Dev)
 	if notFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look up %s in the pod: %w", in.Dev, err)
+		return err
 	}
 	for _, a := range in.Addrs {
-		if err := pod.AddrDel(link, address(a)); err != nil && !notFound(err) {
+		if err := pod.h.AddrDel(link.device(), address(a)); err != nil && !notFound(err) {
 			return fmt.Errorf("remove address %s in the pod: %w", a, err)
 		}
 	}
@@ -108,19 +109,19 @@ func (h *Host) ClearLink(ns *Netns, in Inside) error {
 // CheckAddrs returns a line for each address that is not on the pod's link,
 // whatever its mask there.
 func (h *Host) CheckAddrs(ns *Netns, dev string, want []netip.Addr) ([]string, error) {
-	pod, err := ns.handle()
+	pod, err := ns.open()
 	if err != nil {
 		return nil, err
 	}
 	defer pod.Close()
-	link, err := pod.LinkByName(dev)
+	link, err := pod.findLink(dev)
 	if notFound(err) {
 		return []string{"link " + dev + " is missing in the pod"}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look up %s in the pod: %w", dev, err)
+		return nil, err
 	}
-	have, err := readAddrs(pod, map[int]string{link.Attrs().Index: link.Attrs().Name})
+	have, err := readAddrs(pod.h, map[int]string{link.index: link.name})
 	if err != nil {
 		return nil, err
 	}
@@ -135,13 +136,18 @@ func (h *Host) CheckAddrs(ns *Netns, dev string, want []netip.Addr) ([]string, e
 
 // addAddr adds an address to a link in the pod, switching IPv6 on where the
 // pod's namespace was born with it off.
-func addAddr(ns *Netns, pod *netlink.Handle, link netlink.Link, a netconf.Addr) error {
-	err := pod.AddrAdd(link, address(a))
+func addAddr(ns *Netns, pod *Host, link linkState, a netconf.Addr) error {
+	err := pod.h.AddrAdd(link.device(), address(a))
 	if a.Prefix.Addr().Is6() && (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) {
-		if err := enableIPv6(ns, link.Attrs().Name); err != nil {
+		if err := enableIPv6(ns, link.name); err != nil {
 			return err
 		}
-		err = pod.AddrAdd(link, address(a))
+		err = pod.h.AddrAdd(link.device(), address(a))
 	}
 	return err
+}
+
+// device is the link in the words of package netlink.
+func (l linkState) device() netlink.Link {
+	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: l.index, Name: l.name}}
 }

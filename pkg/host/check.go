@@ -5,19 +5,18 @@ import (
 	"slices"
 
 	"github.com/enipool/enipool/pkg/netconf"
-	"github.com/vishvananda/netlink"
 )
 
 // CheckPod compares the kernel with p and returns a line for everything that is
 // missing or different. What others added is fine: addresses, routes, and ours
 // moved to another table by a chained plugin.
 func (h *Host) CheckPod(ns *Netns, p netconf.Pod) ([]string, error) {
-	link, err := h.h.LinkByName(p.HostDev)
+	link, err := h.findLink(p.HostDev)
 	if err != nil {
 		return h.CheckInside(ns, p)
 	}
 	var wrong []string
-	if !isUp(link) {
+	if !link.up {
 		wrong = []string{fmt.Sprintf("link %s is down", p.HostDev)}
 	}
 	node, err := h.checkNode(p, link)
@@ -31,52 +30,52 @@ func (h *Host) CheckPod(ns *Netns, p netconf.Pod) ([]string, error) {
 // CheckInside is CheckPod without what the node holds for the pod beside its link:
 // that is put back where it is missing, and the rest is not.
 func (h *Host) CheckInside(ns *Netns, p netconf.Pod) ([]string, error) {
-	link, err := h.h.LinkByName(p.HostDev)
+	link, err := h.findLink(p.HostDev)
 	if notFound(err) {
 		return []string{"link " + p.HostDev + " is missing on the node"}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look up %s: %w", p.HostDev, err)
+		return nil, err
 	}
-	pod, err := ns.handle()
+	pod, err := ns.open()
 	if err != nil {
 		return nil, err
 	}
 	defer pod.Close()
-	inner, err := pod.LinkByName(p.Dev)
+	inner, err := pod.findLink(p.Dev)
 	if notFound(err) {
 		return []string{"link " + p.Dev + " is missing in the pod"}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look up %s in the pod: %w", p.Dev, err)
+		return nil, err
 	}
 	inside, err := checkInside(pod, p, inner)
 	return append(checkEnds(p, link, inner), inside...), err
 }
 
-func checkEnds(p netconf.Pod, link, inner netlink.Link) []string {
+func checkEnds(p netconf.Pod, link, inner linkState) []string {
 	var wrong []string
 	bad := func(format string, a ...any) { wrong = append(wrong, fmt.Sprintf(format, a...)) }
-	if link.Type() != "veth" || link.Attrs().ParentIndex != inner.Attrs().Index {
+	if link.kind != "veth" || link.peer != inner.index {
 		bad("link %s in the pod is not the peer of %s", p.Dev, p.HostDev)
 	}
-	if !isUp(inner) {
+	if !inner.up {
 		bad("link %s in the pod is down", p.Dev)
 	}
-	if got := link.Attrs().HardwareAddr.String(); got != p.HostMAC.String() {
+	if got := link.mac.String(); got != p.HostMAC.String() {
 		bad("link %s has address %s, want %s", p.HostDev, got, p.HostMAC)
 	}
-	if got := inner.Attrs().HardwareAddr.String(); got != p.MAC.String() {
+	if got := inner.mac.String(); got != p.MAC.String() {
 		bad("link %s in the pod has address %s, want %s", p.Dev, got, p.MAC)
 	}
 	return wrong
 }
 
-func (h *Host) checkNode(p netconf.Pod, link netlink.Link) ([]string, error) {
+func (h *Host) checkNode(p netconf.Pod, link linkState) ([]string, error) {
 	var wrong []string
-	names := map[int]string{link.Attrs().Index: p.HostDev}
+	names := map[int]string{link.index: p.HostDev}
 	for _, v6 := range []bool{false, true} {
-		routes, err := readRoutes(h.h, v6, true, names)
+		routes, err := readRoutes(h, v6, true, names)
 		if err != nil {
 			return nil, err
 		}
@@ -98,13 +97,13 @@ func (h *Host) checkNode(p netconf.Pod, link netlink.Link) ([]string, error) {
 	return append(wrong, missing("neighbour ", p.HostNeighs, neighs)...), nil
 }
 
-func checkInside(pod *netlink.Handle, p netconf.Pod, link netlink.Link) ([]string, error) {
-	names := map[int]string{link.Attrs().Index: p.Dev}
-	addrs, err := readAddrs(pod, names)
+func checkInside(pod *Host, p netconf.Pod, link linkState) ([]string, error) {
+	names := map[int]string{link.index: p.Dev}
+	addrs, err := readAddrs(pod.h, names)
 	if err != nil {
 		return nil, err
 	}
-	neighs, err := readNeighs(pod, names)
+	neighs, err := readNeighs(pod.h, names)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +118,7 @@ func checkInside(pod *netlink.Handle, p netconf.Pod, link netlink.Link) ([]strin
 			routes = append(routes, r)
 		}
 	}
-	behind, err := checkBeside(pod, p, link.Attrs().Index)
+	behind, err := checkBeside(pod, p, link.index)
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,11 @@
 package host
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
 
 	"github.com/enipool/enipool/pkg/netconf"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -54,28 +52,14 @@ func (h *Host) routeTo(a netip.Addr) (string, error) {
 	if len(r.answer) < unix.SizeofRtMsg {
 		return "", errUnsure
 	}
-	bits, flags := int(r.answer[1]), binary.NativeEndian.Uint32(r.answer[8:]) // rtm_dst_len, rtm_flags
+	route := parseRoute(r.answer)
 	switch {
-	case flags&unix.RTM_F_CLONED != 0:
+	case route.cloned:
 		return "", errUnsure // a kernel before 4.13 answers with the address, not with the route
-	case bits < a.BitLen():
+	case !route.dst.IsSingleIP():
 		return "", nil
 	}
-	return h.describeRoute(a)
-}
-
-// describeRoute returns the host route to the address in words.
-func (h *Host) describeRoute(a netip.Addr) (string, error) {
-	routes, err := h.h.RouteGetWithOptions(a.AsSlice(), &netlink.RouteGetOptions{FIBMatch: true})
-	if err != nil {
-		return "", errUnsure // gone, or another one by now
-	}
-	for _, r := range routes {
-		if dst, ok := prefix(r.Dst); ok && dst.IsSingleIP() {
-			return hostRoute(r, a, routeTypes[r.Type], h.linkName(r.LinkIndex)).String(), nil
-		}
-	}
-	return "", nil
+	return route.hostRoute(h.linkName(route.link)).String(), nil
 }
 
 // searchRoute looks for a host route to the address among all routes. Those of ours
@@ -93,14 +77,6 @@ func (h *Host) searchRoute(a netip.Addr) (string, error) {
 	return "", nil
 }
 
-// linkName returns the name of the link with the index, "" if there is none.
-func (h *Host) linkName(index int) string {
-	if link, err := h.h.LinkByIndex(index); err == nil {
-		return link.Attrs().Name
-	}
-	return ""
-}
-
 // claimRoute adds a pod's route to its link unless there is another route to the
 // address, see checkClaim.
 func (h *Host) claimRoute(r netconf.Route, link int) error {
@@ -116,19 +92,19 @@ func (h *Host) claimRoute(r netconf.Route, link int) error {
 // never replaced, or who has it would be cut off. It may be ours, put back by an agent
 // that saw the link without it.
 func (h *Host) checkClaim(r netconf.Route, link int) error {
-	filter := &netlink.Route{Dst: ipNet(r.Dst), Table: r.Table}
-	list, err := dump(func() ([]netlink.Route, error) {
-		return h.h.RouteListFiltered(family(r.Dst.Addr().Is6()), filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_DST)
-	})
+	list, err := h.conn.routes(r.Dst.Addr().Is6())
 	if err != nil {
-		return fmt.Errorf("list routes to %s: %w", r.Dst.Addr(), err)
+		return fmt.Errorf("look for the route to %s: %w", r.Dst.Addr(), err)
 	}
 	cause := "the kernel has another route to it"
 	for _, there := range list {
-		if there.LinkIndex == link {
+		if there.dst != r.Dst || there.table != r.Table {
+			continue
+		}
+		if there.link == link {
 			return nil
 		}
-		cause = hostRoute(there, r.Dst.Addr(), routeTypes[there.Type], h.linkName(there.LinkIndex)).String()
+		cause = there.hostRoute(h.linkName(there.link)).String()
 	}
 	return &HeldError{r.Dst.Addr(), cause}
 }

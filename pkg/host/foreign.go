@@ -34,7 +34,7 @@ func (h *Host) ForeignPods() ([]ForeignPod, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, _, err := links(h.h)
+	list, _, err := h.links()
 	if err != nil {
 		return nil, err
 	}
@@ -46,13 +46,13 @@ func (h *Host) ForeignPods() ([]ForeignPod, error) {
 	}
 	var pods []ForeignPod
 	for _, l := range list {
-		name := l.Attrs().Name
-		owner, named := netconf.ParseAlias(l.Attrs().Alias)
-		if l.Type() != "veth" || slices.Contains(notPods, name) || named && netconf.HostDevice(owner.Key) == name {
+		name := l.name
+		owner, named := netconf.ParseAlias(l.alias)
+		if l.kind != "veth" || slices.Contains(notPods, name) || named && netconf.HostDevice(owner.Key) == name {
 			continue
 		}
 		// A pair whose ends are both here is no pod's.
-		if pod := (ForeignPod{name, pluginOf(name), routed[name]}); l.Attrs().NetNsID >= 0 && (pod.Plugin != "" || len(pod.Addrs) > 0) {
+		if pod := (ForeignPod{name, pluginOf(name), routed[name]}); l.netns >= 0 && (pod.Plugin != "" || len(pod.Addrs) > 0) {
 			pods = append(pods, pod)
 		}
 	}

@@ -11,14 +11,15 @@ import (
 
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
-// Host is the network of the node: the namespace in which New was called.
+// Host is the network of the node: the namespace in which New was called. Or a pod's,
+// see Netns.open.
 type Host struct {
-	h    *netlink.Handle // to read
-	conn *conn           // to change many things at once
+	h     *netlink.Handle // to read addresses, neighbours and rules
+	conn  *conn           // to read links and routes, and to change many things at once
+	where string          // stands behind the object in errors, as " in the pod"
 }
 
 // New opens a handle on the network namespace of the calling thread.
@@ -32,7 +33,7 @@ func New() (*Host, error) {
 		h.Close()
 		return nil, err
 	}
-	return &Host{h, c}, nil
+	return &Host{h: h, conn: c}, nil
 }
 
 // NewHere is New for a process that never leaves its network namespace, and hardly
@@ -42,21 +43,13 @@ func NewHere() (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Host{&netlink.Handle{}, c}, nil
+	return &Host{h: &netlink.Handle{}, conn: c}, nil
 }
 
 // Close releases the handle.
 func (h *Host) Close() {
 	h.h.Close()
 	h.conn.Close()
-}
-
-func handleAt(fd int) (*netlink.Handle, error) {
-	h, err := netlink.NewHandleAt(netns.NsHandle(fd), unix.NETLINK_ROUTE)
-	if err != nil {
-		return nil, fmt.Errorf("open netlink in the pod's namespace: %w", err)
-	}
-	return h, nil
 }
 
 // dumpTries is how often a dump is repeated that the kernel says was torn by a

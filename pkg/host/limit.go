@@ -5,7 +5,6 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/netconf"
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -27,12 +26,12 @@ const limitGroup = 0x70000000
 // its link. What the pod sends comes in there, where nothing can wait, so it takes
 // the way out of a link of its own that has such a bucket.
 func (h *Host) SetLimits(l Limit) error {
-	link, err := h.h.LinkByName(l.HostDev)
+	link, err := h.findLink(l.HostDev)
 	if err != nil {
-		return fmt.Errorf("look up %s: %w", l.HostDev, err)
+		return err
 	}
 	if l.Ingress != (netconf.Limit{}) {
-		if err := addBucket(link.Attrs().Index, l.Ingress.Bucket()); err != nil {
+		if err := addBucket(link.index, l.Ingress.Bucket()); err != nil {
 			return fmt.Errorf("limit what goes to %s: %w", l.HostDev, err)
 		}
 	}
@@ -42,26 +41,30 @@ func (h *Host) SetLimits(l Limit) error {
 	return h.limitEgress(link, l)
 }
 
-func (h *Host) limitEgress(link netlink.Link, l Limit) error {
-	index := link.Attrs().Index
+func (h *Host) limitEgress(link linkState, l Limit) error {
+	index := link.index
 	group := limitGroup | uint32(index)
-	if err := addWaiting(l.Dev, uint32(link.Attrs().MTU), group); err != nil {
+	if err := addWaiting(l.Dev, uint32(link.mtu), group); err != nil {
 		return fmt.Errorf("create link %s: %w", l.Dev, err)
 	}
-	wait, err := h.h.LinkByName(l.Dev)
+	wait, err := h.findLink(l.Dev)
 	if err != nil {
-		return fmt.Errorf("look up %s: %w", l.Dev, err)
+		return err
 	}
-	if err := h.h.LinkSetAlias(wait, l.Alias); err != nil {
-		return fmt.Errorf("set alias of %s: %w", l.Dev, err)
+	b := &batch{}
+	b.setLink(wait.index, l.Dev, l.Alias, nil)
+	if err := h.conn.send(b); err != nil {
+		return err
 	}
-	if err := addBucket(wait.Attrs().Index, l.Egress.Bucket()); err != nil {
+	if err := addBucket(wait.index, l.Egress.Bucket()); err != nil {
 		return fmt.Errorf("limit what goes out of %s: %w", l.Dev, err)
 	}
-	if err := h.h.LinkSetGroup(link, int(group)); err != nil {
-		return fmt.Errorf("set group of %s: %w", l.HostDev, err)
+	b = &batch{}
+	b.setGroup(index, l.HostDev, group)
+	if err := h.conn.send(b); err != nil {
+		return err
 	}
-	if err := addRedirect(index, wait.Attrs().Index); err != nil {
+	if err := addRedirect(index, wait.index); err != nil {
 		return fmt.Errorf("lead what comes in by %s to %s: %w", l.HostDev, l.Dev, err)
 	}
 	return nil
@@ -89,23 +92,25 @@ func addWaiting(name string, mtu, group uint32) error {
 // the kernel needs as long for one as for both. A limit on the pod's link goes
 // with that link.
 func (h *Host) ClearLimits(dev string) error {
-	link, err := h.h.LinkByName(dev)
+	link, err := h.findLink(dev)
 	if notFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look up %s: %w", dev, err)
+		return err
 	}
-	if link.Type() != "ifb" {
-		return fmt.Errorf("remove link %s: it is a %s link of somebody else's", dev, link.Type())
+	if link.kind != "ifb" {
+		return fmt.Errorf("remove link %s: it is a %s link of somebody else's", dev, link.kind)
 	}
-	if group := link.Attrs().Group; group&limitGroup == limitGroup {
+	if group := link.group; group&limitGroup == limitGroup {
 		r := nl.NewNetlinkRequest(unix.RTM_DELLINK, unix.NLM_F_ACK)
 		r.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
 		r.AddData(nl.NewRtAttr(unix.IFLA_GROUP, u32s(group)))
 		_, err = r.Execute(unix.NETLINK_ROUTE, 0)
 	} else {
-		err = h.h.LinkDel(link)
+		b := &batch{}
+		b.delLink(link.index, dev)
+		err = h.conn.send(b)
 	}
 	if gone(err) != nil {
 		return fmt.Errorf("remove link %s: %w", dev, err)
@@ -115,11 +120,11 @@ func (h *Host) ClearLimits(dev string) error {
 
 // LimitKeys returns whose egress limits there are.
 func (h *Host) LimitKeys() ([]eni.Key, error) {
-	list, _, err := links(h.h)
+	list, _, err := h.links()
 	var keys []eni.Key
 	for _, l := range list {
-		owner, ok := netconf.ParseAlias(l.Attrs().Alias)
-		if ok && l.Type() == "ifb" && l.Attrs().Name == netconf.LimitDevice(owner.Key) {
+		owner, ok := netconf.ParseAlias(l.alias)
+		if ok && l.kind == "ifb" && l.name == netconf.LimitDevice(owner.Key) {
 			keys = append(keys, owner.Key)
 		}
 	}
@@ -145,11 +150,11 @@ func (h *Host) CheckLimits(l Limit) ([]string, error) {
 	if l.Egress == (netconf.Limit{}) {
 		return lines, nil
 	}
-	link, err := h.h.LinkByName(l.HostDev)
+	link, err := h.findLink(l.HostDev)
 	if err != nil {
 		return lines, gone(err) // told by whoever checks the link
 	}
-	leads, err := redirects(link.Attrs().Index)
+	leads, err := redirects(link.index)
 	if err == nil && !leads {
 		lines = append(lines, fmt.Sprintf("what comes in by %s is not led to %s", l.HostDev, l.Dev))
 	}
@@ -157,14 +162,14 @@ func (h *Host) CheckLimits(l Limit) ([]string, error) {
 }
 
 func (h *Host) checkBucket(dev string, want netconf.Bucket) ([]string, error) {
-	link, err := h.h.LinkByName(dev)
+	link, err := h.findLink(dev)
 	if notFound(err) {
 		return []string{"link " + dev + " is missing: " + want.String()}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look up %s: %w", dev, err)
+		return nil, err
 	}
-	have, found, err := readBucket(link.Attrs().Index)
+	have, found, err := readBucket(link.index)
 	if err != nil {
 		return nil, fmt.Errorf("read qdisc of %s: %w", dev, err)
 	}

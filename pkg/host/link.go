@@ -37,12 +37,25 @@ func (l linkState) isOurs(name string, mac netconf.MAC) bool {
 // findLink returns the node's link of the name. If there is none the error says so,
 // see notFound.
 func (h *Host) findLink(name string) (linkState, error) {
-	b := &batch{}
+	b := &batch{where: h.where}
 	r := b.getLink(name)
 	if err := h.conn.send(b); err != nil {
 		return linkState{}, err
 	}
 	return parseLink(r.answer), nil
+}
+
+// linkName returns the name of the link with the index, "" if there is none.
+func (h *Host) linkName(index int) string {
+	b := &batch{}
+	m := newMessage(unix.RTM_GETLINK, 0, linkPart(index, 0, 0)...)
+	m.number(unix.IFLA_EXT_MASK, skipStats)
+	r := b.add(m, "look up link %d", index)
+	r.get = true
+	if h.conn.send(b) != nil {
+		return ""
+	}
+	return parseLink(r.answer).name
 }
 
 // HasLink tells whether the node has a link of the name.

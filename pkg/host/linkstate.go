@@ -3,21 +3,23 @@ package host
 import (
 	"encoding/binary"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// linkState is of a link what ReadNode compares and AddPod needs. With hundreds of
-// pods the settings cost less in the dump of the links, which must be taken anyway,
-// than in a file each.
+// linkState is what is of interest of a link. With hundreds of pods the settings cost
+// less in the list of the links, which must be taken anyway, than in a file each.
 type linkState struct {
-	index, peer  int // peer: of the other end of a veth, in its own namespace
+	index, peer  int // peer: of the other end of a veth, or what is below, in its own namespace
+	netns        int // the number that the peer's namespace has here, noNetns for this one
 	name, kind   string
 	alias        string
-	mac          []byte
+	mac          net.HardwareAddr
+	mtu          int
+	group        uint32
 	up           bool
 	ready        bool   // to send: its carrier has been noticed
 	inet4, inet6 []byte // the settings of each family, 32 bits each
@@ -32,32 +34,30 @@ const operUp = 6
 // RTEXT_FILTER_SKIP_STATS of linux/rtnetlink.h: the counters are most of a dump.
 const skipStats = 1 << 3
 
-// dumpLinks returns the links of the calling thread's namespace by name.
-func dumpLinks() (map[string]linkState, error) {
-	messages, err := dump(func() ([][]byte, error) {
-		req := nl.NewNetlinkRequest(unix.RTM_GETLINK, unix.NLM_F_DUMP)
-		req.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
-		req.AddData(nl.NewRtAttr(unix.IFLA_EXT_MASK, nl.Uint32Attr(skipStats)))
-		return req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
-	})
+// noNetns is the number of no namespace, NETNSA_NSID_NOT_ASSIGNED.
+const noNetns = -1
+
+// links returns all links, and their names by index.
+func (h *Host) links() ([]linkState, map[int]string, error) {
+	m := newMessage(unix.RTM_GETLINK, 0, linkPart(0, 0, 0)...)
+	m.number(unix.IFLA_EXT_MASK, skipStats)
+	messages, err := h.conn.list(m)
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, nil, fmt.Errorf("list links: %w", err)
 	}
-	links := make(map[string]linkState, len(messages))
+	list, names := make([]linkState, 0, len(messages)), make(map[int]string, len(messages))
 	for _, m := range messages {
-		if len(m) >= unix.SizeofIfInfomsg {
-			l := parseLink(m)
-			links[l.name] = l
-		}
+		l := parseLink(m)
+		list, names[l.index] = append(list, l), l.name
 	}
-	return links, nil
+	return list, names, nil
 }
 
 func parseLink(m []byte) linkState {
 	if len(m) < unix.SizeofIfInfomsg {
 		return linkState{}
 	}
-	l := linkState{index: int(int32(binary.NativeEndian.Uint32(m[4:]))), up: binary.NativeEndian.Uint32(m[8:])&unix.IFF_UP != 0}
+	l := linkState{index: number(m[4:8]), up: number(m[8:12])&unix.IFF_UP != 0, netns: noNetns}
 	for kind, value := range attributes(m[unix.SizeofIfInfomsg:]) {
 		switch kind {
 		case unix.IFLA_IFNAME:
@@ -67,9 +67,13 @@ func parseLink(m []byte) linkState {
 		case unix.IFLA_ADDRESS:
 			l.mac = value
 		case unix.IFLA_LINK:
-			if len(value) == 4 {
-				l.peer = int(int32(binary.NativeEndian.Uint32(value)))
-			}
+			l.peer = number(value)
+		case unix.IFLA_LINK_NETNSID:
+			l.netns = number(value)
+		case unix.IFLA_MTU:
+			l.mtu = number(value)
+		case unix.IFLA_GROUP:
+			l.group = uint32(number(value))
 		case unix.IFLA_OPERSTATE:
 			l.ready = len(value) == 1 && value[0] == operUp
 		case unix.IFLA_LINKINFO:
@@ -108,6 +112,14 @@ func attributes(b []byte) func(yield func(int, []byte) bool) {
 			b = b[min((size+3)&^3, len(b)):]
 		}
 	}
+}
+
+// number returns the 32 bits of an attribute.
+func number(b []byte) int {
+	if len(b) != 4 {
+		return 0
+	}
+	return int(int32(binary.NativeEndian.Uint32(b)))
 }
 
 func text(b []byte) string { return strings.TrimRight(string(b), "\x00") }

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -143,7 +142,15 @@ func NetnsUnseen(path string) bool {
 	return unix.Statfs(path, &fs) == nil && fs.Type != nsfsMagic
 }
 
-// handle returns a netlink handle whose socket is in the namespace.
-func (n *Netns) handle() (*netlink.Handle, error) {
-	return handleAt(n.fd)
+// open returns the network of the namespace.
+func (n *Netns) open() (pod *Host, err error) {
+	err = n.within(func() error {
+		pod, err = New()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look into the pod's namespace: %w", err)
+	}
+	pod.where = inPod().where
+	return pod, nil
 }

@@ -17,13 +17,13 @@ import (
 // and of pods may be gone.
 func (h *Host) ReadNode(want, obsolete netconf.Node) (netconf.Node, error) {
 	var have netconf.Node
-	links, err := dumpLinks()
+	list, names, err := h.links()
 	if err != nil {
 		return have, err
 	}
-	names := make(map[int]string, len(links))
-	for _, l := range links {
-		names[l.index] = l.name
+	links := make(map[string]linkState, len(list))
+	for _, l := range list {
+		links[l.name] = l
 	}
 	enis := map[int]string{}
 	for _, dev := range slices.Concat(want.Links, obsolete.Links) {
@@ -56,7 +56,7 @@ func (h *Host) ReadNode(want, obsolete netconf.Node) (netconf.Node, error) {
 		return have, err
 	}
 	for _, v6 := range []bool{false, true} {
-		routes, err := readRoutesIf(h.h, v6, names, func(r netconf.Route, ours bool) bool {
+		routes, err := readRoutesIf(h, v6, names, func(r netconf.Route, ours bool) bool {
 			return ours || r.Dst.Bits() == 0 && r.Table == netconf.MainTable
 		})
 		if err != nil {
@@ -166,7 +166,7 @@ func (h *Host) isOfLostPod(s netconf.Sysctl, err error) bool {
 	if !ofLink || !errors.Is(err, unix.ENOENT) {
 		return false
 	}
-	_, err = h.h.LinkByName(dev)
+	_, err = h.findLink(dev)
 	return notFound(err)
 }
 
@@ -199,9 +199,9 @@ func gone(err error) error {
 
 // MTU returns the MTU of a link of the node in bytes.
 func (h *Host) MTU(dev string) (int, error) {
-	link, err := h.h.LinkByName(dev)
+	link, err := h.findLink(dev)
 	if err != nil {
-		return 0, fmt.Errorf("look up ENI link %s: %w", dev, err)
+		return 0, fmt.Errorf("read the MTU of an ENI link: %w", err)
 	}
-	return link.Attrs().MTU, nil
+	return link.mtu, nil
 }

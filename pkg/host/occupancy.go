@@ -17,7 +17,7 @@ import (
 // the link is not read; a nil known knows none.
 func (h *Host) Occupancy(now time.Duration, known func(eni.Key) bool) (netconf.Occupancy, error) {
 	o := netconf.Occupancy{At: now}
-	list, names, err := links(h.h)
+	list, names, err := h.links()
 	if err != nil {
 		return o, err
 	}
@@ -45,28 +45,20 @@ var routeTypes = map[int]string{unix.RTN_UNICAST: "", unix.RTN_LOCAL: "local", u
 	unix.RTN_UNREACHABLE: "unreachable", unix.RTN_PROHIBIT: "prohibit", unix.RTN_THROW: "throw"}
 
 func (h *Host) readHostRoutes(o *netconf.Occupancy, v6 bool, names map[int]string) error {
-	filter := &netlink.Route{Table: unix.RT_TABLE_UNSPEC}
-	list, err := dump(func() ([]netlink.Route, error) {
-		return h.h.RouteListFiltered(family(v6), filter, netlink.RT_FILTER_TABLE)
-	})
-	if noFamily(err) {
-		return nil
-	}
+	list, err := h.conn.routes(v6)
 	if err != nil {
-		return fmt.Errorf("list routes: %w", err)
+		return err
 	}
 	for _, r := range list {
-		kind, plain := routeTypes[r.Type]
-		// A kernel without IPv6 answers with the routes of IPv4.
-		if dst, ok := prefix(r.Dst); ok && r.Family == family(v6) && dst.IsSingleIP() && plain {
-			o.Routes = append(o.Routes, hostRoute(r, dst.Addr(), kind, names[r.LinkIndex]))
+		if _, plain := routeTypes[r.kind]; plain && r.dst.IsSingleIP() {
+			o.Routes = append(o.Routes, r.hostRoute(names[r.link]))
 		}
 	}
 	return nil
 }
 
-func hostRoute(r netlink.Route, dst netip.Addr, kind, dev string) netconf.HostRoute {
-	return netconf.HostRoute{Dst: dst, Gateway: addr(r.Gw), Dev: dev, Type: kind, Table: r.Table, Protocol: int(r.Protocol)}
+func (r kernelRoute) hostRoute(dev string) netconf.HostRoute {
+	return netconf.HostRoute{Dst: r.dst.Addr(), Gateway: r.gateway, Dev: dev, Type: routeTypes[r.kind], Table: r.table, Protocol: r.protocol}
 }
 
 func (h *Host) readHostRules(o *netconf.Occupancy, v6 bool) error {
@@ -108,7 +100,7 @@ func (h *Host) readAllAddrs(o *netconf.Occupancy, names map[int]string) error {
 // that call theirs the same, with the addresses routed to them and, where nobody is
 // known to have one, those on the other end. Where that can't be read the neighbours
 // on the link tell them, which no daemon removes.
-func (h *Host) podEnds(list []netlink.Link, o *netconf.Occupancy, known func(eni.Key) bool) ([]netconf.PodEnd, error) {
+func (h *Host) podEnds(list []linkState, o *netconf.Occupancy, known func(eni.Key) bool) ([]netconf.PodEnd, error) {
 	routed, neighbours := map[string][]netip.Addr{}, map[string][]netip.Addr{}
 	for _, r := range o.Routes {
 		if r.Type == "" {
@@ -122,12 +114,12 @@ func (h *Host) podEnds(list []netlink.Link, o *netconf.Occupancy, known func(eni
 	defer func() { peers.close() }()
 	var ends []netconf.PodEnd
 	for _, l := range list {
-		name := l.Attrs().Name
-		if l.Type() != "veth" || !strings.HasPrefix(name, netconf.VethPrefix) {
+		name := l.name
+		if l.kind != "veth" || !strings.HasPrefix(name, netconf.VethPrefix) {
 			continue
 		}
 		end := netconf.PodEnd{Dev: name, Routed: routed[name]}
-		if owner, ok := netconf.ParseAlias(l.Attrs().Alias); ok && name == netconf.HostDevice(owner.Key) {
+		if owner, ok := netconf.ParseAlias(l.alias); ok && name == netconf.HostDevice(owner.Key) {
 			end.Owner = owner
 			end.Known = known != nil && known(owner.Key)
 		}

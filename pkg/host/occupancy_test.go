@@ -231,7 +231,7 @@ func TestAVethOfAnotherPluginWithOurNameIsNotRemoved(t *testing.T) {
 func TestAReadThatFailsIsNoEmptyAnswer(t *testing.T) {
 	onNode(t, func(_ nettest.Netns, h *Host) {
 		_, p := makePod(t, h, "web", "10.0.0.4")
-		link, err := h.h.LinkByName(p.HostDev)
+		link, err := h.findLink(p.HostDev)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func TestAReadThatFailsIsNoEmptyAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer peers.close()
-		link.Attrs().NetNsID = 4711
+		link.netns = 4711
 		if addrs, err := peers.read(link); err == nil || errors.Is(err, unix.ENODEV) {
 			t.Errorf("a namespace that is not there: %v, %v", addrs, err)
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -42,8 +41,8 @@ var errNoPeerNumber = errors.New("the kernel does not tell a pod's addresses by 
 
 // read returns the addresses at the other end of the link. A link whose other end is
 // in the node's own namespace is no pod's, and has none.
-func (r *peerReader) read(link netlink.Link) ([]netip.Addr, error) {
-	if link.Attrs().NetNsID < 0 {
+func (r *peerReader) read(link linkState) ([]netip.Addr, error) {
+	if link.netns < 0 {
 		return nil, nil
 	}
 	if r.socket == nil {
@@ -51,16 +50,16 @@ func (r *peerReader) read(link netlink.Link) ([]netip.Addr, error) {
 	}
 	req := nl.NewNetlinkRequest(unix.RTM_GETADDR, unix.NLM_F_DUMP)
 	msg := nl.NewIfAddrmsg(unix.AF_UNSPEC)
-	msg.Index = uint32(link.Attrs().ParentIndex)
+	msg.Index = uint32(link.peer)
 	req.AddData(msg)
-	req.AddData(nl.NewRtAttr(unix.IFA_TARGET_NETNSID, nl.Uint32Attr(uint32(link.Attrs().NetNsID))))
+	req.AddData(nl.NewRtAttr(unix.IFA_TARGET_NETNSID, nl.Uint32Attr(uint32(link.netns))))
 	req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: r.socket}
 	replies, err := dump(func() ([][]byte, error) { return req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWADDR) })
 	if errors.Is(err, unix.EINVAL) {
 		return nil, errNoPeerNumber
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list the addresses at the other end of %s: %w", link.Attrs().Name, err)
+		return nil, fmt.Errorf("list the addresses at the other end of %s: %w", link.name, err)
 	}
 	var addrs []netip.Addr
 	for _, m := range replies {

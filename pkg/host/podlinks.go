@@ -1,7 +1,6 @@
 package host
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -13,16 +12,16 @@ import (
 // are read off the routes to it.
 func (h *Host) DelPodUnknown(k eni.Key) error {
 	hostDev := netconf.HostDevice(k)
-	link, err := h.h.LinkByName(hostDev)
+	link, err := h.findLink(hostDev)
 	if notFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look up %s: %w", hostDev, err)
+		return err
 	}
 	var rules []netconf.Rule
 	for _, v6 := range []bool{false, true} {
-		routes, err := readRoutes(h.h, v6, true, map[int]string{link.Attrs().Index: hostDev})
+		routes, err := readRoutes(h, v6, true, map[int]string{link.index: hostDev})
 		if err != nil {
 			return err
 		}
@@ -46,13 +45,13 @@ type PodLink struct {
 // PodLinks returns the veth links of ours that carry their owner's name, with
 // the addresses that are routed to them.
 func (h *Host) PodLinks() ([]PodLink, error) {
-	list, names, err := links(h.h)
+	list, names, err := h.links()
 	if err != nil {
 		return nil, err
 	}
 	routed := map[string][]netip.Addr{}
 	for _, v6 := range []bool{false, true} {
-		routes, err := readRoutes(h.h, v6, true, names)
+		routes, err := readRoutes(h, v6, true, names)
 		if err != nil {
 			return nil, err
 		}
@@ -64,10 +63,9 @@ func (h *Host) PodLinks() ([]PodLink, error) {
 	}
 	var pods []PodLink
 	for _, l := range list {
-		name := l.Attrs().Name
-		owner, ok := netconf.ParseAlias(l.Attrs().Alias)
-		if l.Type() == "veth" && ok && name == netconf.HostDevice(owner.Key) {
-			pods = append(pods, PodLink{Dev: name, Index: l.Attrs().Index, Owner: owner, Addrs: routed[name]})
+		owner, ok := netconf.ParseAlias(l.alias)
+		if l.kind == "veth" && ok && l.name == netconf.HostDevice(owner.Key) {
+			pods = append(pods, PodLink{Dev: l.name, Index: l.index, Owner: owner, Addrs: routed[l.name]})
 		}
 	}
 	return pods, nil
@@ -75,15 +73,14 @@ func (h *Host) PodLinks() ([]PodLink, error) {
 
 // PodDevices returns the names of the node's ends of pods' veth pairs.
 func (h *Host) PodDevices() ([]string, error) {
-	list, _, err := links(h.h)
+	list, _, err := h.links()
 	if err != nil {
 		return nil, err
 	}
 	var names []string
 	for _, l := range list {
-		name := l.Attrs().Name
-		if owner, ok := netconf.ParseAlias(l.Attrs().Alias); ok && l.Type() == "veth" && name == netconf.HostDevice(owner.Key) {
-			names = append(names, name)
+		if owner, ok := netconf.ParseAlias(l.alias); ok && l.kind == "veth" && l.name == netconf.HostDevice(owner.Key) {
+			names = append(names, l.name)
 		}
 	}
 	return names, nil

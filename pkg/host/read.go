@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"net"
 
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/vishvananda/netlink"
@@ -14,31 +13,20 @@ import (
 
 // readRoutes returns the unicast routes of one family in all tables; ours only,
 // or everybody's. Names maps link indexes to names.
-func readRoutes(h *netlink.Handle, v6, oursOnly bool, names map[int]string) ([]netconf.Route, error) {
+func readRoutes(h *Host, v6, oursOnly bool, names map[int]string) ([]netconf.Route, error) {
 	return readRoutesIf(h, v6, names, func(_ netconf.Route, ours bool) bool { return ours || !oursOnly })
 }
 
 // readRoutesIf returns those that keep picks, which is told whether they are ours.
-func readRoutesIf(h *netlink.Handle, v6 bool, names map[int]string, keep func(r netconf.Route, ours bool) bool) ([]netconf.Route, error) {
-	filter, mask := &netlink.Route{Table: unix.RT_TABLE_UNSPEC, Type: unix.RTN_UNICAST}, uint64(netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
-	list, err := dump(func() ([]netlink.Route, error) { return h.RouteListFiltered(family(v6), filter, mask) })
-	if noFamily(err) {
-		return nil, nil
-	}
+func readRoutesIf(h *Host, v6 bool, names map[int]string, keep func(r netconf.Route, ours bool) bool) ([]netconf.Route, error) {
+	list, err := h.conn.routes(v6)
 	if err != nil {
-		return nil, fmt.Errorf("list routes: %w", err)
+		return nil, err
 	}
 	var routes []netconf.Route
 	for _, r := range list {
-		if r.Family != family(v6) {
-			continue // a kernel without IPv6 answers with the routes of IPv4
-		}
-		dst, ok := prefix(r.Dst)
-		if !ok {
-			dst = netconf.Anywhere(v6)
-		}
-		route := netconf.Route{Dst: dst, Gateway: addr(r.Gw), Dev: names[r.LinkIndex], Table: r.Table}
-		if keep(route, int(r.Protocol) == route.Protocol()) {
+		route := netconf.Route{Dst: r.dst, Gateway: r.gateway, Dev: names[r.link], Table: r.table}
+		if r.kind == unix.RTN_UNICAST && keep(route, r.protocol == route.Protocol()) {
 			routes = append(routes, route)
 		}
 	}
@@ -101,18 +89,3 @@ func readNeighs(h *netlink.Handle, names map[int]string) ([]netconf.Neigh, error
 	}
 	return neighs, nil
 }
-
-// links returns all links, and their names by index.
-func links(h *netlink.Handle) ([]netlink.Link, map[int]string, error) {
-	list, err := dump(h.LinkList)
-	if err != nil {
-		return nil, nil, fmt.Errorf("list links: %w", err)
-	}
-	names := make(map[int]string, len(list))
-	for _, l := range list {
-		names[l.Attrs().Index] = l.Attrs().Name
-	}
-	return list, names, nil
-}
-
-func isUp(l netlink.Link) bool { return l.Attrs().Flags&net.FlagUp != 0 }

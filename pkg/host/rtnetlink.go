@@ -4,20 +4,26 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
 // conn is an rtnetlink socket of one network namespace. It sends batches, which a
-// Handle of package netlink can't: that asks the kernel for one thing at a time.
+// Handle of package netlink can't: that asks the kernel for one thing at a time. And
+// it lists links and routes, for which that package knows every kind there is: a
+// twentieth of the plugin.
 type conn struct {
-	fd  int
-	seq uint32 // of the last request
-	buf []byte // for answers
+	fd   int
+	busy sync.Mutex
+	seq  uint32 // of the last request
+	buf  []byte // for answers
 }
 
 // answerSize is more than the kernel's answer to any request of ours; a link with
-// its settings and counters is the longest, with 2 kB.
+// its settings and counters is the longest, with 2 kB. A list comes in parts for
+// which the kernel takes no more room than there was before.
 const answerSize = 16 << 10
 
 // dial opens a socket in the namespace of the calling thread.
@@ -56,6 +62,8 @@ func (c *conn) send(b *batch) error {
 	if len(asked) == 0 {
 		return nil
 	}
+	c.busy.Lock()
+	defer c.busy.Unlock()
 	first := c.seq + 1
 	c.seq += uint32(len(asked))
 	// The kernel works on a datagram while it takes it, request by request, and says
@@ -65,19 +73,11 @@ func (c *conn) send(b *batch) error {
 		return fmt.Errorf("send to netlink: %w", err)
 	}
 	for last := asked[len(asked)-1]; !last.answered; {
-		// All answers are there by now: a wait would be one without end.
-		n, _, err := unix.Recvfrom(c.fd, c.buf, unix.MSG_DONTWAIT|unix.MSG_TRUNC)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EAGAIN):
-			return errNoAnswer
-		case err != nil: // ENOBUFS: answers are lost
-			return fmt.Errorf("receive from netlink: %w", err)
-		case n > len(c.buf):
-			return fmt.Errorf("receive from netlink: an answer of %d bytes is longer than expected", n)
+		b, err := c.receive()
+		if err != nil {
+			return err
 		}
-		if err := deliver(c.buf[:n], asked, first); err != nil {
+		if err := deliver(b, asked, first); err != nil {
 			return err
 		}
 	}
@@ -85,6 +85,72 @@ func (c *conn) send(b *batch) error {
 		r.answered = true
 	}
 	return b.failure()
+}
+
+// receive returns a datagram of the kernel's, which the next one overwrites.
+func (c *conn) receive() ([]byte, error) {
+	for {
+		// All answers are there by now, of a list the next part: a wait would be one
+		// without end.
+		n, _, err := unix.Recvfrom(c.fd, c.buf, unix.MSG_DONTWAIT|unix.MSG_TRUNC)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN):
+			return nil, errNoAnswer
+		case err != nil: // ENOBUFS: answers are lost
+			return nil, fmt.Errorf("receive from netlink: %w", err)
+		case n > len(c.buf):
+			return nil, fmt.Errorf("receive from netlink: an answer of %d bytes is longer than expected", n)
+		default:
+			return c.buf[:n], nil
+		}
+	}
+}
+
+// list asks for all objects of a kind and returns their messages: the fixed part and
+// the attributes. A list that a change tore is asked for again.
+func (c *conn) list(m message) ([][]byte, error) {
+	c.busy.Lock()
+	defer c.busy.Unlock()
+	return dump(func() ([][]byte, error) { return c.listOnce(m.done()) })
+}
+
+// listOnce fails with EINTR where the list is torn.
+func (c *conn) listOnce(m message) (list [][]byte, err error) {
+	c.seq++
+	binary.NativeEndian.PutUint16(m[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
+	binary.NativeEndian.PutUint32(m[8:], c.seq)
+	if err := unix.Sendto(c.fd, m, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, fmt.Errorf("send to netlink: %w", err)
+	}
+	torn := false
+	for {
+		part, err := c.receive()
+		if err != nil {
+			return nil, err
+		}
+		part = slices.Clone(part)
+		for len(part) >= unix.SizeofNlMsghdr {
+			var a answer
+			if a, part, err = nextAnswer(part); err != nil {
+				return nil, err
+			}
+			if a.seq != c.seq {
+				continue // the rest of a list that failed
+			}
+			torn = torn || a.flags&unix.NLM_F_DUMP_INTR != 0
+			switch {
+			case a.kind != unix.NLMSG_DONE && a.kind != unix.NLMSG_ERROR:
+				list = append(list, a.body)
+			case a.errno() != 0:
+				return nil, a.errno()
+			case torn:
+				return nil, unix.EINTR
+			default:
+				return list, nil
+			}
+		}
+	}
 }
 
 // datagram numbers the requests from first on and joins them.
@@ -108,26 +174,48 @@ func datagram(asked []*request, first uint32) []byte {
 // answer, of which the first has the number first.
 func deliver(b []byte, asked []*request, first uint32) error {
 	for len(b) >= unix.SizeofNlMsghdr {
-		size := int(binary.NativeEndian.Uint32(b))
-		if size < unix.SizeofNlMsghdr || size > len(b) {
-			return fmt.Errorf("receive from netlink: a message of %d bytes in %d", size, len(b))
+		a, rest, err := nextAnswer(b)
+		if err != nil {
+			return err
 		}
-		kind, seq, body := binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint32(b[8:]), b[unix.SizeofNlMsghdr:size]
-		if at := seq - first; at < uint32(len(asked)) {
+		if at := a.seq - first; at < uint32(len(asked)) {
 			r := asked[at]
 			switch {
-			case kind != unix.NLMSG_ERROR:
-				r.answer = append(r.answer, body...) // the buffer is used again
-			case len(body) < 4:
+			case a.kind != unix.NLMSG_ERROR:
+				r.answer = append(r.answer, a.body...) // the buffer is used again
+			case len(a.body) < 4:
 				return errors.New("receive from netlink: an error without a number")
-			default:
-				if code := int32(binary.NativeEndian.Uint32(body)); code != 0 {
-					r.err = unix.Errno(-code)
-				}
+			case a.errno() != 0:
+				r.err = a.errno()
 			}
 			r.answered = true
 		}
-		b = b[min(align(size), len(b)):]
+		b = rest
 	}
 	return nil
+}
+
+// answer is a message of the kernel's.
+type answer struct {
+	kind, flags uint16
+	seq         uint32
+	body        []byte
+}
+
+// nextAnswer takes the first message off a datagram.
+func nextAnswer(b []byte) (a answer, rest []byte, err error) {
+	size := int(binary.NativeEndian.Uint32(b))
+	if size < unix.SizeofNlMsghdr || size > len(b) {
+		return a, nil, fmt.Errorf("receive from netlink: a message of %d bytes in %d", size, len(b))
+	}
+	a = answer{binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint16(b[6:]), binary.NativeEndian.Uint32(b[8:]), b[unix.SizeofNlMsghdr:size]}
+	return a, b[min(align(size), len(b)):], nil
+}
+
+// errno returns what the last message of an answer says: 0 for success.
+func (a answer) errno() unix.Errno {
+	if len(a.body) < 4 {
+		return 0
+	}
+	return unix.Errno(-int32(binary.NativeEndian.Uint32(a.body)))
 }
