@@ -161,7 +161,7 @@ table inet enipool-replies {
 
 	chain sockets {
 		type route hook output priority mangle; policy accept;
-		ct direction reply ct mark & 0x000000ff vmap @replies comment "replies leave by the ENI that their connection came in by #HASH"
+		ct state established ct direction reply ct mark & 0x000000ff vmap @replies comment "replies leave by the ENI that their connection came in by #HASH"
 	}
 }
 `
@@ -259,7 +259,7 @@ func TestIptablesFormInTheWordsOfIptables(t *testing.T) {
 -A ENIREPLY-POD-HASHHASH -m conntrack --ctdir REPLY -m connmark ! --mark 0x0/0xff -j CONNMARK --restore-mark --nfmask 0xff --ctmask 0xff
 -N ENIREPLY-SOCKET-HASHHASH
 -A OUTPUT -j ENIREPLY-SOCKET-HASHHASH
--A ENIREPLY-SOCKET-HASHHASH -m conntrack --ctdir REPLY -m connmark ! --mark 0x0/0xff -j CONNMARK --restore-mark --nfmask 0xff --ctmask 0xff
+-A ENIREPLY-SOCKET-HASHHASH -m conntrack --ctstate ESTABLISHED --ctdir REPLY -m connmark ! --mark 0x0/0xff -j CONNMARK --restore-mark --nfmask 0xff --ctmask 0xff
 -N ENIPOOL-MARK-HASHHASH
 -A PREROUTING -j ENIPOOL-MARK-HASHHASH
 -A ENIPOOL-MARK-HASHHASH -i eth0 -m conntrack --ctstate NEW -j CONNMARK --set-xmark 0xff/0xff
@@ -332,17 +332,21 @@ ct direction reply ct mark & 0x00ff0000 vmap @replies-00ff0000
 			text, _, _ := strings.Cut(r.String(), " comment")
 			got.WriteString(text + "\n")
 		}
-		if c.Hook != "" && got.String() != nft {
-			t.Errorf("chain %s:\n%s", c.Name, cmp.Diff(nft, got.String()))
+		want := nft
+		if c.Hook == "output" {
+			want = strings.ReplaceAll(nft, "ct direction", "ct state established ct direction")
+		}
+		if c.Hook != "" && got.String() != want {
+			t.Errorf("chain %s:\n%s", c.Name, cmp.Diff(want, got.String()))
 		}
 	}
 	if got, want := replies.Sets[1].String(), "\tmap replies-00ff0000 {\n\t\ttype mark : verdict\n\t\telements = { 0x00010000 : goto eni1, 0x00ff0000 : goto eni0 }\n\t}\n"; got != want {
 		t.Error(cmp.Diff(want, got))
 	}
 	want := []string{
-		"-m conntrack --ctdir REPLY -m connmark --mark 0xff0000/0xff0000 -j MARK --set-xmark 0xff/0xff",
-		"-m conntrack --ctdir REPLY -m connmark --mark 0x10000/0xff0000 -j MARK --set-xmark 0x1/0xff",
-		"-m conntrack --ctdir REPLY -m connmark ! --mark 0x0/0xff -j CONNMARK --restore-mark --nfmask 0xff --ctmask 0xff",
+		"-m conntrack --ctstate ESTABLISHED --ctdir REPLY -m connmark --mark 0xff0000/0xff0000 -j MARK --set-xmark 0xff/0xff",
+		"-m conntrack --ctstate ESTABLISHED --ctdir REPLY -m connmark --mark 0x10000/0xff0000 -j MARK --set-xmark 0x1/0xff",
+		"-m conntrack --ctstate ESTABLISHED --ctdir REPLY -m connmark ! --mark 0x0/0xff -j CONNMARK --restore-mark --nfmask 0xff --ctmask 0xff",
 	}
 	if diff := cmp.Diff(want, f.Iptables(eni.IPv4)[1].Rules); diff != "" {
 		t.Error(diff)

@@ -84,18 +84,20 @@ func (f Firewall) iptReplies(forwarded bool) []string {
 		return nil
 	}
 	var rules []string
+	reply := "-m conntrack --ctstate ESTABLISHED --ctdir REPLY" // for the reason see Replies
 	if forwarded {
+		reply = "-m conntrack --ctdir REPLY"
 		for _, e := range f.ENIs {
 			rules = append(rules, fmt.Sprintf("-m mark --mark %#x/%#[2]x -j MARK --set-xmark 0x0/%#[2]x", Mark(e.Index, f.Mask), f.Mask))
 		}
 	}
 	for _, old := range f.OldMasks {
 		for _, e := range f.ENIs {
-			rules = append(rules, fmt.Sprintf("-m conntrack --ctdir REPLY -m connmark --mark %#x/%#x -j MARK --set-xmark %#x/%#x",
-				Mark(e.Index, old), old, Mark(e.Index, f.Mask), f.Mask))
+			rules = append(rules, fmt.Sprintf("%s -m connmark --mark %#x/%#x -j MARK --set-xmark %#x/%#x",
+				reply, Mark(e.Index, old), old, Mark(e.Index, f.Mask), f.Mask))
 		}
 	}
-	return append(rules, fmt.Sprintf("-m conntrack --ctdir REPLY -m connmark ! --mark 0x0/%#[1]x -j CONNMARK --restore-mark --nfmask %#[1]x --ctmask %#[1]x", f.Mask))
+	return append(rules, fmt.Sprintf("%[2]s -m connmark ! --mark 0x0/%#[1]x -j CONNMARK --restore-mark --nfmask %#[1]x --ctmask %#[1]x", f.Mask, reply))
 }
 
 func (f Firewall) iptSNAT() []string {

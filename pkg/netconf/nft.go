@@ -85,8 +85,9 @@ type NftConn string
 
 // What NftConn can match.
 const (
-	NftNew   NftConn = "ct state new"
-	NftReply NftConn = "ct direction reply"
+	NftNew         NftConn = "ct state new"
+	NftEstablished NftConn = "ct state established" // not the errors about it, which are related
+	NftReply       NftConn = "ct direction reply"
 )
 
 // NftField is what NftLookup looks up.

@@ -87,7 +87,7 @@ func (f Firewall) Replies() NftTable {
 	if !f.marks() {
 		return t
 	}
-	var rules []NftRule
+	var pods, sockets []NftRule
 	// A mark of f.Mask is the latest decision, so it comes first.
 	for i, mask := range append([]uint32{f.Mask}, f.OldMasks...) {
 		replies, reason := NftSet{Name: nftReplies, Type: "mark", Verdicts: true}, "replies leave by the ENI that their connection came in by"
@@ -99,13 +99,18 @@ func (f Firewall) Replies() NftTable {
 		}
 		sortByMark(replies.Elements)
 		t.Sets = append(t.Sets, replies)
-		rules = append(rules, NftRule{reason, []fmt.Stringer{NftReply, NftLookup{Field: NftConnMark, Mask: mask, Map: true, Set: replies.Name}}})
+		reply := []fmt.Stringer{NftReply, NftLookup{Field: NftConnMark, Mask: mask, Map: true, Set: replies.Name}}
+		pods = append(pods, NftRule{reason, reply})
+		// What the node itself has to say about a pod's connection, such as that a
+		// packet is too long, carries the address of ENI 0, and the VPC drops that
+		// where it leaves by another one.
+		sockets = append(sockets, NftRule{reason, append([]fmt.Stringer{NftEstablished}, reply...)})
 	}
 	for _, e := range f.ENIs {
 		t.Chains = append(t.Chains, f.outChain(e))
 	}
 	t.Chains = append(t.Chains,
-		NftChain{Name: "pods", Type: "filter", Hook: "prerouting", Priority: -89, PriorityName: "-89", Rules: rules},
-		NftChain{Name: "sockets", Type: "route", Hook: "output", Priority: -150, PriorityName: "mangle", Rules: rules})
+		NftChain{Name: "pods", Type: "filter", Hook: "prerouting", Priority: -89, PriorityName: "-89", Rules: pods},
+		NftChain{Name: "sockets", Type: "route", Hook: "output", Priority: -150, PriorityName: "mangle", Rules: sockets})
 	return t
 }

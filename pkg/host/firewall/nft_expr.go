@@ -102,12 +102,18 @@ func device(d netconf.NftDevice) []expr.Any {
 func conn(c netconf.NftConn) []expr.Any {
 	switch c {
 	case netconf.NftNew:
-		return []expr.Any{&expr.Ct{Key: expr.CtKeySTATE, Register: reg}, mask(expr.CtStateBitNEW, 0),
-			&expr.Cmp{Op: expr.CmpOpNeq, Register: reg, Data: make([]byte, 4)}}
+		return connState(expr.CtStateBitNEW)
+	case netconf.NftEstablished:
+		return connState(expr.CtStateBitESTABLISHED)
 	case netconf.NftReply:
 		return []expr.Any{&expr.Ct{Key: expr.CtKeyDIRECTION, Register: reg}, equal([]byte{1})}
 	}
 	return nil
+}
+
+func connState(bit uint32) []expr.Any {
+	return []expr.Any{&expr.Ct{Key: expr.CtKeySTATE, Register: reg}, mask(bit, 0),
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: reg, Data: make([]byte, 4)}}
 }
 
 // mask keeps the bits of keep and then flips those of flip.

@@ -108,6 +108,41 @@ func ask(ns, to string, patience time.Duration) (seen string, err error) {
 	return seen, err
 }
 
+// expire sends two packets to a port of a pod that nothing listens at: one that the
+// pod refuses, and one that reaches the node with no time to live left. It returns the
+// errors that the sender hears of.
+func expire(ns, to string) (refused, expired error) {
+	level, hops, errs := unix.IPPROTO_IP, unix.IP_TTL, unix.IP_RECVERR
+	if strings.HasPrefix(to, "[") {
+		level, hops, errs = unix.IPPROTO_IPV6, unix.IPV6_UNICAST_HOPS, unix.IPV6_RECVERR
+	}
+	send := func(c *net.UDPConn, option, value int) (err error) {
+		raw, err := c.SyscallConn()
+		if err == nil {
+			err = errors.Join(raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), level, option, value) }), err)
+		}
+		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+		if err == nil {
+			_, err = c.Write([]byte("x"))
+		}
+		if err == nil {
+			_, err = c.Read(make([]byte, 1))
+		}
+		return err
+	}
+	err := in(ns, func() error {
+		c, err := net.Dial("udp", to)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		refused = send(c.(*net.UDPConn), errs, 1)
+		expired = send(c.(*net.UDPConn), hops, 2) // one for the VPC's router
+		return nil
+	})
+	return errors.Join(refused, err), expired
+}
+
 // talk is a connection and the source that its server should see.
 type talk struct{ name, from, to, sees string }
 
@@ -172,6 +207,11 @@ func TestTrafficLeavesByTheRightENIWithTheRightAddress(t *testing.T) {
 				t.Errorf("%s: %s: %v", tt.name, talk.name, err)
 			} else if seen != talk.sees {
 				t.Errorf("%s: %s: the server sees %s, want %s", tt.name, talk.name, seen, talk.sees)
+			}
+		}
+		for _, to := range []string{"10.0.0.21:9", "[fd00::21]:9"} {
+			if refused, expired := expire("inet", to); !errors.Is(refused, unix.ECONNREFUSED) || !errors.Is(expired, unix.EHOSTUNREACH) {
+				t.Errorf("%s: to %s: the pod answers %v, want that it refuses; the node answers %v, want that the time to live is over", tt.name, to, refused, expired)
 			}
 		}
 		for _, counter := range []string{"both4", "both6"} {
