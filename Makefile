@@ -35,11 +35,11 @@ demo: build tools ## two nodes, agents, a burst of pods on a simulated VPC; KEEP
 
 test: build tools previous ## all tests
 	@scripts/deps.sh test $(ROOT)
-	go test -count=1 ./...
+	go test -count=1 -timeout 30m ./...
 
 race: build tools previous ## all tests with the race detector
 	@scripts/deps.sh test race $(ROOT)
-	go test -race -count=1 ./...
+	go test -race -count=1 -timeout 40m ./...
 
 soak: ## the agent's random simulation for STEPS (1000000); a failing seed is printed
 	go test ./pkg/agent -count=1 -timeout 0 -run NothingIsLost -soak.steps=$(STEPS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the programs of the previous release from this repository's own history into
-# $1, for the tests that upgrade and downgrade a node. Exits with 3 where the clone
-# does not reach back that far.
+# $1, for the tests that upgrade and downgrade a node. Exits with 3 where there is no
+# history that reaches back that far: a shallow clone, or no clone at all.
 set -euo pipefail
 
 release=9295a34
@@ -9,6 +9,10 @@ out=$(mkdir -p "$1" && cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 [ "$(cat "$out/release" 2>/dev/null)" = "$release" ] && exit 0
 if ! git cat-file -e "$release^{commit}" 2>/dev/null; then
+	if [ "$(git rev-parse --is-shallow-repository 2>/dev/null)" = false ]; then
+		echo "commit $release, the previous release, is not in this repository's history" >&2
+		exit 1
+	fi
 	echo "this clone does not have commit $release, the previous release: git fetch --unshallow" >&2
 	exit 3
 fi
