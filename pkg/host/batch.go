@@ -164,6 +164,14 @@ func (b *batch) delLink(index int, dev string) *request {
 }
 
 func (b *batch) addAddr(a netconf.Addr, index int) *request {
+	return b.add(addrMessage(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_EXCL, a, index), "add address %s", a)
+}
+
+func (b *batch) delAddr(a netconf.Addr, index int) *request {
+	return b.add(addrMessage(unix.RTM_DELADDR, 0, a, index), "remove address %s", a)
+}
+
+func addrMessage(kind, flags uint16, a netconf.Addr, index int) message {
 	fixed := make([]byte, 4, unix.SizeofIfAddrmsg)
 	fixed[0], fixed[1] = family8(a.Prefix.Addr()), byte(a.Prefix.Bits())
 	if a.Prefix.Addr().Is6() {
@@ -172,10 +180,21 @@ func (b *batch) addAddr(a netconf.Addr, index int) *request {
 		fixed[2] = unix.IFA_F_NODAD
 	}
 	fixed = binary.NativeEndian.AppendUint32(fixed, uint32(index))
-	m := newMessage(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_EXCL, fixed...)
+	m := newMessage(kind, flags, fixed...)
 	m.attr(unix.IFA_LOCAL, a.Prefix.Addr().AsSlice())
 	m.attr(unix.IFA_ADDRESS, a.Prefix.Addr().AsSlice())
-	return b.add(m, "add address %s", a)
+	if a.Prefix.Addr().Is4() && a.Prefix.Bits() < 31 { // see RFC 3021
+		m.attr(unix.IFA_BROADCAST, broadcast(a.Prefix))
+	}
+	return m
+}
+
+func broadcast(p netip.Prefix) []byte {
+	b := p.Addr().AsSlice()
+	for i := p.Bits(); i < 8*len(b); i++ {
+		b[i/8] |= 0x80 >> (i % 8)
+	}
+	return b
 }
 
 // setNeigh adds a permanent neighbour, or replaces the one that is there.

@@ -1,13 +1,11 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/enipool/enipool/pkg/netconf"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -61,13 +59,11 @@ func (h *Host) FillLink(ns *Netns, in Inside) error {
 	}
 	b := inPod()
 	b.setUp(link.index, in.Dev)
-	if err := pod.conn.send(b); err != nil {
-		return err
-	}
 	for _, a := range in.Addrs {
-		if err := addAddr(ns, pod, link, a); err != nil {
-			return fmt.Errorf("add address %s in the pod: %w", a, err)
-		}
+		b.addAddr(a, link.index)
+	}
+	if err := sendInPod(ns, pod.conn, b, in.Dev); err != nil {
+		return err
 	}
 	for _, r := range in.Routes {
 		b := inPod()
@@ -98,12 +94,11 @@ func (h *Host) ClearLink(ns *Netns, in Inside) error {
 	if err != nil {
 		return err
 	}
+	b := inPod()
 	for _, a := range in.Addrs {
-		if err := pod.h.AddrDel(link.device(), address(a)); err != nil && !notFound(err) {
-			return fmt.Errorf("remove address %s in the pod: %w", a, err)
-		}
+		b.delAddr(a, link.index).tolerating(absent...).tolerating(unix.EADDRNOTAVAIL)
 	}
-	return nil
+	return pod.conn.send(b)
 }
 
 // CheckAddrs returns a line for each address that is not on the pod's link,
@@ -121,7 +116,7 @@ func (h *Host) CheckAddrs(ns *Netns, dev string, want []netip.Addr) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	have, err := readAddrs(pod.h, map[int]string{link.index: link.name})
+	have, err := readAddrs(pod, map[int]string{link.index: link.name})
 	if err != nil {
 		return nil, err
 	}
@@ -132,22 +127,4 @@ func (h *Host) CheckAddrs(ns *Netns, dev string, want []netip.Addr) ([]string, e
 		}
 	}
 	return wrong, nil
-}
-
-// addAddr adds an address to a link in the pod, switching IPv6 on where the
-// pod's namespace was born with it off.
-func addAddr(ns *Netns, pod *Host, link linkState, a netconf.Addr) error {
-	err := pod.h.AddrAdd(link.device(), address(a))
-	if a.Prefix.Addr().Is6() && (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) {
-		if err := enableIPv6(ns, link.name); err != nil {
-			return err
-		}
-		err = pod.h.AddrAdd(link.device(), address(a))
-	}
-	return err
-}
-
-// device is the link in the words of package netlink.
-func (l linkState) device() netlink.Link {
-	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: l.index, Name: l.name}}
 }

@@ -90,7 +90,7 @@ func (h *Host) checkNode(p netconf.Pod, link linkState) ([]string, error) {
 		}
 		wrong = append(wrong, missing("rule ", rules, have)...)
 	}
-	neighs, err := readNeighs(h.h, names)
+	neighs, err := readNeighs(h, names)
 	if err != nil {
 		return nil, err
 	}
@@ -99,11 +99,11 @@ func (h *Host) checkNode(p netconf.Pod, link linkState) ([]string, error) {
 
 func checkInside(pod *Host, p netconf.Pod, link linkState) ([]string, error) {
 	names := map[int]string{link.index: p.Dev}
-	addrs, err := readAddrs(pod.h, names)
+	addrs, err := readAddrs(pod, names)
 	if err != nil {
 		return nil, err
 	}
-	neighs, err := readNeighs(pod.h, names)
+	neighs, err := readNeighs(pod, names)
 	if err != nil {
 		return nil, err
 	}

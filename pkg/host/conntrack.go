@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/enipool/enipool/pkg/netconf"
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -88,13 +87,13 @@ func (h *Host) ForgetFlows(ports []netconf.PodPorts) error {
 	if !slices.ContainsFunc(ports, func(p netconf.PodPorts) bool { return slices.ContainsFunc(p.Ports, udp) }) {
 		return nil
 	}
-	list, err := dump(func() ([]netlink.Addr, error) { return h.h.AddrList(nil, netlink.FAMILY_ALL) })
+	list, err := h.conn.addrs()
 	if err != nil {
-		return fmt.Errorf("list the node's addresses: %w", err)
+		return err
 	}
 	var local []netip.Addr
 	for _, a := range list {
-		local = append(local, addr(a.IP))
+		local = append(local, a.prefix.Addr())
 	}
 	var errs []error
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {

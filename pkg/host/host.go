@@ -17,8 +17,8 @@ import (
 // Host is the network of the node: the namespace in which New was called. Or a pod's,
 // see Netns.open.
 type Host struct {
-	h     *netlink.Handle // to read addresses, neighbours and rules
-	conn  *conn           // to read links and routes, and to change many things at once
+	h     *netlink.Handle // to read rules, and for what only the agent does
+	conn  *conn           // to read all else, and to change many things at once
 	where string          // stands behind the object in errors, as " in the pod"
 }
 

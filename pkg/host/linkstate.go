@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,7 +66,9 @@ func parseLink(m []byte) linkState {
 		case unix.IFLA_IFALIAS:
 			l.alias = text(value)
 		case unix.IFLA_ADDRESS:
-			l.mac = value
+			if slices.ContainsFunc(value, func(b byte) bool { return b != 0 }) { // lo has zeros
+				l.mac = value
+			}
 		case unix.IFLA_LINK:
 			l.peer = number(value)
 		case unix.IFLA_LINK_NETNSID:

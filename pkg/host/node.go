@@ -39,7 +39,7 @@ func (h *Host) ReadNode(want, obsolete netconf.Node) (netconf.Node, error) {
 			have.Links = append(have.Links, dev)
 		}
 	}
-	if have.Addrs, err = readAddrs(h.h, enis); err != nil {
+	if have.Addrs, err = readAddrs(h, enis); err != nil {
 		return have, err
 	}
 	for _, s := range want.Sysctls {
@@ -104,7 +104,7 @@ func (h *Host) readPods(have *netconf.Node, pods []netconf.Pod, links map[string
 			have.Sysctls = append(have.Sysctls, netconf.Sysctl{Key: s.Key, Value: value})
 		}
 	}
-	neighs, err := readNeighs(h.h, names)
+	neighs, err := readNeighs(h, names)
 	have.Neighs = append(have.Neighs, neighs...)
 	return err
 }

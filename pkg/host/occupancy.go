@@ -32,7 +32,7 @@ func (h *Host) Occupancy(now time.Duration, known func(eni.Key) bool) (netconf.O
 	if err := h.readAllAddrs(&o, names); err != nil {
 		return o, err
 	}
-	o.Neighs, err = readAllNeighs(h.h, names)
+	o.Neighs, err = readAllNeighs(h, names)
 	if err != nil {
 		return o, err
 	}
@@ -84,14 +84,12 @@ func (h *Host) readHostRules(o *netconf.Occupancy, v6 bool) error {
 }
 
 func (h *Host) readAllAddrs(o *netconf.Occupancy, names map[int]string) error {
-	list, err := dump(func() ([]netlink.Addr, error) { return h.h.AddrList(nil, netlink.FAMILY_ALL) })
+	list, err := h.conn.addrs()
 	if err != nil {
-		return fmt.Errorf("list addresses: %w", err)
+		return err
 	}
 	for _, a := range list {
-		if p, ok := prefix(a.IPNet); ok {
-			o.Addrs = append(o.Addrs, netconf.Addr{Prefix: p, Dev: names[a.LinkIndex]})
-		}
+		o.Addrs = append(o.Addrs, netconf.Addr{Prefix: a.prefix, Dev: names[a.link]})
 	}
 	return nil
 }
@@ -146,15 +144,15 @@ func (h *Host) podEnds(list []linkState, o *netconf.Occupancy, known func(eni.Ke
 }
 
 // readAllNeighs returns the permanent neighbours of all links.
-func readAllNeighs(h *netlink.Handle, names map[int]string) ([]netconf.Neigh, error) {
-	list, err := dump(func() ([]netlink.Neigh, error) { return h.NeighList(0, netlink.FAMILY_ALL) })
+func readAllNeighs(h *Host, names map[int]string) ([]netconf.Neigh, error) {
+	list, err := h.conn.neighs()
 	if err != nil {
-		return nil, fmt.Errorf("list neighbours: %w", err)
+		return nil, err
 	}
 	var neighs []netconf.Neigh
 	for _, n := range list {
-		if n.State == netlink.NUD_PERMANENT && len(n.HardwareAddr) == len(netconf.MAC{}) {
-			neighs = append(neighs, netconf.Neigh{Addr: addr(n.IP), MAC: netconf.MAC(n.HardwareAddr), Dev: names[n.LinkIndex]})
+		if n.state == unix.NUD_PERMANENT && len(n.mac) == len(netconf.MAC{}) {
+			neighs = append(neighs, netconf.Neigh{Addr: n.addr, MAC: netconf.MAC(n.mac), Dev: names[n.link]})
 		}
 	}
 	return neighs, nil

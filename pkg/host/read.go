@@ -60,31 +60,31 @@ func readRules(h *netlink.Handle, v6 bool) ([]netconf.Rule, error) {
 }
 
 // readAddrs returns the addresses of the named links.
-func readAddrs(h *netlink.Handle, names map[int]string) ([]netconf.Addr, error) {
-	list, err := dump(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_ALL) })
+func readAddrs(h *Host, names map[int]string) ([]netconf.Addr, error) {
+	list, err := h.conn.addrs()
 	if err != nil {
-		return nil, fmt.Errorf("list addresses: %w", err)
+		return nil, err
 	}
 	var addrs []netconf.Addr
 	for _, a := range list {
-		if p, ok := prefix(a.IPNet); ok && names[a.LinkIndex] != "" {
-			addrs = append(addrs, netconf.Addr{Prefix: p, Dev: names[a.LinkIndex], NoPrefixRoute: a.Flags&unix.IFA_F_NOPREFIXROUTE != 0})
+		if dev := names[a.link]; dev != "" {
+			addrs = append(addrs, netconf.Addr{Prefix: a.prefix, Dev: dev, NoPrefixRoute: a.flags&unix.IFA_F_NOPREFIXROUTE != 0})
 		}
 	}
 	return addrs, nil
 }
 
 // readNeighs returns the permanent neighbours of the named links.
-func readNeighs(h *netlink.Handle, names map[int]string) ([]netconf.Neigh, error) {
-	list, err := dump(func() ([]netlink.Neigh, error) { return h.NeighList(0, netlink.FAMILY_ALL) })
+func readNeighs(h *Host, names map[int]string) ([]netconf.Neigh, error) {
+	list, err := h.conn.neighs()
 	if err != nil {
-		return nil, fmt.Errorf("list neighbours: %w", err)
+		return nil, err
 	}
 	var neighs []netconf.Neigh
 	for _, n := range list {
-		dev := names[n.LinkIndex]
-		if dev != "" && n.State == netlink.NUD_PERMANENT && len(n.HardwareAddr) == len(netconf.MAC{}) {
-			neighs = append(neighs, netconf.Neigh{Addr: addr(n.IP), MAC: netconf.MAC(n.HardwareAddr), Dev: dev})
+		dev := names[n.link]
+		if dev != "" && n.state == unix.NUD_PERMANENT && len(n.mac) == len(netconf.MAC{}) {
+			neighs = append(neighs, netconf.Neigh{Addr: n.addr, MAC: netconf.MAC(n.mac), Dev: dev})
 		}
 	}
 	return neighs, nil

@@ -12,8 +12,8 @@ import (
 
 // conn is an rtnetlink socket of one network namespace. It sends batches, which a
 // Handle of package netlink can't: that asks the kernel for one thing at a time. And
-// it lists links and routes, for which that package knows every kind there is: a
-// twentieth of the plugin.
+// it lists links, routes, addresses and neighbours. That package knows every kind of
+// link and route there is: a twentieth of the plugin.
 type conn struct {
 	fd   int
 	busy sync.Mutex
