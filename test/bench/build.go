@@ -20,7 +20,8 @@ const cacheTest = "nodecache.test"
 // program hides in namespaces: modules may have to be downloaded.
 func build(dir string) error {
 	const reference = "github.com/containernetworking/plugins/plugins/"
-	for _, pkg := range []string{"./plugins/enipool", "./plugins/enipoolctl", "./test/bench/floor", reference + "main/ptp", reference + "ipam/host-local", reference + "meta/sbr"} {
+	for _, pkg := range []string{"./plugins/enipool", "./plugins/enipoolctl", "./test/bench/floor", reference + "main/ptp", reference + "ipam/host-local", reference + "meta/sbr",
+		reference + "meta/portmap", reference + "meta/bandwidth"} {
 		if err := goTool("build", "-trimpath", "-gcflags=github.com/vishvananda/...=-l", "-ldflags", "-s -w", "-o", dir+"/", pkg); err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"os"
@@ -54,31 +53,9 @@ func (p programs) ptp(name, data string, subnet netip.Prefix) contender {
 // ptpSBR is ptp and then sbr, which gives each pod a routing table of its own:
 // the nearest that the reference plugins come to source routing.
 func (p programs) ptpSBR(data string, subnet netip.Prefix) contender {
-	c := p.ptp("ptp+host-local+sbr", data, subnet)
-	conf, sbr := ptpConf(data, subnet), `{"cniVersion":"1.0.0","name":"reference","type":"sbr","prevResult":%s}`
-	first := c.detach
-	c.attach = func(pod space, n int) (float64, error) {
-		ptp, result, err := p.attach("ptp", "ADD", container(n), "eth0", pod, conf).run()
-		if err != nil {
-			return 0, err
-		}
-		if !json.Valid(result) {
-			return 0, fmt.Errorf("ptp printed no JSON: %.200s", result)
-		}
-		ms, _, err := p.attach("sbr", "ADD", container(n), "eth0", pod, fmt.Sprintf(sbr, result)).run()
-		return ptp + ms, err
-	}
-	c.detach = func(pod space, n int) (float64, error) {
-		ms, _, err := p.attach("sbr", "DEL", container(n), "eth0", pod, fmt.Sprintf(sbr, "null")).run()
-		if err != nil {
-			return 0, err
-		}
-		ptp, err := first(pod, n)
-		return ms + ptp, err
-	}
-	c.add += ", then sbr with its result"
-	c.del = "the same for sbr, then for ptp"
-	return c
+	return p.chain("ptp+host-local+sbr",
+		chained{"ptp", fixed(ptpConf(data, subnet))},
+		chained{"sbr", fixed(`{"cniVersion":"1.0.0","name":"reference","type":"sbr"}`)})
 }
 
 // floor is no plugin: only the netlink calls.

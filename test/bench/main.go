@@ -82,6 +82,8 @@ func rows() []row {
 	return []row{
 		{"start", (*bench).startRow},
 		{"attach", (*bench).attachRow},
+		{"conflist", (*bench).conflistRow},
+		{"conflist-parallel", (*bench).conflistBurstRow},
 		{"growth", (*bench).growthRow},
 		{"parallel", (*bench).parallelRow},
 		{"waiting", (*bench).waitingRow},
