@@ -136,9 +136,9 @@ func (t Table) Commit(changes ...Change) error {
 		return fmt.Errorf("change nftables elements: %w", err)
 	}
 	var errs []error
-	for i, errno := range refused {
-		if errno != unix.ENOENT || changes[i].Op != DeleteIfThere {
-			errs = append(errs, &ChangeError{changes[i], errno})
+	for i, c := range changes { // in their order, which the caller knows
+		if errno := refused[i]; errno != 0 && (errno != unix.ENOENT || c.Op != DeleteIfThere) {
+			errs = append(errs, &ChangeError{c, errno})
 		}
 	}
 	return errors.Join(errs...)
