@@ -88,6 +88,7 @@ func rows() []row {
 		{"parallel", (*bench).parallelRow},
 		{"waiting", (*bench).waitingRow},
 		{"cache", (*bench).cacheRow},
+		{"hostports", (*bench).hostPortsRow},
 		{"packets", (*bench).packetsRow},
 		{"agent", (*bench).agentRow},
 		{"agent-rss", (*bench).clusterMemoryRow},

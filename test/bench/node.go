@@ -16,8 +16,9 @@ import (
 
 // The addresses of the VPC that all nodes here are in.
 var (
-	vpc     = netip.MustParsePrefix("10.0.0.0/16")
-	gateway = netip.MustParseAddr("10.0.0.1")
+	vpc      = netip.MustParsePrefix("10.0.0.0/16")
+	gateway  = netip.MustParseAddr("10.0.0.1")
+	nodeAddr = netip.MustParseAddr("10.0.0.10") // the first ENI's
 )
 
 // node is a node that enipool serves, with a veth pair for each ENI whose far
@@ -70,15 +71,21 @@ func inventoryText(routing string, pools []string) string {
 	return b.String() + "]}"
 }
 
+// nobody is the MAC of no link.
+var nobody = net.HardwareAddr{2, 0, 0, 0, 0, 0xff}
+
 // silence names a router that is not there: the far end drops what is sent to
 // its MAC as early as the kernel can, and still counts it.
-func silence(dev string) error {
+func silence(dev string) error { return setRouter(dev, nobody) }
+
+// setRouter makes the MAC the router's behind a link.
+func setRouter(dev string, mac net.HardwareAddr) error {
 	link, err := netlink.LinkByName(dev)
 	if err != nil {
 		return fmt.Errorf("look up %s: %w", dev, err)
 	}
 	return netlink.NeighSet(&netlink.Neigh{LinkIndex: link.Attrs().Index, Family: netlink.FAMILY_V4, State: netlink.NUD_PERMANENT,
-		IP: gateway.AsSlice(), HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 0xff}})
+		IP: gateway.AsSlice(), HardwareAddr: mac})
 }
 
 // arrived returns how many packets have reached the far end of each ENI.
