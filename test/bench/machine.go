@@ -26,7 +26,7 @@ calls as an ADD, or deletes the veth pair, and does nothing else.
 ## Measurements
 
 %s
-%s`, time.Now().Format(time.DateOnly), machine(), markdown(b.report.targetTable()), markdown(b.report.measureTable()), packetsNote)
+%s`, time.Now().Format(time.DateOnly), machine(), markdown(b.report.targetTable()), markdown(b.report.measureTable()), packetsNote+"\n"+talksNote)
 }
 
 // machine describes what the numbers are of, and not whose it is.

@@ -65,12 +65,13 @@ func run(b *bench, only string) (int, error) {
 
 // bench is one run.
 type bench struct {
-	bin    programs
-	runs   int
-	quick  bool
-	report report
-	node   node
-	names  int
+	bin     programs
+	runs    int
+	quick   bool
+	report  report
+	node    node
+	crowded []crowded // nil until a row needs them
+	names   int
 }
 
 type row struct {
@@ -89,6 +90,7 @@ func rows() []row {
 		{"waiting", (*bench).waitingRow},
 		{"cache", (*bench).cacheRow},
 		{"hostports", (*bench).hostPortsRow},
+		{"talks", (*bench).talksRow},
 		{"packets", (*bench).packetsRow},
 		{"agent", (*bench).agentRow},
 		{"agent-rss", (*bench).clusterMemoryRow},

@@ -78,15 +78,21 @@ func (b *bench) packetsRow() error {
 	return nil
 }
 
+// crowdedPool holds the addresses of their pods.
+const crowdedPool = "10.0.4.0/22"
+
+// crowdedNodes makes the nodes for the first row that needs them.
 func (b *bench) crowdedNodes() ([]crowded, error) {
-	const pool = "10.0.4.0/22"
+	if b.crowded != nil {
+		return b.crowded, nil
+	}
 	list := []crowded{
 		{what: "no source routing", out: map[string]int{"the VPC": 0, "the internet": 0}},
 		{what: "routing map", out: map[string]int{"the VPC": 1, "the internet": 0}},
 		{what: "routing rule", out: map[string]int{"the VPC": 1, "the internet": 0}},
 		{what: fastWhat, out: map[string]int{"the VPC": 1, "the internet": 0}},
 	}
-	for i, pools := range [][]string{{pool}, {"", pool}, {"", pool}, {"", pool}} {
+	for i, pools := range [][]string{{crowdedPool}, {"", crowdedPool}, {"", crowdedPool}, {"", crowdedPool}} {
 		n := &list[i]
 		s, err := newSpace([]string{"plain", "map", "rule", "fast"}[i])
 		if err != nil {
@@ -100,6 +106,7 @@ func (b *bench) crowdedNodes() ([]crowded, error) {
 			return nil, err
 		}
 	}
+	b.crowded = list
 	return list, errors.Join(list[0].space.do(func() error { return list[0].plain() }), list[3].keepFast())
 }
 
