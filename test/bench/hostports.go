@@ -42,7 +42,7 @@ func (b *bench) hostPortsRow() (err error) {
 		b.round("connections by hostPort", round+1, b.longRuns())
 		for i, n := range nodes {
 			rate, err := talk(n.far, connections, netip.AddrPortFrom(nodeAddr, lastHostPort), b.floodTime())
-			if err != nil {
+			if err := errors.Join(err, n.forgetConnections()); err != nil {
 				return err
 			}
 			found[i].add(rate)

@@ -69,7 +69,7 @@ func (b *bench) compareNodes(list []*conversation, what string, kind talkKind, w
 		b.round(what, round+1, b.longRuns())
 		for i, c := range list {
 			v, err := rate(c)
-			if err != nil {
+			if err := errors.Join(err, c.forgetConnections()); err != nil {
 				return fmt.Errorf("node with %s: %w", c.what, err)
 			}
 			found[i].add(v)

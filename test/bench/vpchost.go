@@ -114,3 +114,14 @@ func macOf(dev string) (net.HardwareAddr, error) {
 	}
 	return l.Attrs().HardwareAddr, nil
 }
+
+// forgetConnections empties the node's table of connections. The kernel keeps the closed ones
+// for seconds, in one hash table for all namespaces: whoever is measured later would pay for them.
+func (n *node) forgetConnections() error {
+	return n.space.do(func() error {
+		if err := netlink.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
+			return fmt.Errorf("forget connections: %w", err)
+		}
+		return nil
+	})
+}
