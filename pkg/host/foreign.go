@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/netconf"
+	"golang.org/x/sys/unix"
 )
 
 // ForeignPod is the node's end of a pod's link that another plugin made.
@@ -28,31 +29,38 @@ var markers = []struct{ prefix, plugin string }{
 var notPods = []string{"lxc_health"}
 
 // ForeignPods returns the veth links that pods of other plugins have: by their names,
-// or by a route to a single address over them.
+// or by a route to a single address over them. Where the node's own way out is a veth,
+// as in a container, it has such routes too, as systemd-networkd writes them to a
+// gateway; but beside them one by way of that gateway, which no pod's link has.
 func (h *Host) ForeignPods() ([]ForeignPod, error) {
-	o, err := h.Occupancy(0, nil)
-	if err != nil {
-		return nil, err
-	}
 	list, _, err := h.links()
 	if err != nil {
 		return nil, err
 	}
-	routed := map[string][]netip.Addr{}
-	for _, r := range o.Routes {
-		if r.Type == "" && !r.Ours() {
-			routed[r.Dev] = append(routed[r.Dev], r.Dst)
+	routed, uplinks := map[int][]netip.Addr{}, map[int]bool{}
+	for _, v6 := range []bool{false, true} {
+		routes, err := h.conn.routes(v6)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range routes {
+			switch {
+			case r.gateway.IsValid():
+				uplinks[r.link] = true
+			case r.kind == unix.RTN_UNICAST && r.dst.IsSingleIP() && !r.hostRoute("").Ours():
+				routed[r.link] = append(routed[r.link], r.dst.Addr())
+			}
 		}
 	}
 	var pods []ForeignPod
 	for _, l := range list {
 		name := l.name
 		owner, named := netconf.ParseAlias(l.alias)
-		if l.kind != "veth" || slices.Contains(notPods, name) || named && netconf.HostDevice(owner.Key) == name {
+		if l.kind != "veth" || uplinks[l.index] || slices.Contains(notPods, name) || named && netconf.HostDevice(owner.Key) == name {
 			continue
 		}
 		// A pair whose ends are both here is no pod's.
-		if pod := (ForeignPod{name, pluginOf(name), routed[name]}); l.netns >= 0 && (pod.Plugin != "" || len(pod.Addrs) > 0) {
+		if pod := (ForeignPod{name, pluginOf(name), routed[l.index]}); l.netns >= 0 && (pod.Plugin != "" || len(pod.Addrs) > 0) {
 			pods = append(pods, pod)
 		}
 	}

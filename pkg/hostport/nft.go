@@ -66,9 +66,7 @@ func replaceStale(changes []nfset.Change, refused error) error {
 		c.Op = nfset.DeleteIfThere
 		again = append(again, c)
 	}
-	for _, c := range changes {
-		again = append(again, c)
-	}
+	again = append(again, changes...)
 	if err := nftTable().Commit(again...); err != nil {
 		return errors.Join(refused, err)
 	}

@@ -30,6 +30,8 @@ func TestLivePodsOfOtherPluginsAreAFault(t *testing.T) {
 		{"one whose links have any name", "ip link add veth1234 type veth peer name eth0 netns pod; ip link set veth1234 up; ip route add 10.88.0.4/32 dev veth1234",
 			"must fix  1 pod lives on this node by another plugin (veth1234 with 10.88.0.4)" + todo},
 		{"containers that are no pods", "ip link add docker0 type bridge; ip link add veth5678 master docker0 type veth peer name eth0 netns pod", ""},
+		{"a node that is a container itself, with systemd-networkd's routes", "ip link add eth0 type veth peer name node netns pod; ip addr add 10.0.1.10/24 dev eth0; ip link set eth0 up; " +
+			"ip route add 10.0.1.1 dev eth0; ip route add 10.0.1.2 dev eth0; ip route add default via 10.0.1.1", ""},
 		{"a pair of the node's own", "ip link add veth0 type veth peer name veth1; ip link set veth0 up; ip link set veth1 up; ip route add 10.88.0.4/32 dev veth0", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
