@@ -110,7 +110,9 @@ func clean(h *host.Host, ns *host.Netns, s ipam.Settings, l ipam.Lease) error {
 func dead(h *host.Host, a eni.Address) (bool, error) {
 	o := a.Owner
 	if o.Kind != eni.Veth {
-		return host.NetnsGone(o.Netns, o.NetnsInode), nil
+		// A socket or a descriptor may keep the namespace of a process that has ended, and
+		// without a link of ours nothing tells.
+		return host.NetnsGone(o.Netns, o.NetnsInode) && !host.NetnsOfProcess(o.Netns), nil
 	}
 	if o.Netns != "" && !host.NetnsGone(o.Netns, o.NetnsInode) && !host.NetnsUnseen(o.Netns) {
 		return false, nil

@@ -92,7 +92,7 @@ func TestANodeIsAsNetconfSays(t *testing.T) {
 					t.Error("nothing was done")
 				}
 				rules := `0: from all lookup local
-512: from all lookup 100 proto 70
+512: from all lookup 100 suppress_prefixlength 31 proto 70
 1536: from all fwmark 0xff/0xff lookup main proto 70
 1536: from all fwmark 0x1/0xff lookup 101 proto 70
 1537: from 10.0.0.20 lookup 101 proto 69

@@ -25,6 +25,12 @@ func pidOfNetns(path string) (pid int, ok bool) {
 	return pid, ok1 && ok2 && err == nil && pid > 0
 }
 
+// NetnsOfProcess tells whether the path names a namespace by a process in it.
+func NetnsOfProcess(path string) bool {
+	_, is := pidOfNetns(path)
+	return is
+}
+
 // ofProcessGone tells whether the namespace with the inode, which was that of a process,
 // is provably gone: no process is in it and nothing is mounted that keeps it. Only who
 // sees all processes of the machine can tell: proc must show the initial pid namespace

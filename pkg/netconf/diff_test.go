@@ -57,7 +57,7 @@ func TestDiffIsWhatMustBeDone(t *testing.T) {
 			+ route default via 10.0.0.1 dev eth0 proto 69
 			+ route 10.0.1.1 dev eth1 table 101 proto 69 scope link
 			+ route default via 10.0.1.1 dev eth1 table 101 proto 69
-			+ rule 512: from all lookup 100 proto 70
+			+ rule 512: from all lookup 100 suppress_prefixlength 31 proto 70
 			+ rule 1536: from all fwmark 0xff/0xff lookup main proto 70
 			+ rule 1536: from all fwmark 0x1/0xff lookup 101 proto 70
 			+ rule 1537: from 10.0.1.10 lookup 101 proto 69`},
@@ -72,7 +72,7 @@ func TestDiffIsWhatMustBeDone(t *testing.T) {
 			+ link eth2 up
 			+ addr 10.0.0.10/24 dev eth0
 			+ route default via 10.0.1.1 dev eth1 table 101 proto 69
-			+ rule 512: from all lookup 100 proto 70
+			+ rule 512: from all lookup 100 suppress_prefixlength 31 proto 70
 			- route default via 10.0.1.99 dev eth1 table 101 proto 69`},
 		{"an ENI and its pods go", want, threeENIs(func(s *ipam.State) { s.ENIs, s.Addresses = s.ENIs[:2], s.Addresses[:2] }), want, `
 			- addr 10.0.2.10/24 dev eth2 noprefixroute
@@ -199,7 +199,7 @@ func TestPodsMoveFromTheMainTableToTheirOwnStepByStep(t *testing.T) {
 	})
 	for step, diff := range []string{`
 			+ route 10.0.0.11 dev eniba3b32d3853 table 100 proto 70 scope link
-			+ rule 512: from all lookup 100 proto 70`, `
+			+ rule 512: from all lookup 100 suppress_prefixlength 31 proto 70`, `
 			- route 10.0.0.11 dev eniba3b32d3853 proto 69 scope link`, `
 			- rule 512: from all lookup main suppress_prefixlength 31 proto 69`, ``} {
 		add, remove := Diff(have, want, Node{})

@@ -4,7 +4,7 @@
 //
 // The order of a node's rules, which is the whole of the routing policy:
 //
-//	512   lookup 100                         a pod of this node is always found first
+//	512   lookup 100, host routes only       a pod of this node is always found first
 //	1536  fwmark of ENI k                    what the firewall marked, see Firewall
 //	1537  from ENI k's primary address       what the node itself sends from it
 //	1538  from a pod's address               routing mode rule only
@@ -168,7 +168,9 @@ func podsRule(s ipam.Settings, v6 bool) Rule {
 	if s.PodsInMain {
 		return Rule{Priority: PriorityPods, IPv6: v6, Table: MainTable, HostOnly: true}
 	}
-	return Rule{Priority: PriorityPods, IPv6: v6, Table: PodsTable}
+	// Host routes only: 100 is a number that people and other programs like too, and a
+	// default route of theirs would take every packet of the node.
+	return Rule{Priority: PriorityPods, IPv6: v6, Table: PodsTable, HostOnly: true}
 }
 
 // podsTable is where the settings want pods' host routes.

@@ -112,7 +112,7 @@ func TestObjectsPrintAsIPTakesThem(t *testing.T) {
 		{Route{Dst: p("10.0.0.11/32"), Dev: "eni0", Table: 254}, "10.0.0.11 dev eni0 proto 69 scope link"},
 		{Route{Dst: p("10.0.0.0/24"), Dev: "eni0", Table: 254}, "10.0.0.0/24 dev eni0 proto 69 scope link"},
 		{Route{Dst: p("10.0.0.11/32"), Dev: "eni0", Table: PodsTable}, "10.0.0.11 dev eni0 table 100 proto 70 scope link"},
-		{Rule{Priority: 512, Table: PodsTable}, "512: from all lookup 100 proto 70"},
+		{Rule{Priority: 512, Table: PodsTable, HostOnly: true}, "512: from all lookup 100 suppress_prefixlength 31 proto 70"},
 		{Rule{Priority: 512, Table: 254, HostOnly: true}, "512: from all lookup main suppress_prefixlength 31 proto 69"},
 		{Rule{Priority: 512, Table: 254, HostOnly: true, IPv6: true}, "512: from all lookup main suppress_prefixlength 127 proto 69"},
 		{Rule{Priority: 1536, Mark: 0x1, Mask: 0xff, Table: 101}, "1536: from all fwmark 0x1/0xff lookup 101 proto 70"},

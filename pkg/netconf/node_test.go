@@ -26,7 +26,7 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 			addr 10.0.0.10/24 dev eth0
 			route default via 10.0.0.1 dev eth0 proto 69
 			route 10.0.0.11 dev enic2649991064 table 100 proto 70 scope link
-			rule 512: from all lookup 100 proto 70
+			rule 512: from all lookup 100 suppress_prefixlength 31 proto 70
 			rule 1536: from all fwmark 0xff/0xff lookup main proto 70
 			neigh 10.0.0.11 lladdr 5e:14:7d:e6:dc:f4 dev enic2649991064 nud permanent`},
 		{"three ENIs, map: not one rule a pod", ipam.State{Settings: settings(nil),
@@ -59,7 +59,7 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 			route 10.0.0.11 dev enic2649991064 table 100 proto 70 scope link
 			route 10.0.1.21 dev enia6014be7c6e table 100 proto 70 scope link
 			route 10.0.2.21 dev enif355d2c9256 table 100 proto 70 scope link
-			rule 512: from all lookup 100 proto 70
+			rule 512: from all lookup 100 suppress_prefixlength 31 proto 70
 			rule 1536: from all fwmark 0xff/0xff lookup main proto 70
 			rule 1536: from all fwmark 0x1/0xff lookup 101 proto 70
 			rule 1537: from 10.0.1.10 lookup 101 proto 69
@@ -99,9 +99,9 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 			route 10.0.0.11 dev enic2649991064 table 100 proto 70 scope link
 			route 10.0.1.21 dev enia6014be7c6e table 100 proto 70 scope link
 			route 2001:db8:0:1::21 dev enia6014be7c6e table 100 proto 70 scope link
-			rule 512: from all lookup 100 proto 70
+			rule 512: from all lookup 100 suppress_prefixlength 31 proto 70
 			rule 1536: from all fwmark 0xff/0xff lookup main proto 70
-			rule 512: from all lookup 100 proto 70
+			rule 512: from all lookup 100 suppress_prefixlength 127 proto 70
 			rule 1536: from all fwmark 0xff/0xff lookup main proto 70
 			rule 1536: from all fwmark 0x1/0xff lookup 101 proto 70
 			rule 1537: from 10.0.1.10 lookup 101 proto 69
@@ -128,9 +128,9 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 			route default via fe80::1 dev eth0 proto 69
 			route fe80::1 dev eth1 table 101 proto 69 scope link
 			route default via fe80::1 dev eth1 table 101 proto 69
-			rule 512: from all lookup 100 proto 70
+			rule 512: from all lookup 100 suppress_prefixlength 31 proto 70
 			rule 1536: from all fwmark 0xff/0xff lookup main proto 70
-			rule 512: from all lookup 100 proto 70
+			rule 512: from all lookup 100 suppress_prefixlength 127 proto 70
 			rule 1536: from all fwmark 0xff/0xff lookup main proto 70
 			rule 1536: from all fwmark 0x1/0xff lookup 101 proto 70
 			rule 1537: from 2001:db8:0:1::10 lookup 101 proto 69`},

@@ -118,6 +118,19 @@ func TestUnusualPacketsGoThePlainWay(t *testing.T) {
 		echoed(t, c, 100)
 		option(t, c, func(fd int) error { return unix.SetsockoptString(fd, unix.IPPROTO_IP, unix.IP_OPTIONS, "") })
 	})
+	t.Run("a peer that never answers", func(t *testing.T) {
+		// To rules of others each of these is the first packet of a new connection.
+		far := udpSocket(t, f.internet, internet4+":5002", "10.0.0.21:10")
+		udpSocket(t, f.pods["b"], "10.0.0.21:10", internet4+":5002")
+		if got := f.jumped(func() {
+			for range 50 {
+				_, _ = far.Write([]byte("x"))
+				time.Sleep(time.Millisecond)
+			}
+		}); got.In > 0 {
+			t.Errorf("%d packets jumped", got.In)
+		}
+	})
 	t.Run("no time to live left", func(t *testing.T) {
 		far, near := udpSocket(t, f.internet, internet4+":5001", "10.0.0.21:9"), udpSocket(t, f.pods["b"], "10.0.0.21:9", internet4+":5001")
 		b := make([]byte, 100)

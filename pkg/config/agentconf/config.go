@@ -107,11 +107,11 @@ func Default() Config {
 		State: "/run/enipool/agent.json",
 		Settings: ipam.Settings{Routing: ipam.Map, Firewall: ipam.Nftables, SNAT: true, MarkMask: ipam.DefaultMarkMask,
 			CoolDown: 30 * time.Second, Families: []eni.Family{eni.IPv4}},
-		AnyFirewall: true,
-		Cloud:       Cloud{Provider: Sim, CallsPerSec: 5, CallsBurst: 10, Concurrent: 5, Timeout: 30 * time.Second},
-		Pool:        pool.Config{Mode: pool.Batch, Scale: scale.Default(), Multiple: 1, MinAllocate: 1, PreAllocate: 1},
-		Kubernetes:  Kubernetes{Health: health.Default()},
-		Resync:      time.Minute, Settle: 10 * time.Second, OrphanAge: time.Minute, LeakAge: 10 * time.Minute,
+		AnyFirewall: true, FastPath: Off,
+		Cloud:      Cloud{Provider: Sim, CallsPerSec: 5, CallsBurst: 10, Concurrent: 5, Timeout: 30 * time.Second},
+		Pool:       pool.Config{Mode: pool.Batch, Scale: scale.Default(), Multiple: 1, MinAllocate: 1, PreAllocate: 1},
+		Kubernetes: Kubernetes{Health: health.Default()},
+		Resync:     time.Minute, Settle: 10 * time.Second, OrphanAge: time.Minute, LeakAge: 10 * time.Minute,
 		Listen: "127.0.0.1:9809", LogLevel: slog.LevelInfo, LogFormat: "text",
 	}
 }

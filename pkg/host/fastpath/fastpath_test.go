@@ -194,6 +194,10 @@ func TestRulesOfOthersAreRead(t *testing.T) {
 		{"ip dscp set cs1", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Acts}},
 		{"limit rate 1/second accept", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Accepts}},
 		{"ct state new log drop", netconf.OthersRule{Match: netconf.MatchesNone}},
+		// What these compare is not the state that was loaded before.
+		{"ct state established numgen inc mod 2 0 drop", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Acts}},
+		{"ct state established symhash mod 2 0 drop", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Acts}},
+		{"ct state established jhash ip saddr mod 2 0 drop", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Acts}},
 	} {
 		t.Run(tt.rule, func(t *testing.T) {
 			nettest.Run(t, "nft", "flush chain ip t c; add rule ip t c "+tt.rule)

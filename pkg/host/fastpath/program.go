@@ -260,10 +260,9 @@ func (p *program) checkConnection() {
 	)
 	p.checkAge(configTCP, "fresh")
 	p.add(
-		load(asm.R2, opts+9, asm.Byte).WithSymbol("udp"), asm.JEq.Imm(asm.R2, 0, "udp age"),
-		// The first answer is what conntrack waits for.
-		asm.And.Imm(asm.R1, ipsSeenReply), asm.JEq.Imm(asm.R1, 0, plain),
-		asm.Mov.Imm(asm.R1, 0).WithSymbol("udp age"),
+		// Before the first answer a connection is new to all rules, whichever way it goes,
+		// and the answer is what conntrack waits for.
+		asm.And.Imm(asm.R1, ipsSeenReply).WithSymbol("udp"), asm.JEq.Imm(asm.R1, 0, plain),
 	)
 	p.checkAge(configUDP, "fresh")
 	p.add(asm.Mov.Imm(asm.R1, 0).WithSymbol("fresh"))

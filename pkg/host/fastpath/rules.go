@@ -166,7 +166,11 @@ func (r *ruleReader) expression(data []byte) error {
 	case name == "lookup" && f[unix.NFTA_LOOKUP_DREG] != nil:
 		r.rule.Does = netconf.Acts // whatever the map says
 	case slices.Contains(matching, name):
-		delete(r.registers, loaded(name, f))
+		if to := loaded(name, f); to != 0 {
+			delete(r.registers, to)
+		} else {
+			clear(r.registers) // it may have loaded any
+		}
 		r.some()
 	default:
 		r.rule.Does = netconf.Acts

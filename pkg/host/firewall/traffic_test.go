@@ -222,6 +222,19 @@ func TestTrafficLeavesByTheRightENIWithTheRightAddress(t *testing.T) {
 	}
 }
 
+// A default route that somebody put into the table of pods' host routes takes no packet
+// of a pod or of the node.
+func TestOthersRoutesInThePodsTableTakeNoPackets(t *testing.T) {
+	newWorld(t)
+	apply(t, netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6)))
+	sh(t, "ip route add default via 10.0.0.1 dev eth0 table 100; ip -6 route add default via fd00::1 dev eth0 table 100")
+	for _, talk := range talks() {
+		if seen, err := ask(talk.from, talk.to, 5*time.Second); err != nil || seen != talk.sees {
+			t.Errorf("%s: the server sees %q, %v; want %s", talk.name, seen, err, talk.sees)
+		}
+	}
+}
+
 // Without marks the VPC drops what leaves by the wrong ENI; else the test above
 // would show nothing.
 func TestWithoutTheFirewallTheVPCDropsTheseConnections(t *testing.T) {

@@ -26,7 +26,7 @@ ip route add default via 10.0.0.1; ip -6 route add default via fd00::1 dev eth0
 ip addr add 10.0.0.20/24 dev eth1 noprefixroute; ip addr add fd00::20/64 dev eth1 noprefixroute nodad
 ip route add 10.0.0.1 dev eth1 scope link table 101; ip route add default via 10.0.0.1 dev eth1 table 101
 ip -6 route add fd00::1 dev eth1 table 101; ip -6 route add default via fd00::1 dev eth1 table 101
-ip rule add prio 512 lookup 100; ip -6 rule add prio 512 lookup 100
+ip rule add prio 512 lookup 100 suppress_prefixlength 31; ip -6 rule add prio 512 lookup 100 suppress_prefixlength 127
 for f in -4 -6; do
   ip $f rule add prio 1536 fwmark 0xff/0xff lookup main; ip $f rule add prio 1536 fwmark 0x1/0xff lookup 101
 done
