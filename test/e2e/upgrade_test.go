@@ -236,7 +236,7 @@ func (d *drill) isFresh() {
 		}
 		return nil
 	})
-	for _, gone := range []string{"suppress_prefixlength", "/0xff0000", "& 0x00ff0000"} {
+	for _, gone := range []string{"lookup main suppress_prefixlength", "/0xff0000", "& 0x00ff0000"} {
 		if strings.Contains(migrated, gone) {
 			d.t.Errorf("left over of the previous release: %s in\n%s", gone, migrated)
 		}
