@@ -100,7 +100,7 @@ func TestTheAgentHearsWhatOthersRemoveAndPutsItBack(t *testing.T) {
 			"ip route flush table 101":                    `route .* table 101 removed`,
 			"ip route flush table 100":                    `route 10.0.1.[0-9]+/32 table 100 removed`,
 			"ip route del POD table 100":                  `route POD/32 table 100 removed`,
-			"ip link set LINK down":                       `link LINK set down`,
+			"ip link set LINK down":                       `(link LINK set down|neighbour [0-9.]+ removed)`,
 			"nft delete table inet enipool":               `nftables table enipool`,
 			"ip neigh del POD dev LINK":                   `neighbour POD removed`,
 			"sysctl -q -w net.ipv4.conf.LINK.rp_filter=0": `sysctl rp_filter=0 of link`,
