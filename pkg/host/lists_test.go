@@ -2,6 +2,7 @@ package host
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -191,6 +192,31 @@ func TestAFilledLinkHasItsBroadcastAddress(t *testing.T) {
 		}
 		if got := pod.Run(t, "ip", "-4", "addr", "show", "dev", "net1"); strings.Contains(got, "inet ") {
 			t.Errorf("addresses after ClearLink:\n%s", got)
+		}
+	})
+}
+
+// A link may have more to tell than fits into the buffer for answers, as that of a
+// network card with many functions: here it has many names.
+func TestALinkWithMoreToTellThanTheBufferHoldsIsRead(t *testing.T) {
+	onNode(t, func(ns nettest.Netns, h *Host) {
+		ns.Run(t, "sh", "-c", `for i in $(seq 300); do printf 'link property add dev eth0 altname %0100d\n' $i; done | ip -batch -`)
+		links, _, err := h.links()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(links, func(l linkState) bool { return l.name == "eth1" }) {
+			t.Error("the list ends with the long link")
+		}
+		eth0, err := h.findLink("eth0")
+		if err != nil || eth0.name != "eth0" || len(h.conn.buf) <= answerSize {
+			t.Fatalf("look up: %v, %v, in a buffer of %d bytes", eth0.name, err, len(h.conn.buf))
+		}
+		// What comes next is not the rest of it.
+		b := &batch{}
+		again, none := b.getLink("eth1"), b.getLink("none").tolerating(unix.ENODEV)
+		if err := h.conn.send(b); err != nil || parseLink(again.answer).name != "eth1" || none.done() {
+			t.Errorf("the next answers: %v, %v, %v", parseLink(again.answer).name, none.err, err)
 		}
 	})
 }

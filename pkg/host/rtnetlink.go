@@ -21,9 +21,10 @@ type conn struct {
 	buf  []byte // for answers
 }
 
-// answerSize is more than the kernel's answer to any request of ours; a link with
-// its settings and counters is the longest, with 2 kB. A list comes in parts for
-// which the kernel takes no more room than there was before.
+// answerSize is more than the kernel's answer to nearly any request of ours: a link
+// with its settings takes 2 kB. One with many alternative names, or a network card's
+// with much to say, can take more: then the buffer grows. The kernel puts as much of a
+// list into one part as a reader had room for.
 const answerSize = 16 << 10
 
 // dial opens a socket in the namespace of the calling thread.
@@ -90,19 +91,34 @@ func (c *conn) send(b *batch) error {
 // receive returns a datagram of the kernel's, which the next one overwrites.
 func (c *conn) receive() ([]byte, error) {
 	for {
+		// A first look leaves the datagram where it is: what does not fit would be lost,
+		// and what is changed already can't be asked for again.
+		size, err := c.take(c.buf, unix.MSG_PEEK)
+		if err == nil && size > len(c.buf) {
+			c.buf = make([]byte, size)
+			continue
+		}
+		if err == nil {
+			_, err = c.take(nil, 0)
+		}
+		return c.buf[:size], err
+	}
+}
+
+// take copies the datagram that is next to b and returns its size, which may be larger.
+func (c *conn) take(b []byte, flags int) (size int, err error) {
+	for {
 		// All answers are there by now, of a list the next part: a wait would be one
 		// without end.
-		n, _, err := unix.Recvfrom(c.fd, c.buf, unix.MSG_DONTWAIT|unix.MSG_TRUNC)
+		size, _, err = unix.Recvfrom(c.fd, b, flags|unix.MSG_DONTWAIT|unix.MSG_TRUNC)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EAGAIN):
-			return nil, errNoAnswer
+			return 0, errNoAnswer
 		case err != nil: // ENOBUFS: answers are lost
-			return nil, fmt.Errorf("receive from netlink: %w", err)
-		case n > len(c.buf):
-			return nil, fmt.Errorf("receive from netlink: an answer of %d bytes is longer than expected", n)
+			return 0, fmt.Errorf("receive from netlink: %w", err)
 		default:
-			return c.buf[:n], nil
+			return size, nil
 		}
 	}
 }
