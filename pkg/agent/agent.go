@@ -50,8 +50,9 @@ type Kernel interface {
 
 // Orphans are addresses whose sandboxes are gone without a DEL.
 type Orphans interface {
-	Dead(ctx context.Context) ([]eni.Owner, error)
-	ReclaimFrom(ctx context.Context, owners []eni.Owner) ([]eni.Address, error)
+	// Reclaim asks which for the owner of each address whose sandbox is provably dead, frees
+	// those that it picks, and returns them. It goes on after errors.
+	Reclaim(ctx context.Context, which func(eni.Owner) bool) ([]eni.Address, error)
 }
 
 // Events is told what happens, for metrics.

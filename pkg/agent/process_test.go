@@ -168,27 +168,27 @@ func (p process) Occupancy(context.Context) (netconf.Occupancy, error) {
 	return o, err
 }
 
-func (p process) Dead(context.Context) (owners []eni.Owner, err error) {
+func (p process) Reclaim(_ context.Context, which func(eni.Owner) bool) (released []eni.Address, err error) {
+	picked := map[eni.Owner]bool{}
 	err = p.see(func() error {
 		if p.n.bookErr != nil {
 			return p.n.bookErr
 		}
 		for _, line := range p.n.book.Used() {
-			if pod := p.n.pods[line.Owner.Key]; pod == nil || pod.dead {
-				owners = append(owners, *line.Owner)
+			if pod := p.n.pods[line.Owner.Key]; (pod == nil || pod.dead) && which(*line.Owner) {
+				picked[*line.Owner] = true
 			}
 		}
 		return nil
 	})
-	return owners, err
-}
-
-func (p process) ReclaimFrom(_ context.Context, owners []eni.Owner) (released []eni.Address, err error) {
+	if err != nil || len(picked) == 0 {
+		return nil, err
+	}
 	err = p.do(func() error {
 		return p.n.update(func(s *ipam.State) error {
 			released = s.ReleaseIf(func(line eni.Address) bool {
 				pod := p.n.pods[line.Owner.Key]
-				return slices.Contains(owners, *line.Owner) && (pod == nil || pod.dead)
+				return picked[*line.Owner] && (pod == nil || pod.dead)
 			}, p.n.w.now())
 			for _, line := range released {
 				delete(p.n.pods, line.Owner.Key)

@@ -11,24 +11,13 @@ import (
 // reclaim takes back the addresses of sandboxes that were found dead twice, long
 // enough apart for a DEL to have come.
 func (a *Agent) reclaim(ctx context.Context, now time.Duration) error {
-	owners, err := a.Orphans.Dead(ctx)
-	if err != nil {
-		a.Log.Warn("some sandboxes can't be looked at", "error", err)
-	}
 	dead := map[eni.Owner]time.Duration{}
-	var sure []eni.Owner
-	for _, o := range owners {
+	released, err := a.Orphans.Reclaim(ctx, func(o eni.Owner) bool {
 		first := since(a.dead, o, now)
 		dead[o] = first
-		if first < now && now-first >= a.conf.OrphanAge {
-			sure = append(sure, o)
-		}
-	}
+		return first < now && now-first >= a.conf.OrphanAge
+	})
 	a.dead = dead
-	if len(sure) == 0 {
-		return nil
-	}
-	released, err := a.Orphans.ReclaimFrom(ctx, sure)
 	for _, r := range released {
 		a.steps++
 		a.Log.Info("reclaim", "address", r.Addr, "pod", r.Owner.PodName(), "reason", fmt.Sprintf("its sandbox is gone since %s at least and no DEL came", (now-a.dead[*r.Owner]).Round(time.Second)))

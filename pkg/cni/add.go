@@ -141,7 +141,7 @@ func (p *Plugin) undo(ctx context.Context, h *host.Host, ns *host.Netns, s ipam.
 		return fmt.Errorf("undo: %w", err)
 	}
 	p.Log.Log(ctx, slog.LevelWarn, "add undone", "key", owner.Key.String())
-	return p.Cache.UpdateFor(ctx, owner.Key, func(st *ipam.State) error {
+	return p.Cache.For(owner.Key).Update(ctx, func(st *ipam.State) error {
 		st.Undo(l)
 		return nil
 	})

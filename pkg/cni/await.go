@@ -57,10 +57,11 @@ func (s *search) look(ctx context.Context, ahead []string, all bool) error {
 		s.lease, err = st.AssignBehind(needs, s.request.Owner, boundTo(st, s.device), s.Now())
 		return err
 	}
-	if all {
-		return s.Cache.Update(ctx, pick)
+	cache := s.Cache
+	if !all {
+		cache = cache.For(s.request.Owner.Key)
 	}
-	return s.Cache.UpdateFor(ctx, s.request.Owner.Key, pick)
+	return cache.Update(ctx, pick)
 }
 
 // find takes addresses: at once where nobody waits and some are free. Otherwise the
@@ -116,7 +117,7 @@ func (s *search) ahead() []string {
 }
 
 func (s *search) reclaim(ctx context.Context) {
-	if _, err := s.Reclaim(ctx, s.host); err != nil {
+	if _, err := s.sweepDead(ctx, s.host, anyOwner); err != nil {
 		s.Log.Warn("reclaim failed", "error", err)
 	}
 	s.reclaimed = time.Now()

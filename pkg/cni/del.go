@@ -53,7 +53,7 @@ func (p *Plugin) Del(ctx context.Context, r Request) error {
 
 // held returns what the attachment holds, and the node's settings.
 func (p *Plugin) held(ctx context.Context, k eni.Key) (l ipam.Lease, s ipam.Settings, err error) {
-	err = p.Cache.ViewFor(ctx, k, func(st *ipam.State) error {
+	err = p.Cache.For(k).View(ctx, func(st *ipam.State) error {
 		l, s = st.LeaseOf(k), st.Settings
 		return nil
 	})
@@ -71,7 +71,7 @@ func (p *Plugin) remove(ctx context.Context, h *host.Host, ns *host.Netns, s ipa
 	if err := clean(h, ns, s, held); err != nil {
 		return err
 	}
-	return p.Cache.UpdateFor(ctx, k, func(st *ipam.State) error {
+	return p.Cache.For(k).Update(ctx, func(st *ipam.State) error {
 		st.Release(k, p.Now())
 		return nil
 	})

@@ -25,12 +25,7 @@ func (p *Plugin) GC(ctx context.Context, r Request) error {
 	defer h.Close()
 	name := r.Conf.Name
 	if !r.Conf.HasValid {
-		_, err := p.sweep(ctx, h, func(a eni.Address) (bool, error) {
-			if a.Owner.Network != name {
-				return false, nil
-			}
-			return dead(h, a)
-		})
+		_, err := p.sweepDead(ctx, h, func(o eni.Owner) bool { return o.Network == name })
 		return err
 	}
 	valid := map[types.GCAttachment]bool{}
@@ -97,58 +92,27 @@ func (p *Plugin) removeOrphan(ctx context.Context, h *host.Host, s ipam.Settings
 	return errors.Join(p.removeExtras(ctx, h, s, k), h.ClearLimits(netconf.LimitDevice(k)), h.DelPodAt(k, link.Index, rules))
 }
 
-// Dead returns the owners in the book whose sandboxes are provably dead, on all
-// networks, in the order of the book.
-func (p *Plugin) Dead(ctx context.Context) ([]eni.Owner, error) {
+// Reclaim releases the addresses of provably dead sandboxes, on all networks, and
+// returns them. It asks which for the owner of each such address whether it shall go.
+func (p *Plugin) Reclaim(ctx context.Context, which func(eni.Owner) bool) ([]eni.Address, error) {
 	h, err := host.New()
 	if err != nil {
 		return nil, err
 	}
 	defer h.Close()
-	var used []eni.Address
-	err = p.Cache.View(ctx, func(s *ipam.State) error {
-		used = s.Used()
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	var owners []eni.Owner
-	var errs []error
-	for _, a := range used {
-		is, err := dead(h, a)
-		if errs = append(errs, err); err == nil && is {
-			owners = append(owners, *a.Owner)
-		}
-	}
-	return owners, errors.Join(errs...)
+	return p.sweepDead(ctx, h, which)
 }
 
-// ReclaimFrom releases the addresses of those of the owners that are still dead,
-// and returns them.
-func (p *Plugin) ReclaimFrom(ctx context.Context, owners []eni.Owner) ([]eni.Address, error) {
-	h, err := host.New()
-	if err != nil {
-		return nil, err
-	}
-	defer h.Close()
-	listed := map[eni.Owner]bool{}
-	for _, o := range owners {
-		listed[o] = true
-	}
+// sweepDead is sweep for the provably dead among the owners that which picks.
+func (p *Plugin) sweepDead(ctx context.Context, h *host.Host, which func(eni.Owner) bool) ([]eni.Address, error) {
 	return p.sweep(ctx, h, func(a eni.Address) (bool, error) {
-		if !listed[*a.Owner] {
-			return false, nil
-		}
-		return dead(h, a)
+		is, err := dead(h, a)
+		return err == nil && is && which(*a.Owner), err
 	})
 }
 
-// Reclaim releases the addresses whose owners are provably dead, on all
-// networks, and returns them.
-func (p *Plugin) Reclaim(ctx context.Context, h *host.Host) ([]eni.Address, error) {
-	return p.sweep(ctx, h, func(a eni.Address) (bool, error) { return dead(h, a) })
-}
+// anyOwner picks every owner.
+func anyOwner(eni.Owner) bool { return true }
 
 // sweep removes the used addresses that gone picks: each one's kernel state
 // first, then, in one update, the records of those that are clean. It goes on
@@ -167,26 +131,26 @@ func (p *Plugin) sweep(ctx context.Context, h *host.Host, gone func(eni.Address)
 	if err != nil {
 		return nil, errors.Join(append(errs, err)...)
 	}
-	clear := map[netip.Addr]eni.Address{}
+	cleared := map[netip.Addr]eni.Address{}
 	for _, r := range same {
 		a := r.Address
 		if err := errors.Join(p.removeStaleExtras(ctx, h, s, a), h.DelPodAt(a.Owner.Key, r.link, sourceRules(s, []eni.Address{a}))); err != nil {
 			errs = append(errs, fmt.Errorf("%s of %s: %w", a.Addr, a.Owner.PodName(), err))
 			continue
 		}
-		clear[a.Addr] = a
+		cleared[a.Addr] = a
 	}
 	var released, others []eni.Address
 	err = p.Cache.Update(ctx, func(st *ipam.State) error {
 		others = nil
 		for _, a := range st.Used() {
-			if before, cleaned := clear[a.Addr]; cleaned && !sameRecord(a, before) {
+			if before, ok := cleared[a.Addr]; ok && !sameRecord(a, before) {
 				others = append(others, a)
 			}
 		}
 		released = st.ReleaseIf(func(a eni.Address) bool {
-			before, cleaned := clear[a.Addr]
-			return cleaned && sameRecord(a, before)
+			before, ok := cleared[a.Addr]
+			return ok && sameRecord(a, before)
 		}, p.Now())
 		return nil
 	})

@@ -26,14 +26,14 @@ func BenchmarkPickAndCommit(b *testing.B) {
 			var lease ipam.Lease
 			for b.Loop() {
 				// The two updates cost the same: read all, write one line.
-				err := c.UpdateFor(ctx, owner.Key, func(s *ipam.State) (err error) {
+				err := c.For(owner.Key).Update(ctx, func(s *ipam.State) (err error) {
 					lease, err = s.Assign(owner, "", SinceBoot())
 					return err
 				})
 				if err != nil {
 					b.Fatal(err)
 				}
-				err = c.UpdateFor(ctx, owner.Key, func(s *ipam.State) error { s.Undo(lease); return nil })
+				err = c.For(owner.Key).Update(ctx, func(s *ipam.State) error { s.Undo(lease); return nil })
 				if err != nil {
 					b.Fatal(err)
 				}

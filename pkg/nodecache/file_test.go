@@ -376,9 +376,9 @@ func TestAFullDiskStopsReplaceAndNotUpdate(t *testing.T) {
 	}
 }
 
-// TestUpdateForDoesWhatUpdateDoes: it does not see what others use and does not
+// TestUpdateForOneDoesWhatUpdateDoes: it does not see what others use and does not
 // need to. Only the numbers of an exhausted pool are less than all.
-func TestUpdateForDoesWhatUpdateDoes(t *testing.T) {
+func TestUpdateForOneDoesWhatUpdateDoes(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		book, all := small(), owners()
@@ -409,22 +409,22 @@ func TestUpdateForDoesWhatUpdateDoes(t *testing.T) {
 		put(t, one, book)
 		write(t, other.Path, bytesOf(t, one.Path))
 		err1 := one.Update(t.Context(), move)
-		err2 := other.UpdateFor(t.Context(), k, move)
+		err2 := other.For(k).Update(t.Context(), move)
 		var none1, none2 *ipam.Exhausted
 		if errors.As(err1, &none1) && errors.As(err2, &none2) {
 			none2.Count = none1.Count
 		}
 		if fmt.Sprint(err1) != fmt.Sprint(err2) {
-			rt.Fatalf("Update says %v, UpdateFor %v", err1, err2)
+			rt.Fatalf("Update says %v, that for one %v", err1, err2)
 		}
 		if lines := changedLines(bytesOf(t, one.Path), bytesOf(t, other.Path)); lines != nil {
 			rt.Fatalf("lines %v differ", lines)
 		}
 		var found, foundFor string
 		err1 = one.View(t.Context(), func(s *ipam.State) error { found = shows(s.LeaseOf(k)); return nil })
-		err2 = other.ViewFor(t.Context(), k, func(s *ipam.State) error { foundFor = shows(s.LeaseOf(k)); return nil })
+		err2 = other.For(k).View(t.Context(), func(s *ipam.State) error { foundFor = shows(s.LeaseOf(k)); return nil })
 		if err := errors.Join(err1, err2); err != nil || found != foundFor {
-			rt.Fatalf("View finds %s, ViewFor %s, %v", found, foundFor, err)
+			rt.Fatalf("View finds %s, that for one %s, %v", found, foundFor, err)
 		}
 	})
 }

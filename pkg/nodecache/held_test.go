@@ -68,7 +68,7 @@ func TestAHeldAddressStaysHeldInTheFile(t *testing.T) {
 		s.Hold(map[netip.Addr]string{first: "rule 1536: from 10.0.0.1 lookup 2"}, time.Minute)
 		return nil
 	}
-	if err := c.UpdateFor(t.Context(), key("web"), hold); err != nil {
+	if err := c.For(key("web")).Update(t.Context(), hold); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := pick(c, "web"); err != nil || got != second {

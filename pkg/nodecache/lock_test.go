@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,10 +24,10 @@ func nothing(*ipam.State) error { return nil }
 // calls are all ways to take the lock.
 func calls(c Cache) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"View":      func(ctx context.Context) error { return c.View(ctx, nothing) },
-		"ViewFor":   func(ctx context.Context) error { return c.ViewFor(ctx, key("web"), nothing) },
-		"Update":    func(ctx context.Context) error { return c.Update(ctx, nothing) },
-		"UpdateFor": func(ctx context.Context) error { return c.UpdateFor(ctx, key("web"), nothing) },
+		"View":          func(ctx context.Context) error { return c.View(ctx, nothing) },
+		"View of one":   func(ctx context.Context) error { return c.For(key("web")).View(ctx, nothing) },
+		"Update":        func(ctx context.Context) error { return c.Update(ctx, nothing) },
+		"Update of one": func(ctx context.Context) error { return c.For(key("web")).Update(ctx, nothing) },
 		"Replace": func(ctx context.Context) error {
 			return c.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) { return s, err })
 		},
@@ -139,7 +140,7 @@ func TestReadersShareTheLockAndWritersDoNot(t *testing.T) {
 	c := newCache(t, small())
 	c.LockTimeout = 10 * time.Millisecond
 	for name, call := range calls(c) {
-		reads := name == "View" || name == "ViewFor"
+		reads := strings.HasPrefix(name, "View")
 		err := c.View(t.Context(), func(*ipam.State) error { return call(t.Context()) })
 		if busy := (*BusyError)(nil); errors.As(err, &busy) == reads {
 			t.Errorf("%s within View: %v", name, err)

@@ -31,7 +31,7 @@ func TestALostAddressStaysItsOwnersAndIsNobodysAfter(t *testing.T) {
 		t.Errorf("another got %s, %v", other, err)
 	}
 	release := func(s *ipam.State) error { s.Release(key("web"), time.Hour); return nil }
-	if err := c.UpdateFor(t.Context(), key("web"), release); err != nil {
+	if err := c.For(key("web")).Update(t.Context(), release); err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range get(t, c).Addresses {

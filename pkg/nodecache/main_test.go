@@ -105,7 +105,7 @@ func child(t *testing.T, job string, c Cache) (cmd *exec.Cmd, in io.Closer, out 
 }
 
 func pick(c Cache, name string) (addr netip.Addr, err error) {
-	err = c.UpdateFor(context.Background(), key(name), func(s *ipam.State) error {
+	err = c.For(key(name)).Update(context.Background(), func(s *ipam.State) error {
 		l, err := s.Assign(owner(name), "", SinceBoot())
 		if err == nil {
 			addr = l.Addresses[0].Addr

@@ -122,10 +122,8 @@ func (n *node) Links(context.Context) (map[string]eni.Interface, error) {
 
 func (n *node) Occupancy(context.Context) (netconf.Occupancy, error) { return netconf.Occupancy{}, nil }
 
-// Dead and ReclaimFrom: every sandbox here ends with a DEL.
-func (n *node) Dead(context.Context) ([]eni.Owner, error) { return nil, nil }
-
-func (n *node) ReclaimFrom(context.Context, []eni.Owner) ([]eni.Address, error) { return nil, nil }
+// Reclaim has nothing to do: every sandbox here ends with a DEL.
+func (n *node) Reclaim(context.Context, func(eni.Owner) bool) ([]eni.Address, error) { return nil, nil }
 
 // Load and Save: the agent never restarts.
 func (n *node) Load() ([]byte, error) { return nil, nil }

@@ -130,8 +130,7 @@ func (r *real) Links(context.Context) (map[string]eni.Interface, error) {
 	return links, nil
 }
 func (r *real) Occupancy(context.Context) (netconf.Occupancy, error) { return netconf.Occupancy{}, nil }
-func (r *real) Dead(context.Context) ([]eni.Owner, error)            { return nil, nil }
-func (r *real) ReclaimFrom(context.Context, []eni.Owner) ([]eni.Address, error) {
+func (r *real) Reclaim(context.Context, func(eni.Owner) bool) ([]eni.Address, error) {
 	return nil, nil
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/cni"
 	"github.com/enipool/enipool/pkg/config/inventory"
-	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/spf13/cobra"
@@ -114,13 +114,8 @@ where the namespaces' folder (/run/netns or /var/run/netns) can be seen.`,
 		Example: "  enipoolctl pool reclaim",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			h, err := host.New()
-			if err != nil {
-				return needRoot(err)
-			}
-			defer h.Close()
 			p := cni.Plugin{Cache: *cache, Now: nodecache.SinceBoot, Log: slog.New(slog.DiscardHandler)}
-			freed, err := p.Reclaim(cmd.Context(), h)
+			freed, err := p.Reclaim(cmd.Context(), func(eni.Owner) bool { return true })
 			for _, a := range freed {
 				fmt.Fprintf(cmd.OutOrStdout(), "freed %s of %s: its namespace %s is gone\n", a.Addr, a.Owner.PodName(), a.Owner.Netns)
 			}

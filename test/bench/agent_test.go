@@ -182,12 +182,7 @@ func (k *paperKernel) Occupancy(context.Context) (netconf.Occupancy, error) {
 	return netconf.Occupancy{}, nil
 }
 
-func (k *paperKernel) Dead(context.Context) ([]eni.Owner, error) {
-	k.asked.Add(1)
-	return nil, nil
-}
-
-func (k *paperKernel) ReclaimFrom(context.Context, []eni.Owner) ([]eni.Address, error) {
+func (k *paperKernel) Reclaim(context.Context, func(eni.Owner) bool) ([]eni.Address, error) {
 	k.asked.Add(1)
 	return nil, nil
 }
