@@ -12,7 +12,7 @@ import (
 
 // nftTable is the table that holds the maps, see netconf.
 func nftTable() nfset.Table {
-	return nfset.Table{Family: unix.NFPROTO_INET, Name: netconf.NftTableName}
+	return nfset.Table{Family: unix.NFPROTO_INET, Name: netconf.NftPodsName}
 }
 
 // element returns the member as the kernel keeps it.

@@ -4,22 +4,29 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/enipool/enipool/pkg/digest"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// The prefixes that begin the names of our iptables chains. Those for replies have
-// one that earlier releases do not take for theirs; see Firewall.Replies.
+// The prefixes that begin the names of our iptables chains. The release before this
+// one takes every ENIPOOL- chain for its own: it removes those it does not know, and
+// fails where one is jumped to from INPUT or OUTPUT. So all that it does not know has
+// the other prefix, and stays in place on a node that is downgraded.
 const (
 	IptChainPrefix = "ENIPOOL-"
-	IptReplyPrefix = "ENIREPLY-"
+	IptPodsPrefix  = "ENIPODS-"
 )
+
+// IptPrefixes returns the prefixes by which our iptables chains are known. ENIREPLY- is
+// left of builds between releases.
+func IptPrefixes() []string { return []string{IptChainPrefix, IptPodsPrefix, "ENIREPLY-"} }
 
 // IsIptChain tells whether a chain of this name is ours.
 func IsIptChain(name string) bool {
-	return strings.HasPrefix(name, IptChainPrefix) || strings.HasPrefix(name, IptReplyPrefix)
+	return slices.ContainsFunc(IptPrefixes(), func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // IptChain is a chain of iptables or ip6tables and the one jump to it. Its name
@@ -48,8 +55,8 @@ func (f Firewall) Iptables(family eni.Family) []IptChain {
 			Name: name + "-" + shortHash(strings.Join(rules, "\n")), Rules: rules})
 	}
 	// Replies first: connections that get their mark from the other chain need it.
-	add("mangle", "PREROUTING", IptReplyPrefix+"POD", f.iptReplies(true))
-	add("mangle", "OUTPUT", IptReplyPrefix+"SOCKET", f.iptReplies(false))
+	add("mangle", "PREROUTING", IptPodsPrefix+"REPLY", f.iptReplies(true))
+	add("mangle", "OUTPUT", IptPodsPrefix+"SOCKET", f.iptReplies(false))
 	add("mangle", "PREROUTING", IptChainPrefix+"MARK", f.iptArrivals())
 	if family == eni.IPv4 {
 		add("nat", "POSTROUTING", IptChainPrefix+"SNAT", f.iptSNAT())
@@ -84,7 +91,7 @@ func (f Firewall) iptReplies(forwarded bool) []string {
 		return nil
 	}
 	var rules []string
-	reply := "-m conntrack --ctstate ESTABLISHED --ctdir REPLY" // for the reason see Replies
+	reply := "-m conntrack --ctstate ESTABLISHED --ctdir REPLY" // for the reason see addReplies
 	if forwarded {
 		reply = "-m conntrack --ctdir REPLY"
 		for _, e := range f.ENIs {

@@ -13,8 +13,8 @@ import (
 // plugin writes them: each time as a whole, from the records of all pods. In
 // lower case they sort behind the chains that lead to them.
 const (
-	iptPods = IptChainPrefix + "pods" // ports to pods
-	iptSelf = IptChainPrefix + "self" // pods that use their own ports
+	iptPorts = IptPodsPrefix + "ports" // ports to pods
+	iptSelf  = IptPodsPrefix + "self"  // pods that use their own ports
 )
 
 // addPortChains adds the chains that never change, one that leads to each of the
@@ -24,17 +24,17 @@ func (f Firewall) addPortChains(family eni.Family, add func(table, parent, name 
 	if !node.IsValid() {
 		return
 	}
-	local := []string{"-m addrtype --dst-type LOCAL -j " + iptPods}
-	add("nat", "PREROUTING", IptChainPrefix+"PORTIN", local)
-	add("nat", "OUTPUT", IptChainPrefix+"PORTOUT", local)
+	local := []string{"-m addrtype --dst-type LOCAL -j " + iptPorts}
+	add("nat", "PREROUTING", IptPodsPrefix+"PORTIN", local)
+	add("nat", "OUTPUT", IptPodsPrefix+"PORTOUT", local)
 	back := []string{"-j " + iptSelf}
 	if family == eni.IPv4 {
 		back = append(back, fmt.Sprintf("-s %s -o %s+ -j SNAT --to-source %s --random-fully", loopback4, VethPrefix, node))
-		add("mangle", "INPUT", IptChainPrefix+"LOOPBACK", []string{
+		add("mangle", "INPUT", IptPodsPrefix+"LOOPBACK", []string{
 			fmt.Sprintf("-d %s -i %s+ -m conntrack --ctdir REPLY -j RETURN", loopback4, VethPrefix),
 			fmt.Sprintf("-d %s -i %s+ -j DROP", loopback4, VethPrefix)})
 	}
-	add("nat", "POSTROUTING", IptChainPrefix+"SELF", back)
+	add("nat", "POSTROUTING", IptPodsPrefix+"SELF", back)
 }
 
 func (f Firewall) node(family eni.Family) netip.Addr {
@@ -48,7 +48,7 @@ func (f Firewall) node(family eni.Family) netip.Addr {
 // address come before those of all. Node is what a pod sees as the source where
 // it uses its own port.
 func IptPorts(family eni.Family, ports []PodPorts, node netip.Addr) []IptChain {
-	pods, self := IptChain{Table: "nat", Name: iptPods, Fixed: true}, IptChain{Table: "nat", Name: iptSelf, Fixed: true}
+	pods, self := IptChain{Table: "nat", Name: iptPorts, Fixed: true}, IptChain{Table: "nat", Name: iptSelf, Fixed: true}
 	var all []string
 	taken := map[NftPort]bool{}
 	for _, p := range ports {

@@ -9,8 +9,8 @@ import (
 
 // Names of our tables and of those of their parts that are always the same.
 const (
-	NftTableName   = "enipool"
-	NftRepliesName = "enipool-replies"
+	NftTableName = "enipool"
+	NftPodsName  = "enipool-pods" // see TableOfPods
 
 	nftArrivals, nftReplies, nftOurMarks = "arrivals", "replies", "marks"
 	nftSources4, nftSources6             = "source4", "source6"
@@ -125,7 +125,32 @@ type NftSetMark struct {
 // NftSNAT gives the packet's connection another source address.
 type NftSNAT struct{ To netip.Addr }
 
-// Table returns the nftables form but for Replies.
+// Tables returns the nftables form, in the order in which it is to change: what marks
+// connections comes after what understands the marks. A table without chains should not
+// be there; enipool-replies is left of builds between releases.
+func (f Firewall) Tables() []NftTable {
+	return []NftTable{f.TableOfPods(), f.Table(), {Name: "enipool-replies"}}
+}
+
+// TableOfPods returns the table that leads replies and the connections to host ports.
+//
+// It is a table of its own because the release before this one, which knows nothing of
+// host ports and gives marks other bits, replaces the other table with its own. This
+// one, and the rules for its marks, it leaves in place: on a node that is downgraded
+// connections go on and host ports stay open.
+func (f Firewall) TableOfPods() NftTable {
+	t := NftTable{Name: NftPodsName}
+	if f.marks() {
+		f.addReplies(&t)
+	}
+	f.addPorts(&t)
+	return t
+}
+
+// IsNftTable tells whether the table of the family inet is ours.
+func IsNftTable(name string) bool { return name == NftTableName || name == NftPodsName }
+
+// Table returns the nftables form but for TableOfPods.
 func (f Firewall) Table() NftTable {
 	t := NftTable{Name: NftTableName}
 	if f.marks() {
@@ -149,7 +174,6 @@ func (f Firewall) Table() NftTable {
 				NftDevice{Out: true, Name: f.OutDevice}, NftLookup{Field: NftSource4, Set: nftPool4},
 				NftLookup{Field: NftDestination4, Set: nftVPC4, Not: true}, NftSNAT{f.SNAT}}}}})
 	}
-	f.addPorts(&t)
 	return t
 }
 

@@ -74,19 +74,10 @@ func sortByMark(elements []NftElement) {
 	slices.SortFunc(elements, func(a, b NftElement) int { return cmp.Compare(a.Key.(NftMark), b.Key.(NftMark)) })
 }
 
-// Replies returns the table that sends replies out through the ENI that their
-// connection came in by: those of pods behind all other decisions on marks, and
-// those of the node's own sockets, which no prerouting chain sees. Without chains
-// the table is not needed.
-//
-// It is a table of its own because earlier releases replace the other one with
-// theirs, whose marks have other bits. This one, and the rules for its marks, they
-// leave in place, so connections from before a downgrade go on.
-func (f Firewall) Replies() NftTable {
-	t := NftTable{Name: NftRepliesName}
-	if !f.marks() {
-		return t
-	}
+// addReplies adds what sends replies out through the ENI that their connection came
+// in by: those of pods behind all other decisions on marks, and those of the node's
+// own sockets, which no prerouting chain sees.
+func (f Firewall) addReplies(t *NftTable) {
 	var pods, sockets []NftRule
 	// A mark of f.Mask is the latest decision, so it comes first.
 	for i, mask := range append([]uint32{f.Mask}, f.OldMasks...) {
@@ -112,5 +103,4 @@ func (f Firewall) Replies() NftTable {
 	t.Chains = append(t.Chains,
 		NftChain{Name: "pods", Type: "filter", Hook: "prerouting", Priority: -89, PriorityName: "-89", Rules: pods},
 		NftChain{Name: "sockets", Type: "route", Hook: "output", Priority: -150, PriorityName: "mangle", Rules: sockets})
-	return t
 }

@@ -18,7 +18,7 @@ const (
 	nftHairpins  = "hairpin"  // pod . pod
 )
 
-// NftHoldsPorts tells whether the set or map of our table holds host ports: its elements
+// NftHoldsPorts tells whether the set or map of our tables holds host ports: its elements
 // come and go with pods, written by the plugin.
 func NftHoldsPorts(set string) bool {
 	name := strings.TrimRight(set, "46")

@@ -9,11 +9,13 @@ import (
 
 // Nft returns the nftables form in the words of `nft list table` of each table.
 func (f Firewall) Nft() string {
-	text := f.Table().String()
-	if replies := f.Replies(); len(replies.Chains) > 0 {
-		text += replies.String()
+	var text strings.Builder
+	for _, t := range f.Tables() {
+		if len(t.Chains) > 0 {
+			text.WriteString(t.String())
+		}
 	}
-	return text
+	return text.String()
 }
 
 // String returns the table in the words of `nft list table`.

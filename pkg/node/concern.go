@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"regexp"
+	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host/events"
@@ -136,10 +137,8 @@ func (k known) judgeSetting(e events.Event) (concern, string) {
 // and what jumps to them in the tables of all.
 func judgeNftables(e events.Event) concern {
 	switch {
-	case e.NftTable == netconf.NftRepliesName:
-		return fault
-	case e.NftTable != netconf.NftTableName:
-		return only(namesOurChain(e.Text) || bytes.Contains(e.Text, []byte(netconf.IptReplyPrefix)))
+	case !netconf.IsNftTable(e.NftTable):
+		return only(slices.ContainsFunc(netconf.IptPrefixes(), func(prefix string) bool { return namesOurChain(e.Text, prefix) }))
 	case netconf.NftHoldsPorts(e.NftSet):
 		return nothing
 	}
@@ -148,9 +147,9 @@ func judgeNftables(e events.Event) concern {
 
 // namesOurChain looks for chains that only the agent writes. Those in lower case the
 // plugin writes for pods that come and go.
-func namesOurChain(text []byte) bool {
+func namesOurChain(text []byte, prefix string) bool {
 	for {
-		_, rest, found := bytes.Cut(text, []byte(netconf.IptChainPrefix))
+		_, rest, found := bytes.Cut(text, []byte(prefix))
 		if !found {
 			return false
 		}

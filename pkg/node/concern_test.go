@@ -74,11 +74,14 @@ func TestWhatAChangeMeans(t *testing.T) {
 
 		"our table":           {event: events.Event{Kind: events.Nftables, NftTable: "enipool", Gone: true}, want: fault},
 		"element of ours":     {event: events.Event{Kind: events.Nftables, NftTable: "enipool", NftSet: "source4"}, want: fault},
-		"host port":           {event: events.Event{Kind: events.Nftables, NftTable: "enipool", NftSet: "hostport4", Gone: true}},
+		"host port":           {event: events.Event{Kind: events.Nftables, NftTable: "enipool-pods", NftSet: "hostport4", Gone: true}},
+		"our second table":    {event: events.Event{Kind: events.Nftables, NftTable: "enipool-pods", Gone: true}, want: fault},
+		"reply mark":          {event: events.Event{Kind: events.Nftables, NftTable: "enipool-pods", NftSet: "replies"}, want: fault},
 		"another's table":     {event: events.Event{Kind: events.Nftables, NftTable: "kube-proxy", Gone: true}},
 		"our chain in theirs": {event: events.Event{Kind: events.Nftables, NftTable: "nat", Text: []byte("\x00ENIPOOL-SNAT-2a\x00"), Gone: true}, want: fault},
-		"host port in theirs": {event: events.Event{Kind: events.Nftables, NftTable: "nat", Text: []byte("\x00ENIPOOL-pods\x00dport")}},
-		"what leads to it":    {event: events.Event{Kind: events.Nftables, NftTable: "nat", Text: []byte("\x00ENIPOOL-PORTIN-2a\x00ENIPOOL-pods\x00"), Gone: true}, want: fault},
+		"host port in theirs": {event: events.Event{Kind: events.Nftables, NftTable: "nat", Text: []byte("\x00ENIPODS-ports\x00dport")}},
+		"what leads to it":    {event: events.Event{Kind: events.Nftables, NftTable: "nat", Text: []byte("\x00ENIPODS-PORTIN-2a\x00ENIPODS-ports\x00"), Gone: true}, want: fault},
+		"replies' in theirs":  {event: events.Event{Kind: events.Nftables, NftTable: "mangle", Text: []byte("\x00ENIPODS-REPLY-2a\x00"), Gone: true}, want: fault},
 		"their chain":         {event: events.Event{Kind: events.Nftables, NftTable: "nat", Text: []byte("\x00KUBE-SERVICES\x00"), Gone: true}},
 	} {
 		got, of := testLinks.judge(tt.event)

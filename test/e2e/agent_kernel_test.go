@@ -17,8 +17,8 @@ const kernelWords = `
 ip rule; ip -6 rule
 for f in -4 -6; do ip $f route show table all | grep -e "proto 69" -e "proto 70" -e ^default; done
 ip -o addr show scope global | tr -s " \\\\"
-for t in enipool enipool-replies; do nft -s list table inet $t 2>/dev/null; done
-for save in iptables-save ip6tables-save; do $save 2>/dev/null | grep -e ^-A -e ENIPOOL -e ENIREPLY; done
+for t in enipool enipool-pods; do nft -s list table inet $t 2>/dev/null; done
+for save in iptables-save ip6tables-save; do $save 2>/dev/null | grep -e ^-A -e ENIPOOL -e ENIPODS; done
 sysctl net.ipv4.ip_forward
 ip neigh show nud permanent
 for dev in $(ip -br link | sed -n "s/^\\(eni[^@ ]*\\).*/\\1/p"); do
@@ -61,7 +61,7 @@ func TestTheAgentPutsBackWhatOthersRemoveFromTheKernel(t *testing.T) {
 		"map": {
 			conf: []string{"snat: true"},
 			remove: []string{
-				"nft flush ruleset", "nft delete table inet enipool", "nft delete table inet enipool-replies", "nft flush chain inet enipool marks",
+				"nft flush ruleset", "nft delete table inet enipool", "nft delete table inet enipool-pods", "nft flush chain inet enipool marks",
 				"nft flush map inet enipool source4", "nft add rule inet enipool marks drop",
 				"ip rule del priority 512", "ip rule del priority 1536", "ip rule del priority 1537",
 				"ip route flush table 101", "ip route del default table 101",

@@ -30,7 +30,12 @@ func (s *site) call(command, id string, wait time.Duration) *exec.Cmd {
 	cmd := s.command(program)
 	cmd.Env = append(os.Environ(), "CNI_COMMAND="+command, "CNI_CONTAINERID="+id, "CNI_NETNS="+s.pods[id].Path,
 		"CNI_IFNAME=eth0", "CNI_PATH=/", "CNI_ARGS=K8S_POD_NAMESPACE=default;K8S_POD_NAME="+id)
-	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"cniVersion":"1.0.0","name":"pods","type":"enipool","cachePath":%q,"waitForAddress":%q}`, s.cache.Path, wait))
+	asks := s.asks[id]
+	if asks == "" {
+		asks = "{}"
+	}
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"cniVersion":"1.0.0","name":"pods","type":"enipool","cachePath":%q,"waitForAddress":%q,"runtimeConfig":%s}`,
+		s.cache.Path, wait, asks))
 	return cmd
 }
 

@@ -37,6 +37,7 @@ type site struct {
 	agent   *process   // that runs
 	lives   []*process // and those before
 	pods    map[string]nettest.Netns
+	asks    map[string]string // runtimeConfig of the pods that have one
 }
 
 // plan is what a site is like.
@@ -93,7 +94,7 @@ func emptySite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	return &site{t: t, dir: dir, cache: nodecache.Cache{Path: filepath.Join(dir, "run", "node.cache")}, pods: map[string]nettest.Netns{}}
+	return &site{t: t, dir: dir, cache: nodecache.Cache{Path: filepath.Join(dir, "run", "node.cache")}, pods: map[string]nettest.Netns{}, asks: map[string]string{}}
 }
 
 // network makes the site's VPC of real links.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -142,7 +143,9 @@ func join(addr string, port int) string {
 // setAgent replaces the agent that runs, setPlugin the plugin.
 func (d *drill) setAgent(program string) {
 	d.t.Helper()
-	d.agent.terminate()
+	ended := d.agent
+	ended.terminate()
+	d.noErrors(ended)
 	d.use.agent = program
 	d.start()
 	d.ready()
@@ -150,6 +153,48 @@ func (d *drill) setAgent(program string) {
 }
 
 func (d *drill) setPlugin(program string) { d.use.plugin = program }
+
+// noErrors wants that the agent could do all that it wanted to do. A tick that fails
+// half-way shows in nothing else, until what it left undone is needed.
+func (d *drill) noErrors(p *process) {
+	d.t.Helper()
+	for line := range strings.Lines(p.said()) {
+		if strings.Contains(line, "level=ERROR") {
+			d.t.Errorf("an agent failed at something: %s", line)
+		}
+	}
+}
+
+// openPort starts a pod with a port of the node.
+func (d *drill) openPort() {
+	d.t.Helper()
+	d.asks["port"] = fmt.Sprintf(`{"portMappings":[{"hostPort":%[1]s,"containerPort":80,"protocol":"tcp"},{"hostPort":%[1]s,"containerPort":80,"protocol":"udp"}]}`, hostPort)
+	d.add("port")
+	answerAll(d.t, d.pods["port"], "80")
+}
+
+const hostPort = "31000"
+
+// portOpen wants that new connections to the port of the node reach the pod, from
+// outside by each ENI and from a pod.
+func (d *drill) portOpen(state string) {
+	d.t.Helper()
+	if d.asks["port"] == "" {
+		return
+	}
+	book, err := d.view()
+	d.must(err)
+	for _, nic := range book.ENIs {
+		to := nic.V4.Primary.Addr().String() + ":" + hostPort
+		for _, from := range []nettest.Netns{d.far, d.pods["near0"], d.pods["far0"]} {
+			for _, network := range []string{"tcp", "udp"} {
+				if got := query(from, network, to); net.ParseIP(got) == nil {
+					d.t.Errorf("%s: %s -> %s %s, which a pod has: %s", state, from.Name, network, to, got)
+				}
+			}
+		}
+	}
+}
 
 // mismatch is how long a new pod of a plugin that is not the agent's release may take
 // until all reach it: the agent repairs it when it compares the kernel next, here
@@ -171,6 +216,7 @@ func (d *drill) works(state string) {
 			d.reaches(state, from, addr)
 		}
 	}
+	d.portOpen(state)
 	d.noAddressTwice(state)
 	d.del(id)
 }
@@ -210,10 +256,10 @@ for f in -4 -6; do for p in 69 70; do
 	while ip $f rule show | grep -q "proto $p"; do ip $f rule del protocol $p; done
 	ip $f route flush proto $p table all 2>/dev/null
 done; done
-for t in enipool enipool-replies; do nft delete table inet $t 2>/dev/null; done
+for t in enipool enipool-pods; do nft delete table inet $t 2>/dev/null; done
 for save in iptables-save ip6tables-save; do for t in nat mangle raw filter; do
-	cmd=${save%-save}; $save -t $t 2>/dev/null | sed -n "s/^-A \(.*ENI[PR].*\)/$cmd -t $t -D \1/p" | sh 2>/dev/null
-	$save -t $t 2>/dev/null | sed -n "s/^:\(ENI[PR][^ ]*\).*/$cmd -t $t -F \1; $cmd -t $t -X \1/p" | sh 2>/dev/null
+	cmd=${save%-save}; $save -t $t 2>/dev/null | sed -n "s/^-A \(.*ENIPO.*\)/$cmd -t $t -D \1/p" | sh 2>/dev/null
+	$save -t $t 2>/dev/null | sed -n "s/^:\(ENIPO[^ ]*\).*/$cmd -t $t -F \1; $cmd -t $t -X \1/p" | sh 2>/dev/null
 done; done
 true`
 
@@ -266,7 +312,7 @@ func TestPodsDoNotNoticeUpgradesAndDowngradesInAnyOrder(t *testing.T) {
 				change func()
 			}{
 				{"the agent is upgraded", func() { d.setAgent("") }},
-				{"the plugin is upgraded after the agent", func() { d.setPlugin("") }},
+				{"the plugin is upgraded after the agent", func() { d.setPlugin(""); d.openPort() }},
 				{"the agent is downgraded", func() { d.setAgent(d.old.agent) }},
 				{"the plugin is downgraded after the agent", func() { d.setPlugin(d.old.plugin) }},
 				{"the plugin is upgraded", func() { d.setPlugin("") }},

@@ -138,7 +138,7 @@ func readChains() ([]netconf.OthersChain, error) {
 	var read []netconf.OthersChain
 	hooked := map[string]string{}
 	for _, c := range all {
-		if c.Table.Family == nftables.TableFamilyINet && (c.Table.Name == netconf.NftTableName || c.Table.Name == netconf.NftRepliesName) {
+		if c.Table.Family == nftables.TableFamilyINet && netconf.IsNftTable(c.Table.Name) {
 			continue // ours
 		}
 		id := tableName(c.Table) + " " + c.Name

@@ -279,7 +279,7 @@ func (r *ruleReader) immediate(f map[uint16][]byte) error {
 		does = netconf.Acts
 	}
 	r.rule.Does, r.rule.Target = does, text(verdict[unix.NFTA_VERDICT_CHAIN])
-	if strings.HasPrefix(r.rule.Target, netconf.IptChainPrefix) || strings.HasPrefix(r.rule.Target, netconf.IptReplyPrefix) {
+	if netconf.IsIptChain(r.rule.Target) {
 		// Ours: what it does to packets the fast path does too.
 		r.rule.Does, r.rule.Target = netconf.Nothing, ""
 	}

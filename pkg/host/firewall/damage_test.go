@@ -15,9 +15,13 @@ func TestNftablesDamageIsPutRight(t *testing.T) {
 		{"a chain is flushed", "nft flush chain inet enipool marks", "put the rules of chain marks right"},
 		{"the table is flushed", "nft flush table inet enipool",
 			"put the rules of chain eni0 right; put the rules of chain in0 right; put the rules of chain eni1 right; put the rules of chain in1 right; " +
-				"put the rules of chain marks right; put the rules of chain spoof right; put the rules of chain snat4 right; " +
-				"put the rules of chain hostports right; put the rules of chain arriving right; put the rules of chain leaving right; " +
-				"put the rules of chain hairpin right; put the rules of chain loopback right"},
+				"put the rules of chain marks right; put the rules of chain spoof right; put the rules of chain snat4 right"},
+		{"the table of pods is flushed", "nft flush table inet enipool-pods",
+			"enipool-pods: put the rules of chain eni0 right; enipool-pods: put the rules of chain eni1 right; " +
+				"enipool-pods: put the rules of chain pods right; enipool-pods: put the rules of chain sockets right; " +
+				"enipool-pods: put the rules of chain hostports right; enipool-pods: put the rules of chain arriving right; " +
+				"enipool-pods: put the rules of chain leaving right; enipool-pods: put the rules of chain hairpin right; " +
+				"enipool-pods: put the rules of chain loopback right"},
 		{"a rule is deleted", "nft delete rule inet enipool eni1 handle $(nft -a list chain inet enipool eni1 | sed -n 's/.*mark set.*handle //p')",
 			"put the rules of chain eni1 right"},
 		{"a rule is added in front", "nft insert rule inet enipool marks accept", "put the rules of chain marks right"},
@@ -49,6 +53,8 @@ func TestNftablesDamageIsPutRight(t *testing.T) {
 			"put the rules of chain marks right; put map source4 right: add 10.0.0.21, 10.0.0.22"},
 		{"the table sleeps", "nft add table inet enipool '{ flags dormant; }'", "make table inet enipool anew: it has flags"},
 		{"the table is gone", "nft delete table inet enipool", "create table inet enipool"},
+		{"both tables are gone", "nft flush ruleset", "create table inet enipool-pods; create table inet enipool"},
+		{"a table of a build between releases is there", "nft add table inet enipool-replies", "remove table inet enipool-replies"},
 		{"the table is another one", "nft delete table inet enipool; nft add table inet enipool; nft add chain inet enipool marks '{ type filter hook input priority 0; }'",
 			"make table inet enipool anew: chain marks is of another type, hook, priority or policy"},
 	} {

@@ -30,7 +30,7 @@ func TestFirstApplyListsTheTableAsWritten(t *testing.T) {
 	f := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6))
 	f.Ports = somePorts()
 	apply(t, f)
-	if diff := cmp.Diff(f.Nft(), sh(t, "nft list table inet enipool; nft list table inet enipool-replies")); diff != "" {
+	if diff := cmp.Diff(f.Nft(), sh(t, "nft list table inet enipool-pods; nft list table inet enipool")); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -49,24 +49,25 @@ func TestApplyChangesOnlyWhatDiffers(t *testing.T) {
 			s.ENIs = append(s.ENIs, eni.Interface{Index: 2, Device: "eth2"})
 			s.Addresses[3].ENI = 2
 		}, []string{
-			"nftables: enipool-replies: add chain eni2", "nftables: enipool-replies: put map replies right: add 0x00000002",
+			"nftables: enipool-pods: add chain eni2", "nftables: enipool-pods: put map replies right: add 0x00000002",
 			"nftables: add chain eni2", "nftables: add chain in2", "nftables: put map arrivals right: add eth2",
 			"nftables: put set marks right: add 0x00000002", "nftables: put map source4 right: remove 10.0.0.22 add 10.0.0.22",
 		}, []string{
-			"iptables -t mangle: add chain ENIREPLY-POD-HASHHASH", "iptables -t mangle: jump from PREROUTING to ENIREPLY-POD-HASHHASH",
+			"iptables -t mangle: add chain ENIPODS-REPLY-HASHHASH", "iptables -t mangle: jump from PREROUTING to ENIPODS-REPLY-HASHHASH",
 			"iptables -t mangle: add chain ENIPOOL-MARK-HASHHASH", "iptables -t mangle: jump from PREROUTING to ENIPOOL-MARK-HASHHASH",
+			"iptables -t mangle: remove a jump from PREROUTING to ENIPODS-REPLY-HASHHASH", "iptables -t mangle: remove chain ENIPODS-REPLY-HASHHASH",
 			"iptables -t mangle: remove a jump from PREROUTING to ENIPOOL-MARK-HASHHASH", "iptables -t mangle: remove chain ENIPOOL-MARK-HASHHASH",
-			"iptables -t mangle: remove a jump from PREROUTING to ENIREPLY-POD-HASHHASH", "iptables -t mangle: remove chain ENIREPLY-POD-HASHHASH",
 		}},
 		{"an ENI goes", func(s *ipam.State) { s.ENIs, s.Addresses = s.ENIs[:1], s.Addresses[:2] }, []string{
-			"nftables: remove table inet enipool-replies",
+			"nftables: enipool-pods: remove chain eni0", "nftables: enipool-pods: remove chain eni1", "nftables: enipool-pods: remove chain pods",
+			"nftables: enipool-pods: remove chain sockets", "nftables: enipool-pods: remove set or map replies",
 			"nftables: remove chain eni0", "nftables: remove chain eni1", "nftables: remove chain in0", "nftables: remove chain in1",
 			"nftables: remove chain marks", "nftables: put set pool4 right: remove 10.0.0.21, 10.0.0.22",
 			"nftables: remove set or map arrivals", "nftables: remove set or map marks", "nftables: remove set or map source4",
 		}, []string{
+			"iptables -t mangle: remove a jump from PREROUTING to ENIPODS-REPLY-HASHHASH", "iptables -t mangle: remove chain ENIPODS-REPLY-HASHHASH",
+			"iptables -t mangle: remove a jump from OUTPUT to ENIPODS-SOCKET-HASHHASH", "iptables -t mangle: remove chain ENIPODS-SOCKET-HASHHASH",
 			"iptables -t mangle: remove a jump from PREROUTING to ENIPOOL-MARK-HASHHASH", "iptables -t mangle: remove chain ENIPOOL-MARK-HASHHASH",
-			"iptables -t mangle: remove a jump from PREROUTING to ENIREPLY-POD-HASHHASH", "iptables -t mangle: remove chain ENIREPLY-POD-HASHHASH",
-			"iptables -t mangle: remove a jump from OUTPUT to ENIREPLY-SOCKET-HASHHASH", "iptables -t mangle: remove chain ENIREPLY-SOCKET-HASHHASH",
 		}},
 		{"SNAT is switched off", func(s *ipam.State) { s.Settings.SNAT = false }, []string{
 			"nftables: put the rules of chain marks right", "nftables: remove chain snat4",
@@ -103,7 +104,7 @@ func TestApplyChangesOnlyWhatDiffers(t *testing.T) {
 func withoutHashes(lines []string) []string {
 	var list []string
 	for _, line := range lines {
-		if strings.Contains(line, "ENIPOOL-") || strings.Contains(line, "ENIREPLY-") {
+		if strings.Contains(line, "ENIPOOL-") || strings.Contains(line, "ENIPODS-") {
 			line = line[:len(line)-8] + "HASHHASH"
 		}
 		list = append(list, line)
@@ -206,7 +207,7 @@ func TestChangingTheVariantOfIptablesRemovesTheOldChains(t *testing.T) {
 	legacyIptables(t)
 	apply(t, f)
 	holds(t, f)
-	if left := ruleset(t); strings.Contains(left, "ENIPOOL") || strings.Contains(left, "ENIREPLY") {
+	if left := ruleset(t); strings.Contains(left, "ENIPO") {
 		t.Errorf("chains are still in nftables:\n%s", left)
 	}
 	if err := firewall.Remove(t.Context()); err != nil {

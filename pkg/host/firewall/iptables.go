@@ -118,7 +118,8 @@ func (p *planner) want(c netconf.IptChain, have iptTable) error {
 	}
 	aside := ""
 	if found && !whole {
-		aside = netconf.IptChainPrefix + "OLD-" + c.Name[len(c.Name)-8:]
+		prefix, _, _ := strings.Cut(c.Name, "-") // who may remove c may remove this
+		aside = prefix + "-OLD-" + c.Name[len(c.Name)-8:]
 		if _, left := have.chains[aside]; left {
 			p.remove(aside, have.jumps[aside])
 			delete(have.chains, aside)

@@ -168,14 +168,14 @@ func kernel(t *testing.T, f netconf.Firewall) []string {
 	t.Helper()
 	if f.Backend == ipam.Nftables {
 		text := sh(t, "nft list table inet enipool")
-		replies, _ := try("nft list table inet enipool-replies") // a node with one ENI has none
+		replies, _ := try("nft list table inet enipool-pods") // a node with one ENI has none
 		return blocks(text + replies)
 	}
 	var lines []string
 	for family, tool := range map[eni.Family]string{eni.IPv4: "iptables", eni.IPv6: "ip6tables"} {
 		for _, table := range []string{"mangle", "nat", "raw"} {
 			for line := range strings.Lines(sh(t, "%s -t %s -S", tool, table)) {
-				if strings.Contains(line, " ENIPOOL-") || strings.Contains(line, " ENIREPLY-") {
+				if strings.Contains(line, " ENIPOOL-") || strings.Contains(line, " ENIPODS-") {
 					lines = append(lines, fmt.Sprintf("%s %s %s", family, table, strings.TrimSpace(line)))
 				}
 			}

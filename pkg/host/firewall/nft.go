@@ -44,7 +44,7 @@ func noNftables(err error) bool {
 func nftWorks() error {
 	c, err := nftConn()
 	if err == nil {
-		for _, t := range nftTables(sample()) {
+		for _, t := range sample().Tables() {
 			w := nftWriter{c, nftTable(t.Name + "-try")}
 			if err = w.create(t); err != nil {
 				break
@@ -68,8 +68,8 @@ func nftRemoval() ([]step, error) {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
 	var steps []step
-	for _, name := range []string{netconf.NftTableName, netconf.NftRepliesName} {
-		found, err := findTable(c, name)
+	for _, t := range (netconf.Firewall{}).Tables() {
+		found, err := findTable(c, t.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -85,12 +85,6 @@ func nftRemoveTable(c *nftables.Conn, t *nftables.Table) step {
 		c.DelTable(t)
 		return c.Flush()
 	}}
-}
-
-// nftTables returns the tables of f in the order in which they are to change: what
-// marks connections comes after what understands the marks.
-func nftTables(f netconf.Firewall) []netconf.NftTable {
-	return []netconf.NftTable{f.Replies(), f.Table()}
 }
 
 // findTable returns our table of the name, nil if there is none.
@@ -116,7 +110,7 @@ func nftPlan(f netconf.Firewall) ([]step, error) {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
 	var steps []step
-	for _, want := range nftTables(f) {
+	for _, want := range f.Tables() {
 		more, err := nftPlanTable(c, want)
 		if err != nil {
 			return nil, err
@@ -133,7 +127,7 @@ func nftPlanTable(c *nftables.Conn, want netconf.NftTable) ([]step, error) {
 		return []step{{[]string{why}, func() error { return w.rebuild(want) }}}
 	}
 	found, err := findTable(c, want.Name)
-	unwanted := want.Name == netconf.NftRepliesName && len(want.Chains) == 0
+	unwanted := len(want.Chains) == 0
 	switch {
 	case err != nil || unwanted && found == nil:
 		return nil, err

@@ -27,12 +27,12 @@ func TestHostPortsComeAndGoAsElements(t *testing.T) {
 	apply(t, f)
 	f.Ports = somePorts()
 	if diff := cmp.Diff([]string{
-		"nftables: put map addrport4 right: add 10.0.0.10 . udp . 53",
-		"nftables: put set hairpin4 right: add 10.0.0.11 . 10.0.0.11, 10.0.0.21 . 10.0.0.21",
-		"nftables: put map hostport4 right: add tcp . 80, udp . 80",
-		"nftables: put map addrport6 right: add fd00::10 . tcp . 443",
-		"nftables: put set hairpin6 right: add fd00::21 . fd00::21",
-		"nftables: put map hostport6 right: add tcp . 80, sctp . 80",
+		"nftables: enipool-pods: put map addrport4 right: add 10.0.0.10 . udp . 53",
+		"nftables: enipool-pods: put set hairpin4 right: add 10.0.0.11 . 10.0.0.11, 10.0.0.21 . 10.0.0.21",
+		"nftables: enipool-pods: put map hostport4 right: add tcp . 80, udp . 80",
+		"nftables: enipool-pods: put map addrport6 right: add fd00::10 . tcp . 443",
+		"nftables: enipool-pods: put set hairpin6 right: add fd00::21 . fd00::21",
+		"nftables: enipool-pods: put map hostport6 right: add tcp . 80, sctp . 80",
 	}, apply(t, f)); diff != "" {
 		t.Error(diff)
 	}
@@ -40,8 +40,8 @@ func TestHostPortsComeAndGoAsElements(t *testing.T) {
 	// The port moves to another pod: the same key, another value.
 	f.Ports[0].Ports, f.Ports[2].Ports = nil, f.Ports[0].Ports[:1]
 	if diff := cmp.Diff([]string{
-		"nftables: put map addrport4 right: remove 10.0.0.10 . udp . 53",
-		"nftables: put map hostport4 right: remove tcp . 80, udp . 80 add tcp . 80",
+		"nftables: enipool-pods: put map addrport4 right: remove 10.0.0.10 . udp . 53",
+		"nftables: enipool-pods: put map hostport4 right: remove tcp . 80, udp . 80 add tcp . 80",
 	}, apply(t, f)); diff != "" {
 		t.Error(diff)
 	}
@@ -68,8 +68,8 @@ func TestIptablesHoldsHostPortsInChainsThatStay(t *testing.T) {
 			apply(t, f)
 			f.Ports = somePorts()
 			if diff := cmp.Diff([]string{
-				"iptables -t nat: put the rules of chain ENIPOOL-pods right", "iptables -t nat: put the rules of chain ENIPOOL-self right",
-				"ip6tables -t nat: put the rules of chain ENIPOOL-pods right", "ip6tables -t nat: put the rules of chain ENIPOOL-self right",
+				"iptables -t nat: put the rules of chain ENIPODS-ports right", "iptables -t nat: put the rules of chain ENIPODS-self right",
+				"ip6tables -t nat: put the rules of chain ENIPODS-ports right", "ip6tables -t nat: put the rules of chain ENIPODS-self right",
 			}, apply(t, f)); diff != "" {
 				t.Error(diff)
 			}
@@ -80,7 +80,7 @@ func TestIptablesHoldsHostPortsInChainsThatStay(t *testing.T) {
 			if err := firewall.Remove(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if left := sh(t, "iptables-save; ip6tables-save"); strings.Contains(left, "ENIPOOL") {
+			if left := sh(t, "iptables-save; ip6tables-save"); strings.Contains(left, "ENIPO") {
 				t.Errorf("left after Remove:\n%s", left)
 			}
 		})

@@ -200,7 +200,7 @@ func iptWorks() error {
 			return err
 		}
 		for _, c := range sample().Iptables(family) {
-			c.Name, c.Rules = netconf.IptChainPrefix+"TRY-"+c.Table, withoutOurJumps(c.Rules)
+			c.Name, c.Rules = netconf.IptPodsPrefix+"TRY-"+c.Table, withoutOurJumps(c.Rules)
 			err := cmp.Or(t.ClearAndDeleteChain(c.Table, c.Name), t.build(c))
 			if err = errors.Join(err, t.ClearAndDeleteChain(c.Table, c.Name)); err != nil {
 				return fmt.Errorf("try %s: %w; load the kernel modules xt_connmark, xt_conntrack, xt_rpfilter and "+
@@ -216,7 +216,7 @@ func iptWorks() error {
 func withoutOurJumps(rules []string) []string {
 	var list []string
 	for _, r := range rules {
-		if match, _, jumps := strings.Cut(r, "-j "+netconf.IptChainPrefix); jumps {
+		if match, target, jumps := strings.Cut(r, "-j "); jumps && netconf.IsIptChain(target) {
 			r = match + "-j RETURN"
 		}
 		list = append(list, r)
