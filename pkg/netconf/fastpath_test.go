@@ -1,6 +1,7 @@
 package netconf
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -80,6 +81,67 @@ func TestOthersKeepPacketsFromTheFastPath(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, tt.others.Obstacles()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Chains that each lead to the next one twice make 2^40 ways, and are read in no time.
+func TestDeepChainsAreFollowedOnce(t *testing.T) {
+	const levels = 40
+	name := func(i int) string { return fmt.Sprint("LEVEL-", i) }
+	for _, tt := range []struct {
+		name string
+		last OthersRule
+		want []string
+	}{
+		{"benign", OthersRule{}, nil},
+		{"accepts in the end", OthersRule{Match: MatchesSome, Does: Accepts}, nil},
+		{"drops in the end", OthersRule{Does: Acts}, []string{"rule 1 of chain LEVEL-40 of ip filter could decide about pods' packets"}},
+		{"leads back to the start", OthersRule{Match: MatchesSome, Does: Jumps, Target: "LEVEL-0"},
+			[]string{"rule 1 of chain LEVEL-40 of ip filter leads to chain LEVEL-0, which can't be read"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var o Others
+			for i := range levels {
+				jump := OthersRule{Match: MatchesSome, Does: Jumps, Target: name(i + 1)}
+				o.Chains = append(o.Chains, OthersChain{Table: "ip filter", Name: name(i), Rules: []OthersRule{jump, jump}})
+			}
+			o.Chains[0].Hook = "forward"
+			o.Chains = append(o.Chains, OthersChain{Table: "ip filter", Name: name(levels), Rules: []OthersRule{tt.last}})
+			if diff := cmp.Diff(tt.want, o.Obstacles()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Two base chains that lead to the same obstacle name it once, and a chain that one
+// of them found harmless is harmless to the other.
+func TestBaseChainsShareWhatIsBehindThem(t *testing.T) {
+	hook := func(name string, targets ...string) OthersChain {
+		c := OthersChain{Table: "inet f", Name: name, Hook: name, Drops: true}
+		for _, target := range targets {
+			c.Rules = append(c.Rules, OthersRule{Does: Jumps, Target: target})
+		}
+		return c
+	}
+	accepting := OthersChain{Table: "inet f", Name: "accepting", Rules: []OthersRule{{Does: Accepts}}}
+	dropping := OthersChain{Table: "inet f", Name: "dropping", Rules: []OthersRule{{Match: MatchesSome, Does: Acts}}}
+	for _, tt := range []struct {
+		name   string
+		chains []OthersChain
+		want   []string
+	}{
+		{"both accept", []OthersChain{hook("forward", "accepting"), hook("postrouting", "accepting"), accepting}, nil},
+		{"both drop", []OthersChain{hook("forward", "dropping"), hook("postrouting", "dropping"), dropping},
+			[]string{"rule 1 of chain dropping of inet f could decide about pods' packets"}},
+		{"one accepts", []OthersChain{hook("forward", "dropping"), hook("postrouting", "accepting"), hook("ingress", "dropping"), dropping, accepting},
+			[]string{"rule 1 of chain dropping of inet f could decide about pods' packets"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, Others{Chains: tt.chains}.Obstacles()); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -66,12 +66,13 @@ const (
 // does nothing else to it.
 func (o Others) Obstacles() []string {
 	var list []string
-	for _, c := range o.Chains {
+	walk := newPolicyWalk(o.Chains)
+	for i, c := range o.Chains {
 		if c.Hook == "" {
 			continue
 		}
-		walk := policyWalk{chains: o.Chains, table: c.Table}
-		if passed := walk.follow(c, 0); walk.obstacle == "" && !passed && c.Drops {
+		walk.obstacle = ""
+		if passed := walk.follow(&o.Chains[i]); walk.obstacle == "" && !passed && c.Drops {
 			walk.obstacle = fmt.Sprintf("chain %s of %s drops what no rule of it accepts", c.Name, c.Table)
 		}
 		if walk.obstacle != "" && !slices.Contains(list, walk.obstacle) {
@@ -93,18 +94,56 @@ func (o Others) Obstacles() []string {
 	return list
 }
 
-// policyWalk is the way of an established connection's packet through a base chain.
+// chainName tells a chain from those of the same name in other tables.
+type chainName struct{ table, name string }
+
+// verdict is what is known of a chain: nothing yet, while it is being followed, and
+// in the end.
+type verdict uint8
+
+const (
+	unknown verdict = iota
+	open
+	acceptsNotAll
+	acceptsAll
+)
+
+// policyWalk is the way of an established connection's packet through base chains.
 type policyWalk struct {
-	chains   []OthersChain
-	table    string
+	chains   map[chainName]*OthersChain
+	verdicts map[chainName]verdict
 	obstacle string // the first that was met
 }
 
-// deepest is more than the kernel allows chains to lead to each other.
-const deepest = 32
+func newPolicyWalk(chains []OthersChain) policyWalk {
+	w := policyWalk{chains: make(map[chainName]*OthersChain, len(chains)), verdicts: map[chainName]verdict{}}
+	for i, c := range chains {
+		w.chains[chainName{c.Table, c.Name}] = &chains[i]
+	}
+	return w
+}
 
-// follow returns whether every packet is accepted in the chain for certain.
-func (w *policyWalk) follow(c OthersChain, depth int) (accepted bool) {
+// follow returns whether every packet is accepted in the chain for certain. What is
+// behind a chain does not depend on the way there, so each is followed once: chains
+// that lead to the next one twice would take 2^n steps.
+func (w *policyWalk) follow(c *OthersChain) (accepted bool) {
+	name := chainName{c.Table, c.Name}
+	if known := w.verdicts[name]; known > open {
+		return known == acceptsAll
+	}
+	w.verdicts[name] = open
+	if accepted = w.followRules(c); w.obstacle != "" {
+		delete(w.verdicts, name) // the next base chain that leads here has the same obstacle
+		return false
+	}
+	w.verdicts[name] = acceptsNotAll
+	if accepted {
+		w.verdicts[name] = acceptsAll
+	}
+	return accepted
+}
+
+func (w *policyWalk) followRules(c *OthersChain) (accepted bool) {
 	for i, r := range c.Rules {
 		if w.obstacle != "" || r.Match == MatchesNone {
 			continue
@@ -118,12 +157,13 @@ func (w *policyWalk) follow(c OthersChain, depth int) (accepted bool) {
 		case Returns:
 			ends = true
 		case Jumps, Goes:
-			at := slices.IndexFunc(w.chains, func(o OthersChain) bool { return o.Table == w.table && o.Name == r.Target })
-			if at < 0 || depth == deepest {
+			to := chainName{c.Table, r.Target}
+			// The kernel allows no circles. They come from reading while rules change.
+			if w.chains[to] == nil || w.verdicts[to] == open {
 				w.obstacle = fmt.Sprintf("rule %d of chain %s of %s leads to chain %s, which can't be read", i+1, c.Name, c.Table, r.Target)
 				break
 			}
-			end = w.follow(w.chains[at], depth+1)
+			end = w.follow(w.chains[to])
 			ends = end || r.Does == Goes
 		}
 		// What only some packets meet leaves the rest to the rules below.
