@@ -37,6 +37,18 @@ type OthersRule struct {
 	Target string // chain of a jump or goto
 }
 
+// Last tells whether no rule behind it matters: it is certain here what becomes of the
+// packet in the chain, or that something may.
+func (r OthersRule) Last() bool {
+	switch r.Does {
+	case Acts:
+		return r.Match != MatchesNone
+	case Accepts, Goes, Returns:
+		return r.Match == MatchesAll
+	}
+	return false
+}
+
 // OthersMatch tells whether a rule applies to such packets.
 type OthersMatch uint8
 

@@ -164,57 +164,6 @@ func TestProgramsOfOthersAreSeen(t *testing.T) {
 	}
 }
 
-// Rules are read as the kernel has them.
-func TestRulesOfOthersAreRead(t *testing.T) {
-	nettest.Need(t)
-	nettest.Run(t, "nft", "add table ip t; add chain ip t sub; add chain ip t c { type filter hook forward priority 0; policy drop; }")
-	t.Cleanup(func() { nettest.Run(t, "nft", "delete table ip t") })
-	for _, tt := range []struct {
-		rule string
-		want netconf.OthersRule
-	}{
-		{"counter", netconf.OthersRule{}},
-		{"accept", netconf.OthersRule{Does: netconf.Accepts}},
-		{"drop", netconf.OthersRule{Does: netconf.Acts}},
-		{"ct state new drop", netconf.OthersRule{Match: netconf.MatchesNone}},
-		{"ct state new,invalid drop", netconf.OthersRule{Match: netconf.MatchesNone}},
-		{"ct state established,related accept", netconf.OthersRule{Does: netconf.Accepts}},
-		{"ct state != established drop", netconf.OthersRule{Match: netconf.MatchesNone}},
-		{"ct state vmap { established : accept, invalid : drop }", netconf.OthersRule{Does: netconf.Acts}},
-		{"ct state established ip saddr 192.0.2.1 accept", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Accepts}},
-		{"ct mark 7 drop", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Acts}},
-		{"tcp dport { 80, 443 } jump sub", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Jumps, Target: "sub"}},
-		{"goto sub", netconf.OthersRule{Does: netconf.Goes, Target: "sub"}},
-		{"return", netconf.OthersRule{Does: netconf.Returns}},
-		{"rt classid 7 accept", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Accepts}},
-		{"log accept", netconf.OthersRule{Does: netconf.Acts}},
-		{"log ct state new accept", netconf.OthersRule{Does: netconf.Acts}},
-		{"meta mark set 7", netconf.OthersRule{Does: netconf.Acts}},
-		{"ct mark set 7", netconf.OthersRule{Does: netconf.Acts}},
-		{"ip dscp set cs1", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Acts}},
-		{"limit rate 1/second accept", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Accepts}},
-		{"ct state new log drop", netconf.OthersRule{Match: netconf.MatchesNone}},
-		// What these compare is not the state that was loaded before.
-		{"ct state established numgen inc mod 2 0 drop", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Acts}},
-		{"ct state established symhash mod 2 0 drop", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Acts}},
-		{"ct state established jhash ip saddr mod 2 0 drop", netconf.OthersRule{Match: netconf.MatchesSome, Does: netconf.Acts}},
-	} {
-		t.Run(tt.rule, func(t *testing.T) {
-			nettest.Run(t, "nft", "flush chain ip t c; add rule ip t c "+tt.rule)
-			chains, err := readChains()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(chains) == 0 || len(chains[0].Rules) != 1 || !chains[0].Drops || chains[0].Hook != "forward" {
-				t.Fatalf("read %+v", chains)
-			}
-			if got := chains[0].Rules[0]; got != tt.want {
-				t.Errorf("read %+v, want %+v", got, tt.want)
-			}
-		})
-	}
-}
-
 // The times are the kernel's own.
 func TestTimesOfConntrackAreRead(t *testing.T) {
 	nettest.Need(t)

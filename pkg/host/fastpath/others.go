@@ -11,7 +11,6 @@ import (
 
 	"github.com/cilium/ebpf/link"
 	"github.com/enipool/enipool/pkg/netconf"
-	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 )
 
@@ -113,89 +112,4 @@ func busyLinks() (map[int]bool, error) {
 		}
 	}
 	return busy, nil
-}
-
-// hooks are those that a packet passes which is forwarded.
-var hooks = map[nftables.ChainHook]string{
-	*nftables.ChainHookPrerouting: "prerouting", *nftables.ChainHookForward: "forward", *nftables.ChainHookPostrouting: "postrouting",
-}
-
-// ingressHook is the number of the hook ingress in table families inet and netdev.
-const ingressNetdev, ingressInet = 0, 5
-
-// readChains reads the chains that matter and those they lead to.
-func readChains() ([]netconf.OthersChain, error) {
-	conn, err := nftables.New()
-	if err != nil {
-		return nil, err
-	}
-	all, err := conn.ListChains()
-	if err != nil {
-		return nil, err
-	}
-	byName := map[string]*nftables.Chain{}
-	var open []string
-	var read []netconf.OthersChain
-	hooked := map[string]string{}
-	for _, c := range all {
-		if c.Table.Family == nftables.TableFamilyINet && netconf.IsNftTable(c.Table.Name) {
-			continue // ours
-		}
-		id := tableName(c.Table) + " " + c.Name
-		byName[id] = c
-		if hook := hookOf(c); hook != "" {
-			hooked[id] = hook
-			open = append(open, id)
-		}
-	}
-	for done := map[string]bool{}; len(open) > 0; {
-		id := open[0]
-		open = open[1:]
-		c := byName[id]
-		if done[id] || c == nil {
-			continue
-		}
-		done[id] = true
-		rules, err := readRules(c)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", id, err)
-		}
-		read = append(read, netconf.OthersChain{Table: tableName(c.Table), Name: c.Name, Hook: hooked[id],
-			Drops: c.Policy != nil && *c.Policy == nftables.ChainPolicyDrop, Rules: rules})
-		for _, r := range rules {
-			if r.Target != "" && r.Match != netconf.MatchesNone {
-				open = append(open, tableName(c.Table)+" "+r.Target)
-			}
-		}
-	}
-	return read, nil
-}
-
-// hookOf returns the hook of a base chain that sees forwarded IPv4 packets of known
-// connections, "" for every other chain.
-func hookOf(c *nftables.Chain) string {
-	if c.Hooknum == nil || c.Type == nftables.ChainTypeNAT {
-		return ""
-	}
-	hook := *c.Hooknum
-	switch c.Table.Family {
-	case nftables.TableFamilyNetdev:
-		if hook == ingressNetdev {
-			return "ingress"
-		}
-	case nftables.TableFamilyINet:
-		if hook == ingressInet {
-			return "ingress"
-		}
-		return hooks[hook]
-	case nftables.TableFamilyIPv4:
-		return hooks[hook]
-	}
-	return ""
-}
-
-func tableName(t *nftables.Table) string {
-	family := map[nftables.TableFamily]string{nftables.TableFamilyINet: "inet", nftables.TableFamilyIPv4: "ip",
-		nftables.TableFamilyNetdev: "netdev", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyARP: "arp", nftables.TableFamilyBridge: "bridge"}[t.Family]
-	return family + " " + t.Name
 }
