@@ -13,12 +13,27 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
-// foreignPods lets another plugin have pods with the first k addresses of the node.
-func (n *testNode) foreignPods(k int) []netip.Addr {
-	var addrs []netip.Addr
+// inCloud returns the addresses that the node has by what the cloud says.
+func (n *testNode) inCloud() (addrs []netip.Addr) {
 	for _, nic := range n.attached() {
 		addrs = append(addrs, nic.Addresses...)
 	}
+	return addrs
+}
+
+func (n *testNode) mustStillHave(t *testing.T, addrs []netip.Addr) {
+	t.Helper()
+	left := n.inCloud()
+	for _, a := range addrs {
+		if !slices.Contains(left, a) {
+			t.Errorf("%s went back to the cloud", a)
+		}
+	}
+}
+
+// foreignPods lets another plugin have pods with the first k addresses of the node.
+func (n *testNode) foreignPods(k int) []netip.Addr {
+	addrs := n.inCloud()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.foreign = map[netip.Addr]string{}
@@ -86,17 +101,7 @@ func TestAddressesOfAnotherPluginsPodsAreNeitherServedNorGivenBack(t *testing.T)
 		}
 		time.Sleep(20 * time.Minute)
 		synctest.Wait()
-		left := map[netip.Addr]bool{}
-		for _, nic := range n.attached() {
-			for _, a := range nic.Addresses {
-				left[a] = true
-			}
-		}
-		for _, a := range theirs {
-			if !left[a] {
-				t.Errorf("%s went back to the cloud", a)
-			}
-		}
+		n.mustStillHave(t, theirs)
 		if err := w.check(); err != nil {
 			t.Error(err)
 		}
@@ -164,17 +169,7 @@ func TestAReleaseLooksAgainForWhatOthersHold(t *testing.T) {
 		theirs := n.foreignPods(before)
 		time.Sleep(20 * time.Minute)
 		synctest.Wait()
-		left := map[netip.Addr]bool{}
-		for _, nic := range n.attached() {
-			for _, a := range nic.Addresses {
-				left[a] = true
-			}
-		}
-		for _, a := range theirs {
-			if !left[a] {
-				t.Errorf("%s went back to the cloud", a)
-			}
-		}
+		n.mustStillHave(t, theirs)
 	})
 }
 

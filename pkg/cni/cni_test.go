@@ -14,6 +14,7 @@ import (
 	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/enipool/enipool/pkg/netconf"
@@ -88,6 +89,16 @@ func (l *lab) nothingLeft() {
 			l.t.Errorf("the book contradicts itself: %v", err)
 		}
 	})
+}
+
+func newHost(t *testing.T) *host.Host {
+	t.Helper()
+	h, err := host.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	return h
 }
 
 func (l *lab) view(fn func(*ipam.State)) {

@@ -7,7 +7,6 @@ import (
 
 	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/enipool/enipool/pkg/eni"
-	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nettest"
 )
@@ -47,11 +46,7 @@ func TestASweepLeavesWhatWasAddedAgainMeanwhile(t *testing.T) {
 	for _, routing := range []ipam.Routing{ipam.Map, ipam.Rule} {
 		t.Run("routing "+routing.String(), func(t *testing.T) {
 			l := newLab(t, ipam.Settings{Routing: routing})
-			h, err := host.New()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer h.Close()
+			h := newHost(t)
 			paths := map[string]string{}
 			for _, id := range []string{"a", "b", "again"} { // the last is on ENI 1, which has rules
 				paths[id] = nettest.NewNetns(t, id).Path
@@ -91,11 +86,7 @@ func TestAGCLeavesAnOrphanThatWasAddedAgainMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
+	h := newHost(t)
 	var res *current.Result
 	err = l.removeOrphans(t.Context(), h, func(k eni.Key) bool {
 		if res == nil && k == key {

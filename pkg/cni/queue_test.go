@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
-	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nettest"
 	"github.com/enipool/enipool/pkg/nodecache"
@@ -71,6 +71,29 @@ func (l *lab) mustStillWait(list ...pending) {
 	}
 }
 
+// waitAs starts an ADD with each of the configurations, in turn.
+func (l *lab) waitAs(confs ...string) (queue []pending) {
+	l.t.Helper()
+	for i, conf := range confs {
+		queue = append(queue, l.wait(fmt.Sprint("late", i), conf))
+	}
+	return queue
+}
+
+// mustBeServedInTurn adds an address for each, which nobody else may get, and ends them.
+func (l *lab) mustBeServedInTurn(queue []pending) {
+	l.t.Helper()
+	for i, p := range queue {
+		l.mustStillWait(queue[i:]...)
+		l.addAddress()
+		l.mustBeServed(p)
+		l.mustStillWait(queue[i+1:]...)
+	}
+	for _, p := range queue {
+		l.mustDel(p.id, "", plain)
+	}
+}
+
 func (l *lab) delAll(ids ...string) {
 	l.t.Helper()
 	for _, id := range ids {
@@ -81,34 +104,18 @@ func (l *lab) delAll(ids ...string) {
 func TestAddsThatWaitAreServedInOrderOfArrival(t *testing.T) {
 	l := newLab(t, ipam.Settings{})
 	l.exhaust()
-	var queue []pending
-	for i := range 6 {
-		queue = append(queue, l.wait(fmt.Sprint("late", i), patient))
-	}
-	for i, p := range queue {
-		l.addAddress()
-		l.mustBeServed(p)
-		l.mustStillWait(queue[i+1:]...)
-	}
-	for _, p := range queue {
-		l.mustDel(p.id, "", plain)
-	}
+	l.mustBeServedInTurn(l.waitAs(slices.Repeat([]string{patient}, 6)...))
 }
 
 // One change that brings many addresses serves as many.
 func TestSeveralAddressesServeSeveralThatWait(t *testing.T) {
 	l := newLab(t, ipam.Settings{})
 	l.exhaust()
-	var queue []pending
-	for i := range 6 {
-		queue = append(queue, l.wait(fmt.Sprint("late", i), patient))
-	}
+	queue := l.waitAs(slices.Repeat([]string{patient}, 6)...)
 	l.addAddresses(1, 5)
 	l.mustBeServed(queue[:5]...)
-	l.mustStillWait(queue[5])
-	l.addAddress()
-	l.mustBeServed(queue[5])
-	for _, p := range queue {
+	l.mustBeServedInTurn(queue[5:])
+	for _, p := range queue[:5] {
 		l.mustDel(p.id, "", plain)
 	}
 }
@@ -193,22 +200,14 @@ func TestAddsOfDifferentNeedsAreServedInOrderOfArrivalToo(t *testing.T) {
 		t.Run(fmt.Sprintf("%q before %q", needs[0], needs[1]), func(t *testing.T) {
 			l := newLab(t, ipam.Settings{})
 			l.exhaust()
-			var queue []pending
-			for i, need := range []string{needs[0], needs[1], needs[0], needs[1]} {
-				conf := patient
+			confs := make([]string, 2)
+			for i, need := range needs {
+				confs[i] = patient
 				if need != "" {
-					conf = delegated(need)
+					confs[i] = delegated(need)
 				}
-				queue = append(queue, l.wait(fmt.Sprint("late", i), conf))
 			}
-			for i, p := range queue {
-				l.addAddress()
-				l.mustBeServed(p)
-				l.mustStillWait(queue[i+1:]...)
-			}
-			for _, p := range queue {
-				l.mustDel(p.id, "", plain)
-			}
+			l.mustBeServedInTurn(l.waitAs(slices.Repeat(confs, 2)...))
 		})
 	}
 }
@@ -254,11 +253,7 @@ func TestTheFirstThatWaitsFreesWhatHasDiedMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
+	h := newHost(t)
 	l.kill("b")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -20,20 +20,11 @@ const (
 	tcBucketHandle  = 0x00010000
 )
 
+// What package nl does not name.
 const (
-	tcEthernet  = 1 // TC_LINKLAYER_ETHERNET
-	tcStolen    = 4 // TC_ACT_STOLEN
-	tcRedirect  = 1 // TCA_EGRESS_REDIR
-	tcTerminal  = 1 // TC_U32_TERMINAL
-	tbfParms    = 1 // TCA_TBF_PARMS
-	tbfRate64   = 4 // TCA_TBF_RATE64
-	tbfBurst    = 6 // TCA_TBF_BURST
-	u32Class    = 1 // TCA_U32_CLASSID
-	u32Sel      = 5 // TCA_U32_SEL
-	u32Act      = 7 // TCA_U32_ACT
-	actKind     = 1 // TCA_ACT_KIND
-	actOptions  = 2 // TCA_ACT_OPTIONS
-	mirredParms = 2 // TCA_MIRRED_PARMS
+	tcEthernet = 1 // TC_LINKLAYER_ETHERNET
+	tcStolen   = 4 // TC_ACT_STOLEN
+	tcRedirect = 1 // TCA_EGRESS_REDIR
 )
 
 func u32s(list ...uint32) []byte {
@@ -69,10 +60,10 @@ func addBucket(link int, b netconf.Bucket) error {
 		// A ratespec each for rate and peak rate, then limit, buffer and MTU. The
 		// buffer is given in bytes below: in ticks it would overflow.
 		rate := uint32(min(b.Rate, 1<<32-1))
-		options.AddRtAttr(tbfParms, u32s(tcEthernet<<tcLinklayerShift(), 0, rate, 0, 0, 0, b.Limit, 0, 0))
-		options.AddRtAttr(tbfBurst, u32s(b.Burst))
+		options.AddRtAttr(nl.TCA_TBF_PARMS, u32s(tcEthernet<<tcLinklayerShift(), 0, rate, 0, 0, 0, b.Limit, 0, 0))
+		options.AddRtAttr(nl.TCA_TBF_BURST, u32s(b.Burst))
 		if b.Rate > uint64(rate) {
-			options.AddRtAttr(tbfRate64, binary.NativeEndian.AppendUint64(nil, b.Rate))
+			options.AddRtAttr(nl.TCA_TBF_RATE64, binary.NativeEndian.AppendUint64(nil, b.Rate))
 		}
 	})
 }
@@ -93,14 +84,14 @@ func addRedirect(from, to int) error {
 	}
 	const priority = 1
 	return tcAdd(unix.RTM_NEWTFILTER, from, 0, tcIngressHandle, priority<<16|uint32(nl.Swap16(unix.ETH_P_ALL)), "u32", func(options *nl.RtAttr) {
-		options.AddRtAttr(u32Class, u32s(0x00010001))
+		options.AddRtAttr(nl.TCA_U32_CLASSID, u32s(0x00010001))
 		// One key whose mask is empty: it matches everything.
 		sel := make([]byte, 16+16)
-		sel[0], sel[2] = tcTerminal, 1
-		options.AddRtAttr(u32Sel, sel)
-		action := options.AddRtAttr(u32Act, nil).AddRtAttr(1, nil)
-		action.AddRtAttr(actKind, zeroEnded("mirred"))
-		action.AddRtAttr(actOptions, nil).AddRtAttr(mirredParms, u32s(0, 0, tcStolen, 0, 0, tcRedirect, uint32(to)))
+		sel[0], sel[2] = nl.TC_U32_TERMINAL, 1
+		options.AddRtAttr(nl.TCA_U32_SEL, sel)
+		action := options.AddRtAttr(nl.TCA_U32_ACT, nil).AddRtAttr(1, nil)
+		action.AddRtAttr(nl.TCA_ACT_KIND, zeroEnded("mirred"))
+		action.AddRtAttr(nl.TCA_ACT_OPTIONS, nil).AddRtAttr(nl.TCA_MIRRED_PARMS, u32s(0, 0, tcStolen, 0, 0, tcRedirect, uint32(to)))
 	})
 }
 
@@ -127,9 +118,9 @@ func readBucket(link int) (b netconf.Bucket, found bool, err error) {
 			}
 			for _, p := range parts {
 				switch {
-				case p.Attr.Type == tbfParms && len(p.Value) >= 28:
+				case p.Attr.Type == nl.TCA_TBF_PARMS && len(p.Value) >= 28:
 					b.Rate, b.Limit = max(b.Rate, uint64(binary.NativeEndian.Uint32(p.Value[8:]))), binary.NativeEndian.Uint32(p.Value[24:])
-				case p.Attr.Type == tbfRate64 && len(p.Value) >= 8:
+				case p.Attr.Type == nl.TCA_TBF_RATE64 && len(p.Value) >= 8:
 					b.Rate = binary.NativeEndian.Uint64(p.Value)
 				}
 			}

@@ -45,15 +45,7 @@ func (s *State) Unhold(addrs []netip.Addr, now time.Duration) []netip.Addr {
 }
 
 // Holds returns what others hold, in allocation order.
-func (s *State) Holds() []eni.Address {
-	var held []eni.Address
-	for i := range s.Addresses {
-		if s.Addresses[i].State == eni.Held {
-			held = append(held, s.Addresses[i])
-		}
-	}
-	return held
-}
+func (s *State) Holds() []eni.Address { return s.list(eni.Held) }
 
 // HeldLine tells people who holds a held address.
 func HeldLine(a eni.Address) string {

@@ -151,14 +151,17 @@ func (s *State) LeaseOf(k eni.Key) Lease {
 }
 
 // Used returns all used addresses in allocation order.
-func (s *State) Used() []eni.Address {
-	var used []eni.Address
+func (s *State) Used() []eni.Address { return s.list(eni.Used) }
+
+// list returns the addresses in a state, in allocation order.
+func (s *State) list(state eni.State) []eni.Address {
+	var list []eni.Address
 	for i := range s.Addresses {
-		if s.Addresses[i].State == eni.Used {
-			used = append(used, s.Addresses[i])
+		if s.Addresses[i].State == state {
+			list = append(list, s.Addresses[i])
 		}
 	}
-	return used
+	return list
 }
 
 // free tells whether a may be handed out at now, and since when it could be.

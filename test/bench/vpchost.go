@@ -21,15 +21,15 @@ func (n *node) answer(pool netip.Prefix, podENI int) (stop func() error, err err
 	addresses := []netip.Prefix{netip.PrefixFrom(nodeAddr, 32), pool}
 	devices := []string{n.enis[0], n.enis[podENI]}
 	macs := map[string]net.HardwareAddr{}
-	err = n.space.do(func() error {
+	readMACs := func() (err error) {
 		for _, dev := range n.enis {
 			if macs[dev], err = macOf(dev); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-	if err != nil {
+	}
+	if err := n.space.do(readMACs); err != nil {
 		return nil, err
 	}
 	err = n.far.do(func() error {
@@ -41,12 +41,7 @@ func (n *node) answer(pool netip.Prefix, podENI int) (stop func() error, err err
 				return err
 			}
 		}
-		for _, dev := range n.enis {
-			if macs[dev], err = macOf(dev); err != nil {
-				return err
-			}
-		}
-		return nil
+		return readMACs()
 	})
 	if err != nil {
 		return nil, err

@@ -101,20 +101,7 @@ func (f *fast) iptables(table string, rules ...string) {
 // pingPong serves TCP in ns: every line comes back.
 func pingPong(t *testing.T, ns nettest.Netns, port string) {
 	t.Helper()
-	var l net.Listener
-	if err := ns.Do(func() (err error) { l, err = net.Listen("tcp4", ":"+port); return err }); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _, _ = io.Copy(c, c); c.Close() }()
-		}
-	}()
+	serveTCP(t, ns, port, func(c net.Conn) { _, _ = io.Copy(c, c) })
 }
 
 func dial(t *testing.T, ns nettest.Netns, to string) net.Conn {

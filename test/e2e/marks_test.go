@@ -109,10 +109,7 @@ func newMarked(t *testing.T, s ipam.Settings) *vpc {
 }
 
 func TestTrafficPassesBesideTheMarksOfCalicoAndTailscale(t *testing.T) {
-	for name, s := range variants(eni.IPv4) {
-		if s.SNAT {
-			continue // it would hide who masquerades
-		}
+	for name, s := range variantsWithoutSNAT(eni.IPv4) {
 		for other, script := range map[string]string{
 			"Felix by iptables": felixIptables, "Felix by nft": felixNft,
 			"Tailscale by iptables": tailscaleIptables, "Tailscale by nft": tailscaleNft,
@@ -131,10 +128,7 @@ func TestTrafficPassesBesideTheMarksOfCalicoAndTailscale(t *testing.T) {
 
 // Who configured a mask that others use must not have their marks choose an ENI.
 func TestMarksThatOthersSetChooseNoENI(t *testing.T) {
-	for name, s := range variants(eni.IPv4) {
-		if s.SNAT {
-			continue
-		}
+	for name, s := range variantsWithoutSNAT(eni.IPv4) {
 		s.MarkMask = 0x00ff0000
 		for other, script := range map[string]string{"Felix by iptables": felixIptables, "Felix by nft": felixNft} {
 			t.Run(name+", "+other, func(t *testing.T) {
@@ -170,10 +164,7 @@ func udpEcho(t *testing.T, ns nettest.Netns, port int) {
 // the ENI it came in by. If the address comes back on another ENI meanwhile, and the
 // same client asks again from the same port, the answer must not leave by the old one.
 func TestAnAddressThatComesBackOnAnotherENIAnswersByThat(t *testing.T) {
-	for name, s := range variants(eni.IPv4) {
-		if s.SNAT {
-			continue
-		}
+	for name, s := range variantsWithoutSNAT(eni.IPv4) {
 		t.Run(name, func(t *testing.T) {
 			v := newVPC(t, s)
 			var client *net.UDPConn

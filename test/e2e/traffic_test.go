@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"strings"
 	"testing"
@@ -26,6 +27,13 @@ func variants(families ...eni.Family) map[string]ipam.Settings {
 			list[fmt.Sprintf("%s, snat %v", name, snat)] = s
 		}
 	}
+	return list
+}
+
+// variantsWithoutSNAT are those of the variants in which others see the pods' own addresses.
+func variantsWithoutSNAT(families ...eni.Family) map[string]ipam.Settings {
+	list := variants(families...)
+	maps.DeleteFunc(list, func(_ string, s ipam.Settings) bool { return s.SNAT })
 	return list
 }
 
@@ -60,6 +68,15 @@ func TestPodsOfEveryENIReachEverybody(t *testing.T) {
 // echo serves TCP in ns: each connection is told the address it comes from.
 func echo(t *testing.T, ns nettest.Netns, port string) {
 	t.Helper()
+	serveTCP(t, ns, port, func(c net.Conn) {
+		host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+		_, _ = io.WriteString(c, host)
+	})
+}
+
+// serveTCP lets answer talk to each one that connects to the port in ns, until stop.
+func serveTCP(t *testing.T, ns nettest.Netns, port string, answer func(net.Conn)) (stop func()) {
+	t.Helper()
 	var l net.Listener
 	if err := ns.Do(func() (err error) { l, err = net.Listen("tcp4", ":"+port); return err }); err != nil {
 		t.Fatal(err)
@@ -71,11 +88,10 @@ func echo(t *testing.T, ns nettest.Netns, port string) {
 			if err != nil {
 				return
 			}
-			host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
-			_, _ = io.WriteString(c, host)
-			c.Close()
+			go func() { answer(c); c.Close() }()
 		}
 	}()
+	return func() { l.Close() }
 }
 
 // ask connects from ns and returns the source address that the other side saw.
