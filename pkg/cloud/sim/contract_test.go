@@ -201,11 +201,8 @@ func usable(t *testing.T, n *Node, i cloud.Interface) {
 		if a.Is6() {
 			dst = InternetV6
 		}
-		sh(t, n.Namespace(), fmt.Sprintf(`set -e
-			ip address add %[1]s dev lo nodad
-			ip %[2]s rule add from %[1]s lookup 101
-			# The kernel makes an IPv6 address local in the background.
-			until ip route get %[1]s | grep -q ^local; do :; done`, a, dash(a)))
+		addLocal(t, n.Namespace(), a)
+		sh(t, n.Namespace(), fmt.Sprintf("ip %s rule add from %s lookup 101", dash(a), a))
 		send(t, n.Namespace(), a, dst, outside, a.String())
 		if text, from := outside.next(t); text != a.String() || from != a {
 			t.Errorf("the internet got %q from %s, want it from %s", text, from, a)

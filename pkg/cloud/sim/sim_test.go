@@ -106,6 +106,7 @@ func secondENI(t *testing.T, node Namespace, i eni.Interface) {
 	for _, n := range i.Nets() {
 		sh(t, node, fmt.Sprintf(`set -e
 			ip address add %[1]s dev %[4]s noprefixroute nodad
+			until ip route get %[2]s | grep -q ^local; do sleep 0.01; done
 			ip %[5]s route add %[3]s dev %[4]s table 101
 			ip %[5]s route add default via %[3]s dev %[4]s table 101
 			ip %[5]s rule add from %[2]s lookup 101`,
@@ -118,6 +119,13 @@ func dash(a netip.Addr) string {
 		return "-4"
 	}
 	return "-6"
+}
+
+// addLocal gives the namespace an address, and returns when it takes packets: the kernel
+// makes an IPv6 address local in the background.
+func addLocal(t *testing.T, ns Namespace, a netip.Addr) {
+	t.Helper()
+	sh(t, ns, fmt.Sprintf("ip address add %[1]s dev lo nodad && until ip route get %[1]s | grep -q ^local; do sleep 0.01; done", a))
 }
 
 // sh runs a script in the namespace and returns what it prints.

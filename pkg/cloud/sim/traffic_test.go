@@ -99,7 +99,7 @@ func TestPacketLeavesOnlyThroughTheENIOfItsSource(t *testing.T) {
 			n, n1, _ := newVPC(t, "t")
 			secondENI(t, n1, enis[1].eni)
 			must(t, n.Assign("eni-2", tt.pod))
-			sh(t, n1, fmt.Sprintf("ip address add %s dev lo nodad", tt.pod))
+			addLocal(t, n1, tt.pod)
 			in := listen(t, n.Internet())
 
 			send(t, n1, tt.pod, tt.to, in, "through eth0")
@@ -121,9 +121,8 @@ func TestSourceOfNobodyIsDropped(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			n, n1, _ := newVPC(t, "t")
 			outside := map[bool]string{true: "192.168.7.7", false: "fd99::7"}[tt.to.Is4()]
-			for _, source := range []string{tt.pod.String(), outside} {
-				sh(t, n1, fmt.Sprintf("ip address add %s dev lo nodad", source))
-			}
+			addLocal(t, n1, tt.pod)
+			addLocal(t, n1, netip.MustParseAddr(outside))
 			in := listen(t, n.Internet())
 			send(t, n1, tt.pod, tt.to, in, "unassigned")
 			send(t, n1, netip.MustParseAddr(outside), tt.to, in, "not of the VPC")
@@ -142,7 +141,7 @@ func TestInternetCannotSendFromTheVPC(t *testing.T) {
 			in := listen(t, n1)
 			assigned := netip.MustParseAddr(map[bool]string{true: "10.0.0.30", false: "fd00:10::30"}[tt.to.Is4()])
 			for _, forged := range []netip.Addr{assigned, tt.pod} {
-				sh(t, n.Internet(), fmt.Sprintf("ip address add %s dev lo nodad", forged))
+				addLocal(t, n.Internet(), forged)
 				send(t, n.Internet(), forged, tt.primary, in, "forged")
 			}
 			send(t, n.Internet(), tt.to, tt.primary, in, "honest")
@@ -158,7 +157,7 @@ func TestUnassignStopsTrafficBothWays(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			n, n1, _ := newVPC(t, "t")
 			must(t, n.Assign("eni-1", tt.pod))
-			sh(t, n1, fmt.Sprintf("ip address add %s dev lo nodad", tt.pod))
+			addLocal(t, n1, tt.pod)
 			pod, internet := listen(t, n1), listen(t, n.Internet())
 			exchange := func(text string) {
 				t.Helper()

@@ -38,6 +38,21 @@ func in(t *testing.T, node, command string) (string, error) {
 	return string(out), err
 }
 
+// waitLocal returns when the node takes packets for an address that it was given: the
+// kernel makes an IPv6 address local in the background.
+func waitLocal(t *testing.T, node string, addr netip.Addr) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		out, _ := in(t, node, "ip route get "+addr.String())
+		if strings.HasPrefix(out, "local ") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s is not local: %s", addr, out)
+		}
+	}
+}
+
 func TestAnAttachedENIIsALinkOfItsInstance(t *testing.T) {
 	clock := newClock()
 	a := newWired(t, Options{Clock: clock, AttachTime: time.Second, DetachTime: time.Second})
@@ -117,8 +132,8 @@ func TestAddressesOfAnENICarryTraffic(t *testing.T) {
 				t.Fatalf("%s: %s", command, out)
 			}
 		}
-		// The kernel makes an IPv6 address answer a moment after it was added.
-		if out, err := in(t, "n2", "ping -c5 -i0.2 -W2 "+pod.String()); err != nil {
+		waitLocal(t, "i", pod)
+		if out, err := in(t, "n2", "ping -c1 -W10 "+pod.String()); err != nil {
 			t.Errorf("ping %s: %s", pod, out)
 		}
 	}
