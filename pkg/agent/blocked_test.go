@@ -30,3 +30,27 @@ func TestAChainThatCutsPodsOffIsToldUntilItIsGone(t *testing.T) {
 		}
 	})
 }
+
+// So is a route of others that pods' packets take, and it is found whenever the kernel is
+// compared.
+func TestARouteOfOthersThatPodsTakeIsToldUntilItIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := one(t, large, func(n *testNode) { n.conf.Resync = time.Minute })
+		defer n.stop()
+		set := func(lines ...string) {
+			n.mu.Lock()
+			n.misrouted = lines
+			n.mu.Unlock()
+			sleep(2 * time.Minute)
+		}
+		const line = "routing table 101 holds a route that is not enipool's, default dev eth0: what pods of the ENI eth1 send out of the node leaves by it"
+		set(line)
+		if st := n.status(); !slices.Equal(st.Misrouted, []string{line}) || st.Problem != line || !st.Ready {
+			t.Errorf("status tells %q, problem %q, ready %v; want the route, on a node that is ready", st.Misrouted, st.Problem, st.Ready)
+		}
+		set()
+		if st := n.status(); len(st.Misrouted) > 0 || st.Problem != "" {
+			t.Errorf("the route is gone, and status tells %q, problem %q", st.Misrouted, st.Problem)
+		}
+	})
+}

@@ -114,7 +114,7 @@ func (a *Agent) problem(book error) string {
 	case short && len(s.Blockers) > 0:
 		return strings.Join(s.Blockers, "; ")
 	}
-	return cmp.Or(a.holds["kernel"].why(), a.holds["grow"].why(), strings.Join(s.Blocked, "; "))
+	return cmp.Or(a.holds["kernel"].why(), a.holds["grow"].why(), strings.Join(s.Misrouted, "; "), strings.Join(s.Blocked, "; "))
 }
 
 // cacheProblem says why the node cache can't be used.

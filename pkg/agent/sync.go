@@ -64,6 +64,31 @@ func (a *Agent) lookForBlocks(ctx context.Context) error {
 	return nil
 }
 
+// Router is a Kernel that can tell which routes of others pods' packets take.
+type Router interface {
+	Misrouted(ctx context.Context) ([]string, error)
+}
+
+// lookForMisrouted tells people of routes of others that stand where ours should. They
+// are not ours to change.
+func (a *Agent) lookForMisrouted(ctx context.Context) error {
+	kernel, can := a.Kernel.(Router)
+	if !can {
+		return nil
+	}
+	lines, err := kernel.Misrouted(ctx)
+	if err != nil {
+		return fmt.Errorf("look for routes of others in enipool's routing tables: %w", err)
+	}
+	for _, line := range lines {
+		if !slices.Contains(a.status.Misrouted, line) {
+			a.Log.Warn(line)
+		}
+	}
+	a.status.Misrouted = lines
+	return nil
+}
+
 // sync makes the kernel hold what the book says. What it changed was missing or
 // too much: by the book's own changes, or by those of others.
 func (a *Agent) sync(ctx context.Context, now time.Duration, cause string) error {
@@ -81,7 +106,7 @@ func (a *Agent) sync(ctx context.Context, now time.Duration, cause string) error
 	}
 	a.holds.clear("kernel")
 	a.unsynced, a.disturbed, a.gone = false, false, nil
-	return nil
+	return a.lookForMisrouted(ctx)
 }
 
 // logKernel tells what was changed in the kernel and why.

@@ -37,10 +37,11 @@ type world struct {
 // testNode is a node without a kernel: what the plugin and the kernel would hold is
 // in maps.
 type testNode struct {
-	blocked []string // chains of others that cut pods off
-	w       *world
-	name    string
-	conf    agentconf.Config
+	blocked   []string // chains of others that cut pods off
+	misrouted []string // routes of others that pods' packets take
+	w         *world
+	name      string
+	conf      agentconf.Config
 
 	mu       sync.Mutex
 	book     *ipam.State // nil: missing

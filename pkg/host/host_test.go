@@ -122,6 +122,31 @@ func TestANodeIsAsNetconfSays(t *testing.T) {
 	}
 }
 
+// What comes between the reading of the kernel and its change is not replaced either, and
+// what is ours is, without a moment in which there is none.
+func TestARouteOfOthersIsNotReplacedAndOneOfOursIs(t *testing.T) {
+	onNode(t, func(ns nettest.Netns, h *Host) {
+		want := netconf.NewNode(book(ipam.Map))
+		apply(t, h, want, netconf.Node{})
+		defaults := netconf.Node{Routes: slices.DeleteFunc(slices.Clone(want.Routes), func(r netconf.Route) bool { return r.Dst.Bits() != 0 || r.Table != 101 })}
+		for i, protocol := range []string{"static", "69"} {
+			ns.Run(t, "ip", "route", "replace", "default", "via", "10.0.0.9", "dev", "eth1", "onlink", "table", "101", "proto", protocol)
+			ns.Run(t, "ip", "-6", "route", "del", "default", "table", "101")
+			ns.Run(t, "ip", "-6", "route", "add", "default", "via", "fe80::9", "dev", "eth1", "table", "101", "proto", protocol)
+			err := h.ApplyNode(defaults, netconf.Node{})
+			is := ns.Run(t, "sh", "-c", "ip route show table 101; ip -6 route show table 101")
+			for gateway, there := range map[string]bool{"via 10.0.0.9 ": i == 0, "via 10.0.0.1 ": i == 1, "via fe80::9 ": i == 0, "via fe80::1 ": i == 1} {
+				if strings.Contains(is, gateway) != there {
+					t.Errorf("over a route of protocol %s: %q is there: %v\n%s", protocol, gateway, !there, is)
+				}
+			}
+			if errors.Is(err, unix.EEXIST) != (i == 0) || i == 1 && err != nil {
+				t.Errorf("over a route of protocol %s: %v", protocol, err)
+			}
+		}
+	})
+}
+
 func TestWhatOthersRemovedIsPutBackAndTheirsIsLeftAlone(t *testing.T) {
 	onNode(t, func(ns nettest.Netns, h *Host) {
 		want := netconf.NewNode(book(ipam.Rule))

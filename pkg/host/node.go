@@ -12,7 +12,8 @@ import (
 
 // ReadNode returns what the kernel holds of the kind that want names: the values
 // of its sysctls, its links that are up, the addresses on them, and of routes
-// and rules all that are ours plus the main table's default routes, whoever's.
+// and rules all that are ours plus the main table's default routes, whoever's, and what
+// of others is in the way of ours.
 // Links of want that do not exist are an error that names them; those of obsolete
 // and of pods may be gone.
 func (h *Host) ReadNode(want, obsolete netconf.Node) (netconf.Node, error) {
@@ -56,20 +57,26 @@ func (h *Host) ReadNode(want, obsolete netconf.Node) (netconf.Node, error) {
 		return have, err
 	}
 	for _, v6 := range []bool{false, true} {
-		routes, err := readRoutesIf(h, v6, names, func(r netconf.Route, ours bool) bool {
-			return ours || r.Dst.Bits() == 0 && r.Table == netconf.MainTable
-		})
-		if err != nil {
+		if err := h.readRouting(&have, v6, names); err != nil {
 			return have, err
 		}
-		have.Routes = append(have.Routes, routes...)
-		rules, err := readRules(h.h, v6)
-		if err != nil {
-			return have, err
-		}
-		have.Rules = append(have.Rules, rules...)
 	}
 	return have, nil
+}
+
+// readRouting reads the routes and rules of one family.
+func (h *Host) readRouting(have *netconf.Node, v6 bool, names map[int]string) error {
+	list, err := h.conn.routes(v6)
+	if err != nil {
+		return err
+	}
+	have.Routes = append(have.Routes, pickRoutes(list, names, func(r netconf.Route, ours bool) bool {
+		return ours || r.Dst.Bits() == 0 && r.Table == netconf.MainTable
+	})...)
+	have.Others = append(have.Others, pickOthers(list, names)...)
+	rules, err := readRules(h.h, v6)
+	have.Rules = append(have.Rules, rules...)
+	return err
 }
 
 // readPods reads what the node holds for the pods whose links exist.
@@ -140,7 +147,7 @@ func (h *Host) ApplyNode(add, remove netconf.Node) error {
 			try(gone(h.on(r.Dev, func(l netlink.Link) error { return h.claimRoute(r, l.Attrs().Index) })), "add route", r)
 			continue
 		}
-		try(h.on(r.Dev, func(l netlink.Link) error { return h.h.RouteReplace(route(r, l.Attrs().Index)) }), "add route", r)
+		try(h.on(r.Dev, func(l netlink.Link) error { return h.putRoute(r, l.Attrs().Index) }), "add route", r)
 	}
 	for _, r := range add.Rules {
 		if err := h.h.RuleAdd(rule(r)); !errors.Is(err, unix.EEXIST) {
@@ -157,6 +164,31 @@ func (h *Host) ApplyNode(add, remove netconf.Node) error {
 		try(gone(h.on(a.Dev, func(l netlink.Link) error { return h.h.AddrDel(l, address(a)) })), "remove address", a)
 	}
 	return errors.Join(errs...)
+}
+
+// putRoute adds the route. In the place of another one to the same destination it comes
+// only if that is ours: which others add at this moment is found by the next reading.
+func (h *Host) putRoute(r netconf.Route, link int) error {
+	b := &batch{}
+	put := b.addRoute(r, link)
+	err := h.conn.send(b)
+	if !put.failed(unix.EEXIST) {
+		return err
+	}
+	list, err := h.conn.routes(r.Dst.Addr().Is6())
+	if err != nil {
+		return err
+	}
+	for _, there := range list {
+		// Of several with one metric the kernel lists, and would replace, this one first.
+		if there.dst == r.Dst && there.table == r.Table && there.isInPlaceOf(r) {
+			if !netconf.IsOurs(there.protocol) {
+				return fmt.Errorf("table %d has another program's route to it: %w", r.Table, unix.EEXIST)
+			}
+			return h.h.RouteReplace(route(r, link))
+		}
+	}
+	return put.err
 }
 
 // isOfLostPod tells whether a setting could not be written because the pod's link has

@@ -14,15 +14,13 @@ import (
 // readRoutes returns the unicast routes of one family in all tables; ours only,
 // or everybody's. Names maps link indexes to names.
 func readRoutes(h *Host, v6, oursOnly bool, names map[int]string) ([]netconf.Route, error) {
-	return readRoutesIf(h, v6, names, func(_ netconf.Route, ours bool) bool { return ours || !oursOnly })
+	list, err := h.conn.routes(v6)
+	return pickRoutes(list, names, func(_ netconf.Route, ours bool) bool { return ours || !oursOnly }), err
 }
 
-// readRoutesIf returns those that keep picks, which is told whether they are ours.
-func readRoutesIf(h *Host, v6 bool, names map[int]string, keep func(r netconf.Route, ours bool) bool) ([]netconf.Route, error) {
-	list, err := h.conn.routes(v6)
-	if err != nil {
-		return nil, err
-	}
+// pickRoutes returns the unicast routes that keep picks, which is told whether they are
+// ours.
+func pickRoutes(list []kernelRoute, names map[int]string, keep func(r netconf.Route, ours bool) bool) []netconf.Route {
 	var routes []netconf.Route
 	for _, r := range list {
 		route := netconf.Route{Dst: r.dst, Gateway: r.gateway, Dev: names[r.link], Table: r.table}
@@ -30,33 +28,87 @@ func readRoutesIf(h *Host, v6 bool, names map[int]string, keep func(r netconf.Ro
 			routes = append(routes, route)
 		}
 	}
-	return routes, nil
+	return routes
+}
+
+// OthersRoutes returns the routes of others in tables of ours.
+func (h *Host) OthersRoutes() ([]netconf.TableRoute, error) {
+	_, names, err := h.links()
+	if err != nil {
+		return nil, err
+	}
+	var others []netconf.TableRoute
+	for _, v6 := range []bool{false, true} {
+		list, err := h.conn.routes(v6)
+		if err != nil {
+			return nil, err
+		}
+		others = append(others, pickOthers(list, names)...)
+	}
+	return others, nil
+}
+
+// pickOthers returns the routes of others in tables of ours.
+func pickOthers(list []kernelRoute, names map[int]string) []netconf.TableRoute {
+	var others []netconf.TableRoute
+	for _, r := range list {
+		if netconf.IsOurTable(r.table) && !netconf.IsOurs(r.protocol) {
+			others = append(others, netconf.TableRoute{Dst: r.dst, Gateway: r.gateway, Dev: names[r.link], Type: routeTypes[r.kind],
+				Table: r.table, Protocol: r.protocol, Metric: r.metric})
+		}
+	}
+	return others
 }
 
 // readRules returns our rules of one family.
 func readRules(h *netlink.Handle, v6 bool) ([]netconf.Rule, error) {
+	ours, _, err := readAllRules(h, v6)
+	return ours, err
+}
+
+// readAllRules returns our rules of one family, and those of others.
+func readAllRules(h *netlink.Handle, v6 bool) (ours, others []netconf.Rule, err error) {
 	list, err := dump(func() ([]netlink.Rule, error) { return h.RuleList(family(v6)) })
 	if noFamily(err) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list rules: %w", err)
+		return nil, nil, fmt.Errorf("list rules: %w", err)
 	}
-	var rules []netconf.Rule
 	for _, r := range list {
 		nr := netconf.Rule{Priority: r.Priority, IPv6: v6, Mark: r.Mark, Table: r.Table, HostOnly: r.SuppressPrefixlen >= 0}
-		nr.Earlier = nr.Priority == netconf.PriorityMark && r.Protocol == netconf.Protocol
-		if int(r.Protocol) != nr.Protocol() {
-			continue
-		}
 		nr.From, _ = prefix(r.Src)
 		nr.To, _ = prefix(r.Dst)
 		if r.Mask != nil {
 			nr.Mask = *r.Mask
 		}
-		rules = append(rules, nr)
+		if !netconf.IsOurs(int(r.Protocol)) {
+			others = append(others, nr)
+			continue
+		}
+		nr.Earlier = nr.Priority == netconf.PriorityMark && r.Protocol == netconf.Protocol
+		if int(r.Protocol) == nr.Protocol() {
+			ours = append(ours, nr)
+		}
 	}
-	return rules, nil
+	return ours, others, nil
+}
+
+// OthersRules returns the rules of others that lead to tables of ours.
+func (h *Host) OthersRules() ([]netconf.TableRule, error) {
+	var others []netconf.TableRule
+	for _, v6 := range []bool{false, true} {
+		_, list, err := readAllRules(h.h, v6)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range list {
+			if netconf.IsOurTable(r.Table) {
+				others = append(others, netconf.TableRule(r))
+			}
+		}
+	}
+	return others, nil
 }
 
 // readAddrs returns the addresses of the named links.

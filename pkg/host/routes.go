@@ -45,6 +45,18 @@ func (c *conn) routes(v6 bool) ([]kernelRoute, error) {
 	return routes, nil
 }
 
+// isInPlaceOf tells whether a route of ours to the same destination can't be there too.
+func (r kernelRoute) isInPlaceOf(w netconf.Route) bool {
+	metric := r.metric
+	if r.dst.Addr().Is6() && metric == ipv6Metric {
+		metric = 0
+	}
+	return metric == w.Metric
+}
+
+// ipv6Metric is what the kernel takes for a route of IPv6 that names no metric.
+const ipv6Metric = 1024
+
 // parseRoute reads a message that has at least its fixed part, struct rtmsg.
 func parseRoute(m []byte) kernelRoute {
 	dst, bits := netconf.Anywhere(m[0] == unix.AF_INET6).Addr(), int(m[1])

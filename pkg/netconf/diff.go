@@ -10,7 +10,7 @@ import (
 // what the kernel shows of ours; obsolete is what an earlier want held, for
 // objects that can't carry our protocol number: addresses are only removed if
 // they stand there. Routes with IfNone are satisfied by any route to the same
-// destination. Of want's pods, those count whose links have shows.
+// destination. A route of others that is in the way stays, see Misrouted. Of want's pods, those count whose links have shows.
 func Diff(have, want, obsolete Node) (add, remove Node) {
 	want = want.withPods(have.PodLinks)
 	add.Sysctls = without(want.Sysctls, have.Sysctls)
@@ -26,7 +26,7 @@ func Diff(have, want, obsolete Node) (add, remove Node) {
 	there := setOf(have.Routes)
 	for _, w := range want.Routes {
 		another := func(h Route) bool { return h.Dst == w.Dst && h.Table == w.Table }
-		if !there[w] && !(w.IfNone && slices.ContainsFunc(have.Routes, another)) {
+		if !there[w] && !taken(w, have.Others) && !(w.IfNone && slices.ContainsFunc(have.Routes, another)) {
 			add.Routes = append(add.Routes, w)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
@@ -49,6 +50,8 @@ const (
 const (
 	MainTable = 254
 	PodsTable = 100
+
+	lastTable = PodsTable + eni.MaxIndex
 )
 
 // VethPrefix begins the host-side name of every pod link of ours.
@@ -71,6 +74,9 @@ func Mark(index int, mask uint32) uint32 {
 	}
 	return uint32(index) << bits.TrailingZeros32(mask)
 }
+
+// IsOurTable tells whether the routing table is one of ours: that of pods, or of an ENI.
+func IsOurTable(table int) bool { return table >= PodsTable && table <= lastTable }
 
 // Addr is an address on a link.
 type Addr struct {
@@ -117,14 +123,7 @@ func (r Route) leftInMain() bool {
 // String returns the route as `ip route add` takes it.
 func (r Route) String() string {
 	var b strings.Builder
-	switch {
-	case r.Dst.Bits() == 0:
-		b.WriteString("default")
-	case r.Dst.IsSingleIP():
-		b.WriteString(r.Dst.Addr().String())
-	default:
-		b.WriteString(r.Dst.String())
-	}
+	b.WriteString(selector(r.Dst))
 	if r.Gateway.IsValid() {
 		fmt.Fprintf(&b, " via %s", r.Gateway)
 	}

@@ -26,6 +26,9 @@ type Node struct {
 	// PodLinks are the links of Pods that exist. Only what was read off a kernel
 	// has them.
 	PodLinks []string
+	// Others are the routes of others in the tables of ours. Only what was read off a
+	// kernel has them.
+	Others []TableRoute
 }
 
 // NewNode returns what the kernel should hold for the book's ENIs and for its used

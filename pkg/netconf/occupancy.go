@@ -145,7 +145,7 @@ func (o Occupancy) causes(s *ipam.State) (causes map[netip.Addr][]string, unread
 		}
 	}
 	for _, r := range o.Rules {
-		if !ours(r.Protocol) {
+		if !IsOurs(r.Protocol) {
 			add(r.Addr, r.String())
 		}
 	}

@@ -115,6 +115,7 @@ func tableName(table int) string {
 const LocalTable = 255
 
 // Ours tells whether the route is ours by its protocol number.
-func (r HostRoute) Ours() bool { return ours(r.Protocol) }
+func (r HostRoute) Ours() bool { return IsOurs(r.Protocol) }
 
-func ours(protocol int) bool { return protocol == Protocol || protocol == PodsProtocol }
+// IsOurs tells whether what carries the protocol number is ours.
+func IsOurs(protocol int) bool { return protocol == Protocol || protocol == PodsProtocol }

@@ -51,12 +51,16 @@ func (n Node) Check(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return lines, err
 	}
+	misrouted, err := n.Misrouted(ctx)
+	if err != nil {
+		return lines, err
+	}
 	held, err := n.checkHeld(ctx, occupied)
 	if err != nil {
 		return lines, err
 	}
 	more, err := n.checkOwners(h, &book)
-	return slices.Concat(lines, blocked, held, more, checkLinks(pods, &book)), err
+	return slices.Concat(lines, blocked, prefix("must fix: ", misrouted), held, more, checkLinks(pods, &book)), err
 }
 
 // remedy ends a line of Check: with who does it anyway, or with what there is to do.

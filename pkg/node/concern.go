@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host/events"
 	"github.com/enipool/enipool/pkg/netconf"
 )
@@ -23,6 +22,7 @@ const (
 // known is what of the node a change is judged by.
 type known struct {
 	devices map[string]bool // of the ENIs
+	tables  map[int]bool    // theirs, and that of the pods
 	links   map[int]string  // names of the links of ENIs and pods, by index
 }
 
@@ -42,7 +42,7 @@ func (k known) judge(e events.Event) (c concern, name string) {
 	case events.Address:
 		return only(e.Gone && k.devices[k.links[e.Link]]), ""
 	case events.Route:
-		return judgeRoute(e)
+		return k.judgeRoute(e)
 	case events.Rule:
 		return judgeRule(e)
 	case events.Neighbour:
@@ -71,7 +71,7 @@ func (k known) judgeLink(e events.Event) (concern, string) {
 	return only(k.devices[e.Name] && (e.Gone || e.Toggled || e.Made)), ""
 }
 
-func judgeRoute(e events.Event) (concern, string) {
+func (k known) judgeRoute(e events.Event) (concern, string) {
 	addr, single := e.Addr()
 	ours := isOurs(e)
 	switch {
@@ -81,8 +81,11 @@ func judgeRoute(e events.Event) (concern, string) {
 		return nothing, ""
 	case single && (ours || e.Replaced):
 		return suspect, addr.String()
-	case ours, e.Replaced && e.Table >= netconf.PodsTable && e.Table <= netconf.Table(eni.MaxIndex):
+	case ours:
 		return fault, ""
+	case netconf.IsOurTable(e.Table):
+		// Others come into a table of ours, or make room for what they kept out of it.
+		return only(k.tables[e.Table]), ""
 	}
 	// ENI 0 leaves by the default route that somebody else made.
 	return only(!e.Prefix.IsValid() && e.Table == netconf.MainTable && e.Unicast), ""

@@ -14,7 +14,7 @@ import (
 const web = "eni0123456789a"
 
 // testLinks are eth0 and eth1, which are ENIs, a pod's link and others' links.
-var testLinks = known{devices: map[string]bool{"eth0": true, "eth1": true}, links: map[int]string{1: "lo", 2: "eth0", 3: "eth1", 7: web, 8: "cali1", 9: "eni-foreign"}}
+var testLinks = known{devices: map[string]bool{"eth0": true, "eth1": true}, tables: map[int]bool{100: true, 101: true}, links: map[int]string{1: "lo", 2: "eth0", 3: "eth1", 7: web, 8: "cali1", 9: "eni-foreign"}}
 
 func TestWhatAChangeMeans(t *testing.T) {
 	pod, host, net, all := netip.MustParsePrefix("10.0.0.9/32"), netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("10.1.0.0/16"), netip.Prefix{}
@@ -38,21 +38,24 @@ func TestWhatAChangeMeans(t *testing.T) {
 		"another's link gone":   {event: events.Event{Kind: events.Link, Link: 8, Name: "cali1", Gone: true}},
 		"a link named likewise": {event: events.Event{Kind: events.Link, Link: 9, Name: "eni-foreign", Gone: true}},
 
-		"ENI's address gone":       {event: events.Event{Kind: events.Address, Link: 3, Prefix: host, Gone: true}, want: fault},
-		"ENI's address again":      {event: events.Event{Kind: events.Address, Link: 3, Prefix: host}},
-		"another's address gone":   {event: events.Event{Kind: events.Address, Link: 8, Prefix: host, Gone: true}},
-		"pod's route":              {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: netconf.PodsProtocol, Unicast: true}, want: restored, of: "10.0.0.9"},
-		"pod's route gone":         {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: netconf.PodsProtocol, Unicast: true, Gone: true}, want: suspect, of: "10.0.0.9"},
-		"pod's route in main gone": {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.MainTable, Protocol: netconf.Protocol, Unicast: true, Gone: true}, want: suspect, of: "10.0.0.9"},
-		"pod's route replaced":     {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: 4, Unicast: true, Replaced: true}, want: suspect, of: "10.0.0.9"},
-		"another's host route":     {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.MainTable, Protocol: 4, Unicast: true}},
-		"ENI's default":            {event: events.Event{Kind: events.Route, Prefix: all, Table: table1, Protocol: netconf.Protocol, Unicast: true}},
-		"ENI's default gone":       {event: events.Event{Kind: events.Route, Prefix: all, Table: table1, Protocol: netconf.Protocol, Unicast: true, Gone: true}, want: fault},
-		"ENI's default replaced":   {event: events.Event{Kind: events.Route, Prefix: all, Table: table1, Protocol: 4, Unicast: true, Replaced: true}, want: fault},
-		"node's default gone":      {event: events.Event{Kind: events.Route, Prefix: all, Table: netconf.MainTable, Protocol: 16, Unicast: true, Gone: true}, want: fault},
-		"node's default":           {event: events.Event{Kind: events.Route, Prefix: all, Table: netconf.MainTable, Protocol: 16, Unicast: true}, want: fault},
-		"another table's default":  {event: events.Event{Kind: events.Route, Prefix: all, Table: 7, Protocol: 16, Unicast: true, Gone: true}},
-		"another's route":          {event: events.Event{Kind: events.Route, Prefix: net, Table: netconf.MainTable, Protocol: 16, Unicast: true, Gone: true}},
+		"ENI's address gone":        {event: events.Event{Kind: events.Address, Link: 3, Prefix: host, Gone: true}, want: fault},
+		"ENI's address again":       {event: events.Event{Kind: events.Address, Link: 3, Prefix: host}},
+		"another's address gone":    {event: events.Event{Kind: events.Address, Link: 8, Prefix: host, Gone: true}},
+		"pod's route":               {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: netconf.PodsProtocol, Unicast: true}, want: restored, of: "10.0.0.9"},
+		"pod's route gone":          {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: netconf.PodsProtocol, Unicast: true, Gone: true}, want: suspect, of: "10.0.0.9"},
+		"pod's route in main gone":  {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.MainTable, Protocol: netconf.Protocol, Unicast: true, Gone: true}, want: suspect, of: "10.0.0.9"},
+		"pod's route replaced":      {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: 4, Unicast: true, Replaced: true}, want: suspect, of: "10.0.0.9"},
+		"another's host route":      {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.MainTable, Protocol: 4, Unicast: true}},
+		"ENI's default":             {event: events.Event{Kind: events.Route, Prefix: all, Table: table1, Protocol: netconf.Protocol, Unicast: true}},
+		"ENI's default gone":        {event: events.Event{Kind: events.Route, Prefix: all, Table: table1, Protocol: netconf.Protocol, Unicast: true, Gone: true}, want: fault},
+		"ENI's default replaced":    {event: events.Event{Kind: events.Route, Prefix: all, Table: table1, Protocol: 4, Unicast: true, Replaced: true}, want: fault},
+		"others' in an ENI's table": {event: events.Event{Kind: events.Route, Prefix: net, Table: table1, Protocol: 4, Unicast: true}, want: fault},
+		"gone from there":           {event: events.Event{Kind: events.Route, Prefix: all, Table: table1, Protocol: 4, Unicast: true, Gone: true}, want: fault},
+		"in no ENI's table":         {event: events.Event{Kind: events.Route, Prefix: net, Table: table1 + 9, Protocol: 4, Unicast: true}},
+		"node's default gone":       {event: events.Event{Kind: events.Route, Prefix: all, Table: netconf.MainTable, Protocol: 16, Unicast: true, Gone: true}, want: fault},
+		"node's default":            {event: events.Event{Kind: events.Route, Prefix: all, Table: netconf.MainTable, Protocol: 16, Unicast: true}, want: fault},
+		"another table's default":   {event: events.Event{Kind: events.Route, Prefix: all, Table: 7, Protocol: 16, Unicast: true, Gone: true}},
+		"another's route":           {event: events.Event{Kind: events.Route, Prefix: net, Table: netconf.MainTable, Protocol: 16, Unicast: true, Gone: true}},
 
 		"rule":             {event: events.Event{Kind: events.Rule, Priority: netconf.PriorityPods, Protocol: netconf.PodsProtocol}},
 		"rule gone":        {event: events.Event{Kind: events.Rule, Priority: netconf.PriorityPods, Protocol: netconf.PodsProtocol, Gone: true}, want: fault},

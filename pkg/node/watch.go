@@ -10,6 +10,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/host/events"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
@@ -144,10 +145,10 @@ func (w *Watch) settle(ctx context.Context, book view, first bool) (cause string
 	if w.listener != nil {
 		w.listener.Catch()
 	}
-	devices := map[string]bool{}
+	devices, tables := map[string]bool{}, map[int]bool{netconf.PodsTable: true}
 	err = book(ctx, func(s *ipam.State) error {
 		for _, nic := range s.ENIs {
-			devices[nic.Device] = true
+			devices[nic.Device], tables[netconf.Table(nic.Index)] = true, true
 		}
 		return nil
 	})
@@ -159,7 +160,8 @@ func (w *Watch) settle(ctx context.Context, book view, first bool) (cause string
 	if w.missed {
 		w.learnLinks()
 	}
-	w.known.devices, cause, w.cause = devices, w.cause, ""
+	w.known.devices, w.known.tables = devices, tables
+	cause, w.cause = w.cause, ""
 	if first {
 		w.covered = cause
 	}

@@ -34,13 +34,14 @@ type Status struct {
 	Waiters   int       `json:"waiters"` // ADDs that wait for an address
 	Orphans   int       `json:"orphans"` // addresses of dead sandboxes, seen once
 
-	InFlight []string `json:"inFlight,omitempty"` // steps under way, as people read them
-	Backoff  []string `json:"backoff,omitempty"`  // what is left alone for a while, and why
-	Blockers []string `json:"blockers,omitempty"` // why the target is out of reach
-	Held     []string `json:"held,omitempty"`     // addresses that others hold, each with what holds it
-	Shared   []string `json:"shared,omitempty"`   // addresses of pods that others claim too
-	Blocked  []string `json:"blocked,omitempty"`  // chains of others that drop what pods send or get
-	LeftOut  []string `json:"leftOut,omitempty"`  // ENIs of which the cloud tells what can't be right
+	InFlight  []string `json:"inFlight,omitempty"`  // steps under way, as people read them
+	Backoff   []string `json:"backoff,omitempty"`   // what is left alone for a while, and why
+	Blockers  []string `json:"blockers,omitempty"`  // why the target is out of reach
+	Held      []string `json:"held,omitempty"`      // addresses that others hold, each with what holds it
+	Shared    []string `json:"shared,omitempty"`    // addresses of pods that others claim too
+	Blocked   []string `json:"blocked,omitempty"`   // chains of others that drop what pods send or get
+	Misrouted []string `json:"misrouted,omitempty"` // routes of others that pods' packets take instead of ours
+	LeftOut   []string `json:"leftOut,omitempty"`   // ENIs of which the cloud tells what can't be right
 
 	FastPath *FastPath `json:"fastPath,omitempty"` // nil: the agent has none to keep
 

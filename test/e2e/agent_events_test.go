@@ -96,7 +96,6 @@ func TestTheAgentHearsWhatOthersRemoveAndPutsItBack(t *testing.T) {
 			"ip rule del priority 1536":                   `rule 1536: from all lookup [0-9]+ removed`,
 			"ip rule del priority 1537":                   `rule 1537: from 10.0.1.[0-9]+/32 lookup 101 removed`,
 			"ip route del default table 101":              `route default table 101 removed`,
-			"ip route replace default dev eth0 table 101": `route default table 101 replaced`,
 			"ip route flush table 101":                    `route .* table 101 removed`,
 			"ip route flush table 100":                    `route 10.0.1.[0-9]+/32 table 100 removed`,
 			"ip route del POD table 100":                  `route POD/32 table 100 removed`,
@@ -153,6 +152,47 @@ func TestTheAgentHearsWhatOthersRemoveAndPutsItBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A route that others put into an ENI's routing table stays: what is not ours is not
+// replaced. It is told while it is there, and ours is back when it goes.
+func TestARouteOfOthersInAnENIsTableIsToldAndOursComesBackAfterIt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, plan{name: "misrouted", limits: tiny})
+	s.configure("snat: false", "pool.batch: 2", rarely)
+	agent := s.start()
+	s.poolOf(2)
+	ids := names("pod", 3) // the last one is on ENI 1
+	s.add(ids...)
+	s.poolOf(4)
+	s.rested()
+	was := s.wholeKernel()
+	s.node.Run(t, "ip", "route", "replace", "default", "dev", "eth0", "table", "101")
+	told := "routing table 101 holds a route that is not enipool's, default dev eth0: what pods of the ENI eth1 send out of the node leaves by it"
+	s.eventually("the agent tells of the route", func() error {
+		st, err := s.status()
+		if err != nil || len(st.Misrouted) != 1 || !strings.HasPrefix(st.Problem, told) {
+			return fmt.Errorf("misrouted %q, problem %q, %v", st.Misrouted, st.Problem, err)
+		}
+		return nil
+	})
+	s.rested()
+	if table := s.node.Run(t, "ip", "route", "show", "table", "101"); !strings.Contains(table, "default dev eth0") {
+		t.Errorf("the route of others is replaced:\n%s", table)
+	}
+	agent.says(`level=WARN msg="` + told)
+	s.node.Run(t, "ip", "route", "del", "default", "table", "101")
+	s.eventually("the kernel is as before, and nothing is told", func() error {
+		if is := s.wholeKernel(); is != was {
+			return fmt.Errorf("was\n%s\nis\n%s", was, is)
+		}
+		st, err := s.status()
+		if err != nil || len(st.Misrouted) > 0 || st.Problem != "" {
+			return fmt.Errorf("misrouted %q, problem %q, %v", st.Misrouted, st.Problem, err)
+		}
+		return nil
+	})
+	s.reach(internet4, ids...)
 }
 
 // addressOf is the IPv4 address of a pod.
