@@ -32,10 +32,10 @@ func TestWhoElseUsesOurRoutingTablesMustBeMovedFirst(t *testing.T) {
 		ip route add default dev eth1 table 100; ip route add default dev eth1 table 200; ip rule add priority 90 from 10.0.1.10 lookup 101`)
 	want := map[string]string{
 		"routing table 101, which is enipool's, holds a route of others, 10.8.0.0/16 via 10.0.1.1 dev eth1": "must fix ",
-		"remove it (ip route del 10.8.0.0/16 via 10.0.1.1 dev eth1 table 101) and have what made it use a":   "must fix ",
-		"a rule of others leads to routing table 101, which is enipool's: 90: from 10.0.1.10 lookup 101":     "warning ",
-		"routing table 100, which is enipool's, holds a route of others, default dev eth1":                   "warning ",
-		"routing table 200, which is enipool's, holds a route of others, default dev eth1":                   "warning ",
+		"remove it (ip route del 10.8.0.0/16 via 10.0.1.1 dev eth1 table 101) and have what made it use a":  "must fix ",
+		"a rule of others leads to routing table 101, which is enipool's: 90: from 10.0.1.10 lookup 101":    "warning ",
+		"routing table 100, which is enipool's, holds a route of others, default dev eth1":                  "warning ",
+		"routing table 200, which is enipool's, holds a route of others, default dev eth1":                  "warning ",
 	}
 	got := of(fresh)
 	for text, what := range want {
