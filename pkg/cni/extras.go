@@ -45,39 +45,36 @@ func (p *Plugin) addExtras(ctx context.Context, h *host.Host, r Request, s ipam.
 	for _, a := range lease.Addresses {
 		rec.Addrs = append(rec.Addrs, a.Addr)
 	}
-	err := p.openPorts(ctx, rec)
+	err := p.applyExtras(ctx, h, rec)
 	var taken *hostport.TakenError
 	if errors.As(err, &taken) {
 		if err = p.replaceDead(ctx, h, taken.Owner.Key, err); err == nil {
-			err = p.openPorts(ctx, rec)
+			err = p.applyExtras(ctx, h, rec)
 		}
 	}
-	if err != nil {
-		return err
-	}
-	if len(rec.Ports) > 0 {
-		if err := p.finishPorts(h, rec); err != nil {
-			return err
-		}
-	}
-	if rec.Limits == (netconf.Limits{}) {
-		return nil
-	}
-	return h.SetLimits(limitOf(rec))
+	return err
 }
 
-// openPorts reserves the pod's ports and opens them.
-func (p *Plugin) openPorts(ctx context.Context, rec podrecord.Record) error {
+// applyExtras writes the record and makes the kernel hold what it says, all under the
+// lock of the records: the agent puts back what it finds missing.
+func (p *Plugin) applyExtras(ctx context.Context, h *host.Host, rec podrecord.Record) error {
 	return p.withPorts(ctx, rec.Firewall, func(n hostport.Node) error {
-		if err := n.Reserve(rec); err != nil {
+		rec, err := n.Reserve(rec)
+		if err == nil && len(rec.Ports) > 0 {
+			err = p.openPorts(h, n, rec)
+		}
+		if err != nil || rec.Limits == (netconf.Limits{}) {
 			return err
 		}
-		return n.Open(rec)
+		return h.SetLimits(limitOf(rec))
 	})
 }
 
-// finishPorts does what makes open ports work for everybody at once.
-func (p *Plugin) finishPorts(h *host.Host, rec podrecord.Record) error {
+// openPorts opens the ports and does what makes them work for everybody at once.
+func (p *Plugin) openPorts(h *host.Host, n hostport.Node, rec podrecord.Record) error {
+	if err := n.Open(rec); err != nil {
+		return err
+	}
 	for _, a := range rec.Addrs {
 		if a.Is4() {
 			if err := h.RouteLoopback(netconf.HostDevice(rec.Key)); err != nil {
@@ -85,14 +82,15 @@ func (p *Plugin) finishPorts(h *host.Host, rec podrecord.Record) error {
 			}
 		}
 	}
-	p.forgetFlows(h, rec)
-	return nil
+	held, err := n.Held(rec)
+	p.forgetFlows(h, rec.Key, held)
+	return err
 }
 
 // forgetFlows is no reason for an ADD or a DEL to fail: flows end by themselves.
-func (p *Plugin) forgetFlows(h *host.Host, rec podrecord.Record) {
-	if err := h.ForgetFlows(hostport.Ports(rec)); err != nil {
-		p.Log.Warn("old UDP flows to host ports live on", "key", rec.Key.String(), "error", err)
+func (p *Plugin) forgetFlows(h *host.Host, k eni.Key, held []netconf.PodPorts) {
+	if err := h.ForgetFlows(held); err != nil {
+		p.Log.Warn("old UDP flows to host ports live on", "key", k.String(), "error", err)
 	}
 }
 
@@ -116,10 +114,17 @@ func (p *Plugin) removeExtras(ctx context.Context, h *host.Host, s ipam.Settings
 	if s.MarkMask == 0 {
 		firewall = rec.Firewall
 	}
-	if err := p.withPorts(ctx, firewall, func(n hostport.Node) error { return n.Close(rec) }); err != nil {
+	var held []netconf.PodPorts
+	err = p.withPorts(ctx, firewall, func(n hostport.Node) (err error) {
+		if held, err = n.Held(rec); err != nil {
+			return err
+		}
+		return n.Close(rec)
+	})
+	if err != nil {
 		return err
 	}
-	p.forgetFlows(h, rec)
+	p.forgetFlows(h, k, held)
 	return nil
 }
 

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
-	"strings"
 
 	"github.com/enipool/enipool/pkg/netconf"
 )
@@ -71,62 +69,6 @@ func (r *extrasReader) wrong(key string, value json.RawMessage, want string) {
 		text = "absent"
 	}
 	r.errs = append(r.errs, &KeyError{Key: key, Value: text, Want: want})
-}
-
-func (r *extrasReader) readPorts(v json.RawMessage) {
-	var list []fields
-	if json.Unmarshal(v, &list) != nil {
-		r.wrong("runtimeConfig.portMappings", v, "a list of {hostPort, containerPort, protocol, hostIP}")
-		return
-	}
-	for i, entry := range list {
-		key := fmt.Sprintf("runtimeConfig.portMappings[%d]", i)
-		port, ok := r.readPort(key+".", entry)
-		if !ok {
-			continue
-		}
-		for _, other := range r.extras.Ports {
-			one, two := port, other
-			one.PodPort, two.PodPort = 0, 0
-			if one == two && port != other {
-				r.wrong(key+".hostPort", entry.get("hostPort"), fmt.Sprintf("another port than that of an entry before, which leads to containerPort %d", other.PodPort))
-			}
-			ok = ok && port != other // said twice is said once
-		}
-		if ok {
-			r.extras.Ports = append(r.extras.Ports, port)
-		}
-	}
-}
-
-// readPort reads one mapping and names all that is wrong with it.
-func (r *extrasReader) readPort(prefix string, entry fields) (p netconf.HostPort, ok bool) {
-	before := len(r.errs)
-	number := func(key string, into *uint16) {
-		if v := entry.get(key); v == nil || !decode(v, into, func(n uint16) bool { return n > 0 }) {
-			r.wrong(prefix+key, v, "a port from 1 to 65535")
-		}
-	}
-	number("hostPort", &p.Port)
-	number("containerPort", &p.PodPort)
-	var name string
-	v := entry.get("protocol")
-	known := v != nil && decode(v, &name, func(name string) bool {
-		t, err := netconf.ParseTransport(strings.ToLower(name))
-		p.Transport = t
-		return err == nil
-	})
-	if !known {
-		r.wrong(prefix+"protocol", v, "tcp, udp or sctp")
-	}
-	if v := entry.get("hostIP"); v != nil && !decode(v, &name, func(text string) bool {
-		a, err := netip.ParseAddr(text)
-		p.Host = a.Unmap()
-		return text == "" || err == nil && a.Zone() == ""
-	}) {
-		r.wrong(prefix+"hostIP", v, "an IPv4 or IPv6 address")
-	}
-	return p, len(r.errs) == before
 }
 
 // readLimits takes the limits of the network's configuration, if it has any, else

@@ -26,6 +26,15 @@ func TestHostPortsAndLimitsOfARuntime(t *testing.T) {
 				{Transport: netconf.TCP, Port: 65535, PodPort: 1}, {Transport: netconf.TCP, Host: at("10.0.0.1"), Port: 2, PodPort: 2}}}},
 		{"the same twice is once", `{"runtimeConfig": {"portMappings": [{"hostPort": 80, "containerPort": 80, "protocol": "tcp"},
 			{"hostPort": 80, "containerPort": 80, "protocol": "TCP"}]}}`, netconf.Extras{Ports: []netconf.HostPort{{Transport: netconf.TCP, Port: 80, PodPort: 80}}}},
+		{"all addresses in several words are one port, in any order", `{"runtimeConfig": {"portMappings": [
+			{"hostPort": 80, "containerPort": 80, "protocol": "tcp", "hostIP": "0.0.0.0"}, {"hostPort": 80, "containerPort": 80, "protocol": "tcp", "hostIP": "::"},
+			{"hostPort": 80, "containerPort": 80, "protocol": "tcp"}, {"hostPort": 80, "containerPort": 80, "protocol": "tcp", "hostIP": "0.0.0.0"},
+			{"hostPort": 81, "containerPort": 80, "protocol": "tcp"}, {"hostPort": 81, "containerPort": 80, "protocol": "tcp", "hostIP": "::"},
+			{"hostPort": 80, "containerPort": 80, "protocol": "udp", "hostIP": "0.0.0.0"}, {"hostPort": 80, "containerPort": 81, "protocol": "udp", "hostIP": "::"},
+			{"hostPort": 80, "containerPort": 82, "protocol": "tcp", "hostIP": "10.0.0.1"}]}}`,
+			netconf.Extras{Ports: []netconf.HostPort{{Transport: netconf.TCP, Port: 80, PodPort: 80}, {Transport: netconf.TCP, Port: 81, PodPort: 80},
+				{Transport: netconf.UDP, Host: at("0.0.0.0"), Port: 80, PodPort: 80}, {Transport: netconf.UDP, Host: at("::"), Port: 80, PodPort: 81},
+				{Transport: netconf.TCP, Host: at("10.0.0.1"), Port: 80, PodPort: 82}}}},
 		{"limits", `{"runtimeConfig": {"bandwidth": {"ingressRate": 1000000, "ingressBurst": 80000, "egressRate": 8, "egressBurst": 34359738351}}}`,
 			netconf.Extras{Limits: netconf.Limits{Ingress: netconf.Limit{Rate: 1e6, Burst: 80000}, Egress: netconf.Limit{Rate: 8, Burst: 34359738351}}}},
 		{"a limit one way", `{"runtimeConfig": {"bandwidth": {"egressRate": 1000, "egressBurst": 1000, "ingressRate": 0}}}`,
@@ -56,6 +65,10 @@ func TestEveryWrongPortAndLimitIsNamedWithItsValue(t *testing.T) {
 			m + `[0].protocol: "icmp": must be tcp, udp or sctp`, m + `[0].hostIP: "here": must be an IPv4 or IPv6 address`,
 			m + `[1].hostPort: -1: must be`, m + `[1].containerPort: "80": must be`, m + `[1].protocol: absent: must be`},
 		ports(`[{"hostPort": 80, "containerPort": 80, "protocol": "tcp"}, {"hostPort": 80, "containerPort": 81, "protocol": "tcp"}]`): {
+			m + `[1].hostPort: 80: must be another port than that of an entry before, which leads to containerPort 80`},
+		ports(`[{"hostPort": 80, "containerPort": 80, "protocol": "tcp", "hostIP": "0.0.0.0"}, {"hostPort": 80, "containerPort": 81, "protocol": "tcp", "hostIP": "::"},
+			{"hostPort": 80, "containerPort": 80, "protocol": "tcp"}]`): {m + `[2].hostPort: 80: must be another port than that of an entry before, which leads to containerPort 81`},
+		ports(`[{"hostPort": 80, "containerPort": 80, "protocol": "tcp"}, {"hostPort": 80, "containerPort": 81, "protocol": "tcp", "hostIP": "0.0.0.0"}]`): {
 			m + `[1].hostPort: 80: must be another port than that of an entry before, which leads to containerPort 80`},
 		ports(`[{"hostPort": 80, "containerPort": 80, "protocol": "tcp", "hostIP": "fe80::1%eth0"}]`): {m + `[0].hostIP: "fe80::1%eth0": must be`},
 		limits(`[]`): {`runtimeConfig.bandwidth: []: must be an object`},

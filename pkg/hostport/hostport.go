@@ -41,62 +41,94 @@ type Node struct {
 	Lock    *podrecord.Lock
 }
 
-// Reserve writes the record, unless another pod has one of its ports. From then
-// on Close finds what is to be closed, whatever happens.
-func (n Node) Reserve(r podrecord.Record) error {
+// Reserve writes the record, unless another pod has one of its ports, and returns it
+// with its turn. From then on Close finds what is to be closed, whatever happens.
+func (n Node) Reserve(r podrecord.Record) (podrecord.Record, error) {
 	if len(r.Ports) > 0 {
-		if err := n.findTaken(r); err != nil {
-			return err
+		others, err := n.others(r)
+		if err != nil {
+			return r, err
 		}
+		if err := findTaken(r, others); err != nil {
+			return r, err
+		}
+		r.Turn = nextTurn(r, others)
 	}
-	return n.Records.Write(r)
+	return r, n.Records.Write(r)
+}
+
+// others returns all records but r. One that can't be understood is nobody's.
+func (n Node) others(r podrecord.Record) ([]podrecord.Record, error) {
+	all, err := n.Records.All()
+	if err != nil && !errors.Is(err, podrecord.ErrDamaged) {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(o podrecord.Record) bool { return o.Key == r.Key }), nil
 }
 
 // findTaken compares with the records. They are few, and unlike the kernel they
 // are right even while the table is being put back.
-func (n Node) findTaken(r podrecord.Record) error {
-	all, err := n.Records.All()
-	if err != nil && !errors.Is(err, podrecord.ErrDamaged) {
-		return err
-	}
-	for _, other := range all {
-		if other.Key == r.Key {
+func findTaken(r podrecord.Record, others []podrecord.Record) error {
+	wanted := netconf.NewPortSet(Ports(r)...)
+	for _, other := range others {
+		if sameSandbox(r, other) {
 			continue
 		}
-		for _, p := range r.Ports {
-			if slices.ContainsFunc(other.Ports, func(o netconf.HostPort) bool { return o.Claims(p, other.Addrs, r.Addrs) }) {
-				return &TakenError{p, other}
+		for _, p := range Ports(other) {
+			for _, port := range p.Ports {
+				if taken, found := wanted.Find(p.Pod, port); found {
+					return &TakenError{taken, other}
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// Open makes the record's ports lead to its pod. It replaces nothing.
+// Open makes the ports that the record holds lead to its pod. It replaces nothing that
+// a record asks for.
 func (n Node) Open(r podrecord.Record) error {
 	if n.Firewall == ipam.Iptables {
 		return n.restore(r.Addrs)
 	}
-	return openNft(Ports(r))
-}
-
-// Close undoes Open and removes the record. What is missing is fine.
-func (n Node) Close(r podrecord.Record) error {
-	if err := closeNft(Ports(r)); err != nil {
+	held, err := n.Held(r)
+	if err != nil {
 		return err
 	}
-	if len(r.Ports) == 0 || n.Firewall != ipam.Iptables {
+	return openNft(held)
+}
+
+// Close undoes Open and removes the record. What is missing is fine. Ports that other
+// networks of the sandbox ask for too lead to them from now on.
+func (n Node) Close(r podrecord.Record) error {
+	if len(r.Ports) == 0 {
 		return n.Records.Remove(r.Key)
 	}
-	return n.withdraw(r)
+	others, err := n.others(r)
+	if err != nil {
+		return err
+	}
+	if n.Firewall != ipam.Iptables {
+		err = closeNft(Ports(r), inherited(r, others))
+	} else if err = closeNft(Ports(r), nil); err == nil { // the agent may have moved them since
+		err = n.withdraw(r, others)
+	}
+	if err != nil {
+		return err
+	}
+	return n.Records.Remove(r.Key)
 }
 
 // Check returns a line for each port that does not lead where it should.
 func (n Node) Check(r podrecord.Record) ([]string, error) {
-	if n.Firewall == ipam.Iptables {
-		return n.checkIptables(r)
+	held, err := n.Held(r)
+	if err != nil {
+		return nil, err
 	}
-	return checkNft(Ports(r))
+	if n.Firewall == ipam.Iptables {
+		return n.checkIptables(held)
+	}
+	return checkNft(held)
 }
 
 // Ports returns the record's host ports by the pod's addresses.
@@ -111,16 +143,12 @@ func Ports(r podrecord.Record) []netconf.PodPorts {
 	return list
 }
 
-// Wanted returns the ports that the node should have open: those of the records
-// whose pods still have the addresses. owner returns whose an address is.
-func Wanted(records []podrecord.Record, owns func(podrecord.Record, netip.Addr) bool) []netconf.PodPorts {
+// Wanted returns the ports that the node should have open for the records. Where two
+// ask for the same one, who has it comes first.
+func Wanted(records []podrecord.Record) []netconf.PodPorts {
 	var list []netconf.PodPorts
-	for _, r := range records {
-		for _, p := range Ports(r) {
-			if owns(r, p.Pod) {
-				list = append(list, p)
-			}
-		}
+	for _, r := range byTurn(records) {
+		list = append(list, Ports(r)...)
 	}
 	return list
 }

@@ -26,7 +26,7 @@ func (n Node) restore(addrs []netip.Addr) error {
 }
 
 func (n Node) restoreTo(records []podrecord.Record, addrs []netip.Addr) error {
-	wanted := Wanted(records, func(podrecord.Record, netip.Addr) bool { return true })
+	wanted := Wanted(records)
 	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
 		if !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return eni.FamilyOf(a) == family }) {
 			continue
@@ -46,26 +46,23 @@ func (n Node) node(family eni.Family) netip.Addr {
 	return n.Node4
 }
 
-// withdraw takes the record's rules away, then the record itself.
-func (n Node) withdraw(r podrecord.Record) error {
-	records, err := n.Records.All()
-	if err != nil && !errors.Is(err, podrecord.ErrDamaged) {
-		return err
+// withdraw takes the record's rules away: what is left is the others'.
+func (n Node) withdraw(r podrecord.Record, others []podrecord.Record) error {
+	err := n.restoreTo(others, r.Addrs)
+	if err == nil {
+		return nil
 	}
-	records = slices.DeleteFunc(records, func(o podrecord.Record) bool { return o.Key == r.Key })
-	if err := n.restoreTo(records, r.Addrs); err != nil {
-		// Where the chains can't be listed they are gone, and the rules with them.
-		if _, gone := n.checkIptables(r); gone == nil {
-			return err
-		}
+	// Where the chains can't be listed they are gone, and the rules with them.
+	if _, gone := n.checkIptables(Ports(r)); gone != nil {
+		return nil
 	}
-	return n.Records.Remove(r.Key)
+	return err
 }
 
-// checkIptables looks for the record's rules in the chains.
-func (n Node) checkIptables(r podrecord.Record) ([]string, error) {
+// checkIptables looks for the rules of the ports in the chains.
+func (n Node) checkIptables(held []netconf.PodPorts) ([]string, error) {
 	var lines []string
-	for _, p := range Ports(r) {
+	for _, p := range held {
 		family := eni.FamilyOf(p.Pod)
 		for _, c := range netconf.IptPorts(family, []netconf.PodPorts{p}, n.node(family)) {
 			have, err := iptexec.Rules(family, c.Name)

@@ -25,13 +25,26 @@ func element(m netconf.NftMember) nfset.Element {
 	return e
 }
 
+// members returns each element once: a record may name a port twice, with all
+// addresses of the node and without any.
 func members(pods []netconf.PodPorts) []netconf.NftMember {
 	var list []netconf.NftMember
+	known := map[place]bool{}
 	for _, p := range pods {
-		list = append(list, p.Members()...)
+		for _, m := range p.Members() {
+			if at := placeOf(m); !known[at] {
+				known[at] = true
+				list = append(list, m)
+			}
+		}
 	}
 	return list
 }
+
+// place is where an element is: a set has one for each key.
+type place struct{ set, key string }
+
+func placeOf(m netconf.NftMember) place { return place{m.Set, string(element(m).Key)} }
 
 // openNft adds the elements. No record has them, so one that is in the way was
 // left by something that did not keep to the order and leads to nobody's port; it
@@ -74,9 +87,10 @@ func replaceStale(changes []nfset.Change, refused error) error {
 }
 
 // closeNft deletes those of the elements that lead to the pod: a key may have
-// become another pod's.
-func closeNft(pods []netconf.PodPorts) error {
+// become another pod's. In the same transaction the heirs get theirs.
+func closeNft(pods, heirs []netconf.PodPorts) error {
 	var changes []nfset.Change
+	free := map[place]bool{}
 	for _, m := range members(pods) {
 		want := element(m)
 		have, found, err := nftTable().Get(m.Set, want.Key)
@@ -89,8 +103,19 @@ func closeNft(pods []netconf.PodPorts) error {
 		if found && have.Equal(want) {
 			changes = append(changes, nfset.Change{Op: nfset.DeleteIfThere, Set: m.Set, Element: want})
 		}
+		free[placeOf(m)] = !found || have.Equal(want)
 	}
-	if err := nftTable().Commit(changes...); err != nil {
+	for _, m := range members(heirs) {
+		// What leads anywhere else is the agent's to put right: no DEL fails for it.
+		if free[placeOf(m)] {
+			changes = append(changes, nfset.Change{Op: nfset.Add, Set: m.Set, Element: element(m)})
+		}
+	}
+	err := nftTable().Commit(changes...)
+	if len(heirs) > 0 && errors.Is(err, unix.ENOENT) {
+		return closeNft(pods, nil) // the agent makes the table anew, with the heirs' ports
+	}
+	if err != nil {
 		return fmt.Errorf("close host ports: %w", err)
 	}
 	return nil

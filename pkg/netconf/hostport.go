@@ -124,15 +124,53 @@ func (h NftHairpin) String() string { return fmt.Sprintf("%s . %s", h.Pod, h.Pod
 // Bytes returns source and destination as the kernel keeps them.
 func (h NftHairpin) Bytes() []byte { return append(h.Pod.AsSlice(), h.Pod.AsSlice()...) }
 
-// Claims tells whether p of a pod with the addresses own and other of one with
-// theirs are the same port of the node in a family that both pods have.
-func (p HostPort) Claims(other HostPort, own, theirs []netip.Addr) bool {
-	for _, a := range own {
-		for _, b := range theirs {
-			if a.Is4() == b.Is4() && p.Serves(a) && other.Serves(b) && p.key() == other.key() {
-				return true
+// Overlaps tells whether both are the same port of the node in at least one family.
+func (p HostPort) Overlaps(other HostPort) bool {
+	return p.key() == other.key() && (!p.Host.IsValid() || !other.Host.IsValid() || p.Host.Is4() == other.Host.Is4())
+}
+
+// Covers tells whether p is open wherever other is.
+func (p HostPort) Covers(other HostPort) bool {
+	return p.Overlaps(other) && (!p.Host.IsValid() || other.Host.IsValid())
+}
+
+// PortSet finds host ports by what they are on the node: family, address, protocol
+// and number. It is for thousands of them, where comparing all with all takes seconds.
+type PortSet map[nodePort]HostPort
+
+type nodePort struct {
+	v6 bool
+	NftPort
+}
+
+// NewPortSet returns the ports of the list, of two that are the same the first.
+func NewPortSet(list ...PodPorts) PortSet {
+	s := PortSet{}
+	for _, p := range list {
+		for _, port := range p.Ports {
+			place := nodePort{!p.Pod.Is4(), port.key()}
+			if _, found := s[place]; !found && port.Serves(p.Pod) {
+				s[place] = port
 			}
 		}
 	}
-	return false
+	return s
+}
+
+// Find returns the port of the set that is the same as the pod's.
+func (s PortSet) Find(pod netip.Addr, port HostPort) (HostPort, bool) {
+	found, ok := s[nodePort{!pod.Is4(), port.key()}]
+	return found, ok && port.Serves(pod)
+}
+
+// Select returns p with those of its ports that are in the set or, with in false, with
+// those that are not.
+func (s PortSet) Select(p PodPorts, in bool) PodPorts {
+	selected := PodPorts{Pod: p.Pod}
+	for _, port := range p.Ports {
+		if _, found := s.Find(p.Pod, port); found == in {
+			selected.Ports = append(selected.Ports, port)
+		}
+	}
+	return selected
 }

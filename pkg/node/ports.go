@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host"
@@ -85,7 +84,7 @@ func (e *extras) sort(ctx context.Context, book view, cache nodecache.Cache) err
 
 // ports returns the host ports that should be open.
 func (e *extras) ports() []netconf.PodPorts {
-	return hostport.Wanted(e.records, func(podrecord.Record, netip.Addr) bool { return true })
+	return hostport.Wanted(e.records)
 }
 
 // applyFirewall makes the packet filter hold fw and the host ports of all pods.

@@ -23,6 +23,9 @@ func encode(r Record) []byte {
 	for _, a := range r.Addrs {
 		b = fmt.Appendf(b, "address %s\n", a)
 	}
+	if r.Turn > 0 {
+		b = fmt.Appendf(b, "turn %d\n", r.Turn)
+	}
 	for _, p := range r.Ports {
 		b = fmt.Appendf(b, "port %s %d to %d", p.Transport, p.Port, p.PodPort)
 		if p.Host.IsValid() {
@@ -71,6 +74,8 @@ func (r *Record) decodeLine(line string) (err error) {
 		var a netip.Addr
 		a, err = netip.ParseAddr(words[0])
 		r.Addrs = append(r.Addrs, a)
+	case kind == "turn" && len(words) == 1:
+		r.Turn, err = strconv.Atoi(words[0])
 	case kind == "port" && (len(words) == 4 || len(words) == 6):
 		var p netconf.HostPort
 		p, err = decodePort(words)

@@ -36,6 +36,9 @@ type Record struct {
 	Pod      string        // for people
 	Firewall ipam.Firewall // where its ports are
 	Addrs    []netip.Addr
+	// Turn orders records of one sandbox that ask for the same host port: the lowest
+	// has it, and the next one takes over when that is gone.
+	Turn int
 	netconf.Extras
 }
 

@@ -15,7 +15,7 @@ import (
 
 func sample(container string) Record {
 	at := netip.MustParseAddr
-	return Record{Key: eni.Key{Network: "pods", Container: container, IfName: "eth0"}, Pod: "a \"quoted\"\nname", Firewall: ipam.Iptables,
+	return Record{Key: eni.Key{Network: "pods", Container: container, IfName: "eth0"}, Pod: "a \"quoted\"\nname", Firewall: ipam.Iptables, Turn: 2,
 		Addrs: []netip.Addr{at("10.0.0.5"), at("fd00::5")}, Extras: netconf.Extras{
 			Ports: []netconf.HostPort{{Transport: netconf.TCP, Port: 80, PodPort: 8080}, {Transport: netconf.SCTP, Host: at("::"), Port: 1, PodPort: 65535},
 				{Transport: netconf.UDP, Host: at("10.0.0.1"), Port: 53, PodPort: 53}},
@@ -83,7 +83,7 @@ func TestADamagedRecordIsToldAndHidesNoOther(t *testing.T) {
 	whole := string(encode(sample("a")))
 	for _, text := range []string{"", "x", whole[:len(whole)-5], head + "\nend\n", head + "\nowner a b\nend\n", head + "\nowner a b c\nport tcp 0 to 1\nend\n",
 		head + "\nowner a b c\naddress here\nend\n", head + "\nowner a b c\nport icmp 1 to 1\nend\n", head + "\nowner a b c\nport tcp 1 to 1 on x\nend\n",
-		head + "\nowner a b c\nfirewall none\nend\n", head + "\nowner a b c\nnew thing\nend\n", head + "\nowner a b c\negress 1 x\nend\n"} {
+		head + "\nowner a b c\nfirewall none\nend\n", head + "\nowner a b c\nturn first\nend\n", head + "\nowner a b c\nnew thing\nend\n", head + "\nowner a b c\negress 1 x\nend\n"} {
 		for _, r := range []Record{sample("a"), sample("b")} {
 			if err := f.Write(r); err != nil {
 				t.Fatal(err)

@@ -172,6 +172,7 @@ func (t Table) commit(s socket, changes []Change) (refused map[int]unix.Errno, e
 		t.appendElement(&m, kind, flags, uint32(i+1), c.Set, c.Element)
 	}
 	m.appendBatchMark(unix.NFNL_MSG_BATCH_END, uint32(len(changes)+1))
+	s.makeRoom(len(m.bytes), len(changes))
 	replies, err := s.exchange(m.bytes)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package nfset_test
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -179,5 +180,39 @@ func TestManyChangesAtOnce(t *testing.T) {
 	}
 	if got := list(t, "ways"); strings.Contains(got, "10.0.0.") {
 		t.Errorf("left over: %s", got)
+	}
+}
+
+// A pod may ask for thousands of ports: all of them are one transaction, and each that is
+// refused is named.
+func TestThousandsOfChangesAreOneTransaction(t *testing.T) {
+	newTable(t)
+	const many = 10000
+	var changes []nfset.Change
+	for i := range many {
+		c := port(0, 1)
+		c.Element.Key = []byte{unix.IPPROTO_TCP, 0, 0, 0, byte(i >> 8), byte(i), 0, 0}
+		changes = append(changes, c)
+	}
+	if err := table.Commit(changes...); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(list(t, "ports"), "tcp . "); n != many {
+		t.Errorf("%d elements, want %d", n, many)
+	}
+	err := table.Commit(changes...)
+	if n := strings.Count(fmt.Sprint(err), "\n") + 1; !errors.Is(err, unix.EEXIST) || n != many {
+		t.Errorf("%d refusals, want one for each of %d", n, many)
+	}
+	for i := range changes {
+		changes[i].Op = nfset.DeleteIfThere
+	}
+	for range 2 {
+		if err := table.Commit(changes...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(list(t, "ports"), "tcp . "); n != 0 {
+		t.Errorf("%d elements are left", n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,32 @@ func openSocket() (socket, error) {
 }
 
 func (s socket) close() { _ = unix.Close(s.fd) }
+
+// usual is how much a socket takes without being asked, on any system.
+const usual = 64 << 10
+
+// answerSize is what an answer of the kernel takes of the receive buffer, with room to
+// spare: an errno with the change that it is about.
+const answerSize = 4 << 10
+
+// makeRoom makes the buffers large enough for a request of so many bytes, which the
+// kernel takes as a whole or not at all, and for as many answers. Without the right to
+// do so, which changes need anyway, the kernel gives what it may.
+func (s socket) makeRoom(request, answers int) {
+	if request > usual {
+		s.grow(unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, request)
+	}
+	if answers*answerSize > usual {
+		s.grow(unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, answers*answerSize)
+	}
+}
+
+func (s socket) grow(force, ask, size int) {
+	size = min(size, math.MaxInt32/2) // more the kernel does not count
+	if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, force, size) != nil {
+		_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, ask, size)
+	}
+}
 
 // reply is a message of the kernel's; kind NLMSG_ERROR has an errno, 0 for "done".
 type reply struct {

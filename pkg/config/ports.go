@@ -1,0 +1,101 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/netconf"
+)
+
+func (r *extrasReader) readPorts(v json.RawMessage) {
+	var list []fields
+	if json.Unmarshal(v, &list) != nil {
+		r.wrong("runtimeConfig.portMappings", v, "a list of {hostPort, containerPort, protocol, hostIP}")
+		return
+	}
+	m := portMerger{known: map[netconf.HostPort][]int{}}
+	for i, entry := range list {
+		key := fmt.Sprintf("runtimeConfig.portMappings[%d]", i)
+		port, ok := r.readPort(key+".", entry)
+		if !ok {
+			continue
+		}
+		if other, contrary := m.add(port); contrary {
+			r.wrong(key+".hostPort", entry.get("hostPort"), fmt.Sprintf("another port than that of an entry before, which leads to containerPort %d", other.PodPort))
+		}
+	}
+	r.extras.Ports = m.merged()
+}
+
+// portMerger makes one of mappings that are the same port of the node: a runtime says
+// "all addresses" by no hostIP, 0.0.0.0 or ::, and may mix them.
+type portMerger struct {
+	ports []netconf.HostPort
+	known map[netconf.HostPort][]int // their places by protocol and number alone
+}
+
+// add adds the port. It returns the one before it that leads elsewhere, if there is one.
+func (m *portMerger) add(port netconf.HostPort) (other netconf.HostPort, contrary bool) {
+	number := netconf.HostPort{Transport: port.Transport, Port: port.Port}
+	there := false
+	for _, at := range m.known[number] {
+		switch other := m.ports[at]; {
+		case !port.Overlaps(other):
+			continue
+		case port.PodPort != other.PodPort:
+			return other, true
+		case port.Covers(other):
+			m.ports[at] = port // it is open in more families
+		}
+		there = true
+	}
+	if !there {
+		m.known[number] = append(m.known[number], len(m.ports))
+		m.ports = append(m.ports, port)
+	}
+	return other, false
+}
+
+// merged returns each port once: one may have covered several.
+func (m *portMerger) merged() (list []netconf.HostPort) {
+	seen := map[netconf.HostPort]bool{}
+	for _, p := range m.ports {
+		if !seen[p] {
+			seen[p] = true
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// readPort reads one mapping and names all that is wrong with it.
+func (r *extrasReader) readPort(prefix string, entry fields) (p netconf.HostPort, ok bool) {
+	before := len(r.errs)
+	number := func(key string, into *uint16) {
+		if v := entry.get(key); v == nil || !decode(v, into, func(n uint16) bool { return n > 0 }) {
+			r.wrong(prefix+key, v, "a port from 1 to 65535")
+		}
+	}
+	number("hostPort", &p.Port)
+	number("containerPort", &p.PodPort)
+	var name string
+	v := entry.get("protocol")
+	known := v != nil && decode(v, &name, func(name string) bool {
+		t, err := netconf.ParseTransport(strings.ToLower(name))
+		p.Transport = t
+		return err == nil
+	})
+	if !known {
+		r.wrong(prefix+"protocol", v, "tcp, udp or sctp")
+	}
+	if v := entry.get("hostIP"); v != nil && !decode(v, &name, func(text string) bool {
+		a, err := netip.ParseAddr(text)
+		p.Host = a.Unmap()
+		return text == "" || err == nil && a.Zone() == ""
+	}) {
+		r.wrong(prefix+"hostIP", v, "an IPv4 or IPv6 address")
+	}
+	return p, len(r.errs) == before
+}
