@@ -218,7 +218,7 @@ func TestThousandsOfPorts(t *testing.T) {
 		n.isRight(pods[0], pods[99])
 		// A damaged map is mended in the same way.
 		if n.Firewall == ipam.Nftables {
-			nettest.Run(t, "nft", "flush", "map", "inet", netconf.NftTableName, "hostport4")
+			nettest.Run(t, "nft", "flush", "map", "inet", netconf.NftPodsName, "hostport4")
 			n.must(n.agent())
 			n.isRight(pods...)
 		}
