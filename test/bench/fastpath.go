@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,22 +45,21 @@ func (n *crowded) keepFast() error {
 	if err := n.needFast(); err != nil {
 		return err
 	}
-	go func() {
-		for range time.Tick(time.Second) {
-			_ = n.space.do(func() error { n.fast.Keep(context.Background()); return nil })
-		}
-	}()
+	go func() { _ = n.space.do(func() error { n.fast.Run(context.Background()); return nil }) }()
 	return nil
 }
 
-// needFast gives the fast path to all links and fails where it is off.
+// needFast gives the fast path to all links and fails where it is off. A round has it
+// given to some of them.
 func (n *crowded) needFast() error {
 	n.fast.LookAgain()
-	if err := n.space.do(func() error { n.fast.Keep(context.Background()); return nil }); err != nil {
-		return err
-	}
-	if off := n.fast.Status().Off; len(off) > 0 {
-		return fmt.Errorf("the fast path is off: %s", strings.Join(off, "; "))
+	for range slices.Max(crowds())/16 + 2 {
+		if err := n.space.do(func() error { n.fast.Keep(context.Background()); return nil }); err != nil {
+			return err
+		}
+		if off := n.fast.Status().Off; len(off) > 0 {
+			return fmt.Errorf("the fast path is off: %s", strings.Join(off, "; "))
+		}
 	}
 	return nil
 }

@@ -85,30 +85,6 @@ func TestSwitchingTheFastPathLosesNoPacket(t *testing.T) {
 	closes(t, c)
 }
 
-// An agent that is gone vouches for nothing: soon packets go the plain way, and
-// none is lost. The next agent goes on where it left off.
-func TestWithoutItsAgentTheFastPathEndsAndNoPacketIsLost(t *testing.T) {
-	f := newFast(t, mapNft())
-	f.needOn()
-	ttlEcho(t, f.pods["b"], "7")
-	stop := f.steady("10.0.0.21:7")
-	time.Sleep(7 * time.Second)
-	next := &nodepkg.FastPath{Cache: f.n.Cache, Log: f.path.Log}
-	next.Switch(true)
-	f.must(f.node.Do(func() error { next.Keep(t.Context()); return nil }))
-	f.path = next
-	time.Sleep(time.Second)
-	sent, back := stop()
-	f.keep()
-	s := f.path.Status()
-	if back != sent {
-		t.Errorf("%d of %d datagrams came back", back, sent)
-	}
-	if jumped := int(s.In); jumped < sent/3 || jumped > sent*9/10 {
-		t.Errorf("%d of %d datagrams jumped, want most of those of 6 of 8 seconds", jumped, sent)
-	}
-}
-
 // The plugin gives a new pod the fast path, with nobody's help, and a pod that
 // takes over an address gets what is sent to it.
 func TestANewPodHasTheFastPathAndAnAddressThatMovedIsFollowed(t *testing.T) {

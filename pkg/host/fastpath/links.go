@@ -3,7 +3,6 @@ package fastpath
 import (
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 
 	"github.com/cilium/ebpf"
@@ -15,67 +14,86 @@ import (
 
 // Attach has the program see what comes in by the links, and takes that of
 // another release off them. Links on which others look at what comes in are left
-// to them, and so are those that are gone.
-func (p *Path) Attach(devices []string) error {
+// to them, and so are those that are gone. It adds and takes away no more than most
+// programs, besides taking ours from links that others look at: each waits for all
+// processors, ten milliseconds or so, and no link of the node can be changed
+// meanwhile. whole tells that nothing is left to do.
+func (p *Path) Attach(devices []string, most int) (whole bool, err error) {
 	old, err := p.otherReleases()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() {
 		for _, o := range old {
 			o.Close()
 		}
 	}()
-	busy, err := busyLinks()
+	busy, err := readQueues()
 	if err != nil {
-		return err
+		return false, err
+	}
+	links, err := linkIndices(devices)
+	if err != nil {
+		return false, err
 	}
 	var errs []error
-	for _, dev := range devices {
-		l, err := net.InterfaceByName(dev)
-		if err != nil {
-			continue
-		}
-		if err := p.attach(l.Index, busy[l.Index], old); !errors.Is(err, unix.ENODEV) {
+	whole = true
+	for _, index := range links {
+		n, err := p.attach(index, busy[index], old, most > 0)
+		if !errors.Is(err, unix.ENODEV) {
 			errs = append(errs, err)
 		}
+		if n > 0 && most <= 0 {
+			whole = false
+			continue
+		}
+		most -= n
 	}
-	return errors.Join(errs...)
+	return whole, errors.Join(errs...)
 }
 
-// attach adds the program before it takes one off: no packet is seen by none.
-func (p *Path) attach(index int, busy bool, old map[ebpf.ProgramID]*ebpf.Program) error {
+// attach adds the program before it takes one off: no packet is seen by none. It
+// returns how many it added and took off, or would have, had it been allowed to.
+func (p *Path) attach(index int, busy bool, old map[ebpf.ProgramID]*ebpf.Program, allowed bool) (n int, err error) {
 	have, err := attached(index)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	others := slices.ContainsFunc(have, func(id ebpf.ProgramID) bool { return id != p.id && old[id] == nil })
-	mine := slices.Contains(have, p.id)
-	switch {
-	case (busy || others) && mine:
-		err = detach(index, p.program)
-	case !busy && !others && !mine:
-		err = bpf.AttachIngress(bpf.FD(p.program.FD()), index)
+	if busy || slices.ContainsFunc(have, func(id ebpf.ProgramID) bool { return id != p.id && old[id] == nil }) {
+		for _, id := range have {
+			if id == p.id {
+				err = errors.Join(err, detach(index, p.program))
+			} else if old[id] != nil {
+				err = errors.Join(err, detach(index, old[id]))
+			}
+		}
+		return 0, err
+	}
+	if !slices.Contains(have, p.id) {
+		n++
+		if allowed {
+			err = bpf.AttachIngress(bpf.FD(p.program.FD()), index)
+		}
 	}
 	for _, id := range have {
 		if program := old[id]; program != nil {
-			err = errors.Join(err, detach(index, program))
+			n++
+			if allowed {
+				err = errors.Join(err, detach(index, program))
+			}
 		}
 	}
-	return err
+	return n, err
 }
 
 // attached returns the programs that see what comes in by the link.
 func attached(index int) ([]ebpf.ProgramID, error) {
-	res, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXIngress})
-	if err != nil {
-		return nil, fmt.Errorf("list programs of link %d: %w", index, err)
+	have, err := bpf.IngressPrograms(index)
+	ids := make([]ebpf.ProgramID, len(have))
+	for i, id := range have {
+		ids[i] = ebpf.ProgramID(id)
 	}
-	var ids []ebpf.ProgramID
-	for _, at := range res.Programs {
-		ids = append(ids, at.ID)
-	}
-	return ids, nil
+	return ids, err
 }
 
 func detach(index int, program *ebpf.Program) error {

@@ -33,10 +33,7 @@ func Open(dir string) (*Path, error) {
 		return nil, err
 	}
 	p, err := openRelease(dir, release)
-	if errors.Is(err, unix.EPERM) {
-		err = fmt.Errorf("%w; it takes CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and CAP_SYS_ADMIN where conntrack is a module", err)
-	}
-	return p, err
+	return p, lacksRights(err)
 }
 
 func openRelease(dir, release string) (*Path, error) {

@@ -12,20 +12,21 @@ import (
 // kube-proxy drops those.
 const liberal = "/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal"
 
-// Prepare sets what conntrack needs to live with packets that it does not see. It
-// stays set when the fast path goes: connections that used it live on.
-func Prepare() error {
+// Prepare sets what conntrack needs to live with packets that it does not see, if it
+// is not set, and tells whether it was not. It stays set when the fast path goes:
+// connections that used it live on.
+func Prepare() (changed bool, err error) {
 	text, err := os.ReadFile(liberal)
 	if err == nil && strings.TrimSpace(string(text)) != "0" {
-		return nil
+		return false, nil
 	}
 	if err == nil {
 		err = writeSysctl(liberal, "1")
 	}
 	if err != nil {
-		return fmt.Errorf("have conntrack be liberal: %w", err)
+		return false, fmt.Errorf("have conntrack be liberal: %w", err)
 	}
-	return nil
+	return true, nil
 }
 
 // writeSysctl writes by the path, or where the node's settings are mounted beside

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"time"
 
@@ -21,13 +20,13 @@ func (p *Path) Grow(want netconf.FastPath) error { return p.tell(want, false) }
 func (p *Path) Tell(want netconf.FastPath) error { return p.tell(want, true) }
 
 func (p *Path) tell(want netconf.FastPath, remove bool) error {
+	links, err := linkIndices(want.ENIs)
+	if err != nil {
+		return err
+	}
 	enis := map[uint32]uint32{}
-	for _, dev := range want.ENIs {
-		link, err := net.InterfaceByName(dev)
-		if err != nil {
-			continue // it is being attached, or gone: the agent says so
-		}
-		enis[uint32(link.Index)] = 1
+	for _, index := range links {
+		enis[uint32(index)] = 1
 	}
 	pool := map[[4]byte]uint32{}
 	for _, a := range want.Pool {

@@ -1,0 +1,82 @@
+package fastpath
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// Of <linux/xfrm.h>.
+const (
+	xfrmGetDefault   = 0x28 // XFRM_MSG_GETDEFAULT
+	xfrmSPDInfo      = 1    // XFRMA_SPD_INFO
+	xfrmDefaultBlock = 1    // XFRM_USERPOLICY_BLOCK
+)
+
+// ipsecDecides tells whether a forwarded IPv4 packet may be encrypted or refused by
+// an IPsec policy. Policies of sockets are none of its business. Where there are
+// policies at all they are listed, to tell IPv4 from IPv6; else the kernel is asked
+// for their number alone.
+func ipsecDecides() (bool, error) {
+	messages, err := askXfrm(nl.XFRM_MSG_GETSPDINFO)
+	if unknownProtocol(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	blocked, err := blockedByDefault()
+	if err != nil || blocked {
+		return blocked, err
+	}
+	for _, m := range messages {
+		if len(m) < 4 {
+			continue
+		}
+		attrs, err := nl.ParseRouteAttr(m[4:])
+		if err != nil {
+			return false, err
+		}
+		for _, a := range attrs {
+			// struct xfrmu_spdinfo: policies of incoming, outgoing and forwarded packets first.
+			if a.Attr.Type == xfrmSPDInfo && slices.Equal(a.Value[:12], make([]byte, 12)) {
+				return false, nil
+			}
+		}
+	}
+	policies, err := netlink.XfrmPolicyList(netlink.FAMILY_V4)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(policies, func(p netlink.XfrmPolicy) bool { return p.Dir <= netlink.XFRM_DIR_FWD }), nil
+}
+
+// blockedByDefault tells whether what no policy allows is refused (`ip xfrm policy
+// setdefault`), which applies without any policy.
+func blockedByDefault() (bool, error) {
+	messages, err := askXfrm(xfrmGetDefault)
+	if errors.Is(err, unix.EINVAL) {
+		return false, nil // a kernel without such defaults
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, m := range messages {
+		// struct xfrm_userpolicy_default: incoming, forwarded, outgoing.
+		if len(m) >= 3 && (m[1] == xfrmDefaultBlock || m[2] == xfrmDefaultBlock) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// askXfrm asks a question that has no more to it than flags, which are none.
+func askXfrm(kind int) ([][]byte, error) {
+	request := nl.NewNetlinkRequest(kind, 0)
+	request.AddRawData(binary.NativeEndian.AppendUint32(nil, 0))
+	return request.Execute(unix.NETLINK_XFRM, 0)
+}
