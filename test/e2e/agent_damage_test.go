@@ -121,12 +121,16 @@ func TestTheAgentSeesPodsAfterItsFolderWasRemoved(t *testing.T) {
 // when there is room.
 func TestAFullDiskIsNamedAndStopsNoPod(t *testing.T) {
 	t.Parallel()
+	var run string
+	t.Cleanup(func() { // after the site's end, which needs the node cache
+		nettest.Run(t, "umount", "-l", run)
+		_ = os.RemoveAll(filepath.Dir(run))
+	})
 	s := newSite(t, plan{name: "full", limits: tiny})
 	s.configure("pool.batch: 2", "pool.minFree: 0%", "pool.minPool: 2")
-	run := filepath.Dir(s.cache.Path)
+	run = filepath.Dir(s.cache.Path)
 	s.must(os.Mkdir(run, 0o700))
 	nettest.Run(t, "mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", run)
-	t.Cleanup(func() { nettest.Run(t, "umount", "-l", run) })
 	agent := s.start()
 	s.poolOf(2)
 	s.ready()

@@ -207,6 +207,10 @@ func (s *site) linkTo(addr string) string {
 	return strings.TrimSpace(s.node.Run(s.t, "sh", "-c", `ip route get `+addr+` | grep -oE "dev [a-z0-9]+" | cut -d" " -f2`))
 }
 
+// halfDone is how long a plugin may be between two changes before the agent takes one
+// of them for a fault. On a busy machine that happens.
+const halfDone = 500 * time.Millisecond
+
 // The plugin announces to the kernel's listeners all that it does for pods; that is no
 // reason to compare anything.
 func TestPodsThatComeAndGoCauseNoComparison(t *testing.T) {
@@ -219,17 +223,27 @@ func TestPodsThatComeAndGoCauseNoComparison(t *testing.T) {
 			s.poolOf(16)
 			s.add("a", "b")
 			s.rested()
-			before := s.comparisons()
+			before, slow := s.comparisons(), 0
+			call := func(do func() error) {
+				began := time.Now()
+				s.must(do())
+				if time.Since(began) >= halfDone {
+					slow++
+				}
+			}
 			for i := range 40 {
 				id := fmt.Sprintf("pod%d", i%3)
-				s.must(s.try("ADD", id, 5*time.Second))
-				s.must(s.try("DEL", id, 0))
+				call(func() error { return s.try("ADD", id, 10*time.Second) })
+				call(func() error { return s.try("DEL", id, 0) })
 			}
-			s.must(s.addAll(names("many", 5), 10*time.Second))
-			s.del(names("many", 5)...)
+			call(func() error { return s.addAll(names("many", 5), 10*time.Second) })
+			for _, id := range names("many", 5) {
+				call(func() error { return s.try("DEL", id, 0) })
+			}
 			time.Sleep(time.Second) // what is suspected is looked at by then
-			if n := s.comparisons() - before; n > 0 {
-				t.Errorf("%d comparisons for pods that came and went, %d of them by changes since the start", n, s.comparisons("change"))
+			if n := s.comparisons() - before; n > slow {
+				t.Errorf("%d comparisons for pods that came and went, and %d calls took long; %d comparisons by changes since the start",
+					n, slow, s.comparisons("change"))
 			}
 		})
 	}
@@ -250,18 +264,19 @@ func TestAFloodOfForeignChangesCausesFewComparisons(t *testing.T) {
 		echo route $op 172.16.$i.$j/32 dev eth0 proto bgp; echo route $op 172.$((17 + i)).$j.0/24 dev eth0 proto bgp; done; done; done; done | ip -batch -`)
 	s.node.Run(t, "sh", "-c", `for k in $(seq 100); do ip link add far type veth peer name near; ip link set far up; ip link del far; ip rule add from 192.0.2.1 lookup 7; ip rule del from 192.0.2.1; done`)
 	s.rested()
+	n := s.comparisons() - before // before the clock is read
 	took := time.Since(began)
-	if n := s.comparisons() - before; n > 1+int(took/time.Second) {
+	if n > 1+int(took/time.Second) {
 		t.Errorf("%d comparisons in %s for 40,000 routes of others", n, took)
 	}
-
 	t.Logf("40,000 routes of others in %s cost the agent %.2f s of CPU", took, s.cpuSeconds()-cpu)
 
 	// Somebody who undoes all that the agent does keeps it no busier than that.
 	before, began = s.comparisons(), time.Now()
 	s.node.Run(t, "sh", "-c", `for k in $(seq 600); do ip rule del priority 512 2>/dev/null; sleep 0.01; done; true`)
+	n = s.comparisons() - before
 	took = time.Since(began)
-	if n := s.comparisons() - before; n > 12+int(took/time.Second) {
+	if n > 12+int(took/time.Second) {
 		t.Errorf("%d comparisons in %s for a rule that somebody removes again and again", n, took)
 	}
 	s.eventually("the rule is there again", func() error {

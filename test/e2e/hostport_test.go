@@ -126,13 +126,18 @@ func answerAll(t *testing.T, ns nettest.Netns, port string) {
 // query connects from ns and returns the source that the other side saw, or what
 // kind of failure it was.
 func query(ns nettest.Netns, network, to string) (seen string) {
+	return queryWithin(10*time.Second, ns, network, to)
+}
+
+// queryWithin is query for what may get no answer at all.
+func queryWithin(patience time.Duration, ns nettest.Netns, network, to string) (seen string) {
 	err := ns.Do(func() error {
-		c, err := net.DialTimeout(network, to, 2*time.Second)
+		c, err := net.DialTimeout(network, to, patience)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		if err := c.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 			return err
 		}
 		if strings.HasPrefix(network, "udp") {

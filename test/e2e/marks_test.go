@@ -175,7 +175,7 @@ func TestAnAddressThatComesBackOnAnotherENIAnswersByThat(t *testing.T) {
 			t.Cleanup(func() { client.Close() })
 			asks := func(when string) {
 				t.Helper()
-				v.must(client.SetDeadline(time.Now().Add(2 * time.Second)))
+				v.must(client.SetDeadline(time.Now().Add(10 * time.Second)))
 				if _, err := client.Write([]byte("x")); err != nil {
 					t.Fatal(err)
 				}

@@ -87,7 +87,11 @@ func TestBlockedFindsWhatTheKernelDrops(t *testing.T) {
 			from, to string
 			drops    bool
 		}{{"pA", "10.0.5.5:80", tt.send}, {"far", "10.0.0.11:80", tt.get}} {
-			if _, err := ask(way.from, way.to, 300*time.Millisecond); (err != nil) != way.drops {
+			patience := 10 * time.Second
+			if way.drops {
+				patience = 300 * time.Millisecond
+			}
+			if _, err := ask(way.from, way.to, patience); (err != nil) != way.drops {
 				t.Errorf("%s: %s to %s: %v; dropped %v expected", tt.name, way.from, way.to, err, way.drops)
 			}
 		}
@@ -111,7 +115,7 @@ func mends(t *testing.T, name, said string, flows []firewall.Flow) {
 		t.Errorf("%s: after %s: %q, %v", name, command, lines, err)
 	}
 	for from, to := range map[string]string{"pA": "10.0.5.5:80", "far": "10.0.0.11:80"} {
-		if _, err := ask(from, to, 2*time.Second); err != nil {
+		if _, err := ask(from, to, 10*time.Second); err != nil {
 			t.Errorf("%s: after %s: %s to %s: %v", name, command, from, to, err)
 		}
 	}
