@@ -177,8 +177,8 @@ func TestPacketsTooLongForAnENIAreRefusedBesideTheFastPath(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if got.Out < 100 {
-		t.Errorf("only %d packets jumped", got.Out)
+	if got.Out == 0 {
+		t.Error("no packet jumped")
 	}
 	if routes := f.pods["b"].Run(t, "ip", "route", "get", internet4); !strings.Contains(routes, "mtu 1300") {
 		t.Errorf("the pod was not told of the ENI's MTU: %s", routes)
