@@ -106,3 +106,18 @@ func (s *site) reach(to string, ids ...string) {
 		}
 	}
 }
+
+// address is the pod's address of a family, as its namespace shows it.
+func (s *site) address(id string, six bool) string {
+	s.t.Helper()
+	family := map[bool]string{false: "-4", true: "-6"}[six]
+	words := strings.Fields(s.pods[id].Run(s.t, "ip", family, "-o", "addr", "show", "dev", "eth0", "scope", "global"))
+	for i, word := range words {
+		if strings.HasPrefix(word, "inet") {
+			addr, _, _ := strings.Cut(words[i+1], "/")
+			return addr
+		}
+	}
+	s.t.Fatalf("%s has no address: %v", id, words)
+	return ""
+}

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/binary"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,47 +13,9 @@ import (
 	nodepkg "github.com/enipool/enipool/pkg/node"
 )
 
-// steady sends a numbered datagram from the internet to the address every
-// millisecond until stop is called, which returns how many were sent and how many
-// came back.
 func (f *fast) steady(to string) (stop func() (sent, back int)) {
-	c := udpSocket(f.t, f.internet, internet4+":0", to)
-	end, done := make(chan struct{}), make(chan int)
-	back := make(chan int)
-	go func() {
-		seen := map[uint32]bool{}
-		b := make([]byte, 100)
-		for {
-			n, err := c.Read(b)
-			if err != nil || n < 8 {
-				back <- len(seen)
-				return
-			}
-			seen[binary.NativeEndian.Uint32(b[4:])] = true
-		}
-	}()
-	go func() {
-		sent := 0
-		for {
-			select {
-			case <-end:
-				done <- sent
-				return
-			case <-time.After(time.Millisecond):
-			}
-			b := make([]byte, 8)
-			binary.NativeEndian.PutUint32(b[4:], uint32(sent))
-			if _, err := c.Write(b); err == nil {
-				sent++
-			}
-		}
-	}()
-	return func() (int, int) {
-		close(end)
-		sent := <-done
-		_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
-		return sent, <-back
-	}
+	f.t.Helper()
+	return steady(f.t, f.internet, to)
 }
 
 // Connections don't notice that the fast path goes on and off, again and again.

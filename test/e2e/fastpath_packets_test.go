@@ -53,6 +53,8 @@ func udpSocket(t *testing.T, ns nettest.Netns, local, remote string) *net.UDPCon
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
+	// A test that is slow to read has lost nothing yet.
+	option(t, c, func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20) })
 	return c
 }
 

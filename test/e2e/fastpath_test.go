@@ -109,51 +109,6 @@ func (f *fast) iptables(table string, rules ...string) {
 	}
 }
 
-// pingPong serves TCP in ns: every line comes back.
-func pingPong(t *testing.T, ns nettest.Netns, port string) {
-	t.Helper()
-	serveTCP(t, ns, port, func(c net.Conn) { _, _ = io.Copy(c, c) })
-}
-
-func dial(t *testing.T, ns nettest.Netns, to string) net.Conn {
-	t.Helper()
-	var c net.Conn
-	err := ns.Do(func() (err error) { c, err = net.DialTimeout("tcp4", to, 2*time.Second); return err })
-	if err != nil {
-		t.Fatalf("%s -> %s: %v", ns.Name, to, err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return c
-}
-
-// exchange sends n messages and waits for each to come back.
-func exchange(t *testing.T, c net.Conn, n int) {
-	t.Helper()
-	message, answer := []byte("0123456789abcdef"), make([]byte, 16)
-	for i := range n {
-		_ = c.SetDeadline(time.Now().Add(2 * time.Second))
-		if _, err := c.Write(message); err != nil {
-			t.Fatalf("message %d: %v", i, err)
-		}
-		if _, err := io.ReadFull(c, answer); err != nil {
-			t.Fatalf("answer %d: %v", i, err)
-		}
-	}
-}
-
-// closes ends the connection in the ordinary way and fails if the other side does
-// not follow.
-func closes(t *testing.T, c net.Conn) {
-	t.Helper()
-	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	_ = c.SetDeadline(time.Now().Add(2 * time.Second))
-	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("end of the connection: %v", err)
-	}
-}
-
 func mapNft() ipam.Settings {
 	return ipam.Settings{Routing: ipam.Map, Firewall: ipam.Nftables, SNAT: true, Families: []eni.Family{eni.IPv4}, CoolDown: time.Second}
 }
@@ -238,10 +193,6 @@ func TestAConnectionThatJumpedEndsInTheOrdinaryWay(t *testing.T) {
 		})
 	}
 }
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 // kubeNat are the rules of kube-proxy in iptables mode for a service of the
 // cluster address 10.96.0.10 and the NodePort 30080, whose one endpoint is given.

@@ -2,12 +2,9 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"maps"
-	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -63,53 +60,6 @@ func TestPodsOfEveryENIReachEverybody(t *testing.T) {
 			}
 		})
 	}
-}
-
-// echo serves TCP in ns: each connection is told the address it comes from.
-func echo(t *testing.T, ns nettest.Netns, port string) {
-	t.Helper()
-	serveTCP(t, ns, port, func(c net.Conn) {
-		host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
-		_, _ = io.WriteString(c, host)
-	})
-}
-
-// serveTCP lets answer talk to each one that connects to the port in ns, until stop.
-func serveTCP(t *testing.T, ns nettest.Netns, port string, answer func(net.Conn)) (stop func()) {
-	t.Helper()
-	var l net.Listener
-	if err := ns.Do(func() (err error) { l, err = net.Listen("tcp4", ":"+port); return err }); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() { answer(c); c.Close() }()
-		}
-	}()
-	return func() { l.Close() }
-}
-
-// ask connects from ns and returns the source address that the other side saw.
-func ask(ns nettest.Netns, to string) (seen string, err error) {
-	err = ns.Do(func() error {
-		c, err := net.DialTimeout("tcp4", to, 2*time.Second)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if err := c.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
-			return err
-		}
-		text, err := io.ReadAll(c)
-		seen = string(text)
-		return err
-	})
-	return seen, err
 }
 
 func TestTheWorldOutsideTheVPCSeesTheNode(t *testing.T) {

@@ -78,21 +78,6 @@ func newDrill(t *testing.T, name string, lines ...string) *drill {
 // families are those of the pods: whether it is IPv6.
 func (d *drill) families() []bool { return slices.Compact([]bool{false, d.six}) }
 
-// address is the pod's address of a family, as its namespace shows it.
-func (d *drill) address(id string, six bool) string {
-	d.t.Helper()
-	family := map[bool]string{false: "-4", true: "-6"}[six]
-	words := strings.Fields(d.pods[id].Run(d.t, "ip", family, "-o", "addr", "show", "dev", "eth0", "scope", "global"))
-	for i, word := range words {
-		if strings.HasPrefix(word, "inet") {
-			addr, _, _ := strings.Cut(words[i+1], "/")
-			return addr
-		}
-	}
-	d.t.Fatalf("%s has no address: %v", id, words)
-	return ""
-}
-
 // talk starts traffic on all the ways that packets of pods take.
 func (d *drill) talk() {
 	d.t.Helper()
