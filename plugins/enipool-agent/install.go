@@ -87,7 +87,7 @@ Exit codes: 0 done, 1 a person must fix something first, 2 it failed.`,
 }
 
 func runInstall(ctx context.Context, f installFlags, stdout io.Writer) error {
-	o, needs, err := f.read()
+	o, needs, conf, err := f.read()
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func runInstall(ctx context.Context, f installFlags, stdout io.Writer) error {
 	}
 	say := func(l install.Line) { fmt.Fprintln(stdout, l) }
 	wrong := 0
-	for _, l := range slices.Concat(check.Node(o.Tree, needs), plan.Lines) {
+	for _, l := range slices.Concat(check.Node(o.Tree, needs), fastPathLines(conf, kernelRelease()), plan.Lines) {
 		say(l)
 		if l.What == install.MustFix {
 			wrong++
@@ -123,31 +123,31 @@ func runInstall(ctx context.Context, f installFlags, stdout io.Writer) error {
 }
 
 // read turns the flags into what to install, and what to check.
-func (f installFlags) read() (o install.Options, n check.Needs, err error) {
+func (f installFlags) read() (o install.Options, n check.Needs, conf agentconf.Config, err error) {
 	if o, err = f.options(); err != nil {
-		return o, n, err
+		return o, n, conf, err
 	}
-	conf := agentconf.Default()
+	conf = agentconf.Default()
 	if f.config != "" {
 		if conf, err = readConfig(f.config); err != nil {
-			return o, n, err
+			return o, n, conf, err
 		}
 		o.CachePath = conf.Cache
 	}
 	own := check.OwnLinks()
 	if wrong := check.WrongLinks(f.eniLinks, own); wrong != "" {
-		return o, n, fmt.Errorf("--eni-links %s", wrong)
+		return o, n, conf, fmt.Errorf("--eni-links %s", wrong)
 	}
 	o.From, o.Plugins, o.Now = f.from, f.plugins, f.now
 	if f.from == "" {
 		self, err := os.Executable()
 		if err != nil {
-			return o, n, fmt.Errorf("find this program's folder: %w; --from names it", err)
+			return o, n, conf, fmt.Errorf("find this program's folder: %w; --from names it", err)
 		}
 		o.From = filepath.Dir(self)
 	}
 	if o.Conflist, err = readConflist(f.conflist); err != nil {
-		return o, n, err
+		return o, n, conf, err
 	}
 	files := dropin.Files(dropin.Node{ENILinks: f.eniLinks, OwnLinks: own, ConfDir: f.confDir, Agent: !f.now,
 		IPv6: slices.Contains(conf.Settings.Families, eni.IPv6)})
@@ -156,7 +156,7 @@ func (f installFlags) read() (o install.Options, n check.Needs, err error) {
 	}
 	n = check.Needs{Settings: conf.Settings, AnyFirewall: conf.AnyFirewall, Network: o.Conflist.Name, Delegated: len(o.Conflist.Plugins) > 0 && o.Conflist.Plugins[0] != config.PluginType, ConfDir: f.confDir,
 		ENILinks: f.eniLinks, System: files, Skipped: f.noSystemFiles}
-	return o, n, nil
+	return o, n, conf, nil
 }
 
 func readConflist(path string) (install.Conflist, error) {
