@@ -137,7 +137,9 @@ func (p *Plugin) replaceDead(ctx context.Context, h *host.Host, k eni.Key, dupli
 // record stays, so that nobody else gets the address; DEL tries again.
 func (p *Plugin) undo(ctx context.Context, h *host.Host, ns *host.Netns, s ipam.Settings, l ipam.Lease) error {
 	owner := *l.Addresses[0].Owner
-	if err := errors.Join(p.removeExtras(ctx, h, s, owner.Key), clean(h, ns, s, l)); err != nil {
+	late, err := p.closePorts(ctx, h, s, owner.Key)
+	defer late()
+	if err := errors.Join(err, clean(h, ns, s, l)); err != nil {
 		return fmt.Errorf("undo: %w", err)
 	}
 	p.Log.Log(ctx, slog.LevelWarn, "add undone", "key", owner.Key.String())

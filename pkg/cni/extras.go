@@ -18,9 +18,9 @@ import (
 )
 
 // Host ports and limits. To give: the record first, then the kernel. To take back:
-// the kernel first, then the record. So a crash anywhere leaves a record by which
-// DEL, GC or the agent clean up. Pods that ask for neither have no record, and pay
-// one look for it at their DEL.
+// the kernel's ports first, then the record; the link of a limit is found by its name.
+// So a crash anywhere leaves something by which DEL, GC or the agent clean up. Pods that
+// ask for neither have no record, and pay one look for it at their DEL.
 
 // refuseExtras refuses what can't be done for the request's role: another plugin's
 // interface has no link of ours to open ports or set limits on.
@@ -94,21 +94,21 @@ func (p *Plugin) forgetFlows(h *host.Host, k eni.Key, held []netconf.PodPorts) {
 	}
 }
 
-// removeExtras undoes addExtras. What is missing is fine.
+// closePorts closes the pod's ports and removes its record. What is missing is fine.
+// The link of a limit goes with the pod's link, by its name, whether there is a record
+// or not. What it returns is to be called last of all, see hostport.Node.Close.
 // Without a usable node cache s is zero.
-func (p *Plugin) removeExtras(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key) error {
+func (p *Plugin) closePorts(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key) (late func(), err error) {
+	late = func() {}
 	rec, found, err := p.records().Read(k)
 	if errors.Is(err, podrecord.ErrDamaged) {
 		// What it asked for can't be known. The agent closes ports that no record
 		// asks for.
 		p.Log.Warn("record is removed unread", "key", k.String(), "error", err)
-		return errors.Join(h.ClearLimits(netconf.LimitDevice(k)), p.records().Remove(k))
+		return late, p.records().Remove(k)
 	}
 	if err != nil || !found {
-		return err
-	}
-	if err := h.ClearLimits(netconf.LimitDevice(k)); err != nil {
-		return err
+		return late, err
 	}
 	firewall := s.Firewall // the agent may have moved the ports there
 	if s.MarkMask == 0 {
@@ -116,16 +116,22 @@ func (p *Plugin) removeExtras(ctx context.Context, h *host.Host, s ipam.Settings
 	}
 	var held []netconf.PodPorts
 	err = p.withPorts(ctx, firewall, func(n hostport.Node) (err error) {
-		if held, err = n.Held(rec); err != nil {
-			return err
+		if held, err = n.Held(rec); err == nil {
+			late, err = n.Close(rec)
 		}
-		return n.Close(rec)
-	})
-	if err != nil {
 		return err
+	})
+	if err == nil {
+		p.forgetFlows(h, k, held)
 	}
-	p.forgetFlows(h, k, held)
-	return nil
+	return late, err
+}
+
+// removeExtras undoes addExtras for a pod whose link is gone or is removed apart.
+func (p *Plugin) removeExtras(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key) error {
+	late, err := p.closePorts(ctx, h, s, k)
+	defer late()
+	return errors.Join(err, h.ClearLimits(netconf.LimitDevice(k)))
 }
 
 // removeStaleExtras is removeExtras for an owner of the address that is gone. If the

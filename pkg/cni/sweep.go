@@ -89,7 +89,7 @@ func (p *Plugin) removeOrphan(ctx context.Context, h *host.Host, s ipam.Settings
 	for _, a := range link.Addrs {
 		rules = append(rules, netconf.Rule{Priority: netconf.PrioritySource, IPv6: a.Is6(), From: netip.PrefixFrom(a, a.BitLen())})
 	}
-	return errors.Join(p.removeExtras(ctx, h, s, k), h.ClearLimits(netconf.LimitDevice(k)), h.DelPodAt(k, link.Index, rules))
+	return errors.Join(p.removeExtras(ctx, h, s, k), h.DelPodAt(k, link.Index, rules))
 }
 
 // Reclaim releases the addresses of provably dead sandboxes, on all networks, and

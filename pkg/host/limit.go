@@ -5,7 +5,6 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/netconf"
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,62 +29,54 @@ func (h *Host) SetLimits(l Limit) error {
 	if err != nil {
 		return err
 	}
+	b := &batch{}
 	if l.Ingress != (netconf.Limit{}) {
-		if err := addBucket(link.index, l.Ingress.Bucket()); err != nil {
-			return fmt.Errorf("limit what goes to %s: %w", l.HostDev, err)
-		}
+		b.addBucket(link.index, l.Ingress.Bucket(), "limit what goes to %s", l.HostDev)
 	}
 	if l.Egress == (netconf.Limit{}) {
-		return nil
+		return h.conn.send(b)
 	}
-	return h.limitEgress(link, l)
-}
-
-func (h *Host) limitEgress(link linkState, l Limit) error {
-	index := link.index
-	group := limitGroup | uint32(index)
-	if err := addWaiting(l.Dev, uint32(link.mtu), group); err != nil {
-		return fmt.Errorf("create link %s: %w", l.Dev, err)
-	}
-	wait, err := h.findLink(l.Dev)
-	if err != nil {
-		return err
-	}
-	b := &batch{}
-	b.setLink(wait.index, l.Dev, l.Alias, nil)
+	group := limitGroup | uint32(link.index)
+	b.addWaiting(l.Dev, uint32(link.mtu), group)
+	made := b.getLink(l.Dev)
 	if err := h.conn.send(b); err != nil {
 		return err
 	}
-	if err := addBucket(wait.index, l.Egress.Bucket()); err != nil {
-		return fmt.Errorf("limit what goes out of %s: %w", l.Dev, err)
-	}
+	wait := parseLink(made.answer).index
 	b = &batch{}
-	b.setGroup(index, l.HostDev, group)
-	if err := h.conn.send(b); err != nil {
-		return err
-	}
-	if err := addRedirect(index, wait.index); err != nil {
-		return fmt.Errorf("lead what comes in by %s to %s: %w", l.HostDev, l.Dev, err)
-	}
-	return nil
+	b.setLink(wait, l.Dev, l.Alias, nil)
+	// A link that is up would have to be quiet while it gets another queue, for which
+	// the kernel waits longer than for all the rest.
+	b.addBucket(wait, l.Egress.Bucket(), "limit what goes out of %s", l.Dev)
+	b.setUp(wait, l.Dev)
+	b.setGroup(link.index, l.HostDev, group)
+	b.addRedirect(link.index, wait, "lead what comes in by %s to "+l.Dev, l.HostDev)
+	return h.conn.send(b)
 }
 
-// addWaiting makes a link of type ifb that is up: what is led to it waits in its
-// queue and goes on where it came from.
-func addWaiting(name string, mtu, group uint32) error {
-	r := nl.NewNetlinkRequest(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
-	head := nl.NewIfInfomsg(unix.AF_UNSPEC)
-	head.Flags, head.Change = unix.IFF_UP, unix.IFF_UP
-	r.AddData(head)
-	r.AddData(nl.NewRtAttr(unix.IFLA_IFNAME, zeroEnded(name)))
-	for kind, value := range map[int]uint32{unix.IFLA_MTU: mtu, unix.IFLA_TXQLEN: 0, unix.IFLA_NUM_TX_QUEUES: 1, unix.IFLA_NUM_RX_QUEUES: 1, unix.IFLA_GROUP: group} {
-		r.AddData(nl.NewRtAttr(kind, u32s(value)))
+// addWaiting makes a link of type ifb: what is led to it waits in its queue and goes on
+// where it came from.
+func (b *batch) addWaiting(name string, mtu, group uint32) *request {
+	m := newMessage(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, linkPart(0, 0, 0)...)
+	m.text(unix.IFLA_IFNAME, name)
+	m.number(unix.IFLA_MTU, mtu)
+	m.number(unix.IFLA_TXQLEN, 0)
+	m.number(unix.IFLA_NUM_TX_QUEUES, 1)
+	m.number(unix.IFLA_NUM_RX_QUEUES, 1)
+	m.number(unix.IFLA_GROUP, group)
+	m.nest(unix.IFLA_LINKINFO, nil, func() { m.text(unix.IFLA_INFO_KIND, "ifb") })
+	return b.add(m, "create link %s", name)
+}
+
+// delPodLink removes a pod's link, and with it that of an egress limit: the kernel
+// needs as long for one as for both.
+func (b *batch) delPodLink(l linkState, name string) *request {
+	if l.group&limitGroup != limitGroup {
+		return b.delLink(l.index, name)
 	}
-	info := nl.NewRtAttr(unix.IFLA_LINKINFO, nil)
-	info.AddRtAttr(unix.IFLA_INFO_KIND, zeroEnded("ifb"))
-	r.AddData(info)
-	_, err := r.Execute(unix.NETLINK_ROUTE, 0)
-	return err
+	m := newMessage(unix.RTM_DELLINK, 0, linkPart(0, 0, 0)...)
+	m.number(unix.IFLA_GROUP, l.group)
+	return b.add(m, "remove %s", name)
 }
 
 // ClearLimits removes the link of an egress limit, and the pod's link with it:
@@ -99,23 +90,16 @@ func (h *Host) ClearLimits(dev string) error {
 	if err != nil {
 		return err
 	}
+	return h.delLimit(link)
+}
+
+func (h *Host) delLimit(link linkState) error {
 	if link.kind != "ifb" {
-		return fmt.Errorf("remove link %s: it is a %s link of somebody else's", dev, link.kind)
+		return fmt.Errorf("remove link %s: it is a %s link of somebody else's", link.name, link.kind)
 	}
-	if group := link.group; group&limitGroup == limitGroup {
-		r := nl.NewNetlinkRequest(unix.RTM_DELLINK, unix.NLM_F_ACK)
-		r.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
-		r.AddData(nl.NewRtAttr(unix.IFLA_GROUP, u32s(group)))
-		_, err = r.Execute(unix.NETLINK_ROUTE, 0)
-	} else {
-		b := &batch{}
-		b.delLink(link.index, dev)
-		err = h.conn.send(b)
-	}
-	if gone(err) != nil {
-		return fmt.Errorf("remove link %s: %w", dev, err)
-	}
-	return nil
+	b := &batch{}
+	b.delPodLink(link, "link "+link.name)
+	return gone(h.conn.send(b))
 }
 
 // LimitKeys returns whose egress limits there are.
@@ -154,7 +138,7 @@ func (h *Host) CheckLimits(l Limit) ([]string, error) {
 	if err != nil {
 		return lines, gone(err) // told by whoever checks the link
 	}
-	leads, err := redirects(link.index)
+	leads, err := h.conn.redirects(link.index)
 	if err == nil && !leads {
 		lines = append(lines, fmt.Sprintf("what comes in by %s is not led to %s", l.HostDev, l.Dev))
 	}
@@ -169,7 +153,7 @@ func (h *Host) checkBucket(dev string, want netconf.Bucket) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	have, found, err := readBucket(link.index)
+	have, found, err := h.conn.readBucket(link.index)
 	if err != nil {
 		return nil, fmt.Errorf("read qdisc of %s: %w", dev, err)
 	}

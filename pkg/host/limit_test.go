@@ -72,6 +72,42 @@ func TestLimitsAreTokenBucketsOnBothWays(t *testing.T) {
 	}
 }
 
+// A DEL that was killed after it removed the pod's record knows of the limit by its name.
+func TestAPodsLinkTakesTheLimitsLinkWithIt(t *testing.T) {
+	nettest.Need(t)
+	key := eni.Key{Network: "pods", Container: "limited", IfName: "eth0"}
+	host, wait := netconf.HostDevice(key), netconf.LimitDevice(key)
+	limits := netconf.Limits{Egress: netconf.Limit{Rate: 8e6, Burst: 800000}}
+	h, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for name, before := range map[string]func(){
+		"both are there":         func() {},
+		"the sandbox is gone":    func() { nettest.Run(t, "ip", "link", "del", host) },
+		"the limit is half made": func() { nettest.Run(t, "ip", "link", "set", host, "group", "0") },
+		"the limit's link is alone": func() {
+			nettest.Run(t, "ip", "link", "del", host)
+			nettest.Run(t, "ip", "link", "set", wait, "group", "0")
+		},
+	} {
+		nettest.Run(t, "ip", "link", "add", host, "address", netconf.HostMAC(key).String(), "up", "type", "veth", "peer", "name", "inside")
+		if err := h.SetLimits(Limit{HostDev: host, Dev: wait, Limits: limits}); err != nil {
+			t.Fatal(err)
+		}
+		before()
+		for range 2 {
+			if err := h.DelPod(key, nil); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if links := nettest.Run(t, "ip", "-br", "link"); strings.Contains(links, host) || strings.Contains(links, wait) {
+			t.Errorf("%s: left over:\n%s", name, links)
+		}
+	}
+}
+
 func TestALinkOfSomebodyElsesIsNotRemoved(t *testing.T) {
 	nettest.Need(t)
 	dev := netconf.LimitDevice(eni.Key{Network: "pods"})

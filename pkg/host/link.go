@@ -102,22 +102,27 @@ func (h *Host) addVeth(ns *Netns, p netconf.Pod) (linkState, error) {
 // delVeth removes the link if it is a veth of ours, and tells whether it did.
 func (h *Host) delVeth(name string, mac netconf.MAC) (bool, error) {
 	l, err := h.findLink(name)
-	if err == nil && l.kind != "veth" {
-		return false, fmt.Errorf("remove veth %s: it is a %s link of somebody else's", name, l.kind)
-	}
-	if err == nil && !l.isOurs(name, mac) {
-		return false, fmt.Errorf("remove veth %s: %w", name, errNotOurs)
-	}
 	if err == nil {
-		b := &batch{}
-		b.delLink(l.index, name)
-		err = h.conn.send(b)
+		err = h.delVethLink(l, mac)
 	}
 	switch {
 	case notFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("remove veth %s: %w", name, err)
+		return false, err
 	}
 	return true, nil
+}
+
+// delVethLink removes a link that was just looked up, if it is a veth of ours.
+func (h *Host) delVethLink(l linkState, mac netconf.MAC) error {
+	switch {
+	case l.kind != "veth":
+		return fmt.Errorf("remove veth %s: it is a %s link of somebody else's", l.name, l.kind)
+	case !l.isOurs(l.name, mac):
+		return fmt.Errorf("remove veth %s: %w", l.name, errNotOurs)
+	}
+	b := &batch{}
+	b.delPodLink(l, "veth "+l.name)
+	return h.conn.send(b)
 }

@@ -156,15 +156,30 @@ func enableIPv6(ns *Netns, dev string) error {
 	return ns.within(func() error { return writeSysctl(on) })
 }
 
-// DelPod removes the owner's veth pair with the routes and neighbours on it, and the
-// rules of its addresses. What is missing is fine, and the pod's namespace is not
-// needed.
+// DelPod removes the owner's veth pair with the routes and neighbours on it, the link
+// of an egress limit, and the rules of its addresses. What is missing is fine, and the
+// pod's namespace is not needed.
 func (h *Host) DelPod(k eni.Key, rules []netconf.Rule) error {
 	if err := h.conn.delRules(rules); err != nil {
 		return err
 	}
-	_, err := h.delVeth(netconf.HostDevice(k), netconf.HostMAC(k))
-	if errors.Is(err, errNotOurs) {
+	b := &batch{}
+	veth := b.getLink(netconf.HostDevice(k)).tolerating(unix.ENODEV)
+	limit := b.getLink(netconf.LimitDevice(k)).tolerating(unix.ENODEV)
+	if err := h.conn.send(b); err != nil {
+		return err
+	}
+	if l := parseLink(limit.answer); l.kind == "ifb" {
+		// It goes first, and takes the pod's link with it.
+		if err := h.delLimit(l); err != nil {
+			return err
+		}
+	}
+	if !veth.done() {
+		return nil
+	}
+	err := h.delVethLink(parseLink(veth.answer), netconf.HostMAC(k))
+	if errors.Is(err, errNotOurs) || notFound(err) {
 		return nil // what has our link's name is another plugin's: there is none of ours
 	}
 	return err

@@ -2,7 +2,6 @@ package host
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/vishvananda/netlink/nl"
@@ -35,37 +34,25 @@ func u32s(list ...uint32) []byte {
 	return b
 }
 
-func zeroEnded(s string) []byte { return append([]byte(s), 0) }
-
-// tcRequest is a message about the queue or filter of a link.
-func tcRequest(kind, flags int, link int, handle, parent, info uint32) *nl.NetlinkRequest {
-	r := nl.NewNetlinkRequest(kind, flags)
-	r.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(link), Handle: handle, Parent: parent, Info: info})
-	return r
+// tcMessage begins a message about the queue or filter of a link, struct tcmsg.
+func tcMessage(kind, flags uint16, link int, handle, parent, info uint32) message {
+	return newMessage(kind, flags, u32s(0, uint32(link), handle, parent, info)...)
 }
 
-func tcAdd(kind, link int, handle, parent, info uint32, name string, fill func(options *nl.RtAttr)) error {
-	r := tcRequest(kind, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK, link, handle, parent, info)
-	r.AddData(nl.NewRtAttr(nl.TCA_KIND, zeroEnded(name)))
-	options := nl.NewRtAttr(nl.TCA_OPTIONS, nil)
-	fill(options)
-	r.AddData(options)
-	_, err := r.Execute(unix.NETLINK_ROUTE, 0)
-	return err
-}
-
-// addBucket makes the token bucket the link's root queue.
-func addBucket(link int, b netconf.Bucket) error {
-	return tcAdd(unix.RTM_NEWQDISC, link, tcBucketHandle, tcRoot, 0, "tbf", func(options *nl.RtAttr) {
+func (b *batch) addBucket(link int, t netconf.Bucket, label string, object any) *request {
+	m := tcMessage(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_EXCL, link, tcBucketHandle, tcRoot, 0)
+	m.text(unix.TCA_KIND, "tbf")
+	m.nest(unix.TCA_OPTIONS, nil, func() {
 		// A ratespec each for rate and peak rate, then limit, buffer and MTU. The
 		// buffer is given in bytes below: in ticks it would overflow.
-		rate := uint32(min(b.Rate, 1<<32-1))
-		options.AddRtAttr(nl.TCA_TBF_PARMS, u32s(tcEthernet<<tcLinklayerShift(), 0, rate, 0, 0, 0, b.Limit, 0, 0))
-		options.AddRtAttr(nl.TCA_TBF_BURST, u32s(b.Burst))
-		if b.Rate > uint64(rate) {
-			options.AddRtAttr(nl.TCA_TBF_RATE64, binary.NativeEndian.AppendUint64(nil, b.Rate))
+		rate := uint32(min(t.Rate, 1<<32-1))
+		m.attr(nl.TCA_TBF_PARMS, u32s(tcEthernet<<tcLinklayerShift(), 0, rate, 0, 0, 0, t.Limit, 0, 0))
+		m.number(nl.TCA_TBF_BURST, t.Burst)
+		if t.Rate > uint64(rate) {
+			m.attr(nl.TCA_TBF_RATE64, binary.NativeEndian.AppendUint64(nil, t.Rate))
 		}
 	})
+	return b.add(m, label, object)
 }
 
 // tcLinklayerShift is where the second byte of a word is on this machine.
@@ -77,62 +64,64 @@ func tcLinklayerShift() int {
 }
 
 // addRedirect makes all that comes in by a link take the way out of another.
-func addRedirect(from, to int) error {
-	err := tcAdd(unix.RTM_NEWQDISC, from, tcIngressHandle, tcIngress, 0, "ingress", func(*nl.RtAttr) {})
-	if err != nil {
-		return err
-	}
+func (b *batch) addRedirect(from, to int, label string, object any) {
+	m := tcMessage(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_EXCL, from, tcIngressHandle, tcIngress, 0)
+	m.text(unix.TCA_KIND, "ingress")
+	m.attr(unix.TCA_OPTIONS, nil)
+	b.add(m, label, object)
 	const priority = 1
-	return tcAdd(unix.RTM_NEWTFILTER, from, 0, tcIngressHandle, priority<<16|uint32(nl.Swap16(unix.ETH_P_ALL)), "u32", func(options *nl.RtAttr) {
-		options.AddRtAttr(nl.TCA_U32_CLASSID, u32s(0x00010001))
+	info := priority<<16 | uint32(nl.Swap16(unix.ETH_P_ALL))
+	m = tcMessage(unix.RTM_NEWTFILTER, unix.NLM_F_CREATE|unix.NLM_F_EXCL, from, 0, tcIngressHandle, info)
+	m.text(unix.TCA_KIND, "u32")
+	m.nest(unix.TCA_OPTIONS, nil, func() {
+		m.number(nl.TCA_U32_CLASSID, 0x00010001)
 		// One key whose mask is empty: it matches everything.
 		sel := make([]byte, 16+16)
 		sel[0], sel[2] = nl.TC_U32_TERMINAL, 1
-		options.AddRtAttr(nl.TCA_U32_SEL, sel)
-		action := options.AddRtAttr(nl.TCA_U32_ACT, nil).AddRtAttr(1, nil)
-		action.AddRtAttr(nl.TCA_ACT_KIND, zeroEnded("mirred"))
-		action.AddRtAttr(nl.TCA_ACT_OPTIONS, nil).AddRtAttr(nl.TCA_MIRRED_PARMS, u32s(0, 0, tcStolen, 0, 0, tcRedirect, uint32(to)))
+		m.attr(nl.TCA_U32_SEL, sel)
+		m.nest(nl.TCA_U32_ACT, nil, func() {
+			m.nest(1, nil, func() {
+				m.text(nl.TCA_ACT_KIND, "mirred")
+				m.nest(nl.TCA_ACT_OPTIONS, nil, func() {
+					m.attr(nl.TCA_MIRRED_PARMS, u32s(0, 0, tcStolen, 0, 0, tcRedirect, uint32(to)))
+				})
+			})
+		})
 	})
+	b.add(m, label, object)
 }
 
 // readBucket returns the token bucket that is the link's root queue; found is
 // false where another one is.
-func readBucket(link int) (b netconf.Bucket, found bool, err error) {
-	// Without NLM_F_ECHO kernels answer nobody.
-	list, err := tcRequest(unix.RTM_GETQDISC, unix.NLM_F_ECHO|unix.NLM_F_ACK, link, 0, tcRoot, 0).Execute(unix.NETLINK_ROUTE, unix.RTM_NEWQDISC)
-	if err != nil || len(list) == 0 {
-		return b, false, err
+func (c *conn) readBucket(link int) (t netconf.Bucket, found bool, err error) {
+	b := &batch{}
+	// Without NLM_F_ECHO kernels answer nobody, and of the queue that does nothing
+	// they tell nothing.
+	r := b.add(tcMessage(unix.RTM_GETQDISC, unix.NLM_F_ECHO|unix.NLM_F_ACK, link, 0, tcRoot, 0), "ask for the queue of link %d", link)
+	r.get = true
+	if err := c.send(b); err != nil || len(r.answer) < nl.SizeofTcMsg {
+		return t, false, err
 	}
-	attrs, err := nl.ParseRouteAttr(list[0][nl.SizeofTcMsg:])
-	if err != nil {
-		return b, false, fmt.Errorf("parse qdisc: %w", err)
-	}
-	for _, a := range attrs {
-		switch a.Attr.Type {
-		case nl.TCA_KIND:
-			found = string(a.Value) == "tbf\x00"
-		case nl.TCA_OPTIONS:
-			parts, err := nl.ParseRouteAttr(a.Value)
-			if err != nil {
-				return b, false, fmt.Errorf("parse qdisc: %w", err)
-			}
-			for _, p := range parts {
+	for kind, value := range attributes(r.answer[nl.SizeofTcMsg:]) {
+		switch kind {
+		case unix.TCA_KIND:
+			found = text(value) == "tbf"
+		case unix.TCA_OPTIONS:
+			for kind, value := range attributes(value) {
 				switch {
-				case p.Attr.Type == nl.TCA_TBF_PARMS && len(p.Value) >= 28:
-					b.Rate, b.Limit = max(b.Rate, uint64(binary.NativeEndian.Uint32(p.Value[8:]))), binary.NativeEndian.Uint32(p.Value[24:])
-				case p.Attr.Type == nl.TCA_TBF_RATE64 && len(p.Value) >= 8:
-					b.Rate = binary.NativeEndian.Uint64(p.Value)
+				case kind == nl.TCA_TBF_PARMS && len(value) >= 28:
+					t.Rate, t.Limit = max(t.Rate, uint64(binary.NativeEndian.Uint32(value[8:]))), binary.NativeEndian.Uint32(value[24:])
+				case kind == nl.TCA_TBF_RATE64 && len(value) >= 8:
+					t.Rate = binary.NativeEndian.Uint64(value)
 				}
 			}
 		}
 	}
-	return b, found, nil
+	return t, found, nil
 }
 
 // redirects tells whether the link has a filter that leads elsewhere.
-func redirects(link int) (bool, error) {
-	list, err := dump(func() ([][]byte, error) {
-		return tcRequest(unix.RTM_GETTFILTER, unix.NLM_F_DUMP, link, 0, tcIngressHandle, 0).Execute(unix.NETLINK_ROUTE, unix.RTM_NEWTFILTER)
-	})
+func (c *conn) redirects(link int) (bool, error) {
+	list, err := c.list(tcMessage(unix.RTM_GETTFILTER, 0, link, 0, tcIngressHandle, 0))
 	return len(list) > 0, err
 }

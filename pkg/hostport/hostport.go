@@ -99,24 +99,40 @@ func (n Node) Open(r podrecord.Record) error {
 }
 
 // Close undoes Open and removes the record. What is missing is fine. Ports that other
-// networks of the sandbox ask for too lead to them from now on.
-func (n Node) Close(r podrecord.Record) error {
+// networks of the sandbox ask for too lead to them from now on. The late function, which
+// is to be called last, an error or not, waits until the kernel has let go of what was
+// closed: for a pod's links it waits as long, and at the same time.
+func (n Node) Close(r podrecord.Record) (late func(), err error) {
+	late = func() {}
 	if len(r.Ports) == 0 {
-		return n.Records.Remove(r.Key)
+		return late, n.Records.Remove(r.Key)
 	}
 	others, err := n.others(r)
 	if err != nil {
-		return err
+		return late, err
 	}
-	if n.Firewall != ipam.Iptables {
-		err = closeNft(Ports(r), inherited(r, others))
-	} else if err = closeNft(Ports(r), nil); err == nil { // the agent may have moved them since
+	c, err := nftTable().Open()
+	if noNftables(err) {
+		c, err = nil, nil
+	}
+	if err != nil {
+		return late, fmt.Errorf("close host ports: %w", err)
+	}
+	if c != nil {
+		late = c.Close
+		var heirs []netconf.PodPorts
+		if n.Firewall != ipam.Iptables {
+			heirs = inherited(r, others)
+		}
+		err = closeNft(c, Ports(r), heirs) // in iptables the agent may have moved them since
+	}
+	if err == nil && n.Firewall == ipam.Iptables {
 		err = n.withdraw(r, others)
 	}
 	if err != nil {
-		return err
+		return late, err
 	}
-	return n.Records.Remove(r.Key)
+	return late, n.Records.Remove(r.Key)
 }
 
 // Check returns a line for each port that does not lead where it should.

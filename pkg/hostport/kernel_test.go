@@ -104,7 +104,9 @@ func (n filtered) open(r podrecord.Record) podrecord.Record {
 
 func (n filtered) close(r podrecord.Record) {
 	n.t.Helper()
-	if err := n.Close(r); err != nil {
+	late, err := n.Close(r)
+	late()
+	if err != nil {
 		n.t.Fatal(err)
 	}
 }

@@ -88,12 +88,12 @@ func replaceStale(changes []nfset.Change, refused error) error {
 
 // closeNft deletes those of the elements that lead to the pod: a key may have
 // become another pod's. In the same transaction the heirs get theirs.
-func closeNft(pods, heirs []netconf.PodPorts) error {
+func closeNft(c *nfset.Conn, pods, heirs []netconf.PodPorts) error {
 	var changes []nfset.Change
 	free := map[place]bool{}
 	for _, m := range members(pods) {
 		want := element(m)
-		have, found, err := nftTable().Get(m.Set, want.Key)
+		have, found, err := c.Get(m.Set, want.Key)
 		if noNftables(err) {
 			return nil
 		}
@@ -111,9 +111,9 @@ func closeNft(pods, heirs []netconf.PodPorts) error {
 			changes = append(changes, nfset.Change{Op: nfset.Add, Set: m.Set, Element: element(m)})
 		}
 	}
-	err := nftTable().Commit(changes...)
+	err := c.Commit(changes...)
 	if len(heirs) > 0 && errors.Is(err, unix.ENOENT) {
-		return closeNft(pods, nil) // the agent makes the table anew, with the heirs' ports
+		return closeNft(c, pods, nil) // the agent makes the table anew, with the heirs' ports
 	}
 	if err != nil {
 		return fmt.Errorf("close host ports: %w", err)

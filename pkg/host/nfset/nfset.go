@@ -80,20 +80,55 @@ func (e *ChangeError) Error() string {
 // Unwrap returns the errno.
 func (e *ChangeError) Unwrap() error { return e.Errno }
 
+// Conn is an open way to the kernel's sets. Its Close waits until the kernel has let go
+// of all that was deleted, which takes tens of milliseconds: what else is to be done comes
+// before it.
+type Conn struct {
+	Table
+	s socket
+}
+
+// Open opens a way to the table's sets, whether there is such a table or not.
+func (t Table) Open() (*Conn, error) {
+	s, err := openSocket()
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{t, s}, nil
+}
+
+// Close ends it.
+func (c *Conn) Close() { c.s.close() }
+
+// Get is Conn.Get on a way of its own.
+func (t Table) Get(set string, key []byte) (e Element, found bool, err error) {
+	c, err := t.Open()
+	if err != nil {
+		return Element{}, false, err
+	}
+	defer c.Close()
+	return c.Get(set, key)
+}
+
+// Commit is Conn.Commit on a way of its own.
+func (t Table) Commit(changes ...Change) error {
+	c, err := t.Open()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.Commit(changes...)
+}
+
 // Get returns the element of the set that has the key. Found is false where the
 // element, the set or the table is not there.
-func (t Table) Get(set string, key []byte) (e Element, found bool, err error) {
+func (c *Conn) Get(set string, key []byte) (e Element, found bool, err error) {
 	fail := func(err error) (Element, bool, error) {
 		return Element{}, false, fmt.Errorf("read element %x of nftables set %s: %w", key, set, err)
 	}
-	s, err := openSocket()
-	if err != nil {
-		return fail(err)
-	}
-	defer s.close()
 	var m message
-	t.appendElement(&m, unix.NFT_MSG_GETSETELEM, unix.NLM_F_ACK, 1, set, Element{Key: key})
-	replies, err := s.exchange(m.bytes)
+	c.appendElement(&m, unix.NFT_MSG_GETSETELEM, unix.NLM_F_ACK, 1, set, Element{Key: key})
+	replies, err := c.s.exchange(m.bytes)
 	if err != nil {
 		return fail(err)
 	}
@@ -112,16 +147,11 @@ func (t Table) Get(set string, key []byte) (e Element, found bool, err error) {
 
 // Commit makes all of the changes, or none and returns why: a *ChangeError for
 // each change that the kernel refused.
-func (t Table) Commit(changes ...Change) error {
+func (c *Conn) Commit(changes ...Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	s, err := openSocket()
-	if err != nil {
-		return fmt.Errorf("change nftables elements: %w", err)
-	}
-	defer s.close()
-	refused, err := t.commit(s, changes)
+	refused, err := c.commit(c.s, changes)
 	// The kernel looked at every change, so what can be left out is known at once. It
 	// may still be that somebody deletes another one before the second try.
 	for err == nil && len(refused) > 0 {
@@ -130,7 +160,7 @@ func (t Table) Commit(changes ...Change) error {
 			break
 		}
 		changes = kept
-		refused, err = t.commit(s, changes)
+		refused, err = c.commit(c.s, changes)
 	}
 	if err != nil {
 		return fmt.Errorf("change nftables elements: %w", err)
