@@ -228,7 +228,11 @@ func TestConnectionsKeepTheirENIWhileTheMaskChanges(t *testing.T) {
 			talks.ping("the internet to pod b", v.internet, "10.0.0.21")
 			talks.ping("pod b to the internet", v.pods["b"], internet4)
 			was := v.inv.Settings.MarkMask
-			for _, mask := range []uint32{0x00ff0000, was, 0xff000000, was} {
+			masks := []uint32{0x00ff0000, was}
+			if s.Routing == ipam.Map { // the slow ones go there and back once
+				masks = append(masks, 0xff000000, was)
+			}
+			for _, mask := range masks {
 				inv := v.inv
 				inv.Settings.MarkMask = mask
 				lines := v.load(inv)

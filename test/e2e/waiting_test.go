@@ -158,10 +158,10 @@ func TestAnAddKilledWhileItWaitsKeepsNobody(t *testing.T) {
 		return killed
 	}
 	trace := filepath.Join(t.TempDir(), "trace")
-	if round([]string{"strace", "-qq", "-e", "signal=none", "-o", trace}) {
+	if round(traced(trace)) {
 		t.Fatal("the ADD that is only watched failed")
 	}
-	list := pointsOf(t, trace)
+	list := pointsOf(t, trace, map[string]int{"flock": 4, "pwrite64": 1, "inotify_add_watch": 1})
 	killed := 0
 	for _, p := range list {
 		if round(p.killed()) {
@@ -171,25 +171,4 @@ func TestAnAddKilledWhileItWaitsKeepsNobody(t *testing.T) {
 	if killed < len(list)*9/10 {
 		t.Errorf("only %d of %d runs were killed", killed, len(list))
 	}
-}
-
-// pointsOf reads the system calls of a trace that change something outside the process.
-func pointsOf(t testing.TB, trace string) []point {
-	t.Helper()
-	text, err := os.ReadFile(trace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []point
-	count := map[string]int{}
-	for line := range strings.Lines(string(text)) {
-		name, _, _ := strings.Cut(line, "(")
-		if count[name]++; !slices.Contains(inner, name) {
-			list = append(list, point{name, count[name]})
-		}
-	}
-	if count["flock"] < 4 || count["pwrite64"] < 1 || count["inotify_add_watch"] < 1 {
-		t.Fatalf("this is no ADD that waited: %v", count)
-	}
-	return list
 }
