@@ -23,6 +23,9 @@ const (
 	keepEvery = 250 * time.Millisecond
 	// offEvery is how often it looks while no packet jumps.
 	offEvery = time.Second
+	// restAtLeast is how long it waits after each look: changes that come one after the
+	// other, like those of kube-proxy for a new service, are read together.
+	restAtLeast = 50 * time.Millisecond
 	// lookEvery is how often all is looked at though nothing seems to have changed.
 	lookEvery = 10 * time.Second
 	// busyFor is how long links that lack the program wait for the node to have no new
@@ -62,7 +65,7 @@ func (f *FastPath) Run(ctx context.Context) {
 func (f *FastPath) rest() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return 3 * f.reading
+	return max(restAtLeast, 3*f.reading)
 }
 
 // sleepUnless sleeps for so long, or until something changed; false if ctx ended.

@@ -45,7 +45,8 @@ memory when idle is that after two hours' worth of them; the most is since the s
 
 The agent in a cluster is the same process with a kubeconfig, and a real API server beside it that knows its Node, 250 pods
 of the node and 250 of another one, each some kilobytes large. Its memory when idle is the median of half a minute, after an
-hour's worth of comparisons. Most of it are pages of the program's file, which the kernel takes back when it needs them.
+hour's worth of comparisons. Most of it are pages of the program's file, which the kernel takes back when it needs them. The
+agent that keeps the fast path has the key fastPath set to auto and is otherwise the same; where no bpf file system can be mounted it is left out.
 `
 
 // strategies are what the loop is compared with itself by.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/enipool/enipool/pkg/bpf"
 	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/enipool/enipool/test/kube"
+	"golang.org/x/sys/unix"
 )
 
 // BenchmarkAgentInACluster runs the agent's own process on a node whose pods a real API
@@ -26,10 +29,28 @@ func BenchmarkAgentInACluster(b *testing.B) {
 		b.Skip("needs the programs and namespaces of go run ./test/bench -only agent-rss")
 	}
 	kube.Need(b)
-	for b.Loop() {
-		c := clusterNode{B: b, bench: &bench{bin: programs(programsFolder)}, api: kube.Start(b, kube.Options{})}
-		c.measure()
+	for _, variant := range []string{plainAgent, fastAgent} {
+		b.Run(variant, func(b *testing.B) {
+			keys := ""
+			if variant == fastAgent {
+				mountBPF(b)
+				keys = "fastPath: auto\n"
+			}
+			for b.Loop() {
+				c := clusterNode{B: b, bench: &bench{bin: programs(programsFolder)}, api: kube.Start(b, kube.Options{}), keys: keys}
+				c.measure()
+			}
+		})
 	}
+}
+
+// mountBPF gives the benchmark a bpf file system of its own.
+func mountBPF(b *testing.B) {
+	b.Helper()
+	if err := errors.Join(os.MkdirAll(bpf.FileSystem, 0o755), unix.Mount("bpf", bpf.FileSystem, "bpf", 0, "")); err != nil {
+		b.Skipf("needs a bpf file system: %v", err)
+	}
+	b.Cleanup(func() { _ = unix.Unmount(bpf.FileSystem, unix.MNT_DETACH) })
 }
 
 // clusterNode is a node of the VPC and of a cluster.
@@ -37,6 +58,7 @@ type clusterNode struct {
 	*testing.B
 	bench *bench
 	api   *kube.Cluster
+	keys  string // of the agent's configuration, on top
 }
 
 func (c clusterNode) must(err error) {
@@ -57,7 +79,7 @@ func (c clusterNode) measure() {
 	c.addNode(n.name)
 	n.uids = c.addPods(n.name)
 	c.addPods("another")
-	n.keys = fmt.Sprintf("kubernetes: {enabled: true, kubeconfig: %q}\n", c.api.Kubeconfig("admin"))
+	n.keys = fmt.Sprintf("kubernetes: {enabled: true, kubeconfig: %q}\n%s", c.api.Kubeconfig("admin"), c.keys)
 	c.must(n.launch())
 	defer func() { c.must(n.stop()) }()
 	c.must(n.knows(agentPods))
@@ -67,6 +89,7 @@ func (c clusterNode) measure() {
 		c.Errorf("%d ADDs failed", failed)
 	}
 	c.must(n.settle())
+	c.needFast(n)
 	page := "/proc/" + strconv.Itoa(n.process.Process.Pid) + "/status"
 	c.ReportMetric(c.median(page, "VmRSS", 10*time.Second), "busy-MB")
 	c.must(n.configure("resync: 1s\n")) // an hour's worth of work
@@ -75,6 +98,23 @@ func (c clusterNode) measure() {
 	c.ReportMetric(c.median(page, "RssAnon", time.Second), "anon-MB")
 	c.ReportMetric(c.median(page, "VmHWM", time.Second), "most-MB")
 	c.must(n.knows(agentPods))
+	c.needFast(n)
+}
+
+// needFast wants the fast path on, where it is measured.
+func (c clusterNode) needFast(n *agentNode) {
+	c.Helper()
+	if c.keys == "" {
+		return
+	}
+	page := status.Beside(n.cache)
+	c.must(kube.Wait(time.Minute, func() error {
+		s, err := page.Read()
+		if err == nil && (s.FastPath == nil || len(s.FastPath.Off) > 0) {
+			err = fmt.Errorf("the fast path is off: %v", s.FastPath)
+		}
+		return err
+	}))
 }
 
 // median looks at a line of a process's status for a while.
@@ -190,10 +230,12 @@ func (n *agentNode) knows(pods int) error {
 }
 
 func TestWhatTheBenchmarkOfAClusterReportsIsFound(t *testing.T) {
-	line := "BenchmarkAgentInACluster-2   \t       1\t  99 ns/op\t        35.20 anon-MB\t        41.50 busy-MB\t        40.1 idle-MB\t        44.00 most-MB\n"
+	plain := "BenchmarkAgentInACluster/plain-2   \t       1\t  99 ns/op\t        35.20 anon-MB\t        41.50 busy-MB\t        40.1 idle-MB\t        44.00 most-MB\n"
+	fast := "BenchmarkAgentInACluster/fast-path-2   \t       1\t  99 ns/op\t        36.20 anon-MB\t        42.50 busy-MB\t        41.1 idle-MB\t        45.00 most-MB\n"
 	for _, kind := range inCluster {
-		if found := metricLine(kind.unit).FindAllStringSubmatch(line+line, -1); len(found) != 2 || !strings.Contains(line, found[0][1]+" "+kind.unit) {
-			t.Errorf("%s: %q", kind.unit, found)
+		line := map[string]string{plainAgent: plain, fastAgent: fast}[kind.variant]
+		if found := metricLine(kind.variant, kind.unit).FindAllStringSubmatch(plain+fast+plain+fast, -1); len(found) != 2 || !strings.Contains(line, found[0][1]+" "+kind.unit) {
+			t.Errorf("%s of %s: %q", kind.unit, kind.variant, found)
 		}
 	}
 }

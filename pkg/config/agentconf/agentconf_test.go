@@ -110,6 +110,9 @@ func TestEachKeySetsWhatItSays(t *testing.T) {
 			c.Settings.VPC = append(c.Settings.VPC, netip.MustParsePrefix("2001:db8::/56"))
 		}},
 		{"{snat: false, vpcCIDRs: []}", func(c *Config) { c.Settings.SNAT, c.Settings.VPC = false, nil }},
+		{"fastPath: auto", func(c *Config) { c.FastPath = Auto }},
+		{"fastPath: off", func(c *Config) { c.FastPath = Off }},
+		{"fastPath: 'off'", func(c *Config) { c.FastPath = Off }},
 		{"coolDown: 0s", func(c *Config) { c.Settings.CoolDown = 0 }},
 		{"markMask: 0xff", func(c *Config) { c.Settings.MarkMask = 0xff }},
 		{`markMask: "0xff000000"`, func(c *Config) { c.Settings.MarkMask = 0xff000000 }},

@@ -34,27 +34,9 @@ type baseChain struct {
 // families are those of tables that see IPv4 packets, by number.
 var families = map[uint8]string{unix.NFPROTO_INET: "inet", unix.NFPROTO_IPV4: "ip", unix.NFPROTO_NETDEV: "netdev"}
 
-// tries is how often the rules are read that change meanwhile.
-const tries = 3
-
-// readChains reads the base chains that matter and those they lead to, as they were
-// at one moment.
+// readChains reads the base chains that matter and those they lead to. What changes
+// meanwhile may be read half as it was and half as it is: compare generations.
 func readChains() ([]netconf.OthersChain, error) {
-	for range tries {
-		before, err := nftGeneration()
-		if err != nil {
-			return nil, err
-		}
-		list, err := readChainsOnce()
-		if after, errAfter := nftGeneration(); errAfter != nil || after == before {
-			return list, errors.Join(err, errAfter)
-		}
-	}
-	// Half of the old and half of the new may look harmless where neither is.
-	return nil, errors.New("rules change faster than they can be read")
-}
-
-func readChainsOnce() ([]netconf.OthersChain, error) {
 	from, err := openNftables()
 	if err != nil {
 		return nil, err

@@ -84,10 +84,11 @@ var plain = []struct {
 	{describe("enipool_blockers", "Causes why the target is out of reach."), func(s *status.Status) int { return len(s.Blockers) }},
 }
 
-// fastDesc and jumpedDesc tell of the fast path.
+// fastDesc, fastOffDesc and jumpedDesc tell of the fast path.
 var (
-	fastDesc   = describe("enipool_fast_path", "Whether packets of established connections pass the node by the short way.")
-	jumpedDesc = describe("enipool_fast_path_packets_total", "Packets that took the short way past iptables and nftables, as of the last tick.", "direction")
+	fastDesc    = describe("enipool_fast_path", "Whether packets of established connections pass the node by the short way.")
+	fastOffDesc = describe("enipool_fast_path_off", "Causes why packets don't pass the node by the short way.", "cause")
+	jumpedDesc  = describe("enipool_fast_path_packets_total", "Packets that took the short way past iptables and nftables, as of the last tick.", "direction")
 )
 
 // tellFastPath tells what the agent knows of it.
@@ -96,6 +97,14 @@ func tellFastPath(out chan<- prometheus.Metric, f *status.FastPath) {
 		return
 	}
 	out <- prometheus.MustNewConstMetric(fastDesc, prometheus.GaugeValue, float64(number(len(f.Off) == 0)))
+	told := map[string]bool{}
+	for _, cause := range f.Off {
+		// Names of others' chains are any bytes, and no series may come twice.
+		if cause = strings.ToValidUTF8(cause, "?"); !told[cause] {
+			told[cause] = true
+			out <- prometheus.MustNewConstMetric(fastOffDesc, prometheus.GaugeValue, 1, cause)
+		}
+	}
 	for direction, n := range map[string]uint64{"out": f.Out, "in": f.In, "local": f.Local} {
 		out <- prometheus.MustNewConstMetric(jumpedDesc, prometheus.CounterValue, float64(n), direction)
 	}
@@ -106,7 +115,7 @@ func (g gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, p := range plain {
 		out <- p.desc
 	}
-	for _, d := range []*prometheus.Desc{readyDesc, addressesDesc, reasonDesc, exhaustedDesc, fastDesc, jumpedDesc, faultDesc, capacityDesc, podsDesc, knownDesc} {
+	for _, d := range []*prometheus.Desc{readyDesc, addressesDesc, reasonDesc, exhaustedDesc, fastDesc, fastOffDesc, jumpedDesc, faultDesc, capacityDesc, podsDesc, knownDesc} {
 		out <- d
 	}
 }

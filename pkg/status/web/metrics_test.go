@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -86,6 +87,43 @@ func TestTheGaugesAreTheLastStatus(t *testing.T) {
 	want[`enipool_reason{reason="hold-delay"}`] = 1
 	if diff := cmp.Diff(want, ours(scrape(t, m))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The metrics of the fast path tell whether it is on, why not, and what took it.
+func TestTheFastPathIsTold(t *testing.T) {
+	const on = "enipool_fast_path"
+	off := func(cause string) string { return fmt.Sprintf("enipool_fast_path_off{cause=%q}", cause) }
+	packets := func(direction string) string {
+		return fmt.Sprintf("enipool_fast_path_packets_total{direction=%q}", direction)
+	}
+	counted := map[string]float64{packets("out"): 12, packets("in"): 34, packets("local"): 56}
+	for _, tt := range []struct {
+		name string
+		path *status.FastPath
+		want map[string]float64
+	}{
+		{"an agent that keeps none", nil, nil},
+		{"on", &status.FastPath{Out: 12, In: 34, Local: 56}, map[string]float64{on: 1}},
+		{"switched off", &status.FastPath{Off: []string{"the key fastPath says so"}, Out: 12, In: 34, Local: 56},
+			map[string]float64{on: 0, off("the key fastPath says so"): 1}},
+		{"off for several causes, one of them twice", &status.FastPath{Off: []string{"a \"b\"", "IPVS serves addresses", "a \"b\""}, Out: 12, In: 34, Local: 56},
+			map[string]float64{on: 0, off("a \"b\""): 1, off("IPVS serves addresses"): 1}},
+		{"a chain whose name is no text", &status.FastPath{Off: []string{"chain \xff of ip t"}, Out: 12, In: 34, Local: 56},
+			map[string]float64{on: 0, off("chain ? of ip t"): 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := New("v1")
+			m.Observe(status.Status{FastPath: tt.path})
+			got := scrape(t, m)
+			maps.DeleteFunc(got, func(name string, _ float64) bool { return !strings.HasPrefix(name, on) })
+			if tt.want != nil {
+				maps.Copy(tt.want, counted)
+			}
+			if diff := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
