@@ -115,6 +115,8 @@ func (a *Agent) logKernel(lines []string, cause string) {
 	switch {
 	case cause == comparedForBook:
 		what, reason = "kernel updated", "the node cache changed"
+	case reason == "" && a.resyncAt == 0:
+		reason = "found when the agent started"
 	case reason == "":
 		reason = "found by the periodic comparison"
 	}

@@ -75,6 +75,8 @@ func (k known) judgeRoute(e events.Event) (concern, string) {
 	addr, single := e.Addr()
 	ours := isOurs(e)
 	switch {
+	case ours && !e.Gone && single && e.Table == netconf.MainTable:
+		return fault, "" // by an earlier release's plugin: pods of other ENIs don't look there any more
 	case ours && !e.Gone && single:
 		return restored, addr.String()
 	case ours && !e.Gone:

@@ -44,6 +44,7 @@ func TestWhatAChangeMeans(t *testing.T) {
 		"pod's route":               {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: netconf.PodsProtocol, Unicast: true}, want: restored, of: "10.0.0.9"},
 		"pod's route gone":          {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: netconf.PodsProtocol, Unicast: true, Gone: true}, want: suspect, of: "10.0.0.9"},
 		"pod's route in main gone":  {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.MainTable, Protocol: netconf.Protocol, Unicast: true, Gone: true}, want: suspect, of: "10.0.0.9"},
+		"pod's route in main":       {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.MainTable, Protocol: netconf.Protocol, Unicast: true}, want: fault},
 		"pod's route replaced":      {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: 4, Unicast: true, Replaced: true}, want: suspect, of: "10.0.0.9"},
 		"another's host route":      {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.MainTable, Protocol: 4, Unicast: true}},
 		"ENI's default":             {event: events.Event{Kind: events.Route, Prefix: all, Table: table1, Protocol: netconf.Protocol, Unicast: true}},

@@ -108,14 +108,31 @@ func (s *site) start(args ...string) *process {
 }
 
 // end sees to it that no agent is left, and shows what they said if the test
-// failed.
-func (p *process) end() {
+// failed: of the last one the end, of all of them errors.
+func (p *process) end(number int) {
 	p.s.t.Helper()
 	_ = p.cmd.Process.Kill() // if it has not ended
 	<-p.done
-	if said := p.said(); p.s.t.Failed() || strings.Contains(said, "DATA RACE") {
-		p.s.t.Errorf("the agent said:\n%s", said)
+	said := p.said()
+	if _, race, found := strings.Cut(said, "DATA RACE"); found {
+		p.s.fail("the agent has a data race: %s", race)
 	}
+	if !p.s.t.Failed() {
+		return
+	}
+	const most = 40
+	lines := strings.SplitAfter(said, "\n")
+	if len(lines) > most {
+		lines = lines[len(lines)-most:]
+	}
+	if number < len(p.s.lives)-1 {
+		lines = slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, "level=ERROR") })
+	}
+	file := filepath.Join("..", "..", ".build", "failed", strings.ReplaceAll(p.s.t.Name(), "/", "-"), fmt.Sprintf("agent-%d.log", number+1))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(said), 0o644)); err != nil {
+		file = err.Error()
+	}
+	p.s.t.Logf("agent %d of %d said (all of it: %s):\n%s", number+1, len(p.s.lives), file, strings.Join(lines, ""))
 }
 
 // kill ends the agent as a crash does.
@@ -131,19 +148,19 @@ func (p *process) terminate() {
 	p.s.t.Helper()
 	select {
 	case <-p.done:
-		p.s.t.Error("the agent has ended by itself")
+		p.s.fail("the agent has ended by itself")
 	default:
 	}
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.done:
 	case <-time.After(30 * time.Second):
-		p.s.t.Error("the agent does not end")
+		p.s.fail("the agent does not end")
 		_ = p.cmd.Process.Kill()
 		<-p.done
 	}
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		p.s.t.Errorf("the agent ended with %d (%s)", code, p.cmd.ProcessState)
+		p.s.fail("the agent ended with %d (%s)", code, p.cmd.ProcessState)
 	}
 	p.s.agent = nil
 }

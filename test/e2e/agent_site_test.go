@@ -38,6 +38,7 @@ type site struct {
 	lives   []*process // and those before
 	pods    map[string]nettest.Netns
 	asks    map[string]string // runtimeConfig of the pods that have one
+	verdict []string          // what went wrong, told once more behind everything else
 }
 
 // plan is what a site is like.
@@ -94,7 +95,28 @@ func emptySite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	return &site{t: t, dir: dir, cache: nodecache.Cache{Path: filepath.Join(dir, "run", "node.cache")}, pods: map[string]nettest.Netns{}, asks: map[string]string{}}
+	s := &site{t: t, dir: dir, cache: nodecache.Cache{Path: filepath.Join(dir, "run", "node.cache")}, pods: map[string]nettest.Netns{}, asks: map[string]string{}}
+	t.Cleanup(func() {
+		for _, wrong := range s.verdict {
+			t.Log("VERDICT: " + shorten(wrong))
+		}
+	})
+	return s
+}
+
+// fail notes an error for the end too: of a long output people often see only that.
+func (s *site) fail(format string, args ...any) {
+	s.t.Helper()
+	wrong := fmt.Sprintf(format, args...)
+	s.verdict = append(s.verdict, wrong)
+	s.t.Error(wrong)
+}
+
+func shorten(text string) string {
+	if most := 500; len(text) > most {
+		text = text[:most] + " ..."
+	}
+	return text
 }
 
 // network makes the site's VPC of real links.
@@ -110,7 +132,8 @@ func (s *site) network(name string) *sim.Network {
 func (s *site) must(err error) {
 	s.t.Helper()
 	if err != nil {
-		s.t.Fatal(err)
+		s.fail("%v", err)
+		s.t.FailNow()
 	}
 }
 
@@ -196,7 +219,8 @@ func (s *site) eventually(what string, done func() error) {
 		}
 		select {
 		case <-ctx.Done():
-			s.t.Fatalf("%s: %v", what, err)
+			s.fail("%s: %v", what, err)
+			s.t.FailNow()
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -253,8 +277,8 @@ func (s *site) owners() (map[netip.Addr]string, error) {
 // never be.
 func (s *site) end() {
 	defer func() {
-		for _, p := range s.lives {
-			p.end()
+		for i, p := range s.lives {
+			p.end(i)
 		}
 	}()
 	for _, id := range slices.Collect(maps.Keys(s.pods)) {

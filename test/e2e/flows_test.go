@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -22,8 +23,18 @@ import (
 // nothing may interrupt.
 type flows struct {
 	t       *testing.T
+	told    func(format string, args ...any) // of what went wrong; nil: only t is
 	streams []*stream
 	pings   []*probe
+}
+
+func (f *flows) fail(format string, args ...any) {
+	f.t.Helper()
+	if f.told != nil {
+		f.told(format, args...)
+	} else {
+		f.t.Errorf(format, args...)
+	}
 }
 
 // stream is a connection on which numbers go there and back without a pause.
@@ -38,7 +49,7 @@ type stream struct {
 type probe struct {
 	name string
 	cmd  *exec.Cmd
-	said bytes.Buffer
+	said output
 }
 
 // connect makes a stream from one namespace to an address, behind which the service
@@ -62,7 +73,8 @@ func (f *flows) connect(name string, from nettest.Netns, to string, in nettest.N
 		err = s.turn() // before the listener closes
 	}
 	if err != nil {
-		f.t.Fatalf("%s: %v", name, err)
+		f.fail("%s: %v", name, err)
+		f.t.FailNow()
 	}
 	f.streams = append(f.streams, s)
 	go func() { s.broken <- s.run() }()
@@ -105,7 +117,7 @@ func (s *stream) turn() error {
 // ping sends fifty packets a second.
 func (f *flows) ping(name string, from nettest.Netns, to string) {
 	f.t.Helper()
-	p := &probe{name: name, cmd: exec.Command("ping", "-i", "0.02", to)}
+	p := &probe{name: name, cmd: exec.Command("ping", "-q", "-i", "0.02", to)}
 	p.cmd.Stdout, p.cmd.Stderr = &p.said, &p.said
 	if err := from.Do(p.cmd.Start); err != nil {
 		f.t.Fatal(err)
@@ -120,36 +132,69 @@ func (f *flows) alive(when string) {
 		was := s.count.Load()
 		for until := time.Now().Add(5 * time.Second); s.count.Load() == was; time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
-				f.t.Fatalf("%s: %s stands still", when, s.name) // the others would take minutes to say the same
+				f.fail("%s: %s stands still", when, s.name)
+				f.t.FailNow() // the others would take minutes to say the same
 			}
 		}
 	}
 }
 
-var pingCount = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`)
+// pingCount is what ping says to SIGQUIT.
+var pingCount = regexp.MustCompile(`(\d+)/(\d+) packets`)
 
-// unbroken ends them all and wants that nothing was lost but the last packet of a
-// ping, which may be on its way.
+// count asks the ping how many packets it has sent and how many were answered.
+func (p *probe) count() (sent, answered int) {
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	time.Sleep(5 * time.Millisecond) // it answers when it is next awake
+	all := pingCount.FindAllStringSubmatch(p.said.String(), -1)
+	if len(all) == 0 {
+		return 0, 0
+	}
+	last := all[len(all)-1]
+	answered, _ = strconv.Atoi(last[1])
+	sent, _ = strconv.Atoi(last[2])
+	return sent, answered
+}
+
+// unbroken ends them all and wants that nothing was lost. Packets may be on their way
+// whenever a ping is asked: without a loss there is a moment at which none is.
 func (f *flows) unbroken() {
 	f.t.Helper()
 	for _, s := range f.streams {
 		s.conn.Close()
 		if err := <-s.broken; err != nil {
-			f.t.Errorf("%s: the connection broke after %d turns: %v", s.name, s.count.Load(), err)
+			f.fail("%s: the connection broke after %d turns: %v", s.name, s.count.Load(), err)
 		}
 	}
 	for _, p := range f.pings {
-		_ = p.cmd.Process.Signal(syscall.SIGINT)
-		_ = p.cmd.Wait() // its words tell
-		m := pingCount.FindSubmatch(p.said.Bytes())
-		if m == nil {
-			f.t.Errorf("%s: ping said %s", p.name, &p.said)
-			continue
+		sent, answered := p.count()
+		for until := time.Now().Add(10 * time.Second); (answered < sent || sent < 10) && time.Now().Before(until); {
+			sent, answered = p.count()
 		}
-		sent, _ := strconv.Atoi(string(m[1]))
-		received, _ := strconv.Atoi(string(m[2]))
-		if received < sent-1 || received < 10 {
-			f.t.Errorf("%s: %d pings sent, %d answered", p.name, sent, received)
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		if answered < sent || sent < 10 {
+			f.fail("%s: %d pings sent, %d answered", p.name, sent, answered)
 		}
 	}
+}
+
+// output is a buffer that may be read while a program writes.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write appends.
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+// String returns all of it.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
