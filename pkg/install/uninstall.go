@@ -41,6 +41,23 @@ func Uninstall(ctx context.Context, o Options, say func(Line)) error {
 	return t.forget(m, paths, say)
 }
 
+// CacheInUse returns the path of the node cache that the installed network configuration
+// names, "" where there is none.
+func (o Options) CacheInUse() string {
+	m, _ := o.Tree.remembered() // Uninstall tells what is wrong with it
+	m.publishAt(o.published())
+	for _, path := range append(m.Conflists, staged()) {
+		text, err := o.Tree.read(path)
+		if err != nil {
+			continue
+		}
+		if c, err := ParseConflist(text); err == nil {
+			return c.CachePath
+		}
+	}
+	return ""
+}
+
 // warnOfPods says what becomes of pods that still have addresses of ours.
 func (t Tree) warnOfPods(ctx context.Context, m manifest, say func(Line)) {
 	for _, path := range m.Conflists {

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/install"
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nettest"
 )
 
@@ -44,6 +46,42 @@ func TestWhatTheCommandInstallsTheAgentPublishes(t *testing.T) {
 	}
 	if _, err := os.Stat(published); !os.IsNotExist(err) {
 		t.Errorf("it is there after it: %v", err)
+	}
+}
+
+// What enipool holds in the kernel goes when nobody needs it any more.
+func TestUninstallingTakesEnipoolOutOfTheKernelWhenItsPodsAreGone(t *testing.T) {
+	nettest.Need(t)
+	owner := eni.Owner{Key: eni.Key{Network: "pods", Container: "web", IfName: "eth0"}, Namespace: "default", Pod: "web"}
+	nettest.Run(t, "sh", "-c", strings.NewReplacer("POD", netconf.HostDevice(owner.Key), "ALIAS", netconf.Alias(owner)).Replace(`
+		ip rule add priority 512 lookup 100 suppress_prefixlength 31 protocol 70; nft add table inet enipool
+		ip link add POD type veth peer name far; ip link set POD alias "ALIAS"`))
+	uninstall := func() (string, int) {
+		var out strings.Builder
+		code := run(context.Background(), []string{"uninstall", "--root", t.TempDir()}, &out, &out)
+		return out.String(), code
+	}
+	state := func() string { return nettest.Run(t, "sh", "-c", "ip rule; nft list tables") }
+	said, code := uninstall()
+	if want := "1 pod of enipool lives on this node (default/web): routes, rules and the packet filter stay"; code != 1 || !strings.Contains(said, want) {
+		t.Errorf("while a pod lives: exit code %d, %s", code, said)
+	}
+	if is := state(); !strings.Contains(is, "512:") || !strings.Contains(is, "enipool") {
+		t.Errorf("the kernel has\n%s", is)
+	}
+	nettest.Run(t, "ip", "link", "del", netconf.HostDevice(owner.Key))
+	said, code = uninstall()
+	for _, want := range []string{"removed   rule 512: from all lookup 100 suppress_prefixlength 31 proto 70\n", "removed   nftables: remove table inet enipool\n",
+		"kept      settings, for what they were before is not known; a reboot takes them back: net/ipv4/ip_forward=1\n"} {
+		if code != 0 || !strings.Contains(said, want) {
+			t.Errorf("exit code %d, not said %q:\n%s", code, want, said)
+		}
+	}
+	if is := state(); strings.Contains(is, "512:") || strings.Contains(is, "enipool") {
+		t.Errorf("the kernel has\n%s", is)
+	}
+	if said, code := uninstall(); code != 0 || said != "ok        nothing of enipool is installed\n" {
+		t.Errorf("again: exit code %d, %s", code, said)
 	}
 }
 

@@ -3,16 +3,20 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/enipool/enipool/pkg/bpf"
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/install"
 	"github.com/enipool/enipool/pkg/install/dropin"
 	"github.com/enipool/enipool/pkg/kube"
+	"github.com/enipool/enipool/pkg/node"
+	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/spf13/cobra"
 )
 
@@ -34,12 +38,16 @@ func uninstallCommand(stdout io.Writer) *cobra.Command {
 
 The network configuration goes first, so that no new pod starts with it, then what
 else install put there. Plugins of others, and those that were changed since, stay.
-Pods run on; drain the node first, because the runtime can't stop them without a
-network configuration. In a cluster the agent's condition, resource and taint are
+Then enipool's rules, routes, packet filter and fast path are taken out of the kernel,
+and the addresses off its ENIs. As long as pods of enipool live nothing of that is
+touched: they run on. Drain the node first, because the runtime can't stop them without
+a network configuration, or run this again when they are gone. Settings (sysctls) stay
+as they are, and are listed. In a cluster the agent's condition, resource and taint are
 taken off the Node object in the end, with the rights that the agent has. End the
-agent before: it would write them again. Repeated it finds nothing to do.
+agent before: it would put all of it back. Repeated it finds nothing to do.
 
-Exit codes: 0 done, 1 the files are gone and the Node object is as it was, 2 it failed.`,
+Exit codes: 0 done; 1 the files are gone, and the kernel or the Node object is as it
+was, for a cause that is told; 2 it failed.`,
 		Example: `  enipool-agent uninstall --root /host                        # in an init container
   enipool-agent uninstall --config /etc/enipool/agent.yaml    # where a kubeconfig is named there`,
 		Args: cobra.NoArgs,
@@ -70,12 +78,16 @@ func runUninstall(ctx context.Context, f uninstallFlags, stdout io.Writer) error
 		said++
 		fmt.Fprintln(stdout, l)
 	}
-	files, node := install.Uninstall(ctx, o, say), withdraw(ctx, conf, say)
+	if f.config == "" {
+		conf.Cache = cmp.Or(o.CacheInUse(), conf.Cache)
+	}
+	files := install.Uninstall(ctx, o, say)
+	left := errors.Join(clearKernel(ctx, o.Tree, conf.Cache, say), withdraw(ctx, conf, say))
 	switch {
-	case files != nil && node != nil:
-		return fmt.Errorf("%w\n%w", files, node)
-	case node != nil:
-		return &nodeError{node}
+	case files != nil && left != nil:
+		return fmt.Errorf("%w\n%w", files, left)
+	case left != nil:
+		return &nodeError{left}
 	case files == nil && said == 0:
 		fmt.Fprintln(stdout, install.Linef(install.OK, "nothing of enipool is installed"))
 	}
@@ -93,6 +105,27 @@ func (f uninstallFlags) conf() (agentconf.Config, error) {
 		conf.Node, err = os.Hostname()
 	}
 	return conf, err
+}
+
+// clearKernel takes what is enipool's out of the kernel, in the network namespace of this
+// process, if no pods need it.
+func clearKernel(ctx context.Context, t install.Tree, cache string, say func(install.Line)) error {
+	at, err := t.Target(cache)
+	if err != nil {
+		return err
+	}
+	n := node.Node{Cache: nodecache.Cache{Path: at}, Now: nodecache.SinceBoot}
+	removed, stays, err := n.Remove(ctx, bpf.Folder(cache))
+	for _, line := range removed {
+		say(install.Linef(install.Removed, "%s", line))
+	}
+	if len(stays) > 0 {
+		say(install.Linef(install.Kept, "settings, for what they were before is not known; a reboot takes them back: %s", strings.Join(stays, " ")))
+	}
+	if err != nil {
+		return fmt.Errorf("take enipool out of the kernel: %w", err)
+	}
+	return nil
 }
 
 // withdraw takes off the Node object what agents wrote there. Without a cluster there

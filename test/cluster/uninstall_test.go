@@ -15,7 +15,7 @@ func TestUninstallLeavesANodeAsItWas(t *testing.T) {
 	t.Parallel()
 	c := start(t, "bye")
 	n := c.addNode("bye-a")
-	before := n.files()
+	before, kernel := n.files(), n.kernel()
 	installed := c.overlay(simulated, first, settings, "")
 	c.install(installed)
 	c.Apply(fmt.Sprintf(web, 3))
@@ -34,6 +34,9 @@ func TestUninstallLeavesANodeAsItWas(t *testing.T) {
 	if diff := cmp.Diff(before, n.files()); diff != "" {
 		t.Errorf("files of the node, -before +after:\n%s", diff)
 	}
+	if diff := cmp.Diff(kernel, n.kernel()); diff != "" {
+		t.Errorf("kernel of the node, -before +after:\n%s", diff)
+	}
 	is := n.object()
 	_, offered := is.Status.Capacity[enipool.Resource]
 	told := slices.ContainsFunc(is.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == enipool.Condition })
@@ -49,4 +52,10 @@ func TestUninstallLeavesANodeAsItWas(t *testing.T) {
 // files are those where enipool may have left some.
 func (n *node) files() string {
 	return n.Run("sh", "-c", "find /opt /etc /var/lib/enipool -type f 2>/dev/null | sort; true")
+}
+
+// kernel is what the node's has of what enipool writes there.
+func (n *node) kernel() string {
+	return n.Run("sh", "-c", `ip rule; ip -6 rule; ip route show table all proto 69; ip route show table all proto 70
+		nft list tables | grep enipool; iptables-save 2>/dev/null | grep ENIPOOL; ls /sys/fs/bpf/enipool 2>/dev/null; true`)
 }

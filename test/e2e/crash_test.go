@@ -157,7 +157,7 @@ func (n *node) filterPackets() {
 		}
 	})
 	n.t.Cleanup(func() {
-		if err := firewall.Remove(context.Background()); err != nil {
+		if _, err := firewall.Remove(context.Background()); err != nil {
 			n.t.Error(err)
 		}
 	})

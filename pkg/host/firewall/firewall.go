@@ -40,18 +40,18 @@ func Diff(ctx context.Context, f netconf.Firewall) ([]string, error) {
 	return says, err
 }
 
-// Remove removes everything of ours from both packet filters.
-func Remove(ctx context.Context) error {
+// Remove removes everything of ours from both packet filters, and returns a line for each
+// thing.
+func Remove(ctx context.Context) ([]string, error) {
 	steps, err := nftRemoval()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	more, err := iptRemoval(ctx, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = run(ctx, append(steps, more...))
-	return err
+	return run(ctx, append(steps, more...))
 }
 
 // Works returns nil if this node can do what the packet filter is asked for,

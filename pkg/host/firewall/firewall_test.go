@@ -156,7 +156,7 @@ func TestRemoveLeavesOthersAsTheyWere(t *testing.T) {
 			t.Error("Apply changed nothing in the ruleset")
 		}
 		for range 2 {
-			if err := firewall.Remove(t.Context()); err != nil {
+			if _, err := firewall.Remove(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(before, ruleset(t)); diff != "" {
@@ -168,7 +168,7 @@ func TestRemoveLeavesOthersAsTheyWere(t *testing.T) {
 
 func TestRemoveOnAnEmptyNodeDoesNotSetUpTables(t *testing.T) {
 	newNode(t)
-	if err := firewall.Remove(t.Context()); err != nil {
+	if _, err := firewall.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := ruleset(t) + sh(t, "cat /proc/thread-self/net/ip_tables_names /proc/thread-self/net/ip6_tables_names"); got != "" {
@@ -192,7 +192,7 @@ func TestSwitchingTheBackendRemovesTheOtherOne(t *testing.T) {
 			t.Errorf("chains of iptables are still there:\n%s", strings.Join(left, "\n"))
 		}
 	}
-	if err := firewall.Remove(t.Context()); err != nil {
+	if _, err := firewall.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, ruleset(t)); diff != "" {
@@ -210,7 +210,7 @@ func TestChangingTheVariantOfIptablesRemovesTheOldChains(t *testing.T) {
 	if left := ruleset(t); strings.Contains(left, "ENIPO") {
 		t.Errorf("chains are still in nftables:\n%s", left)
 	}
-	if err := firewall.Remove(t.Context()); err != nil {
+	if _, err := firewall.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if left := kernel(t, f); len(left) > 0 {

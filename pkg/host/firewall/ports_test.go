@@ -77,7 +77,7 @@ func TestIptablesHoldsHostPortsInChainsThatStay(t *testing.T) {
 			f.Ports = f.Ports[2:]
 			apply(t, f)
 			holds(t, f)
-			if err := firewall.Remove(t.Context()); err != nil {
+			if _, err := firewall.Remove(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if left := sh(t, "iptables-save; ip6tables-save"); strings.Contains(left, "ENIPO") {

@@ -281,7 +281,8 @@ func TestForeignIPv6SourcesOfPodsAreDropped(t *testing.T) {
 				t.Errorf("with %s %s arrived first, want the pod's own %s", backend, first, tt.own)
 			}
 		}
-		if err := errors.Join(far.Close(), firewall.Remove(t.Context())); err != nil {
+		_, err := firewall.Remove(t.Context())
+		if err := errors.Join(far.Close(), err); err != nil {
 			t.Fatal(err)
 		}
 	}

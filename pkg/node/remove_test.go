@@ -1,0 +1,141 @@
+package node
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nettest"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/gofrs/flock"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRemovingLeavesTheNodeAsItWas(t *testing.T) {
+	n, book := newNode(t, 3)
+	if _, _, err := n.Remove(t.Context(), "/none"); err != nil { // what other tests left
+		t.Fatal(err)
+	}
+	nettest.Run(t, "sh", "-c", `ip addr add 10.0.0.10/24 dev eth0; ip link set eth0 up; ip route add default via 10.0.0.1
+		ip route add 192.0.2.0/24 dev eth0 table 100; ip rule add from 192.0.2.1 lookup 100; nft add table inet theirs`)
+	t.Cleanup(func() {
+		nettest.Run(t, "sh", "-c", "ip rule del from 192.0.2.1 lookup 100; ip route flush table 100; ip addr flush dev eth0")
+	})
+	rest := func() string {
+		return nettest.Run(t, "sh", "-c", "ip rule; ip -6 rule; ip route show table all type unicast; ip -4 -o addr; nft list ruleset; ip -o link show type ifb")
+	}
+	n.put(t, book)
+	before := rest()
+	if _, err := n.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if rest() == before {
+		t.Fatal("there is nothing to remove")
+	}
+	removed, stays, err := n.Remove(t.Context(), t.TempDir()+"/none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, rest()); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+	for _, want := range []string{"addr 10.0.0.20/24 dev eth1 noprefixroute", "route default via 10.0.0.1 dev eth1 table 101 proto 69",
+		"rule 512: from all lookup 100 suppress_prefixlength 31 proto 70", "nftables: remove table inet enipool"} {
+		if !strings.Contains(strings.Join(removed, "\n"), want) {
+			t.Errorf("it does not say that it removed %s:\n%s", want, strings.Join(removed, "\n"))
+		}
+	}
+	if !strings.Contains(strings.Join(stays, " "), "net/ipv4/ip_forward=1 net/ipv4/conf/eth0/rp_filter=2") {
+		t.Errorf("it does not say what stays: %q", stays)
+	}
+	if removed, stays, err := n.Remove(t.Context(), t.TempDir()+"/none"); err != nil || len(removed)+len(stays) > 0 {
+		t.Errorf("a second time: %q, %q, %v", removed, stays, err)
+	}
+}
+
+func TestNothingIsRemovedWhilePodsLive(t *testing.T) {
+	n, dev := withPod(t)
+	was := kernel(t)
+	refuses := func(what, name string) {
+		t.Helper()
+		removed, _, err := n.Remove(t.Context(), "/none")
+		var living *LivingError
+		if !errors.As(err, &living) || len(living.Pods) != 1 || living.Pods[0] != name || len(removed) > 0 || !strings.Contains(err.Error(), "drain the node and run this again") {
+			t.Errorf("%s: removed %q, %v", what, removed, err)
+		}
+	}
+	refuses("a pod has a link", "default/web")
+	if diff := cmp.Diff(was, kernel(t)); diff != "" {
+		t.Errorf("(-was +is):\n%s", diff)
+	}
+	nettest.Run(t, "ip", "link", "del", dev)
+	change := func(fn func(a *eni.Address)) {
+		t.Helper()
+		err := n.Cache.Replace(t.Context(), func(s *ipam.State, err error) (*ipam.State, error) { fn(&s.Addresses[1]); return s, err })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(func(a *eni.Address) { a.Since = time.Hour - time.Second })
+	refuses("an ADD is under way", "default/web")
+	change(func(a *eni.Address) { a.Since, a.Owner.Kind = 0, eni.Delegated })
+	refuses("another plugin made the link", "default/web")
+	change(func(a *eni.Address) { a.Owner.NetnsInode++ })
+	if removed, _, err := n.Remove(t.Context(), "/none"); err != nil || len(removed) == 0 {
+		t.Errorf("the pod is gone: removed %q, %v", removed, err)
+	}
+}
+
+func TestNothingIsRemovedThatAnAgentWouldPutBack(t *testing.T) {
+	n, book := newNode(t, 2)
+	n.put(t, book)
+	if _, err := n.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l := flock.New(n.Cache.AgentLock(), flock.SetPermissions(0o600))
+	if ok, err := l.TryLock(); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	var agent *nodecache.AgentError
+	if removed, _, err := n.Remove(t.Context(), "/none"); !errors.As(err, &agent) || len(removed) > 0 {
+		t.Errorf("removed %q, %v", removed, err)
+	}
+	if err := l.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	// Without a node cache all goes but the addresses of the ENIs, which nothing else tells.
+	n.Cache.Path += ".none"
+	if _, _, err := n.Remove(t.Context(), "/none"); err != nil {
+		t.Error(err)
+	}
+	if is := kernel(t); strings.Contains(is, "proto 69") || strings.Contains(is, "proto 70") || strings.Contains(is, "table inet enipool") || !strings.Contains(is, "10.0.0.20/24") {
+		t.Errorf("the kernel has\n%s", is)
+	}
+	nettest.Run(t, "ip", "addr", "flush", "dev", "eth1")
+}
+
+// A pod whose limit was not removed with it left a link.
+func TestLinksOfLimitsThatPodsLeftAreRemoved(t *testing.T) {
+	n, dev := withPod(t)
+	owner := eni.Owner{Key: eni.Key{Network: "pods", Container: "gone", IfName: "eth0"}}
+	h, err := host.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	limits := netconf.Limits{Egress: netconf.Limit{Rate: 1 << 20, Burst: 1 << 20}}
+	err = h.SetLimits(host.Limit{HostDev: dev, Dev: netconf.LimitDevice(owner.Key), Alias: netconf.Alias(owner), Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nettest.Run(t, "ip", "link", "del", dev)
+	want := "link " + netconf.LimitDevice(owner.Key)
+	if removed, _, err := n.Remove(t.Context(), "/none"); err != nil || removed[len(removed)-1] != want {
+		t.Errorf("removed %q, %v; want %q at last", removed, err, want)
+	}
+}
