@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"net/netip"
 	"regexp"
 	"slices"
 
@@ -24,6 +25,8 @@ type known struct {
 	devices map[string]bool // of the ENIs
 	tables  map[int]bool    // theirs, and that of the pods
 	links   map[int]string  // names of the links of ENIs and pods, by index
+
+	without6 bool // pods have no IPv6
 }
 
 // podLink are the names of the host's ends of pods' links.
@@ -71,10 +74,17 @@ func (k known) judgeLink(e events.Event) (concern, string) {
 	return only(k.devices[e.Name] && (e.Gone || e.Toggled || e.Made)), ""
 }
 
+// allMulticast is what each link with IPv6 has a route to.
+var allMulticast = netip.MustParsePrefix("ff00::/8")
+
 func (k known) judgeRoute(e events.Event) (concern, string) {
 	addr, single := e.Addr()
 	ours := isOurs(e)
-	switch {
+	switch name := k.links[e.Link]; {
+	case k.without6 && e.Prefix == allMulticast && !e.Gone && podLink(name):
+		// Where pods have no IPv6 their links have it switched off. That it is on is not
+		// announced, but what it brings, and this route comes first.
+		return suspect, name
 	case ours && !e.Gone && single && e.Table == netconf.MainTable:
 		return fault, "" // by an earlier release's plugin: pods of other ENIs don't look there any more
 	case ours && !e.Gone && single:

@@ -14,7 +14,7 @@ import (
 const web = "eni0123456789a"
 
 // testLinks are eth0 and eth1, which are ENIs, a pod's link and others' links.
-var testLinks = known{devices: map[string]bool{"eth0": true, "eth1": true}, tables: map[int]bool{100: true, 101: true}, links: map[int]string{1: "lo", 2: "eth0", 3: "eth1", 7: web, 8: "cali1", 9: "eni-foreign"}}
+var testLinks = known{devices: map[string]bool{"eth0": true, "eth1": true}, tables: map[int]bool{100: true, 101: true}, links: map[int]string{1: "lo", 2: "eth0", 3: "eth1", 7: web, 8: "cali1", 9: "eni-foreign"}, without6: true}
 
 func TestWhatAChangeMeans(t *testing.T) {
 	pod, host, net, all := netip.MustParsePrefix("10.0.0.9/32"), netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("10.1.0.0/16"), netip.Prefix{}
@@ -41,6 +41,9 @@ func TestWhatAChangeMeans(t *testing.T) {
 		"ENI's address gone":        {event: events.Event{Kind: events.Address, Link: 3, Prefix: host, Gone: true}, want: fault},
 		"ENI's address again":       {event: events.Event{Kind: events.Address, Link: 3, Prefix: host}},
 		"another's address gone":    {event: events.Event{Kind: events.Address, Link: 8, Prefix: host, Gone: true}},
+		"pod's IPv6 on again":       {event: events.Event{Kind: events.Route, Link: 7, IPv6: true, Prefix: netip.MustParsePrefix("ff00::/8"), Table: netconf.LocalTable, Protocol: 2}, want: suspect, of: web},
+		"pod's IPv6 off":            {event: events.Event{Kind: events.Route, Link: 7, IPv6: true, Prefix: netip.MustParsePrefix("ff00::/8"), Table: netconf.LocalTable, Protocol: 2, Gone: true}},
+		"another's IPv6 on":         {event: events.Event{Kind: events.Route, Link: 8, IPv6: true, Prefix: netip.MustParsePrefix("ff00::/8"), Table: netconf.LocalTable, Protocol: 2}},
 		"pod's route":               {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: netconf.PodsProtocol, Unicast: true}, want: restored, of: "10.0.0.9"},
 		"pod's route gone":          {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.PodsTable, Protocol: netconf.PodsProtocol, Unicast: true, Gone: true}, want: suspect, of: "10.0.0.9"},
 		"pod's route in main gone":  {event: events.Event{Kind: events.Route, Prefix: pod, Table: netconf.MainTable, Protocol: netconf.Protocol, Unicast: true, Gone: true}, want: suspect, of: "10.0.0.9"},

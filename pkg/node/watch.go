@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host/events"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
@@ -145,8 +147,9 @@ func (w *Watch) settle(ctx context.Context, book view, first bool) (cause string
 	if w.listener != nil {
 		w.listener.Catch()
 	}
-	devices, tables := map[string]bool{}, map[int]bool{netconf.PodsTable: true}
+	devices, tables, without6 := map[string]bool{}, map[int]bool{netconf.PodsTable: true}, false
 	err = book(ctx, func(s *ipam.State) error {
+		without6 = !slices.Contains(s.Settings.Families, eni.IPv6)
 		for _, nic := range s.ENIs {
 			devices[nic.Device], tables[netconf.Table(nic.Index)] = true, true
 		}
@@ -160,7 +163,7 @@ func (w *Watch) settle(ctx context.Context, book view, first bool) (cause string
 	if w.missed {
 		w.learnLinks()
 	}
-	w.known.devices, w.known.tables = devices, tables
+	w.known.devices, w.known.tables, w.known.without6 = devices, tables, without6
 	cause, w.cause = w.cause, ""
 	if first {
 		w.covered = cause

@@ -157,6 +157,13 @@ func TestAFloodOfSuspectsIsOneFault(t *testing.T) {
 func heardNode(t *testing.T) Node {
 	n, book := newNode(t, 2)
 	n.put(t, book)
+	n.hear(t)
+	return n
+}
+
+// hear gives the node a watch that hears the kernel.
+func (n *Node) hear(t *testing.T) {
+	t.Helper()
 	var err error
 	if n.Watch, err = NewWatch(n.Cache, nil, slog.Default()); err != nil {
 		t.Fatal(err)
@@ -170,7 +177,6 @@ func heardNode(t *testing.T) Node {
 			t.Error(err)
 		}
 	})
-	return n
 }
 
 // What the agent changes itself is behind it when it has compared the last time.
@@ -193,6 +199,27 @@ func TestOwnChangesAreNoFaultAndThoseOfOthersAre(t *testing.T) {
 		}
 		if lines, err := n.Sync(t.Context(), nil, nil); err != nil || len(lines) == 0 || n.Watch.Cause() == "" {
 			t.Errorf("after %s: %q, %v", remove, lines, err)
+		}
+	}
+}
+
+// What is switched back on a pod's link is heard: rp_filter by its own announcement,
+// IPv6 by the first route that it brings.
+func TestSettingsOfAPodsLinkAreHeardAndPutBack(t *testing.T) {
+	n, dev := withPod(t)
+	n.hear(t)
+	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for key, was := range map[string]string{"net/ipv4/conf/" + dev + "/rp_filter": "1", "net/ipv6/conf/" + dev + "/disable_ipv6": "1"} {
+		nettest.Run(t, "sh", "-c", "echo 0 > /proc/sys/"+key)
+		select {
+		case <-n.Watch.Faults():
+		case <-time.After(20 * time.Second):
+			t.Fatalf("nothing is heard of %s=0", key)
+		}
+		if lines, err := n.Sync(t.Context(), nil, nil); err != nil || !strings.Contains(strings.Join(lines, "\n"), "sysctl "+key+"="+was) {
+			t.Errorf("%s: %q, %v", key, lines, err)
 		}
 	}
 }

@@ -80,6 +80,8 @@ func TestEachChangeIsTold(t *testing.T) {
 		{"sysctl -q -w net.ipv4.conf.all.rp_filter=1", "sysctl rp_filter=1 of all links"},
 		{"sysctl -q -w net.ipv4.ip_forward=1", "sysctl forwarding=1 of all links"},
 		{"sysctl -q -w net.ipv6.conf.all.forwarding=1", "sysctl forwarding=1 of all links"},
+		{"sysctl -q -w net.ipv6.conf.eth1.disable_ipv6=1", "route ff00::/8 table 255 removed"},
+		{"sysctl -q -w net.ipv6.conf.eth1.disable_ipv6=0", "route ff00::/8 table 255 added or changed"},
 		{"nft add table inet enipool", "nftables table enipool added or changed"},
 		{"nft add set inet enipool pool4 '{ type ipv4_addr; }'", "nftables table enipool added or changed"},
 		{"nft add element inet enipool pool4 '{ 10.0.0.1 }'", "nftables table enipool set pool4 added or changed"},

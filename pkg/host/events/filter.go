@@ -28,8 +28,8 @@ const keepAll = 1 << 30
 // routes of other programs to whole networks, and what the kernel learns about its
 // neighbours by itself. A routing daemon may change thousands of those a second.
 //
-// Of routes it keeps ours, those in our tables, default routes, and those to single
-// addresses; of neighbours, those that somebody configured and those that are gone.
+// Of routes it keeps ours, those in our tables, default routes, those to single
+// addresses, and ff00::/8, which a link gets that IPv6 is switched on for; of neighbours, those that somebody configured and those that are gone.
 func filter() []bpf.Instruction {
 	keep, drop := bpf.RetConstant{Val: keepAll}, bpf.RetConstant{Val: 0}
 	// A check jumps over the instructions behind it to keep, so it has to know how many
@@ -47,7 +47,7 @@ func filter() []bpf.Instruction {
 	routes := []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpLessThan, Val: netconf.PodsTable, SkipTrue: 1},
 		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: netconf.PodsTable + eni.MaxIndex, SkipTrue: 1}, drop, keep}
 	routes = load(routes, offTable, 1)
-	for _, length := range []uint32{0, 32, 128} {
+	for _, length := range []uint32{0, 8, 32, 128} {
 		routes = keepIf(routes, bpf.JumpEqual, length)
 	}
 	routes = load(routes, offLength, 1)
