@@ -32,7 +32,7 @@ import (
 type Book interface {
 	View(ctx context.Context, fn func(*ipam.State) error) error
 	Update(ctx context.Context, fn func(*ipam.State) error) error
-	Replace(ctx context.Context, make func(old *ipam.State, err error) (*ipam.State, error)) error
+	Replace(ctx context.Context, renew func(old *ipam.State, err error) (*ipam.State, error)) error
 }
 
 // Kernel is the node's network. Its methods are safe to repeat.

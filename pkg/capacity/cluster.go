@@ -31,7 +31,7 @@ func (p *Plan) addZones(in Input, d density) []group {
 	for _, z := range slices.Sorted(maps.Keys(known)) {
 		g := d.fill(free[z], in.Mix)
 		c := d.carries(available[z], g.whole, g.mixed)
-		if _, any := available[z]; !any {
+		if _, found := available[z]; !found {
 			c.Limit = NoSubnet
 			p.note("zone %s has no subnet: it carries no node", z)
 		} else if len(free[z]) == 0 {

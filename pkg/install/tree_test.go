@@ -73,8 +73,8 @@ func TestNoPathLeavesTheTree(t *testing.T) {
 			r.Errorf("%s leads to %s", wanted, at)
 		}
 		// What was followed needs no more following.
-		if real, e := filepath.EvalSymlinks(at); err == nil && e == nil && real != at {
-			r.Errorf("%s leads to %s, and on to %s", wanted, at, real)
+		if behind, e := filepath.EvalSymlinks(at); err == nil && e == nil && behind != at {
+			r.Errorf("%s leads to %s, and on to %s", wanted, at, behind)
 		}
 	})
 }

@@ -160,18 +160,18 @@ var errNoIPv6 = errors.New("families: ipv6 can't be had: this kernel has no IPv6
 
 // chooseFirewall settles what the inventory left open, and refuses what can't
 // work here.
-func chooseFirewall(s *ipam.Settings, any bool) error {
+func chooseFirewall(s *ipam.Settings, either bool) error {
 	if slices.Contains(s.Families, eni.IPv6) && !host.HasIPv6() {
 		return errNoIPv6
 	}
 	nft := firewall.Works(ipam.Nftables)
 	switch {
-	case any && nft == nil:
+	case either && nft == nil:
 		s.Firewall = ipam.Nftables
 		return nil
-	case any && s.Routing == ipam.Map:
+	case either && s.Routing == ipam.Map:
 		return fmt.Errorf("routing map: %w; use routing: rule", nft)
-	case any:
+	case either:
 		s.Firewall = ipam.Iptables
 	}
 	if err := firewall.Works(s.Firewall); err != nil {

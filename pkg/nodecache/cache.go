@@ -100,10 +100,10 @@ func (s *snapshot) writeTouched(f *file) error {
 	return nil
 }
 
-// Replace writes a whole new book by temporary file and rename. make gets the
+// Replace writes a whole new book by temporary file and rename. renew gets the
 // old one, or a nil book and the reason it can't be read, and returns the new
 // one, which must pass its own Check. The folder is made if it is missing.
-func (c Cache) Replace(ctx context.Context, make func(old *ipam.State, err error) (*ipam.State, error)) error {
+func (c Cache) Replace(ctx context.Context, renew func(old *ipam.State, err error) (*ipam.State, error)) error {
 	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
 		return fmt.Errorf("make folder of the node cache: %w", err)
 	}
@@ -116,7 +116,7 @@ func (c Cache) Replace(ctx context.Context, make func(old *ipam.State, err error
 		} else if !Unusable(err) {
 			return err
 		}
-		next, err := make(old, err)
+		next, err := renew(old, err)
 		if err != nil {
 			return err
 		}

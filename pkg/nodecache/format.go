@@ -229,7 +229,7 @@ func decodeHead(text string) (head, error) {
 	if len(f) < 4 || f[0] != magic || f[2] != "min" {
 		return head{}, damaged("line 1: is not the head of a node cache")
 	}
-	if min, err := strconv.Atoi(f[3]); err != nil || min > Version {
+	if oldest, err := strconv.Atoi(f[3]); err != nil || oldest > Version {
 		return head{}, fmt.Errorf("%w: it is version %s and wants a reader of version %s or later, this is %d; upgrade the plugin", ErrVersion, f[1], f[3], Version)
 	}
 	var h head

@@ -39,15 +39,15 @@ func TestABurstableNodeFollowsTheTable(t *testing.T) {
 	} {
 		name := fmt.Sprintf("E%d Q%d M%d", tt.enis, tt.q, tt.allocate)
 		per := tt.q - 1
-		cap := most(tt.enis, per, tt.allocate)
+		limit := most(tt.enis, per, tt.allocate)
 		var appear, fills []int
-		for used := 1; used <= cap; used++ {
-			for n := ENIs(cap, per, 1, used-1); n < ENIs(cap, per, 1, used); n++ {
+		for used := 1; used <= limit; used++ {
+			for n := ENIs(limit, per, 1, used-1); n < ENIs(limit, per, 1, used); n++ {
 				appear = append(appear, used)
 			}
 		}
-		for k := 1; Fill(cap, per, k) > 0; k++ {
-			fills = append(fills, Fill(cap, per, k))
+		for k := 1; Fill(limit, per, k) > 0; k++ {
+			fills = append(fills, Fill(limit, per, k))
 		}
 		if diff := cmp.Diff(tt.appear, appear); diff != "" {
 			t.Errorf("%s: ENIs appear at (-want +got):\n%s", name, diff)
@@ -55,7 +55,7 @@ func TestABurstableNodeFollowsTheTable(t *testing.T) {
 		if diff := cmp.Diff(tt.fills, fills); diff != "" {
 			t.Errorf("%s: fills (-want +got):\n%s", name, diff)
 		}
-		if got := Footprint(cap, per); got != tt.footprint {
+		if got := Footprint(limit, per); got != tt.footprint {
 			t.Errorf("%s: footprint %d, want %d", name, got, tt.footprint)
 		}
 	}
@@ -91,13 +91,13 @@ func TestTheClosedFormAndTheEquationAreTheRule(t *testing.T) {
 			for _, allocate := range []int{0, 1, 7, 15, 29, 30, 32, 64, 110, 128, 232, 312} {
 				for multiple := 1; multiple <= 3; multiple++ {
 					c := Config{Mode: Burstable, MaxAllocate: allocate, Multiple: multiple, Scale: scale.Default()}
-					sizing, cap := c.Sizing(limits, v4), c.Most(limits, v4, 0)
-					for used := 0; used <= cap; used++ {
-						n, slots := literal(enis, per, multiple, cap, used)
-						if got := ENIs(cap, per, multiple, used); got != n {
+					sizing, limit := c.Sizing(limits, v4), c.Most(limits, v4, 0)
+					for used := 0; used <= limit; used++ {
+						n, slots := literal(enis, per, multiple, limit, used)
+						if got := ENIs(limit, per, multiple, used); got != n {
 							t.Fatalf("E%d Q%d M%d B%d U%d: %d ENIs, want %d", enis, q, allocate, multiple, used, got, n)
 						}
-						if got := sizing.Need(used, 0, cap); got != slots || got != min(cap, n*per) {
+						if got := sizing.Need(used, 0, limit); got != slots || got != min(limit, n*per) {
 							t.Fatalf("E%d Q%d M%d B%d U%d: %d slots, want %d", enis, q, allocate, multiple, used, got, slots)
 						}
 					}
@@ -136,21 +136,21 @@ func TestThePlanMakesTheENIsOfTheClosedForm(t *testing.T) {
 		c := Config{Mode: Burstable, FirstENI: 1, MaxAllocate: tt.allocate, Multiple: tt.multiple, ReturnENIs: true, Scale: scale.Default()}
 		s := Snapshot{Families: both, Limits: eni.Limits{ENIs: tt.enis + 1, V4: tt.q, V6: tt.q}, Foreign: 1,
 			Subnets: []Subnet{{ID: "subnet-a", Free: 1000, New: true}}}
-		per, cap := tt.q-1, c.Most(s.Limits, both, 0)
-		for used := range cap + 1 {
+		per, limit := tt.q-1, c.Most(s.Limits, both, 0)
+		for used := range limit + 1 {
 			usePods(s, used)
-			target := c.Sizing(s.Limits, both).Need(used, 0, cap)
+			target := c.Sizing(s.Limits, both).Need(used, 0, limit)
 			s = Apply(s, Plan(c, s, target))
 			if steps := Plan(c, s, target); len(steps) > 0 {
 				t.Fatalf("%+v, %d used: a second plan: %+v", tt, used, steps)
 			}
-			checkENIs(t, s, ENIs(cap, per, tt.multiple, used), func(k int) int { return Fill(cap, per, k) })
+			checkENIs(t, s, ENIs(limit, per, tt.multiple, used), func(k int) int { return Fill(limit, per, k) })
 		}
-		for used := cap; used >= 0; used-- {
+		for used := limit; used >= 0; used-- {
 			usePods(s, used)
-			target := c.Sizing(s.Limits, both).Need(used, 0, cap)
+			target := c.Sizing(s.Limits, both).Need(used, 0, limit)
 			s = Apply(s, Plan(c, s, target))
-			checkENIs(t, s, ENIs(cap, per, tt.multiple, used), func(k int) int { return Fill(cap, per, k) })
+			checkENIs(t, s, ENIs(limit, per, tt.multiple, used), func(k int) int { return Fill(limit, per, k) })
 		}
 	}
 }

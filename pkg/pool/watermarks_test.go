@@ -62,12 +62,12 @@ func TestTheWatermarksAreTheEquationWithABatchOfOne(t *testing.T) {
 			for _, allocate := range []int{0, 8, 33} {
 				c := Config{Mode: BestEffort, PreAllocate: pre, MinAllocate: least, MaxAllocate: allocate, Scale: scale.Default()}
 				limits := eni.Limits{ENIs: 4, V4: 17}
-				sizing, cap := c.Sizing(limits, v4), c.Most(limits, v4, 0)
-				for used := range cap {
-					for have := used; have <= cap; have++ {
-						want := Needed(have, used, Watermarks{Pre: max(1, pre), Min: least, Most: cap})
-						if got := max(0, sizing.Need(used, 0, cap)-have); got != want {
-							t.Fatalf("pre %d min %d most %d, %d of %d used: short by %d, want %d", pre, least, cap, used, have, got, want)
+				sizing, limit := c.Sizing(limits, v4), c.Most(limits, v4, 0)
+				for used := range limit {
+					for have := used; have <= limit; have++ {
+						want := Needed(have, used, Watermarks{Pre: max(1, pre), Min: least, Most: limit})
+						if got := max(0, sizing.Need(used, 0, limit)-have); got != want {
+							t.Fatalf("pre %d min %d most %d, %d of %d used: short by %d, want %d", pre, least, limit, used, have, got, want)
 						}
 					}
 				}

@@ -112,7 +112,7 @@ func TestWithoutAddressesADDsFailAndPodsNeverGetOne(t *testing.T) {
 	if r.Waits.Failed < 4*30 || r.Waits.Failed > 4*40 { // each tries every 15 to 20 s
 		t.Errorf("%d ADDs failed", r.Waits.Failed)
 	}
-	if max := time.Duration(r.Waits.Max); max < 590*time.Second || r.Waits.Waited < 4 || r.Series[len(r.Series)-1].Waiting != 4 {
+	if longest := time.Duration(r.Waits.Max); longest < 590*time.Second || r.Waits.Waited < 4 || r.Series[len(r.Series)-1].Waiting != 4 {
 		t.Errorf("%+v, %d wait at the end", r.Waits, r.Series[len(r.Series)-1].Waiting)
 	}
 	// Those that end before the load does have never had one.

@@ -185,9 +185,9 @@ func TestAnAgentThatIsToldToEndDoesNotComplain(t *testing.T) {
 	gate, inside, bin := filepath.Join(s.dir, "gate"), filepath.Join(s.dir, "inside"), filepath.Join(s.dir, "bin")
 	s.must(os.Mkdir(bin, 0o700))
 	for _, name := range []string{"iptables", "ip6tables"} {
-		real, err := exec.LookPath(name)
+		program, err := exec.LookPath(name)
 		s.must(err)
-		script := fmt.Sprintf("#!/bin/sh\nwhile [ -e %s ]; do : > %s; done\nexec %s \"$@\"\n", gate, inside, real)
+		script := fmt.Sprintf("#!/bin/sh\nwhile [ -e %s ]; do : > %s; done\nexec %s \"$@\"\n", gate, inside, program)
 		s.must(os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700))
 	}
 	s.env = []string{"PATH=" + bin + ":" + os.Getenv("PATH")}

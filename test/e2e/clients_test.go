@@ -91,9 +91,9 @@ func TestAChainWithTheReferencePluginsInAllVersions(t *testing.T) {
 	}
 }
 
-func atLeast(t testing.TB, v, min string) bool {
+func atLeast(t testing.TB, v, least string) bool {
 	t.Helper()
-	ok, err := version.GreaterThanOrEqualTo(v, min)
+	ok, err := version.GreaterThanOrEqualTo(v, least)
 	if err != nil {
 		t.Fatal(err)
 	}

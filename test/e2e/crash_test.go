@@ -88,9 +88,9 @@ func TestKilledAtAnySystemCallNothingIsLostOrLeft(t *testing.T) {
 	}
 	for _, routing := range []ipam.Routing{ipam.Map, ipam.Rule} {
 		for _, command := range []string{"ADD", "DEL"} {
-			for by, recover := range recoveries() {
+			for by, way := range recoveries() {
 				t.Run(fmt.Sprintf("%s, routing %s, recovered by %s", command, routing, by), func(t *testing.T) {
-					killEverywhere(t, newNode(t, ipam.Settings{Routing: routing}, 1, 2), command, []recovery{recover})
+					killEverywhere(t, newNode(t, ipam.Settings{Routing: routing}, 1, 2), command, []recovery{way})
 				})
 			}
 		}
@@ -122,13 +122,13 @@ func TestKilledAtAnySystemCallNothingIsLostBesideTheFastPath(t *testing.T) {
 		t.Skip("needs strace: make test installs it where it may")
 	}
 	for _, command := range []string{"ADD", "DEL"} {
-		for by, recover := range recoveries() {
+		for by, way := range recoveries() {
 			t.Run(fmt.Sprintf("%s, recovered by %s", command, by), func(t *testing.T) {
 				mountBPF(t)
 				n := newNode(t, ipam.Settings{}, 1, 2)
 				n.every = 4
 				n.pinFastPath()
-				killEverywhere(t, n, command, []recovery{recover})
+				killEverywhere(t, n, command, []recovery{way})
 			})
 		}
 	}

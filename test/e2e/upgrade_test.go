@@ -82,14 +82,14 @@ func (d *drill) families() []bool { return slices.Compact([]bool{false, d.six}) 
 func (d *drill) talk() {
 	d.t.Helper()
 	for _, six := range d.families() {
-		internet, any := internet4, "0.0.0.0"
+		internet, all := internet4, "0.0.0.0"
 		if six {
-			internet, any = internet6, "::"
+			internet, all = internet6, "::"
 		}
 		port := 7000
 		connect := func(from nettest.Netns, to string, in nettest.Netns, what string) {
 			port++
-			d.flows.connect(fmt.Sprintf("%s, %s", what, internet), from, join(to, port), in, join(any, port))
+			d.flows.connect(fmt.Sprintf("%s, %s", what, internet), from, join(to, port), in, join(all, port))
 			d.flows.ping(fmt.Sprintf("%s, %s", what, internet), from, to)
 		}
 		for _, id := range []string{"near0", "far0"} {

@@ -93,7 +93,7 @@ func device(d netconf.NftDevice) []expr.Any {
 	if d.Out {
 		meta.Key = expr.MetaKeyOIFNAME
 	}
-	if start, any := strings.CutSuffix(d.Name, "*"); any {
+	if start, wild := strings.CutSuffix(d.Name, "*"); wild {
 		return []expr.Any{meta, equal([]byte(start))}
 	}
 	return []expr.Any{meta, equal(ifname(d.Name))}
