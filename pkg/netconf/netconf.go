@@ -15,7 +15,8 @@
 // Table 100 holds pods' host routes and nothing else. In the main table they would
 // stand among host routes of others, as systemd-networkd writes them to a DNS server
 // or a gateway, and a rule that finds ours there finds those too: a pod of another
-// ENI would send to them by ENI 0, where the cloud drops it.
+// ENI would send to them by ENI 0, where the cloud drops it. DESIGN.md says what happens
+// where others use our tables, and to packets for an address that no pod has.
 package netconf
 
 import (
