@@ -195,7 +195,7 @@ func (n *node) mustRun(c call) answer {
 
 // deadline bounds a wait for something that the kernel does in the background.
 func deadline(t testing.TB) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(t.Context(), 30*time.Second)
+	return context.WithTimeout(t.Context(), 60*time.Second)
 }
 
 // Where the simulated VPC ends.
