@@ -189,7 +189,7 @@ func (c Cache) read(only *eni.Key) (*snapshot, error) {
 }
 
 func (c Cache) decode(f *file, size int64, only *eni.Key) (*snapshot, error) {
-	s, err := decode(f, size, only)
+	s, err := f.decode(size, only)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; rebuild it with the agent or `enipoolctl pool load`", c.Path, err)
 	}

@@ -109,6 +109,9 @@ func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 		return nil, wrongSize(r, size)
 	}
 	lines := &lineReader{r: r, count: int(size / lineSize)}
+	if m, ok := r.(mapped); ok {
+		lines.buf = m
+	}
 	line, err := lines.read(0)
 	if err != nil {
 		return nil, err
@@ -193,7 +196,8 @@ func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) 
 }
 
 // lineReader reads a file line by line through a small buffer: fresh memory is
-// the dearest thing in a process that lives for milliseconds.
+// the dearest thing in a process that lives for milliseconds. A file that is in memory
+// it reads there.
 type lineReader struct {
 	r     io.ReaderAt
 	count int    // lines in the file
@@ -232,10 +236,21 @@ func decodeHead(text string) (head, error) {
 	if oldest, err := strconv.Atoi(f[3]); err != nil || oldest > Version {
 		return head{}, fmt.Errorf("%w: it is version %s and wants a reader of version %s or later, this is %d; upgrade the plugin", ErrVersion, f[1], f[3], Version)
 	}
-	var h head
-	n, err := fmt.Sscanf(strings.Join(f[4:], " "), "boot %s gen %d settings %d enis %d addresses %d", &h.boot, &h.generation, &h.settings, &h.enis, &h.addresses)
-	if err != nil || n != 5 || min(h.settings, h.enis, h.addresses) < 0 || max(h.settings, h.enis, h.addresses) > maxSize/lineSize {
-		return head{}, damaged("line 1: head can't be read")
+	// What stands behind these words is a newer writer's. fmt.Sscanf would take as long
+	// as a hundred addresses.
+	unreadable := damaged("line 1: head can't be read")
+	if len(f) < 14 || f[4] != "boot" || f[6] != "gen" || f[8] != "settings" || f[10] != "enis" || f[12] != "addresses" {
+		return head{}, unreadable
+	}
+	h := head{boot: f[5]}
+	var err error
+	if h.generation, err = strconv.ParseUint(f[7], 10, 64); err != nil {
+		return head{}, unreadable
+	}
+	for at, count := range map[int]*int{9: &h.settings, 11: &h.enis, 13: &h.addresses} {
+		if *count, err = strconv.Atoi(f[at]); err != nil || *count < 0 || *count > maxSize/lineSize {
+			return head{}, unreadable
+		}
 	}
 	return h, nil
 }

@@ -1,0 +1,53 @@
+package nodecache
+
+import (
+	"errors"
+	"io"
+	"runtime/debug"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"golang.org/x/sys/unix"
+)
+
+// mapped is a file in memory, where the kernel has it anyway: of a large one a look at
+// the first words of each line is enough, and a copy would cost more than that.
+type mapped []byte
+
+// mapFrom is the size from which it pays to map a file: 64 lines.
+const mapFrom = 64 * lineSize
+
+// ReadAt is io.ReaderAt's.
+func (m mapped) ReadAt(b []byte, at int64) (n int, err error) {
+	if at < int64(len(m)) {
+		n = copy(b, m[at:])
+	}
+	if n < len(b) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// decode decodes the file, which holds size bytes.
+func (f *file) decode(size int64, only *eni.Key) (s *snapshot, err error) {
+	if size < mapFrom {
+		return decode(f, size, only)
+	}
+	m, err := unix.Mmap(f.fd, 0, int(size), unix.PROT_READ, unix.MAP_SHARED|unix.MAP_POPULATE)
+	if err != nil { // some file systems have no such thing
+		return decode(f, size, only)
+	}
+	// What of it can't be read, because somebody cut the file or its disk fails, is a
+	// fault here and no error of a call.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }:
+			s, err = nil, damaged("it can't be read: %v", p)
+		default:
+			panic(p)
+		}
+		err = errors.Join(err, unix.Munmap(m))
+	}()
+	return decode(mapped(m), size, only)
+}
