@@ -74,6 +74,7 @@ func (c clusterNode) measure() {
 	defer func() { c.must(cloud.close()) }()
 	n, err := cloud.newAgentNode(c.bench, strategies[0])
 	c.must(err)
+	defer func() { c.must(os.RemoveAll(n.folder)) }() // the next run's has the same name
 	stop := c.relay(n.space)
 	defer stop()
 	c.addNode(n.name)

@@ -283,3 +283,32 @@ func TestAFastPathThatAPreviousReleaseFindsHarmsNobody(t *testing.T) {
 	s.fastPath("off")
 	s.isGone()
 }
+
+// Uninstalling takes the fast path away once its pods are gone, and not before.
+func TestUninstallingTakesTheFastPathOfAStoppedAgentAway(t *testing.T) {
+	s := newFastSite(t, "fast-bye")
+	s.agent.terminate()
+	program, err := agentProgram()
+	s.must(err)
+	root := t.TempDir()
+	uninstall := func() (said string, code int) {
+		t.Helper()
+		cmd := s.command(program, "uninstall", "--config", s.confPath(), "--root", root)
+		var out []byte
+		_ = s.node.Do(func() (err error) { out, err = cmd.CombinedOutput(); return err })
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	if said, code := uninstall(); code != 1 || !s.pinned() {
+		t.Errorf("exit code %d with living pods, pinned: %v: %s", code, s.pinned(), said)
+	}
+	s.del("near0", "near1", "near2", "near3", "far0")
+	if at := s.programs(); len(at) == 0 {
+		t.Error("there is no program at the links of ENIs that could be left")
+	}
+	if said, code := uninstall(); code != 0 || !strings.Contains(said, "fast path "+bpf.Folder(s.cache.Path)) {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	if left := s.programs(); s.pinned() || len(left) > 0 {
+		t.Errorf("left over: pinned: %v, programs %v", s.pinned(), left)
+	}
+}
