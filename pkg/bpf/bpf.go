@@ -1,12 +1,10 @@
-// Package bpf is the little of bpf(2) that enipool needs, without a library: the
-// plugin attaches a pinned program with it, and what it links it pays for at
-// every pod's start.
+// Package bpf makes the calls of bpf(2) that the fast path's keeper makes several times
+// a second, for each link of the node: one system call each, and nothing else.
 package bpf
 
 import (
 	"fmt"
 	"hash/fnv"
-	"runtime"
 	"strconv"
 	"unsafe"
 
@@ -15,7 +13,6 @@ import (
 
 // Commands of bpf(2), and the numbers of its attributes; see <linux/bpf.h>.
 const (
-	cmdObjGet     = 7
 	cmdProgAttach = 8
 
 	attachTCXIngress = 46
@@ -42,25 +39,6 @@ func call(cmd uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
 	}
 }
 
-// Open opens what is pinned at the path.
-func Open(path string) (FD, error) {
-	name, err := unix.BytePtrFromString(path)
-	if err != nil {
-		return -1, err
-	}
-	attr := struct {
-		path  uint64
-		fd    uint32
-		flags uint32
-	}{path: uint64(uintptr(unsafe.Pointer(name)))}
-	fd, err := call(cmdObjGet, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
-	runtime.KeepAlive(name)
-	if err != nil {
-		return -1, fmt.Errorf("open pinned %s: %w", path, err)
-	}
-	return FD(fd), nil
-}
-
 // AttachIngress has the program see all that comes in by the link with the
 // index, in the network namespace of the calling thread. It stays until it is
 // detached or the link goes.
@@ -75,15 +53,9 @@ func AttachIngress(program FD, link int) error {
 // FileSystem is where the bpf file system is mounted on a node.
 const FileSystem = "/sys/fs/bpf"
 
-// ProgramName is the name of the pinned program in its folder.
-const ProgramName = "program"
-
 // Folder returns where the programs of the node cache at the path are pinned.
 func Folder(cache string) string {
 	sum := fnv.New64a()
 	sum.Write([]byte(cache))
 	return FileSystem + "/enipool/" + strconv.FormatUint(sum.Sum64(), 16)
 }
-
-// ProgramPath returns where the plugin finds the program.
-func ProgramPath(cache string) string { return Folder(cache) + "/" + ProgramName }

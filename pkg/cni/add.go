@@ -8,7 +8,6 @@ import (
 	"time"
 
 	current "github.com/containernetworking/cni/pkg/types/100"
-	"github.com/enipool/enipool/pkg/bpf"
 	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host"
@@ -84,9 +83,6 @@ func (r Request) device(h *host.Host, ns *host.Netns) (string, error) {
 func (p *Plugin) setUp(h *host.Host, ns *host.Netns, r Request, s ipam.Settings, lease ipam.Lease) (*current.Result, error) {
 	if r.Owner.Kind == eni.Veth {
 		pod := netconf.NewPod(s, lease, r.Conf.MTU)
-		if r.Conf.Extras.Limits.Egress == (netconf.Limit{}) { // the fast path would go past the limit's queue
-			pod.Program = bpf.ProgramPath(p.Cache.Path)
-		}
 		if err := h.AddPod(ns, pod); err != nil {
 			return nil, err
 		}

@@ -32,7 +32,6 @@ func (h *Host) AddPod(ns *Netns, p netconf.Pod) error {
 	if err := fillPod(ns, pod, p, node.peer); err != nil {
 		return err
 	}
-	attachProgram(p, node.index)
 	node, err = h.fillNode(p, node.index)
 	if err != nil {
 		return err

@@ -38,10 +38,6 @@ type Pod struct {
 	HostRules   []Rule
 	HostNeighs  []Neigh
 	HostSysctls []Sysctl
-
-	// Program is the path of a pinned program that sees what comes in by HostDev, if
-	// there is one; "" for a pod that must not take the fast path.
-	Program string
 }
 
 // HostDevice returns the name of the node's end of the owner's veth pair. It

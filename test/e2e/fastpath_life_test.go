@@ -46,8 +46,8 @@ func TestSwitchingTheFastPathLosesNoPacket(t *testing.T) {
 	closes(t, c)
 }
 
-// The plugin gives a new pod the fast path, with nobody's help, and a pod that
-// takes over an address gets what is sent to it.
+// A new pod gets the fast path when the node has come to rest, and a pod that takes
+// over an address gets what is sent to it.
 func TestANewPodHasTheFastPathAndAnAddressThatMovedIsFollowed(t *testing.T) {
 	s := mapNft()
 	s.CoolDown = 0 // the next pod gets the address at once
@@ -66,6 +66,7 @@ func TestANewPodHasTheFastPathAndAnAddressThatMovedIsFollowed(t *testing.T) {
 		t.Fatalf("the new pod has another address: %s", addrs)
 	}
 	ttlEcho(t, f.pods["c"], "7")
+	f.keep()
 	got := f.jumped(func() {
 		for range 20 {
 			_ = c.SetDeadline(time.Now().Add(time.Second))

@@ -48,9 +48,6 @@ func openRelease(dir, release string) (*Path, error) {
 	if err := errors.Join(p.openMaps(own), p.openProgram(own)); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	if err := publish(p.program, filepath.Join(dir, bpf.ProgramName)); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
 	return p, nil
 }
 
@@ -125,8 +122,11 @@ func (p *Path) openMaps(dir string) error {
 	return nil
 }
 
+// programFile is the name of a release's program in its folder.
+const programFile = "program"
+
 func (p *Path) openProgram(dir string) error {
-	path := filepath.Join(dir, bpf.ProgramName)
+	path := filepath.Join(dir, programFile)
 	program, err := ebpf.LoadPinnedProgram(path, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		program, err = p.load()
@@ -158,32 +158,4 @@ func (p *Path) load() (*ebpf.Program, error) {
 		return nil, err
 	}
 	return ebpf.NewProgramFromFD(int(fd))
-}
-
-// publish gives the program the name by which the plugin finds it, in one step: a
-// plugin finds the old one or the new one.
-func publish(program *ebpf.Program, path string) error {
-	if same, err := ebpf.LoadPinnedProgram(path, nil); err == nil {
-		defer same.Close()
-		have, errHave := same.Info()
-		want, errWant := program.Info()
-		if errHave == nil && errWant == nil {
-			a, _ := have.ID()
-			b, _ := want.ID()
-			if a == b {
-				return nil
-			}
-		}
-	}
-	next := path + "_next" // a dot in a name is reserved there
-	_ = os.Remove(next)
-	again, err := program.Clone()
-	if err != nil {
-		return err
-	}
-	defer again.Close()
-	if err := again.Pin(next); err != nil {
-		return fmt.Errorf("publish the fast path's program: %w", err)
-	}
-	return os.Rename(next, path)
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/cilium/ebpf"
-	"github.com/enipool/enipool/pkg/bpf"
 )
 
 // otherReleases returns the programs of other releases that are still pinned in
@@ -23,14 +22,14 @@ func (p *Path) otherReleases() (map[ebpf.ProgramID]*ebpf.Program, error) {
 	return all, err
 }
 
-// programs opens all that are pinned in the folder and in those below it.
+// programs opens all that are pinned in the folders below the folder, one per release.
 func programs(dir string) (map[ebpf.ProgramID]*ebpf.Program, error) {
-	below, err := filepath.Glob(filepath.Join(dir, "*", bpf.ProgramName))
+	paths, err := filepath.Glob(filepath.Join(dir, "*", programFile))
 	if err != nil {
 		return nil, err
 	}
 	all := map[ebpf.ProgramID]*ebpf.Program{}
-	for _, path := range append(below, filepath.Join(dir, bpf.ProgramName)) {
+	for _, path := range paths {
 		program, err := ebpf.LoadPinnedProgram(path, nil)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -59,10 +58,6 @@ func Remove(dir string) error {
 		return nil
 	}
 	if err := stopAll(dir); err != nil {
-		return err
-	}
-	// The plugin must not find it any more before the links are gone through.
-	if err := os.Remove(filepath.Join(dir, bpf.ProgramName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	all, err := programs(dir)
