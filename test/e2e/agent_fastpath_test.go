@@ -159,14 +159,17 @@ func (s *site) isGone() {
 	})
 }
 
-// The plugin attaches the program that the agent has pinned, the metric counts what
-// jumps, and an agent that is killed, started again, stopped, and started without the
-// fast path costs no packet.
+// The agent gives pods' links its program, the metric counts what jumps, and an agent
+// that is killed, started again, stopped, and started without the fast path costs no
+// packet.
 func TestPodsDoNotNoticeWhatBecomesOfTheAgentOfAFastPath(t *testing.T) {
 	s := newFastSite(t, "fast-life")
-	if at := s.programs(); len(at[s.deviceOf("near0")]) != 1 || len(at[s.deviceOf("far0")]) != 1 {
-		t.Errorf("programs %v after the ADDs, want one at each pod's link", at)
-	}
+	s.eventually("each pod's link has the program", func() error {
+		if at := s.programs(); len(at[s.deviceOf("near0")]) != 1 || len(at[s.deviceOf("far0")]) != 1 {
+			return fmt.Errorf("programs %v", at)
+		}
+		return nil
+	})
 	unbroken := s.talkFast()
 	s.jumps("the agent runs")
 	s.agent.kill()
