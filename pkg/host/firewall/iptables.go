@@ -3,7 +3,9 @@ package firewall
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/enipool/enipool/pkg/iptexec"
@@ -217,32 +219,36 @@ func (t tool) read(table string) (iptTable, error) {
 	if err != nil || !there {
 		return have, err
 	}
-	chains, err := t.ListChains(table)
+	lines, err := t.dump(table)
 	if err != nil {
-		return have, fmt.Errorf("list %s table %s: %w", t.name, table, err)
+		return have, err
 	}
-	for _, chain := range chains {
+	for _, line := range lines {
+		what, rest, _ := strings.Cut(line, " ")
+		chain, rule, _ := strings.Cut(rest, " ")
 		ours := netconf.IsIptChain(chain)
-		if !ours && !slices.Contains(parents(), chain) {
-			continue
-		}
-		lines, err := t.List(table, chain)
-		if err != nil {
-			return have, fmt.Errorf("list %s table %s chain %s: %w", t.name, table, chain, err)
-		}
-		if ours {
+		name, isJump := strings.CutPrefix(rule, "-j ")
+		switch {
+		case ours && what == "-N":
 			have.chains[chain] = nil
-		}
-		for _, line := range lines {
-			rule, isRule := strings.CutPrefix(line, "-A "+chain+" ")
-			name, isJump := strings.CutPrefix(rule, "-j ")
-			switch {
-			case ours && isRule:
-				have.chains[chain] = append(have.chains[chain], rule)
-			case isRule && isJump && netconf.IsIptChain(name):
-				have.jumps[name] = append(have.jumps[name], chain)
-			}
+		case ours && what == "-A":
+			have.chains[chain] = append(have.chains[chain], rule)
+		case what == "-A" && isJump && netconf.IsIptChain(name) && slices.Contains(parents(), chain):
+			have.jumps[name] = append(have.jumps[name], chain)
 		}
 	}
 	return have, nil
+}
+
+// dump returns all lines of the table in one call: on a busy node each start of the
+// program counts, and the agent is not ready before the packet filter is.
+func (t tool) dump(table string) ([]string, error) {
+	cmd := exec.Command(t.path, "--wait", strconv.Itoa(lockWait), "-t", table, "-S")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list %s table %s: %w: %s", t.name, table, err, strings.TrimSpace(stderr.String()))
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
 }
