@@ -16,7 +16,7 @@ import (
 type Routing uint8
 
 // The routing modes. Map marks packets by an nftables map from source address to
-// ENI, filled when an address joins the pool. Rule is one ip rule a pod, for
+// ENI, filled when an address joins the pool. Rule is one ip rule per pod, for
 // kernels without nftables.
 const (
 	Map Routing = iota
