@@ -41,7 +41,7 @@ CPU time is the kernel's count for all threads of the process, to the nanosecond
 that changes nothing: besides the tick the process pays for the file watch, for timers and for caches gone cold. What
 the tick itself takes is a Go benchmark of the same loop over a real node cache. A comparison with cloud and kernel,
 one a minute by default, is a describe, a check of all kernel state and of all sandboxes, and the ticks for these. The
-memory when idle is that after two hours' worth of them; the most is since the start of the process.
+memory when idle is that after an hour's worth of them; the most is since the start of the process.
 
 The agent in a cluster is the same process with a kubeconfig, and a real API server beside it that knows its Node, 250 pods
 of the node and 250 of another one, each some kilobytes large. Its memory when idle is the median of half a minute, after an

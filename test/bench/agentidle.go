@@ -101,7 +101,7 @@ func (b *bench) resyncRound(n *agentNode) (measure, error) {
 	if err := n.configure("resync: 1s\n"); err != nil {
 		return m, err
 	}
-	length := time.Duration(b.pick(120, 10)) * time.Second
+	length := time.Duration(b.pick(60, 10)) * time.Second
 	b.progress("let the agent compare everything, a minute at most until it begins and then %s", length)
 	const compared = `enipool_cloud_calls_total{op="Describe",outcome="ok"}`
 	if err := n.rises(compared); err != nil {

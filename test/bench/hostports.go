@@ -36,12 +36,14 @@ func (b *bench) hostPortsRow() (err error) {
 			return err
 		}
 		found[i] = measure{what: fmt.Sprintf("connections by hostPort, %d on the node", ports), unit: connections.unit,
-			command: fmt.Sprintf("%s, %s", connections.command, b.floodTime())}
+			command: fmt.Sprintf("%s, %s", connections.command, b.talkTime())}
 	}
-	for round := range b.longRuns() {
-		b.round("connections by hostPort", round+1, b.longRuns())
-		for i, n := range nodes {
-			rate, err := talk(n.far, connections, netip.AddrPortFrom(nodeAddr, lastHostPort), b.floodTime())
+	for round := range b.talkRounds() {
+		b.round("connections by hostPort", round+1, b.talkRounds())
+		for i := range nodes {
+			i = (i + round) % len(nodes)
+			n := nodes[i]
+			rate, err := talk(n.far, connections, netip.AddrPortFrom(nodeAddr, lastHostPort), b.talkTime())
 			if err := errors.Join(err, n.forgetConnections()); err != nil {
 				return err
 			}

@@ -169,8 +169,9 @@ func (b *bench) packets(nodes []crowded, size int, to string) error {
 	}
 	for round := range b.longRuns() {
 		b.round(fmt.Sprintf("packets to %s, %s", to, count(size)), round+1, b.longRuns())
-		for i, n := range nodes {
-			rate, err := n.rate(to, b.floodTime())
+		for i := range nodes {
+			i = (i + round) % len(nodes)
+			rate, err := nodes[i].rate(to, b.floodTime())
 			if err != nil {
 				return err
 			}

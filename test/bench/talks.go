@@ -41,7 +41,7 @@ func (b *bench) talksRow() error {
 	for _, kind := range []talkKind{requests, connections} {
 		for _, to := range []string{"the VPC", "a pod of the node"} {
 			err := b.compareNodes(list, fmt.Sprintf("%s to %s", kind.what, to), kind, 1, func(c *conversation) (float64, error) {
-				return talk(c.sender, kind, c.servers[to], b.floodTime())
+				return talk(c.sender, kind, c.servers[to], b.talkTime())
 			})
 			if err != nil {
 				return err
@@ -50,7 +50,7 @@ func (b *bench) talksRow() error {
 	}
 	incoming := talkKind{unit: "kpps", command: fmt.Sprintf("sendmmsg UDP %d bytes, 1 CPU", frame64)}
 	err = b.compareNodes(list, "packets from the VPC, 1 pod", incoming, 0, func(c *conversation) (float64, error) {
-		return c.incoming(b.floodTime())
+		return c.incoming(b.talkTime())
 	})
 	for _, c := range list {
 		err = errors.Join(err, c.stop())
@@ -63,11 +63,13 @@ func (b *bench) talksRow() error {
 func (b *bench) compareNodes(list []*conversation, what string, kind talkKind, want float64, rate func(*conversation) (float64, error)) error {
 	found := make([]measure, len(list))
 	for i, c := range list {
-		found[i] = measure{what: what + ", " + c.what, unit: kind.unit, command: fmt.Sprintf("%s, %s", kind.command, b.floodTime())}
+		found[i] = measure{what: what + ", " + c.what, unit: kind.unit, command: fmt.Sprintf("%s, %s", kind.command, b.talkTime())}
 	}
-	for round := range b.longRuns() {
-		b.round(what, round+1, b.longRuns())
-		for i, c := range list {
+	for round := range b.talkRounds() {
+		b.round(what, round+1, b.talkRounds())
+		for i := range list {
+			i = (i + round) % len(list) // none is always the one after another
+			c := list[i]
 			v, err := rate(c)
 			if err := errors.Join(err, c.forgetConnections()); err != nil {
 				return fmt.Errorf("node with %s: %w", c.what, err)
@@ -81,6 +83,12 @@ func (b *bench) compareNodes(list []*conversation, what string, kind talkKind, w
 	}
 	return nil
 }
+
+// talkRounds and talkTime: many short rounds tell small differences better than few long
+// ones do.
+func (b *bench) talkRounds() int { return b.pick(15, 2) }
+
+func (b *bench) talkTime() time.Duration { return b.floodTime() / 2 }
 
 // conversation is a node whose pod has somebody to talk to.
 type conversation struct {
