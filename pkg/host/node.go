@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/vishvananda/netlink"
@@ -116,12 +117,24 @@ func (h *Host) readPods(have *netconf.Node, pods []netconf.Pod, links map[string
 	return err
 }
 
+// errIPv6Off is what the kernel means by EACCES, which reads as if rights were missing:
+// those would be EPERM.
+var errIPv6Off = errors.New("IPv6 is off on this link: set the sysctls net.ipv6.conf.all.disable_ipv6 and that of the link to 0, or use families: [ipv4]")
+
 // ApplyNode adds, then removes; see netconf.Diff. An error in one object does
 // not keep the others from being done.
 func (h *Host) ApplyNode(add, remove netconf.Node) error {
 	var errs []error
+	ipv6Off := false
 	try := func(err error, verb string, object fmt.Stringer) {
-		if err != nil {
+		switch {
+		case err == nil:
+		case errors.Is(err, unix.EACCES) && strings.Contains(object.String(), ":"):
+			if !ipv6Off { // once: all that is IPv6's fails in the same way
+				errs = append(errs, fmt.Errorf("%s %s: %w", verb, object, errIPv6Off))
+			}
+			ipv6Off = true
+		default:
 			errs = append(errs, fmt.Errorf("%s %s: %w", verb, object, err))
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"golang.org/x/sys/unix"
 )
 
 // Node is the node in whose network namespace the caller's thread is.
@@ -169,6 +170,8 @@ func chooseFirewall(s *ipam.Settings, either bool) error {
 	case either && nft == nil:
 		s.Firewall = ipam.Nftables
 		return nil
+	case either && s.Routing == ipam.Map && errors.Is(nft, unix.EPERM):
+		return nft // another routing needs the same rights
 	case either && s.Routing == ipam.Map:
 		return fmt.Errorf("routing map: %w; use routing: rule", nft)
 	case either:

@@ -56,10 +56,19 @@ func nftWorks() error {
 		err = c.Flush()
 	}
 	if err != nil {
-		return fmt.Errorf("try nftables: %w; load the kernel modules nf_tables, nft_ct, nft_chain_nat and nft_fib_inet, "+
-			"or use firewall iptables with routing rule", summary{err})
+		return fmt.Errorf("try nftables: %w; %s", summary{err}, advise(err,
+			"load the kernel modules nf_tables, nft_ct, nft_chain_nat and nft_fib_inet, or use firewall iptables with routing rule"))
 	}
 	return nil
+}
+
+// advise returns what to do about an error of a firewall: modules don't help a process
+// that may not change it.
+func advise(err error, modules string) string {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || strings.Contains(err.Error(), "must be root") {
+		return "the kernel forbids it: run this as root with CAP_NET_ADMIN, or look for a program that owns the tables (nft list tables)"
+	}
+	return modules
 }
 
 func nftRemoval() ([]step, error) {

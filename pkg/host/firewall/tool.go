@@ -203,8 +203,8 @@ func iptWorks() error {
 			c.Name, c.Rules = netconf.IptPodsPrefix+"TRY-"+c.Table, withoutOurJumps(c.Rules)
 			err := cmp.Or(t.ClearAndDeleteChain(c.Table, c.Name), t.build(c))
 			if err = errors.Join(err, t.ClearAndDeleteChain(c.Table, c.Name)); err != nil {
-				return fmt.Errorf("try %s: %w; load the kernel modules xt_connmark, xt_conntrack, xt_rpfilter and "+
-					"iptable_nat, or use firewall nftables", t.name, err)
+				return fmt.Errorf("try %s: %w; %s", t.name, err, advise(err,
+					"load the kernel modules xt_connmark, xt_conntrack, xt_rpfilter and iptable_nat, or use firewall nftables"))
 			}
 		}
 	}
