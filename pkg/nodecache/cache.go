@@ -150,7 +150,11 @@ func (c Cache) rename(file []byte) (err error) {
 	if err := os.WriteFile(tmp, file, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(tmp, c.Path)
+	err = os.Rename(tmp, c.Path)
+	if info, look := os.Lstat(c.Path); err != nil && look == nil && info.IsDir() {
+		return c.notRegular(true) // the kernel says "file exists"
+	}
+	return err
 }
 
 // open opens the file and returns its size. The lock is held.
@@ -159,7 +163,7 @@ func (c Cache) open(flag int) (*file, int64, error) {
 	f, err := openFile(c.Path, flag|unix.O_NONBLOCK, 0)
 	var st unix.Stat_t
 	if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
-		return nil, 0, c.notRegular()
+		return nil, 0, c.notRegular(errors.Is(err, unix.EISDIR))
 	}
 	if err != nil {
 		return nil, 0, c.explain(err)
@@ -170,13 +174,16 @@ func (c Cache) open(flag int) (*file, int64, error) {
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > maxSize {
 		f.Close()
-		return nil, 0, c.notRegular()
+		return nil, 0, c.notRegular(st.Mode&unix.S_IFMT == unix.S_IFDIR)
 	}
 	return f, st.Size, nil
 }
 
-func (c Cache) notRegular() error {
-	return damaged("%s is no regular file of at most %d MiB", c.Path, maxSize>>20)
+func (c Cache) notRegular(folder bool) error {
+	if folder {
+		return damaged("%s is a folder: remove it", c.Path)
+	}
+	return damaged("%s is no regular file of at most %d MiB: the agent or `enipoolctl pool load` replaces it", c.Path, maxSize>>20)
 }
 
 func (c Cache) read(only *eni.Key) (*snapshot, error) {
@@ -190,6 +197,9 @@ func (c Cache) read(only *eni.Key) (*snapshot, error) {
 
 func (c Cache) decode(f *file, size int64, only *eni.Key) (*snapshot, error) {
 	s, err := f.decode(size, only)
+	if errors.Is(err, ErrVersion) {
+		return nil, fmt.Errorf("%s: %w", c.Path, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; rebuild it with the agent or `enipoolctl pool load`", c.Path, err)
 	}
@@ -206,7 +216,7 @@ func (c Cache) decode(f *file, size int64, only *eni.Key) (*snapshot, error) {
 func (c Cache) explain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: %s; is the agent running on this node? `enipoolctl pool load` makes one by hand", ErrMissing, c.Path)
+		return c.missing()
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("open node cache: %w; it is root's alone", err)
 	}

@@ -248,7 +248,7 @@ func TestAFutureVersionIsReadIfItsWriterSaysSo(t *testing.T) {
 		}
 	}
 	_, err := decodeBytes(with("7 min 3", 9, ""))
-	want := "node cache has a newer format: it is version 7 and wants a reader of version 3 or later, this is 1; upgrade the plugin"
+	want := "node cache has a newer format: it is version 7 and wants a reader of version 3 or later, this is 1: use plugin, agent and enipoolctl of one release"
 	if diff := cmp.Diff(want, fmt.Sprint(err)); diff != "" {
 		t.Error(diff)
 	}

@@ -48,3 +48,19 @@ func (e *BusyError) Unwrap() error { return e.Err }
 func damaged(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, a...))
 }
+
+// missing says that there is no cache, and with it what an agent, of whom it would be,
+// says of it: most often the cloud does not answer.
+func (c Cache) missing() error {
+	pid, running := c.Agent()
+	cure := "is the agent running on this node? `enipoolctl pool load` makes one by hand"
+	said := "; the agent last said: "
+	if running {
+		cure, said = agentName(pid)+" makes it", " and says: "
+	}
+	why := c.Why()
+	if why == "" {
+		said = ""
+	}
+	return fmt.Errorf("%w: %s; %s%s%s", ErrMissing, c.Path, cure, said, why)
+}

@@ -234,7 +234,7 @@ func decodeHead(text string) (head, error) {
 		return head{}, damaged("line 1: is not the head of a node cache")
 	}
 	if oldest, err := strconv.Atoi(f[3]); err != nil || oldest > Version {
-		return head{}, fmt.Errorf("%w: it is version %s and wants a reader of version %s or later, this is %d; upgrade the plugin", ErrVersion, f[1], f[3], Version)
+		return head{}, fmt.Errorf("%w: it is version %s and wants a reader of version %s or later, this is %d: use plugin, agent and enipoolctl of one release", ErrVersion, f[1], f[3], Version)
 	}
 	// What stands behind these words is a newer writer's. fmt.Sscanf would take as long
 	// as a hundred addresses.
