@@ -86,8 +86,10 @@ type Parts struct {
 	MaxPods func() (n int, source string)
 	// FastPath tells how packets pass the node. nil: nobody looks after that.
 	FastPath func() status.FastPath
-	Now      func() time.Duration // since boot
-	Rand     *rand.Rand           // of jitter and tokens
+	// Refused tells of a changed configuration that is not in force. nil: there can't be one.
+	Refused func() *status.Refused
+	Now     func() time.Duration // since boot
+	Rand    *rand.Rand           // of jitter and tokens
 
 	// Pods returns the pods of the node that need addresses, as the cluster knows them,
 	// and false as long as it does not. nil: there is no cluster to ask.

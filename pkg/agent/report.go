@@ -52,6 +52,9 @@ func (a *Agent) report(now time.Duration) {
 		fast := a.FastPath()
 		s.FastPath = &fast
 	}
+	if a.Refused != nil {
+		s.Refused = a.Refused()
+	}
 	a.judge(now)
 	s.Written = a.Wall()
 	s.Due = s.Written.Add(a.conf.Resync)

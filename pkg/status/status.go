@@ -45,6 +45,8 @@ type Status struct {
 
 	FastPath *FastPath `json:"fastPath,omitempty"` // nil: the agent has none to keep
 
+	Refused *Refused `json:"refused,omitempty"` // nil: the configuration file is in force
+
 	Watched bool `json:"watched,omitempty"` // the cluster is asked for the node's pods
 	Synced  bool `json:"synced,omitempty"`  // and has answered: until then no address goes back
 	Pods    int  `json:"pods,omitempty"`    // of them: that need an address
@@ -58,6 +60,12 @@ type Status struct {
 
 	LastError     string    `json:"lastError,omitempty"`
 	LastErrorTime time.Time `json:"lastErrorTime,omitzero"`
+}
+
+// Refused is a changed configuration that the agent did not take over.
+type Refused struct {
+	Error string    `json:"error"`
+	Since time.Time `json:"since"` // since when the file has not been right
 }
 
 // FastPath tells whether packets of established connections pass the node by the

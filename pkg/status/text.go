@@ -26,6 +26,10 @@ func (s Status) Lines(now time.Time) []string {
 	if s.Health.Faulty {
 		l.add("fault", "%s for %s: %s", s.Health.Reason, span(now.Sub(s.FaultSince)), s.Health.Message)
 	}
+	if r := s.Refused; r != nil {
+		l.add("refused", "the changed configuration, %s: the one before stays in force until the agent is started again, which would fail: %s",
+			ago(now.Sub(r.Since)), strings.Join(strings.Fields(r.Error), " "))
+	}
 	l.add("demand", "%s", s.sizing())
 	if s.Watched && !s.Synced {
 		l.add("pods", "not known, the API server has not told them yet: no address goes back")

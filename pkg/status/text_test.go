@@ -29,6 +29,8 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	fast, slow := example(), example()
 	fast.FastPath = &FastPath{Out: 12, In: 34, Local: 56}
 	slow.FastPath = &FastPath{Off: []string{"chain FORWARD of ip filter drops what no rule of it accepts", "IPVS serves addresses"}}
+	refused := example()
+	refused.Refused = &Refused{Error: "/etc/enipool/agent.yaml:\n  coolDown: \"9\": must be a duration", Since: noon.Add(-5 * time.Minute)}
 	bare := Status{Written: noon, Mode: "burstable", Strategy: "equation"}
 	for _, tt := range []struct {
 		name string
@@ -46,6 +48,12 @@ agent:	ready, mode batch by equation
 demand:	36, need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 fast path:	on (packets so far: 12 out, 34 in, 56 from pod to pod)
+`},
+		{"a configuration that is refused", refused, 4 * time.Second, `
+agent:	ready, mode batch by equation
+refused:	the changed configuration, 5m4s ago: the one before stays in force until the agent is started again, which would fail: /etc/enipool/agent.yaml: coolDown: "9": must be a duration
+demand:	36, need 48, target 48: up
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 `},
 		{"no fast path", slow, 4 * time.Second, `
 agent:	ready, mode batch by equation

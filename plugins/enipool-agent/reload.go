@@ -23,6 +23,8 @@ type reload struct {
 	level *slog.LevelVar
 	limit *maxPods
 	fast  *node.FastPath
+
+	refused *refusal
 }
 
 func newReload(conf agentconf.Config, w io.Writer) *reload {
@@ -33,6 +35,7 @@ func newReload(conf agentconf.Config, w io.Writer) *reload {
 	if conf.LogFormat == "json" {
 		r.log = slog.New(slog.NewJSONHandler(w, o))
 	}
+	r.refused = newRefusal(r.log)
 	r.limit = &maxPods{conf: conf.MaxPods, log: r.log}
 	return r
 }
@@ -47,7 +50,7 @@ func (r *reload) taken(ctx context.Context, files <-chan agentconf.Config) <-cha
 				return
 			case conf := <-files:
 				if err := node.Settle(&conf.Settings, conf.AnyFirewall); err != nil {
-					r.log.Error("configuration is not taken over", "error", err)
+					r.refused.refuse(err)
 					continue
 				}
 				r.level.Set(conf.LogLevel)

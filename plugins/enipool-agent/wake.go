@@ -111,17 +111,17 @@ func rest(ctx context.Context, events <-chan fsnotify.Event) {
 }
 
 // watchConfig sends each new configuration that can be read, until ctx ends. One
-// that can't is logged with what is wrong, and the old one stays.
-func watchConfig(ctx context.Context, path string, log *slog.Logger) <-chan agentconf.Config {
+// that can't is refused with what is wrong, and the old one stays.
+func watchConfig(ctx context.Context, path string, log *slog.Logger, refused *refusal) <-chan agentconf.Config {
 	// The folder and not the file: editors and ConfigMaps rename.
 	events, errs, stop := watchFolder(filepath.Dir(path), log)
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	out := make(chan agentconf.Config)
+	last, _ := os.ReadFile(path)
 	go func() {
 		defer stop()
 		defer signal.Stop(hup)
-		last, _ := os.ReadFile(path)
 		for {
 			asked := false
 			select {
@@ -140,9 +140,10 @@ func watchConfig(ctx context.Context, path string, log *slog.Logger) <-chan agen
 			last = text
 			conf, err := readConfig(path)
 			if err != nil {
-				log.Error("configuration is not taken over", "error", err)
+				refused.refuse(err)
 				continue
 			}
+			refused.settle()
 			select {
 			case out <- conf:
 			case <-ctx.Done():

@@ -96,11 +96,11 @@ func (p process) serve(ctx context.Context, path string) error {
 	defer stop()
 	wake, unwatch := watchCache(ctx, nodecache.Cache{Path: conf.Cache}, log)
 	defer unwatch()
-	files := watchConfig(ctx, path, log)
+	files := watchConfig(ctx, path, log, p.reload.refused)
 	log.Info("started", "release", release, "node", conf.Node, "mode", conf.Pool.Mode.String(), "cache", conf.Cache, "listen", conf.Listen)
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return web.Serve(ctx, conf.Listen, p.metrics.Handler(conf.Profile), log) })
-	wake = both(ctx, wake, p.fast.Changed)
+	wake = both(ctx, both(ctx, wake, p.fast.Changed), p.reload.refused.changed)
 	all.Go(func() error { p.fast.Run(ctx); return nil })
 	if p.cluster != nil {
 		wake = both(ctx, wake, p.cluster.Changed())
@@ -121,7 +121,7 @@ func parts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r *r
 		Orphans: &cni.Plugin{Cache: cache, Now: nodecache.SinceBoot, Log: log},
 		Wants:   cache.Waiters,
 		Publish: func(s status.Status, why string) error { return errors.Join(page.Write(s), cache.SetWhy(why)) },
-		MaxPods: r.limit.get, FastPath: fast.Status,
+		MaxPods: r.limit.get, FastPath: fast.Status, Refused: r.refused.Status,
 		Now:  nodecache.SinceBoot,
 		Rand: mathrand.New(mathrand.NewPCG(seed(), seed())),
 	}

@@ -46,6 +46,13 @@ func TestTheAgentTakesOverAChangedConfiguration(t *testing.T) {
 	s.configure("coolDown: 9", "colour: red")
 	const refused = `level=ERROR msg="configuration is not taken over" error="`
 	agent.says(refused + `.*agent.yaml:\\n  coolDown: \\"9\\": must be a duration like .*\\n  colour: \\"red\\": must be removed: there is no such key"`)
+	s.eventually("the refused file in the status", func() error {
+		st, err := status.Beside(s.cache.Path).Read()
+		if err == nil && (st.Refused == nil || !strings.Contains(st.Refused.Error, "colour") || st.Refused.Since.IsZero() || !st.Ready) {
+			err = fmt.Errorf("%+v", st.Refused)
+		}
+		return err
+	})
 	s.tickAfter()
 	s.coolDown(8 * time.Second)
 	s.must(os.Remove(s.confPath()))
