@@ -290,13 +290,13 @@ func TestAHeadThatContradictsTheFileIsDamaged(t *testing.T) {
 // A large file is read where the kernel has it: what is not there is a fault of the
 // processor and no error of a call.
 func TestAFileThatIsCutWhileItIsReadIsDamaged(t *testing.T) {
-	c := newCache(t, fullBook(300))
+	c := newCache(t, fullBook(3000))
 	f, size, err := c.open(os.O_RDONLY)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if s, err := f.decode(size, nil); err != nil || len(s.Addresses) != 300 {
+	if s, err := f.decode(size, nil); err != nil || len(s.Addresses) != 3000 {
 		t.Fatalf("the whole file: %v", err)
 	}
 	if err := os.Truncate(c.Path, 4096); err != nil {

@@ -13,8 +13,9 @@ import (
 // the first words of each line is enough, and a copy would cost more than that.
 type mapped []byte
 
-// mapFrom is the size from which it pays to map a file: 64 lines.
-const mapFrom = 64 * lineSize
+// mapFrom is the size from which it pays to map a file, in a process that does so once:
+// smaller ones are copied in less time than a mapping is made and taken away.
+const mapFrom = 2048 * lineSize
 
 // ReadAt is io.ReaderAt's.
 func (m mapped) ReadAt(b []byte, at int64) (n int, err error) {
