@@ -95,7 +95,7 @@ func (f fields) text(key string) (s string, err error) {
 }
 
 // ParsePlugin reads what a runtime sends on standard input. Unknown keys are
-// tolerated. With an error that is made of *KeyError the Plugin is usable all
+// tolerated unless they are nearly known ones. With an error that is made of *KeyError the Plugin is usable all
 // the same, with defaults for the keys in error: a DEL must not fail for them.
 func ParsePlugin(stdin []byte) (Plugin, error) {
 	var top fields
@@ -123,6 +123,10 @@ func ParsePlugin(stdin []byte) (Plugin, error) {
 		}
 	}
 	p.setOptions(&o)
+	o.errs = append(o.errs, refuseTypos(o.fields, o.prefix))
+	if !p.Delegated { // else they are the other plugin's
+		o.errs = append(o.errs, checkCapabilities(top))
+	}
 	return p, errors.Join(append(o.errs, p.setStandard(top), p.setValid(top), unsupported(top), p.setExtras(top))...)
 }
 

@@ -21,6 +21,7 @@ type key struct {
 type fault struct {
 	at    string
 	value any
+	want  string // goes before what the key wants
 }
 
 // one is a key with a single value. set returns false if it does not want it.
@@ -29,7 +30,7 @@ func one(name, want string, set func(text string) bool) key {
 		if text, ok := scalar(v); ok && set(text) {
 			return nil
 		}
-		return []fault{{"", v}}
+		return []fault{{value: v}}
 	}}
 }
 
@@ -38,11 +39,11 @@ func list(name, want string, add func(text string) bool) key {
 	return key{name, want, func(v any) (faults []fault) {
 		values, ok := v.([]any)
 		if !ok {
-			return []fault{{"", v}}
+			return []fault{{value: v, want: "a list in brackets, each of it "}}
 		}
 		for i, v := range values {
 			if text, ok := scalar(v); !ok || !add(text) {
-				faults = append(faults, fault{fmt.Sprintf("[%d]", i), v})
+				faults = append(faults, fault{at: fmt.Sprintf("[%d]", i), value: v})
 			}
 		}
 		return faults
@@ -200,12 +201,12 @@ func pairs(name string, into *map[string]string) key {
 			return nil
 		}
 		if !ok || len(tags) > 40 {
-			return []fault{{"", v}}
+			return []fault{{value: v}}
 		}
 		for _, tag := range slices.Sorted(maps.Keys(tags)) {
 			value, ok := scalar(tags[tag])
 			if !ok || tag == "" || len(tag) > 128 || len(value) > 256 || strings.HasPrefix(tag, "aws:") || strings.HasPrefix(tag, "enipool/") {
-				faults = append(faults, fault{"[" + tag + "]", tags[tag]})
+				faults = append(faults, fault{at: "[" + tag + "]", value: tags[tag]})
 				continue
 			}
 			if *into == nil {

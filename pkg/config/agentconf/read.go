@@ -87,7 +87,7 @@ func (r *reader) into(table []key) {
 		known[k.name] = true
 		if v, ok := r.values[k.name]; ok {
 			for _, f := range k.set(v) {
-				r.wrong(k.name+f.at, f.value, k.want)
+				r.wrong(k.name+f.at, f.value, f.want+k.want)
 				r.bad[k.name] = true
 			}
 		}
@@ -106,6 +106,13 @@ func meant(name string, table []key) string {
 		if strings.EqualFold(last(k.name), last(name)) {
 			return "; is " + k.name + " meant?"
 		}
+	}
+	var names []string
+	for _, k := range table {
+		names = append(names, k.name)
+	}
+	if near := config.Meant(name, names); near != "" {
+		return "; is " + near + " meant?"
 	}
 	return ""
 }
