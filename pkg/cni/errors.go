@@ -10,6 +10,7 @@ import (
 	"github.com/enipool/enipool/pkg/hostport"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"golang.org/x/sys/unix"
 )
 
 // Our own error codes; the specification leaves those from 100 on to plugins.
@@ -94,6 +95,8 @@ func details(err error) string {
 		return "the runtime must DEL the first attachment before it ADDs again"
 	case errors.As(err, new(*hostport.TakenError)):
 		return "delete that pod, or choose another hostPort or hostIP"
+	case errors.Is(err, unix.EPERM):
+		return "the plugin must run as root with CAP_NET_ADMIN and CAP_SYS_ADMIN in the node's own namespaces"
 	case errors.Is(err, host.ErrLinkExists):
 		return "CNI_IFNAME names a link that another plugin made: put enipool first, or choose another name"
 	}

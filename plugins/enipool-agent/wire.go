@@ -151,9 +151,18 @@ func lock(conf agentconf.Config) (unlock func(), err error) {
 		case err != nil:
 			return unlock, fmt.Errorf("lock %s: %w", path, err)
 		case !free:
-			return unlock, fmt.Errorf("another agent keeps this node: it holds %s; stop it first", path)
+			return unlock, fmt.Errorf("another agent%s keeps this node: it holds %s; stop it first", agentProcess(conf), path)
 		}
 		held = append(held, l)
 	}
 	return unlock, nil
+}
+
+// agentProcess names the process of the agent that keeps the node, "" if it is not known.
+func agentProcess(conf agentconf.Config) string {
+	pid, _ := nodecache.Cache{Path: conf.Cache}.Agent()
+	if pid == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (process %d)", pid)
 }

@@ -85,7 +85,7 @@ func needRoot(err error) error {
 func checkCommand(cache *nodecache.Cache) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check",
-		Short:   "Compare cache, kernel and live namespaces; exit 1 and a line for each mismatch",
+		Short:   "Compare cache, kernel and live namespaces; exit 1 and a line for each mismatch, 2 if that fails",
 		Example: "  enipoolctl pool check",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
