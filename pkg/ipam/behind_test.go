@@ -3,6 +3,7 @@ package ipam
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -48,6 +49,10 @@ func TestWhoIsBehindOthersIsToldHowMany(t *testing.T) {
 	const want = "no free ipv4 address: 1 addresses on 1 ENIs, 0 used, 0 cooling; 2 pods waited before this one"
 	if fmt.Sprint(err) != want {
 		t.Errorf("%v\nwant %s", err, want)
+	}
+	s = book(t, 1, `10.0.0.11 0 free 1`)
+	if _, err := s.AssignBehind([]string{""}, owner("late"), "", sec(2)); !strings.HasSuffix(fmt.Sprint(err), "; 1 pod waited before this one") {
+		t.Errorf("one ahead: %v", err)
 	}
 }
 

@@ -52,7 +52,11 @@ func (e *Exhausted) Error() string {
 		fmt.Fprintf(&b, ", %d with a damaged record", e.Damaged)
 	}
 	if e.Ahead > 0 {
-		fmt.Fprintf(&b, "; %d pods waited before this one", e.Ahead)
+		pods := "pods"
+		if e.Ahead == 1 {
+			pods = "pod"
+		}
+		fmt.Fprintf(&b, "; %d %s waited before this one", e.Ahead, pods)
 	}
 	return b.String()
 }

@@ -104,6 +104,15 @@ func checkCommand(cache *nodecache.Cache) *cobra.Command {
 	}
 }
 
+// freedLine says which address was freed. A rebuilt cache does not know the names of the
+// namespaces.
+func freedLine(a eni.Address) string {
+	if a.Owner.Netns == "" {
+		return fmt.Sprintf("freed %s of %s: its namespace and its link are gone", a.Addr, a.Owner.PodName())
+	}
+	return fmt.Sprintf("freed %s of %s: its namespace %s is gone", a.Addr, a.Owner.PodName(), a.Owner.Netns)
+}
+
 func reclaimCommand(cache *nodecache.Cache) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reclaim",
@@ -117,7 +126,7 @@ where the namespaces' folder (/run/netns or /var/run/netns) can be seen.`,
 			p := cni.Plugin{Cache: *cache, Now: nodecache.SinceBoot, Log: slog.New(slog.DiscardHandler)}
 			freed, err := p.Reclaim(cmd.Context(), func(eni.Owner) bool { return true })
 			for _, a := range freed {
-				fmt.Fprintf(cmd.OutOrStdout(), "freed %s of %s: its namespace %s is gone\n", a.Addr, a.Owner.PodName(), a.Owner.Netns)
+				fmt.Fprintln(cmd.OutOrStdout(), freedLine(a))
 			}
 			if err == nil && len(freed) == 0 {
 				fmt.Fprintln(cmd.OutOrStdout(), "nothing to free")

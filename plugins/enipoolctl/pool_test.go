@@ -1,0 +1,20 @@
+package main
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+func TestAFreedAddressIsToldWithItsNamespaceIfThatIsKnown(t *testing.T) {
+	for netns, want := range map[string]string{
+		"/run/netns/a": "freed 10.0.0.10 of default/web: its namespace /run/netns/a is gone",
+		"":             "freed 10.0.0.10 of default/web: its namespace and its link are gone",
+	} {
+		a := eni.Address{Addr: netip.MustParseAddr("10.0.0.10"), Owner: &eni.Owner{Namespace: "default", Pod: "web", Netns: netns}}
+		if got := freedLine(a); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
