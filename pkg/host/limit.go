@@ -138,7 +138,11 @@ func (h *Host) CheckLimits(l Limit) ([]string, error) {
 	if err != nil {
 		return lines, gone(err) // told by whoever checks the link
 	}
-	leads, err := h.conn.redirects(link.index)
+	wait, err := h.findLink(l.Dev)
+	if err != nil {
+		return lines, gone(err) // told above
+	}
+	leads, err := h.conn.redirects(link.index, wait.index)
 	if err == nil && !leads {
 		lines = append(lines, fmt.Sprintf("what comes in by %s is not led to %s", l.HostDev, l.Dev))
 	}

@@ -47,16 +47,38 @@ func TestLimitsAreTokenBucketsOnBothWays(t *testing.T) {
 	if err != nil || len(keys) != 1 || keys[0] != key {
 		t.Errorf("keys %v, %v", keys, err)
 	}
+	isWhole := func(after string) {
+		t.Helper()
+		if lines, err := h.RestoreLimits(l); err != nil || len(lines) > 0 {
+			t.Errorf("after %s: %q, %v", after, lines, err)
+		}
+		if have := nettest.Run(t, "tc", "filter", "show", "dev", l.HostDev, "ingress"); strings.Count(have, "Egress Redirect to device "+l.Dev) != 1 {
+			t.Errorf("after %s: what comes in is not led on once:\n%s", after, have)
+		}
+	}
+	isWhole("the limits were set")
+	noIngress := "tc qdisc del dev " + l.HostDev + " ingress 2>/dev/null || tc qdisc del dev " + l.HostDev + " clsact"
 	for damage, want := range map[string]string{
-		"tc qdisc change dev " + l.Dev + " root tbf rate 1gbit burst 100kb latency 25ms": "link " + l.Dev + " lacks tbf rate 10000000000 bytes/s",
-		"tc filter del dev " + l.HostDev + " ingress":                                    "what comes in by " + l.HostDev + " is not led to " + l.Dev,
-		"tc qdisc del dev " + l.HostDev + " root":                                        "link " + l.HostDev + " lacks tbf rate 1000000 bytes/s",
+		"tc qdisc change dev " + l.Dev + " root tbf rate 1gbit burst 100kb latency 25ms":           "link " + l.Dev + " lacks tbf rate 10000000000 bytes/s",
+		"tc filter del dev " + l.HostDev + " ingress":                                              "what comes in by " + l.HostDev + " is not led to " + l.Dev,
+		"tc qdisc del dev " + l.Dev + " root":                                                      "link " + l.Dev + " lacks tbf rate 10000000000 bytes/s",
+		"tc qdisc del dev " + l.Dev + " root; tc qdisc add dev " + l.Dev + " root handle 1: pfifo": "link " + l.Dev + " lacks tbf rate 10000000000 bytes/s",
+		"tc qdisc replace dev " + l.HostDev + " root handle 7: pfifo":                              "link " + l.HostDev + " lacks tbf rate 1000000 bytes/s",
+		noIngress: "what comes in by " + l.HostDev + " is not led to " + l.Dev,
+		noIngress + "; tc qdisc add dev " + l.HostDev + " clsact": "what comes in by " + l.HostDev + " is not led to " + l.Dev,
+		"ip link del " + l.Dev: "link " + l.Dev + " is missing: tbf rate 10000000000 bytes/s",
+		"tc filter del dev " + l.HostDev + " ingress; tc filter add dev " + l.HostDev + " ingress protocol all pref 1 u32 match u32 0 0 action mirred egress redirect dev lo": "is not led to",
+		"tc qdisc del dev " + l.HostDev + " root": "link " + l.HostDev + " lacks tbf rate 1000000 bytes/s",
 	} {
 		nettest.Run(t, "sh", "-c", damage)
 		lines, err := h.CheckLimits(l)
-		if err != nil || !strings.Contains(strings.Join(lines, "\n"), want) {
+		if err != nil || len(lines) != 1 || !strings.Contains(lines[0], want) {
 			t.Errorf("after %s: %q, %v; want %q", damage, lines, err, want)
 		}
+		if lines, err = h.RestoreLimits(l); err != nil || len(lines) != 1 || !strings.Contains(lines[0], want) {
+			t.Errorf("restored after %s: %q, %v; want %q", damage, lines, err, want)
+		}
+		isWhole(damage)
 	}
 	for range 2 {
 		if err := h.ClearLimits(l.Dev); err != nil {
@@ -65,6 +87,9 @@ func TestLimitsAreTokenBucketsOnBothWays(t *testing.T) {
 	}
 	if links := nettest.Run(t, "ip", "-br", "link"); strings.Contains(links, l.Dev) || strings.Contains(links, l.HostDev) {
 		t.Errorf("left over:\n%s", links)
+	}
+	if lines, err := h.RestoreLimits(l); err != nil || len(lines) > 0 {
+		t.Errorf("restored without the links: %q, %v", lines, err)
 	}
 	lines, err := h.CheckLimits(l)
 	if err != nil || len(lines) != 2 {

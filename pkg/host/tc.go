@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/vishvananda/netlink/nl"
@@ -16,7 +17,10 @@ const (
 	tcRoot          = 0xffffffff
 	tcIngress       = 0xfffffff1
 	tcIngressHandle = 0xffff0000
-	tcBucketHandle  = 0x00010000
+	// The same for a queue of the kind "ingress" and for "clsact", which somebody may
+	// have put in its place.
+	tcIngressFilters = 0xfffffff2
+	tcBucketHandle   = 0x00010000
 )
 
 // What package nl does not name.
@@ -39,8 +43,15 @@ func tcMessage(kind, flags uint16, link int, handle, parent, info uint32) messag
 	return newMessage(kind, flags, u32s(0, uint32(link), handle, parent, info)...)
 }
 
+// addBucket makes the token bucket the root queue of a link that has none.
 func (b *batch) addBucket(link int, t netconf.Bucket, label string, object any) *request {
-	m := tcMessage(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_EXCL, link, tcBucketHandle, tcRoot, 0)
+	return b.setBucket(unix.NLM_F_EXCL, link, t, label, object)
+}
+
+// setBucket is addBucket with NLM_F_EXCL; with NLM_F_REPLACE it takes the place of
+// another queue, as far as that lets it.
+func (b *batch) setBucket(flag uint16, link int, t netconf.Bucket, label string, object any) *request {
+	m := tcMessage(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|flag, link, tcBucketHandle, tcRoot, 0)
 	m.text(unix.TCA_KIND, "tbf")
 	m.nest(unix.TCA_OPTIONS, nil, func() {
 		// A ratespec each for rate and peak rate, then limit, buffer and MTU. The
@@ -68,10 +79,8 @@ func (b *batch) addRedirect(from, to int, label string, object any) {
 	m := tcMessage(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_EXCL, from, tcIngressHandle, tcIngress, 0)
 	m.text(unix.TCA_KIND, "ingress")
 	m.attr(unix.TCA_OPTIONS, nil)
-	b.add(m, label, object)
-	const priority = 1
-	info := priority<<16 | uint32(nl.Swap16(unix.ETH_P_ALL))
-	m = tcMessage(unix.RTM_NEWTFILTER, unix.NLM_F_CREATE|unix.NLM_F_EXCL, from, 0, tcIngressHandle, info)
+	b.add(m, label, object).tolerating(unix.EEXIST)
+	m = tcMessage(unix.RTM_NEWTFILTER, unix.NLM_F_CREATE|unix.NLM_F_EXCL, from, 0, tcIngressFilters, redirectInfo())
 	m.text(unix.TCA_KIND, "u32")
 	m.nest(unix.TCA_OPTIONS, nil, func() {
 		m.number(nl.TCA_U32_CLASSID, 0x00010001)
@@ -120,8 +129,33 @@ func (c *conn) readBucket(link int) (t netconf.Bucket, found bool, err error) {
 	return t, found, nil
 }
 
-// redirects tells whether the link has a filter that leads elsewhere.
-func (c *conn) redirects(link int) (bool, error) {
-	list, err := c.list(tcMessage(unix.RTM_GETTFILTER, 0, link, 0, tcIngressHandle, 0))
-	return len(list) > 0, err
+// redirectInfo is priority and protocol of the filter that redirects.
+func redirectInfo() uint32 {
+	const priority = 1
+	return priority<<16 | uint32(nl.Swap16(unix.ETH_P_ALL))
+}
+
+// delRedirect removes the filter that leads what comes in by the link elsewhere, and
+// whatever else has its priority. There may be none, nor a queue that could have one.
+func (b *batch) delRedirect(link int, dev string) {
+	b.add(tcMessage(unix.RTM_DELTFILTER, 0, link, 0, tcIngressFilters, redirectInfo()), "remove the filter of %s", dev).
+		tolerating(unix.ENOENT, unix.EINVAL)
+}
+
+// redirects tells whether a filter leads what comes in by a link to another one.
+func (c *conn) redirects(from, to int) (bool, error) {
+	list, err := c.list(tcMessage(unix.RTM_GETTFILTER, 0, from, 0, tcIngressFilters, 0))
+	return slices.ContainsFunc(list, func(m []byte) bool {
+		return len(m) > nl.SizeofTcMsg && redirectTarget(m[nl.SizeofTcMsg:]) == to
+	}), err
+}
+
+// redirectTarget returns the link that a filter leads to, 0 if it is none that does.
+func redirectTarget(filter []byte) int {
+	action := attribute(attribute(attribute(filter, unix.TCA_OPTIONS), nl.TCA_U32_ACT), 1)
+	parms := attribute(attribute(action, nl.TCA_ACT_OPTIONS), nl.TCA_MIRRED_PARMS)
+	if len(parms) < 28 || binary.NativeEndian.Uint32(parms[20:]) != tcRedirect {
+		return 0
+	}
+	return int(int32(binary.NativeEndian.Uint32(parms[24:])))
 }

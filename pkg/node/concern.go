@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/host/events"
 	"github.com/enipool/enipool/pkg/netconf"
@@ -32,6 +33,14 @@ type known struct {
 // podLink are the names of the host's ends of pods' links.
 var podLink = regexp.MustCompile(`^` + netconf.VethPrefix + `[0-9a-f]{11}$`).MatchString
 
+// limitLink are the names of the links that pods' egress limits need.
+var limitLink = regexp.MustCompile(`^` + netconf.LimitPrefix + `[0-9a-f]{11}$`).MatchString
+
+// podLinkOf is the name of the link of the pod that the limit's link is for.
+func podLinkOf(limit string) string {
+	return netconf.VethPrefix + strings.TrimPrefix(limit, netconf.LimitPrefix)
+}
+
 // judge tells what a change means. What the agent itself changes is never judged: the
 // kernel is read once more after that. The plugin's work for a pod is told by what it
 // is: objects that carry our protocol numbers or the name of a pod's link. That they
@@ -52,6 +61,8 @@ func (k known) judge(e events.Event) (c concern, name string) {
 		return k.judgeNeighbour(e)
 	case events.Netconf:
 		return k.judgeSetting(e)
+	case events.Qdisc, events.Filter:
+		return k.judgeQueue(e)
 	case events.Nftables:
 		return judgeNftables(e), ""
 	}
@@ -67,6 +78,8 @@ func (k known) judgeLink(e events.Event) (concern, string) {
 		return restored, e.Name
 	case podLink(e.Name):
 		return nothing, ""
+	case limitLink(e.Name) && e.Gone:
+		return suspect, podLinkOf(e.Name)
 	case k.devices[was] && was != e.Name: // renamed
 		return fault, ""
 	}
@@ -144,6 +157,21 @@ func (k known) judgeSetting(e events.Event) (concern, string) {
 		return suspect, name
 	case podLink(name):
 		return restored, name
+	}
+	return nothing, ""
+}
+
+// judgeQueue looks at what makes up the limits of a pod: others have other queues, and
+// the kernel tells of the one without a limit that goes when one with a limit comes.
+func (k known) judgeQueue(e events.Event) (concern, string) {
+	name := k.links[e.Link]
+	switch {
+	case !e.Gone || e.Type != "tbf" && e.Type != "ingress" && e.Type != "u32":
+		return nothing, ""
+	case podLink(name):
+		return suspect, name
+	case limitLink(name):
+		return suspect, podLinkOf(name)
 	}
 	return nothing, ""
 }

@@ -14,7 +14,7 @@ import (
 const web = "eni0123456789a"
 
 // testLinks are eth0 and eth1, which are ENIs, a pod's link and others' links.
-var testLinks = known{devices: map[string]bool{"eth0": true, "eth1": true}, tables: map[int]bool{100: true, 101: true}, links: map[int]string{1: "lo", 2: "eth0", 3: "eth1", 7: web, 8: "cali1", 9: "eni-foreign"}, without6: true}
+var testLinks = known{devices: map[string]bool{"eth0": true, "eth1": true}, tables: map[int]bool{100: true, 101: true}, links: map[int]string{1: "lo", 2: "eth0", 3: "eth1", 7: web, 12: "enb0123456789a", 8: "cali1", 9: "eni-foreign"}, without6: true}
 
 func TestWhatAChangeMeans(t *testing.T) {
 	pod, host, net, all := netip.MustParsePrefix("10.0.0.9/32"), netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("10.1.0.0/16"), netip.Prefix{}
@@ -37,6 +37,17 @@ func TestWhatAChangeMeans(t *testing.T) {
 		"pod's link gone":       {event: events.Event{Kind: events.Link, Link: 7, Name: web, Gone: true}, want: suspect, of: web},
 		"another's link gone":   {event: events.Event{Kind: events.Link, Link: 8, Name: "cali1", Gone: true}},
 		"a link named likewise": {event: events.Event{Kind: events.Link, Link: 9, Name: "eni-foreign", Gone: true}},
+
+		"limit of what a pod receives":      {event: events.Event{Kind: events.Qdisc, Type: "tbf", Link: 7, Gone: true}, want: suspect, of: web},
+		"limit of what a pod sends":         {event: events.Event{Kind: events.Qdisc, Type: "tbf", Link: 12, Gone: true}, want: suspect, of: web},
+		"limit's link gone":                 {event: events.Event{Kind: events.Link, Name: "enb0123456789a", Link: 12, Gone: true}, want: suspect, of: web},
+		"limit's link made":                 {event: events.Event{Kind: events.Link, Name: "enb0123456789a", Link: 12, Made: true}},
+		"limit's queue for filters gone":    {event: events.Event{Kind: events.Qdisc, Type: "ingress", Link: 7, Gone: true}, want: suspect, of: web},
+		"limit's filter gone":               {event: events.Event{Kind: events.Filter, Type: "u32", Link: 7, Gone: true}, want: suspect, of: web},
+		"limit's filter":                    {event: events.Event{Kind: events.Filter, Type: "u32", Link: 7}},
+		"a queue that makes room for limit": {event: events.Event{Kind: events.Qdisc, Type: "noqueue", Link: 7, Gone: true}},
+		"another's filter on a pod's link":  {event: events.Event{Kind: events.Filter, Type: "bpf", Link: 7, Gone: true}},
+		"a queue of an ENI":                 {event: events.Event{Kind: events.Qdisc, Type: "tbf", Link: 3, Gone: true}},
 
 		"ENI's address gone":        {event: events.Event{Kind: events.Address, Link: 3, Prefix: host, Gone: true}, want: fault},
 		"ENI's address again":       {event: events.Event{Kind: events.Address, Link: 3, Prefix: host}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host"
@@ -100,8 +101,27 @@ func (n Node) applyFirewall(ctx context.Context, h *host.Host, book view, fw net
 	if err != nil {
 		return lines, err
 	}
-	more, err := e.removeOrphans(h)
-	return append(lines, more...), err
+	removed, err := e.removeOrphans(h)
+	restored, limitErr := e.restoreLimits(h)
+	return slices.Concat(lines, removed, restored), errors.Join(err, limitErr)
+}
+
+// restoreLimits puts back what somebody took of pods' limits. The plugin sets and clears
+// them under the lock too, so nothing is missing just because it is at work.
+func (e *extras) restoreLimits(h *host.Host) ([]string, error) {
+	var lines []string
+	var errs []error
+	for _, r := range e.records {
+		restored, err := h.RestoreLimits(limitOf(r))
+		lines = append(lines, prefix("limit "+r.Pod+": ", restored)...)
+		errs = append(errs, err)
+	}
+	return lines, errors.Join(errs...)
+}
+
+func limitOf(r podrecord.Record) host.Limit {
+	return host.Limit{HostDev: netconf.HostDevice(r.Key), Dev: netconf.LimitDevice(r.Key),
+		Alias: netconf.Alias(eni.Owner{Key: r.Key, Pod: r.Pod}), Limits: r.Limits}
 }
 
 func (e *extras) removeOrphans(h *host.Host) ([]string, error) {
@@ -143,8 +163,8 @@ func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewa
 		lines = append(lines, e.damaged.Error()+"; delete the pod")
 	}
 	for _, r := range e.records {
-		wrong, limitErr := h.CheckLimits(host.Limit{HostDev: netconf.HostDevice(r.Key), Dev: netconf.LimitDevice(r.Key), Limits: r.Limits})
-		lines = append(lines, suffix(prefix(r.Pod+": ", wrong), "; delete the pod")...)
+		wrong, limitErr := h.CheckLimits(limitOf(r))
+		lines = append(lines, suffix(prefix(r.Pod+": ", wrong), n.remedy("`enipoolctl pool load` puts it back"))...)
 		err = errors.Join(err, limitErr)
 	}
 	return lines, err

@@ -220,6 +220,7 @@ func TestPodsThatComeAndGoCauseNoComparison(t *testing.T) {
 		t.Run(routing, func(t *testing.T) {
 			s := newSite(t, plan{name: "heed-" + routing, limits: small})
 			s.configure("pool.batch: 16", "pool.minPool: 16", "coolDown: 0s", "logLevel: debug", rarely, "routing: "+routing)
+			s.asks = map[string]string{"pod1": limited}
 			s.start()
 			s.poolOf(16)
 			s.add("a", "b")

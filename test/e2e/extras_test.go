@@ -16,6 +16,8 @@ import (
 	"github.com/enipool/enipool/pkg/nettest"
 	nodepkg "github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
 )
 
 // links returns the node's links whose names begin so.
@@ -130,6 +132,11 @@ func TestHostPortsAreCheckedAndPutBack(t *testing.T) {
 			}
 			if lines := v.checkNode(); len(lines) != 1 || !strings.Contains(lines[0], "lacks tbf") {
 				t.Errorf("pool check without the limit: %q", lines)
+			}
+			v.reload()
+			v.must(a.check())
+			if lines := v.checkNode(); len(lines) > 0 {
+				t.Errorf("pool check when the limit is put back: %q", lines)
 			}
 		})
 	}
@@ -269,30 +276,78 @@ func mustLimit(t *testing.T, from, to nettest.Netns, addr string, limit float64,
 	t.Errorf("%s -> %s: %.2f Mbit/s, want about %.0f", from.Name, addr, seen, limit)
 }
 
-func TestLimitsAreThoseOfTheBandwidthPlugin(t *testing.T) {
-	v := newVPC(t, ipam.Settings{Families: []eni.Family{eni.IPv4}})
-	limits := map[string]any{"bandwidth": map[string]any{"ingressRate": 10000000, "ingressBurst": 1600000, "egressRate": 20000000, "egressBurst": 1600000}}
-	for _, way := range []string{"built in", "chained"} {
-		conf := v.builtIn()
-		if way == "chained" {
-			conf = v.chained()
-		}
-		a := v.replacePod(conf, "a", limits)
-		mustLimit(t, v.internet, v.pods["a"], "10.0.0.11", 10, 200_000)
-		mustLimit(t, v.pods["a"], v.internet, internet4, 20, 200_000)
-		for _, dev := range []string{"eni", "enb", "bwp"} {
-			for _, link := range v.links(dev) {
-				show := v.node.Run(t, "tc", "qdisc", "show", "dev", link)
-				if strings.Contains(show, "tbf") && !strings.Contains(show, "burst 200000b lat 25ms") {
-					t.Errorf("%s: %s has another burst:\n%s", way, link, show)
+// bucketOf is the token bucket of the node's link that a name begins with so, as the
+// kernel keeps it: rate, burst and the limit that the latency comes to.
+func (v *vpc) bucketOf(prefix string) (b netlink.Tbf) {
+	v.t.Helper()
+	v.must(v.node.Do(func() error {
+		for _, name := range v.links(prefix) {
+			link, err := netlink.LinkByName(name)
+			if err != nil {
+				return err
+			}
+			list, err := netlink.QdiscList(link)
+			if err != nil {
+				return err
+			}
+			for _, q := range list {
+				if bucket, ok := q.(*netlink.Tbf); ok {
+					b = *bucket
+					b.QdiscAttrs = netlink.QdiscAttrs{} // where it is
 				}
 			}
 		}
-		v.must(a.del())
-		if left := v.node.Run(t, "ip", "-br", "link"); strings.Contains(left, "enb") || strings.Contains(left, "bwp") {
-			t.Errorf("%s: left over:\n%s", way, left)
+		return nil
+	}))
+	if b.Rate == 0 {
+		v.t.Fatalf("no link %s... has a token bucket", prefix)
+	}
+	return b
+}
+
+// The buckets are the very same, whatever the limit; that they limit is measured once.
+func TestLimitsAreThoseOfTheBandwidthPlugin(t *testing.T) {
+	v := newVPC(t, ipam.Settings{Families: []eni.Family{eni.IPv4}})
+	for i, limit := range []map[string]any{
+		{"ingressRate": 10000000, "ingressBurst": 1600000, "egressRate": 20000000, "egressBurst": 1600000},
+		{"ingressRate": 1000000, "ingressBurst": 800000, "egressRate": 1234567, "egressBurst": 7654321},
+		{"ingressRate": 8000000000, "ingressBurst": 2147483647, "egressRate": 30000000000, "egressBurst": 80000000},
+	} {
+		var reference map[string]netlink.Tbf
+		for _, way := range []string{"chained", "built in"} {
+			// The plugin too limits what the pod receives on the link that enipool made.
+			conf, prefixes := v.chained(), map[string]string{"ingress": "eni", "egress": "bwp"}
+			if way == "built in" {
+				conf, prefixes["egress"] = v.builtIn(), "enb"
+			}
+			a := v.replacePod(conf, "a", map[string]any{"bandwidth": limit})
+			buckets := map[string]netlink.Tbf{}
+			for direction, prefix := range prefixes {
+				buckets[direction] = v.bucketOf(prefix)
+			}
+			if reference == nil {
+				reference = buckets
+			} else if diff := cmp.Diff(reference, buckets, cmp.Comparer(sameBucket)); diff != "" {
+				t.Errorf("%v: the bandwidth plugin's buckets and ours (-theirs +ours):\n%s", limit, diff)
+			}
+			if i == 0 {
+				mustLimit(t, v.internet, v.pods["a"], "10.0.0.11", 10, 200_000)
+				mustLimit(t, v.pods["a"], v.internet, internet4, 20, 200_000)
+			}
+			v.must(a.del())
+			if left := v.node.Run(t, "ip", "-br", "link"); strings.Contains(left, "enb") || strings.Contains(left, "bwp") {
+				t.Errorf("%s: left over:\n%s", way, left)
+			}
 		}
 	}
+}
+
+// sameBucket allows a thousandth of the burst: the plugin counts it in ticks of 64 ns
+// and we in bytes, and the kernel rounds both.
+func sameBucket(a, b netlink.Tbf) bool {
+	larger, smaller := max(a.Buffer, b.Buffer), min(a.Buffer, b.Buffer)
+	a.Buffer = b.Buffer
+	return a == b && larger-smaller <= larger/1000
 }
 
 // A node whose configuration called portmap and bandwidth until now: the pods that

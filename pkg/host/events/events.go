@@ -1,5 +1,5 @@
 // Package events tells what changes in the network of the node: links, addresses,
-// routes, rules, neighbours, settings of links, and nftables. The kernel announces all
+// routes, rules, neighbours, settings and queues of links, and nftables. The kernel announces all
 // of it by netlink; nothing is asked and nothing is changed here.
 package events
 
@@ -22,12 +22,14 @@ const (
 	Rule
 	Neighbour
 	Netconf // a setting of a link, such as rp_filter
+	Qdisc   // a queue of a link
+	Filter  // of traffic control
 	Nftables
 )
 
 // String returns the word that ip(8) has for it.
 func (k Kind) String() string {
-	return [...]string{"overflow", "link", "address", "route", "rule", "neighbour", "sysctl", "nftables"}[k]
+	return [...]string{"overflow", "link", "address", "route", "rule", "neighbour", "sysctl", "qdisc", "filter", "nftables"}[k]
 }
 
 // Event is one change. Fields that the kind does not have are zero.
@@ -52,6 +54,8 @@ type Event struct {
 	Toggled   bool // the link went up or down
 	Made      bool // the link is new
 	Permanent bool // a neighbour that somebody configured
+
+	Type string // of a queue or a filter: tbf, ingress, u32
 
 	RPFilter, Forwarding int // settings: the new value, Unknown if it is not told
 
@@ -90,6 +94,8 @@ func (e Event) String() string {
 		what += fmt.Sprintf(" %d: from %s lookup %d", e.Priority, e.selector("all"), e.Table)
 	case Netconf:
 		return what + e.settings()
+	case Qdisc, Filter:
+		what += fmt.Sprintf(" %s of link %d", e.Type, e.Link)
 	case Nftables:
 		what += " table " + e.NftTable
 		if e.NftSet != "" {

@@ -87,6 +87,10 @@ func TestEachChangeIsTold(t *testing.T) {
 		{"nft add element inet enipool pool4 '{ 10.0.0.1 }'", "nftables table enipool set pool4 added or changed"},
 		{"nft delete element inet enipool pool4 '{ 10.0.0.1 }'", "nftables table enipool set pool4 removed"},
 		{"nft flush ruleset", "nftables table enipool removed"},
+		{"tc qdisc add dev eth1 root handle 1: tbf rate 1mbit burst 10kb latency 25ms; tc qdisc add dev eth1 ingress", "qdisc noqueue of link 3 removed"},
+		{"tc qdisc replace dev eth1 root handle 2: pfifo", "qdisc tbf of link 3 removed"},
+		{"tc filter add dev eth1 ingress pref 1 u32 match u32 0 0 flowid 1:1; tc filter del dev eth1 ingress pref 1", "filter u32 of link 3 removed"},
+		{"tc qdisc del dev eth1 ingress", "qdisc ingress of link 3 removed"},
 		{"ip addr flush dev eth1", "address 10.0.0.20 removed"},
 		{"ip link set eth1 down", "link eth1 set down"},
 		{"ip link del eth1", "link eth1 removed"},
@@ -213,6 +217,8 @@ func TestTheFilterKeepsWhatMayConcernUs(t *testing.T) {
 		{"before our tables", route(24, 99, 4), false}, {"behind our tables", route(24, 251, 4), false}, {"main", route(24, 254, 4), false},
 		{"link", routeMessage(unix.RTM_NEWLINK, make([]byte, 16)...), true}, {"rule", routeMessage(unix.RTM_DELRULE, make([]byte, 12)...), true},
 		{"configured", neighbour(unix.RTM_NEWNEIGH, unix.NUD_PERMANENT), true}, {"learned", neighbour(unix.RTM_NEWNEIGH, unix.NUD_REACHABLE), false},
+		{"queue added", routeMessage(unix.RTM_NEWQDISC, make([]byte, 20)...), false}, {"queue gone", routeMessage(unix.RTM_DELQDISC, make([]byte, 20)...), true},
+		{"filter added", routeMessage(unix.RTM_NEWTFILTER, make([]byte, 20)...), false}, {"filter gone", routeMessage(unix.RTM_DELTFILTER, make([]byte, 20)...), true},
 		{"gone", neighbour(unix.RTM_DELNEIGH, unix.NUD_REACHABLE), true},
 	} {
 		n, err := vm.Run(tt.message)
@@ -229,6 +235,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add(routeMessage(unix.RTM_DELRULE, unix.AF_INET, 0, 0, 0, 100, 0, 0, 1, 0, 0, 0, 0, 8, 0, 6, 0, 0, 2, 0, 0, 5, 0, 21, 0, 69, 0, 0, 0))
 	f.Add(routeMessage(unix.RTM_NEWLINK, append(make([]byte, 16), 9, 0, 3, 0, 'e', 't', 'h', '1', 0, 0, 0, 0)...))
 	f.Add(routeMessage(unix.RTM_NEWNETCONF, unix.AF_INET, 0, 0, 0, 8, 0, 1, 0, 255, 255, 255, 255, 8, 0, 3, 0, 1, 0, 0, 0))
+	f.Add(routeMessage(unix.RTM_DELQDISC, append(make([]byte, 20), 8, 0, 1, 0, 't', 'b', 'f', 0)...))
 	f.Add(routeMessage(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_DELTABLE, 1, 0, 0, 0, 12, 0, 1, 0, 'e', 'n', 'i', 'p', 'o', 'o', 'l', 0))
 	f.Fuzz(func(t *testing.T, datagram []byte) {
 		n := 0

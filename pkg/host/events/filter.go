@@ -26,7 +26,9 @@ const keepAll = 1 << 30
 
 // filter makes the kernel drop what can concern nobody here, before it costs a wake:
 // routes of other programs to whole networks, and what the kernel learns about its
-// neighbours by itself. A routing daemon may change thousands of those a second.
+// neighbours by itself. A routing daemon may change thousands of those a second. Of
+// traffic control it keeps only that queues and filters are gone: others may add as many
+// as they like, and of one that takes another's place the kernel tells first what goes.
 //
 // Of routes it keeps ours, those in our tables, default routes, those to single
 // addresses, and ff00::/8, which a link gets that IPv6 is switched on for; of neighbours, those that somebody configured and those that are gone.
@@ -56,8 +58,12 @@ func filter() []bpf.Instruction {
 	}
 	routes = load(routes, offProtocol, 1)
 
-	return slices.Concat([]bpf.Instruction{
-		bpf.LoadAbsolute{Off: offKind, Size: 2},
+	var added []bpf.Instruction
+	for _, kind := range []uint16{unix.RTM_NEWQDISC, unix.RTM_NEWTFILTER, unix.RTM_NEWTCLASS, unix.RTM_DELTCLASS, unix.RTM_NEWCHAIN, unix.RTM_DELCHAIN} {
+		added = append(added, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: swapped(kind), SkipTrue: 1}, drop)
+	}
+
+	return slices.Concat([]bpf.Instruction{bpf.LoadAbsolute{Off: offKind, Size: 2}}, added, []bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: swapped(unix.RTM_NEWNEIGH), SkipTrue: 3},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: swapped(unix.RTM_NEWROUTE), SkipTrue: 2 + uint8(len(neighbours))},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: swapped(unix.RTM_DELROUTE), SkipTrue: 1 + uint8(len(neighbours))},

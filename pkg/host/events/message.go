@@ -10,11 +10,14 @@ import (
 )
 
 // The attributes that x/sys/unix does not have: linux/fib_rules.h, linux/netconf.h,
-// linux/netfilter/nf_tables.h.
+// linux/rtnetlink.h, linux/netfilter/nf_tables.h.
 const (
 	fraSrc, fraPriority, fraTable, fraProtocol = 2, 6, 15, 21
 
 	netconfaIfindex, netconfaForwarding, netconfaRPFilter = 1, 2, 3
+
+	tcaKind     = 1
+	sizeofTcMsg = 20
 
 	nftaTable   = 1 // in every message but those about generations
 	nftaElemSet = 2
@@ -102,8 +105,26 @@ func (m message) event() (Event, bool) {
 		return m.neighbour()
 	case unix.RTM_NEWNETCONF, unix.RTM_DELNETCONF:
 		return m.netconf()
+	case unix.RTM_NEWQDISC, unix.RTM_DELQDISC:
+		return m.trafficControl(Qdisc, m.kind == unix.RTM_DELQDISC)
+	case unix.RTM_NEWTFILTER, unix.RTM_DELTFILTER:
+		return m.trafficControl(Filter, m.kind == unix.RTM_DELTFILTER)
 	}
 	return Event{}, false
+}
+
+func (m message) trafficControl(kind Kind, gone bool) (Event, bool) {
+	if len(m.body) < sizeofTcMsg {
+		return Event{}, false
+	}
+	e := Event{Kind: kind, Gone: gone, Link: int(int32(binary.NativeEndian.Uint32(m.body[4:])))}
+	for kind, value := range attributes(m.body, sizeofTcMsg) {
+		if kind == tcaKind {
+			e.Type = text(value)
+			break
+		}
+	}
+	return e, e.Type != ""
 }
 
 func (m message) link() (Event, bool) {
