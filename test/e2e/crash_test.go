@@ -94,20 +94,26 @@ func TestKilledAtAnySystemCallNothingIsLostOrLeft(t *testing.T) {
 }
 
 // The same holds for a pod with host ports and limits. It makes so many system calls that
-// each is recovered from in one way, and its neighbours in the others.
+// each is recovered from in one way, and its neighbours in the others. With iptables a
+// call takes ten times as long, so there a quarter of all is drawn.
 func TestKilledAtAnySystemCallNoHostPortOrLimitIsLeft(t *testing.T) {
 	if _, err := exec.LookPath("strace"); err != nil {
 		t.Skip("needs strace: make test installs it where it may")
 	}
 	for _, command := range []string{"ADD", "DEL"} {
-		t.Run(command, func(t *testing.T) {
-			n := newNode(t, ipam.Settings{}, 1, 2)
-			n.filterPackets()
-			killEverywhere(t, n, command, slices.Collect(maps.Values(recoveries())),
-				`"runtimeConfig":{"portMappings":[{"hostPort":80,"containerPort":8080,"protocol":"tcp"},`+
-					`{"hostPort":53,"containerPort":53,"protocol":"udp","hostIP":"10.0.0.2"}],`+
-					`"bandwidth":{"ingressRate":8000000,"ingressBurst":800000,"egressRate":8000000,"egressBurst":800000}}`)
-		})
+		for name, settings := range map[string]ipam.Settings{"nftables": {}, "iptables": {Firewall: ipam.Iptables, Routing: ipam.Rule}} {
+			t.Run(command+", "+name, func(t *testing.T) {
+				n := newNode(t, settings, 1, 2)
+				if name == "iptables" {
+					n.every = 4
+				}
+				n.filterPackets()
+				killEverywhere(t, n, command, slices.Collect(maps.Values(recoveries())),
+					`"runtimeConfig":{"portMappings":[{"hostPort":80,"containerPort":8080,"protocol":"tcp"},`+
+						`{"hostPort":53,"containerPort":53,"protocol":"udp","hostIP":"10.0.0.2"}],`+
+						`"bandwidth":{"ingressRate":8000000,"ingressBurst":800000,"egressRate":8000000,"egressBurst":800000}}`)
+			})
+		}
 	}
 }
 
@@ -140,6 +146,11 @@ func (n *node) extras() (left []string) {
 	}
 	for line := range strings.Lines(nettest.Run(n.t, "nft", "list", "ruleset")) {
 		if strings.Contains(line, " . 80 : ") || strings.Contains(line, " . 53 : ") || strings.Contains(line, "elements = { 10.0.1.1") && strings.Contains(line, " . 10.0.1.1") {
+			left = append(left, strings.TrimSpace(line))
+		}
+	}
+	for line := range strings.Lines(nettest.Run(n.t, "iptables-save", "-t", "nat")) {
+		if strings.Contains(line, "--dport ") || strings.Contains(line, "-s 10.0.1.1") && strings.Contains(line, "-d 10.0.1.1") {
 			left = append(left, strings.TrimSpace(line))
 		}
 	}
@@ -192,6 +203,10 @@ func killEverywhere(t *testing.T, n *node, command string, ways []recovery, extr
 			}
 		})
 	}
+	if n.every > 1 {
+		at := len(t.Name()) // the same calls at each run, others in each test
+		points = slices.DeleteFunc(points, func(point) bool { at++; return at%n.every > 0 })
+	}
 	killed := 0
 	for _, p := range points {
 		try(func(c call) {
@@ -203,8 +218,9 @@ func killEverywhere(t *testing.T, n *node, command string, ways []recovery, extr
 		})
 		n.mustBeAsBefore(p)
 	}
-	// A few calls are the runtime's after all and do not come in every run.
-	if killed < len(points)*9/10 {
+	// A few calls are the runtime's after all and do not come in every run. A sample may
+	// have more than its share of them.
+	if killed < len(points)*9/10-n.every {
 		t.Errorf("only %d of %d runs were killed: %v", killed, len(points), points)
 	}
 	n.mustRun(call{command: "DEL", id: "first", netns: first.Path, conf: n.conf("1.0.0")})

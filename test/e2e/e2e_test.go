@@ -50,6 +50,7 @@ func cniPath(t testing.TB) string { return binDir(t) + ":" + filepath.Join(binDi
 type node struct {
 	t     testing.TB
 	Cache nodecache.Cache
+	every int // one of so many system calls is drawn that a call could be killed at, 0 for all
 }
 
 // newNode makes a node of ENIs with so many addresses each. Its links lead
