@@ -93,14 +93,20 @@ func TestConfigurationsThatComeBeforeOursAreNamed(t *testing.T) {
 		{"no folder", nil, "ok        no network configuration comes before 10-enipool.conflist in /etc/cni/net.d\n"},
 		{"ours, later ones and other files", []string{"10-enipool.conflist", "20-x.conf", "10-flannel.json", "00-readme.txt", "05-x.conflist.bak", "00-dir.conf/", ".10-enipool.conflist.enipool-new"},
 			"ok        no network configuration comes before 10-enipool.conflist in /etc/cni/net.d\n"},
-		{"earlier ones of each kind", []string{"10-aws.conflist", "05-cilium.conf", "10-enipool-ipam.conflist", "00-x.json"},
+		{"earlier ones of each kind", []string{"10-aws.conflist={}", "05-cilium.conf={}", "10-enipool-ipam.conflist={}", "00-x.json={}"},
 			"must fix  in /etc/cni/net.d runtimes take the first network configuration, and before 10-enipool.conflist there is " +
 				"00-x.json, 05-cilium.conf, 10-aws.conflist, 10-enipool-ipam.conflist: its plugin would go on serving new pods, and no pod gets an address of enipool. " +
 				"Take that plugin off the cluster, or off this node, and move the file away; --force installs beside it\n"},
-		{"one where enipool serves already", []string{"10-aws.conflist", "10-enipool.conflist"},
+		{"one where enipool is installed already", []string{"10-aws.conflist={}", "10-enipool.conflist"},
 			"warning   in /etc/cni/net.d runtimes take the first network configuration, and before 10-enipool.conflist there is 10-aws.conflist: " +
 				"its plugin would go on serving new pods, and no pod gets an address of enipool. " +
-				"Take that plugin off the cluster, or off this node, and move the file away; --force installs beside it\n"},
+				"Take that plugin off the cluster, or off this node, and move the file away; enipool is installed here already, so this run goes on\n"},
+		{"one that is damaged", []string{"01-x.conflist={\"name\": "},
+			"must fix  /etc/cni/net.d/01-x.conflist comes before 10-enipool.conflist and can't be read as a network configuration: unexpected end of JSON input. " +
+				"As long as it is there containerd takes no other one, and no pod starts; CRI-O passes over it. Repair it, or move it away\n"},
+		{"a damaged one where enipool is installed already", []string{"01-x.conf=[]", "10-enipool.conflist"},
+			"warning   /etc/cni/net.d/01-x.conf comes before 10-enipool.conflist and can't be read as a network configuration: json: cannot unmarshal array into Go value of type map[string]json.RawMessage. " +
+				"As long as it is there containerd takes no other one, and no pod starts; CRI-O passes over it. Repair it, or move it away\n"},
 		{"one that calls enipool", []string{`05-mine.conflist={"cniVersion":"1.0.0","name":"mine","plugins":[{"type":"enipool"}]}`},
 			"warning   in /etc/cni/net.d runtimes take the first network configuration, and before 10-enipool.conflist there is 05-mine.conflist, " +
 				"which calls enipool too: ours is not used until that is moved away\n"},

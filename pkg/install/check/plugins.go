@@ -1,6 +1,7 @@
 package check
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,8 +14,8 @@ import (
 	"github.com/enipool/enipool/pkg/install"
 )
 
-// beside is what is wrong with another main plugin on the node. Where enipool serves the
-// node already the decision was made: an agent that starts again must not be kept from it.
+// beside is what is wrong with another main plugin on the node. Where enipool was
+// installed before, by force or first, the decision was made: an agent that starts again must not be kept from it.
 func (n Needs) beside(t install.Tree) install.What {
 	for _, dir := range []string{n.ConfDir, install.StateDir} {
 		if has(t, filepath.Join(dir, install.ConflistName)) {
@@ -35,38 +36,52 @@ func others(t install.Tree, n Needs) []install.Line {
 		return []install.Line{install.Linef(install.Warning, "look for other network configurations: %v", err)}
 	}
 	var before, chained []string
+	var lines []install.Line
 	for _, e := range entries {
+		if e.IsDir() || !install.IsConfiguration(e.Name()) || e.Name() >= install.ConflistName {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err == nil {
+			var whole map[string]json.RawMessage
+			err = json.Unmarshal(text, &whole)
+		}
 		switch {
-		case e.IsDir() || !install.IsConfiguration(e.Name()) || e.Name() >= install.ConflistName:
-		case callsUs(filepath.Join(dir, e.Name())):
+		case err != nil:
+			lines = append(lines, install.Linef(n.beside(t), "%s comes before %s and can't be read as a network configuration: %v. As long as it is there containerd takes no other one, "+
+				"and no pod starts; CRI-O passes over it. Repair it, or move it away", filepath.Join(n.ConfDir, e.Name()), install.ConflistName, err))
+		case callsUs(text):
 			chained = append(chained, e.Name())
 		default:
 			before = append(before, e.Name())
 		}
 	}
-	if len(before) == 0 && len(chained) == 0 {
-		return []install.Line{install.Linef(install.OK, "no network configuration comes before %s in %s", install.ConflistName, n.ConfDir)}
-	}
-	var lines []install.Line
 	if len(before) > 0 {
 		lines = append(lines, install.Linef(n.beside(t), "in %s runtimes take the first network configuration, and before %s there is %s: "+
-			"its plugin would go on serving new pods, and no pod gets an address of enipool. Take that plugin off the cluster, or off this node, and move the file away; --force installs beside it",
-			n.ConfDir, install.ConflistName, strings.Join(before, ", ")))
+			"its plugin would go on serving new pods, and no pod gets an address of enipool. Take that plugin off the cluster, or off this node, and move the file away; %s",
+			n.ConfDir, install.ConflistName, strings.Join(before, ", "), n.goingOn(t)))
 	}
 	if len(chained) > 0 {
 		lines = append(lines, install.Linef(install.Warning, "in %s runtimes take the first network configuration, and before %s there is %s, which calls enipool too: ours is not used until that is moved away",
 			n.ConfDir, install.ConflistName, strings.Join(chained, ", ")))
 	}
+	if len(lines) == 0 {
+		lines = append(lines, install.Linef(install.OK, "no network configuration comes before %s in %s", install.ConflistName, n.ConfDir))
+	}
 	return lines
+}
+
+// goingOn tells under which condition install goes on all the same.
+func (n Needs) goingOn(t install.Tree) string {
+	if n.beside(t) == install.Warning {
+		return "enipool is installed here already, so this run goes on"
+	}
+	return "--force installs beside it"
 }
 
 // callsUs tells whether the network configuration calls enipool: then it is somebody's
 // who knows of us.
-func callsUs(path string) bool {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return false
-	}
+func callsUs(text []byte) bool {
 	c, err := install.ParseConflist(text)
 	return err == nil && slices.Contains(c.Plugins, config.PluginType)
 }
