@@ -93,6 +93,8 @@ func details(err error) string {
 		return text
 	case errors.Is(err, ipam.ErrDuplicate):
 		return "the runtime must DEL the first attachment before it ADDs again"
+	case errors.As(err, new(*ipam.Exhausted)):
+		return "`enipoolctl pool show` names the pods that have addresses and those that wait; without an agent `enipoolctl pool load` brings more"
 	case errors.As(err, new(*hostport.TakenError)):
 		return "delete that pod, or choose another hostPort or hostIP"
 	case errors.Is(err, unix.EPERM):

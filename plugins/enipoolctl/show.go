@@ -61,7 +61,8 @@ func showCommand(cache *nodecache.Cache) *cobra.Command {
 // shown is what there is to show.
 type shown struct {
 	node.Report
-	Agent agentReport `json:"agent"`
+	Waiting []waitingPod `json:"waiting,omitempty"`
+	Agent   agentReport  `json:"agent"`
 }
 
 // show prints what there is. Of a cache that can't be read it tells at least what
@@ -72,6 +73,9 @@ func show(ctx context.Context, cache *nodecache.Cache, file status.File, output 
 		s.Report = node.NewReport(book, nodecache.SinceBoot())
 		return nil
 	})
+	if err == nil {
+		s.Waiting, err = readWaiting(cache)
+	}
 	if err != nil {
 		if s.Agent.Status == nil {
 			return needRoot(err)
@@ -86,7 +90,10 @@ func show(ctx context.Context, cache *nodecache.Cache, file status.File, output 
 			return err
 		}
 		fmt.Fprintln(w)
-		return printTable(w, s.Report, output == "wide")
+		if err := printTable(w, s.Report, output == "wide"); err != nil {
+			return err
+		}
+		return printWaiting(w, s.Waiting)
 	})
 }
 
