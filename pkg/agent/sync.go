@@ -64,12 +64,12 @@ func (a *Agent) lookForBlocks(ctx context.Context) error {
 	return nil
 }
 
-// Router is a Kernel that can tell which routes of others pods' packets take.
+// Router is a Kernel that can tell which routes and rules of others pods' packets take.
 type Router interface {
 	Misrouted(ctx context.Context) ([]string, error)
 }
 
-// lookForMisrouted tells people of routes of others that stand where ours should. They
+// lookForMisrouted tells people of routes and rules of others that come before ours. They
 // are not ours to change.
 func (a *Agent) lookForMisrouted(ctx context.Context) error {
 	kernel, can := a.Kernel.(Router)
@@ -78,7 +78,7 @@ func (a *Agent) lookForMisrouted(ctx context.Context) error {
 	}
 	lines, err := kernel.Misrouted(ctx)
 	if err != nil {
-		return fmt.Errorf("look for routes of others in enipool's routing tables: %w", err)
+		return fmt.Errorf("look for routes and rules of others that pods' packets take: %w", err)
 	}
 	for _, line := range lines {
 		if !slices.Contains(a.status.Misrouted, line) {

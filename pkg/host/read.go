@@ -53,11 +53,15 @@ func pickOthers(list []kernelRoute, names map[int]string) []netconf.TableRoute {
 	var others []netconf.TableRoute
 	for _, r := range list {
 		if netconf.IsOurTable(r.table) && !netconf.IsOurs(r.protocol) {
-			others = append(others, netconf.TableRoute{Dst: r.dst, Gateway: r.gateway, Dev: names[r.link], Type: routeTypes[r.kind],
-				Table: r.table, Protocol: r.protocol, Metric: r.metric})
+			others = append(others, r.tableRoute(names))
 		}
 	}
 	return others
+}
+
+func (r kernelRoute) tableRoute(names map[int]string) netconf.TableRoute {
+	return netconf.TableRoute{Dst: r.dst, Gateway: r.gateway, Dev: names[r.link], Type: routeTypes[r.kind],
+		Table: r.table, Protocol: r.protocol, Metric: r.metric}
 }
 
 // readRules returns our rules of one family.

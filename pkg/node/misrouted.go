@@ -8,9 +8,9 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// Misrouted returns a line for each route of others in a routing table of ours that
-// packets of pods take instead of ours, with the command that mends it. Such routes are
-// not enipool's to change.
+// Misrouted returns a line for each route of others in a routing table of ours, and each
+// rule of others before ours, that packets of pods take instead of ours, with the command
+// that mends it. Such routes and rules are not enipool's to change.
 func (n Node) Misrouted(ctx context.Context) ([]string, error) {
 	h, err := host.New()
 	if err != nil {
@@ -18,14 +18,56 @@ func (n Node) Misrouted(ctx context.Context) ([]string, error) {
 	}
 	defer h.Close()
 	others, err := h.OthersRoutes()
-	if err != nil || len(others) == 0 {
+	if err != nil {
+		return nil, err
+	}
+	links, err := h.PodDevices()
+	if err != nil {
 		return nil, err
 	}
 	v6 := host.HasIPv6()
 	var lines []string
+	var probes []netconf.Probe
 	err = n.Cache.View(ctx, func(s *ipam.State) error {
-		lines = netconf.Misrouted(others, wantedNode(s, v6))
+		if len(others) > 0 {
+			lines = netconf.Misrouted(others, wantedNode(s, v6))
+		}
+		if !v6 {
+			s = without6(s)
+		}
+		probes = netconf.Probes(s, links)
 		return nil
 	})
-	return lines, err
+	if err != nil {
+		return nil, err
+	}
+	diverted, err := divertedPods(h, probes)
+	return append(lines, diverted...), err
+}
+
+// divertedPods asks the kernel for the ways of pods' packets. Only where one is not as it
+// should be are rules and routes read, to find who decides.
+func divertedPods(h *host.Host, probes []netconf.Probe) ([]string, error) {
+	if len(probes) == 0 {
+		return nil, nil
+	}
+	packets := make([]netconf.Packet, len(probes))
+	for i, p := range probes {
+		packets[i] = p.Packet
+	}
+	ways, err := h.Ways(packets)
+	if err != nil {
+		return nil, err
+	}
+	policy := map[bool]netconf.Policy{}
+	for i, p := range probes {
+		v6 := p.From.Is6()
+		if _, read := policy[v6]; read || p.Fits(ways[i]) {
+			continue
+		}
+		if policy[v6], err = h.Policy(v6); err != nil {
+			return nil, err
+		}
+	}
+	return netconf.Diverted(probes, ways, policy), nil
 }

@@ -40,7 +40,7 @@ type Status struct {
 	Held      []string `json:"held,omitempty"`      // addresses that others hold, each with what holds it
 	Shared    []string `json:"shared,omitempty"`    // addresses of pods that others claim too
 	Blocked   []string `json:"blocked,omitempty"`   // chains of others that drop what pods send or get
-	Misrouted []string `json:"misrouted,omitempty"` // routes of others that pods' packets take instead of ours
+	Misrouted []string `json:"misrouted,omitempty"` // routes and rules of others that pods' packets take instead of ours
 	LeftOut   []string `json:"leftOut,omitempty"`   // ENIs of which the cloud tells what can't be right
 
 	FastPath *FastPath `json:"fastPath,omitempty"` // nil: the agent has none to keep

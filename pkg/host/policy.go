@@ -1,0 +1,133 @@
+package host
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"github.com/enipool/enipool/pkg/netconf"
+	"golang.org/x/sys/unix"
+)
+
+// Ways asks the kernel which ways the packets would take that come in by their links.
+// The answer for a link that is not there any more is the zero Way.
+func (h *Host) Ways(packets []netconf.Packet) ([]netconf.Way, error) {
+	list, names, err := h.links()
+	if err != nil {
+		return nil, err
+	}
+	indexes := make(map[string]int, len(list))
+	for _, l := range list {
+		indexes[l.name] = l.index
+	}
+	ways := make([]netconf.Way, len(packets))
+	for i, p := range packets {
+		in, ok := indexes[p.In]
+		if !ok {
+			continue
+		}
+		b := &batch{}
+		r := b.askWay(p, in)
+		if err := h.conn.send(b); err != nil && r.err == nil {
+			return nil, err
+		}
+		ways[i] = r.way(names)
+	}
+	return ways, nil
+}
+
+// askWay asks which way a packet would take that comes in by the link.
+func (b *batch) askWay(p netconf.Packet, in int) *request {
+	fixed := make([]byte, unix.SizeofRtMsg)
+	fixed[0], fixed[1], fixed[2] = family8(p.To), byte(p.To.BitLen()), byte(p.From.BitLen())
+	binary.NativeEndian.PutUint32(fixed[8:], unix.RTM_F_LOOKUP_TABLE)
+	m := newMessage(unix.RTM_GETROUTE, 0, fixed...)
+	m.attr(unix.RTA_DST, p.To.AsSlice())
+	m.attr(unix.RTA_SRC, p.From.AsSlice())
+	m.number(unix.RTA_IIF, uint32(in))
+	if p.Mark != 0 {
+		m.number(unix.RTA_MARK, p.Mark)
+	}
+	r := b.add(m, "ask for a pod's way to %s", p.To)
+	r.get = true
+	return r
+}
+
+func (r *request) way(names map[int]string) netconf.Way {
+	switch {
+	case r.failed(unix.ENODEV):
+		return netconf.Way{}
+	case r.err != nil || len(r.answer) < unix.SizeofRtMsg:
+		return netconf.Way{Lost: true}
+	}
+	route := parseRoute(r.answer)
+	lost := route.kind == unix.RTN_BLACKHOLE || route.kind == unix.RTN_UNREACHABLE || route.kind == unix.RTN_PROHIBIT
+	return netconf.Way{Dev: names[route.link], Gateway: route.gateway, Table: route.table, Lost: lost}
+}
+
+// Policy reads the rules and routes of one family, whoever's they are.
+func (h *Host) Policy(v6 bool) (netconf.Policy, error) {
+	var p netconf.Policy
+	fixed := make([]byte, unix.SizeofRtMsg)
+	fixed[0] = byte(family(v6))
+	rules, err := h.conn.list(newMessage(unix.RTM_GETRULE, 0, fixed...))
+	if noFamily(err) {
+		return p, nil
+	}
+	if err != nil {
+		return p, fmt.Errorf("list rules: %w", err)
+	}
+	for _, m := range rules {
+		if len(m) >= unix.SizeofRtMsg && m[0] == fixed[0] {
+			p.Rules = append(p.Rules, parseRule(m))
+		}
+	}
+	netconf.SortRules(p.Rules)
+	_, names, err := h.links()
+	if err != nil {
+		return p, err
+	}
+	routes, err := h.conn.routes(v6)
+	for _, r := range routes {
+		p.Routes = append(p.Routes, r.tableRoute(names))
+	}
+	return p, err
+}
+
+// fibRuleInvert is FIB_RULE_INVERT of linux/fib_rules.h.
+const fibRuleInvert = 2
+
+// parseRule reads a message that has at least its fixed part, struct fib_rule_hdr.
+func parseRule(m []byte) netconf.PolicyRule {
+	r := netconf.PolicyRule{Table: int(m[4]), Action: netconf.RuleAction(m[7]), Suppress: -1, Narrow: m[3] != 0,
+		Not: binary.NativeEndian.Uint32(m[8:])&fibRuleInvert != 0}
+	for kind, value := range attributes(m[unix.SizeofRtMsg:]) {
+		switch kind {
+		case unix.FRA_SRC:
+			r.From = netip.PrefixFrom(addr(value), int(m[2]))
+		case unix.FRA_DST:
+			r.To = netip.PrefixFrom(addr(value), int(m[1]))
+		case unix.FRA_IIFNAME:
+			r.In = text(value)
+		case unix.FRA_PRIORITY:
+			r.Priority = number(value)
+		case unix.FRA_FWMARK:
+			r.Mark = uint32(number(value))
+		case unix.FRA_FWMASK:
+			r.Mask = uint32(number(value))
+		case unix.FRA_TABLE:
+			r.Table = int(uint32(number(value)))
+		case unix.FRA_GOTO:
+			r.Goto = number(value)
+		case unix.FRA_SUPPRESS_PREFIXLEN:
+			r.Suppress = number(value)
+		case unix.FRA_PROTOCOL:
+			r.Protocol = int(value[0])
+		case unix.FRA_L3MDEV:
+			r.Narrow = r.Narrow || value[0] != 0
+		case unix.FRA_OIFNAME, unix.FRA_TUN_ID, unix.FRA_UID_RANGE, unix.FRA_IP_PROTO, unix.FRA_SPORT_RANGE, unix.FRA_DPORT_RANGE:
+			r.Narrow = true
+		}
+	}
+	return r
+}
