@@ -110,6 +110,9 @@ func (n Node) checkOwner(h *host.Host, s *ipam.State, a eni.Address) ([]string, 
 		return nil, nil // found by its link after the book was lost: the link is all there is
 	}
 	if host.NetnsGone(o.Netns, o.NetnsInode) {
+		if why, err := lingers(h, *o); why != "" || err != nil {
+			return []string{why}, err
+		}
 		return []string{fmt.Sprintf("its namespace %s is gone", o.Netns) + n.remedy("`enipoolctl pool reclaim` frees it")}, nil
 	}
 	if host.NetnsUnseen(o.Netns) {

@@ -32,7 +32,7 @@ type Status struct {
 	ENIs      int       `json:"enis"` // attached, the node's own among them
 	ENILimit  int       `json:"eniLimit"`
 	Waiters   int       `json:"waiters"` // ADDs that wait for an address
-	Orphans   int       `json:"orphans"` // addresses of dead sandboxes, seen once
+	Orphans   int       `json:"orphans"` // addresses of sandboxes that are provably dead, seen once
 
 	InFlight  []string `json:"inFlight,omitempty"`  // steps under way, as people read them
 	Backoff   []string `json:"backoff,omitempty"`   // what is left alone for a while, and why

@@ -131,7 +131,11 @@ where the namespaces' folder (/run/netns or /var/run/netns) can be seen.`,
 			if err == nil && len(freed) == 0 {
 				fmt.Fprintln(cmd.OutOrStdout(), "nothing to free")
 			}
-			return needRoot(err)
+			lines, errLinger := node.Node{Cache: *cache, Now: nodecache.SinceBoot}.Lingering(cmd.Context())
+			for _, l := range lines {
+				fmt.Fprintln(cmd.OutOrStdout(), "not freed:", l)
+			}
+			return needRoot(errors.Join(err, errLinger))
 		},
 	}
 }
