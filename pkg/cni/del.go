@@ -42,7 +42,7 @@ func (p *Plugin) Del(ctx context.Context, r Request) error {
 			defer ns.Close()
 		}
 	}
-	if err := p.endFormer(r, held); err != nil {
+	if err := p.endFormer(ctx, h, r, s, held); err != nil {
 		return err
 	}
 	if err := p.remove(ctx, h, ns, s, r.Owner.Key, held); err != nil {

@@ -102,8 +102,8 @@ func (p *Plugin) closePorts(ctx context.Context, h *host.Host, s ipam.Settings, 
 	late = func() {}
 	rec, found, err := p.records().Read(k)
 	if errors.Is(err, podrecord.ErrDamaged) {
-		// What it asked for can't be known. The agent closes ports that no record
-		// asks for.
+		// The kernel has nothing for it either, or can't be asked now: see endFormer. The
+		// agent closes ports that lead to nobody.
 		p.Log.Warn("record is removed unread", "key", k.String(), "error", err)
 		return late, p.records().Remove(k)
 	}

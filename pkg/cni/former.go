@@ -1,15 +1,20 @@
 package cni
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/hostport"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/iptexec"
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/podrecord"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,23 +22,62 @@ import (
 // started before enipool did their work. Runtimes like containerd end a pod by the
 // configuration of today, in which those plugins are not called any more: rules
 // would be left that lead to an address which is another pod's by then.
-func (p *Plugin) endFormer(r Request, held ipam.Lease) error {
-	if r.Conf.Extras.IsZero() || len(held.Addresses) == 0 || held.Addresses[0].Owner.Kind != eni.Veth {
+func (p *Plugin) endFormer(ctx context.Context, h *host.Host, r Request, s ipam.Settings, held ipam.Lease) error {
+	if len(held.Addresses) == 0 || held.Addresses[0].Owner.Kind != eni.Veth {
 		return nil
 	}
-	if _, found, err := p.records().Read(r.Owner.Key); found || err != nil {
-		return nil // we did it; removeExtras tells the error
+	rec, found, err := p.records().Read(r.Owner.Key)
+	switch {
+	case found && err == nil:
+		return nil // we did it
+	case r.Conf.Extras.IsZero() && !errors.Is(err, podrecord.ErrDamaged):
+		return nil // nobody did, or closePorts tells the error
 	}
-	if len(r.Conf.Extras.Ports) > 0 {
+	// Without a record the kernel tells who did it.
+	if rec, err = p.restoreRecord(ctx, h, s, held); err != nil {
+		p.Log.Warn("record can't be made anew", "key", r.Owner.Key.String(), "error", err)
+		return nil // whose the ports are is not known: the agent closes those of enipool
+	}
+	if len(r.Conf.Extras.Ports) > 0 && len(rec.Ports) == 0 {
 		if err := p.runFormer(r, "portmap", `"portMappings":[`+portMappings(r.Conf.Extras.Ports)+"]"); err != nil {
 			return err
 		}
 	}
-	if r.Conf.Extras.Limits == (netconf.Limits{}) {
+	none := netconf.Limit{}
+	in, out := r.Conf.Extras.Limits.Ingress, r.Conf.Extras.Limits.Egress
+	// A limit on what the pod receives hangs on its link, and goes with that.
+	if out == none || rec.Limits.Egress != none {
 		return nil
 	}
-	in, out := r.Conf.Extras.Limits.Ingress, r.Conf.Extras.Limits.Egress
 	return p.runFormer(r, "bandwidth", fmt.Sprintf(`"bandwidth":{"ingressRate":%d,"ingressBurst":%d,"egressRate":%d,"egressBurst":%d}`, in.Rate, in.Burst, out.Rate, out.Burst))
+}
+
+// restoreRecord writes the record of a pod anew, of the ports and limits that the kernel
+// holds for it, so that DEL goes on as ever. It returns an empty one where there are none.
+func (p *Plugin) restoreRecord(ctx context.Context, h *host.Host, s ipam.Settings, held ipam.Lease) (rec podrecord.Record, err error) {
+	err = p.withPorts(ctx, s.Firewall, func(n hostport.Node) error {
+		have, err := hostport.Found(s.Firewall)
+		if err != nil {
+			return err
+		}
+		pods := hostport.Pods(held.Addresses, s.Firewall)
+		limits, err := h.FoundLimits([]eni.Key{pods[0].Key})
+		if err != nil {
+			return err
+		}
+		all, err := n.Records.All()
+		if err != nil && !errors.Is(err, podrecord.ErrDamaged) {
+			return err
+		}
+		lost := hostport.Lost(pods, all, have, limits)
+		if len(lost) == 0 {
+			return nil
+		}
+		rec = lost[0]
+		p.Log.Warn("record was lost; rebuilt from the kernel", "key", rec.Key.String())
+		return n.Records.Write(rec)
+	})
+	return rec, err
 }
 
 func portMappings(ports []netconf.HostPort) string {

@@ -17,6 +17,7 @@ type linkState struct {
 	index, peer  int // peer: of the other end of a veth, or what is below, in its own namespace
 	netns        int // the number that the peer's namespace has here, noNetns for this one
 	name, kind   string
+	queue        string // what kind of queue its packets wait in
 	alias        string
 	mac          net.HardwareAddr
 	mtu          int
@@ -63,6 +64,8 @@ func parseLink(m []byte) linkState {
 		switch kind {
 		case unix.IFLA_IFNAME:
 			l.name = text(value)
+		case unix.IFLA_QDISC:
+			l.queue = text(value)
 		case unix.IFLA_IFALIAS:
 			l.alias = text(value)
 		case unix.IFLA_ADDRESS:

@@ -51,7 +51,7 @@ func TestListsSayWhatPackageNetlinkSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, "links", wantLinks, links, cmpopts.IgnoreFields(linkState{}, "kind", "ready", "inet4", "inet6"))
+		same(t, "links", wantLinks, links, cmpopts.IgnoreFields(linkState{}, "kind", "queue", "ready", "inet4", "inet6"))
 		for i, l := range byPackage {
 			if kind := links[i].kind; names[l.Attrs().Index] != l.Attrs().Name || kind != l.Type() && (kind != "" || l.Type() != "device") {
 				t.Errorf("link %s: type %q, want %q", l.Attrs().Name, kind, l.Type())

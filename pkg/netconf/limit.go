@@ -41,6 +41,13 @@ func (l Limit) Bucket() Bucket {
 	return b
 }
 
+// Restored returns the limit that a bucket of ours stands for. The kernel tells the burst in
+// ticks, but what may wait holds it too.
+func (b Bucket) Restored() Limit {
+	burst := b.Limit - min(b.Limit, uint32(min(float64(b.Rate)*limitLatency/1000, math.MaxUint32)))
+	return Limit{Rate: b.Rate * 8, Burst: uint64(burst) * 8}
+}
+
 // String returns the bucket in the words of tc.
 func (b Bucket) String() string {
 	return fmt.Sprintf("tbf rate %d bytes/s burst %d limit %d", b.Rate, b.Burst, b.Limit)

@@ -227,3 +227,11 @@ func TestAnAliasKeepsWhatIdentifies(t *testing.T) {
 		}
 	})
 }
+
+func TestALimitIsRestoredFromItsBucket(t *testing.T) {
+	for _, l := range []Limit{{8, 8}, {8e6, 8e6}, {80000000, 8000}, {999_999_992, 24}, {40e9, 1 << 30}} {
+		if got := l.Bucket().Restored(); got != l {
+			t.Errorf("%v comes back as %v", l, got)
+		}
+	}
+}

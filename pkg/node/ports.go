@@ -22,23 +22,31 @@ type extras struct {
 	lock    *podrecord.Lock
 	records []podrecord.Record
 	orphans []podrecord.Record // of attachments that the book does not know
-	damaged error
+	lost    []podrecord.Record // made anew, see findLost
+	pods    []podrecord.Record // whoever lives, without what is asked for
+	damaged podrecord.Errors
 }
 
 // openExtras reads the records. Until they are closed no pod's ports change, so
-// what is decided by them is still right when it is done.
-func (n Node) openExtras(ctx context.Context, book view) (*extras, error) {
+// what is decided by them is still right when it is done. Records that are lost are made
+// anew of what the kernel holds in the packet filter.
+func (n Node) openExtras(ctx context.Context, h *host.Host, book view, filter ipam.Firewall) (*extras, error) {
 	e := &extras{folder: podrecord.Beside(n.Cache.Path)}
 	var err error
 	if e.lock, err = e.folder.Lock(ctx); err != nil {
 		return nil, err
 	}
-	e.records, e.damaged = e.folder.All()
-	if e.damaged != nil && !errors.Is(e.damaged, podrecord.ErrDamaged) {
-		e.close()
-		return nil, e.damaged
+	e.records, err = e.folder.All()
+	if errors.Is(err, podrecord.ErrDamaged) && errors.As(err, &e.damaged) {
+		err = nil
 	}
-	if err := e.sort(ctx, book, n.Cache); err != nil {
+	if err == nil {
+		err = e.sort(ctx, book, n.Cache, filter)
+	}
+	if err == nil {
+		err = e.findLost(ctx, h, filter)
+	}
+	if err != nil {
 		e.close()
 		return nil, err
 	}
@@ -50,26 +58,23 @@ func (e *extras) close() { e.lock.Unlock() }
 // sort finds the orphans. A pod that got its address since the book was made is
 // in the cache, and one that was found in the kernel after the cache was lost is in
 // the book only. Without a usable cache nobody is known to be gone.
-func (e *extras) sort(ctx context.Context, book view, cache nodecache.Cache) error {
-	if len(e.records) == 0 {
-		return nil
-	}
-	owned := map[eni.Key]bool{}
-	note := func(s *ipam.State) error {
-		for _, a := range s.Used() {
-			owned[a.Owner.Key] = true
-		}
-		return nil
+func (e *extras) sort(ctx context.Context, book view, cache nodecache.Cache, filter ipam.Firewall) error {
+	var used []eni.Address
+	note := func(s *ipam.State) error { used = append(used, s.Used()...); return nil }
+	lost := cache.View(ctx, note)
+	if lost != nil && !nodecache.Unusable(lost) {
+		return lost
 	}
 	if err := book(ctx, note); err != nil {
 		return err
 	}
-	err := cache.View(ctx, note)
-	if nodecache.Unusable(err) {
+	e.pods = hostport.Pods(used, filter)
+	if lost != nil {
 		return nil
 	}
-	if err != nil {
-		return err
+	owned := map[eni.Key]bool{}
+	for _, a := range used {
+		owned[a.Owner.Key] = true
 	}
 	var known []podrecord.Record
 	for _, r := range e.records {
@@ -85,19 +90,22 @@ func (e *extras) sort(ctx context.Context, book view, cache nodecache.Cache) err
 
 // ports returns the host ports that should be open.
 func (e *extras) ports() []netconf.PodPorts {
-	return hostport.Wanted(e.records)
+	return hostport.Wanted(slices.Concat(e.records, e.lost))
 }
 
 // applyFirewall makes the packet filter hold fw and the host ports of all pods.
 // Records of pods that are gone go when their ports are closed.
 func (n Node) applyFirewall(ctx context.Context, h *host.Host, book view, fw netconf.Firewall) ([]string, error) {
-	e, err := n.openExtras(ctx, book)
+	e, err := n.openExtras(ctx, h, book, fw.Backend)
 	if err != nil {
 		return nil, err
 	}
 	defer e.close()
 	fw.Ports = e.ports()
-	lines, err := firewall.Apply(ctx, fw)
+	// A record that can't be written keeps no port closed: the next repair writes it.
+	lines, notWritten := e.writeLost()
+	changed, err := firewall.Apply(ctx, fw)
+	lines, err = append(lines, changed...), errors.Join(notWritten, err)
 	if err != nil {
 		return lines, err
 	}
@@ -148,7 +156,7 @@ func (e *extras) removeOrphans(h *host.Host) ([]string, error) {
 // checkFirewall compares the packet filter with fw, and host ports and limits with
 // their records.
 func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewall) ([]string, error) {
-	e, err := n.openExtras(ctx, n.Cache.View)
+	e, err := n.openExtras(ctx, h, n.Cache.View, fw.Backend)
 	if err != nil {
 		return nil, err
 	}
@@ -159,9 +167,7 @@ func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewa
 	for _, r := range e.orphans {
 		lines = append(lines, fmt.Sprintf("host ports or limits of %s are recorded, which has no address", r.Pod)+n.remedy("`enipoolctl pool load` removes them"))
 	}
-	if e.damaged != nil {
-		lines = append(lines, e.damaged.Error()+"; delete the pod")
-	}
+	lines = append(lines, e.describeLost(n.remedy("`enipoolctl pool load` writes it anew"))...)
 	for _, r := range e.records {
 		wrong, limitErr := h.CheckLimits(limitOf(r))
 		lines = append(lines, suffix(prefix(r.Pod+": ", wrong), n.remedy("`enipoolctl pool load` puts it back"))...)

@@ -24,6 +24,21 @@ import (
 // what it asked for is found in the kernel by the pod's address.
 var ErrDamaged = errors.New("pod record is damaged")
 
+// FileError says which record can't be read.
+type FileError struct {
+	Path string
+	Err  error
+}
+
+// Error says which file it is and why.
+func (e *FileError) Error() string { return fmt.Sprintf("read %s: %v", e.Path, e.Err) }
+
+// Unwrap returns why.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Of tells whether the record is that of the attachment.
+func (e *FileError) Of(k eni.Key) bool { return filepath.Base(e.Path) == netconf.HostDevice(k) }
+
 // Folder is where the records of a node are.
 type Folder struct{ Path string }
 
@@ -120,7 +135,7 @@ func (f Folder) All() ([]Record, error) {
 		return nil, fmt.Errorf("list pod records: %w", err)
 	}
 	var list []Record
-	var errs []error
+	var errs Errors
 	for _, e := range entries {
 		name := filepath.Join(f.Path, e.Name())
 		switch {
@@ -139,12 +154,30 @@ func (f Folder) All() ([]Record, error) {
 			r, err = decode(text)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("read %s: %w", name, err))
+			errs = append(errs, &FileError{name, err})
 			continue
 		}
 		list = append(list, r)
 	}
-	return list, errors.Join(errs...)
+	if len(errs) > 0 {
+		return list, errs
+	}
+	return list, nil
+}
+
+// Errors are those of several records.
+type Errors []*FileError
+
+// Error returns a line for each.
+func (e Errors) Error() string { return errors.Join(e.Unwrap()...).Error() }
+
+// Unwrap returns each.
+func (e Errors) Unwrap() []error {
+	list := make([]error, len(e))
+	for i, one := range e {
+		list[i] = one
+	}
+	return list
 }
 
 // maxRecord is far more than a pod can ask for: 65,535 ports of each protocol.

@@ -6,10 +6,12 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/containernetworking/cni/libcni"
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -372,5 +374,113 @@ func TestPodsOfTheFormerChainEndByTheNewConfiguration(t *testing.T) {
 	v.must(a.add())
 	if seen := query(v.internet, "tcp", "10.0.0.20:8080"); seen != internet4 {
 		t.Errorf("the new pod saw %s", seen)
+	}
+}
+
+// The records are not in the way of a packet: whoever loses them, or damages one, closes no
+// port and lifts no limit of a living pod, with the node cache or without.
+func TestALivePodKeepsItsHostPortsAndLimitsWithoutItsRecord(t *testing.T) {
+	for name, s := range variantsWithoutSNAT(eni.IPv4, eni.IPv6) {
+		t.Run(name, func(t *testing.T) {
+			v := newVPC(t, s)
+			limit := map[string]any{"ingressRate": 80000000, "ingressBurst": 8000000, "egressRate": 80000000, "egressBurst": 8000000}
+			v.plugin("DEL", "a")
+			a := v.newAttachment(v.builtIn(), "a", map[string]any{"portMappings": []port{tcp(8080, 80), tcp(8081, 80).on("10.0.0.10")}, "bandwidth": limit})
+			a.refuseFormer()
+			v.must(a.add())
+			answerAll(t, v.pods["a"], "80")
+			folder := v.n.Cache.Path + ".pods"
+			record := filepath.Join(folder, v.records()[0])
+			was, err := os.ReadFile(record)
+			v.must(err)
+			for _, damage := range []func() error{
+				func() error { return os.RemoveAll(folder) },
+				func() error { return os.Truncate(record, int64(len(was)-5)) },
+			} {
+				v.must(damage())
+				lines := v.checkNode()
+				if all := strings.Join(lines, "\n"); !strings.Contains(all, "record of pod a was lost") || strings.Contains(all, "firewall:") {
+					t.Errorf("pool check: %q", lines)
+				}
+				v.reload()
+				for _, to := range []string{"10.0.0.20:8080", "10.0.0.10:8081", "[2001:db8::10]:8080"} {
+					if seen := query(v.internet, "tcp", to); seen != internet4 && seen != internet6 {
+						t.Errorf("%s: %s", to, seen)
+					}
+				}
+				if is, err := os.ReadFile(record); err != nil || string(is) != string(was) {
+					t.Errorf("the record was\n%s\nis\n%s (%v)", was, is, err)
+				}
+				v.must(a.check())
+				if lines := v.checkNode(); len(lines) > 0 {
+					t.Errorf("pool check after the repair: %q", lines)
+				}
+			}
+			v.must(errors.Join(os.RemoveAll(folder), os.Remove(v.n.Cache.Path)))
+			v.load(v.inv)
+			if seen := query(v.internet, "tcp", "10.0.0.10:8081"); seen != internet4 {
+				t.Errorf("after the node cache was lost: %s", seen)
+			}
+			if lines := v.checkNode(); len(lines) > 0 || len(v.records()) != 1 {
+				t.Errorf("after the node cache was lost: records %q, pool check %q", v.records(), lines)
+			}
+			// Without a repair in between DEL finds all of it by itself.
+			for _, damage := range []func() error{
+				func() error { return os.RemoveAll(folder) },
+				func() error { return os.Truncate(record, 20) },
+			} {
+				v.must(damage())
+				v.must(a.del())
+				if left := append(v.links("enb"), v.records()...); len(left) > 0 {
+					t.Errorf("left by DEL: %q", left)
+				}
+				if seen := query(v.internet, "tcp", "10.0.0.10:8080"); seen != "refused" {
+					t.Errorf("the closed port: %s", seen)
+				}
+				if lines := v.checkNode(); len(lines) > 0 {
+					t.Errorf("pool check after DEL: %q", lines)
+				}
+				v.must(a.add())
+			}
+		})
+	}
+}
+
+// refuseFormer makes it an error to call the portmap or bandwidth plugin for the pod.
+func (a *attachment) refuseFormer() {
+	a.v.t.Helper()
+	dir := a.v.t.TempDir()
+	for _, name := range []string{"portmap", "bandwidth"} {
+		a.v.must(os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	}
+	a.cni = libcni.NewCNIConfigWithCacheDir(append([]string{dir}, filepath.SplitList(cniPath(a.v.t))...), a.v.t.TempDir(), nil)
+}
+
+func TestAHostPortOfOneAddressLeadsBeforeTheSameOneOfAll(t *testing.T) {
+	for name, s := range variantsWithoutSNAT(eni.IPv4) {
+		t.Run(name, func(t *testing.T) {
+			v := newVPC(t, s)
+			answerAll(t, v.pods["a"], "80")
+			answerAll(t, v.pods["b"], "81") // to port 80 it says no
+			ask := map[string]map[string]any{"a": {"portMappings": []port{tcp(9090, 80)}}, "b": {"portMappings": []port{tcp(9090, 80).on("10.0.0.10")}}}
+			for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {
+				for _, id := range []string{"a", "b"} {
+					v.plugin("DEL", id)
+				}
+				var list []*attachment
+				for _, id := range order {
+					list = append(list, v.newAttachment(v.builtIn(), id, ask[id]))
+					v.must(list[len(list)-1].add())
+				}
+				for to, want := range map[string]string{"10.0.0.10:9090": "refused", "10.0.0.20:9090": internet4} {
+					if seen := query(v.internet, "tcp", to); seen != want {
+						t.Errorf("%v: %s: %s, want %s", order, to, seen, want)
+					}
+				}
+				for _, a := range list {
+					v.must(a.del())
+				}
+			}
+		})
 	}
 }

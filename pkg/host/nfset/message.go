@@ -84,7 +84,10 @@ func (m *message) verdict(v Verdict) {
 
 // decodeElement reads the first element of a message's attributes.
 func decodeElement(body []byte) (e Element, ok bool) {
-	item := find(find(body, unix.NFTA_SET_ELEM_LIST_ELEMENTS), unix.NFTA_LIST_ELEM)
+	return decodeItem(find(find(body, unix.NFTA_SET_ELEM_LIST_ELEMENTS), unix.NFTA_LIST_ELEM))
+}
+
+func decodeItem(item []byte) (e Element, ok bool) {
 	e.Key = find(find(item, unix.NFTA_SET_ELEM_KEY), unix.NFTA_DATA_VALUE)
 	data := find(item, unix.NFTA_SET_ELEM_DATA)
 	e.Value = find(data, unix.NFTA_DATA_VALUE)
@@ -98,15 +101,38 @@ func decodeElement(body []byte) (e Element, ok bool) {
 
 // find returns the value of the first attribute of the kind, nil if there is none.
 func find(b []byte, kind uint16) []byte {
-	for len(b) >= unix.SizeofNlAttr {
-		length := int(binary.NativeEndian.Uint16(b))
-		if length < unix.SizeofNlAttr || length > len(b) {
-			return nil
+	for is, value := range attributes(b) {
+		if is == kind {
+			return value
 		}
-		if binary.NativeEndian.Uint16(b[2:])&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER) == kind {
-			return b[unix.SizeofNlAttr:length]
-		}
-		b = b[min(align(length), len(b)):]
 	}
 	return nil
+}
+
+// items yields the elements of a list.
+func items(list []byte) func(yield func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for kind, value := range attributes(list) {
+			if kind == unix.NFTA_LIST_ELEM && !yield(value) {
+				return
+			}
+		}
+	}
+}
+
+// attributes yields kind and value of each attribute.
+func attributes(b []byte) func(yield func(uint16, []byte) bool) {
+	return func(yield func(uint16, []byte) bool) {
+		for len(b) >= unix.SizeofNlAttr {
+			length := int(binary.NativeEndian.Uint16(b))
+			if length < unix.SizeofNlAttr || length > len(b) {
+				return
+			}
+			kind := binary.NativeEndian.Uint16(b[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
+			if !yield(kind, b[unix.SizeofNlAttr:length]) {
+				return
+			}
+			b = b[min(align(length), len(b)):]
+		}
+	}
 }

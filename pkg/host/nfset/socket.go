@@ -51,6 +51,7 @@ func (s socket) grow(force, ask, size int) {
 // reply is a message of the kernel's; kind NLMSG_ERROR has an errno, 0 for "done".
 type reply struct {
 	kind     uint16
+	flags    uint16
 	sequence uint32
 	errno    unix.Errno
 	body     []byte // behind the nfnetlink header
@@ -93,7 +94,7 @@ func parseReplies(b []byte) ([]reply, error) {
 		if length < unix.SizeofNlMsghdr || length > len(b) {
 			return nil, errShort
 		}
-		r := reply{kind: binary.NativeEndian.Uint16(b[4:]), sequence: binary.NativeEndian.Uint32(b[8:])}
+		r := reply{kind: binary.NativeEndian.Uint16(b[4:]), flags: binary.NativeEndian.Uint16(b[6:]), sequence: binary.NativeEndian.Uint32(b[8:])}
 		payload := b[unix.SizeofNlMsghdr:length]
 		switch {
 		case len(payload) < 4:

@@ -1,0 +1,59 @@
+package nfset
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// listTries is how often a list is asked for while others change the table.
+const listTries = 100
+
+// List returns all elements of the set, none where the set or the table is not there.
+func (t Table) List(set string) ([]Element, error) {
+	c, err := t.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	for range listTries {
+		list, whole, err := c.list(set)
+		if err != nil {
+			return nil, fmt.Errorf("list nftables set %s: %w", set, err)
+		}
+		if whole {
+			return list, nil
+		}
+	}
+	return nil, fmt.Errorf("list nftables set %s: it changes all the time", set)
+}
+
+// list asks once; whole is false where somebody changed the table meanwhile.
+func (c *Conn) list(set string) (list []Element, whole bool, err error) {
+	var m message
+	start := m.begin(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETSETELEM, unix.NLM_F_DUMP, 1, c.Family, 0)
+	m.text(unix.NFTA_SET_ELEM_LIST_TABLE, c.Name)
+	m.text(unix.NFTA_SET_ELEM_LIST_SET, set)
+	m.end(start)
+	replies, err := c.s.exchange(m.bytes)
+	if err != nil {
+		return nil, false, err
+	}
+	whole = true
+	for _, r := range replies {
+		switch {
+		case r.errno == unix.ENOENT:
+			return nil, true, nil
+		case r.errno == unix.EINTR || r.flags&unix.NLM_F_DUMP_INTR != 0:
+			whole = false
+		case r.errno != 0:
+			return nil, false, r.errno
+		}
+		for item := range items(find(r.body, unix.NFTA_SET_ELEM_LIST_ELEMENTS)) {
+			if e, ok := decodeItem(item); ok {
+				list = append(list, e)
+			}
+		}
+	}
+	return list, whole, nil
+}

@@ -1,0 +1,102 @@
+package hostport
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/iptexec"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/podrecord"
+)
+
+// Lost returns records for the pods whose own are lost or damaged, made of what the kernel
+// holds for them: the ports that lead to an address of a pod, and its limits. Pods are
+// the attachments that live, records those that can be read. What another pod's record
+// asks for is that pod's. What leads to no living pod is nobody's and goes.
+func Lost(pods, records []podrecord.Record, have []netconf.PodPorts, limits map[eni.Key]netconf.Limits) []podrecord.Record {
+	recorded := map[eni.Key]bool{}
+	for _, r := range records {
+		recorded[r.Key] = true
+	}
+	taken := netconf.NewPortSet(Wanted(records)...)
+	var free []netconf.PodPorts
+	for _, p := range have {
+		free = append(free, taken.Select(p, false))
+	}
+	var lost []podrecord.Record
+	for _, p := range pods {
+		if recorded[p.Key] {
+			continue
+		}
+		p.Ports, p.Limits = netconf.PortsOf(p.Addrs, free), limits[p.Key]
+		if !p.Extras.IsZero() {
+			lost = append(lost, p)
+		}
+	}
+	return lost
+}
+
+// Found returns the ports of the node that lead to pods, as the kernel holds them.
+func Found(firewall ipam.Firewall) ([]netconf.PodPorts, error) {
+	if firewall == ipam.Iptables {
+		return foundIptables()
+	}
+	var list []netconf.PodPorts
+	for _, name := range netconf.NftPortMaps() {
+		elements, err := nftTable().List(name)
+		if noNftables(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read host ports: %w", err)
+		}
+		for _, e := range elements {
+			if p, ok := netconf.ParseNftPort(name, e.Key, e.Value); ok {
+				list = append(list, p)
+			}
+		}
+	}
+	return list, nil
+}
+
+// foundIptables finds none where there is no chain. Where iptables is kept from telling, by
+// its lock above all, nothing is known.
+func foundIptables() (list []netconf.PodPorts, err error) {
+	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
+		rules, err := iptexec.Rules(family, netconf.IptPortChain)
+		if err != nil && strings.Contains(err.Error(), "exit status 4") && !strings.Contains(err.Error(), "No chain") {
+			return nil, fmt.Errorf("read host ports: %w", err)
+		}
+		for _, rule := range rules {
+			if p, ok := netconf.ParseIptPort(family, rule); ok {
+				list = append(list, p)
+			}
+		}
+	}
+	return list, nil
+}
+
+// Pods returns what is known without records of the attachments of used addresses that can
+// have ports and limits. Of two that have the same address the first has it.
+func Pods(used []eni.Address, firewall ipam.Firewall) []podrecord.Record {
+	var list []podrecord.Record
+	at := map[eni.Key]int{}
+	known := map[netip.Addr]bool{}
+	for _, a := range used {
+		if a.Owner.Kind != eni.Veth || known[a.Addr] {
+			continue
+		}
+		known[a.Addr] = true
+		i, begun := at[a.Owner.Key]
+		if !begun {
+			i = len(list)
+			at[a.Owner.Key] = i
+			list = append(list, podrecord.Record{Key: a.Owner.Key, Pod: a.Owner.PodName(), Firewall: firewall})
+		}
+		list[i].Addrs = append(list[i].Addrs, a.Addr)
+	}
+	return list
+}

@@ -1,0 +1,116 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
+	"github.com/enipool/enipool/pkg/hostport"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/podrecord"
+)
+
+// A record may be lost or damaged while its pod lives. What the kernel holds for the pod is
+// right all the same: it stays, and the record is made anew of it.
+
+// delTime is longer than a DEL takes between the pod's record and the link of its limits.
+const delTime = 100 * time.Millisecond
+
+// findLost makes records for the living pods whose own can't be read. The links of limits
+// are not under the lock of the records: a pod of which only those are left may be on its
+// way out, so it is looked at twice.
+func (e *extras) findLost(ctx context.Context, h *host.Host, filter ipam.Firewall) error {
+	if len(e.pods) == 0 {
+		return nil
+	}
+	have, err := hostport.Found(filter)
+	if err != nil {
+		return err
+	}
+	look := func() ([]podrecord.Record, error) {
+		limits, err := h.FoundLimits(e.unrecorded())
+		return hostport.Lost(e.pods, e.records, have, limits), err
+	}
+	if e.lost, err = look(); err != nil || !slices.ContainsFunc(e.lost, onlyLimited) {
+		return err
+	}
+	select {
+	case <-time.After(delTime):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	e.lost, err = look()
+	return err
+}
+
+func onlyLimited(r podrecord.Record) bool { return len(r.Ports) == 0 }
+
+// unrecorded returns the living attachments without a record that can be read.
+func (e *extras) unrecorded() []eni.Key {
+	recorded := map[eni.Key]bool{}
+	for _, r := range e.records {
+		recorded[r.Key] = true
+	}
+	var keys []eni.Key
+	for _, p := range e.pods {
+		if !recorded[p.Key] {
+			keys = append(keys, p.Key)
+		}
+	}
+	return keys
+}
+
+// writeLost writes the records that were made anew and returns a line for each.
+func (e *extras) writeLost() (lines []string, err error) {
+	for _, r := range e.lost {
+		if failed := e.folder.Write(r); failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("record of pod %s was lost; rebuilt from the kernel: %s", r.Pod, describeExtras(r.Extras)))
+	}
+	return lines, err
+}
+
+// describeLost returns a line for each record that is lost or damaged.
+func (e *extras) describeLost(remedy string) (lines []string) {
+	remade := func(k eni.Key) bool {
+		return slices.ContainsFunc(e.lost, func(r podrecord.Record) bool { return r.Key == k })
+	}
+	for _, r := range e.lost {
+		lines = append(lines, fmt.Sprintf("record of pod %s was lost; the kernel has %s", r.Pod, describeExtras(r.Extras))+remedy)
+	}
+	for _, d := range e.damaged {
+		at := slices.IndexFunc(e.pods, func(p podrecord.Record) bool { return d.Of(p.Key) })
+		switch {
+		case at < 0:
+			lines = append(lines, fmt.Sprintf("%v; its pod is gone: remove the file", d))
+		case !remade(e.pods[at].Key):
+			lines = append(lines, fmt.Sprintf("%v; delete pod %s, for which the kernel has no host ports or limits", d, e.pods[at].Pod))
+		}
+	}
+	return lines
+}
+
+// describeExtras names the ports and limits.
+func describeExtras(x netconf.Extras) string {
+	var words []string
+	for _, p := range x.Ports {
+		words = append(words, p.String())
+	}
+	for _, l := range []struct {
+		name string
+		netconf.Limit
+	}{{"ingress", x.Limits.Ingress}, {"egress", x.Limits.Egress}} {
+		if l.Limit != (netconf.Limit{}) {
+			words = append(words, fmt.Sprintf("%s limit %d bit/s", l.name, l.Rate))
+		}
+	}
+	return strings.Join(words, ", ")
+}
