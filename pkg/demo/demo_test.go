@@ -69,8 +69,8 @@ func TestALineOfTheLogInColumns(t *testing.T) {
 			"add     10.0.0.3 ...        9  they are assigned", true},
 		{`{"level":"INFO","msg":"node cache built","enis":1,"reason":"there is none"}`, "node cache built: there is none enis=1", true},
 		{`{"level":"WARN","msg":"started","error":"full"}`, "started: error=full", true},
-		{`{"level":"INFO","msg":"started"}`, "started:", false},
-		{`panic: out of memory`, "panic: out of memory:", true},
+		{`{"level":"INFO","msg":"started"}`, "started", false},
+		{`panic: out of memory`, "panic: out of memory", true},
 	} {
 		e := parseEntry([]byte(tt.log))
 		if got := e.line(); got != tt.want || e.worth() != tt.worth {

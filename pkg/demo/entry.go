@@ -64,7 +64,7 @@ func (e entry) line() string {
 			text = append(text, fmt.Sprintf("%s=%v", key, e.fields[key]))
 		}
 	}
-	return strings.Join(text, " ")
+	return strings.TrimSuffix(strings.Join(text, " "), ":") // with nothing behind it
 }
 
 // object is what the entry is about, and which fields need not be shown any more.

@@ -117,7 +117,7 @@ func (f *FastPath) keep(ctx context.Context) []string {
 		if err := f.remove(); err != nil {
 			return []string{"fastPath is off, but it can't be taken away: " + err.Error()}
 		}
-		return []string{"the key fastPath says so"}
+		return []string{"the key fastPath is off"}
 	}
 	began := time.Now()
 	f.reading = 0

@@ -185,7 +185,7 @@ func TestPodsDoNotNoticeWhatBecomesOfTheAgentOfAFastPath(t *testing.T) {
 	s.add("while-stopped")
 	s.fastPath("off")
 	s.start()
-	s.fastPathIs("the key fastPath says so")
+	s.fastPathIs("the key fastPath is off")
 	s.isGone()
 	s.add("without")
 	if at := s.programs(); len(at) > 0 {

@@ -121,7 +121,7 @@ func TestWithoutABPFFileSystemPodsStartAndTheCauseIsTold(t *testing.T) {
 	f.Log = slog.New(slog.DiscardHandler)
 	f.Switch(true)
 	v.must(v.node.Do(func() error { f.Keep(t.Context()); return nil }))
-	if off := strings.Join(f.Status().Off, "\n"); !strings.Contains(off, "mount -t bpf bpf "+bpf.FileSystem) {
+	if off := strings.Join(f.Status().Off, "\n"); !strings.HasPrefix(off, "the fast path needs a bpf file system, ") || !strings.HasSuffix(off, ": mount -t bpf bpf "+bpf.FileSystem) {
 		t.Errorf("the fast path is off because of %q", off)
 	}
 	if _, err := os.Stat(filepath.Join(bpf.FileSystem, "enipool")); err == nil {

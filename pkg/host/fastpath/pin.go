@@ -71,7 +71,7 @@ func needBPFFS(dir string) error {
 			if int64(st.Type) == magic {
 				return nil
 			}
-			return fmt.Errorf("%w: no bpf file system at %s: mount -t bpf bpf %s", ErrUnsupported, at, bpf.FileSystem)
+			return fmt.Errorf("the fast path needs a bpf file system, and there is none at %s: mount -t bpf bpf %s", at, bpf.FileSystem)
 		}
 		if at == "/" || !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("look at %s: %w", at, err)

@@ -105,8 +105,8 @@ func TestTheFastPathIsTold(t *testing.T) {
 	}{
 		{"an agent that keeps none", nil, nil},
 		{"on", &status.FastPath{Out: 12, In: 34, Local: 56}, map[string]float64{on: 1}},
-		{"switched off", &status.FastPath{Off: []string{"the key fastPath says so"}, Out: 12, In: 34, Local: 56},
-			map[string]float64{on: 0, off("the key fastPath says so"): 1}},
+		{"switched off", &status.FastPath{Off: []string{"the key fastPath is off"}, Out: 12, In: 34, Local: 56},
+			map[string]float64{on: 0, off("the key fastPath is off"): 1}},
 		{"off for several causes, one of them twice", &status.FastPath{Off: []string{"a \"b\"", "IPVS serves addresses", "a \"b\""}, Out: 12, In: 34, Local: 56},
 			map[string]float64{on: 0, off("a \"b\""): 1, off("IPVS serves addresses"): 1}},
 		{"a chain whose name is no text", &status.FastPath{Off: []string{"chain \xff of ip t"}, Out: 12, In: 34, Local: 56},
