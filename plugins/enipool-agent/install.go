@@ -37,6 +37,9 @@ func (f nodeFlags) options() (o install.Options, err error) {
 	if err != nil {
 		return o, fmt.Errorf("--root %s: %w", f.root, err)
 	}
+	if is, err := os.Stat(root); err != nil || !is.IsDir() {
+		return o, fmt.Errorf("--root %s: there is no such folder: it must be where the node's file system is mounted", f.root)
+	}
 	return install.Options{Tree: install.Tree{Root: root}, BinDir: f.binDir, ConfDir: f.confDir, Release: release}, nil
 }
 
@@ -91,28 +94,31 @@ func runInstall(ctx context.Context, f installFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if !f.checkOnly {
+	found := slices.Concat(check.Node(o.Tree, needs), fastPathLines(conf, kernelRelease()))
+	plan, err := install.NewPlan(ctx, o)
+	if err != nil {
+		return err
+	}
+	refused := mustFix(found, plan.Lines) > 0 && (f.checkOnly || !f.force)
+	if !f.checkOnly && !refused {
+		// Not before: the lock makes a folder. Another run may have been at work until now.
 		unlock, err := o.Tree.Lock(ctx)
 		if err != nil {
 			return err
 		}
 		defer unlock()
-	}
-	plan, err := install.NewPlan(ctx, o)
-	if err != nil {
-		return err
+		if plan, err = install.NewPlan(ctx, o); err != nil {
+			return err
+		}
+		refused = mustFix(found, plan.Lines) > 0 && !f.force
 	}
 	say := func(l install.Line) { fmt.Fprintln(stdout, l) }
-	wrong := 0
-	for _, l := range slices.Concat(check.Node(o.Tree, needs), fastPathLines(conf, kernelRelease()), plan.Lines) {
+	for _, l := range slices.Concat(found, plan.Lines) {
 		say(l)
-		if l.What == install.MustFix {
-			wrong++
-		}
 	}
 	switch {
-	case wrong > 0 && (f.checkOnly || !f.force):
-		return &nodeError{fmt.Errorf("%d of the above must be fixed first; nothing was changed", wrong)}
+	case refused:
+		return &nodeError{fmt.Errorf("%d of the above must be fixed first; nothing was changed", mustFix(found, plan.Lines))}
 	case f.checkOnly:
 		for _, l := range plan.Preview() {
 			say(l)
@@ -120,6 +126,16 @@ func runInstall(ctx context.Context, f installFlags, stdout io.Writer) error {
 		return nil
 	}
 	return plan.Apply(ctx, say)
+}
+
+// mustFix counts the lines that a person has to do something about first.
+func mustFix(lists ...[]install.Line) (n int) {
+	for _, l := range slices.Concat(lists...) {
+		if l.What == install.MustFix {
+			n++
+		}
+	}
+	return n
 }
 
 // read turns the flags into what to install, and what to check.

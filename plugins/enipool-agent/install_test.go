@@ -97,3 +97,38 @@ func TestInstallRefusesLinksThatConnectTheNode(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, &out)
 	}
 }
+
+// "Nothing was changed" is true of folders too, also of those that the lock needs.
+func TestARefusedInstallationLeavesNoFolder(t *testing.T) {
+	root := t.TempDir()
+	conf := filepath.Join(root, install.ConfDir)
+	if err := os.MkdirAll(conf, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(conf, "05-cilium.conflist"), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	code := run(context.Background(), []string{"install", "--root", root, "--from", plugins(t, "enipool", "portmap", "bandwidth", "loopback")}, &out, &out)
+	if code != 1 || !strings.Contains(out.String(), "nothing was changed") {
+		t.Fatalf("exit code %d: %s", code, &out)
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "etc" {
+		t.Errorf("the node has %v: %v", entries, err)
+	}
+}
+
+func TestARootThatIsNotThereIsRefused(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "host")
+	for _, command := range [][]string{{"install", "--check-only"}, {"install"}, {"uninstall"}} {
+		var out strings.Builder
+		code := run(context.Background(), append(command, "--root", root), &out, &out)
+		if want := "--root " + root + ": there is no such folder: it must be where the node's file system is mounted"; code != 2 || !strings.Contains(out.String(), want) {
+			t.Errorf("%v: exit code %d: %s", command, code, &out)
+		}
+	}
+	if _, err := os.Stat(root); err == nil {
+		t.Error("it was made")
+	}
+}
