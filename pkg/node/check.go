@@ -44,9 +44,7 @@ func (n Node) Check(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return lines, err
 	}
-	for _, d := range book.Damaged {
-		lines = append(lines, "cache "+d.Reason+n.remedy("`enipoolctl pool load` rebuilds it"))
-	}
+	lines = slices.Concat(n.checkDamaged(&book, len(lines) > 0), lines)
 	blocked, err := n.Blocked(ctx)
 	if err != nil {
 		return lines, err
@@ -61,6 +59,21 @@ func (n Node) Check(ctx context.Context) ([]string, error) {
 	}
 	more, err := n.checkOwners(h, &book)
 	return slices.Concat(lines, blocked, prefix("must fix: ", misrouted), held, more, checkLinks(pods, &book)), err
+}
+
+// checkDamaged returns a line for each address that can't be read in the cache. The
+// kernel seems to have too much without it, which nobody should take away: so it is
+// told before that.
+func (n Node) checkDamaged(book *ipam.State, differs bool) []string {
+	var lines []string
+	for _, d := range book.Damaged {
+		line := "cache " + d.Reason + n.remedy("`enipoolctl pool load` rebuilds it")
+		if differs {
+			line += "; what of its address differs below is right again then"
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // remedy ends a line of Check: with who does it anyway, or with what there is to do.
