@@ -30,7 +30,7 @@ const lockTimeout = 20 * time.Second
 func (f Folder) Lock(ctx context.Context) (*Lock, error) {
 	fd, err := f.openLock()
 	if err != nil {
-		return nil, fmt.Errorf("open lock of pod records: %w", err)
+		return nil, fmt.Errorf("open lock of pod records: %w", &os.PathError{Op: "open", Path: filepath.Join(f.Path, "lock"), Err: err})
 	}
 	if err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
 		err = waitForLock(ctx, fd)
@@ -38,7 +38,7 @@ func (f Folder) Lock(ctx context.Context) (*Lock, error) {
 		unix.Close(fd)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock pod records: %w", err)
+		return nil, fmt.Errorf("lock pod records %s: %w; who holds it: fuser -v %[1]s", filepath.Join(f.Path, "lock"), err)
 	}
 	return &Lock{fd}, nil
 }

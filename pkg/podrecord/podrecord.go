@@ -85,7 +85,7 @@ func (f Folder) Write(r Record) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("write record of %s: %w", r.Key, err)
+		return fmt.Errorf("write record of %s to %s: %w", r.Key, f.file(r.Key), err)
 	}
 	return nil
 }

@@ -1,10 +1,12 @@
 package podrecord
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -138,4 +140,26 @@ func TestOneHoldsTheLockAtATime(t *testing.T) {
 	}
 	first.Unlock()
 	(<-second).Unlock()
+}
+
+func TestErrorsNameTheFile(t *testing.T) {
+	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
+	l, err := f.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Unlock()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	lock := filepath.Join(f.Path, "lock")
+	if _, err := f.Lock(gone); err == nil || !strings.Contains(err.Error(), "lock pod records "+lock+": ") || !strings.Contains(err.Error(), "fuser -v "+lock) {
+		t.Errorf("a lock that is held: %v", err)
+	}
+	file := f.file(sample("a").Key)
+	if err := os.Mkdir(file, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write(sample("a")); err == nil || !strings.Contains(err.Error(), " to "+file+": ") {
+		t.Errorf("a record that can't be written: %v", err)
+	}
 }
