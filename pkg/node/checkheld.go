@@ -10,6 +10,7 @@ import (
 	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nodecache"
 )
 
 // checkHeld returns a line for each address that others hold, or claim beside a pod of
@@ -18,10 +19,14 @@ func (n Node) checkHeld(ctx context.Context, o netconf.Occupancy) ([]string, err
 	var lines []string
 	err := n.Cache.View(ctx, func(s *ipam.State) error {
 		lines = nil
+		now := nodecache.SinceBoot()
 		causes, gone := o.Held(s), setOf(o.LetGo(s))
 		services := host.NICServices("/", "/host")
 		for _, a := range s.Addresses {
 			cause, held := causes[a.Addr]
+			if rested(s, a, now) {
+				a.State = eni.Free
+			}
 			switch {
 			case held && a.State != eni.Used:
 				lines = append(lines, n.heldLine(a, cause, services))
