@@ -82,6 +82,8 @@ type Parts struct {
 	// Publish tells people what the last tick found; why is one line for pods
 	// that get no address.
 	Publish func(s status.Status, why string) error
+	// Beat tells people that the loop lives, each status.BeatEvery. nil: nobody asks.
+	Beat func()
 	// MaxPods returns how many pods the node may run and who says so.
 	MaxPods func() (n int, source string)
 	// FastPath tells how packets pass the node. nil: nobody looks after that.

@@ -58,6 +58,9 @@ func (a *Agent) report(now time.Duration) {
 	a.judge(now)
 	s.Written = a.Wall()
 	s.Due = s.Written.Add(a.conf.Resync)
+	if s.Beat = 0; a.Beat != nil {
+		s.Beat = status.BeatEvery
+	}
 	a.Events.Observe(*s)
 	if err := a.Publish(*s, a.why()); err != nil {
 		a.Log.Warn("status can't be published", "error", err)

@@ -10,6 +10,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/status"
 )
 
 // Wakes that come together are one: the loop waits until nothing has come for
@@ -24,25 +25,37 @@ const (
 // ends, and when something is due. reload brings new configurations; it may be
 // nil. It returns after the calls under way have ended.
 func (a *Agent) Run(ctx context.Context, wake <-chan struct{}, reload <-chan agentconf.Config) error {
+	var beat <-chan time.Time
+	if a.Beat != nil {
+		ticker := time.NewTicker(status.BeatEvery)
+		defer ticker.Stop()
+		beat = ticker.C
+	}
 	for {
 		// A tick is not broken off: what it does belongs together.
 		due := time.NewTimer(a.Tick(context.WithoutCancel(ctx)))
-		select {
-		case <-ctx.Done():
-			due.Stop()
-			return a.stop(context.WithoutCancel(ctx))
-		case <-wake:
-			a.gather(ctx, wake)
-		case <-a.Occupied:
-			a.occupied = true
-		case <-a.Disturbed:
-			a.disturbed = true
-		case conf := <-reload:
-			a.Log.Info("configuration reloaded")
-			a.Reload(conf)
-		case r := <-a.done:
-			a.take(r, a.Now())
-		case <-due.C:
+		for idle := true; idle; {
+			idle = false
+			select {
+			case <-ctx.Done():
+				due.Stop()
+				return a.stop(context.WithoutCancel(ctx))
+			case <-wake:
+				a.gather(ctx, wake)
+			case <-a.Occupied:
+				a.occupied = true
+			case <-a.Disturbed:
+				a.disturbed = true
+			case conf := <-reload:
+				a.Log.Info("configuration reloaded")
+				a.Reload(conf)
+			case r := <-a.done:
+				a.take(r, a.Now())
+			case <-beat:
+				a.Beat()
+				idle = true // nothing to tick for
+			case <-due.C:
+			}
 		}
 		due.Stop()
 	}

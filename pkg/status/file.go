@@ -71,5 +71,8 @@ func (f File) Read() (Status, error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return Status{}, fmt.Errorf("read status %s: %w", f.Path, err)
 	}
+	if info, err := os.Stat(f.Path); err == nil && s.Beat > 0 {
+		s.Heard = info.ModTime()
+	}
 	return s, nil
 }

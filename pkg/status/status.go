@@ -12,11 +12,17 @@ import (
 
 // Status is the agent's view of its node after a tick. Its JSON names are stable.
 type Status struct {
-	Node     string    `json:"node"`
-	Written  time.Time `json:"written"`
-	Due      time.Time `json:"due,omitzero"` // when the next one comes at the latest; see Late
-	Mode     string    `json:"mode"`
-	Strategy string    `json:"strategy"`
+	Node    string    `json:"node"`
+	Written time.Time `json:"written"`
+	Due     time.Time `json:"due,omitzero"` // when the next one comes at the latest; see Late
+	Mode    string    `json:"mode"`
+
+	// Beat is how often the agent touches its file at least, 0 where it does not. Heard is
+	// when it did that last: who reads the file finds it.
+	Beat  time.Duration `json:"beat,omitempty"`
+	Heard time.Time     `json:"-"`
+
+	Strategy string `json:"strategy"`
 
 	Demand int    `json:"demand"` // slots that pods and waiters want now
 	Need   int    `json:"need"`   // what the equation makes of it

@@ -15,12 +15,13 @@ func (s Status) Lines(now time.Time) []string {
 	if !s.Ready {
 		state = "not ready"
 	}
-	age := now.Sub(s.Written)
-	if age > s.Late() {
-		l.add("agent", "not running? last heard of %s (%s)", ago(age), s.Written.UTC().Format(time.RFC3339))
+	heard := s.LastHeard()
+	age := now.Sub(heard)
+	if s.Silent(now) {
+		l.add("agent", "not running, or hangs? last heard of %s (%s)", ago(age), heard.UTC().Format(time.RFC3339))
 		l.add("was", "%s, mode %s", state, s.mode())
 	} else {
-		l.add("agent", "%s, mode %s", state, s.mode())
+		l.add("agent", "%s, mode %s, heard %s", state, s.mode(), ago(age))
 	}
 	l.each("problem", s.Problem)
 	if s.Health.Faulty {
@@ -39,7 +40,7 @@ func (s Status) Lines(now time.Time) []string {
 		l.add("capacity", "%d pods, as long as there are no more addresses", c)
 	}
 	if s.FastPath != nil {
-		l.add("fast path", "%s", *s.FastPath)
+		l.add("fast path", "%s", s.fastPath(now))
 	}
 	l.each("in flight", s.InFlight...)
 	l.each("left alone", s.Backoff...)

@@ -39,30 +39,30 @@ func TestAStatusIsToldInLines(t *testing.T) {
 		want string
 	}{
 		{"all is well", example(), 4 * time.Second, `
-agent:	ready, mode batch by equation
+agent:	ready, mode batch by equation, heard 4s ago
 demand:	36, need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 `},
 		{"the fast path", fast, 4 * time.Second, `
-agent:	ready, mode batch by equation
+agent:	ready, mode batch by equation, heard 4s ago
 demand:	36, need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 fast path:	on (packets so far: 12 out, 34 in, 56 from pod to pod)
 `},
 		{"a configuration that is refused", refused, 4 * time.Second, `
-agent:	ready, mode batch by equation
+agent:	ready, mode batch by equation, heard 4s ago
 refused:	the changed configuration, 5m4s ago: the one before stays in force until the agent is started again, which would fail: /etc/enipool/agent.yaml: coolDown: "9": must be a duration
 demand:	36, need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 `},
 		{"no fast path", slow, 4 * time.Second, `
-agent:	ready, mode batch by equation
+agent:	ready, mode batch by equation, heard 4s ago
 demand:	36, need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 fast path:	off: chain FORWARD of ip filter drops what no rule of it accepts; IPVS serves addresses (packets so far: 0 out, 0 in, 0 from pod to pod)
 `},
 		{"everything is wrong", busy, 4 * time.Second, `
-agent:	not ready, mode batch by equation
+agent:	not ready, mode batch by equation, heard 4s ago
 problem:	no addresses left in subnet subnet-a
 demand:	36 (35 wait), need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
@@ -78,35 +78,35 @@ orphans:	2 addresses of dead sandboxes, about to be taken back
 last error:	AssignAddresses eni-a: [31m throttled (1m34s ago)
 `},
 		{"a fault", exhausted, 4 * time.Second, `
-agent:	ready, mode batch by equation
+agent:	ready, mode batch by equation, heard 4s ago
 fault:	SubnetExhausted for 2m4s: 2 pods have no address: ...
 demand:	36 (36 pods, 2 wait), need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 capacity:	34 pods, as long as there are no more addresses
 `},
 		{"the cluster has not answered", unsynced, 4 * time.Second, `
-agent:	ready, mode batch by equation
+agent:	ready, mode batch by equation, heard 4s ago
 demand:	36, need 48, target 48: up
 pods:	not known, the API server has not told them yet: no address goes back
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 `},
 		{"the cluster has answered", synced, 4 * time.Second, `
-agent:	ready, mode batch by equation
+agent:	ready, mode batch by equation, heard 4s ago
 demand:	36 (35 pods), need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 `},
 		{"nothing is known yet", bare, 0, `
-agent:	not ready, mode burstable
+agent:	not ready, mode burstable, heard now
 demand:	0, need 0, target 0
 limits:	0 slots, 0 of 0 ENIs, 0 pods
 `},
 		{"it can be late for a while", bare, 3 * time.Minute, `
-agent:	not ready, mode burstable
+agent:	not ready, mode burstable, heard 3m0s ago
 demand:	0, need 0, target 0
 limits:	0 slots, 0 of 0 ENIs, 0 pods
 `},
 		{"it is too late", bare, 62*time.Minute + 3*time.Second, `
-agent:	not running? last heard of 1h2m3s ago (2026-03-01T12:00:00Z)
+agent:	not running, or hangs? last heard of 1h2m3s ago (2026-03-01T12:00:00Z)
 was:	not ready, mode burstable
 demand:	0, need 0, target 0
 limits:	0 slots, 0 of 0 ENIs, 0 pods

@@ -10,6 +10,7 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/enipool/enipool/pkg/agent"
 	"github.com/enipool/enipool/pkg/cloud"
@@ -121,6 +122,11 @@ func parts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r *r
 		Orphans: &cni.Plugin{Cache: cache, Now: nodecache.SinceBoot, Log: log},
 		Wants:   cache.Waiters,
 		Publish: func(s status.Status, why string) error { return errors.Join(page.Write(s), cache.SetWhy(why)) },
+		Beat: func() {
+			if err := page.Touch(time.Now()); err != nil {
+				log.Debug("no sign of life can be given", "error", err)
+			}
+		},
 		MaxPods: r.limit.get, FastPath: fast.Status, Refused: r.refused.Status,
 		Now:  nodecache.SinceBoot,
 		Rand: mathrand.New(mathrand.NewPCG(seed(), seed())),

@@ -13,8 +13,9 @@ import (
 
 // agentReport is the agent as people and scripts want to see it.
 type agentReport struct {
-	Running bool   `json:"running"`         // it has spoken when it should have
-	Error   string `json:"error,omitempty"` // why that can't be read
+	Running bool      `json:"running"`         // it has given a sign of life when it should have
+	Heard   time.Time `json:"heard,omitzero"`  // its last one
+	Error   string    `json:"error,omitempty"` // why that can't be read
 	*status.Status
 
 	lines []string
@@ -29,7 +30,7 @@ func readAgent(f status.File, now time.Time) agentReport {
 	case err != nil:
 		return agentReport{Error: err.Error(), lines: []string{"agent:\t" + err.Error()}}
 	}
-	return agentReport{Running: now.Sub(s.Written) <= s.Late(), Status: &s, lines: s.Lines(now)}
+	return agentReport{Running: !s.Silent(now), Heard: s.LastHeard(), Status: &s, lines: s.Lines(now)}
 }
 
 func printAgent(w io.Writer, a agentReport) error {

@@ -1,0 +1,58 @@
+package status
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+// BeatEvery is how often an agent's loop says that it lives, with nothing else to say.
+// It is silent after four of them: the loop may wait for the lock of the node cache, too.
+const (
+	BeatEvery = 10 * time.Second
+	silentAt  = 4
+)
+
+// vouchTime is more than the fast path goes on without the agent's word.
+const vouchTime = 5 * time.Second
+
+// Touch says that the agent's loop lives: it gives the file the time of now. A full disk
+// does not keep it from that.
+func (f File) Touch(now time.Time) error {
+	if err := os.Chtimes(f.Path, now, now); err != nil {
+		return fmt.Errorf("touch status: %w", err)
+	}
+	return nil
+}
+
+// LastHeard is when the agent gave its last sign of life.
+func (s Status) LastHeard() time.Time {
+	if s.Heard.After(s.Written) {
+		return s.Heard
+	}
+	return s.Written
+}
+
+// Silent tells whether the agent has given no sign of life for so long that its word
+// does not count any more: it does not run, or hangs.
+func (s Status) Silent(now time.Time) bool {
+	most := s.Late()
+	if s.Beat > 0 {
+		most = silentAt * s.Beat
+	}
+	return now.Sub(s.LastHeard()) > most
+}
+
+// fastPath tells how packets pass the node. That they take the short way is true for as
+// long only as the agent vouches for it.
+func (s Status) fastPath(now time.Time) string {
+	f := *s.FastPath
+	switch {
+	case len(f.Off) > 0:
+	case s.Silent(now):
+		f.Off = []string{"the agent is silent, and packets take the short way only seconds longer than it vouches for that"}
+	case s.Beat > 0 && now.Sub(s.LastHeard()) > s.Beat+vouchTime:
+		return "not known, it was on when the agent was last heard of"
+	}
+	return f.String()
+}

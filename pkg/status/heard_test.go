@@ -1,0 +1,51 @@
+package status
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// An agent that is stopped or hangs says nothing more. Its last word counts for as long
+// only as it would have given a sign of life.
+func TestAnAgentThatHangsIsNeitherReadyNorVouchesForTheFastPath(t *testing.T) {
+	s := example()
+	s.Beat, s.FastPath = BeatEvery, &FastPath{Out: 1}
+	for _, tt := range []struct {
+		age       time.Duration
+		agent, fp string
+		silent    bool
+	}{
+		{4 * time.Second, "ready, mode batch by equation, heard 4s ago", "on (", false},
+		{20 * time.Second, "ready, mode batch by equation, heard 20s ago", "not known, it was on", false},
+		{41 * time.Second, "not running, or hangs? last heard of 41s ago", "off: the agent is silent", true},
+	} {
+		lines := strings.Join(s.Lines(noon.Add(tt.age)), "\n")
+		if !strings.Contains(lines, "agent:\t"+tt.agent) || !strings.Contains(lines, "fast path:\t"+tt.fp) || s.Silent(noon.Add(tt.age)) != tt.silent {
+			t.Errorf("after %s, silent %t:\n%s", tt.age, s.Silent(noon.Add(tt.age)), lines)
+		}
+	}
+}
+
+func TestATouchedFileTellsOfAnAgentThatHasNothingNewToSay(t *testing.T) {
+	f := File{filepath.Join(t.TempDir(), "status.json")}
+	s := example()
+	s.Beat = BeatEvery
+	write(t, f, s)
+	if err := f.Touch(noon.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.Read()
+	if err != nil || !got.LastHeard().Equal(noon.Add(time.Hour)) || got.Silent(noon.Add(time.Hour+30*time.Second)) || !got.Silent(noon.Add(time.Hour+time.Minute)) {
+		t.Errorf("heard %s, %v", got.LastHeard(), err)
+	}
+	if err := (File{f.Path + "none"}).Touch(noon); err == nil {
+		t.Error("no error without a file")
+	}
+	// An agent that gives no such signs is given until its next tick is long due.
+	s.Beat, s.Heard = 0, time.Time{}
+	if s.Silent(noon.Add(2*time.Minute)) || !s.Silent(noon.Add(4*time.Minute)) {
+		t.Error("an earlier agent's silence is judged by its beat")
+	}
+}
