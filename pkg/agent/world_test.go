@@ -39,6 +39,7 @@ type world struct {
 type testNode struct {
 	blocked   []string // chains of others that cut pods off
 	misrouted []string // routes of others that pods' packets take
+	beat      func()
 	w         *world
 	name      string
 	conf      agentconf.Config
@@ -128,7 +129,7 @@ func (n *testNode) start(killAt int, before bool) *life {
 func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 	p := process{n, l}
 	parts := Parts{Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: cloudOf{n.w.account.Node(n.name), p}, Orphans: p,
-		Memory: p, Events: noEvents{}, Occupied: n.occupied, Disturbed: n.disturb, Log: log, Wants: p.wants, Publish: p.publish,
+		Memory: p, Events: noEvents{}, Occupied: n.occupied, Disturbed: n.disturb, Log: log, Wants: p.wants, Publish: p.publish, Beat: n.beat,
 		MaxPods: func() (int, string) { return 110, "test" }, Now: n.w.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))}
 	if n.api != nil {
 		parts.Pods, parts.Report, parts.Warn, parts.Wall = p.clusterPods, p.report, p.warn, p.wall
