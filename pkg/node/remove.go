@@ -8,10 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"time"
 
-	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/host/fastpath"
 	"github.com/enipool/enipool/pkg/host/firewall"
@@ -20,51 +17,36 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
-// addTime is longer than an ADD takes from the node cache to the pod's link.
-const addTime = 10 * time.Second
-
-// LivingError is returned where pods need what is to be removed.
-type LivingError struct{ Pods []string }
-
-// Error counts the pods, names some, and says what to do.
-func (e *LivingError) Error() string {
-	names := e.Pods
-	if len(names) > 5 {
-		names = append(slices.Clone(names[:5]), "...")
-	}
-	noun := "pods of enipool live"
-	if len(e.Pods) == 1 {
-		noun = "pod of enipool lives"
-	}
-	return fmt.Sprintf("%d %s on this node (%s): routes, rules and the packet filter stay, for pods would be cut off; drain the node and run this again",
-		len(e.Pods), noun, strings.Join(names, ", "))
-}
-
 // Remove takes out of the kernel what enipool holds there for a node: rules, routes,
 // addresses of ENIs, the packet filter, links of limits, and the fast path, which is
 // pinned in the folder. It returns a line for each thing that it removed, and what stays
 // though it was enipool's to set. It does nothing, and says why, as long as pods of
-// enipool live (*LivingError) or an agent would put all back (*nodecache.AgentError).
-// The node cache stays: it does not outlive the boot.
+// enipool live (*LivingError), nobody can tell whether they do (*UnknownError), or an
+// agent would put all back (*nodecache.AgentError). The node cache stays, without
+// addresses: it does not outlive the boot.
 func (n Node) Remove(ctx context.Context, pins string) (removed, stays []string, err error) {
-	if pid, running := n.Cache.Agent(); running {
-		return nil, nil, &nodecache.AgentError{PID: pid}
+	remove := func() (err error) {
+		removed, stays, err = n.removeAll(ctx, pins)
+		return err
 	}
+	// Where there is no folder there is no agent, and none is made.
+	if _, missing := os.Stat(filepath.Dir(n.Cache.Path)); errors.Is(missing, fs.ErrNotExist) {
+		err = remove()
+	} else {
+		err = n.Cache.WithoutAgent(remove)
+	}
+	return removed, stays, err
+}
+
+func (n Node) removeAll(ctx context.Context, pins string) (removed, stays []string, err error) {
 	h, err := host.New()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer h.Close()
-	book, err := n.lastBook(ctx)
+	book, err := n.closeBook(ctx, h, pins)
 	if err != nil {
 		return nil, nil, err
-	}
-	pods, err := n.livingPods(h, book)
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(pods) > 0 {
-		return nil, nil, &LivingError{pods}
 	}
 	was := netconf.NewNode(book)
 	for _, remove := range []func() ([]string, error){
@@ -84,60 +66,62 @@ func (n Node) Remove(ctx context.Context, pins string) (removed, stays []string,
 	return removed, stays, err
 }
 
-// lastBook returns the book, an empty one where there is none that can be used. Unlike
-// View it makes no folder.
-func (n Node) lastBook(ctx context.Context) (*ipam.State, error) {
-	book := &ipam.State{}
-	if _, err := os.Stat(n.Cache.Path); errors.Is(err, fs.ErrNotExist) {
-		return book, nil
-	}
-	err := n.Cache.View(ctx, func(s *ipam.State) error { book = s.Clone(); return nil })
-	if nodecache.Unusable(err) {
-		return &ipam.State{}, nil
-	}
-	return book, err
-}
+// uninstalled is what an ADD says that gets no address from then on.
+const uninstalled = "enipool was uninstalled from this node"
 
-// livingPods names the pods that need what the kernel holds: those with a link of ours,
-// and those of other plugins with an address of ours whose namespace is not provably
-// gone. An address that was handed out a moment ago is that of a pod whose link comes.
-func (n Node) livingPods(h *host.Host, book *ipam.State) ([]string, error) {
-	links, err := h.PodLinks()
-	if err != nil {
+// errAsItIs: the node cache need not be written.
+var errAsItIs = errors.New("the node cache stays as it is")
+
+// closeBook takes all addresses out of the node cache where no pod lives, under one lock:
+// an ADD that had it before counts as living, one that has it later gets no address. It
+// returns what the cache has then. An agent that starts later fills it again.
+func (n Node) closeBook(ctx context.Context, h *host.Host, pins string) (*ipam.State, error) {
+	book := &ipam.State{}
+	if _, err := os.Lstat(n.Cache.Path); errors.Is(err, fs.ErrNotExist) {
+		// Without it no ADD gets an address either, and Replace would make one.
+		return book, n.checkUnread(ctx, h, pins, fmt.Errorf("%w: %s", nodecache.ErrMissing, n.Cache.Path))
+	}
+	err := n.Cache.Replace(ctx, func(old *ipam.State, unread error) (*ipam.State, error) {
+		if unread != nil {
+			if err := n.checkUnread(ctx, h, pins, unread); err != nil {
+				return nil, err
+			}
+			return nil, errAsItIs
+		}
+		if err := n.checkLiving(h, old); err != nil {
+			return nil, err
+		}
+		book = old.Clone()
+		book.Addresses = nil
+		if len(old.Addresses) == 0 {
+			return nil, errAsItIs
+		}
+		return book, nil
+	})
+	if err != nil && !errors.Is(err, errAsItIs) {
 		return nil, err
 	}
-	var pods []string
-	known := map[eni.Key]bool{}
-	for _, l := range links {
-		known[l.Owner.Key] = true
-		pods = append(pods, l.Owner.PodName())
-	}
-	for _, a := range book.Used() {
-		if known[a.Owner.Key] {
-			continue
-		}
-		known[a.Owner.Key] = true
-		alive := n.Now()-a.Since < addTime
-		if a.Owner.Kind != eni.Veth {
-			alive = !host.NetnsGone(a.Owner.Netns, a.Owner.NetnsInode)
-		}
-		if alive {
-			pods = append(pods, a.Owner.PodName())
-		}
-	}
-	slices.Sort(pods)
-	return pods, nil
+	_ = n.Cache.SetWhy(uninstalled) // a kindness: such an ADD fails without it too
+	return book, nil
 }
 
-// removeRouting removes rules and routes of ours, and the addresses that was gives ENIs.
-// The node's own ENI keeps its address and its way out.
-func removeRouting(h *host.Host, was netconf.Node) ([]string, error) {
+// obsoleteRouting returns the rules and routes of ours that there are, and the addresses
+// of ENIs that was gives them. The node's own ENI keeps its address and its way out.
+func obsoleteRouting(h *host.Host, was netconf.Node) (netconf.Node, error) {
 	was.Addrs = slices.DeleteFunc(slices.Clone(was.Addrs), func(a netconf.Addr) bool { return !a.NoPrefixRoute })
 	have, err := h.ReadNode(netconf.Node{}, was)
 	if err != nil {
-		return nil, err
+		return netconf.Node{}, err
 	}
 	_, remove := netconf.Diff(have, netconf.Node{}, was)
+	return remove, nil
+}
+
+func removeRouting(h *host.Host, was netconf.Node) ([]string, error) {
+	remove, err := obsoleteRouting(h, was)
+	if err != nil {
+		return nil, err
+	}
 	return remove.Lines(""), h.ApplyNode(netconf.Node{}, remove)
 }
 

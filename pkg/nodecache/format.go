@@ -186,7 +186,7 @@ func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) 
 			err = damaged("its checksum does not hold")
 		}
 		if err != nil {
-			s.Damaged = append(s.Damaged, ipam.Damage{Record: n - first, Addr: a.Addr, Reason: fmt.Sprintf("line %d: %v", n+1, err)})
+			s.Damaged = append(s.Damaged, ipam.Damage{Record: n - first, Addr: a.Addr, Owner: a.Owner, Reason: fmt.Sprintf("line %d: %v", n+1, err)})
 			continue
 		}
 		s.Addresses = append(s.Addresses, a)

@@ -9,8 +9,10 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/install"
+	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nettest"
+	"github.com/enipool/enipool/pkg/nodecache"
 )
 
 // plugins makes a folder with programs that answer as plugins do.
@@ -56,10 +58,18 @@ func TestUninstallingTakesEnipoolOutOfTheKernelWhenItsPodsAreGone(t *testing.T) 
 	nettest.Run(t, "sh", "-c", strings.NewReplacer("POD", netconf.HostDevice(owner.Key), "ALIAS", netconf.Alias(owner)).Replace(`
 		ip rule add priority 512 lookup 100 suppress_prefixlength 31 protocol 70; nft add table inet enipool
 		ip link add POD type veth peer name far; ip link set POD alias "ALIAS"`))
+	root := t.TempDir()
 	uninstall := func() (string, int) {
 		var out strings.Builder
-		code := run(context.Background(), []string{"uninstall", "--root", t.TempDir()}, &out, &out)
+		code := run(context.Background(), []string{"uninstall", "--root", root}, &out, &out)
 		return out.String(), code
+	}
+	cache := nodecache.Cache{Path: filepath.Join(root, nodecache.DefaultPath)}
+	err := cache.Replace(t.Context(), func(*ipam.State, error) (*ipam.State, error) {
+		return &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4}}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	state := func() string { return nettest.Run(t, "sh", "-c", "ip rule; nft list tables") }
 	said, code := uninstall()
@@ -70,6 +80,16 @@ func TestUninstallingTakesEnipoolOutOfTheKernelWhenItsPodsAreGone(t *testing.T) 
 		t.Errorf("the kernel has\n%s", is)
 	}
 	nettest.Run(t, "ip", "link", "del", netconf.HostDevice(owner.Key))
+	with := root
+	root = t.TempDir()
+	said, code = uninstall()
+	if want := "nobody can tell whether pods of enipool live on this node: node cache is missing"; code != 1 || !strings.Contains(said, want) {
+		t.Errorf("without a node cache: exit code %d, %s", code, said)
+	}
+	if is := state(); !strings.Contains(is, "512:") || !strings.Contains(is, "enipool") {
+		t.Errorf("the kernel has\n%s", is)
+	}
+	root = with
 	said, code = uninstall()
 	for _, want := range []string{"removed   rule 512: from all lookup 100 suppress_prefixlength 31 proto 70\n", "removed   nftables: remove table inet enipool\n",
 		"kept      settings, for what they were before is not known; a reboot takes them back: net/ipv4/ip_forward=1\n"} {

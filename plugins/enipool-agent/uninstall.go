@@ -40,8 +40,9 @@ The network configuration goes first, so that no new pod starts with it, then wh
 else install put there. Plugins of others, and those that were changed since, stay.
 Then enipool's rules, routes, packet filter and fast path are taken out of the kernel,
 and the addresses off its ENIs. As long as pods of enipool live nothing of that is
-touched: they run on. Drain the node first, because the runtime can't stop them without
-a network configuration, or run this again when they are gone. Settings (sysctls) stay
+touched: they run on, and so where the node cache that says who lives is missing or
+damaged. Drain the node first, because the runtime can't stop them without a network
+configuration, or run this again when they are gone. Settings (sysctls) stay
 as they are, and are listed. In a cluster the agent's condition, resource and taint are
 taken off the Node object in the end, with the rights that the agent has. End the
 agent before: it would put all of it back. Repeated it finds nothing to do.

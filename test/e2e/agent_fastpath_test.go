@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -296,6 +297,11 @@ func TestUninstallingTakesTheFastPathOfAStoppedAgentAway(t *testing.T) {
 	root := t.TempDir()
 	uninstall := func() (said string, code int) {
 		t.Helper()
+		at := filepath.Join(root, s.cache.Path) // where a container sees it
+		s.must(os.MkdirAll(filepath.Dir(at), 0o700))
+		book, err := os.ReadFile(s.cache.Path)
+		s.must(err)
+		s.must(os.WriteFile(at, book, 0o600))
 		cmd := s.command(program, "uninstall", "--config", s.confPath(), "--root", root)
 		var out []byte
 		_ = s.node.Do(func() (err error) { out, err = cmd.CombinedOutput(); return err })

@@ -43,15 +43,29 @@ func Diff(ctx context.Context, f netconf.Firewall) ([]string, error) {
 // Remove removes everything of ours from both packet filters, and returns a line for each
 // thing.
 func Remove(ctx context.Context) ([]string, error) {
+	steps, err := removal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return run(ctx, steps)
+}
+
+// Found returns the lines that Remove would, and changes nothing.
+func Found(ctx context.Context) (says []string, err error) {
+	steps, err := removal(ctx)
+	for _, s := range steps {
+		says = append(says, s.says...)
+	}
+	return says, err
+}
+
+func removal(ctx context.Context) ([]step, error) {
 	steps, err := nftRemoval()
 	if err != nil {
 		return nil, err
 	}
 	more, err := iptRemoval(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	return run(ctx, append(steps, more...))
+	return append(steps, more...), err
 }
 
 // Works returns nil if this node can do what the packet filter is asked for,
