@@ -83,6 +83,9 @@ func (r PolicyRule) String() string {
 	default:
 		fmt.Fprintf(&b, " lookup %d", r.Table)
 	}
+	if r.Action == ActionTable && r.Suppress >= 0 {
+		fmt.Fprintf(&b, " suppress_prefixlength %d", r.Suppress)
+	}
 	return b.String()
 }
 

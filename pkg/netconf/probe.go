@@ -154,15 +154,13 @@ func (p Probe) Fits(w Way) bool {
 func Diverted(probes []Probe, ways []Way, policy map[bool]Policy) []string {
 	var found []diversion
 	for i, p := range probes {
-		d, is := p.diversion(ways[i], policy[p.From.Is6()])
-		if !is {
-			continue
+		for _, d := range p.diversions(ways[i], policy[p.From.Is6()]) {
+			if at := slices.IndexFunc(found, d.sameBut); at >= 0 {
+				found[at].where = "" // into the VPC and out of it alike
+				continue
+			}
+			found = append(found, d)
 		}
-		if last := len(found) - 1; last >= 0 && found[last].sameBut(d) {
-			found[last].where = "" // into the VPC and out of it alike
-			continue
-		}
-		found = append(found, d)
 	}
 	lines := make([]string, len(found))
 	for i, d := range found {
@@ -184,25 +182,25 @@ func (d diversion) String() string {
 	return fmt.Sprintf("a rule that is not enipool's comes before enipool's, %s: what %s%s %s; %s", d.rule, d.packets, d.where, d.fate, d.remedy)
 }
 
-// diversion returns what a rule of others does to the packet, if one does.
-func (p Probe) diversion(w Way, policy Policy) (d diversion, is bool) {
+// diversions returns what rules of others do to the packet, and to the answers to it.
+func (p Probe) diversions(w Way, policy Policy) (found []diversion) {
 	if p.Fits(w) {
-		return d, false
+		return nil
 	}
 	v6 := p.From.Is6()
-	rule, route, found := policy.Decide(p.Packet)
-	if found && rule.IsOthers() && (w.Lost || route != nil && rule.Table == w.Table) {
-		return diversion{rule.String(), p.Pods + " send", p.where(), rule.fate(route), rule.remedy(v6)}, true
+	rule, route, decides := policy.Decide(p.Packet)
+	if decides && rule.IsOthers() && (w.Lost || route != nil && rule.Table == w.Table) {
+		found = append(found, diversion{rule.String(), p.Pods + " send", p.where(), rule.fate(route), rule.remedy(v6)})
 	}
 	if !w.Lost {
-		return d, false
+		return found
 	}
 	// The kernel drops what comes in by another link than the answer leaves by, too.
-	rule, route, found = policy.Decide(Packet{From: p.To, To: p.From, In: "lo"})
-	if !found || !rule.IsOthers() {
-		return d, false
+	rule, route, decides = policy.Decide(Packet{From: p.To, To: p.From, In: "lo"})
+	if decides && rule.IsOthers() {
+		found = append(found, diversion{rule.String(), "is sent to " + p.Pods, "", rule.fate(route), rule.remedy(v6)})
 	}
-	return diversion{rule.String(), "is sent to " + p.Pods, "", rule.fate(route), rule.remedy(v6)}, true
+	return found
 }
 
 func (p Probe) where() string {

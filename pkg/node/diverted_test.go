@@ -3,6 +3,7 @@ package node
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/enipool/enipool/pkg/nettest"
 )
@@ -50,5 +51,53 @@ func TestARuleOfOthersThatDivertsPodsIsToldWithWhatItDoes(t *testing.T) {
 	}
 	if lines, err := n.Check(t.Context()); err != nil || len(lines) > 0 {
 		t.Errorf("without such a rule: %q, %v", lines, err)
+	}
+}
+
+// wg-quick names no priority, so the kernel puts its rules right before the first one, ours.
+// That is heard, and what is sent to pods, too, is told with the cure.
+func TestRulesWithoutAPriorityAreHeardAndToldWithTheCure(t *testing.T) {
+	n, _ := withPod(t)
+	n.hear(t)
+	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	nettest.Run(t, "sh", "-c", "ip link set eth0 up; ip route add 10.0.0.0/16 dev eth0 metric 7")
+	heard := func(what string) {
+		t.Helper()
+		select {
+		case <-n.Watch.Faults():
+		case <-time.After(20 * time.Second):
+			t.Fatalf("nothing is heard of %s", what)
+		}
+	}
+	misrouted := func() string {
+		t.Helper()
+		if _, err := n.Sync(t.Context(), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		lines, err := n.Misrouted(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(lines, "\n")
+	}
+	if lines := misrouted(); lines != "" {
+		t.Fatalf("before: %s", lines)
+	}
+	nettest.Run(t, "sh", "-c", `ip route add default dev eth0 table 51820; ip -4 rule add not fwmark 51820 table 51820
+		ip -4 rule add table main suppress_prefixlength 0`)
+	heard("the rules of wg-quick")
+	lines := misrouted()
+	for _, want := range []string{"priority 511 not from all fwmark 0xca6c/0xffffffff lookup 51820: what pods of the ENI eth1 send out of the VPC leaves by its route",
+		"priority 510 from all lookup main suppress_prefixlength 0: what is sent to pods of the ENI eth1", "have what made it take a priority above 1538"} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("not told: %s\n%s", want, lines)
+		}
+	}
+	nettest.Run(t, "sh", "-c", `ip -4 rule del priority 510; ip -4 rule del priority 511; ip route flush table 51820`)
+	heard("their end")
+	if lines := misrouted(); lines != "" {
+		t.Errorf("after it: %s", lines)
 	}
 }
