@@ -69,23 +69,23 @@ func TestALateAnswerToAnotherRequestIsNotTaken(t *testing.T) {
 func TestSettingsThatTheLinkDoesNotShowAreMadeByFile(t *testing.T) {
 	onNode(t, func(ns nettest.Netns, h *Host) {
 		p := netconf.Pod{HostDev: "eth0", HostSysctls: []netconf.Sysctl{
-			{Key: "net/ipv4/conf/eth0/rp_filter", Value: "1"}, {Key: "net/ipv6/conf/eth0/accept_ra", Value: "0"}}}
+			{Key: "net/ipv4/conf/eth0/rp_filter", Value: "1"}, {Key: "net/ipv4/conf/eth0/forwarding", Value: "1"}, {Key: "net/ipv6/conf/eth0/accept_ra", Value: "0"}}}
 		read := func() string {
-			return words(ns.Run(t, "cat", "/proc/sys/net/ipv4/conf/eth0/rp_filter", "/proc/sys/net/ipv6/conf/eth0/accept_ra"))
+			return words(ns.Run(t, "cat", "/proc/sys/net/ipv4/conf/eth0/rp_filter", "/proc/sys/net/ipv4/conf/eth0/forwarding", "/proc/sys/net/ipv6/conf/eth0/accept_ra"))
 		}
 		link, err := h.findLink("eth0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := h.setUpLink(p, link.index); err != nil || read() != "1 0" {
+		if err := h.setUpLink(p, link.index); err != nil || read() != "1 1 0" {
 			t.Errorf("set with the link: %q, %v", read(), err)
 		}
-		ns.Run(t, "sh", "-c", "echo 0 > /proc/sys/net/ipv4/conf/eth0/rp_filter; echo 1 > /proc/sys/net/ipv6/conf/eth0/accept_ra")
+		ns.Run(t, "sh", "-c", "echo 0 > /proc/sys/net/ipv4/conf/eth0/rp_filter; echo 0 > /proc/sys/net/ipv4/conf/eth0/forwarding; echo 1 > /proc/sys/net/ipv6/conf/eth0/accept_ra")
 		if link, err = h.findLink("eth0"); err != nil {
 			t.Fatal(err)
 		}
 		for name, seen := range map[string]linkState{"not taken": link, "not told": {name: "eth0"}} {
-			if err := confirmSettings(p, seen); err != nil || read() != "1 0" {
+			if err := confirmSettings(p, seen); err != nil || read() != "1 1 0" {
 				t.Errorf("%s: %q, %v", name, read(), err)
 			}
 		}

@@ -13,11 +13,17 @@ import (
 // ipv4Setting returns the kernel's number and the value of a setting that can be
 // made with the link's other properties, without a file.
 func ipv4Setting(s netconf.Sysctl) (number uint16, value uint32, ok bool) {
-	if !strings.HasPrefix(s.Key, "net/ipv4/conf/") || !strings.HasSuffix(s.Key, "/rp_filter") {
+	if !strings.HasPrefix(s.Key, "net/ipv4/conf/") {
 		return 0, 0, false
 	}
 	n, err := strconv.ParseUint(s.Value, 10, 32)
-	return atRPFilter + 1, uint32(n), err == nil
+	switch {
+	case strings.HasSuffix(s.Key, "/rp_filter"):
+		return atRPFilter + 1, uint32(n), err == nil
+	case strings.HasSuffix(s.Key, "/forwarding"):
+		return atForwarding + 1, uint32(n), err == nil
+	}
+	return 0, 0, false
 }
 
 // errNotOurs is returned for a veth pair of another plugin.

@@ -133,6 +133,7 @@ func text(b []byte) string { return strings.TrimRight(string(b), "\x00") }
 // Where settings stand among those of their family: IPV4_DEVCONF_* of linux/ip.h,
 // which count from 1, and DEVCONF_* of linux/ipv6.h.
 const (
+	atForwarding  = 1 - 1
 	atRPFilter    = 8 - 1
 	atAcceptRA    = 3
 	atDisableIPv6 = 26
@@ -144,6 +145,8 @@ func (l linkState) sysctl(key string) (value string, ok bool) {
 	switch key {
 	case "net/ipv4/conf/" + l.name + "/rp_filter":
 		settings, at = l.inet4, atRPFilter
+	case "net/ipv4/conf/" + l.name + "/forwarding":
+		settings, at = l.inet4, atForwarding
 	case "net/ipv6/conf/" + l.name + "/accept_ra":
 		at = atAcceptRA
 	case "net/ipv6/conf/" + l.name + "/disable_ipv6":

@@ -49,7 +49,9 @@ func TestDiffIsWhatMustBeDone(t *testing.T) {
 		}), Node{}, `
 			+ sysctl net/ipv4/ip_forward=1
 			+ sysctl net/ipv4/conf/eth0/rp_filter=2
+			+ sysctl net/ipv4/conf/eth0/forwarding=1
 			+ sysctl net/ipv4/conf/eth1/rp_filter=2
+			+ sysctl net/ipv4/conf/eth1/forwarding=1
 			+ link eth0 up
 			+ link eth1 up
 			+ addr 10.0.0.10/24 dev eth0
@@ -168,15 +170,16 @@ func TestAPodsRouteNeighbourAndLinkArePutBackWhereItsLinkExists(t *testing.T) {
 	}{
 		{"nothing is missing", onePod(nil), ``},
 		{"all is gone but the link", onePod(func(n *Node) {
-			n.Sysctls[2].Value, n.Sysctls[3].Value, n.Links, n.Routes, n.Neighs = "0", "0", n.Links[:1], n.Routes[:1], nil
+			n.Sysctls[3].Value, n.Sysctls[4].Value, n.Sysctls[5].Value, n.Links, n.Routes, n.Neighs = "0", "0", "0", n.Links[:1], n.Routes[:1], nil
 		}), `
 			+ sysctl net/ipv4/conf/eniba3b32d3853/rp_filter=1
+			+ sysctl net/ipv4/conf/eniba3b32d3853/forwarding=1
 			+ sysctl net/ipv6/conf/eniba3b32d3853/disable_ipv6=1
 			+ link eniba3b32d3853 up
 			+ route 10.0.0.11 dev eniba3b32d3853 table 100 proto 70 scope link
 			+ neigh 10.0.0.11 lladdr 82:b0:56:b6:fa:72 dev eniba3b32d3853 nud permanent`},
 		{"a pod without its link is being started or stopped", onePod(func(n *Node) {
-			n.Sysctls, n.Links, n.Routes, n.Neighs, n.PodLinks = n.Sysctls[:2], n.Links[:1], n.Routes[:1], nil, nil
+			n.Sysctls, n.Links, n.Routes, n.Neighs, n.PodLinks = n.Sysctls[:3], n.Links[:1], n.Routes[:1], nil, nil
 		}), ``},
 		{"its neighbour has another address", onePod(func(n *Node) { n.Neighs[0].MAC = MAC{2} }), `
 			+ neigh 10.0.0.11 lladdr 82:b0:56:b6:fa:72 dev eniba3b32d3853 nud permanent`},

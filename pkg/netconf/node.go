@@ -47,6 +47,9 @@ func NewNode(s *ipam.State) Node {
 		// Loose: a reply to the node's address may come in on ENI 0 for a pod
 		// whose own way out is another ENI.
 		n.Sysctls = append(n.Sysctls, Sysctl{"net/ipv4/conf/" + nic.Device + "/rp_filter", "2"})
+		if nic.V4.IsValid() {
+			n.Sysctls = append(n.Sysctls, forwards(nic.Device))
+		}
 		if nic.V6.IsValid() {
 			n.Sysctls = append(n.Sysctls, Sysctl{"net/ipv6/conf/" + nic.Device + "/accept_ra", acceptRA(nic.Index)})
 		}

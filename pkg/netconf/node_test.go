@@ -19,7 +19,9 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 			Addresses: usedBy("a", 0, "10.0.0.11")}, `
 			sysctl net/ipv4/ip_forward=1
 			sysctl net/ipv4/conf/eth0/rp_filter=2
+			sysctl net/ipv4/conf/eth0/forwarding=1
 			sysctl net/ipv4/conf/enic2649991064/rp_filter=1
+			sysctl net/ipv4/conf/enic2649991064/forwarding=1
 			sysctl net/ipv6/conf/enic2649991064/disable_ipv6=1
 			link eth0 up
 			link enic2649991064 up
@@ -34,13 +36,19 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 			Addresses: append(usedBy("a", 0, "10.0.0.11"), append(usedBy("b", 1, "10.0.1.21"), usedBy("c", 2, "10.0.2.21")...)...)}, `
 			sysctl net/ipv4/ip_forward=1
 			sysctl net/ipv4/conf/eth0/rp_filter=2
+			sysctl net/ipv4/conf/eth0/forwarding=1
 			sysctl net/ipv4/conf/eth1/rp_filter=2
+			sysctl net/ipv4/conf/eth1/forwarding=1
 			sysctl net/ipv4/conf/eth2/rp_filter=2
+			sysctl net/ipv4/conf/eth2/forwarding=1
 			sysctl net/ipv4/conf/enic2649991064/rp_filter=1
+			sysctl net/ipv4/conf/enic2649991064/forwarding=1
 			sysctl net/ipv6/conf/enic2649991064/disable_ipv6=1
 			sysctl net/ipv4/conf/enia6014be7c6e/rp_filter=1
+			sysctl net/ipv4/conf/enia6014be7c6e/forwarding=1
 			sysctl net/ipv6/conf/enia6014be7c6e/disable_ipv6=1
 			sysctl net/ipv4/conf/enif355d2c9256/rp_filter=1
+			sysctl net/ipv4/conf/enif355d2c9256/forwarding=1
 			sysctl net/ipv6/conf/enif355d2c9256/disable_ipv6=1
 			link eth0 up
 			link eth1 up
@@ -74,13 +82,17 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 				eni.Address{Addr: used(1, "10.0.1.22")[0].Addr, ENI: 1})}, `
 			sysctl net/ipv4/ip_forward=1
 			sysctl net/ipv4/conf/eth0/rp_filter=2
+			sysctl net/ipv4/conf/eth0/forwarding=1
 			sysctl net/ipv6/conf/eth0/accept_ra=2
 			sysctl net/ipv4/conf/eth1/rp_filter=2
+			sysctl net/ipv4/conf/eth1/forwarding=1
 			sysctl net/ipv6/conf/eth1/accept_ra=0
 			sysctl net/ipv6/conf/all/forwarding=1
 			sysctl net/ipv4/conf/enic2649991064/rp_filter=1
+			sysctl net/ipv4/conf/enic2649991064/forwarding=1
 			sysctl net/ipv6/conf/enic2649991064/disable_ipv6=1
 			sysctl net/ipv4/conf/enia6014be7c6e/rp_filter=1
+			sysctl net/ipv4/conf/enia6014be7c6e/forwarding=1
 			sysctl net/ipv6/conf/enia6014be7c6e/accept_ra=0
 			link eth0 up
 			link eth1 up

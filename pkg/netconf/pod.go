@@ -127,6 +127,9 @@ func hostSysctls(dev string, addrs []eni.Address) []Sysctl {
 	// Strict reverse path: what the pod sends with a foreign source is dropped by a
 	// lookup the kernel does anyway. That holds for a pod without IPv4 too.
 	list := []Sysctl{{"net/ipv4/conf/" + dev + "/rp_filter", "1"}}
+	if slices.ContainsFunc(addrs, func(a eni.Address) bool { return a.Addr.Is4() }) {
+		list = append(list, forwards(dev))
+	}
 	if slices.ContainsFunc(addrs, func(a eni.Address) bool { return a.Addr.Is6() }) {
 		// The right to send raw packets, which containers have by default, is enough
 		// for a router advertisement, and with it the node's default route.
@@ -134,6 +137,11 @@ func hostSysctls(dev string, addrs []eni.Address) []Sysctl {
 	}
 	return append(list, Sysctl{"net/ipv6/conf/" + dev + "/disable_ipv6", "1"})
 }
+
+// forwards lets IPv4 packets go on that come in by the link: ip_forward alone does not say
+// so where somebody set the link's own setting, or the one that new links get. IPv6 asks
+// only the setting for all links.
+func forwards(dev string) Sysctl { return Sysctl{"net/ipv4/conf/" + dev + "/forwarding", "1"} }
 
 func (p *Pod) add(s ipam.Settings, a eni.Address) {
 	gateway := podGateway4

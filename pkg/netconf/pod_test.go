@@ -19,6 +19,7 @@ func TestWhatTheKernelHoldsForAPod(t *testing.T) {
 		{"IPv4 on a second ENI, map: not one rule", settings(nil), 1, []string{"10.0.1.21"}, 0, `
 			link eniba3b32d3853 address be:1a:8c:65:f0:93 mtu 1500 peer eth0 address 82:b0:56:b6:fa:72 alias "default/web-0 pods/3f2a/eth0"
 			sysctl net/ipv4/conf/eniba3b32d3853/rp_filter=1
+			sysctl net/ipv4/conf/eniba3b32d3853/forwarding=1
 			sysctl net/ipv6/conf/eniba3b32d3853/disable_ipv6=1
 			route 10.0.1.21 dev eniba3b32d3853 table 100 proto 70 scope link
 			neigh 10.0.1.21 lladdr 82:b0:56:b6:fa:72 dev eniba3b32d3853 nud permanent
@@ -38,6 +39,7 @@ func TestWhatTheKernelHoldsForAPod(t *testing.T) {
 		{"both on a third ENI, rule", settings(func(s *ipam.Settings) { s.Routing = ipam.Rule }), 2, []string{"10.0.2.21", "2001:db8:0:2::21"}, 0, `
 			link eniba3b32d3853 address be:1a:8c:65:f0:93 mtu 1500 peer eth0 address 82:b0:56:b6:fa:72 alias "default/web-0 pods/3f2a/eth0"
 			sysctl net/ipv4/conf/eniba3b32d3853/rp_filter=1
+			sysctl net/ipv4/conf/eniba3b32d3853/forwarding=1
 			sysctl net/ipv6/conf/eniba3b32d3853/accept_ra=0
 			route 10.0.2.21 dev eniba3b32d3853 table 100 proto 70 scope link
 			route 2001:db8:0:2::21 dev eniba3b32d3853 table 100 proto 70 scope link

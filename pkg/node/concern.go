@@ -152,13 +152,13 @@ func (k known) judgeSetting(e events.Event) (concern, string) {
 		return nothing, ""
 	case e.Link == events.AllLinks:
 		return only(e.Forwarding == 0 || e.RPFilter != events.Unknown), ""
-	case e.RPFilter == events.Unknown:
+	case e.IPv6: // it forwards by the setting for all links
 		return nothing, ""
 	case k.devices[name]:
-		return only(e.RPFilter != 2), ""
-	case podLink(name) && e.RPFilter == 0:
+		return only(e.Forwarding == 0 || e.RPFilter != events.Unknown && e.RPFilter != 2), ""
+	case podLink(name) && (e.Forwarding == 0 || e.RPFilter == 0):
 		return suspect, name
-	case podLink(name):
+	case podLink(name) && e.RPFilter != events.Unknown:
 		return restored, name
 	}
 	return nothing, ""

@@ -92,6 +92,11 @@ func TestWhatAChangeMeans(t *testing.T) {
 		"ENI's is right":   {event: events.Event{Kind: events.Netconf, Link: 3, Forwarding: events.Unknown, RPFilter: 2}},
 		"pod's rp_filter":  {event: events.Event{Kind: events.Netconf, Link: 7, Forwarding: events.Unknown, RPFilter: 0}, want: suspect, of: web},
 		"pod's is right":   {event: events.Event{Kind: events.Netconf, Link: 7, Forwarding: events.Unknown, RPFilter: 1}, want: restored, of: web},
+		"ENI's forwarding": {event: events.Event{Kind: events.Netconf, Link: 3, Forwarding: 0, RPFilter: events.Unknown}, want: fault},
+		"ENI's is on":      {event: events.Event{Kind: events.Netconf, Link: 3, Forwarding: 1, RPFilter: events.Unknown}},
+		"ENI's with IPv6":  {event: events.Event{Kind: events.Netconf, IPv6: true, Link: 3, Forwarding: 0, RPFilter: events.Unknown}},
+		"pod's forwarding": {event: events.Event{Kind: events.Netconf, Link: 7, Forwarding: 0, RPFilter: events.Unknown}, want: suspect, of: web},
+		"pod's is on":      {event: events.Event{Kind: events.Netconf, Link: 7, Forwarding: 1, RPFilter: events.Unknown}},
 		"another's filter": {event: events.Event{Kind: events.Netconf, Link: 8, Forwarding: events.Unknown, RPFilter: 0}},
 
 		"our table":           {event: events.Event{Kind: events.Nftables, NftTable: "enipool", Gone: true}, want: fault},

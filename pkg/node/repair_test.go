@@ -48,7 +48,7 @@ func withPod(t *testing.T) (n Node, dev string) {
 // ofPod is what the kernel holds for the pod beside its link.
 func ofPod(t *testing.T, dev string) string {
 	return nettest.Run(t, "sh", "-c", strings.ReplaceAll(`ip route show table 100; ip neigh show dev DEV nud permanent
-		ip -br link show DEV; cd /proc/sys/net; grep . ipv4/conf/DEV/rp_filter ipv6/conf/DEV/disable_ipv6`, "DEV", dev))
+		ip -br link show DEV; cd /proc/sys/net; grep . ipv4/conf/DEV/rp_filter ipv4/conf/DEV/forwarding ipv4/conf/eth1/forwarding ipv6/conf/DEV/disable_ipv6`, "DEV", dev))
 }
 
 func TestWhatAPodLosesOnTheNodeIsNamedAndPutBack(t *testing.T) {
@@ -59,6 +59,8 @@ func TestWhatAPodLosesOnTheNodeIsNamedAndPutBack(t *testing.T) {
 		"ip neigh del 10.0.0.21 dev DEV":                              "neigh 10.0.0.21 lladdr",
 		"ip link set DEV down":                                        "link DEV up",
 		"echo 0 >/proc/sys/net/ipv4/conf/DEV/rp_filter":               "sysctl net/ipv4/conf/DEV/rp_filter=1",
+		"echo 0 >/proc/sys/net/ipv4/conf/DEV/forwarding":              "sysctl net/ipv4/conf/DEV/forwarding=1",
+		"echo 0 >/proc/sys/net/ipv4/conf/eth1/forwarding":             "sysctl net/ipv4/conf/eth1/forwarding=1",
 		"echo 0 >/proc/sys/net/ipv6/conf/DEV/disable_ipv6":            "sysctl net/ipv6/conf/DEV/disable_ipv6=1",
 		"ip link set DEV down; ip neigh flush dev DEV; ip rule flush": "route 10.0.0.21 dev DEV table 100",
 	} {

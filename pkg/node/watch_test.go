@@ -211,7 +211,8 @@ func TestSettingsOfAPodsLinkAreHeardAndPutBack(t *testing.T) {
 	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	for key, was := range map[string]string{"net/ipv4/conf/" + dev + "/rp_filter": "1", "net/ipv6/conf/" + dev + "/disable_ipv6": "1"} {
+	for key, was := range map[string]string{"net/ipv4/conf/" + dev + "/rp_filter": "1", "net/ipv4/conf/" + dev + "/forwarding": "1", "net/ipv4/conf/eth1/forwarding": "1",
+		"net/ipv6/conf/" + dev + "/disable_ipv6": "1"} {
 		nettest.Run(t, "sh", "-c", "echo 0 > /proc/sys/"+key)
 		select {
 		case <-n.Watch.Faults():

@@ -18,7 +18,7 @@ const rarely = "resync: 10m"
 const podWords = `
 ip -o link show | grep -oE "(eth[0-9]|eni[0-9a-f]{11})@.*[<,]UP[,>]" | grep -oE "^[a-z0-9]+" | sort
 ip neigh show nud permanent | sort
-sysctl -a 2>/dev/null | grep -E "net.ipv4.conf.(eth[0-9]|eni[0-9a-f]{11}).rp_filter" | sort`
+sysctl -a 2>/dev/null | grep -E "net.ipv4.conf.(eth[0-9]|eni[0-9a-f]{11}).(rp_filter|forwarding)" | sort`
 
 // wholeKernel is what the node's kernel holds, with that.
 func (s *site) wholeKernel() string {
@@ -106,6 +106,8 @@ func TestTheAgentHearsWhatOthersRemoveAndPutsItBack(t *testing.T) {
 			"sysctl -q -w net.ipv6.conf.LINK.disable_ipv6=0": `route ff00::/8 table 255 added`,
 			"sysctl -q -w net.ipv4.ip_forward=0":             `sysctl .*forwarding=0 of all links`,
 			"sysctl -q -w net.ipv4.conf.eth1.rp_filter=1":    `sysctl rp_filter=1 of link`,
+			"sysctl -q -w net.ipv4.conf.LINK.forwarding=0":   `sysctl forwarding=0 of link`,
+			"sysctl -q -w net.ipv4.conf.eth1.forwarding=0":   `sysctl forwarding=0 of link`,
 		}},
 		"rule": {conf: []string{"routing: rule"}, remove: map[string]string{
 			"nft flush ruleset":         `nftables table enipool`,

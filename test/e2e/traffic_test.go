@@ -174,3 +174,19 @@ func TestHostRoutesOfOthersDoNotTakePodsOffTheirENI(t *testing.T) {
 		})
 	}
 }
+
+// ip_forward alone does not make a link forward that was made while new links get another
+// setting.
+func TestPodsHaveANetworkWhereNewLinksDoNotForward(t *testing.T) {
+	v := newVPC(t, mapped())
+	v.node.Run(t, "sysctl", "-q", "-w", "net.ipv4.conf.default.forwarding=0")
+	if on := strings.TrimSpace(v.node.Run(t, "sysctl", "-n", "net.ipv4.ip_forward")); on != "1" {
+		t.Fatalf("ip_forward is %s", on)
+	}
+	v.plugin("DEL", "b")
+	v.pods["b"] = nettest.NewNetns(t, "pod-b-again")
+	v.plugin("ADD", "b")
+	if out, err := v.pods["b"].Try("ping", "-c", "1", "-W", "5", internet4); err != nil {
+		t.Errorf("the pod has no network: %v: %s", err, out)
+	}
+}
