@@ -147,7 +147,8 @@ func (p *Plugin) removeStaleExtras(ctx context.Context, h *host.Host, s ipam.Set
 
 // removeUnknown cleans up after an attachment that no record tells of.
 func (p *Plugin) removeUnknown(h *host.Host, k eni.Key) error {
-	return errors.Join(h.ClearLimits(netconf.LimitDevice(k)), h.DelPodUnknown(k))
+	// With the pod's link goes the limit's, if it is there.
+	return errors.Join(h.DelPodUnknown(k), h.ClearLimits(netconf.LimitDevice(k)))
 }
 
 // checkExtras compares the record with what the runtime asks for now and with the

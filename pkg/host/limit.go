@@ -16,11 +16,6 @@ type Limit struct {
 	netconf.Limits
 }
 
-// limitGroup marks the two links of a pod with an egress limit, so that they can
-// be removed together. The other bits are the index of the pod's link, so no two
-// pods share a group.
-const limitGroup = 0x70000000
-
 // SetLimits limits what the pod receives by a token bucket on the node's end of
 // its link. What the pod sends comes in there, where nothing can wait, so it takes
 // the way out of a link of its own that has such a bucket.
@@ -36,7 +31,7 @@ func (h *Host) SetLimits(l Limit) error {
 	if l.Egress == (netconf.Limit{}) {
 		return h.conn.send(b)
 	}
-	group := limitGroup | uint32(link.index)
+	group := limitGroup(link.index)
 	b.addWaiting(l.Dev, uint32(link.mtu), group)
 	made := b.getLink(l.Dev)
 	if err := h.conn.send(b); err != nil {
@@ -68,20 +63,8 @@ func (b *batch) addWaiting(name string, mtu, group uint32) *request {
 	return b.add(m, "create link %s", name)
 }
 
-// delPodLink removes a pod's link, and with it that of an egress limit: the kernel
-// needs as long for one as for both.
-func (b *batch) delPodLink(l linkState, name string) *request {
-	if l.group&limitGroup != limitGroup {
-		return b.delLink(l.index, name)
-	}
-	m := newMessage(unix.RTM_DELLINK, 0, linkPart(0, 0, 0)...)
-	m.number(unix.IFLA_GROUP, l.group)
-	return b.add(m, "remove %s", name)
-}
-
-// ClearLimits removes the link of an egress limit, and the pod's link with it:
-// the kernel needs as long for one as for both. A limit on the pod's link goes
-// with that link.
+// ClearLimits removes the link of an egress limit. A limit on the pod's link goes with
+// that link.
 func (h *Host) ClearLimits(dev string) error {
 	link, err := h.findLink(dev)
 	if notFound(err) {
@@ -90,15 +73,11 @@ func (h *Host) ClearLimits(dev string) error {
 	if err != nil {
 		return err
 	}
-	return h.delLimit(link)
-}
-
-func (h *Host) delLimit(link linkState) error {
 	if link.kind != "ifb" {
 		return fmt.Errorf("remove link %s: it is a %s link of somebody else's", link.name, link.kind)
 	}
 	b := &batch{}
-	b.delPodLink(link, "link "+link.name)
+	b.delLink(link.index, "link "+dev)
 	return gone(h.conn.send(b))
 }
 

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -85,9 +87,10 @@ func TestLimitsAreTokenBucketsOnBothWays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if links := nettest.Run(t, "ip", "-br", "link"); strings.Contains(links, l.Dev) || strings.Contains(links, l.HostDev) {
-		t.Errorf("left over:\n%s", links)
+	if links := nettest.Run(t, "ip", "-br", "link"); strings.Contains(links, l.Dev) || !strings.Contains(links, l.HostDev) {
+		t.Errorf("after the limits were cleared:\n%s", links)
 	}
+	nettest.Run(t, "ip", "link", "del", l.HostDev)
 	if lines, err := h.RestoreLimits(l); err != nil || len(lines) > 0 {
 		t.Errorf("restored without the links: %q, %v", lines, err)
 	}
@@ -129,6 +132,60 @@ func TestAPodsLinkTakesTheLimitsLinkWithIt(t *testing.T) {
 		}
 		if links := nettest.Run(t, "ip", "-br", "link"); strings.Contains(links, host) || strings.Contains(links, wait) {
 			t.Errorf("%s: left over:\n%s", name, links)
+		}
+	}
+}
+
+// systemd-networkd and others give links groups as they like.
+func TestDELSparesLinksOfOthersInTheSameGroup(t *testing.T) {
+	nettest.Need(t)
+	key := eni.Key{Network: "pods", Container: "grouped", IfName: "eth0"}
+	host, wait := netconf.HostDevice(key), netconf.LimitDevice(key)
+	h, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	group := func(links ...string) func(group string) {
+		return func(group string) {
+			for _, l := range links {
+				nettest.Run(t, "ip", "link", "set", l, "group", group)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		limited bool
+		join    func(group string) // others' link joins our group, or ours theirs
+	}{
+		"a pod without limits":                   {false, group(host, "other")},
+		"a pod with a limit, both of its links":  {true, group(host, wait, "other")},
+		"a pod with a limit, its link":           {true, group(host, "other")},
+		"a pod with a limit, the limit's link":   {true, group(wait, "other")},
+		"a pod with a limit, by the limit's own": {true, group("other")},
+	} {
+		for _, number := range []string{"0", "7", "2147483647", "1879048192", "ours"} {
+			nettest.Run(t, "ip", "link", "add", "other", "type", "ifb")
+			nettest.Run(t, "ip", "link", "add", host, "address", netconf.HostMAC(key).String(), "up", "type", "veth", "peer", "name", "inside")
+			if c.limited {
+				if err := h.SetLimits(Limit{HostDev: host, Dev: wait, Limits: netconf.Limits{Egress: netconf.Limit{Rate: 8e6, Burst: 800000}}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if number == "ours" {
+				link, err := h.findLink(host)
+				if err != nil {
+					t.Fatal(err)
+				}
+				number = fmt.Sprint(limitGroup(link.index))
+			}
+			c.join(number)
+			if err := h.DelPod(key, nil); err != nil {
+				t.Errorf("%s, group %s: %v", name, number, err)
+			}
+			if links := nettest.Run(t, "ip", "-br", "link"); strings.Contains(links, host) || strings.Contains(links, wait) || !strings.Contains(links, "other") {
+				t.Errorf("%s, group %s: left over:\n%s", name, number, links)
+			}
+			_ = exec.Command("ip", "link", "del", "other").Run()
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (h *Host) addVeth(ns *Netns, p netconf.Pod) (linkState, error) {
 		stale := false
 		if !second {
 			var err error
-			if stale, err = h.delVeth(p.HostDev, p.HostMAC); err != nil {
+			if stale, err = h.delPodLinks(p.HostDev, p.HostMAC); err != nil {
 				return linkState{}, fmt.Errorf("create veth %s: %w", p.HostDev, err)
 			}
 		}
@@ -103,32 +103,4 @@ func (h *Host) addVeth(ns *Netns, p netconf.Pod) (linkState, error) {
 			return linkState{}, fmt.Errorf("%w: %s in %s", ErrLinkExists, p.Dev, ns.Path)
 		}
 	}
-}
-
-// delVeth removes the link if it is a veth of ours, and tells whether it did.
-func (h *Host) delVeth(name string, mac netconf.MAC) (bool, error) {
-	l, err := h.findLink(name)
-	if err == nil {
-		err = h.delVethLink(l, mac)
-	}
-	switch {
-	case notFound(err):
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	return true, nil
-}
-
-// delVethLink removes a link that was just looked up, if it is a veth of ours.
-func (h *Host) delVethLink(l linkState, mac netconf.MAC) error {
-	switch {
-	case l.kind != "veth":
-		return fmt.Errorf("remove veth %s: it is a %s link of somebody else's", l.name, l.kind)
-	case !l.isOurs(l.name, mac):
-		return fmt.Errorf("remove veth %s: %w", l.name, errNotOurs)
-	}
-	b := &batch{}
-	b.delPodLink(l, "veth "+l.name)
-	return h.conn.send(b)
 }

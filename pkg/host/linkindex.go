@@ -28,7 +28,7 @@ func (h *Host) DelPodAt(k eni.Key, index int, rules []netconf.Rule) error {
 	}
 	if err == nil {
 		b := &batch{}
-		b.delPodLink(l, name)
+		b.delLink(l.index, name)
 		err = h.conn.send(b)
 	}
 	return gone(err)

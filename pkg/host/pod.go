@@ -162,23 +162,8 @@ func (h *Host) DelPod(k eni.Key, rules []netconf.Rule) error {
 	if err := h.conn.delRules(rules); err != nil {
 		return err
 	}
-	b := &batch{}
-	veth := b.getLink(netconf.HostDevice(k)).tolerating(unix.ENODEV)
-	limit := b.getLink(netconf.LimitDevice(k)).tolerating(unix.ENODEV)
-	if err := h.conn.send(b); err != nil {
-		return err
-	}
-	if l := parseLink(limit.answer); l.kind == "ifb" {
-		// It goes first, and takes the pod's link with it.
-		if err := h.delLimit(l); err != nil {
-			return err
-		}
-	}
-	if !veth.done() {
-		return nil
-	}
-	err := h.delVethLink(parseLink(veth.answer), netconf.HostMAC(k))
-	if errors.Is(err, errNotOurs) || notFound(err) {
+	_, err := h.delPodLinks(netconf.HostDevice(k), netconf.HostMAC(k))
+	if errors.Is(err, errNotOurs) {
 		return nil // what has our link's name is another plugin's: there is none of ours
 	}
 	return err

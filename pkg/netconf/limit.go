@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
 )
@@ -62,6 +63,11 @@ const LimitPrefix = "enb"
 func LimitDevice(k eni.Key) string {
 	sum := keySum(k)
 	return LimitPrefix + hex.EncodeToString(sum[:6])[:11]
+}
+
+// LimitDeviceBeside returns the LimitDevice of the pod whose link on the node is hostDev.
+func LimitDeviceBeside(hostDev string) string {
+	return LimitPrefix + strings.TrimPrefix(hostDev, VethPrefix)
 }
 
 // Extras is what a pod asks for beyond its addresses.
