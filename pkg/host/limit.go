@@ -121,7 +121,7 @@ func (h *Host) CheckLimits(l Limit) ([]string, error) {
 	if err != nil {
 		return lines, gone(err) // told above
 	}
-	leads, err := h.conn.redirects(link.index, wait.index)
+	leads, err := h.conn.leads(link.index, wait.index)
 	if err == nil && !leads {
 		lines = append(lines, fmt.Sprintf("what comes in by %s is not led to %s", l.HostDev, l.Dev))
 	}

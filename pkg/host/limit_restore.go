@@ -35,14 +35,11 @@ func (h *Host) RestoreLimits(l Limit) ([]string, error) {
 }
 
 func (h *Host) restoreEgress(link linkState, l Limit) error {
-	b := &batch{}
-	b.delRedirect(link.index, l.HostDev)
+	if err := h.conn.delStaleRedirects(link.index, l.HostDev); err != nil {
+		return err
+	}
 	wait, err := h.findLink(l.Dev)
 	if notFound(err) {
-		// Its filter leads nowhere now, so what is left goes before all is made anew.
-		if err := h.conn.send(b); err != nil {
-			return err
-		}
 		l.Ingress = netconf.Limit{}
 		return h.SetLimits(l)
 	}
@@ -52,10 +49,11 @@ func (h *Host) restoreEgress(link linkState, l Limit) error {
 	if err != nil {
 		return err
 	}
-	leads, err := h.conn.redirects(link.index, wait.index)
+	leads, err := h.conn.leads(link.index, wait.index)
 	if err != nil || leads {
 		return err
 	}
+	b := &batch{}
 	b.addRedirect(link.index, wait.index, "lead what comes in by %s to "+l.Dev, l.HostDev)
 	return h.conn.send(b)
 }

@@ -2,10 +2,10 @@ package host
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/netconf"
-	"golang.org/x/sys/unix"
 )
 
 // FoundLimits returns the limits of ours that the kernel holds for those of the
@@ -44,8 +44,8 @@ func (h *Host) foundLimits(pod, wait linkState) (l netconf.Limits, err error) {
 		}
 	} else if pod.queue == bucketQueue {
 		// What is led to a link that is not ours is limited by another plugin.
-		filters, err := h.conn.list(tcMessage(unix.RTM_GETTFILTER, 0, pod.index, 0, tcIngressFilters, 0))
-		if err != nil || len(filters) > 0 {
+		list, err := h.conn.redirects(pod.index)
+		if err != nil || slices.ContainsFunc(list, func(r redirect) bool { return !r.stale() }) {
 			return l, gone(err)
 		}
 	}

@@ -2,7 +2,6 @@ package host
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/vishvananda/netlink/nl"
@@ -14,21 +13,12 @@ import (
 
 // Handles and parents of queues, see linux/pkt_sched.h.
 const (
-	tcRoot          = 0xffffffff
-	tcIngress       = 0xfffffff1
-	tcIngressHandle = 0xffff0000
-	// The same for a queue of the kind "ingress" and for "clsact", which somebody may
-	// have put in its place.
-	tcIngressFilters = 0xfffffff2
-	tcBucketHandle   = 0x00010000
+	tcRoot         = 0xffffffff
+	tcBucketHandle = 0x00010000
 )
 
 // What package nl does not name.
-const (
-	tcEthernet = 1 // TC_LINKLAYER_ETHERNET
-	tcStolen   = 4 // TC_ACT_STOLEN
-	tcRedirect = 1 // TCA_EGRESS_REDIR
-)
+const tcEthernet = 1 // TC_LINKLAYER_ETHERNET
 
 func u32s(list ...uint32) []byte {
 	var b []byte
@@ -74,32 +64,6 @@ func tcLinklayerShift() int {
 	return 16
 }
 
-// addRedirect makes all that comes in by a link take the way out of another.
-func (b *batch) addRedirect(from, to int, label string, object any) {
-	m := tcMessage(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_EXCL, from, tcIngressHandle, tcIngress, 0)
-	m.text(unix.TCA_KIND, "ingress")
-	m.attr(unix.TCA_OPTIONS, nil)
-	b.add(m, label, object).tolerating(unix.EEXIST)
-	m = tcMessage(unix.RTM_NEWTFILTER, unix.NLM_F_CREATE|unix.NLM_F_EXCL, from, 0, tcIngressFilters, redirectInfo())
-	m.text(unix.TCA_KIND, "u32")
-	m.nest(unix.TCA_OPTIONS, nil, func() {
-		m.number(nl.TCA_U32_CLASSID, 0x00010001)
-		// One key whose mask is empty: it matches everything.
-		sel := make([]byte, 16+16)
-		sel[0], sel[2] = nl.TC_U32_TERMINAL, 1
-		m.attr(nl.TCA_U32_SEL, sel)
-		m.nest(nl.TCA_U32_ACT, nil, func() {
-			m.nest(1, nil, func() {
-				m.text(nl.TCA_ACT_KIND, "mirred")
-				m.nest(nl.TCA_ACT_OPTIONS, nil, func() {
-					m.attr(nl.TCA_MIRRED_PARMS, u32s(0, 0, tcStolen, 0, 0, tcRedirect, uint32(to)))
-				})
-			})
-		})
-	})
-	b.add(m, label, object)
-}
-
 // readBucket returns the token bucket that is the link's root queue; found is
 // false where another one is.
 func (c *conn) readBucket(link int) (t netconf.Bucket, found bool, err error) {
@@ -127,35 +91,4 @@ func (c *conn) readBucket(link int) (t netconf.Bucket, found bool, err error) {
 		}
 	}
 	return t, found, nil
-}
-
-// redirectInfo is priority and protocol of the filter that redirects.
-func redirectInfo() uint32 {
-	const priority = 1
-	return priority<<16 | uint32(nl.Swap16(unix.ETH_P_ALL))
-}
-
-// delRedirect removes the filter that leads what comes in by the link elsewhere, and
-// whatever else has its priority. There may be none, nor a queue that could have one.
-func (b *batch) delRedirect(link int, dev string) {
-	b.add(tcMessage(unix.RTM_DELTFILTER, 0, link, 0, tcIngressFilters, redirectInfo()), "remove the filter of %s", dev).
-		tolerating(unix.ENOENT, unix.EINVAL)
-}
-
-// redirects tells whether a filter leads what comes in by a link to another one.
-func (c *conn) redirects(from, to int) (bool, error) {
-	list, err := c.list(tcMessage(unix.RTM_GETTFILTER, 0, from, 0, tcIngressFilters, 0))
-	return slices.ContainsFunc(list, func(m []byte) bool {
-		return len(m) > nl.SizeofTcMsg && redirectTarget(m[nl.SizeofTcMsg:]) == to
-	}), err
-}
-
-// redirectTarget returns the link that a filter leads to, 0 if it is none that does.
-func redirectTarget(filter []byte) int {
-	action := attribute(attribute(attribute(filter, unix.TCA_OPTIONS), nl.TCA_U32_ACT), 1)
-	parms := attribute(attribute(action, nl.TCA_ACT_OPTIONS), nl.TCA_MIRRED_PARMS)
-	if len(parms) < 28 || binary.NativeEndian.Uint32(parms[20:]) != tcRedirect {
-		return 0
-	}
-	return int(int32(binary.NativeEndian.Uint32(parms[24:])))
 }

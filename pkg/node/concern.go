@@ -169,7 +169,7 @@ func (k known) judgeSetting(e events.Event) (concern, string) {
 func (k known) judgeQueue(e events.Event) (concern, string) {
 	name := k.links[e.Link]
 	switch {
-	case !e.Gone || e.Type != "tbf" && e.Type != "ingress" && e.Type != "u32":
+	case !e.Gone || !slices.Contains([]string{"tbf", "clsact", "ingress", "u32"}, e.Type): // ingress: of an earlier release
 		return nothing, ""
 	case podLink(name):
 		return suspect, name

@@ -40,8 +40,8 @@ func TestTheAgentPutsBackALimitThatSomebodyRemoves(t *testing.T) {
 		{"tc qdisc del dev LINK root", "qdisc tbf of link [0-9]+ removed"},
 		{"tc qdisc del dev WAIT root", "qdisc tbf of link [0-9]+ removed"},
 		{"tc qdisc replace dev WAIT root handle 9: pfifo", "qdisc tbf of link [0-9]+ removed"},
-		{"tc filter del dev LINK ingress pref 1", "filter u32 of link [0-9]+ removed"},
-		{"tc qdisc del dev LINK ingress", "(qdisc ingress|filter u32) of link [0-9]+ removed"},
+		{"tc filter del dev LINK ingress pref 65349", "filter u32 of link [0-9]+ removed"},
+		{"tc qdisc del dev LINK clsact", "(qdisc clsact|filter u32) of link [0-9]+ removed"},
 		{"ip link del WAIT", "link enb[0-9a-f]+ removed"},
 	} {
 		remove := strings.NewReplacer("LINK", link, "WAIT", "enb"+strings.TrimPrefix(link, "eni")).Replace(c.remove)
