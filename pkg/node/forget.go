@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host/conntrack"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 )
 
 // forgetConnections has the kernel forget the connections of addresses that are new on
@@ -31,13 +33,32 @@ func forgetConnections(ctx context.Context, was view, next *ipam.State) []string
 		}
 	}
 	n, err := conntrack.Forget(fresh)
+	return describeForgotten(n, err, "addresses that are new on their ENI")
+}
+
+// forgetUntranslated has the kernel forget the flows that began while the packet filter
+// lacked what gives them the node's address. It comes after that was put back. The marks
+// of such flows need nothing: a flow gets its mark with each packet until it is answered.
+func forgetUntranslated(ctx context.Context, fw netconf.Firewall) []string {
+	if !fw.SNAT.IsValid() {
+		return nil
+	}
+	select { // a packet that met the old rules is tracked by then
+	case <-time.After(inFlight):
+	case <-ctx.Done():
+	}
+	n, err := conntrack.ForgetFlows(fw.LacksSNAT)
+	return describeForgotten(n, err, "pods that began without the node's address")
+}
+
+func describeForgotten(n int, err error, whose string) []string {
 	switch {
 	case errors.Is(err, conntrack.ErrUnsupported):
 		return nil
 	case err != nil:
-		return []string{fmt.Sprintf("connections of new addresses are still tracked: %v", err)}
+		return []string{fmt.Sprintf("connections of %s are still tracked: %v", whose, err)}
 	case n > 0:
-		return []string{fmt.Sprintf("forget %d connections of addresses that are new on their ENI", n)}
+		return []string{fmt.Sprintf("forget %d connections of %s", n, whose)}
 	}
 	return nil
 }

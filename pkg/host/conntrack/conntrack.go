@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -50,6 +51,16 @@ func Forget(addrs []netip.Addr) (int, error) {
 	}
 	return changeAll(nil, func(e entry) (message, bool) {
 		if !slices.ContainsFunc(e.addrs, func(a netip.Addr) bool { return known[a] }) {
+			return message{}, false
+		}
+		return e.remove(), true
+	})
+}
+
+// ForgetFlows deletes the connections that pick picks. It returns how many it deleted.
+func ForgetFlows(pick func(netconf.Flow) bool) (int, error) {
+	return changeAll(nil, func(e entry) (message, bool) {
+		if !pick(e.flow()) {
 			return message{}, false
 		}
 		return e.remove(), true

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -17,10 +18,12 @@ const (
 	msgNew, msgGet, msgDelete = 0, 1, 2
 
 	attrOrig, attrReply   = 1, 2
+	attrStatus            = 3
 	attrMark, attrMask    = 8, 21
 	attrID, attrZone      = 12, 18
 	attrTupleIP           = 1
-	firstAddr, lastAddr   = 1, 4 // IPv4 source and destination, then IPv6
+	firstAddr, lastAddr   = 1, 4   // IPv4 source and destination, then IPv6
+	seenReply             = 1 << 1 // IPS_SEEN_REPLY of linux/netfilter/nf_conntrack_common.h
 	headerLen, subsysType = 4, unix.NFNL_SUBSYS_CTNETLINK << 8
 )
 
@@ -29,7 +32,16 @@ type entry struct {
 	family         byte
 	orig, id, zone []byte
 	mark           uint32
-	addrs          []netip.Addr // of both directions
+	addrs          []netip.Addr // of both directions, each source and destination
+	answered       bool
+}
+
+// flow returns the connection as decisions want it; without addresses it is the zero one.
+func (e entry) flow() netconf.Flow {
+	if len(e.addrs) != 4 {
+		return netconf.Flow{}
+	}
+	return netconf.Flow{From: e.addrs[0], Target: e.addrs[2], Back: e.addrs[3], Answered: e.answered}
 }
 
 // walk shows the connections of one family one by one: a busy node has millions.
@@ -75,6 +87,8 @@ func decode(data []byte) (entry, error) {
 			ad.Nested(e.addTuple)
 		case attrReply:
 			ad.Nested(e.addTuple)
+		case attrStatus:
+			e.answered = ad.Uint32()&seenReply != 0
 		case attrMark:
 			e.mark = ad.Uint32()
 		case attrID:
