@@ -117,6 +117,17 @@ func (p *Plugin) replaceDead(ctx context.Context, h *host.Host, k eni.Key, dupli
 	if err != nil {
 		return err
 	}
+	if len(held.Addresses) == 0 {
+		// Not in the book is no proof of death: its line may be damaged.
+		linked, err := h.HasLink(netconf.HostDevice(k))
+		if err != nil {
+			return err
+		}
+		if linked {
+			return duplicate
+		}
+		return p.removeExtras(ctx, h, s, k)
+	}
 	for _, a := range held.Addresses {
 		dead, err := dead(h, a)
 		if err != nil {

@@ -45,14 +45,19 @@ func (p *Plugin) addExtras(ctx context.Context, h *host.Host, r Request, s ipam.
 	for _, a := range lease.Addresses {
 		rec.Addrs = append(rec.Addrs, a.Addr)
 	}
-	err := p.applyExtras(ctx, h, rec)
-	var taken *hostport.TakenError
-	if errors.As(err, &taken) {
-		if err = p.replaceDead(ctx, h, taken.Owner.Key, err); err == nil {
-			err = p.applyExtras(ctx, h, rec)
+	// Each port may be another dead sandbox's, or several of its networks'.
+	freed := map[eni.Key]bool{}
+	for {
+		err := p.applyExtras(ctx, h, rec)
+		var taken *hostport.TakenError
+		if !errors.As(err, &taken) || freed[taken.Owner.Key] {
+			return err
 		}
+		if err := p.replaceDead(ctx, h, taken.Owner.Key, err); err != nil {
+			return err
+		}
+		freed[taken.Owner.Key] = true
 	}
-	return err
 }
 
 // applyExtras writes the record and makes the kernel hold what it says, all under the
