@@ -126,7 +126,7 @@ func (p *Plugin) replaceDead(ctx context.Context, h *host.Host, k eni.Key, dupli
 		if linked {
 			return duplicate
 		}
-		return p.removeExtras(ctx, h, s, k)
+		return p.removeExtras(ctx, h, s, k, nil)
 	}
 	for _, a := range held.Addresses {
 		dead, err := dead(h, a)
@@ -144,7 +144,7 @@ func (p *Plugin) replaceDead(ctx context.Context, h *host.Host, k eni.Key, dupli
 // record stays, so that nobody else gets the address; DEL tries again.
 func (p *Plugin) undo(ctx context.Context, h *host.Host, ns *host.Netns, s ipam.Settings, l ipam.Lease) error {
 	owner := *l.Addresses[0].Owner
-	late, err := p.closePorts(ctx, h, s, owner.Key)
+	late, err := p.closePorts(ctx, h, s, owner.Key, l.Addresses)
 	defer late()
 	if err := errors.Join(err, clean(h, ns, s, l)); err != nil {
 		return fmt.Errorf("undo: %w", err)

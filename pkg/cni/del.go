@@ -27,7 +27,7 @@ func (p *Plugin) Del(ctx context.Context, r Request) error {
 		// Whoever rebuilds the book does it from the kernel, where nothing of
 		// this attachment will be left.
 		p.Log.Warn("del without a node cache", "key", r.Owner.Key.String(), "error", err)
-		late, err := p.closePorts(ctx, h, s, r.Owner.Key)
+		late, err := p.closePorts(ctx, h, s, r.Owner.Key, nil)
 		defer late()
 		return errors.Join(err, p.removeUnknown(h, r.Owner.Key))
 	}
@@ -64,7 +64,7 @@ func (p *Plugin) held(ctx context.Context, k eni.Key) (l ipam.Lease, s ipam.Sett
 
 // remove cleans the kernel of what the attachment holds, then releases it.
 func (p *Plugin) remove(ctx context.Context, h *host.Host, ns *host.Netns, s ipam.Settings, k eni.Key, held ipam.Lease) error {
-	late, err := p.closePorts(ctx, h, s, k)
+	late, err := p.closePorts(ctx, h, s, k, held.Addresses)
 	defer late()
 	if err != nil {
 		return err

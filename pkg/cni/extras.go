@@ -101,16 +101,20 @@ func (p *Plugin) forgetFlows(h *host.Host, k eni.Key, held []netconf.PodPorts) {
 
 // closePorts closes the pod's ports and removes its record. What is missing is fine.
 // The link of a limit goes with the pod's link, by its name, whether there is a record
-// or not. What it returns is to be called last of all, see hostport.Node.Close.
+// or not. Without a record that can be read, what leads to its addresses is closed. What it returns is to be called last of all, see hostport.Node.Close.
 // Without a usable node cache s is zero.
-func (p *Plugin) closePorts(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key) (late func(), err error) {
+func (p *Plugin) closePorts(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key, addrs []eni.Address) (late func(), err error) {
 	late = func() {}
 	rec, found, err := p.records().Read(k)
-	if errors.Is(err, podrecord.ErrDamaged) {
-		// The kernel has nothing for it either, or can't be asked now: see endFormer. The
-		// agent closes ports that lead to nobody.
-		p.Log.Warn("record is removed unread", "key", k.String(), "error", err)
-		return late, p.records().Remove(k)
+	if podrecord.Unreadable(err) {
+		p.Log.Warn("record can't be read", "key", k.String(), "error", err)
+		if len(addrs) == 0 {
+			// Whoever makes the book anew closes what leads to no pod of it.
+			return late, p.records().Remove(k)
+		}
+		if rec, err = p.restoreRecord(ctx, h, s, addrs); err == nil && rec.Extras.IsZero() {
+			return late, p.records().Remove(k) // the kernel has nothing for it
+		}
 	}
 	if err != nil || !found {
 		return late, err
@@ -133,8 +137,8 @@ func (p *Plugin) closePorts(ctx context.Context, h *host.Host, s ipam.Settings, 
 }
 
 // removeExtras undoes addExtras for a pod whose link is gone or is removed apart.
-func (p *Plugin) removeExtras(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key) error {
-	late, err := p.closePorts(ctx, h, s, k)
+func (p *Plugin) removeExtras(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key, addrs []eni.Address) error {
+	late, err := p.closePorts(ctx, h, s, k, addrs)
 	defer late()
 	return errors.Join(err, h.ClearLimits(netconf.LimitDevice(k)))
 }
@@ -147,7 +151,17 @@ func (p *Plugin) removeStaleExtras(ctx context.Context, h *host.Host, s ipam.Set
 	if err == nil && found && !slices.Contains(rec.Addrs, a.Addr) {
 		return nil
 	}
-	return p.removeExtras(ctx, h, s, a.Owner.Key)
+	addrs := []eni.Address{a}
+	if podrecord.Unreadable(err) {
+		held, _, err := p.held(ctx, a.Owner.Key)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(held.Addresses, func(b eni.Address) bool { return b.Addr == a.Addr }) {
+			addrs = held.Addresses // those of both families have one record
+		}
+	}
+	return p.removeExtras(ctx, h, s, a.Owner.Key, addrs)
 }
 
 // removeUnknown cleans up after an attachment that no record tells of.
@@ -213,13 +227,42 @@ func (p *Plugin) withPorts(ctx context.Context, firewall ipam.Firewall, fn func(
 		return err
 	}
 	defer lock.Unlock()
-	n := hostport.Node{Firewall: firewall, Records: p.records(), Lock: lock}
+	n := hostport.Node{Firewall: firewall, Records: p.records(), Lock: lock,
+		Owner: func(a netip.Addr) (podrecord.Record, bool, error) { return p.findOwner(ctx, a) }}
 	if firewall == ipam.Iptables {
 		if n.Node4, n.Node6, err = p.nodeAddrs(ctx); err != nil && !nodecache.Unusable(err) {
 			return err
 		}
 	}
 	return fn(n)
+}
+
+// findOwner returns the pod with the address: by the kernel, which knows those whose line of
+// the book is damaged, or by the book, which knows those whose link is gone.
+func (p *Plugin) findOwner(ctx context.Context, a netip.Addr) (pod podrecord.Record, found bool, err error) {
+	h, err := host.NewHere()
+	if err != nil {
+		return pod, false, err
+	}
+	defer h.Close()
+	links, err := h.PodLinks()
+	if err != nil {
+		return pod, false, err
+	}
+	for _, l := range links {
+		if slices.Contains(l.Addrs, a) {
+			return podrecord.Record{Key: l.Owner.Key, Pod: l.Owner.PodName(), Addrs: l.Addrs}, true, nil
+		}
+	}
+	err = p.Cache.View(ctx, func(st *ipam.State) error {
+		for _, one := range hostport.Pods(st.Used(), st.Settings.Firewall) {
+			if slices.Contains(one.Addrs, a) {
+				pod, found = one, true
+			}
+		}
+		return nil
+	})
+	return pod, found, err
 }
 
 // nodeAddrs returns the primary addresses of ENI 0. Without a usable node cache

@@ -2,7 +2,6 @@ package cni
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,11 +29,11 @@ func (p *Plugin) endFormer(ctx context.Context, h *host.Host, r Request, s ipam.
 	switch {
 	case found && err == nil:
 		return nil // we did it
-	case r.Conf.Extras.IsZero() && !errors.Is(err, podrecord.ErrDamaged):
+	case r.Conf.Extras.IsZero() && !podrecord.Unreadable(err):
 		return nil // nobody did, or closePorts tells the error
 	}
 	// Without a record the kernel tells who did it.
-	if rec, err = p.restoreRecord(ctx, h, s, held); err != nil {
+	if rec, err = p.restoreRecord(ctx, h, s, held.Addresses); err != nil {
 		p.Log.Warn("record can't be made anew", "key", r.Owner.Key.String(), "error", err)
 		return nil // whose the ports are is not known: the agent closes those of enipool
 	}
@@ -54,19 +53,22 @@ func (p *Plugin) endFormer(ctx context.Context, h *host.Host, r Request, s ipam.
 
 // restoreRecord writes the record of a pod anew, of the ports and limits that the kernel
 // holds for it, so that DEL goes on as ever. It returns an empty one where there are none.
-func (p *Plugin) restoreRecord(ctx context.Context, h *host.Host, s ipam.Settings, held ipam.Lease) (rec podrecord.Record, err error) {
+func (p *Plugin) restoreRecord(ctx context.Context, h *host.Host, s ipam.Settings, addrs []eni.Address) (rec podrecord.Record, err error) {
 	err = p.withPorts(ctx, s.Firewall, func(n hostport.Node) error {
 		have, err := hostport.Found(s.Firewall)
 		if err != nil {
 			return err
 		}
-		pods := hostport.Pods(held.Addresses, s.Firewall)
+		pods := hostport.Pods(addrs, s.Firewall)
+		if len(pods) == 0 {
+			return nil // another plugin's interface has neither
+		}
 		limits, err := h.FoundLimits([]eni.Key{pods[0].Key})
 		if err != nil {
 			return err
 		}
 		all, err := n.Records.All()
-		if err != nil && !errors.Is(err, podrecord.ErrDamaged) {
+		if err != nil && !podrecord.Unreadable(err) {
 			return err
 		}
 		lost := hostport.Lost(pods, all, have, limits)

@@ -86,10 +86,12 @@ func (p *Plugin) removeOrphan(ctx context.Context, h *host.Host, s ipam.Settings
 		return nil
 	}
 	var rules []netconf.Rule
+	var addrs []eni.Address
 	for _, a := range link.Addrs {
+		addrs = append(addrs, eni.Address{Addr: a, State: eni.Used, Owner: &link.Owner})
 		rules = append(rules, netconf.Rule{Priority: netconf.PrioritySource, IPv6: a.Is6(), From: netip.PrefixFrom(a, a.BitLen())})
 	}
-	return errors.Join(p.removeExtras(ctx, h, s, k), h.DelPodAt(k, link.Index, rules))
+	return errors.Join(p.removeExtras(ctx, h, s, k, addrs), h.DelPodAt(k, link.Index, rules))
 }
 
 // Reclaim releases the addresses of provably dead sandboxes, on all networks, and

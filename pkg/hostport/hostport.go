@@ -39,6 +39,11 @@ type Node struct {
 
 	Records podrecord.Folder
 	Lock    *podrecord.Lock
+
+	// Owner returns, without its ports, the pod that an address is of. It is asked where
+	// the kernel leads a port to an address and no record that can be read says so. A nil
+	// one knows no pods.
+	Owner func(netip.Addr) (pod podrecord.Record, found bool, err error)
 }
 
 // Reserve writes the record, unless another pod has one of its ports, and returns it
@@ -57,13 +62,19 @@ func (n Node) Reserve(r podrecord.Record) (podrecord.Record, error) {
 	return r, n.Records.Write(r)
 }
 
-// others returns all records but r. One that can't be understood is nobody's.
+// others returns all records but r, as far as they can be read.
 func (n Node) others(r podrecord.Record) ([]podrecord.Record, error) {
+	others, _, err := n.readOthers(r)
+	return others, err
+}
+
+// readOthers is others and tells whether there are some that can't be read.
+func (n Node) readOthers(r podrecord.Record) (others []podrecord.Record, unreadable bool, err error) {
 	all, err := n.Records.All()
-	if err != nil && !errors.Is(err, podrecord.ErrDamaged) {
-		return nil, err
+	if unreadable = podrecord.Unreadable(err); err != nil && !unreadable {
+		return nil, false, err
 	}
-	return slices.DeleteFunc(all, func(o podrecord.Record) bool { return o.Key == r.Key }), nil
+	return slices.DeleteFunc(all, func(o podrecord.Record) bool { return o.Key == r.Key }), unreadable, nil
 }
 
 // findTaken compares with the records. They are few, and unlike the kernel they
@@ -86,16 +97,25 @@ func findTaken(r podrecord.Record, others []podrecord.Record) error {
 }
 
 // Open makes the ports that the record holds lead to its pod. It replaces nothing that
-// a record asks for.
+// a record asks for, nor what leads to a pod whose record is lost: then the new record
+// goes, so that nobody takes it for that pod's.
 func (n Node) Open(r podrecord.Record) error {
+	err := n.open(r)
+	if errors.As(err, new(*TakenError)) {
+		err = errors.Join(err, n.Records.Remove(r.Key))
+	}
+	return err
+}
+
+func (n Node) open(r podrecord.Record) error {
 	if n.Firewall == ipam.Iptables {
-		return n.restore(r.Addrs)
+		return n.restore(r)
 	}
 	held, err := n.Held(r)
 	if err != nil {
 		return err
 	}
-	return openNft(held)
+	return n.openNft(r, held)
 }
 
 // Close undoes Open and removes the record. What is missing is fine. Ports that other
@@ -107,7 +127,7 @@ func (n Node) Close(r podrecord.Record) (late func(), err error) {
 	if len(r.Ports) == 0 {
 		return late, n.Records.Remove(r.Key)
 	}
-	others, err := n.others(r)
+	others, unreadable, err := n.readOthers(r)
 	if err != nil {
 		return late, err
 	}
@@ -127,7 +147,7 @@ func (n Node) Close(r podrecord.Record) (late func(), err error) {
 		err = closeNft(c, Ports(r), heirs) // in iptables the agent may have moved them since
 	}
 	if err == nil && n.Firewall == ipam.Iptables {
-		err = n.withdraw(r, others)
+		err = n.withdraw(r, others, unreadable)
 	}
 	if err != nil {
 		return late, err

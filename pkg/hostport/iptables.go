@@ -1,32 +1,43 @@
 package hostport
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host/nfset"
 	"github.com/enipool/enipool/pkg/iptexec"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/podrecord"
+	"golang.org/x/sys/unix"
 )
 
 // In iptables the ports of all pods are written anew, from the records, in one
 // process per family. So there is nothing to find out and nothing to be removed,
 // and a pod that failed half-way leaves no rule behind.
 
-// restore makes iptables hold what the records say, for the families of addrs.
-func (n Node) restore(addrs []netip.Addr) error {
-	records, err := n.Records.All()
-	if err != nil && !errors.Is(err, podrecord.ErrDamaged) {
+// restore makes iptables hold what the records say, for the families of r, and keeps what
+// it holds for pods whose records can't be read.
+func (n Node) restore(r podrecord.Record) error {
+	all, err := n.Records.All() // in the order in which the agent wants their rules
+	unreadable := podrecord.Unreadable(err)
+	if err != nil && !unreadable {
 		return err
 	}
-	return n.restoreTo(records, addrs)
+	others := slices.DeleteFunc(slices.Clone(all), func(o podrecord.Record) bool { return o.Key == r.Key })
+	kept, err := n.unrecorded(r, others, unreadable)
+	if err != nil {
+		return fmt.Errorf("change host ports: %w: %w", ErrNotReady, err)
+	}
+	if kept, err = n.refuseKept(r, kept); err != nil {
+		return err
+	}
+	return n.restoreTo(all, kept, r.Addrs)
 }
 
-func (n Node) restoreTo(records []podrecord.Record, addrs []netip.Addr) error {
-	wanted := Wanted(records)
+func (n Node) restoreTo(records []podrecord.Record, kept []netconf.PodPorts, addrs []netip.Addr) error {
+	wanted := append(Wanted(records), kept...)
 	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
 		if !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return eni.FamilyOf(a) == family }) {
 			continue
@@ -46,17 +57,36 @@ func (n Node) node(family eni.Family) netip.Addr {
 	return n.Node4
 }
 
-// withdraw takes the record's rules away: what is left is the others'.
-func (n Node) withdraw(r podrecord.Record, others []podrecord.Record) error {
-	err := n.restoreTo(others, r.Addrs)
+// withdraw takes the record's rules away: what is left is the others'. Where it fails, only
+// chains that are provably gone say that the rules are gone with them.
+func (n Node) withdraw(r podrecord.Record, others []podrecord.Record, unreadable bool) error {
+	kept, err := n.unrecorded(r, others, unreadable)
+	if err == nil {
+		err = n.restoreTo(others, kept, r.Addrs)
+	}
 	if err == nil {
 		return nil
 	}
-	// Where the chains can't be listed they are gone, and the rules with them.
-	if _, gone := n.checkIptables(Ports(r)); gone != nil {
-		return nil
+	for _, a := range r.Addrs {
+		if !chainGone(eni.FamilyOf(a)) {
+			return fmt.Errorf("close host ports: %w", err)
+		}
 	}
-	return err
+	return nil
+}
+
+// chainGone tells whether iptables provably has no chain of host ports. The kernel is asked:
+// a program that can't be run, or one that works on other tables, proves nothing.
+func chainGone(family eni.Family) bool {
+	table := nfset.Table{Family: unix.NFPROTO_IPV4, Name: "nat"}
+	if family == eni.IPv6 {
+		table.Family = unix.NFPROTO_IPV6
+	}
+	there, err := table.HasChain(netconf.IptPortChain)
+	if there || err != nil && !noNftables(err) {
+		return false
+	}
+	return iptexec.NoLegacyChain(family, netconf.IptPortChain)
 }
 
 // checkIptables looks for the rules of the ports in the chains.

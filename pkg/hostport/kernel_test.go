@@ -186,6 +186,24 @@ func TestThePortOfANetworkThatGoesIsInheritedFromADamagedTable(t *testing.T) {
 	})
 }
 
+// A map that the kernel can't be asked about proves nothing: the record stays for the next
+// DEL and for the agent.
+func TestAPortThatCannotBeClosedKeepsItsRecord(t *testing.T) {
+	n := newFiltered(t, ipam.Nftables)
+	a := n.open(tcp(network("pod", "pods", at("10.0.0.5")), 80, 1))
+	nettest.Run(t, "nft", "flush ruleset; add table inet "+netconf.NftPodsName+"; add map inet "+netconf.NftPodsName+" hostport4 { type inet_service : ipv4_addr; }")
+	late, err := n.Close(a)
+	late()
+	if err == nil {
+		t.Error("close succeeds")
+	}
+	if _, found, err := n.Records.Read(a.Key); !found || err != nil {
+		t.Errorf("the record: found %v, %v", found, err)
+	}
+	nettest.Run(t, "nft", "flush", "ruleset")
+	n.close(a)
+}
+
 // Thousands of ports, of one pod and of many, come and go like a few.
 func TestThousandsOfPorts(t *testing.T) {
 	each(t, func(n filtered) {

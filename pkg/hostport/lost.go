@@ -3,7 +3,6 @@ package hostport
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -42,7 +41,7 @@ func Lost(pods, records []podrecord.Record, have []netconf.PodPorts, limits map[
 // Found returns the ports of the node that lead to pods, as the kernel holds them.
 func Found(firewall ipam.Firewall) ([]netconf.PodPorts, error) {
 	if firewall == ipam.Iptables {
-		return foundIptables()
+		return foundIptables(eni.IPv4, eni.IPv6)
 	}
 	var list []netconf.PodPorts
 	for _, name := range netconf.NftPortMaps() {
@@ -62,12 +61,12 @@ func Found(firewall ipam.Firewall) ([]netconf.PodPorts, error) {
 	return list, nil
 }
 
-// foundIptables finds none where there is no chain. Where iptables is kept from telling, by
-// its lock above all, nothing is known.
-func foundIptables() (list []netconf.PodPorts, err error) {
-	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
+// foundIptables finds none where there is provably no chain. Where iptables is kept from
+// telling, nothing is known.
+func foundIptables(families ...eni.Family) (list []netconf.PodPorts, err error) {
+	for _, family := range families {
 		rules, err := iptexec.Rules(family, netconf.IptPortChain)
-		if err != nil && strings.Contains(err.Error(), "exit status 4") && !strings.Contains(err.Error(), "No chain") {
+		if err != nil && !chainGone(family) {
 			return nil, fmt.Errorf("read host ports: %w", err)
 		}
 		for _, rule := range rules {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/host/nfset"
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/podrecord"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,10 +47,10 @@ type place struct{ set, key string }
 
 func placeOf(m netconf.NftMember) place { return place{m.Set, string(element(m).Key)} }
 
-// openNft adds the elements. No record has them, so one that is in the way was
-// left by something that did not keep to the order and leads to nobody's port; it
-// is replaced in the same transaction.
-func openNft(pods []netconf.PodPorts) error {
+// openNft adds the elements. No record has them, so one that is in the way is of a pod whose
+// record is lost, or was left by something that did not keep to the order and leads to
+// nobody's port. That one is replaced in the same transaction.
+func (n Node) openNft(r podrecord.Record, pods []netconf.PodPorts) error {
 	list := members(pods)
 	changes := make([]nfset.Change, 0, len(list))
 	for _, m := range list {
@@ -61,7 +62,13 @@ func openNft(pods []netconf.PodPorts) error {
 	}
 	err := nftTable().Commit(changes...)
 	if errors.Is(err, unix.EEXIST) {
-		err = replaceStale(changes, err)
+		var kept []netconf.PodPorts
+		if kept, err = readPorts(changes); err == nil {
+			_, err = n.refuseKept(r, kept)
+		}
+		if err == nil {
+			err = replaceStale(changes)
+		}
 	}
 	if errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("open host ports: %w", ErrNotReady)
@@ -72,18 +79,33 @@ func openNft(pods []netconf.PodPorts) error {
 	return nil
 }
 
-// replaceStale tries again without the elements that refused says are in the way.
-func replaceStale(changes []nfset.Change, refused error) error {
+// readPorts returns the ports that the kernel has in the places of the changes.
+func readPorts(changes []nfset.Change) (list []netconf.PodPorts, err error) {
+	c, err := nftTable().Open()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	for _, change := range changes {
+		have, found, err := c.Get(change.Set, change.Element.Key)
+		if err != nil {
+			return nil, err
+		}
+		if p, ok := netconf.ParseNftPort(change.Set, have.Key, have.Value); found && ok {
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+// replaceStale tries again without the elements that are in the way.
+func replaceStale(changes []nfset.Change) error {
 	var again []nfset.Change
 	for _, c := range changes {
 		c.Op = nfset.DeleteIfThere
 		again = append(again, c)
 	}
-	again = append(again, changes...)
-	if err := nftTable().Commit(again...); err != nil {
-		return errors.Join(refused, err)
-	}
-	return nil
+	return nftTable().Commit(append(again, changes...)...)
 }
 
 // closeNft deletes those of the elements that lead to the pod: a key may have
@@ -122,9 +144,13 @@ func closeNft(c *nfset.Conn, pods, heirs []netconf.PodPorts) error {
 }
 
 // noNftables tells whether err says that this kernel has no nftables: then
-// nothing of ours is there.
+// nothing of ours is there. EINVAL is also what it says to a key that does not fit the map.
 func noNftables(err error) bool {
-	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)
+	if errors.Is(err, unix.EINVAL) {
+		_, err = nftTable().HasChain("any")
+		return errors.Is(err, unix.EINVAL)
+	}
+	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP)
 }
 
 func checkNft(pods []netconf.PodPorts) ([]string, error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -46,6 +47,25 @@ func Rules(f eni.Family, chain string) ([]string, error) {
 		return err
 	})
 	return rules, err
+}
+
+// NoLegacyChain tells whether the nat table that iptables-legacy works on has no such chain,
+// for certain: the kernel has no such table, or the program says so.
+func NoLegacyChain(f eni.Family, chain string) bool {
+	names, name := "ip_tables_names", "iptables-legacy"
+	if f == eni.IPv6 {
+		names, name = "ip6_tables_names", "ip6tables-legacy"
+	}
+	tables, err := os.ReadFile(filepath.Join("/proc/thread-self/net", names))
+	if errors.Is(err, os.ErrNotExist) || err == nil && !slices.Contains(strings.Fields(string(tables)), "nat") {
+		return true
+	}
+	path, err := find(name)
+	if err != nil {
+		return false
+	}
+	_, err = run(path, []string{"--wait", "5", "-t", "nat", "-S", chain}, "", 0)
+	return err != nil && strings.Contains(err.Error(), "No chain")
 }
 
 func tryEach(names []string, do func(path string) error) error {

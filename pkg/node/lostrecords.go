@@ -69,6 +69,9 @@ func (e *extras) unrecorded() []eni.Key {
 // writeLost writes the records that were made anew and returns a line for each.
 func (e *extras) writeLost() (lines []string, err error) {
 	for _, r := range e.lost {
+		if e.isNewer(r.Key) {
+			continue // it says more than the kernel: the release that wrote it may come back
+		}
 		if failed := e.folder.Write(r); failed != nil {
 			err = errors.Join(err, failed)
 			continue
@@ -78,17 +81,27 @@ func (e *extras) writeLost() (lines []string, err error) {
 	return lines, err
 }
 
+// isNewer tells whether a later release wrote the attachment's record.
+func (e *extras) isNewer(k eni.Key) bool {
+	return slices.ContainsFunc(e.damaged, func(d *podrecord.FileError) bool { return d.Of(k) && errors.Is(d, podrecord.ErrVersion) })
+}
+
 // describeLost returns a line for each record that is lost or damaged.
 func (e *extras) describeLost(remedy string) (lines []string) {
 	remade := func(k eni.Key) bool {
 		return slices.ContainsFunc(e.lost, func(r podrecord.Record) bool { return r.Key == k })
 	}
 	for _, r := range e.lost {
+		if e.isNewer(r.Key) {
+			continue
+		}
 		lines = append(lines, fmt.Sprintf("record of pod %s was lost; the kernel has %s", r.Pod, describeExtras(r.Extras))+remedy)
 	}
 	for _, d := range e.damaged {
 		at := slices.IndexFunc(e.pods, func(p podrecord.Record) bool { return d.Of(p.Key) })
 		switch {
+		case errors.Is(d, podrecord.ErrVersion):
+			lines = append(lines, d.Error()+"; what the kernel has for it stays")
 		case at < 0:
 			lines = append(lines, fmt.Sprintf("%v; its pod is gone: remove the file", d))
 		case !remade(e.pods[at].Key):

@@ -37,7 +37,7 @@ func (n Node) openExtras(ctx context.Context, h *host.Host, book view, filter ip
 		return nil, err
 	}
 	e.records, err = e.folder.All()
-	if errors.Is(err, podrecord.ErrDamaged) && errors.As(err, &e.damaged) {
+	if podrecord.Unreadable(err) && errors.As(err, &e.damaged) {
 		err = nil
 	}
 	if err == nil {

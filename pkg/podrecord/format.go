@@ -1,8 +1,10 @@
 package podrecord
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,15 +13,21 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
+// Version is the format that this package writes. It reads every record whose head
+// says "min" of at most this.
+const Version = 1
+
 // A record is lines that a person can read: a head, what is asked for, an end
-// that tells a whole record from a cut one.
+// that tells a whole record from a cut one. The head says, as that of the node cache,
+// which version wrote it and the oldest reader that can do without what it does not know:
+// such a reader skips the lines of a later version that it has no name for.
 const (
-	head = "enipool pod record 1"
-	end  = "end"
+	magic = "enipool pod record"
+	end   = "end"
 )
 
 func encode(r Record) []byte {
-	b := fmt.Appendf(nil, "%s\nowner %s %s %s\npod %q\nfirewall %s\n", head, r.Key.Network, r.Key.Container, r.Key.IfName, r.Pod, r.Firewall)
+	b := fmt.Appendf(nil, "%s %d min %d\nowner %s %s %s\npod %q\nfirewall %s\n", magic, Version, Version, r.Key.Network, r.Key.Container, r.Key.IfName, r.Pod, r.Firewall)
 	for _, a := range r.Addrs {
 		b = fmt.Appendf(b, "address %s\n", a)
 	}
@@ -46,11 +54,19 @@ func encode(r Record) []byte {
 
 func decode(text []byte) (r Record, err error) {
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	if len(lines) < 3 || lines[0] != head || lines[len(lines)-1] != end {
+	version, err := decodeHead(lines[0])
+	if err != nil {
+		return r, err
+	}
+	if len(lines) < 3 || lines[len(lines)-1] != end {
 		return r, fmt.Errorf("%w: it is no whole record", ErrDamaged)
 	}
 	for _, line := range lines[1 : len(lines)-1] {
-		if err := r.decodeLine(line); err != nil {
+		err := r.decodeLine(line)
+		if errors.Is(err, errUnknown) && version > Version {
+			continue
+		}
+		if err != nil {
 			return Record{}, fmt.Errorf("%w: line %q: %w", ErrDamaged, line, err)
 		}
 	}
@@ -59,6 +75,25 @@ func decode(text []byte) (r Record, err error) {
 	}
 	return r, nil
 }
+
+// decodeHead returns the version of the record. Words behind "min" are a later version's.
+func decodeHead(line string) (version int, err error) {
+	words := strings.Fields(strings.TrimPrefix(line, magic+" "))
+	if !strings.HasPrefix(line, magic+" ") || len(words) < 3 || words[1] != "min" {
+		return 0, fmt.Errorf("%w: it is no whole record", ErrDamaged)
+	}
+	version, err = strconv.Atoi(words[0])
+	if err != nil {
+		return 0, fmt.Errorf("%w: its version is %q", ErrDamaged, words[0])
+	}
+	if oldest, err := strconv.Atoi(words[2]); err != nil || oldest > Version {
+		return 0, fmt.Errorf("%w: it is version %d and wants a reader of version %s or later, this is %d", ErrVersion, version, words[2], Version)
+	}
+	return version, nil
+}
+
+// errUnknown is a line of a kind that this version has no name for.
+var errUnknown = errors.New("unknown")
 
 func (r *Record) decodeLine(line string) (err error) {
 	kind, rest, _ := strings.Cut(line, " ")
@@ -84,8 +119,10 @@ func (r *Record) decodeLine(line string) (err error) {
 		r.Limits.Ingress, err = decodeLimit(words)
 	case kind == "egress" && len(words) == 2:
 		r.Limits.Egress, err = decodeLimit(words)
+	case slices.Contains([]string{"owner", "firewall", "address", "turn", "port", "ingress", "egress"}, kind):
+		err = fmt.Errorf("it has %d words", len(words)+1)
 	default:
-		err = fmt.Errorf("unknown")
+		err = errUnknown
 	}
 	return err
 }

@@ -24,6 +24,15 @@ import (
 // what it asked for is found in the kernel by the pod's address.
 var ErrDamaged = errors.New("pod record is damaged")
 
+// ErrVersion is a record that a later enipool wrote, which says that this one can't read
+// it. It is left as it is while its pod lives; what it asked for is found as of a damaged one.
+var ErrVersion = errors.New("pod record has a newer format")
+
+// Unreadable tells whether err says that a record is there which can't be understood.
+func Unreadable(err error) bool {
+	return errors.Is(err, ErrDamaged) || errors.Is(err, ErrVersion)
+}
+
 // FileError says which record can't be read.
 type FileError struct {
 	Path string

@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+const head = magic + " 1 min 1"
+
 func sample(container string) Record {
 	at := netip.MustParseAddr
 	return Record{Key: eni.Key{Network: "pods", Container: container, IfName: "eth0"}, Pod: "a \"quoted\"\nname", Firewall: ipam.Iptables, Turn: 2,
@@ -100,6 +102,37 @@ func TestADamagedRecordIsToldAndHidesNoOther(t *testing.T) {
 		list, err := f.All()
 		if !errors.Is(err, ErrDamaged) || len(list) != 1 {
 			t.Errorf("%q: all are %v, %v", text, list, err)
+		}
+	}
+}
+
+// A later release adds lines of its own, and says by "min" who can do without them.
+func TestARecordOfALaterReleaseIsReadWithoutWhatIsNew(t *testing.T) {
+	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
+	want := sample("a")
+	if err := f.Write(want); err != nil {
+		t.Fatal(err)
+	}
+	later := strings.Replace(string(encode(want)), "\nend\n", "\nhairpin off\nend\n", 1)
+	write := func(first string) {
+		t.Helper()
+		if err := os.WriteFile(f.file(want.Key), []byte(strings.Replace(later, head, first, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(magic + " 2 min 1 and more")
+	got, found, err := f.Read(want.Key)
+	if err != nil || !found {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	same(t, want, got)
+	for first, refused := range map[string]error{magic + " 2 min 2": ErrVersion, magic + " 2 min x": ErrVersion, head: ErrDamaged, magic + " x min 1": ErrDamaged, magic: ErrDamaged} {
+		write(first)
+		if _, found, err := f.Read(want.Key); !found || !errors.Is(err, refused) || !Unreadable(err) {
+			t.Errorf("%q: found %v, %v; want %v", first, found, err, refused)
+		}
+		if list, err := f.All(); len(list) != 0 || !errors.Is(err, refused) {
+			t.Errorf("%q: all are %v, %v; want %v", first, list, err, refused)
 		}
 	}
 }

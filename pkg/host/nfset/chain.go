@@ -1,0 +1,34 @@
+package nfset
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// HasChain tells whether the table is there with a chain of the name.
+func (t Table) HasChain(name string) (bool, error) {
+	c, err := t.Open()
+	if err != nil {
+		return false, err
+	}
+	defer c.Close()
+	var m message
+	start := m.begin(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETCHAIN, unix.NLM_F_ACK, 1, t.Family, 0)
+	m.text(unix.NFTA_CHAIN_TABLE, t.Name)
+	m.text(unix.NFTA_CHAIN_NAME, name)
+	m.end(start)
+	replies, err := c.s.exchange(m.bytes)
+	for _, r := range replies {
+		switch {
+		case r.errno == unix.ENOENT:
+			return false, nil
+		case r.errno != 0:
+			err = r.errno
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("read nftables chain %s %s: %w", t.Name, name, err)
+	}
+	return true, nil
+}
