@@ -10,6 +10,7 @@ import (
 	"github.com/enipool/enipool/pkg/hostport"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/podrecord"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,6 +53,7 @@ func code(err error) uint {
 		exhausted *ipam.Exhausted
 		held      *host.HeldError
 		busy      *nodecache.BusyError
+		locked    *podrecord.BusyError
 		mismatch  *mismatchError
 	)
 	switch {
@@ -63,11 +65,11 @@ func code(err error) uint {
 		return types.ErrInvalidEnvironmentVariables
 	case errors.Is(err, host.ErrNetnsGone), errors.Is(err, host.ErrNetnsOwn):
 		return types.ErrInvalidNetNS
-	case errors.As(err, &exhausted), errors.As(err, &busy), errors.As(err, &held):
+	case errors.As(err, &exhausted), errors.As(err, &busy), errors.As(err, &locked), errors.As(err, &held):
 		return types.ErrTryAgainLater
 	case errors.Is(err, nodecache.ErrMissing), errors.Is(err, nodecache.ErrBoot), errors.Is(err, nodecache.ErrDamaged):
 		return types.ErrTryAgainLater // the agent is about to write a good one
-	case errors.Is(err, nodecache.ErrVersion), errors.Is(err, nodecache.ErrOwnerTooLong):
+	case errors.Is(err, nodecache.ErrVersion), errors.Is(err, podrecord.ErrVersion), errors.Is(err, nodecache.ErrOwnerTooLong):
 		return types.ErrIOFailure
 	case errors.As(err, new(*hostport.TakenError)):
 		return CodeTaken

@@ -33,7 +33,10 @@ type extras struct {
 func (n Node) openExtras(ctx context.Context, h *host.Host, book view, filter ipam.Firewall) (*extras, error) {
 	e := &extras{folder: podrecord.Beside(n.Cache.Path)}
 	var err error
-	if e.lock, err = e.folder.Lock(ctx); err != nil {
+	// Whoever watches the agent's loop is to hear of it: it comes back to what is queued.
+	wait, cancel := context.WithTimeout(ctx, podrecord.LockTimeout)
+	defer cancel()
+	if e.lock, err = e.folder.Lock(wait); err != nil {
 		return nil, err
 	}
 	e.records, err = e.folder.All()

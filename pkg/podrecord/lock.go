@@ -23,23 +23,50 @@ func (l *Lock) FD() uintptr { return uintptr(l.fd) }
 // Unlock gives the lock back.
 func (l *Lock) Unlock() { unix.Close(l.fd) }
 
-// lockTimeout is longer than any holder needs: the agent's repair of iptables.
-const lockTimeout = 20 * time.Second
+// Each holder may take LockTimeout, which is longer than any needs: the agent's repair of
+// iptables. A queue that moves is waited for longer: hundreds of pods may start at once,
+// and who gives up is tried again anyway.
+const (
+	LockTimeout  = 20 * time.Second
+	queueTimeout = 90 * time.Second
+)
+
+// BusyError is returned when the records stayed locked for too long.
+type BusyError struct {
+	Path string // the lock file
+	Err  error  // why the wait ended
+}
+
+// Error says how to find who is in the way.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("lock pod records %s: %v; who holds it: fuser -v %[1]s", e.Path, e.Err)
+}
+
+// Unwrap returns why the wait ended.
+func (e *BusyError) Unwrap() error { return e.Err }
 
 // Lock waits for the lock, in the kernel's queue.
 func (f Folder) Lock(ctx context.Context) (*Lock, error) {
+	return f.lockWithin(ctx, LockTimeout, queueTimeout)
+}
+
+func (f Folder) lockWithin(ctx context.Context, holder, queue time.Duration) (*Lock, error) {
+	path := filepath.Join(f.Path, "lock")
 	fd, err := f.openLock()
 	if err != nil {
-		return nil, fmt.Errorf("open lock of pod records: %w", &os.PathError{Op: "open", Path: filepath.Join(f.Path, "lock"), Err: err})
+		return nil, fmt.Errorf("open lock of pod records: %w", &os.PathError{Op: "open", Path: path, Err: err})
 	}
 	if err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		err = waitForLock(ctx, fd)
+		err = waitForLock(ctx, fd, holder, queue)
 	} else if err != nil {
 		unix.Close(fd)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock pod records %s: %w; who holds it: fuser -v %[1]s", filepath.Join(f.Path, "lock"), err)
+		return nil, &BusyError{path, err}
 	}
+	// Those who wait see by it that another one has its turn. Where it can't be written
+	// they wait for one holder's time in all.
+	_ = unix.UtimesNanoAt(unix.AT_FDCWD, path, nil, 0)
 	return &Lock{fd}, nil
 }
 
@@ -57,7 +84,7 @@ func (f Folder) openLock() (int, error) {
 	return fd, err
 }
 
-func waitForLock(ctx context.Context, fd int) error {
+func waitForLock(ctx context.Context, fd int, holder, queue time.Duration) error {
 	locked := make(chan error, 1)
 	go func() {
 		err := unix.Flock(fd, unix.LOCK_EX)
@@ -66,19 +93,25 @@ func waitForLock(ctx context.Context, fd int) error {
 		}
 		locked <- err
 	}()
-	timer := time.NewTimer(lockTimeout)
+	began := time.Now()
+	p := patience{turn: turnOf(fd), queue: queue}
+	timer := time.NewTicker(holder)
 	defer timer.Stop()
 	var err error
-	select {
-	case err := <-locked:
-		if err != nil {
-			unix.Close(fd)
+	for err == nil {
+		select {
+		case err := <-locked:
+			if err != nil {
+				unix.Close(fd)
+			}
+			return err
+		case <-timer.C:
+			if waited := time.Since(began); p.ends(waited, turnOf(fd)) {
+				err = fmt.Errorf("gave up waiting after %s", waited.Round(time.Second))
+			}
+		case <-ctx.Done():
+			err = context.Cause(ctx)
 		}
-		return err
-	case <-timer.C:
-		err = fmt.Errorf("gave up waiting after %s", lockTimeout)
-	case <-ctx.Done():
-		err = context.Cause(ctx)
 	}
 	// flock(2) can't be called off: whoever gets it late gives it back.
 	go func() {
@@ -86,4 +119,24 @@ func waitForLock(ctx context.Context, fd int) error {
 		unix.Close(fd)
 	}()
 	return err
+}
+
+// turnOf tells turns of the lock apart: each begins with a new time of the file.
+func turnOf(fd int) unix.Timespec {
+	var st unix.Stat_t
+	_ = unix.Fstat(fd, &st)
+	return st.Mtim
+}
+
+// patience is asked once in each holder's time.
+type patience struct {
+	turn  unix.Timespec // at the last look
+	queue time.Duration
+}
+
+// ends tells whether the holder is the same as at the last look, or the queue too long.
+func (p *patience) ends(waited time.Duration, turn unix.Timespec) bool {
+	stuck := turn == p.turn
+	p.turn = turn
+	return stuck || waited >= p.queue
 }

@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 const head = magic + " 1 min 1"
@@ -173,6 +175,37 @@ func TestOneHoldsTheLockAtATime(t *testing.T) {
 	}
 	first.Unlock()
 	(<-second).Unlock()
+}
+
+func TestTheWaitForTheLockIsBoundedByOneHolder(t *testing.T) {
+	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
+	first, err := f.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.lockWithin(t.Context(), 20*time.Millisecond, time.Hour)
+	if busy := new(BusyError); !errors.As(err, &busy) || busy.Path != filepath.Join(f.Path, "lock") {
+		t.Errorf("a holder that stays: %v", err)
+	}
+	turns := []unix.Timespec{turnOf(first.fd)}
+	for range 3 {
+		time.Sleep(20 * time.Millisecond) // the clock of files is coarse
+		first.Unlock()
+		if first, err = f.Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		turns = append(turns, turnOf(first.fd))
+	}
+	first.Unlock()
+	p := patience{turn: turns[0], queue: time.Minute}
+	for i, turn := range turns[1:] {
+		if p.ends(time.Duration(i)*time.Second, turn) {
+			t.Errorf("gave up at turn %d of a queue that moves", i)
+		}
+	}
+	if !p.ends(time.Second, turns[3]) || !p.ends(time.Minute, turns[0]) {
+		t.Error("one holder, or an endless queue, is waited for")
+	}
 }
 
 func TestErrorsNameTheFile(t *testing.T) {

@@ -1,0 +1,26 @@
+package cni
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/enipool/enipool/pkg/podrecord"
+)
+
+func TestALockOfTheRecordsThatOthersHoldIsToTryAgainLater(t *testing.T) {
+	f := podrecord.Beside(filepath.Join(t.TempDir(), "node.cache"))
+	l, err := f.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Unlock()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = f.Lock(gone)
+	if e := Error(err); e.Code != types.ErrTryAgainLater || !strings.Contains(e.Msg, "fuser -v "+filepath.Join(f.Path, "lock")) {
+		t.Errorf("error %v, want code 11 with path and cure", e)
+	}
+}
