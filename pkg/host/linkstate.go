@@ -133,7 +133,7 @@ func text(b []byte) string { return strings.TrimRight(string(b), "\x00") }
 // Where settings stand among those of their family: IPV4_DEVCONF_* of linux/ip.h,
 // which count from 1, and DEVCONF_* of linux/ipv6.h.
 const (
-	atForwarding  = 1 - 1
+	atForwarding  = 0 // 1 - 1
 	atRPFilter    = 8 - 1
 	atAcceptRA    = 3
 	atDisableIPv6 = 26
