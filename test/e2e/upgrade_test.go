@@ -161,7 +161,8 @@ func (d *drill) openPort() {
 const hostPort = "31000"
 
 // portOpen wants that new connections to the port of the node reach the pod, from
-// outside by each ENI and from a pod.
+// outside and from pods, by each ENI that stays: one without pods comes and goes with
+// what the pool has to spare.
 func (d *drill) portOpen(state string) {
 	d.t.Helper()
 	if d.asks["port"] == "" {
@@ -170,6 +171,9 @@ func (d *drill) portOpen(state string) {
 	book, err := d.view()
 	d.must(err)
 	for _, nic := range book.ENIs {
+		if nic.Index > 0 && !slices.ContainsFunc(book.Used(), func(a eni.Address) bool { return a.ENI == nic.Index }) {
+			continue
+		}
 		to := nic.V4.Primary.Addr().String() + ":" + hostPort
 		for _, from := range []nettest.Netns{d.far, d.pods["near0"], d.pods["far0"]} {
 			for _, network := range []string{"tcp", "udp"} {
