@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/podrecord"
 )
@@ -51,6 +52,17 @@ func (n Node) Held(r podrecord.Record) ([]netconf.PodPorts, error) {
 		return nil, err
 	}
 	return held(r, others), nil
+}
+
+// HeldOf returns what Held does for each of the records, which are all there are.
+func HeldOf(records []podrecord.Record) map[eni.Key][]netconf.PodPorts {
+	all := make(map[eni.Key][]netconf.PodPorts, len(records))
+	for _, r := range records {
+		if all[r.Key] = Ports(r); r.Turn > 0 {
+			all[r.Key] = held(r, records)
+		}
+	}
+	return all
 }
 
 func held(r podrecord.Record, others []podrecord.Record) []netconf.PodPorts {

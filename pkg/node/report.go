@@ -19,6 +19,8 @@ type Report struct {
 	ENIs      []ReportENI     `json:"enis"`
 	Addresses []ReportAddress `json:"addresses"`
 	Damaged   []string        `json:"damaged,omitempty"`
+	// UnreadRecords are the records of host ports and limits that can't be read, and why.
+	UnreadRecords []string `json:"unreadRecords,omitempty"`
 }
 
 // ReportENI is an ENI with its addresses counted. Free ones can be handed out
@@ -52,6 +54,12 @@ type ReportAddress struct {
 	Netns     string     `json:"netns,omitempty"`
 	Kind      string     `json:"kind,omitempty"`
 	HeldBy    string     `json:"heldBy,omitempty"` // in the words of ip(8), of a held one
+
+	// What the pod asked for beyond its addresses. Host ports are those that lead to this
+	// address; RecordError says why they are not known.
+	HostPorts   []ReportPort  `json:"hostPorts,omitempty"`
+	Bandwidth   *ReportLimits `json:"bandwidth,omitempty"`
+	RecordError string        `json:"recordError,omitempty"`
 }
 
 // NewReport reports s as it is at now. A cooling address that has rested enough

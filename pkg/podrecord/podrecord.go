@@ -136,6 +136,15 @@ func (f Folder) Remove(k eni.Key) error {
 // can't be read. It is to be called under the lock: it removes what a crash left
 // half written.
 func (f Folder) All() ([]Record, error) {
+	return f.list(func(half string) { _ = unix.Unlink(half) })
+}
+
+// Look is All for who only looks: it needs no lock and changes nothing. Records come and
+// go meanwhile, each as a whole.
+func (f Folder) Look() ([]Record, error) { return f.list(func(string) {}) }
+
+// list hands what is half written to onHalf.
+func (f Folder) list(onHalf func(path string)) ([]Record, error) {
 	entries, err := os.ReadDir(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -149,7 +158,7 @@ func (f Folder) All() ([]Record, error) {
 		name := filepath.Join(f.Path, e.Name())
 		switch {
 		case strings.HasSuffix(e.Name(), temporary):
-			_ = unix.Unlink(name)
+			onHalf(name)
 			continue
 		case !strings.HasPrefix(e.Name(), netconf.VethPrefix):
 			continue

@@ -229,3 +229,29 @@ func TestErrorsNameTheFile(t *testing.T) {
 		t.Errorf("a record that can't be written: %v", err)
 	}
 }
+
+// Who only looks is in nobody's way: a record in the making is left to its writer.
+func TestToLookAtRecordsChangesNothing(t *testing.T) {
+	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
+	if list, err := f.Look(); len(list) > 0 || err != nil {
+		t.Errorf("without a folder: %v, %v", list, err)
+	}
+	a := sample("a")
+	if err := f.Write(a); err != nil {
+		t.Fatal(err)
+	}
+	half, damaged := f.file(eni.Key{Container: "b"})+temporary, f.file(eni.Key{Container: "c"})
+	for _, name := range []string{half, damaged} {
+		if err := os.WriteFile(name, []byte(head), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := f.Look()
+	same(t, []Record{a}, list)
+	if !Unreadable(err) || !strings.Contains(err.Error(), damaged) {
+		t.Errorf("the damaged one: %v", err)
+	}
+	if _, err := os.Stat(half); err != nil {
+		t.Errorf("the record in the making: %v", err)
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/podrecord"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
@@ -25,25 +26,29 @@ import (
 )
 
 func showCommand(cache *nodecache.Cache) *cobra.Command {
-	var output string
+	var output, port string
 	var file status.File
 	var watch bool
 	formats := []string{"table", "wide", "json", "yaml"}
 	cmd := &cobra.Command{
 		Use:     "show",
 		Short:   "Show what the agent does, ENIs with their counts, and addresses with their pods",
-		Example: "  enipoolctl pool show -o wide\n  enipoolctl pool show --watch",
+		Example: "  enipoolctl pool show -o wide\n  enipoolctl pool show --port 8080\n  enipoolctl pool show --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(formats, output) {
 				return fmt.Errorf("--output %s: must be one of %s", output, strings.Join(formats, ", "))
+			}
+			only, err := parsePortFilter(port)
+			if err != nil {
+				return err
 			}
 			if file.Path == "" {
 				file = status.Beside(cache.Path)
 			} else if _, err := file.Read(); err != nil {
 				return needRoot(err)
 			}
-			show := func() error { return show(cmd.Context(), cache, file, output, cmd.OutOrStdout()) }
+			show := func() error { return show(cmd.Context(), cache, file, only, output, cmd.OutOrStdout()) }
 			if !watch {
 				return show()
 			}
@@ -53,6 +58,7 @@ func showCommand(cache *nodecache.Cache) *cobra.Command {
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, wide, json or yaml")
 	cmd.Flags().StringVar(&file.Path, "status", "", "the agent's status file; default: agent.status.json beside the node cache")
 	_ = cmd.MarkFlagFilename("status", "json")
+	addPortFlag(cmd, &port)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again after each change, until interrupted")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -67,7 +73,7 @@ type shown struct {
 
 // show prints what there is. Of a cache that can't be read it tells at least what
 // the agent says about it.
-func show(ctx context.Context, cache *nodecache.Cache, file status.File, output string, w io.Writer) error {
+func show(ctx context.Context, cache *nodecache.Cache, file status.File, only portFilter, output string, w io.Writer) error {
 	s := shown{Agent: readAgent(file, time.Now())}
 	err := cache.View(ctx, func(book *ipam.State) error {
 		s.Report = node.NewReport(book, nodecache.SinceBoot())
@@ -85,16 +91,30 @@ func show(ctx context.Context, cache *nodecache.Cache, file status.File, output 
 		}{s.Agent}
 		return needRoot(errors.Join(err, printAs(w, output, only, func() error { return printAgent(w, s.Agent) })))
 	}
-	return printAs(w, output, s, func() error {
-		if err := printAgent(w, s.Agent); err != nil {
+	// What runs has its record already: pods that start meanwhile are shown the next time.
+	s.AddExtras(podrecord.Beside(cache.Path).Look())
+	if only != (portFilter{}) {
+		if err := only.pick(&s.Report); err != nil {
 			return err
 		}
-		fmt.Fprintln(w)
-		if err := printTable(w, s.Report, output == "wide"); err != nil {
-			return err
-		}
-		return printWaiting(w, s.Waiting)
-	})
+		return printAs(w, output, s, func() error { return printAddresses(w, s.Report, true) })
+	}
+	return printAs(w, output, s, func() error { return printAll(w, s, output == "wide") })
+}
+
+func printAll(w io.Writer, s shown, wide bool) error {
+	if err := printAgent(w, s.Agent); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := printENIs(w, s.Report); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := printAddresses(w, s.Report, wide); err != nil {
+		return err
+	}
+	return printWaiting(w, s.Waiting)
 }
 
 // printAs prints v for programs, or the table for people.
@@ -113,7 +133,7 @@ func printAs(w io.Writer, output string, v any, table func() error) error {
 	return err
 }
 
-func printTable(w io.Writer, r node.Report, wide bool) error {
+func printENIs(w io.Writer, r node.Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ENI\tDEVICE\tPRIMARY\tTOTAL\tUSED\tFREE\tCOOLING\tRELEASING\tHELD")
 	for _, e := range r.ENIs {
@@ -123,10 +143,14 @@ func printTable(w io.Writer, r node.Report, wide bool) error {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", e.ID, e.Device, strings.Join(primary, ","), e.Total, e.Used, e.Free, e.Cooling, e.Releasing, e.Held)
 	}
-	fmt.Fprintln(t)
+	return t.Flush()
+}
+
+func printAddresses(w io.Writer, r node.Report, wide bool) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "ADDRESS\tENI\tSTATE\tFOR\tPOD")
 	if wide {
-		fmt.Fprint(t, "\tNETWORK\tCONTAINER\tIFNAME\tKIND\tNETNS\tUID")
+		fmt.Fprint(t, "\tNETWORK\tCONTAINER\tIFNAME\tKIND\tNETNS\tUID\tLIMITS\tHOSTPORTS")
 	}
 	fmt.Fprintln(t)
 	for _, a := range r.Addresses {
@@ -142,11 +166,15 @@ func printTable(w io.Writer, r node.Report, wide bool) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", a.Address, a.ENI, a.State, time.Duration(a.Seconds)*time.Second, pod)
 		if wide {
 			fmt.Fprintf(t, "\t%s\t%s\t%s\t%s\t%s\t%s", orDash(a.Network), orDash(a.Container), orDash(a.IfName), orDash(a.Kind), orDash(a.Netns), orDash(a.UID))
+			fmt.Fprintf(t, "\t%s\t%s", limitsCell(a), portsCell(a))
 		}
 		fmt.Fprintln(t)
 	}
 	for _, d := range r.Damaged {
 		fmt.Fprintf(t, "damaged: %s\n", d)
+	}
+	for _, u := range r.UnreadRecords {
+		fmt.Fprintf(t, "host ports and limits of a pod are not known: %s\n", u)
 	}
 	return t.Flush()
 }
