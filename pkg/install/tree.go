@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/enipool/enipool/pkg/filelock"
 	"golang.org/x/sys/unix"
 )
 
@@ -113,7 +114,8 @@ func lockDir(ctx context.Context, dir string) (*os.File, error) {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
 			f.Close()
-			return nil, fmt.Errorf("%w: another install, uninstall or publication is at work; `fuser %s` shows it", ctx.Err(), dir)
+			other := filelock.HolderOf(dir)
+			return nil, fmt.Errorf("%w: another install, uninstall or publication is at work: %s; %s", ctx.Err(), other, other.Todo())
 		}
 	}
 	mine, err := f.Stat()

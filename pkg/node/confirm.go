@@ -83,8 +83,13 @@ func confirmed[T comparable](c confirmation, first, second []T, subject func(T) 
 
 // namesPod tells whether anything of the node is a pod's.
 func (c confirmation) namesPod(n netconf.Node) bool {
-	return slices.ContainsFunc(slices.Concat(subjects(n.Sysctls, sysctlSubject), n.Links, subjects(n.Routes, routeSubject),
-		subjects(n.Rules, ruleSubject), subjects(n.Neighs, neighSubject)), c.isPods)
+	return slices.ContainsFunc(subjectsOf(n), c.isPods)
+}
+
+// subjectsOf returns what each line of n.Lines is about, "" for nothing of a pod.
+func subjectsOf(n netconf.Node) []string {
+	return slices.Concat(subjects(n.Sysctls, sysctlSubject), n.Links, make([]string, len(n.Addrs)),
+		subjects(n.Routes, routeSubject), subjects(n.Rules, ruleSubject), subjects(n.Neighs, neighSubject))
 }
 
 func subjects[T any](items []T, subject func(T) string) []string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host"
@@ -158,7 +159,7 @@ func (e *extras) removeOrphans(h *host.Host) ([]string, error) {
 
 // checkFirewall compares the packet filter with fw, and host ports and limits with
 // their records.
-func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewall) ([]string, error) {
+func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewall) ([]finding, error) {
 	e, err := n.openExtras(ctx, h, n.Cache.View, fw.Backend)
 	if err != nil {
 		return nil, err
@@ -166,15 +167,25 @@ func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewa
 	defer e.close()
 	fw.Ports = e.ports()
 	rules, err := firewall.Diff(ctx, fw)
-	lines := suffix(prefix("firewall: ", rules), n.remedy("`enipoolctl pool load` does it"))
+	var found []finding
+	for _, rule := range rules {
+		// What a set lacks may change while pods come and go, that it lacks something is enough.
+		what, _, _ := strings.Cut(rule, " right:")
+		found = append(found, finding{line: "firewall: " + rule + n.remedy("`enipoolctl pool load` does it"), what: what})
+	}
+	var lines []string
 	for _, r := range e.orphans {
 		lines = append(lines, fmt.Sprintf("host ports or limits of %s are recorded, which has no address", r.Pod)+n.remedy("`enipoolctl pool load` removes them"))
 	}
 	lines = append(lines, e.describeLost(n.remedy("`enipoolctl pool load` writes it anew"))...)
+	found = append(found, plainFindings(lines)...)
 	for _, r := range e.records {
 		wrong, limitErr := h.CheckLimits(limitOf(r))
-		lines = append(lines, suffix(prefix(r.Pod+": ", wrong), n.remedy("`enipoolctl pool load` puts it back"))...)
+		for _, line := range wrong {
+			line = r.Pod + ": " + line
+			found = append(found, finding{line: line + n.remedy("`enipoolctl pool load` puts it back"), what: line, subject: netconf.HostDevice(r.Key)})
+		}
 		err = errors.Join(err, limitErr)
 	}
-	return lines, err
+	return found, err
 }

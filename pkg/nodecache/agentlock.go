@@ -7,41 +7,45 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/enipool/enipool/pkg/filelock"
 	"golang.org/x/sys/unix"
 )
 
 // AgentError is returned where an agent keeps the node and nobody else may.
-type AgentError struct{ PID int } // 0 if the kernel does not tell
+type AgentError struct{ Agent filelock.Holder }
 
 // Error says who it is and what to do.
 func (e *AgentError) Error() string {
 	return fmt.Sprintf("%s keeps this node's pool by what the cloud has, and would undo this: change its configuration, "+
-		"or stop it first", agentName(e.PID))
+		"or stop it first", agentName(e.Agent))
 }
 
 // agentName names the agent for people.
-func agentName(pid int) string {
-	if pid == 0 {
+func agentName(h filelock.Holder) string {
+	switch {
+	case h.PID == 0:
 		return "an agent"
+	case h.Stopped:
+		return fmt.Sprintf("an agent (process %d, which is stopped: kill -CONT %[1]d lets it go on)", h.PID)
 	}
-	return fmt.Sprintf("an agent (process %d)", pid)
+	return fmt.Sprintf("an agent (process %d)", h.PID)
 }
 
 // AgentLock is the file that an agent locks for as long as it keeps the node.
 func (c Cache) AgentLock() string { return c.Path + ".agent" }
 
-// Agent tells whether an agent keeps the node, and its pid, 0 if the kernel does not
-// tell. Of a lock that can't be looked at it says that nobody has it.
-func (c Cache) Agent() (pid int, running bool) {
+// Agent tells whether an agent keeps the node, and its process. Of a lock that can't be
+// looked at it says that nobody has it.
+func (c Cache) Agent() (agent filelock.Holder, running bool) {
 	fd, err := unix.Open(c.AgentLock(), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return 0, false
+		return agent, false
 	}
 	defer unix.Close(fd)
 	if lockFile(fd, unix.LOCK_SH|unix.LOCK_NB) != unix.EWOULDBLOCK {
-		return 0, false
+		return agent, false
 	}
-	return holder(c.AgentLock()), true
+	return filelock.HolderOf(c.AgentLock()), true
 }
 
 // WithoutAgent runs fn while no agent keeps the node and none can start. It returns
@@ -57,7 +61,7 @@ func (c Cache) WithoutAgent(fn func() error) error {
 	defer unix.Close(fd)
 	switch err := lockFile(fd, unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):
-		return &AgentError{holder(c.AgentLock())}
+		return &AgentError{filelock.HolderOf(c.AgentLock())}
 	case err != nil:
 		return fmt.Errorf("lock %s: %w", c.AgentLock(), err)
 	}

@@ -29,12 +29,12 @@ func TestNobodyElseMayWhileAnAgentKeepsTheNode(t *testing.T) {
 	if got, err := l.TryLock(); !got || err != nil {
 		t.Fatalf("%t, %v", got, err)
 	}
-	if pid, running := c.Agent(); !running || pid != os.Getpid() {
-		t.Errorf("%d, %t", pid, running)
+	if holder, running := c.Agent(); !running || holder.PID != os.Getpid() {
+		t.Errorf("%s, %t", holder, running)
 	}
 	ran = false
 	var agent *AgentError
-	if err := c.WithoutAgent(run); !errors.As(err, &agent) || agent.PID != os.Getpid() || ran {
+	if err := c.WithoutAgent(run); !errors.As(err, &agent) || agent.Agent.PID != os.Getpid() || ran {
 		t.Errorf("ran: %t, %v", ran, err)
 	}
 	if err := l.Unlock(); err != nil {

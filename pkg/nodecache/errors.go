@@ -3,6 +3,8 @@ package nodecache
 import (
 	"errors"
 	"fmt"
+
+	"github.com/enipool/enipool/pkg/filelock"
 )
 
 // The ways in which a cache can be unusable. Nothing is handed out from such a
@@ -28,18 +30,14 @@ func Unusable(err error) bool {
 
 // BusyError is returned when the cache stayed locked for too long.
 type BusyError struct {
-	Path string // the lock file
-	PID  int    // who holds it, 0 if the kernel does not tell
-	Err  error  // why the wait ended
+	Path   string // the lock file
+	Holder filelock.Holder
+	Err    error // why the wait ended
 }
 
-// Error names the process to look at.
+// Error names the process to look at, and what to do about it.
 func (e *BusyError) Error() string {
-	holder := "a process that /proc/locks does not show here"
-	if e.PID != 0 {
-		holder = fmt.Sprintf("process %d", e.PID)
-	}
-	return fmt.Sprintf("lock %s: held by %s: %v", e.Path, holder, e.Err)
+	return fmt.Sprintf("lock %s: held by %s: %v; %s", e.Path, e.Holder, e.Err, e.Holder.Todo())
 }
 
 // Unwrap returns why the wait ended.
@@ -52,11 +50,11 @@ func damaged(format string, a ...any) error {
 // missing says that there is no cache, and with it what an agent, of whom it would be,
 // says of it: most often the cloud does not answer.
 func (c Cache) missing() error {
-	pid, running := c.Agent()
+	agent, running := c.Agent()
 	cure := "is the agent running on this node? `enipoolctl pool load` makes one by hand"
 	said := "; the agent last said: "
 	if running {
-		cure, said = agentName(pid)+" makes it", " and says: "
+		cure, said = agentName(agent)+" makes it", " and says: "
 	}
 	why := c.Why()
 	if why == "" {

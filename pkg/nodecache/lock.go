@@ -1,27 +1,28 @@
 package nodecache
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/enipool/enipool/pkg/filelock"
 	"golang.org/x/sys/unix"
 )
 
 // errLockTimeout ends a wait for the lock.
 var errLockTimeout = errors.New("gave up waiting")
 
+// LockFile is the file whose lock guards the cache.
+func (c Cache) LockFile() string { return c.Path + ".lock" }
+
 // locked runs fn under the lock. The lock is a file of its own that is never
 // renamed or removed: a lock on a file that gets replaced guards nothing.
 func (c Cache) locked(ctx context.Context, exclusive bool, fn func() error) (err error) {
-	l, err := openFile(c.Path+".lock", os.O_CREATE|os.O_RDONLY, 0o600)
+	l, err := openFile(c.LockFile(), os.O_CREATE|os.O_RDONLY, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c.explain(err)
 	}
@@ -79,28 +80,5 @@ func (c Cache) acquire(ctx context.Context, l *file, exclusive bool) error {
 		<-locked
 		_ = l.unlock()
 	}()
-	return &BusyError{Path: l.path, PID: holder(l.path), Err: why}
-}
-
-// holder returns the process that holds a flock on path, 0 if none is found.
-func holder(path string) int {
-	var st unix.Stat_t
-	if unix.Stat(path, &st) != nil {
-		return 0
-	}
-	id := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
-	f, err := os.Open("/proc/locks")
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		// 1: FLOCK  ADVISORY  WRITE 708 00:1a:4242 0 EOF; waiters have "->".
-		w := strings.Fields(lines.Text())
-		if len(w) > 5 && w[1] == "FLOCK" && w[5] == id {
-			pid, _ := strconv.Atoi(w[4])
-			return pid
-		}
-	}
-	return 0
+	return &BusyError{Path: l.path, Holder: filelock.HolderOf(l.path), Err: why}
 }

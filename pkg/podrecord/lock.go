@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/enipool/enipool/pkg/filelock"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,17 +34,21 @@ const (
 
 // BusyError is returned when the records stayed locked for too long.
 type BusyError struct {
-	Path string // the lock file
-	Err  error  // why the wait ended
+	Path   string // the lock file
+	Holder filelock.Holder
+	Err    error // why the wait ended
 }
 
-// Error says how to find who is in the way.
+// Error says who is in the way, and what to do about it.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("lock pod records %s: %v; who holds it: fuser -v %[1]s", e.Path, e.Err)
+	return fmt.Sprintf("lock pod records %s: held by %s: %v; %s", e.Path, e.Holder, e.Err, e.Holder.Todo())
 }
 
 // Unwrap returns why the wait ended.
 func (e *BusyError) Unwrap() error { return e.Err }
+
+// LockFile is the file whose lock that is.
+func (f Folder) LockFile() string { return filepath.Join(f.Path, "lock") }
 
 // Lock waits for the lock, in the kernel's queue.
 func (f Folder) Lock(ctx context.Context) (*Lock, error) {
@@ -51,7 +56,7 @@ func (f Folder) Lock(ctx context.Context) (*Lock, error) {
 }
 
 func (f Folder) lockWithin(ctx context.Context, holder, queue time.Duration) (*Lock, error) {
-	path := filepath.Join(f.Path, "lock")
+	path := f.LockFile()
 	fd, err := f.openLock()
 	if err != nil {
 		return nil, fmt.Errorf("open lock of pod records: %w", &os.PathError{Op: "open", Path: path, Err: err})
@@ -62,7 +67,7 @@ func (f Folder) lockWithin(ctx context.Context, holder, queue time.Duration) (*L
 		unix.Close(fd)
 	}
 	if err != nil {
-		return nil, &BusyError{path, err}
+		return nil, &BusyError{path, filelock.HolderOf(path), err}
 	}
 	// Those who wait see by it that another one has its turn. Where it can't be written
 	// they wait for one holder's time in all.
@@ -71,7 +76,7 @@ func (f Folder) lockWithin(ctx context.Context, holder, queue time.Duration) (*L
 }
 
 func (f Folder) openLock() (int, error) {
-	name := filepath.Join(f.Path, "lock")
+	name := f.LockFile()
 	const flags = unix.O_RDONLY | unix.O_CREAT | unix.O_CLOEXEC
 	fd, err := unix.Open(name, flags, 0o600)
 	if errors.Is(err, unix.ENOENT) {

@@ -3,6 +3,7 @@ package podrecord
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -218,7 +219,8 @@ func TestErrorsNameTheFile(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	lock := filepath.Join(f.Path, "lock")
-	if _, err := f.Lock(gone); err == nil || !strings.Contains(err.Error(), "lock pod records "+lock+": ") || !strings.Contains(err.Error(), "fuser -v "+lock) {
+	want := fmt.Sprintf("lock pod records %s: held by process %d (", lock, os.Getpid())
+	if _, err := f.Lock(gone); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), fmt.Sprintf("; if it hangs, end it: kill %d", os.Getpid())) {
 		t.Errorf("a lock that is held: %v", err)
 	}
 	file := f.file(sample("a").Key)

@@ -17,6 +17,7 @@ import (
 	"github.com/enipool/enipool/pkg/clouds"
 	"github.com/enipool/enipool/pkg/cni"
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/filelock"
 	"github.com/enipool/enipool/pkg/kube"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
@@ -157,18 +158,9 @@ func lock(conf agentconf.Config) (unlock func(), err error) {
 		case err != nil:
 			return unlock, fmt.Errorf("lock %s: %w", path, err)
 		case !free:
-			return unlock, fmt.Errorf("another agent%s keeps this node: it holds %s; stop it first", agentProcess(conf), path)
+			return unlock, fmt.Errorf("another agent keeps this node: %s holds %s; stop it first", filelock.HolderOf(path), path)
 		}
 		held = append(held, l)
 	}
 	return unlock, nil
-}
-
-// agentProcess names the process of the agent that keeps the node, "" if it is not known.
-func agentProcess(conf agentconf.Config) string {
-	pid, _ := nodecache.Cache{Path: conf.Cache}.Agent()
-	if pid == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (process %d)", pid)
 }

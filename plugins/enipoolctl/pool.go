@@ -11,6 +11,7 @@ import (
 	"github.com/enipool/enipool/pkg/cni"
 	"github.com/enipool/enipool/pkg/config/inventory"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/spf13/cobra"
@@ -31,6 +32,7 @@ where an agent keeps the node: that does all of this by itself.`,
 		Example: "  enipoolctl pool load -f /etc/enipool/inventory.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			defer tellWaits(*cache, cmd.ErrOrStderr())()
 			text, err := readFile(file, cmd.InOrStdin())
 			if err != nil {
 				return err
@@ -89,6 +91,7 @@ func checkCommand(cache *nodecache.Cache) *cobra.Command {
 		Example: "  enipoolctl pool check",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			defer tellWaits(*cache, cmd.ErrOrStderr())()
 			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot, Keeper: keeper(*cache, time.Now())}
 			wrong, err := n.Check(cmd.Context())
 			printLines(cmd.OutOrStdout(), wrong)
@@ -104,11 +107,11 @@ func checkCommand(cache *nodecache.Cache) *cobra.Command {
 	}
 }
 
-// freedLine says which address was freed. A rebuilt cache does not know the names of the
-// namespaces.
+// freedLine says which address was freed and why. A rebuilt cache does not know the names
+// of the namespaces: it found the pods by their links.
 func freedLine(a eni.Address) string {
 	if a.Owner.Netns == "" {
-		return fmt.Sprintf("freed %s of %s: its namespace and its link are gone", a.Addr, a.Owner.PodName())
+		return fmt.Sprintf("freed %s of %s: its link %s is gone, and its namespace with it", a.Addr, a.Owner.PodName(), netconf.HostDevice(a.Owner.Key))
 	}
 	return fmt.Sprintf("freed %s of %s: its namespace %s is gone", a.Addr, a.Owner.PodName(), a.Owner.Netns)
 }
@@ -123,6 +126,7 @@ where the namespaces' folder (/run/netns or /var/run/netns) can be seen.`,
 		Example: "  enipoolctl pool reclaim",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			defer tellWaits(*cache, cmd.ErrOrStderr())()
 			p := cni.Plugin{Cache: *cache, Now: nodecache.SinceBoot, Log: slog.New(slog.DiscardHandler)}
 			freed, err := p.Reclaim(cmd.Context(), func(eni.Owner) bool { return true })
 			for _, a := range freed {

@@ -50,6 +50,7 @@ func showCommand(cache *nodecache.Cache) *cobra.Command {
 			}
 			show := func() error { return show(cmd.Context(), cache, file, only, output, cmd.OutOrStdout()) }
 			if !watch {
+				defer tellWaits(*cache, cmd.ErrOrStderr())()
 				return show()
 			}
 			return watchCache(cmd.Context(), cache, cmd.OutOrStdout(), show)

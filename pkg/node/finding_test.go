@@ -1,0 +1,114 @@
+package node
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nettest"
+)
+
+func TestOnlyWhatBothLooksFindOfOnePodCounts(t *testing.T) {
+	const pod, dev = "10.0.0.21", "eni0123456789a"
+	lacks := func(since time.Duration) finding {
+		return finding{line: "lacks; by 12:00", what: "lacks", subject: pod, since: since}
+	}
+	at := func(since time.Duration) map[string]time.Duration {
+		return map[string]time.Duration{pod: since, dev: since}
+	}
+	for name, tt := range map[string]struct {
+		found         finding
+		was, is, next map[string]time.Duration // before and after the first look, and during the second
+		again         finding
+		want          bool
+	}{
+		"of no pod":                         {finding{what: "a"}, nil, nil, nil, finding{what: "a"}, true},
+		"of no pod, and only once":          {finding{what: "a"}, nil, nil, nil, finding{what: "b"}, false},
+		"of a pod that stays":               {lacks(0), at(5), at(5), at(5), lacks(0), true},
+		"of an address that changed":        {lacks(0), at(5), at(6), at(6), lacks(0), false},
+		"of the next pod":                   {lacks(0), at(5), at(5), at(6), lacks(0), false},
+		"of a pod that came during a look":  {finding{what: "a", subject: dev}, nil, at(5), at(5), finding{what: "a", subject: dev}, false},
+		"of a pod that went during a look":  {finding{what: "a", subject: dev}, at(5), nil, nil, finding{what: "a", subject: dev}, false},
+		"by a book that is older":           {lacks(4), at(5), at(5), at(5), lacks(4), false},
+		"of a link that no pod of ours has": {finding{what: "a", subject: "eni9"}, at(5), at(5), at(5), finding{what: "a", subject: "eni9"}, true},
+	} {
+		first := stable([]finding{tt.found}, tt.was, tt.is)
+		second := stable([]finding{tt.again}, tt.next, tt.next)
+		if got := len(confirmFindings(first, second)) == 1; got != tt.want {
+			t.Errorf("%s: told %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
+// What a plugin is in the middle of is no difference, whatever it looks like.
+func TestCheckTellsNothingOfWhatIsUnderWay(t *testing.T) {
+	for name, tt := range map[string]struct{ begun, done string }{
+		"a pod is added":                 {"ip route flush table 100", "ip route add 10.0.0.21 dev DEV table 100 proto 70 scope link"},
+		"a pod is taken down":            {"ip link del DEV", ""},
+		"a pod's record is written last": {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, dev := withPod(t)
+			run := func(words string) { nettest.Run(t, "sh", "-c", strings.ReplaceAll(words, "DEV", dev)) }
+			run(tt.begun)
+			release := func() {
+				err := n.Cache.Update(t.Context(), func(s *ipam.State) error { s.ReleaseIf(func(eni.Address) bool { return true }, time.Hour); return nil })
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.begun == "" {
+				release()
+			}
+			looked := false
+			lines, err := n.checkTwice(t.Context(), func() error {
+				looked = true
+				if run(tt.done); tt.done == "" && tt.begun != "" {
+					release()
+				}
+				if tt.begun == "" {
+					run("ip link del DEV")
+				}
+				return nil
+			})
+			if err != nil || len(lines) > 0 || !looked {
+				t.Errorf("told %q, %v; looked again: %t", lines, err, looked)
+			}
+		})
+	}
+}
+
+// A rebuilt book knows of a pod only the link by which it was found.
+func TestAPodOfARebuiltCacheWhoseNamespaceIsGoneIsTold(t *testing.T) {
+	n, dev := withPod(t)
+	err := n.Cache.Update(t.Context(), func(s *ipam.State) error {
+		s.ReleaseIf(func(eni.Address) bool { return true }, 0)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var book *ipam.State
+	if err := n.Cache.View(t.Context(), func(s *ipam.State) error { book = s.Clone(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(book.Addresses, func(a eni.Address) bool { return a.Addr.String() == "10.0.0.21" })
+	book.Addresses[at].State = eni.Used
+	book.Addresses[at].Owner = &eni.Owner{Key: eni.Key{Network: "pods", Container: "web", IfName: "eth0"}, Namespace: "default", Pod: "web"}
+	n.put(t, book)
+	if netconf.HostDevice(book.Addresses[at].Owner.Key) != dev {
+		t.Fatal("it is another pod")
+	}
+	if lines, err := n.Check(t.Context()); err != nil || len(lines) > 0 {
+		t.Errorf("while the pod lives: %q, %v", lines, err)
+	}
+	nettest.Run(t, "ip", "link", "del", dev)
+	want := "10.0.0.21 of default/web: its link " + dev + " is gone, and its namespace with it; `enipoolctl pool reclaim` frees it"
+	if lines, err := n.Check(t.Context()); err != nil || len(lines) != 1 || lines[0] != want {
+		t.Errorf("%q, %v; want %q", lines, err, want)
+	}
+}
