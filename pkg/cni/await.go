@@ -18,7 +18,8 @@ const (
 	// lookTime is how often an ADD looks that can't watch, or that leaves a free address
 	// to another one which may have been killed since.
 	lookTime = 250 * time.Millisecond
-	// reclaimTime is how often the ADD whose turn it is looks for sandboxes that have died.
+	// reclaimTime is how often the ADD whose turn it is looks for sandboxes that have died
+	// and for addresses that others hold no more.
 	reclaimTime = 5 * time.Second
 )
 
@@ -120,7 +121,14 @@ func (s *search) reclaim(ctx context.Context) {
 	if _, err := s.sweepDead(ctx, s.host, anyOwner); err != nil {
 		s.Log.Warn("reclaim failed", "error", err)
 	}
+	s.regainHeld(ctx)
 	s.reclaimed = time.Now()
+}
+
+func (s *search) regainHeld(ctx context.Context) {
+	if err := s.takeBackHeld(ctx, s.host); err != nil {
+		s.Log.Warn("can't look whether others hold addresses still", "error", err)
+	}
 }
 
 // await waits in the queue until there is an address for this ADD, or the time to wait
@@ -159,6 +167,7 @@ func (s *search) await(ctx context.Context, none *ipam.Exhausted) (err error) {
 		case <-w.look:
 		case <-s.after(none, turn == nil, len(ahead) > 0):
 		case <-deadline.C:
+			s.regainHeld(ctx) // so that the error names nobody who is gone
 			ahead, err := place.Before()
 			s.unordered(err)
 			return s.look(ctx, ahead, true)

@@ -2,6 +2,8 @@ package cni
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,7 +22,7 @@ func TestALockOfTheRecordsThatOthersHoldIsToTryAgainLater(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = f.Lock(gone)
-	if e := Error(err); e.Code != types.ErrTryAgainLater || !strings.Contains(e.Msg, "fuser -v "+filepath.Join(f.Path, "lock")) {
+	if e := Error(err); e.Code != types.ErrTryAgainLater || !strings.Contains(e.Msg, filepath.Join(f.Path, "lock")) || !strings.Contains(e.Msg, fmt.Sprintf("kill %d", os.Getpid())) {
 		t.Errorf("error %v, want code 11 with path and cure", e)
 	}
 }

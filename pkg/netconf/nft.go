@@ -163,7 +163,8 @@ func (f Firewall) Table() NftTable {
 	if f.SNAT.IsValid() {
 		pool, vpc := NftSet{Name: nftPool4, Type: "ipv4_addr"}, NftSet{Name: nftVPC4, Type: "ipv4_addr", Interval: true}
 		for _, a := range f.Pool {
-			pool.Elements = append(pool.Elements, NftElement{Key: a})
+			_, e := SNATSource(a)
+			pool.Elements = append(pool.Elements, e)
 		}
 		for _, p := range f.VPC {
 			vpc.Elements = append(vpc.Elements, NftElement{Key: p})
@@ -176,6 +177,10 @@ func (f Firewall) Table() NftTable {
 	}
 	return t
 }
+
+// SNATSource is the name of the set that an IPv4 address of the pool is in so that it
+// leaves the VPC as the node's address, and its element.
+func SNATSource(a netip.Addr) (set string, e NftElement) { return nftPool4, NftElement{Key: a} }
 
 func (f Firewall) nftSpoof() []NftRule {
 	var rules []NftRule
