@@ -9,6 +9,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 )
 
 // mostHeld is how often an ADD goes on to the next address because others hold the
@@ -57,17 +58,10 @@ func checkFree(h *host.Host, addrs []eni.Address) error {
 // noteHeld notes which addresses others hold: the one that was found, and all others
 // that a closer look at the kernel shows, so that the next ADDs need not find them.
 func (p *Plugin) noteHeld(ctx context.Context, h *host.Host, found *host.HeldError) error {
-	owners := map[eni.Key]bool{}
-	err := p.Cache.View(ctx, func(s *ipam.State) error {
-		for _, a := range s.Used() {
-			owners[a.Owner.Key] = true
-		}
-		return nil
-	})
-	if err != nil {
+	book, o, err := p.occupancy(ctx, h)
+	if book == nil {
 		return err
 	}
-	o, err := h.Occupancy(p.Now(), func(k eni.Key) bool { return owners[k] })
 	if err != nil {
 		p.Log.Warn("can't read who else has addresses", "error", err)
 	}
@@ -77,4 +71,21 @@ func (p *Plugin) noteHeld(ctx context.Context, h *host.Host, found *host.HeldErr
 		s.Hold(o.Held(s), p.Now())
 		return nil
 	})
+}
+
+// occupancy reads the book, nil if it can't, and what the kernel holds for single
+// addresses.
+func (p *Plugin) occupancy(ctx context.Context, h *host.Host) (book *ipam.State, o netconf.Occupancy, err error) {
+	owners := map[eni.Key]bool{}
+	err = p.Cache.View(ctx, func(s *ipam.State) error {
+		book = s
+		for _, a := range s.Used() {
+			owners[a.Owner.Key] = true
+		}
+		return nil
+	})
+	if err == nil {
+		o, err = h.Occupancy(p.Now(), func(k eni.Key) bool { return owners[k] })
+	}
+	return book, o, err
 }
