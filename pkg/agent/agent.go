@@ -151,6 +151,7 @@ type Agent struct {
 	restarted  bool          // no tick has seen the book yet
 	rebuilt    bool          // this tick built the book: the next one uses it
 	gone       *ipam.State   // what the book was before its settings changed
+	fights     fights        // what is put right again and again
 
 	hungry       bool          // something could not begin for want of budget or a free hand
 	cooledAt     time.Duration // when the next address has rested, 0 for none
@@ -175,7 +176,7 @@ func New(conf agentconf.Config, p Parts) *Agent {
 		Parts: p, conf: conf, calls: map[string]*call{}, done: make(chan result, 64), holds: holds{},
 		suspects: map[netip.Addr]time.Duration{}, strays: map[string]time.Duration{}, leaks: map[string]time.Duration{},
 		dead: map[eni.Owner]time.Duration{}, said: map[string]string{}, scarce: map[string]*scarcity{},
-		warned: map[eni.Pod]time.Duration{}, known: newPodSet(),
+		warned: map[eni.Pod]time.Duration{}, known: newPodSet(), fights: fights{},
 		unsynced: true, restarted: true,
 	}
 	if a.Wall == nil {

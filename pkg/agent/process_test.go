@@ -129,6 +129,7 @@ func (p process) Sync(_ context.Context, leaving []string, _ *ipam.State) (lines
 		if !maps.Equal(want, p.n.routed) {
 			lines = append(lines, "map")
 		}
+		lines = append(lines, p.n.undone...)
 		p.n.routed = want
 		return nil
 	})

@@ -45,6 +45,7 @@ func (a *Agent) report(now time.Duration) {
 	if s.Held = nil; a.book != nil {
 		s.Held = heldLines(a.book)
 	}
+	a.tellFights(now)
 	s.Problem = a.problem(a.bookErr)
 	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && a.view.known
 	s.Watched, s.Synced, s.Pods = a.demand.watched, a.demand.synced, a.demand.pods
@@ -120,7 +121,15 @@ func (a *Agent) problem(book error) string {
 	case short && len(s.Blockers) > 0:
 		return strings.Join(s.Blockers, "; ")
 	}
-	return cmp.Or(a.holds["kernel"].why(), a.holds["grow"].why(), strings.Join(s.Misrouted, "; "), strings.Join(s.Blocked, "; "))
+	return cmp.Or(a.holds["kernel"].why(), a.holds["grow"].why(), strings.Join(s.Misrouted, "; "), strings.Join(s.Blocked, "; "), undoneProblem(s.Undone))
+}
+
+// undoneProblem says that repairs don't last, "" if they do.
+func undoneProblem(list []status.Undone) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0].String()
 }
 
 // cacheProblem says why the node cache can't be used.

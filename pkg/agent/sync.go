@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -99,6 +100,9 @@ func (a *Agent) sync(ctx context.Context, now time.Duration, cause string) error
 	a.Events.Compared(cause)
 	lines, err := a.Kernel.Sync(ctx, out, a.gone)
 	a.logKernel(lines, cause)
+	if cause != comparedForBook && err == nil { // what fails is told as such
+		a.noteRepairs(lines, now)
+	}
 	if err != nil {
 		a.holds.fail("kernel", delayRetry, 0, now, a.Rand)
 		a.holds.because("kernel", err)
@@ -122,7 +126,11 @@ func (a *Agent) logKernel(lines []string, cause string) {
 	}
 	a.Log.Debug("kernel compared", "cause", cause, "changes", len(lines), "reason", reason)
 	for _, line := range lines {
-		a.Log.Info(what, "change", line, "reason", reason)
+		level := slog.LevelInfo
+		if a.fights.has(line) {
+			level = slog.LevelDebug // it is told that it comes again and again
+		}
+		a.Log.Log(context.Background(), level, what, "change", line, "reason", reason)
 	}
 	if cause != comparedForBook {
 		a.Events.Repaired("kernel", len(lines))

@@ -39,6 +39,7 @@ type world struct {
 type testNode struct {
 	blocked   []string // chains of others that cut pods off
 	misrouted []string // routes of others that pods' packets take
+	undone    []string // what each comparison finds missing, and puts right
 	beat      func()
 	w         *world
 	name      string

@@ -48,6 +48,7 @@ type Status struct {
 	Blocked   []string `json:"blocked,omitempty"`   // chains of others that drop what pods send or get
 	Misrouted []string `json:"misrouted,omitempty"` // routes and rules of others that pods' packets take instead of ours
 	LeftOut   []string `json:"leftOut,omitempty"`   // ENIs of which the cloud tells what can't be right
+	Undone    []Undone `json:"undone,omitempty"`    // repairs that something undoes again and again, the most frequent first
 
 	FastPath *FastPath `json:"fastPath,omitempty"` // nil: the agent has none to keep
 
@@ -72,6 +73,22 @@ type Status struct {
 type Refused struct {
 	Error string    `json:"error"`
 	Since time.Time `json:"since"` // since when the file has not been right
+}
+
+// Undone is something in the kernel that the agent put right many times in a row, because
+// something else on the node undoes it.
+type Undone struct {
+	Change string    `json:"change"` // as the agent's log has it
+	Times  int       `json:"times"`
+	First  time.Time `json:"first"`
+	Last   time.Time `json:"last"`
+	Who    string    `json:"who"` // who it may be, and how to find out
+}
+
+// String tells it without the times of day.
+func (u Undone) String() string {
+	return fmt.Sprintf("something on this node undoes what the agent repairs, %d times in %s so far: %s; who it may be: %s",
+		u.Times, span(u.Last.Sub(u.First)), u.Change, u.Who)
 }
 
 // FastPath tells whether packets of established connections pass the node by the

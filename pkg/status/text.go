@@ -54,6 +54,7 @@ func (s Status) Lines(now time.Time) []string {
 		l.add("held", "%s that others have: see below; pool check says what to do", addresses(n))
 	}
 	l.each("claimed", s.Shared...)
+	l.each("undone", s.undone()...)
 	if s.Orphans > 0 {
 		l.add("orphans", "%s of dead sandboxes, about to be taken back", addresses(s.Orphans))
 	}
@@ -61,6 +62,22 @@ func (s Status) Lines(now time.Time) []string {
 		l.add("last error", "%s (%s)", s.LastError, ago(now.Sub(s.LastErrorTime)))
 	}
 	return l
+}
+
+// undone tells the first repairs that don't last and counts the others: who flushes a
+// table undoes the routes of all pods.
+func (s Status) undone() []string {
+	const few = 3
+	var list []string
+	for _, u := range s.Undone[:min(few, len(s.Undone))] {
+		if u.String() != s.Problem {
+			list = append(list, u.String())
+		}
+	}
+	if more := len(s.Undone) - few; more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	return list
 }
 
 // mode is the mode, with the strategy where the mode has one.

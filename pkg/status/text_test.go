@@ -31,6 +31,11 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	slow.FastPath = &FastPath{Off: []string{"chain FORWARD of ip filter drops what no rule of it accepts", "IPVS serves addresses"}}
 	refused := example()
 	refused.Refused = &Refused{Error: "/etc/enipool/agent.yaml:\n  coolDown: \"9\": must be a duration", Since: noon.Add(-5 * time.Minute)}
+	fought := example()
+	for _, change := range []string{"add rule 512: from all lookup 100", "b", "c", "d", "e"} {
+		fought.Undone = append(fought.Undone, Undone{Change: change, Times: 148, First: noon.Add(-160 * time.Second), Last: noon, Who: "a second agent"})
+	}
+	fought.Problem = fought.Undone[0].String()
 	bare := Status{Written: noon, Mode: "burstable", Strategy: "equation"}
 	for _, tt := range []struct {
 		name string
@@ -83,6 +88,15 @@ fault:	SubnetExhausted for 2m4s: 2 pods have no address: ...
 demand:	36 (36 pods, 2 wait), need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 capacity:	34 pods, as long as there are no more addresses
+`},
+		{"repairs that don't last", fought, 4 * time.Second, `
+agent:	ready, mode batch by equation, heard 4s ago
+problem:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: add rule 512: from all lookup 100; who it may be: a second agent
+demand:	36, need 48, target 48: up
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
+undone:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: b; who it may be: a second agent
+undone:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: c; who it may be: a second agent
+undone:	and 2 more
 `},
 		{"the cluster has not answered", unsynced, 4 * time.Second, `
 agent:	ready, mode batch by equation, heard 4s ago
