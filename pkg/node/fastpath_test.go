@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,22 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/enipool/enipool/pkg/bpf"
 	"github.com/enipool/enipool/pkg/nettest"
-	"golang.org/x/sys/unix"
 )
 
 // A burst of changes of others costs a few readings of their rules and not one each,
 // and the last change is among what is read.
 func TestABurstOfChangesIsReadTogetherByTheFastPathsKeeper(t *testing.T) {
 	nettest.Need(t)
-	if err := os.MkdirAll(bpf.FileSystem, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		t.Skipf("needs %s: %v", bpf.FileSystem, err)
-	}
-	if err := unix.Mount("bpf", bpf.FileSystem, "bpf", 0, ""); err != nil {
-		t.Skipf("needs a bpf file system: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(bpf.FileSystem, unix.MNT_DETACH) })
+	nettest.MountBPF(t)
 	n, book := newNode(t, 1)
 	n.put(t, book)
 	// A round of a busy machine takes longer than what is vouched for.

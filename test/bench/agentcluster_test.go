@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/enipool/enipool/pkg/bpf"
 	"github.com/enipool/enipool/pkg/isolate"
+	"github.com/enipool/enipool/pkg/nettest"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/enipool/enipool/test/kube"
-	"golang.org/x/sys/unix"
 )
 
 // BenchmarkAgentInACluster runs the agent's own process on a node whose pods a real API
@@ -33,7 +31,7 @@ func BenchmarkAgentInACluster(b *testing.B) {
 		b.Run(variant, func(b *testing.B) {
 			keys := ""
 			if variant == fastAgent {
-				mountBPF(b)
+				nettest.MountBPF(b)
 				keys = "fastPath: auto\n"
 			}
 			for b.Loop() {
@@ -42,15 +40,6 @@ func BenchmarkAgentInACluster(b *testing.B) {
 			}
 		})
 	}
-}
-
-// mountBPF gives the benchmark a bpf file system of its own.
-func mountBPF(b *testing.B) {
-	b.Helper()
-	if err := errors.Join(os.MkdirAll(bpf.FileSystem, 0o755), unix.Mount("bpf", bpf.FileSystem, "bpf", 0, "")); err != nil {
-		b.Skipf("needs a bpf file system: %v", err)
-	}
-	b.Cleanup(func() { _ = unix.Unmount(bpf.FileSystem, unix.MNT_DETACH) })
 }
 
 // clusterNode is a node of the VPC and of a cluster.
@@ -74,7 +63,6 @@ func (c clusterNode) measure() {
 	defer func() { c.must(cloud.close()) }()
 	n, err := cloud.newAgentNode(c.bench, strategies[0])
 	c.must(err)
-	defer func() { c.must(os.RemoveAll(n.folder)) }() // the next run's has the same name
 	stop := c.relay(n.space)
 	defer stop()
 	c.addNode(n.name)

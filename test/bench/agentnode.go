@@ -76,6 +76,9 @@ func (c *simulated) newAgentNode(b *bench, strategy string) (*agentNode, error) 
 	c.nodes++
 	n := &agentNode{bench: b, cloud: c, strategy: strategy, name: fmt.Sprint("n", c.nodes)}
 	n.folder = b.temp(n.name)
+	if err := os.RemoveAll(n.folder); err != nil { // of another row's node of the same name
+		return nil, err
+	}
 	n.cache = filepath.Join(n.folder, "node.cache")
 	subnet := sim.Subnet{ID: "subnet-" + n.name, V4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(16 * c.nodes), 0}), 20)}
 	if err := c.account.AddSubnet(subnet); err != nil {

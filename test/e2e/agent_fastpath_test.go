@@ -16,6 +16,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/enipool/enipool/pkg/bpf"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/nettest"
 	"github.com/enipool/enipool/pkg/status"
 )
 
@@ -23,7 +24,8 @@ import (
 // send back what they get at UDP port 7.
 func newFastSite(t *testing.T, name string) *site {
 	t.Helper()
-	mountBPF(t)
+	nettest.Need(t)
+	nettest.MountBPF(t)
 	s := newSite(t, plan{name: name, limits: eni.Limits{ENIs: 4, V4: 5, V6: 5}})
 	s.fastPath("auto")
 	s.start()

@@ -10,23 +10,11 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/enipool/enipool/pkg/bpf"
+	"github.com/enipool/enipool/pkg/nettest"
 	"golang.org/x/sys/unix"
 )
-
-// passing is a program of others that lets every packet pass.
-func passing(t *testing.T, kind ebpf.ProgramType, at ebpf.AttachType, answer int32) *ebpf.Program {
-	t.Helper()
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: kind, AttachType: at, License: "GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, answer), asm.Return()}})
-	if err != nil {
-		t.Skipf("this kernel has no such program: %v", err)
-	}
-	t.Cleanup(func() { program.Close() })
-	return program
-}
 
 // linkTo returns the node's link that packets to the address leave by.
 func (f *fast) linkTo(addr string) (dev string, index int) {
@@ -53,12 +41,6 @@ func TestEachRoundNoticesWhatOthersDecideWith(t *testing.T) {
 	f := newFast(t, mapNft())
 	pingPong(t, f.pods["b"], "80")
 	c := dial(t, f.internet, "10.0.0.21:80")
-	on := func(t *testing.T) {
-		t.Helper()
-		if got := f.jumped(func() { exchange(t, c, 20) }); got.In == 0 || got.Out == 0 {
-			t.Errorf("the fast path is not on: %+v, %+v", got, f.path.Status())
-		}
-	}
 	command := func(line string) func(t *testing.T) func() {
 		set, take, _ := strings.Cut(line, " # ")
 		return func(t *testing.T) func() {
@@ -69,7 +51,7 @@ func TestEachRoundNoticesWhatOthersDecideWith(t *testing.T) {
 		}
 	}
 	hook := func(t *testing.T) (gone func()) {
-		program := passing(t, ebpf.Netfilter, ebpf.AttachNetfilter, 1)
+		program := nettest.Program(t, ebpf.Netfilter, ebpf.AttachNetfilter, 1)
 		var l link.Link
 		err := f.node.Do(func() (err error) {
 			l, err = link.AttachNetfilter(link.NetfilterOptions{Program: program, ProtocolFamily: link.NetfilterProtoIPv4, Hook: link.NetfilterInetForward, Priority: 7})
@@ -82,7 +64,7 @@ func TestEachRoundNoticesWhatOthersDecideWith(t *testing.T) {
 		return func() { l.Close(); f.hook = false }
 	}
 	f.node.Run(t, "iptables-legacy", "-L") // its table stays, empty
-	on(t)
+	f.isOn(t, c)
 	for _, tt := range []struct {
 		name string
 		set  func(t *testing.T) (gone func())
@@ -107,7 +89,7 @@ func TestEachRoundNoticesWhatOthersDecideWith(t *testing.T) {
 				}
 			}
 			gone()
-			on(t)
+			f.isOn(t, c)
 		})
 	}
 	t.Run("connection tracking is set to be strict", func(t *testing.T) {
@@ -117,7 +99,7 @@ func TestEachRoundNoticesWhatOthersDecideWith(t *testing.T) {
 		if now := strings.TrimSpace(f.node.Run(t, "sysctl", "-n", liberal)); now != "1" {
 			t.Errorf("%s is %s", liberal, now)
 		}
-		on(t)
+		f.isOn(t, c)
 	})
 }
 
@@ -157,7 +139,7 @@ func TestProgramsOfOthersSeeEveryPacketOfTheirLink(t *testing.T) {
 			if out, in := echoes("10.0.0.21:7"); !out || !in {
 				t.Fatalf("before: out %v, in %v", out, in)
 			}
-			program := passing(t, ebpf.SchedCLS, ebpf.AttachTCXIngress, -1)
+			program := nettest.Program(t, ebpf.SchedCLS, ebpf.AttachTCXIngress, -1)
 			var l link.Link
 			f.must(f.node.Do(func() (err error) {
 				l, err = link.AttachTCX(link.TCXOptions{Interface: tt.index, Program: program, Attach: ebpf.AttachTCXIngress, Anchor: link.Tail()})

@@ -18,7 +18,6 @@ import (
 	"github.com/enipool/enipool/pkg/nettest"
 	nodepkg "github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/status"
-	"golang.org/x/sys/unix"
 )
 
 // fast is a simulated VPC whose node has the fast path.
@@ -31,7 +30,7 @@ type fast struct {
 func newFast(t *testing.T, s ipam.Settings) *fast {
 	t.Helper()
 	nettest.Need(t)
-	mountBPF(t)
+	nettest.MountBPF(t)
 	f := &fast{vpc: newVPC(t, s)}
 	// Rounds of the keeper are the tests' own: packets jump in between, however long that
 	// takes.
@@ -46,18 +45,6 @@ func newFast(t *testing.T, s ipam.Settings) *fast {
 		}
 	})
 	return f
-}
-
-// mountBPF gives the tests a bpf file system of their own.
-func mountBPF(t *testing.T) {
-	t.Helper()
-	if err := os.MkdirAll(bpf.FileSystem, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		t.Skipf("needs %s: %v", bpf.FileSystem, err)
-	}
-	if err := unix.Mount("bpf", bpf.FileSystem, "bpf", 0, ""); err != nil {
-		t.Skipf("needs a bpf file system: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(bpf.FileSystem, unix.MNT_DETACH) })
 }
 
 // keep is a round of the keeper, on the node. The kernel does not say of which network
@@ -275,19 +262,21 @@ func TestTranslatedConnectionsStayTranslatedBesideTheFastPath(t *testing.T) {
 	}
 }
 
+// isOn wants packets of the connection to jump both ways.
+func (f *fast) isOn(t *testing.T, c net.Conn) {
+	t.Helper()
+	if got := f.jumped(func() { exchange(t, c, 20) }); got.In == 0 || got.Out == 0 {
+		t.Errorf("the fast path is not on: %+v, %+v", got, f.path.Status())
+	}
+}
+
 // What others have that could decide about an established connection's packets
 // turns the fast path off, in the middle of connections, and on again when it goes.
 func TestPoliciesOfOthersTurnTheFastPathOff(t *testing.T) {
 	f := newFast(t, mapNft())
 	pingPong(t, f.pods["b"], "80")
 	c := dial(t, f.internet, "10.0.0.21:80")
-	on := func(t *testing.T) {
-		t.Helper()
-		if got := f.jumped(func() { exchange(t, c, 20) }); got.In == 0 || got.Out == 0 {
-			t.Errorf("the fast path is not on: %+v, %+v", got, f.path.Status())
-		}
-	}
-	on(t)
+	f.isOn(t, c)
 	for _, tt := range []struct {
 		name      string
 		set, take [][]string
@@ -338,7 +327,7 @@ func TestPoliciesOfOthersTurnTheFastPathOff(t *testing.T) {
 			}
 			f.path.LookAgain()
 			f.keep()
-			on(t)
+			f.isOn(t, c)
 		})
 	}
 }

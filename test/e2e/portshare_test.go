@@ -19,21 +19,9 @@ import (
 // tellAddress serves TCP in ns: whoever asks is told which of its addresses was reached.
 func tellAddress(t *testing.T, ns nettest.Netns, port string) {
 	t.Helper()
-	var l net.Listener
-	if err := ns.Do(func() (err error) { l, err = net.Listen("tcp", ":"+port); return err }); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, netip.MustParseAddrPort(c.LocalAddr().String()).Addr().Unmap().String())
-			c.Close()
-		}
-	}()
+	serveTCP(t, ns, port, func(c net.Conn) {
+		_, _ = io.WriteString(c, netip.MustParseAddrPort(c.LocalAddr().String()).Addr().Unmap().String())
+	})
 }
 
 // sharedPort is what a runtime asks for in each of the pod's networks.

@@ -15,7 +15,7 @@ import (
 func serveTCP(t *testing.T, ns nettest.Netns, port string, answer func(net.Conn)) (stop func()) {
 	t.Helper()
 	var l net.Listener
-	if err := ns.Do(func() (err error) { l, err = net.Listen("tcp4", ":"+port); return err }); err != nil {
+	if err := ns.Do(func() (err error) { l, err = net.Listen("tcp", ":"+port); return err }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })

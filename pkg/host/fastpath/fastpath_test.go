@@ -14,7 +14,6 @@ import (
 	"github.com/enipool/enipool/pkg/bpf"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nettest"
-	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { nettest.Main(m) }
@@ -23,13 +22,7 @@ func TestMain(m *testing.M) { nettest.Main(m) }
 func folder(t *testing.T) string {
 	t.Helper()
 	nettest.Need(t)
-	if err := os.MkdirAll(bpf.FileSystem, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		t.Skipf("needs %s: %v", bpf.FileSystem, err)
-	}
-	if err := unix.Mount("bpf", bpf.FileSystem, "bpf", 0, ""); err != nil {
-		t.Skipf("needs a bpf file system: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(bpf.FileSystem, unix.MNT_DETACH) })
+	nettest.MountBPF(t)
 	return bpf.Folder("/run/enipool/node.cache")
 }
 
@@ -122,7 +115,7 @@ func TestALinkWithAProgramOfOthersIsLeftToThem(t *testing.T) {
 	if !ours() {
 		t.Error("a link that nobody looks at lacks the program")
 	}
-	other, err := link.AttachTCX(link.TCXOptions{Interface: index, Program: verdict(t, ebpf.SchedCLS, ebpf.AttachTCXIngress, -1), Attach: ebpf.AttachTCXIngress})
+	other, err := link.AttachTCX(link.TCXOptions{Interface: index, Program: nettest.Program(t, ebpf.SchedCLS, ebpf.AttachTCXIngress, -1), Attach: ebpf.AttachTCXIngress})
 	if err != nil {
 		t.Fatal(err)
 	}

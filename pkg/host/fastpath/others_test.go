@@ -10,22 +10,9 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/enipool/enipool/pkg/nettest"
 )
-
-// verdict is a program that has the same answer for every packet.
-func verdict(t *testing.T, kind ebpf.ProgramType, at ebpf.AttachType, answer int32) *ebpf.Program {
-	t.Helper()
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: kind, AttachType: at, License: "GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, answer), asm.Return()}})
-	if err != nil {
-		t.Skipf("this kernel has no such program: %v", err)
-	}
-	t.Cleanup(func() { program.Close() })
-	return program
-}
 
 // try runs a command in the namespace, or skips the test where the machine can't.
 func try(t *testing.T, ns nettest.Netns, command string) {
@@ -165,7 +152,7 @@ func TestNetfilterProgramsComeAndGo(t *testing.T) {
 	}
 	need(false)
 	hook := func(at link.NetfilterInetHook, family link.NetfilterProtocolFamily) link.Link {
-		l, err := link.AttachNetfilter(link.NetfilterOptions{Program: verdict(t, ebpf.Netfilter, ebpf.AttachNetfilter, 1),
+		l, err := link.AttachNetfilter(link.NetfilterOptions{Program: nettest.Program(t, ebpf.Netfilter, ebpf.AttachNetfilter, 1),
 			ProtocolFamily: family, Hook: at, Priority: 7})
 		if err != nil {
 			t.Skipf("this kernel takes no programs at netfilter's hooks: %v", err)
@@ -208,7 +195,7 @@ func TestListenersAreThoseOfOthers(t *testing.T) {
 	if changed() {
 		t.Error("our own program is seen")
 	}
-	other, err := link.AttachTCX(link.TCXOptions{Interface: index, Program: verdict(t, ebpf.SchedCLS, ebpf.AttachTCXIngress, -1),
+	other, err := link.AttachTCX(link.TCXOptions{Interface: index, Program: nettest.Program(t, ebpf.SchedCLS, ebpf.AttachTCXIngress, -1),
 		Attach: ebpf.AttachTCXIngress, Anchor: link.Tail()})
 	if err != nil {
 		t.Fatal(err)
