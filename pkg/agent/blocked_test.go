@@ -54,3 +54,30 @@ func TestARouteOfOthersThatPodsTakeIsToldUntilItIsGone(t *testing.T) {
 		}
 	})
 }
+
+// A host port that a program of the node listens on as well keeps no pod from working: it is
+// told, and is no problem of the pool.
+func TestAHostPortThatOthersClaimIsToldUntilItIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := one(t, large, func(n *testNode) { n.conf.Resync = time.Minute })
+		defer n.stop()
+		set := func(lines ...string) {
+			n.mu.Lock()
+			n.conflicts = lines
+			n.mu.Unlock()
+			sleep(2 * time.Minute)
+		}
+		const line = "host port of pod a: tcp port 22 leads to the pod: a program of the node listens there"
+		set(line)
+		if st := n.status(); !slices.Equal(st.PortConflicts, []string{line}) || st.Problem != "" || !st.Ready {
+			t.Errorf("status tells %q, problem %q, ready %v; want the port, on a node that is ready", st.PortConflicts, st.Problem, st.Ready)
+		}
+		if lines := n.status().Lines(time.Now()); !slices.Contains(lines, "host ports:\t"+line) {
+			t.Errorf("people are told %q", lines)
+		}
+		set()
+		if st := n.status(); len(st.PortConflicts) > 0 {
+			t.Errorf("the port is free, and status tells %q", st.PortConflicts)
+		}
+	})
+}

@@ -148,6 +148,12 @@ func (p process) Misrouted(context.Context) ([]string, error) {
 	return slices.Clone(p.n.misrouted), nil
 }
 
+func (p process) PortConflicts(context.Context) ([]string, error) {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	return slices.Clone(p.n.conflicts), nil
+}
+
 func (p process) Links(context.Context) (map[string]eni.Interface, error) {
 	links := map[string]eni.Interface{}
 	err := p.see(func() error {

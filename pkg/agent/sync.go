@@ -38,7 +38,7 @@ func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Dura
 	if err == nil {
 		a.resyncAt = now + a.conf.Resync
 	}
-	return errors.Join(err, a.lookForBlocks(ctx), a.reclaim(ctx, now))
+	return errors.Join(err, a.lookForBlocks(ctx), a.lookForPortConflicts(ctx), a.reclaim(ctx, now))
 }
 
 // Forwarder is a Kernel that can tell which chains of others drop pods' packets.
@@ -62,6 +62,32 @@ func (a *Agent) lookForBlocks(ctx context.Context) error {
 		}
 	}
 	a.status.Blocked = lines
+	return nil
+}
+
+// PortTeller is a Kernel that can tell which host ports of pods others claim too, or nobody
+// can reach.
+type PortTeller interface {
+	PortConflicts(ctx context.Context) ([]string, error)
+}
+
+// lookForPortConflicts tells people of host ports that do not do what their pods asked for,
+// or do it at the cost of others.
+func (a *Agent) lookForPortConflicts(ctx context.Context) error {
+	kernel, can := a.Kernel.(PortTeller)
+	if !can {
+		return nil
+	}
+	lines, err := kernel.PortConflicts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
+		if !slices.Contains(a.status.PortConflicts, line) {
+			a.Log.Warn(line)
+		}
+	}
+	a.status.PortConflicts = lines
 	return nil
 }
 

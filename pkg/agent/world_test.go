@@ -40,6 +40,7 @@ type testNode struct {
 	blocked   []string // chains of others that cut pods off
 	misrouted []string // routes of others that pods' packets take
 	undone    []string // what each comparison finds missing, and puts right
+	conflicts []string // host ports that others claim
 	beat      func()
 	w         *world
 	name      string

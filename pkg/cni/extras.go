@@ -45,10 +45,16 @@ func (p *Plugin) addExtras(ctx context.Context, h *host.Host, r Request, s ipam.
 	for _, a := range lease.Addresses {
 		rec.Addrs = append(rec.Addrs, a.Addr)
 	}
+	if err := refuseUnserved(rec); err != nil {
+		return err
+	}
 	// Each port may be another dead sandbox's, or several of its networks'.
 	freed := map[eni.Key]bool{}
 	for {
 		err := p.applyExtras(ctx, h, rec)
+		if err == nil {
+			p.warnOfClaims(h, rec)
+		}
 		var taken *hostport.TakenError
 		if !errors.As(err, &taken) || freed[taken.Owner.Key] {
 			return err
@@ -57,6 +63,32 @@ func (p *Plugin) addExtras(ctx context.Context, h *host.Host, r Request, s ipam.
 			return err
 		}
 		freed[taken.Owner.Key] = true
+	}
+}
+
+// refuseUnserved refuses a port that can't lead to the pod, whatever happens.
+func refuseUnserved(rec podrecord.Record) error {
+	var errs []error
+	for _, port := range netconf.Unserved(rec.Ports, rec.Addrs) {
+		errs = append(errs, &config.KeyError{Key: "runtimeConfig.portMappings", Value: port.String(),
+			Want: fmt.Sprintf("of a hostIP of the pod's family, or of none: the pod has no %s address", eni.FamilyOf(port.Host))})
+	}
+	return errors.Join(errs...)
+}
+
+// warnOfClaims tells of ports that are somebody else's too, or that nobody reaches. It comes
+// when the lock of the records is free again: nobody waits for it but this pod.
+func (p *Plugin) warnOfClaims(h *host.Host, rec podrecord.Record) {
+	if len(rec.Ports) == 0 {
+		return
+	}
+	ports := hostport.Ports(rec)
+	claims, err := h.PortClaims(ports)
+	if err != nil {
+		p.Log.Warn("who else has the host ports is not known", "pod", rec.Pod, "error", err)
+	}
+	for _, line := range claims.Lines(ports) {
+		p.Log.Warn("host port", "pod", rec.Pod, "key", rec.Key.String(), "cause", line)
 	}
 }
 

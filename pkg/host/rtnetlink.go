@@ -28,8 +28,11 @@ type conn struct {
 const answerSize = 16 << 10
 
 // dial opens a socket in the namespace of the calling thread.
-func dial() (*conn, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+func dial() (*conn, error) { return dialTo(unix.NETLINK_ROUTE) }
+
+// dialTo is dial for another part of the kernel.
+func dialTo(protocol int) (*conn, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
 	if err != nil {
 		return nil, fmt.Errorf("open netlink: %w", err)
 	}

@@ -91,8 +91,12 @@ func (n Node) findEverywhere(ctx context.Context, h *host.Host) ([]finding, erro
 	if err != nil {
 		return found, err
 	}
+	ports, err := n.PortConflicts(ctx)
+	if err != nil {
+		return found, err
+	}
 	more, err := n.checkOwners(h, &book)
-	return slices.Concat(found, plainFindings(blocked), plainFindings(prefix("must fix: ", misrouted)), plainFindings(held), more, checkLinks(pods, &book)), err
+	return slices.Concat(found, plainFindings(blocked), plainFindings(prefix("must fix: ", misrouted)), plainFindings(held), plainFindings(ports), more, checkLinks(pods, &book)), err
 }
 
 // checkDamaged finds the addresses that can't be read in the cache. The

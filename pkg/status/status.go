@@ -49,6 +49,8 @@ type Status struct {
 	Misrouted []string `json:"misrouted,omitempty"` // routes and rules of others that pods' packets take instead of ours
 	LeftOut   []string `json:"leftOut,omitempty"`   // ENIs of which the cloud tells what can't be right
 	Undone    []Undone `json:"undone,omitempty"`    // repairs that something undoes again and again, the most frequent first
+	// PortConflicts are host ports of pods that others claim too, or that nobody can reach.
+	PortConflicts []string `json:"portConflicts,omitempty"`
 
 	FastPath *FastPath `json:"fastPath,omitempty"` // nil: the agent has none to keep
 

@@ -55,6 +55,7 @@ func (s Status) Lines(now time.Time) []string {
 	}
 	l.each("claimed", s.Shared...)
 	l.each("undone", s.undone()...)
+	l.each("host ports", s.PortConflicts...)
 	if s.Orphans > 0 {
 		l.add("orphans", "%s of dead sandboxes, about to be taken back", addresses(s.Orphans))
 	}

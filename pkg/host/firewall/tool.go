@@ -100,23 +100,30 @@ func variants(skip []tool) ([]tool, error) {
 				}
 				continue
 			}
-			suffix := "-nft"
-			if legacy {
-				suffix = "-legacy"
-			}
-			for _, name := range []string{plainName(family) + suffix, plainName(family)} {
-				t, err := findTool(family, name)
-				if err != nil && !missing(err) {
-					return nil, err
-				}
-				if err == nil && same(t) {
-					found = append(found, t)
-					break
-				}
+			t, err := findVariant(family, legacy)
+			if err == nil {
+				found = append(found, t)
+			} else if !missing(err) {
+				return nil, err
 			}
 		}
 	}
 	return found, nil
+}
+
+// findVariant returns the tool of the variant, fs.ErrNotExist where none is installed.
+func findVariant(family eni.Family, legacy bool) (tool, error) {
+	suffix := "-nft"
+	if legacy {
+		suffix = "-legacy"
+	}
+	for _, name := range []string{plainName(family) + suffix, plainName(family)} {
+		t, err := findTool(family, name)
+		if err != nil && !missing(err) || err == nil && t.legacy == legacy {
+			return t, err
+		}
+	}
+	return tool{}, fmt.Errorf("find %s%s: %w", plainName(family), suffix, fs.ErrNotExist)
 }
 
 // mayHold tells whether the variant has chains of ours or, for the legacy one,
