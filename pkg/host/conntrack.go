@@ -65,19 +65,16 @@ func attribute(b []byte, kind uint16) []byte {
 // leads tells whether the flow came to the node for one of the ports: before it
 // led to a pod it went elsewhere or nowhere, and the kernel would go on with that
 // for as long as packets come.
-func leads(ports []netconf.PodPorts, local []netip.Addr, f flow) bool {
+func leads(ports netconf.PortSet, local []netip.Addr, f flow) bool {
 	if f.transport != netconf.UDP || !slices.Contains(local, f.to) && !f.to.IsLoopback() {
 		return false
 	}
-	for _, p := range ports {
-		for _, port := range p.Ports {
-			if p.Pod.Is4() == f.to.Is4() && port.Transport == netconf.UDP && port.Port == f.port && port.Serves(f.to) &&
-				(!port.Host.IsValid() || port.Host.IsUnspecified() || port.Host == f.to) {
-				return true
-			}
-		}
-	}
-	return false
+	// Flows and ports may both be thousands.
+	port := netconf.HostPort{Transport: netconf.UDP, Port: f.port}
+	_, ofAll := ports.Find(f.to, port)
+	port.Host = f.to
+	_, ofOne := ports.Find(f.to, port)
+	return ofAll || ofOne
 }
 
 // ForgetFlows makes the kernel forget the UDP flows to the ports. It comes after
@@ -95,10 +92,11 @@ func (h *Host) ForgetFlows(ports []netconf.PodPorts) error {
 	for _, a := range list {
 		local = append(local, a.prefix.Addr())
 	}
+	set := netconf.NewPortSet(ports...)
 	var errs []error
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
 		if slices.ContainsFunc(ports, func(p netconf.PodPorts) bool { return p.Pod.Is4() == (family == unix.AF_INET) }) {
-			errs = append(errs, deleteFlows(family, func(f flow) bool { return leads(ports, local, f) }))
+			errs = append(errs, deleteFlows(family, func(f flow) bool { return leads(set, local, f) }))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -86,16 +86,26 @@ func readPorts(changes []nfset.Change) (list []netconf.PodPorts, err error) {
 		return nil, err
 	}
 	defer c.Close()
-	for _, change := range changes {
-		have, found, err := c.Get(change.Set, change.Element.Key)
-		if err != nil {
-			return nil, err
-		}
-		if p, ok := netconf.ParseNftPort(change.Set, have.Key, have.Value); found && ok {
+	places := make([]nfset.Place, len(changes))
+	for i, change := range changes {
+		places[i] = nfset.Place{Set: change.Set, Key: change.Element.Key}
+	}
+	err = c.GetEach(places, func(i int, have nfset.Element, found bool) {
+		if p, ok := netconf.ParseNftPort(changes[i].Set, have.Key, have.Value); found && ok {
 			list = append(list, p)
 		}
+	})
+	return list, err
+}
+
+// readMembers hands to have what the kernel has in the place of each member.
+func readMembers(c *nfset.Conn, list []netconf.NftMember, have func(m netconf.NftMember, want, is nfset.Element, found bool)) error {
+	places, wanted := make([]nfset.Place, len(list)), make([]nfset.Element, len(list))
+	for i, m := range list {
+		wanted[i] = element(m)
+		places[i] = nfset.Place{Set: m.Set, Key: wanted[i].Key}
 	}
-	return list, nil
+	return c.GetEach(places, func(i int, is nfset.Element, found bool) { have(list[i], wanted[i], is, found) })
 }
 
 // replaceStale tries again without the elements that are in the way.
@@ -113,19 +123,20 @@ func replaceStale(changes []nfset.Change) error {
 func closeNft(c *nfset.Conn, pods, heirs []netconf.PodPorts) error {
 	var changes []nfset.Change
 	free := map[place]bool{}
-	for _, m := range members(pods) {
-		want := element(m)
-		have, found, err := c.Get(m.Set, want.Key)
-		if noNftables(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("close host ports: %w", err)
-		}
-		if found && have.Equal(want) {
+	err := readMembers(c, members(pods), func(m netconf.NftMember, want, is nfset.Element, found bool) {
+		leadsHere := found && is.Equal(want)
+		if leadsHere {
 			changes = append(changes, nfset.Change{Op: nfset.DeleteIfThere, Set: m.Set, Element: want})
 		}
-		free[placeOf(m)] = !found || have.Equal(want)
+		if len(heirs) > 0 {
+			free[placeOf(m)] = !found || leadsHere
+		}
+	})
+	if noNftables(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("close host ports: %w", err)
 	}
 	for _, m := range members(heirs) {
 		// What leads anywhere else is the agent's to put right: no DEL fails for it.
@@ -133,7 +144,7 @@ func closeNft(c *nfset.Conn, pods, heirs []netconf.PodPorts) error {
 			changes = append(changes, nfset.Change{Op: nfset.Add, Set: m.Set, Element: element(m)})
 		}
 	}
-	err := c.Commit(changes...)
+	err = c.Commit(changes...)
 	if len(heirs) > 0 && errors.Is(err, unix.ENOENT) {
 		return closeNft(c, pods, nil) // the agent makes the table anew, with the heirs' ports
 	}
@@ -153,19 +164,19 @@ func noNftables(err error) bool {
 	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP)
 }
 
-func checkNft(pods []netconf.PodPorts) ([]string, error) {
-	var lines []string
-	for _, m := range members(pods) {
-		want := element(m)
-		have, found, err := nftTable().Get(m.Set, want.Key)
+func checkNft(pods []netconf.PodPorts) (lines []string, err error) {
+	c, err := nftTable().Open()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	err = readMembers(c, members(pods), func(m netconf.NftMember, want, is nfset.Element, found bool) {
 		switch {
-		case err != nil:
-			return lines, err
 		case !found:
 			lines = append(lines, fmt.Sprintf("nftables map %s lacks %s", m.Set, strings.TrimSpace(m.Element.String())))
-		case !have.Equal(want):
+		case !is.Equal(want):
 			lines = append(lines, fmt.Sprintf("nftables map %s leads %s elsewhere, want %s", m.Set, m.Element.Key, m.Element.Value))
 		}
-	}
-	return lines, nil
+	})
+	return lines, err
 }

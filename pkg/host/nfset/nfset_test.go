@@ -99,6 +99,46 @@ func TestGetOfWhatIsNotThereIsNoError(t *testing.T) {
 	}
 }
 
+// Thousands are asked for at once; each place has its own answer.
+func TestGetEachTellsOfEachPlaceInOrder(t *testing.T) {
+	newTable(t)
+	var changes []nfset.Change
+	var places []nfset.Place
+	key := func(i int) []byte { return []byte{unix.IPPROTO_TCP, 0, 0, 0, byte(i >> 8), byte(i), 0, 0} }
+	for i := 1; i <= 1000; i++ {
+		if i%3 != 0 {
+			changes = append(changes, nfset.Change{Set: "ports", Element: nfset.Element{Key: key(i), Value: []byte{10, 0, byte(i >> 8), byte(i), 0, 80, 0, 0}}})
+		}
+		places = append(places, nfset.Place{Set: "ports", Key: key(i)})
+	}
+	places = append(places, nfset.Place{Set: "roads", Key: []byte{1}})
+	if err := table.Commit(changes...); err != nil {
+		t.Fatal(err)
+	}
+	c, err := table.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	next := 0
+	err = c.GetEach(places, func(at int, e nfset.Element, found bool) {
+		i := at + 1
+		if at != next || found != (i%3 != 0 && i <= 1000) || found && (string(e.Key) != string(key(i)) || e.Value[3] != byte(i)) {
+			t.Errorf("place %d, expected %d: %v %x", at, next, found, e.Key)
+		}
+		next++
+	})
+	if err != nil || next != len(places) {
+		t.Errorf("%d of %d places, %v", next, len(places), err)
+	}
+	if err := c.GetEach([]nfset.Place{{Set: "ports", Key: key(1)}, {Set: "ports", Key: []byte{1, 2}}}, func(int, nfset.Element, bool) {}); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("a key that does not fit: %v", err)
+	}
+	if err := c.GetEach(nil, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestChangesAreAllMadeOrNone(t *testing.T) {
 	newTable(t)
 	nettest.Run(t, "nft", "add element inet try ports { tcp . 81 : 10.0.0.2 . 8080 }")
