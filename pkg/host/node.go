@@ -31,7 +31,7 @@ func (h *Host) ReadNode(want, obsolete netconf.Node) (netconf.Node, error) {
 	for _, dev := range slices.Concat(want.Links, obsolete.Links) {
 		link, there := links[dev]
 		if !there && slices.Contains(want.Links, dev) {
-			return have, fmt.Errorf("look up ENI link %s: this node has no such link", dev)
+			return have, fmt.Errorf("look up ENI link %s: %w", dev, ErrNoLink)
 		}
 		if !there || enis[link.index] != "" {
 			continue

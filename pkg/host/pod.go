@@ -12,6 +12,9 @@ import (
 // wanted name that is not ours to replace.
 var ErrLinkExists = errors.New("link already exists in the pod")
 
+// ErrNoLink is returned by ReadNode for an ENI without a link.
+var ErrNoLink = errors.New("this node has no such link")
+
 // AddPod makes the pod's veth pair and all that hangs on it, in four exchanges with
 // the kernel. Where the pod's default route is another interface's it gets a routing
 // table of its own, see netconf.Pod.Beside. On failure it leaves what it made: the

@@ -2,8 +2,12 @@ package node
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"slices"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
@@ -29,14 +33,18 @@ func (n Node) checkTwice(ctx context.Context, wait func() error) ([]string, erro
 	}
 	defer h.Close()
 	first, err := n.findAll(ctx, h)
-	if err != nil || len(first) == 0 {
+	gone := errors.Is(err, host.ErrNoLink) // this moment: an agent is about to forget the ENI
+	if err != nil && !gone || err == nil && len(first) == 0 {
 		return linesOf(first), err
 	}
 	if err := wait(); err != nil {
 		return linesOf(first), err
 	}
 	second, err := n.findAll(ctx, h)
-	return linesOf(confirmFindings(first, second)), err
+	if gone || err != nil {
+		return linesOf(second), err
+	}
+	return linesOf(confirmFindings(first, second)), nil
 }
 
 // findAll looks for all that does not agree at the moment.
@@ -62,17 +70,19 @@ func (n Node) findEverywhere(ctx context.Context, h *host.Host) ([]finding, erro
 	if err != nil {
 		return nil, err
 	}
-	add, remove, fw, err := diff(ctx, h, n.Cache.View, netconf.Node{})
+	found, missing, leaving, err := n.checkENIs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found := findingsOf(add, "kernel lacks ", n.remedy("`enipoolctl pool load` puts it back"))
-	found = append(found, findingsOf(remove, "kernel has a stale ", n.remedy("`enipoolctl pool load` removes it"))...)
-	rules, err := n.checkFirewall(ctx, h, fw)
-	if err != nil {
+	differs, err := n.checkKernel(ctx, h, missing)
+	if err == nil && len(leaving) > 0 {
+		var without []finding
+		without, err = n.checkKernel(ctx, h, slices.Concat(missing, leaving))
+		differs = confirmFindings(without, differs)
+	}
+	if found = append(found, differs...); err != nil {
 		return found, err
 	}
-	found = append(found, rules...)
 	var book ipam.State
 	err = n.Cache.View(ctx, func(s *ipam.State) error { book = *s; return nil })
 	if err != nil {
@@ -97,6 +107,47 @@ func (n Node) findEverywhere(ctx context.Context, h *host.Host) ([]finding, erro
 	}
 	more, err := n.checkOwners(h, &book)
 	return slices.Concat(found, plainFindings(blocked), plainFindings(prefix("must fix: ", misrouted)), plainFindings(held), plainFindings(ports), more, checkLinks(pods, &book)), err
+}
+
+// checkKernel compares what the kernel holds for the node, without the ENIs with the ids.
+func (n Node) checkKernel(ctx context.Context, h *host.Host, without []string) ([]finding, error) {
+	add, remove, fw, err := diff(ctx, h, n.leaving(without), netconf.Node{})
+	if err != nil {
+		return nil, err
+	}
+	found := findingsOf(add, "kernel lacks ", n.remedy("`enipoolctl pool load` puts it back"))
+	found = append(found, findingsOf(remove, "kernel has a stale ", n.remedy("`enipoolctl pool load` removes it"))...)
+	rules, err := n.checkFirewall(ctx, h, fw)
+	return append(found, rules...), err
+}
+
+// checkENIs finds the ENIs without a link, and returns their ids: what the kernel should
+// hold for them it can't. leaving are those that an agent may be deleting, for which the
+// kernel may hold something still or nothing any more.
+func (n Node) checkENIs(ctx context.Context) (found []finding, missing, leaving []string, err error) {
+	links, err := net.Interfaces()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("list the node's links: %w", err)
+	}
+	err = n.Cache.View(ctx, func(s *ipam.State) error {
+		for _, nic := range s.ENIs {
+			linked := slices.ContainsFunc(links, func(l net.Interface) bool { return l.Name == nic.Device })
+			idle := nic.Index > 0 && !slices.ContainsFunc(s.Addresses, func(a eni.Address) bool { return a.ENI == nic.Index && a.State != eni.Releasing })
+			goes := idle && n.Keeper != ""
+			if !linked {
+				missing = append(missing, nic.ID)
+			} else if goes {
+				leaving = append(leaving, nic.ID)
+			}
+			if linked || goes {
+				continue
+			}
+			line := fmt.Sprintf("ENI %s is in the cache, and this node has no link %s: it is detached, or has another name", nic.ID, nic.Device)
+			found = append(found, finding{line: line + n.remedy("attach it again, or take it out of the inventory for `enipoolctl pool load`"), what: line})
+		}
+		return nil
+	})
+	return found, missing, leaving, err
 }
 
 // checkDamaged finds the addresses that can't be read in the cache. The

@@ -112,3 +112,52 @@ func TestAPodOfARebuiltCacheWhoseNamespaceIsGoneIsTold(t *testing.T) {
 		t.Errorf("%q, %v; want %q", lines, err, want)
 	}
 }
+
+// Somebody detached an ENI, or an agent was ended while it did.
+func TestAnENIWithoutALinkIsToldAndTheRestCompared(t *testing.T) {
+	n, book := newNode(t, 3)
+	n.put(t, book)
+	if _, err := n.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	nettest.Run(t, "ip", "link", "set", "eth2", "name", "gone")
+	t.Cleanup(func() { nettest.Run(t, "ip", "link", "set", "gone", "name", "eth2") })
+	nettest.Run(t, "ip", "rule", "del", "priority", "512")
+	lines, err := n.Check(t.Context())
+	for _, want := range []string{"ENI eni-eth2 is in the cache, and this node has no link eth2: it is detached, or has another name; attach it again, or take it out of the inventory for `enipoolctl pool load`",
+		"kernel lacks rule 512: "} {
+		if err != nil || !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, want) }) {
+			t.Errorf("check says %q, %v; want %s", lines, err, want)
+		}
+	}
+}
+
+// The kernel forgets an ENI before the cloud deletes it, which takes a while, and the book
+// comes last.
+func TestAnENIThatAnAgentDeletesIsNoDifference(t *testing.T) {
+	n, book := newNode(t, 3)
+	book.Addresses[2].State = eni.Releasing
+	n.put(t, book)
+	n.Keeper = "the agent puts it right"
+	agrees := func(when string) {
+		t.Helper()
+		if lines, err := n.Check(t.Context()); err != nil || len(lines) > 0 {
+			t.Errorf("%s: %q, %v", when, lines, err)
+		}
+	}
+	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	agrees("before the kernel forgets it")
+	if _, err := n.Sync(t.Context(), []string{"eni-eth2"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	agrees("when the kernel has forgotten it")
+	nettest.Run(t, "ip", "link", "set", "eth2", "name", "gone")
+	t.Cleanup(func() { nettest.Run(t, "ip", "link", "set", "gone", "name", "eth2") })
+	agrees("when the cloud has deleted it")
+	nettest.Run(t, "ip", "rule", "del", "priority", "512")
+	if lines, err := n.Check(t.Context()); err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], "kernel lacks rule 512: ") {
+		t.Errorf("what is missing beside it: %q, %v", lines, err)
+	}
+}

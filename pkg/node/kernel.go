@@ -28,9 +28,7 @@ func (n Node) Grow(ctx context.Context, next *ipam.State) ([]string, error) {
 // forgets the ENIs with the given ids, and what only gone (nil for none) asked
 // for. It returns a line for each thing it changed.
 func (n Node) Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]string, error) {
-	book := func(ctx context.Context, fn func(*ipam.State) error) error {
-		return n.Cache.View(ctx, func(s *ipam.State) error { return fn(without(s, leaving)) })
-	}
+	book := n.leaving(leaving)
 	obsolete := &ipam.State{}
 	if gone != nil {
 		obsolete = gone
@@ -45,6 +43,13 @@ func (n Node) Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]s
 	}
 	lines, err := n.apply(ctx, book, change{obsolete: all, watch: n.Watch})
 	return lines, errors.Join(err, n.followFast(ctx, book))
+}
+
+// leaving is the view of the book without the ENIs with the ids and their addresses.
+func (n Node) leaving(ids []string) view {
+	return func(ctx context.Context, fn func(*ipam.State) error) error {
+		return n.Cache.View(ctx, func(s *ipam.State) error { return fn(without(s, ids)) })
+	}
 }
 
 // without returns the book without the ENIs and their addresses.
