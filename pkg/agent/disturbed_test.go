@@ -1,11 +1,14 @@
 package agent
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/netconf"
 )
 
 // compared is how often the agent compared the kernel with the book.
@@ -60,6 +63,76 @@ func TestThePeriodicComparisonGoesOnBesideThoseForChanges(t *testing.T) {
 		}
 		if got := n.compared() - before; got < 29 || got > 31 {
 			t.Errorf("%d comparisons in ten minutes, want 20 for changes and 10 others", got)
+		}
+	})
+}
+
+// failing makes the kernel refuse something from now on, nil: nothing any more.
+func (n *testNode) failing(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.syncErr = err
+}
+
+// What can't be put back is tried again ever more rarely. What is heard meanwhile does
+// not wait for that.
+func TestAFaultIsRepairedAtOnceWhateverElseFails(t *testing.T) {
+	for name, refused := range map[string]error{
+		"an object of the node": errors.New("add rule 512: operation not permitted"),
+		"a pod's limit":         errors.Join(&netconf.LimitError{Pod: "default/web", Err: errors.New("operation not supported")}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, n := one(t, large, func(n *testNode) { rarely(&n.conf) })
+				defer n.stop()
+				n.failing(refused)
+				n.disturb <- struct{}{}
+				sleep(10 * time.Minute)
+				before := n.compared()
+				sleep(10 * time.Minute)
+				if again := n.compared() - before; again < 8 || again > 14 {
+					t.Errorf("tried %d times in ten minutes, want once per minute", again)
+				}
+				if st := n.status(); !strings.Contains(st.Problem, refused.Error()) {
+					t.Errorf("the problem is %q, want %q", st.Problem, refused)
+				}
+				for range 10 {
+					sleep(time.Second)
+					before = n.compared()
+					n.disturb <- struct{}{}
+					sleep(100 * time.Millisecond)
+					if n.compared() == before {
+						t.Error("a new fault is left to the next try of the old one")
+					}
+				}
+				n.failing(nil)
+				sleep(2 * time.Minute)
+				if st := n.status(); st.Problem != "" || len(st.Backoff) > 0 {
+					t.Errorf("all is well, and status tells %q, %q", st.Problem, st.Backoff)
+				}
+			})
+		})
+	}
+}
+
+// A pod's limit is no reason to keep the pool, or the periodic comparison, from going on.
+func TestALimitThatCantBePutBackHoldsUpNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := one(t, large, func(n *testNode) { n.conf.Resync, n.conf.Cloud.Describe = 10*time.Minute, time.Hour })
+		defer n.stop()
+		n.failing(&netconf.LimitError{Pod: "default/web", Err: errors.New("operation not supported")})
+		sleep(30 * time.Minute)
+		n.mu.Lock()
+		a := n.life.agent
+		unsynced, hold := a.unsynced, a.holds["kernel"]
+		n.mu.Unlock()
+		if unsynced || hold.times > 0 {
+			t.Errorf("the kernel is not in step: %v, %d failures", unsynced, hold.times)
+		}
+		before := n.compared()
+		sleep(time.Hour)
+		if again := n.compared() - before; again < 50 || again > 85 {
+			t.Errorf("%d comparisons in an hour, want one per minute", again)
 		}
 	})
 }

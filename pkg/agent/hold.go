@@ -59,6 +59,12 @@ func (v hold) why() string {
 // active tells whether it is to be left alone at now.
 func (h holds) active(key string, now time.Duration) bool { return h[key].until > now }
 
+// over tells whether it failed and may be tried again by now.
+func (h holds) over(key string, now time.Duration) bool {
+	v, failed := h[key]
+	return failed && v.until <= now
+}
+
 // clear forgets failures: it works again.
 func (h holds) clear(key string) { delete(h, key) }
 

@@ -117,6 +117,9 @@ func (p process) Sync(_ context.Context, leaving []string, _ *ipam.State) (lines
 			return p.n.bookErr
 		}
 		p.n.syncs++
+		if p.n.syncErr != nil && !netconf.OnlyLimits(p.n.syncErr) {
+			return p.n.syncErr
+		}
 		want, id := map[netip.Addr]bool{}, ids(p.n.book)
 		for _, line := range p.n.book.Addresses {
 			if line.State == eni.Used && slices.Contains(leaving, id[line.ENI]) && !line.Lost && !p.n.w.taken[line.Addr] {
@@ -131,7 +134,7 @@ func (p process) Sync(_ context.Context, leaving []string, _ *ipam.State) (lines
 		}
 		lines = append(lines, p.n.undone...)
 		p.n.routed = want
-		return nil
+		return p.n.syncErr
 	})
 	return lines, err
 }

@@ -121,7 +121,7 @@ func (a *Agent) problem(book error) string {
 	case short && len(s.Blockers) > 0:
 		return strings.Join(s.Blockers, "; ")
 	}
-	return cmp.Or(a.holds["kernel"].why(), a.holds["grow"].why(), strings.Join(s.Misrouted, "; "), strings.Join(s.Blocked, "; "), undoneProblem(s.Undone))
+	return cmp.Or(a.holds["kernel"].why(), a.holds["grow"].why(), a.holds["limits"].why(), strings.Join(s.Misrouted, "; "), strings.Join(s.Blocked, "; "), undoneProblem(s.Undone))
 }
 
 // undoneProblem says that repairs don't last, "" if they do.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 )
 
 // What a comparison of the kernel with the book was for, as metrics have it.
@@ -21,10 +22,13 @@ const (
 
 // resyncIfDue puts back what others removed from the kernel: at once where that was
 // heard, and from time to time what was not. Then it takes back what dead sandboxes
-// hold too.
+// hold too. What failed is tried again after its back-off, which holds up nothing that
+// is heard meanwhile: one thing that can't be put back is no reason to leave others.
 func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Duration) error {
-	due := now >= a.resyncAt
-	if !due && !a.disturbed || a.holds.active("kernel", now) {
+	held := a.holds.active("kernel", now)
+	due := now >= a.resyncAt && !held
+	again := !held && (a.holds.over("kernel", now) || a.holds.over("limits", now))
+	if !due && !again && !a.disturbed {
 		return nil
 	}
 	cause := comparedByChange
@@ -34,9 +38,6 @@ func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Dura
 	err := a.sync(ctx, now, cause)
 	if !due {
 		return err
-	}
-	if err == nil {
-		a.resyncAt = now + a.conf.Resync
 	}
 	return errors.Join(err, a.lookForBlocks(ctx), a.lookForPortConflicts(ctx), a.reclaim(ctx, now))
 }
@@ -126,17 +127,38 @@ func (a *Agent) sync(ctx context.Context, now time.Duration, cause string) error
 	a.Events.Compared(cause)
 	lines, err := a.Kernel.Sync(ctx, out, a.gone)
 	a.logKernel(lines, cause)
-	if cause != comparedForBook && err == nil { // what fails is told as such
+	a.disturbed = false // what failed is tried again after its back-off
+	limits := a.noteLimits(err, now)
+	if cause != comparedForBook && (err == nil || limits != nil) { // what fails is told as such
 		a.noteRepairs(lines, now)
 	}
-	if err != nil {
+	if err != nil && limits == nil {
 		a.holds.fail("kernel", delayRetry, 0, now, a.Rand)
 		a.holds.because("kernel", err)
-		return fmt.Errorf("bring the kernel in step with the node cache: %w", err)
+		err = fmt.Errorf("bring the kernel in step with the node cache: %w", err)
+		return errors.Join(err, a.lookForMisrouted(ctx))
 	}
 	a.holds.clear("kernel")
-	a.unsynced, a.disturbed, a.gone = false, false, nil
-	return a.lookForMisrouted(ctx)
+	if cause == comparedAtResync {
+		a.resyncAt = now + a.conf.Resync
+	}
+	a.unsynced, a.gone = false, nil
+	return errors.Join(limits, a.lookForMisrouted(ctx))
+}
+
+// noteLimits returns err if it is only about limits of pods that can't be put back. They
+// have a back-off of their own.
+func (a *Agent) noteLimits(err error, now time.Duration) error {
+	switch {
+	case err == nil:
+		a.holds.clear("limits")
+		return nil
+	case !netconf.OnlyLimits(err):
+		return nil
+	}
+	a.holds.fail("limits", delayRetry, 0, now, a.Rand)
+	a.holds.because("limits", err)
+	return err
 }
 
 // logKernel tells what was changed in the kernel and why.

@@ -61,6 +61,7 @@ type testNode struct {
 	foreign  map[netip.Addr]string // pods of another plugin: their links
 	occupied chan struct{}         // what the kernel announces of those
 	syncs    int                   // comparisons of the kernel so far
+	syncErr  error                 // what the kernel can't be made to hold
 	disturb  chan struct{}         // tells the agent that others changed the kernel
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/enipool/enipool/pkg/netconf"
@@ -55,7 +56,11 @@ func (h *Host) restoreEgress(link linkState, l Limit) error {
 	}
 	b := &batch{}
 	b.addRedirect(link.index, wait.index, "lead what comes in by %s to "+l.Dev, l.HostDev)
-	return h.conn.send(b)
+	if err = h.conn.send(b); errors.Is(err, unix.EOPNOTSUPP) {
+		// A filter there would be for all links that share it.
+		return fmt.Errorf("%w: another program made its filters a block that links share; `tc qdisc del dev %s clsact` takes it away", err, l.HostDev)
+	}
+	return err
 }
 
 // putBucket makes the token bucket the link's root queue, whatever is there. What can't

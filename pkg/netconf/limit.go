@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -68,6 +69,28 @@ func LimitDevice(k eni.Key) string {
 // LimitDeviceBeside returns the LimitDevice of the pod whose link on the node is hostDev.
 func LimitDeviceBeside(hostDev string) string {
 	return LimitPrefix + strings.TrimPrefix(hostDev, VethPrefix)
+}
+
+// LimitError tells that a pod's limits could not be put back. It is about that pod only:
+// all that the node and other pods need may be in place.
+type LimitError struct {
+	Pod string
+	Err error
+}
+
+// Error names the pod.
+func (e *LimitError) Error() string { return "limits of pod " + e.Pod + ": " + e.Err.Error() }
+
+// Unwrap returns why.
+func (e *LimitError) Unwrap() error { return e.Err }
+
+// OnlyLimits tells whether err is made up of LimitErrors.
+func OnlyLimits(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !OnlyLimits(e) })
+	}
+	_, ok := err.(*LimitError)
+	return ok
 }
 
 // Extras is what a pod asks for beyond its addresses.

@@ -41,7 +41,7 @@ func (n Node) Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]s
 	if err != nil {
 		return nil, err
 	}
-	lines, err := n.apply(ctx, book, change{obsolete: all, watch: n.Watch})
+	lines, err := n.apply(ctx, book, change{obsolete: all, watch: n.Watch, retried: true})
 	return lines, errors.Join(err, n.followFast(ctx, book))
 }
 

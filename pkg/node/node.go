@@ -55,6 +55,16 @@ type change struct {
 	obsolete netconf.Node // see netconf.Diff
 	addOnly  bool         // leave what is too much
 	watch    *Watch       // learns which changes a reading of the kernel covers; nil: there is none
+	retried  bool         // whoever asked compares again after an error
+}
+
+// unsettle tells the watch that what a reading showed was not put right.
+func (c change) unsettle(cause string) {
+	if c.retried {
+		c.watch.owe()
+	} else {
+		c.watch.unsettle(cause)
+	}
 }
 
 func (n Node) apply(ctx context.Context, book view, c change) (changed []string, err error) {
@@ -71,12 +81,12 @@ func (n Node) apply(ctx context.Context, book view, c change) (changed []string,
 		}
 		add, remove, fw, err := confirmedDiff(ctx, h, book, c.obsolete)
 		if err != nil {
-			c.watch.unsettle(cause)
+			c.unsettle(cause)
 			return changed, err
 		}
 		lines, add, remove, fw, err := n.moveMarks(ctx, h, book, add, remove, fw)
 		if err != nil {
-			c.watch.unsettle(cause)
+			c.unsettle(cause)
 			return append(changed, lines...), err
 		}
 		if c.addOnly && len(remove.Lines("")) > 0 {
@@ -95,7 +105,7 @@ func (n Node) apply(ctx context.Context, book view, c change) (changed []string,
 		}
 		lines, err = append(lines, more...), errors.Join(err, fwErr, h.ApplyNode(netconf.Node{}, remove))
 		if err != nil {
-			c.watch.unsettle(cause)
+			c.unsettle(cause)
 		}
 		if changed = append(changed, lines...); err != nil || len(lines) == 0 {
 			return changed, err

@@ -126,7 +126,9 @@ func (e *extras) restoreLimits(h *host.Host) ([]string, error) {
 	for _, r := range e.records {
 		restored, err := h.RestoreLimits(limitOf(r))
 		lines = append(lines, prefix("limit "+r.Pod+": ", restored)...)
-		errs = append(errs, err)
+		if err != nil {
+			errs = append(errs, &netconf.LimitError{Pod: r.Pod, Err: err})
+		}
 	}
 	return lines, errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -32,6 +33,7 @@ type Watch struct {
 	known    known
 	cause    string // first fault that no reading of the kernel covers yet, "" for none
 	covered  string // that which the newest comparison was for
+	owed     string // that which the newest comparison was for and did not put right
 	suspects map[subject]suspicion
 	missed   bool // links may have come and gone unheard
 
@@ -166,7 +168,7 @@ func (w *Watch) settle(ctx context.Context, book view, first bool) (cause string
 	w.known.devices, w.known.tables, w.known.without6 = devices, tables, without6
 	cause, w.cause = w.cause, ""
 	if first {
-		w.covered = cause
+		w.covered, w.owed = cmp.Or(cause, w.owed), ""
 	}
 	select {
 	case <-w.faults: // it is behind us
@@ -186,6 +188,17 @@ func (w *Watch) rest() {
 	defer w.mu.Unlock()
 	w.comparing = false
 	w.wakeRun()
+}
+
+// owe is unsettle where the caller compares again by itself: the cause is kept for that
+// comparison, and nothing is sent, so that what is sent meanwhile is new.
+func (w *Watch) owe() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.owed = w.covered
 }
 
 // unsettle takes back that a reading covers a fault: what it showed was not put right.

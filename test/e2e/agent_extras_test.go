@@ -69,6 +69,55 @@ func TestTheAgentPutsBackALimitThatSomebodyRemoves(t *testing.T) {
 	}
 }
 
+// A neighbour that gives a pod's link filters which links share keeps the agent from
+// putting the pod's limit back. That is told, and nothing else waits for it.
+func TestALimitThatCantBePutBackHoldsUpNoRepair(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, plan{name: "limit-stuck", limits: tiny})
+	s.configure("pool.batch: 2", rarely)
+	s.asks = map[string]string{"pod0": limited}
+	s.start()
+	s.poolOf(2)
+	s.add("pod0", "pod1")
+	s.poolOf(4)
+	s.rested()
+	link := s.linkTo(s.addressOf("pod0"))
+	s.node.Run(t, "sh", "-c", strings.ReplaceAll("tc qdisc del dev LINK clsact; tc qdisc add dev LINK ingress_block 5 clsact", "LINK", link))
+	s.eventually("the back-off has grown", func() error {
+		if tries := s.comparisons("change"); tries < 5 {
+			return fmt.Errorf("tried %d times", tries)
+		}
+		return nil
+	})
+	for range 3 {
+		want := s.kernel()
+		s.node.Run(t, "sh", "-c", "ip rule del priority 512; nft delete table inet enipool")
+		s.sameKernel(want)
+		s.eventually("the limit alone is told", func() error {
+			st, err := s.status()
+			if told := strings.Join(st.Backoff, "\n"); err != nil || !strings.Contains(told, "limits for ") || strings.Contains(told, "kernel for") || !strings.Contains(st.Problem, "limits of pod") {
+				return fmt.Errorf("%v, back-off %q, problem %q", err, told, st.Problem)
+			}
+			return nil
+		})
+	}
+	s.reach(internet4, "pod1")
+	s.add("pod2")
+	s.node.Run(t, "tc", "qdisc", "del", "dev", link, "clsact")
+	s.eventually("the limit is put back", func() error {
+		if is := s.limits(link); !strings.Contains(is, "Redirect to device enb") {
+			return errors.New(is)
+		}
+		return nil
+	})
+	s.eventually("all is well", func() error {
+		if st, err := s.status(); err != nil || st.Problem != "" {
+			return fmt.Errorf("%v, problem %q", err, st.Problem)
+		}
+		return nil
+	})
+}
+
 // A record that was half written when the power failed is no pod's, and goes: with the
 // agent's first comparison, or with a GC where there is no agent.
 func TestAHalfWrittenRecordIsTidiedUp(t *testing.T) {
