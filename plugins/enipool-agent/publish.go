@@ -52,7 +52,7 @@ func (p *publisher) ready(ctx context.Context, now time.Time) {
 		p.log.Info("network configuration published; the node can turn Ready", "path", path)
 	case text == "" || text == p.said:
 	case errors.Is(err, install.ErrNotStaged):
-		p.log.Info("network configuration is left to whoever set up the node: `enipool-agent install` staged none")
+		p.log.Info("CNI configuration is not managed by this agent: `enipool-agent install` has staged none here")
 	default:
 		p.log.Warn("network configuration can't be published", "error", err)
 	}

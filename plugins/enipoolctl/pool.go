@@ -86,8 +86,15 @@ func needRoot(err error) error {
 
 func checkCommand(cache *nodecache.Cache) *cobra.Command {
 	return &cobra.Command{
-		Use:     "check",
-		Short:   "Compare cache, kernel and live namespaces; exit 1 and a line for each mismatch, 2 if that fails",
+		Use:   "check",
+		Short: "Compare cache, kernel and live namespaces; exit 1 and a line for each mismatch, 2 if that fails",
+		Long: `Compare cache, kernel and live namespaces, and change nothing. Each mismatch is
+a line with what to do about it, or with who puts it right.
+
+Pods may come and go meanwhile: what differs is looked at again half a second
+later, and told if it differs still.
+
+Exit codes: 0 all agree, 1 something differs, 2 it failed.`,
 		Example: "  enipoolctl pool check",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -121,8 +128,10 @@ func reclaimCommand(cache *nodecache.Cache) *cobra.Command {
 		Use:   "reclaim",
 		Short: "Free the addresses whose pods are provably gone",
 		Long: `Free the addresses whose pods are provably gone: the network namespace that was
-recorded at their start no longer exists, and neither does their link. Run it
-where the namespaces' folder (/run/netns or /var/run/netns) can be seen.`,
+recorded at their start no longer exists, and neither does their link. Of pods
+that were found in the kernel, after the node cache was lost, the link alone
+tells. Run it where the namespaces' folder (/run/netns or /var/run/netns) can be
+seen.`,
 		Example: "  enipoolctl pool reclaim",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -131,6 +140,9 @@ where the namespaces' folder (/run/netns or /var/run/netns) can be seen.`,
 			freed, err := p.Reclaim(cmd.Context(), func(eni.Owner) bool { return true })
 			for _, a := range freed {
 				fmt.Fprintln(cmd.OutOrStdout(), freedLine(a))
+			}
+			if busy := (*nodecache.BusyError)(nil); nodecache.Unusable(err) || errors.As(err, &busy) {
+				return needRoot(err) // who lingers can't be told either
 			}
 			if err == nil && len(freed) == 0 {
 				fmt.Fprintln(cmd.OutOrStdout(), "nothing to free")
