@@ -120,62 +120,6 @@ func (t Table) Commit(changes ...Change) error {
 	return c.Commit(changes...)
 }
 
-// Place is where a set may have an element: it has one for each key.
-type Place struct {
-	Set string
-	Key []byte
-}
-
-// Get returns the element of the set that has the key. Found is false where the
-// element, the set or the table is not there.
-func (c *Conn) Get(set string, key []byte) (e Element, found bool, err error) {
-	err = c.GetEach([]Place{{set, key}}, func(_ int, have Element, is bool) { e, found = have, is })
-	return e, found, err
-}
-
-// getsAtOnce is how many elements are asked for in one datagram.
-const getsAtOnce = 128
-
-// GetEach hands to have what there is in each of the places, in their order, as Get would.
-// Of thousands it asks for many at once.
-func (c *Conn) GetEach(places []Place, have func(i int, e Element, found bool)) error {
-	for start := 0; start < len(places); start += getsAtOnce {
-		some := places[start:min(start+getsAtOnce, len(places))]
-		var m message
-		for i, p := range some {
-			// Without a demand for it the kernel acknowledges nothing: it answers or says why not.
-			c.appendElement(&m, unix.NFT_MSG_GETSETELEM, 0, uint32(i+1), p.Set, Element{Key: p.Key})
-		}
-		c.s.makeRoom(len(m.bytes), len(some))
-		replies, err := c.s.exchange(m.bytes)
-		if err != nil {
-			return fmt.Errorf("read elements of nftables set %s: %w", some[0].Set, err)
-		}
-		elements := make([]Element, len(some))
-		found, answered := make([]bool, len(some)), make([]bool, len(some))
-		for _, r := range replies {
-			i := int(r.sequence) - 1
-			if i < 0 || i >= len(some) {
-				continue
-			}
-			answered[i] = true
-			switch {
-			case r.errno != 0 && r.errno != unix.ENOENT:
-				return fmt.Errorf("read element %x of nftables set %s: %w", some[i].Key, some[i].Set, r.errno)
-			case r.kind == unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWSETELEM:
-				elements[i], found[i] = decodeElement(r.body)
-			}
-		}
-		for i, p := range some {
-			if !answered[i] {
-				return fmt.Errorf("read element %x of nftables set %s: the kernel did not answer", p.Key, p.Set)
-			}
-			have(start+i, elements[i], found[i])
-		}
-	}
-	return nil
-}
-
 // Commit makes all of the changes, or none and returns why: a *ChangeError for
 // each change that the kernel refused.
 func (c *Conn) Commit(changes ...Change) error {
