@@ -55,13 +55,13 @@ func (p *Plugin) endFormer(ctx context.Context, h *host.Host, r Request, s ipam.
 // holds for it, so that DEL goes on as ever. It returns an empty one where there are none.
 func (p *Plugin) restoreRecord(ctx context.Context, h *host.Host, s ipam.Settings, addrs []eni.Address) (rec podrecord.Record, err error) {
 	err = p.withPorts(ctx, s.Firewall, func(n hostport.Node) error {
-		have, err := hostport.Found(s.Firewall)
-		if err != nil {
-			return err
-		}
 		pods := hostport.Pods(addrs, s.Firewall)
 		if len(pods) == 0 {
 			return nil // another plugin's interface has neither
+		}
+		have, err := hostport.Found(s.Firewall, pods)
+		if err != nil {
+			return err
 		}
 		limits, err := h.FoundLimits([]eni.Key{pods[0].Key})
 		if err != nil {

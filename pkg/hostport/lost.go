@@ -3,6 +3,7 @@ package hostport
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -38,10 +39,16 @@ func Lost(pods, records []podrecord.Record, have []netconf.PodPorts, limits map[
 	return lost
 }
 
-// Found returns the ports of the node that lead to pods, as the kernel holds them.
-func Found(firewall ipam.Firewall) ([]netconf.PodPorts, error) {
+// Found returns the ports of the node that lead to the pods, as the kernel holds them.
+// Iptables is asked for the families of pods only: a node needs no program for others.
+// Ports that lead elsewhere may be among them.
+func Found(firewall ipam.Firewall, pods []podrecord.Record) ([]netconf.PodPorts, error) {
 	if firewall == ipam.Iptables {
-		return foundIptables(eni.IPv4, eni.IPv6)
+		var addrs []netip.Addr
+		for _, p := range pods {
+			addrs = append(addrs, p.Addrs...)
+		}
+		return foundIptables(familiesOf(addrs)...)
 	}
 	var list []netconf.PodPorts
 	for _, name := range netconf.NftPortMaps() {
@@ -65,6 +72,9 @@ func Found(firewall ipam.Firewall) ([]netconf.PodPorts, error) {
 // telling, nothing is known.
 func foundIptables(families ...eni.Family) (list []netconf.PodPorts, err error) {
 	for _, family := range families {
+		if chainGone(family) {
+			continue // no program is needed to know it
+		}
 		rules, err := iptexec.Rules(family, netconf.IptPortChain)
 		if err != nil && !chainGone(family) {
 			return nil, fmt.Errorf("read host ports: %w", err)
@@ -76,6 +86,15 @@ func foundIptables(families ...eni.Family) (list []netconf.PodPorts, err error) 
 		}
 	}
 	return list, nil
+}
+
+func familiesOf(addrs []netip.Addr) (families []eni.Family) {
+	for _, a := range addrs {
+		if f := eni.FamilyOf(a); !slices.Contains(families, f) {
+			families = append(families, f)
+		}
+	}
+	return families
 }
 
 // Pods returns what is known without records of the attachments of used addresses that can

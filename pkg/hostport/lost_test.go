@@ -62,7 +62,8 @@ func TestWhatIsOpenForALivingPodWithoutARecordIsItsRecord(t *testing.T) {
 // Both packet filters tell what was opened, so that the rebuilt record is the lost one.
 func TestOpenPortsAreReadBackFromTheKernel(t *testing.T) {
 	each(t, func(n filtered) {
-		if have, err := hostport.Found(n.Firewall); err != nil || len(have) > 0 {
+		pods := hostport.Pods(append(used("a", "10.0.0.20", "fd00::20"), used("b", "10.0.0.21", "fd00::21")...), n.Firewall)
+		if have, err := hostport.Found(n.Firewall, pods); err != nil || len(have) > 0 {
 			t.Errorf("without ports: %v, %v", have, err)
 		}
 		var want []podrecord.Record
@@ -81,11 +82,10 @@ func TestOpenPortsAreReadBackFromTheKernel(t *testing.T) {
 			}
 			want = append(want, n.open(r))
 		}
-		have, err := hostport.Found(n.Firewall)
+		have, err := hostport.Found(n.Firewall, pods)
 		if err != nil {
 			t.Fatal(err)
 		}
-		pods := hostport.Pods(append(used("a", "10.0.0.20", "fd00::20"), used("b", "10.0.0.21", "fd00::21")...), n.Firewall)
 		got := hostport.Lost(pods, nil, have, nil)
 		if len(got) != len(want) {
 			t.Fatalf("found %v", got)

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/podrecord"
 )
@@ -20,13 +19,7 @@ func (n Node) unrecorded(r podrecord.Record, others []podrecord.Record, unreadab
 	if !unreadable && len(others) > 0 {
 		return nil, nil
 	}
-	var families []eni.Family
-	for _, a := range r.Addrs {
-		if f := eni.FamilyOf(a); !slices.Contains(families, f) {
-			families = append(families, f)
-		}
-	}
-	have, err := foundIptables(families...)
+	have, err := foundIptables(familiesOf(r.Addrs)...)
 	if err != nil {
 		return nil, err
 	}

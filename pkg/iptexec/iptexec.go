@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -30,14 +29,14 @@ func variants(f eni.Family, suffix string) []string {
 // Restore hands the rules to the first iptables-restore that accepts them; chains
 // that they do not name stay as they are. The program inherits lock.
 func Restore(f eni.Family, rules string, lock uintptr) error {
-	return tryEach(variants(f, "-restore"), func(path string) error { return RestoreBy(path, rules, lock) })
+	return tryVariants(f, "-restore", func(path string) error { return RestoreBy(path, rules, lock) })
 }
 
 // Rules returns the rules of a chain of the nat table as iptables prints them,
-// without "-A CHAIN ".
+// without "-A CHAIN ". To look makes no table.
 func Rules(f eni.Family, chain string) ([]string, error) {
 	var rules []string
-	err := tryEach(variants(f, ""), func(path string) error {
+	err := tryVariants(f, "", func(path string) error {
 		out, err := run(path, []string{"--wait", "5", "-t", "nat", "-S", chain}, "", 0)
 		for line := range strings.Lines(out) {
 			if rule, ok := strings.CutPrefix(strings.TrimSpace(line), "-A "+chain+" "); ok && err == nil {
@@ -49,29 +48,19 @@ func Rules(f eni.Family, chain string) ([]string, error) {
 	return rules, err
 }
 
-// NoLegacyChain tells whether the nat table that iptables-legacy works on has no such chain,
-// for certain: the kernel has no such table, or the program says so.
-func NoLegacyChain(f eni.Family, chain string) bool {
-	names, name := "ip_tables_names", "iptables-legacy"
-	if f == eni.IPv6 {
-		names, name = "ip6_tables_names", "ip6tables-legacy"
-	}
-	tables, err := os.ReadFile(filepath.Join("/proc/thread-self/net", names))
-	if errors.Is(err, os.ErrNotExist) || err == nil && !slices.Contains(strings.Fields(string(tables)), "nat") {
-		return true
-	}
-	path, err := find(name)
+// tryVariants tries one variant after the other until one does it. Without a nat table of
+// iptables-legacy that one has no chain of ours, and its program would make the table.
+func tryVariants(f eni.Family, suffix string, do func(path string) error) error {
+	may, err := mayHaveLegacyTable(f)
 	if err != nil {
-		return false
+		return err
 	}
-	_, err = run(path, []string{"--wait", "5", "-t", "nat", "-S", chain}, "", 0)
-	return err != nil && strings.Contains(err.Error(), "No chain")
-}
-
-func tryEach(names []string, do func(path string) error) error {
 	var errs []error
-	for _, name := range names {
+	for _, name := range variants(f, suffix) {
 		path, err := find(name)
+		if err == nil && !may && isLegacy(path) {
+			err = fmt.Errorf("%s is iptables-legacy, which has no table nat", path)
+		}
 		if err == nil {
 			err = do(path)
 		}

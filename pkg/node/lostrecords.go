@@ -29,7 +29,7 @@ func (e *extras) findLost(ctx context.Context, h *host.Host, filter ipam.Firewal
 	if len(e.pods) == 0 {
 		return nil
 	}
-	have, err := hostport.Found(filter)
+	have, err := hostport.Found(filter, e.pods)
 	if err != nil {
 		return err
 	}
