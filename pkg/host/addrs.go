@@ -17,6 +17,19 @@ type kernelAddr struct {
 	flags  int // IFA_F_*
 }
 
+// Addrs returns the addresses that the node has on its links.
+func (h *Host) Addrs() ([]netip.Addr, error) {
+	list, err := h.conn.addrs()
+	if err != nil {
+		return nil, err
+	}
+	addrs := make([]netip.Addr, len(list))
+	for i, a := range list {
+		addrs[i] = a.prefix.Addr()
+	}
+	return addrs, nil
+}
+
 // addrs returns the addresses of all links and both families.
 func (c *conn) addrs() ([]kernelAddr, error) {
 	list, err := c.list(newMessage(unix.RTM_GETADDR, 0, make([]byte, unix.SizeofIfAddrmsg)...))

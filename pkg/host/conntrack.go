@@ -69,12 +69,7 @@ func leads(ports netconf.PortSet, local []netip.Addr, f flow) bool {
 	if f.transport != netconf.UDP || !slices.Contains(local, f.to) && !f.to.IsLoopback() {
 		return false
 	}
-	// Flows and ports may both be thousands.
-	port := netconf.HostPort{Transport: netconf.UDP, Port: f.port}
-	_, ofAll := ports.Find(f.to, port)
-	port.Host = f.to
-	_, ofOne := ports.Find(f.to, port)
-	return ofAll || ofOne
+	return ports.Leads(f.to, f.transport, f.port)
 }
 
 // ForgetFlows makes the kernel forget the UDP flows to the ports. It comes after
@@ -84,13 +79,9 @@ func (h *Host) ForgetFlows(ports []netconf.PodPorts) error {
 	if !slices.ContainsFunc(ports, func(p netconf.PodPorts) bool { return slices.ContainsFunc(p.Ports, udp) }) {
 		return nil
 	}
-	list, err := h.conn.addrs()
+	local, err := h.Addrs()
 	if err != nil {
 		return err
-	}
-	var local []netip.Addr
-	for _, a := range list {
-		local = append(local, a.prefix.Addr())
 	}
 	set := netconf.NewPortSet(ports...)
 	var errs []error

@@ -155,6 +155,7 @@ table inet enipool {
 	chain marks {
 		type filter hook prerouting priority dstnat + 10; policy accept;
 		ct state new iifname vmap @arrivals comment "a connection remembers the ENI it came in by #HASH"
+		ct direction original ct mark & 0x000000ff == 0x00000000 iifname vmap @arrivals comment "one that began without these rules, too #HASH"
 		ip daddr @vpc4 ip saddr vmap @source4 comment "a pod's packets leave by its address's ENI #HASH"
 		meta mark & 0x000000ff == @marks meta mark set meta mark & 0xffffff00 comment "an ENI is chosen here and by nobody else #HASH"
 	}
@@ -274,7 +275,9 @@ func TestIptablesFormInTheWordsOfIptables(t *testing.T) {
 -N ENIPOOL-MARK-HASHHASH
 -A PREROUTING -j ENIPOOL-MARK-HASHHASH
 -A ENIPOOL-MARK-HASHHASH -i eth0 -m conntrack --ctstate NEW -j CONNMARK --set-xmark 0xff/0xff
+-A ENIPOOL-MARK-HASHHASH -i eth0 -m conntrack --ctdir ORIGINAL -m connmark --mark 0x0/0xff -j CONNMARK --set-xmark 0xff/0xff
 -A ENIPOOL-MARK-HASHHASH -i eth1 -m conntrack --ctstate NEW -j CONNMARK --set-xmark 0x1/0xff
+-A ENIPOOL-MARK-HASHHASH -i eth1 -m conntrack --ctdir ORIGINAL -m connmark --mark 0x0/0xff -j CONNMARK --set-xmark 0x1/0xff
 -N ENIPOOL-SNAT-HASHHASH
 -A POSTROUTING -j ENIPOOL-SNAT-HASHHASH
 -A ENIPOOL-SNAT-HASHHASH ! -o eth0 -j RETURN

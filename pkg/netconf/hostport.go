@@ -163,6 +163,15 @@ func (s PortSet) Find(pod netip.Addr, port HostPort) (HostPort, bool) {
 	return found, ok && port.Serves(pod)
 }
 
+// Leads tells whether one of the ports is open at the node's address and number.
+func (s PortSet) Leads(to netip.Addr, transport Transport, number uint16) bool {
+	port := HostPort{Transport: transport, Port: number}
+	_, ofAll := s.Find(to, port)
+	port.Host = to
+	_, ofOne := s.Find(to, port)
+	return ofAll || ofOne
+}
+
 // Select returns p with those of its ports that are in the set or, with in false, with
 // those that are not.
 func (s PortSet) Select(p PodPorts, in bool) PodPorts {

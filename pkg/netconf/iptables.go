@@ -77,8 +77,10 @@ func (f Firewall) iptArrivals() []string {
 	}
 	var rules []string
 	for _, e := range f.ENIs {
-		rules = append(rules, fmt.Sprintf("-i %s -m conntrack --ctstate NEW -j CONNMARK --set-xmark %#x/%#x",
-			e.Device, Mark(e.Index, f.Mask), f.Mask))
+		mark := fmt.Sprintf("-j CONNMARK --set-xmark %#x/%#x", Mark(e.Index, f.Mask), f.Mask)
+		rules = append(rules, fmt.Sprintf("-i %s -m conntrack --ctstate NEW %s", e.Device, mark),
+			// of connections that began without these rules, see addMarks
+			fmt.Sprintf("-i %s -m conntrack --ctdir ORIGINAL -m connmark --mark 0x0/%#x %s", e.Device, f.Mask, mark))
 	}
 	return rules
 }

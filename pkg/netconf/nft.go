@@ -54,7 +54,7 @@ type NftChain struct {
 }
 
 // NftRule is a rule. Its statements are of the types NftDevice, NftFamily,
-// NftConn, NftLookup, NftSpoofed, NftSetMark, NftSNAT, NftLocal, NftPrefix,
+// NftConn, NftUnmarked, NftLookup, NftSpoofed, NftSetMark, NftSNAT, NftLocal, NftPrefix,
 // NftHostPort, NftIsHairpin and NftVerdict.
 type NftRule struct {
 	Reason     string // for people
@@ -88,7 +88,11 @@ const (
 	NftNew         NftConn = "ct state new"
 	NftEstablished NftConn = "ct state established" // not the errors about it, which are related
 	NftReply       NftConn = "ct direction reply"
+	NftOriginal    NftConn = "ct direction original"
 )
+
+// NftUnmarked matches packets whose connection has none of the bits in its mark.
+type NftUnmarked struct{ Mask uint32 }
 
 // NftField is what NftLookup looks up.
 type NftField string

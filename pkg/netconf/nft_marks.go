@@ -23,7 +23,13 @@ func (f Firewall) addMarks(t *NftTable) {
 	}
 	sortByMark(ours.Elements)
 	t.Sets = append(t.Sets, arrivals, ours)
-	rules := []NftRule{{"a connection remembers the ENI it came in by", []fmt.Stringer{NftNew, NftLookup{Field: NftArrival, Map: true, Set: nftArrivals}}}}
+	arrival := NftLookup{Field: NftArrival, Map: true, Set: nftArrivals}
+	rules := []NftRule{
+		{"a connection remembers the ENI it came in by", []fmt.Stringer{NftNew, arrival}},
+		// Its first packet may have come while these rules were gone: somebody flushed them,
+		// or enipool was not there yet. To the kernel a lost answer is an answer too.
+		{"one that began without these rules, too", []fmt.Stringer{NftOriginal, NftUnmarked{f.Mask}, arrival}},
+	}
 	source4 := NftSet{Name: nftSources4, Type: "ipv4_addr", Verdicts: true}
 	source6 := NftSet{Name: nftSources6, Type: "ipv6_addr", Verdicts: true}
 	for _, s := range f.Sources {

@@ -125,6 +125,11 @@ func (f NftFamily) String() string { return "meta nfproto " + eni.Family(f).Stri
 // String returns the match in the words of nft.
 func (c NftConn) String() string { return string(c) }
 
+// String returns the match in the words of nft.
+func (u NftUnmarked) String() string {
+	return fmt.Sprintf("ct mark & %s == %s", NftMark(u.Mask), NftMark(0))
+}
+
 // String returns the lookup in the words of nft.
 func (l NftLookup) String() string {
 	s := string(l.Field)

@@ -7,19 +7,38 @@ import (
 
 // Flow is a connection as the kernel tracks it.
 type Flow struct {
-	From     netip.Addr // who sent the first packet
-	Target   netip.Addr // whom it reached, behind every translation
-	Back     netip.Addr // where answers go: From, or what it was translated to
-	Answered bool
+	From, To  netip.Addr // of the first packet, as its sender wrote it
+	Transport Transport
+	Port      uint16     // that it was sent to
+	Target    netip.Addr // whom it reached: To, or what it was translated to
+	Back      netip.Addr // where answers go: From, or what it was translated to
+	Answered  bool
 }
 
-// LacksSNAT tells whether the flow leaves the VPC with a pod's address and has to have the
-// node's: it began while the rule for that was missing, and the kernel asks no rule again
-// as long as packets come. One that was answered is left alone, as it got through.
-func (f Firewall) LacksSNAT(c Flow) bool {
-	if !f.SNAT.IsValid() || c.Answered || c.Back != c.From {
+// Untranslated returns what tells whether a flow has to be translated and is not: it began
+// while the rule for that was missing, and the kernel asks no rule again as long as packets
+// come. One that was answered is left alone, as it got through. Local are the node's
+// addresses.
+func (f Firewall) Untranslated(local []netip.Addr) func(Flow) bool {
+	ports := NewPortSet(f.Ports...)
+	return func(c Flow) bool { return !c.Answered && (f.lacksSNAT(c) || ports.lacks(c, local)) }
+}
+
+// lacksSNAT tells whether the flow leaves the VPC with a pod's address and has to have the
+// node's.
+func (f Firewall) lacksSNAT(c Flow) bool {
+	if !f.SNAT.IsValid() || c.Back != c.From {
 		return false
 	}
 	_, pods := slices.BinarySearchFunc(f.Pool, c.From, netip.Addr.Compare)
 	return pods && !slices.ContainsFunc(f.VPC, func(p netip.Prefix) bool { return p.Contains(c.Target) })
+}
+
+// lacks tells whether the flow is to a port of the node that leads to a pod, and stayed on
+// the node. What others translated, such as a service with the same port, is theirs.
+func (s PortSet) lacks(c Flow, local []netip.Addr) bool {
+	if !c.To.IsValid() || c.Target != c.To || !s.Leads(c.To, c.Transport, c.Port) {
+		return false
+	}
+	return c.To.IsLoopback() || slices.Contains(local, c.To)
 }

@@ -7,25 +7,54 @@ import (
 
 func TestFlowsThatBeganWithoutTheirTranslationAreTold(t *testing.T) {
 	addr := netip.MustParseAddr
-	node, pod, other, far := addr("10.0.0.10"), addr("10.0.0.21"), addr("10.0.9.9"), addr("198.51.100.1")
-	on := Firewall{SNAT: node, Pool: []netip.Addr{addr("10.0.0.11"), pod}, VPC: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}}
-	off := on
-	off.SNAT = netip.Addr{}
+	node, second, pod, other, far := addr("10.0.0.10"), addr("10.0.0.20"), addr("10.0.0.21"), addr("10.0.9.9"), addr("198.51.100.1")
+	node6, far6 := addr("2001:db8::10"), addr("2001:db8:9::1")
+	off := Firewall{Ports: []PodPorts{
+		{Pod: pod, Ports: []HostPort{{UDP, netip.Addr{}, 8080, 80}, {TCP, netip.Addr{}, 9090, 90}, {UDP, second, 53, 53}}},
+		{Pod: addr("2001:db8::21"), Ports: []HostPort{{UDP, node6, 6060, 60}}},
+	}}
+	on := off
+	on.SNAT, on.Pool, on.VPC = node, []netip.Addr{addr("10.0.0.11"), pod}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
+	toPort := func(to netip.Addr, transport Transport, port uint16) Flow {
+		from := far
+		if to.Is6() {
+			from = far6
+		}
+		return Flow{From: from, To: to, Transport: transport, Port: port, Target: to, Back: from}
+	}
+	led, answered, leaves := toPort(node, UDP, 8080), toPort(node, UDP, 8080), toPort(far, UDP, 8080)
+	led.Target, answered.Answered = pod, true
+	leaves.From, leaves.Back = other, other
 	for name, c := range map[string]struct {
 		f    Firewall
 		flow Flow
 		want bool
 	}{
-		"out of the VPC":                     {on, Flow{From: pod, Target: far, Back: pod}, true},
-		"translated":                         {on, Flow{From: pod, Target: far, Back: node}, false},
-		"answered":                           {on, Flow{From: pod, Target: far, Back: pod, Answered: true}, false},
-		"within the VPC, by a service's too": {on, Flow{From: pod, Target: other, Back: pod}, false},
-		"into the VPC":                       {on, Flow{From: far, Target: pod, Back: far}, false},
-		"the node's own":                     {on, Flow{From: node, Target: far, Back: node}, false},
-		"SNAT is off":                        {off, Flow{From: pod, Target: far, Back: pod}, false},
+		"out of the VPC":                     {on, Flow{From: pod, To: far, Target: far, Back: pod}, true},
+		"translated":                         {on, Flow{From: pod, To: far, Target: far, Back: node}, false},
+		"answered":                           {on, Flow{From: pod, To: far, Target: far, Back: pod, Answered: true}, false},
+		"within the VPC, by a service's too": {on, Flow{From: pod, To: far, Target: other, Back: pod}, false},
+		"into the VPC":                       {on, Flow{From: far, To: pod, Target: pod, Back: far}, false},
+		"the node's own":                     {on, Flow{From: node, To: far, Target: far, Back: node}, false},
+		"SNAT is off":                        {off, Flow{From: pod, To: far, Target: far, Back: pod}, false},
 		"not decoded":                        {on, Flow{}, false},
+
+		"to a host port":                           {on, toPort(node, UDP, 8080), true},
+		"to a host port, SNAT is off":              {off, toPort(node, UDP, 8080), true},
+		"to a host port, by the second ENI":        {off, toPort(second, UDP, 8080), true},
+		"to a host port, by the loopback":          {off, toPort(addr("127.0.0.5"), UDP, 8080), true},
+		"to a host port of TCP":                    {off, toPort(node, TCP, 9090), true},
+		"to a host port of one address":            {off, toPort(second, UDP, 53), true},
+		"to a host port of one address, IPv6":      {off, toPort(node6, UDP, 6060), true},
+		"to another address than the host port is": {off, toPort(node, UDP, 53), false},
+		"to a host port, led to a pod":             {off, led, false},
+		"to a host port, answered":                 {off, answered, false},
+		"to another port":                          {off, toPort(node, UDP, 8081), false},
+		"to a host port's number by TCP":           {off, toPort(node, TCP, 8080), false},
+		"to a host port's number by IPv6":          {off, toPort(node6, UDP, 8080), false},
+		"to a host port's number elsewhere":        {off, leaves, false},
 	} {
-		if got := c.f.LacksSNAT(c.flow); got != c.want {
+		if got := c.f.Untranslated([]netip.Addr{node, second, node6})(c.flow); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

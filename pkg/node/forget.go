@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/host/conntrack"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
@@ -37,18 +38,23 @@ func forgetConnections(ctx context.Context, was view, next *ipam.State) []string
 }
 
 // forgetUntranslated has the kernel forget the flows that began while the packet filter
-// lacked what gives them the node's address. It comes after that was put back. The marks
-// of such flows need nothing: a flow gets its mark with each packet until it is answered.
-func forgetUntranslated(ctx context.Context, fw netconf.Firewall) []string {
-	if !fw.SNAT.IsValid() {
+// lacked what translates them: what gives them the node's address, or leads a host port to
+// its pod. It comes after that was put back. Those that began without a mark get theirs
+// from the firewall, with the next packet.
+func forgetUntranslated(ctx context.Context, h *host.Host, fw netconf.Firewall) []string {
+	if !fw.SNAT.IsValid() && len(fw.Ports) == 0 {
 		return nil
+	}
+	local, err := h.Addrs()
+	if err != nil {
+		return []string{fmt.Sprintf("flows that began without the packet filter are still tracked: %v", err)}
 	}
 	select { // a packet that met the old rules is tracked by then
 	case <-time.After(inFlight):
 	case <-ctx.Done():
 	}
-	n, err := conntrack.ForgetFlows(fw.LacksSNAT)
-	return describeForgotten(n, err, "pods that began without the node's address")
+	n, err := conntrack.ForgetUnanswered(fw.Untranslated(local))
+	return describeForgotten(n, err, "pods that began without their translation")
 }
 
 func describeForgotten(n int, err error, whose string) []string {

@@ -100,9 +100,6 @@ func (n Node) apply(ctx context.Context, book view, c change) (changed []string,
 		// What one of the two can't do is no reason to leave the other undone.
 		err = h.ApplyNode(add, netconf.Node{})
 		more, fwErr := n.applyFirewall(ctx, h, book, fw)
-		if len(more) > 0 && fwErr == nil {
-			more = append(more, forgetUntranslated(ctx, fw)...)
-		}
 		lines, err = append(lines, more...), errors.Join(err, fwErr, h.ApplyNode(netconf.Node{}, remove))
 		if err != nil {
 			c.unsettle(cause)

@@ -97,25 +97,36 @@ func (e *extras) ports() []netconf.PodPorts {
 	return hostport.Wanted(slices.Concat(e.records, e.lost))
 }
 
-// applyFirewall makes the packet filter hold fw and the host ports of all pods.
-// Records of pods that are gone go when their ports are closed.
+// applyFirewall makes the packet filter hold fw and the host ports of all pods, and has
+// the kernel forget what began without it.
 func (n Node) applyFirewall(ctx context.Context, h *host.Host, book view, fw netconf.Firewall) ([]string, error) {
+	lines, changed, err := n.applyExtras(ctx, h, book, &fw)
+	if changed { // also if something else went wrong: the next repair finds nothing to change
+		lines = append(lines, forgetUntranslated(ctx, h, fw)...)
+	}
+	return lines, err
+}
+
+// applyExtras makes the packet filter hold fw, to which it adds the host ports of all
+// pods. It returns whether it changed the filter. Records of pods that are gone go when
+// their ports are closed.
+func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netconf.Firewall) (lines []string, changed bool, err error) {
 	e, err := n.openExtras(ctx, h, book, fw.Backend)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer e.close()
 	fw.Ports = e.ports()
 	// A record that can't be written keeps no port closed: the next repair writes it.
 	lines, notWritten := e.writeLost()
-	changed, err := firewall.Apply(ctx, fw)
-	lines, err = append(lines, changed...), errors.Join(notWritten, err)
+	did, err := firewall.Apply(ctx, *fw)
+	lines, changed, err = append(lines, did...), len(did) > 0, errors.Join(notWritten, err)
 	if err != nil {
-		return lines, err
+		return lines, changed, err
 	}
 	removed, err := e.removeOrphans(h)
 	restored, limitErr := e.restoreLimits(h)
-	return slices.Concat(lines, removed, restored), errors.Join(err, limitErr)
+	return slices.Concat(lines, removed, restored), changed, errors.Join(err, limitErr)
 }
 
 // restoreLimits puts back what somebody took of pods' limits. The plugin sets and clears

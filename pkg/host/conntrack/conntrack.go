@@ -20,6 +20,12 @@ var ErrUnsupported = errors.New("this kernel has no ctnetlink; load the module n
 // Mark is a value of the bits of a mask in connection marks.
 type Mark struct{ Value, Mask uint32 }
 
+// filter asks for the connections that have the value.
+func (m Mark) filter(enc *netlink.AttributeEncoder) {
+	enc.Uint32(attrMark, m.Value)
+	enc.Uint32(attrMask, m.Mask)
+}
+
 // in tells whether the connection mark has the value.
 func (m Mark) in(mark uint32) bool { return mark&m.Mask == m.Value }
 
@@ -27,7 +33,7 @@ func (m Mark) in(mark uint32) bool { return mark&m.Mask == m.Value }
 // and puts the value to into its place. A connection that has a value of to's mask
 // already keeps it. Other bits stay as they are. It returns how many it changed.
 func MoveMarks(from, to Mark) (int, error) {
-	return changeAll(&from, func(e entry) (message, bool) {
+	return changeAll(from.filter, func(e entry) (message, bool) {
 		if !from.in(e.mark) {
 			return message{}, false
 		}
@@ -57,22 +63,29 @@ func Forget(addrs []netip.Addr) (int, error) {
 	})
 }
 
-// ForgetFlows deletes the connections that pick picks. It returns how many it deleted.
-func ForgetFlows(pick func(netconf.Flow) bool) (int, error) {
-	return changeAll(nil, func(e entry) (message, bool) {
-		if !pick(e.flow()) {
+// ForgetUnanswered deletes of the connections that nobody has answered those that pick
+// picks. It returns how many it deleted.
+func ForgetUnanswered(pick func(netconf.Flow) bool) (int, error) {
+	return changeAll(unanswered, func(e entry) (message, bool) {
+		if e.answered || !pick(e.flow()) {
 			return message{}, false
 		}
 		return e.remove(), true
 	})
 }
 
+// unanswered asks for the connections without an answer: of many thousands that is a few.
+func unanswered(enc *netlink.AttributeEncoder) {
+	enc.Uint32(attrStatus, 0)
+	enc.Uint32(attrStatusMask, seenReply)
+}
+
 // message is a request about one connection.
 type message = netlink.Message
 
-// changeAll sends what change wants for each connection. With a mark the kernel
-// picks those that have it, if it is new enough to do that.
-func changeAll(pick *Mark, change func(entry) (message, bool)) (int, error) {
+// changeAll sends what change wants for each connection. The kernel shows those that
+// the filter asks for, or all if it is too old for that or filter is nil.
+func changeAll(filter func(*netlink.AttributeEncoder), change func(entry) (message, bool)) (int, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
 		return 0, fmt.Errorf("open conntrack: %w", unsupported(err))
@@ -83,7 +96,7 @@ func changeAll(pick *Mark, change func(entry) (message, bool)) (int, error) {
 		// Nothing is sent before the list is through: a change during a dump makes the
 		// kernel lose its place.
 		var wanted []message
-		err := walk(family, pick, func(e entry) {
+		err := walk(family, filter, func(e entry) {
 			if m, want := change(e); want {
 				wanted = append(wanted, m)
 			}

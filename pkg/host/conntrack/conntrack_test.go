@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/enipool/enipool/pkg/host/conntrack"
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nettest"
 )
 
@@ -95,5 +96,52 @@ func TestForgetDeletesTheConnectionsOfAnAddressAndNoOthers(t *testing.T) {
 	}
 	if have := marks(t); have["5001"] == "" || have["5002"] != "" || have["5003"] != "" {
 		t.Errorf("connections left: %v; want only that to 127.0.0.1", have)
+	}
+}
+
+func TestForgetUnansweredShowsWhereAFlowGoesAndLeavesOutWhatWasAnswered(t *testing.T) {
+	newConnections(t, "127.0.0.1:5001", "127.0.0.2:5002", "[::1]:5003")
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	client, err := net.Dial("udp", server.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	b := make([]byte, 1)
+	if _, err := client.Write([]byte("?")); err != nil {
+		t.Fatal(err)
+	}
+	_, from, err := server.ReadFrom(b)
+	if err == nil {
+		_, err = server.WriteTo([]byte("!"), from)
+	}
+	if err == nil {
+		_, err = client.Read(b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[netip.AddrPort]bool{}
+	n, err := conntrack.ForgetUnanswered(func(f netconf.Flow) bool {
+		shown[netip.AddrPortFrom(f.To, f.Port)] = f.Transport == netconf.UDP && f.To == f.Target && f.From == f.Back && !f.Answered
+		return f.Port == 5002
+	})
+	if err != nil || n != 1 {
+		t.Errorf("forgot %d connections, %v; want 1", n, err)
+	}
+	for _, to := range []string{"127.0.0.1:5001", "127.0.0.2:5002", "[::1]:5003"} {
+		if !shown[netip.MustParseAddrPort(to)] {
+			t.Errorf("%s was not shown as it is: %v", to, shown)
+		}
+	}
+	if _, found := shown[netip.MustParseAddrPort(server.LocalAddr().String())]; found {
+		t.Error("what was answered was shown")
+	}
+	if have := marks(t); have["5001"] == "" || have["5002"] != "" || have["5003"] == "" {
+		t.Errorf("connections left: %v; want all but that to port 5002", have)
 	}
 }

@@ -19,10 +19,14 @@ const (
 
 	attrOrig, attrReply   = 1, 2
 	attrStatus            = 3
+	attrStatusMask        = 26
 	attrMark, attrMask    = 8, 21
 	attrID, attrZone      = 12, 18
 	attrTupleIP           = 1
-	firstAddr, lastAddr   = 1, 4   // IPv4 source and destination, then IPv6
+	firstAddr, lastAddr   = 1, 4 // IPv4 source and destination, then IPv6
+	attrTupleProto        = 2
+	attrTransport         = 1
+	attrToPort            = 3
 	seenReply             = 1 << 1 // IPS_SEEN_REPLY of linux/netfilter/nf_conntrack_common.h
 	headerLen, subsysType = 4, unix.NFNL_SUBSYS_CTNETLINK << 8
 )
@@ -33,6 +37,8 @@ type entry struct {
 	orig, id, zone []byte
 	mark           uint32
 	addrs          []netip.Addr // of both directions, each source and destination
+	transport      byte
+	port           uint16 // that the first packet was sent to
 	answered       bool
 }
 
@@ -41,17 +47,17 @@ func (e entry) flow() netconf.Flow {
 	if len(e.addrs) != 4 {
 		return netconf.Flow{}
 	}
-	return netconf.Flow{From: e.addrs[0], Target: e.addrs[2], Back: e.addrs[3], Answered: e.answered}
+	return netconf.Flow{From: e.addrs[0], To: e.addrs[1], Transport: netconf.Transport(e.transport), Port: e.port,
+		Target: e.addrs[2], Back: e.addrs[3], Answered: e.answered}
 }
 
 // walk shows the connections of one family one by one: a busy node has millions.
-func walk(family byte, pick *Mark, show func(entry)) error {
-	filter := newEncoder()
-	if pick != nil {
-		filter.Uint32(attrMark, pick.Value)
-		filter.Uint32(attrMask, pick.Mask)
+func walk(family byte, filter func(*netlink.AttributeEncoder), show func(entry)) error {
+	enc := newEncoder()
+	if filter != nil {
+		filter(enc)
 	}
-	m, err := newMessage(family, msgGet, 0, filter)
+	m, err := newMessage(family, msgGet, 0, enc)
 	if err != nil {
 		return err
 	}
@@ -85,6 +91,7 @@ func decode(data []byte) (entry, error) {
 		case attrOrig:
 			e.orig = ad.Bytes()
 			ad.Nested(e.addTuple)
+			ad.Nested(e.readPort)
 		case attrReply:
 			ad.Nested(e.addTuple)
 		case attrStatus:
@@ -110,6 +117,27 @@ func (e *entry) addTuple(ad *netlink.AttributeDecoder) error {
 			for ip.Next() {
 				if a, ok := netip.AddrFromSlice(ip.Bytes()); ok && ip.Type() >= firstAddr && ip.Type() <= lastAddr {
 					e.addrs = append(e.addrs, a)
+				}
+			}
+			return nil
+		})
+	}
+	return nil
+}
+
+// readPort reads the transport and the port that a direction's packets are sent to.
+func (e *entry) readPort(ad *netlink.AttributeDecoder) error {
+	for ad.Next() {
+		if ad.Type() != attrTupleProto {
+			continue
+		}
+		ad.Nested(func(proto *netlink.AttributeDecoder) error {
+			for proto.Next() {
+				switch proto.Type() {
+				case attrTransport:
+					e.transport = proto.Uint8()
+				case attrToPort:
+					e.port = proto.Uint16()
 				}
 			}
 			return nil

@@ -73,6 +73,8 @@ func statement(s fmt.Stringer) []expr.Any {
 		return isFamily(eni.Family(s))
 	case netconf.NftConn:
 		return conn(s)
+	case netconf.NftUnmarked:
+		return []expr.Any{&expr.Ct{Key: expr.CtKeyMARK, Register: reg}, mask(s.Mask, 0), equal(make([]byte, 4))}
 	case netconf.NftLookup:
 		return lookup(s)
 	case netconf.NftSpoofed:
@@ -105,10 +107,16 @@ func conn(c netconf.NftConn) []expr.Any {
 		return connState(expr.CtStateBitNEW)
 	case netconf.NftEstablished:
 		return connState(expr.CtStateBitESTABLISHED)
+	case netconf.NftOriginal:
+		return connDirection(0)
 	case netconf.NftReply:
-		return []expr.Any{&expr.Ct{Key: expr.CtKeyDIRECTION, Register: reg}, equal([]byte{1})}
+		return connDirection(1)
 	}
 	return nil
+}
+
+func connDirection(d byte) []expr.Any {
+	return []expr.Any{&expr.Ct{Key: expr.CtKeyDIRECTION, Register: reg}, equal([]byte{d})}
 }
 
 func connState(bit uint32) []expr.Any {
