@@ -48,9 +48,10 @@ func checkCapabilities(top fields) error {
 // same but for case, else the nearest one that differs by two letters at most, by one
 // where the name is short. "" is none.
 func Meant(text string, names []string) (nearest string) {
+	text = strings.ToLower(text)
 	least := 3
 	for _, name := range names {
-		d := distance(strings.ToLower(text), strings.ToLower(name))
+		d := distance(text, strings.ToLower(name))
 		if d < least && (d < 2 || len(name) > 5) {
 			nearest, least = name, d
 		}
@@ -64,9 +65,9 @@ func distance(a, b string) int {
 	if len(a) > len(b)+2 || len(b) > len(a)+2 {
 		return 3
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	row := make([]int, 0, 32) // on the stack: hardly any name is longer
+	for j := range len(b) + 1 {
+		row = append(row, j)
 	}
 	for i := range len(a) {
 		diagonal := row[0]

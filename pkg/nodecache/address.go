@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -24,19 +25,33 @@ func encodeAddress(a *eni.Address) (string, error) {
 	if a.State == eni.Held {
 		return encodeHeld(a), nil
 	}
-	text := fmt.Sprintf("%-22s %3d %-9s %s", a.Addr, a.ENI, state, encodeSince(a.Since))
+	text := encodeStart(a, state, a.Since)
 	if a.State != eni.Used {
 		return text, nil
 	}
 	o := a.Owner
-	text += fmt.Sprintf(" %s %s %s %s %s %d %.*s %.*s", o.Kind, escape(o.Network), escape(o.Container), escape(o.IfName),
-		escape(o.Netns), o.NetnsInode, maxNamespace, escape(o.Namespace), maxUID, escape(o.UID))
+	text = strings.Join([]string{text, o.Kind.String(), escape(o.Network), escape(o.Container), escape(o.IfName), escape(o.Netns),
+		strconv.FormatUint(o.NetnsInode, 10), cut(escape(o.Namespace), maxNamespace), cut(escape(o.UID), maxUID)}, " ")
 	if len(text)+2 > textSize {
 		return "", fmt.Errorf("%w: network, container id and namespace path have %d bytes together", ErrOwnerTooLong, len(o.Network)+len(o.Container)+len(o.Netns))
 	}
-	pod := escape(o.Pod)
-	return text + " " + pod[:min(len(pod), textSize-len(text)-1)], nil
+	return text + " " + cut(escape(o.Pod), textSize-len(text)-1), nil
 }
+
+// encodeStart returns what all address lines begin with. It leaves package fmt alone,
+// which takes as long as all else that an ADD does for its line.
+func encodeStart(a *eni.Address, state string, since time.Duration) string {
+	return strings.Join([]string{left(a.Addr.String(), 22), right(strconv.Itoa(a.ENI), 3), left(state, 9), encodeSince(since)}, " ")
+}
+
+// left puts a word to the left of a column.
+func left(word string, width int) string { return word + strings.Repeat(" ", max(0, width-len(word))) }
+
+// right puts it to the right.
+func right(word string, width int) string { return strings.Repeat(" ", max(0, width-len(word))) + word }
+
+// cut keeps the start of a word.
+func cut(word string, most int) string { return word[:min(len(word), most)] }
 
 // decodeAddress reads an address line into a, which must be zero. It allocates
 // nothing but owners.
@@ -106,7 +121,7 @@ func decodeState(f []byte) (s eni.State, lost bool, err error) {
 
 func encodeSince(since time.Duration) string {
 	ms := (since + time.Millisecond - 1).Milliseconds() // up: an address must not cool too short
-	return fmt.Sprintf("%10d.%03d", ms/1000, ms%1000)
+	return right(strconv.FormatInt(ms/1000, 10), 10) + "." + strconv.FormatInt(1000+ms%1000, 10)[1:]
 }
 
 func decodeSince(f []byte) (time.Duration, error) {

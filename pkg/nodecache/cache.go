@@ -8,12 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -230,12 +228,11 @@ func BootID() (string, error) {
 		return "", fmt.Errorf("read boot id: %w", err)
 	}
 	defer f.Close()
-	var id [64]byte
-	n, err := f.ReadAt(id[:], 0)
-	if err != nil && !errors.Is(err, io.EOF) {
+	id := make([]byte, len("01234567-89ab-cdef-0123-456789abcdef"))
+	if _, err := f.ReadAt(id, 0); err != nil {
 		return "", fmt.Errorf("read boot id: %w", err)
 	}
-	return strings.TrimSpace(string(id[:n])), nil
+	return string(id), nil
 }
 
 // SinceBoot is the clock of the book: it never jumps and never runs backwards,

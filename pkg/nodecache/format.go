@@ -1,6 +1,7 @@
 package nodecache
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -57,9 +58,13 @@ func appendLine(file []byte, text string, n int) []byte {
 	for len(file)-start < textSize {
 		file = append(file, ' ')
 	}
-	s := sum(file[start:start+textSize], n)
-	return fmt.Appendf(file, " %08x\n", s)
+	file = append(file, ' ')
+	file = hex.AppendEncode(file, binary.BigEndian.AppendUint32(nil, sum(file[start:start+textSize], n)))
+	return append(file, '\n')
 }
+
+// textOf returns the words of a line, without the blanks that fill it.
+func textOf(line []byte) string { return string(bytes.TrimRight(line[:textSize], " ")) }
 
 // intact tells whether line n of the file is as it was written.
 func intact(line []byte, n int) bool {
@@ -117,7 +122,7 @@ func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 		return nil, err
 	}
 	// The version comes before the sum: a future format may have another one.
-	h, err := decodeHead(string(line[:textSize]))
+	h, err := decodeHead(textOf(line))
 	if err != nil {
 		return nil, err
 	}
@@ -137,10 +142,10 @@ func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 		case !intact(line, n):
 			err = damaged("its checksum does not hold")
 		case n <= h.settings:
-			err = decodeSetting(string(line[:textSize]), &s.Settings)
+			err = decodeSetting(textOf(line), &s.Settings)
 		case n <= h.settings+h.enis:
 			var nic eni.Interface
-			nic, err = decodeENI(string(line[:textSize]))
+			nic, err = decodeENI(textOf(line))
 			s.ENIs = append(s.ENIs, nic)
 		}
 		if err != nil {
@@ -238,18 +243,18 @@ func decodeHead(text string) (head, error) {
 	}
 	// What stands behind these words is a newer writer's. fmt.Sscanf would take as long
 	// as a hundred addresses.
-	unreadable := damaged("line 1: head can't be read")
+	unreadable := func() (head, error) { return head{}, damaged("line 1: head can't be read") }
 	if len(f) < 14 || f[4] != "boot" || f[6] != "gen" || f[8] != "settings" || f[10] != "enis" || f[12] != "addresses" {
-		return head{}, unreadable
+		return unreadable()
 	}
 	h := head{boot: f[5]}
 	var err error
 	if h.generation, err = strconv.ParseUint(f[7], 10, 64); err != nil {
-		return head{}, unreadable
+		return unreadable()
 	}
 	for at, count := range map[int]*int{9: &h.settings, 11: &h.enis, 13: &h.addresses} {
 		if *count, err = strconv.Atoi(f[at]); err != nil || *count < 0 || *count > maxSize/lineSize {
-			return head{}, unreadable
+			return unreadable()
 		}
 	}
 	return h, nil

@@ -1,7 +1,6 @@
 package nodecache
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -30,8 +29,8 @@ const heldName = "held"
 
 func encodeHeld(a *eni.Address) string {
 	since := strings.TrimSpace(encodeSince(a.Since))
-	text := fmt.Sprintf("%-22s %3d %-9s %s %s %s %s", a.Addr, a.ENI, eni.Cooling, encodeSince(heldSince), heldName, since, plainLine(a.HeldBy, maxCause))
-	return strings.TrimRight(text, " ")
+	words := []string{encodeStart(a, eni.Cooling.String(), heldSince), heldName, since, plainLine(a.HeldBy, maxCause)}
+	return strings.TrimRight(strings.Join(words, " "), " ")
 }
 
 // decodeHeld reads what stands behind the time of a held address. Nothing does where

@@ -51,7 +51,7 @@ func printResult(w io.Writer, res *current.Result, cniVersion string) error {
 		}
 		o.member("dns", string(dns))
 	}
-	if _, err := io.WriteString(w, o.String()+"\n"); err != nil {
+	if _, err := w.Write([]byte(o.String() + "\n")); err != nil {
 		return fmt.Errorf("print result: %w", err)
 	}
 	return nil

@@ -57,6 +57,7 @@ func add(netns string, p netconf.Pod, addr netip.Prefix) error {
 	p.HostRoutes = []netconf.Route{{Dst: addr, Dev: p.HostDev, Table: netconf.PodsTable}}
 	p.HostSysctls = []netconf.Sysctl{
 		{Key: "net/ipv4/conf/" + p.HostDev + "/rp_filter", Value: "1"},
+		{Key: "net/ipv4/conf/" + p.HostDev + "/forwarding", Value: "1"},
 		{Key: "net/ipv6/conf/" + p.HostDev + "/disable_ipv6", Value: "1"}}
 	ns, err := host.OpenNetns(netns)
 	if err != nil {
@@ -68,6 +69,9 @@ func add(netns string, p netconf.Pod, addr netip.Prefix) error {
 		return err
 	}
 	defer h.Close()
+	if err := h.CheckFree(addr.Addr()); err != nil {
+		return err
+	}
 	return h.AddPod(ns, p)
 }
 
