@@ -210,7 +210,7 @@ type lineReader struct {
 	buf   []byte // whole lines
 }
 
-const bufferLines = 64
+const bufferLines = 16
 
 // read returns line n, valid until the next call.
 func (l *lineReader) read(n int) ([]byte, error) {

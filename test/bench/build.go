@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -22,11 +23,26 @@ func build(dir string) error {
 	const reference = "github.com/containernetworking/plugins/plugins/"
 	for _, pkg := range []string{"./plugins/enipool", "./plugins/enipoolctl", "./test/bench/floor", reference + "main/ptp", reference + "ipam/host-local", reference + "meta/sbr",
 		reference + "meta/portmap", reference + "meta/bandwidth"} {
-		if err := goTool("build", "-trimpath", "-gcflags=github.com/vishvananda/...=-l", "-ldflags", "-s -w", "-o", dir+"/", pkg); err != nil {
+		linked := filepath.Join(dir, "linked")
+		if err := goTool("build", "-trimpath", "-gcflags=github.com/vishvananda/...=-l", "-ldflags", "-s -w", "-o", linked, pkg); err != nil {
+			return err
+		}
+		if err := installProgram(linked, filepath.Join(dir, path.Base(pkg))); err != nil {
 			return err
 		}
 	}
 	return goTool("test", "-c", "-o", filepath.Join(dir, cacheTest), "./pkg/nodecache")
+}
+
+// installProgram copies a program, as an installer does. The linker writes by mapping the
+// file, which leaves it in memory in small pieces: to start a program from there takes a
+// tenth of a millisecond longer for each megabyte.
+func installProgram(from, to string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return fmt.Errorf("read program: %w", err)
+	}
+	return os.WriteFile(to, text, 0o755)
 }
 
 func goTool(args ...string) error {
