@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/enipool/enipool/pkg/netconf"
 	"golang.org/x/sys/unix"
@@ -27,6 +28,9 @@ func (h *Host) PortClaims(ports []netconf.PodPorts) (c netconf.PortClaims, err e
 			c.Listeners = append(c.Listeners, list...)
 		}
 	}
+	if err := h.markServices(c.Listeners, ports); err != nil {
+		return c, err
+	}
 	for _, a := range netconf.Hosts(ports) {
 		local, err := h.isLocal(a)
 		if err != nil {
@@ -37,6 +41,23 @@ func (h *Host) PortClaims(ports []netconf.PodPorts) (c netconf.PortClaims, err e
 		}
 	}
 	return c, nil
+}
+
+// markServices finds out which listeners wait at a service's address, if that matters.
+func (h *Host) markServices(list []netconf.Listener, ports []netconf.PodPorts) error {
+	matters := func(l netconf.Listener) bool {
+		return !l.Addr.IsUnspecified() && !l.Addr.IsLoopback() && slices.ContainsFunc(ports, func(p netconf.PodPorts) bool {
+			return slices.ContainsFunc(p.Ports, func(port netconf.HostPort) bool { return port.Port == l.Port })
+		})
+	}
+	if !slices.ContainsFunc(list, matters) {
+		return nil
+	}
+	services, err := h.Services()
+	for i := range list {
+		list[i].Service = slices.Contains(services, list[i].Addr)
+	}
+	return err
 }
 
 // isLocal asks the kernel whether packets to the address are for the node itself: it may be

@@ -27,6 +27,9 @@ type Firewall struct {
 	Node4     netip.Addr     // ENI 0's primary addresses; invalid where it has none of the family
 	Node6     netip.Addr
 	Ports     []PodPorts // host ports, by pod address; the caller fills them in
+	// Services are addresses on links for services, see IsServiceLink, sorted. They lead
+	// to no host port. The caller fills them in.
+	Services []netip.Addr
 	// DropSpoofed6 asks for reverse path checks on pod links, where the book has IPv6
 	// at all. For IPv4 the link's rp_filter does it: a pod's link has no IPv4 address on
 	// the node's side, and without one the kernel knows no loose form of it.

@@ -62,6 +62,10 @@ func TestFirewallOfANodeWithTwoENIsAsNftListsIt(t *testing.T) {
 		type inet_proto . inet_service : ipv4_addr . inet_service
 	}
 
+	set service4 {
+		type ipv4_addr
+	}
+
 	chain eni0 {
 		meta mark set meta mark | 0x000000ff comment "leave by eth0 #HASH"
 	}
@@ -82,6 +86,7 @@ func TestFirewallOfANodeWithTwoENIsAsNftListsIt(t *testing.T) {
 
 	chain hostports {
 		dnat ip to ip daddr . meta l4proto . th dport map @addrport4 comment "a port of one address of the node #HASH"
+		ip daddr @service4 return comment "a service's address is no node's #HASH"
 		meta nfproto ipv4 dnat ip to meta l4proto . th dport map @hostport4 comment "a port of all addresses of the node #HASH"
 	}
 
@@ -203,7 +208,7 @@ func TestFirewallHoldsNoMoreThanTheNodeNeeds(t *testing.T) {
 			pods := []string{"arriving", "hairpin", "hostports", "leaving"}
 			for _, family := range []string{"4", "6"} {
 				if (family == "4") == f.Node4.IsValid() {
-					pods = append(pods, "addrport"+family, "hairpin"+family, "hostport"+family)
+					pods = append(pods, "addrport"+family, "hairpin"+family, "hostport"+family, "service"+family)
 				}
 			}
 			if f.Node4.IsValid() {

@@ -102,6 +102,7 @@ const (
 	NftSource4      NftField = "ip saddr"
 	NftDestination4 NftField = "ip daddr"
 	NftSource6      NftField = "ip6 saddr"
+	NftDestination6 NftField = "ip6 daddr"
 	NftArrival      NftField = "iifname"
 	NftConnMark     NftField = "ct mark"
 	NftPacketMark   NftField = "meta mark"

@@ -16,7 +16,18 @@ const (
 	nftHostPorts = "hostport" // protocol . port : pod . port
 	nftAddrPorts = "addrport" // address of the node . protocol . port : pod . port
 	nftHairpins  = "hairpin"  // pod . pod
+	nftServices  = "service"  // addresses that stand on the node and are no node's
 )
+
+// IsServiceLink tells whether the addresses on a link of the name and kind are those of
+// services, which stand on every node so that it takes their packets: the link of
+// kube-proxy in IPVS mode, of the DNS cache of nodes, and dummy links of others.
+func IsServiceLink(name, kind string) bool { return kind == "dummy" || IsNamedForServices(name) }
+
+// IsNamedForServices is IsServiceLink where the kind is not known.
+func IsNamedForServices(name string) bool {
+	return slices.Contains([]string{"kube-ipvs0", "nodelocaldns", "kube-dummy-if"}, name)
+}
 
 // NftHoldsPorts tells whether the set or map of our tables holds host ports: its elements
 // come and go with pods, written by the plugin.
@@ -116,14 +127,16 @@ var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 // addPorts adds what leads ports of the node to pods. The maps are looked up once
 // for each connection, however many ports there are. It stands behind others'
 // DNAT: where a service has the same port, the service keeps it, as with the
-// portmap plugin.
+// portmap plugin. kube-proxy in IPVS mode translates nothing before the packet comes to
+// the node, where the service's address stands: such addresses are left out, unless the
+// pod asks for one by name.
 func (f Firewall) addPorts(t *NftTable) {
 	lead := NftChain{Name: "hostports"}
 	back := NftChain{Name: "hairpin", Type: "nat", Hook: "postrouting", Priority: 100, PriorityName: "srcnat"}
 	for _, family := range f.portFamilies() {
-		node, address := f.Node4, "ipv4_addr"
+		node, address, destination := f.Node4, "ipv4_addr", NftDestination4
 		if family == eni.IPv6 {
-			node, address = f.Node6, "ipv6_addr"
+			node, address, destination = f.Node6, "ipv6_addr", NftDestination6
 		}
 		digit, to := familyDigit(node), address+" . inet_service"
 		sets := []NftSet{
@@ -132,9 +145,11 @@ func (f Firewall) addPorts(t *NftTable) {
 			{Name: nftHostPorts + digit, Type: "inet_proto . inet_service", Data: to},
 		}
 		f.fillPortSets(sets)
-		t.Sets = append(t.Sets, sets...)
+		services := NftSet{Name: nftServices + digit, Type: address, Elements: f.services(family)}
+		t.Sets = append(append(t.Sets, sets...), services)
 		lead.Rules = append(lead.Rules,
 			NftRule{"a port of one address of the node", []fmt.Stringer{NftHostPort{family, true, sets[0].Name}}},
+			NftRule{"a service's address is no node's", []fmt.Stringer{NftLookup{Field: destination, Set: services.Name}, NftVerdict{Kind: "return"}}},
 			NftRule{"a port of all addresses of the node", []fmt.Stringer{NftHostPort{family, false, sets[2].Name}}})
 		back.Rules = append(back.Rules, NftRule{"a pod that uses its own host port gets the answer", []fmt.Stringer{
 			NftIsHairpin{family, sets[1].Name}, NftSNAT{node}}})
@@ -165,6 +180,16 @@ func guardLoopback() NftChain {
 		{"a pod's answer", append(slices.Clone(from), NftReply, NftVerdict{Kind: "accept"})},
 		{"no pod reaches the node's loopback", append(slices.Clone(from), NftVerdict{Kind: "drop"})},
 	}}
+}
+
+// services returns those of the family, as elements.
+func (f Firewall) services(family eni.Family) (list []NftElement) {
+	for _, a := range f.Services {
+		if eni.FamilyOf(a) == family {
+			list = append(list, NftElement{Key: a})
+		}
+	}
+	return list
 }
 
 // portFamilies returns the families in which the node has an address of its own.

@@ -16,6 +16,7 @@ type Listener struct {
 	Addr      netip.Addr // the unspecified address: all of the family
 	Both      bool       // all IPv6 addresses, and all IPv4 addresses too
 	Port      uint16
+	Service   bool // Addr is a service's, see IsServiceLink: ports of all addresses spare it
 }
 
 // PortClaims is what else there is about ports of the node.
@@ -61,7 +62,10 @@ func (p HostPort) takesFrom(pod netip.Addr, l Listener) bool {
 	if p.Transport != l.Transport || p.Port != l.Port || !p.Serves(pod) || l.Addr.Is4() != pod.Is4() && !l.Both {
 		return false
 	}
-	return !p.isSingle() || l.Addr.IsUnspecified() || l.Addr == p.Host
+	if !p.isSingle() {
+		return !l.Service
+	}
+	return l.Addr.IsUnspecified() || l.Addr == p.Host
 }
 
 // isSingle tells whether the port is one of a single address of the node.

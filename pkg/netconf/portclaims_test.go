@@ -27,20 +27,22 @@ func TestAListenerThatAHostPortTakesFromIsNamed(t *testing.T) {
 		listener Listener
 		taken    bool
 	}{
-		{"all addresses", []string{"10.0.0.5"}, hostPort(TCP, 22, ""), Listener{TCP, any4, false, 22}, true},
-		{"another port", []string{"10.0.0.5"}, hostPort(TCP, 22, ""), Listener{TCP, any4, false, 23}, false},
-		{"another port that shares its word of the bits", []string{"10.0.0.5"}, hostPort(TCP, 22, ""), Listener{TCP, any4, false, 22 + 64}, false},
-		{"another protocol", []string{"10.0.0.5"}, hostPort(TCP, 22, ""), Listener{UDP, any4, false, 22}, false},
-		{"one address of the node", []string{"10.0.0.5"}, hostPort(TCP, 22, "10.0.0.1"), Listener{TCP, any4, false, 22}, true},
-		{"of one address to one address", []string{"10.0.0.5"}, hostPort(TCP, 22, "10.0.0.1"), Listener{TCP, at("10.0.0.1"), false, 22}, true},
-		{"of one address to another", []string{"10.0.0.5"}, hostPort(TCP, 22, "10.0.0.1"), Listener{TCP, at("10.0.0.2"), false, 22}, false},
-		{"the loopback, which leads to the pod too", []string{"10.0.0.5"}, hostPort(UDP, 53, ""), Listener{UDP, at("127.0.0.53"), false, 53}, true},
-		{"IPv6 that takes IPv4 too", []string{"10.0.0.5"}, hostPort(TCP, 22, ""), Listener{TCP, any6, true, 22}, true},
-		{"IPv6 only", []string{"10.0.0.5"}, hostPort(TCP, 22, ""), Listener{TCP, any6, false, 22}, false},
-		{"IPv6 only, of a pod with both", []string{"10.0.0.5", "fd00::5"}, hostPort(TCP, 22, ""), Listener{TCP, any6, false, 22}, true},
-		{"both families twice", []string{"10.0.0.5", "fd00::5"}, hostPort(TCP, 22, ""), Listener{TCP, any6, true, 22}, true},
-		{"IPv4 listener, IPv6 port", []string{"10.0.0.5", "fd00::5"}, hostPort(TCP, 22, "::"), Listener{TCP, any4, false, 22}, false},
-		{"the last port of all", []string{"10.0.0.5"}, hostPort(TCP, 65535, ""), Listener{TCP, any4, false, 65535}, true},
+		{"all addresses", []string{"10.0.0.5"}, hostPort(TCP, 22, ""), Listener{TCP, any4, false, 22, false}, true},
+		{"another port", []string{"10.0.0.5"}, hostPort(TCP, 22, ""), Listener{TCP, any4, false, 23, false}, false},
+		{"another port that shares its word of the bits", []string{"10.0.0.5"}, hostPort(TCP, 22, ""), Listener{TCP, any4, false, 22 + 64, false}, false},
+		{"another protocol", []string{"10.0.0.5"}, hostPort(TCP, 22, ""), Listener{UDP, any4, false, 22, false}, false},
+		{"one address of the node", []string{"10.0.0.5"}, hostPort(TCP, 22, "10.0.0.1"), Listener{TCP, any4, false, 22, false}, true},
+		{"of one address to one address", []string{"10.0.0.5"}, hostPort(TCP, 22, "10.0.0.1"), Listener{TCP, at("10.0.0.1"), false, 22, false}, true},
+		{"of one address to another", []string{"10.0.0.5"}, hostPort(TCP, 22, "10.0.0.1"), Listener{TCP, at("10.0.0.2"), false, 22, false}, false},
+		{"the loopback, which leads to the pod too", []string{"10.0.0.5"}, hostPort(UDP, 53, ""), Listener{UDP, at("127.0.0.53"), false, 53, false}, true},
+		{"IPv6 that takes IPv4 too", []string{"10.0.0.5"}, hostPort(TCP, 22, ""), Listener{TCP, any6, true, 22, false}, true},
+		{"IPv6 only", []string{"10.0.0.5"}, hostPort(TCP, 22, ""), Listener{TCP, any6, false, 22, false}, false},
+		{"IPv6 only, of a pod with both", []string{"10.0.0.5", "fd00::5"}, hostPort(TCP, 22, ""), Listener{TCP, any6, false, 22, false}, true},
+		{"both families twice", []string{"10.0.0.5", "fd00::5"}, hostPort(TCP, 22, ""), Listener{TCP, any6, true, 22, false}, true},
+		{"IPv4 listener, IPv6 port", []string{"10.0.0.5", "fd00::5"}, hostPort(TCP, 22, "::"), Listener{TCP, any4, false, 22, false}, false},
+		{"a service's address on the node", []string{"10.0.0.5"}, hostPort(TCP, 22, ""), Listener{TCP, at("10.96.0.1"), false, 22, true}, false},
+		{"a service's address that the pod asks for", []string{"10.0.0.5"}, hostPort(TCP, 22, "10.96.0.1"), Listener{TCP, at("10.96.0.1"), false, 22, true}, true},
+		{"the last port of all", []string{"10.0.0.5"}, hostPort(TCP, 65535, ""), Listener{TCP, any4, false, 65535, false}, true},
 	} {
 		var ports []PodPorts
 		for _, pod := range c.pods {

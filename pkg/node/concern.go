@@ -52,7 +52,8 @@ func (k known) judge(e events.Event) (c concern, name string) {
 	case events.Link:
 		return k.judgeLink(e)
 	case events.Address:
-		return only(e.Gone && k.devices[k.links[e.Link]]), ""
+		name := k.links[e.Link]
+		return only(e.Gone && k.devices[name] || netconf.IsNamedForServices(name)), ""
 	case events.Route:
 		return k.judgeRoute(e)
 	case events.Rule:

@@ -14,7 +14,7 @@ import (
 const web = "eni0123456789a"
 
 // testLinks are eth0 and eth1, which are ENIs, a pod's link and others' links.
-var testLinks = known{devices: map[string]bool{"eth0": true, "eth1": true}, tables: map[int]bool{100: true, 101: true}, links: map[int]string{1: "lo", 2: "eth0", 3: "eth1", 7: web, 12: "enb0123456789a", 8: "cali1", 9: "eni-foreign"}, without6: true}
+var testLinks = known{devices: map[string]bool{"eth0": true, "eth1": true}, tables: map[int]bool{100: true, 101: true}, links: map[int]string{1: "lo", 2: "eth0", 3: "eth1", 7: web, 12: "enb0123456789a", 13: "kube-ipvs0", 8: "cali1", 9: "eni-foreign"}, without6: true}
 
 func TestWhatAChangeMeans(t *testing.T) {
 	pod, host, net, all := netip.MustParsePrefix("10.0.0.9/32"), netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("10.1.0.0/16"), netip.Prefix{}
@@ -52,6 +52,9 @@ func TestWhatAChangeMeans(t *testing.T) {
 
 		"ENI's address gone":        {event: events.Event{Kind: events.Address, Link: 3, Prefix: host, Gone: true}, want: fault},
 		"ENI's address again":       {event: events.Event{Kind: events.Address, Link: 3, Prefix: host}},
+		"a service's address":       {event: events.Event{Kind: events.Address, Link: 13, Prefix: host}, want: fault},
+		"a service's is gone":       {event: events.Event{Kind: events.Address, Link: 13, Prefix: host, Gone: true}, want: fault},
+		"another's address":         {event: events.Event{Kind: events.Address, Link: 8, Prefix: host}},
 		"another's address gone":    {event: events.Event{Kind: events.Address, Link: 8, Prefix: host, Gone: true}},
 		"pod's IPv6 on again":       {event: events.Event{Kind: events.Route, Link: 7, IPv6: true, Prefix: netip.MustParsePrefix("ff00::/8"), Table: netconf.LocalTable, Protocol: 2}, want: suspect, of: web},
 		"pod's IPv6 off":            {event: events.Event{Kind: events.Route, Link: 7, IPv6: true, Prefix: netip.MustParsePrefix("ff00::/8"), Table: netconf.LocalTable, Protocol: 2, Gone: true}},

@@ -117,6 +117,9 @@ func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netc
 	}
 	defer e.close()
 	fw.Ports = e.ports()
+	if fw.Services, err = h.Services(); err != nil {
+		return nil, err
+	}
 	// A record that can't be written keeps no port closed: the next repair writes it.
 	lines, notWritten := e.writeLost()
 	did, err := firewall.Apply(ctx, *fw)
@@ -179,6 +182,9 @@ func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewa
 	}
 	defer e.close()
 	fw.Ports = e.ports()
+	if fw.Services, err = h.Services(); err != nil {
+		return nil, err
+	}
 	rules, err := firewall.Diff(ctx, fw)
 	var found []finding
 	for _, rule := range rules {

@@ -45,7 +45,7 @@ func headerOf(s fmt.Stringer) eni.Family {
 		switch l.Field {
 		case netconf.NftSource4, netconf.NftDestination4:
 			return eni.IPv4
-		case netconf.NftSource6:
+		case netconf.NftSource6, netconf.NftDestination6:
 			return eni.IPv6
 		}
 	}
@@ -142,6 +142,8 @@ func lookup(l netconf.NftLookup) []expr.Any {
 		return header(16, 4)
 	case netconf.NftSource6:
 		return header(8, 16)
+	case netconf.NftDestination6:
+		return header(24, 16)
 	case netconf.NftArrival:
 		return []expr.Any{&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: reg}, find}
 	case netconf.NftConnMark:

@@ -204,6 +204,6 @@ func ifname(name string) []byte {
 
 func nftVerdict(v netconf.NftVerdict) *expr.Verdict {
 	kind := map[string]expr.VerdictKind{"jump": expr.VerdictJump, "goto": expr.VerdictGoto,
-		"accept": expr.VerdictAccept, "drop": expr.VerdictDrop}[v.Kind]
+		"accept": expr.VerdictAccept, "drop": expr.VerdictDrop, "return": expr.VerdictReturn}[v.Kind]
 	return &expr.Verdict{Kind: kind, Chain: v.Chain}
 }

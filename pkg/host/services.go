@@ -1,0 +1,35 @@
+package host
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/netconf"
+)
+
+// Services returns the addresses of services that stand on links of the node, sorted;
+// see netconf.IsServiceLink.
+func (h *Host) Services() ([]netip.Addr, error) {
+	links, _, err := h.links()
+	if err != nil {
+		return nil, err
+	}
+	forServices := map[int]bool{}
+	for _, l := range links {
+		if netconf.IsServiceLink(l.name, l.kind) {
+			forServices[l.index] = true
+		}
+	}
+	if len(forServices) == 0 {
+		return nil, nil
+	}
+	addrs, err := h.conn.addrs()
+	var list []netip.Addr
+	for _, a := range addrs {
+		if at := a.prefix.Addr(); forServices[a.link] && (at.Is4() || !at.IsLinkLocalUnicast()) {
+			list = append(list, at)
+		}
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	return slices.Compact(list), err
+}
