@@ -118,9 +118,3 @@ func deleteFlows(family byte, pick func(flow) bool) error {
 	}
 	return errors.Join(errs...)
 }
-
-// RouteLoopback lets the node reach the pod from its loopback addresses, by host
-// ports. The firewall keeps the pod from reaching them.
-func (h *Host) RouteLoopback(hostDev string) error {
-	return writeSysctl(netconf.Sysctl{Key: "net/ipv4/conf/" + hostDev + "/route_localnet", Value: "1"})
-}

@@ -121,6 +121,9 @@ func (h *Host) CheckLimits(l Limit) ([]string, error) {
 	if err != nil {
 		return lines, gone(err) // told above
 	}
+	if !wait.up {
+		lines = append(lines, fmt.Sprintf("link %s is down, so nothing that comes in by %s passes", l.Dev, l.HostDev))
+	}
 	leads, err := h.conn.leads(link.index, wait.index)
 	if err == nil && !leads {
 		lines = append(lines, fmt.Sprintf("what comes in by %s is not led to %s", l.HostDev, l.Dev))

@@ -51,10 +51,16 @@ func (h *Host) restoreEgress(link linkState, l Limit) error {
 		return err
 	}
 	leads, err := h.conn.leads(link.index, wait.index)
-	if err != nil || leads {
+	if err != nil {
 		return err
 	}
 	b := &batch{}
+	if !wait.up {
+		b.setUp(wait.index, l.Dev)
+	}
+	if leads {
+		return h.conn.send(b)
+	}
 	b.addRedirect(link.index, wait.index, "lead what comes in by %s to "+l.Dev, l.HostDev)
 	if err = h.conn.send(b); errors.Is(err, unix.EOPNOTSUPP) {
 		// A filter there would be for all links that share it.

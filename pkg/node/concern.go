@@ -79,7 +79,7 @@ func (k known) judgeLink(e events.Event) (concern, string) {
 		return restored, e.Name
 	case podLink(e.Name):
 		return nothing, ""
-	case limitLink(e.Name) && e.Gone:
+	case limitLink(e.Name) && (e.Gone || e.Toggled && !e.Up):
 		return suspect, podLinkOf(e.Name)
 	case k.devices[was] && was != e.Name: // renamed
 		return fault, ""

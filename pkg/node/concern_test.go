@@ -41,6 +41,8 @@ func TestWhatAChangeMeans(t *testing.T) {
 		"limit of what a pod receives":      {event: events.Event{Kind: events.Qdisc, Type: "tbf", Link: 7, Gone: true}, want: suspect, of: web},
 		"limit of what a pod sends":         {event: events.Event{Kind: events.Qdisc, Type: "tbf", Link: 12, Gone: true}, want: suspect, of: web},
 		"limit's link gone":                 {event: events.Event{Kind: events.Link, Name: "enb0123456789a", Link: 12, Gone: true}, want: suspect, of: web},
+		"limit's link down":                 {event: events.Event{Kind: events.Link, Name: "enb0123456789a", Link: 12, Toggled: true}, want: suspect, of: web},
+		"limit's link up":                   {event: events.Event{Kind: events.Link, Name: "enb0123456789a", Link: 12, Toggled: true, Up: true}},
 		"limit's link made":                 {event: events.Event{Kind: events.Link, Name: "enb0123456789a", Link: 12, Made: true}},
 		"limit's queue for filters gone":    {event: events.Event{Kind: events.Qdisc, Type: "clsact", Link: 7, Gone: true}, want: suspect, of: web},
 		"an earlier release's":              {event: events.Event{Kind: events.Qdisc, Type: "ingress", Link: 7, Gone: true}, want: suspect, of: web},

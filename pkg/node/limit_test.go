@@ -30,7 +30,7 @@ func withLimitedPod(t *testing.T) (n Node, pod, wait string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.Close()
+	t.Cleanup(h.Close)
 	if err := h.SetLimits(limitOf(record)); err != nil {
 		t.Fatal(err)
 	}
@@ -79,5 +79,30 @@ func TestALimitThatCantBePutBackIsToldAndTheRestRepaired(t *testing.T) {
 	lines, err := n.Sync(t.Context(), nil, nil)
 	if all := strings.Join(lines, "\n"); err != nil || !strings.Contains(all, "rule 512") || !strings.Contains(all, "limit default/web") {
 		t.Errorf("%q, %v; want the rule and the limit", lines, err)
+	}
+}
+
+// Programs that manage all links of a node set down what they don't know: what the pod
+// sends waits on that link for ever.
+func TestTheLinkOfALimitThatIsSetDownIsHeardAndSetUp(t *testing.T) {
+	n, pod, wait := withLimitedPod(t)
+	n.hear(t)
+	nettest.Run(t, "ip", "link", "set", wait, "down")
+	if found, err := n.Check(t.Context()); err != nil || !strings.Contains(strings.Join(found, "\n"), "link "+wait+" is down") {
+		t.Errorf("%q, %v; want the link named", found, err)
+	}
+	n.heard(t, "the link that is down")
+	lines, err := n.Sync(t.Context(), nil, nil)
+	if err != nil || !strings.Contains(strings.Join(lines, "\n"), "limit default/web: link "+wait+" is down") {
+		t.Errorf("%q, %v; want the link named", lines, err)
+	}
+	if have := nettest.Run(t, "ip", "-br", "link", "show", wait); !strings.Contains(have, "UP") {
+		t.Errorf("it is down still: %s", have)
+	}
+	if leads := nettest.Run(t, "tc", "filter", "show", "dev", pod, "ingress"); strings.Count(leads, "Redirect to device") != 1 {
+		t.Errorf("filters: %s", leads)
+	}
+	if lines, err := n.Sync(t.Context(), nil, nil); err != nil || len(lines) > 0 {
+		t.Errorf("%q, %v; want nothing left to do", lines, err)
 	}
 }

@@ -118,7 +118,7 @@ func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netc
 	defer e.close()
 	fw.Ports = e.ports()
 	if fw.Services, err = h.Services(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	// A record that can't be written keeps no port closed: the next repair writes it.
 	lines, notWritten := e.writeLost()
@@ -128,8 +128,9 @@ func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netc
 		return lines, changed, err
 	}
 	removed, err := e.removeOrphans(h)
+	loopback, loopbackErr := e.restoreLoopback(h)
 	restored, limitErr := e.restoreLimits(h)
-	return slices.Concat(lines, removed, restored), changed, errors.Join(err, limitErr)
+	return slices.Concat(lines, removed, loopback, restored), changed, errors.Join(err, loopbackErr, limitErr)
 }
 
 // restoreLimits puts back what somebody took of pods' limits. The plugin sets and clears
@@ -200,6 +201,10 @@ func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewa
 	found = append(found, plainFindings(lines)...)
 	for _, r := range e.records {
 		wrong, limitErr := h.CheckLimits(limitOf(r))
+		if needsLoopback(r) {
+			more, loopbackErr := h.CheckLoopback(netconf.HostDevice(r.Key))
+			wrong, limitErr = append(wrong, more...), errors.Join(limitErr, loopbackErr)
+		}
 		for _, line := range wrong {
 			line = r.Pod + ": " + line
 			found = append(found, finding{line: line + n.remedy("`enipoolctl pool load` puts it back"), what: line, subject: netconf.HostDevice(r.Key)})

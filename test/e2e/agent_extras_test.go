@@ -17,7 +17,7 @@ const limited = `{"bandwidth":{"ingressRate":80000000,"ingressBurst":8000000,"eg
 func (s *site) limits(link string) string {
 	s.t.Helper()
 	wait := "enb" + strings.TrimPrefix(link, "eni")
-	return s.node.Run(s.t, "sh", "-c", fmt.Sprintf(`for dev in %s %s; do tc qdisc show dev $dev 2>&1; done; tc filter show dev %s ingress 2>&1 | grep -o "Egress Redirect.*"; true`, link, wait, link))
+	return s.node.Run(s.t, "sh", "-c", fmt.Sprintf(`for dev in %s %s; do tc qdisc show dev $dev 2>&1; done; tc filter show dev %s ingress 2>&1 | grep -o "Egress Redirect.*"; ip -br link show %s | grep -o "[<,]UP[,>]"; true`, link, wait, link, wait))
 }
 
 // What others remove of a pod's limits is announced and put back from the record.
@@ -43,6 +43,7 @@ func TestTheAgentPutsBackALimitThatSomebodyRemoves(t *testing.T) {
 		{"tc filter del dev LINK ingress pref 65349", "filter u32 of link [0-9]+ removed"},
 		{"tc qdisc del dev LINK clsact", "(qdisc clsact|filter u32) of link [0-9]+ removed"},
 		{"ip link del WAIT", "link enb[0-9a-f]+ removed"},
+		{"ip link set WAIT down", "link enb[0-9a-f]+ set down"},
 	} {
 		remove := strings.NewReplacer("LINK", link, "WAIT", "enb"+strings.TrimPrefix(link, "eni")).Replace(c.remove)
 		repaired := strings.Count(agent.said(), "kernel repaired")
