@@ -34,6 +34,7 @@ func (a *Agent) rebuild(ctx context.Context, old *ipam.State, why error, now tim
 	a.Log.Info("node cache built", "enis", len(a.view.enis), "reason", reason)
 	a.Events.Repaired("cache", 1)
 	a.resyncAt, a.sightDue, a.restarted, a.rebuilt = now, true, false, true
+	a.unsaved = true // the memory stands beside the cache, and may have gone with it
 	return nil
 }
 

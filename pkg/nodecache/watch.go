@@ -27,24 +27,31 @@ func (c Cache) Watch() (*Watch, error) {
 }
 
 // WatchAll is Watch for the agent: it wakes also when an ADD begins or ends to
-// wait for an address. The ADDs themselves use Watch, or each that comes would
-// wake all that wait.
+// wait for an address, and when the cache, the agent's lock or their folder is removed
+// or moved away. After the folder it sees nothing any more: start another one then. The ADDs
+// themselves use Watch, or each that comes would wake all that wait.
 func (c Cache) WatchAll() (*Watch, error) {
 	// The folder is there before the first waiter, so that it can be watched.
 	if err := os.Mkdir(c.waiters(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("watch node cache: %w", err)
 	}
 	name, waiters := filepath.Base(c.Path), filepath.Base(c.waiters())
+	folder, lock := filepath.Dir(c.Path), filepath.Base(c.AgentLock())
 	return c.watch(func(w *fsnotify.Watcher, e fsnotify.Event) bool {
+		gone := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
 		switch {
+		case gone && filepath.Clean(e.Name) == folder:
+			return true
 		case filepath.Base(filepath.Dir(e.Name)) == waiters:
 			return (e.Has(fsnotify.Create) || e.Has(fsnotify.Remove)) && !strings.HasSuffix(e.Name, unfinished)
 		case filepath.Base(e.Name) == waiters && e.Has(fsnotify.Create):
 			_ = w.Add(c.waiters()) // somebody removed it; without it the agent's next look sees the waiters
 			return true
+		case gone && (filepath.Base(e.Name) == name || filepath.Base(e.Name) == lock):
+			return true
 		}
 		return changed(e, name)
-	}, filepath.Dir(c.Path), c.waiters())
+	}, folder, c.waiters())
 }
 
 // changed tells whether the event is a change of the file.

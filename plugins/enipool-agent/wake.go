@@ -12,42 +12,11 @@ import (
 	"github.com/enipool/enipool/pkg/agent"
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/node"
-	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/fsnotify/fsnotify"
 )
 
 // writing is how long a writer may rest before the end of the file.
 const writing = 100 * time.Millisecond
-
-// lookTime is how often the loop looks at a node cache that can't be watched.
-const lookTime = time.Second
-
-// watchCache wakes the loop when the node cache or its waiters change. Where
-// inotify refuses it wakes it every second until ctx ends: a node that has no
-// instances left needs its agent all the more.
-func watchCache(ctx context.Context, cache nodecache.Cache, log *slog.Logger) (wake <-chan struct{}, stop func()) {
-	watch, err := cache.WatchAll()
-	if err == nil {
-		return watch.C, func() { _ = watch.Close() }
-	}
-	log.Warn("node cache can't be watched, looking every second; fs.inotify.max_user_instances may be too low", "error", err)
-	out := make(chan struct{}, 1)
-	tick := time.NewTicker(lookTime)
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			select {
-			case out <- struct{}{}:
-			default:
-			}
-		}
-	}()
-	return out, tick.Stop
-}
 
 // watchKernel lets the agent hear of what others change in the kernel. Where that can't
 // be heard the agent finds it at each resync.

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/enipool/enipool/pkg/agent"
@@ -17,13 +15,11 @@ import (
 	"github.com/enipool/enipool/pkg/clouds"
 	"github.com/enipool/enipool/pkg/cni"
 	"github.com/enipool/enipool/pkg/config/agentconf"
-	"github.com/enipool/enipool/pkg/filelock"
 	"github.com/enipool/enipool/pkg/kube"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/enipool/enipool/pkg/status/web"
-	"github.com/gofrs/flock"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -41,10 +37,10 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	locks := newNodeLocks(conf)
 	if !f.dryRun {
-		unlock, err := lock(conf)
-		defer unlock()
-		if err != nil {
+		defer locks.release()
+		if err := locks.take(); err != nil {
 			return &nodeError{err}
 		}
 	}
@@ -77,7 +73,8 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 	ears := watchKernel(&p, r.log)
 	p.Wants = countWaits(nodecache.Cache{Path: conf.Cache}, metrics, r.log, p.Wants)
 	p.Publish = (&publisher{cache: conf.Cache, log: r.log}).after(p.Publish)
-	return process{agent.New(conf, p), metrics, r, cluster, ears, fast}.serve(ctx, f.config)
+	keeper := newFolderKeeper(nodecache.Cache{Path: conf.Cache}, locks, r.log)
+	return process{agent.New(conf, p), metrics, r, cluster, ears, fast, keeper}.serve(ctx, f.config)
 }
 
 // process is an agent with what works beside it.
@@ -88,6 +85,7 @@ type process struct {
 	cluster *kube.Node // nil: there is none
 	ears    ears
 	fast    *node.FastPath
+	keeper  *folderKeeper
 }
 
 // serve runs the loop, its pages and the watch of the cluster side by side. If one
@@ -96,13 +94,13 @@ func (p process) serve(ctx context.Context, path string) error {
 	conf, log := p.reload.conf, p.reload.log
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	wake, unwatch := watchCache(ctx, nodecache.Cache{Path: conf.Cache}, log)
-	defer unwatch()
+	p.keeper.rewatch() // before the loop's first look at the cache, which then misses no change
 	files := watchConfig(ctx, path, log, p.reload.refused)
 	log.Info("started", "release", release, "node", conf.Node, "mode", conf.Pool.Mode.String(), "cache", conf.Cache, "listen", conf.Listen)
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return web.Serve(ctx, conf.Listen, p.metrics.Handler(conf.Profile), log) })
-	wake = both(ctx, both(ctx, wake, p.fast.Changed), p.reload.refused.changed)
+	all.Go(func() error { return p.keeper.run(ctx) })
+	wake := both(ctx, both(ctx, p.keeper.wake, p.fast.Changed), p.reload.refused.changed)
 	all.Go(func() error { p.fast.Run(ctx); return nil })
 	if p.cluster != nil {
 		wake = both(ctx, wake, p.cluster.Changed())
@@ -138,29 +136,4 @@ func seed() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return binary.LittleEndian.Uint64(b[:])
-}
-
-// lock keeps a second agent off the node: two would work against each other. Each
-// of the two files must be one agent's.
-func lock(conf agentconf.Config) (unlock func(), err error) {
-	var held []*flock.Flock
-	unlock = func() {
-		for _, l := range held {
-			_ = l.Unlock()
-		}
-	}
-	for _, path := range []string{nodecache.Cache{Path: conf.Cache}.AgentLock(), conf.State + ".lock"} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return unlock, fmt.Errorf("%w; the keys cache and state say where the agent's files are", err)
-		}
-		l := flock.New(path, flock.SetPermissions(0o600))
-		switch free, err := l.TryLock(); {
-		case err != nil:
-			return unlock, fmt.Errorf("lock %s: %w", path, err)
-		case !free:
-			return unlock, fmt.Errorf("another agent keeps this node: %s holds %s; stop it first", filelock.HolderOf(path), path)
-		}
-		held = append(held, l)
-	}
-	return unlock, nil
 }

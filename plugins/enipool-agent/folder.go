@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// lookTime is how often the agent looks at the folder of the node cache, besides what it
+// hears of it: not everything that takes the folder away is told. It may be mounted over,
+// or somebody may stand in it when it is removed.
+const lookTime = time.Second
+
+// folderKeeper keeps the folder of the node cache the agent's: when the folder or a lock in it
+// is removed, moved or covered by a mount it makes the folder again, takes the locks again
+// and watches what is at the path now.
+type folderKeeper struct {
+	cache nodecache.Cache
+	locks *nodeLocks
+	log   *slog.Logger
+	wake  chan struct{} // the loop, when cache, waiters or the folder changed
+
+	watch   *nodecache.Watch // nil: the folder can't be watched
+	watched *os.File         // the folder that watch is on: open, its number is no other folder's
+	said    string           // what was last logged of a failure
+}
+
+func newFolderKeeper(cache nodecache.Cache, locks *nodeLocks, log *slog.Logger) *folderKeeper {
+	return &folderKeeper{cache: cache, locks: locks, log: log, wake: make(chan struct{}, 1)}
+}
+
+// run works until ctx ends; rewatch comes before it. It fails where another agent took the node meanwhile.
+func (k *folderKeeper) run(ctx context.Context) error {
+	defer k.unwatch()
+	ticker := time.NewTicker(lookTime)
+	defer ticker.Stop()
+	for {
+		var events <-chan struct{}
+		if k.watch != nil {
+			events = k.watch.C
+		}
+		wakes := k.watch == nil // nobody tells of changes: a node that has no inotify instances left needs its agent all the more
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-events:
+			wakes = true
+		case <-ticker.C:
+		}
+		lost, err := k.keep(ctx)
+		if err != nil {
+			return &nodeError{err}
+		}
+		if wakes || lost {
+			k.wakeLoop()
+		}
+	}
+}
+
+func (k *folderKeeper) wakeLoop() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// keep tells whether the folder or a lock was lost. An error other than that of another
+// agent is logged and tried again with the next look: it may be a file system that comes back.
+func (k *folderKeeper) keep(ctx context.Context) (lost bool, err error) {
+	paths := k.locks.dropLost()
+	if len(paths) > 0 || k.folderLost() {
+		lost = true
+		select { // whoever removes a folder would else find a new file in it, and fail
+		case <-time.After(writing):
+		case <-ctx.Done():
+			return lost, nil
+		}
+	}
+	if k.folderLost() {
+		k.unwatch()
+		paths = append([]string{filepath.Dir(k.cache.Path)}, paths...)
+	}
+	if len(paths) > 0 {
+		k.log.Error("files of the agent were removed or replaced by others; they are made again", "paths", strings.Join(paths, " "))
+	}
+	err = k.locks.take()
+	if other := (*otherAgentError)(nil); errors.As(err, &other) {
+		return lost, fmt.Errorf("this agent's lock was removed by others, and meanwhile another agent took the node: %s holds %s; this one ends", other.holder, other.path)
+	}
+	if err != nil {
+		k.warn("files of the agent can't be made again", err)
+		return lost, nil
+	}
+	if k.watch == nil {
+		k.rewatch()
+		lost = lost || k.watch != nil // what happened before was not seen
+	}
+	return lost, nil
+}
+
+// folderLost tells whether the folder that is watched is not at its path any more.
+func (k *folderKeeper) folderLost() bool {
+	if k.watch == nil {
+		return false
+	}
+	have, err := k.watched.Stat()
+	at, look := os.Stat(filepath.Dir(k.cache.Path))
+	return err != nil || look != nil || !os.SameFile(at, have)
+}
+
+// rewatch watches the folder that is at the path now. Where that can't be it leaves none
+// watched: the loop then looks every second.
+func (k *folderKeeper) rewatch() {
+	folder, err := os.Open(filepath.Dir(k.cache.Path))
+	if err == nil {
+		// The folder before the watch: if it is replaced in between that shows at the next look.
+		if k.watch, err = k.cache.WatchAll(); err != nil {
+			k.watch = nil
+			folder.Close()
+		}
+	}
+	if err != nil {
+		k.warn("node cache can't be watched, looking every second; fs.inotify.max_user_instances may be too low", err)
+		return
+	}
+	k.watched, k.said = folder, ""
+}
+
+func (k *folderKeeper) unwatch() {
+	if k.watch != nil {
+		_ = k.watch.Close()
+		k.watched.Close()
+		k.watch, k.watched = nil, nil
+	}
+}
+
+// warn logs a failure once, and not at each look.
+func (k *folderKeeper) warn(what string, err error) {
+	if err.Error() == k.said {
+		return
+	}
+	k.said = err.Error()
+	k.log.Warn(what, "error", err)
+}

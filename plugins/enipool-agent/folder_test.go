@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/gofrs/flock"
+	"golang.org/x/sys/unix"
+)
+
+// keptNode is a node whose folder a keeper keeps.
+type keptNode struct {
+	*folderKeeper
+	t   *testing.T
+	dir string
+}
+
+func keep(t *testing.T) (*keptNode, func() error) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "enipool")
+	conf := agentconf.Config{Cache: filepath.Join(dir, "node.cache"), State: filepath.Join(dir, "agent.json")}
+	locks := newNodeLocks(conf)
+	if err := locks.take(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(locks.release)
+	k := newFolderKeeper(nodecache.Cache{Path: conf.Cache}, locks, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	k.rewatch()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- k.run(ctx) }()
+	t.Cleanup(stop)
+	return &keptNode{k, t, dir}, func() error {
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(20 * time.Second):
+			t.Fatal("the keeper goes on")
+			return nil
+		}
+	}
+}
+
+// waitFor waits until ok, woken by the keeper.
+func (n *keptNode) waitFor(what string, ok func() bool) {
+	n.t.Helper()
+	end := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-n.wake:
+		case <-end:
+			n.t.Fatal(what)
+		}
+	}
+}
+
+// waitHeard waits until so many changes of the cache woke the loop: the first wakes may be
+// what is left of before.
+func (n *keptNode) waitHeard(changes int) {
+	n.t.Helper()
+	end := time.After(20 * time.Second)
+	for heard := 0; heard < changes; {
+		if err := os.WriteFile(n.cache.Path, []byte{byte(heard)}, 0o600); err != nil {
+			n.t.Fatal(err)
+		}
+		select {
+		case <-n.wake:
+			heard++
+		case <-time.After(100 * time.Millisecond): // it was not watched yet
+		case <-end:
+			n.t.Fatal("changes in the folder that is there now are not heard")
+		}
+	}
+}
+
+// A second agent would start beside the first one, and what pods wait for would not be
+// heard, if the agent stayed with a folder that nobody else sees.
+func TestTheAgentTakesAFolderThatWasReplacedAgain(t *testing.T) {
+	for name, replace := range map[string]func(dir string) error{
+		"removed":           os.RemoveAll,
+		"removed and made":  func(dir string) error { return firstError(os.RemoveAll(dir), os.Mkdir(dir, 0o700)) },
+		"moved away":        func(dir string) error { return os.Rename(dir, dir+".old") },
+		"its files removed": func(dir string) error { return removeAllIn(dir) },
+		"the lock removed":  func(dir string) error { return os.Remove(filepath.Join(dir, "node.cache.agent")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, _ := keep(t)
+			old, err := os.Open(n.cache.AgentLock()) // open, its number is no other file's
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer old.Close()
+			before, err := old.Stat()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := replace(n.dir); err != nil {
+				t.Fatal(err)
+			}
+			n.waitFor("the lock is not taken again", func() bool {
+				holder, running := n.cache.Agent()
+				is, err := os.Stat(n.cache.AgentLock())
+				return err == nil && !os.SameFile(before, is) && running && holder.PID == os.Getpid()
+			})
+			// What is written to the folder of now is heard.
+			n.waitHeard(5)
+		})
+	}
+}
+
+// removeAllIn removes what is in the folder.
+func removeAllIn(dir string) error {
+	list, err := os.ReadDir(dir)
+	for _, e := range list {
+		err = firstError(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestAnAgentWhoseNodeAnotherOneTookEnds(t *testing.T) {
+	n, ended := keep(t)
+	other := n.dir + ".other"
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := flock.New(filepath.Join(other, "node.cache.agent"))
+	if got, err := l.TryLock(); !got || err != nil {
+		t.Fatalf("%t, %v", got, err)
+	}
+	defer l.Unlock()
+	if err := unix.Renameat2(unix.AT_FDCWD, other, unix.AT_FDCWD, n.dir, unix.RENAME_EXCHANGE); err != nil {
+		t.Fatal(err)
+	}
+	if err := ended(); err == nil || !strings.Contains(err.Error(), "meanwhile another agent took the node") || !strings.Contains(err.Error(), n.cache.AgentLock()) {
+		t.Errorf("it ends with %v", err)
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/filelock"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/gofrs/flock"
+)
+
+// nodeLocks keep a second agent off the node: two would work against each other. Each
+// of the two files must be one agent's.
+type nodeLocks struct {
+	paths []string
+	held  map[string]*flock.Flock
+}
+
+func newNodeLocks(conf agentconf.Config) *nodeLocks {
+	return &nodeLocks{
+		paths: []string{nodecache.Cache{Path: conf.Cache}.AgentLock(), conf.State + ".lock"},
+		held:  map[string]*flock.Flock{},
+	}
+}
+
+// take takes all of the locks that are not held.
+func (n *nodeLocks) take() error {
+	for _, path := range n.paths {
+		if n.held[path] != nil {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return fmt.Errorf("%w; the keys cache and state say where the agent's files are", err)
+		}
+		l := flock.New(path, flock.SetPermissions(0o600))
+		switch free, err := l.TryLock(); {
+		case err != nil:
+			return fmt.Errorf("lock %s: %w", path, err)
+		case !free:
+			return &otherAgentError{filelock.HolderOf(path), path}
+		}
+		n.held[path] = l
+	}
+	return nil
+}
+
+// release gives back what is held.
+func (n *nodeLocks) release() {
+	for path := range n.held {
+		n.drop(path)
+	}
+}
+
+func (n *nodeLocks) drop(path string) {
+	_ = n.held[path].Unlock()
+	delete(n.held, path)
+}
+
+// dropLost gives back the locks whose files are not at their paths any more, and returns
+// the paths: such a lock keeps nobody off.
+func (n *nodeLocks) dropLost() (lost []string) {
+	for _, path := range n.paths {
+		l := n.held[path]
+		if l == nil {
+			continue
+		}
+		have, err := l.Stat()
+		if at, look := os.Stat(path); err == nil && look == nil && os.SameFile(have, at) {
+			continue
+		}
+		n.drop(path)
+		lost = append(lost, path)
+	}
+	return lost
+}
+
+// otherAgentError is returned where another agent keeps the node.
+type otherAgentError struct {
+	holder filelock.Holder
+	path   string
+}
+
+func (e *otherAgentError) Error() string {
+	return fmt.Sprintf("another agent keeps this node: %s holds %s; stop it first", e.holder, e.path)
+}
