@@ -60,7 +60,7 @@ const maxExpand = 1 << 16
 func Parse(text []byte) (Inventory, error) {
 	var raw rawInventory
 	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(&raw); err != nil {
-		return Inventory{}, fmt.Errorf("read inventory: %s", yaml.FormatError(err, false, true))
+		return Inventory{}, formatError(err)
 	}
 	p := &parser{}
 	inv := Inventory{AnyFirewall: raw.Firewall == "" || raw.Firewall == "auto"}
@@ -148,7 +148,7 @@ func (p *parser) eni(key string, raw rawENI) (eni.Interface, []netip.Addr) {
 	for i, text := range raw.Addresses {
 		list, ok := expand(text)
 		if !ok {
-			p.bad(fmt.Sprintf("%s.addresses[%d]", key, i), text, fmt.Sprintf("an address or a prefix of at most %d addresses", maxExpand))
+			p.bad(fmt.Sprintf("%s.addresses[%d]", key, i), text, wantAddress(text))
 		}
 		addrs = append(addrs, list...)
 	}
@@ -183,6 +183,15 @@ func expand(text string) ([]netip.Addr, bool) {
 		list = append(list, a)
 	}
 	return list, true
+}
+
+// wantAddress says what an entry of addresses must be, and names what it may be meant to be.
+func wantAddress(text string) string {
+	want := fmt.Sprintf("an address or a prefix of at most %d addresses", maxExpand)
+	if p, err := netip.ParsePrefix(text); err == nil && p != p.Masked() {
+		want += fmt.Sprintf(", without host bits: the prefix %s or the address %s", p.Masked(), p.Addr())
+	}
+	return want
 }
 
 // families is what was asked for, or one of each family that there are addresses

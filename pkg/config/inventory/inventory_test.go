@@ -262,7 +262,7 @@ func TestInventoryErrorsNameKeyAndValue(t *testing.T) {
 		{"an address", "snat: false\nenis:\n- {id: a, device: eth0, primary: 10.0.0.10/24, gateway: 10.0.0.1, addresses: [10.0.0.11, eleven]}",
 			`enis[0].addresses[1]: "eleven": must be an address or a prefix of at most 65536 addresses`},
 		{"a prefix with host bits", "snat: false\nenis:\n- {id: a, device: eth0, primary: 10.0.0.10/24, gateway: 10.0.0.1, addresses: [10.0.0.11/30]}",
-			`enis[0].addresses[0]: "10.0.0.11/30": must be an address or a prefix of at most 65536 addresses`},
+			`enis[0].addresses[0]: "10.0.0.11/30": must be an address or a prefix of at most 65536 addresses, without host bits: the prefix 10.0.0.8/30 or the address 10.0.0.11`},
 		{"a prefix too large", "snat: false\nenis:\n- {id: a, device: eth0, primary: '2001:db8::2/64', gateway: 'fe80::1', addresses: ['2001:db8::/64']}",
 			`enis[0].addresses[0]: "2001:db8::/64": must be an address or a prefix of at most 65536 addresses`},
 		{"all at once", "routing: bgp\nmarkMask: green\nenis:\n- {id: a, device: eth0, primary: x, gateway: y, addresses: [z]}", lines(`
@@ -278,6 +278,23 @@ func TestInventoryErrorsNameKeyAndValue(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestFormatErrorsSpeakOfKeysAndNotOfGo(t *testing.T) {
+	for text, want := range map[string]string{
+		"enis:\n- id: a\n  address: [10.0.0.11]\n": `[3:3] address: must be removed or renamed: there is no such key; is addresses meant?`,
+		"colour: green\n":                          `[1:1] colour: must be removed or renamed: there is no such key` + "\n",
+		"enis:\n- id: a\n  mtu: big\n":             `[3:8] mtu: "big": must be a whole number`,
+		"snat: perhaps\n":                          `[1:7] snat: "perhaps": must be true or false`,
+		"enis: eth0\n":                             `[1:7] enis: "eth0": must be a list`,
+		"enis: [eth0]\n":                           `"eth0": must be a section with keys`,
+		"routing: [map]\n":                         `routing: a list: must be a text`,
+	} {
+		_, err := Parse([]byte(text))
+		if got := fmt.Sprint(err); !strings.Contains(got, want) || strings.Contains(got, "Go ") || strings.Contains(got, "unmarshal") || strings.Contains(got, "raw") {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
 	}
 }
 
