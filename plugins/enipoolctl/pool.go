@@ -32,6 +32,9 @@ where an agent keeps the node: that does all of this by itself.`,
 		Example: "  enipoolctl pool load -f /etc/enipool/inventory.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return errors.New("pool load needs an inventory: name it with -f inventory.yaml, or - for standard input; conf/inventory.yaml explains it")
+			}
 			defer tellWaits(*cache, cmd.ErrOrStderr())()
 			text, err := readFile(file, cmd.InOrStdin())
 			if err != nil {
@@ -58,7 +61,6 @@ where an agent keeps the node: that does all of this by itself.`,
 		},
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "the inventory, - for standard input; conf/inventory.yaml explains it")
-	_ = cmd.MarkFlagRequired("file") // the flag exists
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml")
 	return cmd
 }
