@@ -90,11 +90,7 @@ func settingKeys(c *Config) []key {
 		}),
 		flag("snat", &s.SNAT),
 		duration("coolDown", &s.CoolDown, 0, time.Hour),
-		one("markMask", "eight bits in a row without 0x4000 and 0x8000, like 0x000000ff", func(text string) bool {
-			mask, err := strconv.ParseUint(text, 0, 32)
-			s.MarkMask = uint32(mask)
-			return err == nil && ipam.ValidMarkMask(s.MarkMask) == nil
-		}),
+		mask("markMask", &s.MarkMask),
 		list("families", "ipv4 or ipv6", func(text string) bool {
 			for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
 				if text == f.String() && !slices.Contains(families, f) {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/enipool/enipool/pkg/ipam"
 )
 
 // key is one key of the file: its full name, what its value must be, and what
@@ -60,6 +62,23 @@ func number(name string, into *int, lo, hi int) key {
 		*into = n
 		return true
 	})
+}
+
+// mask is bits of the packet mark. A value that is refused is told in hexadecimal, as
+// masks are written: the parser keeps of 0x1ff only the number.
+func mask(name string, into *uint32) key {
+	const want = "eight bits in a row without 0x4000 and 0x8000, like 0x000000ff"
+	return key{name, want, func(v any) []fault {
+		text, ok := scalar(v)
+		bits, err := strconv.ParseUint(text, 0, 32)
+		if *into = uint32(bits); ok && err == nil && ipam.ValidMarkMask(*into) == nil {
+			return nil
+		}
+		if err == nil {
+			v = fmt.Sprintf("%#x", bits)
+		}
+		return []fault{{value: v}}
+	}}
 }
 
 // percent is a share in whole percent. A plain whole number is refused: 1 may be
