@@ -71,8 +71,10 @@ func (h *Host) readRouting(have *netconf.Node, v6 bool, names map[int]string) er
 	if err != nil {
 		return err
 	}
-	have.Routes = append(have.Routes, pickRoutes(list, names, func(r netconf.Route, ours bool) bool {
-		return ours || r.Dst.Bits() == 0 && r.Table == netconf.MainTable
+	have.Routes = append(have.Routes, pickRoutes(list, names, func(r *netconf.Route, ours bool) bool {
+		nodes := r.IsDefault() && r.Table == netconf.MainTable
+		r.IfNone = ours && nodes
+		return ours || nodes
 	})...)
 	have.Others = append(have.Others, pickOthers(list, names)...)
 	rules, err := readRules(h.h, v6)

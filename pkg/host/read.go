@@ -15,16 +15,16 @@ import (
 // or everybody's. Names maps link indexes to names.
 func readRoutes(h *Host, v6, oursOnly bool, names map[int]string) ([]netconf.Route, error) {
 	list, err := h.conn.routes(v6)
-	return pickRoutes(list, names, func(_ netconf.Route, ours bool) bool { return ours || !oursOnly }), err
+	return pickRoutes(list, names, func(_ *netconf.Route, ours bool) bool { return ours || !oursOnly }), err
 }
 
 // pickRoutes returns the unicast routes that keep picks, which is told whether they are
 // ours.
-func pickRoutes(list []kernelRoute, names map[int]string, keep func(r netconf.Route, ours bool) bool) []netconf.Route {
+func pickRoutes(list []kernelRoute, names map[int]string, keep func(r *netconf.Route, ours bool) bool) []netconf.Route {
 	var routes []netconf.Route
 	for _, r := range list {
 		route := netconf.Route{Dst: r.dst, Gateway: r.gateway, Dev: names[r.link], Table: r.table}
-		if r.kind == unix.RTN_UNICAST && keep(route, r.protocol == route.Protocol()) {
+		if r.kind == unix.RTN_UNICAST && keep(&route, r.protocol == route.Protocol()) {
 			routes = append(routes, route)
 		}
 	}

@@ -73,15 +73,21 @@ func OldMasks(rules []Rule, mask uint32) []uint32 {
 // surplusRoutes returns the routes of ours that nothing wants any more. A route in
 // PodsTable is never one: it goes with its link, and a link of ours that the book
 // does not know is a pod that may live. In the main table it is what an earlier
-// release left of a pod whose route stands in PodsTable by now.
+// release left of a pod whose route stands in PodsTable by now, or the node's default
+// route where the system has its own again.
 func surplusRoutes(have, want Node) []Route {
 	wanted, there := setOf(want.Routes), setOf(have.Routes)
 	var surplus []Route
 	for _, h := range have.Routes {
 		switch {
-		case wanted[h] || h.Table == PodsTable:
+		case wanted[h] && !h.IfNone || h.Table == PodsTable:
 		case h.Table != MainTable:
 			surplus = append(surplus, h)
+		case h.IfNone:
+			systems := func(o Route) bool { return !o.IfNone && o.Dst == h.Dst && o.Table == h.Table }
+			if slices.ContainsFunc(have.Routes, systems) {
+				surplus = append(surplus, h) // without a metric it would come before the system's
+			}
 		case h.leftInMain():
 			moved := h
 			moved.Table = PodsTable

@@ -92,6 +92,10 @@ func TestDiffIsWhatMustBeDone(t *testing.T) {
 		{"the system's own default route will do", drop(func(n *Node) {
 			n.Routes[0] = Route{Dst: p("0.0.0.0/0"), Gateway: a("10.0.0.254"), Dev: "eth0", Table: MainTable}
 		}), want, Node{}, ``},
+		{"the system has a default route again beside the one that we made meanwhile", drop(func(n *Node) {
+			n.Routes = append(n.Routes, Route{Dst: p("0.0.0.0/0"), Gateway: a("172.31.0.1"), Dev: "mgmt0", Table: MainTable})
+		}), want, Node{}, `
+			- route default via 10.0.0.1 dev eth0 proto 69`},
 		{"a link of a pod that the book does not know keeps its routes", drop(func(n *Node) {
 			n.Routes = append(n.Routes, Route{Dst: p("10.0.0.99/32"), Dev: "eni0", Table: PodsTable}, Route{Dst: p("10.0.0.98/32"), Dev: "eni1", Table: MainTable})
 		}), want, Node{}, ``},

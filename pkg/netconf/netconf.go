@@ -103,9 +103,13 @@ type Route struct {
 	Table   int
 	Metric  int // 0 is the kernel's choice, and the best
 	// IfNone asks for the route only where the table has no other one to Dst:
-	// the node's own default route belongs to the system.
+	// the node's own default route belongs to the system. Of a route that the kernel
+	// has it says that it is there for that, and goes when the system brings its own.
 	IfNone bool
 }
+
+// IsDefault tells whether the route is that of everything nobody else has a route for.
+func (r Route) IsDefault() bool { return r.Dst.Bits() == 0 }
 
 // Protocol returns the number that marks the route as ours.
 func (r Route) Protocol() int {
