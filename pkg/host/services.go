@@ -2,12 +2,11 @@ package host
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// Services returns the addresses of services that stand on links of the node, sorted;
+// Services returns the addresses of services that stand on links of the node;
 // see netconf.IsServiceLink.
 func (h *Host) Services() ([]netip.Addr, error) {
 	links, _, err := h.links()
@@ -30,6 +29,5 @@ func (h *Host) Services() ([]netip.Addr, error) {
 			list = append(list, at)
 		}
 	}
-	slices.SortFunc(list, netip.Addr.Compare)
-	return slices.Compact(list), err
+	return list, err
 }

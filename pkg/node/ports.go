@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -117,7 +118,7 @@ func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netc
 	}
 	defer e.close()
 	fw.Ports = e.ports()
-	if fw.Services, err = h.Services(); err != nil {
+	if fw.Services, err = services(h); err != nil {
 		return nil, false, err
 	}
 	// A record that can't be written keeps no port closed: the next repair writes it.
@@ -131,6 +132,13 @@ func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netc
 	loopback, loopbackErr := e.restoreLoopback(h)
 	restored, limitErr := e.restoreLimits(h)
 	return slices.Concat(lines, removed, loopback, restored), changed, errors.Join(err, loopbackErr, limitErr)
+}
+
+// services returns the addresses of services that stand on the node, sorted.
+func services(h *host.Host) ([]netip.Addr, error) {
+	list, err := h.Services()
+	slices.SortFunc(list, netip.Addr.Compare)
+	return slices.Compact(list), err
 }
 
 // restoreLimits puts back what somebody took of pods' limits. The plugin sets and clears
@@ -183,7 +191,7 @@ func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewa
 	}
 	defer e.close()
 	fw.Ports = e.ports()
-	if fw.Services, err = h.Services(); err != nil {
+	if fw.Services, err = services(h); err != nil {
 		return nil, err
 	}
 	rules, err := firewall.Diff(ctx, fw)
