@@ -215,7 +215,17 @@ func (p *Plugin) checkExtras(ctx context.Context, h *host.Host, r Request, s ipa
 		return []string{fmt.Sprintf("there is no record of the host ports or limits of %s", r.Owner.Key)}, nil
 	}
 	var lines []string
-	if !r.Conf.Extras.IsZero() && fmt.Sprint(r.Conf.Extras) != fmt.Sprint(rec.Extras) {
+	asked := rec
+	asked.Extras = r.Conf.Extras
+	same := asked.Extras.IsZero() // a runtime need not repeat them
+	if !same {
+		all, err := p.records().Look()
+		if err != nil && !podrecord.Unreadable(err) {
+			return nil, err
+		}
+		same = hostport.SameExtras(rec, asked, all)
+	}
+	if !same {
 		lines = append(lines, fmt.Sprintf("the record of %s asks for other host ports or limits than the runtime", r.Owner.Key))
 	}
 	if len(rec.Ports) > 0 {

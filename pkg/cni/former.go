@@ -51,8 +51,10 @@ func (p *Plugin) endFormer(ctx context.Context, h *host.Host, r Request, s ipam.
 	return p.runFormer(r, "bandwidth", fmt.Sprintf(`"bandwidth":{"ingressRate":%d,"ingressBurst":%d,"egressRate":%d,"egressBurst":%d}`, in.Rate, in.Burst, out.Rate, out.Burst))
 }
 
-// restoreRecord writes the record of a pod anew, of the ports and limits that the kernel
+// restoreRecord makes the record of a pod anew, of the ports and limits that the kernel
 // holds for it, so that DEL goes on as ever. It returns an empty one where there are none.
+// It is written so that a DEL that is killed half-way leaves it, but for what DEL is about to
+// remove no disk needs room.
 func (p *Plugin) restoreRecord(ctx context.Context, h *host.Host, s ipam.Settings, addrs []eni.Address) (rec podrecord.Record, err error) {
 	err = p.withPorts(ctx, s.Firewall, func(n hostport.Node) error {
 		pods := hostport.Pods(addrs, s.Firewall)
@@ -77,7 +79,10 @@ func (p *Plugin) restoreRecord(ctx context.Context, h *host.Host, s ipam.Setting
 		}
 		rec = lost[0]
 		p.Log.Warn("record was lost; rebuilt from the kernel", "key", rec.Key.String())
-		return n.Records.Write(rec)
+		if err := n.Records.Write(rec); err != nil {
+			p.Log.Warn("the rebuilt record can't be written", "key", rec.Key.String(), "error", err)
+		}
+		return nil
 	})
 	return rec, err
 }

@@ -26,8 +26,8 @@ func TestLimitsAreTokenBucketsOnBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dev, want := range map[string][]string{
-		l.HostDev: {"qdisc tbf 1: root", "rate 8Mbit burst 100000b lat 25ms", "qdisc clsact ffff:"},
-		l.Dev:     {"qdisc tbf 1: root", "rate 80Gbit burst 42949"},
+		l.HostDev: {"qdisc tbf 454e: root", "rate 8Mbit burst 100000b lat 25ms", "qdisc clsact ffff:"},
+		l.Dev:     {"qdisc tbf 454e: root", "rate 80Gbit burst 42949"},
 	} {
 		have := nettest.Run(t, "tc", "qdisc", "show", "dev", dev)
 		for _, w := range want {

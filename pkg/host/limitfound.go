@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/netconf"
@@ -37,32 +36,34 @@ func (h *Host) FoundLimits(keys []eni.Key) (map[eni.Key]netconf.Limits, error) {
 }
 
 // foundLimits reads the queues of a pod's link and of the one that what it sends waits on.
+// That one is ours by its name. Others limit pods too, on the pod's link: the bandwidth
+// plugin, a person. There a bucket is ours by its handle, or beside a link of ours where an
+// earlier release made both. One of that release that stands alone is left as it is: it
+// limits the pod until its link goes, but no record is made of it.
 func (h *Host) foundLimits(pod, wait linkState) (l netconf.Limits, err error) {
-	if wait.kind == "ifb" {
-		if l.Egress, err = h.foundLimit(wait); err != nil {
+	ours := wait.kind == "ifb"
+	if ours {
+		if l.Egress, _, err = h.foundLimit(wait); err != nil {
 			return l, err
 		}
-	} else if pod.queue == bucketQueue {
-		// What is led to a link that is not ours is limited by another plugin.
-		list, err := h.conn.redirects(pod.index)
-		if err != nil || slices.ContainsFunc(list, func(r redirect) bool { return !r.stale() }) {
-			return l, gone(err)
-		}
 	}
-	l.Ingress, err = h.foundLimit(pod)
+	ingress, handle, err := h.foundLimit(pod)
+	if handle == bucketHandle || ours && handle == formerBucketHandle {
+		l.Ingress = ingress
+	}
 	return l, err
 }
 
 // bucketQueue is the kind of queue that holds packets back.
 const bucketQueue = "tbf"
 
-func (h *Host) foundLimit(link linkState) (netconf.Limit, error) {
+func (h *Host) foundLimit(link linkState) (l netconf.Limit, handle uint32, err error) {
 	if link.queue != bucketQueue {
-		return netconf.Limit{}, nil
+		return l, 0, nil
 	}
-	b, found, err := h.conn.readBucket(link.index)
-	if notFound(err) || !found {
-		return netconf.Limit{}, gone(err)
+	b, handle, err := h.conn.readRootBucket(link.index)
+	if err != nil || handle == 0 {
+		return l, 0, gone(err)
 	}
-	return b.Restored(), err
+	return b.Restored(), handle, nil
 }

@@ -12,9 +12,13 @@ import (
 // queues and filters would add a twentieth to the plugin.
 
 // Handles and parents of queues, see linux/pkt_sched.h.
+const tcRoot = 0xffffffff
+
+// bucketHandle is the handle of each token bucket of ours, "454e:". The kernel gives none
+// below 8000: by itself, the bandwidth plugin and earlier releases of ours have 1:.
 const (
-	tcRoot         = 0xffffffff
-	tcBucketHandle = 0x00010000
+	bucketHandle       = 0x454e0000
+	formerBucketHandle = 0x00010000
 )
 
 // What package nl does not name.
@@ -41,7 +45,7 @@ func (b *batch) addBucket(link int, t netconf.Bucket, label string, object any) 
 // setBucket is addBucket with NLM_F_EXCL; with NLM_F_REPLACE it takes the place of
 // another queue, as far as that lets it.
 func (b *batch) setBucket(flag uint16, link int, t netconf.Bucket, label string, object any) *request {
-	m := tcMessage(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|flag, link, tcBucketHandle, tcRoot, 0)
+	m := tcMessage(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|flag, link, bucketHandle, tcRoot, 0)
 	m.text(unix.TCA_KIND, "tbf")
 	m.nest(unix.TCA_OPTIONS, nil, func() {
 		// A ratespec each for rate and peak rate, then limit, buffer and MTU. The
@@ -67,18 +71,26 @@ func tcLinklayerShift() int {
 // readBucket returns the token bucket that is the link's root queue; found is
 // false where another one is.
 func (c *conn) readBucket(link int) (t netconf.Bucket, found bool, err error) {
+	t, handle, err := c.readRootBucket(link)
+	return t, handle != 0, err
+}
+
+// readRootBucket is readBucket with the handle, 0 where the root queue is another one.
+func (c *conn) readRootBucket(link int) (t netconf.Bucket, handle uint32, err error) {
 	b := &batch{}
 	// Without NLM_F_ECHO kernels answer nobody, and of the queue that does nothing
 	// they tell nothing.
 	r := b.add(tcMessage(unix.RTM_GETQDISC, unix.NLM_F_ECHO|unix.NLM_F_ACK, link, 0, tcRoot, 0), "ask for the queue of link %d", link)
 	r.get = true
 	if err := c.send(b); err != nil || len(r.answer) < nl.SizeofTcMsg {
-		return t, false, err
+		return t, 0, err
 	}
 	for kind, value := range attributes(r.answer[nl.SizeofTcMsg:]) {
 		switch kind {
 		case unix.TCA_KIND:
-			found = text(value) == "tbf"
+			if text(value) == bucketQueue {
+				handle = binary.NativeEndian.Uint32(r.answer[8:])
+			}
 		case unix.TCA_OPTIONS:
 			for kind, value := range attributes(value) {
 				switch {
@@ -90,5 +102,5 @@ func (c *conn) readBucket(link int) (t netconf.Bucket, found bool, err error) {
 			}
 		}
 	}
-	return t, found, nil
+	return t, handle, nil
 }

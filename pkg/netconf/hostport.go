@@ -2,6 +2,7 @@ package netconf
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 )
 
@@ -155,6 +156,11 @@ func NewPortSet(list ...PodPorts) PortSet {
 		}
 	}
 	return s
+}
+
+// Equal tells whether both sets have the same ports, which lead to the same ones of pods.
+func (s PortSet) Equal(other PortSet) bool {
+	return maps.EqualFunc(s, other, func(a, b HostPort) bool { return a.PodPort == b.PodPort })
 }
 
 // Find returns the port of the set that is the same as the pod's.

@@ -27,6 +27,16 @@ type Limits struct{ Ingress, Egress Limit }
 // milliseconds; the bandwidth plugin has the same.
 const limitLatency = 25
 
+// Same tells whether the kernel makes the same of both. It counts in bytes, not bits, and
+// what may wait holds the burst too.
+func (l Limits) Same(other Limits) bool {
+	same := func(a, b Limit) bool {
+		have, want := a.Bucket(), b.Bucket()
+		return have.Rate == want.Rate && have.Limit == want.Limit
+	}
+	return same(l.Ingress, other.Ingress) && same(l.Egress, other.Egress)
+}
+
 // Bucket is a limit in the terms of the kernel's token bucket (sch_tbf).
 type Bucket struct {
 	Rate  uint64 // bytes per second

@@ -235,3 +235,21 @@ func TestALimitIsRestoredFromItsBucket(t *testing.T) {
 		}
 	}
 }
+
+func TestLimitsAreTheSameOnceTheKernelHasThem(t *testing.T) {
+	for _, l := range []Limit{{12345671, 8000003}, {1000000, 2147483647}, {8, 8*(1<<32-1) - 1}, {40e9, 8*(1<<32-1) - 1}, {}} {
+		asked := Limits{Ingress: l, Egress: l}
+		rebuilt := Limits{Ingress: l.Bucket().Restored(), Egress: l.Bucket().Restored()}
+		if !asked.Same(rebuilt) {
+			t.Errorf("%v comes back as %v, which is another", asked, rebuilt)
+		}
+		for _, other := range []Limits{{Ingress: l}, {Egress: l}, {Limit{l.Rate + 8, l.Burst}, l}, {l, Limit{l.Rate + 8, l.Burst}}} {
+			if l != (Limit{}) && asked.Same(other) {
+				t.Errorf("%v and %v are the same", asked, other)
+			}
+		}
+		if l.Burst == 8000003 && asked.Same(Limits{Limit{l.Rate, l.Burst + 8}, l}) {
+			t.Errorf("%v with another burst is the same", asked)
+		}
+	}
+}
