@@ -33,7 +33,7 @@ func TestTheAgentPutsBackALimitThatSomebodyRemoves(t *testing.T) {
 	s.rested()
 	link := s.linkTo(s.addressOf("pod0"))
 	want := s.limits(link)
-	if n := strings.Count(want, "qdisc tbf 1: root"); n != 2 || strings.Count(want, "Redirect to device enb") != 1 {
+	if n := strings.Count(want, "qdisc tbf 454e: root"); n != 2 || strings.Count(want, "Redirect to device enb") != 1 {
 		t.Fatalf("the limits are\n%s", want)
 	}
 	for _, c := range []struct{ remove, reason string }{
