@@ -159,6 +159,36 @@ func TestExamplesInTheREADMEAreReal(t *testing.T) {
 	}
 }
 
+// A fresh node has none of the folders that the README's commands put files into.
+func TestTheREADMEInstallsOnAFreshNode(t *testing.T) {
+	root := t.TempDir()
+	build := filepath.Join(root, ".build")
+	if err := os.Mkdir(build, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"enipool", "enipoolctl", "enipool-agent"} {
+		if err := os.WriteFile(filepath.Join(build, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commands := regexp.MustCompile(`(?m)^    ((?:mkdir|install) .*)$`).FindAllStringSubmatch(section(t, "## Install on a node", "with, for example"), -1)
+	if len(commands) < 2 {
+		t.Fatalf("only %d commands", len(commands))
+	}
+	for _, m := range commands {
+		cmd := exec.Command("sh", "-c", strings.ReplaceAll(m[1], " /", " "+root+"/"))
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", m[1], err, out)
+		}
+	}
+	for _, name := range []string{"opt/cni/bin/enipool", "usr/local/bin/enipoolctl", "usr/local/bin/enipool-agent", "etc/enipool", "etc/cni/net.d"} {
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // enipoolctl builds the program and returns its path.
 func enipoolctl(t *testing.T) string {
 	t.Helper()
