@@ -30,7 +30,7 @@ func kernel(n Needs) []install.Line {
 		return nil
 	})
 	if errors.Is(err, fs.ErrPermission) {
-		return []install.Line{install.Linef(install.Warning, "the kernel was not tried: that needs root with CAP_SYS_ADMIN")}
+		return []install.Line{notTried("CAP_SYS_ADMIN")}
 	}
 	if err != nil {
 		return []install.Line{install.Linef(install.MustFix, "the kernel makes no network namespace: %v; it needs CONFIG_NET_NS", err)}
@@ -38,9 +38,18 @@ func kernel(n Needs) []install.Line {
 	return lines
 }
 
+// notTried is told where rights are missing, which say nothing about the kernel.
+func notTried(right string) install.Line {
+	return install.Linef(install.Warning, "the kernel was not tried: that needs root with %s", right)
+}
+
 // trials runs inside the namespace.
 func trials(n Needs) []install.Line {
-	if err := makeLinks(); err != nil {
+	err := makeLinks()
+	if errors.Is(err, fs.ErrPermission) { // none of the others would work either
+		return []install.Line{notTried("CAP_NET_ADMIN")}
+	}
+	if err != nil {
 		return []install.Line{install.Linef(install.MustFix, "the kernel makes no veth pair: %v; load the module veth", err)}
 	}
 	lines := []install.Line{ok("the kernel makes veth pairs")}
