@@ -9,6 +9,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/kube"
+	restclient "k8s.io/client-go/rest"
 )
 
 // nodeName is the variable of the environment by which a DaemonSet tells its pod the
@@ -21,7 +22,19 @@ const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 // joinCluster returns the node as the API server knows it, nil where there is none to
 // ask. It does not call it: the agent starts without it too.
 func joinCluster(conf agentconf.Config, log *slog.Logger) (*kube.Node, error) {
-	k := conf.Kubernetes
+	config, err := findCluster(conf.Kubernetes)
+	if config == nil || err != nil {
+		return nil, err
+	}
+	kube.TakeLogs(log)
+	name := cmp.Or(os.Getenv(nodeName), conf.Node)
+	log.Info("asking the API server for the node's pods", "node", name, "server", config.Host)
+	// Whether there may be a taint each report says: that can change at any time.
+	return kube.New(kube.Options{Node: name, Config: config, Log: log, Taint: true})
+}
+
+// findCluster returns how to reach the API server, nil where there is none to ask.
+func findCluster(k agentconf.Kubernetes) (*restclient.Config, error) {
 	if !inCluster(k, serviceAccount) {
 		return nil, nil
 	}
@@ -29,11 +42,7 @@ func joinCluster(conf agentconf.Config, log *slog.Logger) (*kube.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; the keys kubernetes.enabled and kubernetes.kubeconfig say where the API server is", err)
 	}
-	kube.TakeLogs(log)
-	name := cmp.Or(os.Getenv(nodeName), conf.Node)
-	log.Info("asking the API server for the node's pods", "node", name, "server", config.Host)
-	// Whether there may be a taint each report says: that can change at any time.
-	return kube.New(kube.Options{Node: name, Config: config, Log: log, Taint: true})
+	return config, nil
 }
 
 // inCluster tells whether there is an API server to ask.

@@ -49,6 +49,10 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 	p := parts(conf, clouds.Sweeping(conf, client, r.log), metrics, r, fast)
 	switch {
 	case f.dryRun:
+		// What the real start would stop at is told now.
+		if _, err := findCluster(conf.Kubernetes); err != nil {
+			return err
+		}
 		lines, err := agent.New(conf, p).Plan(ctx)
 		if err != nil {
 			return &nodeError{err}
