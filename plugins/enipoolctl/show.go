@@ -31,8 +31,24 @@ func showCommand(cache *nodecache.Cache) *cobra.Command {
 	var watch bool
 	formats := []string{"table", "wide", "json", "yaml"}
 	cmd := &cobra.Command{
-		Use:     "show",
-		Short:   "Show what the agent does, ENIs with their counts, and addresses with their pods",
+		Use:   "show",
+		Short: "Show what the agent does, ENIs with their counts, and addresses with their pods",
+		Long: `Show what the agent does, ENIs with their counts, and addresses with their pods.
+
+After the target stands in a word why it is what it is; the keys are those of
+pool in agent.yaml:
+  steady           as large as the pods need it
+  up               it grows
+  release          it shrinks
+  hold-delay       more was needed less than delay ago
+  hold-stable      the mean need of the last stable is higher
+  hold-burst       pods come in a burst, or did within stable
+  hold-boot        the agent could not read the demand for a whole stable yet
+  hold-unreadable  the demand can't be read: nothing is released
+  hold-interval    the last release was less than releaseInterval ago, or what is
+                   left can't be released yet
+  exhausted        the subnet has no more: the pods' addresses and exhaustedSpare
+  clamped          a bound rules: minPool, what the node can hold, or what pods have`,
 		Example: "  enipoolctl pool show -o wide\n  enipoolctl pool show --port 8080\n  enipoolctl pool show --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
