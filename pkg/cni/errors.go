@@ -96,7 +96,7 @@ func details(err error) string {
 	case errors.Is(err, ipam.ErrDuplicate):
 		return "the runtime must DEL the first attachment before it ADDs again"
 	case errors.As(err, new(*ipam.Exhausted)):
-		return "`enipoolctl pool show` names the pods that have addresses and those that wait; without an agent `enipoolctl pool load` brings more"
+		return "`enipoolctl pool show` names the pods that have addresses and those that wait; without an agent `enipoolctl pool load` brings what is added to its inventory"
 	case errors.As(err, new(*hostport.TakenError)):
 		return "delete that pod, or choose another hostPort or hostIP"
 	case errors.Is(err, unix.EPERM):

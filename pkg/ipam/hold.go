@@ -56,12 +56,28 @@ func HeldLine(a eni.Address) string {
 	return fmt.Sprintf("%s is held by others: %s", a.Addr, cause)
 }
 
-// heldExample returns one of the held addresses with its cause, "" for none.
-func (s *State) heldExample(keep func(eni.Address) bool) string {
+// mostExamples keeps the text of a pod's event short.
+const mostExamples = 3
+
+// heldExamples returns the first of the held addresses with their causes, and how many
+// more there are; "" if no cause is known.
+func (s *State) heldExamples(keep func(eni.Address) bool) string {
+	text, named, more := "", 0, 0
 	for _, a := range s.Addresses {
-		if a.State == eni.Held && keep(a) && a.HeldBy != "" {
-			return fmt.Sprintf("%s: %s", a.Addr, a.HeldBy)
+		switch {
+		case a.State != eni.Held || !keep(a):
+		case a.HeldBy == "" || named == mostExamples:
+			more++
+		case named > 0:
+			text += "; "
+			fallthrough
+		default:
+			text += a.Addr.String() + ": " + a.HeldBy
+			named++
 		}
 	}
-	return ""
+	if named > 0 && more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
 }

@@ -19,7 +19,7 @@ type Exhausted struct {
 	Device   string // the only ENI that was asked, "" for all
 	ENIs     int
 	Damaged  int
-	Example  string // one of the held addresses with what holds it, "" if none is
+	Examples string // some of the held addresses with what holds each, "" if none is
 	Ahead    int    // pending ADDs that came before and get what is free
 	Count
 }
@@ -44,8 +44,8 @@ func (e *Exhausted) Error() string {
 	}
 	if e.Held > 0 {
 		fmt.Fprintf(&b, ", %d held by others", e.Held)
-		if e.Example != "" {
-			fmt.Fprintf(&b, " (%s)", e.Example)
+		if e.Examples != "" {
+			fmt.Fprintf(&b, " (%s)", e.Examples)
 		}
 	}
 	if e.Damaged > 0 {
@@ -108,7 +108,7 @@ func (s *State) exhausted(device string, now time.Duration) *Exhausted {
 	}
 	keep := func(a eni.Address) bool { return only[a.ENI] }
 	return &Exhausted{Families: s.Settings.Families, Device: device, ENIs: len(only),
-		Damaged: len(s.Damaged), Example: s.heldExample(keep), Count: s.Count(now, keep)}
+		Damaged: len(s.Damaged), Examples: s.heldExamples(keep), Count: s.Count(now, keep)}
 }
 
 func (s *State) take(nic eni.Interface, at []int, o eni.Owner, now time.Duration) Lease {
