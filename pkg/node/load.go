@@ -43,7 +43,7 @@ func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, erro
 	lines := describe(old, next)
 	grown, err := n.apply(ctx, fixed(union(old, next)), change{addOnly: true})
 	if err != nil {
-		return grown, err
+		return grown, fmt.Errorf("put the kernel state in place (the node cache is as it was): %w", err)
 	}
 	if len(lines) > 0 {
 		grown = append(grown, forgetConnections(ctx, n.Cache.View, next)...)

@@ -50,10 +50,11 @@ where an agent keeps the node: that does all of this by itself.`,
 				changed, err = n.Load(cmd.Context(), inv)
 				return err
 			})
-			printLines(cmd.OutOrStdout(), changed)
 			if err != nil {
+				printTried(cmd.OutOrStdout(), changed)
 				return needRoot(err)
 			}
+			printLines(cmd.OutOrStdout(), changed)
 			if len(changed) == 0 {
 				fmt.Fprintln(cmd.OutOrStdout(), "nothing to change")
 			}
@@ -63,6 +64,16 @@ where an agent keeps the node: that does all of this by itself.`,
 	cmd.Flags().StringVarP(&file, "file", "f", "", "the inventory, - for standard input; conf/inventory.yaml explains it")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml")
 	return cmd
+}
+
+// printTried prints the lines of a load that failed: which of them were done nobody knows.
+func printTried(w io.Writer, lines []string) {
+	for _, l := range lines {
+		fmt.Fprintln(w, "tried:", l)
+	}
+	if len(lines) > 0 {
+		fmt.Fprintln(w, "It stopped: of what was tried some is in place and some is not. Once the error is mended, load again: that puts in place what is missing.")
+	}
 }
 
 func readFile(path string, stdin io.Reader) ([]byte, error) {
