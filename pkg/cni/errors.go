@@ -99,7 +99,7 @@ func details(err error) string {
 		return "`enipoolctl pool show` names the pods that have addresses and those that wait; without an agent `enipoolctl pool load` brings what is added to its inventory"
 	case errors.As(err, new(*hostport.TakenError)):
 		return "delete that pod, or choose another hostPort or hostIP"
-	case errors.Is(err, unix.EPERM):
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return "the plugin must run as root with CAP_NET_ADMIN and CAP_SYS_ADMIN in the node's own namespaces"
 	case errors.Is(err, host.ErrLinkExists):
 		return "CNI_IFNAME names a link that another plugin made: put enipool first, or choose another name"

@@ -160,7 +160,7 @@ func (f Folder) list(onHalf func(path string)) ([]Record, error) {
 		case strings.HasSuffix(e.Name(), temporary):
 			onHalf(name)
 			continue
-		case !strings.HasPrefix(e.Name(), netconf.VethPrefix):
+		case e.IsDir() || !strings.HasPrefix(e.Name(), netconf.VethPrefix):
 			continue
 		}
 		text, err := readFile(name)

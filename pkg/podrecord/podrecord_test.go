@@ -257,3 +257,19 @@ func TestToLookAtRecordsChangesNothing(t *testing.T) {
 		t.Errorf("the record in the making: %v", err)
 	}
 }
+
+func TestAFolderAmongRecordsIsNone(t *testing.T) {
+	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
+	a := sample("a")
+	if err := f.Write(a); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(f.file(sample("b").Key), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	list, err := f.All()
+	if err != nil {
+		t.Error(err)
+	}
+	same(t, []Record{a}, list)
+}
