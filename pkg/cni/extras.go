@@ -109,6 +109,9 @@ func (p *Plugin) applyExtras(ctx context.Context, h *host.Host, rec podrecord.Re
 
 // openPorts opens the ports and does what makes them work for everybody at once.
 func (p *Plugin) openPorts(h *host.Host, n hostport.Node, rec podrecord.Record) error {
+	if err := h.TagPorts(rec.Key); err != nil {
+		return err
+	}
 	if err := n.Open(rec); err != nil {
 		return err
 	}
@@ -133,7 +136,8 @@ func (p *Plugin) forgetFlows(h *host.Host, k eni.Key, held []netconf.PodPorts) {
 
 // closePorts closes the pod's ports and removes its record. What is missing is fine.
 // The link of a limit goes with the pod's link, by its name, whether there is a record
-// or not. Without a record that can be read, what leads to its addresses is closed. What it returns is to be called last of all, see hostport.Node.Close.
+// or not. Without a record that can be read, what leads to its addresses is closed. What
+// it returns is to be called last of all, see hostport.Node.Close.
 // Without a usable node cache s is zero.
 func (p *Plugin) closePorts(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key, addrs []eni.Address) (late func(), err error) {
 	late = func() {}
@@ -147,6 +151,9 @@ func (p *Plugin) closePorts(ctx context.Context, h *host.Host, s ipam.Settings, 
 		if rec, err = p.restoreRecord(ctx, h, s, addrs); err == nil && rec.Extras.IsZero() {
 			return late, p.records().Remove(k) // the kernel has nothing for it
 		}
+	}
+	if err == nil && !found {
+		rec, found = p.findUnrecorded(ctx, h, s, k, addrs)
 	}
 	if err != nil || !found {
 		return late, err
@@ -279,7 +286,7 @@ func (p *Plugin) withPorts(ctx context.Context, firewall ipam.Firewall, fn func(
 	return fn(n)
 }
 
-// findOwner returns the pod with the address: by the kernel, which knows those whose line of
+// findOwner returns the pod with the address that may have ports: by the kernel, which knows those whose line of
 // the book is damaged, or by the book, which knows those whose link is gone.
 func (p *Plugin) findOwner(ctx context.Context, a netip.Addr) (pod podrecord.Record, found bool, err error) {
 	h, err := host.NewHere()
@@ -293,6 +300,10 @@ func (p *Plugin) findOwner(ctx context.Context, a netip.Addr) (pod podrecord.Rec
 	}
 	for _, l := range links {
 		if slices.Contains(l.Addrs, a) {
+			// A pod that asked for none may have the address of one that did.
+			if _, asked, err := h.PortTag(l.Owner.Key); err != nil || !asked {
+				return pod, false, err
+			}
 			return podrecord.Record{Key: l.Owner.Key, Pod: l.Owner.PodName(), Addrs: l.Addrs}, true, nil
 		}
 	}

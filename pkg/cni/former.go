@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -49,6 +50,34 @@ func (p *Plugin) endFormer(ctx context.Context, h *host.Host, r Request, s ipam.
 		return nil
 	}
 	return p.runFormer(r, "bandwidth", fmt.Sprintf(`"bandwidth":{"ingressRate":%d,"ingressBurst":%d,"egressRate":%d,"egressBurst":%d}`, in.Rate, in.Burst, out.Rate, out.Burst))
+}
+
+// findUnrecorded returns, like Folder.Read, the record of a pod that has none but asked for
+// ports, as its link tells. Where the link is gone nothing tells: then the kernel is asked
+// for what leads to the addresses, so that it does not lead to the next pod with one of them.
+func (p *Plugin) findUnrecorded(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key, addrs []eni.Address) (rec podrecord.Record, found bool) {
+	if len(addrs) == 0 || addrs[0].Owner.Kind != eni.Veth {
+		return rec, false
+	}
+	linked, asked, err := h.PortTag(k)
+	if err == nil && !linked {
+		var have []netconf.PodPorts
+		have, err = hostport.Found(s.Firewall, hostport.Pods(addrs, s.Firewall))
+		asked = slices.ContainsFunc(have, func(p netconf.PodPorts) bool {
+			return slices.ContainsFunc(addrs, func(a eni.Address) bool { return a.Addr == p.Pod })
+		})
+	}
+	if err == nil && !asked {
+		return rec, false
+	}
+	if err == nil {
+		rec, err = p.restoreRecord(ctx, h, s, addrs)
+	}
+	if err != nil {
+		p.Log.Warn("host ports of a pod without a record are left to the agent", "key", k.String(), "error", err)
+		return rec, false
+	}
+	return rec, !rec.Extras.IsZero()
 }
 
 // restoreRecord makes the record of a pod anew, of the ports and limits that the kernel

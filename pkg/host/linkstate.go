@@ -135,6 +135,7 @@ func text(b []byte) string { return strings.TrimRight(string(b), "\x00") }
 const (
 	atForwarding  = 0 // 1 - 1
 	atRPFilter    = 8 - 1
+	atTag         = 12 - 1
 	atAcceptRA    = 3
 	atDisableIPv6 = 26
 )
@@ -147,6 +148,8 @@ func (l linkState) sysctl(key string) (value string, ok bool) {
 		settings, at = l.inet4, atRPFilter
 	case "net/ipv4/conf/" + l.name + "/forwarding":
 		settings, at = l.inet4, atForwarding
+	case "net/ipv4/conf/" + l.name + "/tag":
+		settings, at = l.inet4, atTag
 	case "net/ipv6/conf/" + l.name + "/accept_ra":
 		at = atAcceptRA
 	case "net/ipv6/conf/" + l.name + "/disable_ipv6":

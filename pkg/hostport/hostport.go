@@ -64,17 +64,11 @@ func (n Node) Reserve(r podrecord.Record) (podrecord.Record, error) {
 
 // others returns all records but r, as far as they can be read.
 func (n Node) others(r podrecord.Record) ([]podrecord.Record, error) {
-	others, _, err := n.readOthers(r)
-	return others, err
-}
-
-// readOthers is others and tells whether there are some that can't be read.
-func (n Node) readOthers(r podrecord.Record) (others []podrecord.Record, unreadable bool, err error) {
 	all, err := n.Records.All()
-	if unreadable = podrecord.Unreadable(err); err != nil && !unreadable {
-		return nil, false, err
+	if err != nil && !podrecord.Unreadable(err) {
+		return nil, err
 	}
-	return slices.DeleteFunc(all, func(o podrecord.Record) bool { return o.Key == r.Key }), unreadable, nil
+	return slices.DeleteFunc(all, func(o podrecord.Record) bool { return o.Key == r.Key }), nil
 }
 
 // findTaken compares with the records. They are few, and unlike the kernel they
@@ -127,7 +121,7 @@ func (n Node) Close(r podrecord.Record) (late func(), err error) {
 	if len(r.Ports) == 0 {
 		return late, n.Records.Remove(r.Key)
 	}
-	others, unreadable, err := n.readOthers(r)
+	others, err := n.others(r)
 	if err != nil {
 		return late, err
 	}
@@ -147,7 +141,7 @@ func (n Node) Close(r podrecord.Record) (late func(), err error) {
 		err = closeNft(c, Ports(r), heirs) // in iptables the agent may have moved them since
 	}
 	if err == nil && n.Firewall == ipam.Iptables {
-		err = n.withdraw(r, others, unreadable)
+		err = n.withdraw(r, others)
 	}
 	if err != nil {
 		return late, err

@@ -18,26 +18,32 @@ import (
 // and a pod that failed half-way leaves no rule behind.
 
 // restore makes iptables hold what the records say, for the families of r, and keeps what
-// it holds for pods whose records can't be read.
+// it holds for pods whose records can't be read or are lost.
 func (n Node) restore(r podrecord.Record) error {
 	all, err := n.Records.All() // in the order in which the agent wants their rules
-	unreadable := podrecord.Unreadable(err)
-	if err != nil && !unreadable {
+	if err != nil && !podrecord.Unreadable(err) {
 		return err
 	}
 	others := slices.DeleteFunc(slices.Clone(all), func(o podrecord.Record) bool { return o.Key == r.Key })
-	kept, err := n.unrecorded(r, others, unreadable)
+	kept, rest, err := n.unrecorded(r, others)
 	if err != nil {
 		return fmt.Errorf("change host ports: %w: %w", ErrNotReady, err)
 	}
-	if kept, err = n.refuseKept(r, kept); err != nil {
+	first, rest, err := n.refuseKept(r, rest)
+	if err != nil {
 		return err
 	}
-	return n.restoreTo(all, kept, r.Addrs)
+	if len(first) > 0 {
+		if err := n.queue(r); err != nil {
+			return err
+		}
+	}
+	return n.restoreTo(slices.Concat(kept, first, Wanted(all), rest), r.Addrs)
 }
 
-func (n Node) restoreTo(records []podrecord.Record, kept []netconf.PodPorts, addrs []netip.Addr) error {
-	wanted := append(Wanted(records), kept...)
+// restoreTo writes the chains of the families of the addresses. Of two that want the same
+// port the first one gets it.
+func (n Node) restoreTo(wanted []netconf.PodPorts, addrs []netip.Addr) error {
 	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
 		if !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return eni.FamilyOf(a) == family }) {
 			continue
@@ -59,10 +65,10 @@ func (n Node) node(family eni.Family) netip.Addr {
 
 // withdraw takes the record's rules away: what is left is the others'. Where it fails, only
 // chains that are provably gone say that the rules are gone with them.
-func (n Node) withdraw(r podrecord.Record, others []podrecord.Record, unreadable bool) error {
-	kept, err := n.unrecorded(r, others, unreadable)
+func (n Node) withdraw(r podrecord.Record, others []podrecord.Record) error {
+	first, rest, err := n.unrecorded(r, others)
 	if err == nil {
-		err = n.restoreTo(others, kept, r.Addrs)
+		err = n.restoreTo(slices.Concat(first, Wanted(others), rest), r.Addrs)
 	}
 	if err == nil {
 		return nil

@@ -21,22 +21,42 @@ func Lost(pods, records []podrecord.Record, have []netconf.PodPorts, limits map[
 	for _, r := range records {
 		recorded[r.Key] = true
 	}
-	taken := netconf.NewPortSet(Wanted(records)...)
-	var free []netconf.PodPorts
-	for _, p := range have {
-		free = append(free, taken.Select(p, false))
-	}
 	var lost []podrecord.Record
 	for _, p := range pods {
 		if recorded[p.Key] {
 			continue
 		}
-		p.Ports, p.Limits = netconf.PortsOf(p.Addrs, free), limits[p.Key]
+		p.Limits = limits[p.Key]
+		if leads := leadingTo(p, have); len(leads) > 0 {
+			taken := netconf.NewPortSet(Wanted(before(p, records))...)
+			p.Ports = netconf.PortsOf(p.Addrs, selectAll(taken, leads, false))
+		}
 		if !p.Extras.IsZero() {
 			lost = append(lost, p)
 		}
 	}
 	return lost
+}
+
+// leadingTo returns the ports that lead to the pod.
+func leadingTo(p podrecord.Record, have []netconf.PodPorts) (list []netconf.PodPorts) {
+	for _, h := range have {
+		if slices.Contains(p.Addrs, h.Pod) {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// before returns the records whose ports are not the lost pod's: all but those of its
+// sandbox that had to wait for another network. Whether for this one the kernel tells.
+func before(lost podrecord.Record, records []podrecord.Record) (list []podrecord.Record) {
+	for _, r := range records {
+		if !sameSandbox(lost, r) || r.Turn == 0 {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // Found returns the ports of the node that lead to the pods, as the kernel holds them.

@@ -3,6 +3,7 @@ package hostport
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/enipool/enipool/pkg/host/nfset"
@@ -62,13 +63,7 @@ func (n Node) openNft(r podrecord.Record, pods []netconf.PodPorts) error {
 	}
 	err := nftTable().Commit(changes...)
 	if errors.Is(err, unix.EEXIST) {
-		var kept []netconf.PodPorts
-		if kept, err = readPorts(changes); err == nil {
-			_, err = n.refuseKept(r, kept)
-		}
-		if err == nil {
-			err = replaceStale(changes)
-		}
+		err = n.openBeside(r, changes)
 	}
 	if errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("open host ports: %w", ErrNotReady)
@@ -77,6 +72,32 @@ func (n Node) openNft(r podrecord.Record, pods []netconf.PodPorts) error {
 		return fmt.Errorf("open host ports: %w", err)
 	}
 	return nil
+}
+
+// openBeside is openNft where something is in the way. What another network of the sandbox
+// has stays there.
+func (n Node) openBeside(r podrecord.Record, changes []nfset.Change) error {
+	kept, err := readPorts(changes)
+	if err != nil {
+		return err
+	}
+	first, _, err := n.refuseKept(r, kept)
+	if err != nil {
+		return err
+	}
+	if len(first) > 0 {
+		stays := map[place]bool{}
+		for _, m := range members(first) {
+			if m.Element.Value != nil {
+				stays[placeOf(m)] = true
+			}
+		}
+		changes = slices.DeleteFunc(changes, func(c nfset.Change) bool { return stays[place{c.Set, string(c.Element.Key)}] })
+		if err := n.queue(r); err != nil {
+			return err
+		}
+	}
+	return replaceStale(changes)
 }
 
 // readPorts returns the ports that the kernel has in the places of the changes.

@@ -22,9 +22,10 @@ import (
 // delTime is longer than a DEL takes between the pod's record and the link of its limits.
 const delTime = 100 * time.Millisecond
 
-// findLost makes records for the living pods whose own can't be read. The links of limits
-// are not under the lock of the records: a pod of which only those are left may be on its
-// way out, so it is looked at twice.
+// findLost makes records for the living pods whose own can't be read. What an orphan asks
+// for is the orphan's, and what leads to a pod that asked for no port is its address's former
+// pod's: both are to be closed. The links of limits are not under the lock of the records: a
+// pod of which only those are left may be on its way out, so it is looked at twice.
 func (e *extras) findLost(ctx context.Context, h *host.Host, filter ipam.Firewall) error {
 	if len(e.pods) == 0 {
 		return nil
@@ -35,7 +36,10 @@ func (e *extras) findLost(ctx context.Context, h *host.Host, filter ipam.Firewal
 	}
 	look := func() ([]podrecord.Record, error) {
 		limits, err := h.FoundLimits(e.unrecorded())
-		return hostport.Lost(e.pods, e.records, have, limits), err
+		if err != nil {
+			return nil, err
+		}
+		return withoutInherited(h, hostport.Lost(e.pods, slices.Concat(e.records, e.orphans), have, limits))
 	}
 	if e.lost, err = look(); err != nil || !slices.ContainsFunc(e.lost, onlyLimited) {
 		return err
@@ -47,6 +51,55 @@ func (e *extras) findLost(ctx context.Context, h *host.Host, filter ipam.Firewal
 	}
 	e.lost, err = look()
 	return err
+}
+
+// withoutInherited returns the records without the ports of pods that asked for none.
+func withoutInherited(h *host.Host, lost []podrecord.Record) (sure []podrecord.Record, err error) {
+	for _, r := range lost {
+		if len(r.Ports) > 0 {
+			_, asked, err := h.PortTag(r.Key)
+			if err != nil {
+				return nil, err
+			}
+			if !asked {
+				r.Ports = nil
+			}
+		}
+		if !r.Extras.IsZero() {
+			sure = append(sure, r)
+		}
+	}
+	return sure, nil
+}
+
+// untagged returns the pods with host ports whose links, as far as they are there, do not
+// say so any more. Their records are right, and would be lost with their ports.
+func (e *extras) untagged(h *host.Host) (list []podrecord.Record, err error) {
+	for _, r := range e.records {
+		if len(r.Ports) == 0 {
+			continue
+		}
+		linked, tagged, err := h.PortTag(r.Key)
+		if err != nil {
+			return nil, err
+		}
+		if linked && !tagged {
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}
+
+// restoreTags puts the tags back.
+func (e *extras) restoreTags(h *host.Host) (lines []string, err error) {
+	list, err := e.untagged(h)
+	for _, r := range list {
+		failed := h.TagPorts(r.Key)
+		if err = errors.Join(err, failed); failed == nil {
+			lines = append(lines, fmt.Sprintf("tag the link of pod %s, which has host ports", r.Pod))
+		}
+	}
+	return lines, err
 }
 
 func onlyLimited(r podrecord.Record) bool { return len(r.Ports) == 0 }

@@ -131,7 +131,8 @@ func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netc
 	removed, err := e.removeOrphans(h)
 	loopback, loopbackErr := e.restoreLoopback(h)
 	restored, limitErr := e.restoreLimits(h)
-	return slices.Concat(lines, removed, loopback, restored), changed, errors.Join(err, loopbackErr, limitErr)
+	tagged, tagErr := e.restoreTags(h)
+	return slices.Concat(lines, removed, loopback, restored, tagged), changed, errors.Join(err, loopbackErr, limitErr, tagErr)
 }
 
 // services returns the addresses of services that stand on the node, sorted.
@@ -207,6 +208,12 @@ func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewa
 	}
 	lines = append(lines, e.describeLost(n.remedy("`enipoolctl pool load` writes it anew"))...)
 	found = append(found, plainFindings(lines)...)
+	untagged, tagErr := e.untagged(h)
+	err = errors.Join(err, tagErr)
+	for _, r := range untagged {
+		line := fmt.Sprintf("the link of pod %s, which has host ports, lacks their tag", r.Pod)
+		found = append(found, finding{line: line + n.remedy("`enipoolctl pool load` puts it back"), what: line, subject: netconf.HostDevice(r.Key)})
+	}
 	for _, r := range e.records {
 		wrong, limitErr := h.CheckLimits(limitOf(r))
 		if needsLoopback(r) {

@@ -77,8 +77,12 @@ func decode(text []byte) (r Record, err error) {
 }
 
 // decodeHead returns the version of the record. Words behind "min" are a later version's.
+// The first writers of version 1 wrote no "min": theirs is 1.
 func decodeHead(line string) (version int, err error) {
 	words := strings.Fields(strings.TrimPrefix(line, magic+" "))
+	if line == magic+" 1" {
+		words = append(words, "min", "1")
+	}
 	if !strings.HasPrefix(line, magic+" ") || len(words) < 3 || words[1] != "min" {
 		return 0, fmt.Errorf("%w: it is no whole record", ErrDamaged)
 	}

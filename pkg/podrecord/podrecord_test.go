@@ -109,6 +109,28 @@ func TestADamagedRecordIsToldAndHidesNoOther(t *testing.T) {
 	}
 }
 
+// The first writers of version 1 did not say who can read it.
+func TestARecordWithoutMinIsOfVersion1(t *testing.T) {
+	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
+	want := sample("a")
+	if err := f.Write(want); err != nil {
+		t.Fatal(err)
+	}
+	for first, refused := range map[string]error{magic + " 1": nil, magic + " 2": ErrDamaged, magic + " 1 ": ErrDamaged, magic + " 1 mi": ErrDamaged, magic + " ": ErrDamaged} {
+		text := strings.Replace(string(encode(want)), head, first, 1)
+		if err := os.WriteFile(f.file(want.Key), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, found, err := f.Read(want.Key)
+		if !found || !errors.Is(err, refused) {
+			t.Errorf("%q: found %v, %v; want %v", first, found, err, refused)
+		}
+		if refused == nil {
+			same(t, want, got)
+		}
+	}
+}
+
 // A later release adds lines of its own, and says by "min" who can do without them.
 func TestARecordOfALaterReleaseIsReadWithoutWhatIsNew(t *testing.T) {
 	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
