@@ -1,8 +1,7 @@
 package hostport
 
 import (
-	"cmp"
-	"slices"
+	"math"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/netconf"
@@ -34,10 +33,24 @@ func nextTurn(r podrecord.Record, others []podrecord.Record) int {
 	return turn
 }
 
-// byTurn returns the records in the order in which they get their ports.
+// byTurn returns the records in the order in which they get their ports. There are few
+// turns, and a sort of its own for records would be large in the plugin.
 func byTurn(records []podrecord.Record) []podrecord.Record {
-	list := slices.Clone(records)
-	slices.SortStableFunc(list, func(a, b podrecord.Record) int { return cmp.Compare(a.Turn, b.Turn) })
+	list := make([]podrecord.Record, 0, len(records))
+	for turn := math.MinInt; len(list) < len(records); {
+		next := math.MaxInt
+		for _, r := range records {
+			if r.Turn >= turn {
+				next = min(next, r.Turn)
+			}
+		}
+		for _, r := range records {
+			if r.Turn == next {
+				list = append(list, r)
+			}
+		}
+		turn = next + 1
+	}
 	return list
 }
 

@@ -2,6 +2,7 @@ package netconf
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -100,6 +101,25 @@ func PortsOf(addrs []netip.Addr, have []PodPorts) []HostPort {
 			list[i] = everywhere
 		}
 	}
-	slices.SortFunc(list, func(a, b HostPort) int { return strings.Compare(a.String(), b.String()) })
-	return slices.Compact(list)
+	return sortPorts(list)
+}
+
+// sortPorts returns each of the ports once, in the order of their texts. A sort of its own
+// for ports would be large in the plugin, which sorts texts anyway.
+func sortPorts(list []HostPort) []HostPort {
+	var names []string
+	named := map[string]HostPort{}
+	for _, p := range list {
+		name := fmt.Sprintf("%s\x00%d", p, p.PodPort)
+		if _, known := named[name]; !known {
+			names = append(names, name)
+		}
+		named[name] = p
+	}
+	slices.Sort(names)
+	sorted := list[:0]
+	for _, name := range names {
+		sorted = append(sorted, named[name])
+	}
+	return sorted
 }
