@@ -61,6 +61,9 @@ func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, erro
 		c.obsolete = netconf.NewNode(old)
 	}
 	shrunk, err := n.apply(ctx, n.Cache.View, c)
+	if n.Cache.Why() == uninstalled {
+		err = errors.Join(err, n.Cache.SetWhy("")) // the node is in use again
+	}
 	return slices.Concat(lines, grown, shrunk), err
 }
 

@@ -105,3 +105,19 @@ func TestUninstallWaitsForADDsThatWait(t *testing.T) {
 		t.Errorf("an ADD after that says %s", said)
 	}
 }
+
+func TestANodeThatIsLoadedAgainIsNotCalledUninstalled(t *testing.T) {
+	v := newVPC(t, mapped())
+	v.plugin("DEL", "a")
+	v.plugin("DEL", "b")
+	_, err := v.uninstall()
+	v.must(err)
+	cache := v.n.Cache
+	if why := cache.Why(); !strings.Contains(why, "uninstalled") {
+		t.Fatalf("after the uninstallation an ADD says %q", why)
+	}
+	v.load(v.inv)
+	if why := cache.Why(); why != "" {
+		t.Errorf("an ADD without an address says %q", why)
+	}
+}
