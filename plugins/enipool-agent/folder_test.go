@@ -35,9 +35,15 @@ func keep(t *testing.T) (*keptNode, func() error) {
 	k := newFolderKeeper(nodecache.Cache{Path: conf.Cache}, locks, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	k.rewatch()
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- k.run(ctx) }()
-	t.Cleanup(stop)
+	ended, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		ended <- k.run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-done // else it makes files in a folder that the test removes
+	})
 	return &keptNode{k, t, dir}, func() error {
 		select {
 		case err := <-ended:
