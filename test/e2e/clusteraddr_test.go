@@ -16,21 +16,7 @@ import (
 // say answers each connection to the address with the text.
 func say(t *testing.T, ns nettest.Netns, network, addr, text string) {
 	t.Helper()
-	var l net.Listener
-	if err := ns.Do(func() (err error) { l, err = net.Listen(network, addr); return err }); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = c.Write([]byte(text))
-			c.Close()
-		}
-	}()
+	serveAt(t, ns, network, addr, func(c net.Conn) { _, _ = c.Write([]byte(text)) })
 }
 
 // Addresses of services stand on each node where kube-proxy runs in IPVS mode, and that of

@@ -14,8 +14,14 @@ import (
 // serveTCP lets answer talk to each one that connects to the port in ns, until stop.
 func serveTCP(t *testing.T, ns nettest.Netns, port string, answer func(net.Conn)) (stop func()) {
 	t.Helper()
+	return serveAt(t, ns, "tcp", ":"+port, answer)
+}
+
+// serveAt is serveTCP at an address.
+func serveAt(t *testing.T, ns nettest.Netns, network, addr string, answer func(net.Conn)) (stop func()) {
+	t.Helper()
 	var l net.Listener
-	if err := ns.Do(func() (err error) { l, err = net.Listen("tcp", ":"+port); return err }); err != nil {
+	if err := ns.Do(func() (err error) { l, err = net.Listen(network, addr); return err }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
