@@ -70,6 +70,7 @@ type Events interface {
 type Parts struct {
 	Book     Book
 	Unusable func(error) bool // tells whether the book must be rebuilt
+	Writable func() error     // why the book can't be written, nil if it can. nil: nobody looks
 	Kernel   Kernel
 	Cloud    cloud.Cloud
 	Orphans  Orphans

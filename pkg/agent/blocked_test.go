@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/enipool/enipool/pkg/status"
 )
 
 // A chain of others that drops what pods send is not the agent's to change: it is told,
@@ -72,7 +74,7 @@ func TestAHostPortThatOthersClaimIsToldUntilItIsGone(t *testing.T) {
 		if st := n.status(); !slices.Equal(st.PortConflicts, []string{line}) || st.Problem != "" || !st.Ready {
 			t.Errorf("status tells %q, problem %q, ready %v; want the port, on a node that is ready", st.PortConflicts, st.Problem, st.Ready)
 		}
-		if lines := n.status().Lines(time.Now()); !slices.Contains(lines, "host ports:\t"+line) {
+		if lines := n.status().Lines(time.Now(), status.Process{}); !slices.Contains(lines, "host ports:\t"+line) {
 			t.Errorf("people are told %q", lines)
 		}
 		set()

@@ -42,6 +42,13 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 	if err != nil {
 		return err
 	}
+	if a.Writable != nil {
+		if err := a.Writable(); err != nil {
+			// What the cloud gave now could not be noted. Pods that run need the kernel all the same.
+			a.bookErr = err
+			return errors.Join(err, a.resyncIfDue(ctx, book, now))
+		}
+	}
 	var errs []error
 	if a.view.known {
 		if a.restarted {

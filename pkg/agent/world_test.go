@@ -49,6 +49,7 @@ type testNode struct {
 	mu       sync.Mutex
 	book     *ipam.State // nil: missing
 	bookErr  error       // why it can't be used, if it can't
+	readOnly error       // why it can't be written, if it can't
 	memory   []byte
 	routed   map[netip.Addr]bool // what the kernel sends out through the right ENI
 	pods     map[eni.Key]*testPod
@@ -133,7 +134,7 @@ func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 	p := process{n, l}
 	parts := Parts{Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: cloudOf{n.w.account.Node(n.name), p}, Orphans: p,
 		Memory: p, Events: noEvents{}, Occupied: n.occupied, Disturbed: n.disturb, Log: log, Wants: p.wants, Publish: p.publish, Beat: n.beat,
-		MaxPods: func() (int, string) { return 110, "test" }, Now: n.w.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))}
+		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Now: n.w.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))}
 	if n.api != nil {
 		parts.Pods, parts.Report, parts.Warn, parts.Wall = p.clusterPods, p.report, p.warn, p.wall
 	}

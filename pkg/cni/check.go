@@ -109,8 +109,11 @@ func (p *Plugin) Status(ctx context.Context, r Request) (warning string, err err
 		errors.As(err, &none)
 		return nil
 	})
+	if err == nil {
+		err = p.Cache.CheckWritable()
+	}
 	if err != nil {
-		return "", types.NewError(types.ErrPluginNotAvailable, err.Error(), "")
+		return "", types.NewError(types.ErrPluginNotAvailable, err.Error(), details(err))
 	}
 	if len(damage) > 0 {
 		return "", types.NewError(types.ErrPluginNotAvailable, fmt.Sprintf("node cache is damaged: %s", damage[0].Reason),

@@ -69,6 +69,8 @@ func code(err error) uint {
 		return types.ErrTryAgainLater
 	case errors.Is(err, nodecache.ErrMissing), errors.Is(err, nodecache.ErrBoot), errors.Is(err, nodecache.ErrDamaged):
 		return types.ErrTryAgainLater // the agent is about to write a good one
+	case errors.As(err, new(*nodecache.UnwritableError)):
+		return types.ErrIOFailure
 	case errors.Is(err, nodecache.ErrVersion), errors.Is(err, podrecord.ErrVersion), errors.Is(err, nodecache.ErrOwnerTooLong):
 		return types.ErrIOFailure
 	case errors.As(err, new(*hostport.TakenError)):
@@ -86,7 +88,10 @@ func code(err error) uint {
 // details says what a person can do about it, where the message doesn't yet.
 func details(err error) string {
 	var mismatch *mismatchError
+	var unwritable *nodecache.UnwritableError
 	switch {
+	case errors.As(err, &unwritable):
+		return unwritable.Todo
 	case errors.As(err, &mismatch):
 		text := ""
 		for _, l := range mismatch.lines {

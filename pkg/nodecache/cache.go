@@ -71,7 +71,7 @@ func (c Cache) Update(ctx context.Context, fn func(*ipam.State) error) error {
 		if err := fn(&s.State); err != nil {
 			return err
 		}
-		return s.writeTouched(f)
+		return c.unwritable(s.writeTouched(f))
 	})
 }
 
@@ -138,7 +138,7 @@ func (c Cache) rename(file []byte) (err error) {
 	defer func() {
 		if err != nil {
 			os.Remove(tmp)
-			err = fmt.Errorf("write node cache: %w", err)
+			err = c.unwritable(fmt.Errorf("write node cache: %w", err))
 		}
 	}()
 	// A leftover of a killed writer may have other rights: start from nothing.
@@ -218,7 +218,7 @@ func (c Cache) explain(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("open node cache: %w; it is root's alone", err)
 	}
-	return fmt.Errorf("open node cache: %w", err)
+	return c.unwritable(fmt.Errorf("open node cache: %w", err))
 }
 
 // BootID returns the kernel's name of the present boot.

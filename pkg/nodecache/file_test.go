@@ -327,15 +327,16 @@ func TestAReadOnlyFolder(t *testing.T) {
 		t.Errorf("View: %s", diff)
 	}
 	replace := func(*ipam.State, error) (*ipam.State, error) { return fullBook(3), nil }
+	const readOnly = "; file system tmpfs at DIR is mounted read-only: mount -o remount,bind,rw DIR"
 	for _, tt := range []struct {
 		err  error
 		want string
 	}{
 		{c.Update(t.Context(), func(*ipam.State) error { t.Error("a book to change was handed out"); return nil }),
-			"open node cache: open DIR/node.cache: read-only file system"},
-		{c.Replace(t.Context(), replace), "write node cache: remove DIR/node.cache.new: read-only file system"},
-		{fresh.View(t.Context(), func(*ipam.State) error { return nil }), "lock node cache: open DIR/other.cache.lock: read-only file system"},
-		{fresh.Replace(t.Context(), replace), "lock node cache: open DIR/other.cache.lock: read-only file system"},
+			"node cache can't be written: open node cache: open DIR/node.cache: read-only file system" + readOnly},
+		{c.Replace(t.Context(), replace), "node cache can't be written: write node cache: remove DIR/node.cache.new: read-only file system" + readOnly},
+		{fresh.View(t.Context(), func(*ipam.State) error { return nil }), "node cache can't be written: lock node cache: open DIR/other.cache.lock: read-only file system" + readOnly},
+		{fresh.Replace(t.Context(), replace), "node cache can't be written: lock node cache: open DIR/other.cache.lock: read-only file system" + readOnly},
 	} {
 		if !errors.Is(tt.err, unix.EROFS) || Unusable(tt.err) {
 			t.Errorf("got %v", tt.err)
@@ -358,7 +359,7 @@ func TestAFullDiskStopsReplaceAndNotUpdate(t *testing.T) {
 	if !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("got %v", err)
 	}
-	want := "write node cache: write DIR/node.cache.new: no space left on device"
+	want := "node cache can't be written: write node cache: write DIR/node.cache.new: no space left on device; file system tmpfs at DIR is full: free space there (df DIR)"
 	if diff := cmp.Diff(want, strings.ReplaceAll(fmt.Sprint(err), dir, "DIR")); diff != "" {
 		t.Error(diff)
 	}

@@ -43,13 +43,47 @@ func (s Status) Silent(now time.Time) bool {
 	return now.Sub(s.LastHeard()) > most
 }
 
+// Process is what the agent's lock tells of it, which a process holds for as long as it runs.
+type Process struct {
+	Asked   bool // false: nobody looked at the lock
+	Running bool
+	PID     int  // 0: not shown here
+	Stopped bool // by a signal or a debugger: it goes on when it is told to
+}
+
+// ended tells whether the agent is known to run no more.
+func (p Process) ended() bool { return p.Asked && !p.Running }
+
+// String names it.
+func (p Process) String() string {
+	if p.PID == 0 {
+		return "running"
+	}
+	return fmt.Sprintf("running (process %d)", p.PID)
+}
+
+// lost says why the agent's word does not count any more, "" if it does.
+func (s Status) lost(now time.Time, p Process) string {
+	switch {
+	case p.ended():
+		return "not running: start it"
+	case p.Stopped:
+		return fmt.Sprintf("stopped: kill -CONT %d lets it go on", p.PID)
+	case !s.Silent(now):
+		return ""
+	case p.Running:
+		return p.String() + ", and silent: look at its log"
+	}
+	return "not running, or hangs?"
+}
+
 // fastPath tells how packets pass the node. That they take the short way is true for as
 // long only as the agent vouches for it.
-func (s Status) fastPath(now time.Time) string {
+func (s Status) fastPath(now time.Time, p Process) string {
 	f := *s.FastPath
 	switch {
 	case len(f.Off) > 0:
-	case s.Silent(now):
+	case s.lost(now, p) != "":
 		f.Off = []string{"the agent is silent, and packets take the short way only seconds longer than it vouches for that"}
 	case s.Beat > 0 && now.Sub(s.LastHeard()) > s.Beat+vouchTime:
 		return "not known, it was on when the agent was last heard of"

@@ -12,18 +12,26 @@ import (
 func TestAnAgentThatHangsIsNeitherReadyNorVouchesForTheFastPath(t *testing.T) {
 	s := example()
 	s.Beat, s.FastPath = BeatEvery, &FastPath{Out: 1}
+	runs := Process{Asked: true, Running: true, PID: 708}
+	const off = "off: the agent is silent"
 	for _, tt := range []struct {
 		age       time.Duration
+		process   Process
 		agent, fp string
 		silent    bool
 	}{
-		{4 * time.Second, "ready, mode batch by equation, heard 4s ago", "on (", false},
-		{20 * time.Second, "ready, mode batch by equation, heard 20s ago", "not known, it was on", false},
-		{41 * time.Second, "not running, or hangs? last heard of 41s ago", "off: the agent is silent", true},
+		{4 * time.Second, Process{}, "ready, mode batch by equation, heard 4s ago", "on (", false},
+		{4 * time.Second, runs, "ready, mode batch by equation, heard 4s ago", "on (", false},
+		{20 * time.Second, runs, "ready, mode batch by equation, heard 20s ago", "not known, it was on", false},
+		{41 * time.Second, Process{}, "not running, or hangs? last heard of 41s ago", off, true},
+		{41 * time.Second, runs, "running (process 708), and silent: look at its log; last heard of 41s ago", off, true},
+		{41 * time.Second, Process{Asked: true, Running: true}, "running, and silent: look at its log; last heard of 41s ago", off, true},
+		{4 * time.Second, Process{Asked: true}, "not running: start it; last heard of 4s ago", off, false},
+		{4 * time.Second, Process{Asked: true, Running: true, PID: 708, Stopped: true}, "stopped: kill -CONT 708 lets it go on; last heard of 4s ago", off, false},
 	} {
-		lines := strings.Join(s.Lines(noon.Add(tt.age)), "\n")
+		lines := strings.Join(s.Lines(noon.Add(tt.age), tt.process), "\n")
 		if !strings.Contains(lines, "agent:\t"+tt.agent) || !strings.Contains(lines, "fast path:\t"+tt.fp) || s.Silent(noon.Add(tt.age)) != tt.silent {
-			t.Errorf("after %s, silent %t:\n%s", tt.age, s.Silent(noon.Add(tt.age)), lines)
+			t.Errorf("after %s, %+v, silent %t:\n%s", tt.age, tt.process, s.Silent(noon.Add(tt.age)), lines)
 		}
 	}
 }

@@ -8,8 +8,9 @@ import (
 )
 
 // Lines tells people the status at now, the most important first: a label, a tab
-// and a text each. What is as it should be takes no line.
-func (s Status) Lines(now time.Time) []string {
+// and a text each. What is as it should be takes no line. p is what the agent's lock
+// tells: that counts before what the agent said of itself.
+func (s Status) Lines(now time.Time, p Process) []string {
 	var l lines
 	state := "ready"
 	if !s.Ready {
@@ -17,8 +18,12 @@ func (s Status) Lines(now time.Time) []string {
 	}
 	heard := s.LastHeard()
 	age := now.Sub(heard)
-	if s.Silent(now) {
-		l.add("agent", "not running, or hangs? last heard of %s (%s)", ago(age), heard.UTC().Format(time.RFC3339))
+	if lost := s.lost(now, p); lost != "" {
+		end := "; "
+		if strings.HasSuffix(lost, "?") {
+			end = " "
+		}
+		l.add("agent", "%s%slast heard of %s (%s)", lost, end, ago(age), heard.UTC().Format(time.RFC3339))
 		l.add("was", "%s, mode %s", state, s.mode())
 	} else {
 		l.add("agent", "%s, mode %s, heard %s", state, s.mode(), ago(age))
@@ -40,7 +45,7 @@ func (s Status) Lines(now time.Time) []string {
 		l.add("capacity", "%d pods, as long as there are no more addresses", c)
 	}
 	if s.FastPath != nil {
-		l.add("fast path", "%s", s.fastPath(now))
+		l.add("fast path", "%s", s.fastPath(now, p))
 	}
 	l.each("in flight", s.InFlight...)
 	l.each("left alone", s.Backoff...)

@@ -127,7 +127,7 @@ limits:	0 slots, 0 of 0 ENIs, 0 pods
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := "\n" + strings.Join(tt.s.Lines(noon.Add(tt.at)), "\n") + "\n"
+			got := "\n" + strings.Join(tt.s.Lines(noon.Add(tt.at), Process{}), "\n") + "\n"
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -138,7 +138,7 @@ limits:	0 slots, 0 of 0 ENIs, 0 pods
 func TestAClockThatWasSetBackTellsNoNegativeTimes(t *testing.T) {
 	s := example()
 	s.LastError, s.LastErrorTime = "throttled", noon
-	lines := s.Lines(noon.Add(-time.Hour))
+	lines := s.Lines(noon.Add(-time.Hour), Process{})
 	if last := lines[len(lines)-1]; last != "last error:\tthrottled (now)" {
 		t.Error(last)
 	}

@@ -30,6 +30,7 @@ type folderKeeper struct {
 	watch   *nodecache.Watch // nil: the folder can't be watched
 	watched *os.File         // the folder that watch is on: open, its number is no other folder's
 	said    string           // what was last logged of a failure
+	refused string           // why the cache can't be written, as the loop was told last
 }
 
 func newFolderKeeper(cache nodecache.Cache, locks *nodeLocks, log *slog.Logger) *folderKeeper {
@@ -58,7 +59,7 @@ func (k *folderKeeper) run(ctx context.Context) error {
 		if err != nil {
 			return &nodeError{err}
 		}
-		if wakes || lost {
+		if wakes || lost || k.turned() {
 			k.wakeLoop()
 		}
 	}
@@ -103,6 +104,18 @@ func (k *folderKeeper) keep(ctx context.Context) (lost bool, err error) {
 		lost = lost || k.watch != nil // what happened before was not seen
 	}
 	return lost, nil
+}
+
+// turned tells whether the cache can't be written any more, or can again: nothing announces
+// that a file system is mounted read-only. The loop asks for itself, and says it.
+func (k *folderKeeper) turned() bool {
+	now := ""
+	if err := k.cache.CheckWritable(); err != nil {
+		now = err.Error()
+	}
+	was := k.refused
+	k.refused = now
+	return now != was
 }
 
 // folderLost tells whether the folder that is watched is not at its path any more.

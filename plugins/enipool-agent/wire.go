@@ -120,7 +120,7 @@ func parts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r *r
 	log, cache := r.log, nodecache.Cache{Path: conf.Cache}
 	page := status.Beside(conf.Cache)
 	return agent.Parts{
-		Book: cache, Unusable: nodecache.Unusable, Cloud: client, Memory: agent.File{Path: conf.State}, Events: metrics, Log: log,
+		Book: cache, Unusable: nodecache.Unusable, Writable: cache.CheckWritable, Cloud: client, Memory: agent.File{Path: conf.State}, Events: metrics, Log: log,
 		Kernel:  node.Node{Cache: cache, Now: nodecache.SinceBoot, Fast: fast},
 		Orphans: &cni.Plugin{Cache: cache, Now: nodecache.SinceBoot, Log: log},
 		Wants:   cache.Waiters,

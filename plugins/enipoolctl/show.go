@@ -91,7 +91,7 @@ type shown struct {
 // show prints what there is. Of a cache that can't be read it tells at least what
 // the agent says about it.
 func show(ctx context.Context, cache *nodecache.Cache, file status.File, only portFilter, output string, w io.Writer) error {
-	s := shown{Agent: readAgent(file, time.Now())}
+	s := shown{Agent: readAgent(*cache, file, time.Now())}
 	err := cache.View(ctx, func(book *ipam.State) error {
 		s.Report = node.NewReport(book, nodecache.SinceBoot())
 		return nil

@@ -8,29 +8,54 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/status"
 )
 
 // agentReport is the agent as people and scripts want to see it.
 type agentReport struct {
-	Running bool      `json:"running"`         // it has given a sign of life when it should have
-	Heard   time.Time `json:"heard,omitzero"`  // its last one
-	Error   string    `json:"error,omitempty"` // why that can't be read
+	Running bool      `json:"running"`           // it has given a sign of life when it should have
+	Process int       `json:"process,omitempty"` // that holds the agent's lock: it runs, silent or not
+	Heard   time.Time `json:"heard,omitzero"`    // its last sign of life
+	Error   string    `json:"error,omitempty"`   // why what it says can't be read
+	// Unwritable says why the node cache can't be written: the status can't be either then.
+	Unwritable string `json:"unwritable,omitempty"`
 	*status.Status
 
 	lines []string
 }
 
 // readAgent never fails: the pool is worth showing without its agent.
-func readAgent(f status.File, now time.Time) agentReport {
+func readAgent(cache nodecache.Cache, f status.File, now time.Time) agentReport {
+	p := askLock(cache, f)
+	a := agentReport{Process: p.PID}
 	s, err := f.Read()
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && p.Running:
+		a.lines = []string{"agent:\t" + p.String() + ", and has not been heard of"}
 	case errors.Is(err, fs.ErrNotExist):
-		return agentReport{lines: []string{"no agent: pool as loaded by hand"}}
+		a.lines = []string{"no agent: pool as loaded by hand"}
 	case err != nil:
-		return agentReport{Error: err.Error(), lines: []string{"agent:\t" + err.Error()}}
+		a.Error, a.lines = err.Error(), []string{"agent:\t" + err.Error()}
+	default:
+		a.Status, a.Heard, a.lines = &s, s.LastHeard(), s.Lines(now, p)
+		a.Running = !s.Silent(now) && (p.Running || !p.Asked)
 	}
-	return agentReport{Running: !s.Silent(now), Heard: s.LastHeard(), Status: &s, lines: s.Lines(now)}
+	if err := cache.CheckWritable(); err != nil {
+		a.Unwritable = err.Error()
+		a.lines = append(a.lines, "node cache:\t"+a.Unwritable)
+	}
+	return a
+}
+
+// askLock asks the lock of the agent that f is of. Of a file that --status names somewhere
+// else nobody knows which agent wrote it.
+func askLock(cache nodecache.Cache, f status.File) (p status.Process) {
+	if f != status.Beside(cache.Path) {
+		return p
+	}
+	agent, running := cache.Agent()
+	return status.Process{Asked: true, Running: running, PID: agent.PID, Stopped: agent.Stopped}
 }
 
 func printAgent(w io.Writer, a agentReport) error {
