@@ -138,7 +138,7 @@ func TestThePluginLinksNothingHeavy(t *testing.T) {
 		t.Fatalf("go list: %v\n%s", err, &stderr)
 	}
 	heavy := []string{"net/http", "k8s.io/", "sigs.k8s.io/", "google.golang.org/", "github.com/aws/", "github.com/spf13/",
-		"github.com/google/nftables", "github.com/coreos/go-iptables", "github.com/cilium/ebpf", "github.com/goccy/", "os/exec",
+		"github.com/google/nftables", "github.com/coreos/go-iptables", "github.com/cilium/ebpf", "github.com/goccy/", "os/exec", "log/slog",
 		module + "pkg/cloud", module + "pkg/kube", module + "pkg/host/firewall", module + "pkg/node/"}
 	for dep := range strings.Lines(string(out)) {
 		for _, h := range heavy {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	current "github.com/containernetworking/cni/pkg/types/100"
@@ -149,7 +148,7 @@ func (p *Plugin) undo(ctx context.Context, h *host.Host, ns *host.Netns, s ipam.
 	if err := errors.Join(err, clean(h, ns, s, l)); err != nil {
 		return fmt.Errorf("undo: %w", err)
 	}
-	p.Log.Log(ctx, slog.LevelWarn, "add undone", "key", owner.Key.String())
+	p.Log.Warn("add undone", "key", owner.Key.String())
 	return p.Cache.For(owner.Key).Update(ctx, func(st *ipam.State) error {
 		st.Undo(l)
 		return nil

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
@@ -29,7 +28,14 @@ import (
 type Plugin struct {
 	Cache nodecache.Cache
 	Now   func() time.Duration // since boot
-	Log   *slog.Logger
+	Log   Log
+}
+
+// Log is told what the flows do: a message, then names and values in turn. A *slog.Logger
+// is one; the plugin has a smaller one.
+type Log interface {
+	Info(msg string, args ...any)
+	Warn(msg string, args ...any)
 }
 
 // Request is one call of a runtime, checked.
