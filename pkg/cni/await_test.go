@@ -67,6 +67,7 @@ func (l *lab) addAddresses(index, count int) {
 			more = append(more, next)
 		}
 		s.Add(index, more, nil, l.now)
+		l.setTable(s)
 		return s, nil
 	})
 	if err != nil {

@@ -101,9 +101,11 @@ func (p *Plugin) compareKernel(ctx context.Context, r Request, s ipam.Settings, 
 func (p *Plugin) Status(ctx context.Context, r Request) (warning string, err error) {
 	var damage []ipam.Damage
 	var none *ipam.Exhausted
+	var settings ipam.Settings
+	var some ipam.Lease
 	nobody := eni.Owner{Key: eni.Key{Network: r.Conf.Name, Container: "status"}}
 	err = p.Cache.View(ctx, func(s *ipam.State) error {
-		damage = s.Damaged
+		damage, settings, some = s.Damaged, s.Settings, sample(s)
 		// A view is never written, so this asks without taking.
 		_, err := s.Assign(nobody, "", p.Now())
 		errors.As(err, &none)
@@ -111,6 +113,9 @@ func (p *Plugin) Status(ctx context.Context, r Request) (warning string, err err
 	})
 	if err == nil {
 		err = p.Cache.CheckWritable()
+	}
+	if err == nil {
+		err = refuseCutOff(settings, some)
 	}
 	if err != nil {
 		return "", types.NewError(types.ErrPluginNotAvailable, err.Error(), details(err))

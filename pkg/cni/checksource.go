@@ -3,7 +3,9 @@ package cni
 import (
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host/nfset"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
@@ -37,4 +39,34 @@ func checkSources(s ipam.Settings, held ipam.Lease) ([]string, error) {
 		}
 	}
 	return lines, nil
+}
+
+// errNoSource: the packet filter does not lead what a pod sends to the ENI of its address.
+var errNoSource = errors.New("pods on secondary ENIs would be cut off: the agent puts the packet filter right, if it runs on this node; without an agent: enipoolctl pool load")
+
+// refuseCutOff refuses a lease whose pod would reach nothing: somebody took enipool's table
+// away, or emptied it, and it is not back yet. Pods of ENI 0 cost nothing here.
+func refuseCutOff(s ipam.Settings, lease ipam.Lease) error {
+	lines, err := checkSources(s, lease)
+	switch {
+	case err != nil: // a kernel that has no nftables any more leads nothing either
+		return fmt.Errorf("%w: %w", errNoSource, err)
+	case len(lines) > 0:
+		return fmt.Errorf("%w: %s", errNoSource, strings.Join(lines, "; "))
+	}
+	return nil
+}
+
+// sample returns a lease of one address of each family that is on a secondary ENI and
+// stands for the others: what takes the table away takes all of them.
+func sample(s *ipam.State) (l ipam.Lease) {
+	known := map[eni.Family]bool{}
+	for _, a := range s.Addresses {
+		usable := a.State == eni.Free || a.State == eni.Used
+		if f := a.Family(); usable && a.ENI > 0 && !known[f] {
+			known[f] = true
+			l.Addresses = append(l.Addresses, a)
+		}
+	}
+	return l
 }

@@ -1,8 +1,10 @@
 package cni
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -37,6 +39,57 @@ func TestCheckSeesAPodThatTheRoutingMapSendsOutByAnotherENI(t *testing.T) {
 			if err := l.check(id, ns.Path, plain, res); err != nil {
 				t.Errorf("after the repair of %q: %v", tt.damage, err)
 			}
+		}
+	}
+}
+
+// Its pod would have an address and reach nothing: the kubelet tries again, and finds the
+// table that the agent has put back.
+func TestAnAddOnASecondaryENIWaitsForItsElementOfTheRoutingMap(t *testing.T) {
+	l := newLab(t, ipam.Settings{Routing: ipam.Map})
+	table := l.routingMap()
+	status := func() error {
+		r, err := l.request("", "", `{"cniVersion":"1.1.0","name":"pods","type":"enipool"}`, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = l.Status(t.Context(), r)
+		return err
+	}
+	if err := status(); err != nil {
+		t.Errorf("status of a node that is right: %v", err)
+	}
+	for _, damage := range []string{"delete table inet enipool", "flush map inet enipool source4"} {
+		nettest.Run(t, "nft", damage)
+		word, _, _ := strings.Cut(damage, " ")
+		near1, near2, last := word+"1", word+"2", word+"3"
+		for _, id := range []string{near1, near2} { // on ENI 0, which needs no element
+			l.mustAdd(id, nettest.NewNetns(t, id).Path, plain)
+		}
+		far := nettest.NewNetns(t, last)
+		_, err := l.add(last, far.Path, plain)
+		if err == nil || Error(err).Code != 11 || !strings.Contains(err.Error(), "pods on secondary ENIs would be cut off: the agent puts the packet filter right") {
+			t.Errorf("after %q: %v", damage, err)
+		}
+		if err := status(); err == nil || Error(err).Code != 50 || !strings.Contains(err.Error(), "lacks 10.0.0.2") {
+			t.Errorf("status after %q: %v", damage, err)
+		}
+		nettest.Run(t, "nft", "add table inet enipool; delete table inet enipool; "+table)
+		l.mustAdd(last, far.Path, plain)
+		l.delAll(near1, near2, last)
+		l.now += time.Hour // what was used is free again
+	}
+}
+
+// What the look for one element costs an ADD.
+func BenchmarkLookForTheElementOfAPod(b *testing.B) {
+	nettest.Need(b)
+	nettest.Run(b, "nft", "add table inet enipool; add chain inet enipool eni1; add map inet enipool source4 { type ipv4_addr : verdict; elements = { 10.0.0.21 : goto eni1 } }")
+	b.Cleanup(func() { nettest.Run(b, "nft", "delete table inet enipool") })
+	lease := ipam.Lease{Addresses: []eni.Address{{Addr: netip.MustParseAddr("10.0.0.21"), ENI: 1}}}
+	for b.Loop() {
+		if err := refuseCutOff(ipam.Settings{Routing: ipam.Map}, lease); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -63,11 +63,17 @@ func newLab(t testing.TB, s ipam.Settings) *lab {
 		t.Fatal(err)
 	}
 	if s.Routing == ipam.Map {
-		nettest.Run(t, "nft", "add table inet enipool; delete table inet enipool; "+l.routingMap())
+		l.setTable(book)
 		t.Cleanup(func() { nettest.Run(t, "nft", "delete table inet enipool") })
 	}
 	t.Cleanup(l.nothingLeft)
 	return l
+}
+
+// setTable makes the node's nftables table what the book asks for: an agent does that before
+// it writes the book.
+func (l *lab) setTable(s *ipam.State) {
+	nettest.Run(l.t, "nft", "add table inet enipool; delete table inet enipool; "+netconf.NewFirewall(s).Table().String())
 }
 
 // routingMap is the node's nftables table.

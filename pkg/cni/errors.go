@@ -71,6 +71,8 @@ func code(err error) uint {
 		return types.ErrTryAgainLater // the agent is about to write a good one
 	case errors.As(err, new(*nodecache.UnwritableError)):
 		return types.ErrIOFailure
+	case errors.Is(err, errNoSource):
+		return types.ErrTryAgainLater // an agent puts it back within a second
 	case errors.Is(err, nodecache.ErrVersion), errors.Is(err, podrecord.ErrVersion), errors.Is(err, nodecache.ErrOwnerTooLong):
 		return types.ErrIOFailure
 	case errors.As(err, new(*hostport.TakenError)):

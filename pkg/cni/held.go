@@ -27,6 +27,9 @@ func (p *Plugin) settleIn(ctx context.Context, h *host.Host, ns *host.Netns, r R
 			return lease, s, nil, err
 		}
 		if err = checkFree(h, lease.Addresses); err == nil {
+			err = refuseCutOff(s, lease)
+		}
+		if err == nil {
 			res, err = p.setUp(h, ns, r, s, lease)
 		}
 		if err == nil {

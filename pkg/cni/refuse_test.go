@@ -192,6 +192,7 @@ func TestAnAddThatWaitsGetsTheAddressThatComes(t *testing.T) {
 			more.Addr = more.Addr.Next()
 		}
 		s.Addresses = append(s.Addresses, more)
+		l.setTable(s)
 		return s, nil
 	})
 	if err != nil {
