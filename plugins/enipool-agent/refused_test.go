@@ -63,3 +63,43 @@ func TestARefusedConfigurationIsRememberedUntilAGoodOneComes(t *testing.T) {
 	}
 	waitFor(t, r.refused, "a good configuration", func(text string) bool { return text == "" })
 }
+
+// The next start would fail: that is told while there is time to put the file back. The
+// folder may be gone, too, and another one come.
+func TestAConfigurationThatIsGoneIsToldAndTakenOverWhenItIsBack(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	folder := filepath.Join(t.TempDir(), "enipool")
+	path := filepath.Join(folder, "agent.yaml")
+	const text = "vpcCIDRs: [10.0.0.0/16]\nnode: n1\nrouting: rule\ncloud: {provider: aws}\n"
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Mkdir(folder, 0o700))
+	must(os.WriteFile(path, []byte(text), 0o600))
+	conf, err := readConfig(path)
+	must(err)
+	r := newReload(conf, io.Discard)
+	files := watchConfig(ctx, path, r.log, r.refused)
+	taken := func(what string) {
+		t.Helper()
+		select {
+		case <-files:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: the configuration was not taken over", what)
+		}
+		waitFor(t, r.refused, what, func(text string) bool { return text == "" })
+	}
+	gone := func(text string) bool { return strings.Contains(text, "agent.yaml: no such file or directory") }
+	for _, what := range []string{path, folder} {
+		must(os.Rename(what, what+".away"))
+		waitFor(t, r.refused, what+" is moved away", gone)
+		must(os.Rename(what+".away", what))
+		taken(what + " is back, as it was")
+	}
+	must(os.WriteFile(path, []byte(text+"coolDown: 5s\n"), 0o600))
+	taken("changed in the folder that is back")
+}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -79,18 +81,39 @@ func rest(ctx context.Context, events <-chan fsnotify.Event) {
 	}
 }
 
+// configFile is the agent's configuration as it was found last.
+type configFile struct {
+	path string
+	text string
+	gone bool
+}
+
+// changed tells whether the file is another one now, has gone or is back. One that is there
+// and can't be read is as it was.
+func (f *configFile) changed() bool {
+	text, err := os.ReadFile(f.path)
+	gone := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !gone || gone == f.gone && string(text) == f.text {
+		return false
+	}
+	f.text, f.gone = string(text), gone
+	return true
+}
+
 // watchConfig sends each new configuration that can be read, until ctx ends. One
-// that can't is refused with what is wrong, and the old one stays.
+// that can't, or that is gone, is refused with what is wrong, and the old one stays.
 func watchConfig(ctx context.Context, path string, log *slog.Logger, refused *refusal) <-chan agentconf.Config {
 	// The folder and not the file: editors and ConfigMaps rename.
 	events, errs, stop := watchFolder(filepath.Dir(path), log)
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	out := make(chan agentconf.Config)
-	last, _ := os.ReadFile(path)
+	file := configFile{path: path}
+	file.changed()
 	go func() {
-		defer stop()
+		defer func() { stop() }()
 		defer signal.Stop(hup)
+		var look <-chan time.Time // while the file is gone: its folder may be, too, and nobody tells when that is back
 		for {
 			asked := false
 			select {
@@ -101,12 +124,20 @@ func watchConfig(ctx context.Context, path string, log *slog.Logger, refused *re
 			case <-events:
 				rest(ctx, events)
 			case <-errs:
+			case <-look:
+				look = time.After(lookTime)
+				if _, err := os.Stat(path); err != nil {
+					continue
+				}
+				stop()
+				events, errs, stop = watchFolder(filepath.Dir(path), log) // it may be another one
 			}
-			text, err := os.ReadFile(path)
-			if !asked && (err != nil || string(text) == string(last)) {
+			if !file.changed() && !asked {
 				continue
 			}
-			last = text
+			if look = nil; file.gone {
+				look = time.After(lookTime)
+			}
 			conf, err := readConfig(path)
 			if err != nil {
 				refused.refuse(err)
