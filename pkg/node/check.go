@@ -23,6 +23,10 @@ const underWayTime = pluginTime
 // Pods come and go meanwhile, and an agent may be at work. So what differs is looked at
 // again after a while, and counts if it differs still, for the same pod.
 func (n Node) Check(ctx context.Context) ([]string, error) {
+	if n.Uninstalled() {
+		// All that the kernel lacks now is as it was wanted.
+		return []string{uninstalled + "; what may be left of it `enipool-agent uninstall` removes, an agent or `enipoolctl pool load` sets it up again"}, nil
+	}
 	return n.checkTwice(ctx, func() error { return sleep(ctx, underWayTime) })
 }
 

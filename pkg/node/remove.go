@@ -35,6 +35,9 @@ func (n Node) Remove(ctx context.Context, pins string) (removed, stays []string,
 	} else {
 		err = n.Cache.WithoutAgent(remove)
 	}
+	if agent := (*nodecache.AgentError)(nil); errors.As(err, &agent) {
+		agent.Todo = "end it first, and in a cluster take this node out of its DaemonSet, which would start it again"
+	}
 	return removed, stays, err
 }
 
@@ -68,6 +71,13 @@ func (n Node) removeAll(ctx context.Context, pins string) (removed, stays []stri
 
 // uninstalled is what an ADD says that gets no address from then on.
 const uninstalled = "enipool was uninstalled from this node"
+
+// Uninstalled tells whether enipool was taken off the node, and neither an agent nor
+// `enipoolctl pool load` has set it up again since.
+func (n Node) Uninstalled() bool {
+	_, running := n.Cache.Agent()
+	return !running && n.Cache.Why() == uninstalled
+}
 
 // errAsItIs: the node cache need not be written.
 var errAsItIs = errors.New("the node cache stays as it is")

@@ -106,6 +106,8 @@ func TestNothingIsRemovedThatAnAgentWouldPutBack(t *testing.T) {
 	var agent *nodecache.AgentError
 	if removed, _, err := n.Remove(t.Context(), "/none"); !errors.As(err, &agent) || len(removed) > 0 {
 		t.Errorf("removed %q, %v", removed, err)
+	} else if text := err.Error(); !strings.Contains(text, "end it first") || strings.Contains(text, "configuration") {
+		t.Errorf("no configuration helps here: %s", text)
 	}
 	if diff := cmp.Diff(was, kernel(t)); diff != "" {
 		t.Errorf("(-was +is):\n%s", diff)
@@ -115,6 +117,33 @@ func TestNothingIsRemovedThatAnAgentWouldPutBack(t *testing.T) {
 	}
 	if removed, _, err := n.Remove(t.Context(), "/none"); err != nil || len(removed) == 0 {
 		t.Errorf("without the agent: removed %q, %v", removed, err)
+	}
+}
+
+// All that the kernel lacks then is as it was wanted: advice to put it back would undo it.
+func TestTheCheckOfANodeWithoutEnipoolSaysThatItWasUninstalled(t *testing.T) {
+	n, book := newNode(t, 2)
+	n.put(t, book)
+	if _, err := n.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n.Uninstalled() {
+		t.Error("a node in use is uninstalled")
+	}
+	if _, _, err := n.Remove(t.Context(), "/none"); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := n.Check(t.Context())
+	if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], "enipool was uninstalled from this node; ") {
+		t.Errorf("the check says %q, %v", lines, err)
+	}
+	l := flock.New(n.Cache.AgentLock(), flock.SetPermissions(0o600))
+	if ok, err := l.TryLock(); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	defer func() { _ = l.Unlock() }()
+	if n.Uninstalled() {
+		t.Error("a node that an agent keeps is uninstalled")
 	}
 }
 

@@ -1,6 +1,7 @@
 package nodecache
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,12 +13,15 @@ import (
 )
 
 // AgentError is returned where an agent keeps the node and nobody else may.
-type AgentError struct{ Agent filelock.Holder }
+type AgentError struct {
+	Agent filelock.Holder
+	Todo  string // what to do about it, "" for what helps who wants another pool
+}
 
 // Error says who it is and what to do.
 func (e *AgentError) Error() string {
-	return fmt.Sprintf("%s keeps this node's pool by what the cloud has, and would undo this: change its configuration, "+
-		"or stop it first", agentName(e.Agent))
+	return fmt.Sprintf("%s keeps this node's pool by what the cloud has, and would undo this: %s", agentName(e.Agent),
+		cmp.Or(e.Todo, "change its configuration, or stop it first"))
 }
 
 // agentName names the agent for people.
@@ -61,7 +65,7 @@ func (c Cache) WithoutAgent(fn func() error) error {
 	defer unix.Close(fd)
 	switch err := lockFile(fd, unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):
-		return &AgentError{filelock.HolderOf(c.AgentLock())}
+		return &AgentError{Agent: filelock.HolderOf(c.AgentLock())}
 	case err != nil:
 		return fmt.Errorf("lock %s: %w", c.AgentLock(), err)
 	}

@@ -122,6 +122,30 @@ func TestTheAgentTakesAFolderThatWasReplacedAgain(t *testing.T) {
 	}
 }
 
+// Nothing tells that a file system became read-only: the keeper looks, and wakes the loop once
+// for each turn. A cache that leads to itself can't be written by root either.
+func TestTheLoopIsWokenWhenTheCacheCanNotBeWrittenAnyMoreAndWhenItCanAgain(t *testing.T) {
+	cache := nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}
+	k := newFolderKeeper(cache, nil, slog.New(slog.DiscardHandler))
+	look := func(what string, want bool) {
+		t.Helper()
+		if got := k.turned(); got != want {
+			t.Errorf("%s: turned %t", what, got)
+		}
+	}
+	look("there is none yet", false)
+	if err := os.Symlink("node.cache", cache.Path); err != nil {
+		t.Fatal(err)
+	}
+	look("it can't be written", true)
+	look("it can't be written still", false)
+	if err := os.Remove(cache.Path); err != nil {
+		t.Fatal(err)
+	}
+	look("it can be written again", true)
+	look("it can be written still", false)
+}
+
 // removeAllIn removes what is in the folder.
 func removeAllIn(dir string) error {
 	list, err := os.ReadDir(dir)

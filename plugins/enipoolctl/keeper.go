@@ -8,11 +8,17 @@ import (
 	"github.com/enipool/enipool/pkg/status"
 )
 
-// keeper says who puts right what a check finds, and until when; "" where no agent runs.
+// keeper says who puts right what a check finds, and until when; "" where no agent keeps
+// the node.
 func keeper(cache nodecache.Cache, now time.Time) string {
 	agent, running := cache.Agent()
-	if !running {
+	s, err := status.Beside(cache.Path).Read()
+	switch {
+	case running:
+	case err != nil:
 		return ""
+	default: // by hand its pool would soon not be the cloud's
+		return fmt.Sprintf("start the agent, which puts it right (last heard of %s)", s.LastHeard().Local().Format(time.DateTime))
 	}
 	name := "the agent"
 	if agent.PID != 0 {
@@ -21,7 +27,6 @@ func keeper(cache nodecache.Cache, now time.Time) string {
 	if agent.Stopped {
 		return fmt.Sprintf("%s should, and is stopped: kill -CONT %d", name, agent.PID)
 	}
-	s, err := status.Beside(cache.Path).Read()
 	switch {
 	case err != nil:
 		return name + " should, and has not been heard of: if that goes on look at its log"

@@ -14,6 +14,7 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/status"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
@@ -47,7 +48,10 @@ where an agent keeps the node: that does all of this by itself.`,
 			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot}
 			var changed []string
 			err = cache.WithoutAgent(func() (err error) {
-				changed, err = n.Load(cmd.Context(), inv)
+				if changed, err = n.Load(cmd.Context(), inv); err == nil {
+					// An agent that kept the node does so no more.
+					_ = os.Remove(status.Beside(cache.Path).Path)
+				}
 				return err
 			})
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/status"
 )
@@ -18,6 +19,8 @@ type agentReport struct {
 	Process int       `json:"process,omitempty"` // that holds the agent's lock: it runs, silent or not
 	Heard   time.Time `json:"heard,omitzero"`    // its last sign of life
 	Error   string    `json:"error,omitempty"`   // why what it says can't be read
+	// Uninstalled tells that enipool was taken off the node and not set up again.
+	Uninstalled bool `json:"uninstalled,omitempty"`
 	// Unwritable says why the node cache can't be written: the status can't be either then.
 	Unwritable string `json:"unwritable,omitempty"`
 	*status.Status
@@ -40,6 +43,9 @@ func readAgent(cache nodecache.Cache, f status.File, now time.Time) agentReport 
 	default:
 		a.Status, a.Heard, a.lines = &s, s.LastHeard(), s.Lines(now, p)
 		a.Running = !s.Silent(now) && (p.Running || !p.Asked)
+	}
+	if n := (node.Node{Cache: cache}); n.Uninstalled() { // the agent that was is no matter then
+		a.Uninstalled, a.lines = true, []string{"enipool was uninstalled from this node"}
 	}
 	if err := cache.CheckWritable(); err != nil {
 		a.Unwritable = err.Error()
