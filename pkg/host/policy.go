@@ -48,6 +48,14 @@ func (b *batch) askWay(p netconf.Packet, in int) *request {
 	if p.Mark != 0 {
 		m.number(unix.RTA_MARK, p.Mark)
 	}
+	if p.Transport != 0 {
+		m.attr(unix.RTA_IP_PROTO, []byte{byte(p.Transport)})
+	}
+	for kind, port := range map[uint16]uint16{unix.RTA_SPORT: p.FromPort, unix.RTA_DPORT: p.ToPort} {
+		if port != 0 {
+			m.attr(kind, binary.BigEndian.AppendUint16(nil, port))
+		}
+	}
 	r := b.add(m, "ask for a pod's way to %s", p.To)
 	r.get = true
 	return r
@@ -65,24 +73,33 @@ func (r *request) way(names map[int]string) netconf.Way {
 	return netconf.Way{Dev: names[route.link], Gateway: route.gateway, Table: route.table, Lost: lost}
 }
 
-// Policy reads the rules and routes of one family, whoever's they are.
-func (h *Host) Policy(v6 bool) (netconf.Policy, error) {
-	var p netconf.Policy
+// Rules reads the rules of one family, whoever's they are, in the order in which the
+// kernel asks them.
+func (h *Host) Rules(v6 bool) ([]netconf.PolicyRule, error) {
 	fixed := make([]byte, unix.SizeofRtMsg)
 	fixed[0] = byte(family(v6))
-	rules, err := h.conn.list(newMessage(unix.RTM_GETRULE, 0, fixed...))
+	list, err := h.conn.list(newMessage(unix.RTM_GETRULE, 0, fixed...))
 	if noFamily(err) {
-		return p, nil
+		return nil, nil
 	}
 	if err != nil {
-		return p, fmt.Errorf("list rules: %w", err)
+		return nil, fmt.Errorf("list rules: %w", err)
 	}
-	for _, m := range rules {
+	var rules []netconf.PolicyRule
+	for _, m := range list {
 		if len(m) >= unix.SizeofRtMsg && m[0] == fixed[0] {
-			p.Rules = append(p.Rules, parseRule(m))
+			rules = append(rules, parseRule(m))
 		}
 	}
-	netconf.SortRules(p.Rules)
+	netconf.SortRules(rules)
+	return rules, nil
+}
+
+// Policy reads the rules and routes of one family, whoever's they are.
+func (h *Host) Policy(v6 bool) (p netconf.Policy, err error) {
+	if p.Rules, err = h.Rules(v6); err != nil || len(p.Rules) == 0 {
+		return p, err
+	}
 	_, names, err := h.links()
 	if err != nil {
 		return p, err
@@ -125,9 +142,37 @@ func parseRule(m []byte) netconf.PolicyRule {
 			r.Protocol = int(value[0])
 		case unix.FRA_L3MDEV:
 			r.Narrow = r.Narrow || value[0] != 0
-		case unix.FRA_OIFNAME, unix.FRA_TUN_ID, unix.FRA_UID_RANGE, unix.FRA_IP_PROTO, unix.FRA_SPORT_RANGE, unix.FRA_DPORT_RANGE:
+		case unix.FRA_IP_PROTO:
+			r.Transport = netconf.Transport(value[0])
+			r.Narrow = r.Narrow || !canAsk(m[0], r.Transport)
+		case unix.FRA_SPORT_RANGE:
+			r.FromPorts = portRange(value)
+		case unix.FRA_DPORT_RANGE:
+			r.ToPorts = portRange(value)
+		case unix.FRA_OIFNAME, unix.FRA_TUN_ID, unix.FRA_UID_RANGE:
 			r.Narrow = true
 		}
 	}
 	return r
+}
+
+// canAsk tells whether the kernel answers for packets of the transport.
+func canAsk(family byte, t netconf.Transport) bool {
+	switch t {
+	case netconf.TCP, netconf.UDP:
+		return true
+	case unix.IPPROTO_ICMP:
+		return family == unix.AF_INET
+	case unix.IPPROTO_ICMPV6:
+		return family == unix.AF_INET6
+	}
+	return false
+}
+
+// portRange reads a struct fib_rule_port_range.
+func portRange(b []byte) netconf.PortRange {
+	if len(b) != 4 {
+		return netconf.PortRange{}
+	}
+	return netconf.PortRange{First: binary.NativeEndian.Uint16(b), Last: binary.NativeEndian.Uint16(b[2:])}
 }

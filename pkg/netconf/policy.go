@@ -20,13 +20,31 @@ type PolicyRule struct {
 	From, To   netip.Prefix // not valid: all
 	In         string       // the link that packets came in by, "" for any
 	Mark, Mask uint32
-	Not        bool // for the packets that the rest does not select
-	Narrow     bool // has selectors that no packet of Packet's kind meets: ports, a user
+	Not        bool      // for the packets that the rest does not select
+	Transport  Transport // 0 for any
+	FromPorts  PortRange // ports that packets are sent from, and to
+	ToPorts    PortRange
+	Narrow     bool // has selectors that no packet of Packet's kind meets: a user, a tunnel
 	Action     RuleAction
 	Table      int
 	Goto       int // the priority where ActionGoto goes on
 	Suppress   int // prefixes of this length or shorter don't count, -1 for none
 	Protocol   int
+}
+
+// PortRange are the ports from First to Last; the zero range is all.
+type PortRange struct{ First, Last uint16 }
+
+func (r PortRange) contains(port uint16) bool {
+	return r == PortRange{} || r.First <= port && port <= r.Last
+}
+
+// String returns the range as `ip rule` takes it.
+func (r PortRange) String() string {
+	if r.First == r.Last {
+		return fmt.Sprint(r.First)
+	}
+	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
 // RuleAction is what a rule does with packets, FR_ACT_* of linux/fib_rules.h.
@@ -44,11 +62,19 @@ const (
 
 var actionNames = [...]string{ActionGoto: "goto", ActionNothing: "nop", ActionBlackhole: "blackhole", ActionUnreachable: "unreachable", ActionProhibit: "prohibit"}
 
-// Packet is a packet as rules see it.
+// Packet is a packet as rules see it. Of one without Transport only the addresses are told.
 type Packet struct {
-	From, To netip.Addr
-	In       string
-	Mark     uint32
+	From, To         netip.Addr
+	In               string
+	Mark             uint32
+	Transport        Transport
+	FromPort, ToPort uint16
+}
+
+// answer returns the packet that the kernel looks up to see whether the source of p is
+// reached by the link that p came in by.
+func (p Packet) answer() Packet {
+	return Packet{From: p.To, To: p.From, In: "lo", Transport: p.Transport, FromPort: p.ToPort, ToPort: p.FromPort}
 }
 
 // protocolKernel is the number of what the kernel makes itself, RTPROT_KERNEL: of rules,
@@ -75,7 +101,10 @@ func (r PolicyRule) String() string {
 	if r.In != "" {
 		fmt.Fprintf(&b, " iif %s", r.In)
 	}
+	b.WriteString(r.transportText())
 	switch {
+	case r.Action == ActionGoto:
+		fmt.Fprintf(&b, " goto %d", r.Goto)
 	case r.Action != ActionTable && int(r.Action) < len(actionNames):
 		b.WriteString(" " + actionNames[r.Action])
 	case r.Table == MainTable:
@@ -89,34 +118,88 @@ func (r PolicyRule) String() string {
 	return b.String()
 }
 
+// transportText returns what the rule says of transports and ports.
+func (r PolicyRule) transportText() (text string) {
+	switch r.Transport {
+	case 0:
+	case TCP, UDP, SCTP:
+		text = " ipproto " + r.Transport.String()
+	default:
+		text = fmt.Sprintf(" ipproto %d", byte(r.Transport))
+	}
+	if r.FromPorts != (PortRange{}) {
+		text += " sport " + r.FromPorts.String()
+	}
+	if r.ToPorts != (PortRange{}) {
+		text += " dport " + r.ToPorts.String()
+	}
+	return text
+}
+
 // selects tells whether the rule is for the packet.
 func (r PolicyRule) selects(p Packet) bool {
 	meets := (!r.From.IsValid() || r.From.Contains(p.From)) && (!r.To.IsValid() || r.To.Contains(p.To)) &&
-		(r.In == "" || r.In == p.In) && p.Mark&r.Mask == r.Mark && !r.Narrow
+		(r.In == "" || r.In == p.In) && p.Mark&r.Mask == r.Mark && !r.Narrow &&
+		(r.Transport == 0 || r.Transport == p.Transport) && r.FromPorts.contains(p.FromPort) && r.ToPorts.contains(p.ToPort)
 	return meets != r.Not
 }
 
-// Decide returns the rule that decides on the packet, and the route it finds; no route
-// where the rule ends it by itself. Not found are packets that no rule has a route for.
-func (p Policy) Decide(packet Packet) (rule PolicyRule, route *TableRoute, found bool) {
+// Decision is what becomes of a packet by the rules.
+type Decision struct {
+	Rule  PolicyRule  // that decides
+	Route *TableRoute // that it finds; nil: the rule ends the packet by itself
+	Found bool        // else no rule has a route for the packet
+	// Passed is the rule of others that led past rules in between, to this one; nil: none.
+	Passed *PolicyRule
+}
+
+// Decide follows the packet through the rules.
+func (p Policy) Decide(packet Packet) (d Decision) {
 	from := 0
-	for _, r := range p.Rules {
+	for i, r := range p.Rules {
 		if r.Priority < from || !r.selects(packet) {
 			continue
 		}
 		switch r.Action {
 		case ActionGoto:
-			from = r.Goto
+			// One that leads to no rule does nothing.
+			if !slices.ContainsFunc(p.Rules, func(to PolicyRule) bool { return to.Priority == r.Goto }) {
+				continue
+			}
+			if from = r.Goto; r.IsOthers() {
+				d.Passed = &p.Rules[i]
+			}
 		case ActionBlackhole, ActionUnreachable, ActionProhibit:
-			return r, nil, true
+			d.Rule, d.Found = r, true
+			return d
 		case ActionTable:
 			best := p.lookup(r.Table, packet.To)
 			if best != nil && best.Type != "throw" && best.Dst.Bits() > r.Suppress {
-				return r, best, true
+				d.Rule, d.Route, d.Found = r, best, true
+				return d
 			}
 		}
 	}
-	return PolicyRule{}, nil, false
+	return d
+}
+
+// blamed returns the rule of others that the decision is due to.
+func (d Decision) blamed() (rule PolicyRule, is bool) {
+	switch {
+	case d.Found && d.Rule.IsOthers():
+		return d.Rule, true
+	case d.Passed != nil:
+		return *d.Passed, true
+	}
+	return PolicyRule{}, false
+}
+
+// way is where the packet goes by the decision.
+func (d Decision) way() Way {
+	if d.Route == nil || d.Route.Type != "" {
+		return Way{Table: d.Rule.Table, Lost: true}
+	}
+	return Way{Dev: d.Route.Dev, Gateway: d.Route.Gateway, Table: d.Rule.Table}
 }
 
 // lookup returns the table's route to the address: the most specific, then the best

@@ -1,7 +1,6 @@
 package netconf
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -9,18 +8,25 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// Probe is a packet of a pod and the way that it should take.
+// Probe is a packet that a pod sends or gets, and the way that it should take.
 type Probe struct {
 	Packet
-	Inside bool // to an address in the VPC
+	Inside  bool // to an address in the VPC
+	Arrives bool // the pod gets it
 
 	Pods string // whose packets take the same way, for people
+	What string // what packets, for people
 
-	// The ENI and the gateway that it should leave by. With Main the main table says:
+	// The link and the gateway that it should leave by. With Main the main table says:
 	// it belongs to the system.
 	Dev     string
 	Gateway netip.Addr
 	Main    bool
+
+	// Wrong are the ENIs by which it must not leave where any other link may be meant so:
+	// the packet is one that a rule of others selects, for a tunnel of theirs, say. Empty:
+	// it has to leave by Dev.
+	Wrong []string
 }
 
 // Way is what the kernel answers: the link and the gateway by which a packet leaves, and
@@ -34,35 +40,60 @@ type Way struct {
 
 // Probes returns what to ask the kernel for to see whether pods' packets leave as they
 // should: for each ENI and family one pod that has a link of ours, to a destination
-// outside of the VPC and to one inside. links are the links of pods that there are.
-func Probes(s *ipam.State, links []string) []Probe {
+// outside of the VPC and to one inside, and what it gets and answers. Behind those stand
+// packets that rules of others select by more than pods' addresses, see selected. links
+// are the links of pods that there are, rules the kernel's, by whether they are IPv6's.
+func Probes(s *ipam.State, links []string, rules map[bool][]PolicyRule) []Probe {
+	var probes, more []Probe
+	groups := probedPods(s, links)
+	for _, group := range groups {
+		for _, inside := range []bool{false, true} {
+			probes = append(probes, newProbe(s, group[0], inside))
+		}
+		more = append(more, group[0].arrivals(s)...)
+		more = append(more, group[0].answers(s)...)
+	}
+	probes = append(append(probes, more...), selected(s, groups, rules)...)
+	return slices.DeleteFunc(probes, func(p Probe) bool { return !p.To.IsValid() || !p.From.IsValid() })
+}
+
+// probedPod is a pod's address with where it leaves the node.
+type probedPod struct {
+	eni.Address
+	nic eni.Interface
+	net eni.Net
+}
+
+// probedPods returns the addresses of pods that have a link of ours, those of an ENI and a
+// family together.
+func probedPods(s *ipam.State, links []string) (groups [][]probedPod) {
 	type kind struct {
 		eni int
 		v6  bool
 	}
-	seen := map[kind]bool{}
-	var probes []Probe
+	at := map[kind]int{}
 	for _, a := range s.Used() {
-		k := kind{a.ENI, a.Addr.Is6()}
-		if seen[k] || a.Owner.Kind != eni.Veth || !slices.Contains(links, HostDevice(a.Owner.Key)) {
-			continue
-		}
 		nic, ok := s.Interface(a.ENI)
-		if !ok {
+		if !ok || a.Owner.Kind != eni.Veth || !slices.Contains(links, HostDevice(a.Owner.Key)) {
 			continue
 		}
+		k := kind{a.ENI, a.Addr.Is6()}
 		for _, net := range nic.Nets() {
-			if net.Primary.Addr().Is6() == k.v6 {
-				seen[k] = true
-				probes = append(probes, newProbe(s, a, nic, net, false), newProbe(s, a, nic, net, true))
+			if net.Primary.Addr().Is6() != k.v6 {
+				continue
 			}
+			if _, seen := at[k]; !seen {
+				at[k], groups = len(groups), append(groups, nil)
+			}
+			groups[at[k]] = append(groups[at[k]], probedPod{a, nic, net})
 		}
 	}
-	return slices.DeleteFunc(probes, func(p Probe) bool { return !p.To.IsValid() })
+	return groups
 }
 
-func newProbe(s *ipam.State, a eni.Address, nic eni.Interface, net eni.Net, inside bool) Probe {
-	p := Probe{Packet: Packet{From: a.Addr, In: HostDevice(a.Owner.Key)}, Inside: inside, Pods: "pods of the ENI " + nic.Device,
+func newProbe(s *ipam.State, a probedPod, inside bool) Probe {
+	nic, net := a.nic, a.net
+	p := Probe{Packet: Packet{From: a.Addr, In: HostDevice(a.Owner.Key)}, Inside: inside, Pods: a.pods(), What: a.pods() + " send",
 		Dev: nic.Device, Gateway: net.Gateway}
 	if p.To = outside(s, a.Addr.Is6()); inside {
 		p.To = within(s, net)
@@ -76,6 +107,39 @@ func newProbe(s *ipam.State, a eni.Address, nic eni.Interface, net eni.Net, insi
 		p.Mark = Mark(nic.Index, s.Settings.MarkMask)
 	}
 	return p
+}
+
+func (a probedPod) pods() string { return "pods of the ENI " + a.nic.Device }
+
+// arrivals returns what the pod gets by its ENI and, where what it sends leaves by the
+// node's, as answers by that one.
+func (a probedPod) arrivals(s *ipam.State) []Probe {
+	by := []string{a.nic.Device}
+	if node, ok := s.Interface(0); ok && s.Settings.SNAT && a.Addr.Is4() && a.ENI != 0 {
+		by = append(by, node.Device)
+	}
+	var probes []Probe
+	for _, dev := range by {
+		probes = append(probes, a.arrival(outside(s, a.Addr.Is6()), dev))
+	}
+	return probes
+}
+
+func (a probedPod) arrival(from netip.Addr, by string) Probe {
+	return Probe{Packet: Packet{From: from, To: a.Addr, In: by}, Arrives: true, Pods: a.pods(),
+		What: "comes in by " + by + " for " + a.pods(), Dev: HostDevice(a.Owner.Key)}
+}
+
+// answers returns what the pod answers to a connection that came in by its ENI, where the
+// mark of the connection leads the answer another way than what else it sends.
+func (a probedPod) answers(s *ipam.State) []Probe {
+	p := newProbe(s, a, false)
+	if a.ENI == 0 || !p.Main && p.Mark != 0 {
+		return nil
+	}
+	p.Main, p.Dev, p.Gateway, p.Mark = false, a.nic.Device, a.net.Gateway, Mark(a.ENI, s.Settings.MarkMask)
+	p.What = a.pods() + " answer to connections that came in by it"
+	return []Probe{p}
 }
 
 // outside returns an address that is in no network of the book, of those that are for
@@ -133,99 +197,4 @@ func lastOf(p netip.Prefix) netip.Addr {
 	}
 	a, _ := netip.AddrFromSlice(b)
 	return a
-}
-
-// Fits tells whether the way is as it should be.
-func (p Probe) Fits(w Way) bool {
-	const defaultTable = 253 // behind main, the system's too
-	switch {
-	case w.Lost:
-		return false
-	case p.Main:
-		return w.Table == MainTable || w.Table == defaultTable || w.Dev == p.Dev
-	}
-	return w.Dev == p.Dev && (w.Gateway == p.Gateway || p.Inside && !w.Gateway.IsValid())
-}
-
-// Diverted returns a line for each rule of others by which packets of the probes do not
-// go the way they should, with what becomes of them and what to do. Where the kernel
-// answers otherwise for another reason that is told elsewhere: a route in a table of
-// ours, or a rule of ours that is missing.
-func Diverted(probes []Probe, ways []Way, policy map[bool]Policy) []string {
-	var found []diversion
-	for i, p := range probes {
-		for _, d := range p.diversions(ways[i], policy[p.From.Is6()]) {
-			if at := slices.IndexFunc(found, d.sameBut); at >= 0 {
-				found[at].where = "" // into the VPC and out of it alike
-				continue
-			}
-			found = append(found, d)
-		}
-	}
-	lines := make([]string, len(found))
-	for i, d := range found {
-		lines[i] = d.String()
-	}
-	return lines
-}
-
-// diversion is what a rule of others does to packets.
-type diversion struct{ rule, packets, where, fate, remedy string }
-
-func (d diversion) sameBut(o diversion) bool {
-	d.where = o.where
-	return d == o
-}
-
-// String tells it in a line.
-func (d diversion) String() string {
-	return fmt.Sprintf("a rule that is not enipool's comes before enipool's, %s: what %s%s %s; %s", d.rule, d.packets, d.where, d.fate, d.remedy)
-}
-
-// diversions returns what rules of others do to the packet, and to the answers to it.
-func (p Probe) diversions(w Way, policy Policy) (found []diversion) {
-	if p.Fits(w) {
-		return nil
-	}
-	v6 := p.From.Is6()
-	rule, route, decides := policy.Decide(p.Packet)
-	if decides && rule.IsOthers() && (w.Lost || route != nil && rule.Table == w.Table) {
-		found = append(found, diversion{rule.String(), p.Pods + " send", p.where(), rule.fate(route), rule.remedy(v6)})
-	}
-	if !w.Lost {
-		return found
-	}
-	// The kernel drops what comes in by another link than the answer leaves by, too.
-	rule, route, decides = policy.Decide(Packet{From: p.To, To: p.From, In: "lo"})
-	if decides && rule.IsOthers() {
-		found = append(found, diversion{rule.String(), "is sent to " + p.Pods, "", rule.fate(route), rule.remedy(v6)})
-	}
-	return found
-}
-
-func (p Probe) where() string {
-	if p.Inside {
-		return " into the VPC"
-	}
-	return " out of the VPC"
-}
-
-// fate says where a packet goes by the rule.
-func (r PolicyRule) fate(route *TableRoute) string {
-	switch {
-	case route == nil:
-		return "ends there"
-	case route.Type != "":
-		return fmt.Sprintf("ends there (%s)", route)
-	}
-	return fmt.Sprintf("leaves by its route %s", route)
-}
-
-// remedy says what a person can do about the rule.
-func (r PolicyRule) remedy(v6 bool) string {
-	ip := "ip"
-	if v6 {
-		ip = "ip -6"
-	}
-	return fmt.Sprintf("remove it (%s rule del %s) or have what made it take a priority above %d, or leave the pods' addresses out", ip, r, PrioritySource)
 }

@@ -16,7 +16,7 @@ func heldBy(addr string, index int, container string, kind eni.Kind) eni.Address
 		Owner: &eni.Owner{Key: eni.Key{Network: "pods", Container: container, IfName: "eth0"}, Kind: kind}}
 }
 
-func TestOnePodOfEachENIAndFamilyIsAskedForAWayOutOfTheVPCAndIntoIt(t *testing.T) {
+func TestOnePodOfEachENIAndFamilyIsAskedForAllWaysOfItsPackets(t *testing.T) {
 	s := &ipam.State{Settings: ipam.Settings{SNAT: true, MarkMask: 0xff, VPC: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("2001:db8::/56")}}}
 	for i := range 2 {
 		s.ENIs = append(s.ENIs, eni.Interface{Index: i, Device: fmt.Sprintf("eth%d", i),
@@ -29,16 +29,23 @@ func TestOnePodOfEachENIAndFamilyIsAskedForAWayOutOfTheVPCAndIntoIt(t *testing.T
 		return HostDevice(eni.Key{Network: "pods", Container: container, IfName: "eth0"})
 	}
 	var got []string
-	for _, p := range Probes(s, []string{dev("bridged"), dev("a"), dev("c")}) { // the link of b is not there yet
+	for _, p := range Probes(s, []string{dev("bridged"), dev("a"), dev("c")}, nil) { // the link of b is not there yet
 		way := fmt.Sprintf("by %s via %s", p.Dev, p.Gateway)
-		if p.Main {
+		switch {
+		case p.Main:
 			way = "by main"
+		case p.Arrives:
+			way = fmt.Sprintf("in by %s by %s", p.In, map[string]string{dev("a"): "a", dev("c"): "c"}[p.Dev])
 		}
 		got = append(got, fmt.Sprintf("%s to %s mark %#x %s", p.From, p.To, p.Mark, way))
 	}
 	want := []string{"10.0.255.22 to 198.51.100.1 mark 0x0 by main", "10.0.255.22 to 10.0.255.252 mark 0x0 by main",
 		"10.0.255.32 to 198.51.100.1 mark 0x0 by main", "10.0.255.32 to 10.0.255.252 mark 0x1 by eth1 via 10.0.255.1",
-		"2001:db8::32 to 3fff::1 mark 0x1 by eth1 via fe80::1", "2001:db8::32 to 2001:db8:0:ff:ffff:ffff:ffff:fffe mark 0x1 by eth1 via fe80::1"}
+		"2001:db8::32 to 3fff::1 mark 0x1 by eth1 via fe80::1", "2001:db8::32 to 2001:db8:0:ff:ffff:ffff:ffff:fffe mark 0x1 by eth1 via fe80::1",
+		"198.51.100.1 to 10.0.255.22 mark 0x0 in by eth0 by a",
+		"198.51.100.1 to 10.0.255.32 mark 0x0 in by eth1 by c", "198.51.100.1 to 10.0.255.32 mark 0x0 in by eth0 by c",
+		"10.0.255.32 to 198.51.100.1 mark 0x1 by eth1 via 10.0.255.1",
+		"3fff::1 to 2001:db8::32 mark 0x0 in by eth1 by c"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -68,17 +75,24 @@ func TestWhichRuleDecidesOnAPacket(t *testing.T) {
 			with(to(4, 3), func(r *PolicyRule) { r.Narrow = true }), with(to(5, 3), func(r *PolicyRule) { r.To = netip.MustParsePrefix("10.9.0.0/16") }),
 			with(to(6, 1), func(r *PolicyRule) { r.From = netip.MustParsePrefix("10.2.0.0/16") })}, "6 default dev eth1"},
 		{"not", []PolicyRule{with(to(1, 1), func(r *PolicyRule) { r.Not, r.Mark, r.Mask = true, 2, 0xff })}, "1 default dev eth1"},
-		{"goto", []PolicyRule{{Priority: 1, Action: ActionGoto, Goto: 5}, to(2, 3), to(5, 1)}, "5 default dev eth1"},
+		{"goto", []PolicyRule{{Priority: 1, Action: ActionGoto, Goto: 5}, to(2, 3), to(5, 1)}, "5 default dev eth1 passed by 1"},
+		{"goto of enipool's", []PolicyRule{{Priority: 1, Action: ActionGoto, Goto: 5, Protocol: Protocol}, to(2, 3), to(5, 1)}, "5 default dev eth1"},
+		{"goto a rule that is not there", []PolicyRule{{Priority: 1, Action: ActionGoto, Goto: 9}, to(2, 1)}, "2 default dev eth1"},
+		{"transports and ports", []PolicyRule{with(to(1, 3), func(r *PolicyRule) { r.Transport = UDP }), with(to(2, 3), func(r *PolicyRule) { r.ToPorts = PortRange{81, 90} }),
+			with(to(3, 3), func(r *PolicyRule) { r.FromPorts = PortRange{80, 80} }), with(to(4, 1), func(r *PolicyRule) { r.Transport, r.ToPorts = TCP, PortRange{79, 80} })}, "4 default dev eth1"},
 		{"a rule that ends it", []PolicyRule{{Priority: 1, Action: ActionNothing}, {Priority: 2, Action: ActionProhibit}, to(3, 1)}, "2"},
 		{"none", []PolicyRule{to(1, 9)}, "none"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			rule, route, found := Policy{Rules: tt.rules, Routes: routes}.Decide(Packet{From: netip.MustParseAddr("10.2.0.1"), To: netip.MustParseAddr("10.1.0.1"), In: "pod", Mark: 1})
-			got := fmt.Sprint(rule.Priority)
-			if route != nil {
-				got += " " + route.String()
+			d := Policy{Rules: tt.rules, Routes: routes}.Decide(Packet{From: netip.MustParseAddr("10.2.0.1"), To: netip.MustParseAddr("10.1.0.1"), In: "pod", Mark: 1, Transport: TCP, ToPort: 80})
+			got := fmt.Sprint(d.Rule.Priority)
+			if d.Route != nil {
+				got += " " + d.Route.String()
 			}
-			if !found {
+			if d.Passed != nil {
+				got += fmt.Sprintf(" passed by %d", d.Passed.Priority)
+			}
+			if !d.Found {
 				got = "none"
 			}
 			if got != tt.want {

@@ -121,10 +121,10 @@ func judgeRule(e events.Event) (concern, string) {
 	addr, single := e.Addr()
 	switch {
 	case !isOurs(e):
-		// One that comes before ours may divert all pods. Those behind it and those about a
-		// single source, of which other plugins have one for each pod, are left to the next
-		// comparison.
-		return only(e.Priority < netconf.PriorityPods && !single), ""
+		// One that comes before the last of ours may divert all pods. Those behind it and
+		// those about a single address, of which other plugins have one for each pod, are left
+		// to the next comparison.
+		return only(e.Priority < netconf.PrioritySource && !single && !(e.To.IsValid() && e.To.IsSingleIP())), ""
 	case e.Priority == netconf.PrioritySource && single && e.Gone:
 		return suspect, addr.String()
 	case e.Priority == netconf.PrioritySource && single:

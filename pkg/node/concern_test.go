@@ -83,11 +83,15 @@ func TestWhatAChangeMeans(t *testing.T) {
 		"ENI's rule gone":  {event: events.Event{Kind: events.Rule, Priority: netconf.PriorityPrimary, Prefix: host, Protocol: netconf.Protocol, Gone: true}, want: fault},
 		"pod's rule":       {event: events.Event{Kind: events.Rule, Priority: netconf.PrioritySource, Prefix: pod, Protocol: netconf.Protocol}, want: restored, of: "10.0.0.9"},
 		"pod's rule gone":  {event: events.Event{Kind: events.Rule, Priority: netconf.PrioritySource, Prefix: pod, Protocol: netconf.Protocol, Gone: true}, want: suspect, of: "10.0.0.9"},
-		"another's gone":   {event: events.Event{Kind: events.Rule, Priority: 512, Protocol: 4, Gone: true}},
+		"another's gone":   {event: events.Event{Kind: events.Rule, Priority: 1600, Protocol: 4, Gone: true}},
 		"others' before":   {event: events.Event{Kind: events.Rule, Priority: 511, Protocol: 4}, want: fault},
 		"it is gone again": {event: events.Event{Kind: events.Rule, Priority: 511, Protocol: 4, Gone: true}, want: fault},
 		"of one source":    {event: events.Event{Kind: events.Rule, Priority: 511, Prefix: pod, Protocol: 3}},
-		"others' behind":   {event: events.Event{Kind: events.Rule, Priority: 512, Prefix: pod, Protocol: 3}},
+		"of one target":    {event: events.Event{Kind: events.Rule, Priority: 511, To: pod, Protocol: 3}},
+		"of one pod":       {event: events.Event{Kind: events.Rule, Priority: 512, Prefix: pod, Protocol: 3}},
+		"others' between":  {event: events.Event{Kind: events.Rule, Priority: 1000, Prefix: net, Protocol: 3}, want: fault},
+		"before the last":  {event: events.Event{Kind: events.Rule, Priority: netconf.PrioritySource - 1, Protocol: 3}, want: fault},
+		"others' behind":   {event: events.Event{Kind: events.Rule, Priority: netconf.PrioritySource, Protocol: 3}},
 		"pod's neighbour":  {event: events.Event{Kind: events.Neighbour, Link: 7, Prefix: pod, Permanent: true}, want: restored, of: "10.0.0.9"},
 		"it is gone":       {event: events.Event{Kind: events.Neighbour, Link: 7, Prefix: pod, Gone: true}, want: suspect, of: "10.0.0.9"},
 		"ENI's neighbour":  {event: events.Event{Kind: events.Neighbour, Link: 3, Prefix: host, Gone: true}},
@@ -137,6 +141,7 @@ func FuzzConcern(f *testing.F) {
 	f.Add(route(unix.RTM_NEWNETCONF, unix.AF_INET, 0, 0, 0, 8, 0, 1, 0, 3, 0, 0, 0, 8, 0, 3, 0, 0, 0, 0, 0))
 	f.Add(route(unix.RTM_NEWROUTE, unix.AF_INET, 32, 0, 0, 101, 16, 0, 1, 0, 0, 0, 0, 8, 0, 1, 0, 10, 0, 0, 9))
 	f.Add(route(unix.RTM_NEWRULE, unix.AF_INET, 0, 0, 0, 7, 0, 0, 1, 0, 0, 0, 0, 8, 0, 6, 0, 0, 1, 0, 0))
+	f.Add(route(unix.RTM_NEWRULE, unix.AF_INET, 0, 0, 0, 7, 0, 0, 1, 0, 0, 0, 0, 8, 0, 6, 0, 1, 6, 0, 0))
 	f.Add(route(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_DELTABLE, 1, 0, 0, 0, 12, 0, 1, 0, 'e', 'n', 'i', 'p', 'o', 'o', 'l', 0))
 	f.Fuzz(func(t *testing.T, datagram []byte) {
 		judge := func(e events.Event) {
@@ -164,7 +169,7 @@ func isMadeElsewhere(e events.Event) bool {
 	case e.Gone || e.Replaced:
 		return false
 	case e.Kind == events.Rule:
-		return e.Priority >= netconf.PriorityPods
+		return e.Priority >= netconf.PrioritySource
 	}
 	return e.Kind == events.Route && !testLinks.tables[e.Table] && e.Table != netconf.MainTable
 }

@@ -25,6 +25,12 @@ func (n Node) Misrouted(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	rules := map[bool][]netconf.PolicyRule{}
+	for _, v6 := range []bool{false, true} {
+		if rules[v6], err = h.Rules(v6); err != nil {
+			return nil, err
+		}
+	}
 	v6 := host.HasIPv6()
 	var lines []string
 	var probes []netconf.Probe
@@ -35,7 +41,7 @@ func (n Node) Misrouted(ctx context.Context) ([]string, error) {
 		if !v6 {
 			s = without6(s)
 		}
-		probes = netconf.Probes(s, links)
+		probes = netconf.Probes(s, links, rules)
 		return nil
 	})
 	if err != nil {

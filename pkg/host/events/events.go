@@ -42,6 +42,8 @@ type Event struct {
 	// a neighbour as a prefix of full length. Invalid: everything.
 	Prefix netip.Prefix
 
+	To netip.Prefix // the destination that a rule selects; invalid: everything
+
 	Link     int    // index: of a route's, an address's or a neighbour's link, or the link itself; AllLinks
 	Name     string // of the link
 	Table    int    // of a route or a rule
@@ -91,7 +93,11 @@ func (e Event) String() string {
 	case Route:
 		what += " " + e.selector("default") + fmt.Sprintf(" table %d", e.Table)
 	case Rule:
-		what += fmt.Sprintf(" %d: from %s lookup %d", e.Priority, e.selector("all"), e.Table)
+		to := ""
+		if e.To.IsValid() {
+			to = " to " + e.To.String()
+		}
+		what += fmt.Sprintf(" %d: from %s%s lookup %d", e.Priority, e.selector("all"), to, e.Table)
 	case Netconf:
 		return what + e.settings()
 	case Qdisc, Filter:

@@ -74,6 +74,7 @@ func TestEachChangeIsTold(t *testing.T) {
 		{"ip route del 10.0.0.9 table 100", "route 10.0.0.9/32 table 100 removed"},
 		{"ip rule add from 10.0.0.9 lookup 101 priority 1538 protocol 69", "rule 1538: from 10.0.0.9/32 lookup 101 added or changed"},
 		{"ip rule del priority 1538", "rule 1538: from 10.0.0.9/32 lookup 101 removed"},
+		{"ip rule add to 10.0.0.9 lookup 254 priority 512", "rule 512: from all to 10.0.0.9/32 lookup 254 added or changed"},
 		{"ip -6 rule add lookup 100 priority 512 protocol 70", "rule 512: from all (IPv6) lookup 100 added or changed"},
 		{"ip neigh add 10.0.0.9 lladdr 02:00:00:00:00:09 nud permanent dev eth1", "neighbour 10.0.0.9 added or changed"},
 		{"ip neigh del 10.0.0.9 dev eth1", "neighbour 10.0.0.9 removed"},

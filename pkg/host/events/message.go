@@ -12,7 +12,7 @@ import (
 // The attributes that x/sys/unix does not have: linux/fib_rules.h, linux/netconf.h,
 // linux/rtnetlink.h, linux/netfilter/nf_tables.h.
 const (
-	fraSrc, fraPriority, fraTable, fraProtocol = 2, 6, 15, 21
+	fraDst, fraSrc, fraPriority, fraTable, fraProtocol = 1, 2, 6, 15, 21
 
 	netconfaIfindex, netconfaForwarding, netconfaRPFilter = 1, 2, 3
 
@@ -186,6 +186,8 @@ func (m message) rule() (Event, bool) {
 		switch {
 		case kind == fraSrc:
 			e.Prefix = prefix(value, int(m.body[2]))
+		case kind == fraDst:
+			e.To = prefix(value, int(m.body[1]))
 		case kind == fraPriority && len(value) == 4:
 			e.Priority = int(binary.NativeEndian.Uint32(value))
 		case kind == fraTable && len(value) == 4:

@@ -1,0 +1,128 @@
+package netconf
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Fits tells whether the way is as it should be.
+func (p Probe) Fits(w Way) bool {
+	const defaultTable = 253 // behind main, the system's too
+	switch {
+	case w.Lost:
+		return false
+	case len(p.Wrong) > 0:
+		return w.Dev == p.Dev || !slices.Contains(p.Wrong, w.Dev)
+	case p.Main:
+		return w.Table == MainTable || w.Table == defaultTable || w.Dev == p.Dev
+	}
+	return w.Dev == p.Dev && (w.Gateway == p.Gateway || p.Inside && !w.Gateway.IsValid())
+}
+
+// Diverted returns a line for each rule of others by which packets of the probes do not
+// go the way they should, with what becomes of them and what to do. Where the kernel
+// answers otherwise for another reason that is told elsewhere: a route in a table of
+// ours, or a rule of ours that is missing.
+func Diverted(probes []Probe, ways []Way, policy map[bool]Policy) []string {
+	var found []diversion
+	told := map[[2]string]int{} // which probe has told of a rule and pods first
+	for i, p := range probes {
+		for _, d := range p.diversions(ways[i], policy[p.From.Is6()]) {
+			// What a rule does to what pods send is enough.
+			about := [2]string{d.rule, p.Pods}
+			if first, is := told[about]; is && first != i && !p.sends() {
+				continue
+			} else if !is {
+				told[about] = i
+			}
+			if at := slices.IndexFunc(found, d.sameBut); at >= 0 {
+				found[at].where = "" // into the VPC and out of it alike
+				continue
+			}
+			found = append(found, d)
+		}
+	}
+	lines := make([]string, len(found))
+	for i, d := range found {
+		lines[i] = d.String()
+	}
+	return lines
+}
+
+// diversion is what a rule of others does to packets.
+type diversion struct{ rule, packets, where, fate, remedy string }
+
+func (d diversion) sameBut(o diversion) bool {
+	d.where = o.where
+	return d == o
+}
+
+// String tells it in a line.
+func (d diversion) String() string {
+	return fmt.Sprintf("a rule that is not enipool's comes before enipool's, %s: what %s%s %s; %s", d.rule, d.packets, d.where, d.fate, d.remedy)
+}
+
+// diversions returns what rules of others do to the packet, and to the answers to it.
+func (p Probe) diversions(w Way, policy Policy) (found []diversion) {
+	if p.Fits(w) {
+		return nil
+	}
+	v6 := p.From.Is6()
+	d := policy.Decide(p.Packet)
+	// To be led past our rules does no harm to what takes its way all the same.
+	if rule, is := d.blamed(); is && (rule.Action != ActionGoto || !p.Fits(d.way())) && (w.Lost || d.way().Table == w.Table) {
+		found = append(found, diversion{rule.String(), p.What, p.where(), d.fate(), rule.remedy(v6)})
+	}
+	if !w.Lost || p.Arrives {
+		return found
+	}
+	// The kernel drops what comes in by another link than the answer leaves by, too.
+	d = policy.Decide(p.answer())
+	if rule, is := d.blamed(); is && (d.way().Lost || d.way().Dev != p.In) {
+		where := ""
+		if len(p.Wrong) > 0 {
+			where = p.where()
+		}
+		found = append(found, diversion{rule.String(), "is sent to " + p.Pods, where, d.fate(), rule.remedy(v6)})
+	}
+	return found
+}
+
+// sends tells whether the probe is of all that pods send.
+func (p Probe) sends() bool { return !p.Arrives && len(p.Wrong) == 0 && p.What == p.Pods+" send" }
+
+func (p Probe) where() string {
+	switch {
+	case len(p.Wrong) > 0:
+		return ", as far as the rule selects it,"
+	case !p.sends():
+		return ""
+	case p.Inside:
+		return " into the VPC"
+	}
+	return " out of the VPC"
+}
+
+// fate says where a packet goes by the decision.
+func (d Decision) fate() string {
+	past, its := "", "its"
+	if rule, _ := d.blamed(); rule.Action == ActionGoto {
+		past, its = "passes by enipool's rules and ", "the"
+	}
+	switch {
+	case d.Route == nil:
+		return past + "ends there"
+	case d.Route.Type != "":
+		return fmt.Sprintf("%sends there (%s)", past, d.Route)
+	}
+	return fmt.Sprintf("%sleaves by %s route %s", past, its, d.Route)
+}
+
+// remedy says what a person can do about the rule.
+func (r PolicyRule) remedy(v6 bool) string {
+	ip := "ip"
+	if v6 {
+		ip = "ip -6"
+	}
+	return fmt.Sprintf("remove it (%s rule del %s) or have what made it take a priority above %d, or leave the pods' addresses out", ip, r, PrioritySource)
+}
