@@ -70,7 +70,8 @@ func (n filtered) agent() ([]string, error) {
 		return nil, err
 	}
 	n.fw.Ports = hostport.Wanted(records)
-	return firewall.Apply(n.t.Context(), n.fw)
+	did, err := firewall.Apply(n.t.Context(), n.fw)
+	return did.Lines, err
 }
 
 // isRight wants the agent to have nothing to do, and each of the pods checked.

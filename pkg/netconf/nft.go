@@ -53,6 +53,10 @@ type NftChain struct {
 	Rules        []NftRule
 }
 
+// Translates tells whether the chain, or what it is reached from, gives packets other
+// addresses.
+func (c NftChain) Translates() bool { return c.Type == "nat" || c.Name == nftPortsChain }
+
 // NftRule is a rule. Its statements are of the types NftDevice, NftFamily,
 // NftConn, NftUnmarked, NftLookup, NftSpoofed, NftSetMark, NftSNAT, NftLocal, NftPrefix,
 // NftHostPort, NftIsHairpin and NftVerdict.
@@ -186,6 +190,9 @@ func (f Firewall) Table() NftTable {
 // SNATSource is the name of the set that an IPv4 address of the pool is in so that it
 // leaves the VPC as the node's address, and its element.
 func SNATSource(a netip.Addr) (set string, e NftElement) { return nftPool4, NftElement{Key: a} }
+
+// NftHoldsPool tells whether the set of the name holds what SNATSource adds.
+func NftHoldsPool(set string) bool { return set == nftPool4 }
 
 func (f Firewall) nftSpoof() []NftRule {
 	var rules []NftRule

@@ -13,6 +13,8 @@ import (
 // Names of the parts of the table that hold host ports, without the digit of the
 // family. They are there on every node, so that the plugin only adds elements.
 const (
+	nftPortsChain = "hostports"
+
 	nftHostPorts = "hostport" // protocol . port : pod . port
 	nftAddrPorts = "addrport" // address of the node . protocol . port : pod . port
 	nftHairpins  = "hairpin"  // pod . pod
@@ -131,7 +133,7 @@ var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 // the node, where the service's address stands: such addresses are left out, unless the
 // pod asks for one by name.
 func (f Firewall) addPorts(t *NftTable) {
-	lead := NftChain{Name: "hostports"}
+	lead := NftChain{Name: nftPortsChain}
 	back := NftChain{Name: "hairpin", Type: "nat", Hook: "postrouting", Priority: 100, PriorityName: "srcnat"}
 	for _, family := range f.portFamilies() {
 		node, address, destination := f.Node4, "ipv4_addr", NftDestination4

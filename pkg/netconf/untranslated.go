@@ -18,20 +18,20 @@ type Flow struct {
 // Untranslated returns what tells whether a flow has to be translated and is not: it began
 // while the rule for that was missing, and the kernel asks no rule again as long as packets
 // come. One that was answered is left alone, as it got through. Local are the node's
-// addresses.
-func (f Firewall) Untranslated(local []netip.Addr) func(Flow) bool {
+// addresses; exit names the link by which a packet of a pod leaves the node.
+func (f Firewall) Untranslated(local []netip.Addr, exit func(from, to netip.Addr) string) func(Flow) bool {
 	ports := NewPortSet(f.Ports...)
-	return func(c Flow) bool { return !c.Answered && (f.lacksSNAT(c) || ports.lacks(c, local)) }
+	return func(c Flow) bool { return !c.Answered && (f.lacksSNAT(c, exit) || ports.lacks(c, local)) }
 }
 
 // lacksSNAT tells whether the flow leaves the VPC with a pod's address and has to have the
-// node's.
-func (f Firewall) lacksSNAT(c Flow) bool {
+// node's. What leaves by a tunnel or another link of the node's keeps the pod's.
+func (f Firewall) lacksSNAT(c Flow, exit func(from, to netip.Addr) string) bool {
 	if !f.SNAT.IsValid() || c.Back != c.From {
 		return false
 	}
 	_, pods := slices.BinarySearchFunc(f.Pool, c.From, netip.Addr.Compare)
-	return pods && !slices.ContainsFunc(f.VPC, func(p netip.Prefix) bool { return p.Contains(c.Target) })
+	return pods && !slices.ContainsFunc(f.VPC, func(p netip.Prefix) bool { return p.Contains(c.Target) }) && exit(c.From, c.Target) == f.OutDevice
 }
 
 // lacks tells whether the flow is to a port of the node that leads to a pod, and stayed on

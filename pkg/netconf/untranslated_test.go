@@ -14,7 +14,7 @@ func TestFlowsThatBeganWithoutTheirTranslationAreTold(t *testing.T) {
 		{Pod: addr("2001:db8::21"), Ports: []HostPort{{UDP, node6, 6060, 60}}},
 	}}
 	on := off
-	on.SNAT, on.Pool, on.VPC = node, []netip.Addr{addr("10.0.0.11"), pod}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
+	on.SNAT, on.OutDevice, on.Pool, on.VPC = node, "eth0", []netip.Addr{addr("10.0.0.11"), pod}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
 	toPort := func(to netip.Addr, transport Transport, port uint16) Flow {
 		from := far
 		if to.Is6() {
@@ -25,12 +25,22 @@ func TestFlowsThatBeganWithoutTheirTranslationAreTold(t *testing.T) {
 	led, answered, leaves := toPort(node, UDP, 8080), toPort(node, UDP, 8080), toPort(far, UDP, 8080)
 	led.Target, answered.Answered = pod, true
 	leaves.From, leaves.Back = other, other
+	behind, service := addr("192.168.0.9"), addr("10.96.0.50")
+	exit := func(from, to netip.Addr) string {
+		if to == behind {
+			return "tun0"
+		}
+		return "eth0"
+	}
 	for name, c := range map[string]struct {
 		f    Firewall
 		flow Flow
 		want bool
 	}{
 		"out of the VPC":                     {on, Flow{From: pod, To: far, Target: far, Back: pod}, true},
+		"by a tunnel":                        {on, Flow{From: pod, To: behind, Target: behind, Back: pod}, false},
+		"to a service behind a tunnel":       {on, Flow{From: pod, To: service, Target: behind, Back: pod}, false},
+		"to a service out of the VPC":        {on, Flow{From: pod, To: service, Target: far, Back: pod}, true},
 		"translated":                         {on, Flow{From: pod, To: far, Target: far, Back: node}, false},
 		"answered":                           {on, Flow{From: pod, To: far, Target: far, Back: pod, Answered: true}, false},
 		"within the VPC, by a service's too": {on, Flow{From: pod, To: far, Target: other, Back: pod}, false},
@@ -54,7 +64,7 @@ func TestFlowsThatBeganWithoutTheirTranslationAreTold(t *testing.T) {
 		"to a host port's number by IPv6":          {off, toPort(node6, UDP, 8080), false},
 		"to a host port's number elsewhere":        {off, leaves, false},
 	} {
-		if got := c.f.Untranslated([]netip.Addr{node, second, node6})(c.flow); got != c.want {
+		if got := c.f.Untranslated([]netip.Addr{node, second, node6}, exit)(c.flow); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -46,6 +46,10 @@ func forgetUntranslated(ctx context.Context, h *host.Host, fw netconf.Firewall) 
 		return nil
 	}
 	local, err := h.Addrs()
+	var exit func(from, to netip.Addr) string
+	if err == nil {
+		exit, err = h.Exits()
+	}
 	if err != nil {
 		return []string{fmt.Sprintf("flows that began without the packet filter are still tracked: %v", err)}
 	}
@@ -53,7 +57,7 @@ func forgetUntranslated(ctx context.Context, h *host.Host, fw netconf.Firewall) 
 	case <-time.After(inFlight):
 	case <-ctx.Done():
 	}
-	n, err := conntrack.ForgetUnanswered(fw.Untranslated(local))
+	n, err := conntrack.ForgetUnanswered(fw.Untranslated(local, exit))
 	return describeForgotten(n, err, "pods that began without their translation")
 }
 

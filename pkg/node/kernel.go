@@ -17,7 +17,7 @@ import (
 // Grow adds to the kernel what next needs and removes nothing: it comes before
 // next is in the cache. It returns a line for each thing it added.
 func (n Node) Grow(ctx context.Context, next *ipam.State) ([]string, error) {
-	lines, err := n.apply(ctx, fixed(next), change{addOnly: true, watch: n.Watch})
+	lines, err := n.apply(ctx, fixed(next), change{addOnly: true, grows: true, watch: n.Watch})
 	if err := errors.Join(err, n.growFast(next)); err != nil {
 		return lines, err
 	}

@@ -99,40 +99,41 @@ func (e *extras) ports() []netconf.PodPorts {
 }
 
 // applyFirewall makes the packet filter hold fw and the host ports of all pods, and has
-// the kernel forget what began without it.
-func (n Node) applyFirewall(ctx context.Context, h *host.Host, book view, fw netconf.Firewall) ([]string, error) {
-	lines, changed, err := n.applyExtras(ctx, h, book, &fw)
-	if changed { // also if something else went wrong: the next repair finds nothing to change
+// the kernel forget what began without it. With grows the pool does: addresses that are new
+// to the filter have no flows.
+func (n Node) applyFirewall(ctx context.Context, h *host.Host, book view, fw netconf.Firewall, grows bool) ([]string, error) {
+	lines, did, err := n.applyExtras(ctx, h, book, &fw)
+	if did.Translates || did.Admits && !grows { // also if something else went wrong: the next repair finds nothing to change
 		lines = append(lines, forgetUntranslated(ctx, h, fw)...)
 	}
 	return lines, err
 }
 
 // applyExtras makes the packet filter hold fw, to which it adds the host ports of all
-// pods. It returns whether it changed the filter. Records of pods that are gone go when
+// pods. It returns what it changed of the filter. Records of pods that are gone go when
 // their ports are closed.
-func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netconf.Firewall) (lines []string, changed bool, err error) {
+func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netconf.Firewall) (lines []string, did firewall.Change, err error) {
 	e, err := n.openExtras(ctx, h, book, fw.Backend)
 	if err != nil {
-		return nil, false, err
+		return nil, did, err
 	}
 	defer e.close()
 	fw.Ports = e.ports()
 	if fw.Services, err = services(h); err != nil {
-		return nil, false, err
+		return nil, did, err
 	}
 	// A record that can't be written keeps no port closed: the next repair writes it.
 	lines, notWritten := e.writeLost()
-	did, err := firewall.Apply(ctx, *fw)
-	lines, changed, err = append(lines, did...), len(did) > 0, errors.Join(notWritten, err)
+	did, err = firewall.Apply(ctx, *fw)
+	lines, err = append(lines, did.Lines...), errors.Join(notWritten, err)
 	if err != nil {
-		return lines, changed, err
+		return lines, did, err
 	}
 	removed, err := e.removeOrphans(h)
 	loopback, loopbackErr := e.restoreLoopback(h)
 	restored, limitErr := e.restoreLimits(h)
 	tagged, tagErr := e.restoreTags(h)
-	return slices.Concat(lines, removed, loopback, restored, tagged), changed, errors.Join(err, loopbackErr, limitErr, tagErr)
+	return slices.Concat(lines, removed, loopback, restored, tagged), did, errors.Join(err, loopbackErr, limitErr, tagErr)
 }
 
 // services returns the addresses of services that stand on the node, sorted.

@@ -18,14 +18,32 @@ import (
 type step struct {
 	says []string
 	do   func() error
+	effect
+}
+
+// effect is what of the filter a change concerns.
+type effect struct {
+	translates bool // rules, chains or host ports by which packets are translated
+	admits     bool // addresses that are translated
+}
+
+// Change is what Apply did.
+type Change struct {
+	Lines []string // for people; none if nothing differed
+	// Translates tells whether rules, chains or host ports by which packets are translated
+	// were put in place: the kernel goes on with what began without them.
+	Translates bool
+	// Admits tells whether addresses were added to those that are translated: the pool
+	// grew, or somebody had removed them.
+	Admits bool
 }
 
 // Apply makes the kernel hold f and what is ours of the other packet filter go
-// away. It returns a line for each change it made: none if nothing differed.
-func Apply(ctx context.Context, f netconf.Firewall) ([]string, error) {
+// away. After an error it returns what it did until then.
+func Apply(ctx context.Context, f netconf.Firewall) (Change, error) {
 	steps, err := plan(ctx, f)
 	if err != nil {
-		return nil, err
+		return Change{}, err
 	}
 	return run(ctx, steps)
 }
@@ -47,7 +65,8 @@ func Remove(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return run(ctx, steps)
+	did, err := run(ctx, steps)
+	return did.Lines, err
 }
 
 // Found returns the lines that Remove would, and changes nothing.
@@ -95,7 +114,7 @@ func plan(ctx context.Context, f netconf.Firewall) ([]step, error) {
 	return append(steps, more...), err
 }
 
-func run(ctx context.Context, steps []step) (did []string, err error) {
+func run(ctx context.Context, steps []step) (did Change, err error) {
 	for _, s := range steps {
 		if err := ctx.Err(); err != nil {
 			return did, fmt.Errorf("%s: %w", strings.Join(s.says, ", "), err)
@@ -103,7 +122,8 @@ func run(ctx context.Context, steps []step) (did []string, err error) {
 		if err := s.do(); err != nil {
 			return did, fmt.Errorf("%s: %w", strings.Join(s.says, ", "), err)
 		}
-		did = append(did, s.says...)
+		did.Lines = append(did.Lines, s.says...)
+		did.Translates, did.Admits = did.Translates || s.translates, did.Admits || s.admits
 	}
 	return did, nil
 }

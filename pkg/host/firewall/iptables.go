@@ -103,7 +103,13 @@ type planner struct {
 
 func (p *planner) step(do func() error, format string, args ...any) {
 	says := fmt.Sprintf("%s -t %s: %s", p.t.name, p.table, fmt.Sprintf(format, args...))
-	p.steps = append(p.steps, step{[]string{says}, do})
+	p.steps = append(p.steps, step{says: []string{says}, do: do})
+}
+
+// puts is step for what puts rules in place.
+func (p *planner) puts(do func() error, format string, args ...any) {
+	p.step(do, format, args...)
+	p.steps[len(p.steps)-1].translates = p.table == "nat"
 }
 
 // want plans for a chain that should be there. The chain is whole before a jump
@@ -133,7 +139,7 @@ func (p *planner) want(c netconf.IptChain, have iptTable) error {
 	}
 	good := slices.DeleteFunc(slices.Clone(jumps), func(parent string) bool { return parent != c.Parent })
 	if aside != "" || len(good) == 0 {
-		p.step(func() error { return p.t.jump(c) }, "jump from %s to %s", c.Parent, c.Name)
+		p.puts(func() error { return p.t.jump(c) }, "jump from %s to %s", c.Parent, c.Name)
 	}
 	switch {
 	case aside != "":
@@ -156,7 +162,7 @@ func (p *planner) wantFixed(c netconf.IptChain, rules []string, found bool) erro
 	}
 	whole, err := p.t.whole(c, rules)
 	if err == nil && !whole {
-		p.step(func() error {
+		p.puts(func() error {
 			return iptexec.RestoreBy(p.t.path+"-restore", netconf.IptRestore([]netconf.IptChain{c}), 0)
 		}, "put the rules of chain %s right", c.Name)
 	}

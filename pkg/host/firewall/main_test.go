@@ -125,10 +125,11 @@ func apply(t *testing.T, f netconf.Firewall) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	did, err := firewall.Apply(t.Context(), f)
+	change, err := firewall.Apply(t.Context(), f)
 	if err != nil {
 		t.Fatal(err)
 	}
+	did := change.Lines
 	if diff := cmp.Diff(would, did); diff != "" {
 		t.Errorf("Diff foretold other changes than Apply made:\n%s", diff)
 	}

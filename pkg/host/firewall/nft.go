@@ -90,7 +90,7 @@ func nftRemoval() ([]step, error) {
 }
 
 func nftRemoveTable(c *nftables.Conn, t *nftables.Table) step {
-	return step{[]string{"nftables: remove table inet " + t.Name}, func() error {
+	return step{says: []string{"nftables: remove table inet " + t.Name}, do: func() error {
 		c.DelTable(t)
 		return c.Flush()
 	}}
@@ -133,7 +133,7 @@ func nftPlan(f netconf.Firewall) ([]step, error) {
 func nftPlanTable(c *nftables.Conn, want netconf.NftTable) ([]step, error) {
 	w := nftWriter{c, nftTable(want.Name)}
 	rebuild := func(why string) []step {
-		return []step{{[]string{why}, func() error { return w.rebuild(want) }}}
+		return []step{{says: []string{why}, do: func() error { return w.rebuild(want) }, effect: effect{translates: true}}}
 	}
 	found, err := findTable(c, want.Name)
 	unwanted := len(want.Chains) == 0
@@ -157,7 +157,7 @@ func nftPlanTable(c *nftables.Conn, want netconf.NftTable) ([]step, error) {
 	if len(d.says) == 0 {
 		return nil, nil
 	}
-	return []step{{d.says, func() error {
+	return []step{{says: d.says, effect: d.effect(), do: func() error {
 		err := w.change(d)
 		if err == nil {
 			return nil
@@ -189,6 +189,18 @@ type nftDiff struct {
 type elements struct {
 	set  netconf.NftSet
 	list []nftables.SetElement
+}
+
+// effect tells what of translations the difference concerns.
+func (d *nftDiff) effect() (e effect) {
+	e.translates = slices.ContainsFunc(d.addRules, netconf.NftChain.Translates)
+	for _, added := range d.addElements {
+		if len(added.list) > 0 {
+			e.translates = e.translates || netconf.NftHoldsPorts(added.set.Name)
+			e.admits = e.admits || netconf.NftHoldsPool(added.set.Name)
+		}
+	}
+	return e
 }
 
 func (d *nftDiff) say(format string, args ...any) {
