@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"net/netip"
 	"time"
 
@@ -33,8 +34,23 @@ func forgetConnections(ctx context.Context, was view, next *ipam.State) []string
 			fresh = append(fresh, a.Addr)
 		}
 	}
-	n, err := conntrack.Forget(fresh)
+	n, err := conntrack.Forget(fresh, anyMark(next)...)
 	return describeForgotten(n, err, "addresses that are new on their ENI")
+}
+
+// anyMark returns marks of which every connection has one that has the mark of an ENI: a
+// bit each.
+func anyMark(s *ipam.State) []conntrack.Mark {
+	highest := 0
+	for _, nic := range s.ENIs {
+		highest = max(highest, nic.Index)
+	}
+	var marks []conntrack.Mark
+	for i := range bits.Len(uint(highest)) {
+		bit := netconf.Mark(1<<i, s.Settings.MarkMask)
+		marks = append(marks, conntrack.Mark{Value: bit, Mask: bit})
+	}
+	return marks
 }
 
 // forgetUntranslated has the kernel forget the flows that began while the packet filter

@@ -45,9 +45,10 @@ func MoveMarks(from, to Mark) (int, error) {
 	})
 }
 
-// Forget deletes the connections that have any of the addresses at either end,
-// before or after translation. It returns how many it deleted.
-func Forget(addrs []netip.Addr) (int, error) {
+// Forget deletes the connections that have any of the addresses at either end, before or
+// after translation, and any of the marks. It returns how many it deleted. The kernel looks
+// for each mark by itself: of many thousands of connections few have one.
+func Forget(addrs []netip.Addr, marks ...Mark) (deleted int, err error) {
 	if len(addrs) == 0 {
 		return 0, nil
 	}
@@ -55,12 +56,18 @@ func Forget(addrs []netip.Addr) (int, error) {
 	for _, a := range addrs {
 		known[a] = true
 	}
-	return changeAll(nil, func(e entry) (message, bool) {
-		if !slices.ContainsFunc(e.addrs, func(a netip.Addr) bool { return known[a] }) {
-			return message{}, false
+	for _, mark := range marks {
+		n, err := changeAll(mark.filter, func(e entry) (message, bool) {
+			if !mark.in(e.mark) || !slices.ContainsFunc(e.addrs, func(a netip.Addr) bool { return known[a] }) {
+				return message{}, false
+			}
+			return e.remove(), true
+		})
+		if deleted += n; err != nil {
+			return deleted, err
 		}
-		return e.remove(), true
-	})
+	}
+	return deleted, nil
 }
 
 // ForgetUnanswered deletes of the connections that nobody has answered those that pick
@@ -84,36 +91,34 @@ func unanswered(enc *netlink.AttributeEncoder) {
 type message = netlink.Message
 
 // changeAll sends what change wants for each connection. The kernel shows those that
-// the filter asks for, or all if it is too old for that or filter is nil.
+// the filter asks for, or all if it is too old for that.
 func changeAll(filter func(*netlink.AttributeEncoder), change func(entry) (message, bool)) (int, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
 		return 0, fmt.Errorf("open conntrack: %w", unsupported(err))
 	}
 	defer c.Close()
+	// Nothing is sent before the list is through: a change during a dump makes the
+	// kernel lose its place.
+	var wanted []message
+	err = walk(filter, func(e entry) {
+		if m, want := change(e); want {
+			wanted = append(wanted, m)
+		}
+	})
+	if err != nil {
+		return 0, fmt.Errorf("list connections: %w", unsupported(err))
+	}
 	changed := 0
-	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		// Nothing is sent before the list is through: a change during a dump makes the
-		// kernel lose its place.
-		var wanted []message
-		err := walk(family, filter, func(e entry) {
-			if m, want := change(e); want {
-				wanted = append(wanted, m)
-			}
-		})
+	for _, m := range wanted {
+		_, err := c.Execute(m)
+		if errors.Is(err, unix.ENOENT) {
+			continue // it ended meanwhile
+		}
 		if err != nil {
-			return changed, fmt.Errorf("list connections: %w", unsupported(err))
+			return changed, fmt.Errorf("change a connection: %w", err)
 		}
-		for _, m := range wanted {
-			_, err := c.Execute(m)
-			if errors.Is(err, unix.ENOENT) {
-				continue // it ended meanwhile
-			}
-			if err != nil {
-				return changed, fmt.Errorf("change a connection: %w", err)
-			}
-			changed++
-		}
+		changed++
 	}
 	return changed, nil
 }

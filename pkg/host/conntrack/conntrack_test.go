@@ -25,7 +25,7 @@ func newConnections(t *testing.T, to ...string) {
 		add rule inet try out ct state new ct mark set udp dport map { 6001 : 0x4203, 6002 : 0x4204, 6003 : 0x4303, 6004 : 0x4273 }`)
 	t.Cleanup(func() { nettest.Run(t, "nft", "delete table inet try") })
 	t.Cleanup(func() {
-		if _, err := conntrack.Forget([]netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}); err != nil {
+		if _, err := conntrack.Forget([]netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}, conntrack.Mark{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -90,12 +90,28 @@ func TestMarksMoveToOtherBitsAndTheRestStays(t *testing.T) {
 
 func TestForgetDeletesTheConnectionsOfAnAddressAndNoOthers(t *testing.T) {
 	newConnections(t, "127.0.0.1:5001", "127.0.0.2:5002", "[::1]:5003")
-	n, err := conntrack.Forget([]netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.IPv6Loopback()})
+	n, err := conntrack.Forget([]netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.IPv6Loopback()}, conntrack.Mark{})
 	if err != nil || n != 2 {
 		t.Errorf("forgot %d connections, %v; want 2", n, err)
 	}
 	if have := marks(t); have["5001"] == "" || have["5002"] != "" || have["5003"] != "" {
 		t.Errorf("connections left: %v; want only that to 127.0.0.1", have)
+	}
+}
+
+func TestForgetLeavesConnectionsWithoutAnyOfTheMarks(t *testing.T) {
+	newConnections(t, "127.0.0.1:6001", "127.0.0.1:6003", "127.0.0.1:6004", "127.0.0.1:5005", "127.0.0.2:6001", "[::1]:6002")
+	low := []conntrack.Mark{{Value: 0x1, Mask: 0x1}, {Value: 0x2, Mask: 0x2}}
+	n, err := conntrack.Forget([]netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.IPv6Loopback(), netip.MustParseAddr("127.0.0.3")}, low...)
+	if err != nil || n != 1 {
+		t.Errorf("forgot %d connections, %v; want that to 127.0.0.2", n, err)
+	}
+	n, err = conntrack.Forget([]netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}, low...)
+	if err != nil || n != 3 {
+		t.Errorf("forgot %d connections, %v; want 3", n, err)
+	}
+	if have := marks(t); have["6001"] != "" || have["6002"] == "" || have["5005"] == "" {
+		t.Errorf("connections left: %v; want those to ports 5005 and 6002", have)
 	}
 }
 

@@ -51,13 +51,11 @@ func (e entry) flow() netconf.Flow {
 		Target: e.addrs[2], Back: e.addrs[3], Answered: e.answered}
 }
 
-// walk shows the connections of one family one by one: a busy node has millions.
-func walk(family byte, filter func(*netlink.AttributeEncoder), show func(entry)) error {
+// walk shows the connections of all families one by one: a busy node has millions.
+func walk(filter func(*netlink.AttributeEncoder), show func(entry)) error {
 	enc := newEncoder()
-	if filter != nil {
-		filter(enc)
-	}
-	m, err := newMessage(family, msgGet, 0, enc)
+	filter(enc)
+	m, err := newMessage(unix.AF_UNSPEC, msgGet, 0, enc)
 	if err != nil {
 		return err
 	}
