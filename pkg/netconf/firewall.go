@@ -34,6 +34,10 @@ type Firewall struct {
 	// at all. For IPv4 the link's rp_filter does it: a pod's link has no IPv4 address on
 	// the node's side, and without one the kernel knows no loose form of it.
 	DropSpoofed6 bool
+	// DropSpoofed4 asks for those of IPv4: somebody gave a pod's link an address (a link-local
+	// one, as systemd-networkd and avahi do), and where rp_filter is 2 for all links the
+	// kernel is content with any route to a source then. The caller fills it in.
+	DropSpoofed4 bool
 }
 
 // FirewallENI is an ENI as the firewall sees it.
@@ -125,6 +129,14 @@ func merge4(prefixes []netip.Prefix) []netip.Prefix {
 // NodePort's connection comes in by any ENI; one straight to a pod may come from
 // outside the VPC, and what goes there would leave by ENI 0 otherwise.
 func (f Firewall) marks() bool { return len(f.ENIs) > 1 }
+
+// dropsSpoofed tells whether what pods send of the family is checked.
+func (f Firewall) dropsSpoofed(family eni.Family) bool {
+	if family == eni.IPv6 {
+		return f.DropSpoofed6
+	}
+	return f.DropSpoofed4
+}
 
 // uplinks returns the ENIs whose device is named like a pod's link.
 func (f Firewall) uplinks() []FirewallENI {

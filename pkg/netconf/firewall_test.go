@@ -239,22 +239,28 @@ func partsOf(table netconf.NftTable) (names []string) {
 	return names
 }
 
-func TestSpoofRuleIsForIPv6(t *testing.T) {
+func TestSpoofRuleIsForIPv6AndWhereAPodsLinkHasAnAddress(t *testing.T) {
 	dual := func(s *ipam.State) { s.ENIs[0].V6.Primary = netip.MustParsePrefix("fd00::10/64") }
 	uplink := func(s *ipam.State) { dual(s); s.ENIs[1].Device = "eni5" }
 	for _, tt := range []struct {
 		name   string
 		change func(*ipam.State)
+		drop4  bool
 		want   string
 	}{
-		{"IPv4 is the link's own business", nil, ""},
-		{"both families", dual, "iifname \"eni*\" meta nfproto ipv6 fib saddr . iif oif missing drop"},
-		{"an ENI that is named like a pod's link is let through", uplink,
+		{"IPv4 is the link's own business", nil, false, ""},
+		{"unless the link has an address", nil, true, "iifname \"eni*\" meta nfproto ipv4 fib saddr . iif oif missing drop"},
+		{"both families, and the link has one", dual, true,
+			"iifname \"eni*\" meta nfproto ipv4 fib saddr . iif oif missing drop\niifname \"eni*\" meta nfproto ipv6 fib saddr . iif oif missing drop"},
+		{"both families", dual, false, "iifname \"eni*\" meta nfproto ipv6 fib saddr . iif oif missing drop"},
+		{"an ENI that is named like a pod's link is let through", uplink, false,
 			"iifname \"eni5\" accept\niifname \"eni*\" meta nfproto ipv6 fib saddr . iif oif missing drop"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, c := range netconf.NewFirewall(firewallBook(tt.change)).Table().Chains {
+			f := netconf.NewFirewall(firewallBook(tt.change))
+			f.DropSpoofed4 = tt.drop4
+			for _, c := range f.Table().Chains {
 				for _, r := range c.Rules {
 					if text, _, _ := strings.Cut(r.String(), " comment"); c.Name == "spoof" {
 						got = append(got, text)

@@ -61,7 +61,7 @@ func (f Firewall) Iptables(family eni.Family) []IptChain {
 	if family == eni.IPv4 {
 		add("nat", "POSTROUTING", IptChainPrefix+"SNAT", f.iptSNAT())
 	}
-	if family == eni.IPv6 && f.DropSpoofed6 {
+	if f.dropsSpoofed(family) {
 		add("raw", "PREROUTING", IptChainPrefix+"SPOOF", f.iptSpoof())
 	}
 	if f.node(family).IsValid() {

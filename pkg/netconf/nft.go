@@ -165,7 +165,7 @@ func (f Firewall) Table() NftTable {
 	if f.marks() {
 		f.addMarks(&t)
 	}
-	if f.DropSpoofed6 {
+	if f.DropSpoofed4 || f.DropSpoofed6 {
 		t.Chains = append(t.Chains, NftChain{Name: "spoof", Type: "filter", Hook: "prerouting",
 			Priority: -300, PriorityName: "raw", Rules: f.nftSpoof()})
 	}
@@ -199,6 +199,11 @@ func (f Firewall) nftSpoof() []NftRule {
 	for _, e := range f.uplinks() {
 		rules = append(rules, NftRule{"an ENI, no pod's link", []fmt.Stringer{NftDevice{Name: e.Device}, NftVerdict{Kind: "accept"}}})
 	}
-	return append(rules, NftRule{"pods send from their own addresses only", []fmt.Stringer{
-		NftDevice{Name: VethPrefix + "*"}, NftFamily(eni.IPv6), NftSpoofed{}, NftVerdict{Kind: "drop"}}})
+	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
+		if f.dropsSpoofed(family) {
+			rules = append(rules, NftRule{"pods send from their own addresses only", []fmt.Stringer{
+				NftDevice{Name: VethPrefix + "*"}, NftFamily(family), NftSpoofed{}, NftVerdict{Kind: "drop"}}})
+		}
+	}
+	return rules
 }

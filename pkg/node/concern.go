@@ -53,7 +53,9 @@ func (k known) judge(e events.Event) (c concern, name string) {
 		return k.judgeLink(e)
 	case events.Address:
 		name := k.links[e.Link]
-		return only(e.Gone && k.devices[name] || netconf.IsNamedForServices(name)), ""
+		// With an address of its own a pod's link may let foreign sources pass.
+		addressed := podLink(name) && !e.IPv6 && !e.Gone
+		return only(e.Gone && k.devices[name] || netconf.IsNamedForServices(name) || addressed), ""
 	case events.Route:
 		return k.judgeRoute(e)
 	case events.Rule:

@@ -118,8 +118,7 @@ func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netc
 		return nil, did, err
 	}
 	defer e.close()
-	fw.Ports = e.ports()
-	if fw.Services, err = services(h); err != nil {
+	if err := e.fill(fw, h); err != nil {
 		return nil, did, err
 	}
 	// A record that can't be written keeps no port closed: the next repair writes it.
@@ -134,6 +133,16 @@ func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netc
 	restored, limitErr := e.restoreLimits(h)
 	tagged, tagErr := e.restoreTags(h)
 	return slices.Concat(lines, removed, loopback, restored, tagged), did, errors.Join(err, loopbackErr, limitErr, tagErr)
+}
+
+// fill adds to the firewall what the book does not say.
+func (e *extras) fill(fw *netconf.Firewall, h *host.Host) (err error) {
+	fw.Ports = e.ports()
+	if fw.Services, err = services(h); err != nil {
+		return err
+	}
+	fw.DropSpoofed4, err = h.HasAddressedPodLink()
+	return err
 }
 
 // services returns the addresses of services that stand on the node, sorted.
@@ -192,8 +201,7 @@ func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewa
 		return nil, err
 	}
 	defer e.close()
-	fw.Ports = e.ports()
-	if fw.Services, err = services(h); err != nil {
+	if err := e.fill(&fw, h); err != nil {
 		return nil, err
 	}
 	rules, err := firewall.Diff(ctx, fw)
