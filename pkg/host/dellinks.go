@@ -14,7 +14,7 @@ import (
 func limitGroup(podLink int) uint32 { return 0x70000000 | uint32(podLink) }
 
 // delPodLinks removes a pod's link, with the routes and neighbours on it, and that of its
-// egress limit. It tells whether the pod's was there. One that has the name and is not
+// egress limit. It tells whether the pod's was there, by whatever name. One that has the name and is not
 // ours is an error, after the limit's is gone.
 func (h *Host) delPodLinks(hostDev string, mac netconf.MAC) (found bool, err error) {
 	b := &batch{}
@@ -27,6 +27,9 @@ func (h *Host) delPodLinks(hostDev string, mac netconf.MAC) (found bool, err err
 	limited := limit.kind == "ifb"
 	if found = first.done(); found {
 		err = veth.checkOurs(mac)
+	} else {
+		veth.index, err = h.findRenamed(mac)
+		found = veth.index != 0
 	}
 	ours := found && err == nil
 	b = &batch{}
@@ -45,6 +48,18 @@ func (h *Host) delPodLinks(hostDev string, mac netconf.MAC) (found bool, err err
 		return found, sent
 	}
 	return found, err
+}
+
+// findRenamed returns the index of the veth link with the MAC, 0 if there is none: that of a
+// pod whose link somebody gave another name has it still.
+func (h *Host) findRenamed(mac netconf.MAC) (int, error) {
+	list, _, err := h.links()
+	for i := range list {
+		if l := &list[i]; string(l.mac) == string(mac[:]) && l.kind == "veth" {
+			return l.index, nil
+		}
+	}
+	return 0, err
 }
 
 // checkOurs returns why a link with the name of a pod's is not to be removed.

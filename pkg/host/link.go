@@ -30,11 +30,11 @@ func ipv4Setting(s netconf.Sysctl) (number uint16, value uint32, ok bool) {
 var errNotOurs = errors.New("it is not enipool's: its alias or its MAC is another's; remove it or give it another name")
 
 // isOurs tells whether a veth link with the name of an owner's link is that owner's.
-// The alias says so, or, before an ADD has set it, the MAC that was made of the
-// owner: aws-vpc-cni calls its links the same.
+// The MAC that was made of the owner says so, or the alias: of what programs that manage
+// all links change they leave one. aws-vpc-cni calls its links the same.
 func (l linkState) isOurs(name string, mac netconf.MAC) bool {
-	if l.alias == "" {
-		return string(l.mac) == string(mac[:])
+	if string(l.mac) == string(mac[:]) {
+		return true
 	}
 	owner, named := netconf.ParseAlias(l.alias)
 	return named && netconf.HostDevice(owner.Key) == name

@@ -226,6 +226,32 @@ func TestAVethOfAnotherPluginWithOurNameIsNotRemoved(t *testing.T) {
 	})
 }
 
+// systemd-networkd gives aliases and other names to all links that it matches.
+func TestAPodsLinkThatSomebodyRenamedGoesWithThePod(t *testing.T) {
+	onNode(t, func(ns nettest.Netns, h *Host) {
+		was := ns.Run(t, "ip", "-br", "link")
+		for name, do := range map[string]string{
+			"alias": "ip link set LINK alias managed",
+			"name":  "ip link set LINK down; ip link set LINK name veth77",
+			"both":  "ip link set LINK down; ip link set LINK alias managed name veth77",
+			"none":  "true",
+		} {
+			k := eni.Key{Network: "pods", Container: name, IfName: "eth0"}
+			_, p := makePod(t, h, name, "10.0.0.4")
+			ns.Run(t, "sh", "-c", strings.ReplaceAll(do, "LINK", p.HostDev))
+			for range 2 {
+				if err := h.DelPod(k, nil); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if left := ns.Run(t, "ip", "-br", "link"); left != was {
+				t.Errorf("%s: left is\n%s", name, left)
+				ns.Run(t, "sh", "-c", "ip link del "+p.HostDev+" || ip link del veth77")
+			}
+		}
+	})
+}
+
 // A kernel that does not know the number of a namespace must not be taken to say
 // that there are no addresses.
 func TestAReadThatFailsIsNoEmptyAnswer(t *testing.T) {
