@@ -57,8 +57,11 @@ func (f Firewall) addMarks(t *NftTable) {
 	rules = append(rules, NftRule{"an ENI is chosen here and by nobody else", []fmt.Stringer{
 		NftLookup{Field: NftPacketMark, Mask: f.Mask, Set: nftOurMarks}, NftSetMark{Mask: f.Mask}}})
 	t.Chains = append(t.Chains, NftChain{Name: "marks", Type: "filter", Hook: "prerouting",
-		Priority: -90, PriorityName: "dstnat + 10", Rules: rules})
+		Priority: NftMarksPriority, PriorityName: "dstnat + 10", Rules: rules})
 }
+
+// NftMarksPriority is the priority of the chain that marks packets, at hook prerouting.
+const NftMarksPriority = -90
 
 // Element returns the element of the routing map that sends what the address sends
 // out through its ENI, and the map's name.

@@ -19,6 +19,8 @@ type Flow struct {
 	Family   eni.Family
 	In, Out  string // links
 	Src, Dst netip.Addr
+	// Mark is what the packet has of Mask's bits by rules of enipool; no Mask: it has none.
+	Mark, Mask uint32
 }
 
 // PodFlows returns what pods of the family send and get by the ENI's device.

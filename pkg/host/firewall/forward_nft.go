@@ -3,6 +3,7 @@ package firewall
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -57,10 +58,14 @@ func (p *nftPacket) also(m match) { p.view.match = p.view.match.and(m) }
 
 func (p *nftPacket) take(e expr.Any) {
 	switch e := e.(type) {
-	case *expr.Counter, *expr.Log, *expr.Immediate:
+	case *expr.Counter, *expr.Log:
+	case *expr.Immediate:
+		p.load(e.Register, e.Data)
 	case *expr.Meta:
 		if e.SourceRegister {
-			p.view.marks = p.view.marks || e.Key == expr.MetaKeyMARK
+			if e.Key == expr.MetaKeyMARK {
+				p.view.marks, p.view.mark = true, slices.Clone(p.read(e.Register, 4))
+			}
 			return
 		}
 		p.load(e.Register, p.meta(e.Key))
@@ -118,8 +123,8 @@ func (p *nftPacket) target(name string) {
 	}
 }
 
-// meta returns what is known of the packet. It has no mark until a rule sets one, and
-// is the first of a TCP connection.
+// meta returns what is known of the packet. It has the flow's mark until a rule sets another
+// one, and is the first of a TCP connection.
 func (p *nftPacket) meta(key expr.MetaKey) []byte {
 	f := p.walk.flow
 	switch key {
@@ -136,7 +141,7 @@ func (p *nftPacket) meta(key expr.MetaKey) []byte {
 		return []byte{unix.IPPROTO_TCP}
 	case expr.MetaKeyMARK:
 		if !p.walk.marked {
-			return make([]byte, 4)
+			return binaryutil.NativeEndian.PutUint32(p.walk.flow.Mark)
 		}
 	}
 	return nil
@@ -169,14 +174,27 @@ func (p *nftPacket) payload(e *expr.Payload) []byte {
 		return nil
 	}
 	f := p.walk.flow
-	switch at := [2]uint32{e.Offset, e.Len}; {
+	source, to := uint32(12), uint32(16)
+	if f.Family == eni.IPv6 {
+		source, to = 8, 24
+	}
+	switch {
 	case e.Base == expr.PayloadBaseTransportHeader && e.Len == 2 && e.Offset <= 2:
 		return binaryutil.BigEndian.PutUint16(flowPort)
 	case e.Base != expr.PayloadBaseNetworkHeader:
-	case f.Family == eni.IPv4 && at == [2]uint32{12, 4}, f.Family == eni.IPv6 && at == [2]uint32{8, 16}:
-		return f.Src.AsSlice()
-	case f.Family == eni.IPv4 && at == [2]uint32{16, 4}, f.Family == eni.IPv6 && at == [2]uint32{24, 16}:
-		return f.Dst.AsSlice()
+	case e.Offset == source:
+		return firstBytes(f.Src, e.Len)
+	case e.Offset == to:
+		return firstBytes(f.Dst, e.Len)
+	}
+	return nil
+}
+
+// firstBytes returns so many bytes of the address: of one that is compared with a prefix only
+// those are loaded that it has.
+func firstBytes(a netip.Addr, n uint32) []byte {
+	if b := a.AsSlice(); int(n) <= len(b) {
+		return b[:n]
 	}
 	return nil
 }

@@ -1,5 +1,7 @@
 package firewall
 
+import "github.com/google/nftables/binaryutil"
+
 // match is whether a rule matches a packet, as far as can be told.
 type match uint8
 
@@ -40,6 +42,7 @@ type ruleView struct {
 	action action
 	chain  string // of jumps and goesTo
 	marks  bool   // it changes the packet's mark
+	mark   []byte // to this, nil: to what can't be told
 }
 
 // ruleSource shows the rules of a chain to a packet. Whether the mark is known changes
@@ -66,6 +69,16 @@ type walk struct {
 	rules   ruleSource
 	mayPass bool // there was a rule on the way that might have accepted it
 	marked  bool // its mark is not known any more
+	doubted bool // whether the packet comes to the next rule is not certain
+	cleared bool // a rule that the packet comes to changes what enipool set of its mark
+}
+
+// mark takes in what a rule does to the mark.
+func (w *walk) mark(r ruleView) {
+	if r.marks && r.mark != nil && !w.marked && !w.doubted && r.match == matches {
+		w.cleared = w.cleared || (binaryutil.NativeEndian.Uint32(r.mark)^w.flow.Mark)&w.flow.Mask != 0
+	}
+	w.marked = w.marked || r.marks
 }
 
 // chain follows the packet through a chain and those that lead off it.
@@ -79,7 +92,7 @@ func (w *walk) chain(name string, depth int) (end, error) {
 		if r.match == matchesNot {
 			return true, nil
 		}
-		w.marked = w.marked || r.marks
+		w.mark(r)
 		sure := r.match == matches
 		switch r.action {
 		case accepts:
@@ -88,16 +101,19 @@ func (w *walk) chain(name string, depth int) (end, error) {
 		case drops:
 			result = isDropped
 		case returns:
-			w.mayPass = w.mayPass || !sure
+			w.mayPass, w.doubted = w.mayPass || !sure, w.doubted || !sure
 			return !sure, nil
 		case decidesElsewhere:
-			w.mayPass = true
+			w.mayPass, w.doubted = true, true
 			return true, nil
 		case jumps, goesTo:
 			var err error
+			was := w.doubted
+			w.doubted = was || !sure
 			if result, err = w.chain(r.chain, depth+1); err != nil {
 				return false, err
 			}
+			w.doubted = was
 			if result == isAccepted && !sure {
 				w.mayPass = true
 			}
@@ -107,6 +123,7 @@ func (w *walk) chain(name string, depth int) (end, error) {
 			}
 		}
 		if result == fallsThrough || !sure {
+			w.doubted = w.doubted || result != fallsThrough
 			result = fallsThrough
 			return true, nil
 		}
