@@ -151,22 +151,34 @@ func (c *conversation) incoming(length time.Duration) (rate float64, err error) 
 	if err != nil {
 		return 0, err
 	}
-	var sink *net.UDPConn // nobody reads it: a full one drops, and the pod sends no errors
-	err = c.sender.do(func() (err error) { sink, err = net.ListenUDP("udp4", &net.UDPAddr{Port: 9}); return err })
+	at := netip.AddrPortFrom(pod, 9)
+	sink, err := listenUDP(c.sender, at) // hardly read: a full one drops, and the pod sends no errors
 	if err != nil {
 		return 0, fmt.Errorf("open socket in the pod: %w", err)
 	}
 	defer sink.Close()
+	host, err := dialUDP(c.far, at)
+	if err != nil {
+		return 0, fmt.Errorf("open socket in the VPC: %w", err)
+	}
+	defer host.Close()
+	if err := exchange(host, sink); err != nil {
+		return 0, fmt.Errorf("packets from the VPC on the node with %s: %w", c.what, err)
+	}
+	jumped := c.jumped()
 	var before, after uint64
 	var start time.Time
 	var took time.Duration
 	begin := func() (err error) { before, err = received(c.sender); start = time.Now(); return err }
 	end := func() (err error) { took = time.Since(start); after, err = received(c.sender); return err }
-	if err := flood(c.far, netip.AddrPortFrom(pod, 9), length/5, length, begin, end); err != nil {
+	if err := flood(c.far, host, length/5, length, begin, end); err != nil {
 		return 0, err
 	}
 	if after == before {
 		return 0, errors.New("no packet of the VPC reached the pod")
+	}
+	if arrived := after - before; c.fast != nil && c.jumped()-jumped < arrived*9/10 {
+		return 0, fmt.Errorf("packets from the VPC on the node with %s: %d of %d jumped", c.what, c.jumped()-jumped, arrived)
 	}
 	return float64(after-before) / took.Seconds() / 1000, nil
 }
