@@ -159,9 +159,9 @@ table inet enipool {
 
 	chain marks {
 		type filter hook prerouting priority dstnat + 10; policy accept;
+		ip daddr @vpc4 ip saddr vmap @source4 comment "a pod's packets leave by its address's ENI #HASH"
 		ct state new iifname vmap @arrivals comment "a connection remembers the ENI it came in by #HASH"
 		ct direction original ct mark & 0x000000ff == 0x00000000 iifname vmap @arrivals comment "one that began without these rules, too #HASH"
-		ip daddr @vpc4 ip saddr vmap @source4 comment "a pod's packets leave by its address's ENI #HASH"
 		meta mark & 0x000000ff == @marks meta mark set meta mark & 0xffffff00 comment "an ENI is chosen here and by nobody else #HASH"
 	}
 

@@ -23,13 +23,7 @@ func (f Firewall) addMarks(t *NftTable) {
 	}
 	sortByMark(ours.Elements)
 	t.Sets = append(t.Sets, arrivals, ours)
-	arrival := NftLookup{Field: NftArrival, Map: true, Set: nftArrivals}
-	rules := []NftRule{
-		{"a connection remembers the ENI it came in by", []fmt.Stringer{NftNew, arrival}},
-		// Its first packet may have come while these rules were gone: somebody flushed them,
-		// or enipool was not there yet. To the kernel a lost answer is an answer too.
-		{"one that began without these rules, too", []fmt.Stringer{NftOriginal, NftUnmarked{f.Mask}, arrival}},
-	}
+	var rules []NftRule // first those that a pod's packets end at: the rest is not about them
 	source4 := NftSet{Name: nftSources4, Type: "ipv4_addr", Verdicts: true}
 	source6 := NftSet{Name: nftSources6, Type: "ipv6_addr", Verdicts: true}
 	for _, s := range f.Sources {
@@ -52,10 +46,16 @@ func (f Firewall) addMarks(t *NftTable) {
 		t.Sets = append(t.Sets, source6)
 		rules = append(rules, NftRule{"a pod's packets leave by its address's ENI", []fmt.Stringer{NftLookup{Field: NftSource6, Map: true, Set: nftSources6}}})
 	}
-	// Only a value that would choose an ENI is cleared: aws-vpc-cni, whose pods may
-	// be draining on this node, has one of the eight bits for purposes of its own.
-	rules = append(rules, NftRule{"an ENI is chosen here and by nobody else", []fmt.Stringer{
-		NftLookup{Field: NftPacketMark, Mask: f.Mask, Set: nftOurMarks}, NftSetMark{Mask: f.Mask}}})
+	arrival := NftLookup{Field: NftArrival, Map: true, Set: nftArrivals}
+	rules = append(rules,
+		NftRule{"a connection remembers the ENI it came in by", []fmt.Stringer{NftNew, arrival}},
+		// Its first packet may have come while these rules were gone: somebody flushed them,
+		// or enipool was not there yet. To the kernel a lost answer is an answer too.
+		NftRule{"one that began without these rules, too", []fmt.Stringer{NftOriginal, NftUnmarked{f.Mask}, arrival}},
+		// Only a value that would choose an ENI is cleared: aws-vpc-cni, whose pods may
+		// be draining on this node, has one of the eight bits for purposes of its own.
+		NftRule{"an ENI is chosen here and by nobody else", []fmt.Stringer{
+			NftLookup{Field: NftPacketMark, Mask: f.Mask, Set: nftOurMarks}, NftSetMark{Mask: f.Mask}}})
 	t.Chains = append(t.Chains, NftChain{Name: "marks", Type: "filter", Hook: "prerouting",
 		Priority: NftMarksPriority, PriorityName: "dstnat + 10", Rules: rules})
 }

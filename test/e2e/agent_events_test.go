@@ -111,7 +111,7 @@ func TestTheAgentHearsWhatOthersRemoveAndPutsItBack(t *testing.T) {
 		}},
 		"rule": {conf: []string{"routing: rule"}, remove: map[string]string{
 			"nft flush ruleset":         `nftables table enipool`,
-			"ip rule del priority 1538": `rule 1538: from 10.0.1.[0-9]+/32 lookup [0-9]+ removed`,
+			"ip rule del priority 1538": `rule 1538: from 10.0.1.[0-9]+/32 to 10.0.0.0/16 lookup [0-9]+ removed`,
 		}},
 		"iptables": {conf: []string{"routing: rule", "firewall: iptables"}, remove: map[string]string{
 			"iptables -t nat -F":    `nftables table nat removed`,
