@@ -6,6 +6,7 @@ import (
 
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/filelock"
 	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/hostport"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -52,8 +53,7 @@ func code(err error) uint {
 		args      *argsError
 		exhausted *ipam.Exhausted
 		held      *host.HeldError
-		busy      *nodecache.BusyError
-		locked    *podrecord.BusyError
+		busy      *filelock.BusyError
 		mismatch  *mismatchError
 	)
 	switch {
@@ -65,7 +65,7 @@ func code(err error) uint {
 		return types.ErrInvalidEnvironmentVariables
 	case errors.Is(err, host.ErrNetnsGone), errors.Is(err, host.ErrNetnsOwn):
 		return types.ErrInvalidNetNS
-	case errors.As(err, &exhausted), errors.As(err, &busy), errors.As(err, &locked), errors.As(err, &held):
+	case errors.As(err, &exhausted), errors.As(err, &busy), errors.As(err, &held):
 		return types.ErrTryAgainLater
 	case errors.Is(err, nodecache.ErrMissing), errors.Is(err, nodecache.ErrBoot), errors.Is(err, nodecache.ErrDamaged):
 		return types.ErrTryAgainLater // the agent is about to write a good one

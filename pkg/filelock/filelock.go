@@ -60,6 +60,24 @@ func (h Holder) Todo() string {
 	return fmt.Sprintf("if it hangs, end it: kill %d", h.PID)
 }
 
+// BusyError says that a lock was held for too long.
+type BusyError struct {
+	Path   string
+	Holder Holder
+	Err    error // why the wait ended
+}
+
+// Busy returns the error of a wait that ended for a reason.
+func Busy(path string, why error) *BusyError { return &BusyError{path, HolderOf(path), why} }
+
+// Error names the process to look at, and what to do about it.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("lock %s: held by %s: %v; %s", e.Path, e.Holder, e.Err, e.Holder.Todo())
+}
+
+// Unwrap returns why the wait ended.
+func (e *BusyError) Unwrap() error { return e.Err }
+
 // Awaited returns which of the files' locks this process waits for, "" if for none.
 func Awaited(paths ...string) string {
 	locks := readLocks()

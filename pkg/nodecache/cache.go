@@ -43,7 +43,7 @@ func (c Cache) For(k eni.Key) Cache {
 }
 
 // View reads the book under a shared lock and hands it to fn. Errors:
-// ErrMissing, ErrDamaged, ErrVersion, ErrBoot, *BusyError and those of reading.
+// ErrMissing, ErrDamaged, ErrVersion, ErrBoot, *filelock.BusyError and those of reading.
 func (c Cache) View(ctx context.Context, fn func(*ipam.State) error) error {
 	return c.locked(ctx, false, func() error {
 		s, err := c.read(c.only)

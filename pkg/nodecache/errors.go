@@ -3,8 +3,6 @@ package nodecache
 import (
 	"errors"
 	"fmt"
-
-	"github.com/enipool/enipool/pkg/filelock"
 )
 
 // The ways in which a cache can be unusable. Nothing is handed out from such a
@@ -27,21 +25,6 @@ var (
 func Unusable(err error) bool {
 	return errors.Is(err, ErrMissing) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrVersion) || errors.Is(err, ErrBoot)
 }
-
-// BusyError is returned when the cache stayed locked for too long.
-type BusyError struct {
-	Path   string // the lock file
-	Holder filelock.Holder
-	Err    error // why the wait ended
-}
-
-// Error names the process to look at, and what to do about it.
-func (e *BusyError) Error() string {
-	return fmt.Sprintf("lock %s: held by %s: %v; %s", e.Path, e.Holder, e.Err, e.Holder.Todo())
-}
-
-// Unwrap returns why the wait ended.
-func (e *BusyError) Unwrap() error { return e.Err }
 
 func damaged(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, a...))

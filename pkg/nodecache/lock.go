@@ -80,5 +80,5 @@ func (c Cache) acquire(ctx context.Context, l *file, exclusive bool) error {
 		<-locked
 		_ = l.unlock()
 	}()
-	return &BusyError{Path: l.path, Holder: filelock.HolderOf(l.path), Err: why}
+	return filelock.Busy(l.path, why)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/enipool/enipool/pkg/filelock"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -57,7 +58,7 @@ func TestAHolderThatHangsIsNamedInBoundedTime(t *testing.T) {
 	c.LockTimeout = 20 * time.Millisecond
 	for name, call := range calls(c) {
 		err := call(t.Context())
-		var busy *BusyError
+		var busy *filelock.BusyError
 		if !errors.As(err, &busy) || !errors.Is(err, errLockTimeout) || Unusable(err) {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -123,7 +124,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 		go func() { waits <- call(ctx) }()
 		cancel(cause)
 		err := <-waits
-		var busy *BusyError
+		var busy *filelock.BusyError
 		if !errors.As(err, &busy) || !errors.Is(err, cause) || busy.Holder.PID != os.Getpid() {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -143,13 +144,13 @@ func TestReadersShareTheLockAndWritersDoNot(t *testing.T) {
 	for name, call := range calls(c) {
 		reads := strings.HasPrefix(name, "View")
 		err := c.View(t.Context(), func(*ipam.State) error { return call(t.Context()) })
-		if busy := (*BusyError)(nil); errors.As(err, &busy) == reads {
+		if busy := (*filelock.BusyError)(nil); errors.As(err, &busy) == reads {
 			t.Errorf("%s within View: %v", name, err)
 		}
 		// The lock may still be passing through the hands of the one that gave up.
 		patient := Cache{Path: c.Path, LockTimeout: time.Minute}
 		err = patient.Update(t.Context(), func(*ipam.State) error { return call(t.Context()) })
-		if busy := (*BusyError)(nil); !errors.As(err, &busy) {
+		if busy := (*filelock.BusyError)(nil); !errors.As(err, &busy) {
 			t.Errorf("%s within Update: %v", name, err)
 		}
 		if err := patient.Update(t.Context(), nothing); err != nil {

@@ -32,21 +32,6 @@ const (
 	queueTimeout = 90 * time.Second
 )
 
-// BusyError is returned when the records stayed locked for too long.
-type BusyError struct {
-	Path   string // the lock file
-	Holder filelock.Holder
-	Err    error // why the wait ended
-}
-
-// Error says who is in the way, and what to do about it.
-func (e *BusyError) Error() string {
-	return fmt.Sprintf("lock pod records %s: held by %s: %v; %s", e.Path, e.Holder, e.Err, e.Holder.Todo())
-}
-
-// Unwrap returns why the wait ended.
-func (e *BusyError) Unwrap() error { return e.Err }
-
 // LockFile is the file whose lock that is.
 func (f Folder) LockFile() string { return filepath.Join(f.Path, "lock") }
 
@@ -67,7 +52,7 @@ func (f Folder) lockWithin(ctx context.Context, holder, queue time.Duration) (*L
 		unix.Close(fd)
 	}
 	if err != nil {
-		return nil, &BusyError{path, filelock.HolderOf(path), err}
+		return nil, filelock.Busy(path, err)
 	}
 	// Those who wait see by it that another one has its turn. Where it can't be written
 	// they wait for one holder's time in all.

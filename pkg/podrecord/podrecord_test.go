@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/filelock"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/google/go-cmp/cmp"
@@ -207,7 +208,7 @@ func TestTheWaitForTheLockIsBoundedByOneHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = f.lockWithin(t.Context(), 20*time.Millisecond, time.Hour)
-	if busy := new(BusyError); !errors.As(err, &busy) || busy.Path != filepath.Join(f.Path, "lock") {
+	if busy := new(filelock.BusyError); !errors.As(err, &busy) || busy.Path != filepath.Join(f.Path, "lock") {
 		t.Errorf("a holder that stays: %v", err)
 	}
 	turns := []unix.Timespec{turnOf(first.fd)}
@@ -241,7 +242,7 @@ func TestErrorsNameTheFile(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	lock := filepath.Join(f.Path, "lock")
-	want := fmt.Sprintf("lock pod records %s: held by process %d (", lock, os.Getpid())
+	want := fmt.Sprintf("lock %s: held by process %d (", lock, os.Getpid())
 	if _, err := f.Lock(gone); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), fmt.Sprintf("; if it hangs, end it: kill %d", os.Getpid())) {
 		t.Errorf("a lock that is held: %v", err)
 	}

@@ -158,17 +158,17 @@ seen.`,
 			for _, a := range freed {
 				fmt.Fprintln(cmd.OutOrStdout(), freedLine(a))
 			}
-			if busy := (*nodecache.BusyError)(nil); nodecache.Unusable(err) || errors.As(err, &busy) {
-				return needRoot(err) // who lingers can't be told either
+			if err != nil {
+				return needRoot(err)
 			}
-			if err == nil && len(freed) == 0 {
+			if len(freed) == 0 {
 				fmt.Fprintln(cmd.OutOrStdout(), "nothing to free")
 			}
-			lines, errLinger := node.Node{Cache: *cache, Now: nodecache.SinceBoot}.Lingering(cmd.Context())
+			lines, err := node.Node{Cache: *cache, Now: nodecache.SinceBoot}.Lingering(cmd.Context())
 			for _, l := range lines {
 				fmt.Fprintln(cmd.OutOrStdout(), "not freed:", l)
 			}
-			return needRoot(errors.Join(err, errLinger))
+			return needRoot(err)
 		},
 	}
 }
