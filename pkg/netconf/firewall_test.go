@@ -146,7 +146,8 @@ table inet enipool {
 	}
 
 	chain in0 {
-		ct mark set ct mark | 0x000000ff comment "came in by eth0 #HASH"
+		ct state new ct mark set ct mark | 0x000000ff comment "a connection remembers that it came in by eth0 #HASH"
+		ct direction original ct mark & 0x000000ff == 0x00000000 ct mark set ct mark | 0x000000ff comment "one that began without these rules, too #HASH"
 	}
 
 	chain eni1 {
@@ -154,14 +155,14 @@ table inet enipool {
 	}
 
 	chain in1 {
-		ct mark set ct mark & 0xffffff01 | 0x00000001 comment "came in by eth1 #HASH"
+		ct state new ct mark set ct mark & 0xffffff01 | 0x00000001 comment "a connection remembers that it came in by eth1 #HASH"
+		ct direction original ct mark & 0x000000ff == 0x00000000 ct mark set ct mark & 0xffffff01 | 0x00000001 comment "one that began without these rules, too #HASH"
 	}
 
 	chain marks {
 		type filter hook prerouting priority dstnat + 10; policy accept;
+		iifname vmap @arrivals comment "what comes in by an ENI #HASH"
 		ip daddr @vpc4 ip saddr vmap @source4 comment "a pod's packets leave by its address's ENI #HASH"
-		ct state new iifname vmap @arrivals comment "a connection remembers the ENI it came in by #HASH"
-		ct direction original ct mark & 0x000000ff == 0x00000000 iifname vmap @arrivals comment "one that began without these rules, too #HASH"
 		meta mark & 0x000000ff == @marks meta mark set meta mark & 0xffffff00 comment "an ENI is chosen here and by nobody else #HASH"
 	}
 

@@ -15,15 +15,16 @@ func (f Firewall) addMarks(t *NftTable) {
 	arrivals := NftSet{Name: nftArrivals, Type: "ifname", Verdicts: true}
 	ours := NftSet{Name: nftOurMarks, Type: "mark"}
 	for _, e := range f.ENIs {
-		in, mark := fmt.Sprint(nftInPrefix, e.Index), Mark(e.Index, f.Mask)
-		arrivals.Elements = append(arrivals.Elements, NftElement{Key: NftName(e.Device), Verdict: NftVerdict{"jump", in}})
-		ours.Elements = append(ours.Elements, NftElement{Key: NftMark(mark)})
-		t.Chains = append(t.Chains, f.outChain(e),
-			NftChain{Name: in, Rules: []NftRule{{"came in by " + e.Device, []fmt.Stringer{NftSetMark{Conn: true, Mask: f.Mask, Mark: mark}}}}})
+		in := f.inChain(e)
+		arrivals.Elements = append(arrivals.Elements, NftElement{Key: NftName(e.Device), Verdict: NftVerdict{"jump", in.Name}})
+		ours.Elements = append(ours.Elements, NftElement{Key: NftMark(Mark(e.Index, f.Mask))})
+		t.Chains = append(t.Chains, f.outChain(e), in)
 	}
 	sortByMark(ours.Elements)
 	t.Sets = append(t.Sets, arrivals, ours)
-	var rules []NftRule // first those that a pod's packets end at: the rest is not about them
+	// First, because what comes in by an ENI may be of a pod too, whose plugin is another
+	// (ipvlan, macvlan) with enipool as its IPAM.
+	rules := []NftRule{{"what comes in by an ENI", []fmt.Stringer{NftLookup{Field: NftArrival, Map: true, Set: nftArrivals}}}}
 	source4 := NftSet{Name: nftSources4, Type: "ipv4_addr", Verdicts: true}
 	source6 := NftSet{Name: nftSources6, Type: "ipv6_addr", Verdicts: true}
 	for _, s := range f.Sources {
@@ -46,16 +47,10 @@ func (f Firewall) addMarks(t *NftTable) {
 		t.Sets = append(t.Sets, source6)
 		rules = append(rules, NftRule{"a pod's packets leave by its address's ENI", []fmt.Stringer{NftLookup{Field: NftSource6, Map: true, Set: nftSources6}}})
 	}
-	arrival := NftLookup{Field: NftArrival, Map: true, Set: nftArrivals}
-	rules = append(rules,
-		NftRule{"a connection remembers the ENI it came in by", []fmt.Stringer{NftNew, arrival}},
-		// Its first packet may have come while these rules were gone: somebody flushed them,
-		// or enipool was not there yet. To the kernel a lost answer is an answer too.
-		NftRule{"one that began without these rules, too", []fmt.Stringer{NftOriginal, NftUnmarked{f.Mask}, arrival}},
-		// Only a value that would choose an ENI is cleared: aws-vpc-cni, whose pods may
-		// be draining on this node, has one of the eight bits for purposes of its own.
-		NftRule{"an ENI is chosen here and by nobody else", []fmt.Stringer{
-			NftLookup{Field: NftPacketMark, Mask: f.Mask, Set: nftOurMarks}, NftSetMark{Mask: f.Mask}}})
+	// Only a value that would choose an ENI is cleared: aws-vpc-cni, whose pods may
+	// be draining on this node, has one of the eight bits for purposes of its own.
+	rules = append(rules, NftRule{"an ENI is chosen here and by nobody else", []fmt.Stringer{
+		NftLookup{Field: NftPacketMark, Mask: f.Mask, Set: nftOurMarks}, NftSetMark{Mask: f.Mask}}})
 	t.Chains = append(t.Chains, NftChain{Name: "marks", Type: "filter", Hook: "prerouting",
 		Priority: NftMarksPriority, PriorityName: "dstnat + 10", Rules: rules})
 }
@@ -71,6 +66,16 @@ func (s Source) Element() (set string, e NftElement) {
 		set = nftSources4
 	}
 	return set, NftElement{Key: s.Addr, Verdict: NftVerdict{"goto", fmt.Sprint(nftOutPrefix, s.ENI)}}
+}
+
+// inChain has the connection of what came in by the ENI remember it.
+func (f Firewall) inChain(e FirewallENI) NftChain {
+	remember := NftSetMark{Conn: true, Mask: f.Mask, Mark: Mark(e.Index, f.Mask)}
+	return NftChain{Name: fmt.Sprint(nftInPrefix, e.Index), Rules: []NftRule{
+		{"a connection remembers that it came in by " + e.Device, []fmt.Stringer{NftNew, remember}},
+		// Its first packet may have come while these rules were gone: somebody flushed them,
+		// or enipool was not there yet. To the kernel a lost answer is an answer too.
+		{"one that began without these rules, too", []fmt.Stringer{NftOriginal, NftUnmarked{f.Mask}, remember}}}}
 }
 
 // outChain sets the mark that sends a packet out through the ENI.

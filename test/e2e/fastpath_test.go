@@ -2,16 +2,19 @@ package e2e
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"github.com/enipool/enipool/pkg/bpf"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -66,6 +69,28 @@ func (f *fast) needOn() {
 	if s := f.path.Status(); len(s.Off) > 0 {
 		f.t.Fatalf("the fast path is off: %q", s.Off)
 	}
+}
+
+// knownTranslated returns of how many flows the program keeps that they are translated.
+func (f *fast) knownTranslated() (n int) {
+	f.t.Helper()
+	files, err := filepath.Glob(filepath.Join(bpf.Folder(f.n.Cache.Path), "*", "flows"))
+	if err != nil || len(files) != 1 {
+		f.t.Fatalf("maps of flows: %q, %v", files, err)
+	}
+	flows, err := ebpf.LoadPinnedMap(files[0], nil)
+	f.must(err)
+	defer flows.Close()
+	var key [20]byte
+	var value [24]byte
+	all := flows.Iterate()
+	for all.Next(&key, &value) {
+		if mtu := binary.NativeEndian.Uint32(value[16:]); mtu == 0 {
+			n++
+		}
+	}
+	f.must(all.Err())
+	return n
 }
 
 // jumped returns how many packets took the fast path while do ran.
@@ -246,9 +271,13 @@ func TestTranslatedConnectionsStayTranslatedBesideTheFastPath(t *testing.T) {
 				{"a ClusterIP from the node", f.node, "10.96.0.10:80"},
 			} {
 				t.Run(tt.name, func(t *testing.T) {
+					known := f.knownTranslated()
 					c := dial(t, tt.from, tt.to)
 					if got := f.jumped(func() { exchange(t, c, 50) }); got.Out+got.In+got.Local > 0 {
 						t.Errorf("packets of a translated connection jumped: %+v", got)
+					}
+					if f.knownTranslated() == known {
+						t.Error("each packet of the connection has conntrack asked")
 					}
 					closes(t, c)
 				})
@@ -300,6 +329,8 @@ func TestPoliciesOfOthersTurnTheFastPathOff(t *testing.T) {
 			[][]string{{"nft", "delete table inet f"}}, "chain pass of inet f"},
 		{"nft at a link", [][]string{{"nft", "add table netdev f; add chain netdev f in { type filter hook ingress device eth0 priority 0; }; add rule netdev f in ip saddr 192.0.2.1 drop"}},
 			[][]string{{"nft", "delete table netdev f"}}, "chain in of netdev f"},
+		{"nft at a link's other end", [][]string{{"nft", "add table netdev f; add chain netdev f out { type filter hook egress device eth0 priority 0; }; add rule netdev f out ip saddr 192.0.2.1 drop"}},
+			[][]string{{"nft", "delete table netdev f"}}, "chain out of netdev f"},
 		{"iptables drops some forwarded packets", [][]string{{"iptables-nft", "-A", "FORWARD", "-s", "192.0.2.1", "-j", "DROP"}},
 			[][]string{{"iptables-nft", "-D", "FORWARD", "-s", "192.0.2.1", "-j", "DROP"}}, "chain FORWARD of ip filter"},
 		{"iptables drops by policy", [][]string{{"iptables-nft", "-A", "FORWARD", "-p", "tcp", "-j", "ACCEPT"}, {"iptables-nft", "-P", "FORWARD", "DROP"}},

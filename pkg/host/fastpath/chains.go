@@ -91,10 +91,11 @@ func parseChain(message []byte) (id chainID, base baseChain, err error) {
 // nfDrop is NF_DROP of <linux/netfilter.h>.
 const nfDrop = 0
 
-// hookName returns the name of a hook that forwarded packets pass, "" for others.
+// hookName returns the name of a hook that forwarded packets pass, "" for others. What
+// jumps passes no hook egress either.
 func hookName(family uint8, hook uint32) string {
 	if family == unix.NFPROTO_NETDEV {
-		return map[uint32]string{unix.NF_NETDEV_INGRESS: "ingress"}[hook]
+		return map[uint32]string{unix.NF_NETDEV_INGRESS: "ingress", unix.NF_NETDEV_EGRESS: "egress"}[hook]
 	}
 	const ingress = 5 // NF_INET_INGRESS
 	return map[uint32]string{unix.NF_INET_PRE_ROUTING: "prerouting", unix.NF_INET_FORWARD: "forward",

@@ -75,7 +75,7 @@ func (p *program) checkConnection() {
 		return asm.LoadMem(to, asm.RFP, from, size)
 	}
 	p.add(
-		load(asm.R1, wrong, asm.Word), asm.JNE.Imm(asm.R1, 0, plain),
+		load(asm.R1, wrong, asm.Word), asm.JNE.Imm(asm.R1, 0, "translated"),
 		load(asm.R1, status, asm.DWord),
 		asm.Mov.Reg(asm.R2, asm.R1), asm.And.Imm(asm.R2, ipsOthers|ipsConfirmed), asm.JNE.Imm(asm.R2, ipsConfirmed, plain),
 		load(asm.R8, left, asm.Word),

@@ -36,21 +36,32 @@ func (p *program) findFlow(m descriptors) {
 // remember keeps what was found out for the packets that follow. R8 is the
 // counter; afterwards it is what is known of the flow.
 func (p *program) remember(m descriptors) {
-	set := func(at int16) { p.add(asm.StoreMem(asm.RFP, known+at, asm.R1, asm.Word)) }
 	p.add(asm.StoreMem(asm.RFP, known+knownCounter, asm.R8, asm.Word).WithSymbol("remember"))
 	for _, pair := range [][2]int16{{knownLink, fibIfindex}, {knownNextHop, fibDst}} {
-		p.add(asm.LoadMem(asm.R1, asm.RFP, fib+pair[1], asm.Word))
-		set(pair[0])
+		p.add(asm.LoadMem(asm.R1, asm.RFP, fib+pair[1], asm.Word), asm.StoreMem(asm.RFP, known+pair[0], asm.R1, asm.Word))
 	}
-	p.add(asm.LoadMem(asm.R1, asm.RFP, fib+fibLen, asm.Half))
-	set(knownMTU)
-	p.add(asm.LoadMem(asm.R1, asm.R9, configEpoch, asm.Word))
-	set(knownEpoch)
-	p.add(asm.FnJiffies64.Call(), asm.LoadMem(asm.R1, asm.R9, configKnownFor, asm.Word), asm.Add.Reg32(asm.R1, asm.R0))
-	set(knownUntil)
+	p.add(asm.LoadMem(asm.R1, asm.RFP, fib+fibLen, asm.Half), asm.StoreMem(asm.RFP, known+knownMTU, asm.R1, asm.Word))
+	p.keep(m)
+	p.add(asm.Mov.Reg(asm.R8, asm.RFP), asm.Add.Imm(asm.R8, known))
+}
+
+// rememberTranslated keeps that packets of the flow are too long for the fast path,
+// whatever their length: conntrack need not be asked for each of them.
+func (p *program) rememberTranslated(m descriptors) {
+	p.add(asm.Mov.Imm(asm.R1, 0).WithSymbol("translated"))
+	for _, at := range []int16{knownCounter, knownLink, knownNextHop, knownMTU} {
+		p.add(asm.StoreMem(asm.RFP, known+at, asm.R1, asm.Word))
+	}
+	p.keep(m)
+}
+
+// keep puts into the map flows what is known of the flow.
+func (p *program) keep(m descriptors) {
 	p.add(
+		asm.LoadMem(asm.R1, asm.R9, configEpoch, asm.Word), asm.StoreMem(asm.RFP, known+knownEpoch, asm.R1, asm.Word),
+		asm.FnJiffies64.Call(), asm.LoadMem(asm.R1, asm.R9, configKnownFor, asm.Word), asm.Add.Reg32(asm.R1, asm.R0),
+		asm.StoreMem(asm.RFP, known+knownUntil, asm.R1, asm.Word),
 		asm.LoadMapPtr(asm.R1, m.flows), asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, flow),
 		asm.Mov.Reg(asm.R3, asm.RFP), asm.Add.Imm(asm.R3, known), asm.Mov.Imm(asm.R4, 0), asm.FnMapUpdateElem.Call(),
-		asm.Mov.Reg(asm.R8, asm.RFP), asm.Add.Imm(asm.R8, known),
 	)
 }

@@ -61,6 +61,7 @@ func instructions(ct conntrack, m descriptors) asm.Instructions {
 	p.route(m)
 	p.remember(m)
 	p.jump(m)
+	p.rememberTranslated(m)
 	p.add(asm.Mov.Imm(asm.R0, tcxNext).WithSymbol(plain), asm.Return())
 	return p.list
 }
