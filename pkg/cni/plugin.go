@@ -122,6 +122,9 @@ func readPrevResult(conf config.Plugin) (*current.Result, error) {
 	if err := json.Unmarshal(conf.PrevResult, &fields); err != nil {
 		return nil, bad(err)
 	}
+	if name := nullIn(conf.PrevResult); name != "" {
+		return nil, bad(fmt.Errorf("%s has an entry that is null", name))
+	}
 	text := []byte(conf.PrevResult)
 	if v := string(fields["cniVersion"]); v == "" || v == "null" || v == `""` {
 		fields["cniVersion"], _ = json.Marshal(conf.CNIVersion)
@@ -136,6 +139,23 @@ func readPrevResult(conf config.Plugin) (*current.Result, error) {
 		return nil, bad(err)
 	}
 	return prev, nil
+}
+
+// nullIn returns the name of a list of the result that has a null in it, "" if none has:
+// the library reads it as an entry that is not there, which whoever uses the result
+// does not expect.
+func nullIn(result []byte) string {
+	var lists struct{ Interfaces, IPs, Routes []*json.RawMessage }
+	_ = json.Unmarshal(result, &lists) // of what is no list at all the library tells
+	switch {
+	case slices.Contains(lists.Interfaces, nil):
+		return "interfaces"
+	case slices.Contains(lists.IPs, nil):
+		return "ips"
+	case slices.Contains(lists.Routes, nil):
+		return "routes"
+	}
+	return ""
 }
 
 // inside is what a link of another plugin should carry for the lease, and what a
