@@ -224,3 +224,32 @@ func TestAPodCannotSendIntoAnothersConnectionByTheFastPath(t *testing.T) {
 	}
 	f.pods["b"].Run(t, "ip", "addr", "del", "10.0.0.11/32", "dev", "eth0")
 }
+
+// A ban by route, as fail2ban and people set it, counts for the fast path too.
+func TestWhoIsBannedByARouteIsBannedFromTheFastPath(t *testing.T) {
+	f := newFast(t, mapNft())
+	f.needOn()
+	ttlEcho(t, f.pods["b"], "4001")
+	c := udpSocket(t, f.internet, internet4+":4001", "10.0.0.21:4001")
+	if got := f.jumped(func() {
+		for range 20 {
+			echoed(t, c, 100)
+		}
+	}); got.In < 10 {
+		t.Fatalf("the client's packets do not jump: %+v", got)
+	}
+	f.node.Run(t, "ip", "route", "add", "blackhole", internet4)
+	t.Cleanup(func() { f.node.Run(t, "ip", "route", "del", "blackhole", internet4) })
+	time.Sleep(300 * time.Millisecond) // longer than the program remembers a flow
+	before := f.passed()
+	for range 20 {
+		_, _ = c.Write([]byte("banned"))
+	}
+	_ = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+	if n, err := c.Read(make([]byte, 100)); err == nil {
+		t.Errorf("%d bytes came back to the banned client", n)
+	}
+	if n := f.passed() - before; n > 0 {
+		t.Errorf("%d packets of the banned client jumped", n)
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -74,22 +73,17 @@ func (f *fast) needOn() {
 // knownTranslated returns of how many flows the program keeps that they are translated.
 func (f *fast) knownTranslated() (n int) {
 	f.t.Helper()
-	files, err := filepath.Glob(filepath.Join(bpf.Folder(f.n.Cache.Path), "*", "flows"))
-	if err != nil || len(files) != 1 {
-		f.t.Fatalf("maps of flows: %q, %v", files, err)
-	}
-	flows, err := ebpf.LoadPinnedMap(files[0], nil)
-	f.must(err)
-	defer flows.Close()
-	var key [20]byte
-	var value [24]byte
-	all := flows.Iterate()
-	for all.Next(&key, &value) {
-		if mtu := binary.NativeEndian.Uint32(value[16:]); mtu == 0 {
-			n++
+	f.must(f.pinned("flows", func(m *ebpf.Map) error {
+		var key [20]byte
+		var value [24]byte
+		flows := m.Iterate()
+		for flows.Next(&key, &value) {
+			if mtu := binary.NativeEndian.Uint32(value[16:]); mtu == 0 {
+				n++
+			}
 		}
-	}
-	f.must(all.Err())
+		return flows.Err()
+	}))
 	return n
 }
 

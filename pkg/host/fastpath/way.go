@@ -63,10 +63,10 @@ func (p *program) lookUpRoute(flags int32) {
 		asm.Mov.Imm(asm.R4, flags), asm.FnFibLookup.Call(), asm.JNE.Imm(asm.R0, 0, plain))
 }
 
-// checkSource is the strict reverse path check: what a pod's link sends has the
+// checkSource is the reverse path check, of all links: the source has a route, which
+// one that others ban has not (`ip route add blackhole`). What a pod's link sends has the
 // address that is routed to that link.
 func (p *program) checkSource() {
-	p.add(asm.LoadMem(asm.R1, asm.RFP, inward, asm.Word), asm.JNE.Imm(asm.R1, 0, "source ok"))
 	p.clearFib()
 	p.add(
 		asm.LoadMem(asm.R8, asm.R6, skbIfindex, asm.Word), asm.StoreMem(asm.RFP, fib+fibIfindex, asm.R8, asm.Word),
@@ -76,6 +76,7 @@ func (p *program) checkSource() {
 	)
 	p.lookUpRoute(fibSkipNeigh)
 	p.add(
+		asm.LoadMem(asm.R1, asm.RFP, inward, asm.Word), asm.JNE.Imm(asm.R1, 0, "source ok"),
 		asm.LoadMem(asm.R1, asm.RFP, fib+fibIfindex, asm.Word), asm.JNE.Reg(asm.R1, asm.R8, plain),
 		asm.Mov.Imm(asm.R1, 0).WithSymbol("source ok"),
 	)
