@@ -36,15 +36,20 @@ func (h *Host) Ways(packets []netconf.Packet) ([]netconf.Way, error) {
 	return ways, nil
 }
 
-// askWay asks which way a packet would take that comes in by the link.
+// askWay asks which way a packet would take that comes in by the link or, without a link
+// and a source, one of the node's own.
 func (b *batch) askWay(p netconf.Packet, in int) *request {
 	fixed := make([]byte, unix.SizeofRtMsg)
 	fixed[0], fixed[1], fixed[2] = family8(p.To), byte(p.To.BitLen()), byte(p.From.BitLen())
 	binary.NativeEndian.PutUint32(fixed[8:], unix.RTM_F_LOOKUP_TABLE)
 	m := newMessage(unix.RTM_GETROUTE, 0, fixed...)
 	m.attr(unix.RTA_DST, p.To.AsSlice())
-	m.attr(unix.RTA_SRC, p.From.AsSlice())
-	m.number(unix.RTA_IIF, uint32(in))
+	if p.From.IsValid() {
+		m.attr(unix.RTA_SRC, p.From.AsSlice())
+	}
+	if in != 0 {
+		m.number(unix.RTA_IIF, uint32(in))
+	}
 	if p.Mark != 0 {
 		m.number(unix.RTA_MARK, p.Mark)
 	}
