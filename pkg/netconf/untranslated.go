@@ -20,8 +20,19 @@ type Flow struct {
 // come. One that was answered is left alone, as it got through. Local are the node's
 // addresses; exit names the link by which a packet of a pod leaves the node.
 func (f Firewall) Untranslated(local []netip.Addr, exit func(from, to netip.Addr) string) func(Flow) bool {
-	ports := NewPortSet(f.Ports...)
-	return func(c Flow) bool { return !c.Answered && (f.lacksSNAT(c, exit) || ports.lacks(c, local)) }
+	ports, pods := NewPortSet(f.Ports...), map[netip.Addr]bool{}
+	for _, p := range f.Ports {
+		pods[p.Pod] = true
+	}
+	return func(c Flow) bool {
+		return !c.Answered && (f.lacksSNAT(c, exit) || ports.lacks(c, local) || pods[c.Target] && c.lacksReturn())
+	}
+}
+
+// lacksReturn tells whether the flow was led to a pod with host ports that can't answer to
+// its source: itself, or the node's loopback address. Such a flow has to have the node's.
+func (c Flow) lacksReturn() bool {
+	return c.Back == c.From && c.Target != c.To && (c.From == c.Target || loopback4.Contains(c.From))
 }
 
 // lacksSNAT tells whether the flow leaves the VPC with a pod's address and has to have the

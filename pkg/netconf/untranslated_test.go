@@ -25,6 +25,16 @@ func TestFlowsThatBeganWithoutTheirTranslationAreTold(t *testing.T) {
 	led, answered, leaves := toPort(node, UDP, 8080), toPort(node, UDP, 8080), toPort(far, UDP, 8080)
 	led.Target, answered.Answered = pod, true
 	leaves.From, leaves.Back = other, other
+	self, selfService, selfReturns, loop, loopReturns := led, led, led, led, led
+	self.From, self.Back = pod, pod
+	selfService.From, selfService.To, selfService.Back = pod, addr("10.96.0.50"), pod
+	selfReturns.From = pod
+	selfReturns.Back, loopReturns.Back = node, node
+	loop.From, loop.To, loop.Back = addr("127.0.0.1"), addr("127.0.0.1"), addr("127.0.0.1")
+	loopReturns.From, loopReturns.To = loop.From, loop.To
+	selfAnswered, loopElsewhere := self, loop
+	selfAnswered.Answered, loopElsewhere.Target = true, other
+	self6 := Flow{From: addr("2001:db8::21"), To: node6, Transport: UDP, Port: 6060, Target: addr("2001:db8::21"), Back: addr("2001:db8::21")}
 	behind, service := addr("192.168.0.9"), addr("10.96.0.50")
 	exit := func(from, to netip.Addr) string {
 		if to == behind {
@@ -63,6 +73,15 @@ func TestFlowsThatBeganWithoutTheirTranslationAreTold(t *testing.T) {
 		"to a host port's number by TCP":           {off, toPort(node, TCP, 8080), false},
 		"to a host port's number by IPv6":          {off, toPort(node6, UDP, 8080), false},
 		"to a host port's number elsewhere":        {off, leaves, false},
+
+		"a pod's to its own host port":                          {off, self, true},
+		"a pod's to its own host port, IPv6":                    {off, self6, true},
+		"a pod's to itself by a service":                        {off, selfService, true},
+		"a pod's to its own host port, with the node's address": {off, selfReturns, false},
+		"a pod's to its own host port, answered":                {off, selfAnswered, false},
+		"the node's to a host port by the loopback":             {off, loop, true},
+		"the same with the node's address":                      {off, loopReturns, false},
+		"the node's by the loopback to others' pods":            {off, loopElsewhere, false},
 	} {
 		if got := c.f.Untranslated([]netip.Addr{node, second, node6}, exit)(c.flow); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

@@ -34,3 +34,31 @@ func comesFrom(t *testing.T, flow, heard *net.UDPConn, addr string) bool {
 	_, sender, err := heard.ReadFromUDPAddrPort(make([]byte, 10))
 	return err == nil && sender.Addr().Unmap().String() == addr
 }
+
+// A pod can't answer to itself, nor to the node's loopback address: what comes from there is
+// given the node's, by a rule of its own that somebody takes away with `iptables -t nat -F
+// POSTROUTING`, to set another masquerade.
+func TestAFlowToAHostPortOfThePodItselfOrByTheLoopbackGoesOnAfterItsReturnRuleWasFlushed(t *testing.T) {
+	flush := map[string]string{"nftables": "nft flush chain inet enipool-pods hairpin", "iptables": "iptables -t nat -F POSTROUTING"}
+	for name, s := range windowVariants(true) {
+		t.Run(name, func(t *testing.T) {
+			v := newVPC(t, s)
+			v.replacePod(v.builtIn(), "a", map[string]any{"portMappings": []port{udp(8080, 80)}})
+			answerAll(t, v.pods["a"], "80")
+			v.node.Run(t, "sh", "-c", flush[name])
+			flows := map[string]*net.UDPConn{
+				"itself":       udpSocket(t, v.pods["a"], "10.0.0.11:4000", "10.0.0.10:8080"),
+				"the loopback": udpSocket(t, v.node, "127.0.0.1:4000", "127.0.0.1:8080"),
+			}
+			for from, flow := range flows {
+				if answered(flow) {
+					t.Fatalf("from %s: an answer without the rule", from)
+				}
+			}
+			v.reload()
+			for from, flow := range flows {
+				until(t, "an answer to "+from, func() bool { return answered(flow) })
+			}
+		})
+	}
+}
