@@ -21,14 +21,26 @@ type Flow struct {
 	Src, Dst netip.Addr
 	// Mark is what the packet has of Mask's bits by rules of enipool; no Mask: it has none.
 	Mark, Mask uint32
+
+	// ENI is by whose device the pod's packets go. If one pod's of an ENI pass, those of the
+	// others that don't are not told: rules for single pods are not for all.
+	ENI string
+	// NewLink is In or Out where others need not know that link of a pod yet: what they
+	// decide by the names of single links is not certain. "": they know both.
+	NewLink string
 }
 
-// PodFlows returns what pods of the family send and get by the ENI's device.
-func PodFlows(f eni.Family, device string) []Flow {
-	pod := netconf.HostDevice(eni.Key{})
+// PodFlows returns what a pod of the family with the link sends and gets by the ENI's
+// device. No link: a pod to come.
+func PodFlows(f eni.Family, link, device string) []Flow {
+	added := ""
+	if link == "" {
+		link = netconf.HostDevice(eni.Key{})
+		added = link
+	}
 	return []Flow{
-		{What: "what pods send", Family: f, In: pod, Out: device},
-		{What: "what pods get", Family: f, In: device, Out: pod},
+		{What: "what pods send", Family: f, In: link, Out: device, ENI: device, NewLink: added},
+		{What: "what pods get", Family: f, In: device, Out: link, ENI: device, NewLink: added},
 	}
 }
 
@@ -65,42 +77,70 @@ func nftBlocked(flows []Flow) ([]string, error) {
 		}
 		rules := newNftRules(c, base.Table)
 		policyDrops := base.Policy != nil && *base.Policy == nftables.ChainPolicyDrop
-		dropped, err := droppedFlows(flows, base.Name, policyDrops, rules, func(f Flow) bool { return inFamily(base.Table.Family, f.Family) })
+		d, err := droppedFlows(flows, base.Name, policyDrops, rules, func(f Flow) bool { return inFamily(base.Table.Family, f.Family) })
 		if err != nil {
 			return nil, err
 		}
-		if len(dropped) > 0 {
-			lines = append(lines, blockedLine("nftables table "+familyName(base.Table.Family)+" "+base.Table.Name, base.Name, policyDrops, dropped, nftMend(base)))
+		if len(d.flows) > 0 {
+			lines = append(lines, d.line("nftables table "+familyName(base.Table.Family)+" "+base.Table.Name, base.Name, nftMend(base)))
 		}
 	}
 	return lines, nil
 }
 
-// droppedFlows returns what is dropped, for people.
-func droppedFlows(flows []Flow, base string, policyDrops bool, rules ruleSource, of func(Flow) bool) ([]string, error) {
-	var dropped []string
+// dropped is what a base chain drops of what pods send and get.
+type dropped struct {
+	flows      []string // for people
+	dispatch   string   // the chain of Calico's that drops them, "" if none does
+	pastCalico bool     // they come by a chain of Calico's before they are dropped
+	byRule     bool     // else by the chain's policy
+}
+
+// droppedFlows returns what is dropped of all pods of an ENI that are asked for.
+func droppedFlows(flows []Flow, base string, policyDrops bool, rules ruleSource, of func(Flow) bool) (dropped, error) {
+	type pods struct {
+		what, eni string
+		family    eni.Family
+	}
+	passes := map[pods]bool{}
+	lost := map[pods]walk{}
+	var d dropped
 	for _, f := range flows {
-		if !of(f) || slices.Contains(dropped, f.What) {
+		p := pods{f.What, f.ENI, f.Family}
+		if !of(f) || passes[p] {
 			continue
 		}
 		w := walk{flow: f, rules: rules}
 		end, err := w.chain(base, 0)
 		if err != nil {
-			return nil, err
+			return d, err
 		}
-		if !w.mayPass && (end == isDropped || end == fallsThrough && policyDrops) {
-			dropped = append(dropped, f.What)
-		}
+		passes[p] = w.mayPass || w.dropsByPolicy() || end != isDropped && (end != fallsThrough || !policyDrops)
+		lost[p] = w
 	}
-	return dropped, nil
+	for _, f := range flows {
+		p := pods{f.What, f.ENI, f.Family}
+		w, asked := lost[p]
+		if !asked || passes[p] {
+			continue
+		}
+		if !slices.Contains(d.flows, f.What) {
+			d.flows = append(d.flows, f.What)
+		}
+		if dispatches(w.droppedIn) {
+			d.dispatch = w.droppedIn
+		}
+		d.pastCalico, d.byRule = d.pastCalico || w.pastCalico, d.byRule || w.droppedIn != ""
+	}
+	return d, nil
 }
 
-func blockedLine(table, chain string, policyDrops bool, dropped []string, mend string) string {
-	how := "by a rule"
-	if policyDrops {
-		how = "by its policy"
+func (d dropped) line(table, chain, accept string) string {
+	how := "by its policy"
+	if d.byRule {
+		how = "by a rule"
 	}
-	return fmt.Sprintf("%s: chain %s drops %s %s; to let it pass: %s", table, chain, strings.Join(dropped, " and "), how, mend)
+	return fmt.Sprintf("%s: chain %s drops %s %s; %s", table, chain, strings.Join(d.flows, " and "), how, d.mend(accept))
 }
 
 // nftMend returns the commands by which the owner of the chain would let pods pass.
@@ -149,12 +189,12 @@ func legacyBlocked(ctx context.Context, flows []Flow) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list %s table filter chain FORWARD: %w", t.name, err)
 		}
-		dropped, err := droppedFlows(flows, "FORWARD", policyDrops, rules, func(f Flow) bool { return f.Family == family })
+		d, err := droppedFlows(flows, "FORWARD", policyDrops, rules, func(f Flow) bool { return f.Family == family })
 		if err != nil {
 			return nil, err
 		}
-		if len(dropped) > 0 {
-			lines = append(lines, blockedLine("legacy "+plainName(family)+" table filter", "FORWARD", policyDrops, dropped, iptMend(t.name)))
+		if len(d.flows) > 0 {
+			lines = append(lines, d.line("legacy "+plainName(family)+" table filter", "FORWARD", iptMend(t.name)))
 		}
 	}
 	return lines, nil

@@ -78,7 +78,11 @@ func (p *nftPacket) take(e expr.Any) {
 	case *expr.Bitwise:
 		p.load(e.DestRegister, bitwise(p.read(e.SourceRegister, len(e.Mask)), e))
 	case *expr.Cmp:
-		p.also(compare(p.read(e.Register, len(e.Data)), e))
+		have := p.read(e.Register, len(e.Data))
+		if p.walk.flow.mayGetRules(textOf(p.read(e.Register, unix.IFNAMSIZ)), textOf(e.Data)) {
+			have = nil
+		}
+		p.also(compare(have, e))
 	case *expr.Lookup:
 		p.lookup(e)
 	case *expr.Match:
@@ -146,6 +150,9 @@ func (p *nftPacket) meta(key expr.MetaKey) []byte {
 	}
 	return nil
 }
+
+// textOf returns the name of a link that stands in a register.
+func textOf(data []byte) string { return string(bytes.TrimRight(data, "\x00")) }
 
 func linkName(name string) []byte {
 	if name == "" {
@@ -232,13 +239,17 @@ func (p *nftPacket) lookup(e *expr.Lookup) {
 		list, err = p.rules.c.GetSetElements(set)
 	}
 	var key []byte
-	if len(list) > 0 {
+	var elements [][]byte
+	for _, l := range list {
+		elements = append(elements, l.Key)
+	}
+	if key = p.read(e.SourceRegister, unix.IFNAMSIZ); len(list) > 0 {
 		key = p.read(e.SourceRegister, len(list[0].Key))
 	}
 	isMap := e.IsDestRegSet
 	found, value, sure := findElement(list, key)
 	switch {
-	case err != nil || len(list) > 0 && key == nil || !sure || set.Interval && isMap:
+	case err != nil || len(list) > 0 && key == nil || !sure || set.Interval && isMap || p.walk.flow.mayGetElement(key, elements):
 		p.also(mayMatch)
 		if isMap {
 			p.view.action = decidesElsewhere

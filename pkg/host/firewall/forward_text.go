@@ -72,9 +72,9 @@ func (w *walk) textMatch(option, value string) match {
 	f := w.flow
 	switch option {
 	case "-i":
-		return judgeLink(f.In, value)
+		return f.judgeLink(f.In, value)
 	case "-o":
-		return judgeLink(f.Out, value)
+		return f.judgeLink(f.Out, value)
 	case "-s":
 		return judgePrefix(f.Src, value)
 	case "-d":
@@ -118,10 +118,10 @@ func (r *ruleView) setTarget(name string, isGoto bool) {
 	}
 }
 
-func judgeLink(link, pattern string) match {
+func (f Flow) judgeLink(link, pattern string) match {
 	start, open := strings.CutSuffix(pattern, "+")
 	switch {
-	case link == "":
+	case link == "", f.mayGetRules(link, start):
 		return mayMatch
 	case open:
 		return matchIf(strings.HasPrefix(link, start))

@@ -71,6 +71,9 @@ type walk struct {
 	marked  bool // its mark is not known any more
 	doubted bool // whether the packet comes to the next rule is not certain
 	cleared bool // a rule that the packet comes to changes what enipool set of its mark
+
+	droppedIn  string // the chain that drops it
+	pastCalico bool   // it came to a chain of Calico's
 }
 
 // mark takes in what a rule does to the mark.
@@ -87,6 +90,7 @@ func (w *walk) chain(name string, depth int) (end, error) {
 		w.mayPass = true
 		return fallsThrough, nil
 	}
+	w.pastCalico = w.pastCalico || isCalicos(name)
 	result := fallsThrough
 	err := w.rules.each(name, w, func(r ruleView) (bool, error) {
 		if r.match == matchesNot {
@@ -99,7 +103,13 @@ func (w *walk) chain(name string, depth int) (end, error) {
 			w.mayPass = w.mayPass || !sure
 			result = isAccepted
 		case drops:
-			result = isDropped
+			if w.flow.NewLink != "" && isCalicos(name) { // Felix adds a chain for each pod's link
+				w.mayPass, w.doubted = true, true
+				return true, nil
+			}
+			if result = isDropped; sure {
+				w.droppedIn = name
+			}
 		case returns:
 			w.mayPass, w.doubted = w.mayPass || !sure, w.doubted || !sure
 			return !sure, nil

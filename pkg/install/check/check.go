@@ -58,7 +58,7 @@ func forwarding(n Needs) []install.Line {
 			own = []string{""} // not known
 		}
 		for _, link := range own {
-			flows = append(flows, firewall.PodFlows(f, link)...)
+			flows = append(flows, firewall.PodFlows(f, "", link)...)
 		}
 	}
 	chains, err := firewall.Blocked(context.Background(), flows)

@@ -57,6 +57,19 @@ func needs() Needs {
 	return n
 }
 
+// The agent's init container runs while Calico's Felix, which needs no pod network, runs
+// already, and knows no pod: if install refused, no pod would ever start.
+func TestCalicoWithoutPodsDoesNotCutThemOff(t *testing.T) {
+	for felix, script := range map[string]string{"iptables": nettest.FelixIptables(), "nft": nettest.FelixNft(), "iptables, with pods": nettest.FelixIptables("eni0123456789a")} {
+		nettest.Need(t)
+		nettest.Run(t, "sh", "-ec", script)
+		if got := texts(forwarding(needs())); !strings.HasPrefix(got, "ok ") {
+			t.Errorf("Felix by %s: %s", felix, got)
+		}
+		nettest.Run(t, "nft", "flush", "ruleset")
+	}
+}
+
 func TestAMarkMaskOfOthersIsWarnedOf(t *testing.T) {
 	n := needs()
 	if got := markMask(n); got != nil {
