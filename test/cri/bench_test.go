@@ -26,16 +26,20 @@ type contender struct {
 	run, stop []time.Duration
 }
 
-// BenchmarkRunPodSandbox times sandboxes of three kinds in turn: with the node's own
-// network, which is what containerd takes without any plugin, with enipool, and with
-// the reference plugins.
+// BenchmarkRunPodSandbox times sandboxes in turn: with the node's own network, which is
+// what containerd takes without any plugin, with enipool's shipped conflist, and with the
+// reference plugins; of pods that ask for nothing, and that ask for a host port and limits.
 func BenchmarkRunPodSandbox(b *testing.B) {
 	r := newRegion(b, "bench")
 	ours := newMachine(r, "a", plan{limits: small, coolDown: "0s"})
+	theirs := newPtpMachine(r, "b")
+	nothing := func(*api.PodSandboxConfig) {}
 	list := []*contender{
 		{name: "the node's network", m: ours, option: onNodeNetwork},
-		{name: "enipool", m: ours, option: func(*api.PodSandboxConfig) {}},
-		{name: "ptp+host-local", m: newPtpMachine(r, "b"), option: func(*api.PodSandboxConfig) {}},
+		{name: "enipool", m: ours, option: nothing},
+		{name: "ptp+host-local+portmap+bandwidth", m: theirs, option: nothing},
+		{name: "enipool, host port and limits", m: ours, option: onPortWithLimits},
+		{name: "ptp+host-local+portmap+bandwidth, host port and limits", m: theirs, option: onPortWithLimits},
 	}
 	round := 0
 	for b.Loop() {
@@ -44,13 +48,18 @@ func BenchmarkRunPodSandbox(b *testing.B) {
 		}
 		round++
 	}
-	b.ReportMetric(0, "ns/op") // of all three together, which tells nothing
+	b.ReportMetric(0, "ns/op") // of all together, which tells nothing
 	b.Logf("medians of %d\n%s", round, table(list))
 }
 
 func onNodeNetwork(c *api.PodSandboxConfig) {
 	c.Hostname = "" // it is the node's
 	c.Linux.SecurityContext = &api.LinuxSandboxSecurityContext{NamespaceOptions: &api.NamespaceOption{Network: api.NamespaceMode_NODE}}
+}
+
+func onPortWithLimits(c *api.PodSandboxConfig) {
+	onPort(8080)(c)
+	limited(c)
 }
 
 // newPtpMachine starts a node with the reference plugins in enipool's place.

@@ -67,6 +67,10 @@ func get(address string) error {
 	return nil
 }
 
+func limited(c *api.PodSandboxConfig) {
+	c.Annotations = map[string]string{"kubernetes.io/ingress-bandwidth": "8M", "kubernetes.io/egress-bandwidth": "4M"}
+}
+
 func TestABandwidthAnnotationIsAppliedAndGoesWithThePod(t *testing.T) {
 	for name, source := range map[string]string{"bandwidth": conflistSource, "bandwidthchain": chainSource} {
 		t.Run(name, func(t *testing.T) { testBandwidth(t, name, source) })
@@ -77,9 +81,7 @@ func testBandwidth(t *testing.T, region, source string) {
 	t.Parallel()
 	m := newMachine(newRegion(t, region), "a", plan{limits: small})
 	m.publish(m.conflistOf(source))
-	p := m.run("slow", func(c *api.PodSandboxConfig) {
-		c.Annotations = map[string]string{"kubernetes.io/ingress-bandwidth": "8M", "kubernetes.io/egress-bandwidth": "4M"}
-	})
+	p := m.run("slow", limited)
 	m.run("fast").reach(internet)
 	p.reach(internet)
 	shaped := m.Run("sh", "-c", "tc qdisc show; for dev in $(ls /sys/class/net); do tc class show dev $dev; done")
