@@ -7,8 +7,9 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// mostSelecting bounds how many rules of others packets are made for.
-const mostSelecting = 8
+// mostSelecting bounds how many rules of others packets are made for. To ask the kernel
+// for the way of one takes some microseconds.
+const mostSelecting = 256
 
 // selected returns packets that rules of others before ours select by more than what all
 // packets of pods have: by destination, transport or ports. Which way those take no other

@@ -1,12 +1,51 @@
 package node
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/enipool/enipool/pkg/nettest"
 )
+
+// A policy engine or a VPN has dozens of rules that harm nobody.
+func TestARuleThatDivertsPodsIsToldBesideManyThatDoNot(t *testing.T) {
+	n, _ := withPod(t)
+	nettest.Run(t, "sh", "-c", "ip link set eth0 up; ip link set eth1 up; ip link set eth0-far up")
+	add := func(rule string) {
+		nettest.Run(t, "sh", "-c", "ip rule add "+rule)
+		t.Cleanup(func() { nettest.Run(t, "sh", "-c", "ip rule del "+rule) })
+	}
+	for i := range 40 {
+		add(fmt.Sprintf("priority %d to 192.168.%d.0/24 lookup main", 100+i, i))
+	}
+	if lines, err := n.Check(t.Context()); err != nil || len(lines) > 0 {
+		t.Errorf("%v\n%s", err, strings.Join(lines, "\n"))
+	}
+	add("priority 200 ipproto tcp blackhole")
+	want := "priority 200 from all ipproto tcp blackhole: what pods of the ENI eth1 send, as far as the rule selects it, ends there"
+	if lines, err := n.Check(t.Context()); err != nil || !strings.Contains(strings.Join(lines, "\n"), want) {
+		t.Errorf("%v\n%s\nwant %s", err, strings.Join(lines, "\n"), want)
+	}
+}
+
+// The library that reads the chains of others knows not every statement.
+func TestAChainThatCannotBeReadHidesNothingElse(t *testing.T) {
+	n, _ := withPod(t)
+	nettest.Run(t, "nft", `add table inet odd
+		add chain inet odd forwards { type filter hook forward priority 0; }
+		add chain inet odd arrives { type filter hook prerouting priority 0; }
+		add rule inet odd forwards ct original ip daddr 10.96.0.1 accept
+		add rule inet odd arrives ct original ip daddr 10.96.0.1 accept
+		add table inet cut
+		add chain inet cut p { type filter hook forward priority 10; policy drop; }`)
+	t.Cleanup(func() { nettest.Run(t, "nft", "delete table inet odd; delete table inet cut") })
+	lines, err := n.Check(t.Context())
+	if err != nil || !strings.Contains(strings.Join(lines, "\n"), "nftables table inet cut: chain p drops") {
+		t.Errorf("%v\n%s", err, strings.Join(lines, "\n"))
+	}
+}
 
 // A rule of others before ours cuts pods off or sends them out by another ENI, while
 // each of our own objects is as it should be: only the kernel's answer tells.

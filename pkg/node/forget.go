@@ -34,20 +34,16 @@ func forgetConnections(ctx context.Context, was view, next *ipam.State) []string
 			fresh = append(fresh, a.Addr)
 		}
 	}
-	n, err := conntrack.Forget(fresh, anyMark(next)...)
+	n, err := conntrack.Forget(fresh, anyMark(next.Settings.MarkMask)...)
 	return describeForgotten(n, err, "addresses that are new on their ENI")
 }
 
 // anyMark returns marks of which every connection has one that has the mark of an ENI: a
-// bit each.
-func anyMark(s *ipam.State) []conntrack.Mark {
-	highest := 0
-	for _, nic := range s.ENIs {
-		highest = max(highest, nic.Index)
-	}
+// bit each. Connections may have marks of ENIs that the book no longer knows.
+func anyMark(mask uint32) []conntrack.Mark {
 	var marks []conntrack.Mark
-	for i := range bits.Len(uint(highest)) {
-		bit := netconf.Mark(1<<i, s.Settings.MarkMask)
+	for i := range bits.OnesCount32(mask) {
+		bit := netconf.Mark(1<<i, mask)
 		marks = append(marks, conntrack.Mark{Value: bit, Mask: bit})
 	}
 	return marks

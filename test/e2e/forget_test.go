@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/nettest"
 )
 
 // A pod's session with a service behind a tunnel, which nobody answers, as to a log server:
@@ -76,4 +77,28 @@ func TestOnlyARepairLooksForFlowsWithoutTranslation(t *testing.T) {
 		_, sender, err := heard.ReadFromUDPAddrPort(make([]byte, 10))
 		return err == nil && sender.Addr().Unmap().String() == "10.0.0.10"
 	})
+}
+
+// The mark of a connection names the ENI that it came in by. That ENI may be gone, with all
+// of the same or a higher index.
+func TestAConnectionOfAnENIThatIsGoneIsAnsweredByTheNextOneOfItsAddress(t *testing.T) {
+	for name, s := range windowVariants(true) {
+		t.Run(name, func(t *testing.T) {
+			v := newVPCWith(t, s, 2)
+			answerAll(t, v.pods["b"], "80")
+			c := udpSocket(t, v.internet, internet4+":4000", "10.0.0.21:80")
+			until(t, "an answer by the ENI of index 2", func() bool { return answered(c) })
+			v.plugin("DEL", "b")
+			without, next := v.inv, v.inv
+			without.ENIs, without.Addresses = slices.Clone(v.inv.ENIs[:1]), slices.Clone(v.inv.Addresses[:1])
+			v.load(without)
+			next.ENIs, next.Addresses = slices.Clone(v.inv.ENIs), slices.Clone(v.inv.Addresses)
+			next.ENIs[1].Index, next.Addresses[1].ENI = 1, 1
+			v.load(next)
+			v.pods["b"] = nettest.NewNetns(t, "pod-b2")
+			v.plugin("ADD", "b")
+			answerAll(t, v.pods["b"], "80")
+			until(t, "an answer by the ENI of index 1", func() bool { return answered(c) })
+		})
+	}
 }

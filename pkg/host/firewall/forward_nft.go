@@ -2,6 +2,7 @@ package firewall
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/xt"
+	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,7 +31,14 @@ func (n nftRules) each(chain string, w *walk, visit func(ruleView) (bool, error)
 	rules, read := n.rules[chain]
 	if !read {
 		var err error
-		if rules, err = n.c.GetRules(n.table, &nftables.Chain{Name: chain, Table: n.table}); err != nil {
+		rules, err = n.c.GetRules(n.table, &nftables.Chain{Name: chain, Table: n.table})
+		if kernel := new(netlink.OpError); err != nil && !errors.As(err, &kernel) {
+			// A rule that the library can't read, such as `ct original ip daddr`: what the
+			// chain does with the packet nobody can tell.
+			_, err := visit(ruleView{match: mayMatch, action: decidesElsewhere})
+			return err
+		}
+		if err != nil {
 			return fmt.Errorf("list rules of nftables table %s chain %s: %w", n.table.Name, chain, err)
 		}
 		n.rules[chain] = rules
