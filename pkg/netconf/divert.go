@@ -20,9 +20,10 @@ func (p Probe) Fits(w Way) bool {
 }
 
 // Diverted returns a line for each rule of others by which packets of the probes do not
-// go the way they should, with what becomes of them and what to do. Where the kernel
-// answers otherwise for another reason that is told elsewhere: a route in a table of
-// ours, or a rule of ours that is missing.
+// go the way they should, with what becomes of them and what to do, and for packets that
+// have no way because what is the system's is gone. Where the kernel answers otherwise for
+// another reason that is told elsewhere: a route in a table of ours, or a rule of ours that
+// is missing.
 func Diverted(probes []Probe, ways []Way, policy map[bool]Policy) []string {
 	var found []diversion
 	told := map[[2]string]int{} // which probe has told of a rule and pods first
@@ -42,11 +43,11 @@ func Diverted(probes []Probe, ways []Way, policy map[bool]Policy) []string {
 			found = append(found, d)
 		}
 	}
-	lines := make([]string, len(found))
-	for i, d := range found {
-		lines[i] = d.String()
+	var lines []string
+	for _, d := range found {
+		lines = append(lines, d.String())
 	}
-	return lines
+	return append(lines, noWays(probes, ways, policy)...)
 }
 
 // diversion is what a rule of others does to packets.

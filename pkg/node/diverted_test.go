@@ -127,6 +127,28 @@ func TestARuleOfOthersThatDivertsPodsIsToldWithWhatItDoes(t *testing.T) {
 	}
 }
 
+// `ip rule flush` takes the kernel's rules to main and default away too. Ours are put back,
+// those are not ours.
+func TestRulesOfTheKernelThatAreGoneAreToldWithTheCommandThatPutsThemBack(t *testing.T) {
+	n, _ := withPod(t)
+	nettest.Run(t, "sh", "-c", "ip link set eth0 up; ip link set eth1 up; ip link set eth0-far up; ip link set eth1-far up")
+	defer nettest.Run(t, "sh", "-c", "ip rule add priority 32766 lookup main 2>/dev/null; ip rule add priority 32767 lookup default; true")
+	nettest.Run(t, "ip", "rule", "flush")
+	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := n.Check(t.Context())
+	const told = "the kernel has no way for packets of pods of the ENI eth1: its rule priority 32766 from all lookup main is missing; put it back: "
+	if check := strings.Join(lines, "\n"); err != nil || len(lines) != 1 || !strings.Contains(check, told) {
+		t.Fatalf("check says %q, %v; want one line with %q", check, err, told)
+	}
+	_, command, _ := strings.Cut(lines[0], "; put it back: ")
+	nettest.Run(t, "sh", "-c", command)
+	if lines, err := n.Check(t.Context()); err != nil || len(lines) > 0 {
+		t.Errorf("after %s: %q, %v", command, lines, err)
+	}
+}
+
 // wg-quick names no priority, so the kernel puts its rules right before the first one, ours.
 // That is heard, and what is sent to pods, too, is told with the cure.
 func TestRulesWithoutAPriorityAreHeardAndToldWithTheCure(t *testing.T) {
