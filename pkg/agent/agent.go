@@ -154,10 +154,11 @@ type Agent struct {
 	gone       *ipam.State   // what the book was before its settings changed
 	fights     fights        // what is put right again and again
 
-	hungry       bool          // something could not begin for want of budget or a free hand
-	cooledAt     time.Duration // when the next address has rested, 0 for none
-	waitingLinks []string      // ENIs of the cloud whose link is not on the node
-	lines, enis  int           // of the book that was compared with the view last
+	hungry       bool                     // something could not begin for want of budget or a free hand
+	cooledAt     time.Duration            // when the next address has rested, 0 for none
+	waitingLinks []string                 // ENIs of the cloud whose link is not on the node
+	unlinked     map[string]eni.Interface // ENIs of the book that have lost their links, by ID
+	lines, enis  int                      // of the book that was compared with the view last
 
 	book     *ipam.State // as last read, nil if it could not be
 	bookErr  error

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -79,7 +80,10 @@ func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []health
 		if e.Index < a.conf.Pool.FirstENI || e.Leaving || there[i] >= addresses || a.crowded(e, s.Families) {
 			continue
 		}
-		c := a.subnet(e.Subnet, 1, now)
+		c := a.noLinkCause(e.ID)
+		if c.Reason == "" {
+			c = a.subnet(e.Subnet, 1, now)
+		}
 		if c.Reason == "" {
 			c = a.holds[eniKey(e.ID)].cause(now)
 		}
@@ -108,6 +112,12 @@ func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []health.C
 	n := len(s.ENIs) + s.Foreign + len(s.Pending)
 	switch quota := a.holds["create"].cause(now); {
 	case len(s.Pending) > 0:
+		return list
+	case n >= s.Limits.ENIs && len(a.unlinked) > 0:
+		// With its link that ENI would serve pods: another one is not what lacks.
+		for _, id := range slices.Sorted(maps.Keys(a.unlinked)) {
+			list = append(list, a.noLinkCause(id))
+		}
 		return list
 	case n >= s.Limits.ENIs:
 		return []health.Cause{{Reason: health.ENILimitReached, What: fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Foreign)}}

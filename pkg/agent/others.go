@@ -19,7 +19,10 @@ func (a *Agent) learnOthers(ctx context.Context, book *ipam.State, now time.Dura
 	if now < a.othersAt && !a.occupied || a.holds.active("others", now) {
 		return book, nil
 	}
-	err := a.lookForOthers(ctx, book, now)
+	book, err := a.read(ctx) // a comparison of the kernel may have renamed links in it
+	if err == nil {
+		err = a.lookForOthers(ctx, book, now)
+	}
 	if err != nil {
 		a.holds.fail("others", delayRetry, 0, now, a.Rand)
 		a.holds.because("others", err)
@@ -69,6 +72,9 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 func (a *Agent) tellHeld(addrs []netip.Addr, causes map[netip.Addr]string) {
 	for _, addr := range addrs {
 		a.steps++
+		if ipam.IsNoLink(causes[addr]) { // which is told of the ENI
+			continue
+		}
 		a.Log.Warn("address is held by others", "address", addr, "by", causes[addr])
 	}
 }
@@ -130,11 +136,12 @@ func heldProblem(lines []string) string {
 }
 
 // servedByOthers is how many pods of the node have an address by another plugin: while
-// they last they need none of ours. The node's own addresses are no pod's.
+// they last they need none of ours. The node's own addresses are no pod's, and those of an
+// ENI without a link are nobody's.
 func servedByOthers(book *ipam.State) int {
 	var counts [eni.IPv6 + 1]int
 	for i := range book.Addresses {
-		if line := &book.Addresses[i]; line.State == eni.Held && !strings.HasPrefix(line.HeldBy, netconf.NodeAddress) {
+		if line := &book.Addresses[i]; line.State == eni.Held && !strings.HasPrefix(line.HeldBy, netconf.NodeAddress) && !ipam.IsNoLink(line.HeldBy) {
 			counts[line.Family()]++
 		}
 	}

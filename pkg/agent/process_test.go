@@ -171,8 +171,15 @@ func (p process) Links(context.Context) (map[string]eni.Interface, error) {
 }
 
 func (p process) Occupancy(context.Context) (netconf.Occupancy, error) {
-	o := netconf.Occupancy{At: p.n.w.now()}
-	err := p.see(func() error {
+	o := netconf.Occupancy{At: p.n.w.now(), Links: map[string]bool{}}
+	links, err := p.Links(context.Background())
+	if err != nil {
+		return o, err
+	}
+	for _, link := range links {
+		o.Links[link.Device] = true
+	}
+	err = p.see(func() error {
 		for _, pod := range p.n.pods {
 			o.Pods = append(o.Pods, netconf.PodEnd{Dev: netconf.HostDevice(pod.owner.Key), Owner: pod.owner, Routed: pod.addrs})
 		}

@@ -42,6 +42,7 @@ func (a *Agent) report(now time.Duration) {
 	if a.book != nil {
 		s.Addresses = counts(a.book, now)
 	}
+	s.Unlinked = a.unlinkedLines()
 	if s.Held = nil; a.book != nil {
 		s.Held = heldLines(a.book)
 	}
@@ -110,6 +111,8 @@ func (a *Agent) problem(book error) string {
 		return "cloud: " + hold.why()
 	case len(a.waitingLinks) > 0:
 		return a.noLink()
+	case len(s.Unlinked) > 0:
+		return strings.Join(s.Unlinked, "; ")
 	case s.Most == 0:
 		return a.noRoom()
 	case short && s.Exhausted != "":

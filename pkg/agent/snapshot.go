@@ -43,7 +43,8 @@ func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
 	_, stray := a.strays[nic.ID]
 	_, leaving := a.mem.Leaving[nic.ID]
 	_, unsure := a.mem.Unsure[nic.ID]
-	e := pool.ENI{ID: nic.ID, Index: nic.Index, Subnet: have.Subnet, Keep: !have.Ours,
+	lost, unlinked := a.unlinked[nic.ID]
+	e := pool.ENI{ID: nic.ID, Index: nic.Index, Subnet: have.Subnet, Keep: !have.Ours, NoLink: unlinked, Device: lost.Device,
 		Busy:    !known || stray || unsure || a.holds.active("eni "+nic.ID, now),
 		Leaving: leaving,
 	}

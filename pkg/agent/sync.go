@@ -25,6 +25,11 @@ const (
 // hold too. What failed is tried again after its back-off, which holds up nothing that
 // is heard meanwhile: one thing that can't be put back is no reason to leave others.
 func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Duration) error {
+	relinked, err := a.relinked(ctx)
+	if err != nil {
+		return err
+	}
+	a.disturbed = a.disturbed || relinked
 	held := a.holds.active("kernel", now)
 	due := now >= a.resyncAt && !held
 	again := !held && (a.holds.over("kernel", now) || a.holds.over("limits", now))
@@ -35,7 +40,7 @@ func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Dura
 	if due {
 		cause = comparedAtResync
 	}
-	err := a.sync(ctx, now, cause)
+	err = a.sync(ctx, now, cause)
 	if !due {
 		return err
 	}
@@ -233,6 +238,7 @@ func (a *Agent) leavingENIs(ctx context.Context) ([]string, error) {
 				out = append(out, nic.ID)
 			}
 		}
+		a.noteLinks(s, devices)
 		return nil
 	})
 	return out, err

@@ -139,6 +139,9 @@ func (a *Agent) next(now time.Duration) time.Duration {
 	if a.rebuilt {
 		return minTick
 	}
+	if len(a.unlinked) > 0 {
+		sooner(now + linkTime)
+	}
 	if a.hungry && len(a.calls) == 0 && !a.holds.active("cloud", now) || len(a.waitingLinks) > 0 {
 		sooner(now + soon)
 	}
@@ -147,6 +150,10 @@ func (a *Agent) next(now time.Duration) time.Duration {
 
 // soon is when to look again for what nothing announces: budget, a new link.
 const soon = 250 * time.Millisecond
+
+// linkTime is how often it is looked whether an ENI has its link again: the kernel announces
+// that, but not under which name it will be known.
+const linkTime = 2 * time.Second
 
 // minTick keeps a loop that has nothing to wait for from spinning.
 const minTick = 50 * time.Millisecond

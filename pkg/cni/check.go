@@ -101,11 +101,10 @@ func (p *Plugin) compareKernel(ctx context.Context, r Request, s ipam.Settings, 
 func (p *Plugin) Status(ctx context.Context, r Request) (warning string, err error) {
 	var damage []ipam.Damage
 	var none *ipam.Exhausted
-	var settings ipam.Settings
-	var some ipam.Lease
+	var book *ipam.State
 	nobody := eni.Owner{Key: eni.Key{Network: r.Conf.Name, Container: "status"}}
 	err = p.Cache.View(ctx, func(s *ipam.State) error {
-		damage, settings, some = s.Damaged, s.Settings, sample(s)
+		damage, book = s.Damaged, s
 		// A view is never written, so this asks without taking.
 		_, err := s.Assign(nobody, "", p.Now())
 		errors.As(err, &none)
@@ -115,7 +114,7 @@ func (p *Plugin) Status(ctx context.Context, r Request) (warning string, err err
 		err = p.Cache.CheckWritable()
 	}
 	if err == nil {
-		err = refuseCutOff(settings, some)
+		err = refuseAllCutOff(book)
 	}
 	if err != nil {
 		return "", types.NewError(types.ErrPluginNotAvailable, err.Error(), details(err))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/host/nfset"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
@@ -46,9 +47,24 @@ var errNoSource = errors.New("pods on secondary ENIs would be cut off: the agent
 
 // refuseCutOff refuses a lease whose pod would reach nothing: somebody took enipool's table
 // away, or emptied it, and it is not back yet. Pods of ENI 0 cost nothing here.
-func refuseCutOff(s ipam.Settings, lease ipam.Lease) error {
+//
+// Where the ENI's link is missing that is the cause, and an address of another ENI does.
+func refuseCutOff(h *host.Host, s ipam.Settings, lease ipam.Lease) error {
 	lines, err := checkSources(s, lease)
+	if sound := err == nil && len(lines) == 0; sound && s.Routing == ipam.Map || lease.Interface.Index == 0 && sound {
+		return nil
+	}
+	if there, linkErr := h.HasLink(lease.Interface.Device); linkErr == nil && !there {
+		return &host.HeldError{Addr: lease.Addresses[0].Addr, Cause: ipam.NoLinkCause(lease.Interface)}
+	}
+	return cutOff(lines, err)
+}
+
+// cutOff makes an error of what checkSources found.
+func cutOff(lines []string, err error) error {
 	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("the plugin lacks CAP_NET_ADMIN in the node's user namespace: %w", err)
 	case err != nil: // a kernel that has no nftables any more leads nothing either
 		return fmt.Errorf("%w: %w", errNoSource, err)
 	case len(lines) > 0:
@@ -57,13 +73,34 @@ func refuseCutOff(s ipam.Settings, lease ipam.Lease) error {
 	return nil
 }
 
-// sample returns a lease of one address of each family that is on a secondary ENI and
-// stands for the others: what takes the table away takes all of them.
-func sample(s *ipam.State) (l ipam.Lease) {
+// refuseAllCutOff tells whether pods of secondary ENIs would reach nothing. That the link of
+// one ENI is missing says nothing of the others.
+func refuseAllCutOff(s *ipam.State) error {
+	err := cutOff(checkSources(s.Settings, sample(s, nil)))
+	if err == nil {
+		return nil
+	}
+	h, hostErr := host.NewHere()
+	if hostErr != nil {
+		return errors.Join(err, hostErr)
+	}
+	defer h.Close()
+	missing := map[int]bool{}
+	for _, nic := range s.ENIs {
+		there, linkErr := h.HasLink(nic.Device)
+		missing[nic.Index] = linkErr == nil && !there
+	}
+	return cutOff(checkSources(s.Settings, sample(s, missing)))
+}
+
+// sample returns a lease of one address of each family that is on a secondary ENI, but for
+// those that are missing, and stands for the others: what takes the table away takes all of
+// them.
+func sample(s *ipam.State, missing map[int]bool) (l ipam.Lease) {
 	known := map[eni.Family]bool{}
 	for _, a := range s.Addresses {
 		usable := a.State == eni.Free || a.State == eni.Used
-		if f := a.Family(); usable && a.ENI > 0 && !known[f] {
+		if f := a.Family(); usable && a.ENI > 0 && !missing[a.ENI] && !known[f] {
 			known[f] = true
 			l.Addresses = append(l.Addresses, a)
 		}

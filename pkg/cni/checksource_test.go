@@ -88,7 +88,7 @@ func BenchmarkLookForTheElementOfAPod(b *testing.B) {
 	b.Cleanup(func() { nettest.Run(b, "nft", "delete table inet enipool") })
 	lease := ipam.Lease{Addresses: []eni.Address{{Addr: netip.MustParseAddr("10.0.0.21"), ENI: 1}}}
 	for b.Loop() {
-		if err := refuseCutOff(ipam.Settings{Routing: ipam.Map}, lease); err != nil {
+		if err := refuseCutOff(nil, ipam.Settings{Routing: ipam.Map}, lease); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -27,7 +27,7 @@ func (p *Plugin) settleIn(ctx context.Context, h *host.Host, ns *host.Netns, r R
 			return lease, s, nil, err
 		}
 		if err = checkFree(h, lease.Addresses); err == nil {
-			err = refuseCutOff(s, lease)
+			err = refuseCutOff(h, s, lease)
 		}
 		if err == nil {
 			res, err = p.setUp(h, ns, r, s, lease)

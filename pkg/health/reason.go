@@ -31,7 +31,7 @@ var faults = [...]fault{
 	{ENILimitReached, "the node may have no more ENIs", "raise the quota, detach ENIs that are not enipool's, or take a larger instance"},
 	{NoSubnet, "no subnet takes the ENI that is needed", "give the node a subnet of its zone for new ENIs"},
 	{CloudThrottled, "the cloud wants fewer calls", "it is tried again by itself; if that lasts, lower cloud.callsPerSecond, for all nodes of the account share its rate"},
-	{LinkMissing, "an ENI is attached and its link is not on the node", "look for the device in the kernel's log"},
+	{LinkMissing, "an ENI is attached and its link is not on the node", "look for the device in the kernel's log; when the link is back its addresses are used again by themselves"},
 	{SetupFailed, "new addresses can't be set up on the node", "the agent's log has the error"},
 	{CloudFailed, "calls to the cloud fail", "they are tried again; the agent's log has the cloud's words"},
 	{NoFreeAddress, "more addresses are still to come", "`enipoolctl pool show` on the node says what is under way"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 	"golang.org/x/sys/unix"
 )
@@ -16,7 +17,7 @@ type HeldError struct {
 }
 
 // Error names the address and what holds it.
-func (e *HeldError) Error() string { return fmt.Sprintf("%s is held by others: %s", e.Addr, e.Cause) }
+func (e *HeldError) Error() string { return fmt.Sprintf("%s is %s", e.Addr, ipam.HeldText(e.Cause)) }
 
 // errUnsure is the answer where one question does not do.
 var errUnsure = errors.New("the kernel does not tell which route it found")

@@ -21,6 +21,10 @@ func (h *Host) Occupancy(now time.Duration, known func(eni.Key) bool) (netconf.O
 	if err != nil {
 		return o, err
 	}
+	o.Links = make(map[string]bool, len(list))
+	for _, l := range list {
+		o.Links[l.name] = true
+	}
 	for _, v6 := range []bool{false, true} {
 		if err := h.readHostRoutes(&o, v6, names); err != nil {
 			return o, err

@@ -47,14 +47,8 @@ func (s *State) Unhold(addrs []netip.Addr, now time.Duration) []netip.Addr {
 // Holds returns what others hold, in allocation order.
 func (s *State) Holds() []eni.Address { return s.list(eni.Held) }
 
-// HeldLine tells people who holds a held address.
-func HeldLine(a eni.Address) string {
-	cause := a.HeldBy
-	if cause == "" {
-		cause = "cause not recorded"
-	}
-	return fmt.Sprintf("%s is held by others: %s", a.Addr, cause)
-}
+// HeldLine tells people who holds a held address, or what else keeps pods from it.
+func HeldLine(a eni.Address) string { return fmt.Sprintf("%s is %s", a.Addr, HeldText(a.HeldBy)) }
 
 // mostExamples keeps the text of a pod's event short.
 const mostExamples = 3
@@ -65,7 +59,7 @@ func (s *State) heldExamples(keep func(eni.Address) bool) string {
 	text, named, more := "", 0, 0
 	for _, a := range s.Addresses {
 		switch {
-		case a.State != eni.Held || !keep(a):
+		case a.State != eni.Held || IsNoLink(a.HeldBy) || !keep(a):
 		case a.HeldBy == "" || named == mostExamples:
 			more++
 		case named > 0:

@@ -21,6 +21,9 @@ type Exhausted struct {
 	Damaged  int
 	Examples string // some of the held addresses with what holds each, "" if none is
 	Ahead    int    // pending ADDs that came before and get what is free
+
+	Unlinked int      // of the held addresses: their ENIs have no link on the node
+	NoLinks  []string // why, one for each of those ENIs
 	Count
 }
 
@@ -42,8 +45,11 @@ func (e *Exhausted) Error() string {
 	if e.Releasing > 0 {
 		fmt.Fprintf(&b, ", %d releasing", e.Releasing)
 	}
-	if e.Held > 0 {
-		fmt.Fprintf(&b, ", %d held by others", e.Held)
+	if e.Unlinked > 0 {
+		fmt.Fprintf(&b, ", %d not usable (%s)", e.Unlinked, strings.Join(e.NoLinks, "; "))
+	}
+	if others := e.Held - e.Unlinked; others > 0 {
+		fmt.Fprintf(&b, ", %d held by others", others)
 		if e.Examples != "" {
 			fmt.Fprintf(&b, " (%s)", e.Examples)
 		}
@@ -107,7 +113,8 @@ func (s *State) exhausted(device string, now time.Duration) *Exhausted {
 		}
 	}
 	keep := func(a eni.Address) bool { return only[a.ENI] }
-	return &Exhausted{Families: s.Settings.Families, Device: device, ENIs: len(only),
+	unlinked, causes := s.unlinked(keep)
+	return &Exhausted{Families: s.Settings.Families, Device: device, ENIs: len(only), Unlinked: unlinked, NoLinks: causes,
 		Damaged: len(s.Damaged), Examples: s.heldExamples(keep), Count: s.Count(now, keep)}
 }
 

@@ -19,6 +19,7 @@ type Occupancy struct {
 	Rules  []HostRule
 	Neighs []Neigh // permanent ones
 	Pods   []PodEnd
+	Links  map[string]bool // the names of all links; nil: not read
 }
 
 // NodeAddress begins the cause of an address that is the node's own as well: a service
@@ -27,12 +28,14 @@ const NodeAddress = "address "
 
 // Held returns which of the pool's addresses others hold, each with what holds it. A
 // pod's link of ours that the node state does not know is as little ours to cut off
-// as anybody else's.
+// as anybody else's. The addresses of an ENI without a link are held as well: a pod
+// that got one would reach nothing.
 //
 // An address of a pod of ours is never among them, nor is one that changed since the
 // kernel was read: what was seen may have been its last pod's.
 func (o Occupancy) Held(s *ipam.State) map[netip.Addr]string {
 	causes, unread := o.causes(s)
+	unlinked := o.Unlinked(s)
 	held := map[netip.Addr]string{}
 	for i := range s.Addresses {
 		a := &s.Addresses[i]
@@ -46,9 +49,23 @@ func (o Occupancy) Held(s *ipam.State) map[netip.Addr]string {
 			held[a.Addr] = fmt.Sprintf("%s and %d more", found[0], len(found)-1)
 		case unread[a.Family()] != "":
 			held[a.Addr] = unread[a.Family()]
+		case unlinked[a.ENI] != "" && a.State != eni.Releasing: // that goes on, it needs no link
+			held[a.Addr] = unlinked[a.ENI]
 		}
 	}
 	return held
+}
+
+// Unlinked returns the causes why no pod may get the addresses of ENIs whose links are not
+// on the node, by device index.
+func (o Occupancy) Unlinked(s *ipam.State) map[int]string {
+	causes := map[int]string{}
+	for _, nic := range s.ENIs {
+		if o.Links != nil && !o.Links[nic.Device] {
+			causes[nic.Index] = ipam.NoLinkCause(nic)
+		}
+	}
+	return causes
 }
 
 // LetGo returns which of the addresses that the node state calls held nobody else has

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -129,13 +128,13 @@ func (n Node) checkKernel(ctx context.Context, h *host.Host, without []string) (
 // hold for them it can't. leaving are those that an agent may be deleting, for which the
 // kernel may hold something still or nothing any more.
 func (n Node) checkENIs(ctx context.Context) (found []finding, missing, leaving []string, err error) {
-	links, err := net.Interfaces()
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("list the node's links: %w", err)
-	}
 	err = n.Cache.View(ctx, func(s *ipam.State) error {
+		ids, err := unlinked(s)
+		if err != nil {
+			return err
+		}
 		for _, nic := range s.ENIs {
-			linked := slices.ContainsFunc(links, func(l net.Interface) bool { return l.Name == nic.Device })
+			linked := !slices.Contains(ids, nic.ID)
 			idle := nic.Index > 0 && !slices.ContainsFunc(s.Addresses, func(a eni.Address) bool { return a.ENI == nic.Index && a.State != eni.Releasing })
 			goes := idle && n.Keeper != ""
 			if !linked {
@@ -146,12 +145,21 @@ func (n Node) checkENIs(ctx context.Context) (found []finding, missing, leaving 
 			if linked || goes {
 				continue
 			}
-			line := fmt.Sprintf("ENI %s is in the cache, and this node has no link %s: it is detached, or has another name", nic.ID, nic.Device)
-			found = append(found, finding{line: line + n.remedy("attach it again, or take it out of the inventory for `enipoolctl pool load`"), what: line})
+			line := fmt.Sprintf("must fix: link %s of the ENI %s is missing on this node: the ENI is detached, its driver lost the device, or the link has another name", nic.Device, nic.ID)
+			found = append(found, finding{line: line + n.linkRemedy(), what: line})
 		}
 		return nil
 	})
 	return found, missing, leaving, err
+}
+
+// linkRemedy ends the line of an ENI without a link. No agent can bring a device back: what
+// it does it does when that is there again.
+func (n Node) linkRemedy() string {
+	if n.Keeper == "" {
+		return "; attach it again and run `enipoolctl pool load`, or take it out of the inventory for that"
+	}
+	return "; its pods are cut off and no other pod gets its addresses. Look for the device in the kernel's log (dmesg); attach the ENI again, reload its driver or restart the node: an agent uses it again within seconds"
 }
 
 // checkDamaged finds the addresses that can't be read in the cache. The

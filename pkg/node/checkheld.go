@@ -28,10 +28,15 @@ func (n Node) checkHeld(ctx context.Context, o netconf.Occupancy) ([]string, err
 				a.State = eni.Free
 			}
 			switch {
+			case held && ipam.IsNoLink(cause): // the line of the ENI says it
 			case held && a.State != eni.Used:
 				lines = append(lines, n.heldLine(a, cause, services))
 			case gone[a.Addr]:
-				lines = append(lines, fmt.Sprintf("%s was held by others and is no more", a.Addr)+n.remedy("`enipoolctl pool load` takes it back"))
+				was := "held by others"
+				if ipam.IsNoLink(a.HeldBy) {
+					was = ipam.HeldText(a.HeldBy)
+				}
+				lines = append(lines, fmt.Sprintf("%s was %s and is no more", a.Addr, was)+n.remedy("`enipoolctl pool load` takes it back"))
 			}
 		}
 		for _, line := range o.Shared(s) {

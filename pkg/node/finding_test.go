@@ -124,7 +124,7 @@ func TestAnENIWithoutALinkIsToldAndTheRestCompared(t *testing.T) {
 	t.Cleanup(func() { nettest.Run(t, "ip", "link", "set", "gone", "name", "eth2") })
 	nettest.Run(t, "ip", "rule", "del", "priority", "512")
 	lines, err := n.Check(t.Context())
-	for _, want := range []string{"ENI eni-eth2 is in the cache, and this node has no link eth2: it is detached, or has another name; attach it again, or take it out of the inventory for `enipoolctl pool load`",
+	for _, want := range []string{"must fix: link eth2 of the ENI eni-eth2 is missing on this node: the ENI is detached, its driver lost the device, or the link has another name; attach it again and run `enipoolctl pool load`, or take it out of the inventory for that",
 		"kernel lacks rule 512: "} {
 		if err != nil || !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, want) }) {
 			t.Errorf("check says %q, %v; want %s", lines, err, want)

@@ -17,6 +17,12 @@ import (
 // Grow adds to the kernel what next needs and removes nothing: it comes before
 // next is in the cache. It returns a line for each thing it added.
 func (n Node) Grow(ctx context.Context, next *ipam.State) ([]string, error) {
+	missing, err := unlinked(next)
+	if err != nil {
+		return nil, err
+	}
+	// For an ENI that lost its link the kernel can hold nothing. The others go on.
+	next = without(next, missing)
 	lines, err := n.apply(ctx, fixed(next), change{addOnly: true, grows: true, watch: n.Watch})
 	if err := errors.Join(err, n.growFast(next)); err != nil {
 		return lines, err
@@ -72,6 +78,20 @@ func missing(list, have []eni.Interface) []eni.Interface {
 	return slices.DeleteFunc(slices.Clone(list), func(nic eni.Interface) bool {
 		return slices.ContainsFunc(have, func(h eni.Interface) bool { return h.Device == nic.Device })
 	})
+}
+
+// unlinked returns the ids of the ENIs whose links are not on the node.
+func unlinked(s *ipam.State) (ids []string, err error) {
+	links, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("list the node's links: %w", err)
+	}
+	for _, nic := range s.ENIs {
+		if !slices.ContainsFunc(links, func(l net.Interface) bool { return l.Name == nic.Device }) {
+			ids = append(ids, nic.ID)
+		}
+	}
+	return ids, nil
 }
 
 // Links returns the node's links by MAC in the usual form, with name and MTU, as

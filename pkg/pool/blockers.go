@@ -48,6 +48,9 @@ func (l *ledger) limit() string {
 
 // blockers returns what keeps the ENI from its full number of slots.
 func (n *nic) blockers() []string {
+	if n.NoLink {
+		return []string{fmt.Sprintf("%s: its link %s is missing on the node", n.ID, n.Device)}
+	}
 	var list []string
 	short := false
 	for i := range n.tallies {

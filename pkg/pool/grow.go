@@ -37,7 +37,7 @@ func (l *ledger) grow() {
 //
 // Where addresses come in blocks the last one may bring some slots too many.
 func (l *ledger) raise(n *nic, k int, calls bool) int {
-	calls = calls && !n.Busy && n.takes()
+	calls = calls && !n.Busy && !n.NoLink && n.takes()
 	before := n.slots()
 	for n.slots() < before+k && n.addSlot(calls) {
 	}
@@ -69,7 +69,7 @@ func (l *ledger) mend(n *nic) {
 // another ENI for the same slots meanwhile.
 func (l *ledger) await(n *nic) (slots int) {
 	before, k := n.slots(), min(n.unmatched(), l.ceiling-l.owned)
-	for slots < k && n.takes() && n.addSlot(true) {
+	for slots < k && !n.NoLink && n.takes() && n.addSlot(true) {
 		for i := range n.tallies {
 			n.tallies[i].awaited += n.tallies[i].assign
 			n.tallies[i].assign = 0

@@ -63,6 +63,8 @@ type ENI struct {
 	Busy      bool      // a call about it is under way or of unknown outcome: no new one now
 	Leaving   bool      // its deletion has begun and can't be taken back
 	Keep      bool      // not made by us: never deleted
+	NoLink    bool      // the node has no link for it: pods can't use it, no new addresses
+	Device    string    // of NoLink: the name of the link that is missing
 }
 
 // Address is an address of the book. One that has cooled down is Free here.

@@ -43,6 +43,7 @@ type Status struct {
 	InFlight  []string `json:"inFlight,omitempty"`  // steps under way, as people read them
 	Backoff   []string `json:"backoff,omitempty"`   // what is left alone for a while, and why
 	Blockers  []string `json:"blockers,omitempty"`  // why the target is out of reach
+	Unlinked  []string `json:"unlinked,omitempty"`  // ENIs that have lost their links on the node
 	Held      []string `json:"held,omitempty"`      // addresses that others hold, each with what holds it
 	Shared    []string `json:"shared,omitempty"`    // addresses of pods that others claim too
 	Blocked   []string `json:"blocked,omitempty"`   // chains of others that drop what pods send or get

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -174,7 +173,7 @@ func printAddresses(w io.Writer, r node.Report, wide bool) error {
 		pod := orDash(a.Pod)
 		switch {
 		case a.State == eni.Held.String():
-			pod = "held by others: " + cmp.Or(a.HeldBy, "cause not recorded")
+			pod = ipam.HeldText(a.HeldBy)
 		case a.Namespace != "":
 			pod = a.Namespace + "/" + a.Pod
 		case a.Pod == "" && a.Container != "":

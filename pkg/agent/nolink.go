@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/health"
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// noteLinks notes which ENIs of the book have no link on the node, and tells people of each
+// that lost its link or has it again. An ENI that is being deleted is to lose it.
+//
+// What is free on such an ENI the pool must not count on, and what comes back with the link
+// it may: both show when it is looked for what pods can't have.
+func (a *Agent) noteLinks(book *ipam.State, devices map[string]bool) {
+	now := map[string]eni.Interface{}
+	for _, nic := range book.ENIs {
+		if devices[nic.Device] || a.isLeaving(nic.ID) {
+			continue
+		}
+		now[nic.ID] = nic
+		if _, told := a.unlinked[nic.ID]; !told {
+			a.occupied = true
+			a.Log.Warn("link of an ENI is missing", "eni", nic.ID, "device", nic.Device, "pods", usedOn(book, nic.Index), "todo", noLinkTodo)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(a.unlinked)) {
+		if _, still := now[id]; !still {
+			a.occupied = true
+			if hasENI(book, id) { // else it was detached
+				a.Log.Info("link of an ENI is there again", "eni", id, "device", a.unlinked[id].Device)
+			}
+		}
+	}
+	a.unlinked = now
+}
+
+// relinked tells whether an ENI that lost its link has one again, perhaps with another name.
+func (a *Agent) relinked(ctx context.Context) (bool, error) {
+	if len(a.unlinked) == 0 {
+		return false, nil
+	}
+	links, err := a.Kernel.Links(ctx)
+	for mac, link := range links {
+		for id, nic := range a.unlinked {
+			if have, known := a.view.eni(id); link.Device == nic.Device || known && have.MAC == mac {
+				return true, err
+			}
+		}
+	}
+	return false, err
+}
+
+// noLinkTodo is what a person can do about an ENI without a link.
+const noLinkTodo = "look for the device in the kernel's log (dmesg); if the ENI is detached attach it again, if not reload its driver or restart the node"
+
+// unlinkedLines tells people of the ENIs that have lost their links.
+func (a *Agent) unlinkedLines() []string {
+	var lines []string
+	for _, id := range slices.Sorted(maps.Keys(a.unlinked)) {
+		nic, pods := a.unlinked[id], ""
+		if a.book != nil {
+			pods = fmt.Sprintf(": the %d pods that have its addresses are cut off, and no other pod gets one until it is back", usedOn(a.book, nic.Index))
+		}
+		lines = append(lines, fmt.Sprintf("link %s of the ENI %s is missing%s; %s", nic.Device, id, pods, noLinkTodo))
+	}
+	return lines
+}
+
+// usedOn counts the addresses of the ENI that pods have.
+func usedOn(book *ipam.State, index int) (n int) {
+	for i := range book.Addresses {
+		if line := &book.Addresses[i]; line.ENI == index && line.State == eni.Used {
+			n++
+		}
+	}
+	return n
+}
+
+// noLinkCause says why an ENI that lost its link gives pods no addresses.
+func (a *Agent) noLinkCause(id string) health.Cause {
+	nic, lost := a.unlinked[id]
+	if !lost {
+		return health.Cause{}
+	}
+	return health.Cause{Reason: health.LinkMissing, What: fmt.Sprintf("link %s of the ENI %s is missing", nic.Device, id)}
+}
