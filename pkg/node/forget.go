@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -36,6 +37,22 @@ func forgetConnections(ctx context.Context, was view, next *ipam.State) []string
 	}
 	n, err := conntrack.Forget(fresh, anyMark(next.Settings.MarkMask)...)
 	return describeForgotten(n, err, "addresses that are new on their ENI")
+}
+
+// newToSNAT returns the addresses, sorted, that get the node's address outside the VPC by
+// next and did not by old, nil for none. Those that are used already are left out: a pod that
+// was found while the node cache was made anew may have flows.
+func newToSNAT(old, next *ipam.State) []netip.Addr {
+	known := map[netip.Addr]bool{}
+	for _, a := range next.Used() {
+		known[a.Addr] = true
+	}
+	if old != nil {
+		for _, a := range netconf.NewFirewall(old).Pool {
+			known[a] = true
+		}
+	}
+	return slices.DeleteFunc(netconf.NewFirewall(next).Pool, func(a netip.Addr) bool { return known[a] })
 }
 
 // anyMark returns marks of which every connection has one that has the mark of an ENI: a

@@ -23,7 +23,9 @@ func (n Node) Grow(ctx context.Context, next *ipam.State) ([]string, error) {
 	}
 	// For an ENI that lost its link the kernel can hold nothing. The others go on.
 	next = without(next, missing)
-	lines, err := n.apply(ctx, fixed(next), change{addOnly: true, grows: true, watch: n.Watch})
+	var old *ipam.State
+	_ = n.Cache.View(ctx, func(s *ipam.State) error { old = s; return nil }) // without a book all is new
+	lines, err := n.apply(ctx, fixed(next), change{addOnly: true, fresh: newToSNAT(old, next), watch: n.Watch})
 	if err := errors.Join(err, n.growFast(next)); err != nil {
 		return lines, err
 	}

@@ -41,7 +41,7 @@ func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, erro
 		return nil, err
 	}
 	lines := describe(old, next)
-	grown, err := n.apply(ctx, fixed(union(old, next)), change{addOnly: true, grows: len(lines) > 0})
+	grown, err := n.apply(ctx, fixed(union(old, next)), change{addOnly: true, fresh: newToSNAT(old, next)})
 	if err != nil {
 		return grown, fmt.Errorf("put the kernel state in place (the node cache is as it was): %w", err)
 	}

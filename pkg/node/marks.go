@@ -33,7 +33,7 @@ func (n Node) moveMarks(ctx context.Context, h *host.Host, book view, add, remov
 		return nil, add, remove, fw, err
 	}
 	both := fw.Understanding(old)
-	lines, err := n.applyFirewall(ctx, h, book, both, false)
+	lines, err := n.applyFirewall(ctx, h, book, both, nil)
 	did = append(add.Lines("add "), lines...)
 	if err != nil {
 		return did, netconf.Node{}, remove, fw, err

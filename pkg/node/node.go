@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ func fixed(s *ipam.State) view {
 type change struct {
 	obsolete netconf.Node // see netconf.Diff
 	addOnly  bool         // leave what is too much
-	grows    bool         // what is missing is new
+	fresh    []netip.Addr // that the pool grows by; see newToSNAT
 	watch    *Watch       // learns which changes a reading of the kernel covers; nil: there is none
 	retried  bool         // whoever asked compares again after an error
 }
@@ -100,7 +101,7 @@ func (n Node) apply(ctx context.Context, book view, c change) (changed []string,
 		lines = slices.Concat(lines, add.Lines("add "), remove.Lines("remove "))
 		// What one of the two can't do is no reason to leave the other undone.
 		err = h.ApplyNode(add, netconf.Node{})
-		more, fwErr := n.applyFirewall(ctx, h, book, fw, c.grows)
+		more, fwErr := n.applyFirewall(ctx, h, book, fw, c.fresh)
 		lines, err = append(lines, more...), errors.Join(err, fwErr, h.ApplyNode(netconf.Node{}, remove))
 		if err != nil {
 			c.unsettle(cause)

@@ -99,11 +99,15 @@ func (e *extras) ports() []netconf.PodPorts {
 }
 
 // applyFirewall makes the packet filter hold fw and the host ports of all pods, and has
-// the kernel forget what began without it. With grows the pool does: addresses that are new
-// to the filter have no flows.
-func (n Node) applyFirewall(ctx context.Context, h *host.Host, book view, fw netconf.Firewall, grows bool) ([]string, error) {
+// the kernel forget what began without it. The addresses of fresh, sorted, are new to the filter and
+// have no flows: that they join is no repair.
+func (n Node) applyFirewall(ctx context.Context, h *host.Host, book view, fw netconf.Firewall, fresh []netip.Addr) ([]string, error) {
 	lines, did, err := n.applyExtras(ctx, h, book, &fw)
-	if did.Translates || did.Admits && !grows { // also if something else went wrong: the next repair finds nothing to change
+	lacked := slices.ContainsFunc(did.Admits, func(a netip.Addr) bool {
+		_, joins := slices.BinarySearchFunc(fresh, a, netip.Addr.Compare)
+		return !joins
+	})
+	if did.Translates || lacked { // also if something else went wrong: the next repair finds nothing to change
 		lines = append(lines, forgetUntranslated(ctx, h, fw)...)
 	}
 	return lines, err

@@ -2,8 +2,12 @@ package e2e
 
 import (
 	"net"
+	"net/netip"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 // A pod of another main plugin has an address of enipool's and no link of enipool's.
@@ -22,6 +26,22 @@ func TestAFlowOfAPodOfPtpThatBeganWhileTheRulesetWasFlushedGetsTheNodesAddress(t
 			until(t, "the pod has the node's address", func() bool { return comesFrom(t, flow, heard, "10.0.0.10") })
 		})
 	}
+}
+
+// Somebody empties the set of the addresses that are translated, and the pool grows before
+// anybody puts them back: what it lacked is not what is new.
+func TestAFlowThatBeganWhileTheSetWasEmptyGetsTheNodesAddressWhereThePoolGrewToo(t *testing.T) {
+	v := newVPC(t, windowVariants(true)["nftables"])
+	heard := udpSocket(t, v.internet, internet4+":5000", "")
+	v.flushRuleset("ct state new udp dport 5000")
+	v.reload()
+	v.node.Run(t, "nft", "flush set inet enipool pool4")
+	flow := udpSocket(t, v.pods["a"], "10.0.0.11:4000", internet4+":5000")
+	until(t, "the pod begins to send", func() bool { _, _ = flow.Write([]byte("?")); return v.counted() > 0 })
+	grown := v.inv
+	grown.Addresses = append(slices.Clone(grown.Addresses), eni.Address{Addr: netip.MustParseAddr("10.0.0.77"), ENI: 1})
+	v.load(grown)
+	until(t, "the pod has the node's address", func() bool { return comesFrom(t, flow, heard, "10.0.0.10") })
 }
 
 // comesFrom sends a datagram and tells whether one that is heard is from the address.

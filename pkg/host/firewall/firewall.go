@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"strings"
 
 	"github.com/enipool/enipool/pkg/ipam"
@@ -23,8 +24,8 @@ type step struct {
 
 // effect is what of the filter a change concerns.
 type effect struct {
-	translates bool // rules, chains or host ports by which packets are translated
-	admits     bool // addresses that are translated
+	translates bool         // rules, chains or host ports by which packets are translated
+	admits     []netip.Addr // that are translated
 }
 
 // Change is what Apply did.
@@ -33,9 +34,9 @@ type Change struct {
 	// Translates tells whether rules, chains or host ports by which packets are translated
 	// were put in place: the kernel goes on with what began without them.
 	Translates bool
-	// Admits tells whether addresses were added to those that are translated: the pool
+	// Admits are the addresses that were added to those that are translated: the pool
 	// grew, or somebody had removed them.
-	Admits bool
+	Admits []netip.Addr
 }
 
 // Apply makes the kernel hold f and what is ours of the other packet filter go
@@ -123,7 +124,7 @@ func run(ctx context.Context, steps []step) (did Change, err error) {
 			return did, fmt.Errorf("%s: %w", strings.Join(s.says, ", "), err)
 		}
 		did.Lines = append(did.Lines, s.says...)
-		did.Translates, did.Admits = did.Translates || s.translates, did.Admits || s.admits
+		did.Translates, did.Admits = did.Translates || s.translates, append(did.Admits, s.admits...)
 	}
 	return did, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -195,9 +196,14 @@ type elements struct {
 func (d *nftDiff) effect() (e effect) {
 	e.translates = slices.ContainsFunc(d.addRules, netconf.NftChain.Translates)
 	for _, added := range d.addElements {
-		if len(added.list) > 0 {
-			e.translates = e.translates || netconf.NftHoldsPorts(added.set.Name)
-			e.admits = e.admits || netconf.NftHoldsPool(added.set.Name)
+		e.translates = e.translates || len(added.list) > 0 && netconf.NftHoldsPorts(added.set.Name)
+		if !netconf.NftHoldsPool(added.set.Name) {
+			continue
+		}
+		for _, element := range added.list {
+			if a, ok := netip.AddrFromSlice(element.Key); ok {
+				e.admits = append(e.admits, a)
+			}
 		}
 	}
 	return e
