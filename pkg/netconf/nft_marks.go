@@ -55,8 +55,12 @@ func (f Firewall) addMarks(t *NftTable) {
 		Priority: NftMarksPriority, PriorityName: "dstnat + 10", Rules: rules})
 }
 
-// NftMarksPriority is the priority of the chain that marks packets, at hook prerouting.
-const NftMarksPriority = -90
+// Priorities of the chains that mark packets, at hook prerouting: of what pods send, and of
+// the answers of connections that came in by an ENI.
+const (
+	NftMarksPriority   = -90
+	NftRepliesPriority = -89
+)
 
 // Element returns the element of the routing map that sends what the address sends
 // out through its ENI, and the map's name.
@@ -115,6 +119,6 @@ func (f Firewall) addReplies(t *NftTable) {
 		t.Chains = append(t.Chains, f.outChain(e))
 	}
 	t.Chains = append(t.Chains,
-		NftChain{Name: "pods", Type: "filter", Hook: "prerouting", Priority: -89, PriorityName: "-89", Rules: pods},
+		NftChain{Name: "pods", Type: "filter", Hook: "prerouting", Priority: NftRepliesPriority, PriorityName: "-89", Rules: pods},
 		NftChain{Name: "sockets", Type: "route", Hook: "output", Priority: -150, PriorityName: "mangle", Rules: sockets})
 }

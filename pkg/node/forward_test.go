@@ -42,7 +42,9 @@ func TestCheckNamesTheChainThatTakesMarksAway(t *testing.T) {
 	}{
 		{"the whole mark", "prerouting priority 0", `add rule ip x p iifname "eni*" meta mark set 0x1000`, true},
 		{"by a chain", "prerouting priority 0", `add chain ip x q; add rule ip x q meta mark set 0x1000; add rule ip x p ip saddr 10.0.0.0/24 jump q`, true},
-		{"to the same", "prerouting priority 0", `add rule ip x p meta mark set 0x1001`, false},
+		{"to the same", "prerouting priority 0", `add rule ip x p ip saddr 10.0.0.21 meta mark set 0x1001`, false},
+		{"to that of another ENI", "prerouting priority 0", `add rule ip x p iifname "eni*" meta mark set 0x1002`, true},
+		{"to one that is put right again", "prerouting priority 0", `add rule ip x p iifname "eni*" ct mark set meta mark; add rule ip x p meta mark set 0x1000; add rule ip x p meta mark set ct mark`, false},
 		{"other bits", "prerouting priority 0", `add rule ip x p meta mark set meta mark and 0xffff00ff or 0x1000`, false},
 		{"what is restored", "prerouting priority 0", `add rule ip x p meta mark set ct mark`, false},
 		{"other links", "prerouting priority 0", `add rule ip x p iifname "docker0" meta mark set 0x1000`, false},

@@ -121,6 +121,9 @@ func TestTrafficPassesBesideTheMarksOfCalicoAndTailscale(t *testing.T) {
 				v.everyWay()
 				v.reload() // ours stands first again where that matters
 				v.everyWay()
+				if lines := v.checkNode(); len(lines) > 0 {
+					t.Errorf("told, though all is well: %q", lines)
+				}
 			})
 		}
 	}

@@ -8,18 +8,20 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/google/nftables"
 )
 
-// Flow is the first packet of a TCP connection that the node forwards for a pod. What
-// is not given is not known.
+// Flow is a packet of a TCP connection that the node forwards for a pod: the first one, or
+// an answer. What is not given is not known.
 type Flow struct {
 	What     string // for people: "what pods send"
 	Family   eni.Family
 	In, Out  string // links
 	Src, Dst netip.Addr
-	// Mark is what the packet has of Mask's bits by rules of enipool; no Mask: it has none.
+	Reply    bool // it is an answer, of a connection that came in by an ENI
+	// Mark is what enipool gives the packet of Mask's bits, or its connection: see Marked.
 	Mark, Mask uint32
 
 	// ENI is by whose device the pod's packets go. If one pod's of an ENI pass, those of the
@@ -28,6 +30,42 @@ type Flow struct {
 	// NewLink is In or Out where others need not know that link of a pod yet: what they
 	// decide by the names of single links is not certain. "": they know both.
 	NewLink string
+}
+
+// Ways are those that pods' packets take as enipool means it.
+type Ways struct {
+	Backend   ipam.Firewall
+	Forwarded []Flow        // what others must not drop
+	Marked    []Marked      // what others must not take the marks of
+	Leaving   []Destination // what others must not translate
+}
+
+// Damage is what chains of others do to the ways of pods' packets, a line for each chain.
+type Damage struct {
+	Blocked    []string // packets that are lost, or take the wrong ENI
+	Translated []string // packets that get another source address than enipool gives them
+}
+
+// FindDamage returns what chains of others do for certain; what depends on what can't be
+// judged from here is left out. The kernel is read once, and no chain but those that the
+// packets come to.
+func FindDamage(ctx context.Context, w Ways) (Damage, error) {
+	chains, err := readBaseChains(ctx)
+	if err != nil {
+		return Damage{}, err
+	}
+	var d Damage
+	if d.Blocked, err = blocked(chains, w.Forwarded); err != nil {
+		return d, err
+	}
+	for _, find := range []func([]baseChain, Ways) ([]string, error){unmarked, unreached} {
+		lines, err := find(chains, w)
+		if d.Blocked = append(d.Blocked, lines...); err != nil {
+			return d, err
+		}
+	}
+	d.Translated, err = translated(chains, w)
+	return d, err
 }
 
 // PodFlows returns what a pod of the family with the link sends and gets by the ENI's
@@ -48,41 +86,29 @@ func PodFlows(f eni.Family, link, device string) []Flow {
 // the flows for certain: with its name, and with the command that mends it. A chain
 // whose rules might accept the flow is none: not every match can be judged from here.
 func Blocked(ctx context.Context, flows []Flow) ([]string, error) {
-	lines, err := nftBlocked(flows)
+	chains, err := readBaseChains(ctx)
 	if err != nil {
 		return nil, err
 	}
-	more, err := legacyBlocked(ctx, flows)
-	return append(lines, more...), err
+	return blocked(chains, flows)
 }
 
-// nftBlocked looks at the base chains of nftables, which are those of iptables on
-// nftables too.
-func nftBlocked(flows []Flow) ([]string, error) {
-	c, err := nftConn()
-	if err != nil {
-		return nil, fmt.Errorf("open nftables: %w", err)
-	}
-	chains, err := c.ListChains()
-	if err != nil {
-		if noNftables(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("list nftables chains: %w", err)
-	}
+func blocked(chains []baseChain, flows []Flow) ([]string, error) {
 	var lines []string
-	for _, base := range chains {
-		if base.Hooknum == nil || *base.Hooknum != *nftables.ChainHookForward || base.Type != nftables.ChainTypeFilter || !forwards(base.Table.Family) {
+	for _, c := range chains {
+		if c.hook != *nftables.ChainHookForward || c.kind != nftables.ChainTypeFilter {
 			continue
 		}
-		rules := newNftRules(c, base.Table)
-		policyDrops := base.Policy != nil && *base.Policy == nftables.ChainPolicyDrop
-		d, err := droppedFlows(flows, base.Name, policyDrops, rules, func(f Flow) bool { return inFamily(base.Table.Family, f.Family) })
+		policyDrops, err := c.drops()
+		if err != nil {
+			return nil, err
+		}
+		d, err := c.droppedFlows(flows, policyDrops)
 		if err != nil {
 			return nil, err
 		}
 		if len(d.flows) > 0 {
-			lines = append(lines, d.line("nftables table "+familyName(base.Table.Family)+" "+base.Table.Name, base.Name, nftMend(base)))
+			lines = append(lines, d.line(c.table, c.name, c.mend))
 		}
 	}
 	return lines, nil
@@ -97,7 +123,7 @@ type dropped struct {
 }
 
 // droppedFlows returns what is dropped of all pods of an ENI that are asked for.
-func droppedFlows(flows []Flow, base string, policyDrops bool, rules ruleSource, of func(Flow) bool) (dropped, error) {
+func (c baseChain) droppedFlows(flows []Flow, policyDrops bool) (dropped, error) {
 	type pods struct {
 		what, eni string
 		family    eni.Family
@@ -107,11 +133,11 @@ func droppedFlows(flows []Flow, base string, policyDrops bool, rules ruleSource,
 	var d dropped
 	for _, f := range flows {
 		p := pods{f.What, f.ENI, f.Family}
-		if !of(f) || passes[p] {
+		if !slices.Contains(c.families, f.Family) || passes[p] {
 			continue
 		}
-		w := walk{flow: f, rules: rules}
-		end, err := w.chain(base, 0)
+		w := walk{flow: f, mark: exactly(0)} // nobody marks what nobody speaks of
+		end, err := w.through(c.rules, c.name)
 		if err != nil {
 			return d, err
 		}
@@ -151,53 +177,19 @@ func nftMend(base *nftables.Chain) string {
 	case base.Table.Name == "firewalld":
 		return "firewall-cmd --permanent --zone=trusted --add-interface=" + pods + "+ && firewall-cmd --reload"
 	case base.Table.Name == "filter" && base.Name == "FORWARD" && family == nftables.TableFamilyIPv4:
-		return iptMend("iptables")
+		return iptMend("iptables", "filter")
 	case base.Table.Name == "filter" && base.Name == "FORWARD" && family == nftables.TableFamilyIPv6:
-		return iptMend("ip6tables")
+		return iptMend("ip6tables", "filter")
 	}
 	insert := fmt.Sprintf("nft insert rule %s %s %s", familyName(family), base.Table.Name, base.Name)
 	return fmt.Sprintf(`%s iifname '"%s*"' accept; %[1]s oifname '"%[2]s*"' accept`, insert, pods)
 }
 
-func iptMend(tool string) string {
-	return fmt.Sprintf("%s -I FORWARD -i %s+ -j ACCEPT; %[1]s -I FORWARD -o %[2]s+ -j ACCEPT", tool, netconf.VethPrefix)
-}
-
-// legacyBlocked looks at legacy iptables, where it holds anything.
-func legacyBlocked(ctx context.Context, flows []Flow) ([]string, error) {
-	var lines []string
-	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
-		names, err := legacyTables(family)
-		if err != nil || !slices.Contains(names, "filter") {
-			if err != nil {
-				return nil, err
-			}
-			continue
-		}
-		t, err := findLegacy(family)
-		if missing(err) {
-			continue // nobody can look
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return nil, err
-		}
-		rules := textRules{list: func(chain string) ([]string, error) { return t.List("filter", chain) }}
-		policyDrops, err := rules.policyDrops("FORWARD")
-		if err != nil {
-			return nil, fmt.Errorf("list %s table filter chain FORWARD: %w", t.name, err)
-		}
-		d, err := droppedFlows(flows, "FORWARD", policyDrops, rules, func(f Flow) bool { return f.Family == family })
-		if err != nil {
-			return nil, err
-		}
-		if len(d.flows) > 0 {
-			lines = append(lines, d.line("legacy "+plainName(family)+" table filter", "FORWARD", iptMend(t.name)))
-		}
+func iptMend(tool, table string) string {
+	if table != "filter" {
+		tool += " -t " + table
 	}
-	return lines, nil
+	return fmt.Sprintf("%s -I FORWARD -i %s+ -j ACCEPT; %[1]s -I FORWARD -o %[2]s+ -j ACCEPT", tool, netconf.VethPrefix)
 }
 
 // findLegacy returns the legacy tool of the family.

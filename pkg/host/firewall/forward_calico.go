@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/google/nftables"
 )
 
 // isCalicos tells whether Felix, Calico's agent on the node, keeps the chain. What is dropped
@@ -29,13 +30,13 @@ func (f Flow) mayGetRules(link, pattern string) bool {
 
 // mayGetElement tells whether a set or map holds links of pods, or nothing, and the key names
 // a pod that others do not know yet: then it may stand there later.
-func (f Flow) mayGetElement(key []byte, elements [][]byte) bool {
+func (f Flow) mayGetElement(key []byte, elements []nftables.SetElement) bool {
 	at := bytes.Index(key, []byte(f.NewLink))
 	if f.NewLink == "" || at < 0 {
 		return false
 	}
 	for _, e := range elements {
-		if at < len(e) && bytes.HasPrefix(e[at:], []byte(netconf.VethPrefix)) {
+		if at < len(e.Key) && bytes.HasPrefix(e.Key[at:], []byte(netconf.VethPrefix)) {
 			return true
 		}
 	}

@@ -2,52 +2,141 @@ package firewall
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/google/nftables"
 )
 
-// Unmarked returns a line for each chain of others behind enipool's at hook prerouting that
-// takes a flow's mark away for certain: by that mark the packet would leave by its ENI.
-func Unmarked(flows []Flow) ([]string, error) {
-	c, err := nftConn()
-	if err != nil {
-		return nil, fmt.Errorf("open nftables: %w", err)
-	}
-	chains, err := c.ListChains()
-	if err != nil {
-		if noNftables(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("list nftables chains: %w", err)
-	}
-	var lines []string
-	for _, base := range chains {
-		if !marksBehindOurs(base) {
-			continue
-		}
-		rules := newNftRules(c, base.Table)
-		for _, f := range flows {
-			if f.Mask == 0 || !inFamily(base.Table.Family, f.Family) {
+// Way is which mark of a flow enipool sets, where.
+type Way uint8
+
+// The ways of flows with marks.
+const (
+	Sent     Way = iota // what a pod sends: enipool marks the packet
+	Arriving            // the first packet by an ENI: enipool marks its connection
+	Answered            // its answer: enipool gives the packet the mark of the connection
+)
+
+// Marked is a flow whose mark chooses the ENI that it, or its answer, leaves by.
+type Marked struct {
+	Flow
+	Way Way
+}
+
+// unmarked returns a line for each chain of others that takes a flow's mark away for
+// certain, or that of its connection.
+func unmarked(chains []baseChain, w Ways) ([]string, error) {
+	var lines, told []string
+	for _, m := range w.Marked {
+		t := markedWalk{walk: walk{flow: m.Flow}, Marked: m, iptables: w.Backend == ipam.Iptables}
+		t.start()
+		for _, c := range chains {
+			if !t.passes(c) {
 				continue
 			}
-			w := walk{flow: f, rules: rules}
-			if _, err := w.chain(base.Name, 0); err != nil {
+			what, err := t.follow(c)
+			if err != nil {
 				return nil, err
 			}
-			if w.cleared {
-				lines = append(lines, fmt.Sprintf("nftables table %s %s: chain %s changes the mark of %s, by which enipool chooses their ENI; have it leave the bits %#08x alone",
-					familyName(base.Table.Family), base.Table.Name, base.Name, f.What, f.Mask))
-				break
+			if id := c.table + " " + c.name; what != "" && !slices.Contains(told, id) {
+				told = append(told, id)
+				lines = append(lines, fmt.Sprintf("%s: chain %s changes the %s; have it leave the bits %#08x alone", c.table, c.name, what, m.Mask))
 			}
 		}
 	}
 	return lines, nil
 }
 
-// marksBehindOurs tells whether packets pass the base chain behind ours that marks them.
-func marksBehindOurs(base *nftables.Chain) bool {
-	return base.Hooknum != nil && *base.Hooknum == *nftables.ChainHookPrerouting && base.Type == nftables.ChainTypeFilter &&
-		base.Priority != nil && *base.Priority > netconf.NftMarksPriority && forwards(base.Table.Family) &&
-		!(base.Table.Family == nftables.TableFamilyINet && netconf.IsNftTable(base.Table.Name))
+// markedWalk follows a packet, and its marks, through all chains in their order.
+type markedWalk struct {
+	walk
+	Marked
+	iptables bool // ours are chains of iptables, not chains of their own
+	set      bool // ours have marked it
+}
+
+func (t *markedWalk) start() {
+	switch t.Way {
+	case Arriving:
+		// From the wire it has no mark, and no connection. Of the bits of others that is not
+		// certain when it comes here: not all chains are followed.
+		t.mark, t.conn = mark{known: t.Mask}, mark{known: t.Mask}
+	case Answered:
+		t.conn = t.conn.with(t.Mark, t.Mask)
+	}
+	t.atOurs = func(chain string) bool {
+		if prefix := t.Way.iptChain(); t.iptables && hasOurPrefix(chain, prefix) {
+			t.markIt()
+		}
+		return false
+	}
+}
+
+// iptChain is how the name of the chain of iptables begins that marks the flow.
+func (w Way) iptChain() string {
+	if w == Answered {
+		return netconf.IptPodsPrefix + "REPLY"
+	}
+	return netconf.IptChainPrefix + "MARK"
+}
+
+func hasOurPrefix(chain, prefix string) bool {
+	return netconf.IsIptChain(chain) && strings.HasPrefix(chain, prefix)
+}
+
+func (t *markedWalk) markIt() {
+	t.set = true
+	if t.Way == Arriving {
+		t.conn = t.conn.with(t.Mark, t.Mask)
+	} else {
+		t.mark = t.mark.with(t.Mark, t.Mask)
+	}
+}
+
+// passes tells whether the packet passes the chain, and what happens to marks there counts.
+func (t *markedWalk) passes(c baseChain) bool {
+	routed := c.hook != *nftables.ChainHookPrerouting
+	if !t.set && !t.iptables && (routed || c.priority > t.priority()) {
+		t.markIt()
+	}
+	switch {
+	case !slices.Contains(c.families, t.Family), !routed && c.priority <= priorityOfConntrack:
+		return false
+	case t.Way == Sent: // a way is chosen once
+		return t.set && !routed && c.kind == nftables.ChainTypeFilter
+	case t.Way == Answered: // the first packet alone is translated
+		return c.kind == nftables.ChainTypeFilter
+	}
+	// Before ours there are the services of kube-proxy, thousands of rules.
+	return routed || c.kind == nftables.ChainTypeFilter || c.priority > t.priority()
+}
+
+// priority is that of ours at hook prerouting.
+func (t *markedWalk) priority() nftables.ChainPriority {
+	if t.Way == Answered {
+		return netconf.NftRepliesPriority
+	}
+	return netconf.NftMarksPriority
+}
+
+// follow leads the packet through the chain and returns what is lost there, "" if nothing
+// is for certain. What is lost is put right again: the next chain is judged by itself.
+func (t *markedWalk) follow(c baseChain) (lost string, err error) {
+	if _, err := t.through(c.rules, c.name); err != nil {
+		return "", err
+	}
+	marks := t.set && t.Way != Arriving && c.hook == *nftables.ChainHookPrerouting
+	conn := t.set && t.Way == Arriving || t.Way == Answered
+	switch {
+	case marks && t.mark.differs(t.Mark, t.Mask):
+		t.mark = t.mark.with(t.Mark, t.Mask)
+		return "mark of " + t.What + ", by which enipool chooses their ENI", nil
+	case conn && t.conn.differs(t.Mark, t.Mask):
+		t.conn = t.conn.with(t.Mark, t.Mask)
+		return "connection mark of " + t.What + ", by which enipool sends the answers out by the ENI of the connection", nil
+	}
+	return "", nil
 }

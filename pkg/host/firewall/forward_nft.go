@@ -5,26 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
-	"github.com/google/nftables/xt"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
 
-// nftRules shows the rules of a table of nftables.
+// nftRules shows the rules of a table of nftables. What was read once is kept.
 type nftRules struct {
 	c     *nftables.Conn
 	table *nftables.Table
 	rules map[string][]*nftables.Rule
+	sets  map[string]nftElements
 }
 
 func newNftRules(c *nftables.Conn, t *nftables.Table) nftRules {
-	return nftRules{c, t, map[string][]*nftables.Rule{}}
+	return nftRules{c, t, map[string][]*nftables.Rule{}, map[string]nftElements{}}
 }
 
 func (n nftRules) each(chain string, w *walk, visit func(ruleView) (bool, error)) error {
@@ -44,7 +43,7 @@ func (n nftRules) each(chain string, w *walk, visit func(ruleView) (bool, error)
 		n.rules[chain] = rules
 	}
 	for _, r := range rules {
-		p := nftPacket{rules: n, walk: w, view: ruleView{match: matches}}
+		p := nftPacket{rules: n, walk: w, view: ruleView{match: matches, mark: w.mark, conn: w.conn}}
 		for _, e := range r.Exprs {
 			p.take(e)
 		}
@@ -71,42 +70,88 @@ func (p *nftPacket) take(e expr.Any) {
 	case *expr.Immediate:
 		p.load(e.Register, e.Data)
 	case *expr.Meta:
-		if e.SourceRegister {
-			if e.Key == expr.MetaKeyMARK {
-				p.view.marks, p.view.mark = true, slices.Clone(p.read(e.Register, 4))
-			}
-			return
+		switch {
+		case e.SourceRegister && e.Key == expr.MetaKeyMARK:
+			p.view.mark = markOf(p.bits(e.Register, 4))
+		case e.SourceRegister:
+		case e.Key == expr.MetaKeyMARK:
+			p.loadMark(e.Register, p.view.mark)
+		default:
+			p.load(e.Register, p.meta(e.Key))
 		}
-		p.load(e.Register, p.meta(e.Key))
 	case *expr.Ct:
-		if !e.SourceRegister {
-			p.load(e.Register, conntrackOfNew(e.Key))
-		}
+		p.conntrack(e)
 	case *expr.Payload:
 		p.load(e.DestRegister, p.payload(e))
 	case *expr.Bitwise:
-		p.load(e.DestRegister, bitwise(p.read(e.SourceRegister, len(e.Mask)), e))
+		data, known := bitwise(e, &p.registers)
+		p.loadBits(e.DestRegister, data, known)
 	case *expr.Cmp:
-		have := p.read(e.Register, len(e.Data))
+		m := compare(e, &p.registers)
 		if p.walk.flow.mayGetRules(textOf(p.read(e.Register, unix.IFNAMSIZ)), textOf(e.Data)) {
-			have = nil
+			m = mayMatch
 		}
-		p.also(compare(have, e))
+		p.also(m)
+		// The library leaves expressions out that it does not know, such as one that loads
+		// something else into this register for the next comparison.
+		p.load(e.Register, nil)
 	case *expr.Lookup:
 		p.lookup(e)
 	case *expr.Match:
-		p.also(xtMatch(e))
+		p.also(p.xtMatch(e))
 	case *expr.Target:
-		p.target(e.Name)
+		p.target(e)
 	case *expr.Reject:
 		p.view.action = drops
+	case *expr.NAT:
+		if e.Type == expr.NATTypeSourceNAT {
+			p.view.action, p.view.source = translates, source{given: true, addr: p.address(e)}
+		}
+	case *expr.Masq:
+		p.view.action, p.view.source = translates, source{given: true, masquerade: true}
 	case *expr.Queue:
 		p.view.action = decidesElsewhere
 	case *expr.Verdict:
 		p.verdict(e)
 	default:
 		p.also(mayMatch)
+		p.registers = registers{} // it may have loaded any
 	}
+}
+
+// conntrack loads what is known of the connection, or sets its mark.
+func (p *nftPacket) conntrack(e *expr.Ct) {
+	switch {
+	case e.SourceRegister || e.Register == 0:
+		// The library does not read which register is meant. A statement's value is loaded
+		// right before it.
+		if e.Key == expr.CtKeyMARK {
+			p.view.conn = markOf(p.bits(p.last, 4))
+		}
+	case e.Key == expr.CtKeyMARK:
+		p.loadMark(e.Register, p.view.conn)
+	default:
+		p.load(e.Register, p.walk.flow.conntrack(e.Key))
+	}
+}
+
+func (p *nftPacket) loadMark(register uint32, m mark) {
+	data, known := m.bytes()
+	p.loadBits(register, data, known)
+}
+
+// address is the one that a rule gives, where it is one only.
+func (p *nftPacket) address(e *expr.NAT) netip.Addr {
+	length := 4
+	if p.walk.flow.Family == eni.IPv6 {
+		length = 16
+	}
+	least := p.read(e.RegAddrMin, length)
+	if e.RegAddrMax != 0 && !bytes.Equal(least, p.read(e.RegAddrMax, length)) {
+		return netip.Addr{}
+	}
+	a, _ := netip.AddrFromSlice(least)
+	return a
 }
 
 func (p *nftPacket) verdict(v *expr.Verdict) {
@@ -125,19 +170,7 @@ func (p *nftPacket) verdict(v *expr.Verdict) {
 	}
 }
 
-func (p *nftPacket) target(name string) {
-	switch name {
-	case "REJECT":
-		p.view.action = drops
-	case "MARK", "CONNMARK":
-		p.view.marks = true
-	case "NFQUEUE":
-		p.view.action = decidesElsewhere
-	}
-}
-
-// meta returns what is known of the packet. It has the flow's mark until a rule sets another
-// one, and is the first of a TCP connection.
+// meta returns what is known of the packet.
 func (p *nftPacket) meta(key expr.MetaKey) []byte {
 	f := p.walk.flow
 	switch key {
@@ -152,10 +185,6 @@ func (p *nftPacket) meta(key expr.MetaKey) []byte {
 		return []byte{unix.NFPROTO_IPV4}
 	case expr.MetaKeyL4PROTO:
 		return []byte{unix.IPPROTO_TCP}
-	case expr.MetaKeyMARK:
-		if !p.walk.marked {
-			return binaryutil.NativeEndian.PutUint32(p.walk.flow.Mark)
-		}
 	}
 	return nil
 }
@@ -170,13 +199,23 @@ func linkName(name string) []byte {
 	return ifname(name)
 }
 
-func conntrackOfNew(key expr.CtKey) []byte {
-	switch key {
-	case expr.CtKeySTATE:
-		return binaryutil.NativeEndian.PutUint32(expr.CtStateBitNEW)
-	case expr.CtKeyDIRECTION:
+// state is the bit that tells the state of the flow's connection.
+func (f Flow) state() uint32 {
+	if f.Reply {
+		return expr.CtStateBitESTABLISHED
+	}
+	return expr.CtStateBitNEW
+}
+
+func (f Flow) conntrack(key expr.CtKey) []byte {
+	switch {
+	case key == expr.CtKeySTATE:
+		return binaryutil.NativeEndian.PutUint32(f.state())
+	case key == expr.CtKeyDIRECTION && f.Reply:
+		return []byte{1}
+	case key == expr.CtKeyDIRECTION:
 		return []byte{0}
-	case expr.CtKeySTATUS: // not translated
+	case key == expr.CtKeySTATUS && !f.Reply: // not translated
 		return make([]byte, 4)
 	}
 	return nil
@@ -215,112 +254,36 @@ func firstBytes(a netip.Addr, n uint32) []byte {
 	return nil
 }
 
-func bitwise(have []byte, e *expr.Bitwise) []byte {
-	if len(have) != len(e.Mask) || len(have) != len(e.Xor) || len(have) == 0 {
-		return nil
+func bitwise(e *expr.Bitwise, r *registers) (data, known []byte) {
+	have, has := r.bits(e.SourceRegister, len(e.Mask))
+	if len(have) == 0 || len(have) != len(e.Xor) {
+		return nil, nil
 	}
-	out := make([]byte, len(have))
+	data, known = make([]byte, len(have)), make([]byte, len(have))
 	for i := range have {
-		out[i] = have[i]&e.Mask[i] ^ e.Xor[i]
+		known[i] = has[i] | ^e.Mask[i]
+		data[i] = (have[i]&e.Mask[i] ^ e.Xor[i]) & known[i]
 	}
-	return out
+	return data, known
 }
 
-func compare(have []byte, e *expr.Cmp) match {
-	if len(have) < len(e.Data) || len(e.Data) == 0 {
+// compare judges a comparison by the bits that are known.
+func compare(e *expr.Cmp, r *registers) match {
+	have, known := r.bits(e.Register, len(e.Data)) // a name that ends in * is compared as far as it goes
+	if len(have) == 0 || e.Op != expr.CmpOpEq && e.Op != expr.CmpOpNeq {
 		return mayMatch
 	}
-	c := bytes.Compare(have[:len(e.Data)], e.Data) // a name that ends in * is compared as far as it goes
-	switch e.Op {
-	case expr.CmpOpEq:
-		return matchIf(c == 0)
-	case expr.CmpOpNeq:
-		return matchIf(c != 0)
-	}
-	return mayMatch
-}
-
-// lookup finds the packet in a set, or its verdict in a map.
-func (p *nftPacket) lookup(e *expr.Lookup) {
-	set, err := p.rules.c.GetSetByName(p.rules.table, e.SetName)
-	var list []nftables.SetElement
-	if err == nil {
-		list, err = p.rules.c.GetSetElements(set)
-	}
-	var key []byte
-	var elements [][]byte
-	for _, l := range list {
-		elements = append(elements, l.Key)
-	}
-	if key = p.read(e.SourceRegister, unix.IFNAMSIZ); len(list) > 0 {
-		key = p.read(e.SourceRegister, len(list[0].Key))
-	}
-	isMap := e.IsDestRegSet
-	found, value, sure := findElement(list, key)
-	switch {
-	case err != nil || len(list) > 0 && key == nil || !sure || set.Interval && isMap || p.walk.flow.mayGetElement(key, elements):
-		p.also(mayMatch)
-		if isMap {
-			p.view.action = decidesElsewhere
-		}
-	case isMap && found:
-		if v := decodeVerdict(value); v != nil {
-			p.verdict(v)
-		}
-	case e.Invert:
-		p.also(matchIf(!found))
-	default:
-		p.also(matchIf(found))
-	}
-}
-
-// findElement returns whether the key is in the set, and the value it has there.
-// Intervals are told by their ends.
-func findElement(list []nftables.SetElement, key []byte) (found bool, value []byte, sure bool) {
-	slices.SortFunc(list, func(a, b nftables.SetElement) int { return bytes.Compare(a.Key, b.Key) })
-	interval := slices.ContainsFunc(list, func(e nftables.SetElement) bool { return e.IntervalEnd })
-	for _, e := range list {
-		if len(e.Key) != len(key) || e.KeyEnd != nil {
-			return false, nil, false
-		}
-		switch c := bytes.Compare(e.Key, key); {
-		case c == 0 && !e.IntervalEnd:
-			return true, e.Val, true
-		case c <= 0 && interval:
-			found = !e.IntervalEnd
+	m := matches
+	for i := range have {
+		switch {
+		case (have[i]^e.Data[i])&known[i] != 0:
+			m = matchesNot
+		case known[i] != 0xff:
+			m = m.and(mayMatch)
 		}
 	}
-	return found, nil, true
-}
-
-// xtMatch judges what iptables on nftables leaves to its own matches.
-func xtMatch(e *expr.Match) match {
-	switch info := e.Info.(type) {
-	case *xt.ConntrackMtinfo1:
-		return xtState(info.MatchFlags, info.InvertFlags, uint16(info.StateMask))
-	case *xt.ConntrackMtinfo2:
-		return xtState(info.MatchFlags, info.InvertFlags, info.StateMask)
-	case *xt.ConntrackMtinfo3:
-		return xtState(info.MatchFlags, info.InvertFlags, info.StateMask)
-	}
-	if e.Name == "comment" {
-		return matches
-	}
-	return mayMatch
-}
-
-// xtState judges a match on the state of the connection, which is new.
-func xtState(flags, invert, states uint16) match {
-	const state = uint16(xt.ConntrackState | xt.ConntrackStateAlias)
-	if flags&state == 0 {
-		return mayMatch
-	}
-	m := matchIf(states&uint16(expr.CtStateBitNEW) != 0)
-	if invert&state != 0 {
-		m = m.not()
-	}
-	if flags&^state != 0 {
-		m = m.and(mayMatch)
+	if e.Op == expr.CmpOpNeq {
+		return m.not()
 	}
 	return m
 }

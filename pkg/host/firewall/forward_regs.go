@@ -1,12 +1,17 @@
 package firewall
 
-import "golang.org/x/sys/unix"
+import (
+	"bytes"
+
+	"golang.org/x/sys/unix"
+)
 
 // registers are those of nftables: 16 of four bytes, or 4 of sixteen, that hold the
 // same bytes. Fields of a concatenation stand in those that follow each other.
 type registers struct {
 	data  [16 * 4]byte
-	known [16 * 4]bool
+	known [16 * 4]byte // which bits of data are known
+	last  uint32       // the register that was written last
 }
 
 // place is where a register begins.
@@ -19,21 +24,25 @@ func place(register uint32) int {
 
 // load puts data into a register, padded to four bytes; nil is what is not known.
 func (r *registers) load(register uint32, data []byte) {
+	r.loadBits(register, data, bytes.Repeat([]byte{0xff}, len(data)))
+}
+
+// loadBits is load for data of which only some bits are known.
+func (r *registers) loadBits(register uint32, data, known []byte) {
 	start := place(register)
 	if start < 0 || start >= len(r.data) {
 		return
 	}
+	r.last = register
 	if data == nil {
-		for i := start; i < min(start+16, len(r.data)); i++ {
-			r.known[i] = false
-		}
+		clear(r.known[start:min(start+16, len(r.known))])
 		return
 	}
 	for i := range (len(data) + 3) / 4 * 4 {
 		if at := start + i; at < len(r.data) {
-			r.data[at], r.known[at] = 0, true
+			r.data[at], r.known[at] = 0, 0xff
 			if i < len(data) {
-				r.data[at] = data[i]
+				r.data[at], r.known[at] = data[i], known[i]
 			}
 		}
 	}
@@ -41,14 +50,21 @@ func (r *registers) load(register uint32, data []byte) {
 
 // read returns so many bytes from the start of a register, nil if any is not known.
 func (r *registers) read(register uint32, length int) []byte {
-	start := place(register)
-	if start < 0 || start+length > len(r.data) {
-		return nil
-	}
-	for _, known := range r.known[start : start+length] {
-		if !known {
+	data, known := r.bits(register, length)
+	for _, k := range known {
+		if k != 0xff {
 			return nil
 		}
 	}
-	return r.data[start : start+length]
+	return data
+}
+
+// bits returns so many bytes from the start of a register, and which of their bits are
+// known.
+func (r *registers) bits(register uint32, length int) (data, known []byte) {
+	start := place(register)
+	if start < 0 || start+length > len(r.data) {
+		return nil, nil
+	}
+	return r.data[start : start+length], r.known[start : start+length]
 }

@@ -1,28 +1,51 @@
 package firewall
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/coreos/go-iptables/iptables"
 )
 
 // textRules shows the rules of a table of legacy iptables, in the words of
-// `iptables -S`.
+// `iptables -S`. What was read once is kept: each list is a start of the program.
 type textRules struct {
-	list func(chain string) ([]string, error)
+	list  func(chain string) ([]string, error)
+	lines map[string][]string
+}
+
+func (t textRules) read(chain string) ([]string, error) {
+	lines, read := t.lines[chain]
+	if read {
+		return lines, nil
+	}
+	lines, err := t.list(chain)
+	if err != nil {
+		return nil, fmt.Errorf("list chain %s of iptables: %w", chain, err)
+	}
+	t.lines[chain] = lines
+	return lines, nil
 }
 
 func (t textRules) policyDrops(chain string) (bool, error) {
-	lines, err := t.list(chain)
+	lines, err := t.read(chain)
 	return slices.Contains(lines, "-P "+chain+" DROP"), err
 }
 
 func (t textRules) each(chain string, w *walk, visit func(ruleView) (bool, error)) error {
-	lines, err := t.list(chain)
+	lines, err := t.read(chain)
+	if none := (*iptables.Error)(nil); errors.As(err, &none) && none.IsNotExist() {
+		// It is no chain but a target that this program does not know.
+		_, err = visit(ruleView{match: mayMatch, action: decidesElsewhere})
+		return err
+	}
 	if err != nil {
-		return fmt.Errorf("list chain %s of iptables: %w", chain, err)
+		return err
 	}
 	for _, line := range lines {
 		rule, isRule := strings.CutPrefix(line, "-A "+chain+" ")
@@ -38,7 +61,8 @@ func (t textRules) each(chain string, w *walk, visit func(ruleView) (bool, error
 
 // textRule judges a rule by its words.
 func (w *walk) textRule(words []string) ruleView {
-	r := ruleView{match: matches}
+	r := ruleView{match: matches, mark: w.mark, conn: w.conn}
+	module := ""
 	for len(words) > 0 {
 		inverted := words[0] == "!"
 		if inverted {
@@ -52,13 +76,16 @@ func (w *walk) textRule(words []string) ruleView {
 		words = words[2:]
 		m := matches
 		switch option {
-		case "-m", "--comment":
+		case "-m":
+			module = value
+			continue
+		case "--comment":
 			continue
 		case "-j", "-g":
-			r.setTarget(value, option == "-g")
-			return r // what follows belongs to the target
+			r.setTarget(value, option == "-g", words)
+			return r
 		default:
-			m = w.textMatch(option, value)
+			m = w.textMatch(module, option, value)
 		}
 		if inverted {
 			m = m.not()
@@ -68,7 +95,7 @@ func (w *walk) textRule(words []string) ruleView {
 	return r
 }
 
-func (w *walk) textMatch(option, value string) match {
+func (w *walk) textMatch(module, option, value string) match {
 	f := w.flow
 	switch option {
 	case "-i":
@@ -82,22 +109,43 @@ func (w *walk) textMatch(option, value string) match {
 	case "-p":
 		return matchIf(value == "tcp" || value == "all")
 	case "--ctstate", "--state":
-		return matchIf(slices.Contains(strings.Split(value, ","), "NEW"))
+		state := "NEW"
+		if f.Reply {
+			state = "ESTABLISHED"
+		}
+		return matchIf(slices.Contains(strings.Split(value, ","), state))
+	case "--ctdir":
+		return matchIf(f.Reply == (value == "REPLY"))
 	case "--sport", "--dport":
 		if strings.Contains(value, ":") {
 			return mayMatch
 		}
 		return matchIf(value == strconv.Itoa(flowPort))
 	case "--mark":
-		want, _, _ := strings.Cut(value, "/")
-		if n, err := strconv.ParseUint(want, 0, 32); err == nil && !w.marked {
-			return matchIf(n == 0)
+		have := w.mark
+		if module == "connmark" {
+			have = w.conn
+		}
+		if want, mask, ok := parseMark(value); ok {
+			return have.judge(want, mask)
 		}
 	}
 	return mayMatch
 }
 
-func (r *ruleView) setTarget(name string, isGoto bool) {
+// parseMark reads VALUE/MASK; without a mask all bits count.
+func parseMark(text string) (value, mask uint32, ok bool) {
+	first, second, masked := strings.Cut(text, "/")
+	v, err := strconv.ParseUint(first, 0, 32)
+	m := uint64(math.MaxUint32)
+	if masked && err == nil {
+		m, err = strconv.ParseUint(second, 0, 32)
+	}
+	return uint32(v), uint32(m), err == nil
+}
+
+// setTarget takes in what a rule does; options are those of its target.
+func (r *ruleView) setTarget(name string, isGoto bool, options []string) {
 	switch name {
 	case "ACCEPT":
 		r.action = accepts
@@ -105,17 +153,48 @@ func (r *ruleView) setTarget(name string, isGoto bool) {
 		r.action = drops
 	case "RETURN":
 		r.action = returns
-	case "MARK", "CONNMARK":
-		r.marks = true
-	case "NFQUEUE":
+	case "MARK":
+		value, mask, ok := parseMark(option(options, "--set-xmark"))
+		if r.mark = r.mark.and(^mask).xor(exactly(value)); !ok {
+			r.mark = mark{}
+		}
+	case "CONNMARK":
+		r.mark, r.conn = textConnmark(options).apply(r.mark, r.conn)
+	case "MASQUERADE":
+		r.action, r.source = translates, source{given: true, masquerade: true}
+	case "SNAT":
+		to, err := netip.ParseAddr(option(options, "--to-source"))
+		if r.action, r.source = translates, (source{given: true, addr: to}); err != nil {
+			r.source.addr = netip.Addr{} // several, or with a port
+		}
+	case "NFQUEUE", "NETMAP", "TPROXY", "SYNPROXY":
 		r.action = decidesElsewhere
-	case "LOG", "NFLOG", "TCPMSS", "TRACE", "CT", "CLASSIFY", "SET":
+	case "LOG", "NFLOG", "TCPMSS", "TRACE", "CT", "CLASSIFY", "SET", "CHECKSUM", "DSCP", "TOS", "TTL", "HL", "ECN", "TEE":
 	default:
 		r.action, r.chain = jumps, name
 		if isGoto {
 			r.action = goesTo
 		}
 	}
+}
+
+// textConnmark reads the options of CONNMARK as `iptables -S` prints them.
+func textConnmark(options []string) connmark {
+	if value, mask, ok := parseMark(option(options, "--set-xmark")); ok {
+		return connmark{value: value, ctMask: mask}
+	}
+	_, nfMask, ok := parseMark("0/" + option(options, "--nfmask"))
+	_, ctMask, too := parseMark("0/" + option(options, "--ctmask"))
+	return connmark{save: slices.Contains(options, "--save-mark"), restore: slices.Contains(options, "--restore-mark"),
+		unknown: !ok || !too, nfMask: nfMask, ctMask: ctMask}
+}
+
+// option returns the value of an option, "" where it is not given.
+func option(options []string, name string) string {
+	if at := slices.Index(options, name) + 1; at > 0 && at < len(options) {
+		return options[at]
+	}
+	return ""
 }
 
 func (f Flow) judgeLink(link, pattern string) match {

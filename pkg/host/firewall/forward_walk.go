@@ -1,6 +1,10 @@
 package firewall
 
-import "github.com/google/nftables/binaryutil"
+import (
+	"net/netip"
+
+	"github.com/enipool/enipool/pkg/netconf"
+)
 
 // match is whether a rule matches a packet, as far as can be told.
 type match uint8
@@ -33,6 +37,7 @@ const (
 	returns
 	jumps
 	goesTo
+	translates       // gives its connection another source, which ends the chain
 	decidesElsewhere // a program in user space, a map that can't be judged
 )
 
@@ -41,11 +46,20 @@ type ruleView struct {
 	match  match
 	action action
 	chain  string // of jumps and goesTo
-	marks  bool   // it changes the packet's mark
-	mark   []byte // to this, nil: to what can't be told
+	source source // of translates
+	mark   mark   // of the packet, after the rule
+	conn   mark   // of its connection, after the rule
 }
 
-// ruleSource shows the rules of a chain to a packet. Whether the mark is known changes
+// source is the source address that a rule gives a connection. One that can't be told has
+// no address.
+type source struct {
+	given      bool
+	masquerade bool // the address of the link by which it leaves
+	addr       netip.Addr
+}
+
+// ruleSource shows the rules of a chain to a packet. What is known of the marks changes
 // on the way, so rules are looked at one by one.
 type ruleSource interface {
 	each(chain string, w *walk, visit func(ruleView) (goOn bool, err error)) error
@@ -63,31 +77,49 @@ const (
 // deepest is how many chains may lead from one to the next, as in the kernel.
 const deepest = 16
 
-// walk is the way of a flow's first packet through chains.
+// walk is the way of a flow's packet through chains.
 type walk struct {
 	flow    Flow
 	rules   ruleSource
 	mayPass bool // there was a rule on the way that might have accepted it
-	marked  bool // its mark is not known any more
-	doubted bool // whether the packet comes to the next rule is not certain
-	cleared bool // a rule that the packet comes to changes what enipool set of its mark
+	mark    mark // of the packet
+	conn    mark // of its connection
+	source  source
+	// Whether the packet comes to the next rule is not certain where it may have ended
+	// before (gone), left this chain (left), or not come to this chain (unsure).
+	gone, left, unsure bool
+	// atOurs is called where the packet comes to a chain of enipool, which is not looked
+	// into; it tells whether the packet's way ends there.
+	atOurs func(chain string) (ends bool)
 
 	droppedIn  string // the chain that drops it
 	pastCalico bool   // it came to a chain of Calico's
 }
 
-// mark takes in what a rule does to the mark.
-func (w *walk) mark(r ruleView) {
-	if r.marks && r.mark != nil && !w.marked && !w.doubted && r.match == matches {
-		w.cleared = w.cleared || (binaryutil.NativeEndian.Uint32(r.mark)^w.flow.Mark)&w.flow.Mask != 0
+// certain tells whether the packet does what the rule says.
+func (w *walk) certain(r ruleView) bool {
+	return r.match == matches && !w.gone && !w.left && !w.unsure
+}
+
+// apply takes in what a rule does to the marks.
+func (w *walk) apply(r ruleView) {
+	if w.certain(r) {
+		w.mark, w.conn = r.mark, r.conn
+		return
 	}
-	w.marked = w.marked || r.marks
+	w.mark, w.conn = w.mark.either(r.mark), w.conn.either(r.conn)
+}
+
+// through follows the packet through a base chain.
+func (w *walk) through(rules ruleSource, chain string) (end, error) {
+	w.rules, w.gone, w.left, w.unsure = rules, false, false, false
+	return w.chain(chain, 0)
 }
 
 // chain follows the packet through a chain and those that lead off it.
 func (w *walk) chain(name string, depth int) (end, error) {
 	if depth > deepest {
-		w.mayPass = true
+		w.mayPass, w.gone = true, true
 		return fallsThrough, nil
 	}
 	w.pastCalico = w.pastCalico || isCalicos(name)
@@ -96,48 +128,66 @@ func (w *walk) chain(name string, depth int) (end, error) {
 		if r.match == matchesNot {
 			return true, nil
 		}
-		w.mark(r)
+		w.apply(r)
 		sure := r.match == matches
 		switch r.action {
 		case accepts:
-			w.mayPass = w.mayPass || !sure
+			result = isAccepted
+		case translates:
+			if w.certain(r) {
+				w.source = r.source
+			}
 			result = isAccepted
 		case drops:
 			if w.flow.NewLink != "" && isCalicos(name) { // Felix adds a chain for each pod's link
-				w.mayPass, w.doubted = true, true
+				w.mayPass, w.gone = true, true
 				return true, nil
 			}
 			if result = isDropped; sure {
 				w.droppedIn = name
 			}
 		case returns:
-			w.mayPass, w.doubted = w.mayPass || !sure, w.doubted || !sure
+			w.mayPass, w.left = w.mayPass || !sure, w.left || !sure
 			return !sure, nil
 		case decidesElsewhere:
-			w.mayPass, w.doubted = true, true
-			return true, nil
+			w.mayPass, w.gone = true, true
 		case jumps, goesTo:
-			var err error
-			was := w.doubted
-			w.doubted = was || !sure
-			if result, err = w.chain(r.chain, depth+1); err != nil {
+			back, err := false, error(nil)
+			if result, back, err = w.jump(r, depth, sure); err != nil {
 				return false, err
 			}
-			w.doubted = was
-			if result == isAccepted && !sure {
-				w.mayPass = true
-			}
 			if result == fallsThrough && r.action == goesTo {
-				w.mayPass = w.mayPass || !sure
+				w.mayPass, w.left = w.mayPass || !sure, w.left || !sure
 				return !sure, nil
 			}
+			sure = sure && !back
 		}
-		if result == fallsThrough || !sure {
-			w.doubted = w.doubted || result != fallsThrough
+		if result == fallsThrough {
+			return true, nil
+		}
+		if !sure {
+			w.mayPass, w.gone = w.mayPass || result == isAccepted, true
 			result = fallsThrough
 			return true, nil
 		}
 		return false, nil
 	})
 	return result, err
+}
+
+// jump follows the packet through the chain that a rule leads to, and tells whether some
+// packets may have come back where others have not.
+func (w *walk) jump(r ruleView, depth int, sure bool) (result end, back bool, err error) {
+	if w.atOurs != nil && netconf.IsIptChain(r.chain) {
+		if w.atOurs(r.chain) {
+			result = isAccepted
+		}
+		return result, false, nil
+	}
+	unsure, left := w.unsure, w.left
+	w.unsure, w.left = unsure || left || !sure, false
+	result, err = w.chain(r.chain, depth+1)
+	back = w.left
+	w.unsure, w.left = unsure, left
+	return result, back, err
 }
