@@ -21,7 +21,7 @@ func TestCheckOfPodsThatCalicoKnowsOrNot(t *testing.T) {
 		book.Addresses[1].Since = at
 		n.put(t, book)
 	}
-	for felix, make := range map[string]func(...string) string{"iptables": nettest.FelixIptables, "nft": nettest.FelixNft} {
+	for felix, rules := range map[string]func(...string) string{"iptables": nettest.FelixIptables, "nft": nettest.FelixNft} {
 		for _, tt := range []struct {
 			name  string
 			since time.Duration
@@ -34,7 +34,7 @@ func TestCheckOfPodsThatCalicoKnowsOrNot(t *testing.T) {
 			{"a pod that it does not know for long", time.Minute, []string{"eniother"}, true},
 		} {
 			since(tt.since)
-			nettest.Run(t, "sh", "-ec", make(tt.links...))
+			nettest.Run(t, "sh", "-ec", rules(tt.links...))
 			lines, err := n.Blocked(t.Context())
 			said := strings.Join(lines, "\n")
 			if err != nil || tt.told != strings.Contains(said, "Felix does not know the pods' links") || !tt.told && said != "" || strings.Contains(strings.ToLower(said), " accept") && !strings.Contains(said, "don't accept pods before its chains") {

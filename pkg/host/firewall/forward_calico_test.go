@@ -21,18 +21,18 @@ func TestBlockedKnowsCalicosDispatchByLinks(t *testing.T) {
 		return flows
 	}
 	const dockerPolicy = "\niptables-nft -P FORWARD DROP"
-	for felix, make := range map[string]func(...string) string{"iptables": nettest.FelixIptables, "nft": nettest.FelixNft} {
+	for felix, rules := range map[string]func(...string) string{"iptables": nettest.FelixIptables, "nft": nettest.FelixNft} {
 		for _, tt := range []struct {
 			name, script string
 			flows        []firewall.Flow
 			want         string // "": nothing is told
 		}{
-			{"pods that it knows", make(a, b), asked(a, b), ""},
-			{"no pods yet", make(), asked(""), ""},
-			{"a new pod beside those that it knows", make(a, b), asked(""), ""},
-			{"one pod of two that it does not know", make(a), asked(b, a), ""},
-			{"no pod that it knows", make(), asked(a, b), "drops what pods send and what pods get by a rule; Calico's Felix does not know the pods' links (chain "},
-			{"none of those that are asked for", make(a), asked(b), "see the log of calico-node"},
+			{"pods that it knows", rules(a, b), asked(a, b), ""},
+			{"no pods yet", rules(), asked(""), ""},
+			{"a new pod beside those that it knows", rules(a, b), asked(""), ""},
+			{"one pod of two that it does not know", rules(a), asked(b, a), ""},
+			{"no pod that it knows", rules(), asked(a, b), "drops what pods send and what pods get by a rule; Calico's Felix does not know the pods' links (chain "},
+			{"none of those that are asked for", rules(a), asked(b), "see the log of calico-node"},
 		} {
 			sh(t, "%s", tt.script)
 			check := func(beside string) {
