@@ -38,6 +38,9 @@ func Diverted(probes []Probe, ways []Way, policy map[bool]Policy) []string {
 			}
 			if at := slices.IndexFunc(found, d.sameBut); at >= 0 {
 				found[at].where = "" // into the VPC and out of it alike
+				if p.Main {
+					found[at].remedy = d.remedy // helps the others, too
+				}
 				continue
 			}
 			found = append(found, d)
@@ -51,16 +54,16 @@ func Diverted(probes []Probe, ways []Way, policy map[bool]Policy) []string {
 }
 
 // diversion is what a rule of others does to packets.
-type diversion struct{ rule, packets, where, fate, remedy string }
+type diversion struct{ rule, before, packets, where, fate, remedy string }
 
 func (d diversion) sameBut(o diversion) bool {
-	d.where = o.where
+	d.where, d.remedy = o.where, o.remedy
 	return d == o
 }
 
 // String tells it in a line.
 func (d diversion) String() string {
-	return fmt.Sprintf("a rule that is not enipool's comes before enipool's, %s: what %s%s %s; %s", d.rule, d.packets, d.where, d.fate, d.remedy)
+	return fmt.Sprintf("a rule that is not enipool's comes before %s, %s: what %s%s %s; %s", d.before, d.rule, d.packets, d.where, d.fate, d.remedy)
 }
 
 // diversions returns what rules of others do to the packet, and to the answers to it.
@@ -68,11 +71,10 @@ func (p Probe) diversions(w Way, policy Policy) (found []diversion) {
 	if p.Fits(w) {
 		return nil
 	}
-	v6 := p.From.Is6()
 	d := policy.Decide(p.Packet)
 	// To be led past our rules does no harm to what takes its way all the same.
 	if rule, is := d.blamed(); is && (rule.Action != ActionGoto || !p.Fits(d.way())) && (w.Lost || d.way().Table == w.Table) {
-		found = append(found, diversion{rule.String(), p.What, p.where(), d.fate(), rule.remedy(v6)})
+		found = append(found, diversion{rule.String(), rule.before(), p.What, p.where(), d.fate(), rule.remedy(p)})
 	}
 	if !w.Lost || p.Arrives {
 		return found
@@ -84,7 +86,7 @@ func (p Probe) diversions(w Way, policy Policy) (found []diversion) {
 		if len(p.Wrong) > 0 {
 			where = p.where()
 		}
-		found = append(found, diversion{rule.String(), "is sent to " + p.Pods, where, d.fate(), rule.remedy(v6)})
+		found = append(found, diversion{rule.String(), rule.before(), "is sent to " + p.Pods, where, d.fate(), rule.remedy(p)})
 	}
 	return found
 }
@@ -119,11 +121,30 @@ func (d Decision) fate() string {
 	return fmt.Sprintf("%sleaves by %s route %s", past, its, d.Route)
 }
 
+// priorityPast is right behind enipool's rules.
+const priorityPast = PrioritySource + 1
+
+// before says what of the packet's rules the rule comes before.
+func (r PolicyRule) before() string {
+	if r.Priority > PrioritySource {
+		return "the kernel's to the main table, which enipool leaves these packets to"
+	}
+	return "enipool's"
+}
+
 // remedy says what a person can do about the rule.
-func (r PolicyRule) remedy(v6 bool) string {
+func (r PolicyRule) remedy(p Probe) string {
 	ip := "ip"
-	if v6 {
+	if p.From.Is6() {
 		ip = "ip -6"
 	}
-	return fmt.Sprintf("remove it (%s rule del %s) or have what made it take a priority above %d, or leave the pods' addresses out", ip, r, PrioritySource)
+	remove := fmt.Sprintf("remove it (%s rule del %s)", ip, r)
+	past := fmt.Sprintf("let pods pass it by (%s rule add priority %d from %s lookup main)", ip, priorityPast, p.Net)
+	switch {
+	case r.Priority > PrioritySource:
+		return remove + " or " + past
+	case p.Main: // what it does to such packets it does behind enipool's rules, too
+		return fmt.Sprintf("%s or have what made it take a priority above %d and %s, or leave the pods' addresses out", remove, priorityPast, past)
+	}
+	return fmt.Sprintf("%s or have what made it take a priority above %d, or leave the pods' addresses out", remove, PrioritySource)
 }

@@ -14,8 +14,9 @@ type Probe struct {
 	Inside  bool // to an address in the VPC
 	Arrives bool // the pod gets it
 
-	Pods string // whose packets take the same way, for people
-	What string // what packets, for people
+	Pods string       // whose packets take the same way, for people
+	What string       // what packets, for people
+	Net  netip.Prefix // that the pods' addresses are of
 
 	// The link and the gateway that it should leave by. With Main the main table says:
 	// it belongs to the system.
@@ -94,7 +95,7 @@ func probedPods(s *ipam.State, links []string) (groups [][]probedPod) {
 func newProbe(s *ipam.State, a probedPod, inside bool) Probe {
 	nic, net := a.nic, a.net
 	p := Probe{Packet: Packet{From: a.Addr, In: HostDevice(a.Owner.Key)}, Inside: inside, Pods: a.pods(), What: a.pods() + " send",
-		Dev: nic.Device, Gateway: net.Gateway}
+		Net: net.Primary.Masked(), Dev: nic.Device, Gateway: net.Gateway}
 	if p.To = outside(s, a.Addr.Is6()); inside {
 		p.To = within(s, net)
 	}
@@ -127,7 +128,7 @@ func (a probedPod) arrivals(s *ipam.State) []Probe {
 
 func (a probedPod) arrival(from netip.Addr, by string) Probe {
 	return Probe{Packet: Packet{From: from, To: a.Addr, In: by}, Arrives: true, Pods: a.pods(),
-		What: "comes in by " + by + " for " + a.pods(), Dev: HostDevice(a.Owner.Key)}
+		What: "comes in by " + by + " for " + a.pods(), Net: a.net.Primary.Masked(), Dev: HostDevice(a.Owner.Key)}
 }
 
 // answers returns what the pod answers to a connection that came in by its ENI, where the

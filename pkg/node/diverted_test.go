@@ -185,7 +185,7 @@ func TestRulesWithoutAPriorityAreHeardAndToldWithTheCure(t *testing.T) {
 	heard("the rules of wg-quick")
 	lines := misrouted()
 	for _, want := range []string{"priority 511 not from all fwmark 0xca6c/0xffffffff lookup 51820: what pods of the ENI eth1 send out of the VPC leaves by its route",
-		"priority 510 from all lookup main suppress_prefixlength 0: what is sent to pods of the ENI eth1", "have what made it take a priority above 1538"} {
+		"priority 510 from all lookup main suppress_prefixlength 0: what is sent to pods of the ENI eth1", "have what made it take a priority above 1538", "have what made it take a priority above 1539 and let pods pass it by (ip rule add priority 1539 from 10.0.0.0/24 lookup main)"} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("not told: %s\n%s", want, lines)
 		}
