@@ -47,6 +47,7 @@ func (a *Agent) report(now time.Duration) {
 		s.Held = heldLines(a.book)
 	}
 	a.tellFights(now)
+	a.tellOutsideVPC()
 	s.Problem = a.problem(a.bookErr)
 	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && a.view.known
 	s.Watched, s.Synced, s.Pods = a.demand.watched, a.demand.synced, a.demand.pods
@@ -113,6 +114,8 @@ func (a *Agent) problem(book error) string {
 		return a.noLink()
 	case len(s.Unlinked) > 0:
 		return strings.Join(s.Unlinked, "; ")
+	case a.wrongVPC != "":
+		return a.wrongVPC
 	case s.Most == 0:
 		return a.noRoom()
 	case short && s.Exhausted != "":

@@ -156,12 +156,20 @@ func (a *Agent) Plan(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.outsideVPC(book.ENIs); err != "" {
+		return nil, errors.New(err)
+	}
+	book, changes := a.previewSettings(book)
+	lines = append(lines, changes...)
 	lines = append(lines, a.compare(book, links, now).lines()...)
 	steps, err := a.plan(book, now)
 	for _, s := range steps {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", s.Do, subject(s), s.Reason))
 	}
 	lines = append(lines, fmt.Sprintf("demand %d, need %d, target %d (%s), owned %d, at most %d", a.demand.wanted, a.decision.Need, a.decision.Target, a.decision.Reason, a.demand.owned, a.status.Most))
+	if a.status.Most == 0 {
+		lines = append(lines, a.noRoom())
+	}
 	return append(lines, a.status.Blockers...), err
 }
 

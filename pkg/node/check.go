@@ -108,6 +108,9 @@ func (n Node) findEverywhere(ctx context.Context, h *host.Host) ([]finding, erro
 	if err != nil {
 		return found, err
 	}
+	if wrong := ipam.OutsideVPC(book.Settings, book.ENIs); wrong != "" {
+		found = slices.Concat(plainFindings([]string{"must fix: " + wrong}), found)
+	}
 	more, err := n.checkOwners(h, &book)
 	return slices.Concat(found, plainFindings(blocked), plainFindings(prefix("must fix: ", misrouted)), plainFindings(held), plainFindings(ports), more, checkLinks(pods, &book)), err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"maps"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/config/kubelet"
+	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/node"
+	"github.com/enipool/enipool/pkg/nodecache"
 )
 
 // reload is what of a configuration is not the loop's, and what becomes of it when
@@ -49,7 +52,11 @@ func (r *reload) taken(ctx context.Context, files <-chan agentconf.Config) <-cha
 			case <-ctx.Done():
 				return
 			case conf := <-files:
-				if err := node.Settle(&conf.Settings, conf.AnyFirewall); err != nil {
+				err := node.Settle(&conf.Settings, conf.AnyFirewall)
+				if err == nil {
+					err = r.refuseOutsideVPC(ctx, conf.Settings)
+				}
+				if err != nil {
 					r.refused.refuse(err)
 					continue
 				}
@@ -68,6 +75,18 @@ func (r *reload) taken(ctx context.Context, files <-chan agentconf.Config) <-cha
 		}
 	}()
 	return out
+}
+
+// refuseOutsideVPC refuses ranges of the VPC that do not hold the node's ENIs. Which those are
+// the node cache tells; without one the loop tells it when it knows.
+func (r *reload) refuseOutsideVPC(ctx context.Context, s ipam.Settings) (wrong error) {
+	_ = nodecache.Cache{Path: r.conf.Cache}.View(ctx, func(book *ipam.State) error {
+		if text := ipam.OutsideVPC(s, book.ENIs); text != "" {
+			wrong = errors.New(text)
+		}
+		return nil
+	})
+	return wrong
 }
 
 // fixed names the keys that are not as at the start and can't change before the

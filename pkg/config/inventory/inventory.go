@@ -83,6 +83,9 @@ func Parse(text []byte) (Inventory, error) {
 	if err := errors.Join(p.errs...); err != nil {
 		return Inventory{}, err
 	}
+	if wrong := ipam.OutsideVPC(inv.Settings, inv.ENIs); wrong != "" {
+		return Inventory{}, errors.New(wrong)
+	}
 	return inv, nil
 }
 

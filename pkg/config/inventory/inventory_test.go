@@ -354,3 +354,10 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestRangesThatDontHoldTheENIsAreRefused(t *testing.T) {
+	const text = "vpcCIDRs: [10.1.0.0/16]\nenis:\n- {id: eni-1, device: eth0, primary: 10.0.0.5/24, gateway: 10.0.0.1}\n"
+	if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "vpcCIDRs [10.1.0.0/16] does not hold 10.0.0.5") {
+		t.Errorf("ranges of another VPC: %v", err)
+	}
+}
