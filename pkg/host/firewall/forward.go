@@ -82,9 +82,10 @@ func PodFlows(f eni.Family, link, device string) []Flow {
 	}
 }
 
-// Blocked returns a line for each chain of others at hook forward that drops one of
-// the flows for certain: with its name, and with the command that mends it. A chain
-// whose rules might accept the flow is none: not every match can be judged from here.
+// Blocked returns a line for each chain of others that drops one of the flows for certain,
+// before or behind routing or at hook forward: with its name, and at hook forward with the
+// command that mends it. A chain whose rules might accept the flow is none: not every match
+// can be judged from here.
 func Blocked(ctx context.Context, flows []Flow) ([]string, error) {
 	chains, err := readBaseChains(ctx)
 	if err != nil {
@@ -96,7 +97,8 @@ func Blocked(ctx context.Context, flows []Flow) ([]string, error) {
 func blocked(chains []baseChain, flows []Flow) ([]string, error) {
 	var lines []string
 	for _, c := range chains {
-		if c.hook != *nftables.ChainHookForward || c.kind != nftables.ChainTypeFilter {
+		// Behind the translation of sources packets may have other addresses.
+		if c.kind != nftables.ChainTypeFilter || c.hook == *nftables.ChainHookPostrouting && c.priority >= priorityOfSNAT {
 			continue
 		}
 		policyDrops, err := c.drops()
@@ -104,6 +106,7 @@ func blocked(chains []baseChain, flows []Flow) ([]string, error) {
 			return nil, err
 		}
 		d, err := c.droppedFlows(flows, policyDrops)
+		d.hook = c.hook
 		if err != nil {
 			return nil, err
 		}
@@ -116,6 +119,7 @@ func blocked(chains []baseChain, flows []Flow) ([]string, error) {
 
 // dropped is what a base chain drops of what pods send and get.
 type dropped struct {
+	hook       nftables.ChainHook
 	flows      []string // for people
 	dispatch   string   // the chain of Calico's that drops them, "" if none does
 	pastCalico bool     // they come by a chain of Calico's before they are dropped
@@ -136,7 +140,7 @@ func (c baseChain) droppedFlows(flows []Flow, policyDrops bool) (dropped, error)
 		if !slices.Contains(c.families, f.Family) || passes[p] {
 			continue
 		}
-		w := walk{flow: f, mark: exactly(0)} // nobody marks what nobody speaks of
+		w := walk{flow: f.at(c.hook), mark: exactly(0)} // nobody marks what nobody speaks of
 		end, err := w.through(c.rules, c.name)
 		if err != nil {
 			return d, err
@@ -159,6 +163,18 @@ func (c baseChain) droppedFlows(flows []Flow, policyDrops bool) (dropped, error)
 		d.pastCalico, d.byRule = d.pastCalico || w.pastCalico, d.byRule || w.droppedIn != ""
 	}
 	return d, nil
+}
+
+// at returns the flow with what a chain at the hook sees of it. Where it leaves is not known
+// before routing; where it came in by, behind it, only to newer kernels.
+func (f Flow) at(hook nftables.ChainHook) Flow {
+	switch hook {
+	case *nftables.ChainHookPrerouting:
+		f.Out = ""
+	case *nftables.ChainHookPostrouting:
+		f.In = ""
+	}
+	return f
 }
 
 func (d dropped) line(table, chain, accept string) string {

@@ -47,6 +47,8 @@ func (f Flow) mayGetElement(key []byte, elements []nftables.SetElement) bool {
 // Calico's chains are asked: that would switch network policies off.
 func (d dropped) mend(accept string) string {
 	switch {
+	case d.hook != *nftables.ChainHookForward:
+		return "have its owner let pods' packets pass"
 	case d.dispatch != "":
 		return fmt.Sprintf("Calico's Felix does not know the pods' links (chain %s): see the log of calico-node, and that FELIX_INTERFACEPREFIX names %s; don't accept pods before its chains, that would switch network policies off", d.dispatch, netconf.VethPrefix)
 	case d.pastCalico && !d.byRule:
