@@ -1,7 +1,9 @@
 package node
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -173,4 +175,43 @@ func TestCheckTellsWhatOthersDoToMarksAndAddresses(t *testing.T) {
 			})
 		}
 	})
+}
+
+// So is what others do where iptables is the legacy one.
+func TestCheckTellsWhatOthersAcceptBeforeLegacyChains(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"iptables", "ip6tables", "iptables-restore", "ip6tables-restore"} {
+		path, err := exec.LookPath(strings.Replace(name, "tables", "tables-legacy", 1))
+		if err != nil {
+			t.Skip("needs the legacy variant of iptables:", err)
+		}
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	n, book := newNode(t, 2)
+	book.Settings.Routing, book.Settings.Firewall = ipam.Rule, ipam.Iptables
+	n.put(t, book)
+	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		nettest.Run(t, "sh", "-ec", "for t in raw mangle nat; do iptables -t $t -F; iptables -t $t -X; done")
+	})
+	for _, tt := range damages {
+		if tt.in == withNft || strings.Contains(tt.script, "legacy") || !strings.HasPrefix(tt.script, "iptables") {
+			continue
+		}
+		want := strings.ReplaceAll(tt.want, "nftables table ip ", "legacy iptables table ")
+		if want == "none or eth1" {
+			want = "legacy iptables table mangle: chain PREROUTING changes the connection mark of connections that come in by eth1"
+		}
+		undo := others(t, tt.script, tt.undo)
+		lines, err := n.Blocked(t.Context())
+		undo()
+		if err != nil || (want == "") != (len(lines) == 0) || !strings.Contains(strings.Join(lines, "\n"), want) || len(lines) > 1 {
+			t.Errorf("%s: told: %q, %v; want %q", tt.name, lines, err, want)
+		}
+	}
 }

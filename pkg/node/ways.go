@@ -67,6 +67,10 @@ func (p podOfENI) marked(s *ipam.State) []firewall.Marked {
 	return list
 }
 
+// leastOfVPC is the shortest prefix that is taken for a VPC's. A shorter one says that pods keep
+// their addresses everywhere, and what others translate there is meant.
+const leastOfVPC = 8
+
 // leaving returns what the pod sends within the VPC, as itself, and outside it.
 func (p podOfENI) leaving(s *ipam.State) []firewall.Destination {
 	family := eni.FamilyOf(p.addr)
@@ -76,10 +80,10 @@ func (p podOfENI) leaving(s *ipam.State) []firewall.Destination {
 	}
 	var list []firewall.Destination
 	for _, net := range vpc {
+		if !net.IsValid() || eni.FamilyOf(net.Addr()) != family || net.Bits() < leastOfVPC {
+			continue
+		}
 		for _, to := range someIn(net) {
-			if eni.FamilyOf(to) != family {
-				continue
-			}
 			f := p.forwarded()[0]
 			f.What, f.Dst = fmt.Sprintf("what pods send within the VPC (as to %s)", to), to
 			list = append(list, firewall.Destination{Flows: []firewall.Flow{f}})

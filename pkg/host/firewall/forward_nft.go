@@ -45,7 +45,9 @@ func (n nftRules) each(chain string, w *walk, visit func(ruleView) (bool, error)
 	for _, r := range rules {
 		p := nftPacket{rules: n, walk: w, view: ruleView{match: matches, mark: w.mark, conn: w.conn}}
 		for _, e := range r.Exprs {
-			p.take(e)
+			if p.take(e); p.view.match == matchesNot {
+				break // as in the kernel
+			}
 		}
 		if goOn, err := visit(p.view); err != nil || !goOn {
 			return err

@@ -1,10 +1,6 @@
 package firewall
 
-import (
-	"bytes"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // registers are those of nftables: 16 of four bytes, or 4 of sixteen, that hold the
 // same bytes. Fields of a concatenation stand in those that follow each other.
@@ -24,10 +20,10 @@ func place(register uint32) int {
 
 // load puts data into a register, padded to four bytes; nil is what is not known.
 func (r *registers) load(register uint32, data []byte) {
-	r.loadBits(register, data, bytes.Repeat([]byte{0xff}, len(data)))
+	r.loadBits(register, data, nil)
 }
 
-// loadBits is load for data of which only some bits are known.
+// loadBits is load for data of which only the bits of known are, if that is given.
 func (r *registers) loadBits(register uint32, data, known []byte) {
 	start := place(register)
 	if start < 0 || start >= len(r.data) {
@@ -42,7 +38,10 @@ func (r *registers) loadBits(register uint32, data, known []byte) {
 		if at := start + i; at < len(r.data) {
 			r.data[at], r.known[at] = 0, 0xff
 			if i < len(data) {
-				r.data[at], r.known[at] = data[i], known[i]
+				r.data[at] = data[i]
+			}
+			if i < len(known) {
+				r.known[at] = known[i]
 			}
 		}
 	}
