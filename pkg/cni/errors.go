@@ -73,6 +73,8 @@ func code(err error) uint {
 		return types.ErrIOFailure
 	case errors.Is(err, errNoSource):
 		return types.ErrTryAgainLater // an agent puts it back within a second
+	case errors.Is(err, unix.EROFS), errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EIO):
+		return types.ErrIOFailure // a pod's record, beside the node cache
 	case errors.Is(err, nodecache.ErrVersion), errors.Is(err, podrecord.ErrVersion), errors.Is(err, nodecache.ErrOwnerTooLong):
 		return types.ErrIOFailure
 	case errors.As(err, new(*hostport.TakenError)):
@@ -106,6 +108,10 @@ func details(err error) string {
 		return "`enipoolctl pool show` names the pods that have addresses and those that wait; without an agent `enipoolctl pool load` brings what is added to its inventory"
 	case errors.As(err, new(*hostport.TakenError)):
 		return "delete that pod, or choose another hostPort or hostIP"
+	case errors.Is(err, unix.EROFS):
+		return "the file system of that path is read-only: look for errors in the kernel's log (dmesg), then mount -o remount,rw it; if only a mount is read-only, mount -o remount,bind,rw"
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return "the file system of that path is full: free space there (df)"
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return "the plugin must run as root with CAP_NET_ADMIN and CAP_SYS_ADMIN in the node's own namespaces"
 	case errors.Is(err, host.ErrLinkExists):

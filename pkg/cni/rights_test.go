@@ -15,3 +15,19 @@ func TestMissingRightsAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// 11 would say "try again", which helps nobody.
+func TestAFilterThatMayNotBeReadIsAMissingRight(t *testing.T) {
+	e := Error(cutOff(nil, fmt.Errorf("look up an element: %w", unix.EPERM)))
+	if e.Code != 999 || !strings.Contains(e.Msg, "lacks CAP_NET_ADMIN") || strings.Contains(e.Msg, "packet filter") || !strings.Contains(e.Details, "CAP_NET_ADMIN") {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestAFileSystemThatRefusesTellsWhatToDo(t *testing.T) {
+	for refused, want := range map[error]string{unix.EROFS: "read-only", unix.ENOSPC: "full"} {
+		if e := Error(fmt.Errorf("remove record of a at /run/enipool/x: %w", refused)); e.Code != 5 || !strings.Contains(e.Details, want) {
+			t.Errorf("%+v", e)
+		}
+	}
+}

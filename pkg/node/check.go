@@ -77,6 +77,9 @@ func (n Node) findEverywhere(ctx context.Context, h *host.Host) ([]finding, erro
 	if err != nil {
 		return nil, err
 	}
+	if err := n.Cache.CheckWritable(); err != nil {
+		found = slices.Concat(plainFindings([]string{"must fix: no pod can start or end: " + err.Error()}), found)
+	}
 	differs, err := n.checkKernel(ctx, h, missing)
 	if err == nil && len(leaving) > 0 {
 		var without []finding

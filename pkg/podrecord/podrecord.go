@@ -127,7 +127,7 @@ const temporary = ".new"
 // Remove removes the attachment's record, if there is one.
 func (f Folder) Remove(k eni.Key) error {
 	if err := unix.Unlink(f.file(k)); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
-		return fmt.Errorf("remove record of %s: %w", k, err)
+		return fmt.Errorf("remove record of %s at %s: %w", k, f.file(k), err)
 	}
 	return nil
 }

@@ -296,3 +296,14 @@ func TestAFolderAmongRecordsIsNone(t *testing.T) {
 	}
 	same(t, []Record{a}, list)
 }
+
+func TestARecordThatCantBeRemovedIsNamedByItsPath(t *testing.T) {
+	f := Folder{filepath.Join(t.TempDir(), "pods")}
+	k := sample("a").Key
+	if err := os.MkdirAll(f.file(k), 0o700); err != nil { // a folder is not unlinked
+		t.Fatal(err)
+	}
+	if err := f.Remove(k); err == nil || !strings.Contains(err.Error(), " at "+f.file(k)+": ") {
+		t.Errorf("error %v", err)
+	}
+}

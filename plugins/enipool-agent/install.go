@@ -77,7 +77,7 @@ Exit codes: 0 done, 1 a person must fix something first, 2 it failed.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.from, "from", "", "the folder that the plugins come in (default this program's own)")
+	cmd.Flags().StringVar(&f.from, "from", "", "the folder that the plugins come in (default this program's own, or --bin-dir where enipool is there and not beside this program)")
 	cmd.Flags().StringSliceVar(&f.plugins, "plugins", nil, "plugins to install beside enipool (default those that the network configuration calls, and loopback, as far as they are in --from)")
 	cmd.Flags().StringVar(&f.conflist, "conflist", "", "the network configuration (default a built-in one, conf/10-enipool.conflist)")
 	cmd.Flags().BoolVar(&f.now, "conflist-now", false, "publish the network configuration at once: for nodes without an agent")
@@ -160,7 +160,7 @@ func (f installFlags) read() (o install.Options, n check.Needs, conf agentconf.C
 		if err != nil {
 			return o, n, conf, fmt.Errorf("find this program's folder: %w; --from names it", err)
 		}
-		o.From = filepath.Dir(self)
+		o.From = pluginsFolder(filepath.Dir(self), filepath.Join(o.Tree.Root, f.binDir))
 	}
 	if o.Conflist, err = readConflist(f.conflist); err != nil {
 		return o, n, conf, err
@@ -173,6 +173,19 @@ func (f installFlags) read() (o install.Options, n check.Needs, conf agentconf.C
 	n = check.Needs{Settings: conf.Settings, AnyFirewall: conf.AnyFirewall, Network: o.Conflist.Name, Delegated: len(o.Conflist.Plugins) > 0 && o.Conflist.Plugins[0] != config.PluginType, ConfDir: f.confDir,
 		ENILinks: f.eniLinks, System: files, Skipped: f.noSystemFiles}
 	return o, n, conf, nil
+}
+
+// pluginsFolder is the folder that the plugins come in: this program's own, or that of the node
+// where somebody put the plugin there by hand and the agent elsewhere, as the README does.
+func pluginsFolder(own, bin string) string {
+	has := func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, config.PluginType))
+		return err == nil
+	}
+	if !has(own) && has(bin) {
+		return bin
+	}
+	return own
 }
 
 func readConflist(path string) (install.Conflist, error) {

@@ -33,6 +33,9 @@ func TestANodeWhoseCacheIsOnAReadOnlyFileSystemIsNotReadyUntilItCanBeWritten(t *
 		t.Errorf("ADD: %v", err)
 	}
 	s.reach(internet4, "a")
+	if out, err := s.ctl("pool", "check"); err == nil || !strings.Contains(out, "must fix: no pod can start or end") || !strings.Contains(out, todo) {
+		t.Errorf("pool check: %v\n%s", err, out)
+	}
 	s.must(unix.Mount("", folder, "", unix.MS_REMOUNT|unix.MS_BIND, ""))
 	s.told("a cache that can be written", func(st status.Status) bool { return st.Ready && st.Problem == "" })
 	s.add("c")
