@@ -171,7 +171,13 @@ func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time
 	if err != nil {
 		return err
 	}
-	if _, err := a.Kernel.Grow(ctx, next); err != nil {
+	lines, err := a.Kernel.Grow(ctx, next)
+	for _, line := range lines {
+		if strings.HasPrefix(line, "forget ") { // what it adds is the book's own
+			a.Log.Info("kernel updated", "change", line, "reason", "the node cache changed")
+		}
+	}
+	if err != nil {
 		return err
 	}
 	err = a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {

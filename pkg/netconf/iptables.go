@@ -24,6 +24,22 @@ const (
 // left of builds between releases.
 func IptPrefixes() []string { return []string{IptChainPrefix, IptPodsPrefix, "ENIREPLY-"} }
 
+const iptSNAT = IptChainPrefix + "SNAT" // and a hash
+
+// IptInside returns those of a chain's rules that tell what is inside the VPC; ok is false
+// for a chain that does not decide on that.
+func IptInside(chain string, rules []string) (inside []string, ok bool) {
+	if !strings.HasPrefix(chain, iptSNAT+"-") {
+		return nil, false
+	}
+	for _, r := range rules {
+		if strings.HasSuffix(r, "-j RETURN") {
+			inside = append(inside, r)
+		}
+	}
+	return inside, true
+}
+
 // IsIptChain tells whether a chain of this name is ours.
 func IsIptChain(name string) bool {
 	return slices.ContainsFunc(IptPrefixes(), func(prefix string) bool { return strings.HasPrefix(name, prefix) })
@@ -59,7 +75,7 @@ func (f Firewall) Iptables(family eni.Family) []IptChain {
 	add("mangle", "OUTPUT", IptPodsPrefix+"SOCKET", f.iptReplies(false))
 	add("mangle", "PREROUTING", IptChainPrefix+"MARK", f.iptArrivals())
 	if family == eni.IPv4 {
-		add("nat", "POSTROUTING", IptChainPrefix+"SNAT", f.iptSNAT())
+		add("nat", "POSTROUTING", iptSNAT, f.iptSNAT())
 	}
 	if f.dropsSpoofed(family) {
 		add("raw", "PREROUTING", IptChainPrefix+"SPOOF", f.iptSpoof())

@@ -194,6 +194,9 @@ func SNATSource(a netip.Addr) (set string, e NftElement) { return nftPool4, NftE
 // NftHoldsPool tells whether the set of the name holds what SNATSource adds.
 func NftHoldsPool(set string) bool { return set == nftPool4 }
 
+// NftHoldsVPC tells whether the set of the name holds what is inside the VPC.
+func NftHoldsVPC(set string) bool { return set == nftVPC4 }
+
 func (f Firewall) nftSpoof() []NftRule {
 	var rules []NftRule
 	for _, e := range f.uplinks() {

@@ -182,6 +182,10 @@ func SourceRules(s ipam.Settings, a eni.Address) []Rule {
 	return rules
 }
 
+// IsForVPC tells whether the rule sends what a pod sends to a prefix of the VPC out through
+// the ENI of its address.
+func (r Rule) IsForVPC() bool { return r.Priority == PrioritySource && r.To.IsValid() }
+
 // String returns the pod's state, a line an object, node first.
 func (p Pod) String() string {
 	var b strings.Builder

@@ -42,7 +42,7 @@ func (f Firewall) lacksSNAT(c Flow, exit func(from, to netip.Addr) string) bool 
 		return false
 	}
 	_, pods := slices.BinarySearchFunc(f.Pool, c.From, netip.Addr.Compare)
-	return pods && !slices.ContainsFunc(f.VPC, func(p netip.Prefix) bool { return p.Contains(c.Target) }) && exit(c.From, c.Target) == f.OutDevice
+	return pods && !f.keepsSource(c.Target) && exit(c.From, c.Target) == f.OutDevice
 }
 
 // lacks tells whether the flow is to a port of the node that leads to a pod, and stayed on

@@ -82,12 +82,35 @@ func forgetUntranslated(ctx context.Context, h *host.Host, fw netconf.Firewall) 
 	if err != nil {
 		return []string{fmt.Sprintf("flows that began without the packet filter are still tracked: %v", err)}
 	}
-	select { // a packet that met the old rules is tracked by then
+	waitInFlight(ctx)
+	n, err := conntrack.ForgetUnanswered(fw.Untranslated(local, exit))
+	return describeForgotten(n, err, "pods that began without their translation")
+}
+
+// forgetMisdirected has the kernel forget the flows of pods that the VPC would drop since
+// what is inside it changed. They begin anew: a datagram gets through at once, and a
+// connection of TCP is refused by its peer, where it would hang for a quarter of an hour.
+func forgetMisdirected(ctx context.Context, h *host.Host, book view) []string {
+	const whose = "pods whose way out is another one since vpcCIDRs or snat changed; they begin anew"
+	exit, err := h.Exits()
+	if err != nil {
+		return describeForgotten(0, err, whose)
+	}
+	var pick func(netconf.Flow) bool
+	if err := book(ctx, func(s *ipam.State) error { pick = netconf.Misdirected(s, exit); return nil }); err != nil {
+		return describeForgotten(0, err, whose)
+	}
+	waitInFlight(ctx)
+	n, err := conntrack.ForgetPicked(pick)
+	return describeForgotten(n, err, whose)
+}
+
+// waitInFlight waits until a packet that met the rules of before is tracked.
+func waitInFlight(ctx context.Context) {
+	select {
 	case <-time.After(inFlight):
 	case <-ctx.Done():
 	}
-	n, err := conntrack.ForgetUnanswered(fw.Untranslated(local, exit))
-	return describeForgotten(n, err, "pods that began without their translation")
 }
 
 func describeForgotten(n int, err error, whose string) []string {

@@ -103,6 +103,9 @@ func (n Node) apply(ctx context.Context, book view, c change) (changed []string,
 		err = h.ApplyNode(add, netconf.Node{})
 		more, fwErr := n.applyFirewall(ctx, h, book, fw, c.fresh)
 		lines, err = append(lines, more...), errors.Join(err, fwErr, h.ApplyNode(netconf.Node{}, remove))
+		if slices.ContainsFunc(remove.Rules, netconf.Rule.IsForVPC) {
+			lines = append(lines, forgetMisdirected(ctx, h, book)...)
+		}
 		if err != nil {
 			c.unsettle(cause)
 		}

@@ -110,6 +110,9 @@ func (n Node) applyFirewall(ctx context.Context, h *host.Host, book view, fw net
 	if did.Translates || lacked { // also if something else went wrong: the next repair finds nothing to change
 		lines = append(lines, forgetUntranslated(ctx, h, fw)...)
 	}
+	if did.Redraws {
+		lines = append(lines, forgetMisdirected(ctx, h, book)...)
+	}
 	return lines, err
 }
 

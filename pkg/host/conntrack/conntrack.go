@@ -81,6 +81,17 @@ func ForgetUnanswered(pick func(netconf.Flow) bool) (int, error) {
 	})
 }
 
+// ForgetPicked deletes the connections that pick picks. It returns how many it deleted.
+func ForgetPicked(pick func(netconf.Flow) bool) (int, error) {
+	all := func(*netlink.AttributeEncoder) {}
+	return changeAll(all, func(e entry) (message, bool) {
+		if !pick(e.flow()) {
+			return message{}, false
+		}
+		return e.remove(), true
+	})
+}
+
 // unanswered asks for the connections without an answer: of many thousands that is a few.
 func unanswered(enc *netlink.AttributeEncoder) {
 	enc.Uint32(attrStatus, 0)

@@ -58,6 +58,48 @@ func TestApplyTellsWhetherItPutBackWhatTranslates(t *testing.T) {
 	}
 }
 
+// Whose packets leave by which ENI hangs on what is inside the VPC: flows that began before
+// have to be looked at, which takes long where there are many. Only such a change tells.
+func TestApplyTellsWhetherOtherDestinationsAreInsideTheVPC(t *testing.T) {
+	vpc := func(prefixes ...string) func(*ipam.State) {
+		return func(s *ipam.State) {
+			s.Settings.VPC = nil
+			for _, p := range prefixes {
+				s.Settings.VPC = append(s.Settings.VPC, netip.MustParsePrefix(p))
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name        string
+		was, is     func(*ipam.State)
+		wantRedrawn bool
+	}{
+		{"it grows", vpc("10.0.0.0/16"), vpc("10.0.0.0/16", "100.64.0.0/10"), true},
+		{"it shrinks", vpc("10.0.0.0/16", "100.64.0.0/10"), vpc("10.0.0.0/16"), true},
+		{"SNAT goes on", func(s *ipam.State) { s.Settings.SNAT = false }, func(s *ipam.State) { s.Settings.SNAT = true }, true},
+		{"SNAT goes off", func(*ipam.State) {}, func(s *ipam.State) { s.Settings.SNAT = false }, true},
+		{"nothing changes", func(*ipam.State) {}, func(*ipam.State) {}, false},
+		{"an ENI and an address join", func(*ipam.State) {}, func(s *ipam.State) {
+			s.ENIs = append(s.ENIs, eni.Interface{Index: 2, Device: "eth2"})
+			s.Addresses = append(s.Addresses, eni.Address{Addr: netip.MustParseAddr("10.0.0.23"), ENI: 1})
+		}, false},
+	} {
+		for _, backend := range []ipam.Firewall{ipam.Nftables, ipam.Iptables} {
+			t.Run(tt.name+", "+backend.String(), func(t *testing.T) {
+				newNode(t)
+				state := book(backend, eni.IPv4)
+				tt.was(state)
+				apply(t, netconf.NewFirewall(state))
+				tt.is(state)
+				did, err := firewall.Apply(t.Context(), netconf.NewFirewall(state))
+				if err != nil || did.Redraws != tt.wantRedrawn {
+					t.Errorf("redraws %v, %v: %q", did.Redraws, err, did.Lines)
+				}
+			})
+		}
+	}
+}
+
 func withPorts(s *ipam.State) netconf.Firewall {
 	f := netconf.NewFirewall(s)
 	f.Ports = somePorts()[:1]

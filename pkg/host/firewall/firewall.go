@@ -26,6 +26,7 @@ type step struct {
 type effect struct {
 	translates bool         // rules, chains or host ports by which packets are translated
 	admits     []netip.Addr // that are translated
+	redraws    bool         // what is inside the VPC
 }
 
 // Change is what Apply did.
@@ -37,6 +38,9 @@ type Change struct {
 	// Admits are the addresses that were added to those that are translated: the pool
 	// grew, or somebody had removed them.
 	Admits []netip.Addr
+	// Redraws tells whether other destinations are inside the VPC now: pods' packets to them
+	// leave by another ENI.
+	Redraws bool
 }
 
 // Apply makes the kernel hold f and what is ours of the other packet filter go
@@ -125,6 +129,7 @@ func run(ctx context.Context, steps []step) (did Change, err error) {
 		}
 		did.Lines = append(did.Lines, s.says...)
 		did.Translates, did.Admits = did.Translates || s.translates, append(did.Admits, s.admits...)
+		did.Redraws = did.Redraws || s.redraws
 	}
 	return did, nil
 }

@@ -3,6 +3,7 @@ package firewall
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -82,7 +83,7 @@ func (t tool) plan(ctx context.Context, table string, want []netconf.IptChain) (
 	if err != nil {
 		return nil, err
 	}
-	p := planner{t: t, table: table}
+	p, known := planner{t: t, table: table}, maps.Clone(have.chains)
 	for _, c := range want {
 		if err := p.want(c, have); err != nil {
 			return nil, err
@@ -91,6 +92,9 @@ func (t tool) plan(ctx context.Context, table string, want []netconf.IptChain) (
 	}
 	for _, name := range sortedKeys(have.chains) {
 		p.remove(name, have.jumps[name])
+	}
+	if n := len(p.steps); n > 0 {
+		p.steps[n-1].redraws = redraws(want, known, have.chains)
 	}
 	return p.steps, nil
 }
@@ -167,6 +171,25 @@ func (p *planner) wantFixed(c netconf.IptChain, rules []string, found bool) erro
 		}, "put the rules of chain %s right", c.Name)
 	}
 	return err
+}
+
+// redraws tells whether a chain comes or goes that tells what is inside the VPC, and tells it
+// otherwise than the one before it did. Of the known chains the surplus ones go.
+func redraws(want []netconf.IptChain, known, surplus map[string][]string) bool {
+	var was, is []string
+	changes := false
+	for _, c := range want {
+		if inside, tells := netconf.IptInside(c.Name, c.Rules); tells {
+			_, found := known[c.Name]
+			is, changes = inside, changes || !found
+		}
+	}
+	for name, rules := range surplus {
+		if inside, tells := netconf.IptInside(name, rules); tells {
+			was, changes = inside, true
+		}
+	}
+	return changes && !slices.Equal(was, is)
 }
 
 func (p *planner) unjump(name string, parents []string) {

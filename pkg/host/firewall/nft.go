@@ -195,6 +195,8 @@ type elements struct {
 // effect tells what of translations the difference concerns.
 func (d *nftDiff) effect() (e effect) {
 	e.translates = slices.ContainsFunc(d.addRules, netconf.NftChain.Translates)
+	e.redraws = slices.ContainsFunc(d.delSets, netconf.NftHoldsVPC) ||
+		slices.ContainsFunc(slices.Concat(d.addElements, d.delElements), func(e elements) bool { return netconf.NftHoldsVPC(e.set.Name) })
 	for _, added := range d.addElements {
 		e.translates = e.translates || len(added.list) > 0 && netconf.NftHoldsPorts(added.set.Name)
 		if !netconf.NftHoldsPool(added.set.Name) {
