@@ -158,12 +158,14 @@ type Agent struct {
 	cooledAt     time.Duration            // when the next address has rested, 0 for none
 	waitingLinks []string                 // ENIs of the cloud whose link is not on the node
 	unlinked     map[string]eni.Interface // ENIs of the book that have lost their links, by ID
+	wrongMACs    []string                 // what is wrong with the MACs of the ENIs' links
 	wrongVPC     string                   // what is wrong with the VPC's ranges, "" if nothing is
 	lines, enis  int                      // of the book that was compared with the view last
 
 	book     *ipam.State // as last read, nil if it could not be
 	bookErr  error
 	planned  bool   // this tick could make a plan: the book can be used
+	sized    bool   // the limits of the instance were known to a plan
 	known    podSet // kept for lookForPods, which fills it anew in each tick
 	decision scale.Decision
 	demand   demand

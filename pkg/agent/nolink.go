@@ -39,6 +39,28 @@ func (a *Agent) noteLinks(book *ipam.State, devices map[string]bool) {
 	a.unlinked = now
 }
 
+// noteMACs notes which links of ENIs have another MAC than the cloud knows, and tells people of
+// what is new. Somebody gave it to them, and they may have cause to: it is not put right.
+func (a *Agent) noteMACs(book *ipam.State, links map[string]eni.Interface) {
+	var wrong []string
+	for mac, link := range links {
+		for _, nic := range book.ENIs {
+			have, known := a.view.eni(nic.ID)
+			if link.Device == nic.Device && known && have.MAC != "" && have.MAC != mac {
+				wrong = append(wrong, fmt.Sprintf("link %s of the ENI %s has the MAC %s, and the cloud knows %s and drops what its pods send: ip link set %s address %s, and end what changes it (NetworkManager, udev)",
+					nic.Device, nic.ID, mac, have.MAC, nic.Device, have.MAC))
+			}
+		}
+	}
+	slices.Sort(wrong)
+	for _, line := range wrong {
+		if !slices.Contains(a.wrongMACs, line) {
+			a.Log.Warn(line)
+		}
+	}
+	a.wrongMACs = wrong
+}
+
 // relinked tells whether an ENI that lost its link has one again, perhaps with another name.
 func (a *Agent) relinked(ctx context.Context) (bool, error) {
 	if len(a.unlinked) == 0 {

@@ -95,3 +95,25 @@ func TestAMissingLinkIsTheReasonOfTheFault(t *testing.T) {
 		}
 	})
 }
+
+// The cloud drops what comes with another MAC than it gave to the ENI.
+func TestALinkWithAnotherMACThanTheCloudKnowsIsToldUntilItIsRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := one(t, large, func(n *testNode) { n.conf.Resync = time.Minute })
+		defer n.stop()
+		mac := n.attached()[0].MAC
+		set := func(remade map[string]string) string {
+			n.mu.Lock()
+			n.remade = remade
+			n.mu.Unlock()
+			sleep(2 * time.Minute)
+			return n.status().Problem
+		}
+		if p := set(map[string]string{mac: "02:00:00:00:00:99"}); !strings.Contains(p, "has the MAC 02:00:00:00:00:99, and the cloud knows "+mac) {
+			t.Errorf("problem %q, want the MAC", p)
+		}
+		if p := set(nil); p != "" {
+			t.Errorf("problem %q when the MAC is right again", p)
+		}
+	})
+}

@@ -56,6 +56,7 @@ func (a *Agent) size(snap pool.Snapshot, now time.Duration) {
 		a.decision.Target = max(a.decision.Target, min(a.demand.owned, o.Most))
 		a.mem.Scale.Target = a.decision.Target
 	}
+	a.sized = true
 	a.status.Most, a.status.Exhausted = o.Most, a.fullSubnets(now)
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -162,7 +163,7 @@ func (p process) Links(context.Context) (map[string]eni.Interface, error) {
 	err := p.see(func() error {
 		for _, nic := range p.n.w.account.Snapshot().Nodes[p.n.name] {
 			if nic.Index >= 0 && !p.n.hidden[nic.MAC] {
-				links[nic.MAC] = eni.Interface{Device: fmt.Sprintf("eth%d", nic.Index), MTU: 9001}
+				links[cmp.Or(p.n.remade[nic.MAC], nic.MAC)] = eni.Interface{Device: fmt.Sprintf("eth%d", nic.Index), MTU: 9001}
 			}
 		}
 		return nil

@@ -114,9 +114,11 @@ func (a *Agent) problem(book error) string {
 		return a.noLink()
 	case len(s.Unlinked) > 0:
 		return strings.Join(s.Unlinked, "; ")
+	case len(a.wrongMACs) > 0:
+		return strings.Join(a.wrongMACs, "; ")
 	case a.wrongVPC != "":
 		return a.wrongVPC
-	case s.Most == 0:
+	case s.Most == 0 && a.sized: // an agent that ends before that knows nothing of room
 		return a.noRoom()
 	case short && s.Exhausted != "":
 		return "no addresses left in subnet " + s.Exhausted

@@ -239,6 +239,7 @@ func (a *Agent) leavingENIs(ctx context.Context) ([]string, error) {
 			}
 		}
 		a.noteLinks(s, devices)
+		a.noteMACs(s, links)
 		return nil
 	})
 	return out, err

@@ -57,6 +57,7 @@ type testNode struct {
 	serial   int
 	life     *life
 	told     status.Status         // what the agent published last
+	remade   map[string]string     // MACs that somebody gave to links in the place of theirs
 	hidden   map[string]bool       // MACs whose link has not come up yet
 	api      *testAPI              // nil: there is no cluster
 	foreign  map[netip.Addr]string // pods of another plugin: their links
