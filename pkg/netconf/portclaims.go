@@ -23,12 +23,14 @@ type Listener struct {
 type PortClaims struct {
 	Listeners []Listener
 	Absent    []netip.Addr // hosts of ports that the node does not have
+	Taken     []TakenPort  // what rules of others take before enipool's
 }
 
-// Lines returns a line for each listener that gets nothing any more for the pod's host ports,
-// and for each address that nobody can reach them by, with what to do about it.
+// Lines returns a line for each of the pod's host ports that rules of others take, for each
+// listener that gets nothing any more for one, and for each address that nobody can reach
+// them by, with what to do about it.
 func (c PortClaims) Lines(ports []PodPorts) []string {
-	return append(c.deprived(ports), c.unreachable(ports)...)
+	return slices.Concat(c.taken(ports), c.deprived(ports), c.unreachable(ports))
 }
 
 // deprived goes once through the ports, of which there may be thousands.
@@ -43,7 +45,7 @@ func (c PortClaims) deprived(ports []PodPorts) (lines []string) {
 				continue
 			}
 			for _, l := range c.Listeners {
-				if !port.takesFrom(p.Pod, l) {
+				if !port.takesFrom(p.Pod, l) || c.keepsListener(p.Pod, port, l) {
 					continue
 				}
 				line := fmt.Sprintf("%s leads to the pod: a program of the node that listens there at %s gets nothing of it any more; `ss -lnp --%s 'sport = :%d'` names it; give one of them another port",

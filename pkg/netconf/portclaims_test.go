@@ -123,3 +123,41 @@ func TestARuleOfOthersForAHostPortIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// A container's port often has a proxy that listens too: where the rule has the port, that
+// program loses nothing to the pod. To the loopback the pod's port leads nevertheless.
+func TestAListenerAtAPortThatOthersTakeIsNotDeprived(t *testing.T) {
+	pod, port := netip.MustParseAddr("10.0.0.5"), hostPort(TCP, 8080, "")
+	ports := []PodPorts{{pod, []HostPort{port, hostPort(TCP, 22, "")}}}
+	has := TakenPort{Port: port, Pod: pod, Owner: Docker, By: "iptables -t nat, chain DOCKER", To: "172.17.0.2:80"}
+	for _, c := range []struct {
+		name     string
+		taken    TakenPort
+		listener Listener
+		want     []string
+	}{
+		{"docker's proxy", has, Listener{TCP, netip.IPv4Unspecified(), false, 8080, false}, []string{"tcp port 8080: docker (iptables -t nat, chain DOCKER) comes before"}},
+		{"the loopback", has, Listener{TCP, netip.MustParseAddr("127.0.0.1"), false, 8080, false}, []string{"tcp port 8080: docker", "tcp port 8080 leads to the pod"}},
+		{"another port", has, Listener{TCP, netip.IPv4Unspecified(), false, 22, false}, []string{"tcp port 8080: docker", "tcp port 22 leads to the pod"}},
+		{"the port of another pod", TakenPort{Port: port, Pod: netip.MustParseAddr("10.0.0.6")}, Listener{TCP, netip.IPv4Unspecified(), false, 8080, false}, []string{"tcp port 8080 leads to the pod"}},
+	} {
+		lines := PortClaims{Listeners: []Listener{c.listener}, Taken: []TakenPort{c.taken}}.Lines(ports)
+		if !slices.EqualFunc(lines, c.want, strings.HasPrefix) {
+			t.Errorf("%s: %q, want %q", c.name, lines, c.want)
+		}
+	}
+}
+
+func TestWhatToDoAboutATakenHostPortDependsOnWhoHasIt(t *testing.T) {
+	for owner, want := range map[PortOwner]string{
+		Docker:    "docker ps --filter publish=8080/tcp",
+		Podman:    "podman ps --filter publish=8080/tcp",
+		KubeProxy: "give the Service another nodePort (`kubectl get services -A | grep 8080/`)",
+		"":        "a rule of others (somewhere) leads it to 10.0.0.9:80, and only one of both gets its packets; remove that rule, or give the pod another hostPort",
+	} {
+		line := TakenPort{Port: hostPort(TCP, 8080, ""), Owner: owner, By: "somewhere", To: "10.0.0.9:80", Doubtful: owner == ""}.String()
+		if !strings.Contains(line, want) {
+			t.Errorf("%q: %q, want %q in it", owner, line, want)
+		}
+	}
+}

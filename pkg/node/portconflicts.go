@@ -7,13 +7,14 @@ import (
 	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/host/firewall"
 	"github.com/enipool/enipool/pkg/hostport"
+	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/podrecord"
 )
 
-// PortConflicts returns a line for each host port of a pod that a program of the node or a
-// pod of the portmap plugin claims too, or that is of an address which the node does not
-// have. Nothing of it is enipool's to change.
+// PortConflicts returns a line for each host port of a pod that a rule of others leads
+// elsewhere, that a program of the node or a pod of the portmap plugin claims too, or that
+// is of an address which the node does not have. Nothing of it is enipool's to change.
 func (n Node) PortConflicts(ctx context.Context) ([]string, error) {
 	records, err := podrecord.Beside(n.Cache.Path).Look()
 	if err != nil && !podrecord.Unreadable(err) { // those that can't be read are told by checkFirewall
@@ -38,7 +39,12 @@ func (n Node) PortConflicts(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for host ports that others claim: %w", err)
 	}
-	others, err := firewall.Portmapped(ctx)
+	f, err := n.firewallOf(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	others, taken, err := firewall.OthersPorts(ctx, f)
+	claims.Taken = taken
 	if err != nil {
 		return nil, err
 	}
@@ -49,4 +55,14 @@ func (n Node) PortConflicts(ctx context.Context) ([]string, error) {
 		lines = append(lines, prefix(fmt.Sprintf("host port of pod %s: ", r.Pod), more)...)
 	}
 	return lines, nil
+}
+
+// firewallOf returns the node's packet filter with the ports.
+func (n Node) firewallOf(ctx context.Context, ports []netconf.PodPorts) (f netconf.Firewall, err error) {
+	err = n.Cache.View(ctx, func(s *ipam.State) error { f = netconf.NewFirewall(s); return nil })
+	if err != nil {
+		return f, fmt.Errorf("look for host ports that others claim: %w", err)
+	}
+	f.Ports = ports
+	return f, nil
 }

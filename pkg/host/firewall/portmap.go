@@ -22,14 +22,10 @@ const (
 	portmapTable  = "cni_hostport"
 )
 
-// Portmapped returns the ports of the node that the portmap plugin leads to its pods. Where
-// it has none on the node that costs a list of chains for each family.
-func Portmapped(ctx context.Context) (list []netconf.OthersPort, err error) {
+// portmapped returns the ports of the node that the portmap plugin leads to its pods.
+func (o *othersNat) portmapped(ctx context.Context) (list []netconf.OthersPort, err error) {
 	for _, family := range families() {
-		chains, err := nftChains(family)
-		if err != nil {
-			return nil, err
-		}
+		chains := o.ofFamily(family)
 		more, err := portmappedNft(family, chains)
 		if err != nil {
 			return nil, err
@@ -39,7 +35,7 @@ func Portmapped(ctx context.Context) (list []netconf.OthersPort, err error) {
 			if err := ctx.Err(); err != nil {
 				return nil, fmt.Errorf("look for ports of the portmap plugin: %w", err)
 			}
-			more, err := portmappedIptables(family, legacy, chains)
+			more, err := o.portmappedIptables(family, legacy, chains)
 			if err != nil {
 				return nil, err
 			}
@@ -50,32 +46,18 @@ func Portmapped(ctx context.Context) (list []netconf.OthersPort, err error) {
 }
 
 // portmappedIptables runs a tool only where there may be something for it to see.
-func portmappedIptables(family eni.Family, legacy bool, chains []*nftables.Chain) ([]netconf.OthersPort, error) {
-	there := slices.ContainsFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name == "nat" && c.Name == portmapChain })
+func (o *othersNat) portmappedIptables(family eni.Family, legacy bool, chains []*nftables.Chain) (list []netconf.OthersPort, err error) {
+	var d natDump
 	if legacy {
-		names, err := legacyTables(family)
-		if err != nil {
-			return nil, err
-		}
-		there = slices.Contains(names, "nat")
+		d, err = o.legacyNat(family)
+	} else if slices.ContainsFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name == "nat" && c.Name == portmapChain }) {
+		d, err = dumpNat(family, false)
 	}
-	if !there {
-		return nil, nil
-	}
-	t, err := findVariant(family, legacy)
-	if missing(err) {
-		return nil, nil // nobody can look
-	}
-	if err != nil {
-		return nil, err
-	}
-	lines, err := t.dump("nat")
-	var list []netconf.OthersPort
-	for _, line := range lines {
+	for _, line := range d.lines {
 		rest, isRule := strings.CutPrefix(line, "-A "+portmapPrefix)
 		chain, rule, _ := strings.Cut(rest, " ")
 		if p, ok := netconf.ParseIptPort(family, rule); isRule && ok {
-			list = append(list, netconf.OthersPort{Port: p.Ports[0], Pod: p.Pod, By: "the portmap plugin (" + t.name + " -t nat, chain " + portmapPrefix + chain + ")"})
+			list = append(list, netconf.OthersPort{Port: p.Ports[0], Pod: p.Pod, By: "the portmap plugin (" + d.tool + " -t nat, chain " + portmapPrefix + chain + ")"})
 		}
 	}
 	return list, err
