@@ -146,6 +146,9 @@ func (o Occupancy) causes(s *ipam.State) (causes map[netip.Addr][]string, unread
 			}
 			claims := p.claims(f)
 			for _, a := range claims {
+				if p.Dev == owns.device[a] {
+					continue // of an ADD that goes on: its link tells whose it is a moment later
+				}
 				if p.ours() || !slices.Contains(p.Routed, a) { // else the route tells more
 					add(a, p.String()+" (the address is at its other end)")
 				}

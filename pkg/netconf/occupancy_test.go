@@ -76,6 +76,8 @@ func TestWhatOthersHold(t *testing.T) {
 				{Dst: ip("10.0.1.1"), Dev: devA, Table: MainTable, Protocol: 2}},       // a chained plugin's way to the same link
 			Neighs: []Neigh{{Addr: ip("10.0.1.1"), Dev: devA}},
 			Pods:   []PodEnd{{Dev: devA, Owner: a, Routed: []netip.Addr{ip("10.0.1.1")}}}}},
+		{name: "a link of a pod of ours that does not tell yet whose it is", o: Occupancy{
+			Pods: []PodEnd{{Dev: devA, Inner: []netip.Addr{ip("10.0.1.1")}}}}},
 		{name: "a pod of ours that the node state does not know", o: Occupancy{
 			Routes: []HostRoute{{Dst: ip("10.0.1.3"), Dev: devLost, Table: PodsTable, Protocol: PodsProtocol}},
 			Neighs: []Neigh{{Addr: ip("10.0.1.3"), Dev: devLost}},
