@@ -131,6 +131,7 @@ func TestTheAgentHearsWhatOthersRemoveAndPutsItBack(t *testing.T) {
 			for remove, reason := range c.remove {
 				subject := strings.NewReplacer("POD", pod, "LINK", link)
 				remove, reason = subject.Replace(remove), subject.Replace(reason)
+				s.rested() // what the repair before set is announced as well
 				want, heard := s.wholeKernel(), strings.Count(agent.said(), "kernel repaired")
 				s.node.Run(t, "sh", "-c", remove)
 				removed := time.Now()
