@@ -9,12 +9,14 @@ BUILD := .build
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -gcflags=github.com/vishvananda/...=-l -ldflags "-s -w -X main.release=$(RELEASE)"
 FUZZTIME ?= 10s
 STEPS ?= 1000000
+FAULTS ?= 3
+PODS ?= 2
 # What only root's tests need: nodes with a real containerd, the node's own programs.
 ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools previous kube test-kube e2e-kube e2e-cri bench-cri test-cloud image demo test race soak lint fuzz bench clean
+.PHONY: help build tools previous kube test-kube e2e-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +46,9 @@ race: build tools previous ## all tests with the race detector
 soak: ## the agent's random simulation for STEPS (1000000); a failing seed is printed
 	go test ./pkg/agent -count=1 -timeout 0 -run NothingIsLost -soak.steps=$(STEPS)
 
+explore: ## all that can happen to an agent with up to FAULTS (3) faults and PODS (2) pods that come or go: hours from 4 on
+	go test ./test/explore -v -count=1 -timeout 0 -run AllThatCanHappen$$ -explore.faults=$(FAULTS) -explore.steps=$(PODS)
+
 kube: ## build etcd and Kubernetes from their Go modules into .build/kube: minutes the first time
 	@scripts/kube.sh build
 
@@ -63,8 +68,8 @@ bench-cri: build tools ## RunPodSandbox with enipool, with ptp+host-local and in
 	@scripts/deps.sh test root
 	ENIPOOL_KUBE=1 go test -run '^$$' -bench RunPodSandbox -benchtime 50x ./test/cri
 
-test-cloud: ## the clouds' contract, also against EC2_ENDPOINT and IMDS_ENDPOINT, or BCE_ENDPOINT: contract_test.go of each explains
-	go test -count=1 -v -run Contract ./pkg/cloud/aws ./pkg/cloud/bce
+test-cloud: ## the clouds' contract, faults included, over any endpoint: EC2_ENDPOINT, BCE_ENDPOINT; contract_test.go of each explains
+	go test -count=1 -timeout 3h -v -run Contract ./pkg/cloud/aws ./pkg/cloud/bce
 
 image: ## build the container image into .build/enipool-image.tar, for ARCHS (amd64 arm64)
 	@scripts/image/build.sh $(RELEASE) $(BUILD)/image $(ARCHS)

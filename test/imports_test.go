@@ -34,6 +34,11 @@ var layers = map[string]int{
 	"demo": 8, "simulate": 8, // all of it at once
 }
 
+// within orders the folders of a layer that know each other: a cloud's driver knows
+// what a driver is, and nothing of the engine over it.
+var within = map[string]int{"cloud/driver": 1, "cloud/engine": 2, "cloud/aws": 2, "cloud/bce": 2,
+	"cloud/drivertest": 2, "cloud/sim": 2}
+
 // decisions is the highest layer that does no I/O.
 const decisions = 3
 
@@ -90,6 +95,10 @@ func TestImportsGoDownOnly(t *testing.T) {
 				continue
 			}
 			parent := strings.HasPrefix(s.pkg, below+"/")
+			inside, ordered := within[below]
+			if own := within[s.pkg]; ordered && s.top() == strings.Split(below, "/")[0] && inside < own {
+				continue
+			}
 			if to := layers[strings.Split(below, "/")[0]]; to >= layer && !parent {
 				t.Errorf("%s: %s of layer %d imports %s of layer %d", s.file, s.pkg, layer, below, to)
 			}
@@ -124,6 +133,30 @@ func TestEveryPackageSaysItsJob(t *testing.T) {
 	for pkg, ok := range said {
 		if !ok {
 			t.Errorf("package %s has no package comment", pkg)
+		}
+	}
+}
+
+// beside are packages that no program links yet: the autoscaler of pods, which pool sizing
+// is compared with.
+var beside = []string{"scale/kpa"}
+
+// What lies under pkg/ is part of a program. Suites that other packages' tests import say
+// so by their names.
+func TestEveryPackageIsLinkedByAProgram(t *testing.T) {
+	list := func(args ...string) []string {
+		t.Helper()
+		out, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
+		if err != nil {
+			t.Fatalf("go list %s: %v", strings.Join(args, " "), err)
+		}
+		return strings.Fields(string(out))
+	}
+	linked := list("-deps", "../plugins/...")
+	for _, pkg := range list("../pkg/...") {
+		excused := strings.HasSuffix(pkg, "test") || slices.Contains(beside, strings.TrimPrefix(pkg, module+"pkg/"))
+		if is := slices.Contains(linked, pkg); !is && !excused {
+			t.Errorf("%s is linked by no program: a bed of tests lies in test/, a suite for other packages' tests is named so", pkg)
 		}
 	}
 }

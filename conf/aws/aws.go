@@ -1,8 +1,7 @@
 // Package aws holds what an AWS account needs for enipool, and what is known of its
-// instance types before it is asked: policy.json, the least rights of a node's role
-// (aws-cn and aws-us-gov write their own partition into its ARNs); trust.json, who
-// may take that role where it is the instance's own; types.yaml, the built-in table
-// of instance types.
+// instance types before it is asked: what a role may do, in the whole account or within
+// a cluster, who may take it, and types.yaml, the built-in table of instance types.
+// README.md beside it tells which is for whom.
 package aws
 
 import (
@@ -12,15 +11,35 @@ import (
 	"strings"
 )
 
-// Policy is the least IAM policy of a node's role.
+// Policy is the least IAM policy of a node's role. Its ARNs leave the partition open, as
+// those of AWS' own policies do:
+// docs.aws.amazon.com/aws-managed-policy/latest/reference/KafkaServiceRolePolicy.html
 //
 //go:embed policy.json
 var Policy string
+
+// ClusterPolicy is Policy for one cluster, whose name stands in the place of CLUSTER.
+//
+//go:embed policy-cluster.json
+var ClusterPolicy string
 
 // Trust is the trust policy of that role, for instance profiles.
 //
 //go:embed trust.json
 var Trust string
+
+// TrustChina is Trust in China, where EC2 has another name: with the usual one IAM
+// answers "Invalid principal in policy" (github.com/kubernetes/kops/issues/27).
+//
+//go:embed trust-cn.json
+var TrustChina string
+
+// TrustServiceAccount is the trust policy of a role for the agents' service account,
+// with PARTITION, ACCOUNT and ISSUER to be filled in:
+// docs.aws.amazon.com/eks/latest/userguide/associate-service-account-role.html
+//
+//go:embed trust-serviceaccount.json
+var TrustServiceAccount string
 
 // Types is the table of instance types, as a file that a person may copy and change.
 //

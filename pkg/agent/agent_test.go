@@ -328,7 +328,7 @@ func TestAnENIWhoseLinkIsLateIsWaitedForAndNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, eni.Limits{ENIs: 3, V4: 17, V6: 17}, nil)
 		defer n.stop()
-		w.account.SetFaults(sim.Chance{Method: "CreateInterface", Percent: 100, Fault: sim.Fault{Delay: 3 * time.Second}})
+		w.account.SetFaults(sim.Chance{Action: "CreateInterface", Percent: 100, Fault: sim.Fault{Delay: 3 * time.Second}})
 		for range 16 {
 			_ = n.add()
 		}

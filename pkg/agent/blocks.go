@@ -2,8 +2,10 @@ package agent
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
@@ -18,6 +20,34 @@ type block struct {
 
 // inBlocks tells whether any addresses come in blocks.
 func (v *view) inBlocks() bool { return v.limits.V4Block.Size > 1 || v.limits.V6Block.Size > 1 }
+
+// hides tells whether the subnet may have blocks although it shows less than one: what is
+// reserved for them it may leave out.
+func (v *view) hides(n cloud.Subnet) bool {
+	return n.Reserves && v.inBlocks() && n.Free < max(v.limits.V4Block.Size, 1)
+}
+
+// mayGive returns how many addresses a plan counts on in the subnet. Where it may hide
+// blocks that is an ENI full of them: whether there are any only a call tells, and what
+// is refused is not asked for again before the subnet's back-off is over.
+func (v *view) mayGive(n cloud.Subnet) int {
+	if v.hides(n) {
+		return n.Free + v.limits.V4
+	}
+	return n.Free
+}
+
+// takesNew tells whether a new ENI is worth a try in the subnet. Its primary address is
+// no block's; and where another subnet shows enough for blocks, that is surer.
+func (v *view) takesNew(n cloud.Subnet) bool {
+	if !v.hides(n) {
+		return true
+	}
+	surer := func(other cloud.Subnet) bool {
+		return other.New && !v.hides(other) && other.Free > v.limits.V4Block.Size
+	}
+	return n.Free > 0 && !slices.ContainsFunc(v.subnets, surer)
+}
 
 // block returns the block of an address of the ENI with the index.
 func (v *view) block(index int, addr netip.Addr) block {

@@ -98,15 +98,16 @@ func (a *Agent) look(ctx context.Context, now time.Duration) bool {
 }
 
 // describe asks for all there is. Limits don't change while a node runs: those
-// that are known are not asked for.
+// that are known are not asked for. They come after the ENIs, some of which may take
+// room that pods' ENIs would have.
 func describe(ctx context.Context, client cloud.Cloud, limits eni.Limits) (d described, err error) {
+	if d.enis, err = client.Interfaces(ctx); err != nil {
+		return d, err
+	}
 	if d.limits = limits; limits == (eni.Limits{}) {
 		if d.limits, err = client.Limits(ctx); err != nil {
 			return d, err
 		}
-	}
-	if d.enis, err = client.Interfaces(ctx); err != nil {
-		return d, err
 	}
 	d.subnets, err = client.Subnets(ctx)
 	return d, err

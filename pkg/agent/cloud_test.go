@@ -47,7 +47,16 @@ func (c cloudOf) Subnets(ctx context.Context) ([]cloud.Subnet, error) {
 	if err := c.send("subnets"); err != nil {
 		return nil, err
 	}
-	return c.Node.Subnets(ctx)
+	list, err := c.Node.Subnets(ctx)
+	if shows := c.p.n.shows; shows != nil {
+		for i := range list {
+			if of := c.p.n.showsOf; of != "" && of != list[i].ID {
+				continue
+			}
+			list[i].Free, list[i].Reserves = *shows, true
+		}
+	}
+	return list, err
 }
 
 func (c cloudOf) CreateInterface(ctx context.Context, wish cloud.Create) (cloud.Interface, error) {

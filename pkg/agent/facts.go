@@ -105,7 +105,7 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 	}
 	for _, nic := range a.view.enis {
 		index, ours := f.place(a, book, links, nic.ID)
-		if !ours || known == nil || nic.Index < 0 || index < a.conf.Pool.FirstENI || a.isLeaving(nic.ID) {
+		if !ours || known == nil || nic.Index < 0 || index < a.firstIndex() || a.isLeaving(nic.ID) {
 			continue
 		}
 		for _, addr := range nic.Addresses {

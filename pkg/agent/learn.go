@@ -225,6 +225,11 @@ func (a *Agent) shrink(ctx context.Context, f facts) error {
 	}
 	for _, id := range enis {
 		delete(a.strays, id)
+		// Its deletion may have been done and the answer lost: nobody asks for it again.
+		if _, shown := a.view.eni(id); !shown && a.isLeaving(id) {
+			delete(a.mem.Leaving, id)
+			a.unsaved = true
+		}
 		a.Log.Info("forget", "eni", id, "reason", "it is not attached to the node any more")
 	}
 	a.say("forget", dropped, "the cloud has taken them back")

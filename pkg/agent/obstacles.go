@@ -77,7 +77,7 @@ func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []health
 	slots, addresses := perENI(s)
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
-		if e.Index < a.conf.Pool.FirstENI || e.Leaving || there[i] >= addresses || a.crowded(e, s.Families) {
+		if e.Index < a.firstIndex() || e.Leaving || there[i] >= addresses || a.crowded(e, s.Families) {
 			continue
 		}
 		c := a.noLinkCause(e.ID)
@@ -162,7 +162,7 @@ func (a *Agent) subnet(id string, need int, now time.Duration) health.Cause {
 		return health.Cause{Reason: health.NoSubnet, What: "nothing is known of subnet " + id}
 	case refused && cloud.Kind(h.err) == cloud.ErrNotFound:
 		return health.Cause{Reason: health.NoSubnet, What: h.err.Error()}
-	case refused, a.isFull(id, now), n.Free < need:
+	case refused, a.isFull(id, now), a.view.mayGive(n) < need:
 		return health.Cause{Reason: health.SubnetExhausted, What: id}
 	}
 	return health.Cause{}

@@ -44,7 +44,7 @@ func (a *Agent) size(snap pool.Snapshot, now time.Duration) {
 		a.mem.Scale = &s
 	}
 	o := a.demand.observation(a.conf.Pool.Most(snap.Limits, snap.Families, snap.MaxPods))
-	o.Primaries = carriers(snap, a.conf.Pool.FirstENI)
+	o.Primaries = carriers(snap, a.firstIndex())
 	a.spareAddresses(&o, sizing, snap, now)
 	before := a.mem.Scale.Target
 	*a.mem.Scale, a.decision = sizing.Decide(*a.mem.Scale, now, o)

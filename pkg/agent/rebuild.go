@@ -144,7 +144,7 @@ func (a *Agent) wanted(links map[string]eni.Interface) (want ipam.State, waiting
 	empty := &ipam.State{}
 	for _, nic := range a.view.enis {
 		index, ok := f.place(a, empty, links, nic.ID)
-		if !ok || index < a.conf.Pool.FirstENI {
+		if !ok || index < a.firstIndex() {
 			continue
 		}
 		for _, addr := range nic.Addresses {

@@ -160,8 +160,14 @@ func (a *Agent) noRoom() string {
 			return fmt.Sprintf("the instance carries no %s addresses for pods; see the key families", f)
 		}
 	}
+	if a.view.limits.NoPrimary {
+		return "the instance carries no ENI for pods: its primary ENI gets no addresses for them, and it may have no others"
+	}
 	return "the instance carries no ENI for pods; see the key pool.firstENI"
 }
+
+// firstIndex returns the lowest device index whose addresses are for pods.
+func (a *Agent) firstIndex() int { return a.conf.Pool.FirstIndex(a.view.limits) }
 
 // why is what a pod without an address is told beside the pool's own numbers.
 func (a *Agent) why() string {

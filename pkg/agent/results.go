@@ -127,10 +127,23 @@ func (a *Agent) left(r result, now time.Duration) {
 	case !nothingHappened(r.err):
 		a.mem.Leaving[r.id] = true
 	case !a.mem.Leaving[r.id]:
-		delete(a.mem.Leaving, r.id)
-		a.unsynced = true // it stays, and the kernel needs it again
+		a.keepENI(r.id)
 	}
 	a.unsaved = true
+}
+
+// keepENI ends the intent to delete an ENI that the cloud has refused to delete. As the
+// intent itself that is written down first: the next tick may make the ENI's addresses free
+// in the node cache before it writes the memory, and an agent that starts from a memory
+// with the intent takes the ENI from under the pods that have them. While it can't be
+// written the ENI goes on being deleted; the tick's own write of the memory tells why.
+func (a *Agent) keepENI(id string) {
+	delete(a.mem.Leaving, id)
+	if a.remember() != nil {
+		a.mem.Leaving[id] = false
+		return
+	}
+	a.unsynced = true // the kernel needs it again
 }
 
 // deleted notes that an ENI is gone with all it carried.

@@ -61,14 +61,15 @@ func (a *Agent) noteEmptySubnets(d described) {
 		case n.Free > 0 && s != nil:
 			s.empty, s.release = 0, false
 		case n.Free <= 0:
-			a.scarcityOf(n.ID).sawEmpty(d.start, a.Rand.IntN(emptyDescribes), a.view.inBlocks())
+			a.scarcityOf(n.ID).sawEmpty(d.start, a.Rand.IntN(emptyDescribes), a.view.inBlocks(), a.view.hides(n))
 		}
 	}
 }
 
 // sawEmpty notes a describe that showed no addresses. Where prefixes are taken that
-// means little: the subnet may reserve for them what it does not show.
-func (s *scarcity) sawEmpty(at time.Duration, jitter int, prefixes bool) {
+// means little: the subnet may reserve for them what it does not show. Where it says that
+// it may, only a refusal keeps it spared, or it would be spared for ever.
+func (s *scarcity) sawEmpty(at time.Duration, jitter int, prefixes, hides bool) {
 	if s.empty == 0 {
 		s.enough = emptyDescribes + jitter
 	}
@@ -77,7 +78,7 @@ func (s *scarcity) sawEmpty(at time.Duration, jitter int, prefixes bool) {
 		s.spare(at)
 		s.release = true
 	}
-	if s.full {
+	if s.full && !hides {
 		s.at = at
 	}
 }
@@ -104,7 +105,7 @@ func (a *Agent) isFull(id string, now time.Duration) bool {
 		return false
 	}
 	n, known := a.view.subnet(id)
-	return now-s.at < quiet || known && n.Free <= 0
+	return now-s.at < quiet || known && n.Free <= 0 && !a.view.hides(n)
 }
 
 // spareAddresses adds to the observation whether every subnet that could give the node
@@ -142,7 +143,7 @@ func (a *Agent) spareAddresses(o *scale.Observation, sizing scale.Config, s pool
 // node would take then.
 func (s *scarcity) endIfRoom(v view, id string, missing int, now time.Duration) {
 	n, known := v.subnet(id)
-	if now-s.at >= s.quiet && (!known || n.Free > max(0, missing)) {
+	if now-s.at >= s.quiet && (!known || n.Free > max(0, missing) || v.hides(n)) {
 		s.full, s.refused, s.empty, s.release, s.ended = false, false, 0, false, now
 	}
 }
@@ -156,7 +157,7 @@ func (a *Agent) candidates(s pool.Snapshot) []string {
 		}
 	}
 	for _, e := range s.ENIs {
-		if e.Index >= a.conf.Pool.FirstENI && !slices.Contains(ids, e.Subnet) {
+		if e.Index >= a.firstIndex() && !slices.Contains(ids, e.Subnet) {
 			ids = append(ids, e.Subnet)
 		}
 	}

@@ -33,7 +33,7 @@ func (a *Agent) snapshot(book *ipam.State, now time.Duration) pool.Snapshot {
 	}
 	for _, n := range a.view.subnets {
 		blocked := a.holds.active("subnet "+n.ID, now)
-		s.Subnets = append(s.Subnets, pool.Subnet{ID: n.ID, Free: n.Free, New: n.New && !a.holds.active("create", now), Blocked: blocked})
+		s.Subnets = append(s.Subnets, pool.Subnet{ID: n.ID, Free: a.view.mayGive(n), New: n.New && a.view.takesNew(n) && !a.holds.active("create", now), Blocked: blocked})
 	}
 	return s
 }

@@ -72,7 +72,7 @@ func newSoaker(t *testing.T, seed uint64, prepare func(*testNode)) *soaker {
 func newSoakerOf(t *testing.T, seed uint64, change func(eni.Limits, *rand.Rand) eni.Limits, prepare func(*testNode)) *soaker {
 	r := rand.New(rand.NewPCG(seed, 1))
 	lag := time.Duration(r.IntN(3)) * 3 * time.Second
-	w := newWorld(t, sim.Options{Seed: seed, Lag: lag, Latency: map[string]sim.Latency{"": {Base: 50 * time.Millisecond, Jitter: time.Second}, "CreateInterface": {Base: time.Second, Jitter: 20 * time.Second}}},
+	w := newWorld(t, sim.Options{Seed: seed, Lag: lag, BlockV4: 30, Latency: map[string]sim.Latency{"": {Base: 50 * time.Millisecond, Jitter: time.Second}, "CreateInterface": {Base: time.Second, Jitter: 20 * time.Second}}},
 		subnet("subnet-a", "10.0.1.0/24"), subnet("subnet-b", "10.0.2.0/25"))
 	if *soakSeed != 0 { // a replay tells all
 		w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -198,7 +198,7 @@ func (s *soaker) faults() {
 	case 4:
 		s.account.SetFaults(sim.Chance{Percent: 40, Fault: sim.Fault{Partial: true}}, sim.Chance{Percent: 30, Fault: sim.Fault{Partial: true, Err: cloud.ErrUnknown}})
 	case 5:
-		s.account.SetFaults(sim.Chance{Method: "CreateInterface", Percent: 50, Fault: sim.Fault{Lost: sim.AfterCreate}}, sim.Chance{Method: "CreateInterface", Percent: 50, Fault: sim.Fault{Lost: sim.AfterAttach}})
+		s.account.SetFaults(sim.Chance{Action: "CreateInterface", Percent: 50, Fault: sim.Fault{Lost: sim.AfterCreate}}, sim.Chance{Action: "CreateInterface", Percent: 50, Fault: sim.Fault{Lost: sim.AfterAttach}})
 	case 6:
 		s.account.Refuse([]error{cloud.ErrForbidden, cloud.ErrUnavailable}[s.r.IntN(2)])
 	case 7:

@@ -44,6 +44,8 @@ type testNode struct {
 	beat      func()
 	w         *world
 	name      string
+	shows     *int   // what Subnets show as left where they reserve for blocks; nil: they don't
+	showsOf   string // of which subnet, "" for all
 	conf      agentconf.Config
 
 	mu       sync.Mutex

@@ -36,10 +36,27 @@ func TestBaidusRulesForCPUsAndMemory(t *testing.T) {
 		{EBCMain, 0, 0, 1, 40, 39, true},
 	} {
 		m, err := Baidu(tt.kind, tt.cpus, tt.memory)
-		want := Machine{Limits: eni.Limits{ENIs: tt.enis, V4: tt.ips}, MainNIC: tt.main}
+		want := Machine{Limits: eni.Limits{ENIs: tt.enis, V4: tt.ips}, MainNIC: tt.main, Apart: !tt.main}
 		if diff := cmp.Diff(want, m); err != nil || diff != "" || m.Pods() != tt.pods || m.Validate() != nil {
 			t.Errorf("%s with %d CPUs and %d MiB: %v, %d pods\n%s", tt.kind, tt.cpus, tt.memory, err, m.Pods(), diff)
 		}
+	}
+}
+
+// The instance has its primary ENI besides, which carries none of the pods.
+func TestAnInstanceHasItsPrimaryENIToo(t *testing.T) {
+	for name, want := range map[string]eni.Limits{
+		"bcc.g5.c16m64": {ENIs: 9, V4: 30, NoPrimary: true},
+		"bbc.s3":        {ENIs: 1, V4: 40},
+	} {
+		m, err := BaiduType(name)
+		got := m.Instance()
+		if err != nil || got != want || (got.ENIs-got.FirstIndex())*got.PerENI(eni.IPv4) != m.Pods() {
+			t.Errorf("%s: %+v for %d pods, %v; want %+v", name, got, m.Pods(), err, want)
+		}
+	}
+	if l := (Machine{Limits: eni.Limits{ENIs: 4, V4: 15}}).Instance(); l.ENIs != 4 || l.NoPrimary {
+		t.Errorf("of another cloud: %+v", l)
 	}
 }
 
@@ -61,8 +78,8 @@ func TestBaiduMachinesThatCanNotBe(t *testing.T) {
 
 func TestABaiduTypeTellsItsMachine(t *testing.T) {
 	for name, want := range map[string]Machine{
-		"bcc.g5.c16m64": {Limits: eni.Limits{ENIs: 8, V4: 30}}, // 30 by the table, though the document's text says 40
-		"bcc.ic4.c2m4":  {Limits: eni.Limits{ENIs: 2, V4: 8}},
+		"bcc.g5.c16m64": {Limits: eni.Limits{ENIs: 8, V4: 30}, Apart: true}, // 30 by the table, though the document's text says 40
+		"bcc.ic4.c2m4":  {Limits: eni.Limits{ENIs: 2, V4: 8}, Apart: true},
 		"bbc.s3":        {Limits: eni.Limits{ENIs: 1, V4: 40}, MainNIC: true},
 	} {
 		if got, err := BaiduType(name); err != nil || got != want {

@@ -18,6 +18,19 @@ type Machine struct {
 	// MainNIC tells that the machine has no ENIs: pods use the addresses of its
 	// main interface, which counts as one ENI here, but not against a quota.
 	MainNIC bool
+	// Apart tells that ENIs leaves out the primary ENI, which gets no addresses for
+	// pods: Baidu's quotas count so, those of AWS don't.
+	Apart bool
+}
+
+// Instance returns the limits of the instance as its cloud tells them, with the
+// primary ENI among its ENIs.
+func (m Machine) Instance() eni.Limits {
+	l := m.Limits
+	if m.Apart {
+		l.ENIs, l.NoPrimary = l.ENIs+1, true
+	}
+	return l
 }
 
 // Pods returns how many pods the machine can carry: an ENI's primary address is
@@ -76,7 +89,7 @@ const (
 // memory in MiB; the steps are closed on the right, so 8 GiB has 8 addresses and
 // all above has 16.
 func Baidu(k Kind, cpus, memory int) (Machine, error) {
-	m := Machine{Limits: eni.Limits{ENIs: 1, V4: baiduIPs}, MainNIC: k == BBC || k == EBCMain}
+	m := Machine{Limits: eni.Limits{ENIs: 1, V4: baiduIPs}, MainNIC: k == BBC || k == EBCMain, Apart: k == BCC || k == EBC}
 	if k.NeedsCPUs() {
 		if cpus < 1 {
 			return Machine{}, fmt.Errorf("%d CPUs: must be at least 1", cpus)

@@ -29,7 +29,12 @@ import (
 // as much of the ENI's limit as a block.
 type Cloud interface {
 	// Limits returns what the node's instance may carry: of a family that comes
-	// in blocks, how many addresses if all of them are in blocks.
+	// in blocks, how many addresses if all of them are in blocks. Where they say that
+	// the node's own ENI gets none for pods, AssignAddresses there is ErrLimit.
+	//
+	// Where the cloud may not be asked or does not answer, a provider may return what
+	// it has built in for the instance's type: that is the same, or Limits fail. What
+	// is throttled fails: the answer will come.
 	Limits(ctx context.Context) (eni.Limits, error)
 
 	// Interfaces returns every ENI that is attached to the node, and those that
@@ -104,6 +109,10 @@ type Subnet struct {
 	V6Net netip.Prefix // invalid if it has no IPv6
 	Free  int          // addresses that are left, of the scarcer family
 	New   bool         // new ENIs of the node may lie in it
+
+	// Free may leave out ranges that are reserved for blocks: less than a block left
+	// does not mean that none comes. Only a call tells.
+	Reserves bool
 }
 
 // Create is a wish for a new ENI.
@@ -116,8 +125,9 @@ type Create struct {
 // Quarantined is an ENI of the node, or an address of one, that Interfaces leaves out
 // because what the cloud tells of it can't be right.
 type Quarantined struct {
-	ID  string // of the ENI, "" where the cloud tells none
-	Why string // without secrets
+	ID      string     // of the ENI, "" where the cloud tells none
+	Address netip.Addr // left out alone while its ENI is shown, invalid where it is the ENI
+	Why     string     // without secrets
 }
 
 // Quarantiner is a Cloud that tells what its last Interfaces left out, sorted by ID.

@@ -3,12 +3,15 @@
 package clouds
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/aws"
 	"github.com/enipool/enipool/pkg/cloud/bce"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
@@ -16,20 +19,33 @@ import (
 
 // Open returns the cloud of the node whose configuration it is. It makes no call.
 func Open(conf agentconf.Config, log *slog.Logger) (cloud.Cloud, error) {
-	c, v6 := conf.Cloud, slices.Contains(conf.Settings.Families, eni.IPv6)
+	c := conf.Cloud
 	switch c.Provider {
 	case agentconf.AWS:
-		return aws.New(aws.Options{Region: c.Region, Endpoint: c.Endpoint, Metadata: c.Metadata, Instance: c.Instance,
-			Subnets: c.Subnets, SubnetTags: c.SubnetTags, SecurityGroups: c.SecurityGroups,
-			Cluster: c.Cluster, Tags: c.Tags, Prefixes: c.Prefixes, IPv6: v6, Log: log}), nil
+		d := aws.New(aws.Options{Region: c.Region, Endpoint: c.Endpoint, Metadata: c.Metadata, Instance: c.Instance, Log: log})
+		return engine.New(d, nodeOptions(conf, log)), nil
 	case agentconf.BCE:
-		client, err := bce.New(bce.Options{Region: c.Region, Endpoint: c.Endpoint, Metadata: c.Metadata, Instance: c.Instance,
-			Subnets: c.Subnets, SubnetTags: c.SubnetTags, SecurityGroups: c.SecurityGroups,
-			Cluster: c.Cluster, Tags: c.Tags, IPv6: v6, Timeout: c.Timeout, Log: log})
+		if err := bce.CheckGroups(c.SecurityGroups); err != nil {
+			return nil, fmt.Errorf("cloud.securityGroups: %w", err)
+		}
+		d, err := bce.New(bce.Options{Region: c.Region, Endpoint: c.Endpoint, Metadata: c.Metadata, Instance: c.Instance,
+			Kind: bce.Kind(c.Kind), VPC: c.VPC, Zone: c.Zone, Timeout: c.Timeout})
 		if err != nil {
 			return nil, err
 		}
-		return client, nil
+		return engine.New(d, nodeOptions(conf, log)), nil
 	}
 	return sim.Dial(c.Endpoint, conf.Node)
+}
+
+// nodeOptions are what the configuration says of the node's ENIs, whatever the cloud.
+func nodeOptions(conf agentconf.Config, log *slog.Logger) engine.Options {
+	c := conf.Cloud
+	times := driver.Times{}
+	if conf.Settle > agentconf.Default().Settle {
+		times.Settle = conf.Settle // this cloud's answers lag longer than usual
+	}
+	return engine.Options{Times: times, Subnets: c.Subnets, SubnetTags: c.SubnetTags, SecurityGroups: c.SecurityGroups,
+		Cluster: c.Cluster, Tags: c.Tags, Prefixes: c.Prefixes, IPv6: slices.Contains(conf.Settings.Families, eni.IPv6),
+		Limits: eni.Limits{ENIs: c.MaxENIs, V4: c.MaxIPsPerENI}, Log: log}
 }

@@ -7,6 +7,18 @@ type Limits struct {
 	V6   int // IPv6 addresses an ENI, its primary among them
 
 	V4Block, V6Block Block // in what an ENI's addresses come and go
+
+	// NoPrimary tells that the primary ENI, whose device index is 0, gets no addresses
+	// for pods. False: it gets as many as the others.
+	NoPrimary bool `json:",omitempty"`
+}
+
+// FirstIndex returns the lowest device index whose ENI gets addresses for pods.
+func (l Limits) FirstIndex() int {
+	if l.NoPrimary {
+		return 1
+	}
+	return 0
 }
 
 // Block is a set of addresses that an ENI gets and gives back together, such as a

@@ -19,7 +19,7 @@ func Blockers(c Config, s Snapshot, target int) []string {
 		return list
 	}
 	for i := range s.ENIs {
-		if e := &s.ENIs[i]; e.Leaving && e.Index >= c.FirstENI {
+		if e := &s.ENIs[i]; e.Leaving && e.Index >= c.FirstIndex(s.Limits) {
 			list = append(list, fmt.Sprintf("%s is being deleted", e.ID))
 		}
 	}
@@ -35,7 +35,7 @@ func Blockers(c Config, s Snapshot, target int) []string {
 
 // limit names what bounds the node.
 func (l *ledger) limit() string {
-	by := fmt.Sprintf("%d ENIs for pods with %d slots each", max(0, l.s.Limits.ENIs-l.c.FirstENI), perENI(l.s.Limits, l.s.Families))
+	by := fmt.Sprintf("%d ENIs for pods with %d slots each", max(0, l.s.Limits.ENIs-l.c.FirstIndex(l.s.Limits)), perENI(l.s.Limits, l.s.Families))
 	switch {
 	case l.most == 0:
 	case l.most == l.c.MaxAllocate:

@@ -102,6 +102,12 @@ func TestMostIsWhatTheScarcestAllows(t *testing.T) {
 			t.Errorf("%+v %v maxPods %d: most %d, want %d", tt.c, tt.families, tt.maxPods, got, tt.want)
 		}
 	}
+	limits.NoPrimary = true
+	for first := range 2 {
+		if got := (Config{FirstENI: first}).Most(limits, v4, 0); got != 203 {
+			t.Errorf("with firstENI %d a primary ENI that gets none leaves %d, want 203", first, got)
+		}
+	}
 	if got := (Config{FirstENI: 1}).Most(eni.Limits{}, v4, 0); got != 0 {
 		t.Errorf("an instance whose limits are not known holds %d, want 0", got)
 	}

@@ -36,9 +36,10 @@ func open(c Config, s Snapshot, target int) *ledger {
 	for _, n := range s.Subnets {
 		l.subnets = append(l.subnets, newField(n, s))
 	}
+	first := c.FirstIndex(s.Limits)
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
-		if e.Index < c.FirstENI || e.Leaving {
+		if e.Index < first || e.Leaving {
 			continue
 		}
 		n := newNIC(e, s)

@@ -164,7 +164,7 @@ func anyLife(t *rapid.T) *life {
 	c.Scale = scale.Default()
 	c.Scale.Batch = rapid.SampledFrom([]int{1, 4, 16}).Draw(t, "batch")
 	s := Snapshot{Families: anyFamilies(t), Limits: anyBlocks(t, eni.Limits{ENIs: rapid.IntRange(1, 6).Draw(t, "enis"),
-		V4: rapid.IntRange(2, 9).Draw(t, "v4"), V6: rapid.IntRange(2, 9).Draw(t, "v6")})}
+		V4: rapid.IntRange(2, 9).Draw(t, "v4"), V6: rapid.IntRange(2, 9).Draw(t, "v6"), NoPrimary: seldom(t, "no primary")})}
 	s.ENIs = []ENI{card(0, nil, 0, 0)}
 	for _, id := range []string{"subnet-a", "subnet-b"} {
 		s.Subnets = append(s.Subnets, Subnet{ID: id, Free: rapid.SampledFrom([]int{5, 12, 200}).Draw(t, "free"), New: true})
@@ -204,7 +204,7 @@ func (l *life) settled(t *rapid.T) {
 			n, slots := number(e, f, anyway), slotsOn(l.s, e)
 			// A half slot is left only where no call can make it whole. The rest of a block
 			// is none.
-			if n-slots >= unit(l.s.Limits, f) && carries(l.c, e) && more(l.s, e) && l.c.Mode != Burstable {
+			if n-slots >= unit(l.s.Limits, f) && carries(l.c, l.s.Limits, e) && more(l.s, e) && l.c.Mode != Burstable {
 				t.Fatalf("%s has %d %s addresses for %d slots", e.ID, n, f, slots)
 			}
 		}

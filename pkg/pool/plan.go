@@ -17,7 +17,7 @@ import (
 // Where addresses come in blocks they are asked for and given back in whole ones, so
 // that there may be some slots too many, less than a block. See block.go.
 //
-// ENIs with an index below FirstENI and those that are leaving are not looked at,
+// ENIs with an index below FirstIndex and those that are leaving are not looked at,
 // and no new call is planned about one that is busy.
 func Plan(c Config, s Snapshot, target int) []Step {
 	if len(s.Families) == 0 {

@@ -41,12 +41,14 @@ func slotsOn(s Snapshot, e ENI) int {
 }
 
 // carries tells whether the ENI's slots count.
-func carries(c Config, e ENI) bool { return !e.Leaving && e.Index >= c.FirstENI }
+func carries(c Config, l eni.Limits, e ENI) bool {
+	return !e.Leaving && e.Index >= c.FirstENI && !(e.Index == 0 && l.NoPrimary)
+}
 
 // sum adds up slots: those there, and with those on their way.
 func sum(c Config, s Snapshot) (there, owned int) {
 	for _, e := range s.ENIs {
-		if !carries(c, e) {
+		if !carries(c, s.Limits, e) {
 			continue
 		}
 		there += slotsOn(s, e)
@@ -168,7 +170,7 @@ func (k trial) checkStep(t *rapid.T, step Step) {
 		return
 	}
 	e, _ := find(k.s, step.ENI)
-	if e.Leaving || e.Index < k.c.FirstENI || e.Index != step.Index || e.Subnet != step.Subnet {
+	if !carries(k.c, k.s.Limits, e) || e.Index != step.Index || e.Subnet != step.Subnet {
 		t.Fatalf("%+v of %+v", step, e)
 	}
 	if step.Do != Restore && e.Busy {
@@ -271,7 +273,7 @@ func (k trial) checkSums(t *rapid.T) {
 		for _, f := range k.s.Families {
 			rested = min(rested, number(e, f, func(a Address) bool { return usable(a) && a.State == eni.Free }))
 		}
-		if carries(k.c, e) && !e.Busy && rested > 0 {
+		if carries(k.c, k.s.Limits, e) && !e.Busy && rested > 0 {
 			t.Fatalf("%d slots there, %d may be kept, and %s has %d rested ones", there, k.ceiling(), e.ID, rested)
 		}
 	}
@@ -327,7 +329,7 @@ func (k trial) checkOrder(t *rapid.T) {
 	// What goes back is no room yet.
 	after := Apply(k.s, slices.DeleteFunc(slices.Clone(k.steps), func(s Step) bool { return s.Do >= Release }))
 	for _, e := range k.s.ENIs[:grown] {
-		if now, ok := find(after, e.ID); ok && carries(k.c, e) && more(after, now) && !k.full() {
+		if now, ok := find(after, e.ID); ok && carries(k.c, k.s.Limits, e) && more(after, now) && !k.full() {
 			t.Fatalf("%s still has room: %+v", e.ID, k.steps)
 		}
 	}

@@ -31,7 +31,7 @@ type Config struct {
 	Mode  Mode
 	Scale scale.Config // in mode batch as it is; the other modes derive theirs from it
 
-	FirstENI    int  // lowest device index whose addresses are for pods: 0 or 1
+	FirstENI    int  // lowest device index whose addresses may be for pods: 0 or 1; see FirstIndex
 	MaxAllocate int  // most slots on the node, 0 for no limit but those of the instance
 	Multiple    int  // burstable: full idle ENIs to keep, burstableMehrfachENI; at least 1
 	Partial     bool // burstable: make an ENI even where the subnet can't fill it

@@ -9,11 +9,11 @@ func Settled(c Config, s Snapshot, there []int, target int) bool {
 	if c.Mode == Burstable || len(s.Families) != 1 || len(s.Pending) > 0 {
 		return false
 	}
-	slots := 0
+	slots, first := 0, c.FirstIndex(s.Limits)
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
 		switch {
-		case e.Index < c.FirstENI:
+		case e.Index < first:
 		case e.Leaving || len(e.Coming) > 0 || there[i] <= 0:
 			return false
 		default:

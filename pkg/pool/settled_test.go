@@ -89,6 +89,7 @@ func TestOnlyWhatIsCertainIsSettled(t *testing.T) {
 		"an empty ENI":         func(_ *Config, _ *Snapshot, there []int, target *int) { there[1], *target = 0, 4 },
 		"one on its way back":  func(_ *Config, _ *Snapshot, there []int, target *int) { there[1], *target = -1, 3 },
 		"the node's own ENI":   func(c *Config, _ *Snapshot, _ []int, _ *int) { c.FirstENI = 1 },
+		"the limits' own ENI":  func(_ *Config, s *Snapshot, _ []int, _ *int) { s.Limits.NoPrimary = true },
 		"beyond its most":      func(c *Config, _ *Snapshot, _ []int, _ *int) { c.MaxAllocate = 5 },
 	} {
 		c, s, there, target := batch, base, []int{4, 2}, 6

@@ -9,7 +9,7 @@ import (
 // carry pods, within MaxAllocate and maxPods. A maxPods of 0 is not known. Where
 // addresses come in blocks there may be some more, less than a block.
 func (c Config) Most(l eni.Limits, families []eni.Family, maxPods int) int {
-	slots := max(0, l.ENIs-c.FirstENI) * perENI(l, families)
+	slots := max(0, l.ENIs-c.FirstIndex(l)) * perENI(l, families)
 	for _, limit := range []int{c.MaxAllocate, maxPods} {
 		if limit > 0 {
 			slots = min(slots, limit)
@@ -17,6 +17,10 @@ func (c Config) Most(l eni.Limits, families []eni.Family, maxPods int) int {
 	}
 	return slots
 }
+
+// FirstIndex returns the lowest device index whose addresses are for pods: FirstENI is
+// the wish to leave the primary ENI out, the limits may tell that it gets none anyway.
+func (c Config) FirstIndex(l eni.Limits) int { return max(c.FirstENI, l.FirstIndex()) }
 
 // perENI returns how many slots an ENI carries, by its scarcest family.
 func perENI(l eni.Limits, families []eni.Family) int {

@@ -9,16 +9,27 @@ import (
 )
 
 func TestWhatNamesTheCloudNeedsARestart(t *testing.T) {
-	const rest = "vpcCIDRs: [10.0.0.0/16]\ncloud:\n  provider: aws\n"
-	parse := func(lines string) agentconf.Config {
+	parse := func(provider, lines string) agentconf.Config {
 		t.Helper()
-		conf, err := agentconf.Parse([]byte(rest + lines))
+		conf, err := agentconf.Parse([]byte("vpcCIDRs: [10.0.0.0/16]\ncloud:\n  provider: " + provider + "\n" + lines))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return conf
 	}
-	r := newReload(parse(""), io.Discard)
+	r := newReload(parse("bce", ""), io.Discard)
+	for line, want := range map[string]string{
+		"kind: bbc":        "cloud.kind",
+		"vpc: vpc-1":       "cloud.vpc",
+		"zone: cn-bj-a":    "cloud.zone",
+		"maxENIs: 3":       "cloud.maxENIs",
+		"maxIPsPerENI: 40": "cloud.maxIPsPerENI",
+	} {
+		if got := strings.Join(r.fixed(parse("bce", "  "+line+"\n")), " "); got != want {
+			t.Errorf("%s: keys %q want a restart, want %q", line, got, want)
+		}
+	}
+	r = newReload(parse("aws", ""), io.Discard)
 	for line, want := range map[string]string{
 		"endpoint: https://ec2.example.org":  "cloud.endpoint",
 		"metadata: 'http://[fd00:ec2::254]'": "cloud.metadata",
@@ -34,7 +45,7 @@ func TestWhatNamesTheCloudNeedsARestart(t *testing.T) {
 		"timeout: 20s":                       "",
 		"concurrent: 2":                      "",
 	} {
-		if got := strings.Join(r.fixed(parse("  "+line+"\n")), " "); got != want {
+		if got := strings.Join(r.fixed(parse("aws", "  "+line+"\n")), " "); got != want {
 			t.Errorf("%s: keys %q want a restart, want %q", line, got, want)
 		}
 	}

@@ -46,7 +46,7 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 	}
 	metrics := web.New(release)
 	fast := newFastPath(conf, r)
-	p := parts(conf, clouds.Sweeping(conf, client, r.log), metrics, r, fast)
+	p := parts(conf, clouds.Keeping(conf, client, r.log), metrics, r, fast)
 	switch {
 	case f.dryRun:
 		// What the real start would stop at is told now.

@@ -25,6 +25,7 @@ const agentFile = "/etc/enipool/agent.yaml"
 type cloudFlags struct {
 	config, output string
 	timeout        time.Duration
+	verbose        bool
 }
 
 func cloudCommand() *cobra.Command {
@@ -57,6 +58,7 @@ something is looked at, the cloud is asked for a dry run.
 
 The exit code is 1 if something is broken.`,
 		Example: `  enipoolctl cloud check --config agent.yaml
+  enipoolctl cloud check --config agent.yaml -v       # and what is believed of the cloud without a source
   enipoolctl cloud check --config agent.yaml -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -64,6 +66,7 @@ The exit code is 1 if something is broken.`,
 	cmd.Flags().StringVar(&f.config, "config", agentFile, "the file that the agent has, or will have")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long all of it may take")
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "also list what enipool believes of the cloud that no page of its documentation says")
 	offer(cmd, "output", "table", "json")
 	offer(cmd, "timeout", "10s", "1m")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml") // the flag exists
@@ -89,11 +92,15 @@ func (f *cloudFlags) run(cmd *cobra.Command) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()
 	findings := checker.Check(ctx)
+	var beliefs []cloud.Belief
+	if b, tells := client.(cloud.Believer); tells && f.verbose {
+		beliefs = b.Beliefs()
+	}
 	show := showFindings
 	if f.output == "json" {
 		show = showFindingsJSON
 	}
-	if err := show(cmd.OutOrStdout(), findings); err != nil {
+	if err := show(cmd.OutOrStdout(), findings, beliefs); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(findings, func(f cloud.Finding) bool { return f.Verdict == cloud.Broken }) {
@@ -115,7 +122,7 @@ func (f *cloudFlags) read() (agentconf.Config, error) {
 	return conf, nil
 }
 
-func showFindings(w io.Writer, findings []cloud.Finding) error {
+func showFindings(w io.Writer, findings []cloud.Finding, beliefs []cloud.Belief) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "WHAT\tVERDICT\tDETAIL")
 	for _, f := range findings {
@@ -130,15 +137,34 @@ func showFindings(w io.Writer, findings []cloud.Finding) error {
 			fmt.Fprintf(&todo, "  %s: %s\n", f.What, f.Fix)
 		}
 	}
-	if todo.Len() == 0 {
+	if todo.Len() > 0 {
+		fmt.Fprintf(w, "\nTo do:\n%s", todo.String())
+	}
+	return showUnsourced(w, beliefs)
+}
+
+// showUnsourced lists the beliefs without a source: where the cloud behaves differently
+// from what enipool expects, they are what to doubt first.
+func showUnsourced(w io.Writer, beliefs []cloud.Belief) error {
+	var without strings.Builder
+	for _, b := range beliefs {
+		if b.Source == "" {
+			fmt.Fprintf(&without, "  %s\n", b.What)
+		}
+	}
+	if without.Len() == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nTo do:\n%s", todo.String())
+	_, err := fmt.Fprintf(w, "\nBelieved of this cloud without a page that says so:\n%s", without.String())
 	return err
 }
 
-func showFindingsJSON(w io.Writer, findings []cloud.Finding) error {
+func showFindingsJSON(w io.Writer, findings []cloud.Finding, beliefs []cloud.Belief) error {
+	all := map[string]any{"findings": findings}
+	if len(beliefs) > 0 {
+		all["beliefs"] = beliefs
+	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(map[string]any{"findings": findings})
+	return e.Encode(all)
 }

@@ -12,28 +12,27 @@ import (
 	"testing"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
-	"github.com/enipool/enipool/pkg/cloud/sim/api"
-	"github.com/enipool/enipool/pkg/cloud/sim/api/ec2"
+	"github.com/enipool/enipool/test/fakecloud/ec2"
 )
 
 // region is an EC2 on loopback with one instance, and the file of its agent to be.
 type region struct {
 	t        *testing.T
-	account  *api.Account
+	account  *sim.Account
 	endpoint *ec2.Endpoint
 	conf     string
 }
 
 func newRegion(t *testing.T, lines string) *region {
 	t.Helper()
-	r := &region{t: t, account: api.NewAccount(api.Options{Region: "eu-central-1"})}
+	r := &region{t: t, account: sim.NewAccount(sim.Options{Region: "eu-central-1", Reserve: sim.EC2Reserve, NewID: sim.EC2ID})}
 	r.account.AddType(ec2.Types()...)
-	r.account.AddGroup(api.Group{ID: "sg-0123456789abcdef0", Name: "default"})
+	r.account.AddGroup(sim.Group{ID: "sg-0123456789abcdef0", Name: "default"})
 	for i, zone := range []string{"eu-central-1a", "eu-central-1b"} {
-		r.must(r.account.AddSubnet(api.Subnet{Zone: zone, Subnet: sim.Subnet{ID: "subnet-" + zone[len(zone)-1:],
-			V4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i), 0}), 24)}}))
+		r.must(r.account.AddSubnet(sim.Subnet{Zone: zone, ID: "subnet-" + zone[len(zone)-1:],
+			V4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i), 0}), 24)}))
 	}
-	_, err := r.account.AddInstance(api.Instance{ID: "i-0123456789abcdef0", Type: "m5.large", Subnet: "subnet-a"})
+	_, err := r.account.AddInstance(sim.Instance{ID: "i-0123456789abcdef0", Type: "m5.large", Subnet: "subnet-a"})
 	r.must(err)
 	r.endpoint = ec2.New(r.account, ec2.Options{Role: "node"})
 	ec2, meta := httptest.NewServer(r.endpoint.Handler()), httptest.NewServer(r.endpoint.Metadata("i-0123456789abcdef0"))
@@ -112,7 +111,7 @@ func TestCheckFindsAnInstanceThatIsReadyForAnAgent(t *testing.T) {
 		t.Errorf("something to do:\n%s", table)
 	}
 	r.must(r.account.Check())
-	r.account.View(0, func(tx *api.Tx) {
+	r.account.View(0, func(tx *sim.Tx) {
 		if n := tx.Interfaces(); len(n) != 1 || len(n[0].V4) > 0 {
 			t.Errorf("the check changed something: %+v after calls %s", n, before)
 		}

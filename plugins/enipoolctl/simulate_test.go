@@ -111,7 +111,7 @@ func TestACloudDecidesMachineLoadAndModes(t *testing.T) {
 		settings            int
 	}{
 		{"--cloud aws", "start", "m5.xlarge", 30 * time.Minute, eni.Limits{ENIs: 4, V4: 15}, 3},
-		{"--cloud bce --duration 5m", "start", "bcc.g5.c4m16", 5 * time.Minute, eni.Limits{ENIs: 4, V4: 16}, 3},
+		{"--cloud bce --duration 5m", "start", "bcc.g5.c4m16", 5 * time.Minute, eni.Limits{ENIs: 5, V4: 16, NoPrimary: true}, 3},
 		{"--cloud aws --load steady --instance-type m5.large", "steady", "m5.large", 24 * time.Hour, eni.Limits{ENIs: 3, V4: 10}, 0},
 		{"--cloud aws --load surge --max-enis 5 --ips-per-eni 6 --pods 4", "surge", "", 30 * time.Minute, eni.Limits{ENIs: 5, V4: 6}, 3},
 		{"--load surge --compare batch --pods 9", "surge", "", 30 * time.Minute, eni.Limits{ENIs: 8, V4: 30}, 1},

@@ -53,7 +53,7 @@ func (f *playFlags) input(compare []string) (simulation, error) {
 	if s.load, err = f.play(); err != nil {
 		return simulation{}, err
 	}
-	s.world.Limits = m.Limits
+	s.world.Limits = m.Instance()
 	if m.name != asGiven {
 		s.machine = m.name
 	}

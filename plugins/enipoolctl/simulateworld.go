@@ -163,7 +163,7 @@ func (f *playFlags) places(m machine, nodes int) ([]simulate.Subnet, error) {
 		return nil, err
 	}
 	if len(list) == 0 {
-		cidr := roomy(nodes*m.ENIs*m.V4 + f.reserved)
+		cidr := roomy(nodes*m.Instance().ENIs*m.V4 + f.reserved)
 		return []simulate.Subnet{{ID: cidr.String(), CIDR: cidr, Reserved: f.reserved}}, nil
 	}
 	var places []simulate.Subnet

@@ -10,23 +10,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/enipool/enipool/pkg/cloud/sim/api"
-	"github.com/enipool/enipool/pkg/cloud/sim/api/ec2"
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/status"
+	"github.com/enipool/enipool/test/fakecloud/ec2"
 )
 
 // newAWSSite makes a site whose cloud speaks as EC2 does: the agent finds instance,
 // region and credentials in the metadata, signs its calls and sends them over HTTP. The
 // ENIs that come of them are links of the node. The lines change the settings.
-func newAWSSite(t *testing.T, name string, lines ...string) (*site, *ec2.Endpoint, *api.Account) {
+func newAWSSite(t *testing.T, name string, lines ...string) (*site, *ec2.Endpoint, *sim.Account) {
 	t.Helper()
 	s := emptySite(t)
-	account := api.NewAccount(api.Options{Network: s.network(name), Region: "eu-central-1", AttachTime: 100 * time.Millisecond})
+	account := sim.NewAccount(sim.Options{Network: s.network(name), Region: "eu-central-1", Reserve: sim.EC2Reserve, NewID: sim.EC2ID, AttachTime: 100 * time.Millisecond})
 	s.check = account.Check
 	account.AddType(ec2.Types()...)
-	account.AddGroup(api.Group{ID: "sg-0123456789abcdef0", Name: "default"})
-	s.must(account.AddSubnet(api.Subnet{Subnet: subnetA, Zone: "eu-central-1a"}))
-	_, err := account.AddInstance(api.Instance{ID: "i-0123456789abcdef0", Node: "n", Type: "m5.large", Subnet: subnetA.ID, V6: 1})
+	account.AddGroup(sim.Group{ID: "sg-0123456789abcdef0", Name: "default"})
+	subnet := subnetA
+	subnet.Zone = "eu-central-1a"
+	s.must(account.AddSubnet(subnet))
+	_, err := account.AddInstance(sim.Instance{ID: "i-0123456789abcdef0", Node: "n", Type: "m5.large", Subnet: subnetA.ID, V6: 1})
 	s.must(err)
 	s.node = named(name + "-n")
 	endpoint := ec2.New(account, ec2.Options{Role: "node"})
@@ -71,7 +73,7 @@ func TestPodsReachTheWorldThroughENIsOfEC2(t *testing.T) {
 	s.ready()
 	pods := names("web", 12) // nine fit on an ENI of a m5.large
 	for _, step := range []string{"AssignPrivateIpAddresses", "CreateNetworkInterface", "AttachNetworkInterface"} {
-		endpoint.FailNext(step, api.Fault{Answer: api.Lost}) // done, but the agent does not hear of it
+		endpoint.FailNext(step, sim.Fault{Answer: sim.Lost}) // done, but the agent does not hear of it
 	}
 	s.must(s.addAll(pods, 30*time.Second))
 	s.reach(internet4, pods...)
@@ -80,7 +82,7 @@ func TestPodsReachTheWorldThroughENIsOfEC2(t *testing.T) {
 	}
 	owners, err := s.owners()
 	s.must(err)
-	account.View(0, func(tx *api.Tx) {
+	account.View(0, func(tx *sim.Tx) {
 		has := map[string]bool{}
 		for _, i := range tx.Interfaces() {
 			for _, a := range i.V4 {
@@ -114,7 +116,7 @@ func TestPodsHaveAddressesOfPrefixesAndBothFamilies(t *testing.T) {
 	s.must(s.addAll(pods, 30*time.Second))
 	s.reach(internet4, pods[0], pods[39])
 	s.reach(internet6, pods[0], pods[39])
-	account.View(0, func(tx *api.Tx) {
+	account.View(0, func(tx *sim.Tx) {
 		for _, i := range tx.Interfaces() {
 			if len(i.V4) > 0 {
 				t.Errorf("ENI %s has single addresses: %v", i.ID, i.V4)
@@ -135,7 +137,7 @@ func TestAnAddressOutsideOfItsSubnetIsLeftOut(t *testing.T) {
 	s.add("web")
 	foreign := func(body []byte) []byte { return bytes.ReplaceAll(body, []byte("10.0.1.6<"), []byte("192.0.2.6<")) }
 	for range 100 {
-		endpoint.FailNext("DescribeNetworkInterfaces", api.Fault{Rewrite: foreign})
+		endpoint.FailNext("DescribeNetworkInterfaces", sim.Fault{Rewrite: foreign})
 	}
 	s.told("it is left out", func(st status.Status) bool {
 		return len(st.LeftOut) == 1 && strings.Contains(st.LeftOut[0], "192.0.2.6")
@@ -155,10 +157,10 @@ func TestAnAddressOutsideOfItsSubnetIsLeftOut(t *testing.T) {
 }
 
 // nothingLeaked waits until the account has the node's own ENI alone.
-func (s *site) nothingLeaked(account *api.Account) {
+func (s *site) nothingLeaked(account *sim.Account) {
 	s.t.Helper()
 	s.eventually("no ENI is left over", func() (err error) {
-		account.View(0, func(tx *api.Tx) {
+		account.View(0, func(tx *sim.Tx) {
 			if n := len(tx.Interfaces()); n != 1 {
 				err = fmt.Errorf("%d ENIs", n)
 			}

@@ -22,13 +22,18 @@ type busyPods struct {
 }
 
 // keepBusy lets pods of the names come and go side by side. They ask for what the site
-// has for their names.
+// has for their names. Each has a sandbox ID of its own, as a runtime's pods have: a link's
+// name comes from that, and an agent that has just read of a pod must not find its link
+// again as another pod's.
 func (s *site) keepBusy(ids ...string) *busyPods {
 	b := &busyPods{s: s, errs: make(chan error, len(ids))}
 	for _, id := range ids {
+		b.mu.Lock()
+		asks := s.asks[id]
+		b.mu.Unlock()
 		b.all.Go(func() {
-			for !b.stopped.Load() {
-				if err := b.round(id); err != nil {
+			for n := 0; !b.stopped.Load(); n++ {
+				if err := b.round(fmt.Sprintf("%s-%d", id, n), asks); err != nil {
 					b.errs <- err
 					return
 				}
@@ -40,9 +45,10 @@ func (s *site) keepBusy(ids ...string) *busyPods {
 }
 
 // round is the life of a pod: the runtime removes the sandbox after its DEL.
-func (b *busyPods) round(id string) error {
+func (b *busyPods) round(id, asks string) error {
 	for _, command := range []string{"ADD", "DEL"} {
 		b.mu.Lock()
+		b.s.asks[id] = asks
 		cmd := b.s.call(command, id, 10*time.Second)
 		b.mu.Unlock()
 		var said bytes.Buffer
@@ -59,6 +65,7 @@ func (b *busyPods) round(id string) error {
 	defer b.mu.Unlock()
 	err := b.s.pods[id].Remove()
 	delete(b.s.pods, id)
+	delete(b.s.asks, id)
 	return err
 }
 

@@ -1,125 +1,102 @@
 package aws
 
 import (
+	"context"
 	"fmt"
-	"net/netip"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-func (d decoder) addresses4(n *nic, r types.NetworkInterface, where subnet) error {
-	primary := aws.ToString(r.PrivateIpAddress)
-	var singles []netip.Addr
-	for _, p := range r.PrivateIpAddresses {
-		text := aws.ToString(p.PrivateIpAddress)
-		if aws.ToBool(p.Primary) {
-			if primary != "" && primary != text {
-				return fmt.Errorf("it has two primary addresses, %s and %s", primary, text)
-			}
-			primary = text
-			continue
-		}
-		if text == primary {
-			continue // EC2 lists it as primary, others only name it above
-		}
-		a, err := d.address(text, eni.IPv4, where)
+// Assign implements driver.Driver: blocks, or single addresses. EC2 does all of a request
+// or nothing, and answers with what is new; an emulator may answer with all addresses of
+// the ENI, or with none.
+func (d *Driver) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
+	ask := d.assign4
+	if a.Family == eni.IPv6 {
+		ask = d.assign6
+	}
+	texts, prefixes, err := ask(ctx, a.On.ID, a.Count)
+	if err != nil {
+		return driver.Assigned{}, err
+	}
+	var got driver.Assigned
+	for _, text := range texts {
+		addr, err := readAddress(text, a.Family)
 		if err != nil {
-			return err
+			return driver.Assigned{}, d.unreadable(err)
 		}
-		singles = append(singles, a)
+		got.Addresses = append(got.Addresses, addr)
 	}
-	var blocks []string
-	for _, p := range r.Ipv4Prefixes {
-		blocks = append(blocks, aws.ToString(p.Ipv4Prefix))
-	}
-	if primary == "" {
-		if len(singles)+len(blocks) > 0 {
-			return fmt.Errorf("it has IPv4 addresses and no primary one")
+	for _, text := range prefixes {
+		block, err := readPrefix(text, a.Family)
+		if err != nil {
+			return driver.Assigned{}, d.unreadable(err)
 		}
-		return nil
+		got.Blocks = append(got.Blocks, block)
 	}
-	a, err := netip.ParseAddr(primary)
-	if err != nil || !a.Is4() {
-		return fmt.Errorf("primary address %q is no IPv4 address", primary)
-	}
-	if n.V4, err = where.net(a); err != nil {
-		return err
-	}
-	return d.secondary(n, eni.IPv4, singles, blocks, where)
+	return got, nil
 }
 
-func (d decoder) addresses6(n *nic, r types.NetworkInterface, where subnet) error {
-	var all []netip.Addr
-	var primary netip.Addr
-	for _, p := range r.Ipv6Addresses {
-		a, err := d.address(aws.ToString(p.Ipv6Address), eni.IPv6, where)
-		if err != nil {
-			return err
-		}
-		if all = append(all, a); aws.ToBool(p.IsPrimaryIpv6) {
-			primary = a
-		}
-	}
-	if len(all) > 0 {
-		if named, err := netip.ParseAddr(aws.ToString(r.Ipv6Address)); !primary.IsValid() && err == nil && slices.Contains(all, named) {
-			primary = named
-		}
-		if !primary.IsValid() {
-			primary = d.first6(n.ID, all)
-		}
-		var err error
-		if n.V6, err = where.net(primary); err != nil {
-			return err
-		}
-	}
-	var blocks []string
-	for _, p := range r.Ipv6Prefixes {
-		blocks = append(blocks, aws.ToString(p.Ipv6Prefix))
-	}
-	if len(all) == 0 && len(blocks) > 0 {
-		blocks = nil // pods can't use them before the ENI has an address of its own
-	}
-	return d.secondary(n, eni.IPv6, minus(all, []netip.Addr{primary}), blocks, where)
+// unreadable: a change was made, and what of it can't be told.
+func (d *Driver) unreadable(err error) error {
+	return because(cloud.ErrUnknown, "%s", d.told(fmt.Sprintf("the answer can't be right: %v", err)))
 }
 
-func (d decoder) address(text string, f eni.Family, where subnet) (netip.Addr, error) {
-	a, err := netip.ParseAddr(text)
-	if err != nil || a.Zone() != "" || a.Is4In6() || eni.FamilyOf(a) != f {
-		return a, fmt.Errorf("address %q is no %s address", text, f)
+func (d *Driver) assign4(ctx context.Context, id string, n driver.Count) (texts, prefixes []string, err error) {
+	in := &ec2.AssignPrivateIpAddressesInput{NetworkInterfaceId: aws.String(id)}
+	if n.Blocks > 0 {
+		in.Ipv4PrefixCount = aws.Int32(int32(n.Blocks))
+	} else {
+		in.SecondaryPrivateIpAddressCount = aws.Int32(int32(n.Singles))
 	}
-	if !where.has(a) {
-		return a, fmt.Errorf("address %s is not one of subnet %s", a, where.ID)
+	out, err := change(ctx, d, &d.api.AssignPrivateIpAddresses, in)
+	if err != nil {
+		return nil, nil, err
 	}
-	return a, nil
+	for _, p := range out.AssignedPrivateIpAddresses {
+		texts = append(texts, aws.ToString(p.PrivateIpAddress))
+	}
+	for _, p := range out.AssignedIpv4Prefixes {
+		prefixes = append(prefixes, aws.ToString(p.Ipv4Prefix))
+	}
+	return texts, prefixes, nil
 }
 
-// secondary adds single addresses and blocks of a family to the ENI's.
-func (d decoder) secondary(n *nic, f eni.Family, singles []netip.Addr, blocks []string, where subnet) error {
-	addrs := slices.Clone(singles)
-	for _, text := range blocks {
-		block, err := parseBlock(text, f)
-		if err != nil {
-			return err
-		}
-		if cidr := where.V4Net; f == eni.IPv6 {
-			cidr = where.V6Net
-			if !cidr.IsValid() || cidr.Bits() > bits6 || !cidr.Contains(block.Addr()) {
-				return fmt.Errorf("prefix %s is not in subnet %s", block, where.ID)
-			}
-		} else if cidr.Bits() > bits4 || !cidr.Contains(block.Addr()) || block.Contains(n.V4.Primary.Addr()) || block.Contains(n.V4.Gateway) {
-			return fmt.Errorf("prefix %s is not for pods in subnet %s", block, where.ID)
-		}
-		n.blocks = append(n.blocks, block)
-		addrs = append(addrs, expand(block, d.size6)...)
+func (d *Driver) assign6(ctx context.Context, id string, n driver.Count) (texts, prefixes []string, err error) {
+	in := &ec2.AssignIpv6AddressesInput{NetworkInterfaceId: aws.String(id)}
+	if n.Blocks > 0 {
+		in.Ipv6PrefixCount = aws.Int32(int32(n.Blocks))
+	} else {
+		in.Ipv6AddressCount = aws.Int32(int32(n.Singles))
 	}
-	all := union(addrs, nil)
-	if len(all) != len(addrs) || slices.Contains(all, n.Net(f).Primary.Addr()) {
-		return fmt.Errorf("it has an address twice")
+	out, err := change(ctx, d, &d.api.AssignIpv6Addresses, in)
+	if err != nil {
+		return nil, nil, err
 	}
-	n.singles = append(n.singles, singles...)
-	n.Addresses = union(n.Addresses, all)
-	return nil
+	return out.AssignedIpv6Addresses, out.AssignedIpv6Prefixes, nil
+}
+
+// Unassign implements driver.Driver.
+func (d *Driver) Unassign(ctx context.Context, u driver.Unassign) error {
+	var texts, prefixes []string
+	for _, a := range u.Addresses {
+		texts = append(texts, a.String())
+	}
+	for _, b := range u.Blocks {
+		prefixes = append(prefixes, b.String())
+	}
+	id := aws.String(u.On.ID)
+	var err error
+	if u.Family == eni.IPv4 {
+		_, err = change(ctx, d, &d.api.UnassignPrivateIpAddresses, &ec2.UnassignPrivateIpAddressesInput{
+			NetworkInterfaceId: id, PrivateIpAddresses: texts, Ipv4Prefixes: prefixes})
+	} else {
+		_, err = change(ctx, d, &d.api.UnassignIpv6Addresses, &ec2.UnassignIpv6AddressesInput{
+			NetworkInterfaceId: id, Ipv6Addresses: texts, Ipv6Prefixes: prefixes})
+	}
+	return err
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/enipool/enipool/pkg/cloud/engine"
 )
 
 // canned is EC2 as an HTTP client: it answers each action with what is prepared.
@@ -66,17 +68,21 @@ const (
 )
 
 // newCanned returns a client of instance i-1 whose calls all are answered by the canned EC2.
-func newCanned(t *testing.T, o Options) (*Client, *canned) {
+func newCanned(t *testing.T, o engine.Options) (*node, *canned) {
+	t.Helper()
+	return newCannedOf(t, "i-1", o)
+}
+
+// newCannedOf is newCanned of another instance.
+func newCannedOf(t *testing.T, instance string, o engine.Options) (*node, *canned) {
 	t.Helper()
 	bare(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", testKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", testSecret)
 	t.Setenv("AWS_SESSION_TOKEN", testToken)
-	o.Instance, o.Region = "i-1", "eu-test-1"
-	c := New(o)
-	quicken(c)
+	c := newNode(New(Options{Instance: instance, Region: "eu-test-1", Log: o.Log}), o)
 	ec2 := &canned{answers: map[string]func(url.Values) (int, string){}}
-	c.http = ec2
+	c.d.http = ec2
 	return c, ec2
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -14,30 +13,30 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
-	"github.com/enipool/enipool/pkg/cloud/sim/api"
-	"github.com/enipool/enipool/pkg/cloud/sim/api/ec2"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/test/fakecloud/ec2"
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLimitsAreThoseOfTheDefaultNetworkCard(t *testing.T) {
-	types := map[string]api.Type{}
+func TestLimitsAreThoseOfAllNetworkCards(t *testing.T) {
+	types := map[string]sim.Type{}
 	for _, typ := range ec2.Types() {
 		types[typ.Name] = typ
 	}
 	for _, tt := range []struct {
 		typ  string
-		o    Options
+		o    engine.Options
 		want eni.Limits
 	}{
-		{"m5.large", Options{}, eni.Limits{ENIs: 3, V4: 10}},
-		{"p4d.24xlarge", Options{}, eni.Limits{ENIs: 15, V4: 50}},
-		{"m5.large", Options{Prefixes: true}, eni.Limits{ENIs: 3, V4: 1 + 9*16, V4Block: eni.Block{Bits: 28, Size: 16}}},
-		{"m4.large", Options{Prefixes: true}, eni.Limits{ENIs: 2, V4: 10}},
-		{"m5.large", Options{IPv6: true}, eni.Limits{ENIs: 3, V4: 10, V6: 10, V6Block: eni.Block{Bits: 80, Size: 9}}},
-		{"m4.large", Options{IPv6: true}, eni.Limits{ENIs: 2, V4: 10, V6: 10}},
-		{"m5.large", Options{IPv6: true, Prefixes: true}, eni.Limits{ENIs: 3, V4: 145, V6: 145,
+		{"m5.large", engine.Options{}, eni.Limits{ENIs: 3, V4: 10}},
+		{"p4d.24xlarge", engine.Options{}, eni.Limits{ENIs: 60, V4: 50}},
+		{"m5.large", engine.Options{Prefixes: true}, eni.Limits{ENIs: 3, V4: 1 + 9*16, V4Block: eni.Block{Bits: 28, Size: 16}}},
+		{"m4.large", engine.Options{Prefixes: true}, eni.Limits{ENIs: 2, V4: 10}},
+		{"m5.large", engine.Options{IPv6: true}, eni.Limits{ENIs: 3, V4: 10, V6: 10, V6Block: eni.Block{Bits: 80, Size: 9}}},
+		{"m4.large", engine.Options{IPv6: true}, eni.Limits{ENIs: 2, V4: 10, V6: 10}},
+		{"m5.large", engine.Options{IPv6: true, Prefixes: true}, eni.Limits{ENIs: 3, V4: 145, V6: 145,
 			V4Block: eni.Block{Bits: 28, Size: 16}, V6Block: eni.Block{Bits: 80, Size: 144}}},
 	} {
 		s := newSite(t, kind{typ: types[tt.typ], v6: tt.o.IPv6})
@@ -47,11 +46,13 @@ func TestLimitsAreThoseOfTheDefaultNetworkCard(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s with %+v: %+v, want %+v", tt.typ, tt.o, got, tt.want)
 		}
-		// The same where it may not be asked, from the built-in table.
+		// The same where it may not be asked, from the built-in table, which knows of the
+		// first network card alone.
+		tt.want.ENIs = min(tt.want.ENIs, 15)
 		var log bytes.Buffer
 		tt.o.Log = slog.New(slog.NewTextHandler(&log, nil))
 		builtin, _ := s.open(t, "i-1", tt.o)
-		s.Allow([]string{"ec2:DescribeNetworkInterfaces"})
+		s.Allow([]string{"ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"})
 		if got, err = builtin.Limits(t.Context()); err != nil || got != tt.want {
 			t.Errorf("%s of the built-in table: %+v, %v", tt.typ, got, err)
 		}
@@ -61,9 +62,30 @@ func TestLimitsAreThoseOfTheDefaultNetworkCard(t *testing.T) {
 	}
 }
 
+func TestBuiltInLimitsComeWhereEC2DoesNotAnswerToo(t *testing.T) {
+	s := newSite(t, kind{typ: sim.Type{Name: "m5.large", ENIs: 3, V4: 10}})
+	for name, status := range map[string]int{"nobody is there": 0, "it fails": 500} {
+		var log bytes.Buffer
+		c, ear := s.open(t, "i-1", engine.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		for range readTries {
+			if status == 0 {
+				ear.refuse("DescribeInstanceTypes")
+			} else {
+				s.Endpoint.FailNext("DescribeInstanceTypes", sim.Fault{Err: &sim.Error{Reason: sim.Unavailable}})
+			}
+		}
+		if got, err := c.Limits(t.Context()); err != nil || got != (eni.Limits{ENIs: 3, V4: 10}) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		if !strings.Contains(log.String(), "built-in table") {
+			t.Errorf("%s: the log says %s", name, &log)
+		}
+	}
+}
+
 func TestLimitsOfATypeThatNobodyKnowsAreAnError(t *testing.T) {
 	s := newSite(t, kind{})
-	c, _ := s.open(t, "i-1", Options{})
+	c, _ := s.open(t, "i-1", engine.Options{})
 	s.Allow([]string{})
 	if got, err := c.Limits(t.Context()); !errors.Is(err, cloud.ErrForbidden) {
 		t.Errorf("%+v, %v", got, err)
@@ -71,10 +93,10 @@ func TestLimitsOfATypeThatNobodyKnowsAreAnError(t *testing.T) {
 }
 
 func TestAThrottledQuestionForLimitsIsNoReasonToGuess(t *testing.T) {
-	s := newSite(t, kind{typ: api.Type{Name: "m5.large", ENIs: 3, V4: 10}})
-	c, _ := s.open(t, "i-1", Options{})
+	s := newSite(t, kind{typ: sim.Type{Name: "m5.large", ENIs: 3, V4: 10}})
+	c, _ := s.open(t, "i-1", engine.Options{})
 	for range readTries {
-		s.Endpoint.FailNext("DescribeInstanceTypes", api.Fault{Err: &api.Error{Reason: api.Throttled}})
+		s.Endpoint.FailNext("DescribeInstanceTypes", sim.Fault{Err: &sim.Error{Reason: sim.Throttled}})
 	}
 	if got, err := c.Limits(t.Context()); !errors.Is(err, cloud.ErrThrottled) {
 		t.Errorf("%+v, %v", got, err)
@@ -83,7 +105,7 @@ func TestAThrottledQuestionForLimitsIsNoReasonToGuess(t *testing.T) {
 
 func TestNothingIsAskedBeforeAMethodIsCalled(t *testing.T) {
 	s := newSite(t, kind{})
-	c, _ := s.open(t, "i-1", Options{})
+	c, _ := s.open(t, "i-1", engine.Options{})
 	if calls := s.Calls(); len(calls) != 0 {
 		t.Errorf("asked: %v", calls)
 	}
@@ -101,8 +123,7 @@ func TestNothingIsAskedBeforeAMethodIsCalled(t *testing.T) {
 
 func TestANodeThatIsNamedNeedsNoMetadata(t *testing.T) {
 	s := newSite(t, kind{endpoint: ec2.Options{}})
-	c := New(Options{Endpoint: s.url, Metadata: "http://127.0.0.1:1", Instance: "i-1", Region: "eu-test-1"})
-	quicken(c)
+	c := newNode(New(Options{Endpoint: s.url, Metadata: "http://127.0.0.1:1", Instance: "i-1", Region: "eu-test-1"}), engine.Options{})
 	t.Setenv("AWS_ACCESS_KEY_ID", testKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", testSecret)
 	s.SetKeys(map[string]string{testKey: testSecret})
@@ -114,8 +135,7 @@ func TestANodeThatIsNamedNeedsNoMetadata(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	lost := New(Options{Endpoint: s.url, Metadata: "http://127.0.0.1:1"})
-	quicken(lost)
+	lost := newNode(New(Options{Endpoint: s.url, Metadata: "http://127.0.0.1:1"}), engine.Options{})
 	if _, err := lost.Interfaces(t.Context()); !errors.Is(err, cloud.ErrUnavailable) || !strings.Contains(err.Error(), "cloud.instance") {
 		t.Errorf("without a name and metadata: %v", err)
 	}
@@ -123,23 +143,23 @@ func TestANodeThatIsNamedNeedsNoMetadata(t *testing.T) {
 
 func TestSubnetsAreChosenByIDAndByTag(t *testing.T) {
 	s := newSite(t, kind{})
-	for _, add := range []api.Subnet{
-		{Subnet: sim.Subnet{ID: "subnet-far", V4: netip.MustParsePrefix("10.0.8.0/24")}, Zone: "eu-test-1b", Tags: map[string]string{"pods": "yes"}},
-		{Subnet: sim.Subnet{ID: "subnet-none", V4: netip.MustParsePrefix("10.0.9.0/24")}, Tags: map[string]string{"pods": "no"}},
+	for _, add := range []sim.Subnet{
+		{ID: "subnet-far", V4: netip.MustParsePrefix("10.0.8.0/24"), Zone: "eu-test-1b", Tags: map[string]string{"pods": "yes"}},
+		{ID: "subnet-none", V4: netip.MustParsePrefix("10.0.9.0/24"), Tags: map[string]string{"pods": "no"}},
 	} {
 		must(t, s.AddSubnet(add))
 	}
 	for _, tt := range []struct {
-		o    Options
+		o    engine.Options
 		want string
 	}{
-		{Options{}, "subnet-a new"},
-		{Options{Subnets: []string{"subnet-b"}}, "subnet-a, subnet-b new"},
-		{Options{Subnets: []string{"subnet-b", "subnet-far", "subnet-of-nobody"}}, "subnet-a, subnet-b new, subnet-far"},
-		{Options{SubnetTags: map[string]string{"pods": "yes"}}, "subnet-a new, subnet-b new, subnet-far"},
-		{Options{SubnetTags: map[string]string{"pods": "*"}}, "subnet-a"},
-		{Options{Subnets: []string{"subnet-none"}, SubnetTags: map[string]string{"pods": "yes"}}, "subnet-a new, subnet-b new, subnet-far, subnet-none new"},
-		{Options{SubnetTags: map[string]string{"pods": "yes", "other": "x"}}, "subnet-a"},
+		{engine.Options{}, "subnet-a new"},
+		{engine.Options{Subnets: []string{"subnet-b"}}, "subnet-a, subnet-b new"},
+		{engine.Options{Subnets: []string{"subnet-b", "subnet-far", "subnet-of-nobody"}}, "subnet-a, subnet-b new"},
+		{engine.Options{SubnetTags: map[string]string{"pods": "yes"}}, "subnet-a new, subnet-b new"},
+		{engine.Options{SubnetTags: map[string]string{"pods": "*"}}, "subnet-a"},
+		{engine.Options{Subnets: []string{"subnet-none"}, SubnetTags: map[string]string{"pods": "yes"}}, "subnet-a new, subnet-b new, subnet-none new"},
+		{engine.Options{SubnetTags: map[string]string{"pods": "yes", "other": "x"}}, "subnet-a"},
 	} {
 		c, _ := s.open(t, "i-1", tt.o)
 		list, err := c.Subnets(t.Context())
@@ -156,21 +176,21 @@ func TestSubnetsAreChosenByIDAndByTag(t *testing.T) {
 
 func TestANewENIIsMadeAsTheOptionsSay(t *testing.T) {
 	s := newSite(t, kind{})
-	s.AddGroup(api.Group{ID: "sg-2", Name: "pods"})
+	s.AddGroup(sim.Group{ID: "sg-2", Name: "pods"})
 	for _, tt := range []struct {
-		o      Options
+		o      engine.Options
 		groups []string
 		tags   map[string]string
 	}{
-		{Options{}, []string{"sg-1"}, map[string]string{"enipool/node": "i-1", "enipool/token": "t1"}},
-		{Options{SecurityGroups: []string{"sg-2"}, Cluster: "blue", Tags: map[string]string{"team": "net"}}, []string{"sg-2"},
+		{engine.Options{}, []string{"sg-1"}, map[string]string{"enipool/node": "i-1", "enipool/token": "t1"}},
+		{engine.Options{SecurityGroups: []string{"sg-2"}, Cluster: "blue", Tags: map[string]string{"team": "net"}}, []string{"sg-2"},
 			map[string]string{"enipool/node": "i-1", "enipool/token": "t2", "enipool/cluster": "blue", "team": "net"}},
 	} {
 		c, _ := s.open(t, "i-1", tt.o)
 		i, err := c.CreateInterface(t.Context(), cloud.Create{Token: tt.tags["enipool/token"], Subnet: "subnet-b", V4: 2})
 		must(t, err)
-		var made api.Interface
-		s.View(0, func(tx *api.Tx) { made, err = tx.Interface(i.ID) })
+		var made sim.Interface
+		s.View(0, func(tx *sim.Tx) { made, err = tx.Interface(i.ID) })
 		must(t, err)
 		tt.tags["enipool/created"] = i.Created.Format(time.RFC3339Nano)
 		if diff := cmp.Diff(tt.tags, made.Tags); diff != "" {
@@ -181,7 +201,7 @@ func TestANewENIIsMadeAsTheOptionsSay(t *testing.T) {
 		}
 	}
 	must(t, s.Terminate("i-1"))
-	s.View(0, func(tx *api.Tx) {
+	s.View(0, func(tx *sim.Tx) {
 		if left := tx.Interfaces(); len(left) != 1 {
 			t.Errorf("after the instance there are %+v", left)
 		}
@@ -191,20 +211,17 @@ func TestANewENIIsMadeAsTheOptionsSay(t *testing.T) {
 // EC2 answers to a client token with the ENI that it made first, even if that is gone.
 func TestATokenWhoseENIWasDeletedMakesAnother(t *testing.T) {
 	s := newSite(t, kind{})
-	c, _ := s.open(t, "i-1", Options{})
+	c, _ := s.open(t, "i-1", engine.Options{})
 	wish := cloud.Create{Token: "again", Subnet: "subnet-a", V4: 2}
-	s.Endpoint.FailNext("AttachNetworkInterface", api.Fault{Err: &api.Error{Reason: api.AttachmentLimit}})
+	s.Endpoint.FailNext("AttachNetworkInterface", sim.Fault{Err: &sim.Error{Reason: sim.AttachmentLimit}})
 	if _, err := c.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrLimit) {
 		t.Fatal(err)
 	}
 	if list, err := c.Interfaces(t.Context()); err != nil || len(list) != 1 {
 		t.Fatalf("left over: %+v, %v", list, err)
 	}
-	restarted, _ := s.open(t, "i-1", Options{})
-	if _, err := restarted.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
-		t.Fatalf("an agent that has just started: %v", err)
-	}
-	for _, agent := range []*Client{restarted, c} {
+	restarted, _ := s.open(t, "i-1", engine.Options{})
+	for _, agent := range []*node{restarted, c} {
 		i, err := agent.CreateInterface(t.Context(), wish)
 		must(t, err)
 		if list, err := c.Interfaces(t.Context()); err != nil || len(list) != 2 || list[1].ID != i.ID {
@@ -217,16 +234,16 @@ func TestATokenWhoseENIWasDeletedMakesAnother(t *testing.T) {
 // EC2 refuses a client token that comes with other parameters, as after a restart,
 // when the time of the tag is another.
 func TestAnENIOfAnEarlierProcessThatDescribesDontShowYetIsWaitedFor(t *testing.T) {
-	s := newSite(t, kind{account: api.Options{Lag: 60 * time.Millisecond, Seed: 3}})
+	s := newSite(t, kind{account: sim.Options{Lag: 60 * time.Millisecond, Seed: 3}})
 	wish := cloud.Create{Token: "again", Subnet: "subnet-a", V4: 2}
 	for range 8 {
 		wish.Token += "."
-		before, _ := s.open(t, "i-1", Options{})
-		s.Endpoint.FailNext("CreateNetworkInterface", api.Fault{Answer: api.Lost})
+		before, _ := s.open(t, "i-1", engine.Options{})
+		s.Endpoint.FailNext("CreateNetworkInterface", sim.Fault{Answer: sim.Lost})
 		if _, err := before.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
 			t.Fatal(err)
 		}
-		after, _ := s.open(t, "i-1", Options{})
+		after, _ := s.open(t, "i-1", engine.Options{})
 		i, err := after.CreateInterface(t.Context(), wish)
 		must(t, err)
 		s.SetLag(0)
@@ -239,9 +256,21 @@ func TestAnENIOfAnEarlierProcessThatDescribesDontShowYetIsWaitedFor(t *testing.T
 	}
 }
 
+// EC2 calls an ENI in use until it has left: when it has, it is attached again.
+func TestAnENIThatIsStillLeavingIsAttachedWhenItHasLeft(t *testing.T) {
+	s := newSite(t, kind{})
+	c, _ := s.open(t, "i-1", engine.Options{})
+	s.Endpoint.FailNext("AttachNetworkInterface", sim.Fault{Err: &sim.Error{Reason: sim.AlreadyAttached}})
+	i, err := c.CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "subnet-a", V4: 1})
+	if err != nil || i.Index != 1 {
+		t.Errorf("%+v, %v", i, err)
+	}
+	must(t, s.Check())
+}
+
 func TestAContextThatEndsEndsTheWaiting(t *testing.T) {
-	s := newSite(t, kind{account: api.Options{AttachTime: time.Hour, DetachTime: time.Hour}})
-	c, _ := s.open(t, "i-1", Options{})
+	s := newSite(t, kind{account: sim.Options{AttachTime: time.Hour, DetachTime: time.Hour}})
+	c, _ := s.open(t, "i-1", engine.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
@@ -263,10 +292,10 @@ func TestAContextThatEndsEndsTheWaiting(t *testing.T) {
 
 func TestASubnetInPiecesGivesSingleAddressesInPlaceOfPrefixes(t *testing.T) {
 	s := newSite(t, kind{})
-	c, _ := s.open(t, "i-1", Options{Prefixes: true})
+	c, _ := s.open(t, "i-1", engine.Options{Prefixes: true})
 	i, err := c.CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "subnet-b"})
 	must(t, err)
-	must(t, s.Fragment("subnet-b"))
+	must(t, s.Fragment("subnet-b", true))
 	got, err := c.AssignAddresses(t.Context(), i.ID, eni.IPv4, 32)
 	must(t, err)
 	if len(got) != 7 { // one for each place that a prefix could have had
@@ -280,14 +309,14 @@ func TestASubnetInPiecesGivesSingleAddressesInPlaceOfPrefixes(t *testing.T) {
 // Half of the blocks that were asked for are there.
 func TestAsManyPrefixesAreTakenAsThereAre(t *testing.T) {
 	s := newSite(t, kind{})
-	c, _ := s.open(t, "i-1", Options{Prefixes: true})
+	c, _ := s.open(t, "i-1", engine.Options{Prefixes: true})
 	i, err := c.CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "subnet-b"})
 	must(t, err)
 	must(t, s.LeaveFree("subnet-b", 16*3+8))
 	got, err := c.AssignAddresses(t.Context(), i.ID, eni.IPv4, 16*5)
 	must(t, err)
 	var blocks int
-	s.View(0, func(tx *api.Tx) {
+	s.View(0, func(tx *sim.Tx) {
 		n, _ := tx.Interface(i.ID)
 		blocks = len(n.Prefixes)
 		if want := 16*blocks + len(n.V4); len(got) != want {
@@ -300,7 +329,7 @@ func TestAsManyPrefixesAreTakenAsThereAre(t *testing.T) {
 }
 
 func TestPagesAreReadToTheEnd(t *testing.T) {
-	c, ec2 := newCanned(t, Options{})
+	c, ec2 := newCanned(t, engine.Options{})
 	ec2.says("DescribeSubnets", subnetXML)
 	next := map[string]string{"": "p2", "p2": "p3", "p3": ""}
 	id := map[string]string{"": "eni-1", "p2": "eni-2", "p3": "eni-3"}
@@ -322,14 +351,14 @@ func TestPagesAreReadToTheEnd(t *testing.T) {
 
 func TestLeakedENIsOfInstancesThatAreGoneAreSwept(t *testing.T) {
 	s := newSite(t, kind{})
-	_, err := s.AddInstance(api.Instance{ID: "i-3", Type: testType.Name, Subnet: "subnet-a"})
+	_, err := s.AddInstance(sim.Instance{ID: "i-3", Type: testType.Name, Subnet: "subnet-a"})
 	must(t, err)
 	wish := cloud.Create{Token: "t", Subnet: "subnet-a", V4: 1}
 	ids := map[string]string{}
 	for _, of := range []struct{ instance, cluster string }{{"i-1", "blue"}, {"i-2", "blue"}, {"i-2", "red"}, {"i-3", "blue"}} {
-		c, _ := s.open(t, of.instance, Options{Cluster: of.cluster})
+		c, _ := s.open(t, of.instance, engine.Options{Cluster: of.cluster})
 		wish.Token = of.instance + of.cluster
-		s.Endpoint.FailNext("AttachNetworkInterface", api.Fault{Err: &api.Error{Reason: api.Unavailable}})
+		s.Endpoint.FailNext("AttachNetworkInterface", sim.Fault{Err: &sim.Error{Reason: sim.Unavailable}})
 		if _, err := c.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
 			t.Fatal(err)
 		}
@@ -337,7 +366,7 @@ func TestLeakedENIsOfInstancesThatAreGoneAreSwept(t *testing.T) {
 		must(t, err)
 		ids[wish.Token] = list[len(list)-1].ID
 	}
-	c, _ := s.open(t, "i-1", Options{Cluster: "blue"})
+	c, _ := s.open(t, "i-1", engine.Options{Cluster: "blue"})
 	sweep := func(age time.Duration, want ...string) {
 		t.Helper()
 		deleted, err := c.Sweep(t.Context(), age)
@@ -346,16 +375,18 @@ func TestLeakedENIsOfInstancesThatAreGoneAreSwept(t *testing.T) {
 		}
 	}
 	sweep(0)
+	sweep(0) // all instances live
 	must(t, s.Terminate("i-2"))
 	sweep(time.Hour)
-	sweep(0, ids["i-2blue"])
+	sweep(0)                 // it is gone, as one answer says
+	sweep(0, ids["i-2blue"]) // and another
 	sweep(0)
 	list, err := c.Interfaces(t.Context())
 	if err != nil || len(list) != 2 {
 		t.Errorf("of its own the node has %+v, %v", list, err)
 	}
-	none, _ := s.open(t, "i-1", Options{})
-	if deleted, err := none.Sweep(t.Context(), 0); err != nil || deleted != nil || none.session != nil {
+	none, _ := s.open(t, "i-1", engine.Options{})
+	if deleted, err := none.Sweep(t.Context(), 0); err != nil || deleted != nil || none.d.self.Instance != "" {
 		t.Errorf("without a cluster: %v, %v", deleted, err)
 	}
 }
@@ -364,9 +395,14 @@ func TestOthersENIsAreNeverDetachedOrDeleted(t *testing.T) {
 	other := eniXML("eni-2", 1, "10.0.0.20", "<tagSet>", "<tagSet><item><key>enipool/node</key><value>i-2</value></item><item><key>enipool/token</key><value>t</value></item>")
 	moved := strings.NewReplacer("<instanceId>i-1<", "<instanceId>i-2<", "<value>i-2<", "<value>i-1<").Replace(other)
 	for _, answer := range []string{eniXML("eni-2", 1, "10.0.0.20"), other, moved} {
-		c, ec2 := newCanned(t, Options{})
+		c, ec2 := newCanned(t, engine.Options{})
 		ec2.says("DescribeSubnets", subnetXML)
-		ec2.says("DescribeNetworkInterfaces", enisXML(answer))
+		ec2.answers["DescribeNetworkInterfaces"] = func(form url.Values) (int, string) {
+			if form.Get("Filter.1.Name") == "attachment.instance-id" {
+				return 200, enisXML(eniXML("eni-1", 0, "10.0.0.10"))
+			}
+			return 200, enisXML(answer)
+		}
 		if err := c.DeleteInterface(t.Context(), "eni-2"); !errors.Is(err, cloud.ErrForbidden) {
 			t.Errorf("%v", err)
 		}
@@ -378,7 +414,7 @@ func TestOthersENIsAreNeverDetachedOrDeleted(t *testing.T) {
 
 func TestWhatIsLeftOutIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
-	c, ec2 := newCanned(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	c, ec2 := newCanned(t, engine.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	ec2.says("DescribeSubnets", subnetXML)
 	ec2.says("DescribeNetworkInterfaces", enisXML(eniXML("eni-1", 0, "10.0.0.10"), eniXML("eni-2", 1, "10.9.0.20")))
 	for range 3 {
@@ -387,16 +423,5 @@ func TestWhatIsLeftOutIsLoggedOnce(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "eni=eni-2 why="); n != 1 {
 		t.Errorf("logged %d times: %s", n, &log)
-	}
-}
-
-func TestIPv6AddressesOfAPrefixLeaveTheRoutersAnycastAddressOut(t *testing.T) {
-	got := fmt.Sprint(expand(netip.MustParsePrefix("2001:db8::/80"), 3))
-	if want := "[2001:db8::1 2001:db8::2 2001:db8::3]"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	v4 := expand(netip.MustParsePrefix("10.0.0.240/28"), 3)
-	if len(v4) != 16 || v4[0].String() != "10.0.0.240" || v4[15].String() != "10.0.0.255" {
-		t.Errorf("%v", v4)
 	}
 }

@@ -1,204 +1,192 @@
 package aws
 
 import (
-	"cmp"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// nic is an ENI with what only this package needs of it.
-type nic struct {
-	cloud.Interface
-	attachment string // ID; also of one that is under way
-	pending    bool   // EC2 is still making it
-	zone, vpc  string
-	groups     []string
-	blocks     []netip.Prefix // delegated prefixes
-	singles    []netip.Addr   // secondary addresses outside of those
-}
+// text reads a word of an answer. No answer makes a secret one's name.
+func (d *Driver) text(word *string) string { return d.told(aws.ToString(word)) }
 
-// rank is how far an ENI has come on its way to the node.
-func (n nic) rank() int {
-	switch {
-	case n.Index >= 0:
-		return 2
-	case n.attachment != "":
-		return 1
-	}
-	return 0
-}
-
-// decoder makes ENIs of an answer. It believes nothing.
-type decoder struct {
-	instance string
-	subnets  map[string]subnet
-	size6    int // how many addresses of a /80 pods may have
-	first6   func(id string, addrs []netip.Addr) netip.Addr
-}
-
-// all returns the ENIs in the order of their creation, the node's own first, and
-// those that are left out.
-func (d decoder) all(raw []types.NetworkInterface) (nics []nic, out []quarantined) {
-	for _, r := range raw {
-		if notForPods(r) {
-			continue
-		}
-		n, err := d.one(r)
-		if err != nil {
-			out = append(out, quarantined{aws.ToString(r.NetworkInterfaceId), err.Error(), isOwn(r)})
-			continue
-		}
-		if n.Index >= 0 || n.Ours {
-			nics = append(nics, n)
-		}
-	}
-	nics, clashes := withoutClashes(nics)
-	slices.SortStableFunc(nics, func(a, b nic) int {
-		return cmp.Or(cmp.Compare(first(a), first(b)), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
-	})
-	return nics, append(out, clashes...)
-}
-
-// first puts the node's own ENI before all others.
-func first(n nic) int {
-	if n.Index == 0 {
-		return 0
-	}
-	return 1
-}
-
-func isOwn(r types.NetworkInterface) bool {
-	a := r.Attachment
-	return a != nil && aws.ToInt32(a.DeviceIndex) == 0 && aws.ToInt32(a.NetworkCardIndex) == 0
-}
-
-// notForPods tells whether an ENI is another's business altogether.
-func notForPods(r types.NetworkInterface) bool {
-	if isOwn(r) {
-		return false
-	}
-	plain := r.InterfaceType == "" || r.InterfaceType == types.NetworkInterfaceTypeInterface
-	_, unmanaged := tag(r.TagSet, "node.k8s.amazonaws.com/no_manage")
-	otherCard := r.Attachment != nil && aws.ToInt32(r.Attachment.NetworkCardIndex) > 0
-	service := aws.ToBool(r.RequesterManaged) && tagged(r, tagNode) == ""
-	return !plain || unmanaged || otherCard || service
-}
-
-func tag(tags []types.Tag, key string) (value string, found bool) {
-	for _, t := range tags {
-		if aws.ToString(t.Key) == key {
-			return aws.ToString(t.Value), true
-		}
-	}
-	return "", false
-}
-
-func tagged(r types.NetworkInterface, key string) string {
-	value, _ := tag(r.TagSet, key)
-	return value
-}
-
-// one reads one ENI.
-func (d decoder) one(r types.NetworkInterface) (nic, error) {
-	n := nic{zone: aws.ToString(r.AvailabilityZone), vpc: aws.ToString(r.VpcId), pending: r.Status == "pending"}
-	n.ID, n.Subnet = aws.ToString(r.NetworkInterfaceId), aws.ToString(r.SubnetId)
-	if n.ID == "" || strings.ContainsAny(n.ID, " \t\n") {
-		return n, fmt.Errorf("ENI ID %q can't be one", n.ID)
-	}
-	mac, err := net.ParseMAC(aws.ToString(r.MacAddress))
-	if err != nil || len(mac) != 6 {
-		return n, fmt.Errorf("MAC %q can't be one", aws.ToString(r.MacAddress))
-	}
-	n.MAC = mac.String()
+// readInterface reads one ENI.
+func (d *Driver) readInterface(r types.NetworkInterface) driver.Interface {
+	i := driver.Interface{ID: d.secrets.redact(aws.ToString(r.NetworkInterfaceId)), MAC: d.text(r.MacAddress),
+		Subnet: d.text(r.SubnetId), VPC: d.text(r.VpcId), Zone: d.text(r.AvailabilityZone), Index: -1, Mark: readMark(r.TagSet)}
 	for _, g := range r.Groups {
-		n.groups = append(n.groups, aws.ToString(g.GroupId))
+		i.Groups = append(i.Groups, d.text(g.GroupId))
 	}
-	if err := d.place(&n, r); err != nil {
-		return n, err
+	if r.Status == "pending" {
+		i.State = driver.Pending
 	}
-	where, found := d.subnets[n.Subnet]
-	if !found {
-		return n, fmt.Errorf("subnet %q is not known", n.Subnet)
+	d.readAttachment(&i, r.Attachment)
+	if !i.Primary {
+		i.Unmanaged = unmanaged(r, i.Mark)
 	}
-	if err := d.addresses4(&n, r, where); err != nil {
-		return n, err
+	err := readAddresses4(&i, r)
+	if err == nil {
+		err = readAddresses6(&i, r)
 	}
-	if err := d.addresses6(&n, r, where); err != nil {
-		return n, err
+	if err != nil {
+		i.Wrong = d.told(err.Error())
 	}
-	if !n.V4.IsValid() && !n.V6.IsValid() {
-		return n, fmt.Errorf("it has no primary address")
-	}
-	return n, nil
+	return i
 }
 
-// place reads whose the ENI is and where it is attached.
-func (d decoder) place(n *nic, r types.NetworkInterface) error {
-	if n.Ours = tagged(r, tagNode) == d.instance; n.Ours {
-		n.Token = tagged(r, tagToken)
-		n.Ours = n.Token != ""
+// readMark reads the tags that were written when the ENI was made.
+func readMark(tags []types.Tag) (m driver.Mark) {
+	if m.Instance, _ = tag(tags, tagNode); m.Instance == "" {
+		return driver.Mark{}
 	}
-	n.Index = -1
-	if at, err := time.Parse(time.RFC3339Nano, tagged(r, tagCreated)); err == nil && n.Ours {
-		n.Created = at.UTC()
+	m.Token, _ = tag(tags, tagToken)
+	m.Cluster, _ = tag(tags, tagCluster)
+	created, _ := tag(tags, tagCreated)
+	if at, err := time.Parse(time.RFC3339Nano, created); err == nil {
+		m.Asked = at.UTC()
 	}
-	a := r.Attachment
+	return m
+}
+
+// readAttachment reads where the ENI is. Of an attachment that is no more nothing counts.
+func (d *Driver) readAttachment(i *driver.Interface, a *types.NetworkInterfaceAttachment) {
 	if a == nil || a.Status == types.AttachmentStatusDetached {
+		return
+	}
+	switch a.Status {
+	case types.AttachmentStatusAttached, "":
+		i.State = driver.Attached
+	case types.AttachmentStatusDetaching:
+		i.State = driver.Detaching
+	default:
+		i.State = driver.Attaching
+	}
+	i.Instance, i.Attachment, i.Created = d.text(a.InstanceId), d.text(a.AttachmentId), aws.ToTime(a.AttachTime).UTC()
+	i.Card = int(aws.ToInt32(a.NetworkCardIndex))
+	if a.DeviceIndex != nil {
+		i.Index = int(*a.DeviceIndex)
+	}
+	i.Primary = i.Index == 0 && i.Card == 0
+}
+
+// tagNoManage is how people and AWS' own plugin say that an ENI is not for pods.
+const tagNoManage = "node.k8s.amazonaws.com/no_manage"
+
+// unmanaged tells why pods can't use an ENI that is not the instance's primary one.
+func unmanaged(r types.NetworkInterface, m driver.Mark) string {
+	_, tagged := tag(r.TagSet, tagNoManage)
+	switch kind := r.InterfaceType; {
+	case kind != "" && kind != types.NetworkInterfaceTypeInterface:
+		return fmt.Sprintf("its type is %.40q", kind)
+	case tagged:
+		return "it has the tag " + tagNoManage
+	case aws.ToBool(r.RequesterManaged) && m.Instance == "":
+		return "another service manages it"
+	}
+	return ""
+}
+
+func readAddresses4(i *driver.Interface, r types.NetworkInterface) error {
+	primary := aws.ToString(r.PrivateIpAddress)
+	for _, p := range r.PrivateIpAddresses {
+		text := aws.ToString(p.PrivateIpAddress)
+		if aws.ToBool(p.Primary) {
+			if primary != "" && primary != text {
+				return fmt.Errorf("it has two primary addresses, %s and %s", primary, text)
+			}
+			primary = text
+		}
+	}
+	for _, p := range r.PrivateIpAddresses {
+		// EC2 lists the primary address as such, others only name it above.
+		if text := aws.ToString(p.PrivateIpAddress); text != primary || text == "" {
+			a, err := readAddress(text, eni.IPv4)
+			if err != nil {
+				return err
+			}
+			i.Singles = append(i.Singles, a)
+		}
+	}
+	for _, p := range r.Ipv4Prefixes {
+		b, err := readPrefix(aws.ToString(p.Ipv4Prefix), eni.IPv4)
+		if err != nil {
+			return err
+		}
+		i.Blocks = append(i.Blocks, b)
+	}
+	if primary == "" {
+		if len(i.Singles)+len(i.Blocks) > 0 {
+			return fmt.Errorf("it has IPv4 addresses and no primary one")
+		}
 		return nil
 	}
-	if id := aws.ToString(a.InstanceId); id != d.instance {
-		return fmt.Errorf("it is attached to another instance, %q", id)
+	a, err := netip.ParseAddr(primary)
+	if err != nil || !a.Is4() {
+		return fmt.Errorf("primary address %q is no IPv4 address", primary)
 	}
-	n.attachment = aws.ToString(a.AttachmentId)
-	if n.Created.IsZero() {
-		n.Created = aws.ToTime(a.AttachTime).UTC()
-	}
-	if a.Status == types.AttachmentStatusAttached || a.Status == "" {
-		if a.DeviceIndex == nil || *a.DeviceIndex < 0 || *a.DeviceIndex > eni.MaxIndex {
-			return fmt.Errorf("device index %d can't be one", aws.ToInt32(a.DeviceIndex))
+	i.V4 = a
+	return nil
+}
+
+// readAddresses6 reads the IPv6 addresses. Of several EC2 tells the primary one only where
+// that was wished for when the ENI was made.
+func readAddresses6(i *driver.Interface, r types.NetworkInterface) error {
+	var all []netip.Addr
+	for _, p := range r.Ipv6Addresses {
+		a, err := readAddress(aws.ToString(p.Ipv6Address), eni.IPv6)
+		if err != nil {
+			return err
 		}
-		n.Index = int(*a.DeviceIndex)
+		if all = append(all, a); aws.ToBool(p.IsPrimaryIpv6) {
+			i.V6 = a
+		}
+	}
+	if named, err := netip.ParseAddr(aws.ToString(r.Ipv6Address)); !i.V6.IsValid() && err == nil && slices.Contains(all, named) {
+		i.V6 = named
+	}
+	if !i.V6.IsValid() && len(all) == 1 {
+		i.V6 = all[0]
+	}
+	own := 0
+	for _, a := range all {
+		if a == i.V6 && own == 0 {
+			own++
+			continue
+		}
+		i.Singles = append(i.Singles, a)
+	}
+	for _, p := range r.Ipv6Prefixes {
+		b, err := readPrefix(aws.ToString(p.Ipv6Prefix), eni.IPv6)
+		if err != nil {
+			return err
+		}
+		i.Blocks = append(i.Blocks, b)
 	}
 	return nil
 }
 
-// withoutClashes leaves out ENIs that claim the same device index, and the addresses
-// that several ENIs claim: which of them is right can't be told.
-func withoutClashes(nics []nic) (rest []nic, out []quarantined) {
-	index, claims := map[int]int{}, map[netip.Addr]int{}
-	for _, n := range nics {
-		index[n.Index]++
-		for _, a := range append(slices.Clone(n.Addresses), n.V4.Primary.Addr(), n.V6.Primary.Addr()) {
-			claims[a]++
-		}
+func readAddress(text string, f eni.Family) (netip.Addr, error) {
+	a, err := netip.ParseAddr(text)
+	if err != nil || a.Zone() != "" || a.Is4In6() || eni.FamilyOf(a) != f {
+		return a, fmt.Errorf("address %q is no %s address", text, f)
 	}
-	for _, n := range nics {
-		if n.Index >= 0 && index[n.Index] > 1 {
-			out = append(out, quarantined{n.ID, fmt.Sprintf("another ENI has device index %d too", n.Index), n.Index == 0})
-			continue
-		}
-		clashes := func(a netip.Addr) bool { return a.IsValid() && claims[a] > 1 }
-		if clashes(n.V4.Primary.Addr()) || clashes(n.V6.Primary.Addr()) {
-			out = append(out, quarantined{n.ID, "another ENI has its primary address too", n.Index == 0})
-			continue
-		}
-		for _, a := range n.Addresses {
-			if clashes(a) {
-				out = append(out, quarantined{n.ID, fmt.Sprintf("another ENI has its address %s too, which is left out", a), false})
-			}
-		}
-		n.Addresses = slices.DeleteFunc(n.Addresses, clashes)
-		n.singles = slices.DeleteFunc(n.singles, clashes)
-		rest = append(rest, n)
+	return a, nil
+}
+
+// readPrefix reads a delegated prefix of a family.
+func readPrefix(text string, f eni.Family) (netip.Prefix, error) {
+	bits := bits4
+	if f == eni.IPv6 {
+		bits = bits6
 	}
-	return rest, out
+	p, err := netip.ParsePrefix(text)
+	if err != nil || p != p.Masked() || p.Bits() != bits || eni.FamilyOf(p.Addr()) != f {
+		return netip.Prefix{}, fmt.Errorf("prefix %q is no /%d", text, bits)
+	}
+	return p, nil
 }

@@ -11,47 +11,45 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/enipool/enipool/pkg/cloud/sim"
-	"github.com/enipool/enipool/pkg/cloud/sim/api"
-	"github.com/enipool/enipool/pkg/cloud/sim/api/ec2"
+	"github.com/enipool/enipool/test/fakecloud/ec2"
 )
 
 // site is an account behind an endpoint that speaks EC2's format, with two subnets
 // and two instances.
 type site struct {
-	*api.Account
+	*sim.Account
 	*ec2.Endpoint
 	url string
 }
 
 // testType is an instance type that the built-in table does not know.
-var testType = api.Type{Name: "test.large", ENIs: 4, V4: 8, V6: 8, CPUs: 2, Memory: 4096}
+var testType = sim.Type{Name: "test.large", ENIs: 4, V4: 8, V6: 8, CPUs: 2, Memory: 4096}
 
 // kind is what a site is like.
 type kind struct {
-	account  api.Options
+	account  sim.Options
 	endpoint ec2.Options
-	typ      api.Type
+	typ      sim.Type
 	v6       bool
+	rights   *rights           // what the callers may do, nil for all that endpoint allows
+	tags     map[string]string // of instances and their own ENIs
 }
 
 func newSite(t *testing.T, k kind) *site {
 	t.Helper()
 	bare(t)
-	k.account.Region = "eu-test-1"
+	k.account.Region, k.account.Reserve, k.account.NewID = "eu-test-1", sim.EC2Reserve, sim.EC2ID
 	k.endpoint.Role = "node" // its credentials come from the metadata
-	a := api.NewAccount(k.account)
-	a.AddGroup(api.Group{ID: "sg-1", Name: "nodes"})
+	a := sim.NewAccount(k.account)
+	a.AddGroup(sim.Group{ID: "sg-1", Name: "nodes"})
 	if k.typ.Name == "" {
 		k.typ = testType
 	}
 	a.AddType(k.typ)
 	for i, id := range []string{"subnet-a", "subnet-b"} {
-		s := api.Subnet{Subnet: sim.Subnet{ID: id, V4: netip.MustParsePrefix([]string{"10.0.0.0/22", "10.0.4.0/24"}[i])}, Tags: map[string]string{"pods": "yes"}}
+		s := sim.Subnet{ID: id, V4: netip.MustParsePrefix([]string{"10.0.0.0/22", "10.0.4.0/24"}[i]), Tags: map[string]string{"pods": "yes"}}
 		if k.v6 {
 			s.V6 = netip.MustParsePrefix([]string{"2001:db8:0:a::/64", "2001:db8:0:b::/64"}[i])
 			s.GatewayV6 = routerV6
@@ -59,7 +57,7 @@ func newSite(t *testing.T, k kind) *site {
 		must(t, a.AddSubnet(s))
 	}
 	for _, id := range []string{"i-1", "i-2"} {
-		i := api.Instance{ID: id, Type: k.typ.Name, Subnet: "subnet-a", Groups: []string{"sg-1"}}
+		i := sim.Instance{ID: id, Type: k.typ.Name, Subnet: "subnet-a", Groups: []string{"sg-1"}}
 		if k.v6 {
 			i.V6 = 1
 		}
@@ -67,14 +65,28 @@ func newSite(t *testing.T, k kind) *site {
 			t.Fatal(err)
 		}
 	}
+	must(t, a.Update(func(tx *sim.Tx) error {
+		for _, n := range tx.Interfaces() {
+			if err := tx.Tag([]string{n.ID, n.Attachment.Instance}, k.tags); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 	e := ec2.New(a, k.endpoint)
-	return &site{a, e, serve(t, e.Handler())}
+	h := e.Handler()
+	if k.rights != nil {
+		k.rights.account = a
+		h = k.rights.before(h)
+	}
+	return &site{a, e, serve(t, h)}
 }
 
 // bare takes what a developer's machine has of AWS out of the test's way.
 func bare(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "", "AWS_REGION": "",
+		"AWS_CA_BUNDLE": "", "AWS_WEB_IDENTITY_TOKEN_FILE": "", "AWS_ROLE_ARN": "",
 		"AWS_DEFAULT_REGION": "", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
 		// Nobody is there: that they are not used is the whole suite's proof.
 		"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ENDPOINT_URL_EC2": "http://127.0.0.1:1",
@@ -96,28 +108,6 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// open returns the client of an instance.
-func (s *site) open(t *testing.T, instance string, o Options) (*Client, *deaf) {
-	t.Helper()
-	o.Endpoint, o.Metadata = s.url, serve(t, s.Metadata(instance))
-	c := New(o)
-	ear := quicken(c)
-	return c, ear
-}
-
-// quicken lets a client wait less than for a real cloud. Its connections can be
-// refused.
-func quicken(c *Client) *deaf {
-	c.retryer = func() aws.Retryer {
-		return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxBackoff = time.Millisecond })
-	}
-	c.pace = [2]time.Duration{time.Millisecond, 100 * time.Millisecond}
-	c.usual = 2 * time.Millisecond
-	ear := &deaf{to: map[string]int{}, client: &http.Client{Transport: &http.Transport{}}}
-	c.http = ear
-	return ear
 }
 
 // readTries is how often the SDK makes a read.

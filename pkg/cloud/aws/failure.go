@@ -3,42 +3,42 @@ package aws
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
+// because makes a failure of our own.
+func because(kind error, format string, args ...any) error {
+	return &driver.Error{Kind: kind, Detail: fmt.Sprintf(format, args...)}
+}
+
 // failure judges a failed request: what happened, and what EC2 says of it.
-func (c *Client) failure(err error, mutates bool) error {
-	var done *callError
-	if errors.As(err, &done) {
-		told := *done
-		told.failed.Detail = shorten(c.secrets.redact(done.failed.Detail))
-		return &told
-	}
-	out := &callError{failed: cloud.Error{Kind: cloud.ErrUnavailable, Detail: reason(err)}}
-	answered, said := answer(err)
+func (d *Driver) failure(err error, mutates bool) error {
+	out := &driver.Error{Kind: cloud.ErrUnavailable, Detail: reason(err)}
+	status, said := answer(err)
 	switch {
 	case said != nil:
-		out.code = said.ErrorCode()
-		out.failed.Kind = kindOf(said, answered, mutates)
-		out.failed.Detail = strings.TrimSuffix(out.code+": "+said.ErrorMessage(), ": ")
+		out.Kind, out.Why = kindOf(said, status, mutates), whyOf(said, operationOf(err))
+		out.Detail = words(said, status)
 	case ended(err):
-		out.failed.Detail = "given up before the answer came"
+		out.Detail = "given up before the answer came"
 		if mutates {
-			out.failed.Kind = cloud.ErrUnknown
+			out.Kind = cloud.ErrUnknown
 		}
 	case reached(err):
 		if mutates {
-			out.failed.Kind = cloud.ErrUnknown
+			out.Kind = cloud.ErrUnknown
 		}
 	case !isNetwork(err):
-		out.failed.Kind = cloud.ErrForbidden // no credentials, an argument that can't be sent
+		out.Kind = cloud.ErrForbidden // no credentials, an argument that can't be sent
 	}
-	out.failed.Detail = shorten(c.secrets.redact(out.failed.Detail))
+	out.Detail = d.told(out.Detail)
 	return out
 }
 
@@ -53,20 +53,31 @@ func answer(err error) (status int, said smithy.APIError) {
 	return response.HTTPStatusCode(), said
 }
 
+// operationOf returns the name of the call that failed.
+func operationOf(err error) string {
+	if of, ok := errors.AsType[*smithy.OperationError](err); ok {
+		return of.OperationName
+	}
+	return ""
+}
+
+// codeOf returns EC2's code of an error.
+func codeOf(said smithy.APIError) string { return strings.TrimPrefix(said.ErrorCode(), "Client.") }
+
 // kindOf is the kind of what EC2 answers. Codes are EC2's own, as its API reference
 // lists them; a message is only looked at where one code stands for several things.
 func kindOf(said smithy.APIError, status int, mutates bool) error {
-	code := strings.TrimPrefix(said.ErrorCode(), "Client.")
+	code := codeOf(said)
 	switch {
 	case throttles[code] || status == 429:
 		return cloud.ErrThrottled
-	case code == "InsufficientFreeAddressesInSubnet", code == noBlock, lacksRoom(code, said.ErrorMessage()):
+	case code == "InsufficientFreeAddressesInSubnet", code == noBlock, tells(code, said.ErrorMessage(), textFull):
 		return cloud.ErrSubnetFull
 	case strings.HasSuffix(code, "LimitExceeded"):
 		return cloud.ErrLimit
 	case isMissing(code):
 		return cloud.ErrNotFound
-	case code == notYet, code == inUse:
+	case code == notYet, code == inUse, tells(code, said.ErrorMessage(), textInUse):
 		return cloud.ErrUnavailable // busy with what was asked before
 	case code == otherParameters:
 		return cloud.ErrUnknown // the token made something already
@@ -78,14 +89,43 @@ func kindOf(said smithy.APIError, status int, mutates bool) error {
 	return cloud.ErrUnavailable
 }
 
-// Codes on which the calls themselves depend.
+// Codes of which the meaning goes beyond their kind.
 const (
 	noBlock         = "InsufficientCidrBlocks"
 	inUse           = "InvalidNetworkInterface.InUse"
 	notYet          = "IncorrectState"
 	badValue        = "InvalidParameterValue"
 	otherParameters = "IdempotentParameterMismatch"
+	notAllowed      = "UnauthorizedOperation"
 )
+
+// whyOf is what else a code tells. InvalidParameterValue stands for many things: which of
+// them is told by the operation and, of an attachment, by the message alone.
+func whyOf(said smithy.APIError, operation string) driver.Why {
+	code, message := codeOf(said), said.ErrorMessage()
+	attaches := operation == "AttachNetworkInterface"
+	switch {
+	case strings.EqualFold(code, "InvalidNetworkInterfaceID.NotFound"):
+		return driver.NoSuchInterface
+	case code == noBlock:
+		return driver.NoWholeBlock
+	case code == otherParameters:
+		return driver.TokenReused
+	case code == notAllowed:
+		return driver.Unauthorized
+	case code == "RequestExpired", code == "SignatureDoesNotMatch" && strings.Contains(message, "expired"):
+		return driver.WrongClock
+	case attaches && tells(code, message, textIndexTaken):
+		return driver.IndexTaken
+	case attaches && (code == inUse || tells(code, message, textInUse)):
+		return driver.InUse
+	case code == notYet, code == inUse, tells(code, message, textInUse), code == badValue && operation == "DeleteNetworkInterface":
+		return driver.Busy
+	case code == badValue && strings.HasPrefix(operation, "Unassign"):
+		return driver.NoSuchAddress
+	}
+	return driver.Other
+}
 
 var throttles = map[string]bool{
 	"RequestLimitExceeded": true, "Throttling": true, "ThrottlingException": true, "ThrottledException": true,
@@ -93,9 +133,20 @@ var throttles = map[string]bool{
 	"BandwidthLimitExceeded": true, "EC2ThrottledException": true, "SlowDown": true,
 }
 
-// lacksRoom: EC2 has told an empty subnet in this way too.
-func lacksRoom(code, message string) bool {
-	return code == badValue && strings.Contains(strings.ToLower(message), "sufficient free ipv4 addresses or prefixes")
+// What EC2 writes with badValue, a code that stands for many things. A page with the
+// words is named at each; golden lines of them are in the tests.
+const (
+	// github.com/cilium/cilium/pull/31016, github.com/aws/amazon-vpc-cni-k8s/issues/3105
+	textFull = "sufficient free ipv4 addresses or prefixes"
+	// github.com/hashicorp/terraform-provider-aws/pull/906, github.com/lstoll/k8s-vpcnet/issues/71
+	textIndexTaken = "already has an interface attached at device"
+	// github.com/aws/amazon-vpc-cni-k8s/issues/1399, github.com/gruntwork-io/cloud-nuke/pull/1132
+	textInUse = "is currently in use"
+)
+
+// tells looks for EC2's words of a code that means something only with them.
+func tells(code, message, words string) bool {
+	return code == badValue && strings.Contains(strings.ToLower(message), words)
 }
 
 // isMissing tells whether a code means that what the call is about does not exist.
@@ -107,21 +158,6 @@ func isMissing(code string) bool {
 		return why == "notfound" || why == "malformed"
 	}
 	return false
-}
-
-// isNoENI tells whether EC2 does not find an ENI.
-func isNoENI(err error) bool {
-	return strings.EqualFold(codeOf(err), "InvalidNetworkInterfaceID.NotFound")
-}
-
-// isIndexTaken tells whether an instance has another ENI at the device index.
-func isIndexTaken(err error) bool {
-	return codeOf(err) == badValue && strings.Contains(err.Error(), "at device")
-}
-
-// isAttached tells whether an ENI was to be attached that is already.
-func isAttached(err error) bool {
-	return codeOf(err) == inUse || codeOf(err) == badValue && strings.Contains(err.Error(), "in use")
 }
 
 // ended tells whether the context ended.
@@ -147,23 +183,12 @@ func isNetwork(err error) bool {
 	return errors.As(err, &network)
 }
 
-// reason leaves out what the SDK puts before it: the operation, the number of
-// attempts, the request's ID.
-func reason(err error) string {
-	text := err.Error()
-	for _, mark := range []string{"https response error StatusCode: ", "request send failed, ", "operation error EC2: "} {
-		if _, after, found := strings.Cut(text, mark); found {
-			return after
-		}
-	}
-	return text
-}
-
 // mostDetail is how much of a cloud's words is worth a line.
 const mostDetail = 400
 
-func shorten(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
+// told is a text as it may leave the package: one line, without secrets, not too long.
+func (d *Driver) told(text string) string {
+	text = strings.Join(strings.Fields(d.secrets.redact(text)), " ")
 	if len(text) > mostDetail {
 		text = strings.ToValidUTF8(text[:mostDetail], "") + "..."
 	}

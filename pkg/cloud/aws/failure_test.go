@@ -11,9 +11,11 @@ import (
 	"testing"
 
 	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/cloud/sim/api"
-	"github.com/enipool/enipool/pkg/cloud/sim/api/ec2"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/engine"
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/test/fakecloud/ec2"
 )
 
 func TestAnErrorsKindIsThatOfItsCode(t *testing.T) {
@@ -51,14 +53,13 @@ func TestAnErrorsKindIsThatOfItsCode(t *testing.T) {
 		{"ServiceUnavailable", "", 503, cloud.ErrUnknown},
 		{"Unavailable", "", 503, cloud.ErrUnknown},
 	} {
-		c, ec2 := newCanned(t, Options{})
+		c, ec2 := newCanned(t, engine.Options{IPv6: true})
 		fails := func(url.Values) (int, string) { return tt.status, refusal(tt.code, tt.message) }
 		ec2.says("DescribeInstances", instanceXML)
 		ec2.says("DescribeInstanceTypes", typeXML)
 		ec2.says("DescribeSubnets", subnetXML)
-		ec2.says("DescribeNetworkInterfaces", enisXML(eniXML("eni-1", 0, "10.0.0.10")))
+		ec2.says("DescribeNetworkInterfaces", enisXML(eniXML("eni-1", 0, "10.0.0.10", "<tagSet>", "<ipv6AddressesSet><item><ipv6Address>2001:db8::5</ipv6Address></item></ipv6AddressesSet><tagSet>")))
 		ec2.answers["AssignIpv6Addresses"] = fails
-		c.limits = eni.Limits{ENIs: 3, V4: 9, V6: 9}
 		got, err := c.AssignAddresses(t.Context(), "eni-1", eni.IPv6, 1)
 		if k := cloud.Kind(err); len(got) > 0 || k != tt.kind {
 			t.Errorf("%s of a change is %v: %v", tt.code, k, err)
@@ -81,8 +82,49 @@ func TestAnErrorsKindIsThatOfItsCode(t *testing.T) {
 	}
 }
 
+// What EC2 writes, as people have reported it, and what it means with each call.
+func TestWhatATextDecidesIsDecidedByTheTextsOfEC2(t *testing.T) {
+	const other, full, index, inUse, busy, noAddress, noBlock = driver.Other, driver.Other, driver.IndexTaken, driver.InUse, driver.Busy, driver.NoSuchAddress, driver.NoWholeBlock
+	for _, tt := range []struct {
+		from, code, message            string
+		kind                           error
+		attach, detach, unbind, remove driver.Why // of an attachment, a detachment, an unassignment, a deletion
+	}{
+		{"github.com/lstoll/k8s-vpcnet/issues/71", "InvalidParameterValue", "Instance 'i-057f199b55b2543ea' already has an interface attached at device index '1'.", cloud.ErrForbidden, index, other, noAddress, busy},
+		{"github.com/hashicorp/terraform-provider-aws/pull/906", "InvalidParameterValue", "Instance 'i-0372136987572ce5f' already has an interface attached at device index '2'.", cloud.ErrForbidden, index, other, noAddress, busy},
+		{"CloudTrail's form", "Client.InvalidParameterValue", "Instance 'i-0372136987572ce5f' already has an interface attached at device index '2'.", cloud.ErrForbidden, index, other, noAddress, busy},
+		{"github.com/hashicorp/terraform-provider-aws/issues/27513", "InvalidNetworkInterface.InUse", "Interface: [eni-0b02b09699ec55970] in use.", cloud.ErrUnavailable, inUse, busy, busy, busy},
+		{"github.com/gruntwork-io/cloud-nuke/issues/431", "InvalidParameterValue", "Network interface 'eni-021048978ddd45189' is currently in use.", cloud.ErrUnavailable, inUse, busy, busy, busy},
+		{"github.com/aws/amazon-vpc-cni-k8s/issues/1399", "Client.InvalidParameterValue", "Network interface 'eni-0bb6d5cc5ed4f5140' is currently in use.", cloud.ErrUnavailable, inUse, busy, busy, busy},
+		{"github.com/cilium/cilium/pull/31016", "InvalidParameterValue", "There aren't sufficient free Ipv4 addresses or prefixes", cloud.ErrSubnetFull, full, full, noAddress, busy},
+		{"github.com/aws/amazon-vpc-cni-k8s/issues/1836", "InsufficientCidrBlocks", "The specified subnet does not have enough free cidr blocks to satisfy the request.", cloud.ErrSubnetFull, noBlock, noBlock, noBlock, noBlock},
+		{"github.com/aws/amazon-vpc-cni-k8s/pull/1773", "InsufficientFreeAddressesInSubnet", "The specified subnet does not have enough free addresses to satisfy the request.", cloud.ErrSubnetFull, full, full, full, full},
+		// It is an address that is in use, and no ENI.
+		{"github.com/pulumi/pulumi-aws/issues/2169", "InvalidIPAddress.InUse", "The specified address is already in use.", cloud.ErrForbidden, other, other, other, other},
+		{"nobody", "InvalidParameterValue", "The device index '99' is too big for a device in use.", cloud.ErrForbidden, other, other, noAddress, busy},
+	} {
+		c, ec2 := newCanned(t, engine.Options{})
+		for _, action := range []string{"AttachNetworkInterface", "DetachNetworkInterface", "UnassignPrivateIpAddresses", "DeleteNetworkInterface"} {
+			ec2.answers[action] = func(url.Values) (int, string) { return 400, refusal(tt.code, tt.message) }
+		}
+		_, attach := c.d.Attach(t.Context(), driver.Attach{ID: "eni-1", Instance: "i-1", Index: 1})
+		on := driver.Interface{ID: "eni-1", Attachment: "eni-attach-1"}
+		for what, is := range map[string]struct {
+			err  error
+			want driver.Why
+		}{
+			"attach": {attach, tt.attach}, "detach": {c.d.Detach(t.Context(), on, ""), tt.detach}, "delete": {c.d.Delete(t.Context(), "eni-1", ""), tt.remove},
+			"unassign": {c.d.Unassign(t.Context(), driver.Unassign{On: on, Family: eni.IPv4, Addresses: addrs("10.0.0.100")}), tt.unbind},
+		} {
+			if driver.Reason(is.err) != is.want || cloud.Kind(is.err) != tt.kind {
+				t.Errorf("%s: %s: %s of %s is taken as %d, %v; want %d, %v", tt.from, tt.code, tt.message, what, driver.Reason(is.err), cloud.Kind(is.err), is.want, tt.kind)
+			}
+		}
+	}
+}
+
 func TestReadsAreRepeatedAndChangesAreNot(t *testing.T) {
-	c, ec2 := newCanned(t, Options{})
+	c, ec2 := newCanned(t, engine.Options{})
 	ec2.answers["DescribeNetworkInterfaces"] = func(url.Values) (int, string) { return 500, refusal("InternalError", "") }
 	if _, err := c.Interfaces(t.Context()); !errors.Is(err, cloud.ErrUnavailable) || ec2.count("DescribeNetworkInterfaces") != readTries {
 		t.Errorf("%v after %d tries", err, ec2.count("DescribeNetworkInterfaces"))
@@ -106,7 +148,7 @@ func TestNoErrorAndNoLogTellsACredential(t *testing.T) {
 	var log bytes.Buffer
 	for _, body := range []string{refusal("SignatureDoesNotMatch", echo), refusal(testSecret, ""), echo, enisXML(eniXML(testToken+" x", 0, testSecret))} {
 		for _, status := range []int{200, 400, 403, 500} {
-			c, ec2 := newCanned(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Cluster: "c"})
+			c, ec2 := newCanned(t, engine.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Cluster: "c"})
 			answer := func(url.Values) (int, string) { return status, body }
 			for _, action := range []string{"DescribeInstances", "DescribeInstanceTypes", "DescribeNetworkInterfaces", "DescribeSubnets",
 				"AssignPrivateIpAddresses", "UnassignPrivateIpAddresses", "CreateNetworkInterface", "DeleteNetworkInterface"} {
@@ -119,7 +161,6 @@ func TestNoErrorAndNoLogTellsACredential(t *testing.T) {
 			_, err5 := c.Sweep(t.Context(), 0)
 			ec2.says("DescribeSubnets", subnetXML)
 			ec2.says("DescribeNetworkInterfaces", enisXML(eniXML("eni-1", 0, "10.0.0.10")))
-			c.limits = eni.Limits{ENIs: 3, V4: 9}
 			_, err6 := c.AssignAddresses(t.Context(), "eni-1", eni.IPv4, 1)
 			err7 := c.UnassignAddresses(t.Context(), "eni-1", addrs("10.0.0.100"))
 			for _, err := range []error{err1, err2, err3, err4, err5, err6, err7} {
@@ -138,7 +179,7 @@ func TestNoErrorAndNoLogTellsACredential(t *testing.T) {
 
 func TestCredentialsThatAreMissingOrWrongAreForbidden(t *testing.T) {
 	s := newSite(t, kind{endpoint: ec2.Options{Keys: map[string]string{"AKIDOTHER": "other"}}})
-	c, _ := s.open(t, "i-1", Options{})
+	c, _ := s.open(t, "i-1", engine.Options{})
 	t.Setenv("AWS_ACCESS_KEY_ID", testKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", testSecret)
 	_, err := c.Interfaces(t.Context())
@@ -147,8 +188,7 @@ func TestCredentialsThatAreMissingOrWrongAreForbidden(t *testing.T) {
 	}
 	secretsOf(t, "the error", err.Error())
 	bare(t)
-	lonely := New(Options{Instance: "i-1", Region: "eu-test-1", Endpoint: s.url, Metadata: serve(t, http.NotFoundHandler())})
-	quicken(lonely)
+	lonely := newNode(New(Options{Instance: "i-1", Region: "eu-test-1", Endpoint: s.url, Metadata: serve(t, http.NotFoundHandler())}), engine.Options{})
 	if _, err := lonely.Interfaces(t.Context()); !errors.Is(err, cloud.ErrForbidden) {
 		t.Errorf("no credentials: %v", err)
 	}
@@ -171,23 +211,22 @@ func TestOnlyTheOptionsSayWhereEC2Is(t *testing.T) {
 		}
 	}
 	bare(t)
-	c := New(Options{Endpoint: "http://10.0.0.1"})
+	c := newNode(New(Options{Endpoint: "http://10.0.0.1"}), engine.Options{})
 	if _, err := c.Limits(t.Context()); !errors.Is(err, cloud.ErrForbidden) {
 		t.Errorf("an endpoint far away without TLS: %v", err)
 	}
 	// The whole contract ran with AWS_ENDPOINT_URL and its kin set to nobody.
 	s := newSite(t, kind{})
-	c, _ = s.open(t, "i-1", Options{})
-	s.Endpoint.FailNext("DescribeInstanceTypes", api.Fault{})
+	c, _ = s.open(t, "i-1", engine.Options{})
+	s.Endpoint.FailNext("DescribeInstanceTypes", sim.Fault{})
 	_, err := c.Limits(t.Context())
 	must(t, err)
-	if *c.session.api.options.BaseEndpoint != s.url {
-		t.Errorf("EC2 is asked at %s", *c.session.api.options.BaseEndpoint)
+	if *c.d.api.options.BaseEndpoint != s.url {
+		t.Errorf("EC2 is asked at %s", *c.d.api.options.BaseEndpoint)
 	}
-	c = New(Options{Instance: "i-1", Region: "eu-test-1"})
-	session, err := c.connect(t.Context())
-	must(t, err)
-	if got := session.api.options.BaseEndpoint; got != nil {
+	d := New(Options{Instance: "i-1", Region: "eu-test-1"})
+	must(t, d.connect(t.Context()))
+	if got := d.api.options.BaseEndpoint; got != nil {
 		t.Errorf("without an endpoint EC2 is asked at %s", *got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
@@ -30,7 +31,7 @@ func FuzzInterfaces(f *testing.F) {
 	}
 	log.SetOutput(io.Discard)
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		c, ec2 := newCanned(t, Options{IPv6: true})
+		c, ec2 := newCanned(t, engine.Options{IPv6: true})
 		ec2.says("DescribeSubnets", subnetXML)
 		ec2.says("DescribeInstances", instanceXML)
 		ec2.says("DescribeInstanceTypes", typeXML)

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/cloud/sim/api"
+	"github.com/enipool/enipool/pkg/cloud/engine"
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/google/go-cmp/cmp"
 )
@@ -35,10 +36,10 @@ func (s *site) asks(t *testing.T, what string, want map[string]int, call func() 
 }
 
 // lean is a client that has looked once.
-func lean(t *testing.T) (*site, *Client, func() error) {
+func lean(t *testing.T) (*site, *node, func() error) {
 	t.Helper()
 	s := newSite(t, kind{})
-	c, _ := s.open(t, "i-1", Options{})
+	c, _ := s.open(t, "i-1", engine.Options{})
 	look := func() error { _, err := c.Interfaces(t.Context()); return err }
 	must(t, look())
 	_, err := c.Limits(t.Context())
@@ -48,6 +49,7 @@ func lean(t *testing.T) (*site, *Client, func() error) {
 
 func TestWhatIsKnownIsNotAskedForBeforeAChange(t *testing.T) {
 	s, c, look := lean(t)
+	c.clock.set(time.Minute) // what an earlier process did has shown by then
 	made := map[string]int{"CreateNetworkInterface": 1, "AttachNetworkInterface": 1, describeENIs: 1, "ModifyNetworkInterfaceAttribute": 1}
 	var i cloud.Interface
 	for n, token := range []string{"a", "b", "c"} {
@@ -92,7 +94,7 @@ func TestWhatIsKnownForLongIsAskedForAgain(t *testing.T) {
 		i, err = c.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "subnet-a", V4: 2})
 		return err
 	}())
-	c.now = func() time.Time { return time.Now().Add(recent + time.Second) }
+	c.clock.set(8*time.Minute + time.Second)
 	s.asks(t, "more addresses", map[string]int{describeENIs: 1, "AssignPrivateIpAddresses": 1}, func() error {
 		_, err := c.AssignAddresses(t.Context(), i.ID, eni.IPv4, 1)
 		return err
@@ -116,38 +118,39 @@ func TestENIsThatAreAttachedNowhereAreAskedForWhereThereMayBeAny(t *testing.T) {
 	must(t, err)
 	asks("with an ENI of the node's", 1)
 	must(t, s.detach(i.ID))
-	asks("when it is missing", 3)
+	asks("when it is missing", 2)
 	asks("while it is attached nowhere", 2)
 	must(t, c.DeleteInterface(t.Context(), i.ID))
-	asks("when it was shown attached nowhere", 2)
 	asks("when it is deleted", 1)
-	s.Endpoint.FailNext("CreateNetworkInterface", api.Fault{Answer: api.Lost})
+	s.Endpoint.FailNext("CreateNetworkInterface", sim.Fault{Answer: sim.Lost})
 	wish.Token = "b"
 	if _, err := c.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
 		t.Fatal(err)
 	}
 	asks("after a creation of unknown outcome", 2)
-	_, err = c.CreateInterface(t.Context(), wish)
+	last, err := c.CreateInterface(t.Context(), wish)
 	must(t, err)
 	asks("as long as something may come late", 2)
-	c.now = func() time.Time { return time.Now().Add(doubtful) }
+	c.clock.set(2 * time.Minute)
 	asks("when it must have come", 2)
 	asks("after that", 1)
-	later := time.Now().Add(2 * allEvery)
-	c.now = func() time.Time { return later }
+	c.clock.set(22 * time.Minute)
 	asks("now and then", 2)
 	asks("and not each time", 1)
-	c.doubt(because(cloud.ErrUnknown, ""))
-	later = later.Add(2 * doubtful)
+	s.Endpoint.FailNext("DeleteNetworkInterface", sim.Fault{Answer: sim.Lost})
+	if err := c.DeleteInterface(t.Context(), last.ID); !errors.Is(err, cloud.ErrUnknown) {
+		t.Fatal(err)
+	}
+	c.clock.set(26 * time.Minute)
 	asks("when nobody looked while something was in doubt", 2)
 }
 
 func TestADeviceIndexThatIsTakenUnawaresIsFoundOut(t *testing.T) {
 	s, c, _ := lean(t)
-	must(t, s.Update(func(tx *api.Tx) error {
-		n, err := tx.Create(api.Create{Subnet: "subnet-a"})
+	must(t, s.Update(func(tx *sim.Tx) error {
+		n, err := tx.Create(sim.Create{Subnet: "subnet-a"})
 		if err == nil {
-			_, err = tx.Attach(api.Attach{Interface: n.ID, Instance: "i-1", Index: 1})
+			_, err = tx.Attach(sim.Attach{Interface: n.ID, Instance: "i-1", Index: 1})
 		}
 		return err
 	}))
@@ -161,7 +164,7 @@ func TestADeviceIndexThatIsTakenUnawaresIsFoundOut(t *testing.T) {
 // client token.
 func TestAnENIThatDidNotShowWhenTheProcessBeganIsNotMadeTwice(t *testing.T) {
 	s, c, _ := lean(t)
-	before, _ := s.open(t, "i-1", Options{})
+	before, _ := s.open(t, "i-1", engine.Options{})
 	wish := cloud.Create{Token: "a", Subnet: "subnet-a", V4: 2}
 	first, err := before.CreateInterface(t.Context(), wish)
 	must(t, err)
@@ -174,7 +177,8 @@ func TestAnENIThatDidNotShowWhenTheProcessBeganIsNotMadeTwice(t *testing.T) {
 
 func TestACreationThatWasThrottledAtItsBeginningIsAsGoodAsNew(t *testing.T) {
 	s, c, _ := lean(t)
-	s.Endpoint.FailNext("CreateNetworkInterface", api.Fault{Err: &api.Error{Reason: api.Throttled}})
+	c.clock.set(time.Minute) // what an earlier process did has shown by then
+	s.Endpoint.FailNext("CreateNetworkInterface", sim.Fault{Err: &sim.Error{Reason: sim.Throttled}})
 	wish := cloud.Create{Token: "a", Subnet: "subnet-a", V4: 2}
 	want := map[string]int{"CreateNetworkInterface": 2, "AttachNetworkInterface": 1, describeENIs: 1, "ModifyNetworkInterfaceAttribute": 1}
 	s.asks(t, "both tries", want, func() error {
@@ -190,7 +194,7 @@ func TestThrottledStepsOfACreationAreMadeAgain(t *testing.T) {
 	s, c, _ := lean(t)
 	for action, times := range map[string]int{"AttachNetworkInterface": 3, describeENIs: 2 * readTries, "ModifyNetworkInterfaceAttribute": 3} {
 		for range times {
-			s.Endpoint.FailNext(action, api.Fault{Err: &api.Error{Reason: api.Throttled}})
+			s.Endpoint.FailNext(action, sim.Fault{Err: &sim.Error{Reason: sim.Throttled}})
 		}
 	}
 	want := map[string]int{"CreateNetworkInterface": 1, "AttachNetworkInterface": 4, describeENIs: 2*readTries + 1, "ModifyNetworkInterfaceAttribute": 4}

@@ -11,7 +11,10 @@ import (
 	"testing"
 
 	awsconf "github.com/enipool/enipool/conf/aws"
-	"github.com/enipool/enipool/pkg/cloud/sim/api/ec2"
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/cloudtest"
+	"github.com/enipool/enipool/pkg/cloud/engine"
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -29,12 +32,25 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 
 type policy struct {
 	Version   string
-	Statement []struct {
-		Sid, Effect string
-		Principal   map[string]string
-		Action      texts
-		Resource    texts
-		Condition   map[string]map[string]string
+	Statement []statement
+}
+
+type statement struct {
+	Sid, Effect string
+	Principal   map[string]string
+	Action      texts
+	Resource    texts
+	Condition   map[string]map[string]string
+}
+
+// partitions are those of docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html
+var partitions = []string{"aws", "aws-cn", "aws-us-gov"}
+
+// policies are what a role may do, for the cluster "blue" where it is about one.
+func policies(t *testing.T) map[string]policy {
+	return map[string]policy{
+		"of the account": readPolicy(t, awsconf.Policy),
+		"of a cluster":   readPolicy(t, strings.ReplaceAll(awsconf.ClusterPolicy, "CLUSTER", "blue")),
 	}
 }
 
@@ -59,13 +75,13 @@ func (p policy) actions() (list []string) {
 }
 
 // called returns the actions that an agent calls: methods of an EC2 client in a field
-// called api. Check looks at more, and says so where it may not.
+// called api. Probe looks at more, and says so where it may not.
 func called(t *testing.T) (list []string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
 	must(t, err)
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") || slices.Contains([]string{"check.go", "permissions.go"}, name) {
+		if strings.HasSuffix(name, "_test.go") || name == "probe.go" {
 			continue
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
@@ -86,29 +102,74 @@ func called(t *testing.T) (list []string) {
 	return slices.Compact(list)
 }
 
-func TestThePolicyAllowsWhatTheCodeCallsAndNoMore(t *testing.T) {
-	p := readPolicy(t, awsconf.Policy)
-	if diff := cmp.Diff(called(t), p.actions()); diff != "" {
-		t.Errorf("(-called +allowed):\n%s", diff)
-	}
-	for _, s := range p.Statement {
-		wide := slices.Contains(s.Resource, "*")
-		for _, action := range s.Action {
-			if wide != strings.HasPrefix(action, "ec2:Describe") {
-				t.Errorf("%s: %s on %v", s.Sid, action, s.Resource)
+func TestThePoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
+	for name, p := range policies(t) {
+		if diff := cmp.Diff(called(t), p.actions()); diff != "" {
+			t.Errorf("%s (-called +allowed):\n%s", name, diff)
+		}
+		for _, s := range p.Statement {
+			wide := slices.Contains(s.Resource, "*")
+			for _, action := range s.Action {
+				if wide != strings.HasPrefix(action, "ec2:Describe") {
+					t.Errorf("%s: %s: %s on %v", name, s.Sid, action, s.Resource)
+				}
+			}
+			if s.Effect != "Allow" || len(s.Resource) == 0 {
+				t.Errorf("%s: %s: %s on %v", name, s.Sid, s.Effect, s.Resource)
 			}
 		}
-		if s.Effect != "Allow" || len(s.Resource) == 0 {
-			t.Errorf("%s: %s on %v", s.Sid, s.Effect, s.Resource)
-		}
-	}
-	trust := readPolicy(t, awsconf.Trust)
-	if len(trust.Statement) != 1 || trust.Statement[0].Principal["Service"] != "ec2.amazonaws.com" || !slices.Equal(trust.actions(), []string{"sts:AssumeRole"}) {
-		t.Errorf("the trust policy is %+v", trust)
 	}
 }
 
-func TestContractWithTheLeastPolicy(t *testing.T) {
-	allowed := readPolicy(t, awsconf.Policy).actions()
-	contract(t, kind{v6: true, endpoint: ec2.Options{Allowed: allowed}}, Options{IPv6: true, Cluster: "c"})
+func TestContractWithThePoliciesInEveryPartition(t *testing.T) {
+	for name, p := range policies(t) {
+		for _, partition := range partitions {
+			t.Run(name+" in "+partition, func(t *testing.T) {
+				r := &rights{t: t, policy: p, partition: partition}
+				k := kind{v6: true, rights: r, tags: map[string]string{tagCluster: "blue"}}
+				cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
+					return subject(t, k, engine.Options{IPv6: true, Cluster: "blue"}, cloudtest.Dropped)
+				})
+				if r.asked.Load() == 0 {
+					t.Error("nobody asked whether a call is allowed")
+				}
+			})
+		}
+	}
+}
+
+func TestCheckFindsNoRightMissingWithThePolicies(t *testing.T) {
+	for name, p := range policies(t) {
+		s := newSite(t, kind{v6: true, rights: &rights{t: t, policy: p, partition: "aws"}, tags: map[string]string{tagCluster: "blue"}})
+		c, _ := s.open(t, "i-1", engine.Options{IPv6: true, Cluster: "blue"})
+		for range 2 {
+			for _, f := range c.Check(t.Context()) {
+				if f.Verdict == cloud.Broken {
+					t.Errorf("%s: %+v", name, f)
+				}
+			}
+			_, err := c.CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "subnet-a", V4: 1})
+			must(t, err)
+		}
+	}
+}
+
+// Groups that the configuration names later are given to ENIs that are there already.
+func TestThePoliciesAllowOtherGroups(t *testing.T) {
+	for name, p := range policies(t) {
+		s := newSite(t, kind{rights: &rights{t: t, policy: p, partition: "aws-cn"}, tags: map[string]string{tagCluster: "blue"}})
+		s.AddGroup(sim.Group{ID: "sg-2", Name: "pods"})
+		before, _ := s.open(t, "i-1", engine.Options{Cluster: "blue"})
+		i, err := before.CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "subnet-a", V4: 1})
+		must(t, err)
+		after, _ := s.open(t, "i-1", engine.Options{Cluster: "blue", SecurityGroups: []string{"sg-2"}})
+		if changed, err := after.Upkeep(t.Context()); err != nil || !slices.Equal(changed, []string{i.ID}) {
+			t.Errorf("%s: changed %v, %v", name, changed, err)
+		}
+		s.View(0, func(tx *sim.Tx) {
+			if n, _ := tx.Interface(i.ID); !slices.Equal(n.Groups, []string{"sg-2"}) {
+				t.Errorf("%s: %+v", name, n)
+			}
+		})
+	}
 }

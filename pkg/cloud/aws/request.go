@@ -4,31 +4,63 @@ import (
 	"context"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/smithy-go/middleware"
 	"github.com/enipool/enipool/pkg/cloud"
 )
 
 // request is a call of the EC2 client, as a method value.
 type request[I, O any] func(context.Context, *I, ...func(*ec2.Options)) (*O, error)
 
-// read makes a call that changes nothing. The SDK repeats it where that may help.
-func read[I, O any](ctx context.Context, c *Client, do request[I, O], in *I) (*O, error) {
-	return send(ctx, c, false, do, in)
+// read makes a call that changes nothing; there are calls when a Driver is connected. The SDK repeats it where that may help.
+func read[I, O any](ctx context.Context, d *Driver, do *request[I, O], in *I) (*O, error) {
+	return send(ctx, d, false, do, in)
 }
 
 // change makes a call that changes something, once: most have no token, so that a
 // second try would be a second change.
-func change[I, O any](ctx context.Context, c *Client, do request[I, O], in *I) (*O, error) {
-	return send(ctx, c, true, do, in, func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
+func change[I, O any](ctx context.Context, d *Driver, do *request[I, O], in *I) (*O, error) {
+	return send(ctx, d, true, do, in, func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
 }
 
-func send[I, O any](ctx context.Context, c *Client, mutates bool, do request[I, O], in *I, options ...func(*ec2.Options)) (*O, error) {
+func send[I, O any](ctx context.Context, d *Driver, mutates bool, do *request[I, O], in *I, options ...func(*ec2.Options)) (*O, error) {
+	if err := d.connect(ctx); err != nil {
+		return nil, err
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, because(cloud.ErrUnavailable, "given up before the call: %v", err)
 	}
-	out, err := do(ctx, in, options...)
+	out, err := (*do)(ctx, in, options...)
 	if err != nil {
-		return nil, c.failure(err, mutates)
+		return nil, d.failure(err, mutates)
 	}
 	return out, nil
+}
+
+// pages asks for page after page until there is none.
+func pages(ask func(token *string) (next *string, err error)) error {
+	var token *string
+	for {
+		next, err := ask(token)
+		if err != nil || aws.ToString(next) == "" {
+			return err
+		}
+		if token != nil && *token == *next {
+			return because(cloud.ErrUnavailable, "EC2 gives the same page again and again")
+		}
+		token = next
+	}
+}
+
+// listen has each answer tell the clock what time it is in EC2.
+func (d *Driver) listen(stack *middleware.Stack) error {
+	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("enipoolClock", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+		out, meta, err := next.HandleDeserialize(ctx, in)
+		theirs, told := awsmiddleware.GetServerTime(meta)
+		if ours, answered := awsmiddleware.GetResponseAt(meta); told && answered {
+			d.clock.note(ours, theirs)
+		}
+		return out, meta, err
+	}), middleware.Before)
 }

@@ -12,91 +12,102 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go/logging"
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
 // metadataAddress is where every instance finds its metadata.
 const metadataAddress = "http://169.254.169.254"
 
-// session is a connection to EC2 as the node.
-type session struct {
-	api      operations
-	instance string
-	zone     string // as Options or the metadata say, may be ""
-	kind     string // the instance type as the metadata says, "" if not asked
-}
-
-// connect returns the session. The first call makes it; if that fails, the next.
-func (c *Client) connect(ctx context.Context) (*session, error) {
-	leave, err := enter(ctx, c.connecting)
+// connect finds out who the instance is and fills in the calls. The first call does it; if
+// that fails, the next.
+func (d *Driver) connect(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return d.failure(ctx.Err(), false)
+	case d.connecting <- struct{}{}:
+		defer func() { <-d.connecting }()
+	}
+	if d.self.Instance != "" {
+		return nil
+	}
+	if err := validEndpoints(d.o); err != nil {
+		return because(cloud.ErrForbidden, "%v", err)
+	}
+	self, conf, err := d.findSelf(ctx)
 	if err != nil {
-		return nil, c.failure(err, false)
+		return err
 	}
-	defer leave()
-	if c.session == nil {
-		s, err := c.newSession(ctx)
-		if err != nil {
-			return nil, err
+	conf.Credentials = d.secrets.watch(conf.Credentials)
+	d.api = operationsOf(ec2.NewFromConfig(conf, func(o *ec2.Options) {
+		o.Region, o.Retryer, o.BaseEndpoint = self.Region, d.retryer(), nil
+		o.APIOptions = append(o.APIOptions, d.listen)
+		if d.o.Endpoint != "" {
+			o.BaseEndpoint = aws.String(d.o.Endpoint)
 		}
-		c.session = s
-	}
-	return c.session, nil
-}
-
-func (c *Client) newSession(ctx context.Context) (*session, error) {
-	if err := validEndpoints(c.o); err != nil {
-		return nil, &callError{failed: cloud.Error{Kind: cloud.ErrForbidden, Detail: err.Error()}}
-	}
-	meta := imds.New(imds.Options{Endpoint: cmp.Or(c.o.Metadata, metadataAddress), EnableFallback: aws.FalseTernary, HTTPClient: c.http,
-		Retryer: c.retryer(), Logger: c.sdkLog()})
-	conf, err := config.LoadDefaultConfig(ctx, config.WithLogger(c.sdkLog()),
-		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = meta }))
-	if err != nil {
-		return nil, c.failure(fmt.Errorf("read the SDK's configuration: %w", err), false)
-	}
-	s := &session{instance: c.o.Instance, zone: c.o.Zone}
-	region := c.o.Region
-	if s.instance != "" {
-		region = cmp.Or(region, conf.Region)
-	}
-	if s.instance == "" || region == "" {
-		who, err := c.whoami(ctx, meta)
-		if err != nil {
-			return nil, err
-		}
-		region = cmp.Or(region, who.Region)
-		if s.instance == "" {
-			s.instance, s.kind, s.zone = who.InstanceID, who.InstanceType, cmp.Or(s.zone, who.AvailabilityZone)
-		}
-	}
-	conf.Credentials = c.secrets.watch(conf.Credentials)
-	s.api = operationsOf(ec2.NewFromConfig(conf, func(o *ec2.Options) {
-		o.Region, o.Retryer, o.BaseEndpoint = region, c.retryer(), nil
-		if c.o.Endpoint != "" {
-			o.BaseEndpoint = aws.String(c.o.Endpoint)
-		}
-		if c.http != nil {
-			o.HTTPClient = c.http
+		if d.http != nil {
+			o.HTTPClient = d.http
 		}
 	}))
-	return s, nil
+	d.self = self
+	return nil
+}
+
+// findSelf asks the options, the environment and the metadata, in this order.
+func (d *Driver) findSelf(ctx context.Context) (self driver.Self, conf aws.Config, err error) {
+	meta := imds.New(imds.Options{Endpoint: cmp.Or(d.o.Metadata, metadataAddress), EnableFallback: aws.FalseTernary, HTTPClient: d.http,
+		Retryer: d.retryer(), Logger: d.sdkLog()})
+	self = driver.Self{Instance: d.o.Instance, Region: d.o.Region, Zone: d.o.Zone}
+	if conf, err = d.configure(ctx, meta, self.Region); err != nil {
+		return self, conf, err
+	}
+	if self.Instance != "" {
+		self.Region = cmp.Or(self.Region, conf.Region)
+	}
+	if self.Instance == "" || self.Region == "" {
+		who, err := d.whoami(ctx, meta)
+		if err != nil {
+			return self, conf, err
+		}
+		self.Region = cmp.Or(self.Region, who.Region)
+		if self.Instance == "" {
+			self.Instance, self.Type, self.Zone = who.InstanceID, who.InstanceType, cmp.Or(self.Zone, who.AvailabilityZone)
+		}
+	}
+	if conf.Region == "" {
+		// Nobody but the metadata knew: without the region STS, which gives a service
+		// account its role, could not be found.
+		conf, err = d.configure(ctx, meta, self.Region)
+	}
+	return self, conf, err
+}
+
+// configure reads the SDK's configuration and makes the chain of credentials, whose own
+// calls go to the region or, if it is "", to that of the environment and shared files.
+func (d *Driver) configure(ctx context.Context, meta *imds.Client, region string) (aws.Config, error) {
+	conf, err := config.LoadDefaultConfig(ctx, config.WithLogger(d.sdkLog()), config.WithRegion(region), config.WithHTTPClient(d.http),
+		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = meta }))
+	if err != nil {
+		return aws.Config{}, d.failure(fmt.Errorf("read the SDK's configuration: %w", err), false)
+	}
+	return conf, nil
 }
 
 // sdkLog is where the SDK says what it would else write to standard error.
-func (c *Client) sdkLog() logging.Logger {
+func (d *Driver) sdkLog() logging.Logger {
 	return logging.LoggerFunc(func(_ logging.Classification, format string, args ...any) {
-		c.log.Debug("aws sdk", "says", shorten(c.secrets.redact(fmt.Sprintf(format, args...))))
+		d.log.Debug("aws sdk", "says", d.told(fmt.Sprintf(format, args...)))
 	})
 }
 
 // whoami asks the metadata which instance this is.
-func (c *Client) whoami(ctx context.Context, meta *imds.Client) (imds.InstanceIdentityDocument, error) {
+func (d *Driver) whoami(ctx context.Context, meta *imds.Client) (imds.InstanceIdentityDocument, error) {
 	out, err := meta.GetInstanceIdentityDocument(ctx, nil)
 	if err != nil {
-		return imds.InstanceIdentityDocument{}, &callError{failed: cloud.Error{Kind: cloud.ErrUnavailable, Detail: fmt.Sprintf(
-			"ask the instance metadata at %s: %v; cloud.instance and cloud.region would tell the same", cmp.Or(c.o.Metadata, metadataAddress), err)}}
+		return imds.InstanceIdentityDocument{}, because(cloud.ErrUnavailable, "%s", d.told(fmt.Sprintf(
+			"ask the instance metadata at %s: %v; cloud.instance and cloud.region would tell the same", cmp.Or(d.o.Metadata, metadataAddress), err)))
 	}
 	if out.InstanceID == "" || out.Region == "" {
-		return imds.InstanceIdentityDocument{}, &callError{failed: cloud.Error{Kind: cloud.ErrUnavailable, Detail: "the instance metadata tells no instance ID or region"}}
+		return imds.InstanceIdentityDocument{}, because(cloud.ErrUnavailable, "the instance metadata tells no instance ID or region")
 	}
 	return out.InstanceIdentityDocument, nil
 }

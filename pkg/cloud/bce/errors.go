@@ -2,203 +2,207 @@ package bce
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"regexp"
 	"strings"
 
-	"github.com/baidubce/bce-sdk-go/bce"
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// kindOf is the API's codes. They come with and without "Exception", and some
-// services write them with another case.
-var kindOf = map[string]error{
-	"ratelimit":            cloud.ErrThrottled,
-	"ratelimitexceeded":    cloud.ErrThrottled,
-	"requestlimitexceeded": cloud.ErrThrottled,
-	"toomanyrequests":      cloud.ErrThrottled,
-
-	"subnethasnomoreip": cloud.ErrSubnetFull,
-
-	"vmmemorycannotattachmoreip": cloud.ErrLimit,
-	"exceedlimit":                cloud.ErrLimit,
-	"limitexceeded":              cloud.ErrLimit,
-	"quotaexceeded":              cloud.ErrLimit,
-	"quotalimitexceeded":         cloud.ErrLimit,
-
-	"eniid":             cloud.ErrNotFound,
-	"privateipnotexist": cloud.ErrNotFound,
-	"nosuchobject":      cloud.ErrNotFound,
-	"nosuchkey":         cloud.ErrNotFound,
-
-	"privateipinuse": cloud.ErrUnavailable, // another one got it first
-
-	"accessdenied":          cloud.ErrForbidden,
-	"invalidaccesskeyid":    cloud.ErrForbidden,
-	"invalidhttpauthheader": cloud.ErrForbidden,
-	"optinrequired":         cloud.ErrForbidden,
-	"qualifynotpass":        cloud.ErrForbidden,
-	"requestexpired":        cloud.ErrForbidden,
-	"signaturedoesnotmatch": cloud.ErrForbidden,
-	"inappropriatejson":     cloud.ErrForbidden,
-	"invalidhttprequest":    cloud.ErrForbidden,
-	"invaliduri":            cloud.ErrForbidden,
-	"malformedjson":         cloud.ErrForbidden,
-	mismatch:                cloud.ErrForbidden,
+// meaning is what a code of the API means to callers.
+type meaning struct {
+	kind error
+	why  driver.Why
 }
 
-// failure is a failed call with what callers inside of the package tell it by.
-type failure struct {
-	failed cloud.Error
-	code   string // of the API in normal form, "" if it did not answer
-	status int    // of HTTP
+// meanings are those of the API's codes. They come with and without "Exception", and
+// some services write them with another case. Sources are in DESIGN.md.
+var meanings = map[string]meaning{
+	"ratelimit":            {kind: cloud.ErrThrottled},
+	"ratelimitexceeded":    {kind: cloud.ErrThrottled},
+	"requestlimitexceeded": {kind: cloud.ErrThrottled},
+	"toomanyrequests":      {kind: cloud.ErrThrottled},
+
+	"subnethasnomoreip": {kind: cloud.ErrSubnetFull},
+
+	"vmmemorycannotattachmoreip": {kind: cloud.ErrLimit},
+	"exceedlimit":                {kind: cloud.ErrLimit},
+	"limitexceeded":              {kind: cloud.ErrLimit},
+	"quotaexceeded":              {kind: cloud.ErrLimit},
+	"quotalimitexceeded":         {kind: cloud.ErrLimit},
+
+	"eniid":        {cloud.ErrNotFound, driver.NoSuchInterface},
+	missingAddress: {cloud.ErrNotFound, driver.NoSuchAddress},
+	"nosuchobject": {cloud.ErrNotFound, driver.NoSuchInterface},
+	"nosuchkey":    {kind: cloud.ErrNotFound},
+
+	"privateipinuse": {kind: cloud.ErrUnavailable}, // another one got it first
+	// "The eni status is not allowed to operate": a comment in Baidu's driver,
+	// cce-network-v2/pkg/bce/vpceni/node_bcc.go of releases before 2.12.
+	"enistatus": {cloud.ErrUnavailable, driver.Busy},
+
+	"accessdenied":          {cloud.ErrForbidden, driver.Unauthorized},
+	"invalidaccesskeyid":    {kind: cloud.ErrForbidden},
+	"invalidhttpauthheader": {kind: cloud.ErrForbidden},
+	"optinrequired":         {kind: cloud.ErrForbidden},
+	"qualifynotpass":        {kind: cloud.ErrForbidden},
+	"requestexpired":        {cloud.ErrForbidden, driver.WrongClock},
+	"signaturedoesnotmatch": {kind: cloud.ErrForbidden},
+	"inappropriatejson":     {kind: cloud.ErrForbidden},
+	"invalidhttprequest":    {kind: cloud.ErrForbidden},
+	"invaliduri":            {kind: cloud.ErrForbidden},
+	"malformedjson":         {kind: cloud.ErrForbidden},
+
+	"idempotentparametermismatch": {cloud.ErrForbidden, driver.TokenReused},
 }
 
-func (f *failure) Error() string { return f.failed.Error() }
-func (f *failure) Unwrap() error { return &f.failed }
+// missingAddress is the code for an ENI that lacks an address.
+const missingAddress = "privateipnotexist"
 
-// plain is how a method of Cloud returns: what fails is a *cloud.Error.
-func plain(err *error) {
-	if f, ok := errors.AsType[*failure](*err); ok {
-		*err = &f.failed
+// noSuchIPs are the words of bare metal for an address that its ENI lacks, which come
+// with the code of an instance that does not exist. Source: Baidu's driver,
+// cce-network-v2/pkg/bce/api/cloud/error_test.go.
+var noSuchIPs = regexp.MustCompile(`(?i)\bips? \[[^\]]*\] (is|are) invalid`)
+
+// refusal is what the API says of a request that it refuses.
+type refusal struct{ Code, Message, RequestID string }
+
+// meaningOf returns what the refusal means. Codes that nobody has told us of are for the
+// object's state as far as we know, unless the status says more.
+func meaningOf(r request, status int, said refusal) (m meaning) {
+	code := strings.TrimSuffix(strings.ToLower(said.Code), "exception")
+	m, known := meanings[code]
+	switch {
+	case noSuchIPs.MatchString(said.Message):
+		m, known = meanings[missingAddress], true
+	case code == "badrequest" && r.bare && strings.HasSuffix(r.path, "/batchAddIp"):
+		// bare metal says so where virtual machines have a code for their limit: Baidu's
+		// driver, cce-network-v2/pkg/bce/api/cloud/error.go
+		m, known = meaning{kind: cloud.ErrLimit}, true
+	case m.why == driver.NoSuchInterface && (r.path == eniPath || strings.HasPrefix(r.path, subnetPath)):
+		m.why = driver.Other // it is the subnet that there is not
 	}
+	switch {
+	case status == http.StatusTooManyRequests:
+		return meaning{kind: cloud.ErrThrottled}
+	case status >= 500 && m.kind != cloud.ErrThrottled:
+		return meaning{kind: lost(r)}
+	case known:
+		return m
+	case status == http.StatusNotFound && strings.HasPrefix(r.path, eniPath+"/"):
+		return meaning{cloud.ErrNotFound, driver.NoSuchInterface}
+	case status == http.StatusNotFound:
+		return meaning{kind: cloud.ErrNotFound}
+	case status == http.StatusConflict:
+		return meaning{cloud.ErrUnavailable, driver.Busy}
+	case status == http.StatusBadRequest:
+		return meaning{cloud.ErrForbidden, driver.Busy}
+	}
+	return meaning{kind: cloud.ErrForbidden}
 }
 
-// mismatch is the code for a clientToken that was used with another request.
-const mismatch = "idempotentparametermismatch"
-
-// normal is the form of a code that kindOf has.
-func normal(code string) string { return strings.TrimSuffix(strings.ToLower(code), "exception") }
-
-// classify makes a *cloud.Error of what became of an exchange, nil if nothing is
-// wrong. What the API answers in its own words decides by its code, then by the
-// HTTP status; what has no answer by whether the request can have arrived.
-func (c *Client) classify(k call, x *exchange, err error) error {
-	if err == nil {
+// classify reads the answer, or makes a *driver.Error of it. What the API answers in its
+// own words decides by its code, then by the HTTP status; what has no answer by whether
+// the request can have arrived.
+func (d *Driver) classify(r request, a answer) error {
+	broken := a.err != nil && a.status != http.StatusTooManyRequests
+	switch {
+	case broken:
+		return d.unanswered(r, a)
+	case a.status >= 400:
+		return d.refused(r, a)
+	case r.into == nil:
 		return nil
 	}
-	service, answered := errors.AsType[*bce.BceServiceError](err)
-	if !answered {
-		return c.unanswered(k, x, err)
+	if err := json.Unmarshal(a.body, r.into); err != nil {
+		return d.badAnswer(r, a.httpStatus()+": "+err.Error())
 	}
-	kind := kindOf[normal(service.Code)]
+	return nil
+}
+
+// refused is for the API's own words. What has none may be of something in between.
+func (d *Driver) refused(r request, a answer) error {
+	var said refusal
+	text := a.httpStatus()
+	if err := json.Unmarshal(a.body, &said); err != nil && len(a.body) > 0 {
+		text, said = text+", and its body is no error of the API", refusal{}
+	}
 	switch {
-	case x.status == http.StatusTooManyRequests:
-		kind = cloud.ErrThrottled
-	case x.status >= 500 && kind != cloud.ErrThrottled:
-		kind = lost(k)
-	case kind != nil:
-	case x.status == http.StatusNotFound:
-		kind = cloud.ErrNotFound
-	case x.status == http.StatusConflict:
-		kind = cloud.ErrUnavailable
-	default: // 401, 403, and the 400s for what can't be right
-		kind = cloud.ErrForbidden
+	case said.Code != "" && said.Message != "":
+		text = said.Code + ": " + said.Message
+	case said.Code != "":
+		text = said.Code + ": " + text
+	case said.Message != "":
+		text += ": " + said.Message
 	}
-	text := service.Code + ": " + service.Message
-	if hint := hintOf(service.Code); hint != "" {
+	text = d.detail(text)
+	if hint := hints[strings.ToLower(said.Code)]; hint != "" {
 		text += " (" + hint + ")"
 	}
-	if service.RequestId != "" {
-		text += " (request " + service.RequestId + ")"
+	if said.RequestID != "" {
+		text += " (request " + d.keys.hide(said.RequestID) + ")"
 	}
-	f := c.fail(k, kind, text)
-	f.code, f.status, f.failed.RetryAfter = normal(service.Code), x.status, x.after
-	return f
+	m := meaningOf(r, a.status, said)
+	return &driver.Error{Kind: m.kind, Why: m.why, Detail: text, RetryAfter: a.after}
 }
 
-// unanswered is for a call that broke, or whose answer can't be read.
-func (c *Client) unanswered(k call, x *exchange, err error) error {
-	kind := cloud.ErrUnavailable
-	if x.sent.Load() {
-		kind = lost(k)
+// hints say what a person can do, by the API's code.
+var hints = map[string]string{
+	"requestexpired":        "set this machine's clock",
+	"signaturedoesnotmatch": "check the access key",
+	"invalidaccesskeyid":    "check the access key",
+	"accessdenied":          "grant what conf/baidu/policy.json lists",
+}
+
+// unanswered is for a request that broke, or whose answer did.
+func (d *Driver) unanswered(r request, a answer) error {
+	kind, text := cloud.ErrUnavailable, "not sent: "
+	if a.sent {
+		kind, text = lost(r), "no answer: "
 	}
-	text := "bad answer: " + err.Error()
 	switch {
-	case x.err != nil:
-		text = x.err.Error()
-	case x.status == 0:
-		text = err.Error()
+	case a.status == 0:
+	case errors.Is(a.err, errLong), errors.Is(a.err, errElsewhere):
+		text = a.httpStatus() + ": "
+	default:
+		text = a.httpStatus() + ", and the answer breaks off: "
 	}
-	if cause := context.Cause(x.ctx); cause != nil {
-		text = cause.Error()
-	}
-	f := c.fail(k, kind, text)
-	f.failed.RetryAfter = x.after
-	return f
+	return &driver.Error{Kind: kind, Detail: d.detail(text + a.err.Error()), RetryAfter: a.after}
 }
 
-// lost is the kind of a call that may have arrived and has no good answer.
-func lost(k call) error {
-	if k.mutates {
+// lost is the kind of a request that may have arrived and has no good answer.
+func lost(r request) error {
+	if r.mutates() {
 		return cloud.ErrUnknown
 	}
 	return cloud.ErrUnavailable
 }
 
-// hintOf says what a person can do.
-func hintOf(code string) string {
-	switch code {
-	case bce.EREQUEST_EXPIRED:
-		return "set this machine's clock"
-	case bce.ESIGNATURE_DOES_NOT_MATCH, bce.EINVALID_ACCESS_KEY_ID:
-		return "check the access key"
-	case bce.EACCESS_DENIED:
-		return "grant what conf/baidu/policy.json lists"
-	}
-	return ""
-}
-
-// problem is an error of this package's own making. A context that has ended is
-// the reason of whatever failed.
-func (c *Client) problem(k call, kind, ended error, text string) error {
-	if ended != nil {
-		kind, text = cloud.ErrUnavailable, ended.Error()
-	}
-	return c.fail(k, kind, text)
-}
-
 // mostDetail is how much of the cloud's words is worth a line of a log.
 const mostDetail = 400
 
-func (c *Client) fail(k call, kind error, text string) *failure {
-	text = strings.Join(strings.Fields(c.keys.hide(text)), " ")
+// detail is the cloud's words without secrets, on one line of limited length.
+func (d *Driver) detail(text string) string {
+	text = strings.Join(strings.Fields(d.keys.hide(text)), " ")
 	if len(text) > mostDetail {
 		text = strings.ToValidUTF8(text[:mostDetail], "") + "..."
 	}
-	return &failure{failed: cloud.Error{Op: k.op, Object: k.object, Kind: kind, Detail: text}}
+	return text
+}
+
+// fail is an error of this package's own making, before a request. A context that has
+// ended is the reason of whatever failed.
+func (d *Driver) fail(ctx context.Context, kind error, text string) error {
+	if ended := context.Cause(ctx); ended != nil {
+		kind, text = cloud.ErrUnavailable, ended.Error()
+	}
+	return &driver.Error{Kind: kind, Detail: d.detail(text)}
 }
 
 // badAnswer is for an answer that is well formed and can't be true.
-func (c *Client) badAnswer(k call, text string) error {
-	return c.problem(k, lost(k), nil, "bad answer: "+text)
-}
-
-// isCode tells whether the cloud answered with this code.
-func isCode(err error, code string) bool {
-	f, ok := errors.AsType[*failure](err)
-	return ok && f.code == code
-}
-
-// isState tells whether the cloud refused a call for what the object is at the
-// moment, as far as its answer tells: with a code of no special meaning.
-func isState(err error) bool {
-	f, ok := errors.AsType[*failure](err)
-	return ok && kindOf[f.code] == nil && (f.status == http.StatusBadRequest || f.status == http.StatusConflict)
-}
-
-// partly is the error of a method that fails after it has changed something: only
-// Interfaces tells what.
-func partly(err error, done string) error {
-	f, ok := errors.AsType[*failure](err)
-	if !ok || f.failed.Kind == cloud.ErrUnknown {
-		return err
-	}
-	e := f.failed
-	text := done + ", and then " + e.Kind.Error()
-	if e.Detail != "" {
-		text += ": " + e.Detail
-	}
-	e.Kind, e.Detail = cloud.ErrUnknown, text
-	return &failure{failed: e}
+func (d *Driver) badAnswer(r request, text string) error {
+	return &driver.Error{Kind: lost(r), Detail: d.detail("bad answer: " + text)}
 }

@@ -1,7 +1,9 @@
 package bce
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -9,59 +11,189 @@ import (
 	"testing"
 	"time"
 
-	"github.com/baidubce/bce-sdk-go/bce"
 	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/cloud/sim/api"
-	endpoint "github.com/enipool/enipool/pkg/cloud/sim/api/bce"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/engine"
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
+	endpoint "github.com/enipool/enipool/test/fakecloud/bce"
 )
 
 func TestTheCloudsCodesAreOfOurKinds(t *testing.T) {
 	c, err := New(Options{})
 	must(t, err)
+	const addresses, one = "/v1/eni/eni-1/privateIp/batchAdd", "/v1/eni/eni-1"
 	for _, tt := range []struct {
-		code    string
-		status  int
-		mutates bool
-		want    error
+		method, path, code string
+		status             int
+		want               error
+		why                driver.Why
 	}{
-		{"RateLimit", 400, true, cloud.ErrThrottled},
-		{"Anything", 429, true, cloud.ErrThrottled},
-		{"RateLimit", 503, true, cloud.ErrThrottled},
-		{"SubnetHasNoMoreIpException", 400, true, cloud.ErrSubnetFull},
-		{"VmMemoryCanNotAttachMoreIpException", 400, true, cloud.ErrLimit},
-		{"ExceedLimitException", 400, true, cloud.ErrLimit},
-		{"QuotaLimitExceeded", 403, true, cloud.ErrLimit},
-		{"EniIdException", 400, true, cloud.ErrNotFound},
-		{"PrivateIPNotExistException", 400, true, cloud.ErrNotFound},
-		{"NoSuchObject", 404, false, cloud.ErrNotFound},
-		{"Unheard", 404, false, cloud.ErrNotFound},
-		{"PrivateIpInUseException", 400, true, cloud.ErrUnavailable},
-		{"Unheard", 409, true, cloud.ErrUnavailable},
-		{"AccessDenied", 403, true, cloud.ErrForbidden},
-		{"InvalidAccessKeyId", 403, false, cloud.ErrForbidden},
-		{"SignatureDoesNotMatch", 400, true, cloud.ErrForbidden},
-		{"RequestExpired", 400, true, cloud.ErrForbidden},
-		{"Unheard", 400, true, cloud.ErrForbidden},
-		{"InternalError", 500, true, cloud.ErrUnknown},
-		{"Unheard", 502, true, cloud.ErrUnknown},
-		{"Unheard", 503, true, cloud.ErrUnknown},
-		{"InternalError", 500, false, cloud.ErrUnavailable},
+		{"POST", addresses, "RateLimit", 400, cloud.ErrThrottled, driver.Other},
+		{"POST", addresses, "Anything", 429, cloud.ErrThrottled, driver.Other},
+		{"POST", addresses, "RateLimit", 503, cloud.ErrThrottled, driver.Other},
+		{"POST", addresses, "SubnetHasNoMoreIpException", 400, cloud.ErrSubnetFull, driver.Other},
+		{"POST", addresses, "VmMemoryCanNotAttachMoreIpException", 400, cloud.ErrLimit, driver.Other},
+		{"POST", addresses, "ExceedLimitException", 400, cloud.ErrLimit, driver.Other},
+		{"POST", addresses, "QuotaLimitExceeded", 403, cloud.ErrLimit, driver.Other},
+		{"POST", addresses, "EniIdException", 400, cloud.ErrNotFound, driver.NoSuchInterface},
+		{"POST", addresses, "PrivateIPNotExistException", 400, cloud.ErrNotFound, driver.NoSuchAddress},
+		{"GET", one, "NoSuchObject", 404, cloud.ErrNotFound, driver.NoSuchInterface},
+		{"GET", one, "Unheard", 404, cloud.ErrNotFound, driver.NoSuchInterface},
+		{"DELETE", one, "Unheard", 404, cloud.ErrNotFound, driver.NoSuchInterface},
+		{"GET", "/v2/instance/i-1", "NoSuchObject", 404, cloud.ErrNotFound, driver.NoSuchInterface},
+		{"GET", "/v2/instance/i-1", "Unheard", 404, cloud.ErrNotFound, driver.Other},
+		{"POST", "/v1/eni", "NoSuchObject", 404, cloud.ErrNotFound, driver.Other},
+		{"GET", "/v1/subnet/sbn-1", "NoSuchObject", 404, cloud.ErrNotFound, driver.Other},
+		{"POST", addresses, "PrivateIpInUseException", 400, cloud.ErrUnavailable, driver.Other},
+		{"POST", addresses, "Unheard", 409, cloud.ErrUnavailable, driver.Busy},
+		{"POST", addresses, "AccessDenied", 403, cloud.ErrForbidden, driver.Unauthorized},
+		{"GET", one, "InvalidAccessKeyId", 403, cloud.ErrForbidden, driver.Other},
+		{"POST", addresses, "SignatureDoesNotMatch", 400, cloud.ErrForbidden, driver.Other},
+		{"POST", addresses, "RequestExpired", 400, cloud.ErrForbidden, driver.WrongClock},
+		{"POST", addresses, "Unheard", 400, cloud.ErrForbidden, driver.Busy},
+		{"POST", addresses, "Unheard", 403, cloud.ErrForbidden, driver.Other},
+		{"POST", "/v1/eni", "IdempotentParameterMismatch", 403, cloud.ErrForbidden, driver.TokenReused},
+		{"POST", addresses, "InternalError", 500, cloud.ErrUnknown, driver.Other},
+		{"POST", addresses, "Unheard", 502, cloud.ErrUnknown, driver.Other},
+		{"POST", addresses, "Unheard", 503, cloud.ErrUnknown, driver.Other},
+		{"GET", one, "InternalError", 500, cloud.ErrUnavailable, driver.Other},
 	} {
-		x := &exchange{ctx: t.Context(), status: tt.status, after: time.Second}
-		x.sent.Store(true)
-		err := c.classify(call{op: "Op", mutates: tt.mutates}, x, bce.NewBceServiceError(tt.code, "", "", tt.status))
-		plain(&err)
-		var e *cloud.Error
-		if !errors.As(err, &e) || e.Kind != tt.want || e.RetryAfter != time.Second {
-			t.Errorf("%s with %d, changing: %v: %v, want %v", tt.code, tt.status, tt.mutates, err, tt.want)
+		err := c.classify(request{method: tt.method, path: tt.path},
+			answer{sent: true, status: tt.status, after: time.Second, body: []byte(`{"code":"` + tt.code + `"}`)})
+		var e *driver.Error
+		if !errors.As(err, &e) || e.Kind != tt.want || e.Why != tt.why || e.RetryAfter != time.Second {
+			t.Errorf("%s %s: %s with %d: %#v, want %v for reason %d", tt.method, tt.path, tt.code, tt.status, err, tt.want, tt.why)
 		}
+	}
+}
+
+// What Baidu's own driver knows of codes that are no use without their call or words:
+// cce-network-v2/pkg/bce/api/cloud/error.go (BadRequest is how BBC says that an ENI is
+// full, "is invalid" how it says that an ENI lacks an address), its error_test.go for
+// the words, and pkg/bce/vpceni/node_bcc.go of earlier releases for EniStatusException.
+func TestCodesThatMeanSomethingOnlyWithTheirCall(t *testing.T) {
+	c, err := New(Options{})
+	must(t, err)
+	const noSuchIP = "The ips [192.168.24.51] is invalid"
+	add, take := request{method: "POST", path: "/v1/eni/eni-1/privateIp/batchAdd"}, request{method: "POST", path: "/v1/eni/eni-1/privateIp/batchDel"}
+	bareAdd, bareTake := request{method: "PUT", path: "/v1/instance/batchAddIp", bare: true}, request{method: "PUT", path: "/v1/instance/batchDelIp", bare: true}
+	for _, tt := range []struct {
+		name          string
+		r             request
+		code, message string
+		want          error
+		why           driver.Why
+	}{
+		{"bare metal is full", bareAdd, "BadRequest", "", cloud.ErrLimit, driver.Other},
+		{"a virtual machine's argument is wrong", add, "BadRequest", "", cloud.ErrForbidden, driver.Busy},
+		{"bare metal gives back what can't be", bareTake, "BadRequest", "", cloud.ErrForbidden, driver.Busy},
+		{"bare metal lacks the address", bareTake, "NoSuchObject", noSuchIP, cloud.ErrNotFound, driver.NoSuchAddress},
+		{"bare metal lacks the address, by another code", bareTake, "BadRequest", noSuchIP, cloud.ErrNotFound, driver.NoSuchAddress},
+		{"the instance is gone", bareTake, "NoSuchObject", "the instance does not exist", cloud.ErrNotFound, driver.NoSuchInterface},
+		{"an ENI is gone", take, "EniIdException", "The param eniId is invalid", cloud.ErrNotFound, driver.NoSuchInterface},
+		{"an ENI is on its way", add, "EniStatusException", "The eni status is not allowed to operate", cloud.ErrUnavailable, driver.Busy},
+	} {
+		err := c.classify(tt.r, answer{sent: true, status: http.StatusBadRequest, body: []byte(`{"code":"` + tt.code + `","message":"` + tt.message + `"}`)})
+		if !errors.Is(err, tt.want) || driver.Reason(err) != tt.why {
+			t.Errorf("%s: %#v, want %v for reason %d", tt.name, err, tt.want, tt.why)
+		}
+	}
+}
+
+// Bare metal says NoSuchObject for the address, as for an instance that is gone: that
+// must not pass for all addresses being gone.
+func TestBareMetalThatLacksOneAddressLosesTheOthers(t *testing.T) {
+	withKeys(t)
+	s := newSite(t, setup{typ: "bbc.s3"})
+	c, _ := s.open(t, "i-n1", engine.Options{})
+	mine := own(t, c)
+	got, err := c.AssignAddresses(t.Context(), mine.ID, eni.IPv4, 3)
+	must(t, err)
+	s.Endpoint.FailNext("InstanceBatchDelIp", sim.Fault{Err: &sim.Error{Reason: sim.Invalid, Code: "NoSuchObject", Status: http.StatusBadRequest,
+		Detail: "The ips [" + got[0].String() + "] is invalid"}})
+	must(t, c.UnassignAddresses(t.Context(), mine.ID, got))
+	if mine = own(t, c); len(mine.Addresses) > 0 {
+		t.Errorf("%v are still there", mine.Addresses)
+	}
+}
+
+// The text of a failure names the HTTP status where the cloud's own words are missing,
+// and has no empty parts.
+func TestWhatAFailureSays(t *testing.T) {
+	long := strings.Repeat("x", 2*mostDetail)
+	for _, tt := range []struct{ name, status, body, want string }{
+		{"the cloud's own words", "400 Bad Request", `{"code":"EniIdException","message":"The param eniId is invalid","requestId":"r-1"}`,
+			"not found: EniIdException: The param eniId is invalid (request r-1)"},
+		{"a code alone", "400 Bad Request", `{"code":"EniIdException"}`, "not found: EniIdException: HTTP 400 Bad Request"},
+		{"an empty code", "404 Not Found", `{"code":"","message":"no such thing"}`, "not found: HTTP 404 Not Found: no such thing"},
+		{"nothing in it", "404 Not Found", `{}`, "not found: HTTP 404 Not Found"},
+		{"empty words", "404 Not Found", `{"code":"","message":""}`, "not found: HTTP 404 Not Found"},
+		{"no body", "502 Bad Gateway", "", "outcome unknown: HTTP 502 Bad Gateway"},
+		{"no body of a failure", "500 Internal Server Error", "", "outcome unknown: HTTP 500 Internal Server Error"},
+		{"a proxy's page", "503 Service Unavailable", "<html>", "outcome unknown: HTTP 503 Service Unavailable, and its body is no error of the API"},
+		{"a proxy's page that refuses", "403 Forbidden", "<html>", "forbidden: HTTP 403 Forbidden, and its body is no error of the API"},
+		{"a status without words", "599 ", "", "outcome unknown: HTTP 599"},
+		{"a status without words, and a page", "599 ", "<html>", "outcome unknown: HTTP 599, and its body is no error of the API"},
+		{"too many words", "400 Bad Request", `{"code":"NoSuchObject","message":"` + long + `","requestId":"r-1"}`,
+			"not found: NoSuchObject: " + long[:mostDetail-len("NoSuchObject: ")] + "... (request r-1)"},
+		{"success that is no JSON", "200 OK", "<html>", "outcome unknown: bad answer: HTTP 200 OK: invalid character '<' looking for beginning of value"},
+		{"a redirect", "307 Temporary Redirect", "", "outcome unknown: HTTP 307 Temporary Redirect: the endpoint redirects to elsewhere"},
+		{"success that breaks off", "200 OK", `{"privateIp` + cut, "outcome unknown: HTTP 200 OK, and the answer breaks off: unexpected EOF"},
+		{"a refusal that breaks off", "400 Bad Request", `{"code` + cut, "outcome unknown: HTTP 400 Bad Request, and the answer breaks off: unexpected EOF"},
+		{"throttling that breaks off", "429 Too Many Requests", `{"code` + cut, "throttled: HTTP 429 Too Many Requests, and its body is no error of the API"},
+		{"no answer", "", "", "outcome unknown: no answer: EOF"},
+	} {
+		d := reading(t, func(w http.ResponseWriter, _ *http.Request) { hijack(t, w, tt.status, tt.body) })
+		_, err := d.Assign(t.Context(), driver.Assign{On: driver.Interface{ID: "eni-1"}, Family: eni.IPv4, Count: driver.Count{Singles: 1}, Token: "t"})
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%s:\n%v, want\n%s", tt.name, err, tt.want)
+		}
+	}
+}
+
+// cut ends a body that is announced longer.
+const cut = "\x00"
+
+// hijack writes an answer with just this status line, "" for none at all.
+func hijack(t *testing.T, w http.ResponseWriter, status, body string) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	if status == "" {
+		return
+	}
+	body, short := strings.CutSuffix(body, cut)
+	length := len(body)
+	if short {
+		length++
+	}
+	if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", status, length, body); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestACallThatNeverWentOutSaysSo(t *testing.T) {
+	d := reading(t, answerPublished)
+	d.base.(*wire).refuse(1)
+	err := d.Delete(t.Context(), "eni-1", "t")
+	if want := "cloud unavailable: not sent: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v, want %s...", err, want)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the agent stops"))
+	err = d.Delete(ctx, "eni-1", "t")
+	if err == nil || !strings.HasSuffix(err.Error(), "cloud unavailable: not sent: the agent stops") {
+		t.Errorf("error %v of an ended context", err)
 	}
 }
 
 func TestThrottlingTellsHowLongToWait(t *testing.T) {
 	s, c, _, i := pair(t)
-	s.Endpoint.FailNext("BatchAddPrivateIp", api.Fault{Err: &api.Error{Reason: api.Throttled, RetryAfter: 7 * time.Second}})
+	s.Endpoint.FailNext("BatchAddPrivateIp", sim.Fault{Err: &sim.Error{Reason: sim.Throttled, RetryAfter: 7 * time.Second}})
 	_, err := c.AssignAddresses(t.Context(), i.ID, eni.IPv4, 1)
 	var e *cloud.Error
 	if !errors.As(err, &e) || e.Kind != cloud.ErrThrottled || e.RetryAfter != 7*time.Second {
@@ -75,7 +207,7 @@ func TestARefusedConnectionIsUnavailableAndALostOneUnknown(t *testing.T) {
 	if _, err := c.AssignAddresses(t.Context(), i.ID, eni.IPv4, 1); !errors.Is(err, cloud.ErrUnavailable) {
 		t.Errorf("a refused connection: %v", err)
 	}
-	s.Endpoint.FailNext("BatchAddPrivateIp", api.Fault{Answer: api.Lost})
+	s.Endpoint.FailNext("BatchAddPrivateIp", sim.Fault{Answer: sim.Lost})
 	if _, err := c.AssignAddresses(t.Context(), i.ID, eni.IPv4, 1); !errors.Is(err, cloud.ErrUnknown) {
 		t.Errorf("a lost answer: %v", err)
 	}
@@ -84,13 +216,14 @@ func TestARefusedConnectionIsUnavailableAndALostOneUnknown(t *testing.T) {
 func TestARedirectIsNotFollowed(t *testing.T) {
 	asked := false
 	elsewhere := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
-	c := reader(t, func(w http.ResponseWriter, r *http.Request) {
+	d := reading(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)
 	})
+	c := engine.New(d, quick(engine.Options{}))
 	if _, err := c.Interfaces(t.Context()); !errors.Is(err, cloud.ErrUnavailable) || asked {
 		t.Errorf("error %v, asked elsewhere: %v", err, asked)
 	}
-	if err := c.deleteENI(t.Context(), call{op: "DeleteInterface", object: "eni-1"}); !errors.Is(err, cloud.ErrUnknown) || asked {
+	if err := d.Delete(t.Context(), "eni-1", "t"); !errors.Is(err, cloud.ErrUnknown) || asked {
 		t.Errorf("of a call without an answer: %v, asked elsewhere: %v", err, asked)
 	}
 }
@@ -101,7 +234,10 @@ func TestNoSecretIsInErrorsLogsOrPrints(t *testing.T) {
 	t.Setenv("BCE_SESSION_TOKEN", "0123456789session")
 	var log strings.Builder
 	s := newSite(t, setup{endpoint: endpoint.Options{}})
-	c, _ := s.open(t, "i-n1", Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	d, err := New(Options{Endpoint: s.url, Metadata: serve(t, s.Metadata("i-n1"))})
+	must(t, err)
+	quicken(d)
+	c := engine.New(d, quick(engine.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}))
 	var texts []string
 	note := func(err error) {
 		if err == nil {
@@ -110,15 +246,15 @@ func TestNoSecretIsInErrorsLogsOrPrints(t *testing.T) {
 		}
 		texts = append(texts, err.Error())
 	}
-	_, err := c.Interfaces(t.Context()) // its session token is not the account's
+	_, err = c.Interfaces(t.Context()) // its session token is not the account's
 	note(err)
 	leak := "your key " + accessKey + " with secret " + secretKey + " and token 0123456789session"
-	s.Endpoint.FailNext("", api.Fault{Err: &api.Error{Reason: api.Forbidden, Code: "AccessDenied", Status: 403, Detail: leak}})
+	s.Endpoint.FailNext("", sim.Fault{Err: &sim.Error{Reason: sim.Forbidden, Code: "AccessDenied", Status: 403, Detail: leak}})
 	t.Setenv("BCE_SESSION_TOKEN", "")
-	c.keys.drop(c.keys.now)
+	d.keys.drop(d.keys.now)
 	_, err = c.Interfaces(t.Context())
 	note(err)
-	s.Endpoint.FailNext("GetInstanceDetail", api.Fault{Rewrite: func([]byte) []byte { return []byte(`{"instance":"` + leak + `"}`) }})
+	s.Endpoint.FailNext("GetInstanceDetail", sim.Fault{Rewrite: func([]byte) []byte { return []byte(`{"instance":"` + leak + `"}`) }})
 	_, err = c.Limits(t.Context())
 	note(err)
 	creds := Credentials{AccessKey: accessKey, SecretKey: secretKey, SessionToken: "0123456789session"}
@@ -178,7 +314,7 @@ func TestCredentialsComeFromTheEnvironmentAFileOrTheRole(t *testing.T) {
 func TestWrongKeysAreForbiddenAndSayWhatToDo(t *testing.T) {
 	withKeys(t)
 	s := newSite(t, setup{})
-	c, _ := s.open(t, "i-n1", Options{})
+	c, _ := s.open(t, "i-n1", engine.Options{})
 	s.SetKeys(map[string]string{accessKey: "another"})
 	_, err := c.Limits(t.Context())
 	if !errors.Is(err, cloud.ErrForbidden) || !strings.Contains(err.Error(), "SignatureDoesNotMatch") || !strings.Contains(err.Error(), "check the access key") {
@@ -197,11 +333,7 @@ func TestOptionsThatCantBeRightAreRefused(t *testing.T) {
 		"a user":                   {Endpoint: "https://me:secret@bcc.bj.baidubce.com"},
 		"no URL":                   {Endpoint: "bcc.bj.baidubce.com"},
 		"metadata on the internet": {Metadata: "http://8.8.8.8"},
-		"both kinds of groups":     {SecurityGroups: []string{"g-1", "esg-1"}},
-		"no group":                 {SecurityGroups: []string{"sg-1"}},
-		"a long cluster":           {Cluster: strings.Repeat("x", 33)},
 		"an instance with a slash": {Instance: "i/../x"},
-		"a subnet with a slash":    {Subnets: []string{"a/b"}},
 		"an unknown kind":          {Kind: "vm"},
 		"a timeout below 0":        {Timeout: -1},
 	} {
@@ -212,18 +344,70 @@ func TestOptionsThatCantBeRightAreRefused(t *testing.T) {
 		}
 	}
 	for _, o := range []Options{{}, {Endpoint: "https://bcc.bj.baidubce.com"}, {Endpoint: "http://127.0.0.1:80"}, {Endpoint: "http://[::1]:80/"},
-		{Metadata: "http://169.254.169.254"}, {SecurityGroups: []string{"esg-1", "esg-2"}}} {
+		{Metadata: "http://169.254.169.254"}} {
 		if _, err := New(o); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
 }
 
+func TestSecurityGroupsAreOfOneKind(t *testing.T) {
+	for _, ids := range [][]string{{"g-1", "esg-1"}, {"sg-1"}, {""}} {
+		if CheckGroups(ids) == nil {
+			t.Errorf("%q are fine", ids)
+		}
+	}
+	for _, ids := range [][]string{nil, {"g-1", "g-2"}, {"esg-1", "esg-2"}} {
+		if err := CheckGroups(ids); err != nil {
+			t.Errorf("%q: %v", ids, err)
+		}
+	}
+}
+
+// Nothing that the API can't be asked about leaves this process, and nothing that an
+// ENI's description could not tell again.
+func TestWhatTheAPICantBeAskedAboutIsNotAsked(t *testing.T) {
+	d := reading(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s %s", r.Method, r.URL) })
+	m := driver.Mark{Instance: "i-1", Token: "t", Asked: time.Now(), Index: 1}
+	for name, err := range map[string]error{
+		"an ENI":    d.Delete(t.Context(), "a/b", "t"),
+		"a subnet":  second(d.subnet(t.Context(), "a/b")),
+		"addresses": second(d.Assign(t.Context(), driver.Assign{On: driver.Interface{ID: ""}})),
+	} {
+		if !errors.Is(err, cloud.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	long, blank, none := m, m, m
+	long.Cluster, blank.Token, none.Index = strings.Repeat("x", 33), "a token", 0
+	for _, bad := range []driver.Mark{long, blank, none} {
+		if err := second(d.Create(t.Context(), driver.Create{Subnet: "sbn-1", Groups: []string{"g-1"}, Mark: bad, Token: "t"})); !errors.Is(err, cloud.ErrForbidden) {
+			t.Errorf("mark %+v: %v", bad, err)
+		}
+		if err := d.Rewrite(t.Context(), "eni-1", bad, "t"); !errors.Is(err, cloud.ErrForbidden) {
+			t.Errorf("mark %+v: %v", bad, err)
+		}
+	}
+	if err := second(d.Create(t.Context(), driver.Create{Subnet: "sbn-1", Groups: []string{"g-1", "esg-1"}, Mark: m, Token: "t"})); !errors.Is(err, cloud.ErrForbidden) {
+		t.Errorf("groups of both kinds: %v", err)
+	}
+	list, err := d.Interfaces(t.Context(), driver.Filter{IDs: []string{"a/b"}})
+	if err != nil || len(list) > 0 {
+		t.Errorf("an ENI with a slash is %v, %v", list, err)
+	}
+	if gone, err := d.Gone(t.Context(), []string{"a/b"}); err != nil || len(gone) > 0 {
+		t.Errorf("an instance that can't be is gone: %v, %v", gone, err)
+	}
+}
+
+// second is the error of two results.
+func second[T any](_ T, err error) error { return err }
+
 func TestTheRegionsEndpointIsHTTPS(t *testing.T) {
 	c, err := New(Options{Region: "gz", Instance: "i-1", VPC: "vpc-1", Zone: "zoneA", Kind: BCC})
 	must(t, err)
 	for bare, want := range map[bool]string{false: "https://bcc.gz.baidubce.com", true: "https://bbc.gz.baidubce.com"} {
-		if got, err := c.endpoint(t.Context(), call{bare: bare}); err != nil || got != want {
+		if got, err := c.endpoint(t.Context(), bare); err != nil || got != want {
 			t.Errorf("endpoint %s, %v; want %s", got, err, want)
 		}
 	}

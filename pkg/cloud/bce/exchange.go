@@ -1,76 +1,159 @@
 package bce
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/baidubce/bce-sdk-go/auth"
-	"github.com/baidubce/bce-sdk-go/bce"
+	sdkhttp "github.com/baidubce/bce-sdk-go/http"
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 )
+
+// request is a request to the API.
+type request struct {
+	method, path string
+	query        map[string]string // an empty value is sent, as in "?attach"
+	token        string            // for what changes something
+	body, into   any               // of the request and of its answer, nil for none
+	bare         bool              // to the service for bare metal
+}
+
+// mutates tells whether the request changes something.
+func (r request) mutates() bool { return r.method != http.MethodGet }
+
+// answer is what came of a request.
+type answer struct {
+	sent   bool          // it may have reached the cloud
+	status int           // of HTTP, 0 if there is no answer
+	line   string        // the status as it was written: "404 Not Found"
+	after  time.Duration // the cloud's wish
+	body   []byte
+	err    error // why there is none, or a part of it alone
+}
+
+// httpStatus names the answer's status: "HTTP 404 Not Found".
+func (a answer) httpStatus() string {
+	return strings.TrimSpace("HTTP " + cmp.Or(a.line, strconv.Itoa(a.status)))
+}
+
+// do makes a request that changes something once, one that reads again where the cloud
+// had too many. Its error is a *driver.Error.
+func (d *Driver) do(ctx context.Context, r request) error {
+	for try := 1; ; try++ {
+		err := d.once(ctx, r)
+		if err == nil || !d.again(ctx, r, try, err) {
+			return err
+		}
+	}
+}
+
+func (d *Driver) once(ctx context.Context, r request) error {
+	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
+	defer cancel()
+	keys, err := d.keys.get(ctx)
+	if err != nil {
+		return d.fail(ctx, cloud.ErrForbidden, "find credentials: "+err.Error())
+	}
+	endpoint, err := d.endpoint(ctx, r.bare)
+	if err != nil {
+		return err
+	}
+	req, err := r.sign(ctx, endpoint, keys)
+	if err != nil {
+		return d.fail(ctx, cloud.ErrForbidden, err.Error())
+	}
+	err = d.classify(r, d.exchange(req))
+	if errors.Is(err, cloud.ErrForbidden) {
+		d.keys.drop(keys) // those of a role may have run out early
+	}
+	return err
+}
+
+// sign makes the request as it goes over the wire. The SDK knows how to sign, and writes
+// queries as it signs them.
+func (r request) sign(ctx context.Context, endpoint string, keys Credentials) (*http.Request, error) {
+	body := []byte{}
+	if r.body != nil {
+		var err error
+		if body, err = json.Marshal(r.body); err != nil {
+			return nil, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, endpoint+r.path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	query := maps.Clone(r.query)
+	if query == nil {
+		query = map[string]string{}
+	}
+	if r.token != "" {
+		query["clientToken"] = r.token
+	}
+	s := &sdkhttp.Request{}
+	s.SetMethod(r.method)
+	s.SetUri(r.path)
+	s.SetParams(query)
+	s.SetHeaders(map[string]string{"Host": req.URL.Host, "User-Agent": "enipool", "Content-Type": "application/json;charset=utf-8",
+		"x-bce-date": time.Now().UTC().Format("2006-01-02T15:04:05Z")})
+	(&auth.BceV1Signer{}).Sign(s, &auth.BceCredentials{AccessKeyId: keys.AccessKey, SecretAccessKey: keys.SecretKey, SessionToken: keys.SessionToken},
+		&auth.SignOptions{HeadersToSign: auth.DEFAULT_HEADERS_TO_SIGN, ExpireSeconds: 300})
+	req.URL.RawQuery = s.QueryString()
+	for name, value := range s.Headers() {
+		req.Header.Set(name, value)
+	}
+	return req, nil
+}
 
 // mostBody is how many bytes of an answer are read: 1,000 full ENIs are 4 MB.
 const mostBody = 32 << 20
 
-// exchange is one HTTP exchange with the API. It binds the SDK's call to a context
-// and keeps what the SDK hides: whether the request went out, and how it ended.
-type exchange struct {
-	ctx    context.Context
-	base   http.RoundTripper
-	sent   atomic.Bool // the request may have reached the cloud
-	status int
-	date   string        // by the cloud's clock
-	after  time.Duration // the cloud's wish
-	err    error
-}
+var (
+	errLong      = errors.New("the answer is too long")
+	errElsewhere = errors.New("the endpoint redirects to elsewhere")
+)
 
-// RoundTrip carries out the request under the exchange's context in place of the
-// request's own, which is the SDK's background.
-func (x *exchange) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx := httptrace.WithClientTrace(x.ctx, &httptrace.ClientTrace{WroteHeaders: func() { x.sent.Store(true) }})
-	resp, err := x.base.RoundTrip(r.WithContext(ctx))
+// exchange sends the request and reads the answer.
+func (d *Driver) exchange(req *http.Request) (a answer) {
+	var sent atomic.Bool
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}
+	client := &http.Client{Transport: d.base, CheckRedirect: stay}
+	resp, err := client.Do(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	a.sent = sent.Load()
 	if err != nil {
-		x.err = err
-		return nil, err
+		a.err = cmp.Or(context.Cause(req.Context()), errors.Unwrap(err)) // within a *url.Error, which quotes the URL
+		return a
 	}
-	x.status, x.date = resp.StatusCode, resp.Header.Get("Date")
-	x.after = retryAfter(resp.Header.Get("Retry-After"))
-	resp.Body = &body{ReadCloser: resp.Body, left: mostBody, x: x}
-	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-		_ = resp.Body.Close()
-		x.err = errors.New("the endpoint redirects to elsewhere")
-		return nil, x.err
+	defer func() { _ = resp.Body.Close() }()
+	a.status, a.line, a.after = resp.StatusCode, resp.Status, retryAfter(resp.Header.Get("Retry-After"))
+	if theirs, wrong := http.ParseTime(resp.Header.Get("Date")); wrong == nil {
+		ahead := time.Since(theirs)
+		d.skew.Store(&ahead)
 	}
-	return resp, nil
-}
-
-// body is an answer's body of limited length.
-type body struct {
-	io.ReadCloser
-	left int
-	x    *exchange
-}
-
-var errLong = errors.New("the answer is too long")
-
-func (b *body) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		b.x.err = errLong
-		return 0, errLong
+	a.body, a.err = io.ReadAll(io.LimitReader(resp.Body, mostBody+1))
+	switch ended := context.Cause(req.Context()); {
+	case a.status >= 300 && a.status < 400:
+		a.err = errElsewhere
+	case len(a.body) > mostBody:
+		a.err = errLong
+	case a.err != nil && ended != nil:
+		a.err = ended
 	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	if err != nil && err != io.EOF {
-		b.x.err = err
-	}
-	return n, err
+	return a
 }
 
 // retryAfter reads the header's form in seconds; the API has no other.
@@ -98,69 +181,46 @@ func transport() *http.Transport {
 // stay follows no redirect: a signature is for one host.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// call is what an exchange is about, for its error.
-type call struct {
-	op      string // the method of Cloud
-	object  string
-	mutates bool
-	bare    bool // of the service for bare metal
-}
+// readTries is how often a read is made that the cloud refuses for its rate: all nodes
+// of an account share that, and lists pass once a second. It takes about as long as the
+// agent lets a call take.
+const readTries = 15
 
-// do runs a call of the SDK: one that changes something once, one that reads again
-// where the cloud had too many. Its error is a *cloud.Error.
-func (c *Client) do(ctx context.Context, k call, f func(*bce.BceClient) error) error {
-	for try := 1; ; try++ {
-		err := c.once(ctx, k, f)
-		if err == nil || !c.again(ctx, k, try, err) {
-			return err
-		}
+// again waits before the next try of a read that was refused, and tells whether there
+// is one. Nodes that were refused together do not come back together.
+func (d *Driver) again(ctx context.Context, r request, try int, err error) bool {
+	if r.mutates() || try >= readTries || !errors.Is(err, cloud.ErrThrottled) {
+		return false
 	}
-}
-
-func (c *Client) once(ctx context.Context, k call, f func(*bce.BceClient) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
-	defer cancel()
-	keys, err := c.keys.get(ctx)
-	if err != nil {
-		return c.problem(k, cloud.ErrForbidden, ctx.Err(), "find credentials: "+err.Error())
+	wait := d.pause << min(try-1, 3)
+	wait = wait/2 + rand.N(wait/2+1)
+	if e, ok := errors.AsType[*driver.Error](err); ok {
+		wait = max(wait, e.RetryAfter)
 	}
-	endpoint, err := c.endpoint(ctx, k)
-	if err != nil {
-		return err
+	if end, limited := ctx.Deadline(); limited && time.Until(end) < wait {
+		return false // what the cloud said tells more than that time ran out
 	}
-	x := &exchange{ctx: ctx, base: c.base}
-	err = f(&bce.BceClient{
-		Signer:     &auth.BceV1Signer{},
-		HTTPClient: &http.Client{Transport: x, CheckRedirect: stay},
-		Config: &bce.BceClientConfiguration{
-			Endpoint:    endpoint,
-			UserAgent:   "enipool " + bce.DEFAULT_USER_AGENT,
-			Retry:       bce.NewNoRetryPolicy(),
-			Credentials: &auth.BceCredentials{AccessKeyId: keys.AccessKey, SecretAccessKey: keys.SecretKey, SessionToken: keys.SessionToken},
-			SignOption:  &auth.SignOptions{HeadersToSign: auth.DEFAULT_HEADERS_TO_SIGN, ExpireSeconds: 300},
-		},
-	})
-	err = c.classify(k, x, err)
-	if theirs, wrong := http.ParseTime(x.date); wrong == nil {
-		c.skew.Store(int64(time.Since(theirs)))
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
 	}
-	if errors.Is(err, cloud.ErrForbidden) {
-		c.keys.drop(keys) // those of a role may have run out early
-	}
-	return err
 }
 
 // endpoint returns where the service is: eni, vpc and bcc are one.
-func (c *Client) endpoint(ctx context.Context, k call) (string, error) {
-	if c.o.Endpoint != "" {
-		return c.o.Endpoint, nil
+func (d *Driver) endpoint(ctx context.Context, bare bool) (string, error) {
+	if d.o.Endpoint != "" {
+		return d.o.Endpoint, nil
 	}
-	me, err := c.whoami(ctx, k.op)
+	s, err := d.Self(ctx)
 	if err != nil {
 		return "", err
 	}
-	if k.bare {
-		return "https://bbc." + me.region + ".baidubce.com", nil
+	if bare {
+		return "https://bbc." + s.Region + ".baidubce.com", nil
 	}
-	return "https://bcc." + me.region + ".baidubce.com", nil
+	return "https://bcc." + s.Region + ".baidubce.com", nil
 }

@@ -1,14 +1,16 @@
 package bce
 
 import (
-	"context"
+	"errors"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/google/go-cmp/cmp"
 )
@@ -46,8 +48,8 @@ var published = map[string]string{
 	  "code": "NoSuchObject", "message": "account not exist", "requestId": "c4abab14-ebc4-4eb0-85d2-03c4d51eed18" }`,
 }
 
-// page serves the published answers.
-func page(w http.ResponseWriter, r *http.Request) {
+// answerPublished serves the published answers.
+func answerPublished(w http.ResponseWriter, r *http.Request) {
 	text, ok := published[r.Method+" "+r.URL.Path]
 	switch {
 	case !ok:
@@ -58,17 +60,24 @@ func page(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(text))
 }
 
-func reader(t *testing.T, h http.HandlerFunc) *Client {
+// reading is a driver whose API is the handler.
+func reading(t *testing.T, h http.HandlerFunc) *Driver {
 	t.Helper()
 	withKeys(t)
-	c, err := New(Options{Endpoint: serve(t, h), Instance: "i-FodWXDUY", VPC: "vpc-IyrqYIQ7", Zone: "zoneA", Kind: BCC})
+	d, err := New(Options{Endpoint: serve(t, h), Instance: "i-FodWXDUY", VPC: "vpc-IyrqYIQ7", Zone: "zoneA", Kind: BCC})
 	must(t, err)
-	quicken(c)
-	return c
+	quicken(d)
+	return d
+}
+
+// reader is the cloud over that.
+func reader(t *testing.T, h http.HandlerFunc) *engine.Node {
+	t.Helper()
+	return engine.New(reading(t, h), quick(engine.Options{}))
 }
 
 func TestPublishedAnswersAreUnderstood(t *testing.T) {
-	c := reader(t, page)
+	c := reader(t, answerPublished)
 	got, err := c.Interfaces(t.Context())
 	must(t, err)
 	gateway := netip.MustParseAddr("192.168.0.1")
@@ -88,16 +97,36 @@ func TestPublishedAnswersAreUnderstood(t *testing.T) {
 		t.Errorf("AssignAddresses = %v, %v", added, err)
 	}
 	l, err := c.Limits(t.Context())
-	if want := (eni.Limits{ENIs: 5, V4: 16}); err != nil || l != want {
+	if want := (eni.Limits{ENIs: 5, V4: 16, NoPrimary: true}); err != nil || l != want {
 		t.Errorf("Limits = %+v, %v; want %+v", l, err, want)
 	}
 }
 
+// An RDMA interface (ERI) is in the same list. It has a quota of its own (eriQuota of
+// the instance) and no room for pods: it takes none of the ENIs' either.
+func TestRDMAInterfacesTakeNoRoomOfENIs(t *testing.T) {
+	const eri = `{"zoneName": "zoneA", "createdTime": "2019-01-30T10:44:52Z", "instanceId": "i-FodWXDUY", "eniId": "eni-rdma",
+		"macAddress": "fa:26:00:0d:51:c8", "name": "eri", "privateIpSet": [{"primary": true, "privateIpAddress": "192.168.0.9"}],
+		"status": "inuse", "subnetId": "sbn-IyWRnII7", "vpcId": "vpc-IyrqYIQ7", "networkInterfaceTrafficMode": "MODE"}, `
+	for mode, want := range map[string]int{"highPerformance": 2, "HighPerformance": 2, "standard": 3, "": 3} {
+		c := reader(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/eni" {
+				answerPublished(w, r)
+				return
+			}
+			text := strings.Replace(published["GET /v1/eni"], `"enis": [ `, `"enis": [ `+strings.Replace(eri, "MODE", mode, 1), 1)
+			_, _ = w.Write([]byte(text))
+		})
+		list, err := c.Interfaces(t.Context())
+		if err != nil || len(list) != want || len(c.Quarantined()) > 0 {
+			t.Errorf("with one of mode %q: %d ENIs, want %d: %+v, %v, quarantined %v", mode, len(list), want, list, err, c.Quarantined())
+		}
+	}
+}
+
 func TestThePublishedErrorIsUnderstood(t *testing.T) {
-	c := reader(t, page)
-	_, err := c.detail(context.Background(), "DeleteInterface", "eni-gone")
-	plain(&err)
-	want := "DeleteInterface eni-gone: not found: NoSuchObject: account not exist (request c4abab14-ebc4-4eb0-85d2-03c4d51eed18)"
+	_, err := reading(t, answerPublished).byID(t.Context(), "eni-gone")
+	want := "not found: NoSuchObject: account not exist (request c4abab14-ebc4-4eb0-85d2-03c4d51eed18)"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -124,4 +153,52 @@ func date(text string) time.Time {
 		panic(err)
 	}
 	return t
+}
+
+// What is believed of the cloud has a page, a line of public source, or is said to have
+// none; a trait without a belief would be a guess that nobody is told.
+func TestBeliefsHaveSources(t *testing.T) {
+	var believer cloud.Believer = engine.New(reading(t, answerPublished), engine.Options{})
+	beliefs, unsourced := believer.Beliefs(), 0
+	if len(beliefs) < 40 {
+		t.Fatalf("%d beliefs are read from DESIGN.md", len(beliefs))
+	}
+	seen := map[string]bool{}
+	for _, b := range beliefs {
+		page, err := url.Parse(b.Source)
+		byPage := err == nil && page.Scheme == "https" && page.Host == "cloud.baidu.com" && page.Path != ""
+		bySource := strings.HasPrefix(b.Source, "CCE: ") || strings.HasPrefix(b.Source, "SDK: ")
+		if b.Source == "" {
+			unsourced++
+		} else if !byPage && !bySource {
+			t.Errorf("%q has the source %q", b.What, b.Source)
+		}
+		if b.What == "" || seen[b.What] {
+			t.Errorf("%q is believed twice, or nothing", b.What)
+		}
+		seen[b.What] = true
+	}
+	if unsourced == 0 || unsourced > len(beliefs)/2 {
+		t.Errorf("%d of %d beliefs have no source", unsourced, len(beliefs))
+	}
+}
+
+// An answer without the instance's memory leaves nothing to tell by how many addresses an
+// ENI may have, unless the configuration does.
+func TestAnInstanceWithoutMemoryHasTheLimitsOfTheConfiguration(t *testing.T) {
+	d := reading(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v2/instance/i-FodWXDUY" {
+			answerPublished(w, r)
+			return
+		}
+		_, _ = w.Write([]byte(strings.Replace(published["GET /v2/instance/i-FodWXDUY"], `"memoryCapacityInGB": 16, `, "", 1)))
+	})
+	_, err := engine.New(d, engine.Options{}).Limits(t.Context())
+	if !errors.Is(err, cloud.ErrUnavailable) || !strings.Contains(err.Error(), "cloud.maxIPsPerENI") {
+		t.Errorf("Limits = %v", err)
+	}
+	l, err := engine.New(d, engine.Options{Limits: eni.Limits{V4: 12}}).Limits(t.Context())
+	if err != nil || l.V4 != 12 || l.ENIs != 5 {
+		t.Errorf("Limits by the configuration = %+v, %v", l, err)
+	}
 }

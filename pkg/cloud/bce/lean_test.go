@@ -5,11 +5,13 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/cloud/sim/api"
+	"github.com/enipool/enipool/pkg/cloud/engine"
+	"github.com/enipool/enipool/pkg/cloud/sim"
 )
 
 // asked returns how often the API was asked for each thing since a time.
@@ -22,8 +24,23 @@ func (s *site) asked(since map[string]int) map[string]int {
 	return n
 }
 
+// later is a clock that can be put forward.
+type later struct{ by atomic.Int64 }
+
+func (a *later) Now() time.Time { return time.Now().Add(time.Duration(a.by.Load())) }
+
+func (a *later) Wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
 func TestALookAsksForOneListAfterTheFirst(t *testing.T) {
-	s, c, _ := big(t, Options{})
+	clock := &later{}
+	s, c, _ := big(t, engine.Options{Clock: clock})
 	look := func(want int, when string) {
 		t.Helper()
 		before := maps.Clone(s.Calls())
@@ -43,7 +60,7 @@ func TestALookAsksForOneListAfterTheFirst(t *testing.T) {
 	look(2, "as long as it is attached nowhere")
 	must(t, c.DeleteInterface(t.Context(), i.ID))
 	look(1, "when it is deleted")
-	s.Endpoint.FailNext("CreateEni", api.Fault{Answer: api.Lost})
+	s.Endpoint.FailNext("CreateEni", sim.Fault{Answer: sim.Lost})
 	wish := cloud.Create{Token: "u", Subnet: "sbn-a", V4: 1}
 	if _, err := c.CreateInterface(t.Context(), wish); err == nil {
 		t.Fatal("a lost answer is no error")
@@ -56,17 +73,18 @@ func TestALookAsksForOneListAfterTheFirst(t *testing.T) {
 		t.Errorf("the same creation again: %v", got)
 	}
 	look(2, "as long as something may come late")
-	c.recall.sure = time.Now()
-	c.recall.next = c.recall.sure
+	clock.by.Add(int64(3 * time.Minute))
 	look(2, "when it must have come")
 	look(1, "after that")
-	c.recall.next = time.Now()
+	clock.by.Add(int64(12 * time.Minute))
 	look(2, "when it is due")
 }
 
 func TestANewENIOfAnInstanceThatIsKnownTakesNoList(t *testing.T) {
-	s, c, _ := big(t, Options{})
-	_, err := c.Interfaces(t.Context())
+	s, c, _ := big(t, engine.Options{})
+	_, err := c.Limits(t.Context()) // as an agent does first
+	must(t, err)
+	_, err = c.Interfaces(t.Context())
 	must(t, err)
 	var indexes []int
 	for _, token := range []string{"a", "b", "c"} {
@@ -84,7 +102,7 @@ func TestANewENIOfAnInstanceThatIsKnownTakesNoList(t *testing.T) {
 	if !slices.Equal(indexes, []int{1, 2, 3}) {
 		t.Errorf("device indexes %v", indexes)
 	}
-	s.Endpoint.FailNext("CreateEni", api.Fault{Err: &api.Error{Reason: api.Throttled}})
+	s.Endpoint.FailNext("CreateEni", sim.Fault{Err: &sim.Error{Reason: sim.Throttled}})
 	before := maps.Clone(s.Calls())
 	wish := cloud.Create{Token: "d", Subnet: "sbn-a", V4: 2}
 	if _, err := c.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrThrottled) {
@@ -103,9 +121,9 @@ func TestANewENIOfAnInstanceThatIsKnownTakesNoList(t *testing.T) {
 
 // An ENI that describes don't show yet when a process begins is found by its clientToken.
 func TestACreationAfterARestartThatSawNothingMakesNoSecondENI(t *testing.T) {
-	s, c, _ := big(t, Options{})
+	s, c, _ := big(t, engine.Options{})
 	wish := cloud.Create{Token: "t", Subnet: "sbn-a", V4: 2}
-	next, _ := s.open(t, "i-n1", Options{Subnets: []string{"sbn-a", "sbn-b"}})
+	next, _ := s.open(t, "i-n1", engine.Options{Subnets: []string{"sbn-a", "sbn-b"}})
 	_, err := next.Interfaces(t.Context())
 	must(t, err)
 	first, err := c.CreateInterface(t.Context(), wish)
@@ -118,14 +136,14 @@ func TestACreationAfterARestartThatSawNothingMakesNoSecondENI(t *testing.T) {
 }
 
 func TestAThrottledReadIsMadeAgainAsLongAsThereIsTime(t *testing.T) {
-	s, c, _ := big(t, Options{})
-	throttled := api.Fault{Err: &api.Error{Reason: api.Throttled}}
-	s.Endpoint.FailNext("ListEni", slices.Repeat([]api.Fault{throttled}, readTries-1)...)
+	s, c, _ := big(t, engine.Options{})
+	throttled := sim.Fault{Err: &sim.Error{Reason: sim.Throttled}}
+	s.Endpoint.FailNext("ListEni", slices.Repeat([]sim.Fault{throttled}, readTries-1)...)
 	if _, err := c.Interfaces(t.Context()); err != nil {
 		t.Errorf("%v after %d lists", err, s.Calls()["ListEni"])
 	}
 	before := maps.Clone(s.Calls())
-	s.Endpoint.FailNext("ListEni", slices.Repeat([]api.Fault{throttled}, readTries)...)
+	s.Endpoint.FailNext("ListEni", slices.Repeat([]sim.Fault{throttled}, readTries)...)
 	_, err := c.Interfaces(t.Context())
 	if got := s.asked(before)["ListEni"]; !errors.Is(err, cloud.ErrThrottled) || got != readTries {
 		t.Errorf("%v after %d lists, want %d", err, got, readTries)
@@ -133,7 +151,7 @@ func TestAThrottledReadIsMadeAgainAsLongAsThereIsTime(t *testing.T) {
 	before = maps.Clone(s.Calls())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	s.Endpoint.FailNext("ListEni", api.Fault{Err: &api.Error{Reason: api.Throttled, RetryAfter: 2 * time.Hour}})
+	s.Endpoint.FailNext("ListEni", sim.Fault{Err: &sim.Error{Reason: sim.Throttled, RetryAfter: 2 * time.Hour}})
 	_, err = c.Interfaces(ctx)
 	if got := s.asked(before)["ListEni"]; !errors.Is(err, cloud.ErrThrottled) || got != 1 {
 		t.Errorf("told to come back when there is no time left: %v after %d lists", err, got)

@@ -7,63 +7,58 @@ import (
 	"strings"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// mark is what an ENI's description says of it.
-type mark struct {
-	instance string
-	index    int
-	asked    time.Time // by the node's clock, in milliseconds: creation times are in seconds
-	token    string
-	cluster  string
-	v6       netip.Addr // the primary IPv6 address, the zero Addr if it has none yet
-}
-
-// A description may have 200 characters. The words of this one have at most 7, 1,
-// 40, 3, 13, 64, 32 and 39.
+// A description may have 200 characters. The words of ours have at most 7, 1, 40, 3, 13,
+// 64, 32 and 39.
 const markWord = "enipool"
 
-// String is the description: "enipool 1 INSTANCE INDEX MILLISECONDS TOKEN CLUSTER
-// IPV6", with "-" for what is not.
-func (m mark) String() string {
-	dash := func(s string) string {
-		if s == "" {
-			return "-"
-		}
-		return s
+// describe is the description of an ENI with a mark: "enipool 1 INSTANCE INDEX
+// MILLISECONDS TOKEN CLUSTER IPV6", with "-" for what is not. ok is false for a mark that
+// could not be read again.
+func describe(m driver.Mark) (text string, ok bool) {
+	cluster, v6 := "-", "-"
+	if m.Cluster != "" {
+		cluster = m.Cluster
 	}
-	v6 := ""
-	if m.v6.IsValid() {
-		v6 = m.v6.String()
+	if m.V6.IsValid() {
+		v6 = m.V6.String()
 	}
-	return fmt.Sprintf("%s 1 %s %d %d %s %s %s", markWord, m.instance, m.index, m.asked.UnixMilli(), m.token, dash(m.cluster), dash(v6))
+	text = fmt.Sprintf("%s 1 %s %d %d %s %s %s", markWord, m.Instance, m.Index, m.Asked.UnixMilli(), m.Token, cluster, v6)
+	again, ok := parseMark(text)
+	again.Asked = m.Asked // which is kept in milliseconds, enough beside creation times in seconds
+	return text, ok && again == m && len(m.Cluster) <= 32
 }
 
-// parseMark reads a description; ok is false for one that String did not write.
-func parseMark(text string) (m mark, ok bool) {
+// parseMark reads a description; ok is false for one that is none of ours.
+func parseMark(text string) (m driver.Mark, ok bool) {
 	words := strings.Split(text, " ")
 	if len(words) != 8 || words[0] != markWord || words[1] != "1" {
-		return mark{}, false
+		return driver.Mark{}, false
 	}
 	index, err := strconv.Atoi(words[3])
 	if err != nil || index < 1 || index > eni.MaxIndex {
-		return mark{}, false
+		return driver.Mark{}, false
 	}
 	asked, err := strconv.ParseInt(words[4], 10, 64)
 	if err != nil {
-		return mark{}, false
+		return driver.Mark{}, false
 	}
-	m = mark{instance: words[2], index: index, asked: time.UnixMilli(asked).UTC(), token: words[5], cluster: words[6]}
-	if m.cluster == "-" {
-		m.cluster = ""
+	m = driver.Mark{Instance: words[2], Index: index, Asked: time.UnixMilli(asked).UTC(), Token: words[5], Cluster: words[6]}
+	if m.Cluster == "-" {
+		m.Cluster = ""
 	}
 	if words[7] != "-" {
-		if m.v6, err = netip.ParseAddr(words[7]); err != nil || !m.v6.Is6() || m.v6.Zone() != "" {
-			return mark{}, false
+		if m.V6, err = netip.ParseAddr(words[7]); err != nil || !m.V6.Is6() || m.V6.Zone() != "" {
+			return driver.Mark{}, false
 		}
 	}
-	return m, m.instance != "" && validToken(m.token)
+	if m.Instance == "" || !validToken(m.Token) {
+		return driver.Mark{}, false
+	}
+	return m, true
 }
 
 // validToken tells whether the token can be a word of a description.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
 // metadata is the service that tells an instance about itself.
@@ -50,47 +51,42 @@ func (m metadata) get(ctx context.Context, path string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// self is what an instance is for good.
-type self struct {
-	region, instance, vpc, zone string
-	kind                        Kind
-}
-
-// whoami returns what the options say, and of the rest what the metadata service
-// does.
-func (c *Client) whoami(ctx context.Context, op string) (self, error) {
-	c.mu.Lock()
-	me := c.self
-	c.mu.Unlock()
-	if me != nil {
-		return *me, nil
+// Self implements driver.Driver: what the options say, and of the rest what the metadata
+// service does.
+func (d *Driver) Self(ctx context.Context) (driver.Self, error) {
+	d.mu.Lock()
+	known := d.self
+	d.mu.Unlock()
+	if known != nil {
+		return *known, nil
 	}
-	o := self{region: c.o.Region, instance: c.o.Instance, vpc: c.o.VPC, zone: c.o.Zone, kind: c.o.Kind}
-	kind := string(o.kind)
+	s := driver.Self{Instance: d.o.Instance, Type: string(d.o.Kind), Region: d.o.Region, Zone: d.o.Zone, VPC: d.o.VPC}
 	for _, ask := range []struct {
-		into *string
-		path string
-	}{{&o.region, "region"}, {&o.instance, "instance-shortid"}, {&o.vpc, "vpc-id"}, {&o.zone, "azone"}, {&kind, "instance-type-ex"}} {
-		if *ask.into != "" || ask.into == &o.region && c.o.Endpoint != "" {
+		into      *string
+		path, key string
+	}{{&s.Region, "region", "region"}, {&s.Instance, "instance-shortid", "instance"}, {&s.VPC, "vpc-id", "vpc"},
+		{&s.Zone, "azone", "zone"}, {&s.Type, "instance-type-ex", "kind"}} {
+		if *ask.into != "" || ask.into == &s.Region && d.o.Endpoint != "" {
 			continue
 		}
-		text, err := c.meta.get(ctx, "/1.0/meta-data/"+ask.path)
+		text, err := d.meta.get(ctx, "/1.0/meta-data/"+ask.path)
 		if err == nil && !wordFormat.MatchString(text) {
 			err = fmt.Errorf("the metadata service's %s is no word", ask.path)
 		}
 		if err != nil {
-			return self{}, c.problem(call{op: op}, cloud.ErrUnavailable, ctx.Err(), err.Error())
+			return driver.Self{}, d.fail(ctx, cloud.ErrUnavailable, err.Error()+"; or name cloud."+ask.key)
 		}
 		*ask.into = text
 	}
-	o.kind = kindOfInstance(kind)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.self = &o
-	return o, nil
+	s.Type = string(kindOf(s.Type))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.self = &s
+	return s, nil
 }
 
-func kindOfInstance(text string) Kind {
+// kindOf reads what the metadata service or a Self tells of an instance.
+func kindOf(text string) Kind {
 	switch k := Kind(strings.ToLower(text)); k {
 	case BBC, EBC:
 		return k
@@ -98,14 +94,9 @@ func kindOfInstance(text string) Kind {
 	return BCC
 }
 
-// sameZone compares the two ways in which zones are written: "zoneA" and "cn-bj-a".
-func sameZone(a, b string) bool {
-	short := func(zone string) string {
-		zone = strings.ToLower(zone)
-		if rest, ok := strings.CutPrefix(zone, "zone"); ok {
-			return rest
-		}
-		return zone[strings.LastIndexByte(zone, '-')+1:]
-	}
-	return short(a) == short(b)
+// isBare tells whether the service for bare metal describes an instance. It is asked of
+// this process's own: others are not of the old kind, which has no ENIs to look after.
+func (d *Driver) isBare(ctx context.Context, instance string) (bool, error) {
+	s, err := d.Self(ctx)
+	return s.Type == string(BBC) && s.Instance == instance, err
 }

@@ -13,7 +13,7 @@ var inBlocks = []sentence{
 	{"a block is Size addresses whose first Bits bits are the same", []Capability{Blocks}, sharesBits},
 	{"AssignAddresses puts blocks, and single addresses for the rest", []Capability{Blocks}, putsTheRest},
 	{"AssignAddresses puts single addresses where the subnet has no whole block", []Capability{Blocks, Breaking}, putsSingles},
-	{"CreateInterface begins with single addresses where the subnet has no whole block", []Capability{Blocks, Breaking}, beginsWithSingles},
+	{"CreateInterface begins with single addresses where the subnet has no whole block", []Capability{Blocks, Breaking, Secondary}, beginsWithSingles},
 	{"a single address takes as much of the limit as a block", []Capability{Blocks, Quotas}, singlesTakeRoom},
 	{"UnassignAddresses takes blocks and single addresses", []Capability{Blocks}, takesBoth},
 	{"UnassignAddresses refuses a part of a block and does nothing", []Capability{Blocks}, refusesAPart},
@@ -24,10 +24,10 @@ func (n *node) blocks() []eni.Family {
 	return slices.DeleteFunc(slices.Clone(n.has), func(f eni.Family) bool { return n.unit(f) == 1 })
 }
 
-// bare makes an ENI that has only its primary addresses.
+// bare returns an ENI that has only its primary addresses.
 func (n *node) bare() cloud.Interface {
 	n.Helper()
-	return n.create(0)
+	return n.carrier(0)
 }
 
 // put is AssignAddresses of that many addresses, all of which must come.
@@ -69,7 +69,7 @@ func putsTheRest(n *node) {
 			n.Errorf("of %d addresses %d came together", n.unit(f)+1, len(n.units(addrs)[0]))
 		}
 		n.carries(i.ID, addrs)
-		n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
+		n.discard(i)
 	}
 }
 
@@ -110,7 +110,7 @@ func singlesTakeRoom(n *node) {
 			n.Errorf("beside a single address there came %d in blocks, want %d", len(more), room)
 		}
 		n.carries(i.ID, with(addrs, more...))
-		n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
+		n.discard(i)
 	}
 }
 
@@ -137,6 +137,6 @@ func refusesAPart(n *node) {
 			n.is(n.Cloud.UnassignAddresses(n.ctx, i.ID, part), cloud.ErrForbidden)
 			n.carries(i.ID, with(addrs))
 		}
-		n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
+		n.discard(i)
 	}
 }

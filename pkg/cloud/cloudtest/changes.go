@@ -13,7 +13,7 @@ import (
 var changes = []sentence{
 	{"AssignAddresses puts up to n more addresses on the ENI and returns those", nil, putsAndReturns},
 	{"AssignAddresses puts addresses of the family", nil, putsOfFamily},
-	{"AssignAddresses works on the node's own ENI", nil, putsOnOwn},
+	{"AssignAddresses works on the node's own ENI unless Limits say that it gets none", nil, putsOnOwn},
 	{"AssignAddresses may return some together with an error", []Capability{Quotas}, someWithError},
 	{"AssignAddresses returns ErrSubnetFull when no address is left", []Capability{Scarcity}, putsNothingInFull},
 	{"AssignAddresses returns ErrNotFound when the node has no such ENI", nil, putsNowhere},
@@ -23,8 +23,8 @@ var changes = []sentence{
 	{"UnassignAddresses of an ENI that does not exist is fine", nil, takesFromNobody},
 	{"UnassignAddresses is safe to ask again after an error", []Capability{Faults}, takesAgain},
 	{"room of addresses that were taken is there again", []Capability{Scarcity}, givenAgain},
-	{"DeleteInterface detaches and deletes an ENI with all its addresses", nil, deletes},
-	{"DeleteInterface deletes an ENI that is not attached", []Capability{Faults}, deletesUnattached},
+	{"DeleteInterface detaches and deletes an ENI with all its addresses", []Capability{Secondary}, deletes},
+	{"DeleteInterface deletes an ENI that is not attached", []Capability{Faults, Secondary}, deletesUnattached},
 	{"DeleteInterface of an ENI that does not exist is fine", nil, deletesNothing},
 	{"DeleteInterface refuses an ENI that CreateInterface did not make", []Capability{Guard}, refusesOwn},
 }
@@ -42,7 +42,7 @@ func ofFamily(addrs []netip.Addr, f eni.Family) []netip.Addr {
 }
 
 func putsAndReturns(n *node) {
-	other, i := n.create(2), n.create(1)
+	other, i := n.pair(2, 1)
 	most := n.some(n.family(), 3)
 	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), most)
 	n.must(err)
@@ -53,12 +53,12 @@ func putsAndReturns(n *node) {
 		n.Errorf("AssignAddresses = %v, which were there already", addrs)
 	}
 	n.carries(i.ID, with(i.Addresses, addrs...))
-	n.carries(other.ID, other.Addresses)
+	n.untouched(other)
 }
 
 func putsOfFamily(n *node) {
-	i := n.create(1)
-	for _, f := range n.has {
+	i := n.carrier(1)
+	for _, f := range n.families(i) {
 		if count(i, f)+n.some(f, 2) > n.most(f) {
 			n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, ofFamily(i.Addresses, f)))
 		}
@@ -81,6 +81,12 @@ func putsOnOwn(n *node) {
 		f = eni.IPv6
 	}
 	addrs, err := n.Cloud.AssignAddresses(n.ctx, own.ID, f, n.some(f, 1))
+	if n.limits.NoPrimary {
+		n.is(err, cloud.ErrLimit)
+		n.carries(own.ID, with(own.Addresses, addrs...))
+		n.carries(own.ID, own.Addresses)
+		return
+	}
 	n.must(err)
 	n.carries(own.ID, with(own.Addresses, addrs...))
 	n.must(n.Cloud.UnassignAddresses(n.ctx, own.ID, addrs))
@@ -88,7 +94,7 @@ func putsOnOwn(n *node) {
 }
 
 func someWithError(n *node) {
-	i := n.create(1)
+	i := n.carrier(1)
 	most := n.most(n.family())
 	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), most)
 	if err != nil {
@@ -101,7 +107,7 @@ func someWithError(n *node) {
 }
 
 func putsNothingInFull(n *node) {
-	i := n.create(1)
+	i := n.carrier(1)
 	n.Leave(n.first, 1)
 	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), n.some(n.family(), 2))
 	if err != nil {
@@ -118,75 +124,19 @@ func putsNothingInFull(n *node) {
 }
 
 func putsNowhere(n *node) {
-	i := n.create(1)
-	n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
-	for _, id := range []string{i.ID, "eni-of-nobody"} {
+	nowhere := []string{"eni-of-nobody"}
+	if n.spare() > 0 {
+		i := n.create(1)
+		n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
+		nowhere = append(nowhere, i.ID)
+	}
+	for _, id := range nowhere {
 		addrs, err := n.Cloud.AssignAddresses(n.ctx, id, n.family(), 1)
 		n.is(err, cloud.ErrNotFound)
 		if len(addrs) > 0 {
 			n.Errorf("ENI %s does not exist and got %v", id, addrs)
 		}
 	}
-}
-
-func takes(n *node) {
-	other, i := n.create(2), n.create(1)
-	addrs := with(i.Addresses, n.assign(i.ID, 3)...)
-	units := n.units(addrs)
-	gone := slices.Concat(units[2], units[0]) // in no order
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, gone))
-	n.carries(i.ID, without(addrs, gone...))
-	n.carries(other.ID, other.Addresses)
-}
-
-// leavesPrimary: whether the cloud refuses such a call is its own affair.
-func leavesPrimary(n *node) {
-	i := n.create(1)
-	before := n.see()
-	primary := i.Net(n.family()).Primary.Addr()
-	if err := n.Cloud.UnassignAddresses(n.ctx, i.ID, []netip.Addr{primary}); err != nil {
-		n.is(err, cloud.ErrForbidden)
-	}
-	n.unchanged(before)
-}
-
-func takesWhatIsNot(n *node) {
-	other, i := n.create(2), n.create(3)
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, nil))
-	units := n.units(i.Addresses)
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, units[0]))
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, units[0]))
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, slices.Concat(units[0], other.Addresses[:1], units[1])))
-	n.carries(i.ID, without(i.Addresses, slices.Concat(units[0], units[1])...))
-	n.carries(other.ID, other.Addresses)
-}
-
-func takesFromNobody(n *node) {
-	i := n.create(1)
-	n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
-	other := n.create(1) // it may well have the same addresses
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, append(i.Addresses, other.Addresses...)))
-	n.must(n.Cloud.UnassignAddresses(n.ctx, "eni-of-nobody", i.Addresses))
-	n.carries(other.ID, other.Addresses)
-}
-
-func takesAgain(n *node) {
-	i := n.create(1)
-	addrs := n.assign(i.ID, 3)
-	n.Inject("UnassignAddresses", Partial)
-	n.is(n.Cloud.UnassignAddresses(n.ctx, i.ID, addrs), cloud.Kinds()...)
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, addrs))
-	n.carries(i.ID, i.Addresses)
-}
-
-func givenAgain(n *node) {
-	other, i := n.create(1), n.create(1)
-	addrs := n.assign(i.ID, 2)
-	n.Leave(n.first, 0)
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, addrs))
-	again := n.assign(other.ID, 2)
-	n.carries(other.ID, with(other.Addresses, again...))
-	n.carries(i.ID, i.Addresses)
 }
 
 func deletes(n *node) {
@@ -216,8 +166,12 @@ func deletesUnattached(n *node) {
 }
 
 func deletesNothing(n *node) {
-	i := n.create(1)
-	for _, id := range []string{i.ID, i.ID, "eni-of-nobody"} {
+	nobody := []string{"eni-of-nobody", "eni-of-nobody"}
+	if n.spare() > 0 {
+		i := n.create(1)
+		nobody = append(nobody, i.ID, i.ID)
+	}
+	for _, id := range nobody {
 		n.must(n.Cloud.DeleteInterface(n.ctx, id))
 	}
 }

@@ -1,9 +1,16 @@
 // Package cloudtest tells whether a cloud.Cloud keeps what the comments of that
 // interface promise. It is for tests alone: nothing else may import it.
+//
+// Contract asks for as little of the cloud under test as it can: Transport makes the
+// faults between a provider and any endpoint, and a sentence for which one ENI is enough
+// takes the node's own where the instance can have no other. What an endpoint can't do,
+// and what an instance is too small for, is skipped with the reason.
 package cloudtest
 
 import (
+	"net/netip"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -14,8 +21,13 @@ import (
 // calling it.
 type Subject struct {
 	Cloud   cloud.Cloud   // of a fresh node that has its own ENI alone
-	Subnets []string      // IDs of those in which its new ENIs may lie; the first has room for all of them
+	Subnets []string      // IDs of those in which its new ENIs may lie; the first has room for all of them. None: that of its own ENI
 	Lag     time.Duration // age of what Interfaces and Subnets show, at most
+
+	// Pods are the ranges that secondary addresses come from, where a cloud does not
+	// take them from the subnet of the ENI's primary address; none: it does. Free of a
+	// subnet is then what is left there.
+	Pods []netip.Prefix
 
 	// What an endpoint can't do is nil; sentences that need it are skipped.
 	Other  cloud.Cloud                               // a second node of the same account
@@ -26,7 +38,12 @@ type Subject struct {
 	Use    func(t *testing.T, ready cloud.Interface) // fails the test unless a pod can use the addresses
 	Check  func() error                              // called at the end: what is wrong inside
 
+	// Chunk is more than 0 where Partial comes between two requests, as a Transport makes
+	// it, and how many addresses one request carries at most then. 0: it halves any.
+	Chunk int
+
 	Lacks []Capability // what the endpoint does not do as a cloud does
+	Must  []Capability // Blocks, DualStack: the suite fails without, for who asked for them would not see that they were not tried
 }
 
 // Failure is what Subject.Inject does to a call.
@@ -46,14 +63,24 @@ const (
 	Partial
 )
 
+// String returns the failure's name.
+func (f Failure) String() string {
+	names := []string{"Throttled", "Unavailable", "Forbidden", "LostAfterCreate", "LostAfterAttach", "LostAfterEffect", "Late", "Partial"}
+	if int(f) < len(names) {
+		return names[f]
+	}
+	return strconv.Itoa(int(f))
+}
+
 // Capability is what an endpoint may lack, by its name in the reason of a skip.
 type Capability string
 
 // The capabilities. Emulators of clouds have few of them.
 const (
-	Tokens    Capability = "tokens"                // calls with one token make one ENI
-	Quotas    Capability = "quotas"                // more than Limits says is refused
-	Guard     Capability = "guard of foreign ENIs" // deleting the node's own ENI is refused
+	Tokens    Capability = "tokens"                      // calls with one token make one ENI
+	Quotas    Capability = "quotas"                      // more than Limits says is refused
+	Guard     Capability = "guard of foreign ENIs"       // deleting the node's own ENI is refused
+	Attached  Capability = "refusal of what is attached" // attaching it once more
 	OtherNode Capability = "a second node"
 	Faults    Capability = "a fault injection hook"
 	Scarcity  Capability = "a hook to fill subnets"
@@ -61,10 +88,19 @@ const (
 	Blocks    Capability = "addresses in blocks" // Limits tell
 	Detaching Capability = "a hook to detach ENIs"
 	Usage     Capability = "a way to use addresses"
+
+	DualStack Capability = "IPv6 addresses besides IPv4 ones"
+
+	// Limits tell. A sentence that can use the node's own ENI needs neither.
+	Secondary Capability = "an ENI besides the node's own"
+	Pair      Capability = "two ENIs besides the node's own"
 )
 
 // lacks tells whether the subject has no such capability.
 func (s Subject) lacks(c Capability) bool {
+	if slices.Contains(s.Lacks, c) {
+		return true
+	}
 	switch c {
 	case OtherNode:
 		return s.Other == nil
@@ -79,7 +115,7 @@ func (s Subject) lacks(c Capability) bool {
 	case Usage:
 		return s.Use == nil
 	}
-	return slices.Contains(s.Lacks, c)
+	return false
 }
 
 // sentence is a sentence of the contract as a test.
@@ -112,8 +148,15 @@ func (s sentence) run(t *testing.T, subject Subject) {
 		}
 	}
 	n := newNode(t, subject)
-	if slices.Contains(s.needs, Blocks) && len(n.blocks()) == 0 {
-		t.Skipf("the endpoint lacks %s", Blocks)
+	for _, c := range subject.Must {
+		if n.tooSmall(c) {
+			t.Fatalf("there are no %s, which were asked for", c)
+		}
+	}
+	for _, c := range s.needs {
+		if n.tooSmall(c) {
+			t.Skipf("the instance lacks %s", c)
+		}
 	}
 	s.holds(n)
 	if subject.Check != nil {

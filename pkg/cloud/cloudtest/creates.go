@@ -10,23 +10,23 @@ import (
 
 // creates is what the comments of CreateInterface and Create say.
 var creates = []sentence{
-	{"CreateInterface makes an ENI and attaches it to the node", nil, makesAndAttaches},
-	{"CreateInterface returns when pods can use the addresses", []Capability{Usage}, podsCanUse},
-	{"CreateInterface begins with the addresses that are asked for", nil, addressesAskedFor},
-	{"CreateInterface leaves nothing when the subnet does not exist", nil, nothingWithoutSubnet},
+	{"CreateInterface makes an ENI and attaches it to the node", []Capability{Secondary}, makesAndAttaches},
+	{"CreateInterface returns when pods can use the addresses", []Capability{Usage, Secondary}, podsCanUse},
+	{"CreateInterface begins with the addresses that are asked for", []Capability{Secondary}, addressesAskedFor},
+	{"CreateInterface leaves nothing when the subnet does not exist", []Capability{Secondary}, nothingWithoutSubnet},
 	{"CreateInterface leaves nothing when an ENI may not have so many addresses", []Capability{Quotas}, nothingBeyondLimit},
-	{"CreateInterface leaves nothing when the subnet has no address", []Capability{Scarcity}, nothingInFullSubnet},
-	{"fewer addresses than asked for are no error where the subnet has no more", []Capability{Scarcity}, fewerIsNoError},
-	{"one address at least is there", []Capability{Scarcity}, oneAtLeast},
-	{"calls with the same token make one ENI", []Capability{Tokens}, oneTokenOneENI},
-	{"calls with different tokens make different ENIs", nil, otherTokenOtherENI},
-	{"a token may have 64 bytes", nil, longToken},
-	{"a later call finishes an ENI that was made and not attached", []Capability{Tokens, Faults}, finishes(LostAfterCreate)},
-	{"a later call finishes an ENI that was attached without its addresses", []Capability{Tokens, Faults}, finishes(LostAfterAttach)},
-	{"a later call returns an ENI whose answer was lost", []Capability{Tokens, Faults}, finishes(LostAfterEffect)},
-	{"a later call returns an ENI that comes late", []Capability{Tokens, Faults}, finishes(Late)},
-	{"a later call attaches an ENI again that was detached", []Capability{Tokens, Detaching}, attachesAgain},
-	{"calls that failed before have no part in the ENI of a token", []Capability{Tokens, Faults}, failedBefore},
+	{"CreateInterface leaves nothing when the subnet has no address", []Capability{Scarcity, Secondary}, nothingInFullSubnet},
+	{"fewer addresses than asked for are no error where the subnet has no more", []Capability{Scarcity, Secondary}, fewerIsNoError},
+	{"one address at least is there", []Capability{Scarcity, Secondary}, oneAtLeast},
+	{"calls with the same token make one ENI", []Capability{Tokens, Secondary}, oneTokenOneENI},
+	{"calls with different tokens make different ENIs", []Capability{Pair}, otherTokenOtherENI},
+	{"a token may have 64 bytes", []Capability{Secondary}, longToken},
+	{"a later call finishes an ENI that was made and not attached", []Capability{Tokens, Faults, Secondary}, finishes(LostAfterCreate)},
+	{"a later call finishes an ENI that was attached without its addresses", []Capability{Tokens, Faults, Secondary}, finishes(LostAfterAttach)},
+	{"a later call returns an ENI whose answer was lost", []Capability{Tokens, Faults, Secondary}, finishes(LostAfterEffect)},
+	{"a later call returns an ENI that comes late", []Capability{Tokens, Faults, Attached, Secondary}, finishes(Late)},
+	{"a later call attaches an ENI again that was detached", []Capability{Tokens, Detaching, Secondary}, attachesAgain},
+	{"calls that failed before have no part in the ENI of a token", []Capability{Tokens, Faults, Secondary}, failedBefore},
 }
 
 func makesAndAttaches(n *node) {
@@ -61,6 +61,9 @@ func addressesAskedFor(n *node) {
 			n.Errorf("the ENI for %+v has %v", wish, i.Addresses)
 		}
 		n.inSubnet(i, n.subnet(n.first))
+		if n.spare() < len(n.has) { // there is no room for one of each family
+			n.discard(i)
+		}
 	}
 }
 
@@ -94,7 +97,7 @@ func nothingInFullSubnet(n *node) {
 }
 
 func fewerIsNoError(n *node) {
-	n.Leave(n.first, 3) // one becomes the primary
+	n.Leave(n.first, 2+n.primaries())
 	i, err := n.Cloud.CreateInterface(n.ctx, n.want(4))
 	n.must(err)
 	if got := count(i, n.family()); got != 2 {
@@ -106,12 +109,12 @@ func fewerIsNoError(n *node) {
 // oneAtLeast: without it the ENI would hold an address and be of no use.
 func oneAtLeast(n *node) {
 	before := n.see()
-	n.Leave(n.first, 1)
+	n.Leave(n.first, n.primaries())
 	_, err := n.Cloud.CreateInterface(n.ctx, n.want(4))
 	n.is(err, cloud.ErrSubnetFull)
 	n.unchanged(before)
-	if free := n.subnet(n.first).Free; free != 1 {
-		n.Errorf("%d addresses are free, want the 1 that was", free)
+	if free := n.subnet(n.first).Free; free != n.primaries() {
+		n.Errorf("%d addresses are free, want the %d that were", free, n.primaries())
 	}
 }
 

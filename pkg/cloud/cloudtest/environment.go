@@ -3,8 +3,10 @@ package cloudtest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,49 +19,84 @@ func List(name string) []string {
 	return strings.FieldsFunc(os.Getenv(name), func(r rune) bool { return r == ',' })
 }
 
-// FromEnvironment is a node of an endpoint that the environment names. CLOUD_LAG is its
-// Lag, 5s if not set, CLOUD_LACKS what it does not do as a cloud does. Without subnets
-// new ENIs lie in that of the node's own one. What was made for the node is deleted,
-// before and after.
-func FromEnvironment(t *testing.T, c cloud.Cloud, subnets []string) Subject {
+// Flag tells whether an environment variable says yes: 1, true. Not set is no.
+func Flag(t *testing.T, name string) bool {
 	t.Helper()
-	lag, err := time.ParseDuration(cmp.Or(os.Getenv("CLOUD_LAG"), "5s"))
+	yes, err := strconv.ParseBool(cmp.Or(os.Getenv(name), "false"))
 	if err != nil {
-		t.Fatalf("CLOUD_LAG: %v", err)
+		t.Fatalf("%s: %v", name, err)
 	}
-	var lacks []Capability
-	for _, name := range List("CLOUD_LACKS") {
-		if !slices.Contains([]Capability{Tokens, Quotas, Guard}, Capability(name)) {
-			t.Fatalf("CLOUD_LACKS: no capability is called %q", name)
-		}
-		lacks = append(lacks, Capability(name))
-	}
-	rest := clean(t, c, lag)
-	if len(subnets) == 0 {
-		subnets = []string{rest[0].Subnet}
-	}
-	t.Cleanup(func() { clean(t, c, lag) })
-	return Subject{Cloud: c, Subnets: subnets, Lag: lag, Lacks: lacks}
+	return yes
 }
 
-// clean deletes what was made for the node, and returns what it has besides.
-func clean(t *testing.T, c cloud.Cloud, lag time.Duration) (rest []cloud.Interface) {
+// FromEnvironment completes the subject of an endpoint that the environment names.
+// CLOUD_LAG is its Lag, 5s if not set, CLOUD_LACKS what it does not do as a cloud does.
+// What was made for the node is deleted, before and after, and after it addresses that
+// have come to the node's own ENI since.
+func FromEnvironment(t *testing.T, s Subject) Subject {
 	t.Helper()
-	list, err := c.Interfaces(context.Background())
+	var err error
+	if s.Lag, err = time.ParseDuration(cmp.Or(os.Getenv("CLOUD_LAG"), "5s")); err != nil {
+		t.Fatalf("CLOUD_LAG: %v", err)
+	}
+	for _, name := range List("CLOUD_LACKS") {
+		if !slices.Contains([]Capability{Tokens, Quotas, Guard, Attached, Faults, Detaching}, Capability(name)) {
+			t.Fatalf("CLOUD_LACKS: no capability is called %q", name)
+		}
+		s.Lacks = append(s.Lacks, Capability(name))
+	}
+	before := clean(t, s)
+	t.Cleanup(func() {
+		for _, now := range clean(t, s) {
+			at := slices.IndexFunc(before, func(i cloud.Interface) bool { return i.ID == now.ID })
+			if at < 0 {
+				continue // somebody else's, since then
+			}
+			if err := s.Cloud.UnassignAddresses(context.Background(), now.ID, without(now.Addresses, before[at].Addresses...)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return s
+}
+
+// clean deletes what was made for the node, and returns what it has besides. An ENI of
+// ours that the cloud shows in a way that can't be right is as much in the next
+// sentence's way as any.
+func clean(t *testing.T, s Subject) (rest []cloud.Interface) {
+	t.Helper()
+	list, err := s.Cloud.Interfaces(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
+	deleted := false
 	for _, i := range list {
 		if !i.Ours {
 			rest = append(rest, i)
 			continue
 		}
-		if err := c.DeleteInterface(context.Background(), i.ID); err != nil {
+		if err := s.Cloud.DeleteInterface(context.Background(), i.ID); err != nil {
 			t.Fatal(err)
 		}
+		deleted = true
 	}
-	if len(list) > len(rest) {
-		time.Sleep(lag) // until it shows; an account far away has no other way to tell
+	if q, ok := s.Cloud.(cloud.Quarantiner); ok {
+		for _, hidden := range q.Quarantined() {
+			if hidden.Address.IsValid() {
+				continue // its ENI is shown
+			}
+			err := s.Cloud.DeleteInterface(context.Background(), hidden.ID)
+			switch {
+			case errors.Is(err, cloud.ErrForbidden): // not ours
+			case err != nil:
+				t.Fatalf("%v; it is left out of Interfaces: %s", err, hidden.Why)
+			default:
+				deleted = true
+			}
+		}
+	}
+	if deleted {
+		time.Sleep(s.Lag) // until it shows; an account far away has no other way to tell
 	}
 	return rest
 }

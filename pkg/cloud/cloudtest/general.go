@@ -22,7 +22,7 @@ var general = []sentence{
 }
 
 func actsForOneNode(n *node) {
-	i := n.create(1)
+	i := n.carrier(1)
 	before := n.see()
 	theirs, err := n.Other.Interfaces(n.ctx)
 	n.must(err)
@@ -32,16 +32,22 @@ func actsForOneNode(n *node) {
 	_, err = n.Other.AssignAddresses(n.ctx, i.ID, n.family(), 1)
 	n.is(err, cloud.ErrNotFound)
 	n.must(n.Other.UnassignAddresses(n.ctx, i.ID, i.Addresses))
-	n.is(n.Other.DeleteInterface(n.ctx, i.ID), cloud.ErrForbidden)
+	// Of another node's own ENI a cloud may show nothing: what does not exist is fine.
+	if err := n.Other.DeleteInterface(n.ctx, i.ID); err != nil || i.Ours {
+		n.is(err, cloud.ErrForbidden)
+	}
 	n.unchanged(before)
 }
 
 func severalGoroutines(n *node) {
 	before := n.see()
 	var all sync.WaitGroup
-	for range n.limits.ENIs - 1 {
+	for range max(n.spare(), 1) {
 		all.Go(func() {
-			i, err := n.Cloud.CreateInterface(n.ctx, n.want(1))
+			i, err := before[0], error(nil)
+			if n.spare() > 0 {
+				i, err = n.Cloud.CreateInterface(n.ctx, n.want(1))
+			}
 			if err != nil {
 				n.Error(err)
 				return
@@ -54,7 +60,12 @@ func severalGoroutines(n *node) {
 			if err := n.Cloud.UnassignAddresses(n.ctx, i.ID, n.units(more)[0]); err != nil {
 				n.Error(err)
 			}
-			if err := n.Cloud.DeleteInterface(n.ctx, i.ID); err != nil {
+			if n.spare() > 0 {
+				err = n.Cloud.DeleteInterface(n.ctx, i.ID)
+			} else {
+				err = n.Cloud.UnassignAddresses(n.ctx, i.ID, more)
+			}
+			if err != nil {
 				n.Error(err)
 			}
 		})
@@ -72,9 +83,13 @@ func severalGoroutines(n *node) {
 }
 
 func besidesAnError(n *node) {
-	i := n.create(1)
+	i := n.carrier(1)
+	count := n.parts(n.family(), n.limits.PerENI(n.family())-len(ofFamily(i.Addresses, n.family())))
+	if count == 0 {
+		n.Skip("no AssignAddresses is made of two requests here: the endpoint lacks a hook to do half of one")
+	}
 	n.Inject("AssignAddresses", Partial)
-	some, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), n.some(n.family(), 2))
+	some, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), count)
 	if err == nil || len(some) == 0 {
 		n.Fatalf("AssignAddresses = %v, %v; the hook is to make it some with an error", some, err)
 	}
@@ -88,7 +103,11 @@ func errorsHaveAKind(n *node) {
 	wish := n.want(1)
 	wish.Subnet = "subnet-of-nobody"
 	_, err = n.Cloud.CreateInterface(n.ctx, wish)
-	n.is(err, cloud.ErrNotFound)
+	if n.spare() > 0 {
+		n.is(err, cloud.ErrNotFound)
+	} else {
+		n.is(err, cloud.ErrLimit, cloud.ErrNotFound) // whichever is looked at first
+	}
 	n.is(n.Cloud.DeleteInterface(n.ctx, n.see()[0].ID), cloud.ErrForbidden)
 	ended, cancel := context.WithCancel(n.ctx)
 	cancel()
@@ -129,7 +148,7 @@ func unknownHasEffectLater(n *node) {
 
 // showsWhatHasBeen changes one unit at a time, so that no state lies between.
 func showsWhatHasBeen(n *node) {
-	i := n.create(2)
+	i := n.carrier(2)
 	now := n.see()
 	been := [][]cloud.Interface{now}
 	look := func() {
@@ -171,13 +190,17 @@ type call struct {
 	done    func() bool // Interfaces shows its effect
 }
 
-// calls returns one call of each method.
+// calls returns one call of each method. Where the node's own ENI is the only one there
+// can be, none is right that creates or deletes.
 func (n *node) calls() []call {
-	i := n.create(2)
-	goes := n.create(1)
+	i := n.carrier(2)
+	goes := i
+	if n.spare() > 1 {
+		goes = n.create(1)
+	}
 	wish := n.want(2)
 	shown := func(id string) cloud.Interface { i, _ := n.eni(id); return i }
-	return []call{
+	all := []call{
 		{method: "Limits", do: func(ctx context.Context) error { _, err := n.Cloud.Limits(ctx); return err }},
 		{method: "Interfaces", do: func(ctx context.Context) error { _, err := n.Cloud.Interfaces(ctx); return err }},
 		{method: "Subnets", do: func(ctx context.Context) error { _, err := n.Cloud.Subnets(ctx); return err }},
@@ -202,4 +225,8 @@ func (n *node) calls() []call {
 				return made.Index > 0 && len(made.Addresses) == wish.V4+wish.V6
 			}},
 	}
+	if n.spare() == 0 {
+		return all[:5]
+	}
+	return all
 }

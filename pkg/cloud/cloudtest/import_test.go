@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestOnlyTestsImportTheSuite(t *testing.T) {
+func TestOnlyTestsImportTheSuites(t *testing.T) {
 	seen := 0
 	for _, root := range []string{"../../../pkg", "../../../plugins"} {
 		err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -22,8 +22,8 @@ func TestOnlyTestsImportTheSuite(t *testing.T) {
 				return err
 			}
 			for _, i := range f.Imports {
-				if strings.HasSuffix(i.Path.Value, `/pkg/cloud/cloudtest"`) {
-					t.Errorf("%s imports cloudtest, and with it the testing package", name)
+				if strings.HasSuffix(i.Path.Value, `/pkg/cloud/cloudtest"`) || strings.HasSuffix(i.Path.Value, `/pkg/cloud/drivertest"`) {
+					t.Errorf("%s imports %s, and with it the testing package", name, i.Path.Value)
 				}
 			}
 			return nil

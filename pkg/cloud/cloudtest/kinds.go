@@ -20,9 +20,25 @@ func refused(f Failure, kind error) func(*node) {
 		before := n.see()
 		for _, call := range calls {
 			n.Inject(call.method, f)
-			n.is(call.do(n.ctx), kind)
+			if call.method == "Limits" && f != Throttled {
+				n.limitsOrNone(kind)
+			} else {
+				n.is(call.do(n.ctx), kind)
+			}
 			n.unchanged(before)
 		}
+	}
+}
+
+// limitsOrNone asks for the limits where the cloud does not tell them: built-in ones are
+// those that it tells otherwise.
+func (n *node) limitsOrNone(kind error) {
+	n.Helper()
+	switch l, err := n.Cloud.Limits(n.ctx); {
+	case err != nil:
+		n.is(err, kind)
+	case l != n.limits:
+		n.Errorf("Limits that the cloud did not tell are %+v; it tells %+v", l, n.limits)
 	}
 }
 

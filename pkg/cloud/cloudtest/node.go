@@ -27,10 +27,15 @@ type node struct {
 
 func newNode(t *testing.T, s Subject) *node {
 	t.Helper()
-	n := &node{T: t, Subject: s, ctx: t.Context(), first: s.Subnets[0]}
+	n := &node{T: t, Subject: s, ctx: t.Context()}
 	var err error
 	if n.limits, err = s.Cloud.Limits(n.ctx); err != nil {
 		t.Fatal(err)
+	}
+	if len(s.Subnets) > 0 && n.spare() > 0 {
+		n.first = s.Subnets[0]
+	} else {
+		n.first = n.own().Subnet
 	}
 	here := n.subnet(n.first)
 	if here.V4Net.IsValid() && n.limits.V4 > 0 {
@@ -39,8 +44,14 @@ func newNode(t *testing.T, s Subject) *node {
 	if here.V6Net.IsValid() && n.limits.V6 > 0 {
 		n.has = append(n.has, eni.IPv6)
 	}
-	if n.limits.ENIs < 3 || len(n.has) == 0 || n.most(n.has[0]) < 4*n.unit(n.has[0]) {
-		t.Fatalf("the suite needs an instance with 3 ENIs of 5 addresses, or of 4 blocks and an address, not with %+v", n.limits)
+	if n.spare() == 0 && n.limits.NoPrimary {
+		t.Fatalf("no ENI of the instance gets addresses: %+v", n.limits)
+	}
+	if n.spare() == 0 {
+		n.has = n.families(n.own()) // nothing else will have any
+	}
+	if n.limits.ENIs < 1 || len(n.has) == 0 || n.most(n.has[0]) < 4*n.unit(n.has[0]) {
+		t.Fatalf("the suite needs an instance with an ENI of 5 addresses, or of 4 blocks and an address, not with %+v", n.limits)
 	}
 	return n
 }

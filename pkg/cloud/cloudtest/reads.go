@@ -1,6 +1,7 @@
 package cloudtest
 
 import (
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,9 +15,9 @@ var reads = []sentence{
 	{"Limits returns how many ENIs the instance may carry", []Capability{Quotas}, limitOfENIs},
 	{"Limits returns how many addresses an ENI may carry", []Capability{Quotas}, limitOfAddresses},
 	{"Interfaces returns every ENI that is attached", nil, everyAttached},
-	{"Interfaces returns an ENI of CreateInterface that is not attached with index -1", []Capability{Faults}, notYetAttached},
-	{"Interfaces returns an ENI of CreateInterface that is no longer attached with index -1", []Capability{Detaching}, noLongerAttached},
-	{"Interfaces are in the order of their creation", nil, orderOfCreation},
+	{"Interfaces returns an ENI of CreateInterface that is not attached with index -1", []Capability{Faults, Secondary}, notYetAttached},
+	{"Interfaces returns an ENI of CreateInterface that is no longer attached with index -1", []Capability{Detaching, Secondary}, noLongerAttached},
+	{"Interfaces are in the order of their creation", []Capability{Secondary}, orderOfCreation},
 	{"an Interface has the fields that its comments promise", nil, fieldsOfInterface},
 	{"Subnets returns those for new ENIs and those of the node's ENIs", nil, subnetsOfNode},
 	{"Subnets are sorted by ID", nil, subnetsSorted},
@@ -24,21 +25,24 @@ var reads = []sentence{
 }
 
 func limitOfENIs(n *node) {
-	for range n.limits.ENIs - 1 {
+	for range n.spare() {
 		n.create(1)
 	}
-	before := n.see()
+	before, free := n.see(), n.subnet(n.first).Free
 	if len(before) != n.limits.ENIs {
 		n.Fatalf("the node has %d ENIs, want the limit of %d", len(before), n.limits.ENIs)
 	}
 	_, err := n.Cloud.CreateInterface(n.ctx, n.want(1))
 	n.is(err, cloud.ErrLimit)
 	n.unchanged(before)
+	if got := n.subnet(n.first).Free; got != free {
+		n.Errorf("%d addresses are free, before the ENI that was refused they were %d", got, free)
+	}
 }
 
 func limitOfAddresses(n *node) {
-	i := n.create(1)
-	for _, f := range n.has {
+	i := n.carrier(1)
+	for _, f := range n.families(i) {
 		most := n.most(f)
 		if room := most - count(i, f); room > 0 {
 			_, err := n.Cloud.AssignAddresses(n.ctx, i.ID, f, room)
@@ -51,7 +55,7 @@ func limitOfAddresses(n *node) {
 		}
 	}
 	shown, _ := n.eni(i.ID)
-	for _, f := range n.has {
+	for _, f := range n.families(i) {
 		if got := count(shown, f); got != n.most(f) {
 			n.Errorf("the full ENI has %d %s addresses, want %d", got, f, n.most(f))
 		}
@@ -73,7 +77,10 @@ func everyAttached(n *node) {
 	if len(own) != 1 || own[0].Index != 0 || own[0].Ours || own[0].Token != "" {
 		n.Fatalf("a fresh node is shown %+v, want its own ENI", own)
 	}
-	want := append(own, n.create(1), n.create(2))
+	want := own
+	for made := range min(n.spare(), 2) {
+		want = append(want, n.create(1+made))
+	}
 	if diff := diff(want, n.see()); diff != "" {
 		n.Errorf("Interfaces does not show what CreateInterface returned (-returned +shown):\n%s", diff)
 	}
@@ -103,7 +110,9 @@ func noLongerAttached(n *node) {
 func orderOfCreation(n *node) {
 	want := []string{n.see()[0].ID}
 	goes := n.create(1)
-	want = append(want, n.create(1).ID)
+	if n.spare() > 1 {
+		want = append(want, n.create(1).ID)
+	}
 	n.must(n.Cloud.DeleteInterface(n.ctx, goes.ID))
 	want = append(want, n.create(1).ID) // it may well get the index of the one that went
 	var got []string
@@ -118,9 +127,14 @@ func orderOfCreation(n *node) {
 var macFormat = regexp.MustCompile(`^([0-9a-f]{2}:){5}[0-9a-f]{2}$`)
 
 func fieldsOfInterface(n *node) {
-	wish := n.want(3)
-	_, err := n.Cloud.CreateInterface(n.ctx, wish)
-	n.must(err)
+	var wish cloud.Create
+	if n.spare() > 0 {
+		wish = n.want(3)
+		_, err := n.Cloud.CreateInterface(n.ctx, wish)
+		n.must(err)
+	} else {
+		wish.Subnet, wish.V4 = n.own().Subnet, len(n.carrier(3).Addresses)
+	}
 	list := n.see()
 	here := n.subnet(n.first)
 	for at, i := range list {
@@ -135,7 +149,7 @@ func fieldsOfInterface(n *node) {
 			n.Errorf("ENI %s is ours: %v, by token %q", i.ID, i.Ours, i.Token)
 		}
 	}
-	made := list[1]
+	made := list[len(list)-1]
 	if made.Subnet != n.first || made.Token != wish.Token || len(made.Addresses) != wish.V4+wish.V6 {
 		n.Errorf("the ENI for %+v is %+v", wish, made)
 	}
@@ -148,7 +162,7 @@ func (n *node) inSubnet(i cloud.Interface, s cloud.Subnet) {
 	if !slices.Equal(with(i.Addresses), i.Addresses) {
 		n.Errorf("addresses %v of ENI %s are not sorted", i.Addresses, i.ID)
 	}
-	for _, f := range n.has {
+	for _, f := range n.families(i) {
 		net := i.Net(f)
 		cidr := s.V4Net
 		if f == eni.IPv6 {
@@ -161,8 +175,9 @@ func (n *node) inSubnet(i cloud.Interface, s cloud.Subnet) {
 			n.Errorf("ENI %s has gateway %s in subnet %s", i.ID, net.Gateway, cidr)
 		}
 		for _, a := range i.Addresses {
-			if eni.FamilyOf(a) == f && (!cidr.Contains(a) || a == net.Gateway) {
-				n.Errorf("ENI %s has address %s in subnet %s with gateway %s", i.ID, a, cidr, net.Gateway)
+			within := func(p netip.Prefix) bool { return p.Contains(a) }
+			if eni.FamilyOf(a) == f && (!slices.ContainsFunc(n.ranges(f, cidr), within) || a == net.Gateway) {
+				n.Errorf("ENI %s has address %s, of %v, with gateway %s", i.ID, a, n.ranges(f, cidr), net.Gateway)
 			}
 		}
 	}
@@ -170,17 +185,20 @@ func (n *node) inSubnet(i cloud.Interface, s cloud.Subnet) {
 
 func subnetsOfNode(n *node) {
 	for _, id := range n.Subnets {
+		if n.spare() == 0 {
+			break // there are no new ENIs
+		}
 		if s := n.subnet(id); !s.New || !s.V4Net.IsValid() && !s.V6Net.IsValid() {
 			n.Errorf("subnet %s, in which new ENIs may lie, is shown as %+v", id, s)
 		}
 	}
 	n.subnet(n.see()[0].Subnet)
-	i := n.create(1)
+	i := n.carrier(1)
 	n.subnet(i.Subnet)
 }
 
 func subnetsSorted(n *node) {
-	n.create(1)
+	n.carrier(1)
 	list, err := n.Cloud.Subnets(n.ctx)
 	n.must(err)
 	if !slices.IsSortedFunc(list, func(a, b cloud.Subnet) int { return strings.Compare(a.ID, b.ID) }) {
@@ -196,13 +214,16 @@ func freeIsWhatIsLeft(n *node) {
 			n.Errorf("%s %d of %d addresses are free, want %d less", what, got, before, used)
 		}
 	}
-	two := n.some(n.family(), 2)
-	i := n.create(2)
-	check("with an ENI of 2 addresses, or blocks of them,", 1+two)
+	two, primary := n.some(n.family(), 2), 0
+	if n.spare() > 0 {
+		primary = n.primaries()
+	}
+	i := n.carrier(2)
+	check("with an ENI of 2 addresses, or blocks of them,", primary+two)
 	n.assign(i.ID, 2)
-	check("with 2 more", 1+2*two)
+	check("with 2 more", primary+2*two)
 	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, i.Addresses))
-	check("with the first 2 gone", 1+two)
-	n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
-	check("without the ENI", 0)
+	check("with the first 2 gone", primary+two)
+	n.discard(i)
+	check("without any of it", 0)
 }

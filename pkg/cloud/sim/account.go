@@ -1,33 +1,50 @@
 package sim
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
+	"sort"
 	"sync"
 	"time"
-
-	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Options are what an account is like. The zero Options are a cloud in memory
-// that answers at once, always and with the newest state.
+// Options are what an account is like. The zero Options are one in memory that
+// answers at once, always and with the newest state.
 type Options struct {
-	Network *Network      // carries everything out; nil: it is in memory alone
-	MTU     int           // of ENIs, in bytes; 0 is 9001
-	MaxENIs int           // in the account, the nodes' own among them; 0 is no limit
-	Reuse   Reuse         // which of a subnet's free addresses comes next
-	Lag     time.Duration // what Interfaces and Subnets show is at most so old
-	Seed    uint64        // of jitter, of lag and of what SetFaults leaves to chance
-	Clock   Clock         // nil: the machine's
+	Region string // "" is region-1
+	Owner  string // the account's number, "" is 111122223333
+	VPC    VPC    // an ID of "" is made up
 
-	Latency              map[string]Latency // by method; "" is for those without an entry
-	Mutating, Describing Bucket             // how many calls pass
-	Prices               map[string][]Price // by method: requests to the cloud's own API, and Mutating and Describing are of each kind of those
-	Buckets              map[string]Bucket  // of kinds of requests that have other ones
+	Network *Network // carries everything out; nil: it is in memory alone
+	MTU     int      // of ENIs, in bytes; 0 is 9001
+	Clock   Clock    // nil: the machine's
+	Seed    uint64   // of jitter, lag and chance
+	Reuse   Reuse    // which of a subnet's free addresses comes next
+	// NewID makes the n-th id of a kind: "vpc", "eni", "eni-attach". nil numbers them,
+	// such as eni-00000001.
+	NewID func(kind string, n int) string
+
+	MaxENIs      int     // in the account, the nodes' own among them; 0 is no limit
+	MaxAddresses int     // slots a family of an ENI that is not attached, 0 is 50
+	Reserve      Reserve // of subnets that say nothing; zero: the network's and IPv4's broadcast address
+	BlockV4      int     // bits of a delegated prefix, 0 is 28
+	BlockV6      int     // 0 is 80
+
+	Lag                                time.Duration      // what a describing call shows is at most so old
+	CreateTime, AttachTime, DetachTime time.Duration      // pending, attaching, detaching
+	Latency                            map[string]Latency // by action or method, "" for those without an entry
+
+	// How many calls pass: by action where Buckets have one, else by Mutating and
+	// Describing. A call may name one more that it also counts in.
+	Mutating, Describing Bucket
+	Buckets              map[string]Bucket
+
+	// Prices are the requests to the cloud's own API that a Node's methods make, by
+	// method: then Mutating, Describing and Buckets are of each kind of those.
+	Prices map[string][]Price
 }
 
 // Latency is how long calls take: Base and up to Jitter more.
@@ -36,183 +53,162 @@ type Latency struct{ Base, Jitter time.Duration }
 // defaultMTU is that of ENIs in real clouds, in bytes.
 const defaultMTU = 9001
 
-// Account is an account of a cloud with a VPC in it, its ENIs and their
-// addresses: the whole truth, and what nodes get to see of it. Its methods may be
-// called from several goroutines. It starts none of its own, and without a
-// Network it does no I/O, so that it works in testing/synctest. Where calls come
-// from several goroutines, the Seed alone does not make a run repeatable.
+// Account is an account of a cloud with its VPC: the whole truth, and what callers
+// get to see of it. Its methods may be called from several goroutines. It starts none of
+// its own, and without a Network it does no I/O, so that it works in testing/synctest:
+// what is to happen later has happened when the next call comes. Where calls come from
+// several goroutines, the Seed alone does not make a run repeatable.
 type Account struct {
 	o Options
 
 	mu       sync.Mutex
 	now      time.Time // at which what happens under the lock happens
 	rng      *rand.Rand
+	vpc      VPC
 	subnets  map[string]*subnet
+	groups   map[string]*Group
+	types    map[string]Type
 	machines map[string]*machine
-	enis     map[string]*nic
-	owner    map[netip.Addr]*nic // of every address that is on an ENI
-	made     int                 // ENIs so far; ids are not used again
-	late     []lateCall          // what has its effect later, the soonest first
+	nics     []*nic // in the order of creation, with those deleted that may still be shown
+	byID     map[string]*nic
+	places   map[string]*nic // by attachment
+	tagged   map[tag][]*nic  // those that have or had the tag
+	dead     []*nic          // of nics, those deleted, in the order of that
+	made     map[string]int  // ids so far, by kind; they are not used again
+	events   []event         // what is to happen, the soonest first
+	tokens   map[string]told
 	faults   faults
+	meters   map[string]*Meter
 	calls    map[string]int
-	mutating Meter
-	describe Meter
-	tolls    tolls
+	keep     time.Duration // how old a state may be that is asked for
+	lifted   bool          // limits don't hold
+	broken   []error       // what the Network failed to do when nobody waited for it
+	nodes    nodes         // what Nodes are and have asked
 }
 
-// NewAccount makes an account without subnets and nodes. With a Network, that
+// NewAccount makes an account with a VPC and nothing in it. With a Network, that
 // must be a new one.
 func NewAccount(o Options) *Account {
-	if o.MTU == 0 {
-		o.MTU = defaultMTU
-	}
+	o.Region = cmp.Or(o.Region, "region-1")
+	o.Owner = cmp.Or(o.Owner, "111122223333")
+	o.MTU = cmp.Or(o.MTU, defaultMTU)
+	o.MaxAddresses = cmp.Or(o.MaxAddresses, 50)
 	if o.Clock == nil {
 		o.Clock = Wall{}
 	}
-	return &Account{
+	if o.NewID == nil {
+		o.NewID = func(kind string, n int) string { return fmt.Sprintf("%s-%08x", kind, n) }
+	}
+	a := &Account{
 		o:        o,
 		rng:      rand.New(rand.NewPCG(o.Seed, 0)),
+		vpc:      o.VPC,
 		subnets:  map[string]*subnet{},
+		groups:   map[string]*Group{},
+		types:    map[string]Type{},
 		machines: map[string]*machine{},
-		enis:     map[string]*nic{},
-		owner:    map[netip.Addr]*nic{},
+		byID:     map[string]*nic{},
+		places:   map[string]*nic{},
+		tagged:   map[tag][]*nic{},
+		made:     map[string]int{},
+		tokens:   map[string]told{},
 		faults:   faults{next: map[string][]Fault{}},
+		meters:   map[string]*Meter{},
 		calls:    map[string]int{},
-		mutating: Meter{Bucket: o.Mutating},
-		describe: Meter{Bucket: o.Describing},
+		keep:     o.Lag,
+		nodes:    newNodes(o),
 	}
+	a.vpc.ID = cmp.Or(a.vpc.ID, a.id("vpc"))
+	return a
 }
 
-// lock is how every method begins. What was to have its effect by now has it.
+// Options returns what the account was made with, its defaults filled in.
+func (a *Account) Options() Options { return a.o }
+
+// Clock returns the account's clock.
+func (a *Account) Clock() Clock { return a.o.Clock }
+
+// nextID is the id that id will make.
+func (a *Account) nextID(kind string) string { return a.o.NewID(kind, a.made[kind]+1) }
+
+// id makes a new id of the kind.
+func (a *Account) id(kind string) string {
+	id := a.nextID(kind)
+	a.made[kind]++
+	return id
+}
+
+// EC2ID makes ids as EC2 does, such as eni-0123456789abcdef0, the same ones in each run.
+func EC2ID(kind string, n int) string {
+	return fmt.Sprintf("%s-0%016x", kind, uint64(n)*0x9e3779b97f4a7c15)
+}
+
+// event is something that is to happen.
+type event struct {
+	at   time.Time
+	do   func()
+	what happening // to save it
+}
+
+// later lets something happen when d has passed, at once if that is nothing.
+func (a *Account) later(d time.Duration, what happening, do func()) {
+	if d <= 0 {
+		do()
+		return
+	}
+	a.at(a.now.Add(d), what, do)
+}
+
+func (a *Account) at(t time.Time, what happening, do func()) {
+	after := sort.Search(len(a.events), func(i int) bool { return a.events[i].at.After(t) })
+	a.events = slices.Insert(a.events, after, event{t, do, what})
+}
+
+// lock is how every method begins. What was to happen by now has happened.
 func (a *Account) lock() {
 	a.mu.Lock()
 	now := a.o.Clock.Now()
-	for len(a.late) > 0 && !a.late[0].At.After(now) {
-		l := a.late[0]
-		a.late = a.late[1:]
-		a.now = l.At
-		a.perform(l.Request, Fault{}) // nobody is there to hear of its error
+	for len(a.events) > 0 && !a.events[0].at.After(now) {
+		e := a.events[0]
+		a.events = slices.Delete(a.events, 0, 1)
+		a.now = e.at
+		e.do()
 	}
 	a.now = now
 }
 
-// machine is a node and what it has.
-type machine struct {
-	Machine
-	enis []*nic                     // in the order of their creation
-	seen history[[]cloud.Interface] // what Interfaces showed
-}
-
-// Machine describes a node.
-type Machine struct {
-	Name   string
-	Limits eni.Limits
-	Subnet string   // of its own ENI
-	New    []string // subnets that new ENIs may lie in, nil for every one
-}
-
-// nic is an ENI. Its Addresses are never changed in place: who has the slice may
-// keep it.
-type nic struct {
-	cloud.Interface
-	Node   string
-	Ready  bool        // CreateInterface is through with it
-	Blocks []delegated // of its Addresses: those that came as blocks
-}
-
-// AddSubnet adds a subnet to the VPC.
-func (a *Account) AddSubnet(s Subnet) error {
+// Update changes the account behind its callers' backs. What f did before it
+// returned an error stays done.
+func (a *Account) Update(f func(*Tx) error) error {
 	a.lock()
 	defer a.mu.Unlock()
-	made, err := newSubnet(s)
-	if err != nil {
-		return fmt.Errorf("add subnet %s: %w", s.ID, err)
-	}
-	for _, other := range a.subnets {
-		if other.ID == s.ID || overlap(other.V4, s.V4) || overlap(other.V6, s.V6) {
-			return fmt.Errorf("add subnet %s: it overlaps subnet %s", s.ID, other.ID)
-		}
-	}
-	for _, part := range made.parts() {
-		if a.o.Network != nil {
-			if err := a.o.Network.AddSubnet(part); err != nil {
-				return err
-			}
-		}
-	}
-	a.subnets[s.ID] = made
-	a.changedSubnet(made)
-	return nil
+	return f(&Tx{a: a, at: a.now})
 }
 
-func overlap(a, b netip.Prefix) bool { return a.IsValid() && b.IsValid() && a.Overlaps(b) }
-
-// AddNode adds a node with its own ENI, at index 0. With a Network the node is a
-// namespace of it, and its system has configured that ENI.
-func (a *Account) AddNode(m Machine) (*Node, error) {
+// View reads the account as it was some time ago; 0 is the truth. See Remember.
+func (a *Account) View(age time.Duration, f func(*Tx)) {
 	a.lock()
 	defer a.mu.Unlock()
-	if err := a.addNode(m); err != nil {
-		return nil, fmt.Errorf("add node %s: %w", m.Name, err)
-	}
-	return a.Node(m.Name), nil
+	f(&Tx{a: a, at: a.now.Add(-age), past: age > 0})
 }
 
-func (a *Account) addNode(m Machine) error {
-	if err := validName(m.Name); err != nil {
-		return err
-	}
-	if err := validLimits(m.Limits); err != nil {
-		return err
-	}
-	if _, ok := a.machines[m.Name]; ok {
-		return fmt.Errorf("the account has one of that name")
-	}
-	for _, id := range append(slices.Clone(m.New), m.Subnet) {
-		if a.subnets[id] == nil {
-			return fmt.Errorf("there is no subnet %q", id)
-		}
-	}
-	made := &machine{Machine: m}
-	made.New = slices.Clone(m.New)
-	n, err := a.newENI(made, a.subnets[m.Subnet])
-	if err != nil {
-		return err
-	}
-	n.Index, n.Ready = 0, true
-	if err := a.boot(made, n); err != nil {
-		a.giveBack(n)
-		return err
-	}
-	a.machines[m.Name] = made
-	a.add(n)
-	return nil
-}
-
-func validLimits(l eni.Limits) error {
-	if l.ENIs < 1 || l.ENIs > eni.MaxIndex+1 || l.V4 < 0 || l.V6 < 0 || l.V4+l.V6 == 0 {
-		return fmt.Errorf("limits of %d ENIs with %d IPv4 and %d IPv6 addresses: must be 1 to %d ENIs with an address at least",
-			l.ENIs, l.V4, l.V6, eni.MaxIndex+1)
-	}
-	return errors.Join(validBlock(eni.IPv4, l.V4Block), validBlock(eni.IPv6, l.V6Block))
-}
-
-// may tells whether new ENIs of the node may lie in the subnet.
-func (m *machine) may(subnet string) bool { return m.New == nil || slices.Contains(m.New, subnet) }
-
-// SetForeign lets others take n addresses of the subnet, of each family that it
-// has; where fewer are left, all that are.
-func (a *Account) SetForeign(subnet string, n int) error {
+// SetTimes sets how long ENIs are pending, attaching and detaching from now on.
+func (a *Account) SetTimes(create, attach, detach time.Duration) {
 	a.lock()
 	defer a.mu.Unlock()
-	s := a.subnets[subnet]
-	if s == nil {
-		return fmt.Errorf("set foreign use: there is no subnet %q", subnet)
-	}
-	for _, f := range s.families() {
-		p := s.pool(f)
-		p.Foreign = max(0, min(n, p.Foreign+p.free()))
-	}
-	a.changedSubnet(s)
-	return nil
+	a.o.CreateTime, a.o.AttachTime, a.o.DetachTime = create, attach, detach
+}
+
+// LiftLimits lets instances and ENIs carry any number, as emulators do.
+func (a *Account) LiftLimits() {
+	a.lock()
+	defer a.mu.Unlock()
+	a.lifted = true
+}
+
+// Calls returns how many calls of each action and method there were, failed ones too.
+func (a *Account) Calls() map[string]int {
+	a.lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.calls)
 }

@@ -1,222 +1,197 @@
 package sim
 
 import (
-	"crypto/sha256"
-	"errors"
 	"fmt"
-	"net"
-	"net/netip"
-	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
-// port is where an attached ENI meets the router.
-type port struct {
-	eni  eni.Interface
-	node Namespace
-	mac  net.HardwareAddr // of the ENI
-	link int              // index of the port in the router
-	peer int              // index of the ENI's link in the node
+// Attach is a wish for an ENI's place.
+type Attach struct {
+	Interface, Instance string
+	Index               int // -1 is the lowest free one of the card
+	Card                int
+	DeleteOnTermination bool
 }
 
-// portName is a port's link in the router.
-func portName(number int) string { return fmt.Sprintf("p%d", number) }
-
-// in tells whether the ENI is in the subnet that a lies in.
-func (p *port) in(a netip.Addr) bool {
-	return slices.ContainsFunc(p.eni.Nets(), func(n eni.Net) bool { return n.Primary.Masked().Contains(a) })
-}
-
-// Attach makes the ENI in the VPC and attaches it to the node: a link i.Device in
-// the node's namespace, up, with the MAC returned and i.MTU. The VPC routes the
-// primary addresses to it. The node's side gets no address and no route; see DHCP.
-// Each net of i must be in a known subnet and name its gateway. i.Index is not
-// looked at.
-func (n *Network) Attach(node string, i eni.Interface) (net.HardwareAddr, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	p, err := n.newPort(node, i)
-	if err == nil {
-		err = n.plug(p)
-	}
+// Attach begins to attach an ENI, and is through at once where that takes no time.
+func (tx *Tx) Attach(w Attach) (Attachment, error) {
+	a := tx.a
+	n, m, err := a.mayAttach(w)
 	if err != nil {
-		return nil, fmt.Errorf("attach ENI %s to node %s: %w", i.ID, node, err)
+		return Attachment{}, err
 	}
-	return p.mac, nil
+	if w.Index, err = a.place(m, w); err != nil {
+		return Attachment{}, err
+	}
+	at := Attachment{ID: a.id("eni-attach"), Instance: m.ID, Index: w.Index, Card: w.Card, Status: Attaching,
+		Time: a.now.Round(0).UTC(), DeleteOnTermination: w.DeleteOnTermination}
+	n.Status, n.Attachment = Attaching, &at
+	a.takePlace(m, n)
+	a.changed(n)
+	d := a.o.AttachTime + tx.fault.Slow
+	if d <= 0 {
+		if err := a.on(n); err != nil {
+			return Attachment{}, fail(Unavailable, n.ID, "%v", err)
+		}
+		return *n.Attachment, nil
+	}
+	a.later(d, happening{What: arrives, ENI: n.ID, Attachment: at.ID}, func() { a.arrive(n, at.ID) })
+	return at, nil
 }
 
-// newPort checks that the ENI fits the VPC.
-func (n *Network) newPort(node string, i eni.Interface) (*port, error) {
-	if err := i.Validate(); err != nil {
-		return nil, err
+// arrive ends an attaching that nobody waits for.
+func (a *Account) arrive(n *nic, attachment string) {
+	if n.Attachment == nil || n.Attachment.ID != attachment || n.Attachment.Status != Attaching {
+		return
 	}
-	ns, ok := n.nodes[node]
-	if !ok {
-		return nil, errors.New("no such node")
+	if err := a.on(n); err != nil {
+		a.broken = append(a.broken, err)
 	}
-	if _, ok := n.ports[i.ID]; ok {
-		return nil, errors.New("an ENI of that id exists")
-	}
-	for _, net := range i.Nets() {
-		if !slices.ContainsFunc(n.subnets, func(s eni.Subnet) bool {
-			return s.CIDR == net.Primary.Masked() && s.Gateway == net.Gateway
-		}) {
-			return nil, fmt.Errorf("no subnet %s with gateway %s", net.Primary.Masked(), net.Gateway)
-		}
-	}
-	return &port{eni: i, node: ns, mac: mac(n.name, i.ID)}, nil
 }
 
-// mac is the address of an ENI: unicast, locally administered, and the same for
-// the same id, so that a run can be repeated.
-func mac(network, id string) net.HardwareAddr {
-	sum := sha256.Sum256([]byte(network + "/" + id))
-	return append(net.HardwareAddr{0x02}, sum[:5]...)
+// mayAttach finds the ENI and the instance, and tells why they don't fit.
+func (a *Account) mayAttach(w Attach) (*nic, *machine, error) {
+	n, err := a.nic(w.Interface)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := a.machines[w.Instance]
+	switch {
+	case m == nil || m.Terminated:
+		return nil, nil, fail(NoSuchInstance, w.Instance, "")
+	case n.Attachment != nil:
+		return nil, nil, fail(AlreadyAttached, n.ID, "")
+	case n.Status != Available:
+		return nil, nil, fail(IncorrectState, n.ID, "it is %s", n.Status)
+	case a.subnets[m.Subnet].Zone != n.Zone:
+		return nil, nil, fail(WrongZone, n.ID, "")
+	}
+	t := a.types[m.Type]
+	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
+		if limit := t.slots(f, w.Index); n.Slots(f) > limit && !a.lifted {
+			return nil, nil, fail(AddressLimit, n.ID, "it may have %d of %s on this instance", limit, f)
+		}
+	}
+	if t.NoPrefix && len(n.Prefixes) > 0 {
+		return nil, nil, fail(NotSupported, n.ID, "the instance's type has no prefixes")
+	}
+	return n, m, nil
 }
 
-// plug makes the port in the kernel, all of it or nothing.
-func (n *Network) plug(p *port) (err error) {
-	name := portName(n.made + 1)
-	if p.link, p.peer, err = n.addVeth(veth{name: name, peer: p.eni.Device, ns: p.node, mac: p.mac, mtu: p.eni.MTU}); err != nil {
-		return err
+// place returns the index for an ENI on the instance.
+func (a *Account) place(m *machine, w Attach) (int, error) {
+	t := a.types[m.Type]
+	cards := t.Cards
+	if len(cards) == 0 {
+		cards = []int{t.ENIs}
 	}
-	n.made++
-	n.ports[p.eni.ID] = p
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, n.unplug(p))
+	if w.Card < 0 || w.Card >= len(cards) {
+		return 0, fail(Invalid, m.ID, "it has no network card %d", w.Card)
+	}
+	taken := map[int]bool{}
+	for _, n := range m.nics {
+		if n.Attachment.Card == w.Card {
+			taken[n.Attachment.Index] = true
 		}
-	}()
-	if err := n.h.LinkSetAlias(byIndex(p.link), p.eni.ID); err != nil {
-		return fmt.Errorf("set alias of %s in %s: %w", name, n.router.Name, err)
 	}
-	// The link-local address must be usable at once: neighbour discovery for
-	// forwarded packets is sent from it.
-	if err := p.node.sysctls("ipv6/conf/" + p.eni.Device + "/accept_dad 0"); err != nil {
-		return err
+	if !a.lifted && (len(m.nics) >= t.ENIs || len(taken) >= cards[w.Card]) {
+		return 0, fail(AttachmentLimit, m.ID, "its type %s may have %d", t.Name, t.ENIs)
 	}
-	if err := n.plugIn(p.link, p.node, p.peer); err != nil {
-		return err
+	if w.Index < 0 {
+		for w.Index = 0; taken[w.Index]; w.Index++ {
+		}
 	}
-	if err := n.serve(p); err != nil {
-		return err
+	switch {
+	case taken[w.Index]:
+		return 0, fail(IndexInUse, m.ID, "index %d", w.Index)
+	case w.Index > eni.MaxIndex:
+		return 0, fail(Invalid, m.ID, "index %d", w.Index)
 	}
-	var primaries []netip.Addr
-	for _, net := range p.eni.Nets() {
-		primaries = append(primaries, net.Primary.Addr())
-	}
-	return n.assign(p, primaries)
+	return w.Index, nil
 }
 
-// serve makes the port the gateway of its subnets, and lets it answer for their
-// other addresses.
-func (n *Network) serve(p *port) error {
-	if err := answerAtOnce(n.router, p.link); err != nil {
+// on ends the attaching of an ENI; if it can't be done the ENI is available again.
+func (a *Account) on(n *nic) error {
+	m := a.machineOf(n)
+	if err := a.plug(m, n); err != nil {
+		a.leave(n)
 		return err
 	}
-	for _, net := range p.eni.Nets() {
-		// Without a prefix route: the router's routes are who has which address.
-		if err := addAddr(n.h, p.link, hostPrefix(net.Gateway), unix.IFA_F_NOPREFIXROUTE); err != nil {
-			return fmt.Errorf("add gateway in %s: %w", n.router.Name, err)
-		}
-	}
-	for a := range n.owner {
-		if a.Is6() && p.in(a) { // IPv4 needs no entry, see setUpRouter
-			if err := n.h.NeighSet(proxy(p.link, a)); err != nil {
-				return fmt.Errorf("add proxy for %s in %s: %w", a, n.router.Name, err)
-			}
-		}
-	}
+	at := *n.Attachment
+	at.Status = Attached
+	n.Status, n.Attachment = InUse, &at
+	a.changed(n)
 	return nil
 }
 
-// Detach takes the ENI out of its node and deletes it. Its addresses are nobody's
-// then.
-func (n *Network) Detach(id string) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	p, err := n.port(id)
-	if err == nil {
-		err = n.unplug(p)
+// Detach begins to detach the ENI of an attachment; its link is gone at once.
+func (tx *Tx) Detach(attachment string, force bool) (Attachment, error) {
+	a := tx.a
+	n := a.places[attachment]
+	switch {
+	case n == nil:
+		return Attachment{}, fail(NoSuchAttachment, attachment, "")
+	case n.Attachment.Index == 0 && n.Attachment.Card == 0:
+		return Attachment{}, fail(PrimaryInterface, n.ID, "it stays as long as the instance")
+	case n.Attachment.Status != Attached && !force:
+		return Attachment{}, fail(IncorrectState, attachment, "it is %s", n.Attachment.Status)
+	}
+	if err := a.unplug(n); err != nil {
+		return Attachment{}, fail(Unavailable, n.ID, "%v", err)
+	}
+	at := *n.Attachment
+	at.Status = Detaching
+	n.Status, n.Attachment = Detaching, &at
+	a.changed(n)
+	a.later(a.o.DetachTime+tx.fault.Slow, happening{What: leaves, ENI: n.ID, Attachment: at.ID}, func() { a.departed(n, at.ID) })
+	return at, nil
+}
+
+// departed ends a detaching.
+func (a *Account) departed(n *nic, attachment string) {
+	if n.Attachment != nil && n.Attachment.ID == attachment {
+		a.leave(n)
+	}
+}
+
+// off takes an ENI from its instance, whatever it is doing.
+func (a *Account) off(n *nic) error {
+	if err := a.unplug(n); err != nil {
+		return err
+	}
+	a.leave(n)
+	return nil
+}
+
+// leave makes an ENI that has no link any more available.
+func (a *Account) leave(n *nic) {
+	m := a.machineOf(n)
+	m.nics = drop(m.nics, n)
+	delete(a.places, n.Attachment.ID)
+	n.Status, n.Attachment = Available, nil
+	a.changed(n)
+}
+
+// machineOf returns the instance that the ENI is on or on its way to, nil if none.
+func (a *Account) machineOf(n *nic) *machine {
+	if n.Attachment == nil {
+		return nil
+	}
+	return a.machines[n.Attachment.Instance]
+}
+
+// Detach takes an ENI off its instance at once, behind the instance's back. It
+// stays in the account, with its addresses.
+func (a *Account) Detach(id string) error {
+	a.lock()
+	defer a.mu.Unlock()
+	n, err := a.nic(id)
+	if err == nil && (n.Attachment == nil || n.Attachment.Index == 0 && n.Attachment.Card == 0) {
+		err = fail(IncorrectState, id, "it is a node's own, or not attached")
 	}
 	if err != nil {
 		return fmt.Errorf("detach ENI %s: %w", id, err)
 	}
-	return nil
-}
-
-// unplug removes the port. The link goes first: with it go its addresses, routes
-// and neighbours, and what is left is the other ports' part.
-func (n *Network) unplug(p *port) error {
-	errs := []error{n.delLink(p.link)}
-	for a, owner := range n.owner {
-		if owner == p {
-			errs = append(errs, n.withdraw(p, a))
-		}
-	}
-	delete(n.ports, p.eni.ID)
-	return errors.Join(errs...)
-}
-
-func (n *Network) port(id string) (*port, error) {
-	p, ok := n.ports[id]
-	if !ok {
-		return nil, errors.New("no such ENI")
-	}
-	return p, nil
-}
-
-// DHCP does for an ENI in its node what the system's DHCP client does for the
-// node's first one: the primary addresses with their subnets, default routes through
-// the gateways, and for IPv4 what systemd-networkd adds unless it is told otherwise
-// (RoutesToDNS=): host routes to the gateway and to the VPC's resolver. Doing it again
-// changes nothing.
-func (n *Network) DHCP(id string) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	p, err := n.port(id)
-	if err == nil {
-		err = p.configure(n.Resolver())
-	}
-	if err != nil {
-		return fmt.Errorf("configure ENI %s: %w", id, err)
-	}
-	return nil
-}
-
-// RTPROT_DHCP and the metric that systemd-networkd gives routes of a lease.
-const (
-	protocolDHCP = 16
-	metricDHCP   = 1024
-)
-
-func (p *port) configure(resolver netip.Addr) error {
-	h, err := p.node.handle()
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	for _, net := range p.eni.Nets() {
-		if err := addAddr(h, p.peer, net.Primary, 0); err != nil {
-			return err
-		}
-		defaultRoute := netip.PrefixFrom(net.Primary.Addr(), 0).Masked()
-		if err := addRoute(h, p.peer, defaultRoute, net.Gateway); err != nil {
-			return err
-		}
-		if net.Gateway.Is6() {
-			continue
-		}
-		onLink, toDNS := route(p.peer, hostPrefix(net.Gateway), netip.Addr{}), route(p.peer, hostPrefix(resolver), net.Gateway)
-		for _, r := range []*netlink.Route{onLink, toDNS} {
-			r.Protocol, r.Priority, r.Src = protocolDHCP, metricDHCP, net.Primary.Addr().AsSlice()
-			if err := h.RouteReplace(r); err != nil {
-				return fmt.Errorf("add route %s: %w", r.Dst, err)
-			}
-		}
-	}
-	return nil
+	return a.off(n)
 }

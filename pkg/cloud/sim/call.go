@@ -2,159 +2,171 @@ package sim
 
 import (
 	"context"
-	"fmt"
-	"net/netip"
-	"slices"
 	"time"
-
-	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/eni"
 )
 
-// The methods of cloud.Cloud, as FailNext and Calls name them.
-const (
-	limits            = "Limits"
-	interfaces        = "Interfaces"
-	subnetList        = "Subnets"
-	createInterface   = "CreateInterface"
-	assignAddresses   = "AssignAddresses"
-	unassignAddresses = "UnassignAddresses"
-	deleteInterface   = "DeleteInterface"
-)
-
-// mutates tells whether the method changes anything.
-func mutates(method string) bool {
-	return method != limits && method != interfaces && method != subnetList
+// Call is a call as the account sees it.
+type Call struct {
+	Action  string // the cloud's name of it, for FailNext, Buckets, Latency and Calls
+	Bucket  string // one more bucket that it counts in, "" is none
+	Mutates bool
+	Token   string // of idempotency, "" is none
+	Params  string // what must be the same where the Token is, in any form that compares
+	Free    bool   // it counts in no bucket
 }
 
-// request is a call: what goes over the wire, and what is kept of one whose
-// effect comes later.
-type request struct {
-	Method    string       `json:"method"`
-	Node      string       `json:"node"`
-	ENI       string       `json:"eni,omitempty"`
-	Family    eni.Family   `json:"family,omitempty"`
-	Count     int          `json:"count,omitempty"`
-	Addresses []netip.Addr `json:"addresses,omitempty"`
-	Create    cloud.Create `json:"create,omitzero"`
+// Tx is the account during a call. It is valid until the function it was given to
+// returns.
+type Tx struct {
+	a     *Account
+	fault Fault
+	at    time.Time // which state reads show
+	past  bool      // that state may be an old one
 }
 
-// reply is what a call returns besides its error.
-type reply struct {
-	Limits     eni.Limits        `json:"limits,omitzero"`
-	Interfaces []cloud.Interface `json:"interfaces,omitempty"`
-	Subnets    []cloud.Subnet    `json:"subnets,omitempty"`
-	Interface  cloud.Interface   `json:"interface,omitzero"`
-	Addresses  []netip.Addr      `json:"addresses,omitempty"`
+// Now is the time of the call.
+func (tx *Tx) Now() time.Time { return tx.a.now }
+
+// told is what was answered to a token.
+type told struct {
+	params string
+	value  any
 }
 
-// lateCall is a call that was answered with ErrUnknown before its effect.
-type lateCall struct {
-	At      time.Time
-	Request request
-}
-
-// do carries out one call of a node.
-func (a *Account) do(ctx context.Context, r request) (reply, error) {
-	out, err := a.serve(ctx, r)
-	if e, ok := err.(*cloud.Error); ok {
-		e.Op = r.Method
+// Do carries out a call that came over a wire: it counts it, throttles it, applies
+// faults and tokens, lets its latency pass, half of it before the effect and half
+// after it, and runs the effect, which makes all changes at one
+// moment and must not be used for anything else: it may be run after Do returned,
+// or not at all.
+//
+// The answer says how what Do returned is to be sent, by Answer.Send.
+func Do[T any](ctx context.Context, a *Account, c Call, effect func(*Tx) (T, error)) (T, Answer, error) {
+	var none T
+	fault, pause, refused := a.admit(c)
+	answer := Answer{Break: fault.Answer, Rewrite: fault.Rewrite}
+	if err := a.wait(ctx, pause/2+fault.Delay); err != nil {
+		return none, Answer{Break: Lost}, err
 	}
-	return out, err
-}
-
-func (a *Account) serve(ctx context.Context, r request) (reply, error) {
-	if err := ctx.Err(); err != nil {
-		return reply{}, fail(cloud.ErrUnavailable, "", "%v before anything happened", err)
-	}
-	fault, pause, refused := a.admit(r)
+	value, err := none, refused
 	if refused == nil {
-		if err := a.ask(ctx, r); err != nil {
-			return reply{}, err
-		}
+		value, answer, err = perform(a, c, fault, effect)
 	}
-	before := pause
-	if mutates(r.Method) {
-		before = pause / 2
+	if gone := a.wait(ctx, pause-pause/2); gone != nil {
+		return none, Answer{Break: Lost}, gone
 	}
-	if r.Method != createInterface || refused != nil {
-		before += fault.Delay
-	}
-	if err := a.wait(ctx, before); err != nil {
-		return reply{}, fail(cloud.ErrUnavailable, "", "%v before anything happened", err)
-	}
-	switch {
-	case refused != nil:
-		return reply{}, refused
-	case !mutates(r.Method):
-		a.lock()
-		defer a.mu.Unlock()
-		return a.perform(r, fault)
-	case fault.Later > 0:
-		return a.postpone(ctx, r, pause-before, fault.Later)
-	case r.Method == createInterface:
-		return a.create(ctx, r, fault, pause-before+fault.Delay)
-	}
-	return a.change(ctx, r, fault, pause-before)
+	return value, answer, err
 }
 
-// change carries out a call that has its effect at one moment.
-func (a *Account) change(ctx context.Context, r request, fault Fault, after time.Duration) (reply, error) {
-	a.lock()
-	out, err := a.perform(r, fault)
-	a.mu.Unlock()
-	if gone := a.wait(ctx, after); gone != nil {
-		return reply{}, fail(cloud.ErrUnknown, r.ENI, "%v before the answer came", gone)
-	}
-	if fault.Lost != Nowhere {
-		return reply{}, lost(r)
-	}
-	return out, err
-}
-
-// postpone answers now and leaves the effect for later.
-func (a *Account) postpone(ctx context.Context, r request, after, later time.Duration) (reply, error) {
-	broken := lost(r)
-	if err := a.wait(ctx, after); err != nil {
-		broken = fail(cloud.ErrUnknown, r.ENI, "%v before the answer came", err)
-	}
+// perform has the effect of a call that was not refused, now or later.
+func perform[T any](a *Account, c Call, fault Fault, effect func(*Tx) (T, error)) (T, Answer, error) {
+	var none T
+	answer := Answer{Break: fault.Answer, Rewrite: fault.Rewrite}
 	a.lock()
 	defer a.mu.Unlock()
-	r.Addresses = slices.Clone(r.Addresses)
-	a.late = append(a.late, lateCall{At: a.now.Add(later), Request: r})
-	slices.SortStableFunc(a.late, func(a, b lateCall) int { return a.At.Compare(b.At) })
-	return reply{}, broken
+	if fault.Later > 0 && c.Mutates {
+		a.later(fault.Later, happening{}, func() { _, _ = run(a, c, fault, effect) }) // nobody is there to hear of its error
+		if fault.Err == nil {
+			return none, Answer{Break: Lost}, nil
+		}
+		return none, answer, fault.Err
+	}
+	value, err := run(a, c, fault, effect)
+	if fault.Err != nil {
+		return none, answer, fault.Err
+	}
+	return value, answer, err
+}
+
+// run has the effect of a call, unless its token has had it.
+func run[T any](a *Account, c Call, fault Fault, effect func(*Tx) (T, error)) (T, error) {
+	key := c.Action + " " + c.Token
+	if before, ok := a.tokens[key]; ok && c.Token != "" {
+		value, same := before.value.(T)
+		if !same || before.params != c.Params {
+			return value, fail(TokenMismatch, c.Token, "")
+		}
+		return value, nil
+	}
+	tx := &Tx{a: a, fault: fault, at: a.now}
+	if !c.Mutates {
+		tx = a.lagging(fault)
+	}
+	value, err := effect(tx)
+	if err == nil && c.Token != "" {
+		a.tokens[key] = told{c.Params, value}
+	}
+	return value, err
+}
+
+// lagging is the account as a describing call sees it.
+func (a *Account) lagging(fault Fault) *Tx {
+	if a.o.Lag <= 0 {
+		return &Tx{a: a, fault: fault, at: a.now}
+	}
+	return &Tx{a: a, fault: fault, at: a.now.Add(-a.upTo(a.o.Lag)), past: true}
 }
 
 // admit counts the call and decides what becomes of it: what goes wrong, how long
 // it takes, and whether it is refused.
-func (a *Account) admit(r request) (f Fault, pause time.Duration, refused error) {
+func (a *Account) admit(c Call) (f Fault, pause time.Duration, refused error) {
 	a.lock()
 	defer a.mu.Unlock()
-	a.calls[r.Method]++
-	pause = a.latency(r.Method)
+	a.calls[c.Action]++
+	pause = a.latency(c.Action)
 	if a.faults.refuse != nil {
-		return Fault{}, pause, fail(a.faults.refuse, "", "all calls fail")
+		return Fault{}, pause, a.faults.refuse
 	}
-	if err := a.toll(r); err != nil {
-		return Fault{}, pause, err
+	if again := a.throttle(c); again > 0 {
+		return Fault{}, pause, &Error{Reason: Throttled, Object: c.Action, RetryAfter: again}
 	}
-	f = a.faults.pick(r.Method, a.rng)
-	if f.Err != nil && !f.Partial {
-		return f, pause, &cloud.Error{Kind: f.Err, Object: r.ENI, Detail: "a simulated fault", RetryAfter: f.RetryAfter}
-	}
-	if f.Lost != Nowhere && !mutates(r.Method) {
-		return f, pause, fail(cloud.ErrUnavailable, "", "the answer was lost")
+	f = a.faults.pick(c.Action, a.rng)
+	if f.Err != nil && !f.After && f.Later == 0 {
+		return f, pause, f.Err
 	}
 	return f, pause, nil
 }
 
-func (a *Account) latency(method string) time.Duration {
-	l, ok := a.o.Latency[method]
+// throttle takes from the call's buckets, or returns how long to wait until they
+// have something again.
+func (a *Account) throttle(c Call) time.Duration {
+	if c.Free {
+		return 0
+	}
+	own, most := "describing", a.o.Describing
+	if c.Mutates {
+		own, most = "mutating", a.o.Mutating
+	}
+	if b, ok := a.o.Buckets[c.Action]; ok {
+		own, most = c.Action, b
+	}
+	if again := a.meter(own, most).Take(a.now); again > 0 || c.Bucket == "" {
+		return again
+	}
+	return a.meter(c.Bucket, a.o.Buckets[c.Bucket]).Take(a.now)
+}
+
+// meter returns the bucket in use of that name.
+func (a *Account) meter(name string, b Bucket) *Meter {
+	if a.meters[name] == nil {
+		a.meters[name] = &Meter{Bucket: b}
+	}
+	return a.meters[name]
+}
+
+func (a *Account) latency(action string) time.Duration {
+	l, ok := a.o.Latency[action]
 	if !ok {
 		l = a.o.Latency[""]
 	}
 	return l.Base + a.upTo(l.Jitter)
+}
+
+// wait lets d pass, a part of a call.
+func (a *Account) wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	return a.o.Clock.Wait(ctx, d)
 }
 
 // upTo returns a random duration from 0 to d.
@@ -164,35 +176,3 @@ func (a *Account) upTo(d time.Duration) time.Duration {
 	}
 	return time.Duration(a.rng.Int64N(int64(d) + 1))
 }
-
-// perform has the whole effect of a call at one moment.
-func (a *Account) perform(r request, fault Fault) (reply, error) {
-	m := a.machines[r.Node]
-	if m == nil {
-		return reply{}, fail(cloud.ErrNotFound, r.Node, "no such node")
-	}
-	switch r.Method {
-	case limits:
-		return reply{Limits: m.Limits}, nil
-	case interfaces:
-		return reply{Interfaces: a.interfaces(m)}, nil
-	case subnetList:
-		return reply{Subnets: a.subnetsOf(m)}, nil
-	case createInterface:
-		return a.createAtOnce(r)
-	case assignAddresses:
-		return a.assign(m, r, fault)
-	case unassignAddresses:
-		return reply{}, a.unassign(m, r, fault)
-	case deleteInterface:
-		return reply{}, a.remove(m, r.ENI)
-	}
-	return reply{}, fail(cloud.ErrForbidden, "", "no such method")
-}
-
-// fail is a failed call; do adds which.
-func fail(kind error, object, format string, args ...any) error {
-	return &cloud.Error{Kind: kind, Object: object, Detail: fmt.Sprintf(format, args...)}
-}
-
-func lost(r request) error { return fail(cloud.ErrUnknown, r.ENI, "the answer was lost") }

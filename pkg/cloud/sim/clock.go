@@ -30,11 +30,3 @@ func (Wall) Wait(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
-
-// wait lets d pass, a part of a call.
-func (a *Account) wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	return a.o.Clock.Wait(ctx, d)
-}

@@ -105,6 +105,17 @@ func inBlocks(t testing.TB, o Options) *Account {
 	return a
 }
 
+func TestContractWhereThePrimaryENIGetsNone(t *testing.T) {
+	cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
+		a := newAccount(t, Options{})
+		for name, m := range a.nodes.machines {
+			m.Limits.NoPrimary = true
+			a.nodes.machines[name] = m
+		}
+		return subject(t, a, direct(a))
+	})
+}
+
 func TestContractInBlocks(t *testing.T) {
 	for _, order := range []Reuse{ReuseLowest, ReuseLatest, ReuseOldest} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {

@@ -1,186 +1,159 @@
 package sim
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"time"
+	"maps"
+	"net/netip"
+	"slices"
 
-	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// create carries out CreateInterface in three effects, each of which finds what
-// an earlier call with the same token has done already.
-func (a *Account) create(ctx context.Context, r request, fault Fault, attach time.Duration) (reply, error) {
-	a.lock()
-	n, err := a.begin(r)
-	a.mu.Unlock()
-	switch {
-	case err != nil:
-		return reply{}, err
-	case fault.Lost == AfterCreate:
-		return reply{}, lost(r)
-	}
-	if err := a.attaching(ctx, r, attach); err != nil {
-		return reply{}, fail(cloud.ErrUnknown, n.ID, "%v before the ENI was attached", err)
-	}
-	a.lock()
-	defer a.mu.Unlock()
-	if a.enis[n.ID] != n {
-		return reply{}, fail(cloud.ErrUnknown, n.ID, "the ENI was deleted meanwhile")
-	}
-	return a.finish(n, r, fault.Lost)
+// Create is a wish for an ENI. It has a primary IPv4 address if the subnet does.
+type Create struct {
+	Subnet            string
+	Name, Description string
+	Groups            []string // none: the one that is named "default", if there is one
+	Tags              map[string]string
+	Primary           netip.Addr // the zero Addr is any
+	NoV4              bool       // it has no primary IPv4 address, though the subnet has some
+	First6            bool       // the first IPv6 address it begins with is its primary one
+	Requester         string
+	Wish              // for what it begins with besides
 }
 
-// createAtOnce is create at one moment.
-func (a *Account) createAtOnce(r request) (reply, error) {
-	n, err := a.begin(r)
+// Create makes an ENI that is not attached: pending at first where that takes time,
+// then available.
+func (tx *Tx) Create(c Create) (Interface, error) {
+	a := tx.a
+	c.Wish = c.Wish.cut(tx.fault)
+	n, err := a.newNIC(c)
 	if err != nil {
-		return reply{}, err
+		return Interface{}, err
 	}
-	return a.finish(n, r, Nowhere)
+	n.Status = Pending
+	a.add(n)
+	made := n.Interface
+	a.later(a.o.CreateTime+tx.fault.Slow, happening{What: ready, ENI: n.ID}, func() { a.available(n) })
+	if a.o.CreateTime+tx.fault.Slow <= 0 {
+		made = n.Interface
+	}
+	return made, nil
 }
 
-// begin makes the ENI, or finds the one that the token has made.
-func (a *Account) begin(r request) (*nic, error) {
-	m, c := a.machines[r.Node], r.Create
-	if m == nil {
-		return nil, fail(cloud.ErrNotFound, r.Node, "no such node")
+// available ends the making of an ENI.
+func (a *Account) available(n *nic) {
+	if !n.gone && n.Status == Pending {
+		n.Status = Available
+		a.changed(n)
 	}
-	for _, n := range m.enis {
-		if n.Ours && n.Token == c.Token {
-			return n, nil
-		}
-	}
+}
+
+// newNIC makes an ENI with its addresses. It is not in the account yet.
+func (a *Account) newNIC(c Create) (*nic, error) {
 	s := a.subnets[c.Subnet]
-	switch {
-	case c.Token == "" || len(c.Token) > 64:
-		return nil, fail(cloud.ErrForbidden, "", "the token has %d bytes, it must have 1 to 64", len(c.Token))
-	case s == nil:
-		return nil, fail(cloud.ErrNotFound, c.Subnet, "no such subnet")
-	case !m.may(c.Subnet):
-		return nil, fail(cloud.ErrForbidden, c.Subnet, "the node's ENIs may not lie in this subnet")
-	case c.V4 > m.Limits.PerENI(eni.IPv4) || c.V6 > m.Limits.PerENI(eni.IPv6):
-		return nil, fail(cloud.ErrLimit, c.Subnet, "an ENI may have %d and %d addresses besides the primary",
-			m.Limits.PerENI(eni.IPv4), m.Limits.PerENI(eni.IPv6))
+	if s == nil {
+		return nil, fail(NoSuchSubnet, c.Subnet, "")
 	}
-	n, err := a.newENI(m, s)
+	groups, err := a.groupsOf(c.Groups)
 	if err != nil {
 		return nil, err
 	}
-	n.Ours, n.Token = true, c.Token
-	a.add(n)
-	return n, nil
-}
-
-// finish attaches and fills the ENI; if it can't, nothing is left of it.
-func (a *Account) finish(n *nic, r request, at Lost) (reply, error) {
-	err := a.attach(n)
-	if err == nil && at == AfterAttach {
-		return reply{}, lost(r)
+	if a.o.MaxENIs > 0 && len(a.byID) >= a.o.MaxENIs {
+		return nil, fail(InterfaceLimit, "", "the account may have %d ENIs", a.o.MaxENIs)
 	}
+	id := a.nextID("eni")
+	n := &nic{Interface: Interface{ID: id, Name: c.Name, Description: c.Description, Subnet: s.ID, Zone: s.Zone,
+		MAC: mac(a.name(), id).String(), Groups: groups, Tags: maps.Clone(c.Tags), Created: a.now.Round(0).UTC(), Requester: c.Requester}}
+	if s.pool4 != nil && !c.NoV4 {
+		if n.Primary, err = a.primary(n, s, c.Primary); err != nil {
+			return nil, err
+		}
+	}
+	got, err := a.reserve(n, c.Wish)
 	if err == nil {
-		err = a.fill(n, r.Create)
+		n.V4, n.V6, n.Prefixes = got.V4, got.V6, got.Prefixes
+		n.First6 = c.First6 && len(n.V6) > 0
+		n.hidden, err = a.hide(n, s)
 	}
 	if err != nil {
-		if undo := a.destroy(n); undo != nil {
-			err = fail(cloud.ErrUnknown, n.ID, "%v, and then to delete it: %v", cloud.Kind(err), undo)
-		}
+		a.release(n)
+		return nil, err
 	}
-	switch {
-	case at == AfterEffect:
-		return reply{}, lost(r)
-	case err != nil:
-		return reply{}, err
-	}
-	return reply{Interface: n.shown()}, nil
-}
-
-// newENI makes an ENI of the node with a primary address of each family that both
-// the subnet and the instance have. It is not in the account yet.
-func (a *Account) newENI(m *machine, s *subnet) (*nic, error) {
-	if a.o.MaxENIs > 0 && len(a.enis) >= a.o.MaxENIs {
-		return nil, fail(cloud.ErrLimit, "", "the account may have %d ENIs", a.o.MaxENIs)
-	}
-	id := fmt.Sprintf("eni-%08x", a.made+1)
-	n := &nic{Node: m.Name, Interface: cloud.Interface{ID: id, Index: -1, MAC: mac(a.name(), id).String(),
-		Subnet: s.ID, Created: a.now.Round(0).UTC()}}
-	for _, f := range s.families() {
-		if most(m.Limits, f) == 0 {
-			continue
-		}
-		addr, ok := s.pool(f).take(a.o.Reuse)
-		if !ok {
-			a.giveBack(n)
-			return nil, fail(cloud.ErrSubnetFull, s.ID, "no %s address for a new ENI", f)
-		}
-		if f == eni.IPv4 {
-			n.V4 = s.net(addr)
-		} else {
-			n.V6 = s.net(addr)
-		}
-	}
-	if !n.V4.IsValid() && !n.V6.IsValid() {
-		return nil, fail(cloud.ErrLimit, s.ID, "the instance may have no address of the subnet's family")
-	}
-	a.made++
+	a.made["eni"]++
 	return n, nil
 }
 
-// most is how many addresses of the family an ENI may have, its primary included.
-func most(l eni.Limits, f eni.Family) int {
-	if f == eni.IPv4 {
-		return l.V4
+// primary takes the ENI's primary address.
+func (a *Account) primary(n *nic, s *subnet, want netip.Addr) (netip.Addr, error) {
+	p := s.pool4
+	if want.IsValid() {
+		if err := p.mayUse(want); err != nil {
+			return netip.Addr{}, err
+		}
+		p.use(want, n.ID)
+		return want, nil
 	}
-	return l.V6
+	got, ok := p.take(a.o.Reuse, n.ID)
+	if !ok {
+		return netip.Addr{}, fail(SubnetFull, s.ID, "no address for a new interface")
+	}
+	return got, nil
 }
 
-// attach gives the ENI the lowest free index of its node and plugs it in.
-func (a *Account) attach(n *nic) error {
-	if n.Index >= 0 {
-		return nil
-	}
-	m := a.machines[n.Node]
-	taken := make([]bool, m.Limits.ENIs)
-	for _, other := range m.enis {
-		if other.Index >= 0 {
-			taken[other.Index] = true
+// groupsOf checks the groups of an ENI, and fills in the default one.
+func (a *Account) groupsOf(ids []string) ([]string, error) {
+	for i, id := range ids {
+		switch {
+		case a.groups[id] == nil:
+			return nil, fail(NoSuchGroup, id, "")
+		case a.groups[id].Enterprise != a.groups[ids[0]].Enterprise:
+			return nil, fail(Invalid, id, "groups of two kinds")
+		case slices.Contains(ids[:i], id):
+			return nil, fail(Invalid, id, "it is named twice")
 		}
 	}
-	for i, is := range taken {
-		if is {
-			continue
-		}
-		n.Index = i
-		if err := a.plug(n); err != nil {
-			n.Index = -1
-			return fail(cloud.ErrUnavailable, n.ID, "%v", err)
-		}
-		a.changed(n)
-		return nil
+	if len(ids) > 0 {
+		return slices.Clone(ids), nil
 	}
-	return fail(cloud.ErrLimit, m.Name, "the instance may have %d ENIs", m.Limits.ENIs)
+	for _, g := range a.groups {
+		if g.Name == "default" {
+			return []string{g.ID}, nil
+		}
+	}
+	return nil, nil
 }
 
-// fill puts the ENI's first addresses on it. Of each family that is asked for
-// there is one at least. Single addresses in the place of blocks may soon be all that
-// the ENI may have.
-func (a *Account) fill(n *nic, c cloud.Create) error {
-	if n.Ready {
-		return nil
+// release returns all of the ENI's addresses to its subnet.
+func (a *Account) release(n *nic) {
+	s := a.subnets[n.Subnet]
+	for _, addr := range n.Addresses() {
+		s.pool(eni.FamilyOf(addr)).give(addr)
 	}
-	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
-		want := c.V4
-		if f == eni.IPv6 {
-			want = c.V6
-		}
-		_, err := a.put(n, f, want-n.count(f))
-		fewer := errors.Is(err, cloud.ErrSubnetFull) || errors.Is(err, cloud.ErrLimit) && size(a.machines[n.Node].Limits, f) > 1
-		if err != nil && (n.count(f) == 0 || !fewer) {
-			return err
-		}
+	for _, p := range n.Prefixes {
+		s.pool(eni.FamilyOf(p.Addr())).giveBlock(p)
 	}
-	n.Ready = true
+	if p := s.pool6; p != nil && n.hidden.IsValid() && p.used[n.hidden] == hiddenOwner {
+		p.give(n.hidden)
+	}
+}
+
+// Delete deletes an ENI that is not attached, with its addresses.
+func (tx *Tx) Delete(id string) error {
+	n, err := tx.a.nic(id)
+	switch {
+	case err != nil:
+		return err
+	case n.Attachment != nil:
+		return fail(InterfaceInUse, id, "")
+	}
+	tx.a.remove(n)
 	return nil
+}
+
+// nic finds an ENI that is not deleted.
+func (a *Account) nic(id string) (*nic, error) {
+	if n := a.byID[id]; n != nil {
+		return n, nil
+	}
+	return nil, fail(NoSuchInterface, id, "")
 }

@@ -1,6 +1,15 @@
-// Package sim is a cloud on this machine, in two halves. Account is its API: the
-// cloud.Cloud of each node, with quotas, delays, lag and faults on demand, in
-// memory or, given a Network, carried out on real links.
+// Package sim is a cloud on this machine: an account, a network that carries it out,
+// and the node's view of both.
+//
+// Account is the account of a cloud with its VPC, and its operations are the halves that
+// real clouds have (create, attach, assign, detach, delete), with their states, limits,
+// tokens, buckets, lag and faults on demand, in memory or, given a Network, on real
+// links. Who speaks a cloud's wire format over it reads a request, runs it by Do and
+// writes what it returns: test/fakecloud.
+//
+// Node is the cloud.Cloud of one node of the account. What it makes of the halves, the
+// token of a creation, the blocks of an assignment, what is undone, is in node*.go; the
+// rest knows nothing of it.
 //
 // Network is its VPC, made of network namespaces: real interfaces, real routing, a
 // source check that is as strict as a cloud's. It needs root, or root of a user

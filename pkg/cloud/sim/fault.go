@@ -1,16 +1,26 @@
 package sim
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"time"
-
-	"github.com/enipool/enipool/pkg/cloud"
 )
 
 // Fault is what goes wrong with a call. The zero Fault is nothing.
+//
+//	Fault{Err: &Error{Reason: Throttled}}                refused, nothing happens
+//	Fault{Err: &Error{Reason: Unavailable}, After: true} done, and then the error
+//	Fault{Answer: Lost}                                  done, the connection breaks
+//	Fault{Answer: Cut}                                   done, it breaks inside the answer
+//	Fault{Answer: Short}                                 done, half an answer, well sent
+//	Fault{Answer: Lost, Later: time.Second}              it breaks, and is done a second later
+//	Fault{Partial: true}                                 half of the addresses, no error
+//	Fault{Partial: true, Answer: Lost}                   half of the addresses, no answer
+//	Fault{Partial: true, Err: e, After: true}            half of the addresses and an error
+//	Fault{Delay: time.Minute}                            done and answered, but late
+//	Fault{Slow: time.Minute}                             what the call begins takes so much longer
+//
+// Methods of a Node fail in the terms of package cloud:
 //
 //	Fault{Err: cloud.ErrThrottled}                refused, nothing happened
 //	Fault{Lost: AfterEffect}                      done, but the caller gets ErrUnknown
@@ -20,46 +30,50 @@ import (
 //	Fault{Partial: true, Err: cloud.ErrUnknown}   half of the addresses and an error
 //	Fault{Delay: time.Minute}                     done, but slowly
 type Fault struct {
-	Err        error         // a kind
-	RetryAfter time.Duration // goes with Err
-	Lost       Lost          // the answer, and with it the rest of the call
-	Later      time.Duration // ErrUnknown, and the effect comes so long after it
-	Partial    bool          // AssignAddresses and UnassignAddresses do half of it; the latter always fails, with ErrUnknown
-	Delay      time.Duration // longer; CreateInterface spends it between making and attaching
+	Err     error         // answered in place of what the call returns: an *Error, of a Node's method a kind
+	After   bool          // Err comes after the effect, else instead of it
+	Answer  Break         // what happens to the answer
+	Later   time.Duration // the effect comes so long after the answer
+	Partial bool          // counts and lists of addresses are halved; a Node's UnassignAddresses then always fails, with ErrUnknown
+	Delay   time.Duration // before anything else; a Node's CreateInterface spends it between making and attaching
+	Slow    time.Duration // added to the state of an ENI that the call begins: pending, attaching, detaching
+	Rewrite func(body []byte) []byte
+
+	RetryAfter time.Duration // goes with a kind
+	Lost       Place         // a Node's answer, and with it the rest of the call
 }
 
-// Lost is where in a call that changes something the connection breaks. In one
-// that changes nothing it is the same everywhere: ErrUnavailable.
-type Lost uint8
+// Break is what happens to the answer of a call.
+type Break uint8
 
-// The places. AfterCreate and AfterAttach are those of a CreateInterface between
-// its three effects; for others they are as AfterEffect.
+// The ways an answer breaks.
 const (
-	Nowhere Lost = iota
-	AfterCreate
-	AfterAttach
-	AfterEffect
+	Whole Break = iota
+	Lost        // the connection is closed without an answer
+	Cut         // the connection is closed in the middle of the body
+	Short       // the body ends in the middle, as if it were all
 )
 
 // Chance is a Fault that calls have by chance.
 type Chance struct {
-	Method  string // "" is every one
+	Action  string // or a Node's method; "" is every one
 	Percent int
 	Fault   Fault
 }
 
+// faults is what is to go wrong.
 type faults struct {
+	next    map[string][]Fault // by action, "" for any
 	refuse  error
-	next    map[string][]Fault // by method, "" for any
 	chances []Chance
 }
 
-// FailNext makes the next calls of a method fail, the first with the first fault
-// and so on; "" is the calls of any method. More of them queue up.
-func (a *Account) FailNext(method string, faults ...Fault) {
+// FailNext makes the next calls of an action, or of a Node's method, fail, the first
+// with the first fault and so on; "" is the calls of any. More of them queue up.
+func (a *Account) FailNext(action string, faults ...Fault) {
 	a.lock()
 	defer a.mu.Unlock()
-	a.faults.next[method] = append(a.faults.next[method], faults...)
+	a.faults.next[action] = append(a.faults.next[action], faults...)
 }
 
 // SetFaults replaces what goes wrong by chance: for each call the first of the
@@ -70,78 +84,35 @@ func (a *Account) SetFaults(chances ...Chance) {
 	a.faults.chances = slices.Clone(chances)
 }
 
-// Refuse makes all calls fail with a kind, until it is called with nil:
-// cloud.ErrForbidden is wrong credentials, cloud.ErrUnavailable a cloud that
-// can't be reached.
-func (a *Account) Refuse(kind error) {
+// Refuse makes all calls fail, until it is called with nil: with an *Error or, for
+// Nodes, with a kind. cloud.ErrForbidden is wrong credentials, cloud.ErrUnavailable a
+// cloud that can't be reached.
+func (a *Account) Refuse(err error) {
 	a.lock()
 	defer a.mu.Unlock()
-	a.faults.refuse = kind
+	a.faults.refuse = err
 }
 
 // pick returns what goes wrong with this call.
-func (f *faults) pick(method string, rng *rand.Rand) Fault {
-	for _, queue := range []string{method, ""} {
+func (f *faults) pick(action string, rng *rand.Rand) Fault {
+	for _, queue := range []string{action, ""} {
 		if next := f.next[queue]; len(next) > 0 {
 			f.next[queue] = next[1:]
 			return next[0]
 		}
 	}
 	for _, c := range f.chances {
-		if (c.Method == "" || c.Method == method) && rng.IntN(100) < c.Percent {
+		if (c.Action == "" || c.Action == action) && rng.IntN(100) < c.Percent {
 			return c.Fault
 		}
 	}
 	return Fault{}
 }
 
-// TakeAway takes a secondary address from its ENI behind the node's back, with the rest
-// of its block if it is of one.
-func (a *Account) TakeAway(addr netip.Addr) error {
-	a.lock()
-	defer a.mu.Unlock()
-	n := a.owner[addr]
-	if n == nil || !slices.Contains(n.Addresses, addr) {
-		return fmt.Errorf("take away %s: no ENI has it as a secondary address", addr)
-	}
-	if d, in := n.block(addr); in {
-		return a.drop(n, d.addrs())
-	}
-	return a.drop(n, []netip.Addr{addr})
-}
-
-// Detach takes an ENI off its node behind the node's back. It stays in the
-// account, with its addresses.
-func (a *Account) Detach(id string) error {
-	a.lock()
-	defer a.mu.Unlock()
-	n := a.enis[id]
-	if n == nil || n.Index <= 0 {
-		return fmt.Errorf("detach ENI %s: there is none of that id besides those of the nodes that is attached", id)
-	}
-	if err := a.unplug(n); err != nil {
-		return err
-	}
-	n.Index = -1
-	a.changed(n)
-	return nil
-}
-
 // half is how many of n addresses a Partial fault leaves.
 func (f Fault) half(n int) int {
-	if !f.Partial {
-		return n
-	}
-	if f.Err == nil {
+	if f.Partial {
 		return (n + 1) / 2
 	}
-	return n / 2
-}
-
-// partial is the error of a half-done call, nil if it shall have none.
-func (f Fault) partial(object string) error {
-	if !f.Partial || f.Err == nil {
-		return nil
-	}
-	return &cloud.Error{Kind: f.Err, Object: object, Detail: "a simulated fault after a part of the addresses", RetryAfter: f.RetryAfter}
+	return n
 }

@@ -20,7 +20,7 @@ type Node struct {
 func (a *Account) Node(name string) *Node {
 	return &Node{a: a, name: name, stub: func(ctx context.Context, r request) (reply, error) {
 		r.Node = name
-		return a.do(ctx, r)
+		return a.call(ctx, r)
 	}}
 }
 

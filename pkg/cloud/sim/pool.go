@@ -20,145 +20,186 @@ const (
 	ReuseOldest
 )
 
-// mostAddresses is what counts as endless, such as a /64.
-const mostAddresses = 1 << 40
+// endless is how many free addresses no subnet is ever filled by hand.
+const endless = 1 << 20
 
-// pool is the addresses of one family in a subnet. Its exported fields are what
-// a saved account keeps of it.
+// foreign owns what others of the VPC have.
+const foreign = "foreign"
+
+// pool is the addresses of one family in a subnet.
 type pool struct {
-	Next    netip.Addr   // the lowest that nobody ever had; invalid if there is none
-	Freed   []netip.Addr // had and given back, in the order of giving back
-	Foreign int          // others have so many, it does not matter which
-
-	Blocks     []delegated // that ENIs have
-	Turn       int         // where the search for the next block begins, from the end
-	Fragmented bool        // no block is whole
-
 	net      netip.Prefix
+	bits     int // of a block
 	reserved map[netip.Addr]bool
 	size     int // addresses that can be given out
-	used     int
+
+	used    map[netip.Addr]string   // the owner of each single address
+	blocks  map[netip.Prefix]string // the owner of each block
+	inside  map[netip.Prefix]int    // single and reserved addresses of each block
+	next    netip.Addr              // all below were given out one by one, or skipped
+	freed   []netip.Addr            // free ones below next, in the order of giving back
+	others  []netip.Addr            // the foreign ones
+	foreign int                     // others have so many more, it does not matter which
+
+	turn       int  // where the search for the next block begins, from the end
+	fragmented bool // no block is whole
 }
 
-func newPool(net netip.Prefix, reserved []netip.Addr) (*pool, error) {
+func newPool(net netip.Prefix, bits int, r Reserve, reserved []netip.Addr) (*pool, error) {
 	if net != net.Masked() || net.Addr().BitLen()-net.Bits() < 2 {
 		return nil, fmt.Errorf("%s is no network of at least 4 addresses", net)
 	}
-	p := &pool{net: net, reserved: map[netip.Addr]bool{net.Addr(): true}}
+	p := &pool{net: net, bits: bits, reserved: map[netip.Addr]bool{}, used: map[netip.Addr]string{},
+		blocks: map[netip.Prefix]string{}, inside: map[netip.Prefix]int{}, next: net.Addr()}
+	for a, i := net.Addr(), 0; i < r.First; a, i = a.Next(), i+1 {
+		p.reserved[a] = true
+	}
+	for a, i := lastOf(net), 0; i < r.Last; a, i = a.Prev(), i+1 {
+		p.reserved[a] = true
+	}
 	for _, a := range reserved {
 		if net.Contains(a) {
 			p.reserved[a] = true
 		}
 	}
-	p.size = 1<<min(net.Addr().BitLen()-net.Bits(), 40) - len(p.reserved)
-	p.Next = p.from(net.Addr())
+	for a := range p.reserved {
+		p.inside[p.block(a)]++
+	}
+	p.size = 1<<min(net.Addr().BitLen()-net.Bits(), 62) - len(p.reserved)
 	return p, nil
 }
 
-// from returns the first address from a on that is not reserved and in no block.
-func (p *pool) from(a netip.Addr) netip.Addr {
-	for {
-		if at := p.blockOf(a); at >= 0 {
-			a = lastOf(p.Blocks[at].Prefix)
-		} else if !p.reserved[a] {
-			break
-		}
-		a = a.Next()
+// lastOf returns the last address of a network.
+func lastOf(p netip.Prefix) netip.Addr {
+	b := p.Addr().AsSlice()
+	for i := p.Bits(); i < len(b)*8; i++ {
+		b[i/8] |= 0x80 >> (i % 8)
 	}
-	if !p.net.Contains(a) {
-		return netip.Addr{}
-	}
+	a, _ := netip.AddrFromSlice(b)
 	return a
 }
 
-func (p *pool) free() int { return p.size - p.used - p.Foreign }
+func (p *pool) free() int {
+	return max(p.size-len(p.used)-p.foreign-len(p.blocks)*p.perBlock(), 0)
+}
 
-// take gives an address out; false if there is none.
-func (p *pool) take(order Reuse) (netip.Addr, bool) {
+func (p *pool) isFree(a netip.Addr) bool {
+	return p.net.Contains(a) && !p.reserved[a] && p.used[a] == "" && (len(p.blocks) == 0 || p.blocks[p.block(a)] == "")
+}
+
+// take gives a single address out; false if there is none.
+func (p *pool) take(order Reuse, owner string) (netip.Addr, bool) {
 	if p.free() <= 0 {
 		return netip.Addr{}, false
 	}
-	p.used++
-	i := p.choose(order)
-	if i < 0 {
-		a := p.Next
-		p.Next = p.from(a.Next())
-		return a, true
+	p.skip()
+	i, a := p.choose(order), p.next
+	switch {
+	case i == 0:
+		a = p.freed[0]
+		p.freed = p.freed[1:] // there may be tens of thousands behind it
+	case i > 0:
+		a = p.freed[i]
+		p.freed = slices.Delete(p.freed, i, i+1)
+	case !a.IsValid():
+		return a, false
+	default:
+		p.next = a.Next()
 	}
-	a := p.Freed[i]
-	if i == 0 {
-		p.Freed = p.Freed[1:] // there may be tens of thousands behind it
-	} else {
-		p.Freed = slices.Delete(p.Freed, i, i+1)
-	}
+	p.mark(a, owner)
 	return a, true
 }
 
-// choose returns which of Freed is next, -1 for Next.
+// skip moves next to an address that is free, or beyond all of them.
+func (p *pool) skip() {
+	for p.next.IsValid() && !p.isFree(p.next) {
+		if p.next.Is6() && p.blocks[p.block(p.next)] != "" {
+			p.next = lastOf(p.block(p.next))
+		}
+		p.next = p.next.Next()
+		if !p.net.Contains(p.next) {
+			p.next = netip.Addr{}
+		}
+	}
+}
+
+// choose returns which of freed comes next, -1 for next; see Reuse.
 func (p *pool) choose(order Reuse) int {
-	last := len(p.Freed) - 1
+	last := len(p.freed) - 1
 	switch {
 	case last < 0:
 		return -1
-	case order == ReuseLatest, last == 0 && !p.Next.IsValid():
+	case order == ReuseLatest, last == 0 && !p.next.IsValid():
 		return last
 	case order == ReuseOldest:
-		if p.Next.IsValid() {
+		if p.next.IsValid() {
 			return -1
 		}
 		return 0
+	case last == 0:
+		return -1
 	}
-	lowest := -1 // every freed one is lower than Next
-	for i, a := range p.Freed[:last] {
-		if lowest < 0 || a.Less(p.Freed[lowest]) {
+	lowest := 0
+	for i, a := range p.freed[:last] {
+		if a.Less(p.freed[lowest]) {
 			lowest = i
 		}
 	}
 	return lowest
 }
 
+// use notes that a free address, whichever it is, is the owner's.
+func (p *pool) use(a netip.Addr, owner string) {
+	p.mark(a, owner)
+	if i := slices.Index(p.freed, a); i >= 0 {
+		p.freed = slices.Delete(p.freed, i, i+1)
+	}
+}
+
+func (p *pool) mark(a netip.Addr, owner string) {
+	p.used[a] = owner
+	p.inside[p.block(a)]++
+}
+
 // give takes an address back.
 func (p *pool) give(a netip.Addr) {
-	p.used--
-	p.Freed = append(p.Freed, a)
+	delete(p.used, a)
+	b := p.block(a)
+	if p.inside[b]--; p.inside[b] == 0 {
+		delete(p.inside, b)
+	}
+	if !p.next.IsValid() || a.Less(p.next) {
+		p.freed = append(p.freed, a)
+	}
 }
 
-// check compares the pool's book with the addresses in use.
-func (p *pool) check(used map[netip.Addr]string) error {
-	count := 0
-	for a := range used {
-		if p.net.Contains(a) {
-			count++
-		}
+// leaveFree lets others take or give back addresses until n are free, as far as
+// they can.
+func (p *pool) leaveFree(n int) {
+	if p.size > endless {
+		p.foreign = max(0, p.foreign+p.free()-n)
+		return
 	}
-	if count != p.used || p.Foreign < 0 || p.free() < 0 {
-		return fmt.Errorf("%d addresses are used, counted as %d, with %d foreign and %d free", count, p.used, p.Foreign, p.free())
+	for p.free() > n {
+		a, _ := p.take(ReuseOldest, foreign)
+		p.others = append(p.others, a)
 	}
-	freed := map[netip.Addr]bool{}
-	for _, a := range p.Freed {
-		if used[a] != "" || freed[a] || p.reserved[a] || !p.net.Contains(a) || p.delegated(a) {
-			return fmt.Errorf("address %s is listed as free", a)
-		}
-		freed[a] = true
+	for p.free() < n && len(p.others) > 0 {
+		last := len(p.others) - 1
+		p.give(p.others[last])
+		p.others = p.others[:last]
 	}
-	if p.Next.IsValid() && !p.net.Contains(p.Next) {
-		return fmt.Errorf("%s is listed as the next", p.Next)
-	}
-	if had, single := p.below(p.Next), p.used-p.inBlocks(); had != single+len(p.Freed) {
-		return fmt.Errorf("%d addresses lie before the next, %s, but %d are used and %d free", had, p.Next, single, len(p.Freed))
+}
+
+// mayUse tells why an address can't be given to anybody.
+func (p *pool) mayUse(a netip.Addr) error {
+	switch {
+	case !p.net.Contains(a):
+		return fail(OutsideSubnet, a.String(), "")
+	case p.reserved[a]:
+		return fail(ReservedAddress, a.String(), "")
+	case !p.isFree(a):
+		return fail(AddressInUse, a.String(), "")
 	}
 	return nil
-}
-
-// below counts the addresses before next that can be given out and are in no block,
-// all of them if there is no next.
-func (p *pool) below(next netip.Addr) int {
-	if !next.IsValid() {
-		return p.size - p.inBlocks()
-	}
-	count := 0
-	for a := p.from(p.net.Addr()); a.IsValid() && a.Less(next); a = p.from(a.Next()) {
-		count++
-	}
-	return count
 }

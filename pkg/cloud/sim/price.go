@@ -49,7 +49,7 @@ type Requests struct{ Passed, Refused int }
 func (a *Account) Requests() map[string]Requests {
 	a.lock()
 	defer a.mu.Unlock()
-	return maps.Clone(a.tolls.requests)
+	return maps.Clone(a.nodes.tolls.requests)
 }
 
 // tolls are what requests are counted with.
@@ -65,9 +65,9 @@ type paid struct{ token, request string }
 
 // toll lets a call pass or refuses it, where calls are counted and not requests.
 func (a *Account) toll(r request) error {
-	m := &a.describe
+	m := &a.nodes.describe
 	if mutates(r.Method) {
-		m = &a.mutating
+		m = &a.nodes.mutating
 	}
 	if a.o.Prices != nil {
 		return nil
@@ -95,14 +95,14 @@ func (a *Account) attaching(ctx context.Context, r request, d time.Duration) err
 	later := a.requests(r, true)
 	part := d / time.Duration(len(later)+1)
 	for _, p := range later {
-		if err := a.wait(ctx, part); err != nil {
+		if err := a.pass(ctx, part); err != nil {
 			return err
 		}
 		if err := a.insist(ctx, r, p); err != nil {
 			return err
 		}
 	}
-	return a.wait(ctx, d-part*time.Duration(len(later)))
+	return a.pass(ctx, d-part*time.Duration(len(later)))
 }
 
 // requests returns those of a call, in their order.
@@ -131,10 +131,10 @@ func (a *Account) insist(ctx context.Context, r request, p Price) error {
 			return nil
 		}
 		if try >= p.Tries {
-			return fail(cloud.ErrThrottled, "", "request rate of %s exceeded", p.Request)
+			return failed(cloud.ErrThrottled, "", "request rate of %s exceeded", p.Request)
 		}
-		if err := a.wait(ctx, again); err != nil {
-			return fail(cloud.ErrUnavailable, "", "%v before %s passed", err, p.Request)
+		if err := a.pass(ctx, again); err != nil {
+			return failed(cloud.ErrUnavailable, "", "%v before %s passed", err, p.Request)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func (a *Account) insist(ctx context.Context, r request, p Price) error {
 func (a *Account) pay(r request, p Price, most time.Duration) (again time.Duration, passed bool) {
 	a.lock()
 	defer a.mu.Unlock()
-	t := &a.tolls
+	t := &a.nodes.tolls
 	if t.meters == nil {
 		*t = tolls{map[string]*Meter{}, map[string]Requests{}, map[paid]bool{}}
 	}

@@ -2,40 +2,87 @@ package sim
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net/netip"
 	"slices"
-	"strings"
-
-	"github.com/enipool/enipool/pkg/eni"
+	"time"
 )
 
 // saved is an account as a file holds it.
 type saved struct {
-	Format  int // savedFormat
-	Made    int
-	Subnets []*subnet
-	Nodes   []savedNode
-	Late    []lateCall
+	Format    int // savedFormat
+	VPC       VPC
+	Made      map[string]int
+	Subnets   []savedSubnet
+	Groups    []Group
+	Types     []Type
+	Instances []Instance
+	ENIs      []Interface
+	Nodes     []Machine
+	Coming    []coming
 }
 
-type savedNode struct {
-	Machine
-	ENIs []*nic
+// savedSubnet is a subnet with what its pools know beyond what the ENIs have.
+type savedSubnet struct {
+	Subnet
+	Pool4, Pool6 *savedPool
 }
 
-const savedFormat = 1
+type savedPool struct {
+	Next       netip.Addr
+	Freed      []netip.Addr
+	Others     []netip.Addr
+	Foreign    int
+	Turn       int
+	Fragmented bool
+}
 
-// Save writes the account's state as JSON: its subnets, nodes and ENIs, and the
-// calls whose effect is still to come. Options, faults and counts are not in it.
+// happening is what is to happen, so that the next process can let it happen. The zero
+// one is what can't be saved.
+type happening struct {
+	What            string
+	ENI, Attachment string   `json:",omitempty"`
+	Request         *request `json:",omitempty"`
+}
+
+// What happens later.
+const (
+	ready   = "ready"
+	arrives = "arrives"
+	leaves  = "leaves"
+	called  = "called"
+)
+
+type coming struct {
+	At time.Time
+	happening
+}
+
+const savedFormat = 2
+
+// Save writes the account's state as JSON: its subnets, instances and ENIs, and what is
+// still to come. Options, faults, counts, tokens of calls and what was before are not in
+// it. It fails while the late effect of a call other than a Node's is to come.
 func (a *Account) Save(w io.Writer) error {
 	a.lock()
 	defer a.mu.Unlock()
-	s := saved{Format: savedFormat, Made: a.made, Late: a.late}
-	s.Subnets = slices.SortedFunc(maps.Values(a.subnets), func(a, b *subnet) int { return strings.Compare(a.ID, b.ID) })
-	for _, name := range slices.Sorted(maps.Keys(a.machines)) {
-		s.Nodes = append(s.Nodes, savedNode{a.machines[name].Machine, a.machines[name].enis})
+	tx := &Tx{a: a}
+	s := saved{Format: savedFormat, VPC: a.vpc, Made: a.made, Groups: tx.Groups(), Types: tx.Types(), Instances: tx.Instances(), ENIs: tx.Interfaces()}
+	for _, id := range slices.Sorted(maps.Keys(a.subnets)) {
+		sub := a.subnets[id]
+		s.Subnets = append(s.Subnets, savedSubnet{sub.Subnet, sub.pool4.saved(), sub.pool6.saved()})
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.nodes.machines)) {
+		s.Nodes = append(s.Nodes, a.nodes.machines[name])
+	}
+	for _, e := range a.events {
+		if e.what.What == "" {
+			return errors.New("save account: the effect of a call is still to come; wait for it")
+		}
+		s.Coming = append(s.Coming, coming{e.at, e.what})
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "\t")
@@ -45,77 +92,9 @@ func (a *Account) Save(w io.Writer) error {
 	return nil
 }
 
-// Load makes an account of what Save has written. It changes nothing in a
-// Network: that must be the one that the account had, in the same process, and
-// Load fails where it holds something else. A Network can't be opened again by
-// another process, so there an account lives on in memory only.
-func Load(o Options, r io.Reader) (*Account, error) {
-	var s saved
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	err := d.Decode(&s)
-	if err == nil && s.Format != savedFormat {
-		err = fmt.Errorf("its format is %d, this version reads %d", s.Format, savedFormat)
+func (p *pool) saved() *savedPool {
+	if p == nil {
+		return nil
 	}
-	a := NewAccount(o)
-	if err == nil {
-		err = a.restore(s)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("load account: %w", err)
-	}
-	return a, nil
-}
-
-func (a *Account) restore(s saved) error {
-	a.lock()
-	defer a.mu.Unlock()
-	a.made, a.late = s.Made, s.Late
-	for _, old := range s.Subnets {
-		made, err := newSubnet(old.Subnet)
-		if err != nil {
-			return fmt.Errorf("subnet %s: %w", old.ID, err)
-		}
-		for _, f := range made.families() {
-			if old.pool(f) == nil {
-				return fmt.Errorf("subnet %s: it has no %s addresses", old.ID, f)
-			}
-			made.pool(f).carryOn(*old.pool(f))
-		}
-		a.subnets[made.ID] = made
-	}
-	for _, old := range s.Nodes {
-		if err := a.restoreNode(old); err != nil {
-			return fmt.Errorf("node %s: %w", old.Name, err)
-		}
-	}
-	for _, s := range a.subnets {
-		a.changedSubnet(s)
-	}
-	return a.check()
-}
-
-// carryOn gives the pool what was saved of an earlier one.
-func (p *pool) carryOn(old pool) {
-	p.Next, p.Freed, p.Foreign = old.Next, old.Freed, old.Foreign
-	p.Blocks, p.Turn, p.Fragmented = old.Blocks, old.Turn, old.Fragmented
-}
-
-func (a *Account) restoreNode(old savedNode) error {
-	a.machines[old.Name] = &machine{Machine: old.Machine}
-	for _, n := range old.ENIs {
-		s := a.subnets[n.Subnet]
-		if s == nil || n.Node != old.Name {
-			return fmt.Errorf("ENI %s is of node %s and subnet %s", n.ID, n.Node, n.Subnet)
-		}
-		for _, addr := range n.all() {
-			p := s.pool(eni.FamilyOf(addr))
-			if p == nil {
-				return fmt.Errorf("address %s is not of subnet %s", addr, s.ID)
-			}
-			p.used++
-		}
-		a.add(n)
-	}
-	return nil
+	return &savedPool{Next: p.next, Freed: p.freed, Others: p.others, Foreign: p.foreign, Turn: p.turn, Fragmented: p.fragmented}
 }

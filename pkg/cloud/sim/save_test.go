@@ -65,29 +65,38 @@ func TestASavedAccountGoesOnWhereItWas(t *testing.T) {
 func TestADamagedAccountIsNotLoaded(t *testing.T) {
 	a := newAccount(t, Options{})
 	create(t, a.Node("n1"), "t1", 3)
+	_, err := a.Node("n1").CreateInterface(t.Context(), cloud.Create{Token: "t2", Subnet: "b"})
+	must(t, err)
+	a.FailNext("DeleteInterface", Fault{Later: time.Hour})
+	wantKind(t, a.Node("n1").DeleteInterface(t.Context(), "eni-00000009"), cloud.ErrUnknown)
 	var file bytes.Buffer
 	must(t, a.Save(&file))
 	for _, tt := range []struct{ name, old, new, want string }{
-		{"nothing", file.String(), "", "load account: EOF"},
-		{"half of it", file.String()[100:], "", "load account: unexpected EOF"},
-		{"another format", `"Format": 1`, `"Format": 2`, "load account: its format is 2, this version reads 1"},
-		{"another key", `"Made": 3`, `"Maid": 3`, `load account: json: unknown field "Maid"`},
-		{"no subnet", `"ID": "a"`, `"ID": "c"`, `load account: node n1: ENI eni-00000001 is of node n1 and subnet a`},
-		{"another node", `"Node": "n1"`, `"Node": "n2"`, `load account: node n1: ENI eni-00000001 is of node n2 and subnet a`},
-		{"a wrong subnet", `"V4": "10.0.0.0/24"`, `"V4": "10.0.0.1/24"`, "load account: subnet a: 10.0.0.1/24 is no network"},
-		{"no pool", `"Pool4": {`, `"Pool6": {`, "load account: subnet a: it has no ipv4 addresses"},
-		{"no such family", `"V6": "fd00:10::/64"`, `"V6": ""`, "load account: node n1: address fd00:10::2 is not of subnet a"},
-		{"twice", `"10.0.0.6"`, `"10.0.0.5"`, "load account: address 10.0.0.5 is on ENI eni-00000003 and on ENI eni-00000003"},
-		{"next is used", `"Next": "10.0.0.8"`, `"Next": "10.0.0.7"`, "load account: address 10.0.0.7 is used, and subnet a would give it out"},
-		{"next is far", `"Next": "10.0.0.8"`, `"Next": "10.0.0.9"`, "load account: subnet a: 7 addresses lie before the next"},
-		{"next is outside", `"Next": "10.0.0.8"`, `"Next": "10.1.0.8"`, "load account: subnet a: 10.1.0.8 is listed as the next"},
-		{"free and used", `"Freed": null`, `"Freed": ["10.0.0.5"]`, "load account: subnet a: address 10.0.0.5 is listed as free"},
-		{"too many foreign", `"Foreign": 0`, `"Foreign": 999`, "load account: subnet a: 6 addresses are used, counted as 6, with 999 foreign"},
-		{"a wrong index", `"Index": 1,`, `"Index": 4,`, "load account: node n1: ENI eni-00000003 is at index 4, which is taken or beyond 4 ENIs"},
-		{"a second own", `"Index": 1,`, `"Index": 0,`, "load account: node n1: ENI eni-00000003 is at index 0, which is taken"},
-		{"reserved", `"10.0.0.5"`, `"10.0.0.1"`, "load account: address 10.0.0.1 is reserved in subnet a"},
-		{"too many", `"V4": 8`, `"V4": 3`, "load account: ENI eni-00000003 has 3 ipv4 addresses, it may have 2"},
-		{"not in order", `"10.0.0.5",`, `"10.0.0.9",`, "load account: addresses of ENI eni-00000003 are not in order"},
+		{"nothing", file.String(), "", "EOF"},
+		{"half of it", file.String()[100:], "", "unexpected EOF"},
+		{"another format", `"Format": 2`, `"Format": 3`, "its format is 3, this version reads 2"},
+		{"another key", `"Made": {`, `"Maid": {`, `json: unknown field "Maid"`},
+		{"no subnet", `"ID": "a"`, `"ID": "c"`, `ENI eni-00000001: there is no subnet "a"`},
+		{"no instance", `"Instance": "n1"`, `"Instance": "n9"`, `ENI eni-00000001: there is no instance "n9"`},
+		{"no own instance", `"ID": "n1"`, `"ID": "n9"`, `node n1: there is no instance of that name`},
+		{"a wrong subnet", `"V4": "10.0.0.0/24"`, `"V4": "10.0.0.1/24"`, "subnet a: 10.0.0.1/24 is no network"},
+		{"no pool", `"Pool4": {`, `"Pool6": {`, "subnet a: it has no ipv4 addresses"},
+		{"no such family", `"V6": "fd00:10::/64"`, `"V6": ""`, "ENI eni-00000001: address fd00:10::2 is not of subnet a"},
+		{"twice", `"10.0.0.6"`, `"10.0.0.5"`, "ENI eni-00000003: address 10.0.0.5 is of eni-00000003"},
+		{"another's", `"10.0.0.6"`, `"10.0.0.2"`, "ENI eni-00000003: address 10.0.0.2 is of eni-00000001"},
+		{"next is far", `"Next": "10.0.0.8"`, `"Next": "10.0.0.9"`, "subnet 10.0.0.0/24 has 246 free addresses, counted as 247"},
+		{"next is outside", `"Next": "10.0.0.8"`, `"Next": "10.1.0.8"`, "subnet a: 10.1.0.8 is listed as the next"},
+		{"free and used", `"Freed": null`, `"Freed": ["10.0.0.5"]`, "address 10.0.0.5 is listed as free"},
+		{"foreign and used", `"Others": null`, `"Others": ["10.0.0.5"]`, "ENI eni-00000003: address 10.0.0.5 is of foreign"},
+		{"too many foreign", `"Foreign": 0`, `"Foreign": 999`, "subnet 10.0.0.0/24 has 253 addresses, 6 of them are used and 999 foreign"},
+		{"a wrong index", `"Index": 1,`, `"Index": 4,`, "node n1: ENI eni-00000003 is at index 4, which is taken or beyond 4 ENIs"},
+		{"a second own", `"Index": 1,`, `"Index": 0,`, "node n1: ENI eni-00000003 is at index 0, which is taken"},
+		{"a token twice", `"enipool-token": "t2"`, `"enipool-token": "t1"`, `node n1: token "t1" has made two ENIs`},
+		{"reserved", `"10.0.0.5"`, `"10.0.0.1"`, "address 10.0.0.1 of ENI eni-00000003 is reserved or not of subnet a"},
+		{"too many", `"V4": 8`, `"V4": 3`, "ENI eni-00000003 has 4 of ipv4, it may have 3"},
+		{"too many ENIs", `"ENIs": 4`, `"ENIs": 1`, "instance n1 has 3 ENIs, it may have 1"},
+		{"a state without a place", `"Status": "in-use"`, `"Status": "available"`, "ENI eni-00000001 is available with attachment"},
+		{"nothing's call", `"What": "called"`, `"What": "sung"`, `what is to happen to ENI "" can't be: there is none`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := strings.Replace(file.String(), tt.old, tt.new, 1)
@@ -95,7 +104,7 @@ func TestADamagedAccountIsNotLoaded(t *testing.T) {
 				t.Fatalf("the file has no %s:\n%s", tt.old, text)
 			}
 			_, err := Load(Options{}, strings.NewReader(text))
-			if !strings.HasPrefix(fmt.Sprint(err), tt.want) {
+			if text := fmt.Sprint(err); !strings.HasPrefix(text, "load account: ") || !strings.Contains(text, tt.want) {
 				t.Errorf("Load = %v, want %s", err, tt.want)
 			}
 		})
@@ -108,15 +117,68 @@ func TestAnAccountIsLoadedOntoItsNetworkAlone(t *testing.T) {
 	i := create(t, a.Node("n1"), "t1", 2)
 	loaded := whole(t, saveAndLoad(t, a, Options{Network: net}))
 	more := assign(t, loaded.Node("n1"), i.ID, 1)
-	if got := net.wires()[more[0]]; got != i.ID {
-		t.Errorf("address %s goes to %q, want %s", more[0], got, i.ID)
+	got, err := loaded.delivered()
+	must(t, err)
+	if got[more[0]] != i.ID {
+		t.Errorf("address %s goes to %q, want %s", more[0], got[more[0]], i.ID)
 	}
 	must(t, loaded.Node("n1").DeleteInterface(t.Context(), i.ID))
 
 	var file bytes.Buffer
 	must(t, a.Save(&file)) // of before the deletion
-	_, err := Load(Options{Network: net}, &file)
+	_, err = Load(Options{Network: net}, &file)
 	if want := "the network delivers it to"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Load = %v, want %s", err, want)
 	}
+}
+
+func TestWhatIsUnderWayComesToItsEndInALoadedAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := Options{CreateTime: time.Minute, AttachTime: time.Minute, DetachTime: time.Minute}
+		a := whole(t, newHalves(o))
+		o.Reserve = EC2Reserve
+		made, coming, going := makeENI(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 2, BlocksV4: 1}}), makeENI(t, a, Create{Subnet: "a"}), makeENI(t, a, Create{Subnet: "a"})
+		time.Sleep(time.Minute)
+		_, err := attachENI(t, a, Attach{Interface: going.ID, Instance: "i", Index: 1})
+		must(t, err)
+		time.Sleep(time.Minute)
+		now, _ := truthOf(t, a, going.ID)
+		must(t, detachENI(t, a, now.Attachment.ID))
+		_, err = attachENI(t, a, Attach{Interface: coming.ID, Instance: "i", Index: 2})
+		must(t, err)
+		pending := makeENI(t, a, Create{Subnet: "a"})
+		must(t, a.LeaveFree("a", 7))
+
+		loaded := whole(t, saveAndLoad(t, a, o))
+		for _, at := range []time.Duration{0, time.Minute} {
+			time.Sleep(at)
+			for _, i := range []Interface{made, coming, going, pending} {
+				was, _ := truthOf(t, a, i.ID)
+				is, _ := truthOf(t, loaded, i.ID)
+				if diff := cmp.Diff(was, is, plain...); diff != "" {
+					t.Errorf("after %s a loaded ENI is another (-saved +loaded):\n%s", at, diff)
+				}
+			}
+			if was, is := freeOf(t, a, "a"), freeOf(t, loaded, "a"); was != is || is != 7 {
+				t.Errorf("%d addresses are free, in the loaded account %d", was, is)
+			}
+		}
+		if i, _ := truthOf(t, loaded, coming.ID); i.Status != InUse {
+			t.Errorf("the ENI that was attaching is %s", i.Status)
+		}
+		must(t, loaded.LeaveFree("a", 100)) // the others' are known by name
+	})
+}
+
+func TestAnAccountIsNotSavedWhileAnEffectIsToComeThatNoFileHolds(t *testing.T) {
+	clock := newClock()
+	a := newTestAccount(t, Options{Clock: clock})
+	a.FailNext("Create", Fault{Later: time.Second})
+	_, _, err := makes(t, a, "", "")
+	must(t, err)
+	if err := a.Save(new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "still to come") {
+		t.Errorf("Save = %v", err)
+	}
+	clock.now = clock.now.Add(time.Second)
+	must(t, a.Save(new(bytes.Buffer)))
 }

@@ -41,7 +41,7 @@ func (a *Account) Handler() http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		out, err := a.do(h.Context(), r)
+		out, err := a.call(h.Context(), r)
 		w.Header().Set("Content-Type", "application/json")
 		// Who does not get the answer knows it.
 		_ = json.NewEncoder(w).Encode(answer{out, toWire(err)})

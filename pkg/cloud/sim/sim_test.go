@@ -207,7 +207,7 @@ func namespaces(t *testing.T) []string {
 	return names
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

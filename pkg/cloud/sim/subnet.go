@@ -1,75 +1,133 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 
-	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Subnet describes a subnet of an account. The network address, the gateway and
-// IPv4's broadcast address are never given out, as the Reserved ones.
+// Reserve is how many addresses at both ends of a subnet are nobody's.
+type Reserve struct{ First, Last int }
+
+// EC2Reserve is the network, the router, the resolver, one for the future and the
+// broadcast address: .0 to .3 and the last.
+var EC2Reserve = Reserve{First: 4, Last: 1}
+
+// of returns what is kept back of a family: where nothing is said the network's
+// address, and IPv4's broadcast address.
+func (r Reserve) of(f eni.Family) Reserve {
+	if r != (Reserve{}) {
+		return r
+	}
+	if f == eni.IPv4 {
+		return Reserve{First: 1, Last: 1}
+	}
+	return Reserve{First: 1}
+}
+
+// Subnet is a subnet of the VPC. Its gateways and the Reserved addresses are never given
+// out, nor what Reserve says; the zero Reserve is that of the account. IPv6 ranges
+// reserve as IPv4 ones do.
 type Subnet struct {
 	ID                   string
 	V4, V6               netip.Prefix // one of them may be the zero Prefix
 	GatewayV4, GatewayV6 netip.Addr   // the zero Addr is the first address
 	Reserved             []netip.Addr
+	Zone                 string // "" is the account's first
+	Name                 string
+	Reserve              Reserve
+	Tags                 map[string]string
+
+	Free, Free6 int // addresses that are left, those of prefixes counted; only set by reading
 }
+
+// room is how many addresses of each family are left in a subnet.
+type room struct{ v4, v6 int }
 
 // subnet is a Subnet with what is left of it.
 type subnet struct {
 	Subnet
-	Pool4, Pool6 *pool // nil if there is none of the family
-	seen         history[int]
+	pool4, pool6 *pool // nil if there is none of the family
+	seen         history[room]
 }
 
-func newSubnet(s Subnet) (made *subnet, err error) {
+// AddSubnet adds a subnet to the VPC.
+func (a *Account) AddSubnet(s Subnet) error {
+	a.lock()
+	defer a.mu.Unlock()
+	made, err := a.newSubnet(s)
+	if err != nil {
+		return fmt.Errorf("add subnet %s: %w", s.ID, err)
+	}
+	for _, f := range made.families() {
+		if a.o.Network == nil {
+			break
+		}
+		if err := a.o.Network.AddSubnet(eni.Subnet{ID: s.ID, CIDR: made.pool(f).net, Gateway: made.gateway(f)}); err != nil {
+			return err
+		}
+	}
+	a.subnets[s.ID] = made
+	a.changedSubnet(made)
+	made.seen.fromStart()
+	return nil
+}
+
+func (a *Account) newSubnet(s Subnet) (made *subnet, err error) {
+	made = &subnet{Subnet: s}
+	made.Zone = cmp.Or(s.Zone, a.o.Region+"a")
+	made.Reserved = slices.Clone(s.Reserved)
 	if s.ID == "" || !s.V4.IsValid() && !s.V6.IsValid() {
 		return nil, errors.New("it needs an ID and an address range")
 	}
 	if s.V4.IsValid() && !s.V4.Addr().Is4() || s.V6.IsValid() && !s.V6.Addr().Is6() {
 		return nil, fmt.Errorf("%s and %s are not of IPv4 and IPv6", s.V4, s.V6)
 	}
-	made = &subnet{Subnet: s}
-	made.Reserved = slices.Clone(s.Reserved)
-	if s.V4.IsValid() {
-		made.GatewayV4 = gateway(s.V4, s.GatewayV4)
-		made.Pool4, err = newPool(s.V4, append([]netip.Addr{lastOf(s.V4), made.GatewayV4}, s.Reserved...))
+	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
+		net, p := s.V4, &made.pool4
+		if f == eni.IPv6 {
+			net, p = s.V6, &made.pool6
+		}
+		if !net.IsValid() {
+			continue
+		}
+		reserve := cmp.Or(s.Reserve, a.o.Reserve).of(f)
+		if *p, err = newPool(net, a.o.block(f), reserve, append([]netip.Addr{made.gateway(f)}, s.Reserved...)); err != nil {
+			return nil, err
+		}
 	}
-	if s.V6.IsValid() && err == nil {
-		made.GatewayV6 = gateway(s.V6, s.GatewayV6)
-		made.Pool6, err = newPool(s.V6, append([]netip.Addr{made.GatewayV6}, s.Reserved...))
+	for _, other := range a.subnets {
+		if other.ID == s.ID || overlap(other.V4, s.V4) || overlap(other.V6, s.V6) {
+			return nil, fmt.Errorf("it overlaps subnet %s", other.ID)
+		}
 	}
-	return made, err
+	return made, nil
 }
 
+func overlap(a, b netip.Prefix) bool { return a.IsValid() && b.IsValid() && a.Overlaps(b) }
+
 // gateway returns the one that is set, else the first address of the range.
-func gateway(p netip.Prefix, set netip.Addr) netip.Addr {
+func (s *subnet) gateway(f eni.Family) netip.Addr {
+	set, net := s.GatewayV4, s.V4
+	if f == eni.IPv6 {
+		set, net = s.GatewayV6, s.V6
+	}
 	if set.IsValid() {
 		return set
 	}
-	return p.Addr().Next()
-}
-
-// lastOf returns the last address of a network.
-func lastOf(p netip.Prefix) netip.Addr {
-	b := p.Addr().AsSlice()
-	for i := p.Bits(); i < p.Addr().BitLen(); i++ {
-		b[i/8] |= 0x80 >> (i % 8)
-	}
-	a, _ := netip.AddrFromSlice(b)
-	return a
+	return net.Addr().Next()
 }
 
 // pool returns the addresses of the family, nil if the subnet has none.
 func (s *subnet) pool(f eni.Family) *pool {
 	if f == eni.IPv4 {
-		return s.Pool4
+		return s.pool4
 	}
-	return s.Pool6
+	return s.pool6
 }
 
 // families returns those the subnet has, IPv4 first.
@@ -83,36 +141,46 @@ func (s *subnet) families() []eni.Family {
 	return fs
 }
 
-// net is the place of a primary address in the subnet.
-func (s *subnet) net(primary netip.Addr) eni.Net {
-	if primary.Is4() {
-		return eni.Net{Primary: netip.PrefixFrom(primary, s.V4.Bits()), Gateway: s.GatewayV4}
+// free returns the room that is left.
+func (s *subnet) free() (r room) {
+	if s.pool4 != nil {
+		r.v4 = s.pool4.free()
 	}
-	return eni.Net{Primary: netip.PrefixFrom(primary, s.V6.Bits()), Gateway: s.GatewayV6}
+	if s.pool6 != nil {
+		r.v6 = s.pool6.free()
+	}
+	return r
 }
 
-// parts returns the subnet as a Network knows it, one of each family.
-func (s *subnet) parts() []eni.Subnet {
-	var parts []eni.Subnet
-	if s.Pool4 != nil {
-		parts = append(parts, eni.Subnet{ID: s.ID, CIDR: s.V4, Gateway: s.GatewayV4})
-	}
-	if s.Pool6 != nil {
-		parts = append(parts, eni.Subnet{ID: s.ID, CIDR: s.V6, Gateway: s.GatewayV6})
-	}
-	return parts
+// LeaveFree lets others of the VPC take addresses of the subnet, or give them back,
+// until n of each of its families are free.
+func (a *Account) LeaveFree(subnet string, n int) error {
+	return a.disturb("leave free", subnet, func(p *pool) { p.leaveFree(n) })
 }
 
-// free returns the room that is left, of the scarcer family.
-func (s *subnet) free() int {
-	free := mostAddresses
-	for _, f := range s.families() {
-		free = min(free, s.pool(f).free())
-	}
-	return free
+// SetForeign lets others have n addresses of the subnet, of each of its families; where
+// fewer are left, all that are. Which ones these are nobody is told.
+func (a *Account) SetForeign(subnet string, n int) error {
+	return a.disturb("set foreign use", subnet, func(p *pool) { p.foreign = max(0, min(n, p.foreign+p.free())) })
 }
 
-// view is the subnet as a node sees it.
-func (s *subnet) view(free int, mayBeNew bool) cloud.Subnet {
-	return cloud.Subnet{ID: s.ID, V4Net: s.V4, V6Net: s.V6, Free: free, New: mayBeNew}
+// Fragment lets others have an address in each block of the subnet that is whole, so
+// that it gives single addresses alone, or gives them back. How many they have is
+// SetForeign's matter.
+func (a *Account) Fragment(subnet string, broken bool) error {
+	return a.disturb("fragment", subnet, func(p *pool) { p.fragmented = broken })
+}
+
+func (a *Account) disturb(what, subnet string, f func(*pool)) error {
+	a.lock()
+	defer a.mu.Unlock()
+	s := a.subnets[subnet]
+	if s == nil {
+		return fmt.Errorf("%s: %w", what, fail(NoSuchSubnet, subnet, ""))
+	}
+	for _, family := range s.families() {
+		f(s.pool(family))
+	}
+	a.changedSubnet(s)
+	return nil
 }

@@ -139,6 +139,11 @@ func TestEachKeySetsWhatItSays(t *testing.T) {
 			c.Cloud.Subnets, c.Cloud.SecurityGroups = []string{"subnet-1", "subnet-2"}, []string{"sg-1"}
 			c.Cloud.SubnetTags, c.Cloud.Tags = map[string]string{"pods": "yes", "Name": "7"}, map[string]string{"team": "net work"}
 		}},
+		{"cloud: {provider: bce, endpoint: , kind: bbc, vpc: vpc-1, zone: cn-bj-a, maxENIs: 3, maxIPsPerENI: 41}", func(c *Config) {
+			c.Cloud.Describe, c.Cloud.Provider, c.Cloud.Endpoint = SpareDescribe, BCE, ""
+			c.Cloud.Kind, c.Cloud.VPC, c.Cloud.Zone, c.Cloud.MaxENIs, c.Cloud.MaxIPsPerENI = "bbc", "vpc-1", "cn-bj-a", 3, 41
+		}},
+		{"cloud: {kind: '', vpc: , zone: '', maxENIs: 0, maxIPsPerENI: 0}", func(*Config) {}},
 		{"cloud: {subnets: [], securityGroups: [], subnetTags: {}, tags: [], region: '', metadata: '', prefixes: false}", func(*Config) {}},
 		{"pool: {strategy: reactive}", func(c *Config) { c.Pool.Scale.Strategy = scale.Reactive }},
 		{"pool: {batch: 4}", func(c *Config) { c.Pool.Scale.Batch = 4 }},

@@ -57,6 +57,18 @@ func (r *reader) checkCloud(c *Cloud) {
 	if c.Prefixes && c.Provider == BCE && r.sound("cloud.prefixes") {
 		r.wrong("cloud.prefixes", c.Prefixes, "false with provider bce, whose ENIs take no prefixes")
 	}
+	if c.Provider == BCE {
+		return
+	}
+	for _, k := range []struct {
+		name string
+		set  bool
+	}{{"cloud.kind", c.Kind != ""}, {"cloud.vpc", c.VPC != ""}, {"cloud.zone", c.Zone != ""},
+		{"cloud.maxENIs", c.MaxENIs > 0}, {"cloud.maxIPsPerENI", c.MaxIPsPerENI > 0}} {
+		if k.set && r.sound(k.name) {
+			r.wrong(k.name, r.values[k.name], "removed with provider "+c.Provider+": only bce has this key")
+		}
+	}
 }
 
 func (r *reader) checkSizes(c *Config) {

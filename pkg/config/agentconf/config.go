@@ -61,6 +61,9 @@ type Cloud struct {
 	Metadata string // URL of the instance metadata, "" for the cloud's own
 	Region   string // "" is what the metadata says
 	Instance string // ID of the node's instance, "" is what the metadata says
+	Kind     string // bce: of the instance, "bcc", "bbc" or "ebc", "" is what the metadata says
+	VPC      string // bce: its ID, "" is what the metadata says
+	Zone     string // bce: "zoneA" or "cn-bj-a", "" is what the metadata says
 	Cluster  string // whose leaked ENIs the node helps to delete, "" for none
 
 	Subnets        []string          // IDs of those that new ENIs may lie in
@@ -68,6 +71,8 @@ type Cloud struct {
 	SecurityGroups []string          // of new ENIs; none: those of the node's own ENI
 	Tags           map[string]string // of new ENIs
 	Prefixes       bool              // aws: IPv4 addresses come as /28 prefixes
+	MaxENIs        int               // bce: on the instance, its own among them, 0 is what the API says
+	MaxIPsPerENI   int               // bce: of each family, the primary among them, 0 is what the API says
 
 	Describe    time.Duration // between two describes where nothing asks for one, 0 is Config.Resync; see Config.DescribeEvery
 	CallsPerSec int           // long-term rate of calls of this node

@@ -25,6 +25,7 @@ const (
 	mostPods      = 10_000
 	mostCalls     = 1000
 	mostAtOnce    = 64
+	mostPerENI    = 1024
 )
 
 // keys returns all keys of the file; their values go into c.
@@ -118,6 +119,14 @@ func cloudKeys(c *Cloud) []key {
 		}),
 		word("cloud.region", &c.Region),
 		word("cloud.instance", &c.Instance),
+		one("cloud.kind", "bcc, bbc or ebc", func(text string) bool {
+			c.Kind = text
+			return slices.Contains([]string{"", "bcc", "bbc", "ebc"}, text)
+		}),
+		word("cloud.vpc", &c.VPC),
+		word("cloud.zone", &c.Zone),
+		number("cloud.maxENIs", &c.MaxENIs, 0, eni.MaxIndex+1),
+		number("cloud.maxIPsPerENI", &c.MaxIPsPerENI, 0, mostPerENI),
 		one("cloud.cluster", "at most 32 letters, digits, dots, dashes and underscores", func(text string) bool {
 			c.Cluster = text
 			return len(text) <= 32 && strings.Trim(text, wordBytes+".") == ""

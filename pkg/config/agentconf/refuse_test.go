@@ -67,6 +67,12 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		{"cloud: {metadata: https://host/path}", `cloud.metadata: "https://host/path": must be ` + wantURL},
 		{"cloud: {region: eu west}", `cloud.region: "eu west": must be at most 64 letters, digits, dashes and underscores`},
 		{"cloud: {instance: i/1}", `cloud.instance: "i/1": must be at most 64 letters, digits, dashes and underscores`},
+		{"cloud: {provider: bce, endpoint: , kind: vm}", `cloud.kind: "vm": must be bcc, bbc or ebc`},
+		{"cloud: {provider: bce, endpoint: , zone: a b}", `cloud.zone: "a b": must be at most 64 letters, digits, dashes and underscores`},
+		{"cloud: {provider: bce, endpoint: , maxENIs: 152}", `cloud.maxENIs: "152": must be a whole number from 0 to 151`},
+		{"cloud: {provider: bce, endpoint: , maxIPsPerENI: -1}", `cloud.maxIPsPerENI: "-1": must be a whole number from 0 to 1024`},
+		{"cloud: {provider: aws, endpoint: , vpc: vpc-1, maxENIs: 2}", `cloud.vpc: "vpc-1": must be removed with provider aws: only bce has this key` + "\n" +
+			`cloud.maxENIs: "2": must be removed with provider aws: only bce has this key`},
 		{"cloud: {cluster: a b}", `cloud.cluster: "a b": must be at most 32 letters, digits, dots, dashes and underscores`},
 		{"cloud: {subnets: [subnet-1, '', subnet-1]}", `cloud.subnets[1]: "": must be at most 64 letters, digits, dashes and underscores, once` + "\n" +
 			`cloud.subnets[2]: "subnet-1": must be at most 64 letters, digits, dashes and underscores, once`},

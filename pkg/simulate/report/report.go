@@ -102,7 +102,7 @@ func New(release string, w simulate.World, l simulate.Load, results []simulate.R
 	r := Report{
 		Release: release,
 		Load:    Load{Name: l.Name, Nodes: len(l.Nodes), Duration: simulate.Seconds(l.Duration)},
-		Machine: Machine{ENIs: w.Limits.ENIs, IPsPerENI: cmp.Or(w.Limits.V4, w.Limits.V6), MaxPods: w.MaxPods},
+		Machine: Machine{ENIs: w.Limits.ENIs - w.Limits.FirstIndex(), IPsPerENI: cmp.Or(w.Limits.V4, w.Limits.V6), MaxPods: w.MaxPods},
 		Cloud: Cloud{MaxENIs: w.MaxENIs, Latency: latencies(w.Latency), Mutating: rate(w.Mutating), Describing: rate(w.Describing),
 			Prices: prices(w.Prices), Buckets: buckets(w.Buckets)},
 		Lead:    simulate.Seconds(w.Lead),

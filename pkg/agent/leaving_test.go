@@ -1,0 +1,42 @@
+package agent
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// The deletion of an ENI is done, its answer lost, and the next one refused for half a
+// minute: the ENI leaves the cache meanwhile, and what is remembered of it goes with it.
+func TestAnENIThatIsGoneIsNotRememberedAsLeaving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, eni.Limits{ENIs: 2, V4: 17, V6: 17}, nil)
+		for range 20 {
+			_ = n.add()
+		}
+		for range 20 {
+			time.Sleep(time.Second)
+			n.retry()
+		}
+		if left := n.retry(); left != 0 || len(n.attached()) != 2 {
+			t.Fatalf("%d pods wait with %d ENIs", left, len(n.attached()))
+		}
+		w.account.FailNext("DeleteInterface", sim.Fault{Lost: sim.AfterEffect}, sim.Fault{Err: cloud.ErrForbidden})
+		for _, k := range n.keys() {
+			n.del(k)
+		}
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		n.stop()
+		if calls := w.account.Calls()["DeleteInterface"]; len(n.attached()) != 1 || len(n.book.ENIs) != 1 || calls < 2 {
+			t.Fatalf("%d ENIs, %d in the cache, %d deletions", len(n.attached()), len(n.book.ENIs), calls)
+		}
+		if left := n.life.agent.mem.Leaving; len(left) > 0 {
+			t.Errorf("still leaving: %v", left)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+)
+
+// Options are what a Driver may know before it asks. All may be left out.
+type Options struct {
+	Region   string // "" is what the metadata says, or the SDK's configuration where Instance is set
+	Endpoint string // URL of EC2, "" is the region's own
+	Metadata string // URL of the instance metadata, "" is http://169.254.169.254
+	Instance string // ID of the instance, "" is what the metadata says
+	Zone     string // its availability zone, "" is what the metadata says
+
+	Log *slog.Logger // what the SDK says, at debug; nil for none
+}
+
+// Driver is EC2 in one region, as one caller sees it.
+type Driver struct {
+	o       Options
+	log     *slog.Logger
+	secrets secrets
+	clock   clock
+
+	// What tests change.
+	http    aws.HTTPClient     // nil: the SDK's own
+	retryer func() aws.Retryer // of reads
+	page    int32              // how many a page of an answer has
+
+	connecting chan struct{} // holds one: who connects
+	self       driver.Self   // of who holds connecting; Instance is "" until it is known
+	api        operations    // for good when self is known
+}
+
+var (
+	_ driver.Driver  = (*Driver)(nil)
+	_ driver.Prober  = (*Driver)(nil)
+	_ driver.Clocked = (*Driver)(nil)
+	_ cloud.Believer = (*Driver)(nil)
+)
+
+//go:embed DESIGN.md
+var design string
+
+// Beliefs implements cloud.Believer.
+func (d *Driver) Beliefs() []cloud.Belief { return cloud.ReadBeliefs(design) }
+
+// New returns the driver. It makes no call.
+func New(o Options) *Driver {
+	return &Driver{o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+		retryer: func() aws.Retryer { return retry.NewAdaptiveMode() }, page: 1000, connecting: make(chan struct{}, 1)}
+}
+
+// Lengths of the prefixes that EC2 delegates to an ENI.
+const (
+	bits4 = 28
+	bits6 = 80
+)
+
+// Traits implements driver.Driver.
+func (d *Driver) Traits() driver.Traits {
+	return driver.Traits{
+		Name:       "EC2",
+		Keys:       driver.Keys{Subnet: "AvailableIpAddressCount", Policy: "conf/aws/policy.json", Reserved: "aws ec2 get-subnet-cidr-reservations"},
+		FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true,
+		Bits4: bits4, Bits6: bits6,
+		Times: driver.Times{Poll: 500 * time.Millisecond, Slow: 3 * time.Second, Usual: 2 * time.Second, Settle: 10 * time.Second, Wait: 2 * time.Minute},
+	}
+}
+
+// Self implements driver.Driver.
+func (d *Driver) Self(ctx context.Context) (driver.Self, error) {
+	if err := d.connect(ctx); err != nil {
+		return driver.Self{}, err
+	}
+	return d.self, nil
+}
+
+// Rewrite implements driver.Driver. EC2 tells all that a mark would have to.
+func (d *Driver) Rewrite(context.Context, string, driver.Mark, string) error {
+	return because(cloud.ErrForbidden, "the marks of ENIs are tags here, which stay as they were made")
+}
+
+// Skew implements driver.Clocked.
+func (d *Driver) Skew() (ahead time.Duration, known bool) { return d.clock.read() }
+
+// clock is how far the machine's clock is ahead of EC2's.
+type clock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+	known bool
+}
+
+func (c *clock) note(ours, theirs time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead, c.known = ours.Sub(theirs), true
+}
+
+func (c *clock) read() (ahead time.Duration, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ahead, c.known
+}

@@ -1,0 +1,95 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	awsconf "github.com/enipool/enipool/conf/aws"
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+)
+
+// Shape implements driver.Driver: what DescribeInstanceTypes tells or, where that may
+// not be asked or does not answer, the built-in table.
+func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
+	name := s.Type
+	if name == "" {
+		i, err := d.instances(ctx, []string{s.Instance})
+		if err != nil {
+			return driver.Shape{}, err
+		}
+		if len(i) == 0 || i[0].InstanceType == "" {
+			return driver.Shape{}, because(cloud.ErrNotFound, "EC2 shows no instance %s", s.Instance)
+		}
+		name = string(i[0].InstanceType)
+	}
+	shape, err := d.describeType(ctx, name)
+	if err == nil {
+		return shape, nil
+	}
+	builtin, known := awsconf.ReadTable().Find(name)
+	silent := errors.Is(err, cloud.ErrForbidden) || errors.Is(err, cloud.ErrUnavailable)
+	if !known || !silent || ctx.Err() != nil {
+		return driver.Shape{}, err
+	}
+	return driver.Shape{Type: name, ENIs: builtin.ENIs, V4: builtin.IPs, V6: builtin.IPs, Prefixes: builtin.Prefixes, Builtin: err}, nil
+}
+
+func (d *Driver) describeType(ctx context.Context, name string) (driver.Shape, error) {
+	out, err := read(ctx, d, &d.api.DescribeInstanceTypes, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{types.InstanceType(name)}})
+	if err != nil {
+		return driver.Shape{}, err
+	}
+	for _, info := range out.InstanceTypes {
+		if string(info.InstanceType) == name {
+			return readType(info)
+		}
+	}
+	return driver.Shape{}, because(cloud.ErrUnavailable, "EC2 tells nothing of instance type %s", name)
+}
+
+// readType reads the numbers of a type. Instances of the Nitro system and bare metal take
+// prefixes.
+func readType(info types.InstanceTypeInfo) (driver.Shape, error) {
+	s := driver.Shape{Type: string(info.InstanceType),
+		Prefixes: info.Hypervisor == types.InstanceTypeHypervisorNitro || aws.ToBool(info.BareMetal)}
+	if n := info.NetworkInfo; n != nil {
+		s.ENIs, s.V4 = int(aws.ToInt32(n.MaximumNetworkInterfaces)), int(aws.ToInt32(n.Ipv4AddressesPerInterface))
+		if aws.ToBool(n.Ipv6Supported) {
+			s.V6 = int(aws.ToInt32(n.Ipv6AddressesPerInterface))
+		}
+		s.Cards = readCards(n.NetworkCards)
+	}
+	if s.ENIs < 1 || s.V4 < 1 || s.V6 < 0 {
+		return s, because(cloud.ErrUnavailable, "EC2 tells no network limits of instance type %s", s.Type)
+	}
+	return s, nil
+}
+
+// mostCards is more than any instance has.
+const mostCards = 64
+
+// readCards returns how many ENIs each network card may have, nil for one card. A card
+// that takes no plain ENIs, but EFA alone, has none.
+func readCards(list []types.NetworkCardInfo) []int {
+	var cards []int
+	for _, c := range list {
+		index := int(aws.ToInt32(c.NetworkCardIndex))
+		plain := len(c.InterfaceTypes) == 0 || slices.Contains(c.InterfaceTypes, types.NetworkCardInterfaceTypeInterface)
+		if index < 0 || index >= mostCards || !plain {
+			continue
+		}
+		for len(cards) <= index {
+			cards = append(cards, 0)
+		}
+		cards[index] = int(aws.ToInt32(c.MaximumNetworkInterfaces))
+	}
+	if len(cards) < 2 {
+		return nil
+	}
+	return cards
+}

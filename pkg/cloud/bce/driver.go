@@ -1,0 +1,122 @@
+package bce
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+)
+
+// Kind is a kind of instance: they differ in where their addresses may be. It is what
+// driver.Self has as Type.
+type Kind string
+
+// The kinds. Other names that the metadata service may tell count as BCC.
+const (
+	BCC Kind = "bcc" // a virtual machine: ENIs
+	BBC Kind = "bbc" // bare metal: its primary ENI alone
+	EBC Kind = "ebc" // bare metal: ENIs where its quota is more than 0, else its primary alone
+)
+
+// Options are what a Driver needs to know. What is empty and not said to have a default
+// is asked of the metadata service.
+type Options struct {
+	Region   string // such as "bj"
+	Endpoint string // URL of the API, "" is https:// with the region's host; http:// on loopback alone
+	Metadata string // URL of the metadata service, "" is http://169.254.169.254
+
+	Instance string
+	Kind     Kind
+	VPC      string
+	Zone     string // as the metadata service names it, "zoneA", or as subnets do, "cn-bj-a"
+
+	Credentials Source        // nil: the usual places, see Usual
+	Timeout     time.Duration // of one request, 0 is 20 s
+}
+
+// Driver is the cloud as this caller sees it.
+type Driver struct {
+	o     Options
+	keys  *keyring
+	meta  metadata
+	base  http.RoundTripper
+	pause time.Duration // before a read that was refused is made again, at first
+	skew  atomic.Pointer[time.Duration]
+
+	mu   sync.Mutex
+	self *driver.Self
+}
+
+var (
+	_ driver.Driver  = (*Driver)(nil)
+	_ driver.Prober  = (*Driver)(nil)
+	_ driver.Clocked = (*Driver)(nil)
+	_ cloud.Believer = (*Driver)(nil)
+)
+
+//go:embed DESIGN.md
+var design string
+
+// Beliefs implements cloud.Believer.
+func (*Driver) Beliefs() []cloud.Belief { return cloud.ReadBeliefs(design) }
+
+// New returns a Driver. It makes no call.
+func New(o Options) (*Driver, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	o.Timeout = cmp.Or(o.Timeout, 20*time.Second)
+	o.Endpoint = strings.TrimSuffix(o.Endpoint, "/")
+	d := &Driver{o: o, meta: newMetadata(o.Metadata), base: transport(), pause: 500 * time.Millisecond}
+	source := o.Credentials
+	if source == nil {
+		source = usual(d.meta)
+	}
+	d.keys = &keyring{source: source}
+	return d, nil
+}
+
+// perCall is the most addresses that a request adds or deletes.
+const perCall = 10
+
+// Traits implements driver.Driver.
+func (*Driver) Traits() driver.Traits {
+	return driver.Traits{
+		Name:         "BCE",
+		Keys:         driver.Keys{Subnet: "availableIp", Room: "cloud.maxIPsPerENI", Policy: "conf/baidu/policy.json"},
+		NoIndex:      true,
+		MarksV6:      true,
+		AssignTokens: true,
+		PerCall:      perCall,
+		Zone:         shortZone,
+		Times:        driver.Times{Poll: 500 * time.Millisecond, Slow: 3 * time.Second, Settle: 10 * time.Second, Wait: 2 * time.Minute},
+	}
+}
+
+// shortZone makes one of the two ways in which zones are written, "zoneA" and
+// "cn-bj-a": "a".
+func shortZone(zone string) string {
+	zone = strings.ToLower(zone)
+	if letter, ok := strings.CutPrefix(zone, "zone"); ok {
+		return letter
+	}
+	return zone[strings.LastIndexByte(zone, '-')+1:]
+}
+
+// Skew implements driver.Clocked.
+func (d *Driver) Skew() (ahead time.Duration, known bool) {
+	if skew := d.skew.Load(); skew != nil {
+		return *skew, true
+	}
+	return 0, false
+}
+
+// Bind implements driver.Driver. ENIs outlive their instance in this cloud.
+func (*Driver) Bind(context.Context, string, string) error { return nil }

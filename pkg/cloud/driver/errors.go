@@ -1,0 +1,51 @@
+package driver
+
+import (
+	"errors"
+	"time"
+)
+
+// Why is what the engine tells apart besides the kind of an error.
+type Why uint8
+
+// The reasons. Busy is for an object whose state refuses the call for now, as far as the
+// answer tells: it is being made, attached, detached, or is attached.
+const (
+	Other           Why = iota
+	NoSuchInterface     // the ENI does not exist, or does not show yet
+	NoSuchAddress       // the ENI has not all of the addresses
+	NoWholeBlock        // the subnet has room, and no whole block
+	IndexTaken          // another ENI is at the device index
+	InUse               // the ENI is attached already
+	Busy
+	TokenReused  // the token came with other parameters before
+	Unauthorized // the credentials are good and may not do this
+	WrongClock   // the signature is too old or too new
+)
+
+// Error is a failed request.
+type Error struct {
+	Kind       error // one of the kinds of pkg/cloud
+	Why        Why
+	Detail     string        // the cloud's own words and code, without secrets
+	RetryAfter time.Duration // the cloud's wish, 0 if it has none
+}
+
+// Error says what failed and the cloud's own words.
+func (e *Error) Error() string {
+	if e.Detail == "" {
+		return e.Kind.Error()
+	}
+	return e.Kind.Error() + ": " + e.Detail
+}
+
+// Unwrap returns the kind.
+func (e *Error) Unwrap() error { return e.Kind }
+
+// Reason returns why a request failed, Other for an error that is not a driver's.
+func Reason(err error) Why {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Why
+	}
+	return Other
+}

@@ -1,0 +1,57 @@
+package driver
+
+import "time"
+
+// Traits are what is peculiar to a cloud. A difference between clouds that is not in
+// here has no reason: the engine treats them alike. Each driver's DESIGN.md names the
+// page or the source line that says so.
+type Traits struct {
+	Name string // of the cloud's API, in messages: "EC2"
+	Keys Keys
+
+	// FillsFirst: an ENI gets its addresses before it is attached. Else it is filled
+	// when it is attached: what it may carry depends on its instance.
+	FillsFirst bool
+	// CreateFills: Create takes counts of addresses.
+	CreateFills bool
+	// Binds: an ENI is deleted with its instance only if it is told to.
+	Binds bool
+	// NoIndex: attached ENIs have no device index. The mark keeps ours.
+	NoIndex bool
+	// MarksV6: the cloud does not tell which IPv6 address is the primary one. The mark
+	// keeps ours, and ENIs without one have no IPv6 address for pods.
+	MarksV6 bool
+	// AssignTokens: Assign heeds tokens, so that a repetition has no second effect.
+	AssignTokens bool
+	// AllOrNothing: Assign puts all that it is asked for, or refuses. Else it may put
+	// fewer, or none, and call that a success.
+	AllOrNothing bool
+	// OneNIC: an instance never has another ENI than its primary one.
+	OneNIC bool
+	// PerCall is the most addresses that a call puts or takes, 0 for no limit.
+	PerCall int
+	// Bits4, Bits6 are the lengths of delegated prefixes, 0 where there are none.
+	Bits4, Bits6 int
+	// Zone makes names of one zone the same; nil: they are.
+	Zone func(name string) string
+
+	Times Times
+}
+
+// Times are how long things take in the cloud.
+type Times struct {
+	Poll, Slow time.Duration // between two looks at what takes time: at first, and at most
+	Usual      time.Duration // what an ENI takes to be attached, or to be detached
+	Settle     time.Duration // until describes show what was made, at most
+	Wait       time.Duration // for a step: after that its outcome is unknown
+}
+
+// Keys are where a person finds what messages name.
+type Keys struct {
+	Subnet string // the API's word for the subnet's room
+	Room   string // the configuration's key for how many addresses an ENI may have, "" if there is none
+	Policy string // the file with the permissions that a node needs: "conf/aws/policy.json"
+	// Reserved is how to ask which ranges of a subnet are reserved for delegated
+	// prefixes: Subnet.Free leaves them out. "" where there is no such thing.
+	Reserved string
+}

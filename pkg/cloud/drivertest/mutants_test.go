@@ -1,0 +1,301 @@
+package drivertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/drivertest"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+)
+
+// mutant is a good driver with one method that is wrong.
+type mutant struct {
+	driver.Driver
+	create     func(ctx context.Context, c driver.Create) (driver.Interface, error)
+	attach     func(ctx context.Context, a driver.Attach) (string, error)
+	bind       func(ctx context.Context, id, attachment string) error
+	remove     func(ctx context.Context, id, token string) error
+	assign     func(ctx context.Context, a driver.Assign) (driver.Assigned, error)
+	unassign   func(ctx context.Context, u driver.Unassign) error
+	groups     func(ctx context.Context, id string, groups []string, token string) error
+	interfaces func(ctx context.Context, f driver.Filter) ([]driver.Interface, error)
+	subnets    func(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error)
+	gone       func(ctx context.Context, instances []string) ([]string, error)
+}
+
+func (m *mutant) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {
+	if m.create != nil {
+		return m.create(ctx, c)
+	}
+	return m.Driver.Create(ctx, c)
+}
+
+func (m *mutant) Attach(ctx context.Context, a driver.Attach) (string, error) {
+	if m.attach != nil {
+		return m.attach(ctx, a)
+	}
+	return m.Driver.Attach(ctx, a)
+}
+
+func (m *mutant) Bind(ctx context.Context, id, attachment string) error {
+	if m.bind != nil {
+		return m.bind(ctx, id, attachment)
+	}
+	return m.Driver.Bind(ctx, id, attachment)
+}
+
+func (m *mutant) Delete(ctx context.Context, id, token string) error {
+	if m.remove != nil {
+		return m.remove(ctx, id, token)
+	}
+	return m.Driver.Delete(ctx, id, token)
+}
+
+func (m *mutant) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
+	if m.assign != nil {
+		return m.assign(ctx, a)
+	}
+	return m.Driver.Assign(ctx, a)
+}
+
+func (m *mutant) Unassign(ctx context.Context, u driver.Unassign) error {
+	if m.unassign != nil {
+		return m.unassign(ctx, u)
+	}
+	return m.Driver.Unassign(ctx, u)
+}
+
+func (m *mutant) SetGroups(ctx context.Context, id string, groups []string, token string) error {
+	if m.groups != nil {
+		return m.groups(ctx, id, groups, token)
+	}
+	return m.Driver.SetGroups(ctx, id, groups, token)
+}
+
+func (m *mutant) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+	if m.interfaces != nil {
+		return m.interfaces(ctx, f)
+	}
+	return m.Driver.Interfaces(ctx, f)
+}
+
+func (m *mutant) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
+	if m.subnets != nil {
+		return m.subnets(ctx, f)
+	}
+	return m.Driver.Subnets(ctx, f)
+}
+
+func (m *mutant) Gone(ctx context.Context, instances []string) ([]string, error) {
+	if m.gone != nil {
+		return m.gone(ctx, instances)
+	}
+	return m.Driver.Gone(ctx, instances)
+}
+
+// as makes an error another one.
+func as(err error, change func(*driver.Error)) error {
+	var e *driver.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	out := *e
+	change(&out)
+	return &out
+}
+
+// mutants are the wrong drivers by the sentence that finds them.
+var mutants = map[string]func(m *mutant, d driver.Driver){
+	"the token makes a repetition lead to the same ENI": func(m *mutant, d driver.Driver) {
+		m.create = func(ctx context.Context, c driver.Create) (driver.Interface, error) {
+			c.Token = ""
+			return d.Create(ctx, c)
+		}
+	},
+	"with other parameters the token is refused": func(m *mutant, d driver.Driver) {
+		m.create = func(ctx context.Context, c driver.Create) (driver.Interface, error) {
+			i, err := d.Create(ctx, c)
+			return i, as(err, func(e *driver.Error) { e.Why = driver.Other })
+		}
+	},
+	"Attach of an ENI that is attached is refused: InUse": func(m *mutant, d driver.Driver) {
+		m.attach = func(ctx context.Context, a driver.Attach) (string, error) {
+			at, err := d.Attach(ctx, a)
+			if driver.Reason(err) == driver.InUse {
+				return "", nil
+			}
+			return at, err
+		}
+	},
+	"Attach attaches the ENI at the device index": func(m *mutant, d driver.Driver) {
+		m.attach = func(ctx context.Context, a driver.Attach) (string, error) {
+			a.Index = -1
+			return d.Attach(ctx, a)
+		}
+	},
+	"where Binds a bound ENI is deleted with its instance": func(m *mutant, _ driver.Driver) {
+		m.bind = func(context.Context, string, string) error { return nil }
+	},
+	"where Binds an ENI that is not bound stays when its instance goes": func(m *mutant, d driver.Driver) {
+		m.attach = func(ctx context.Context, a driver.Attach) (string, error) {
+			at, err := d.Attach(ctx, a)
+			if err == nil {
+				err = d.Bind(ctx, a.ID, at)
+			}
+			return at, err
+		}
+	},
+	"Attached selects no ENI of another instance": func(m *mutant, d driver.Driver) {
+		m.interfaces = func(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+			list, err := d.Interfaces(ctx, f)
+			if f.Attached == "" || err != nil {
+				return list, err
+			}
+			theirs, err := d.Interfaces(ctx, driver.Filter{Attached: "i-2"})
+			return append(list, slices.DeleteFunc(theirs, func(i driver.Interface) bool { return i.Primary || i.Instance == f.Attached })...), err
+		}
+	},
+	"Token selects those of Made with this token in the mark": func(m *mutant, d driver.Driver) {
+		m.interfaces = func(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+			f.Token = ""
+			return d.Interfaces(ctx, f)
+		}
+	},
+	"Interfaces returns ENIs from all pages": func(m *mutant, d driver.Driver) {
+		m.interfaces = func(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+			list, err := d.Interfaces(ctx, f)
+			return list[:min(len(list), 3)], err
+		}
+	},
+	"V6 is the primary IPv6 address unless MarksV6": func(m *mutant, d driver.Driver) {
+		m.interfaces = func(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+			list, err := d.Interfaces(ctx, f)
+			for at := range list {
+				if i := &list[at]; i.V6.IsValid() {
+					i.Singles, i.V6 = append(i.Singles, i.V6), driver.Interface{}.V6
+				}
+			}
+			return list, err
+		}
+	},
+	"Subnets returns those of the VPC that have all of the tags": func(m *mutant, d driver.Driver) {
+		m.subnets = func(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
+			for key := range f.Tags {
+				if key != "team" {
+					delete(f.Tags, key)
+				}
+			}
+			return d.Subnets(ctx, f)
+		}
+	},
+	"Gone returns no instance that exists": func(m *mutant, _ driver.Driver) {
+		m.gone = func(_ context.Context, instances []string) ([]string, error) { return instances, nil }
+	},
+	"AllOrNothing: Assign puts all that it is asked for, or refuses; else it may put fewer": func(m *mutant, d driver.Driver) {
+		m.assign = func(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
+			got, err := d.Assign(ctx, a)
+			if errors.Is(err, cloud.ErrSubnetFull) && a.Count.Singles > 1 {
+				a.Count.Singles--
+				return m.assign(ctx, a)
+			}
+			return got, err
+		}
+	},
+	"Unassign of an address that the ENI lacks is refused, NoSuchAddress, and nothing happens": func(m *mutant, d driver.Driver) {
+		m.unassign = func(ctx context.Context, u driver.Unassign) error {
+			if err := d.Unassign(ctx, u); driver.Reason(err) != driver.NoSuchAddress {
+				return err
+			}
+			return nil // it is as the caller wants it
+		}
+	},
+	"SetGroups replaces the security groups of an ENI": func(m *mutant, d driver.Driver) {
+		m.groups = func(ctx context.Context, id string, groups []string, token string) error {
+			return d.SetGroups(ctx, id, append(slices.Clone(groups), "sg-nodes"), token)
+		}
+	},
+	"Delete of an ENI that is attached is refused: Busy or InUse": func(m *mutant, d driver.Driver) {
+		m.remove = func(ctx context.Context, id, token string) error {
+			return as(d.Delete(ctx, id, token), func(e *driver.Error) { e.Why = driver.Other })
+		}
+	},
+	"after ErrUnavailable nothing has happened, and nothing is repeated": func(m *mutant, d driver.Driver) {
+		m.remove = func(ctx context.Context, id, token string) error {
+			err := d.Delete(ctx, id, token)
+			if driver.Reason(err) == driver.Other && errors.Is(err, cloud.ErrUnavailable) {
+				return d.Delete(ctx, id, token)
+			}
+			return err
+		}
+	},
+	"a change whose answer is lost is ErrUnknown, a read ErrUnavailable": func(m *mutant, d driver.Driver) {
+		m.remove = func(ctx context.Context, id, token string) error {
+			return as(d.Delete(ctx, id, token), func(e *driver.Error) {
+				if e.Kind == cloud.ErrUnknown {
+					e.Kind = cloud.ErrUnavailable
+				}
+			})
+		}
+	},
+	"a missing right is ErrForbidden, and nothing has happened": func(m *mutant, d driver.Driver) {
+		m.create = func(ctx context.Context, c driver.Create) (driver.Interface, error) {
+			i, err := d.Create(ctx, c)
+			if err != nil {
+				err = fmt.Errorf("create: %s", err)
+			}
+			return i, err
+		}
+	},
+	"a call whose context ends returns": func(m *mutant, d driver.Driver) {
+		m.assign = func(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
+			return d.Assign(context.WithoutCancel(ctx), a)
+		}
+	},
+}
+
+// mutantEnv names the sentence whose mutant a process of this test runs the suite on.
+const mutantEnv = "DRIVERTEST_MUTANT"
+
+func TestEachWrongDriverIsFoundByItsSentence(t *testing.T) {
+	for sentence := range mutants {
+		t.Run(sentence, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTheSuiteOnAMutant$/^suite$/^"+strings.ReplaceAll(sentence, " ", "_")+"$")
+			cmd.Env = append(os.Environ(), mutantEnv+"="+sentence)
+			out, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || !strings.Contains(string(out), "--- FAIL: TestTheSuiteOnAMutant/suite/"+strings.ReplaceAll(sentence, " ", "_")) {
+				t.Errorf("the sentence holds for a driver of which it does not: %v\n%s", err, out)
+			}
+			if strings.Contains(string(out), "panic:") {
+				t.Errorf("the suite panics:\n%s", out)
+			}
+		})
+	}
+}
+
+// TestTheSuiteOnAMutant fails in a process that TestEachWrongDriverIsFoundByItsSentence
+// starts.
+func TestTheSuiteOnAMutant(t *testing.T) {
+	mutate := mutants[os.Getenv(mutantEnv)]
+	if mutate == nil {
+		t.Skip("it runs in a process of TestEachWrongDriverIsFoundByItsSentence")
+	}
+	t.Run("suite", func(t *testing.T) {
+		drivertest.ContractIn(t, synctest.Test, func(t *testing.T) drivertest.Subject {
+			return open(t, sim.LikeEC2(), sim.Options{}).start(t, "small").subject(t, func(d driver.Driver) driver.Driver {
+				m := &mutant{Driver: d}
+				mutate(m, d)
+				return m
+			})
+		})
+	})
+}

@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// check is a Check under way.
+type check struct {
+	n     *Node
+	self  driver.Self
+	view  view
+	home  home
+	found cloud.Findings
+}
+
+var (
+	_ cloud.Checker  = (*Node)(nil)
+	_ cloud.Believer = (*Node)(nil)
+)
+
+// Beliefs implements cloud.Believer by what the driver takes for granted.
+func (n *Node) Beliefs() []cloud.Belief {
+	if b, tells := n.d.(cloud.Believer); tells {
+		return b.Beliefs()
+	}
+	return nil
+}
+
+// Check implements cloud.Checker.
+func (n *Node) Check(ctx context.Context) []cloud.Finding {
+	k := &check{n: n}
+	if !k.instance(ctx) || !k.interfaces(ctx) {
+		return k.found
+	}
+	k.limits(ctx)
+	k.subnets(ctx)
+	if p, can := n.d.(driver.Prober); can {
+		groups := n.o.SecurityGroups
+		if len(groups) == 0 {
+			groups = k.home.groups
+		}
+		about := k.view.nics[0]
+		if at := slices.IndexFunc(k.view.nics, func(i nic) bool { return i.Ours }); at >= 0 {
+			about = k.view.nics[at]
+		}
+		k.found = append(k.found, p.Probe(ctx, driver.Probe{Self: k.self, VPC: k.home.vpc, Groups: groups, Named: len(n.o.SecurityGroups) > 0,
+			Any: about.raw, Cluster: n.o.Cluster, IPv6: n.o.IPv6})...)
+	}
+	return k.found
+}
+
+// failed says what went wrong, by a request's error.
+func (k *check) failed(what, fix string, err error) { k.found.Failed(what, fix, err) }
+
+func (k *check) instance(ctx context.Context) bool {
+	self, err := k.n.whoami(ctx)
+	if err != nil {
+		k.failed("instance", "is this the instance that will be the node, and does its metadata service answer? Else name cloud.instance and cloud.region", err)
+		return false
+	}
+	k.self = self
+	k.found.Say("instance", cloud.Works, "", "%s in region %s", self.Instance, self.Region)
+	return true
+}
+
+// interfaces makes the first call that is signed: it tells of credentials and clock.
+func (k *check) interfaces(ctx context.Context) bool {
+	const what = "credentials"
+	v, err := k.n.look(ctx)
+	k.clock()
+	switch driver.Reason(err) {
+	case driver.WrongClock:
+		k.failed("clock", "set the node's clock: it must be within 5 minutes of the cloud's", err)
+		return false
+	case driver.Unauthorized:
+		k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
+		k.failed("permission to describe ENIs", "allow it as in "+k.n.t.Keys.Policy+"; nothing else can be looked at without it", err)
+		return false
+	}
+	if err != nil {
+		k.failed(what, "give the instance a role with "+k.n.t.Keys.Policy+", and see that the API can be reached", err)
+		return false
+	}
+	k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
+	k.view = v
+	k.n.mu.Lock()
+	k.home = k.n.home
+	k.n.mu.Unlock()
+	k.attached()
+	return true
+}
+
+// clock compares the clocks by the last answer.
+func (k *check) clock() {
+	c, can := k.n.d.(driver.Clocked)
+	if !can {
+		return
+	}
+	if ahead, known := c.Skew(); known {
+		k.found.Clock(ahead)
+	} else {
+		k.found.Say("clock", cloud.Unknown, "", "no answer had a date")
+	}
+}
+
+// attached tells of the ENIs that there are.
+func (k *check) attached() {
+	ours := 0
+	for _, i := range k.view.nics {
+		if i.Ours {
+			ours++
+		}
+	}
+	k.found.Say("ENIs", cloud.Works, "", "%d attached, %d of them made by enipool, and %d not for pods; its primary one is %s in %s",
+		len(k.view.nics)+k.view.unmanaged, ours, k.view.unmanaged, k.home.primary, k.home.subnet)
+	for _, q := range k.n.Quarantined() {
+		if q.Address.IsValid() {
+			k.found.Say("address "+q.Address.String(), cloud.Careful, "take it from the ENI, if nobody needs it: it takes the room of one for pods", "ENI %s: %s", q.ID, q.Why)
+			continue
+		}
+		k.found.Say("ENI "+q.ID, cloud.Careful, "detach it, if nobody needs it", "it is left out: %s", q.Why)
+	}
+}
+
+func (k *check) limits(ctx context.Context) {
+	l, err := k.n.Limits(ctx)
+	if err != nil {
+		k.failed("limits", "allow what "+k.n.t.Keys.Policy+" does", err)
+		return
+	}
+	verdict, fix, how := cloud.Works, "", ""
+	switch {
+	case l.V4Block.Size > 0:
+		how = ", by prefixes"
+	case k.n.o.Prefixes:
+		verdict, fix, how = cloud.Careful, "take an instance type that takes prefixes, or leave cloud.prefixes out", "; the type takes no prefixes"
+	}
+	if l.NoPrimary {
+		how += ", none of them on its primary one"
+	}
+	k.found.Say("limits", verdict, fix, "%d ENIs, %d addresses for pods%s", l.ENIs, (l.ENIs-l.FirstIndex())*l.PerENI(eni.IPv4), how)
+}
+
+// subnets tells which of the chosen ones new ENIs may lie in, and their room.
+func (k *check) subnets(ctx context.Context) {
+	all, err := k.n.chosen(ctx, k.home)
+	if err != nil {
+		k.failed("subnets", "allow what "+k.n.t.Keys.Policy+" does", err)
+		return
+	}
+	usable := 0
+	for _, s := range all {
+		if k.n.isNew(s, k.home) || slices.Contains(k.n.o.Subnets, s.ID) {
+			usable += k.subnet(s)
+		}
+	}
+	for _, id := range k.n.o.Subnets {
+		if !slices.ContainsFunc(all, func(s driver.Subnet) bool { return s.ID == id }) {
+			k.found.Say("subnet "+id, cloud.Broken, "is that its ID, and this its region?", "%s shows no such subnet", k.n.t.Name)
+		}
+	}
+	switch {
+	case usable > 0:
+	case k.n.limits().ENIs == 1:
+		k.found.Say("subnets", cloud.Works, "", "the instance gets no more ENIs: pods have addresses of its primary one")
+	default:
+		k.found.Say("subnets", cloud.Broken, "name one of the node's zone in cloud.subnets or cloud.subnetTags", "new ENIs can lie in none: the node is in %s, VPC %s", k.home.zone, k.home.vpc)
+	}
+}
+
+// subnet returns 1 if new ENIs may lie in the subnet.
+func (k *check) subnet(s driver.Subnet) int {
+	what := "subnet " + s.ID
+	switch {
+	case s.Wrong != "":
+		k.found.Say(what, cloud.Broken, "leave it out", "what %s tells of it can't be right: %s", k.n.t.Name, s.Wrong)
+		return 0
+	case s.VPC != "" && s.VPC != k.home.vpc:
+		k.found.Say(what, cloud.Broken, "leave it out", "it is in VPC %s, the node in %s", s.VPC, k.home.vpc)
+		return 0
+	case !k.n.sameZone(s.Zone, k.home.zone):
+		k.found.Say(what, cloud.Works, "", "it is in zone %s, for nodes there; this one is in %s", s.Zone, k.home.zone)
+		return 0
+	case !s.Ready:
+		k.found.Say(what, cloud.Broken, "wait until it is available", "%s does not call it available", k.n.t.Name)
+		return 0
+	}
+	if k.n.mayReserve() && roomOf(s) < 1<<(32-k.n.t.Bits4) {
+		k.found.Say(what, cloud.Careful, fmt.Sprintf("see that ranges are reserved for prefixes there (%s), or name another subnet", k.n.t.Keys.Reserved),
+			"%d addresses are free beside those that may be reserved for prefixes; %s does not tell how many of these are left", s.Free, k.n.t.Name)
+		return 1
+	}
+	k.found.Room(s.ID, roomOf(s))
+	return 1
+}

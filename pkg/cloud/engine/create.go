@@ -1,0 +1,341 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// creation is a CreateInterface under way.
+type creation struct {
+	*Node
+	self   driver.Self
+	w      cloud.Create
+	limits eni.Limits
+	in     driver.Subnet // that the ENI lies in
+	isNew  bool          // this call has made the ENI
+	joined bool          // this call has attached it: no pod could use it before
+}
+
+// CreateInterface implements cloud.Cloud. The ENI carries the token in its mark, by which
+// a later call finds it and does what is missing.
+func (n *Node) CreateInterface(ctx context.Context, w cloud.Create) (ready cloud.Interface, err error) {
+	defer named(&err, "CreateInterface", w.Subnet)
+	c, err := n.wish(ctx, w)
+	if err != nil {
+		return cloud.Interface{}, err
+	}
+	defer func() {
+		if err != nil && !errors.Is(err, cloud.ErrThrottled) {
+			n.doubt()
+		}
+	}()
+	made, err := c.find(ctx)
+	if err != nil {
+		return cloud.Interface{}, err
+	}
+	if made, err = c.asItIs(ctx, made); err != nil {
+		return cloud.Interface{}, err
+	}
+	used := !c.isNew && c.wasReady(made)
+	on, err := c.finish(ctx, made)
+	switch {
+	case err != nil && (used || !c.isNew && !c.joined && c.isReady(ctx, made.ID)):
+		return cloud.Interface{}, halfDone(err)
+	case err != nil:
+		return cloud.Interface{}, c.undo(ctx, made.ID, err)
+	}
+	n.made(w.Token, on.ID)
+	return on.Interface, nil
+}
+
+// wish checks what is asked for.
+func (n *Node) wish(ctx context.Context, w cloud.Create) (c *creation, err error) {
+	c = &creation{Node: n, w: w}
+	if !validToken(w.Token) {
+		return c, because(cloud.ErrForbidden, "the token must have 1 to 64 visible ASCII characters")
+	}
+	if c.self, err = n.whoami(ctx); err != nil {
+		return c, err
+	}
+	if c.limits, err = n.knownLimits(ctx); err != nil {
+		return c, err
+	}
+	v4, v6 := c.limits.PerENI(eni.IPv4), c.limits.PerENI(eni.IPv6)
+	switch {
+	case c.limits.ENIs < 2 || n.t.OneNIC:
+		return c, because(cloud.ErrLimit, "the instance may have its primary ENI alone")
+	case w.V4 > v4 || w.V6 > v6:
+		return c, because(cloud.ErrLimit, "an ENI has at most %d IPv4 and %d IPv6 addresses here besides its primary ones", v4, v6)
+	}
+	known, err := n.ranges(ctx, []string{w.Subnet})
+	if err != nil {
+		return c, err
+	}
+	if c.in = known[w.Subnet]; c.in.ID == "" || c.in.Wrong != "" {
+		return c, because(cloud.ErrNotFound, "%s shows no such subnet", n.t.Name)
+	}
+	if w.V6 > 0 && !c.hasV6() {
+		return c, because(cloud.ErrForbidden, "ENIs in this subnet have no IPv6")
+	}
+	return c, nil
+}
+
+// hasV6 tells whether the ENI gets an IPv6 address.
+func (c *creation) hasV6() bool { return (c.o.IPv6 || c.w.V6 > 0) && c.in.V6.IsValid() }
+
+// validToken tells whether the token can be a word of a mark.
+func validToken(token string) bool {
+	for i := range len(token) {
+		if token[i] <= ' ' || token[i] > '~' {
+			return false
+		}
+	}
+	return len(token) >= 1 && len(token) <= 64
+}
+
+// find returns the ENI of the token, which it makes if there is none. It looks for one
+// unless there surely is none.
+func (c *creation) find(ctx context.Context) (made *nic, err error) {
+	isNew := c.begin(c.w.Token)
+	if !isNew {
+		if made, err = c.byToken(ctx, c.self, c.w.Token); err != nil || made != nil {
+			return made, err
+		}
+	}
+	made, err = c.make(ctx)
+	if isNew && (errors.Is(err, cloud.ErrThrottled) || isFinal(err)) {
+		c.unbegun(c.w.Token)
+	}
+	if !isNew && isFinal(err) {
+		// An earlier request may have made one that describes don't show yet, and that
+		// even is why the cloud has no room for another.
+		before, wrong := c.appears(ctx, "")
+		if wrong != nil {
+			return nil, halfDone(wrong)
+		}
+		if before != nil {
+			return before, nil
+		}
+		c.unbegun(c.w.Token)
+	}
+	return made, err
+}
+
+// isFinal tells whether a request was refused for good: asking again does not help.
+func isFinal(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch cloud.Kind(err) {
+	case cloud.ErrLimit, cloud.ErrForbidden, cloud.ErrSubnetFull, cloud.ErrNotFound:
+		return true
+	}
+	return false
+}
+
+// mostTries is how many ENIs of a token are made that never appear.
+const mostTries = 4
+
+// make makes the ENI. A cloud that remembers a token whose ENI was undone answers with
+// that: it never appears, and the next try has another token.
+func (c *creation) make(ctx context.Context) (*nic, error) {
+	home, err := c.findHome(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for range mostTries {
+		it, first, err := c.intentOf(c.w.Token)
+		if err != nil {
+			return nil, err
+		}
+		raw, err := c.request(ctx, home, it, c.w.V4, c.w.V6)
+		if errors.Is(err, cloud.ErrSubnetFull) && c.t.CreateFills && (c.w.V4 > 1 || c.w.V6 > 1) {
+			raw, err = c.request(ctx, home, it, min(c.w.V4, 1), min(c.w.V6, 1)) // what there is comes later
+		}
+		reused := driver.Reason(err) == driver.TokenReused
+		switch {
+		case err != nil && !reused:
+			return nil, err
+		case err == nil && raw.ID == "":
+			return nil, because(cloud.ErrUnknown, "the answer has no ENI")
+		case err == nil && raw.MAC != "":
+			made, err := c.read1(ctx, raw, it)
+			c.isNew = first && err == nil && sameSecond(made.raw.Mark.Asked, it.asked)
+			return made, err
+		}
+		made, wrong := c.appears(ctx, raw.ID)
+		if wrong != nil {
+			return nil, halfDone(wrong)
+		}
+		if made != nil {
+			c.isNew = first && !reused && sameSecond(made.raw.Mark.Asked, it.asked)
+			return made, nil
+		}
+		c.again(c.w.Token) // of what the token made before nothing is left
+	}
+	return nil, because(cloud.ErrUnknown, "the ENI that was made never appears")
+}
+
+// sameSecond tells whether two marks are of one try: some clouds keep seconds.
+func sameSecond(a, b time.Time) bool { return a.Unix() == b.Unix() }
+
+// request makes the call with as many addresses as one call may give.
+func (c *creation) request(ctx context.Context, home home, it intent, v4, v6 int) (driver.Interface, error) {
+	r := driver.Create{
+		Self: c.self, Subnet: c.w.Subnet, Groups: c.o.SecurityGroups, Tags: c.o.Tags, Mark: c.mark(it),
+		IPv6: c.hasV6(), Named6: c.limits.V6Block.Size == 0,
+		Token: derived(c.w.Token, "create", c.self.Instance, c.w.Subnet, v4, v6, it.try),
+	}
+	if len(r.Groups) == 0 {
+		r.Groups = home.groups
+	}
+	if c.t.CreateFills {
+		r.V4, r.V6 = c.split(eni.IPv4, v4), c.split(eni.IPv6, v6)
+	}
+	return c.d.Create(ctx, r)
+}
+
+// split is how n addresses are asked for in one call: as blocks, or as single ones. What
+// of blocks does not come in the same call comes later.
+func (c *creation) split(f eni.Family, n int) driver.Count {
+	switch size := c.limits.Block(f).Size; {
+	case size == 0 || n < size:
+		return driver.Count{Singles: n}
+	case f == eni.IPv6:
+		return driver.Count{} // EC2 takes no prefix beside the ENI's own address
+	default:
+		return driver.Count{Blocks: n / size}
+	}
+}
+
+func (c *creation) mark(it intent) driver.Mark {
+	return driver.Mark{Instance: c.self.Instance, Token: c.w.Token, Asked: it.asked, Cluster: c.o.Cluster, Index: it.index}
+}
+
+// derived is the token of a step of what an intent's token is for: the same in each
+// attempt, also of a later process.
+func derived(token string, step ...any) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", token, fmt.Sprintln(step...)))
+	return hex.EncodeToString(sum[:])
+}
+
+// fresh is the token of a call that is made once.
+func fresh() string { return rand.Text() }
+
+// read1 takes the answer for what it is: of an ENI that can't be right nothing is left.
+func (c *creation) read1(ctx context.Context, raw driver.Interface, it intent) (*nic, error) {
+	if raw.Mark.Token == "" {
+		raw.Mark = c.mark(it) // some show it later
+	}
+	made, err := c.pick(ctx, c.self, []driver.Interface{raw})
+	if err == nil && made.Subnet != c.w.Subnet {
+		err = because(cloud.ErrForbidden, "it lies in subnet %s", made.Subnet)
+	}
+	if err != nil && !errors.Is(err, cloud.ErrForbidden) {
+		return nil, halfDone(err)
+	}
+	if err != nil {
+		return nil, c.undo(ctx, raw.ID, because(cloud.ErrForbidden, "%s made an ENI that can't be right: %s", c.t.Name, detail(err)))
+	}
+	return made, nil
+}
+
+// appears waits until the ENI is shown with its token, by its ID or, where that is not
+// known, by its mark. It returns nil for one that never is.
+func (c *creation) appears(ctx context.Context, id string) (*nic, error) {
+	for w := c.wait(c.t.Times.Settle); ; {
+		made, err := c.byToken1(ctx, id)
+		if made != nil || err != nil && !passes(err) {
+			return made, err
+		}
+		if more, ended := w.next(ctx); ended != nil {
+			return nil, ended
+		} else if !more {
+			return nil, err
+		}
+	}
+}
+
+func (c *creation) byToken1(ctx context.Context, id string) (*nic, error) {
+	if id == "" {
+		return c.byToken(ctx, c.self, c.w.Token)
+	}
+	made, err := c.one(ctx, c.self, id)
+	if err == nil && made != nil && made.Token != c.w.Token {
+		return nil, because(cloud.ErrUnknown, "the ENI that was made is not ours")
+	}
+	return made, err
+}
+
+// asItIs returns the ENI of an earlier process as it is when describes show what that did
+// last: it may have begun to undo it.
+func (c *creation) asItIs(ctx context.Context, made *nic) (*nic, error) {
+	if c.isNew {
+		c.noteMade(made.ID)
+	}
+	if !c.mayLack(made.ID) {
+		return made, nil
+	}
+	if err := c.grow(ctx, made.ID); err != nil {
+		return nil, halfDone(err)
+	}
+	now, err := c.one(ctx, c.self, made.ID)
+	if err != nil {
+		return nil, halfDone(err)
+	}
+	if now == nil { // it is gone, as the next step will find, or this process has just made it
+		return made, nil
+	}
+	return now, nil
+}
+
+// wasReady tells whether pods may use an ENI of an earlier call, as far as is known: it is
+// attached with addresses, or was.
+func (c *creation) wasReady(made *nic) bool {
+	before, seen := c.lastSeen(made.ID, forgetAfter)
+	return made.Index >= 0 && len(made.Addresses) > 0 || seen && len(before.Addresses) > 0
+}
+
+// isReady is wasReady when describes show what was when this call began: until then an ENI
+// that pods use may be shown attached nowhere. In doubt they may.
+func (c *creation) isReady(ctx context.Context, id string) bool {
+	for w := c.wait(c.t.Times.Settle); ; {
+		now, err := c.one(ctx, c.self, id)
+		if now != nil && c.wasReady(now) {
+			return true
+		}
+		if more, ended := w.next(ctx); ended != nil {
+			return true
+		} else if !more {
+			return err != nil
+		}
+	}
+}
+
+// undo leaves nothing of an ENI where a later step was refused for good, so that the
+// error is the whole truth. Where asking again may do, or the outcome is not known,
+// the ENI waits for the next call with its token.
+func (c *creation) undo(ctx context.Context, id string, cause error) error {
+	switch cloud.Kind(cause) {
+	case cloud.ErrLimit, cloud.ErrForbidden, cloud.ErrSubnetFull, cloud.ErrNotFound:
+	default:
+		return halfDone(cause)
+	}
+	if err := c.remove(ctx, c.self, id, nil); err != nil {
+		return halfDone(errors.Join(cause, err))
+	}
+	c.again(c.w.Token)
+	if driver.Reason(cause) == driver.NoSuchInterface {
+		return halfDone(cause) // the same call makes another one
+	}
+	return cause
+}

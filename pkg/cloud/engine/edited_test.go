@@ -1,0 +1,261 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/engine"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+)
+
+// edited is a driver whose answers a test changes.
+type edited struct {
+	driver.Driver
+	shape      func(driver.Shape) driver.Shape
+	subnets    func([]driver.Subnet) []driver.Subnet
+	interfaces func([]driver.Interface) []driver.Interface
+	refuse     func(method, id string) error
+}
+
+func (d *edited) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
+	out, err := d.Driver.Shape(ctx, s)
+	if d.shape != nil {
+		out = d.shape(out)
+	}
+	return out, err
+}
+
+func (d *edited) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
+	out, err := d.Driver.Subnets(ctx, f)
+	if d.subnets != nil {
+		out = d.subnets(out)
+	}
+	return out, err
+}
+
+func (d *edited) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+	out, err := d.Driver.Interfaces(ctx, f)
+	if d.interfaces != nil {
+		out = d.interfaces(out)
+	}
+	return out, err
+}
+
+func (d *edited) refused(method, id string) error {
+	if d.refuse == nil {
+		return nil
+	}
+	return d.refuse(method, id)
+}
+
+func (d *edited) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {
+	if err := d.refused("Create", ""); err != nil {
+		return driver.Interface{}, err
+	}
+	return d.Driver.Create(ctx, c)
+}
+
+func (d *edited) Detach(ctx context.Context, i driver.Interface, token string) error {
+	if err := d.refused("Detach", i.ID); err != nil {
+		return err
+	}
+	return d.Driver.Detach(ctx, i, token)
+}
+
+func (d *edited) Delete(ctx context.Context, id, token string) error {
+	if err := d.refused("Delete", id); err != nil {
+		return err
+	}
+	return d.Driver.Delete(ctx, id, token)
+}
+
+func (d *edited) SetGroups(ctx context.Context, id string, groups []string, token string) error {
+	if err := d.refused("SetGroups", id); err != nil {
+		return err
+	}
+	return d.Driver.SetGroups(ctx, id, groups, token)
+}
+
+// shows fails the test unless Interfaces shows so many ENIs.
+func shows(t *testing.T, n *engine.Node, want int) {
+	t.Helper()
+	if list, err := n.Interfaces(t.Context()); err != nil || len(list) != want {
+		t.Fatalf("%d ENIs are shown, %v, %v; want %d", len(list), n.Quarantined(), err, want)
+	}
+}
+
+func TestAnIndexIsNotGivenTwiceWhileALookLags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeBCE(), sim.Options{}, engine.Options{})
+		d := &edited{Driver: w.Driver("i-1", w.traits)}
+		n := engine.New(d, engine.Options{Subnets: []string{"a"}})
+		shows(t, n, 1)
+		a, err := n.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 1})
+		must(t, err)
+		d.interfaces = func(all []driver.Interface) (out []driver.Interface) {
+			for _, i := range all {
+				if i.ID != a.ID {
+					out = append(out, i)
+				}
+			}
+			return out
+		}
+		time.Sleep(time.Second)
+		shows(t, n, 1)
+		d.interfaces = nil
+		b, err := n.CreateInterface(t.Context(), cloud.Create{Token: "b", Subnet: "a", V4: 1})
+		if err != nil || a.Index != 1 || b.Index != 2 {
+			t.Errorf("the ENIs have the indexes %d and %d, %v", a.Index, b.Index, err)
+		}
+	})
+}
+
+func TestCreatesThatAreRefusedUseUpNoIndex(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeBCE(), sim.Options{}, engine.Options{})
+		d := &edited{Driver: w.Driver("i-1", w.traits)}
+		n := engine.New(d, engine.Options{Subnets: []string{"a"}})
+		shows(t, n, 1)
+		for k := range 200 {
+			d.refuse = func(string, string) error {
+				return &driver.Error{Kind: []error{cloud.ErrLimit, cloud.ErrThrottled}[k%2], Detail: "no"}
+			}
+			if _, err := n.CreateInterface(t.Context(), cloud.Create{Token: fmt.Sprint("refused-", k), Subnet: "a", V4: 1}); err == nil {
+				t.Fatal("it was not refused")
+			}
+		}
+		d.refuse = nil
+		i, err := n.CreateInterface(t.Context(), cloud.Create{Token: "good", Subnet: "a", V4: 1})
+		if err != nil || i.Index != 1 {
+			t.Errorf("the first ENI has index %d, %v", i.Index, err)
+		}
+	})
+}
+
+func TestASubnetThatGetsARangeIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		has6 := false
+		d := &edited{Driver: w.Driver("i-1", w.traits)}
+		d.subnets = func(all []driver.Subnet) []driver.Subnet {
+			for i := range all {
+				if !has6 {
+					all[i].V6 = netip.Prefix{}
+				}
+			}
+			return all
+		}
+		d.interfaces = func(all []driver.Interface) []driver.Interface {
+			for i := range all {
+				if has6 && all[i].Primary {
+					all[i].V6 = netip.MustParseAddr("fd00:10::77")
+				}
+			}
+			return all
+		}
+		n := engine.New(d, engine.Options{})
+		shows(t, n, 1)
+		has6 = true
+		shows(t, n, 1)
+	})
+}
+
+// The table of instance types knows the first card alone.
+func TestENIsOnFurtherCardsAreNotLeftOutWhileTheCardsAreUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		w.AddType(sim.Type{Name: "two-cards", ENIs: 4, Cards: []int{2, 2}, V4: 8})
+		_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "two-cards", Subnet: "a"})
+		must(t, err)
+		for _, token := range []string{"a", "b", "c"} {
+			_, err := w.node("i-3").CreateInterface(t.Context(), cloud.Create{Token: token, Subnet: "a", V4: 1})
+			must(t, err)
+		}
+		down := true
+		n := engine.New(&edited{Driver: w.Driver("i-3", w.traits), shape: func(s driver.Shape) driver.Shape {
+			if down {
+				s.ENIs, s.Cards, s.Builtin = 2, nil, errors.New("no answer")
+			}
+			return s
+		}}, engine.Options{})
+		if list, err := n.Interfaces(t.Context()); !errors.Is(err, cloud.ErrUnavailable) {
+			t.Errorf("without the cards %d ENIs are shown, %v", len(list), err)
+		}
+		down = false
+		shows(t, n, 4)
+	})
+}
+
+func TestASweepGoesOnBehindAnENIThatCantBeDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{Cluster: "c"})
+		var ids []string
+		for _, token := range []string{"a", "b", "c"} {
+			i, err := w.node("i-2").CreateInterface(t.Context(), cloud.Create{Token: token, Subnet: "a", V4: 1})
+			must(t, err)
+			must(t, w.Detach(i.ID))
+			ids = append(ids, i.ID)
+		}
+		must(t, w.Terminate("i-2"))
+		time.Sleep(time.Hour)
+		n := engine.New(&edited{Driver: w.Driver("i-1", w.traits), refuse: func(_, id string) error {
+			if id == ids[0] {
+				return &driver.Error{Kind: cloud.ErrForbidden, Detail: "UnauthorizedOperation"}
+			}
+			return nil
+		}}, engine.Options{Cluster: "c"})
+		_, err := n.Sweep(t.Context(), time.Minute)
+		must(t, err)
+		deleted, err := n.Sweep(t.Context(), time.Minute)
+		if len(deleted) != 2 || err == nil || !strings.Contains(err.Error(), ids[0]) {
+			t.Errorf("deleted %v, %v; want the two besides %s", deleted, err, ids[0])
+		}
+	})
+}
+
+func TestADetachThatIsRefusedToTheEndIsToldInTheCloudsWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeBCE(), sim.Options{}, engine.Options{})
+		d := &edited{Driver: w.Driver("i-1", w.traits)}
+		n := engine.New(d, engine.Options{Subnets: []string{"a"}})
+		i, err := n.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 1})
+		must(t, err)
+		d.refuse = func(string, string) error {
+			return &driver.Error{Kind: cloud.ErrForbidden, Why: driver.Busy, Detail: "Eni.Locked: somebody has locked it"}
+		}
+		if err := n.DeleteInterface(t.Context(), i.ID); err == nil || !strings.Contains(err.Error(), "Eni.Locked") {
+			t.Errorf("DeleteInterface: %v", err)
+		}
+	})
+}
+
+func TestUpkeepStopsAtTheFirstRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		for _, id := range []string{"sg-1", "sg-2"} {
+			w.AddGroup(sim.Group{ID: id, Name: id})
+		}
+		w.o.SecurityGroups = []string{"sg-1"}
+		for _, token := range []string{"a", "b", "c"} {
+			_, err := w.node("i-1").CreateInterface(t.Context(), cloud.Create{Token: token, Subnet: "a", V4: 1})
+			must(t, err)
+		}
+		calls := 0
+		n := engine.New(&edited{Driver: w.Driver("i-1", w.traits), refuse: func(string, string) error {
+			calls++
+			return &driver.Error{Kind: cloud.ErrForbidden, Why: driver.Unauthorized, Detail: "UnauthorizedOperation"}
+		}}, engine.Options{SecurityGroups: []string{"sg-2"}})
+		shows(t, n, 4)
+		if _, err := n.Upkeep(t.Context()); err == nil || calls != 1 || !strings.Contains(err.Error(), "eni-") {
+			t.Errorf("%d calls, and the error is %v", calls, err)
+		}
+	})
+}

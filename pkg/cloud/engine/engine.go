@@ -1,0 +1,156 @@
+// Package engine makes a cloud.Cloud of a driver's half-operations. It holds every policy
+// there is about ENIs: an intent's token and how its ENI is found again, create, fill,
+// attach and undo, what a later call finishes, how long states are waited for, which own
+// changes count over answers that lag, prefixes against single addresses, what is left
+// out because it can't be right, which leaked ENIs are deleted.
+//
+// It starts no goroutine and holds no lock while it waits, so that simulations run it.
+package engine
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Options are what the configuration says of a node's ENIs. All may be left out.
+type Options struct {
+	// Where new ENIs may lie: subnets of the node's zone and VPC by ID, and those
+	// that have all of the tags. Without either it is the subnet of its primary ENI.
+	Subnets    []string
+	SubnetTags map[string]string
+
+	SecurityGroups []string          // of new ENIs; none: those of the node's primary ENI
+	Cluster        string            // what Sweep keeps to; ENIs are marked with it
+	Tags           map[string]string // more tags of new ENIs
+
+	Prefixes bool       // IPv4 addresses come as prefixes where the instance can
+	IPv6     bool       // new ENIs get IPv6 addresses, as a prefix where the instance can
+	Limits   eni.Limits // what is not 0 here wins over what the cloud says
+
+	Zone  string       // of the node, "" is that of its primary ENI
+	Times driver.Times // what is not 0 here wins over the driver's
+	Clock Clock        // nil: the machine's
+	// Random returns a duration from 0 to most; nil: by chance. It must not block.
+	Random func(most time.Duration) time.Duration
+	Log    *slog.Logger // warnings, nil for none
+}
+
+// Clock is what time it is for an engine. A simulation brings its own.
+type Clock interface {
+	Now() time.Time
+	// Wait returns after d, which is more than 0, or with an error as soon as ctx
+	// has ended.
+	Wait(ctx context.Context, d time.Duration) error
+}
+
+// Node is the Cloud of one instance. Its methods may be called from several goroutines.
+type Node struct {
+	d     driver.Driver
+	t     driver.Traits
+	o     Options
+	clock Clock
+	log   *slog.Logger
+	born  time.Time // from when on it knows what calls have done
+
+	mu          sync.Mutex
+	self        driver.Self // Instance is "" until it is known
+	shape       driver.Shape
+	home        home
+	subnets     map[string]driver.Subnet // their ranges never change
+	memory      memory
+	quarantined []cloud.Quarantined
+	said        map[string]bool
+	doomed      map[string]time.Time // by ID: ENIs that a Sweep has found without an instance
+}
+
+var _ cloud.Cloud = (*Node)(nil)
+
+// New returns the Cloud of the instance that the driver's Self is. It makes no call.
+func New(d driver.Driver, o Options) *Node {
+	t := d.Traits()
+	times := &t.Times
+	times.Poll = cmp.Or(o.Times.Poll, times.Poll, 500*time.Millisecond)
+	times.Slow = cmp.Or(o.Times.Slow, times.Slow, 3*time.Second)
+	times.Usual = cmp.Or(o.Times.Usual, times.Usual)
+	times.Settle = cmp.Or(o.Times.Settle, times.Settle, 10*time.Second)
+	times.Wait = cmp.Or(o.Times.Wait, times.Wait, 2*time.Minute)
+	if o.Clock == nil {
+		o.Clock = wall{}
+	}
+	if o.Random == nil {
+		o.Random = func(most time.Duration) time.Duration { return rand.N(most + 1) }
+	}
+	return &Node{d: d, t: t, o: o, clock: o.Clock, born: o.Clock.Now(), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+		subnets: map[string]driver.Subnet{}, memory: newMemory(), said: map[string]bool{}, doomed: map[string]time.Time{}}
+}
+
+// whoami returns the instance. The first call asks for it; if that fails, the next.
+func (n *Node) whoami(ctx context.Context) (driver.Self, error) {
+	n.mu.Lock()
+	s := n.self
+	n.mu.Unlock()
+	if s.Instance != "" {
+		return s, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return driver.Self{}, because(cloud.ErrUnavailable, "given up before the call: %v", err)
+	}
+	s, err := n.d.Self(ctx)
+	if err != nil {
+		return driver.Self{}, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.self = s
+	return s, nil
+}
+
+// sayIf logs a warning about a thing while it holds: once, and again when it did not
+// hold in between.
+func (n *Node) sayIf(holds bool, about, warning string, args ...any) {
+	n.mu.Lock()
+	before := n.said[about]
+	n.said[about] = holds
+	n.mu.Unlock()
+	if holds && !before {
+		n.log.Warn(warning, args...)
+	}
+}
+
+// wall is the machine's Clock.
+type wall struct{}
+
+func (wall) Now() time.Time { return time.Now() }
+
+func (wall) Wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// primaryV6 is which of an ENI's IPv6 addresses is its primary one where neither the
+// cloud nor the mark tells: what it was before, or else the first of them.
+func (n *Node) primaryV6(id string, addrs []netip.Addr) netip.Addr {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	before, known := n.memory.first6[id]
+	if known && contains(addrs, before) {
+		return before
+	}
+	n.memory.first6[id] = addrs[0]
+	return addrs[0]
+}

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// begin notes that the ENI of a token is to be made, and tells whether there is surely
+// none that describes could show. What an earlier process began, looks would have shown,
+// or the cloud finds it by the request's token.
+func (n *Node) begin(token string) (isNew bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := &n.memory
+	it := m.making[token]
+	if len(m.making) >= mostIntents {
+		clear(m.making) // of intents that were given up
+	}
+	isNew = !it.begun && it.try == 0 && isRecent(m.looked, n.clock.Now())
+	for _, known := range m.tokens {
+		isNew = isNew && known != token
+	}
+	it.begun = true
+	m.making[token] = it
+	return isNew
+}
+
+// unbegun notes that nothing has come of it: the next call is the first, and the index
+// that it was to have is free again.
+func (n *Node) unbegun(token string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	it := n.memory.making[token]
+	it.begun, it.asked, it.index = false, time.Time{}, 0
+	n.memory.making[token] = it
+}
+
+// intentOf returns how to go about a token, the same in each call of this process, and
+// whether this is the first.
+func (n *Node) intentOf(token string) (it intent, first bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := &n.memory
+	it = m.making[token]
+	if !it.asked.IsZero() {
+		return it, false, nil
+	}
+	it.asked = n.clock.Now().UTC()
+	if n.t.NoIndex {
+		taken := map[int]bool{0: true}
+		for at := range m.taken {
+			taken[at.index] = true
+		}
+		for _, other := range m.making {
+			taken[other.index] = true
+		}
+		for _, shown := range m.seen { // a later look may not show yet what was made a moment ago
+			taken[shown.Index], taken[shown.raw.Mark.Index] = true, true
+		}
+		for it.index = 1; taken[it.index]; it.index++ {
+		}
+		if it.index > eni.MaxIndex {
+			return it, true, because(cloud.ErrLimit, "every device index is taken")
+		}
+	}
+	m.making[token] = it
+	return it, true, nil
+}
+
+// again notes that what was made with a token is gone.
+func (n *Node) again(token string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.memory.making[token] = intent{try: n.memory.making[token].try + 1, begun: true}
+}
+
+// made ends the making of a token: what is next is the ENI's own affair.
+func (n *Node) made(token, id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.memory.making, token)
+	n.memory.tokens[id] = token
+}

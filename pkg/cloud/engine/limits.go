@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Limits implements cloud.Cloud. ENIs that pods can't use, of which the first look
+// tells, take the room of others.
+func (n *Node) Limits(ctx context.Context) (l eni.Limits, err error) {
+	defer named(&err, "Limits", "")
+	if err := n.askShape(ctx); err != nil {
+		return eni.Limits{}, err
+	}
+	n.mu.Lock()
+	one := n.shape.ENIs == 1 // whatever a look would show
+	n.mu.Unlock()
+	if !one {
+		if _, err := n.findHome(ctx); err != nil {
+			return eni.Limits{}, err
+		}
+	}
+	return n.knownLimits(ctx)
+}
+
+// askShape asks what the instance may carry.
+func (n *Node) askShape(ctx context.Context) error {
+	self, err := n.whoami(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := n.d.Shape(ctx, self)
+	if err != nil {
+		return err
+	}
+	n.sayIf(s.Builtin != nil, "type", "limits of the instance type are those of the built-in table", "type", s.Type, "error", s.Builtin)
+	n.sayIf(n.o.Prefixes && !s.Prefixes, "prefixes", "the instance takes no prefixes: addresses come one by one", "type", s.Type)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.shape = s
+	return nil
+}
+
+// knownLimits asks for the limits unless it has been done.
+func (n *Node) knownLimits(ctx context.Context) (eni.Limits, error) {
+	n.mu.Lock()
+	known := n.shape.ENIs > 0
+	n.mu.Unlock()
+	if !known {
+		if err := n.askShape(ctx); err != nil {
+			return eni.Limits{}, err
+		}
+	}
+	l := n.limits()
+	if l.V4 < 1 && l.V6 < 1 {
+		fix := ""
+		if n.t.Keys.Room != "" {
+			fix = "; name " + n.t.Keys.Room
+		}
+		return eni.Limits{}, because(cloud.ErrUnavailable, "bad answer: nothing in it tells how many addresses an ENI may have%s", fix)
+	}
+	return l, nil
+}
+
+// limits are what the options make of the instance's shape.
+func (n *Node) limits() eni.Limits {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.shape
+	most := eni.MaxIndex + 1
+	if n.t.NoIndex {
+		most = eni.MaxIndex // others' ENIs count down from there
+	}
+	enis := s.ENIs
+	if len(s.Cards) > 0 {
+		enis = 0
+		for _, card := range s.Cards {
+			enis += card
+		}
+	}
+	l := eni.Limits{ENIs: max(min(enis-n.memory.unmanaged, most), 1), V4: s.V4}
+	if n.o.Prefixes && s.Prefixes && n.t.Bits4 > 0 {
+		l.V4Block = eni.Block{Bits: n.t.Bits4, Size: 1 << (32 - n.t.Bits4)}
+		l.V4 = 1 + (s.V4-1)*l.V4Block.Size
+	}
+	l.ENIs, l.V4 = cmp.Or(n.o.Limits.ENIs, l.ENIs), cmp.Or(n.o.Limits.V4, l.V4)
+	l.NoPrimary = s.NoPrimary || s.PrimaryAlone && l.ENIs > 1
+	if n.o.IPv6 && s.V6 > 0 && (!n.t.MarksV6 || l.ENIs > 1) { // of an ENI without a mark nobody knows its primary address
+		l.V6 = s.V6
+		if s.Prefixes && n.t.Bits6 > 0 && s.V6 > 1 {
+			l.V6 = l.V4 // each pod gets one of both
+			l.V6Block = eni.Block{Bits: n.t.Bits6, Size: l.V4 - 1}
+		}
+		l.V6 = cmp.Or(n.o.Limits.V6, l.V6)
+	}
+	return l
+}
+
+// sizeV6 is how many addresses of an IPv6 prefix pods may have. Who has none need not
+// know.
+func (n *Node) sizeV6(ctx context.Context, raw []driver.Interface) (int, error) {
+	if !slices.ContainsFunc(raw, func(r driver.Interface) bool {
+		return slices.ContainsFunc(r.Blocks, func(b netip.Prefix) bool { return b.Addr().Is6() })
+	}) {
+		return 0, nil
+	}
+	l, err := n.knownLimits(ctx)
+	return l.V6Block.Size, err
+}

@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+)
+
+// nic is an ENI of the node: what the cloud says of it and what that means.
+type nic struct {
+	cloud.Interface
+	raw driver.Interface
+	// blocks are the delegated prefixes that Addresses come from, in part.
+	blocks []netip.Prefix
+	read   time.Time // when the cloud told it
+}
+
+// attached tells whether it is at the instance, and not on its way.
+func (n nic) attached() bool { return n.raw.State == driver.Attached }
+
+// rank is how far an ENI has come on its way to the node.
+func (n nic) rank() int {
+	switch n.raw.State {
+	case driver.Attached:
+		return 2
+	case driver.Attaching, driver.Detaching:
+		return 1
+	}
+	return 0
+}
+
+// Interfaces implements cloud.Cloud. ENIs that are attached are asked for by the
+// instance. Those of the node that are not have only their mark, which takes a request
+// of its own: it is made where there may be any, and now and then.
+func (n *Node) Interfaces(ctx context.Context) (list []cloud.Interface, err error) {
+	defer named(&err, "Interfaces", "")
+	v, err := n.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range v.nics {
+		list = append(list, i.Interface)
+	}
+	return list, nil
+}
+
+// Quarantined implements cloud.Quarantiner.
+func (n *Node) Quarantined() []cloud.Quarantined {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.quarantined)
+}
+
+// look describes the node's ENIs and remembers them.
+func (n *Node) look(ctx context.Context) (view, error) {
+	self, err := n.whoami(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	began := n.clock.Now()
+	raw, all, err := n.show(ctx, self)
+	if err != nil {
+		return view{}, err
+	}
+	v, err := n.understand(ctx, self, raw)
+	if err != nil {
+		return view{}, err
+	}
+	n.report(v.out)
+	if err := v.hasPrimary(self, n.t.Name); err != nil {
+		return view{}, err
+	}
+	n.settleIn(self, v)
+	n.remember(began, all, v)
+	return v, nil
+}
+
+// show describes the ENIs that are attached to the instance and, where that is needed,
+// all that were made for it.
+func (n *Node) show(ctx context.Context, self driver.Self) (raw []driver.Interface, all bool, err error) {
+	var made []driver.Interface
+	if all = n.wantsAll() && !n.t.OneNIC; all {
+		if made, err = n.d.Interfaces(ctx, driver.Filter{Made: self.Instance}); err != nil {
+			return nil, false, err
+		}
+	}
+	here, err := n.d.Interfaces(ctx, driver.Filter{Attached: self.Instance})
+	if err != nil {
+		return nil, false, err
+	}
+	if !all && n.misses(here) {
+		all = true
+		if made, err = n.d.Interfaces(ctx, driver.Filter{Made: self.Instance}); err != nil {
+			return nil, false, err
+		}
+	}
+	return merge(made, here), all, nil
+}
+
+// misses tells whether an ENI that was made for the node is not attached to it, as far
+// as this answer tells: then only its mark can tell what became of it.
+func (n *Node) misses(here []driver.Interface) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id := range n.memory.tokens {
+		if !slices.ContainsFunc(here, func(i driver.Interface) bool { return i.ID == id && i.State == driver.Attached }) {
+			return true
+		}
+	}
+	return false
+}
+
+// merge joins the ENIs that were made for an instance with those that are attached to
+// it: of one that both show the latter counts, and what only the former shows can't have
+// the place of another.
+func merge(made, here []driver.Interface) []driver.Interface {
+	all := slices.Clone(here)
+	taken := map[place]bool{}
+	for _, i := range here {
+		if i.Index >= 0 {
+			taken[place{i.Card, i.Index}] = true
+		}
+	}
+	for _, i := range made {
+		if i.ID == "" || slices.ContainsFunc(here, func(h driver.Interface) bool { return h.ID == i.ID }) {
+			continue
+		}
+		if i.State != driver.Loose && i.Index >= 0 && taken[place{i.Card, i.Index}] {
+			i.State, i.Index, i.Instance, i.Attachment = driver.Loose, -1, "", "" // it has left in between
+		}
+		all = append(all, i)
+	}
+	return all
+}
+
+// report keeps what was left out and logs what is new of it.
+func (n *Node) report(out []cloud.Quarantined) {
+	slices.SortFunc(out, func(a, b cloud.Quarantined) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Why, b.Why)) })
+	out = slices.Compact(out)
+	n.mu.Lock()
+	before := n.quarantined
+	n.quarantined = out
+	n.mu.Unlock()
+	for _, q := range out {
+		if !slices.Contains(before, q) {
+			n.log.Warn("an ENI is left out: what the cloud tells of it can't be right", "eni", cmp.Or(q.ID, "without ID"), "why", q.Why)
+		}
+	}
+}
+
+// one describes an ENI, if it is the node's: attached to it, or made for it.
+func (n *Node) one(ctx context.Context, self driver.Self, id string) (*nic, error) {
+	raw, err := n.d.Interfaces(ctx, driver.Filter{IDs: []string{id}})
+	if err != nil {
+		return nil, err
+	}
+	raw = slices.DeleteFunc(raw, func(i driver.Interface) bool {
+		return !i.Mark.Ours(self.Instance) && i.Instance != self.Instance
+	})
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	i, err := n.pick(ctx, self, raw)
+	if err == nil {
+		n.saw(*i)
+	}
+	return i, err
+}
+
+// oneAsSeen is one, but for describes that show what was before an ENI was attached.
+func (n *Node) oneAsSeen(ctx context.Context, self driver.Self, id string) (*nic, error) {
+	i, err := n.one(ctx, self, id)
+	if err == nil && (i == nil || i.Index < 0) {
+		if before, ok := n.lastSeen(id, forgetAfter); ok {
+			return &before, nil
+		}
+	}
+	return i, err
+}
+
+// byToken returns the ENI of a token, if describes show it.
+func (n *Node) byToken(ctx context.Context, self driver.Self, token string) (*nic, error) {
+	raw, err := n.d.Interfaces(ctx, driver.Filter{Made: self.Instance, Token: token})
+	if err != nil || len(raw) == 0 {
+		return nil, err
+	}
+	return n.pick(ctx, self, raw)
+}
+
+// pick reads the ENI of an answer that has one at least. Where a cloud forgets tokens
+// there may be several of one token: the one that has come furthest counts.
+func (n *Node) pick(ctx context.Context, self driver.Self, raw []driver.Interface) (*nic, error) {
+	v, err := n.understand(ctx, self, raw)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(v.nics) > 0:
+		best := slices.MinFunc(v.nics, func(a, b nic) int {
+			return cmp.Or(cmp.Compare(b.rank(), a.rank()), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+		})
+		return &best, nil
+	case len(v.out) > 0:
+		return nil, because(cloud.ErrForbidden, "ENI %s: %s", v.out[0].ID, v.out[0].Why)
+	}
+	return nil, because(cloud.ErrForbidden, "ENI %s is not for pods: %s", raw[0].ID, raw[0].Unmanaged)
+}

@@ -1,0 +1,271 @@
+package engine
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// memory is what a Node knows of its ENIs without asking. Accounts let few describes
+// pass, shared by all nodes: what is known is not asked for again before a change, which
+// fails if it is wrong.
+type memory struct {
+	looked time.Time         // when the last look began
+	sure   time.Time         // until then each look asks for ENIs that are attached nowhere
+	next   time.Time         // from then on the next one does
+	tokens map[string]string // by ID: the node's ENIs that were made for it, as last shown
+	loose  map[string]bool   // by ID: those of them that were attached nowhere
+	seen   map[string]sight  // by ID: ENIs as they were shown attached last
+	deeds  map[string]deeds  // by ID: what calls have done a short while ago
+	making map[string]intent // by token
+	taken  map[place]string  // device indexes, and which ENI is there
+	going  map[place]string  // those that calls under way attach ENIs at
+	first6 map[string]netip.Addr
+	left   map[string]time.Time // by ID: ENIs that a call has detached, or tried to
+	mine   map[string]bool      // by ID: ENIs that this process has made, of which it knows all
+	// unmanaged are the attached ENIs that pods can't use, by network card: they take
+	// the room of others.
+	unmanaged int
+}
+
+// sight is an ENI as it was shown.
+type sight struct {
+	nic
+	at time.Time
+}
+
+// intent is what of an ENI that is being made must be the same with every try: clouds
+// refuse a token that comes with other parameters.
+type intent struct {
+	asked time.Time
+	index int  // where the cloud has none
+	try   int  // how many ENIs of the token are surely gone
+	begun bool // the cloud was asked, and may have made it
+}
+
+// place is a device index of a network card.
+type place struct{ card, index int }
+
+// deeds are what has happened to addresses of an ENI.
+type deeds map[netip.Addr]deed
+
+type deed struct {
+	at    time.Time
+	was   outcome
+	block netip.Prefix // that it came in, if it did
+}
+
+type outcome uint8
+
+const (
+	put outcome = iota
+	taken
+	unsure
+)
+
+const (
+	recent      = 8 * time.Minute  // how old what is known may be: less than forgetAfter
+	forgetAfter = 10 * time.Minute // longer than describes lag, and than a node goes without a look
+	doubtful    = 2 * time.Minute  // longer than an effect comes late, and any lag
+	allEvery    = 10 * time.Minute // about
+	mostIntents = 256              // far more than are being made at once
+)
+
+func newMemory() memory {
+	return memory{tokens: map[string]string{}, seen: map[string]sight{}, deeds: map[string]deeds{}, making: map[string]intent{},
+		taken: map[place]string{}, going: map[place]string{}, first6: map[string]netip.Addr{}, left: map[string]time.Time{}, mine: map[string]bool{}}
+}
+
+// isRecent tells whether what was seen then may be relied on.
+func isRecent(at, now time.Time) bool { return !at.IsZero() && now.Sub(at) <= recent }
+
+// wantsAll tells whether a look that begins now asks for the ENIs of the node that are
+// attached nowhere, too.
+func (n *Node) wantsAll() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.clock.Now()
+	return len(n.memory.loose) > 0 || now.Before(n.memory.sure) || !now.Before(n.memory.next)
+}
+
+// remember keeps what a look has shown. Nodes that began together do not ask for all of
+// it together for ever.
+func (n *Node) remember(began time.Time, all bool, v view) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := &n.memory
+	m.looked, m.tokens, m.loose = began, map[string]string{}, map[string]bool{}
+	m.taken, m.unmanaged = v.taken, v.unmanaged
+	for _, i := range v.nics {
+		if i.Index >= 0 {
+			m.seen[i.ID] = sight{i, n.clock.Now()}
+		}
+		n.takeIndex(i)
+		if i.Ours {
+			m.tokens[i.ID] = i.Token
+			if i.Index < 0 {
+				m.loose[i.ID] = true
+			}
+		}
+	}
+	m.forgetOld(n.clock.Now())
+	if !all {
+		return
+	}
+	if m.next = m.sure; !began.Before(m.sure) {
+		m.next = began.Add(allEvery*9/10 + n.o.Random(allEvery/5))
+	}
+}
+
+// takeIndex notes the index of an ENI where the cloud has none: the one that it has, and
+// the one that its mark asks for.
+func (n *Node) takeIndex(i nic) {
+	if !n.t.NoIndex {
+		return
+	}
+	if i.Index >= 0 {
+		n.memory.taken[place{0, i.Index}] = i.ID
+	}
+	if i.Ours {
+		n.memory.taken[place{0, i.raw.Mark.Index}] = i.ID
+	}
+}
+
+// forgetOld drops what nobody may rely on any longer.
+func (m *memory) forgetOld(now time.Time) {
+	maps.DeleteFunc(m.seen, func(_ string, s sight) bool { return now.Sub(s.at) > forgetAfter })
+	maps.DeleteFunc(m.left, func(_ string, at time.Time) bool { return now.Sub(at) > forgetAfter })
+	for id, list := range m.deeds {
+		maps.DeleteFunc(list, func(_ netip.Addr, d deed) bool { return now.Sub(d.at) > forgetAfter })
+		if len(list) == 0 {
+			delete(m.deeds, id)
+		}
+	}
+}
+
+// doubt notes that an ENI may be attached nowhere, or may come to be: looks ask for all
+// for a while, and once when what is late has come.
+func (n *Node) doubt() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.memory.sure = n.clock.Now().Add(doubtful)
+	n.memory.next = n.memory.sure
+}
+
+// saw keeps an ENI that is attached in mind: another describe may show less.
+func (n *Node) saw(i nic) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if i.Index >= 0 {
+		n.memory.seen[i.ID] = sight{i, n.clock.Now()}
+	}
+	n.takeIndex(i)
+	if i.Ours {
+		n.memory.tokens[i.ID] = i.Token
+	}
+}
+
+// lastSeen returns an ENI as it was shown attached at most so long ago.
+func (n *Node) lastSeen(id string, age time.Duration) (nic, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s, seen := n.memory.seen[id]
+	return s.nic, seen && n.clock.Now().Sub(s.at) <= age
+}
+
+// forget: the ENI is deleted.
+func (n *Node) forget(id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := &n.memory
+	delete(m.deeds, id)
+	delete(m.first6, id)
+	delete(m.left, id)
+	delete(m.mine, id)
+	delete(m.seen, id)
+	delete(m.tokens, id)
+	delete(m.loose, id)
+	maps.DeleteFunc(m.taken, func(_ place, at string) bool { return at == id })
+}
+
+// noteMade notes that this process has made the ENI.
+func (n *Node) noteMade(id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.memory.mine[id] = true
+}
+
+// mayLack tells whether describes may lack what an earlier process has done to the ENI.
+func (n *Node) mayLack(id string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.memory.mine[id] && n.clock.Now().Before(n.born.Add(n.t.Times.Settle))
+}
+
+// leaves notes that a call detaches the ENI.
+func (n *Node) leaves(id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.memory.left[id] = n.clock.Now()
+}
+
+// hasLeft tells whether a call has detached the ENI so shortly before it was read that the
+// answer may show what was before.
+func (n *Node) hasLeft(on nic) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at, left := n.memory.left[on.ID]
+	return left && !at.Add(n.t.Times.Settle).Before(on.read)
+}
+
+// note keeps what a call has done to addresses of an ENI.
+func (n *Node) note(id string, addrs []netip.Addr, blocks []netip.Prefix, was outcome) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.memory.deeds[id] == nil {
+		n.memory.deeds[id] = deeds{}
+	}
+	for _, a := range addrs {
+		d := deed{at: n.clock.Now(), was: was}
+		if at := slices.IndexFunc(blocks, func(b netip.Prefix) bool { return b.Contains(a) }); at >= 0 {
+			d.block = blocks[at]
+		}
+		n.memory.deeds[id][a] = d
+	}
+}
+
+// lately returns the addresses of an ENI to which this has happened since it was read, or so
+// shortly before that the answer may not show it yet, and the blocks they came in.
+func (n *Node) lately(on nic, was outcome) (addrs []netip.Addr, blocks []netip.Prefix) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for a, d := range n.memory.deeds[on.ID] {
+		if d.was != was || d.at.Add(n.t.Times.Settle).Before(on.read) {
+			continue
+		}
+		addrs = append(addrs, a)
+		if d.block.IsValid() && !slices.Contains(blocks, d.block) {
+			blocks = append(blocks, d.block)
+		}
+	}
+	return union(addrs), blocks
+}
+
+// truth returns what an ENI has: what a describe shows, corrected by what calls have
+// done since.
+func (n *Node) truth(on nic) (addrs []netip.Addr, blocks []netip.Prefix) {
+	more, fresh := n.lately(on, put)
+	gone, _ := n.lately(on, taken)
+	addrs = minus(union(on.Addresses, more), gone)
+	return addrs, blocksWith(addrs, on.blocks, fresh)
+}
+
+// perhaps is truth with what the ENI may still have: what a describe shows although a call
+// has taken it, for an assignment whose answer was lost may have put it back.
+func (n *Node) perhaps(on nic) (addrs []netip.Addr, blocks []netip.Prefix) {
+	addrs, blocks = n.truth(on)
+	more, old := n.lately(on, unsure)
+	addrs = union(addrs, more, on.Addresses)
+	return addrs, blocksWith(addrs, blocks, old, on.blocks)
+}

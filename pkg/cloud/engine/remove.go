@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+)
+
+// DeleteInterface implements cloud.Cloud.
+func (n *Node) DeleteInterface(ctx context.Context, id string) (err error) {
+	defer named(&err, "DeleteInterface", id)
+	self, err := n.whoami(ctx)
+	if err != nil {
+		return err
+	}
+	home, err := n.findHome(ctx)
+	if err != nil {
+		return err
+	}
+	if id == home.primary {
+		return because(cloud.ErrForbidden, "it is the node's primary ENI")
+	}
+	raw, err := n.d.Interfaces(ctx, driver.Filter{IDs: []string{id}})
+	if err == nil && len(raw) == 0 && n.mayLack(id) {
+		if err = n.grow(ctx, id); err == nil {
+			raw, err = n.d.Interfaces(ctx, driver.Filter{IDs: []string{id}})
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if len(raw) == 0 {
+		if before, seen := n.lastSeen(id, forgetAfter); !seen || !before.Ours {
+			return nil
+		} // else it is a describe of before it was made
+	} else if !raw[0].Mark.Ours(self.Instance) || raw[0].Primary || raw[0].Instance != "" && raw[0].Instance != self.Instance {
+		return because(cloud.ErrForbidden, "it was not made for instance %s, or another one has it", self.Instance)
+	}
+	err = n.remove(ctx, self, id, raw)
+	if err != nil && !errors.Is(err, cloud.ErrThrottled) {
+		n.doubt()
+	}
+	return err
+}
+
+// remove detaches and deletes an ENI that was made for the node. It looks again after
+// each step: describes lag, and clouds refuse to delete while they detach. raw is what a
+// describe has just shown of it, if one has. Once it has begun, requests that the cloud
+// refuses for their rate are made again.
+func (n *Node) remove(ctx context.Context, self driver.Self, id string, raw []driver.Interface) error {
+	begun := false
+	var refused error
+	last := "" // what the cloud said last, if it refused
+	believe := n.wait(n.t.Times.Settle)
+	for w := n.wait(n.t.Times.Wait); ; raw = nil {
+		gone, step, err := n.removeStep(ctx, id, raw)
+		switch {
+		case gone:
+			n.forget(id)
+			return nil
+		case driver.Reason(err) == driver.Busy && step:
+			if refused == nil {
+				believe = n.wait(n.t.Times.Settle)
+			}
+			refused, last = err, ": "+detail(err)
+		case driver.Reason(err) == driver.Busy:
+			last = ": " + detail(err) // on its way, as will show, unless it is refused to the end
+		case err != nil && !(begun && errors.Is(err, cloud.ErrThrottled)):
+			return halfDoneIf(begun, err)
+		case err == nil:
+			refused = nil
+		}
+		begun = begun || step && err == nil
+		if step && err == nil {
+			w.pause = max(w.pause, n.t.Times.Usual) // it takes a while
+		}
+		more, ended := w.next(ctx)
+		switch {
+		case ended != nil:
+			return because(cloud.ErrUnknown, "given up while ENI %s was being detached%s", id, last)
+		case refused != nil && believe.over():
+			return halfDone(refused)
+		case !more:
+			return because(cloud.ErrUnknown, "ENI %s is not deleted after %s%s", id, n.t.Times.Wait, last)
+		}
+	}
+}
+
+// removeStep does what comes next, if anything can be done now.
+func (n *Node) removeStep(ctx context.Context, id string, raw []driver.Interface) (gone, step bool, err error) {
+	if raw == nil {
+		if raw, err = n.d.Interfaces(ctx, driver.Filter{IDs: []string{id}}); err != nil {
+			return false, false, err
+		}
+	}
+	if len(raw) > 0 {
+		switch raw[0].State {
+		case driver.Attaching, driver.Detaching:
+			if raw[0].State == driver.Detaching || raw[0].Attachment == "" {
+				return false, false, nil
+			}
+			fallthrough
+		case driver.Attached:
+			err := n.d.Detach(ctx, raw[0], fresh())
+			if err == nil || errors.Is(err, cloud.ErrUnknown) {
+				n.leaves(id)
+			}
+			if errors.Is(err, cloud.ErrNotFound) {
+				return false, false, nil // as will show
+			}
+			return false, err == nil, err
+		}
+	}
+	err = n.d.Delete(ctx, id, fresh())
+	if err == nil || errors.Is(err, cloud.ErrNotFound) {
+		return true, true, nil
+	}
+	return false, slices.Contains([]driver.Why{driver.Busy, driver.InUse}, driver.Reason(err)), err
+}

@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+)
+
+// home is what of the node's primary ENI others take over.
+type home struct {
+	primary   string // its ID
+	subnet    string
+	zone, vpc string
+	groups    []string
+	subnets   []string // of all ENIs of the node
+}
+
+// settleIn takes over what the ENIs tell, of which the first is the primary one.
+func (n *Node) settleIn(self driver.Self, v view) home {
+	p := v.nics[0].raw
+	h := home{primary: p.ID, subnet: p.Subnet, zone: cmp.Or(n.o.Zone, p.Zone, self.Zone), vpc: cmp.Or(p.VPC, self.VPC), groups: p.Groups}
+	for _, i := range v.nics {
+		h.subnets = append(h.subnets, i.Subnet)
+	}
+	slices.Sort(h.subnets)
+	h.subnets = slices.Compact(h.subnets)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.home = h
+	return h
+}
+
+// findHome returns what the newest look told, or looks.
+func (n *Node) findHome(ctx context.Context) (home, error) {
+	n.mu.Lock()
+	h := n.home
+	n.mu.Unlock()
+	if h.primary != "" {
+		return h, nil
+	}
+	if _, err := n.look(ctx); err != nil {
+		return home{}, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.home, nil
+}
+
+// Subnets implements cloud.Cloud: those that Options choose, in the zone and the VPC of
+// the node's primary ENI, and those of its ENIs.
+func (n *Node) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
+	defer named(&err, "Subnets", "")
+	home, err := n.findHome(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := n.chosen(ctx, home)
+	if err != nil {
+		return nil, err
+	}
+	found := false
+	for _, s := range all {
+		isNew := n.isNew(s, home)
+		if s.Wrong != "" || !isNew && !slices.Contains(home.subnets, s.ID) {
+			continue
+		}
+		out := cloud.Subnet{ID: s.ID, V4Net: s.V4, V6Net: s.V6, Free: roomOf(s), New: isNew, Reserves: n.mayReserve()}
+		if !n.o.IPv6 {
+			out.V6Net = netip.Prefix{}
+		}
+		list = append(list, out)
+		found = found || isNew
+	}
+	n.sayIf(!found && !n.t.OneNIC, "subnets", "no subnet for new ENIs: none in the node's zone and VPC is as cloud.subnets and cloud.subnetTags say",
+		"zone", home.zone, "vpc", home.vpc)
+	return list, nil
+}
+
+// plenty is the room of a subnet whose addresses the cloud does not count: those of IPv6
+// don't run out.
+const plenty = 1 << 20
+
+func roomOf(s driver.Subnet) int {
+	if s.Free < 0 {
+		return plenty
+	}
+	return s.Free
+}
+
+// mayReserve tells whether a subnet may have prefixes where it shows no room.
+func (n *Node) mayReserve() bool { return n.o.Prefixes && n.t.Keys.Reserved != "" }
+
+// chosen returns the subnets that Options choose, with those of the node's ENIs, sorted
+// by ID.
+func (n *Node) chosen(ctx context.Context, home home) ([]driver.Subnet, error) {
+	return n.describeSubnets(ctx, driver.SubnetFilter{IDs: union2(n.namedSubnets(home), home.subnets), VPC: home.vpc, Tags: n.o.SubnetTags})
+}
+
+// namedSubnets returns the subnets that are chosen by ID.
+func (n *Node) namedSubnets(home home) []string {
+	if len(n.o.Subnets)+len(n.o.SubnetTags) == 0 {
+		return []string{home.subnet}
+	}
+	return n.o.Subnets
+}
+
+func union2(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// isNew tells whether new ENIs of the node may lie in the subnet. Another zone's can't
+// be attached.
+func (n *Node) isNew(s driver.Subnet, home home) bool {
+	byTag := len(n.o.SubnetTags) > 0
+	for key, value := range n.o.SubnetTags {
+		got, has := s.Tags[key]
+		byTag = byTag && has && got == value
+	}
+	return !n.t.OneNIC && (byTag || slices.Contains(n.namedSubnets(home), s.ID)) && s.Ready && n.sameZone(s.Zone, home.zone) && (s.VPC == home.vpc || s.VPC == "")
+}
+
+func (n *Node) sameZone(a, b string) bool {
+	if n.t.Zone != nil {
+		a, b = n.t.Zone(a), n.t.Zone(b)
+	}
+	return a == b
+}
+
+// describeSubnets asks for subnets, and keeps in mind what of them doesn't change.
+func (n *Node) describeSubnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
+	if len(f.IDs)+len(f.Tags) == 0 {
+		return nil, nil
+	}
+	all, err := n.d.Subnets(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b driver.Subnet) int { return cmp.Compare(a.ID, b.ID) })
+	all = slices.CompactFunc(all, func(a, b driver.Subnet) bool { return a.ID == b.ID })
+	for _, s := range all {
+		n.sayIf(s.Wrong != "", "subnet "+s.ID, "a subnet is left out: what the cloud tells of it can't be right", "subnet", s.ID, "why", s.Wrong)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range all {
+		n.subnets[s.ID] = s
+	}
+	return all, nil
+}
+
+// ranges returns subnets whose ranges are known, or asks for them. Free may be old.
+func (n *Node) ranges(ctx context.Context, ids []string) (map[string]driver.Subnet, error) {
+	known := map[string]driver.Subnet{}
+	var unknown []string
+	n.mu.Lock()
+	for _, id := range ids {
+		if s, found := n.subnets[id]; found {
+			known[id] = s
+		} else if id != "" && !slices.Contains(unknown, id) {
+			unknown = append(unknown, id)
+		}
+	}
+	n.mu.Unlock()
+	asked, err := n.describeSubnets(ctx, driver.SubnetFilter{IDs: unknown})
+	for _, s := range asked {
+		known[s.ID] = s
+	}
+	return known, err
+}
+
+// rangesOf returns the subnets of ENIs. One that has got a range since it was asked for, as
+// a primary address outside of it tells, is asked for again.
+func (n *Node) rangesOf(ctx context.Context, raw []driver.Interface) (map[string]driver.Subnet, error) {
+	var ids, grown []string
+	for _, r := range raw {
+		ids = append(ids, r.Subnet)
+	}
+	known, err := n.ranges(ctx, ids)
+	if err != nil {
+		return known, err
+	}
+	for _, r := range raw {
+		in := known[r.Subnet]
+		_, wrong4 := netOf(in, r.V4)
+		_, wrong6 := netOf(in, r.V6)
+		if in.ID != "" && (wrong4 != nil || wrong6 != nil) && !slices.Contains(grown, in.ID) {
+			grown = append(grown, in.ID)
+		}
+	}
+	asked, err := n.describeSubnets(ctx, driver.SubnetFilter{IDs: grown})
+	for _, s := range asked {
+		known[s.ID] = s
+	}
+	return known, err
+}

@@ -1,0 +1,168 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+type complain func(format string, args ...any)
+
+// Check returns what is wrong with the account: an address with two owners or
+// outside of its subnet, a limit exceeded, numbers that don't add up, a Network
+// that holds something else.
+func (a *Account) Check() error {
+	a.lock()
+	defer a.mu.Unlock()
+	return a.check()
+}
+
+func (a *Account) check() error {
+	errs := append([]error(nil), a.broken...)
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if a.o.MaxENIs > 0 && len(a.byID) > a.o.MaxENIs {
+		bad("the account has %d ENIs, it may have %d", len(a.byID), a.o.MaxENIs)
+	}
+	owners := make(map[netip.Addr]string, a.inUse())
+	for _, n := range a.byID {
+		a.checkNIC(n, owners, bad)
+	}
+	for _, m := range a.machines {
+		a.checkMachine(m, bad)
+	}
+	for _, m := range a.nodes.machines {
+		hand{&Tx{a: a}, m}.check(bad)
+	}
+	for _, s := range a.subnets {
+		for _, f := range s.families() {
+			s.pool(f).check(a.byID, bad)
+		}
+	}
+	return errors.Join(append(errs, a.checkWires())...)
+}
+
+// inUse returns how many single addresses have an owner.
+func (a *Account) inUse() (n int) {
+	for _, s := range a.subnets {
+		for _, f := range s.families() {
+			n += len(s.pool(f).used)
+		}
+	}
+	return n
+}
+
+// checkNIC looks at an ENI's own addresses, slots and state.
+func (a *Account) checkNIC(n *nic, owners map[netip.Addr]string, bad complain) {
+	s := a.subnets[n.Subnet]
+	for _, addr := range n.Addresses() {
+		if other, ok := owners[addr]; ok {
+			bad("address %s is on ENI %s and on ENI %s", addr, other, n.ID)
+		}
+		owners[addr] = n.ID
+		p := s.pool(eni.FamilyOf(addr))
+		if p == nil || !p.net.Contains(addr) || p.reserved[addr] {
+			bad("address %s of ENI %s is reserved or not of subnet %s", addr, n.ID, n.Subnet)
+		} else if p.used[addr] != n.ID {
+			bad("address %s of ENI %s is of %q in the book", addr, n.ID, p.used[addr])
+		}
+	}
+	for _, b := range n.Prefixes {
+		if p := s.pool(eni.FamilyOf(b.Addr())); p == nil || p.blocks[b] != n.ID || p.block(b.Addr()) != b {
+			bad("prefix %s of ENI %s is not its in the book", b, n.ID)
+		}
+	}
+	m := a.machineOf(n)
+	if (m == nil) != (n.Status == Pending || n.Status == Available) {
+		bad("ENI %s is %s with attachment %+v", n.ID, n.Status, n.Attachment)
+	}
+	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
+		if m == nil || a.lifted {
+			break
+		}
+		if limit := a.types[m.Type].slots(f, n.Attachment.Index); n.Slots(f) > limit {
+			bad("ENI %s has %d of %s, it may have %d", n.ID, n.Slots(f), f, limit)
+		}
+	}
+	if a.o.Network != nil && n.wired != (n.Status == InUse) {
+		bad("ENI %s is %s, in the network: %v", n.ID, n.Status, n.wired)
+	}
+}
+
+// checkMachine looks at what an instance carries.
+func (a *Account) checkMachine(m *machine, bad complain) {
+	t := a.types[m.Type]
+	if len(m.nics) > t.ENIs && !a.lifted {
+		bad("instance %s has %d ENIs, it may have %d", m.ID, len(m.nics), t.ENIs)
+	}
+	places := map[[2]int]string{}
+	for _, n := range m.nics {
+		if n.Attachment == nil || n.Attachment.Instance != m.ID || a.byID[n.ID] != n {
+			bad("instance %s lists ENI %s, which is not there", m.ID, n.ID)
+			continue
+		}
+		place := [2]int{n.Attachment.Card, n.Attachment.Index}
+		if other, ok := places[place]; ok {
+			bad("instance %s has ENIs %s and %s at %v", m.ID, other, n.ID, place)
+		}
+		places[place] = n.ID
+	}
+	if own := places[[2]int{}]; own == "" && !m.Terminated {
+		bad("instance %s has no ENI of its own", m.ID)
+	}
+}
+
+// check compares the pool's book with itself and with who there is.
+func (p *pool) check(nics map[string]*nic, bad complain) {
+	inside := make(map[netip.Prefix]int, len(p.inside))
+	for addr := range p.reserved {
+		inside[p.block(addr)]++
+	}
+	for addr, owner := range p.used {
+		inside[p.block(addr)]++
+		if nics[owner] == nil && owner != foreign && owner != hiddenOwner {
+			bad("address %s is of %s, which does not exist", addr, owner)
+		}
+		if p.blocks[p.block(addr)] != "" {
+			bad("address %s is used, and in prefix %s too", addr, p.block(addr))
+		}
+	}
+	for b, owner := range p.blocks {
+		if inside[b] > 0 || nics[owner] == nil {
+			bad("prefix %s of %s has %d addresses that are used", b, owner, inside[b])
+		}
+	}
+	for b, n := range p.inside {
+		if inside[b] != n {
+			bad("prefix %s has %d used addresses, counted as %d", b, inside[b], n)
+		}
+	}
+	freed := make(map[netip.Addr]bool, len(p.freed))
+	for _, addr := range p.freed {
+		if freed[addr] || !p.isFree(addr) || p.next.IsValid() && !addr.Less(p.next) {
+			bad("address %s is listed as free", addr)
+		}
+		freed[addr] = true
+	}
+	if left := p.size - len(p.used) - p.foreign; p.foreign < 0 || p.size <= endless && left < len(p.blocks)*p.perBlock() {
+		bad("subnet %s has %d addresses, %d of them are used and %d foreign, and it gave %d blocks", p.net, p.size, len(p.used), p.foreign, len(p.blocks))
+	}
+	p.checkCount(len(freed), bad)
+}
+
+// checkCount counts a small pool's free addresses.
+func (p *pool) checkCount(freed int, bad complain) {
+	if p.size > endless {
+		return
+	}
+	free := freed
+	for a := p.next; a.IsValid() && p.net.Contains(a); a = a.Next() {
+		if p.isFree(a) {
+			free++
+		}
+	}
+	if free = max(free-p.foreign, 0); free != p.free() {
+		bad("subnet %s has %d free addresses, counted as %d", p.net, free, p.free())
+	}
+}

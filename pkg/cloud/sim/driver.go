@@ -1,0 +1,315 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// The actions of a Driver, for FailNext, Buckets, Latency and Calls.
+const (
+	ActDescribe = "DescribeInterfaces"
+	ActSubnets  = "DescribeSubnets"
+	ActShape    = "DescribeTypes"
+	ActGone     = "DescribeInstances"
+	ActCreate   = "Create"
+	ActAttach   = "Attach"
+	ActModify   = "Modify"
+	ActDetach   = "Detach"
+	ActDelete   = "Delete"
+	ActAssign   = "Assign"
+	ActUnassign = "Unassign"
+)
+
+// Driver is the account as one instance's driver, in this process. It behaves as the
+// cloud whose traits it has.
+type Driver struct {
+	a        *Account
+	instance string
+	traits   driver.Traits
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// LikeEC2 are traits of an account that behaves as EC2 does.
+func LikeEC2() driver.Traits {
+	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Bits4: 28, Bits6: 80}
+}
+
+// LikeBCE are traits of an account that behaves as BCE does.
+func LikeBCE() driver.Traits {
+	return driver.Traits{Name: "the simulated cloud", NoIndex: true, MarksV6: true, AssignTokens: true, PerCall: 10}
+}
+
+// Driver returns the account as the instance's driver.
+func (a *Account) Driver(instance string, t driver.Traits) *Driver { return &Driver{a, instance, t} }
+
+// Traits implements driver.Driver.
+func (d *Driver) Traits() driver.Traits { return d.traits }
+
+// Self implements driver.Driver: it is no call.
+func (d *Driver) Self(context.Context) (driver.Self, error) {
+	return driver.Self{Instance: d.instance, Region: d.a.o.Region}, nil
+}
+
+// carryOut carries out a call of the account and makes its error a driver's.
+func carryOut[T any](ctx context.Context, d *Driver, c Call, effect func(*Tx) (T, error)) (T, error) {
+	value, answer, err := Do(ctx, d.a, c, effect)
+	var none T
+	switch {
+	case answer.Break != Whole:
+		return none, unheard(c, "the answer was lost")
+	case ctx.Err() != nil && err == ctx.Err():
+		return none, unheard(c, err.Error())
+	case err != nil:
+		return none, errorOf(err)
+	}
+	return value, nil
+}
+
+func describe[T any](ctx context.Context, d *Driver, action string, effect func(*Tx) (T, error)) (T, error) {
+	return carryOut(ctx, d, Call{Action: action}, effect)
+}
+
+// change is a call without a value.
+func (d *Driver) change(ctx context.Context, action, token string, effect func(*Tx) error) error {
+	if !d.traits.AssignTokens && action != ActCreate {
+		token = "" // as with EC2
+	}
+	_, err := carryOut(ctx, d, Call{Action: action, Mutates: true, Token: token}, func(tx *Tx) (struct{}, error) { return struct{}{}, effect(tx) })
+	return err
+}
+
+// Shape implements driver.Driver.
+func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
+	return describe(ctx, d, ActShape, func(tx *Tx) (driver.Shape, error) {
+		i, err := tx.Instance(s.Instance)
+		if err != nil {
+			return driver.Shape{}, err
+		}
+		t, err := tx.Type(i.Type)
+		return driver.Shape{Type: t.Name, ENIs: t.ENIs, Cards: t.Cards, V4: t.V4, V6: t.V6, Prefixes: !t.NoPrefix && d.traits.Bits4 > 0}, err
+	})
+}
+
+// Gone implements driver.Driver.
+func (d *Driver) Gone(ctx context.Context, instances []string) ([]string, error) {
+	return describe(ctx, d, ActGone, func(tx *Tx) (gone []string, err error) {
+		for _, id := range instances {
+			if i, err := tx.Instance(id); err != nil || i.Terminated {
+				gone = append(gone, id)
+			}
+		}
+		return gone, nil
+	})
+}
+
+// Subnets implements driver.Driver.
+func (d *Driver) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
+	return describe(ctx, d, ActSubnets, func(tx *Tx) (list []driver.Subnet, err error) {
+		for _, s := range tx.Subnets() {
+			if !slices.Contains(f.IDs, s.ID) && (len(f.Tags) == 0 || !hasAll(s.Tags, f.Tags)) {
+				continue
+			}
+			list = append(list, driver.Subnet{ID: s.ID, VPC: tx.VPC().ID, Zone: s.Zone, V4: s.V4, V6: s.V6,
+				Gateway4: s.GatewayV4, Gateway6: s.GatewayV6, Free: s.Free, Ready: true, Tags: maps.Clone(s.Tags)})
+		}
+		return list, nil
+	})
+}
+
+func hasAll(tags, want map[string]string) bool {
+	for key, value := range want {
+		if got, has := tags[key]; !has || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// Interfaces implements driver.Driver.
+func (d *Driver) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+	return describe(ctx, d, ActDescribe, func(tx *Tx) (list []driver.Interface, err error) {
+		for _, i := range tx.Interfaces() {
+			m := markOf(i.Tags)
+			at := i.Attachment != nil
+			switch {
+			case f.Attached != "" && (!at || i.Attachment.Instance != f.Attached):
+			case f.Made != "" && (m.Instance != f.Made || f.Token != "" && m.Token != f.Token):
+			case len(f.IDs) > 0 && !slices.Contains(f.IDs, i.ID):
+			case f.Loose != "" && (m.Cluster != f.Loose || at):
+			default:
+				list = append(list, d.show(tx, i, m))
+			}
+		}
+		return list, nil
+	})
+}
+
+// show is an ENI as the cloud of the driver's traits tells it.
+func (d *Driver) show(tx *Tx, i Interface, m driver.Mark) driver.Interface {
+	out := driver.Interface{ID: i.ID, MAC: i.MAC, Subnet: i.Subnet, VPC: tx.VPC().ID, Zone: i.Zone, Groups: slices.Clone(i.Groups),
+		State: stateOf(i.Status), Index: -1, Created: i.Created, Mark: m,
+		V4: i.Primary, Singles: slices.Concat(i.V4, i.V6), Blocks: slices.Clone(i.Prefixes)}
+	if i.Requester != "" && m.Token == "" {
+		out.Unmanaged = i.Requester + " has it"
+	}
+	if a := i.Attachment; a != nil {
+		out.Instance, out.Attachment = a.Instance, a.ID
+		out.Primary = a.Index == 0 && a.Card == 0
+		if !d.traits.NoIndex {
+			out.Index, out.Card = a.Index, a.Card
+		}
+	}
+	if i.First6 && len(i.V6) > 0 && !d.traits.MarksV6 {
+		out.V6, out.Singles = i.V6[0], slices.Concat(i.V4, i.V6[1:])
+	}
+	return out
+}
+
+func stateOf(s Status) driver.State {
+	switch s {
+	case Pending:
+		return driver.Pending
+	case Attaching:
+		return driver.Attaching
+	case InUse:
+		return driver.Attached
+	case Detaching:
+		return driver.Detaching
+	}
+	return driver.Loose
+}
+
+// The tags that a mark is kept in.
+const (
+	tagInstance = "enipool/node"
+	tagToken    = "enipool/token"
+	tagAsked    = "enipool/created"
+	tagCluster  = "enipool/cluster"
+	tagIndex    = "enipool/index"
+	tagV6       = "enipool/v6"
+)
+
+func tagsOf(m driver.Mark, more map[string]string) map[string]string {
+	tags := maps.Clone(more)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	tags[tagInstance], tags[tagToken], tags[tagAsked] = m.Instance, m.Token, m.Asked.Format(time.RFC3339Nano)
+	tags[tagCluster], tags[tagIndex] = m.Cluster, strconv.Itoa(m.Index)
+	if m.V6.IsValid() {
+		tags[tagV6] = m.V6.String()
+	}
+	return tags
+}
+
+func markOf(tags map[string]string) driver.Mark {
+	if tags[tagToken] == "" {
+		return driver.Mark{}
+	}
+	m := driver.Mark{Instance: tags[tagInstance], Token: tags[tagToken], Cluster: tags[tagCluster]}
+	m.Asked, _ = time.Parse(time.RFC3339Nano, tags[tagAsked])
+	m.Index, _ = strconv.Atoi(tags[tagIndex])
+	m.V6, _ = netip.ParseAddr(tags[tagV6])
+	return m
+}
+
+// Create implements driver.Driver.
+func (d *Driver) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {
+	w := Wish{CountV4: c.V4.Singles, CountV6: c.V6.Singles, BlocksV4: c.V4.Blocks, BlocksV6: c.V6.Blocks}
+	if c.IPv6 {
+		w.CountV6++
+	}
+	groups := slices.Clone(c.Groups)
+	params := fmt.Sprint(c.Subnet, groups, tagsOf(c.Mark, c.Tags), w, c.IPv6)
+	return carryOut(ctx, d, Call{Action: ActCreate, Mutates: true, Token: c.Token, Params: params}, func(tx *Tx) (driver.Interface, error) {
+		made, err := tx.Create(Create{Subnet: c.Subnet, Groups: groups, Tags: tagsOf(c.Mark, c.Tags), First6: c.IPv6 && !d.traits.MarksV6, Wish: w})
+		if err != nil {
+			return driver.Interface{}, err
+		}
+		if !d.traits.CreateFills {
+			return driver.Interface{ID: made.ID}, nil // as with BCE
+		}
+		return d.show(tx, made, c.Mark), nil
+	})
+}
+
+// Attach implements driver.Driver.
+func (d *Driver) Attach(ctx context.Context, w driver.Attach) (string, error) {
+	if d.traits.NoIndex {
+		w.Index = -1
+	}
+	token := w.Token
+	if !d.traits.AssignTokens {
+		token = ""
+	}
+	return carryOut(ctx, d, Call{Action: ActAttach, Mutates: true, Token: token}, func(tx *Tx) (string, error) {
+		at, err := tx.Attach(Attach{Interface: w.ID, Instance: w.Instance, Index: w.Index, Card: w.Card, DeleteOnTermination: !d.traits.Binds && !d.traits.NoIndex})
+		return at.ID, err
+	})
+}
+
+// Bind implements driver.Driver.
+func (d *Driver) Bind(ctx context.Context, id, attachment string) error {
+	yes := true
+	return d.change(ctx, ActModify, "", func(tx *Tx) error {
+		return tx.Modify(id, Edit{Attachment: attachment, DeleteOnTermination: &yes})
+	})
+}
+
+// Rewrite implements driver.Driver.
+func (d *Driver) Rewrite(ctx context.Context, id string, m driver.Mark, token string) error {
+	return d.change(ctx, ActModify, token, func(tx *Tx) error { return tx.Tag([]string{id}, tagsOf(m, nil)) })
+}
+
+// SetGroups implements driver.Driver.
+func (d *Driver) SetGroups(ctx context.Context, id string, groups []string, token string) error {
+	groups = slices.Clone(groups)
+	return d.change(ctx, ActModify, token, func(tx *Tx) error { return tx.Modify(id, Edit{Groups: groups}) })
+}
+
+// Detach implements driver.Driver.
+func (d *Driver) Detach(ctx context.Context, i driver.Interface, token string) error {
+	return d.change(ctx, ActDetach, token, func(tx *Tx) error { _, err := tx.Detach(i.Attachment, false); return err })
+}
+
+// Delete implements driver.Driver.
+func (d *Driver) Delete(ctx context.Context, id, token string) error {
+	return d.change(ctx, ActDelete, token, func(tx *Tx) error { return tx.Delete(id) })
+}
+
+// Assign implements driver.Driver. Where the cloud does not do all or nothing it puts
+// what the subnet has.
+func (d *Driver) Assign(ctx context.Context, w driver.Assign) (driver.Assigned, error) {
+	wish := Wish{CountV4: w.Count.Singles, BlocksV4: w.Count.Blocks}
+	if w.Family == eni.IPv6 {
+		wish = Wish{CountV6: w.Count.Singles, BlocksV6: w.Count.Blocks}
+	}
+	token := w.Token
+	if !d.traits.AssignTokens {
+		token = ""
+	}
+	return carryOut(ctx, d, Call{Action: ActAssign, Mutates: true, Token: token}, func(tx *Tx) (driver.Assigned, error) {
+		got, err := tx.Assign(w.On.ID, wish)
+		return driver.Assigned{Addresses: slices.Concat(got.V4, got.V6), Blocks: got.Prefixes}, err
+	})
+}
+
+// Unassign implements driver.Driver.
+func (d *Driver) Unassign(ctx context.Context, u driver.Unassign) error {
+	got := Got{Prefixes: slices.Clone(u.Blocks)}
+	if u.Family == eni.IPv4 {
+		got.V4 = slices.Clone(u.Addresses)
+	} else {
+		got.V6 = slices.Clone(u.Addresses)
+	}
+	return d.change(ctx, ActUnassign, u.Token, func(tx *Tx) error { return tx.Unassign(u.On.ID, got) })
+}

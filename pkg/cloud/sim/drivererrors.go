@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+)
+
+// unheard is the error of a call without an answer.
+func unheard(c Call, why string) error {
+	kind := cloud.ErrUnavailable
+	if c.Mutates {
+		kind = cloud.ErrUnknown
+	}
+	return &driver.Error{Kind: kind, Detail: why}
+}
+
+// verdict is what a reason means to a driver.
+type verdict struct {
+	kind error
+	why  driver.Why
+}
+
+// verdictOf tells what a reason means, ErrForbidden for one that no other try mends.
+func verdictOf(r Reason) verdict {
+	switch r {
+	case NoSuchInterface, NoSuchResource: // a driver tags ENIs alone
+		return verdict{cloud.ErrNotFound, driver.NoSuchInterface}
+	case NoSuchInstance, NoSuchSubnet, NoSuchAttachment:
+		return verdict{cloud.ErrNotFound, driver.Other}
+	case NoSuchAddress:
+		return verdict{cloud.ErrForbidden, driver.NoSuchAddress}
+	case SubnetFull:
+		return verdict{cloud.ErrSubnetFull, driver.Other}
+	case NoBlock:
+		return verdict{cloud.ErrSubnetFull, driver.NoWholeBlock}
+	case InterfaceLimit, AttachmentLimit, AddressLimit:
+		return verdict{cloud.ErrLimit, driver.Other}
+	case IndexInUse:
+		return verdict{cloud.ErrForbidden, driver.IndexTaken}
+	case AlreadyAttached:
+		return verdict{cloud.ErrUnavailable, driver.InUse}
+	case InterfaceInUse, IncorrectState:
+		return verdict{cloud.ErrUnavailable, driver.Busy}
+	case TokenMismatch:
+		return verdict{cloud.ErrUnknown, driver.TokenReused}
+	case Throttled:
+		return verdict{cloud.ErrThrottled, driver.Other}
+	case Unavailable:
+		return verdict{cloud.ErrUnavailable, driver.Other}
+	}
+	return verdict{cloud.ErrForbidden, driver.Other}
+}
+
+// errorOf is the error of a call that was answered.
+func errorOf(err error) error {
+	v := verdictOf(ReasonOf(err))
+	out := &driver.Error{Kind: v.kind, Why: v.why, Detail: err.Error()}
+	if e, ok := err.(*Error); ok {
+		out.RetryAfter = e.RetryAfter
+	}
+	return out
+}

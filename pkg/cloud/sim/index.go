@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
+
+// nic is an ENI with what it was. The slices and maps of its Interface are never
+// changed in place.
+type nic struct {
+	Interface
+	number int                 // in the order of creation
+	gone   bool                // it is deleted
+	wired  bool                // it is in the Network
+	hidden netip.Addr          // the IPv6 address that its port in the Network has
+	seen   history[*Interface] // nil from when it was deleted
+	tags   []tag               // that it has or had
+	homes  []*machine          // that it is or was on
+}
+
+// machine is an instance with its ENIs.
+type machine struct {
+	Instance
+	nics []*nic // attached ones, and those on their way in or out
+	had  []*nic // those that are or were so, as long as somebody may see it
+}
+
+// tag is one of a resource's.
+type tag struct{ key, value string }
+
+// add puts a new ENI into the account.
+func (a *Account) add(n *nic) {
+	n.number = a.made["eni"]
+	a.nics = append(a.nics, n)
+	a.byID[n.ID] = n
+	a.index(n)
+	a.changed(n)
+}
+
+// index lets the ENI be found by its tags. It stays so by those it had: an old answer
+// may show them.
+func (a *Account) index(n *nic) {
+	for key, value := range n.Tags {
+		if t := (tag{key, value}); !slices.Contains(n.tags, t) {
+			n.tags = append(n.tags, t)
+			a.tagged[t] = append(a.tagged[t], n)
+		}
+	}
+}
+
+// takePlace notes that the ENI is on the instance, or on its way.
+func (a *Account) takePlace(m *machine, n *nic) {
+	m.nics = append(m.nics, n)
+	if !slices.Contains(n.homes, m) {
+		n.homes = append(n.homes, m)
+		m.had = append(m.had, n)
+	}
+	a.places[n.Attachment.ID] = n
+}
+
+// remove deletes an ENI that is not attached.
+func (a *Account) remove(n *nic) {
+	n.gone = true
+	a.release(n)
+	delete(a.byID, n.ID)
+	a.changed(n)
+	a.dead = append(a.dead, n)
+	a.forget()
+}
+
+// forget drops what was deleted longer ago than anybody may ask for.
+func (a *Account) forget() {
+	oldest := a.now.Add(-a.keep)
+	for len(a.dead) > 0 {
+		n := a.dead[0]
+		if a.keep > 0 && n.seen[len(n.seen)-1].at.After(oldest) {
+			return
+		}
+		a.dead = slices.Delete(a.dead, 0, 1)
+		a.nics = drop(a.nics, n)
+		for _, t := range n.tags {
+			if a.tagged[t] = drop(a.tagged[t], n); len(a.tagged[t]) == 0 {
+				delete(a.tagged, t)
+			}
+		}
+		for _, m := range n.homes {
+			m.had = drop(m.had, n)
+		}
+	}
+}
+
+// drop takes the ENI out of a list.
+func drop(list []*nic, n *nic) []*nic {
+	if at := slices.Index(list, n); at >= 0 {
+		return slices.Delete(list, at, at+1)
+	}
+	return list
+}
+
+// InterfacesOf returns the ENIs that are on the instance, or on their way to or from
+// it, and those on none that have the tag, in the order of their creation. It does not
+// look at the others: an account may have thousands.
+func (tx *Tx) InterfacesOf(instance, key, value string) []Interface {
+	var found []*nic
+	if m := tx.a.machines[instance]; m != nil {
+		found = append(found, m.had...)
+	}
+	for _, n := range tx.a.tagged[tag{key, value}] {
+		if !slices.Contains(found, n) {
+			found = append(found, n)
+		}
+	}
+	slices.SortFunc(found, func(x, y *nic) int { return cmp.Compare(x.number, y.number) })
+	list := make([]Interface, 0, len(found))
+	for _, n := range found {
+		i, ok := tx.shown(n)
+		if ok && (i.At(instance) || i.Attachment == nil && i.Tags[key] == value) {
+			list = append(list, i)
+		}
+	}
+	return list
+}

@@ -1,0 +1,166 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Machine describes a node.
+type Machine struct {
+	Name   string
+	Limits eni.Limits
+	Subnet string   // of its own ENI
+	New    []string // subnets that new ENIs may lie in, nil for every one
+}
+
+// nodes is what Nodes are and have asked.
+type nodes struct {
+	machines map[string]Machine
+	mutating Meter
+	describe Meter
+	tolls    tolls
+}
+
+func newNodes(o Options) nodes {
+	return nodes{machines: map[string]Machine{}, mutating: Meter{Bucket: o.Mutating}, describe: Meter{Bucket: o.Describing}}
+}
+
+// The tags of ENIs that CreateInterface made.
+const (
+	nodeTag   = "enipool-node"
+	tokenTag  = "enipool-token"
+	filledTag = "enipool-filled" // CreateInterface is through with it
+)
+
+// AddNode adds an instance of a type of its own, with its own ENI at index 0. With a
+// Network the node is a namespace of it, and its system has configured that ENI.
+func (a *Account) AddNode(m Machine) (*Node, error) {
+	a.lock()
+	defer a.mu.Unlock()
+	if err := a.addNode(m); err != nil {
+		return nil, fmt.Errorf("add node %s: %w", m.Name, err)
+	}
+	return a.Node(m.Name), nil
+}
+
+func (a *Account) addNode(m Machine) error {
+	if err := errors.Join(validName(m.Name), a.validLimits(m.Limits)); err != nil {
+		return err
+	}
+	if a.machines[m.Name] != nil {
+		return errors.New("the account has one of that name")
+	}
+	for _, id := range append(slices.Clone(m.New), m.Subnet) {
+		if a.subnets[id] == nil {
+			return fmt.Errorf("there is no subnet %q", id)
+		}
+	}
+	m.New = slices.Clone(m.New)
+	own, err := m.primaries(a.subnets[m.Subnet].families())
+	if err != nil {
+		return err
+	}
+	a.types[m.Name] = m.instanceType()
+	if _, err := a.addInstance(Instance{ID: m.Name, Type: m.Name, Subnet: m.Subnet}, own); err != nil {
+		delete(a.types, m.Name)
+		return a.inCloudsTerms(err, "")
+	}
+	a.nodes.machines[m.Name] = m
+	return nil
+}
+
+func (a *Account) validLimits(l eni.Limits) error {
+	if l.ENIs < 1 || l.ENIs > eni.MaxIndex+1 || l.V4 < 0 || l.V6 < 0 || l.V4+l.V6 == 0 {
+		return fmt.Errorf("limits of %d ENIs with %d IPv4 and %d IPv6 addresses: must be 1 to %d ENIs with an address at least",
+			l.ENIs, l.V4, l.V6, eni.MaxIndex+1)
+	}
+	return errors.Join(a.validBlock(eni.IPv4, l.V4Block), a.validBlock(eni.IPv6, l.V6Block))
+}
+
+func (a *Account) validBlock(f eni.Family, b eni.Block) error {
+	if b == (eni.Block{}) {
+		return nil
+	}
+	if host := f.Bits() - b.Bits; b.Bits != a.o.block(f) || b.Size < 1 || host < 31 && b.Size > 1<<host {
+		return fmt.Errorf("a block of %d %s addresses that share %d bits can't be", b.Size, f, b.Bits)
+	}
+	return nil
+}
+
+// instanceType is a type that carries what the limits say.
+func (m Machine) instanceType() Type {
+	return Type{Name: m.Name, ENIs: m.Limits.ENIs, V4: slots(m.Limits, eni.IPv4), V6: slots(m.Limits, eni.IPv6), WiredV6: m.Limits.V6Block.Size}
+}
+
+// slots returns how many an ENI has: for its primary, and each of the others or a block.
+func slots(l eni.Limits, f eni.Family) int {
+	if most(l, f) == 0 {
+		return 0
+	}
+	return 1 + allPlaces(l, f)
+}
+
+// most is how many addresses of the family an ENI may have, its primary included.
+func most(l eni.Limits, f eni.Family) int {
+	if f == eni.IPv4 {
+		return l.V4
+	}
+	return l.V6
+}
+
+// allPlaces returns how many addresses or blocks an ENI may have besides the primary.
+func allPlaces(l eni.Limits, f eni.Family) int { return l.PerENI(f) / size(l, f) }
+
+func size(l eni.Limits, f eni.Family) int { return max(l.Block(f).Size, 1) }
+
+// primaries is the wish for an ENI with a primary address of each family that both the
+// subnet and the instance have.
+func (m Machine) primaries(has []eni.Family) (c Create, err error) {
+	v4 := slices.Contains(has, eni.IPv4) && m.Limits.V4 > 0
+	v6 := slices.Contains(has, eni.IPv6) && m.Limits.V6 > 0
+	if !v4 && !v6 {
+		return c, failed(cloud.ErrLimit, "", "the instance may have no address of the subnet's family")
+	}
+	c.NoV4, c.First6 = !v4, v6
+	if v6 {
+		c.CountV6 = 1
+	}
+	return c, nil
+}
+
+// may tells whether new ENIs of the node may lie in the subnet.
+func (m Machine) may(subnet string) bool { return m.New == nil || slices.Contains(m.New, subnet) }
+
+// kinds are the reasons in the terms of package cloud.
+var kinds = map[Reason]error{
+	NoSuchInterface: cloud.ErrNotFound, NoSuchSubnet: cloud.ErrNotFound, NoSuchInstance: cloud.ErrNotFound,
+	SubnetFull: cloud.ErrSubnetFull, NoBlock: cloud.ErrSubnetFull,
+	InterfaceLimit: cloud.ErrLimit, AttachmentLimit: cloud.ErrLimit, AddressLimit: cloud.ErrLimit, NotSupported: cloud.ErrLimit,
+	PrimaryInterface: cloud.ErrForbidden, PrimaryAddress: cloud.ErrForbidden, Forbidden: cloud.ErrForbidden,
+	Throttled: cloud.ErrThrottled,
+}
+
+// inCloudsTerms makes an error of a half-operation one of package cloud: what has no
+// other kind there is ErrUnavailable, for a half-operation has its effect or none.
+func (a *Account) inCloudsTerms(err error, object string) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	kind, ok := kinds[e.Reason]
+	if !ok {
+		kind = cloud.ErrUnavailable
+	}
+	if object == "" {
+		object = e.Object
+	}
+	detail := e.Detail
+	if detail == "" {
+		detail = string(e.Reason)
+	}
+	return failed(kind, object, "%s", detail)
+}

@@ -1,0 +1,222 @@
+package sim
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// port is where an attached ENI meets the router.
+type port struct {
+	eni  eni.Interface
+	node Namespace
+	mac  net.HardwareAddr // of the ENI
+	link int              // index of the port in the router
+	peer int              // index of the ENI's link in the node
+}
+
+// portName is a port's link in the router.
+func portName(number int) string { return fmt.Sprintf("p%d", number) }
+
+// in tells whether the ENI is in the subnet that a lies in.
+func (p *port) in(a netip.Addr) bool {
+	return slices.ContainsFunc(p.eni.Nets(), func(n eni.Net) bool { return n.Primary.Masked().Contains(a) })
+}
+
+// Attach makes the ENI in the VPC and attaches it to the node: a link i.Device in
+// the node's namespace, up, with the MAC returned and i.MTU. The VPC routes the
+// primary addresses to it. The node's side gets no address and no route; see DHCP.
+// Each net of i must be in a known subnet and name its gateway. i.Index is not
+// looked at.
+func (n *Network) Attach(node string, i eni.Interface) (net.HardwareAddr, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p, err := n.newPort(node, i)
+	if err == nil {
+		err = n.plug(p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("attach ENI %s to node %s: %w", i.ID, node, err)
+	}
+	return p.mac, nil
+}
+
+// newPort checks that the ENI fits the VPC.
+func (n *Network) newPort(node string, i eni.Interface) (*port, error) {
+	if err := i.Validate(); err != nil {
+		return nil, err
+	}
+	ns, ok := n.nodes[node]
+	if !ok {
+		return nil, errors.New("no such node")
+	}
+	if _, ok := n.ports[i.ID]; ok {
+		return nil, errors.New("an ENI of that id exists")
+	}
+	for _, net := range i.Nets() {
+		if !slices.ContainsFunc(n.subnets, func(s eni.Subnet) bool {
+			return s.CIDR == net.Primary.Masked() && s.Gateway == net.Gateway
+		}) {
+			return nil, fmt.Errorf("no subnet %s with gateway %s", net.Primary.Masked(), net.Gateway)
+		}
+	}
+	return &port{eni: i, node: ns, mac: mac(n.name, i.ID)}, nil
+}
+
+// mac is the address of an ENI: unicast, locally administered, and the same for
+// the same id, so that a run can be repeated.
+func mac(network, id string) net.HardwareAddr {
+	sum := sha256.Sum256([]byte(network + "/" + id))
+	return append(net.HardwareAddr{0x02}, sum[:5]...)
+}
+
+// plug makes the port in the kernel, all of it or nothing.
+func (n *Network) plug(p *port) (err error) {
+	name := portName(n.made + 1)
+	if p.link, p.peer, err = n.addVeth(veth{name: name, peer: p.eni.Device, ns: p.node, mac: p.mac, mtu: p.eni.MTU}); err != nil {
+		return err
+	}
+	n.made++
+	n.ports[p.eni.ID] = p
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.unplug(p))
+		}
+	}()
+	if err := n.h.LinkSetAlias(byIndex(p.link), p.eni.ID); err != nil {
+		return fmt.Errorf("set alias of %s in %s: %w", name, n.router.Name, err)
+	}
+	// The link-local address must be usable at once: neighbour discovery for
+	// forwarded packets is sent from it.
+	if err := p.node.sysctls("ipv6/conf/" + p.eni.Device + "/accept_dad 0"); err != nil {
+		return err
+	}
+	if err := n.plugIn(p.link, p.node, p.peer); err != nil {
+		return err
+	}
+	if err := n.serve(p); err != nil {
+		return err
+	}
+	var primaries []netip.Addr
+	for _, net := range p.eni.Nets() {
+		primaries = append(primaries, net.Primary.Addr())
+	}
+	return n.assign(p, primaries)
+}
+
+// serve makes the port the gateway of its subnets, and lets it answer for their
+// other addresses.
+func (n *Network) serve(p *port) error {
+	if err := answerAtOnce(n.router, p.link); err != nil {
+		return err
+	}
+	for _, net := range p.eni.Nets() {
+		// Without a prefix route: the router's routes are who has which address.
+		if err := addAddr(n.h, p.link, hostPrefix(net.Gateway), unix.IFA_F_NOPREFIXROUTE); err != nil {
+			return fmt.Errorf("add gateway in %s: %w", n.router.Name, err)
+		}
+	}
+	for a := range n.owner {
+		if a.Is6() && p.in(a) { // IPv4 needs no entry, see setUpRouter
+			if err := n.h.NeighSet(proxy(p.link, a)); err != nil {
+				return fmt.Errorf("add proxy for %s in %s: %w", a, n.router.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Detach takes the ENI out of its node and deletes it. Its addresses are nobody's
+// then.
+func (n *Network) Detach(id string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p, err := n.port(id)
+	if err == nil {
+		err = n.unplug(p)
+	}
+	if err != nil {
+		return fmt.Errorf("detach ENI %s: %w", id, err)
+	}
+	return nil
+}
+
+// unplug removes the port. The link goes first: with it go its addresses, routes
+// and neighbours, and what is left is the other ports' part.
+func (n *Network) unplug(p *port) error {
+	errs := []error{n.delLink(p.link)}
+	for a, owner := range n.owner {
+		if owner == p {
+			errs = append(errs, n.withdraw(p, a))
+		}
+	}
+	delete(n.ports, p.eni.ID)
+	return errors.Join(errs...)
+}
+
+func (n *Network) port(id string) (*port, error) {
+	p, ok := n.ports[id]
+	if !ok {
+		return nil, errors.New("no such ENI")
+	}
+	return p, nil
+}
+
+// DHCP does for an ENI in its node what the system's DHCP client does for the
+// node's first one: the primary addresses with their subnets, default routes through
+// the gateways, and for IPv4 what systemd-networkd adds unless it is told otherwise
+// (RoutesToDNS=): host routes to the gateway and to the VPC's resolver. Doing it again
+// changes nothing.
+func (n *Network) DHCP(id string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p, err := n.port(id)
+	if err == nil {
+		err = p.configure(n.Resolver())
+	}
+	if err != nil {
+		return fmt.Errorf("configure ENI %s: %w", id, err)
+	}
+	return nil
+}
+
+// RTPROT_DHCP and the metric that systemd-networkd gives routes of a lease.
+const (
+	protocolDHCP = 16
+	metricDHCP   = 1024
+)
+
+func (p *port) configure(resolver netip.Addr) error {
+	h, err := p.node.handle()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	for _, net := range p.eni.Nets() {
+		if err := addAddr(h, p.peer, net.Primary, 0); err != nil {
+			return err
+		}
+		defaultRoute := netip.PrefixFrom(net.Primary.Addr(), 0).Masked()
+		if err := addRoute(h, p.peer, defaultRoute, net.Gateway); err != nil {
+			return err
+		}
+		if net.Gateway.Is6() {
+			continue
+		}
+		onLink, toDNS := route(p.peer, hostPrefix(net.Gateway), netip.Addr{}), route(p.peer, hostPrefix(resolver), net.Gateway)
+		for _, r := range []*netlink.Route{onLink, toDNS} {
+			r.Protocol, r.Priority, r.Src = protocolDHCP, metricDHCP, net.Primary.Addr().AsSlice()
+			if err := h.RouteReplace(r); err != nil {
+				return fmt.Errorf("add route %s: %w", r.Dst, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Interfaces returns the ENIs of the account in the order of their creation.
+func (tx *Tx) Interfaces() []Interface {
+	var list []Interface
+	for _, n := range tx.a.nics {
+		if i, ok := tx.shown(n); ok {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// shown is the ENI as the call may see it.
+func (tx *Tx) shown(n *nic) (Interface, bool) {
+	if !tx.past || len(n.seen) == 0 {
+		return n.Interface, !n.gone
+	}
+	i, ok := n.seen.asOf(tx.at)
+	if !ok || i == nil {
+		return Interface{}, false
+	}
+	return *i, true
+}
+
+// Interface returns an ENI.
+func (tx *Tx) Interface(id string) (Interface, error) {
+	n, known := tx.a.byID[id]
+	if tx.past && !known {
+		at := slices.IndexFunc(tx.a.dead, func(n *nic) bool { return n.ID == id })
+		if known = at >= 0; known {
+			n = tx.a.dead[at]
+		}
+	}
+	if known {
+		if i, ok := tx.shown(n); ok {
+			return i, nil
+		}
+	}
+	return Interface{}, fail(NoSuchInterface, id, "")
+}
+
+// Subnets returns the VPC's subnets by id, with their Free.
+func (tx *Tx) Subnets() []Subnet {
+	list := make([]Subnet, 0, len(tx.a.subnets))
+	for _, s := range tx.a.subnets {
+		list = append(list, tx.subnet(s))
+	}
+	slices.SortFunc(list, func(x, y Subnet) int { return strings.Compare(x.ID, y.ID) })
+	return list
+}
+
+// Subnet returns a subnet.
+func (tx *Tx) Subnet(id string) (Subnet, error) {
+	s := tx.a.subnets[id]
+	if s == nil {
+		return Subnet{}, fail(NoSuchSubnet, id, "")
+	}
+	return tx.subnet(s), nil
+}
+
+// subnet is the subnet as the call may see it.
+func (tx *Tx) subnet(s *subnet) Subnet {
+	shown, left := s.Subnet, s.free()
+	if tx.past {
+		if was, ok := s.seen.asOf(tx.at); ok {
+			left = was
+		}
+	}
+	shown.Free, shown.Free6 = left.v4, left.v6
+	for _, f := range s.families() {
+		if f == eni.IPv4 {
+			shown.GatewayV4 = s.gateway(f)
+		} else {
+			shown.GatewayV6 = s.gateway(f)
+		}
+	}
+	return shown
+}
+
+// Instances returns the instances by id, the terminated ones too.
+func (tx *Tx) Instances() []Instance {
+	var list []Instance
+	for _, m := range tx.a.machines {
+		list = append(list, m.Instance)
+	}
+	slices.SortFunc(list, func(x, y Instance) int { return strings.Compare(x.ID, y.ID) })
+	return list
+}
+
+// Instance returns an instance.
+func (tx *Tx) Instance(id string) (Instance, error) {
+	m := tx.a.machines[id]
+	if m == nil {
+		return Instance{}, fail(NoSuchInstance, id, "")
+	}
+	return m.Instance, nil
+}
+
+// Groups returns the security groups by id.
+func (tx *Tx) Groups() []Group {
+	var list []Group
+	for _, g := range tx.a.groups {
+		list = append(list, *g)
+	}
+	slices.SortFunc(list, func(x, y Group) int { return strings.Compare(x.ID, y.ID) })
+	return list
+}
+
+// Types returns the instance types by name.
+func (tx *Tx) Types() []Type {
+	return slices.SortedFunc(maps.Values(tx.a.types), func(x, y Type) int { return cmp.Compare(x.Name, y.Name) })
+}
+
+// Type returns an instance type.
+func (tx *Tx) Type(name string) (Type, error) {
+	t, ok := tx.a.types[name]
+	if !ok {
+		return Type{}, fail(NoSuchType, name, "")
+	}
+	return t, nil
+}
+
+// VPC returns the account's VPC.
+func (tx *Tx) VPC() VPC { return tx.a.vpc }

@@ -1,0 +1,107 @@
+package clouds
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/config/agentconf"
+)
+
+// kept is a cloud whose describes are followed, now and then, by what keeps an account in
+// order: that is nobody's answer.
+type kept struct {
+	inside
+	age time.Duration // of ENIs that a sweep deletes, 0 for none
+	log *slog.Logger
+	now func() time.Time
+
+	mu                  sync.Mutex
+	nextSweep, nextKeep time.Time
+}
+
+// inside is a cloud that tells what it leaves out.
+type inside interface {
+	cloud.Cloud
+	cloud.Quarantiner
+}
+
+// sweeper is a cloud that can delete ENIs whose node is gone.
+type sweeper interface {
+	Sweep(ctx context.Context, olderThan time.Duration) (deleted []string, err error)
+}
+
+// upkeeper is a cloud that can bring ENIs in step with the configuration.
+type upkeeper interface {
+	Upkeep(ctx context.Context) (changed []string, err error)
+}
+
+// How long a node waits before it does it again, on average. A cluster has many nodes,
+// and any of them will do for a sweep.
+const (
+	sweepEvery = 2 * time.Hour
+	keepEvery  = 10 * time.Minute
+)
+
+// Keeping returns the cloud with two things beside its describes: ENIs follow the
+// configuration's security groups, and, where a cluster is named, those are deleted that
+// its nodes left behind which are gone. It is the cloud itself where that can neither.
+func Keeping(conf agentconf.Config, c cloud.Cloud, log *slog.Logger) cloud.Cloud {
+	in, ok := c.(inside)
+	_, sweeps := c.(sweeper)
+	_, keeps := c.(upkeeper)
+	if sweeps = sweeps && conf.Cloud.Cluster != ""; !ok || !sweeps && !keeps {
+		return c
+	}
+	k := &kept{inside: in, age: conf.LeakAge, log: log, now: time.Now}
+	k.nextSweep = k.now().Add(jitter(sweepEvery))
+	if !sweeps {
+		k.age = 0
+	}
+	return k
+}
+
+// jitter is up to twice as long, so that nodes that start together don't do it together.
+func jitter(mean time.Duration) time.Duration { return rand.N(2 * mean) }
+
+// Interfaces implements cloud.Cloud.
+func (k *kept) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
+	list, err := k.inside.Interfaces(ctx)
+	if err != nil {
+		return list, err
+	}
+	if can, ok := k.inside.(upkeeper); ok && k.due(&k.nextKeep, keepEvery) {
+		changed, failed := can.Upkeep(ctx)
+		k.tell(changed, failed, "set the security groups of ENIs", "security groups of ENIs can't be set")
+	}
+	if can, ok := k.inside.(sweeper); ok && k.age > 0 && k.due(&k.nextSweep, sweepEvery) {
+		deleted, failed := can.Sweep(ctx, k.age)
+		k.tell(deleted, failed, "deleted ENIs of nodes that are gone", "ENIs of nodes that are gone can't be looked for")
+	}
+	return list, nil
+}
+
+func (k *kept) tell(enis []string, failed error, done, not string) {
+	if len(enis) > 0 {
+		k.log.Info(done, "enis", strings.Join(enis, " "))
+	}
+	if failed != nil {
+		k.log.Warn(not, "error", failed)
+	}
+}
+
+// due tells whether it is time, and settles when it is the next time.
+func (k *kept) due(next *time.Time, every time.Duration) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	if now.Before(*next) {
+		return false
+	}
+	*next = now.Add(every/2 + jitter(every/2))
+	return true
+}
