@@ -60,7 +60,7 @@ func (w *world) before() []driver.Interface {
 func selected(all []driver.Interface, f driver.Filter) (list []driver.Interface) {
 	for _, i := range all {
 		switch {
-		case f.Attached != "" && i.Instance != f.Attached:
+		case f.Attached.Instance != "" && i.Instance != f.Attached.Instance:
 		case f.Made != "" && (i.Mark.Instance != f.Made || f.Token != "" && i.Mark.Token != f.Token):
 		case len(f.IDs) > 0 && !slices.Contains(f.IDs, i.ID):
 		default:
@@ -93,7 +93,7 @@ func (h halves) Interfaces(_ context.Context, f driver.Filter) ([]driver.Interfa
 
 func filterName(f driver.Filter) string {
 	switch {
-	case f.Attached != "":
+	case f.Attached.Instance != "":
 		return "attached ENIs"
 	case f.Token != "":
 		return "ENI by token " + f.Token

@@ -22,8 +22,8 @@ const (
 // that EC2 does not know would fail the question after all.
 func (d *Driver) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
 	switch {
-	case f.Attached != "":
-		return d.describe(ctx, anyOf("attachment.instance-id", []string{f.Attached}))
+	case f.Attached.Instance != "":
+		return d.describe(ctx, anyOf("attachment.instance-id", []string{f.Attached.Instance}))
 	case f.Made != "" && f.Token != "":
 		return d.describe(ctx, allTags(map[string]string{tagNode: f.Made, tagToken: f.Token}))
 	case f.Made != "":

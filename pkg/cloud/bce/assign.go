@@ -65,12 +65,13 @@ func (d *Driver) Unassign(ctx context.Context, u driver.Unassign) error {
 }
 
 // onOwn makes a request about an instance's primary ENI.
-func (d *Driver) onOwn(ctx context.Context, instance string, r request) (err error) {
-	if r.bare, err = d.isBare(ctx, instance); err != nil {
+func (d *Driver) onOwn(ctx context.Context, instance string, r request) error {
+	s, err := d.known(ctx, instance)
+	if err != nil {
 		return err
 	}
 	version := "/v2"
-	if r.bare {
+	if r.bare = isBare(s); r.bare {
 		version = "/v1"
 	}
 	r.method, r.path = "PUT", version+"/instance"+r.path

@@ -324,6 +324,35 @@ func TestBareMetalHasAddressesOnItsOwnENI(t *testing.T) {
 	}
 }
 
+// Who sees many nodes asks about each at the service of its kind, wherever it runs itself.
+func TestAnotherInstanceIsAskedAboutAtTheServiceOfItsKind(t *testing.T) {
+	withKeys(t)
+	for _, typ := range []string{"bcc.g5.c4m8", "bbc.s3", "ebc.l5"} {
+		s := newSite(t, setup{typ: typ})
+		kind, _, _ := strings.Cut(typ, ".")
+		n2, _ := s.open(t, "i-n2", engine.Options{})
+		want := []string{own(t, n2).ID}
+		if kind != "bbc" {
+			i, err := n2.CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "sbn-a", V4: 1})
+			must(t, err)
+			want = append(want, i.ID)
+		}
+		for _, by := range []Kind{BCC, BBC} {
+			d, err := New(Options{Endpoint: s.url, Instance: "i-elsewhere", VPC: "vpc-elsewhere", Zone: "zoneD", Kind: by})
+			must(t, err)
+			quicken(d)
+			list, err := d.Interfaces(t.Context(), driver.Filter{Attached: driver.Self{Instance: "i-n2", Type: kind, VPC: s.vpc()}})
+			var got []string
+			for _, i := range list {
+				got = append(got, i.ID)
+			}
+			if err != nil || !slices.Equal(got, want) || !list[0].Primary || list[0].Instance != "i-n2" {
+				t.Errorf("%s asked about by %s has %+v, %v; want %v", typ, by, list, err, want)
+			}
+		}
+	}
+}
+
 // The service for ENIs does not know an instance's own one: a process that has not looked
 // yet finds it all the same.
 func TestTheOwnENIOfBareMetalIsFoundByItsID(t *testing.T) {

@@ -61,17 +61,14 @@ func (t *truth) UnmarshalJSON(text []byte) error {
 }
 
 // machine asks about an instance.
-func (d *Driver) machine(ctx context.Context, instance string) (m machine, err error) {
-	bare, err := d.isBare(ctx, instance)
-	if err != nil {
-		return machine{}, err
-	}
+func (d *Driver) machine(ctx context.Context, s driver.Self) (m machine, err error) {
+	instance := s.Instance
 	if !validID(instance) {
 		return machine{}, d.fail(ctx, cloud.ErrNotFound, "no instance has the ID "+instance)
 	}
 	var a instanceAnswer
 	r := request{method: "GET", path: "/v2/instance/" + instance, query: map[string]string{"isDeploySet": "false"}, into: &a}
-	if bare {
+	if isBare(s) {
 		a.Instance.ID = instance
 		r = request{method: "GET", path: "/v1/vpcPort/" + instance, into: &a.Instance.NIC, bare: true}
 	}
@@ -113,7 +110,10 @@ func (n nicAnswer) decode(instance string) driver.Interface {
 // instance: a 404 without it may be a proxy's.
 func (d *Driver) Gone(ctx context.Context, instances []string) (gone []string, err error) {
 	for _, instance := range instances {
-		_, err := d.machine(ctx, instance)
+		s, err := d.known(ctx, instance)
+		if err == nil {
+			_, err = d.machine(ctx, s)
+		}
 		switch {
 		case err != nil && !errors.Is(err, cloud.ErrNotFound):
 			return gone, err

@@ -25,7 +25,7 @@ const highPerformance = "highPerformance"
 // cce-network-v2/pkg/bce/rdma/rdma_wrapper.go), and carry no pod's addresses.
 func (d *Driver) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
 	switch {
-	case f.Attached != "":
+	case f.Attached.Instance != "":
 		return d.attached(ctx, f.Attached)
 	case f.Made != "":
 		return d.list(ctx, map[string]string{"name": nameOf(f.Made)}, func(i driver.Interface) bool {
@@ -59,7 +59,7 @@ func (d *Driver) ifPrimary(ctx context.Context, id string) (driver.Interface, er
 	if err != nil || !validID(id) {
 		return driver.Interface{}, err
 	}
-	m, err := d.machine(ctx, s.Instance)
+	m, err := d.machine(ctx, s)
 	if err != nil || m.primary.ID != id {
 		return driver.Interface{}, err
 	}
@@ -69,19 +69,22 @@ func (d *Driver) ifPrimary(ctx context.Context, id string) (driver.Interface, er
 // attached asks for an instance with its primary ENI, and for the ENIs on it. By what
 // Baidu's own driver does a list never has the primary one; if it does, the instance's
 // description counts.
-func (d *Driver) attached(ctx context.Context, instance string) ([]driver.Interface, error) {
-	m, err := d.machine(ctx, instance)
+func (d *Driver) attached(ctx context.Context, s driver.Self) ([]driver.Interface, error) {
+	m, err := d.machine(ctx, s)
 	if driver.Reason(err) == driver.NoSuchInterface {
 		return nil, nil // there is no such instance
 	}
 	if err != nil {
 		return nil, err
 	}
-	bare, err := d.isBare(ctx, instance)
-	if err != nil || bare {
-		return []driver.Interface{m.primary}, err
+	if isBare(s) {
+		return []driver.Interface{m.primary}, nil
 	}
-	others, err := d.list(ctx, map[string]string{"instanceId": instance}, func(i driver.Interface) bool { return i.ID != m.primary.ID })
+	query := map[string]string{"instanceId": s.Instance}
+	if vpc := m.primary.VPC; vpc != "" { // else it is taken for this process's own
+		query["vpcId"] = vpc
+	}
+	others, err := d.list(ctx, query, func(i driver.Interface) bool { return i.ID != m.primary.ID })
 	if err != nil {
 		return nil, err
 	}

@@ -94,9 +94,15 @@ func kindOf(text string) Kind {
 	return BCC
 }
 
-// isBare tells whether the service for bare metal describes an instance. It is asked of
-// this process's own: others are not of the old kind, which has no ENIs to look after.
-func (d *Driver) isBare(ctx context.Context, instance string) (bool, error) {
+// isBare tells whether the service for bare metal has an instance.
+func isBare(s driver.Self) bool { return kindOf(s.Type) == BBC }
+
+// known is an instance of which only the ID is at hand. Others than this process's own
+// are not of the old kind of bare metal, which has no ENIs to look after.
+func (d *Driver) known(ctx context.Context, instance string) (driver.Self, error) {
 	s, err := d.Self(ctx)
-	return s.Type == string(BBC) && s.Instance == instance, err
+	if s.Instance != instance {
+		s = driver.Self{Instance: instance}
+	}
+	return s, err
 }

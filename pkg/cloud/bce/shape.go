@@ -44,7 +44,7 @@ func enisByCPU(cpus int) int { return min(cpus, 8) }
 // again (cloud.baidu.com/doc/BCC/s/ulxedqb8e). Baidu's driver puts some there on bare
 // metal without other ENIs alone: cce-network-v2/pkg/bce/vpceni/node_bbc.go, node_ebc.go.
 func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
-	m, err := d.machine(ctx, s.Instance)
+	m, err := d.machine(ctx, s)
 	if err != nil {
 		return driver.Shape{}, err
 	}

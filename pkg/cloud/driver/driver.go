@@ -147,7 +147,10 @@ type Subnet struct {
 
 // Filter selects ENIs by one of its fields.
 type Filter struct {
-	Attached string   // to this instance, or on their way to or from it; its primary ENI among them
+	// Attached: to this instance, or on their way to or from it; its primary ENI among
+	// them. It may be another than this process's own: its Type tells, where that matters,
+	// which service of the cloud has it.
+	Attached Self
 	Made     string   // with a mark for this instance, attached or not
 	Token    string   // with Made: with this token in the mark
 	IDs      []string // with these IDs

@@ -46,7 +46,7 @@ func newAccount(t *testing.T, s Subject) *account {
 	a.must(err)
 	a.shape, err = a.Shape(a.ctx, a.self)
 	a.must(err)
-	own := a.look(driver.Filter{Attached: a.self.Instance})
+	own := a.look(driver.Filter{Attached: a.self})
 	if len(own) != 1 || !own[0].Primary {
 		t.Fatalf("the suite needs an instance with its primary ENI alone, not with %+v", own)
 	}
@@ -134,7 +134,7 @@ func (a *account) one(id string) driver.Interface {
 	list := a.look(driver.Filter{IDs: []string{id}})
 	switch {
 	case len(list) == 0 && id == a.primary.ID: // some clouds show it by its instance alone
-		list = slices.DeleteFunc(a.look(driver.Filter{Attached: a.self.Instance}), func(i driver.Interface) bool { return !i.Primary })
+		list = slices.DeleteFunc(a.look(driver.Filter{Attached: a.self}), func(i driver.Interface) bool { return !i.Primary })
 	case len(list) > 1:
 		a.Fatalf("ENI %s is shown as %+v", id, list)
 	}
@@ -206,6 +206,13 @@ func (a *account) loose() driver.Interface {
 	return a.make(a.wish())
 }
 
+// instance is one of the same type, zone and VPC as the node's own.
+func (a *account) instance(id string) driver.Self {
+	s := a.self
+	s.Instance = id
+	return s
+}
+
 // place is the lowest device index that is free.
 func (a *account) place(id, instance string) driver.Attach {
 	a.Helper()
@@ -213,7 +220,7 @@ func (a *account) place(id, instance string) driver.Attach {
 	if a.traits.NoIndex {
 		return w
 	}
-	taken := a.look(driver.Filter{Attached: instance})
+	taken := a.look(driver.Filter{Attached: a.instance(instance)})
 	for w.Index = 1; slices.ContainsFunc(taken, func(i driver.Interface) bool { return i.Card == 0 && i.Index == w.Index }); w.Index++ {
 	}
 	return w
@@ -267,7 +274,7 @@ func without[T comparable](list, gone []T) []T {
 func (a *account) all() map[string]driver.Interface {
 	a.Helper()
 	all := map[string]driver.Interface{}
-	for _, f := range []driver.Filter{{Attached: a.self.Instance}, {Made: a.self.Instance}} {
+	for _, f := range []driver.Filter{{Attached: a.self}, {Made: a.self.Instance}} {
 		for _, i := range a.look(f) {
 			slices.SortFunc(i.Singles, netip.Addr.Compare)
 			slices.SortFunc(i.Blocks, func(x, y netip.Prefix) int { return x.Addr().Compare(y.Addr()) })

@@ -35,7 +35,7 @@ func attaches1(a *account) {
 	if on.Instance != a.self.Instance || on.Attachment != attachment || on.MAC != loose.MAC || on.V4 != loose.V4 {
 		a.Errorf("Attach returned attachment %q, the ENI is %+v and was %+v", attachment, on, loose)
 	}
-	if len(a.look(driver.Filter{Attached: a.self.Instance})) != 2 {
+	if len(a.look(driver.Filter{Attached: a.self})) != 2 {
 		a.Error("the ENI that was attached is not shown at its instance")
 	}
 }
@@ -167,7 +167,7 @@ func detaches(a *account) {
 	if off.Instance != "" || off.Index != -1 || off.Attachment != "" || !slices.Equal(off.Singles, on.Singles) || off.V4 != on.V4 {
 		a.Errorf("ENI %+v is, detached, %+v", on, off)
 	}
-	a.finds(driver.Filter{Attached: a.self.Instance}, a.primary.ID)
+	a.finds(driver.Filter{Attached: a.self}, a.primary.ID)
 	a.attachTo(on.ID, a.self.Instance) // and it can be attached again
 }
 

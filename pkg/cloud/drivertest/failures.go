@@ -72,7 +72,7 @@ func (a *account) readCalls() []call {
 			return err
 		}},
 		{method: "Interfaces", do: func(ctx context.Context) error {
-			_, err := a.Interfaces(ctx, driver.Filter{Attached: a.self.Instance})
+			_, err := a.Interfaces(ctx, driver.Filter{Attached: a.self})
 			return err
 		}},
 	}
@@ -123,7 +123,7 @@ func severalGoroutines(a *account) {
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			if _, err := a.Interfaces(a.ctx, driver.Filter{Attached: a.self.Instance}); err != nil {
+			if _, err := a.Interfaces(a.ctx, driver.Filter{Attached: a.self}); err != nil {
 				a.Error(err)
 			}
 			if _, err := a.Subnets(a.ctx, driver.SubnetFilter{IDs: a.s.Subnets}); err != nil {

@@ -34,18 +34,18 @@ func (a *account) finds(f driver.Filter, want ...string) {
 
 func attachedHere(a *account) {
 	if a.traits.OneNIC {
-		a.finds(driver.Filter{Attached: a.self.Instance}, a.primary.ID)
+		a.finds(driver.Filter{Attached: a.self}, a.primary.ID)
 		return
 	}
 	on, _ := a.ready(), a.loose()
-	a.finds(driver.Filter{Attached: a.self.Instance}, a.primary.ID, on.ID)
+	a.finds(driver.Filter{Attached: a.self}, a.primary.ID, on.ID)
 }
 
 func attachedThere(a *account) {
-	theirs := a.ids(driver.Filter{Attached: a.s.Other})
+	theirs := a.ids(driver.Filter{Attached: a.instance(a.s.Other)})
 	on := a.attachTo(a.loose().ID, a.s.Other)
-	a.finds(driver.Filter{Attached: a.self.Instance}, a.primary.ID)
-	a.finds(driver.Filter{Attached: a.s.Other}, append(theirs, on.ID)...)
+	a.finds(driver.Filter{Attached: a.self}, a.primary.ID)
+	a.finds(driver.Filter{Attached: a.instance(a.s.Other)}, append(theirs, on.ID)...)
 	if on.Instance != a.s.Other {
 		a.Errorf("ENI %s of instance %s is shown at %q", on.ID, a.s.Other, on.Instance)
 	}
@@ -68,7 +68,7 @@ func (a *account) onTheWay(id string, s driver.State) {
 		return
 	}
 	before := a.one(id)
-	here := a.look(driver.Filter{Attached: a.self.Instance})
+	here := a.look(driver.Filter{Attached: a.self})
 	after := a.one(id)
 	if before.State != s || after.State != s {
 		return
@@ -117,7 +117,7 @@ func looseOfCluster(a *account) {
 
 func unknownSelectsNone(a *account) {
 	a.ready()
-	a.finds(driver.Filter{Attached: a.nobody("i")})
+	a.finds(driver.Filter{Attached: a.instance(a.nobody("i"))})
 	a.finds(driver.Filter{Made: a.nobody("i")})
 	a.finds(driver.Filter{Made: a.self.Instance, Token: "of-nobody"})
 	a.finds(driver.Filter{IDs: []string{a.nobody("eni")}})
@@ -208,7 +208,7 @@ func showsWhatHasBeen(a *account) {
 
 func (a *account) hasBeen(id string, f eni.Family, been [][]string) {
 	a.Helper()
-	list, err := a.Interfaces(a.ctx, driver.Filter{Attached: a.self.Instance})
+	list, err := a.Interfaces(a.ctx, driver.Filter{Attached: a.self})
 	a.must(err)
 	at := slices.IndexFunc(list, func(i driver.Interface) bool { return i.ID == id })
 	if at < 0 {

@@ -157,11 +157,11 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 	"Attached selects no ENI of another instance": func(m *mutant, d driver.Driver) {
 		m.interfaces = func(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
 			list, err := d.Interfaces(ctx, f)
-			if f.Attached == "" || err != nil {
+			if f.Attached.Instance == "" || err != nil {
 				return list, err
 			}
-			theirs, err := d.Interfaces(ctx, driver.Filter{Attached: "i-2"})
-			return append(list, slices.DeleteFunc(theirs, func(i driver.Interface) bool { return i.Primary || i.Instance == f.Attached })...), err
+			theirs, err := d.Interfaces(ctx, driver.Filter{Attached: driver.Self{Instance: "i-2"}})
+			return append(list, slices.DeleteFunc(theirs, func(i driver.Interface) bool { return i.Primary || i.Instance == f.Attached.Instance })...), err
 		}
 	},
 	"Token selects those of Made with this token in the mark": func(m *mutant, d driver.Driver) {

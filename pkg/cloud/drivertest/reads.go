@@ -67,7 +67,7 @@ func shapeOfENIs(a *account) {
 		}
 	}
 	a.await("as many ENIs as the instance may carry are attached", func() bool {
-		return len(a.look(driver.Filter{Attached: a.self.Instance})) == sum(cards)
+		return len(a.look(driver.Filter{Attached: a.self})) == sum(cards)
 	})
 	one := a.loose()
 	before := a.all()

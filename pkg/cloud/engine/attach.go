@@ -134,7 +134,7 @@ func (n *Node) occupy(at place) {
 // places are those to try: the ones that are free, then the others, for describes may
 // show what has left.
 func (c *creation) places(ctx context.Context, id string) ([]place, error) {
-	raw, err := c.d.Interfaces(ctx, driver.Filter{Attached: c.self.Instance})
+	raw, err := c.d.Interfaces(ctx, driver.Filter{Attached: c.self})
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func (n *Node) show(ctx context.Context, self driver.Self) (raw []driver.Interfa
 			return nil, false, err
 		}
 	}
-	here, err := n.d.Interfaces(ctx, driver.Filter{Attached: self.Instance})
+	here, err := n.d.Interfaces(ctx, driver.Filter{Attached: self})
 	if err != nil {
 		return nil, false, err
 	}

@@ -132,8 +132,8 @@ func (d *nimbus) Subnets(ctx context.Context, f driver.SubnetFilter) (out []driv
 func (d *nimbus) Interfaces(ctx context.Context, f driver.Filter) (out []driver.Interface, err error) {
 	q := url.Values{"id": f.IDs}
 	switch {
-	case f.Attached != "":
-		q = url.Values{"instance": {f.Attached}}
+	case f.Attached.Instance != "":
+		q = url.Values{"instance": {f.Attached.Instance}}
 	case len(f.IDs) == 0:
 		return nil, nil
 	}

@@ -141,7 +141,7 @@ func (d *Driver) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Inte
 			m := markOf(i.Tags)
 			at := i.Attachment != nil
 			switch {
-			case f.Attached != "" && (!at || i.Attachment.Instance != f.Attached):
+			case f.Attached.Instance != "" && (!at || i.Attachment.Instance != f.Attached.Instance):
 			case f.Made != "" && (m.Instance != f.Made || f.Token != "" && m.Token != f.Token):
 			case len(f.IDs) > 0 && !slices.Contains(f.IDs, i.ID):
 			case f.Loose != "" && (m.Cluster != f.Loose || at):

@@ -65,11 +65,7 @@ func own(tx *sim.Tx, id string) (sim.Instance, sim.Interface, error) {
 
 func instanceDetail(e *Endpoint, r *request) (effect, error) {
 	return func(tx *sim.Tx) (any, error) {
-		m, i, err := own(tx, r.id)
-		if err != nil {
-			return nil, err
-		}
-		t, err := tx.Type(m.Type)
+		m, t, i, err := ofKind(tx, r, r.id)
 		if err != nil {
 			return nil, err
 		}
@@ -117,16 +113,9 @@ type bareIP struct {
 
 func bareENI(_ *Endpoint, r *request) (effect, error) {
 	return func(tx *sim.Tx) (any, error) {
-		m, i, err := own(tx, r.id)
+		m, _, i, err := ofKind(tx, r, r.id)
 		if err != nil {
 			return nil, err
-		}
-		t, err := tx.Type(m.Type)
-		if err != nil {
-			return nil, err
-		}
-		if kindOf(t) != "bbc" {
-			return nil, refuse("NoSuchObject", http.StatusNotFound, "it is no instance of BBC")
 		}
 		b := bareBody{ID: i.ID, Zone: i.Zone, Instance: m.ID, MAC: i.MAC, VPC: tx.VPC().ID, Subnet: i.Subnet, Status: "inuse",
 			Created: stamp(i.Created)}
@@ -150,17 +139,17 @@ type instanceIPs struct {
 // onBare tells whether the path is the service's for bare metal.
 func onBare(r *request) bool { return strings.HasPrefix(r.URL.Path, "/v1/") }
 
-// ofKind returns the instance's own ENI, for the service of its kind.
-func ofKind(tx *sim.Tx, r *request, id string) (sim.Interface, error) {
+// ofKind returns the instance, its type and its own ENI, for the service of its kind.
+func ofKind(tx *sim.Tx, r *request, id string) (sim.Instance, sim.Type, sim.Interface, error) {
 	m, i, err := own(tx, id)
 	if err != nil {
-		return i, err
+		return m, sim.Type{}, i, err
 	}
 	t, err := tx.Type(m.Type)
 	if err == nil && (kindOf(t) == "bbc") != onBare(r) {
-		return i, refuse("NoSuchObject", http.StatusNotFound, "the instance is of another service")
+		err = refuse("NoSuchObject", http.StatusNotFound, "the instance is of another service")
 	}
-	return i, err
+	return m, t, i, err
 }
 
 // instanceBatchAddIP refuses virtual machines. What the cloud adds there takes effect
@@ -177,7 +166,7 @@ func instanceBatchAddIP(_ *Endpoint, r *request) (effect, error) {
 	}
 	w, err := wish(b.IPs, b.Count, f)
 	return func(tx *sim.Tx) (any, error) {
-		i, err := ofKind(tx, r, b.Instance)
+		_, _, i, err := ofKind(tx, r, b.Instance)
 		if err != nil {
 			return nil, err
 		}
@@ -205,7 +194,7 @@ func instanceBatchDelIP(_ *Endpoint, r *request) (effect, error) {
 	}
 	g, err := gone(b.IPs)
 	return func(tx *sim.Tx) (any, error) {
-		i, err := ofKind(tx, r, b.Instance)
+		_, _, i, err := ofKind(tx, r, b.Instance)
 		if err != nil {
 			return nil, err
 		}
