@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -11,7 +12,8 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Assign implements driver.Driver: blocks, or single addresses. EC2 does all of a request
+// Assign implements driver.Driver: blocks, or single addresses. EC2 takes no address by
+// name from another ENI unless it is told that it may, which is never done. It does all of a request
 // or nothing, and answers with what is new; an emulator may answer with all addresses of
 // the ENI, or with none.
 func (d *Driver) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
@@ -19,7 +21,7 @@ func (d *Driver) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, 
 	if a.Family == eni.IPv6 {
 		ask = d.assign6
 	}
-	texts, prefixes, err := ask(ctx, a.On.ID, a.Count)
+	texts, prefixes, err := ask(ctx, a)
 	if err != nil {
 		return driver.Assigned{}, err
 	}
@@ -46,12 +48,15 @@ func (d *Driver) unreadable(err error) error {
 	return because(cloud.ErrUnknown, "%s", d.told(fmt.Sprintf("the answer can't be right: %v", err)))
 }
 
-func (d *Driver) assign4(ctx context.Context, id string, n driver.Count) (texts, prefixes []string, err error) {
-	in := &ec2.AssignPrivateIpAddressesInput{NetworkInterfaceId: aws.String(id)}
-	if n.Blocks > 0 {
-		in.Ipv4PrefixCount = aws.Int32(int32(n.Blocks))
-	} else {
-		in.SecondaryPrivateIpAddressCount = aws.Int32(int32(n.Singles))
+func (d *Driver) assign4(ctx context.Context, a driver.Assign) (texts, prefixes []string, err error) {
+	in := &ec2.AssignPrivateIpAddressesInput{NetworkInterfaceId: aws.String(a.On.ID)}
+	switch {
+	case len(a.Addresses) > 0:
+		in.PrivateIpAddresses = textsOf(a.Addresses)
+	case a.Count.Blocks > 0:
+		in.Ipv4PrefixCount = aws.Int32(int32(a.Count.Blocks))
+	default:
+		in.SecondaryPrivateIpAddressCount = aws.Int32(int32(a.Count.Singles))
 	}
 	out, err := change(ctx, d, &d.api.AssignPrivateIpAddresses, in)
 	if err != nil {
@@ -66,12 +71,15 @@ func (d *Driver) assign4(ctx context.Context, id string, n driver.Count) (texts,
 	return texts, prefixes, nil
 }
 
-func (d *Driver) assign6(ctx context.Context, id string, n driver.Count) (texts, prefixes []string, err error) {
-	in := &ec2.AssignIpv6AddressesInput{NetworkInterfaceId: aws.String(id)}
-	if n.Blocks > 0 {
-		in.Ipv6PrefixCount = aws.Int32(int32(n.Blocks))
-	} else {
-		in.Ipv6AddressCount = aws.Int32(int32(n.Singles))
+func (d *Driver) assign6(ctx context.Context, a driver.Assign) (texts, prefixes []string, err error) {
+	in := &ec2.AssignIpv6AddressesInput{NetworkInterfaceId: aws.String(a.On.ID)}
+	switch {
+	case len(a.Addresses) > 0:
+		in.Ipv6Addresses = textsOf(a.Addresses)
+	case a.Count.Blocks > 0:
+		in.Ipv6PrefixCount = aws.Int32(int32(a.Count.Blocks))
+	default:
+		in.Ipv6AddressCount = aws.Int32(int32(a.Count.Singles))
 	}
 	out, err := change(ctx, d, &d.api.AssignIpv6Addresses, in)
 	if err != nil {
@@ -82,10 +90,8 @@ func (d *Driver) assign6(ctx context.Context, id string, n driver.Count) (texts,
 
 // Unassign implements driver.Driver.
 func (d *Driver) Unassign(ctx context.Context, u driver.Unassign) error {
-	var texts, prefixes []string
-	for _, a := range u.Addresses {
-		texts = append(texts, a.String())
-	}
+	texts := textsOf(u.Addresses)
+	var prefixes []string
 	for _, b := range u.Blocks {
 		prefixes = append(prefixes, b.String())
 	}
@@ -99,4 +105,11 @@ func (d *Driver) Unassign(ctx context.Context, u driver.Unassign) error {
 			NetworkInterfaceId: id, Ipv6Addresses: texts, Ipv6Prefixes: prefixes})
 	}
 	return err
+}
+
+func textsOf(addrs []netip.Addr) (texts []string) {
+	for _, a := range addrs {
+		texts = append(texts, a.String())
+	}
+	return texts
 }

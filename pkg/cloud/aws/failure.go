@@ -77,6 +77,8 @@ func kindOf(said smithy.APIError, status int, mutates bool) error {
 		return cloud.ErrLimit
 	case isMissing(code):
 		return cloud.ErrNotFound
+	case code == addressInUse, tells(code, said.ErrorMessage(), textAssigned):
+		return cloud.ErrUnavailable // until the other one lets go
 	case code == notYet, code == inUse, tells(code, said.ErrorMessage(), textInUse):
 		return cloud.ErrUnavailable // busy with what was asked before
 	case code == otherParameters:
@@ -93,6 +95,7 @@ func kindOf(said smithy.APIError, status int, mutates bool) error {
 const (
 	noBlock         = "InsufficientCidrBlocks"
 	inUse           = "InvalidNetworkInterface.InUse"
+	addressInUse    = "InvalidIPAddress.InUse"
 	notYet          = "IncorrectState"
 	badValue        = "InvalidParameterValue"
 	otherParameters = "IdempotentParameterMismatch"
@@ -109,6 +112,8 @@ func whyOf(said smithy.APIError, operation string) driver.Why {
 		return driver.NoSuchInterface
 	case code == noBlock:
 		return driver.NoWholeBlock
+	case code == addressInUse, tells(code, message, textAssigned):
+		return driver.AddressTaken
 	case code == otherParameters:
 		return driver.TokenReused
 	case code == notAllowed:
@@ -142,6 +147,8 @@ const (
 	textIndexTaken = "already has an interface attached at device"
 	// github.com/aws/amazon-vpc-cni-k8s/issues/1399, github.com/gruntwork-io/cloud-nuke/pull/1132
 	textInUse = "is currently in use"
+	// no page: what is remembered of an assignment by name without AllowReassignment
+	textAssigned = "already been assigned"
 )
 
 // tells looks for EC2's words of a code that means something only with them.

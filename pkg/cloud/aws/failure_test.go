@@ -84,7 +84,7 @@ func TestAnErrorsKindIsThatOfItsCode(t *testing.T) {
 
 // What EC2 writes, as people have reported it, and what it means with each call.
 func TestWhatATextDecidesIsDecidedByTheTextsOfEC2(t *testing.T) {
-	const other, full, index, inUse, busy, noAddress, noBlock = driver.Other, driver.Other, driver.IndexTaken, driver.InUse, driver.Busy, driver.NoSuchAddress, driver.NoWholeBlock
+	const other, full, index, inUse, busy, noAddress, noBlock, taken = driver.Other, driver.Other, driver.IndexTaken, driver.InUse, driver.Busy, driver.NoSuchAddress, driver.NoWholeBlock, driver.AddressTaken
 	for _, tt := range []struct {
 		from, code, message            string
 		kind                           error
@@ -100,7 +100,8 @@ func TestWhatATextDecidesIsDecidedByTheTextsOfEC2(t *testing.T) {
 		{"github.com/aws/amazon-vpc-cni-k8s/issues/1836", "InsufficientCidrBlocks", "The specified subnet does not have enough free cidr blocks to satisfy the request.", cloud.ErrSubnetFull, noBlock, noBlock, noBlock, noBlock},
 		{"github.com/aws/amazon-vpc-cni-k8s/pull/1773", "InsufficientFreeAddressesInSubnet", "The specified subnet does not have enough free addresses to satisfy the request.", cloud.ErrSubnetFull, full, full, full, full},
 		// It is an address that is in use, and no ENI.
-		{"github.com/pulumi/pulumi-aws/issues/2169", "InvalidIPAddress.InUse", "The specified address is already in use.", cloud.ErrForbidden, other, other, other, other},
+		{"nobody", "InvalidParameterValue", "[10.0.0.9] have already been assigned but move is not allowed.", cloud.ErrUnavailable, taken, taken, taken, taken},
+		{"github.com/pulumi/pulumi-aws/issues/2169", "InvalidIPAddress.InUse", "The specified address is already in use.", cloud.ErrUnavailable, taken, taken, taken, taken},
 		{"nobody", "InvalidParameterValue", "The device index '99' is too big for a device in use.", cloud.ErrForbidden, other, other, noAddress, busy},
 	} {
 		c, ec2 := newCanned(t, engine.Options{})

@@ -27,12 +27,13 @@ func (d *Driver) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, 
 		OfOwn []string `json:"privateIps"`
 	}
 	v6 := a.Family == eni.IPv6
+	named := textsOf(a.Addresses)
 	r := request{method: "POST", path: "/privateIp/batchAdd", token: a.Token, into: &answer,
-		body: sdk.EniBatchPrivateIpArgs{IsIpv6: v6, PrivateIpAddressCount: a.Count.Singles}}
+		body: sdk.EniBatchPrivateIpArgs{IsIpv6: v6, PrivateIpAddresses: named, PrivateIpAddressCount: a.Count.Singles}}
 	var err error
 	if a.On.Primary {
 		err = d.onOwn(ctx, a.On.Instance, request{path: "/batchAddIp", token: a.Token, into: &answer,
-			body: ownBody{Instance: a.On.Instance, Count: a.Count.Singles, V6: v6}})
+			body: ownBody{Instance: a.On.Instance, IPs: named, Count: a.Count.Singles, V6: v6}})
 	} else {
 		err = d.onENI(ctx, a.On.ID, r)
 	}
@@ -53,10 +54,7 @@ func (d *Driver) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, 
 // Unassign implements driver.Driver. Of a request with an address that the ENI lacks
 // nothing happens: cloud.baidu.com/doc/BCC/s/xlftgzljf of a primary ENI.
 func (d *Driver) Unassign(ctx context.Context, u driver.Unassign) error {
-	texts := make([]string, 0, len(u.Addresses))
-	for _, a := range u.Addresses {
-		texts = append(texts, a.String())
-	}
+	texts := textsOf(u.Addresses)
 	if u.On.Primary {
 		return d.onOwn(ctx, u.On.Instance, request{path: "/batchDelIp", token: u.Token, body: ownBody{Instance: u.On.Instance, IPs: texts}})
 	}
@@ -76,4 +74,11 @@ func (d *Driver) onOwn(ctx context.Context, instance string, r request) error {
 	}
 	r.method, r.path = "PUT", version+"/instance"+r.path
 	return d.do(ctx, r)
+}
+
+func textsOf(addrs []netip.Addr) (texts []string) {
+	for _, a := range addrs {
+		texts = append(texts, a.String())
+	}
+	return texts
 }

@@ -94,6 +94,7 @@ func (*Driver) Traits() driver.Traits {
 		NoIndex:      true,
 		MarksV6:      true,
 		AssignTokens: true,
+		Exact:        true,
 		PerCall:      perCall,
 		Zone:         shortZone,
 		Times:        driver.Times{Poll: 500 * time.Millisecond, Slow: 3 * time.Second, Settle: 10 * time.Second, Wait: 2 * time.Minute},

@@ -39,7 +39,7 @@ var meanings = map[string]meaning{
 	"nosuchobject": {cloud.ErrNotFound, driver.NoSuchInterface},
 	"nosuchkey":    {kind: cloud.ErrNotFound},
 
-	"privateipinuse": {kind: cloud.ErrUnavailable}, // another one got it first
+	"privateipinuse": {cloud.ErrUnavailable, driver.AddressTaken}, // another one got it first
 	// "The eni status is not allowed to operate": a comment in Baidu's driver,
 	// cce-network-v2/pkg/bce/vpceni/node_bcc.go of releases before 2.12.
 	"enistatus": {cloud.ErrUnavailable, driver.Busy},

@@ -45,7 +45,7 @@ func TestTheCloudsCodesAreOfOurKinds(t *testing.T) {
 		{"GET", "/v2/instance/i-1", "Unheard", 404, cloud.ErrNotFound, driver.Other},
 		{"POST", "/v1/eni", "NoSuchObject", 404, cloud.ErrNotFound, driver.Other},
 		{"GET", "/v1/subnet/sbn-1", "NoSuchObject", 404, cloud.ErrNotFound, driver.Other},
-		{"POST", addresses, "PrivateIpInUseException", 400, cloud.ErrUnavailable, driver.Other},
+		{"POST", addresses, "PrivateIpInUseException", 400, cloud.ErrUnavailable, driver.AddressTaken},
 		{"POST", addresses, "Unheard", 409, cloud.ErrUnavailable, driver.Busy},
 		{"POST", addresses, "AccessDenied", 403, cloud.ErrForbidden, driver.Unauthorized},
 		{"GET", one, "InvalidAccessKeyId", 403, cloud.ErrForbidden, driver.Other},

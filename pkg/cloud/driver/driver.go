@@ -57,7 +57,9 @@ type Driver interface {
 	// Delete deletes an ENI that is attached nowhere.
 	Delete(ctx context.Context, id, token string) error
 
-	// Assign puts addresses on the ENI and returns what the answer names.
+	// Assign puts addresses on the ENI and returns what the answer names. Of addresses by
+	// name it puts all or none. AddressTaken: another ENI, or the cloud, has one of them.
+	// Whether one that this ENI has is taken the cloud says as it likes.
 	Assign(ctx context.Context, a Assign) (Assigned, error)
 
 	// Unassign takes addresses or blocks of one family from the ENI.
@@ -230,12 +232,14 @@ type Attach struct {
 	Token        string
 }
 
-// Assign is addresses for an ENI: single ones, or blocks.
+// Assign is addresses for an ENI: single ones, blocks or, where Traits.Exact, the Addresses
+// that it names, in place of Count.
 type Assign struct {
-	On     Interface // ID, Primary and Instance count
-	Family eni.Family
-	Count  Count
-	Token  string // where Traits.AssignTokens
+	On        Interface // ID, Primary and Instance count
+	Family    eni.Family
+	Count     Count
+	Addresses []netip.Addr
+	Token     string // where Traits.AssignTokens
 }
 
 // Assigned is what the answer to an Assign names: all addresses in it are of the family,

@@ -14,6 +14,7 @@ const (
 	Other           Why = iota
 	NoSuchInterface     // the ENI does not exist, or does not show yet
 	NoSuchAddress       // the ENI has not all of the addresses
+	AddressTaken        // an address by name is not free
 	NoWholeBlock        // the subnet has room, and no whole block
 	IndexTaken          // another ENI is at the device index
 	InUse               // the ENI is attached already

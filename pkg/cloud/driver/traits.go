@@ -26,6 +26,8 @@ type Traits struct {
 	// AllOrNothing: Assign puts all that it is asked for, or refuses. Else it may put
 	// fewer, or none, and call that a success.
 	AllOrNothing bool
+	// Exact: Assign takes addresses by name.
+	Exact bool
 	// OneNIC: an instance never has another ENI than its primary one.
 	OneNIC bool
 	// PerCall is the most addresses that a call puts or takes, 0 for no limit.

@@ -143,6 +143,10 @@ func assignTokens(_ Subject, t driver.Traits) string {
 	return unless(t.AssignTokens, "Assign heeds no tokens")
 }
 
+func takesNames(_ Subject, t driver.Traits) string {
+	return unless(t.Exact, "Assign takes no addresses by name")
+}
+
 func blocks4(_ Subject, t driver.Traits) string {
 	return unless(t.Bits4 > 0, "the cloud has no delegated prefixes")
 }
@@ -171,7 +175,7 @@ func ContractIn(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t
 }
 
 func sentences() []sentence {
-	return slices.Concat(reads, filters, creates, attaches, changes, assigns, unassigns, failures)
+	return slices.Concat(reads, filters, creates, attaches, changes, assigns, exact, unassigns, failures)
 }
 
 func (s sentence) run(t *testing.T, subject Subject) {

@@ -210,6 +210,32 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 			return got, err
 		}
 	},
+	"Exact: Assign puts the addresses that it names": func(m *mutant, d driver.Driver) {
+		m.assign = func(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
+			a.Count, a.Addresses = driver.Count{Singles: a.Count.Singles + len(a.Addresses)}, nil
+			return d.Assign(ctx, a)
+		}
+	},
+	"Exact: Assign of an address that another ENI has is refused, AddressTaken, and none is put": func(m *mutant, d driver.Driver) {
+		m.assign = func(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
+			got, err := d.Assign(ctx, a)
+			if driver.Reason(err) == driver.AddressTaken && len(a.Addresses) > 1 {
+				a.Addresses = a.Addresses[:1]
+				_, _ = d.Assign(ctx, a) // what can be had
+			}
+			return got, err
+		}
+	},
+	"Exact: Assign of an address out of the subnet is refused, and none is put": func(m *mutant, d driver.Driver) {
+		m.assign = func(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
+			got, err := d.Assign(ctx, a)
+			if len(a.Addresses) > 0 && errors.Is(err, cloud.ErrForbidden) {
+				a.Count, a.Addresses = driver.Count{Singles: len(a.Addresses)}, nil // the next best
+				return d.Assign(ctx, a)
+			}
+			return got, err
+		}
+	},
 	"Unassign of an address that the ENI lacks is refused, NoSuchAddress, and nothing happens": func(m *mutant, d driver.Driver) {
 		m.unassign = func(ctx context.Context, u driver.Unassign) error {
 			if err := d.Unassign(ctx, u); driver.Reason(err) != driver.NoSuchAddress {

@@ -40,12 +40,12 @@ var _ driver.Driver = (*Driver)(nil)
 
 // LikeEC2 are traits of an account that behaves as EC2 does.
 func LikeEC2() driver.Traits {
-	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Bits4: 28, Bits6: 80}
+	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, Bits4: 28, Bits6: 80}
 }
 
 // LikeBCE are traits of an account that behaves as BCE does.
 func LikeBCE() driver.Traits {
-	return driver.Traits{Name: "the simulated cloud", NoIndex: true, MarksV6: true, AssignTokens: true, PerCall: 10}
+	return driver.Traits{Name: "the simulated cloud", NoIndex: true, MarksV6: true, AssignTokens: true, Exact: true, PerCall: 10}
 }
 
 // Driver returns the account as the instance's driver.
@@ -289,9 +289,10 @@ func (d *Driver) Delete(ctx context.Context, id, token string) error {
 // Assign implements driver.Driver. Where the cloud does not do all or nothing it puts
 // what the subnet has.
 func (d *Driver) Assign(ctx context.Context, w driver.Assign) (driver.Assigned, error) {
-	wish := Wish{CountV4: w.Count.Singles, BlocksV4: w.Count.Blocks}
+	named := slices.Clone(w.Addresses)
+	wish := Wish{V4: named, CountV4: w.Count.Singles, BlocksV4: w.Count.Blocks}
 	if w.Family == eni.IPv6 {
-		wish = Wish{CountV6: w.Count.Singles, BlocksV6: w.Count.Blocks}
+		wish = Wish{V6: named, CountV6: w.Count.Singles, BlocksV6: w.Count.Blocks}
 	}
 	token := w.Token
 	if !d.traits.AssignTokens {

@@ -29,6 +29,8 @@ func verdictOf(r Reason) verdict {
 		return verdict{cloud.ErrNotFound, driver.Other}
 	case NoSuchAddress:
 		return verdict{cloud.ErrForbidden, driver.NoSuchAddress}
+	case AddressInUse:
+		return verdict{cloud.ErrUnavailable, driver.AddressTaken}
 	case SubnetFull:
 		return verdict{cloud.ErrSubnetFull, driver.Other}
 	case NoBlock:

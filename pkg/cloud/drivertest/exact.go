@@ -1,0 +1,86 @@
+package drivertest
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// exact is what the comment of Assign says of addresses by name.
+var exact = []sentence{
+	{"Exact: Assign puts the addresses that it names", []need{takesNames}, putsByName},
+	{"Exact: Assign of an address that another ENI has is refused, AddressTaken, and none is put", []need{takesNames, severalNICs}, putsNoneTaken},
+	{"Exact: Assign of an address out of the subnet is refused, and none is put", []need{takesNames}, putsNoneOutside},
+}
+
+// byName is Assign of these addresses to the ENI, with a token of its own.
+func (a *account) byName(on driver.Interface, f eni.Family, addrs ...netip.Addr) (driver.Assigned, error) {
+	return a.Assign(a.ctx, driver.Assign{On: on, Family: f, Addresses: addrs, Token: a.mark().Token})
+}
+
+// free are addresses that nobody has: the cloud has just given them out, and got them back.
+// They are not those that it would give out next.
+func (a *account) free(on driver.Interface, f eni.Family, n int) []netip.Addr {
+	a.Helper()
+	some := a.put(on, f, n+1)
+	a.must(a.unassign(on, f, some...))
+	a.settle()
+	return some[1:]
+}
+
+func putsByName(a *account) {
+	on := a.ready()
+	for _, f := range a.has {
+		before := a.addresses(on.ID, f)
+		want := a.free(on, f, 2)
+		slices.Reverse(want)
+		got, err := a.byName(on, f, want...)
+		a.must(err)
+		if len(without(want, got.Addresses)) > 0 || len(got.Blocks) > 0 {
+			a.Errorf("Assign of %v returned %+v", want, got)
+		}
+		a.carries(on.ID, f, append(before, want...))
+	}
+}
+
+func putsNoneTaken(a *account) {
+	on, other := a.ready(), a.ready()
+	for _, f := range a.has {
+		free := a.free(on, f, 1)
+		before := a.all()
+		taken := a.put(other, f, 1)
+		_, err := a.byName(on, f, free[0], taken[0])
+		a.because(err, driver.AddressTaken)
+		a.must(a.unassign(other, f, taken...))
+		a.unchanged(before)
+	}
+	if slices.Contains(a.has, eni.IPv4) {
+		before := a.all()
+		_, err := a.byName(on, eni.IPv4, other.V4)
+		a.because(err, driver.AddressTaken)
+		a.unchanged(before)
+	}
+}
+
+// putsNoneOutside names the address before the subnet's first.
+func putsNoneOutside(a *account) {
+	on := a.ready()
+	for _, f := range a.has {
+		in := a.in.V4
+		if f == eni.IPv6 {
+			in = a.in.V6
+		}
+		for _, p := range a.in.Pods {
+			if eni.FamilyOf(p.Addr()) == f {
+				in = p
+			}
+		}
+		before := a.all()
+		_, err := a.byName(on, f, in.Masked().Addr().Prev())
+		a.is(err, cloud.ErrForbidden)
+		a.unchanged(before)
+	}
+}
