@@ -44,20 +44,47 @@ func (d *Driver) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Inte
 
 // describe returns the ENIs of all pages.
 func (d *Driver) describe(ctx context.Context, filters []types.Filter) (all []driver.Interface, err error) {
-	in := &ec2.DescribeNetworkInterfacesInput{Filters: filters, MaxResults: aws.Int32(d.page)}
 	err = pages(func(token *string) (*string, error) {
-		in.NextToken = token
-		out, err := read(ctx, d, &d.api.DescribeNetworkInterfaces, in)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range out.NetworkInterfaces {
-			all = append(all, d.readInterface(r))
-		}
-		return out.NextToken, nil
+		some, next, err := d.onePage(ctx, filters, token)
+		all = append(all, some...)
+		return next, err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return all, nil
+}
+
+// Page implements driver.Driver.
+func (d *Driver) Page(ctx context.Context, s driver.Scan) (p driver.Page, err error) {
+	filters := anyOf("vpc-id", []string{s.VPC})
+	switch {
+	case len(s.Attached) > 0:
+		filters = anyOf("attachment.instance-id", s.Attached)
+	case len(s.Made) > 0:
+		filters = anyOf("tag:"+tagNode, s.Made)
+	}
+	var token, next *string
+	if s.Next != "" {
+		token = aws.String(s.Next)
+	}
+	if p.Interfaces, next, err = d.onePage(ctx, filters, token); err != nil {
+		return driver.Page{}, err
+	}
+	p.Next = aws.ToString(next)
+	if p.Next != "" && p.Next == s.Next {
+		return driver.Page{}, errSamePage()
+	}
+	return p, nil
+}
+
+func (d *Driver) onePage(ctx context.Context, filters []types.Filter, token *string) (list []driver.Interface, next *string, err error) {
+	out, err := read(ctx, d, &d.api.DescribeNetworkInterfaces, &ec2.DescribeNetworkInterfacesInput{Filters: filters, MaxResults: aws.Int32(d.page), NextToken: token})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range out.NetworkInterfaces {
+		list = append(list, d.readInterface(r))
+	}
+	return list, out.NextToken, nil
 }

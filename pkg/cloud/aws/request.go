@@ -47,10 +47,14 @@ func pages(ask func(token *string) (next *string, err error)) error {
 			return err
 		}
 		if token != nil && *token == *next {
-			return because(cloud.ErrUnavailable, "EC2 gives the same page again and again")
+			return errSamePage()
 		}
 		token = next
 	}
+}
+
+func errSamePage() error {
+	return because(cloud.ErrUnavailable, "EC2 gives the same page again and again")
 }
 
 // listen has each answer tell the clock what time it is in EC2.

@@ -96,6 +96,8 @@ func (*Driver) Traits() driver.Traits {
 		AssignTokens: true,
 		Exact:        true,
 		PerCall:      perCall,
+		PageSize:     1000,
+		HidesPrimary: true,
 		Zone:         shortZone,
 		Times:        driver.Times{Poll: 500 * time.Millisecond, Slow: 3 * time.Second, Settle: 10 * time.Second, Wait: 2 * time.Minute},
 	}

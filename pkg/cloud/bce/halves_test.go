@@ -34,7 +34,11 @@ func TestDriverContract(t *testing.T) {
 				t.Setenv("BCE_ACCESS_KEY_ID", "")
 				t.Setenv("BCE_SECRET_ACCESS_KEY", "")
 			}
-			drivertest.Contract(t, func(t *testing.T) drivertest.Subject { return newSite(t, k).half(t) })
+			drivertest.Contract(t, func(t *testing.T) drivertest.Subject {
+				s := newSite(t, k).half(t)
+				s.Page = k.endpoint.MaxPage
+				return s
+			})
 		})
 	}
 }
@@ -61,7 +65,7 @@ func (s *site) half(t *testing.T) drivertest.Subject {
 	d, w := s.driver(t, "i-n1")
 	return drivertest.Subject{
 		Driver: hasty{d}, Subnets: []string{"sbn-t", "sbn-b"}, Lag: s.Options().Lag, Other: "i-n2", Groups: []string{"g-2"},
-		Tags: tags, Page: 3, Check: s.Check,
+		Tags: tags, Check: s.Check,
 		Lacks:  []drivertest.Capability{drivertest.Telling},
 		Inject: func(method string, f drivertest.Failure) { s.fail(w, requests[method], f) },
 		Changes: func() (n int) {

@@ -3,7 +3,6 @@ package bce
 import (
 	"context"
 	"errors"
-	"maps"
 	"strings"
 
 	"github.com/baidubce/bce-sdk-go/services/vpc"
@@ -141,14 +140,8 @@ func (d *Driver) pages(ctx context.Context, path string, query map[string]string
 	}
 	marker, tries := "", 1
 	for n := 0; n < mostPages; n++ {
-		var p page
-		r := request{method: "GET", path: path, query: map[string]string{"vpcId": s.VPC, "maxKeys": "1000"}, into: &p}
-		maps.Copy(r.query, query)
-		if marker != "" {
-			r.query["marker"] = marker
-		}
-		err := d.do(ctx, r)
-		if marker != "" && driver.Reason(err) == driver.Busy && tries < 3 {
+		p, err := d.onePage(ctx, path, query, s.VPC, marker)
+		if driver.Reason(err) == driver.PageLost && tries < 3 {
 			all, marker, tries = page{}, "", tries+1
 			continue
 		}
@@ -159,10 +152,7 @@ func (d *Driver) pages(ctx context.Context, path string, query map[string]string
 		if !p.Truncated {
 			return all, nil
 		}
-		if p.Next == "" || p.Next == marker {
-			break
-		}
 		marker = p.Next
 	}
-	return page{}, d.badAnswer(request{method: "GET"}, "there is a next page and no way to it")
+	return page{}, d.noWay()
 }

@@ -39,6 +39,10 @@ type Driver interface {
 	// returns may lag behind what has happened, and two calls differently.
 	Interfaces(ctx context.Context, f Filter) ([]Interface, error)
 
+	// Page returns one page of the ENIs that the scan selects, by one request. PageLost:
+	// the page before ended at an ENI that is gone, and only the first page can be had.
+	Page(ctx context.Context, s Scan) (Page, error)
+
 	// Create makes an ENI that is attached nowhere. Where the answer does not
 	// describe it, its ID is all that is set. The token makes a repetition lead to
 	// the same ENI; with other parameters it is refused, TokenReused.

@@ -19,6 +19,7 @@ const (
 	IndexTaken          // another ENI is at the device index
 	InUse               // the ENI is attached already
 	Busy
+	PageLost     // the first page has to be asked for again
 	TokenReused  // the token came with other parameters before
 	Unauthorized // the credentials are good and may not do this
 	WrongClock   // the signature is too old or too new

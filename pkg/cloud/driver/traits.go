@@ -32,6 +32,11 @@ type Traits struct {
 	OneNIC bool
 	// PerCall is the most addresses that a call puts or takes, 0 for no limit.
 	PerCall int
+	// PerScan is how many instances a Scan names at most, PageSize how many ENIs a Page
+	// has at most.
+	PerScan, PageSize int
+	// HidesPrimary: a Page lacks the primary ENIs of instances.
+	HidesPrimary bool
 	// Bits4, Bits6 are the lengths of delegated prefixes, 0 where there are none.
 	Bits4, Bits6 int
 	// Zone makes names of one zone the same; nil: they are.

@@ -114,6 +114,10 @@ func hasPages(s Subject, _ driver.Traits) string {
 	return unless(s.Page > 0, "the endpoint lacks pages")
 }
 
+func scansSeveral(_ Subject, t driver.Traits) string {
+	return unless(t.PerScan > 1, "a scan names no instances")
+}
+
 // The traits that sentences are about.
 func severalNICs(_ Subject, t driver.Traits) string {
 	return unless(!t.OneNIC, "an instance has its primary ENI alone")
@@ -175,7 +179,7 @@ func ContractIn(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t
 }
 
 func sentences() []sentence {
-	return slices.Concat(reads, filters, creates, attaches, changes, assigns, exact, unassigns, failures)
+	return slices.Concat(reads, filters, pages, creates, attaches, changes, assigns, exact, unassigns, failures)
 }
 
 func (s sentence) run(t *testing.T, subject Subject) {

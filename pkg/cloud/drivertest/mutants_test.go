@@ -30,6 +30,7 @@ type mutant struct {
 	interfaces func(ctx context.Context, f driver.Filter) ([]driver.Interface, error)
 	subnets    func(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error)
 	gone       func(ctx context.Context, instances []string) ([]string, error)
+	page       func(ctx context.Context, s driver.Scan) (driver.Page, error)
 }
 
 func (m *mutant) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {
@@ -100,6 +101,13 @@ func (m *mutant) Gone(ctx context.Context, instances []string) ([]string, error)
 		return m.gone(ctx, instances)
 	}
 	return m.Driver.Gone(ctx, instances)
+}
+
+func (m *mutant) Page(ctx context.Context, s driver.Scan) (driver.Page, error) {
+	if m.page != nil {
+		return m.page(ctx, s)
+	}
+	return m.Driver.Page(ctx, s)
 }
 
 // as makes an error another one.
@@ -174,6 +182,34 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 		m.interfaces = func(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
 			list, err := d.Interfaces(ctx, f)
 			return list[:min(len(list), 3)], err
+		}
+	},
+	"Page returns the ENIs of the VPC, page by page": func(m *mutant, d driver.Driver) {
+		m.page = func(ctx context.Context, s driver.Scan) (driver.Page, error) {
+			p, err := d.Page(ctx, s)
+			if s.Next != "" && len(p.Interfaces) > 0 {
+				p.Interfaces = p.Interfaces[1:]
+			}
+			return p, err
+		}
+	},
+	"Page returns the ENIs of several instances, and no others": func(m *mutant, d driver.Driver) {
+		m.page = func(ctx context.Context, s driver.Scan) (driver.Page, error) {
+			s.Attached = s.Attached[:min(len(s.Attached), 1)]
+			return d.Page(ctx, s)
+		}
+	},
+	"Page returns the ENIs that were made for several instances, and no others": func(m *mutant, d driver.Driver) {
+		m.page = func(ctx context.Context, s driver.Scan) (driver.Page, error) {
+			s.Attached, s.Made = s.Made, nil
+			return d.Page(ctx, s)
+		}
+	},
+	"HidesPrimary: a Page lacks the primary ENIs of instances, else it has them": func(m *mutant, d driver.Driver) {
+		m.page = func(ctx context.Context, s driver.Scan) (driver.Page, error) {
+			p, err := d.Page(ctx, s)
+			p.Interfaces = slices.DeleteFunc(p.Interfaces, func(i driver.Interface) bool { return i.Primary })
+			return p, err
 		}
 	},
 	"V6 is the primary IPv6 address unless MarksV6": func(m *mutant, d driver.Driver) {

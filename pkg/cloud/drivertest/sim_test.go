@@ -80,7 +80,9 @@ func (w *world) changes() (n int) {
 
 // subject is the account through a driver of its own, or one that wrap puts around it.
 func (w *world) subject(t *testing.T, wrap func(driver.Driver) driver.Driver) drivertest.Subject {
-	d := driver.Driver(w.Driver("i-1", w.traits))
+	traits := w.traits
+	traits.PageSize = 3
+	d := driver.Driver(w.Driver("i-1", traits))
 	if wrap != nil {
 		d = wrap(d)
 	}

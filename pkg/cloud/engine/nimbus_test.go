@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -30,7 +31,7 @@ var _ driver.Driver = (*nimbus)(nil)
 // Traits implements driver.Driver.
 func (d *nimbus) Traits() driver.Traits {
 	return driver.Traits{Name: "Nimbus", Keys: driver.Keys{Subnet: "podsFree", Policy: "conf/nimbus/role.yaml"},
-		OneNIC: true, AllOrNothing: true, Times: driver.Times{Poll: 500 * time.Millisecond, Slow: 2 * time.Second, Settle: 5 * time.Second, Wait: time.Minute}}
+		OneNIC: true, AllOrNothing: true, PerScan: 50, PageSize: 100, Times: driver.Times{Poll: 500 * time.Millisecond, Slow: 2 * time.Second, Settle: 5 * time.Second, Wait: time.Minute}}
 }
 
 // The objects of the API, by the names that they have there.
@@ -66,9 +67,7 @@ type (
 		PodsFree int               `json:"podsFree"`
 		Labels   map[string]string `json:"labels"`
 	}
-	nimbusType struct {
-		Secondary int `json:"secondary"`
-	}
+	nimbusType struct{ Secondary int }
 	// nimbusPatch is a change of a NIC. A list that is nil stays.
 	nimbusPatch struct {
 		Fingerprint string   `json:"fingerprint"`
@@ -80,10 +79,7 @@ type (
 		Next  string `json:"next"`
 	}
 	nimbusError struct {
-		Error struct {
-			Code    string `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
+		Error struct{ Code, Message string }
 	}
 )
 
@@ -113,7 +109,7 @@ func (d *nimbus) Gone(ctx context.Context, instances []string) ([]string, error)
 
 // Subnets implements driver.Driver.
 func (d *nimbus) Subnets(ctx context.Context, f driver.SubnetFilter) (out []driver.Subnet, err error) {
-	all, err := list[nimbusSubnet](ctx, d, "/subnets", nil)
+	all, err := list[nimbusSubnet](ctx, d, "/subnets", url.Values{})
 	for _, s := range all {
 		byLabel := len(f.Tags) > 0 && s.Network == f.VPC
 		for key, value := range f.Tags {
@@ -130,19 +126,22 @@ func (d *nimbus) Subnets(ctx context.Context, f driver.SubnetFilter) (out []driv
 
 // Interfaces implements driver.Driver. No NIC carries a mark: nobody here makes one.
 func (d *nimbus) Interfaces(ctx context.Context, f driver.Filter) (out []driver.Interface, err error) {
-	q := url.Values{"id": f.IDs}
-	switch {
-	case f.Attached.Instance != "":
-		q = url.Values{"instance": {f.Attached.Instance}}
-	case len(f.IDs) == 0:
-		return nil, nil
-	}
-	all, err := list[nimbusNIC](ctx, d, "/nics", q)
+	all, err := list[nimbusNIC](ctx, d, "/nics", url.Values{"id": f.IDs, "instance": {f.Attached.Instance}})
+	return nicsOf(all), err
+}
+
+func nicsOf(all []nimbusNIC) (out []driver.Interface) {
 	for _, n := range all {
 		out = append(out, driver.Interface{ID: n.ID, MAC: n.MAC, Subnet: n.Subnet, VPC: n.Network, Zone: n.Zone, Groups: n.Groups,
 			State: driver.Attached, Instance: n.Instance, Created: n.Created, Primary: true, V4: n.Address, Singles: n.Secondary})
 	}
-	return out, err
+	return out
+}
+
+// Page implements driver.Driver.
+func (d *nimbus) Page(ctx context.Context, s driver.Scan) (driver.Page, error) {
+	p, err := get[nimbusPage[nimbusNIC]](ctx, d, "/nics", withPage(url.Values{"network": {s.VPC}, "instance": s.Attached}, s.Next))
+	return driver.Page{Interfaces: nicsOf(p.Items), Next: p.Next}, err
 }
 
 // Assign implements driver.Driver.
@@ -232,10 +231,8 @@ func list[T any](ctx context.Context, d *nimbus, path string, q url.Values) (all
 }
 
 func withPage(q url.Values, page string) url.Values {
-	with := url.Values{"page": {page}}
-	for key, values := range q {
-		with[key] = values
-	}
+	with := maps.Clone(q)
+	with.Set("page", page)
 	return with
 }
 

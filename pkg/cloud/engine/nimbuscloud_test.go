@@ -200,7 +200,7 @@ func (c *nimbusCloud) nic(id string) *nimbusNIC {
 
 func (c *nimbusCloud) select1(q url.Values) (list []nimbusNIC) {
 	for _, n := range c.nics {
-		if !c.ended[n.Instance] && (slices.Contains(q["id"], n.ID) || slices.Contains(q["instance"], n.Instance)) {
+		if !c.ended[n.Instance] && (slices.Contains(q["id"], n.ID) || slices.Contains(q["instance"], n.Instance) || q.Get("network") == n.Network) {
 			list = append(list, *n)
 		}
 	}

@@ -40,12 +40,12 @@ var _ driver.Driver = (*Driver)(nil)
 
 // LikeEC2 are traits of an account that behaves as EC2 does.
 func LikeEC2() driver.Traits {
-	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, Bits4: 28, Bits6: 80}
+	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, PerScan: 200, PageSize: 1000, Bits4: 28, Bits6: 80}
 }
 
 // LikeBCE are traits of an account that behaves as BCE does.
 func LikeBCE() driver.Traits {
-	return driver.Traits{Name: "the simulated cloud", NoIndex: true, MarksV6: true, AssignTokens: true, Exact: true, PerCall: 10}
+	return driver.Traits{Name: "the simulated cloud", NoIndex: true, MarksV6: true, AssignTokens: true, Exact: true, PerCall: 10, PageSize: 1000, HidesPrimary: true}
 }
 
 // Driver returns the account as the instance's driver.
