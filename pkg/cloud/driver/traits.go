@@ -39,6 +39,9 @@ type Traits struct {
 	HidesPrimary bool
 	// Bits4, Bits6 are the lengths of delegated prefixes, 0 where there are none.
 	Bits4, Bits6 int
+	// Reserves: ranges of a subnet can be reserved for delegated prefixes, and Subnet.Free
+	// leaves them out.
+	Reserves bool
 	// Zone makes names of one zone the same; nil: they are.
 	Zone func(name string) string
 
@@ -55,10 +58,8 @@ type Times struct {
 
 // Keys are where a person finds what messages name.
 type Keys struct {
-	Subnet string // the API's word for the subnet's room
-	Room   string // the configuration's key for how many addresses an ENI may have, "" if there is none
-	Policy string // the file with the permissions that a node needs: "conf/aws/policy.json"
-	// Reserved is how to ask which ranges of a subnet are reserved for delegated
-	// prefixes: Subnet.Free leaves them out. "" where there is no such thing.
-	Reserved string
+	Subnet   string // the API's word for the subnet's room
+	Room     string // the configuration's key for how many addresses an ENI may have, "" if there is none
+	Policy   string // the file with the permissions that a node needs: "conf/aws/policy.json"
+	Reserved string // how to ask which ranges of a subnet are reserved, where Traits.Reserves
 }

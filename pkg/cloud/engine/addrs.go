@@ -57,8 +57,6 @@ func blocksWith(addrs []netip.Addr, lists ...[]netip.Prefix) (blocks []netip.Pre
 	return blocks
 }
 
-func contains(addrs []netip.Addr, a netip.Addr) bool { return slices.Contains(addrs, a) }
-
 // expand returns the addresses of a block that pods may have: all of an IPv4 one, the
 // first n of an IPv6 one. The very first of an IPv6 block is left out: where it is the
 // subnet's first it is the anycast address of all routers (RFC 4291, 2.6.1).

@@ -68,10 +68,10 @@ func (c *creation) attachAt(ctx context.Context, id string, at place) (attachmen
 	}
 }
 
-// all returns the instance's places for ENIs, those of the first network card first: its
+// allPlaces returns the instance's places for ENIs, those of the first network card first: its
 // primary ENI is at index 0 of that, and on the others indexes begin at 1
 // (docs.aws.amazon.com/AWSEC2/latest/APIReference/API_AttachNetworkInterface.html, example 2).
-func (n *Node) all() (all []place) {
+func (n *Node) allPlaces() (all []place) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	cards := n.shape.Cards
@@ -93,7 +93,7 @@ func (n *Node) all() (all []place) {
 // reserve takes the lowest place that is free as far as is known, if that is recent, so
 // that no other call of this process tries the same.
 func (n *Node) reserve(id string) (place, bool) {
-	all := n.all()
+	all := n.allPlaces()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !isRecent(n.memory.looked, n.clock.Now()) {
@@ -139,7 +139,7 @@ func (c *creation) places(ctx context.Context, id string) ([]place, error) {
 		return nil, err
 	}
 	var free, rest []place
-	for _, at := range c.all() {
+	for _, at := range c.allPlaces() {
 		taken := slices.ContainsFunc(raw, func(i driver.Interface) bool {
 			return i.ID != id && i.Index >= 0 && place{i.Card, i.Index} == at
 		})

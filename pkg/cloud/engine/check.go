@@ -55,13 +55,10 @@ func (n *Node) Check(ctx context.Context) []cloud.Finding {
 	return k.found
 }
 
-// failed says what went wrong, by a request's error.
-func (k *check) failed(what, fix string, err error) { k.found.Failed(what, fix, err) }
-
 func (k *check) instance(ctx context.Context) bool {
 	self, err := k.n.whoami(ctx)
 	if err != nil {
-		k.failed("instance", "is this the instance that will be the node, and does its metadata service answer? Else name cloud.instance and cloud.region", err)
+		k.found.Failed("instance", "is this the instance that will be the node, and does its metadata service answer? Else name cloud.instance and cloud.region", err)
 		return false
 	}
 	k.self = self
@@ -76,15 +73,15 @@ func (k *check) interfaces(ctx context.Context) bool {
 	k.clock()
 	switch driver.Reason(err) {
 	case driver.WrongClock:
-		k.failed("clock", "set the node's clock: it must be within 5 minutes of the cloud's", err)
+		k.found.Failed("clock", "set the node's clock: it must be within 5 minutes of the cloud's", err)
 		return false
 	case driver.Unauthorized:
 		k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
-		k.failed("permission to describe ENIs", "allow it as in "+k.n.t.Keys.Policy+"; nothing else can be looked at without it", err)
+		k.found.Failed("permission to describe ENIs", "allow it as in "+k.n.t.Keys.Policy+"; nothing else can be looked at without it", err)
 		return false
 	}
 	if err != nil {
-		k.failed(what, "give the instance a role with "+k.n.t.Keys.Policy+", and see that the API can be reached", err)
+		k.found.Failed(what, "give the instance a role with "+k.n.t.Keys.Policy+", and see that the API can be reached", err)
 		return false
 	}
 	k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
@@ -131,7 +128,7 @@ func (k *check) attached() {
 func (k *check) limits(ctx context.Context) {
 	l, err := k.n.Limits(ctx)
 	if err != nil {
-		k.failed("limits", "allow what "+k.n.t.Keys.Policy+" does", err)
+		k.found.Failed("limits", "allow what "+k.n.t.Keys.Policy+" does", err)
 		return
 	}
 	verdict, fix, how := cloud.Works, "", ""
@@ -151,7 +148,7 @@ func (k *check) limits(ctx context.Context) {
 func (k *check) subnets(ctx context.Context) {
 	all, err := k.n.chosen(ctx, k.home)
 	if err != nil {
-		k.failed("subnets", "allow what "+k.n.t.Keys.Policy+" does", err)
+		k.found.Failed("subnets", "allow what "+k.n.t.Keys.Policy+" does", err)
 		return
 	}
 	usable := 0

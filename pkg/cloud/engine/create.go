@@ -168,7 +168,7 @@ func (c *creation) make(ctx context.Context) (*nic, error) {
 		case err == nil && raw.ID == "":
 			return nil, because(cloud.ErrUnknown, "the answer has no ENI")
 		case err == nil && raw.MAC != "":
-			made, err := c.read1(ctx, raw, it)
+			made, err := c.readAnswer(ctx, raw, it)
 			c.isNew = first && err == nil && sameSecond(made.raw.Mark.Asked, it.asked)
 			return made, err
 		}
@@ -231,8 +231,8 @@ func derived(token string, step ...any) string {
 // fresh is the token of a call that is made once.
 func fresh() string { return rand.Text() }
 
-// read1 takes the answer for what it is: of an ENI that can't be right nothing is left.
-func (c *creation) read1(ctx context.Context, raw driver.Interface, it intent) (*nic, error) {
+// readAnswer takes the answer for what it is: of an ENI that can't be right nothing is left.
+func (c *creation) readAnswer(ctx context.Context, raw driver.Interface, it intent) (*nic, error) {
 	if raw.Mark.Token == "" {
 		raw.Mark = c.mark(it) // some show it later
 	}
@@ -253,7 +253,7 @@ func (c *creation) read1(ctx context.Context, raw driver.Interface, it intent) (
 // known, by its mark. It returns nil for one that never is.
 func (c *creation) appears(ctx context.Context, id string) (*nic, error) {
 	for w := c.wait(c.t.Times.Settle); ; {
-		made, err := c.byToken1(ctx, id)
+		made, err := c.byIDOrToken(ctx, id)
 		if made != nil || err != nil && !passes(err) {
 			return made, err
 		}
@@ -265,7 +265,8 @@ func (c *creation) appears(ctx context.Context, id string) (*nic, error) {
 	}
 }
 
-func (c *creation) byToken1(ctx context.Context, id string) (*nic, error) {
+// byIDOrToken returns what describes show of the ENI, by its token where its ID is not known.
+func (c *creation) byIDOrToken(ctx context.Context, id string) (*nic, error) {
 	if id == "" {
 		return c.byToken(ctx, c.self, c.w.Token)
 	}
@@ -325,12 +326,10 @@ func (c *creation) isReady(ctx context.Context, id string) bool {
 // error is the whole truth. Where asking again may do, or the outcome is not known,
 // the ENI waits for the next call with its token.
 func (c *creation) undo(ctx context.Context, id string, cause error) error {
-	switch cloud.Kind(cause) {
-	case cloud.ErrLimit, cloud.ErrForbidden, cloud.ErrSubnetFull, cloud.ErrNotFound:
-	default:
+	if !isFinal(cause) {
 		return halfDone(cause)
 	}
-	if err := c.remove(ctx, c.self, id, nil); err != nil {
+	if err := c.remove(ctx, id, nil); err != nil {
 		return halfDone(errors.Join(cause, err))
 	}
 	c.again(c.w.Token)

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -147,10 +148,10 @@ func (wall) Wait(ctx context.Context, d time.Duration) error {
 func (n *Node) primaryV6(id string, addrs []netip.Addr) netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	before, known := n.memory.first6[id]
-	if known && contains(addrs, before) {
+	before, known := n.memory.primary6[id]
+	if known && slices.Contains(addrs, before) {
 		return before
 	}
-	n.memory.first6[id] = addrs[0]
+	n.memory.primary6[id] = addrs[0]
 	return addrs[0]
 }

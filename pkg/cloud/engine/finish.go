@@ -79,7 +79,7 @@ func (c *creation) elect(ctx context.Context, on *nic) error {
 	six := union(ofFamily(on.raw.Singles, eni.IPv6))
 	if len(six) == 0 { // somebody has taken the one that it was made with
 		var err error
-		if six, err = c.firstV6(ctx, on); err != nil {
+		if six, err = c.assignFirstV6(ctx, on); err != nil {
 			return err
 		}
 	}
@@ -100,9 +100,9 @@ func (c *creation) elect(ctx context.Context, on *nic) error {
 	return nil
 }
 
-// firstV6 puts an IPv6 address on an ENI that has none. Each attempt asks anew: of what an
+// assignFirstV6 puts an IPv6 address on an ENI that has none. Each attempt asks anew: of what an
 // earlier one has put, describes tell.
-func (c *creation) firstV6(ctx context.Context, on *nic) (six []netip.Addr, err error) {
+func (c *creation) assignFirstV6(ctx context.Context, on *nic) (six []netip.Addr, err error) {
 	err = c.insist(ctx, func() error {
 		got, err := c.d.Assign(ctx, driver.Assign{On: on.raw, Family: eni.IPv6, Count: driver.Count{Singles: 1}, Token: fresh()})
 		six = union(ofFamily(got.Addresses, eni.IPv6))

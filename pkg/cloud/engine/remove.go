@@ -39,7 +39,7 @@ func (n *Node) DeleteInterface(ctx context.Context, id string) (err error) {
 	} else if !raw[0].Mark.Ours(self.Instance) || raw[0].Primary || raw[0].Instance != "" && raw[0].Instance != self.Instance {
 		return because(cloud.ErrForbidden, "it was not made for instance %s, or another one has it", self.Instance)
 	}
-	err = n.remove(ctx, self, id, raw)
+	err = n.remove(ctx, id, raw)
 	if err != nil && !errors.Is(err, cloud.ErrThrottled) {
 		n.doubt()
 	}
@@ -50,11 +50,11 @@ func (n *Node) DeleteInterface(ctx context.Context, id string) (err error) {
 // each step: describes lag, and clouds refuse to delete while they detach. raw is what a
 // describe has just shown of it, if one has. Once it has begun, requests that the cloud
 // refuses for their rate are made again.
-func (n *Node) remove(ctx context.Context, self driver.Self, id string, raw []driver.Interface) error {
+func (n *Node) remove(ctx context.Context, id string, raw []driver.Interface) error {
 	begun := false
 	var refused error
-	last := "" // what the cloud said last, if it refused
-	believe := n.wait(n.t.Times.Settle)
+	var believe *waiter // how long what is refused may be due to a state that is over
+	last := ""          // what the cloud said last, if it refused
 	for w := n.wait(n.t.Times.Wait); ; raw = nil {
 		gone, step, err := n.removeStep(ctx, id, raw)
 		switch {

@@ -20,18 +20,16 @@ type home struct {
 }
 
 // settleIn takes over what the ENIs tell, of which the first is the primary one.
-func (n *Node) settleIn(self driver.Self, v view) home {
+func (n *Node) settleIn(self driver.Self, v view) {
 	p := v.nics[0].raw
 	h := home{primary: p.ID, subnet: p.Subnet, zone: cmp.Or(n.o.Zone, p.Zone, self.Zone), vpc: cmp.Or(p.VPC, self.VPC), groups: p.Groups}
 	for _, i := range v.nics {
 		h.subnets = append(h.subnets, i.Subnet)
 	}
-	slices.Sort(h.subnets)
-	h.subnets = slices.Compact(h.subnets)
+	h.subnets = sorted(h.subnets)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.home = h
-	return h
 }
 
 // findHome returns what the newest look told, or looks.
@@ -92,12 +90,12 @@ func roomOf(s driver.Subnet) int {
 }
 
 // mayReserve tells whether a subnet may have prefixes where it shows no room.
-func (n *Node) mayReserve() bool { return n.o.Prefixes && n.t.Keys.Reserved != "" }
+func (n *Node) mayReserve() bool { return n.o.Prefixes && n.t.Reserves }
 
 // chosen returns the subnets that Options choose, with those of the node's ENIs, sorted
 // by ID.
 func (n *Node) chosen(ctx context.Context, home home) ([]driver.Subnet, error) {
-	return n.describeSubnets(ctx, driver.SubnetFilter{IDs: union2(n.namedSubnets(home), home.subnets), VPC: home.vpc, Tags: n.o.SubnetTags})
+	return n.describeSubnets(ctx, driver.SubnetFilter{IDs: sorted(slices.Concat(n.namedSubnets(home), home.subnets)), VPC: home.vpc, Tags: n.o.SubnetTags})
 }
 
 // namedSubnets returns the subnets that are chosen by ID.
@@ -106,12 +104,6 @@ func (n *Node) namedSubnets(home home) []string {
 		return []string{home.subnet}
 	}
 	return n.o.Subnets
-}
-
-func union2(a, b []string) []string {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // isNew tells whether new ENIs of the node may lie in the subnet. Another zone's can't

@@ -252,7 +252,7 @@ func (n *Node) electedV6(i *nic, six []netip.Addr) netip.Addr {
 	if !n.t.MarksV6 {
 		return n.primaryV6(i.ID, six)
 	}
-	if contains(six, i.raw.Mark.V6) {
+	if slices.Contains(six, i.raw.Mark.V6) {
 		return i.raw.Mark.V6
 	}
 	return netip.Addr{}
