@@ -168,6 +168,30 @@ func TestASubnetThatGetsARangeIsAskedForAgain(t *testing.T) {
 	})
 }
 
+// Each look would cost a request more: an IPv4 range never changes.
+func TestAWrongIPv4AddressDoesNotAskForTheSubnetAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		_, err := w.node("i-1").CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 1})
+		must(t, err)
+		n := engine.New(&edited{Driver: w.Driver("i-1", w.traits), interfaces: func(all []driver.Interface) []driver.Interface {
+			for i := range all {
+				if !all[i].Primary {
+					all[i].V4 = netip.MustParseAddr("192.0.2.7")
+				}
+			}
+			return all
+		}}, engine.Options{})
+		shows(t, n, 1)
+		before := w.Calls()[sim.ActSubnets]
+		shows(t, n, 1)
+		shows(t, n, 1)
+		if asked := w.Calls()[sim.ActSubnets] - before; asked > 0 {
+			t.Errorf("two more looks asked for the subnet %d times", asked)
+		}
+	})
+}
+
 // The table of instance types knows the first card alone.
 func TestENIsOnFurtherCardsAreNotLeftOutWhileTheCardsAreUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -166,8 +166,9 @@ func (n *Node) ranges(ctx context.Context, ids []string) (map[string]driver.Subn
 	return known, err
 }
 
-// rangesOf returns the subnets of ENIs. One that has got a range since it was asked for, as
-// a primary address outside of it tells, is asked for again.
+// rangesOf returns the subnets of ENIs. One that has got an IPv6 range since it was asked
+// for, as a primary address outside of it tells, is asked for again; its IPv4 range it has
+// for life.
 func (n *Node) rangesOf(ctx context.Context, raw []driver.Interface) (map[string]driver.Subnet, error) {
 	var ids, grown []string
 	for _, r := range raw {
@@ -179,9 +180,7 @@ func (n *Node) rangesOf(ctx context.Context, raw []driver.Interface) (map[string
 	}
 	for _, r := range raw {
 		in := known[r.Subnet]
-		_, wrong4 := netOf(in, r.V4)
-		_, wrong6 := netOf(in, r.V6)
-		if in.ID != "" && (wrong4 != nil || wrong6 != nil) && !slices.Contains(grown, in.ID) {
+		if _, wrong := netOf(in, r.V6); in.ID != "" && wrong != nil && !slices.Contains(grown, in.ID) {
 			grown = append(grown, in.ID)
 		}
 	}
