@@ -1,8 +1,6 @@
 package clouds
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -44,72 +42,19 @@ func TestTheFileNamesTheCloud(t *testing.T) {
 	}
 }
 
-// broom counts sweeps and upkeeps.
-type broom struct {
-	cloud.Cloud
-	sweeps, keeps int
-	err           error
-}
-
-func (b *broom) Interfaces(context.Context) ([]cloud.Interface, error) {
-	return []cloud.Interface{{ID: "eni-1"}}, b.err
-}
-
-func (b *broom) Quarantined() []cloud.Quarantined { return nil }
-
-func (b *broom) Sweep(context.Context, time.Duration) ([]string, error) {
-	b.sweeps++
-	return []string{"eni-9"}, errors.New("some error")
-}
-
-func (b *broom) Upkeep(context.Context) ([]string, error) {
-	b.keeps++
-	return []string{"eni-1"}, errors.New("some error")
-}
-
-func TestANodeSweepsItsClusterAndKeepsItsENIsNowAndThen(t *testing.T) {
+// A describe that lags more than usual is a key of the file; the cloud knows what is usual.
+func TestALongerSettleIsTheEngines(t *testing.T) {
 	conf := agentconf.Default()
-	for _, cluster := range []string{"", "c"} {
-		conf.Cloud.Cluster = cluster
-		b := &broom{}
-		k := Keeping(conf, b, slog.New(slog.DiscardHandler)).(*kept)
-		now := k.now()
-		k.now = func() time.Time { return now }
-		describe := func(sweeps, keeps int) {
-			t.Helper()
-			if cluster == "" {
-				sweeps = 0
-			}
-			list, err := k.Interfaces(t.Context())
-			if !errors.Is(err, b.err) || len(list) != 1 || b.sweeps != sweeps || b.keeps != keeps {
-				t.Errorf("cluster %q: %v, %v after %d sweeps and %d upkeeps, want %d and %d", cluster, list, err, b.sweeps, b.keeps, sweeps, keeps)
-			}
-		}
-		now = now.Add(-sweepEvery)
-		describe(0, 1)
-		describe(0, 1)
-		now = now.Add(2 * keepEvery)
-		describe(0, 2)
-		now = now.Add(4 * sweepEvery)
-		describe(1, 3)
-		describe(1, 3)
-		now = now.Add(sweepEvery / 3)
-		describe(1, 4)
-		now = now.Add(2 * sweepEvery)
-		b.err = errors.New("no answer")
-		describe(1, 4)
-		b.err = nil
-		describe(2, 5)
+	if got := nodeOptions(conf, nil).Times.Settle; got != 0 {
+		t.Errorf("by default the driver's time is overruled by %s", got)
 	}
-}
-
-func TestACloudThatCanNeitherIsLeftAsItIs(t *testing.T) {
-	c, err := Open(agentconf.Config{Cloud: agentconf.Cloud{Provider: agentconf.Sim, Endpoint: "unix:///run/enipool/vpc.sock"}}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
+	conf.Settle = 45 * time.Second
+	if got := nodeOptions(conf, nil).Times.Settle; got != conf.Settle {
+		t.Errorf("settle: 45s is %s for the engine", got)
 	}
-	if got, wrapped := Keeping(agentconf.Default(), c, slog.New(slog.DiscardHandler)).(*kept); wrapped {
-		t.Errorf("it became a %T", got)
+	conf.Settle = time.Second // for the agent alone: it must not take the time that a cloud needs
+	if got := nodeOptions(conf, nil).Times.Settle; got != 0 {
+		t.Errorf("settle: 1s is %s for the engine", got)
 	}
 }
 

@@ -19,6 +19,8 @@ type kept struct {
 	age time.Duration // of ENIs that a sweep deletes, 0 for none
 	log *slog.Logger
 	now func() time.Time
+	// beside does it with a time of its own: what is slow or fails holds up no describe.
+	beside func(do func(context.Context))
 
 	mu                  sync.Mutex
 	nextSweep, nextKeep time.Time
@@ -47,22 +49,34 @@ const (
 	keepEvery  = 10 * time.Minute
 )
 
+// keepFor is how long one of them may take: less than lies between two.
+const keepFor = 2 * time.Minute
+
 // Keeping returns the cloud with two things beside its describes: ENIs follow the
 // configuration's security groups, and, where a cluster is named, those are deleted that
 // its nodes left behind which are gone. It is the cloud itself where that can neither.
-func Keeping(conf agentconf.Config, c cloud.Cloud, log *slog.Logger) cloud.Cloud {
+// stop ends what of it is under way; a later upkeep or sweep does the rest.
+func Keeping(conf agentconf.Config, c cloud.Cloud, log *slog.Logger) (keeping cloud.Cloud, stop func()) {
 	in, ok := c.(inside)
 	_, sweeps := c.(sweeper)
 	_, keeps := c.(upkeeper)
 	if sweeps = sweeps && conf.Cloud.Cluster != ""; !ok || !sweeps && !keeps {
-		return c
+		return c, func() {}
 	}
-	k := &kept{inside: in, age: conf.LeakAge, log: log, now: time.Now}
+	ctx, cancel := context.WithCancel(context.Background())
+	var going sync.WaitGroup
+	k := &kept{inside: in, age: conf.LeakAge, log: log, now: time.Now, beside: func(do func(context.Context)) {
+		going.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, keepFor)
+			defer cancel()
+			do(ctx)
+		})
+	}}
 	k.nextSweep = k.now().Add(jitter(sweepEvery))
 	if !sweeps {
 		k.age = 0
 	}
-	return k
+	return k, func() { cancel(); going.Wait() }
 }
 
 // jitter is up to twice as long, so that nodes that start together don't do it together.
@@ -75,12 +89,16 @@ func (k *kept) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
 		return list, err
 	}
 	if can, ok := k.inside.(upkeeper); ok && k.due(&k.nextKeep, keepEvery) {
-		changed, failed := can.Upkeep(ctx)
-		k.tell(changed, failed, "set the security groups of ENIs", "security groups of ENIs can't be set")
+		k.beside(func(ctx context.Context) {
+			changed, failed := can.Upkeep(ctx)
+			k.tell(changed, failed, "set the security groups of ENIs", "security groups of ENIs can't be set")
+		})
 	}
 	if can, ok := k.inside.(sweeper); ok && k.age > 0 && k.due(&k.nextSweep, sweepEvery) {
-		deleted, failed := can.Sweep(ctx, k.age)
-		k.tell(deleted, failed, "deleted ENIs of nodes that are gone", "ENIs of nodes that are gone can't be looked for")
+		k.beside(func(ctx context.Context) {
+			deleted, failed := can.Sweep(ctx, k.age)
+			k.tell(deleted, failed, "deleted ENIs of nodes that are gone", "ENIs of nodes that are gone can't be looked for")
+		})
 	}
 	return list, nil
 }

@@ -46,7 +46,12 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 	}
 	metrics := web.New(release)
 	fast := newFastPath(conf, r)
-	p := parts(conf, clouds.Keeping(conf, client, r.log), metrics, r, fast)
+	if !f.dryRun { // it changes ENIs
+		var stop func()
+		client, stop = clouds.Keeping(conf, client, r.log)
+		defer stop()
+	}
+	p := parts(conf, client, metrics, r, fast)
 	switch {
 	case f.dryRun:
 		// What the real start would stop at is told now.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,16 @@ type edited struct {
 	subnets    func([]driver.Subnet) []driver.Subnet
 	interfaces func([]driver.Interface) []driver.Interface
 	refuse     func(method, id string) error
+	gone       func(instances []string) error
+}
+
+func (d *edited) Gone(ctx context.Context, instances []string) ([]string, error) {
+	if d.gone != nil {
+		if err := d.gone(instances); err != nil {
+			return nil, err
+		}
+	}
+	return d.Driver.Gone(ctx, instances)
 }
 
 func (d *edited) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
@@ -241,6 +252,69 @@ func TestASweepGoesOnBehindAnENIThatCantBeDeleted(t *testing.T) {
 		deleted, err := n.Sweep(t.Context(), time.Minute)
 		if len(deleted) != 2 || err == nil || !strings.Contains(err.Error(), ids[0]) {
 			t.Errorf("deleted %v, %v; want the two besides %s", deleted, err, ids[0])
+		}
+	})
+}
+
+// Some clouds tell of one instance a request: a sweep asks for few, and the next for others.
+func TestASweepAsksForFewInstancesAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{Cluster: "ours"})
+		var left []string
+		for at := range 25 {
+			instance := fmt.Sprintf("i-gone-%02d", at)
+			if at%2 == 0 { // its node looks after its own, and may be slow
+				instance = fmt.Sprintf("i-here-%02d", at)
+				_, err := w.AddInstance(sim.Instance{ID: instance, Type: "small", Subnet: "a"})
+				must(t, err)
+			}
+			if ids := w.leak(t, instance, "ours", 1); at%2 == 1 {
+				left = append(left, ids...)
+			}
+		}
+		time.Sleep(2 * time.Hour)
+		d := &edited{Driver: w.Driver("i-1", w.traits)}
+		most, asked := 0, map[string]bool{}
+		d.gone = func(instances []string) error {
+			most = max(most, len(instances))
+			for _, i := range instances {
+				asked[i] = true
+			}
+			return nil
+		}
+		n := engine.New(d, engine.Options{Cluster: "ours"})
+		var deleted []string
+		for range 7 {
+			deleted = append(deleted, w.sweep(t, n)...)
+		}
+		if slices.Sort(deleted); most > 10 || len(asked) != 25 || !slices.Equal(deleted, slices.Sorted(slices.Values(left))) {
+			t.Errorf("up to %d instances a sweep, %d in all; deleted %v, want %v", most, len(asked), deleted, left)
+		}
+	})
+}
+
+// One instance that can't be told of must not keep the others' ENIs for ever.
+func TestASweepGoesOnBehindInstancesThatCantBeToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{Cluster: "ours"})
+		for at := range 15 {
+			w.leak(t, fmt.Sprintf("i-gone-%02d", at), "ours", 1)
+		}
+		time.Sleep(2 * time.Hour)
+		d := &edited{Driver: w.Driver("i-1", w.traits), gone: func(instances []string) error {
+			if slices.Contains(instances, "i-gone-03") {
+				return &driver.Error{Kind: cloud.ErrUnavailable, Detail: "bad answer"}
+			}
+			return nil
+		}}
+		n := engine.New(d, engine.Options{Cluster: "ours"})
+		deleted := 0
+		for range 10 {
+			ids, _ := n.Sweep(t.Context(), time.Hour)
+			deleted += len(ids)
+		}
+		if deleted == 0 {
+			t.Error("nothing was deleted")
 		}
 	})
 }

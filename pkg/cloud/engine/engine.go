@@ -71,6 +71,7 @@ type Node struct {
 	quarantined []cloud.Quarantined
 	said        map[string]bool
 	doomed      map[string]time.Time // by ID: ENIs that a Sweep has found without an instance
+	askedLast   string               // the instance that the last Sweep asked for last
 }
 
 var _ cloud.Cloud = (*Node)(nil)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -14,6 +15,9 @@ import (
 // mostSwept is how many ENIs one Sweep deletes, so that nodes that sweep at the same time
 // leave the account's rate to others.
 const mostSwept = 10
+
+// mostAsked is how many instances one Sweep asks for: some clouds tell of one a request.
+const mostAsked = 10
 
 // Sweep deletes ENIs of the cluster that nobody will miss: attached to nothing, made
 // longer ago than olderThan, for an instance that is gone, as this sweep and one before
@@ -32,7 +36,7 @@ func (n *Node) Sweep(ctx context.Context, olderThan time.Duration) (deleted []st
 	if err != nil {
 		return nil, err
 	}
-	dead, err := n.twiceDead(ctx, leaked)
+	dead, err := n.twiceDead(ctx, self, leaked)
 	if err != nil {
 		return nil, err
 	}
@@ -69,21 +73,17 @@ func (n *Node) leaked(ctx context.Context, self driver.Self, olderThan time.Dura
 	}), nil
 }
 
-// twiceDead returns the ENIs whose instance is gone and was at the last Sweep, at most as
-// many as one deletes, and remembers those that it finds for the first time.
-func (n *Node) twiceDead(ctx context.Context, leaked []driver.Interface) ([]string, error) {
-	var instances []string
-	for _, r := range leaked {
-		if !slices.Contains(instances, r.Mark.Instance) {
-			instances = append(instances, r.Mark.Instance)
-		}
+// twiceDead returns the ENIs whose instance is gone and was when a Sweep asked for it
+// before, at most as many as one deletes, and remembers those that it finds for the first
+// time.
+func (n *Node) twiceDead(ctx context.Context, self driver.Self, leaked []driver.Interface) ([]string, error) {
+	asked := n.nextAsked(self, leaked)
+	if len(asked) == 0 {
+		return nil, nil
 	}
-	var gone []string
-	if len(instances) > 0 {
-		var err error
-		if gone, err = n.d.Gone(ctx, instances); err != nil {
-			return nil, err
-		}
+	gone, err := n.d.Gone(ctx, asked)
+	if err != nil {
+		return nil, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,17 +91,39 @@ func (n *Node) twiceDead(ctx context.Context, leaked []driver.Interface) ([]stri
 	n.doomed = map[string]time.Time{}
 	var dead []string
 	for _, r := range leaked {
-		if !slices.Contains(gone, r.Mark.Instance) {
-			continue
-		}
-		if _, twice := before[r.ID]; twice && len(dead) < mostSwept {
+		first, twice := before[r.ID]
+		switch {
+		case !slices.Contains(asked, r.Mark.Instance):
+			if twice {
+				n.doomed[r.ID] = first // its turn comes again
+			}
+		case !slices.Contains(gone, r.Mark.Instance):
+		case twice && len(dead) < mostSwept:
 			dead = append(dead, r.ID)
-			continue
+		default:
+			n.doomed[r.ID] = n.clock.Now()
 		}
-		n.doomed[r.ID] = n.clock.Now()
 	}
 	for _, id := range slices.Sorted(maps.Keys(n.doomed)) {
-		n.log.Debug("an ENI of an instance that is gone will be deleted by the next sweep", "eni", id)
+		n.log.Debug("an ENI of an instance that is gone will be deleted by a later sweep", "eni", id)
 	}
 	return dead, nil
+}
+
+// nextAsked returns the instances of ENIs that a Sweep asks for: those whose turn it is,
+// also after a request that failed. Each node begins elsewhere.
+func (n *Node) nextAsked(self driver.Self, leaked []driver.Interface) []string {
+	var all []string
+	for _, r := range leaked {
+		all = append(all, r.Mark.Instance)
+	}
+	all = sorted(all)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	begin, _ := slices.BinarySearch(all, cmp.Or(n.askedLast, self.Instance)+"\x00") // the next one
+	asked := append(slices.Clone(all[begin:]), all[:begin]...)
+	if asked = asked[:min(len(asked), mostAsked)]; len(asked) > 0 {
+		n.askedLast = asked[len(asked)-1]
+	}
+	return asked
 }
