@@ -59,13 +59,12 @@ func markTags(c driver.Create) []types.Tag {
 	return tagList(tags)
 }
 
-// Attach implements driver.Driver.
+// Attach implements driver.Driver. It names the first network card, too: without one EC2 has
+// told a device index of the first card to be taken that was taken on another
+// (github.com/cilium/cilium/pull/42512).
 func (d *Driver) Attach(ctx context.Context, a driver.Attach) (attachment string, err error) {
-	in := &ec2.AttachNetworkInterfaceInput{NetworkInterfaceId: aws.String(a.ID), InstanceId: aws.String(a.Instance), DeviceIndex: aws.Int32(int32(a.Index))}
-	if a.Card > 0 {
-		in.NetworkCardIndex = aws.Int32(int32(a.Card))
-	}
-	out, err := change(ctx, d, &d.api.AttachNetworkInterface, in)
+	out, err := change(ctx, d, &d.api.AttachNetworkInterface, &ec2.AttachNetworkInterfaceInput{NetworkInterfaceId: aws.String(a.ID),
+		InstanceId: aws.String(a.Instance), DeviceIndex: aws.Int32(int32(a.Index)), NetworkCardIndex: aws.Int32(int32(a.Card))})
 	if err != nil {
 		return "", err
 	}

@@ -70,26 +70,19 @@ func readType(info types.InstanceTypeInfo) (driver.Shape, error) {
 	return s, nil
 }
 
-// mostCards is more than any instance has.
-const mostCards = 64
-
 // readCards returns how many ENIs each network card may have, nil for one card. A card
-// that takes no plain ENIs, but EFA alone, has none.
+// that takes no plain ENIs, but EFA-only interfaces alone, has room for none.
 func readCards(list []types.NetworkCardInfo) []int {
-	var cards []int
+	if len(list) < 2 {
+		return nil
+	}
+	cards := make([]int, len(list))
 	for _, c := range list {
 		index := int(aws.ToInt32(c.NetworkCardIndex))
 		plain := len(c.InterfaceTypes) == 0 || slices.Contains(c.InterfaceTypes, types.NetworkCardInterfaceTypeInterface)
-		if index < 0 || index >= mostCards || !plain {
-			continue
+		if plain && index >= 0 && index < len(cards) {
+			cards[index] = int(aws.ToInt32(c.MaximumNetworkInterfaces))
 		}
-		for len(cards) <= index {
-			cards = append(cards, 0)
-		}
-		cards[index] = int(aws.ToInt32(c.MaximumNetworkInterfaces))
-	}
-	if len(cards) < 2 {
-		return nil
 	}
 	return cards
 }

@@ -58,10 +58,10 @@ func shapeOfENIs(a *account) {
 		cards = []int{a.shape.ENIs}
 	}
 	for card, enis := range cards {
-		if card > 0 {
-			enis++ // on further cards indexes begin at 1, too
-		}
-		for index := 1; index < enis; index++ {
+		for index := range enis {
+			if card == 0 && index == 0 {
+				continue // the primary ENI is there
+			}
 			_, err := a.Attach(a.ctx, driver.Attach{ID: a.loose().ID, Instance: a.self.Instance, Index: index, Card: card, Token: a.mark().Token})
 			a.must(err)
 		}

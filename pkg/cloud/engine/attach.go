@@ -68,9 +68,10 @@ func (c *creation) attachAt(ctx context.Context, id string, at place) (attachmen
 	}
 }
 
-// allPlaces returns the instance's places for ENIs, those of the first network card first: its
-// primary ENI is at index 0 of that, and on the others indexes begin at 1
-// (docs.aws.amazon.com/AWSEC2/latest/APIReference/API_AttachNetworkInterface.html, example 2).
+// allPlaces returns the instance's places for ENIs, those of the first network card first, at index
+// 0 of which the primary ENI is. On the others index 0 comes last: AWS would have EFA-only
+// interfaces there (docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html), and
+// it is the one index of a card for one ENI (github.com/aws/aws-parallelcluster/pull/6930).
 func (n *Node) allPlaces() (all []place) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,12 +80,11 @@ func (n *Node) allPlaces() (all []place) {
 		cards = []int{n.shape.ENIs}
 	}
 	for card, enis := range cards {
-		last := enis
-		if card == 0 {
-			last-- // the primary ENI is one of them
-		}
-		for index := 1; index <= last; index++ {
+		for index := 1; index < enis; index++ {
 			all = append(all, place{card, index})
+		}
+		if card > 0 && enis > 0 {
+			all = append(all, place{card, 0})
 		}
 	}
 	return all[:min(len(all), eni.MaxIndex)]

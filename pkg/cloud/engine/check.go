@@ -108,14 +108,17 @@ func (k *check) clock() {
 
 // attached tells of the ENIs that there are.
 func (k *check) attached() {
-	ours := 0
+	ours, others := 0, 0
+	for _, on := range k.view.unmanaged {
+		others += on
+	}
 	for _, i := range k.view.nics {
 		if i.Ours {
 			ours++
 		}
 	}
 	k.found.Say("ENIs", cloud.Works, "", "%d attached, %d of them made by enipool, and %d not for pods; its primary one is %s in %s",
-		len(k.view.nics)+k.view.unmanaged, ours, k.view.unmanaged, k.home.primary, k.home.subnet)
+		len(k.view.nics)+others, ours, others, k.home.primary, k.home.subnet)
 	for _, q := range k.n.Quarantined() {
 		if q.Address.IsValid() {
 			k.found.Say("address "+q.Address.String(), cloud.Careful, "take it from the ENI, if nobody needs it: it takes the room of one for pods", "ENI %s: %s", q.ID, q.Why)

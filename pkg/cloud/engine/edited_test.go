@@ -203,6 +203,52 @@ func TestAWrongIPv4AddressDoesNotAskForTheSubnetAgain(t *testing.T) {
 	})
 }
 
+// As on an instance type with EFA: the second card takes nothing but an EFA-only interface,
+// which has no address, and all cards together fewer than the sum of them.
+func TestInterfacesOfOtherKindsTakeTheRoomOfTheirOwnNetworkCard(t *testing.T) {
+	for name, tt := range map[string]struct {
+		total int
+		cards []int // as EC2 has them
+		shown []int // those that take ENIs
+		has   []int // interfaces that pods can't use, by card
+		want  int
+	}{
+		"a card of its own":               {6, []int{3, 1, 2}, []int{3, 0, 2}, []int{0, 1, 0}, 5},
+		"on each card":                    {6, []int{3, 1, 2}, []int{3, 0, 2}, []int{1, 1, 1}, 3},
+		"fewer in all than on the cards":  {4, []int{3, 1, 2}, []int{3, 0, 2}, []int{0, 1, 0}, 3},
+		"the first card alone takes ENIs": {4, []int{3, 1}, []int{3, 0}, []int{0, 1}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+				w.AddType(sim.Type{Name: "efa", ENIs: tt.total, Cards: tt.cards, V4: 8})
+				_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "efa", Subnet: "a"})
+				must(t, err)
+				for card, n := range tt.has {
+					for range n {
+						w.unmanaged(t, "i-3", sim.Attach{Card: card, Index: -1})
+					}
+				}
+				n := engine.New(&edited{Driver: w.Driver("i-3", w.traits), shape: func(s driver.Shape) driver.Shape {
+					s.Cards = tt.shown
+					return s
+				}}, engine.Options{})
+				limits, err := n.Limits(t.Context())
+				must(t, err)
+				if limits.ENIs != tt.want {
+					t.Errorf("%d ENIs are for pods, want %d", limits.ENIs, tt.want)
+				}
+				for made := 1; made < tt.want; made++ {
+					_, err := n.CreateInterface(t.Context(), cloud.Create{Token: fmt.Sprint("t", made), Subnet: "a", V4: 1})
+					must(t, err)
+				}
+				shows(t, n, tt.want)
+				must(t, w.Check())
+			})
+		})
+	}
+}
+
 // The table of instance types knows the first card alone.
 func TestENIsOnFurtherCardsAreNotLeftOutWhileTheCardsAreUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -77,14 +77,7 @@ func (n *Node) limits() eni.Limits {
 	if n.t.NoIndex {
 		most = eni.MaxIndex // others' ENIs count down from there
 	}
-	enis := s.ENIs
-	if len(s.Cards) > 0 {
-		enis = 0
-		for _, card := range s.Cards {
-			enis += card
-		}
-	}
-	l := eni.Limits{ENIs: max(min(enis-n.memory.unmanaged, most), 1), V4: s.V4}
+	l := eni.Limits{ENIs: max(min(n.room(), most), 1), V4: s.V4}
 	if n.o.Prefixes && s.Prefixes && n.t.Bits4 > 0 {
 		l.V4Block = eni.Block{Bits: n.t.Bits4, Size: 1 << (32 - n.t.Bits4)}
 		l.V4 = 1 + (s.V4-1)*l.V4Block.Size
@@ -100,6 +93,24 @@ func (n *Node) limits() eni.Limits {
 		l.V6 = cmp.Or(n.o.Limits.V6, l.V6)
 	}
 	return l
+}
+
+// room is how many ENIs for pods the instance may have: those that pods can't use take the
+// room of their own network card, which may have none for others, and of the instance. The
+// caller holds the lock.
+func (n *Node) room() int {
+	all := n.shape.ENIs
+	for _, others := range n.memory.unmanaged {
+		all -= others
+	}
+	if len(n.shape.Cards) == 0 {
+		return all
+	}
+	onCards := 0
+	for card, most := range n.shape.Cards {
+		onCards += max(most-n.memory.unmanaged[card], 0)
+	}
+	return min(all, onCards)
 }
 
 // sizeV6 is how many addresses of an IPv6 prefix pods may have. Who has none need not

@@ -26,7 +26,7 @@ type memory struct {
 	mine     map[string]bool       // by ID: ENIs that this process has made, of which it knows all
 	// unmanaged are the attached ENIs that pods can't use, by network card: they take
 	// the room of others.
-	unmanaged int
+	unmanaged map[int]int
 }
 
 // sight is an ENI as it was shown.

@@ -96,12 +96,13 @@ func TestAnENIThatNoPodCanHaveIsUndone(t *testing.T) {
 }
 
 // unmanaged attaches an ENI of another service to the instance.
-func (w *world) unmanaged(t *testing.T, instance string, index int) {
+func (w *world) unmanaged(t *testing.T, instance string, at sim.Attach) {
 	t.Helper()
 	must(t, w.Update(func(tx *sim.Tx) error {
 		i, err := tx.Create(sim.Create{Subnet: "a", Requester: "efa"})
 		if err == nil {
-			_, err = tx.Attach(sim.Attach{Interface: i.ID, Instance: instance, Index: index})
+			at.Interface, at.Instance = i.ID, instance
+			_, err = tx.Attach(at)
 		}
 		return err
 	}))
@@ -116,7 +117,7 @@ func TestENIsThatPodsCantUseTakeRoom(t *testing.T) {
 				w.AddType(sim.Type{Name: "m5.large", ENIs: 3, V4: 10})
 				_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "m5.large", Subnet: "a"})
 				must(t, err)
-				w.unmanaged(t, "i-3", 1)
+				w.unmanaged(t, "i-3", sim.Attach{Index: 1})
 				n := w.node("i-3")
 				limits, err := n.Limits(t.Context())
 				must(t, err)

@@ -20,7 +20,7 @@ type view struct {
 	out       []cloud.Quarantined
 	primary   string // why the primary ENI is left out, "" if it is not
 	taken     map[place]string
-	unmanaged int // attached ENIs that pods can't use
+	unmanaged map[int]int // attached ENIs that pods can't use, by network card
 }
 
 // hasPrimary tells why a view is none to work with: it lacks the node's primary ENI.
@@ -48,7 +48,7 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 	if err := n.knowCards(ctx, raw); err != nil {
 		return view{}, err
 	}
-	v := view{taken: map[place]string{}}
+	v := view{taken: map[place]string{}, unmanaged: map[int]int{}}
 	for _, r := range raw {
 		if r.Index >= 0 && r.Instance == self.Instance {
 			v.taken[place{r.Card, r.Index}] = r.ID
@@ -56,7 +56,7 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 		switch {
 		case r.Unmanaged != "" && !r.Primary:
 			if r.Instance == self.Instance {
-				v.unmanaged++
+				v.unmanaged[r.Card]++
 			}
 			continue
 		case !r.Primary && !r.Mark.Ours(self.Instance) && r.State != driver.Attached:
@@ -165,8 +165,8 @@ func (n *Node) read(self driver.Self, r driver.Interface, in driver.Subnet, size
 }
 
 // indexOf returns the ENI's index at the instance: its device index, on a further network
-// card after all of those before. A further card has an index more than ENIs, since some
-// begin at 0 there and others at 1.
+// card after all of those before. A further card has an index more than ENIs: its indexes
+// were once taken to begin at 1, and an index is for as long as the ENI.
 func (n *Node) indexOf(r driver.Interface) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

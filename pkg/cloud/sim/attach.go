@@ -105,7 +105,7 @@ func (a *Account) place(m *machine, w Attach) (int, error) {
 	switch {
 	case taken[w.Index]:
 		return 0, fail(IndexInUse, m.ID, "index %d", w.Index)
-	case w.Index > eni.MaxIndex:
+	case w.Index > eni.MaxIndex, w.Card > 0 && w.Index >= cards[w.Card] && !a.lifted:
 		return 0, fail(Invalid, m.ID, "index %d", w.Index)
 	}
 	return w.Index, nil
