@@ -208,7 +208,8 @@ func TestANewENIIsMadeAsTheOptionsSay(t *testing.T) {
 	})
 }
 
-// EC2 answers to a client token with the ENI that it made first, even if that is gone.
+// EC2 answers to a client token with the ENI that it made first, even if that is gone. A
+// process that has not seen it go takes that for a describe that lags, at first.
 func TestATokenWhoseENIWasDeletedMakesAnother(t *testing.T) {
 	s := newSite(t, kind{})
 	c, _ := s.open(t, "i-1", engine.Options{})
@@ -221,6 +222,10 @@ func TestATokenWhoseENIWasDeletedMakesAnother(t *testing.T) {
 		t.Fatalf("left over: %+v, %v", list, err)
 	}
 	restarted, _ := s.open(t, "i-1", engine.Options{})
+	if _, err := restarted.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+		t.Fatal(err)
+	}
+	restarted.clock.Set(3 * time.Minute)
 	for _, agent := range []*node{restarted, c} {
 		i, err := agent.CreateInterface(t.Context(), wish)
 		must(t, err)

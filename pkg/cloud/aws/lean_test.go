@@ -49,7 +49,7 @@ func lean(t *testing.T) (*site, *node, func() error) {
 
 func TestWhatIsKnownIsNotAskedForBeforeAChange(t *testing.T) {
 	s, c, look := lean(t)
-	c.clock.set(time.Minute) // what an earlier process did has shown by then
+	c.clock.Set(time.Minute) // what an earlier process did has shown by then
 	made := map[string]int{"CreateNetworkInterface": 1, "AttachNetworkInterface": 1, describeENIs: 1, "ModifyNetworkInterfaceAttribute": 1}
 	var i cloud.Interface
 	for n, token := range []string{"a", "b", "c"} {
@@ -94,7 +94,7 @@ func TestWhatIsKnownForLongIsAskedForAgain(t *testing.T) {
 		i, err = c.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "subnet-a", V4: 2})
 		return err
 	}())
-	c.clock.set(8*time.Minute + time.Second)
+	c.clock.Set(8*time.Minute + time.Second)
 	s.asks(t, "more addresses", map[string]int{describeENIs: 1, "AssignPrivateIpAddresses": 1}, func() error {
 		_, err := c.AssignAddresses(t.Context(), i.ID, eni.IPv4, 1)
 		return err
@@ -131,17 +131,17 @@ func TestENIsThatAreAttachedNowhereAreAskedForWhereThereMayBeAny(t *testing.T) {
 	last, err := c.CreateInterface(t.Context(), wish)
 	must(t, err)
 	asks("as long as something may come late", 2)
-	c.clock.set(2 * time.Minute)
+	c.clock.Set(2 * time.Minute)
 	asks("when it must have come", 2)
 	asks("after that", 1)
-	c.clock.set(22 * time.Minute)
+	c.clock.Set(22 * time.Minute)
 	asks("now and then", 2)
 	asks("and not each time", 1)
 	s.Endpoint.FailNext("DeleteNetworkInterface", sim.Fault{Answer: sim.Lost})
 	if err := c.DeleteInterface(t.Context(), last.ID); !errors.Is(err, cloud.ErrUnknown) {
 		t.Fatal(err)
 	}
-	c.clock.set(26 * time.Minute)
+	c.clock.Set(26 * time.Minute)
 	asks("when nobody looked while something was in doubt", 2)
 }
 
@@ -177,7 +177,7 @@ func TestAnENIThatDidNotShowWhenTheProcessBeganIsNotMadeTwice(t *testing.T) {
 
 func TestACreationThatWasThrottledAtItsBeginningIsAsGoodAsNew(t *testing.T) {
 	s, c, _ := lean(t)
-	c.clock.set(time.Minute) // what an earlier process did has shown by then
+	c.clock.Set(time.Minute) // what an earlier process did has shown by then
 	s.Endpoint.FailNext("CreateNetworkInterface", sim.Fault{Err: &sim.Error{Reason: sim.Throttled}})
 	wish := cloud.Create{Token: "a", Subnet: "subnet-a", V4: 2}
 	want := map[string]int{"CreateNetworkInterface": 2, "AttachNetworkInterface": 1, describeENIs: 1, "ModifyNetworkInterfaceAttribute": 1}

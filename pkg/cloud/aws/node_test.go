@@ -1,14 +1,13 @@
 package aws
 
 import (
-	"context"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/enipool/enipool/pkg/cloud/cloudtest"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 )
@@ -18,13 +17,13 @@ type node struct {
 	*engine.Node
 	d     *Driver
 	ear   *deaf
-	clock *shifted
+	clock *cloudtest.Clock
 }
 
 // newNode returns a node that waits less than for a real cloud. Its connections can be
 // refused.
 func newNode(d *Driver, o engine.Options) *node {
-	n := &node{d: d, ear: quicken(d), clock: &shifted{}}
+	n := &node{d: d, ear: quicken(d), clock: &cloudtest.Clock{}}
 	o.Clock = n.clock
 	o.Times = driver.Times{Poll: time.Millisecond, Slow: 100 * time.Millisecond, Usual: 2 * time.Millisecond, Settle: 300 * time.Millisecond}
 	n.Node = engine.New(d, o)
@@ -46,34 +45,4 @@ func (s *site) open(t *testing.T, instance string, o engine.Options) (*node, *de
 	t.Helper()
 	n := newNode(New(Options{Endpoint: s.url, Metadata: serve(t, s.Metadata(instance)), Log: o.Log}), o)
 	return n, n.ear
-}
-
-// shifted is a clock that tests put forward.
-type shifted struct {
-	mu    sync.Mutex
-	ahead time.Duration
-}
-
-func (c *shifted) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
-}
-
-// set lets the clock be so far ahead of the machine's.
-func (c *shifted) set(ahead time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ahead = ahead
-}
-
-func (c *shifted) Wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

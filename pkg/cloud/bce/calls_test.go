@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/cloudtest"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
@@ -186,7 +187,12 @@ func TestATokenWhoseENIWasUndoneMakesANewOneAfterARestart(t *testing.T) {
 		t.Fatalf("in a full subnet: %v", err)
 	}
 	must(t, s.LeaveFree("sbn-a", 100))
-	again, _ := s.open(t, "i-n1", engine.Options{Subnets: []string{"sbn-a"}, Times: driver.Times{Settle: 20 * time.Millisecond}})
+	clock := &cloudtest.Clock{}
+	again, _ := s.open(t, "i-n1", engine.Options{Subnets: []string{"sbn-a"}, Times: driver.Times{Settle: 20 * time.Millisecond}, Clock: clock})
+	if _, err := again.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+		t.Fatalf("it may be a describe that lags: %v", err)
+	}
+	clock.Set(3 * time.Minute)
 	i, err := again.CreateInterface(t.Context(), wish)
 	if err != nil || len(i.Addresses) != 3 {
 		t.Errorf("the same token again: %+v, %v", i, err)

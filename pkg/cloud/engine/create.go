@@ -142,51 +142,61 @@ func isFinal(err error) bool {
 	return false
 }
 
-// mostTries is how many ENIs of a token are made that never appear.
-const mostTries = 4
-
 // make makes the ENI. A cloud that remembers a token whose ENI was undone answers with
-// that: it never appears, and the next try has another token.
+// that: it never appears, and then the next try has another token. An ENI that describes
+// show late looks the same, so that much time passes before another is made.
 func (c *creation) make(ctx context.Context) (*nic, error) {
 	home, err := c.findHome(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for range mostTries {
+	for {
 		it, first, err := c.intentOf(c.w.Token)
 		if err != nil {
 			return nil, err
 		}
-		raw, err := c.request(ctx, home, it, c.w.V4, c.w.V6)
-		if errors.Is(err, cloud.ErrSubnetFull) && c.t.CreateFills && (c.w.V4 > 1 || c.w.V6 > 1) {
-			raw, err = c.request(ctx, home, it, min(c.w.V4, 1), min(c.w.V6, 1)) // what there is comes later
+		id := it.named
+		if it.missing.IsZero() { // else it was asked for, and where tokens are forgotten another request makes another one
+			raw, err := c.requestWhatThereIs(ctx, home, it)
+			reused := driver.Reason(err) == driver.TokenReused
+			switch {
+			case err != nil && !reused:
+				return nil, err
+			case err == nil && raw.ID == "":
+				return nil, because(cloud.ErrUnknown, "the answer has no ENI")
+			case err == nil && raw.MAC != "":
+				made, err := c.readAnswer(ctx, raw, it)
+				c.isNew = first && err == nil && sameSecond(made.raw.Mark.Asked, it.asked)
+				return made, err
+			}
+			id, first = raw.ID, first && !reused
 		}
-		reused := driver.Reason(err) == driver.TokenReused
+		made, wrong := c.appears(ctx, id)
 		switch {
-		case err != nil && !reused:
-			return nil, err
-		case err == nil && raw.ID == "":
-			return nil, because(cloud.ErrUnknown, "the answer has no ENI")
-		case err == nil && raw.MAC != "":
-			made, err := c.readAnswer(ctx, raw, it)
-			c.isNew = first && err == nil && sameSecond(made.raw.Mark.Asked, it.asked)
-			return made, err
-		}
-		made, wrong := c.appears(ctx, raw.ID)
-		if wrong != nil {
+		case wrong != nil:
 			return nil, halfDone(wrong)
-		}
-		if made != nil {
-			c.isNew = first && !reused && sameSecond(made.raw.Mark.Asked, it.asked)
+		case made != nil:
+			c.isNew = first && sameSecond(made.raw.Mark.Asked, it.asked)
 			return made, nil
+		case !c.isMissing(c.w.Token, id):
+			return nil, because(cloud.ErrUnknown, "the ENI that was made does not show yet")
 		}
 		c.again(c.w.Token) // of what the token made before nothing is left
 	}
-	return nil, because(cloud.ErrUnknown, "the ENI that was made never appears")
 }
 
 // sameSecond tells whether two marks are of one try: some clouds keep seconds.
 func sameSecond(a, b time.Time) bool { return a.Unix() == b.Unix() }
+
+// requestWhatThereIs is request, with fewer addresses where the subnet has not as many: what
+// there is comes later.
+func (c *creation) requestWhatThereIs(ctx context.Context, home home, it intent) (driver.Interface, error) {
+	raw, err := c.request(ctx, home, it, c.w.V4, c.w.V6)
+	if errors.Is(err, cloud.ErrSubnetFull) && c.t.CreateFills && (c.w.V4 > 1 || c.w.V6 > 1) {
+		return c.request(ctx, home, it, min(c.w.V4, 1), min(c.w.V6, 1))
+	}
+	return raw, err
+}
 
 // request makes the call with as many addresses as one call may give.
 func (c *creation) request(ctx context.Context, home home, it intent, v4, v6 int) (driver.Interface, error) {

@@ -179,6 +179,44 @@ func TestASubnetThatGetsARangeIsAskedForAgain(t *testing.T) {
 	})
 }
 
+// hiding is a driver whose describes show an ENI so long after it was made.
+func hiding(d driver.Driver, lag time.Duration) *edited {
+	return &edited{Driver: d, interfaces: func(all []driver.Interface) []driver.Interface {
+		return slices.DeleteFunc(all, func(i driver.Interface) bool { return !i.Primary && time.Since(i.Created) < lag })
+	}}
+}
+
+// Describes may lag for longer than they usually do. That is no reason for a second ENI: the
+// account has its price and its quota, and a sweep gets what is left only much later.
+func TestALongLagMakesNoSecondENI(t *testing.T) {
+	for name, v := range steps() {
+		for _, who := range []string{"the same process", "a later process"} {
+			t.Run(name+"/"+who, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, v.traits, sim.Options{}, v.e)
+					start := func() *engine.Node {
+						return engine.New(hiding(w.Driver("i-1", w.traits), time.Minute), engine.Options{Subnets: []string{"a"}, Prefixes: w.o.Prefixes, IPv6: w.o.IPv6})
+					}
+					n, calls := start(), 0
+					w.FailNext(sim.ActCreate, sim.Fault{Answer: sim.Lost})
+					i := w.insist(t, func() *engine.Node {
+						if calls++; who == "a later process" {
+							n = start()
+						}
+						if made := w.truth(); len(made) > 1 {
+							t.Fatalf("%d calls have made %d ENIs", calls-1, len(made))
+						}
+						return n
+					}, w.wanted())
+					if made := w.truth(); len(made) != 1 || made[0].ID != i.ID {
+						t.Errorf("%s was returned, and there are %+v", i.ID, made)
+					}
+				})
+			})
+		}
+	}
+}
+
 // Each look would cost a request more: an IPv4 range never changes.
 func TestAWrongIPv4AddressDoesNotAskForTheSubnetAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -69,6 +69,19 @@ func (n *Node) intentOf(token string) (it intent, first bool, err error) {
 	return it, true, nil
 }
 
+// isMissing notes that describes do not show the ENI that the cloud has answered with, and
+// tells whether they have not for so long that there surely is none.
+func (n *Node) isMissing(token, id string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	it, now := n.memory.making[token], n.clock.Now()
+	if it.missing.IsZero() {
+		it.missing, it.named = now, id
+		n.memory.making[token] = it
+	}
+	return now.Sub(it.missing) >= doubtful
+}
+
 // again notes that what was made with a token is gone.
 func (n *Node) again(token string) {
 	n.mu.Lock()

@@ -75,17 +75,17 @@ func (w *world) wanted() cloud.Create {
 }
 
 // insist calls with the token until that succeeds, as an agent does, by the node that next
-// returns. It fails the test when three calls do not.
+// returns. It fails the test when none does in some minutes.
 func (w *world) insist(t *testing.T, next func() *engine.Node, c cloud.Create) cloud.Interface {
 	t.Helper()
 	var errs []error
-	for range 3 {
+	for wait := time.Second; wait < 5*time.Minute; wait *= 2 {
 		i, err := next().CreateInterface(t.Context(), c)
 		if err == nil {
 			return i
 		}
 		errs = append(errs, err)
-		time.Sleep(time.Second)
+		time.Sleep(wait)
 	}
 	t.Fatalf("no call succeeds: %v", errors.Join(errs...))
 	return cloud.Interface{}
@@ -121,9 +121,15 @@ func (w *world) holds(t *testing.T, i cloud.Interface, c cloud.Create, late bool
 
 // later are the processes that finish what an earlier call began.
 func (w *world) later(first *engine.Node) map[string]func() *engine.Node {
+	var second *engine.Node
 	return map[string]func() *engine.Node{
 		"the same process": func() *engine.Node { return first },
-		"a later process":  func() *engine.Node { return w.node("i-1") },
+		"a later process": func() *engine.Node {
+			if second == nil {
+				second = w.node("i-1")
+			}
+			return second
+		},
 	}
 }
 
