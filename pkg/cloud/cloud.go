@@ -122,6 +122,11 @@ type Create struct {
 	V4, V6 int    // secondary addresses to begin with
 }
 
+// Sizer is a Cloud that knows the limits without a call, once Limits have told them. They
+// are those after the last Interfaces: ENIs that pods can't use, which take room, come
+// and go, and blocks may be left of what the configuration no longer asks for.
+type Sizer interface{ LimitsNow() eni.Limits }
+
 // Quarantined is an ENI of the node, or an address of one, that Interfaces leaves out
 // because what the cloud tells of it can't be right.
 type Quarantined struct {
