@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -46,11 +47,7 @@ func (a *Agent) take(r result, now time.Duration) {
 			a.view.limits = r.limits // the next look need not ask for them
 		}
 	case "AssignAddresses":
-		for _, addr := range r.addrs {
-			a.mem.added[addr] = now
-			delete(a.mem.Gone, addr)
-			delete(a.mem.Begun, addr)
-		}
+		a.came(r.id, r.addrs, now)
 		a.view.assigned(r.id, r.addrs)
 		if r.err == nil && len(r.addrs) < r.count {
 			a.describeAt = now // the subnet has less than was thought
@@ -82,17 +79,25 @@ func (a *Agent) seen(d described) {
 	clear(a.said)
 }
 
+// came notes addresses that came to an ENI. One that another ENI of the node had is still on
+// its way back from there in the node cache, and can't be taken back.
+func (a *Agent) came(id string, addrs []netip.Addr, now time.Duration) {
+	for _, addr := range addrs {
+		a.mem.added[addr] = now
+		delete(a.mem.Gone, addr)
+	}
+	for _, addr := range without(addrs, a.view.elsewhere(id, addrs)) {
+		delete(a.mem.Begun, addr)
+	}
+}
+
 // made ends the intent to have an ENI, unless it may still come.
 func (a *Agent) made(r result, now time.Duration) {
 	if r.err == nil {
+		a.came(r.nic.ID, r.nic.Addresses, now)
 		a.view.put(r.nic)
 		a.mem.addedENI[r.nic.ID] = now
 		a.holds.clear("create")
-		for _, addr := range r.nic.Addresses {
-			a.mem.added[addr] = now
-			delete(a.mem.Gone, addr)
-			delete(a.mem.Begun, addr)
-		}
 	}
 	if r.err == nil || errors.Is(r.err, cloud.ErrSubnetFull) || errors.Is(r.err, cloud.ErrLimit) || errors.Is(r.err, cloud.ErrNotFound) {
 		a.mem.Creates = slices.DeleteFunc(a.mem.Creates, func(c create) bool { return c.Token == r.create.Token })
@@ -103,11 +108,12 @@ func (a *Agent) made(r result, now time.Duration) {
 // released notes what an unassign took away.
 func (a *Agent) released(r result, now time.Duration) {
 	if r.err == nil {
-		for _, addr := range r.call.addrs {
+		left := without(r.call.addrs, a.view.elsewhere(r.id, r.call.addrs)) // the cloud may have given some to another ENI
+		for _, addr := range left {
 			a.mem.Gone[addr] = now
 			delete(a.mem.added, addr)
 		}
-		a.view.unassigned(r.id, r.call.addrs)
+		a.view.unassigned(r.id, left)
 		a.unsaved = true
 		return
 	}

@@ -86,6 +86,7 @@ func (v view) subnet(id string) (cloud.Subnet, bool) {
 
 // put notes an ENI that a call made.
 func (v *view) put(nic cloud.Interface) {
+	v.moved(nic.ID, nic.Addresses)
 	v.at, v.agrees = nil, false
 	at := slices.IndexFunc(v.enis, func(have cloud.Interface) bool { return have.ID == nic.ID })
 	if at >= 0 {
@@ -103,10 +104,35 @@ func (v *view) drop(id string) {
 
 // assigned notes addresses that came to an ENI, and what its subnet has left.
 func (v *view) assigned(id string, addrs []netip.Addr) {
+	v.moved(id, addrs)
 	v.change(id, v.price(addrs), func(have []netip.Addr) []netip.Addr {
 		return append(have, without(addrs, have)...)
 	})
 }
+
+// moved notes that no other ENI has addresses that came to this one: a call has taken them
+// from there, and its answer is still to come.
+func (v *view) moved(to string, addrs []netip.Addr) {
+	for _, nic := range v.enis {
+		had := both(nic.Addresses, addrs)
+		if nic.ID != to && len(had) > 0 {
+			v.unassigned(nic.ID, had)
+		}
+	}
+}
+
+// elsewhere returns those of the addresses that another ENI than this one has.
+func (v view) elsewhere(id string, addrs []netip.Addr) (other []netip.Addr) {
+	for _, nic := range v.enis {
+		if nic.ID != id {
+			other = append(other, both(addrs, nic.Addresses)...)
+		}
+	}
+	return other
+}
+
+// both returns what is in both lists.
+func both(x, y []netip.Addr) []netip.Addr { return without(x, without(x, y)) }
 
 // unassigned notes addresses that left an ENI.
 func (v *view) unassigned(id string, addrs []netip.Addr) {
