@@ -19,7 +19,7 @@ import (
 
 // one is a world with one node of the given limits, its agent running and settled.
 func one(t *testing.T, limits eni.Limits, change func(*testNode)) (*world, *testNode) {
-	w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}, "CreateInterface": {Base: 5 * time.Second}}},
+	w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}, sim.ActAttach: {Base: 5 * time.Second}}},
 		subnet("subnet-a", "10.0.1.0/24"))
 	n := w.addNode(testConfig("n1"), sim.Machine{Limits: limits, Subnet: "subnet-a"})
 	if change != nil {
@@ -64,7 +64,7 @@ func timeline(t *testing.T, strategy scale.Strategy) (assigns, failed int, took 
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
-		before, start := w.account.Calls()["AssignAddresses"], time.Now()
+		before, start := w.calls()["AssignAddresses"], time.Now()
 		for range 35 {
 			if n.add() != nil {
 				failed++
@@ -81,7 +81,7 @@ func timeline(t *testing.T, strategy scale.Strategy) (assigns, failed int, took 
 		took = time.Since(start)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		assigns = w.account.Calls()["AssignAddresses"] - before
+		assigns = w.calls()["AssignAddresses"] - before
 		if got := n.total(); got != 48 {
 			t.Errorf("strategy %v: pool of %d addresses for 36 pods, want 48", strategy, got)
 		}
@@ -144,7 +144,7 @@ func TestARestartTearsNothingDown(t *testing.T) {
 		n.mu.Lock()
 		before := fmt.Sprint(n.book.Addresses)
 		n.mu.Unlock()
-		calls := w.account.Calls()
+		calls := w.calls()
 		n.kill()
 		n.start(-1, false)
 		time.Sleep(50 * time.Second)
@@ -155,7 +155,7 @@ func TestARestartTearsNothingDown(t *testing.T) {
 		if before != after {
 			t.Errorf("the book changed:\n%s\n%s", before, after)
 		}
-		now := w.account.Calls()
+		now := w.calls()
 		if now["AssignAddresses"] != calls["AssignAddresses"] || now["UnassignAddresses"] != calls["UnassignAddresses"] {
 			t.Errorf("calls before %v, after %v", calls, now)
 		}
@@ -208,7 +208,7 @@ func TestWhatTheCloudRefusesIsInTheStatusAndIsTriedAgain(t *testing.T) {
 				if st.Ready || !strings.Contains(st.Problem, c.want) || st.LastError == "" {
 					t.Errorf("status %+v: want not ready, a problem with %q, and the last error", st, c.want)
 				}
-				if calls := w.account.Calls()["Limits"]; calls > 8 {
+				if calls := w.calls()["Limits"]; calls > 8 {
 					t.Errorf("%d calls in 30s to a cloud that refuses", calls)
 				}
 				w.account.Refuse(nil)
@@ -328,7 +328,7 @@ func TestAnENIWhoseLinkIsLateIsWaitedForAndNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, eni.Limits{ENIs: 3, V4: 17, V6: 17}, nil)
 		defer n.stop()
-		w.account.SetFaults(sim.Chance{Action: "CreateInterface", Percent: 100, Fault: sim.Fault{Delay: 3 * time.Second}})
+		w.account.SetFaults(sim.Chance{Action: sim.ActAttach, Percent: 100, Fault: sim.Fault{Delay: 3 * time.Second}})
 		for range 16 {
 			_ = n.add()
 		}
@@ -366,7 +366,7 @@ func TestPlanTellsAndChangesNothing(t *testing.T) {
 			}
 		}
 		n.kill()
-		before, calls := n.total(), w.account.Calls()
+		before, calls := n.total(), w.calls()
 		l := &life{killAt: -1, wake: make(chan struct{}, 1)}
 		lines, err := n.agent(l, slog.New(slog.DiscardHandler)).Plan(t.Context())
 		if err != nil {
@@ -376,7 +376,7 @@ func TestPlanTellsAndChangesNothing(t *testing.T) {
 		if !strings.Contains(text, "assign 16 ipv4 addresses to") || !strings.Contains(text, "target 32") {
 			t.Errorf("plan:\n%s", text)
 		}
-		if n.total() != before || w.account.Calls()["AssignAddresses"] != calls["AssignAddresses"] {
+		if n.total() != before || w.calls()["AssignAddresses"] != calls["AssignAddresses"] {
 			t.Error("a plan changed something")
 		}
 	})
@@ -431,7 +431,7 @@ func TestCallsStayWithinTheBudget(t *testing.T) {
 		w, n := one(t, eni.Limits{ENIs: 8, V4: 3, V6: 3}, func(n *testNode) {
 			n.conf.Cloud.CallsPerSec, n.conf.Cloud.CallsBurst = 1, 4
 			n.conf.Pool.Scale.Batch = 1
-			n.w.account.SetFaults(sim.Chance{Percent: 60, Fault: sim.Fault{Lost: sim.AfterEffect}})
+			n.w.account.SetFaults(sim.Chance{Percent: 60, Fault: sim.Fault{Answer: sim.Lost}})
 		})
 		defer n.stop()
 		for range 14 {
@@ -441,7 +441,7 @@ func TestCallsStayWithinTheBudget(t *testing.T) {
 		}
 		synctest.Wait()
 		sum := 0
-		for _, c := range w.account.Calls() {
+		for _, c := range w.calls() {
 			sum += c
 		}
 		if most := 4 + int(time.Since(w.begin).Seconds()) + 1; sum > most {

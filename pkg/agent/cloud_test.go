@@ -9,42 +9,57 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
 // cloudOf is the cloud as one process calls it. What is called while it is alive
 // happens; a dead process calls nothing and hears nothing.
 type cloudOf struct {
-	*sim.Node
+	*engine.Node
 	p process
+}
+
+// newCloud is the cloud as a process that has just begun sees it: it remembers nothing.
+func newCloud(p process) cloudOf {
+	account, name := p.n.w.account, p.n.name
+	return cloudOf{engine.New(halves{account.NodeDriver(name), p}, account.NodeOptions(name)), p}
 }
 
 // send is a call on its way out. Calls that begin together leave at times of their
 // own, so that a run can be repeated.
-func (c cloudOf) send(what ...any) error {
+func (c cloudOf) send(method string, what ...any) error {
+	c.p.ownTime(method, what)
+	return c.p.do(func() error {
+		c.p.l.sent++
+		c.p.n.w.asked(method)
+		return nil
+	})
+}
+
+// ownTime waits for a time that nothing else happens at.
+func (p process) ownTime(what ...any) {
 	h := fnv.New32()
-	fmt.Fprint(h, c.p.n.name, what)
+	fmt.Fprint(h, p.n.name, what)
 	time.Sleep(time.Duration(h.Sum32()%1_000_000) * time.Nanosecond)
-	return c.p.do(func() error { c.p.l.sent++; return nil })
 }
 
 func (c cloudOf) Limits(ctx context.Context) (eni.Limits, error) {
-	if err := c.send("limits"); err != nil {
+	if err := c.send("Limits"); err != nil {
 		return eni.Limits{}, err
 	}
 	return c.Node.Limits(ctx)
 }
 
 func (c cloudOf) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
-	if err := c.send("interfaces"); err != nil {
+	if err := c.send("Interfaces"); err != nil {
 		return nil, err
 	}
 	return c.Node.Interfaces(ctx)
 }
 
 func (c cloudOf) Subnets(ctx context.Context) ([]cloud.Subnet, error) {
-	if err := c.send("subnets"); err != nil {
+	if err := c.send("Subnets"); err != nil {
 		return nil, err
 	}
 	list, err := c.Node.Subnets(ctx)
@@ -60,21 +75,21 @@ func (c cloudOf) Subnets(ctx context.Context) ([]cloud.Subnet, error) {
 }
 
 func (c cloudOf) CreateInterface(ctx context.Context, wish cloud.Create) (cloud.Interface, error) {
-	if err := c.send("create", wish); err != nil {
+	if err := c.send("CreateInterface", wish); err != nil {
 		return cloud.Interface{}, err
 	}
 	return c.Node.CreateInterface(ctx, wish)
 }
 
 func (c cloudOf) AssignAddresses(ctx context.Context, id string, f eni.Family, n int) ([]netip.Addr, error) {
-	if err := c.send("assign", id, f, n); err != nil {
+	if err := c.send("AssignAddresses", id, f, n); err != nil {
 		return nil, err
 	}
 	return c.Node.AssignAddresses(ctx, id, f, n)
 }
 
 func (c cloudOf) UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error {
-	if err := c.send("unassign", id, addrs); err != nil {
+	if err := c.send("UnassignAddresses", id, addrs); err != nil {
 		return err
 	}
 	c.p.n.mayGo(addrs)
@@ -82,15 +97,20 @@ func (c cloudOf) UnassignAddresses(ctx context.Context, id string, addrs []netip
 }
 
 func (c cloudOf) DeleteInterface(ctx context.Context, id string) error {
-	if err := c.send("delete", id); err != nil {
+	if err := c.send("DeleteInterface", id); err != nil {
 		return err
 	}
-	for _, nic := range c.p.n.w.account.Snapshot().Nodes[c.p.n.name] {
+	c.p.n.mayLose(id)
+	return c.Node.DeleteInterface(ctx, id)
+}
+
+// mayLose is mayGo for all addresses of an ENI.
+func (n *testNode) mayLose(id string) {
+	for _, nic := range n.attached() {
 		if nic.ID == id {
-			c.p.n.mayGo(nic.Addresses)
+			n.mayGo(nic.Addresses)
 		}
 	}
-	return c.Node.DeleteInterface(ctx, id)
 }
 
 // mayGo fails the test if a pod uses one of the addresses.

@@ -142,7 +142,7 @@ func TestAFullNodeAndASlowCloudAreNoFault(t *testing.T) {
 		faults []sim.Chance
 	}{
 		{"as many pods as it can hold", eni.Limits{ENIs: 2, V4: 9, V6: 9}, 16, nil},
-		{"an ENI takes long to be made, and the next one again", eni.Limits{ENIs: 3, V4: 17, V6: 17}, 30, []sim.Chance{{Action: "CreateInterface", Percent: 100, Fault: sim.Fault{Delay: 20 * time.Second}}}},
+		{"an ENI takes long to be made, and the next one again", eni.Limits{ENIs: 3, V4: 17, V6: 17}, 30, []sim.Chance{{Action: sim.ActAttach, Percent: 100, Fault: sim.Fault{Delay: 20 * time.Second}}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

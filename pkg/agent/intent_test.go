@@ -46,7 +46,7 @@ func killAfterRefusedDeletion(t *testing.T, at int) (taken int, killed bool) {
 	for left := 1; left > 0; left = n.retry() {
 		sleep(time.Second)
 	}
-	w.account.FailNext("DeleteInterface", sim.Fault{Err: cloud.ErrForbidden, Delay: 10 * time.Second})
+	w.account.FailNext(sim.ActDetach, sim.Fault{Err: cloud.ErrForbidden, Delay: 10 * time.Second})
 	for _, key := range n.keys() {
 		n.del(key)
 	}

@@ -25,14 +25,14 @@ func TestAnENIThatIsGoneIsNotRememberedAsLeaving(t *testing.T) {
 		if left := n.retry(); left != 0 || len(n.attached()) != 2 {
 			t.Fatalf("%d pods wait with %d ENIs", left, len(n.attached()))
 		}
-		w.account.FailNext("DeleteInterface", sim.Fault{Lost: sim.AfterEffect}, sim.Fault{Err: cloud.ErrForbidden})
+		w.account.FailNext(sim.ActDelete, sim.Fault{Answer: sim.Lost}, sim.Fault{Err: cloud.ErrForbidden})
 		for _, k := range n.keys() {
 			n.del(k)
 		}
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
 		n.stop()
-		if calls := w.account.Calls()["DeleteInterface"]; len(n.attached()) != 1 || len(n.book.ENIs) != 1 || calls < 2 {
+		if calls := w.calls()["DeleteInterface"]; len(n.attached()) != 1 || len(n.book.ENIs) != 1 || calls < 2 {
 			t.Fatalf("%d ENIs, %d in the cache, %d deletions", len(n.attached()), len(n.book.ENIs), calls)
 		}
 		if left := n.life.agent.mem.Leaving; len(left) > 0 {

@@ -34,7 +34,7 @@ func TestWhatIsInTheWayIsTheReasonOfTheFault(t *testing.T) {
 		}, 20, health.CloudThrottled, "throttled"},
 		{"nobody knows what came of it", large, nil, func(n *testNode) {
 			lost := sim.Fault{Err: cloud.ErrUnknown}
-			n.w.account.SetFaults(sim.Chance{Action: "AssignAddresses", Percent: 100, Fault: lost}, sim.Chance{Action: "CreateInterface", Percent: 100, Fault: lost})
+			n.w.account.SetFaults(sim.Chance{Action: sim.ActAssign, Percent: 100, Fault: lost}, sim.Chance{Action: sim.ActCreate, Percent: 100, Fault: lost})
 		}, 20, health.CloudFailed, "outcome unknown"},
 		{"the cloud is away from the start", large, func(n *testNode) { n.w.account.Refuse(cloud.ErrUnavailable) }, nil, 1, health.CloudUnavailable, "unavailable"},
 		{"a full subnet that can't fill an ENI", eni.Limits{ENIs: 3, V4: 17, V6: 17}, func(n *testNode) {
@@ -76,7 +76,7 @@ func TestALinkThatDoesNotComeIsAReasonToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, eni.Limits{ENIs: 3, V4: 17, V6: 17}, inCluster)
 		defer n.stop()
-		w.account.SetFaults(sim.Chance{Action: "CreateInterface", Percent: 100, Fault: sim.Fault{Delay: 3 * time.Second}})
+		w.account.SetFaults(sim.Chance{Action: sim.ActAttach, Percent: 100, Fault: sim.Fault{Delay: 3 * time.Second}})
 		n.crowd(30)
 		sleep(6 * time.Second) // the ENI is being made
 		n.mu.Lock()
@@ -112,5 +112,5 @@ func TestAQuotaThatWasRaisedIsForgotten(t *testing.T) {
 }
 
 func quota(n *testNode) {
-	n.w.account.SetFaults(sim.Chance{Action: "CreateInterface", Percent: 100, Fault: sim.Fault{Err: cloud.ErrLimit}})
+	n.w.account.SetFaults(sim.Chance{Action: sim.ActCreate, Percent: 100, Fault: sim.Fault{Err: cloud.ErrLimit}})
 }

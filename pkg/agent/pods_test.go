@@ -28,7 +28,7 @@ func TestThirtyFivePodsThatAreBoundHaveTheirAddressesBeforeTheyAskForThem(t *tes
 			t.Fatal(err)
 		}
 		sleep(10 * time.Second)
-		before := w.account.Calls()["AssignAddresses"]
+		before := w.calls()["AssignAddresses"]
 		var pods []eni.Pod
 		for i := range 35 {
 			pods = append(pods, n.bind(fmt.Sprintf("pod-%d", i+1)))
@@ -40,7 +40,7 @@ func TestThirtyFivePodsThatAreBoundHaveTheirAddressesBeforeTheyAskForThem(t *tes
 			}
 		}
 		sleep(time.Minute)
-		if calls := w.account.Calls()["AssignAddresses"] - before; calls != 1 || n.total() != 48 {
+		if calls := w.calls()["AssignAddresses"] - before; calls != 1 || n.total() != 48 {
 			t.Errorf("%d calls and %d addresses, want 1 and 48", calls, n.total())
 		}
 		if st := n.status(); st.Demand != 36 || st.Pods != 36 || !st.Watched || !st.Synced {

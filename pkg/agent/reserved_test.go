@@ -27,7 +27,7 @@ func TestANodeGrowsByBlocksThatItsSubnetDoesNotShow(t *testing.T) {
 		if left := n.retry(); left > 0 || n.total()%16 != 0 {
 			t.Errorf("%d of 50 pods wait, with %d addresses", left, n.total())
 		}
-		if calls := w.account.Calls(); calls["CreateInterface"] > 0 {
+		if calls := w.calls(); calls["CreateInterface"] > 0 {
 			t.Errorf("an ENI was tried without a primary address to be had: %v", calls)
 		}
 		if err := w.check(); err != nil {
@@ -65,12 +65,12 @@ func TestASubnetThatMayHideBlocksAndHasNoneIsNotHammered(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.crowd(47)
-		before := w.account.Calls()["AssignAddresses"]
+		before := w.calls()["AssignAddresses"]
 		for range 60 {
 			sleep(time.Minute)
 			n.retry()
 		}
-		calls := w.account.Calls()
+		calls := w.calls()
 		if tries := calls["AssignAddresses"] - before; tries < 5 || tries > 25 || calls["CreateInterface"] > 0 {
 			t.Errorf("in an hour %d tries of an empty subnet, and %d new ENIs", tries, calls["CreateInterface"])
 		}

@@ -76,9 +76,9 @@ func TestNodesOfAFullSubnetComeToRest(t *testing.T) {
 			sleep(time.Second)
 			poor.retry()
 		}
-		before := w.account.Calls()
+		before := w.calls()
 		sleep(2 * time.Hour)
-		calls := w.account.Calls()
+		calls := w.calls()
 		moved := calls["AssignAddresses"] + calls["UnassignAddresses"] + calls["CreateInterface"] - before["AssignAddresses"] - before["UnassignAddresses"] - before["CreateInterface"]
 		if moved > 2*6*4 {
 			t.Errorf("%d calls moved addresses in two quiet hours of six nodes", moved)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,7 +73,8 @@ func newSoaker(t *testing.T, seed uint64, prepare func(*testNode)) *soaker {
 func newSoakerOf(t *testing.T, seed uint64, change func(eni.Limits, *rand.Rand) eni.Limits, prepare func(*testNode)) *soaker {
 	r := rand.New(rand.NewPCG(seed, 1))
 	lag := time.Duration(r.IntN(3)) * 3 * time.Second
-	w := newWorld(t, sim.Options{Seed: seed, Lag: lag, BlockV4: 30, Latency: map[string]sim.Latency{"": {Base: 50 * time.Millisecond, Jitter: time.Second}, "CreateInterface": {Base: time.Second, Jitter: 20 * time.Second}}},
+	w := newWorld(t, sim.Options{Seed: seed, Lag: lag, BlockV4: 30, Latency: map[string]sim.Latency{"": {Base: 20 * time.Millisecond, Jitter: 500 * time.Millisecond}, sim.ActAttach: {Base: time.Second, Jitter: 10 * time.Second}},
+		CreateTime: time.Duration(r.IntN(2)) * 300 * time.Millisecond, AttachTime: time.Duration(r.IntN(3)) * 2 * time.Second, DetachTime: time.Duration(r.IntN(3)) * 2 * time.Second},
 		subnet("subnet-a", "10.0.1.0/24"), subnet("subnet-b", "10.0.2.0/25"))
 	if *soakSeed != 0 { // a replay tells all
 		w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -96,7 +98,12 @@ func newSoakerOf(t *testing.T, seed uint64, change func(eni.Limits, *rand.Rand) 
 		}
 		limits := eni.Limits{ENIs: 2 + r.IntN(4), V4: 4 + r.IntN(14)}
 		limits.V6 = limits.V4
-		n := w.addNode(conf, sim.Machine{Limits: change(limits, r), Subnet: "subnet-a"})
+		limits = change(limits, r)
+		m := sim.Machine{Limits: limits, Subnet: "subnet-a"}
+		if seed%2 == 0 && limits.V4Block.Size == 0 { // BCE has no blocks
+			m.LikeBCE, m.Limits.NoPrimary = true, true
+		}
+		n := w.addNode(conf, m)
 		prepare(n)
 		s.startNode(n)
 		s.sleep(time.Second)
@@ -190,15 +197,17 @@ func (s *soaker) faults() {
 	case 0:
 		s.account.SetFaults()
 	case 1:
-		s.account.SetFaults(sim.Chance{Percent: 50, Fault: sim.Fault{Err: cloud.ErrThrottled, RetryAfter: 2 * time.Second}})
+		s.account.SetFaults(sim.Chance{Percent: 50, Fault: sim.Fault{Err: &sim.Error{Reason: sim.Throttled, RetryAfter: 2 * time.Second}}})
 	case 2:
-		s.account.SetFaults(sim.Chance{Percent: 30, Fault: sim.Fault{Lost: sim.AfterEffect}})
+		s.account.SetFaults(sim.Chance{Percent: 30, Fault: sim.Fault{Answer: sim.Lost}})
 	case 3:
-		s.account.SetFaults(sim.Chance{Percent: 30, Fault: sim.Fault{Later: 4 * time.Second}})
+		s.account.SetFaults(sim.Chance{Percent: 30, Fault: sim.Fault{Answer: sim.Lost, Later: 4 * time.Second}})
 	case 4:
-		s.account.SetFaults(sim.Chance{Percent: 40, Fault: sim.Fault{Partial: true}}, sim.Chance{Percent: 30, Fault: sim.Fault{Partial: true, Err: cloud.ErrUnknown}})
+		s.account.SetFaults(sim.Chance{Action: sim.ActAssign, Percent: 40, Fault: sim.Fault{Partial: true}}, sim.Chance{Percent: 30, Fault: sim.Fault{Partial: true, Answer: sim.Lost}})
 	case 5:
-		s.account.SetFaults(sim.Chance{Action: "CreateInterface", Percent: 50, Fault: sim.Fault{Lost: sim.AfterCreate}}, sim.Chance{Action: "CreateInterface", Percent: 50, Fault: sim.Fault{Lost: sim.AfterAttach}})
+		lost := sim.Fault{Answer: sim.Lost}
+		s.account.SetFaults(sim.Chance{Action: sim.ActCreate, Percent: 50, Fault: lost}, sim.Chance{Action: sim.ActAttach, Percent: 50, Fault: lost},
+			sim.Chance{Action: sim.ActModify, Percent: 50, Fault: sim.Fault{Err: cloud.ErrForbidden}})
 	case 6:
 		s.account.Refuse([]error{cloud.ErrForbidden, cloud.ErrUnavailable}[s.r.IntN(2)])
 	case 7:
@@ -310,8 +319,8 @@ func (s *soaker) settle(d time.Duration) {
 
 func (s *soaker) mutations() int {
 	sum := 0
-	for method, n := range s.account.Calls() {
-		if method != "Limits" && method != "Interfaces" && method != "Subnets" {
+	for action, n := range s.account.Calls() {
+		if !strings.HasPrefix(action, "Describe") {
 			sum += n
 		}
 	}

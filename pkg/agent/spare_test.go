@@ -27,6 +27,7 @@ func TestANodeOfAnExhaustedSubnetSparesAddressesForPodsOfOthers(t *testing.T) {
 			}
 		}
 		some := n1.crowd(35)
+		wait(5 * time.Second) // it is served first
 		n2.crowd(35)
 		wait(10 * time.Minute) // until they are refused only every few minutes
 		if left := n1.retry() + n2.retry(); left < 5 || n1.total() != 36 || !n2.last().Faulty {

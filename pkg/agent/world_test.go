@@ -32,6 +32,9 @@ type world struct {
 	taken   map[netip.Addr]bool // addresses taken away by a fault: nobody's fault any more
 	begin   time.Time
 	log     *slog.Logger
+
+	mu    sync.Mutex
+	count map[string]int // calls of the agents, by method
 }
 
 // testNode is a node without a kernel: what the plugin and the kernel would hold is
@@ -90,7 +93,7 @@ type life struct {
 }
 
 func newWorld(t testing.TB, o sim.Options, subnets ...sim.Subnet) *world {
-	w := &world{t: t, account: sim.NewAccount(o), taken: map[netip.Addr]bool{}, begin: time.Now(), log: slog.New(slog.DiscardHandler)}
+	w := &world{t: t, account: sim.NewAccount(o), taken: map[netip.Addr]bool{}, count: map[string]int{}, begin: time.Now(), log: slog.New(slog.DiscardHandler)}
 	for _, s := range subnets {
 		if err := w.account.AddSubnet(s); err != nil {
 			t.Fatal(err)
@@ -118,6 +121,19 @@ func (w *world) addNode(conf agentconf.Config, m sim.Machine) *testNode {
 	return n
 }
 
+func (w *world) asked(method string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count[method]++
+}
+
+// calls returns how many calls of each method the agents have made.
+func (w *world) calls() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.count)
+}
+
 func (w *world) now() time.Duration { return time.Since(w.begin) + time.Hour }
 
 // start runs a new agent. killAt counts its effects.
@@ -135,7 +151,7 @@ func (n *testNode) start(killAt int, before bool) *life {
 
 func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 	p := process{n, l}
-	parts := Parts{Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: cloudOf{n.w.account.Node(n.name), p}, Orphans: p,
+	parts := Parts{Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: newCloud(p), Orphans: p,
 		Memory: p, Events: noEvents{}, Occupied: n.occupied, Disturbed: n.disturb, Log: log, Wants: p.wants, Publish: p.publish, Beat: n.beat,
 		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Now: n.w.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))}
 	if n.api != nil {

@@ -11,50 +11,50 @@ import (
 
 // counted is the cloud of a node with its calls counted.
 type counted struct {
-	*sim.Node
+	*sim.Old
 	n *node
 }
 
 func (c counted) Limits(ctx context.Context) (eni.Limits, error) {
 	c.look()
-	return c.Node.Limits(ctx)
+	return c.Old.Limits(ctx)
 }
 
 func (c counted) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
 	c.look()
 	for n := c.n.world.FirstLook; n > 1 && !c.n.knows; n-- {
-		if _, err := c.Node.Interfaces(ctx); err != nil {
+		if _, err := c.Old.Interfaces(ctx); err != nil {
 			return nil, err
 		}
 	}
-	list, err := c.Node.Interfaces(ctx)
+	list, err := c.Old.Interfaces(ctx)
 	c.n.knows = c.n.knows || err == nil
 	return list, err
 }
 
 func (c counted) Subnets(ctx context.Context) ([]cloud.Subnet, error) {
 	c.look()
-	return c.Node.Subnets(ctx)
+	return c.Old.Subnets(ctx)
 }
 
 func (c counted) CreateInterface(ctx context.Context, wish cloud.Create) (cloud.Interface, error) {
 	c.wants(&c.n.meter.calls.Attachments)
-	return c.Node.CreateInterface(ctx, wish)
+	return c.Old.CreateInterface(ctx, wish)
 }
 
 func (c counted) AssignAddresses(ctx context.Context, id string, f eni.Family, n int) ([]netip.Addr, error) {
 	c.wants(&c.n.meter.calls.Assign)
-	return c.Node.AssignAddresses(ctx, id, f, n)
+	return c.Old.AssignAddresses(ctx, id, f, n)
 }
 
 func (c counted) UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error {
 	c.gives(&c.n.meter.calls.Unassign)
-	return c.Node.UnassignAddresses(ctx, id, addrs)
+	return c.Old.UnassignAddresses(ctx, id, addrs)
 }
 
 func (c counted) DeleteInterface(ctx context.Context, id string) error {
 	c.gives(&c.n.meter.calls.Detachments)
-	return c.Node.DeleteInterface(ctx, id)
+	return c.Old.DeleteInterface(ctx, id)
 }
 
 func (c counted) look() { c.n.meter.called(&c.n.meter.calls.Describe, true) }

@@ -39,15 +39,14 @@ type node struct {
 
 // newNode makes a node of the account with an agent that has not begun.
 func newNode(p *play, m sim.Machine, conf agentconf.Config, seed uint64) (*node, error) {
-	cloud, err := p.account.AddNode(m)
-	if err != nil {
+	if _, err := p.account.AddNode(m); err != nil {
 		return nil, err
 	}
 	n := &node{play: p, name: m.Name, rand: rand.New(rand.NewPCG(seed, 1))}
 	conf.Node, conf.ModeSet = m.Name, true
 	n.loop.node = n
 	n.agent = agent.New(conf, agent.Parts{
-		Book: n, Unusable: nodecache.Unusable, Kernel: n, Cloud: counted{cloud, n}, Orphans: n, Memory: n, Events: n,
+		Book: n, Unusable: nodecache.Unusable, Kernel: n, Cloud: counted{p.account.Old(m.Name), n}, Orphans: n, Memory: n, Events: n,
 		Log: p.log.With("node", m.Name), Wants: n.wants, Publish: n.publish,
 		MaxPods: func() (int, string) { return p.world.MaxPods, "simulation" },
 		Now:     p.sinceBoot, Rand: rand.New(rand.NewPCG(seed, 2)), Wall: p.clock.Now,

@@ -224,10 +224,10 @@ func runReal(t *testing.T, w World, l Load, s Setting) (lines []step, waited []t
 		conf := s.Config
 		conf.Node, conf.ModeSet = w.machine(0).Name, true
 		conf.Cache, conf.State = filepath.Join(t.TempDir(), "node.cache"), filepath.Join(t.TempDir(), "agent.json")
-		client, err := account.AddNode(w.machine(0))
-		if err != nil {
+		if _, err := account.AddNode(w.machine(0)); err != nil {
 			t.Fatal(err)
 		}
+		client := account.Old(conf.Node)
 		r := &real{t: t, cache: nodecache.Cache{Path: conf.Cache}, account: account, name: conf.Node, begin: begin,
 			wake: make(chan struct{}, 1), changed: make(chan struct{})}
 		a := agent.New(conf, agent.Parts{Book: r, Unusable: nodecache.Unusable, Kernel: r, Cloud: client, Orphans: r,

@@ -31,7 +31,7 @@ func newAccount(t testing.TB, o Options) *Account {
 		}
 	}
 	for _, name := range []string{"n1", "n2"} {
-		if _, err := a.AddNode(Machine{Name: name, Limits: eni.Limits{ENIs: 4, V4: 8, V6: 8}, Subnet: "a"}); err != nil {
+		if _, err := addOld(a, Machine{Name: name, Limits: eni.Limits{ENIs: 4, V4: 8, V6: 8}, Subnet: "a"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +73,7 @@ func leave(a *Account, subnet string, free int) error {
 }
 
 func direct(a *Account) func(string) cloud.Cloud {
-	return func(node string) cloud.Cloud { return a.Node(node) }
+	return func(node string) cloud.Cloud { return a.Old(node) }
 }
 
 func TestContractInMemory(t *testing.T) {

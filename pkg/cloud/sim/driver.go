@@ -95,7 +95,8 @@ func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error)
 			return driver.Shape{}, err
 		}
 		t, err := tx.Type(i.Type)
-		return driver.Shape{Type: t.Name, ENIs: t.ENIs, Cards: t.Cards, V4: t.V4, V6: t.V6, Prefixes: !t.NoPrefix && d.traits.Bits4 > 0}, err
+		return driver.Shape{Type: t.Name, ENIs: t.ENIs, Cards: t.Cards, V4: t.V4, V6: t.V6, Prefixes: !t.NoPrefix && d.traits.Bits4 > 0,
+			NoPrimary: d.a.nodes.machines[s.Instance].Limits.NoPrimary}, err
 	})
 }
 
@@ -115,14 +116,26 @@ func (d *Driver) Gone(ctx context.Context, instances []string) ([]string, error)
 func (d *Driver) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
 	return describe(ctx, d, ActSubnets, func(tx *Tx) (list []driver.Subnet, err error) {
 		for _, s := range tx.Subnets() {
-			if !slices.Contains(f.IDs, s.ID) && (len(f.Tags) == 0 || !hasAll(s.Tags, f.Tags)) {
+			tags := maps.Clone(s.Tags)
+			if m, isNode := d.a.nodes.machines[d.instance]; isNode && m.may(s.ID) {
+				tags = merged(tags, AnySubnet())
+			}
+			if !slices.Contains(f.IDs, s.ID) && (len(f.Tags) == 0 || !hasAll(tags, f.Tags)) {
 				continue
 			}
 			list = append(list, driver.Subnet{ID: s.ID, VPC: tx.VPC().ID, Zone: s.Zone, V4: s.V4, V6: s.V6,
-				Gateway4: s.GatewayV4, Gateway6: s.GatewayV6, Free: s.Free, Ready: true, Tags: maps.Clone(s.Tags)})
+				Gateway4: s.GatewayV4, Gateway6: s.GatewayV6, Free: s.view(true).Free, Ready: true, Tags: tags})
 		}
 		return list, nil
 	})
+}
+
+// merged returns tags with those of both.
+func merged(a, b map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
 }
 
 func hasAll(tags, want map[string]string) bool {

@@ -53,8 +53,14 @@ func verdictOf(r Reason) verdict {
 	return verdict{cloud.ErrForbidden, driver.Other}
 }
 
-// errorOf is the error of a call that was answered.
+// errorOf is the error of a call that was answered. A fault may name a kind of package
+// cloud in place of a reason.
 func errorOf(err error) error {
+	for _, kind := range cloud.Kinds() {
+		if err == kind {
+			return &driver.Error{Kind: kind, Detail: "a simulated fault"}
+		}
+	}
 	v := verdictOf(ReasonOf(err))
 	out := &driver.Error{Kind: v.kind, Why: v.why, Detail: err.Error()}
 	if e, ok := err.(*Error); ok {

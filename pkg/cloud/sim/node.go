@@ -1,28 +1,70 @@
 package sim
 
 import (
-	"context"
-	"net/netip"
+	"time"
 
-	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Node is the cloud as one node of an account sees it.
+// Node is the cloud of one node of an account, as a process on it sees it: the engine over
+// the account's half-operations.
 type Node struct {
-	stub
+	*engine.Node
 	a    *Account
 	name string
 }
 
-// Node returns the cloud as the node of that name sees it. The calls of one that
-// is not in the account fail with ErrNotFound.
+// Node returns the cloud of the node of that name as a new process sees it, which
+// remembers nothing. The calls of one that is not in the account fail with ErrNotFound.
 func (a *Account) Node(name string) *Node {
-	return &Node{a: a, name: name, stub: func(ctx context.Context, r request) (reply, error) {
-		r.Node = name
-		return a.call(ctx, r)
-	}}
+	return &Node{engine.New(a.NodeDriver(name), a.NodeOptions(name)), a, name}
 }
+
+// NodeDriver returns the account as the driver of a node.
+func (a *Account) NodeDriver(name string) *Driver {
+	a.lock()
+	defer a.mu.Unlock()
+	return a.Driver(name, a.nodes.machines[name].traits(a.o))
+}
+
+// NodeOptions are those of an engine over NodeDriver.
+func (a *Account) NodeOptions(name string) engine.Options {
+	a.lock()
+	defer a.mu.Unlock()
+	l := a.nodes.machines[name].Limits
+	return engine.Options{SubnetTags: AnySubnet(), Prefixes: l.V4Block.Size > 0, IPv6: l.V6 > 0,
+		Clock: a.o.Clock, Random: a.random}
+}
+
+// traits are how the account behaves towards the node.
+func (m Machine) traits(o Options) driver.Traits {
+	t := LikeEC2()
+	if m.LikeBCE {
+		t = LikeBCE()
+	}
+	if t.Bits4 > 0 {
+		t.Bits4, t.Bits6 = o.block(eni.IPv4), 0
+	}
+	if t.Bits4 > 0 && m.Limits.V6Block.Size > 0 {
+		t.Bits6 = o.block(eni.IPv6)
+	}
+	return t
+}
+
+// random is a duration from 0 to most, by the account's seed.
+func (a *Account) random(most time.Duration) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.upTo(most)
+}
+
+// tagNew is on subnets, as a node's driver shows them, that its new ENIs may lie in.
+const tagNew = "enipool/new"
+
+// AnySubnet selects the subnets that a node's new ENIs may lie in, as it was added.
+func AnySubnet() map[string]string { return map[string]string{tagNew: "yes"} }
 
 // Name returns the node's name in the account.
 func (n *Node) Name() string { return n.name }
@@ -34,54 +76,4 @@ func (n *Node) Namespace() Namespace {
 		return Namespace{}
 	}
 	return named(n.a.o.Network.name + "-" + n.name)
-}
-
-// stub is a cloud.Cloud for whatever carries out a request, in this process or in
-// another.
-type stub func(context.Context, request) (reply, error)
-
-var _ cloud.Cloud = stub(nil)
-
-// Limits returns what the node was made with.
-func (s stub) Limits(ctx context.Context) (eni.Limits, error) {
-	out, err := s(ctx, request{Method: limits})
-	return out.Limits, err
-}
-
-// Interfaces shows a state that is at most Lag old.
-func (s stub) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
-	out, err := s(ctx, request{Method: interfaces})
-	return out.Interfaces, err
-}
-
-// Subnets shows a state that is at most Lag old.
-func (s stub) Subnets(ctx context.Context) ([]cloud.Subnet, error) {
-	out, err := s(ctx, request{Method: subnetList})
-	return out.Subnets, err
-}
-
-// CreateInterface makes the ENI in three effects: made, attached, filled. Its
-// answer can be lost after each.
-func (s stub) CreateInterface(ctx context.Context, c cloud.Create) (cloud.Interface, error) {
-	out, err := s(ctx, request{Method: createInterface, Create: c})
-	return out.Interface, err
-}
-
-// AssignAddresses puts what the ENI and the subnet have room for; if that is less
-// than n, with the reason.
-func (s stub) AssignAddresses(ctx context.Context, id string, f eni.Family, n int) ([]netip.Addr, error) {
-	out, err := s(ctx, request{Method: assignAddresses, ENI: id, Family: f, Count: n})
-	return out.Addresses, err
-}
-
-// UnassignAddresses leaves primary addresses alone.
-func (s stub) UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error {
-	_, err := s(ctx, request{Method: unassignAddresses, ENI: id, Addresses: addrs})
-	return err
-}
-
-// DeleteInterface refuses the node's own ENI and those of other nodes.
-func (s stub) DeleteInterface(ctx context.Context, id string) error {
-	_, err := s(ctx, request{Method: deleteInterface, ENI: id})
-	return err
 }

@@ -91,13 +91,13 @@ func TestAWrongSubnetOrNodeIsRefused(t *testing.T) {
 }
 
 func addNode(a *Account, m Machine) error {
-	_, err := a.AddNode(m)
+	_, err := addOld(a, m)
 	return err
 }
 
 func TestANodeSeesTheSubnetsThatAreForItAndThoseItHas(t *testing.T) {
 	a := whole(t, newAccount(t, Options{}))
-	n, err := a.AddNode(Machine{Name: "n3", Limits: eni.Limits{ENIs: 2, V4: 2}, Subnet: "a", New: []string{"b"}})
+	n, err := addOld(a, Machine{Name: "n3", Limits: eni.Limits{ENIs: 2, V4: 2}, Subnet: "a", New: []string{"b"}})
 	must(t, err)
 	got, err := n.Subnets(t.Context())
 	must(t, err)
@@ -126,7 +126,7 @@ func TestWhatANodeOfNobodyAsksIsNotFound(t *testing.T) {
 	wantKind(t, err, cloud.ErrNotFound)
 	_, err = n.CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "a"})
 	wantKind(t, err, cloud.ErrNotFound)
-	if want := "CreateInterface n9: not found: no such node"; fmt.Sprint(err) != want {
+	if want := "CreateInterface a: not found: no such instance n9"; fmt.Sprint(err) != want {
 		t.Errorf("error %q, want %q", err, want)
 	}
 }
@@ -141,9 +141,9 @@ func TestATokenMayNotBeEmptyOrLong(t *testing.T) {
 
 func TestATokenWhoseENIWasDeletedMakesANewOne(t *testing.T) {
 	a := whole(t, newAccount(t, Options{}))
-	first := create(t, a.Node("n1"), "t", 1)
-	must(t, a.Node("n1").DeleteInterface(t.Context(), first.ID))
-	second := create(t, a.Node("n1"), "t", 1)
+	first := create(t, a.Old("n1"), "t", 1)
+	must(t, a.Old("n1").DeleteInterface(t.Context(), first.ID))
+	second := create(t, a.Old("n1"), "t", 1)
 	if second.ID == first.ID || second.MAC == first.MAC {
 		t.Errorf("the ENI of the token is %s again", second.ID)
 	}
@@ -151,7 +151,7 @@ func TestATokenWhoseENIWasDeletedMakesANewOne(t *testing.T) {
 
 func TestATokenIsOneNodesOwn(t *testing.T) {
 	a := whole(t, newAccount(t, Options{}))
-	if create(t, a.Node("n1"), "t", 1).ID == create(t, a.Node("n2"), "t", 1).ID {
+	if create(t, a.Old("n1"), "t", 1).ID == create(t, a.Old("n2"), "t", 1).ID {
 		t.Error("two nodes have one ENI")
 	}
 }
@@ -171,8 +171,8 @@ func TestAnENIGetsTheLowestFreeIndex(t *testing.T) {
 
 func TestTheAccountHasAQuotaOfENIs(t *testing.T) {
 	a := whole(t, newAccount(t, Options{MaxENIs: 3}))
-	create(t, a.Node("n1"), "t1", 1)
-	_, err := a.Node("n2").CreateInterface(t.Context(), cloud.Create{Token: "t2", Subnet: "a"})
+	create(t, a.Old("n1"), "t1", 1)
+	_, err := a.Old("n2").CreateInterface(t.Context(), cloud.Create{Token: "t2", Subnet: "a"})
 	wantKind(t, err, cloud.ErrLimit)
 }
 
@@ -210,7 +210,7 @@ func TestTheAddressFreedLastComesIfThereIsNoOther(t *testing.T) {
 	for _, order := range []Reuse{ReuseLowest, ReuseLatest, ReuseOldest} {
 		a := NewAccount(Options{Reuse: order})
 		must(t, a.AddSubnet(Subnet{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/29")}))
-		n, err := a.AddNode(Machine{Name: "n", Limits: eni.Limits{ENIs: 1, V4: 9}, Subnet: "a"})
+		n, err := addOld(a, Machine{Name: "n", Limits: eni.Limits{ENIs: 1, V4: 9}, Subnet: "a"})
 		must(t, err)
 		id := a.Snapshot().Nodes["n"][0].ID
 		got := assign(t, n, id, 4)
@@ -236,7 +236,7 @@ func TestForeignUseTakesWhatIsLeftAtMost(t *testing.T) {
 	if got := free(); got != 0 {
 		t.Errorf("%d addresses are free, want 0", got)
 	}
-	_, err := a.Node("n1").AssignAddresses(t.Context(), "eni-00000001", eni.IPv6, 1)
+	_, err := a.Old("n1").AssignAddresses(t.Context(), "eni-00000001", eni.IPv6, 1)
 	wantKind(t, err, cloud.ErrSubnetFull)
 	must(t, a.SetForeign("a", -1))
 	if got := free(); got != 251 {
@@ -247,7 +247,7 @@ func TestForeignUseTakesWhatIsLeftAtMost(t *testing.T) {
 func TestASubnetThatRunsOutGivesWhatItHasWithAnError(t *testing.T) {
 	a := whole(t, newAccount(t, Options{}))
 	must(t, a.SetForeign("a", 249))
-	got, err := a.Node("n1").AssignAddresses(t.Context(), "eni-00000001", eni.IPv4, 4)
+	got, err := a.Old("n1").AssignAddresses(t.Context(), "eni-00000001", eni.IPv4, 4)
 	wantKind(t, err, cloud.ErrSubnetFull)
 	if want := addrs("10.0.0.4", "10.0.0.5"); !slices.Equal(want, got) {
 		t.Errorf("a subnet with 2 addresses gave %v, want %v", got, want)
@@ -256,7 +256,7 @@ func TestASubnetThatRunsOutGivesWhatItHasWithAnError(t *testing.T) {
 
 func TestAnInstanceWithoutIPv6HasNone(t *testing.T) {
 	a := whole(t, newAccount(t, Options{}))
-	n, err := a.AddNode(Machine{Name: "n3", Limits: eni.Limits{ENIs: 2, V4: 4}, Subnet: "a"})
+	n, err := addOld(a, Machine{Name: "n3", Limits: eni.Limits{ENIs: 2, V4: 4}, Subnet: "a"})
 	must(t, err)
 	i := create(t, n, "t", 1)
 	if i.V6.IsValid() || !i.V4.IsValid() {
@@ -272,7 +272,7 @@ func TestAnInstanceWithoutIPv6HasNone(t *testing.T) {
 func TestTheScarcerFamilyEndsASubnet(t *testing.T) {
 	a := NewAccount(Options{})
 	must(t, a.AddSubnet(Subnet{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/24"), V6: netip.MustParsePrefix("fd00::/126")}))
-	n, err := a.AddNode(Machine{Name: "n", Limits: eni.Limits{ENIs: 4, V4: 4, V6: 4}, Subnet: "a"})
+	n, err := addOld(a, Machine{Name: "n", Limits: eni.Limits{ENIs: 4, V4: 4, V6: 4}, Subnet: "a"})
 	must(t, err)
 	create(t, n, "t1", 3)
 	if got := a.Snapshot().Subnets[0].Free; got != 0 {
@@ -285,7 +285,7 @@ func TestTheScarcerFamilyEndsASubnet(t *testing.T) {
 
 func TestAReturnedSliceIsTheCallers(t *testing.T) {
 	a := whole(t, newAccount(t, Options{}))
-	n := a.Node("n1")
+	n := a.Old("n1")
 	i := create(t, n, "t", 2)
 	clear(i.Addresses)
 	list, err := n.Interfaces(t.Context())
@@ -326,7 +326,7 @@ func TestManyCallsAtOnceKeepTheAccountWhole(t *testing.T) {
 func randomCalls(t *testing.T, a *Account, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 500 {
-		n := a.Node([]string{"n1", "n2"}[rng.IntN(2)])
+		n := a.Old([]string{"n1", "n2"}[rng.IntN(2)])
 		id := fmt.Sprintf("eni-%08x", 1+rng.IntN(40))
 		switch rng.IntN(6) {
 		case 0:
@@ -347,7 +347,7 @@ func randomCalls(t *testing.T, a *Account, seed uint64) {
 
 func BenchmarkAssignUnassign(b *testing.B) {
 	a := newAccount(b, Options{})
-	n := a.Node("n1")
+	n := a.Old("n1")
 	for b.Loop() {
 		got, err := n.AssignAddresses(b.Context(), "eni-00000001", eni.IPv4, 4)
 		if err != nil {

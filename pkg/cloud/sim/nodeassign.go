@@ -104,7 +104,7 @@ func (h hand) take(id string, f eni.Family, n, size int) ([]netip.Addr, error) {
 	got, err := h.Assign(id, w)
 	addrs := slices.Concat(got.V4, got.V6)
 	for _, p := range got.Prefixes {
-		addrs = append(addrs, firstOf(p, size)...)
+		addrs = append(addrs, forPods(p, size)...)
 	}
 	return addrs, err
 }
@@ -155,7 +155,7 @@ func (h hand) units(i Interface, addrs []netip.Addr) (units []Got, part netip.Pr
 			if named[p] == 0 {
 				units = append(units, Got{Prefixes: []netip.Prefix{p}})
 			}
-			if !twice && slices.Contains(firstOf(p, h.m.Limits.Block(eni.FamilyOf(addr)).Size), addr) {
+			if !twice && slices.Contains(forPods(p, h.m.Limits.Block(eni.FamilyOf(addr)).Size), addr) {
 				named[p]++
 			}
 		case !twice && slices.Contains(i.V4, addr):

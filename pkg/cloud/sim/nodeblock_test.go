@@ -15,11 +15,11 @@ import (
 
 // small makes an account with one subnet and a node n whose IPv4 addresses come in
 // /28s, up to 4 on an ENI.
-func small(t *testing.T, o Options, cidr string) (*Account, *Node, string) {
+func small(t *testing.T, o Options, cidr string) (*Account, *Old, string) {
 	t.Helper()
 	a := NewAccount(o)
 	must(t, a.AddSubnet(Subnet{ID: "a", V4: netip.MustParsePrefix(cidr)}))
-	n, err := a.AddNode(Machine{Name: "n", Subnet: "a", Limits: eni.Limits{ENIs: 3, V4: 65, V4Block: eni.Block{Bits: 28, Size: 16}}})
+	n, err := addOld(a, Machine{Name: "n", Subnet: "a", Limits: eni.Limits{ENIs: 3, V4: 65, V4Block: eni.Block{Bits: 28, Size: 16}}})
 	must(t, err)
 	t.Cleanup(func() { must(t, a.Check()) })
 	return a, n, a.Attached("n")[0].ID
@@ -133,7 +133,7 @@ func TestBlocksAreSaved(t *testing.T) {
 	must(t, a.Save(&file))
 	again, err := Load(Options{}, &file)
 	must(t, err)
-	n = again.Node("n")
+	n = again.Old("n")
 	wantKind(t, n.UnassignAddresses(t.Context(), id, block[16:20]), cloud.ErrForbidden)
 	got, err := n.AssignAddresses(t.Context(), id, eni.IPv4, 16)
 	wantKind(t, err, cloud.ErrLimit)
@@ -154,13 +154,13 @@ func TestNoRowOfCallsBreaksBlocks(t *testing.T) {
 		fine(t, a.AddSubnet(Subnet{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/26"), V6: netip.MustParsePrefix("fd00::/64")}))
 		limits := eni.Limits{ENIs: 3, V4: 21, V6: 21, V4Block: eni.Block{Bits: 30, Size: 4}, V6Block: eni.Block{Bits: 80, Size: 20}}
 		for _, name := range []string{"n1", "n2"} {
-			_, err := a.AddNode(Machine{Name: name, Subnet: "a", Limits: limits})
+			_, err := addOld(a, Machine{Name: name, Subnet: "a", Limits: limits})
 			fine(t, err)
 		}
 		token := 0
 		for range rapid.IntRange(1, 40).Draw(t, "calls") {
 			name := rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node")
-			n, nics := a.Node(name), a.Attached(name)
+			n, nics := a.Old(name), a.Attached(name)
 			nic := rapid.SampledFrom(nics).Draw(t, "nic")
 			f := rapid.SampledFrom([]eni.Family{eni.IPv4, eni.IPv4, eni.IPv6}).Draw(t, "family")
 			switch rapid.IntRange(0, 6).Draw(t, "what") {

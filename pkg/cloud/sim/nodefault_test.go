@@ -34,7 +34,7 @@ func TestTheNextCallsFailInTurn(t *testing.T) {
 	a.FailNext("", Fault{Err: cloud.ErrForbidden})
 	a.FailNext("Subnets", Fault{Err: cloud.ErrLimit})
 	want := []error{cloud.ErrThrottled, cloud.ErrThrottled, cloud.ErrUnavailable, cloud.ErrForbidden, nil}
-	if got := kindsOf(t, a.Node("n1"), 5); !slices.Equal(want, got) {
+	if got := kindsOf(t, a.Old("n1"), 5); !slices.Equal(want, got) {
 		t.Errorf("calls failed with %v, want %v", got, want)
 	}
 }
@@ -44,9 +44,9 @@ func TestFaultsByChanceRepeatWithTheSeed(t *testing.T) {
 		a := newAccount(t, Options{Seed: seed})
 		a.SetFaults(Chance{Action: "Subnets", Percent: 100, Fault: Fault{Err: cloud.ErrForbidden}},
 			Chance{Percent: 25, Fault: Fault{Err: cloud.ErrThrottled}})
-		kinds = kindsOf(t, a.Node("n1"), 1000)
+		kinds = kindsOf(t, a.Old("n1"), 1000)
 		a.SetFaults()
-		if slices.ContainsFunc(kindsOf(t, a.Node("n1"), 100), func(err error) bool { return err != nil }) {
+		if slices.ContainsFunc(kindsOf(t, a.Old("n1"), 100), func(err error) bool { return err != nil }) {
 			t.Error("calls fail when faults have stopped")
 		}
 		return kinds
@@ -76,11 +76,11 @@ func TestFaultsByChanceRepeatWithTheSeed(t *testing.T) {
 func TestAnAccountMayRefuseAllCalls(t *testing.T) {
 	a := newAccount(t, Options{})
 	a.Refuse(cloud.ErrForbidden)
-	_, err := a.Node("n1").Interfaces(t.Context())
+	_, err := a.Old("n1").Interfaces(t.Context())
 	wantKind(t, err, cloud.ErrForbidden)
-	wantKind(t, a.Node("n2").DeleteInterface(t.Context(), "eni-00000009"), cloud.ErrForbidden)
+	wantKind(t, a.Old("n2").DeleteInterface(t.Context(), "eni-00000009"), cloud.ErrForbidden)
 	a.Refuse(nil)
-	if got := kindsOf(t, a.Node("n1"), 1); got[0] != nil {
+	if got := kindsOf(t, a.Old("n1"), 1); got[0] != nil {
 		t.Errorf("a call failed with %v", got)
 	}
 }
@@ -88,7 +88,7 @@ func TestAnAccountMayRefuseAllCalls(t *testing.T) {
 func TestABucketLetsABurstPassAndThenARate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, Options{Describing: Bucket{Burst: 3, Every: time.Second}, Mutating: Bucket{Burst: 1, Every: time.Minute}})
-		n := a.Node("n1")
+		n := a.Old("n1")
 		throttled := cloud.ErrThrottled
 		check := func(when string, want ...error) {
 			t.Helper()
@@ -107,7 +107,7 @@ func TestABucketLetsABurstPassAndThenARate(t *testing.T) {
 		must(t, n.DeleteInterface(t.Context(), "eni-of-nobody")) // a bucket of its own
 		time.Sleep(20 * time.Second)
 		var e *cloud.Error
-		err := a.Node("n2").DeleteInterface(t.Context(), "eni-of-nobody") // the account's, not the node's
+		err := a.Old("n2").DeleteInterface(t.Context(), "eni-of-nobody") // the account's, not the node's
 		if !errors.As(err, &e) || e.Kind != throttled || e.RetryAfter != 40*time.Second {
 			t.Errorf("error %#v, want throttled for 40 s", err)
 		}
@@ -123,7 +123,7 @@ func TestACallTakesItsLatency(t *testing.T) {
 			must(t, f())
 			return time.Since(start)
 		}
-		n := a.Node("n1")
+		n := a.Old("n1")
 		if d := took(func() error { _, err := n.Limits(t.Context()); return err }); d != time.Minute {
 			t.Errorf("Limits took %v, want a minute", d)
 		}
@@ -160,7 +160,7 @@ func TestACallThatIsGivenUpHasHadItsEffectOrNot(t *testing.T) {
 				a := whole(t, newAccount(t, Options{Latency: map[string]Latency{"AssignAddresses": {Base: 10 * time.Second}}}))
 				ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
 				defer cancel()
-				got, err := a.Node("n1").AssignAddresses(ctx, "eni-00000001", eni.IPv4, 2)
+				got, err := a.Old("n1").AssignAddresses(ctx, "eni-00000001", eni.IPv4, 2)
 				if tt.kind != nil {
 					wantKind(t, err, tt.kind)
 				} else if err != nil || len(got) != 2 {
@@ -177,7 +177,7 @@ func TestACallThatIsGivenUpHasHadItsEffectOrNot(t *testing.T) {
 func TestASlowAttachShowsAnENIWithoutIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := whole(t, newAccount(t, Options{}))
-		n := a.Node("n1")
+		n := a.Old("n1")
 		a.FailNext("CreateInterface", Fault{Delay: time.Minute})
 		done := make(chan cloud.Interface)
 		go func() {
@@ -199,7 +199,7 @@ func TestASlowAttachShowsAnENIWithoutIndex(t *testing.T) {
 func TestACreationThatIsGivenUpLeavesAnENIToFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := whole(t, newAccount(t, Options{}))
-		n := a.Node("n1")
+		n := a.Old("n1")
 		a.FailNext("CreateInterface", Fault{Delay: time.Minute})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -219,7 +219,7 @@ func TestACreationThatIsGivenUpLeavesAnENIToFinish(t *testing.T) {
 func TestACreationWhoseENIIsDeletedMeanwhileIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := whole(t, newAccount(t, Options{}))
-		n := a.Node("n1")
+		n := a.Old("n1")
 		a.FailNext("CreateInterface", Fault{Delay: time.Minute})
 		done := make(chan error)
 		go func() {
@@ -235,7 +235,7 @@ func TestACreationWhoseENIIsDeletedMeanwhileIsUnknown(t *testing.T) {
 func TestALateEffectComesAtItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := whole(t, newAccount(t, Options{}))
-		n := a.Node("n1")
+		n := a.Old("n1")
 		a.FailNext("AssignAddresses", Fault{Later: 2 * time.Second}, Fault{Later: time.Second})
 		for count := 1; count <= 2; count++ {
 			_, err := n.AssignAddresses(t.Context(), "eni-00000001", eni.IPv4, count)
@@ -252,7 +252,7 @@ func TestALateEffectComesAtItsTime(t *testing.T) {
 
 func TestAPartialCallDoesHalf(t *testing.T) {
 	a := whole(t, newAccount(t, Options{}))
-	n := a.Node("n1")
+	n := a.Old("n1")
 	a.FailNext("AssignAddresses", Fault{Partial: true}, Fault{Partial: true, Err: cloud.ErrUnknown})
 	got, err := n.AssignAddresses(t.Context(), "eni-00000001", eni.IPv4, 3)
 	if err != nil || len(got) != 2 {
@@ -272,7 +272,7 @@ func TestAPartialCallDoesHalf(t *testing.T) {
 
 func TestWhatIsTakenBehindTheBackIsGone(t *testing.T) {
 	a := whole(t, newAccount(t, Options{}))
-	n := a.Node("n1")
+	n := a.Old("n1")
 	i := create(t, n, "t", 3)
 	must(t, a.TakeAway(i.Addresses[1]))
 	must(t, a.Detach(i.ID))
@@ -293,7 +293,7 @@ func TestAnswersAreOldButNotTooOld(t *testing.T) {
 		const lag = 10 * time.Second
 		a := whole(t, newAccount(t, Options{}))
 		a.SetLag(lag)
-		n := a.Node("n1")
+		n := a.Old("n1")
 		time.Sleep(time.Hour)
 		free := a.Snapshot().Subnets[0].Free
 		assign(t, n, "eni-00000001", 1)

@@ -11,10 +11,11 @@ import (
 
 // Machine describes a node.
 type Machine struct {
-	Name   string
-	Limits eni.Limits
-	Subnet string   // of its own ENI
-	New    []string // subnets that new ENIs may lie in, nil for every one
+	Name    string
+	Limits  eni.Limits
+	Subnet  string   // of its own ENI
+	New     []string // subnets that new ENIs may lie in, nil for every one
+	LikeBCE bool     // the account behaves towards it as BCE does, else as EC2
 }
 
 // nodes is what Nodes are and have asked.
@@ -31,8 +32,8 @@ func newNodes(o Options) nodes {
 
 // The tags of ENIs that CreateInterface made.
 const (
-	nodeTag   = "enipool-node"
-	tokenTag  = "enipool-token"
+	nodeTag   = tagInstance
+	tokenTag  = tagToken
 	filledTag = "enipool-filled" // CreateInterface is through with it
 )
 
@@ -40,8 +41,9 @@ const (
 // Network the node is a namespace of it, and its system has configured that ENI.
 func (a *Account) AddNode(m Machine) (*Node, error) {
 	a.lock()
-	defer a.mu.Unlock()
-	if err := a.addNode(m); err != nil {
+	err := a.addNode(m)
+	a.mu.Unlock()
+	if err != nil {
 		return nil, fmt.Errorf("add node %s: %w", m.Name, err)
 	}
 	return a.Node(m.Name), nil
@@ -93,7 +95,8 @@ func (a *Account) validBlock(f eni.Family, b eni.Block) error {
 
 // instanceType is a type that carries what the limits say.
 func (m Machine) instanceType() Type {
-	return Type{Name: m.Name, ENIs: m.Limits.ENIs, V4: slots(m.Limits, eni.IPv4), V6: slots(m.Limits, eni.IPv6), WiredV6: m.Limits.V6Block.Size}
+	return Type{Name: m.Name, ENIs: m.Limits.ENIs, V4: slots(m.Limits, eni.IPv4), V6: slots(m.Limits, eni.IPv6), WiredV6: m.Limits.V6Block.Size + 1,
+		NoPrefix: m.Limits.V4Block.Size+m.Limits.V6Block.Size == 0}
 }
 
 // slots returns how many an ENI has: for its primary, and each of the others or a block.

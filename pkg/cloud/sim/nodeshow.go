@@ -31,17 +31,41 @@ func (h hand) shown(i Interface) cloud.Interface {
 	if i.Primary.IsValid() {
 		out.V4 = eni.Net{Primary: netip.PrefixFrom(i.Primary, s.V4.Bits()), Gateway: s.gateway(eni.IPv4)}
 	}
-	v6 := i.V6
-	if i.First6 {
-		out.V6 = eni.Net{Primary: netip.PrefixFrom(v6[0], s.V6.Bits()), Gateway: s.gateway(eni.IPv6)}
-		v6 = v6[1:]
+	first6, v6 := h.parted(i)
+	if first6.IsValid() {
+		out.V6 = eni.Net{Primary: netip.PrefixFrom(first6, s.V6.Bits()), Gateway: s.gateway(eni.IPv6)}
+	}
+	if h.m.LikeBCE && out.Index > 0 {
+		out.Index = markOf(i.Tags).Index
 	}
 	out.Addresses = slices.Concat(i.V4, v6)
 	for _, p := range i.Prefixes {
-		out.Addresses = append(out.Addresses, firstOf(p, h.m.Limits.Block(eni.FamilyOf(p.Addr())).Size)...)
+		out.Addresses = append(out.Addresses, forPods(p, h.m.Limits.Block(eni.FamilyOf(p.Addr())).Size)...)
 	}
 	slices.SortFunc(out.Addresses, netip.Addr.Compare)
 	return out
+}
+
+// parted returns an ENI's primary IPv6 address and those for pods: without one, none are.
+func (h hand) parted(i Interface) (first netip.Addr, others []netip.Addr) {
+	switch mark := markOf(i.Tags); {
+	case i.First6:
+		return i.V6[0], i.V6[1:]
+	case !h.m.LikeBCE:
+		return netip.Addr{}, i.V6
+	case slices.Contains(i.V6, mark.V6):
+		return mark.V6, slices.DeleteFunc(slices.Clone(i.V6), func(a netip.Addr) bool { return a == mark.V6 })
+	}
+	return netip.Addr{}, nil
+}
+
+// forPods returns the addresses of a prefix that pods may have, of an IPv6 one so many, and
+// not its first: where it is the subnet's first it is that of all routers.
+func forPods(p netip.Prefix, n int) []netip.Addr {
+	if p.Addr().Is4() {
+		return firstOf(p, n)
+	}
+	return firstOf(p, n+1)[1:]
 }
 
 // count returns how many secondary addresses of the family the ENI has.

@@ -13,7 +13,7 @@ import (
 func TestLaterCallsFinishWhatTakesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := whole(t, newAccount(t, Options{CreateTime: time.Second, AttachTime: time.Second, DetachTime: time.Second}))
-		n := a.Node("n1")
+		n := a.Old("n1")
 		until := func(what string, try func() error) {
 			t.Helper()
 			tries := 1

@@ -267,7 +267,7 @@ func (w *walk) foreign(t *rapid.T) {
 // look: what the node sees was the truth within the lag.
 func (w *walk) look(t *rapid.T) {
 	name := node(t)
-	list, err := w.a.Node(name).Interfaces(context.Background())
+	list, err := w.a.Old(name).Interfaces(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

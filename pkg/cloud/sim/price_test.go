@@ -25,7 +25,7 @@ func priced(o Options) Options {
 func TestEachKindOfRequestHasItsOwnBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, priced(Options{Buckets: map[string]Bucket{"Attach": {Burst: 1, Every: time.Hour}}}))
-		n := a.Node("n1")
+		n := a.Old("n1")
 		made, err := n.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 1})
 		must(t, err)
 		_, err = n.AssignAddresses(t.Context(), made.ID, eni.IPv4, 5) // three requests
@@ -61,7 +61,7 @@ func TestWhatIsRefusedIsTriedAsOftenAsItsClientTries(t *testing.T) {
 		a := newAccount(t, priced(Options{}))
 		begin := time.Now()
 		for range 3 { // six requests: two at once, and one a second
-			_, err := a.Node("n1").Interfaces(t.Context())
+			_, err := a.Old("n1").Interfaces(t.Context())
 			must(t, err)
 		}
 		if got := a.Requests()["List"]; got.Passed != 6 || got.Refused == 0 || time.Since(begin) < 4*time.Second {

@@ -34,7 +34,7 @@ func saveAndLoad(t fataler, a *Account, o Options) *Account {
 func TestASavedAccountGoesOnWhereItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, Options{})
-		n := a.Node("n1")
+		n := a.Old("n1")
 		create(t, n, "t1", 3)
 		a.FailNext("CreateInterface", Fault{Lost: AfterCreate}, Fault{Later: time.Hour})
 		for _, token := range []string{"t2", "t3"} {
@@ -48,10 +48,10 @@ func TestASavedAccountGoesOnWhereItWas(t *testing.T) {
 		if diff := cmp.Diff(a.Snapshot(), loaded.Snapshot(), plain...); diff != "" {
 			t.Errorf("a loaded account is another (-saved +loaded):\n%s", diff)
 		}
-		if got := assign(t, loaded.Node("n1"), "eni-00000001", 1); got[0].String() != "10.0.0.5" {
+		if got := assign(t, loaded.Old("n1"), "eni-00000001", 1); got[0].String() != "10.0.0.5" {
 			t.Errorf("%v was given out, want 10.0.0.5: 10.0.0.6 was freed last", got)
 		}
-		if i, err := loaded.Node("n1").CreateInterface(t.Context(), cloud.Create{Token: "t2", Subnet: "b", V4: 2}); err != nil || i.ID != "eni-00000004" {
+		if i, err := loaded.Old("n1").CreateInterface(t.Context(), cloud.Create{Token: "t2", Subnet: "b", V4: 2}); err != nil || i.ID != "eni-00000004" {
 			t.Errorf("the ENI to finish is %+v, %v", i, err)
 		}
 		time.Sleep(time.Hour)
@@ -64,11 +64,11 @@ func TestASavedAccountGoesOnWhereItWas(t *testing.T) {
 
 func TestADamagedAccountIsNotLoaded(t *testing.T) {
 	a := newAccount(t, Options{})
-	create(t, a.Node("n1"), "t1", 3)
-	_, err := a.Node("n1").CreateInterface(t.Context(), cloud.Create{Token: "t2", Subnet: "b"})
+	create(t, a.Old("n1"), "t1", 3)
+	_, err := a.Old("n1").CreateInterface(t.Context(), cloud.Create{Token: "t2", Subnet: "b"})
 	must(t, err)
 	a.FailNext("DeleteInterface", Fault{Later: time.Hour})
-	wantKind(t, a.Node("n1").DeleteInterface(t.Context(), "eni-00000009"), cloud.ErrUnknown)
+	wantKind(t, a.Old("n1").DeleteInterface(t.Context(), "eni-00000009"), cloud.ErrUnknown)
 	var file bytes.Buffer
 	must(t, a.Save(&file))
 	for _, tt := range []struct{ name, old, new, want string }{
@@ -91,7 +91,7 @@ func TestADamagedAccountIsNotLoaded(t *testing.T) {
 		{"too many foreign", `"Foreign": 0`, `"Foreign": 999`, "subnet 10.0.0.0/24 has 253 addresses, 6 of them are used and 999 foreign"},
 		{"a wrong index", `"Index": 1,`, `"Index": 4,`, "node n1: ENI eni-00000003 is at index 4, which is taken or beyond 4 ENIs"},
 		{"a second own", `"Index": 1,`, `"Index": 0,`, "node n1: ENI eni-00000003 is at index 0, which is taken"},
-		{"a token twice", `"enipool-token": "t2"`, `"enipool-token": "t1"`, `node n1: token "t1" has made two ENIs`},
+		{"a token twice", `"enipool/token": "t2"`, `"enipool/token": "t1"`, `node n1: token "t1" has made two ENIs`},
 		{"reserved", `"10.0.0.5"`, `"10.0.0.1"`, "address 10.0.0.1 of ENI eni-00000003 is reserved or not of subnet a"},
 		{"too many", `"V4": 8`, `"V4": 3`, "ENI eni-00000003 has 4 of ipv4, it may have 3"},
 		{"too many ENIs", `"ENIs": 4`, `"ENIs": 1`, "instance n1 has 3 ENIs, it may have 1"},
@@ -114,15 +114,15 @@ func TestADamagedAccountIsNotLoaded(t *testing.T) {
 func TestAnAccountIsLoadedOntoItsNetworkAlone(t *testing.T) {
 	net := newNetwork(t, "t")
 	a := newAccount(t, Options{Network: net})
-	i := create(t, a.Node("n1"), "t1", 2)
+	i := create(t, a.Old("n1"), "t1", 2)
 	loaded := whole(t, saveAndLoad(t, a, Options{Network: net}))
-	more := assign(t, loaded.Node("n1"), i.ID, 1)
+	more := assign(t, loaded.Old("n1"), i.ID, 1)
 	got, err := loaded.delivered()
 	must(t, err)
 	if got[more[0]] != i.ID {
 		t.Errorf("address %s goes to %q, want %s", more[0], got[more[0]], i.ID)
 	}
-	must(t, loaded.Node("n1").DeleteInterface(t.Context(), i.ID))
+	must(t, loaded.Old("n1").DeleteInterface(t.Context(), i.ID))
 
 	var file bytes.Buffer
 	must(t, a.Save(&file)) // of before the deletion

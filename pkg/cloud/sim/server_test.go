@@ -220,7 +220,7 @@ func TestAnErrorTravelsWhole(t *testing.T) {
 		f := Fault{Err: kind, RetryAfter: 1500 * time.Millisecond}
 		a.FailNext("DeleteInterface", f, f)
 		var near, far *cloud.Error
-		if !errors.As(a.Node("n1").DeleteInterface(t.Context(), "eni-7"), &near) ||
+		if !errors.As(a.Old("n1").DeleteInterface(t.Context(), "eni-7"), &near) ||
 			!errors.As(c.DeleteInterface(t.Context(), "eni-7"), &far) || *near != *far {
 			t.Errorf("the error of another process is %#v, want %#v", far, near)
 		}
