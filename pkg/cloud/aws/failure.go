@@ -18,28 +18,37 @@ func because(kind error, format string, args ...any) error {
 	return &driver.Error{Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }
 
-// failure judges a failed request: what happened, and what EC2 says of it.
-func (d *Driver) failure(err error, mutates bool) error {
-	out := &driver.Error{Kind: cloud.ErrUnavailable, Detail: reason(err)}
+// failure judges a failed request: what happened, and what EC2 says of it. One that was not
+// sent has had no effect; what others say of why, as those who give credentials, says nothing
+// of EC2.
+func (d *Driver) failure(err error, mutates, sent bool) error {
+	out := &driver.Error{Kind: cloud.ErrUnavailable, Detail: reason(err, sent)}
 	status, said := answer(err)
 	switch {
+	case !sent && !isMomentary(err):
+		out.Kind = cloud.ErrForbidden // no credentials, an argument that can't be sent
+	case !sent:
 	case said != nil:
 		out.Kind, out.Why = kindOf(said, status, mutates), whyOf(said, operationOf(err))
 		out.Detail = words(said, status)
-	case ended(err):
-		out.Detail = "given up before the answer came"
-		if mutates {
-			out.Kind = cloud.ErrUnknown
-		}
-	case reached(err):
-		if mutates {
-			out.Kind = cloud.ErrUnknown
-		}
-	case !isNetwork(err):
-		out.Kind = cloud.ErrForbidden // no credentials, an argument that can't be sent
+	case mutates:
+		out.Kind = cloud.ErrUnknown
 	}
 	out.Detail = d.told(out.Detail)
 	return out
+}
+
+// isMomentary tells whether what has failed before a request was sent may work a moment
+// later: whoever was asked for credentials was not there, had too much to do, or answered
+// what nobody understands.
+func isMomentary(err error) bool {
+	var answered interface{ HTTPStatusCode() int } // of several types: metadata, STS, the agent of EKS
+	if errors.As(err, &answered) && answered.HTTPStatusCode() > 0 {
+		status := answered.HTTPStatusCode()
+		said, ok := errors.AsType[smithy.APIError](err)
+		return status < 400 || status >= 500 || status == 429 || ok && throttles[codeOf(said)]
+	}
+	return ended(err) || isNetwork(err)
 }
 
 // answer returns the status of the answer and the error that EC2 wrote there, if
@@ -171,18 +180,6 @@ func isMissing(code string) bool {
 func ended(err error) bool {
 	var canceled *smithy.CanceledError
 	return errors.As(err, &canceled) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// reached tells whether the request may have arrived.
-func reached(err error) bool {
-	var op *net.OpError
-	if errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") {
-		return false
-	}
-	var sent *smithyhttp.RequestSendError
-	var response *smithyhttp.ResponseError
-	var garbled *smithy.DeserializationError
-	return errors.As(err, &sent) || errors.As(err, &response) || errors.As(err, &garbled)
 }
 
 func isNetwork(err error) bool {

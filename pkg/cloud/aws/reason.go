@@ -45,15 +45,24 @@ func statusLine(status int) string {
 // reason says what went wrong where EC2 itself said nothing. It goes by the types of the
 // SDK's errors: their texts begin with operation, number of attempts, a status of 0 and an
 // empty request ID.
-func reason(err error) string {
+func reason(err error, sent bool) string {
+	if _, why, found := strings.Cut(err.Error(), "get credentials: "); found {
+		return "not sent, without credentials: " + why
+	}
 	var response *smithyhttp.ResponseError
 	var garbled *smithy.DeserializationError
 	var asked *url.Error
 	switch {
+	case ended(err) && sent:
+		return "given up before the answer came"
+	case ended(err):
+		return "given up before the call"
 	case errors.As(err, &response) && response.HTTPStatusCode() > 0 && errors.As(err, &garbled):
 		return statusLine(response.HTTPStatusCode()) + ", and the answer " + unread(garbled)
-	case errors.As(err, &asked):
+	case errors.As(err, &asked) && sent:
 		return fmt.Sprintf("no answer from %s: %s", asked.URL, broken(asked.Err))
+	case errors.As(err, &asked):
+		return fmt.Sprintf("not sent to %s: %s", asked.URL, broken(asked.Err))
 	}
 	text := err.Error()
 	for _, mark := range []string{"request send failed, ", "operation error EC2: "} {

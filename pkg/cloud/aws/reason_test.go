@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"syscall"
@@ -28,6 +29,9 @@ type oneAnswer struct {
 func (a *oneAnswer) Do(r *http.Request) (*http.Response, error) {
 	a.asked++
 	if a.err != nil {
+		if op, ok := errors.AsType[*net.OpError](a.err); !ok || op.Op != "dial" {
+			httptrace.ContextClientTrace(r.Context()).WroteHeaders()
+		}
 		return nil, &url.Error{Op: "Post", URL: r.URL.String(), Err: a.err}
 	}
 	body := io.Reader(strings.NewReader(a.body))
@@ -63,8 +67,8 @@ func TestAFailureSaysInPlainWordsWhatHappened(t *testing.T) {
 		"a proxy's page":       {oneAnswer{status: 503, body: "<html><h1>Busy</h1></html>"}, "cloud unavailable: HTTP 503 Service Unavailable, and no error of EC2 with it", "outcome unknown: HTTP 503 Service Unavailable, and no error of EC2 with it"},
 		"a proxy that refuses": {oneAnswer{status: 403}, "forbidden: HTTP 403 Forbidden, and no error of EC2 with it", "forbidden: HTTP 403 Forbidden, and no error of EC2 with it"},
 		"a status of nobody":   {oneAnswer{status: 599}, "cloud unavailable: HTTP 599, and no error of EC2 with it", "outcome unknown: HTTP 599, and no error of EC2 with it"},
-		"no connection": {oneAnswer{err: opError("dial", syscall.ECONNREFUSED)}, "cloud unavailable: no answer from https://ec2.eu-test-1.amazonaws.com/: dial tcp 192.0.2.1:443: connection refused",
-			"cloud unavailable: no answer from https://ec2.eu-test-1.amazonaws.com/: dial tcp 192.0.2.1:443: connection refused"},
+		"no connection": {oneAnswer{err: opError("dial", syscall.ECONNREFUSED)}, "cloud unavailable: not sent to https://ec2.eu-test-1.amazonaws.com/: dial tcp 192.0.2.1:443: connection refused",
+			"cloud unavailable: not sent to https://ec2.eu-test-1.amazonaws.com/: dial tcp 192.0.2.1:443: connection refused"},
 		"closed before the answer": {oneAnswer{err: io.EOF}, "cloud unavailable: no answer from https://ec2.eu-test-1.amazonaws.com/: the connection was closed",
 			"outcome unknown: no answer from https://ec2.eu-test-1.amazonaws.com/: the connection was closed"},
 		"reset before the answer": {oneAnswer{err: opError("read", syscall.ECONNRESET)}, "cloud unavailable: no answer from https://ec2.eu-test-1.amazonaws.com/: read tcp 192.0.2.1:443: connection reset by peer",

@@ -23,7 +23,7 @@ const metadataAddress = "http://169.254.169.254"
 func (d *Driver) connect(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return d.failure(ctx.Err(), false)
+		return d.failure(ctx.Err(), false, false)
 	case d.connecting <- struct{}{}:
 		defer func() { <-d.connecting }()
 	}
@@ -40,7 +40,6 @@ func (d *Driver) connect(ctx context.Context) error {
 	conf.Credentials = d.secrets.watch(conf.Credentials)
 	d.api = operationsOf(ec2.NewFromConfig(conf, func(o *ec2.Options) {
 		o.Region, o.Retryer, o.BaseEndpoint = self.Region, d.retryer(), nil
-		o.APIOptions = append(o.APIOptions, d.listen)
 		if d.o.Endpoint != "" {
 			o.BaseEndpoint = aws.String(d.o.Endpoint)
 		}
@@ -87,7 +86,7 @@ func (d *Driver) configure(ctx context.Context, meta *imds.Client, region string
 	conf, err := config.LoadDefaultConfig(ctx, config.WithLogger(d.sdkLog()), config.WithRegion(region), config.WithHTTPClient(d.http),
 		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = meta }))
 	if err != nil {
-		return aws.Config{}, d.failure(fmt.Errorf("read the SDK's configuration: %w", err), false)
+		return aws.Config{}, d.failure(fmt.Errorf("read the SDK's configuration: %w", err), false, false)
 	}
 	return conf, nil
 }

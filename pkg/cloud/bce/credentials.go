@@ -126,7 +126,7 @@ const (
 func (m metadata) credentials(ctx context.Context) (Credentials, error) {
 	text, err := m.get(ctx, "/latest/meta-data/sts-credential")
 	if err != nil {
-		return Credentials{}, fmt.Errorf("none in the environment or a file, and the instance has no role: %w", err)
+		return Credentials{}, fmt.Errorf("none in the environment or a file, nor of a role of the instance: %w", err)
 	}
 	var answer struct{ AccessKeyID, SecretAccessKey, SessionToken, Expiration string }
 	// the decoder's own words would quote what it could not read
@@ -145,25 +145,29 @@ func (m metadata) credentials(ctx context.Context) (Credentials, error) {
 type keyring struct {
 	source Source
 
-	mu   sync.Mutex
-	now  Credentials
-	ever []string // what must not be seen, the newest last
+	mu      sync.Mutex
+	now     Credentials
+	refused bool     // they were, and may have run out early
+	ever    []string // what must not be seen, the newest last
 }
 
 func (k *keyring) get(ctx context.Context) (Credentials, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.now.AccessKey != "" && (k.now.Expires.IsZero() || time.Until(k.now.Expires) > ahead) {
+	if !k.refused && k.now.good(ahead) {
 		return k.now, nil
 	}
 	c, err := k.source(ctx)
-	if err != nil {
+	switch {
+	case err != nil && k.now.good(0):
+		return k.now, nil // the cloud says whether it still takes them
+	case err != nil:
 		return Credentials{}, err
 	}
 	if c.AccessKey == "" || c.SecretKey == "" {
 		return Credentials{}, errors.New("the source of credentials has none")
 	}
-	k.now = c
+	k.now, k.refused = c, false
 	for _, secret := range []string{c.AccessKey, c.SecretKey, c.SessionToken} {
 		if len(secret) > 3 { // a shorter one would be nobody's, and hide half of every text
 			k.ever = append(k.ever, secret)
@@ -173,13 +177,16 @@ func (k *keyring) get(ctx context.Context) (Credentials, error) {
 	return c, nil
 }
 
-// drop makes the next call ask the source again.
-func (k *keyring) drop(c Credentials) {
+// renew makes the next call ask the source again.
+func (k *keyring) renew(c Credentials) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.now == c {
-		k.now = Credentials{}
-	}
+	k.refused = k.refused || k.now == c
+}
+
+// good tells whether there are credentials, for so long at least.
+func (c Credentials) good(left time.Duration) bool {
+	return c.AccessKey != "" && (c.Expires.IsZero() || time.Until(c.Expires) > left)
 }
 
 // hide takes the credentials out of a text that the cloud or the SDK wrote.

@@ -251,7 +251,7 @@ func TestNoSecretIsInErrorsLogsOrPrints(t *testing.T) {
 	leak := "your key " + accessKey + " with secret " + secretKey + " and token 0123456789session"
 	s.Endpoint.FailNext("", sim.Fault{Err: &sim.Error{Reason: sim.Forbidden, Code: "AccessDenied", Status: 403, Detail: leak}})
 	t.Setenv("BCE_SESSION_TOKEN", "")
-	d.keys.drop(d.keys.now)
+	d.keys.renew(d.keys.now)
 	_, err = c.Interfaces(t.Context())
 	note(err)
 	s.Endpoint.FailNext("GetInstanceDetail", sim.Fault{Rewrite: func([]byte) []byte { return []byte(`{"instance":"` + leak + `"}`) }})

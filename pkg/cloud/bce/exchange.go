@@ -65,6 +65,9 @@ func (d *Driver) once(ctx context.Context, r request) error {
 	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
 	defer cancel()
 	keys, err := d.keys.get(ctx)
+	if _, passes := errors.AsType[momentary](err); passes {
+		return d.fail(ctx, cloud.ErrUnavailable, "not sent: find credentials: "+err.Error())
+	}
 	if err != nil {
 		return d.fail(ctx, cloud.ErrForbidden, "find credentials: "+err.Error())
 	}
@@ -78,7 +81,7 @@ func (d *Driver) once(ctx context.Context, r request) error {
 	}
 	err = d.classify(r, d.exchange(req))
 	if errors.Is(err, cloud.ErrForbidden) {
-		d.keys.drop(keys) // those of a role may have run out early
+		d.keys.renew(keys) // those of a role may have run out early
 	}
 	return err
 }

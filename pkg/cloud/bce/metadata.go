@@ -27,6 +27,9 @@ func newMetadata(url string) metadata {
 		client: &http.Client{Transport: t, Timeout: 5 * time.Second, CheckRedirect: stay}}
 }
 
+// momentary is a failure of the metadata service that may be over a moment later.
+type momentary struct{ error }
+
 // get returns the text at the path. An empty answer is what the service says where
 // it does not know.
 func (m metadata) get(ctx context.Context, path string) (string, error) {
@@ -36,15 +39,17 @@ func (m metadata) get(ctx context.Context, path string) (string, error) {
 	}
 	resp, err := m.client.Do(r)
 	if err != nil {
-		return "", fmt.Errorf("ask the metadata service: %w", err)
+		return "", momentary{fmt.Errorf("ask the metadata service: %w", err)}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	switch {
+	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode >= 500:
+		return "", momentary{fmt.Errorf("the metadata service answers %s", resp.Status)}
 	case resp.StatusCode != http.StatusOK:
 		return "", fmt.Errorf("the metadata service answers %s for %s", resp.Status, path)
 	case err != nil:
-		return "", fmt.Errorf("read %s of the metadata service: %w", path, err)
+		return "", momentary{fmt.Errorf("read %s of the metadata service: %w", path, err)}
 	case strings.TrimSpace(string(text)) == "":
 		return "", fmt.Errorf("the metadata service does not know %s", path)
 	}
