@@ -37,7 +37,7 @@ func TestTheAPIServerIsAwayForAMinute(t *testing.T) {
 				continue
 			}
 			if err := b.answers(p); err != nil {
-				t.Errorf("%s after the API server went: %v", time.Since(gone).Round(time.Second), err)
+				c.t.Errorf("%s after the API server went: %v", time.Since(gone).Round(time.Second), err)
 			}
 		}
 		time.Sleep(time.Second)
@@ -47,7 +47,7 @@ func TestTheAPIServerIsAwayForAMinute(t *testing.T) {
 	c.scale(40)
 	for _, p := range before {
 		if is := c.find(p); is == nil || is.Status.PodIP != p.Status.PodIP && p.Name != lost.Name {
-			t.Errorf("pod %s had %s and is now %+v", p.Name, p.Status.PodIP, is)
+			c.t.Errorf("pod %s had %s and is now %+v", p.Name, p.Status.PodIP, is)
 		}
 	}
 	c.everyAddressIsRight()
@@ -65,7 +65,7 @@ func TestPodsOutliveARestartOfTheKubelet(t *testing.T) {
 	c.run(12)
 	before, room := c.web(), n.room()
 	if room == "" || room == "0" {
-		t.Fatalf("the node has room for %q pods", room)
+		c.t.Fatalf("the node has room for %q pods", room)
 	}
 	for _, agent := range []string{"STOP", "CONT"} {
 		n.Run("sh", "-c", "kill -"+agent+" $(pidof enipool-agent)")
@@ -76,11 +76,11 @@ func TestPodsOutliveARestartOfTheKubelet(t *testing.T) {
 	c.scale(14)
 	for _, p := range before {
 		if is := c.find(p); is == nil || is.Status.PodIP != p.Status.PodIP || is.Status.ContainerStatuses[0].RestartCount != 0 {
-			t.Errorf("pod %s was %+v and is now %+v", p.Name, p.Status, is)
+			c.t.Errorf("pod %s was %+v and is now %+v", p.Name, p.Status, is)
 		}
 	}
 	if is := n.room(); is != room {
-		t.Errorf("room for %s pods, had %s", is, room)
+		c.t.Errorf("room for %s pods, had %s", is, room)
 	}
 }
 
