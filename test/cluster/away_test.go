@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/enipool/enipool/test/kube"
 )
 
 // minute is how long the API server is away.
@@ -22,7 +25,7 @@ func TestTheAPIServerIsAwayForAMinute(t *testing.T) {
 	c.run(20)
 	before := c.web()
 
-	c.APIServer.Kill()
+	c.controlPlaneGoes()
 	gone := time.Now()
 	// An agent starts anew without the API server, and so does a pod whose sandbox ended.
 	a.endAgent()
@@ -42,9 +45,19 @@ func TestTheAPIServerIsAwayForAMinute(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 	}
-	c.APIServer.Start()
+	c.controlPlaneIsBack()
 
-	c.scale(40)
+	c.Kubectl("scale", "deployment/web", "--replicas=40")
+	c.Eventually("40 web servers have a node", func() error {
+		if bound := slices.DeleteFunc(c.web(), func(p sighting) bool { return p.Spec.NodeName == "" }); len(bound) != 40 {
+			return fmt.Errorf("%d have", len(bound))
+		}
+		return nil
+	}, c.complaints)
+	for _, n := range c.nodes {
+		n.Eventually("its kubelet hears of new pods", func() error { return n.hears(before) })
+	}
+	c.run(40)
 	for _, p := range before {
 		if is := c.find(p); is == nil || is.Status.PodIP != p.Status.PodIP && p.Name != lost.Name {
 			c.t.Errorf("pod %s had %s and is now %+v", p.Name, p.Status.PodIP, is)
@@ -52,6 +65,37 @@ func TestTheAPIServerIsAwayForAMinute(t *testing.T) {
 	}
 	c.everyAddressIsRight()
 	c.everybodyAnswers()
+}
+
+// controlPlaneGoes ends the API server, and those that would end soon because they can't
+// renew their leases. If they stayed, and came back with what they knew, they would call
+// nodes not ready that are, and be up to two minutes late for what is new: a watch that
+// was refused comes back within one, is told that the state it asks for is older than the
+// new server, and waits up to another one.
+func (c *cluster) controlPlaneGoes() {
+	for _, p := range []*kube.Program{c.ControllerManager, c.Scheduler, c.APIServer} {
+		p.Kill()
+	}
+}
+
+func (c *cluster) controlPlaneIsBack() {
+	c.t.Helper()
+	for _, p := range []*kube.Program{c.APIServer, c.ControllerManager, c.Scheduler} {
+		p.Start()
+	}
+	c.pods = watchPods(c) // the first watch is as late as theirs would be
+}
+
+// hears returns nil unless none of the web servers that the node has got since is ready.
+// A kubelet asks again up to a minute after it was refused.
+func (n *node) hears(before []sighting) error {
+	got := slices.DeleteFunc(on(n, n.c.web()), func(p sighting) bool {
+		return slices.ContainsFunc(before, func(b sighting) bool { return b.UID == p.UID })
+	})
+	if len(got) > 0 && !slices.ContainsFunc(got, func(p sighting) bool { return isReady(p.Pod) }) {
+		return fmt.Errorf("none of the %d is ready", len(got))
+	}
+	return nil
 }
 
 // A kubelet that starts admits the pods that run once more, by the room that its Node
