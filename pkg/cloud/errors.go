@@ -25,9 +25,11 @@ var (
 	ErrUnavailable = errors.New("cloud unavailable")
 	// ErrUnknown: whether it happened is not known; Interfaces tells.
 	ErrUnknown = errors.New("outcome unknown")
+	// ErrTaken: an address that was asked for by name is not free. Only a Region says so.
+	ErrTaken = errors.New("address taken")
 )
 
-// Kinds are all of them, for metrics and tests.
+// Kinds are those that the methods of a Cloud fail with, for metrics and tests.
 func Kinds() []error {
 	return []error{ErrThrottled, ErrSubnetFull, ErrLimit, ErrNotFound, ErrForbidden, ErrUnavailable, ErrUnknown}
 }
@@ -59,7 +61,7 @@ func (e *Error) Unwrap() error { return e.Kind }
 // Kind returns the kind of a failed call, ErrUnknown for an error that is not
 // the cloud's.
 func Kind(err error) error {
-	for _, kind := range Kinds() {
+	for _, kind := range append(Kinds(), ErrTaken) {
 		if errors.Is(err, kind) {
 			return kind
 		}

@@ -74,6 +74,7 @@ func (d *Driver) Traits() driver.Traits {
 		Keys:       driver.Keys{Subnet: "AvailableIpAddressCount", Policy: "conf/aws/policy.json", Reserved: "aws ec2 get-subnet-cidr-reservations"},
 		FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true,
 		PerScan: perFilter, PageSize: int(d.page), Bits4: bits4, Bits6: bits6, Reserves: true,
+		Requests: methodActions(), Buckets: buckets(),
 		Times: driver.Times{Poll: 500 * time.Millisecond, Slow: 3 * time.Second, Usual: 2 * time.Second, Settle: 10 * time.Second, Wait: 2 * time.Minute},
 	}
 }

@@ -99,6 +99,8 @@ func (*Driver) Traits() driver.Traits {
 		PageSize:     1000,
 		HidesPrimary: true,
 		Zone:         shortZone,
+		Requests:     methodActions(),
+		Buckets:      buckets(),
 		Times:        driver.Times{Poll: 500 * time.Millisecond, Slow: 3 * time.Second, Settle: 10 * time.Second, Wait: 2 * time.Minute},
 	}
 }

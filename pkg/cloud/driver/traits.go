@@ -1,6 +1,10 @@
 package driver
 
-import "time"
+import (
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+)
 
 // Traits are what is peculiar to a cloud. A difference between clouds that is not in
 // here has no reason: the engine treats them alike. Each driver's DESIGN.md names the
@@ -44,6 +48,13 @@ type Traits struct {
 	Reserves bool
 	// Zone makes names of one zone the same; nil: they are.
 	Zone func(name string) string
+
+	// Requests are the actions that each method of Driver is made of, by the names that the
+	// cloud counts them by, in their order: for a method that asks for pages or for several
+	// objects, those of one. A method that is not in here makes none.
+	Requests map[string][]string
+	// Buckets are what an account and region lets pass, by action, as far as is known.
+	Buckets map[string]cloud.Bucket
 
 	Times Times
 }

@@ -31,6 +31,7 @@ type mutant struct {
 	subnets    func(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error)
 	gone       func(ctx context.Context, instances []string) ([]string, error)
 	page       func(ctx context.Context, s driver.Scan) (driver.Page, error)
+	traits     driver.Traits // where they have a Name
 }
 
 func (m *mutant) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {
@@ -101,6 +102,13 @@ func (m *mutant) Gone(ctx context.Context, instances []string) ([]string, error)
 		return m.gone(ctx, instances)
 	}
 	return m.Driver.Gone(ctx, instances)
+}
+
+func (m *mutant) Traits() driver.Traits {
+	if m.traits.Name != "" {
+		return m.traits
+	}
+	return m.Driver.Traits()
 }
 
 func (m *mutant) Page(ctx context.Context, s driver.Scan) (driver.Page, error) {
@@ -204,6 +212,10 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 			s.Attached, s.Made = s.Made, nil
 			return d.Page(ctx, s)
 		}
+	},
+	"Requests name the actions of each method, and Buckets no others": func(m *mutant, d driver.Driver) {
+		m.traits = d.Traits()
+		m.traits.Buckets = map[string]cloud.Bucket{"Describe": {Burst: 1, PerSecond: 1}}
 	},
 	"HidesPrimary: a Page lacks the primary ENIs of instances, else it has them": func(m *mutant, d driver.Driver) {
 		m.page = func(ctx context.Context, s driver.Scan) (driver.Page, error) {

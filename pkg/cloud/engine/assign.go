@@ -17,32 +17,45 @@ func (n *Node) AssignAddresses(ctx context.Context, id string, f eni.Family, cou
 	if err != nil {
 		return nil, err
 	}
-	on, known := n.lastSeen(id, recent)
-	if !known {
-		now, err := n.oneAsSeen(ctx, self, id)
-		if err != nil {
-			return nil, err
-		}
-		if now == nil || now.Index < 0 {
-			return nil, because(cloud.ErrNotFound, "instance %s has no such ENI", self.Instance)
-		}
-		on = *now
+	on, err := n.toFill(ctx, self, id)
+	if err != nil {
+		return nil, err
 	}
 	if !on.Net(f).IsValid() {
 		return nil, because(cloud.ErrForbidden, "this ENI has no %s addresses", f)
 	}
-	limits, err := n.knownLimits(ctx)
-	if err != nil || count <= 0 {
+	if err := n.mayFill(ctx, on); err != nil || count <= 0 {
 		return nil, err
-	}
-	if on.raw.Primary && limits.NoPrimary {
-		return nil, because(cloud.ErrLimit, "pods can't use further addresses of the primary ENI of this instance")
 	}
 	addrs, err = n.assign(ctx, self, on, f, count, func(int, int) string { return fresh() })
 	if driver.Reason(err) == driver.NoSuchInterface {
 		n.forget(id)
 	}
 	return addrs, err
+}
+
+// toFill returns an ENI that is to get addresses, as it was shown a short while ago.
+func (n *Node) toFill(ctx context.Context, self driver.Self, id string) (nic, error) {
+	if on, known := n.lastSeen(id, recent); known {
+		return on, nil
+	}
+	now, err := n.oneAsSeen(ctx, self, id)
+	if err != nil {
+		return nic{}, err
+	}
+	if now == nil || now.Index < 0 {
+		return nic{}, because(cloud.ErrNotFound, "instance %s has no such ENI", self.Instance)
+	}
+	return *now, nil
+}
+
+// mayFill tells why an ENI gets no addresses for pods.
+func (n *Node) mayFill(ctx context.Context, on nic) error {
+	limits, err := n.knownLimits(ctx)
+	if err == nil && on.raw.Primary && limits.NoPrimary {
+		err = because(cloud.ErrLimit, "pods can't use further addresses of the primary ENI of this instance")
+	}
+	return err
 }
 
 // assignment is an AssignAddresses under way.

@@ -42,7 +42,10 @@ type Options struct {
 	Clock Clock        // nil: the machine's
 	// Random returns a duration from 0 to most; nil: by chance. It must not block.
 	Random func(most time.Duration) time.Duration
-	Log    *slog.Logger // warnings, nil for none
+	// Admit is asked before each request to the cloud, by the action that the cloud counts
+	// it by, and may take its time. Where it refuses no request is made. nil: all pass.
+	Admit func(ctx context.Context, action string) error
+	Log   *slog.Logger // warnings, nil for none
 }
 
 // Clock is what time it is for an engine. A simulation brings its own.
@@ -53,7 +56,8 @@ type Clock interface {
 	Wait(ctx context.Context, d time.Duration) error
 }
 
-// Node is the Cloud of one instance. Its methods may be called from several goroutines.
+// Node is the Cloud of one instance: alone, or one of a Region's. Its methods may be called
+// from several goroutines.
 type Node struct {
 	d     driver.Driver
 	t     driver.Traits
@@ -61,12 +65,13 @@ type Node struct {
 	clock Clock
 	log   *slog.Logger
 	born  time.Time // from when on it knows what calls have done
+	known *ranges   // of subnets
 
 	mu          sync.Mutex
 	self        driver.Self // Instance is "" until it is known
 	shape       driver.Shape
 	home        home
-	subnets     map[string]driver.Subnet // their ranges never change
+	own         driver.Interface // its primary ENI, as it was shown last
 	memory      memory
 	quarantined []cloud.Quarantined
 	said        map[string]bool
@@ -78,6 +83,10 @@ var _ cloud.Cloud = (*Node)(nil)
 
 // New returns the Cloud of the instance that the driver's Self is. It makes no call.
 func New(d driver.Driver, o Options) *Node {
+	return newNode(d, o, &ranges{byID: map[string]driver.Subnet{}})
+}
+
+func newNode(d driver.Driver, o Options, known *ranges) *Node {
 	t := d.Traits()
 	times := &t.Times
 	times.Poll = cmp.Or(o.Times.Poll, times.Poll, 500*time.Millisecond)
@@ -91,8 +100,11 @@ func New(d driver.Driver, o Options) *Node {
 	if o.Random == nil {
 		o.Random = func(most time.Duration) time.Duration { return rand.N(most + 1) }
 	}
+	if o.Admit != nil {
+		d = admitted{d, t.Requests, o.Admit}
+	}
 	return &Node{d: d, t: t, o: o, clock: o.Clock, born: o.Clock.Now(), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
-		subnets: map[string]driver.Subnet{}, memory: newMemory(), said: map[string]bool{}, doomed: map[string]time.Time{}}
+		known: known, memory: newMemory(), said: map[string]bool{}, doomed: map[string]time.Time{}}
 }
 
 // whoami returns the instance. The first call asks for it; if that fails, the next.

@@ -67,7 +67,13 @@ func (n *Node) look(ctx context.Context) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v, err := n.understand(ctx, self, raw)
+	return n.takeIn(ctx, self, raw, all, began, n.clock.Now())
+}
+
+// takeIn makes of what describes that began then have shown the node's view, and remembers
+// it. all: ENIs that are attached nowhere are among it. told is when they surely showed it.
+func (n *Node) takeIn(ctx context.Context, self driver.Self, raw []driver.Interface, all bool, began, told time.Time) (view, error) {
+	v, err := n.understand(ctx, self, raw, told)
 	if err != nil {
 		return view{}, err
 	}
@@ -195,7 +201,7 @@ func (n *Node) byToken(ctx context.Context, self driver.Self, token string) (*ni
 // pick reads the ENI of an answer that has one at least. Where a cloud forgets tokens
 // there may be several of one token: the one that has come furthest counts.
 func (n *Node) pick(ctx context.Context, self driver.Self, raw []driver.Interface) (*nic, error) {
-	v, err := n.understand(ctx, self, raw)
+	v, err := n.understand(ctx, self, raw, n.clock.Now())
 	switch {
 	case err != nil:
 		return nil, err

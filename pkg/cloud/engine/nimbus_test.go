@@ -31,6 +31,8 @@ var _ driver.Driver = (*nimbus)(nil)
 // Traits implements driver.Driver.
 func (d *nimbus) Traits() driver.Traits {
 	return driver.Traits{Name: "Nimbus", Keys: driver.Keys{Subnet: "podsFree", Policy: "conf/nimbus/role.yaml"},
+		Requests: map[string][]string{"Shape": {"types"}, "Gone": {"instances"}, "Subnets": {"subnets"}, "Interfaces": {"nics"}, "Page": {"nics"},
+			"Assign": {"nics", "patch"}, "Unassign": {"nics", "patch"}, "SetGroups": {"nics", "patch"}},
 		OneNIC: true, AllOrNothing: true, PerScan: 50, PageSize: 100, Times: driver.Times{Poll: 500 * time.Millisecond, Slow: 2 * time.Second, Settle: 5 * time.Second, Wait: time.Minute}}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
@@ -29,23 +30,25 @@ func (n *Node) settleIn(self driver.Self, v view) {
 	h.subnets = sorted(h.subnets)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.home = h
+	n.home, n.own = h, p
 }
 
 // findHome returns what the newest look told, or looks.
 func (n *Node) findHome(ctx context.Context) (home, error) {
-	n.mu.Lock()
-	h := n.home
-	n.mu.Unlock()
-	if h.primary != "" {
+	if h := n.seenHome(); h.primary != "" {
 		return h, nil
 	}
 	if _, err := n.look(ctx); err != nil {
 		return home{}, err
 	}
+	return n.seenHome(), nil
+}
+
+// seenHome returns what the newest look told, the zero home if there was none.
+func (n *Node) seenHome() home {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.home, nil
+	return n.home
 }
 
 // Subnets implements cloud.Cloud: those that Options choose, in the zone and the VPC of
@@ -66,16 +69,21 @@ func (n *Node) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
 		if s.Wrong != "" || !isNew && !slices.Contains(home.subnets, s.ID) {
 			continue
 		}
-		out := cloud.Subnet{ID: s.ID, V4Net: s.V4, V6Net: s.V6, Free: roomOf(s), New: isNew, Reserves: n.mayReserve()}
-		if !n.o.IPv6 {
-			out.V6Net = netip.Prefix{}
-		}
-		list = append(list, out)
+		list = append(list, n.told(s, isNew))
 		found = found || isNew
 	}
 	n.sayIf(!found && !n.t.OneNIC, "subnets", "no subnet for new ENIs: none in the node's zone and VPC is as cloud.subnets and cloud.subnetTags say",
 		"zone", home.zone, "vpc", home.vpc)
 	return list, nil
+}
+
+// told is a subnet as others see it.
+func (n *Node) told(s driver.Subnet, isNew bool) cloud.Subnet {
+	out := cloud.Subnet{ID: s.ID, V4Net: s.V4, V6Net: s.V6, Free: roomOf(s), New: isNew, Reserves: n.mayReserve()}
+	if !n.o.IPv6 {
+		out.V6Net = netip.Prefix{}
+	}
+	return out
 }
 
 // plenty is the room of a subnet whose addresses the cloud does not count: those of IPv6
@@ -138,11 +146,7 @@ func (n *Node) describeSubnets(ctx context.Context, f driver.SubnetFilter) ([]dr
 	for _, s := range all {
 		n.sayIf(s.Wrong != "", "subnet "+s.ID, "a subnet is left out: what the cloud tells of it can't be right", "subnet", s.ID, "why", s.Wrong)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, s := range all {
-		n.subnets[s.ID] = s
-	}
+	n.known.keep(all)
 	return all, nil
 }
 
@@ -150,15 +154,13 @@ func (n *Node) describeSubnets(ctx context.Context, f driver.SubnetFilter) ([]dr
 func (n *Node) ranges(ctx context.Context, ids []string) (map[string]driver.Subnet, error) {
 	known := map[string]driver.Subnet{}
 	var unknown []string
-	n.mu.Lock()
 	for _, id := range ids {
-		if s, found := n.subnets[id]; found {
+		if s, found := n.known.get(id); found {
 			known[id] = s
 		} else if id != "" && !slices.Contains(unknown, id) {
 			unknown = append(unknown, id)
 		}
 	}
-	n.mu.Unlock()
 	asked, err := n.describeSubnets(ctx, driver.SubnetFilter{IDs: unknown})
 	for _, s := range asked {
 		known[s.ID] = s
@@ -189,4 +191,25 @@ func (n *Node) rangesOf(ctx context.Context, raw []driver.Interface) (map[string
 		known[s.ID] = s
 	}
 	return known, err
+}
+
+// ranges are what of subnets never changes, for all nodes of a Region.
+type ranges struct {
+	mu   sync.Mutex
+	byID map[string]driver.Subnet
+}
+
+func (r *ranges) keep(list []driver.Subnet) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range list {
+		r.byID[s.ID] = s
+	}
+}
+
+func (r *ranges) get(id string) (driver.Subnet, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, found := r.byID[id]
+	return s, found
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
@@ -34,9 +35,9 @@ func (v view) hasPrimary(self driver.Self, api string) error {
 	return because(cloud.ErrNotFound, "%s shows no ENI of instance %s: is that its ID, and this its region?", api, self.Instance)
 }
 
-// understand makes ENIs of the node of what the cloud tells. It believes nothing: what
+// understand makes ENIs of the node of what the cloud told then. It believes nothing: what
 // can't be right is left out.
-func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.Interface) (view, error) {
+func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.Interface, told time.Time) (view, error) {
 	subnets, err := n.rangesOf(ctx, raw)
 	if err != nil {
 		return view{}, err
@@ -63,6 +64,7 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 			continue // others' on their way to or from here, or not here at all
 		}
 		i, bad, err := n.read(self, r, subnets[r.Subnet], size6)
+		i.read = told
 		v.out = append(v.out, bad...)
 		if err != nil {
 			v.leaveOut(r, err.Error())
@@ -128,7 +130,7 @@ func compareBool(a, b bool) int {
 // read makes an ENI of the node of what the cloud tells, and returns why some of its
 // addresses are left out, or all of it.
 func (n *Node) read(self driver.Self, r driver.Interface, in driver.Subnet, size6 int) (i nic, bad []cloud.Quarantined, err error) {
-	i = nic{raw: r, read: n.clock.Now(), Interface: cloud.Interface{ID: r.ID, Index: -1, Subnet: r.Subnet, Created: r.Created}}
+	i = nic{raw: r, Interface: cloud.Interface{ID: r.ID, Index: -1, Subnet: r.Subnet, Created: r.Created}}
 	hw, macErr := net.ParseMAC(r.MAC)
 	switch {
 	case r.ID == "" || strings.ContainsAny(r.ID, " \t\n"):

@@ -38,14 +38,23 @@ type Driver struct {
 
 var _ driver.Driver = (*Driver)(nil)
 
+// methodActions are the actions that each method of a Driver is made of.
+func methodActions() map[string][]string {
+	return map[string][]string{
+		"Shape": {ActShape}, "Gone": {ActGone}, "Subnets": {ActSubnets}, "Interfaces": {ActDescribe}, "Page": {ActDescribe},
+		"Create": {ActCreate}, "Attach": {ActAttach}, "Bind": {ActModify}, "Detach": {ActDetach}, "Delete": {ActDelete},
+		"Assign": {ActAssign}, "Unassign": {ActUnassign}, "Rewrite": {ActModify}, "SetGroups": {ActModify},
+	}
+}
+
 // LikeEC2 are traits of an account that behaves as EC2 does.
 func LikeEC2() driver.Traits {
-	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, PerScan: 200, PageSize: 1000, Bits4: 28, Bits6: 80}
+	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, PerScan: 200, PageSize: 1000, Requests: methodActions(), Bits4: 28, Bits6: 80}
 }
 
 // LikeBCE are traits of an account that behaves as BCE does.
 func LikeBCE() driver.Traits {
-	return driver.Traits{Name: "the simulated cloud", NoIndex: true, MarksV6: true, AssignTokens: true, Exact: true, PerCall: 10, PageSize: 1000, HidesPrimary: true}
+	return driver.Traits{Name: "the simulated cloud", NoIndex: true, MarksV6: true, AssignTokens: true, Exact: true, PerCall: 10, PageSize: 1000, HidesPrimary: true, Requests: methodActions()}
 }
 
 // Driver returns the account as the instance's driver.

@@ -1,0 +1,39 @@
+package aws
+
+import "github.com/enipool/enipool/pkg/cloud"
+
+// The actions of EC2 that methods of the driver are made of.
+const (
+	actDescribe = "DescribeNetworkInterfaces"
+	actModify   = "ModifyNetworkInterfaceAttribute"
+	actDetach   = "DetachNetworkInterface"
+	actAttach   = "AttachNetworkInterface"
+	actCreate   = "CreateNetworkInterface"
+	actDelete   = "DeleteNetworkInterface"
+	actSubnets  = "DescribeSubnets"
+	actTypes    = "DescribeInstanceTypes"
+	actMachines = "DescribeInstances"
+	actAssign   = "AssignPrivateIpAddresses"
+	actUnassign = "UnassignPrivateIpAddresses"
+)
+
+// methodActions are the actions that each method is made of. Those of IPv6 have names of their
+// own, and the same rate but for UnassignIpv6Addresses: they are counted with those of IPv4.
+func methodActions() map[string][]string {
+	return map[string][]string{
+		"Shape": {actTypes}, "Gone": {actMachines}, "Subnets": {actSubnets}, "Interfaces": {actDescribe}, "Page": {actDescribe},
+		"Create": {actCreate}, "Attach": {actAttach}, "Bind": {actModify}, "Detach": {actDetach}, "Delete": {actDelete},
+		"Assign": {actAssign}, "Unassign": {actUnassign}, "SetGroups": {actModify},
+	}
+}
+
+// buckets are what an account has in a region, by the page that DESIGN.md names. Actions
+// that are in none of its lists have what it says of those that change something.
+func buckets() map[string]cloud.Bucket {
+	listed, other, reads := cloud.Bucket{Burst: 100, PerSecond: 5}, cloud.Bucket{Burst: 50, PerSecond: 5}, cloud.Bucket{Burst: 100, PerSecond: 20}
+	return map[string]cloud.Bucket{
+		actAssign: listed, actUnassign: listed, actCreate: listed, actDelete: listed, actModify: listed,
+		actAttach: other, actDetach: other,
+		actDescribe: reads, actSubnets: reads, actTypes: reads, actMachines: reads,
+	}
+}

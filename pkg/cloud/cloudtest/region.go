@@ -1,0 +1,338 @@
+package cloudtest
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// RegionSubject is a cloud.Region under test, and what the suite may know besides.
+type RegionSubject struct {
+	Region    cloud.Region
+	Instances []string      // two fresh ones with their own ENI alone, of one zone
+	Nobody    string        // what could be the ID of an instance, and is none
+	Subnets   []string      // IDs of those in which new ENIs may lie; the first has room for all of them
+	Lag       time.Duration // age of what answers show, at most
+
+	// What an endpoint can't tell is nil; sentences that need it are skipped.
+	Looks func() int   // requests so far that describe ENIs
+	Check func() error // called at the end: what is wrong inside
+}
+
+// regionSentence is a sentence of the contract as a test.
+type regionSentence struct {
+	name  string
+	holds func(*region)
+}
+
+// regional is what the comments of cloud.Region say.
+var regional = []regionSentence{
+	{"Node returns the Cloud of an instance, the same each time", nodeIsTheSame},
+	{"Look returns a View of each instance, as its Node shows it", looksAsNodesDo},
+	{"Look describes instances together", looksTogether},
+	{"Look is of all Nodes where it is given no instance", looksAtAll},
+	{"a View tells that an instance has no ENI", looksAtNobody},
+	{"Subnets returns those that new ENIs may lie in", regionSubnets},
+	{"Gone returns no instance that exists", goneAreGone},
+	{"AssignExactly puts these addresses on the ENI", exactAddresses},
+	{"AssignExactly finds those fine that the ENI has", exactAgain},
+	{"AssignExactly of one that is not free is ErrTaken, and returns the others", exactTaken},
+	{"AssignExactly of one out of the subnet is ErrForbidden, and puts none", exactOutside},
+	{"AssignExactly on another instance's ENI is ErrNotFound", exactElsewhere},
+	{"AssignExactly is ErrForbidden where the cloud takes no address by name", exactNever},
+	{"Forget drops what is known of an instance", forgets},
+}
+
+// RegionContract runs the suite: every sentence of cloud.Region's comments as a subtest on a
+// subject of its own, which open makes.
+func RegionContract(t *testing.T, open func(t *testing.T) RegionSubject) {
+	RegionContractIn(t, func(t *testing.T, f func(*testing.T)) { f(t) }, open)
+}
+
+// RegionContractIn is RegionContract with each subtest inside of what in calls it in, such as
+// synctest.Test.
+func RegionContractIn(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t *testing.T) RegionSubject) {
+	for _, s := range regional {
+		t.Run(s.name, func(t *testing.T) {
+			in(t, func(t *testing.T) {
+				r := newRegion(t, open(t))
+				s.holds(r)
+				if r.Check != nil {
+					if err := r.Check(); err != nil {
+						t.Errorf("at the end the cloud itself is wrong:\n%v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// region is the subject in one subtest: two nodes of the other suite, of one Region.
+type region struct {
+	*node
+	RegionSubject
+	other *node
+}
+
+func newRegion(t *testing.T, s RegionSubject) *region {
+	t.Helper()
+	of := func(instance string) *node {
+		return newNode(t, Subject{Cloud: s.Region.Node(cloud.Instance{ID: instance}), Subnets: s.Subnets, Lag: s.Lag})
+	}
+	return &region{node: of(s.Instances[0]), RegionSubject: s, other: of(s.Instances[1])}
+}
+
+// look is Look when answers have settled.
+func (r *region) look(instances ...string) map[string]cloud.View {
+	r.Helper()
+	r.settle()
+	views, err := r.Region.Look(r.ctx, instances)
+	r.must(err)
+	return views
+}
+
+// shows fails the test unless a view is what the Node shows.
+func (r *region) shows(v cloud.View, n *node) {
+	r.Helper()
+	if v.Err != nil || len(v.Quarantined) > 0 {
+		r.Errorf("a view of a sound node has %v, %+v", v.Err, v.Quarantined)
+	}
+	if d := diff(n.see(), v.Interfaces); d != "" {
+		r.Errorf("a view differs from the Node's (-Node +Look):\n%s", d)
+	}
+}
+
+func nodeIsTheSame(r *region) {
+	i := r.carrier(1)
+	again, err := r.Region.Node(cloud.Instance{ID: r.Instances[0]}).Interfaces(r.ctx)
+	r.must(err)
+	if _, found := find(again, func(a cloud.Interface) bool { return a.ID == i.ID }); !found {
+		r.Errorf("ENI %s is not one of %+v", i.ID, again)
+	}
+	if r.Region.Node(cloud.Instance{ID: r.Instances[0]}) != r.Cloud {
+		r.Error("there is another Cloud of the same instance")
+	}
+}
+
+func looksAsNodesDo(r *region) {
+	r.carrier(1)
+	r.other.carrier(2)
+	if r.spare() > 1 {
+		r.create(2)
+	}
+	views := r.look(r.Instances...)
+	r.shows(views[r.Instances[0]], r.node)
+	r.shows(views[r.Instances[1]], r.other)
+	if len(views) != 2 {
+		r.Errorf("Look at 2 instances returns %d views", len(views))
+	}
+	alone := r.look(r.Instances[1])
+	if r.shows(alone[r.Instances[1]], r.other); len(alone) != 1 {
+		r.Errorf("Look at an instance returns %d views", len(alone))
+	}
+}
+
+func looksTogether(r *region) {
+	if r.Looks == nil {
+		r.Skip("the endpoint lacks a count of describes")
+	}
+	r.look(r.Instances...) // of what is known of none it may ask more
+	before := r.Looks()
+	r.look(r.Instances...)
+	together := r.Looks() - before
+	before = r.Looks()
+	for _, id := range r.Instances {
+		_, err := r.Region.Node(cloud.Instance{ID: id}).Interfaces(r.ctx)
+		r.must(err)
+	}
+	if alone := r.Looks() - before; together >= alone {
+		r.Errorf("two nodes are described by %d requests together, alone by %d", together, alone)
+	}
+}
+
+func looksAtAll(r *region) {
+	views := r.look()
+	for at, id := range r.Instances {
+		r.shows(views[id], []*node{r.node, r.other}[at])
+	}
+	if len(views) != len(r.Instances) {
+		r.Errorf("Look at all returns %d views", len(views))
+	}
+}
+
+func looksAtNobody(r *region) {
+	r.Region.Node(cloud.Instance{ID: r.Nobody})
+	views := r.look(r.Nobody, r.Instances[0])
+	r.shows(views[r.Instances[0]], r.node)
+	r.is(views[r.Nobody].Err, cloud.ErrNotFound)
+	_, err := r.Region.Look(r.ctx, []string{r.Nobody + "x"})
+	r.is(err, cloud.ErrNotFound)
+}
+
+func regionSubnets(r *region) {
+	r.look()
+	list, err := r.Region.Subnets(r.ctx)
+	r.must(err)
+	var ids []string
+	for _, s := range list {
+		ids = append(ids, s.ID)
+		if s.ID == r.first && (s.Zone == "" || s.New != (r.spare() > 0) || s.Free < 1 || !s.V4Net.IsValid()) {
+			r.Errorf("the first subnet is %+v", s)
+		}
+	}
+	if !slices.IsSorted(ids) || !slices.Contains(ids, r.first) {
+		r.Errorf("subnets %v lack %s, or are not sorted", ids, r.first)
+	}
+}
+
+func goneAreGone(r *region) {
+	gone, err := r.Region.Gone(r.ctx, append(slices.Clone(r.Instances), r.Nobody))
+	r.must(err)
+	if !slices.Equal(gone, []string{r.Nobody}) {
+		r.Errorf("of 2 instances and %s %v are gone", r.Nobody, gone)
+	}
+	none, err := r.Region.Gone(r.ctx, nil)
+	r.must(err)
+	if len(none) > 0 {
+		r.Errorf("of none %v are gone", none)
+	}
+}
+
+func forgets(r *region) {
+	r.Region.Forget(r.Instances[0])
+	_, err := r.Region.Look(r.ctx, r.Instances[:1])
+	r.is(err, cloud.ErrNotFound)
+	if r.Region.Node(cloud.Instance{ID: r.Instances[0]}) == r.Cloud {
+		r.Error("what was forgotten is there again")
+	}
+	r.shows(r.look(r.Instances[0])[r.Instances[0]], r.node)
+}
+
+// exact is an ENI, and a free address for it: one that it had until now.
+func (r *region) exact() (on cloud.Interface, free []netip.Addr) {
+	r.Helper()
+	if !r.Region.Does().Exact {
+		r.Skip("the cloud takes no addresses by name")
+	}
+	on = r.carrier(0)
+	units := r.singly(on.ID, 3)
+	r.must(r.Cloud.UnassignAddresses(r.ctx, on.ID, units))
+	r.settle()
+	return on, units[1:]
+}
+
+// singly puts n addresses of the first family on the ENI that come one by one, or skips.
+func (r *region) singly(id string, n int) []netip.Addr {
+	r.Helper()
+	if r.unit(r.family()) > 1 && r.family() == eni.IPv6 {
+		r.Skip("addresses come in blocks")
+	}
+	var addrs []netip.Addr
+	for len(addrs) < n {
+		got, err := r.Cloud.AssignAddresses(r.ctx, id, r.family(), 1)
+		r.must(err)
+		addrs = append(addrs, got...)
+	}
+	return addrs
+}
+
+// has fails the test unless the ENI has these addresses, and others not.
+func (r *region) has(id string, want, not []netip.Addr) {
+	r.Helper()
+	i, _ := r.eni(id)
+	if len(without(want, i.Addresses...)) > 0 || len(without(not, i.Addresses...)) < len(not) {
+		r.Errorf("ENI %s has %v, want %v and not %v", id, i.Addresses, want, not)
+	}
+}
+
+func (r *region) assignExactly(instance, id string, addrs ...netip.Addr) ([]netip.Addr, error) {
+	return r.Region.AssignExactly(r.ctx, instance, id, addrs)
+}
+
+func exactAddresses(r *region) {
+	on, free := r.exact()
+	got, err := r.assignExactly(r.Instances[0], on.ID, free...)
+	r.must(err)
+	if !slices.Equal(got, with(free)) {
+		r.Errorf("AssignExactly of %v returned %v", free, got)
+	}
+	r.has(on.ID, free, nil)
+	r.must(r.Cloud.UnassignAddresses(r.ctx, on.ID, got))
+	r.has(on.ID, nil, free)
+}
+
+func exactAgain(r *region) {
+	on, free := r.exact()
+	for range 2 {
+		got, err := r.assignExactly(r.Instances[0], on.ID, free[0])
+		r.must(err)
+		if !slices.Equal(got, free[:1]) {
+			r.Errorf("AssignExactly of %s returned %v", free[0], got)
+		}
+	}
+	got, err := r.assignExactly(r.Instances[0], on.ID, free...)
+	r.must(err)
+	if !slices.Equal(got, with(free)) {
+		r.Errorf("AssignExactly of %v returned %v", free, got)
+	}
+	r.has(on.ID, free, nil)
+}
+
+func exactTaken(r *region) {
+	on, free := r.exact()
+	i := r.other.carrier(0)
+	theirs, err := r.Region.AssignExactly(r.ctx, r.Instances[1], i.ID, free[:1])
+	r.must(err)
+	got, err := r.assignExactly(r.Instances[0], on.ID, theirs[0])
+	r.is(err, cloud.ErrTaken)
+	if len(got) > 0 {
+		r.Errorf("AssignExactly of %s returned %v", theirs[0], got)
+	}
+	got, err = r.assignExactly(r.Instances[0], on.ID, free...)
+	r.is(err, cloud.ErrTaken)
+	if !slices.Equal(got, free[1:2]) {
+		r.Errorf("AssignExactly of %v, of which %s is taken, returned %v", free, theirs, got)
+	}
+	r.has(on.ID, free[1:2], theirs)
+	_, err = r.assignExactly(r.Instances[0], on.ID, i.Net(r.family()).Primary.Addr())
+	r.is(err, cloud.ErrTaken)
+	_, err = r.assignExactly(r.Instances[0], on.ID, on.Net(r.family()).Primary.Addr())
+	r.is(err, cloud.ErrTaken)
+}
+
+func exactOutside(r *region) {
+	on, free := r.exact()
+	before := r.see()
+	in := on.Net(r.family()).Primary.Masked()
+	for _, outside := range []netip.Addr{in.Addr().Prev(), in.Addr(), on.Net(r.family()).Gateway, {}} {
+		got, err := r.assignExactly(r.Instances[0], on.ID, outside, free[0])
+		r.is(err, cloud.ErrForbidden)
+		if len(got) > 0 {
+			r.Errorf("AssignExactly of %s returned %v", outside, got)
+		}
+	}
+	r.unchanged(before)
+}
+
+func exactElsewhere(r *region) {
+	on, free := r.exact()
+	before := r.see()
+	_, err := r.Region.AssignExactly(r.ctx, r.Instances[1], on.ID, free)
+	r.is(err, cloud.ErrNotFound)
+	_, err = r.Region.AssignExactly(r.ctx, r.Nobody, on.ID, free)
+	r.is(err, cloud.ErrNotFound)
+	r.unchanged(before)
+}
+
+func exactNever(r *region) {
+	if r.Region.Does().Exact {
+		r.Skip("the cloud takes addresses by name")
+	}
+	on := r.see()[0]
+	_, err := r.assignExactly(r.Instances[0], on.ID, on.Net(r.family()).Primary.Addr().Next())
+	r.is(err, cloud.ErrForbidden)
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+)
+
+// admitted is a driver each of whose requests is asked for before it is made, so that who
+// acts for many nodes keeps the account's rate for all of them: also for the second and the
+// third request of what has begun.
+type admitted struct {
+	driver.Driver
+	requests map[string][]string
+	admit    func(ctx context.Context, action string) error
+}
+
+// admitted1 makes the requests of a method if all of them may be made.
+func admitted1[T any](ctx context.Context, d admitted, method string, do func() (T, error)) (T, error) {
+	for _, action := range d.requests[method] {
+		err := d.admit(ctx, action)
+		if err == nil {
+			continue
+		}
+		var none T
+		if _, is := errors.AsType[*driver.Error](err); !is {
+			err = because(cloud.ErrThrottled, "%s was not admitted: %v", action, err)
+		}
+		return none, err
+	}
+	return do()
+}
+
+// step is admitted1 of a method that returns nothing.
+func (d admitted) step(ctx context.Context, method string, do func() error) error {
+	_, err := admitted1(ctx, d, method, func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}
+
+// The methods of driver.Driver that make requests.
+
+func (d admitted) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
+	return admitted1(ctx, d, "Shape", func() (driver.Shape, error) { return d.Driver.Shape(ctx, s) })
+}
+
+func (d admitted) Gone(ctx context.Context, instances []string) ([]string, error) {
+	return admitted1(ctx, d, "Gone", func() ([]string, error) { return d.Driver.Gone(ctx, instances) })
+}
+
+func (d admitted) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
+	return admitted1(ctx, d, "Subnets", func() ([]driver.Subnet, error) { return d.Driver.Subnets(ctx, f) })
+}
+
+func (d admitted) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+	return admitted1(ctx, d, "Interfaces", func() ([]driver.Interface, error) { return d.Driver.Interfaces(ctx, f) })
+}
+
+func (d admitted) Page(ctx context.Context, s driver.Scan) (driver.Page, error) {
+	return admitted1(ctx, d, "Page", func() (driver.Page, error) { return d.Driver.Page(ctx, s) })
+}
+
+func (d admitted) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {
+	return admitted1(ctx, d, "Create", func() (driver.Interface, error) { return d.Driver.Create(ctx, c) })
+}
+
+func (d admitted) Attach(ctx context.Context, a driver.Attach) (string, error) {
+	return admitted1(ctx, d, "Attach", func() (string, error) { return d.Driver.Attach(ctx, a) })
+}
+
+func (d admitted) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
+	return admitted1(ctx, d, "Assign", func() (driver.Assigned, error) { return d.Driver.Assign(ctx, a) })
+}
+
+func (d admitted) Bind(ctx context.Context, id, attachment string) error {
+	return d.step(ctx, "Bind", func() error { return d.Driver.Bind(ctx, id, attachment) })
+}
+
+func (d admitted) Detach(ctx context.Context, i driver.Interface, token string) error {
+	return d.step(ctx, "Detach", func() error { return d.Driver.Detach(ctx, i, token) })
+}
+
+func (d admitted) Delete(ctx context.Context, id, token string) error {
+	return d.step(ctx, "Delete", func() error { return d.Driver.Delete(ctx, id, token) })
+}
+
+func (d admitted) Unassign(ctx context.Context, u driver.Unassign) error {
+	return d.step(ctx, "Unassign", func() error { return d.Driver.Unassign(ctx, u) })
+}
+
+func (d admitted) Rewrite(ctx context.Context, id string, m driver.Mark, token string) error {
+	return d.step(ctx, "Rewrite", func() error { return d.Driver.Rewrite(ctx, id, m, token) })
+}
+
+func (d admitted) SetGroups(ctx context.Context, id string, groups []string, token string) error {
+	return d.step(ctx, "SetGroups", func() error { return d.Driver.SetGroups(ctx, id, groups, token) })
+}
+
+// Probe implements driver.Prober: a person asks for it, now and then.
+func (d admitted) Probe(ctx context.Context, p driver.Probe) []cloud.Finding {
+	if can, is := d.Driver.(driver.Prober); is {
+		return can.Probe(ctx, p)
+	}
+	return nil
+}
+
+// Skew implements driver.Clocked.
+func (d admitted) Skew() (ahead time.Duration, known bool) {
+	if can, is := d.Driver.(driver.Clocked); is {
+		return can.Skew()
+	}
+	return 0, false
+}
+
+// Beliefs implements cloud.Believer.
+func (d admitted) Beliefs() []cloud.Belief {
+	if can, is := d.Driver.(cloud.Believer); is {
+		return can.Beliefs()
+	}
+	return nil
+}

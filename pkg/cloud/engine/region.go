@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+)
+
+// Region is the cloud.Region of the account that a driver sees. What it does for a node that
+// Node does, with a memory of its own; subnets are known to all of them.
+type Region struct {
+	d driver.Driver // for new Nodes
+	t driver.Traits
+	o Options
+	// self looks at what is no node's. It is the Node of the instance that the process runs on.
+	self *Node
+
+	mu    sync.Mutex
+	nodes map[string]*Node
+	pages int // of the last look at the whole VPC, 0: there was none
+}
+
+var _ cloud.Region = (*Region)(nil)
+
+// NewRegion returns the Region of the driver. It makes no call.
+func NewRegion(d driver.Driver, o Options) *Region {
+	self := New(d, o)
+	return &Region{d: d, t: self.t, o: o, self: self, nodes: map[string]*Node{}}
+}
+
+// Node implements cloud.Region.
+func (r *Region) Node(i cloud.Instance) cloud.Cloud {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n, known := r.nodes[i.ID]; known {
+		return n
+	}
+	n := newNode(r.d, r.o, r.self.known)
+	n.self = driver.Self{Instance: i.ID, Type: i.Type, Zone: i.Zone}
+	n.log = n.log.With("instance", i.ID)
+	r.nodes[i.ID] = n
+	return n
+}
+
+// Forget implements cloud.Region.
+func (r *Region) Forget(instance string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.nodes, instance)
+}
+
+// node returns the Node of an instance that there is one of.
+func (r *Region) node(instance string) (*Node, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, known := r.nodes[instance]
+	if !known {
+		return nil, because(cloud.ErrNotFound, "there is no Node of instance %s", instance)
+	}
+	return n, nil
+}
+
+// all returns the instances that there are Nodes of, sorted.
+func (r *Region) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.nodes))
+}
+
+// AssignExactly implements cloud.Region.
+func (r *Region) AssignExactly(ctx context.Context, instance, id string, addrs []netip.Addr) (got []netip.Addr, err error) {
+	n, err := r.node(instance)
+	if err != nil {
+		named(&err, "AssignExactly", id)
+		return nil, err
+	}
+	return n.AssignExactly(ctx, id, addrs)
+}
+
+// Gone implements cloud.Region.
+func (r *Region) Gone(ctx context.Context, instances []string) (gone []string, err error) {
+	defer named(&err, "Gone", "")
+	if len(instances) == 0 {
+		return nil, nil
+	}
+	return r.self.d.Gone(ctx, instances)
+}
+
+// Sweep is Node.Sweep for all of the cluster. Nodes of a Region need none of their own.
+func (r *Region) Sweep(ctx context.Context, olderThan time.Duration) (deleted []string, err error) {
+	return r.self.Sweep(ctx, olderThan)
+}
+
+// Subnets implements cloud.Region: those that Options choose by ID or by tags. Without
+// either it is those of the primary ENIs that looks have shown.
+func (r *Region) Subnets(ctx context.Context) (list []cloud.Place, err error) {
+	defer named(&err, "Subnets", "")
+	f := driver.SubnetFilter{IDs: r.o.Subnets, VPC: r.vpc(ctx), Tags: r.o.SubnetTags}
+	if len(f.IDs)+len(f.Tags) == 0 {
+		f.IDs = r.homes()
+	}
+	all, err := r.self.describeSubnets(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		if s.Wrong != "" || s.VPC != "" && f.VPC != "" && s.VPC != f.VPC {
+			continue
+		}
+		list = append(list, cloud.Place{Subnet: r.self.told(s, s.Ready && !r.t.OneNIC), VPC: cmp.Or(s.VPC, f.VPC), Zone: s.Zone})
+	}
+	return list, nil
+}
+
+// homes are the subnets of the nodes' primary ENIs.
+func (r *Region) homes() (ids []string) {
+	for _, id := range r.all() {
+		if n, err := r.node(id); err == nil {
+			if h := n.seenHome(); h.subnet != "" {
+				ids = append(ids, h.subnet)
+			}
+		}
+	}
+	return sorted(ids)
+}
+
+// vpc is the one that the nodes are in, "" as long as neither the driver nor a look tells.
+func (r *Region) vpc(ctx context.Context) string {
+	for _, id := range r.all() {
+		if n, err := r.node(id); err == nil {
+			if h := n.seenHome(); h.vpc != "" {
+				return h.vpc
+			}
+		}
+	}
+	s, err := r.self.whoami(ctx)
+	if err != nil {
+		return "" // whoever needs it fails for the same reason
+	}
+	return s.VPC
+}
+
+// Does implements cloud.Region.
+func (r *Region) Does() cloud.Capabilities {
+	t := r.t
+	return cloud.Capabilities{Indexes: !t.NoIndex, Exact: t.Exact, Reserves: t.Reserves, OneENI: t.OneNIC, Bits4: t.Bits4, Bits6: t.Bits6,
+		PerAssign: t.PerCall, PerLook: t.PerScan, PageSize: t.PageSize}
+}
+
+// Buckets implements cloud.Region.
+func (r *Region) Buckets() map[string]cloud.Bucket { return maps.Clone(r.t.Buckets) }

@@ -1,0 +1,284 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+
+	"github.com/enipool/enipool/pkg/cloud/cloudtest"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/engine"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// region is the cloud of all instances, by a driver that runs on none of them.
+func (w *world) region(o engine.Options) *engine.Region {
+	o.Subnets = []string{"a", "b"}
+	o.Prefixes, o.IPv6 = w.o.Prefixes, w.o.IPv6
+	if o.Times = w.o.Times; o.Times == (driver.Times{}) {
+		o.Times = driver.Times{Poll: time.Millisecond, Slow: 5 * time.Millisecond, Usual: time.Millisecond, Settle: 20 * time.Millisecond, Wait: 10 * time.Second}
+	}
+	return engine.NewRegion(elsewhere{w.Driver("", w.traits)}, o)
+}
+
+// elsewhere is a driver of a process on an instance of the VPC that is no node.
+type elsewhere struct{ driver.Driver }
+
+func (elsewhere) Self(context.Context) (driver.Self, error) {
+	return driver.Self{Instance: "i-0", VPC: "vpc"}, nil
+}
+
+// Shape is that of a virtual machine: where no page shows primary ENIs, pods have none there.
+func (d elsewhere) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
+	shape, err := d.Driver.Shape(ctx, s)
+	shape.NoPrimary = d.Traits().HidesPrimary
+	return shape, err
+}
+
+func TestARegionOfTheEngineKeepsItsContract(t *testing.T) {
+	for name, open := range variants() {
+		t.Run(name, func(t *testing.T) {
+			cloudtest.RegionContractIn(t, synctest.Test, func(t *testing.T) cloudtest.RegionSubject {
+				w := open(t)
+				return cloudtest.RegionSubject{Region: w.region(engine.Options{}), Instances: []string{"i-1", "i-2"}, Nobody: "i-9", Subnets: []string{"a", "b"},
+					Lag: w.Options().Lag, Check: w.Check, Looks: func() int { return w.Calls()[sim.ActDescribe] }}
+			})
+		})
+	}
+	t.Run("one NIC", func(t *testing.T) {
+		cloudtest.RegionContractIn(t, synctest.Test, func(*testing.T) cloudtest.RegionSubject {
+			return cloudtest.RegionSubject{Region: engine.NewRegion(newNimbusCloud().driver("i-1"), engine.Options{}), Instances: []string{"i-1", "i-2"}, Nobody: "i-9"}
+		})
+	})
+}
+
+// paging is a driver whose pages tests hear of, and make fail.
+type paging struct {
+	elsewhere
+	before func(driver.Scan) error
+}
+
+func (d paging) Page(ctx context.Context, s driver.Scan) (driver.Page, error) {
+	if err := d.before(s); err != nil {
+		return driver.Page{}, err
+	}
+	return d.elsewhere.Page(ctx, s)
+}
+
+// many is a Region of nodes i-1 to i-7, each with an ENI besides its own, of which a request
+// names three and shows five ENIs, and what its pages were asked for.
+func many(t *testing.T, before func(driver.Scan) error) (w *world, r *engine.Region, scans *[]driver.Scan) {
+	t.Helper()
+	traits := sim.LikeEC2()
+	traits.PerScan, traits.PageSize = 3, 5
+	w = newWorld(t, traits, sim.Options{}, engine.Options{})
+	scans = &[]driver.Scan{}
+	d := paging{elsewhere{w.Driver("", traits)}, func(s driver.Scan) error {
+		*scans = append(*scans, s)
+		return before(s)
+	}}
+	r = engine.NewRegion(d, engine.Options{Subnets: []string{"a"}})
+	for n := 1; n <= 7; n++ {
+		id := fmt.Sprintf("i-%d", n)
+		if n > 2 {
+			_, err := w.AddInstance(sim.Instance{ID: id, Type: "small", Subnet: "a"})
+			must(t, err)
+		}
+		_, err := r.Node(cloud.Instance{ID: id}).CreateInterface(t.Context(), cloud.Create{Token: "t-" + id, Subnet: "a", V4: 2})
+		must(t, err)
+	}
+	return w, r, scans
+}
+
+func TestManyNodesAreDescribedByTheFewestRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r, scans := many(t, func(driver.Scan) error { return nil })
+		for _, step := range []struct {
+			nodes []string
+			want  []driver.Scan
+		}{
+			// How many pages the VPC has is not known: by name all of them take more.
+			{nil, []driver.Scan{{VPC: "vpc"}, {VPC: "vpc"}, {VPC: "vpc"}}},
+			// All that are attached nowhere are known from there, so that names do.
+			{[]string{"i-2", "i-5"}, []driver.Scan{{Attached: []string{"i-2", "i-5"}}}},
+			{nil, []driver.Scan{{VPC: "vpc"}, {VPC: "vpc"}, {VPC: "vpc"}}},
+		} {
+			*scans = nil
+			described := w.Calls()[sim.ActDescribe]
+			views, err := r.Look(t.Context(), step.nodes)
+			must(t, err)
+			got := slices.Clone(*scans)
+			for at := range got {
+				got[at].Next = ""
+			}
+			if !slices.EqualFunc(got, step.want, func(a, b driver.Scan) bool {
+				return a.VPC == b.VPC && slices.Equal(a.Attached, b.Attached) && len(a.Made) == len(b.Made)
+			}) {
+				t.Errorf("a look at %v asks for %+v, want %+v", step.nodes, got, step.want)
+			}
+			if n := w.Calls()[sim.ActDescribe] - described; n != len(step.want) {
+				t.Errorf("a look at %v takes %d requests, want %d", step.nodes, n, len(step.want))
+			}
+			for id, v := range views {
+				if len(v.Interfaces) != 2 || v.Err != nil || v.Interfaces[1].Token != "t-"+id {
+					t.Errorf("the view of %s is %+v", id, v)
+				}
+			}
+		}
+		// Its mark alone tells of an ENI that somebody has detached.
+		list, err := r.Node(cloud.Instance{ID: "i-5"}).Interfaces(t.Context())
+		must(t, err)
+		must(t, w.Detach(list[1].ID))
+		*scans = nil
+		views, err := r.Look(t.Context(), []string{"i-2", "i-5"})
+		must(t, err)
+		if v := views["i-5"].Interfaces; len(v) != 2 || v[1].ID != list[1].ID || v[1].Index != -1 {
+			t.Errorf("an ENI that was detached is shown as %+v", v)
+		}
+		if len(*scans) != 2 || !slices.Equal((*scans)[1].Made, []string{"i-5"}) {
+			t.Errorf("it is looked for by %+v", *scans)
+		}
+	})
+}
+
+func TestAPageThatIsLostLetsTheLookBeginAnew(t *testing.T) {
+	for lost, good := range map[int]bool{1: true, 2: true, 3: false} {
+		synctest.Test(t, func(t *testing.T) {
+			left := 0
+			_, r, scans := many(t, func(s driver.Scan) error {
+				if s.Next != "" && left > 0 {
+					left--
+					return &driver.Error{Kind: cloud.ErrUnavailable, Why: driver.PageLost}
+				}
+				return nil
+			})
+			left = lost
+			*scans = nil
+			views, err := r.Look(t.Context(), nil)
+			if good != (err == nil) || good && len(views) != 7 || !good && !errors.Is(err, cloud.ErrUnavailable) {
+				t.Errorf("after %d lost pages a look has %d views, %v", lost, len(views), err)
+			}
+			if want := 2*lost + 3; good && len(*scans) != want {
+				t.Errorf("after %d lost pages it took %d requests, want %d", lost, len(*scans), want)
+			}
+		})
+	}
+}
+
+// What was done while the pages came counts over them, however long they took.
+func TestWhatIsDoneDuringALongLookIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var during func()
+		w, r, _ := many(t, func(s driver.Scan) error {
+			if s.Next != "" && during != nil {
+				during()
+				during = nil
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})
+		n := r.Node(cloud.Instance{ID: "i-1"})
+		list, err := n.Interfaces(t.Context())
+		must(t, err)
+		var late []netip.Addr
+		during = func() {
+			late, err = n.AssignAddresses(t.Context(), list[1].ID, eni.IPv4, 1)
+			must(t, err)
+		}
+		_, err = r.Look(t.Context(), nil)
+		must(t, err)
+		before := w.Calls()[sim.ActDescribe]
+		must(t, n.UnassignAddresses(t.Context(), list[1].ID, late))
+		if asked := w.Calls()[sim.ActDescribe] - before; asked != 0 || len(late) != 1 {
+			t.Errorf("to release %v it has to look %d times: the look has made it forget", late, asked)
+		}
+	})
+}
+
+// gate is an Admit that counts, and that refuses an action.
+type gate struct {
+	mu     sync.Mutex
+	passed map[string]int
+	refuse string
+}
+
+func (g *gate) admit(_ context.Context, action string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if action == g.refuse {
+		return errors.New("no token is left")
+	}
+	g.passed[action]++
+	return nil
+}
+
+func TestEachRequestIsAdmittedByItsAction(t *testing.T) {
+	for name, traits := range map[string]driver.Traits{"like EC2": sim.LikeEC2(), "like BCE": sim.LikeBCE()} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, traits, sim.Options{}, engine.Options{IPv6: true})
+			g := &gate{passed: map[string]int{}}
+			r := w.region(engine.Options{Admit: g.admit, Cluster: "c", SecurityGroups: []string{"g"}})
+			w.AddGroup(sim.Group{ID: "g"})
+			n := r.Node(cloud.Instance{ID: "i-1"})
+			_, err := n.Limits(t.Context())
+			must(t, err)
+			made, err := n.CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "a", V4: 2, V6: 1})
+			must(t, err)
+			must(t, n.UnassignAddresses(t.Context(), made.ID, made.Addresses[:1]))
+			_, err = r.AssignExactly(t.Context(), "i-1", made.ID, made.Addresses[:1])
+			must(t, err)
+			_, err = r.Look(t.Context(), nil)
+			must(t, err)
+			_, err = r.Subnets(t.Context())
+			must(t, err)
+			_, err = r.Gone(t.Context(), []string{"i-9"})
+			must(t, err)
+			_, err = r.Sweep(t.Context(), time.Hour)
+			must(t, err)
+			must(t, n.DeleteInterface(t.Context(), made.ID))
+			if !maps.Equal(g.passed, w.Calls()) || len(g.passed) < 10 {
+				t.Errorf("%s: admitted were %v, made %v", name, g.passed, w.Calls())
+			}
+			before := w.Calls()
+			g.refuse = sim.ActCreate
+			_, err = n.CreateInterface(t.Context(), cloud.Create{Token: "u", Subnet: "a", V4: 2})
+			if !errors.Is(err, cloud.ErrThrottled) || w.Calls()[sim.ActCreate] != before[sim.ActCreate] {
+				t.Errorf("%s: what is not admitted is %v, made %v", name, err, w.Calls())
+			}
+		})
+	}
+}
+
+// An assignment by name has one outcome, so that describes tell it after a lost answer.
+func TestALostAnswerToAnAssignmentByNameIsNoError(t *testing.T) {
+	for name, fault := range map[string]sim.Fault{"done": {Answer: sim.Lost}, "done later": {Answer: sim.Lost, Later: 2 * time.Millisecond}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+			r := w.region(engine.Options{})
+			made, err := r.Node(cloud.Instance{ID: "i-1"}).CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "a", V4: 1})
+			must(t, err)
+			want := netip.MustParseAddr("10.0.1.77")
+			w.FailNext(sim.ActAssign, fault)
+			got, err := r.AssignExactly(t.Context(), "i-1", made.ID, []netip.Addr{want})
+			must(t, err)
+			if !slices.Equal(got, []netip.Addr{want}) || w.Calls()[sim.ActAssign] != 1 {
+				t.Errorf("%s: an assignment without an answer returns %v after %d requests", name, got, w.Calls()[sim.ActAssign])
+			}
+			w.FailNext(sim.ActAssign, sim.Fault{Answer: sim.Lost, Later: time.Hour})
+			got, err = r.AssignExactly(t.Context(), "i-1", made.ID, []netip.Addr{want.Next()})
+			if !errors.Is(err, cloud.ErrUnknown) || len(got) > 0 {
+				t.Errorf("%s: what does not come in time returns %v, %v", name, got, err)
+			}
+		})
+	}
+}

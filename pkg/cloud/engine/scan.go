@@ -1,0 +1,233 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+)
+
+// Look implements cloud.Region: by the instances, so many a request as the cloud takes, or
+// page by page of the whole VPC where that is less. Nodes whose own ENI such a request does
+// not show and has to are asked for one by one.
+func (r *Region) Look(ctx context.Context, instances []string) (views map[string]cloud.View, err error) {
+	defer named(&err, "Look", "")
+	if len(instances) == 0 {
+		instances = r.all()
+	}
+	nodes := map[string]*Node{}
+	views = map[string]cloud.View{}
+	var together []string
+	for _, id := range sorted(instances) {
+		n, err := r.node(id)
+		if err != nil {
+			return nil, err
+		}
+		if nodes[id] = n; !n.needsOwn() {
+			together = append(together, id)
+			continue
+		}
+		v, err := n.look(ctx)
+		if errors.Is(err, cloud.ErrThrottled) {
+			return nil, err // the next one would fail alike
+		}
+		views[id] = n.publish(v, err)
+	}
+	if len(together) == 0 {
+		return views, nil
+	}
+	s := &scan{Region: r, began: r.self.clock.Now(), nodes: nodes, made: map[string][]driver.Interface{}, here: map[string][]driver.Interface{}, all: map[string]bool{}}
+	if err := s.describe(ctx, together); err != nil {
+		return nil, err
+	}
+	if err := s.takeIn(ctx, together, views); err != nil {
+		return nil, err
+	}
+	return views, nil
+}
+
+// needsOwn tells whether a look at many nodes does not show what this one's primary ENI has,
+// and that matters: pods have addresses there, or nothing is known of it yet.
+func (n *Node) needsOwn() bool {
+	if !n.t.HidesPrimary {
+		return false
+	}
+	n.mu.Lock()
+	unknown := n.own.ID == "" || n.shape.ENIs == 0
+	n.mu.Unlock()
+	return unknown || !n.limits().NoPrimary
+}
+
+// publish is the view as others see it.
+func (n *Node) publish(v view, err error) cloud.View {
+	if err != nil {
+		named(&err, "Look", n.self.Instance)
+		return cloud.View{Err: err}
+	}
+	out := cloud.View{Quarantined: n.Quarantined()}
+	for _, i := range v.nics {
+		out.Interfaces = append(out.Interfaces, i.Interface)
+	}
+	return out
+}
+
+// scan is a look at many nodes under way.
+type scan struct {
+	*Region
+	began      time.Time
+	nodes      map[string]*Node
+	made, here map[string][]driver.Interface // by instance: with its mark, attached to it
+	all        map[string]bool               // of which it knows what is attached nowhere
+}
+
+// describe makes the requests, by the instances or for the whole VPC: what takes fewer.
+func (s *scan) describe(ctx context.Context, instances []string) error {
+	vpc := s.vpc(ctx)
+	s.mu.Lock()
+	pages, everybody := s.pages, len(s.nodes) == len(s.Region.nodes)
+	s.mu.Unlock()
+	byName := 0
+	if s.t.PerScan > 0 {
+		byName = 2 * ((len(instances) + s.t.PerScan - 1) / s.t.PerScan)
+	}
+	switch {
+	case byName == 0 && vpc == "":
+		return because(cloud.ErrUnavailable, "nothing tells which VPC the nodes are in")
+	case byName == 0, vpc != "" && (pages > 0 && pages < byName || pages == 0 && everybody && len(instances) > s.t.PerScan):
+		return s.wholeVPC(ctx, vpc, instances)
+	}
+	return s.byInstance(ctx, instances)
+}
+
+const (
+	mostScans = 3     // how often the pages of a VPC are begun, if one gets lost
+	mostPages = 10000 // more than a VPC has
+)
+
+// wholeVPC describes all ENIs of the VPC.
+func (s *scan) wholeVPC(ctx context.Context, vpc string, instances []string) error {
+	for try := 1; ; try++ {
+		list, pages, err := s.pagesOf(ctx, driver.Scan{VPC: vpc})
+		if driver.Reason(err) == driver.PageLost && try < mostScans {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, i := range list {
+			s.made[i.Mark.Instance] = append(s.made[i.Mark.Instance], i)
+			s.here[i.Instance] = append(s.here[i.Instance], i)
+		}
+		for _, id := range instances {
+			s.all[id] = true
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.pages = pages
+		return nil
+	}
+}
+
+// byInstance describes the ENIs of the instances: those that were made for them where there
+// may be some that are attached nowhere, as a Node's own look does.
+func (s *scan) byInstance(ctx context.Context, instances []string) error {
+	want := func(is func(*Node) bool) (ids []string) {
+		for _, id := range instances {
+			if !s.t.OneNIC && !s.all[id] && is(s.nodes[id]) {
+				ids = append(ids, id)
+			}
+		}
+		return ids
+	}
+	if err := s.madeFor(ctx, want((*Node).wantsAll)); err != nil {
+		return err
+	}
+	for part := range slices.Chunk(instances, s.t.PerScan) {
+		list, _, err := s.pagesOf(ctx, driver.Scan{Attached: part})
+		if err != nil {
+			return err
+		}
+		for _, i := range list {
+			s.here[i.Instance] = append(s.here[i.Instance], i)
+		}
+	}
+	return s.madeFor(ctx, want(func(n *Node) bool { return n.misses(s.here[n.self.Instance]) }))
+}
+
+func (s *scan) madeFor(ctx context.Context, instances []string) error {
+	for part := range slices.Chunk(instances, s.t.PerScan) {
+		list, _, err := s.pagesOf(ctx, driver.Scan{Made: part})
+		if err != nil {
+			return err
+		}
+		for _, i := range list {
+			s.made[i.Mark.Instance] = append(s.made[i.Mark.Instance], i)
+		}
+		for _, id := range part {
+			s.all[id] = true
+		}
+	}
+	return nil
+}
+
+// pagesOf returns the ENIs of all pages, each as the last page shows it.
+func (s *scan) pagesOf(ctx context.Context, w driver.Scan) (list []driver.Interface, pages int, err error) {
+	at := map[string]int{}
+	for {
+		p, err := s.self.d.Page(ctx, w)
+		if err != nil {
+			return nil, pages, err
+		}
+		for _, i := range p.Interfaces {
+			before, twice := at[i.ID]
+			switch {
+			case twice && i.ID != "":
+				list[before] = i
+			case s.nodes[i.Instance] != nil || s.nodes[i.Mark.Instance] != nil: // a VPC may have many more
+				at[i.ID] = len(list)
+				list = append(list, i)
+			}
+		}
+		switch pages++; {
+		case p.Next == "":
+			return list, pages, nil
+		case pages == mostPages:
+			return nil, pages, because(cloud.ErrUnavailable, "bad answer: the pages have no end")
+		}
+		w.Next = p.Next
+	}
+}
+
+// takeIn makes each node's view of what was shown. What one node's view lacks is no reason
+// to have none of the others.
+func (s *scan) takeIn(ctx context.Context, instances []string, views map[string]cloud.View) error {
+	raw := map[string][]driver.Interface{}
+	var all []driver.Interface
+	for _, id := range instances {
+		raw[id] = merge(s.made[id], s.nodes[id].withOwn(s.here[id]))
+		all = append(all, raw[id]...)
+	}
+	if _, err := s.self.rangesOf(ctx, all); err != nil { // in one request for all of them
+		return err
+	}
+	for _, id := range instances {
+		n := s.nodes[id]
+		v, err := n.takeIn(ctx, n.self, raw[id], s.all[id], s.began, s.began)
+		views[id] = n.publish(v, err)
+	}
+	return nil
+}
+
+// withOwn adds the node's primary ENI, as it was shown last, where the cloud hides it.
+func (n *Node) withOwn(here []driver.Interface) []driver.Interface {
+	if !n.t.HidesPrimary {
+		return here
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	here = slices.DeleteFunc(here, func(i driver.Interface) bool { return i.ID == n.own.ID })
+	return append([]driver.Interface{n.own}, here...)
+}

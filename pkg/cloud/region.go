@@ -1,0 +1,81 @@
+package cloud
+
+import (
+	"context"
+	"net/netip"
+)
+
+// Region acts for many nodes of one account and region, with one budget for all of them.
+// Its methods may be called from several goroutines. What holds of errors and of answers
+// that lag at Cloud holds here.
+type Region interface {
+	// Node returns the Cloud of an instance, the same each time. It makes no call.
+	Node(i Instance) Cloud
+
+	// Forget drops what is known of an instance. A Node that it had must not be used any more.
+	Forget(instance string)
+
+	// Look describes the instances together, in as few requests as it can, or all that
+	// there are Nodes of where it is given none. It returns a View of each: what that
+	// Node's Interfaces would.
+	Look(ctx context.Context, instances []string) (map[string]View, error)
+
+	// Subnets returns the subnets that new ENIs may lie in, whichever node they are for,
+	// sorted by ID.
+	Subnets(ctx context.Context) ([]Place, error)
+
+	// Gone returns those of the instances that surely exist no longer.
+	Gone(ctx context.Context, instances []string) ([]string, error)
+
+	// AssignExactly puts these addresses on an ENI of the instance, as secondary ones, and
+	// returns those of them that it has then, of which there may be some together with an
+	// error. Those that it has already are fine. ErrTaken: one is not free. ErrForbidden:
+	// one is not for pods in the ENI's subnet, or the cloud takes none by name. To ask
+	// again is safe.
+	AssignExactly(ctx context.Context, instance, id string, addrs []netip.Addr) ([]netip.Addr, error)
+
+	// Does tells what the cloud can. It makes no call.
+	Does() Capabilities
+
+	// Buckets tells how many requests the account and region lets pass, by action, as far
+	// as is known. It makes no call.
+	Buckets() map[string]Bucket
+}
+
+// Instance is one that a Region acts for. Type and Zone may be "": then they are asked for.
+type Instance struct {
+	ID, Type, Zone string
+}
+
+// View is what a look shows of a node.
+type View struct {
+	Interfaces  []Interface   // as Cloud.Interfaces returns them
+	Quarantined []Quarantined // what is left out, sorted by ID
+	Err         error         // why there is none: ErrNotFound where the instance has no ENI
+}
+
+// Place is a subnet with where it is.
+type Place struct {
+	Subnet
+	VPC, Zone string
+}
+
+// Bucket holds Burst tokens, one for each request, and gets PerSecond more.
+type Bucket struct {
+	Burst     int
+	PerSecond float64
+}
+
+// Capabilities are what a cloud can and other clouds can't, and how much one request carries.
+type Capabilities struct {
+	Indexes  bool // attached ENIs have device indexes; else enipool counts
+	Exact    bool // AssignExactly
+	Reserves bool // ranges of a subnet can be reserved, and Free leaves them out
+	OneENI   bool // an instance has its own ENI alone
+
+	Bits4, Bits6 int // lengths of delegated prefixes, 0 where there are none
+
+	PerAssign int // addresses that a request puts or takes at most, 0 for no limit
+	PerLook   int // instances that a request describes at most, 0: one, or all of the VPC
+	PageSize  int // ENIs that a request describes at most
+}
