@@ -228,7 +228,7 @@ func TestAPodDoesNotReachTheNodesLoopback(t *testing.T) {
 			pod := v.pods["a"]
 			pod.Run(t, "sh", "-c", "ip addr del 127.0.0.1/8 dev lo; echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet; ip route flush table local; ip route add local 10.0.0.11 dev lo table local;"+
 				" ip route add 127.0.0.1 via 169.254.1.1 dev eth0 src 10.0.0.11 onlink")
-			if seen := queryWithin(2*time.Second, pod, "tcp", "127.0.0.1:7000"); seen != "timeout" {
+			if seen := queryWithin(silence, pod, "tcp", "127.0.0.1:7000"); seen != "timeout" {
 				t.Errorf("the node's loopback answers a pod: %s", seen)
 			}
 			if seen := query(pod, "tcp", "10.0.0.10:7000"); seen != "10.0.0.11" {
