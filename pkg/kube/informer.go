@@ -14,9 +14,10 @@ import (
 )
 
 // newInformer makes an informer that waits after every failure, and whose waits end
-// with its context. For some errors of a watch the usual one sleeps up to half a
-// minute without looking at its context, or tries again at once, for ever; here
-// these look to it like any other.
+// with its context. For some errors of a watch the usual one sleeps up to a minute
+// without looking at its context, then asks a server that has just started for a
+// state that is too old for it, and sleeps again; or it tries again at once, for ever.
+// Here these errors look to it like any other, after which it lists.
 func newInformer(lw toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
 	inner := toolscache.ToListerWatcherWithContext(lw)
 	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
