@@ -36,7 +36,7 @@ var layers = map[string]int{
 
 // within orders the folders of a layer that know each other: a cloud's driver knows
 // what a driver is, and nothing of the engine over it.
-var within = map[string]int{"cloud/driver": 1, "cloud/engine": 2, "cloud/aws": 2, "cloud/bce": 2,
+var within = map[string]int{"cloud/driver": 1, "cloud/wire": 1, "cloud/engine": 2, "cloud/aws": 2, "cloud/bce": 2,
 	"cloud/drivertest": 2, "cloud/sim": 3}
 
 // decisions is the highest layer that does no I/O.

@@ -3,12 +3,12 @@ package aws
 import (
 	"context"
 	"fmt"
-	"net/netip"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/wire"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
@@ -27,7 +27,7 @@ func (d *Driver) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, 
 	}
 	var got driver.Assigned
 	for _, text := range texts {
-		addr, err := readAddress(text, a.Family)
+		addr, err := wire.Addr(text, a.Family)
 		if err != nil {
 			return driver.Assigned{}, d.unreadable(err)
 		}
@@ -45,20 +45,21 @@ func (d *Driver) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, 
 
 // unreadable: a change was made, and what of it can't be told.
 func (d *Driver) unreadable(err error) error {
-	return because(cloud.ErrUnknown, "%s", d.told(fmt.Sprintf("the answer can't be right: %v", err)))
+	return because(cloud.ErrUnknown, "%s", d.secrets.Line(fmt.Sprintf("the answer can't be right: %v", err)))
+}
+
+// given is a parameter of a request, nil for the zero value: what is not asked for must not
+// be in it.
+func given[T comparable](value T) *T {
+	if value == *new(T) {
+		return nil
+	}
+	return &value
 }
 
 func (d *Driver) assign4(ctx context.Context, a driver.Assign) (texts, prefixes []string, err error) {
-	in := &ec2.AssignPrivateIpAddressesInput{NetworkInterfaceId: aws.String(a.On.ID)}
-	switch {
-	case len(a.Addresses) > 0:
-		in.PrivateIpAddresses = textsOf(a.Addresses)
-	case a.Count.Blocks > 0:
-		in.Ipv4PrefixCount = aws.Int32(int32(a.Count.Blocks))
-	default:
-		in.SecondaryPrivateIpAddressCount = aws.Int32(int32(a.Count.Singles))
-	}
-	out, err := change(ctx, d, &d.api.AssignPrivateIpAddresses, in)
+	out, err := change(ctx, d, &d.api.AssignPrivateIpAddresses, &ec2.AssignPrivateIpAddressesInput{NetworkInterfaceId: aws.String(a.On.ID),
+		PrivateIpAddresses: wire.Texts(a.Addresses), Ipv4PrefixCount: given(int32(a.Count.Blocks)), SecondaryPrivateIpAddressCount: given(int32(a.Count.Singles))})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -72,16 +73,8 @@ func (d *Driver) assign4(ctx context.Context, a driver.Assign) (texts, prefixes 
 }
 
 func (d *Driver) assign6(ctx context.Context, a driver.Assign) (texts, prefixes []string, err error) {
-	in := &ec2.AssignIpv6AddressesInput{NetworkInterfaceId: aws.String(a.On.ID)}
-	switch {
-	case len(a.Addresses) > 0:
-		in.Ipv6Addresses = textsOf(a.Addresses)
-	case a.Count.Blocks > 0:
-		in.Ipv6PrefixCount = aws.Int32(int32(a.Count.Blocks))
-	default:
-		in.Ipv6AddressCount = aws.Int32(int32(a.Count.Singles))
-	}
-	out, err := change(ctx, d, &d.api.AssignIpv6Addresses, in)
+	out, err := change(ctx, d, &d.api.AssignIpv6Addresses, &ec2.AssignIpv6AddressesInput{NetworkInterfaceId: aws.String(a.On.ID),
+		Ipv6Addresses: wire.Texts(a.Addresses), Ipv6PrefixCount: given(int32(a.Count.Blocks)), Ipv6AddressCount: given(int32(a.Count.Singles))})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,14 +82,8 @@ func (d *Driver) assign6(ctx context.Context, a driver.Assign) (texts, prefixes 
 }
 
 // Unassign implements driver.Driver.
-func (d *Driver) Unassign(ctx context.Context, u driver.Unassign) error {
-	texts := textsOf(u.Addresses)
-	var prefixes []string
-	for _, b := range u.Blocks {
-		prefixes = append(prefixes, b.String())
-	}
-	id := aws.String(u.On.ID)
-	var err error
+func (d *Driver) Unassign(ctx context.Context, u driver.Unassign) (err error) {
+	id, texts, prefixes := aws.String(u.On.ID), wire.Texts(u.Addresses), wire.Texts(u.Blocks)
 	if u.Family == eni.IPv4 {
 		_, err = change(ctx, d, &d.api.UnassignPrivateIpAddresses, &ec2.UnassignPrivateIpAddressesInput{
 			NetworkInterfaceId: id, PrivateIpAddresses: texts, Ipv4Prefixes: prefixes})
@@ -105,11 +92,4 @@ func (d *Driver) Unassign(ctx context.Context, u driver.Unassign) error {
 			NetworkInterfaceId: id, Ipv6Addresses: texts, Ipv6Prefixes: prefixes})
 	}
 	return err
-}
-
-func textsOf(addrs []netip.Addr) (texts []string) {
-	for _, a := range addrs {
-		texts = append(texts, a.String())
-	}
-	return texts
 }

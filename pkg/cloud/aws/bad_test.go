@@ -33,7 +33,7 @@ func TestAnENIThatCantBeRightIsLeftOutAndReported(t *testing.T) {
 		{"the router's address as primary", "primary address 10.0.0.1 is not one of subnet subnet-a", []string{"10.0.0.20", "10.0.0.1"}},
 		{"no primary address", "it has IPv4 addresses and no primary one", []string{"<privateIpAddress>10.0.0.20</privateIpAddress><interfaceType>", "<interfaceType>", "<primary>true</primary>", "<primary>false</primary>"}},
 		{"two primary addresses", "it has two primary addresses, 10.0.0.20 and 10.0.0.110", []string{"<primary>false</primary>", "<primary>true</primary>"}},
-		{"a primary address that is none", `primary address "ten" is no IPv4 address`, []string{"10.0.0.20", "ten"}},
+		{"a primary address that is none", `address "ten" is no ipv4 address`, []string{"10.0.0.20", "ten"}},
 		{"an address that is none", `address "10.0.0.300" is no ipv4 address`, []string{"10.0.0.110", "10.0.0.300"}},
 		{"an address of the other family", `address "2001:db8::1" is no ipv4 address`, []string{"10.0.0.110", "2001:db8::1"}},
 		{"an address twice", "it has address 10.0.0.110 twice", []string{"<item><privateIpAddress>10.0.0.110</privateIpAddress><primary>false</primary></item>", strings.Repeat("<item><privateIpAddress>10.0.0.110</privateIpAddress><primary>false</primary></item>", 2)}},

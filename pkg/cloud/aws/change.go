@@ -18,16 +18,11 @@ import (
 func (d *Driver) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {
 	tags := markTags(c)
 	in := &ec2.CreateNetworkInterfaceInput{
-		SubnetId: aws.String(c.Subnet), Description: aws.String("enipool " + c.Self.Instance), Groups: c.Groups,
+		SubnetId: aws.String(c.Subnet), Description: aws.String("enipool " + c.Self.Instance), Groups: c.Groups, ClientToken: given(c.Token),
 		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeNetworkInterface, Tags: tags}},
 	}
-	if c.Token != "" {
-		in.ClientToken = aws.String(c.Token)
-	}
-	if c.V4.Blocks > 0 {
-		in.Ipv4PrefixCount = aws.Int32(int32(c.V4.Blocks))
-	} else if c.V4.Singles > 0 {
-		in.SecondaryPrivateIpAddressCount = aws.Int32(int32(c.V4.Singles))
+	if in.Ipv4PrefixCount = given(int32(c.V4.Blocks)); c.V4.Blocks == 0 {
+		in.SecondaryPrivateIpAddressCount = given(int32(c.V4.Singles))
 	}
 	if c.IPv6 {
 		in.Ipv6AddressCount = aws.Int32(int32(c.V6.Singles) + 1)

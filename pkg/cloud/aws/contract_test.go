@@ -118,7 +118,7 @@ func subject(t *testing.T, k kind, o engine.Options, breaks cloudtest.Break, lac
 	_, c, subject := inside(t, k, o, lacks)
 	tr := withFaults(t, c.d, connection(t))
 	tr.Breaks = breaks
-	subject.Inject, subject.Chunk = tr.Inject, wire().Chunk
+	subject.Inject, subject.Chunk = tr.Inject, apiWire().Chunk
 	return subject
 }
 
@@ -253,7 +253,7 @@ func fromEnvironment(t *testing.T, over func(*Driver, engine.Options) cloud.Clou
 	}
 	d, c := open()
 	another, _ := open()
-	s := cloudtest.Subject{Cloud: c, Subnets: o.Subnets, Chunk: wire().Chunk, Inject: withFaults(t, d, base).Inject,
+	s := cloudtest.Subject{Cloud: c, Subnets: o.Subnets, Chunk: apiWire().Chunk, Inject: withFaults(t, d, base).Inject,
 		Detach: func(id string) { detachBy(t, another, id) }}
 	if o.IPv6 {
 		s.Must = append(s.Must, cloudtest.DualStack)

@@ -9,16 +9,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/wire"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
 // text reads a word of an answer. No answer makes a secret one's name.
-func (d *Driver) text(word *string) string { return d.told(aws.ToString(word)) }
+func (d *Driver) text(word *string) string { return d.secrets.Line(aws.ToString(word)) }
 
 // readInterface reads one ENI.
 func (d *Driver) readInterface(r types.NetworkInterface) driver.Interface {
-	i := driver.Interface{ID: d.secrets.redact(aws.ToString(r.NetworkInterfaceId)), MAC: d.text(r.MacAddress),
-		Subnet: d.text(r.SubnetId), VPC: d.text(r.VpcId), Zone: d.text(r.AvailabilityZone), Index: -1, Mark: readMark(r.TagSet)}
+	i := driver.Interface{ID: d.secrets.Hide(aws.ToString(r.NetworkInterfaceId)), MAC: d.text(r.MacAddress),
+		Subnet: d.text(r.SubnetId), VPC: d.text(r.VpcId), Zone: d.text(r.AvailabilityZone), Index: -1, Mark: readMark(readTags(r.TagSet))}
 	for _, g := range r.Groups {
 		i.Groups = append(i.Groups, d.text(g.GroupId))
 	}
@@ -34,20 +35,18 @@ func (d *Driver) readInterface(r types.NetworkInterface) driver.Interface {
 		err = readAddresses6(&i, r)
 	}
 	if err != nil {
-		i.Wrong = d.told(err.Error())
+		i.Wrong = d.secrets.Line(err.Error())
 	}
 	return i
 }
 
 // readMark reads the tags that were written when the ENI was made.
-func readMark(tags []types.Tag) (m driver.Mark) {
-	if m.Instance, _ = tag(tags, tagNode); m.Instance == "" {
+func readMark(tags map[string]string) driver.Mark {
+	if tags[tagNode] == "" {
 		return driver.Mark{}
 	}
-	m.Token, _ = tag(tags, tagToken)
-	m.Cluster, _ = tag(tags, tagCluster)
-	created, _ := tag(tags, tagCreated)
-	if at, err := time.Parse(time.RFC3339Nano, created); err == nil {
+	m := driver.Mark{Instance: tags[tagNode], Token: tags[tagToken], Cluster: tags[tagCluster]}
+	if at, err := time.Parse(time.RFC3339Nano, tags[tagCreated]); err == nil {
 		m.Asked = at.UTC()
 	}
 	return m
@@ -79,7 +78,7 @@ const tagNoManage = "node.k8s.amazonaws.com/no_manage"
 
 // unmanaged tells why pods can't use an ENI that is not the instance's primary one.
 func unmanaged(r types.NetworkInterface, m driver.Mark) string {
-	_, tagged := tag(r.TagSet, tagNoManage)
+	_, tagged := readTags(r.TagSet)[tagNoManage]
 	switch kind := r.InterfaceType; {
 	case kind != "" && kind != types.NetworkInterfaceTypeInterface:
 		return fmt.Sprintf("its type is %.40q", kind)
@@ -105,7 +104,7 @@ func readAddresses4(i *driver.Interface, r types.NetworkInterface) error {
 	for _, p := range r.PrivateIpAddresses {
 		// EC2 lists the primary address as such, others only name it above.
 		if text := aws.ToString(p.PrivateIpAddress); text != primary || text == "" {
-			a, err := readAddress(text, eni.IPv4)
+			a, err := wire.Addr(text, eni.IPv4)
 			if err != nil {
 				return err
 			}
@@ -125,12 +124,9 @@ func readAddresses4(i *driver.Interface, r types.NetworkInterface) error {
 		}
 		return nil
 	}
-	a, err := netip.ParseAddr(primary)
-	if err != nil || !a.Is4() {
-		return fmt.Errorf("primary address %q is no IPv4 address", primary)
-	}
-	i.V4 = a
-	return nil
+	var err error
+	i.V4, err = wire.Addr(primary, eni.IPv4)
+	return err
 }
 
 // readAddresses6 reads the IPv6 addresses. Of several EC2 tells the primary one only where
@@ -138,7 +134,7 @@ func readAddresses4(i *driver.Interface, r types.NetworkInterface) error {
 func readAddresses6(i *driver.Interface, r types.NetworkInterface) error {
 	var all []netip.Addr
 	for _, p := range r.Ipv6Addresses {
-		a, err := readAddress(aws.ToString(p.Ipv6Address), eni.IPv6)
+		a, err := wire.Addr(aws.ToString(p.Ipv6Address), eni.IPv6)
 		if err != nil {
 			return err
 		}
@@ -168,14 +164,6 @@ func readAddresses6(i *driver.Interface, r types.NetworkInterface) error {
 		i.Blocks = append(i.Blocks, b)
 	}
 	return nil
-}
-
-func readAddress(text string, f eni.Family) (netip.Addr, error) {
-	a, err := netip.ParseAddr(text)
-	if err != nil || a.Zone() != "" || a.Is4In6() || eni.FamilyOf(a) != f {
-		return a, fmt.Errorf("address %q is no %s address", text, f)
-	}
-	return a, nil
 }
 
 // readPrefix reads a delegated prefix of a family.

@@ -5,13 +5,13 @@ import (
 	"context"
 	_ "embed"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
 // Options are what a Driver may know before it asks. All may be left out.
@@ -29,8 +29,8 @@ type Options struct {
 type Driver struct {
 	o       Options
 	log     *slog.Logger
-	secrets secrets
-	clock   clock
+	secrets wire.Secrets
+	clock   wire.Clock
 
 	// What tests change.
 	http    aws.HTTPClient     // nil: the SDK's own
@@ -57,7 +57,7 @@ func (d *Driver) Beliefs() []cloud.Belief { return cloud.ReadBeliefs(design) }
 
 // New returns the driver. It makes no call.
 func New(o Options) *Driver {
-	return &Driver{o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+	return &Driver{o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), secrets: wire.Secrets{Also: sensitive},
 		retryer: func() aws.Retryer { return retry.NewAdaptiveMode() }, page: 1000, connecting: make(chan struct{}, 1)}
 }
 
@@ -93,23 +93,4 @@ func (d *Driver) Rewrite(context.Context, string, driver.Mark, string) error {
 }
 
 // Skew implements driver.Clocked.
-func (d *Driver) Skew() (ahead time.Duration, known bool) { return d.clock.read() }
-
-// clock is how far the machine's clock is ahead of EC2's.
-type clock struct {
-	mu    sync.Mutex
-	ahead time.Duration
-	known bool
-}
-
-func (c *clock) note(ours, theirs time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ahead, c.known = ours.Sub(theirs), true
-}
-
-func (c *clock) read() (ahead time.Duration, known bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ahead, c.known
-}
+func (d *Driver) Skew() (ahead time.Duration, known bool) { return d.clock.Skew() }

@@ -34,7 +34,7 @@ func (d *Driver) failure(err error, mutates, sent bool) error {
 	case mutates:
 		out.Kind = cloud.ErrUnknown
 	}
-	out.Detail = d.told(out.Detail)
+	out.Detail = d.secrets.Line(out.Detail)
 	return out
 }
 
@@ -185,16 +185,4 @@ func ended(err error) bool {
 func isNetwork(err error) bool {
 	var network net.Error
 	return errors.As(err, &network)
-}
-
-// mostDetail is how much of a cloud's words is worth a line.
-const mostDetail = 400
-
-// told is a text as it may leave the package: one line, without secrets, not too long.
-func (d *Driver) told(text string) string {
-	text = strings.Join(strings.Fields(d.secrets.redact(text)), " ")
-	if len(text) > mostDetail {
-		text = strings.ToValidUTF8(text[:mostDetail], "") + "..."
-	}
-	return text
 }

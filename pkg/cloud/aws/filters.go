@@ -36,14 +36,13 @@ func literal(value string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`).Replace(value)
 }
 
-// tag returns the value of a tag.
-func tag(tags []types.Tag, key string) (value string, found bool) {
-	for _, t := range tags {
-		if aws.ToString(t.Key) == key {
-			return aws.ToString(t.Value), true
-		}
+// readTags returns the values of tags by their keys.
+func readTags(list []types.Tag) map[string]string {
+	tags := map[string]string{}
+	for _, t := range list {
+		tags[aws.ToString(t.Key)] = aws.ToString(t.Value)
 	}
-	return "", false
+	return tags
 }
 
 // tagList is the tags as a request writes them.

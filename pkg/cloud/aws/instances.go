@@ -9,8 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// Gone implements driver.Driver. Instances are asked for by a filter: named as IDs, one
-// that EC2 does not know would fail the question after all.
+// Gone implements driver.Driver.
 func (d *Driver) Gone(ctx context.Context, instances []string) (gone []string, err error) {
 	there, err := d.instances(ctx, instances)
 	if err != nil {
@@ -29,23 +28,15 @@ func isTerminated(i types.Instance) bool {
 }
 
 // instances returns those of the instances that EC2 knows.
-func (d *Driver) instances(ctx context.Context, ids []string) (all []types.Instance, err error) {
-	for some := range slices.Chunk(ids, perFilter) {
-		in := &ec2.DescribeInstancesInput{Filters: anyOf("instance-id", some), MaxResults: aws.Int32(d.page)}
-		err = pages(func(token *string) (*string, error) {
-			in.NextToken = token
-			out, err := read(ctx, d, &d.api.DescribeInstances, in)
-			if err != nil {
-				return nil, err
-			}
-			for _, r := range out.Reservations {
-				all = append(all, r.Instances...)
-			}
-			return out.NextToken, nil
-		})
+func (d *Driver) instances(ctx context.Context, ids []string) ([]types.Instance, error) {
+	return listByID("instance-id", ids, func(filters []types.Filter, token *string) (list []types.Instance, next *string, err error) {
+		out, err := read(ctx, d, &d.api.DescribeInstances, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(d.page), NextToken: token})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-	}
-	return all, nil
+		for _, r := range out.Reservations {
+			list = append(list, r.Instances...)
+		}
+		return list, out.NextToken, nil
+	})
 }

@@ -2,7 +2,6 @@ package aws
 
 import (
 	"context"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -18,41 +17,22 @@ const (
 	tagCluster = "enipool/cluster"
 )
 
-// Interfaces implements driver.Driver. ENIs are asked for by filters: named as IDs, one
-// that EC2 does not know would fail the question after all.
+// Interfaces implements driver.Driver.
 func (d *Driver) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+	ask := func(filters []types.Filter, token *string) ([]driver.Interface, *string, error) {
+		return d.onePage(ctx, filters, token)
+	}
 	switch {
 	case f.Attached.Instance != "":
-		return d.describe(ctx, anyOf("attachment.instance-id", []string{f.Attached.Instance}))
+		return listAll(anyOf("attachment.instance-id", []string{f.Attached.Instance}), ask)
 	case f.Made != "" && f.Token != "":
-		return d.describe(ctx, allTags(map[string]string{tagNode: f.Made, tagToken: f.Token}))
+		return listAll(allTags(map[string]string{tagNode: f.Made, tagToken: f.Token}), ask)
 	case f.Made != "":
-		return d.describe(ctx, allTags(map[string]string{tagNode: f.Made}))
+		return listAll(allTags(map[string]string{tagNode: f.Made}), ask)
 	case f.Loose != "":
-		return d.describe(ctx, append(allTags(map[string]string{tagCluster: f.Loose}), anyOf("status", []string{"available"})...))
+		return listAll(append(allTags(map[string]string{tagCluster: f.Loose}), anyOf("status", []string{"available"})...), ask)
 	}
-	var all []driver.Interface
-	for some := range slices.Chunk(f.IDs, perFilter) {
-		list, err := d.describe(ctx, anyOf("network-interface-id", some))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, list...)
-	}
-	return all, nil
-}
-
-// describe returns the ENIs of all pages.
-func (d *Driver) describe(ctx context.Context, filters []types.Filter) (all []driver.Interface, err error) {
-	err = pages(func(token *string) (*string, error) {
-		some, next, err := d.onePage(ctx, filters, token)
-		all = append(all, some...)
-		return next, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
+	return listByID("network-interface-id", f.IDs, ask)
 }
 
 // Page implements driver.Driver.
@@ -64,11 +44,8 @@ func (d *Driver) Page(ctx context.Context, s driver.Scan) (p driver.Page, err er
 	case len(s.Made) > 0:
 		filters = anyOf("tag:"+tagNode, s.Made)
 	}
-	var token, next *string
-	if s.Next != "" {
-		token = aws.String(s.Next)
-	}
-	if p.Interfaces, next, err = d.onePage(ctx, filters, token); err != nil {
+	var next *string
+	if p.Interfaces, next, err = d.onePage(ctx, filters, given(s.Next)); err != nil {
 		return driver.Page{}, err
 	}
 	p.Next = aws.ToString(next)

@@ -126,7 +126,7 @@ func (b *probe) permissions(ctx context.Context) {
 		case code == notAllowed:
 			b.found.Say(what, cloud.Broken, "allow it as in conf/aws/policy.json; policy-cluster.json needs the tag "+tagCluster+" on the instance and its primary ENI, see the README there", "not allowed")
 		default:
-			b.found.Say(what, cloud.Unknown, "", "EC2 answers %q", b.d.told(code))
+			b.found.Say(what, cloud.Unknown, "", "EC2 answers %q", b.d.secrets.Line(code))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
 // metadataAddress is where every instance finds its metadata.
@@ -30,19 +32,18 @@ func (d *Driver) connect(ctx context.Context) error {
 	if d.self.Instance != "" {
 		return nil
 	}
-	if err := validEndpoints(d.o); err != nil {
-		return because(cloud.ErrForbidden, "%v", err)
+	for _, is := range [][2]string{{"endpoint", d.o.Endpoint}, {"metadata", d.o.Metadata}} {
+		if err := wire.CheckURL(cmp.Or(is[1], metadataAddress), is[0], true); err != nil {
+			return because(cloud.ErrForbidden, "%v", err)
+		}
 	}
 	self, conf, err := d.findSelf(ctx)
 	if err != nil {
 		return err
 	}
-	conf.Credentials = d.secrets.watch(conf.Credentials)
+	conf.Credentials = d.watch(conf.Credentials)
 	d.api = operationsOf(ec2.NewFromConfig(conf, func(o *ec2.Options) {
-		o.Region, o.Retryer, o.BaseEndpoint = self.Region, d.retryer(), nil
-		if d.o.Endpoint != "" {
-			o.BaseEndpoint = aws.String(d.o.Endpoint)
-		}
+		o.Region, o.Retryer, o.BaseEndpoint = self.Region, d.retryer(), given(d.o.Endpoint)
 		if d.http != nil {
 			o.HTTPClient = d.http
 		}
@@ -91,10 +92,25 @@ func (d *Driver) configure(ctx context.Context, meta *imds.Client, region string
 	return conf, nil
 }
 
+// watch returns the provider's credentials and keeps them out of all texts.
+func (d *Driver) watch(from aws.CredentialsProvider) aws.CredentialsProvider {
+	return aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+		got, err := from.Retrieve(ctx)
+		if err == nil {
+			d.secrets.Keep(got.SecretAccessKey, got.SessionToken, got.AccessKeyID)
+		}
+		return got, err
+	})
+}
+
+// What the other side may answer with: the ID of a key, the signature of a request,
+// the encoded reason of a refusal.
+var sensitive = regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{8,}|(Credential|Signature|SignedHeaders)=\S+|[A-Za-z0-9+/_=-]{64,}`)
+
 // sdkLog is where the SDK says what it would else write to standard error.
 func (d *Driver) sdkLog() logging.Logger {
 	return logging.LoggerFunc(func(_ logging.Classification, format string, args ...any) {
-		d.log.Debug("aws sdk", "says", d.told(fmt.Sprintf(format, args...)))
+		d.log.Debug("aws sdk", "says", d.secrets.Line(fmt.Sprintf(format, args...)))
 	})
 }
 
@@ -102,7 +118,7 @@ func (d *Driver) sdkLog() logging.Logger {
 func (d *Driver) whoami(ctx context.Context, meta *imds.Client) (imds.InstanceIdentityDocument, error) {
 	out, err := meta.GetInstanceIdentityDocument(ctx, nil)
 	if err != nil {
-		return imds.InstanceIdentityDocument{}, because(cloud.ErrUnavailable, "%s", d.told(fmt.Sprintf(
+		return imds.InstanceIdentityDocument{}, because(cloud.ErrUnavailable, "%s", d.secrets.Line(fmt.Sprintf(
 			"ask the instance metadata at %s: %v; cloud.instance and cloud.region would tell the same", cmp.Or(d.o.Metadata, metadataAddress), err)))
 	}
 	if out.InstanceID == "" || out.Region == "" {

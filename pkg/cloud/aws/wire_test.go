@@ -19,7 +19,7 @@ import (
 )
 
 // wire is EC2's API and how the engine uses it, for faults on the client's side.
-func wire() cloudtest.Wire {
+func apiWire() cloudtest.Wire {
 	return cloudtest.Wire{
 		Action: actionOf,
 		Steps: map[string]cloudtest.Steps{
@@ -70,7 +70,7 @@ func written(status int, code, message string) cloudtest.Answer {
 
 // withFaults puts a Transport between a driver and its endpoint.
 func withFaults(t *testing.T, d *Driver, base http.RoundTripper) *cloudtest.Transport {
-	tr := cloudtest.NewTransport(t, base, wire())
+	tr := cloudtest.NewTransport(t, base, apiWire())
 	d.http = &http.Client{Transport: tr}
 	return tr
 }

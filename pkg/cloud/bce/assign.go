@@ -3,11 +3,11 @@ package bce
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	sdk "github.com/baidubce/bce-sdk-go/services/eni"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/wire"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
@@ -27,7 +27,7 @@ func (d *Driver) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, 
 		OfOwn []string `json:"privateIps"`
 	}
 	v6 := a.Family == eni.IPv6
-	named := textsOf(a.Addresses)
+	named := wire.Texts(a.Addresses)
 	r := request{method: "POST", path: "/privateIp/batchAdd", token: a.Token, into: &answer,
 		body: sdk.EniBatchPrivateIpArgs{IsIpv6: v6, PrivateIpAddresses: named, PrivateIpAddressCount: a.Count.Singles}}
 	var err error
@@ -42,8 +42,8 @@ func (d *Driver) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, 
 		return got, err
 	}
 	for _, text := range append(answer.OfENI, answer.OfOwn...) {
-		addr, err := netip.ParseAddr(text)
-		if err != nil || addr.Zone() != "" || addr.Is4In6() || eni.FamilyOf(addr) != a.Family || slices.Contains(got.Addresses, addr) {
+		addr, err := wire.Addr(text, a.Family)
+		if err != nil || slices.Contains(got.Addresses, addr) {
 			return driver.Assigned{}, d.badAnswer(r, fmt.Sprintf("the %s address %q was added, or twice", a.Family, text))
 		}
 		got.Addresses = append(got.Addresses, addr)
@@ -54,7 +54,7 @@ func (d *Driver) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, 
 // Unassign implements driver.Driver. Of a request with an address that the ENI lacks
 // nothing happens: cloud.baidu.com/doc/BCC/s/xlftgzljf of a primary ENI.
 func (d *Driver) Unassign(ctx context.Context, u driver.Unassign) error {
-	texts := textsOf(u.Addresses)
+	texts := wire.Texts(u.Addresses)
 	if u.On.Primary {
 		return d.onOwn(ctx, u.On.Instance, request{path: "/batchDelIp", token: u.Token, body: ownBody{Instance: u.On.Instance, IPs: texts}})
 	}
@@ -74,11 +74,4 @@ func (d *Driver) onOwn(ctx context.Context, instance string, r request) error {
 	}
 	r.method, r.path = "PUT", version+"/instance"+r.path
 	return d.do(ctx, r)
-}
-
-func textsOf(addrs []netip.Addr) (texts []string) {
-	for _, a := range addrs {
-		texts = append(texts, a.String())
-	}
-	return texts
 }

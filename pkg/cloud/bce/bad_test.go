@@ -24,7 +24,7 @@ func swap(from, to string) sim.Fault {
 }
 
 // pair is a site with an ENI of the first instance, and its clients.
-func pair(t *testing.T) (*site, *engine.Node, *wire, cloud.Interface) {
+func pair(t *testing.T) (*site, *engine.Node, *faulty, cloud.Interface) {
 	t.Helper()
 	withKeys(t)
 	s := newSite(t, setup{})

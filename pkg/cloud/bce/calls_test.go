@@ -29,7 +29,7 @@ type tap struct {
 }
 
 // listen taps the wire.
-func listen(w *wire) *tap {
+func listen(w *faulty) *tap {
 	t := &tap{base: w.base}
 	w.base = t
 	return t

@@ -113,7 +113,7 @@ func overTheWire(t *testing.T, k setup, o engine.Options, breaks cloudtest.Break
 }
 
 // inside is a node of our own endpoint, into which the suite may reach.
-func inside(t *testing.T, k setup, o engine.Options, lacks []cloudtest.Capability) (*site, *Driver, *wire, cloudtest.Subject) {
+func inside(t *testing.T, k setup, o engine.Options, lacks []cloudtest.Capability) (*site, *Driver, *faulty, cloudtest.Subject) {
 	withKeys(t)
 	if k.endpoint.Role {
 		t.Setenv("BCE_ACCESS_KEY_ID", "")
@@ -145,7 +145,7 @@ var steps = map[string]map[cloudtest.Failure]string{
 		cloudtest.LostAfterEffect: "BatchAddPrivateIp", cloudtest.Late: "BatchAddPrivateIp"},
 }
 
-func (s *site) inject(t *testing.T, w *wire, v6 bool, method string, f cloudtest.Failure) {
+func (s *site) inject(t *testing.T, w *faulty, v6 bool, method string, f cloudtest.Failure) {
 	action := cmp.Or(steps[method][f], steps[method][cloudtest.Throttled])
 	if action == "" {
 		t.Fatalf("no call of %s is known", method)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
 // Credentials sign calls. They print as nothing that helps anybody.
@@ -29,26 +31,18 @@ func (Credentials) GoString() string { return "(credentials)" }
 // MarshalJSON hides them from files and structured logs.
 func (Credentials) MarshalJSON() ([]byte, error) { return []byte(`"(credentials)"`), nil }
 
-// Source returns credentials. It is asked again when they are about to expire.
-type Source func(context.Context) (Credentials, error)
+// source returns credentials. It is asked again when they are about to expire.
+type source func(context.Context) (Credentials, error)
 
-// Usual looks where Baidu's tools do, because the SDK itself looks nowhere:
+// usual looks where Baidu's tools do, because the SDK itself looks nowhere:
 //
 //  1. BCE_ACCESS_KEY_ID and BCE_SECRET_ACCESS_KEY, with BCE_SESSION_TOKEN for
 //     temporary ones;
 //  2. ~/.go-bcecli/credentials, which bcecmd writes;
-//  3. the role of the instance, by its metadata service, at the URL that
-//     Options.Metadata says; "" is http://169.254.169.254.
+//  3. the role of the instance, by its metadata service.
 //
 // The first that is there counts, also if it is wrong.
-func Usual(metadataURL string) (Source, error) {
-	if err := safeURL(metadataURL, "metadata"); err != nil {
-		return nil, err
-	}
-	return usual(newMetadata(metadataURL)), nil
-}
-
-func usual(m metadata) Source {
+func usual(m metadata) source {
 	return func(ctx context.Context) (Credentials, error) {
 		for _, from := range []func() (Credentials, error){fromEnv, fromFile} {
 			if c, err := from(); err != nil || c.AccessKey != "" {
@@ -141,14 +135,14 @@ func (m metadata) credentials(ctx context.Context) (Credentials, error) {
 	return c, nil
 }
 
-// keyring keeps credentials until they run out, and hides them from texts.
+// keyring keeps credentials until they run out, and knows which texts must not tell.
 type keyring struct {
-	source Source
+	wire.Secrets
+	source source
 
 	mu      sync.Mutex
 	now     Credentials
-	refused bool     // they were, and may have run out early
-	ever    []string // what must not be seen, the newest last
+	refused bool // they were, and may have run out early
 }
 
 func (k *keyring) get(ctx context.Context) (Credentials, error) {
@@ -168,12 +162,7 @@ func (k *keyring) get(ctx context.Context) (Credentials, error) {
 		return Credentials{}, errors.New("the source of credentials has none")
 	}
 	k.now, k.refused = c, false
-	for _, secret := range []string{c.AccessKey, c.SecretKey, c.SessionToken} {
-		if len(secret) > 3 { // a shorter one would be nobody's, and hide half of every text
-			k.ever = append(k.ever, secret)
-		}
-	}
-	k.ever = k.ever[max(0, len(k.ever)-9):]
+	k.Keep(c.AccessKey, c.SecretKey, c.SessionToken)
 	return c, nil
 }
 
@@ -187,14 +176,4 @@ func (k *keyring) renew(c Credentials) {
 // good tells whether there are credentials, for so long at least.
 func (c Credentials) good(left time.Duration) bool {
 	return c.AccessKey != "" && (c.Expires.IsZero() || time.Until(c.Expires) > left)
-}
-
-// hide takes the credentials out of a text that the cloud or the SDK wrote.
-func (k *keyring) hide(text string) string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, secret := range k.ever {
-		text = strings.ReplaceAll(text, secret, "(hidden)")
-	}
-	return text
 }

@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/baidubce/bce-sdk-go/services/eni"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/wire"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
@@ -58,11 +59,11 @@ func addresses(e eniAnswer, i *driver.Interface) (wrong string) {
 	for at, set := range [][]sdk.PrivateIp{e.PrivateIpSet, e.Ipv6PrivateIpSet} {
 		f := [...]eni.Family{eni.IPv4, eni.IPv6}[at]
 		for _, ip := range set {
-			a, err := netip.ParseAddr(ip.PrivateIpAddress)
+			a, err := wire.Addr(ip.PrivateIpAddress, f)
 			primary := f == eni.IPv4 && ip.Primary
 			switch {
-			case err != nil || a.Zone() != "" || a.Is4In6() || eni.FamilyOf(a) != f:
-				return fmt.Sprintf("its %s address is %q", f, ip.PrivateIpAddress)
+			case err != nil:
+				return "its " + err.Error()
 			case seen[a]:
 				return fmt.Sprintf("it has address %s twice", a)
 			case primary && i.V4.IsValid():

@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
 // Kind is a kind of instance: they differ in where their addresses may be. It is what
@@ -37,8 +37,7 @@ type Options struct {
 	VPC      string
 	Zone     string // as the metadata service names it, "zoneA", or as subnets do, "cn-bj-a"
 
-	Credentials Source        // nil: the usual places, see Usual
-	Timeout     time.Duration // of one request, 0 is 20 s
+	Timeout time.Duration // of one request, 0 is 20 s
 }
 
 // Driver is the cloud as this caller sees it.
@@ -48,7 +47,7 @@ type Driver struct {
 	meta  metadata
 	base  http.RoundTripper
 	pause time.Duration // before a read that was refused is made again, at first
-	skew  atomic.Pointer[time.Duration]
+	clock wire.Clock
 
 	mu   sync.Mutex
 	self *driver.Self
@@ -75,11 +74,7 @@ func New(o Options) (*Driver, error) {
 	o.Timeout = cmp.Or(o.Timeout, 20*time.Second)
 	o.Endpoint = strings.TrimSuffix(o.Endpoint, "/")
 	d := &Driver{o: o, meta: newMetadata(o.Metadata), base: transport(), pause: 500 * time.Millisecond}
-	source := o.Credentials
-	if source == nil {
-		source = usual(d.meta)
-	}
-	d.keys = &keyring{source: source}
+	d.keys = &keyring{source: usual(d.meta)}
 	return d, nil
 }
 
@@ -116,12 +111,7 @@ func shortZone(zone string) string {
 }
 
 // Skew implements driver.Clocked.
-func (d *Driver) Skew() (ahead time.Duration, known bool) {
-	if skew := d.skew.Load(); skew != nil {
-		return *skew, true
-	}
-	return 0, false
-}
+func (d *Driver) Skew() (ahead time.Duration, known bool) { return d.clock.Skew() }
 
 // Bind implements driver.Driver. ENIs outlive their instance in this cloud.
 func (*Driver) Bind(context.Context, string, string) error { return nil }

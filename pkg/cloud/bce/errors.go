@@ -138,12 +138,12 @@ func (d *Driver) refused(r request, a answer) error {
 	case said.Message != "":
 		text += ": " + said.Message
 	}
-	text = d.detail(text)
+	text = d.keys.Line(text)
 	if hint := hints[strings.ToLower(said.Code)]; hint != "" {
 		text += " (" + hint + ")"
 	}
 	if said.RequestID != "" {
-		text += " (request " + d.keys.hide(said.RequestID) + ")"
+		text += " (request " + d.keys.Hide(said.RequestID) + ")"
 	}
 	m := meaningOf(r, a.status, said)
 	return &driver.Error{Kind: m.kind, Why: m.why, Detail: text, RetryAfter: a.after}
@@ -170,7 +170,7 @@ func (d *Driver) unanswered(r request, a answer) error {
 	default:
 		text = a.httpStatus() + ", and the answer breaks off: "
 	}
-	return &driver.Error{Kind: kind, Detail: d.detail(text + a.err.Error()), RetryAfter: a.after}
+	return &driver.Error{Kind: kind, Detail: d.keys.Line(text + a.err.Error()), RetryAfter: a.after}
 }
 
 // lost is the kind of a request that may have arrived and has no good answer.
@@ -181,28 +181,16 @@ func lost(r request) error {
 	return cloud.ErrUnavailable
 }
 
-// mostDetail is how much of the cloud's words is worth a line of a log.
-const mostDetail = 400
-
-// detail is the cloud's words without secrets, on one line of limited length.
-func (d *Driver) detail(text string) string {
-	text = strings.Join(strings.Fields(d.keys.hide(text)), " ")
-	if len(text) > mostDetail {
-		text = strings.ToValidUTF8(text[:mostDetail], "") + "..."
-	}
-	return text
-}
-
 // fail is an error of this package's own making, before a request. A context that has
 // ended is the reason of whatever failed.
 func (d *Driver) fail(ctx context.Context, kind error, text string) error {
 	if ended := context.Cause(ctx); ended != nil {
 		kind, text = cloud.ErrUnavailable, ended.Error()
 	}
-	return &driver.Error{Kind: kind, Detail: d.detail(text)}
+	return &driver.Error{Kind: kind, Detail: d.keys.Line(text)}
 }
 
 // badAnswer is for an answer that is well formed and can't be true.
 func (d *Driver) badAnswer(r request, text string) error {
-	return &driver.Error{Kind: lost(r), Detail: d.detail("bad answer: " + text)}
+	return &driver.Error{Kind: lost(r), Detail: d.keys.Line("bad answer: " + text)}
 }

@@ -121,7 +121,7 @@ func TestBareMetalThatLacksOneAddressLosesTheOthers(t *testing.T) {
 // The text of a failure names the HTTP status where the cloud's own words are missing,
 // and has no empty parts.
 func TestWhatAFailureSays(t *testing.T) {
-	long := strings.Repeat("x", 2*mostDetail)
+	long := strings.Repeat("x", 2*400)
 	for _, tt := range []struct{ name, status, body, want string }{
 		{"the cloud's own words", "400 Bad Request", `{"code":"EniIdException","message":"The param eniId is invalid","requestId":"r-1"}`,
 			"not found: EniIdException: The param eniId is invalid (request r-1)"},
@@ -136,7 +136,7 @@ func TestWhatAFailureSays(t *testing.T) {
 		{"a status without words", "599 ", "", "outcome unknown: HTTP 599"},
 		{"a status without words, and a page", "599 ", "<html>", "outcome unknown: HTTP 599, and its body is no error of the API"},
 		{"too many words", "400 Bad Request", `{"code":"NoSuchObject","message":"` + long + `","requestId":"r-1"}`,
-			"not found: NoSuchObject: " + long[:mostDetail-len("NoSuchObject: ")] + "... (request r-1)"},
+			"not found: NoSuchObject: " + long[:400-len("NoSuchObject: ")] + "... (request r-1)"},
 		{"success that is no JSON", "200 OK", "<html>", "outcome unknown: bad answer: HTTP 200 OK: invalid character '<' looking for beginning of value"},
 		{"a redirect", "307 Temporary Redirect", "", "outcome unknown: HTTP 307 Temporary Redirect: the endpoint redirects to elsewhere"},
 		{"success that breaks off", "200 OK", `{"privateIp` + cut, "outcome unknown: HTTP 200 OK, and the answer breaks off: unexpected EOF"},
@@ -178,7 +178,7 @@ func hijack(t *testing.T, w http.ResponseWriter, status, body string) {
 
 func TestACallThatNeverWentOutSaysSo(t *testing.T) {
 	d := reading(t, answerPublished)
-	d.base.(*wire).refuse(1)
+	d.base.(*faulty).refuse(1)
 	err := d.Delete(t.Context(), "eni-1", "t")
 	if want := "cloud unavailable: not sent: "; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v, want %s...", err, want)
@@ -274,8 +274,7 @@ func TestCredentialsComeFromTheEnvironmentAFileOrTheRole(t *testing.T) {
 	withKeys(t)
 	s := newSite(t, setup{endpoint: endpoint.Options{Role: true}})
 	meta := serve(t, s.Metadata("i-n1"))
-	source, err := Usual(meta)
-	must(t, err)
+	source := usual(newMetadata(meta))
 	get := func(want, token string) {
 		t.Helper()
 		got, err := source(t.Context())
@@ -303,9 +302,7 @@ func TestCredentialsComeFromTheEnvironmentAFileOrTheRole(t *testing.T) {
 		t.Errorf("the role's end %v, %v", role.Expires, err)
 	}
 	s = newSite(t, setup{})
-	if source, err = Usual(serve(t, s.Metadata("i-n1"))); err != nil {
-		t.Fatal(err)
-	}
+	source = usual(newMetadata(serve(t, s.Metadata("i-n1"))))
 	if _, err := source(t.Context()); err == nil {
 		t.Error("no credentials at all are no error")
 	}

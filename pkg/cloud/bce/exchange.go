@@ -11,16 +11,15 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/baidubce/bce-sdk-go/auth"
 	sdkhttp "github.com/baidubce/bce-sdk-go/http"
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
 // request is a request to the API.
@@ -132,10 +131,9 @@ var (
 
 // exchange sends the request and reads the answer.
 func (d *Driver) exchange(req *http.Request) (a answer) {
-	var sent atomic.Bool
-	trace := &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}
+	var sent wire.Sent
 	client := &http.Client{Transport: d.base, CheckRedirect: stay}
-	resp, err := client.Do(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	resp, err := client.Do(req.WithContext(sent.Trace(req.Context())))
 	a.sent = sent.Load()
 	if err != nil {
 		a.err = cmp.Or(context.Cause(req.Context()), errors.Unwrap(err)) // within a *url.Error, which quotes the URL
@@ -144,8 +142,7 @@ func (d *Driver) exchange(req *http.Request) (a answer) {
 	defer func() { _ = resp.Body.Close() }()
 	a.status, a.line, a.after = resp.StatusCode, resp.Status, retryAfter(resp.Header.Get("Retry-After"))
 	if theirs, wrong := http.ParseTime(resp.Header.Get("Date")); wrong == nil {
-		ahead := time.Since(theirs)
-		d.skew.Store(&ahead)
+		d.clock.Note(time.Now(), theirs)
 	}
 	a.body, a.err = io.ReadAll(io.LimitReader(resp.Body, mostBody+1))
 	switch ended := context.Cause(req.Context()); {

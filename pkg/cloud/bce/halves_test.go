@@ -88,7 +88,7 @@ func reads(action string) bool {
 
 // fail lets the next request fail. A read is made again where there were too many, and
 // net/http repeats one whose connection broke before any answer.
-func (s *site) fail(w *wire, action string, f drivertest.Failure) {
+func (s *site) fail(w *faulty, action string, f drivertest.Failure) {
 	fault, times := sim.Fault{}, 1
 	switch f {
 	case drivertest.Throttled:

@@ -1,14 +1,13 @@
 package bce
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"net/netip"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
 // wordFormat is of IDs and of names: what can be a part of a path of the API.
@@ -21,15 +20,15 @@ func validID(id string) bool { return id != "" && wordFormat.MatchString(id) }
 func (o Options) validate() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
-	if err := safeURL(o.Endpoint, "endpoint"); err != nil {
-		errs = append(errs, err)
+	if o.Endpoint != "" {
+		errs = append(errs, wire.CheckURL(o.Endpoint, "endpoint", false))
 	}
-	if err := safeURL(o.Metadata, "metadata"); err != nil {
-		errs = append(errs, err)
+	if o.Metadata != "" {
+		errs = append(errs, wire.CheckURL(o.Metadata, "metadata", true))
 	}
-	for name, value := range map[string]string{"region": o.Region, "instance": o.Instance, "vpc": o.VPC, "zone": o.Zone} {
-		if !wordFormat.MatchString(value) {
-			bad("%s %q: must be letters, digits, dashes and underscores", name, value)
+	for _, is := range [][2]string{{"region", o.Region}, {"instance", o.Instance}, {"vpc", o.VPC}, {"zone", o.Zone}} {
+		if !wordFormat.MatchString(is[1]) {
+			bad("%s %q: must be letters, digits, dashes and underscores", is[0], is[1])
 		}
 	}
 	if !slices.Contains([]Kind{"", BCC, BBC, EBC}, o.Kind) {
@@ -38,26 +37,7 @@ func (o Options) validate() error {
 	if o.Timeout < 0 {
 		bad("the timeout must not be below 0")
 	}
-	slices.SortFunc(errs, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
-}
-
-// safeURL returns why the credentials must not go to the URL, or nil. Plain HTTP is
-// for this machine and, for metadata, its link.
-func safeURL(text, what string) error {
-	if text == "" {
-		return nil
-	}
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("%s: must be a URL of a scheme and a host", what)
-	}
-	addr, _ := netip.ParseAddr(u.Hostname())
-	near := u.Hostname() == "localhost" || addr.IsLoopback() || what == "metadata" && addr.IsLinkLocalUnicast()
-	if u.Scheme != "https" && (u.Scheme != "http" || !near) {
-		return fmt.Errorf("%s %s: must be https, but on loopback", what, text)
-	}
-	return nil
 }
 
 // groups are security groups of one of the two kinds.

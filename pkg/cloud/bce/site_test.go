@@ -93,14 +93,14 @@ func must(t testing.TB, err error) {
 
 // open returns the cloud of an instance, which waits less than for a real one, and the
 // wire to it.
-func (s *site) open(t testing.TB, instance string, o engine.Options) (*engine.Node, *wire) {
+func (s *site) open(t testing.TB, instance string, o engine.Options) (*engine.Node, *faulty) {
 	t.Helper()
 	d, w := s.driver(t, instance)
 	return engine.New(d, quick(o)), w
 }
 
 // driver returns the driver on an instance.
-func (s *site) driver(t testing.TB, instance string) (*Driver, *wire) {
+func (s *site) driver(t testing.TB, instance string) (*Driver, *faulty) {
 	t.Helper()
 	d, err := New(Options{Endpoint: s.url, Metadata: serve(t, s.Metadata(instance))})
 	must(t, err)
@@ -122,16 +122,16 @@ func quick(o engine.Options) engine.Options {
 	return o
 }
 
-func quicken(d *Driver) *wire {
+func quicken(d *Driver) *faulty {
 	d.pause = time.Millisecond
-	w := &wire{base: d.base}
+	w := &faulty{base: d.base}
 	d.base = w
 	return w
 }
 
-// wire is a client's way to the API, on which connections can be refused and answers
+// faulty is a client's way to the API, on which connections can be refused and answers
 // altered.
-type wire struct {
+type faulty struct {
 	base http.RoundTripper
 	mu   sync.Mutex
 	down int
@@ -139,7 +139,7 @@ type wire struct {
 }
 
 // refuse lets so many of the next exchanges find nobody.
-func (w *wire) refuse(n int) {
+func (w *faulty) refuse(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down += n
@@ -147,7 +147,7 @@ func (w *wire) refuse(n int) {
 
 // alter puts one text for another in all answers from paths that begin so; without
 // texts answers are what they are again.
-func (w *wire) alter(path string, fromTo ...string) {
+func (w *faulty) alter(path string, fromTo ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.swap = nil
@@ -156,7 +156,7 @@ func (w *wire) alter(path string, fromTo ...string) {
 	}
 }
 
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *faulty) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	down, swap := w.down > 0, w.swap
 	if down {

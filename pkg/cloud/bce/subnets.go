@@ -10,6 +10,7 @@ import (
 	"github.com/baidubce/bce-sdk-go/services/vpc"
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/wire"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
@@ -72,15 +73,14 @@ func decodeSubnet(a vpc.Subnet) driver.Subnet {
 	return s
 }
 
-func parseRange(text string, f eni.Family) (p netip.Prefix, gateway netip.Addr, err error) {
+func parseRange(text string, f eni.Family) (p netip.Prefix, router netip.Addr, err error) {
 	if text == "" {
-		return p, gateway, nil
+		return p, router, nil
 	}
-	p, err = netip.ParsePrefix(text)
-	if err != nil || p != p.Masked() || eni.FamilyOf(p.Addr()) != f || p.Bits() > f.Bits()-2 {
-		return netip.Prefix{}, netip.Addr{}, fmt.Errorf("%q is no %s range", text, f)
+	if p, err = wire.Range(text, f); err == nil {
+		router = p.Addr().Next()
 	}
-	return p, p.Addr().Next(), nil
+	return p, router, err
 }
 
 func hasTags(s driver.Subnet, tags map[string]string) bool {
