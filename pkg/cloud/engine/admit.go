@@ -18,8 +18,8 @@ type admitted struct {
 	admit    func(ctx context.Context, action string) error
 }
 
-// admitted1 makes the requests of a method if all of them may be made.
-func admitted1[T any](ctx context.Context, d admitted, method string, do func() (T, error)) (T, error) {
+// whenAdmitted makes the requests of a method if all of them may be made.
+func whenAdmitted[T any](ctx context.Context, d admitted, method string, do func() (T, error)) (T, error) {
 	for _, action := range d.requests[method] {
 		err := d.admit(ctx, action)
 		if err == nil {
@@ -34,44 +34,44 @@ func admitted1[T any](ctx context.Context, d admitted, method string, do func() 
 	return do()
 }
 
-// step is admitted1 of a method that returns nothing.
+// step is whenAdmitted of a method that returns nothing.
 func (d admitted) step(ctx context.Context, method string, do func() error) error {
-	_, err := admitted1(ctx, d, method, func() (struct{}, error) { return struct{}{}, do() })
+	_, err := whenAdmitted(ctx, d, method, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
 
 // The methods of driver.Driver that make requests.
 
 func (d admitted) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
-	return admitted1(ctx, d, "Shape", func() (driver.Shape, error) { return d.Driver.Shape(ctx, s) })
+	return whenAdmitted(ctx, d, "Shape", func() (driver.Shape, error) { return d.Driver.Shape(ctx, s) })
 }
 
 func (d admitted) Gone(ctx context.Context, instances []string) ([]string, error) {
-	return admitted1(ctx, d, "Gone", func() ([]string, error) { return d.Driver.Gone(ctx, instances) })
+	return whenAdmitted(ctx, d, "Gone", func() ([]string, error) { return d.Driver.Gone(ctx, instances) })
 }
 
 func (d admitted) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
-	return admitted1(ctx, d, "Subnets", func() ([]driver.Subnet, error) { return d.Driver.Subnets(ctx, f) })
+	return whenAdmitted(ctx, d, "Subnets", func() ([]driver.Subnet, error) { return d.Driver.Subnets(ctx, f) })
 }
 
 func (d admitted) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
-	return admitted1(ctx, d, "Interfaces", func() ([]driver.Interface, error) { return d.Driver.Interfaces(ctx, f) })
+	return whenAdmitted(ctx, d, "Interfaces", func() ([]driver.Interface, error) { return d.Driver.Interfaces(ctx, f) })
 }
 
 func (d admitted) Page(ctx context.Context, s driver.Scan) (driver.Page, error) {
-	return admitted1(ctx, d, "Page", func() (driver.Page, error) { return d.Driver.Page(ctx, s) })
+	return whenAdmitted(ctx, d, "Page", func() (driver.Page, error) { return d.Driver.Page(ctx, s) })
 }
 
 func (d admitted) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {
-	return admitted1(ctx, d, "Create", func() (driver.Interface, error) { return d.Driver.Create(ctx, c) })
+	return whenAdmitted(ctx, d, "Create", func() (driver.Interface, error) { return d.Driver.Create(ctx, c) })
 }
 
 func (d admitted) Attach(ctx context.Context, a driver.Attach) (string, error) {
-	return admitted1(ctx, d, "Attach", func() (string, error) { return d.Driver.Attach(ctx, a) })
+	return whenAdmitted(ctx, d, "Attach", func() (string, error) { return d.Driver.Attach(ctx, a) })
 }
 
 func (d admitted) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
-	return admitted1(ctx, d, "Assign", func() (driver.Assigned, error) { return d.Driver.Assign(ctx, a) })
+	return whenAdmitted(ctx, d, "Assign", func() (driver.Assigned, error) { return d.Driver.Assign(ctx, a) })
 }
 
 func (d admitted) Bind(ctx context.Context, id, attachment string) error {

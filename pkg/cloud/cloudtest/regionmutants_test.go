@@ -1,0 +1,169 @@
+package cloudtest_test
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/cloudtest"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/engine"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+)
+
+// wrongRegion is a good Region with one method that is wrong.
+type wrongRegion struct {
+	cloud.Region
+	look   func(ctx context.Context, instances []string) (map[string]cloud.View, error)
+	assign func(ctx context.Context, instance, id string, addrs []netip.Addr) ([]netip.Addr, error)
+	gone   func(ctx context.Context, instances []string) ([]string, error)
+	forget func(instance string)
+}
+
+func (r *wrongRegion) Look(ctx context.Context, instances []string) (map[string]cloud.View, error) {
+	if r.look != nil {
+		return r.look(ctx, instances)
+	}
+	return r.Region.Look(ctx, instances)
+}
+
+func (r *wrongRegion) AssignExactly(ctx context.Context, instance, id string, addrs []netip.Addr) ([]netip.Addr, error) {
+	if r.assign != nil {
+		return r.assign(ctx, instance, id, addrs)
+	}
+	return r.Region.AssignExactly(ctx, instance, id, addrs)
+}
+
+func (r *wrongRegion) Gone(ctx context.Context, instances []string) ([]string, error) {
+	if r.gone != nil {
+		return r.gone(ctx, instances)
+	}
+	return r.Region.Gone(ctx, instances)
+}
+
+func (r *wrongRegion) Forget(instance string) {
+	if r.forget != nil {
+		r.forget(instance)
+		return
+	}
+	r.Region.Forget(instance)
+}
+
+// wrongRegions are by the sentence that finds them.
+var wrongRegions = map[string]func(m *wrongRegion, r cloud.Region){
+	"Look describes instances together": func(m *wrongRegion, r cloud.Region) {
+		m.look = func(ctx context.Context, instances []string) (map[string]cloud.View, error) {
+			views := map[string]cloud.View{}
+			for _, id := range instances {
+				list, err := r.Node(cloud.Instance{ID: id}).Interfaces(ctx)
+				views[id] = cloud.View{Interfaces: list, Err: err}
+			}
+			return views, nil
+		}
+	},
+	"Look returns a View of each instance, as its Node shows it": func(m *wrongRegion, r cloud.Region) {
+		m.look = func(ctx context.Context, instances []string) (map[string]cloud.View, error) {
+			views, err := r.Look(ctx, instances)
+			for id, v := range views {
+				v.Interfaces = v.Interfaces[:min(len(v.Interfaces), 1)]
+				views[id] = v
+			}
+			return views, err
+		}
+	},
+	"a View tells that an instance has no ENI": func(m *wrongRegion, r cloud.Region) {
+		m.look = func(ctx context.Context, instances []string) (map[string]cloud.View, error) {
+			views, err := r.Look(ctx, instances)
+			for _, v := range views {
+				if v.Err != nil {
+					return nil, v.Err
+				}
+			}
+			return views, err
+		}
+	},
+	"Gone returns no instance that exists": func(m *wrongRegion, _ cloud.Region) {
+		m.gone = func(_ context.Context, instances []string) ([]string, error) { return instances, nil }
+	},
+	"AssignExactly of one that is not free is ErrTaken, and returns the others": func(m *wrongRegion, r cloud.Region) {
+		m.assign = func(ctx context.Context, instance, id string, addrs []netip.Addr) ([]netip.Addr, error) {
+			got, err := r.AssignExactly(ctx, instance, id, addrs)
+			if err != nil {
+				return nil, err // what came along leaks
+			}
+			return got, nil
+		}
+	},
+	"AssignExactly finds those fine that the ENI has": func(m *wrongRegion, r cloud.Region) {
+		m.assign = func(ctx context.Context, instance, id string, addrs []netip.Addr) ([]netip.Addr, error) {
+			list, _ := r.Node(cloud.Instance{ID: instance}).Interfaces(ctx)
+			for _, i := range list {
+				if i.ID == id && slices.Contains(i.Addresses, addrs[0]) {
+					return nil, &cloud.Error{Op: "AssignExactly", Object: id, Kind: cloud.ErrTaken}
+				}
+			}
+			return r.AssignExactly(ctx, instance, id, addrs)
+		}
+	},
+	"Forget drops what is known of an instance": func(m *wrongRegion, _ cloud.Region) {
+		m.forget = func(string) {}
+	},
+}
+
+// wrongRegionEnv names the sentence whose mutant a process of this test runs the suite on.
+const wrongRegionEnv = "CLOUDTEST_WRONG_REGION"
+
+// elsewhere is a driver of a process that runs on no node.
+type elsewhere struct{ driver.Driver }
+
+func (elsewhere) Self(context.Context) (driver.Self, error) {
+	return driver.Self{Instance: "i-0", VPC: "vpc"}, nil
+}
+
+// regionSubject is a simulated account with two instances.
+func regionSubject(t *testing.T, wrong func(m *wrongRegion, r cloud.Region)) cloudtest.RegionSubject {
+	a := sim.NewAccount(sim.Options{VPC: sim.VPC{ID: "vpc", V4: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}}})
+	if err := a.AddSubnet(sim.Subnet{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/23")}); err != nil {
+		t.Fatal(err)
+	}
+	a.AddType(sim.Type{Name: "small", ENIs: 4, V4: 8, V6: 8})
+	for _, id := range []string{"i-1", "i-2"} {
+		if _, err := a.AddInstance(sim.Instance{ID: id, Type: "small", Subnet: "a"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := engine.NewRegion(elsewhere{a.Driver("", sim.LikeEC2())}, engine.Options{Subnets: []string{"a"}})
+	m := &wrongRegion{Region: good}
+	wrong(m, good)
+	return cloudtest.RegionSubject{Region: m, Instances: []string{"i-1", "i-2"}, Nobody: "i-9", Subnets: []string{"a"},
+		Looks: func() int { return a.Calls()[sim.ActDescribe] }, Check: a.Check}
+}
+
+func TestEachWrongRegionIsFoundByItsSentence(t *testing.T) {
+	for sentence := range wrongRegions {
+		t.Run(sentence, func(t *testing.T) {
+			c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTheRegionSuiteOnAMutant$")
+			c.Env = append(os.Environ(), wrongRegionEnv+"="+sentence)
+			out, err := c.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "--- FAIL: TestTheRegionSuiteOnAMutant/"+strings.ReplaceAll(sentence, " ", "_")) || strings.Contains(string(out), "panic:") {
+				t.Errorf("the sentence does not find a Region of which it does not hold: %v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// TestTheRegionSuiteOnAMutant is run in processes of TestEachWrongRegionIsFoundByItsSentence,
+// and without a mutant on the Region that they make wrong.
+func TestTheRegionSuiteOnAMutant(t *testing.T) {
+	wrong := wrongRegions[os.Getenv(wrongRegionEnv)]
+	if wrong == nil {
+		wrong = func(*wrongRegion, cloud.Region) {}
+	}
+	cloudtest.RegionContractIn(t, synctest.Test, func(t *testing.T) cloudtest.RegionSubject { return regionSubject(t, wrong) })
+}
