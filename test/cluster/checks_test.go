@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -49,10 +48,10 @@ func (c *cluster) run(n int) {
 			}
 		}
 		if ready != n || len(all) != n {
-			return fmt.Errorf("%d of %d pods are ready\n%s", ready, len(all), c.complaints())
+			return fmt.Errorf("%d of %d pods are ready", ready, len(all))
 		}
 		return nil
-	})
+	}, c.complaints)
 }
 
 // web returns the web servers that there are.
@@ -193,13 +192,9 @@ func (c *cluster) complaints() string {
 // eventually waits for what a node comes to, and shows its pool if it does not.
 func (n *node) eventually(what string, done func() error) {
 	n.c.t.Helper()
-	n.c.Eventually(fmt.Sprintf("node %s: %s", n.Name, what), func() error {
-		err := done()
-		if err != nil {
-			shown, _ := n.ctl("pool", "show")
-			err = errors.Join(err, errors.New(shown))
-		}
-		return err
+	n.c.Eventually(fmt.Sprintf("node %s: %s", n.Name, what), done, func() string {
+		shown, err := n.ctl("pool", "show")
+		return fmt.Sprint(shown, err)
 	})
 }
 

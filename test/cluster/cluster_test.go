@@ -31,7 +31,7 @@ var limits = eni.Limits{ENIs: 6, V4: 17}
 type cluster struct {
 	*kube.Cluster
 	region *region.Region
-	t      *testing.T
+	t      testing.TB
 	api    *kubernetes.Clientset // as the administrator
 	dir    string                // of enipool's images
 	nodes  []*node
@@ -52,8 +52,9 @@ func start(t *testing.T, name string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, dir: dir, region: region.New(t, name, sim.Options{Latency: latency}),
+	c := &cluster{dir: dir, region: region.New(t, name, sim.Options{Latency: latency}),
 		Cluster: kube.Start(t, kube.Options{Scheduler: true, ControllerManager: true})}
+	c.t = c.T()
 	its := c.Config()
 	c.api, err = kubernetes.NewForConfig(&rest.Config{Host: its.Host, BearerToken: its.Token,
 		TLSClientConfig: rest.TLSClientConfig{CAData: []byte(its.CA)}, QPS: 200, Burst: 400})

@@ -18,14 +18,14 @@ func TestTheDebugSectionOfThePage(t *testing.T) {
 	c.install(c.overlay(simulated, first, settings, ""))
 	blocks := debugBlocks(t)
 	if len(blocks) != 3 {
-		t.Fatalf("the section has %d blocks of commands, want those of kubectl, of a debugger, and of cnitool", len(blocks))
+		c.t.Fatalf("the section has %d blocks of commands, want those of kubectl, of a debugger, and of cnitool", len(blocks))
 	}
 	words := strings.NewReplacer("NODE ", n.Name+" ", "node/NODE", "node/"+n.Name, "--image=busybox", "--image="+kube.BusyboxImage,
 		"kubectl ", c.kubectl()+" ", ".build/cni/", filepath.Join(root(t), ".build", "cni")+"/", "exec -it", "exec -i")
 	out := sh(t, words.Replace(blocks[0]))
 	for _, want := range []string{"ready, mode batch", "ENI ", "installed /opt/cni/bin/enipool", "pods get addresses"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
+			c.t.Errorf("no %q in\n%s", want, out)
 		}
 	}
 
@@ -40,11 +40,11 @@ func TestTheDebugSectionOfThePage(t *testing.T) {
 	out = sh(t, strings.TrimSpace(into)+" <<'END'\nset -ex\n"+blocks[2]+"END\n")
 	for _, want := range []string{`"ips"`, "192.0.2.1 via 169.254.1.1 dev eth0"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
+			c.t.Errorf("no %q in\n%s", want, out)
 		}
 	}
 	if sum(n.used()) != 0 {
-		t.Errorf("used by ENI: %v after the debugging", n.used())
+		c.t.Errorf("used by ENI: %v after the debugging", n.used())
 	}
 }
 

@@ -63,16 +63,16 @@ func TestASubnetRunsOutAndIsExtended(t *testing.T) {
 	}
 	for _, p := range before {
 		if is := c.find(p); is == nil || is.Status.PodIP != p.Status.PodIP {
-			t.Errorf("pod %s had %s on a node without addresses and is now %+v", p.Name, p.Status.PodIP, is)
+			c.t.Errorf("pod %s had %s on a node without addresses and is now %+v", p.Name, p.Status.PodIP, is)
 		}
 	}
 	c.everyAddressIsRight()
 	c.everybodyAnswers()
 	for _, kind := range []string{health.SubnetExhausted, health.AddressesAvailable} {
 		if told := c.events(kind); !slices.ContainsFunc(told, func(e string) bool { return strings.HasPrefix(e, "Node/") }) {
-			t.Errorf("no event %s of a node in %q", kind, told)
+			c.t.Errorf("no event %s of a node in %q", kind, told)
 		} else {
-			t.Log(kind, told[0])
+			c.t.Log(kind, told[0])
 		}
 	}
 }

@@ -32,20 +32,20 @@ func TestUninstallLeavesANodeAsItWas(t *testing.T) {
 	c.Kubectl("--namespace=kube-system", "rollout", "status", "daemonset/enipool-agent", "--timeout=2m")
 	c.Kubectl("delete", "--kustomize="+installed)
 	if diff := cmp.Diff(before, n.files()); diff != "" {
-		t.Errorf("files of the node, -before +after:\n%s", diff)
+		c.t.Errorf("files of the node, -before +after:\n%s", diff)
 	}
 	if diff := cmp.Diff(kernel, n.kernel()); diff != "" {
-		t.Errorf("kernel of the node, -before +after:\n%s", diff)
+		c.t.Errorf("kernel of the node, -before +after:\n%s", diff)
 	}
 	is := n.object()
 	_, offered := is.Status.Capacity[enipool.Resource]
 	told := slices.ContainsFunc(is.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == enipool.Condition })
 	if offered || told {
-		t.Errorf("the Node still has capacity %v and conditions %+v", is.Status.Capacity, is.Status.Conditions)
+		c.t.Errorf("the Node still has capacity %v and conditions %+v", is.Status.Capacity, is.Status.Conditions)
 	}
 	if left := strings.TrimSpace(c.Kubectl("get", "all,configmap,serviceaccount,poddisruptionbudget", "--all-namespaces",
 		"--selector=app.kubernetes.io/part-of=enipool", "--output=name")); left != "" {
-		t.Errorf("the cluster still has\n%s", left)
+		c.t.Errorf("the cluster still has\n%s", left)
 	}
 }
 

@@ -76,13 +76,17 @@ func Start(t testing.TB, o Options) *Cluster {
 		t.Fatal(err)
 	}
 	pid, n := os.Getpid(), clusters.Add(1)
-	c := &Cluster{t: t, bin: bin, token: rand.Text(),
+	told := &reasons{TB: t}
+	c := &Cluster{t: told, bin: bin, token: rand.Text(),
 		// An address for each: known ports can then be used, which nobody else takes
 		// between looking for a free one and listening on it.
 		host: fmt.Sprintf("127.%d.%d.%d", 64+n%128, pid>>8&0xff, pid&0xff)}
 	c.dir, err = makeFolder(n)
 	c.must(err)
-	t.Cleanup(c.end)
+	t.Cleanup(func() {
+		c.end()
+		told.repeat()
+	})
 	c.must(c.writeSecrets())
 	c.admin = c.Kubeconfig("admin")
 	c.route, err = openEgress(c)
@@ -103,6 +107,10 @@ func (c *Cluster) path(name ...string) string {
 	return filepath.Join(append([]string{c.dir}, name...)...)
 }
 
+// T is the test that started the cluster. What fails by it is told once more after the
+// programs' logs.
+func (c *Cluster) T() testing.TB { return c.t }
+
 // end ends every process and removes every file; of a failed test the ends of the
 // logs are shown.
 func (c *Cluster) end() {
@@ -119,23 +127,31 @@ func (c *Cluster) end() {
 }
 
 // Eventually waits until done returns nil. It fails the test with done's last error
-// if that takes longer than anything should.
-func (c *Cluster) Eventually(what string, done func() error) {
+// if that takes longer than anything should, and with what the others say then of
+// how things are.
+func (c *Cluster) Eventually(what string, done func() error, others ...func() string) {
 	c.t.Helper()
-	if err := Wait(patience, done); err != nil {
-		c.t.Fatalf("%s: %v", what, err)
+	err := Wait(patience, done)
+	if err == nil {
+		return
 	}
+	for _, say := range others {
+		err = fmt.Errorf("%w\n%s", err, say())
+	}
+	c.t.Fatalf("%s: %v", what, err)
 }
 
 // Wait calls done until it returns nil, or returns its last error when the time is
-// up.
+// up. It lets as much time pass between the calls as the last one took: many run a
+// program, and would otherwise keep a processor from what they wait for.
 func Wait(limit time.Duration, done func() error) error {
 	deadline := time.Now().Add(limit)
 	for {
+		began := time.Now()
 		err := done()
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(max(20*time.Millisecond, time.Since(began)))
 	}
 }

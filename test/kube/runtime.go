@@ -39,13 +39,15 @@ func StartRuntime(t testing.TB, o NodeOptions) *Node {
 		t.Fatal(err)
 	}
 	var n *Node
+	told := &reasons{TB: t}
 	t.Cleanup(func() {
 		if n != nil {
 			n.end()
 		}
 		removeFolder(t, dir)
+		told.repeat()
 	})
-	if n, err = newNode(t, dir, bin, o); err != nil {
+	if n, err = newNode(told, dir, bin, o); err != nil {
 		t.Fatal(err)
 	}
 	n.startRuntime()
