@@ -18,8 +18,8 @@ type block struct {
 	bits netip.Prefix
 }
 
-// inBlocks tells whether any addresses come in blocks.
-func (v *view) inBlocks() bool { return v.limits.V4Block.Size > 1 || v.limits.V6Block.Size > 1 }
+// inBlocks tells whether any addresses come in blocks, or go back in them.
+func (v *view) inBlocks() bool { return v.limits.V4Block.Size > 0 || v.limits.V6Block.Size > 0 }
 
 // hides tells whether the subnet may have blocks although it shows less than one: what is
 // reserved for them it may leave out.
@@ -52,7 +52,7 @@ func (v *view) takesNew(n cloud.Subnet) bool {
 // block returns the block of an address of the ENI with the index.
 func (v *view) block(index int, addr netip.Addr) block {
 	bits := addr.BitLen()
-	if b := v.limits.Block(eni.FamilyOf(addr)); b.Size > 1 {
+	if b := v.limits.Block(eni.FamilyOf(addr)); b.Size > 0 {
 		bits = b.Bits
 	}
 	p, _ := addr.Prefix(bits) // it has that many

@@ -229,6 +229,50 @@ func TestTheCloudIsAskedForWholeBlocksOnly(t *testing.T) {
 	}
 }
 
+// Prefixes were turned off while ENIs had some: those of which nothing is used go as a whole,
+// and the account is never asked for a part of one.
+func TestBlocksThatAreLeftOfEarlierGoBackWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.2.0/23"))
+		n := w.addNode(testConfig("n1"), sim.Machine{Limits: slashes28(30), Subnet: "subnet-a"})
+		n.start(-1, false)
+		for range 60 {
+			_ = n.add()
+		}
+		sleep(time.Minute)
+		if left, has := n.retry(), len(n.attached()[0].Addresses); left > 0 || has < 64 || has%16 != 0 {
+			t.Errorf("the test shows nothing: %d pods wait, %d addresses", left, has)
+		}
+		n.stop()
+		n.conf.Pool.Scale.Batch = 5
+		n.limits = &eni.Limits{ENIs: 3, V4: 31, V4Block: eni.Block{Bits: 28, Size: 1}}
+		n.start(-1, false)
+		defer n.stop()
+		for i, k := range n.keys() {
+			if i%20 > 0 {
+				n.del(k)
+			}
+		}
+		sleep(2 * time.Hour)
+		nics := n.attached()
+		blocks := map[netip.Prefix]int{}
+		for _, a := range nics[0].Addresses {
+			p, _ := a.Prefix(28)
+			blocks[p]++
+		}
+		if len(nics) != 1 || len(blocks) > 3 {
+			t.Errorf("the node has %d ENIs, the first with %d addresses of %d blocks: %+v", len(nics), len(nics[0].Addresses), len(blocks), n.status().Addresses)
+		}
+		if refused := n.refused.Load(); refused > 0 {
+			t.Errorf("%d releases of a part were refused", refused)
+		}
+		for range 4 {
+			must(t, n.add())
+		}
+		must(t, w.check())
+	})
+}
+
 func TestARestartTakesTheReleaseOfAPartAsNotBegun(t *testing.T) {
 	book := booked(releasing, releasing, releasing, releasing, releasing, used, releasing, releasing)
 	a := inFours(book)

@@ -97,8 +97,8 @@ func (a *Agent) look(ctx context.Context, now time.Duration) bool {
 	}}, now)
 }
 
-// describe asks for all there is. Limits don't change while a node runs: those
-// that are known are not asked for. They come after the ENIs, some of which may take
+// describe asks for all there is. What an instance may carry doesn't change while a node
+// runs: it is asked for once. The limits come after the ENIs, some of which may take
 // room that pods' ENIs would have.
 func describe(ctx context.Context, client cloud.Cloud, limits eni.Limits) (d described, err error) {
 	if d.enis, err = client.Interfaces(ctx); err != nil {
@@ -108,6 +108,8 @@ func describe(ctx context.Context, client cloud.Cloud, limits eni.Limits) (d des
 		if d.limits, err = client.Limits(ctx); err != nil {
 			return d, err
 		}
+	} else if c, can := client.(cloud.Sizer); can {
+		d.limits = c.LimitsNow()
 	}
 	d.subnets, err = client.Subnets(ctx)
 	return d, err

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"net/netip"
@@ -48,7 +49,11 @@ func (c cloudOf) Limits(ctx context.Context) (eni.Limits, error) {
 	if err := c.send("Limits"); err != nil {
 		return eni.Limits{}, err
 	}
-	return c.Node.Limits(ctx)
+	l, err := c.Node.Limits(ctx)
+	if c.p.n.limits != nil && err == nil {
+		l = *c.p.n.limits
+	}
+	return l, err
 }
 
 func (c cloudOf) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
@@ -93,7 +98,11 @@ func (c cloudOf) UnassignAddresses(ctx context.Context, id string, addrs []netip
 		return err
 	}
 	c.p.n.mayGo(addrs)
-	return c.Node.UnassignAddresses(ctx, id, addrs)
+	err := c.Node.UnassignAddresses(ctx, id, addrs)
+	if errors.Is(err, cloud.ErrForbidden) {
+		c.p.n.refused.Add(1)
+	}
+	return err
 }
 
 func (c cloudOf) DeleteInterface(ctx context.Context, id string) error {

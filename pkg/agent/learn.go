@@ -240,13 +240,7 @@ func (a *Agent) shrink(ctx context.Context, f facts) error {
 // addresses: an ADD fills up one before it begins the next.
 func (a *Agent) settings() ipam.Settings {
 	s := a.conf.Settings
-	bits := func(b eni.Block) int {
-		if b.Size > 1 {
-			return b.Bits
-		}
-		return 0
-	}
-	s.V4Block, s.V6Block = bits(a.view.limits.V4Block), bits(a.view.limits.V6Block)
+	s.V4Block, s.V6Block = a.view.limits.V4Block.Bits, a.view.limits.V6Block.Bits
 	return s
 }
 

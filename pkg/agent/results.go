@@ -175,7 +175,8 @@ func (a *Agent) failed(r result, now time.Duration) {
 		key, wait = "cloud", delayCloud
 	case cloud.ErrForbidden:
 		key, wait = "cloud", delayForbidden
-		if r.op == "DeleteInterface" || r.op == "UnassignAddresses" && a.view.inBlocks() {
+		// What is refused of one ENI, such as a part of a block, may be granted for others.
+		if r.op == "DeleteInterface" || r.op == "UnassignAddresses" {
 			key = r.key
 		}
 	case cloud.ErrSubnetFull:

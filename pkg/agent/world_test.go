@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,6 +71,8 @@ type testNode struct {
 	syncs    int                   // comparisons of the kernel so far
 	syncErr  error                 // what the kernel can't be made to hold
 	disturb  chan struct{}         // tells the agent that others changed the kernel
+	refused  atomic.Int32          // releases for good
+	limits   *eni.Limits           // what the cloud tells instead of its own
 }
 
 // testPod is a sandbox as the kernel knows it.

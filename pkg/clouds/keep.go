@@ -26,10 +26,11 @@ type kept struct {
 	nextSweep, nextKeep time.Time
 }
 
-// inside is a cloud that tells what it leaves out.
+// inside is a cloud that tells what it leaves out, and what its limits are now.
 type inside interface {
 	cloud.Cloud
 	cloud.Quarantiner
+	cloud.Sizer
 }
 
 // sweeper is a cloud that can delete ENIs whose node is gone.

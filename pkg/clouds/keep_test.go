@@ -11,6 +11,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 // broom counts sweeps and upkeeps.
@@ -25,6 +26,8 @@ func (b *broom) Interfaces(context.Context) ([]cloud.Interface, error) {
 }
 
 func (b *broom) Quarantined() []cloud.Quarantined { return nil }
+
+func (b *broom) LimitsNow() eni.Limits { return eni.Limits{} }
 
 func (b *broom) Sweep(context.Context, time.Duration) ([]string, error) {
 	b.sweeps++

@@ -25,7 +25,9 @@ func (l Limits) FirstIndex() int {
 // delegated prefix. The zero Block is for addresses that come one by one.
 type Block struct {
 	Bits int // addresses whose first Bits bits are the same are of one block
-	Size int // how many of them pods may have: 16 of a /28, some of a /80
+	// Size is how many of them pods may have: 16 of a /28, some of a /80. 1 is for blocks
+	// that are left of earlier: new addresses come one by one.
+	Size int
 }
 
 // PerENI returns how many addresses of the family an ENI may carry besides its

@@ -110,6 +110,9 @@ func (t *tally) sort(addresses []Address) {
 		}
 		t.blocks[i].count(a)
 	}
+	if t.size == 1 {
+		return // of a block that is left of earlier it may be single addresses that are there
+	}
 	t.taken = places(t.coming, t.size)
 	for _, b := range t.blocks {
 		if b.whole(t.size) {
@@ -127,7 +130,7 @@ func (b *block) whole(size int) bool { return b.lines >= size || b.lost > 0 }
 // takeBack plans the next release to be undone, of a whole block where there are
 // blocks, and returns false if there is none.
 func (t *tally) takeBack() bool {
-	if t.size == 1 {
+	if !t.inBlocks() {
 		if t.restore == t.going {
 			return false
 		}
@@ -150,7 +153,7 @@ func (t *tally) undo(b *block) {
 
 // canTakeBack tells whether takeBack would.
 func (t *tally) canTakeBack() bool {
-	if t.size == 1 {
+	if !t.inBlocks() {
 		return t.restore < t.going
 	}
 	for i := range t.blocks {

@@ -170,13 +170,16 @@ func newNIC(e *ENI, s Snapshot) *nic {
 			}
 		}
 		t.taken = t.rested + t.held + t.going + t.gone + t.lost + t.others + t.coming
-		if t.size > 1 {
+		if t.inBlocks() {
 			t.sort(e.Addresses)
 		}
 		n.tallies = append(n.tallies, t)
 	}
 	return n
 }
+
+// inBlocks tells whether the addresses go back in blocks: also where no more come so.
+func (t *tally) inBlocks() bool { return t.bits > 0 }
 
 func (t *tally) count(a Address) {
 	switch {

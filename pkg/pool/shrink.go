@@ -90,7 +90,7 @@ func (n *nic) give(k int, scarce eni.Family) bool {
 		return false
 	}
 	give := func(t *tally) {
-		if t.size == 1 {
+		if !t.inBlocks() {
 			t.release += k
 			return
 		}
@@ -98,7 +98,7 @@ func (n *nic) give(k int, scarce eni.Family) bool {
 	}
 	for i := range n.tallies {
 		if t := &n.tallies[i]; t.family == scarce {
-			if give(t); t.size > 1 {
+			if give(t); t.inBlocks() {
 				k = before - min(before, t.there())
 			}
 		}
@@ -128,7 +128,7 @@ func (n *nic) giveUnpaired() {
 	for i := range n.tallies {
 		t := &n.tallies[i]
 		k := max(0, min(t.owned()-slots, t.there()-present, t.rested-t.release-pairs))
-		if t.size > 1 {
+		if t.inBlocks() {
 			t.giveBlocks(k)
 		} else {
 			t.release += k
@@ -171,7 +171,7 @@ func (n *nic) chosen(count func(*tally) int, picked func(*block) bool) func(Addr
 	for i := range n.tallies {
 		t := &n.tallies[i]
 		left[t.family] = count(t)
-		if t.size == 1 {
+		if !t.inBlocks() {
 			continue
 		}
 		bits[t.family] = t.bits

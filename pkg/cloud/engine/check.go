@@ -136,7 +136,7 @@ func (k *check) limits(ctx context.Context) {
 	}
 	verdict, fix, how := cloud.Works, "", ""
 	switch {
-	case l.V4Block.Size > 0:
+	case l.V4Block.Size > 1:
 		how = ", by prefixes"
 	case k.n.o.Prefixes:
 		verdict, fix, how = cloud.Careful, "take an instance type that takes prefixes, or leave cloud.prefixes out", "; the type takes no prefixes"

@@ -218,7 +218,7 @@ func (c *creation) request(ctx context.Context, home home, it intent, v4, v6 int
 // of blocks does not come in the same call comes later.
 func (c *creation) split(f eni.Family, n int) driver.Count {
 	switch size := c.limits.Block(f).Size; {
-	case size == 0 || n < size:
+	case size <= 1 || n < size:
 		return driver.Count{Singles: n}
 	case f == eni.IPv6:
 		return driver.Count{} // EC2 takes no prefix beside the ENI's own address

@@ -79,7 +79,10 @@ type Node struct {
 	askedLast   string               // the instance that the last Sweep asked for last
 }
 
-var _ cloud.Cloud = (*Node)(nil)
+var (
+	_ cloud.Cloud = (*Node)(nil)
+	_ cloud.Sizer = (*Node)(nil)
+)
 
 // New returns the Cloud of the instance that the driver's Self is. It makes no call.
 func New(d driver.Driver, o Options) *Node {

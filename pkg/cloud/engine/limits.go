@@ -29,6 +29,9 @@ func (n *Node) Limits(ctx context.Context) (l eni.Limits, err error) {
 	return n.knownLimits(ctx)
 }
 
+// LimitsNow implements cloud.Sizer.
+func (n *Node) LimitsNow() eni.Limits { return n.limits() }
+
 // askShape asks what the instance may carry.
 func (n *Node) askShape(ctx context.Context) error {
 	self, err := n.whoami(ctx)
@@ -81,6 +84,9 @@ func (n *Node) limits() eni.Limits {
 	if n.o.Prefixes && s.Prefixes && n.t.Bits4 > 0 {
 		l.V4Block = eni.Block{Bits: n.t.Bits4, Size: 1 << (32 - n.t.Bits4)}
 		l.V4 = 1 + (s.V4-1)*l.V4Block.Size
+	}
+	if l.V4Block.Size == 0 && n.memory.blocks4 { // prefixes were turned off: those that are left go as a whole
+		l.V4Block = eni.Block{Bits: n.t.Bits4, Size: 1}
 	}
 	l.ENIs, l.V4 = cmp.Or(n.o.Limits.ENIs, l.ENIs), cmp.Or(n.o.Limits.V4, l.V4)
 	l.NoPrimary = s.NoPrimary || s.PrimaryAlone && l.ENIs > 1

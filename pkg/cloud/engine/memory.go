@@ -27,6 +27,7 @@ type memory struct {
 	// unmanaged are the attached ENIs that pods can't use, by network card: they take
 	// the room of others.
 	unmanaged map[int]int
+	blocks4   bool // an ENI has delegated prefixes of IPv4
 }
 
 // sight is an ENI as it was shown.
@@ -101,6 +102,9 @@ func (n *Node) remember(began time.Time, all bool, v view) {
 	m := &n.memory
 	m.looked, m.tokens, m.loose = began, map[string]string{}, map[string]bool{}
 	m.taken, m.unmanaged = v.taken, v.unmanaged
+	m.blocks4 = slices.ContainsFunc(v.nics, func(i nic) bool {
+		return slices.ContainsFunc(i.blocks, func(b netip.Prefix) bool { return b.Addr().Is4() })
+	})
 	for _, i := range v.nics {
 		if i.Index >= 0 {
 			m.seen[i.ID] = sight{i, n.clock.Now()}

@@ -13,6 +13,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 // forbidden makes the next calls of an action fail for good.
@@ -142,6 +143,72 @@ func TestENIsThatPodsCantUseTakeRoom(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Another service may attach its ENI later, and take it away again: each look tells.
+func TestENIsThatPodsCantUseTakeRoomAsLongAsTheyAreThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		n := w.node("i-1")
+		has := func(when string, want int) {
+			t.Helper()
+			calls := w.Calls()[sim.ActShape]
+			_, err := n.Interfaces(t.Context())
+			must(t, err)
+			if got := n.LimitsNow().ENIs; got != want || w.Calls()[sim.ActShape] != calls {
+				t.Errorf("%s the instance may have %d ENIs for pods, want %d, by %d requests", when, got, want, w.Calls()[sim.ActShape]-calls)
+			}
+		}
+		_, err := n.Limits(t.Context())
+		must(t, err)
+		has("at first", 4)
+		w.unmanaged(t, "i-1", sim.Attach{Index: 2})
+		has("with another service's", 3)
+		other := ""
+		w.View(0, func(tx *sim.Tx) {
+			for _, i := range tx.Interfaces() {
+				if i.Requester != "" {
+					other = i.ID
+				}
+			}
+		})
+		must(t, w.Detach(other))
+		has("without it again", 4)
+	})
+}
+
+// Who turns prefixes off has ENIs with some, which go as a whole.
+func TestPrefixesThatWereTurnedOffGoAsAWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{Prefixes: true})
+		made, err := w.node("i-1").CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 32})
+		must(t, err)
+		w.o.Prefixes = false
+		n := w.node("i-1")
+		l, err := n.Limits(t.Context())
+		must(t, err)
+		if want := (eni.Block{Bits: 28, Size: 1}); l.V4 != 8 || l.V4Block != want {
+			t.Errorf("with prefixes that are left the limits are %+v", l)
+		}
+		if err := n.UnassignAddresses(t.Context(), made.ID, made.Addresses[:3]); !errors.Is(err, cloud.ErrForbidden) {
+			t.Errorf("a part of a prefix: %v", err)
+		}
+		added, err := n.AssignAddresses(t.Context(), made.ID, eni.IPv4, 2)
+		if err != nil || len(added) != 2 {
+			t.Errorf("two more addresses: %v, %v", added, err)
+		}
+		other, err := n.CreateInterface(t.Context(), cloud.Create{Token: "b", Subnet: "a", V4: 7})
+		if err != nil || len(other.Addresses) != 7 {
+			t.Errorf("another ENI: %v, %v", other.Addresses, err)
+		}
+		must(t, n.UnassignAddresses(t.Context(), made.ID, made.Addresses))
+		time.Sleep(time.Minute)
+		shows(t, n, 3)
+		if l := n.LimitsNow(); l.V4Block != (eni.Block{}) {
+			t.Errorf("without prefixes the limits are %+v", l)
+		}
+		must(t, w.Check())
+	})
 }
 
 func TestENIsAreOnAllNetworkCardsAndKeepTheirIndex(t *testing.T) {
