@@ -82,6 +82,65 @@ func killAfterRefusedDeletion(t *testing.T, at int) (taken int, killed bool) {
 	return taken, true
 }
 
+// An agent is killed while the cloud carries out its deletion of an ENI. The next one's is
+// refused, which proves nothing of the first: the ENI's addresses are nobody's until looks
+// show that it stays.
+func TestARefusalAfterARestartDoesNotUndoAnEarlierDeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, eni.Limits{ENIs: 2, V4: 33, V6: 33}, nil)
+		for range 40 {
+			_ = n.add()
+		}
+		for left := 1; left > 0; left = n.retry() {
+			sleep(time.Second)
+		}
+		w.account.FailNext("DeleteInterface", sim.Fault{Delay: 20 * time.Second}, sim.Fault{Err: cloud.ErrThrottled})
+		for _, key := range n.keys() {
+			n.del(key)
+		}
+		for w.account.Calls()["DeleteInterface"] == 0 {
+			sleep(100 * time.Millisecond)
+		}
+		n.mu.Lock()
+		killed := n.life
+		killed.dead = true
+		n.mu.Unlock()
+		defer func() { killed.cancel(); <-killed.ended }()
+		n.serial++
+		for range 44 {
+			_ = n.add()
+		}
+		n.start(-1, false)
+		defer n.stop()
+		for range 10 {
+			sleep(time.Second)
+			n.retry()
+		}
+		sleep(time.Minute)
+		n.retry()
+		if err := w.check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What an earlier agent began may have been refused before it ended, and its answer be lost.
+func TestAnENIThatStaysAfterARestartIsUsedAgain(t *testing.T) {
+	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+	n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+	n.memory = []byte(`{"leaving":{"eni-1":false}}`)
+	a := n.agent(&life{killAt: -1}, w.log)
+	refused := result{call: &call{key: eniKey("eni-1"), op: "DeleteInterface", id: "eni-1"}, err: cloud.ErrForbidden}
+	began := a.Now()
+	for after, leaves := range map[time.Duration]bool{a.conf.Settle: true, a.conf.Settle + a.conf.Cloud.Timeout + time.Second: false} {
+		a.mem.Leaving["eni-1"], a.unheard["eni-1"] = true, began
+		a.seen(described{start: began + after, enis: []cloud.Interface{{ID: "eni-1", Index: 1, Ours: true}}})
+		if a.take(refused, a.Now()); a.isLeaving("eni-1") != leaves {
+			t.Errorf("it was shown %s after the start, and after a refusal it is leaving: %v", after, !leaves)
+		}
+	}
+}
+
 // savedLeaving returns the ENIs that are being deleted as the saved memory has it.
 func (n *testNode) savedLeaving(t *testing.T) (list []string) {
 	n.mu.Lock()
@@ -131,6 +190,7 @@ func TestARefusedDeletionGoesOnWhileTheMemoryCannotBeWritten(t *testing.T) {
 	n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
 	n.memory = []byte(`{"leaving":{"eni-1":false}}`)
 	a := n.agent(&life{killAt: -1}, w.log)
+	a.mem.Leaving["eni-1"] = false // looks have shown it since
 	store := &brokenStore{err: errors.New("no space left on device"), text: n.memory}
 	a.Memory = store
 	refused := result{call: &call{key: eniKey("eni-1"), op: "DeleteInterface", id: "eni-1"}, err: cloud.ErrForbidden}

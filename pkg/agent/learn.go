@@ -228,6 +228,7 @@ func (a *Agent) shrink(ctx context.Context, f facts) error {
 		// Its deletion may have been done and the answer lost: nobody asks for it again.
 		if _, shown := a.view.eni(id); !shown && a.isLeaving(id) {
 			delete(a.mem.Leaving, id)
+			delete(a.unheard, id)
 			a.unsaved = true
 		}
 		a.Log.Info("forget", "eni", id, "reason", "it is not attached to the node any more")

@@ -74,6 +74,9 @@ func (a *Agent) recall() {
 	if m.Leaving == nil {
 		m.Leaving = map[string]bool{}
 	}
+	for id := range m.Leaving { // the answer may have been lost with the agent that asked
+		m.Leaving[id], a.unheard[id] = true, a.Now()
+	}
 	if m.Unsure == nil {
 		m.Unsure = map[string]time.Duration{}
 	}

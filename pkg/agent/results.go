@@ -75,6 +75,7 @@ func (a *Agent) seen(d described) {
 		}
 	}
 	a.leaks, a.sightDue = leaks, true
+	a.clearUnheard(d)
 	a.noteEmptySubnets(d)
 	clear(a.said)
 }
@@ -89,6 +90,22 @@ func (a *Agent) came(id string, addrs []netip.Addr, now time.Duration) {
 	for _, addr := range without(addrs, a.view.elsewhere(id, addrs)) {
 		delete(a.mem.Begun, addr)
 	}
+}
+
+// clearUnheard ends the doubt about deletions that an earlier agent asked for: of the ones
+// that the cloud has heard of, late ones too, ENIs that are still attached show nothing.
+func (a *Agent) clearUnheard(d described) {
+	for _, nic := range d.enis {
+		if _, doubted := a.unheard[nic.ID]; doubted && nic.Index >= 0 && d.start >= a.heardBy(nic.ID) {
+			a.mem.Leaving[nic.ID] = false
+			delete(a.unheard, nic.ID)
+		}
+	}
+}
+
+// heardBy is when a describe shows what an earlier agent's deletion did.
+func (a *Agent) heardBy(id string) time.Duration {
+	return a.unheard[id] + a.conf.Cloud.Timeout + a.conf.Settle
 }
 
 // made ends the intent to have an ENI, unless it may still come.
@@ -129,11 +146,17 @@ func (a *Agent) left(r result, now time.Duration) {
 	switch {
 	case r.err == nil:
 		delete(a.mem.Leaving, r.id)
+		delete(a.unheard, r.id)
 		a.deleted(r.id, now)
 	case !nothingHappened(r.err):
 		a.mem.Leaving[r.id] = true
+		delete(a.unheard, r.id)
 	case !a.mem.Leaving[r.id]:
 		a.keepENI(r.id)
+	default:
+		if _, doubted := a.unheard[r.id]; doubted {
+			a.againAt = max(now, a.heardBy(r.id))
+		}
 	}
 	a.unsaved = true
 }
