@@ -54,6 +54,7 @@ func (n *Node) CreateInterface(ctx context.Context, w cloud.Create) (ready cloud
 		return cloud.Interface{}, c.undo(ctx, made.ID, err)
 	}
 	n.made(w.Token, on.ID)
+	on.Partial = partial(on.blocks)
 	return on.Interface, nil
 }
 
