@@ -340,7 +340,7 @@ func (c *creation) undo(ctx context.Context, id string, cause error) error {
 	if !isFinal(cause) {
 		return halfDone(cause)
 	}
-	if err := c.remove(ctx, id, nil); err != nil {
+	if err := c.remove(ctx, c.self, id, nil); err != nil {
 		return halfDone(errors.Join(cause, err))
 	}
 	c.again(c.w.Token)

@@ -39,7 +39,7 @@ func (n *Node) DeleteInterface(ctx context.Context, id string) (err error) {
 	} else if !raw[0].Mark.Ours(self.Instance) || raw[0].Primary || raw[0].Instance != "" && raw[0].Instance != self.Instance {
 		return because(cloud.ErrForbidden, "it was not made for instance %s, or another one has it", self.Instance)
 	}
-	err = n.remove(ctx, id, raw)
+	err = n.remove(ctx, self, id, raw)
 	if err != nil && !errors.Is(err, cloud.ErrThrottled) {
 		n.doubt()
 	}
@@ -49,14 +49,15 @@ func (n *Node) DeleteInterface(ctx context.Context, id string) (err error) {
 // remove detaches and deletes an ENI that was made for the node. It looks again after
 // each step: describes lag, and clouds refuse to delete while they detach. raw is what a
 // describe has just shown of it, if one has. Once it has begun, requests that the cloud
-// refuses for their rate are made again.
-func (n *Node) remove(ctx context.Context, id string, raw []driver.Interface) error {
+// refuses for their rate are made again. An ENI that another instance has got meanwhile is
+// left to that one.
+func (n *Node) remove(ctx context.Context, self driver.Self, id string, raw []driver.Interface) error {
 	begun := false
 	var refused error
 	var believe *waiter // how long what is refused may be due to a state that is over
 	last := ""          // what the cloud said last, if it refused
 	for w := n.wait(n.t.Times.Wait); ; raw = nil {
-		gone, step, err := n.removeStep(ctx, id, raw)
+		gone, step, err := n.removeStep(ctx, self, id, raw)
 		switch {
 		case gone:
 			n.forget(id)
@@ -90,13 +91,16 @@ func (n *Node) remove(ctx context.Context, id string, raw []driver.Interface) er
 }
 
 // removeStep does what comes next, if anything can be done now.
-func (n *Node) removeStep(ctx context.Context, id string, raw []driver.Interface) (gone, step bool, err error) {
+func (n *Node) removeStep(ctx context.Context, self driver.Self, id string, raw []driver.Interface) (gone, step bool, err error) {
 	if raw == nil {
 		if raw, err = n.d.Interfaces(ctx, driver.Filter{IDs: []string{id}}); err != nil {
 			return false, false, err
 		}
 	}
 	if len(raw) > 0 {
+		if other := raw[0].Instance; other != "" && other != self.Instance {
+			return false, false, because(cloud.ErrForbidden, "instance %s has ENI %s by now", other, id)
+		}
 		switch raw[0].State {
 		case driver.Attaching, driver.Detaching:
 			if raw[0].State == driver.Detaching || raw[0].Attachment == "" {
