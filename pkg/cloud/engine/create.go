@@ -53,6 +53,7 @@ func (n *Node) CreateInterface(ctx context.Context, w cloud.Create) (ready cloud
 	case err != nil:
 		return cloud.Interface{}, c.undo(ctx, made.ID, err)
 	}
+	n.keepMark(on.ID, on.raw.Mark)
 	n.made(w.Token, on.ID)
 	on.Partial = partial(on.blocks)
 	return on.Interface, nil
@@ -170,7 +171,9 @@ func (c *creation) make(ctx context.Context) (*nic, error) {
 				c.isNew = first && err == nil && sameSecond(made.raw.Mark.Asked, it.asked)
 				return made, err
 			}
-			id, first = raw.ID, first && !reused
+			if id, first = raw.ID, first && !reused; err == nil {
+				c.keepMark(id, c.mark(it))
+			}
 		}
 		made, wrong := c.appears(ctx, id)
 		switch {
@@ -181,9 +184,21 @@ func (c *creation) make(ctx context.Context) (*nic, error) {
 			return made, nil
 		case !c.isMissing(c.w.Token, id):
 			return nil, because(cloud.ErrUnknown, "the ENI that was made does not show yet")
+		case c.isThere(ctx, id):
+			return nil, because(cloud.ErrUnknown, "ENI %s was made and somebody has given it another mark since: delete it, and another one is made", id)
 		}
 		c.again(c.w.Token) // of what the token made before nothing is left
 	}
+}
+
+// isThere tells whether an ENI that was made still is, whoever it is marked for: in doubt it is.
+// Nobody would find it again if another one were made in its place.
+func (c *creation) isThere(ctx context.Context, id string) bool {
+	if id == "" {
+		return false
+	}
+	raw, err := c.d.Interfaces(ctx, driver.Filter{IDs: []string{id}})
+	return err != nil || len(raw) > 0
 }
 
 // sameSecond tells whether two marks are of one try: some clouds keep seconds.
@@ -291,6 +306,7 @@ func (c *creation) byIDOrToken(ctx context.Context, id string) (*nic, error) {
 // asItIs returns the ENI of an earlier process as it is when describes show what that did
 // last: it may have begun to undo it.
 func (c *creation) asItIs(ctx context.Context, made *nic) (*nic, error) {
+	c.keepMark(made.ID, made.raw.Mark)
 	if c.isNew {
 		c.noteMade(made.ID)
 	}

@@ -165,7 +165,7 @@ func (n *Node) one(ctx context.Context, self driver.Self, id string) (*nic, erro
 	if err != nil {
 		return nil, err
 	}
-	raw = slices.DeleteFunc(raw, func(i driver.Interface) bool {
+	raw = slices.DeleteFunc(n.withMarks(raw), func(i driver.Interface) bool {
 		return !i.Mark.Ours(self.Instance) && i.Instance != self.Instance
 	})
 	if len(raw) == 0 {

@@ -5,25 +5,28 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
 // memory is what a Node knows of its ENIs without asking. Accounts let few describes
 // pass, shared by all nodes: what is known is not asked for again before a change, which
 // fails if it is wrong.
 type memory struct {
-	looked   time.Time             // when the last look began
-	sure     time.Time             // until then each look asks for ENIs that are attached nowhere
-	next     time.Time             // from then on the next one does
-	tokens   map[string]string     // by ID: the node's ENIs that were made for it, as last shown
-	loose    map[string]bool       // by ID: those of them that were attached nowhere
-	seen     map[string]sight      // by ID: ENIs as they were shown attached last
-	deeds    map[string]deeds      // by ID: what calls have done a short while ago
-	making   map[string]intent     // by token
-	taken    map[place]string      // device indexes, and which ENI is there
-	going    map[place]string      // those that calls under way attach ENIs at
-	primary6 map[string]netip.Addr // by ID: what primaryV6 chose
-	left     map[string]time.Time  // by ID: ENIs that a call has detached, or tried to
-	mine     map[string]bool       // by ID: ENIs that this process has made, of which it knows all
+	looked   time.Time              // when the last look began
+	sure     time.Time              // until then each look asks for ENIs that are attached nowhere
+	next     time.Time              // from then on the next one does
+	tokens   map[string]string      // by ID: the node's ENIs that were made for it, as last shown
+	loose    map[string]bool        // by ID: those of them that were attached nowhere
+	seen     map[string]sight       // by ID: ENIs as they were shown attached last
+	deeds    map[string]deeds       // by ID: what calls have done a short while ago
+	making   map[string]intent      // by token
+	taken    map[place]string       // device indexes, and which ENI is there
+	going    map[place]string       // those that calls under way attach ENIs at
+	primary6 map[string]netip.Addr  // by ID: what primaryV6 chose
+	left     map[string]time.Time   // by ID: ENIs that a call has detached, or tried to
+	mine     map[string]bool        // by ID: ENIs that this process has made, of which it knows all
+	marks    map[string]driver.Mark // by ID: of the ENIs that calls of this process have made or finished
 	// unmanaged are the attached ENIs that pods can't use, by network card: they take
 	// the room of others.
 	unmanaged map[int]int
@@ -79,7 +82,8 @@ const (
 
 func newMemory() memory {
 	return memory{tokens: map[string]string{}, seen: map[string]sight{}, deeds: map[string]deeds{}, making: map[string]intent{},
-		taken: map[place]string{}, going: map[place]string{}, primary6: map[string]netip.Addr{}, left: map[string]time.Time{}, mine: map[string]bool{}}
+		taken: map[place]string{}, going: map[place]string{}, primary6: map[string]netip.Addr{}, left: map[string]time.Time{}, mine: map[string]bool{},
+		marks: map[string]driver.Mark{}}
 }
 
 // isRecent tells whether what was seen then may be relied on.
@@ -191,6 +195,7 @@ func (n *Node) forget(id string) {
 	delete(m.primary6, id)
 	delete(m.left, id)
 	delete(m.mine, id)
+	delete(m.marks, id)
 	delete(m.seen, id)
 	delete(m.tokens, id)
 	delete(m.loose, id)

@@ -32,6 +32,7 @@ func (n *Node) DeleteInterface(ctx context.Context, id string) (err error) {
 	if err != nil {
 		return err
 	}
+	raw = n.withMarks(raw)
 	if len(raw) == 0 {
 		if before, seen := n.lastSeen(id, forgetAfter); !seen || !before.Ours {
 			return nil

@@ -38,6 +38,7 @@ func (v view) hasPrimary(self driver.Self, api string) error {
 // understand makes ENIs of the node of what the cloud told then. It believes nothing: what
 // can't be right is left out.
 func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.Interface, told time.Time) (view, error) {
+	raw = n.withMarks(raw)
 	subnets, err := n.rangesOf(ctx, raw)
 	if err != nil {
 		return view{}, err
