@@ -23,6 +23,7 @@ const (
 	TokenReused  // the token came with other parameters before
 	Unauthorized // the credentials are good and may not do this
 	WrongClock   // the signature is too old or too new
+	NotForPods   // somebody has told all to leave the ENI alone: the engine's own
 )
 
 // Error is a failed request.

@@ -39,15 +39,17 @@ func (n *Node) CreateInterface(ctx context.Context, w cloud.Create) (ready cloud
 		}
 	}()
 	made, err := c.find(ctx)
-	if err != nil {
-		return cloud.Interface{}, err
+	if err == nil {
+		made, err = c.asItIs(ctx, made)
 	}
-	if made, err = c.asItIs(ctx, made); err != nil {
-		return cloud.Interface{}, err
+	if err != nil {
+		return cloud.Interface{}, c.leaveAlone(ctx, err)
 	}
 	used := !c.isNew && c.wasReady(made)
 	on, err := c.finish(ctx, made)
 	switch {
+	case driver.Reason(err) == driver.NotForPods:
+		return cloud.Interface{}, c.leaveAlone(ctx, err)
 	case err != nil && (used || !c.isNew && !c.joined && c.isReady(ctx, made.ID)):
 		return cloud.Interface{}, halfDone(err)
 	case err != nil:
@@ -347,6 +349,31 @@ func (c *creation) isReady(ctx context.Context, id string) bool {
 			return err != nil
 		}
 	}
+}
+
+// leaveAlone is what becomes of an ENI that somebody tags as not for pods while it is made:
+// what this process has made, and no pod can have, it takes away. Else the ENI stays as it is,
+// and the error is final: the token is of no more use. Other errors stay what they are.
+func (c *creation) leaveAlone(ctx context.Context, err error) error {
+	e, is := errors.AsType[*driver.Error](err)
+	if !is || e.Why != driver.NotForPods {
+		return err
+	}
+	final := *e
+	final.Kind = cloud.ErrForbidden
+	c.mu.Lock()
+	id := ""
+	for known, m := range c.memory.marks {
+		if m.Token == c.w.Token && c.memory.mine[known] {
+			id = known
+		}
+	}
+	c.mu.Unlock()
+	before, seen := c.lastSeen(id, forgetAfter)
+	if id == "" || !c.isNew && seen && len(before.Addresses) > 0 {
+		return &final
+	}
+	return c.undo(ctx, id, &final)
 }
 
 // undo leaves nothing of an ENI where a later step was refused for good, so that the

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -213,5 +214,6 @@ func (n *Node) pick(ctx context.Context, self driver.Self, raw []driver.Interfac
 	case len(v.out) > 0:
 		return nil, because(cloud.ErrForbidden, "ENI %s: %s", v.out[0].ID, v.out[0].Why)
 	}
-	return nil, because(cloud.ErrForbidden, "ENI %s is not for pods: %s", raw[0].ID, raw[0].Unmanaged)
+	return nil, &driver.Error{Kind: cloud.ErrForbidden, Why: driver.NotForPods,
+		Detail: fmt.Sprintf("ENI %s is not for pods: %s", raw[0].ID, raw[0].Unmanaged)}
 }

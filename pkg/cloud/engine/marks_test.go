@@ -90,3 +90,52 @@ func TestAnENIThatIsMarkedForSomebodyElseAtOnceIsNotMadeAgainAndAgain(t *testing
 		})
 	}
 }
+
+const tagged = "it has the tag node.k8s.amazonaws.com/no_manage"
+
+// tagging shows ENIs as not for pods.
+func tagging(d *edited, which func(driver.Interface) bool) {
+	d.interfaces = func(all []driver.Interface) []driver.Interface {
+		for k := range all {
+			if !all[k].Primary && which(all[k]) {
+				all[k].Unmanaged = tagged
+			}
+		}
+		return all
+	}
+}
+
+// A tool of the account tags each new ENI as not for pods, before it is attached or after.
+func TestAnENIThatIsTaggedAsNotForPodsWhileItIsMadeIsUndone(t *testing.T) {
+	for name, when := range map[string]func(driver.Interface) bool{
+		"at once":          func(driver.Interface) bool { return true },
+		"once it is there": func(i driver.Interface) bool { return i.State == driver.Attached },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, sim.LikeEC2(), sim.Options{AttachTime: time.Second}, engine.Options{})
+				d := &edited{Driver: w.Driver("i-1", w.traits)}
+				tagging(d, when)
+				n := engine.New(d, engine.Options{Subnets: []string{"a"}})
+				_, err := n.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 3})
+				if cloud.Kind(err) != cloud.ErrForbidden || len(w.truth()) > 0 {
+					t.Errorf("after %v there is left %+v", err, w.truth())
+				}
+			})
+		})
+	}
+}
+
+func TestATokenWhoseENIIsTaggedAsNotForPodsIsGivenUpByALaterProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		_, err := w.node("i-1").CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 3})
+		must(t, err)
+		d := &edited{Driver: w.Driver("i-1", w.traits)}
+		tagging(d, func(driver.Interface) bool { return true })
+		_, err = engine.New(d, engine.Options{Subnets: []string{"a"}}).CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 3})
+		if cloud.Kind(err) != cloud.ErrForbidden || len(w.truth()) != 1 {
+			t.Errorf("after %v there is left %+v", err, w.truth())
+		}
+	})
+}
