@@ -153,7 +153,7 @@ func TestENIsThatPodsMustNeverUseAreNotShownAndTakeTheRoomOfOthers(t *testing.T)
 		{"EFA", 3, []string{"<interfaceType>interface", "<interfaceType>efa"}},
 		{"a service's", 3, []string{"<tagSet>", "<requesterManaged>true</requesterManaged><tagSet>"}},
 		{"tagged so", 3, []string{"<tagSet>", "<tagSet><item><key>node.k8s.amazonaws.com/no_manage</key><value>true</value></item>"}},
-		{"tagged so, and made by enipool", 3, []string{"<tagSet>", "<tagSet><item><key>node.k8s.amazonaws.com/no_manage</key></item>" +
+		{"tagged so, and made by enipool", 3, []string{"<tagSet>", "<tagSet><item><key>node.k8s.amazonaws.com/no_manage</key><value>true</value></item>" +
 			"<item><key>enipool/node</key><value>i-1</value></item><item><key>enipool/token</key><value>t</value></item>"}},
 		{"on its way out", 4, []string{"<status>attached", "<status>detaching"}},
 	} {
@@ -171,11 +171,13 @@ func TestENIsThatPodsMustNeverUseAreNotShownAndTakeTheRoomOfOthers(t *testing.T)
 		}
 	}
 	// One that somebody else has attached is shown, and not ours.
-	c, ec2 := newCanned(t, engine.Options{})
-	ec2.says("DescribeSubnets", subnetXML)
-	ec2.says("DescribeNetworkInterfaces", enisXML(eniXML("eni-1", 0, "10.0.0.10"), eniXML("eni-2", 1, "10.0.0.20")))
-	if list, err := c.Interfaces(t.Context()); err != nil || len(list) != 2 || list[1].Ours || list[1].Token != "" || list[1].Index != 1 {
-		t.Errorf("shown %+v, %v", list, err)
+	for _, odd := range [][]string{nil, {"<tagSet>", "<tagSet><item><key>node.k8s.amazonaws.com/no_manage</key><value>false</value></item>"}} {
+		c, ec2 := newCanned(t, engine.Options{})
+		ec2.says("DescribeSubnets", subnetXML)
+		ec2.says("DescribeNetworkInterfaces", enisXML(eniXML("eni-1", 0, "10.0.0.10"), eniXML("eni-2", 1, "10.0.0.20", odd...)))
+		if list, err := c.Interfaces(t.Context()); err != nil || len(list) != 2 || list[1].Ours || list[1].Token != "" || list[1].Index != 1 {
+			t.Errorf("%v: shown %+v, %v", odd, list, err)
+		}
 	}
 }
 

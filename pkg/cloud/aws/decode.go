@@ -73,16 +73,16 @@ func (d *Driver) readAttachment(i *driver.Interface, a *types.NetworkInterfaceAt
 	i.Primary = i.Index == 0 && i.Card == 0
 }
 
-// tagNoManage is how people and AWS' own plugin say that an ENI is not for pods.
+// tagNoManage is how people and AWS' own plugin say that an ENI is not for pods, by the one
+// value "true".
 const tagNoManage = "node.k8s.amazonaws.com/no_manage"
 
 // unmanaged tells why pods can't use an ENI that is not the instance's primary one.
 func unmanaged(r types.NetworkInterface, m driver.Mark) string {
-	_, tagged := readTags(r.TagSet)[tagNoManage]
 	switch kind := r.InterfaceType; {
 	case kind != "" && kind != types.NetworkInterfaceTypeInterface:
 		return fmt.Sprintf("its type is %.40q", kind)
-	case tagged:
+	case readTags(r.TagSet)[tagNoManage] == "true":
 		return "it has the tag " + tagNoManage
 	case aws.ToBool(r.RequesterManaged) && m.Instance == "":
 		return "another service manages it"

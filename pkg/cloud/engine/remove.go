@@ -40,6 +40,9 @@ func (n *Node) DeleteInterface(ctx context.Context, id string) (err error) {
 	} else if !raw[0].Mark.Ours(self.Instance) || raw[0].Primary || raw[0].Instance != "" && raw[0].Instance != self.Instance {
 		return because(cloud.ErrForbidden, "it was not made for instance %s, or another one has it", self.Instance)
 	}
+	if len(raw) > 0 && raw[0].Unmanaged != "" {
+		return because(cloud.ErrForbidden, "nobody here may touch it: %s", raw[0].Unmanaged)
+	}
 	err = n.remove(ctx, self, id, raw)
 	if err != nil && !errors.Is(err, cloud.ErrThrottled) {
 		n.doubt()

@@ -57,7 +57,7 @@ func (n *Node) Sweep(ctx context.Context, olderThan time.Duration) (deleted []st
 }
 
 // leaked returns the cluster's old ENIs that are attached to nothing. One that does not
-// say when it was made is left to a person.
+// say when it was made, or is tagged as not to be touched, is left to a person.
 func (n *Node) leaked(ctx context.Context, self driver.Self, olderThan time.Duration) ([]driver.Interface, error) {
 	raw, err := n.d.Interfaces(ctx, driver.Filter{Loose: n.o.Cluster})
 	if err != nil {
@@ -69,7 +69,7 @@ func (n *Node) leaked(ctx context.Context, self driver.Self, olderThan time.Dura
 			born = r.Created
 		}
 		young := born.IsZero() || n.clock.Now().Sub(born) < olderThan
-		return young || r.ID == "" || r.State != driver.Loose || r.Mark.Instance == "" || r.Mark.Instance == self.Instance || r.Mark.Cluster != n.o.Cluster
+		return young || r.ID == "" || r.Unmanaged != "" || r.State != driver.Loose || r.Mark.Instance == "" || r.Mark.Instance == self.Instance || r.Mark.Cluster != n.o.Cluster
 	}), nil
 }
 
