@@ -44,6 +44,9 @@ func (r *reader) checkNode(c *Config) {
 	}
 }
 
+// noManage is the tag by which people tell AWS' own plugin, and enipool, to leave an ENI alone.
+const noManage = "node.k8s.amazonaws.com/no_manage"
+
 func (r *reader) checkCloud(c *Cloud) {
 	if !r.sound("cloud", "cloud.provider", "cloud.endpoint") {
 		return
@@ -56,6 +59,9 @@ func (r *reader) checkCloud(c *Cloud) {
 	}
 	if c.Prefixes && c.Provider == BCE && r.sound("cloud.prefixes") {
 		r.wrong("cloud.prefixes", c.Prefixes, "false with provider bce, whose ENIs take no prefixes")
+	}
+	if c.Provider == AWS && c.Tags[noManage] == "true" && r.sound("cloud.tags") {
+		r.wrong("cloud.tags["+noManage+"]", "true", "removed: enipool, too, leaves ENIs with this tag alone, and could use none that it makes")
 	}
 	if c.Provider == BCE {
 		return

@@ -78,6 +78,8 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 			`cloud.subnets[2]: "subnet-1": must be at most 64 letters, digits, dashes and underscores, once`},
 		{"cloud: {securityGroups: sg-1}", `cloud.securityGroups: "sg-1": must be a list in brackets, each of it at most 64 letters, digits, dashes and underscores, once`},
 		{"cloud: {tags: {enipool/node: x, good: y, 'aws:x': z}}", `cloud.tags[aws:x]: "z": must be ` + tags + "\n" + `cloud.tags[enipool/node]: "x": must be ` + tags},
+		{"cloud: {provider: aws, endpoint: , tags: {node.k8s.amazonaws.com/no_manage: 'true'}}", `cloud.tags[node.k8s.amazonaws.com/no_manage]: "true": must be removed: ` +
+			`enipool, too, leaves ENIs with this tag alone, and could use none that it makes`},
 		{"cloud: {subnetTags: [a]}", `cloud.subnetTags: a list: must be ` + tags},
 		{"cloud: {provider: bce, endpoint: , prefixes: true}", `cloud.prefixes: "true": must be false with provider bce, whose ENIs take no prefixes`},
 		{"cloud: {endpoint: http://10.0.0.1:80}", `cloud.endpoint: "http://10.0.0.1:80": must be ` + endpoint},
