@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/eni"
 )
@@ -24,7 +25,15 @@ type cloudOf struct {
 // newCloud is the cloud as a process that has just begun sees it: it remembers nothing.
 func newCloud(p process) cloudOf {
 	account, name := p.n.w.account, p.n.name
-	return cloudOf{engine.New(halves{account.NodeDriver(name), p}, account.NodeOptions(name)), p}
+	var d driver.Driver = halves{account.NodeDriver(name), p}
+	if p.n.over != nil {
+		d = p.n.over(d)
+	}
+	o := account.NodeOptions(name)
+	if p.n.options != nil {
+		o = p.n.options(o)
+	}
+	return cloudOf{engine.New(d, o), p}
 }
 
 // send is a call on its way out. Calls that begin together leave at times of their

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
 )
 
 // reclaim takes back the addresses of sandboxes that were found dead twice, long
@@ -28,8 +30,10 @@ func (a *Agent) reclaim(ctx context.Context, now time.Duration) error {
 }
 
 // sweepLeaks deletes ENIs of ours that are not attached: what a crash in the middle
-// of making one left. Two describes must have shown them so.
-func (a *Agent) sweepLeaks(ctx context.Context, now time.Duration) {
+// of making one left. Two describes must have shown them so, and what counts is since when
+// they are: a person may have detached one for a while. One whose addresses pods have stays
+// for as long as they do.
+func (a *Agent) sweepLeaks(ctx context.Context, now time.Duration) error {
 	for _, nic := range a.view.enis {
 		first, leaked := a.leaks[nic.ID]
 		_, inBook := a.strays[nic.ID]
@@ -37,13 +41,31 @@ func (a *Agent) sweepLeaks(ctx context.Context, now time.Duration) {
 			continue
 		}
 		age := a.view.start - first
-		if !nic.Created.IsZero() {
-			age = a.Wall().Sub(nic.Created)
+		if age < a.conf.LeakAge {
+			continue
 		}
-		if age >= a.conf.LeakAge && a.deleteENI(ctx, nic.ID, now) {
+		used, err := a.hasPods(ctx, nic)
+		if err != nil {
+			return fmt.Errorf("look for pods that have addresses of ENI %s, which is attached nowhere: %w", nic.ID, err)
+		}
+		if !used && a.deleteENI(ctx, nic.ID, now) {
 			a.steps++
-			a.Log.Info("delete", "eni", nic.ID, "reason", fmt.Sprintf("it was made for this node %s ago and is not attached", age.Round(time.Second)))
+			a.Log.Info("delete", "eni", nic.ID, "reason", fmt.Sprintf("it was made for this node and is attached nowhere since %s", age.Round(time.Second)))
 			a.Events.Repaired("leak", 1)
 		}
 	}
+	return nil
+}
+
+// hasPods tells whether pods have addresses of the ENI, as far as the kernel knows.
+func (a *Agent) hasPods(ctx context.Context, nic cloud.Interface) (bool, error) {
+	o, err := a.Kernel.Occupancy(ctx)
+	if err != nil {
+		return false, err
+	}
+	var all ipam.State
+	for _, addr := range nic.Addresses {
+		all.Addresses = append(all.Addresses, eni.Address{Addr: addr})
+	}
+	return len(o.Owners(&all)) > 0, nil
 }

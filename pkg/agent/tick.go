@@ -79,7 +79,7 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 	if a.unsaved {
 		errs = append(errs, a.save())
 	}
-	a.sweepLeaks(ctx, now)
+	errs = append(errs, a.sweepLeaks(ctx, now))
 	return errors.Join(errs...)
 }
 

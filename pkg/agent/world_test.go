@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
@@ -46,6 +48,8 @@ type testNode struct {
 	undone    []string // what each comparison finds missing, and puts right
 	conflicts []string // host ports that others claim
 	beat      func()
+	over      func(driver.Driver) driver.Driver   // what an engine works over, nil: the account's own
+	options   func(engine.Options) engine.Options // of engines, nil: as they are
 	w         *world
 	name      string
 	shows     *int   // what Subnets show as left where they reserve for blocks; nil: they don't

@@ -38,7 +38,7 @@ type Config struct {
 	Resync    time.Duration // between two full comparisons with cloud and kernel
 	Settle    time.Duration // how long the cloud's answers may lag behind its deeds
 	OrphanAge time.Duration // how long a dead sandbox's address is left to its DEL
-	LeakAge   time.Duration // how old an unattached ENI of ours must be to be deleted
+	LeakAge   time.Duration // how long an ENI of ours must be attached nowhere to be deleted
 
 	Listen  string // host:port of metrics and health, "" for none
 	Profile bool   // serve pprof there too
