@@ -22,6 +22,7 @@ type facts struct {
 	dropENI []string             // in the book and gone from the cloud, with nothing used
 	replace []string             // in the book and gone, another ENI has their place
 	waiting []string             // ENIs of the cloud whose link is not on the node
+	refused bool                 // there is an ENI that the book has refused lately
 }
 
 // places returns the ENI of each secondary address that is attached in the view. It
@@ -105,6 +106,10 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 		known = knownOf(book)
 	}
 	for _, nic := range a.view.enis {
+		if a.holds.active("adopt "+nic.ID, now) {
+			f.refused = true
+			continue
+		}
 		index, ours := f.place(a, book, links, nic.ID)
 		if !ours || known == nil || nic.Index < 0 || index < a.firstIndex() || a.isLeaving(nic.ID) {
 			continue
@@ -156,8 +161,34 @@ func (f *facts) place(a *Agent, book *ipam.State, links map[string]eni.Interface
 		f.waiting = append(f.waiting, fmt.Sprintf("%s (%s)", nic.ID, nic.MAC))
 		return 0, false
 	}
-	f.enis = append(f.enis, eni.Interface{ID: nic.ID, Index: nic.Index, Device: link.Device, MTU: link.MTU, V4: nic.V4, V6: nic.V6})
-	return nic.Index, true
+	index := f.indexFor(a, book, nic.Index)
+	f.enis = append(f.enis, eni.Interface{ID: nic.ID, Index: index, Device: link.Device, MTU: link.MTU, V4: nic.V4, V6: nic.V6})
+	return index, true
+}
+
+// indexFor returns the index of an ENI in the book to come: the cloud's, unless an ENI that is
+// on the node has it in the book. Somebody has attached that one again elsewhere, or taken its
+// mark. Then it is the lowest that nobody has.
+func (f *facts) indexFor(a *Agent, book *ipam.State, index int) int {
+	taken := map[int]bool{}
+	for _, nic := range f.enis {
+		taken[nic.Index] = true
+	}
+	clash := taken[index]
+	for _, nic := range book.ENIs {
+		have, shown := a.view.eni(nic.ID)
+		taken[nic.Index] = true
+		clash = clash || nic.Index == index && shown && have.Index >= 0
+	}
+	if !clash {
+		return index
+	}
+	for _, nic := range a.view.enis {
+		taken[nic.Index] = true
+	}
+	for index = 1; taken[index] && index < eni.MaxIndex; index++ {
+	}
+	return index
 }
 
 // absent judges a line of the book whose address is not where it should be.

@@ -29,7 +29,7 @@ func (a *Agent) learn(ctx context.Context, book *ipam.State, now time.Duration) 
 	}
 	f := a.compare(book, links, now)
 	a.waitingLinks = f.waiting
-	a.view.agrees = f.none() && len(a.suspects)+len(a.strays) == 0
+	a.view.agrees = f.none() && !f.refused && len(a.suspects)+len(a.strays) == 0
 	a.lines, a.enis = len(book.Addresses), len(book.ENIs)
 	errs := []error{a.note(ctx, f, now)}
 	grown, err := a.grow(ctx, book, f, now)
@@ -110,7 +110,7 @@ func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Du
 	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings || a.holds.active("grow", now) {
 		return false, nil
 	}
-	err := a.enlarge(ctx, book, f, now)
+	refused, err := a.enlarge(ctx, book, f, now)
 	if err != nil {
 		a.holds.fail("grow", delayRetry, 0, now, a.Rand)
 		a.holds.because("grow", err)
@@ -125,21 +125,31 @@ func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Du
 		a.gone, a.unsynced = book, true
 		a.Log.Info("settings changed", "routing", a.conf.Settings.Routing.String(), "firewall", a.conf.Settings.Firewall.String(), "snat", a.conf.Settings.SNAT)
 	}
+	var errs []error
 	for _, nic := range f.enis {
+		if why := refused[nic.ID]; why != nil {
+			a.holds.fail("adopt "+nic.ID, delayRetry, 0, now, a.Rand)
+			a.holds.because("adopt "+nic.ID, why)
+			errs = append(errs, fmt.Errorf("take in an ENI: %w", why))
+			continue
+		}
+		a.holds.clear("adopt " + nic.ID)
 		a.steps++
 		a.Log.Info("adopt", "eni", nic.ID, "device", nic.Device, "reason", "it is attached to the node")
 	}
 	for _, index := range slices.Sorted(maps.Keys(f.addrs)) {
 		a.say("add", f.addrs[index], "they are assigned")
 	}
-	return true, nil
+	return true, errors.Join(errs...)
 }
 
-func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time.Duration) error {
+// enlarge takes what is new into kernel and book, but for ENIs that the book refuses: those it
+// returns with the reason, and holds up no other for them.
+func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time.Duration) (refused map[string]error, err error) {
 	// What a pod of ours uses already can only be there after the book lost it.
 	o, err := a.Kernel.Occupancy(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var fresh ipam.State
 	for _, addrs := range f.addrs {
@@ -156,9 +166,11 @@ func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time
 				return nil, err
 			}
 		}
+		refused = map[string]error{}
 		for _, nic := range f.enis {
 			if err := s.AddENI(nic); err != nil {
-				return nil, err
+				refused[nic.ID] = err
+				delete(f.addrs, nic.Index)
 			}
 		}
 		for _, index := range slices.Sorted(maps.Keys(f.addrs)) {
@@ -169,7 +181,7 @@ func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time
 	}
 	next, err := add(book.Clone())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	lines, err := a.Kernel.Grow(ctx, next)
 	for _, line := range lines {
@@ -178,7 +190,7 @@ func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time
 		}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
 		if err != nil {
@@ -189,7 +201,7 @@ func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time
 	if err == nil {
 		a.tellHeld(held, o.Held(next))
 	}
-	return err
+	return refused, err
 }
 
 // shrink takes out of the book what the cloud has no more.

@@ -39,6 +39,11 @@ func (a *Agent) troubles() []health.Cause {
 	if h, failed := a.holds["grow"]; failed {
 		list = append(list, health.Cause{Reason: health.SetupFailed, What: h.err.Error()})
 	}
+	for _, key := range slices.Sorted(maps.Keys(a.holds)) {
+		if strings.HasPrefix(key, "adopt ") {
+			list = append(list, health.Cause{Reason: health.SetupFailed, What: a.holds[key].err.Error()})
+		}
+	}
 	if len(a.waitingLinks) > 0 {
 		list = append(list, health.Cause{Reason: health.LinkMissing, What: a.noLink()})
 	}
