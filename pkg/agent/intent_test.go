@@ -94,11 +94,11 @@ func TestARefusalAfterARestartDoesNotUndoAnEarlierDeletion(t *testing.T) {
 		for left := 1; left > 0; left = n.retry() {
 			sleep(time.Second)
 		}
-		w.account.FailNext("DeleteInterface", sim.Fault{Delay: 20 * time.Second}, sim.Fault{Err: cloud.ErrThrottled})
+		w.account.FailNext(sim.ActDetach, sim.Fault{Delay: 20 * time.Second}, sim.Fault{Err: cloud.ErrThrottled})
 		for _, key := range n.keys() {
 			n.del(key)
 		}
-		for w.account.Calls()["DeleteInterface"] == 0 {
+		for w.account.Calls()[sim.ActDetach] == 0 {
 			sleep(100 * time.Millisecond)
 		}
 		n.mu.Lock()
