@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -67,5 +69,9 @@ func (a *Agent) hasPods(ctx context.Context, nic cloud.Interface) (bool, error) 
 	for _, addr := range nic.Addresses {
 		all.Addresses = append(all.Addresses, eni.Address{Addr: addr})
 	}
-	return len(o.Owners(&all)) > 0, nil
+	owners := o.Owners(&all) // also of other addresses
+	return slices.ContainsFunc(nic.Addresses, func(addr netip.Addr) bool {
+		_, owned := owners[addr]
+		return owned
+	}), nil
 }

@@ -34,11 +34,21 @@ func TestAnENIThatIsDetachedForAWhileIsNotDeletedUnderItsPods(t *testing.T) {
 				for range more {
 					_ = n.add()
 				}
+				sleep(time.Minute)
+				n.retry()
 				sleep(time.Hour)
 				if left := w.enisWith(func(i sim.Interface) bool { return i.ID == first }); len(left) == 0 {
 					t.Errorf("ENI %s is deleted, and %d pods have its addresses", first, len(w.taken))
 				}
-				for _, k := range n.keys() {
+				n.mu.Lock()
+				var users []eni.Key
+				for k, p := range n.pods {
+					if w.taken[p.addrs[0]] {
+						users = append(users, k)
+					}
+				}
+				n.mu.Unlock()
+				for _, k := range users { // others stay
 					n.del(k)
 				}
 				sleep(time.Hour)
