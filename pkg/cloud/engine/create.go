@@ -57,7 +57,6 @@ func (n *Node) CreateInterface(ctx context.Context, w cloud.Create) (ready cloud
 	}
 	n.keepMark(on.ID, on.raw.Mark)
 	n.made(w.Token, on.ID)
-	on.Partial = partial(on.blocks)
 	return on.Interface, nil
 }
 

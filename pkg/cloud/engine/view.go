@@ -245,7 +245,7 @@ func (n *Node) readAddresses(i *nic, in driver.Subnet, size6 int) (bad []cloud.Q
 			return bad, err
 		}
 	}
-	i.Addresses, i.Partial = union(i.Addresses), partial(i.blocks)
+	i.Addresses = union(i.Addresses)
 	return bad, nil
 }
 
