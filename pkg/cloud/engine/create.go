@@ -206,13 +206,19 @@ func (c *creation) isThere(ctx context.Context, id string) bool {
 func sameSecond(a, b time.Time) bool { return a.Unix() == b.Unix() }
 
 // requestWhatThereIs is request, with fewer addresses where the subnet has not as many: what
-// there is comes later.
-func (c *creation) requestWhatThereIs(ctx context.Context, home home, it intent) (driver.Interface, error) {
-	raw, err := c.request(ctx, home, it, c.w.V4, c.w.V6)
-	if errors.Is(err, cloud.ErrSubnetFull) && c.t.CreateFills && (c.w.V4 > 1 || c.w.V6 > 1) {
-		return c.request(ctx, home, it, min(c.w.V4, 1), min(c.w.V6, 1))
+// there is comes later. A request that may have made the ENI is repeated as it was: with
+// other counts, which have another token, it would make a second one.
+func (c *creation) requestWhatThereIs(ctx context.Context, home home, it intent) (raw driver.Interface, err error) {
+	few := it.few
+	if !few {
+		raw, err = c.request(ctx, home, it, c.w.V4, c.w.V6)
+		few = errors.Is(err, cloud.ErrSubnetFull) && c.t.CreateFills && (c.w.V4 > 1 || c.w.V6 > 1)
 	}
-	return raw, err
+	if !few {
+		return raw, err
+	}
+	c.fewerFor(c.w.Token)
+	return c.request(ctx, home, it, min(c.w.V4, 1), min(c.w.V6, 1))
 }
 
 // request makes the call with as many addresses as one call may give.

@@ -33,7 +33,16 @@ func (n *Node) unbegun(token string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	it := n.memory.making[token]
-	it.begun, it.asked, it.index = false, time.Time{}, 0
+	it.begun, it.few, it.asked, it.index = false, false, time.Time{}, 0
+	n.memory.making[token] = it
+}
+
+// fewerFor notes that the ENI of a token is asked for with fewer addresses.
+func (n *Node) fewerFor(token string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	it := n.memory.making[token]
+	it.few = true
 	n.memory.making[token] = it
 }
 

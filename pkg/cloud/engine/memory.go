@@ -46,6 +46,7 @@ type intent struct {
 	index int  // where the cloud has none
 	try   int  // how many ENIs of the token are surely gone
 	begun bool // the cloud was asked, and may have made it
+	few   bool // it was asked for with fewer addresses, because the subnet had not as many
 	// missing is since when describes do not show the ENI that the cloud has answered with,
 	// named its ID, "" if it told none.
 	missing time.Time

@@ -417,3 +417,24 @@ func TestAnENIThatLostItsFirstIPv6AddressGetsAnother(t *testing.T) {
 		w.holds(t, w.insist(t, func() *engine.Node { return w.node("i-1") }, c), c, false)
 	})
 }
+
+// The first request may have made the ENI with fewer addresses, which describes don't show
+// yet: when the subnet has room again, no second one is made with all of them.
+func TestAnENIThatWasAskedForWithFewerAddressesIsAskedForLikeThatAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{Lag: 5 * time.Second, Seed: 1}, engine.Options{Times: driver.Times{Settle: 10 * time.Second}})
+		n, wish := w.node("i-1"), cloud.Create{Token: "intent", Subnet: "b", V4: 5}
+		must(t, w.LeaveFree("b", 3))
+		w.FailNext(sim.ActCreate, sim.Fault{}, sim.Fault{Answer: sim.Lost})
+		_, err := n.CreateInterface(t.Context(), wish)
+		if !errors.Is(err, cloud.ErrUnknown) {
+			t.Fatalf("CreateInterface: %v", err)
+		}
+		must(t, w.LeaveFree("b", 100))
+		i, err := n.CreateInterface(t.Context(), wish)
+		must(t, err)
+		if all := w.truth(); len(all) != 1 || len(i.Addresses) != 5 {
+			t.Errorf("%d ENIs were made: %+v; returned was %+v", len(all), all, i)
+		}
+	})
+}
