@@ -35,7 +35,15 @@ func Open(conf agentconf.Config, log *slog.Logger) (cloud.Cloud, error) {
 		}
 		return engine.New(d, nodeOptions(conf, log)), nil
 	}
-	return sim.Dial(c.Endpoint, conf.Node)
+	d, err := sim.Dial(c.Endpoint, conf.Node)
+	if err != nil {
+		return nil, err
+	}
+	o := nodeOptions(conf, log)
+	if len(o.Subnets)+len(o.SubnetTags) == 0 {
+		o.SubnetTags = sim.AnySubnet()
+	}
+	return engine.New(d, o), nil
 }
 
 // nodeOptions are what the configuration says of the node's ENIs, whatever the cloud.

@@ -25,7 +25,7 @@ func by(pages string) func(cloud.Cloud) bool {
 func TestTheFileNamesTheCloud(t *testing.T) {
 	conf := agentconf.Default()
 	for provider, is := range map[string]func(cloud.Cloud) bool{
-		agentconf.Sim: func(c cloud.Cloud) bool { _, ok := c.(sweeper); return !ok },
+		agentconf.Sim: func(c cloud.Cloud) bool { n, ok := c.(*engine.Node); return ok && n.Beliefs() == nil },
 		agentconf.AWS: by(".aws.amazon.com/"),
 		agentconf.BCE: by("baidu"),
 	} {

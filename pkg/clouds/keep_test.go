@@ -78,11 +78,8 @@ func TestANodeSweepsItsClusterAndKeepsItsENIsNowAndThen(t *testing.T) {
 }
 
 func TestACloudThatCanNeitherIsLeftAsItIs(t *testing.T) {
-	c, err := Open(agentconf.Config{Cloud: agentconf.Cloud{Provider: agentconf.Sim, Endpoint: "unix:///run/enipool/vpc.sock"}}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, stop := Keeping(agentconf.Default(), c, slog.New(slog.DiscardHandler))
+	plain := struct{ cloud.Cloud }{&broom{}}
+	got, stop := Keeping(agentconf.Default(), plain, slog.New(slog.DiscardHandler))
 	stop()
 	if _, wrapped := got.(*kept); wrapped {
 		t.Errorf("it became a %T", got)

@@ -29,10 +29,11 @@ type call struct {
 	ended  time.Time // zero while it goes on
 }
 
-// changes tells whether the call is one that changes ENIs or addresses.
+// changes tells whether the call is the first of those that change an ENI or its addresses:
+// what attaches a new one, or deletes one that was detached, belongs to that.
 func (c call) changes() bool {
 	switch c.Method {
-	case "CreateInterface", "AssignAddresses", "UnassignAddresses", "DeleteInterface":
+	case "Create", "Assign", "Unassign", "Detach":
 		return true
 	}
 	return false

@@ -63,8 +63,8 @@ func buildVPC(machines []*machine) (*sim.Network, *sim.Account, error) {
 		return nil, nil, err
 	}
 	account := sim.NewAccount(sim.Options{Network: net, Latency: map[string]sim.Latency{
-		"": {Base: otherTime}, "AssignAddresses": {Base: assignTime}, "UnassignAddresses": {Base: assignTime},
-		"CreateInterface": {Base: createTime}, "DeleteInterface": {Base: assignTime},
+		"": {Base: otherTime}, sim.ActAssign: {Base: assignTime}, sim.ActUnassign: {Base: assignTime},
+		sim.ActAttach: {Base: createTime}, sim.ActDetach: {Base: assignTime},
 	}})
 	for i, m := range machines {
 		if err := m.boot(account, i+1); err != nil {

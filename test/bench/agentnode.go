@@ -35,7 +35,7 @@ func (b *bench) newCloud() (*simulated, error) {
 	}
 	c := &simulated{network: network, socket: b.temp("vpc.sock"), ended: make(chan error, 1)}
 	c.account = sim.NewAccount(sim.Options{Network: network, MTU: 1500,
-		Latency: map[string]sim.Latency{"": {Base: cloudLatency}, "CreateInterface": {Base: createLatency}}})
+		Latency: map[string]sim.Latency{"": {Base: cloudLatency}, sim.ActAttach: {Base: createLatency}}})
 	if err := os.MkdirAll(filepath.Dir(c.socket), 0o700); err != nil {
 		return nil, err
 	}
@@ -214,5 +214,5 @@ func (n *agentNode) settle() error {
 // changes is how many calls there were that change the cloud.
 func (n *agentNode) changes() int {
 	calls := n.cloud.account.Calls()
-	return calls["AssignAddresses"] + calls["UnassignAddresses"] + calls["CreateInterface"] + calls["DeleteInterface"]
+	return calls[sim.ActAssign] + calls[sim.ActUnassign] + calls[sim.ActCreate] + calls[sim.ActDelete]
 }

@@ -18,10 +18,10 @@ import (
 // latency is what calls take in this cloud, like in EC2: a describe less than an
 // assignment, and that much less than a new ENI that has to be attached.
 var latency = map[string]sim.Latency{
-	"":                {Base: 50 * time.Millisecond, Jitter: 50 * time.Millisecond},
-	"AssignAddresses": {Base: 250 * time.Millisecond, Jitter: 100 * time.Millisecond},
-	"CreateInterface": {Base: 2 * time.Second, Jitter: time.Second},
-	"DeleteInterface": {Base: time.Second, Jitter: time.Second},
+	"":            {Base: 50 * time.Millisecond, Jitter: 50 * time.Millisecond},
+	sim.ActAssign: {Base: 250 * time.Millisecond, Jitter: 100 * time.Millisecond},
+	sim.ActAttach: {Base: 2 * time.Second, Jitter: time.Second},
+	sim.ActDetach: {Base: time.Second, Jitter: time.Second},
 }
 
 // limits are those of every node: a batch of 16 is an ENI with its primary.

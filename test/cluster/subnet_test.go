@@ -86,7 +86,7 @@ func (c *cluster) othersTakeAll() {
 // describesAreLate keeps the nodes from seeing what a subnet has before they are refused:
 // a node that knows of no address for more pods is bound no more than it has for.
 func (c *cluster) describesAreLate() {
-	c.region.Account.SetFaults(sim.Chance{Action: "Subnets", Percent: 100, Fault: sim.Fault{Delay: 8 * time.Second}})
+	c.region.Account.SetFaults(sim.Chance{Action: sim.ActSubnets, Percent: 100, Fault: sim.Fault{Delay: 8 * time.Second}})
 	time.Sleep(2 * latency[""].Base) // those under way end
 }
 

@@ -26,12 +26,12 @@ func (s *site) attached() (made, attached int) {
 func TestKilledWhileItMakesAnENITheAgentMakesNoSecondOne(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]func(s *site) bool{
-		"asked":    func(s *site) bool { return s.account.Calls()["CreateInterface"] == 1 },
+		"asked":    func(s *site) bool { return s.account.Calls()[sim.ActCreate] == 1 },
 		"made":     func(s *site) bool { made, _ := s.attached(); return made == 2 },
 		"attached": func(s *site) bool { _, attached := s.attached(); return attached == 2 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			slow := map[string]sim.Latency{"CreateInterface": {Base: 400 * time.Millisecond}}
+			slow := map[string]sim.Latency{sim.ActCreate: {Base: 400 * time.Millisecond}, sim.ActAttach: {Base: 400 * time.Millisecond}}
 			s := newSite(t, plan{name: "kill-" + name, limits: tiny, options: sim.Options{Latency: slow}})
 			s.configure("pool.batch: 2", "leakAge: 1h")
 			agent := s.start()
@@ -61,7 +61,7 @@ func TestKilledWhileItMakesAnENITheAgentMakesNoSecondOne(t *testing.T) {
 // back.
 func TestAnENIThatNobodyRemembersIsGivenBack(t *testing.T) {
 	t.Parallel()
-	slow := map[string]sim.Latency{"CreateInterface": {Base: time.Second}}
+	slow := map[string]sim.Latency{sim.ActAttach: {Base: time.Second}}
 	s := newSite(t, plan{name: "leak", limits: tiny, options: sim.Options{Latency: slow}})
 	s.configure("pool.batch: 2")
 	agent := s.start()
@@ -90,14 +90,14 @@ func TestAnENIThatNobodyRemembersIsGivenBack(t *testing.T) {
 // agent that ENI.
 func TestStoppedWhileItMakesAnENITheAgentLeavesNothingUndone(t *testing.T) {
 	t.Parallel()
-	slow := map[string]sim.Latency{"CreateInterface": {Base: 400 * time.Millisecond}}
+	slow := map[string]sim.Latency{sim.ActCreate: {Base: 400 * time.Millisecond}, sim.ActAttach: {Base: 400 * time.Millisecond}}
 	s := newSite(t, plan{name: "stop", limits: tiny, options: sim.Options{Latency: slow}})
 	s.configure("pool.batch: 2")
 	agent := s.start()
 	s.poolOf(2)
 	s.add("a", "b")
 	s.eventually("an ENI is asked for", func() error {
-		if s.account.Calls()["CreateInterface"] == 0 {
+		if s.account.Calls()[sim.ActCreate] == 0 {
 			return errors.New("not yet")
 		}
 		return nil
@@ -115,12 +115,12 @@ func TestStoppedWhileItMakesAnENITheAgentLeavesNothingUndone(t *testing.T) {
 func TestKilledWhileItDeletesAnENITheNextAgentEndsIt(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]func(s *site) bool{
-		"asked": func(s *site) bool { return s.account.Calls()["DeleteInterface"] > 0 },
+		"asked": func(s *site) bool { return s.account.Calls()[sim.ActDetach] > 0 },
 		"done":  func(s *site) bool { made, _ := s.attached(); return made == 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			slow := map[string]sim.Latency{"DeleteInterface": {Base: 400 * time.Millisecond}}
+			slow := map[string]sim.Latency{sim.ActDetach: {Base: 400 * time.Millisecond}}
 			s := newSite(t, plan{name: "delete-" + name, limits: tiny, options: sim.Options{Latency: slow}})
 			s.configure("pool.batch: 2")
 			agent := s.start()

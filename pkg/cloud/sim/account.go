@@ -50,6 +50,9 @@ type Options struct {
 // Latency is how long calls take: Base and up to Jitter more.
 type Latency struct{ Base, Jitter time.Duration }
 
+// defaultRegion is that of accounts whose Options name none.
+const defaultRegion = "region-1"
+
 // defaultMTU is that of ENIs in real clouds, in bytes.
 const defaultMTU = 9001
 
@@ -89,7 +92,7 @@ type Account struct {
 // NewAccount makes an account with a VPC and nothing in it. With a Network, that
 // must be a new one.
 func NewAccount(o Options) *Account {
-	o.Region = cmp.Or(o.Region, "region-1")
+	o.Region = cmp.Or(o.Region, defaultRegion)
 	o.Owner = cmp.Or(o.Owner, "111122223333")
 	o.MTU = cmp.Or(o.MTU, defaultMTU)
 	o.MaxAddresses = cmp.Or(o.MaxAddresses, 50)

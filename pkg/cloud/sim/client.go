@@ -11,20 +11,29 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// client carries out the calls of a node in another process.
-type client struct {
+// Remote is the driver of a node of an account that another process serves. It behaves as
+// EC2 does.
+type Remote struct {
 	url  string
 	http *http.Client
 	node string
 }
 
-// Dial returns the cloud of a node that another process serves, at unix:///path
-// or http://host:port. It does not connect yet.
-func Dial(endpoint, node string) (cloud.Cloud, error) {
+var _ driver.Driver = (*Remote)(nil)
+
+// RemoteSettle is how long an engine over Remote waits for what was made to show: an
+// account that is served has no lag as long as that.
+const RemoteSettle = time.Second
+
+// Dial returns the driver of a node of an account that another process serves, at
+// unix:///path or http://host:port. It does not connect yet.
+func Dial(endpoint, node string) (*Remote, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("simulated cloud: %w", err)
@@ -32,7 +41,7 @@ func Dial(endpoint, node string) (cloud.Cloud, error) {
 	// One connection a call: that it is refused tells surely that the call did not
 	// reach, and none is left open.
 	t := &http.Transport{DisableKeepAlives: true}
-	c := &client{node: node, http: &http.Client{Transport: t}}
+	c := &Remote{node: node, http: &http.Client{Transport: t}}
 	switch {
 	case u.Scheme == "unix" && u.Host == "" && strings.HasPrefix(u.Path, "/"):
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -45,35 +54,42 @@ func Dial(endpoint, node string) (cloud.Cloud, error) {
 	default:
 		return nil, fmt.Errorf("simulated cloud: endpoint %q must be unix:///path or http://host:port", endpoint)
 	}
-	return stub(c.do), nil
+	return c, nil
 }
 
-// do carries out one call. Without an answer, it did not reach the cloud if there
+// call carries out one call. Without an answer, it did not reach the cloud if there
 // never was a connection.
-func (c *client) do(ctx context.Context, r request) (reply, error) {
-	r.Node = c.node
+func call[R any](ctx context.Context, c *Remote, method string, args any) (value R, err error) {
 	connected := false
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
-	out, err := c.post(ctx, r)
+	out, err := c.post(ctx, method, args)
+	if err == nil && out.Error == nil {
+		err = json.Unmarshal(out.Value, &value)
+	}
 	switch {
 	case err == nil && out.Error == nil:
-		return out.reply, nil
+		return value, nil
 	case err == nil:
-		return out.reply, out.Error.from(r)
-	case connected && mutates(r.Method):
-		return reply{}, &cloud.Error{Op: r.Method, Object: r.ENI, Kind: cloud.ErrUnknown, Detail: err.Error()}
+		return value, out.Error.from()
+	case connected && !looks(method):
+		return value, &driver.Error{Kind: cloud.ErrUnknown, Detail: err.Error()}
 	}
-	return reply{}, &cloud.Error{Op: r.Method, Object: r.ENI, Kind: cloud.ErrUnavailable, Detail: err.Error()}
+	return value, &driver.Error{Kind: cloud.ErrUnavailable, Detail: err.Error()}
 }
 
-func (c *client) post(ctx context.Context, r request) (answer, error) {
-	body, err := json.Marshal(r)
+func (c *Remote) post(ctx context.Context, method string, args any) (wireReply, error) {
+	var answer wireReply
+	text, err := json.Marshal(args)
 	if err != nil {
-		return answer{}, err
+		return answer, err
+	}
+	body, err := json.Marshal(wireCall{Method: method, Node: c.node, Args: text})
+	if err != nil {
+		return answer, err
 	}
 	h, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
-		return answer{}, err
+		return answer, err
 	}
 	resp, err := c.http.Do(h)
 	if err != nil {
@@ -82,22 +98,22 @@ func (c *client) post(ctx context.Context, r request) (answer, error) {
 		if errors.As(err, &outer) {
 			err = outer.Err
 		}
-		return answer{}, err
+		return wireReply{}, err
 	}
 	defer resp.Body.Close()
-	var out answer
+	var out wireReply
 	if resp.StatusCode != http.StatusOK {
-		return answer{}, fmt.Errorf("the server answers %s; is it a simulated cloud?", resp.Status)
+		return wireReply{}, fmt.Errorf("the server answers %s; is it a simulated cloud?", resp.Status)
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
-		return answer{}, fmt.Errorf("read the answer: %w", err)
+		return wireReply{}, fmt.Errorf("read the answer: %w", err)
 	}
 	return out, nil
 }
 
 // from makes the error of a call again.
-func (w *wireError) from(r request) error {
-	e := &cloud.Error{Op: r.Method, Object: w.Object, Kind: cloud.ErrUnknown, Detail: w.Detail, RetryAfter: w.RetryAfter}
+func (w *wireError) from() error {
+	e := &driver.Error{Kind: cloud.ErrUnknown, Why: w.Why, Detail: w.Detail, RetryAfter: w.RetryAfter}
 	for _, kind := range cloud.Kinds() {
 		if kind.Error() == w.Kind {
 			e.Kind = kind

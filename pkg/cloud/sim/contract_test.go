@@ -13,6 +13,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/cloudtest"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/nettest"
 )
@@ -154,15 +155,7 @@ func TestContractWithLagAndLatency(t *testing.T) {
 	})
 }
 
-func TestContractThroughASocket(t *testing.T) {
-	cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
-		a := newAccount(t, Options{})
-		path := serve(t, a)
-		return subject(t, a, func(node string) cloud.Cloud { return dial(t, "unix://"+path, node) })
-	})
-}
-
-func dial(t *testing.T, endpoint, node string) cloud.Cloud {
+func dial(t *testing.T, endpoint, node string) driver.Driver {
 	t.Helper()
 	c, err := Dial(endpoint, node)
 	if err != nil {

@@ -300,23 +300,23 @@ func TestAnswersAreOldButNotTooOld(t *testing.T) {
 		time.Sleep(lag / 2)
 		assign(t, n, "eni-00000001", 1)
 		time.Sleep(lag/2 - time.Second)
-		enis, subnets := looks(t, n, free)
+		enis, subnets := looking(t, n, free)
 		if !enis[0] || !enis[1] || !enis[2] || !subnets[0] || !subnets[1] || !subnets[2] {
 			t.Errorf("within the lag addresses were %v, missing in the subnet %v; want 0, 1 and 2", enis, subnets)
 		}
 		time.Sleep(time.Second + 1)
-		if enis, subnets = looks(t, n, free); enis[0] || subnets[0] {
+		if enis, subnets = looking(t, n, free); enis[0] || subnets[0] {
 			t.Errorf("after the lag addresses were %v, missing in the subnet %v; want no 0", enis, subnets)
 		}
 		time.Sleep(lag)
-		if enis, subnets = looks(t, n, free); len(enis)+len(subnets) != 2 {
+		if enis, subnets = looking(t, n, free); len(enis)+len(subnets) != 2 {
 			t.Errorf("long after it addresses were %v, missing in the subnet %v; want 2 alone", enis, subnets)
 		}
 	})
 }
 
-// looks returns how many addresses a thousand answers of each kind showed.
-func looks(t *testing.T, n cloud.Cloud, free int) (enis, subnets map[int]bool) {
+// looking returns how many addresses a thousand answers of each kind showed.
+func looking(t *testing.T, n cloud.Cloud, free int) (enis, subnets map[int]bool) {
 	t.Helper()
 	enis, subnets = map[int]bool{}, map[int]bool{}
 	for range 1000 {

@@ -11,50 +11,49 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
 // maxBody is more than any request of a node has, in bytes.
 const maxBody = 1 << 20
 
-// answer is what goes back over the wire.
-type answer struct {
-	reply
-	Error *wireError `json:"error,omitempty"`
-}
-
-// wireError is a *cloud.Error; the kind travels as its text.
-type wireError struct {
-	Object     string        `json:"object,omitempty"`
-	Kind       string        `json:"kind"`
-	Detail     string        `json:"detail,omitempty"`
-	RetryAfter time.Duration `json:"retryAfter,omitempty"` // nanoseconds
-}
-
-// Handler serves the account to other processes: POST /v1/calls with a call as
+// Handler serves the account to other processes: POST /v1/calls with a half-operation as
 // JSON. Dial is its other end.
 func (a *Account) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/calls", func(w http.ResponseWriter, h *http.Request) {
-		var r request
-		if err := json.NewDecoder(http.MaxBytesReader(w, h.Body, maxBody)).Decode(&r); err != nil {
+		var c wireCall
+		if err := json.NewDecoder(http.MaxBytesReader(w, h.Body, maxBody)).Decode(&c); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		out, err := a.call(h.Context(), r)
+		do, known := methods[c.Method]
+		if !known {
+			http.Error(w, "no such method", http.StatusBadRequest)
+			return
+		}
+		var out wireReply
+		value, err := do(h.Context(), a.NodeDriver(c.Node), c.Args)
+		if out.Error = toWire(err); err == nil {
+			out.Value, err = json.Marshal(value)
+		}
+		if err != nil && out.Error == nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
 		// Who does not get the answer knows it.
-		_ = json.NewEncoder(w).Encode(answer{out, toWire(err)})
+		_ = json.NewEncoder(w).Encode(out)
 	})
 	return mux
 }
 
 func toWire(err error) *wireError {
-	var e *cloud.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok {
 		return nil
 	}
-	return &wireError{Object: e.Object, Kind: e.Kind.Error(), Detail: e.Detail, RetryAfter: e.RetryAfter}
+	return &wireError{Kind: e.Kind.Error(), Why: e.Why, Detail: e.Detail, RetryAfter: e.RetryAfter}
 }
 
 // Serve serves the account on a unix socket that only its owner may use, until
@@ -70,6 +69,9 @@ func (a *Account) Serve(ctx context.Context, path string) error {
 // ServeOn is Serve for a listener that is there already. It returns when every
 // call under way has its answer: the end of ctx ends them too.
 func (a *Account) ServeOn(ctx context.Context, l net.Listener) error {
+	if a.o.Lag >= RemoteSettle {
+		return fmt.Errorf("serve account: describes lag up to %s, and those who call wait %s for what they made to show", a.o.Lag, RemoteSettle)
+	}
 	srv := &http.Server{
 		Handler:           a.Handler(),
 		BaseContext:       func(net.Listener) context.Context { return ctx },

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,13 +15,15 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// calls makes one call of each method and returns the kinds of their errors.
-func calls(ctx context.Context, c cloud.Cloud) map[string]error {
+// calls makes some calls that look and some that change, and returns the kinds of their
+// errors.
+func calls(ctx context.Context, c driver.Driver) map[string]error {
 	kinds := map[string]error{}
 	note := func(method string, err error) {
 		if err != nil {
@@ -28,26 +31,35 @@ func calls(ctx context.Context, c cloud.Cloud) map[string]error {
 		}
 		kinds[method] = err
 	}
-	_, err := c.Limits(ctx)
-	note("Limits", err)
-	_, err = c.Interfaces(ctx)
+	own := driver.Interface{ID: "eni-00000001"}
+	_, err := c.Shape(ctx, driver.Self{Instance: "n1"})
+	note("Shape", err)
+	_, err = c.Interfaces(ctx, driver.Filter{Attached: driver.Self{Instance: "n1"}})
 	note("Interfaces", err)
-	_, err = c.Subnets(ctx)
+	_, err = c.Subnets(ctx, driver.SubnetFilter{IDs: []string{"a"}})
 	note("Subnets", err)
-	_, err = c.CreateInterface(ctx, cloud.Create{Token: "t", Subnet: "a", V4: 1})
-	note("CreateInterface", err)
-	_, err = c.AssignAddresses(ctx, "eni-00000001", eni.IPv4, 1)
-	note("AssignAddresses", err)
-	note("UnassignAddresses", c.UnassignAddresses(ctx, "eni-00000001", addrs("10.0.0.4")))
-	note("DeleteInterface", c.DeleteInterface(ctx, "eni-00000003"))
+	_, err = c.Create(ctx, driver.Create{Subnet: "a", Token: "t"})
+	note("Create", err)
+	_, err = c.Attach(ctx, driver.Attach{ID: "eni-00000003", Instance: "n1", Index: 1})
+	note("Attach", err)
+	_, err = c.Assign(ctx, driver.Assign{On: own, Family: eni.IPv4, Count: driver.Count{Singles: 1}})
+	note("Assign", err)
+	note("Unassign", c.Unassign(ctx, driver.Unassign{On: own, Family: eni.IPv4, Addresses: addrs("10.0.0.5")}))
+	note("SetGroups", c.SetGroups(ctx, "eni-00000001", []string{}, ""))
 	return kinds
 }
 
 // want is what calls returns when those that change something fail with one kind
 // and the others with another.
 func want(reads, changes error) map[string]error {
-	return map[string]error{"Limits": reads, "Interfaces": reads, "Subnets": reads,
-		"CreateInterface": changes, "AssignAddresses": changes, "UnassignAddresses": changes, "DeleteInterface": changes}
+	return map[string]error{"Shape": reads, "Interfaces": reads, "Subnets": reads,
+		"Create": changes, "Attach": changes, "Assign": changes, "Unassign": changes, "SetGroups": changes}
+}
+
+// assignOne puts an address on the node's own ENI.
+func assignOne(ctx context.Context, c driver.Driver) error {
+	_, err := c.Assign(ctx, driver.Assign{On: driver.Interface{ID: "eni-00000001"}, Family: eni.IPv4, Count: driver.Count{Singles: 1}})
+	return err
 }
 
 func sameKinds(t *testing.T, want, got map[string]error) {
@@ -138,7 +150,7 @@ func TestACallThatDidNotReachIsUnavailable(t *testing.T) {
 func TestACallWhoseAnswerIsLostIsUnknown(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"cut":         func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		"half":        func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"addresses":["10.`) },
+		"half":        func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"value":["10.`) },
 		"not a cloud": http.NotFound,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +161,7 @@ func TestACallWhoseAnswerIsLostIsUnknown(t *testing.T) {
 			}))
 			defer srv.Close()
 			sameKinds(t, want(cloud.ErrUnavailable, cloud.ErrUnknown), calls(t.Context(), dial(t, srv.URL, "n1")))
-			if got := a.Calls()["AssignAddresses"]; got != 1 {
+			if got := a.Calls()[ActAssign]; got != 1 {
 				t.Errorf("the call was made %d times, want once", got)
 			}
 		})
@@ -165,8 +177,7 @@ func TestACallThatIsGivenUpUnderWayIsUnknown(t *testing.T) {
 	defer srv.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-under; cancel() }()
-	_, err := dial(t, srv.URL, "n1").AssignAddresses(ctx, "eni-00000001", eni.IPv4, 1)
-	wantKind(t, err, cloud.ErrUnknown)
+	wantKind(t, assignOne(ctx, dial(t, srv.URL, "n1")), cloud.ErrUnknown)
 	under <- true
 }
 
@@ -183,8 +194,7 @@ func TestAnAccountHearsThatItsCallerHasGone(t *testing.T) {
 	defer srv.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-reached; cancel() }()
-	_, err := dial(t, srv.URL, "n1").AssignAddresses(ctx, "eni-00000001", eni.IPv4, 1)
-	wantKind(t, err, cloud.ErrUnknown)
+	wantKind(t, assignOne(ctx, dial(t, srv.URL, "n1")), cloud.ErrUnknown)
 	<-ended
 	if got := a.Snapshot().Nodes["n1"][0].Addresses; len(got) > 0 {
 		t.Errorf("the ENI got %v", got)
@@ -192,7 +202,7 @@ func TestAnAccountHearsThatItsCallerHasGone(t *testing.T) {
 }
 
 func TestAServerThatStopsAnswersWhatIsUnderWay(t *testing.T) {
-	a := newAccount(t, Options{Latency: map[string]Latency{"AssignAddresses": {Base: time.Hour}}})
+	a := newAccount(t, Options{Latency: map[string]Latency{ActAssign: {Base: time.Hour}}})
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := Listen(path)
 	must(t, err)
@@ -200,40 +210,57 @@ func TestAServerThatStopsAnswersWhatIsUnderWay(t *testing.T) {
 	served := make(chan error)
 	go func() { served <- a.ServeOn(ctx, l) }()
 	failed := make(chan error)
-	go func() {
-		c, _ := Dial("unix://"+path, "n1")
-		_, err := c.AssignAddresses(t.Context(), "eni-00000001", eni.IPv4, 1)
-		failed <- err
-	}()
-	for a.Calls()["AssignAddresses"] == 0 {
+	c := dial(t, "unix://"+path, "n1")
+	go func() { failed <- assignOne(t.Context(), c) }()
+	for a.Calls()[ActAssign] == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	stop()
-	wantKind(t, <-failed, cloud.ErrUnavailable)
+	wantKind(t, <-failed, cloud.ErrUnknown)
 	must(t, <-served)
 }
 
 func TestAnErrorTravelsWhole(t *testing.T) {
 	a := newAccount(t, Options{})
-	c := dial(t, "unix://"+serve(t, a), "n1")
+	c, here := dial(t, "unix://"+serve(t, a), "n1"), a.NodeDriver("n1")
+	faults := []error{&Error{Reason: Throttled, RetryAfter: 1500 * time.Millisecond}, &Error{Reason: NoSuchAddress}, &Error{Reason: InterfaceInUse}}
 	for _, kind := range cloud.Kinds() {
-		f := Fault{Err: kind, RetryAfter: 1500 * time.Millisecond}
-		a.FailNext("DeleteInterface", f, f)
-		var near, far *cloud.Error
-		if !errors.As(a.Old("n1").DeleteInterface(t.Context(), "eni-7"), &near) ||
-			!errors.As(c.DeleteInterface(t.Context(), "eni-7"), &far) || *near != *far {
+		faults = append(faults, kind)
+	}
+	for _, fault := range faults {
+		a.FailNext(ActDelete, Fault{Err: fault}, Fault{Err: fault})
+		near, far := here.Delete(t.Context(), "eni-7", ""), c.Delete(t.Context(), "eni-7", "")
+		var one, two *driver.Error
+		if !errors.As(near, &one) || !errors.As(far, &two) || *one != *two {
 			t.Errorf("the error of another process is %#v, want %#v", far, near)
 		}
-		if !errors.Is(far, kind) || far.RetryAfter != f.RetryAfter {
-			t.Errorf("error %#v, want %v again in %v", far, kind, f.RetryAfter)
+	}
+}
+
+// What a driver says is the same here and over a socket.
+func TestAValueTravelsWhole(t *testing.T) {
+	a := newAccount(t, Options{})
+	c, here := dial(t, "unix://"+serve(t, a), "n1"), a.NodeDriver("n1")
+	must(t, assignOne(t.Context(), c))
+	_, err := a.Node("n1").CreateInterface(t.Context(), cloud.Create{Token: "t1", Subnet: "b", V4: 2, V6: 1})
+	must(t, err)
+	same := func(near, far any, errs ...error) {
+		t.Helper()
+		if diff := cmp.Diff(near, far, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" || errors.Join(errs...) != nil {
+			t.Errorf("%v, over a socket (-here +there):\n%s", errs, diff)
 		}
 	}
-	a.FailNext("AssignAddresses", Fault{Partial: true, Err: cloud.ErrThrottled})
-	got, err := c.AssignAddresses(t.Context(), "eni-00000001", eni.IPv4, 4)
-	wantKind(t, err, cloud.ErrThrottled)
-	if len(got) != 2 {
-		t.Errorf("with the error came %v, want 2 addresses", got)
+	for _, f := range []driver.Filter{{Attached: driver.Self{Instance: "n1"}}, {Made: "n1"}, {IDs: []string{"eni-00000003"}}} {
+		near, one := here.Interfaces(t.Context(), f)
+		far, two := c.Interfaces(t.Context(), f)
+		same(near, far, one, two)
 	}
+	near, one := here.Subnets(t.Context(), driver.SubnetFilter{Tags: AnySubnet()})
+	far, two := c.Subnets(t.Context(), driver.SubnetFilter{Tags: AnySubnet()})
+	same(near, far, one, two)
+	shape, one := here.Shape(t.Context(), driver.Self{Instance: "n1"})
+	shape2, two := c.Shape(t.Context(), driver.Self{Instance: "n1"})
+	same(shape, shape2, one, two)
 }
 
 func TestWhatIsNoCallIsRefused(t *testing.T) {
@@ -243,8 +270,9 @@ func TestWhatIsNoCallIsRefused(t *testing.T) {
 		status             int
 		answer             string
 	}{
-		{"POST", "/v1/calls", `{"method":"Limits","node":"n1"}`, 200, `{"limits":{"ENIs":4,"V4":8,"V6":8,"V4Block":{"Bits":0,"Size":0},"V6Block":{"Bits":0,"Size":0}}}`},
-		{"POST", "/v1/calls", `{"method":"Reboot","node":"n1"}`, 200, `{"error":{"kind":"forbidden","detail":"no such method"}}`},
+		{"POST", "/v1/calls", `{"method":"Gone","node":"n1","args":["n1","n7"]}`, 200, `{"value":["n7"]}`},
+		{"POST", "/v1/calls", `{"method":"Gone","node":"n1","args":7}`, 200, `{"error":{"kind":"forbidden","detail":"bad arguments: json: cannot unmarshal number into Go value of type []string"}}`},
+		{"POST", "/v1/calls", `{"method":"Reboot","node":"n1"}`, 400, "no such method"},
 		{"POST", "/v1/calls", `{"method":`, 400, "unexpected EOF"},
 		{"POST", "/v1/calls", `"` + strings.Repeat("x", maxBody), 400, "http: request body too large"},
 		{"GET", "/v1/calls", "", 405, "Method Not Allowed"},

@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/driver"
+)
+
+// Traits implements driver.Driver.
+func (c *Remote) Traits() driver.Traits {
+	t := LikeEC2()
+	t.Times = driver.Times{Poll: 100 * time.Millisecond, Slow: time.Second, Settle: RemoteSettle}
+	return t
+}
+
+// Self implements driver.Driver: it is no call.
+func (c *Remote) Self(context.Context) (driver.Self, error) {
+	return driver.Self{Instance: c.node, Region: defaultRegion}, nil
+}
+
+// Shape implements driver.Driver.
+func (c *Remote) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
+	return call[driver.Shape](ctx, c, "Shape", s)
+}
+
+// Gone implements driver.Driver.
+func (c *Remote) Gone(ctx context.Context, instances []string) ([]string, error) {
+	return call[[]string](ctx, c, "Gone", instances)
+}
+
+// Subnets implements driver.Driver.
+func (c *Remote) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
+	return call[[]driver.Subnet](ctx, c, "Subnets", f)
+}
+
+// Interfaces implements driver.Driver.
+func (c *Remote) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+	return call[[]driver.Interface](ctx, c, "Interfaces", f)
+}
+
+// Page implements driver.Driver.
+func (c *Remote) Page(ctx context.Context, s driver.Scan) (driver.Page, error) {
+	return call[driver.Page](ctx, c, "Page", s)
+}
+
+// Create implements driver.Driver.
+func (c *Remote) Create(ctx context.Context, w driver.Create) (driver.Interface, error) {
+	return call[driver.Interface](ctx, c, "Create", w)
+}
+
+// Attach implements driver.Driver.
+func (c *Remote) Attach(ctx context.Context, w driver.Attach) (string, error) {
+	return call[string](ctx, c, "Attach", w)
+}
+
+// Bind implements driver.Driver.
+func (c *Remote) Bind(ctx context.Context, id, attachment string) error {
+	return tell(ctx, c, "Bind", onAttachment{id, attachment})
+}
+
+// Detach implements driver.Driver.
+func (c *Remote) Detach(ctx context.Context, i driver.Interface, token string) error {
+	return tell(ctx, c, "Detach", onInterface{i, token})
+}
+
+// Delete implements driver.Driver.
+func (c *Remote) Delete(ctx context.Context, id, token string) error {
+	return tell(ctx, c, "Delete", onID{id, token})
+}
+
+// Assign implements driver.Driver.
+func (c *Remote) Assign(ctx context.Context, w driver.Assign) (driver.Assigned, error) {
+	return call[driver.Assigned](ctx, c, "Assign", w)
+}
+
+// Unassign implements driver.Driver.
+func (c *Remote) Unassign(ctx context.Context, u driver.Unassign) error {
+	return tell(ctx, c, "Unassign", u)
+}
+
+// Rewrite implements driver.Driver.
+func (c *Remote) Rewrite(ctx context.Context, id string, m driver.Mark, token string) error {
+	return tell(ctx, c, "Rewrite", marked{id, token, m})
+}
+
+// SetGroups implements driver.Driver.
+func (c *Remote) SetGroups(ctx context.Context, id string, groups []string, token string) error {
+	return tell(ctx, c, "SetGroups", grouped{id, token, groups})
+}
+
+// tell carries out a call without a value.
+func tell(ctx context.Context, c *Remote, method string, args any) error {
+	_, err := call[struct{}](ctx, c, method, args)
+	return err
+}
