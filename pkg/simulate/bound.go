@@ -3,8 +3,6 @@ package simulate
 import (
 	"maps"
 	"slices"
-
-	"github.com/enipool/enipool/pkg/cloud/sim"
 )
 
 // Served is how long it took, in a load whose pods come at once, until each of them
@@ -48,13 +46,13 @@ type race struct {
 	left   int // pods without one
 	cold   bool
 	orders []order
-	before map[string]sim.Requests // those before the load
+	before map[string]Passed // those before the load
 	served *Served
 }
 
 // newRace begins when the load does.
 func (p *play) newRace(l Load) *race {
-	return &race{left: l.Pods(), cold: l.Cold, orders: p.orders(l), before: p.account.Requests()}
+	return &race{left: l.Pods(), cold: l.Cold, orders: p.orders(l), before: p.till.counts()}
 }
 
 // arrived notes that one more pod has its address.
@@ -70,7 +68,7 @@ func (r *race) arrived(p *play) {
 // end takes down what was counted until now.
 func (r *race) end(p *play) {
 	s := &Served{All: r.left == 0, Reached: Seconds(p.clock.now)}
-	done, tariffs := p.account.Requests(), p.world.tariffs()
+	done, tariffs := p.till.counts(), p.world.tariffs()
 	for _, name := range slices.Sorted(maps.Keys(tariffs)) {
 		t := tariffs[name]
 		one := Request{Name: name, Changes: !t.Looks,

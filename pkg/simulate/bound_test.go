@@ -20,8 +20,8 @@ func counting() World {
 	w.Subnets[0].CIDR = netip.MustParsePrefix("10.0.0.0/16")
 	w.Mutating, w.Describing = sim.Bucket{Burst: 10, Every: time.Second}, sim.Bucket{Burst: 20, Every: time.Second / 20}
 	w.Buckets = map[string]sim.Bucket{"attach": {Burst: 5, Every: time.Second}}
-	look := []sim.Price{{Request: "look", Looks: true, Tries: 3}}
-	w.Prices = map[string][]sim.Price{
+	look := []Price{{Request: "look", Looks: true, Tries: 3}}
+	w.Prices = map[string][]Price{
 		"Limits": look, "Interfaces": look, "Subnets": look,
 		create: {{Request: "make"}, {Request: "attach", Later: true, Tries: 20}},
 		assign: {{Request: "add", Each: 10}},
@@ -178,11 +178,11 @@ func TestCloudsNameABucketForEachChangeAndHaveAPriceForEachMethod(t *testing.T) 
 			}
 		}
 		known := map[string]bool{}
-		o := World{Mutating: r.Mutating, Describing: r.Describing, Prices: r.Prices, Buckets: r.Buckets}.options()
+		w := World{Mutating: r.Mutating, Describing: r.Describing, Prices: r.Prices, Buckets: r.Buckets}
 		for method, prices := range r.Prices {
 			for _, p := range prices {
 				known[p.Request] = true
-				if b := o.Bucket(p); b.Every <= 0 || b.Burst < 1 {
+				if b := w.bucket(p); b.Every <= 0 || b.Burst < 1 {
 					t.Errorf("%s: any number of %s passes", name, p.Request)
 				}
 				if p.Later && method != create {

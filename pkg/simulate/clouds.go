@@ -10,7 +10,7 @@ import (
 type Rates struct {
 	Mutating, Describing sim.Bucket // of each kind of request
 	Buckets              map[string]sim.Bucket
-	Prices               map[string][]sim.Price
+	Prices               map[string][]Price
 	FirstLook            int // as World has it
 }
 
@@ -48,10 +48,10 @@ const (
 // for all that is not named there. Calls are made of requests as pkg/cloud/aws makes
 // them.
 func EC2() Rates {
-	look := func(request string, n int) sim.Price {
-		return sim.Price{Request: request, Looks: true, Count: n, Tries: awsTries}
+	look := func(request string, n int) Price {
+		return Price{Request: request, Looks: true, Count: n, Tries: awsTries}
 	}
-	then := func(p sim.Price) sim.Price {
+	then := func(p Price) Price {
 		p.Tries = awsInsists
 		return later(p)
 	}
@@ -59,7 +59,7 @@ func EC2() Rates {
 	return Rates{
 		Mutating: perSecond(100, 5), Describing: perSecond(100, 20), FirstLook: awsFirstLook,
 		Buckets: map[string]sim.Bucket{"AttachNetworkInterface": perSecond(50, 5), "DetachNetworkInterface": perSecond(50, 5)},
-		Prices: map[string][]sim.Price{
+		Prices: map[string][]Price{
 			"Limits":   {look("DescribeInstanceTypes", 1)},
 			interfaces: {look(enis, 1)},
 			"Subnets":  {look("DescribeSubnets", 1)},
@@ -81,8 +81,8 @@ func BCE() Rates {
 		tries   = 15 // of a request that only looks
 		mostIPs = 10 // of a request
 	)
-	look := func(request string, n int) sim.Price {
-		return sim.Price{Request: request, Looks: true, Count: n, Tries: tries}
+	look := func(request string, n int) Price {
+		return Price{Request: request, Looks: true, Count: n, Tries: tries}
 	}
 	return Rates{
 		Mutating: perSecond(30, 20), Describing: perSecond(30, 20), FirstLook: 2, // lists: by instance and by name
@@ -91,13 +91,13 @@ func BCE() Rates {
 			"CreateEni": perSecond(5, 5), "AttachEniInstance": perSecond(5, 5), "DeleteEni": perSecond(1, 1),
 			"ListEni": perSecond(1, 1), "GetEniStatus": perSecond(10, 5),
 		},
-		Prices: map[string][]sim.Price{
+		Prices: map[string][]Price{
 			"Limits":   {look("GetInstance", 1), look("GetEniQuota", 1)},
 			interfaces: {look("GetInstance", 1), look("ListEni", 1)},
 			"Subnets":  {look("ListSubnets", 1)},
 			create: {change("CreateEni"), later(look("GetEniDetail", 1)), later(look("GetEniStatus", 4)),
 				later(change("AttachEniInstance")), later(look("GetEniDetail", 1)),
-				later(sim.Price{Request: "BatchAddPrivateIp", Each: mostIPs})},
+				later(Price{Request: "BatchAddPrivateIp", Each: mostIPs})},
 			assign:              {{Request: "BatchAddPrivateIp", Each: mostIPs}},
 			"UnassignAddresses": {{Request: "BatchDeletePrivateIp", Each: mostIPs}},
 			"DeleteInterface":   {change("DetachEniInstance"), look("GetEniStatus", 4), change("DeleteEni")},
@@ -105,9 +105,9 @@ func BCE() Rates {
 	}
 }
 
-func change(request string) sim.Price { return sim.Price{Request: request} }
+func change(request string) Price { return Price{Request: request} }
 
-func later(p sim.Price) sim.Price {
+func later(p Price) Price {
 	p.Later = true
 	return p
 }

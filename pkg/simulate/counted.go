@@ -5,56 +5,55 @@ import (
 	"net/netip"
 
 	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
 // counted is the cloud of a node with its calls counted.
 type counted struct {
-	*sim.Old
+	priced
 	n *node
 }
 
 func (c counted) Limits(ctx context.Context) (eni.Limits, error) {
 	c.look()
-	return c.Old.Limits(ctx)
+	return c.priced.Limits(ctx)
 }
 
 func (c counted) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
 	c.look()
 	for n := c.n.world.FirstLook; n > 1 && !c.n.knows; n-- {
-		if _, err := c.Old.Interfaces(ctx); err != nil {
+		if _, err := c.priced.Interfaces(ctx); err != nil {
 			return nil, err
 		}
 	}
-	list, err := c.Old.Interfaces(ctx)
+	list, err := c.priced.Interfaces(ctx)
 	c.n.knows = c.n.knows || err == nil
 	return list, err
 }
 
 func (c counted) Subnets(ctx context.Context) ([]cloud.Subnet, error) {
 	c.look()
-	return c.Old.Subnets(ctx)
+	return c.priced.Subnets(ctx)
 }
 
 func (c counted) CreateInterface(ctx context.Context, wish cloud.Create) (cloud.Interface, error) {
 	c.wants(&c.n.meter.calls.Attachments)
-	return c.Old.CreateInterface(ctx, wish)
+	return c.priced.CreateInterface(ctx, wish)
 }
 
 func (c counted) AssignAddresses(ctx context.Context, id string, f eni.Family, n int) ([]netip.Addr, error) {
 	c.wants(&c.n.meter.calls.Assign)
-	return c.Old.AssignAddresses(ctx, id, f, n)
+	return c.priced.AssignAddresses(ctx, id, f, n)
 }
 
 func (c counted) UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error {
 	c.gives(&c.n.meter.calls.Unassign)
-	return c.Old.UnassignAddresses(ctx, id, addrs)
+	return c.priced.UnassignAddresses(ctx, id, addrs)
 }
 
 func (c counted) DeleteInterface(ctx context.Context, id string) error {
 	c.gives(&c.n.meter.calls.Detachments)
-	return c.Old.DeleteInterface(ctx, id)
+	return c.priced.DeleteInterface(ctx, id)
 }
 
 func (c counted) look() { c.n.meter.called(&c.n.meter.calls.Describe, true) }

@@ -46,7 +46,7 @@ func newNode(p *play, m sim.Machine, conf agentconf.Config, seed uint64) (*node,
 	conf.Node, conf.ModeSet = m.Name, true
 	n.loop.node = n
 	n.agent = agent.New(conf, agent.Parts{
-		Book: n, Unusable: nodecache.Unusable, Kernel: n, Cloud: counted{p.account.Old(m.Name), n}, Orphans: n, Memory: n, Events: n,
+		Book: n, Unusable: nodecache.Unusable, Kernel: n, Cloud: counted{newPriced(p.account, m.Name, p.till), n}, Orphans: n, Memory: n, Events: n,
 		Log: p.log.With("node", m.Name), Wants: n.wants, Publish: n.publish,
 		MaxPods: func() (int, string) { return p.world.MaxPods, "simulation" },
 		Now:     p.sinceBoot, Rand: rand.New(rand.NewPCG(seed, 2)), Wall: p.clock.Now,

@@ -27,6 +27,7 @@ const (
 type play struct {
 	clock   *clock
 	account *sim.Account
+	till    *till
 	world   World
 	meter   *meter
 	log     *slog.Logger
@@ -94,6 +95,7 @@ func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 	if p.account, err = w.account(c); err != nil {
 		return nil, err
 	}
+	p.till = newTill(w, c)
 	for k, pods := range l.Nodes {
 		n, err := newNode(p, w.machine(k), s.Config, w.Seed+uint64(k)*2)
 		if err != nil {

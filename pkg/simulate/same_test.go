@@ -227,7 +227,7 @@ func runReal(t *testing.T, w World, l Load, s Setting) (lines []step, waited []t
 		if _, err := account.AddNode(w.machine(0)); err != nil {
 			t.Fatal(err)
 		}
-		client := account.Old(conf.Node)
+		client := newPriced(account, conf.Node, newTill(w, account.Clock()))
 		r := &real{t: t, cache: nodecache.Cache{Path: conf.Cache}, account: account, name: conf.Node, begin: begin,
 			wake: make(chan struct{}, 1), changed: make(chan struct{})}
 		a := agent.New(conf, agent.Parts{Book: r, Unusable: nodecache.Unusable, Kernel: r, Cloud: client, Orphans: r,

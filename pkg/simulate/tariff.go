@@ -10,11 +10,11 @@ import (
 
 // tariff is what is known of a kind of request.
 type tariff struct {
-	sim.Price
+	Price
 	bucket sim.Bucket
-	took   time.Duration          // what a call still takes, at least, when it has passed
-	by     map[string][]sim.Price // methods
-	first  int                    // as World.FirstLook has it
+	took   time.Duration      // what a call still takes, at least, when it has passed
+	by     map[string][]Price // methods
+	first  int                // as World.FirstLook has it
 }
 
 // tariffs returns all kinds of requests by name.
@@ -28,7 +28,7 @@ func (w World) tariffs() map[string]tariff {
 				took = 0
 			}
 			if !known {
-				t = tariff{Price: price, bucket: w.options().Bucket(price), took: took, by: map[string][]sim.Price{}, first: w.FirstLook}
+				t = tariff{Price: price, bucket: w.bucket(price), took: took, by: map[string][]Price{}, first: w.FirstLook}
 			}
 			t.took = min(t.took, took)
 			t.by[method] = append(t.by[method], price)
@@ -87,9 +87,9 @@ func (t tariff) bound(n int) Seconds {
 }
 
 // pooled are the prices of a cloud that counts calls and not requests.
-func pooled() map[string][]sim.Price {
-	change, look := []sim.Price{{Request: "changes"}}, []sim.Price{{Request: "looks", Looks: true}}
-	prices := map[string][]sim.Price{assign: change, create: change, "UnassignAddresses": change, "DeleteInterface": change}
+func pooled() map[string][]Price {
+	change, look := []Price{{Request: "changes"}}, []Price{{Request: "looks", Looks: true}}
+	prices := map[string][]Price{assign: change, create: change, "UnassignAddresses": change, "DeleteInterface": change}
 	for _, method := range looks {
 		prices[method] = look
 	}

@@ -17,9 +17,9 @@ type World struct {
 	Subnets []Subnet   // nodes lie in them by turns; their new ENIs may lie in any
 	MaxENIs int        // in the account, the nodes' own among them; 0 is no limit
 
-	Latency              map[string]sim.Latency // of the cloud's calls, as sim.Options has it
+	Latency              map[string]sim.Latency // of the cloud's calls, by method, "" for those without an entry
 	Mutating, Describing sim.Bucket             // how many calls the account lets pass
-	Prices               map[string][]sim.Price // of calls in requests, and how many of those pass: as sim.Options has them
+	Prices               map[string][]Price     // of calls in requests, by method; then Mutating, Describing and Buckets are of each kind of those
 	Buckets              map[string]sim.Bucket
 	FirstLook            int // how many times what others do a node's first Interfaces asks for, 0 for once
 
@@ -38,9 +38,7 @@ type Subnet struct {
 
 // account makes the cloud.
 func (w World) account(c sim.Clock) (*sim.Account, error) {
-	o := w.options()
-	o.Clock = c
-	a := sim.NewAccount(o)
+	a := sim.NewAccount(sim.Options{MaxENIs: w.MaxENIs, Reuse: sim.ReuseOldest, Seed: w.Seed, Clock: c})
 	for _, s := range w.Subnets {
 		n := sim.Subnet{ID: s.ID, V4: s.CIDR}
 		for k, addr := 2, s.CIDR.Addr().Next().Next(); k < s.Reserved-1; k++ {
@@ -55,11 +53,6 @@ func (w World) account(c sim.Clock) (*sim.Account, error) {
 		}
 	}
 	return a, nil
-}
-
-func (w World) options() sim.Options {
-	return sim.Options{MaxENIs: w.MaxENIs, Reuse: sim.ReuseOldest, Seed: w.Seed, Latency: w.Latency,
-		Mutating: w.Mutating, Describing: w.Describing, Prices: w.Prices, Buckets: w.Buckets}
 }
 
 // machine is the instance of the k-th node.

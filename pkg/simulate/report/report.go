@@ -129,7 +129,7 @@ func latencies(of map[string]sim.Latency) []Latency {
 	return list
 }
 
-func prices(of map[string][]sim.Price) []Price {
+func prices(of map[string][]simulate.Price) []Price {
 	var list []Price
 	for _, call := range slices.Sorted(maps.Keys(of)) {
 		one := Price{Call: call}

@@ -12,7 +12,7 @@ import (
 // started is the report of nodes that began at once in a cloud, made up.
 func started() Report {
 	r := sample(2, 3)
-	r.Cloud.Prices = prices(map[string][]sim.Price{
+	r.Cloud.Prices = prices(map[string][]simulate.Price{
 		"AssignAddresses": {{Request: "Assign", Each: 10}},
 		"CreateInterface": {{Request: "Create"}, {Request: "Attach", Later: true}, {Request: "Describe", Looks: true, Count: 2, Later: true}},
 	})
