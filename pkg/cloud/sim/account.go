@@ -35,16 +35,12 @@ type Options struct {
 
 	Lag                                time.Duration      // what a describing call shows is at most so old
 	CreateTime, AttachTime, DetachTime time.Duration      // pending, attaching, detaching
-	Latency                            map[string]Latency // by action or method, "" for those without an entry
+	Latency                            map[string]Latency // by action, "" for those without an entry
 
 	// How many calls pass: by action where Buckets have one, else by Mutating and
 	// Describing. A call may name one more that it also counts in.
 	Mutating, Describing Bucket
 	Buckets              map[string]Bucket
-
-	// Prices are the requests to the cloud's own API that a Node's methods make, by
-	// method: then Mutating, Describing and Buckets are of each kind of those.
-	Prices map[string][]Price
 }
 
 // Latency is how long calls take: Base and up to Jitter more.
@@ -86,7 +82,7 @@ type Account struct {
 	keep     time.Duration // how old a state may be that is asked for
 	lifted   bool          // limits don't hold
 	broken   []error       // what the Network failed to do when nobody waited for it
-	nodes    nodes         // what Nodes are and have asked
+	nodes    nodes
 }
 
 // NewAccount makes an account with a VPC and nothing in it. With a Network, that
@@ -119,7 +115,7 @@ func NewAccount(o Options) *Account {
 		meters:   map[string]*Meter{},
 		calls:    map[string]int{},
 		keep:     o.Lag,
-		nodes:    newNodes(o),
+		nodes:    nodes{machines: map[string]Machine{}},
 	}
 	a.vpc.ID = cmp.Or(a.vpc.ID, a.id("vpc"))
 	return a

@@ -8,14 +8,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/cloudtest"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/nettest"
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // newAccount makes an account with two subnets and two nodes: n1, whose ENIs may
@@ -32,7 +34,7 @@ func newAccount(t testing.TB, o Options) *Account {
 		}
 	}
 	for _, name := range []string{"n1", "n2"} {
-		if _, err := addOld(a, Machine{Name: name, Limits: eni.Limits{ENIs: 4, V4: 8, V6: 8}, Subnet: "a"}); err != nil {
+		if _, err := a.AddNode(Machine{Name: name, Limits: eni.Limits{ENIs: 4, V4: 8, V6: 8}, Subnet: "a"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,18 +46,32 @@ var faultOf = map[cloudtest.Failure]Fault{
 	cloudtest.Throttled:       {Err: cloud.ErrThrottled},
 	cloudtest.Unavailable:     {Err: cloud.ErrUnavailable},
 	cloudtest.Forbidden:       {Err: cloud.ErrForbidden},
-	cloudtest.LostAfterCreate: {Lost: AfterCreate},
-	cloudtest.LostAfterAttach: {Lost: AfterAttach},
-	cloudtest.LostAfterEffect: {Lost: AfterEffect},
-	cloudtest.Late:            {Later: 5 * time.Millisecond},
-	cloudtest.Partial:         {Partial: true, Err: cloud.ErrUnknown},
+	cloudtest.LostAfterCreate: {Answer: Lost},
+	cloudtest.LostAfterAttach: {Answer: Lost},
+	cloudtest.LostAfterEffect: {Answer: Lost},
+	cloudtest.Late:            {Answer: Lost, Later: 5 * time.Millisecond},
+	cloudtest.Partial:         {Partial: true, Answer: Lost},
+}
+
+// step is the half-operation of a method that a failure hits.
+func step(method string, f cloudtest.Failure) string {
+	steps := map[string]map[cloudtest.Failure]string{
+		"Limits": {0: ActShape}, "Interfaces": {0: ActDescribe}, "Subnets": {0: ActSubnets},
+		"AssignAddresses": {0: ActAssign}, "UnassignAddresses": {0: ActUnassign},
+		"DeleteInterface": {0: ActDetach, cloudtest.LostAfterEffect: ActDelete, cloudtest.Late: ActDelete},
+		"CreateInterface": {0: ActCreate, cloudtest.LostAfterAttach: ActAttach, cloudtest.LostAfterEffect: ActModify, cloudtest.Late: ActAttach},
+	}
+	if action := steps[method][f]; action != "" {
+		return action
+	}
+	return steps[method][0]
 }
 
 // subject is node n1 of the account, seen through dial.
 func subject(t *testing.T, a *Account, dial func(node string) cloud.Cloud) cloudtest.Subject {
 	return cloudtest.Subject{
 		Cloud: dial("n1"), Other: dial("n2"), Subnets: []string{"a", "b"}, Lag: a.o.Lag,
-		Inject: func(method string, f cloudtest.Failure) { a.FailNext(method, faultOf[f]) },
+		Inject: func(method string, f cloudtest.Failure) { a.FailNext(step(method, f), faultOf[f]) },
 		Leave:  func(subnet string, free int) { must(t, leave(a, subnet, free)) },
 		Break:  func(subnet string) { must(t, a.Fragment(subnet, true)) },
 		Detach: func(id string) { must(t, a.Detach(id)) },
@@ -73,15 +89,13 @@ func leave(a *Account, subnet string, free int) error {
 	return a.SetForeign(subnet, all[at].Free-free)
 }
 
+// direct is the cloud of a node in this process, by an engine that waits for little.
 func direct(a *Account) func(string) cloud.Cloud {
-	return func(node string) cloud.Cloud { return a.Old(node) }
-}
-
-func TestContractInMemory(t *testing.T) {
-	cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
-		a := newAccount(t, Options{})
-		return subject(t, a, direct(a))
-	})
+	return func(name string) cloud.Cloud {
+		o := a.NodeOptions(name)
+		o.Times = driver.Times{Poll: time.Millisecond, Slow: 5 * time.Millisecond, Usual: time.Millisecond, Settle: 20 * time.Millisecond, Wait: 10 * time.Second}
+		return engine.New(a.NodeDriver(name), o)
+	}
 }
 
 // inBlocks makes an account as newAccount, of nodes whose addresses come in blocks: of
@@ -113,44 +127,6 @@ func TestContractWhereThePrimaryENIGetsNone(t *testing.T) {
 			m.Limits.NoPrimary = true
 			a.nodes.machines[name] = m
 		}
-		return subject(t, a, direct(a))
-	})
-}
-
-func TestContractInBlocks(t *testing.T) {
-	for _, order := range []Reuse{ReuseLowest, ReuseLatest, ReuseOldest} {
-		t.Run(fmt.Sprint(order), func(t *testing.T) {
-			cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
-				a := inBlocks(t, Options{Reuse: order})
-				return subject(t, a, direct(a))
-			})
-		})
-	}
-}
-
-func TestContractInBlocksWithLag(t *testing.T) {
-	cloudtest.ContractIn(t, synctest.Test, func(t *testing.T) cloudtest.Subject {
-		a := inBlocks(t, Options{Lag: 3 * time.Second, Seed: 1})
-		return subject(t, a, direct(a))
-	})
-}
-
-func TestContractInBlocksWithANetwork(t *testing.T) {
-	nettest.Need(t)
-	cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
-		a := inBlocks(t, Options{Network: newNetwork(t, "t")})
-		s := subject(t, a, direct(a))
-		s.Use = func(t *testing.T, ready cloud.Interface) { usable(t, a.Node("n1"), ready) }
-		return s
-	})
-}
-
-func TestContractWithLagAndLatency(t *testing.T) {
-	cloudtest.ContractIn(t, synctest.Test, func(t *testing.T) cloudtest.Subject {
-		a := newAccount(t, Options{Lag: 3 * time.Second, Seed: 1, Latency: map[string]Latency{
-			"":              {Base: 100 * time.Millisecond, Jitter: 300 * time.Millisecond},
-			createInterface: {Base: 2 * time.Second, Jitter: 3 * time.Second},
-		}})
 		return subject(t, a, direct(a))
 	})
 }
@@ -217,3 +193,6 @@ func usable(t *testing.T, n *Node, i cloud.Interface) {
 		}
 	}
 }
+
+// plain lets what is compared have addresses.
+var plain = []gocmp.Option{cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})}

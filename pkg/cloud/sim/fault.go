@@ -19,28 +19,15 @@ import (
 //	Fault{Partial: true, Err: e, After: true}            half of the addresses and an error
 //	Fault{Delay: time.Minute}                            done and answered, but late
 //	Fault{Slow: time.Minute}                             what the call begins takes so much longer
-//
-// Methods of a Node fail in the terms of package cloud:
-//
-//	Fault{Err: cloud.ErrThrottled}                refused, nothing happened
-//	Fault{Lost: AfterEffect}                      done, but the caller gets ErrUnknown
-//	Fault{Later: time.Second}                     ErrUnknown; done a second later
-//	Fault{Lost: AfterCreate}                      the ENI is made and not attached, ErrUnknown
-//	Fault{Partial: true}                          half of the addresses, no error
-//	Fault{Partial: true, Err: cloud.ErrUnknown}   half of the addresses and an error
-//	Fault{Delay: time.Minute}                     done, but slowly
 type Fault struct {
-	Err     error         // answered in place of what the call returns: an *Error, of a Node's method a kind
+	Err     error         // answered in place of what the call returns: an *Error, or a kind of pkg/cloud
 	After   bool          // Err comes after the effect, else instead of it
 	Answer  Break         // what happens to the answer
 	Later   time.Duration // the effect comes so long after the answer
-	Partial bool          // counts and lists of addresses are halved; a Node's UnassignAddresses then always fails, with ErrUnknown
-	Delay   time.Duration // before anything else; a Node's CreateInterface spends it between making and attaching
+	Partial bool          // counts and lists of addresses are halved
+	Delay   time.Duration // before anything else
 	Slow    time.Duration // added to the state of an ENI that the call begins: pending, attaching, detaching
 	Rewrite func(body []byte) []byte
-
-	RetryAfter time.Duration // goes with a kind
-	Lost       Place         // a Node's answer, and with it the rest of the call
 }
 
 // Break is what happens to the answer of a call.
@@ -56,7 +43,7 @@ const (
 
 // Chance is a Fault that calls have by chance.
 type Chance struct {
-	Action  string // or a Node's method; "" is every one
+	Action  string // "" is every one
 	Percent int
 	Fault   Fault
 }
@@ -68,8 +55,8 @@ type faults struct {
 	chances []Chance
 }
 
-// FailNext makes the next calls of an action, or of a Node's method, fail, the first
-// with the first fault and so on; "" is the calls of any. More of them queue up.
+// FailNext makes the next calls of an action fail, the first with the first fault and so
+// on; "" is the calls of any. More of them queue up.
 func (a *Account) FailNext(action string, faults ...Fault) {
 	a.lock()
 	defer a.mu.Unlock()
@@ -84,8 +71,8 @@ func (a *Account) SetFaults(chances ...Chance) {
 	a.faults.chances = slices.Clone(chances)
 }
 
-// Refuse makes all calls fail, until it is called with nil: with an *Error or, for
-// Nodes, with a kind. cloud.ErrForbidden is wrong credentials, cloud.ErrUnavailable a
+// Refuse makes all calls fail, until it is called with nil: with an *Error or
+// a kind of pkg/cloud. cloud.ErrForbidden is wrong credentials, cloud.ErrUnavailable a
 // cloud that can't be reached.
 func (a *Account) Refuse(err error) {
 	a.lock()

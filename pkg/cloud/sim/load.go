@@ -144,9 +144,6 @@ func (a *Account) restoreComing(c coming) error {
 	n := a.byID[c.ENI]
 	var do func()
 	switch {
-	case c.What == called && c.Request != nil:
-		r := *c.Request
-		do = func() { a.performLate(r) }
 	case n == nil:
 		return fmt.Errorf("what is to happen to ENI %q can't be: there is none", c.ENI)
 	case c.What == ready:

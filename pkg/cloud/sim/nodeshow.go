@@ -11,9 +11,9 @@ import (
 // mostAddresses is what counts as endless, such as a /64.
 const mostAddresses = 1 << 40
 
-// interfaces is Interfaces.
+// interfaces returns the ENIs of the node, in the order of their creation.
 func (h hand) interfaces() []cloud.Interface {
-	list := h.InterfacesOf(h.m.Name, nodeTag, h.m.Name)
+	list := h.InterfacesOf(h.m.Name, tagInstance, h.m.Name)
 	shown := make([]cloud.Interface, len(list))
 	for n, i := range list {
 		shown[n] = h.shown(i)
@@ -21,10 +21,10 @@ func (h hand) interfaces() []cloud.Interface {
 	return shown
 }
 
-// shown is the ENI as a call returns it.
+// shown is the ENI as the node's engine shows it.
 func (h hand) shown(i Interface) cloud.Interface {
 	s := h.a.subnets[i.Subnet]
-	out := cloud.Interface{ID: i.ID, Index: -1, MAC: i.MAC, Subnet: i.Subnet, Ours: h.made(i), Token: i.Tags[tokenTag], Created: i.Created}
+	out := cloud.Interface{ID: i.ID, Index: -1, MAC: i.MAC, Subnet: i.Subnet, Ours: h.made(i), Token: i.Tags[tagToken], Created: i.Created}
 	if i.Status == InUse {
 		out.Index = i.Attachment.Index
 	}
@@ -68,30 +68,6 @@ func forPods(p netip.Prefix, n int) []netip.Addr {
 	return firstOf(p, n+1)[1:]
 }
 
-// count returns how many secondary addresses of the family the ENI has.
-func (h hand) count(i Interface, f eni.Family) int {
-	n := len(i.V4)
-	if f == eni.IPv6 {
-		n = len(i.V6)
-		if i.First6 {
-			n--
-		}
-	}
-	return n + len(i.PrefixesOf(f))*h.m.Limits.Block(f).Size
-}
-
-// subnets is Subnets.
-func (h hand) subnets() []cloud.Subnet {
-	mine := h.InterfacesOf(h.m.Name, nodeTag, h.m.Name)
-	var list []cloud.Subnet
-	for _, s := range h.Subnets() {
-		if may := h.m.may(s.ID); may || slices.ContainsFunc(mine, func(i Interface) bool { return i.Subnet == s.ID }) {
-			list = append(list, s.view(may))
-		}
-	}
-	return list
-}
-
 // view is the subnet as a node sees it: with the room of the scarcer family.
 func (s Subnet) view(mayBeNew bool) cloud.Subnet {
 	free := mostAddresses
@@ -100,3 +76,25 @@ func (s Subnet) view(mayBeNew bool) cloud.Subnet {
 	}
 	return cloud.Subnet{ID: s.ID, V4Net: s.V4, V6Net: s.V6, Free: free, New: mayBeNew}
 }
+
+// free is how many addresses of the family are left.
+func (s Subnet) free(f eni.Family) int {
+	if f == eni.IPv4 {
+		return s.Free
+	}
+	return s.Free6
+}
+
+// families returns those the subnet has.
+func families(s Subnet) (fs []eni.Family) {
+	if s.V4.IsValid() {
+		fs = append(fs, eni.IPv4)
+	}
+	if s.V6.IsValid() {
+		fs = append(fs, eni.IPv6)
+	}
+	return fs
+}
+
+// made tells whether CreateInterface made the ENI for the node.
+func (h hand) made(i Interface) bool { return i.Tags[tagInstance] == h.m.Name }

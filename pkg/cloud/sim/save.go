@@ -44,8 +44,7 @@ type savedPool struct {
 // one is what can't be saved.
 type happening struct {
 	What            string
-	ENI, Attachment string   `json:",omitempty"`
-	Request         *request `json:",omitempty"`
+	ENI, Attachment string `json:",omitempty"`
 }
 
 // What happens later.
@@ -53,7 +52,6 @@ const (
 	ready   = "ready"
 	arrives = "arrives"
 	leaves  = "leaves"
-	called  = "called"
 )
 
 type coming struct {
@@ -61,11 +59,11 @@ type coming struct {
 	happening
 }
 
-const savedFormat = 2
+const savedFormat = 3
 
 // Save writes the account's state as JSON: its subnets, instances and ENIs, and what is
 // still to come. Options, faults, counts, tokens of calls and what was before are not in
-// it. It fails while the late effect of a call other than a Node's is to come.
+// it. It fails while the late effect of a call is to come.
 func (a *Account) Save(w io.Writer) error {
 	a.lock()
 	defer a.mu.Unlock()
