@@ -8,7 +8,6 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/aws"
 	"github.com/enipool/enipool/pkg/cloud/bce"
 	"github.com/enipool/enipool/pkg/cloud/driver"
-	"github.com/enipool/enipool/pkg/cloud/sim"
 )
 
 // What is simulated is what the drivers tell who keeps to the rates of an account.
@@ -22,13 +21,13 @@ func TestTheRatesAreThoseOfTheDrivers(t *testing.T) {
 		traits driver.Traits
 		named  bool // what the rates do not name is nobody's number
 	}{"EC2": {EC2(), aws.New(aws.Options{}).Traits(), false}, "BCE": {BCE(), b.Traits(), true}} {
-		o := sim.Options{Mutating: c.rates.Mutating, Describing: c.rates.Describing, Buckets: c.rates.Buckets}
+		w := World{Mutating: c.rates.Mutating, Describing: c.rates.Describing, Buckets: c.rates.Buckets}
 		same := 0
 		for action, want := range c.traits.Buckets {
 			if _, named := c.rates.Buckets[action]; c.named && !named {
 				continue
 			}
-			got := o.Bucket(sim.Price{Request: action, Looks: strings.HasPrefix(action, "Describe")})
+			got := w.bucket(Price{Request: action, Looks: strings.HasPrefix(action, "Describe")})
 			if got.Burst != want.Burst || float64(time.Second/got.Every) != want.PerSecond {
 				t.Errorf("%s: %s has %+v here, by the driver %+v", name, action, got, want)
 			}
