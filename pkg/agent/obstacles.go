@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -167,6 +168,8 @@ func (a *Agent) subnet(id string, need int, now time.Duration) health.Cause {
 		return health.Cause{Reason: health.NoSubnet, What: "nothing is known of subnet " + id}
 	case refused && cloud.Kind(h.err) == cloud.ErrNotFound:
 		return health.Cause{Reason: health.NoSubnet, What: h.err.Error()}
+	case refused && (errors.Is(h.err, cloud.ErrForbidden) || errors.Is(h.err, cloud.ErrUnavailable)):
+		return h.because()
 	case refused, a.isFull(id, now), a.view.mayGive(n) < need:
 		return health.Cause{Reason: health.SubnetExhausted, What: id}
 	}

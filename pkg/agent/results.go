@@ -116,7 +116,7 @@ func (a *Agent) made(r result, now time.Duration) {
 		a.mem.addedENI[r.nic.ID] = now
 		a.holds.clear("create")
 	}
-	if r.err == nil || errors.Is(r.err, cloud.ErrSubnetFull) || errors.Is(r.err, cloud.ErrLimit) || errors.Is(r.err, cloud.ErrNotFound) {
+	if r.err == nil || errors.Is(r.err, cloud.ErrSubnetFull) || errors.Is(r.err, cloud.ErrLimit) || errors.Is(r.err, cloud.ErrNotFound) || errors.Is(r.err, cloud.ErrForbidden) {
 		a.mem.Creates = slices.DeleteFunc(a.mem.Creates, func(c create) bool { return c.Token == r.create.Token })
 		a.unsaved = true
 	}
@@ -230,10 +230,26 @@ func (a *Agent) failed(r result, now time.Duration) {
 	if errors.As(r.err, &detail) {
 		atLeast = detail.RetryAfter
 	}
+	if about := aboutOne(r); about != "" && key == "cloud" && !errors.Is(r.err, cloud.ErrThrottled) {
+		a.holds.fail(about, delay{2 * wait.first, 2 * wait.most}, atLeast, now, a.Rand)
+		a.holds.because(about, r.err)
+	}
 	a.holds.fail(key, wait, atLeast, now, a.Rand)
 	a.holds.because(key, r.err)
 	a.Log.Warn("cloud call failed", "call", r.call.String(), "error", r.err,
 		"again in", (a.holds[key].until - now).Round(time.Millisecond))
+}
+
+// aboutOne is what a failed call was about alone. The cause may be there: it is left alone for
+// longer than the cloud is, so that the node goes on with its other ENIs and subnets.
+func aboutOne(r result) string {
+	switch r.op {
+	case "AssignAddresses", "UnassignAddresses":
+		return eniKey(r.id)
+	case "CreateInterface":
+		return "subnet " + r.subnet
+	}
+	return ""
 }
 
 // hint says what a person can do about a failure.

@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/engine"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/health"
+)
+
+// The cloud refuses what is about one ENI: it has lost the tag that permissions rest on, or its
+// state lets nobody change it. The node has room on others.
+func TestOneENIThatRefusesDoesNotStarveTheNode(t *testing.T) {
+	busy := func() error {
+		return &driver.Error{Kind: cloud.ErrUnavailable, Why: driver.Busy, Detail: "the ENI's state does not allow it"}
+	}
+	for name, tt := range map[string]struct {
+		method string
+		err    func() error
+	}{
+		"no assignments allowed": {"Assign", isForbidden},
+		"no releases allowed":    {"Unassign", isForbidden},
+		"busy":                   {"Assign", busy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, n, d := withMeddler(t, sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 50}}, func(_ *world, n *testNode, _ *meddled) {
+					n.conf.Pool.FirstENI = 1
+				})
+				defer n.stop()
+				first := ""
+				for _, nic := range n.attached() {
+					if nic.Index == 1 {
+						first = nic.ID
+					}
+				}
+				refuse := func(method, about string) error {
+					if method == tt.method && about == first {
+						return tt.err()
+					}
+					return nil
+				}
+				if tt.method == "Unassign" { // there must be something to give back
+					for range 40 {
+						_ = n.add()
+					}
+					n.all(t, time.Minute)
+					for _, k := range n.keys() {
+						n.del(k)
+					}
+				}
+				d.refuse = refuse
+				sleep(10 * time.Minute)
+				for range 60 {
+					_ = n.add()
+				}
+				n.all(t, 5*time.Minute)
+			})
+		})
+	}
+}
+
+// The owner of one of the node's subnets forbids new ENIs there. Another one has room.
+func TestOneSubnetThatIsForbiddenDoesNotStarveTheNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n, _ := withMeddler(t, sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 9}}, func(_ *world, n *testNode, d *meddled) {
+			n.options = func(o engine.Options) engine.Options {
+				o.Subnets, o.SubnetTags = []string{"subnet-a", "subnet-b"}, nil
+				return o
+			}
+			d.refuse = func(method, about string) error {
+				if method == "Create" && about == "subnet-b" {
+					return isForbidden()
+				}
+				return nil
+			}
+		})
+		defer n.stop()
+		for range 20 {
+			_ = n.add()
+		}
+		n.all(t, 5*time.Minute)
+	})
+}
+
+func TestASubnetThatIsForbiddenIsNotToldAsExhausted(t *testing.T) {
+	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+	a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+	for err, want := range map[error]string{cloud.ErrForbidden: health.CloudForbidden, cloud.ErrUnavailable: health.CloudUnavailable, cloud.ErrSubnetFull: health.SubnetExhausted} {
+		a.view.subnets = []cloud.Subnet{{ID: "subnet-a", Free: 100, New: true}}
+		a.holds = holds{}
+		a.take(result{call: &call{key: "create t", op: "CreateInterface", subnet: "subnet-a"}, err: err}, 1)
+		if got := a.subnet("subnet-a", 1, 2); got.Reason != want {
+			t.Errorf("%v: the subnet is told as %+v, want %s", err, got, want)
+		}
+	}
+}
