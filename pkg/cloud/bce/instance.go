@@ -109,17 +109,20 @@ func (n nicAnswer) decode(instance string) driver.Interface {
 // Gone implements driver.Driver. Only the cloud's own word counts that there is no such
 // instance: a 404 without it may be a proxy's.
 func (d *Driver) Gone(ctx context.Context, instances []string) (gone []string, err error) {
+	var refused error
 	for _, instance := range instances {
 		s, err := d.known(ctx, instance)
 		if err == nil {
 			_, err = d.machine(ctx, s)
 		}
 		switch {
+		case errors.Is(err, cloud.ErrForbidden):
+			refused = err // of the others it may tell
 		case err != nil && !errors.Is(err, cloud.ErrNotFound):
 			return gone, err
 		case err != nil && driver.Reason(err) == driver.NoSuchInterface:
 			gone = append(gone, instance)
 		}
 	}
-	return gone, nil
+	return gone, refused
 }

@@ -29,7 +29,8 @@ type Driver interface {
 	// Shape returns what the instance may carry.
 	Shape(ctx context.Context, s Self) (Shape, error)
 
-	// Gone returns those of the instances that surely exist no longer.
+	// Gone returns those of the instances that surely exist no longer, also with an error about
+	// others.
 	Gone(ctx context.Context, instances []string) ([]string, error)
 
 	// Subnets returns the subnets that the filter selects, with the room in them.

@@ -37,10 +37,7 @@ func (n *Node) Sweep(ctx context.Context, olderThan time.Duration) (deleted []st
 		return nil, err
 	}
 	dead, err := n.twiceDead(ctx, self, leaked)
-	if err != nil {
-		return nil, err
-	}
-	var errs []error
+	errs := []error{err}
 	for _, id := range dead {
 		err := n.d.Delete(ctx, id, fresh())
 		switch {
@@ -81,10 +78,7 @@ func (n *Node) twiceDead(ctx context.Context, self driver.Self, leaked []driver.
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	gone, err := n.d.Gone(ctx, asked)
-	if err != nil {
-		return nil, err
-	}
+	gone, err := n.d.Gone(ctx, asked) // those are gone, also with an error about others
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before := n.doomed
@@ -93,7 +87,7 @@ func (n *Node) twiceDead(ctx context.Context, self driver.Self, leaked []driver.
 	for _, r := range leaked {
 		first, twice := before[r.ID]
 		switch {
-		case !slices.Contains(asked, r.Mark.Instance):
+		case !slices.Contains(asked, r.Mark.Instance), err != nil && !slices.Contains(gone, r.Mark.Instance):
 			if twice {
 				n.doomed[r.ID] = first // its turn comes again
 			}
@@ -107,7 +101,7 @@ func (n *Node) twiceDead(ctx context.Context, self driver.Self, leaked []driver.
 	for _, id := range slices.Sorted(maps.Keys(n.doomed)) {
 		n.log.Debug("an ENI of an instance that is gone will be deleted by a later sweep", "eni", id)
 	}
-	return dead, nil
+	return dead, err
 }
 
 // nextAsked returns the instances of ENIs that a Sweep asks for: those whose turn it is,
