@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
@@ -24,6 +26,7 @@ func (n *Node) Upkeep(ctx context.Context) (changed []string, err error) {
 	if len(want) == 0 {
 		return nil, nil // a cloud without any, or one that does not tell
 	}
+	var errs []error
 	for _, on := range n.ours() {
 		if len(on.raw.Groups) == 0 || slices.Equal(sorted(on.raw.Groups), want) {
 			continue // none: the cloud does not tell
@@ -32,22 +35,26 @@ func (n *Node) Upkeep(ctx context.Context) (changed []string, err error) {
 		if driver.Reason(err) == driver.NoSuchInterface {
 			continue // it has just been deleted
 		}
-		if err != nil { // the next one would fail alike: no permission, no such group, too many calls
-			return changed, about(on.ID, err)
+		if errors.Is(err, cloud.ErrThrottled) {
+			return changed, errors.Join(append(errs, about(on.ID, err))...)
+		}
+		if err != nil { // one that refuses holds up no other: permissions may be about ENIs
+			errs = append(errs, about(on.ID, err))
+			continue
 		}
 		changed = append(changed, on.ID)
 		n.groupsAre(on.ID, want)
 	}
-	return changed, nil
+	return changed, errors.Join(errs...)
 }
 
-// ours returns the attached ENIs that were made for the node, as they were shown last, in
-// the order of their creation.
+// ours returns the attached ENIs that were made for the node, as the last look or a call since
+// has shown them, in the order of their creation.
 func (n *Node) ours() (list []nic) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, s := range n.memory.seen {
-		if s.Ours && isRecent(s.at, n.clock.Now()) {
+		if s.Ours && isRecent(s.at, n.clock.Now()) && !s.at.Before(n.memory.looked) {
 			list = append(list, s.nic)
 		}
 	}

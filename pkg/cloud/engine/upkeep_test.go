@@ -3,8 +3,11 @@ package engine_test
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
 )
@@ -71,6 +74,39 @@ func TestSecurityGroupsOfENIsFollowTheConfiguration(t *testing.T) {
 			if got := w.groupsOf(t, made.ID); !slices.Equal(got, []string{"sg-2", "sg-3"}) {
 				t.Errorf("after a refusal the ENI has groups %v", got)
 			}
+		})
+	}
+}
+
+// Upkeep changes no ENI that is another's, or nobody's to touch, by now.
+func TestUpkeepLeavesAloneWhatIsNoLongerTheNodes(t *testing.T) {
+	for name, what := range map[string]string{"moved to another instance": "moved", "tagged as not for pods": "tagged"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+				for _, id := range []string{"sg-1", "sg-quarantine"} {
+					w.AddGroup(sim.Group{ID: id, Name: id})
+				}
+				d := &edited{Driver: w.Driver("i-1", w.traits)}
+				n := engine.New(d, engine.Options{Subnets: []string{"a"}, SecurityGroups: []string{"sg-1"}})
+				i, err := n.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 3})
+				must(t, err)
+				// A person isolates it, then takes it out of enipool's hands.
+				must(t, w.Update(func(tx *sim.Tx) error { return tx.Modify(i.ID, sim.Edit{Groups: []string{"sg-quarantine"}}) }))
+				shows(t, n, 2)
+				if what == "moved" {
+					must(t, w.Detach(i.ID))
+					w.moves(t, i.ID, "i-2")
+				} else {
+					tagging(d, func(k driver.Interface) bool { return k.ID == i.ID })
+				}
+				time.Sleep(time.Minute)
+				shows(t, n, 1)
+				changed, err := n.Upkeep(t.Context())
+				if got := w.groupsOf(t, i.ID); !slices.Equal(got, []string{"sg-quarantine"}) {
+					t.Errorf("Upkeep changed %v (%v): the groups of an ENI that is not the node's are %v", changed, err, got)
+				}
+			})
 		})
 	}
 }
