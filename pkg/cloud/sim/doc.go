@@ -7,9 +7,9 @@
 // links. Who speaks a cloud's wire format over it reads a request, runs it by Do and
 // writes what it returns: test/fakecloud.
 //
-// Node is the cloud.Cloud of one node of the account. What it makes of the halves, the
-// token of a creation, the blocks of an assignment, what is undone, is in node*.go; the
-// rest knows nothing of it.
+// Driver is the account as a driver.Driver, with the traits of EC2 or of BCE; Dial's is the
+// same over a socket. Node is the cloud.Cloud of one node of the account: the engine over
+// its Driver, the one that runs on real clouds.
 //
 // Network is its VPC, made of network namespaces: real interfaces, real routing, a
 // source check that is as strict as a cloud's. It needs root, or root of a user
