@@ -19,8 +19,9 @@ import (
 // errors.go; after ErrUnknown the call may have had its effect, now or a little
 // later, and Interfaces tells.
 //
-// A cloud's answers may lag: Interfaces may show, for some seconds, what was
-// before a call that has returned. It never shows what has never been.
+// A cloud's answers may lag: Interfaces may show, for some seconds, what was before
+// others changed it. What calls of this Cloud have done it shows at once, and it never
+// shows what has never been.
 //
 // Where Limits tell of blocks, addresses of the family come and go in whole
 // blocks, such as delegated prefixes: Size addresses of one ENI whose first Bits
@@ -79,6 +80,12 @@ type Cloud interface {
 	// with all its addresses. One that does not exist is fine. Others, the
 	// node's own above all, are refused with ErrForbidden.
 	DeleteInterface(ctx context.Context, id string) error
+}
+
+// Notes are addresses and ENIs that calls have taken away lately.
+type Notes struct {
+	Gone    map[string][]netip.Addr `json:"gone,omitempty"` // by ENI
+	Deleted []string                `json:"deleted,omitempty"`
 }
 
 // Interface is an ENI as the cloud shows it.

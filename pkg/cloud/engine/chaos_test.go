@@ -31,6 +31,10 @@ type chaos struct {
 	begun map[string]cloud.Create // by token: calls that have not returned an ENI yet
 	next  int
 	log   []string
+
+	own     map[string]bool       // ENIs that calls of this process have made
+	gone    map[netip.Addr]string // addresses that calls have taken, and from which ENI
+	deleted map[string]bool       // ENIs that calls have deleted
 }
 
 // expect fails the test, with what was done before, unless it holds.
@@ -86,15 +90,45 @@ func (c *chaos) step() {
 	case 7:
 		c.remove(ctx)
 	case 8:
-		_, err := c.n.Interfaces(ctx)
+		list, err := c.n.Interfaces(ctx)
 		c.did(err, "Interfaces")
+		if err == nil {
+			c.shown(list, "Interfaces")
+		}
 	case 9:
 		time.Sleep(time.Duration(c.rng.IntN(20)) * time.Second)
 	}
 	cancel()
+	c.shown(c.n.Known(), "Known")
 	if killed || c.rng.IntN(20) == 0 {
 		c.log = append(c.log, "a new process")
+		notes := c.n.Notes()
 		c.n = c.w.node("i-1")
+		c.n.Recall(notes)
+		clear(c.own)
+	}
+}
+
+// shown compares what the node shows with what calls of the same process have returned:
+// whatever describes lag, it knows what it has done.
+func (c *chaos) shown(list []cloud.Interface, what string) {
+	c.Helper()
+	for id := range c.own {
+		at := slices.IndexFunc(list, func(i cloud.Interface) bool { return i.ID == id })
+		if _, stands := c.token[id]; !stands {
+			continue // a call was asked to delete it, and may not have got so far
+		}
+		c.expect(at >= 0 && list[at].Index > 0, "%s lacks ENI %s: %+v", what, id, list)
+		for _, a := range c.has[id] {
+			c.expect(slices.Contains(list[at].Addresses, a), "%s lacks %s of ENI %s: %v", what, a, id, list[at].Addresses)
+		}
+	}
+	for _, i := range list {
+		c.expect(!c.deleted[i.ID], "%s has ENI %s, which was deleted", what, i.ID)
+		now, _ := c.truth(i.ID)
+		for _, a := range i.Addresses { // one that was taken may have come back by an answer that was lost
+			c.expect(c.gone[a] != i.ID || carries(now, a), "%s has %s on ENI %s, which was taken from it", what, a, i.ID)
+		}
 	}
 }
 
@@ -112,7 +146,7 @@ func (c *chaos) create(ctx context.Context) {
 	}
 	delete(c.begun, wish.Token)
 	c.next++
-	c.token[i.ID], c.has[i.ID] = wish.Token, i.Addresses
+	c.token[i.ID], c.has[i.ID], c.own[i.ID] = wish.Token, i.Addresses, true
 	now, there := c.truth(i.ID)
 	c.expect(there && now.Status == sim.InUse && now.At("i-1"), "ENI %s was returned, and is %+v", i.ID, now)
 	c.expect(len(i.Addresses) > 0 && i.Token == wish.Token && i.Index > 0, "CreateInterface %+v returned %+v", wish, i)
@@ -152,6 +186,7 @@ func (c *chaos) assign(ctx context.Context) {
 	got, err := c.n.AssignAddresses(ctx, id, f, count)
 	c.did(err, "AssignAddresses %s %d = %v", id, count, got)
 	for _, a := range got { // with an error it may be one that an earlier process has put
+		delete(c.gone, a)
 		had := slices.Contains(c.has[id], a)
 		c.expect(!had || err != nil, "AssignAddresses returned %s, which ENI %s had", a, id)
 		if !had {
@@ -173,6 +208,9 @@ func (c *chaos) unassign(ctx context.Context) {
 	now, _ := c.truth(id)
 	for _, a := range gone {
 		c.expect(err != nil || !carries(now, a), "UnassignAddresses left %s on ENI %s", a, id)
+		if err == nil {
+			c.gone[a] = id
+		}
 	}
 	c.carriesAll(id)
 }
@@ -202,6 +240,7 @@ func (c *chaos) remove(ctx context.Context) {
 	c.did(err, "DeleteInterface %s", id)
 	_, there := c.truth(id)
 	c.expect(err != nil || !there, "ENI %s was deleted and is there", id)
+	c.deleted[id] = err == nil
 }
 
 // end lets all that is late come, and compares what the account has with what a fresh
@@ -252,7 +291,7 @@ func TestWhatCallsReturnIsTrueWhateverFails(t *testing.T) {
 						w := newWorld(t, v.traits, sim.Options{Lag: lag, Seed: seed, CreateTime: 300 * time.Millisecond, AttachTime: time.Second, DetachTime: 2 * time.Second,
 							Latency: map[string]sim.Latency{"": {Base: 50 * time.Millisecond, Jitter: 100 * time.Millisecond}}}, v.e)
 						c := &chaos{T: t, w: w, rng: rand.New(rand.NewPCG(seed, 7)), n: w.node("i-1"), has: map[string][]netip.Addr{},
-							token: map[string]string{}, begun: map[string]cloud.Create{}}
+							token: map[string]string{}, begun: map[string]cloud.Create{}, own: map[string]bool{}, gone: map[netip.Addr]string{}, deleted: map[string]bool{}}
 						w.SetFaults(chances()...)
 						for range 40 {
 							c.step()

@@ -56,7 +56,7 @@ func (n *Node) CreateInterface(ctx context.Context, w cloud.Create) (ready cloud
 		return cloud.Interface{}, c.undo(ctx, made.ID, err)
 	}
 	n.keepMark(on.ID, on.raw.Mark)
-	n.made(w.Token, on.ID)
+	n.made(w.Token, *on)
 	return on.Interface, nil
 }
 

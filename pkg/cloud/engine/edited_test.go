@@ -121,7 +121,7 @@ func TestAnIndexIsNotGivenTwiceWhileALookLags(t *testing.T) {
 			return out
 		}
 		time.Sleep(time.Second)
-		shows(t, n, 1)
+		shows(t, n, 2) // by what the call has done
 		d.interfaces = nil
 		b, err := n.CreateInterface(t.Context(), cloud.Create{Token: "b", Subnet: "a", V4: 1})
 		if err != nil || a.Index != 1 || b.Index != 2 {

@@ -99,9 +99,10 @@ func (n *Node) again(token string) {
 }
 
 // made ends the making of a token: what is next is the ENI's own affair.
-func (n *Node) made(token, id string) {
+func (n *Node) made(token string, on nic) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.memory.making, token)
-	n.memory.tokens[id] = token
+	n.memory.tokens[on.ID] = token
+	n.memory.ready[on.ID] = sight{on, n.clock.Now()}
 }

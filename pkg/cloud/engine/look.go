@@ -40,14 +40,10 @@ func (n nic) rank() int {
 // of its own: it is made where there may be any, and now and then.
 func (n *Node) Interfaces(ctx context.Context) (list []cloud.Interface, err error) {
 	defer named(&err, "Interfaces", "")
-	v, err := n.look(ctx)
-	if err != nil {
+	if _, err := n.look(ctx); err != nil {
 		return nil, err
 	}
-	for _, i := range v.nics {
-		list = append(list, i.Interface)
-	}
-	return list, nil
+	return n.Known(), nil
 }
 
 // Quarantined implements cloud.Quarantiner.

@@ -27,6 +27,9 @@ type memory struct {
 	left     map[string]time.Time   // by ID: ENIs that a call has detached, or tried to
 	mine     map[string]bool        // by ID: ENIs that this process has made, of which it knows all
 	marks    map[string]driver.Mark // by ID: of the ENIs that calls of this process have made or finished
+	shown    shown                  // the newest look
+	ready    map[string]sight       // by ID: ENIs as calls have made them ready
+	deleted  map[string]time.Time   // by ID: ENIs that calls have deleted
 	// unmanaged are the attached ENIs that pods can't use, by network card: they take
 	// the room of others.
 	unmanaged map[int]int
@@ -37,6 +40,12 @@ type memory struct {
 type sight struct {
 	nic
 	at time.Time
+}
+
+// shown is what a look has shown.
+type shown struct {
+	nics []nic
+	at   time.Time // when the cloud was asked
 }
 
 // intent is what of an ENI that is being made must be the same with every try: clouds
@@ -84,7 +93,7 @@ const (
 func newMemory() memory {
 	return memory{tokens: map[string]string{}, seen: map[string]sight{}, deeds: map[string]deeds{}, making: map[string]intent{},
 		taken: map[place]string{}, going: map[place]string{}, primary6: map[string]netip.Addr{}, left: map[string]time.Time{}, mine: map[string]bool{},
-		marks: map[string]driver.Mark{}}
+		marks: map[string]driver.Mark{}, ready: map[string]sight{}, deleted: map[string]time.Time{}}
 }
 
 // isRecent tells whether what was seen then may be relied on.
@@ -110,6 +119,7 @@ func (n *Node) remember(began time.Time, all bool, v view) {
 	m.blocks4 = slices.ContainsFunc(v.nics, func(i nic) bool {
 		return slices.ContainsFunc(i.blocks, func(b netip.Prefix) bool { return b.Addr().Is4() })
 	})
+	m.shown = shown{v.nics, began}
 	for _, i := range v.nics {
 		if i.Index >= 0 {
 			m.seen[i.ID] = sight{i, n.clock.Now()}
@@ -148,6 +158,8 @@ func (n *Node) takeIndex(i nic) {
 // forgetOld drops what nobody may rely on any longer.
 func (m *memory) forgetOld(now time.Time) {
 	maps.DeleteFunc(m.seen, func(_ string, s sight) bool { return now.Sub(s.at) > forgetAfter })
+	maps.DeleteFunc(m.ready, func(_ string, s sight) bool { return now.Sub(s.at) > forgetAfter })
+	maps.DeleteFunc(m.deleted, func(_ string, at time.Time) bool { return now.Sub(at) > forgetAfter })
 	maps.DeleteFunc(m.left, func(_ string, at time.Time) bool { return now.Sub(at) > forgetAfter })
 	for id, list := range m.deeds {
 		maps.DeleteFunc(list, func(_ netip.Addr, d deed) bool { return now.Sub(d.at) > forgetAfter })
@@ -187,7 +199,7 @@ func (n *Node) lastSeen(id string, age time.Duration) (nic, bool) {
 	return s.nic, seen && n.clock.Now().Sub(s.at) <= age
 }
 
-// forget: the ENI is deleted.
+// forget: the cloud has no such ENI.
 func (n *Node) forget(id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -201,6 +213,21 @@ func (n *Node) forget(id string) {
 	delete(m.tokens, id)
 	delete(m.loose, id)
 	maps.DeleteFunc(m.taken, func(_ place, at string) bool { return at == id })
+}
+
+// unmake notes that a call begins to take the ENI away: only describes tell how far it got.
+func (n *Node) unmake(id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.memory.ready, id)
+}
+
+// noteDeleted notes that a call has deleted the ENI.
+func (n *Node) noteDeleted(id string) {
+	n.forget(id)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.memory.deleted[id] = n.clock.Now()
 }
 
 // noteMade notes that this process has made the ENI.

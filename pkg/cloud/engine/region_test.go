@@ -138,6 +138,7 @@ func TestManyNodesAreDescribedByTheFewestRequests(t *testing.T) {
 		// Its mark alone tells of an ENI that somebody has detached.
 		list, err := r.Node(cloud.Instance{ID: "i-5"}).Interfaces(t.Context())
 		must(t, err)
+		time.Sleep(time.Minute) // then it is no call of this Region any more
 		must(t, w.Detach(list[1].ID))
 		*scans = nil
 		views, err := r.Look(t.Context(), []string{"i-2", "i-5"})

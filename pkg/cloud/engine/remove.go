@@ -64,7 +64,7 @@ func (n *Node) remove(ctx context.Context, self driver.Self, id string, raw []dr
 		gone, step, err := n.removeStep(ctx, self, id, raw)
 		switch {
 		case gone:
-			n.forget(id)
+			n.noteDeleted(id)
 			return nil
 		case driver.Reason(err) == driver.Busy && step:
 			if refused == nil {
@@ -112,6 +112,7 @@ func (n *Node) removeStep(ctx context.Context, self driver.Self, id string, raw 
 			}
 			fallthrough
 		case driver.Attached:
+			n.unmake(id)
 			err := n.d.Detach(ctx, raw[0], fresh())
 			if err == nil || errors.Is(err, cloud.ErrUnknown) {
 				n.leaves(id)
@@ -122,6 +123,7 @@ func (n *Node) removeStep(ctx context.Context, self driver.Self, id string, raw 
 			return false, err == nil, err
 		}
 	}
+	n.unmake(id)
 	err = n.d.Delete(ctx, id, fresh())
 	if err == nil || errors.Is(err, cloud.ErrNotFound) {
 		return true, true, nil

@@ -67,11 +67,7 @@ func (n *Node) publish(v view, err error) cloud.View {
 		named(&err, "Look", n.self.Instance)
 		return cloud.View{Err: err}
 	}
-	out := cloud.View{Quarantined: n.Quarantined()}
-	for _, i := range v.nics {
-		out.Interfaces = append(out.Interfaces, i.Interface)
-	}
-	return out
+	return cloud.View{Interfaces: n.Known(), Quarantined: n.Quarantined()}
 }
 
 // scan is a look at many nodes under way.

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+)
+
+// Known implements cloud.Cloud. Answers lag: what a call has done counts against a look
+// that was asked for less than Settle later.
+func (n *Node) Known() []cloud.Interface {
+	n.mu.Lock()
+	shown, ready, deleted := n.memory.shown, maps.Clone(n.memory.ready), maps.Clone(n.memory.deleted)
+	n.mu.Unlock()
+	counts := func(at time.Time) bool { return !at.Add(n.t.Times.Settle).Before(shown.at) }
+	latest := n.latestPuts()
+	var list []cloud.Interface
+	show := func(i nic) {
+		addrs, blocks := n.truth(i)
+		i.Addresses, i.Partial = addrs, partial(blocks)
+		i.Addresses = slices.DeleteFunc(i.Addresses, func(a netip.Addr) bool {
+			at, isPut := latest[a]
+			return isPut && at != i.ID // the call that takes it from here has not returned yet
+		})
+		list = append(list, i.Interface)
+	}
+	for _, i := range shown.nics {
+		made, isMade := ready[i.ID]
+		delete(ready, i.ID)
+		if at, isDeleted := deleted[i.ID]; isDeleted && counts(at) {
+			continue
+		}
+		if isMade && (made.read.After(i.read) || counts(made.at) && i.Index < 0) {
+			i = made.nic // it has more by now, and is attached
+		}
+		show(i)
+	}
+	for _, made := range slices.SortedFunc(maps.Values(ready), func(a, b sight) int { return byCreation(a.nic, b.nic) }) {
+		if counts(made.at) {
+			show(made.nic)
+		}
+	}
+	return list
+}
+
+// latestPuts are the ENIs that calls have put addresses on last.
+func (n *Node) latestPuts() map[netip.Addr]string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at, when := map[netip.Addr]string{}, map[netip.Addr]time.Time{}
+	for id, list := range n.memory.deeds {
+		for a, d := range list {
+			if d.was == put && d.at.After(when[a]) {
+				at[a], when[a] = id, d.at
+			}
+		}
+	}
+	return at
+}
+
+// Notes implements cloud.Cloud.
+func (n *Node) Notes() cloud.Notes {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	fresh := func(at time.Time) bool { return n.clock.Now().Sub(at) <= n.t.Times.Settle }
+	var notes cloud.Notes
+	for id, list := range n.memory.deeds {
+		var gone []netip.Addr
+		for a, d := range list {
+			if d.was == taken && fresh(d.at) {
+				gone = append(gone, a)
+			}
+		}
+		if len(gone) > 0 {
+			if notes.Gone == nil {
+				notes.Gone = map[string][]netip.Addr{}
+			}
+			notes.Gone[id] = union(gone)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(n.memory.deleted)) {
+		if fresh(n.memory.deleted[id]) {
+			notes.Deleted = append(notes.Deleted, id)
+		}
+	}
+	return notes
+}
+
+// Recall implements cloud.Cloud. When it was is not noted: clocks may have been set since.
+func (n *Node) Recall(notes cloud.Notes) {
+	for id, gone := range notes.Gone {
+		n.note(id, gone, nil, taken)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, id := range notes.Deleted {
+		n.memory.deleted[id] = n.clock.Now()
+	}
+}
