@@ -292,12 +292,12 @@ func TestABlockOfIPv6TakesNoRoomOfASubnet(t *testing.T) {
 	for i := range 8 {
 		block = append(block, netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", i)))
 	}
-	a.view.assigned("eni-a", block)
-	a.view.assigned("eni-a", addrsOf(booked(free, free, free, free)))
+	a.spent("eni-a", block, 1)
+	a.spent("eni-a", addrsOf(booked(free, free, free, free)), 1)
 	if got := a.view.subnets[0].Free; got != 100-1-4 {
 		t.Errorf("%d addresses are left, want 95", got)
 	}
-	a.view.unassigned("eni-a", block)
+	a.spent("eni-a", block, -1)
 	if got := a.view.subnets[0].Free; got != 100-4 {
 		t.Errorf("%d addresses are left, want 96", got)
 	}

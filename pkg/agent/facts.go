@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 )
@@ -86,7 +87,7 @@ func since[K comparable](notes map[K]time.Duration, k K, now time.Duration) time
 // compare finds what the book has to learn. It changes nothing.
 func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now time.Duration) facts {
 	f := facts{addrs: map[int][]netip.Addr{}}
-	at, id := a.view.places(), ids(book)
+	at, id, notes := a.view.places(), ids(book), a.Cloud.Notes()
 	matched := 0
 	for i := range book.Addresses {
 		line := &book.Addresses[i]
@@ -95,7 +96,7 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 			matched++
 		}
 		if where != id[line.ENI] {
-			f.absent(a, line, line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now)
+			f.absent(a, line, slices.Contains(notes.Gone[id[line.ENI]], line.Addr), line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now)
 		} else if line.Lost {
 			f.found = append(f.found, line.Addr)
 		}
@@ -120,7 +121,7 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 		}
 	}
 	for _, nic := range book.ENIs {
-		switch gone := nic.Index > 0 && a.confirmedENI(nic.ID); {
+		switch gone := nic.Index > 0 && a.confirmedENI(nic.ID, notes); {
 		case gone && !inUse(book, nic.Index):
 			f.dropENI = append(f.dropENI, nic.ID)
 		case gone && slices.ContainsFunc(f.enis, func(other eni.Interface) bool {
@@ -190,10 +191,10 @@ func (f *facts) indexFor(a *Agent, book *ipam.State, index int) int {
 	return index
 }
 
-// absent judges a line of the book whose address is not where it should be.
-func (f *facts) absent(a *Agent, line *eni.Address, cools bool) {
+// absent judges a line of the book whose address is not where it should be; ours if a call
+// has taken it from there.
+func (f *facts) absent(a *Agent, line *eni.Address, ours, cools bool) {
 	first, missing := a.suspects[line.Addr]
-	_, ours := a.mem.Gone[line.Addr]
 	sure := missing && a.view.start-first >= a.conf.Settle
 	switch {
 	case line.State == eni.Releasing && (ours || sure):
@@ -213,14 +214,13 @@ func (a *Agent) isLeaving(id string) bool {
 
 // confirmedENI tells whether an ENI of the book is surely not on the node any
 // more: we deleted it, or two describes far enough apart did not show it.
-func (a *Agent) confirmedENI(id string) bool {
+func (a *Agent) confirmedENI(id string, notes cloud.Notes) bool {
 	nic, known := a.view.eni(id)
 	if !a.view.known || known && nic.Index >= 0 {
 		return false
 	}
-	_, ours := a.mem.GoneENI[id]
 	first, missing := a.strays[id]
-	return ours || missing && a.view.start-first >= a.conf.Settle
+	return slices.Contains(notes.Deleted, id) || missing && a.view.start-first >= a.conf.Settle
 }
 
 // inUse tells whether a pod has an address of the ENI, or one rests there.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/scale"
@@ -21,12 +22,12 @@ type Store interface {
 // memory is what can't be read off book, cloud and kernel. Losing it costs a
 // second ENI at worst, which is then found and given back.
 type memory struct {
-	Mode    string                       `json:"mode"` // the node's since its first start
-	Scale   *scale.State                 `json:"scale,omitempty"`
-	Health  *health.State                `json:"health,omitempty"`
-	Creates []create                     `json:"creates,omitempty"`
-	Gone    map[netip.Addr]time.Duration `json:"gone,omitempty"`     // unassigned lately: a describe may still show them
-	GoneENI map[string]time.Duration     `json:"goneENIs,omitempty"` // deleted lately
+	Mode    string        `json:"mode"` // the node's since its first start
+	Scale   *scale.State  `json:"scale,omitempty"`
+	Health  *health.State `json:"health,omitempty"`
+	Creates []create      `json:"creates,omitempty"`
+	// Notes are the cloud's, of what a describe of the next process may still show.
+	Notes cloud.Notes `json:"notes,omitzero"`
 	// Begun are releases that the cloud may have heard of: they can't be taken back.
 	Begun map[netip.Addr]bool `json:"begun,omitempty"`
 	// Leaving are ENIs that are being deleted. True: the cloud may have heard of
@@ -34,9 +35,6 @@ type memory struct {
 	Leaving map[string]bool `json:"leaving,omitempty"`
 	// Unsure are ENIs of which a call may still have an effect, since when.
 	Unsure map[string]time.Duration `json:"unsure,omitempty"`
-
-	added    map[netip.Addr]time.Duration // assigned lately: a describe may not show them yet
-	addedENI map[string]time.Duration
 }
 
 // create is the intent to have one more ENI. It is written down before the cloud
@@ -62,12 +60,6 @@ func (a *Agent) recall() {
 		a.mem = memory{}
 	}
 	m := &a.mem
-	if m.Gone == nil {
-		m.Gone = map[netip.Addr]time.Duration{}
-	}
-	if m.GoneENI == nil {
-		m.GoneENI = map[string]time.Duration{}
-	}
 	if m.Begun == nil {
 		m.Begun = map[netip.Addr]bool{}
 	}
@@ -84,7 +76,7 @@ func (a *Agent) recall() {
 		s := health.New()
 		m.Health = &s
 	}
-	m.added, m.addedENI = map[netip.Addr]time.Duration{}, map[string]time.Duration{}
+	a.Cloud.Recall(m.Notes)
 	a.keepMode()
 }
 
@@ -103,6 +95,7 @@ func (a *Agent) keepMode() {
 // remember writes the memory down. What depends on it must not be done if this
 // fails.
 func (a *Agent) remember() error {
+	a.mem.Notes = a.Cloud.Notes()
 	text, err := json.Marshal(a.mem)
 	if err == nil {
 		err = a.Memory.Save(text)
@@ -114,13 +107,7 @@ func (a *Agent) remember() error {
 }
 
 // forget drops notes that no describe from start on can contradict.
-func (m *memory) forget(start, settle time.Duration) {
-	expire(m.Gone, start-settle)
-	expire(m.GoneENI, start-settle)
-	expire(m.added, start-settle)
-	expire(m.addedENI, start-settle)
-	expire(m.Unsure, start-settle)
-}
+func (m *memory) forget(start, settle time.Duration) { expire(m.Unsure, start-settle) }
 
 func expire[K comparable](notes map[K]time.Duration, before time.Duration) {
 	for k, t := range notes {

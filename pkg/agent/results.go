@@ -47,15 +47,15 @@ func (a *Agent) take(r result, now time.Duration) {
 			a.view.limits = r.limits // the next look need not ask for them
 		}
 	case "AssignAddresses":
-		a.came(r.id, r.addrs, now)
-		a.view.assigned(r.id, r.addrs)
+		a.spent(r.id, r.addrs, 1)
+		a.renew()
 		if r.err == nil && len(r.addrs) < r.count {
 			a.describeAt = now // the subnet has less than was thought
 		}
 	case "CreateInterface":
-		a.made(r, now)
+		a.made(r)
 	case "UnassignAddresses":
-		a.released(r, now)
+		a.released(r)
 	case "DeleteInterface":
 		a.left(r, now)
 	}
@@ -66,7 +66,8 @@ func (a *Agent) take(r result, now time.Duration) {
 
 // seen takes in a describe.
 func (a *Agent) seen(d described) {
-	a.view = a.view.renew(d, &a.mem, a.conf.Settle)
+	a.view = view{known: true, start: d.start, limits: d.limits, subnets: d.subnets}
+	a.renew()
 	a.mem.forget(d.start, a.conf.Settle)
 	leaks := map[string]time.Duration{}
 	for _, nic := range a.view.enis {
@@ -80,15 +81,24 @@ func (a *Agent) seen(d described) {
 	clear(a.said)
 }
 
-// came notes addresses that came to an ENI. One that another ENI of the node had is still on
-// its way back from there in the node cache, and can't be taken back.
-func (a *Agent) came(id string, addrs []netip.Addr, now time.Duration) {
-	for _, addr := range addrs {
-		a.mem.added[addr] = now
-		delete(a.mem.Gone, addr)
+// renew takes over what the Cloud knows of the ENIs: calls have returned since the describe
+// was answered, whose results may have come before it or still are on their way here. What a
+// call has done so far comes with its result, for until then all that it asks for is counted.
+func (a *Agent) renew() {
+	known := a.Cloud.Known()
+	for i, nic := range known {
+		if before, had := a.view.eni(nic.ID); had && a.calls[eniKey(nic.ID)] != nil {
+			known[i] = before
+		}
 	}
-	for _, addr := range without(addrs, a.view.elsewhere(id, addrs)) {
-		delete(a.mem.Begun, addr)
+	a.view.enis, a.view.at, a.view.agrees = known, nil, false
+}
+
+// spent notes what of the room of an ENI's subnet the addresses take, or give back if sign
+// is -1.
+func (a *Agent) spent(id string, addrs []netip.Addr, sign int) {
+	if nic, known := a.view.eni(id); known {
+		a.view.spend(nic.Subnet, sign*a.view.price(addrs))
 	}
 }
 
@@ -109,11 +119,9 @@ func (a *Agent) heardBy(id string) time.Duration {
 }
 
 // made ends the intent to have an ENI, unless it may still come.
-func (a *Agent) made(r result, now time.Duration) {
+func (a *Agent) made(r result) {
 	if r.err == nil {
-		a.came(r.nic.ID, r.nic.Addresses, now)
-		a.view.put(r.nic)
-		a.mem.addedENI[r.nic.ID] = now
+		a.renew()
 		a.holds.clear("create")
 	}
 	if r.err == nil || errors.Is(r.err, cloud.ErrSubnetFull) || errors.Is(r.err, cloud.ErrLimit) || errors.Is(r.err, cloud.ErrNotFound) || errors.Is(r.err, cloud.ErrForbidden) {
@@ -123,14 +131,10 @@ func (a *Agent) made(r result, now time.Duration) {
 }
 
 // released notes what an unassign took away.
-func (a *Agent) released(r result, now time.Duration) {
+func (a *Agent) released(r result) {
 	if r.err == nil {
-		left := without(r.call.addrs, a.view.elsewhere(r.id, r.call.addrs)) // the cloud may have given some to another ENI
-		for _, addr := range left {
-			a.mem.Gone[addr] = now
-			delete(a.mem.added, addr)
-		}
-		a.view.unassigned(r.id, left)
+		a.spent(r.id, r.call.addrs, -1)
+		a.renew()
 		a.unsaved = true
 		return
 	}
@@ -147,7 +151,7 @@ func (a *Agent) left(r result, now time.Duration) {
 	case r.err == nil:
 		delete(a.mem.Leaving, r.id)
 		delete(a.unheard, r.id)
-		a.deleted(r.id, now)
+		a.renew()
 	case !nothingHappened(r.err):
 		a.mem.Leaving[r.id] = true
 		delete(a.unheard, r.id)
@@ -173,20 +177,6 @@ func (a *Agent) keepENI(id string) {
 		return
 	}
 	a.unsynced = true // the kernel needs it again
-}
-
-// deleted notes that an ENI is gone with all it carried.
-func (a *Agent) deleted(id string, now time.Duration) {
-	if nic, ok := a.view.eni(id); ok {
-		for _, addr := range nic.Addresses {
-			a.mem.Gone[addr] = now
-			delete(a.mem.added, addr)
-		}
-	}
-	a.mem.GoneENI[id] = now
-	delete(a.mem.addedENI, id)
-	a.view.drop(id)
-	a.unsaved = true
 }
 
 // failed decides what a failure means for later calls.

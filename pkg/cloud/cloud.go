@@ -43,6 +43,16 @@ type Cloud interface {
 	// the order of their creation.
 	Interfaces(ctx context.Context) ([]Interface, error)
 
+	// Known returns what the last Interfaces did, with what calls have done since. It
+	// asks nobody. Before the first Interfaces it is empty but for ENIs just made.
+	Known() []Interface
+
+	// Notes returns what calls have taken away lately, which a Cloud of a later
+	// process can't know: its describes may still show it. It Recalls them before
+	// its first call.
+	Notes() Notes
+	Recall(Notes)
+
 	// Subnets returns the subnets that new ENIs of the node may lie in, and
 	// those that its ENIs lie in, sorted by ID.
 	Subnets(ctx context.Context) ([]Subnet, error)

@@ -134,7 +134,7 @@ func Contract(t *testing.T, open func(t *testing.T) Subject) {
 // ContractIn is Contract with each subtest inside of what in calls it in, such as
 // synctest.Test.
 func ContractIn(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t *testing.T) Subject) {
-	for _, s := range slices.Concat(general, reads, creates, changes, inBlocks, kinds) {
+	for _, s := range slices.Concat(general, reads, known, creates, changes, inBlocks, kinds) {
 		t.Run(s.name, func(t *testing.T) {
 			in(t, func(t *testing.T) { s.run(t, open(t)) })
 		})

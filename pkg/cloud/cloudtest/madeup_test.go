@@ -22,6 +22,7 @@ type madeUp struct {
 	made   int // ENIs so far
 	others int // addresses that others took
 	faults map[string][]cloudtest.Failure
+	before []cloud.Interface // what a mutant's last Interfaces showed
 }
 
 // likeness is what a made-up cloud is like.

@@ -23,18 +23,40 @@ func (i instance) Interfaces(ctx context.Context) (list []cloud.Interface, err e
 		if i.like.wrong == "shows other nodes' ENIs" {
 			nics = i.all()
 		}
-		for _, nic := range nics {
-			shown := *nic
-			shown.Addresses = slices.Clone(nic.Addresses)
-			if i.like.wrong == "shows addresses unsorted" {
-				slices.Reverse(shown.Addresses)
-			}
-			list = append(list, shown)
-		}
+		list = i.shows(nics)
+		i.before = i.shows(nics)
 		return nil
 	})
 	return list, err
 }
+
+func (i instance) shows(nics []*cloud.Interface) (list []cloud.Interface) {
+	for _, nic := range nics {
+		shown := *nic
+		shown.Addresses = slices.Clone(nic.Addresses)
+		if i.like.wrong == "shows addresses unsorted" {
+			slices.Reverse(shown.Addresses)
+		}
+		list = append(list, shown)
+	}
+	return list
+}
+
+func (i instance) Known() []cloud.Interface {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch i.like.wrong {
+	case "knows nothing without asking":
+		return nil
+	case "knows nothing of its calls":
+		return i.before
+	}
+	return i.shows(i.nodes[i.name])
+}
+
+func (i instance) Notes() cloud.Notes { return cloud.Notes{} } // nothing lags
+
+func (i instance) Recall(cloud.Notes) {}
 
 func (i instance) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
 	err = i.call(ctx, "Subnets", "", func(extent) error {

@@ -86,6 +86,8 @@ func TestTheSuiteFindsMutants(t *testing.T) {
 		"assigns again after a lost answer":       {one, "after ErrUnknown a call may have had its effect and Interfaces tells"},
 		"shows addresses unsorted":                {one, "an Interface has the fields that its comments promise"},
 		"shows other nodes' ENIs":                 {one, "a cloud acts for one node"},
+		"knows nothing without asking":            {one, "Known returns what the last Interfaces did"},
+		"knows nothing of its calls":              {one, "what calls have done is shown at once, whatever describes lag"},
 		"returns all that the ENI has":            {one, "AssignAddresses puts up to n more addresses on the ENI and returns those"},
 		"refuses what is gone already":            {one, "UnassignAddresses is safe to ask again after an error"},
 		"takes one at a time":                     {one, "UnassignAddresses takes secondary addresses from the ENI"},

@@ -30,11 +30,11 @@ func (r *Region) Look(ctx context.Context, instances []string) (views map[string
 			together = append(together, id)
 			continue
 		}
-		v, err := n.look(ctx)
+		_, err = n.look(ctx)
 		if errors.Is(err, cloud.ErrThrottled) {
 			return nil, err // the next one would fail alike
 		}
-		views[id] = n.publish(v, err)
+		views[id] = n.publish(err)
 	}
 	if len(together) == 0 {
 		return views, nil
@@ -61,8 +61,8 @@ func (n *Node) needsOwn() bool {
 	return unknown || !n.limits().NoPrimary
 }
 
-// publish is the view as others see it.
-func (n *Node) publish(v view, err error) cloud.View {
+// publish is what the node knows after a look, as others see it.
+func (n *Node) publish(err error) cloud.View {
 	if err != nil {
 		named(&err, "Look", n.self.Instance)
 		return cloud.View{Err: err}
@@ -211,8 +211,8 @@ func (s *scan) takeIn(ctx context.Context, instances []string, views map[string]
 	}
 	for _, id := range instances {
 		n := s.nodes[id]
-		v, err := n.takeIn(ctx, n.self, raw[id], s.all[id], s.began, s.began)
-		views[id] = n.publish(v, err)
+		_, err := n.takeIn(ctx, n.self, raw[id], s.all[id], s.began, s.began)
+		views[id] = n.publish(err)
 	}
 	return nil
 }
