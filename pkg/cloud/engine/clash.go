@@ -48,6 +48,7 @@ func (n *Node) number(nics []nic) {
 // addresses that several ENIs claim: which of them is right can't be told. The primary
 // ENI keeps its MAC and primary addresses: without it there is nothing to go by.
 func (v *view) separate() {
+	v.giveWay()
 	index, macs, claims := map[int]int{}, map[string]int{}, map[netip.Addr]int{}
 	for _, i := range v.nics {
 		index[i.Index]++
@@ -79,4 +80,26 @@ func (v *view) separate() {
 		i.Addresses = slices.DeleteFunc(i.Addresses, clashes)
 		v.nics = append(v.nics, i)
 	}
+}
+
+// giveWay leaves out others' ENIs that are in the way of the node's own: of another VPC, whose
+// ranges may be the same, or at the index of one.
+func (v *view) giveWay() {
+	own, vpc := map[int]bool{}, ""
+	for _, i := range v.nics {
+		if i.raw.Primary {
+			vpc = i.raw.VPC
+		}
+		if i.Ours || i.raw.Primary {
+			own[i.Index] = i.Index >= 0
+		}
+	}
+	v.nics = slices.DeleteFunc(v.nics, func(i nic) bool {
+		far := vpc != "" && i.raw.VPC != "" && i.raw.VPC != vpc
+		gives := !i.Ours && !i.raw.Primary && (far || own[i.Index])
+		if gives {
+			v.leaveOut(i.raw, "it is not enipool's, and in the way of what is")
+		}
+		return gives
+	})
 }

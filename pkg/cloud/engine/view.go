@@ -47,7 +47,7 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 	if err != nil {
 		return view{}, err
 	}
-	if err := n.knowCards(ctx, raw); err != nil {
+	if err := n.knowCards(ctx, self, raw); err != nil {
 		return view{}, err
 	}
 	v := view{taken: map[place]string{}, unmanaged: map[int]int{}}
@@ -81,9 +81,10 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 
 // knowCards sees to it that the instance's network cards are known where an ENI for pods is
 // on a further one: its index comes after those of the cards before. A table that knows
-// instance types by their first card alone must not take such ENIs off the node.
-func (n *Node) knowCards(ctx context.Context, raw []driver.Interface) error {
-	if !slices.ContainsFunc(raw, func(r driver.Interface) bool { return r.Card > 0 && r.Unmanaged == "" }) {
+// instance types by their first card alone must not take such ENIs off the node. Those of
+// others are no reason to show none.
+func (n *Node) knowCards(ctx context.Context, self driver.Self, raw []driver.Interface) error {
+	if !slices.ContainsFunc(raw, func(r driver.Interface) bool { return r.Card > 0 && r.Unmanaged == "" && r.Mark.Ours(self.Instance) }) {
 		return nil
 	}
 	n.mu.Lock()
