@@ -167,3 +167,26 @@ func (a *Agent) crowded(e *pool.ENI, families []eni.Family) bool {
 	}
 	return false
 }
+
+// recognize adds to the view what the book has of the blocks that it shows. How many
+// addresses of an IPv6 block are shown follows the limits, and those the configuration: who
+// lowers them must not take the others from under pods.
+func (a *Agent) recognize(book *ipam.State) {
+	id, notes := ids(book), a.Cloud.Notes()
+	for i := range a.view.enis {
+		nic := &a.view.enis[i]
+		gone := notes.Gone[nic.ID]
+		var more []netip.Addr
+		for k := range book.Addresses {
+			line := &book.Addresses[k]
+			within := func(b netip.Prefix) bool { return b.Contains(line.Addr) && !slices.Contains(gone, line.Addr) }
+			if id[line.ENI] == nic.ID && slices.ContainsFunc(nic.Partial, within) && !slices.Contains(nic.Addresses, line.Addr) {
+				more = append(more, line.Addr)
+			}
+		}
+		if len(more) > 0 {
+			nic.Addresses = append(slices.Clone(nic.Addresses), more...)
+			a.view.at, a.view.agrees = nil, false
+		}
+	}
+}

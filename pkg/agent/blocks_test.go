@@ -229,6 +229,42 @@ func TestTheCloudIsAskedForWholeBlocksOnly(t *testing.T) {
 	}
 }
 
+// noting is a Cloud that has nothing but notes.
+type noting struct {
+	cloud.Cloud
+	notes cloud.Notes
+}
+
+func (n *noting) Notes() cloud.Notes { return n.notes }
+
+// With a lower limit fewer addresses of an IPv6 block are shown. Those that pods have of the
+// others are the node's all the same.
+func TestAddressesOfAShownBlockStayWhenTheLimitIsLowered(t *testing.T) {
+	book := booked(used, free, free, used)
+	a, notes := inFours(book), &noting{}
+	a.Cloud = notes
+	shown := &a.view.enis[0]
+	shown.Addresses = shown.Addresses[:2]
+	lost := func() int {
+		a.sight(book)
+		a.view.start += time.Hour
+		a.sight(book)
+		return len(a.compare(book, nil, at).lost)
+	}
+	if n := lost(); n != 2 {
+		t.Fatalf("the test shows nothing: %d are lost", n)
+	}
+	shown.Partial = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/30")}
+	if n := lost(); n > 0 || len(a.view.places()) != 4 {
+		t.Errorf("%d of the block are lost, %d are there", n, len(a.view.places()))
+	}
+	shown.Addresses = shown.Addresses[:2]
+	notes.notes.Gone = map[string][]netip.Addr{"eni-a": addrsOf(book)[2:3]}
+	if a.sight(book); len(a.view.places()) != 3 {
+		t.Errorf("with one that was released a moment ago %d are there", len(a.view.places()))
+	}
+}
+
 // Prefixes were turned off while ENIs had some: those of which nothing is used go as a whole,
 // and the account is never asked for a part of one.
 func TestBlocksThatAreLeftOfEarlierGoBackWhole(t *testing.T) {

@@ -60,6 +60,7 @@ func ids(book *ipam.State) map[int]string {
 // sight notes since when addresses and ENIs of the book are not where they should
 // be in the cloud's describes. It is called once a describe.
 func (a *Agent) sight(book *ipam.State) {
+	a.recognize(book)
 	at, id := a.view.places(), ids(book)
 	suspects := map[netip.Addr]time.Duration{}
 	for i := range book.Addresses {

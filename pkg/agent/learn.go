@@ -23,6 +23,7 @@ func (a *Agent) learn(ctx context.Context, book *ipam.State, now time.Duration) 
 	if a.agreed(book) {
 		return book, nil
 	}
+	a.recognize(book) // the view may be newer than the last sight
 	links, err := a.linksFor(ctx, book)
 	if err != nil {
 		return book, err

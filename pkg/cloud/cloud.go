@@ -109,6 +109,10 @@ type Interface struct {
 	Ours      bool         // CreateInterface made it for this node
 	Token     string       // that it was made with, "" if not ours
 	Created   time.Time    // or attached, where the cloud tells no more
+
+	// Partial are the delegated prefixes of which only some addresses are among Addresses, by
+	// the Limits of now, sorted: a pod may have another since the Limits of earlier.
+	Partial []netip.Prefix `json:",omitempty"`
 }
 
 // Net returns the interface's place in the family's subnet.

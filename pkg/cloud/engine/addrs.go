@@ -57,6 +57,17 @@ func blocksWith(addrs []netip.Addr, lists ...[]netip.Prefix) (blocks []netip.Pre
 	return blocks
 }
 
+// partial returns the blocks that expand returns only a part of, sorted.
+func partial(blocks []netip.Prefix) (list []netip.Prefix) {
+	for _, b := range blocks {
+		if b.Addr().Is6() {
+			list = append(list, b)
+		}
+	}
+	slices.SortFunc(list, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+	return list
+}
+
 // expand returns the addresses of a block that pods may have: all of an IPv4 one, the
 // first n of an IPv6 one. The very first of an IPv6 block is left out: where it is the
 // subnet's first it is the anycast address of all routers (RFC 4291, 2.6.1).

@@ -57,6 +57,7 @@ func (n *Node) CreateInterface(ctx context.Context, w cloud.Create) (ready cloud
 	}
 	n.keepMark(on.ID, on.raw.Mark)
 	n.made(w.Token, *on)
+	on.Partial = partial(on.blocks)
 	return on.Interface, nil
 }
 

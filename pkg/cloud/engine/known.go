@@ -19,7 +19,8 @@ func (n *Node) Known() []cloud.Interface {
 	latest := n.latestPuts()
 	var list []cloud.Interface
 	show := func(i nic) {
-		i.Addresses, _ = n.truth(i)
+		addrs, blocks := n.truth(i)
+		i.Addresses, i.Partial = addrs, partial(blocks)
 		i.Addresses = slices.DeleteFunc(i.Addresses, func(a netip.Addr) bool {
 			at, isPut := latest[a]
 			return isPut && at != i.ID // the call that takes it from here has not returned yet

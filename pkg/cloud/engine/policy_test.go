@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -174,6 +175,28 @@ func TestENIsThatPodsCantUseTakeRoomAsLongAsTheyAreThere(t *testing.T) {
 		})
 		must(t, w.Detach(other))
 		has("without it again", 4)
+	})
+}
+
+// Of an IPv6 prefix so many addresses are shown as the ENI may have of IPv4: a lower limit hides
+// some that pods may have, and the prefix tells of them.
+func TestPrefixesAreToldWhoseAddressesALowerLimitHides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{Prefixes: true, IPv6: true})
+		made, err := w.node("i-1").CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 16, V6: 7 * 16})
+		must(t, err)
+		w.o.Limits.V4 = 4
+		list, err := w.node("i-1").Interfaces(t.Context())
+		must(t, err)
+		shown := list[len(list)-1]
+		for _, a := range made.Addresses {
+			if a.Is6() && !slices.ContainsFunc(shown.Partial, func(b netip.Prefix) bool { return b.Contains(a) }) {
+				t.Fatalf("nothing tells that %s is the ENI's: %+v", a, shown)
+			}
+		}
+		if len(shown.Addresses) >= len(made.Addresses) || !slices.Equal(shown.Partial, made.Partial) {
+			t.Errorf("%d of %d addresses are shown, of the prefixes %v; it was made with %v", len(shown.Addresses), len(made.Addresses), shown.Partial, made.Partial)
+		}
 	})
 }
 

@@ -246,7 +246,7 @@ func (n *Node) readAddresses(i *nic, in driver.Subnet, size6 int) (bad []cloud.Q
 			return bad, err
 		}
 	}
-	i.Addresses = union(i.Addresses)
+	i.Addresses, i.Partial = union(i.Addresses), partial(i.blocks)
 	return bad, nil
 }
 
