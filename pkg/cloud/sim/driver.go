@@ -159,7 +159,7 @@ func hasAll(tags, want map[string]string) bool {
 // Interfaces implements driver.Driver.
 func (d *Driver) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
 	return describe(ctx, d, ActDescribe, func(tx *Tx) (list []driver.Interface, err error) {
-		for _, i := range tx.Interfaces() {
+		for _, i := range tx.near(f) {
 			m := markOf(i.Tags)
 			at := i.Attachment != nil
 			switch {
@@ -173,6 +173,23 @@ func (d *Driver) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Inte
 		}
 		return list, nil
 	})
+}
+
+// near returns the ENIs among which are all that the filter selects, in the order of their
+// creation. It does not look at all of an account where that is not needed.
+func (tx *Tx) near(f driver.Filter) (list []Interface) {
+	switch {
+	case f.Attached.Instance != "":
+		return tx.InterfacesOf(f.Attached.Instance, tagInstance, f.Attached.Instance)
+	case f.Made != "":
+		return tx.Tagged(tagInstance, f.Made)
+	case len(f.IDs) == 1:
+		if i, err := tx.Interface(f.IDs[0]); err == nil {
+			list = append(list, i)
+		}
+		return list
+	}
+	return tx.Interfaces()
 }
 
 // show is an ENI as the cloud of the driver's traits tells it.

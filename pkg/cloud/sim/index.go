@@ -121,3 +121,16 @@ func (tx *Tx) InterfacesOf(instance, key, value string) []Interface {
 	}
 	return list
 }
+
+// Tagged returns the ENIs that have the tag, in the order of their creation, and maybe some
+// that had it.
+func (tx *Tx) Tagged(key, value string) []Interface {
+	found := slices.SortedFunc(slices.Values(tx.a.tagged[tag{key, value}]), func(x, y *nic) int { return cmp.Compare(x.number, y.number) })
+	list := make([]Interface, 0, len(found))
+	for _, n := range found {
+		if i, ok := tx.shown(n); ok {
+			list = append(list, i)
+		}
+	}
+	return list
+}
