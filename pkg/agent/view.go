@@ -2,7 +2,6 @@ package agent
 
 import (
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -57,13 +56,4 @@ func (v *view) spend(subnet string, n int) {
 			v.subnets[k].Free = max(0, v.subnets[k].Free-n)
 		}
 	}
-}
-
-// without returns list less drop.
-func without[T comparable](list, drop []T) []T {
-	out := make(map[T]bool, len(drop))
-	for _, d := range drop {
-		out[d] = true
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(t T) bool { return out[t] })
 }

@@ -98,28 +98,6 @@ func direct(a *Account) func(string) cloud.Cloud {
 	}
 }
 
-// inBlocks makes an account as newAccount, of nodes whose addresses come in blocks: of
-// IPv4 as in /28s, of IPv6 one /80 an ENI.
-func inBlocks(t testing.TB, o Options) *Account {
-	t.Helper()
-	a := NewAccount(o)
-	for _, s := range []Subnet{
-		{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/23"), V6: netip.MustParsePrefix("fd00:10::/64")},
-		{ID: "b", V4: netip.MustParsePrefix("10.0.2.0/24"), V6: netip.MustParsePrefix("fd00:10:0:1::/64")},
-	} {
-		if err := a.AddSubnet(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l := eni.Limits{ENIs: 4, V4: 1 + 5*16, V6: 1 + 80, V4Block: eni.Block{Bits: 28, Size: 16}, V6Block: eni.Block{Bits: 80, Size: 80}}
-	for _, name := range []string{"n1", "n2"} {
-		if err := addNode(a, Machine{Name: name, Limits: l, Subnet: "a"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return a
-}
-
 func TestContractWhereThePrimaryENIGetsNone(t *testing.T) {
 	cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
 		a := newAccount(t, Options{})

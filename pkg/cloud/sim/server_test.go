@@ -224,9 +224,7 @@ func TestAnErrorTravelsWhole(t *testing.T) {
 	a := newAccount(t, Options{})
 	c, here := dial(t, "unix://"+serve(t, a), "n1"), a.NodeDriver("n1")
 	faults := []error{&Error{Reason: Throttled, RetryAfter: 1500 * time.Millisecond}, &Error{Reason: NoSuchAddress}, &Error{Reason: InterfaceInUse}}
-	for _, kind := range cloud.Kinds() {
-		faults = append(faults, kind)
-	}
+	faults = append(faults, cloud.Kinds()...)
 	for _, fault := range faults {
 		a.FailNext(ActDelete, Fault{Err: fault}, Fault{Err: fault})
 		near, far := here.Delete(t.Context(), "eni-7", ""), c.Delete(t.Context(), "eni-7", "")
