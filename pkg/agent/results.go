@@ -48,6 +48,7 @@ func (a *Agent) take(r result, now time.Duration) {
 		}
 	case "AssignAddresses":
 		a.spent(r.id, r.addrs, 1)
+		a.came(r.id, r.addrs)
 		a.renew()
 		if r.err == nil && len(r.addrs) < r.count {
 			a.describeAt = now // the subnet has less than was thought
@@ -94,6 +95,19 @@ func (a *Agent) renew() {
 	a.view.enis, a.view.at, a.view.agrees = known, nil, false
 }
 
+// came ends the release of addresses that an ENI got anew. Of one that another ENI has, as far
+// as its own calls have told, the node cache still has the release from there.
+func (a *Agent) came(id string, addrs []netip.Addr) {
+	for _, addr := range addrs {
+		elsewhere := slices.ContainsFunc(a.view.enis, func(nic cloud.Interface) bool {
+			return nic.ID != id && slices.Contains(nic.Addresses, addr)
+		})
+		if !elsewhere {
+			delete(a.mem.Begun, addr)
+		}
+	}
+}
+
 // spent notes what of the room of an ENI's subnet the addresses take, or give back if sign
 // is -1.
 func (a *Agent) spent(id string, addrs []netip.Addr, sign int) {
@@ -121,6 +135,7 @@ func (a *Agent) heardBy(id string) time.Duration {
 // made ends the intent to have an ENI, unless it may still come.
 func (a *Agent) made(r result) {
 	if r.err == nil {
+		a.came(r.nic.ID, r.nic.Addresses)
 		a.renew()
 		a.holds.clear("create")
 	}

@@ -1,0 +1,47 @@
+package agent
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+)
+
+// knowing is a Cloud that only knows.
+type knowing struct {
+	noting
+	enis []cloud.Interface
+}
+
+func (k *knowing) Known() []cloud.Interface { return k.enis }
+
+// An address that was given back comes again: its release has not begun any more, unless
+// that is the release from another ENI whose answer is still to come.
+func TestAnAddressThatComesAgainIsNotOnItsWayBack(t *testing.T) {
+	addr := netip.MustParseAddr("10.0.1.20")
+	here := []cloud.Interface{{ID: "eni-1", Index: 1}, {ID: "eni-2", Index: 2, Addresses: []netip.Addr{addr}}}
+	for name, r := range map[string]result{
+		"assigned": {call: &call{op: "AssignAddresses", id: "eni-2"}, addrs: []netip.Addr{addr}},
+		"made":     {call: &call{op: "CreateInterface"}, nic: here[1]},
+	} {
+		for _, moves := range []bool{false, true} {
+			w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+			a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+			a.Cloud = &knowing{enis: here}
+			a.view = view{known: true, enis: []cloud.Interface{{ID: "eni-1", Index: 1}, {ID: "eni-2", Index: 2}}}
+			a.mem.Begun[addr] = true
+			if moves {
+				a.view.enis[0].Addresses = []netip.Addr{addr}
+				a.calls[eniKey("eni-1")] = &call{op: "UnassignAddresses", id: "eni-1", addrs: []netip.Addr{addr}}
+			}
+			a.take(r, 1)
+			if a.mem.Begun[addr] != moves {
+				t.Errorf("%s, from another ENI %v: its release has begun: %v", name, moves, a.mem.Begun[addr])
+			}
+			if nic, _ := a.view.eni("eni-2"); len(nic.Addresses) != 1 {
+				t.Errorf("%s: the ENI is known with %v", name, nic.Addresses)
+			}
+		}
+	}
+}
