@@ -101,7 +101,7 @@ const idlePool = 320
 // and kernel were asked for something so far. It compares once an hour.
 func idleAgent(t testing.TB) (a *agent.Agent, asked func() int) {
 	t.Helper()
-	kernel := &paperKernel{account: sim.NewAccount(sim.Options{})}
+	kernel := &paperKernel{account: sim.NewAccount(sim.Options{MaxAddresses: slotsPerENI + 1})}
 	subnet := sim.Subnet{ID: "subnet-a", V4: netip.MustParsePrefix("10.0.0.0/20")}
 	if err := kernel.account.AddSubnet(subnet); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func (b *bench) newCloud() (*simulated, error) {
 		return nil, err
 	}
 	c := &simulated{network: network, socket: b.temp("vpc.sock"), ended: make(chan error, 1)}
-	c.account = sim.NewAccount(sim.Options{Network: network, MTU: 1500,
+	c.account = sim.NewAccount(sim.Options{Network: network, MTU: 1500, MaxAddresses: slotsPerENI + 1,
 		Latency: map[string]sim.Latency{"": {Base: cloudLatency}, sim.ActAttach: {Base: createLatency}}})
 	if err := os.MkdirAll(filepath.Dir(c.socket), 0o700); err != nil {
 		return nil, err
