@@ -38,6 +38,18 @@ type result struct {
 
 func eniKey(id string) string { return "eni " + id }
 
+// assignKey is what holds growth of an ENI: what it does not get is no reason not to take
+// addresses from it.
+func assignKey(id string) string { return "assign " + id }
+
+// holdKey is the hold that the call's failures set.
+func (c *call) holdKey() string {
+	if c.op == "AssignAddresses" {
+		return assignKey(c.id)
+	}
+	return c.key
+}
+
 // String tells people what is under way.
 func (c *call) String() string {
 	switch c.op {
@@ -57,7 +69,7 @@ func (c *call) String() string {
 // again, where the call may not be made now: one about the same thing is under
 // way, too many are, the cloud is left alone, or the budget is used up.
 func (a *Agent) launch(ctx context.Context, c *call, now time.Duration) bool {
-	if a.calls[c.key] != nil || !a.mayCall(now) || a.holds.active(c.key, now) {
+	if a.calls[c.key] != nil || !a.mayCall(now) || a.holds.active(c.holdKey(), now) {
 		return false
 	}
 	if !a.budget.AllowN(time.Unix(0, 0).Add(now), min(max(c.cost, 1), a.conf.Cloud.CallsBurst)) {

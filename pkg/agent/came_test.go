@@ -45,3 +45,21 @@ func TestAnAddressThatComesAgainIsNotOnItsWayBack(t *testing.T) {
 		}
 	}
 }
+
+// The plan asks an ENI that can't grow for addresses again and again; what it has to give
+// back must not wait for that.
+func TestAnENIThatGetsNoAddressesMayGiveSomeBack(t *testing.T) {
+	for _, kind := range []error{cloud.ErrForbidden, cloud.ErrUnavailable, cloud.ErrLimit, cloud.ErrNotFound} {
+		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+		a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+		a.Cloud = &knowing{}
+		a.take(result{call: &call{key: eniKey("eni-1"), op: "AssignAddresses", id: "eni-1"}, err: &cloud.Error{Kind: kind}}, 1)
+		if a.holds.active(eniKey("eni-1"), 2) || !a.holds.active(assignKey("eni-1"), 2) {
+			t.Errorf("after %v these are left alone: %v", kind, a.holds)
+		}
+		a.take(result{call: &call{key: eniKey("eni-1"), op: "AssignAddresses", id: "eni-1"}}, 3)
+		if a.holds.active(assignKey("eni-1"), 4) {
+			t.Errorf("after %v and a call that worked these are left alone: %v", kind, a.holds)
+		}
+	}
+}

@@ -14,7 +14,7 @@ type hold struct {
 	err   error // the last of them
 }
 
-// holds are kept by what they are about: "cloud", "create", "eni ID", "subnet ID".
+// holds are kept by what they are about: "cloud", "create", "eni ID", "assign ID", "subnet ID".
 type holds map[string]hold
 
 // delay is how long to leave something alone after its first failure, and at most.

@@ -91,6 +91,9 @@ func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []health
 			c = a.subnet(e.Subnet, 1, now)
 		}
 		if c.Reason == "" {
+			c = a.holds[assignKey(e.ID)].cause(now)
+		}
+		if c.Reason == "" {
 			c = a.holds[eniKey(e.ID)].cause(now)
 		}
 		if c.Reason == "" {

@@ -37,7 +37,7 @@ func (a *Agent) take(r result, now time.Duration) {
 	a.Events.Call(r.op, outcome(r.err), r.took)
 	if r.err == nil {
 		a.holds.clear("cloud")
-		a.holds.clear(r.key)
+		a.holds.clear(r.holdKey())
 	}
 	switch r.op {
 	case "Describe":
@@ -197,7 +197,7 @@ func (a *Agent) keepENI(id string) {
 // failed decides what a failure means for later calls.
 func (a *Agent) failed(r result, now time.Duration) {
 	a.fault(r.err)
-	key, wait := r.key, delayRetry
+	key, wait := r.holdKey(), delayRetry
 	switch cloud.Kind(r.err) {
 	case cloud.ErrThrottled, cloud.ErrUnavailable:
 		key, wait = "cloud", delayCloud
@@ -250,7 +250,7 @@ func (a *Agent) failed(r result, now time.Duration) {
 func aboutOne(r result) string {
 	switch r.op {
 	case "AssignAddresses", "UnassignAddresses":
-		return eniKey(r.id)
+		return r.holdKey()
 	case "CreateInterface":
 		return "subnet " + r.subnet
 	}

@@ -45,7 +45,7 @@ func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
 	_, unsure := a.mem.Unsure[nic.ID]
 	lost, unlinked := a.unlinked[nic.ID]
 	e := pool.ENI{ID: nic.ID, Index: nic.Index, Subnet: have.Subnet, Keep: !have.Ours, NoLink: unlinked, Device: lost.Device,
-		Busy:    !known || stray || unsure || a.holds.active("eni "+nic.ID, now),
+		Busy:    !known || stray || unsure || a.holds.active(eniKey(nic.ID), now) || a.holds.active(assignKey(nic.ID), now),
 		Leaving: leaving,
 	}
 	if c := a.calls[eniKey(nic.ID)]; c != nil {
