@@ -55,7 +55,7 @@ func (f *Findings) Say(what string, v Verdict, fix, format string, args ...any) 
 func (f *Findings) Failed(what, fix string, err error) {
 	verdict := Broken
 	if errors.Is(err, ErrThrottled) {
-		verdict = Unknown
+		verdict, fix = Unknown, "ask again in a minute: the account has made too many calls"
 	}
 	f.Say(what, verdict, fix, "%v", err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,7 +55,8 @@ installed: what works, what does not, and what to do about it.
 
 It runs on the node itself, with the file that its agent will have, and asks the
 cloud what the agent would ask. It changes nothing: where a permission to change
-something is looked at, the cloud is asked for a dry run.
+something is looked at, the cloud is asked for a dry run. Baidu's API has none:
+there only what the check reads is tried.
 
 The exit code is 1 if something is broken.`,
 		Example: `  enipoolctl cloud check --config agent.yaml
@@ -118,6 +120,9 @@ func (f *cloudFlags) read() (agentconf.Config, error) {
 	conf, err := agentconf.Parse(text)
 	if err != nil {
 		return agentconf.Config{}, fmt.Errorf("--config %s: %w", f.config, err)
+	}
+	if conf.Node = cmp.Or(conf.Node, os.Getenv("NODE_NAME")); conf.Node == "" {
+		conf.Node, _ = os.Hostname() // the agent says what is wrong with it
 	}
 	return conf, nil
 }

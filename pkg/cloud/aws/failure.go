@@ -48,7 +48,14 @@ func isMomentary(err error) bool {
 		said, ok := errors.AsType[smithy.APIError](err)
 		return status < 400 || status >= 500 || status == 429 || ok && throttles[codeOf(said)]
 	}
-	return ended(err) || isNetwork(err)
+	return ended(err) || isNetwork(err) || noSession(err)
+}
+
+// noSession tells whether the metadata did not answer who asked for a session: the SDK hides
+// what failed there from errors.As.
+func noSession(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "failed to get API token") && !strings.Contains(text, "StatusCode: 4")
 }
 
 // answer returns the status of the answer and the error that EC2 wrote there, if

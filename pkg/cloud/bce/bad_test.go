@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
@@ -28,11 +29,15 @@ func pair(t *testing.T) (*site, *engine.Node, *faulty, cloud.Interface) {
 	t.Helper()
 	withKeys(t)
 	s := newSite(t, setup{})
-	c, w := s.open(t, "i-n1", engine.Options{Subnets: []string{"sbn-a", "sbn-b"}})
+	c, w := s.open(t, "i-n1", engine.Options{Subnets: []string{"sbn-a", "sbn-b"}, Times: driver.Times{Settle: settled / 2}})
 	i, err := c.CreateInterface(t.Context(), cloud.Create{Token: "pair", Subnet: "sbn-a", V4: 2})
 	must(t, err)
+	time.Sleep(settled)
 	return s, c, w, i
 }
+
+// settled is how long after a call of pair's node describes count for more than what it did.
+const settled = 20 * time.Millisecond
 
 func TestAnAnswerThatIsCutOffIsNoAnswer(t *testing.T) {
 	s, c, _, i := pair(t)
@@ -59,6 +64,7 @@ func TestAnAnswerThatIsCutOffIsNoAnswer(t *testing.T) {
 			t.Errorf("AssignAddresses with answer %v: %v, %v; the ENI has %v", how, got, err, has)
 		}
 		must(t, c.UnassignAddresses(t.Context(), i.ID, since(t, c, i)))
+		time.Sleep(settled)
 	}
 }
 
@@ -107,6 +113,7 @@ func TestAnAddressThatIsNotOfTheENIsSubnetIsLeftOutAlone(t *testing.T) {
 	mine := own(t, c)
 	got, err := c.AssignAddresses(t.Context(), i.ID, eni.IPv4, 2)
 	must(t, err)
+	time.Sleep(settled)
 	all := slices.Concat(i.Addresses, got)
 	for _, foreign := range []string{"192.0.2.7", "10.0.4.9", "10.0.0.1", "10.0.0.0"} {
 		w.alter(eniPath, `"`+all[1].String()+`"`, `"`+foreign+`"`)
@@ -175,6 +182,7 @@ func TestAnAnswerToAnAssignmentThatCantBeIsOfUnknownOutcome(t *testing.T) {
 			t.Errorf("%s: %v came, the ENI has %v", name, got, has)
 		}
 		must(t, c.UnassignAddresses(t.Context(), i.ID, has))
+		time.Sleep(settled)
 	}
 }
 

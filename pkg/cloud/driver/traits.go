@@ -32,7 +32,8 @@ type Traits struct {
 	AllOrNothing bool
 	// Exact: Assign takes addresses by name.
 	Exact bool
-	// OneNIC: an instance never has another ENI than its primary one.
+	// OneNIC: an instance never has another ENI than its primary one. What is about others
+	// (Create, Attach, Bind, Detach, Delete, Rewrite) fails with cloud.ErrLimit.
 	OneNIC bool
 	// PerCall is the most addresses that a call puts or takes, 0 for no limit.
 	PerCall int

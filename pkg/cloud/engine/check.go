@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -17,6 +18,8 @@ type check struct {
 	view  view
 	home  home
 	found cloud.Findings
+	// limited: what the instance may carry is known.
+	limited bool
 }
 
 var (
@@ -80,8 +83,20 @@ func (k *check) interfaces(ctx context.Context) bool {
 		k.found.Failed("permission to describe ENIs", "allow it as in "+k.n.t.Keys.Policy+"; nothing else can be looked at without it", err)
 		return false
 	}
-	if err != nil {
-		k.found.Failed(what, "give the instance a role with "+k.n.t.Keys.Policy+", and see that the API can be reached", err)
+	switch {
+	case err == nil:
+	case errors.Is(err, cloud.ErrNotFound):
+		k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
+		k.found.Failed("ENIs", "correct cloud.instance and cloud.region; left out, they are what the instance metadata says", err)
+		return false
+	case errors.Is(err, cloud.ErrUnavailable):
+		k.found.Failed("API", "is it up, and does the node reach it: DNS, route, proxy? cloud.region and cloud.endpoint say where it is", err)
+		return false
+	case k.n.t.Keys.Policy == "":
+		k.found.Failed(what, "", err)
+		return false
+	default:
+		k.found.Failed(what, "give the instance a role with "+k.n.t.Keys.Policy+"; keys in the environment or in a file come before the role", err)
 		return false
 	}
 	k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
@@ -134,6 +149,7 @@ func (k *check) limits(ctx context.Context) {
 		k.found.Failed("limits", "allow what "+k.n.t.Keys.Policy+" does", err)
 		return
 	}
+	k.limited = true
 	verdict, fix, how := cloud.Works, "", ""
 	switch {
 	case l.V4Block.Size > 1:
@@ -156,7 +172,7 @@ func (k *check) subnets(ctx context.Context) {
 	}
 	usable := 0
 	for _, s := range all {
-		if k.n.isNew(s, k.home) || slices.Contains(k.n.o.Subnets, s.ID) {
+		if k.n.isNew(s, k.home) || slices.Contains(k.n.o.Subnets, s.ID) || k.n.t.OneNIC && s.ID == k.home.subnet {
 			usable += k.subnet(s)
 		}
 	}
@@ -167,7 +183,7 @@ func (k *check) subnets(ctx context.Context) {
 	}
 	switch {
 	case usable > 0:
-	case k.n.limits().ENIs == 1:
+	case k.limited && k.n.limits().ENIs == 1:
 		k.found.Say("subnets", cloud.Works, "", "the instance gets no more ENIs: pods have addresses of its primary one")
 	default:
 		k.found.Say("subnets", cloud.Broken, "name one of the node's zone in cloud.subnets or cloud.subnetTags", "new ENIs can lie in none: the node is in %s, VPC %s", k.home.zone, k.home.vpc)

@@ -14,6 +14,11 @@ import (
 func (n *Node) Known() []cloud.Interface {
 	n.mu.Lock()
 	shown, ready, deleted := n.memory.shown, maps.Clone(n.memory.ready), maps.Clone(n.memory.deleted)
+	for _, q := range n.quarantined {
+		if !q.Address.IsValid() {
+			delete(ready, q.ID) // the look has shown it, as what it can't be
+		}
+	}
 	n.mu.Unlock()
 	counts := func(at time.Time) bool { return !at.Add(n.t.Times.Settle).Before(shown.at) }
 	latest := n.latestPuts()
@@ -33,8 +38,8 @@ func (n *Node) Known() []cloud.Interface {
 		if at, isDeleted := deleted[i.ID]; isDeleted && counts(at) {
 			continue
 		}
-		if isMade && (made.read.After(i.read) || counts(made.at) && i.Index < 0) {
-			i = made.nic // it has more by now, and is attached
+		if isMade && (made.read.After(i.read) || counts(made.at) && (i.Index < 0 || made.V6.IsValid() && !i.V6.IsValid())) {
+			i = made.nic // it has more by now: an index, a primary IPv6 address
 		}
 		show(i)
 	}

@@ -155,3 +155,26 @@ func TestAnAddressIsOnTheENIThatItWasPutOnLast(t *testing.T) {
 		has(t, n, i.ID, i.Addresses[1:], moved)
 	})
 }
+
+// What a call has made is no answer to a describe that shows it as what can't be.
+func TestAnENIJustMadeThatDescribesShowWrongIsLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		d := &edited{Driver: w.Driver("i-1", w.traits)}
+		n := engine.New(d, engine.Options{Subnets: []string{"a"}})
+		made, err := n.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 2})
+		must(t, err)
+		d.interfaces = func(all []driver.Interface) []driver.Interface {
+			for i := range all {
+				if all[i].ID == made.ID {
+					all[i].MAC = "none"
+				}
+			}
+			return all
+		}
+		list, err := n.Interfaces(t.Context())
+		if q := n.Quarantined(); err != nil || len(list) != 1 || len(q) != 1 || q[0].ID != made.ID {
+			t.Errorf("shown are %+v, %v, left out %+v", list, err, q)
+		}
+	})
+}

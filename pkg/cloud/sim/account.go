@@ -205,7 +205,7 @@ func (a *Account) LiftLimits() {
 	a.lifted = true
 }
 
-// Calls returns how many calls of each action and method there were, failed ones too.
+// Calls returns how many calls of each action there were, failed ones too.
 func (a *Account) Calls() map[string]int {
 	a.lock()
 	defer a.mu.Unlock()
