@@ -144,7 +144,7 @@ func (s *site) serve() {
 	s.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- s.account.ServeOn(ctx, l) }()
+	go func() { served <- newBothReleases(s.account).serve(ctx, l) }()
 	s.stop = func() {
 		cancel()
 		if err := <-served; err != nil {
