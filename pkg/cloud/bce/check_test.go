@@ -66,8 +66,8 @@ func TestCheckTellsAddressesThatAreNotForPods(t *testing.T) {
 	fault := swap(`"ips":[`, `"ips":[{"privateIp":"10.0.4.9","primary":"false"},`)
 	s.Endpoint.FailNext("GetInstanceDetail", fault, fault, fault)
 	got := verdicts(t, s, engine.Options{})
-	expect(t, got, map[string]cloud.Verdict{"ENIs": cloud.Works, "address 10.0.4.9": cloud.Careful})
-	if len(got) != 8 {
+	expect(t, got, map[string]cloud.Verdict{"ENIs": cloud.Works, "address 10.0.4.9": cloud.Careful, "permissions": cloud.Unknown})
+	if len(got) != 9 {
 		t.Errorf("%d findings: %+v", len(got), got)
 	}
 }
