@@ -98,7 +98,7 @@ var bugs = []struct {
 		s.wrapStore = func(f agent.Store) agent.Store { return without{f, "creates"} }
 	}},
 	{"what was unassigned lately is not saved", "is free on ENI", func(s *scenario) {
-		s.wrapStore = func(f agent.Store) agent.Store { return without{f, "gone"} }
+		s.wrapStore = func(f agent.Store) agent.Store { return without{f, "notes"} }
 	}},
 }
 
