@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/agent"
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/scale"
 	"golang.org/x/time/rate"
@@ -48,8 +49,7 @@ type remembered struct {
 		Token string
 		V4    int
 	}
-	Gone    map[netip.Addr]time.Duration
-	GoneENI map[string]time.Duration `json:"goneENIs"`
+	Notes   cloud.Notes
 	Begun   map[netip.Addr]bool
 	Leaving map[string]bool
 	Unsure  map[string]time.Duration
