@@ -34,7 +34,7 @@ func TestACloudThatIsAwayAtTheStartIsWaitedFor(t *testing.T) {
 	s.account.Refuse(cloud.ErrUnavailable)
 	s.serve()
 	s.eventually("the cloud's own refusal", func() error {
-		if _, body, err := s.get("/readyz"); err != nil || !regexp.MustCompile(`all calls fail`).MatchString(body) {
+		if _, body, err := s.get("/readyz"); err != nil || !regexp.MustCompile(`cloud unavailable: a simulated fault`).MatchString(body) {
 			return fmt.Errorf("%s, %v", body, err)
 		}
 		return nil
