@@ -33,7 +33,7 @@ func TestWhatKeepsAPodFromAnAddressIsNamedUntilItIsGone(t *testing.T) {
 		},
 		{
 			name: "account", limits: tiny, cloud: sim.Options{MaxENIs: 1}, conf: "maxPods: 110", before: func(*site) {},
-			reason: `limit reached: the account may have 1 ENIs`,
+			reason: `limit reached: interface limit of the account: the account may have 1 ENIs`,
 			cure:   func(s *site) { s.del("a") },
 		},
 		{
