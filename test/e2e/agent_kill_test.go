@@ -77,7 +77,7 @@ func TestAnENIThatNobodyRemembersIsGivenBack(t *testing.T) {
 	s.must(os.Remove(s.state()))
 	s.del("a", "b")
 	agent = s.start()
-	agent.says(`msg=delete eni=eni-00000002 reason="it was made for this node .* ago and is not attached"`)
+	agent.says(`msg=delete eni=eni-00000002 reason="it was made for this node and is attached nowhere since \d+s"`)
 	s.eventually("it is gone", func() error {
 		if made, _ := s.attached(); made != 1 {
 			return fmt.Errorf("%d ENIs", made)
