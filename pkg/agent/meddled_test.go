@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,14 +18,26 @@ type meddled struct {
 	driver.Driver
 	attach func(id string) // before an ENI is attached
 	show   func([]driver.Interface) []driver.Interface
+
+	mu     sync.Mutex
 	refuse func(method, about string) error
 }
 
+// refuseIf sets what is refused from now on, while calls are under way.
+func (d *meddled) refuseIf(refuse func(method, about string) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refuse = refuse
+}
+
 func (d *meddled) refused(method, about string) error {
-	if d.refuse == nil {
+	d.mu.Lock()
+	refuse := d.refuse
+	d.mu.Unlock()
+	if refuse == nil {
 		return nil
 	}
-	return d.refuse(method, about)
+	return refuse(method, about)
 }
 
 func (d *meddled) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {

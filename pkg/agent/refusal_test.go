@@ -54,7 +54,7 @@ func TestOneENIThatRefusesDoesNotStarveTheNode(t *testing.T) {
 						n.del(k)
 					}
 				}
-				d.refuse = refuse
+				d.refuseIf(refuse)
 				sleep(10 * time.Minute)
 				for range 60 {
 					_ = n.add()
@@ -73,12 +73,12 @@ func TestOneSubnetThatIsForbiddenDoesNotStarveTheNode(t *testing.T) {
 				o.Subnets, o.SubnetTags = []string{"subnet-a", "subnet-b"}, nil
 				return o
 			}
-			d.refuse = func(method, about string) error {
+			d.refuseIf(func(method, about string) error {
 				if method == "Create" && about == "subnet-b" {
 					return isForbidden()
 				}
 				return nil
-			}
+			})
 		})
 		defer n.stop()
 		for range 20 {
