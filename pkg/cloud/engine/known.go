@@ -22,7 +22,7 @@ func (n *Node) Known() []cloud.Interface {
 	n.mu.Unlock()
 	counts := func(at time.Time) bool { return !at.Add(n.t.Times.Settle).Before(shown.at) }
 	latest := n.latestPuts()
-	var list []cloud.Interface
+	var list []nic
 	show := func(i nic) {
 		addrs, blocks := n.truth(i)
 		i.Addresses, i.Partial = addrs, partial(blocks)
@@ -30,7 +30,7 @@ func (n *Node) Known() []cloud.Interface {
 			at, isPut := latest[a]
 			return isPut && at != i.ID // the call that takes it from here has not returned yet
 		})
-		list = append(list, i.Interface)
+		list = append(list, i)
 	}
 	for _, i := range shown.nics {
 		made, isMade := ready[i.ID]
@@ -43,12 +43,18 @@ func (n *Node) Known() []cloud.Interface {
 		}
 		show(i)
 	}
-	for _, made := range slices.SortedFunc(maps.Values(ready), func(a, b sight) int { return byCreation(a.nic, b.nic) }) {
+	for _, made := range ready {
 		if counts(made.at) {
 			show(made.nic)
 		}
 	}
-	return list
+	// The look may have shown an ENI that is younger than one just made.
+	slices.SortStableFunc(list, byCreation)
+	var out []cloud.Interface
+	for _, i := range list {
+		out = append(out, i.Interface)
+	}
+	return out
 }
 
 // latestPuts are the ENIs that calls have put addresses on last.

@@ -72,6 +72,34 @@ func TestWhatCallsHaveDoneIsShownAtOnceWhateverLags(t *testing.T) {
 	}
 }
 
+// Two describes make a look, and an ENI that is attached between them is in neither.
+func TestKnownKeepsTheOrderOfCreationWhenALookShowsTheYoungerENIAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		d := &edited{Driver: w.Driver("i-1", w.traits)}
+		n := engine.New(d, engine.Options{Subnets: []string{"a"}, Times: driver.Times{Poll: time.Second}})
+		var want []string
+		for _, token := range []string{"a", "b"} {
+			i, err := n.CreateInterface(t.Context(), cloud.Create{Token: token, Subnet: "a", V4: 2})
+			must(t, err)
+			want = append(want, i.ID)
+			time.Sleep(time.Second)
+		}
+		d.interfaces = func(all []driver.Interface) []driver.Interface {
+			return slices.DeleteFunc(all, func(i driver.Interface) bool { return i.ID == want[0] })
+		}
+		_, err := n.Interfaces(t.Context())
+		must(t, err)
+		var got []string
+		for _, i := range n.Known()[1:] {
+			got = append(got, i.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("Known returns %v, want %v: in the order of their creation", got, want)
+		}
+	})
+}
+
 func TestALaterProcessKnowsWhatIsGoneByItsNotes(t *testing.T) {
 	for _, traits := range []driver.Traits{sim.LikeEC2(), sim.LikeBCE()} {
 		synctest.Test(t, func(t *testing.T) {
