@@ -137,10 +137,6 @@ func TestEveryPackageSaysItsJob(t *testing.T) {
 	}
 }
 
-// beside are packages that no program links yet: the autoscaler of pods, which pool sizing
-// is compared with.
-var beside = []string{"scale/kpa"}
-
 // What lies under pkg/ is part of a program. Suites that other packages' tests import say
 // so by their names.
 func TestEveryPackageIsLinkedByAProgram(t *testing.T) {
@@ -154,7 +150,7 @@ func TestEveryPackageIsLinkedByAProgram(t *testing.T) {
 	}
 	linked := list("-deps", "../plugins/...")
 	for _, pkg := range list("../pkg/...") {
-		excused := strings.HasSuffix(pkg, "test") || slices.Contains(beside, strings.TrimPrefix(pkg, module+"pkg/"))
+		excused := strings.HasSuffix(pkg, "test")
 		if is := slices.Contains(linked, pkg); !is && !excused {
 			t.Errorf("%s is linked by no program: a bed of tests lies in test/, a suite for other packages' tests is named so", pkg)
 		}

@@ -115,7 +115,7 @@ func TestMostIsWhatTheScarcestAllows(t *testing.T) {
 
 func TestEachModeSizesInItsOwnUnit(t *testing.T) {
 	base := scale.Default()
-	base.Strategy, base.CountPrimaries, base.MinPool = scale.Reactive, true, 5
+	base.Strategy, base.CountPrimaries, base.MinPool, base.KPA = scale.Reactive, true, 5, scale.KPAConfig{}
 	limits := eni.Limits{ENIs: 8, V4: 30, V6: 40}
 	derived := func(batch, minFree, least int) scale.Config {
 		s := base

@@ -42,13 +42,13 @@ func perENI(l eni.Limits, families []eni.Family) int {
 //   - BestEffort keeps PreAllocate slots free, to the slot: B is 1 and mf is
 //     PreAllocate, with MinAllocate as the smallest pool. That is Needed.
 //
-// What dampens the pool is the same in all modes. The reactive strategy steps by
-// batches and counting primaries aligns to them, so both are for Batch alone.
+// What dampens the pool is the same in all modes. The other strategies go by
+// batches and counting primaries aligns to them, so they are for Batch alone.
 func (c Config) Sizing(l eni.Limits, families []eni.Family) scale.Config {
 	s := c.Scale
 	switch c.Mode {
 	case Batch:
-		return s
+		return s.Normal()
 	case Burstable:
 		s.Batch, s.MinFree, s.MinPool = max(1, perENI(l, families)), 100*c.Multiple, 0
 	case BestEffort:
@@ -57,5 +57,5 @@ func (c Config) Sizing(l eni.Limits, families []eni.Family) scale.Config {
 	}
 	s.Strategy, s.CountPrimaries = scale.Equation, false
 	s.MaxFree = s.MinFree + 100
-	return s
+	return s.Normal()
 }

@@ -13,6 +13,9 @@ import (
 func TestSleepingUntilAgainIsLikeAskingEverySecond(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, owned := anyConfig(t), rapid.IntRange(0, 120).Draw(t, "owned")
+		if rapid.Bool().Draw(t, "kpa") {
+			c = anyKPA(t)
+		}
 		asking, sleeping := New(c, owned, 0), New(c, owned, 0)
 		var held Decision
 		now, calls := 0, 0

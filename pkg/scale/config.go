@@ -14,16 +14,21 @@ import (
 type Strategy uint8
 
 // The strategies. Equation computes the size in one step; Reactive is the
-// monitor it replaces, one batch at a time, kept to compare with.
+// monitor it replaces, one batch at a time, kept to compare with. KPA follows the mean
+// of the used addresses, as Knative's autoscaler does with pods.
 const (
 	Equation Strategy = iota
 	Reactive
+	KPA
 )
 
-// String returns "equation" or "reactive".
+// String returns "equation", "reactive" or "kpa".
 func (s Strategy) String() string {
-	if s == Reactive {
+	switch s {
+	case Reactive:
 		return "reactive"
+	case KPA:
+		return "kpa"
 	}
 	return "equation"
 }
@@ -35,8 +40,10 @@ func ParseStrategy(name string) (Strategy, error) {
 		return Equation, nil
 	case "reactive":
 		return Reactive, nil
+	case "kpa":
+		return KPA, nil
 	}
-	return 0, fmt.Errorf("unknown strategy %q: must be equation or reactive", name)
+	return 0, fmt.Errorf("unknown strategy %q: must be equation, reactive or kpa", name)
 }
 
 // Form says what becomes of the primary addresses when they are counted.
@@ -88,6 +95,19 @@ type Config struct {
 	ReleaseInterval time.Duration // between two steps down
 	ExhaustedSpare  int           // addresses kept free where the subnet has no more
 	ExhaustedDelay  time.Duration // window of the highest demand then
+
+	KPA KPAConfig
+}
+
+// Normal returns c without what its strategy does not look at.
+func (c Config) Normal() Config {
+	c.Batch = max(c.Batch, 1)
+	if c.Strategy == KPA {
+		c.MinFree, c.MaxFree, c.Form = 0, 100, Safe // Utilization says what is free
+	} else {
+		c.KPA = KPAConfig{}
+	}
+	return c
 }
 
 // Default returns the settings that suit a node of some tens of pods: batches of
@@ -105,5 +125,6 @@ func Default() Config {
 		ReleaseInterval: 30 * time.Second,
 		ExhaustedSpare:  1,
 		ExhaustedDelay:  10 * time.Second,
+		KPA:             DefaultKPA(),
 	}
 }

@@ -45,16 +45,35 @@ type Decision struct {
 // never smaller than Assigned.
 //
 // With Reactive a call grows or shrinks the pool by at most one batch, so it is
-// called once a second.
+// called once a second. With KPA it goes by means; see follow.
 func (c Config) Decide(s State, now time.Duration, o Observation) (State, Decision) {
-	o, c.Batch = o.plain(), max(c.Batch, 1)
-	z := sizing{c: c, o: o, s: s.observe(c, now, o)}
-	z.measure()
-	decide, again := z.solve, z.again
-	if c.Strategy == Reactive {
-		decide, again = z.react, z.againReactive
+	z := c.decide(s, now, o.plain())
+	switch c.Strategy {
+	case Reactive:
+		z.made.Again = z.againReactive()
+	case KPA:
+		z.made.Again = z.againKPA()
+	default:
+		z.made.Again = z.again()
 	}
-	target, reason := decide()
+	return z.s, z.made
+}
+
+// decide is Decide but for Again.
+func (c Config) decide(s State, now time.Duration, o Observation) sizing {
+	c = c.Normal()
+	z := sizing{c: c, o: o, s: s.observe(c, now, o), before: s.Now}
+	z.measure()
+	var target int
+	var reason Reason
+	switch c.Strategy {
+	case Reactive:
+		target, reason = z.react()
+	case KPA:
+		target, reason = z.follow()
+	default:
+		target, reason = z.solve()
+	}
 	if keep := min(o.Keep, z.s.Target); o.Exhausted && target < keep {
 		target, reason = keep, HoldInterval
 	}
@@ -62,10 +81,8 @@ func (c Config) Decide(s State, now time.Duration, o Observation) (State, Decisi
 		z.s.LastRelease = z.s.Now
 	}
 	z.s.Target = target
-	return z.s, Decision{
-		Target: target, Need: z.need, Smoothed: z.smoothed,
-		Reason: reason, Burst: z.s.InBurst, Again: again(),
-	}
+	z.made = Decision{Target: target, Need: z.need, Smoothed: z.smoothed, Reason: reason, Burst: z.s.InBurst}
+	return z
 }
 
 func (o Observation) plain() Observation {
@@ -77,9 +94,11 @@ func (o Observation) plain() Observation {
 
 // sizing is a decision in the making. Until it is made, s.Target is the last one.
 type sizing struct {
-	c Config
-	o Observation
-	s State
+	c      Config
+	o      Observation
+	s      State
+	before int // second of the sample before
+	made   Decision
 
 	need     int // of the demand of now
 	stable   int // of the mean demand

@@ -30,18 +30,34 @@ func (c Config) Validate() error {
 		span("releaseInterval", c.ReleaseInterval, time.Second, 24*time.Hour),
 		number("exhaustedSpare", c.ExhaustedSpare, 0, mostAddresses),
 		span("exhaustedDelay", c.ExhaustedDelay, 0, time.Hour),
+		c.validateKPA(),
 	)
 }
 
 func (c Config) validateKinds() error {
 	var errs []error
-	if c.Strategy > Reactive {
-		errs = append(errs, fmt.Errorf("strategy: %d: must be equation or reactive", c.Strategy))
+	if c.Strategy > KPA {
+		errs = append(errs, fmt.Errorf("strategy: %d: must be equation, reactive or kpa", c.Strategy))
 	}
 	if c.Form > Document {
 		errs = append(errs, fmt.Errorf("form: %d: must be safe or document", c.Form))
 	}
 	return errors.Join(errs...)
+}
+
+// validateKPA asks nothing of those who use another strategy.
+func (c Config) validateKPA() error {
+	if c.Strategy != KPA {
+		return nil
+	}
+	var form error
+	if c.KPA.Form > KPAKnative {
+		form = fmt.Errorf("kpaForm: %d: must be document or knative", c.KPA.Form)
+	}
+	return errors.Join(form,
+		percent("utilization", c.KPA.Utilization, 1, 100),
+		percent("grow", c.KPA.GrowPercent, 101, mostPercent),
+		number("activation", c.KPA.Activation, 1, mostAddresses))
 }
 
 // validateMaxFree is the rule of convergence of sources/cns-background.md. Growing

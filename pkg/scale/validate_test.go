@@ -17,7 +17,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		{func(c *Config) { c.Strategy = 2 }, "strategy: 2: must be equation or reactive"},
+		{func(c *Config) { c.Strategy = 3 }, "strategy: 3: must be equation, reactive or kpa"},
 		{func(c *Config) { c.Form = 9 }, "form: 9: must be safe or document"},
 		{func(c *Config) { c.Batch = 0 }, "batch: 0: must be 1 to 65536"},
 		{func(c *Config) { c.MinFree, c.MaxFree = -1, 150 }, "minFree: -1: must be 0 to 1000 percent"},
@@ -78,7 +78,7 @@ func endless(c Config, used int) map[int]bool {
 }
 
 func TestNamesAreReadBack(t *testing.T) {
-	for _, s := range []Strategy{Equation, Reactive} {
+	for _, s := range []Strategy{Equation, Reactive, KPA} {
 		if got, err := ParseStrategy(s.String()); err != nil || got != s {
 			t.Errorf("%s is read as %s, %v", s, got, err)
 		}
@@ -89,7 +89,7 @@ func TestNamesAreReadBack(t *testing.T) {
 		}
 	}
 	_, err := ParseStrategy("v1")
-	if want := `unknown strategy "v1": must be equation or reactive`; err == nil || err.Error() != want {
+	if want := `unknown strategy "v1": must be equation, reactive or kpa`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	_, err = ParseForm("")

@@ -296,6 +296,7 @@ func TestASimulatedNodeAndARealAgentTakeTheSameSteps(t *testing.T) {
 	for name, change := range map[string]func(*agentconf.Config){
 		"batch":      func(*agentconf.Config) {},
 		"reactive":   func(c *agentconf.Config) { c.Pool.Scale.Strategy = 1 },
+		"kpa":        func(c *agentconf.Config) { c.Pool.Scale.Strategy = 2 },
 		"burstable":  func(c *agentconf.Config) { c.Pool.Mode, c.Pool.ReturnENIs = 1, true },
 		"besteffort": func(c *agentconf.Config) { c.Pool.Mode, c.Pool.PreAllocate, c.Pool.MaxAboveWatermark = 2, 4, 3 },
 	} {

@@ -44,6 +44,13 @@ func sizes(base agentconf.Config) []variant {
 			})
 		}
 	}
+	for _, batch := range []int{4, 16} {
+		for _, used := range []int{50, 70, 90} {
+			add(func(p *pool.Config) {
+				p.Mode, p.Scale.Strategy, p.Scale.Batch, p.Scale.KPA.Utilization = pool.Batch, scale.KPA, batch, used
+			})
+		}
+	}
 	for multiple := 1; multiple <= 2; multiple++ {
 		for _, returns := range []bool{false, true} {
 			add(func(p *pool.Config) { p.Mode, p.Multiple, p.ReturnENIs = pool.Burstable, multiple, returns })
@@ -89,10 +96,14 @@ func (v variant) name() string {
 	mode := p.Mode.String()
 	switch p.Mode {
 	case pool.Batch:
-		if p.Scale.Strategy == scale.Reactive {
+		if p.Scale.Strategy != scale.Equation {
 			mode = p.Scale.Strategy.String()
 		}
-		keys = append(keys, fmt.Sprintf("B=%d", p.Scale.Batch), fmt.Sprintf("mf=%d%%", p.Scale.MinFree))
+		free := fmt.Sprintf("mf=%d%%", p.Scale.MinFree)
+		if p.Scale.Strategy == scale.KPA {
+			free = fmt.Sprintf("utilization=%d%%", p.Scale.KPA.Utilization)
+		}
+		keys = append(keys, fmt.Sprintf("B=%d", p.Scale.Batch), free)
 	case pool.Burstable:
 		keys = append(keys, fmt.Sprintf("multiple=%d", p.Multiple), fmt.Sprintf("returnENIs=%t", p.ReturnENIs))
 	case pool.BestEffort:

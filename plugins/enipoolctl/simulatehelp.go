@@ -56,11 +56,14 @@ keys. Its mode is one of:
   burstable   an ENI is filled when it is made, and so many are kept idle
   besteffort  a number of free addresses is kept between watermarks
   reactive    as batch, but one batch at a time: the monitor before the equation
+  kpa         as batch, but by the mean of the used addresses, as Knative sizes pods
 
 Its keys are those of the agent's file, which conf/agent.yaml explains:
 
   batch, reactive  B (batch), mf (minFree), Mf (maxFree; mf + 100% if not given),
                    minPool, countPrimaries, primaryForm
+  kpa              B (batch), minPool, countPrimaries, utilization, grow,
+                   activation, kpaForm
   burstable        multiple (burstableMultiple, burstableMehrfachENI), partial,
                    returnENIs
   besteffort       preAllocate, minAllocate, maxAboveWatermark

@@ -22,6 +22,7 @@ var settingModes = []struct {
 	{"burstable", map[string]string{"pool.mode": "burstable"}},
 	{"besteffort", map[string]string{"pool.mode": "besteffort"}},
 	{"reactive", map[string]string{"pool.mode": "batch", "pool.strategy": "reactive"}},
+	{"kpa", map[string]string{"pool.mode": "batch", "pool.strategy": "kpa"}},
 }
 
 func settingModeNames() []string {
@@ -36,7 +37,7 @@ func settingModeNames() []string {
 type settingKey struct {
 	agentconf.Key
 	names []string // what it may be called, the usual name first
-	only  string   // the mode of the pool in which it has an effect, "" if it has in all
+	only  []string // what --compare begins with where it has an effect, nil if it has everywhere
 }
 
 // settingKeys returns all of them: those of the pool, and what else matters to a
@@ -59,22 +60,30 @@ func settingKeys() []settingKey {
 	return list
 }
 
-// onlyIn returns the mode without which a key of the pool has no effect: the other
-// modes put their own numbers into the equation.
-func onlyIn(name string) string {
+// onlyIn returns without which a key of the pool has no effect: other modes put their own
+// numbers into the equation.
+func onlyIn(name string) []string {
 	switch name {
-	case "batch", "minFree", "maxFree", "countPrimaries", "primaryForm", "minPool":
-		return "batch"
+	case "minFree", "maxFree", "primaryForm":
+		return []string{"batch", "reactive"}
+	case "batch", "countPrimaries", "minPool":
+		return []string{"batch", "reactive", "kpa"}
+	case "utilization", "grow", "activation", "kpaForm":
+		return []string{"kpa"}
 	case "burstableMultiple", "burstableMehrfachENI", "partial", "returnENIs":
-		return "burstable"
+		return []string{"burstable"}
 	case "minAllocate", "preAllocate", "maxAboveWatermark":
-		return "besteffort"
+		return []string{"besteffort"}
 	}
-	return ""
+	return nil
 }
+
+// in tells whether the key has an effect in what --compare begins with.
+func (k settingKey) in(mode string) bool { return k.only == nil || slices.Contains(k.only, mode) }
 
 // compared is a --compare taken apart.
 type compared struct {
+	mode   string
 	name   string
 	values map[string]string // by full keys
 	typed  map[string]string // what the text calls them
@@ -101,7 +110,7 @@ func settings(base agentconf.Config, texts []string) ([]simulate.Setting, error)
 }
 
 func baseName(c agentconf.Config) string {
-	if c.Pool.Mode == pool.Batch && c.Pool.Scale.Strategy == scale.Reactive {
+	if c.Pool.Mode == pool.Batch && c.Pool.Scale.Strategy != scale.Equation {
 		return c.Pool.Scale.Strategy.String()
 	}
 	return c.Pool.Mode.String()
@@ -131,9 +140,9 @@ func parseCompare(text string) (compared, error) {
 	mode, pairs, more := strings.Cut(text, ":")
 	i := slices.Index(settingModeNames(), mode)
 	if i < 0 {
-		return compared{}, errors.New("must begin with batch, burstable, besteffort or reactive")
+		return compared{}, errors.New("must begin with batch, burstable, besteffort, reactive or kpa")
 	}
-	c := compared{name: text, values: map[string]string{}, typed: map[string]string{}}
+	c := compared{mode: mode, name: text, values: map[string]string{}, typed: map[string]string{}}
 	for key, value := range settingModes[i].values {
 		c.values[key] = value
 	}
@@ -167,8 +176,8 @@ func (c *compared) add(pair string) error {
 		return err
 	case c.typed[key.Name] != "":
 		return fmt.Errorf("%s: is given twice", name)
-	case key.only != "" && key.only != c.values["pool.mode"]:
-		return fmt.Errorf("%s: has no effect in this mode, only in %s", name, key.only)
+	case !key.in(c.mode):
+		return fmt.Errorf("%s: has no effect in this mode, only in %s", name, strings.Join(key.only, ", "))
 	}
 	c.values[key.Name], c.typed[key.Name] = value, name
 	return nil
@@ -219,15 +228,14 @@ func completeCompare(typed string) []string {
 	if !found {
 		return settingModeNames()
 	}
-	i := slices.Index(settingModeNames(), mode)
-	if i < 0 {
+	if !slices.Contains(settingModeNames(), mode) {
 		return nil
 	}
 	head := typed[:strings.LastIndexAny(typed, ":,")+1]
 	list := []string{head + "name=\twhat its row is called"}
 	for _, k := range settingKeys() {
 		there := slices.ContainsFunc(k.names, func(n string) bool { return strings.Contains(head, ":"+n+"=") || strings.Contains(head, ","+n+"=") })
-		if !there && (k.only == "" || k.only == settingModes[i].values["pool.mode"]) {
+		if !there && k.in(mode) {
 			list = append(list, head+k.names[0]+"=\t"+k.Want)
 		}
 	}

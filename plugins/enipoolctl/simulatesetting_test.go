@@ -27,6 +27,11 @@ func TestASettingIsTheBaseWithWhatIsTyped(t *testing.T) {
 	}{
 		{"batch", func(*agentconf.Config) {}},
 		{"reactive", func(c *agentconf.Config) { c.Pool.Scale.Strategy = scale.Reactive }},
+		{"kpa", func(c *agentconf.Config) { c.Pool.Scale.Strategy = scale.KPA }},
+		{"kpa:B=8,utilization=80%,grow=200%,activation=2,kpaForm=knative", func(c *agentconf.Config) {
+			c.Pool.Scale.Strategy, c.Pool.Scale.Batch = scale.KPA, 8
+			c.Pool.Scale.KPA = scale.KPAConfig{Form: scale.KPAKnative, Utilization: 80, GrowPercent: 200, Activation: 2}
+		}},
 		{"burstable", func(c *agentconf.Config) { c.Pool.Mode = pool.Burstable }},
 		{"besteffort", func(c *agentconf.Config) { c.Pool.Mode = pool.BestEffort }},
 		{"batch:B=8,mf=0.25", func(c *agentconf.Config) { c.Pool.Scale.Batch, c.Pool.Scale.MinFree, c.Pool.Scale.MaxFree = 8, 25, 125 }},
@@ -124,25 +129,27 @@ func TestAKeyIsForTheModesThatLookAtIt(t *testing.T) {
 	}
 	other := map[string]string{"batch": "8", "minFree": "25%", "maxFree": "500%", "minPool": "9", "countPrimaries": "true", "primaryForm": "document",
 		"minAllocate": "7", "preAllocate": "7", "burstableMultiple": "3", "burstableMehrfachENI": "3", "delay": "1m", "stable": "2m",
-		"burst": "300%", "shrink": "300%", "burstWindow": "9s", "releaseInterval": "9s", "exhaustedSpare": "9", "exhaustedDelay": "9s"}
+		"burst": "300%", "shrink": "300%", "burstWindow": "9s", "releaseInterval": "9s", "exhaustedSpare": "9", "exhaustedDelay": "9s",
+		"utilization": "40%", "grow": "200%", "activation": "3", "kpaForm": "knative"}
 	limits := eni.Limits{ENIs: 4, V4: 11}
 	for _, k := range settingKeys() {
 		value, sizing := other[strings.TrimPrefix(k.Name, "pool.")]
-		for _, mode := range []string{"batch", "burstable", "besteffort"} {
+		for _, m := range settingModes {
+			mode := m.name
 			_, err := settings(base, []string{mode + ":" + k.names[0] + "=" + value})
-			if refused := err != nil && strings.Contains(err.Error(), "has no effect"); refused != (k.only != "" && k.only != mode) {
+			if refused := err != nil && strings.Contains(err.Error(), "has no effect"); refused == k.in(mode) {
 				t.Errorf("%s in mode %s: %v", k.Name, mode, err)
 			}
 			if !sizing || k.Name == "pool.primaryForm" {
 				continue
 			}
-			before, err1 := base.With(map[string]string{"pool.mode": mode})
+			before, err1 := base.With(m.values)
 			after, err2 := before.With(map[string]string{k.Name: value})
 			if err1 != nil || err2 != nil {
 				t.Fatal(err1, err2)
 			}
 			changes := before.Pool.Sizing(limits, []eni.Family{eni.IPv4}) != after.Pool.Sizing(limits, []eni.Family{eni.IPv4})
-			if changes != (k.only == "" || k.only == mode) {
+			if changes != k.in(mode) {
 				t.Errorf("%s changes the sizing of mode %s: %t", k.Name, mode, changes)
 			}
 		}

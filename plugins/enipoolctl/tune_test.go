@@ -13,6 +13,7 @@ func TestTheSectionToPasteMakesThePool(t *testing.T) {
 	for name, change := range map[string]func(*pool.Config){
 		"batch":     func(p *pool.Config) { p.Scale.Batch, p.Scale.MinFree, p.Scale.MaxFree, p.Scale.MinPool = 8, 25, 200, 5 },
 		"reactive":  func(p *pool.Config) { p.Scale.Strategy = 1 },
+		"kpa":       func(p *pool.Config) { p.Scale.Strategy, p.Scale.KPA.Utilization = 2, 90 },
 		"burstable": func(p *pool.Config) { p.Mode, p.Multiple, p.ReturnENIs = pool.Burstable, 2, true },
 		"besteffort": func(p *pool.Config) {
 			p.Mode, p.PreAllocate, p.MinAllocate, p.MaxAboveWatermark = pool.BestEffort, 8, 4, 3

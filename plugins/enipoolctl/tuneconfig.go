@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/scale"
 )
 
 // poolText is the section of the agent's file that makes a pool as it is: the keys
@@ -18,8 +19,12 @@ func poolText(p pool.Config) string {
 	case pool.Batch:
 		line("strategy", p.Scale.Strategy)
 		line("batch", p.Scale.Batch)
-		line("minFree", fmt.Sprintf("%d%%", p.Scale.MinFree))
-		line("maxFree", fmt.Sprintf("%d%%", p.Scale.MaxFree))
+		if p.Scale.Strategy == scale.KPA {
+			line("utilization", fmt.Sprintf("%d%%", p.Scale.KPA.Utilization))
+		} else {
+			line("minFree", fmt.Sprintf("%d%%", p.Scale.MinFree))
+			line("maxFree", fmt.Sprintf("%d%%", p.Scale.MaxFree))
+		}
 		line("minPool", p.Scale.MinPool)
 	case pool.Burstable:
 		line("burstableMultiple", p.Multiple)

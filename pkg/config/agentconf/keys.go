@@ -22,6 +22,7 @@ import (
 const (
 	mostAddresses = 1 << 16
 	mostPercent   = 10_000
+	mostGrow      = 100_000 // no limit
 	mostPods      = 10_000
 	mostCalls     = 1000
 	mostAtOnce    = 64
@@ -189,7 +190,8 @@ func kubeKeys(k *Kubernetes) []key {
 
 func sizeKeys(s *scale.Config) []key {
 	return []key{
-		oneOf("pool.strategy", &s.Strategy, choice[scale.Strategy]{"equation", scale.Equation}, choice[scale.Strategy]{"reactive", scale.Reactive}),
+		oneOf("pool.strategy", &s.Strategy, choice[scale.Strategy]{"equation", scale.Equation}, choice[scale.Strategy]{"reactive", scale.Reactive},
+			choice[scale.Strategy]{"kpa", scale.KPA}),
 		number("pool.batch", &s.Batch, 1, 4096),
 		percent("pool.minFree", &s.MinFree, 0, 1000),
 		percent("pool.maxFree", &s.MaxFree, 100, mostPercent),
@@ -204,6 +206,10 @@ func sizeKeys(s *scale.Config) []key {
 		seconds("pool.releaseInterval", &s.ReleaseInterval, time.Second, time.Hour),
 		number("pool.exhaustedSpare", &s.ExhaustedSpare, 0, 4096),
 		seconds("pool.exhaustedDelay", &s.ExhaustedDelay, 0, time.Hour),
+		percent("pool.utilization", &s.KPA.Utilization, 1, 100),
+		percent("pool.grow", &s.KPA.GrowPercent, 101, mostGrow),
+		number("pool.activation", &s.KPA.Activation, 1, 4096),
+		oneOf("pool.kpaForm", &s.KPA.Form, choice[scale.KPAForm]{"document", scale.KPADocument}, choice[scale.KPAForm]{"knative", scale.KPAKnative}),
 	}
 }
 

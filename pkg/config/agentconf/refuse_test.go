@@ -101,7 +101,7 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		{"kubernetes: {faultQuiet: 60}", `kubernetes.faultQuiet: "60": must be a duration like "30s", from "1s" to "1h"`},
 		{"taint: true", `taint: "true": ` + noSuchKey + "; is kubernetes.taint meant?"},
 		{"pool: {mode: BestEffort}", `pool.mode: "BestEffort": must be batch, burstable or besteffort`},
-		{"pool: {strategy: fast}", `pool.strategy: "fast": must be equation or reactive`},
+		{"pool: {strategy: fast}", `pool.strategy: "fast": must be equation, reactive or kpa`},
 		{"pool: {batch: 0}", `pool.batch: "0": must be a whole number from 1 to 4096`},
 		{"pool: {batch: 16.0}", `pool.batch: "16.0": must be a whole number from 1 to 4096`},
 		{"pool: {batch: 99999999999999999999}", `pool.batch: "99999999999999999999": must be a whole number from 1 to 4096`},

@@ -1,0 +1,205 @@
+package scale
+
+import "time"
+
+// KPAForm says whose words count where sources/kpa-algorithms.md and the implementation
+// that it describes differ.
+type KPAForm uint8
+
+// The forms differ in when the least number of batches counts. KPADocument: where any are
+// wanted, those among them that the limit down keeps. KPAKnative: where the pods ask for any.
+//
+// The rest agrees once a pool is asked every second, as Decide is as good as. A burst ends a
+// stable window after the load dropped, in the document, and more than one after it last was
+// a burst's, in the implementation: that is the same second. The larger of two numbers
+// limited is the larger of two limited ones, so that limits and burst may come in any order.
+const (
+	KPADocument KPAForm = iota
+	KPAKnative
+)
+
+// String returns "document" or "knative".
+func (f KPAForm) String() string {
+	if f == KPAKnative {
+		return "knative"
+	}
+	return "document"
+}
+
+// KPAConfig is what the strategy KPA has beside the rest of Config.
+type KPAConfig struct {
+	Form        KPAForm
+	Utilization int // percent of a batch that pods should use: the target value of a batch
+	GrowPercent int // over 100: a step up multiplies the pool by at most this
+	Activation  int // batches: the fewest where there are any
+}
+
+// DefaultKPA returns what the document has, with batches that are to be used up to 70 %.
+func DefaultKPA() KPAConfig {
+	return KPAConfig{Utilization: 70, GrowPercent: 100_000, Activation: 1}
+}
+
+// kpaState is what the strategy KPA remembers beside the rest of State.
+type kpaState struct {
+	Wanted Series `json:"wanted"` // what a decision wanted before the delay and the bounds, in addresses
+	Want   int    `json:"want"`   // holds until the next decision
+	Over   bool   `json:"over"`   // the newest demand is a burst's
+}
+
+// follow decides with the strategy KPA, sources/kpa-algorithms.md: a batch is what a pod is
+// there, and used addresses are the metric. The mean of Stable says how many batches there
+// should be, that of BurstWindow too while it bursts; then come the limits, the delay and the
+// bounds.
+//
+// A pool differs from a deployment in three ways. It has no less than whole batches for the
+// pods of now: an average would let them wait. What limits a step down limits each
+// ReleaseInterval, not each call. And it begins with the addresses that it finds, as
+// Knative's does, where the document says nothing.
+func (z *sizing) follow() (int, Reason) {
+	last, floor := z.s.Target, max(z.need, z.o.Assigned)
+	ready := max(1, ceilDiv(z.o.Owned+z.c.counted(z.o.Primaries), z.c.Batch))
+	z.goal = max(z.need, z.within(z.recommend(z.batches(z.c.Stable), z.batches(z.c.BurstWindow), ready)))
+	if z.o.Exhausted {
+		highest, _ := z.s.peak(seconds(z.c.ExhaustedDelay))
+		z.goal, floor = min(highest+z.c.ExhaustedSpare, z.o.Most), z.o.Assigned
+	}
+	target := z.goal
+	if target < last && (z.blind() != "" || z.resting() && !z.o.Exhausted) {
+		target = last
+	}
+	target = max(target, floor)
+	return target, z.followed(target, last)
+}
+
+// recommend is one evaluation of the document, but for the bounds: of the batches that both
+// means ask for and those that there are.
+func (z *sizing) recommend(stable, burst, ready int) int {
+	z.judgeKPA(burst, ready)
+	asked := stable
+	if z.s.InBurst {
+		asked = max(stable, burst)
+	}
+	z.stable, z.smoothed = z.addresses(stable), max(z.need, z.within(z.addresses(asked)))
+	z.want(z.addresses(z.limited(asked, ready)))
+	highest, _ := z.s.KPA.Wanted.highest(seconds(z.c.Delay))
+	z.delayed = max(z.s.KPA.Want, highest)
+	return z.delayed
+}
+
+// batches returns how many the mean of the newest seconds asks for.
+func (z *sizing) batches(window time.Duration) int {
+	sum, n := z.s.sum(seconds(window))
+	sum += n * z.c.counted(z.o.Primaries)
+	return ceilDiv(100*sum, max(n, 1)*z.c.Batch*z.c.KPA.Utilization)
+}
+
+// addresses returns what pods can use of so many batches.
+func (z *sizing) addresses(batches int) int {
+	return max(0, batches*z.c.Batch-z.c.counted(z.o.Primaries))
+}
+
+// within applies the bounds.
+func (z *sizing) within(target int) int { return min(max(target, z.c.MinPool), z.o.Most) }
+
+// judgeKPA begins a burst, goes on with it, or ends it. What was observed holds until
+// something else is, and so does what it is.
+func (z *sizing) judgeKPA(burst, ready int) {
+	s := &z.s
+	if s.KPA.Over {
+		s.LastOver = max(s.LastOver, s.Now-1)
+	}
+	s.KPA.Over = 100*burst >= z.c.BurstPercent*ready
+	switch {
+	case s.KPA.Over && !s.InBurst:
+		s.InBurst, s.LastOver, s.HighWater = true, s.Now, 0
+	case s.KPA.Over:
+		s.LastOver = s.Now
+	case s.InBurst && s.Now-s.LastOver > seconds(z.c.Stable):
+		s.InBurst, s.HighWater = false, 0
+	}
+}
+
+// limited applies the limits of a step, then the least number of batches.
+func (z *sizing) limited(asked, ready int) int {
+	limited := max(asked, 100*ready/z.c.ShrinkPercent)
+	limited = min(limited, ceilDiv(ready*z.c.KPA.GrowPercent, 100))
+	if asked > 0 || z.c.KPA.Form == KPADocument && limited > 0 {
+		limited = max(limited, z.c.KPA.Activation)
+	}
+	return limited
+}
+
+// want records what is wanted: in a burst no less than ever in it.
+func (z *sizing) want(wanted int) {
+	s, keep, kept := &z.s, max(seconds(z.c.Delay), 1), min(max(z.s.Target, z.need, z.o.Assigned), z.o.Most)
+	if s.KPA.Wanted.Newest.Seconds == 0 { // another strategy decided before, or nobody
+		s.KPA.Wanted.Newest = Run{kept, 1}
+	}
+	s.KPA.Wanted = s.KPA.Wanted.sample(wanted, s.Now-z.before, s.KPA.Want, keep)
+	if s.InBurst && !z.o.Exhausted {
+		highest, _ := s.KPA.Wanted.highest(seconds(z.c.Delay))
+		s.HighWater = max(s.HighWater, wanted, highest, kept)
+		wanted = s.HighWater
+		s.KPA.Wanted = s.KPA.Wanted.raise(wanted).forget(keep)
+	}
+	s.KPA.Want = wanted
+}
+
+// followed explains the target.
+func (z *sizing) followed(target, last int) Reason {
+	switch {
+	case target > z.goal && (target == last || z.o.Exhausted):
+		return z.holder()
+	case z.o.Exhausted:
+		return Exhausted
+	case target < last:
+		return Release
+	case target > last:
+		return Up
+	case target > z.smoothed && z.s.InBurst:
+		return HoldBurst
+	case target > z.smoothed:
+		return HoldDelay
+	case target > z.need:
+		return HoldStable
+	case target < z.addresses(ceilDiv(z.s.Demand+z.c.counted(z.o.Primaries), z.c.Batch)):
+		return Clamped
+	}
+	return Steady
+}
+
+// mostAhead is how many seconds againKPA lives ahead.
+const mostAhead = 60
+
+// againKPA returns when a decision can change first, found by living the seconds to come:
+// what two means, a burst and a delay do together has no short formula.
+func (z *sizing) againKPA() time.Duration {
+	if z.atRest() {
+		return 0
+	}
+	now := z.s.Now
+	for second := now + 1; second < now+mostAhead; second++ {
+		if later := z.c.decide(z.s, time.Duration(second)*time.Second, z.o); later.differs(*z) {
+			return time.Duration(second) * time.Second
+		}
+	}
+	return time.Duration(now+mostAhead) * time.Second
+}
+
+// differs tells whether a later second has brought anything that the next would not.
+func (z sizing) differs(from sizing) bool {
+	a, b, x, y := z.made, from.made, z.s.KPA, from.s.KPA
+	if b.Reason == Up || b.Reason == Release { // they name a moment
+		b.Reason = a.Reason
+	}
+	return a != b || x.Over != y.Over || x.Want != y.Want || z.s.HighWater != from.s.HighWater
+}
+
+// atRest tells whether nothing changes until something new is observed.
+func (z *sizing) atRest() bool {
+	s, k := z.s, z.s.KPA
+	window := seconds(max(z.c.Stable, z.c.BurstWindow, z.c.ExhaustedDelay))
+	settled := s.Series.holds(s.Demand, window) && k.Wanted.holds(k.Want, seconds(z.c.Delay))
+	readable := !z.o.Valid || s.ValidSeconds >= seconds(z.c.Stable)
+	return settled && readable && (!s.InBurst || k.Over) && (s.Target <= max(z.goal, z.o.Assigned) || !z.o.Valid)
+}
