@@ -58,7 +58,7 @@ func (d *Driver) Beliefs() []cloud.Belief { return cloud.ReadBeliefs(design) }
 // New returns the driver. It makes no call.
 func New(o Options) *Driver {
 	return &Driver{o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), secrets: wire.Secrets{Also: sensitive},
-		retryer: func() aws.Retryer { return retry.NewAdaptiveMode() }, page: 1000, connecting: make(chan struct{}, 1)}
+		retryer: func() aws.Retryer { return retry.NewAdaptiveMode() }, page: perPage, connecting: make(chan struct{}, 1)}
 }
 
 // Lengths of the prefixes that EC2 delegates to an ENI.
@@ -67,14 +67,24 @@ const (
 	bits6 = 80
 )
 
+// perPage is how many an answer has at most.
+const perPage = 1000
+
 // Traits implements driver.Driver.
 func (d *Driver) Traits() driver.Traits {
+	t := Traits()
+	t.PageSize = int(d.page)
+	return t
+}
+
+// Traits are what is peculiar to EC2, also for who has no instance in it.
+func Traits() driver.Traits {
 	return driver.Traits{
 		Name:       "EC2",
 		Keys:       driver.Keys{Subnet: "AvailableIpAddressCount", Policy: "conf/aws/policy.json", Reserved: "aws ec2 get-subnet-cidr-reservations"},
 		FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true,
-		PerScan: perFilter, PageSize: int(d.page), Bits4: bits4, Bits6: bits6, Reserves: true,
-		Requests: methodActions(), Buckets: buckets(),
+		PerScan: perFilter, PageSize: perPage, Bits4: bits4, Bits6: bits6, Reserves: true,
+		Requests: methodActions(), Buckets: buckets(), Retries: retries(),
 		Times: driver.Times{Poll: 500 * time.Millisecond, Slow: 3 * time.Second, Usual: 2 * time.Second, Settle: 10 * time.Second, Wait: 2 * time.Minute},
 	}
 }

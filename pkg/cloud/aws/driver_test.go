@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
@@ -70,6 +71,11 @@ func (s *site) subject(t *testing.T, k kind) drivertest.Subject {
 					n += calls
 				}
 			}
+			return n
+		},
+		Calls: func() map[string]int {
+			n := maps.Clone(s.Calls())
+			delete(n, "Metadata")
 			return n
 		},
 		Check: s.Check,

@@ -1,6 +1,12 @@
 package aws
 
-import "github.com/enipool/enipool/pkg/cloud"
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+)
 
 // The actions of EC2 that methods of the driver are made of.
 const (
@@ -21,7 +27,7 @@ const (
 // own, and the same rate but for UnassignIpv6Addresses: they are counted with those of IPv4.
 func methodActions() map[string][]string {
 	return map[string][]string{
-		"Shape": {actTypes}, "Gone": {actMachines}, "Subnets": {actSubnets}, "Interfaces": {actDescribe}, "Page": {actDescribe},
+		"Shape": {actTypes}, "Gone": {actMachines}, "Subnets": {actSubnets}, driver.SubnetsBoth: {actSubnets, actSubnets}, "Interfaces": {actDescribe}, "Page": {actDescribe},
 		"Create": {actCreate}, "Attach": {actAttach}, "Bind": {actModify}, "Detach": {actDetach}, "Delete": {actDelete},
 		"Assign": {actAssign}, "Unassign": {actUnassign}, "SetGroups": {actModify},
 	}
@@ -36,4 +42,9 @@ func buckets() map[string]cloud.Bucket {
 		actAttach: other, actDetach: other,
 		actDescribe: reads, actSubnets: reads, actTypes: reads, actMachines: reads,
 	}
+}
+
+// retries are what the SDK makes of a read: each pause is any part of two seconds, of four, and so on.
+func retries() driver.Retries {
+	return driver.Retries{Tries: retry.DefaultMaxAttempts, First: 2 * time.Second, Most: retry.DefaultMaxBackoff}
 }

@@ -73,7 +73,7 @@ func New(o Options) (*Driver, error) {
 	}
 	o.Timeout = cmp.Or(o.Timeout, 20*time.Second)
 	o.Endpoint = strings.TrimSuffix(o.Endpoint, "/")
-	d := &Driver{o: o, meta: newMetadata(o.Metadata), base: transport(), pause: 500 * time.Millisecond}
+	d := &Driver{o: o, meta: newMetadata(o.Metadata), base: transport(), pause: usualPause}
 	d.keys = &keyring{source: usual(d.meta)}
 	return d, nil
 }
@@ -81,8 +81,14 @@ func New(o Options) (*Driver, error) {
 // perCall is the most addresses that a request adds or deletes.
 const perCall = 10
 
+// usualPause is how long a Driver waits before it makes a read again, at first.
+const usualPause = 500 * time.Millisecond
+
 // Traits implements driver.Driver.
-func (*Driver) Traits() driver.Traits {
+func (*Driver) Traits() driver.Traits { return Traits() }
+
+// Traits are what is peculiar to the cloud, also for who has no instance in it.
+func Traits() driver.Traits {
 	return driver.Traits{
 		Name:         "BCE",
 		Keys:         driver.Keys{Subnet: "availableIp", Room: "cloud.maxIPsPerENI", Policy: "conf/baidu/policy.json"},
@@ -95,6 +101,7 @@ func (*Driver) Traits() driver.Traits {
 		HidesPrimary: true,
 		Zone:         shortZone,
 		Requests:     methodActions(),
+		Retries:      retries(usualPause),
 		Buckets:      buckets(),
 		Times:        driver.Times{Poll: 500 * time.Millisecond, Slow: 3 * time.Second, Settle: 10 * time.Second, Wait: 2 * time.Minute},
 	}

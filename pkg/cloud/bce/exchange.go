@@ -181,19 +181,16 @@ func transport() *http.Transport {
 // stay follows no redirect: a signature is for one host.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// readTries is how often a read is made that the cloud refuses for its rate: all nodes
-// of an account share that, and lists pass once a second. It takes about as long as the
-// agent lets a call take.
-const readTries = 15
-
 // again waits before the next try of a read that was refused, and tells whether there
 // is one. Nodes that were refused together do not come back together.
 func (d *Driver) again(ctx context.Context, r request, try int, err error) bool {
-	if r.mutates() || try >= readTries || !errors.Is(err, cloud.ErrThrottled) {
+	if r.mutates() || !errors.Is(err, cloud.ErrThrottled) {
 		return false
 	}
-	wait := d.pause << min(try-1, 3)
-	wait = wait/2 + rand.N(wait/2+1)
+	wait, more := retries(d.pause).Pause(try, func(most time.Duration) time.Duration { return rand.N(most + 1) })
+	if !more {
+		return false
+	}
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		wait = max(wait, e.RetryAfter)
 	}

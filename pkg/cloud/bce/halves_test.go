@@ -37,6 +37,9 @@ func TestDriverContract(t *testing.T) {
 			drivertest.Contract(t, func(t *testing.T) drivertest.Subject {
 				s := newSite(t, k).half(t)
 				s.Page = k.endpoint.MaxPage
+				if k.typ == "ebc.l5" { // whose requests have other names, as rates.go says
+					s.Calls = nil
+				}
 				return s
 			})
 		})
@@ -65,7 +68,7 @@ func (s *site) half(t *testing.T) drivertest.Subject {
 	d, w := s.driver(t, "i-n1")
 	return drivertest.Subject{
 		Driver: hasty{d}, Subnets: []string{"sbn-t", "sbn-b"}, Lag: s.Options().Lag, Other: "i-n2", Groups: []string{"g-2"},
-		Tags: tags, Check: s.Check,
+		Tags: tags, Check: s.Check, Calls: s.Calls,
 		Lacks:  []drivertest.Capability{drivertest.Telling},
 		Inject: func(method string, f drivertest.Failure) { s.fail(w, requests[method], f) },
 		Changes: func() (n int) {

@@ -50,10 +50,13 @@ type Traits struct {
 	// Zone makes names of one zone the same; nil: they are.
 	Zone func(name string) string
 
-	// Requests are the actions that each method of Driver is made of, by the names that the
-	// cloud counts them by, in their order: for a method that asks for pages or for several
-	// objects, those of one. A method that is not in here makes none.
+	// Requests are the actions that each method of Driver, or part of one, is made of, by the
+	// names that the cloud counts them by, in their order: for a method that asks for pages or
+	// for several objects, those of one. A method that is not in here makes none. Each driver's
+	// tests compare them with what it sends.
 	Requests map[string][]string
+	// Retries are how the driver repeats a request that changes nothing.
+	Retries Retries
 	// Buckets are what an account and region lets pass, by action, as far as is known.
 	Buckets map[string]cloud.Bucket
 

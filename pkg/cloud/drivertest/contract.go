@@ -24,6 +24,7 @@ type Subject struct {
 	Page      int                            // how many ENIs a page of an answer has
 	Inject    func(method string, f Failure) // befalls the next request of the method
 	Changes   func() int                     // requests so far that change something
+	Calls     func() map[string]int          // requests so far by action, as Traits name those; its caller's own
 	Leave     func(subnet string, free int)  // so many addresses are left in the subnet
 	Break     func(subnet string)            // leaves no whole block of addresses in the subnet
 	Terminate func(instance string)          // ends an instance
@@ -84,6 +85,10 @@ func canFail(s Subject, _ driver.Traits) string {
 
 func canCount(s Subject, _ driver.Traits) string {
 	return unless(s.Changes != nil, "the endpoint lacks a count of changes")
+}
+
+func canCountActions(s Subject, _ driver.Traits) string {
+	return unless(s.Calls != nil, "the endpoint lacks a count of requests by their actions")
 }
 
 func canFill(s Subject, _ driver.Traits) string {
@@ -179,7 +184,7 @@ func ContractIn(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t
 }
 
 func sentences() []sentence {
-	return slices.Concat(reads, filters, pages, creates, attaches, changes, assigns, exact, unassigns, failures)
+	return slices.Concat(reads, filters, pages, requests, creates, attaches, changes, assigns, exact, unassigns, failures)
 }
 
 func (s sentence) run(t *testing.T, subject Subject) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -216,6 +217,11 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 	"Requests name the actions of each method, and Buckets no others": func(m *mutant, d driver.Driver) {
 		m.traits = d.Traits()
 		m.traits.Buckets = map[string]cloud.Bucket{"Describe": {Burst: 1, PerSecond: 1}}
+	},
+	"Requests are what each method sends": func(m *mutant, d driver.Driver) {
+		m.traits = d.Traits()
+		m.traits.Requests = maps.Clone(m.traits.Requests)
+		m.traits.Requests[driver.InterfacesByID] = []string{sim.ActDescribe, sim.ActShape}
 	},
 	"HidesPrimary: a Page lacks the primary ENIs of instances, else it has them": func(m *mutant, d driver.Driver) {
 		m.page = func(ctx context.Context, s driver.Scan) (driver.Page, error) {

@@ -12,7 +12,6 @@ var pages = []sentence{
 	{"Page returns the ENIs of the VPC, page by page", []need{severalNICs}, pagesOfVPC},
 	{"Page returns the ENIs of several instances, and no others", []need{hasOther, scansSeveral}, pagesOfSeveral},
 	{"Page returns the ENIs that were made for several instances, and no others", []need{hasOther, scansSeveral, severalNICs}, pagesOfMade},
-	{"Requests name the actions of each method, and Buckets no others", nil, requestsAreNamed},
 	{"HidesPrimary: a Page lacks the primary ENIs of instances, else it has them", nil, pagesHidePrimary},
 }
 
@@ -98,33 +97,5 @@ func pagesHidePrimary(a *account) {
 	has := slices.ContainsFunc(all, func(i driver.Interface) bool { return i.ID == a.primary.ID })
 	if has == a.traits.HidesPrimary {
 		a.Errorf("the primary ENI %s is among %+v: %t", a.primary.ID, all, has)
-	}
-}
-
-// requestsAreNamed goes by what a caller's budget has to count.
-func requestsAreNamed(a *account) {
-	methods := []string{"Shape", "Gone", "Subnets", "Interfaces", "Page", "Assign", "Unassign", "SetGroups"}
-	if !a.traits.OneNIC {
-		methods = append(methods, "Create", "Attach", "Detach", "Delete")
-	}
-	if a.traits.Binds {
-		methods = append(methods, "Bind")
-	}
-	if a.traits.MarksV6 {
-		methods = append(methods, "Rewrite")
-	}
-	actions := map[string]bool{}
-	for _, m := range methods {
-		if len(a.traits.Requests[m]) == 0 {
-			a.Errorf("no action of %s is named", m)
-		}
-		for _, action := range a.traits.Requests[m] {
-			actions[action] = true
-		}
-	}
-	for action, b := range a.traits.Buckets {
-		if !actions[action] || b.Burst < 1 || b.PerSecond <= 0 {
-			a.Errorf("%q has bucket %+v", action, b)
-		}
 	}
 }

@@ -90,7 +90,7 @@ func (w *world) subject(t *testing.T, wrap func(driver.Driver) driver.Driver) dr
 	return drivertest.Subject{
 		Driver: d, Subnets: []string{"a", "b"}, Lag: w.Options().Lag,
 		Other: "i-2", Groups: []string{"sg-pods"}, Tags: map[string]string{"role": "pods-a", "team": "net"}, Page: 3,
-		Inject: w.inject, Changes: w.changes, Check: w.Check,
+		Inject: w.inject, Changes: w.changes, Calls: w.Calls, Check: w.Check,
 		Leave:     func(subnet string, free int) { must(t, w.LeaveFree(subnet, free)) },
 		Break:     func(subnet string) { must(t, w.Fragment(subnet, true)) },
 		Terminate: func(instance string) { must(t, w.Terminate(instance)) },

@@ -14,13 +14,13 @@ import (
 // third request of what has begun.
 type admitted struct {
 	driver.Driver
-	requests map[string][]string
-	admit    func(ctx context.Context, action string) error
+	traits driver.Traits
+	admit  func(ctx context.Context, action string) error
 }
 
-// whenAdmitted makes the requests of a method if all of them may be made.
-func whenAdmitted[T any](ctx context.Context, d admitted, method string, do func() (T, error)) (T, error) {
-	for _, action := range d.requests[method] {
+// whenAdmitted makes the requests of a method, or of a part of one, if all of them may be made.
+func whenAdmitted[T any](ctx context.Context, d admitted, part string, do func() (T, error)) (T, error) {
+	for _, action := range d.traits.ActionsOf(part) {
 		err := d.admit(ctx, action)
 		if err == nil {
 			continue
@@ -35,8 +35,8 @@ func whenAdmitted[T any](ctx context.Context, d admitted, method string, do func
 }
 
 // step is whenAdmitted of a method that returns nothing.
-func (d admitted) step(ctx context.Context, method string, do func() error) error {
-	_, err := whenAdmitted(ctx, d, method, func() (struct{}, error) { return struct{}{}, do() })
+func (d admitted) step(ctx context.Context, part string, do func() error) error {
+	_, err := whenAdmitted(ctx, d, part, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
 
@@ -51,11 +51,11 @@ func (d admitted) Gone(ctx context.Context, instances []string) ([]string, error
 }
 
 func (d admitted) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
-	return whenAdmitted(ctx, d, "Subnets", func() ([]driver.Subnet, error) { return d.Driver.Subnets(ctx, f) })
+	return whenAdmitted(ctx, d, f.Part(), func() ([]driver.Subnet, error) { return d.Driver.Subnets(ctx, f) })
 }
 
 func (d admitted) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
-	return whenAdmitted(ctx, d, "Interfaces", func() ([]driver.Interface, error) { return d.Driver.Interfaces(ctx, f) })
+	return whenAdmitted(ctx, d, f.Part(), func() ([]driver.Interface, error) { return d.Driver.Interfaces(ctx, f) })
 }
 
 func (d admitted) Page(ctx context.Context, s driver.Scan) (driver.Page, error) {
@@ -71,7 +71,7 @@ func (d admitted) Attach(ctx context.Context, a driver.Attach) (string, error) {
 }
 
 func (d admitted) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
-	return whenAdmitted(ctx, d, "Assign", func() (driver.Assigned, error) { return d.Driver.Assign(ctx, a) })
+	return whenAdmitted(ctx, d, a.Part(), func() (driver.Assigned, error) { return d.Driver.Assign(ctx, a) })
 }
 
 func (d admitted) Bind(ctx context.Context, id, attachment string) error {
@@ -87,7 +87,7 @@ func (d admitted) Delete(ctx context.Context, id, token string) error {
 }
 
 func (d admitted) Unassign(ctx context.Context, u driver.Unassign) error {
-	return d.step(ctx, "Unassign", func() error { return d.Driver.Unassign(ctx, u) })
+	return d.step(ctx, u.Part(), func() error { return d.Driver.Unassign(ctx, u) })
 }
 
 func (d admitted) Rewrite(ctx context.Context, id string, m driver.Mark, token string) error {

@@ -104,7 +104,7 @@ func newNode(d driver.Driver, o Options, known *ranges) *Node {
 		o.Random = func(most time.Duration) time.Duration { return rand.N(most + 1) }
 	}
 	if o.Admit != nil {
-		d = admitted{d, t.Requests, o.Admit}
+		d = admitted{d, t, o.Admit}
 	}
 	return &Node{d: d, t: t, o: o, clock: o.Clock, born: o.Clock.Now(), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		known: known, memory: newMemory(), said: map[string]bool{}, doomed: map[string]time.Time{}}
