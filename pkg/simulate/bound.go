@@ -1,10 +1,5 @@
 package simulate
 
-import (
-	"maps"
-	"slices"
-)
-
 // Served is how long it took, in a load whose pods come at once, until each of them
 // had its address, and how long that takes at least.
 type Served struct {
@@ -68,10 +63,10 @@ func (r *race) arrived(p *play) {
 // end takes down what was counted until now.
 func (r *race) end(p *play) {
 	s := &Served{All: r.left == 0, Reached: Seconds(p.clock.now)}
-	done, tariffs := p.till.counts(), p.world.tariffs()
-	for _, name := range slices.Sorted(maps.Keys(tariffs)) {
-		t := tariffs[name]
-		one := Request{Name: name, Changes: !t.Looks,
+	done, tariffs := p.till.counts(), p.world.tariffs(newTolls(p.world), r.orders)
+	for _, t := range p.world.withOthers(tariffs, done, p.till.looking) {
+		name := t.name
+		one := Request{Name: name, Changes: !t.looks,
 			Passed: done[name].Passed - r.before[name].Passed, Refused: done[name].Refused - r.before[name].Refused}
 		one.Needed, one.Planned = t.count(r.orders, r.cold)
 		one.Bound = t.bound(one.Needed)
@@ -80,7 +75,7 @@ func (r *race) end(p *play) {
 		}
 		s.add(one, t.bound(one.Planned))
 	}
-	if calls := p.world.callsBound(tariffs, r.orders); calls > s.Bound {
+	if calls := callsBound(tariffs, r.orders); calls > s.Bound {
 		s.Bound, s.By = calls, ""
 	}
 	r.served = s

@@ -21,14 +21,7 @@ func (c counted) Limits(ctx context.Context) (eni.Limits, error) {
 
 func (c counted) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
 	c.look()
-	for n := c.n.world.FirstLook; n > 1 && !c.n.knows; n-- {
-		if _, err := c.priced.Interfaces(ctx); err != nil {
-			return nil, err
-		}
-	}
-	list, err := c.priced.Interfaces(ctx)
-	c.n.knows = c.n.knows || err == nil
-	return list, err
+	return c.priced.Interfaces(ctx)
 }
 
 func (c counted) Subnets(ctx context.Context) ([]cloud.Subnet, error) {

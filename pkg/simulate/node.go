@@ -23,7 +23,6 @@ type node struct {
 	name  string
 	book  *ipam.State // nil before the agent has made it
 	seen  bool        // the agent has the book: it is copied before a change
-	knows bool        // it has once been told its ENIs
 	agent *agent.Agent
 	loop  loop
 	rand  *rand.Rand

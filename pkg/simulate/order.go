@@ -5,10 +5,12 @@ import (
 	"github.com/enipool/enipool/pkg/pool"
 )
 
-// The methods that agents call for pods.
+// The methods that agents call for pods, and those that take back what they made.
 const (
-	assign = "AssignAddresses"
-	create = "CreateInterface"
+	assign   = "AssignAddresses"
+	create   = "CreateInterface"
+	unassign = "UnassignAddresses"
+	remove   = "DeleteInterface"
 )
 
 // interfaces is the method that tells a node its ENIs.

@@ -1,39 +1,35 @@
 package simulate
 
-import "github.com/enipool/enipool/pkg/cloud/sim"
+import (
+	"slices"
 
-// Price is a kind of request to a cloud's own API that a call of a method makes. Each kind
-// of request has a bucket of its own, and a call makes its requests in the order of the
-// list.
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// Price is an action of the cloud's API that a call of a method makes.
 type Price struct {
-	Request string // the API's name for it
-	Looks   bool   // it changes nothing
-	Count   int    // how many of them a call makes, 0 for one
-	Each    int    // a request is about so many addresses at most, and there are more of them for more; 0 is any
-	Tries   int    // how often a client makes it that is refused, 0 for once
-	Later   bool   // CreateInterface makes it between making the ENI and having it attached
+	Action string // the API's name for it
+	Looks  bool   // it changes nothing
+	Count  int    // how many of them a call makes
+	Each   int    // one is about so many addresses at most, and there are more of them for more; 0 is any
+	Later  bool   // a change of the call comes before
 }
 
-// Of returns how many requests a call about that many addresses makes.
-func (p Price) Of(addresses int) int {
-	n := max(p.Count, 1)
-	if p.Each > 0 {
-		n *= max(1, (addresses+p.Each-1)/p.Each)
+// Prices are what the calls of a node are made of that meet no others, the looks as those
+// of one that begins: by method, nil where calls are counted.
+func (w World) Prices() map[string][]Price {
+	if w.Driver == nil {
+		return nil
 	}
-	return n
-}
-
-// bucket returns the bucket of a kind of request.
-func (w World) bucket(p Price) sim.Bucket {
-	b, own := w.Buckets[p.Request]
-	switch {
-	case own:
-		return b
-	case p.Looks:
-		return w.Describing
+	t, prices := newTolls(w), map[string][]Price{}
+	for _, method := range append(slices.Clone(looks[:]), create, assign, unassign, remove) {
+		for _, f := range t.of(part{method, 1}) {
+			p := Price{Action: f.action, Looks: f.looks, Count: f.count, Later: f.later}
+			if more := w.Driver.PerCall + 1; more > 1 && more <= w.Limits.PerENI(eni.IPv4) && t.count(part{method, more}, f.action) > f.count {
+				p.Each = w.Driver.PerCall
+			}
+			prices[method] = append(prices[method], p)
+		}
 	}
-	return w.Mutating
+	return prices
 }
-
-// Passed counts requests of a kind.
-type Passed struct{ Passed, Refused int }

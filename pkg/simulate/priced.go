@@ -11,33 +11,56 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// priced is the cloud of a node: the engine over an account that answers at once, with the
-// time that its calls take and the requests that they make paid at the till.
+// priced is the cloud of a node: the engine over the account, each of whose requests passes
+// the till as its driver makes it.
 type priced struct {
 	*engine.Node
 	till *till
 }
 
 func newPriced(a *sim.Account, name string, t *till) priced {
-	return priced{engine.New(attacher{a.NodeDriver(name), t}, a.NodeOptions(name)), t}
+	d, o := a.NodeDriver(name), a.NodeOptions(name)
+	if like := t.w.Driver; like != nil {
+		traits := *like
+		traits.Bits4, traits.Bits6 = d.Traits().Bits4, d.Traits().Bits6
+		d = a.Driver(name, traits)
+		o.SubnetTags, o.Admit = nil, t.admit
+		for _, s := range t.w.Subnets { // by their IDs, as most configurations have them
+			o.Subnets = append(o.Subnets, s.ID)
+		}
+	}
+	return priced{engine.New(attacher{d, a, t}, o), t}
 }
 
-// attacher is the account's driver, where attaching an ENI takes time.
+// attacher is the account's driver, where attaching an ENI and detaching it take time.
 type attacher struct {
 	*sim.Driver
-	till *till
+	account *sim.Account
+	till    *till
 }
 
-// Attach implements driver.Driver.
+// Attach implements driver.Driver. Where calls are counted, and not requests, the ENI is
+// attached when it returns: nobody asks whether it is.
 func (d attacher) Attach(ctx context.Context, a driver.Attach) (string, error) {
-	if err := d.till.attaching(ctx); err != nil {
+	takes := onItsWay(ctx)
+	if d.till.w.Driver != nil {
+		d.account.SetTimes(0, takes, 0)
+		return d.Driver.Attach(ctx, a)
+	}
+	if err := d.till.pass(ctx, takes); err != nil {
 		return "", &driver.Error{Kind: cloud.ErrUnknown, Detail: err.Error() + " before the ENI was attached"}
 	}
 	return d.Driver.Attach(ctx, a)
 }
 
+// Detach implements driver.Driver.
+func (d attacher) Detach(ctx context.Context, i driver.Interface, token string) error {
+	d.account.SetTimes(0, 0, onItsWay(ctx))
+	return d.Driver.Detach(ctx, i, token)
+}
+
 func (p priced) Limits(ctx context.Context) (l eni.Limits, err error) {
-	err = p.till.call(ctx, fare{method: looks[0]}, func(ctx context.Context) (err error) {
+	err = p.till.call(ctx, looks[0], func(ctx context.Context) (err error) {
 		l, err = p.Node.Limits(ctx)
 		return err
 	})
@@ -45,7 +68,7 @@ func (p priced) Limits(ctx context.Context) (l eni.Limits, err error) {
 }
 
 func (p priced) Interfaces(ctx context.Context) (list []cloud.Interface, err error) {
-	err = p.till.call(ctx, fare{method: interfaces}, func(ctx context.Context) (err error) {
+	err = p.till.call(ctx, interfaces, func(ctx context.Context) (err error) {
 		list, err = p.Node.Interfaces(ctx)
 		return err
 	})
@@ -53,7 +76,7 @@ func (p priced) Interfaces(ctx context.Context) (list []cloud.Interface, err err
 }
 
 func (p priced) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
-	err = p.till.call(ctx, fare{method: looks[2]}, func(ctx context.Context) (err error) {
+	err = p.till.call(ctx, looks[2], func(ctx context.Context) (err error) {
 		list, err = p.Node.Subnets(ctx)
 		return err
 	})
@@ -61,7 +84,7 @@ func (p priced) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
 }
 
 func (p priced) CreateInterface(ctx context.Context, wish cloud.Create) (made cloud.Interface, err error) {
-	err = p.till.call(ctx, fare{create, wish.V4 + wish.V6, wish.Token}, func(ctx context.Context) (err error) {
+	err = p.till.call(ctx, create, func(ctx context.Context) (err error) {
 		made, err = p.Node.CreateInterface(ctx, wish)
 		return err
 	})
@@ -69,7 +92,7 @@ func (p priced) CreateInterface(ctx context.Context, wish cloud.Create) (made cl
 }
 
 func (p priced) AssignAddresses(ctx context.Context, id string, f eni.Family, n int) (addrs []netip.Addr, err error) {
-	err = p.till.call(ctx, fare{method: assign, count: n}, func(ctx context.Context) (err error) {
+	err = p.till.call(ctx, assign, func(ctx context.Context) (err error) {
 		addrs, err = p.Node.AssignAddresses(ctx, id, f, n)
 		return err
 	})
@@ -77,11 +100,9 @@ func (p priced) AssignAddresses(ctx context.Context, id string, f eni.Family, n 
 }
 
 func (p priced) UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error {
-	return p.till.call(ctx, fare{method: "UnassignAddresses", count: len(addrs)}, func(ctx context.Context) error {
-		return p.Node.UnassignAddresses(ctx, id, addrs)
-	})
+	return p.till.call(ctx, unassign, func(ctx context.Context) error { return p.Node.UnassignAddresses(ctx, id, addrs) })
 }
 
 func (p priced) DeleteInterface(ctx context.Context, id string) error {
-	return p.till.call(ctx, fare{method: "DeleteInterface"}, func(ctx context.Context) error { return p.Node.DeleteInterface(ctx, id) })
+	return p.till.call(ctx, remove, func(ctx context.Context) error { return p.Node.DeleteInterface(ctx, id) })
 }

@@ -86,9 +86,6 @@ func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 	c := &clock{now: -startTime - restTime}
 	m := newMeter(c, l.Duration)
 	m.last = c.now
-	if l.AtOnce && w.Prices == nil {
-		w.Prices = pooled()
-	}
 	p := &play{clock: c, world: w, meter: m, log: log, conf: s.Config}
 	c.at(0, func() { p.begin(l) })
 	var err error

@@ -1,42 +1,64 @@
 package simulate
 
 import (
+	"cmp"
+	"maps"
 	"math"
+	"slices"
 	"sort"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
 )
 
-// tariff is what is known of a kind of request.
+// tariff is what is known of an action of the cloud.
 type tariff struct {
-	Price
+	name   string
+	looks  bool // it changes nothing
 	bucket sim.Bucket
-	took   time.Duration      // what a call still takes, at least, when it has passed
-	by     map[string][]Price // methods
-	first  int                // as World.FirstLook has it
+	took   time.Duration // what a call still takes, at least, when it has passed
+	tolls  *tolls
 }
 
-// tariffs returns all kinds of requests by name.
-func (w World) tariffs() map[string]tariff {
-	list := map[string]tariff{}
-	for method, prices := range w.Prices {
-		for _, price := range prices {
-			t, known := list[price.Request]
-			took := w.took(method)
-			if price.Later {
-				took = 0
-			}
-			if !known {
-				t = tariff{Price: price, bucket: w.bucket(price), took: took, by: map[string][]Price{}, first: w.FirstLook}
-			}
-			t.took = min(t.took, took)
-			t.by[method] = append(t.by[method], price)
-			list[price.Request] = t
+// tariffs returns the actions of which the nodes' first looks and the orders are made, by
+// name.
+func (w World) tariffs(tolls *tolls, orders []order) []tariff {
+	calls := map[part]bool{}
+	for _, method := range looks {
+		calls[part{method: method}] = true
+	}
+	for _, o := range orders {
+		for _, call := range o.calls {
+			calls[call] = true
 		}
 	}
-	return list
+	list := map[string]tariff{}
+	for call := range calls {
+		for _, f := range tolls.of(call) {
+			t, known := list[f.action]
+			if !known {
+				t = tariff{name: f.action, looks: f.looks, bucket: w.bucket(f.action, f.looks), took: f.left, tolls: tolls}
+			}
+			t.took = min(t.took, f.left)
+			list[f.action] = t
+		}
+	}
+	return slices.SortedFunc(maps.Values(list), byName)
 }
+
+// withOthers adds the actions that there were although nothing needs them.
+func (w World) withOthers(tariffs []tariff, done map[string]Passed, looking map[string]bool) []tariff {
+	all := slices.Clone(tariffs)
+	for name := range done {
+		if !slices.ContainsFunc(all, func(t tariff) bool { return t.name == name }) {
+			all = append(all, tariff{name: name, looks: looking[name], bucket: w.bucket(name, looking[name]), tolls: newTolls(w)})
+		}
+	}
+	slices.SortFunc(all, byName)
+	return all
+}
+
+func byName(a, b tariff) int { return cmp.Compare(a.name, b.name) }
 
 // took is how long a call takes at least.
 func (w World) took(method string) time.Duration {
@@ -48,13 +70,7 @@ func (w World) took(method string) time.Duration {
 }
 
 // requests returns how many of them a call is.
-func (t tariff) requests(call part) int {
-	sum := 0
-	for _, price := range t.by[call.method] {
-		sum += price.Of(call.slots)
-	}
-	return sum
-}
+func (t tariff) requests(call part) int { return t.tolls.count(call, t.name) }
 
 // count returns how many of them the orders need and have. A node that is cold looks
 // before it does anything.
@@ -66,11 +82,7 @@ func (t tariff) count(orders []order, cold bool) (needed, planned int) {
 		}
 	}
 	for _, method := range looks {
-		n := len(orders) * t.requests(part{method: method})
-		if method == interfaces {
-			n *= max(t.first, 1)
-		}
-		if cold {
+		if n := len(orders) * t.requests(part{method: method}); cold {
 			needed, planned = needed+n, planned+n
 		}
 	}
@@ -86,20 +98,10 @@ func (t tariff) bound(n int) Seconds {
 	return Seconds(time.Duration(max(0, n-max(t.bucket.Burst, 1)))*t.bucket.Every + t.took)
 }
 
-// pooled are the prices of a cloud that counts calls and not requests.
-func pooled() map[string][]Price {
-	change, look := []Price{{Request: "changes"}}, []Price{{Request: "looks", Looks: true}}
-	prices := map[string][]Price{assign: change, create: change, "UnassignAddresses": change, "DeleteInterface": change}
-	for _, method := range looks {
-		prices[method] = look
-	}
-	return prices
-}
-
 // callsBound is when so many calls have begun as are needed at least, whichever: those
 // of a method no sooner than its slowest kind of request lets them. It tells more than
 // the bounds of the requests where addresses may come from one method or from another.
-func (w World) callsBound(tariffs map[string]tariff, orders []order) Seconds {
+func callsBound(tariffs []tariff, orders []order) Seconds {
 	need := 0
 	for _, o := range orders {
 		need += o.least(func(part) int { return 1 })
@@ -108,18 +110,18 @@ func (w World) callsBound(tariffs map[string]tariff, orders []order) Seconds {
 		return 0
 	}
 	begun := func(by time.Duration) int {
-		return w.passed(tariffs, assign, by) + w.passed(tariffs, create, by)
+		return passed(tariffs, assign, by) + passed(tariffs, create, by)
 	}
 	at := sort.Search(int(24*time.Hour/time.Millisecond), func(ms int) bool { return begun(time.Duration(ms)*time.Millisecond) >= need })
 	return Seconds(time.Duration(at) * time.Millisecond)
 }
 
 // passed is how many calls of a method have begun by a time at most.
-func (w World) passed(tariffs map[string]tariff, method string, by time.Duration) int {
+func passed(tariffs []tariff, method string, by time.Duration) int {
 	most := math.MaxInt32
 	for _, t := range tariffs {
 		b := t.bucket
-		if n := t.requests(part{method: method}); n > 0 && b.Every > 0 {
+		if n := t.requests(part{method, 1}); n > 0 && b.Every > 0 {
 			most = min(most, (max(b.Burst, 1)+int(by/b.Every))/n)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 )
@@ -19,9 +20,10 @@ type World struct {
 
 	Latency              map[string]sim.Latency // of the cloud's calls, by method, "" for those without an entry
 	Mutating, Describing sim.Bucket             // how many calls the account lets pass
-	Prices               map[string][]Price     // of calls in requests, by method; then Mutating, Describing and Buckets are of each kind of those
-	Buckets              map[string]sim.Bucket
-	FirstLook            int // how many times what others do a node's first Interfaces asks for, 0 for once
+	// Driver is the cloud's, as which the account behaves and of whose requests calls are made:
+	// then Mutating, Describing and Buckets are of each action. nil: calls are counted.
+	Driver  *driver.Traits
+	Buckets map[string]sim.Bucket
 
 	Lead time.Duration // how long before a pod's ADD the agent knows of it
 	Wait time.Duration // how long an ADD waits for an address: the plugin's waitForAddress
@@ -57,7 +59,8 @@ func (w World) account(c sim.Clock) (*sim.Account, error) {
 
 // machine is the instance of the k-th node.
 func (w World) machine(k int) sim.Machine {
-	return sim.Machine{Name: "node-" + strconv.Itoa(k+1), Limits: w.Limits, Subnet: w.Subnets[k%len(w.Subnets)].ID}
+	return sim.Machine{Name: "node-" + strconv.Itoa(k+1), Limits: w.Limits, Subnet: w.Subnets[k%len(w.Subnets)].ID,
+		LikeBCE: w.Driver != nil && w.Driver.NoIndex}
 }
 
 // check finds what makes no sense before anything is played.

@@ -71,7 +71,7 @@ func TestTheWorldIsWhatTheFlagsSay(t *testing.T) {
 			"CreateInterface":   {Base: 4 * time.Second, Jitter: 3 * time.Second},
 			"DeleteInterface":   {Base: time.Second, Jitter: time.Second},
 		},
-		Prices: simulate.EC2().Prices, Buckets: simulate.EC2().Buckets, FirstLook: simulate.EC2().FirstLook,
+		Driver: simulate.EC2().Driver, Buckets: simulate.EC2().Buckets,
 	}
 	if diff := cmp.Diff(want, w, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("typed (-want +got):\n%s", diff)

@@ -54,7 +54,7 @@ func (f *playFlags) account() (w simulate.World, err error) {
 	if err != nil {
 		return w, err
 	}
-	w.Mutating, w.Describing, w.Prices, w.Buckets, w.FirstLook = r.Mutating, r.Describing, r.Prices, r.Buckets, r.FirstLook
+	w.Mutating, w.Describing, w.Driver, w.Buckets = r.Mutating, r.Describing, r.Driver, r.Buckets
 	w.Latency, err = latencies(f.latency)
 	return w, err
 }

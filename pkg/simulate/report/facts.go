@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -95,6 +96,9 @@ func (c Cloud) priceText() string {
 	var words []string
 	for _, p := range c.Prices {
 		word := p.Call + " is"
+		if !slices.ContainsFunc(p.Requests, func(r Request) bool { return !r.Looks }) {
+			word += " at first" // later looks ask for less
+		}
 		for i, r := range p.Requests {
 			if i > 0 {
 				word += ","

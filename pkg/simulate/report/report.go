@@ -104,7 +104,7 @@ func New(release string, w simulate.World, l simulate.Load, results []simulate.R
 		Load:    Load{Name: l.Name, Nodes: len(l.Nodes), Duration: simulate.Seconds(l.Duration)},
 		Machine: Machine{ENIs: w.Limits.ENIs - w.Limits.FirstIndex(), IPsPerENI: cmp.Or(w.Limits.V4, w.Limits.V6), MaxPods: w.MaxPods},
 		Cloud: Cloud{MaxENIs: w.MaxENIs, Latency: latencies(w.Latency), Mutating: rate(w.Mutating), Describing: rate(w.Describing),
-			Prices: prices(w.Prices), Buckets: buckets(w.Buckets)},
+			Prices: prices(w.Prices()), Buckets: buckets(w.Buckets)},
 		Lead:    simulate.Seconds(w.Lead),
 		Wait:    simulate.Seconds(w.Wait),
 		Seed:    w.Seed,
@@ -134,7 +134,7 @@ func prices(of map[string][]simulate.Price) []Price {
 	for _, call := range slices.Sorted(maps.Keys(of)) {
 		one := Price{Call: call}
 		for _, p := range of[call] {
-			one.Requests = append(one.Requests, Request{p.Request, p.Looks, max(p.Count, 1), p.Each, p.Later})
+			one.Requests = append(one.Requests, Request{p.Action, p.Looks, max(p.Count, 1), p.Each, p.Later})
 		}
 		list = append(list, one)
 	}

@@ -13,8 +13,8 @@ import (
 func started() Report {
 	r := sample(2, 3)
 	r.Cloud.Prices = prices(map[string][]simulate.Price{
-		"AssignAddresses": {{Request: "Assign", Each: 10}},
-		"CreateInterface": {{Request: "Create"}, {Request: "Attach", Later: true}, {Request: "Describe", Looks: true, Count: 2, Later: true}},
+		"AssignAddresses": {{Action: "Assign", Each: 10}},
+		"CreateInterface": {{Action: "Create"}, {Action: "Attach", Later: true}, {Action: "Describe", Looks: true, Count: 2, Later: true}},
 	})
 	r.Cloud.Buckets = buckets(map[string]sim.Bucket{
 		"Attach": {Burst: 50, Every: 200 * time.Millisecond}, "Create": {Burst: 50, Every: 200 * time.Millisecond},
