@@ -26,6 +26,7 @@ type edited struct {
 	interfaces func([]driver.Interface) []driver.Interface
 	refuse     func(method, id string) error
 	gone       func(instances []string) error
+	noSubnets  func(driver.SubnetFilter) error
 }
 
 func (d *edited) Gone(ctx context.Context, instances []string) ([]string, error) {
@@ -46,6 +47,11 @@ func (d *edited) Shape(ctx context.Context, s driver.Self) (driver.Shape, error)
 }
 
 func (d *edited) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
+	if d.noSubnets != nil {
+		if err := d.noSubnets(f); err != nil {
+			return nil, err
+		}
+	}
 	out, err := d.Driver.Subnets(ctx, f)
 	if d.subnets != nil {
 		out = d.subnets(out)

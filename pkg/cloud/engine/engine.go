@@ -86,7 +86,7 @@ var (
 
 // New returns the Cloud of the instance that the driver's Self is. It makes no call.
 func New(d driver.Driver, o Options) *Node {
-	return newNode(d, o, &ranges{byID: map[string]driver.Subnet{}})
+	return newNode(d, o, newRanges())
 }
 
 func newNode(d driver.Driver, o Options, known *ranges) *Node {

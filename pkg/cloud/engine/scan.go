@@ -206,7 +206,8 @@ func (s *scan) takeIn(ctx context.Context, instances []string, views map[string]
 		raw[id] = merge(s.made[id], s.nodes[id].withOwn(s.here[id]))
 		all = append(all, raw[id]...)
 	}
-	if _, err := s.self.rangesOf(ctx, all); err != nil { // in one request for all of them
+	// In one request for all of them. What is refused is a matter of those that need it.
+	if _, _, err := s.self.rangesOf(ctx, all, func(driver.Interface) bool { return false }); err != nil {
 		return err
 	}
 	for _, id := range instances {

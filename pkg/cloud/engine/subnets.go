@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/netip"
 	"slices"
-	"sync"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
@@ -17,7 +16,8 @@ type home struct {
 	subnet    string
 	zone, vpc string
 	groups    []string
-	subnets   []string // of all ENIs of the node
+	subnets   []string // of its ENIs: the primary one and those that were made for it
+	foreign   []string // of others' ENIs on the node
 }
 
 // settleIn takes over what the ENIs tell, of which the first is the primary one.
@@ -25,9 +25,13 @@ func (n *Node) settleIn(self driver.Self, v view) {
 	p := v.nics[0].raw
 	h := home{primary: p.ID, subnet: p.Subnet, zone: cmp.Or(n.o.Zone, p.Zone, self.Zone), vpc: cmp.Or(p.VPC, self.VPC), groups: p.Groups}
 	for _, i := range v.nics {
-		h.subnets = append(h.subnets, i.Subnet)
+		if i.raw.Primary || i.Ours {
+			h.subnets = append(h.subnets, i.Subnet)
+		} else {
+			h.foreign = append(h.foreign, i.Subnet)
+		}
 	}
-	h.subnets = sorted(h.subnets)
+	h.subnets, h.foreign = sorted(h.subnets), sorted(h.foreign)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.home, n.own = h, p
@@ -66,7 +70,7 @@ func (n *Node) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
 	found := false
 	for _, s := range all {
 		isNew := n.isNew(s, home)
-		if s.Wrong != "" || !isNew && !slices.Contains(home.subnets, s.ID) {
+		if s.Wrong != "" || !isNew && !slices.Contains(home.subnets, s.ID) && !slices.Contains(home.foreign, s.ID) {
 			continue
 		}
 		list = append(list, n.told(s, isNew))
@@ -101,9 +105,16 @@ func roomOf(s driver.Subnet) int {
 func (n *Node) mayReserve() bool { return n.o.Prefixes && n.t.Reserves }
 
 // chosen returns the subnets that Options choose, with those of the node's ENIs, sorted
-// by ID.
+// by ID. Those of others' ENIs may be refused.
 func (n *Node) chosen(ctx context.Context, home home) ([]driver.Subnet, error) {
-	return n.describeSubnets(ctx, driver.SubnetFilter{IDs: sorted(slices.Concat(n.namedSubnets(home), home.subnets)), VPC: home.vpc, Tags: n.o.SubnetTags})
+	own := driver.SubnetFilter{IDs: sorted(slices.Concat(n.namedSubnets(home), home.subnets)), VPC: home.vpc, Tags: n.o.SubnetTags}
+	all := own
+	all.IDs = sorted(slices.Concat(own.IDs, home.foreign))
+	list, err := n.describeSubnets(ctx, all)
+	if isRefused(err) && len(all.IDs) > len(own.IDs) {
+		return n.describeSubnets(ctx, own)
+	}
+	return list, err
 }
 
 // namedSubnets returns the subnets that are chosen by ID.
@@ -148,68 +159,4 @@ func (n *Node) describeSubnets(ctx context.Context, f driver.SubnetFilter) ([]dr
 	}
 	n.known.keep(all)
 	return all, nil
-}
-
-// ranges returns subnets whose ranges are known, or asks for them. Free may be old.
-func (n *Node) ranges(ctx context.Context, ids []string) (map[string]driver.Subnet, error) {
-	known := map[string]driver.Subnet{}
-	var unknown []string
-	for _, id := range ids {
-		if s, found := n.known.get(id); found {
-			known[id] = s
-		} else if id != "" && !slices.Contains(unknown, id) {
-			unknown = append(unknown, id)
-		}
-	}
-	asked, err := n.describeSubnets(ctx, driver.SubnetFilter{IDs: unknown})
-	for _, s := range asked {
-		known[s.ID] = s
-	}
-	return known, err
-}
-
-// rangesOf returns the subnets of ENIs. One that has got an IPv6 range since it was asked
-// for, as a primary address outside of it tells, is asked for again; its IPv4 range it has
-// for life.
-func (n *Node) rangesOf(ctx context.Context, raw []driver.Interface) (map[string]driver.Subnet, error) {
-	var ids, grown []string
-	for _, r := range raw {
-		ids = append(ids, r.Subnet)
-	}
-	known, err := n.ranges(ctx, ids)
-	if err != nil {
-		return known, err
-	}
-	for _, r := range raw {
-		in := known[r.Subnet]
-		if _, wrong := netOf(in, r.V6); in.ID != "" && wrong != nil && !slices.Contains(grown, in.ID) {
-			grown = append(grown, in.ID)
-		}
-	}
-	asked, err := n.describeSubnets(ctx, driver.SubnetFilter{IDs: grown})
-	for _, s := range asked {
-		known[s.ID] = s
-	}
-	return known, err
-}
-
-// ranges are what of subnets never changes, for all nodes of a Region.
-type ranges struct {
-	mu   sync.Mutex
-	byID map[string]driver.Subnet
-}
-
-func (r *ranges) keep(list []driver.Subnet) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range list {
-		r.byID[s.ID] = s
-	}
-}
-
-func (r *ranges) get(id string) (driver.Subnet, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s, found := r.byID[id]
-	return s, found
 }

@@ -39,7 +39,7 @@ func (v view) hasPrimary(self driver.Self, api string) error {
 // can't be right is left out.
 func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.Interface, told time.Time) (view, error) {
 	raw = n.withMarks(raw)
-	subnets, err := n.rangesOf(ctx, raw)
+	subnets, refused, err := n.rangesOf(ctx, raw, func(r driver.Interface) bool { return r.Primary || r.Mark.Ours(self.Instance) })
 	if err != nil {
 		return view{}, err
 	}
@@ -63,6 +63,10 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 			continue
 		case !r.Primary && !r.Mark.Ours(self.Instance) && r.State != driver.Attached:
 			continue // others' on their way to or from here, or not here at all
+		}
+		if why := refused[r.Subnet]; why != nil {
+			v.leaveOut(r, fmt.Sprintf("subnet %s may not be described: %s", r.Subnet, detail(why)))
+			continue
 		}
 		i, bad, err := n.read(self, r, subnets[r.Subnet], size6)
 		i.read = told
