@@ -144,7 +144,7 @@ type Create struct {
 }
 
 // Sizer is a Cloud that knows the limits without a call, once Limits have told them. They
-// are those after the last Interfaces: ENIs that pods can't use, which take room, come
+// are those after the last Interfaces: ENIs that it leaves out, which take room, come
 // and go, and blocks may be left of what the configuration no longer asks for.
 type Sizer interface{ LimitsNow() eni.Limits }
 

@@ -124,7 +124,7 @@ func (k *check) clock() {
 // attached tells of the ENIs that there are.
 func (k *check) attached() {
 	ours, others := 0, 0
-	for _, on := range k.view.unmanaged {
+	for _, on := range k.view.leftOut {
 		others += on
 	}
 	for _, i := range k.view.nics {

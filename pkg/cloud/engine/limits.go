@@ -11,8 +11,8 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Limits implements cloud.Cloud. ENIs that pods can't use, of which the first look
-// tells, take the room of others.
+// Limits implements cloud.Cloud. ENIs that are left out, of which the first look tells, take
+// the room of others.
 func (n *Node) Limits(ctx context.Context) (l eni.Limits, err error) {
 	defer named(&err, "Limits", "")
 	if err := n.askShape(ctx); err != nil {
@@ -88,7 +88,10 @@ func (n *Node) limits() eni.Limits {
 	if l.V4Block.Size == 0 && n.memory.blocks4 { // prefixes were turned off: those that are left go as a whole
 		l.V4Block = eni.Block{Bits: n.t.Bits4, Size: 1}
 	}
-	l.ENIs, l.V4 = cmp.Or(n.o.Limits.ENIs, l.ENIs), cmp.Or(n.o.Limits.V4, l.V4)
+	if most := n.o.Limits.ENIs; most > 0 {
+		l.ENIs = min(most, l.ENIs)
+	}
+	l.V4 = cmp.Or(n.o.Limits.V4, l.V4)
 	l.NoPrimary = s.NoPrimary || s.PrimaryAlone && l.ENIs > 1
 	if n.o.IPv6 && s.V6 > 0 && (!n.t.MarksV6 || l.ENIs > 1) { // of an ENI without a mark nobody knows its primary address
 		l.V6 = s.V6
@@ -101,20 +104,21 @@ func (n *Node) limits() eni.Limits {
 	return l
 }
 
-// room is how many ENIs for pods the instance may have: those that pods can't use take the
+// room is how many ENIs for pods the instance may have: those that are left out take the
 // room of their own network card, which may have none for others, and of the instance. The
 // caller holds the lock.
 func (n *Node) room() int {
-	all := n.shape.ENIs
-	for _, others := range n.memory.unmanaged {
+	most := max(n.shape.ENIs, n.o.Limits.ENIs) // who names more than the cloud knows better
+	all := most
+	for _, others := range n.memory.leftOut {
 		all -= others
 	}
-	if len(n.shape.Cards) == 0 {
+	if len(n.shape.Cards) == 0 || most > n.shape.ENIs {
 		return all
 	}
 	onCards := 0
 	for card, most := range n.shape.Cards {
-		onCards += max(most-n.memory.unmanaged[card], 0)
+		onCards += max(most-n.memory.leftOut[card], 0)
 	}
 	return min(all, onCards)
 }

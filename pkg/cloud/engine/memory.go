@@ -30,10 +30,8 @@ type memory struct {
 	shown    shown                  // the newest look
 	ready    map[string]sight       // by ID: ENIs as calls have made them ready
 	deleted  map[string]time.Time   // by ID: ENIs that calls have deleted
-	// unmanaged are the attached ENIs that pods can't use, by network card: they take
-	// the room of others.
-	unmanaged map[int]int
-	blocks4   bool // an ENI has delegated prefixes of IPv4
+	leftOut  map[int]int            // what the view of the last look leaves out: it takes the room of others
+	blocks4  bool                   // an ENI has delegated prefixes of IPv4
 }
 
 // sight is an ENI as it was shown.
@@ -115,7 +113,7 @@ func (n *Node) remember(began time.Time, all bool, v view) {
 	defer n.mu.Unlock()
 	m := &n.memory
 	m.looked, m.tokens, m.loose = began, map[string]string{}, map[string]bool{}
-	m.taken, m.unmanaged = v.taken, v.unmanaged
+	m.taken, m.leftOut = v.taken, v.leftOut
 	m.blocks4 = slices.ContainsFunc(v.nics, func(i nic) bool {
 		return slices.ContainsFunc(i.blocks, func(b netip.Prefix) bool { return b.Addr().Is4() })
 	})

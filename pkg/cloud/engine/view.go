@@ -17,11 +17,13 @@ import (
 
 // view is the ENIs of the node at one time.
 type view struct {
-	nics      []nic // the primary one first, the others in the order of their creation
-	out       []cloud.Quarantined
-	primary   string // why the primary ENI is left out, "" if it is not
-	taken     map[place]string
-	unmanaged map[int]int // attached ENIs that pods can't use, by network card
+	nics    []nic // the primary one first, the others in the order of their creation
+	out     []cloud.Quarantined
+	primary string // why the primary ENI is left out, "" if it is not
+	taken   map[place]string
+	// leftOut are the ENIs at the instance that are not among nics, by network card: pods
+	// can't use them, what is told of them can't be right, or others are attaching them.
+	leftOut map[int]int
 }
 
 // hasPrimary tells why a view is none to work with: it lacks the node's primary ENI.
@@ -50,16 +52,13 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 	if err := n.knowCards(ctx, self, raw); err != nil {
 		return view{}, err
 	}
-	v := view{taken: map[place]string{}, unmanaged: map[int]int{}}
+	v := view{taken: map[place]string{}, leftOut: map[int]int{}}
 	for _, r := range raw {
 		if r.Index >= 0 && r.Instance == self.Instance {
 			v.taken[place{r.Card, r.Index}] = r.ID
 		}
 		switch {
 		case r.Unmanaged != "" && !r.Primary:
-			if r.Instance == self.Instance {
-				v.unmanaged[r.Card]++
-			}
 			continue
 		case !r.Primary && !r.Mark.Ours(self.Instance) && r.State != driver.Attached:
 			continue // others' on their way to or from here, or not here at all
@@ -80,7 +79,20 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 	slices.SortStableFunc(v.nics, byCreation)
 	n.number(v.nics)
 	v.separate()
+	v.count(self, raw)
 	return v, nil
+}
+
+// count counts what of the ENIs at the instance is left out. The room of those that others
+// detach comes free.
+func (v *view) count(self driver.Self, raw []driver.Interface) {
+	for _, r := range raw {
+		here := r.Instance == self.Instance || r.Instance == "" && r.State == driver.Attached // of an answer about the instance
+		leaves := r.State == driver.Detaching && r.Unmanaged == ""
+		if here && !leaves && !slices.ContainsFunc(v.nics, func(i nic) bool { return i.ID == r.ID }) {
+			v.leftOut[r.Card]++
+		}
+	}
 }
 
 // knowCards sees to it that the instance's network cards are known where an ENI for pods is

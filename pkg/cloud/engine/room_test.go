@@ -1,0 +1,78 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/engine"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// The cloud counts all that is attached, whatever enipool makes of it: an ENI that is planned
+// on top would be refused for ever.
+func TestAnAttachedENIThatIsLeftOutTakesRoom(t *testing.T) {
+	for why, spoil := range map[string]func(*driver.Interface){
+		"what is told of it can't be right": func(i *driver.Interface) { i.MAC = "none" },
+		"no subnet of it is shown":          func(i *driver.Interface) { i.Subnet = "far" },
+		"it is in the way":                  func(i *driver.Interface) { i.VPC = "vpc-2" },
+		"it is on its way":                  func(i *driver.Interface) { i.State = driver.Attaching },
+		"nobody tells where it is":          func(i *driver.Interface) { i.Instance, i.Wrong = "", "it is inuse at instance \"\"" },
+	} {
+		for name, traits := range bothKinds() {
+			t.Run(why+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, traits, sim.Options{}, engine.Options{})
+					foreign := w.byHand(t, "i-1", "b")
+					d := &edited{Driver: w.Driver("i-1", w.traits), interfaces: func(all []driver.Interface) []driver.Interface {
+						for k := range all {
+							if all[k].ID == foreign {
+								spoil(&all[k])
+							}
+						}
+						return all
+					}}
+					n := engine.New(d, engine.Options{Subnets: []string{"a"}})
+					limits, err := n.Limits(t.Context())
+					must(t, err)
+					if limits.ENIs != 3 {
+						t.Fatalf("beside it there is room for %d ENIs, want 3", limits.ENIs)
+					}
+					for _, token := range []string{"a", "b"} {
+						_, err := n.CreateInterface(t.Context(), cloud.Create{Token: token, Subnet: "a", V4: 1})
+						must(t, err)
+					}
+					shows(t, n, 3)
+					must(t, w.Update(func(tx *sim.Tx) error {
+						i, err := tx.Interface(foreign)
+						if err != nil {
+							return err
+						}
+						_, err = tx.Detach(i.Attachment.ID, false)
+						return err
+					}))
+					shows(t, n, 3)
+					if l := n.LimitsNow(); l.ENIs != 4 {
+						t.Errorf("when it is gone there is room for %d ENIs, want 4", l.ENIs)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What cloud.maxENIs names is in place of what the cloud says of the instance.
+func TestAnAttachedENIThatIsLeftOutTakesRoomOfWhatIsConfigured(t *testing.T) {
+	for configured, want := range map[int]int{2: 2, 3: 3, 4: 3, 6: 5} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+			w.unmanaged(t, "i-1", sim.Attach{Index: -1})
+			n := engine.New(w.Driver("i-1", w.traits), engine.Options{Limits: eni.Limits{ENIs: configured}})
+			if l, err := n.Limits(t.Context()); err != nil || l.ENIs != want {
+				t.Errorf("of %d configured ENIs there are %d, %v; want %d", configured, l.ENIs, err, want)
+			}
+		})
+	}
+}
