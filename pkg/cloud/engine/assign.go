@@ -36,7 +36,7 @@ func (n *Node) AssignAddresses(ctx context.Context, id string, f eni.Family, cou
 
 // toFill returns an ENI that is to get addresses, as it was shown a short while ago.
 func (n *Node) toFill(ctx context.Context, self driver.Self, id string) (nic, error) {
-	if on, known := n.lastSeen(id, recent); known {
+	if on, known := n.lastHere(id, recent); known {
 		return on, nil
 	}
 	now, err := n.oneAsSeen(ctx, self, id)

@@ -162,7 +162,9 @@ func (n *Node) one(ctx context.Context, self driver.Self, id string) (*nic, erro
 	if err != nil {
 		return nil, err
 	}
-	raw = slices.DeleteFunc(n.withMarks(raw), func(i driver.Interface) bool {
+	raw = n.withMarks(raw)
+	n.goesAway(self, raw...)
+	raw = slices.DeleteFunc(raw, func(i driver.Interface) bool {
 		return !i.Mark.Ours(self.Instance) && i.Instance != self.Instance
 	})
 	if len(raw) == 0 {
@@ -175,11 +177,15 @@ func (n *Node) one(ctx context.Context, self driver.Self, id string) (*nic, erro
 	return i, err
 }
 
-// oneAsSeen is one, but for describes that show what was before an ENI was attached.
+// oneAsSeen is one, but for describes that show what was before an ENI was attached. One that
+// another instance has by now is not found.
 func (n *Node) oneAsSeen(ctx context.Context, self driver.Self, id string) (*nic, error) {
 	i, err := n.one(ctx, self, id)
+	if other, is := n.isAway(id); is && !passes(err) {
+		return nil, because(cloud.ErrNotFound, "instance %s has it by now", other)
+	}
 	if err == nil && (i == nil || i.Index < 0) {
-		if before, ok := n.lastSeen(id, forgetAfter); ok {
+		if before, ok := n.lastHere(id, forgetAfter); ok {
 			return &before, nil
 		}
 	}

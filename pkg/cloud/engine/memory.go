@@ -27,6 +27,7 @@ type memory struct {
 	left     map[string]time.Time   // by ID: ENIs that a call has detached, or tried to
 	mine     map[string]bool        // by ID: ENIs that this process has made, of which it knows all
 	marks    map[string]driver.Mark // by ID: of the ENIs that calls of this process have made or finished
+	away     map[string]away        // by ID: ENIs that were shown at another instance
 	shown    shown                  // the newest look
 	ready    map[string]sight       // by ID: ENIs as calls have made them ready
 	deleted  map[string]time.Time   // by ID: ENIs that calls have deleted
@@ -44,6 +45,12 @@ type sight struct {
 type shown struct {
 	nics []nic
 	at   time.Time // when the cloud was asked
+}
+
+// away is where else an ENI was shown.
+type away struct {
+	instance string
+	at       time.Time
 }
 
 // intent is what of an ENI that is being made must be the same with every try: clouds
@@ -91,7 +98,7 @@ const (
 func newMemory() memory {
 	return memory{tokens: map[string]string{}, seen: map[string]sight{}, deeds: map[string]deeds{}, making: map[string]intent{},
 		taken: map[place]string{}, going: map[place]string{}, primary6: map[string]netip.Addr{}, left: map[string]time.Time{}, mine: map[string]bool{},
-		marks: map[string]driver.Mark{}, ready: map[string]sight{}, deleted: map[string]time.Time{}}
+		marks: map[string]driver.Mark{}, ready: map[string]sight{}, deleted: map[string]time.Time{}, away: map[string]away{}}
 }
 
 // isRecent tells whether what was seen then may be relied on.
@@ -119,6 +126,7 @@ func (n *Node) remember(began time.Time, all bool, v view) {
 	})
 	m.shown = shown{v.nics, began}
 	for _, i := range v.nics {
+		delete(m.away, i.ID)
 		if i.Index >= 0 {
 			m.seen[i.ID] = sight{i, n.clock.Now()}
 		}
@@ -158,6 +166,7 @@ func (m *memory) forgetOld(now time.Time) {
 	maps.DeleteFunc(m.seen, func(_ string, s sight) bool { return now.Sub(s.at) > forgetAfter })
 	maps.DeleteFunc(m.ready, func(_ string, s sight) bool { return now.Sub(s.at) > forgetAfter })
 	maps.DeleteFunc(m.deleted, func(_ string, at time.Time) bool { return now.Sub(at) > forgetAfter })
+	maps.DeleteFunc(m.away, func(_ string, a away) bool { return now.Sub(a.at) > forgetAfter })
 	maps.DeleteFunc(m.left, func(_ string, at time.Time) bool { return now.Sub(at) > forgetAfter })
 	for id, list := range m.deeds {
 		maps.DeleteFunc(list, func(_ netip.Addr, d deed) bool { return now.Sub(d.at) > forgetAfter })
@@ -180,6 +189,7 @@ func (n *Node) doubt() {
 func (n *Node) saw(i nic) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	delete(n.memory.away, i.ID)
 	if i.Index >= 0 {
 		n.memory.seen[i.ID] = sight{i, n.clock.Now()}
 	}
@@ -197,6 +207,39 @@ func (n *Node) lastSeen(id string, age time.Duration) (nic, bool) {
 	return s.nic, seen && n.clock.Now().Sub(s.at) <= age
 }
 
+// lastHere returns an ENI as it was shown attached at most so long ago, unless something has
+// shown since that it has left.
+func (n *Node) lastHere(id string, age time.Duration) (nic, bool) {
+	on, seen := n.lastSeen(id, age)
+	if _, gone := n.isAway(id); !seen || gone {
+		return nic{}, false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	// What was shown later than describes may lag has not shown it attached.
+	return on, !n.memory.seen[id].at.Add(n.t.Times.Settle).Before(n.memory.looked)
+}
+
+// goesAway notes which of the ENIs that the node had are shown at another instance.
+func (n *Node) goesAway(self driver.Self, raw ...driver.Interface) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, r := range raw {
+		_, seen := n.memory.seen[r.ID]
+		if had := seen || r.Mark.Ours(self.Instance); had && r.Instance != "" && r.Instance != self.Instance {
+			n.memory.away[r.ID] = away{r.Instance, n.clock.Now()}
+		}
+	}
+}
+
+// isAway returns the other instance that an ENI was shown at last.
+func (n *Node) isAway(id string) (instance string, is bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	a, is := n.memory.away[id]
+	return a.instance, is
+}
+
 // forget: the cloud has no such ENI.
 func (n *Node) forget(id string) {
 	n.mu.Lock()
@@ -208,6 +251,7 @@ func (n *Node) forget(id string) {
 	delete(m.mine, id)
 	delete(m.marks, id)
 	delete(m.seen, id)
+	delete(m.away, id)
 	delete(m.tokens, id)
 	delete(m.loose, id)
 	maps.DeleteFunc(m.taken, func(_ place, at string) bool { return at == id })

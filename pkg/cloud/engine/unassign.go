@@ -18,7 +18,7 @@ func (n *Node) UnassignAddresses(ctx context.Context, id string, addrs []netip.A
 	if err != nil || len(addrs) == 0 {
 		return err
 	}
-	on, known := n.lastSeen(id, recent)
+	on, known := n.lastHere(id, recent)
 	if !known || !n.hasAll(on, addrs) {
 		now, err := n.oneAsSeen(ctx, self, id)
 		if err == nil && n.mayLack(id) && (now == nil || !n.hasAll(*now, addrs)) {
