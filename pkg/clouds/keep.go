@@ -92,7 +92,7 @@ func (k *kept) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
 	if can, ok := k.inside.(upkeeper); ok && k.due(&k.nextKeep, keepEvery) {
 		k.beside(func(ctx context.Context) {
 			changed, failed := can.Upkeep(ctx)
-			k.tell(changed, failed, "set the security groups of ENIs", "security groups of ENIs can't be set")
+			k.tell(changed, failed, "brought ENIs in step: their security groups, and that they go with the instance", "ENIs can't be brought in step: their security groups, and that they go with the instance")
 		})
 	}
 	if can, ok := k.inside.(sweeper); ok && k.age > 0 && k.due(&k.nextSweep, sweepEvery) {

@@ -66,7 +66,7 @@ func (d *Driver) readAttachment(i *driver.Interface, a *types.NetworkInterfaceAt
 		i.State = driver.Attaching
 	}
 	i.Instance, i.Attachment, i.Created = d.text(a.InstanceId), d.text(a.AttachmentId), aws.ToTime(a.AttachTime).UTC()
-	i.Card = int(aws.ToInt32(a.NetworkCardIndex))
+	i.Card, i.Outlives = int(aws.ToInt32(a.NetworkCardIndex)), a.DeleteOnTermination != nil && !*a.DeleteOnTermination
 	if a.DeviceIndex != nil {
 		i.Index = int(*a.DeviceIndex)
 	}

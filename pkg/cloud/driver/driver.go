@@ -185,6 +185,7 @@ type Interface struct {
 	Instance          string    // that it is attached to, or on its way to or from, "" if none
 	Attachment        string    // its ID, "" where the cloud has no such thing
 	Index, Card       int       // at the instance; Index is -1 where the cloud tells none
+	Outlives          bool      // it stays when the instance goes, where Traits.Binds
 	Created           time.Time // or attached, where the cloud tells no more; the zero Time if neither
 	Primary           bool      // the ENI that the instance was born with
 	Mark              Mark      // the zero Mark if it has none of ours

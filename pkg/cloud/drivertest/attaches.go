@@ -127,6 +127,8 @@ func boundGoes(a *account) {
 	on := a.attachTo(a.loose().ID, a.s.Other)
 	a.must(a.Bind(a.ctx, on.ID, on.Attachment))
 	a.must(a.Bind(a.ctx, on.ID, on.Attachment)) // saying it again is fine
+	a.await("an ENI that was bound is not told to outlive its instance", func() bool { return !a.one(on.ID).Outlives })
+	on.Outlives = false
 	a.unchangedBut(on, a.one(on.ID))
 	a.s.Terminate(a.s.Other)
 	a.await("an ENI that was bound is gone with its instance", func() bool { return a.one(on.ID).ID == "" })

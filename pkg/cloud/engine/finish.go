@@ -168,7 +168,11 @@ func (c *creation) bind(ctx context.Context, on *nic) error {
 	if !c.t.Binds {
 		return nil
 	}
-	return c.insist(ctx, func() error { return c.d.Bind(ctx, on.ID, on.raw.Attachment) })
+	err := c.insist(ctx, func() error { return c.d.Bind(ctx, on.ID, on.raw.Attachment) })
+	if err == nil {
+		c.noteBound(on.ID, on.raw.Attachment)
+	}
+	return err
 }
 
 // await waits until describes show the ENI as it is to be, nil if it is gone. A look that

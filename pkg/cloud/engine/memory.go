@@ -28,6 +28,7 @@ type memory struct {
 	mine     map[string]bool        // by ID: ENIs that this process has made, of which it knows all
 	marks    map[string]driver.Mark // by ID: of the ENIs that calls of this process have made or finished
 	away     map[string]away        // by ID: ENIs that were shown at another instance
+	bound    map[string]string      // by ID: the attachment that a call has bound to the instance's end
 	shown    shown                  // the newest look
 	ready    map[string]sight       // by ID: ENIs as calls have made them ready
 	deleted  map[string]time.Time   // by ID: ENIs that calls have deleted
@@ -98,7 +99,7 @@ const (
 func newMemory() memory {
 	return memory{tokens: map[string]string{}, seen: map[string]sight{}, deeds: map[string]deeds{}, making: map[string]intent{},
 		taken: map[place]string{}, going: map[place]string{}, primary6: map[string]netip.Addr{}, left: map[string]time.Time{}, mine: map[string]bool{},
-		marks: map[string]driver.Mark{}, ready: map[string]sight{}, deleted: map[string]time.Time{}, away: map[string]away{}}
+		marks: map[string]driver.Mark{}, ready: map[string]sight{}, deleted: map[string]time.Time{}, away: map[string]away{}, bound: map[string]string{}}
 }
 
 // isRecent tells whether what was seen then may be relied on.
@@ -252,6 +253,7 @@ func (n *Node) forget(id string) {
 	delete(m.marks, id)
 	delete(m.seen, id)
 	delete(m.away, id)
+	delete(m.bound, id)
 	delete(m.tokens, id)
 	delete(m.loose, id)
 	maps.DeleteFunc(m.taken, func(_ place, at string) bool { return at == id })

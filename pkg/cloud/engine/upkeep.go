@@ -9,10 +9,11 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// Upkeep brings what was set when the node's ENIs were made in step with what is set now:
-// the security groups of those that enipool made. It goes by the last look, makes a call
-// only where something differs, and returns the IDs of the ENIs that it changed. A person
-// who changes the groups of one by hand has them changed back.
+// Upkeep brings the node's ENIs that enipool made in step with what is set now: their security
+// groups, and that they go with the instance, which is lost where a person attaches one
+// again. It goes by the last look, makes a call only where something differs, and returns
+// the IDs of the ENIs that it changed. A person who changes the groups of one by hand has them
+// changed back.
 func (n *Node) Upkeep(ctx context.Context) (changed []string, err error) {
 	defer named(&err, "Upkeep", "")
 	home, err := n.findHome(ctx)
@@ -23,29 +24,64 @@ func (n *Node) Upkeep(ctx context.Context) (changed []string, err error) {
 	if len(want) == 0 {
 		want = sorted(home.groups)
 	}
-	if len(want) == 0 {
-		return nil, nil // a cloud without any, or one that does not tell
-	}
 	var errs []error
 	for _, on := range n.ours() {
-		if len(on.raw.Groups) == 0 || slices.Equal(sorted(on.raw.Groups), want) {
-			continue // none: the cloud does not tell
+		grouped, err := n.keepGroups(ctx, on, want)
+		bound := false
+		if err == nil {
+			bound, err = n.keepBound(ctx, on)
 		}
-		err := n.d.SetGroups(ctx, on.ID, want, fresh())
-		if driver.Reason(err) == driver.NoSuchInterface {
-			continue // it has just been deleted
+		if grouped || bound {
+			changed = append(changed, on.ID)
 		}
-		if errors.Is(err, cloud.ErrThrottled) {
+		switch {
+		case err == nil, driver.Reason(err) == driver.NoSuchInterface: // it has just been deleted
+		case errors.Is(err, cloud.ErrThrottled):
 			return changed, errors.Join(append(errs, about(on.ID, err))...)
-		}
-		if err != nil { // one that refuses holds up no other: permissions may be about ENIs
+		default: // one that refuses holds up no other: permissions may be about ENIs
 			errs = append(errs, about(on.ID, err))
-			continue
 		}
-		changed = append(changed, on.ID)
-		n.groupsAre(on.ID, want)
 	}
 	return changed, errors.Join(errs...)
+}
+
+// keepGroups sets the ENI's security groups where they are others. A cloud without any, or
+// one that does not tell, has none.
+func (n *Node) keepGroups(ctx context.Context, on nic, want []string) (changed bool, err error) {
+	if len(want) == 0 || len(on.raw.Groups) == 0 || slices.Equal(sorted(on.raw.Groups), want) {
+		return false, nil
+	}
+	if err := n.d.SetGroups(ctx, on.ID, want, fresh()); err != nil {
+		return false, err
+	}
+	n.groupsAre(on.ID, want)
+	return true, nil
+}
+
+// keepBound lets an ENI go with the instance that a person has attached again. Each attachment
+// is bound once: some that imitate the cloud never show it.
+func (n *Node) keepBound(ctx context.Context, on nic) (changed bool, err error) {
+	n.mu.Lock()
+	before, known := n.memory.bound[on.ID]
+	n.mu.Unlock()
+	if !n.t.Binds || !on.raw.Outlives || known && before == on.raw.Attachment {
+		return false, nil
+	}
+	err = n.d.Bind(ctx, on.ID, on.raw.Attachment)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return false, nil // it is detached again, as a look will show
+	}
+	if err == nil {
+		n.noteBound(on.ID, on.raw.Attachment)
+	}
+	return err == nil, err
+}
+
+// noteBound notes that a call has bound the attachment.
+func (n *Node) noteBound(id, attachment string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.memory.bound[id] = attachment
 }
 
 // ours returns the attached ENIs that were made for the node, as the last look or a call since

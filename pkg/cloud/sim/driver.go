@@ -192,6 +192,7 @@ func (d *Driver) show(tx *Tx, i Interface, m driver.Mark) driver.Interface {
 	if a := i.Attachment; a != nil {
 		out.Instance, out.Attachment = a.Instance, a.ID
 		out.Primary = a.Index == 0 && a.Card == 0
+		out.Outlives = d.traits.Binds && !a.DeleteOnTermination
 		if !d.traits.NoIndex {
 			out.Index, out.Card = a.Index, a.Card
 		}
