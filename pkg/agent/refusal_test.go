@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,4 +100,30 @@ func TestASubnetThatIsForbiddenIsNotToldAsExhausted(t *testing.T) {
 			t.Errorf("%v: the subnet is told as %+v, want %s", err, got, want)
 		}
 	}
+}
+
+// What the cloud said of the last try is what a person needs, for as long as pods wait: also
+// while nothing is tried, and when other calls work.
+func TestAProblemIsTheCloudsOwnWordsForAsLongAsPodsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n, _ := withMeddler(t, sim.Machine{Limits: eni.Limits{ENIs: 2, V4: 9}}, func(_ *world, n *testNode, d *meddled) {
+			d.refuseIf(func(method, _ string) error {
+				if method == "Create" {
+					return &driver.Error{Kind: cloud.ErrForbidden, Detail: "InvalidGroup.NotFound: no sg-0"}
+				}
+				return nil
+			})
+		})
+		defer n.stop()
+		for range 12 {
+			_ = n.add()
+		}
+		sleep(30 * time.Second)
+		for range 100 {
+			sleep(3 * time.Second)
+			if p := n.status().Problem; !strings.Contains(p, "no sg-0") || !strings.Contains(p, "`enipoolctl cloud check`") {
+				t.Fatalf("the problem is %q", p)
+			}
+		}
+	})
 }

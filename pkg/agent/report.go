@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/status"
 )
@@ -121,11 +122,13 @@ func (a *Agent) problem(book error) string {
 	case s.Most == 0 && a.sized: // an agent that ends before that knows nothing of room
 		return a.noRoom()
 	case short && s.Exhausted != "":
-		return "no addresses left in subnet " + s.Exhausted
+		return "no addresses left in subnet " + s.Exhausted + ": name another one of the node's zone in cloud.subnets or cloud.subnetTags"
 	case short && a.holds["create"].why() != "":
 		return a.holds["create"].why()
 	case short && len(s.Held) > 0:
 		return heldProblem(s.Held)
+	case short && len(a.causes) > 0: // the plan's own words know nothing of what the cloud said
+		return health.Explain(a.causes)
 	case short && len(s.Blockers) > 0:
 		return strings.Join(s.Blockers, "; ")
 	}

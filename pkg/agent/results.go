@@ -257,15 +257,15 @@ func aboutOne(r result) string {
 	return ""
 }
 
-// hint says what a person can do about a failure.
+// hint says what a person can do about a failure that does not pass by itself.
 func hint(err error) string {
 	switch cloud.Kind(err) {
 	case cloud.ErrUnavailable:
-		return "; is the cloud up, and cloud.endpoint right?"
-	case cloud.ErrForbidden:
-		return "; look at the credentials and their permissions"
-	case cloud.ErrNotFound:
-		return "; is the key node the cloud's name of this node?"
+		return "; are cloud.region and cloud.endpoint right? `enipoolctl cloud check` on the node says what to do"
+	case cloud.ErrForbidden, cloud.ErrNotFound:
+		return "; `enipoolctl cloud check` on the node says what to do"
+	case cloud.ErrLimit:
+		return "; raise the quota that it names, or take a larger instance"
 	}
 	return ""
 }

@@ -60,18 +60,18 @@ func (f *Findings) Failed(what, fix string, err error) {
 	f.Say(what, verdict, fix, "%v", err)
 }
 
-// mostSkew is how far apart the clocks of node and cloud may be: signatures are good
+// MostSkew is how far apart the clocks of node and cloud may be: signatures are good
 // for so long, in all clouds here. Half of it is worth a word.
-const mostSkew = 5 * time.Minute
+const MostSkew = 5 * time.Minute
 
 // Clock adds how far the node's clock is off the cloud's.
 func (f *Findings) Clock(skew time.Duration) {
 	skew = skew.Abs().Round(time.Second)
 	const fix = "set the node's clock: from 5 minutes on the cloud refuses its calls"
 	switch {
-	case skew >= mostSkew:
+	case skew >= MostSkew:
 		f.Say("clock", Broken, fix, "%s off the cloud's", skew)
-	case skew >= mostSkew/2:
+	case skew >= MostSkew/2:
 		f.Say("clock", Careful, fix, "%s off the cloud's", skew)
 	default:
 		f.Say("clock", Works, "", "%s off the cloud's", skew)
@@ -83,7 +83,7 @@ const fewFree = 16
 
 // Room adds how many addresses a subnet that new ENIs may lie in has left.
 func (f *Findings) Room(subnet string, free int) {
-	const fix = "delete what else uses addresses there, or name another subnet"
+	const fix = "delete what else uses addresses there, or name another subnet in cloud.subnets"
 	switch {
 	case free <= 0:
 		f.Say("subnet "+subnet, Broken, fix, "no address is free")

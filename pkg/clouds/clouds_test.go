@@ -98,7 +98,7 @@ func TestBaiduWorksByKeysAlone(t *testing.T) {
 		if c, err = Open(without, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Limits(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "or name cloud."+key) {
+		if _, err := c.Limits(t.Context()); err == nil || !strings.Contains(err.Error(), "cloud."+key) || !strings.HasSuffix(err.Error(), " in agent.yaml") {
 			t.Errorf("without %s: %v", key, err)
 		}
 	}

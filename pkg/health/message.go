@@ -21,6 +21,14 @@ func (s *State) say(o Observation, now time.Duration) {
 	s.Message, s.Said = message(Cause{s.Reason, what}, o), now
 }
 
+// Explain says why a node can't have more addresses and what to do, by the cause that
+// counts.
+func Explain(causes []Cause) string {
+	c := Observation{Usable: true, Causes: causes}.cause()
+	f := faults[rank(c.Reason)]
+	return cmp.Or(c.What, f.words) + "; " + f.remedy
+}
+
 // message tells people what is wrong, in numbers, why, and what to do.
 func message(c Cause, o Observation) string {
 	f := faults[rank(c.Reason)]

@@ -4,7 +4,7 @@ package health
 // the others the one that stands first here counts where several are true.
 const (
 	AddressesAvailable  = "AddressesAvailable"  // pods get addresses
-	CloudForbidden      = "CloudForbidden"      // the cloud refuses the node's credentials
+	CloudForbidden      = "CloudForbidden"      // the cloud refuses the node's credentials, or what it asks for
 	CloudUnavailable    = "CloudUnavailable"    // the cloud does not answer, or fails
 	CacheUnusable       = "CacheUnusable"       // no pod can be served from the node cache
 	AddressLimitReached = "AddressLimitReached" // the node has as many addresses as it can ever have
@@ -23,17 +23,17 @@ type fault struct{ reason, words, remedy string }
 
 // faults are the reasons of a fault in the order in which they count.
 var faults = [...]fault{
-	{CloudForbidden, "the cloud refuses the node's credentials", "look at them and their permissions"},
-	{CloudUnavailable, "the cloud does not answer", "is it up, and can the node reach it?"},
+	{CloudForbidden, "the cloud refuses what the node asks for", "`enipoolctl cloud check` on the node tells credentials, permissions and keys of agent.yaml (cloud.subnets, cloud.securityGroups) apart"},
+	{CloudUnavailable, "the cloud does not answer", "`enipoolctl cloud check` on the node tells whether it is the instance metadata, the credentials or the API, whose place cloud.region and cloud.endpoint say"},
 	{CacheUnusable, "the node cache can't be used", "the agent builds it anew from the cloud and the kernel; its log says what keeps it from that"},
-	{AddressLimitReached, "the node can hold no more", "move pods to other nodes, or raise what limits it: pool.maxAllocate, the kubelet's maxPods, the size of the instance"},
-	{SubnetExhausted, "no subnet of the node has an address left", "give the nodes another subnet of their zone, or delete what else uses addresses there"},
-	{ENILimitReached, "the node may have no more ENIs", "raise the quota, detach ENIs that are not enipool's, or take a larger instance"},
-	{NoSubnet, "no subnet takes the ENI that is needed", "give the node a subnet of its zone for new ENIs"},
+	{AddressLimitReached, "the node can hold no more", "move pods to other nodes, or raise what limits it: pool.maxAllocate, cloud.maxENIs, cloud.maxIPsPerENI, the kubelet's maxPods, the size of the instance"},
+	{SubnetExhausted, "no subnet of the node has an address left", "name another subnet of the node's zone in cloud.subnets or cloud.subnetTags, or delete what else uses addresses there"},
+	{ENILimitReached, "the node may have no more ENIs", "raise the account's quota or cloud.maxENIs, detach ENIs that are not enipool's, or take a larger instance"},
+	{NoSubnet, "no subnet takes the ENI that is needed", "name a subnet of the node's zone in cloud.subnets or cloud.subnetTags; `enipoolctl cloud check` on the node says what is wrong with those that are named"},
 	{CloudThrottled, "the cloud wants fewer calls", "it is tried again by itself; if that lasts, lower cloud.callsPerSecond, for all nodes of the account share its rate"},
 	{LinkMissing, "an ENI is attached and its link is not on the node", "look for the device in the kernel's log; when the link is back its addresses are used again by themselves"},
 	{SetupFailed, "new addresses can't be set up on the node", "the agent's log has the error"},
-	{CloudFailed, "calls to the cloud fail", "they are tried again; the agent's log has the cloud's words"},
+	{CloudFailed, "calls to the cloud fail", "they are tried again; the agent's log has the cloud's words, and `enipoolctl cloud check` on the node tries what it can"},
 	{NoFreeAddress, "more addresses are still to come", "`enipoolctl pool show` on the node says what is under way"},
 }
 

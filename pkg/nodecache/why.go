@@ -10,12 +10,12 @@ import (
 
 // maxWhy is how much of the agent's word is shown: it becomes part of an error
 // message that ends in an event of the pod.
-const maxWhy = 200
+const maxWhy = 400
 
 func (c Cache) why() string { return c.Path + ".why" }
 
 // Why returns what the agent last said about why the pool has not more addresses,
-// or "". It is one line of printable ASCII of at most 200 bytes.
+// or "". It is one line of printable ASCII of at most 400 bytes.
 func (c Cache) Why() string {
 	info, err := os.Stat(c.why())
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSize {

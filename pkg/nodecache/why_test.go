@@ -19,8 +19,8 @@ func TestWhatTheAgentSaysIsOneShortLine(t *testing.T) {
 		{"target 48, at most 110, last error: subnet is full", "target 48, at most 110, last error: subnet is full"},
 		{"two\nlines\tof  text\n", "two lines of text"},
 		{"a bell \a and é", "a bell ? and ??"},
-		{strings.Repeat("x", 300), strings.Repeat("x", 200)},
-		{strings.Repeat("x", 199) + " y", strings.Repeat("x", 199)},
+		{strings.Repeat("x", 500), strings.Repeat("x", 400)},
+		{strings.Repeat("x", 399) + " y", strings.Repeat("x", 399)},
 	} {
 		if err := c.SetWhy(tt.text); err != nil {
 			t.Fatal(err)

@@ -80,8 +80,9 @@ func (d *Driver) Traits() driver.Traits {
 // Traits are what is peculiar to EC2, also for who has no instance in it.
 func Traits() driver.Traits {
 	return driver.Traits{
-		Name:       "EC2",
-		Keys:       driver.Keys{Subnet: "AvailableIpAddressCount", Policy: "conf/aws/policy.json", Reserved: "aws ec2 get-subnet-cidr-reservations"},
+		Name: "EC2",
+		Keys: driver.Keys{Subnet: "AvailableIpAddressCount", Self: "cloud.instance and cloud.region", Policy: "conf/aws/policy.json",
+			Keyring: "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the agent's environment", Reserved: "aws ec2 get-subnet-cidr-reservations"},
 		FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true,
 		PerScan: perFilter, PageSize: perPage, Bits4: bits4, Bits6: bits6, Reserves: true,
 		Requests: methodActions(), Buckets: buckets(), Retries: retries(),

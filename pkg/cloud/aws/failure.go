@@ -25,12 +25,20 @@ func (d *Driver) failure(err error, mutates, sent bool) error {
 	out := &driver.Error{Kind: cloud.ErrUnavailable, Detail: reason(err, sent)}
 	status, said := answer(err)
 	switch {
-	case !sent && !isMomentary(err):
-		out.Kind = cloud.ErrForbidden // no credentials, an argument that can't be sent
 	case !sent:
+		if !isMomentary(err) {
+			out.Kind = cloud.ErrForbidden // no credentials, an argument that can't be sent
+		}
+		if strings.Contains(err.Error(), noCredentials) {
+			out.Why = driver.Unsigned
+		}
 	case said != nil:
 		out.Kind, out.Why = kindOf(said, status, mutates), whyOf(said, operationOf(err))
 		out.Detail = words(said, status)
+		if out.Why == driver.Unauthorized {
+			out.Action = "ec2:" + operationOf(err)
+			out.Detail += " (" + out.Action + ")" // EC2 may say it in a cipher alone
+		}
 	case mutates:
 		out.Kind = cloud.ErrUnknown
 	}

@@ -33,6 +33,9 @@ type probe struct {
 	found cloud.Findings
 }
 
+// wrongGroup is what to do about a security group that is not there.
+const wrongGroup = "correct cloud.securityGroups in agent.yaml: is that its ID, and is it in the node's region?"
+
 // group looks for a security group, which an agent never does.
 func (b *probe) group(ctx context.Context, id string) {
 	what := "security group " + id
@@ -41,9 +44,9 @@ func (b *probe) group(ctx context.Context, id string) {
 	case driver.Reason(err) == driver.Unauthorized:
 		b.found.Say(what, cloud.Unknown, "", "ec2:DescribeSecurityGroups is not allowed; only this check would need it")
 	case err != nil:
-		b.found.Failed(what, "is that its ID, and this its region?", err)
+		b.found.Failed(what, wrongGroup, err)
 	case len(out.SecurityGroups) != 1:
-		b.found.Say(what, cloud.Broken, "is that its ID, and this its region?", "EC2 shows no such group")
+		b.found.Say(what, cloud.Broken, wrongGroup, "EC2 shows no such group")
 	case b.VPC != "" && b.d.text(out.SecurityGroups[0].VpcId) != b.VPC:
 		b.found.Say(what, cloud.Broken, "name one of the node's VPC in cloud.securityGroups", "it is in VPC %s, the node in %s", b.d.text(out.SecurityGroups[0].VpcId), b.VPC)
 	default:

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/aws/smithy-go"
@@ -42,12 +43,22 @@ func statusLine(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", status, http.StatusText(status)))
 }
 
+// noCredentials is how the SDK begins to say why it has none.
+const noCredentials = "get credentials: "
+
+// narration is what the SDK tells of its own steps before it comes to what went wrong.
+var narration = regexp.MustCompile(`operation error \w+: \w+, |exceeded maximum number of attempts, \d+, |request send failed, |` +
+	`failed to (get API token|refresh cached credentials), |, request to EC2 IMDS failed`)
+
+// plain leaves the narration out.
+func plain(text string) string { return narration.ReplaceAllString(text, "") }
+
 // reason says what went wrong where EC2 itself said nothing. It goes by the types of the
 // SDK's errors: their texts begin with operation, number of attempts, a status of 0 and an
 // empty request ID.
 func reason(err error, sent bool) string {
-	if _, why, found := strings.Cut(err.Error(), "get credentials: "); found {
-		return "not sent, without credentials: " + why
+	if _, why, found := strings.Cut(err.Error(), noCredentials); found {
+		return "not sent, without credentials: " + plain(why)
 	}
 	var response *smithyhttp.ResponseError
 	var garbled *smithy.DeserializationError

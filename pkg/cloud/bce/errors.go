@@ -146,7 +146,12 @@ func (d *Driver) refused(r request, a answer) error {
 		text += " (request " + d.keys.Hide(said.RequestID) + ")"
 	}
 	m := meaningOf(r, a.status, said)
-	return &driver.Error{Kind: m.kind, Why: m.why, Detail: text, RetryAfter: a.after}
+	out := &driver.Error{Kind: m.kind, Why: m.why, Detail: text, RetryAfter: a.after}
+	if m.why == driver.Unauthorized {
+		out.Action = r.method + " " + r.path // policies have rights of whole services
+		out.Detail = out.Action + ": " + text
+	}
+	return out
 }
 
 // hints say what a person can do, by the API's code.
@@ -183,7 +188,7 @@ func lost(r request) error {
 
 // fail is an error of this package's own making, before a request. A context that has
 // ended is the reason of whatever failed.
-func (d *Driver) fail(ctx context.Context, kind error, text string) error {
+func (d *Driver) fail(ctx context.Context, kind error, text string) *driver.Error {
 	if ended := context.Cause(ctx); ended != nil {
 		kind, text = cloud.ErrUnavailable, ended.Error()
 	}

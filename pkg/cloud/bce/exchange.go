@@ -64,11 +64,14 @@ func (d *Driver) once(ctx context.Context, r request) error {
 	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
 	defer cancel()
 	keys, err := d.keys.get(ctx)
-	if _, passes := errors.AsType[momentary](err); passes {
-		return d.fail(ctx, cloud.ErrUnavailable, "not sent: find credentials: "+err.Error())
-	}
 	if err != nil {
-		return d.fail(ctx, cloud.ErrForbidden, "find credentials: "+err.Error())
+		kind := cloud.ErrForbidden
+		if _, passes := errors.AsType[momentary](err); passes {
+			kind = cloud.ErrUnavailable
+		}
+		out := d.fail(ctx, kind, "not sent, without credentials: "+err.Error())
+		out.Why = driver.Unsigned
+		return out
 	}
 	endpoint, err := d.endpoint(ctx, r.bare)
 	if err != nil {

@@ -67,10 +67,9 @@ func (d *Driver) Self(ctx context.Context) (driver.Self, error) {
 	}
 	s := driver.Self{Instance: d.o.Instance, Type: string(d.o.Kind), Region: d.o.Region, Zone: d.o.Zone, VPC: d.o.VPC}
 	for _, ask := range []struct {
-		into      *string
-		path, key string
-	}{{&s.Region, "region", "region"}, {&s.Instance, "instance-shortid", "instance"}, {&s.VPC, "vpc-id", "vpc"},
-		{&s.Zone, "azone", "zone"}, {&s.Type, "instance-type-ex", "kind"}} {
+		into *string
+		path string
+	}{{&s.Region, "region"}, {&s.Instance, "instance-shortid"}, {&s.VPC, "vpc-id"}, {&s.Zone, "azone"}, {&s.Type, "instance-type-ex"}} {
 		if *ask.into != "" || ask.into == &s.Region && d.o.Endpoint != "" {
 			continue
 		}
@@ -79,7 +78,7 @@ func (d *Driver) Self(ctx context.Context) (driver.Self, error) {
 			err = fmt.Errorf("the metadata service's %s is no word", ask.path)
 		}
 		if err != nil {
-			return driver.Self{}, d.fail(ctx, cloud.ErrUnavailable, err.Error()+"; or name cloud."+ask.key)
+			return driver.Self{}, d.fail(ctx, cloud.ErrUnavailable, err.Error())
 		}
 		*ask.into = text
 	}

@@ -1,6 +1,7 @@
 package bce
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -64,6 +65,9 @@ func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error)
 	return shape, nil
 }
 
+// errNoQuota is why a quota of a virtual machine is not believed: each of them may have an ENI.
+var errNoQuota = errors.New("it says that the instance has a quota of 0 ENIs")
+
 // quota asks how many ENIs an instance may have besides its primary. Who may not ask, or
 // asks of a kind that has none, gets what the instance's description says, or else a
 // rule of thumb, and why.
@@ -81,5 +85,5 @@ func (d *Driver) quota(ctx context.Context, instance string, kind Kind, m machin
 	case m.quota > 0 || kind == EBC:
 		return m.quota, nil, nil
 	}
-	return enisByCPU(m.cpus), err, nil
+	return enisByCPU(m.cpus), cmp.Or(err, errNoQuota), nil
 }

@@ -21,7 +21,8 @@ const (
 	Busy
 	PageLost     // the first page has to be asked for again
 	TokenReused  // the token came with other parameters before
-	Unauthorized // the credentials are good and may not do this
+	Unauthorized // the credentials are good and may not do Error.Action
+	Unsigned     // there are no credentials, so the cloud was not asked
 	WrongClock   // the signature is too old or too new
 	NotForPods   // somebody has told all to leave the ENI alone: the engine's own
 )
@@ -30,6 +31,7 @@ const (
 type Error struct {
 	Kind       error // one of the kinds of pkg/cloud
 	Why        Why
+	Action     string        // what is not allowed, as policies or the API name it: "ec2:DescribeSubnets"; of Unauthorized alone
 	Detail     string        // the cloud's own words and code, without secrets
 	RetryAfter time.Duration // the cloud's wish, 0 if it has none
 }

@@ -74,6 +74,8 @@ type Times struct {
 // Keys are where a person finds what messages name.
 type Keys struct {
 	Subnet   string // the API's word for the subnet's room
+	Self     string // the configuration's keys for what Driver.Self asks the instance metadata, "" if it asks nothing
+	Keyring  string // where credentials come from besides a role of the instance: "AWS_ACCESS_KEY_ID and ..."
 	Room     string // the configuration's key for how many addresses an ENI may have, "" if there is none
 	Policy   string // the file with the permissions that a node needs: "conf/aws/policy.json"
 	Reserved string // how to ask which ranges of a subnet are reserved, where Traits.Reserves

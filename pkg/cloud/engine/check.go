@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,12 +62,30 @@ func (n *Node) Check(ctx context.Context) []cloud.Finding {
 func (k *check) instance(ctx context.Context) bool {
 	self, err := k.n.whoami(ctx)
 	if err != nil {
-		k.found.Failed("instance", "is this the instance that will be the node, and does its metadata service answer? Else name cloud.instance and cloud.region", err)
+		k.found.Failed("instance", "run this on the instance that will be the node; where no metadata service answers, "+k.keys("set"), err)
 		return false
 	}
 	k.self = self
-	k.found.Say("instance", cloud.Works, "", "%s in region %s", self.Instance, self.Region)
+	where := ""
+	if self.Region != "" { // where cloud.endpoint is set a driver need not know it
+		where = " in region " + self.Region
+	}
+	k.found.Say("instance", cloud.Works, "", "%s%s", self.Instance, where)
 	return true
+}
+
+// keys says what to do with the keys that tell which instance this is.
+func (k *check) keys(do string) string {
+	return do + " " + cmp.Or(k.n.t.Keys.Self, "node") + " in agent.yaml"
+}
+
+// role says how the agent gets credentials.
+func (k *check) role() string {
+	text := "give the instance a role with " + k.n.t.Keys.Policy
+	if k.n.t.Keys.Keyring != "" {
+		text += ", or set " + k.n.t.Keys.Keyring
+	}
+	return text
 }
 
 // interfaces makes the first call that is signed: it tells of credentials and clock.
@@ -76,27 +95,34 @@ func (k *check) interfaces(ctx context.Context) bool {
 	k.clock()
 	switch driver.Reason(err) {
 	case driver.WrongClock:
+		if k.rightClock() { // the same code is for temporary credentials that have run out
+			k.found.Failed(what, "renew the temporary credentials, or leave them out: "+k.role(), err)
+			return false
+		}
 		k.found.Failed("clock", "set the node's clock: it must be within 5 minutes of the cloud's", err)
 		return false
 	case driver.Unauthorized:
 		k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
-		k.found.Failed("permission to describe ENIs", "allow it as in "+k.n.t.Keys.Policy+"; nothing else can be looked at without it", err)
+		k.refused(err, "; nothing else can be looked at without it")
+		return false
+	case driver.Unsigned:
+		k.found.Failed(what, k.role(), err)
 		return false
 	}
 	switch {
 	case err == nil:
 	case errors.Is(err, cloud.ErrNotFound):
 		k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
-		k.found.Failed("ENIs", "correct cloud.instance and cloud.region; left out, they are what the instance metadata says", err)
+		k.found.Failed("ENIs", k.keys("correct")+", or leave out what the instance metadata tells", err)
 		return false
 	case errors.Is(err, cloud.ErrUnavailable):
-		k.found.Failed("API", "is it up, and does the node reach it: DNS, route, proxy? cloud.region and cloud.endpoint say where it is", err)
+		k.found.Failed("API", "is it up, and does the node reach it: DNS, route, proxy? cloud.region and cloud.endpoint in agent.yaml say where it is", err)
 		return false
 	case k.n.t.Keys.Policy == "":
 		k.found.Failed(what, "", err)
 		return false
 	default:
-		k.found.Failed(what, "give the instance a role with "+k.n.t.Keys.Policy+"; keys in the environment or in a file come before the role", err)
+		k.found.Failed(what, k.role()+": these come before the role, also where they are wrong or have expired", err)
 		return false
 	}
 	k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
@@ -106,6 +132,12 @@ func (k *check) interfaces(ctx context.Context) bool {
 	k.n.mu.Unlock()
 	k.attached()
 	return true
+}
+
+// refused tells which permission lacks.
+func (k *check) refused(err error, what string) {
+	e, _ := errors.AsType[*driver.Error](err)
+	k.found.Failed("permission "+e.Action, "allow it as in "+k.n.t.Keys.Policy+what, err)
 }
 
 // clock compares the clocks by the last answer.
@@ -119,6 +151,16 @@ func (k *check) clock() {
 	} else {
 		k.found.Say("clock", cloud.Unknown, "", "no answer had a date")
 	}
+}
+
+// rightClock tells whether the last answer shows that the clock is not what was refused.
+func (k *check) rightClock() bool {
+	c, can := k.n.d.(driver.Clocked)
+	if !can {
+		return false
+	}
+	ahead, known := c.Skew()
+	return known && ahead.Abs() < cloud.MostSkew
 }
 
 // attached tells of the ENIs that there are.
@@ -151,14 +193,23 @@ func (k *check) limits(ctx context.Context) {
 	}
 	k.limited = true
 	verdict, fix, how := cloud.Works, "", ""
-	switch {
-	case l.V4Block.Size > 1:
+	if l.V4Block.Size > 1 {
 		how = ", by prefixes"
-	case k.n.o.Prefixes:
-		verdict, fix, how = cloud.Careful, "take an instance type that takes prefixes, or leave cloud.prefixes out", "; the type takes no prefixes"
 	}
 	if l.NoPrimary {
 		how += ", none of them on its primary one"
+	}
+	k.n.mu.Lock()
+	builtin, guessed := k.n.shape.Builtin, k.n.shape.Guessed
+	k.n.mu.Unlock()
+	switch {
+	case l.V4Block.Size <= 1 && k.n.o.Prefixes:
+		verdict, fix, how = cloud.Careful, "take an instance type that takes prefixes, or leave cloud.prefixes out", how+"; the type takes no prefixes"
+	case builtin != nil:
+		verdict, fix = cloud.Careful, "allow what "+k.n.t.Keys.Policy+" does, or compare with the limits of the instance type: cloud.maxENIs and cloud.maxIPsPerENI correct them"
+		how += fmt.Sprintf("; enipool's own numbers, for %s did not tell: %v", k.n.t.Name, builtin)
+	case guessed:
+		how += fmt.Sprintf("; addresses of an ENI by enipool's own rule, which cloud.maxIPsPerENI corrects: %s does not tell them", k.n.t.Name)
 	}
 	k.found.Say("limits", verdict, fix, "%d ENIs, %d addresses for pods%s", l.ENIs, (l.ENIs-l.FirstIndex())*l.PerENI(eni.IPv4), how)
 }
@@ -178,7 +229,7 @@ func (k *check) subnets(ctx context.Context) {
 	}
 	for _, id := range k.n.o.Subnets {
 		if !slices.ContainsFunc(all, func(s driver.Subnet) bool { return s.ID == id }) {
-			k.found.Say("subnet "+id, cloud.Broken, "is that its ID, and this its region?", "%s shows no such subnet", k.n.t.Name)
+			k.found.Say("subnet "+id, cloud.Broken, "correct cloud.subnets in agent.yaml: is that its ID, and is it in the node's region and VPC?", "%s shows no such subnet", k.n.t.Name)
 		}
 	}
 	switch {
@@ -186,7 +237,7 @@ func (k *check) subnets(ctx context.Context) {
 	case k.limited && k.n.limits().ENIs == 1:
 		k.found.Say("subnets", cloud.Works, "", "the instance gets no more ENIs: pods have addresses of its primary one")
 	default:
-		k.found.Say("subnets", cloud.Broken, "name one of the node's zone in cloud.subnets or cloud.subnetTags", "new ENIs can lie in none: the node is in %s, VPC %s", k.home.zone, k.home.vpc)
+		k.found.Say("subnets", cloud.Broken, "name one of the node's zone by its ID in cloud.subnets, or by tags that it has in cloud.subnetTags", "new ENIs can lie in none: the node is in %s, VPC %s", k.home.zone, k.home.vpc)
 	}
 }
 
@@ -198,7 +249,7 @@ func (k *check) subnet(s driver.Subnet) int {
 		k.found.Say(what, cloud.Broken, "leave it out", "what %s tells of it can't be right: %s", k.n.t.Name, s.Wrong)
 		return 0
 	case s.VPC != "" && s.VPC != k.home.vpc:
-		k.found.Say(what, cloud.Broken, "leave it out", "it is in VPC %s, the node in %s", s.VPC, k.home.vpc)
+		k.found.Say(what, cloud.Broken, "take it out of cloud.subnets", "it is in VPC %s, the node in %s", s.VPC, k.home.vpc)
 		return 0
 	case !k.n.sameZone(s.Zone, k.home.zone):
 		k.found.Say(what, cloud.Works, "", "it is in zone %s, for nodes there; this one is in %s", s.Zone, k.home.zone)

@@ -10,6 +10,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
@@ -123,12 +124,24 @@ func (n *Node) whoami(ctx context.Context) (driver.Self, error) {
 	}
 	s, err := n.d.Self(ctx)
 	if err != nil {
-		return driver.Self{}, err
+		return driver.Self{}, n.orNamed(err)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.self = s
 	return s, nil
+}
+
+// orNamed adds to the error of a metadata service that does not answer what tells the same:
+// there is nothing else that a person could do where none is.
+func (n *Node) orNamed(err error) error {
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok || e.Kind != cloud.ErrUnavailable || n.t.Keys.Self == "" {
+		return err
+	}
+	out := *e
+	out.Detail += "; without a metadata service set " + n.t.Keys.Self + " in agent.yaml"
+	return &out
 }
 
 // sayIf logs a warning about a thing while it holds: once, and again when it did not

@@ -42,7 +42,7 @@ func (n *Node) askShape(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.sayIf(s.Builtin != nil, "type", "limits of the instance type are those of the built-in table", "type", s.Type, "error", s.Builtin)
+	n.sayIf(s.Builtin != nil, "type", "limits of the instance type are those of the built-in table: the cloud did not tell them", "type", s.Type, "error", s.Builtin)
 	n.sayIf(n.o.Prefixes && !s.Prefixes, "prefixes", "the instance takes no prefixes: addresses come one by one", "type", s.Type)
 	n.mu.Lock()
 	defer n.mu.Unlock()
