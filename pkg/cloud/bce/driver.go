@@ -18,7 +18,8 @@ import (
 // driver.Self has as Type.
 type Kind string
 
-// The kinds. Other names that the metadata service may tell count as BCC.
+// The kinds. Of other names that the metadata service may tell ehc counts as EBC, and all
+// others as BCC.
 const (
 	BCC Kind = "bcc" // a virtual machine: ENIs
 	BBC Kind = "bbc" // bare metal: its primary ENI alone

@@ -3,6 +3,7 @@ package bce
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -82,6 +83,17 @@ func (d *Driver) Self(ctx context.Context) (driver.Self, error) {
 		}
 		*ask.into = text
 	}
+	if kindOf(s.Type) == BBC && d.o.Kind == "" {
+		// All bare metal is "bbc" there; the type's name tells which, as "ebc.l5.c128m256".
+		// Where it is not known it stays what it was before there was any other.
+		spec, err := d.meta.get(ctx, "/1.0/meta-data/instance-type")
+		if _, passes := errors.AsType[momentary](err); passes {
+			return driver.Self{}, d.fail(ctx, cloud.ErrUnavailable, err.Error())
+		}
+		if kind, _, named := strings.Cut(spec, "."); named && kindOf(kind) == EBC {
+			s.Type = kind
+		}
+	}
 	s.Type = string(kindOf(s.Type))
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -89,11 +101,14 @@ func (d *Driver) Self(ctx context.Context) (driver.Self, error) {
 	return s, nil
 }
 
-// kindOf reads what the metadata service or a Self tells of an instance.
+// kindOf reads what the metadata service or a Self tells of an instance. Bare metal of a
+// cluster (EHC) is as EBC: Baidu's driver, cce-network-v2/pkg/bce/vpceni/node_super.go.
 func kindOf(text string) Kind {
 	switch k := Kind(strings.ToLower(text)); k {
 	case BBC, EBC:
 		return k
+	case "ehc":
+		return EBC
 	}
 	return BCC
 }

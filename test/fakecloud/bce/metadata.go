@@ -54,8 +54,13 @@ func (e *Endpoint) about(tx *sim.Tx, id, name string) (any, error) {
 		return m.ID, nil
 	case "instance-name":
 		return m.Node, nil
+	case "instance-type":
+		return t.Name, nil
 	case "instance-type-ex":
-		return kindOf(t), nil
+		if kindOf(t) == "bcc" {
+			return "bcc", nil
+		}
+		return "bbc", nil // of all bare metal: the type's name tells which
 	case "region":
 		return e.a.Options().Region, nil
 	case "vpc-id":
