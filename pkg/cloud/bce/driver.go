@@ -56,7 +56,6 @@ type Driver struct {
 
 var (
 	_ driver.Driver  = (*Driver)(nil)
-	_ driver.Prober  = (*Driver)(nil)
 	_ driver.Clocked = (*Driver)(nil)
 	_ cloud.Believer = (*Driver)(nil)
 )
@@ -74,7 +73,7 @@ func New(o Options) (*Driver, error) {
 	}
 	o.Timeout = cmp.Or(o.Timeout, 20*time.Second)
 	o.Endpoint = strings.TrimSuffix(o.Endpoint, "/")
-	d := &Driver{o: o, meta: newMetadata(o.Metadata), base: transport(), pause: usualPause}
+	d := &Driver{o: o, meta: newMetadata(o.Metadata), base: wire.Transport(), pause: usualPause}
 	d.keys = &keyring{source: usual(d.meta)}
 	return d, nil
 }

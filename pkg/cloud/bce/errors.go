@@ -10,6 +10,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
 // meaning is what a code of the API means to callers.
@@ -107,27 +108,27 @@ func meaningOf(r request, status int, said refusal) (m meaning) {
 // classify reads the answer, or makes a *driver.Error of it. What the API answers in its
 // own words decides by its code, then by the HTTP status; what has no answer by whether
 // the request can have arrived.
-func (d *Driver) classify(r request, a answer) error {
-	broken := a.err != nil && a.status != http.StatusTooManyRequests
+func (d *Driver) classify(r request, a wire.Answer) error {
+	broken := a.Err != nil && a.Status != http.StatusTooManyRequests
 	switch {
 	case broken:
 		return d.unanswered(r, a)
-	case a.status >= 400:
+	case a.Status >= 400:
 		return d.refused(r, a)
 	case r.into == nil:
 		return nil
 	}
-	if err := json.Unmarshal(a.body, r.into); err != nil {
-		return d.badAnswer(r, a.httpStatus()+": "+err.Error())
+	if err := json.Unmarshal(a.Body, r.into); err != nil {
+		return d.badAnswer(r, a.HTTPStatus()+": "+err.Error())
 	}
 	return nil
 }
 
 // refused is for the API's own words. What has none may be of something in between.
-func (d *Driver) refused(r request, a answer) error {
+func (d *Driver) refused(r request, a wire.Answer) error {
 	var said refusal
-	text := a.httpStatus()
-	if err := json.Unmarshal(a.body, &said); err != nil && len(a.body) > 0 {
+	text := a.HTTPStatus()
+	if err := json.Unmarshal(a.Body, &said); err != nil && len(a.Body) > 0 {
 		text, said = text+", and its body is no error of the API", refusal{}
 	}
 	switch {
@@ -145,8 +146,8 @@ func (d *Driver) refused(r request, a answer) error {
 	if said.RequestID != "" {
 		text += " (request " + d.keys.Hide(said.RequestID) + ")"
 	}
-	m := meaningOf(r, a.status, said)
-	out := &driver.Error{Kind: m.kind, Why: m.why, Detail: text, RetryAfter: a.after}
+	m := meaningOf(r, a.Status, said)
+	out := &driver.Error{Kind: m.kind, Why: m.why, Detail: text, RetryAfter: a.After}
 	if m.why == driver.Unauthorized {
 		out.Action = r.method + " " + r.path // policies have rights of whole services
 		out.Detail = out.Action + ": " + text
@@ -163,19 +164,19 @@ var hints = map[string]string{
 }
 
 // unanswered is for a request that broke, or whose answer did.
-func (d *Driver) unanswered(r request, a answer) error {
+func (d *Driver) unanswered(r request, a wire.Answer) error {
 	kind, text := cloud.ErrUnavailable, "not sent: "
-	if a.sent {
+	if a.Sent {
 		kind, text = lost(r), "no answer: "
 	}
 	switch {
-	case a.status == 0:
-	case errors.Is(a.err, errLong), errors.Is(a.err, errElsewhere):
-		text = a.httpStatus() + ": "
+	case a.Status == 0:
+	case errors.Is(a.Err, wire.ErrLong), errors.Is(a.Err, wire.ErrElsewhere):
+		text = a.HTTPStatus() + ": "
 	default:
-		text = a.httpStatus() + ", and the answer breaks off: "
+		text = a.HTTPStatus() + ", and the answer breaks off: "
 	}
-	return &driver.Error{Kind: kind, Detail: d.keys.Line(text + a.err.Error()), RetryAfter: a.after}
+	return &driver.Error{Kind: kind, Detail: d.keys.Line(text + a.Err.Error()), RetryAfter: a.After}
 }
 
 // lost is the kind of a request that may have arrived and has no good answer.

@@ -15,6 +15,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/cloud/wire"
 	"github.com/enipool/enipool/pkg/eni"
 	endpoint "github.com/enipool/enipool/test/fakecloud/bce"
 )
@@ -60,7 +61,7 @@ func TestTheCloudsCodesAreOfOurKinds(t *testing.T) {
 		{"GET", one, "InternalError", 500, cloud.ErrUnavailable, driver.Other},
 	} {
 		err := c.classify(request{method: tt.method, path: tt.path},
-			answer{sent: true, status: tt.status, after: time.Second, body: []byte(`{"code":"` + tt.code + `"}`)})
+			wire.Answer{Sent: true, Status: tt.status, After: time.Second, Body: []byte(`{"code":"` + tt.code + `"}`)})
 		var e *driver.Error
 		if !errors.As(err, &e) || e.Kind != tt.want || e.Why != tt.why || e.RetryAfter != time.Second {
 			t.Errorf("%s %s: %s with %d: %#v, want %v for reason %d", tt.method, tt.path, tt.code, tt.status, err, tt.want, tt.why)
@@ -94,7 +95,7 @@ func TestCodesThatMeanSomethingOnlyWithTheirCall(t *testing.T) {
 		{"an ENI is gone", take, "EniIdException", "The param eniId is invalid", cloud.ErrNotFound, driver.NoSuchInterface},
 		{"an ENI is on its way", add, "EniStatusException", "The eni status is not allowed to operate", cloud.ErrUnavailable, driver.Busy},
 	} {
-		err := c.classify(tt.r, answer{sent: true, status: http.StatusBadRequest, body: []byte(`{"code":"` + tt.code + `","message":"` + tt.message + `"}`)})
+		err := c.classify(tt.r, wire.Answer{Sent: true, Status: http.StatusBadRequest, Body: []byte(`{"code":"` + tt.code + `","message":"` + tt.message + `"}`)})
 		if !errors.Is(err, tt.want) || driver.Reason(err) != tt.why {
 			t.Errorf("%s: %#v, want %v for reason %d", tt.name, err, tt.want, tt.why)
 		}

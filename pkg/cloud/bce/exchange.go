@@ -2,17 +2,12 @@ package bce
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/baidubce/bce-sdk-go/auth"
@@ -33,21 +28,6 @@ type request struct {
 
 // mutates tells whether the request changes something.
 func (r request) mutates() bool { return r.method != http.MethodGet }
-
-// answer is what came of a request.
-type answer struct {
-	sent   bool          // it may have reached the cloud
-	status int           // of HTTP, 0 if there is no answer
-	line   string        // the status as it was written: "404 Not Found"
-	after  time.Duration // the cloud's wish
-	body   []byte
-	err    error // why there is none, or a part of it alone
-}
-
-// httpStatus names the answer's status: "HTTP 404 Not Found".
-func (a answer) httpStatus() string {
-	return strings.TrimSpace("HTTP " + cmp.Or(a.line, strconv.Itoa(a.status)))
-}
 
 // do makes a request that changes something once, one that reads again where the cloud
 // had too many. Its error is a *driver.Error.
@@ -81,7 +61,7 @@ func (d *Driver) once(ctx context.Context, r request) error {
 	if err != nil {
 		return d.fail(ctx, cloud.ErrForbidden, err.Error())
 	}
-	err = d.classify(r, d.exchange(req))
+	err = d.classify(r, wire.Exchange(d.base, req, mostBody, &d.clock))
 	if errors.Is(err, cloud.ErrForbidden) {
 		d.keys.renew(keys) // those of a role may have run out early
 	}
@@ -126,63 +106,6 @@ func (r request) sign(ctx context.Context, endpoint string, keys Credentials) (*
 
 // mostBody is how many bytes of an answer are read: 1,000 full ENIs are 4 MB.
 const mostBody = 32 << 20
-
-var (
-	errLong      = errors.New("the answer is too long")
-	errElsewhere = errors.New("the endpoint redirects to elsewhere")
-)
-
-// exchange sends the request and reads the answer.
-func (d *Driver) exchange(req *http.Request) (a answer) {
-	var sent wire.Sent
-	client := &http.Client{Transport: d.base, CheckRedirect: stay}
-	resp, err := client.Do(req.WithContext(sent.Trace(req.Context())))
-	a.sent = sent.Load()
-	if err != nil {
-		a.err = cmp.Or(context.Cause(req.Context()), errors.Unwrap(err)) // within a *url.Error, which quotes the URL
-		return a
-	}
-	defer func() { _ = resp.Body.Close() }()
-	a.status, a.line, a.after = resp.StatusCode, resp.Status, retryAfter(resp.Header.Get("Retry-After"))
-	if theirs, wrong := http.ParseTime(resp.Header.Get("Date")); wrong == nil {
-		d.clock.Note(time.Now(), theirs)
-	}
-	a.body, a.err = io.ReadAll(io.LimitReader(resp.Body, mostBody+1))
-	switch ended := context.Cause(req.Context()); {
-	case a.status >= 300 && a.status < 400:
-		a.err = errElsewhere
-	case len(a.body) > mostBody:
-		a.err = errLong
-	case a.err != nil && ended != nil:
-		a.err = ended
-	}
-	return a
-}
-
-// retryAfter reads the header's form in seconds; the API has no other.
-func retryAfter(header string) time.Duration {
-	seconds, err := strconv.Atoi(header)
-	if err != nil || seconds < 0 {
-		return 0
-	}
-	return time.Duration(min(seconds, 3600)) * time.Second
-}
-
-// transport is for one client: proxies from the environment, TLS verified, and no
-// waiting for minutes.
-func transport() *http.Transport {
-	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: time.Minute,
-		IdleConnTimeout:       time.Minute,
-		MaxIdleConnsPerHost:   4,
-	}
-}
-
-// stay follows no redirect: a signature is for one host.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // again waits before the next try of a read that was refused, and tells whether there
 // is one. Nodes that were refused together do not come back together.

@@ -5,27 +5,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
 // metadata is the service that tells an instance about itself.
 type metadata struct {
-	url    string
-	client *http.Client
+	url string
+	by  http.RoundTripper
 }
 
 // newMetadata returns the service at the URL, "" is its usual one.
 func newMetadata(url string) metadata {
-	t := transport()
+	t := wire.Transport()
 	t.Proxy = nil // it is on this machine's link
-	return metadata{url: strings.TrimSuffix(cmp.Or(url, "http://169.254.169.254"), "/"),
-		client: &http.Client{Transport: t, Timeout: 5 * time.Second, CheckRedirect: stay}}
+	return metadata{url: strings.TrimSuffix(cmp.Or(url, "http://169.254.169.254"), "/"), by: t}
 }
 
 // momentary is a failure of the metadata service that may be over a moment later.
@@ -34,27 +33,25 @@ type momentary struct{ error }
 // get returns the text at the path. An empty answer is what the service says where
 // it does not know.
 func (m metadata) get(ctx context.Context, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+path, nil)
 	if err != nil {
 		return "", err
 	}
-	resp, err := m.client.Do(r)
-	if err != nil {
-		return "", momentary{fmt.Errorf("ask the metadata service: %w", err)}
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	a := wire.Exchange(m.by, r, 64<<10, nil)
+	text := strings.TrimSpace(string(a.Body))
 	switch {
-	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode >= 500:
-		return "", momentary{fmt.Errorf("the metadata service answers %s", resp.Status)}
-	case resp.StatusCode != http.StatusOK:
-		return "", fmt.Errorf("the metadata service answers %s for %s", resp.Status, path)
-	case err != nil:
-		return "", momentary{fmt.Errorf("read %s of the metadata service: %w", path, err)}
-	case strings.TrimSpace(string(text)) == "":
+	case a.Status == http.StatusTooManyRequests, a.Status >= 500:
+		return "", momentary{fmt.Errorf("the metadata service answers %s", a.Line)}
+	case a.Status > 0 && a.Status != http.StatusOK:
+		return "", fmt.Errorf("the metadata service answers %s for %s", a.Line, path)
+	case a.Err != nil:
+		return "", momentary{fmt.Errorf("ask the metadata service for %s%s: %w", m.url, path, a.Err)}
+	case text == "":
 		return "", fmt.Errorf("the metadata service does not know %s", path)
 	}
-	return strings.TrimSpace(string(text)), nil
+	return text, nil
 }
 
 // Self implements driver.Driver: what the options say, and of the rest what the metadata

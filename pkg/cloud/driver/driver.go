@@ -89,7 +89,6 @@ type Probe struct {
 	Self   Self
 	VPC    string
 	Groups []string // of new ENIs
-	Named  bool     // Groups are those of the configuration
 	// Any is an ENI of the instance: one that was made for it, or else its primary one.
 	Any     Interface
 	Cluster string // that new ENIs are marked with

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
@@ -44,19 +45,34 @@ func (n *Node) Check(ctx context.Context) []cloud.Finding {
 	}
 	k.limits(ctx)
 	k.subnets(ctx)
-	if p, can := n.d.(driver.Prober); can {
-		groups := n.o.SecurityGroups
-		if len(groups) == 0 {
-			groups = k.home.groups
-		}
+	k.probe(ctx)
+	return k.found
+}
+
+// probe looks at what only some clouds tell without a change: permissions, security groups.
+func (k *check) probe(ctx context.Context) {
+	o, groups := k.n.o, k.n.o.SecurityGroups
+	if len(groups) == 0 {
+		groups = k.home.groups
+	}
+	if p, can := k.n.d.(driver.Prober); can {
 		about := k.view.nics[0]
 		if at := slices.IndexFunc(k.view.nics, func(i nic) bool { return i.Ours }); at >= 0 {
 			about = k.view.nics[at]
 		}
-		k.found = append(k.found, p.Probe(ctx, driver.Probe{Self: k.self, VPC: k.home.vpc, Groups: groups, Named: len(n.o.SecurityGroups) > 0,
-			Any: about.raw, Cluster: n.o.Cluster, IPv6: n.o.IPv6})...)
+		k.found = append(k.found, p.Probe(ctx, driver.Probe{Self: k.self, VPC: k.home.vpc, Groups: groups, Any: about.raw, Cluster: o.Cluster, IPv6: o.IPv6})...)
+		return
 	}
-	return k.found
+	if k.n.t.Keys.Policy == "" {
+		return // nobody has to be allowed anything
+	}
+	k.found.Say("permissions", cloud.Unknown, "", "%s has no dry run: whether ENIs may be made and changed shows when the agent does it; %s lists what it needs", k.n.t.Name, k.n.t.Keys.Policy)
+	names := strings.Join(groups, " ")
+	if len(o.SecurityGroups) > 0 {
+		k.found.Say("security groups", cloud.Unknown, "", "%s: %s tells only when it makes an ENI whether they are right", names, k.n.t.Name)
+	} else {
+		k.found.Say("security groups", cloud.Works, "", "those of the node's own ENI: %s", names)
+	}
 }
 
 func (k *check) instance(ctx context.Context) bool {

@@ -1,0 +1,85 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Answer is what came of a request of a driver that speaks HTTP without an SDK.
+type Answer struct {
+	Sent   bool          // the request may have reached the other side
+	Status int           // of HTTP, 0 if there is no answer
+	Line   string        // the status as it was written: "404 Not Found"
+	After  time.Duration // the other side's wish
+	Body   []byte
+	Err    error // why there is none, or a part of it alone
+}
+
+// HTTPStatus names the answer's status: "HTTP 404 Not Found".
+func (a Answer) HTTPStatus() string {
+	return strings.TrimSpace("HTTP " + cmp.Or(a.Line, strconv.Itoa(a.Status)))
+}
+
+// Why an answer with a status does not count.
+var (
+	ErrLong      = errors.New("the answer is too long")
+	ErrElsewhere = errors.New("the endpoint redirects to elsewhere")
+)
+
+// Exchange sends the request once, follows no redirect, for a signature is for one host,
+// and reads an answer of at most so many bytes. The clock hears the answer's date, nil for
+// nobody. What the context ended with is the reason of whatever failed.
+func Exchange(by http.RoundTripper, req *http.Request, most int64, clock *Clock) (a Answer) {
+	var sent Sent
+	client := &http.Client{Transport: by, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req.WithContext(sent.Trace(req.Context())))
+	a.Sent = sent.Load()
+	if err != nil {
+		a.Err = cmp.Or(context.Cause(req.Context()), errors.Unwrap(err)) // within a *url.Error, which quotes the URL
+		return a
+	}
+	defer func() { _ = resp.Body.Close() }()
+	a.Status, a.Line, a.After = resp.StatusCode, resp.Status, retryAfter(resp.Header.Get("Retry-After"))
+	if theirs, wrong := http.ParseTime(resp.Header.Get("Date")); wrong == nil && clock != nil {
+		clock.Note(time.Now(), theirs)
+	}
+	a.Body, a.Err = io.ReadAll(io.LimitReader(resp.Body, most+1))
+	switch ended := context.Cause(req.Context()); {
+	case a.Status >= 300 && a.Status < 400:
+		a.Err = ErrElsewhere
+	case int64(len(a.Body)) > most:
+		a.Err = ErrLong
+	case a.Err != nil && ended != nil:
+		a.Err = ended
+	}
+	return a
+}
+
+// retryAfter reads the header's form in seconds.
+func retryAfter(header string) time.Duration {
+	seconds, err := strconv.Atoi(header)
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return time.Duration(min(seconds, 3600)) * time.Second
+}
+
+// Transport is for one client: proxies from the environment, TLS verified, and no waiting
+// for minutes.
+func Transport() *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: time.Minute,
+		IdleConnTimeout:       time.Minute,
+		MaxIdleConnsPerHost:   4,
+	}
+}
