@@ -43,8 +43,7 @@ func soakInBlocks(t *testing.T, seed uint64) {
 				must(t, s.account.Fragment(id, broken))
 			}
 			s.step()
-			synctest.Wait()
-			s.check()
+			s.after()
 		}
 		must(t, s.account.Fragment("subnet-a", false))
 		must(t, s.account.Fragment("subnet-b", false))

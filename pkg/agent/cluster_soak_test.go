@@ -36,8 +36,7 @@ func clusterSoak(t *testing.T, seed uint64) {
 			} else {
 				s.step()
 			}
-			synctest.Wait()
-			s.check()
+			s.after()
 			s.checkReports()
 		}
 		s.calmCluster()

@@ -27,6 +27,7 @@ func ask[T any](h halves, action string, about any, do func() (T, error)) (T, er
 		return none, killed
 	}
 	got, err := do()
+	h.p.n.w.traced(h.p.n.name, action, about, got, err, killed)
 	if killed != nil {
 		return none, killed
 	}

@@ -30,6 +30,7 @@ func (p process) do(effect func() error) error {
 	if p.l.dead {
 		return errKilled
 	}
+	p.n.w.traced(p.n.name, "has an effect", p.l.killAt)
 	if p.l.killAt--; p.l.killAt == 0 {
 		p.l.dead = true
 		if !p.l.before {

@@ -48,8 +48,7 @@ func soak(t *testing.T, seed uint64) {
 		s := newSoaker(t, seed, func(*testNode) {})
 		for range stepsPerSeed {
 			s.step()
-			synctest.Wait()
-			s.check()
+			s.after()
 		}
 		s.calm()
 	})
@@ -58,11 +57,12 @@ func soak(t *testing.T, seed uint64) {
 // soaker makes things happen.
 type soaker struct {
 	*world
-	t    *testing.T
-	r    *rand.Rand
-	seed uint64
-	vain int      // calls in half an hour of calm that may fail again and again
-	log  []string // what happened last, for a failure
+	t     *testing.T
+	r     *rand.Rand
+	seed  uint64
+	vain  int      // calls in half an hour of calm that may fail again and again
+	log   []string // what happened last, for a failure
+	steps int      // so far
 }
 
 func newSoaker(t *testing.T, seed uint64, prepare func(*testNode)) *soaker {
@@ -188,6 +188,15 @@ func (s *soaker) step() {
 	}
 }
 
+// after lets all come to rest after a step, and checks it. What the next one sets going goes on
+// at times of its own: what two nodes do at the same time comes in any order.
+func (s *soaker) after() {
+	s.steps++
+	s.sleep(time.Millisecond)
+	synctest.Wait()
+	s.check()
+}
+
 // faults lets the cloud go wrong in some new way, or be well.
 func (s *soaker) faults() {
 	s.account.Refuse(nil)
@@ -265,7 +274,7 @@ func (s *soaker) fail(format string, args ...any) {
 	for _, line := range s.log {
 		s.t.Log(line)
 	}
-	s.t.Fatalf("seed %d: %s", s.seed, fmt.Sprintf(format, args...))
+	s.t.Fatalf("seed %d, step %d: %s", s.seed, s.steps, fmt.Sprintf(format, args...))
 }
 
 // calm ends all faults, gives the agents time, and demands that everything is as

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -38,6 +39,17 @@ type world struct {
 
 	mu    sync.Mutex
 	count map[string]int // calls of the agents, by method
+	trace io.Writer      // takes what happens, nil if nobody wants to know
+}
+
+// traced tells what has just happened.
+func (w *world) traced(what ...any) {
+	if w.trace == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, _ = fmt.Fprintln(w.trace, append([]any{w.now()}, what...)...)
 }
 
 // testNode is a node without a kernel: what the plugin and the kernel would hold is

@@ -51,6 +51,7 @@ type world struct {
 	life     *life
 	choices  *choices
 	rand     counter
+	asked    int           // tokens of calls that are made once
 	told     status.Status // what the agent published last
 	log      *slog.Logger
 }
@@ -114,7 +115,8 @@ func (w *world) start() {
 			if w.wrapDriver != nil {
 				d = w.wrapDriver(w, d)
 			}
-			l.engine = engine.New(d, engine.Options{Clock: &w.clock, Log: w.log, Random: func(time.Duration) time.Duration { return 0 }})
+			l.engine = engine.New(d, engine.Options{Clock: &w.clock, Log: w.log, Random: func(time.Duration) time.Duration { return 0 },
+				Token: func() string { w.asked++; return fmt.Sprint("call-", w.asked) }})
 			var c cloud.Cloud = maker{l.engine, w}
 			if w.wrapCloud != nil {
 				c = w.wrapCloud(w, c)

@@ -27,7 +27,7 @@ func (n *Node) AssignAddresses(ctx context.Context, id string, f eni.Family, cou
 	if err := n.mayFill(ctx, on); err != nil || count <= 0 {
 		return nil, err
 	}
-	addrs, err = n.assign(ctx, self, on, f, count, func(int, int) string { return fresh() })
+	addrs, err = n.assign(ctx, self, on, f, count, func(int, int) string { return n.o.Token() })
 	if driver.Reason(err) == driver.NoSuchInterface {
 		n.forget(id)
 	}

@@ -45,7 +45,7 @@ func (c *creation) attach(ctx context.Context, id string) (attachment string, er
 func (c *creation) attachAt(ctx context.Context, id string, at place) (attachment string, err error) {
 	for w := c.wait(c.t.Times.Settle); ; {
 		err = c.insist(ctx, func() (err error) {
-			attachment, err = c.d.Attach(ctx, driver.Attach{ID: id, Instance: c.self.Instance, Index: at.index, Card: at.card, Token: fresh()})
+			attachment, err = c.d.Attach(ctx, driver.Attach{ID: id, Instance: c.self.Instance, Index: at.index, Card: at.card, Token: c.o.Token()})
 			return err
 		})
 		c.joined = c.joined || err == nil

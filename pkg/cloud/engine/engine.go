@@ -10,6 +10,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -43,6 +44,9 @@ type Options struct {
 	Clock Clock        // nil: the machine's
 	// Random returns a duration from 0 to most; nil: by chance. It must not block.
 	Random func(most time.Duration) time.Duration
+	// Token makes the token of a call that is made once: 1 to 64 visible characters that no
+	// other call has had. nil: by chance.
+	Token func() string
 	// Admit is asked before each request to the cloud, by the action that the cloud counts
 	// it by, and may take its time. Where it refuses no request is made. nil: all pass.
 	Admit func(ctx context.Context, action string) error
@@ -103,6 +107,9 @@ func newNode(d driver.Driver, o Options, known *ranges) *Node {
 	}
 	if o.Random == nil {
 		o.Random = func(most time.Duration) time.Duration { return rand.N(most + 1) }
+	}
+	if o.Token == nil {
+		o.Token = crand.Text
 	}
 	if o.Admit != nil {
 		d = admitted{d, t, o.Admit}

@@ -123,7 +123,7 @@ func (e *exactly) refuse(addrs []netip.Addr, said error) {
 
 // request makes one call. Where no good answer comes describes tell what came of it.
 func (e *exactly) request(ctx context.Context, f eni.Family, addrs []netip.Addr) error {
-	out, err := e.d.Assign(ctx, driver.Assign{On: e.on.raw, Family: f, Addresses: addrs, Token: fresh()})
+	out, err := e.d.Assign(ctx, driver.Assign{On: e.on.raw, Family: f, Addresses: addrs, Token: e.o.Token()})
 	if lacks := minus(addrs, out.Addresses); err == nil && len(out.Addresses) > 0 && len(lacks) > 0 {
 		err = because(cloud.ErrUnknown, "the answer does not name %s", lacks[0])
 	}

@@ -85,7 +85,7 @@ func (c *creation) elect(ctx context.Context, on *nic) error {
 	}
 	mark := on.raw.Mark
 	mark.V6 = six[0]
-	if err := c.insist(ctx, func() error { return c.d.Rewrite(ctx, on.ID, mark, fresh()) }); err != nil {
+	if err := c.insist(ctx, func() error { return c.d.Rewrite(ctx, on.ID, mark, c.o.Token()) }); err != nil {
 		return err
 	}
 	on.raw.Mark = mark
@@ -104,7 +104,7 @@ func (c *creation) elect(ctx context.Context, on *nic) error {
 // earlier one has put, describes tell.
 func (c *creation) assignFirstV6(ctx context.Context, on *nic) (six []netip.Addr, err error) {
 	err = c.insist(ctx, func() error {
-		got, err := c.d.Assign(ctx, driver.Assign{On: on.raw, Family: eni.IPv6, Count: driver.Count{Singles: 1}, Token: fresh()})
+		got, err := c.d.Assign(ctx, driver.Assign{On: on.raw, Family: eni.IPv6, Count: driver.Count{Singles: 1}, Token: c.o.Token()})
 		six = union(ofFamily(got.Addresses, eni.IPv6))
 		return err
 	})

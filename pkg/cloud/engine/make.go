@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -169,9 +168,6 @@ func derived(token string, step ...any) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", token, fmt.Sprintln(step...)))
 	return hex.EncodeToString(sum[:])
 }
-
-// fresh is the token of a call that is made once.
-func fresh() string { return rand.Text() }
 
 // readAnswer takes the answer for what it is: of an ENI that can't be right nothing is left.
 func (c *creation) readAnswer(ctx context.Context, raw driver.Interface, it intent) (*nic, error) {

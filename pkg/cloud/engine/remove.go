@@ -113,7 +113,7 @@ func (n *Node) removeStep(ctx context.Context, self driver.Self, id string, raw 
 			fallthrough
 		case driver.Attached:
 			n.unmake(id)
-			err := n.d.Detach(ctx, raw[0], fresh())
+			err := n.d.Detach(ctx, raw[0], n.o.Token())
 			if err == nil || errors.Is(err, cloud.ErrUnknown) {
 				n.leaves(id)
 			}
@@ -124,7 +124,7 @@ func (n *Node) removeStep(ctx context.Context, self driver.Self, id string, raw 
 		}
 	}
 	n.unmake(id)
-	err = n.d.Delete(ctx, id, fresh())
+	err = n.d.Delete(ctx, id, n.o.Token())
 	if err == nil || errors.Is(err, cloud.ErrNotFound) {
 		return true, true, nil
 	}

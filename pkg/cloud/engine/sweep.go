@@ -39,7 +39,7 @@ func (n *Node) Sweep(ctx context.Context, olderThan time.Duration) (deleted []st
 	dead, err := n.twiceDead(ctx, self, leaked)
 	errs := []error{err}
 	for _, id := range dead {
-		err := n.d.Delete(ctx, id, fresh())
+		err := n.d.Delete(ctx, id, n.o.Token())
 		switch {
 		case err == nil:
 			deleted = append(deleted, id)

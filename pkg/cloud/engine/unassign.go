@@ -123,7 +123,7 @@ func (n *Node) parts(on nic, r released) (list []driver.Unassign) {
 // releasePart makes one call. Clouds refuse all of it where the ENI does not have one of
 // them, which a describe may not show yet: then each is asked for alone.
 func (n *Node) releasePart(ctx context.Context, u driver.Unassign) error {
-	u.Token = fresh()
+	u.Token = n.o.Token()
 	err := n.d.Unassign(ctx, u)
 	if driver.Reason(err) != driver.NoSuchAddress {
 		return err
@@ -133,7 +133,7 @@ func (n *Node) releasePart(ctx context.Context, u driver.Unassign) error {
 	}
 	begun := false
 	for _, one := range singly(u) {
-		one.Token = fresh()
+		one.Token = n.o.Token()
 		err := n.d.Unassign(ctx, one)
 		if err != nil && driver.Reason(err) != driver.NoSuchAddress {
 			return halfDoneIf(begun, err)

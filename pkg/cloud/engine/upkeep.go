@@ -51,7 +51,7 @@ func (n *Node) keepGroups(ctx context.Context, on nic, want []string) (changed b
 	if len(want) == 0 || len(on.raw.Groups) == 0 || slices.Equal(sorted(on.raw.Groups), want) {
 		return false, nil
 	}
-	if err := n.d.SetGroups(ctx, on.ID, want, fresh()); err != nil {
+	if err := n.d.SetGroups(ctx, on.ID, want, n.o.Token()); err != nil {
 		return false, err
 	}
 	n.groupsAre(on.ID, want)

@@ -76,6 +76,7 @@ type Account struct {
 	made     map[string]int  // ids so far, by kind; they are not used again
 	events   []event         // what is to happen, the soonest first
 	tokens   map[string]told
+	asked    int // tokens that its nodes have made up
 	faults   faults
 	meters   map[string]*Meter
 	calls    map[string]int

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud/driver"
@@ -35,7 +36,7 @@ func (a *Account) NodeOptions(name string) engine.Options {
 	defer a.mu.Unlock()
 	l := a.nodes.machines[name].Limits
 	return engine.Options{SubnetTags: AnySubnet(), Prefixes: l.V4Block.Size > 0, IPv6: l.V6 > 0,
-		Clock: a.o.Clock, Random: a.random}
+		Clock: a.o.Clock, Random: a.random, Token: a.token}
 }
 
 // traits are how the account behaves towards the node.
@@ -58,6 +59,14 @@ func (a *Account) random(most time.Duration) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.upTo(most)
+}
+
+// token is one that no other call of a node of this account has had. Each run has the same.
+func (a *Account) token() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked++
+	return fmt.Sprintf("call-%08x", a.asked)
 }
 
 // tagNew is on subnets, as a node's driver shows them, that its new ENIs may lie in.
