@@ -76,6 +76,9 @@ func (a *Agent) recall() {
 		s := health.New()
 		m.Health = &s
 	}
+	for _, c := range m.Creates {
+		m.Notes.Begun = append(m.Notes.Begun, c.Token)
+	}
 	a.Cloud.Recall(m.Notes)
 	a.keepMode()
 }

@@ -77,7 +77,7 @@ func newSoakerOf(t *testing.T, seed uint64, change func(eni.Limits, *rand.Rand) 
 		CreateTime: time.Duration(r.IntN(2)) * 300 * time.Millisecond, AttachTime: time.Duration(r.IntN(3)) * 2 * time.Second, DetachTime: time.Duration(r.IntN(3)) * 2 * time.Second},
 		subnet("subnet-a", "10.0.1.0/24"), subnet("subnet-b", "10.0.2.0/25"))
 	if *soakSeed != 0 { // a replay tells all
-		w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
+		w.log, w.trace = slog.New(slog.NewTextHandler(t.Output(), nil)), t.Output()
 	}
 	s := &soaker{world: w, t: t, r: r, seed: seed}
 	families := []eni.Family{eni.IPv4}

@@ -96,6 +96,11 @@ type Cloud interface {
 type Notes struct {
 	Gone    map[string][]netip.Addr `json:"gone,omitempty"` // by ENI
 	Deleted []string                `json:"deleted,omitempty"`
+
+	// Begun are tokens of CreateInterface calls whose outcome nobody has noted: their ENIs
+	// may not show yet. A Cloud does not know them. Who Recalls does, since a token is
+	// written down before it is used.
+	Begun []string `json:"-"`
 }
 
 // Interface is an ENI as the cloud shows it.

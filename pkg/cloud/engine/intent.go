@@ -8,8 +8,7 @@ import (
 )
 
 // begin notes that the ENI of a token is to be made, and tells whether there is surely
-// none that describes could show. What an earlier process began, looks would have shown,
-// or the cloud finds it by the request's token.
+// none that describes could show.
 func (n *Node) begin(token string) (isNew bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -18,13 +17,20 @@ func (n *Node) begin(token string) (isNew bool) {
 	if len(m.making) >= mostIntents {
 		clear(m.making) // of intents that were given up
 	}
-	isNew = !it.begun && it.try == 0 && isRecent(m.looked, n.clock.Now())
+	isNew = !it.begun && !m.begun[token] && it.try == 0 && isRecent(m.looked, n.clock.Now())
 	for _, known := range m.tokens {
 		isNew = isNew && known != token
 	}
 	it.begun = true
 	m.making[token] = it
 	return isNew
+}
+
+// wasBegun tells whether an earlier process may have made an ENI with the token.
+func (n *Node) wasBegun(token string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.memory.begun[token]
 }
 
 // unbegun notes that nothing has come of it: the next call is the first, and the index
@@ -103,6 +109,7 @@ func (n *Node) made(token string, on nic) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.memory.making, token)
+	delete(n.memory.begun, token)
 	n.memory.tokens[on.ID] = token
 	n.memory.ready[on.ID] = sight{on, n.clock.Now()}
 }

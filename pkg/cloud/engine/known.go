@@ -110,4 +110,7 @@ func (n *Node) Recall(notes cloud.Notes) {
 	for _, id := range notes.Deleted {
 		n.memory.deleted[id] = n.clock.Now()
 	}
+	for _, token := range notes.Begun {
+		n.memory.begun[token] = true
+	}
 }

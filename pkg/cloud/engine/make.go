@@ -18,7 +18,7 @@ import (
 func (c *creation) find(ctx context.Context) (made *nic, err error) {
 	isNew := c.begin(c.w.Token)
 	if !isNew {
-		if made, err = c.byToken(ctx, c.self, c.w.Token); err != nil || made != nil {
+		if made, err = c.earlier(ctx); err != nil || made != nil {
 			return made, err
 		}
 	}
@@ -39,6 +39,20 @@ func (c *creation) find(ctx context.Context) (made *nic, err error) {
 		c.unbegun(c.w.Token)
 	}
 	return made, err
+}
+
+// earlier returns what earlier calls have made with the token, if describes show it. What an
+// earlier process began they may not show yet: a request of this one may be refused although
+// there is an ENI, or have another token because it has other counts.
+func (c *creation) earlier(ctx context.Context) (*nic, error) {
+	made, err := c.byToken(ctx, c.self, c.w.Token)
+	if err != nil || made != nil || !c.wasBegun(c.w.Token) || !c.mayLack("") {
+		return made, err
+	}
+	if err := c.grow(ctx, ""); err != nil {
+		return nil, halfDone(err)
+	}
+	return c.byToken(ctx, c.self, c.w.Token)
 }
 
 // isFinal tells whether a request was refused for good: asking again does not help.

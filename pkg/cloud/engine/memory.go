@@ -21,6 +21,7 @@ type memory struct {
 	seen     map[string]sight       // by ID: ENIs as they were shown attached last
 	deeds    map[string]deeds       // by ID: what calls have done a short while ago
 	making   map[string]intent      // by token
+	begun    map[string]bool        // by token: those that an earlier process may have made ENIs with
 	taken    map[place]string       // device indexes, and which ENI is there
 	going    map[place]string       // those that calls under way attach ENIs at
 	primary6 map[string]netip.Addr  // by ID: what primaryV6 chose
@@ -97,7 +98,7 @@ const (
 )
 
 func newMemory() memory {
-	return memory{tokens: map[string]string{}, seen: map[string]sight{}, deeds: map[string]deeds{}, making: map[string]intent{},
+	return memory{tokens: map[string]string{}, seen: map[string]sight{}, deeds: map[string]deeds{}, making: map[string]intent{}, begun: map[string]bool{},
 		taken: map[place]string{}, going: map[place]string{}, primary6: map[string]netip.Addr{}, left: map[string]time.Time{}, mine: map[string]bool{},
 		marks: map[string]driver.Mark{}, ready: map[string]sight{}, deleted: map[string]time.Time{}, away: map[string]away{}, bound: map[string]string{}}
 }

@@ -1,0 +1,51 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/engine"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+)
+
+// An earlier process has asked for an ENI that describes do not show yet. That a look of
+// this one lacks it tells nothing: neither may a refusal end the intent, nor may it be asked
+// for with other counts, which have another token.
+func TestWhatAnEarlierProcessBeganMakesNoSecondENI(t *testing.T) {
+	wish := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
+	for what, v := range map[string]struct {
+		before, between func(*testing.T, *world)
+	}{
+		"a refusal": {func(*testing.T, *world) {}, func(_ *testing.T, w *world) {
+			w.FailNext(sim.ActCreate, sim.Fault{Err: cloud.ErrLimit})
+		}},
+		"fewer addresses": {func(t *testing.T, w *world) {
+			must(t, w.LeaveFree("b", 3))
+			w.FailNext(sim.ActCreate, sim.Fault{})
+		}, func(t *testing.T, w *world) { must(t, w.LeaveFree("b", 100)) }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+				o := engine.Options{Subnets: []string{"a", "b"}, Times: driver.Times{Settle: 10 * time.Second}}
+				v.before(t, w)
+				w.FailNext(sim.ActCreate, sim.Fault{Answer: sim.Lost})
+				if _, err := engine.New(w.Driver("i-1", w.traits), o).CreateInterface(t.Context(), wish); err == nil {
+					t.Fatal("its answer was to be lost")
+				}
+				later := engine.New(hiding(w.Driver("i-1", w.traits), 9*time.Second), o)
+				later.Recall(cloud.Notes{Begun: []string{wish.Token}})
+				_, err := later.Interfaces(t.Context())
+				must(t, err)
+				v.between(t, w)
+				i, err := later.CreateInterface(t.Context(), wish)
+				if made := w.truth(); err != nil || len(made) != 1 || made[0].ID != i.ID || len(i.Addresses) != 5 {
+					t.Errorf("%d ENIs were made, returned were %+v and %v", len(made), i, err)
+				}
+			})
+		})
+	}
+}
