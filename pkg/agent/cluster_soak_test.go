@@ -124,6 +124,7 @@ func (s *soaker) calmCluster() {
 	for _, n := range s.nodes {
 		n.kill()
 		n.forget()
+		n.full = false
 		n.api.away, n.api.jump, n.serial = false, 0, n.serial+1
 		n.start(-1, false)
 		n.hear()

@@ -31,6 +31,7 @@ func ask[T any](h halves, action string, about any, do func() (T, error)) (T, er
 	if killed != nil {
 		return none, killed
 	}
+	h.p.returned(action)
 	return got, err
 }
 

@@ -40,3 +40,45 @@ func TestAnENIThatIsGoneIsNotRememberedAsLeaving(t *testing.T) {
 		}
 	})
 }
+
+// The ENI is gone, and as long as the memory can't be written the cache keeps it. Its
+// addresses are not taken back for pods that come then.
+func TestAnENIThatIsGoneGivesPodsNoAddressesWhileTheMemoryCantBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, eni.Limits{ENIs: 2, V4: 17, V6: 17}, nil)
+		for range 20 {
+			_ = n.add()
+		}
+		for range 20 {
+			time.Sleep(time.Second)
+			n.retry()
+		}
+		for _, k := range n.keys() {
+			n.del(k)
+		}
+		for w.account.Calls()[sim.ActDetach] == 0 {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+		}
+		n.mu.Lock()
+		n.full = true
+		n.mu.Unlock()
+		for len(n.attached()) > 1 || w.account.Calls()[sim.ActDelete] == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		for range 30 {
+			_ = n.add()
+		}
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			n.retry()
+			synctest.Wait()
+			if err := w.check(); err != nil {
+				t.Error(err)
+				break
+			}
+		}
+		n.stop()
+	})
+}

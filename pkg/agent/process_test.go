@@ -3,18 +3,22 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/status"
 )
+
+var errFull = errors.New("no space left on device")
 
 // process is what one life of the agent sees of the node. Everything that has an
 // effect goes through do, where it may be killed.
@@ -31,7 +35,10 @@ func (p process) do(effect func() error) error {
 		return errKilled
 	}
 	p.n.w.traced(p.n.name, "has an effect", p.l.killAt)
-	if p.l.killAt--; p.l.killAt == 0 {
+	if p.l.after == "" {
+		p.l.killAt--
+	}
+	if p.l.killAt == 0 {
 		p.l.dead = true
 		if !p.l.before {
 			_ = effect()
@@ -39,6 +46,16 @@ func (p process) do(effect func() error) error {
 		return errKilled
 	}
 	return effect()
+}
+
+// returned tells that a request of the action has: the effects until the process is killed may
+// be counted from here.
+func (p process) returned(action string) {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if p.l.after == action {
+		p.l.after = ""
+	}
 }
 
 // see is do for what only looks.
@@ -162,14 +179,38 @@ func (p process) PortConflicts(context.Context) ([]string, error) {
 func (p process) Links(context.Context) (map[string]eni.Interface, error) {
 	links := map[string]eni.Interface{}
 	err := p.see(func() error {
-		for _, nic := range p.n.w.account.Snapshot().Nodes[p.n.name] {
+		attached := p.n.w.account.Snapshot().Nodes[p.n.name]
+		p.n.nameLinks(attached)
+		for _, nic := range attached {
 			if nic.Index >= 0 && !p.n.hidden[nic.MAC] {
-				links[cmp.Or(p.n.remade[nic.MAC], nic.MAC)] = eni.Interface{Device: fmt.Sprintf("eth%d", nic.Index), MTU: 9001}
+				links[cmp.Or(p.n.remade[nic.MAC], nic.MAC)] = eni.Interface{Device: p.n.devices[nic.MAC], MTU: 9001}
 			}
 		}
 		return nil
 	})
 	return links, err
+}
+
+// nameLinks names the links as the kernel does, once: by the ENI's index if no other link has
+// that name. Where the cloud has no indexes that of an ENI may change.
+func (n *testNode) nameLinks(attached []cloud.Interface) {
+	named, before := map[string]bool{}, n.devices
+	n.devices = map[string]string{}
+	for _, nic := range attached {
+		if device, has := before[nic.MAC]; has && nic.Index >= 0 {
+			n.devices[nic.MAC], named[device] = device, true
+		}
+	}
+	for _, nic := range attached {
+		if nic.Index < 0 || n.devices[nic.MAC] != "" {
+			continue
+		}
+		device := fmt.Sprintf("eth%d", nic.Index)
+		for k := 1; named[device]; k++ {
+			device = fmt.Sprintf("eth%d", k)
+		}
+		n.devices[nic.MAC], named[device] = device, true
+	}
 }
 
 func (p process) Occupancy(context.Context) (netconf.Occupancy, error) {
@@ -230,7 +271,13 @@ func (p process) Load() (text []byte, err error) {
 }
 
 func (p process) Save(text []byte) error {
-	return p.do(func() error { p.n.memory = slices.Clone(text); return nil })
+	return p.do(func() error {
+		if p.n.full {
+			return errFull
+		}
+		p.n.memory = slices.Clone(text)
+		return nil
+	})
 }
 
 func (p process) wants(time.Duration) (list []nodecache.Waiter, err error) {

@@ -59,6 +59,7 @@ func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
 
 // fill gives the ENIs of the snapshot their addresses.
 func (a *Agent) fill(s *pool.Snapshot, book *ipam.State, now time.Duration) {
+	at := a.view.places()
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
 		for _, line := range book.Addresses {
@@ -69,6 +70,7 @@ func (a *Agent) fill(s *pool.Snapshot, book *ipam.State, now time.Duration) {
 				line.State, line.Since = eni.Free, line.Since+book.Settings.CoolDown
 			}
 			_, missing := a.suspects[line.Addr]
+			missing = missing || at[line.Addr] != e.ID // a call has taken it since the last describe
 			e.Addresses = append(e.Addresses, pool.Address{Address: line, Committed: a.mem.Begun[line.Addr] || missing})
 		}
 	}

@@ -63,6 +63,7 @@ type soaker struct {
 	vain  int      // calls in half an hour of calm that may fail again and again
 	log   []string // what happened last, for a failure
 	steps int      // so far
+	hasty bool     // who was killed starts again at once, before all is shown that it did
 }
 
 func newSoaker(t *testing.T, seed uint64, prepare func(*testNode)) *soaker {
@@ -72,14 +73,14 @@ func newSoaker(t *testing.T, seed uint64, prepare func(*testNode)) *soaker {
 // newSoakerOf is newSoaker for instances whose limits are changed first.
 func newSoakerOf(t *testing.T, seed uint64, change func(eni.Limits, *rand.Rand) eni.Limits, prepare func(*testNode)) *soaker {
 	r := rand.New(rand.NewPCG(seed, 1))
-	lag := time.Duration(r.IntN(3)) * 3 * time.Second
+	lag := time.Duration(r.IntN(4)) * 3 * time.Second
 	w := newWorld(t, sim.Options{Seed: seed, Lag: lag, BlockV4: 30, Latency: map[string]sim.Latency{"": {Base: 20 * time.Millisecond, Jitter: 500 * time.Millisecond}, sim.ActAttach: {Base: time.Second, Jitter: 10 * time.Second}},
 		CreateTime: time.Duration(r.IntN(2)) * 300 * time.Millisecond, AttachTime: time.Duration(r.IntN(3)) * 2 * time.Second, DetachTime: time.Duration(r.IntN(3)) * 2 * time.Second},
 		subnet("subnet-a", "10.0.1.0/24"), subnet("subnet-b", "10.0.2.0/25"))
 	if *soakSeed != 0 { // a replay tells all
 		w.log, w.trace = slog.New(slog.NewTextHandler(t.Output(), nil)), t.Output()
 	}
-	s := &soaker{world: w, t: t, r: r, seed: seed}
+	s := &soaker{world: w, t: t, r: r, seed: seed, hasty: r.IntN(2) == 0}
 	families := []eni.Family{eni.IPv4}
 	if r.IntN(4) == 0 {
 		families = append(families, eni.IPv6)
@@ -125,25 +126,28 @@ func (s *soaker) note(format string, args ...any) {
 }
 
 func (s *soaker) startNode(n *testNode) {
-	killAt := -1
-	if s.r.IntN(2) == 0 {
+	killAt, before, after := -1, s.r.IntN(2) == 0, ""
+	switch s.r.IntN(4) {
+	case 0:
 		killAt = 1 + s.r.IntN(60)
+	case 1:
+		killAt, after = 1+s.r.IntN(6), changes[s.r.IntN(len(changes))]
 	}
 	n.serial++
-	n.start(killAt, s.r.IntN(2) == 0)
+	n.startUntil(killAt, before, after)
 	synctest.Wait()
-	s.note("%s: agent starts, killed at effect %d", n.name, killAt)
+	s.note("%s: agent starts, killed at effect %d after %q", n.name, killAt, after)
 }
+
+// changes are the requests that change something in the cloud.
+var changes = []string{sim.ActCreate, sim.ActAttach, sim.ActModify, sim.ActAssign, sim.ActUnassign, sim.ActDetach, sim.ActDelete}
 
 // sleep sleeps up to d, to a nanosecond that nothing else happens in.
 func (s *soaker) sleep(d time.Duration) { time.Sleep(time.Duration(s.r.Int64N(int64(d)))) }
 
 func (s *soaker) step() {
 	n := s.nodes[s.r.IntN(len(s.nodes))]
-	n.mu.Lock()
-	dead := n.life.dead
-	n.mu.Unlock()
-	if dead && s.r.IntN(3) == 0 {
+	if n.isDead() && (s.hasty || s.r.IntN(3) == 0) {
 		n.kill()
 		s.startNode(n)
 	}
@@ -183,6 +187,11 @@ func (s *soaker) step() {
 		s.startNode(n)
 	case d < 98:
 		s.damage(n)
+	case d < 99:
+		n.mu.Lock()
+		n.full = !n.full
+		s.note("%s: no room for the agent's memory: %v", n.name, n.full)
+		n.mu.Unlock()
 	default:
 		s.takeAway(n)
 	}
@@ -200,7 +209,7 @@ func (s *soaker) after() {
 // faults lets the cloud go wrong in some new way, or be well.
 func (s *soaker) faults() {
 	s.account.Refuse(nil)
-	kind := s.r.IntN(8)
+	kind := s.r.IntN(10)
 	s.note("cloud faults of kind %d", kind)
 	switch kind {
 	case 0:
@@ -221,6 +230,14 @@ func (s *soaker) faults() {
 		s.account.Refuse([]error{cloud.ErrForbidden, cloud.ErrUnavailable}[s.r.IntN(2)])
 	case 7:
 		_ = s.account.SetForeign("subnet-b", s.r.IntN(200))
+	case 8: // what was begun is refused for good
+		refused := sim.Fault{Err: []error{cloud.ErrForbidden, cloud.ErrLimit}[s.r.IntN(2)]}
+		s.account.SetFaults(sim.Chance{Action: sim.ActAssign, Percent: 40, Fault: refused}, sim.Chance{Action: sim.ActAttach, Percent: 30, Fault: refused},
+			sim.Chance{Action: sim.ActModify, Percent: 50, Fault: refused})
+	case 9: // and of what was made nobody has heard
+		lost, refused := sim.Fault{Answer: sim.Lost}, sim.Fault{Err: cloud.ErrForbidden}
+		s.account.SetFaults(sim.Chance{Action: sim.ActCreate, Percent: 40, Fault: lost}, sim.Chance{Action: sim.ActCreate, Percent: 30, Fault: refused},
+			sim.Chance{Action: sim.ActAssign, Percent: 40, Fault: refused}, sim.Chance{Action: sim.ActDetach, Percent: 30, Fault: lost})
 	}
 }
 
@@ -286,6 +303,7 @@ func (s *soaker) calm() {
 	for _, n := range s.nodes {
 		n.kill()
 		n.mu.Lock()
+		n.full = false
 		clear(n.waiting)
 		for k, p := range n.pods {
 			if p.dead || slices.ContainsFunc(p.addrs, func(a netip.Addr) bool { return s.taken[a] }) {

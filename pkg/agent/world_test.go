@@ -73,6 +73,7 @@ type testNode struct {
 	bookErr  error       // why it can't be used, if it can't
 	readOnly error       // why it can't be written, if it can't
 	memory   []byte
+	full     bool                // there is no room for the memory
 	routed   map[netip.Addr]bool // what the kernel sends out through the right ENI
 	pods     map[eni.Key]*testPod
 	waiting  map[eni.Key]nodecache.Waiter
@@ -81,6 +82,7 @@ type testNode struct {
 	told     status.Status         // what the agent published last
 	remade   map[string]string     // MACs that somebody gave to links in the place of theirs
 	hidden   map[string]bool       // MACs whose link has not come up yet
+	devices  map[string]string     // names of the links, by the ENI's MAC
 	api      *testAPI              // nil: there is no cluster
 	foreign  map[netip.Addr]string // pods of another plugin: their links
 	occupied chan struct{}         // what the kernel announces of those
@@ -102,6 +104,7 @@ type testPod struct {
 type life struct {
 	killAt int // effects until it is killed, -1 for never
 	before bool
+	after  string // effects are counted from when a request of this action has returned, "" for the start
 	dead   bool
 	sent   int           // calls to the cloud
 	began  time.Duration // since boot
@@ -157,8 +160,13 @@ func (w *world) now() time.Duration { return time.Since(w.begin) + time.Hour }
 
 // start runs a new agent. killAt counts its effects.
 func (n *testNode) start(killAt int, before bool) *life {
+	return n.startUntil(killAt, before, "")
+}
+
+// startUntil is start with effects that are counted from when a request has returned.
+func (n *testNode) startUntil(killAt int, before bool, after string) *life {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &life{killAt: killAt, before: before, began: n.w.now(), wake: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{})}
+	l := &life{killAt: killAt, before: before, after: after, began: n.w.now(), wake: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{})}
 	n.life = l
 	l.agent = n.agent(l, n.w.log.With("node", n.name))
 	go func() {
@@ -190,6 +198,13 @@ func (n *testNode) kill() {
 	n.life.dead = true
 	n.mu.Unlock()
 	n.stop()
+}
+
+// isDead tells whether the agent was killed.
+func (n *testNode) isDead() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.life.dead
 }
 
 func (n *testNode) wake() {
@@ -338,5 +353,23 @@ func (n *testNode) check(attached []cloud.Interface, owner map[netip.Addr]string
 	if n.bookErr != nil {
 		return nil
 	}
-	return n.book.Check()
+	return errors.Join(n.checkBook(attached), n.book.Check())
+}
+
+// checkBook returns what may be handed out, or is, and is not where the book has it.
+func (n *testNode) checkBook(attached []cloud.Interface) error {
+	at, id := map[netip.Addr]string{}, ids(n.book)
+	for _, nic := range attached {
+		for _, a := range nic.Addresses {
+			if nic.Index >= 0 {
+				at[a] = nic.ID
+			}
+		}
+	}
+	for _, line := range n.book.Addresses {
+		if line.State != eni.Releasing && line.State != eni.Held && !line.Lost && !n.w.taken[line.Addr] && at[line.Addr] != id[line.ENI] {
+			return fmt.Errorf("%s is %s on ENI %s in the book, and in the cloud on %q", line.Addr, line.State, id[line.ENI], at[line.Addr])
+		}
+	}
+	return nil
 }
