@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,5 +48,38 @@ func TestWhatAnEarlierProcessBeganMakesNoSecondENI(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An earlier call may have made the ENI. That the cloud lets nobody look, for now, says
+// nothing of that, and must not end the intent.
+func TestARefusedLookDoesNotEndWhatWasBegun(t *testing.T) {
+	wish := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
+	for _, action := range []string{sim.ActDescribe, sim.ActShape, sim.ActSubnets} {
+		for _, who := range []string{"the same process", "a later process"} {
+			t.Run(action+"/"+who, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+					n := w.node("i-1")
+					w.FailNext(sim.ActCreate, sim.Fault{Answer: sim.Lost})
+					if _, err := n.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+						t.Fatalf("CreateInterface: %v", err)
+					}
+					if who == "a later process" {
+						n = w.node("i-1")
+						n.Recall(cloud.Notes{Begun: []string{wish.Token}})
+					}
+					w.SetFaults(sim.Chance{Action: action, Percent: 100, Fault: sim.Fault{Err: cloud.ErrForbidden}})
+					if _, err := n.CreateInterface(t.Context(), wish); err != nil && !errors.Is(err, cloud.ErrUnknown) {
+						t.Errorf("it says that nothing is left: %v", err)
+					}
+					w.SetFaults()
+					i, err := n.CreateInterface(t.Context(), wish)
+					if made := w.truth(); err != nil || len(made) != 1 || made[0].ID != i.ID {
+						t.Errorf("%d ENIs were made, returned were %+v and %v", len(made), i, err)
+					}
+				})
+			})
+		}
 	}
 }

@@ -66,7 +66,7 @@ func (n *Node) wish(ctx context.Context, w cloud.Create) (c *creation, err error
 		return c, err
 	}
 	if c.limits, err = n.knownLimits(ctx); err != nil {
-		return c, err
+		return c, halfDoneIf(isFinal(err) && n.mayBeMade(w.Token), err)
 	}
 	v4, v6 := c.limits.PerENI(eni.IPv4), c.limits.PerENI(eni.IPv6)
 	switch {
@@ -77,7 +77,7 @@ func (n *Node) wish(ctx context.Context, w cloud.Create) (c *creation, err error
 	}
 	known, err := n.ranges(ctx, []string{w.Subnet})
 	if err != nil {
-		return c, err
+		return c, halfDoneIf(isFinal(err) && n.mayBeMade(w.Token), err)
 	}
 	if c.in = known[w.Subnet]; c.in.ID == "" || c.in.Wrong != "" {
 		return c, because(cloud.ErrNotFound, "%s shows no such subnet", n.t.Name)

@@ -8,8 +8,8 @@ import (
 )
 
 // begin notes that the ENI of a token is to be made, and tells whether there is surely
-// none that describes could show.
-func (n *Node) begin(token string) (isNew bool) {
+// none that describes could show, and whether an earlier call may have made one.
+func (n *Node) begin(token string) (isNew, before bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	m := &n.memory
@@ -17,13 +17,21 @@ func (n *Node) begin(token string) (isNew bool) {
 	if len(m.making) >= mostIntents {
 		clear(m.making) // of intents that were given up
 	}
-	isNew = !it.begun && !m.begun[token] && it.try == 0 && isRecent(m.looked, n.clock.Now())
+	before = it.begun || m.begun[token]
+	isNew = !before && it.try == 0 && isRecent(m.looked, n.clock.Now())
 	for _, known := range m.tokens {
 		isNew = isNew && known != token
 	}
 	it.begun = true
 	m.making[token] = it
-	return isNew
+	return isNew, before
+}
+
+// mayBeMade tells whether an earlier call may have made an ENI with the token.
+func (n *Node) mayBeMade(token string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.memory.making[token].begun || n.memory.begun[token]
 }
 
 // wasBegun tells whether an earlier process may have made an ENI with the token.

@@ -194,11 +194,15 @@ func (n *Node) oneAsSeen(ctx context.Context, self driver.Self, id string) (*nic
 
 // byToken returns the ENI of a token, if describes show it.
 func (n *Node) byToken(ctx context.Context, self driver.Self, token string) (*nic, error) {
-	raw, err := n.d.Interfaces(ctx, driver.Filter{Made: self.Instance, Token: token})
+	raw, err := n.rawByToken(ctx, self, token)
 	if err != nil || len(raw) == 0 {
 		return nil, err
 	}
 	return n.pick(ctx, self, raw)
+}
+
+func (n *Node) rawByToken(ctx context.Context, self driver.Self, token string) ([]driver.Interface, error) {
+	return n.d.Interfaces(ctx, driver.Filter{Made: self.Instance, Token: token})
 }
 
 // pick reads the ENI of an answer that has one at least. Where a cloud forgets tokens

@@ -16,9 +16,9 @@ import (
 // find returns the ENI of the token, which it makes if there is none. It looks for one
 // unless there surely is none.
 func (c *creation) find(ctx context.Context) (made *nic, err error) {
-	isNew := c.begin(c.w.Token)
+	isNew, before := c.begin(c.w.Token)
 	if !isNew {
-		if made, err = c.earlier(ctx); err != nil || made != nil {
+		if made, err = c.earlier(ctx, before); err != nil || made != nil {
 			return made, err
 		}
 	}
@@ -43,16 +43,26 @@ func (c *creation) find(ctx context.Context) (made *nic, err error) {
 
 // earlier returns what earlier calls have made with the token, if describes show it. What an
 // earlier process began they may not show yet: a request of this one may be refused although
-// there is an ENI, or have another token because it has other counts.
-func (c *creation) earlier(ctx context.Context) (*nic, error) {
-	made, err := c.byToken(ctx, c.self, c.w.Token)
-	if err != nil || made != nil || !c.wasBegun(c.w.Token) || !c.mayLack("") {
-		return made, err
+// there is an ENI, or have another token because it has other counts. That nobody may look
+// says nothing of what there is, if an earlier call may have made it: that is before.
+func (c *creation) earlier(ctx context.Context, before bool) (*nic, error) {
+	for {
+		raw, err := c.rawByToken(ctx, c.self, c.w.Token)
+		switch {
+		case err != nil && before:
+			return nil, halfDoneIf(isFinal(err), err)
+		case err != nil:
+			c.unbegun(c.w.Token)
+			return nil, err
+		case len(raw) > 0:
+			return c.pick(ctx, c.self, raw)
+		case !c.wasBegun(c.w.Token) || !c.mayLack(""):
+			return nil, nil
+		}
+		if err := c.grow(ctx, ""); err != nil {
+			return nil, halfDone(err)
+		}
 	}
-	if err := c.grow(ctx, ""); err != nil {
-		return nil, halfDone(err)
-	}
-	return c.byToken(ctx, c.self, c.w.Token)
 }
 
 // isFinal tells whether a request was refused for good: asking again does not help.
