@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
@@ -139,8 +141,24 @@ func (a *Agent) leave(ctx context.Context, s pool.Step) (bool, error) {
 	return true, nil
 }
 
-// goOn tries again to make the ENIs that were begun.
+// endMade ends intents whose ENIs are in the node cache: they were made, and an earlier agent
+// could not write that down.
+func (a *Agent) endMade(book *ipam.State) {
+	before := len(a.mem.Creates)
+	a.mem.Creates = slices.DeleteFunc(a.mem.Creates, func(c create) bool {
+		return a.calls["create "+c.Token] == nil && slices.ContainsFunc(a.view.enis, func(nic cloud.Interface) bool {
+			return nic.Token == c.Token && hasENI(book, nic.ID)
+		})
+	})
+	a.unsaved = a.unsaved || len(a.mem.Creates) < before
+}
+
+// goOn tries again to make the ENIs that were begun. What an earlier agent began may be made:
+// that shows first.
 func (a *Agent) goOn(ctx context.Context, now time.Duration) {
+	if !a.view.known {
+		return
+	}
 	for _, c := range a.mem.Creates {
 		key := "create " + c.Token
 		started := a.createENI(ctx, c, now)

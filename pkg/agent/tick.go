@@ -54,6 +54,7 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 		if a.restarted {
 			a.restart(book)
 		}
+		a.endMade(book)
 		book, err = a.learn(ctx, book, now)
 		errs = append(errs, err)
 	}

@@ -1,0 +1,49 @@
+package agent
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// The agent could not write down that the ENI was made. The next one finds the intent, and
+// the ENI in the node cache: to make it again could give it what pods have given back since,
+// by tokens of requests that were answered, or take it from under them.
+func TestAnIntentWhoseENIIsInTheCacheIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, eni.Limits{ENIs: 2, V4: 17, V6: 17}, nil)
+		for range 20 {
+			_ = n.add()
+		}
+		var intent []byte
+		for range 200 {
+			time.Sleep(100 * time.Millisecond)
+			n.retry()
+			synctest.Wait()
+			n.mu.Lock()
+			if intent == nil && w.calls()["CreateInterface"] > 0 {
+				intent = slices.Clone(n.memory)
+			}
+			n.mu.Unlock()
+		}
+		if left := n.retry(); left != 0 || len(n.attached()) != 2 {
+			t.Fatalf("%d pods wait with %d ENIs", left, len(n.attached()))
+		}
+		n.kill()
+		n.memory = intent
+		calls := w.calls()["CreateInterface"]
+		n.start(-1, false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if more := w.calls()["CreateInterface"] - calls; more > 0 {
+			t.Errorf("the ENI was made, and is asked for %d times more", more)
+		}
+		n.stop()
+		if left := n.life.agent.mem.Creates; len(left) > 0 {
+			t.Errorf("there are still intents: %+v", left)
+		}
+	})
+}
