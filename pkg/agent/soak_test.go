@@ -94,6 +94,9 @@ func newSoakerOf(t *testing.T, seed uint64, change func(eni.Limits, *rand.Rand) 
 		if conf.Pool.Mode == pool.BestEffort {
 			conf.Pool.MaxAboveWatermark = 4
 		}
+		if s.hasty { // what goes and comes again does so while it is still shown
+			conf.Pool.Scale.Stable, conf.Pool.Scale.Delay, conf.Pool.Scale.ReleaseInterval = 10*time.Second, 15*time.Second, 5*time.Second
+		}
 		if r.IntN(3) == 0 {
 			conf.Cloud.CallsPerSec, conf.Cloud.CallsBurst = 1, 3
 		}
