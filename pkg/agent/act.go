@@ -147,7 +147,7 @@ func (a *Agent) endMade(book *ipam.State) {
 	before := len(a.mem.Creates)
 	a.mem.Creates = slices.DeleteFunc(a.mem.Creates, func(c create) bool {
 		return a.calls["create "+c.Token] == nil && slices.ContainsFunc(a.view.enis, func(nic cloud.Interface) bool {
-			return nic.Token == c.Token && hasENI(book, nic.ID)
+			return nic.Token == c.Token && nic.Index >= 0 && hasENI(book, nic.ID)
 		})
 	})
 	a.unsaved = a.unsaved || len(a.mem.Creates) < before

@@ -108,7 +108,6 @@ func newSoakerOf(t *testing.T, seed uint64, change func(eni.Limits, *rand.Rand) 
 			m.LikeBCE, m.Limits.NoPrimary = true, true
 		}
 		n := w.addNode(conf, m)
-		n.most = limits.ENIs
 		prepare(n)
 		s.startNode(n)
 		s.sleep(time.Second)

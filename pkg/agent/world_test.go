@@ -73,7 +73,6 @@ type testNode struct {
 	bookErr  error       // why it can't be used, if it can't
 	readOnly error       // why it can't be written, if it can't
 	memory   []byte
-	most     int                 // ENIs that there may be, attached or not; 0: nobody looks
 	full     bool                // there is no room for the memory
 	routed   map[netip.Addr]bool // what the kernel sends out through the right ENI
 	pods     map[eni.Key]*testPod
@@ -321,9 +320,6 @@ func (w *world) check() error {
 	for _, n := range w.nodes {
 		if err := n.check(snap.Nodes[n.name], owner); err != nil {
 			return fmt.Errorf("%s: %w", n.name, err)
-		}
-		if has := len(snap.Nodes[n.name]); n.most > 0 && has > n.most {
-			return fmt.Errorf("%s: %d ENIs, attached or not, and it may have %d", n.name, has, n.most)
 		}
 	}
 	return nil
