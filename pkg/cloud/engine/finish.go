@@ -61,12 +61,43 @@ func (c *creation) fill(ctx context.Context, on *nic, f eni.Family, want int) er
 	got, err := c.assign(ctx, c.self, *on, f, want-have, func(offset, count int) string {
 		return derived(c.w.Token, "fill", on.ID, f, have+offset, count)
 	})
+	if err == nil && !c.isNew && c.t.AssignTokens {
+		got, err = c.believe(ctx, on, f, got)
+	}
 	on.Addresses, on.blocks = c.truth(*on)
 	full := errors.Is(err, cloud.ErrSubnetFull) || errors.Is(err, cloud.ErrLimit)
 	if full && have+len(got) > 0 {
 		return nil
 	}
 	return err
+}
+
+// believe sees to it that the ENI has the addresses that an answer names. To a token that an
+// earlier attempt has used the cloud answers as it did then, and they may have gone since:
+// in place of those that describes do not show others are asked for.
+func (c *creation) believe(ctx context.Context, on *nic, f eni.Family, got []netip.Addr) ([]netip.Addr, error) {
+	for w := c.wait(c.t.Times.Settle); ; {
+		now, err := c.one(ctx, c.self, on.ID)
+		var gone []netip.Addr
+		if err == nil && now != nil {
+			if gone = minus(got, now.Addresses); len(gone) == 0 {
+				return got, nil
+			}
+		}
+		more, ended := w.next(ctx)
+		switch {
+		case ended != nil:
+			return got, ended
+		case more:
+			continue
+		case err != nil || now == nil:
+			return got, because(cloud.ErrUnknown, "nothing shows what ENI %s got: %v", on.ID, err)
+		}
+		c.note(on.ID, gone, nil, taken)
+		on.Addresses, on.blocks = c.truth(*now)
+		others, err := c.assign(ctx, c.self, *on, f, len(gone), func(int, int) string { return c.o.Token() })
+		return union(minus(got, gone), others), err
+	}
 }
 
 // elect makes the lowest IPv6 address of an attached ENI its primary one and writes that
