@@ -328,7 +328,7 @@ func (w *world) check() error {
 func (n *testNode) check(attached []cloud.Interface, owner map[netip.Addr]string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	has := map[netip.Addr]bool{}
+	has := make(map[netip.Addr]bool, 64)
 	for _, nic := range attached {
 		for _, a := range nic.Addresses {
 			has[a] = true

@@ -61,7 +61,7 @@ func (e *Error) Unwrap() error { return e.Kind }
 // Kind returns the kind of a failed call, ErrUnknown for an error that is not
 // the cloud's.
 func Kind(err error) error {
-	for _, kind := range append(Kinds(), ErrTaken) {
+	for _, kind := range [...]error{ErrThrottled, ErrSubnetFull, ErrLimit, ErrNotFound, ErrForbidden, ErrUnavailable, ErrUnknown, ErrTaken} {
 		if errors.Is(err, kind) {
 			return kind
 		}

@@ -86,7 +86,7 @@ func (s *State) checkAddresses() []error {
 		eni.Key
 		eni.Family
 	}
-	seen, holds, last := map[netip.Addr]bool{}, map[hold]netip.Addr{}, 0
+	seen, holds, last := make(map[netip.Addr]bool, len(s.Addresses)), make(map[hold]netip.Addr, len(s.Addresses)), 0
 	for _, a := range s.Addresses {
 		at, known := position[a.ENI]
 		switch {

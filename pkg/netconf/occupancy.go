@@ -131,6 +131,9 @@ func (o Occupancy) Owners(pool *ipam.State) map[netip.Addr]eni.Owner {
 // state says, what matters most first, and why any address of a family might be.
 func (o Occupancy) causes(s *ipam.State) (causes map[netip.Addr][]string, unread map[eni.Family]string) {
 	causes, unread = map[netip.Addr][]string{}, map[eni.Family]string{}
+	if len(o.Addrs)+len(o.Routes)+len(o.Rules)+len(o.Neighs)+len(o.Pods) == 0 {
+		return causes, unread
+	}
 	add := func(a netip.Addr, cause string) { causes[a] = append(causes[a], cause) }
 	owns, links := ownership(s), map[string]bool{}
 	nodes := map[netip.Addr]bool{}
@@ -146,7 +149,7 @@ func (o Occupancy) causes(s *ipam.State) (causes map[netip.Addr][]string, unread
 			}
 			claims := p.claims(f)
 			for _, a := range claims {
-				if p.Dev == owns.device[a] {
+				if p.Dev == owns.device(a) {
 					continue // of an ADD that goes on: its link tells whose it is a moment later
 				}
 				if p.ours() || !slices.Contains(p.Routed, a) { // else the route tells more
@@ -159,7 +162,7 @@ func (o Occupancy) causes(s *ipam.State) (causes map[netip.Addr][]string, unread
 		}
 	}
 	for _, r := range o.Routes {
-		own := r.Dev != "" && r.Dev == owns.device[r.Dst]
+		own := r.Dev != "" && r.Dev == owns.device(r.Dst)
 		if !own && !(r.Ours() && (links[r.Dev] || r.Type != "")) && !(nodes[r.Dst] && r.Type == "local") {
 			add(r.Dst, r.String())
 		}
@@ -170,7 +173,7 @@ func (o Occupancy) causes(s *ipam.State) (causes map[netip.Addr][]string, unread
 		}
 	}
 	for _, n := range o.Neighs {
-		if n.Dev != owns.device[n.Addr] && !links[n.Dev] {
+		if n.Dev != owns.device(n.Addr) && !links[n.Dev] {
 			add(n.Addr, "neighbour "+n.String())
 		}
 	}
@@ -186,14 +189,25 @@ type holding struct {
 // owned is what the node state says of pods of ours.
 type owned struct {
 	families map[holding]bool
-	device   map[netip.Addr]string // the pod's link on the node, by its address
+	owner    map[netip.Addr]eni.Key
 }
 
 func ownership(s *ipam.State) owned {
-	o := owned{map[holding]bool{}, map[netip.Addr]string{}}
-	for _, a := range s.Used() {
-		o.families[holding{a.Owner.Key, a.Family()}] = true
-		o.device[a.Addr] = HostDevice(a.Owner.Key)
+	o := owned{make(map[holding]bool, len(s.Addresses)), make(map[netip.Addr]eni.Key, len(s.Addresses))}
+	for i := range s.Addresses {
+		if a := &s.Addresses[i]; a.State == eni.Used {
+			o.families[holding{a.Owner.Key, a.Family()}] = true
+			o.owner[a.Addr] = a.Owner.Key
+		}
 	}
 	return o
+}
+
+// device returns the link on the node of the pod that has the address, "" if none has it.
+func (o owned) device(a netip.Addr) string {
+	key, has := o.owner[a]
+	if !has {
+		return ""
+	}
+	return HostDevice(key)
 }

@@ -17,6 +17,9 @@ func union(lists ...[]netip.Addr) []netip.Addr {
 // minus returns what of a is not in b, in its order.
 func minus(a, b []netip.Addr) []netip.Addr {
 	var rest []netip.Addr
+	if len(b) == 0 {
+		return append(rest, a...)
+	}
 	for _, addr := range a {
 		if !slices.Contains(b, addr) {
 			rest = append(rest, addr)

@@ -49,13 +49,22 @@ func (n *Node) number(nics []nic) {
 // ENI keeps its MAC and primary addresses: without it there is nothing to go by.
 func (v *view) separate() {
 	v.giveWay()
-	index, macs, claims := map[int]int{}, map[string]int{}, map[netip.Addr]int{}
+	if len(v.nics) < 2 {
+		return // nobody is in its way
+	}
+	index, macs, most := map[int]int{}, map[string]int{}, 0
+	for i := range v.nics {
+		most += len(v.nics[i].Addresses) + 2
+	}
+	claims := make(map[netip.Addr]int, most)
 	for _, i := range v.nics {
 		index[i.Index]++
 		macs[i.MAC]++
-		for _, a := range append(slices.Clone(i.Addresses), i.V4.Primary.Addr(), i.V6.Primary.Addr()) {
+		for _, a := range i.Addresses {
 			claims[a]++
 		}
+		claims[i.V4.Primary.Addr()]++
+		claims[i.V6.Primary.Addr()]++
 	}
 	clashes := func(a netip.Addr) bool { return a.IsValid() && claims[a] > 1 }
 	all := v.nics

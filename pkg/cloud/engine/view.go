@@ -227,7 +227,8 @@ func (n *Node) readAddresses(i *nic, in driver.Subnet, size6 int) (bad []cloud.Q
 	if !i.V4.IsValid() && !i.V6.IsValid() {
 		return nil, fmt.Errorf("it has no primary address")
 	}
-	seen := map[netip.Addr]bool{r.V4: r.V4.IsValid(), v6: v6.IsValid()}
+	seen := make(map[netip.Addr]bool, len(r.Singles)+2)
+	seen[r.V4], seen[v6] = r.V4.IsValid(), v6.IsValid()
 	keep := func(addrs ...netip.Addr) error {
 		for _, a := range addrs {
 			if seen[a] {

@@ -120,12 +120,13 @@ func (p *pool) check(nics map[string]*nic, bad complain) {
 		inside[p.block(addr)]++
 	}
 	for addr, owner := range p.used {
-		inside[p.block(addr)]++
+		block := p.block(addr)
+		inside[block]++
 		if nics[owner] == nil && owner != foreign && owner != hiddenOwner {
 			bad("address %s is of %s, which does not exist", addr, owner)
 		}
-		if p.blocks[p.block(addr)] != "" {
-			bad("address %s is used, and in prefix %s too", addr, p.block(addr))
+		if len(p.blocks) > 0 && p.blocks[block] != "" {
+			bad("address %s is used, and in prefix %s too", addr, block)
 		}
 	}
 	for b, owner := range p.blocks {
