@@ -175,25 +175,25 @@ func (d *digest) value(v reflect.Value) {
 		d.number(0)
 		return
 	}
-	t := v.Type()
+	t, kind := v.Type(), v.Kind()
 	switch {
-	case slices.Contains(ignored, t):
+	case (kind == reflect.Struct || kind == reflect.Pointer) && slices.Contains(ignored, t):
 		return
-	case t == isDuration:
+	case kind == reflect.Int64 && t == isDuration:
 		if v.Int() != 0 {
 			d.since(time.Duration(v.Int()) - d.w.sinceBoot())
 		}
 		return
-	case t == isTime:
+	case kind == reflect.Struct && t == isTime:
 		if s := v.Field(1).Int(); s != 0 { // seconds since the year 1
 			d.since(time.Duration(s-epochSeconds)*time.Second - d.w.clock.now)
 		}
 		return
-	case t == isAddr:
+	case kind == reflect.Struct && t == isAddr:
 		d.value(v.Field(0))
 		return
 	}
-	switch v.Kind() {
+	switch kind {
 	case reflect.Bool:
 		if v.Bool() {
 			d.number(2)
@@ -220,17 +220,53 @@ func (d *digest) value(v reflect.Value) {
 			d.value(v.Elem())
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			switch name := t.Field(i).Name; {
-			case t == isSizing && inSeconds[name]:
-				d.since(time.Duration(v.Field(i).Int())*time.Second - d.w.sinceBoot())
-			case t == isRun && name == "Seconds":
-				d.since(min(time.Duration(v.Field(i).Int()), 15) * time.Second)
-			case !human[name]:
-				d.value(v.Field(i))
+		for _, f := range d.fields(t) {
+			switch at := v.Field(f.at); f.as {
+			case asSeconds:
+				d.since(time.Duration(at.Int())*time.Second - d.w.sinceBoot())
+			case asRun:
+				d.since(min(time.Duration(at.Int()), 15) * time.Second)
+			default:
+				d.value(at)
 			}
 		}
 	}
+}
+
+// field is one that counts, and how.
+type field struct {
+	at int
+	as reading
+}
+
+type reading uint8
+
+const (
+	asItIs    reading = iota
+	asSeconds         // since boot
+	asRun             // seconds that something has lasted, of which more than a few are all the same
+)
+
+// fields are those of a struct that count. Reflection tells names at a price: each type is
+// asked for once.
+func (d *digest) fields(t reflect.Type) (list []field) {
+	if known, ok := d.w.fields[t]; ok {
+		return known
+	}
+	for i := range t.NumField() {
+		switch name := t.Field(i).Name; {
+		case t == isSizing && inSeconds[name]:
+			list = append(list, field{i, asSeconds})
+		case t == isRun && name == "Seconds":
+			list = append(list, field{i, asRun})
+		case !human[name]:
+			list = append(list, field{i, asItIs})
+		}
+	}
+	if d.w.fields != nil {
+		d.w.fields[t] = list
+	}
+	return list
 }
 
 // table adds a map, in whatever order it comes.

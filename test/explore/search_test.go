@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 )
@@ -36,7 +37,7 @@ const patience = 40 * time.Minute
 
 // run searches until all is searched or something is violated.
 func (s *search) run() *violation {
-	s.met = map[uint64][]left{}
+	s.met, s.fields = map[uint64][]left{}, map[reflect.Type][]field{}
 	s.queue = make([][]path, (s.bound.faults+1)*(s.bound.steps+1))
 	s.push(path{})
 	for cost := 0; cost < len(s.queue); cost++ {

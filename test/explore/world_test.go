@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"reflect"
 	"time"
 
 	"github.com/enipool/enipool/pkg/agent"
@@ -39,6 +40,8 @@ type scenario struct {
 	wrapCloud  func(*world, cloud.Cloud) cloud.Cloud
 	wrapStore  func(agent.Store) agent.Store
 	settle     time.Duration // that the agent is told, 0 for the default
+
+	fields map[reflect.Type][]field // what of each struct the digest takes, kept over all runs
 }
 
 // world is one instance of a simulated account with an agent that can be killed.
