@@ -38,7 +38,7 @@ func (a *Agent) act(ctx context.Context, s pool.Step, now time.Duration) (err er
 		return fmt.Errorf("%s: %w", s.Do, err)
 	}
 	if !done {
-		a.hungry = a.hungry || !a.holds.active("cloud", now)
+		a.hungry = a.hungry || !a.refuses(grows, now) // releases begin in the book
 		return nil
 	}
 	a.steps++
@@ -89,11 +89,11 @@ func (a *Agent) restore(ctx context.Context, s pool.Step, now time.Duration) (bo
 
 // create writes the intent down and asks for the ENI.
 func (a *Agent) create(ctx context.Context, s pool.Step, now time.Duration) (bool, error) {
-	if !a.mayCall(now) {
+	if !a.mayCall(grows, now) {
 		return false, nil
 	}
 	c := create{Token: fmt.Sprintf("enipool-%016x%016x", a.Rand.Uint64(), a.Rand.Uint64()), Subnet: s.Subnet, Slots: s.Count,
-		V4: s.V4, V6: s.V6, Reason: s.Reason}
+		V4: s.V4, V6: s.V6, Reason: s.Reason, unheard: true}
 	a.mem.Creates = append(a.mem.Creates, c)
 	if err := a.remember(); err != nil {
 		a.mem.Creates = a.mem.Creates[:len(a.mem.Creates)-1]
@@ -159,10 +159,15 @@ func (a *Agent) goOn(ctx context.Context, now time.Duration) {
 	if !a.view.known {
 		return
 	}
+	enough := a.coming()
 	for _, c := range a.mem.Creates {
 		key := "create " + c.Token
+		if c.unheard && a.calls[key] == nil && a.pressed(now) && enough >= max(a.demand.wanted, 1) {
+			continue
+		}
+		enough += c.Slots
 		started := a.createENI(ctx, c, now)
-		a.hungry = a.hungry || !started && a.calls[key] == nil && !a.holds.active(key, now)
+		a.hungry = a.hungry || !started && a.calls[key] == nil && !a.holds.active(key, now) && !a.refuses(grows, now)
 	}
 }
 
@@ -195,7 +200,7 @@ func (a *Agent) giveBack(ctx context.Context, book *ipam.State, now time.Duratio
 				return err
 			}
 		}
-		a.hungry = a.hungry || !started && a.calls[eniKey(nic.ID)] == nil
+		a.hungry = a.hungry || !started && a.calls[eniKey(nic.ID)] == nil && !a.refuses(gives, now)
 	}
 	return nil
 }
@@ -219,7 +224,24 @@ func (a *Agent) releasing(book *ipam.State, now time.Duration) map[string][]neti
 	return back
 }
 
-// mayCall tells whether the cloud may be called now at all.
-func (a *Agent) mayCall(now time.Duration) bool {
-	return len(a.calls) < a.conf.Cloud.Concurrent && !a.holds.active("cloud", now)
+// mayCall tells whether the cloud may be called for that now at all.
+func (a *Agent) mayCall(c class, now time.Duration) bool {
+	return len(a.calls) < a.conf.Cloud.Concurrent && !a.refuses(c, now)
+}
+
+// refuses tells whether the cloud is left alone with that.
+func (a *Agent) refuses(c class, now time.Duration) bool {
+	return a.holds.active("cloud", now) || a.holds.active(string(c), now)
+}
+
+// coming is for how many pods the node has addresses, there and on their way, without the
+// ENIs that are being made.
+func (a *Agent) coming() int {
+	n := a.demand.owned
+	for _, c := range a.calls {
+		if c.op == "AssignAddresses" {
+			n += c.count
+		}
+	}
+	return n
 }

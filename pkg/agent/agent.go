@@ -144,7 +144,9 @@ type Agent struct {
 	// cloud may have heard of it.
 	unheard map[string]time.Duration
 
+	pressure   pressure
 	describeAt time.Duration // when the cloud is to be looked at again
+	urgent     bool          // then because a call's outcome asks for it
 	againAt    time.Duration // and once more for late effects, 0 for not
 	resyncAt   time.Duration // when the kernel and the orphans are
 	othersAt   time.Duration // when what others hold is

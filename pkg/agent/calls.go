@@ -22,7 +22,8 @@ type call struct {
 	addrs  []netip.Addr
 	fresh  []netip.Addr // of addrs: those that no earlier call was about
 	create create
-	cost   int // requests that it makes, 0 for 1
+	cost   int  // requests that it makes, 0 for 1
+	urgent bool // a describe that another call's outcome asks for
 	run    func(context.Context, *result)
 }
 
@@ -35,6 +36,31 @@ type result struct {
 	took  time.Duration
 	err   error
 }
+
+// class is a kind of calls that accounts have limits of their own for.
+type class string
+
+const (
+	looks class = "describes"
+	grows class = "requests for addresses"
+	gives class = "releases"
+)
+
+// classOf returns the class of a call by its op.
+func classOf(op string) class {
+	switch op {
+	case "Describe":
+		return looks
+	case "UnassignAddresses", "DeleteInterface":
+		return gives
+	}
+	return grows
+}
+
+// longCreate is how long the making of an ENI may take at least when the account is short:
+// some of its requests are made again and again, and what is broken off has to be looked
+// for.
+const longCreate = 2 * time.Minute
 
 func eniKey(id string) string { return "eni " + id }
 
@@ -69,7 +95,7 @@ func (c *call) String() string {
 // again, where the call may not be made now: one about the same thing is under
 // way, too many are, the cloud is left alone, or the budget is used up.
 func (a *Agent) launch(ctx context.Context, c *call, now time.Duration) bool {
-	if a.calls[c.key] != nil || !a.mayCall(now) || a.holds.active(c.holdKey(), now) {
+	if a.calls[c.key] != nil || !a.mayCall(classOf(c.op), now) || a.holds.active(c.holdKey(), now) {
 		return false
 	}
 	if !a.budget.AllowN(time.Unix(0, 0).Add(now), min(max(c.cost, 1), a.conf.Cloud.CallsBurst)) {
@@ -77,7 +103,11 @@ func (a *Agent) launch(ctx context.Context, c *call, now time.Duration) bool {
 	}
 	a.calls[c.key] = c
 	done, clock := a.done, a.Wall
-	a.Beside(ctx, a.conf.Cloud.Timeout, func(ctx context.Context) {
+	limit := a.conf.Cloud.Timeout
+	if c.op == "CreateInterface" && a.pressed(now) {
+		limit = max(limit, longCreate)
+	}
+	a.Beside(ctx, limit, func(ctx context.Context) {
 		r := result{call: c}
 		start := clock()
 		c.run(ctx, &r)
@@ -103,7 +133,7 @@ func (a *Agent) look(ctx context.Context, now time.Duration) bool {
 	if limits == (eni.Limits{}) {
 		cost++
 	}
-	return a.launch(ctx, &call{key: "describe", op: "Describe", cost: cost, run: func(ctx context.Context, r *result) {
+	return a.launch(ctx, &call{key: "describe", op: "Describe", cost: cost, urgent: a.urgent, run: func(ctx context.Context, r *result) {
 		r.described, r.err = describe(ctx, client, limits)
 		r.start = now
 	}}, now)
@@ -138,7 +168,7 @@ func (a *Agent) assign(ctx context.Context, id, subnet string, f eni.Family, n i
 // unassign writes down that the release begins, then asks the cloud to take the
 // addresses.
 func (a *Agent) unassign(ctx context.Context, id string, addrs []netip.Addr, now time.Duration) (started bool, err error) {
-	if a.calls[eniKey(id)] != nil || !a.mayCall(now) {
+	if a.calls[eniKey(id)] != nil || !a.mayCall(gives, now) {
 		return false, nil
 	}
 	client := a.Cloud

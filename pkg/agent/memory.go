@@ -46,6 +46,8 @@ type create struct {
 	V4     int    `json:"v4,omitempty"` // addresses to begin with
 	V6     int    `json:"v6,omitempty"`
 	Reason string `json:"reason"`
+
+	unheard bool // the cloud knows nothing of it: its calls were refused
 }
 
 // recall reads what an earlier agent of this boot left.

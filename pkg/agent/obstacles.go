@@ -32,7 +32,7 @@ func (a *Agent) obstacles(s pool.Snapshot, there []int, now time.Duration) []hea
 // new try.
 func (a *Agent) troubles() []health.Cause {
 	var list []health.Cause
-	for _, key := range [...]string{"cloud", "describe"} {
+	for _, key := range [...]string{"cloud", string(looks), string(grows), "describe"} {
 		if h, failed := a.holds[key]; failed {
 			list = append(list, h.because())
 		}

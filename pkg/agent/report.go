@@ -100,7 +100,7 @@ func counts(b *ipam.State, now time.Duration) status.Addresses {
 func (a *Agent) problem(book error) string {
 	s := &a.status
 	short := s.Addresses.Free == 0 && s.Waiters > 0
-	hold, held := a.holds["cloud"]
+	hold, held := a.cloudHold()
 	switch {
 	case !a.view.known:
 		if why := cmp.Or(hold.why(), a.holds["describe"].why()); why != "" {
@@ -133,6 +133,16 @@ func (a *Agent) problem(book error) string {
 		return strings.Join(s.Blockers, "; ")
 	}
 	return cmp.Or(a.holds["kernel"].why(), a.holds["grow"].why(), a.holds["limits"].why(), strings.Join(s.Misrouted, "; "), strings.Join(s.Blocked, "; "), undoneProblem(s.Undone))
+}
+
+// cloudHold returns what keeps the node from the cloud.
+func (a *Agent) cloudHold() (hold, bool) {
+	for _, key := range [...]string{"cloud", string(grows), string(looks), string(gives)} {
+		if h, held := a.holds[key]; held {
+			return h, true
+		}
+	}
+	return hold{}, false
 }
 
 // undoneProblem says that repairs don't last, "" if they do.

@@ -37,6 +37,7 @@ func (a *Agent) take(r result, now time.Duration) {
 	a.Events.Call(r.op, outcome(r.err), r.took)
 	if r.err == nil {
 		a.holds.clear("cloud")
+		a.holds.clear(string(classOf(r.op)))
 		a.holds.clear(r.holdKey())
 	}
 	switch r.op {
@@ -51,7 +52,7 @@ func (a *Agent) take(r result, now time.Duration) {
 		a.came(r.id, r.addrs)
 		a.renew()
 		if r.err == nil && len(r.addrs) < r.count {
-			a.describeAt = now // the subnet has less than was thought
+			a.lookSoon(now) // the subnet has less than was thought
 		}
 	case "CreateInterface":
 		a.made(r)
@@ -143,6 +144,13 @@ func (a *Agent) made(r result) {
 		a.mem.Creates = slices.DeleteFunc(a.mem.Creates, func(c create) bool { return c.Token == r.create.Token })
 		a.unsaved = true
 	}
+	if r.err != nil && !nothingHappened(r.err) {
+		for i := range a.mem.Creates {
+			if c := &a.mem.Creates[i]; c.Token == r.create.Token {
+				c.unheard = false
+			}
+		}
+	}
 }
 
 // released notes what an unassign took away.
@@ -197,9 +205,19 @@ func (a *Agent) keepENI(id string) {
 // failed decides what a failure means for later calls.
 func (a *Agent) failed(r result, now time.Duration) {
 	a.fault(r.err)
+	if r.urgent {
+		a.lookSoon(now)
+	}
 	key, wait := r.holdKey(), delayRetry
 	switch cloud.Kind(r.err) {
-	case cloud.ErrThrottled, cloud.ErrUnavailable:
+	case cloud.ErrThrottled:
+		c := classOf(r.op)
+		a.pressure = a.pressure.refused(now, a.Rand.Float64())
+		key, wait = string(c), a.pressure.retry(c, a.holds[string(c)].times)
+		if !a.urgent {
+			a.describeAt = max(a.describeAt, now+a.describeEvery(now))
+		}
+	case cloud.ErrUnavailable:
 		key, wait = "cloud", delayCloud
 	case cloud.ErrForbidden:
 		key, wait = "cloud", delayForbidden
@@ -216,13 +234,14 @@ func (a *Agent) failed(r result, now time.Duration) {
 			key = "create"
 		}
 	case cloud.ErrNotFound:
-		a.describeAt = now
+		a.lookSoon(now)
 		if r.op == "CreateInterface" {
 			key, wait = "subnet "+r.subnet, delayLimit
 		}
 	case cloud.ErrUnknown:
 		// What came of it shows in a describe; a late effect in a later one.
-		a.describeAt, a.againAt = now, now+a.conf.Settle
+		a.lookSoon(now)
+		a.againAt = now + a.conf.Settle
 		if r.op == "AssignAddresses" || r.op == "UnassignAddresses" {
 			// An assign must not be repeated, and what an unassign takes must not
 			// have come back meanwhile.
@@ -256,6 +275,9 @@ func aboutOne(r result) string {
 	}
 	return ""
 }
+
+// lookSoon makes the next tick look at the cloud.
+func (a *Agent) lookSoon(now time.Duration) { a.describeAt, a.urgent = now, true }
 
 // hint says what a person can do about a failure that does not pass by itself.
 func hint(err error) string {

@@ -110,15 +110,34 @@ func (a *Agent) lookIfDue(ctx context.Context, now time.Duration) {
 	if a.view.known && now < a.describeAt && !late {
 		return
 	}
+	a.urgent = a.urgent || late
 	if !a.look(ctx, now) {
-		a.hungry = true
+		a.hungry = a.hungry || !a.refuses(looks, now)
 		return
 	}
-	// Not all nodes at once: those that started together would stay together.
-	a.describeAt = now + a.conf.DescribeEvery()*time.Duration(90+a.Rand.IntN(20))/100
+	a.describeAt, a.urgent = now+a.describeEvery(now), false
 	if late {
 		a.againAt = 0
 	}
+}
+
+// describeEvery is how long after a describe the next one comes if nothing asks for it.
+// Not all nodes at once: those that started together would stay together. Where the
+// account is short, looks without a cause are the first to be done without.
+func (a *Agent) describeEvery(now time.Duration) time.Duration {
+	every := a.conf.DescribeEvery()
+	if a.pressed(now) {
+		every = max(every, spareLook)
+	}
+	return every * time.Duration(90+a.Rand.IntN(20)) / 100
+}
+
+// spareLook is how long a node does without describes at least when the account is short.
+const spareLook = 10 * time.Minute
+
+// pressed tells whether the account is short of any requests.
+func (a *Agent) pressed(now time.Duration) bool {
+	return a.pressure.high(now)
 }
 
 // next returns how long to sleep when nothing happens.
@@ -134,6 +153,7 @@ func (a *Agent) next(now time.Duration) time.Duration {
 	sooner(a.resyncAt)
 	sooner(a.othersAt)
 	sooner(a.holds.next(now))
+	sooner(a.pressure.eases())
 	sooner(a.decision.Again)
 	sooner(a.mem.Health.Again(a.conf.Kubernetes.Health))
 	sooner(a.cooledAt)

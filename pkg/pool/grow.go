@@ -42,6 +42,7 @@ func (l *ledger) raise(n *nic, k int, calls bool) int {
 	for n.slots() < before+k && n.addSlot(calls) {
 	}
 	added := n.slots() - before
+	n.needed = n.needed || added > 0 && l.owned < l.s.Needed
 	l.owned += added
 	return added
 }
@@ -120,7 +121,7 @@ func (l *ledger) create() {
 
 // newENI plans an ENI and takes what it begins with from the subnet.
 func (l *ledger) newENI(f *field, slots int) Step {
-	step := Step{Do: Create, Index: -1, Subnet: f.ID, Count: slots, Reason: l.whyCreate(f, slots)}
+	step := Step{Do: Create, Index: -1, Subnet: f.ID, Count: slots, Spare: l.owned >= l.s.Needed, Reason: l.whyCreate(f, slots)}
 	for i, family := range l.s.Families {
 		n := first(l.s.Limits, family, slots, f.left[i]-1)
 		if family == eni.IPv4 {

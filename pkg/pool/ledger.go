@@ -137,6 +137,8 @@ type nic struct {
 	filled int // planned slots that make the ENI full
 	given  int // planned slots that go back
 	mended int // planned addresses that can't go, because others of their block stay
+
+	needed bool // pods need some of what is planned
 }
 
 // tally is what an ENI has of one family.

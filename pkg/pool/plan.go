@@ -66,7 +66,7 @@ func (l *ledger) assigns(n *nic) []Step {
 	var steps []Step
 	for _, t := range tallies {
 		if t.assign > 0 {
-			steps = append(steps, Step{Do: Assign, ENI: n.ID, Index: n.Index, Subnet: n.Subnet, Family: t.family, Count: t.assign,
+			steps = append(steps, Step{Do: Assign, ENI: n.ID, Index: n.Index, Subnet: n.Subnet, Family: t.family, Count: t.assign, Spare: !n.needed,
 				Reason: l.whyAssign(n, t)})
 		}
 	}

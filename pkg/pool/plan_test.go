@@ -280,3 +280,21 @@ func TestBlockersNameWhatIsInTheWay(t *testing.T) {
 		})
 	}
 }
+
+// Of 30 pods on ENIs of 14 slots the third new ENI of a target of 48 serves none; where
+// nobody says what pods need, all of it is spare.
+func TestAPlanTellsWhatPodsDoWithout(t *testing.T) {
+	s := Snapshot{Families: []eni.Family{eni.IPv4}, Limits: eni.Limits{ENIs: 5, V4: 15},
+		Subnets: []Subnet{{ID: "a", Free: 200, New: true}}, ENIs: []ENI{{ID: "own", Subnet: "a", Keep: true}}}
+	for needed, want := range map[int][]bool{0: {true, true, true, true}, 1: {false, true, true, true}, 14: {false, true, true, true},
+		15: {false, false, true, true}, 30: {false, false, false, true}, 48: {false, false, false, false}} {
+		s.Needed = needed
+		var got []bool
+		for _, step := range Plan(Config{}, s, 48) {
+			got = append(got, step.Spare)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d needed (-want +got):\n%s", needed, diff)
+		}
+	}
+}

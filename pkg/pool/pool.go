@@ -51,6 +51,7 @@ type Snapshot struct {
 	Pending  []Pending // ENIs being made
 	Subnets  []Subnet
 	MaxPods  int // pods the node may run, 0 if not known: nobody can use more slots
+	Needed   int // slots that pods need now: what a plan brings beyond them is spare
 }
 
 // ENI is an ENI with its addresses.
@@ -121,5 +122,6 @@ type Step struct {
 	Count  int          // assign: addresses; create: slots
 	V4, V6 int          // create: addresses of the families; what comes in blocks may be more than the slots
 	Addrs  []netip.Addr // of restore and release
+	Spare  bool         // of assign and create: pods need nothing of what it brings
 	Reason string       // why, for people
 }

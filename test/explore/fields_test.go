@@ -35,8 +35,9 @@ func TestTheDigestKnowsAllThatTheAgentWritesDown(t *testing.T) {
 		}},
 		{creates.Type.Elem(), reflect.TypeFor[remembered]().Field(0).Type.Elem(), []string{
 			"Subnet", "Slots", // there is one subnet, and slots are V4
-			"V6",     // there is none
-			"Reason", // for people
+			"V6",      // there is none
+			"Reason",  // for people
+			"unheard", // the process's alone, not in the file
 		}},
 	} {
 		for _, name := range fieldsOf(part.has) {

@@ -92,7 +92,16 @@ func (n *Node) show(ctx context.Context, self driver.Self) (raw []driver.Interfa
 			return nil, false, err
 		}
 	}
-	here, err := n.d.Interfaces(ctx, driver.Filter{Attached: self})
+	var here []driver.Interface
+	attached := func() (err error) {
+		here, err = n.d.Interfaces(ctx, driver.Filter{Attached: self})
+		return err
+	}
+	if all {
+		err = n.insist(ctx, attached) // what was asked for already would have to be asked for again
+	} else {
+		err = attached()
+	}
 	if err != nil {
 		return nil, false, err
 	}
