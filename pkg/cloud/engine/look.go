@@ -111,7 +111,33 @@ func (n *Node) show(ctx context.Context, self driver.Self) (raw []driver.Interfa
 			return nil, false, err
 		}
 	}
+	if lost := n.lost(made, here); all && len(lost) > 0 {
+		found, err := n.d.Interfaces(ctx, driver.Filter{IDs: lost})
+		if err != nil {
+			return nil, false, err
+		}
+		made = append(made, found...)
+	}
 	return merge(made, here), all, nil
+}
+
+// lost returns the ENIs that were made for the node and that neither answer shows, sorted.
+// Somebody has deleted them, or changed what the cloud finds them by: only their IDs tell. One
+// that was just made shows a little later.
+func (n *Node) lost(made, here []driver.Interface) (ids []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id := range n.memory.tokens {
+		is := func(i driver.Interface) bool { return i.ID == id }
+		r, isReady := n.memory.ready[id]
+		fresh := isReady && !r.at.Add(n.t.Times.Settle).Before(n.clock.Now())
+		_, leaves := n.memory.left[id] // by a call: nobody need look for it
+		if !fresh && !leaves && !slices.ContainsFunc(made, is) && !slices.ContainsFunc(here, is) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // misses tells whether an ENI that was made for the node is not attached to it, as far

@@ -98,7 +98,7 @@ const (
 )
 
 func newMemory() memory {
-	return memory{tokens: map[string]string{}, seen: map[string]sight{}, deeds: map[string]deeds{}, making: map[string]intent{}, begun: map[string]bool{},
+	return memory{tokens: map[string]string{}, loose: map[string]bool{}, seen: map[string]sight{}, deeds: map[string]deeds{}, making: map[string]intent{}, begun: map[string]bool{},
 		taken: map[place]string{}, going: map[place]string{}, primary6: map[string]netip.Addr{}, left: map[string]time.Time{}, mine: map[string]bool{},
 		marks: map[string]driver.Mark{}, ready: map[string]sight{}, deleted: map[string]time.Time{}, away: map[string]away{}, bound: map[string]string{}}
 }

@@ -60,6 +60,7 @@ func (n *Node) leaked(ctx context.Context, self driver.Self, olderThan time.Dura
 	if err != nil {
 		return nil, err
 	}
+	n.findOwn(self, raw)
 	return slices.DeleteFunc(raw, func(r driver.Interface) bool {
 		born := r.Mark.Asked
 		if r.Created.After(born) {
@@ -68,6 +69,20 @@ func (n *Node) leaked(ctx context.Context, self driver.Self, olderThan time.Dura
 		young := born.IsZero() || n.clock.Now().Sub(born) < olderThan
 		return young || r.ID == "" || r.Unmanaged != "" || r.State != driver.Loose || r.Mark.Instance == "" || r.Mark.Instance == self.Instance || r.Mark.Cluster != n.o.Cluster
 	}), nil
+}
+
+// findOwn notes the node's own ENIs that are attached nowhere, so that the next look asks for
+// them: where a cloud finds ENIs by their name, one that somebody has renamed shows here
+// alone.
+func (n *Node) findOwn(self driver.Self, raw []driver.Interface) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, r := range raw {
+		_, deleted := n.memory.deleted[r.ID]
+		if r.Mark.Ours(self.Instance) && r.State == driver.Loose && r.ID != "" && !deleted {
+			n.memory.tokens[r.ID], n.memory.loose[r.ID] = r.Mark.Token, true
+		}
+	}
 }
 
 // twiceDead returns the ENIs whose instance is gone and was when a Sweep asked for it
