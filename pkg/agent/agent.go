@@ -140,6 +140,10 @@ type Agent struct {
 	said     map[string]string            // the step last logged of an ENI: a retry is not news
 	scarce   map[string]*scarcity         // subnets that had no more, by ID
 
+	// barren are intents that the cloud is unavailable for, since when: none of their calls
+	// has come to anything from then on.
+	barren map[string]time.Duration
+
 	// unheard are ENIs whose deletion an earlier agent began, since when this one runs: the
 	// cloud may have heard of it.
 	unheard map[string]time.Duration
@@ -188,7 +192,7 @@ func New(conf agentconf.Config, p Parts) *Agent {
 		suspects: map[netip.Addr]time.Duration{}, strays: map[string]time.Duration{}, leaks: map[string]time.Duration{},
 		dead: map[eni.Owner]time.Duration{}, said: map[string]string{}, scarce: map[string]*scarcity{},
 		warned: map[eni.Pod]time.Duration{}, known: newPodSet(), fights: fights{},
-		unheard: map[string]time.Duration{}, unsynced: true, restarted: true,
+		unheard: map[string]time.Duration{}, barren: map[string]time.Duration{}, unsynced: true, restarted: true,
 	}
 	if a.Wall == nil {
 		a.Wall = time.Now

@@ -112,7 +112,7 @@ func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []health
 func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []health.Cause {
 	var list []health.Cause
 	for _, c := range a.mem.Creates {
-		h, failed := a.holds["create "+c.Token]
+		h, failed := a.unmade(c, now)
 		if !failed {
 			return nil // it is being made
 		}
@@ -134,6 +134,31 @@ func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []health.C
 		return []health.Cause{quota}
 	}
 	return a.noSubnet(slots, now)
+}
+
+// unmade returns what is the matter with an ENI that was begun, if something is. An intent that
+// follows on one that was given up is no better off than that.
+func (a *Agent) unmade(c create, now time.Duration) (h hold, failed bool) {
+	if h, failed = a.holds["create "+c.Token]; failed {
+		return h, true
+	}
+	h = a.holds["subnet "+c.Subnet]
+	return h, errors.Is(h.err, cloud.ErrUnavailable) && h.until+quiet > now
+}
+
+// noENI says in one line why an ENI that was begun does not come, "" if nothing is known.
+func (a *Agent) noENI(now time.Duration) string {
+	for _, c := range a.mem.Creates {
+		if h, failed := a.unmade(c, now); failed {
+			return "cloud: " + h.why()
+		}
+	}
+	for _, s := range a.view.subnets { // until the next intent
+		if h, failed := a.unmade(create{Subnet: s.ID}, now); failed && s.New {
+			return "cloud: " + h.why()
+		}
+	}
+	return ""
 }
 
 // noSubnet says why no subnet takes a new ENI of that many slots, nothing if one does.

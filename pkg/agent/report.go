@@ -121,6 +121,8 @@ func (a *Agent) problem(book error) string {
 		return a.wrongVPC
 	case s.Most == 0 && a.sized: // an agent that ends before that knows nothing of room
 		return a.noRoom()
+	case short && a.noENI(a.Now()) != "":
+		return a.noENI(a.Now())
 	case short && s.Exhausted != "":
 		return "no addresses left in subnet " + s.Exhausted + ": name another one of the node's zone in cloud.subnets or cloud.subnetTags"
 	case short && a.holds["create"].why() != "":

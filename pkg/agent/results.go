@@ -55,7 +55,7 @@ func (a *Agent) take(r result, now time.Duration) {
 			a.lookSoon(now) // the subnet has less than was thought
 		}
 	case "CreateInterface":
-		a.made(r)
+		a.made(r, now)
 	case "UnassignAddresses":
 		a.released(r)
 	case "DeleteInterface":
@@ -134,14 +134,16 @@ func (a *Agent) heardBy(id string) time.Duration {
 }
 
 // made ends the intent to have an ENI, unless it may still come.
-func (a *Agent) made(r result) {
+func (a *Agent) made(r result, now time.Duration) {
 	if r.err == nil {
 		a.came(r.nic.ID, r.nic.Addresses)
 		a.renew()
 		a.holds.clear("create")
 	}
-	if r.err == nil || errors.Is(r.err, cloud.ErrSubnetFull) || errors.Is(r.err, cloud.ErrLimit) || errors.Is(r.err, cloud.ErrNotFound) || errors.Is(r.err, cloud.ErrForbidden) {
+	if r.err == nil || errors.Is(r.err, cloud.ErrSubnetFull) || errors.Is(r.err, cloud.ErrLimit) || errors.Is(r.err, cloud.ErrNotFound) || errors.Is(r.err, cloud.ErrForbidden) || a.isBarren(r, now) {
 		a.mem.Creates = slices.DeleteFunc(a.mem.Creates, func(c create) bool { return c.Token == r.create.Token })
+		delete(a.barren, r.create.Token)
+		a.holds.clear(r.key)
 		a.unsaved = true
 	}
 	if r.err != nil && !nothingHappened(r.err) {
@@ -151,6 +153,33 @@ func (a *Agent) made(r result) {
 			}
 		}
 	}
+}
+
+// giveUpAfter is how long an intent is held on to that the cloud is unavailable for: longer than
+// any call's effect comes late.
+const giveUpAfter = 5 * time.Minute
+
+// isBarren tells whether the cloud has been unavailable for an intent for so long that it is
+// given up: what is the matter may be the subnet. It has to have shown meanwhile that nothing
+// came of it; a cloud that shows nothing is down for the next intent, too.
+func (a *Agent) isBarren(r result, now time.Duration) bool {
+	switch {
+	case errors.Is(r.err, cloud.ErrThrottled):
+		return false
+	case !errors.Is(r.err, cloud.ErrUnavailable):
+		delete(a.barren, r.create.Token)
+		return false
+	}
+	first := since(a.barren, r.create.Token, now)
+	a.barren[r.create.Token] = first
+	if now-first < giveUpAfter {
+		return false
+	}
+	if a.view.start < first+giveUpAfter {
+		a.describeAt = now
+		return false
+	}
+	return !slices.ContainsFunc(a.view.enis, func(nic cloud.Interface) bool { return nic.Token == r.create.Token })
 }
 
 // released notes what an unassign took away.
@@ -257,6 +286,10 @@ func (a *Agent) failed(r result, now time.Duration) {
 	if about := aboutOne(r); about != "" && key == "cloud" && !errors.Is(r.err, cloud.ErrThrottled) {
 		a.holds.fail(about, delay{2 * wait.first, 2 * wait.most}, atLeast, now, a.Rand)
 		a.holds.because(about, r.err)
+		if a.making(r.create.Token) { // calls that the cloud answers do not hasten this one
+			a.holds.fail(r.key, wait, atLeast, now, a.Rand)
+			a.holds.because(r.key, r.err)
+		}
 	}
 	a.holds.fail(key, wait, atLeast, now, a.Rand)
 	a.holds.because(key, r.err)
