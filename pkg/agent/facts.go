@@ -14,16 +14,17 @@ import (
 
 // facts are what the book does not know yet: it has to follow the cloud.
 type facts struct {
-	enis    []eni.Interface      // attached, with their links, not in the book
-	addrs   map[int][]netip.Addr // by device index: on the ENI, not in the book
-	suspect []netip.Addr         // in the book; one describe did not show them
-	lost    []netip.Addr         // in the book; the cloud does not have them any more
-	found   []netip.Addr         // lost in the book; the cloud has them
-	drop    []netip.Addr         // releasing in the book and gone from the cloud
-	dropENI []string             // in the book and gone from the cloud, with nothing used
-	replace []string             // in the book and gone, another ENI has their place
-	waiting []string             // ENIs of the cloud whose link is not on the node
-	refused bool                 // there is an ENI that the book has refused lately
+	enis    []eni.Interface           // attached, with their links, not in the book
+	addrs   map[int][]netip.Addr      // by device index: on the ENI, not in the book
+	ranges  map[string][]netip.Prefix // by ENI of the book: for pods, not in the book
+	suspect []netip.Addr              // in the book; one describe did not show them
+	lost    []netip.Addr              // in the book; the cloud does not have them any more
+	found   []netip.Addr              // lost in the book; the cloud has them
+	drop    []netip.Addr              // releasing in the book and gone from the cloud
+	dropENI []string                  // in the book and gone from the cloud, with nothing used
+	replace []string                  // in the book and gone, another ENI has their place
+	waiting []string                  // ENIs of the cloud whose link is not on the node
+	refused bool                      // there is an ENI that the book has refused lately
 }
 
 // places returns the ENI of each secondary address that is attached in the view. It
@@ -87,7 +88,7 @@ func since[K comparable](notes map[K]time.Duration, k K, now time.Duration) time
 
 // compare finds what the book has to learn. It changes nothing.
 func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now time.Duration) facts {
-	f := facts{addrs: map[int][]netip.Addr{}}
+	f := facts{addrs: map[int][]netip.Addr{}, ranges: map[string][]netip.Prefix{}}
 	at, id, notes := a.view.places(), ids(book), a.Cloud.Notes()
 	matched := 0
 	for i := range book.Addresses {
@@ -147,12 +148,18 @@ func knownOf(book *ipam.State) map[netip.Addr]bool {
 // place returns the device index of an ENI of the cloud in the book, or in the
 // book to come. Others' ENIs, and those that are still being made, have none.
 func (f *facts) place(a *Agent, book *ipam.State, links map[string]eni.Interface, id string) (int, bool) {
-	for _, have := range book.ENIs {
-		if have.ID == id {
-			return have.Index, true
-		}
-	}
 	nic, _ := a.view.eni(id)
+	for _, have := range book.ENIs {
+		if have.ID != id {
+			continue
+		}
+		for _, p := range nic.Pods {
+			if !slices.Contains(have.Pods, p) {
+				f.ranges[id] = append(f.ranges[id], p)
+			}
+		}
+		return have.Index, true
+	}
 	making := slices.ContainsFunc(a.mem.Creates, func(c create) bool { return c.Token == nic.Token && nic.Token != "" })
 	if nic.Index < 0 || making || !nic.Ours && nic.Index > 0 {
 		return 0, false
@@ -163,7 +170,7 @@ func (f *facts) place(a *Agent, book *ipam.State, links map[string]eni.Interface
 		return 0, false
 	}
 	index := f.indexFor(a, book, nic.Index)
-	f.enis = append(f.enis, eni.Interface{ID: nic.ID, Index: index, Device: link.Device, MTU: link.MTU, V4: nic.V4, V6: nic.V6})
+	f.enis = append(f.enis, eni.Interface{ID: nic.ID, Index: index, Device: link.Device, MTU: link.MTU, V4: nic.V4, V6: nic.V6, Pods: nic.Pods})
 	return index, true
 }
 

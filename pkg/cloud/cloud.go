@@ -110,10 +110,11 @@ type Interface struct {
 	MAC       string // lower case, with colons
 	Subnet    string // its ID
 	V4, V6    eni.Net
-	Addresses []netip.Addr // secondary ones, sorted
-	Ours      bool         // CreateInterface made it for this node
-	Token     string       // that it was made with, "" if not ours
-	Created   time.Time    // or attached, where the cloud tells no more
+	Addresses []netip.Addr   // secondary ones, sorted
+	Pods      []netip.Prefix `json:",omitempty"` // ranges of their own that Addresses come from, none: those of V4 and V6
+	Ours      bool           // CreateInterface made it for this node
+	Token     string         // that it was made with, "" if not ours
+	Created   time.Time      // or attached, where the cloud tells no more
 
 	// Partial are the delegated prefixes of which only some addresses are among Addresses, by
 	// the Limits of now, sorted: a pod may have another since the Limits of earlier.

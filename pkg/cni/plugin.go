@@ -159,11 +159,17 @@ func nullIn(result []byte) string {
 }
 
 // inside is what a link of another plugin should carry for the lease, and what a
-// delegate's caller should put on its own: the subnet's real mask and router.
+// delegate's caller should put on its own: the subnet's real mask and router. An address of a
+// range of its own for pods stands alone: the router is in no range that it is in.
 func inside(dev string, nic eni.Interface, addrs []eni.Address) (in []netconf.Addr, routes []netconf.Route) {
 	for _, a := range addrs {
 		n := nic.Net(a.Family())
-		in = append(in, netconf.Addr{Prefix: netip.PrefixFrom(a.Addr, n.Primary.Bits()), Dev: dev})
+		mask := n.Primary.Bits()
+		if !n.Primary.Contains(a.Addr) {
+			mask = a.Addr.BitLen()
+			routes = append(routes, netconf.Route{Dst: netip.PrefixFrom(n.Gateway, mask), Dev: dev, Table: netconf.MainTable, IfNone: true})
+		}
+		in = append(in, netconf.Addr{Prefix: netip.PrefixFrom(a.Addr, mask), Dev: dev})
 		routes = append(routes, netconf.Route{Dst: netconf.Anywhere(a.Addr.Is6()), Gateway: n.Gateway, Dev: dev, Table: netconf.MainTable, IfNone: true})
 	}
 	return in, routes

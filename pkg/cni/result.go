@@ -6,6 +6,7 @@ import (
 
 	"github.com/containernetworking/cni/pkg/types"
 	current "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
@@ -50,15 +51,18 @@ func linkResult(prev *current.Result, at int, lease ipam.Lease, dev string) (*cu
 		*res = *prev
 	}
 	addrs, routes := inside(dev, lease.Interface, lease.Addresses)
-	for i, a := range addrs {
-		ip := &current.IPConfig{Address: cniNet(a.Prefix), Gateway: routes[i].Gateway.AsSlice()}
+	for _, a := range addrs {
+		gateway := lease.Interface.Net(eni.FamilyOf(a.Prefix.Addr())).Gateway
+		ip := &current.IPConfig{Address: cniNet(a.Prefix), Gateway: gateway.AsSlice()}
 		if at >= 0 {
 			ip.Interface = &at
 		}
 		res.IPs = append(res.IPs, ip)
 	}
 	for _, r := range routes {
-		res.Routes = append(res.Routes, cniRoute(r))
+		if r.Gateway.IsValid() { // a route to the router itself is the link's own affair
+			res.Routes = append(res.Routes, cniRoute(r))
+		}
 	}
 	return res, host.Inside{Dev: dev, Addrs: addrs, Routes: routes}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -68,6 +69,10 @@ type Interface struct {
 	Device string // the kernel's name of the link
 	MTU    int    // bytes
 	V4, V6 Net
+
+	// Pods are ranges of their own that addresses for pods may come from, besides the subnets
+	// of V4 and V6: no router and no primary address is in there.
+	Pods []netip.Prefix
 }
 
 // Net returns the interface's place in the family's subnet.
@@ -87,6 +92,36 @@ func (i Interface) Nets() []Net {
 		}
 	}
 	return nets
+}
+
+// MayHave tells whether an address can be one of the interface's: it is in its subnet, or in a
+// range of its own for pods.
+func (i Interface) MayHave(a netip.Addr) bool {
+	return i.Net(FamilyOf(a)).IsValid() && i.RangeOf(a).IsValid()
+}
+
+// Ranges returns the ranges that its addresses of both families come from.
+func (i Interface) Ranges() []netip.Prefix {
+	var all []netip.Prefix
+	for _, n := range i.Nets() {
+		all = append(all, n.Primary.Masked())
+	}
+	return append(all, i.Pods...)
+}
+
+// RangeOf returns the one of Ranges that an address lies in, the zero Prefix if none does.
+func (i Interface) RangeOf(a netip.Addr) netip.Prefix {
+	for _, p := range i.Ranges() {
+		if p.Contains(a) {
+			return p
+		}
+	}
+	return netip.Prefix{}
+}
+
+// Equal tells whether two interfaces are the same in all.
+func (i Interface) Equal(o Interface) bool {
+	return i.ID == o.ID && i.Index == o.Index && i.Device == o.Device && i.MTU == o.MTU && i.V4 == o.V4 && i.V6 == o.V6 && slices.Equal(i.Pods, o.Pods)
 }
 
 // Validate returns what is wrong with the interface on its own, all of it.
@@ -111,6 +146,11 @@ func (i Interface) Validate() error {
 	for _, n := range i.Nets() {
 		if err := n.validate(); err != nil {
 			errs = append(errs, err)
+		}
+	}
+	for _, p := range i.Pods {
+		if !p.IsValid() || p != p.Masked() || !i.Net(FamilyOf(p.Addr())).IsValid() {
+			bad("range %s: must be one without host bits, of a family that it has a primary address of", p)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -28,6 +28,7 @@ func TestAnInterfaceOnItsOwnIsRight(t *testing.T) {
 		{"the smallest MTU", func(i *Interface) { i.MTU = 576 }},
 		{"the largest MTU", func(i *Interface) { i.MTU = 65535 }},
 		{"a link name of 15 bytes", func(i *Interface) { i.Device = "enp0s31f6.12345" }},
+		{"a range for pods", func(i *Interface) { i.Pods = []netip.Prefix{netip.MustParsePrefix("10.64.0.0/24")} }},
 		{"an IPv4 router that is link-local", func(i *Interface) { i.V4.Gateway = netip.MustParseAddr("169.254.0.1") }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -54,6 +55,10 @@ func TestValidateNamesTheENIAndWhatIsWrong(t *testing.T) {
 		{"MTU below", func(i *Interface) { i.MTU = 575 }, `eni eni-a: mtu 575: must be 576 to 65535`},
 		{"MTU above", func(i *Interface) { i.MTU = 65536 }, `eni eni-a: mtu 65536: must be 576 to 65535`},
 		{"no address", func(i *Interface) { i.V4, i.V6 = Net{}, Net{} }, `eni eni-a: primary: an ENI has at least one primary address`},
+		{"a range for pods with host bits", func(i *Interface) { i.Pods = []netip.Prefix{netip.MustParsePrefix("10.64.0.7/24")} },
+			`eni eni-a: range 10.64.0.7/24: must be one without host bits, of a family that it has a primary address of`},
+		{"a range for pods of a family that it has not", func(i *Interface) { i.V6, i.Pods = Net{}, []netip.Prefix{netip.MustParsePrefix("2001:db8:1::/64")} },
+			`eni eni-a: range 2001:db8:1::/64: must be one without host bits, of a family that it has a primary address of`},
 		{"no gateway", func(i *Interface) { i.V4.Gateway = netip.Addr{} }, `eni eni-a: primary 10.0.0.20/24: has no gateway`},
 		{"gateway of the other family", func(i *Interface) { i.V4.Gateway = netip.MustParseAddr("fe80::1") },
 			`eni eni-a: gateway fe80::1: is not of the family of primary 10.0.0.20/24`},

@@ -98,7 +98,7 @@ func (s *State) checkAddresses() []error {
 			bad(a, "its ENI %d is not in the book", a.ENI)
 		case at < last:
 			bad(a, "stands after addresses of a later ENI")
-		case !s.ENIs[at].Net(a.Family()).Primary.Masked().Contains(a.Addr):
+		case !s.ENIs[at].MayHave(a.Addr):
 			bad(a, "is outside the subnet of its ENI %s", s.ENIs[at].ID)
 		case own[a.Addr] && a.State != eni.Releasing && !a.Lost: // the cloud may give a lost one to an ENI
 			bad(a, "is an ENI's primary address or its gateway")

@@ -52,6 +52,14 @@ func TestCheckNamesEveryContradiction(t *testing.T) {
 			"address 10.0.0.12: stands after addresses of a later ENI"},
 		{"an address of another subnet", func(s *State) { s.Addresses[3].Addr = netip.MustParseAddr("10.0.1.21") },
 			"address 10.0.1.21: is outside the subnet of its ENI eni-b"},
+		{"an address of a range for pods is fine", func(s *State) {
+			s.ENIs[1].Pods = []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")}
+			s.Addresses[3].Addr = netip.MustParseAddr("10.0.1.21")
+		}, "<nil>"},
+		{"an address of another ENI's range for pods", func(s *State) {
+			s.ENIs[0].Pods = []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")}
+			s.Addresses[3].Addr = netip.MustParseAddr("10.0.1.21")
+		}, "address 10.0.1.21: is outside the subnet of its ENI eni-b"},
 		{"the gateway in the pool", func(s *State) { s.Addresses[3].Addr = netip.MustParseAddr("10.0.0.1") },
 			"address 10.0.0.1: is an ENI's primary address or its gateway"},
 		{"a free address with an owner", func(s *State) { o := owner("db"); s.Addresses[3].Owner = &o },

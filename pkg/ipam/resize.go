@@ -110,6 +110,18 @@ func (s *State) AddENI(nic eni.Interface) error {
 	return nil
 }
 
+// AddRanges lets the ENI have addresses of more ranges for pods.
+func (s *State) AddRanges(id string, more []netip.Prefix) {
+	for i := range s.ENIs {
+		nic := &s.ENIs[i]
+		for _, p := range more {
+			if nic.ID == id && !slices.Contains(nic.Pods, p) {
+				nic.Pods = append(slices.Clone(nic.Pods), p)
+			}
+		}
+	}
+}
+
 // Add puts addresses on the ENI with the index, behind those it has; what the
 // book has already is left alone. Those that owners knows are used, the others
 // free.

@@ -8,9 +8,9 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// OutsideVPC says which ENI's own address is in none of the VPC's ranges that the settings
-// name, and what to set; "" if there is none. Nobody can mean that: pods would reach the VPC,
-// their own node too, with the node's address instead of theirs.
+// OutsideVPC says which ENI's own address, or range for pods, is in none of the VPC's ranges that
+// the settings name, and what to set; "" if there is none. Nobody can mean that: pods would
+// reach the VPC, their own node too, with the node's address instead of theirs.
 //
 // SNAT is for IPv4 alone.
 func OutsideVPC(s Settings, enis []eni.Interface) string {
@@ -18,12 +18,22 @@ func OutsideVPC(s Settings, enis []eni.Interface) string {
 		return ""
 	}
 	for _, nic := range enis {
+		for _, p := range nic.Pods {
+			if p.Addr().Is4() && !isIn(s.VPC, p.Addr()) {
+				return fmt.Sprintf("vpcCIDRs %v does not hold %s, the range for pods of the ENI %s (%s): pods would reach each other with the node's address; add it to vpcCIDRs",
+					s.VPC, p, nic.ID, nic.Device)
+			}
+		}
 		own := nic.V4.Primary
-		if !own.IsValid() || slices.ContainsFunc(s.VPC, func(cidr netip.Prefix) bool { return cidr.Contains(own.Addr()) }) {
+		if !own.IsValid() || isIn(s.VPC, own.Addr()) {
 			continue
 		}
 		return fmt.Sprintf("vpcCIDRs %v does not hold %s, the address of the ENI %s (%s): pods would reach the VPC with the node's address; set vpcCIDRs to the VPC's ranges, the one with %s among them",
 			s.VPC, own.Addr(), nic.ID, nic.Device, own.Masked())
 	}
 	return ""
+}
+
+func isIn(ranges []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) })
 }

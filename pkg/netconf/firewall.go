@@ -20,7 +20,7 @@ type Firewall struct {
 	ENIs      []FirewallENI  // by index
 	Sources   []Source       // routing map only: addresses of ENIs other than 0, sorted
 	Pool      []netip.Addr   // IPv4 addresses that leave the VPC as SNAT, sorted; SNAT on only
-	Subnets   []netip.Prefix // IPv4 subnets of the ENIs: iptables matches on them, so that nothing is per pod
+	Subnets   []netip.Prefix // IPv4 ranges of the ENIs: iptables matches on them, so that nothing is per pod
 	VPC       []netip.Prefix // IPv4 destinations that see the pod's own address, sorted, none inside another
 	SNAT      netip.Addr     // ENI 0's primary IPv4; invalid: SNAT is off
 	OutDevice string         // ENI 0's device
@@ -96,9 +96,7 @@ func (f Firewall) Understanding(masks []uint32) Firewall {
 func subnets4(nics []eni.Interface) []netip.Prefix {
 	var nets []netip.Prefix
 	for _, nic := range nics {
-		if nic.V4.IsValid() {
-			nets = append(nets, nic.V4.Primary)
-		}
+		nets = append(nets, nic.Ranges()...)
 	}
 	return merge4(nets)
 }

@@ -395,6 +395,23 @@ func TestRangesOfTheVPCDoNotOverlap(t *testing.T) {
 	}
 }
 
+// Pods' addresses need not be in the subnet of the ENI's own: what they send out of the VPC has to
+// leave as the node all the same.
+func TestIptablesTranslateRangesForPods(t *testing.T) {
+	f := netconf.NewFirewall(firewallBook(func(s *ipam.State) {
+		s.ENIs[0].Pods = []netip.Prefix{netip.MustParsePrefix("10.64.0.0/24"), netip.MustParsePrefix("2001:db8:64::/64")}
+	}))
+	var lines []string
+	for _, c := range f.Iptables(eni.IPv4) {
+		lines = append(lines, c.Lines()...)
+	}
+	for _, want := range []string{"-s 10.0.0.0/24 -j SNAT", "-s 10.64.0.0/24 -j SNAT"} {
+		if !strings.Contains(strings.Join(lines, "\n"), want) {
+			t.Errorf("no rule has %q:\n%s", want, strings.Join(lines, "\n"))
+		}
+	}
+}
+
 func TestCommentChangesWithTheRule(t *testing.T) {
 	rule := func(to string) netconf.NftRule {
 		return netconf.NftRule{Reason: "why", Statements: append(netconf.NftRule{}.Statements, netconf.NftSNAT{To: netip.MustParseAddr(to)})}

@@ -95,7 +95,7 @@ func probedPods(s *ipam.State, links []string) (groups [][]probedPod) {
 func newProbe(s *ipam.State, a probedPod, inside bool) Probe {
 	nic, net := a.nic, a.net
 	p := Probe{Packet: Packet{From: a.Addr, In: HostDevice(a.Owner.Key)}, Inside: inside, Pods: a.pods(), What: a.pods() + " send",
-		Net: net.Primary.Masked(), Dev: nic.Device, Gateway: net.Gateway}
+		Net: nic.RangeOf(a.Addr), Dev: nic.Device, Gateway: net.Gateway}
 	if p.To = outside(s, a.Addr.Is6()); inside {
 		p.To = within(s, net)
 	}
@@ -128,7 +128,7 @@ func (a probedPod) arrivals(s *ipam.State) []Probe {
 
 func (a probedPod) arrival(from netip.Addr, by string) Probe {
 	return Probe{Packet: Packet{From: from, To: a.Addr, In: by}, Arrives: true, Pods: a.pods(),
-		What: "comes in by " + by + " for " + a.pods(), Net: a.net.Primary.Masked(), Dev: HostDevice(a.Owner.Key)}
+		What: "comes in by " + by + " for " + a.pods(), Net: a.nic.RangeOf(a.Addr), Dev: HostDevice(a.Owner.Key)}
 }
 
 // answers returns what the pod answers to a connection that came in by its ENI, where the
@@ -154,7 +154,7 @@ func outside(s *ipam.State, v6 bool) netip.Addr {
 		a := netip.MustParseAddr(c)
 		known := slices.ContainsFunc(s.Settings.VPC, func(p netip.Prefix) bool { return p.Contains(a) }) ||
 			slices.ContainsFunc(s.ENIs, func(nic eni.Interface) bool {
-				return slices.ContainsFunc(nic.Nets(), func(n eni.Net) bool { return n.Primary.Contains(a) })
+				return slices.ContainsFunc(nic.Ranges(), func(p netip.Prefix) bool { return p.Contains(a) })
 			})
 		if !known {
 			return a

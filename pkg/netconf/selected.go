@@ -116,10 +116,8 @@ func isInside(s *ipam.State, a netip.Addr) bool {
 		return true
 	}
 	for _, nic := range s.ENIs {
-		for _, net := range nic.Nets() {
-			if contains(net.Primary.Masked()) {
-				return true
-			}
+		if slices.ContainsFunc(nic.Ranges(), contains) {
+			return true
 		}
 	}
 	return false

@@ -171,7 +171,7 @@ func TestAfterTheRemovalNobodyGetsAnAddress(t *testing.T) {
 		t.Errorf("it says %q", why)
 	}
 	left := &ipam.State{}
-	if err := n.Cache.View(t.Context(), func(s *ipam.State) error { left = s.Clone(); return nil }); err != nil || !cmp.Equal(left.ENIs, book.ENIs, cmp.Comparer(func(a, b eni.Interface) bool { return a == b })) {
+	if err := n.Cache.View(t.Context(), func(s *ipam.State) error { left = s.Clone(); return nil }); err != nil || !cmp.Equal(left.ENIs, book.ENIs) {
 		t.Errorf("the ENIs are not there any more: %+v, %v", left.ENIs, err)
 	}
 }

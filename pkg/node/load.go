@@ -142,7 +142,7 @@ func describe(old, next *ipam.State) []string {
 	lines = append(lines, difference("cache eni ", old.ENIs, next.ENIs, func(i eni.Interface) string { return i.ID })...)
 	lines = append(lines, difference("cache address ", old.Addresses, next.Addresses, func(a eni.Address) string { return a.Addr.String() })...)
 	lines = append(lines, describeHeld(old, next)...)
-	if len(lines) == 0 && !slices.Equal(old.ENIs, next.ENIs) {
+	if len(lines) == 0 && !slices.EqualFunc(old.ENIs, next.ENIs, eni.Interface.Equal) {
 		lines = append(lines, "cache order of ENIs or their settings")
 	}
 	return lines

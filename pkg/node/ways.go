@@ -76,7 +76,7 @@ func (p podOfENI) leaving(s *ipam.State) []firewall.Destination {
 	family := eni.FamilyOf(p.addr)
 	vpc := s.Settings.VPC
 	if family == eni.IPv6 {
-		vpc = []netip.Prefix{p.nic.V6.Primary.Masked()}
+		vpc = p.nic.Ranges()
 	}
 	var list []firewall.Destination
 	for _, net := range vpc {

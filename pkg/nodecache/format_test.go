@@ -302,6 +302,23 @@ func TestBlocksReadBackAndAreNoneWhereTheyAreNotNamed(t *testing.T) {
 	}
 }
 
+// Readers of before take what stands behind the routers for nothing.
+func TestRangesForPodsReadBack(t *testing.T) {
+	want := small()
+	want.ENIs[1].Pods = []netip.Prefix{netip.MustParsePrefix("10.64.0.0/24"), netip.MustParsePrefix("2001:db8:1::/64")}
+	file := mustEncode(t, want)
+	if line := " fe80::1 10.64.0.0/24 2001:db8:1::/64 "; !strings.Contains(string(file), line) {
+		t.Errorf("the file has no %q", line)
+	}
+	got, err := decodeBytes(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := diff(want, &got.State); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestABookWithoutAPodsTableHasItsPodsInTheMainTable(t *testing.T) {
 	old := small()
 	old.Settings.PodsInMain = true

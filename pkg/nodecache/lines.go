@@ -109,8 +109,12 @@ func decodeFamilies(text string) ([]eni.Family, error) {
 }
 
 func encodeENI(i eni.Interface) string {
-	return fmt.Sprintf("eni %d %s %s %d %s %s %s %s", i.Index, escape(i.ID), escape(i.Device), i.MTU,
+	line := fmt.Sprintf("eni %d %s %s %d %s %s %s %s", i.Index, escape(i.ID), escape(i.Device), i.MTU,
 		orDash(i.V4.Primary), orDash(i.V4.Gateway), orDash(i.V6.Primary), orDash(i.V6.Gateway))
+	for _, p := range i.Pods { // which readers of before do not read
+		line += " " + p.String()
+	}
+	return line
 }
 
 func decodeENI(text string) (eni.Interface, error) {
@@ -128,6 +132,13 @@ func decodeENI(text string) (eni.Interface, error) {
 		}
 	}
 	i := eni.Interface{ID: unescape(f[2]), Index: index, Device: unescape(f[3]), MTU: mtu, V4: v4, V6: v6}
+	for _, text := range f[9:] {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return eni.Interface{}, damaged("eni %s: %v", f[2], err)
+		}
+		i.Pods = append(i.Pods, p)
+	}
 	if err := i.Validate(); err != nil {
 		return eni.Interface{}, damaged("%v", err)
 	}

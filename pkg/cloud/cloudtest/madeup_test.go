@@ -53,9 +53,13 @@ func (m *madeUp) nic() *cloud.Interface {
 	m.made++
 	subnet := netip.MustParsePrefix(madeUpSubnet)
 	primary := m.take(subnet, 1)[0]
-	return &cloud.Interface{ID: "nic-" + string(rune('a'+m.made)), MAC: "02:00:00:00:00:" + string([]rune{'a', rune('0' + m.made%10)}),
+	nic := &cloud.Interface{ID: "nic-" + string(rune('a'+m.made)), MAC: "02:00:00:00:00:" + string([]rune{'a', rune('0' + m.made%10)}),
 		Subnet: "the-subnet", V4: eni.Net{Primary: netip.PrefixFrom(primary, subnet.Bits()), Gateway: madeUpGateway},
 		Created: time.Date(2026, 1, 2, 3, 4, m.made, 0, time.UTC)}
+	if m.like.pods != madeUpSubnet {
+		nic.Pods = []netip.Prefix{netip.MustParsePrefix(m.like.pods)}
+	}
+	return nic
 }
 
 func (m *madeUp) all() (nics []*cloud.Interface) {

@@ -183,6 +183,9 @@ func (n *node) inSubnet(i cloud.Interface, s cloud.Subnet) {
 			if eni.FamilyOf(a) == f && (!slices.ContainsFunc(n.ranges(f, cidr), within) || a == net.Gateway) {
 				n.Errorf("ENI %s has address %s, of %v, with gateway %s", i.ID, a, n.ranges(f, cidr), net.Gateway)
 			}
+			if eni.FamilyOf(a) == f && !cidr.Contains(a) && !slices.ContainsFunc(i.Pods, within) {
+				n.Errorf("ENI %s has address %s, and tells that they come from %s and %v", i.ID, a, cidr, i.Pods)
+			}
 		}
 	}
 }

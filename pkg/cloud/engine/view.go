@@ -227,6 +227,11 @@ func (n *Node) readAddresses(i *nic, in driver.Subnet, size6 int) (bad []cloud.Q
 	if !i.V4.IsValid() && !i.V6.IsValid() {
 		return nil, fmt.Errorf("it has no primary address")
 	}
+	for _, p := range in.Pods {
+		if i.Net(eni.FamilyOf(p.Addr())).IsValid() {
+			i.Pods = append(i.Pods, p)
+		}
+	}
 	seen := make(map[netip.Addr]bool, len(r.Singles)+2)
 	seen[r.V4], seen[v6] = r.V4.IsValid(), v6.IsValid()
 	keep := func(addrs ...netip.Addr) error {
