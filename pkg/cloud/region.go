@@ -3,6 +3,8 @@ package cloud
 import (
 	"context"
 	"net/netip"
+
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 // Region acts for many nodes of one account and region, with one budget for all of them.
@@ -23,6 +25,11 @@ type Region interface {
 	// Subnets returns the subnets that new ENIs may lie in, whichever node they are for,
 	// sorted by ID.
 	Subnets(ctx context.Context) ([]Place, error)
+
+	// Limits returns what instances of the types may carry where nobody but enipool attaches ENIs,
+	// as Cloud.Limits does of one: there need not be any. A type that the cloud does not
+	// have is left out. ErrForbidden: the cloud tells the limits of instances alone.
+	Limits(ctx context.Context, types []string) (map[string]eni.Limits, error)
 
 	// Gone returns those of the instances that surely exist no longer.
 	Gone(ctx context.Context, instances []string) ([]string, error)
@@ -70,6 +77,7 @@ type Bucket struct {
 type Capabilities struct {
 	Indexes  bool // attached ENIs have device indexes; else enipool counts
 	Exact    bool // AssignExactly
+	Types    bool // Limits of instance types
 	Reserves bool // ranges of a subnet can be reserved, and Free leaves them out
 	OneENI   bool // an instance has its own ENI alone
 

@@ -188,7 +188,7 @@ func isMissing(code string) bool {
 	case "invalidnetworkinterfaceid", "invalidinstanceid", "invalidsubnetid", "invalidattachmentid":
 		return why == "notfound" || why == "malformed"
 	}
-	return false
+	return of == "invalidinstancetype"
 }
 
 // ended tells whether the context ended.

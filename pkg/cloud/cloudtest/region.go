@@ -15,6 +15,7 @@ type RegionSubject struct {
 	Region    cloud.Region
 	Instances []string      // two fresh ones with their own ENI alone, of one zone
 	Nobody    string        // what could be the ID of an instance, and is none
+	Type      string        // of the instances, "" where it is no matter of limits
 	Subnets   []string      // IDs of those in which new ENIs may lie; the first has room for all of them
 	Lag       time.Duration // age of what answers show, at most
 
@@ -37,6 +38,9 @@ var regional = []regionSentence{
 	{"Look is of all Nodes where it is given no instance", looksAtAll},
 	{"a View tells that an instance has no ENI", looksAtNobody},
 	{"Subnets returns those that new ENIs may lie in", regionSubnets},
+	{"Limits returns what instances of the types may carry", limitsOfTypes},
+	{"Limits leaves out a type that the cloud does not have", limitsOfNoType},
+	{"Limits is ErrForbidden where the cloud tells the limits of instances alone", limitsOfInstances},
 	{"Gone returns no instance that exists", goneAreGone},
 	{"AssignExactly puts these addresses on the ENI", exactAddresses},
 	{"AssignExactly finds those fine that the ENI has", exactAgain},

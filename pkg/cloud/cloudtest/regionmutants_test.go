@@ -15,6 +15,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 // wrongRegion is a good Region with one method that is wrong.
@@ -24,6 +25,14 @@ type wrongRegion struct {
 	assign func(ctx context.Context, instance, id string, addrs []netip.Addr) ([]netip.Addr, error)
 	gone   func(ctx context.Context, instances []string) ([]string, error)
 	forget func(instance string)
+	limits func(ctx context.Context, types []string) (map[string]eni.Limits, error)
+}
+
+func (r *wrongRegion) Limits(ctx context.Context, types []string) (map[string]eni.Limits, error) {
+	if r.limits != nil {
+		return r.limits(ctx, types)
+	}
+	return r.Region.Limits(ctx, types)
 }
 
 func (r *wrongRegion) Look(ctx context.Context, instances []string) (map[string]cloud.View, error) {
@@ -88,6 +97,25 @@ var wrongRegions = map[string]func(m *wrongRegion, r cloud.Region){
 			return views, err
 		}
 	},
+	"Limits returns what instances of the types may carry": func(m *wrongRegion, r cloud.Region) {
+		m.limits = func(ctx context.Context, types []string) (map[string]eni.Limits, error) {
+			all, err := r.Limits(ctx, types)
+			for name, l := range all {
+				l.ENIs++ // with nothing for the primary one
+				all[name] = l
+			}
+			return all, err
+		}
+	},
+	"Limits leaves out a type that the cloud does not have": func(m *wrongRegion, r cloud.Region) {
+		m.limits = func(ctx context.Context, types []string) (map[string]eni.Limits, error) {
+			all, err := r.Limits(ctx, types)
+			for _, name := range types {
+				all[name] = all["small"] // the usual ones for what is not known
+			}
+			return all, err
+		}
+	},
 	"Gone returns no instance that exists": func(m *wrongRegion, _ cloud.Region) {
 		m.gone = func(_ context.Context, instances []string) ([]string, error) { return instances, nil }
 	},
@@ -141,7 +169,7 @@ func regionSubject(t *testing.T, wrong func(m *wrongRegion, r cloud.Region)) clo
 	good := engine.NewRegion(elsewhere{a.Driver("", sim.LikeEC2())}, engine.Options{Subnets: []string{"a"}})
 	m := &wrongRegion{Region: good}
 	wrong(m, good)
-	return cloudtest.RegionSubject{Region: m, Instances: []string{"i-1", "i-2"}, Nobody: "i-9", Subnets: []string{"a"},
+	return cloudtest.RegionSubject{Region: m, Instances: []string{"i-1", "i-2"}, Nobody: "i-9", Type: "small", Subnets: []string{"a"},
 		Looks: func() int { return a.Calls()[sim.ActDescribe] }, Check: a.Check}
 }
 

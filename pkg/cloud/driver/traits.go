@@ -32,6 +32,9 @@ type Traits struct {
 	AllOrNothing bool
 	// Exact: Assign takes addresses by name.
 	Exact bool
+	// Types: Shape takes a type alone, without an instance. One that the cloud does not have
+	// is cloud.ErrNotFound.
+	Types bool
 	// OneNIC: an instance never has another ENI than its primary one. What is about others
 	// (Create, Attach, Bind, Detach, Delete, Rewrite) fails with cloud.ErrLimit.
 	OneNIC bool

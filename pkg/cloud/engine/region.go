@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"net/netip"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 // Region is the cloud.Region of the account that a driver sees. What it does for a node that
@@ -84,6 +86,28 @@ func (r *Region) AssignExactly(ctx context.Context, instance, id string, addrs [
 	return n.AssignExactly(ctx, id, addrs)
 }
 
+// Limits implements cloud.Region.
+func (r *Region) Limits(ctx context.Context, types []string) (all map[string]eni.Limits, err error) {
+	defer named(&err, "Limits", "")
+	if !r.t.Types {
+		return nil, because(cloud.ErrForbidden, "%s tells the limits of instances, not of types", r.t.Name)
+	}
+	all = map[string]eni.Limits{}
+	for _, name := range sorted(types) {
+		shape, err := r.self.d.Shape(ctx, driver.Self{Type: name})
+		if errors.Is(err, cloud.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return all, err
+		}
+		n := newNode(r.d, r.o, r.self.known)
+		n.shape = shape
+		all[name] = n.limits()
+	}
+	return all, nil
+}
+
 // Gone implements cloud.Region.
 func (r *Region) Gone(ctx context.Context, instances []string) (gone []string, err error) {
 	defer named(&err, "Gone", "")
@@ -150,7 +174,7 @@ func (r *Region) vpc(ctx context.Context) string {
 // Does implements cloud.Region.
 func (r *Region) Does() cloud.Capabilities {
 	t := r.t
-	return cloud.Capabilities{Indexes: !t.NoIndex, Exact: t.Exact, Reserves: t.Reserves, OneENI: t.OneNIC, Bits4: t.Bits4, Bits6: t.Bits6,
+	return cloud.Capabilities{Indexes: !t.NoIndex, Exact: t.Exact, Types: t.Types, Reserves: t.Reserves, OneENI: t.OneNIC, Bits4: t.Bits4, Bits6: t.Bits6,
 		PerAssign: t.PerCall, PerLook: t.PerScan, PageSize: t.PageSize}
 }
 

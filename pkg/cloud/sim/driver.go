@@ -47,7 +47,7 @@ func methodActions() map[string][]string {
 
 // LikeEC2 are traits of an account that behaves as EC2 does.
 func LikeEC2() driver.Traits {
-	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, PerScan: 200, PageSize: 1000, Requests: methodActions(), Bits4: 28, Bits6: 80}
+	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, Types: true, PerScan: 200, PageSize: 1000, Requests: methodActions(), Bits4: 28, Bits6: 80}
 }
 
 // LikeBCE are traits of an account that behaves as BCE does.
@@ -88,11 +88,13 @@ func describe[T any](ctx context.Context, d *Driver, action string, effect func(
 // Shape implements driver.Driver.
 func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
 	return describe(ctx, d, ActShape, func(tx *Tx) (driver.Shape, error) {
-		i, err := tx.Instance(s.Instance)
-		if err != nil {
+		name := s.Type
+		if i, err := tx.Instance(s.Instance); err == nil {
+			name = i.Type
+		} else if s.Instance != "" {
 			return driver.Shape{}, err
 		}
-		t, err := tx.Type(i.Type)
+		t, err := tx.Type(name)
 		return driver.Shape{Type: t.Name, ENIs: t.ENIs, Cards: t.Cards, V4: t.V4, V6: t.V6, Prefixes: !t.NoPrefix && d.traits.Bits4 > 0,
 			NoPrimary: d.a.nodes.machines[s.Instance].Limits.NoPrimary}, err
 	})
