@@ -209,7 +209,7 @@ func (s *soaker) step() {
 		s.damage(n)
 	case d < 99:
 		n.mu.Lock()
-		n.full = !n.full
+		n.full = !n.full && n.bookErr == nil
 		s.note("%s: no room for the agent's memory: %v", n.name, n.full)
 		n.mu.Unlock()
 	default:
@@ -261,10 +261,14 @@ func (s *soaker) faults() {
 	}
 }
 
-// damage makes a node's cache unusable.
+// damage makes a node's cache unusable, unless the memory can't be written either: nothing
+// would be left that knows what went a moment ago, and describes may show it still.
 func (s *soaker) damage(n *testNode) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.full {
+		return
+	}
 	s.note("%s: cache is damaged", n.name)
 	n.bookErr = nodecache.ErrDamaged
 	n.wake()
