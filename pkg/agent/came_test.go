@@ -6,6 +6,8 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
 )
 
 // knowing is a Cloud that only knows.
@@ -61,5 +63,22 @@ func TestAnENIThatGetsNoAddressesMayGiveSomeBack(t *testing.T) {
 		if a.holds.active(assignKey("eni-1"), 4) {
 			t.Errorf("after %v and a call that worked these are left alone: %v", kind, a.holds)
 		}
+	}
+}
+
+// A call still takes other addresses from an ENI, whose view is as before it, and another call
+// has put on the next ENI what went first. It is there alone.
+func TestAnAddressThatHasMovedIsTakenInOnce(t *testing.T) {
+	addr := netip.MustParseAddr("10.0.1.20")
+	on := func(id string, index int) cloud.Interface {
+		return cloud.Interface{ID: id, Index: index, Ours: true, Addresses: []netip.Addr{addr}}
+	}
+	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+	a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+	a.Cloud = &knowing{}
+	a.view = view{known: true, enis: []cloud.Interface{on("eni-1", 1), on("eni-2", 2)}}
+	book := &ipam.State{ENIs: []eni.Interface{{ID: "eni-1", Index: 1}, {ID: "eni-2", Index: 2}}}
+	if f := a.compare(book, nil, 1); len(f.addrs[1]) != 0 || len(f.addrs[2]) != 1 {
+		t.Errorf("taken in are %v", f.addrs)
 	}
 }

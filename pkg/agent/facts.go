@@ -117,7 +117,7 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 			continue
 		}
 		for _, addr := range nic.Addresses {
-			if !known[addr] {
+			if !known[addr] && at[addr] == nic.ID { // else it is shown as it was before a call under way
 				f.addrs[index] = append(f.addrs[index], addr)
 			}
 		}
