@@ -2,6 +2,7 @@ package agent
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -80,5 +81,21 @@ func TestAnAddressThatHasMovedIsTakenInOnce(t *testing.T) {
 	book := &ipam.State{ENIs: []eni.Interface{{ID: "eni-1", Index: 1}, {ID: "eni-2", Index: 2}}}
 	if f := a.compare(book, nil, 1); len(f.addrs[1]) != 0 || len(f.addrs[2]) != 1 {
 		t.Errorf("taken in are %v", f.addrs)
+	}
+}
+
+// A release goes in parts, the first of which the cloud has answered. What it took leaves the
+// node cache when it is written down that it went, although the call has not returned.
+func TestWhatACallUnderWayHasTakenIsWrittenDownBeforeItLeavesTheCache(t *testing.T) {
+	addr := netip.MustParseAddr("10.0.1.20")
+	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+	n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+	n.book, n.bookErr = &ipam.State{}, nil
+	a := n.agent(&life{killAt: -1}, w.log)
+	a.Cloud = &knowing{noting: noting{notes: cloud.Notes{Gone: map[string][]netip.Addr{"eni-1": {addr}}}}}
+	a.unsaved = false
+	_ = a.shrink(t.Context(), facts{drop: []netip.Addr{addr}})
+	if !strings.Contains(string(n.memory), addr.String()) {
+		t.Errorf("it left the cache, and written down is %q", n.memory)
 	}
 }

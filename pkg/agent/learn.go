@@ -213,10 +213,12 @@ func (a *Agent) shrink(ctx context.Context, f facts) error {
 	if len(f.drop)+len(f.dropENI) == 0 {
 		return nil
 	}
-	// A describe may still show them: that they went must outlive a crash.
-	if err := a.save(); err != nil {
+	// A describe may still show them: that they went must outlive a crash. A call that has taken
+	// them may not have returned yet, so that nothing else calls for it.
+	if err := a.remember(); err != nil {
 		return err
 	}
+	a.unsaved = false
 	var dropped []netip.Addr
 	var enis []string
 	err := a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
