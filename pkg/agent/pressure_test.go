@@ -88,18 +88,20 @@ func TestARefusalHoldsOnlyCallsOfItsKind(t *testing.T) {
 	for op, c := range map[string]class{"Describe": looks, "AssignAddresses": grows, "UnassignAddresses": gives, "DeleteInterface": gives} {
 		a := w.addNode(testConfig("n-"+op), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 		now := time.Hour
-		usual := a.describeEvery(now)
+		a.view.start, a.describeAt = now, now+a.describeEvery()
+		usual := a.describeAt - now
 		a.take(result{call: &call{key: "eni x", id: "x", op: op, urgent: op == "Describe"}, err: cloud.ErrThrottled}, now)
 		for _, other := range []class{looks, grows, gives} {
 			if got := a.refuses(other, now); got != (other == c) {
 				t.Errorf("%s refused: %s left alone: %t", op, other, got)
 			}
 		}
-		if rare := a.describeEvery(now); rare < 5*usual {
-			t.Errorf("%s refused: describes every %s in place of %s", op, rare, usual)
-		}
-		if again := a.urgent && a.describeAt <= now; again != (op == "Describe") {
+		again := a.urgent && a.lookDue(now) <= now
+		if again != (op == "Describe") {
 			t.Errorf("%s refused: asks for a describe at once: %t", op, again)
+		}
+		if rare := a.lookDue(now) - now; !again && rare < 5*usual {
+			t.Errorf("%s refused: the next describe comes after %s in place of %s", op, rare, usual)
 		}
 	}
 }

@@ -176,7 +176,7 @@ func (a *Agent) isBarren(r result, now time.Duration) bool {
 		return false
 	}
 	if a.view.start < first+giveUpAfter {
-		a.describeAt = now
+		a.lookSoon(now)
 		return false
 	}
 	return !slices.ContainsFunc(a.view.enis, func(nic cloud.Interface) bool { return nic.Token == r.create.Token })
@@ -243,9 +243,6 @@ func (a *Agent) failed(r result, now time.Duration) {
 		c := classOf(r.op)
 		a.pressure = a.pressure.refused(now, a.Rand.Float64())
 		key, wait = string(c), a.pressure.retry(c, a.holds[string(c)].times)
-		if !a.urgent {
-			a.describeAt = max(a.describeAt, now+a.describeEvery(now))
-		}
 	case cloud.ErrUnavailable:
 		key, wait = "cloud", delayCloud
 	case cloud.ErrForbidden:

@@ -107,7 +107,7 @@ func (a *Agent) restart(book *ipam.State) {
 // call's outcome asks for one.
 func (a *Agent) lookIfDue(ctx context.Context, now time.Duration) {
 	late := a.againAt > 0 && now >= a.againAt
-	if a.view.known && now < a.describeAt && !late {
+	if a.view.known && now < a.lookDue(now) && !late {
 		return
 	}
 	a.urgent = a.urgent || late
@@ -115,24 +115,29 @@ func (a *Agent) lookIfDue(ctx context.Context, now time.Duration) {
 		a.hungry = a.hungry || !a.refuses(looks, now)
 		return
 	}
-	a.describeAt, a.urgent = now+a.describeEvery(now), false
+	a.describeAt, a.urgent = now+a.describeEvery(), false
 	if late {
 		a.againAt = 0
 	}
 }
 
 // describeEvery is how long after a describe the next one comes if nothing asks for it.
-// Not all nodes at once: those that started together would stay together. Where the
-// account is short, looks without a cause are the first to be done without.
-func (a *Agent) describeEvery(now time.Duration) time.Duration {
-	every := a.conf.DescribeEvery()
-	if a.pressed(now) {
-		every = max(every, spareLook)
-	}
-	return every * time.Duration(90+a.Rand.IntN(20)) / 100
+// Not all nodes at once: those that started together would stay together.
+func (a *Agent) describeEvery() time.Duration {
+	return a.conf.DescribeEvery() * time.Duration(90+a.Rand.IntN(20)) / 100
 }
 
-// spareLook is how long a node does without describes at least when the account is short.
+// lookDue is when the cloud is to be looked at. While the account is short, looks without a
+// cause are the first to be done without, though not for ever: what others did shows in no
+// other way.
+func (a *Agent) lookDue(now time.Duration) time.Duration {
+	if a.urgent || !a.pressed(now) {
+		return a.describeAt
+	}
+	return max(a.describeAt, a.view.start+time.Duration(float64(spareLook)*(0.9+a.pressure.draw/5)))
+}
+
+// spareLook is how long a node does without describes, about, when the account is short.
 const spareLook = 10 * time.Minute
 
 // pressed tells whether the account is short of any requests.
@@ -148,7 +153,7 @@ func (a *Agent) next(now time.Duration) time.Duration {
 			at = t
 		}
 	}
-	sooner(a.describeAt)
+	sooner(a.lookDue(now))
 	sooner(a.againAt)
 	sooner(a.resyncAt)
 	sooner(a.othersAt)
