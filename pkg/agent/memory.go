@@ -3,7 +3,9 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -62,6 +64,9 @@ func (a *Agent) recall() {
 		a.mem = memory{}
 	}
 	m := &a.mem
+	if before, are := previousNotes(text); are {
+		m.Notes = before
+	}
 	if m.Begun == nil {
 		m.Begun = map[netip.Addr]bool{}
 	}
@@ -83,6 +88,21 @@ func (a *Agent) recall() {
 	}
 	a.Cloud.Recall(m.Notes)
 	a.keepMode()
+}
+
+// previousNotes returns what agents of the release before wrote down in place of notes: when
+// which address and ENI went.
+func previousNotes(text []byte) (n cloud.Notes, are bool) {
+	var before struct {
+		Gone map[netip.Addr]time.Duration `json:"gone"`
+		ENIs map[string]time.Duration     `json:"goneENIs"`
+	}
+	if json.Unmarshal(text, &before) != nil || len(before.Gone)+len(before.ENIs) == 0 {
+		return n, false
+	}
+	n.Deleted = slices.Sorted(maps.Keys(before.ENIs))
+	n.Gone = map[string][]netip.Addr{"": slices.SortedFunc(maps.Keys(before.Gone), netip.Addr.Compare)}
+	return n, true
 }
 
 // keepMode lets the node stay in the mode it has unless the configuration names

@@ -94,7 +94,7 @@ type Cloud interface {
 
 // Notes are addresses and ENIs that calls have taken away lately.
 type Notes struct {
-	Gone    map[string][]netip.Addr `json:"gone,omitempty"` // by ENI
+	Gone    map[string][]netip.Addr `json:"gone,omitempty"` // by ENI; of "" on whichever
 	Deleted []string                `json:"deleted,omitempty"`
 
 	// Begun are tokens of CreateInterface calls whose outcome nobody has noted: their ENIs

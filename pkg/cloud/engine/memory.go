@@ -326,13 +326,15 @@ func (n *Node) note(id string, addrs []netip.Addr, blocks []netip.Prefix, was ou
 func (n *Node) lately(on nic, was outcome) (addrs []netip.Addr, blocks []netip.Prefix) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for a, d := range n.memory.deeds[on.ID] {
-		if d.was != was || d.at.Add(n.t.Times.Settle).Before(on.read) {
-			continue
-		}
-		addrs = append(addrs, a)
-		if d.block.IsValid() && !slices.Contains(blocks, d.block) {
-			blocks = append(blocks, d.block)
+	for _, id := range []string{on.ID, ""} {
+		for a, d := range n.memory.deeds[id] {
+			if d.was != was || d.at.Add(n.t.Times.Settle).Before(on.read) {
+				continue
+			}
+			addrs = append(addrs, a)
+			if d.block.IsValid() && !slices.Contains(blocks, d.block) {
+				blocks = append(blocks, d.block)
+			}
 		}
 	}
 	return union(addrs), blocks
