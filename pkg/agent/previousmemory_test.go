@@ -7,8 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/enipool/enipool/pkg/cloud/sim"
 )
 
 // An agent of the previous release has given addresses back and wrote that down in its own
@@ -22,25 +20,7 @@ func TestWhatThePreviousReleaseGaveBackThisOneDoesNotTakeIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(4) {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, sim.Options{Seed: seed, Lag: 6 * time.Second, Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.1.0/24"))
-					n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
-					n.start(-1, false)
-					for range 40 {
-						_ = n.add()
-					}
-					for range 30 {
-						time.Sleep(time.Second)
-						n.retry()
-					}
-					full := n.total()
-					for _, k := range n.keys() {
-						n.del(k)
-					}
-					for range 10_000 {
-						if time.Sleep(100 * time.Millisecond); n.total() < full {
-							break
-						}
-					}
+					w, n, _ := givenBack(t, seed)
 					n.kill()
 					n.memory = translate(n.memory, w.now())
 					for range 60 { // pods that come while the agent is upgraded

@@ -35,10 +35,8 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +45,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/cloudtest"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/test/fakecloud"
 	"github.com/enipool/enipool/test/fakecloud/ec2"
 )
 
@@ -135,7 +134,7 @@ func inside(t *testing.T, k kind, o engine.Options, lacks []cloudtest.Capability
 		Leave:  func(subnet string, free int) { must(t, s.LeaveFree(subnet, free)) },
 		Break:  func(subnet string) { must(t, s.Fragment(subnet, true)) },
 		Detach: func(id string) { must(t, s.detach(id)) },
-		Use:    s.use,
+		Use:    func(t *testing.T, ready cloud.Interface) { fakecloud.Serves(t, s.Account, "i-1", ready) },
 		Check:  s.Check,
 	}
 	if k.endpoint.Quirks.NoLimits {
@@ -268,24 +267,4 @@ func fromEnvironment(t *testing.T, over func(*Driver, engine.Options) cloud.Clou
 		_, s.Other = open()
 	}
 	return cloudtest.FromEnvironment(t, s)
-}
-
-// use fails the test unless a packet to each of the addresses reaches the first node now.
-func (s *site) use(t *testing.T, ready cloud.Interface) {
-	s.View(0, func(tx *sim.Tx) {
-		at := slices.IndexFunc(tx.Interfaces(), func(i sim.Interface) bool { return i.ID == ready.ID })
-		if at < 0 || len(ready.Addresses) == 0 {
-			t.Fatalf("there is no ENI %q, or it has no address: %v", ready.ID, ready.Addresses)
-		}
-		i := tx.Interfaces()[at]
-		if !i.At("i-1") || i.Attachment.Status != sim.Attached {
-			t.Errorf("ENI %s is at %+v", i.ID, i.Attachment)
-		}
-		for _, a := range ready.Addresses {
-			in := func(p netip.Prefix) bool { return p.Contains(a) }
-			if !slices.Contains(i.Addresses(), a) && !slices.ContainsFunc(i.Prefixes, in) {
-				t.Errorf("ENI %s has no address %s", i.ID, a)
-			}
-		}
-	})
 }

@@ -31,7 +31,6 @@ package bce
 
 import (
 	"cmp"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -42,6 +41,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/cloudtest"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/test/fakecloud"
 	endpoint "github.com/enipool/enipool/test/fakecloud/bce"
 )
 
@@ -129,7 +129,7 @@ func inside(t *testing.T, k setup, o engine.Options, lacks []cloudtest.Capabilit
 		Cloud: engine.New(d, quick(o)), Other: other, Subnets: o.Subnets, Lag: k.account.Lag, Lacks: lacks,
 		Leave:  func(subnet string, free int) { must(t, s.LeaveFree(subnet, free)) },
 		Detach: func(id string) { must(t, s.Detach(id)) },
-		Use:    s.use,
+		Use:    func(t *testing.T, ready cloud.Interface) { fakecloud.Serves(t, s.Account, "i-n1", ready) },
 		Check:  s.Check,
 	}
 }
@@ -240,24 +240,4 @@ func fromEnvironment(t *testing.T, near func(engine.Options) engine.Options) clo
 		s.Other = engine.New(open("BCE_OTHER"), o)
 	}
 	return cloudtest.FromEnvironment(t, s)
-}
-
-// use fails the test unless a packet to each of the addresses reaches the first node now.
-func (s *site) use(t *testing.T, ready cloud.Interface) {
-	s.View(0, func(tx *sim.Tx) {
-		at := slices.IndexFunc(tx.Interfaces(), func(i sim.Interface) bool { return i.ID == ready.ID })
-		if at < 0 || len(ready.Addresses) == 0 {
-			t.Fatalf("there is no ENI %q, or it has no address: %v", ready.ID, ready.Addresses)
-		}
-		i := tx.Interfaces()[at]
-		if !i.At("i-n1") || i.Attachment.Status != sim.Attached {
-			t.Errorf("ENI %s is at %+v", i.ID, i.Attachment)
-		}
-		for _, a := range ready.Addresses {
-			in := func(p netip.Prefix) bool { return p.Contains(a) }
-			if !slices.Contains(i.Addresses(), a) && !slices.ContainsFunc(i.Prefixes, in) {
-				t.Errorf("ENI %s has no address %s", i.ID, a)
-			}
-		}
-	})
 }
