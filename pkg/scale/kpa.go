@@ -79,11 +79,10 @@ func (z *sizing) recommend(stable, burst, ready int) int {
 	if z.s.InBurst {
 		asked = max(stable, burst)
 	}
-	z.stable, z.smoothed = z.addresses(stable), max(z.need, z.within(z.addresses(asked)))
+	z.smoothed = max(z.need, z.within(z.addresses(asked)))
 	z.want(z.addresses(z.limited(asked, ready)))
 	highest, _ := z.s.KPA.Wanted.highest(seconds(z.c.Delay))
-	z.delayed = max(z.s.KPA.Want, highest)
-	return z.delayed
+	return max(z.s.KPA.Want, highest)
 }
 
 // batches returns how many the mean of the newest seconds asks for.
