@@ -4,6 +4,7 @@
 #   node                                    the node itself: VPC 10.0.0.0/16, ENI k in table k+1
 #   pod ADDRESS ENI NETNS                   CNI ADD
 #   gone ADDRESS ENI                        CNI DEL; the link goes with the pod's namespace
+#   detached                                what the node did for ENIs that it has no more is undone
 #   link ADDRESS                            the name of the pod's link on the node
 set -e
 link() { echo eni$(echo -n "default.$1" | sha1sum | cut -c1-11); }
@@ -19,6 +20,10 @@ node)
 		ip route add 10.0.1.1 dev eth$k scope link table $((k + 1))
 		ip route add default via 10.0.1.1 dev eth$k table $((k + 1))
 		ip rule add priority 32765 from $primary lookup $((k + 1))
+	done ;;
+detached)
+	ip rule show priority 32765 | awk '{ print $3, $5 }' | while read -r primary table; do
+		ip -4 -o addr show to $primary/32 | grep -q . || ip rule del priority 32765 from $primary lookup $table
 	done ;;
 pod)
 	link=$(link $2)
