@@ -48,7 +48,7 @@ func (c Config) counted(primaries int) int {
 }
 
 // Thresholds returns m and M of sources/cns-background.md in addresses: with fewer
-// than m free a pool grows, from M free on it shrinks. Halves round up, exactly.
+// than m free a pool grows, with more than M free it shrinks. Halves round up, exactly.
 func (c Config) Thresholds() (low, high int) {
 	return (2*c.Batch*c.MinFree + 100) / 200, (2*c.Batch*c.MaxFree + 100) / 200
 }

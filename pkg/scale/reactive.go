@@ -4,9 +4,12 @@ import "time"
 
 // react decides as the monitor of sources/cns-background.md did, which the
 // equation replaces: one batch at a time. It grows when what was asked for leaves
-// fewer than m free and shrinks when what is there leaves M or more. Growing counts
+// fewer than m free and shrinks when what is there leaves more than M. Growing counts
 // what is on its way, or it would ask for that again; shrinking counts what is
 // there and does not leave already, or it would release what has not come yet.
+//
+// Its code released from M on; the document says that M is exceeded, and so it is
+// here. That keeps one batch more where exactly M are free.
 //
 // Where that monitor was wrong this one is not. Its thresholds are exact: in floats
 // some of them lie less than a batch apart, and the pool grows and shrinks for
@@ -36,15 +39,15 @@ func (z *sizing) react() (int, Reason) {
 func (z *sizing) step(requested int) int {
 	c, o := z.c, z.o
 	c.Batch = max(1, min(c.Batch, o.Most))
-	if o.Exhausted { // address by address: one free, the second goes back
-		c.Batch, c.MinFree, c.MaxFree = 1, 100, 200
-	}
 	low, high := c.Thresholds()
+	if o.Exhausted { // address by address: one free, the second goes back
+		c.Batch, low, high = 1, 1, 1
+	}
 	free := o.Owned - o.Assigned - max(o.Releasing, o.Owned-requested)
 	switch {
 	case requested-o.Assigned < low && requested < o.Most:
 		return min(requested+c.Batch-requested%c.Batch, o.Most)
-	case free >= high || requested > o.Most && free > 0:
+	case free > high || requested > o.Most && free > 0:
 		return requested - min(free, remainder(requested, c.Batch))
 	}
 	return requested

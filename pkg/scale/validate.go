@@ -61,9 +61,9 @@ func (c Config) validateKPA() error {
 }
 
 // validateMaxFree is the rule of convergence of sources/cns-background.md. Growing
-// ends below m+B free addresses and shrinking at M-B or more, so with M below m+B
-// each would start the other again. Equality is enough: it grows below m only and
-// shrinks from M on.
+// ends below m+B free addresses and shrinking above M-B, so with M some addresses below
+// m+B each would start the other again. Equality is enough: it grows below m only and
+// shrinks above M only.
 func (c Config) validateMaxFree() error {
 	if c.MaxFree < c.MinFree+100 {
 		return fmt.Errorf("maxFree: %d: must be at least minFree + 100 = %d percent, or the pool grows and shrinks for ever (Mf >= mf+1)",

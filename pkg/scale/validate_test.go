@@ -49,7 +49,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 }
 
 // The text says "greater than", but a threshold exactly a batch above is enough: a
-// pool grows below m only and shrinks from M on.
+// pool grows below m only and shrinks above M only.
 func TestThresholdsABatchApartConverge(t *testing.T) {
 	for used := range 300 {
 		if targets := endless(plain(100, 50), used); len(targets) != 1 {
@@ -57,7 +57,7 @@ func TestThresholdsABatchApartConverge(t *testing.T) {
 		}
 	}
 	closer := plain(100, 50)
-	closer.MaxFree--
+	closer.MaxFree -= 2
 	if targets := endless(closer, 51); len(targets) != 2 {
 		t.Errorf("with closer thresholds it rests at %v: the rule is too strict", targets)
 	}
