@@ -19,15 +19,17 @@ type Checker interface {
 // Verdict is what a finding means.
 type Verdict uint8
 
-// The verdicts. Unknown is for what could not be looked at.
+// The verdicts. Unknown is for what the cloud does not tell whoever asks, Unasked for what it
+// had no time to answer: asked later it tells.
 const (
 	Works Verdict = iota
 	Careful
 	Broken
 	Unknown
+	Unasked
 )
 
-var verdictNames = [...]string{Works: "works", Careful: "careful", Broken: "broken", Unknown: "unknown"}
+var verdictNames = [...]string{Works: "works", Careful: "careful", Broken: "broken", Unknown: "unknown", Unasked: "unasked"}
 
 // String returns the verdict's name in tables.
 func (v Verdict) String() string { return verdictNames[v] }
@@ -41,6 +43,8 @@ type Finding struct {
 	Verdict Verdict `json:"verdict"`
 	Detail  string  `json:"detail"`        // what was found, without secrets
 	Fix     string  `json:"fix,omitempty"` // what a person can do, "" if there is nothing to do
+	// TryAgain is in how many seconds to ask for what is Unasked.
+	TryAgain int `json:"tryAgainSeconds,omitempty"`
 }
 
 // Findings are what a Check has found so far.
@@ -53,11 +57,28 @@ func (f *Findings) Say(what string, v Verdict, fix, format string, args ...any) 
 
 // Failed adds what could not be looked at, or is wrong, by the error of a call.
 func (f *Findings) Failed(what, fix string, err error) {
-	verdict := Broken
 	if errors.Is(err, ErrThrottled) {
-		verdict, fix = Unknown, "ask again in a minute: the account has made too many calls"
+		f.Throttled(what, err)
+		return
 	}
-	f.Say(what, verdict, fix, "%v", err)
+	f.Say(what, Broken, fix, "%v", err)
+}
+
+// usualAgain is when to ask again where the cloud has no wish: by then buckets are full again.
+const usualAgain = time.Minute
+
+// Throttled adds what the account had no calls left for, by the error of the call that told so.
+func (f *Findings) Throttled(what string, err error) {
+	again := usualAgain
+	if e, ok := errors.AsType[interface {
+		error
+		Wish() time.Duration
+	}](err); ok && e.Wish() > 0 {
+		again = e.Wish()
+	}
+	seconds := int((again + time.Second - 1) / time.Second)
+	*f = append(*f, Finding{What: what, Verdict: Unasked, Detail: err.Error(), TryAgain: seconds,
+		Fix: fmt.Sprintf("ask again in %d s: the account has made too many calls", seconds)})
 }
 
 // MostSkew is how far apart the clocks of node and cloud may be: signatures are good

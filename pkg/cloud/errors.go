@@ -58,6 +58,9 @@ func (e *Error) Error() string {
 // Unwrap returns the kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
+// Wish is when the cloud wants to be asked again, 0 if it says nothing of that.
+func (e *Error) Wish() time.Duration { return e.RetryAfter }
+
 // Kind returns the kind of a failed call, ErrUnknown for an error that is not
 // the cloud's.
 func Kind(err error) error {

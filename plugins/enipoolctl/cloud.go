@@ -58,7 +58,8 @@ cloud what the agent would ask. It changes nothing: where a permission to change
 something is looked at, the cloud is asked for a dry run. Baidu's API has none:
 there only what the check reads is tried.
 
-The exit code is 1 if something is broken.`,
+Exit codes: 0 nothing is broken, 1 something is, 2 it failed, or could not ask for
+all: the account has made too many calls, and the last line says what is left.`,
 		Example: `  enipoolctl cloud check --config agent.yaml
   enipoolctl cloud check --config agent.yaml -v       # and what is believed of the cloud without a source
   enipoolctl cloud check --config agent.yaml -o json`,
@@ -105,8 +106,19 @@ func (f *cloudFlags) run(cmd *cobra.Command) error {
 	if err := show(cmd.OutOrStdout(), findings, beliefs); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(findings, func(f cloud.Finding) bool { return f.Verdict == cloud.Broken }) {
+	return verdictOn(findings)
+}
+
+// verdictOn is the exit code, nil for 0. What is broken is so whatever was not asked for.
+func verdictOn(findings []cloud.Finding) error {
+	has := func(v cloud.Verdict) bool {
+		return slices.ContainsFunc(findings, func(f cloud.Finding) bool { return f.Verdict == v })
+	}
+	switch {
+	case has(cloud.Broken):
 		return &exitError{1}
+	case has(cloud.Unasked):
+		return &exitError{2}
 	}
 	return nil
 }
@@ -138,14 +150,33 @@ func showFindings(w io.Writer, findings []cloud.Finding, beliefs []cloud.Belief)
 	}
 	var todo strings.Builder
 	for _, f := range findings {
-		if f.Fix != "" {
+		if f.Fix != "" && f.Verdict != cloud.Unasked {
 			fmt.Fprintf(&todo, "  %s: %s\n", f.What, f.Fix)
 		}
 	}
 	if todo.Len() > 0 {
 		fmt.Fprintf(w, "\nTo do:\n%s", todo.String())
 	}
-	return showUnsourced(w, beliefs)
+	if err := showUnsourced(w, beliefs); err != nil {
+		return err
+	}
+	return showUnasked(w, findings)
+}
+
+// showUnasked is the last line, which nobody overlooks: what the cloud had no time for.
+func showUnasked(w io.Writer, findings []cloud.Finding) error {
+	var whats []string
+	again := 0
+	for _, f := range findings {
+		if f.Verdict == cloud.Unasked {
+			whats, again = append(whats, f.What), max(again, f.TryAgain)
+		}
+	}
+	if len(whats) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\nNot checked, for the account has made too many calls: %s. Run this again in %d s.\n", strings.Join(whats, ", "), again)
+	return err
 }
 
 // showUnsourced lists the beliefs without a source: where the cloud behaves differently

@@ -117,8 +117,8 @@ func (b *probe) tags() []types.Tag {
 func (b *probe) permissions(ctx context.Context) {
 	ours := b.Any.Mark.Ours(b.Self.Instance)
 	for _, run := range b.dryRuns() {
-		what, code := "permission "+run.action, ""
-		if said, ok := errors.AsType[smithy.APIError](run.do(ctx)); ok {
+		what, code, err := "permission "+run.action, "", run.do(ctx)
+		if said, ok := errors.AsType[smithy.APIError](err); ok {
 			code = codeOf(said)
 		}
 		switch {
@@ -128,6 +128,10 @@ func (b *probe) permissions(ctx context.Context) {
 			b.found.Say(what, cloud.Unknown, "", "not for the node's primary ENI, as by conf/aws/policy.json; ask again when enipool has made one")
 		case code == notAllowed:
 			b.found.Say(what, cloud.Broken, "allow it as in conf/aws/policy.json; policy-cluster.json needs the tag "+tagCluster+" on the instance and its primary ENI, see the README there", "not allowed")
+		case throttles[code]:
+			b.found.Throttled(what, b.d.failure(err, false, true))
+		case code == "", code == sdkUnknown:
+			b.found.Failed(what, "is EC2 up, and does the node reach it? Where it is slow a longer --timeout lets all be asked", b.d.failure(err, false, true))
 		default:
 			b.found.Say(what, cloud.Unknown, "", "EC2 answers %q", b.d.secrets.Line(code))
 		}

@@ -47,6 +47,9 @@ func (e *Error) Error() string {
 // Unwrap returns the kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
+// Wish is when the cloud wants to be asked again, 0 if it says nothing of that.
+func (e *Error) Wish() time.Duration { return e.RetryAfter }
+
 // Reason returns why a request failed, Other for an error that is not a driver's.
 func Reason(err error) Why {
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -127,6 +127,11 @@ func (k *check) interfaces(ctx context.Context) bool {
 	}
 	switch {
 	case err == nil:
+	case errors.Is(err, cloud.ErrThrottled):
+		for _, later := range []string{what, "limits", "subnets", "permissions"} {
+			k.found.Throttled(later, err)
+		}
+		return false
 	case errors.Is(err, cloud.ErrNotFound):
 		k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
 		k.found.Failed("ENIs", k.keys("correct")+", or leave out what the instance metadata tells", err)
