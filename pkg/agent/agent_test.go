@@ -408,6 +408,25 @@ func TestANodeKeepsItsModeUntilTheFileNamesAnother(t *testing.T) {
 	})
 }
 
+// 0 burstable ENIs are CCE's words for a node that is not burstable: what the node was
+// before is then no mode to keep.
+func TestANodeThatIsToldItIsNotBurstableIsBestEffort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := one(t, large, func(n *testNode) {
+			n.conf.Pool.Mode, n.conf.Pool.Multiple, n.conf.ModeSet = pool.Burstable, 1, false
+		})
+		n.stop()
+		n.conf.Pool.Mode, n.conf.Pool.Multiple = pool.BestEffort, 0
+		n.start(-1, false)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		defer n.stop()
+		if got := n.status().Mode; got != "besteffort" {
+			t.Errorf("mode %s, want besteffort", got)
+		}
+	})
+}
+
 func TestNewSettingsReachTheBook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, n := one(t, large, nil)

@@ -106,9 +106,12 @@ func previousNotes(text []byte) (n cloud.Notes, are bool) {
 }
 
 // keepMode lets the node stay in the mode it has unless the configuration names
-// one: a new default never changes it silently.
+// one: a new default never changes it silently. 0 burstable ENIs name every mode but
+// burstable.
 func (a *Agent) keepMode() {
-	if mode, err := pool.ParseMode(a.mem.Mode); err == nil && !a.conf.ModeSet && mode != a.conf.Pool.Mode {
+	mode, err := pool.ParseMode(a.mem.Mode)
+	dropped := mode == pool.Burstable && a.conf.Pool.Multiple == 0
+	if err == nil && !a.conf.ModeSet && mode != a.conf.Pool.Mode && !dropped {
 		a.Log.Info("node keeps its mode; name pool.mode to change it", "mode", mode.String(), "default", a.conf.Pool.Mode.String())
 		a.conf.Pool.Mode = mode
 	}

@@ -165,8 +165,8 @@ func TestEachKeySetsWhatItSays(t *testing.T) {
 		{"pool: {burstableMultiple: 2, partial: true, returnENIs: true}", func(c *Config) {
 			c.Pool.Multiple, c.Pool.Partial, c.Pool.ReturnENIs = 2, true, true
 		}},
-		{"pool: {burstableMehrfachENI: 3}", func(c *Config) { c.Pool.Multiple = 3 }},
-		{"pool: {burstableMehrfachENI: 0}", func(c *Config) { c.Pool.Multiple = 0 }},
+		{"pool: {burstableMehrfachENI: 3}", func(c *Config) { c.Pool.Mode, c.Pool.Multiple = pool.Burstable, 3 }},
+		{"pool: {burstableMehrfachENI: 0}", func(c *Config) { c.Pool.Mode, c.Pool.Multiple = pool.BestEffort, 0 }},
 		{"pool: {mode: burstable, maxAllocate: 10}", func(c *Config) { c.Pool.Mode, c.ModeSet, c.Pool.MaxAllocate = pool.Burstable, true, 10 }},
 		{"pool: {minAllocate: 10, preAllocate: 2}", func(c *Config) { c.Pool.MinAllocate, c.Pool.PreAllocate = 10, 2 }},
 		{"maxPods: 250", func(c *Config) { c.MaxPods.Fixed = 250 }},
@@ -242,6 +242,14 @@ func TestTheModeIsTheFilesOrTheNodes(t *testing.T) {
 		{"{}", pool.Batch, false, ""},
 		{"{maxAboveWatermark: 2}", pool.BestEffort, false, ""},
 		{"{maxAboveWatermark: 0}", pool.Batch, false, ""},
+		{"{burstableMehrfachENI: 0}", pool.BestEffort, false, ""}, // as CCE has it: not burstable
+		{"{burstableMultiple: 0}", pool.BestEffort, false, ""},
+		{"{burstableMehrfachENI: 1}", pool.Burstable, false, ""},
+		{"{burstableMehrfachENI: 0, maxAboveWatermark: 24}", pool.BestEffort, false, ""},
+		{"{burstableMehrfachENI: 1, maxAboveWatermark: 24}", pool.BestEffort, false, ""}, // a node from before stays what it is
+		{"{burstableMultiple: 2}", pool.Batch, false, ""},                                // a key of another mode
+		{"{mode: batch, burstableMehrfachENI: 1}", pool.Batch, true, ""},
+		{"{mode: batch, burstableMehrfachENI: 0}", pool.Batch, true, ""},
 		{"{mode: batch}", pool.Batch, true, ""},
 		{"{mode: burstable}", pool.Burstable, true, ""},
 		{"{mode: besteffort}", pool.BestEffort, true, ""},

@@ -5,13 +5,14 @@ import (
 
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/scale"
 )
 
 // derive sets what follows from other keys where the file says nothing.
 func (r *reader) derive(c *Config) {
 	_, c.ModeSet = r.values["pool.mode"]
-	if !c.ModeSet && c.Pool.MaxAboveWatermark > 0 {
-		c.Pool.Mode = pool.BestEffort // what nodes that were set up with it have
+	if !c.ModeSet {
+		r.deriveMode(&c.Pool)
 	}
 	if _, ok := r.values["cloud.describe"]; !ok && c.Cloud.Provider != Sim && c.Cloud.Describe == 0 {
 		c.Cloud.Describe = SpareDescribe
@@ -21,12 +22,27 @@ func (r *reader) derive(c *Config) {
 	}
 }
 
+// deriveMode goes by sources/cce-planned-cluster-mode.md: 3.2.4 leaves a node that was set
+// up with a watermark what it is, and in 3.2.2.1 burstableMehrfachENI is what tells the
+// mode. 0 is "not burstable", and the other pool there is the best-effort one of 3.2.1.
+func (r *reader) deriveMode(p *pool.Config) {
+	switch {
+	case p.MaxAboveWatermark > 0 || p.Multiple == 0:
+		p.Mode = pool.BestEffort
+	case r.values[multipleAlias] != nil:
+		p.Mode = pool.Burstable
+	}
+}
+
 // check judges the keys together. Each error names the key to change.
 func (r *reader) check(c *Config) {
 	r.checkNode(c)
 	r.checkCloud(&c.Cloud)
 	r.checkSizes(c)
 	r.checkModes(&c.Pool)
+	if !r.compares {
+		r.checkStrategy(c)
+	}
 }
 
 func (r *reader) checkNode(c *Config) {
@@ -102,6 +118,15 @@ func (r *reader) checkSizes(c *Config) {
 		if n.value > most && (n.holds || written) && r.sound(n.key) {
 			r.wrong(n.key, n.value, fmt.Sprintf("at most pool.maxAllocate, %d", most))
 		}
+	}
+}
+
+// checkStrategy keeps a strategy off real nodes that nobody has a use for there: with it
+// pods wait for one batch after the other.
+func (r *reader) checkStrategy(c *Config) {
+	if c.Pool.Scale.Strategy == scale.Reactive && c.Cloud.Provider != Sim && r.sound("pool.strategy", "cloud.provider") {
+		r.wrong("pool.strategy", c.Pool.Scale.Strategy.String(), "equation or kpa with provider "+c.Cloud.Provider+
+			": reactive is there to compare with, in `enipoolctl simulate` and on the simulated VPC")
 	}
 }
 

@@ -20,6 +20,8 @@ type reader struct {
 	values map[string]any
 	bad    map[string]bool
 	errs   []error
+
+	compares bool // it is for a simulation, which may have what no node may
 }
 
 // sections are the keys that have keys of their own.

@@ -28,14 +28,14 @@ func Keys() []Key {
 func (k key) isList() bool { return len(k.set([]any{})) == 0 }
 
 // With returns what the configuration would be if its file had these keys too, or
-// with these values, by their full names. Errors are those of Parse. The
-// configuration itself stays as it is.
+// with these values, by their full names. Errors are those of Parse, but
+// for what is there only to compare with. The configuration itself stays as it is.
 func (c Config) With(values map[string]string) (Config, error) {
 	c.Settings.VPC, c.Settings.Families = slices.Clone(c.Settings.VPC), slices.Clone(c.Settings.Families)
 	c.Cloud.Subnets, c.Cloud.SecurityGroups = slices.Clone(c.Cloud.Subnets), slices.Clone(c.Cloud.SecurityGroups)
 	c.Cloud.SubnetTags, c.Cloud.Tags = maps.Clone(c.Cloud.SubnetTags), maps.Clone(c.Cloud.Tags)
 	r := c.written()
-	if !c.ModeSet && c.Pool.MaxAboveWatermark > 0 {
+	if !c.ModeSet && c.Pool.Mode == pool.BestEffort {
 		c.Pool.Mode = pool.Batch // derive looks again
 	}
 	for name, text := range values {
@@ -59,7 +59,7 @@ func (c Config) With(values map[string]string) (Config, error) {
 
 // written returns the keys that derive looks for, where the file must have had them.
 func (c Config) written() *reader {
-	r := &reader{values: map[string]any{}, bad: map[string]bool{}}
+	r := &reader{values: map[string]any{}, bad: map[string]bool{}, compares: true}
 	if c.ModeSet {
 		r.values["pool.mode"] = c.Pool.Mode.String()
 	}
