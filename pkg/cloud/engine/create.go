@@ -28,12 +28,21 @@ func (n *Node) CreateInterface(ctx context.Context, w cloud.Create) (ready cloud
 	if err != nil {
 		return cloud.Interface{}, err
 	}
+	refusal := c.refusal()
+	if refusal != nil && !n.mayBeMade(w.Token) {
+		return cloud.Interface{}, refusal
+	}
 	defer func() {
 		if err != nil && !errors.Is(err, cloud.ErrThrottled) {
 			n.doubt()
 		}
 	}()
-	made, err := c.find(ctx)
+	var made *nic
+	if refusal == nil {
+		made, err = c.find(ctx)
+	} else {
+		made, err = c.findRefused(ctx, refusal)
+	}
 	if err == nil {
 		made, err = c.asItIs(ctx, made)
 	}
@@ -56,36 +65,64 @@ func (n *Node) CreateInterface(ctx context.Context, w cloud.Create) (ready cloud
 	return on.Interface, nil
 }
 
-// wish checks what is asked for.
+// wish finds out what there is to know of what is asked for. That the cloud refuses to tell
+// says nothing of an ENI that an earlier call may have made.
 func (n *Node) wish(ctx context.Context, w cloud.Create) (c *creation, err error) {
 	c = &creation{Node: n, w: w}
 	if !validToken(w.Token) {
 		return c, because(cloud.ErrForbidden, "the token must have 1 to 64 visible ASCII characters")
 	}
+	defer func() { err = halfDoneIf(isFinal(err) && n.mayBeMade(w.Token), err) }()
 	if c.self, err = n.whoami(ctx); err != nil {
 		return c, err
 	}
 	if c.limits, err = n.knownLimits(ctx); err != nil {
-		return c, halfDoneIf(isFinal(err) && n.mayBeMade(w.Token), err)
-	}
-	v4, v6 := c.limits.PerENI(eni.IPv4), c.limits.PerENI(eni.IPv6)
-	switch {
-	case c.limits.ENIs < 2 || n.t.OneNIC:
-		return c, because(cloud.ErrLimit, "the instance may have its primary ENI alone")
-	case w.V4 > v4 || w.V6 > v6:
-		return c, because(cloud.ErrLimit, "an ENI has at most %d IPv4 and %d IPv6 addresses here besides its primary ones", v4, v6)
+		return c, err
 	}
 	known, err := n.ranges(ctx, []string{w.Subnet})
-	if err != nil {
-		return c, halfDoneIf(isFinal(err) && n.mayBeMade(w.Token), err)
+	c.in = known[w.Subnet]
+	return c, err
+}
+
+// refusal tells why there can't be such an ENI, as far as is known without asking for it.
+func (c *creation) refusal() error {
+	v4, v6 := c.limits.PerENI(eni.IPv4), c.limits.PerENI(eni.IPv6)
+	switch {
+	case c.limits.ENIs < 2 || c.t.OneNIC:
+		return because(cloud.ErrLimit, "the instance may have its primary ENI alone")
+	case c.w.V4 > v4 || c.w.V6 > v6:
+		return because(cloud.ErrLimit, "an ENI has at most %d IPv4 and %d IPv6 addresses here besides its primary ones", v4, v6)
+	case c.in.ID == "" || c.in.Wrong != "":
+		return because(cloud.ErrNotFound, "%s shows no such subnet", c.t.Name)
+	case c.w.V6 > 0 && !c.hasV6():
+		return because(cloud.ErrForbidden, "ENIs in this subnet have no IPv6")
 	}
-	if c.in = known[w.Subnet]; c.in.ID == "" || c.in.Wrong != "" {
-		return c, because(cloud.ErrNotFound, "%s shows no such subnet", n.t.Name)
+	return nil
+}
+
+// findRefused is find of a call that is refused before it asks for anything. An earlier one may
+// have asked, when limits were higher or the subnet was shown: the refusal is final when
+// describes have had the time to show the ENI, and nothing is left of it.
+func (c *creation) findRefused(ctx context.Context, refusal error) (*nic, error) {
+	made, err := c.earlier(ctx, true)
+	if err == nil && made == nil {
+		if made, err = c.appears(ctx, ""); err != nil {
+			err = halfDone(err)
+		}
 	}
-	if w.V6 > 0 && !c.hasV6() {
-		return c, because(cloud.ErrForbidden, "ENIs in this subnet have no IPv6")
+	switch {
+	case err != nil:
+		return nil, err
+	case made == nil:
+		c.unbegun(c.w.Token)
+		return nil, refusal
+	case made.Index >= 0 && len(made.Addresses) > 0:
+		c.w.V4, c.w.V6 = 0, 0 // pods may use it: it is done with what it has
+		return made, nil
+	case c.wasReady(made) || c.isReady(ctx, made.ID):
+		return nil, halfDone(refusal)
 	}
-	return c, nil
+	return nil, c.undo(ctx, made.ID, refusal)
 }
 
 // hasV6 tells whether the ENI gets an IPv6 address.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -43,8 +44,9 @@ func (c *creation) find(ctx context.Context) (made *nic, err error) {
 
 // earlier returns what earlier calls have made with the token, if describes show it. What an
 // earlier process began they may not show yet: a request of this one may be refused although
-// there is an ENI, or have another token because it has other counts. That nobody may look
-// says nothing of what there is, if an earlier call may have made it: that is before.
+// there is an ENI. That nobody may look says nothing of what there is, if an earlier call may
+// have made it: that is before. Nor does an answer that can't be right: the ENI is there,
+// unless another instance has it.
 func (c *creation) earlier(ctx context.Context, before bool) (*nic, error) {
 	for {
 		raw, err := c.rawByToken(ctx, c.self, c.w.Token)
@@ -55,7 +57,8 @@ func (c *creation) earlier(ctx context.Context, before bool) (*nic, error) {
 			c.unbegun(c.w.Token)
 			return nil, err
 		case len(raw) > 0:
-			return c.pick(ctx, c.self, raw)
+			made, err := c.pick(ctx, c.self, raw)
+			return made, halfDoneIf(isFinal(err) && !c.isElsewhere(raw), err)
 		case !c.wasBegun(c.w.Token) || !c.mayLack(""):
 			return nil, nil
 		}
@@ -63,6 +66,11 @@ func (c *creation) earlier(ctx context.Context, before bool) (*nic, error) {
 			return nil, halfDone(err)
 		}
 	}
+}
+
+// isElsewhere tells whether another instance has what was made: nothing of it comes here.
+func (c *creation) isElsewhere(raw []driver.Interface) bool {
+	return !slices.ContainsFunc(raw, func(i driver.Interface) bool { return i.Instance == "" || i.Instance == c.self.Instance })
 }
 
 // isFinal tells whether a request was refused for good: asking again does not help.
