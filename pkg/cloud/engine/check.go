@@ -186,10 +186,7 @@ func (k *check) rightClock() bool {
 
 // attached tells of the ENIs that there are.
 func (k *check) attached() {
-	ours, others := 0, 0
-	for _, on := range k.view.leftOut {
-		others += on
-	}
+	ours, others := 0, len(k.view.leftOut)
 	for _, i := range k.view.nics {
 		if i.Ours {
 			ours++

@@ -31,6 +31,11 @@ func (n *Node) begin(token string) (isNew, before bool) {
 func (n *Node) mayBeMade(token string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return n.isBegun(token)
+}
+
+// isBegun is mayBeMade of a caller that holds the lock.
+func (n *Node) isBegun(token string) bool {
 	return n.memory.making[token].begun || n.memory.begun[token]
 }
 

@@ -105,20 +105,23 @@ func (n *Node) limits() eni.Limits {
 }
 
 // room is how many ENIs for pods the instance may have: those that are left out take the
-// room of their own network card, which may have none for others, and of the instance. The
-// caller holds the lock.
+// room of their own network card, which may have none for others, and of the instance. One
+// that a call is to finish yet is among those that it may have. The caller holds the lock.
 func (n *Node) room() int {
 	most := max(n.shape.ENIs, n.o.Limits.ENIs) // who names more than the cloud knows better
-	all := most
-	for _, others := range n.memory.leftOut {
-		all -= others
+	all, others := most, map[int]int{}
+	for _, o := range n.memory.leftOut {
+		if o.token == "" || !n.isBegun(o.token) {
+			others[o.card]++
+			all--
+		}
 	}
 	if len(n.shape.Cards) == 0 || most > n.shape.ENIs {
 		return all
 	}
 	onCards := 0
 	for card, most := range n.shape.Cards {
-		onCards += max(most-n.memory.leftOut[card], 0)
+		onCards += max(most-others[card], 0)
 	}
 	return min(all, onCards)
 }

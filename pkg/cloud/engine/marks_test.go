@@ -133,9 +133,15 @@ func TestATokenWhoseENIIsTaggedAsNotForPodsIsGivenUpByALaterProcess(t *testing.T
 		must(t, err)
 		d := &edited{Driver: w.Driver("i-1", w.traits)}
 		tagging(d, func(driver.Interface) bool { return true })
-		_, err = engine.New(d, engine.Options{Subnets: []string{"a"}}).CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 3})
+		n := engine.New(d, engine.Options{Subnets: []string{"a"}})
+		n.Recall(cloud.Notes{Begun: []string{"a"}})
+		_, err = n.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 3})
 		if cloud.Kind(err) != cloud.ErrForbidden || len(w.truth()) != 1 {
 			t.Errorf("after %v there is left %+v", err, w.truth())
+		}
+		shows(t, n, 1)
+		if l := n.LimitsNow(); l.ENIs != 3 {
+			t.Errorf("beside it there is room for %d ENIs, want 3", l.ENIs)
 		}
 	})
 }

@@ -33,7 +33,7 @@ type memory struct {
 	shown    shown                  // the newest look
 	ready    map[string]sight       // by ID: ENIs as calls have made them ready
 	deleted  map[string]time.Time   // by ID: ENIs that calls have deleted
-	leftOut  map[int]int            // what the view of the last look leaves out: it takes the room of others
+	leftOut  []outsider             // what the view of the last look leaves out: it takes the room of others
 	blocks4  bool                   // an ENI has delegated prefixes of IPv4
 }
 

@@ -1,10 +1,12 @@
 package engine_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/cloudtest"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
@@ -73,6 +75,46 @@ func TestAnAttachedENIThatIsLeftOutTakesRoomOfWhatIsConfigured(t *testing.T) {
 			if l, err := n.Limits(t.Context()); err != nil || l.ENIs != want {
 				t.Errorf("of %d configured ENIs there are %d, %v; want %d", configured, l.ENIs, err, want)
 			}
+		})
+	}
+}
+
+// The ENI of the intent is attached, and one look says of it what can't be right. It takes no room
+// of others then: the call that is to finish it would find that there is none for it.
+func TestAnENIThatIsLeftOutTakesNoRoomOfItsOwnIntent(t *testing.T) {
+	for name, traits := range bothKinds() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, traits, sim.Options{}, engine.Options{})
+				w.AddType(sim.Type{Name: "two", ENIs: 2, V4: 8})
+				_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "two", Subnet: "a"})
+				must(t, err)
+				d := &edited{Driver: w.Driver("i-3", w.traits)}
+				n := engine.New(d, engine.Options{Subnets: []string{"a", "b"}})
+				shows(t, n, 1)
+				wish := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
+				w.inject("CreateInterface", cloudtest.LostAfterEffect)
+				if _, err := n.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+					t.Fatalf("CreateInterface: %v", err)
+				}
+				d.interfaces = func(all []driver.Interface) []driver.Interface {
+					for k := range all {
+						if !all[k].Primary {
+							all[k].MAC = ""
+						}
+					}
+					return all
+				}
+				shows(t, n, 1)
+				d.interfaces = nil
+				if l := n.LimitsNow(); l.ENIs != 2 {
+					t.Errorf("beside the one that is being made there is room for %d ENIs, want 2", l.ENIs)
+				}
+				i, err := n.CreateInterface(t.Context(), wish)
+				if made := w.truth(); err != nil || len(made) != 1 || made[0].ID != i.ID {
+					t.Errorf("of %+v the call makes %+v, %v", made, i, err)
+				}
+			})
 		})
 	}
 }

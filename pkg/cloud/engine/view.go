@@ -21,9 +21,15 @@ type view struct {
 	out     []cloud.Quarantined
 	primary string // why the primary ENI is left out, "" if it is not
 	taken   map[place]string
-	// leftOut are the ENIs at the instance that are not among nics, by network card: pods
-	// can't use them, what is told of them can't be right, or others are attaching them.
-	leftOut map[int]int
+	// leftOut are the ENIs at the instance that are not among nics: pods can't use them, what
+	// is told of them can't be right, or others are attaching them.
+	leftOut []outsider
+}
+
+// outsider is an ENI at the instance that is left out.
+type outsider struct {
+	card  int
+	token string // of the intent that it was made for, "" for another's or one that pods may not have
 }
 
 // hasPrimary tells why a view is none to work with: it lacks the node's primary ENI.
@@ -53,7 +59,7 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 		return view{}, err
 	}
 	n.goesAway(self, raw...)
-	v := view{taken: map[place]string{}, leftOut: map[int]int{}}
+	v := view{taken: map[place]string{}}
 	for _, r := range raw {
 		if r.Index >= 0 && r.Instance == self.Instance {
 			v.taken[place{r.Card, r.Index}] = r.ID
@@ -84,14 +90,18 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 	return v, nil
 }
 
-// count counts what of the ENIs at the instance is left out. The room of those that others
+// count notes what of the ENIs at the instance is left out. The room of those that others
 // detach comes free.
 func (v *view) count(self driver.Self, raw []driver.Interface) {
 	for _, r := range raw {
 		here := r.Instance == self.Instance || r.Instance == "" && r.State == driver.Attached // of an answer about the instance
 		leaves := r.State == driver.Detaching && r.Unmanaged == ""
 		if here && !leaves && !slices.ContainsFunc(v.nics, func(i nic) bool { return i.ID == r.ID }) {
-			v.leftOut[r.Card]++
+			o := outsider{card: r.Card}
+			if r.Mark.Ours(self.Instance) && r.Unmanaged == "" {
+				o.token = r.Mark.Token
+			}
+			v.leftOut = append(v.leftOut, o)
 		}
 	}
 }
