@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -82,4 +83,70 @@ func TestARefusedLookDoesNotEndWhatWasBegun(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The earlier process asked for fewer addresses, because the subnet had no more, which nobody has
+// written down, and describes lag for longer than Settle.
+func TestALongLagAfterFewerAddressesMakesNoSecondENI(t *testing.T) {
+	for name, lag := range map[string]time.Duration{"9 s": 9 * time.Second, "15 s": 15 * time.Second, "a minute": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				wish := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
+				w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+				o := engine.Options{Subnets: []string{"a", "b"}, Times: driver.Times{Settle: 10 * time.Second}}
+				must(t, w.LeaveFree("b", 3))
+				w.FailNext(sim.ActCreate, sim.Fault{}, sim.Fault{Answer: sim.Lost})
+				if _, err := engine.New(w.Driver("i-1", w.traits), o).CreateInterface(t.Context(), wish); err == nil {
+					t.Fatal("its answer was to be lost")
+				}
+				later := engine.New(hiding(w.Driver("i-1", w.traits), lag), o)
+				later.Recall(cloud.Notes{Begun: []string{wish.Token}})
+				_, err := later.Interfaces(t.Context())
+				must(t, err)
+				must(t, w.LeaveFree("b", 100))
+				for try := 0; try < 20; try++ {
+					if _, err = later.CreateInterface(t.Context(), wish); err == nil {
+						break
+					}
+					time.Sleep(10 * time.Second)
+				}
+				if made := w.truth(); len(made) != 1 {
+					t.Errorf("%d ENIs were made; %v", len(made), err)
+				}
+			})
+		})
+	}
+}
+
+// remembersRefusals takes a token for used by a request that was refused, too.
+type remembersRefusals struct {
+	driver.Driver
+	counts map[string]driver.Count
+}
+
+func (d remembersRefusals) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {
+	if before, used := d.counts[c.Token]; used && before != c.V4 {
+		return driver.Interface{}, &driver.Error{Kind: cloud.ErrUnknown, Why: driver.TokenReused}
+	}
+	d.counts[c.Token] = c.V4
+	return d.Driver.Create(ctx, c)
+}
+
+// Fewer addresses are asked for with the token of what was refused. Where a cloud takes that for
+// used, the ENI comes late, with another token.
+func TestFewerAddressesComeWhereARefusedTokenIsUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		must(t, w.LeaveFree("b", 3))
+		n := engine.New(remembersRefusals{w.Driver("i-1", w.traits), map[string]driver.Count{}}, engine.Options{Subnets: []string{"a", "b"}})
+		var err error
+		for began := time.Now(); time.Since(began) < 3*time.Minute; time.Sleep(10 * time.Second) {
+			if _, err = n.CreateInterface(t.Context(), cloud.Create{Token: "intent", Subnet: "b", V4: 5}); err == nil {
+				break
+			}
+		}
+		if made := w.truth(); err != nil || len(made) != 1 {
+			t.Errorf("%d ENIs were made; %v", len(made), err)
+		}
+	})
 }

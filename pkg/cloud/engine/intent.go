@@ -110,11 +110,13 @@ func (n *Node) isMissing(token, id string) bool {
 	return now.Sub(it.missing) >= doubtful
 }
 
-// again notes that what was made with a token is gone.
+// again notes that what was made with a token is gone. The next one is asked for with as few
+// addresses at once, in case the cloud remembers the token of what it refused, too.
 func (n *Node) again(token string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.memory.making[token] = intent{try: n.memory.making[token].try + 1, begun: true}
+	before := n.memory.making[token]
+	n.memory.making[token] = intent{try: before.try + 1, begun: true, few: before.few}
 }
 
 // made ends the making of a token: what is next is the ENI's own affair.

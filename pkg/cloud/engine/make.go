@@ -146,8 +146,9 @@ func (c *creation) isThere(ctx context.Context, id string) bool {
 func sameSecond(a, b time.Time) bool { return a.Unix() == b.Unix() }
 
 // requestWhatThereIs is request, with fewer addresses where the subnet has not as many: what
-// there is comes later. A request that may have made the ENI is repeated as it was: with
-// other counts, which have another token, it would make a second one.
+// there is comes later. A request that may have made the ENI is repeated as it was. A later
+// process, which does not know that there were fewer, asks for all with the same token: the
+// cloud refuses that as other parameters.
 func (c *creation) requestWhatThereIs(ctx context.Context, home home, it intent) (raw driver.Interface, err error) {
 	few := it.few
 	if !few {
@@ -166,7 +167,7 @@ func (c *creation) request(ctx context.Context, home home, it intent, v4, v6 int
 	r := driver.Create{
 		Self: c.self, Subnet: c.w.Subnet, Groups: c.o.SecurityGroups, Tags: c.o.Tags, Mark: c.mark(it),
 		IPv6: c.hasV6(), Named6: c.limits.V6Block.Size == 0,
-		Token: derived(c.w.Token, "create", c.self.Instance, c.w.Subnet, v4, v6, it.try),
+		Token: derived(c.w.Token, "create", c.self.Instance, c.w.Subnet, c.w.V4, c.w.V6, it.try), // not of v4 and v6: one ENI for both
 	}
 	if len(r.Groups) == 0 {
 		r.Groups = home.groups
