@@ -72,12 +72,13 @@ func (c *creation) attachAt(ctx context.Context, id string, at place) (attachmen
 // 0 of which the primary ENI is. On the others index 0 comes last: AWS would have EFA-only
 // interfaces there (docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html), and
 // it is the one index of a card for one ENI (github.com/aws/aws-parallelcluster/pull/6930).
+// Where there is one card, or none is known, there are as many as the configuration names.
 func (n *Node) allPlaces() (all []place) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	cards := n.shape.Cards
-	if len(cards) == 0 {
-		cards = []int{n.shape.ENIs}
+	if len(cards) < 2 {
+		cards = []int{n.most()}
 	}
 	for card, enis := range cards {
 		for index := 1; index < enis; index++ {

@@ -108,15 +108,14 @@ func (n *Node) limits() eni.Limits {
 // room of their own network card, which may have none for others, and of the instance. One
 // that a call is to finish yet is among those that it may have. The caller holds the lock.
 func (n *Node) room() int {
-	most := max(n.shape.ENIs, n.o.Limits.ENIs) // who names more than the cloud knows better
-	all, others := most, map[int]int{}
+	all, others := n.most(), map[int]int{}
 	for _, o := range n.memory.leftOut {
 		if o.token == "" || !n.isBegun(o.token) {
 			others[o.card]++
 			all--
 		}
 	}
-	if len(n.shape.Cards) == 0 || most > n.shape.ENIs {
+	if len(n.shape.Cards) == 0 || n.most() > n.shape.ENIs {
 		return all
 	}
 	onCards := 0
@@ -124,6 +123,15 @@ func (n *Node) room() int {
 		onCards += max(most-others[card], 0)
 	}
 	return min(all, onCards)
+}
+
+// most is how many ENIs the instance takes: who names more than the cloud knows better. On
+// several network cards there is no place for more, though. The caller holds the lock.
+func (n *Node) most() int {
+	if len(n.shape.Cards) > 1 {
+		return n.shape.ENIs
+	}
+	return max(n.shape.ENIs, n.o.Limits.ENIs)
 }
 
 // sizeV6 is how many addresses of an IPv6 prefix pods may have. Who has none need not

@@ -118,3 +118,45 @@ func TestAnENIThatIsLeftOutTakesNoRoomOfItsOwnIntent(t *testing.T) {
 		})
 	}
 }
+
+// cloud.maxENIs may name more ENIs than the cloud tells of, or enipool's own table where the cloud may
+// not be asked. Limits say so, too, and then each of them has to get a place.
+func TestENIsBeyondWhatTheShapeTellsGetPlaces(t *testing.T) {
+	for name, traits := range bothKinds() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, traits, sim.Options{}, engine.Options{})
+				w.AddType(sim.Type{Name: "six", ENIs: 6, V4: 8})
+				_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "six", Subnet: "a"})
+				must(t, err)
+				n := engine.New(&edited{Driver: w.Driver("i-3", w.traits), shape: func(s driver.Shape) driver.Shape {
+					s.ENIs, s.Builtin = 4, errors.New("UnauthorizedOperation")
+					return s
+				}}, engine.Options{Subnets: []string{"a"}, Limits: eni.Limits{ENIs: 6}})
+				l, err := n.Limits(t.Context())
+				must(t, err)
+				shows(t, n, 1)
+				for made := 1; made < l.ENIs; made++ {
+					if _, err := n.CreateInterface(t.Context(), cloud.Create{Token: string(rune('a' + made)), Subnet: "a", V4: 1}); err != nil {
+						t.Errorf("ENI %d of %d: %v; %d were made and deleted for it", made+1, l.ENIs, err, w.Calls()[sim.ActDelete])
+					}
+				}
+			})
+		})
+	}
+}
+
+// Where the network cards are known each ENI has an index that the cards before it leave: more than
+// the cards take would have the indexes of others.
+func TestNoMoreENIsAreConfiguredThanTheCardsTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		w.AddType(sim.Type{Name: "cards", ENIs: 4, Cards: []int{2, 2}, V4: 8})
+		_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "cards", Subnet: "a"})
+		must(t, err)
+		n := engine.New(w.Driver("i-3", w.traits), engine.Options{Subnets: []string{"a"}, Limits: eni.Limits{ENIs: 6}})
+		if l, err := n.Limits(t.Context()); err != nil || l.ENIs != 4 {
+			t.Errorf("with 6 configured ENIs for cards that take 4 there are %d, %v", l.ENIs, err)
+		}
+	})
+}
