@@ -115,7 +115,12 @@ func (n *Node) room() int {
 			all--
 		}
 	}
-	if len(n.shape.Cards) == 0 || n.most() > n.shape.ENIs {
+	switch {
+	case n.most() > n.shape.ENIs:
+		return all
+	case len(n.shape.Cards) == 0 && n.shape.Builtin != nil: // the table knows the first card alone
+		return n.shape.ENIs - others[0]
+	case len(n.shape.Cards) == 0:
 		return all
 	}
 	onCards := 0

@@ -160,3 +160,45 @@ func TestNoMoreENIsAreConfiguredThanTheCardsTake(t *testing.T) {
 		}
 	})
 }
+
+// A p5.48xlarge with its EFAs, and a role that may not ask for instance types: the built-in table
+// (conf/aws/types.yaml: 2 ENIs) knows its first network card alone. What is on the others takes no
+// room there.
+func TestWhatIsOnCardsThatTheTableDoesNotKnowTakesNoRoomOfTheFirst(t *testing.T) {
+	for name, more := range map[string]func(*testing.T, *world, int){
+		"EFAs": func(t *testing.T, w *world, card int) { w.unmanaged(t, "i-3", sim.Attach{Card: card, Index: 1}) },
+		"others' ENIs": func(t *testing.T, w *world, card int) {
+			must(t, w.Update(func(tx *sim.Tx) error {
+				made, err := tx.Create(sim.Create{Subnet: "a"})
+				if err == nil {
+					_, err = tx.Attach(sim.Attach{Interface: made.ID, Instance: "i-3", Card: card, Index: 1})
+				}
+				return err
+			}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+				w.AddType(sim.Type{Name: "p5", ENIs: 8, Cards: []int{2, 2, 2, 2}, V4: 8})
+				_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "p5", Subnet: "a"})
+				must(t, err)
+				for card := 1; card < 4; card++ {
+					more(t, w, card)
+				}
+				n := engine.New(&edited{Driver: w.Driver("i-3", w.traits), shape: func(s driver.Shape) driver.Shape {
+					s.ENIs, s.Cards, s.Builtin = 2, nil, errors.New("UnauthorizedOperation")
+					return s
+				}}, engine.Options{Subnets: []string{"a"}})
+				l, err := n.Limits(t.Context())
+				must(t, err)
+				if l.ENIs != 2 {
+					t.Errorf("the first card has room for 2 ENIs, and Limits tell of %d", l.ENIs)
+				}
+				if _, err := n.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 1}); err != nil {
+					t.Errorf("pods get no ENI: %v", err)
+				}
+			})
+		})
+	}
+}
