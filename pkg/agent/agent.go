@@ -148,7 +148,8 @@ type Agent struct {
 	// cloud may have heard of it.
 	unheard map[string]time.Duration
 
-	pressure   pressure
+	pressure   pressure      // of looks and of requests for addresses
+	giving     pressure      // of releases
 	describeAt time.Duration // when the cloud is to be looked at again
 	urgent     bool          // then because a call's outcome asks for it
 	againAt    time.Duration // and once more for late effects, 0 for not

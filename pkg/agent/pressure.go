@@ -78,3 +78,22 @@ func (p pressure) retry(c class, times int) delay {
 	d := max(first<<min(times, doubles), min((p.last-p.from)/part, most))
 	return delay{d, d}
 }
+
+// throttled takes in that the account has refused a call for its rate, and returns how long
+// calls of its class are left alone. Releases have a bucket of their own in many accounts: that
+// none pass is no reason to do without what pods need, or for long without looks. The other way
+// round they stay out of the way of what pods need.
+func (a *Agent) throttled(c class, now time.Duration) delay {
+	p, times := &a.pressure, a.holds[string(c)].times
+	if c == gives {
+		p = &a.giving
+	}
+	*p = p.refused(now, a.Rand.Float64())
+	wait := p.retry(c, times)
+	if c == gives && a.pressed(now) {
+		if others := a.pressure.retry(c, times); others.most > wait.most {
+			return others
+		}
+	}
+	return wait
+}

@@ -241,8 +241,7 @@ func (a *Agent) failed(r result, now time.Duration) {
 	switch cloud.Kind(r.err) {
 	case cloud.ErrThrottled:
 		c := classOf(r.op)
-		a.pressure = a.pressure.refused(now, a.Rand.Float64())
-		key, wait = string(c), a.pressure.retry(c, a.holds[string(c)].times)
+		key, wait = string(c), a.throttled(c, now)
 	case cloud.ErrUnavailable:
 		key, wait = "cloud", delayCloud
 	case cloud.ErrForbidden:

@@ -140,7 +140,8 @@ func (a *Agent) lookDue(now time.Duration) time.Duration {
 // spareLook is how long a node does without describes, about, when the account is short.
 const spareLook = 10 * time.Minute
 
-// pressed tells whether the account is short of any requests.
+// pressed tells whether the account is short of requests that pods wait for. Of releases alone
+// it may be, too, and nothing but releases waits then.
 func (a *Agent) pressed(now time.Duration) bool {
 	return a.pressure.high(now)
 }
