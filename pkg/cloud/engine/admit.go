@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
@@ -98,26 +97,12 @@ func (d admitted) SetGroups(ctx context.Context, id string, groups []string, tok
 	return d.step(ctx, "SetGroups", func() error { return d.Driver.SetGroups(ctx, id, groups, token) })
 }
 
-// Probe implements driver.Prober: a person asks for it, now and then.
-func (d admitted) Probe(ctx context.Context, p driver.Probe) []cloud.Finding {
-	if can, is := d.Driver.(driver.Prober); is {
-		return can.Probe(ctx, p)
+// able returns the driver as one that can do what not all can. One whose requests are admitted
+// can what the one inside can, which makes none or makes them because a person asks, now and then.
+func able[T any](d driver.Driver) (T, bool) {
+	if outer, is := d.(admitted); is {
+		d = outer.Driver
 	}
-	return nil
-}
-
-// Skew implements driver.Clocked.
-func (d admitted) Skew() (ahead time.Duration, known bool) {
-	if can, is := d.Driver.(driver.Clocked); is {
-		return can.Skew()
-	}
-	return 0, false
-}
-
-// Beliefs implements cloud.Believer.
-func (d admitted) Beliefs() []cloud.Belief {
-	if can, is := d.Driver.(cloud.Believer); is {
-		return can.Beliefs()
-	}
-	return nil
+	can, is := d.(T)
+	return can, is
 }

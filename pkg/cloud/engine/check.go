@@ -31,7 +31,7 @@ var (
 
 // Beliefs implements cloud.Believer by what the driver takes for granted.
 func (n *Node) Beliefs() []cloud.Belief {
-	if b, tells := n.d.(cloud.Believer); tells {
+	if b, tells := able[cloud.Believer](n.d); tells {
 		return b.Beliefs()
 	}
 	return nil
@@ -55,7 +55,7 @@ func (k *check) probe(ctx context.Context) {
 	if len(groups) == 0 {
 		groups = k.home.groups
 	}
-	if p, can := k.n.d.(driver.Prober); can {
+	if p, can := able[driver.Prober](k.n.d); can {
 		about := k.view.nics[0]
 		if at := slices.IndexFunc(k.view.nics, func(i nic) bool { return i.Ours }); at >= 0 {
 			about = k.view.nics[at]
@@ -163,7 +163,7 @@ func (k *check) refused(err error, what string) {
 
 // clock compares the clocks by the last answer.
 func (k *check) clock() {
-	c, can := k.n.d.(driver.Clocked)
+	c, can := able[driver.Clocked](k.n.d)
 	if !can {
 		return
 	}
@@ -176,7 +176,7 @@ func (k *check) clock() {
 
 // rightClock tells whether the last answer shows that the clock is not what was refused.
 func (k *check) rightClock() bool {
-	c, can := k.n.d.(driver.Clocked)
+	c, can := able[driver.Clocked](k.n.d)
 	if !can {
 		return false
 	}
