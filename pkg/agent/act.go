@@ -144,13 +144,21 @@ func (a *Agent) leave(ctx context.Context, s pool.Step) (bool, error) {
 // endMade ends intents whose ENIs are in the node cache: they were made, and an earlier agent
 // could not write that down.
 func (a *Agent) endMade(book *ipam.State) {
-	before := len(a.mem.Creates)
-	a.mem.Creates = slices.DeleteFunc(a.mem.Creates, func(c create) bool {
-		return a.calls["create "+c.Token] == nil && slices.ContainsFunc(a.view.enis, func(nic cloud.Interface) bool {
+	for _, c := range slices.Clone(a.mem.Creates) {
+		if a.calls["create "+c.Token] == nil && slices.ContainsFunc(a.view.enis, func(nic cloud.Interface) bool {
 			return nic.Token == c.Token && nic.Index >= 0 && hasENI(book, nic.ID)
-		})
-	})
-	a.unsaved = a.unsaved || len(a.mem.Creates) < before
+		}) {
+			a.endIntent(c.Token)
+		}
+	}
+}
+
+// endIntent forgets an intent, and what its failures were.
+func (a *Agent) endIntent(token string) {
+	a.mem.Creates = slices.DeleteFunc(a.mem.Creates, func(c create) bool { return c.Token == token })
+	delete(a.barren, token)
+	a.holds.clear("create " + token)
+	a.unsaved = true
 }
 
 // goOn tries again to make the ENIs that were begun. What an earlier agent began may be made:

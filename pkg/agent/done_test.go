@@ -6,7 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
 )
 
 // The agent could not write down that the ENI was made. The next one finds the intent, and
@@ -46,4 +49,26 @@ func TestAnIntentWhoseENIIsInTheCacheIsDone(t *testing.T) {
 			t.Errorf("there are still intents: %+v", left)
 		}
 	})
+}
+
+// What the failures of an intent were is forgotten with it, however it ends: an agent runs for
+// months, and each intent has a name of its own.
+func TestAnIntentThatIsDoneLeavesNothingBehind(t *testing.T) {
+	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+	a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+	a.mem.Creates = []create{{Token: "made"}, {Token: "open"}}
+	for _, c := range a.mem.Creates {
+		a.holds.fail("create "+c.Token, delayRetry, 0, 1, a.Rand)
+		a.barren[c.Token] = 1
+	}
+	a.view.enis = []cloud.Interface{{ID: "eni-1", Index: 1, Token: "made"}}
+	a.endMade(&ipam.State{ENIs: []eni.Interface{{ID: "eni-1", Index: 1}}})
+	_, held := a.holds["create made"]
+	_, barren := a.barren["made"]
+	if held || barren || a.making("made") {
+		t.Errorf("of the ENI that is there are left: intents %+v, holds %v, without effect %v", a.mem.Creates, a.holds, a.barren)
+	}
+	if !a.making("open") || !a.holds.active("create open", 1) || a.barren["open"] != 1 {
+		t.Errorf("of the one that is being made are left: intents %+v, holds %v, without effect %v", a.mem.Creates, a.holds, a.barren)
+	}
 }

@@ -141,10 +141,7 @@ func (a *Agent) made(r result, now time.Duration) {
 		a.holds.clear("create")
 	}
 	if r.err == nil || errors.Is(r.err, cloud.ErrSubnetFull) || errors.Is(r.err, cloud.ErrLimit) || errors.Is(r.err, cloud.ErrNotFound) || errors.Is(r.err, cloud.ErrForbidden) || a.isBarren(r, now) {
-		a.mem.Creates = slices.DeleteFunc(a.mem.Creates, func(c create) bool { return c.Token == r.create.Token })
-		delete(a.barren, r.create.Token)
-		a.holds.clear(r.key)
-		a.unsaved = true
+		a.endIntent(r.create.Token)
 	}
 	if r.err != nil && !nothingHappened(r.err) {
 		for i := range a.mem.Creates {
