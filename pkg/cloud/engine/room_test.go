@@ -119,7 +119,7 @@ func TestAnENIThatIsLeftOutTakesNoRoomOfItsOwnIntent(t *testing.T) {
 	}
 }
 
-// cloud.maxENIs may name more ENIs than the cloud tells of, or enipool's own table where the cloud may
+// Options.Limits may name more ENIs than the cloud tells of, or enipool's own table where the cloud may
 // not be asked. Limits say so, too, and then each of them has to get a place.
 func TestENIsBeyondWhatTheShapeTellsGetPlaces(t *testing.T) {
 	for name, traits := range bothKinds() {
