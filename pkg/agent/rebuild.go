@@ -113,6 +113,7 @@ func (a *Agent) merge(sv survey, old *ipam.State, now time.Duration) (*ipam.Stat
 		known[line.Addr] = true
 	}
 	if old != nil {
+		old = carried(&sv.want, old, now)
 		w.ENIs, w.Addresses = withOld(sv.want, old, known)
 	}
 	next, err := ipam.Merge(old, w, only(sv.owners, known), now)
@@ -153,34 +154,6 @@ func (a *Agent) wanted(links map[string]eni.Interface) (want ipam.State, waiting
 	}
 	want.ENIs = f.enis
 	return want, f.waiting
-}
-
-// withOld adds to the wanted book what only the old one knows: pods may use it,
-// and whether it is lost is for later ticks to find out. It notes in known what
-// is listed.
-func withOld(want ipam.State, old *ipam.State, known map[netip.Addr]bool) ([]eni.Interface, []eni.Address) {
-	enis := append([]eni.Interface(nil), want.ENIs...)
-	for _, nic := range old.ENIs {
-		if !hasENI(&want, nic.ID) {
-			enis = append(enis, nic)
-		}
-	}
-	lines := append([]eni.Address(nil), want.Addresses...)
-	for _, line := range old.Addresses {
-		if !known[line.Addr] {
-			known[line.Addr] = true
-			lines = append(lines, line)
-		}
-	}
-	var sorted []eni.Address
-	for _, nic := range enis {
-		for _, line := range lines {
-			if line.ENI == nic.Index {
-				sorted = append(sorted, line)
-			}
-		}
-	}
-	return enis, sorted
 }
 
 func only(owners map[netip.Addr]eni.Owner, known map[netip.Addr]bool) map[netip.Addr]eni.Owner {

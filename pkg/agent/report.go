@@ -107,7 +107,7 @@ func (a *Agent) problem(book error) string {
 			return "cloud: " + why
 		}
 		return "cloud has not answered yet"
-	case book != nil:
+	case book != nil || a.rebuildFails():
 		return "node cache: " + a.cacheProblem()
 	case held:
 		return "cloud: " + hold.why()
@@ -153,6 +153,12 @@ func undoneProblem(list []status.Undone) string {
 		return ""
 	}
 	return list[0].String()
+}
+
+// rebuildFails tells whether records of the node cache are damaged and it could not be built
+// anew. Pods go on getting what the other records have, and nothing else is done.
+func (a *Agent) rebuildFails() bool {
+	return a.book != nil && len(a.book.Damaged) > 0 && a.holds["rebuild"].why() != ""
 }
 
 // cacheProblem says why the node cache can't be used.

@@ -206,7 +206,11 @@ func (s *soaker) step() {
 		n.kill()
 		s.startNode(n)
 	case d < 98:
-		s.damage(n)
+		if s.r.IntN(2) == 0 {
+			s.damage(n)
+		} else {
+			s.tear(n)
+		}
 	case d < 99:
 		n.mu.Lock()
 		n.full = !n.full && n.bookErr == nil
@@ -272,6 +276,18 @@ func (s *soaker) damage(n *testNode) {
 	s.note("%s: cache is damaged", n.name)
 	n.bookErr = nodecache.ErrDamaged
 	n.wake()
+}
+
+// tear damages the record of one address of a node's cache: the others can be read.
+func (s *soaker) tear(n *testNode) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.bookErr != nil || len(n.book.Addresses) == 0 || n.full {
+		return
+	}
+	i := s.r.IntN(len(n.book.Addresses))
+	s.note("%s: the record of %s (%s) is torn", n.name, n.book.Addresses[i].Addr, n.book.Addresses[i].State)
+	n.tear(i)
 }
 
 // takeAway takes an address from a node behind its back. If a pod has it, that is

@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,7 +19,8 @@ import (
 // because the tables and marks of running pods hang on it; a new one gets the
 // wanted index, or the lowest free one where another ENI has that.
 //
-// It refuses, naming every reason, to drop or move an address that a pod uses.
+// It refuses, naming every reason, to drop or move an address that a pod uses. One that the
+// cloud took away under a pod stays the pod's where it was, though another ENI may have it by now.
 func Merge(old *State, want State, recovered map[netip.Addr]eni.Owner, now time.Duration) (*State, error) {
 	if old == nil {
 		old = &State{}
@@ -33,12 +35,15 @@ func Merge(old *State, want State, recovered map[netip.Addr]eni.Owner, now time.
 		known[a.Addr] = a
 	}
 	var refused []error
+	stays := false
 	for _, a := range want.Addresses {
 		index := position[a.ENI]
 		was, had := known[a.Addr]
 		delete(known, a.Addr)
 		moved := had && was.ENI != index
 		switch owner, live := recovered[a.Addr]; {
+		case moved && was.Lost && next.hasIndex(was.ENI):
+			a, index, stays = was, was.ENI, true
 		case moved && was.State == eni.Used:
 			refused = append(refused, fmt.Errorf("%s can't move to another ENI: %s uses it", a.Addr, was.Owner.PodName()))
 		case had && (!moved || was.State == eni.Cooling || was.State == eni.Held): // it rests, or others hold it, wherever it is
@@ -56,11 +61,29 @@ func Merge(old *State, want State, recovered map[netip.Addr]eni.Owner, now time.
 			refused = append(refused, fmt.Errorf("%s can't be removed: %s uses it", a.Addr, a.Owner.PodName()))
 		}
 	}
+	if stays {
+		next.sort()
+	}
 	refused = append(refused, unlisted(old, next, recovered)...)
 	if err := errors.Join(refused...); err != nil {
 		return nil, err
 	}
 	return next, next.Check()
+}
+
+func (s *State) hasIndex(index int) bool {
+	_, ok := s.Interface(index)
+	return ok
+}
+
+// sort puts the addresses in the order of their ENIs, each ENI's as they are. Those of no ENI
+// come last, for Check to name.
+func (s *State) sort() {
+	position := map[int]int{}
+	for i, nic := range s.ENIs {
+		position[nic.Index] = i - len(s.ENIs)
+	}
+	slices.SortStableFunc(s.Addresses, func(a, b eni.Address) int { return cmp.Compare(position[a.ENI], position[b.ENI]) })
 }
 
 // unlisted returns a refusal for each address that only the kernel knows of and

@@ -199,6 +199,37 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 	}
 }
 
+// Else nobody could build the book anew while the pod is there.
+func TestMergeLetsAnAddressThatAPodHasLostStayWhereItIs(t *testing.T) {
+	old := book(t, 2, `
+		10.0.0.11 0 used 1 web
+		10.0.0.12 0 free 1
+		10.0.0.21 1 used 2 db`)
+	old.Lose([]netip.Addr{netip.MustParseAddr("10.0.0.11")}, sec(3))
+	got, err := Merge(old, wanted(t, `
+		10.0.0.12 0 free 0
+		10.0.0.11 1 free 0
+		10.0.0.21 1 free 0`, 0, 1), nil, sec(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(text(`
+		10.0.0.12 0 free 1
+		10.0.0.11 0 used 1 web
+		10.0.0.21 1 used 2 db`), show(got.Addresses)); diff != "" {
+		t.Error(diff)
+	}
+	if !got.Addresses[1].Lost {
+		t.Error("it is not lost any more")
+	}
+	_, err = Merge(old, wanted(t, `
+		10.0.0.21 0 free 0
+		10.0.0.11 1 free 0`, 1, 0), nil, sec(100))
+	if err != nil {
+		t.Error("in another order of ENIs:", err)
+	}
+}
+
 func TestMergeRefusesWithNames(t *testing.T) {
 	old := func() *State {
 		return book(t, 2, `
