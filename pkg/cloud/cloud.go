@@ -154,11 +154,12 @@ type Create struct {
 // and go, and blocks may be left of what the configuration no longer asks for.
 type Sizer interface{ LimitsNow() eni.Limits }
 
-// Quarantined is an ENI of the node, or an address of one, that Interfaces leaves out
+// Quarantined is an ENI of the node, or an address or a range of one, that Interfaces leaves out
 // because what the cloud tells of it can't be right.
 type Quarantined struct {
 	ID      string     // of the ENI, "" where the cloud tells none
 	Address netip.Addr // left out alone while its ENI is shown, invalid where it is the ENI
+	Subnet  string     // one of whose ranges for pods is left out alone, or taken for another; "" where it is the ENI
 	Why     string     // without secrets
 }
 

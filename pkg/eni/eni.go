@@ -149,12 +149,20 @@ func (i Interface) Validate() error {
 		}
 	}
 	for _, p := range i.Pods {
-		if !p.IsValid() || p != p.Masked() || !i.Net(FamilyOf(p.Addr())).IsValid() {
-			bad("range %s: must be one without host bits, of a family that it has a primary address of", p)
+		if err := i.ValidRange(p); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("eni %s: %w", i.ID, err)
+	}
+	return nil
+}
+
+// ValidRange returns why p can't be one of the interface's Pods, or nil.
+func (i Interface) ValidRange(p netip.Prefix) error {
+	if !p.IsValid() || p != p.Masked() || !i.Net(FamilyOf(p.Addr())).IsValid() {
+		return fmt.Errorf("range %s: must be one without host bits, of a family that it has a primary address of", p)
 	}
 	return nil
 }

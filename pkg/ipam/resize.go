@@ -110,12 +110,13 @@ func (s *State) AddENI(nic eni.Interface) error {
 	return nil
 }
 
-// AddRanges lets the ENI have addresses of more ranges for pods.
+// AddRanges lets the ENI have addresses of more ranges for pods. What Check would refuse is left
+// out: it would keep all else out of the book, too.
 func (s *State) AddRanges(id string, more []netip.Prefix) {
 	for i := range s.ENIs {
 		nic := &s.ENIs[i]
 		for _, p := range more {
-			if nic.ID == id && !slices.Contains(nic.Pods, p) {
+			if nic.ID == id && !slices.Contains(nic.Pods, p) && nic.ValidRange(p) == nil {
 				nic.Pods = append(slices.Clone(nic.Pods), p)
 			}
 		}

@@ -199,6 +199,10 @@ func (k *check) attached() {
 			k.found.Say("address "+q.Address.String(), cloud.Careful, "take it from the ENI, if nobody needs it: it takes the room of one for pods", "ENI %s: %s", q.ID, q.Why)
 			continue
 		}
+		if q.Subnet != "" {
+			k.found.Say("subnet "+q.Subnet, cloud.Careful, "set its range right", "%s", q.Why)
+			continue
+		}
 		k.found.Say("ENI "+q.ID, cloud.Careful, "detach it, if nobody needs it", "it is left out: %s", q.Why)
 	}
 }

@@ -237,11 +237,7 @@ func (n *Node) readAddresses(i *nic, in driver.Subnet, size6 int) (bad []cloud.Q
 	if !i.V4.IsValid() && !i.V6.IsValid() {
 		return nil, fmt.Errorf("it has no primary address")
 	}
-	for _, p := range in.Pods {
-		if i.Net(eni.FamilyOf(p.Addr())).IsValid() {
-			i.Pods = append(i.Pods, p)
-		}
-	}
+	bad = i.readRanges(in)
 	seen := make(map[netip.Addr]bool, len(r.Singles)+2)
 	seen[r.V4], seen[v6] = r.V4.IsValid(), v6.IsValid()
 	keep := func(addrs ...netip.Addr) error {
@@ -281,6 +277,28 @@ func (n *Node) readAddresses(i *nic, in driver.Subnet, size6 int) (bad []cloud.Q
 	}
 	i.Addresses, i.Partial = union(i.Addresses), partial(i.blocks)
 	return bad, nil
+}
+
+// readRanges fills in the ranges that pods' addresses on the ENI may come from. One with host
+// bits, as people type them, is taken for the range around it, and that is said.
+func (i *nic) readRanges(in driver.Subnet) (bad []cloud.Quarantined) {
+	say := func(told netip.Prefix, what string) {
+		bad = append(bad, cloud.Quarantined{ID: i.ID, Subnet: in.ID, Why: fmt.Sprintf("range %s for pods of subnet %s %s", told, in.ID, what)})
+	}
+	for _, told := range in.Pods {
+		p := told.Masked()
+		if !p.IsValid() || p.Addr().Is4In6() {
+			say(told, "can't be one, and is left out alone")
+			continue
+		}
+		if p != told {
+			say(told, "has host bits: it is taken for "+p.String())
+		}
+		if i.Net(eni.FamilyOf(p.Addr())).IsValid() && !slices.Contains(i.Pods, p) {
+			i.Pods = append(i.Pods, p)
+		}
+	}
+	return bad
 }
 
 // electedV6 is the primary IPv6 address of an ENI whose describe does not tell it, the

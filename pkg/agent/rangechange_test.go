@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+)
+
+// rangedAnew is ranged with other ranges from some time on.
+type rangedAnew struct {
+	ranged
+	pods func([]netip.Prefix) []netip.Prefix
+}
+
+func (d *rangedAnew) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
+	list, err := d.ranged.Subnets(ctx, f)
+	for i := range list {
+		if d.pods != nil {
+			list[i].Pods = d.pods(list[i].Pods)
+		}
+	}
+	return list, err
+}
+
+func withRangesAnew(t *testing.T) (*world, *testNode, *rangedAnew) {
+	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+	conf := testConfig("n1")
+	conf.Settings.VPC = append(conf.Settings.VPC, netip.MustParsePrefix("10.64.0.0/16"), netip.MustParsePrefix("10.65.0.0/16"))
+	n, d := w.addNode(conf, sim.Machine{Limits: smallENIs, Subnet: "subnet-a"}), &rangedAnew{}
+	n.over = func(inner driver.Driver) driver.Driver { d.Driver = inner; return d }
+	n.start(-1, false)
+	for range 6 {
+		_ = n.add()
+	}
+	n.all(t, 5*time.Minute)
+	return w, n, d
+}
+
+// The cloud tells one more range, with host bits, as some tell what a person typed. It can't be
+// right, and the rest of the node must go on growing.
+func TestARangeWithHostBitsStopsNoGrowth(t *testing.T) {
+	for _, more := range []string{"10.65.1.0/24", "10.65.1.7/24"} {
+		t.Run(more, func(t *testing.T) { growsWith(t, netip.MustParsePrefix(more)) })
+	}
+}
+
+func growsWith(t *testing.T, more netip.Prefix) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n, d := withRangesAnew(t)
+		defer n.stop()
+		d.pods = func(p []netip.Prefix) []netip.Prefix { return append(p, more) }
+		sleep(5 * time.Minute)
+		for range 15 {
+			_ = n.add()
+		}
+		n.all(t, 10*time.Minute)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, nic := range n.book.ENIs {
+			if err := nic.Validate(); err != nil {
+				t.Errorf("the book has an ENI that no reader of the node cache takes: %v", err)
+			}
+		}
+	})
+}
