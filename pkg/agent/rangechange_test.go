@@ -9,6 +9,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/ipam"
 )
 
 // rangedAnew is ranged with other ranges from some time on.
@@ -66,5 +67,35 @@ func growsWith(t *testing.T, more netip.Prefix) {
 				t.Errorf("the book has an ENI that no reader of the node cache takes: %v", err)
 			}
 		}
+	})
+}
+
+// A range is taken from the subnet while pods have addresses of it. When a record of the node cache
+// is damaged after that, the cache has to be built anew all the same.
+func TestARangeThatIsGoneStopsNoRebuild(t *testing.T) {
+	t.Run("it stays", func(t *testing.T) { rebuildsWith(t, nil) })
+	t.Run("it is gone", func(t *testing.T) {
+		rebuildsWith(t, func([]netip.Prefix) []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("10.65.1.0/24")} })
+	})
+}
+
+func rebuildsWith(t *testing.T, pods func([]netip.Prefix) []netip.Prefix) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n, d := withRangesAnew(t)
+		defer n.stop()
+		d.pods = pods
+		n.mu.Lock()
+		for _, pod := range n.pods {
+			for _, a := range pod.addrs {
+				w.taken[a] = true
+			}
+		}
+		n.mu.Unlock()
+		sleep(10 * time.Minute)
+		n.mu.Lock()
+		n.book.Damaged = append(n.book.Damaged, ipam.Damage{Reason: "torn"})
+		n.wake()
+		n.mu.Unlock()
+		n.isRebuilt(t)
 	})
 }
