@@ -16,7 +16,7 @@ import (
 type facts struct {
 	enis    []eni.Interface           // attached, with their links, not in the book
 	addrs   map[int][]netip.Addr      // by device index: on the ENI, not in the book
-	ranges  map[string][]netip.Prefix // by ENI of the book: for pods, not in the book
+	ranges  map[string][]netip.Prefix // by ENI of the book: for pods, not in the book, that addrs lie in
 	suspect []netip.Addr              // in the book; one describe did not show them
 	lost    []netip.Addr              // in the book; the cloud does not have them any more
 	found   []netip.Addr              // lost in the book; the cloud has them
@@ -121,6 +121,11 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 				f.addrs[index] = append(f.addrs[index], addr)
 			}
 		}
+		if have, ok := book.Interface(index); ok && have.ID == nic.ID {
+			if more := rangesFor(have, nic.Pods, f.addrs[index]); len(more) > 0 {
+				f.ranges[nic.ID] = more
+			}
+		}
 	}
 	for _, nic := range book.ENIs {
 		switch gone := nic.Index > 0 && a.confirmedENI(nic.ID, notes); {
@@ -150,15 +155,9 @@ func knownOf(book *ipam.State) map[netip.Addr]bool {
 func (f *facts) place(a *Agent, book *ipam.State, links map[string]eni.Interface, id string) (int, bool) {
 	nic, _ := a.view.eni(id)
 	for _, have := range book.ENIs {
-		if have.ID != id {
-			continue
+		if have.ID == id {
+			return have.Index, true
 		}
-		for _, p := range nic.Pods {
-			if !slices.Contains(have.Pods, p) {
-				f.ranges[id] = append(f.ranges[id], p)
-			}
-		}
-		return have.Index, true
 	}
 	making := slices.ContainsFunc(a.mem.Creates, func(c create) bool { return c.Token == nic.Token && nic.Token != "" })
 	if nic.Index < 0 || making || !nic.Ours && nic.Index > 0 {
@@ -170,7 +169,9 @@ func (f *facts) place(a *Agent, book *ipam.State, links map[string]eni.Interface
 		return 0, false
 	}
 	index := f.indexFor(a, book, nic.Index)
-	f.enis = append(f.enis, eni.Interface{ID: nic.ID, Index: index, Device: link.Device, MTU: link.MTU, V4: nic.V4, V6: nic.V6, Pods: nic.Pods})
+	made := eni.Interface{ID: nic.ID, Index: index, Device: link.Device, MTU: link.MTU, V4: nic.V4, V6: nic.V6}
+	made.Pods = rangesFor(made, nic.Pods, nic.Addresses)
+	f.enis = append(f.enis, made)
 	return index, true
 }
 

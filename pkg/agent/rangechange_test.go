@@ -99,3 +99,29 @@ func rebuildsWith(t *testing.T, pods func([]netip.Prefix) []netip.Prefix) {
 		n.isRebuilt(t)
 	})
 }
+
+// A subnet may have hundreds of ranges, and the node cache has a line for an ENI.
+func TestTheBookHoldsJustTheRangesThatAddressesLieIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n, d := withRangesAnew(t)
+		defer n.stop()
+		d.pods = func(p []netip.Prefix) []netip.Prefix {
+			for k := range 170 {
+				p = append(p, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 65, byte(k), 0}), 24))
+			}
+			return p
+		}
+		sleep(10 * time.Minute)
+		for range 15 {
+			_ = n.add()
+		}
+		n.all(t, 10*time.Minute)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, nic := range n.book.ENIs {
+			if len(nic.Pods) > 1 {
+				t.Errorf("the book has ENI %s with ranges %v", nic.ID, nic.Pods)
+			}
+		}
+	})
+}

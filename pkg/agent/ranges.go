@@ -21,6 +21,8 @@ func stillNeeded(now, was eni.Interface, old *ipam.State) []netip.Prefix {
 }
 
 // rangesFor returns those of the ranges that the ENI needs besides its own to have the addresses.
+// A subnet may have hundreds of ranges: the book, and with it the kernel, holds just those that
+// addresses lie in.
 func rangesFor(nic eni.Interface, ranges []netip.Prefix, addrs []netip.Addr) (need []netip.Prefix) {
 	for _, p := range ranges {
 		if slices.ContainsFunc(addrs, func(a netip.Addr) bool { return p.Contains(a) && !nic.MayHave(a) }) && nic.ValidRange(p) == nil {

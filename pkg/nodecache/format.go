@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -80,13 +81,17 @@ func intact(line []byte, n int) bool {
 // encode renders the whole file. It fails if a line does not fit.
 func encode(s *ipam.State, boot string, generation uint64) ([]byte, error) {
 	settings := encodeSettings(s.Settings)
+	enis := make([]string, len(s.ENIs))
+	for i, nic := range s.ENIs {
+		var more []string
+		enis[i], more = encodeENI(nic)
+		settings = append(settings, more...)
+	}
 	texts := make([]string, 0, len(settings)+len(s.ENIs)+2)
 	texts = append(texts, fmt.Sprintf("%s %d min %d boot %s gen %d settings %d enis %d addresses %d",
 		magic, Version, Version, boot, generation, len(settings), len(s.ENIs), len(s.Addresses)))
 	texts = append(texts, settings...)
-	for _, nic := range s.ENIs {
-		texts = append(texts, encodeENI(nic))
-	}
+	texts = append(texts, enis...)
 	texts = append(texts, columns)
 	file := make([]byte, 0, (len(texts)+len(s.Addresses))*lineSize)
 	for n, text := range texts {
@@ -134,7 +139,7 @@ func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 	}
 	s := &snapshot{boot: h.boot, generation: h.generation}
 	s.Settings.PodsInMain = true // until a line says otherwise
-	first := h.settings + h.enis + 2
+	first, ranges := h.settings+h.enis+2, map[int][]netip.Prefix{}
 	for n := 1; n < first; n++ {
 		line, err := lines.read(n)
 		switch {
@@ -142,10 +147,13 @@ func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 		case !intact(line, n):
 			err = damaged("its checksum does not hold")
 		case n <= h.settings:
-			err = decodeSetting(textOf(line), &s.Settings)
+			var read bool
+			if read, err = decodePodRanges(textOf(line), ranges); !read {
+				err = decodeSetting(textOf(line), &s.Settings)
+			}
 		case n <= h.settings+h.enis:
 			var nic eni.Interface
-			nic, err = decodeENI(textOf(line))
+			nic, err = decodeENI(textOf(line), ranges)
 			s.ENIs = append(s.ENIs, nic)
 		}
 		if err != nil {

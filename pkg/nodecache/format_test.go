@@ -319,6 +319,43 @@ func TestRangesForPodsReadBack(t *testing.T) {
 	}
 }
 
+// The line of an ENI has room for some twenty; a subnet may have hundreds, and a book that passes
+// its Check has to fit.
+func TestManyRangesForPodsReadBack(t *testing.T) {
+	for _, count := range []int{1, 10, 20, 40, 170} {
+		want := small()
+		for k := range count {
+			want.ENIs[0].Pods = append(want.ENIs[0].Pods, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 64, byte(k), 0}), 24))
+		}
+		if err := want.Check(); err != nil {
+			t.Fatal(err)
+		}
+		file, err := encode(want, someBoot, 7)
+		if err != nil {
+			t.Errorf("%d ranges: %v", count, err)
+			continue
+		}
+		got, err := decodeBytes(file)
+		if err != nil {
+			t.Errorf("%d ranges: %v", count, err)
+			continue
+		}
+		for i, nic := range got.ENIs {
+			if !nic.Equal(want.ENIs[i]) {
+				t.Errorf("%d ranges: read back %+v", count, nic)
+			}
+		}
+	}
+}
+
+func TestRangesForPodsThatCantBeReadAreDamage(t *testing.T) {
+	for _, text := range []string{"set podRanges x=10.64.0.0/24", "set podRanges 1=", "set podRanges 1", "set podRanges 1=10.64.0.0/24,"} {
+		if is, err := decodePodRanges(text, map[int][]netip.Prefix{}); !is || !errors.Is(err, ErrDamaged) {
+			t.Errorf("%q: %t, %v", text, is, err)
+		}
+	}
+}
+
 func TestABookWithoutAPodsTableHasItsPodsInTheMainTable(t *testing.T) {
 	old := small()
 	old.Settings.PodsInMain = true

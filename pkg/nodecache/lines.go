@@ -108,16 +108,52 @@ func decodeFamilies(text string) ([]eni.Family, error) {
 	return families, nil
 }
 
-func encodeENI(i eni.Interface) string {
+// encodeENI returns the ENI's line, and settings for those of its ranges that have no room there.
+func encodeENI(i eni.Interface) (string, []string) {
 	line := fmt.Sprintf("eni %d %s %s %d %s %s %s %s", i.Index, escape(i.ID), escape(i.Device), i.MTU,
 		orDash(i.V4.Primary), orDash(i.V4.Gateway), orDash(i.V6.Primary), orDash(i.V6.Gateway))
+	var more []string
 	for _, p := range i.Pods { // which readers of before do not read
-		line += " " + p.String()
+		if more == nil && len(line)+1+len(p.String()) <= textSize {
+			line += " " + p.String()
+			continue
+		}
+		if len(more) == 0 || len(more[len(more)-1])+1+len(p.String()) > textSize {
+			more = append(more, fmt.Sprintf("set %s %d=%s", podRanges, i.Index, p))
+			continue
+		}
+		more[len(more)-1] += "," + p.String()
 	}
-	return line
+	return line, more
 }
 
-func decodeENI(text string) (eni.Interface, error) {
+// podRanges is the setting with ranges for pods that have no room in the line of their ENI: its
+// index, and they.
+const podRanges = "podRanges"
+
+// decodePodRanges reads one such setting into ranges; it returns false for any other.
+func decodePodRanges(text string, ranges map[int][]netip.Prefix) (bool, error) {
+	value, is := strings.CutPrefix(text, "set "+podRanges+" ")
+	if !is {
+		return false, nil
+	}
+	at, list, _ := strings.Cut(value, "=")
+	index, err := strconv.Atoi(at)
+	if err != nil {
+		return true, damaged("setting %s: %v", podRanges, err)
+	}
+	for one := range strings.SplitSeq(list, ",") {
+		p, err := netip.ParsePrefix(one)
+		if err != nil {
+			return true, damaged("setting %s: %v", podRanges, err)
+		}
+		ranges[index] = append(ranges[index], p)
+	}
+	return true, nil
+}
+
+// decodeENI reads an ENI. more are ranges for pods, by index, that have no room in its line.
+func decodeENI(text string, more map[int][]netip.Prefix) (eni.Interface, error) {
 	f := strings.Fields(text)
 	if len(f) < 9 || f[0] != "eni" {
 		return eni.Interface{}, damaged("is not an ENI: %q", strings.TrimSpace(text))
@@ -139,6 +175,7 @@ func decodeENI(text string) (eni.Interface, error) {
 		}
 		i.Pods = append(i.Pods, p)
 	}
+	i.Pods = append(i.Pods, more[index]...)
 	if err := i.Validate(); err != nil {
 		return eni.Interface{}, damaged("%v", err)
 	}
