@@ -39,6 +39,7 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, er
 			steps = slices.DeleteFunc(steps, func(s pool.Step) bool { return s.Spare })
 		}
 	}
+	steps = append(steps, a.vacate(book, snap, now)...)
 	a.causes = a.obstacles(snap, there, now)
 	return steps, err
 }

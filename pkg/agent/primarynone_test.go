@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+)
+
+// reshaped is a driver that takes the instance for another kind.
+type reshaped struct {
+	driver.Driver
+	bare *bool
+}
+
+func (d reshaped) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
+	out, err := d.Driver.Shape(ctx, s)
+	if *d.bare {
+		out.ENIs, out.NoPrimary, out.PrimaryAlone = 1, false, false
+	} else {
+		out.PrimaryAlone = true
+	}
+	return out, err
+}
+
+// An elastic bare metal instance was taken for bare metal whose primary ENI alone has pods'
+// addresses; by now it has ENIs of its own, and its primary one gets no more. What is free there goes to no
+// pod any more, and back to the subnet.
+func TestAPrimaryENIThatGetsNoneFromNowOnGivesBackWhatIsFree(t *testing.T) {
+	t.Run("by what is known of the instance", func(t *testing.T) { vacates(t, func(_ *testNode, bare *bool) { *bare = false }) })
+	t.Run("by the configuration", func(t *testing.T) { vacates(t, func(n *testNode, _ *bool) { n.over, n.conf.Pool.FirstENI = nil, 1 }) })
+}
+
+func vacates(t *testing.T, change func(n *testNode, bare *bool)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+		n := w.addNode(testConfig("n1"), sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 41}, Subnet: "subnet-a"})
+		bare := true
+		n.over = func(inner driver.Driver) driver.Driver { return reshaped{inner, &bare} }
+		n.start(-1, false)
+		for range 10 {
+			_ = n.add()
+		}
+		n.all(t, 5*time.Minute)
+		n.stop()
+		change(n, &bare)
+		n.start(-1, false)
+		defer n.stop()
+		sleep(time.Hour)
+		for range 20 {
+			_ = n.add()
+		}
+		n.all(t, 5*time.Minute)
+		on := 0
+		n.mu.Lock()
+		for _, line := range n.book.Addresses {
+			if line.ENI == 0 && line.State == eni.Used {
+				on++
+			}
+		}
+		n.mu.Unlock()
+		if on > 10 {
+			t.Errorf("the primary ENI gets no addresses for pods (NoPrimary), 10 pods had some there, and now %d have", on)
+		}
+		for _, key := range n.keys() {
+			n.del(key)
+		}
+		sleep(3 * time.Hour)
+		for _, nic := range n.attached() {
+			if nic.Index == 0 && len(nic.Addresses) > 0 {
+				t.Errorf("three hours after its last pod the primary ENI, which gets none, has %d addresses", len(nic.Addresses))
+			}
+		}
+	})
+}

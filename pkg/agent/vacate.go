@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/pool"
+)
+
+// vacate plans what is free on ENIs below the first one for pods to go back. The book has
+// addresses there from a time when the first one was another: the configuration changed, or
+// what is known of the instance. The pool's plan never looks at them, and an ADD would go on
+// handing them out. What others put on such an ENI is not in the book.
+func (a *Agent) vacate(book *ipam.State, snap pool.Snapshot, now time.Duration) (steps []pool.Step) {
+	for _, e := range snap.ENIs {
+		if e.Index >= a.firstIndex() || e.Busy || e.Leaving {
+			continue
+		}
+		var free []netip.Addr
+		for _, line := range book.Addresses {
+			rested := line.State == eni.Free || line.State == eni.Cooling && line.Since+book.Settings.CoolDown <= now
+			if line.ENI == e.Index && rested {
+				free = append(free, line.Addr)
+			}
+		}
+		if len(free) == 0 {
+			continue // nearly always
+		}
+		if free = a.drainable(book, free, now); len(free) > 0 {
+			steps = append(steps, pool.Step{Do: pool.Release, ENI: e.ID, Index: e.Index, Subnet: e.Subnet, Addrs: free,
+				Reason: fmt.Sprintf("%s carries no addresses for pods any more", e.ID)})
+		}
+	}
+	return steps
+}
