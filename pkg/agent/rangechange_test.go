@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,14 +16,21 @@ import (
 // rangedAnew is ranged with other ranges from some time on.
 type rangedAnew struct {
 	ranged
-	pods func([]netip.Prefix) []netip.Prefix
+	pods atomic.Pointer[func([]netip.Prefix) []netip.Prefix]
+}
+
+// tells changes the ranges that the driver tells from now on; nil leaves them.
+func (d *rangedAnew) tells(pods func([]netip.Prefix) []netip.Prefix) {
+	if pods != nil {
+		d.pods.Store(&pods)
+	}
 }
 
 func (d *rangedAnew) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
 	list, err := d.ranged.Subnets(ctx, f)
 	for i := range list {
-		if d.pods != nil {
-			list[i].Pods = d.pods(list[i].Pods)
+		if pods := d.pods.Load(); pods != nil {
+			list[i].Pods = (*pods)(list[i].Pods)
 		}
 	}
 	return list, err
@@ -54,7 +62,7 @@ func growsWith(t *testing.T, more netip.Prefix) {
 	synctest.Test(t, func(t *testing.T) {
 		_, n, d := withRangesAnew(t)
 		defer n.stop()
-		d.pods = func(p []netip.Prefix) []netip.Prefix { return append(p, more) }
+		d.tells(func(p []netip.Prefix) []netip.Prefix { return append(p, more) })
 		sleep(5 * time.Minute)
 		for range 15 {
 			_ = n.add()
@@ -83,7 +91,7 @@ func rebuildsWith(t *testing.T, pods func([]netip.Prefix) []netip.Prefix) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n, d := withRangesAnew(t)
 		defer n.stop()
-		d.pods = pods
+		d.tells(pods)
 		n.mu.Lock()
 		for _, pod := range n.pods {
 			for _, a := range pod.addrs {
@@ -105,12 +113,12 @@ func TestTheBookHoldsJustTheRangesThatAddressesLieIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, n, d := withRangesAnew(t)
 		defer n.stop()
-		d.pods = func(p []netip.Prefix) []netip.Prefix {
+		d.tells(func(p []netip.Prefix) []netip.Prefix {
 			for k := range 170 {
 				p = append(p, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 65, byte(k), 0}), 24))
 			}
 			return p
-		}
+		})
 		sleep(10 * time.Minute)
 		for range 15 {
 			_ = n.add()
