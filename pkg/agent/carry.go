@@ -73,7 +73,7 @@ func withOld(want ipam.State, old *ipam.State, known map[netip.Addr]bool) ([]eni
 		was := nic.Index
 		if at := slices.IndexFunc(enis, func(other eni.Interface) bool { return other.ID == nic.ID }); at >= 0 {
 			index[was] = enis[at].Index
-			enis[at].Pods = slices.Concat(enis[at].Pods, stillNeeded(enis[at], nic, old))
+			enis[at] = widenedFor(enis[at], nic, addressesOf(old, was))
 			continue
 		}
 		if slices.ContainsFunc(want.ENIs, func(other eni.Interface) bool { return other.Index == was }) {

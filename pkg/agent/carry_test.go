@@ -27,6 +27,8 @@ func carryLine(addr string, index int, pod string) eni.Address {
 // that stopped the rebuild for good.
 func TestWhatTheOldBookKnowsGoesWithWhatTheCloudShows(t *testing.T) {
 	own := carryENI("eni-own", 0, "eth0", "10.0.1.2")
+	both := own
+	both.V6 = eni.Net{Primary: netip.MustParsePrefix("2001:db8::2/64"), Gateway: netip.MustParseAddr("2001:db8::1")}
 	for name, tt := range map[string]struct {
 		want, old ipam.State
 		lines     map[string]bool // of the new book, and whether they are lost
@@ -60,6 +62,11 @@ func TestWhatTheOldBookKnowsGoesWithWhatTheCloudShows(t *testing.T) {
 			old: ipam.State{ENIs: []eni.Interface{own, carryENI("eni-b", 1, "eth1", "10.0.1.4")},
 				Addresses: []eni.Address{carryLine("10.0.1.10", 0, "web"), carryLine("10.0.1.12", 1, "db")}},
 			lines: map[string]bool{"10.0.1.10": true, "10.0.1.12": false}, index: map[string]int{"eni-own": 0, "eni-b": 1},
+		},
+		"an ENI has no IPv6 any more": {
+			want:  ipam.State{ENIs: []eni.Interface{own}},
+			old:   ipam.State{ENIs: []eni.Interface{both}, Addresses: []eni.Address{carryLine("2001:db8::10", 0, "web")}},
+			lines: map[string]bool{"2001:db8::10": false}, index: map[string]int{"eni-own": 0},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

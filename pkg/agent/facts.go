@@ -14,17 +14,17 @@ import (
 
 // facts are what the book does not know yet: it has to follow the cloud.
 type facts struct {
-	enis    []eni.Interface           // attached, with their links, not in the book
-	addrs   map[int][]netip.Addr      // by device index: on the ENI, not in the book
-	ranges  map[string][]netip.Prefix // by ENI of the book: for pods, not in the book, that addrs lie in
-	suspect []netip.Addr              // in the book; one describe did not show them
-	lost    []netip.Addr              // in the book; the cloud does not have them any more
-	found   []netip.Addr              // lost in the book; the cloud has them
-	drop    []netip.Addr              // releasing in the book and gone from the cloud
-	dropENI []string                  // in the book and gone from the cloud, with nothing used
-	replace []string                  // in the book and gone, another ENI has their place
-	waiting []string                  // ENIs of the cloud whose link is not on the node
-	refused bool                      // there is an ENI that the book has refused lately
+	enis    []eni.Interface      // attached, with their links, not in the book
+	addrs   map[int][]netip.Addr // by device index: on the ENI, not in the book
+	wider   []eni.Interface      // ENIs of the book, as they need to be to have addrs
+	suspect []netip.Addr         // in the book; one describe did not show them
+	lost    []netip.Addr         // in the book; the cloud does not have them any more
+	found   []netip.Addr         // lost in the book; the cloud has them
+	drop    []netip.Addr         // releasing in the book and gone from the cloud
+	dropENI []string             // in the book and gone from the cloud, with nothing used
+	replace []string             // in the book and gone, another ENI has their place
+	waiting []string             // ENIs of the cloud whose link is not on the node
+	refused bool                 // there is an ENI that the book has refused lately
 }
 
 // places returns the ENI of each secondary address that is attached in the view. It
@@ -88,7 +88,7 @@ func since[K comparable](notes map[K]time.Duration, k K, now time.Duration) time
 
 // compare finds what the book has to learn. It changes nothing.
 func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now time.Duration) facts {
-	f := facts{addrs: map[int][]netip.Addr{}, ranges: map[string][]netip.Prefix{}}
+	f := facts{addrs: map[int][]netip.Addr{}}
 	at, id, notes := a.view.places(), ids(book), a.Cloud.Notes()
 	matched := 0
 	for i := range book.Addresses {
@@ -122,9 +122,7 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 			}
 		}
 		if have, ok := book.Interface(index); ok && have.ID == nic.ID {
-			if more := rangesFor(have, nic.Pods, f.addrs[index]); len(more) > 0 {
-				f.ranges[nic.ID] = more
-			}
+			f.wider = append(f.wider, widenedFor(have, eni.Interface{V4: nic.V4, V6: nic.V6, Pods: nic.Pods}, f.addrs[index]))
 		}
 	}
 	for _, nic := range book.ENIs {
@@ -170,8 +168,7 @@ func (f *facts) place(a *Agent, book *ipam.State, links map[string]eni.Interface
 	}
 	index := f.indexFor(a, book, nic.Index)
 	made := eni.Interface{ID: nic.ID, Index: index, Device: link.Device, MTU: link.MTU, V4: nic.V4, V6: nic.V6}
-	made.Pods = rangesFor(made, nic.Pods, nic.Addresses)
-	f.enis = append(f.enis, made)
+	f.enis = append(f.enis, widenedFor(made, eni.Interface{Pods: nic.Pods}, nic.Addresses))
 	return index, true
 }
 

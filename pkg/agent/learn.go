@@ -108,7 +108,7 @@ func brief(addrs []netip.Addr) string {
 // grow takes what the cloud has and the book has not into kernel, then book.
 func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Duration) (bool, error) {
 	settings := !sameSettings(book.Settings, a.settings())
-	if len(f.enis) == 0 && len(f.addrs) == 0 && len(f.ranges) == 0 && !settings || a.holds.active("grow", now) {
+	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings || a.holds.active("grow", now) {
 		return false, nil
 	}
 	refused, err := a.enlarge(ctx, book, f, now)
@@ -174,8 +174,8 @@ func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time
 				delete(f.addrs, nic.Index)
 			}
 		}
-		for id, more := range f.ranges {
-			s.AddRanges(id, more)
+		for _, nic := range f.wider {
+			s.Widen(nic)
 		}
 		for _, index := range slices.Sorted(maps.Keys(f.addrs)) {
 			s.Add(index, f.addrs[index], owners, now)

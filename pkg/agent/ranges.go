@@ -8,27 +8,30 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// stillNeeded returns the ranges of an ENI of the old book that lines on it lie in and that the
-// cloud no longer tells.
-func stillNeeded(now, was eni.Interface, old *ipam.State) []netip.Prefix {
-	var addrs []netip.Addr
-	for _, line := range old.Addresses {
-		if line.ENI == was.Index {
+// addressesOf returns the addresses that the book has on the ENI with the index.
+func addressesOf(book *ipam.State, index int) (addrs []netip.Addr) {
+	for _, line := range book.Addresses {
+		if line.ENI == index {
 			addrs = append(addrs, line.Addr)
 		}
 	}
-	return rangesFor(now, was.Pods, addrs)
+	return addrs
 }
 
-// rangesFor returns those of the ranges that the ENI needs besides its own to have the addresses.
-// A subnet may have hundreds of ranges: the book, and with it the kernel, holds just those that
-// addresses lie in.
-func rangesFor(nic eni.Interface, ranges []netip.Prefix, addrs []netip.Addr) (need []netip.Prefix) {
-	for _, p := range ranges {
+// widenedFor returns the ENI with what it needs of the other, which is the same one at another time,
+// to have the addresses: a primary address of their family and ranges for pods. A subnet may have
+// hundreds of ranges: the book, and with it the kernel, holds just those that addresses lie in.
+func widenedFor(nic, other eni.Interface, addrs []netip.Addr) eni.Interface {
+	if !nic.V4.IsValid() && slices.ContainsFunc(addrs, netip.Addr.Is4) {
+		nic.V4 = other.V4
+	}
+	if !nic.V6.IsValid() && slices.ContainsFunc(addrs, netip.Addr.Is6) {
+		nic.V6 = other.V6
+	}
+	for _, p := range other.Pods {
 		if slices.ContainsFunc(addrs, func(a netip.Addr) bool { return p.Contains(a) && !nic.MayHave(a) }) && nic.ValidRange(p) == nil {
 			nic.Pods = append(slices.Clone(nic.Pods), p)
-			need = append(need, p)
 		}
 	}
-	return need
+	return nic
 }

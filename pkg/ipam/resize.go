@@ -110,13 +110,22 @@ func (s *State) AddENI(nic eni.Interface) error {
 	return nil
 }
 
-// AddRanges lets the ENI have addresses of more ranges for pods. What Check would refuse is left
-// out: it would keep all else out of the book, too.
-func (s *State) AddRanges(id string, more []netip.Prefix) {
+// Widen lets the ENI have addresses of a family that it had no primary address of, and of more
+// ranges for pods. What Check would refuse is left out: it would keep all else out of the book, too.
+func (s *State) Widen(by eni.Interface) {
 	for i := range s.ENIs {
 		nic := &s.ENIs[i]
-		for _, p := range more {
-			if nic.ID == id && !slices.Contains(nic.Pods, p) && nic.ValidRange(p) == nil {
+		if nic.ID != by.ID {
+			continue
+		}
+		if !nic.V4.IsValid() {
+			nic.V4 = by.V4
+		}
+		if !nic.V6.IsValid() {
+			nic.V6 = by.V6
+		}
+		for _, p := range by.Pods {
+			if !slices.Contains(nic.Pods, p) && nic.ValidRange(p) == nil {
 				nic.Pods = append(slices.Clone(nic.Pods), p)
 			}
 		}

@@ -173,11 +173,11 @@ func TestACloneSharesNothing(t *testing.T) {
 }
 
 // What the cloud tells wrong would else keep every other change out of the book.
-func TestAddRangesAddsNoneThatCheckRefuses(t *testing.T) {
+func TestWidenAddsNoRangeThatCheckRefuses(t *testing.T) {
 	s := book(t, 2, `10.0.0.11 0 used 1 web`)
 	s.ENIs[0].V6 = eni.Net{}
 	good := netip.MustParsePrefix("10.64.1.0/24")
-	s.AddRanges("eni-a", []netip.Prefix{netip.MustParsePrefix("10.65.1.7/24"), {}, good, netip.MustParsePrefix("2001:db8:1::/64"), good})
+	s.Widen(eni.Interface{ID: "eni-a", Pods: []netip.Prefix{netip.MustParsePrefix("10.65.1.7/24"), {}, good, netip.MustParsePrefix("2001:db8:1::/64"), good}})
 	if got := s.ENIs[0].Pods; !slices.Equal(got, []netip.Prefix{good}) || s.ENIs[1].Pods != nil {
 		t.Errorf("it has %v", got)
 	}
