@@ -22,7 +22,7 @@ type facts struct {
 	found   []netip.Addr         // lost in the book; the cloud has them
 	drop    []netip.Addr         // releasing in the book and gone from the cloud
 	dropENI []string             // in the book and gone from the cloud, with nothing used
-	replace []string             // in the book and gone, another ENI has their place
+	replace []string             // in the book and gone, and in the way of what is new
 	waiting []string             // ENIs of the cloud whose link is not on the node
 	refused bool                 // there is an ENI that the book has refused lately
 }
@@ -126,16 +126,22 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 		}
 	}
 	for _, nic := range book.ENIs {
-		switch gone := nic.Index > 0 && a.confirmedENI(nic.ID, notes); {
-		case gone && !inUse(book, nic.Index):
+		switch {
+		case nic.Index == 0 || !a.confirmedENI(nic.ID, notes):
+		case !inUse(book, nic.Index):
 			f.dropENI = append(f.dropENI, nic.ID)
-		case gone && slices.ContainsFunc(f.enis, func(other eni.Interface) bool {
-			return other.Index == nic.Index || other.Device == nic.Device
-		}):
+		case f.replaces(nic, at):
 			f.replace = append(f.replace, nic.ID)
 		}
 	}
 	return f
+}
+
+// replaces tells whether the book has no room for what is new beside an ENI that is gone: it has
+// the index or link of another one, or its primary address is one for pods by now.
+func (f *facts) replaces(gone eni.Interface, at map[netip.Addr]string) bool {
+	return slices.ContainsFunc(f.enis, func(nic eni.Interface) bool { return nic.Index == gone.Index || nic.Device == gone.Device }) ||
+		slices.ContainsFunc(gone.Nets(), func(n eni.Net) bool { return at[n.Primary.Addr()] != "" })
 }
 
 // knownOf returns the addresses of the book. It is only asked where not all of the
