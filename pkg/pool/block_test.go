@@ -63,7 +63,7 @@ assign eni-b 16 ipv4: demand needs 110 slots, 96 there, 16 to come on eni-b
 assign eni-a 3 ipv4: demand needs 40 slots, 16 there, 3 to come on eni-a
 `},
 		{"and a new ENI begins with what it has", batch, roomFor(prefixes(v4, card(0, v4, 4, 60)), 20), 99, `
-create in subnet-a with 19: demand needs 99 slots, 64 there, 19 to come on a new ENI in subnet-a, which has 20 addresses left
+create in subnet-a with 19: demand needs 99 slots, 64 there, 19 to come on a new ENI in subnet-a, which has 20 addresses left: no subnet that takes ENIs now has the 65 that fill one
 `},
 		{"single addresses take the room of blocks", batch, prefixes(v4, card(0, v4, 1, 2)), 40, `
 assign eni-a 16 ipv4: demand needs 40 slots, 3 there, 16 to come on eni-a

@@ -1,8 +1,6 @@
 package pool
 
 import (
-	"math"
-
 	"github.com/enipool/enipool/pkg/eni"
 )
 
@@ -105,7 +103,7 @@ func (n *nic) addSlot(calls bool) bool {
 // create plans new ENIs until the goal is reached or no more fit.
 func (l *ledger) create() {
 	for l.short() > 0 && l.attached < l.s.Limits.ENIs {
-		f := l.roomiest()
+		f := l.choose()
 		if f == nil {
 			return
 		}
@@ -132,43 +130,4 @@ func (l *ledger) newENI(f *field, slots int) Step {
 		f.left[i] -= price(l.s.Limits, family, n) + 1
 	}
 	return step
-}
-
-// roomiest returns the subnet for a new ENI: the one with the most room, of equals
-// the one with the first name.
-func (l *ledger) roomiest() *field {
-	var best *field
-	for _, f := range l.subnets {
-		if !f.New || f.Blocked {
-			continue
-		}
-		if best == nil || f.room() > best.room() || f.room() == best.room() && f.ID < best.ID {
-			best = f
-		}
-	}
-	return best
-}
-
-// newSize returns with how many slots a new ENI begins in the subnet, 0 for none at
-// all. Its primary address takes one from the subnet.
-func (l *ledger) newSize(f *field) int {
-	want := l.fullSize()
-	slots := math.MaxInt
-	for i, family := range l.s.Families {
-		slots = min(slots, first(l.s.Limits, family, want, f.left[i]-1))
-	}
-	if l.c.Mode == Burstable && !l.c.Partial && slots < want {
-		return 0
-	}
-	return slots
-}
-
-// fullSize returns for how many slots a new ENI is wanted. A burstable one is
-// full; the last is cut by what the node may hold (see Fill).
-func (l *ledger) fullSize() int {
-	per := perENI(l.s.Limits, l.s.Families)
-	if l.c.Mode == Burstable {
-		return min(per, l.most-l.owned)
-	}
-	return min(per, l.ceiling-l.owned)
 }

@@ -159,9 +159,9 @@ create in subnet-a with 4: demand needs 48 slots and the node holds 20 at most, 
 			s.Subnets = []Subnet{{ID: "subnet-d", Free: 9, New: true}, {ID: "subnet-b", Free: 12, New: true},
 				{ID: "subnet-c", Free: 12, New: true}, {ID: "subnet-e", Free: 99, New: true, Blocked: true}, {ID: "subnet-a", Free: 99}}
 		}), 25, `
-create in subnet-b with 11: demand needs 25 slots, 0 there, 11 to come on a new ENI in subnet-b, which has 12 addresses left
-create in subnet-c with 11: demand needs 25 slots, 0 there, 11 to come on a new ENI in subnet-c, which has 12 addresses left
-create in subnet-d with 3: demand needs 25 slots, 0 there, 3 to come on a new ENI in subnet-d, which has 9 addresses left
+create in subnet-b with 11: demand needs 25 slots, 0 there, 11 to come on a new ENI in subnet-b, which has 12 addresses left: no subnet that takes ENIs now has the 17 that fill one
+create in subnet-c with 11: demand needs 25 slots, 0 there, 11 to come on a new ENI in subnet-c, which has 12 addresses left: no subnet that takes ENIs now has the 17 that fill one
+create in subnet-d with 3: demand needs 25 slots, 0 there, 3 to come on a new ENI in subnet-d, which has 9 addresses left: no subnet that takes ENIs now has the 17 that fill one
 `},
 		{"no ENI more than the instance carries", batch, with(node(v4, card(0, v4, 0, 16).with(leaving)), func(s *Snapshot) {
 			s.Foreign, s.Pending = 1, []Pending{{"subnet-a", 7}}
@@ -191,7 +191,7 @@ assign eni-a 5 ipv4: eni-a has 10 slots and mode burstable keeps it full: 6 to c
 		{"a burstable ENI is not begun where it can't be filled", burst, with(node(v4, card(0, v4, 15, 1)), func(s *Snapshot) { s.Subnets[0].Free = 16 }), 32, ""},
 		{"but in part where that is asked for", Config{Mode: Burstable, Multiple: 1, Partial: true},
 			with(node(v4, card(0, v4, 15, 1)), func(s *Snapshot) { s.Subnets[0].Free = 16 }), 32, `
-create in subnet-a with 15: demand needs 32 slots, 16 there, 15 to come on a new ENI in subnet-a, which has 16 addresses left
+create in subnet-a with 15: demand needs 32 slots, 16 there, 15 to come on a new ENI in subnet-a, which has 16 addresses left: no subnet that takes ENIs now has the 17 that fill one
 `},
 		{"addresses of a burstable ENI stay", burst, node(v4, card(0, v4, 10, 6), card(1, v4, 16, 0)), 16, ""},
 		{"idle newest ENIs go back where that is asked for", returns, node(v4, card(0, v4, 10, 6), card(1, v4, 16, 0), card(2, v4, 16, 0)), 32, `

@@ -67,7 +67,11 @@ func (l *ledger) whyFill(n *nic) string {
 }
 
 func (l *ledger) whyCreate(f *field, slots int) string {
-	return fmt.Sprintf("%s, %d to come on a new ENI in %s, which has %d addresses left", l.demand(), slots, f.ID, f.room())
+	why := fmt.Sprintf("%s, %d to come on a new ENI in %s, which has %d addresses left", l.demand(), slots, f.ID, f.room())
+	if !l.fills(f) {
+		why += fmt.Sprintf(": no subnet that takes ENIs now has the %d that fill one", l.footprint())
+	}
+	return why
 }
 
 func (l *ledger) whyRelease(n *nic) string {
