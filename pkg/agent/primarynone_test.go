@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/nodecache"
 )
 
 // reshaped is a driver that takes the instance for another kind.
@@ -35,19 +37,25 @@ func TestAPrimaryENIThatGetsNoneFromNowOnGivesBackWhatIsFree(t *testing.T) {
 	t.Run("by the configuration", func(t *testing.T) { vacates(t, func(n *testNode, _ *bool) { n.over, n.conf.Pool.FirstENI = nil, 1 }) })
 }
 
+// onItsPrimary is a node with ten pods on its primary ENI alone, whose agent has stopped.
+func onItsPrimary(t *testing.T) (n *testNode, bare *bool) {
+	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+	n, bare = w.addNode(testConfig("n1"), sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 41}, Subnet: "subnet-a"}), new(bool)
+	*bare = true
+	n.over = func(inner driver.Driver) driver.Driver { return reshaped{inner, bare} }
+	n.start(-1, false)
+	for range 10 {
+		_ = n.add()
+	}
+	n.all(t, 5*time.Minute)
+	n.stop()
+	return n, bare
+}
+
 func vacates(t *testing.T, change func(n *testNode, bare *bool)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-		n := w.addNode(testConfig("n1"), sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 41}, Subnet: "subnet-a"})
-		bare := true
-		n.over = func(inner driver.Driver) driver.Driver { return reshaped{inner, &bare} }
-		n.start(-1, false)
-		for range 10 {
-			_ = n.add()
-		}
-		n.all(t, 5*time.Minute)
-		n.stop()
-		change(n, &bare)
+		n, bare := onItsPrimary(t)
+		change(n, bare)
 		n.start(-1, false)
 		defer n.stop()
 		sleep(time.Hour)
@@ -76,4 +84,38 @@ func vacates(t *testing.T, change func(n *testNode, bare *bool)) {
 			}
 		}
 	})
+}
+
+// The pods that still run there keep their network when the node cache is lost, or their own record.
+func TestPodsOnAPrimaryENIThatGetsNoneAreInARebuiltBook(t *testing.T) {
+	for name, lose := range map[string]func(n *testNode){
+		"the cache is gone": func(n *testNode) { n.book, n.bookErr = nil, nodecache.ErrMissing },
+		"a record is torn": func(n *testNode) {
+			n.tear(slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.State == eni.Used }))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, bare := onItsPrimary(t)
+				*bare = false
+				lose(n)
+				n.start(-1, false)
+				defer n.stop()
+				sleep(10 * time.Minute)
+				n.mu.Lock()
+				defer n.mu.Unlock()
+				known := knownOf(n.book)
+				for _, pod := range n.pods {
+					if a := pod.addrs[0]; !known[a] || !n.routed[a] {
+						t.Errorf("%s of a pod that runs is in the book: %t, in the kernel: %t", a, known[a], n.routed[a])
+					}
+				}
+				for _, line := range n.book.Addresses {
+					if line.ENI == 0 && line.State != eni.Used {
+						t.Errorf("the book has %s, %s, on the primary ENI", line.Addr, line.State)
+					}
+				}
+			})
+		})
+	}
 }

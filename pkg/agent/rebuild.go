@@ -102,6 +102,11 @@ func (a *Agent) survey(ctx context.Context) (sv survey, err error) {
 	sv.want = want
 	sv.kernel, err = a.Kernel.Occupancy(ctx)
 	sv.owners = sv.kernel.Owners(&sv.want)
+	// What is on an ENI below the first one for pods is others', but for what pods have from earlier.
+	sv.want.Addresses = slices.DeleteFunc(sv.want.Addresses, func(line eni.Address) bool {
+		_, pods := sv.owners[line.Addr]
+		return line.ENI < a.firstIndex() && !pods
+	})
 	return sv, err
 }
 
@@ -137,7 +142,7 @@ func (a *Agent) goingBack(book *ipam.State) []netip.Addr {
 	return addrs
 }
 
-// wanted is the book that the cloud's answer asks for. ENIs whose link is not
+// wanted is the book with all that the cloud's answer shows. ENIs whose link is not
 // there yet come later.
 func (a *Agent) wanted(links map[string]eni.Interface) (want ipam.State, waiting []string) {
 	want.Settings = a.settings()
@@ -145,7 +150,7 @@ func (a *Agent) wanted(links map[string]eni.Interface) (want ipam.State, waiting
 	empty := &ipam.State{}
 	for _, nic := range a.view.enis {
 		index, ok := f.place(a, empty, links, nic.ID)
-		if !ok || index < a.firstIndex() {
+		if !ok {
 			continue
 		}
 		for _, addr := range nic.Addresses {
