@@ -38,8 +38,9 @@ type Region interface {
 	// returns those of them that it has then, of which there may be some together with an
 	// error. Those that it has already are fine. ErrTaken: one is not free. ErrForbidden:
 	// one is not for pods in the ENI's subnet, or the cloud takes none by name. To ask
-	// again is safe.
-	AssignExactly(ctx context.Context, instance, id string, addrs []netip.Addr) ([]netip.Addr, error)
+	// again is safe. Those that the ENI from.ENI has as secondary ones move from there in one
+	// request; ErrForbidden where the cloud can't. No other ENI loses any.
+	AssignExactly(ctx context.Context, instance, id string, addrs []netip.Addr, from Origin) ([]netip.Addr, error)
 
 	// Does tells what the cloud can. It makes no call.
 	Does() Capabilities
@@ -52,6 +53,13 @@ type Region interface {
 // Instance is one that a Region acts for. Type and Zone may be "": then they are asked for.
 type Instance struct {
 	ID, Type, Zone string
+}
+
+// Origin is where the addresses of an AssignExactly come from. The zero Origin: from what is
+// free in the subnet of the ENI that gets them.
+type Origin struct {
+	Subnet string // that they lie in, "": that of the ENI that gets them. ErrForbidden where they differ
+	ENI    string // ID of the one that may have them now, in the same subnet, "": none
 }
 
 // View is what a look shows of a node.
@@ -77,6 +85,7 @@ type Bucket struct {
 type Capabilities struct {
 	Indexes  bool // attached ENIs have device indexes; else enipool counts
 	Exact    bool // AssignExactly
+	Moves    bool // AssignExactly takes IPv4 addresses from another ENI
 	Types    bool // Limits of instance types
 	Reserves bool // ranges of a subnet can be reserved, and Free leaves them out
 	OneENI   bool // an instance has its own ENI alone

@@ -13,7 +13,7 @@ import (
 )
 
 // Assign implements driver.Driver: blocks, or single addresses. EC2 takes no address by
-// name from another ENI unless it is told that it may, which is never done. It does all of a request
+// name from another ENI unless it is told that it may, of IPv4 alone. It does all of a request
 // or nothing, and answers with what is new; an emulator may answer with all addresses of
 // the ENI, or with none.
 func (d *Driver) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
@@ -59,7 +59,7 @@ func given[T comparable](value T) *T {
 
 func (d *Driver) assign4(ctx context.Context, a driver.Assign) (texts, prefixes []string, err error) {
 	out, err := change(ctx, d, &d.api.AssignPrivateIpAddresses, &ec2.AssignPrivateIpAddressesInput{NetworkInterfaceId: aws.String(a.On.ID),
-		PrivateIpAddresses: wire.Texts(a.Addresses), Ipv4PrefixCount: given(int32(a.Count.Blocks)), SecondaryPrivateIpAddressCount: given(int32(a.Count.Singles))})
+		PrivateIpAddresses: wire.Texts(a.Addresses), AllowReassignment: given(a.Take), Ipv4PrefixCount: given(int32(a.Count.Blocks)), SecondaryPrivateIpAddressCount: given(int32(a.Count.Singles))})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -48,6 +48,10 @@ var regional = []regionSentence{
 	{"AssignExactly of one out of the subnet is ErrForbidden, and puts none", exactOutside},
 	{"AssignExactly on another instance's ENI is ErrNotFound", exactElsewhere},
 	{"AssignExactly is ErrForbidden where the cloud takes no address by name", exactNever},
+	{"AssignExactly moves what another ENI has from there", exactMoves},
+	{"AssignExactly takes an address from no other ENI", exactMovesNoOther},
+	{"AssignExactly from another ENI is ErrForbidden where the cloud can't", exactMovesNever},
+	{"AssignExactly of another subnet's addresses is ErrForbidden", exactOtherSubnet},
 	{"Forget drops what is known of an instance", forgets},
 }
 
@@ -254,7 +258,7 @@ func (r *region) has(id string, want, not []netip.Addr) {
 }
 
 func (r *region) assignExactly(instance, id string, addrs ...netip.Addr) ([]netip.Addr, error) {
-	return r.Region.AssignExactly(r.ctx, instance, id, addrs)
+	return r.Region.AssignExactly(r.ctx, instance, id, addrs, cloud.Origin{})
 }
 
 func exactAddresses(r *region) {
@@ -289,7 +293,7 @@ func exactAgain(r *region) {
 func exactTaken(r *region) {
 	on, free := r.exact()
 	i := r.other.carrier(0)
-	theirs, err := r.Region.AssignExactly(r.ctx, r.Instances[1], i.ID, free[:1])
+	theirs, err := r.Region.AssignExactly(r.ctx, r.Instances[1], i.ID, free[:1], cloud.Origin{})
 	r.must(err)
 	got, err := r.assignExactly(r.Instances[0], on.ID, theirs[0])
 	r.is(err, cloud.ErrTaken)
@@ -325,9 +329,9 @@ func exactOutside(r *region) {
 func exactElsewhere(r *region) {
 	on, free := r.exact()
 	before := r.see()
-	_, err := r.Region.AssignExactly(r.ctx, r.Instances[1], on.ID, free)
+	_, err := r.Region.AssignExactly(r.ctx, r.Instances[1], on.ID, free, cloud.Origin{})
 	r.is(err, cloud.ErrNotFound)
-	_, err = r.Region.AssignExactly(r.ctx, r.Nobody, on.ID, free)
+	_, err = r.Region.AssignExactly(r.ctx, r.Nobody, on.ID, free, cloud.Origin{})
 	r.is(err, cloud.ErrNotFound)
 	r.unchanged(before)
 }

@@ -22,7 +22,7 @@ import (
 type wrongRegion struct {
 	cloud.Region
 	look   func(ctx context.Context, instances []string) (map[string]cloud.View, error)
-	assign func(ctx context.Context, instance, id string, addrs []netip.Addr) ([]netip.Addr, error)
+	assign func(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error)
 	gone   func(ctx context.Context, instances []string) ([]string, error)
 	forget func(instance string)
 	limits func(ctx context.Context, types []string) (map[string]eni.Limits, error)
@@ -42,11 +42,11 @@ func (r *wrongRegion) Look(ctx context.Context, instances []string) (map[string]
 	return r.Region.Look(ctx, instances)
 }
 
-func (r *wrongRegion) AssignExactly(ctx context.Context, instance, id string, addrs []netip.Addr) ([]netip.Addr, error) {
+func (r *wrongRegion) AssignExactly(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error) {
 	if r.assign != nil {
-		return r.assign(ctx, instance, id, addrs)
+		return r.assign(ctx, instance, id, addrs, from)
 	}
-	return r.Region.AssignExactly(ctx, instance, id, addrs)
+	return r.Region.AssignExactly(ctx, instance, id, addrs, from)
 }
 
 func (r *wrongRegion) Gone(ctx context.Context, instances []string) ([]string, error) {
@@ -120,8 +120,8 @@ var wrongRegions = map[string]func(m *wrongRegion, r cloud.Region){
 		m.gone = func(_ context.Context, instances []string) ([]string, error) { return instances, nil }
 	},
 	"AssignExactly of one that is not free is ErrTaken, and returns the others": func(m *wrongRegion, r cloud.Region) {
-		m.assign = func(ctx context.Context, instance, id string, addrs []netip.Addr) ([]netip.Addr, error) {
-			got, err := r.AssignExactly(ctx, instance, id, addrs)
+		m.assign = func(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error) {
+			got, err := r.AssignExactly(ctx, instance, id, addrs, from)
 			if err != nil {
 				return nil, err // what came along leaks
 			}
@@ -129,14 +129,36 @@ var wrongRegions = map[string]func(m *wrongRegion, r cloud.Region){
 		}
 	},
 	"AssignExactly finds those fine that the ENI has": func(m *wrongRegion, r cloud.Region) {
-		m.assign = func(ctx context.Context, instance, id string, addrs []netip.Addr) ([]netip.Addr, error) {
+		m.assign = func(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error) {
 			list, _ := r.Node(cloud.Instance{ID: instance}).Interfaces(ctx)
 			for _, i := range list {
 				if i.ID == id && slices.Contains(i.Addresses, addrs[0]) {
 					return nil, &cloud.Error{Op: "AssignExactly", Object: id, Kind: cloud.ErrTaken}
 				}
 			}
-			return r.AssignExactly(ctx, instance, id, addrs)
+			return r.AssignExactly(ctx, instance, id, addrs, from)
+		}
+	},
+	"AssignExactly moves what another ENI has from there": func(m *wrongRegion, r cloud.Region) {
+		m.assign = func(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error) {
+			from.ENI = ""
+			return r.AssignExactly(ctx, instance, id, addrs, from)
+		}
+	},
+	"AssignExactly takes an address from no other ENI": func(m *wrongRegion, r cloud.Region) {
+		m.assign = func(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error) {
+			for _, i := range r.Node(cloud.Instance{ID: "i-2"}).Known() {
+				if from.ENI != "" && slices.Contains(i.Addresses, addrs[0]) {
+					from.ENI = i.ID // whoever has it
+				}
+			}
+			return r.AssignExactly(ctx, instance, id, addrs, from)
+		}
+	},
+	"AssignExactly of another subnet's addresses is ErrForbidden": func(m *wrongRegion, r cloud.Region) {
+		m.assign = func(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error) {
+			from.Subnet = ""
+			return r.AssignExactly(ctx, instance, id, addrs, from)
 		}
 	},
 	"Forget drops what is known of an instance": func(m *wrongRegion, _ cloud.Region) {

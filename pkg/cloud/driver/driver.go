@@ -63,7 +63,8 @@ type Driver interface {
 	Delete(ctx context.Context, id, token string) error
 
 	// Assign puts addresses on the ENI and returns what the answer names. Of addresses by
-	// name it puts all or none. AddressTaken: another ENI, or the cloud, has one of them.
+	// name it puts all or none. AddressTaken: another ENI, or the cloud, has one of them, and
+	// it was not told to take it, or can't, as a primary one.
 	// Whether one that this ENI has is taken the cloud says as it likes.
 	Assign(ctx context.Context, a Assign) (Assigned, error)
 
@@ -244,6 +245,7 @@ type Assign struct {
 	Family    eni.Family
 	Count     Count
 	Addresses []netip.Addr
+	Take      bool   // the Addresses, from whichever ENI has them as secondary ones, where Traits.Moves
 	Token     string // where Traits.AssignTokens
 }
 

@@ -32,6 +32,8 @@ type Traits struct {
 	AllOrNothing bool
 	// Exact: Assign takes addresses by name.
 	Exact bool
+	// Moves: Assign takes IPv4 addresses by name from another ENI of the subnet, if it is told to.
+	Moves bool
 	// Types: Shape takes a type alone, without an instance. One that the cloud does not have
 	// is cloud.ErrNotFound.
 	Types bool

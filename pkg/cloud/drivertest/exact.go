@@ -14,6 +14,38 @@ var exact = []sentence{
 	{"Exact: Assign puts the addresses that it names", []need{takesNames}, putsByName},
 	{"Exact: Assign of an address that another ENI has is refused, AddressTaken, and none is put", []need{takesNames, severalNICs}, putsNoneTaken},
 	{"Exact: Assign of an address out of the subnet is refused, and none is put", []need{takesNames}, putsNoneOutside},
+	{"Moves: Assign takes the addresses that it names from another ENI, if it is told to", []need{moves, severalNICs}, putsTaken},
+	{"Moves: Assign of the primary address of another ENI is refused, AddressTaken", []need{moves, severalNICs}, putsNoPrimary},
+}
+
+func moves(_ Subject, t driver.Traits) string {
+	return unless(t.Moves, "Assign takes nothing from other ENIs")
+}
+
+func putsTaken(a *account) {
+	on, other := a.ready(), a.ready()
+	theirs := a.put(other, eni.IPv4, 2)
+	has, free := a.addresses(on.ID, eni.IPv4), a.free(on, eni.IPv4, 1)
+	kept := without(a.addresses(other.ID, eni.IPv4), theirs[:1])
+	want := []netip.Addr{theirs[0], free[0]}
+	got, err := a.Assign(a.ctx, driver.Assign{On: on, Family: eni.IPv4, Addresses: want, Take: true, Token: a.mark().Token})
+	a.must(err)
+	if len(without(want, got.Addresses)) > 0 {
+		a.Errorf("Assign of %v returned %+v", want, got)
+	}
+	a.carries(on.ID, eni.IPv4, append(has, want...))
+	a.carries(other.ID, eni.IPv4, kept)
+}
+
+func putsNoPrimary(a *account) {
+	on, other := a.ready(), a.ready()
+	if !slices.Contains(a.has, eni.IPv4) {
+		return
+	}
+	before := a.all()
+	_, err := a.Assign(a.ctx, driver.Assign{On: on, Family: eni.IPv4, Addresses: []netip.Addr{other.V4}, Take: true, Token: a.mark().Token})
+	a.because(err, driver.AddressTaken)
+	a.unchanged(before)
 }
 
 // byName is Assign of these addresses to the ENI, with a token of its own.

@@ -290,6 +290,18 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 			return got, err
 		}
 	},
+	"Moves: Assign takes the addresses that it names from another ENI, if it is told to": func(m *mutant, d driver.Driver) {
+		m.assign = func(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
+			a.Take = false
+			return d.Assign(ctx, a)
+		}
+	},
+	"Moves: Assign of the primary address of another ENI is refused, AddressTaken": func(m *mutant, d driver.Driver) {
+		m.assign = func(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
+			got, err := d.Assign(ctx, a)
+			return got, as(err, func(e *driver.Error) { e.Why = driver.Other })
+		}
+	},
 	"Unassign of an address that the ENI lacks is refused, NoSuchAddress, and nothing happens": func(m *mutant, d driver.Driver) {
 		m.unassign = func(ctx context.Context, u driver.Unassign) error {
 			if err := d.Unassign(ctx, u); driver.Reason(err) != driver.NoSuchAddress {

@@ -12,10 +12,17 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// AssignExactly puts these addresses on the ENI, as cloud.Region promises. Other than an
-// assignment by count it can be made again after a lost answer: it has one outcome.
+// AssignExactly puts these addresses on the ENI, as cloud.Region promises, and takes them from
+// no other. Other than an assignment by count it can be made again after a lost answer: it has
+// one outcome.
 func (n *Node) AssignExactly(ctx context.Context, id string, addrs []netip.Addr) (got []netip.Addr, err error) {
 	defer named(&err, "AssignExactly", id)
+	return n.assignExactly(ctx, id, addrs, "", func(context.Context, nic) (origin, error) { return origin{}, nil })
+}
+
+// assignExactly is AssignExactly of addresses in a subnet, "" for the ENI's, that may come
+// from the origin.
+func (n *Node) assignExactly(ctx context.Context, id string, addrs []netip.Addr, subnet string, from func(context.Context, nic) (origin, error)) (got []netip.Addr, err error) {
 	if !n.t.Exact {
 		return nil, because(cloud.ErrForbidden, "%s chooses addresses itself", n.t.Name)
 	}
@@ -27,6 +34,9 @@ func (n *Node) AssignExactly(ctx context.Context, id string, addrs []netip.Addr)
 	if err != nil {
 		return nil, err
 	}
+	if subnet != "" && subnet != on.Subnet {
+		return nil, because(cloud.ErrForbidden, "this ENI is in subnet %s, and gets no addresses of %s", on.Subnet, subnet)
+	}
 	if err := n.mayName(ctx, on, addrs); err != nil {
 		return nil, err
 	}
@@ -34,7 +44,13 @@ func (n *Node) AssignExactly(ctx context.Context, id string, addrs []netip.Addr)
 		return nil, err
 	}
 	e := &exactly{Node: n, self: self, on: on}
-	err = e.askAll(ctx, addrs)
+	if e.from, err = from(ctx, on); err != nil {
+		return nil, err
+	}
+	err = e.askAll(ctx, e.from.addrs, true)
+	if err == nil {
+		err = e.askAll(ctx, minus(addrs, e.from.addrs), false)
+	}
 	if driver.Reason(err) == driver.NoSuchInterface {
 		n.forget(id)
 	}
@@ -69,16 +85,18 @@ type exactly struct {
 	*Node
 	self    driver.Self
 	on      nic
+	from    origin
 	got     []netip.Addr
 	refused error // why one of the addresses is not to be had, which ends nothing
 }
 
-// askAll asks for the addresses of each family, so many a call as the cloud takes.
-func (e *exactly) askAll(ctx context.Context, addrs []netip.Addr) error {
+// askAll asks for the addresses of each family, so many a call as the cloud takes. They are
+// taken from the ENI that has them, or are free.
+func (e *exactly) askAll(ctx context.Context, addrs []netip.Addr, take bool) error {
 	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
 		all := union(ofFamily(addrs, f))
 		for part := range slices.Chunk(all, cmp.Or(e.t.PerCall, max(len(all), 1))) {
-			if err := e.ask(ctx, f, part); err != nil {
+			if err := e.ask(ctx, f, part, take); err != nil {
 				return err
 			}
 		}
@@ -88,8 +106,8 @@ func (e *exactly) askAll(ctx context.Context, addrs []netip.Addr) error {
 
 // ask asks for addresses of one family. Clouds refuse all where one is taken, and where the
 // ENI has one already: then each that it lacks is asked for alone.
-func (e *exactly) ask(ctx context.Context, f eni.Family, addrs []netip.Addr) error {
-	err := e.request(ctx, f, addrs)
+func (e *exactly) ask(ctx context.Context, f eni.Family, addrs []netip.Addr, take bool) error {
+	err := e.request(ctx, f, addrs, take)
 	if driver.Reason(err) != driver.AddressTaken {
 		return err
 	}
@@ -104,7 +122,7 @@ func (e *exactly) ask(ctx context.Context, f eni.Family, addrs []netip.Addr) err
 		return nil
 	}
 	for _, a := range lacks {
-		switch err := e.request(ctx, f, []netip.Addr{a}); {
+		switch err := e.request(ctx, f, []netip.Addr{a}, take); {
 		case driver.Reason(err) == driver.AddressTaken:
 			e.refuse([]netip.Addr{a}, err)
 		case err != nil:
@@ -122,8 +140,8 @@ func (e *exactly) refuse(addrs []netip.Addr, said error) {
 }
 
 // request makes one call. Where no good answer comes describes tell what came of it.
-func (e *exactly) request(ctx context.Context, f eni.Family, addrs []netip.Addr) error {
-	out, err := e.d.Assign(ctx, driver.Assign{On: e.on.raw, Family: f, Addresses: addrs, Token: e.o.Token()})
+func (e *exactly) request(ctx context.Context, f eni.Family, addrs []netip.Addr, take bool) error {
+	out, err := e.d.Assign(ctx, driver.Assign{On: e.on.raw, Family: f, Addresses: addrs, Take: take, Token: e.o.Token()})
 	if lacks := minus(addrs, out.Addresses); err == nil && len(out.Addresses) > 0 && len(lacks) > 0 {
 		err = because(cloud.ErrUnknown, "the answer does not name %s", lacks[0])
 	}
@@ -159,8 +177,11 @@ func (e *exactly) has(ctx context.Context, addrs []netip.Addr) ([]netip.Addr, er
 	return minus(addrs, minus(addrs, all)), nil
 }
 
-// take notes what the ENI has now.
+// take notes what the ENI has now, and the one that it comes from no more.
 func (e *exactly) take(addrs []netip.Addr) {
 	e.got = append(e.got, addrs...)
+	if moved := minus(addrs, minus(addrs, e.from.addrs)); e.from.node != nil && len(moved) > 0 {
+		e.from.node.note(e.from.id, moved, nil, taken)
+	}
 	e.note(e.on.ID, addrs, nil, put)
 }

@@ -77,13 +77,18 @@ func (r *Region) all() []string {
 }
 
 // AssignExactly implements cloud.Region.
-func (r *Region) AssignExactly(ctx context.Context, instance, id string, addrs []netip.Addr) (got []netip.Addr, err error) {
+func (r *Region) AssignExactly(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) (got []netip.Addr, err error) {
+	defer named(&err, "AssignExactly", id)
 	n, err := r.node(instance)
 	if err != nil {
-		named(&err, "AssignExactly", id)
 		return nil, err
 	}
-	return n.AssignExactly(ctx, id, addrs)
+	if from.ENI == id {
+		from.ENI = ""
+	}
+	return n.assignExactly(ctx, id, addrs, from.Subnet, func(ctx context.Context, on nic) (origin, error) {
+		return r.origin(ctx, on, from.ENI, addrs)
+	})
 }
 
 // Limits implements cloud.Region.
@@ -174,7 +179,7 @@ func (r *Region) vpc(ctx context.Context) string {
 // Does implements cloud.Region.
 func (r *Region) Does() cloud.Capabilities {
 	t := r.t
-	return cloud.Capabilities{Indexes: !t.NoIndex, Exact: t.Exact, Types: t.Types, Reserves: t.Reserves, OneENI: t.OneNIC, Bits4: t.Bits4, Bits6: t.Bits6,
+	return cloud.Capabilities{Indexes: !t.NoIndex, Exact: t.Exact, Moves: t.Moves, Types: t.Types, Reserves: t.Reserves, OneENI: t.OneNIC, Bits4: t.Bits4, Bits6: t.Bits6,
 		PerAssign: t.PerCall, PerLook: t.PerScan, PageSize: t.PageSize}
 }
 

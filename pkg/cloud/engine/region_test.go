@@ -236,7 +236,7 @@ func TestEachRequestIsAdmittedByItsAction(t *testing.T) {
 			made, err := n.CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "a", V4: 2, V6: 1})
 			must(t, err)
 			must(t, n.UnassignAddresses(t.Context(), made.ID, made.Addresses[:1]))
-			_, err = r.AssignExactly(t.Context(), "i-1", made.ID, made.Addresses[:1])
+			_, err = r.AssignExactly(t.Context(), "i-1", made.ID, made.Addresses[:1], cloud.Origin{})
 			must(t, err)
 			_, err = r.Look(t.Context(), nil)
 			must(t, err)
@@ -260,6 +260,38 @@ func TestEachRequestIsAdmittedByItsAction(t *testing.T) {
 	}
 }
 
+// A move has one outcome, too. Of an ENI that nobody here has made nothing is taken.
+func TestALostAnswerToAMoveIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		r := w.region(engine.Options{})
+		made, err := r.Node(cloud.Instance{ID: "i-1"}).CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "a", V4: 1})
+		must(t, err)
+		theirs, err := r.Node(cloud.Instance{ID: "i-2"}).CreateInterface(t.Context(), cloud.Create{Token: "u", Subnet: "a", V4: 2})
+		must(t, err)
+		w.FailNext(sim.ActAssign, sim.Fault{Answer: sim.Lost})
+		from := cloud.Origin{ENI: theirs.ID}
+		got, err := r.AssignExactly(t.Context(), "i-1", made.ID, theirs.Addresses[:1], from)
+		must(t, err)
+		if !slices.Equal(got, theirs.Addresses[:1]) || w.Calls()[sim.ActAssign] != 1 {
+			t.Errorf("a move without an answer returns %v after %d requests", got, w.Calls()[sim.ActAssign])
+		}
+		w.FailNext(sim.ActAssign, sim.Fault{Err: cloud.ErrThrottled})
+		if got, err = r.AssignExactly(t.Context(), "i-1", made.ID, theirs.Addresses[1:], from); !errors.Is(err, cloud.ErrThrottled) || len(got) > 0 {
+			t.Errorf("a move that is throttled returns %v, %v", got, err)
+		}
+		var foreign sim.Interface
+		must(t, w.Update(func(tx *sim.Tx) error {
+			foreign, err = tx.Create(sim.Create{Subnet: "a", Wish: sim.Wish{CountV4: 1}})
+			return err
+		}))
+		if got, err = r.AssignExactly(t.Context(), "i-1", made.ID, foreign.V4, cloud.Origin{ENI: foreign.ID}); !errors.Is(err, cloud.ErrForbidden) || len(got) > 0 {
+			t.Errorf("of a foreign ENI %v are taken, %v", got, err)
+		}
+		must(t, w.Check())
+	})
+}
+
 // An assignment by name has one outcome, so that describes tell it after a lost answer.
 func TestALostAnswerToAnAssignmentByNameIsNoError(t *testing.T) {
 	for name, fault := range map[string]sim.Fault{"done": {Answer: sim.Lost}, "done later": {Answer: sim.Lost, Later: 2 * time.Millisecond}} {
@@ -270,13 +302,13 @@ func TestALostAnswerToAnAssignmentByNameIsNoError(t *testing.T) {
 			must(t, err)
 			want := netip.MustParseAddr("10.0.1.77")
 			w.FailNext(sim.ActAssign, fault)
-			got, err := r.AssignExactly(t.Context(), "i-1", made.ID, []netip.Addr{want})
+			got, err := r.AssignExactly(t.Context(), "i-1", made.ID, []netip.Addr{want}, cloud.Origin{})
 			must(t, err)
 			if !slices.Equal(got, []netip.Addr{want}) || w.Calls()[sim.ActAssign] != 1 {
 				t.Errorf("%s: an assignment without an answer returns %v after %d requests", name, got, w.Calls()[sim.ActAssign])
 			}
 			w.FailNext(sim.ActAssign, sim.Fault{Answer: sim.Lost, Later: time.Hour})
-			got, err = r.AssignExactly(t.Context(), "i-1", made.ID, []netip.Addr{want.Next()})
+			got, err = r.AssignExactly(t.Context(), "i-1", made.ID, []netip.Addr{want.Next()}, cloud.Origin{})
 			if !errors.Is(err, cloud.ErrUnknown) || len(got) > 0 {
 				t.Errorf("%s: what does not come in time returns %v, %v", name, got, err)
 			}

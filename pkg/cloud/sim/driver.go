@@ -47,7 +47,7 @@ func methodActions() map[string][]string {
 
 // LikeEC2 are traits of an account that behaves as EC2 does.
 func LikeEC2() driver.Traits {
-	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, Types: true, PerScan: 200, PageSize: 1000, Requests: methodActions(), Bits4: 28, Bits6: 80}
+	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, Moves: true, Types: true, PerScan: 200, PageSize: 1000, Requests: methodActions(), Bits4: 28, Bits6: 80}
 }
 
 // LikeBCE are traits of an account that behaves as BCE does.

@@ -102,7 +102,7 @@ func (d *Driver) Delete(ctx context.Context, id, token string) error {
 // what the subnet has.
 func (d *Driver) Assign(ctx context.Context, w driver.Assign) (driver.Assigned, error) {
 	named := slices.Clone(w.Addresses)
-	wish := Wish{V4: named, CountV4: w.Count.Singles, BlocksV4: w.Count.Blocks}
+	wish := Wish{V4: named, CountV4: w.Count.Singles, BlocksV4: w.Count.Blocks, Reassign: w.Take && d.traits.Moves}
 	if w.Family == eni.IPv6 {
 		wish = Wish{V6: named, CountV6: w.Count.Singles, BlocksV6: w.Count.Blocks}
 	}
