@@ -23,6 +23,12 @@ var Policy string
 //go:embed policy-cluster.json
 var ClusterPolicy string
 
+// RangesPolicy is what keeps ranges of subnets for addresses by name, besides Policy: for who acts for many
+// nodes, never for a node's role.
+//
+//go:embed policy-ranges.json
+var RangesPolicy string
+
 // Trust is the trust policy of that role, for instance profiles.
 //
 //go:embed trust.json

@@ -84,7 +84,7 @@ func Traits() driver.Traits {
 		Keys: driver.Keys{Subnet: "AvailableIpAddressCount", Self: "cloud.instance and cloud.region", Policy: "conf/aws/policy.json",
 			Keyring: "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the agent's environment", Reserved: "aws ec2 get-subnet-cidr-reservations"},
 		FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, Moves: true, Types: true,
-		PerScan: perFilter, PageSize: perPage, Bits4: bits4, Bits6: bits6, Reserves: true,
+		PerScan: perFilter, PageSize: perPage, Bits4: bits4, Bits6: bits6, Reserves: true, Keeps: true,
 		Requests: methodActions(), Buckets: buckets(), Retries: retries(),
 		Times: driver.Times{Poll: 500 * time.Millisecond, Slow: 3 * time.Second, Usual: 2 * time.Second, Settle: 10 * time.Second, Wait: 2 * time.Minute},
 	}

@@ -10,13 +10,16 @@ type operations struct {
 	AssignPrivateIpAddresses        request[ec2.AssignPrivateIpAddressesInput, ec2.AssignPrivateIpAddressesOutput]
 	AttachNetworkInterface          request[ec2.AttachNetworkInterfaceInput, ec2.AttachNetworkInterfaceOutput]
 	CreateNetworkInterface          request[ec2.CreateNetworkInterfaceInput, ec2.CreateNetworkInterfaceOutput]
+	CreateSubnetCidrReservation     request[ec2.CreateSubnetCidrReservationInput, ec2.CreateSubnetCidrReservationOutput]
 	DeleteNetworkInterface          request[ec2.DeleteNetworkInterfaceInput, ec2.DeleteNetworkInterfaceOutput]
+	DeleteSubnetCidrReservation     request[ec2.DeleteSubnetCidrReservationInput, ec2.DeleteSubnetCidrReservationOutput]
 	DescribeInstanceTypes           request[ec2.DescribeInstanceTypesInput, ec2.DescribeInstanceTypesOutput]
 	DescribeInstances               request[ec2.DescribeInstancesInput, ec2.DescribeInstancesOutput]
 	DescribeNetworkInterfaces       request[ec2.DescribeNetworkInterfacesInput, ec2.DescribeNetworkInterfacesOutput]
 	DescribeSecurityGroups          request[ec2.DescribeSecurityGroupsInput, ec2.DescribeSecurityGroupsOutput]
 	DescribeSubnets                 request[ec2.DescribeSubnetsInput, ec2.DescribeSubnetsOutput]
 	DetachNetworkInterface          request[ec2.DetachNetworkInterfaceInput, ec2.DetachNetworkInterfaceOutput]
+	GetSubnetCidrReservations       request[ec2.GetSubnetCidrReservationsInput, ec2.GetSubnetCidrReservationsOutput]
 	ModifyNetworkInterfaceAttribute request[ec2.ModifyNetworkInterfaceAttributeInput, ec2.ModifyNetworkInterfaceAttributeOutput]
 	UnassignIpv6Addresses           request[ec2.UnassignIpv6AddressesInput, ec2.UnassignIpv6AddressesOutput]
 	UnassignPrivateIpAddresses      request[ec2.UnassignPrivateIpAddressesInput, ec2.UnassignPrivateIpAddressesOutput]
@@ -33,6 +36,8 @@ func operationsOf(c *ec2.Client) operations {
 		DescribeSecurityGroups: c.DescribeSecurityGroups, DescribeSubnets: c.DescribeSubnets,
 		DetachNetworkInterface: c.DetachNetworkInterface, ModifyNetworkInterfaceAttribute: c.ModifyNetworkInterfaceAttribute,
 		UnassignIpv6Addresses: c.UnassignIpv6Addresses, UnassignPrivateIpAddresses: c.UnassignPrivateIpAddresses,
-		options: c.Options(),
+		CreateSubnetCidrReservation: c.CreateSubnetCidrReservation, DeleteSubnetCidrReservation: c.DeleteSubnetCidrReservation,
+		GetSubnetCidrReservations: c.GetSubnetCidrReservations,
+		options:                   c.Options(),
 	}
 }

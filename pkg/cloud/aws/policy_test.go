@@ -74,16 +74,27 @@ func (p policy) actions() (list []string) {
 	return slices.Compact(list)
 }
 
-// called returns the actions that an agent calls: methods of an EC2 client in a field
-// called api. Probe looks at more, and says so where it may not.
+// called returns the actions that an agent calls. Probe looks at more, and says so where it may
+// not; no agent reserves ranges.
 func called(t *testing.T) (list []string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
 	must(t, err)
+	files = slices.DeleteFunc(files, func(name string) bool {
+		return strings.HasSuffix(name, "_test.go") || name == "probe.go" || name == reserving
+	})
+	list = append(calledIn(t, files...), "ec2:CreateTags") // that is what tags at a creation need
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// reserving is the file that reserves ranges.
+const reserving = "reservations.go"
+
+// calledIn returns the actions that files call: methods of an EC2 client in a field called api.
+func calledIn(t *testing.T, files ...string) (list []string) {
+	t.Helper()
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") || name == "probe.go" {
-			continue
-		}
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		must(t, err)
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -97,7 +108,6 @@ func called(t *testing.T) (list []string) {
 			return true
 		})
 	}
-	list = append(list, "ec2:CreateTags") // that is what tags at a creation need
 	slices.Sort(list)
 	return slices.Compact(list)
 }
@@ -116,6 +126,20 @@ func TestThePoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
 			}
 			if s.Effect != "Allow" || len(s.Resource) == 0 {
 				t.Errorf("%s: %s: %s on %v", name, s.Sid, s.Effect, s.Resource)
+			}
+		}
+	}
+}
+
+func TestThePolicyOfRangesAllowsWhatReservesThemAndNoMore(t *testing.T) {
+	p := readPolicy(t, awsconf.RangesPolicy)
+	if diff := cmp.Diff(calledIn(t, reserving), p.actions()); diff != "" {
+		t.Errorf("(-called +allowed):\n%s", diff)
+	}
+	for name, allowed := range policies(t) {
+		for _, action := range allowed.actions() {
+			if slices.Contains(p.actions(), action) {
+				t.Errorf("%s: a node may %s", name, action)
 			}
 		}
 	}

@@ -21,6 +21,10 @@ const (
 	actMachines = "DescribeInstances"
 	actAssign   = "AssignPrivateIpAddresses"
 	actUnassign = "UnassignPrivateIpAddresses"
+
+	actReserve   = "CreateSubnetCidrReservation"
+	actUnreserve = "DeleteSubnetCidrReservation"
+	actReserved  = "GetSubnetCidrReservations"
 )
 
 // methodActions are the actions that each method is made of. Those of IPv6 have names of their
@@ -30,6 +34,7 @@ func methodActions() map[string][]string {
 		"Shape": {actTypes}, "Gone": {actMachines}, "Subnets": {actSubnets}, driver.SubnetsBoth: {actSubnets, actSubnets}, "Interfaces": {actDescribe}, "Page": {actDescribe},
 		"Create": {actCreate}, "Attach": {actAttach}, "Bind": {actModify}, "Detach": {actDetach}, "Delete": {actDelete},
 		"Assign": {actAssign}, "Unassign": {actUnassign}, "SetGroups": {actModify},
+		"Reserve": {actReserve}, "Unreserve": {actUnreserve}, "Reservations": {actReserved},
 	}
 }
 
@@ -39,8 +44,8 @@ func buckets() map[string]cloud.Bucket {
 	listed, other, reads := cloud.Bucket{Burst: 100, PerSecond: 5}, cloud.Bucket{Burst: 50, PerSecond: 5}, cloud.Bucket{Burst: 100, PerSecond: 20}
 	return map[string]cloud.Bucket{
 		actAssign: listed, actUnassign: listed, actCreate: listed, actDelete: listed, actModify: listed,
-		actAttach: other, actDetach: other,
-		actDescribe: reads, actSubnets: reads, actTypes: reads, actMachines: reads,
+		actAttach: other, actDetach: other, actReserve: other, actUnreserve: other,
+		actDescribe: reads, actSubnets: reads, actTypes: reads, actMachines: reads, actReserved: reads,
 	}
 }
 

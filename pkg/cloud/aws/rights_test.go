@@ -78,7 +78,7 @@ func (r *rights) questions(form url.Values) (list []question) {
 			}
 		}
 		switch {
-		case strings.HasPrefix(action, "Describe"):
+		case strings.HasPrefix(action, "Describe"), strings.Contains(action, "SubnetCidrReservation"):
 			ask("", nil)
 		case action == "CreateNetworkInterface":
 			ask("subnet/"+form.Get("SubnetId"), nil)

@@ -124,3 +124,22 @@ func (d *Driver) Skew() (ahead time.Duration, known bool) { return d.clock.Skew(
 
 // Bind implements driver.Driver. ENIs outlive their instance in this cloud.
 func (*Driver) Bind(context.Context, string, string) error { return nil }
+
+// errKeepsNone: the VPC service has CreateIpreserve, of which no page says whether addresses
+// by count leave such a range alone.
+func errKeepsNone() error {
+	return &driver.Error{Kind: cloud.ErrForbidden, Detail: "no range of a subnet is kept for addresses by name here"}
+}
+
+// Reserve implements driver.Driver.
+func (*Driver) Reserve(context.Context, driver.Reservation) (string, error) {
+	return "", errKeepsNone()
+}
+
+// Unreserve implements driver.Driver.
+func (*Driver) Unreserve(context.Context, string) error { return errKeepsNone() }
+
+// Reservations implements driver.Driver.
+func (*Driver) Reservations(context.Context, string) ([]driver.Reservation, error) {
+	return nil, errKeepsNone()
+}

@@ -77,6 +77,17 @@ type Driver interface {
 
 	// SetGroups replaces the security groups of an ENI.
 	SetGroups(ctx context.Context, id string, groups []string, token string) error
+
+	// Reserve keeps a range of a subnet for addresses by name, where Traits.Keeps, and returns
+	// the reservation's ID. Addresses in it that somebody has stay his. A range that overlaps
+	// one that is reserved, or is out of the subnet, is refused, and nothing happens.
+	Reserve(ctx context.Context, r Reservation) (id string, err error)
+
+	// Unreserve ends a reservation, where Traits.Keeps. Whoever has addresses of it keeps them.
+	Unreserve(ctx context.Context, id string) error
+
+	// Reservations returns those of a subnet, where Traits.Keeps, from all pages.
+	Reservations(ctx context.Context, subnet string) ([]Reservation, error)
 }
 
 // Prober is a Driver that can find out more than its methods tell: whether calls are
@@ -254,6 +265,14 @@ type Assign struct {
 type Assigned struct {
 	Addresses []netip.Addr
 	Blocks    []netip.Prefix
+}
+
+// Reservation is a range of a subnet whose addresses nobody gets unasked.
+type Reservation struct {
+	ID, Subnet string
+	Range      netip.Prefix
+	Note       string // what we wrote on it
+	Blocks     bool   // delegated prefixes come from it, where Traits.Reserves; addresses by name do not
 }
 
 // Unassign is addresses that an ENI loses: Addresses, or Blocks.

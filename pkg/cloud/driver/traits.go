@@ -52,6 +52,9 @@ type Traits struct {
 	// Reserves: ranges of a subnet can be reserved for delegated prefixes, and Subnet.Free
 	// leaves them out.
 	Reserves bool
+	// Keeps: Reserve keeps a range of a subnet for addresses by name. Without it Reserve, Unreserve
+	// and Reservations fail with cloud.ErrForbidden.
+	Keeps bool
 	// Zone makes names of one zone the same; nil: they are.
 	Zone func(name string) string
 

@@ -184,7 +184,7 @@ func ContractIn(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t
 }
 
 func sentences() []sentence {
-	return slices.Concat(reads, filters, pages, requests, creates, attaches, changes, assigns, exact, unassigns, failures)
+	return slices.Concat(reads, filters, pages, requests, creates, attaches, changes, assigns, exact, unassigns, reservations, failures)
 }
 
 func (s sentence) run(t *testing.T, subject Subject) {

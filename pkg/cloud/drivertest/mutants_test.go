@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -31,6 +32,8 @@ type mutant struct {
 	interfaces func(ctx context.Context, f driver.Filter) ([]driver.Interface, error)
 	subnets    func(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error)
 	gone       func(ctx context.Context, instances []string) ([]string, error)
+	reserve    func(ctx context.Context, r driver.Reservation) (string, error)
+	unreserve  func(ctx context.Context, id string) error
 	page       func(ctx context.Context, s driver.Scan) (driver.Page, error)
 	traits     driver.Traits // where they have a Name
 }
@@ -103,6 +106,20 @@ func (m *mutant) Gone(ctx context.Context, instances []string) ([]string, error)
 		return m.gone(ctx, instances)
 	}
 	return m.Driver.Gone(ctx, instances)
+}
+
+func (m *mutant) Reserve(ctx context.Context, r driver.Reservation) (string, error) {
+	if m.reserve != nil {
+		return m.reserve(ctx, r)
+	}
+	return m.Driver.Reserve(ctx, r)
+}
+
+func (m *mutant) Unreserve(ctx context.Context, id string) error {
+	if m.unreserve != nil {
+		return m.unreserve(ctx, id)
+	}
+	return m.Driver.Unreserve(ctx, id)
 }
 
 func (m *mutant) Traits() driver.Traits {
@@ -300,6 +317,33 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 		m.assign = func(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
 			got, err := d.Assign(ctx, a)
 			return got, as(err, func(e *driver.Error) { e.Why = driver.Other })
+		}
+	},
+	"Keeps: Reserve keeps a range for addresses by name": func(m *mutant, d driver.Driver) {
+		m.reserve = func(ctx context.Context, r driver.Reservation) (string, error) {
+			r.Range = netip.PrefixFrom(r.Range.Addr(), r.Range.Addr().BitLen()) // one of two
+			return d.Reserve(ctx, r)
+		}
+	},
+	"Keeps: Reserve of a range that overlaps a reserved one, or is out of the subnet, is refused": func(m *mutant, d driver.Driver) {
+		m.reserve = func(ctx context.Context, r driver.Reservation) (string, error) {
+			id, err := d.Reserve(ctx, r)
+			if errors.Is(err, cloud.ErrForbidden) {
+				return "scr-0", nil // it is as the caller wants it
+			}
+			return id, err
+		}
+	},
+	"Keeps: Unreserve ends a reservation, and who has an address of it keeps it": func(m *mutant, d driver.Driver) {
+		m.unreserve = func(context.Context, string) error { return nil }
+	},
+	"Keeps: a reservation whose answer is lost is ErrUnknown, one that is throttled has not happened": func(m *mutant, d driver.Driver) {
+		m.reserve = func(ctx context.Context, r driver.Reservation) (string, error) {
+			id, err := d.Reserve(ctx, r)
+			if errors.Is(err, cloud.ErrThrottled) {
+				return d.Reserve(ctx, r)
+			}
+			return id, err
 		}
 	},
 	"Unassign of an address that the ENI lacks is refused, NoSuchAddress, and nothing happens": func(m *mutant, d driver.Driver) {

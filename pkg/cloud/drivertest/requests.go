@@ -22,6 +22,9 @@ func requestsAreNamed(a *account) {
 	if !a.traits.OneNIC {
 		methods = append(methods, "Create", "Attach", "Detach", "Delete")
 	}
+	if a.traits.Keeps {
+		methods = append(methods, "Reserve", "Unreserve", "Reservations")
+	}
 	if a.traits.Binds {
 		methods = append(methods, "Bind")
 	}
@@ -118,6 +121,12 @@ func requestsAreSent(a *account) {
 	a.awaitState(on.ID, driver.Loose)
 	sends("Delete", func() error { return a.Delete(a.ctx, on.ID, rand.Text()) })
 
+	if a.traits.Keeps {
+		var id string
+		sends("Reserve", func() (err error) { id, err = a.reserve(twoOf(a.in.Gateway4.Next().Next().Next().Next())); return err })
+		sends("Reservations", func() error { _, err := a.Reservations(a.ctx, a.in.ID); return err })
+		sends("Unreserve", func() error { return a.Unreserve(a.ctx, id) })
+	}
 	for part := range a.traits.Requests {
 		if part != "Bind" && part != "Rewrite" && !slices.Contains(compared, part) {
 			a.Errorf("Requests have %s, which is no method nor a part of one", part)

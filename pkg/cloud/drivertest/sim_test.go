@@ -59,6 +59,7 @@ var actions = map[string]string{
 	"Shape": sim.ActShape, "Gone": sim.ActGone, "Subnets": sim.ActSubnets, "Interfaces": sim.ActDescribe,
 	"Create": sim.ActCreate, "Attach": sim.ActAttach, "Bind": sim.ActModify, "Rewrite": sim.ActModify, "SetGroups": sim.ActModify,
 	"Detach": sim.ActDetach, "Delete": sim.ActDelete, "Assign": sim.ActAssign, "Unassign": sim.ActUnassign,
+	"Reserve": sim.ActReserve, "Unreserve": sim.ActUnreserve,
 }
 
 func (w *world) inject(method string, f drivertest.Failure) {

@@ -97,6 +97,18 @@ func (d admitted) SetGroups(ctx context.Context, id string, groups []string, tok
 	return d.step(ctx, "SetGroups", func() error { return d.Driver.SetGroups(ctx, id, groups, token) })
 }
 
+func (d admitted) Reserve(ctx context.Context, r driver.Reservation) (string, error) {
+	return whenAdmitted(ctx, d, "Reserve", func() (string, error) { return d.Driver.Reserve(ctx, r) })
+}
+
+func (d admitted) Unreserve(ctx context.Context, id string) error {
+	return d.step(ctx, "Unreserve", func() error { return d.Driver.Unreserve(ctx, id) })
+}
+
+func (d admitted) Reservations(ctx context.Context, subnet string) ([]driver.Reservation, error) {
+	return whenAdmitted(ctx, d, "Reservations", func() ([]driver.Reservation, error) { return d.Driver.Reservations(ctx, subnet) })
+}
+
 // able returns the driver as one that can do what not all can. One whose requests are admitted
 // can what the one inside can, which makes none or makes them because a person asks, now and then.
 func able[T any](d driver.Driver) (T, bool) {

@@ -204,6 +204,18 @@ func (d *nimbus) Detach(context.Context, driver.Interface, string) error     { r
 func (d *nimbus) Delete(context.Context, string, string) error               { return errOneNIC }
 func (d *nimbus) Rewrite(context.Context, string, driver.Mark, string) error { return errOneNIC }
 
+func errKeepsNone() error {
+	return &driver.Error{Kind: cloud.ErrForbidden, Detail: "no range is kept"}
+}
+
+func (d *nimbus) Reserve(context.Context, driver.Reservation) (string, error) {
+	return "", errKeepsNone()
+}
+func (d *nimbus) Unreserve(context.Context, string) error { return errKeepsNone() }
+func (d *nimbus) Reservations(context.Context, string) ([]driver.Reservation, error) {
+	return nil, errKeepsNone()
+}
+
 func texts(addrs []netip.Addr) []string {
 	out := []string{}
 	for _, a := range addrs {

@@ -122,7 +122,7 @@ func (p *pool) check(nics map[string]*nic, bad complain) {
 	for addr, owner := range p.used {
 		block := p.block(addr)
 		inside[block]++
-		if nics[owner] == nil && owner != foreign && owner != hiddenOwner {
+		if nics[owner] == nil && owner != foreign && owner != hiddenOwner && owner != kept {
 			bad("address %s is of %s, which does not exist", addr, owner)
 		}
 		if len(p.blocks) > 0 && p.blocks[block] != "" {
@@ -149,6 +149,7 @@ func (p *pool) check(nics map[string]*nic, bad complain) {
 	if left := p.size - len(p.used) - p.foreign; p.foreign < 0 || p.size <= endless && left < len(p.blocks)*p.perBlock() {
 		bad("subnet %s has %d addresses, %d of them are used and %d foreign, and it gave %d blocks", p.net, p.size, len(p.used), p.foreign, len(p.blocks))
 	}
+	p.checkKept(bad)
 	p.checkCount(len(freed), bad)
 }
 

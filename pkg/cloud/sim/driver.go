@@ -24,6 +24,10 @@ const (
 	ActDelete   = "Delete"
 	ActAssign   = "Assign"
 	ActUnassign = "Unassign"
+
+	ActReserve   = "Reserve"
+	ActUnreserve = "Unreserve"
+	ActReserved  = "DescribeReservations"
 )
 
 // Driver is the account as one instance's driver, in this process. It behaves as the
@@ -47,7 +51,9 @@ func methodActions() map[string][]string {
 
 // LikeEC2 are traits of an account that behaves as EC2 does.
 func LikeEC2() driver.Traits {
-	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, Moves: true, Types: true, PerScan: 200, PageSize: 1000, Requests: methodActions(), Bits4: 28, Bits6: 80}
+	requests := methodActions()
+	requests["Reserve"], requests["Unreserve"], requests["Reservations"] = []string{ActReserve}, []string{ActUnreserve}, []string{ActReserved}
+	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, Moves: true, Types: true, PerScan: 200, PageSize: 1000, Keeps: true, Requests: requests, Bits4: 28, Bits6: 80}
 }
 
 // LikeBCE are traits of an account that behaves as BCE does.

@@ -25,7 +25,7 @@ func verdictOf(r Reason) verdict {
 	switch r {
 	case NoSuchInterface, NoSuchResource: // a driver tags ENIs alone
 		return verdict{cloud.ErrNotFound, driver.NoSuchInterface}
-	case NoSuchInstance, NoSuchType, NoSuchSubnet, NoSuchAttachment:
+	case NoSuchInstance, NoSuchType, NoSuchSubnet, NoSuchAttachment, NoSuchReservation:
 		return verdict{cloud.ErrNotFound, driver.Other}
 	case NoSuchAddress:
 		return verdict{cloud.ErrForbidden, driver.NoSuchAddress}

@@ -20,6 +20,8 @@ const (
 	NoSuchAddress    Reason = "no such address on the interface"
 	NoSuchResource   Reason = "no such resource"
 
+	NoSuchReservation Reason = "no such reservation"
+
 	SubnetFull       Reason = "subnet has too few free addresses"
 	NoBlock          Reason = "subnet has too few free blocks"
 	InterfaceLimit   Reason = "interface limit of the account"

@@ -96,7 +96,7 @@ func (a *Account) restoreSubnet(old savedSubnet) error {
 		}
 	}
 	a.subnets[made.ID] = made
-	return nil
+	return made.restoreKept(old.Kept)
 }
 
 // restoreENI puts the n-th ENI back with what it has.
@@ -111,7 +111,7 @@ func (a *Account) restoreENI(number int, old Interface) (err error) {
 		if p == nil {
 			return fmt.Errorf("address %s is not of subnet %s", addr, s.ID)
 		}
-		if other := p.used[addr]; other != "" {
+		if other := p.used[addr]; other != "" && other != kept {
 			return fmt.Errorf("address %s is of %s", addr, other)
 		}
 		p.mark(addr, n.ID)

@@ -41,6 +41,8 @@ type pool struct {
 	others  []netip.Addr            // the foreign ones
 	foreign int                     // others have so many more, it does not matter which
 
+	kept []netip.Prefix // ranges that are given out by name alone
+
 	turn       int  // where the search for the next block begins, from the end
 	fragmented bool // no block is whole
 }
@@ -157,12 +159,18 @@ func (p *pool) use(a netip.Addr, owner string) {
 }
 
 func (p *pool) mark(a netip.Addr, owner string) {
+	if p.used[a] != kept {
+		p.inside[p.block(a)]++
+	}
 	p.used[a] = owner
-	p.inside[p.block(a)]++
 }
 
 // give takes an address back.
 func (p *pool) give(a netip.Addr) {
+	if p.keeps(a) {
+		p.used[a] = kept
+		return
+	}
 	delete(p.used, a)
 	b := p.block(a)
 	if p.inside[b]--; p.inside[b] == 0 {
@@ -198,7 +206,7 @@ func (p *pool) mayUse(a netip.Addr) error {
 		return fail(OutsideSubnet, a.String(), "")
 	case p.reserved[a]:
 		return fail(ReservedAddress, a.String(), "")
-	case !p.isFree(a):
+	case !p.isFree(a) && p.used[a] != kept:
 		return fail(AddressInUse, a.String(), "")
 	}
 	return nil

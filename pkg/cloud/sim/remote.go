@@ -89,6 +89,21 @@ func (c *Remote) SetGroups(ctx context.Context, id string, groups []string, toke
 	return tell(ctx, c, "SetGroups", grouped{id, token, groups})
 }
 
+// Reserve implements driver.Driver.
+func (c *Remote) Reserve(ctx context.Context, r driver.Reservation) (string, error) {
+	return call[string](ctx, c, "Reserve", r)
+}
+
+// Unreserve implements driver.Driver.
+func (c *Remote) Unreserve(ctx context.Context, id string) error {
+	return tell(ctx, c, "Unreserve", id)
+}
+
+// Reservations implements driver.Driver.
+func (c *Remote) Reservations(ctx context.Context, subnet string) ([]driver.Reservation, error) {
+	return call[[]driver.Reservation](ctx, c, "Reservations", subnet)
+}
+
 // tell carries out a call without a value.
 func tell(ctx context.Context, c *Remote, method string, args any) error {
 	_, err := call[struct{}](ctx, c, method, args)

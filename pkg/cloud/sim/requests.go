@@ -55,19 +55,22 @@ type (
 
 // methods carry out half-operations that came from another process.
 var methods = map[string]func(context.Context, *Driver, json.RawMessage) (any, error){
-	"Shape":      method((*Driver).Shape),
-	"Gone":       method((*Driver).Gone),
-	"Subnets":    method((*Driver).Subnets),
-	"Interfaces": method((*Driver).Interfaces),
-	"Page":       method((*Driver).Page),
-	"Create":     method((*Driver).Create),
-	"Attach":     method((*Driver).Attach),
-	"Assign":     method((*Driver).Assign),
-	"Unassign":   change(func(d *Driver, ctx context.Context, u driver.Unassign) error { return d.Unassign(ctx, u) }),
-	"Bind":       change(func(d *Driver, ctx context.Context, o onAttachment) error { return d.Bind(ctx, o.ID, o.Attachment) }),
-	"Detach":     change(func(d *Driver, ctx context.Context, o onInterface) error { return d.Detach(ctx, o.On, o.Token) }),
-	"Delete":     change(func(d *Driver, ctx context.Context, o onID) error { return d.Delete(ctx, o.ID, o.Token) }),
-	"Rewrite":    change(func(d *Driver, ctx context.Context, o marked) error { return d.Rewrite(ctx, o.ID, o.Mark, o.Token) }),
+	"Shape":        method((*Driver).Shape),
+	"Gone":         method((*Driver).Gone),
+	"Subnets":      method((*Driver).Subnets),
+	"Interfaces":   method((*Driver).Interfaces),
+	"Page":         method((*Driver).Page),
+	"Create":       method((*Driver).Create),
+	"Attach":       method((*Driver).Attach),
+	"Assign":       method((*Driver).Assign),
+	"Reserve":      method((*Driver).Reserve),
+	"Unreserve":    change(func(d *Driver, ctx context.Context, id string) error { return d.Unreserve(ctx, id) }),
+	"Reservations": method((*Driver).Reservations),
+	"Unassign":     change(func(d *Driver, ctx context.Context, u driver.Unassign) error { return d.Unassign(ctx, u) }),
+	"Bind":         change(func(d *Driver, ctx context.Context, o onAttachment) error { return d.Bind(ctx, o.ID, o.Attachment) }),
+	"Detach":       change(func(d *Driver, ctx context.Context, o onInterface) error { return d.Detach(ctx, o.On, o.Token) }),
+	"Delete":       change(func(d *Driver, ctx context.Context, o onID) error { return d.Delete(ctx, o.ID, o.Token) }),
+	"Rewrite":      change(func(d *Driver, ctx context.Context, o marked) error { return d.Rewrite(ctx, o.ID, o.Mark, o.Token) }),
 	"SetGroups": change(func(d *Driver, ctx context.Context, o grouped) error {
 		return d.SetGroups(ctx, o.ID, o.Groups, o.Token)
 	}),
@@ -75,7 +78,7 @@ var methods = map[string]func(context.Context, *Driver, json.RawMessage) (any, e
 
 // looks tells whether a method changes nothing.
 func looks(name string) bool {
-	return name == "Shape" || name == "Gone" || name == "Subnets" || name == "Interfaces" || name == "Page"
+	return name == "Shape" || name == "Gone" || name == "Subnets" || name == "Interfaces" || name == "Page" || name == "Reservations"
 }
 
 func method[A, R any](do func(*Driver, context.Context, A) (R, error)) func(context.Context, *Driver, json.RawMessage) (any, error) {

@@ -29,6 +29,7 @@ type saved struct {
 type savedSubnet struct {
 	Subnet
 	Pool4, Pool6 *savedPool
+	Kept         []Reservation `json:",omitempty"`
 }
 
 type savedPool struct {
@@ -71,7 +72,7 @@ func (a *Account) Save(w io.Writer) error {
 	s := saved{Format: savedFormat, VPC: a.vpc, Made: a.made, Groups: tx.Groups(), Types: tx.Types(), Instances: tx.Instances(), ENIs: tx.Interfaces()}
 	for _, id := range slices.Sorted(maps.Keys(a.subnets)) {
 		sub := a.subnets[id]
-		s.Subnets = append(s.Subnets, savedSubnet{sub.Subnet, sub.pool4.saved(), sub.pool6.saved()})
+		s.Subnets = append(s.Subnets, savedSubnet{sub.Subnet, sub.pool4.saved(), sub.pool6.saved(), sub.kept})
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.nodes.machines)) {
 		s.Nodes = append(s.Nodes, a.nodes.machines[name])

@@ -52,6 +52,7 @@ type room struct{ v4, v6 int }
 type subnet struct {
 	Subnet
 	pool4, pool6 *pool // nil if there is none of the family
+	kept         []Reservation
 	seen         history[room]
 }
 

@@ -104,7 +104,7 @@ func New(release string, w simulate.World, l simulate.Load, results []simulate.R
 		Load:    Load{Name: l.Name, Nodes: len(l.Nodes), Duration: simulate.Seconds(l.Duration)},
 		Machine: Machine{ENIs: w.Limits.ENIs - w.Limits.FirstIndex(), IPsPerENI: cmp.Or(w.Limits.V4, w.Limits.V6), MaxPods: w.MaxPods},
 		Cloud: Cloud{MaxENIs: w.MaxENIs, Latency: latencies(w.Latency), Mutating: rate(w.Mutating), Describing: rate(w.Describing),
-			Prices: prices(w.Prices()), Buckets: buckets(w.Buckets)},
+			Prices: prices(w.Prices()), Buckets: buckets(w.Buckets, w.Prices())},
 		Lead:    simulate.Seconds(w.Lead),
 		Wait:    simulate.Seconds(w.Wait),
 		Seed:    w.Seed,
@@ -141,10 +141,17 @@ func prices(of map[string][]simulate.Price) []Price {
 	return list
 }
 
-func buckets(of map[string]sim.Bucket) []Bucket {
+// buckets returns those of the requests that calls are made of: reservations no agent makes.
+func buckets(of map[string]sim.Bucket, prices map[string][]simulate.Price) []Bucket {
+	made := map[string]bool{}
+	for _, price := range prices {
+		for _, p := range price {
+			made[p.Action] = true
+		}
+	}
 	var list []Bucket
 	for _, request := range slices.Sorted(maps.Keys(of)) {
-		if r := rate(of[request]); r != nil {
+		if r := rate(of[request]); r != nil && made[request] {
 			list = append(list, Bucket{request, *r})
 		}
 	}

@@ -12,14 +12,15 @@ import (
 // started is the report of nodes that began at once in a cloud, made up.
 func started() Report {
 	r := sample(2, 3)
-	r.Cloud.Prices = prices(map[string][]simulate.Price{
+	calls := map[string][]simulate.Price{
 		"AssignAddresses": {{Action: "Assign", Each: 10}},
 		"CreateInterface": {{Action: "Create"}, {Action: "Attach", Later: true}, {Action: "Describe", Looks: true, Count: 2, Later: true}},
-	})
+	}
+	r.Cloud.Prices = prices(calls)
 	r.Cloud.Buckets = buckets(map[string]sim.Bucket{
 		"Attach": {Burst: 50, Every: 200 * time.Millisecond}, "Create": {Burst: 50, Every: 200 * time.Millisecond},
-		"Describe": {Burst: 1, Every: time.Second}, "Free": {},
-	})
+		"Describe": {Burst: 1, Every: time.Second}, "Free": {}, "Reserve": {Burst: 9, Every: time.Second}, // which no call makes
+	}, calls)
 	second := simulate.Seconds(time.Second)
 	r.Results[0].Served = &simulate.Served{
 		All: true, Reached: 480 * second, Bound: 390 * second, By: "Attach", Needed: 4000, Planned: 6000, Made: 5000, Refused: 27_470,

@@ -41,14 +41,15 @@ type known struct{ code, text string }
 // text is what tells.
 func codes() map[sim.Reason]known {
 	return map[sim.Reason]known{
-		sim.NoSuchInterface:  {"InvalidNetworkInterfaceID.NotFound", "The networkInterface ID 'OBJECT' does not exist"},
-		sim.NoSuchInstance:   {"InvalidInstanceID.NotFound", "The instance ID 'OBJECT' does not exist"},
-		sim.NoSuchSubnet:     {"InvalidSubnetID.NotFound", "The subnet ID 'OBJECT' does not exist"},
-		sim.NoSuchGroup:      {"InvalidGroup.NotFound", "The security group 'OBJECT' does not exist"},
-		sim.NoSuchAttachment: {"InvalidAttachmentID.NotFound", "The attachment 'OBJECT' does not exist"},
-		sim.NoSuchType:       {"InvalidInstanceType", "The following supplied instance types do not exist: [OBJECT]"},
-		sim.NoSuchAddress:    {"InvalidParameterValue", "Some of the specified addresses are not assigned to interface: OBJECT DETAIL"},
-		sim.NoSuchResource:   {"InvalidID", "The ID 'OBJECT' is not valid"},
+		sim.NoSuchInterface:   {"InvalidNetworkInterfaceID.NotFound", "The networkInterface ID 'OBJECT' does not exist"},
+		sim.NoSuchInstance:    {"InvalidInstanceID.NotFound", "The instance ID 'OBJECT' does not exist"},
+		sim.NoSuchSubnet:      {"InvalidSubnetID.NotFound", "The subnet ID 'OBJECT' does not exist"},
+		sim.NoSuchGroup:       {"InvalidGroup.NotFound", "The security group 'OBJECT' does not exist"},
+		sim.NoSuchAttachment:  {"InvalidAttachmentID.NotFound", "The attachment 'OBJECT' does not exist"},
+		sim.NoSuchType:        {"InvalidInstanceType", "The following supplied instance types do not exist: [OBJECT]"},
+		sim.NoSuchAddress:     {"InvalidParameterValue", "Some of the specified addresses are not assigned to interface: OBJECT DETAIL"},
+		sim.NoSuchReservation: {"InvalidSubnetCidrReservationID.NotFound", "The subnet CIDR reservation ID 'OBJECT' does not exist"},
+		sim.NoSuchResource:    {"InvalidID", "The ID 'OBJECT' is not valid"},
 
 		sim.SubnetFull:       {"InsufficientFreeAddressesInSubnet", "The specified subnet does not have enough free addresses to satisfy the request."},
 		sim.NoBlock:          {"InsufficientCidrBlocks", "The specified subnet does not have enough free cidr blocks to satisfy the request."},

@@ -52,6 +52,9 @@ func actions() map[string]action {
 		"UnassignPrivateIpAddresses":      {true, unassignPrivateIPAddresses},
 		"AssignIpv6Addresses":             {true, assignIPv6Addresses},
 		"UnassignIpv6Addresses":           {true, unassignIPv6Addresses},
+		"CreateSubnetCidrReservation":     {true, createReservation},
+		"DeleteSubnetCidrReservation":     {true, deleteReservation},
+		"GetSubnetCidrReservations":       {false, getReservations},
 		"CreateTags":                      {true, createTags},
 		"DeleteTags":                      {true, deleteTags},
 	}
