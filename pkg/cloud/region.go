@@ -42,6 +42,20 @@ type Region interface {
 	// request; ErrForbidden where the cloud can't. No other ENI loses any.
 	AssignExactly(ctx context.Context, instance, id string, addrs []netip.Addr, from Origin) ([]netip.Addr, error)
 
+	// Reserve keeps a range of a subnet for AssignExactly: whoever asks for any address gets none of
+	// it. Who has one of them keeps it, and to ask again is safe. ErrTaken: the range overlaps
+	// another that is reserved, or is kept for delegated prefixes. ErrForbidden: it is no range
+	// of the subnet, or the cloud keeps none.
+	Reserve(ctx context.Context, subnet string, in netip.Prefix) error
+
+	// Unreserve ends what Reserve has made. A range that is not reserved is fine; one that
+	// somebody else has reserved is ErrForbidden.
+	Unreserve(ctx context.Context, subnet string, in netip.Prefix) error
+
+	// Reserved returns the ranges of a subnet that are reserved, whoever did it, sorted. ErrForbidden:
+	// the cloud keeps none.
+	Reserved(ctx context.Context, subnet string) ([]Reservation, error)
+
 	// Does tells what the cloud can. It makes no call.
 	Does() Capabilities
 
@@ -60,6 +74,14 @@ type Instance struct {
 type Origin struct {
 	Subnet string // that they lie in, "": that of the ENI that gets them. ErrForbidden where they differ
 	ENI    string // ID of the one that may have them now, in the same subnet, "": none
+}
+
+// Reservation is a range of a subnet that is given out by name alone or, if it is for Blocks,
+// in delegated prefixes.
+type Reservation struct {
+	Range  netip.Prefix
+	Ours   bool // a Region of this cluster has made it
+	Blocks bool
 }
 
 // View is what a look shows of a node.
@@ -87,7 +109,8 @@ type Capabilities struct {
 	Exact    bool // AssignExactly
 	Moves    bool // AssignExactly takes IPv4 addresses from another ENI
 	Types    bool // Limits of instance types
-	Reserves bool // ranges of a subnet can be reserved, and Free leaves them out
+	Keeps    bool // Reserve, Unreserve and Reserved
+	Reserves bool // ranges of a subnet can be reserved for delegated prefixes, and Free leaves them out
 	OneENI   bool // an instance has its own ENI alone
 
 	Bits4, Bits6 int // lengths of delegated prefixes, 0 where there are none

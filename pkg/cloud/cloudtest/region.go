@@ -52,6 +52,11 @@ var regional = []regionSentence{
 	{"AssignExactly takes an address from no other ENI", exactMovesNoOther},
 	{"AssignExactly from another ENI is ErrForbidden where the cloud can't", exactMovesNever},
 	{"AssignExactly of another subnet's addresses is ErrForbidden", exactOtherSubnet},
+	{"Reserve keeps a range for AssignExactly", reservesForNames},
+	{"Reserve of a range that overlaps a reserved one is ErrTaken", reservesOnce},
+	{"Reserve of what is no range of the subnet is ErrForbidden", reservesNoneOutside},
+	{"Unreserve ends what Reserve has made, and who has an address keeps it", unreserves},
+	{"Reserve is ErrForbidden where the cloud keeps no ranges", reservesNever},
 	{"Forget drops what is known of an instance", forgets},
 }
 

@@ -21,11 +21,12 @@ import (
 // wrongRegion is a good Region with one method that is wrong.
 type wrongRegion struct {
 	cloud.Region
-	look   func(ctx context.Context, instances []string) (map[string]cloud.View, error)
-	assign func(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error)
-	gone   func(ctx context.Context, instances []string) ([]string, error)
-	forget func(instance string)
-	limits func(ctx context.Context, types []string) (map[string]eni.Limits, error)
+	look               func(ctx context.Context, instances []string) (map[string]cloud.View, error)
+	assign             func(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error)
+	reserve, unreserve func(ctx context.Context, subnet string, in netip.Prefix) error
+	gone               func(ctx context.Context, instances []string) ([]string, error)
+	forget             func(instance string)
+	limits             func(ctx context.Context, types []string) (map[string]eni.Limits, error)
 }
 
 func (r *wrongRegion) Limits(ctx context.Context, types []string) (map[string]eni.Limits, error) {
@@ -47,6 +48,20 @@ func (r *wrongRegion) AssignExactly(ctx context.Context, instance, id string, ad
 		return r.assign(ctx, instance, id, addrs, from)
 	}
 	return r.Region.AssignExactly(ctx, instance, id, addrs, from)
+}
+
+func (r *wrongRegion) Reserve(ctx context.Context, subnet string, in netip.Prefix) error {
+	if r.reserve != nil {
+		return r.reserve(ctx, subnet, in)
+	}
+	return r.Region.Reserve(ctx, subnet, in)
+}
+
+func (r *wrongRegion) Unreserve(ctx context.Context, subnet string, in netip.Prefix) error {
+	if r.unreserve != nil {
+		return r.unreserve(ctx, subnet, in)
+	}
+	return r.Region.Unreserve(ctx, subnet, in)
 }
 
 func (r *wrongRegion) Gone(ctx context.Context, instances []string) ([]string, error) {
@@ -160,6 +175,25 @@ var wrongRegions = map[string]func(m *wrongRegion, r cloud.Region){
 			from.Subnet = ""
 			return r.AssignExactly(ctx, instance, id, addrs, from)
 		}
+	},
+	"Reserve keeps a range for AssignExactly": func(m *wrongRegion, _ cloud.Region) {
+		m.reserve = func(context.Context, string, netip.Prefix) error { return nil }
+	},
+	"Reserve of a range that overlaps a reserved one is ErrTaken": func(m *wrongRegion, r cloud.Region) {
+		m.reserve = func(ctx context.Context, subnet string, in netip.Prefix) error {
+			if err := r.Reserve(ctx, subnet, in); cloud.Kind(err) != cloud.ErrTaken {
+				return err
+			}
+			return nil // it is reserved
+		}
+	},
+	"Reserve of what is no range of the subnet is ErrForbidden": func(m *wrongRegion, r cloud.Region) {
+		m.reserve = func(ctx context.Context, subnet string, in netip.Prefix) error {
+			return r.Reserve(ctx, subnet, in.Masked()) // it is what was meant
+		}
+	},
+	"Unreserve ends what Reserve has made, and who has an address keeps it": func(m *wrongRegion, _ cloud.Region) {
+		m.unreserve = func(context.Context, string, netip.Prefix) error { return nil }
 	},
 	"Forget drops what is known of an instance": func(m *wrongRegion, _ cloud.Region) {
 		m.forget = func(string) {}

@@ -26,7 +26,8 @@ type Region struct {
 
 	mu    sync.Mutex
 	nodes map[string]*Node
-	pages int // of the last look at the whole VPC, 0: there was none
+	deeds map[string]reservationDeed // by the reservation's ID
+	pages int                        // of the last look at the whole VPC, 0: there was none
 }
 
 var _ cloud.Region = (*Region)(nil)
@@ -34,7 +35,7 @@ var _ cloud.Region = (*Region)(nil)
 // NewRegion returns the Region of the driver. It makes no call.
 func NewRegion(d driver.Driver, o Options) *Region {
 	self := New(d, o)
-	return &Region{d: d, t: self.t, o: o, self: self, nodes: map[string]*Node{}}
+	return &Region{d: d, t: self.t, o: o, self: self, nodes: map[string]*Node{}, deeds: map[string]reservationDeed{}}
 }
 
 // Node implements cloud.Region.
@@ -179,7 +180,7 @@ func (r *Region) vpc(ctx context.Context) string {
 // Does implements cloud.Region.
 func (r *Region) Does() cloud.Capabilities {
 	t := r.t
-	return cloud.Capabilities{Indexes: !t.NoIndex, Exact: t.Exact, Moves: t.Moves, Types: t.Types, Reserves: t.Reserves, OneENI: t.OneNIC, Bits4: t.Bits4, Bits6: t.Bits6,
+	return cloud.Capabilities{Indexes: !t.NoIndex, Exact: t.Exact, Moves: t.Moves, Types: t.Types, Keeps: t.Keeps, Reserves: t.Reserves, OneENI: t.OneNIC, Bits4: t.Bits4, Bits6: t.Bits6,
 		PerAssign: t.PerCall, PerLook: t.PerScan, PageSize: t.PageSize}
 }
 

@@ -292,6 +292,73 @@ func TestALostAnswerToAMoveIsNoError(t *testing.T) {
 	})
 }
 
+// stale is a driver whose list of reservations is that of a while ago.
+type stale struct {
+	elsewhere
+	shown []driver.Reservation
+}
+
+func (d *stale) Reservations(context.Context, string) ([]driver.Reservation, error) {
+	return slices.Clone(d.shown), nil
+}
+
+func TestReservationsAreTrueThoughAnswersLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		d := &stale{elsewhere: elsewhere{w.Driver("", sim.LikeEC2())}}
+		r := engine.NewRegion(d, engine.Options{Cluster: "blue", Subnets: []string{"a"}})
+		in := netip.MustParsePrefix("10.0.1.64/28")
+		want := []cloud.Reservation{{Range: in, Ours: true}}
+		for range 2 {
+			must(t, r.Reserve(t.Context(), "a", in))
+		}
+		if list, err := r.Reserved(t.Context(), "a"); err != nil || !slices.Equal(list, want) || w.Calls()[sim.ActReserve] != 1 {
+			t.Errorf("%+v are reserved by %d requests, %v", list, w.Calls()[sim.ActReserve], err)
+		}
+		d.shown, _ = d.elsewhere.Reservations(t.Context(), "a")
+		must(t, r.Unreserve(t.Context(), "a", in))
+		if list, err := r.Reserved(t.Context(), "a"); err != nil || len(list) > 0 {
+			t.Errorf("%+v are reserved, %v", list, err)
+		}
+		must(t, r.Reserve(t.Context(), "a", in)) // what is shown is the one before
+		if list, err := d.elsewhere.Reservations(t.Context(), "a"); err != nil || len(list) != 1 || list[0].Note != "enipool/blue" {
+			t.Errorf("%+v are reserved, %v", list, err)
+		}
+	})
+}
+
+func TestALostAnswerToAReservationIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		r := w.region(engine.Options{})
+		in := netip.MustParsePrefix("10.0.1.64/28")
+		w.FailNext(sim.ActReserve, sim.Fault{Err: cloud.ErrThrottled})
+		if err := r.Reserve(t.Context(), "a", in); !errors.Is(err, cloud.ErrThrottled) {
+			t.Errorf("a reservation that is throttled is %v", err)
+		}
+		for _, f := range []sim.Fault{{Answer: sim.Lost}, {Answer: sim.Lost, Later: 2 * time.Millisecond}} {
+			w.FailNext(sim.ActReserve, f)
+			must(t, r.Reserve(t.Context(), "a", in))
+			w.FailNext(sim.ActUnreserve, f)
+			must(t, r.Unreserve(t.Context(), "a", in))
+		}
+		w.FailNext(sim.ActReserve, sim.Fault{Answer: sim.Lost, Later: time.Hour})
+		if err := r.Reserve(t.Context(), "a", in); !errors.Is(err, cloud.ErrUnknown) {
+			t.Errorf("what does not come in time is %v", err)
+		}
+		theirs := netip.MustParsePrefix("10.0.1.128/28")
+		must(t, w.Update(func(tx *sim.Tx) error {
+			_, err := tx.Reserve(sim.Reservation{Subnet: "a", Range: theirs, Description: "printers"})
+			return err
+		}))
+		must(t, r.Reserve(t.Context(), "a", theirs)) // it is
+		if err := r.Unreserve(t.Context(), "a", theirs); !errors.Is(err, cloud.ErrForbidden) {
+			t.Errorf("the end of others' reservation is %v", err)
+		}
+		must(t, w.Check())
+	})
+}
+
 // An assignment by name has one outcome, so that describes tell it after a lost answer.
 func TestALostAnswerToAnAssignmentByNameIsNoError(t *testing.T) {
 	for name, fault := range map[string]sim.Fault{"done": {Answer: sim.Lost}, "done later": {Answer: sim.Lost, Later: 2 * time.Millisecond}} {
