@@ -31,8 +31,10 @@ type Region interface {
 	// have is left out. ErrForbidden: the cloud tells the limits of instances alone.
 	Limits(ctx context.Context, types []string) (map[string]eni.Limits, error)
 
-	// Gone returns those of the instances that surely exist no longer.
-	Gone(ctx context.Context, instances []string) ([]string, error)
+	// Alive returns what became of the instances. One that nothing could be found out about is
+	// left out, and an error may tell why. Gone is for good; a describe that lags may show an
+	// instance as Gone that was started a moment ago.
+	Alive(ctx context.Context, instances []string) (map[string]State, error)
 
 	// AssignExactly puts these addresses on an ENI of the instance, as secondary ones, and
 	// returns those of them that it has then, of which there may be some together with an
@@ -75,6 +77,18 @@ type Origin struct {
 	Subnet string // that they lie in, "": that of the ENI that gets them. ErrForbidden where they differ
 	ENI    string // ID of the one that may have them now, in the same subnet, "": none
 }
+
+// State is what became of an instance.
+type State string
+
+// The states. Gone surely exists no longer, Stopped keeps its ENIs and has no pods. Exists is all
+// else: on its way from one to another, or the cloud tells no more.
+const (
+	Running State = "running"
+	Stopped State = "stopped"
+	Exists  State = "exists"
+	Gone    State = "gone"
+)
 
 // Reservation is a range of a subnet that is given out by name alone or, if it is for Blocks,
 // in delegated prefixes.

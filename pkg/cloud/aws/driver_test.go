@@ -38,7 +38,7 @@ func (q quick) Traits() driver.Traits {
 
 // actions are the requests that methods make.
 var actions = map[string]string{
-	"Shape": "DescribeInstanceTypes", "Gone": "DescribeInstances", "Subnets": "DescribeSubnets", "Interfaces": describeENIs,
+	"Shape": "DescribeInstanceTypes", "Alive": "DescribeInstances", "Subnets": "DescribeSubnets", "Interfaces": describeENIs,
 	"Create": "CreateNetworkInterface", "Attach": "AttachNetworkInterface", "Bind": "ModifyNetworkInterfaceAttribute",
 	"SetGroups": "ModifyNetworkInterfaceAttribute", "Detach": "DetachNetworkInterface", "Delete": "DeleteNetworkInterface",
 	"Assign": "AssignPrivateIpAddresses", "Unassign": "UnassignPrivateIpAddresses",
@@ -81,6 +81,7 @@ func (s *site) subject(t *testing.T, k kind) drivertest.Subject {
 		},
 		Check: s.Check,
 		Leave: func(subnet string, free int) { must(t, s.LeaveFree(subnet, free)) }, Break: func(subnet string) { must(t, s.Fragment(subnet, true)) },
+		Stop:      func(instance string, stopped bool) { must(t, s.Stop(instance, stopped)) },
 		Terminate: func(instance string) { must(t, s.Terminate(instance)) },
 	}
 }

@@ -2,29 +2,44 @@ package aws
 
 import (
 	"context"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/enipool/enipool/pkg/cloud"
 )
 
-// Gone implements driver.Driver.
-func (d *Driver) Gone(ctx context.Context, instances []string) (gone []string, err error) {
+// Alive implements driver.Driver.
+func (d *Driver) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
 	there, err := d.instances(ctx, instances)
 	if err != nil {
 		return nil, err
 	}
+	states := map[string]cloud.State{}
 	for _, id := range instances {
-		if !slices.ContainsFunc(there, func(i types.Instance) bool { return aws.ToString(i.InstanceId) == id && !isTerminated(i) }) {
-			gone = append(gone, id)
+		states[id] = cloud.Gone
+	}
+	for _, i := range there {
+		if id := aws.ToString(i.InstanceId); states[id] != "" {
+			states[id] = stateOf(i)
 		}
 	}
-	return gone, nil
+	return states, nil
 }
 
-func isTerminated(i types.Instance) bool {
-	return i.State != nil && i.State.Name == types.InstanceStateNameTerminated
+func stateOf(i types.Instance) cloud.State {
+	if i.State == nil {
+		return cloud.Exists
+	}
+	switch i.State.Name {
+	case types.InstanceStateNameRunning:
+		return cloud.Running
+	case types.InstanceStateNameStopped:
+		return cloud.Stopped
+	case types.InstanceStateNameTerminated:
+		return cloud.Gone
+	}
+	return cloud.Exists
 }
 
 // instances returns those of the instances that EC2 knows.

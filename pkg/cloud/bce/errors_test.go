@@ -393,8 +393,8 @@ func TestWhatTheAPICantBeAskedAboutIsNotAsked(t *testing.T) {
 	if err != nil || len(list) > 0 {
 		t.Errorf("an ENI with a slash is %v, %v", list, err)
 	}
-	if gone, err := d.Gone(t.Context(), []string{"a/b"}); err != nil || len(gone) > 0 {
-		t.Errorf("an instance that can't be is gone: %v, %v", gone, err)
+	if states, err := d.Alive(t.Context(), []string{"a/b"}); err != nil || len(states) > 0 {
+		t.Errorf("of an instance that can't be Alive tells %v, %v", states, err)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 // requests are those that methods make, of an instance that is no bare metal.
 var requests = map[string]string{
-	"Shape": "GetInstanceDetail", "Gone": "GetInstanceDetail", "Subnets": "ListSubnets", "Interfaces": "ListEni",
+	"Shape": "GetInstanceDetail", "Alive": "GetInstanceDetail", "Subnets": "ListSubnets", "Interfaces": "ListEni",
 	"Create": "CreateEni", "Attach": "AttachEniInstance", "Detach": "DetachEniInstance", "Delete": "DeleteEni",
 	"Assign": "BatchAddPrivateIp", "Unassign": "BatchDeletePrivateIp", "Rewrite": "UpdateEni", "SetGroups": "UpdateEniSecurityGroup",
 }
@@ -80,6 +80,7 @@ func (s *site) half(t *testing.T) drivertest.Subject {
 			return n
 		},
 		Leave:     func(subnet string, free int) { must(t, s.LeaveFree(subnet, free)) },
+		Stop:      func(instance string, stopped bool) { must(t, s.Stop(instance, stopped)) },
 		Terminate: func(instance string) { must(t, s.Terminate(instance)) },
 	}
 }

@@ -14,6 +14,7 @@ import (
 type machine struct {
 	cpus, memory, quota int // memory in GiB; quota of ENIs besides its primary, 0 where the answer has none
 	primary             driver.Interface
+	state               cloud.State
 }
 
 // instanceAnswer is what is read of an instance, which has a hundred more fields.
@@ -23,6 +24,7 @@ type instanceAnswer struct {
 		CPUs     int       `json:"cpuCount"`
 		Memory   int       `json:"memoryCapacityInGB"`
 		ENIQuota int       `json:"eniQuota"`
+		Status   string    `json:"status"`
 		NIC      nicAnswer `json:"nicInfo"`
 	} `json:"instance"`
 }
@@ -82,7 +84,7 @@ func (d *Driver) machine(ctx context.Context, s driver.Self) (m machine, err err
 	case i.NIC.ID == "":
 		return machine{}, d.badAnswer(r, "the instance has no ENI of its own")
 	}
-	return machine{cpus: i.CPUs, memory: i.Memory, quota: i.ENIQuota, primary: i.NIC.decode(instance)}, nil
+	return machine{cpus: i.CPUs, memory: i.Memory, quota: i.ENIQuota, primary: i.NIC.decode(instance), state: stateOf(i.Status)}, nil
 }
 
 // decode reads an instance's primary ENI.
@@ -106,23 +108,38 @@ func (n nicAnswer) decode(instance string) driver.Interface {
 	return i
 }
 
-// Gone implements driver.Driver. Only the cloud's own word counts that there is no such
+// stateOf reads the status of a virtual machine; of bare metal none is asked for.
+func stateOf(status string) cloud.State {
+	switch status {
+	case "Running":
+		return cloud.Running
+	case "Stopped":
+		return cloud.Stopped
+	}
+	return cloud.Exists
+}
+
+// Alive implements driver.Driver. Only the cloud's own word counts that there is no such
 // instance: a 404 without it may be a proxy's.
-func (d *Driver) Gone(ctx context.Context, instances []string) (gone []string, err error) {
+func (d *Driver) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
+	states := map[string]cloud.State{}
 	var refused error
 	for _, instance := range instances {
 		s, err := d.known(ctx, instance)
+		m := machine{}
 		if err == nil {
-			_, err = d.machine(ctx, s)
+			m, err = d.machine(ctx, s)
 		}
 		switch {
 		case errors.Is(err, cloud.ErrForbidden):
 			refused = err // of the others it may tell
 		case err != nil && !errors.Is(err, cloud.ErrNotFound):
-			return gone, err
+			return states, err
 		case err != nil && driver.Reason(err) == driver.NoSuchInterface:
-			gone = append(gone, instance)
+			states[instance] = cloud.Gone
+		case err == nil:
+			states[instance] = m.state
 		}
 	}
-	return gone, refused
+	return states, refused
 }

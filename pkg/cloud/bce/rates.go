@@ -32,7 +32,7 @@ const (
 // an instance are asked for by two; ENIs by their IDs one by one, at a rate that lists do not share.
 func methodActions() map[string][]string {
 	return map[string][]string{
-		"Shape": {actInstance, actQuota}, "Gone": {actInstance}, "Subnets": {actSubnets}, driver.SubnetsOne: {actSubnet}, "Page": {actList},
+		"Shape": {actInstance, actQuota}, "Alive": {actInstance}, "Subnets": {actSubnets}, driver.SubnetsOne: {actSubnet}, "Page": {actList},
 		"Interfaces": {actInstance, actList}, driver.InterfacesMade: {actList}, driver.InterfacesLoose: {actList}, driver.InterfacesByID: {actDetail},
 		"Create": {actCreate}, "Attach": {actAttach}, "Detach": {actDetach}, "Delete": {actDelete},
 		"Assign": {actAdd}, "Unassign": {actRemove}, driver.AssignPrimary: {actOwnAdd}, driver.UnassignPrimary: {actOwnDel},

@@ -26,7 +26,7 @@ func TestContractOfARegion(t *testing.T) {
 				d, _ := s.driver(t, "i-n1")
 				v.o.Subnets = []string{"sbn-a", "sbn-b"}
 				return cloudtest.RegionSubject{Region: engine.NewRegion(d, quick(v.o)), Instances: []string{"i-n1", "i-n2"}, Nobody: "i-nobody",
-					Subnets: v.o.Subnets, Lag: v.account.Lag, Looks: func() int { return s.Calls()["ListEni"] }, Check: s.Check}
+					Subnets: v.o.Subnets, Lag: v.account.Lag, Looks: func() int { return s.Calls()["ListEni"] }, Check: s.Check, Stop: s.Stop}
 			})
 		})
 	}

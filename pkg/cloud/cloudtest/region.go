@@ -20,8 +20,9 @@ type RegionSubject struct {
 	Lag       time.Duration // age of what answers show, at most
 
 	// What an endpoint can't tell is nil; sentences that need it are skipped.
-	Looks func() int   // requests so far that describe ENIs
-	Check func() error // called at the end: what is wrong inside
+	Looks func() int                                // requests so far that describe ENIs
+	Stop  func(instance string, stopped bool) error // stops an instance, or starts it again
+	Check func() error                              // called at the end: what is wrong inside
 }
 
 // regionSentence is a sentence of the contract as a test.
@@ -41,7 +42,8 @@ var regional = []regionSentence{
 	{"Limits returns what instances of the types may carry", limitsOfTypes},
 	{"Limits leaves out a type that the cloud does not have", limitsOfNoType},
 	{"Limits is ErrForbidden where the cloud tells the limits of instances alone", limitsOfInstances},
-	{"Gone returns no instance that exists", goneAreGone},
+	{"Alive tells no instance Gone that exists", aliveAreAlive},
+	{"Alive tells an instance that was stopped from one that runs", aliveOrStopped},
 	{"AssignExactly puts these addresses on the ENI", exactAddresses},
 	{"AssignExactly finds those fine that the ENI has", exactAgain},
 	{"AssignExactly of one that is not free is ErrTaken, and returns the others", exactTaken},
@@ -202,16 +204,37 @@ func regionSubnets(r *region) {
 	}
 }
 
-func goneAreGone(r *region) {
-	gone, err := r.Region.Gone(r.ctx, append(slices.Clone(r.Instances), r.Nobody))
+func aliveAreAlive(r *region) {
+	states, err := r.Region.Alive(r.ctx, append(slices.Clone(r.Instances), r.Nobody))
 	r.must(err)
-	if !slices.Equal(gone, []string{r.Nobody}) {
-		r.Errorf("of 2 instances and %s %v are gone", r.Nobody, gone)
+	if len(states) != 3 || states[r.Nobody] != cloud.Gone {
+		r.Errorf("of 2 instances and %s Alive tells %v", r.Nobody, states)
 	}
-	none, err := r.Region.Gone(r.ctx, nil)
+	for _, id := range r.Instances {
+		if is := states[id]; is != cloud.Running && is != cloud.Exists {
+			r.Errorf("instance %s is %q", id, is)
+		}
+	}
+	none, err := r.Region.Alive(r.ctx, nil)
 	r.must(err)
 	if len(none) > 0 {
-		r.Errorf("of none %v are gone", none)
+		r.Errorf("of none Alive tells %v", none)
+	}
+}
+
+func aliveOrStopped(r *region) {
+	if r.Stop == nil {
+		r.Skip("the endpoint stops no instances")
+	}
+	for _, stopped := range []bool{true, false} {
+		r.must(r.Stop(r.Instances[1], stopped))
+		r.settle()
+		states, err := r.Region.Alive(r.ctx, r.Instances)
+		r.must(err)
+		want := map[bool]cloud.State{true: cloud.Stopped, false: cloud.Running}[stopped]
+		if states[r.Instances[1]] != want || states[r.Instances[0]] != cloud.Running {
+			r.Errorf("with %s %s Alive tells %v", r.Instances[1], want, states)
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ type wrongRegion struct {
 	look               func(ctx context.Context, instances []string) (map[string]cloud.View, error)
 	assign             func(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error)
 	reserve, unreserve func(ctx context.Context, subnet string, in netip.Prefix) error
-	gone               func(ctx context.Context, instances []string) ([]string, error)
+	alive              func(ctx context.Context, instances []string) (map[string]cloud.State, error)
 	forget             func(instance string)
 	limits             func(ctx context.Context, types []string) (map[string]eni.Limits, error)
 }
@@ -64,11 +64,11 @@ func (r *wrongRegion) Unreserve(ctx context.Context, subnet string, in netip.Pre
 	return r.Region.Unreserve(ctx, subnet, in)
 }
 
-func (r *wrongRegion) Gone(ctx context.Context, instances []string) ([]string, error) {
-	if r.gone != nil {
-		return r.gone(ctx, instances)
+func (r *wrongRegion) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
+	if r.alive != nil {
+		return r.alive(ctx, instances)
 	}
-	return r.Region.Gone(ctx, instances)
+	return r.Region.Alive(ctx, instances)
 }
 
 func (r *wrongRegion) Forget(instance string) {
@@ -131,8 +131,25 @@ var wrongRegions = map[string]func(m *wrongRegion, r cloud.Region){
 			return all, err
 		}
 	},
-	"Gone returns no instance that exists": func(m *wrongRegion, _ cloud.Region) {
-		m.gone = func(_ context.Context, instances []string) ([]string, error) { return instances, nil }
+	"Alive tells no instance Gone that exists": func(m *wrongRegion, r cloud.Region) {
+		m.alive = func(ctx context.Context, instances []string) (map[string]cloud.State, error) {
+			states, err := r.Alive(ctx, instances[:min(len(instances), 1)])
+			for _, id := range instances[min(len(instances), 1):] {
+				states[id] = cloud.Gone // it is on no page
+			}
+			return states, err
+		}
+	},
+	"Alive tells an instance that was stopped from one that runs": func(m *wrongRegion, r cloud.Region) {
+		m.alive = func(ctx context.Context, instances []string) (map[string]cloud.State, error) {
+			states, err := r.Alive(ctx, instances)
+			for id, is := range states {
+				if is == cloud.Stopped {
+					states[id] = cloud.Gone // it has no pods
+				}
+			}
+			return states, err
+		}
 	},
 	"AssignExactly of one that is not free is ErrTaken, and returns the others": func(m *wrongRegion, r cloud.Region) {
 		m.assign = func(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error) {
@@ -226,7 +243,7 @@ func regionSubject(t *testing.T, wrong func(m *wrongRegion, r cloud.Region)) clo
 	m := &wrongRegion{Region: good}
 	wrong(m, good)
 	return cloudtest.RegionSubject{Region: m, Instances: []string{"i-1", "i-2"}, Nobody: "i-9", Type: "small", Subnets: []string{"a"},
-		Looks: func() int { return a.Calls()[sim.ActDescribe] }, Check: a.Check}
+		Looks: func() int { return a.Calls()[sim.ActDescribe] }, Check: a.Check, Stop: a.Stop}
 }
 
 func TestEachWrongRegionIsFoundByItsSentence(t *testing.T) {

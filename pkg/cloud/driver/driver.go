@@ -29,9 +29,9 @@ type Driver interface {
 	// Shape returns what the instance may carry.
 	Shape(ctx context.Context, s Self) (Shape, error)
 
-	// Gone returns those of the instances that surely exist no longer, also with an error about
-	// others.
-	Gone(ctx context.Context, instances []string) ([]string, error)
+	// Alive returns what became of the instances, also with an error about others, which it
+	// leaves out. Gone are those alone that surely exist no longer.
+	Alive(ctx context.Context, instances []string) (map[string]cloud.State, error)
 
 	// Subnets returns the subnets that the filter selects, with the room in them.
 	Subnets(ctx context.Context, f SubnetFilter) ([]Subnet, error)

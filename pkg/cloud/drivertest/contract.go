@@ -18,18 +18,19 @@ type Subject struct {
 	Lag     time.Duration // age of what reads show, at most
 
 	// What an endpoint can't do is left out; sentences that need it are skipped.
-	Other     string                         // the ID of a second instance, of the same type and zone, with its primary ENI alone
-	Groups    []string                       // security groups that an ENI may have, besides those of the primary ENI
-	Tags      map[string]string              // that the first subnet has and the second has not
-	Page      int                            // how many ENIs a page of an answer has
-	Inject    func(method string, f Failure) // befalls the next request of the method
-	Changes   func() int                     // requests so far that change something
-	Calls     func() map[string]int          // requests so far by action, as Traits name those; its caller's own
-	Leave     func(subnet string, free int)  // so many addresses are left in the subnet
-	Break     func(subnet string)            // leaves no whole block of addresses in the subnet
-	Terminate func(instance string)          // ends an instance
-	Check     func() error                   // called at the end: what is wrong inside
-	Lacks     []Capability                   // what the endpoint does not do as the cloud does
+	Other     string                              // the ID of a second instance, of the same type and zone, with its primary ENI alone
+	Groups    []string                            // security groups that an ENI may have, besides those of the primary ENI
+	Tags      map[string]string                   // that the first subnet has and the second has not
+	Page      int                                 // how many ENIs a page of an answer has
+	Inject    func(method string, f Failure)      // befalls the next request of the method
+	Changes   func() int                          // requests so far that change something
+	Calls     func() map[string]int               // requests so far by action, as Traits name those; its caller's own
+	Leave     func(subnet string, free int)       // so many addresses are left in the subnet
+	Break     func(subnet string)                 // leaves no whole block of addresses in the subnet
+	Terminate func(instance string)               // ends an instance
+	Stop      func(instance string, stopped bool) // stops an instance, or starts it again
+	Check     func() error                        // called at the end: what is wrong inside
+	Lacks     []Capability                        // what the endpoint does not do as the cloud does
 }
 
 // Failure is what Subject.Inject does to a request.
@@ -101,6 +102,10 @@ func canBreak(s Subject, _ driver.Traits) string {
 
 func canEnd(s Subject, _ driver.Traits) string {
 	return unless(s.Terminate != nil && s.Other != "", "the endpoint lacks a second instance that can be ended")
+}
+
+func canStop(s Subject, _ driver.Traits) string {
+	return unless(s.Stop != nil && s.Other != "", "the endpoint lacks a second instance that can be stopped")
 }
 
 func hasOther(s Subject, _ driver.Traits) string {

@@ -66,7 +66,7 @@ func (a *account) readCalls() []call {
 			}
 			return err
 		}},
-		{method: "Gone", do: func(ctx context.Context) error { _, err := a.Gone(ctx, []string{a.self.Instance}); return err }},
+		{method: "Alive", do: func(ctx context.Context) error { _, err := a.Alive(ctx, []string{a.self.Instance}); return err }},
 		{method: "Subnets", do: func(ctx context.Context) error {
 			_, err := a.Subnets(ctx, driver.SubnetFilter{IDs: a.s.Subnets})
 			return err

@@ -31,7 +31,7 @@ type mutant struct {
 	groups     func(ctx context.Context, id string, groups []string, token string) error
 	interfaces func(ctx context.Context, f driver.Filter) ([]driver.Interface, error)
 	subnets    func(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error)
-	gone       func(ctx context.Context, instances []string) ([]string, error)
+	alive      func(ctx context.Context, instances []string) (map[string]cloud.State, error)
 	reserve    func(ctx context.Context, r driver.Reservation) (string, error)
 	unreserve  func(ctx context.Context, id string) error
 	page       func(ctx context.Context, s driver.Scan) (driver.Page, error)
@@ -101,11 +101,11 @@ func (m *mutant) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.S
 	return m.Driver.Subnets(ctx, f)
 }
 
-func (m *mutant) Gone(ctx context.Context, instances []string) ([]string, error) {
-	if m.gone != nil {
-		return m.gone(ctx, instances)
+func (m *mutant) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
+	if m.alive != nil {
+		return m.alive(ctx, instances)
 	}
-	return m.Driver.Gone(ctx, instances)
+	return m.Driver.Alive(ctx, instances)
 }
 
 func (m *mutant) Reserve(ctx context.Context, r driver.Reservation) (string, error) {
@@ -268,8 +268,30 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 			return d.Subnets(ctx, f)
 		}
 	},
-	"Gone returns no instance that exists": func(m *mutant, _ driver.Driver) {
-		m.gone = func(_ context.Context, instances []string) ([]string, error) { return instances, nil }
+	"Alive tells no instance Gone that exists": func(m *mutant, _ driver.Driver) {
+		m.alive = func(_ context.Context, instances []string) (map[string]cloud.State, error) {
+			return map[string]cloud.State{instances[0]: cloud.Running}, nil // the page's first
+		}
+	},
+	"Alive tells which instances surely exist no longer": func(m *mutant, d driver.Driver) {
+		m.alive = func(ctx context.Context, instances []string) (map[string]cloud.State, error) {
+			states, err := d.Alive(ctx, instances)
+			for id := range states {
+				states[id] = cloud.Exists
+			}
+			return states, err
+		}
+	},
+	"Alive tells an instance that was stopped from one that runs": func(m *mutant, d driver.Driver) {
+		m.alive = func(ctx context.Context, instances []string) (map[string]cloud.State, error) {
+			states, err := d.Alive(ctx, instances)
+			for id, is := range states {
+				if is == cloud.Stopped {
+					states[id] = cloud.Running
+				}
+			}
+			return states, err
+		}
 	},
 	"AllOrNothing: Assign puts all that it is asked for, or refuses; else it may put fewer": func(m *mutant, d driver.Driver) {
 		m.assign = func(ctx context.Context, a driver.Assign) (driver.Assigned, error) {

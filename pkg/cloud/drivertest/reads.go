@@ -13,15 +13,16 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// reads is what the comments of Traits, Self, Shape, Gone and Subnets say.
+// reads is what the comments of Traits, Self, Shape, Alive and Subnets say.
 var reads = []sentence{
 	{"Traits never change", nil, traitsStay},
 	{"Self returns the instance that this process runs on", nil, tellsSelf},
 	{"Shape returns how many ENIs the instance may carry", []need{severalNICs, has(Quotas)}, shapeOfENIs},
 	{"Shape returns how many addresses an ENI may carry", []need{has(Quotas)}, shapeOfAddresses},
 	{"Shape tells whether pods can use further addresses of the primary ENI", nil, shapeOfPrimary},
-	{"Gone returns no instance that exists", nil, goneIsNotHere},
-	{"Gone returns those that surely exist no longer", []need{canEnd}, goneIsGone},
+	{"Alive tells no instance Gone that exists", nil, hereIsNotGone},
+	{"Alive tells which instances surely exist no longer", []need{canEnd}, goneIsGone},
+	{"Alive tells an instance that was stopped from one that runs", []need{canStop}, stoppedIsStopped},
 	{"Subnets returns the subnets with one of the IDs", nil, subnetsByID},
 	{"Subnets returns those of the VPC that have all of the tags", []need{hasTags}, subnetsByTags},
 	{"Subnets returns the subnets with one of the IDs and those with the tags", []need{hasTags}, subnetsByBoth},
@@ -118,28 +119,45 @@ func shapeOfPrimary(a *account) {
 	}
 }
 
-func goneIsNotHere(a *account) {
+// states are what Alive tells of instances.
+func (a *account) states(instances ...string) map[string]cloud.State {
+	a.Helper()
+	states, err := a.Alive(a.ctx, instances)
+	a.must(err)
+	if len(states) != len(instances) {
+		a.Errorf("of %v Alive tells %v", instances, states)
+	}
+	return states
+}
+
+func hereIsNotGone(a *account) {
 	here := []string{a.self.Instance}
 	if a.s.Other != "" {
 		here = append(here, a.s.Other)
 	}
-	gone, err := a.Gone(a.ctx, here)
-	a.must(err)
-	if len(gone) > 0 {
-		a.Errorf("of the instances %v, which exist, %v are gone", here, gone)
+	for id, is := range a.states(here...) {
+		if is != cloud.Running && is != cloud.Exists {
+			a.Errorf("instance %s, which exists, is %s", id, is)
+		}
 	}
 }
 
 func goneIsGone(a *account) {
 	a.s.Terminate(a.s.Other)
 	a.await("an instance that was ended is gone", func() bool {
-		gone, err := a.Gone(a.ctx, []string{a.self.Instance, a.s.Other})
-		a.must(err)
-		if slices.Contains(gone, a.self.Instance) {
+		states := a.states(a.self.Instance, a.s.Other)
+		if states[a.self.Instance] == cloud.Gone {
 			a.Fatalf("instance %s is gone", a.self.Instance)
 		}
-		return slices.Equal(gone, []string{a.s.Other})
+		return states[a.s.Other] == cloud.Gone
 	})
+}
+
+func stoppedIsStopped(a *account) {
+	a.s.Stop(a.s.Other, true)
+	a.await("an instance that was stopped is", func() bool { return a.states(a.self.Instance, a.s.Other)[a.s.Other] == cloud.Stopped })
+	a.s.Stop(a.s.Other, false)
+	a.await("an instance that was started again runs", func() bool { return a.states(a.s.Other)[a.s.Other] == cloud.Running })
 }
 
 // subnetIDs are those of what Subnets shows, sorted.

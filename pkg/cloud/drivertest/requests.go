@@ -18,7 +18,7 @@ var requests = []sentence{
 }
 
 func requestsAreNamed(a *account) {
-	methods := []string{"Shape", "Gone", "Subnets", "Interfaces", "Page", "Assign", "Unassign", "SetGroups"}
+	methods := []string{"Shape", "Alive", "Subnets", "Interfaces", "Page", "Assign", "Unassign", "SetGroups"}
 	if !a.traits.OneNIC {
 		methods = append(methods, "Create", "Attach", "Detach", "Delete")
 	}
@@ -89,7 +89,7 @@ func requestsAreSent(a *account) {
 		sends(u.Part(), func() error { return a.Unassign(a.ctx, u) })
 	}
 	sends("Shape", func() error { _, err := a.Shape(a.ctx, a.self); return err })
-	sends("Gone", func() error { _, err := a.Gone(a.ctx, []string{a.self.Instance}); return err })
+	sends("Alive", func() error { _, err := a.Alive(a.ctx, []string{a.self.Instance}); return err })
 	for _, f := range []driver.SubnetFilter{{IDs: []string{a.in.ID}}, {IDs: a.s.Subnets}, {IDs: a.s.Subnets, Tags: a.s.Tags, VPC: a.primary.VPC}, {Tags: a.s.Tags, VPC: a.primary.VPC}} {
 		if len(f.IDs)+len(f.Tags) > 0 {
 			sends(f.Part(), func() error { _, err := a.Subnets(a.ctx, f); return err })

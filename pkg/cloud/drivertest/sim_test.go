@@ -56,7 +56,7 @@ func must(t *testing.T, err error) {
 
 // actions are the requests that methods make.
 var actions = map[string]string{
-	"Shape": sim.ActShape, "Gone": sim.ActGone, "Subnets": sim.ActSubnets, "Interfaces": sim.ActDescribe,
+	"Shape": sim.ActShape, "Alive": sim.ActAlive, "Subnets": sim.ActSubnets, "Interfaces": sim.ActDescribe,
 	"Create": sim.ActCreate, "Attach": sim.ActAttach, "Bind": sim.ActModify, "Rewrite": sim.ActModify, "SetGroups": sim.ActModify,
 	"Detach": sim.ActDetach, "Delete": sim.ActDelete, "Assign": sim.ActAssign, "Unassign": sim.ActUnassign,
 	"Reserve": sim.ActReserve, "Unreserve": sim.ActUnreserve,
@@ -94,6 +94,7 @@ func (w *world) subject(t *testing.T, wrap func(driver.Driver) driver.Driver) dr
 		Inject: w.inject, Changes: w.changes, Calls: w.Calls, Check: w.Check,
 		Leave:     func(subnet string, free int) { must(t, w.LeaveFree(subnet, free)) },
 		Break:     func(subnet string) { must(t, w.Fragment(subnet, true)) },
+		Stop:      func(instance string, stopped bool) { must(t, w.Stop(instance, stopped)) },
 		Terminate: func(instance string) { must(t, w.Terminate(instance)) },
 	}
 }

@@ -45,8 +45,8 @@ func (d admitted) Shape(ctx context.Context, s driver.Self) (driver.Shape, error
 	return whenAdmitted(ctx, d, "Shape", func() (driver.Shape, error) { return d.Driver.Shape(ctx, s) })
 }
 
-func (d admitted) Gone(ctx context.Context, instances []string) ([]string, error) {
-	return whenAdmitted(ctx, d, "Gone", func() ([]string, error) { return d.Driver.Gone(ctx, instances) })
+func (d admitted) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
+	return whenAdmitted(ctx, d, "Alive", func() (map[string]cloud.State, error) { return d.Driver.Alive(ctx, instances) })
 }
 
 func (d admitted) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {

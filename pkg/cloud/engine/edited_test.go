@@ -29,13 +29,13 @@ type edited struct {
 	noSubnets  func(driver.SubnetFilter) error
 }
 
-func (d *edited) Gone(ctx context.Context, instances []string) ([]string, error) {
+func (d *edited) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
 	if d.gone != nil {
 		if err := d.gone(instances); err != nil {
 			return nil, err
 		}
 	}
-	return d.Driver.Gone(ctx, instances)
+	return d.Driver.Alive(ctx, instances)
 }
 
 func (d *edited) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {

@@ -31,7 +31,7 @@ var _ driver.Driver = (*nimbus)(nil)
 // Traits implements driver.Driver.
 func (d *nimbus) Traits() driver.Traits {
 	return driver.Traits{Name: "Nimbus", Keys: driver.Keys{Subnet: "podsFree", Policy: "conf/nimbus/role.yaml"},
-		Requests: map[string][]string{"Shape": {"types"}, "Gone": {"instances"}, "Subnets": {"subnets"}, "Interfaces": {"nics"}, "Page": {"nics"},
+		Requests: map[string][]string{"Shape": {"types"}, "Alive": {"instances"}, "Subnets": {"subnets"}, "Interfaces": {"nics"}, "Page": {"nics"},
 			"Assign": {"nics", "patch"}, "Unassign": {"nics", "patch"}, "SetGroups": {"nics", "patch"}},
 		OneNIC: true, AllOrNothing: true, PerScan: 50, PageSize: 100, Times: driver.Times{Poll: 500 * time.Millisecond, Slow: 2 * time.Second, Settle: 5 * time.Second, Wait: time.Minute}}
 }
@@ -97,16 +97,23 @@ func (d *nimbus) Shape(ctx context.Context, s driver.Self) (driver.Shape, error)
 	return driver.Shape{Type: s.Type, ENIs: 1, V4: 1 + t.Secondary}, err
 }
 
-// Gone implements driver.Driver. The API keeps those that were ended for a day, and then
+// Alive implements driver.Driver. The API keeps those that were ended for a day, and then
 // lists them no longer.
-func (d *nimbus) Gone(ctx context.Context, instances []string) ([]string, error) {
+func (d *nimbus) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
 	known, err := list[nimbusInstance](ctx, d, "/instances", url.Values{"id": instances})
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(instances), func(id string) bool {
-		return slices.ContainsFunc(known, func(i nimbusInstance) bool { return i.ID == id && i.State != "TERMINATED" })
-	}), nil
+	states := map[string]cloud.State{}
+	for _, id := range instances {
+		states[id] = cloud.Gone
+	}
+	for _, i := range known {
+		if i.State != "TERMINATED" {
+			states[i.ID] = cloud.Running
+		}
+	}
+	return states, nil
 }
 
 // Subnets implements driver.Driver.

@@ -24,7 +24,7 @@ var nimbusFaults = map[string]nimbusFault{
 }
 
 func TestADriverOfACloudWithOneNICKeepsItsContract(t *testing.T) {
-	requests := map[string]string{"Shape": "GET /types", "Gone": "GET /instances", "Subnets": "GET /subnets", "Interfaces": "GET /nics",
+	requests := map[string]string{"Shape": "GET /types", "Alive": "GET /instances", "Subnets": "GET /subnets", "Interfaces": "GET /nics",
 		"Assign": "PATCH /nics", "Unassign": "PATCH /nics", "SetGroups": "PATCH /nics"}
 	faults := map[drivertest.Failure]string{drivertest.Throttled: "throttled", drivertest.Unavailable: "unavailable", drivertest.Forbidden: "forbidden",
 		drivertest.Lost: "lost", drivertest.Late: "late", drivertest.Hang: "hang"}

@@ -114,13 +114,13 @@ func (r *Region) Limits(ctx context.Context, types []string) (all map[string]eni
 	return all, nil
 }
 
-// Gone implements cloud.Region.
-func (r *Region) Gone(ctx context.Context, instances []string) (gone []string, err error) {
-	defer named(&err, "Gone", "")
+// Alive implements cloud.Region.
+func (r *Region) Alive(ctx context.Context, instances []string) (states map[string]cloud.State, err error) {
+	defer named(&err, "Alive", "")
 	if len(instances) == 0 {
-		return nil, nil
+		return map[string]cloud.State{}, nil
 	}
-	return r.self.d.Gone(ctx, instances)
+	return r.self.d.Alive(ctx, sorted(instances))
 }
 
 // Sweep is Node.Sweep for all of the cluster. Nodes of a Region need none of their own.

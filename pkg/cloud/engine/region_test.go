@@ -51,7 +51,7 @@ func TestARegionOfTheEngineKeepsItsContract(t *testing.T) {
 			cloudtest.RegionContractIn(t, synctest.Test, func(t *testing.T) cloudtest.RegionSubject {
 				w := open(t)
 				return cloudtest.RegionSubject{Region: w.region(engine.Options{}), Instances: []string{"i-1", "i-2"}, Nobody: "i-9", Type: "small", Subnets: []string{"a", "b"},
-					Lag: w.Options().Lag, Check: w.Check, Looks: func() int { return w.Calls()[sim.ActDescribe] }}
+					Lag: w.Options().Lag, Check: w.Check, Stop: w.Stop, Looks: func() int { return w.Calls()[sim.ActDescribe] }}
 			})
 		})
 	}
@@ -242,7 +242,7 @@ func TestEachRequestIsAdmittedByItsAction(t *testing.T) {
 			must(t, err)
 			_, err = r.Subnets(t.Context())
 			must(t, err)
-			_, err = r.Gone(t.Context(), []string{"i-9"})
+			_, err = r.Alive(t.Context(), []string{"i-9"})
 			must(t, err)
 			_, err = r.Sweep(t.Context(), time.Hour)
 			must(t, err)

@@ -93,7 +93,7 @@ func (n *Node) twiceDead(ctx context.Context, self driver.Self, leaked []driver.
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	gone, err := n.d.Gone(ctx, asked) // those are gone, also with an error about others
+	states, err := n.d.Alive(ctx, asked) // those are gone, also with an error about others
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before := n.doomed
@@ -102,11 +102,11 @@ func (n *Node) twiceDead(ctx context.Context, self driver.Self, leaked []driver.
 	for _, r := range leaked {
 		first, twice := before[r.ID]
 		switch {
-		case !slices.Contains(asked, r.Mark.Instance), err != nil && !slices.Contains(gone, r.Mark.Instance):
+		case !slices.Contains(asked, r.Mark.Instance), err != nil && states[r.Mark.Instance] != cloud.Gone:
 			if twice {
 				n.doomed[r.ID] = first // its turn comes again
 			}
-		case !slices.Contains(gone, r.Mark.Instance):
+		case states[r.Mark.Instance] != cloud.Gone:
 		case twice && len(dead) < mostSwept:
 			dead = append(dead, r.ID)
 		default:

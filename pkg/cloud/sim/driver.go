@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
@@ -16,7 +17,7 @@ const (
 	ActDescribe = "DescribeInterfaces"
 	ActSubnets  = "DescribeSubnets"
 	ActShape    = "DescribeTypes"
-	ActGone     = "DescribeInstances"
+	ActAlive    = "DescribeInstances"
 	ActCreate   = "Create"
 	ActAttach   = "Attach"
 	ActModify   = "Modify"
@@ -43,7 +44,7 @@ var _ driver.Driver = (*Driver)(nil)
 // methodActions are the actions that each method of a Driver is made of.
 func methodActions() map[string][]string {
 	return map[string][]string{
-		"Shape": {ActShape}, "Gone": {ActGone}, "Subnets": {ActSubnets}, "Interfaces": {ActDescribe}, "Page": {ActDescribe},
+		"Shape": {ActShape}, "Alive": {ActAlive}, "Subnets": {ActSubnets}, "Interfaces": {ActDescribe}, "Page": {ActDescribe},
 		"Create": {ActCreate}, "Attach": {ActAttach}, "Bind": {ActModify}, "Detach": {ActDetach}, "Delete": {ActDelete},
 		"Assign": {ActAssign}, "Unassign": {ActUnassign}, "Rewrite": {ActModify}, "SetGroups": {ActModify},
 	}
@@ -106,15 +107,21 @@ func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error)
 	})
 }
 
-// Gone implements driver.Driver.
-func (d *Driver) Gone(ctx context.Context, instances []string) ([]string, error) {
-	return describe(ctx, d, ActGone, func(tx *Tx) (gone []string, err error) {
+// Alive implements driver.Driver.
+func (d *Driver) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
+	return describe(ctx, d, ActAlive, func(tx *Tx) (map[string]cloud.State, error) {
+		states := map[string]cloud.State{}
 		for _, id := range instances {
-			if i, err := tx.Instance(id); err != nil || i.Terminated {
-				gone = append(gone, id)
+			switch i, err := tx.Instance(id); {
+			case err != nil || i.Terminated:
+				states[id] = cloud.Gone
+			case i.Stopped:
+				states[id] = cloud.Stopped
+			default:
+				states[id] = cloud.Running
 			}
 		}
-		return gone, nil
+		return states, nil
 	})
 }
 

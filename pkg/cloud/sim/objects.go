@@ -47,6 +47,7 @@ type Instance struct {
 
 	Launched   time.Time
 	Terminated bool
+	Stopped    bool `json:",omitempty"`
 }
 
 // Status is a state of an ENI or of an attachment.

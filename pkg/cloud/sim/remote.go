@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
@@ -24,9 +25,9 @@ func (c *Remote) Shape(ctx context.Context, s driver.Self) (driver.Shape, error)
 	return call[driver.Shape](ctx, c, "Shape", s)
 }
 
-// Gone implements driver.Driver.
-func (c *Remote) Gone(ctx context.Context, instances []string) ([]string, error) {
-	return call[[]string](ctx, c, "Gone", instances)
+// Alive implements driver.Driver.
+func (c *Remote) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
+	return call[map[string]cloud.State](ctx, c, "Alive", instances)
 }
 
 // Subnets implements driver.Driver.

@@ -268,8 +268,8 @@ func TestWhatIsNoCallIsRefused(t *testing.T) {
 		status             int
 		answer             string
 	}{
-		{"POST", "/v1/calls", `{"method":"Gone","node":"n1","args":["n1","n7"]}`, 200, `{"value":["n7"]}`},
-		{"POST", "/v1/calls", `{"method":"Gone","node":"n1","args":7}`, 200, `{"error":{"kind":"forbidden","detail":"bad arguments: json: cannot unmarshal number into Go value of type []string"}}`},
+		{"POST", "/v1/calls", `{"method":"Alive","node":"n1","args":["n1","n7"]}`, 200, `{"value":{"n1":"running","n7":"gone"}}`},
+		{"POST", "/v1/calls", `{"method":"Alive","node":"n1","args":7}`, 200, `{"error":{"kind":"forbidden","detail":"bad arguments: json: cannot unmarshal number into Go value of type []string"}}`},
 		{"POST", "/v1/calls", `{"method":"Reboot","node":"n1"}`, 400, "no such method"},
 		{"POST", "/v1/calls", `{"method":`, 400, "unexpected EOF"},
 		{"POST", "/v1/calls", `"` + strings.Repeat("x", maxBody), 400, "http: request body too large"},

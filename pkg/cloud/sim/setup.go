@@ -67,6 +67,18 @@ func (a *Account) addInstance(i Instance, own Create) (*nic, error) {
 	return n, nil
 }
 
+// Stop stops an instance, or starts it again. It keeps its ENIs.
+func (a *Account) Stop(id string, stopped bool) error {
+	a.lock()
+	defer a.mu.Unlock()
+	m := a.machines[id]
+	if m == nil || m.Terminated {
+		return fail(NoSuchInstance, id, "")
+	}
+	m.Stopped = stopped
+	return nil
+}
+
 // Terminate ends an instance: its ENIs are deleted where they are to be, the others
 // are available.
 func (a *Account) Terminate(id string) error {

@@ -71,6 +71,9 @@ func instanceDetail(e *Endpoint, r *request) (effect, error) {
 		}
 		b := instanceBody{ID: m.ID, Name: m.Node, Spec: t.Name, Status: "Running", Created: stamp(m.Launched), Address: i.Primary.String(),
 			CPUs: t.CPUs, Memory: t.Memory >> 10, Zone: i.Zone, Subnet: i.Subnet, VPC: tx.VPC().ID, ENIQuota: t.ENIs - 1, ENIs: "1"}
+		if m.Stopped {
+			b.Status = "Stopped"
+		}
 		if e.o.NoQuota {
 			b.ENIQuota = 0
 		}

@@ -122,6 +122,9 @@ func (s shower) instance(i sim.Instance, enis []sim.Interface) instanceXML {
 	x := instanceXML{ID: i.ID, Image: "ami-0" + strings.Repeat("1", 16), State: stateXML{16, "running"}, Type: i.Type,
 		Launched: stamped(i.Launched), Placement: placementXML{sub.Zone, s.zoneID(sub.Zone), "default"}, SourceCheck: true,
 		Architecture: "x86_64", Hypervisor: "xen", Tags: tagSet(i.Tags)}
+	if i.Stopped {
+		x.State = stateXML{80, "stopped"}
+	}
 	if i.Terminated {
 		x.State = stateXML{48, "terminated"}
 		return x
