@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 )
@@ -21,6 +22,13 @@ type Region interface {
 	// there are Nodes of where it is given none. It returns a View of each: what that
 	// Node's Interfaces would.
 	Look(ctx context.Context, instances []string) (map[string]View, error)
+
+	// List calls page with the ENIs of the VPC, others' too, with as many as a request shows. It is
+	// no snapshot: one may come twice, the later is the truth, and page may see all again from
+	// the first. It is complete if an ENI that was there all the time was on one of the pages;
+	// else absence tells nothing. Where Does().HidesPrimary those of instances are on none.
+	// An error of page ends it, and is returned.
+	List(ctx context.Context, page func([]Listed) error) (complete bool, err error)
 
 	// Subnets returns the subnets that new ENIs may lie in, whichever node they are for,
 	// sorted by ID.
@@ -78,6 +86,20 @@ type Origin struct {
 	ENI    string // ID of the one that may have them now, in the same subnet, "": none
 }
 
+// Listed is an ENI as List shows it: what the cloud tells, which no call has corrected.
+type Listed struct {
+	ID, Subnet string
+	Instance   string // that it is attached to, or on its way to or from, "" if none
+	For        string // the instance that it was made for, "" if enipool has not made it
+	Token      string // that it was made with
+	Cluster    string // that it was made in
+	Primary    bool   // an instance was born with it
+	Created    time.Time
+	Addresses  []netip.Addr   // all of them, those of Blocks not among them
+	Blocks     []netip.Prefix // delegated prefixes
+	Wrong      string         // why what the cloud tells can't be right, or why nobody may touch it
+}
+
 // State is what became of an instance.
 type State string
 
@@ -125,6 +147,9 @@ type Capabilities struct {
 	Types    bool // Limits of instance types
 	Keeps    bool // Reserve, Unreserve and Reserved
 	Reserves bool // ranges of a subnet can be reserved for delegated prefixes, and Free leaves them out
+	// HidesPrimary: List lacks the primary ENIs of instances.
+	HidesPrimary bool
+
 	OneENI   bool // an instance has its own ENI alone
 
 	Bits4, Bits6 int // lengths of delegated prefixes, 0 where there are none

@@ -38,6 +38,8 @@ var regional = []regionSentence{
 	{"Look describes instances together", looksTogether},
 	{"Look is of all Nodes where it is given no instance", looksAtAll},
 	{"a View tells that an instance has no ENI", looksAtNobody},
+	{"List shows the ENIs of all instances, and those that are attached nowhere", listsAll},
+	{"List ends with an error of its caller", listEnds},
 	{"Subnets returns those that new ENIs may lie in", regionSubnets},
 	{"Limits returns what instances of the types may carry", limitsOfTypes},
 	{"Limits leaves out a type that the cloud does not have", limitsOfNoType},

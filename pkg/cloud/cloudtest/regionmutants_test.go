@@ -25,6 +25,7 @@ type wrongRegion struct {
 	assign             func(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error)
 	reserve, unreserve func(ctx context.Context, subnet string, in netip.Prefix) error
 	alive              func(ctx context.Context, instances []string) (map[string]cloud.State, error)
+	list               func(ctx context.Context, page func([]cloud.Listed) error) (bool, error)
 	forget             func(instance string)
 	limits             func(ctx context.Context, types []string) (map[string]eni.Limits, error)
 }
@@ -62,6 +63,13 @@ func (r *wrongRegion) Unreserve(ctx context.Context, subnet string, in netip.Pre
 		return r.unreserve(ctx, subnet, in)
 	}
 	return r.Region.Unreserve(ctx, subnet, in)
+}
+
+func (r *wrongRegion) List(ctx context.Context, page func([]cloud.Listed) error) (bool, error) {
+	if r.list != nil {
+		return r.list(ctx, page)
+	}
+	return r.Region.List(ctx, page)
 }
 
 func (r *wrongRegion) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
@@ -129,6 +137,21 @@ var wrongRegions = map[string]func(m *wrongRegion, r cloud.Region){
 				all[name] = all["small"] // the usual ones for what is not known
 			}
 			return all, err
+		}
+	},
+	"List shows the ENIs of all instances, and those that are attached nowhere": func(m *wrongRegion, r cloud.Region) {
+		m.list = func(ctx context.Context, page func([]cloud.Listed) error) (bool, error) {
+			return r.List(ctx, func(some []cloud.Listed) error {
+				return page(slices.DeleteFunc(some, func(i cloud.Listed) bool { return i.Primary }))
+			})
+		}
+	},
+	"List ends with an error of its caller": func(m *wrongRegion, r cloud.Region) {
+		m.list = func(ctx context.Context, page func([]cloud.Listed) error) (bool, error) {
+			return r.List(ctx, func(some []cloud.Listed) error {
+				_ = page(some)
+				return nil
+			})
 		}
 	},
 	"Alive tells no instance Gone that exists": func(m *wrongRegion, r cloud.Region) {

@@ -180,7 +180,7 @@ func (r *Region) vpc(ctx context.Context) string {
 // Does implements cloud.Region.
 func (r *Region) Does() cloud.Capabilities {
 	t := r.t
-	return cloud.Capabilities{Indexes: !t.NoIndex, Exact: t.Exact, Moves: t.Moves, Types: t.Types, Keeps: t.Keeps, Reserves: t.Reserves, OneENI: t.OneNIC, Bits4: t.Bits4, Bits6: t.Bits6,
+	return cloud.Capabilities{Indexes: !t.NoIndex, Exact: t.Exact, Moves: t.Moves, Types: t.Types, Keeps: t.Keeps, Reserves: t.Reserves, HidesPrimary: t.HidesPrimary, OneENI: t.OneNIC, Bits4: t.Bits4, Bits6: t.Bits6,
 		PerAssign: t.PerCall, PerLook: t.PerScan, PageSize: t.PageSize}
 }
 

@@ -176,6 +176,44 @@ func TestAPageThatIsLostLetsTheLookBeginAnew(t *testing.T) {
 	}
 }
 
+func TestAListWhosePagesGetLostIsNotComplete(t *testing.T) {
+	for lost, good := range map[int]bool{0: true, 2: true, 3: false} {
+		synctest.Test(t, func(t *testing.T) {
+			left := 0
+			w, r, _ := many(t, func(s driver.Scan) error {
+				if s.Next != "" && left > 0 {
+					left--
+					return &driver.Error{Kind: cloud.ErrUnavailable, Why: driver.PageLost}
+				}
+				return nil
+			})
+			must(t, w.Update(func(tx *sim.Tx) error {
+				_, err := tx.Create(sim.Create{Subnet: "a", Tags: map[string]string{"whose": "nobody knows"}})
+				return err
+			}))
+			left = lost
+			shown := map[string]cloud.Listed{}
+			complete, err := r.List(t.Context(), func(some []cloud.Listed) error {
+				for _, i := range some {
+					shown[i.ID] = i
+				}
+				return nil
+			})
+			must(t, err)
+			if complete != good || good && len(shown) != 15 || !good && len(shown) != 5 {
+				t.Errorf("after %d lost pages a list of %d ENIs is complete: %v", lost, len(shown), complete)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, r, _ := many(t, func(driver.Scan) error { return &driver.Error{Kind: cloud.ErrThrottled} })
+		complete, err := r.List(t.Context(), func([]cloud.Listed) error { return nil })
+		if complete || !errors.Is(err, cloud.ErrThrottled) {
+			t.Errorf("a list that is throttled is complete: %v, %v", complete, err)
+		}
+	})
+}
+
 // What was done while the pages came counts over them, however long they took.
 func TestWhatIsDoneDuringALongLookIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
