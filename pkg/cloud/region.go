@@ -34,7 +34,7 @@ type Region interface {
 	// sorted by ID.
 	Subnets(ctx context.Context) ([]Place, error)
 
-	// Limits returns what instances of the types may carry where nobody but enipool attaches ENIs,
+	// Limits returns what instances of the types may carry, of as many in a request as it can, where nobody but enipool attaches ENIs,
 	// as Cloud.Limits does of one: there need not be any. A type that the cloud does not
 	// have is left out. ErrForbidden: the cloud tells the limits of instances alone.
 	Limits(ctx context.Context, types []string) (map[string]eni.Limits, error)
@@ -150,7 +150,7 @@ type Capabilities struct {
 	// HidesPrimary: List lacks the primary ENIs of instances.
 	HidesPrimary bool
 
-	OneENI   bool // an instance has its own ENI alone
+	OneENI bool // an instance has its own ENI alone
 
 	Bits4, Bits6 int // lengths of delegated prefixes, 0 where there are none
 

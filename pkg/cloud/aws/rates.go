@@ -31,7 +31,7 @@ const (
 // own, and the same rate but for UnassignIpv6Addresses: they are counted with those of IPv4.
 func methodActions() map[string][]string {
 	return map[string][]string{
-		"Shape": {actTypes}, "Alive": {actMachines}, "Subnets": {actSubnets}, driver.SubnetsBoth: {actSubnets, actSubnets}, "Interfaces": {actDescribe}, "Page": {actDescribe},
+		"Shape": {actTypes}, "Shapes": {actTypes}, "Alive": {actMachines}, "Subnets": {actSubnets}, driver.SubnetsBoth: {actSubnets, actSubnets}, "Interfaces": {actDescribe}, "Page": {actDescribe},
 		"Create": {actCreate}, "Attach": {actAttach}, "Bind": {actModify}, "Detach": {actDetach}, "Delete": {actDelete},
 		"Assign": {actAssign}, "Unassign": {actUnassign}, "SetGroups": {actModify},
 		"Reserve": {actReserve}, "Unreserve": {actUnreserve}, "Reservations": {actReserved},

@@ -31,6 +31,12 @@ func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error)
 	if err == nil {
 		return shape, nil
 	}
+	return fromTable(ctx, name, err)
+}
+
+// fromTable is what the built-in table knows of a type of which EC2 did not tell for a reason
+// that says nothing of the type.
+func fromTable(ctx context.Context, name string, err error) (driver.Shape, error) {
 	builtin, known := awsconf.ReadTable().Find(name)
 	silent := errors.Is(err, cloud.ErrForbidden) || errors.Is(err, cloud.ErrUnavailable)
 	if !known || !silent || ctx.Err() != nil {
@@ -38,6 +44,44 @@ func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error)
 	}
 	return driver.Shape{Type: name, ENIs: builtin.ENIs, V4: builtin.IPs, V6: builtin.IPs, Prefixes: builtin.Prefixes, Builtin: err}, nil
 }
+
+// Shapes implements driver.Driver. Types go by a filter: named as types, one that EC2 does not
+// have would fail the question.
+func (d *Driver) Shapes(ctx context.Context, names []string) (map[string]driver.Shape, error) {
+	var literals []string
+	for _, name := range names {
+		literals = append(literals, literal(name))
+	}
+	list, err := listByID("instance-type", literals, func(filters []types.Filter, token *string) ([]types.InstanceTypeInfo, *string, error) {
+		out, err := read(ctx, d, &d.api.DescribeInstanceTypes, &ec2.DescribeInstanceTypesInput{Filters: filters, MaxResults: aws.Int32(min(d.page, typesPage)), NextToken: token})
+		if err != nil {
+			return nil, nil, err
+		}
+		return out.InstanceTypes, out.NextToken, nil
+	})
+	shapes := map[string]driver.Shape{}
+	for _, info := range list {
+		shape, wrong := readType(info)
+		if wrong != nil {
+			return nil, wrong
+		}
+		shapes[shape.Type] = shape
+	}
+	if err == nil {
+		return shapes, nil
+	}
+	for _, name := range names {
+		shape, unknown := fromTable(ctx, name, err)
+		if unknown != nil {
+			return nil, unknown // half of an answer tells nothing of who is not in it
+		}
+		shapes[name] = shape
+	}
+	return shapes, nil
+}
+
+// typesPage is how many types an answer has at most.
+const typesPage = 100
 
 func (d *Driver) describeType(ctx context.Context, name string) (driver.Shape, error) {
 	out, err := read(ctx, d, &d.api.DescribeInstanceTypes, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{types.InstanceType(name)}})

@@ -1,11 +1,13 @@
 package aws
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 )
@@ -57,5 +59,22 @@ func TestAnAttachmentNamesTheFirstNetworkCardToo(t *testing.T) {
 		if got := ec2.asked[card].Get("NetworkCardIndex"); got != want {
 			t.Errorf("an ENI for card %d goes to card %q", card, got)
 		}
+	}
+}
+
+// Where EC2 does not tell of types the built-in table does, of all or of none: half an answer
+// would tell of the rest that there is no such type.
+func TestTypesThatEC2DoesNotTellOfAreThoseOfTheTable(t *testing.T) {
+	s := newSite(t, kind{})
+	d := New(Options{Endpoint: s.url, Metadata: serve(t, s.Metadata("i-1"))})
+	quicken(d)
+	s.Endpoint.Allow([]string{"ec2:DescribeSubnets"})
+	shapes, err := d.Shapes(t.Context(), []string{"m5.large", "t3.nano"})
+	must(t, err)
+	if one := shapes["t3.nano"]; len(shapes) != 2 || one.ENIs != 2 || one.V4 != 2 || one.Builtin == nil {
+		t.Errorf("the table tells %+v", shapes)
+	}
+	if shapes, err := d.Shapes(t.Context(), []string{"m5.large", "z9.nothing"}); !errors.Is(err, cloud.ErrForbidden) || len(shapes) > 0 {
+		t.Errorf("of a type that the table lacks it tells %+v, %v", shapes, err)
 	}
 }

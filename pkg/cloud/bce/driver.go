@@ -131,6 +131,11 @@ func errKeepsNone() error {
 	return &driver.Error{Kind: cloud.ErrForbidden, Detail: "no range of a subnet is kept for addresses by name here"}
 }
 
+// Shapes implements driver.Driver. The cloud tells the quota of an instance alone.
+func (*Driver) Shapes(context.Context, []string) (map[string]driver.Shape, error) {
+	return nil, &driver.Error{Kind: cloud.ErrForbidden, Detail: "the limits of instances are told, not of types"}
+}
+
 // Reserve implements driver.Driver.
 func (*Driver) Reserve(context.Context, driver.Reservation) (string, error) {
 	return "", errKeepsNone()

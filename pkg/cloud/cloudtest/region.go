@@ -20,6 +20,7 @@ type RegionSubject struct {
 	Lag       time.Duration // age of what answers show, at most
 
 	// What an endpoint can't tell is nil; sentences that need it are skipped.
+	Types func() int                                // requests so far that describe instance types
 	Looks func() int                                // requests so far that describe ENIs
 	Stop  func(instance string, stopped bool) error // stops an instance, or starts it again
 	Check func() error                              // called at the end: what is wrong inside
@@ -43,6 +44,7 @@ var regional = []regionSentence{
 	{"Subnets returns those that new ENIs may lie in", regionSubnets},
 	{"Limits returns what instances of the types may carry", limitsOfTypes},
 	{"Limits leaves out a type that the cloud does not have", limitsOfNoType},
+	{"Limits tells of several types in one request", limitsTogether},
 	{"Limits is ErrForbidden where the cloud tells the limits of instances alone", limitsOfInstances},
 	{"Alive tells no instance Gone that exists", aliveAreAlive},
 	{"Alive tells an instance that was stopped from one that runs", aliveOrStopped},

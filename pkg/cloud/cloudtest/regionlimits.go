@@ -32,6 +32,24 @@ func limitsOfNoType(r *region) {
 	}
 }
 
+func limitsTogether(r *region) {
+	r.typed()
+	if r.Types == nil {
+		r.Skip("the endpoint lacks a count of describes of types")
+	}
+	before := r.Types()
+	all, err := r.Region.Limits(r.ctx, []string{"a9.nothing", r.Type, "z9.nothing"})
+	r.must(err)
+	if n := r.Types() - before; n != 1 || len(all) != 1 {
+		r.Errorf("the limits of 3 types, one of which there is, are %+v, by %d requests", all, n)
+	}
+	none, err := r.Region.Limits(r.ctx, nil)
+	r.must(err)
+	if n := r.Types() - before; n != 1 || len(none) > 0 {
+		r.Errorf("the limits of no type are %+v, by %d requests", none, n-1)
+	}
+}
+
 func limitsOfInstances(r *region) {
 	if r.Region.Does().Types {
 		r.Skip("the cloud tells the limits of types")

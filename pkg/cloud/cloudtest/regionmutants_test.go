@@ -130,6 +130,21 @@ var wrongRegions = map[string]func(m *wrongRegion, r cloud.Region){
 			return all, err
 		}
 	},
+	"Limits tells of several types in one request": func(m *wrongRegion, r cloud.Region) {
+		m.limits = func(ctx context.Context, types []string) (map[string]eni.Limits, error) {
+			all := map[string]eni.Limits{}
+			for _, name := range types {
+				one, err := r.Limits(ctx, []string{name})
+				if err != nil {
+					return nil, err
+				}
+				for name, l := range one {
+					all[name] = l
+				}
+			}
+			return all, nil
+		}
+	},
 	"Limits leaves out a type that the cloud does not have": func(m *wrongRegion, r cloud.Region) {
 		m.limits = func(ctx context.Context, types []string) (map[string]eni.Limits, error) {
 			all, err := r.Limits(ctx, types)
@@ -266,6 +281,7 @@ func regionSubject(t *testing.T, wrong func(m *wrongRegion, r cloud.Region)) clo
 	m := &wrongRegion{Region: good}
 	wrong(m, good)
 	return cloudtest.RegionSubject{Region: m, Instances: []string{"i-1", "i-2"}, Nobody: "i-9", Type: "small", Subnets: []string{"a"},
+		Types: func() int { return a.Calls()[sim.ActShape] },
 		Looks: func() int { return a.Calls()[sim.ActDescribe] }, Check: a.Check, Stop: a.Stop}
 }
 

@@ -29,6 +29,10 @@ type Driver interface {
 	// Shape returns what the instance may carry.
 	Shape(ctx context.Context, s Self) (Shape, error)
 
+	// Shapes returns what instances of the types may carry, where Traits.Types, for as many in a
+	// request as the cloud takes. Types that it does not have are left out.
+	Shapes(ctx context.Context, types []string) (map[string]Shape, error)
+
 	// Alive returns what became of the instances, also with an error about others, which it
 	// leaves out. Gone are those alone that surely exist no longer.
 	Alive(ctx context.Context, instances []string) (map[string]cloud.State, error)

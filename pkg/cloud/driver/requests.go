@@ -69,7 +69,7 @@ func (t Traits) ActionsOf(part string) []string {
 // Looking returns the actions that change nothing.
 func (t Traits) Looking() map[string]bool {
 	looking := map[string]bool{}
-	for _, method := range []string{"Shape", "Alive", "Subnets", SubnetsOne, SubnetsBoth, "Interfaces", InterfacesMade, InterfacesByID, InterfacesLoose, "Page", "Reservations"} {
+	for _, method := range []string{"Shape", "Shapes", "Alive", "Subnets", SubnetsOne, SubnetsBoth, "Interfaces", InterfacesMade, InterfacesByID, InterfacesLoose, "Page", "Reservations"} {
 		for _, action := range t.ActionsOf(method) {
 			looking[action] = true
 		}

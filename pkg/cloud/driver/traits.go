@@ -34,8 +34,8 @@ type Traits struct {
 	Exact bool
 	// Moves: Assign takes IPv4 addresses by name from another ENI of the subnet, if it is told to.
 	Moves bool
-	// Types: Shape takes a type alone, without an instance. One that the cloud does not have
-	// is cloud.ErrNotFound.
+	// Types: Shapes tells what instances of types may carry. Without it it fails with
+	// cloud.ErrForbidden.
 	Types bool
 	// OneNIC: an instance never has another ENI than its primary one. What is about others
 	// (Create, Attach, Bind, Detach, Delete, Rewrite) fails with cloud.ErrLimit.

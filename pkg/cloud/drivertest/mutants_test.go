@@ -31,6 +31,7 @@ type mutant struct {
 	groups     func(ctx context.Context, id string, groups []string, token string) error
 	interfaces func(ctx context.Context, f driver.Filter) ([]driver.Interface, error)
 	subnets    func(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error)
+	shapes     func(ctx context.Context, types []string) (map[string]driver.Shape, error)
 	alive      func(ctx context.Context, instances []string) (map[string]cloud.State, error)
 	reserve    func(ctx context.Context, r driver.Reservation) (string, error)
 	unreserve  func(ctx context.Context, id string) error
@@ -99,6 +100,13 @@ func (m *mutant) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.S
 		return m.subnets(ctx, f)
 	}
 	return m.Driver.Subnets(ctx, f)
+}
+
+func (m *mutant) Shapes(ctx context.Context, types []string) (map[string]driver.Shape, error) {
+	if m.shapes != nil {
+		return m.shapes(ctx, types)
+	}
+	return m.Driver.Shapes(ctx, types)
 }
 
 func (m *mutant) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
@@ -266,6 +274,15 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 				}
 			}
 			return d.Subnets(ctx, f)
+		}
+	},
+	"Types: Shapes returns what instances of the types may carry, and leaves out those that there are not": func(m *mutant, d driver.Driver) {
+		m.shapes = func(ctx context.Context, types []string) (map[string]driver.Shape, error) {
+			shapes, err := d.Shapes(ctx, types)
+			for _, name := range types {
+				shapes[name] = shapes[types[0]] // the first one's
+			}
+			return shapes, err
 		}
 	},
 	"Alive tells no instance Gone that exists": func(m *mutant, _ driver.Driver) {

@@ -11,6 +11,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/eni"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // reads is what the comments of Traits, Self, Shape, Alive and Subnets say.
@@ -20,6 +21,8 @@ var reads = []sentence{
 	{"Shape returns how many ENIs the instance may carry", []need{severalNICs, has(Quotas)}, shapeOfENIs},
 	{"Shape returns how many addresses an ENI may carry", []need{has(Quotas)}, shapeOfAddresses},
 	{"Shape tells whether pods can use further addresses of the primary ENI", nil, shapeOfPrimary},
+	{"Types: Shapes returns what instances of the types may carry, and leaves out those that there are not", []need{tellsTypes}, shapesOfTypes},
+	{"without Types Shapes fails with ErrForbidden", []need{tellsNoTypes}, shapesOfNone},
 	{"Alive tells no instance Gone that exists", nil, hereIsNotGone},
 	{"Alive tells which instances surely exist no longer", []need{canEnd}, goneIsGone},
 	{"Alive tells an instance that was stopped from one that runs", []need{canStop}, stoppedIsStopped},
@@ -117,6 +120,29 @@ func shapeOfPrimary(a *account) {
 	if got := a.addresses(a.primary.ID, f); len(got) == 0 {
 		a.Errorf("the primary ENI got no address")
 	}
+}
+
+func tellsTypes(_ Subject, t driver.Traits) string {
+	return unless(t.Types, "the limits of instances are told, not of types")
+}
+
+func tellsNoTypes(_ Subject, t driver.Traits) string {
+	return unless(!t.Types, "the limits of types are told")
+}
+
+func shapesOfTypes(a *account) {
+	shapes, err := a.Shapes(a.ctx, []string{a.shape.Type, "a9.nothing", "?*"})
+	a.must(err)
+	want := a.shape
+	want.NoPrimary, want.PrimaryAlone = false, false // that is the instance's
+	if diff := gocmp.Diff(map[string]driver.Shape{a.shape.Type: want}, shapes); diff != "" {
+		a.Errorf("the shapes of types differ from the instance's (-instance +types):\n%s", diff)
+	}
+}
+
+func shapesOfNone(a *account) {
+	_, err := a.Shapes(a.ctx, []string{"any"})
+	a.is(err, cloud.ErrForbidden)
 }
 
 // states are what Alive tells of instances.

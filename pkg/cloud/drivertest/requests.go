@@ -22,6 +22,9 @@ func requestsAreNamed(a *account) {
 	if !a.traits.OneNIC {
 		methods = append(methods, "Create", "Attach", "Detach", "Delete")
 	}
+	if a.traits.Types {
+		methods = append(methods, "Shapes")
+	}
 	if a.traits.Keeps {
 		methods = append(methods, "Reserve", "Unreserve", "Reservations")
 	}
@@ -89,6 +92,9 @@ func requestsAreSent(a *account) {
 		sends(u.Part(), func() error { return a.Unassign(a.ctx, u) })
 	}
 	sends("Shape", func() error { _, err := a.Shape(a.ctx, a.self); return err })
+	if a.traits.Types {
+		sends("Shapes", func() error { _, err := a.Shapes(a.ctx, []string{a.shape.Type}); return err })
+	}
 	sends("Alive", func() error { _, err := a.Alive(a.ctx, []string{a.self.Instance}); return err })
 	for _, f := range []driver.SubnetFilter{{IDs: []string{a.in.ID}}, {IDs: a.s.Subnets}, {IDs: a.s.Subnets, Tags: a.s.Tags, VPC: a.primary.VPC}, {Tags: a.s.Tags, VPC: a.primary.VPC}} {
 		if len(f.IDs)+len(f.Tags) > 0 {

@@ -45,6 +45,10 @@ func (d admitted) Shape(ctx context.Context, s driver.Self) (driver.Shape, error
 	return whenAdmitted(ctx, d, "Shape", func() (driver.Shape, error) { return d.Driver.Shape(ctx, s) })
 }
 
+func (d admitted) Shapes(ctx context.Context, types []string) (map[string]driver.Shape, error) {
+	return whenAdmitted(ctx, d, "Shapes", func() (map[string]driver.Shape, error) { return d.Driver.Shapes(ctx, types) })
+}
+
 func (d admitted) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
 	return whenAdmitted(ctx, d, "Alive", func() (map[string]cloud.State, error) { return d.Driver.Alive(ctx, instances) })
 }

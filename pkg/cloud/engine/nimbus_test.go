@@ -215,6 +215,10 @@ func errKeepsNone() error {
 	return &driver.Error{Kind: cloud.ErrForbidden, Detail: "no range is kept"}
 }
 
+func (d *nimbus) Shapes(context.Context, []string) (map[string]driver.Shape, error) {
+	return nil, &driver.Error{Kind: cloud.ErrForbidden, Detail: "the limits of types are not told"}
+}
+
 func (d *nimbus) Reserve(context.Context, driver.Reservation) (string, error) {
 	return "", errKeepsNone()
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"net/netip"
 	"slices"
@@ -99,19 +98,16 @@ func (r *Region) Limits(ctx context.Context, types []string) (all map[string]eni
 		return nil, because(cloud.ErrForbidden, "%s tells the limits of instances, not of types", r.t.Name)
 	}
 	all = map[string]eni.Limits{}
-	for _, name := range sorted(types) {
-		shape, err := r.self.d.Shape(ctx, driver.Self{Type: name})
-		if errors.Is(err, cloud.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return all, err
-		}
+	if len(types) == 0 {
+		return all, nil
+	}
+	shapes, err := r.self.d.Shapes(ctx, sorted(types))
+	for name, shape := range shapes {
 		n := newNode(r.d, r.o, r.self.known)
 		n.shape = shape
 		all[name] = n.limits()
 	}
-	return all, nil
+	return all, err
 }
 
 // Alive implements cloud.Region.

@@ -51,7 +51,8 @@ func TestARegionOfTheEngineKeepsItsContract(t *testing.T) {
 			cloudtest.RegionContractIn(t, synctest.Test, func(t *testing.T) cloudtest.RegionSubject {
 				w := open(t)
 				return cloudtest.RegionSubject{Region: w.region(engine.Options{}), Instances: []string{"i-1", "i-2"}, Nobody: "i-9", Type: "small", Subnets: []string{"a", "b"},
-					Lag: w.Options().Lag, Check: w.Check, Stop: w.Stop, Looks: func() int { return w.Calls()[sim.ActDescribe] }}
+					Types: func() int { return w.Calls()[sim.ActShape] },
+					Lag:   w.Options().Lag, Check: w.Check, Stop: w.Stop, Looks: func() int { return w.Calls()[sim.ActDescribe] }}
 			})
 		})
 	}

@@ -53,6 +53,7 @@ func methodActions() map[string][]string {
 // LikeEC2 are traits of an account that behaves as EC2 does.
 func LikeEC2() driver.Traits {
 	requests := methodActions()
+	requests["Shapes"] = []string{ActShape}
 	requests["Reserve"], requests["Unreserve"], requests["Reservations"] = []string{ActReserve}, []string{ActUnreserve}, []string{ActReserved}
 	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, Moves: true, Types: true, PerScan: 200, PageSize: 1000, Keeps: true, Requests: requests, Bits4: 28, Bits6: 80}
 }
@@ -102,9 +103,30 @@ func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error)
 			return driver.Shape{}, err
 		}
 		t, err := tx.Type(name)
-		return driver.Shape{Type: t.Name, ENIs: t.ENIs, Cards: t.Cards, V4: t.V4, V6: t.V6, Prefixes: !t.NoPrefix && d.traits.Bits4 > 0,
-			NoPrimary: d.a.nodes.machines[s.Instance].Limits.NoPrimary}, err
+		shape := d.shapeOf(t)
+		shape.NoPrimary = d.a.nodes.machines[s.Instance].Limits.NoPrimary
+		return shape, err
 	})
+}
+
+// Shapes implements driver.Driver.
+func (d *Driver) Shapes(ctx context.Context, types []string) (map[string]driver.Shape, error) {
+	if !d.traits.Types {
+		return nil, &driver.Error{Kind: cloud.ErrForbidden, Detail: "the limits of instances are told, not of types"}
+	}
+	return describe(ctx, d, ActShape, func(tx *Tx) (map[string]driver.Shape, error) {
+		shapes := map[string]driver.Shape{}
+		for _, name := range types {
+			if t, err := tx.Type(name); err == nil {
+				shapes[name] = d.shapeOf(t)
+			}
+		}
+		return shapes, nil
+	})
+}
+
+func (d *Driver) shapeOf(t Type) driver.Shape {
+	return driver.Shape{Type: t.Name, ENIs: t.ENIs, Cards: t.Cards, V4: t.V4, V6: t.V6, Prefixes: !t.NoPrefix && d.traits.Bits4 > 0}
 }
 
 // Alive implements driver.Driver.

@@ -25,6 +25,11 @@ func (c *Remote) Shape(ctx context.Context, s driver.Self) (driver.Shape, error)
 	return call[driver.Shape](ctx, c, "Shape", s)
 }
 
+// Shapes implements driver.Driver.
+func (c *Remote) Shapes(ctx context.Context, types []string) (map[string]driver.Shape, error) {
+	return call[map[string]driver.Shape](ctx, c, "Shapes", types)
+}
+
 // Alive implements driver.Driver.
 func (c *Remote) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
 	return call[map[string]cloud.State](ctx, c, "Alive", instances)

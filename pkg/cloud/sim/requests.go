@@ -56,6 +56,7 @@ type (
 // methods carry out half-operations that came from another process.
 var methods = map[string]func(context.Context, *Driver, json.RawMessage) (any, error){
 	"Shape":        method((*Driver).Shape),
+	"Shapes":       method((*Driver).Shapes),
 	"Alive":        method((*Driver).Alive),
 	"Subnets":      method((*Driver).Subnets),
 	"Interfaces":   method((*Driver).Interfaces),
@@ -78,7 +79,7 @@ var methods = map[string]func(context.Context, *Driver, json.RawMessage) (any, e
 
 // looks tells whether a method changes nothing.
 func looks(name string) bool {
-	return name == "Shape" || name == "Alive" || name == "Subnets" || name == "Interfaces" || name == "Page" || name == "Reservations"
+	return name == "Shape" || name == "Shapes" || name == "Alive" || name == "Subnets" || name == "Interfaces" || name == "Page" || name == "Reservations"
 }
 
 func method[A, R any](do func(*Driver, context.Context, A) (R, error)) func(context.Context, *Driver, json.RawMessage) (any, error) {
