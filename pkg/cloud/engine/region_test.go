@@ -286,6 +286,16 @@ func TestEachRequestIsAdmittedByItsAction(t *testing.T) {
 			_, err = r.Sweep(t.Context(), time.Hour)
 			must(t, err)
 			must(t, n.DeleteInterface(t.Context(), made.ID))
+			_, err = r.List(t.Context(), func([]cloud.Listed) error { return nil })
+			must(t, err)
+			if traits.Types {
+				_, err = r.Limits(t.Context(), []string{"small", "large"})
+				must(t, err)
+			}
+			if in := netip.MustParsePrefix("10.0.1.64/28"); traits.Keeps {
+				must(t, r.Reserve(t.Context(), "a", in))
+				must(t, r.Unreserve(t.Context(), "a", in))
+			}
 			if !maps.Equal(g.passed, w.Calls()) || len(g.passed) < 10 {
 				t.Errorf("%s: admitted were %v, made %v", name, g.passed, w.Calls())
 			}
