@@ -119,6 +119,11 @@ type Interface struct {
 	// Partial are the delegated prefixes of which only some addresses are among Addresses, by
 	// the Limits of now, sorted: a pod may have another since the Limits of earlier.
 	Partial []netip.Prefix `json:",omitempty"`
+
+	// CrossSubnet are the secondary addresses that lie in other subnets, sorted. A Region's
+	// AssignExactly has put them there for certain pods: they take room of the ENI, and are
+	// none of the pool's. UnassignAddresses takes them, too.
+	CrossSubnet []netip.Addr `json:",omitempty"`
 }
 
 // Net returns the interface's place in the family's subnet.

@@ -34,9 +34,10 @@ type Region interface {
 	// sorted by ID.
 	Subnets(ctx context.Context) ([]Place, error)
 
-	// Limits returns what instances of the types may carry, of as many in a request as it can, where nobody but enipool attaches ENIs,
-	// as Cloud.Limits does of one: there need not be any. A type that the cloud does not
-	// have is left out. ErrForbidden: the cloud tells the limits of instances alone.
+	// Limits returns what instances of the types may carry where nobody but enipool attaches
+	// ENIs, as Cloud.Limits does of one: there need not be any. It asks for as many types in a
+	// request as it can, and leaves out those that the cloud does not have. ErrForbidden: the
+	// cloud tells the limits of instances alone.
 	Limits(ctx context.Context, types []string) (map[string]eni.Limits, error)
 
 	// Alive returns what became of the instances. One that nothing could be found out about is
@@ -47,9 +48,10 @@ type Region interface {
 	// AssignExactly puts these addresses on an ENI of the instance, as secondary ones, and
 	// returns those of them that it has then, of which there may be some together with an
 	// error. Those that it has already are fine. ErrTaken: one is not free. ErrForbidden:
-	// one is not for pods in the ENI's subnet, or the cloud takes none by name. To ask
-	// again is safe. Those that the ENI from.ENI has as secondary ones move from there in one
-	// request; ErrForbidden where the cloud can't. No other ENI loses any.
+	// one is not for pods in the subnet, the cloud puts none of that subnet on this ENI, or
+	// takes none by name. To ask again is safe. Those that the ENI from.ENI has as secondary
+	// ones move from there in one request; ErrForbidden where the cloud can't. No other ENI
+	// loses any.
 	AssignExactly(ctx context.Context, instance, id string, addrs []netip.Addr, from Origin) ([]netip.Addr, error)
 
 	// Reserve keeps a range of a subnet for AssignExactly: whoever asks for any address gets none of
@@ -82,7 +84,7 @@ type Instance struct {
 // Origin is where the addresses of an AssignExactly come from. The zero Origin: from what is
 // free in the subnet of the ENI that gets them.
 type Origin struct {
-	Subnet string // that they lie in, "": that of the ENI that gets them. ErrForbidden where they differ
+	Subnet string // that they lie in, "": that of the ENI that gets them. Another one takes Does().CrossSubnet
 	ENI    string // ID of the one that may have them now, in the same subnet, "": none
 }
 
@@ -147,10 +149,10 @@ type Capabilities struct {
 	Types    bool // Limits of instance types
 	Keeps    bool // Reserve, Unreserve and Reserved
 	Reserves bool // ranges of a subnet can be reserved for delegated prefixes, and Free leaves them out
-	// HidesPrimary: List lacks the primary ENIs of instances.
-	HidesPrimary bool
 
-	OneENI bool // an instance has its own ENI alone
+	CrossSubnet  bool // AssignExactly puts addresses of another subnet on an ENI
+	HidesPrimary bool // List lacks the primary ENIs of instances
+	OneENI       bool // an instance has its own ENI alone
 
 	Bits4, Bits6 int // lengths of delegated prefixes, 0 where there are none
 

@@ -79,13 +79,3 @@ func exactMovesNever(r *region) {
 	r.has(on.ID, nil, addrs)
 	r.otherHas(other.ID, addrs[:1], nil)
 }
-
-func exactOtherSubnet(r *region) {
-	on, free := r.exact()
-	_, err := r.Region.AssignExactly(r.ctx, r.Instances[0], on.ID, free[:1], cloud.Origin{Subnet: on.Subnet + "x"})
-	r.is(err, cloud.ErrForbidden)
-	r.has(on.ID, nil, free)
-	_, err = r.Region.AssignExactly(r.ctx, r.Instances[0], on.ID, free[:1], cloud.Origin{Subnet: on.Subnet, ENI: on.ID})
-	r.must(err)
-	r.has(on.ID, free[:1], nil)
-}

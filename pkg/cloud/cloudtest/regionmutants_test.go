@@ -225,7 +225,15 @@ var wrongRegions = map[string]func(m *wrongRegion, r cloud.Region){
 			return r.AssignExactly(ctx, instance, id, addrs, from)
 		}
 	},
-	"AssignExactly of another subnet's addresses is ErrForbidden": func(m *wrongRegion, r cloud.Region) {
+	crossSubnet: func(m *wrongRegion, r cloud.Region) {
+		m.assign = func(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error) {
+			if from.Subnet != "" {
+				return addrs, nil // somebody else routes them
+			}
+			return r.AssignExactly(ctx, instance, id, addrs, from)
+		}
+	},
+	"AssignExactly of another subnet's addresses is ErrForbidden where the cloud can't": func(m *wrongRegion, r cloud.Region) {
 		m.assign = func(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) ([]netip.Addr, error) {
 			from.Subnet = ""
 			return r.AssignExactly(ctx, instance, id, addrs, from)
@@ -255,6 +263,9 @@ var wrongRegions = map[string]func(m *wrongRegion, r cloud.Region){
 	},
 }
 
+// crossSubnet is the sentence of a cloud with that trait.
+const crossSubnet = "AssignExactly puts another subnet's addresses on the ENI where the cloud can"
+
 // wrongRegionEnv names the sentence whose mutant a process of this test runs the suite on.
 const wrongRegionEnv = "CLOUDTEST_WRONG_REGION"
 
@@ -268,8 +279,10 @@ func (elsewhere) Self(context.Context) (driver.Self, error) {
 // regionSubject is a simulated account with two instances.
 func regionSubject(t *testing.T, wrong func(m *wrongRegion, r cloud.Region)) cloudtest.RegionSubject {
 	a := sim.NewAccount(sim.Options{VPC: sim.VPC{ID: "vpc", V4: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}}})
-	if err := a.AddSubnet(sim.Subnet{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/23")}); err != nil {
-		t.Fatal(err)
+	for id, in := range map[string]string{"a": "10.0.0.0/23", "b": "10.0.2.0/24"} {
+		if err := a.AddSubnet(sim.Subnet{ID: id, V4: netip.MustParsePrefix(in)}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	a.AddType(sim.Type{Name: "small", ENIs: 4, V4: 8, V6: 8})
 	for _, id := range []string{"i-1", "i-2"} {
@@ -277,10 +290,12 @@ func regionSubject(t *testing.T, wrong func(m *wrongRegion, r cloud.Region)) clo
 			t.Fatal(err)
 		}
 	}
-	good := engine.NewRegion(elsewhere{a.Driver("", sim.LikeEC2())}, engine.Options{Subnets: []string{"a"}})
+	traits := sim.LikeEC2()
+	traits.CrossSubnet = os.Getenv(wrongRegionEnv) == crossSubnet
+	good := engine.NewRegion(elsewhere{a.Driver("", traits)}, engine.Options{Subnets: []string{"a", "b"}})
 	m := &wrongRegion{Region: good}
 	wrong(m, good)
-	return cloudtest.RegionSubject{Region: m, Instances: []string{"i-1", "i-2"}, Nobody: "i-9", Type: "small", Subnets: []string{"a"},
+	return cloudtest.RegionSubject{Region: m, Instances: []string{"i-1", "i-2"}, Nobody: "i-9", Type: "small", Subnets: []string{"a", "b"},
 		Types: func() int { return a.Calls()[sim.ActShape] },
 		Looks: func() int { return a.Calls()[sim.ActDescribe] }, Check: a.Check, Stop: a.Stop}
 }

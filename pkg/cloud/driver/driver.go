@@ -260,6 +260,7 @@ type Assign struct {
 	Family    eni.Family
 	Count     Count
 	Addresses []netip.Addr
+	Subnet    string // that the Addresses lie in, where Traits.CrossSubnet, "": the ENI's
 	Take      bool   // the Addresses, from whichever ENI has them as secondary ones, where Traits.Moves
 	Token     string // where Traits.AssignTokens
 }

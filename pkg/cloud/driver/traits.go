@@ -34,6 +34,8 @@ type Traits struct {
 	Exact bool
 	// Moves: Assign takes IPv4 addresses by name from another ENI of the subnet, if it is told to.
 	Moves bool
+	// CrossSubnet: Assign takes addresses by name of another subnet of the zone than the ENI's.
+	CrossSubnet bool
 	// Types: Shapes tells what instances of types may carry. Without it it fails with
 	// cloud.ErrForbidden.
 	Types bool

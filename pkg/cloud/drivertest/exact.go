@@ -16,6 +16,38 @@ var exact = []sentence{
 	{"Exact: Assign of an address out of the subnet is refused, and none is put", []need{takesNames}, putsNoneOutside},
 	{"Moves: Assign takes the addresses that it names from another ENI, if it is told to", []need{moves, severalNICs}, putsTaken},
 	{"Moves: Assign of the primary address of another ENI is refused, AddressTaken", []need{moves, severalNICs}, putsNoPrimary},
+	{"CrossSubnet: Assign puts the addresses of another subnet that it names, and Unassign takes them", []need{crosses, severalNICs, hasTwoSubnets}, putsOfOther},
+}
+
+func crosses(_ Subject, t driver.Traits) string {
+	return unless(t.CrossSubnet, "Assign takes no addresses of another subnet")
+}
+
+func hasTwoSubnets(s Subject, _ driver.Traits) string {
+	return unless(len(s.Subnets) > 1, "the endpoint lacks a second subnet")
+}
+
+func putsOfOther(a *account) {
+	on := a.ready()
+	w := a.wish()
+	w.Subnet = a.s.Subnets[1]
+	there := a.attachTo(a.make(w).ID, a.self.Instance)
+	for _, f := range a.has {
+		has, free := a.addresses(on.ID, f), a.free(there, f, 2)
+		before := a.subnet(w.Subnet).Free
+		_, err := a.byName(on, f, free[0])
+		a.is(err, cloud.ErrForbidden) // it is not said that it is another's
+		_, err = a.Assign(a.ctx, driver.Assign{On: on, Family: f, Addresses: free, Subnet: w.Subnet, Token: a.mark().Token})
+		a.must(err)
+		a.carries(on.ID, f, append(slices.Clone(has), free...))
+		_, err = a.byName(there, f, free[0])
+		a.because(err, driver.AddressTaken)
+		if is := a.subnet(w.Subnet).Free; f == eni.IPv4 && is != before-len(free) {
+			a.Errorf("subnet %s has room for %d, and had for %d before it lent %v", w.Subnet, is, before, free)
+		}
+		a.must(a.unassign(on, f, free...))
+		a.carries(on.ID, f, has)
+	}
 }
 
 func moves(_ Subject, t driver.Traits) string {

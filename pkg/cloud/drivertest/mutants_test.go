@@ -358,6 +358,14 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 			return got, as(err, func(e *driver.Error) { e.Why = driver.Other })
 		}
 	},
+	"CrossSubnet: Assign puts the addresses of another subnet that it names, and Unassign takes them": func(m *mutant, d driver.Driver) {
+		m.assign = func(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
+			if a.Subnet != "" {
+				a.On.ID = a.Subnet // which is no ENI
+			}
+			return d.Assign(ctx, a)
+		}
+	},
 	"Keeps: Reserve keeps a range for addresses by name": func(m *mutant, d driver.Driver) {
 		m.reserve = func(ctx context.Context, r driver.Reservation) (string, error) {
 			r.Range = netip.PrefixFrom(r.Range.Addr(), r.Range.Addr().BitLen()) // one of two
@@ -466,7 +474,9 @@ func TestTheSuiteOnAMutant(t *testing.T) {
 	}
 	t.Run("suite", func(t *testing.T) {
 		drivertest.ContractIn(t, synctest.Test, func(t *testing.T) drivertest.Subject {
-			return open(t, sim.LikeEC2(), sim.Options{}).start(t, "small").subject(t, func(d driver.Driver) driver.Driver {
+			traits := sim.LikeEC2()
+			traits.CrossSubnet = true
+			return open(t, traits, sim.Options{}).start(t, "small").subject(t, func(d driver.Driver) driver.Driver {
 				m := &mutant{Driver: d}
 				mutate(m, d)
 				return m

@@ -103,6 +103,8 @@ func TestTheSimulatedAccountsDriverKeepsTheContract(t *testing.T) {
 	slow := sim.Options{CreateTime: 300 * time.Millisecond, AttachTime: 2 * time.Second, DetachTime: 3 * time.Second}
 	late := slow
 	late.Lag, late.Seed = 3*time.Second, 1
+	lends := sim.LikeBCE()
+	lends.CrossSubnet = true
 	for name, v := range map[string]struct {
 		traits driver.Traits
 		o      sim.Options
@@ -111,7 +113,8 @@ func TestTheSimulatedAccountsDriverKeepsTheContract(t *testing.T) {
 		"like EC2": {sim.LikeEC2(), sim.Options{}, "small"}, "like BCE": {sim.LikeBCE(), sim.Options{}, "small"},
 		"like EC2, slow": {sim.LikeEC2(), slow, "small"}, "like BCE, slow": {sim.LikeBCE(), slow, "small"},
 		"like EC2, lag": {sim.LikeEC2(), late, "small"}, "like BCE, lag": {sim.LikeBCE(), late, "small"},
-		"like EC2, two network cards": {sim.LikeEC2(), sim.Options{}, "cards"},
+		"like BCE, addresses of other subnets, lag": {lends, late, "small"},
+		"like EC2, two network cards":               {sim.LikeEC2(), sim.Options{}, "cards"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			drivertest.ContractIn(t, synctest.Test, func(t *testing.T) drivertest.Subject {

@@ -102,6 +102,8 @@ func must(t *testing.T, err error) {
 // variants are the ways an account may be.
 func variants() map[string]func(*testing.T) *world {
 	ec2, bce := sim.LikeEC2(), sim.LikeBCE()
+	lends := bce
+	lends.CrossSubnet = true
 	slow := sim.Options{CreateTime: 300 * time.Millisecond, AttachTime: 2 * time.Second, DetachTime: 3 * time.Second}
 	late := slow
 	late.Lag, late.Seed = 3*time.Second, 1
@@ -113,9 +115,10 @@ func variants() map[string]func(*testing.T) *world {
 	return map[string]func(*testing.T) *world{
 		"like EC2": open(ec2, sim.Options{}, engine.Options{}), "like BCE": open(bce, sim.Options{}, engine.Options{}),
 		"like EC2, IPv6": open(ec2, sim.Options{}, both), "like BCE, IPv6": open(bce, sim.Options{}, both),
-		"like EC2, prefixes":          open(ec2, sim.Options{}, engine.Options{Prefixes: true}),
-		"like EC2, prefixes and IPv6": open(ec2, sim.Options{}, engine.Options{Prefixes: true, IPv6: true}),
-		"like EC2, slow":              open(ec2, slow, engine.Options{Times: asReal, IPv6: true}), "like BCE, slow": open(bce, slow, engine.Options{Times: asReal, IPv6: true}),
+		"like EC2, prefixes":                   open(ec2, sim.Options{}, engine.Options{Prefixes: true}),
+		"like EC2, prefixes and IPv6":          open(ec2, sim.Options{}, engine.Options{Prefixes: true, IPv6: true}),
+		"like BCE, addresses of other subnets": open(lends, late, engine.Options{Times: asReal, IPv6: true}),
+		"like EC2, slow":                       open(ec2, slow, engine.Options{Times: asReal, IPv6: true}), "like BCE, slow": open(bce, slow, engine.Options{Times: asReal, IPv6: true}),
 		"like EC2, lag": open(ec2, late, engine.Options{Times: asReal, Prefixes: true, IPv6: true}), "like BCE, lag": open(bce, late, engine.Options{Times: asReal, IPv6: true}),
 	}
 }

@@ -62,7 +62,7 @@ func (n *Node) CreateInterface(ctx context.Context, w cloud.Create) (ready cloud
 	n.keepMark(on.ID, on.raw.Mark)
 	n.made(w.Token, *on)
 	on.Partial = partial(on.blocks)
-	return on.Interface, nil
+	return n.forCallers(*on), nil
 }
 
 // wish finds out what there is to know of what is asked for. That the cloud refuses to tell

@@ -34,16 +34,19 @@ func (n *Node) assignExactly(ctx context.Context, id string, addrs []netip.Addr,
 	if err != nil {
 		return nil, err
 	}
-	if subnet != "" && subnet != on.Subnet {
-		return nil, because(cloud.ErrForbidden, "this ENI is in subnet %s, and gets no addresses of %s", on.Subnet, subnet)
+	if subnet == on.Subnet {
+		subnet = ""
 	}
-	if err := n.mayName(ctx, on, addrs); err != nil {
+	if subnet != "" && !n.t.CrossSubnet {
+		return nil, because(cloud.ErrForbidden, "%s gives this ENI addresses of its own subnet %s alone: those of %s go on an ENI that is in there", n.t.Name, on.Subnet, subnet)
+	}
+	if err := n.mayName(ctx, on, cmp.Or(subnet, on.Subnet), addrs); err != nil {
 		return nil, err
 	}
 	if err := n.mayFill(ctx, on); err != nil {
 		return nil, err
 	}
-	e := &exactly{Node: n, self: self, on: on}
+	e := &exactly{Node: n, self: self, on: on, subnet: subnet}
 	if e.from, err = from(ctx, on); err != nil {
 		return nil, err
 	}
@@ -60,17 +63,17 @@ func (n *Node) assignExactly(ctx context.Context, id string, addrs []netip.Addr,
 	return union(e.got), err
 }
 
-// mayName tells why one of the addresses can't be a pod's on the ENI.
-func (n *Node) mayName(ctx context.Context, on nic, addrs []netip.Addr) error {
-	known, err := n.ranges(ctx, []string{on.Subnet})
+// mayName tells why one of the addresses can't be a pod's of the subnet on the ENI.
+func (n *Node) mayName(ctx context.Context, on nic, subnet string, addrs []netip.Addr) error {
+	known, err := n.ranges(ctx, []string{subnet})
 	if err != nil {
 		return err
 	}
-	in := known[on.Subnet]
+	in := known[subnet]
 	for _, a := range addrs {
 		switch {
 		case !a.IsValid() || !mayHave(in, a):
-			return because(cloud.ErrForbidden, "%s is not an address for pods in subnet %s", a, on.Subnet)
+			return because(cloud.ErrForbidden, "%s is not an address for pods in subnet %s", a, subnet)
 		case a == on.V4.Primary.Addr() || a == on.V6.Primary.Addr():
 			return because(cloud.ErrTaken, "%s is the primary address of this ENI", a)
 		case !on.Net(eni.FamilyOf(a)).IsValid():
@@ -85,6 +88,7 @@ type exactly struct {
 	*Node
 	self    driver.Self
 	on      nic
+	subnet  string // that the addresses lie in, "": the ENI's
 	from    origin
 	got     []netip.Addr
 	refused error // why one of the addresses is not to be had, which ends nothing
@@ -141,7 +145,7 @@ func (e *exactly) refuse(addrs []netip.Addr, said error) {
 
 // request makes one call. Where no good answer comes describes tell what came of it.
 func (e *exactly) request(ctx context.Context, f eni.Family, addrs []netip.Addr, take bool) error {
-	out, err := e.d.Assign(ctx, driver.Assign{On: e.on.raw, Family: f, Addresses: addrs, Take: take, Token: e.o.Token()})
+	out, err := e.d.Assign(ctx, driver.Assign{On: e.on.raw, Family: f, Addresses: addrs, Subnet: e.subnet, Take: take, Token: e.o.Token()})
 	if lacks := minus(addrs, out.Addresses); err == nil && len(out.Addresses) > 0 && len(lacks) > 0 {
 		err = because(cloud.ErrUnknown, "the answer does not name %s", lacks[0])
 	}

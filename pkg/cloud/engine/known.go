@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 // Known implements cloud.Cloud. Answers lag: what a call has done counts against a look
@@ -52,7 +53,25 @@ func (n *Node) Known() []cloud.Interface {
 	slices.SortStableFunc(list, byCreation)
 	var out []cloud.Interface
 	for _, i := range list {
-		out = append(out, i.Interface)
+		out = append(out, n.forCallers(i))
+	}
+	return out
+}
+
+// forCallers is an ENI as callers see it: addresses of other subnets are not the pool's.
+func (n *Node) forCallers(i nic) cloud.Interface {
+	if !n.t.CrossSubnet {
+		return i.Interface
+	}
+	out := i.Interface
+	out.Addresses = nil
+	for _, a := range i.Addresses {
+		own := i.Net(eni.FamilyOf(a)).Primary.Masked().Contains(a) || slices.ContainsFunc(i.Pods, func(p netip.Prefix) bool { return p.Contains(a) })
+		if own {
+			out.Addresses = append(out.Addresses, a)
+		} else {
+			out.CrossSubnet = append(out.CrossSubnet, a)
+		}
 	}
 	return out
 }

@@ -176,8 +176,8 @@ func (r *Region) vpc(ctx context.Context) string {
 // Does implements cloud.Region.
 func (r *Region) Does() cloud.Capabilities {
 	t := r.t
-	return cloud.Capabilities{Indexes: !t.NoIndex, Exact: t.Exact, Moves: t.Moves, Types: t.Types, Keeps: t.Keeps, Reserves: t.Reserves, HidesPrimary: t.HidesPrimary, OneENI: t.OneNIC, Bits4: t.Bits4, Bits6: t.Bits6,
-		PerAssign: t.PerCall, PerLook: t.PerScan, PageSize: t.PageSize}
+	return cloud.Capabilities{Indexes: !t.NoIndex, Exact: t.Exact, Moves: t.Moves, CrossSubnet: t.CrossSubnet, Types: t.Types, Keeps: t.Keeps, Reserves: t.Reserves,
+		HidesPrimary: t.HidesPrimary, OneENI: t.OneNIC, Bits4: t.Bits4, Bits6: t.Bits6, PerAssign: t.PerCall, PerLook: t.PerScan, PageSize: t.PageSize}
 }
 
 // Buckets implements cloud.Region.

@@ -254,7 +254,7 @@ func (n *Node) readAddresses(i *nic, in driver.Subnet, size6 int) (bad []cloud.Q
 		switch {
 		case !i.Net(eni.FamilyOf(a)).IsValid():
 			continue // pods can't use them before the ENI has a primary one
-		case !mayHave(in, a):
+		case !mayHave(in, a) && (!n.t.CrossSubnet || lies(in, a)):
 			bad = append(bad, cloud.Quarantined{ID: i.ID, Address: a, Why: fmt.Sprintf("its address %s is not one of subnet %s, and is left out alone", a, in.ID)})
 			continue
 		}
@@ -335,6 +335,11 @@ func mayHave(in driver.Subnet, a netip.Addr) bool {
 		cidr, gateway = in.V6, in.Gateway6
 	}
 	return inPods(in, a) || cidr.IsValid() && cidr.Contains(a) && a != gateway && a != cidr.Addr()
+}
+
+// lies tells whether an address is in the subnet's range.
+func lies(in driver.Subnet, a netip.Addr) bool {
+	return in.V4.IsValid() && in.V4.Contains(a) || in.V6.IsValid() && in.V6.Contains(a)
 }
 
 // inPods tells whether an address lies in one of the ranges of their own that a subnet has

@@ -11,9 +11,10 @@ import (
 type Wish struct {
 	V4, V6             []netip.Addr
 	Prefixes           []netip.Prefix
-	CountV4, CountV6   int  // addresses
-	BlocksV4, BlocksV6 int  // prefixes
-	Reassign           bool // addresses by name may be taken from other ENIs
+	CountV4, CountV6   int    // addresses
+	BlocksV4, BlocksV6 int    // prefixes
+	Reassign           bool   // addresses by name may be taken from other ENIs
+	Subnet             string // that those by name lie in, "": the ENI's
 }
 
 // Got is what came of a Wish.
@@ -80,6 +81,9 @@ func (tx *Tx) Assign(id string, w Wish) (Got, error) {
 	n.V6 = slices.Concat(n.V6, got.V6)
 	n.Prefixes = slices.Concat(n.Prefixes, got.Prefixes)
 	a.changed(n)
+	if w.Subnet != "" {
+		a.changedSubnet(a.subnets[w.Subnet])
+	}
 	return Got{V4: slices.Concat(had.V4, got.V4), V6: slices.Concat(had.V6, got.V6),
 		Prefixes: slices.Concat(had.Prefixes, got.Prefixes)}, nil
 }

@@ -61,8 +61,8 @@ func (a *Account) checkNIC(n *nic, owners map[netip.Addr]string, bad complain) {
 			bad("address %s is on ENI %s and on ENI %s", addr, other, n.ID)
 		}
 		owners[addr] = n.ID
-		p := s.pool(eni.FamilyOf(addr))
-		if p == nil || !p.net.Contains(addr) || p.reserved[addr] {
+		p := a.poolOf(n, addr)
+		if p == nil || p.reserved[addr] {
 			bad("address %s of ENI %s is reserved or not of subnet %s", addr, n.ID, n.Subnet)
 		} else if p.used[addr] != n.ID {
 			bad("address %s of ENI %s is of %q in the book", addr, n.ID, p.used[addr])

@@ -123,12 +123,10 @@ func (a *Account) groupsOf(ids []string) ([]string, error) {
 	return nil, nil
 }
 
-// release returns all of the ENI's addresses to its subnet.
+// release returns all of the ENI's addresses to the subnets that they are of.
 func (a *Account) release(n *nic) {
 	s := a.subnets[n.Subnet]
-	for _, addr := range n.Addresses() {
-		s.pool(eni.FamilyOf(addr)).give(addr)
-	}
+	a.give(n, n.Addresses())
 	for _, p := range n.Prefixes {
 		s.pool(eni.FamilyOf(p.Addr())).giveBlock(p)
 	}

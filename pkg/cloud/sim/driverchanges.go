@@ -106,6 +106,9 @@ func (d *Driver) Assign(ctx context.Context, w driver.Assign) (driver.Assigned, 
 	if w.Family == eni.IPv6 {
 		wish = Wish{V6: named, CountV6: w.Count.Singles, BlocksV6: w.Count.Blocks}
 	}
+	if d.traits.CrossSubnet {
+		wish.Subnet = w.Subnet
+	}
 	token := w.Token
 	if !d.traits.AssignTokens {
 		token = ""

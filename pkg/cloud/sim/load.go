@@ -107,7 +107,7 @@ func (a *Account) restoreENI(number int, old Interface) (err error) {
 	}
 	n := &nic{Interface: old}
 	for _, addr := range n.Addresses() {
-		p := s.pool(eni.FamilyOf(addr))
+		p := a.poolOf(n, addr)
 		if p == nil {
 			return fmt.Errorf("address %s is not of subnet %s", addr, s.ID)
 		}

@@ -67,11 +67,15 @@ func (a *Account) reserveOf(n *nic, f eni.Family, w Wish, got *Got) error {
 	if f == eni.IPv6 {
 		named, list, count, blocks = w.V6, &got.V6, w.CountV6, w.BlocksV6
 	}
+	from, err := a.namedOf(n, f, w)
+	if err != nil {
+		return err
+	}
 	for _, addr := range named {
-		if err := p.mayUse(addr); err != nil {
+		if err := from.mayUse(addr); err != nil {
 			return err
 		}
-		p.use(addr, n.ID)
+		from.use(addr, n.ID)
 		*list = append(*list, addr)
 	}
 	for _, b := range w.Prefixes {
@@ -102,12 +106,10 @@ func (a *Account) reserveOf(n *nic, f eni.Family, w Wish, got *Got) error {
 	return nil
 }
 
-// giveBack returns addresses to the ENI's subnet.
+// giveBack returns addresses to the subnets that they are of.
 func (a *Account) giveBack(n *nic, g Got) {
 	s := a.subnets[n.Subnet]
-	for _, addr := range slices.Concat(g.V4, g.V6) {
-		s.pool(eni.FamilyOf(addr)).give(addr)
-	}
+	a.give(n, slices.Concat(g.V4, g.V6))
 	for _, b := range g.Prefixes {
 		s.pool(eni.FamilyOf(b.Addr())).giveBlock(b)
 	}
