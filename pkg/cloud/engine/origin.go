@@ -36,7 +36,7 @@ func (r *Region) origin(ctx context.Context, on nic, id string, addrs []netip.Ad
 		}
 	}
 	switch {
-	case from.Wrong != "" || from.Unmanaged != "" || o.node == nil && from.Mark.Token == "":
+	case from.Wrong != "" || from.Unmanaged != "" || o.node == nil && (from.Mark.Token == "" || from.Mark.Cluster != r.o.Cluster):
 		return o, because(cloud.ErrForbidden, "ENI %s is not one that enipool may take addresses from", id)
 	case from.Subnet != on.Subnet:
 		return o, because(cloud.ErrForbidden, "ENI %s is in subnet %s, and this one in %s", id, from.Subnet, on.Subnet)

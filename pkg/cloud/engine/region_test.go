@@ -309,7 +309,7 @@ func TestEachRequestIsAdmittedByItsAction(t *testing.T) {
 	}
 }
 
-// A move has one outcome, too. Of an ENI that nobody here has made nothing is taken.
+// A move has one outcome, too. Of an ENI that nobody of this cluster has made nothing is taken.
 func TestALostAnswerToAMoveIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
@@ -329,13 +329,17 @@ func TestALostAnswerToAMoveIsNoError(t *testing.T) {
 		if got, err = r.AssignExactly(t.Context(), "i-1", made.ID, theirs.Addresses[1:], from); !errors.Is(err, cloud.ErrThrottled) || len(got) > 0 {
 			t.Errorf("a move that is throttled returns %v, %v", got, err)
 		}
-		var foreign sim.Interface
-		must(t, w.Update(func(tx *sim.Tx) error {
-			foreign, err = tx.Create(sim.Create{Subnet: "a", Wish: sim.Wish{CountV4: 1}})
-			return err
-		}))
-		if got, err = r.AssignExactly(t.Context(), "i-1", made.ID, foreign.V4, cloud.Origin{ENI: foreign.ID}); !errors.Is(err, cloud.ErrForbidden) || len(got) > 0 {
-			t.Errorf("of a foreign ENI %v are taken, %v", got, err)
+		for whose, tags := range map[string]map[string]string{
+			"nobody's": nil, "another cluster's": {"enipool/token": "v", "enipool/node": "i-7", "enipool/cluster": "green"},
+		} {
+			var foreign sim.Interface
+			must(t, w.Update(func(tx *sim.Tx) error {
+				foreign, err = tx.Create(sim.Create{Subnet: "a", Tags: tags, Wish: sim.Wish{CountV4: 1}})
+				return err
+			}))
+			if got, err = r.AssignExactly(t.Context(), "i-1", made.ID, foreign.V4, cloud.Origin{ENI: foreign.ID}); !errors.Is(err, cloud.ErrForbidden) || len(got) > 0 {
+				t.Errorf("of %s ENI %v are taken, %v", whose, got, err)
+			}
 		}
 		must(t, w.Check())
 	})
