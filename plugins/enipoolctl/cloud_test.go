@@ -21,6 +21,8 @@ type region struct {
 	account  *sim.Account
 	endpoint *ec2.Endpoint
 	conf     string
+	metadata string
+	lines    string // more of the file
 }
 
 func newRegion(t *testing.T, lines string) *region {
@@ -42,10 +44,15 @@ func newRegion(t *testing.T, lines string) *region {
 		t.Setenv(name, "")
 	}
 	t.Setenv("HOME", t.TempDir())
-	r.conf = filepath.Join(t.TempDir(), "agent.yaml")
-	r.must(os.WriteFile(r.conf, fmt.Appendf(nil, "vpcCIDRs: [10.0.0.0/16]\ncloud:\n  provider: aws\n  endpoint: %s\n  metadata: %s\n%s",
-		ec2.URL, meta.URL, lines), 0o600))
+	r.conf, r.metadata, r.lines = filepath.Join(t.TempDir(), "agent.yaml"), meta.URL, lines
+	r.answers(ec2.URL)
 	return r
+}
+
+// answers says where the agent's file has EC2.
+func (r *region) answers(url string) {
+	r.must(os.WriteFile(r.conf, fmt.Appendf(nil, "vpcCIDRs: [10.0.0.0/16]\ncloud:\n  provider: aws\n  endpoint: %s\n  metadata: %s\n%s",
+		url, r.metadata, r.lines), 0o600))
 }
 
 func (r *region) must(err error) {

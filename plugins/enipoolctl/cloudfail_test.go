@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
@@ -53,6 +54,10 @@ func TestCheckNamesWhatFailedAndWhatToSet(t *testing.T) {
 			"permission ec2:DeleteNetworkInterface unasked", "calls: permission ec2:DeleteNetworkInterface. Run this again in 60 s."}},
 		"EC2, a dry run without an answer": {aws("", func(r *region) { r.account.FailNext("DeleteNetworkInterface", sim.Fault{Answer: sim.Lost}) }), 1, []string{
 			"permission ec2:DeleteNetworkInterface broken", "no answer from http://127.0.0.1:", "a longer --timeout"}},
+		"EC2, a page of a proxy": {aws("", func(r *region) { r.answers(page(t)) }), 1, []string{
+			"API broken", `HTTP 403 Forbidden from "squid/5.7"`, "NO_PROXY", "cloud.endpoint"}},
+		"Baidu, a page of a proxy": {baidu("  endpoint: "+page(t)+"\n", bce.Options{Role: true}, nil), 1, []string{
+			"API broken", `HTTP 403 Forbidden from "squid/5.7"`, "NO_PROXY", "cloud.endpoint"}},
 		"Baidu, metadata that fails": {baidu("", bce.Options{Role: true}, refuseBCE("Metadata", sim.Unavailable)), 1, []string{
 			"instance broken", "without a metadata service set cloud.region, cloud.instance, cloud.kind, cloud.vpc and cloud.zone in agent.yaml"}},
 		"Baidu, no role": {baidu("", bce.Options{Keys: map[string]string{"a": "b"}}, nil), 1, []string{
@@ -80,6 +85,17 @@ func TestCheckNamesWhatFailedAndWhatToSet(t *testing.T) {
 			}
 		})
 	}
+}
+
+// page is where a proxy's page answers.
+func page(t *testing.T) (url string) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Server", "squid/5.7")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte("<html><h1>Access Denied</h1></html>"))
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
 }
 
 // many are as many faults as all tries of a call take.

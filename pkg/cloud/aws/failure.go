@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
 // because makes a failure of our own.
@@ -24,6 +26,7 @@ func because(kind error, format string, args ...any) error {
 func (d *Driver) failure(err error, mutates, sent bool) error {
 	out := &driver.Error{Kind: cloud.ErrUnavailable, Detail: reason(err, sent)}
 	status, said := answer(err)
+	who := stranger(err, sent)
 	switch {
 	case !sent:
 		if !isMomentary(err) {
@@ -31,6 +34,11 @@ func (d *Driver) failure(err error, mutates, sent bool) error {
 		}
 		if strings.Contains(err.Error(), noCredentials) {
 			out.Why = driver.Unsigned
+		}
+	case who != nil:
+		out.Detail = who.Error()
+		if mutates {
+			out.Kind = cloud.ErrUnknown
 		}
 	case said != nil:
 		out.Kind, out.Why = kindOf(said, status, mutates), whyOf(said, operationOf(err))
@@ -41,6 +49,9 @@ func (d *Driver) failure(err error, mutates, sent bool) error {
 		}
 	case mutates:
 		out.Kind = cloud.ErrUnknown
+	}
+	if who != nil {
+		out.Why = driver.Between
 	}
 	out.Detail = d.secrets.Line(out.Detail)
 	return out
@@ -75,6 +86,29 @@ func answer(err error) (status int, said smithy.APIError) {
 	}
 	errors.As(err, &said)
 	return response.HTTPStatusCode(), said
+}
+
+// stranger returns who has refused in the place of EC2, nil if it was EC2 or nobody knows: it
+// gives a reason with each refusal but for the rate. Before a request is sent only a proxy can be
+// one: other answers are of who was asked for credentials.
+func stranger(err error, sent bool) *wire.Stranger {
+	if proxy, is := errors.AsType[*wire.Stranger](err); is {
+		return proxy
+	}
+	var response *smithyhttp.ResponseError
+	if !sent || !errors.As(err, &response) || response.Response == nil {
+		return nil
+	}
+	status, said := answer(err)
+	switch {
+	case status < 400 || status >= 500 || status == http.StatusTooManyRequests:
+		return nil
+	case said == nil && breaksOff(err):
+		return nil
+	case said != nil && (said.ErrorCode() != sdkUnknown || said.ErrorMessage() != sdkUnknown):
+		return nil
+	}
+	return wire.StrangerOf(statusLine(status), response.Response.Header)
 }
 
 // operationOf returns the name of the call that failed.

@@ -95,10 +95,15 @@ func unread(garbled *smithy.DeserializationError) string {
 	if cause == nil {
 		return "can't be read"
 	}
-	if isNetwork(cause) || errors.Is(cause, net.ErrClosed) || errors.Is(cause, io.ErrUnexpectedEOF) || errors.Is(cause, io.EOF) {
+	if breaksOff(cause) {
 		return "breaks off: " + broken(cause)
 	}
 	return fmt.Sprintf("can't be read: %v", cause)
+}
+
+// breaksOff tells whether an answer has ended before its end.
+func breaksOff(cause error) bool {
+	return isNetwork(cause) || errors.Is(cause, net.ErrClosed) || errors.Is(cause, io.ErrUnexpectedEOF) || errors.Is(cause, io.EOF)
 }
 
 // broken says how a connection ended.

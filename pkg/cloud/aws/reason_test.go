@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/eni"
@@ -21,6 +22,7 @@ import (
 type oneAnswer struct {
 	status int
 	body   string
+	server string
 	breaks error // after the body
 	err    error // instead of an answer
 	asked  int
@@ -38,7 +40,7 @@ func (a *oneAnswer) Do(r *http.Request) (*http.Response, error) {
 	if a.breaks != nil {
 		body = io.MultiReader(body, failingReader{a.breaks})
 	}
-	return &http.Response{StatusCode: a.status, Header: http.Header{}, Body: io.NopCloser(body), Request: r}, nil
+	return &http.Response{StatusCode: a.status, Header: http.Header{"Server": {a.server}}, Body: io.NopCloser(body), Request: r}, nil
 }
 
 type failingReader struct{ err error }
@@ -60,13 +62,23 @@ func TestAFailureSaysInPlainWordsWhatHappened(t *testing.T) {
 		answer       oneAnswer
 		read, change string // what both fail with, without what they are about
 	}{
-		"an error of EC2":      {oneAnswer{status: 400, body: ec2Says}, "forbidden: InvalidThing: It is wrong.", "forbidden: InvalidThing: It is wrong."},
-		"a code alone":         {oneAnswer{status: 500, body: codeAlone}, "cloud unavailable: InternalError: HTTP 500 Internal Server Error", "outcome unknown: InternalError: HTTP 500 Internal Server Error"},
-		"words alone":          {oneAnswer{status: 400, body: wordAlone}, "forbidden: HTTP 400 Bad Request: It is wrong.", "forbidden: HTTP 400 Bad Request: It is wrong."},
-		"no body":              {oneAnswer{status: 502}, "cloud unavailable: HTTP 502 Bad Gateway, and no error of EC2 with it", "outcome unknown: HTTP 502 Bad Gateway, and no error of EC2 with it"},
-		"a proxy's page":       {oneAnswer{status: 503, body: "<html><h1>Busy</h1></html>"}, "cloud unavailable: HTTP 503 Service Unavailable, and no error of EC2 with it", "outcome unknown: HTTP 503 Service Unavailable, and no error of EC2 with it"},
-		"a proxy that refuses": {oneAnswer{status: 403}, "forbidden: HTTP 403 Forbidden, and no error of EC2 with it", "forbidden: HTTP 403 Forbidden, and no error of EC2 with it"},
-		"a status of nobody":   {oneAnswer{status: 599}, "cloud unavailable: HTTP 599, and no error of EC2 with it", "outcome unknown: HTTP 599, and no error of EC2 with it"},
+		"an error of EC2": {oneAnswer{status: 400, body: ec2Says}, "forbidden: InvalidThing: It is wrong.", "forbidden: InvalidThing: It is wrong."},
+		"a code alone":    {oneAnswer{status: 500, body: codeAlone}, "cloud unavailable: InternalError: HTTP 500 Internal Server Error", "outcome unknown: InternalError: HTTP 500 Internal Server Error"},
+		"words alone":     {oneAnswer{status: 400, body: wordAlone}, "forbidden: HTTP 400 Bad Request: It is wrong.", "forbidden: HTTP 400 Bad Request: It is wrong."},
+		"no body":         {oneAnswer{status: 502}, "cloud unavailable: HTTP 502 Bad Gateway, and no error of EC2 with it", "outcome unknown: HTTP 502 Bad Gateway, and no error of EC2 with it"},
+		"a proxy's page":  {oneAnswer{status: 503, body: "<html><h1>Busy</h1></html>"}, "cloud unavailable: HTTP 503 Service Unavailable, and no error of EC2 with it", "outcome unknown: HTTP 503 Service Unavailable, and no error of EC2 with it"},
+		"a proxy that refuses": {oneAnswer{status: 403}, "cloud unavailable: HTTP 403 Forbidden, and no error of the cloud with it: something between this node and the cloud answered, such as a proxy",
+			"outcome unknown: HTTP 403 Forbidden, and no error of the cloud with it: something between this node and the cloud answered, such as a proxy"},
+		"a proxy's page that refuses": {oneAnswer{status: 403, server: "squid/5.7", body: "<html><h1>Access Denied</h1></html>"},
+			"cloud unavailable: HTTP 403 Forbidden from \"squid/5.7\", and no error of the cloud with it: something between this node and the cloud answered, such as a proxy",
+			"outcome unknown: HTTP 403 Forbidden from \"squid/5.7\", and no error of the cloud with it: something between this node and the cloud answered, such as a proxy"},
+		"a page that is no XML": {oneAnswer{status: 403, body: "<html><p>Access<br>Denied</html>"},
+			"cloud unavailable: HTTP 403 Forbidden, and no error of the cloud with it: something between this node and the cloud answered, such as a proxy",
+			"outcome unknown: HTTP 403 Forbidden, and no error of the cloud with it: something between this node and the cloud answered, such as a proxy"},
+		"a refusal that breaks off": {oneAnswer{status: 403, body: "<Response><Errors>", breaks: io.ErrUnexpectedEOF},
+			"cloud unavailable: HTTP 403 Forbidden, and the answer breaks off: the connection was closed", "outcome unknown: HTTP 403 Forbidden, and the answer breaks off: the connection was closed"},
+		"a proxy that has too many": {oneAnswer{status: 429}, "throttled: HTTP 429 Too Many Requests, and no error of EC2 with it", "throttled: HTTP 429 Too Many Requests, and no error of EC2 with it"},
+		"a status of nobody":        {oneAnswer{status: 599}, "cloud unavailable: HTTP 599, and no error of EC2 with it", "outcome unknown: HTTP 599, and no error of EC2 with it"},
 		"no connection": {oneAnswer{err: opError("dial", syscall.ECONNREFUSED)}, "cloud unavailable: not sent to https://ec2.eu-test-1.amazonaws.com/: dial tcp 192.0.2.1:443: connection refused",
 			"cloud unavailable: not sent to https://ec2.eu-test-1.amazonaws.com/: dial tcp 192.0.2.1:443: connection refused"},
 		"closed before the answer": {oneAnswer{err: io.EOF}, "cloud unavailable: no answer from https://ec2.eu-test-1.amazonaws.com/: the connection was closed",
@@ -94,6 +106,28 @@ func TestAFailureSaysInPlainWordsWhatHappened(t *testing.T) {
 		if err == nil || err.Error() != tt.change {
 			t.Errorf("%s: a change fails with\n%v, want\n%s", name, err, tt.change)
 		}
+		if is := driver.Reason(err) == driver.Between; is != strings.HasSuffix(tt.change, "such as a proxy") {
+			t.Errorf("%s: who answered was in between: %t", name, is)
+		}
+	}
+}
+
+// A proxy that lets nobody through is named: net/http itself would say "Forbidden" and no more.
+func TestAProxyThatRefusesTheConnectionIsNamed(t *testing.T) {
+	bare(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", testKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", testSecret)
+	proxy, err := url.Parse(serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Server", "squid/5.7")
+		w.WriteHeader(http.StatusForbidden)
+	})))
+	must(t, err)
+	d := New(Options{Instance: "i-1", Region: "eu-test-1"})
+	d.http = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.Proxy = http.ProxyURL(proxy) })
+	err = d.Unassign(t.Context(), driver.Unassign{On: driver.Interface{ID: "eni-1"}, Family: eni.IPv4, Addresses: addrs("10.0.0.100")})
+	want := `cloud unavailable: not sent to https://ec2.eu-test-1.amazonaws.com/: the proxy ` + proxy.Host + ` answers HTTP 403 Forbidden from "squid/5.7"`
+	if err == nil || err.Error() != want || driver.Reason(err) != driver.Between {
+		t.Errorf("%v, for reason %d; want\n%s", err, driver.Reason(err), want)
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
@@ -46,6 +48,9 @@ func (d *Driver) connect(ctx context.Context) error {
 		o.Region, o.Retryer, o.BaseEndpoint = self.Region, d.retryer(), given(d.o.Endpoint)
 		if d.http != nil {
 			o.HTTPClient = d.http
+		}
+		if own, is := o.HTTPClient.(*awshttp.BuildableClient); is {
+			o.HTTPClient = own.WithTransportOptions(func(t *http.Transport) { t.OnProxyConnectResponse = wire.HearProxy })
 		}
 	}))
 	d.self = self

@@ -128,8 +128,13 @@ func (d *Driver) classify(r request, a wire.Answer) error {
 func (d *Driver) refused(r request, a wire.Answer) error {
 	var said refusal
 	text := a.HTTPStatus()
-	if err := json.Unmarshal(a.Body, &said); err != nil && len(a.Body) > 0 {
-		text, said = text+", and its body is no error of the API", refusal{}
+	if err := json.Unmarshal(a.Body, &said); err != nil {
+		if a.Status < 500 && a.Status != http.StatusTooManyRequests { // what refuses for good says why, as the API does
+			return &driver.Error{Kind: lost(r), Why: driver.Between, Detail: d.keys.Line(wire.StrangerOf(text, a.Header).Error())}
+		}
+		if said = (refusal{}); len(a.Body) > 0 {
+			text += ", and its body is no error of the API"
+		}
 	}
 	switch {
 	case said.Code != "" && said.Message != "":
@@ -176,7 +181,11 @@ func (d *Driver) unanswered(r request, a wire.Answer) error {
 	default:
 		text = a.HTTPStatus() + ", and the answer breaks off: "
 	}
-	return &driver.Error{Kind: kind, Detail: d.keys.Line(text + a.Err.Error()), RetryAfter: a.After}
+	out := &driver.Error{Kind: kind, Detail: d.keys.Line(text + a.Err.Error()), RetryAfter: a.After}
+	if _, proxy := errors.AsType[*wire.Stranger](a.Err); proxy {
+		out.Why = driver.Between
+	}
+	return out
 }
 
 // lost is the kind of a request that may have arrived and has no good answer.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -133,7 +135,10 @@ func TestWhatAFailureSays(t *testing.T) {
 		{"no body", "502 Bad Gateway", "", "outcome unknown: HTTP 502 Bad Gateway"},
 		{"no body of a failure", "500 Internal Server Error", "", "outcome unknown: HTTP 500 Internal Server Error"},
 		{"a proxy's page", "503 Service Unavailable", "<html>", "outcome unknown: HTTP 503 Service Unavailable, and its body is no error of the API"},
-		{"a proxy's page that refuses", "403 Forbidden", "<html>", "forbidden: HTTP 403 Forbidden, and its body is no error of the API"},
+		{"a proxy's page that refuses", "403 Forbidden", "<html>", "outcome unknown: HTTP 403 Forbidden, and no error of the cloud with it: something between this node and the cloud answered, such as a proxy"},
+		{"a proxy's page that names itself", "407 Proxy Authentication Required\r\nServer: squid/5.7", "<html>", "outcome unknown: HTTP 407 Proxy Authentication Required from \"squid/5.7\", and no error of the cloud with it: something between this node and the cloud answered, such as a proxy"},
+		{"nothing to say", "403 Forbidden\r\nVia: 1.1 gate (squid)", "", "outcome unknown: HTTP 403 Forbidden from \"1.1 gate (squid)\", and no error of the cloud with it: something between this node and the cloud answered, such as a proxy"},
+		{"a page for what is not there", "404 Not Found", "<html>", "outcome unknown: HTTP 404 Not Found, and no error of the cloud with it: something between this node and the cloud answered, such as a proxy"},
 		{"a status without words", "599 ", "", "outcome unknown: HTTP 599"},
 		{"a status without words, and a page", "599 ", "<html>", "outcome unknown: HTTP 599, and its body is no error of the API"},
 		{"too many words", "400 Bad Request", `{"code":"NoSuchObject","message":"` + long + `","requestId":"r-1"}`,
@@ -149,6 +154,9 @@ func TestWhatAFailureSays(t *testing.T) {
 		_, err := d.Assign(t.Context(), driver.Assign{On: driver.Interface{ID: "eni-1"}, Family: eni.IPv4, Count: driver.Count{Singles: 1}, Token: "t"})
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%s:\n%v, want\n%s", tt.name, err, tt.want)
+		}
+		if is := driver.Reason(err) == driver.Between; is != strings.Contains(tt.want, "such as a proxy") {
+			t.Errorf("%s: who answered was in between: %t", tt.name, is)
 		}
 	}
 }
@@ -174,6 +182,26 @@ func hijack(t *testing.T, w http.ResponseWriter, status, body string) {
 	}
 	if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", status, length, body); err != nil {
 		t.Error(err)
+	}
+}
+
+// A proxy that lets nobody through is named: net/http itself would say "Forbidden" and no more.
+func TestAProxyThatRefusesTheConnectionIsNamed(t *testing.T) {
+	withKeys(t)
+	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Server", "squid/5.7")
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer gate.Close()
+	proxy, err := url.Parse(gate.URL)
+	must(t, err)
+	d, err := New(Options{Region: "bj", Instance: "i-1", VPC: "vpc-1", Zone: "zoneA", Kind: BCC})
+	must(t, err)
+	d.base.(*http.Transport).Proxy = http.ProxyURL(proxy)
+	err = d.Delete(t.Context(), "eni-1", "t")
+	want := `cloud unavailable: not sent: the proxy ` + proxy.Host + ` answers HTTP 403 Forbidden from "squid/5.7"`
+	if err == nil || err.Error() != want || driver.Reason(err) != driver.Between {
+		t.Errorf("%v, for reason %d; want\n%s", err, driver.Reason(err), want)
 	}
 }
 

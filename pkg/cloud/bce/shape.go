@@ -75,12 +75,14 @@ func (d *Driver) quota(ctx context.Context, instance string, kind Kind, m machin
 	var q sdk.EniQuoteInfo
 	r := request{method: "GET", path: eniPath + "/quota", query: map[string]string{"instanceId": instance}, into: &q}
 	err = d.do(ctx, r)
+	// A gateway may not know the path, and have a page for that: it has described the instance.
+	untold := errors.Is(err, cloud.ErrForbidden) || errors.Is(err, cloud.ErrNotFound) || driver.Reason(err) == driver.Between
 	switch {
 	case err == nil && q.TotalQuantity < 0:
 		return 0, nil, d.badAnswer(r, "a quota is below 0")
 	case err == nil && (q.TotalQuantity > 0 || kind == EBC):
 		return q.TotalQuantity, nil, nil
-	case err != nil && !errors.Is(err, cloud.ErrForbidden) && !errors.Is(err, cloud.ErrNotFound):
+	case err != nil && !untold:
 		return 0, nil, err
 	case m.quota > 0 || kind == EBC:
 		return m.quota, nil, nil

@@ -24,6 +24,7 @@ const (
 	Unauthorized // the credentials are good and may not do Error.Action
 	Unsigned     // there are no credentials, so the cloud was not asked
 	WrongClock   // the signature is too old or too new
+	Between      // somebody between the machine and the cloud answered: the cloud was not asked
 	NotForPods   // somebody has told all to leave the ENI alone: the engine's own
 )
 

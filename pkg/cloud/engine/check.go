@@ -136,6 +136,9 @@ func (k *check) interfaces(ctx context.Context) bool {
 		k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
 		k.found.Failed("ENIs", k.keys("correct")+", or leave out what the instance metadata tells", err)
 		return false
+	case driver.Reason(err) == driver.Between:
+		k.found.Failed("API", "what answers in its place is to let it through: name its host in NO_PROXY of the agent's environment, or correct cloud.endpoint in agent.yaml", err)
+		return false
 	case errors.Is(err, cloud.ErrUnavailable):
 		k.found.Failed("API", "is it up, and does the node reach it: DNS, route, proxy? cloud.region and cloud.endpoint in agent.yaml say where it is", err)
 		return false

@@ -14,9 +14,10 @@ import (
 
 // Answer is what came of a request of a driver that speaks HTTP without an SDK.
 type Answer struct {
-	Sent   bool          // the request may have reached the other side
-	Status int           // of HTTP, 0 if there is no answer
-	Line   string        // the status as it was written: "404 Not Found"
+	Sent   bool   // the request may have reached the other side
+	Status int    // of HTTP, 0 if there is no answer
+	Line   string // the status as it was written: "404 Not Found"
+	Header http.Header
 	After  time.Duration // the other side's wish
 	Body   []byte
 	Err    error // why there is none, or a part of it alone
@@ -46,7 +47,7 @@ func Exchange(by http.RoundTripper, req *http.Request, most int64, clock *Clock)
 		return a
 	}
 	defer func() { _ = resp.Body.Close() }()
-	a.Status, a.Line, a.After = resp.StatusCode, resp.Status, retryAfter(resp.Header.Get("Retry-After"))
+	a.Status, a.Line, a.Header, a.After = resp.StatusCode, resp.Status, resp.Header, retryAfter(resp.Header.Get("Retry-After"))
 	if theirs, wrong := http.ParseTime(resp.Header.Get("Date")); wrong == nil && clock != nil {
 		clock.Note(time.Now(), theirs)
 	}
@@ -75,11 +76,12 @@ func retryAfter(header string) time.Duration {
 // for minutes.
 func Transport() *http.Transport {
 	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: time.Minute,
-		IdleConnTimeout:       time.Minute,
-		MaxIdleConnsPerHost:   4,
+		Proxy:                  http.ProxyFromEnvironment,
+		OnProxyConnectResponse: HearProxy,
+		DialContext:            (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ResponseHeaderTimeout:  time.Minute,
+		IdleConnTimeout:        time.Minute,
+		MaxIdleConnsPerHost:    4,
 	}
 }
