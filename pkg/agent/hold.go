@@ -59,6 +59,18 @@ func (v hold) why() string {
 // active tells whether it is to be left alone at now.
 func (h holds) active(key string, now time.Duration) bool { return h[key].until > now }
 
+// refused tells whether it is to be left alone at now, and what the failure was.
+func (h holds) refused(key string, now time.Duration) (why string, is bool) {
+	v := h[key]
+	if v.until <= now {
+		return "", false
+	}
+	if v.err != nil {
+		why = v.err.Error()
+	}
+	return why, true
+}
+
 // over tells whether it failed and may be tried again by now.
 func (h holds) over(key string, now time.Duration) bool {
 	v, failed := h[key]

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -101,6 +102,11 @@ func TestAQuotaThatWasRaisedIsForgotten(t *testing.T) {
 		sleep(40 * time.Second)
 		if r := n.last(); r.Reason != health.ENILimitReached {
 			t.Errorf("told %+v", r)
+		}
+		if b := n.status().Blockers; !slices.ContainsFunc(b, func(why string) bool {
+			return strings.HasPrefix(why, "no new ENI is asked for now: CreateInterface") && strings.Contains(why, "limit reached")
+		}) || slices.Contains(b, "no subnet takes new ENIs now") {
+			t.Errorf("blocked by %q", b)
 		}
 		w.account.SetFaults()
 		sleep(15 * time.Minute)

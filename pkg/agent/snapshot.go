@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -32,8 +33,11 @@ func (a *Agent) snapshot(book *ipam.State, now time.Duration) pool.Snapshot {
 		s.Pending = append(s.Pending, pool.Pending{Subnet: c.Subnet, Slots: c.Slots})
 	}
 	for _, n := range a.view.subnets {
-		blocked := a.holds.active("subnet "+n.ID, now)
-		s.Subnets = append(s.Subnets, pool.Subnet{ID: n.ID, Free: a.view.mayGive(n), New: n.New && a.view.takesNew(n) && !a.holds.active("create", now), Blocked: blocked})
+		why, blocked := a.holds.refused("subnet "+n.ID, now)
+		s.Subnets = append(s.Subnets, pool.Subnet{ID: n.ID, Free: a.view.mayGive(n), New: n.New && a.view.takesNew(n), Blocked: blocked, Why: why})
+	}
+	if why, refused := a.holds.refused("create", now); refused {
+		s.NoNew = cmp.Or(why, "the cloud refused lately")
 	}
 	return s
 }
@@ -44,8 +48,10 @@ func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
 	_, leaving := a.mem.Leaving[nic.ID]
 	_, unsure := a.mem.Unsure[nic.ID]
 	lost, unlinked := a.unlinked[nic.ID]
+	refused, isRefused := a.refusedOf(nic.ID, now)
 	e := pool.ENI{ID: nic.ID, Index: nic.Index, Subnet: have.Subnet, Keep: !have.Ours, NoLink: unlinked, Device: lost.Device,
-		Busy:    !known || stray || unsure || a.holds.active(eniKey(nic.ID), now) || a.holds.active(assignKey(nic.ID), now),
+		Busy:    !known || stray || unsure || isRefused,
+		Why:     refused,
 		Leaving: leaving,
 	}
 	if c := a.calls[eniKey(nic.ID)]; c != nil {
@@ -55,6 +61,15 @@ func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
 		}
 	}
 	return e
+}
+
+// refusedOf tells whether the cloud has refused something of an ENI so lately that it is left
+// alone, and in which words.
+func (a *Agent) refusedOf(id string, now time.Duration) (why string, refused bool) {
+	if why, refused = a.holds.refused(eniKey(id), now); refused {
+		return why, true
+	}
+	return a.holds.refused(assignKey(id), now)
 }
 
 // fill gives the ENIs of the snapshot their addresses.

@@ -30,6 +30,9 @@ func Blockers(c Config, s Snapshot, target int) []string {
 		return append(list, fmt.Sprintf("ENI limit reached: %d of %d, %d of them being made and %d not enipool's",
 			l.attached, s.Limits.ENIs, len(s.Pending)+len(l.created), s.Foreign))
 	}
+	if s.NoNew != "" {
+		return append(list, "no new ENI is asked for now: "+s.NoNew)
+	}
 	return append(list, l.noSubnet()...)
 }
 
@@ -73,16 +76,26 @@ func (n *nic) blockers() []string {
 	}
 	switch {
 	case !short:
+	case n.Busy && n.Why != "":
+		list = append(list, fmt.Sprintf("%s is left alone: %s", n.ID, n.Why))
 	case n.Busy:
 		list = append(list, fmt.Sprintf("%s is busy with an earlier call", n.ID))
 	case n.field == nil:
 		list = append(list, fmt.Sprintf("%s: nothing is known of its subnet %s", n.ID, n.Subnet))
 	case n.field.Blocked:
-		list = append(list, fmt.Sprintf("%s: its subnet %s refused lately", n.ID, n.Subnet))
+		list = append(list, fmt.Sprintf("%s: its subnet %s refused lately", n.ID, n.Subnet)+words(n.field.Why))
 	default:
 		list = append(list, fmt.Sprintf("%s: its subnet %s has no address left", n.ID, n.Subnet))
 	}
 	return list
+}
+
+// words are what was said, behind what is told of it.
+func words(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
 }
 
 // noSubnet returns why no subnet takes a new ENI.
@@ -92,7 +105,7 @@ func (l *ledger) noSubnet() []string {
 		switch need := 2; {
 		case !f.New:
 		case f.Blocked:
-			list = append(list, fmt.Sprintf("%s refused lately: no new ENI there now", f.ID))
+			list = append(list, fmt.Sprintf("%s refused lately: no new ENI there now", f.ID)+words(f.Why))
 		default:
 			if l.c.Mode == Burstable && !l.c.Partial {
 				need = l.fullSize() + 1

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -265,6 +266,17 @@ func TestBlockersNameWhatIsInTheWay(t *testing.T) {
 		{"a call under way, and no subnet for new ENIs", Config{}, with(node(v4, card(0, v4, 0, 3).with(busy)), func(s *Snapshot) {
 			s.Subnets[0].New = false
 		}), 8, []string{"eni-a is busy with an earlier call", "no subnet takes new ENIs now"}},
+		{"an account without room for ENIs", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) {
+			s.NoNew, s.Subnets[0].Free = "limit reached: the quota is 5", 0
+		}), 8, []string{"eni-a: its subnet subnet-a has no address left", "no new ENI is asked for now: limit reached: the quota is 5"}},
+		{"an account without room, and nothing else in the way", Config{}, with(node(v4, full), func(s *Snapshot) { s.NoNew = "limit reached: the quota is 5" }), 32,
+			[]string{"no new ENI is asked for now: limit reached: the quota is 5"}},
+		{"a subnet that said why", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) {
+			s.Subnets[0].Blocked, s.Subnets[0].Why = true, "forbidden: no sg-0"
+		}), 8, []string{"eni-a: its subnet subnet-a refused lately: forbidden: no sg-0", "subnet-a refused lately: no new ENI there now: forbidden: no sg-0"}},
+		{"an ENI that said why", Config{}, with(node(v4, card(0, v4, 0, 3).with(func(e *ENI) { e.Busy, e.Why = true, "limit reached: 4 addresses" })), func(s *Snapshot) {
+			s.Subnets[0].New = false
+		}), 8, []string{"eni-a is left alone: limit reached: 4 addresses", "no subnet takes new ENIs now"}},
 		{"an unknown subnet", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) { s.Subnets = nil }), 8,
 			[]string{"eni-a: nothing is known of its subnet subnet-a", "no subnet takes new ENIs now"}},
 		{"addresses that only take room", Config{}, with(node(v4, card(0, v4, 0, 13).plus(lost(lines(eni.IPv4, eni.Used, 60, 1)),
@@ -276,6 +288,9 @@ func TestBlockersNameWhatIsInTheWay(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, Blockers(tt.c, tt.s, tt.target)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if steps := Plan(tt.c, tt.s, tt.target); tt.s.NoNew != "" && slices.ContainsFunc(steps, func(s Step) bool { return s.Do == Create }) {
+				t.Errorf("an ENI is asked for all the same: %v", steps)
 			}
 		})
 	}

@@ -50,8 +50,9 @@ type Snapshot struct {
 	Foreign  int       // other ENIs on the instance: they only take room
 	Pending  []Pending // ENIs being made
 	Subnets  []Subnet
-	MaxPods  int // pods the node may run, 0 if not known: nobody can use more slots
-	Needed   int // slots that pods need now: what a plan brings beyond them is spare
+	NoNew    string // why no new ENI is asked for now, whichever subnet, "" if one may be
+	MaxPods  int    // pods the node may run, 0 if not known: nobody can use more slots
+	Needed   int    // slots that pods need now: what a plan brings beyond them is spare
 }
 
 // ENI is an ENI with its addresses.
@@ -62,6 +63,7 @@ type ENI struct {
 	Addresses []Address // secondary ones, in the order of the book
 	Coming    []Coming  // addresses being assigned
 	Busy      bool      // a call about it is under way or of unknown outcome: no new one now
+	Why       string    // of Busy: what was refused lately, "" if nothing was
 	Leaving   bool      // its deletion has begun and can't be taken back
 	Keep      bool      // not made by us: never deleted
 	NoLink    bool      // the node has no link for it: pods can't use it, no new addresses
@@ -89,9 +91,10 @@ type Pending struct {
 // Subnet is where addresses come from.
 type Subnet struct {
 	ID      string
-	Free    int  // addresses left
-	New     bool // new ENIs may lie in it
-	Blocked bool // it refused lately: leave it alone now
+	Free    int    // addresses left
+	New     bool   // new ENIs may lie in it
+	Blocked bool   // it refused lately: leave it alone now
+	Why     string // of Blocked: what it said, "" if that is not known
 }
 
 // Action is the kind of a step.
