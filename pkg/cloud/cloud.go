@@ -80,7 +80,8 @@ type Cloud interface {
 	// UnassignAddresses takes secondary addresses from the ENI. What the ENI
 	// does not have is fine, and so is an ENI that does not exist. After
 	// ErrUnknown some may be gone, after another error none is; asking again is
-	// safe.
+	// safe. An ENI that another node has by now keeps all of them, without an error
+	// or with ErrNotFound.
 	//
 	// A block goes as a whole: a part of one is refused with ErrForbidden, and
 	// nothing is done.

@@ -134,6 +134,7 @@ func inside(t *testing.T, k kind, o engine.Options, lacks []cloudtest.Capability
 		Leave:  func(subnet string, free int) { must(t, s.LeaveFree(subnet, free)) },
 		Break:  func(subnet string) { must(t, s.Fragment(subnet, true)) },
 		Detach: func(id string) { must(t, s.detach(id)) },
+		Move:   func(id string) { must(t, s.Move(id, "i-2")) },
 		Use:    func(t *testing.T, ready cloud.Interface) { fakecloud.Serves(t, s.Account, "i-1", ready) },
 		Check:  s.Check,
 	}
@@ -265,6 +266,7 @@ func fromEnvironment(t *testing.T, over func(*Driver, engine.Options) cloud.Clou
 	}
 	if at.Instance = os.Getenv("EC2_OTHER"); at.Instance != "" {
 		_, s.Other = open()
+		s.Move = func(id string) { moveBy(t, another, id, at.Instance) }
 	}
 	return cloudtest.FromEnvironment(t, s)
 }

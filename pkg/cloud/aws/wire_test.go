@@ -116,3 +116,11 @@ func detachBy(t *testing.T, d *Driver, id string) {
 		time.Sleep(wait)
 	}
 }
+
+// moveBy detaches an ENI and begins to attach it to another instance, which has no other one.
+func moveBy(t *testing.T, d *Driver, id, to string) {
+	t.Helper()
+	detachBy(t, d, id)
+	_, err := d.Attach(context.Background(), driver.Attach{ID: id, Instance: to, Index: 1})
+	must(t, err)
+}

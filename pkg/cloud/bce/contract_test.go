@@ -129,6 +129,7 @@ func inside(t *testing.T, k setup, o engine.Options, lacks []cloudtest.Capabilit
 		Cloud: engine.New(d, quick(o)), Other: other, Subnets: o.Subnets, Lag: k.account.Lag, Lacks: lacks,
 		Leave:  func(subnet string, free int) { must(t, s.LeaveFree(subnet, free)) },
 		Detach: func(id string) { must(t, s.Detach(id)) },
+		Move:   func(id string) { must(t, s.Move(id, "i-n2")) },
 		Use:    func(t *testing.T, ready cloud.Interface) { fakecloud.Serves(t, s.Account, "i-n1", ready) },
 		Check:  s.Check,
 	}
@@ -238,6 +239,7 @@ func fromEnvironment(t *testing.T, near func(engine.Options) engine.Options) clo
 	}
 	if os.Getenv("BCE_OTHER") != "" {
 		s.Other = engine.New(open("BCE_OTHER"), o)
+		s.Move = func(id string) { moveBy(t, another, id, os.Getenv("BCE_OTHER")) }
 	}
 	return cloudtest.FromEnvironment(t, s)
 }

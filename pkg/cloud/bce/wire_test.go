@@ -94,7 +94,7 @@ func detachBy(t *testing.T, d *Driver, id string) {
 		must(t, err)
 		switch {
 		case i.State == driver.Attached && !asked:
-			must(t, d.Detach(t.Context(), i, "detached-by-another-"+id))
+			must(t, d.Detach(t.Context(), i, "detached-by-another-"+id+i.Instance))
 			asked = true
 		case i.State == driver.Loose && asked:
 			return
@@ -102,4 +102,12 @@ func detachBy(t *testing.T, d *Driver, id string) {
 		time.Sleep(d.pause)
 	}
 	t.Fatalf("ENI %s stays attached", id)
+}
+
+// moveBy detaches an ENI and begins to attach it to another instance.
+func moveBy(t *testing.T, d *Driver, id, to string) {
+	t.Helper()
+	detachBy(t, d, id)
+	_, err := d.Attach(t.Context(), driver.Attach{ID: id, Instance: to, Token: "moved-by-another-" + id})
+	must(t, err)
 }

@@ -17,6 +17,7 @@ var changes = []sentence{
 	{"AssignAddresses may return some together with an error", []Capability{Quotas}, someWithError},
 	{"AssignAddresses returns ErrSubnetFull when no address is left", []Capability{Scarcity}, putsNothingInFull},
 	{"AssignAddresses returns ErrNotFound when the node has no such ENI", nil, putsNowhere},
+	{"AssignAddresses and UnassignAddresses change no ENI that another node has by now", []Capability{Moving, Secondary}, leavesWhatMoved},
 	{"UnassignAddresses takes secondary addresses from the ENI", nil, takes},
 	{"UnassignAddresses leaves primary addresses", nil, leavesPrimary},
 	{"UnassignAddresses of what the ENI does not have is fine", nil, takesWhatIsNot},
@@ -136,6 +137,35 @@ func putsNowhere(n *node) {
 		if len(addrs) > 0 {
 			n.Errorf("ENI %s does not exist and got %v", id, addrs)
 		}
+	}
+}
+
+// leavesWhatMoved: pods of the other node use those addresses.
+func leavesWhatMoved(n *node) {
+	i := n.create(2)
+	n.Move(i.ID)
+	if n.Detach != nil {
+		defer n.Detach(i.ID) // so that it can be deleted
+	}
+	there := func() bool {
+		list, err := n.Other.Interfaces(n.ctx)
+		n.must(err)
+		moved, ok := find(list, func(o cloud.Interface) bool { return o.ID == i.ID })
+		return ok && moved.Index >= 0 && slices.Equal(moved.Addresses, i.Addresses)
+	}
+	n.until("the other node does not show the ENI that it has got", there)
+	n.until("the node still shows the ENI that another one has", func() bool { _, shown := n.eni(i.ID); return !shown })
+	got, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), n.some(n.family(), 1))
+	n.is(err, cloud.ErrNotFound)
+	if len(got) > 0 {
+		n.Errorf("another node's ENI got %v", got)
+	}
+	if err := n.Cloud.UnassignAddresses(n.ctx, i.ID, n.units(i.Addresses)[0]); err != nil {
+		n.is(err, cloud.ErrNotFound)
+	}
+	n.settle()
+	if !there() {
+		n.Errorf("the other node's ENI has not all of %v any more, or others too", i.Addresses)
 	}
 }
 

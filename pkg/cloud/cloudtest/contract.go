@@ -35,6 +35,7 @@ type Subject struct {
 	Leave  func(subnet string, free int)             // so many addresses are left in it
 	Break  func(subnet string)                       // leaves no whole block of addresses in it
 	Detach func(id string)                           // takes an ENI off the node behind its back
+	Move   func(id string)                           // does that and attaches it to the second node, behind its back too
 	Use    func(t *testing.T, ready cloud.Interface) // fails the test unless a pod can use the addresses
 	Check  func() error                              // called at the end: what is wrong inside
 
@@ -87,6 +88,7 @@ const (
 	Breaking  Capability = "a hook to break up the blocks of subnets"
 	Blocks    Capability = "addresses in blocks" // Limits tell
 	Detaching Capability = "a hook to detach ENIs"
+	Moving    Capability = "a hook to move ENIs to the second node"
 	Usage     Capability = "a way to use addresses"
 
 	DualStack Capability = "IPv6 addresses besides IPv4 ones"
@@ -112,6 +114,8 @@ func (s Subject) lacks(c Capability) bool {
 		return s.Break == nil
 	case Detaching:
 		return s.Detach == nil
+	case Moving:
+		return s.Move == nil || s.Other == nil
 	case Usage:
 		return s.Use == nil
 	}

@@ -22,7 +22,7 @@ const (
 // madeUpSubject is node n1 of a made-up cloud.
 func madeUpSubject(l likeness) cloudtest.Subject {
 	m := newMadeUp(l)
-	s := cloudtest.Subject{Cloud: instance{m, "n1"}, Other: instance{m, "n2"}, Inject: m.inject, Leave: m.leave, Detach: m.detach}
+	s := cloudtest.Subject{Cloud: instance{m, "n1"}, Other: instance{m, "n2"}, Inject: m.inject, Leave: m.leave, Detach: m.detach, Move: m.move}
 	if l.enis > 1 {
 		s.Subnets = []string{"the-subnet"}
 	}
@@ -73,7 +73,7 @@ const lacksIPv6 = "has no IPv6"
 
 // Each mutant fails, by the sentence that it breaks.
 func TestTheSuiteFindsMutants(t *testing.T) {
-	one, own, ownOfTwo := likeness{enis: 1, pods: madeUpSubnet}, likeness{enis: 1, pods: ownRange}, likeness{enis: 2, pods: ownRange}
+	one, own, ownOfTwo, two := likeness{enis: 1, pods: madeUpSubnet}, likeness{enis: 1, pods: ownRange}, likeness{enis: 2, pods: ownRange}, likeness{enis: 2, pods: madeUpSubnet}
 	for wrong, m := range map[string]struct {
 		likeness
 		sentence string
@@ -85,6 +85,7 @@ func TestTheSuiteFindsMutants(t *testing.T) {
 		"does what it says it could not":          {one, "after ErrUnavailable nothing has happened"},
 		"assigns again after a lost answer":       {one, "after ErrUnknown a call may have had its effect and Interfaces tells"},
 		"shows addresses unsorted":                {one, "an Interface has the fields that its comments promise"},
+		"changes other nodes' ENIs":               {two, "AssignAddresses and UnassignAddresses change no ENI that another node has by now"},
 		"shows other nodes' ENIs":                 {one, "a cloud acts for one node"},
 		"knows nothing without asking":            {one, "Known returns what the last Interfaces did"},
 		"knows nothing of its calls":              {one, "what calls have done is shown at once, whatever describes lag"},

@@ -145,6 +145,17 @@ func (n *node) see() []cloud.Interface {
 	return list
 }
 
+// until waits until something is so, for at most a minute: describes are not believed at once
+// against the calls of the same process.
+func (n *node) until(otherwise string, is func() bool) {
+	n.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			n.Fatal(otherwise)
+		}
+	}
+}
+
 // eni returns the ENI as Interfaces shows it; ok is false if it does not.
 func (n *node) eni(id string) (i cloud.Interface, ok bool) {
 	n.Helper()

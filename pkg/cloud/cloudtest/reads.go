@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
@@ -101,10 +100,8 @@ func notYetAttached(n *node) {
 func noLongerAttached(n *node) {
 	i := n.create(1)
 	n.Detach(i.ID)
-	shown, _ := n.eni(i.ID)
-	for end := time.Now().Add(time.Minute); shown.Index >= 0 && time.Now().Before(end); shown, _ = n.eni(i.ID) {
-		time.Sleep(100 * time.Millisecond) // until a describe is believed against the call that has made it
-	}
+	var shown cloud.Interface
+	n.until("an ENI that was detached is shown as attached", func() bool { shown, _ = n.eni(i.ID); return shown.Index < 0 })
 	i.Index = -1
 	if diff := diff([]cloud.Interface{i}, []cloud.Interface{shown}); diff != "" {
 		n.Errorf("an ENI that was detached (-want +shown):\n%s", diff)

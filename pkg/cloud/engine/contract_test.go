@@ -88,6 +88,7 @@ func (w *world) subject(t *testing.T) cloudtest.Subject {
 		Leave:  func(subnet string, free int) { must(t, w.LeaveFree(subnet, free)) },
 		Break:  func(subnet string) { must(t, w.Fragment(subnet, true)) },
 		Detach: func(id string) { must(t, w.Detach(id)) },
+		Move:   func(id string) { must(t, w.Move(id, "i-2")) },
 		Check:  w.Check,
 	}
 }

@@ -195,3 +195,14 @@ func (a *Account) Detach(id string) error {
 	}
 	return a.off(n)
 }
+
+// Move is Detach, and begins to attach the ENI to another instance.
+func (a *Account) Move(id, to string) error {
+	if err := a.Detach(id); err != nil {
+		return err
+	}
+	return a.Update(func(tx *Tx) error {
+		_, err := tx.Attach(Attach{Interface: id, Instance: to, Index: -1})
+		return err
+	})
+}

@@ -75,6 +75,7 @@ func subject(t *testing.T, a *Account, dial func(node string) cloud.Cloud) cloud
 		Leave:  func(subnet string, free int) { must(t, leave(a, subnet, free)) },
 		Break:  func(subnet string) { must(t, a.Fragment(subnet, true)) },
 		Detach: func(id string) { must(t, a.Detach(id)) },
+		Move:   func(id string) { must(t, a.Move(id, "n2")) },
 		Check:  a.Check,
 	}
 }
