@@ -33,9 +33,9 @@ type Driver struct {
 	clock   wire.Clock
 
 	// What tests change.
-	http    aws.HTTPClient     // nil: the SDK's own
-	retryer func() aws.Retryer // of reads
-	page    int32              // how many a page of an answer has
+	http    aws.HTTPClient       // nil: the SDK's own
+	retryer func() aws.RetryerV2 // of reads
+	page    int32                // how many a page of an answer has
 
 	connecting chan struct{} // holds one: who connects
 	self       driver.Self   // of who holds connecting; Instance is "" until it is known
@@ -58,7 +58,7 @@ func (d *Driver) Beliefs() []cloud.Belief { return cloud.ReadBeliefs(design) }
 // New returns the driver. It makes no call.
 func New(o Options) *Driver {
 	return &Driver{o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), secrets: wire.Secrets{Also: sensitive},
-		retryer: func() aws.Retryer { return retry.NewAdaptiveMode() }, page: perPage, connecting: make(chan struct{}, 1)}
+		retryer: func() aws.RetryerV2 { return retry.NewAdaptiveMode() }, page: perPage, connecting: make(chan struct{}, 1)}
 }
 
 // Lengths of the prefixes that EC2 delegates to an ENI.

@@ -32,7 +32,7 @@ func newNode(d *Driver, o engine.Options) *node {
 
 // quicken lets the SDK wait less than for a real cloud.
 func quicken(d *Driver) *deaf {
-	d.retryer = func() aws.Retryer {
+	d.retryer = func() aws.RetryerV2 {
 		return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxBackoff = time.Millisecond })
 	}
 	ear := &deaf{to: map[string]int{}, client: &http.Client{Transport: &http.Transport{}}}

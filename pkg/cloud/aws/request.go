@@ -11,6 +11,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
@@ -42,6 +43,17 @@ func send[I, O any](ctx context.Context, d *Driver, mutates bool, do *request[I,
 		return nil, d.failure(err, mutates, sent.Load())
 	}
 	return out, nil
+}
+
+// counted is a Retryer by which a read that is made again is asked for first.
+type counted struct{ aws.RetryerV2 }
+
+// GetRetryToken implements aws.Retryer: the SDK calls it before each try but the first.
+func (c counted) GetRetryToken(ctx context.Context, failed error) (release func(error) error, err error) {
+	if err := driver.Again(ctx); err != nil {
+		return nil, err
+	}
+	return c.RetryerV2.GetRetryToken(ctx, failed)
 }
 
 // page asks for one page of what filters select, nil being the first, and returns where the

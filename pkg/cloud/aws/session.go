@@ -45,7 +45,7 @@ func (d *Driver) connect(ctx context.Context) error {
 	}
 	conf.Credentials = d.watch(conf.Credentials)
 	d.api = operationsOf(ec2.NewFromConfig(conf, func(o *ec2.Options) {
-		o.Region, o.Retryer, o.BaseEndpoint = self.Region, d.retryer(), given(d.o.Endpoint)
+		o.Region, o.Retryer, o.BaseEndpoint = self.Region, counted{d.retryer()}, given(d.o.Endpoint)
 		if d.http != nil {
 			o.HTTPClient = d.http
 		}

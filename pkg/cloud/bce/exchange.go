@@ -129,7 +129,7 @@ func (d *Driver) again(ctx context.Context, r request, try int, err error) bool 
 	case <-ctx.Done():
 		return false
 	case <-t.C:
-		return true
+		return driver.Again(ctx) == nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"strings"
 	"time"
 )
@@ -78,7 +79,7 @@ func (t Traits) Looking() map[string]bool {
 }
 
 // Retries are how a driver makes a request again that changes nothing and that the cloud
-// refused for its rate. The zero Retries are none.
+// refused for its rate, after it has asked Again. The zero Retries are none.
 type Retries struct {
 	Tries       int           // in all
 	First, Most time.Duration // the longest pause after the first try, and after any: each is twice as long
@@ -97,4 +98,20 @@ func (r Retries) Pause(tries int, random func(most time.Duration) time.Duration)
 	}
 	sure := pause * time.Duration(r.Least) / 100
 	return sure + random(pause-sure), true
+}
+
+type againKey struct{}
+
+// WithAgain is for a method's context: who made it counts requests, and is asked before one that
+// the method makes again.
+func WithAgain(ctx context.Context, ask func(context.Context) error) context.Context {
+	return context.WithValue(ctx, againKey{}, ask)
+}
+
+// Again is for drivers that make a request again: an error is why it is not to be made.
+func Again(ctx context.Context) error {
+	if ask, counted := ctx.Value(againKey{}).(func(context.Context) error); counted {
+		return ask(ctx)
+	}
+	return nil
 }

@@ -18,99 +18,108 @@ type admitted struct {
 }
 
 // whenAdmitted makes the requests of a method, or of a part of one, if all of them may be made.
-func whenAdmitted[T any](ctx context.Context, d admitted, part string, do func() (T, error)) (T, error) {
+// What the driver makes again is asked for as the whole is: it does not tell which of them that is.
+func whenAdmitted[T any](ctx context.Context, d admitted, part string, do func(context.Context) (T, error)) (T, error) {
+	ask := func(ctx context.Context) error { return d.ask(ctx, part) }
+	if err := ask(ctx); err != nil {
+		var none T
+		return none, err
+	}
+	return do(driver.WithAgain(ctx, ask))
+}
+
+func (d admitted) ask(ctx context.Context, part string) error {
 	for _, action := range d.traits.ActionsOf(part) {
 		err := d.admit(ctx, action)
 		if err == nil {
 			continue
 		}
-		var none T
 		if _, is := errors.AsType[*driver.Error](err); !is {
 			err = because(cloud.ErrThrottled, "%s was not admitted: %v", action, err)
 		}
-		return none, err
+		return err
 	}
-	return do()
+	return nil
 }
 
 // step is whenAdmitted of a method that returns nothing.
-func (d admitted) step(ctx context.Context, part string, do func() error) error {
-	_, err := whenAdmitted(ctx, d, part, func() (struct{}, error) { return struct{}{}, do() })
+func (d admitted) step(ctx context.Context, part string, do func(context.Context) error) error {
+	_, err := whenAdmitted(ctx, d, part, func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) })
 	return err
 }
 
 // The methods of driver.Driver that make requests.
 
 func (d admitted) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
-	return whenAdmitted(ctx, d, "Shape", func() (driver.Shape, error) { return d.Driver.Shape(ctx, s) })
+	return whenAdmitted(ctx, d, "Shape", func(ctx context.Context) (driver.Shape, error) { return d.Driver.Shape(ctx, s) })
 }
 
 func (d admitted) Shapes(ctx context.Context, types []string) (map[string]driver.Shape, error) {
-	return whenAdmitted(ctx, d, "Shapes", func() (map[string]driver.Shape, error) { return d.Driver.Shapes(ctx, types) })
+	return whenAdmitted(ctx, d, "Shapes", func(ctx context.Context) (map[string]driver.Shape, error) { return d.Driver.Shapes(ctx, types) })
 }
 
 func (d admitted) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
-	return whenAdmitted(ctx, d, "Alive", func() (map[string]cloud.State, error) { return d.Driver.Alive(ctx, instances) })
+	return whenAdmitted(ctx, d, "Alive", func(ctx context.Context) (map[string]cloud.State, error) { return d.Driver.Alive(ctx, instances) })
 }
 
 func (d admitted) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
-	return whenAdmitted(ctx, d, f.Part(), func() ([]driver.Subnet, error) { return d.Driver.Subnets(ctx, f) })
+	return whenAdmitted(ctx, d, f.Part(), func(ctx context.Context) ([]driver.Subnet, error) { return d.Driver.Subnets(ctx, f) })
 }
 
 func (d admitted) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
-	return whenAdmitted(ctx, d, f.Part(), func() ([]driver.Interface, error) { return d.Driver.Interfaces(ctx, f) })
+	return whenAdmitted(ctx, d, f.Part(), func(ctx context.Context) ([]driver.Interface, error) { return d.Driver.Interfaces(ctx, f) })
 }
 
 func (d admitted) Page(ctx context.Context, s driver.Scan) (driver.Page, error) {
-	return whenAdmitted(ctx, d, "Page", func() (driver.Page, error) { return d.Driver.Page(ctx, s) })
+	return whenAdmitted(ctx, d, "Page", func(ctx context.Context) (driver.Page, error) { return d.Driver.Page(ctx, s) })
 }
 
 func (d admitted) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {
-	return whenAdmitted(ctx, d, "Create", func() (driver.Interface, error) { return d.Driver.Create(ctx, c) })
+	return whenAdmitted(ctx, d, "Create", func(ctx context.Context) (driver.Interface, error) { return d.Driver.Create(ctx, c) })
 }
 
 func (d admitted) Attach(ctx context.Context, a driver.Attach) (string, error) {
-	return whenAdmitted(ctx, d, "Attach", func() (string, error) { return d.Driver.Attach(ctx, a) })
+	return whenAdmitted(ctx, d, "Attach", func(ctx context.Context) (string, error) { return d.Driver.Attach(ctx, a) })
 }
 
 func (d admitted) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
-	return whenAdmitted(ctx, d, a.Part(), func() (driver.Assigned, error) { return d.Driver.Assign(ctx, a) })
+	return whenAdmitted(ctx, d, a.Part(), func(ctx context.Context) (driver.Assigned, error) { return d.Driver.Assign(ctx, a) })
 }
 
 func (d admitted) Bind(ctx context.Context, id, attachment string) error {
-	return d.step(ctx, "Bind", func() error { return d.Driver.Bind(ctx, id, attachment) })
+	return d.step(ctx, "Bind", func(ctx context.Context) error { return d.Driver.Bind(ctx, id, attachment) })
 }
 
 func (d admitted) Detach(ctx context.Context, i driver.Interface, token string) error {
-	return d.step(ctx, "Detach", func() error { return d.Driver.Detach(ctx, i, token) })
+	return d.step(ctx, "Detach", func(ctx context.Context) error { return d.Driver.Detach(ctx, i, token) })
 }
 
 func (d admitted) Delete(ctx context.Context, id, token string) error {
-	return d.step(ctx, "Delete", func() error { return d.Driver.Delete(ctx, id, token) })
+	return d.step(ctx, "Delete", func(ctx context.Context) error { return d.Driver.Delete(ctx, id, token) })
 }
 
 func (d admitted) Unassign(ctx context.Context, u driver.Unassign) error {
-	return d.step(ctx, u.Part(), func() error { return d.Driver.Unassign(ctx, u) })
+	return d.step(ctx, u.Part(), func(ctx context.Context) error { return d.Driver.Unassign(ctx, u) })
 }
 
 func (d admitted) Rewrite(ctx context.Context, id string, m driver.Mark, token string) error {
-	return d.step(ctx, "Rewrite", func() error { return d.Driver.Rewrite(ctx, id, m, token) })
+	return d.step(ctx, "Rewrite", func(ctx context.Context) error { return d.Driver.Rewrite(ctx, id, m, token) })
 }
 
 func (d admitted) SetGroups(ctx context.Context, id string, groups []string, token string) error {
-	return d.step(ctx, "SetGroups", func() error { return d.Driver.SetGroups(ctx, id, groups, token) })
+	return d.step(ctx, "SetGroups", func(ctx context.Context) error { return d.Driver.SetGroups(ctx, id, groups, token) })
 }
 
 func (d admitted) Reserve(ctx context.Context, r driver.Reservation) (string, error) {
-	return whenAdmitted(ctx, d, "Reserve", func() (string, error) { return d.Driver.Reserve(ctx, r) })
+	return whenAdmitted(ctx, d, "Reserve", func(ctx context.Context) (string, error) { return d.Driver.Reserve(ctx, r) })
 }
 
 func (d admitted) Unreserve(ctx context.Context, id string) error {
-	return d.step(ctx, "Unreserve", func() error { return d.Driver.Unreserve(ctx, id) })
+	return d.step(ctx, "Unreserve", func(ctx context.Context) error { return d.Driver.Unreserve(ctx, id) })
 }
 
 func (d admitted) Reservations(ctx context.Context, subnet string) ([]driver.Reservation, error) {
-	return whenAdmitted(ctx, d, "Reservations", func() ([]driver.Reservation, error) { return d.Driver.Reservations(ctx, subnet) })
+	return whenAdmitted(ctx, d, "Reservations", func(ctx context.Context) ([]driver.Reservation, error) { return d.Driver.Reservations(ctx, subnet) })
 }
 
 // able returns the driver as one that can do what not all can. One whose requests are admitted
