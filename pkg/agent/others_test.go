@@ -124,7 +124,7 @@ func TestAnAddressIsThePoolsAgainWhenOthersLetItGo(t *testing.T) {
 		delete(n.foreign, theirs[0])
 		n.mu.Unlock()
 		n.occupied <- struct{}{}
-		synctest.Wait()
+		sleep(SettleWakes)
 		if held := n.heldAddrs(); !slices.Equal(held, theirs[1:]) {
 			t.Errorf("held %v, want %v", held, theirs[1:])
 		}

@@ -13,14 +13,6 @@ import (
 	"github.com/enipool/enipool/pkg/status"
 )
 
-// Wakes that come together are one: the loop waits until nothing has come for
-// SettleWakes, but no longer than MostWakes. Hundreds of pods that start at once are
-// then seen together, and cost one round of calls.
-const (
-	SettleWakes = 100 * time.Millisecond
-	MostWakes   = 1500 * time.Millisecond
-)
-
 // Run ticks until ctx ends: when wake says that something changed, when a call
 // ends, and when something is due. reload brings new configurations; it may be
 // nil. It returns after the calls under way have ended.
@@ -31,53 +23,35 @@ func (a *Agent) Run(ctx context.Context, wake <-chan struct{}, reload <-chan age
 		defer ticker.Stop()
 		beat = ticker.C
 	}
-	for {
-		// A tick is not broken off: what it does belongs together.
-		due := time.NewTimer(a.Tick(context.WithoutCancel(ctx)))
-		for idle := true; idle; {
-			idle = false
-			select {
-			case <-ctx.Done():
-				due.Stop()
-				return a.stop(context.WithoutCancel(ctx))
-			case <-wake:
-				a.gather(ctx, wake)
-			case <-a.Occupied:
-				a.occupied = true
-			case <-a.Disturbed:
-				a.disturbed = true
-			case conf := <-reload:
-				a.Log.Info("configuration reloaded")
-				a.Reload(conf)
-			case r := <-a.done:
-				a.take(r, a.Now())
-			case <-beat:
-				a.Beat()
-				idle = true // nothing to tick for
-			case <-due.C:
-			}
-		}
-		due.Stop()
-	}
-}
-
-// gather waits for the end of a row of wakes. Pods without traffic don't wait for it.
-func (a *Agent) gather(ctx context.Context, wake <-chan struct{}) {
-	most := time.After(MostWakes)
+	timer := time.NewTimer(time.Hour) // until the first tick sets it
+	defer timer.Stop()
+	loop := NewLoop(a.Now, func() time.Duration {
+		return a.Tick(context.WithoutCancel(ctx)) // it is not broken off: what it does belongs together
+	}, func(d time.Duration) { timer.Reset(d) })
+	loop.Tick()
 	for {
 		select {
+		case <-ctx.Done():
+			return a.stop(context.WithoutCancel(ctx))
 		case <-wake:
-		case <-a.Disturbed:
-			a.disturbed = true
-			return
+			loop.Wake()
 		case <-a.Occupied:
 			a.occupied = true
-		case <-time.After(SettleWakes):
-			return
-		case <-most:
-			return
-		case <-ctx.Done():
-			return
+			loop.Wake()
+		case <-a.Disturbed: // pods without traffic don't wait for the end of a burst
+			a.disturbed = true
+			loop.Tick()
+		case conf := <-reload:
+			a.Log.Info("configuration reloaded")
+			a.Reload(conf)
+			loop.Tick()
+		case r := <-a.done:
+			a.take(r, a.Now())
+			loop.Tick()
+		case <-beat:
+			a.Beat()
+		case <-timer.C:
+			loop.Tick()
 		}
 	}
 }

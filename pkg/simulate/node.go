@@ -24,7 +24,7 @@ type node struct {
 	book  *ipam.State // nil before the agent has made it
 	seen  bool        // the agent has the book: it is copied before a change
 	agent *agent.Agent
-	loop  loop
+	loop  *loop
 	rand  *rand.Rand
 
 	pending []*pod // without an address, in the order of their arrival
@@ -43,14 +43,14 @@ func newNode(p *play, m sim.Machine, conf agentconf.Config, seed uint64) (*node,
 	}
 	n := &node{play: p, name: m.Name, rand: rand.New(rand.NewPCG(seed, 1))}
 	conf.Node, conf.ModeSet = m.Name, true
-	n.loop.node = n
+	n.loop = newLoop(n)
 	n.agent = agent.New(conf, agent.Parts{
 		Book: n, Unusable: nodecache.Unusable, Kernel: n, Cloud: counted{newPriced(p.account, m.Name, p.till), n}, Orphans: n, Memory: n, Events: n,
 		Log: p.log.With("node", m.Name), Wants: n.wants, Publish: n.publish,
 		MaxPods: func() (int, string) { return p.world.MaxPods, "simulation" },
 		Now:     p.sinceBoot, Rand: rand.New(rand.NewPCG(seed, 2)), Wall: p.clock.Now,
 		Beside: func(ctx context.Context, limit time.Duration, call func(context.Context)) {
-			p.clock.begin(limit, func() { call(ctx) }, n.loop.answered)
+			p.clock.begin(limit, func() { call(ctx) }, n.loop.Tick)
 		},
 	})
 	return n, nil
@@ -97,7 +97,7 @@ func (n *node) Replace(_ context.Context, fn func(*ipam.State, error) (*ipam.Sta
 // wait for an address.
 func (n *node) put(next *ipam.State) {
 	n.meter.change(n, func() { n.book, n.seen = next, false })
-	n.loop.wake()
+	n.loop.Wake()
 	if n.waiting > 0 {
 		n.clock.at(n.clock.now, n.serve)
 	}

@@ -54,7 +54,7 @@ func (n *node) live(k int, of Pod, add time.Duration) {
 	n.meter.demand++
 	n.pending = append(n.pending, p)
 	if add > n.clock.now {
-		n.loop.wake()
+		n.loop.Wake()
 	}
 	n.clock.at(add, func() {
 		if n.meter.counts() {
@@ -76,14 +76,14 @@ func (n *node) add(p *pod) {
 		p.waits = true
 		n.meter.change(n, func() { n.waiting++ })
 	}
-	n.loop.wake()
+	n.loop.Wake()
 	n.clock.at(n.clock.now+n.world.Wait, func() {
 		if !p.adding || n.take(p) {
 			return
 		}
 		p.adding, p.since = false, n.sinceBoot()
 		n.meter.failedADD()
-		n.loop.wake()
+		n.loop.Wake()
 		n.clock.at(n.clock.now+backOff+time.Duration(n.rand.Int64N(int64(backOff/2))), func() { n.add(p) })
 	})
 }
@@ -109,7 +109,7 @@ func (n *node) take(p *pod) bool {
 	})
 	n.meter.waited(n.clock.now - p.begin)
 	n.race.arrived(n.play)
-	n.loop.wake()
+	n.loop.Wake()
 	return true
 }
 
@@ -151,7 +151,7 @@ func (n *node) del(p *pod) {
 		n.meter.change(n, func() { n.forget(p) })
 		n.meter.never(n.clock.now - p.begin)
 	}
-	n.loop.wake()
+	n.loop.Wake()
 }
 
 // forget takes the pod from those without an address.

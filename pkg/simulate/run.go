@@ -103,7 +103,7 @@ func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 		if l.Cold {
 			start = 0
 		}
-		c.at(start, n.loop.start)
+		c.at(start, n.loop.Tick)
 		n.arrive(pods, 0)
 	}
 	return p, nil

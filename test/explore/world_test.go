@@ -103,9 +103,9 @@ type life struct {
 	w       *world
 	agent   *agent.Agent
 	engine  *engine.Node
+	loop    *agent.Loop
 	ticking bool
-	woken   bool // while it ticked
-	planned int  // the newest timer; older ones are void
+	planned int // the newest timer; older ones are void
 }
 
 // start starts an agent with its engine. All they have is what the last one left.
@@ -125,7 +125,8 @@ func (w *world) start() {
 				c = w.wrapCloud(w, c)
 			}
 			l.agent = w.newAgent(l, c)
-			l.tick()
+			l.loop = agent.NewLoop(w.sinceBoot, l.tick, l.timer)
+			l.loop.Tick()
 		})
 	})
 }
@@ -143,7 +144,7 @@ func (w *world) newAgent(l *life, c cloud.Cloud) *agent.Agent {
 		Events: noEvents{}, Log: w.log, Wants: w.wants, Publish: func(s status.Status, _ string) error { w.told = s; return nil },
 		MaxPods: func() (int, string) { return 110, "test" }, Now: w.sinceBoot, Rand: rand.New(&w.rand), Wall: w.clock.Now,
 		Beside: func(ctx context.Context, limit time.Duration, run func(context.Context)) {
-			w.clock.begin(limit, func() { run(ctx) }, l.tick)
+			w.clock.begin(limit, func() { run(ctx) }, l.answered)
 		}})
 }
 
@@ -170,18 +171,11 @@ func (w *world) kill() {
 	w.clock.at(w.clock.now+time.Second, w.start)
 }
 
-// tick is agent.Agent.Run without its goroutine, as in pkg/simulate.
-func (l *life) tick() {
-	if l.w.life != l {
-		return
-	}
-	l.ticking, l.woken = true, false
-	due := l.agent.Tick(context.Background())
-	l.ticking = false
-	if l.woken {
-		due = agent.SettleWakes
-	}
-	l.timer(due)
+// tick is a tick of the agent, which may be killed in it.
+func (l *life) tick() time.Duration {
+	l.ticking = true
+	defer func() { l.ticking = false }()
+	return l.agent.Tick(context.Background())
 }
 
 // timer plans the next tick in place of the one that was planned.
@@ -189,20 +183,32 @@ func (l *life) timer(d time.Duration) {
 	l.planned++
 	mine, w := l.planned, l.w
 	w.clock.at(w.clock.now+d, func() {
-		if w.life == l && mine == l.planned {
-			l.tick()
+		if mine == l.planned {
+			l.answered()
 		}
 	})
 }
 
-// wake tells that the node cache or those who wait have changed.
+// answered tells that a call has ended, or that something is due.
+func (l *life) answered() {
+	if l.w.life == l {
+		l.loop.Tick()
+	}
+}
+
+// wake tells that the node cache or those who wait have changed. A tick that comes of it may
+// be where the agent is killed, so it is an event of its own.
 func (l *life) wake() {
 	switch {
-	case l == nil || l.agent == nil:
+	case l == nil || l.loop == nil:
 	case l.ticking:
-		l.woken = true
+		l.loop.Wake()
 	default:
-		l.timer(agent.SettleWakes)
+		l.w.clock.at(l.w.clock.now, func() {
+			if l.w.life == l {
+				l.loop.Wake()
+			}
+		})
 	}
 }
 
