@@ -3,6 +3,7 @@ package kube
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -119,10 +120,10 @@ func TestPodsThatNeedAnAddress(t *testing.T) {
 		change func(*corev1.Pod)
 		want   need
 	}{
-		{"scheduled to this node", func(*corev1.Pod) {}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0}},
-		{"running", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0}},
-		{"with a node that does not answer", func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0}},
-		{"being deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &deleted }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0}},
+		{"scheduled to this node", func(*corev1.Pod) {}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false}},
+		{"running", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false}},
+		{"with a node that does not answer", func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false}},
+		{"being deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &deleted }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, true}},
 		{"that succeeded", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, need{}},
 		{"that failed", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, need{}},
 		{"in the host's network", func(p *corev1.Pod) { p.Spec.HostNetwork = true }, need{}},
@@ -130,13 +131,13 @@ func TestPodsThatNeedAnAddress(t *testing.T) {
 		{"without a node", func(p *corev1.Pod) { p.Spec.NodeName = "" }, need{}},
 		{"static, by the uid that the kubelet gave it", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash", "x": "y"}
-		}, need{eni.Pod{UID: "hash", Namespace: "ns", Name: "p"}, 0}},
+		}, need{eni.Pod{UID: "hash", Namespace: "ns", Name: "p"}, 0, false}},
 		{"that asks the scheduler", func(p *corev1.Pod) {
 			p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: quantity(1)}}, {}}
-		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 1}},
+		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 1, false}},
 		{"that asks by an init container", func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{}, {Resources: corev1.ResourceRequirements{Requests: quantity(2)}}}
-		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 2}},
+		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 2, false}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Namespace: "ns", Name: "p"}, Spec: corev1.PodSpec{NodeName: here}}
@@ -182,11 +183,11 @@ func TestAPodCountsTheMomentItIsBound(t *testing.T) {
 		}
 		p.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		p = c.put(p).(*corev1.Pod).DeepCopy()
-		expect(t, n, "a")
-		c.remove(path(p))
 		if !woken(n) {
-			t.Error("a pod that is gone is no news")
+			t.Error("a pod that is being deleted is no news")
 		}
+		expect(t, n) // the record of its address counts, and nothing else
+		c.remove(path(p))
 		expect(t, n)
 	})
 }
@@ -274,5 +275,45 @@ func newNode() *corev1.Node {
 			Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceCPU: resource.MustParse("4")},
 			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}},
 		},
+	}
+}
+
+// A pod that is being deleted has its address by the record of it, which its DEL ends before
+// the pod is gone from the cluster: told to the agent it would order another address.
+func TestDeletionsAskForNoAddresses(t *testing.T) {
+	for _, count := range []int{1, 36, 250} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster()
+			n, _ := start(t, c, Options{})
+			var pods []*corev1.Pod
+			for i := range count {
+				pods = append(pods, c.put(pod(fmt.Sprint("p", i), here)).(*corev1.Pod).DeepCopy())
+			}
+			left := func() int {
+				synctest.Wait()
+				list, _ := n.Pods()
+				return len(list)
+			}
+			if got := left(); got != count {
+				t.Fatalf("%d pods, want %d", got, count)
+			}
+			for i, p := range pods {
+				p.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+				pods[i] = c.put(p).(*corev1.Pod)
+				if got := left(); got != count-i-1 {
+					t.Fatalf("%d pods when %d of %d are being deleted", got, i+1, count)
+				}
+			}
+			if l, _ := n.view.load(); l.silent != count {
+				t.Errorf("%d pods that the scheduler counts, want %d until they are gone", l.silent, count)
+			}
+			for _, p := range pods {
+				c.remove(path(p))
+			}
+			synctest.Wait()
+			if l, _ := n.view.load(); len(l.pods) != 0 || l.silent != 0 {
+				t.Errorf("%+v when all are gone", l)
+			}
+		})
 	}
 }

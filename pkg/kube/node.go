@@ -118,7 +118,8 @@ func (n *Node) Run(ctx context.Context) error {
 // Pods returns the pods of the node that need an address, sorted by namespace and
 // name, and whether they are known: not before the API server told them for the
 // first time. After that it is the last state that it told. A pod that is being
-// deleted counts until it is gone. The slice may be kept but not changed.
+// deleted is not among them: it gets no address any more, and the one that it has is in
+// the node cache. The slice may be kept but not changed.
 func (n *Node) Pods() (list []eni.Pod, known bool) {
 	l, known := n.view.load()
 	return l.pods, known

@@ -33,9 +33,9 @@ func (c *control) finishes(t *testing.T) {
 	c.do(t, c.admin.Status().Update(t.Context(), job))
 	await(t, "the job to go", count(1))
 	c.do(t, c.admin.Delete(t.Context(), stays, client.GracePeriodSeconds(0)))
-	c.runPod(t, "marker", "finishes", nil) // what came before it has arrived when it has
-	await(t, "the one that is being deleted and the marker", count(2))
+	await(t, "the one that is being deleted to count no more", count(0))
 	c.do(t, c.admin.Patch(t.Context(), stays, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))
+	c.runPod(t, "marker", "finishes", nil) // what came before it has arrived when it has
 	await(t, "the marker alone", count(1))
 }
 

@@ -10,8 +10,9 @@ import (
 // need is what one pod needs of the node; without an address to need, its pod is
 // empty.
 type need struct {
-	pod   eni.Pod
-	asked int // addresses it asks the scheduler for
+	pod    eni.Pod
+	asked  int  // addresses it asks the scheduler for
+	ending bool // it is being deleted: it gets no address any more
 }
 
 // needOf tells what a pod needs. The API server leaves out finished pods and those
@@ -24,7 +25,7 @@ func needOf(p *corev1.Pod, node string) need {
 	if p.Spec.HostNetwork || finished || p.Spec.NodeName != node {
 		return need{}
 	}
-	return need{eni.Pod{UID: uid(p), Namespace: p.Namespace, Name: p.Name}, asks(p)}
+	return need{eni.Pod{UID: uid(p), Namespace: p.Namespace, Name: p.Name}, asks(p), p.DeletionTimestamp != nil}
 }
 
 // uid returns the uid by which the kubelet, and so the owner of an address, knows a
@@ -62,7 +63,7 @@ func stripPod(in any) (any, error) {
 		return in, nil
 	}
 	out := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion},
+		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, DeletionTimestamp: p.DeletionTimestamp},
 		Spec:       corev1.PodSpec{NodeName: p.Spec.NodeName, HostNetwork: p.Spec.HostNetwork},
 		Status:     corev1.PodStatus{Phase: p.Status.Phase},
 	}

@@ -190,11 +190,11 @@ func (v *view) read() (*corev1.Node, bool) {
 	return &node, true
 }
 
-// load is what the pods of a node need.
+// load is what the pods of a node need. The scheduler counts a pod until it is gone.
 type load struct {
-	pods   []eni.Pod
-	asked  int // addresses that pods ask the scheduler for
-	silent int // pods that need one and did not ask
+	pods   []eni.Pod // but for those that are being deleted
+	asked  int       // addresses that pods ask the scheduler for
+	silent int       // pods that need one and did not ask
 }
 
 func sum(list []corev1.Pod, node string) load {
@@ -204,7 +204,9 @@ func sum(list []corev1.Pod, node string) load {
 		if n.pod == (eni.Pod{}) {
 			continue
 		}
-		l.pods = append(l.pods, n.pod)
+		if !n.ending {
+			l.pods = append(l.pods, n.pod)
+		}
 		l.asked += n.asked
 		if n.asked == 0 {
 			l.silent++
