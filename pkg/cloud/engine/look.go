@@ -80,6 +80,9 @@ func (n *Node) takeIn(ctx context.Context, self driver.Self, raw []driver.Interf
 	}
 	n.settleIn(self, v)
 	n.remember(began, all, v)
+	if all {
+		n.forgetGone(raw)
+	}
 	return v, nil
 }
 

@@ -243,6 +243,28 @@ func (n *Node) forget(id string) {
 	maps.DeleteFunc(m.taken, func(_ place, at string) bool { return at == id })
 }
 
+// forgetGone drops what is kept for good of ENIs that somebody else has deleted: a look at all of
+// the node's does not show them, nor did one lately, and none of them is being made.
+func (n *Node) forgetGone(shown []driver.Interface) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := &n.memory
+	is := map[string]bool{}
+	for _, i := range shown {
+		is[i.ID] = true
+	}
+	isGone := func(id string) bool {
+		_, seen := m.seen[id]
+		_, ready := m.ready[id]
+		_, making := m.making[m.marks[id].Token]
+		return !is[id] && !seen && !ready && !making
+	}
+	maps.DeleteFunc(m.mine, func(id string, _ bool) bool { return isGone(id) })
+	maps.DeleteFunc(m.bound, func(id, _ string) bool { return isGone(id) })
+	maps.DeleteFunc(m.primary6, func(id string, _ netip.Addr) bool { return isGone(id) })
+	maps.DeleteFunc(m.marks, func(id string, _ driver.Mark) bool { return isGone(id) })
+}
+
 // unmake notes that a call begins to take the ENI away: only describes tell how far it got.
 func (n *Node) unmake(id string) {
 	n.mu.Lock()
