@@ -118,11 +118,11 @@ func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []health.C
 		}
 		list = append(list, h.because())
 	}
-	n := len(s.ENIs) + s.Foreign + len(s.Pending)
+	n, full := len(s.ENIs)+s.Foreign+len(s.Pending), a.conf.Pool.Full(s)
 	switch quota := a.holds["create"].cause(now); {
 	case len(s.Pending) > 0:
 		return list
-	case n >= s.Limits.ENIs && len(a.unlinked) > 0:
+	case full != "" && len(a.unlinked) > 0:
 		// With its link that ENI would serve pods: another one is not what lacks.
 		for _, id := range slices.Sorted(maps.Keys(a.unlinked)) {
 			list = append(list, a.noLinkCause(id))
@@ -130,6 +130,8 @@ func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []health.C
 		return list
 	case n >= s.Limits.ENIs:
 		return []health.Cause{{Reason: health.ENILimitReached, What: fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Foreign)}}
+	case full != "":
+		return []health.Cause{{Reason: health.ENILimitReached, What: "it has " + full}}
 	case quota.Reason != "":
 		return []health.Cause{quota}
 	}

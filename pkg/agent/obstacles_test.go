@@ -27,6 +27,8 @@ func TestWhatIsInTheWayIsTheReasonOfTheFault(t *testing.T) {
 		words  string
 	}{
 		{"more pods than the node can hold", small, nil, nil, 17, health.AddressLimitReached, "2 ENIs for pods with 8 slots each"},
+		{"more pods than the node is to hold", large, func(n *testNode) { n.conf.Pool.MaxAllocateENI, n.conf.Pool.MaxIPsPerENI = 2, 9 }, nil, 17,
+			health.AddressLimitReached, "2 ENIs for pods with 8 slots each"},
 		{"the account may have no more ENIs", small, func(n *testNode) { n.conf.Pool.MaxAllocate = 16; n.conf.Pool.Scale.Batch = 4 }, func(n *testNode) { quota(n) }, 12, health.ENILimitReached, "limit reached"},
 		{"the cloud refuses", large, nil, func(n *testNode) { n.w.account.Refuse(cloud.ErrForbidden) }, 20, health.CloudForbidden, "forbidden"},
 		{"the cloud is away", large, nil, func(n *testNode) { n.w.account.Refuse(cloud.ErrUnavailable) }, 20, health.CloudUnavailable, "unavailable"},

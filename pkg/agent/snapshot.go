@@ -14,7 +14,7 @@ import (
 // snapshot puts together what a plan is made from, but for the addresses of the
 // ENIs: those are filled in where they matter.
 func (a *Agent) snapshot(book *ipam.State, now time.Duration) pool.Snapshot {
-	s := pool.Snapshot{Families: book.Settings.Families, Limits: a.view.limits}
+	s := pool.Snapshot{Families: book.Settings.Families, Limits: a.conf.Pool.Within(a.view.limits)}
 	for _, nic := range book.ENIs {
 		s.ENIs = append(s.ENIs, a.eni(nic, now))
 	}

@@ -29,7 +29,7 @@ func TestAMessageHasTheNumbersTheCauseAndTheRemedy(t *testing.T) {
 		{"no cache", Observation{Causes: []Cause{{CacheUnusable, "node cache is damaged"}}},
 			"pods can get no address: node cache is damaged; the agent builds it anew from the cloud and the kernel; its log says what keeps it from that"},
 		{"no words", noWords, "2 pods have no address: 16 there, 16 used, 0 free, 0 resting, 18 wanted, target 19, at most 57; " +
-			"the node may have no more ENIs; raise the account's quota or cloud.maxENIs, detach ENIs that are not enipool's, or take a larger instance"},
+			"the node may have no more ENIs; raise the account's quota, pool.maxAllocateENI or cloud.maxENIs, detach ENIs that are not enipool's, or take a larger instance"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := message(tt.o.cause(), tt.o)

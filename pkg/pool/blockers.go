@@ -26,9 +26,8 @@ func Blockers(c Config, s Snapshot, target int) []string {
 	for _, n := range l.nics {
 		list = append(list, n.blockers()...)
 	}
-	if l.attached >= s.Limits.ENIs {
-		return append(list, fmt.Sprintf("ENI limit reached: %d of %d, %d of them being made and %d not enipool's",
-			l.attached, s.Limits.ENIs, len(s.Pending)+len(l.created), s.Foreign))
+	if why := l.full(); why != "" {
+		return append(list, why)
 	}
 	if s.NoNew != "" {
 		return append(list, "no new ENI is asked for now: "+s.NoNew)
@@ -38,7 +37,7 @@ func Blockers(c Config, s Snapshot, target int) []string {
 
 // limit names what bounds the node.
 func (l *ledger) limit() string {
-	by := fmt.Sprintf("%d ENIs for pods with %d slots each", max(0, l.s.Limits.ENIs-l.c.FirstIndex(l.s.Limits)), perENI(l.s.Limits, l.s.Families))
+	by := fmt.Sprintf("%d ENIs for pods with %d slots each", l.c.carriers(l.s.Limits), perENI(l.s.Limits, l.s.Families))
 	switch {
 	case l.most == 0:
 	case l.most == l.c.MaxAllocate:

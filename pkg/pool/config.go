@@ -41,6 +41,9 @@ func (c Config) Validate() error {
 	errs = append(errs,
 		within("firstENI", c.FirstENI, 0, 1),
 		within("maxAllocate", c.MaxAllocate, 0, mostSlots),
+		within("maxAllocateENI", c.MaxAllocateENI, 0, eni.MaxIndex+1),
+		within("maxIPsPerENI", c.MaxIPsPerENI, 0, mostSlots),
+		within("preAllocateENI", c.PreAllocateENI, 0, eni.MaxIndex+1),
 		within("minAllocate", c.MinAllocate, 0, mostSlots),
 		within("preAllocate", c.PreAllocate, 0, mostSlots),
 		within("maxAboveWatermark", c.MaxAboveWatermark, 0, mostSlots),
@@ -61,10 +64,16 @@ func (c Config) validateBurstable() error {
 
 // validateMost refuses a pool that is larger at its start than it ever may be.
 func (c Config) validateMost() error {
-	if c.MaxAllocate <= 0 {
-		return nil
-	}
 	var errs []error
+	if c.MaxAllocateENI > 0 && c.PreAllocateENI > c.MaxAllocateENI {
+		errs = append(errs, fmt.Errorf("preAllocateENI: %d: must be at most maxAllocateENI, %d", c.PreAllocateENI, c.MaxAllocateENI))
+	}
+	if c.MaxIPsPerENI == 1 {
+		errs = append(errs, errors.New("maxIPsPerENI: 1: must be at least 2, as the primary address is for no pod"))
+	}
+	if c.MaxAllocate <= 0 {
+		return errors.Join(errs...)
+	}
 	check := func(name string, value int) {
 		if value > c.MaxAllocate {
 			errs = append(errs, fmt.Errorf("%s: %d: must be at most maxAllocate, %d", name, value, c.MaxAllocate))

@@ -28,6 +28,7 @@ func (l *ledger) grow() {
 		}
 	}
 	l.create()
+	l.prepare()
 }
 
 // raise plans up to k more slots on the ENI and returns how many it planned.
@@ -102,7 +103,7 @@ func (n *nic) addSlot(calls bool) bool {
 
 // create plans new ENIs until the goal is reached or no more fit.
 func (l *ledger) create() {
-	for l.short() > 0 && l.attached < l.s.Limits.ENIs {
+	for l.short() > 0 && l.full() == "" {
 		f := l.choose()
 		if f == nil {
 			return
@@ -111,10 +112,15 @@ func (l *ledger) create() {
 		if slots <= 0 {
 			return
 		}
-		l.created = append(l.created, l.newENI(f, slots))
-		l.owned += slots
-		l.attached++
+		l.add(l.newENI(f, slots))
 	}
+}
+
+func (l *ledger) add(created Step) {
+	l.created = append(l.created, created)
+	l.owned += created.Count
+	l.attached++
+	l.carriers++
 }
 
 // newENI plans an ENI and takes what it begins with from the subnet.

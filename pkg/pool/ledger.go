@@ -23,9 +23,11 @@ type ledger struct {
 	there    int // slots there when the plan began
 	arriving int // slots on their way when the plan began
 	attached int // ENIs on the instance, with those on their way and planned
+	carriers int // of those: the ones for pods
 }
 
 func open(c Config, s Snapshot, target int) *ledger {
+	s.Limits = c.Within(s.Limits)
 	l := &ledger{c: c, s: s, target: target, attached: len(s.ENIs) + s.Foreign + len(s.Pending)}
 	l.most = c.Most(s.Limits, s.Families, s.MaxPods)
 	l.goal = max(0, min(target, l.most))
@@ -39,7 +41,11 @@ func open(c Config, s Snapshot, target int) *ledger {
 	first := c.FirstIndex(s.Limits)
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
-		if e.Index < first || e.Leaving {
+		if e.Index < first {
+			continue
+		}
+		l.carriers++
+		if e.Leaving {
 			continue
 		}
 		n := newNIC(e, s)
@@ -50,6 +56,7 @@ func open(c Config, s Snapshot, target int) *ledger {
 	}
 	for _, p := range s.Pending {
 		l.owned += p.Slots
+		l.carriers++
 	}
 	l.arriving = l.owned - l.there
 	return l

@@ -165,6 +165,7 @@ func anyLife(t *rapid.T) *life {
 	c.Scale.Batch = rapid.SampledFrom([]int{1, 4, 16}).Draw(t, "batch")
 	s := Snapshot{Families: anyFamilies(t), Limits: anyBlocks(t, eni.Limits{ENIs: rapid.IntRange(1, 6).Draw(t, "enis"),
 		V4: rapid.IntRange(2, 9).Draw(t, "v4"), V6: rapid.IntRange(2, 9).Draw(t, "v6"), NoPrimary: seldom(t, "no primary")})}
+	s.Limits = c.Within(s.Limits)
 	s.ENIs = []ENI{card(0, nil, 0, 0)}
 	for _, id := range []string{"subnet-a", "subnet-b"} {
 		s.Subnets = append(s.Subnets, Subnet{ID: id, Free: rapid.SampledFrom([]int{5, 12, 200}).Draw(t, "free"), New: true})

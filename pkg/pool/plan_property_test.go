@@ -77,7 +77,13 @@ func anyCase(t *rapid.T) trial {
 	k := trial{c: anyConfig(t), s: anySnapshot(t), target: rapid.IntRange(0, 60).Draw(t, "target")}
 	k.steps = Plan(k.c, k.s, k.target)
 	k.next = Apply(k.s, k.steps)
+	k.own()
 	return k
+}
+
+// own makes the limits that the steps are judged by those of the node.
+func (k *trial) own() {
+	k.s.Limits, k.next.Limits = k.c.Within(k.s.Limits), k.c.Within(k.next.Limits)
 }
 
 func (k trial) most() int { return k.c.Most(k.s.Limits, k.s.Families, k.s.MaxPods) }
@@ -236,6 +242,15 @@ func (k trial) checkLimits(t *rapid.T) {
 	}
 	if n := len(k.s.ENIs) + len(k.s.Pending) + k.s.Foreign + created; created > 0 && n > k.s.Limits.ENIs {
 		t.Fatalf("%d ENIs of %d", n, k.s.Limits.ENIs)
+	}
+	carriers := len(k.s.Pending) + created
+	for _, e := range k.s.ENIs {
+		if e.Index >= k.c.FirstIndex(k.s.Limits) {
+			carriers++
+		}
+	}
+	if most := k.c.MaxAllocateENI; created > 0 && most > 0 && carriers > most {
+		t.Fatalf("%d ENIs for pods of %d", carriers, most)
 	}
 	for id, families := range took {
 		for f, n := range families {

@@ -31,11 +31,15 @@ type Config struct {
 	Mode  Mode
 	Scale scale.Config // in mode batch as it is; the other modes derive theirs from it
 
-	FirstENI    int  // lowest device index whose addresses may be for pods: 0 or 1; see FirstIndex
-	MaxAllocate int  // most slots on the node, 0 for no limit but those of the instance
-	Multiple    int  // burstable: full idle ENIs to keep, burstableMehrfachENI; at least 1
-	Partial     bool // burstable: make an ENI even where the subnet can't fill it
-	ReturnENIs  bool // burstable: give idle newest ENIs back
+	FirstENI       int // lowest device index whose addresses may be for pods: 0 or 1; see FirstIndex
+	MaxAllocate    int // most slots on the node, 0 for no limit but those of the instance
+	MaxAllocateENI int // most ENIs for pods, 0 for no limit but that of the instance
+	MaxIPsPerENI   int // most addresses of a family on an ENI, its primary among them, 0 for no limit but that of the instance
+	PreAllocateENI int // ENIs for pods that are made before pods need them
+
+	Multiple   int  // burstable: full idle ENIs to keep, burstableMehrfachENI; at least 1
+	Partial    bool // burstable: make an ENI even where the subnet can't fill it
+	ReturnENIs bool // burstable: give idle newest ENIs back
 
 	MinAllocate       int // best effort: slots that there are at least
 	PreAllocate       int // best effort: free slots to keep

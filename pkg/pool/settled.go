@@ -9,7 +9,7 @@ func Settled(c Config, s Snapshot, there []int, target int) bool {
 	if c.Mode == Burstable || len(s.Families) != 1 || len(s.Pending) > 0 {
 		return false
 	}
-	slots, first := 0, c.FirstIndex(s.Limits)
+	slots, enis, first := 0, 0, c.FirstIndex(s.Limits)
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
 		switch {
@@ -18,12 +18,16 @@ func Settled(c Config, s Snapshot, there []int, target int) bool {
 			return false
 		default:
 			slots += there[i]
+			enis++
 		}
 	}
 	most := c.Most(s.Limits, s.Families, s.MaxPods)
 	ceiling := target
 	if c.Mode == BestEffort {
 		ceiling = min(target+c.MaxAboveWatermark, most)
+	}
+	if enis < c.PreAllocateENI {
+		return false
 	}
 	return target >= 0 && target <= most && slots >= target && slots <= ceiling
 }

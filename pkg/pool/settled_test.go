@@ -54,6 +54,9 @@ func TestWhatIsSettledNeedsNoPlan(t *testing.T) {
 	settled := 0
 	rapid.Check(t, func(t *rapid.T) {
 		c, s := anyConfig(t), calm(t, anySnapshot(t))
+		if seldom(t, "beforehand") {
+			c.PreAllocateENI = 3
+		}
 		_, owned := sum(c, s)
 		target := max(0, owned-rapid.IntRange(-2, 4).Draw(t, "surplus"))
 		if often(t, "exactly") {

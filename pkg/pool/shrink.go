@@ -11,7 +11,7 @@ import (
 // on, whole ENIs where nothing of them is left, and addresses that lack their
 // partner and are not to get it. As long as the goal is not reached nothing does.
 func (l *ledger) shrink() {
-	surplus := l.present() - l.ceiling
+	surplus := l.present() - l.ceiling - l.c.beforehand(l.s.Limits, l.s.Families)
 	waits := func(n *nic) bool { return n.uneven() > 0 } // for partners, which may still come
 	if l.present() < l.goal || l.owned < l.ceiling && slices.ContainsFunc(l.nics, waits) {
 		return
@@ -23,7 +23,7 @@ func (l *ledger) shrink() {
 		case l.returnable(n) && size <= max(0, surplus):
 			n.deleted, n.given = true, size
 		default:
-			for n.give(surplus-n.given, scarce(l.s.Families)) {
+			for n.give(min(surplus-n.given, n.present()-l.stays(n)), scarce(l.s.Families)) {
 			}
 		}
 		surplus -= n.given
@@ -33,6 +33,14 @@ func (l *ledger) shrink() {
 			n.giveUnpaired()
 		}
 	}
+}
+
+// stays returns how many slots an ENI keeps whatever the target is.
+func (l *ledger) stays(n *nic) int {
+	if l.prepared(n) {
+		return 1
+	}
+	return 0
 }
 
 // returnENIs plans which ENIs of a burstable node go back: the newest ones, as long
@@ -74,7 +82,7 @@ func (l *ledger) fill() {
 // that no address of any family is a pod's, ours or others', or was until a moment ago. An ENI that gets
 // more is not given back at once, though a block may bring others too many.
 func (l *ledger) returnable(n *nic) bool {
-	mine := n.Index > 0 && !n.Keep && n != l.nics[0]
+	mine := n.Index > 0 && !n.Keep && n != l.nics[0] && !l.prepared(n)
 	used := slices.ContainsFunc(n.Addresses, func(a Address) bool {
 		return a.State == eni.Used || a.State == eni.Cooling || a.State == eni.Held
 	})

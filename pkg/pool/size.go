@@ -6,10 +6,11 @@ import (
 )
 
 // Most returns how many slots the node can ever hold: those of the ENIs that may
-// carry pods, within MaxAllocate and maxPods. A maxPods of 0 is not known. Where
+// carry pods, within MaxAllocate, MaxAllocateENI, MaxIPsPerENI and maxPods. A maxPods of 0 is not known. Where
 // addresses come in blocks there may be some more, less than a block.
 func (c Config) Most(l eni.Limits, families []eni.Family, maxPods int) int {
-	slots := max(0, l.ENIs-c.FirstIndex(l)) * perENI(l, families)
+	l = c.Within(l)
+	slots := c.carriers(l) * perENI(l, families)
 	for _, limit := range []int{c.MaxAllocate, maxPods} {
 		if limit > 0 {
 			slots = min(slots, limit)
@@ -50,7 +51,7 @@ func (c Config) Sizing(l eni.Limits, families []eni.Family) scale.Config {
 	case Batch:
 		return s.Normal()
 	case Burstable:
-		s.Batch, s.MinFree, s.MinPool = max(1, perENI(l, families)), 100*c.Multiple, 0
+		s.Batch, s.MinFree, s.MinPool = max(1, perENI(c.Within(l), families)), 100*c.Multiple, 0
 	case BestEffort:
 		// Without a free address each pod would wait for the cloud.
 		s.Batch, s.MinFree, s.MinPool = 1, 100*max(1, c.PreAllocate), c.MinAllocate

@@ -52,6 +52,9 @@ func node(families []eni.Family, enis ...ENI) Snapshot {
 func anyConfig(t *rapid.T) Config {
 	c := Config{Mode: Mode(rapid.IntRange(0, 2).Draw(t, "mode")), FirstENI: rapid.IntRange(0, 1).Draw(t, "first"),
 		MaxAllocate: rapid.SampledFrom([]int{0, 0, 7, 20, 33}).Draw(t, "most")}
+	if seldom(t, "own limits") {
+		c.MaxAllocateENI, c.MaxIPsPerENI = rapid.IntRange(0, 4).Draw(t, "most ENIs"), rapid.SampledFrom([]int{0, 3, 6}).Draw(t, "most addresses")
+	}
 	return inMode(t, c, c.Mode)
 }
 

@@ -40,7 +40,8 @@ ENIs share a zone. The limit is what must grow for more pods: addresses, eniQuot
 or maxPods if all nodes of --nodes fit.
 
 What a node carries is told by --instance-type, by --cpus and --memory (Baidu's
-rules), or by --max-enis and --ips-per-eni, which win over the others. A file for
+rules), or by --max-enis and --ips-per-eni, which win over the others and are what a
+node may have by pool.maxAllocateENI and pool.maxIPsPerENI. A file for
 --limits has the form
 
   types:

@@ -68,7 +68,8 @@ Its keys are those of the agent's file, which conf/agent.yaml explains:
                    returnENIs
   besteffort       preAllocate, minAllocate, maxAboveWatermark
   all              delay, stable, burstWindow, burst, shrink, releaseInterval,
-                   exhaustedSpare, exhaustedDelay, firstENI, maxAllocate, coolDown,
+                   exhaustedSpare, exhaustedDelay, firstENI, maxAllocate,
+                   maxAllocateENI, maxIPsPerENI, preAllocateENI, coolDown,
                    resync, settle, leakAge, cloud.callsPerSecond, cloud.callsBurst,
                    cloud.concurrent, cloud.timeout
 

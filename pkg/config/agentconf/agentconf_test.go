@@ -161,6 +161,9 @@ func TestEachKeySetsWhatItSays(t *testing.T) {
 		{"pool: {stable: 6s}", func(c *Config) { c.Pool.Scale.Stable = 6 * time.Second }},
 		{"pool: {burst: 150%, shrink: 1.5}", func(c *Config) { c.Pool.Scale.BurstPercent, c.Pool.Scale.ShrinkPercent = 150, 150 }},
 		{"pool: {exhaustedSpare: 0, exhaustedDelay: 1m}", func(c *Config) { c.Pool.Scale.ExhaustedSpare, c.Pool.Scale.ExhaustedDelay = 0, time.Minute }},
+		{"pool: {maxAllocateENI: 8, maxIPsPerENI: 30, preAllocateENI: 2}", func(c *Config) {
+			c.Pool.MaxAllocateENI, c.Pool.MaxIPsPerENI, c.Pool.PreAllocateENI = 8, 30, 2
+		}},
 		{"pool: {firstENI: 1, maxAllocate: 16}", func(c *Config) { c.Pool.FirstENI, c.Pool.MaxAllocate = 1, 16 }},
 		{"pool: {burstableMultiple: 2, partial: true, returnENIs: true}", func(c *Config) {
 			c.Pool.Multiple, c.Pool.Partial, c.Pool.ReturnENIs = 2, true, true

@@ -102,6 +102,9 @@ func (r *reader) checkSizes(c *Config) {
 	if s.BurstWindow > s.Stable && r.sound("pool.burstWindow", "pool.stable") {
 		r.wrong("pool.burstWindow", short(s.BurstWindow), "at most pool.stable, "+short(s.Stable))
 	}
+	if p := c.Pool; p.MaxAllocateENI > 0 && p.PreAllocateENI > p.MaxAllocateENI && r.sound("pool.preAllocateENI", "pool.maxAllocateENI") {
+		r.wrong("pool.preAllocateENI", p.PreAllocateENI, fmt.Sprintf("at most pool.maxAllocateENI, %d", p.MaxAllocateENI))
+	}
 	if most == 0 || !r.sound("pool.maxAllocate") {
 		return
 	}

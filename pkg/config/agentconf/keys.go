@@ -1,6 +1,7 @@
 package agentconf
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -219,6 +220,13 @@ func poolKeys(p *pool.Config) []key {
 			choice[pool.Mode]{"besteffort", pool.BestEffort}),
 		number("pool.firstENI", &p.FirstENI, 0, 1),
 		number("pool.maxAllocate", &p.MaxAllocate, 0, mostAddresses),
+		number("pool.maxAllocateENI", &p.MaxAllocateENI, 0, eni.MaxIndex+1),
+		one("pool.maxIPsPerENI", fmt.Sprintf("0, or a whole number from 2 to %d", mostPerENI), func(text string) bool {
+			n, err := strconv.Atoi(text)
+			p.MaxIPsPerENI = n
+			return err == nil && n >= 0 && n <= mostPerENI && n != 1 // of one, the primary, no pod has anything
+		}),
+		number("pool.preAllocateENI", &p.PreAllocateENI, 0, eni.MaxIndex+1),
 		number("pool.burstableMultiple", &p.Multiple, 0, eni.MaxIndex),
 		number(multipleAlias, &p.Multiple, 0, eni.MaxIndex),
 		flag("pool.partial", &p.Partial),
