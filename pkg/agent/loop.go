@@ -2,13 +2,19 @@ package agent
 
 import "time"
 
-// SettleWakes is how long after a tick the next one comes for what woke the loop meanwhile.
-// The first wake after a quiet time makes it tick at once; hundreds of pods that start
-// together cost one tick in that time, and not one each.
-const SettleWakes = 100 * time.Millisecond
+const (
+	// FirstWake is how long after the first wake of a quiet time the loop ticks. The watch brings
+	// pods that are bound together one by one: what they need is one call then, and the first
+	// of them does not order for itself what the others would have had to wait for.
+	FirstWake = 10 * time.Millisecond
 
-// Loop decides when an agent ticks: at once when something wakes it after a quiet time, when a
-// call ends, and when something is due. It has no clock and no goroutine of its own, so that the
+	// SettleWakes is how long after a tick the next one comes for what woke the loop meanwhile:
+	// hundreds of pods that start together cost one tick in that time, and not one each.
+	SettleWakes = 100 * time.Millisecond
+)
+
+// Loop decides when an agent ticks: almost at once when something wakes it after a quiet time, at
+// once when a call ends, and when something is due. It has no clock and no goroutine of its own, so that the
 // agent's process and simulations in virtual time run the same one.
 type Loop struct {
 	now  func() time.Duration
@@ -40,13 +46,9 @@ func (l *Loop) Tick() {
 
 // Wake tells that something changed: the node cache, those who wait, or the node's pods.
 func (l *Loop) Wake() {
-	switch early := l.ended + SettleWakes - l.now(); {
-	case l.ticking || l.woken:
-		l.woken = true
-	case early <= 0:
-		l.Tick()
-	default:
-		l.woken = true
-		l.set(min(early, l.due-l.now()))
+	if !l.ticking && !l.woken {
+		now := l.now()
+		l.set(min(max(l.ended+SettleWakes-now, FirstWake), l.due-now))
 	}
+	l.woken = true
 }

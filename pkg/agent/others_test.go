@@ -116,7 +116,7 @@ func TestAnAddressIsThePoolsAgainWhenOthersLetItGo(t *testing.T) {
 		defer n.stop()
 		theirs := n.foreignPods(2)
 		n.occupied <- struct{}{}
-		synctest.Wait()
+		sleep(SettleWakes)
 		if held := n.heldAddrs(); !slices.Equal(held, theirs) {
 			t.Fatalf("held %v, want %v", held, theirs)
 		}
