@@ -39,6 +39,7 @@ func (a *Agent) learn(ctx context.Context, book *ipam.State, now time.Duration) 
 		again, err := a.read(ctx)
 		if err == nil {
 			book = again
+			a.endReleases(book)
 		}
 		errs = append(errs, err)
 	}

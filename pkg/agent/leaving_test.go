@@ -82,3 +82,35 @@ func TestAnENIThatIsGoneGivesPodsNoAddressesWhileTheMemoryCantBeWritten(t *testi
 		n.stop()
 	})
 }
+
+// An agent is killed while it deletes an ENI. The next one takes what is on its way back for
+// releases that have begun; when the ENI is gone there is none of them any more.
+func TestReleasesEndWithTheENIThatTheyWereOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := one(t, eni.Limits{ENIs: 4, V4: 9}, nil)
+		for range 20 {
+			_ = n.add()
+		}
+		n.all(t, time.Minute)
+		n.stop()
+		had := len(n.attached())
+		n.startUntil(1, false, sim.ActDetach)
+		for _, key := range n.keys() {
+			n.del(key)
+		}
+		sleep(time.Hour)
+		if !n.isDead() {
+			t.Fatal("no ENI was detached")
+		}
+		n.kill()
+		n.start(-1, false)
+		sleep(time.Hour)
+		n.stop()
+		if now := len(n.attached()); now >= had {
+			t.Fatalf("%d ENIs are left of %d", now, had)
+		}
+		if left := n.life.agent.mem.Begun; len(left) > 0 {
+			t.Errorf("the memory has releases of what is gone: %v", left)
+		}
+	})
+}

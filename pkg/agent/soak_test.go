@@ -433,6 +433,11 @@ func (n *testNode) right() error {
 			return fmt.Errorf("the book lost %s", pod.owner.Container)
 		}
 	}
+	for addr := range n.life.agent.mem.Begun {
+		if i := slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.Addr == addr }); i < 0 || n.book.Addresses[i].State != eni.Releasing {
+			return fmt.Errorf("the memory has a release of %s, which is not on its way back", addr)
+		}
+	}
 	st := n.told
 	owned := count(n.book, n.w.now()).owned
 	if len(st.Blockers) == 0 && owned < st.Target {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -101,6 +102,24 @@ func (a *Agent) restart(book *ipam.State) {
 		a.mem.Begun[addr] = true
 	}
 	a.restarted = false
+	a.endReleases(book)
+}
+
+// endReleases forgets releases of what is not on its way back by the book: it went with its ENI.
+// When the node gets such an address again, nobody must take it for one that the cloud may take.
+func (a *Agent) endReleases(book *ipam.State) {
+	back := map[netip.Addr]bool{}
+	for i := range book.Addresses {
+		if line := &book.Addresses[i]; line.State == eni.Releasing {
+			back[line.Addr] = true
+		}
+	}
+	for addr := range a.mem.Begun {
+		if !back[addr] {
+			delete(a.mem.Begun, addr)
+			a.unsaved = true
+		}
+	}
 }
 
 // lookIfDue begins a describe at the start, after each resync time, and when a
