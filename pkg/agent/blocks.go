@@ -175,6 +175,9 @@ func (a *Agent) recognize(book *ipam.State) {
 	id, notes := ids(book), a.Cloud.Notes()
 	for i := range a.view.enis {
 		nic := &a.view.enis[i]
+		if at := slices.IndexFunc(book.ENIs, func(have eni.Interface) bool { return have.ID == nic.ID }); at >= 0 && electAgain(nic, book.ENIs[at].V6) {
+			a.view.at, a.view.agrees = nil, false
+		}
 		gone := notes.Gone[nic.ID]
 		var more []netip.Addr
 		for k := range book.Addresses {
@@ -189,4 +192,19 @@ func (a *Agent) recognize(book *ipam.State) {
 			a.view.at, a.view.agrees = nil, false
 		}
 	}
+}
+
+// electAgain makes the primary IPv6 address of the view's ENI the one that the book has, as long
+// as the ENI has it: where the cloud does not tell which one it is, a later process may take
+// another, which a pod has by then.
+func electAgain(nic *cloud.Interface, book eni.Net) bool {
+	at := slices.Index(nic.Addresses, book.Primary.Addr())
+	if at < 0 || !nic.V6.IsValid() {
+		return false
+	}
+	nic.Addresses = slices.Clone(nic.Addresses)
+	nic.Addresses[at] = nic.V6.Primary.Addr()
+	slices.SortFunc(nic.Addresses, netip.Addr.Compare)
+	nic.V6 = book
+	return true
 }
