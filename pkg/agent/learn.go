@@ -244,6 +244,8 @@ func (a *Agent) shrink(ctx context.Context, f facts) error {
 	}
 	for _, id := range enis {
 		delete(a.strays, id)
+		a.holds.clear(eniKey(id))
+		a.holds.clear(assignKey(id))
 		// Its deletion may have been done and the answer lost: nobody asks for it again.
 		if _, shown := a.view.eni(id); !shown && a.isLeaving(id) {
 			delete(a.mem.Leaving, id)

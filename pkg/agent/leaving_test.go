@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,11 @@ func TestAnENIThatIsGoneIsNotRememberedAsLeaving(t *testing.T) {
 		}
 		if left := n.life.agent.mem.Leaving; len(left) > 0 {
 			t.Errorf("still leaving: %v", left)
+		}
+		for key := range n.life.agent.holds {
+			if strings.Contains(key, "eni-") {
+				t.Errorf("what was refused of it is kept for good: %s", key)
+			}
 		}
 	})
 }
