@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -32,12 +31,10 @@ func (r request) mutates() bool { return r.method != http.MethodGet }
 // do makes a request that changes something once, one that reads again where the cloud
 // had too many. Its error is a *driver.Error.
 func (d *Driver) do(ctx context.Context, r request) error {
-	for try := 1; ; try++ {
-		err := d.once(ctx, r)
-		if err == nil || !d.again(ctx, r, try, err) {
-			return err
-		}
+	if r.mutates() {
+		return d.once(ctx, r)
 	}
+	return retries(d.pause).Repeat(ctx, func() error { return d.once(ctx, r) })
 }
 
 func (d *Driver) once(ctx context.Context, r request) error {
@@ -106,32 +103,6 @@ func (r request) sign(ctx context.Context, endpoint string, keys Credentials) (*
 
 // mostBody is how many bytes of an answer are read: 1,000 full ENIs are 4 MB.
 const mostBody = 32 << 20
-
-// again waits before the next try of a read that was refused, and tells whether there
-// is one. Nodes that were refused together do not come back together.
-func (d *Driver) again(ctx context.Context, r request, try int, err error) bool {
-	if r.mutates() || !errors.Is(err, cloud.ErrThrottled) {
-		return false
-	}
-	wait, more := retries(d.pause).Pause(try, func(most time.Duration) time.Duration { return rand.N(most + 1) })
-	if !more {
-		return false
-	}
-	if e, ok := errors.AsType[*driver.Error](err); ok {
-		wait = max(wait, e.RetryAfter)
-	}
-	if end, limited := ctx.Deadline(); limited && time.Until(end) < wait {
-		return false // what the cloud said tells more than that time ran out
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return driver.Again(ctx) == nil
-	}
-}
 
 // endpoint returns where the service is: eni, vpc and bcc are one.
 func (d *Driver) endpoint(ctx context.Context, bare bool) (string, error) {

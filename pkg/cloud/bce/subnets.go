@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/baidubce/bce-sdk-go/services/vpc"
 	"github.com/enipool/enipool/pkg/cloud"
@@ -30,7 +29,7 @@ func (d *Driver) Subnets(ctx context.Context, f driver.SubnetFilter) (list []dri
 	all, err := d.pages(ctx, subnetPath, nil)
 	for _, answer := range all.Subnets {
 		s := decodeSubnet(answer)
-		if slices.Contains(f.IDs, s.ID) || len(f.Tags) > 0 && hasTags(s, f.Tags) {
+		if f.Selects(s) {
 			list = append(list, s)
 		}
 	}
@@ -81,13 +80,4 @@ func parseRange(text string, f eni.Family) (p netip.Prefix, router netip.Addr, e
 		router = p.Addr().Next()
 	}
 	return p, router, err
-}
-
-func hasTags(s driver.Subnet, tags map[string]string) bool {
-	for key, value := range tags {
-		if got, ok := s.Tags[key]; !ok || got != value {
-			return false
-		}
-	}
-	return true
 }

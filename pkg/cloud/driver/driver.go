@@ -8,6 +8,7 @@ package driver
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -151,6 +152,16 @@ type SubnetFilter struct {
 	IDs  []string
 	VPC  string
 	Tags map[string]string
+}
+
+// Selects tells whether the filter selects a subnet of its VPC, for clouds that list all of those.
+func (f SubnetFilter) Selects(s Subnet) bool {
+	for key, value := range f.Tags {
+		if got, has := s.Tags[key]; !has || got != value {
+			return slices.Contains(f.IDs, s.ID)
+		}
+	}
+	return len(f.Tags) > 0 || slices.Contains(f.IDs, s.ID)
 }
 
 // Subnet is a subnet as the cloud describes it.

@@ -1,10 +1,6 @@
 package driver
 
-import (
-	"context"
-	"strings"
-	"time"
-)
+import "strings"
 
 // Parts of a method whose requests a cloud may count apart from the method's others, for
 // Traits.Requests. Without an entry of its own a part has the method's.
@@ -76,42 +72,4 @@ func (t Traits) Looking() map[string]bool {
 		}
 	}
 	return looking
-}
-
-// Retries are how a driver makes a request again that changes nothing and that the cloud
-// refused for its rate, after it has asked Again. The zero Retries are none.
-type Retries struct {
-	Tries       int           // in all
-	First, Most time.Duration // the longest pause after the first try, and after any: each is twice as long
-	Least       int           // of a hundred parts of a pause that chance does not take away
-}
-
-// Pause returns how long to wait after so many tries, and false if there is none any more.
-// random returns a duration from 0 to most.
-func (r Retries) Pause(tries int, random func(most time.Duration) time.Duration) (time.Duration, bool) {
-	if tries >= r.Tries {
-		return 0, false
-	}
-	pause := r.First
-	for range min(tries, 32) - 1 {
-		pause = min(2*pause, r.Most)
-	}
-	sure := pause * time.Duration(r.Least) / 100
-	return sure + random(pause-sure), true
-}
-
-type againKey struct{}
-
-// WithAgain is for a method's context: who made it counts requests, and is asked before one that
-// the method makes again.
-func WithAgain(ctx context.Context, ask func(context.Context) error) context.Context {
-	return context.WithValue(ctx, againKey{}, ask)
-}
-
-// Again is for drivers that make a request again: an error is why it is not to be made.
-func Again(ctx context.Context) error {
-	if ask, counted := ctx.Value(againKey{}).(func(context.Context) error); counted {
-		return ask(ctx)
-	}
-	return nil
 }

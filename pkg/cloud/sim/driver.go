@@ -155,11 +155,10 @@ func (d *Driver) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.S
 			if m, isNode := d.a.nodes.machines[d.instance]; isNode && m.may(s.ID) {
 				tags = merged(tags, AnySubnet())
 			}
-			if !slices.Contains(f.IDs, s.ID) && (len(f.Tags) == 0 || !hasAll(tags, f.Tags)) {
-				continue
+			if told := (driver.Subnet{ID: s.ID, VPC: tx.VPC().ID, Zone: s.Zone, V4: s.V4, V6: s.V6, Gateway4: s.GatewayV4,
+				Gateway6: s.GatewayV6, Free: s.view(true).Free, Ready: true, Tags: tags}); f.Selects(told) {
+				list = append(list, told)
 			}
-			list = append(list, driver.Subnet{ID: s.ID, VPC: tx.VPC().ID, Zone: s.Zone, V4: s.V4, V6: s.V6,
-				Gateway4: s.GatewayV4, Gateway6: s.GatewayV6, Free: s.view(true).Free, Ready: true, Tags: tags})
 		}
 		return list, nil
 	})
@@ -171,15 +170,6 @@ func merged(a, b map[string]string) map[string]string {
 	maps.Copy(all, a)
 	maps.Copy(all, b)
 	return all
-}
-
-func hasAll(tags, want map[string]string) bool {
-	for key, value := range want {
-		if got, has := tags[key]; !has || got != value {
-			return false
-		}
-	}
-	return true
 }
 
 // Interfaces implements driver.Driver.
