@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"testing"
@@ -205,4 +206,26 @@ func TestAnENIJustMadeThatDescribesShowWrongIsLeftOut(t *testing.T) {
 			t.Errorf("shown are %+v, %v, left out %+v", list, err, q)
 		}
 	})
+}
+
+// A release of several requests is repeated as a whole, and what it asks for again may stay without
+// an answer. It was taken all the same.
+func TestWhatWasTakenIsGoneWhateverARepeatedReleaseTells(t *testing.T) {
+	for _, traits := range []driver.Traits{sim.LikeEC2(), sim.LikeBCE()} {
+		synctest.Test(t, func(t *testing.T) {
+			w := lagging(t, traits)
+			n := w.node("i-1")
+			i, err := n.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 3})
+			must(t, err)
+			time.Sleep(time.Minute) // describes show them
+			_, err = n.Interfaces(t.Context())
+			must(t, err)
+			must(t, n.UnassignAddresses(t.Context(), i.ID, i.Addresses[:1]))
+			w.FailNext(sim.ActUnassign, sim.Fault{Answer: sim.Lost})
+			if err := n.UnassignAddresses(t.Context(), i.ID, i.Addresses[:2]); !errors.Is(err, cloud.ErrUnknown) {
+				t.Fatalf("UnassignAddresses: %v", err)
+			}
+			has(t, n, i.ID, i.Addresses[2:], i.Addresses[:1])
+		})
+	}
 }

@@ -86,7 +86,8 @@ func (n *Node) release(ctx context.Context, on nic, r released) error {
 		}
 		if err != nil {
 			if errors.Is(err, cloud.ErrUnknown) {
-				n.note(on.ID, gone, u.Blocks, unsure)
+				before, _ := n.lately(on, taken) // by an earlier call, however this one ends
+				n.note(on.ID, minus(gone, before), u.Blocks, unsure)
 			}
 			return halfDoneIf(begun, err)
 		}
