@@ -49,6 +49,23 @@ func TestAnAddressThatComesAgainIsNotOnItsWayBack(t *testing.T) {
 	}
 }
 
+// The cloud took the address from a pod's ENI, the pod ended, and another ENI has it by now: of that
+// no agent has asked anything.
+func TestAnAddressThatAnotherENIHasIsNotOnItsWayBackThere(t *testing.T) {
+	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+	a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+	moved, goes, gone := netip.MustParseAddr("10.0.1.20"), netip.MustParseAddr("10.0.1.21"), netip.MustParseAddr("10.0.1.22")
+	book := &ipam.State{ENIs: []eni.Interface{{ID: "eni-1", Index: 1}, {ID: "eni-2", Index: 2}}}
+	for _, addr := range []netip.Addr{moved, goes, gone} {
+		book.Addresses = append(book.Addresses, eni.Address{Addr: addr, ENI: 2, State: eni.Releasing})
+	}
+	a.view.enis = []cloud.Interface{{ID: "eni-1", Index: 1, Addresses: []netip.Addr{moved}}, {ID: "eni-2", Index: 2, Addresses: []netip.Addr{goes}}}
+	a.restart(book)
+	if a.mem.Begun[moved] || !a.mem.Begun[goes] || !a.mem.Begun[gone] {
+		t.Errorf("begun are the releases %v, want those of %s and %s", a.mem.Begun, goes, gone)
+	}
+}
+
 // The plan asks an ENI that can't grow for addresses again and again; what it has to give
 // back must not wait for that.
 func TestAnENIThatGetsNoAddressesMayGiveSomeBack(t *testing.T) {

@@ -96,10 +96,15 @@ func (a *Agent) read(ctx context.Context) (*ipam.State, error) {
 }
 
 // restart takes the releases that it finds as begun: an earlier agent's call may
-// still have its effect. For a part of a block there was no call.
+// still have its effect. For a part of a block there was no call, nor for what another ENI
+// has by now.
 func (a *Agent) restart(book *ipam.State) {
-	for addr := range a.view.whole(book.Addresses, func(line *eni.Address) bool { return line.State == eni.Releasing }) {
-		a.mem.Begun[addr] = true
+	at, id := a.view.places(), ids(book)
+	whole := a.view.whole(book.Addresses, func(line *eni.Address) bool { return line.State == eni.Releasing })
+	for _, line := range book.Addresses {
+		if has := at[line.Addr]; whole[line.Addr] && (has == "" || has == id[line.ENI]) {
+			a.mem.Begun[line.Addr] = true
+		}
 	}
 	a.restarted = false
 	a.endReleases(book)
