@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -8,6 +9,61 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 )
+
+// anew makes the book of what the cloud shows, of the old book, nil if there is none, and of the
+// pods that the kernel shows.
+func anew(want ipam.State, old *ipam.State, owners map[netip.Addr]eni.Owner, now time.Duration) (*ipam.State, error) {
+	known := map[netip.Addr]bool{}
+	for _, line := range want.Addresses {
+		known[line.Addr] = true
+	}
+	w := want
+	if old != nil {
+		kept := carried(&want, old, now)
+		owners = withTaken(owners, &want, old, kept)
+		old = kept
+		w.ENIs, w.Addresses = withOld(want, old, known)
+	}
+	return ipam.Merge(old, w, only(owners, known), now)
+}
+
+func only(owners map[netip.Addr]eni.Owner, known map[netip.Addr]bool) map[netip.Addr]eni.Owner {
+	kept := map[netip.Addr]eni.Owner{}
+	for addr, o := range owners {
+		if known[addr] {
+			kept[addr] = o
+		}
+	}
+	return kept
+}
+
+// withTaken adds to the owners that the kernel shows those of the old book whose lines were not
+// carried over and whose addresses the node has all the same: an ADD writes the book before the
+// kernel, so what is not seen there may be a pod's that is about to start. What a pod that is gone
+// has is reclaimed later. The kernel knows better, of the address and of the pod.
+func withTaken(owners map[netip.Addr]eni.Owner, want, old, kept *ipam.State) map[netip.Addr]eni.Owner {
+	type hold struct {
+		eni.Key
+		eni.Family
+	}
+	has, carried := map[hold]bool{}, knownOf(kept)
+	for addr, o := range owners {
+		has[hold{o.Key, eni.FamilyOf(addr)}] = true
+	}
+	there, all := knownOf(want), maps.Clone(owners)
+	if all == nil {
+		all = map[netip.Addr]eni.Owner{}
+	}
+	for _, line := range old.Addresses {
+		if line.State != eni.Used || carried[line.Addr] || !there[line.Addr] || has[hold{line.Owner.Key, line.Family()}] {
+			continue
+		}
+		if _, shown := all[line.Addr]; !shown {
+			all[line.Addr] = *line.Owner
+		}
+	}
+	return all
+}
 
 // carried returns the old book without what the wanted one leaves no room for, so that one
 // record that is torn never keeps the rest from being made anew. Nobody learns anything from
@@ -37,7 +93,39 @@ func carried(want, old *ipam.State, now time.Duration) *ipam.State {
 	for _, id := range replaced {
 		_ = old.DropLost(id) // all that it has is lost or on its way back
 	}
+	for i := range old.ENIs {
+		for _, f := range movedOf(want, &old.ENIs[i]) {
+			withoutFamily(old, i, f)
+		}
+	}
 	return old
+}
+
+// movedOf returns the families that an ENI of the old book surely has no more: the wanted one has
+// no primary address of theirs, and has the former one among those for pods.
+func movedOf(want *ipam.State, was *eni.Interface) (families []eni.Family) {
+	at := slices.IndexFunc(want.ENIs, func(nic eni.Interface) bool { return nic.ID == was.ID })
+	if at < 0 {
+		return nil // what the cloud does not show at all is replacedIn's matter
+	}
+	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
+		now, before := want.ENIs[at].Net(f), was.Net(f)
+		if !now.IsValid() && before.IsValid() && slices.ContainsFunc(want.Addresses, func(line eni.Address) bool { return line.Addr == before.Primary.Addr() }) {
+			families = append(families, f)
+		}
+	}
+	return families
+}
+
+// withoutFamily takes the family out of the book's ENI at that position, with all its lines.
+func withoutFamily(book *ipam.State, at int, f eni.Family) {
+	nic := &book.ENIs[at]
+	if f == eni.IPv4 {
+		nic.V4 = eni.Net{}
+	} else {
+		nic.V6 = eni.Net{}
+	}
+	book.Addresses = slices.DeleteFunc(book.Addresses, func(line eni.Address) bool { return line.ENI == nic.Index && line.Family() == f })
 }
 
 // replacedIn returns the ENIs of the old book that are surely gone: their link on the node is

@@ -71,14 +71,7 @@ func TestWhatTheOldBookKnowsGoesWithWhatTheCloudShows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.want.Settings = testConfig("n1").Settings
-			old := carried(&tt.want, &tt.old, time.Hour)
-			known := map[netip.Addr]bool{}
-			for _, line := range tt.want.Addresses {
-				known[line.Addr] = true
-			}
-			w := tt.want
-			w.ENIs, w.Addresses = withOld(tt.want, old, known)
-			next, err := ipam.Merge(old, w, nil, time.Hour)
+			next, err := anew(tt.want, &tt.old, nil, time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}

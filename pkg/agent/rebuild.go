@@ -112,16 +112,7 @@ func (a *Agent) survey(ctx context.Context) (sv survey, err error) {
 
 // merge makes the new book from the survey and what the old one knows.
 func (a *Agent) merge(sv survey, old *ipam.State, now time.Duration) (*ipam.State, error) {
-	w := sv.want
-	known := map[netip.Addr]bool{}
-	for _, line := range w.Addresses {
-		known[line.Addr] = true
-	}
-	if old != nil {
-		old = carried(&sv.want, old, now)
-		w.ENIs, w.Addresses = withOld(sv.want, old, known)
-	}
-	next, err := ipam.Merge(old, w, only(sv.owners, known), now)
+	next, err := anew(sv.want, old, sv.owners, now)
 	if err == nil {
 		next.Drain(a.goingBack(next), now)
 		next.Hold(sv.kernel.Held(next), now)
@@ -159,14 +150,4 @@ func (a *Agent) wanted(links map[string]eni.Interface) (want ipam.State, waiting
 	}
 	want.ENIs = f.enis
 	return want, f.waiting
-}
-
-func only(owners map[netip.Addr]eni.Owner, known map[netip.Addr]bool) map[netip.Addr]eni.Owner {
-	kept := map[netip.Addr]eni.Owner{}
-	for addr, o := range owners {
-		if known[addr] {
-			kept[addr] = o
-		}
-	}
-	return kept
 }
