@@ -76,11 +76,8 @@ func (n *Node) limits() eni.Limits {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.shape
-	most := eni.MaxIndex + 1
-	if n.t.NoIndex {
-		most = eni.MaxIndex // others' ENIs count down from there
-	}
-	l := eni.Limits{ENIs: max(min(n.room(), most), 1), V4: s.V4}
+	may := n.may()
+	l := eni.Limits{ENIs: max(min(n.room(), may), 1), V4: s.V4}
 	if n.o.Prefixes && s.Prefixes && n.t.Bits4 > 0 {
 		l.V4Block = eni.Block{Bits: n.t.Bits4, Size: 1 << (32 - n.t.Bits4)}
 		l.V4 = 1 + (s.V4-1)*l.V4Block.Size
@@ -88,12 +85,9 @@ func (n *Node) limits() eni.Limits {
 	if l.V4Block.Size == 0 && n.memory.blocks4 { // prefixes were turned off: those that are left go as a whole
 		l.V4Block = eni.Block{Bits: n.t.Bits4, Size: 1}
 	}
-	if most := n.o.Limits.ENIs; most > 0 {
-		l.ENIs = min(most, l.ENIs)
-	}
 	l.V4 = cmp.Or(n.o.Limits.V4, l.V4)
-	l.NoPrimary = s.NoPrimary || s.PrimaryAlone && l.ENIs > 1
-	if n.o.IPv6 && s.V6 > 0 && (!n.t.MarksV6 || l.ENIs > 1) { // of an ENI without a mark nobody knows its primary address
+	l.NoPrimary = s.NoPrimary || s.PrimaryAlone && may > 1
+	if n.o.IPv6 && s.V6 > 0 && (!n.t.MarksV6 || may > 1) { // of an ENI without a mark nobody knows its primary address
 		l.V6 = s.V6
 		if s.Prefixes && n.t.Bits6 > 0 && s.V6 > 1 {
 			l.V6 = l.V4 // each pod gets one of both
@@ -128,6 +122,22 @@ func (n *Node) room() int {
 		onCards += max(most-others[card], 0)
 	}
 	return min(all, onCards)
+}
+
+// may is how many ENIs pods may ever have on the instance, its primary one among them, by what the
+// cloud and the configuration say. What they may have on each goes by this, and not by the room
+// that is left: an ENI that a look leaves out is attached all the same.
+// The caller holds the lock.
+func (n *Node) may() int {
+	may := eni.MaxIndex + 1
+	if n.t.NoIndex {
+		may = eni.MaxIndex // others' ENIs count down from there
+	}
+	may = min(may, n.most())
+	if named := n.o.Limits.ENIs; named > 0 {
+		may = min(may, named)
+	}
+	return may
 }
 
 // most is how many ENIs the instance takes: who names more than the cloud knows better. On
