@@ -110,11 +110,9 @@ func (n *Node) room() int {
 		}
 	}
 	switch {
-	case n.most() > n.shape.ENIs:
-		return all
-	case len(n.shape.Cards) == 0 && n.shape.Builtin != nil: // the table knows the first card alone
-		return n.shape.ENIs - others[0]
-	case len(n.shape.Cards) == 0:
+	case len(n.shape.Cards) == 0 && n.shape.Builtin != nil: // the table knows the first card alone, where all places are
+		return n.most() - others[0]
+	case len(n.shape.Cards) == 0 || n.most() > n.shape.ENIs:
 		return all
 	}
 	onCards := 0

@@ -202,3 +202,31 @@ func TestWhatIsOnCardsThatTheTableDoesNotKnowTakesNoRoomOfTheFirst(t *testing.T)
 		})
 	}
 }
+
+// More ENIs are configured than the table knows, and all of them have their places on the first
+// card: what is on the others takes no room there either.
+func TestWhatIsOnOtherCardsTakesNoRoomOfWhatIsConfiguredForTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		w.AddType(sim.Type{Name: "cards", ENIs: 12, Cards: []int{3, 3, 3, 3}, V4: 8})
+		_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "cards", Subnet: "a"})
+		must(t, err)
+		for card := 1; card < 4; card++ {
+			w.unmanaged(t, "i-3", sim.Attach{Card: card, Index: 1})
+		}
+		n := engine.New(&edited{Driver: w.Driver("i-3", w.traits), shape: func(s driver.Shape) driver.Shape {
+			s.ENIs, s.Cards, s.Builtin = 2, nil, errors.New("UnauthorizedOperation")
+			return s
+		}}, engine.Options{Subnets: []string{"a"}, Limits: eni.Limits{ENIs: 3}})
+		l, err := n.Limits(t.Context())
+		must(t, err)
+		if l.ENIs != 3 {
+			t.Errorf("3 ENIs are configured for the first card, and Limits tell of %d", l.ENIs)
+		}
+		for _, token := range []string{"a", "b"} {
+			if _, err := n.CreateInterface(t.Context(), cloud.Create{Token: token, Subnet: "a", V4: 1}); err != nil {
+				t.Errorf("pods get no ENI: %v", err)
+			}
+		}
+	})
+}
