@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 
@@ -29,14 +30,12 @@ func (r *Region) origin(ctx context.Context, on nic, id string, addrs []netip.Ad
 	if err != nil || len(raw) == 0 {
 		return o, err // of what is gone nothing need be taken
 	}
-	from := raw[0]
-	for _, instance := range []string{from.Instance, from.Mark.Instance} {
-		if n, err := r.node(instance); err == nil && o.node == nil {
-			o.node = n
-		}
+	from, mayLose := r.loser(raw)
+	if n, err := r.node(cmp.Or(from.Instance, from.Mark.Instance)); err == nil {
+		o.node = n
 	}
 	switch {
-	case from.Wrong != "" || from.Unmanaged != "" || o.node == nil && (from.Mark.Token == "" || from.Mark.Cluster != r.o.Cluster):
+	case !mayLose:
 		return o, because(cloud.ErrForbidden, "ENI %s is not one that enipool may take addresses from", id)
 	case from.Subnet != on.Subnet:
 		return o, because(cloud.ErrForbidden, "ENI %s is in subnet %s, and this one in %s", id, from.Subnet, on.Subnet)
@@ -47,6 +46,27 @@ func (r *Region) origin(ctx context.Context, on nic, id string, addrs []netip.Ad
 	}
 	o.id, o.addrs = id, minus(addrs, minus(addrs, has))
 	return o, nil
+}
+
+// loser tells whether pods' addresses may be on an ENI. It has to have been made for a node of
+// this cluster, and be there or nowhere: what others attach to a node is theirs. A primary ENI
+// has no mark, for enipool makes none. Pods' addresses are on it where there is a Node of its
+// instance and pods may have any there, and nothing but the ENI tells which of them are:
+// whoever makes a Node takes all of its further addresses to be for pods.
+func (r *Region) loser(raw []driver.Interface) (driver.Interface, bool) {
+	from := raw[0]
+	n, err := r.node(from.Instance)
+	if err == nil {
+		from = n.withMarks(raw)[0]
+	}
+	switch {
+	case from.Wrong != "" || from.Unmanaged != "":
+		return from, false
+	case from.Primary:
+		return from, err == nil && !n.limits().NoPrimary
+	}
+	m := from.Mark
+	return from, m.Token != "" && m.Cluster == r.o.Cluster && (from.Instance == "" || m.Ours(from.Instance))
 }
 
 // corrected is what an ENI has of single addresses, by a describe and by what calls have done
