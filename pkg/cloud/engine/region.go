@@ -26,6 +26,7 @@ type Region struct {
 	mu    sync.Mutex
 	nodes map[string]*Node
 	deeds map[string]reservationDeed // by the reservation's ID
+	lost  map[reserving]time.Time    // when no answer came: answers may not show that range yet
 	pages int                        // of the last look at the whole VPC, 0: there was none
 }
 
@@ -34,7 +35,7 @@ var _ cloud.Region = (*Region)(nil)
 // NewRegion returns the Region of the driver. It makes no call.
 func NewRegion(d driver.Driver, o Options) *Region {
 	self := New(d, o)
-	return &Region{d: d, t: self.t, o: o, self: self, nodes: map[string]*Node{}, deeds: map[string]reservationDeed{}}
+	return &Region{d: d, t: self.t, o: o, self: self, nodes: map[string]*Node{}, deeds: map[string]reservationDeed{}, lost: map[reserving]time.Time{}}
 }
 
 // Node implements cloud.Region.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -17,6 +18,12 @@ type reservationDeed struct {
 	driver.Reservation
 	at    time.Time
 	ended bool
+}
+
+// reserving is what a call reserves.
+type reserving struct {
+	subnet string
+	in     netip.Prefix
 }
 
 // note is written on reservations: who may end them.
@@ -43,7 +50,26 @@ func (r *Region) Reserve(ctx context.Context, subnet string, in netip.Prefix) (e
 		r.did(w, false)
 		return nil
 	}
-	return r.settled(ctx, subnet, in, true, err)
+	return r.settled(ctx, subnet, in, true, r.orLost(reserving{subnet, in}, err))
+}
+
+// orLost makes of a refusal, where the answer to the same wish was lost a short while ago, that
+// nobody knows: the cloud may refuse a range for what that call has reserved and lists do not show
+// yet. A refusal does not make it last longer: it ends when lists show everything.
+func (r *Region) orLost(w reserving, said error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.self.clock.Now()
+	maps.DeleteFunc(r.lost, func(_ reserving, at time.Time) bool { return now.Sub(at) > r.t.Times.Settle })
+	switch {
+	case errors.Is(said, cloud.ErrUnknown):
+		r.lost[w] = now
+	case errors.Is(said, cloud.ErrForbidden):
+		if _, lost := r.lost[w]; lost {
+			return because(cloud.ErrUnknown, "the answer to an earlier call was lost, and this one is refused: %s; ask again when it shows", detail(said))
+		}
+	}
+	return said
 }
 
 // Unreserve implements cloud.Region.
