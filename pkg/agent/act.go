@@ -118,7 +118,11 @@ func (a *Agent) drain(ctx context.Context, s pool.Step, now time.Duration) (bool
 	}
 	var drained []netip.Addr
 	err = a.Book.Update(ctx, func(b *ipam.State) error {
-		drained = b.Drain(a.drainable(b, s.Addrs, now), now)
+		going := s.Addrs
+		if s.Index >= a.firstIndex() { // else they go one by one, see vacate
+			going = a.drainable(b, going, now)
+		}
+		drained = b.Drain(going, now)
 		return nil
 	})
 	a.unsynced = a.unsynced || len(drained) > 0

@@ -26,7 +26,7 @@ func (d demand) unserved() int { return d.waiting + d.bound }
 func (a *Agent) lookForPods(book *ipam.State, now time.Duration) (demand, error) {
 	waiting, err := a.Wants(now)
 	a.waiting = lacking(book, waiting)
-	d := count(book, now)
+	d := count(book, now, a.firstIndex())
 	d.waiting = len(a.waiting)
 	if a.Pods != nil {
 		var pods []eni.Pod
@@ -42,8 +42,9 @@ func (a *Agent) lookForPods(book *ipam.State, now time.Duration) (demand, error)
 	return d, err
 }
 
-// count counts what the book says.
-func count(book *ipam.State, now time.Duration) demand {
+// count counts what the book says. What is on its way back on ENIs below first is not counted: it
+// may be so for as long as a pod has one of its block, and is no part of the plan.
+func count(book *ipam.State, now time.Duration, first int) demand {
 	// Where all lines are of one family each used one is an owner, and who that is
 	// does not matter.
 	var owners map[eni.Key]bool
@@ -57,7 +58,9 @@ func count(book *ipam.State, now time.Duration) demand {
 		f := line.Family()
 		switch {
 		case line.State == eni.Releasing:
-			releasing[f]++
+			if line.ENI >= first {
+				releasing[f]++
+			}
 		case line.State == eni.Held: // others': neither demand nor supply
 		case line.State == eni.Used && owners == nil:
 			d.used++

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -118,4 +119,28 @@ func TestPodsOnAPrimaryENIThatGetsNoneAreInARebuiltBook(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Addresses come in prefixes, and a new pod's comes from the fullest prefix of the first ENI that
+// has one free: that is none of the primary ENI any more, whose prefixes go back as its pods end.
+func TestAPrimaryENIWithPrefixesIsVacatedAsItsPodsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.2.0/23"))
+		n := w.addNode(testConfig("n1"), sim.Machine{Limits: slashes28(5), Subnet: "subnet-a"})
+		n.start(-1, false)
+		r, ends := rand.New(rand.NewPCG(1, 2)), map[eni.Key]time.Duration{}
+		n.churn(t, r, ends, 12, 20*time.Minute)
+		n.stop()
+		n.conf.Pool.FirstENI = 1
+		n.serial++
+		n.start(-1, false)
+		defer n.stop()
+		n.churn(t, r, ends, 12, 2*time.Hour)
+		if waiting := n.retry(); waiting > 0 {
+			t.Errorf("%d pods wait for an address", waiting)
+		}
+		if on := n.attached()[0].Addresses; len(on) > 0 {
+			t.Errorf("two hours later, when all pods have ended many times over, the primary ENI has %d addresses", len(on))
+		}
+	})
 }

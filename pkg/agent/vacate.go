@@ -13,7 +13,10 @@ import (
 // vacate plans what is free on ENIs below the first one for pods to go back. The book has
 // addresses there from a time when the first one was another: the configuration changed, or
 // what is known of the instance. The pool's plan never looks at them, and an ADD would go on
-// handing them out. What others put on such an ENI is not in the book.
+// handing them out. Where they come in blocks that means single ones, too: an ADD takes the
+// fullest block of the first ENI that has any, so that none would ever be free as a whole. The
+// cloud is asked once all of a block are on their way back. What others put on such an ENI is not
+// in the book.
 func (a *Agent) vacate(book *ipam.State, snap pool.Snapshot, now time.Duration) (steps []pool.Step) {
 	for _, e := range snap.ENIs {
 		if e.Index >= a.firstIndex() || e.Busy || e.Leaving {
@@ -26,10 +29,7 @@ func (a *Agent) vacate(book *ipam.State, snap pool.Snapshot, now time.Duration) 
 				free = append(free, line.Addr)
 			}
 		}
-		if len(free) == 0 {
-			continue // nearly always
-		}
-		if free = a.drainable(book, free, now); len(free) > 0 {
+		if len(free) > 0 { // hardly ever
 			steps = append(steps, pool.Step{Do: pool.Release, ENI: e.ID, Index: e.Index, Subnet: e.Subnet, Addrs: free,
 				Reason: fmt.Sprintf("%s carries no addresses for pods any more", e.ID)})
 		}
