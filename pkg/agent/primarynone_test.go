@@ -2,8 +2,10 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,6 +143,29 @@ func TestAPrimaryENIWithPrefixesIsVacatedAsItsPodsEnd(t *testing.T) {
 		}
 		if on := n.attached()[0].Addresses; len(on) > 0 {
 			t.Errorf("two hours later, when all pods have ended many times over, the primary ENI has %d addresses", len(on))
+		}
+	})
+}
+
+// The node reboots before what its primary ENI got for pods has gone back: nobody knows any more
+// whose that is, so nothing takes it, and people are told.
+func TestAfterARebootPeopleAreToldOfWhatIsLeftOnAPrimaryENIThatGetsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, bare := onItsPrimary(t)
+		if lines := n.status().Unused; len(lines) > 0 {
+			t.Errorf("while the primary ENI is for pods, the status says %q", lines)
+		}
+		*bare = false
+		for _, key := range n.keys() {
+			n.del(key)
+		}
+		n.book, n.bookErr = nil, nodecache.ErrBoot
+		n.start(-1, false)
+		defer n.stop()
+		sleep(time.Hour)
+		want := fmt.Sprintf("has %d that no pod uses", len(n.attached()[0].Addresses))
+		if lines := n.status().Unused; len(lines) != 1 || !strings.Contains(lines[0], want) {
+			t.Errorf("the status says %q, want %q", lines, want)
 		}
 	})
 }

@@ -43,7 +43,7 @@ func (a *Agent) report(now time.Duration) {
 	if a.book != nil {
 		s.Addresses = counts(a.book, now)
 	}
-	s.Unlinked = a.unlinkedLines()
+	s.Unlinked, s.Unused = a.unlinkedLines(), a.unusedLines()
 	if s.Held = nil; a.book != nil {
 		s.Held = heldLines(a.book)
 	}

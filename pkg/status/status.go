@@ -48,6 +48,7 @@ type Status struct {
 	Shared    []string `json:"shared,omitempty"`    // addresses of pods that others claim too
 	Blocked   []string `json:"blocked,omitempty"`   // chains of others that drop what pods send or get
 	Misrouted []string `json:"misrouted,omitempty"` // routes and rules of others that pods' packets take instead of ours
+	Unused    []string `json:"unused,omitempty"`    // ENIs that get none for pods, with addresses that no pod uses
 	LeftOut   []string `json:"leftOut,omitempty"`   // ENIs of which the cloud tells what can't be right
 	Undone    []Undone `json:"undone,omitempty"`    // repairs that something undoes again and again, the most frequent first
 	// PortConflicts are host ports of pods that others claim too, or that nobody can reach.

@@ -51,6 +51,7 @@ func (s Status) Lines(now time.Time, p Process) []string {
 	l.each("left alone", s.Backoff...)
 	l.each("blocked", s.Blockers...)
 	l.each("left out", s.LeftOut...)
+	l.each("unused", s.Unused...)
 	l.each("exhausted", s.Exhausted)
 	if n := s.Addresses.Lost; n > 0 {
 		l.add("lost", "%s that pods use and the cloud took away", addresses(n))

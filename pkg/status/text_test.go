@@ -16,6 +16,7 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	busy.Backoff = []string{"cloud for 12s: throttled"}
 	busy.Blockers = []string{"every ENI is full, and no subnet has room for one more"}
 	busy.Addresses.Lost, busy.Addresses.Held, busy.Orphans = 1, 3, 2
+	busy.Unused = []string{"eni-a, an ENI that gets no addresses for pods, has 2 that no pod uses"}
 	busy.Shared = []string{"10.0.1.4 of default/web is claimed by others too: rule 1536: from 10.0.1.4 lookup 2"}
 	busy.LastError, busy.LastErrorTime = "AssignAddresses eni-a:\x1b[31m\tthrottled", noon.Add(-90*time.Second)
 	exhausted := example()
@@ -75,6 +76,7 @@ in flight:	assign 32 ipv4 addresses to eni-a
 in flight:	delete eni-b
 left alone:	cloud for 12s: throttled
 blocked:	every ENI is full, and no subnet has room for one more
+unused:	eni-a, an ENI that gets no addresses for pods, has 2 that no pod uses
 exhausted:	subnet-a,subnet-b
 lost:	1 address that pods use and the cloud took away
 held:	3 addresses that others have: see below; pool check says what to do
