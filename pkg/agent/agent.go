@@ -97,6 +97,8 @@ type Parts struct {
 	// Pods returns the pods of the node that need addresses, as the cluster knows them,
 	// and false as long as it does not. nil: there is no cluster to ask.
 	Pods func() ([]eni.Pod, bool)
+	// Ending returns those that are being deleted, which Pods leaves out. nil: nobody knows them.
+	Ending func() []eni.Pod
 	// Report takes what the cluster is to know of the node, after each tick. nil: nobody
 	// wants to.
 	Report func(health.Report)

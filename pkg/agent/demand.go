@@ -34,12 +34,22 @@ func (a *Agent) lookForPods(book *ipam.State, now time.Duration) (demand, error)
 		d.watched = true
 		if d.synced {
 			d.pods = len(pods)
-			d.bound = max(0, a.known.unheard(pods, book, a.waiting)-servedByOthers(book))
+			d.bound = max(0, a.known.unheard(pods, book, a.waiting)-a.servedElsewhere(book))
 		}
 	}
 	d.wanted = d.assigned + d.waiting + d.bound
 	d.partial = err != nil || d.watched && !d.synced
 	return d, err
+}
+
+// servedElsewhere is how many of the pods that do not end have an address by another plugin. Which
+// pod an address is of is not known: those that end and have none of ours are taken to have one.
+func (a *Agent) servedElsewhere(book *ipam.State) int {
+	served := servedByOthers(book)
+	if served == 0 || a.Ending == nil {
+		return served // nearly always
+	}
+	return max(0, served-a.known.unheard(a.Ending(), book, a.waiting))
 }
 
 // count counts what the book says. What is on its way back on ENIs below first is not counted: it

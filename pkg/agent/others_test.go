@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -180,5 +181,40 @@ func TestAPodThatOthersServeNeedsNoAddressOfOurs(t *testing.T) {
 	}
 	if got := servedByOthers(book); got != 2 {
 		t.Errorf("%d pods served by others, want 2: the node's own address is no pod's", got)
+	}
+}
+
+// Three pods of another plugin end, and hold their addresses until they are gone; three new pods
+// come in their place, and each of them needs an address. One of ours that ends serves nobody else.
+func TestAddressesOfOthersPodsThatEndServeNoNewOnes(t *testing.T) {
+	pods := func(name string) (list []eni.Pod) {
+		for k := range 3 {
+			list = append(list, eni.Pod{UID: fmt.Sprint(name, k), Namespace: "default", Name: fmt.Sprint(name, k)})
+		}
+		return list
+	}
+	book := &ipam.State{Settings: testConfig("n1").Settings, ENIs: []eni.Interface{carryENI("eni-own", 0, "eth0", "10.0.1.2")}}
+	for k := range 3 {
+		book.Addresses = append(book.Addresses, eni.Address{Addr: netip.AddrFrom4([4]byte{10, 0, 1, byte(10 + k)}), State: eni.Held, HeldBy: "10.0.1.10 dev veth1 in table main"})
+	}
+	ours := carryLine("10.0.1.20", 0, "ours")
+	ours.Owner.UID = "ours"
+	book.Addresses = append(book.Addresses, ours)
+	for _, tt := range []struct {
+		ending []eni.Pod
+		bound  int
+	}{
+		{nil, 0}, // the pods are those that others serve
+		{pods("old-")[:2], 2},
+		{append(pods("old-")[:2], eni.Pod{UID: "ours"}), 2},
+		{pods("old-"), 3},
+	} {
+		a := &Agent{known: newPodSet()}
+		a.Wants = func(time.Duration) ([]nodecache.Waiter, error) { return nil, nil }
+		a.Pods = func() ([]eni.Pod, bool) { return pods("new-"), true }
+		a.Ending = func() []eni.Pod { return tt.ending }
+		if d, err := a.lookForPods(book, time.Hour); err != nil || d.bound != tt.bound {
+			t.Errorf("while %d pods end, three that were bound to the node order %d addresses, want %d; %v", len(tt.ending), d.bound, tt.bound, err)
+		}
 	}
 }

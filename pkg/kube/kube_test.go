@@ -304,6 +304,9 @@ func TestDeletionsAskForNoAddresses(t *testing.T) {
 					t.Fatalf("%d pods when %d of %d are being deleted", got, i+1, count)
 				}
 			}
+			if got := len(n.Ending()); got != count {
+				t.Errorf("%d pods that are being deleted, want %d", got, count)
+			}
 			if l, _ := n.view.load(); l.silent != count {
 				t.Errorf("%d pods that the scheduler counts, want %d until they are gone", l.silent, count)
 			}
@@ -311,7 +314,7 @@ func TestDeletionsAskForNoAddresses(t *testing.T) {
 				c.remove(path(p))
 			}
 			synctest.Wait()
-			if l, _ := n.view.load(); len(l.pods) != 0 || l.silent != 0 {
+			if l, _ := n.view.load(); len(l.pods)+len(l.ending) != 0 || l.silent != 0 {
 				t.Errorf("%+v when all are gone", l)
 			}
 		})

@@ -125,6 +125,13 @@ func (n *Node) Pods() (list []eni.Pod, known bool) {
 	return l.pods, known
 }
 
+// Ending returns those that Pods leaves out because they are being deleted, in no order: they
+// may hold addresses until they are gone. The slice may be kept but not changed.
+func (n *Node) Ending() []eni.Pod {
+	l, _ := n.view.load()
+	return l.ending
+}
+
 // MaxPods returns how many pods the node may hold, those in the host's network
 // among them, and whether that is known.
 func (n *Node) MaxPods() (most int, known bool) { return n.view.maxPods() }

@@ -193,6 +193,7 @@ func (v *view) read() (*corev1.Node, bool) {
 // load is what the pods of a node need. The scheduler counts a pod until it is gone.
 type load struct {
 	pods   []eni.Pod // but for those that are being deleted
+	ending []eni.Pod // those
 	asked  int       // addresses that pods ask the scheduler for
 	silent int       // pods that need one and did not ask
 }
@@ -204,7 +205,9 @@ func sum(list []corev1.Pod, node string) load {
 		if n.pod == (eni.Pod{}) {
 			continue
 		}
-		if !n.ending {
+		if n.ending {
+			l.ending = append(l.ending, n.pod)
+		} else {
 			l.pods = append(l.pods, n.pod)
 		}
 		l.asked += n.asked

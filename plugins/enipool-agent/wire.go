@@ -77,7 +77,7 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 		return err
 	}
 	if cluster != nil {
-		p.Pods, p.Report, p.Warn, r.limit.cluster = cluster.Pods, cluster.Report, cluster.Warn, cluster.MaxPods
+		p.Pods, p.Ending, p.Report, p.Warn, r.limit.cluster = cluster.Pods, cluster.Ending, cluster.Report, cluster.Warn, cluster.MaxPods
 	}
 	ears := watchKernel(&p, r.log)
 	p.Wants = countWaits(nodecache.Cache{Path: conf.Cache}, metrics, r.log, p.Wants)
