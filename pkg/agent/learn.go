@@ -112,7 +112,7 @@ func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Du
 	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings || a.holds.active("grow", now) {
 		return false, nil
 	}
-	refused, err := a.enlarge(ctx, book, f, now)
+	refused, err := a.enlarge(ctx, f, now)
 	if err != nil {
 		a.holds.fail("grow", delayRetry, 0, now, a.Rand)
 		a.holds.because("grow", err)
@@ -147,9 +147,15 @@ func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Du
 
 // enlarge takes what is new into kernel and book, but for ENIs that the book refuses: those it
 // returns with the reason, and holds up no other for them.
-func (a *Agent) enlarge(ctx context.Context, book *ipam.State, f facts, now time.Duration) (refused map[string]error, err error) {
+func (a *Agent) enlarge(ctx context.Context, f facts, now time.Duration) (refused map[string]error, err error) {
 	// What a pod of ours uses already can only be there after the book lost it.
 	o, err := a.Kernel.Occupancy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// An ADD writes the book first: what it has set up by now is its own in the book as it is now,
+	// and would seem to be others' by an older one.
+	book, err := a.read(ctx)
 	if err != nil {
 		return nil, err
 	}

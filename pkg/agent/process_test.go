@@ -124,6 +124,8 @@ func (p process) Grow(_ context.Context, next *ipam.State) ([]string, error) {
 		for _, line := range next.Addresses {
 			if line.State != eni.Releasing && line.State != eni.Held {
 				p.n.routed[line.Addr] = true
+			} else {
+				delete(p.n.routed, line.Addr)
 			}
 		}
 		return nil
