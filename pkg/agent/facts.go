@@ -28,7 +28,8 @@ type facts struct {
 }
 
 // places returns the ENI of each secondary address that is attached in the view. It
-// is made once for each state of the view: every tick asks for it.
+// is made once for each state of the view: every tick asks for it. What is an ENI's primary
+// address is no other's: the ENI was made after somebody took it from there.
 func (v *view) places() map[netip.Addr]string {
 	if v.at != nil {
 		return v.at
@@ -45,8 +46,21 @@ func (v *view) places() map[netip.Addr]string {
 			}
 		}
 	}
+	for _, nic := range v.enis {
+		if nic.Index >= 0 {
+			delete(at, nic.V4.Primary.Addr())
+			delete(at, nic.V6.Primary.Addr())
+		}
+	}
 	v.at = at
 	return at
+}
+
+// heads tells whether the address is the primary one of an attached ENI other than that.
+func (v *view) heads(addr netip.Addr, other string) bool {
+	return slices.ContainsFunc(v.enis, func(nic cloud.Interface) bool {
+		return nic.Index >= 0 && nic.ID != other && (nic.V4.Primary.Addr() == addr || nic.V6.Primary.Addr() == addr)
+	})
 }
 
 // ids returns the ids of the book's ENIs by index.
@@ -97,7 +111,9 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 		if where != "" {
 			matched++
 		}
-		if where != id[line.ENI] {
+		if where == "" && !line.Lost && line.State != eni.Releasing && a.view.heads(line.Addr, id[line.ENI]) {
+			f.lost = append(f.lost, line.Addr) // the book has no room for that ENI before
+		} else if where != id[line.ENI] {
 			f.absent(a, line, slices.Contains(notes.Gone[id[line.ENI]], line.Addr), line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now)
 		} else if line.Lost {
 			f.found = append(f.found, line.Addr)

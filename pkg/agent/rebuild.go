@@ -137,7 +137,7 @@ func (a *Agent) goingBack(book *ipam.State) []netip.Addr {
 // there yet come later.
 func (a *Agent) wanted(links map[string]eni.Interface) (want ipam.State, waiting []string) {
 	want.Settings = a.settings()
-	f := facts{}
+	f, at := facts{}, a.view.places()
 	empty := &ipam.State{}
 	for _, nic := range a.view.enis {
 		index, ok := f.place(a, empty, links, nic.ID)
@@ -145,7 +145,9 @@ func (a *Agent) wanted(links map[string]eni.Interface) (want ipam.State, waiting
 			continue
 		}
 		for _, addr := range nic.Addresses {
-			want.Addresses = append(want.Addresses, eni.Address{Addr: addr, ENI: index})
+			if at[addr] == nic.ID { // else another ENI has it by now
+				want.Addresses = append(want.Addresses, eni.Address{Addr: addr, ENI: index})
+			}
 		}
 	}
 	want.ENIs = f.enis
