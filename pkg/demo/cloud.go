@@ -99,11 +99,35 @@ func (c *cloudAPI) changesOf(node string, since time.Time) []call {
 	defer c.mu.Unlock()
 	var list []call
 	for _, one := range c.calls {
-		if one.Node == node && one.changes() && one.began.After(since) {
+		if one.Node == node && one.began.After(since) {
 			list = append(list, one)
 		}
 	}
-	return list
+	return untilAttached(list)
+}
+
+// untilAttached returns those of a node's calls that change something. One that creates an ENI
+// goes on until that is attached: pods wait for both.
+func untilAttached(calls []call) (changes []call) {
+	var attached []time.Time
+	for _, one := range calls {
+		if one.Method == "Attach" {
+			attached = append(attached, one.ended)
+		}
+	}
+	for _, one := range calls {
+		if !one.changes() {
+			continue
+		}
+		if one.Method == "Create" {
+			one.ended = time.Time{}
+			if len(attached) > 0 {
+				one.ended, attached = attached[0], attached[1:]
+			}
+		}
+		changes = append(changes, one)
+	}
+	return changes
 }
 
 // rounds counts how often somebody waited for the cloud: calls that were under way

@@ -56,6 +56,27 @@ func TestCallsThatOverlapAreOneRound(t *testing.T) {
 	}
 }
 
+func TestAnENIIsOneRoundUntilItIsAttached(t *testing.T) {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	one := func(method string, from, to int) call {
+		return call{Method: method, began: noon.Add(time.Duration(from) * time.Second), ended: noon.Add(time.Duration(to) * time.Second)}
+	}
+	for _, tt := range []struct {
+		name  string
+		calls []call
+		want  int
+	}{
+		{"two made side by side", []call{one("Create", 0, 1), one("Create", 2, 3), one("Attach", 4, 5), one("Attach", 5, 6)}, 1},
+		{"one made after the other", []call{one("Create", 0, 1), one("Attach", 2, 3), one("Create", 4, 5), one("Attach", 6, 7)}, 2},
+		{"the second is not attached yet", []call{one("Create", 0, 1), one("Attach", 2, 3), one("Create", 4, 5), one("Describe", 6, 7)}, 2},
+		{"addresses while one is made", []call{one("Create", 0, 1), one("Assign", 2, 3), one("Attach", 4, 5)}, 1},
+	} {
+		if got := rounds(untilAttached(tt.calls)); got != tt.want {
+			t.Errorf("%s: %d rounds, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestALineOfTheLogInColumns(t *testing.T) {
 	for _, tt := range []struct {
 		log, want string
