@@ -18,9 +18,7 @@ func TestAnENIThatIsLeftOutMakesThePrimaryOneNotAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, traits, sim.Options{}, engine.Options{})
-				w.AddType(sim.Type{Name: "two", ENIs: 2, V4: 8})
-				_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "two", Subnet: "a"})
-				must(t, err)
+				w.third(t, sim.Type{Name: "two", ENIs: 2, V4: 8})
 				d := &edited{Driver: w.Driver("i-3", w.traits), shape: func(s driver.Shape) driver.Shape {
 					s.PrimaryAlone = true
 					return s
@@ -29,16 +27,9 @@ func TestAnENIThatIsLeftOutMakesThePrimaryOneNotAlone(t *testing.T) {
 				if l, err := n.Limits(t.Context()); err != nil || !l.NoPrimary {
 					t.Fatalf("limits are %+v, %v", l, err)
 				}
-				_, err = n.CreateInterface(t.Context(), cloud.Create{Token: "intent", Subnet: "b", V4: 5})
+				_, err := n.CreateInterface(t.Context(), cloud.Create{Token: "intent", Subnet: "b", V4: 5})
 				must(t, err)
-				d.interfaces = func(all []driver.Interface) []driver.Interface {
-					for k := range all {
-						if !all[k].Primary {
-							all[k].MAC = ""
-						}
-					}
-					return all
-				}
+				d.interfaces = withoutMACs
 				list, err := n.Interfaces(t.Context())
 				must(t, err)
 				if l := n.LimitsNow(); !l.NoPrimary {
@@ -54,23 +45,14 @@ func TestAnENIThatIsLeftOutMakesThePrimaryOneNotAlone(t *testing.T) {
 func TestAnENIThatIsLeftOutTakesNoIPv6FromTheNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.LikeBCE(), sim.Options{}, engine.Options{IPv6: true})
-		w.AddType(sim.Type{Name: "two", ENIs: 2, V4: 8, V6: 8})
-		_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "two", Subnet: "a"})
-		must(t, err)
+		w.third(t, sim.Type{Name: "two", ENIs: 2, V4: 8, V6: 8})
 		d := &edited{Driver: w.Driver("i-3", w.traits)}
 		n := engine.New(d, engine.Options{Subnets: []string{"a", "b"}, IPv6: true})
 		before, err := n.Limits(t.Context())
 		must(t, err)
 		_, err = n.CreateInterface(t.Context(), cloud.Create{Token: "intent", Subnet: "b", V4: 2, V6: 2})
 		must(t, err)
-		d.interfaces = func(all []driver.Interface) []driver.Interface {
-			for k := range all {
-				if !all[k].Primary {
-					all[k].MAC = ""
-				}
-			}
-			return all
-		}
+		d.interfaces = withoutMACs
 		_, err = n.Interfaces(t.Context())
 		must(t, err)
 		if l := n.LimitsNow(); l.V6 != before.V6 || before.V6 == 0 {

@@ -38,6 +38,14 @@ func newWorld(t *testing.T, traits driver.Traits, o sim.Options, e engine.Option
 	return w
 }
 
+// third adds the instance i-3, whose type is none of the others'.
+func (w *world) third(t *testing.T, typ sim.Type) {
+	t.Helper()
+	w.AddType(typ)
+	_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: typ.Name, Subnet: "a"})
+	must(t, err)
+}
+
 // node is the instance's cloud.
 func (w *world) node(instance string) *engine.Node {
 	o := w.o

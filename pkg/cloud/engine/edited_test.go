@@ -29,6 +29,16 @@ type edited struct {
 	noSubnets  func(driver.SubnetFilter) error
 }
 
+// withoutMACs tells wrong of all ENIs but the primary one, so that they are left out.
+func withoutMACs(all []driver.Interface) []driver.Interface {
+	for k := range all {
+		if !all[k].Primary {
+			all[k].MAC = ""
+		}
+	}
+	return all
+}
+
 func (d *edited) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
 	if d.gone != nil {
 		if err := d.gone(instances); err != nil {
@@ -266,9 +276,7 @@ func TestInterfacesOfOtherKindsTakeTheRoomOfTheirOwnNetworkCard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
-				w.AddType(sim.Type{Name: "efa", ENIs: tt.total, Cards: tt.cards, V4: 8})
-				_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "efa", Subnet: "a"})
-				must(t, err)
+				w.third(t, sim.Type{Name: "efa", ENIs: tt.total, Cards: tt.cards, V4: 8})
 				for card, n := range tt.has {
 					for range n {
 						w.unmanaged(t, "i-3", sim.Attach{Card: card, Index: -1})
@@ -298,9 +306,7 @@ func TestInterfacesOfOtherKindsTakeTheRoomOfTheirOwnNetworkCard(t *testing.T) {
 func TestENIsOnFurtherCardsAreNotLeftOutWhileTheCardsAreUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
-		w.AddType(sim.Type{Name: "two-cards", ENIs: 4, Cards: []int{2, 2}, V4: 8})
-		_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "two-cards", Subnet: "a"})
-		must(t, err)
+		w.third(t, sim.Type{Name: "two-cards", ENIs: 4, Cards: []int{2, 2}, V4: 8})
 		for _, token := range []string{"a", "b", "c"} {
 			_, err := w.node("i-3").CreateInterface(t.Context(), cloud.Create{Token: token, Subnet: "a", V4: 1})
 			must(t, err)

@@ -17,9 +17,7 @@ import (
 func TestAForeignENIOnAFurtherCardDoesNotBlindTheNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
-		w.AddType(sim.Type{Name: "two-cards", ENIs: 4, Cards: []int{2, 2}, V4: 8})
-		_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "two-cards", Subnet: "a"})
-		must(t, err)
+		w.third(t, sim.Type{Name: "two-cards", ENIs: 4, Cards: []int{2, 2}, V4: 8})
 		n := engine.New(&edited{Driver: w.Driver("i-3", w.traits), shape: func(s driver.Shape) driver.Shape {
 			s.ENIs, s.Cards, s.Builtin = 2, nil, errors.New("UnauthorizedOperation")
 			return s
@@ -76,9 +74,7 @@ func TestAForeignENIOfAnotherVPCDoesNotTakeOursAway(t *testing.T) {
 func TestAForeignENIAtAHighIndexTakesNoneOfOurs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
-		w.AddType(sim.Type{Name: "two-cards", ENIs: 6, Cards: []int{3, 3}, V4: 8})
-		_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "two-cards", Subnet: "a"})
-		must(t, err)
+		w.third(t, sim.Type{Name: "two-cards", ENIs: 6, Cards: []int{3, 3}, V4: 8})
 		n := w.node("i-3")
 		var ids []string
 		for _, token := range []string{"a", "b", "c"} {

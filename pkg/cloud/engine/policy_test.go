@@ -116,9 +116,7 @@ func TestENIsThatPodsCantUseTakeRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, traits, sim.Options{}, engine.Options{})
-				w.AddType(sim.Type{Name: "m5.large", ENIs: 3, V4: 10})
-				_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "m5.large", Subnet: "a"})
-				must(t, err)
+				w.third(t, sim.Type{Name: "m5.large", ENIs: 3, V4: 10})
 				w.unmanaged(t, "i-3", sim.Attach{Index: 1})
 				n := w.node("i-3")
 				limits, err := n.Limits(t.Context())
@@ -237,9 +235,7 @@ func TestPrefixesThatWereTurnedOffGoAsAWhole(t *testing.T) {
 func TestENIsAreOnAllNetworkCardsAndKeepTheirIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
-		w.AddType(sim.Type{Name: "two-cards", ENIs: 4, Cards: []int{2, 2}, V4: 8})
-		_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "two-cards", Subnet: "a"})
-		must(t, err)
+		w.third(t, sim.Type{Name: "two-cards", ENIs: 4, Cards: []int{2, 2}, V4: 8})
 		n := w.node("i-3")
 		limits, err := n.Limits(t.Context())
 		must(t, err)

@@ -86,9 +86,7 @@ func TestAnENIThatIsLeftOutTakesNoRoomOfItsOwnIntent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, traits, sim.Options{}, engine.Options{})
-				w.AddType(sim.Type{Name: "two", ENIs: 2, V4: 8})
-				_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "two", Subnet: "a"})
-				must(t, err)
+				w.third(t, sim.Type{Name: "two", ENIs: 2, V4: 8})
 				d := &edited{Driver: w.Driver("i-3", w.traits)}
 				n := engine.New(d, engine.Options{Subnets: []string{"a", "b"}})
 				shows(t, n, 1)
@@ -97,14 +95,7 @@ func TestAnENIThatIsLeftOutTakesNoRoomOfItsOwnIntent(t *testing.T) {
 				if _, err := n.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
 					t.Fatalf("CreateInterface: %v", err)
 				}
-				d.interfaces = func(all []driver.Interface) []driver.Interface {
-					for k := range all {
-						if !all[k].Primary {
-							all[k].MAC = ""
-						}
-					}
-					return all
-				}
+				d.interfaces = withoutMACs
 				shows(t, n, 1)
 				d.interfaces = nil
 				if l := n.LimitsNow(); l.ENIs != 2 {
@@ -126,9 +117,7 @@ func TestENIsBeyondWhatTheShapeTellsGetPlaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, traits, sim.Options{}, engine.Options{})
-				w.AddType(sim.Type{Name: "six", ENIs: 6, V4: 8})
-				_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "six", Subnet: "a"})
-				must(t, err)
+				w.third(t, sim.Type{Name: "six", ENIs: 6, V4: 8})
 				n := engine.New(&edited{Driver: w.Driver("i-3", w.traits), shape: func(s driver.Shape) driver.Shape {
 					s.ENIs, s.Builtin = 4, errors.New("UnauthorizedOperation")
 					return s
@@ -151,9 +140,7 @@ func TestENIsBeyondWhatTheShapeTellsGetPlaces(t *testing.T) {
 func TestNoMoreENIsAreConfiguredThanTheCardsTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
-		w.AddType(sim.Type{Name: "cards", ENIs: 4, Cards: []int{2, 2}, V4: 8})
-		_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "cards", Subnet: "a"})
-		must(t, err)
+		w.third(t, sim.Type{Name: "cards", ENIs: 4, Cards: []int{2, 2}, V4: 8})
 		n := engine.New(w.Driver("i-3", w.traits), engine.Options{Subnets: []string{"a"}, Limits: eni.Limits{ENIs: 6}})
 		if l, err := n.Limits(t.Context()); err != nil || l.ENIs != 4 {
 			t.Errorf("with 6 configured ENIs for cards that take 4 there are %d, %v", l.ENIs, err)
@@ -180,9 +167,7 @@ func TestWhatIsOnCardsThatTheTableDoesNotKnowTakesNoRoomOfTheFirst(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
-				w.AddType(sim.Type{Name: "p5", ENIs: 8, Cards: []int{2, 2, 2, 2}, V4: 8})
-				_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "p5", Subnet: "a"})
-				must(t, err)
+				w.third(t, sim.Type{Name: "p5", ENIs: 8, Cards: []int{2, 2, 2, 2}, V4: 8})
 				for card := 1; card < 4; card++ {
 					more(t, w, card)
 				}
@@ -208,9 +193,7 @@ func TestWhatIsOnCardsThatTheTableDoesNotKnowTakesNoRoomOfTheFirst(t *testing.T)
 func TestWhatIsOnOtherCardsTakesNoRoomOfWhatIsConfiguredForTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
-		w.AddType(sim.Type{Name: "cards", ENIs: 12, Cards: []int{3, 3, 3, 3}, V4: 8})
-		_, err := w.AddInstance(sim.Instance{ID: "i-3", Type: "cards", Subnet: "a"})
-		must(t, err)
+		w.third(t, sim.Type{Name: "cards", ENIs: 12, Cards: []int{3, 3, 3, 3}, V4: 8})
 		for card := 1; card < 4; card++ {
 			w.unmanaged(t, "i-3", sim.Attach{Card: card, Index: 1})
 		}
