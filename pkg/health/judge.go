@@ -17,6 +17,9 @@ func Default() Config { return Config{Grace: 30 * time.Second, Quiet: time.Minut
 // may need several ENIs, one call after the other.
 const slow = 4
 
+// mostSilence is how long a message stands at most.
+const mostSilence = time.Hour
+
 // State is what the judge remembers of a node. Its times are since boot, 0 for none,
 // so it ends with the boot. It encodes to JSON and back without loss.
 type State struct {
@@ -65,7 +68,7 @@ func Judge(c Config, s State, now time.Duration, o Observation) (State, Report) 
 	case s.Faulty && s.Cause != s.Reason && now-s.Blamed >= c.Grace:
 		s.Reason = s.Cause
 		s.say(o, now)
-	case s.Faulty && now-s.Said >= c.Quiet:
+	case s.Faulty && now-s.Said >= s.silence(c):
 		s.say(o, now)
 	}
 	s.size(c, now, o)
@@ -111,6 +114,12 @@ func (s *State) patience(c Config) time.Duration {
 		return slow * c.Grace
 	}
 	return c.Grace
+}
+
+// silence is how long a message stands while its reason does: as long as the fault had lasted when
+// it was made. The first numbers of a fault matter most, and each new message is a write for the API server.
+func (s *State) silence(c Config) time.Duration {
+	return max(c.Quiet, min(s.Said-s.Since, mostSilence))
 }
 
 func (s *State) report(c Config) Report {

@@ -11,8 +11,7 @@ import (
 // into a condition of the node and into events.
 const mostWords = 200
 
-// say makes the message of a fault anew. It is not made more often than once in
-// Quiet while its reason stays: each one is a write for the API server.
+// say makes the message of a fault anew, which is not done often while its reason stays: see silence.
 func (s *State) say(o Observation, now time.Duration) {
 	what := s.What
 	if s.Cause != s.Reason {

@@ -62,22 +62,31 @@ func TestAMessageDoesNotMixTwoCauses(t *testing.T) {
 	}
 }
 
-// Each new message is a write for the API server.
-func TestAMessageIsMadeAnewNoMoreOftenThanInAQuietTime(t *testing.T) {
-	c, s := Default(), New()
-	told, changes := "", 0
-	for second := range 600 {
-		var r Report
-		s, r = Judge(c, s, time.Hour+time.Duration(second)*time.Second, full(1+second))
-		if r.Message != told {
-			told, changes = r.Message, changes+1
+// Each new message is a write for the API server: a day of a fault is 30 of them.
+func TestAMessageStandsForAsLongAsTheFaultHasLasted(t *testing.T) {
+	for _, tt := range []struct {
+		lasts   time.Duration
+		changes int
+		last    string
+	}{
+		{10 * time.Minute, 1 + 1 + 4, "511 pods"}, // healthy, faulty after 30s, then after 1, 2, 4 and 8 minutes
+		{24 * time.Hour, 1 + 1 + 7 + 22, "83071 pods"},
+	} {
+		c, s := Default(), New()
+		told, changes := "", 0
+		for second := range int(tt.lasts / time.Second) {
+			var r Report
+			s, r = Judge(c, s, time.Hour+time.Duration(second)*time.Second, full(1+second))
+			if r.Message != told {
+				told, changes = r.Message, changes+1
+			}
 		}
-	}
-	if changes != 1+1+9 { // healthy, faulty after 30s, and each minute after that
-		t.Errorf("%d messages in ten minutes", changes)
-	}
-	if !strings.HasPrefix(told, "571 pods") {
-		t.Errorf("the last one is old: %s", told)
+		if changes != tt.changes {
+			t.Errorf("%d messages in %s, want %d", changes, tt.lasts, tt.changes)
+		}
+		if !strings.HasPrefix(told, tt.last) {
+			t.Errorf("the last one of %s: %s, want %s", tt.lasts, told, tt.last)
+		}
 	}
 }
 

@@ -48,13 +48,14 @@ type keeper struct {
 
 	own    *corev1.Node  // the node as our last write left it
 	done   health.Report // the last one that was written
+	room   *room
 	again  *rate.Limiter // of writes that follow on the same report
 	failed string        // the last error
 	said   bool          // it is in the log
 }
 
 func newKeeper(v *view, c client.Client, e *events, o Options) *keeper {
-	return &keeper{view: v, client: c, events: e, log: o.Log, mayTaint: o.Taint, again: rate.NewLimiter(rate.Every(pace), quick)}
+	return &keeper{view: v, client: c, events: e, log: o.Log, mayTaint: o.Taint, room: newRoom(), again: rate.NewLimiter(rate.Every(pace), quick)}
 }
 
 func (k *keeper) report(r health.Report) {
@@ -120,9 +121,10 @@ func (k *keeper) settle(ctx context.Context) (time.Duration, error) {
 	if want == nil || !ok {
 		return 0, nil
 	}
-	status, taint := k.statusPatch(node, *want), taintPatch(node.Spec.Taints, want.Taint && k.mayTaint)
+	status, due := k.statusPatch(node, *want)
+	taint := taintPatch(node.Spec.Taints, want.Taint && k.mayTaint)
 	if status.empty() && taint == nil {
-		return 0, nil
+		return due, nil
 	}
 	if k.done == *want {
 		turn := k.again.Reserve()
@@ -137,7 +139,7 @@ func (k *keeper) settle(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	k.done = *want
-	return 0, nil
+	return due, nil
 }
 
 // current returns the node as it is watched, or as our last write left it if the
@@ -153,19 +155,21 @@ func (k *keeper) current() (*corev1.Node, bool) {
 	return node, true
 }
 
-// statusPatch returns what of the node's status is to change.
-func (k *keeper) statusPatch(node *corev1.Node, want health.Report) statusPatch {
-	var p statusPatch
+// statusPatch returns what of the node's status is to change, and after how long more may be
+// though nothing moves, 0 for never.
+func (k *keeper) statusPatch(node *corev1.Node, want health.Report) (p statusPatch, due time.Duration) {
+	now := metav1.Now()
 	was := conditionOf(node)
-	if is := conditionFor(want, was, metav1.Now()); !same(was, is) {
+	if is := conditionFor(want, was, now); !same(was, is) {
 		p.Status.Conditions = []corev1.NodeCondition{is}
 	}
 	if load, known := k.view.load(); known && want.Capacity >= 0 {
-		if n := published(want.Capacity, load); !offers(node, n) {
+		var n int
+		if n, due = k.room.number(now.Time, want.Capacity, load, node); !offers(node, n) {
 			p.Status.Capacity, p.Status.Allocatable = quantity(n), quantity(n)
 		}
 	}
-	return p
+	return p, due
 }
 
 // write sends the patches. A taint is added before there is more room for the

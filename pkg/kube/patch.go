@@ -34,7 +34,7 @@ func quantity(n int) corev1.ResourceList {
 // off what pods asked for; pods that did not ask, because they are older than
 // enipool, have to be taken off here. It is never less than what pods asked for: a
 // kubelet that starts anew turns away what does not fit, though it is running.
-func published(capacity int, l load) int { return max(capacity-l.silent, l.asked) }
+func published(capacity, silent, asked int) int { return max(capacity-silent, asked) }
 
 // conditionFor returns the condition that says what a report says, as it follows on
 // the one that the node has.
