@@ -1,11 +1,15 @@
 package simulate
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +51,39 @@ type wired struct {
 	account *sim.Account
 	clock   *jumps
 	world   World // that is simulated in its place
+	again   repeats
+}
+
+// repeats counts requests that the SDK of AWS made once more by itself: now and then, on a busy
+// machine, a connection is closed while it reads an answer.
+type repeats struct {
+	mu sync.Mutex
+	of map[string]int // by action
+}
+
+// count returns the handler's like that counts what is asked again.
+func (r *repeats) count(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if try := q.Header.Get("Amz-Sdk-Request"); !strings.Contains(try, "attempt=1;") && try != "attempt=1" {
+			body, _ := io.ReadAll(q.Body)
+			q.Body = io.NopCloser(bytes.NewReader(body))
+			if form, err := url.ParseQuery(string(body)); err == nil {
+				r.mu.Lock()
+				r.of[form.Get("Action")]++
+				r.mu.Unlock()
+			}
+		}
+		h.ServeHTTP(w, q)
+	})
+}
+
+// taken returns what was counted, and begins anew.
+func (r *repeats) taken() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of := r.of
+	r.of = map[string]int{}
+	return of
 }
 
 func serve(t *testing.T, h http.Handler) (url string) {
@@ -77,7 +114,7 @@ func newWired(t *testing.T, r Rates, l eni.Limits, typ sim.Type, o sim.Options) 
 	must(t, a.AddSubnet(sim.Subnet{ID: "subnet-1", V4: w.Subnets[0].CIDR, Zone: "cn-bj-d"}))
 	_, err := a.AddInstance(sim.Instance{ID: "i-1", Type: typ.Name, Subnet: "subnet-1", Groups: []string{"g-1"}})
 	must(t, err)
-	return &wired{account: a, clock: clock, world: w}
+	return &wired{account: a, clock: clock, world: w, again: repeats{of: map[string]int{}}}
 }
 
 func (w *wired) open(d driver.Driver) *wired {
@@ -94,7 +131,7 @@ func onEC2(t *testing.T) *wired {
 	typ := sim.Type{Name: "test.large", ENIs: 4, V4: 15, CPUs: 2, Memory: 4096}
 	w := newWired(t, EC2(), eni.Limits{ENIs: 4, V4: 15}, typ, sim.Options{Region: "eu-test-1", NewID: sim.EC2ID, Reserve: sim.EC2Reserve})
 	e := fakeec2.New(w.account, fakeec2.Options{Role: "node"})
-	return w.open(aws.New(aws.Options{Endpoint: serve(t, e.Handler()), Metadata: serve(t, e.Metadata("i-1"))}))
+	return w.open(aws.New(aws.Options{Endpoint: serve(t, w.again.count(e.Handler())), Metadata: serve(t, e.Metadata("i-1"))}))
 }
 
 func onBCE(t *testing.T) *wired {
@@ -114,12 +151,16 @@ func onBCE(t *testing.T) *wired {
 	return w.open(d)
 }
 
-// asks are the requests that a call makes of the cloud's API.
+// asks are the requests that a call makes of the cloud's API, those that an SDK repeats once.
 func (w *wired) asks(t *testing.T, call func() error) map[string]int {
 	t.Helper()
 	before := w.account.Calls()
+	w.again.taken()
 	must(t, call())
 	asked := w.account.Calls()
+	for action, more := range w.again.taken() {
+		asked[action] -= more
+	}
 	for action := range asked {
 		asked[action] -= before[action]
 	}
