@@ -89,11 +89,13 @@ func newlyHeld(o netconf.Occupancy, book *ipam.State) bool {
 }
 
 // notBegun returns those of the addresses of which the cloud has not heard that it
-// should take them back.
+// should take them back. What it took by itself is not the node's any more, and may be an ENI's
+// primary address by now.
 func (a *Agent) notBegun(causes map[netip.Addr]string) []netip.Addr {
 	var addrs []netip.Addr
+	at := a.view.places()
 	for addr := range causes {
-		if !a.mem.Begun[addr] {
+		if !a.mem.Begun[addr] && (!a.view.known || at[addr] != "") {
 			addrs = append(addrs, addr)
 		}
 	}

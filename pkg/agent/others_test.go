@@ -218,3 +218,33 @@ func TestAddressesOfOthersPodsThatEndServeNoNewOnes(t *testing.T) {
 		}
 	}
 }
+
+// The cloud took a pod's address and gave it to an ENI of the node, on whose link it is now. The
+// pod goes after the tick has learned what is lost: nothing of it is left to be held, or the book
+// has the address twice.
+func TestWhatTheCloudTookIsNotHeldForOthersWhenItsPodGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, large, nil)
+		must(t, n.add())
+		pod := n.keys()[0]
+		lost := n.pods[pod].addrs[0]
+		w.taken[lost] = true
+		must(t, w.account.TakeAway(lost))
+		sleep(20 * time.Minute)
+		n.stop()
+		if at := slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.Addr == lost }); at < 0 || !n.book.Addresses[at].Lost {
+			t.Fatalf("%s is not lost under its pod: the test shows nothing", lost)
+		}
+		n.foreign = map[netip.Addr]string{lost: "eth1"}
+		a := n.agent(&life{killAt: -1}, n.w.log)
+		a.view.known, a.view.enis = true, n.attached()
+		n.del(pod)
+		sleep(time.Millisecond)
+		book, err := a.read(t.Context())
+		must(t, err)
+		must(t, a.lookForOthers(t.Context(), book, n.w.now()))
+		if held := n.heldAddrs(); len(held) > 0 {
+			t.Errorf("held %v, which the node does not have any more", held)
+		}
+	})
+}
