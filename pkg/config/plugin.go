@@ -57,10 +57,26 @@ type KeyError struct {
 	Want  string
 	// Unsupported marks a key that is right but asks for what we don't do.
 	Unsupported bool
+
+	Unknown bool   // there is no such key
+	Meant   string // the one that most likely is, "" if none is near
+	Line    int    // of the file, 0 where there is none
 }
 
-// Error names key, value and what is allowed.
-func (e *KeyError) Error() string { return fmt.Sprintf("%s: %s: must be %s", e.Key, e.Value, e.Want) }
+// Error names the key, and its value and what is allowed, or that there is no such key.
+func (e *KeyError) Error() string {
+	text := fmt.Sprintf("%s: %s: must be %s", e.Key, e.Value, e.Want)
+	if e.Unknown {
+		text = e.Key + ": unknown key"
+	}
+	if e.Meant != "" {
+		text += "; did you mean " + e.Meant + "?"
+	}
+	if e.Line > 0 {
+		text += fmt.Sprintf(" (line %d)", e.Line)
+	}
+	return text
+}
 
 // fields are the members of a JSON object as they come: one of a wrong type can
 // be named, and DEL can do without it. A map of raw members is decoded in half the

@@ -4,7 +4,6 @@
 package agentconf
 
 import (
-	"errors"
 	"log/slog"
 	"time"
 
@@ -132,7 +131,7 @@ func Parse(text []byte) (Config, error) {
 	r.into(keys(&c))
 	r.derive(&c)
 	r.check(&c)
-	if err := errors.Join(r.errs...); err != nil {
+	if err := r.failed(); err != nil {
 		return Config{}, err
 	}
 	return c, nil

@@ -1,22 +1,15 @@
 package agentconf
 
 import (
-	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
-	"net/url"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
-	"github.com/enipool/enipool/pkg/pool"
-	"github.com/enipool/enipool/pkg/scale"
 )
 
 // Bounds that only keep nonsense out.
@@ -30,9 +23,11 @@ const (
 	mostPerENI    = 1024
 )
 
-// keys returns all keys of the file; their values go into c.
+// keys returns all keys of the file; their values lie in c. A line of the table is a key: its
+// kind with its bounds, its unit, whether a change counts at once, and since which release
+// it is known.
 func keys(c *Config) []key {
-	return slices.Concat(nodeKeys(c), settingKeys(c), cloudKeys(&c.Cloud), kubeKeys(&c.Kubernetes), sizeKeys(&c.Pool.Scale), poolKeys(&c.Pool))
+	return slices.Concat(nodeKeys(c), settingKeys(c), cloudKeys(&c.Cloud), kubeKeys(&c.Kubernetes), sizeKeys(&c.Pool.Scale), kpaKeys(&c.Pool.Scale), poolKeys(&c.Pool))
 }
 
 func nodeKeys(c *Config) []key {
@@ -40,44 +35,38 @@ func nodeKeys(c *Config) []key {
 		one("node", "a name without blanks of at most 253 bytes", func(text string) bool {
 			c.Node = text
 			return len(text) <= 253 && !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
-		}),
-		file("cache", &c.Cache),
-		file("state", &c.State),
-		number("maxPods", &c.MaxPods.Fixed, 0, mostPods),
-		file("kubeletConfig", &c.MaxPods.KubeletConfig),
-		oneOf("fastPath", &c.FastPath, choice[Switch]{"auto", Auto}, choice[Switch]{"off", Off}),
-		duration("resync", &c.Resync, 100*time.Millisecond, time.Hour),
-		duration("settle", &c.Settle, 0, 10*time.Minute),
-		duration("orphanAge", &c.OrphanAge, 0, 24*time.Hour),
-		duration("leakAge", &c.LeakAge, time.Second, 24*time.Hour),
+		}).at(textAt(&c.Node)).of(rule{"type": []string{"string", "number", "boolean", "null"}, "maxLength": 253, "pattern": "^\\S*$"}).
+			restart(release1, "The name that the cloud and people know the node by; not named, NODE_NAME of the agent's environment, else the host's name."),
+		file("cache", &c.Cache).restart(release1, "The node cache, where the plugin finds its addresses: cachePath of the network configuration must be the same."),
+		file("state", &c.State).restart(release1, "The agent's own file: what it remembers over a restart. The last configuration that was right is kept beside it."),
+		number("maxPods", &c.MaxPods.Fixed, 0, mostPods).in("pods").live(release1, "How many pods the node may run, which limits the pool; 0: what the Node object says, else what the kubelet has, else 110."),
+		file("kubeletConfig", &c.MaxPods.KubeletConfig).live(release1, "The kubelet's configuration file, where its command line and the usual places don't tell."),
+		oneOf("fastPath", &c.FastPath, choice[Switch]{"auto", Auto}, choice[Switch]{"off", Off}).
+			live(unreleased, "Whether packets of established connections may pass the node past iptables and nftables: auto, where the kernel can and nobody else decides about them; or off."),
+		duration("resync", &c.Resync, 100*time.Millisecond, time.Hour).live(release1, "How often cloud, kernel and cache are compared completely and repaired."),
+		duration("settle", &c.Settle, 0, 10*time.Minute).live(release1, "How long the cloud may go on showing what was before a call: the consistency window."),
+		duration("orphanAge", &c.OrphanAge, 0, 24*time.Hour).live(release1, "How long the address of a sandbox that is provably gone waits for its DEL before the agent takes it back."),
+		duration("leakAge", &c.LeakAge, time.Second, 24*time.Hour).live(release1, "How long an ENI of this node must be attached nowhere before it is deleted as leaked; at least settle plus cloud.timeout."),
 		one("listen", `an IP address (or localhost) and a port like "127.0.0.1:9809", or "" for none`, func(text string) bool {
 			c.Listen = text
 			return text == "" || validListen(text)
-		}),
-		flag("profile", &c.Profile),
+		}).at(textAt(&c.Listen)).of(rule{"type": []string{"string", "null"}, "pattern": "^(.+:[0-9]+)?$"}).
+			restart(release1, "Where /metrics, /healthz and /readyz are served; \"\" for nowhere."),
+		flag("profile", &c.Profile).restart(release1, "Whether pprof is served there too."),
 		oneOf("logLevel", &c.LogLevel, choice[slog.Level]{"debug", slog.LevelDebug}, choice[slog.Level]{"info", slog.LevelInfo},
-			choice[slog.Level]{"warn", slog.LevelWarn}, choice[slog.Level]{"error", slog.LevelError}),
-		oneOf("logFormat", &c.LogFormat, choice[string]{"text", "text"}, choice[string]{"json", "json"}),
+			choice[slog.Level]{"warn", slog.LevelWarn}, choice[slog.Level]{"error", slog.LevelError}).
+			live(release1, "The least important lines that the log has."),
+		oneOf("logFormat", &c.LogFormat, choice[string]{"text", "text"}, choice[string]{"json", "json"}).
+			restart(release1, "How the log's lines are written."),
 	}
-}
-
-// validListen wants an address in so many words: ":9809" would open the port to
-// the world without saying so.
-func validListen(text string) bool {
-	host, port, err := net.SplitHostPort(text)
-	if err != nil {
-		return false
-	}
-	_, errHost := netip.ParseAddr(host)
-	_, errPort := strconv.ParseUint(port, 10, 16)
-	return errPort == nil && (errHost == nil || host == "localhost")
 }
 
 func settingKeys(c *Config) []key {
 	s := &c.Settings
 	var families []eni.Family
 	return []key{
-		oneOf("routing", &s.Routing, choice[ipam.Routing]{"map", ipam.Map}, choice[ipam.Routing]{"rule", ipam.Rule}),
+		oneOf("routing", &s.Routing, choice[ipam.Routing]{"map", ipam.Map}, choice[ipam.Routing]{"rule", ipam.Rule}).
+			live(release1, "How a pod's packets find their ENI: map, one nftables map from address to ENI; or rule, one ip rule per pod, for kernels without nftables."),
 		one("firewall", "auto, nftables or iptables", func(text string) (ok bool) {
 			if c.AnyFirewall = text == "auto"; c.AnyFirewall {
 				return true
@@ -85,15 +74,18 @@ func settingKeys(c *Config) []key {
 			var err error
 			s.Firewall, err = ipam.ParseFirewall(text)
 			return err == nil
-		}),
+		}).at(value(&c.AnyFirewall, func() any { return c.firewall() }), value(&s.Firewall, nil)).
+			of(rule{"enum": []any{"auto", ipam.Nftables.String(), ipam.Iptables.String(), nil}}).
+			live(release1, "The packet filter that holds SNAT and connection marks; auto: nftables where it works."),
 		list("vpcCIDRs", "a range like 10.0.0.0/16, without host bits", func(text string) bool {
 			cidr, err := netip.ParsePrefix(text)
 			s.VPC = append(s.VPC, cidr)
 			return err == nil && cidr == cidr.Masked()
-		}),
-		flag("snat", &s.SNAT),
-		duration("coolDown", &s.CoolDown, 0, time.Hour),
-		mask("markMask", &s.MarkMask),
+		}).at(values(&s.VPC)).of(rule{"type": []string{"array", "null"}, "items": rule{"type": "string", "pattern": "^[0-9a-fA-F.:]+/[0-9]+$"}}).
+			live(release1, "The VPC's ranges, without host bits: pods keep their own address towards these. Needed where snat is true."),
+		flag("snat", &s.SNAT).live(release1, "Whether pods reach the world outside vpcCIDRs with the node's own address."),
+		duration("coolDown", &s.CoolDown, 0, time.Hour).live(release1, "How long a released address cools down before another pod may get it."),
+		mask("markMask", &s.MarkMask).live(release1, "The eight bits of packet and connection marks that are enipool's."),
 		list("families", "ipv4 or ipv6", func(text string) bool {
 			for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
 				if text == f.String() && !slices.Contains(families, f) {
@@ -104,138 +96,26 @@ func settingKeys(c *Config) []key {
 				}
 			}
 			return false
-		}),
+		}).at(values(&s.Families)).of(rule{"type": []string{"array", "null"}, "uniqueItems": true, "items": rule{"enum": []any{eni.IPv4.String(), eni.IPv6.String()}}}).
+			live(release1, "What each pod gets: ipv4, ipv6, or both from the same ENI."),
 	}
 }
 
-func cloudKeys(c *Cloud) []key {
-	return []key{
-		oneOf("cloud.provider", &c.Provider, choice[string]{Sim, Sim}, choice[string]{AWS, AWS}, choice[string]{BCE, BCE}),
-		one("cloud.endpoint", wantEndpoint, func(text string) bool {
-			c.Endpoint = text
-			return true // what it must be depends on the provider: see checkCloud
-		}),
-		one("cloud.metadata", wantURL, func(text string) bool {
-			c.Metadata = text
-			return text == "" || validURL(text)
-		}),
-		word("cloud.region", &c.Region),
-		word("cloud.instance", &c.Instance),
-		one("cloud.kind", "bcc, bbc or ebc", func(text string) bool {
-			c.Kind = text
-			return slices.Contains([]string{"", "bcc", "bbc", "ebc"}, text)
-		}),
-		word("cloud.vpc", &c.VPC),
-		word("cloud.zone", &c.Zone),
-		number("cloud.maxENIs", &c.MaxENIs, 0, eni.MaxIndex+1),
-		number("cloud.maxIPsPerENI", &c.MaxIPsPerENI, 0, mostPerENI),
-		one("cloud.cluster", "at most 32 letters, digits, dots, dashes and underscores", func(text string) bool {
-			c.Cluster = text
-			return len(text) <= 32 && strings.Trim(text, wordBytes+".") == ""
-		}),
-		words("cloud.subnets", &c.Subnets),
-		pairs("cloud.subnetTags", &c.SubnetTags),
-		words("cloud.securityGroups", &c.SecurityGroups),
-		pairs("cloud.tags", &c.Tags),
-		flag("cloud.prefixes", &c.Prefixes),
-		duration("cloud.describe", &c.Describe, 100*time.Millisecond, time.Hour),
-		number("cloud.callsPerSecond", &c.CallsPerSec, 1, mostCalls),
-		number("cloud.callsBurst", &c.CallsBurst, 1, mostCalls),
-		number("cloud.concurrent", &c.Concurrent, 1, mostAtOnce),
-		duration("cloud.timeout", &c.Timeout, time.Second, 5*time.Minute),
+// firewall is what the key says.
+func (c *Config) firewall() string {
+	if c.AnyFirewall {
+		return "auto"
 	}
-}
-
-const (
-	wantEndpoint = "unix:// and an absolute path, or http:// with a loopback address and a port, like http://127.0.0.1:9810"
-	wantURL      = "https:// and a host, or http:// and a loopback or link-local address"
-)
-
-// validEndpoint wants a place on this machine: the simulated VPC knows no rights.
-func validEndpoint(text string) bool {
-	u, err := url.Parse(text)
-	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return false
-	}
-	switch u.Scheme {
-	case "unix":
-		return u.Host == "" && path.IsAbs(u.Path) && path.Clean(u.Path) != "/"
-	case "http":
-		at, err := netip.ParseAddrPort(strings.Replace(u.Host, "localhost:", "127.0.0.1:", 1))
-		return err == nil && at.Addr().IsLoopback() && at.Port() > 0 && (u.Path == "" || u.Path == "/")
-	}
-	return false
-}
-
-// validURL wants TLS where others could listen: what is said to a real cloud are
-// credentials, and what it says are addresses.
-func validURL(text string) bool {
-	u, err := url.Parse(text)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/" {
-		return false
-	}
-	at, err := netip.ParseAddr(strings.Replace(u.Hostname(), "localhost", "127.0.0.1", 1))
-	near := err == nil && (at.IsLoopback() || at.IsLinkLocalUnicast() || at == netip.MustParseAddr("fd00:ec2::254"))
-	return u.Scheme == "https" || u.Scheme == "http" && near
+	return c.Settings.Firewall.String()
 }
 
 func kubeKeys(k *Kubernetes) []key {
 	return []key{
-		oneOf("kubernetes.enabled", &k.Enabled, choice[Switch]{"auto", Auto}, choice[Switch]{"true", On}, choice[Switch]{"false", Off}),
-		file("kubernetes.kubeconfig", &k.Kubeconfig),
-		flag("kubernetes.taint", &k.Health.Taint),
-		duration("kubernetes.faultGrace", &k.Health.Grace, time.Second, time.Hour),
-		duration("kubernetes.faultQuiet", &k.Health.Quiet, time.Second, time.Hour),
+		oneOf("kubernetes.enabled", &k.Enabled, choice[Switch]{"auto", Auto}, choice[Switch]{"true", On}, choice[Switch]{"false", Off}).
+			restart(release1, "Whether the agent asks the API server for the node's pods and tells it when the node has no addresses left; auto: with a kubeconfig, or in a pod with a service account."),
+		file("kubernetes.kubeconfig", &k.Kubeconfig).restart(release1, "A kubeconfig file, where the agent does not run in a pod of the cluster."),
+		flag("kubernetes.taint", &k.Health.Taint).live(release1, "Whether a node that can't give its pods addresses gets a NoSchedule taint."),
+		duration("kubernetes.faultGrace", &k.Health.Grace, time.Second, time.Hour).live(release1, "How long pods lack addresses before the node is faulty."),
+		duration("kubernetes.faultQuiet", &k.Health.Quiet, time.Second, time.Hour).live(release1, "How long all must be well before the node is not faulty any more."),
 	}
 }
-
-func sizeKeys(s *scale.Config) []key {
-	return []key{
-		oneOf("pool.strategy", &s.Strategy, choice[scale.Strategy]{"equation", scale.Equation}, choice[scale.Strategy]{"reactive", scale.Reactive},
-			choice[scale.Strategy]{"kpa", scale.KPA}),
-		number("pool.batch", &s.Batch, 1, 4096),
-		percent("pool.minFree", &s.MinFree, 0, 1000),
-		percent("pool.maxFree", &s.MaxFree, 100, mostPercent),
-		flag("pool.countPrimaries", &s.CountPrimaries),
-		oneOf("pool.primaryForm", &s.Form, choice[scale.Form]{"safe", scale.Safe}, choice[scale.Form]{"document", scale.Document}),
-		number("pool.minPool", &s.MinPool, 0, mostAddresses),
-		seconds("pool.stable", &s.Stable, 5*time.Second, 10*time.Minute),
-		seconds("pool.delay", &s.Delay, 0, time.Hour),
-		seconds("pool.burstWindow", &s.BurstWindow, time.Second, 10*time.Minute),
-		percent("pool.burst", &s.BurstPercent, 101, mostPercent),
-		percent("pool.shrink", &s.ShrinkPercent, 101, mostPercent),
-		seconds("pool.releaseInterval", &s.ReleaseInterval, time.Second, time.Hour),
-		number("pool.exhaustedSpare", &s.ExhaustedSpare, 0, 4096),
-		seconds("pool.exhaustedDelay", &s.ExhaustedDelay, 0, time.Hour),
-		percent("pool.utilization", &s.KPA.Utilization, 1, 100),
-		percent("pool.grow", &s.KPA.GrowPercent, 101, mostGrow),
-		number("pool.activation", &s.KPA.Activation, 1, 4096),
-		oneOf("pool.kpaForm", &s.KPA.Form, choice[scale.KPAForm]{"document", scale.KPADocument}, choice[scale.KPAForm]{"knative", scale.KPAKnative}),
-	}
-}
-
-func poolKeys(p *pool.Config) []key {
-	return []key{
-		oneOf("pool.mode", &p.Mode, choice[pool.Mode]{"batch", pool.Batch}, choice[pool.Mode]{"burstable", pool.Burstable},
-			choice[pool.Mode]{"besteffort", pool.BestEffort}),
-		number("pool.firstENI", &p.FirstENI, 0, 1),
-		number("pool.maxAllocate", &p.MaxAllocate, 0, mostAddresses),
-		number("pool.maxAllocateENI", &p.MaxAllocateENI, 0, eni.MaxIndex+1),
-		one("pool.maxIPsPerENI", fmt.Sprintf("0, or a whole number from 2 to %d", mostPerENI), func(text string) bool {
-			n, err := strconv.Atoi(text)
-			p.MaxIPsPerENI = n
-			return err == nil && n >= 0 && n <= mostPerENI && n != 1 // of one, the primary, no pod has anything
-		}),
-		number("pool.preAllocateENI", &p.PreAllocateENI, 0, eni.MaxIndex+1),
-		number("pool.burstableMultiple", &p.Multiple, 0, eni.MaxIndex),
-		number(multipleAlias, &p.Multiple, 0, eni.MaxIndex),
-		flag("pool.partial", &p.Partial),
-		flag("pool.returnENIs", &p.ReturnENIs),
-		number("pool.minAllocate", &p.MinAllocate, 0, mostAddresses),
-		number("pool.preAllocate", &p.PreAllocate, 0, mostAddresses),
-		number("pool.maxAboveWatermark", &p.MaxAboveWatermark, 0, mostAddresses),
-	}
-}
-
-// multipleAlias is what CCE calls pool.burstableMultiple.
-const multipleAlias = "pool.burstableMehrfachENI"

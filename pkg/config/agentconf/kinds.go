@@ -12,13 +12,6 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// key is one key of the file: its full name, what its value must be, and what
-// takes the value over, or returns what is wrong with it.
-type key struct {
-	name, want string
-	set        func(v any) []fault
-}
-
 // fault is a value that was not taken; at is its place in a list, like "[2]".
 type fault struct {
 	at    string
@@ -28,7 +21,7 @@ type fault struct {
 
 // one is a key with a single value. set returns false if it does not want it.
 func one(name, want string, set func(text string) bool) key {
-	return key{name, want, func(v any) []fault {
+	return key{name: name, want: want, set: func(v any) []fault {
 		if text, ok := scalar(v); ok && set(text) {
 			return nil
 		}
@@ -38,7 +31,7 @@ func one(name, want string, set func(text string) bool) key {
 
 // list is a key with a list of values, each of which is handed to add.
 func list(name, want string, add func(text string) bool) key {
-	return key{name, want, func(v any) (faults []fault) {
+	return key{name: name, want: want, isList: true, set: func(v any) (faults []fault) {
 		values, ok := v.([]any)
 		if !ok {
 			return []fault{{value: v, want: "a list in brackets, each of it "}}
@@ -61,14 +54,14 @@ func number(name string, into *int, lo, hi int) key {
 		}
 		*into = n
 		return true
-	})
+	}).at(value(into, func() any { return *into })).of(rule{"type": []string{"integer", "string", "null"}, "minimum": lo, "maximum": hi, "pattern": "^[0-9]+$"})
 }
 
 // mask is bits of the packet mark. A value that is refused is told in hexadecimal, as
 // masks are written: the parser keeps of 0x1ff only the number.
 func mask(name string, into *uint32) key {
 	const want = "eight bits in a row without 0x4000 and 0x8000, like 0x000000ff"
-	return key{name, want, func(v any) []fault {
+	k := key{name: name, want: want, set: func(v any) []fault {
 		text, ok := scalar(v)
 		bits, err := strconv.ParseUint(text, 0, 32)
 		if *into = uint32(bits); ok && err == nil && ipam.ValidMarkMask(*into) == nil {
@@ -79,6 +72,8 @@ func mask(name string, into *uint32) key {
 		}
 		return []fault{{value: v}}
 	}}
+	return k.at(value(into, func() any { return fmt.Sprintf("0x%08x", *into) })).
+		of(rule{"type": []string{"integer", "string", "null"}, "pattern": "^(0[xX][0-9a-fA-F]+|[0-9]+)$"})
 }
 
 // percent is a share in whole percent. A plain whole number is refused: 1 may be
@@ -92,7 +87,8 @@ func percent(name string, into *int, lo, hi int) key {
 		}
 		*into = n
 		return true
-	})
+	}).at(value(into, func() any { return fmt.Sprintf("%d%%", *into) })).in("percent").of(rule{"type": []string{"string", "number", "null"},
+		"minimum": float64(lo) / 100, "maximum": float64(hi) / 100, "pattern": `^([0-9]+%|[0-9]+\.[0-9]+|0)$`})
 }
 
 func parsePercent(text string) (int, bool) {
@@ -129,7 +125,16 @@ func spell(name, how string, into *time.Duration, lo, hi, step time.Duration) ke
 		}
 		*into = d
 		return true
-	})
+	}).at(value(into, func() any { return short(*into) })).of(durationRule(lo))
+}
+
+// durationRule is what a schema can say of a duration. 0 is the only one without a unit.
+func durationRule(lo time.Duration) rule {
+	const pattern = `^(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|ms|s|m|h))+$`
+	if lo > 0 {
+		return rule{"type": []string{"string", "null"}, "pattern": pattern}
+	}
+	return rule{"type": []string{"string", "integer", "null"}, "pattern": pattern + "|^0$", "minimum": 0, "maximum": 0}
 }
 
 // short is how people write a duration: "10m" and not "10m0s".
@@ -151,7 +156,7 @@ type choice[T any] struct {
 }
 
 // oneOf is one of several names.
-func oneOf[T any](name string, into *T, choices ...choice[T]) key {
+func oneOf[T comparable](name string, into *T, choices ...choice[T]) key {
 	want := choices[0].name
 	for i, c := range choices[1:] {
 		if i == len(choices)-2 {
@@ -168,7 +173,35 @@ func oneOf[T any](name string, into *T, choices ...choice[T]) key {
 			}
 		}
 		return false
-	})
+	}).at(value(into, func() any {
+		for _, c := range choices {
+			if c.value == *into {
+				return plain(c.name)
+			}
+		}
+		return nil
+	})).of(choiceRule(choices))
+}
+
+// plain is how YAML has a name: true and false are no text.
+func plain(name string) any {
+	switch name {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	return name
+}
+
+func choiceRule[T any](choices []choice[T]) rule {
+	var values []any
+	for _, c := range choices {
+		if values = append(values, plain(c.name)); plain(c.name) != c.name {
+			values = append(values, c.name)
+		}
+	}
+	return rule{"enum": append(values, nil)}
 }
 
 // flag is true or false.
@@ -184,7 +217,7 @@ func file(name string, into *string) key {
 		}
 		*into = filepath.Clean(text)
 		return filepath.IsAbs(text) && *into != "/" && !strings.ContainsRune(text, 0)
-	})
+	}).at(textAt(into)).of(rule{"type": []string{"string", "null"}, "pattern": "^(/.+)?$"})
 }
 
 // wordBytes are what clouds make IDs of.
@@ -200,7 +233,7 @@ func word(name string, into *string) key {
 	return one(name, wantWord, func(text string) bool {
 		*into = text
 		return isWord(text)
-	})
+	}).at(textAt(into)).of(rule{"type": []string{"string", "integer", "null"}, "pattern": "^[a-zA-Z0-9_-]{0,64}$"})
 }
 
 // words is a list of IDs, each once.
@@ -208,13 +241,14 @@ func words(name string, into *[]string) key {
 	return list(name, wantWord+", once", func(text string) bool {
 		*into = append(*into, text)
 		return text != "" && isWord(text) && slices.Index(*into, text) == len(*into)-1
-	})
+	}).at(values(into)).of(rule{"type": []string{"array", "null"}, "uniqueItems": true,
+		"items": rule{"type": []string{"string", "integer"}, "pattern": "^[a-zA-Z0-9_-]{1,64}$"}})
 }
 
 // pairs is a set of tags: names and values. An empty list is as good as none.
 func pairs(name string, into *map[string]string) key {
 	const want = `tags like {key: value}: of at most 128 and 256 bytes, and none of "aws:" or "enipool/", which are taken`
-	return key{name, want, func(v any) (faults []fault) {
+	k := key{name: name, want: want, isList: true, set: func(v any) (faults []fault) {
 		tags, ok := v.(map[string]any)
 		if none, isList := v.([]any); isList && len(none) == 0 {
 			return nil
@@ -235,4 +269,9 @@ func pairs(name string, into *map[string]string) key {
 		}
 		return faults
 	}}
+	return k.at(place{into: into, same: func(other any) bool { return maps.Equal(*into, *other.(*map[string]string)) },
+		take: func(other any) { *into = *other.(*map[string]string) }, shown: func() any { return *into }}).
+		of(rule{"type": []string{"object", "array", "null"}, "maxItems": 0, "maxProperties": 40,
+			"propertyNames":        rule{"not": rule{"pattern": "^(aws:|enipool/)"}, "minLength": 1, "maxLength": 128},
+			"additionalProperties": rule{"type": []string{"string", "number", "boolean"}, "maxLength": 256}})
 }

@@ -19,7 +19,8 @@ import (
 type reader struct {
 	values map[string]any
 	bad    map[string]bool
-	errs   []error
+	errs   []*config.KeyError
+	text   []byte // of the file, nil where there is none
 
 	compares bool // it is for a simulation, which may have what no node may
 }
@@ -39,7 +40,7 @@ func read(text []byte) (*reader, error) {
 	if err != nil && err != io.EOF { // which an empty file is
 		return nil, fmt.Errorf("read configuration: %s", yaml.FormatError(err, false, true))
 	}
-	r := &reader{values: map[string]any{}, bad: map[string]bool{}}
+	r := &reader{values: map[string]any{}, bad: map[string]bool{}, text: text}
 	for _, key := range slices.Sorted(maps.Keys(file)) {
 		v := file[key]
 		section, isMap := v.(map[string]any)
@@ -96,27 +97,37 @@ func (r *reader) into(table []key) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.values)) {
 		if !known[name] {
-			r.wrong(name, r.values[name], "removed: there is no such key"+meant(name, table))
+			r.errs = append(r.errs, &config.KeyError{Key: name, Unknown: true, Meant: meant(name, table)})
 		}
 	}
 }
 
-// meant names a key that stands elsewhere, or is written otherwise.
+// meant names a key that stands elsewhere, or is written otherwise, "" if none is near.
 func meant(name string, table []key) string {
 	last := func(name string) string { return name[strings.LastIndex(name, ".")+1:] }
-	for _, k := range table {
-		if strings.EqualFold(last(k.name), last(name)) {
-			return "; is " + k.name + " meant?"
-		}
-	}
 	var names []string
 	for _, k := range table {
+		if strings.EqualFold(last(k.name), last(name)) {
+			return k.name
+		}
 		names = append(names, k.name)
 	}
-	if near := config.Meant(name, names); near != "" {
-		return "; is " + near + " meant?"
+	return config.Meant(name, names)
+}
+
+// failed returns all that is wrong, each with its line, nil if nothing is.
+func (r *reader) failed() error {
+	if len(r.errs) == 0 {
+		return nil
 	}
-	return ""
+	at := lines(r.text)
+	var list []error
+	for _, e := range r.errs {
+		name, _, _ := strings.Cut(e.Key, "[")
+		e.Line = at[name]
+		list = append(list, e)
+	}
+	return errors.Join(list...)
 }
 
 // scalar returns the text of a value that is no list and no section. A fraction

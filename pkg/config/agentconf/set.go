@@ -1,7 +1,6 @@
 package agentconf
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,15 +16,12 @@ type Key struct{ Name, Want string }
 func Keys() []Key {
 	var list []Key
 	for _, k := range keys(new(Config)) {
-		if !k.isList() {
+		if !k.isList {
 			list = append(list, Key{k.name, k.want})
 		}
 	}
 	return list
 }
-
-// isList tells whether the key's value is a list: then an empty one is no fault.
-func (k key) isList() bool { return len(k.set([]any{})) == 0 }
 
 // With returns what the configuration would be if its file had these keys too, or
 // with these values, by their full names. Errors are those of Parse, but
@@ -43,7 +39,7 @@ func (c Config) With(values map[string]string) (Config, error) {
 	}
 	table := keys(&c)
 	for _, k := range table {
-		if text, said := values[k.name]; said && k.isList() {
+		if text, said := values[k.name]; said && k.isList {
 			r.wrong(k.name, text, "set in the file: it is a list")
 			delete(r.values, k.name)
 		}
@@ -51,7 +47,7 @@ func (c Config) With(values map[string]string) (Config, error) {
 	r.into(table)
 	r.derive(&c)
 	r.check(&c)
-	if err := errors.Join(r.errs...); err != nil {
+	if err := r.failed(); err != nil {
 		return Config{}, err
 	}
 	return c, nil

@@ -81,7 +81,7 @@ func message(err error) string {
 	if err == nil {
 		return ""
 	}
-	return err.Error()
+	return withoutLines(err)
 }
 
 // withValues returns the text of a file that has the pool and the keys.

@@ -1,0 +1,126 @@
+package agentconf
+
+import "slices"
+
+// key is one key of the file. The table of all of them, which keys returns, is all that
+// parsing, defaults, reloading, the JSON schema and the head of conf/agent.yaml go by.
+type key struct {
+	name, want string
+	set        func(v any) []fault // takes a value of the file over, or returns what is wrong with it
+	isList     bool                // or a section of any names: With can't set it
+
+	places []place // where in the configuration the value lies
+	rule   rule    // what a JSON schema can say of a value
+	unit   string  // of a number
+	needs  applies // what it needs to apply
+	since  string  // the first release that knows it
+	doc    string  // what it is, in a line
+	free   bool    // what it is where the file says nothing depends on other keys, or on the node
+}
+
+// applies is when a changed value counts.
+type applies uint8
+
+// A key has to say which it is: the zero value is neither.
+const (
+	atOnce    applies = iota + 1
+	atRestart         // of the agent
+)
+
+// The releases that keys came with.
+const (
+	release1   = "9295a34" // the previous one; see scripts/previous.sh
+	unreleased = "unreleased"
+)
+
+// rule is a part of a JSON schema.
+type rule map[string]any
+
+// place is where a part of a configuration lies: a pointer into it, and what can be done
+// with the same part of another configuration.
+type place struct {
+	into  any
+	same  func(other any) bool
+	take  func(other any)
+	shown func() any // as a file has it
+}
+
+// value is the place of a single value.
+func value[T comparable](into *T, shown func() any) place {
+	return place{into: into, same: func(other any) bool { return *into == *other.(*T) }, take: func(other any) { *into = *other.(*T) }, shown: shown}
+}
+
+// textAt is the place of a value that a file shows as it is.
+func textAt(into *string) place { return value(into, func() any { return *into }) }
+
+// values is the place of a list.
+func values[T comparable](into *[]T) place {
+	return place{into: into, same: func(other any) bool { return slices.Equal(*into, *other.(*[]T)) },
+		take: func(other any) { *into = *other.(*[]T) }, shown: func() any { return *into }}
+}
+
+// at says where the value lies: in one place, or in several.
+func (k key) at(p ...place) key {
+	k.places = p
+	return k
+}
+
+// of says what a JSON schema can.
+func (k key) of(r rule) key {
+	k.rule = r
+	return k
+}
+
+func (k key) in(unit string) key {
+	k.unit = unit
+	return k
+}
+
+// depends says that there is no one default.
+func (k key) depends() key {
+	k.free = true
+	return k
+}
+
+// live is a key whose changes count at once.
+func (k key) live(since, doc string) key { return k.known(atOnce, since, doc) }
+
+// restart is a key whose changes count when the agent is started again.
+func (k key) restart(since, doc string) key { return k.known(atRestart, since, doc) }
+
+func (k key) known(needs applies, since, doc string) key {
+	k.needs, k.since, k.doc = needs, since, doc
+	return k
+}
+
+// same tells whether the key has the same value in the configuration that other is of.
+func (k key) same(other key) bool {
+	for i, p := range k.places {
+		if !p.same(other.places[i].into) {
+			return false
+		}
+	}
+	return true
+}
+
+// take takes the value over from the configuration that other is of.
+func (k key) take(other key) {
+	for i, p := range k.places {
+		p.take(other.places[i].into)
+	}
+}
+
+// Reload returns what the next configuration is to an agent that runs with this one: keys
+// that count when the agent is started again are what they were, and changed names those of
+// them that the next one has otherwise.
+func (c Config) Reload(next Config) (reloaded Config, changed []string) {
+	was, now := keys(&c), keys(&next)
+	for i, k := range now {
+		if k.needs != atRestart || k.same(was[i]) {
+			continue
+		}
+		changed = append(changed, k.name)
+		k.take(was[i])
+	}
+	return next, changed
+}
