@@ -16,7 +16,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools previous kube test-kube e2e-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz bench clean
+.PHONY: help build tools previous kube test-kube e2e-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz keys bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ lint: ## gofmt, vet, staticcheck, govulncheck where it can run
 
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
+
+keys: ## write what is made from the table of agent.yaml's keys: its JSON schema and its head
+	go test ./pkg/config/agentconf -count=1 -run FilesFollowTheTable -update
 
 bench: build tools ## measure, and write test/bench/RESULTS.md
 	@scripts/deps.sh test

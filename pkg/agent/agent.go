@@ -211,14 +211,10 @@ func New(conf agentconf.Config, p Parts) *Agent {
 	return a
 }
 
-// Reload takes over a new configuration from the next tick on. The cloud and the
-// paths stay what they were: for those the agent is started again.
+// Reload takes over a new configuration from the next tick on. Keys that need a restart
+// stay what they were.
 func (a *Agent) Reload(conf agentconf.Config) {
-	pace := conf.Cloud // the rest of it was the client's, once
-	conf.Cloud = a.conf.Cloud
-	conf.Cloud.CallsPerSec, conf.Cloud.CallsBurst = pace.CallsPerSec, pace.CallsBurst
-	conf.Cloud.Concurrent, conf.Cloud.Timeout, conf.Cloud.Describe = pace.Concurrent, pace.Timeout, pace.Describe
-	conf.Cache, conf.State, conf.Node = a.conf.Cache, a.conf.State, a.conf.Node
+	conf, _ = a.conf.Reload(conf)
 	a.conf = conf
 	a.budget.SetLimit(rate.Limit(conf.Cloud.CallsPerSec))
 	a.budget.SetBurst(conf.Cloud.CallsBurst)

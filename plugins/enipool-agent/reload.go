@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -63,7 +61,7 @@ func (r *reload) taken(ctx context.Context, files <-chan agentconf.Config) <-cha
 				r.level.Set(conf.LogLevel)
 				r.limit.set(conf.MaxPods)
 				r.fast.Switch(conf.FastPath != agentconf.Off)
-				if keys := r.fixed(conf); len(keys) > 0 {
+				if _, keys := r.conf.Reload(conf); len(keys) > 0 {
 					r.log.Warn("some keys change only when the agent is started again", "keys", strings.Join(keys, " "))
 				}
 				select {
@@ -87,47 +85,6 @@ func (r *reload) refuseOutsideVPC(ctx context.Context, s ipam.Settings) (wrong e
 		return nil
 	})
 	return wrong
-}
-
-// fixed names the keys that are not as at the start and can't change before the
-// next one.
-func (r *reload) fixed(conf agentconf.Config) []string {
-	was := r.conf
-	var keys []string
-	for _, k := range []struct {
-		name string
-		same bool
-	}{
-		{"node", conf.Node == was.Node},
-		{"cache", conf.Cache == was.Cache},
-		{"state", conf.State == was.State},
-		{"cloud.provider", conf.Cloud.Provider == was.Cloud.Provider},
-		{"cloud.endpoint", conf.Cloud.Endpoint == was.Cloud.Endpoint},
-		{"cloud.metadata", conf.Cloud.Metadata == was.Cloud.Metadata},
-		{"cloud.region", conf.Cloud.Region == was.Cloud.Region},
-		{"cloud.instance", conf.Cloud.Instance == was.Cloud.Instance},
-		{"cloud.kind", conf.Cloud.Kind == was.Cloud.Kind},
-		{"cloud.vpc", conf.Cloud.VPC == was.Cloud.VPC},
-		{"cloud.zone", conf.Cloud.Zone == was.Cloud.Zone},
-		{"cloud.maxENIs", conf.Cloud.MaxENIs == was.Cloud.MaxENIs},
-		{"cloud.maxIPsPerENI", conf.Cloud.MaxIPsPerENI == was.Cloud.MaxIPsPerENI},
-		{"cloud.cluster", conf.Cloud.Cluster == was.Cloud.Cluster},
-		{"cloud.subnets", slices.Equal(conf.Cloud.Subnets, was.Cloud.Subnets)},
-		{"cloud.subnetTags", maps.Equal(conf.Cloud.SubnetTags, was.Cloud.SubnetTags)},
-		{"cloud.securityGroups", slices.Equal(conf.Cloud.SecurityGroups, was.Cloud.SecurityGroups)},
-		{"cloud.tags", maps.Equal(conf.Cloud.Tags, was.Cloud.Tags)},
-		{"cloud.prefixes", conf.Cloud.Prefixes == was.Cloud.Prefixes},
-		{"kubernetes.enabled", conf.Kubernetes.Enabled == was.Kubernetes.Enabled},
-		{"kubernetes.kubeconfig", conf.Kubernetes.Kubeconfig == was.Kubernetes.Kubeconfig},
-		{"listen", conf.Listen == was.Listen},
-		{"profile", conf.Profile == was.Profile},
-		{"logFormat", conf.LogFormat == was.LogFormat},
-	} {
-		if !k.same {
-			keys = append(keys, k.name)
-		}
-	}
-	return keys
 }
 
 // maxPodsAge is how long an answer about the kubelet is good for.

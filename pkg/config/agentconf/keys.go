@@ -64,6 +64,14 @@ func nodeKeys(c *Config) []key {
 func settingKeys(c *Config) []key {
 	s := &c.Settings
 	var families []eni.Family
+	at := values(&s.Families)
+	at.shown = func() any {
+		var names []string
+		for _, f := range s.Families {
+			names = append(names, f.String())
+		}
+		return names
+	}
 	return []key{
 		oneOf("routing", &s.Routing, choice[ipam.Routing]{"map", ipam.Map}, choice[ipam.Routing]{"rule", ipam.Rule}).
 			live(release1, "How a pod's packets find their ENI: map, one nftables map from address to ENI; or rule, one ip rule per pod, for kernels without nftables."),
@@ -96,7 +104,7 @@ func settingKeys(c *Config) []key {
 				}
 			}
 			return false
-		}).at(values(&s.Families)).of(rule{"type": []string{"array", "null"}, "uniqueItems": true, "items": rule{"enum": []any{eni.IPv4.String(), eni.IPv6.String()}}}).
+		}).at(at).of(rule{"type": []string{"array", "null"}, "uniqueItems": true, "items": rule{"enum": []any{eni.IPv4.String(), eni.IPv6.String()}}}).
 			live(release1, "What each pod gets: ipv4, ipv6, or both from the same ENI."),
 	}
 }
