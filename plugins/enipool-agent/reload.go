@@ -41,6 +41,13 @@ func newReload(conf agentconf.Config, w io.Writer) *reload {
 	return r
 }
 
+// warn tells what of a configuration the next release refuses.
+func (r *reload) warn(conf agentconf.Config) {
+	for _, text := range conf.Warnings {
+		r.log.Warn("configuration is accepted by this release alone", "key", text)
+	}
+}
+
 // taken passes configurations on once the node has had its say.
 func (r *reload) taken(ctx context.Context, files <-chan agentconf.Config) <-chan agentconf.Config {
 	out := make(chan agentconf.Config)
@@ -59,6 +66,7 @@ func (r *reload) taken(ctx context.Context, files <-chan agentconf.Config) <-cha
 					continue
 				}
 				r.level.Set(conf.LogLevel)
+				r.warn(conf)
 				r.limit.set(conf.MaxPods)
 				r.fast.Switch(conf.FastPath != agentconf.Off)
 				if _, keys := r.conf.Reload(conf); len(keys) > 0 {

@@ -30,6 +30,7 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 		return err
 	}
 	r := newReload(conf, stderr)
+	r.warn(conf)
 	if err := node.Settle(&conf.Settings, conf.AnyFirewall); err != nil {
 		return &nodeError{err}
 	}

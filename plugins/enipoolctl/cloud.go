@@ -94,7 +94,11 @@ func (f *cloudFlags) run(cmd *cobra.Command) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()
-	findings := checker.Check(ctx)
+	var found cloud.Findings
+	for _, text := range conf.Warnings {
+		found.Say("agent.yaml", cloud.Careful, "change the key before the next release is installed", "%s", text)
+	}
+	findings := append(found, checker.Check(ctx)...)
 	var beliefs []cloud.Belief
 	if b, tells := client.(cloud.Believer); tells && f.verbose {
 		beliefs = b.Beliefs()

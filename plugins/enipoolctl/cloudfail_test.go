@@ -50,6 +50,8 @@ func TestCheckNamesWhatFailedAndWhatToSet(t *testing.T) {
 			"subnet subnet-0 broken", "subnet subnet-0: correct cloud.subnets", "subnets: name one of the node's zone"}},
 		"EC2, a security group that is not there": {aws("  securityGroups: [sg-00000000000000000]\n", nil), 1, []string{
 			"security group sg-00000000000000000 broken", "security group sg-00000000000000000: correct cloud.securityGroups"}},
+		"EC2, a strategy of an older release": {aws("pool:\n  strategy: reactive\n", nil), 0, []string{
+			"agent.yaml careful", "goes on with equation", "agent.yaml: change the key before the next release is installed"}},
 		"EC2, a dry run too many": {aws("", refuseEC2("DeleteNetworkInterface", sim.Throttled)), 2, []string{
 			"permission ec2:DeleteNetworkInterface unasked", "calls: permission ec2:DeleteNetworkInterface. Run this again in 60 s."}},
 		"EC2, a dry run without an answer": {aws("", func(r *region) { r.account.FailNext("DeleteNetworkInterface", sim.Fault{Answer: sim.Lost}) }), 1, []string{

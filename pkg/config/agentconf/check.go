@@ -125,11 +125,13 @@ func (r *reader) checkSizes(c *Config) {
 }
 
 // checkStrategy keeps a strategy off real nodes that nobody has a use for there: with it
-// pods wait for one batch after the other.
+// pods wait for one batch after the other. Nodes that an older release took it for are to
+// run on after an upgrade, so it is replaced, and the next release may refuse it.
 func (r *reader) checkStrategy(c *Config) {
 	if c.Pool.Scale.Strategy == scale.Reactive && c.Cloud.Provider != Sim && r.sound("pool.strategy", "cloud.provider") {
-		r.wrong("pool.strategy", c.Pool.Scale.Strategy.String(), "equation or kpa with provider "+c.Cloud.Provider+
-			": reactive is there to compare with, in `enipoolctl simulate` and on the simulated VPC")
+		c.Pool.Scale.Strategy = scale.Equation
+		c.Warnings = append(c.Warnings, `pool.strategy: "reactive": the agent goes on with equation, for with provider `+c.Cloud.Provider+
+			" reactive is no strategy: remove the key or name equation or kpa, because the next release refuses it")
 	}
 }
 

@@ -44,6 +44,8 @@ type Config struct {
 
 	LogLevel  slog.Level
 	LogFormat string // text or json
+
+	Warnings []string // what the file has that the next release refuses, each with what to do
 }
 
 // The providers of clouds.

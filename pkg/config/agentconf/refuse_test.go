@@ -102,8 +102,6 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		{"taint: true", "taint: unknown key; did you mean kubernetes.taint?"},
 		{"pool: {mode: BestEffort}", `pool.mode: "BestEffort": must be batch, burstable or besteffort`},
 		{"pool: {strategy: fast}", `pool.strategy: "fast": must be equation, reactive or kpa`},
-		{"{cloud: {provider: aws, endpoint: ''}, pool: {strategy: reactive}}",
-			`pool.strategy: "reactive": must be equation or kpa with provider aws: reactive is there to compare with, in ` + "`enipoolctl simulate` and on the simulated VPC"},
 		{"pool: {batch: 0}", `pool.batch: "0": must be a whole number from 1 to 4096`},
 		{"pool: {batch: 16.0}", `pool.batch: "16.0": must be a whole number from 1 to 4096`},
 		{"pool: {batch: 99999999999999999999}", `pool.batch: "99999999999999999999": must be a whole number from 1 to 4096`},

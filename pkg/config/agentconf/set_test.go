@@ -109,6 +109,27 @@ func withValues(t *testing.T, base string, values map[string]string) []byte {
 	return with(t, string(text))
 }
 
+// A node that an older release let have the strategy comes up after an upgrade, and is told.
+func TestAStrategyThatNoRealNodeMayHaveIsReplacedWithAWarning(t *testing.T) {
+	for text, want := range map[string]scale.Strategy{
+		"{cloud: {provider: aws, endpoint: ''}, pool: {strategy: reactive}}": scale.Equation,
+		"{cloud: {provider: bce, endpoint: ''}, pool: {strategy: reactive}}": scale.Equation,
+		"{cloud: {provider: aws, endpoint: ''}, pool: {strategy: kpa}}":      scale.KPA,
+		"{pool: {strategy: reactive}}":                                       scale.Reactive,
+	} {
+		c, err := Parse(with(t, text))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		said := strings.Join(c.Warnings, "")
+		replaced := want == scale.Equation
+		if c.Pool.Scale.Strategy != want || strings.Contains(said, "name equation or kpa") != replaced || replaced == (said == "") {
+			t.Errorf("%s: %s, %q; want %s", text, c.Pool.Scale.Strategy, said, want)
+		}
+	}
+}
+
 // What is there to compare with may be compared with on any cloud.
 func TestWithTakesWhatNoNodeMayHave(t *testing.T) {
 	c, err := Parse(with(t, "cloud: {provider: aws, endpoint: ''}"))

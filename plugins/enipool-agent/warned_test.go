@@ -1,0 +1,41 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/config/agentconf"
+)
+
+// What the next release refuses is told at each change of the file, before the loop has it.
+func TestAChangedConfigurationIsWarnedOf(t *testing.T) {
+	cache := t.TempDir() + "/node.cache"
+	parse := func(pool string) agentconf.Config {
+		t.Helper()
+		conf, err := agentconf.Parse([]byte("vpcCIDRs: [10.0.0.0/16]\nfirewall: nftables\ncache: " + cache + "\ncloud: {provider: aws}\n" + pool))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conf
+	}
+	var said bytes.Buffer
+	r := newReload(parse(""), &said)
+	r.fast = newFastPath(r.conf, r)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	files := make(chan agentconf.Config)
+	taken := r.taken(ctx, files)
+	for _, tt := range []struct{ pool, want string }{
+		{"pool: {strategy: kpa}\n", ""},
+		{"pool: {strategy: reactive}\n", "pool.strategy: \\\"reactive\\\": the agent goes on with equation"},
+	} {
+		said.Reset()
+		files <- parse(tt.pool)
+		<-taken
+		if got := said.String(); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
+			t.Errorf("%s said %q, want %q", tt.pool, got, tt.want)
+		}
+	}
+}
