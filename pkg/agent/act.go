@@ -149,7 +149,7 @@ func (a *Agent) leave(ctx context.Context, s pool.Step) (bool, error) {
 // could not write that down.
 func (a *Agent) endMade(book *ipam.State) {
 	for _, c := range slices.Clone(a.mem.Creates) {
-		if a.calls["create "+c.Token] == nil && slices.ContainsFunc(a.view.enis, func(nic cloud.Interface) bool {
+		if a.calls[intentKey(c.Token)] == nil && slices.ContainsFunc(a.view.enis, func(nic cloud.Interface) bool {
 			return nic.Token == c.Token && nic.Index >= 0 && hasENI(book, nic.ID)
 		}) {
 			a.endIntent(c.Token)
@@ -161,7 +161,7 @@ func (a *Agent) endMade(book *ipam.State) {
 func (a *Agent) endIntent(token string) {
 	a.mem.Creates = slices.DeleteFunc(a.mem.Creates, func(c create) bool { return c.Token == token })
 	delete(a.barren, token)
-	a.holds.clear("create " + token)
+	a.backoffs.clear(intentOf(token))
 	a.unsaved = true
 }
 
@@ -173,13 +173,13 @@ func (a *Agent) goOn(ctx context.Context, now time.Duration) {
 	}
 	enough := a.coming()
 	for _, c := range a.mem.Creates {
-		key := "create " + c.Token
+		key := intentKey(c.Token)
 		if c.unheard && a.calls[key] == nil && a.pressed(now) && enough >= max(a.demand.wanted, 1) {
 			continue
 		}
 		enough += c.Slots
 		started := a.createENI(ctx, c, now)
-		a.hungry = a.hungry || !started && a.calls[key] == nil && !a.holds.active(key, now) && !a.refuses(grows, now)
+		a.hungry = a.hungry || !started && a.calls[key] == nil && !a.backoffs.active(intentOf(c.Token), now) && !a.refuses(grows, now)
 	}
 }
 
@@ -188,13 +188,13 @@ func (a *Agent) goOn(ctx context.Context, now time.Duration) {
 func (a *Agent) giveBack(ctx context.Context, book *ipam.State, now time.Duration) (err error) {
 	back := a.releasing(book, now)
 	if len(back) == 0 && len(a.mem.Leaving) == 0 {
-		if a.unsynced && !a.holds.active("kernel", now) {
+		if a.unsynced && !a.backoffs.active(of(compares), now) {
 			return a.sync(ctx, now, comparedForBook)
 		}
 		return nil
 	}
 	if a.unsynced {
-		if a.holds.active("kernel", now) {
+		if a.backoffs.active(of(compares), now) {
 			return nil
 		}
 		if err := a.sync(ctx, now, comparedForBook); err != nil {
@@ -204,7 +204,7 @@ func (a *Agent) giveBack(ctx context.Context, book *ipam.State, now time.Duratio
 	for _, nic := range book.ENIs {
 		started := true
 		switch {
-		case a.holds.active(eniKey(nic.ID), now):
+		case a.backoffs.active(releasesOf(nic.ID), now):
 		case a.isLeaving(nic.ID):
 			started = a.deleteENI(ctx, nic.ID, now)
 		case len(back[nic.ID]) > 0:
@@ -242,9 +242,7 @@ func (a *Agent) mayCall(c class, now time.Duration) bool {
 }
 
 // refuses tells whether the cloud is left alone with that.
-func (a *Agent) refuses(c class, now time.Duration) bool {
-	return a.holds.active("cloud", now) || a.holds.active(string(c), now)
-}
+func (a *Agent) refuses(c class, now time.Duration) bool { return a.backoffs.active(of(c), now) }
 
 // coming is for how many pods the node has addresses, there and on their way, without the
 // ENIs that are being made.

@@ -78,8 +78,8 @@ func TestAnENIThatTheBookRefusesHoldsUpNoOther(t *testing.T) {
 		bad := eni.Interface{ID: "eni-bad", Index: 2, Device: own.Device, MTU: own.MTU, V4: own.V4}
 		good := eni.Interface{ID: "eni-good", Index: 3, Device: "eth3", MTU: own.MTU, V4: own.V4}
 		grown, err := a.grow(t.Context(), n.book.Clone(), facts{enis: []eni.Interface{bad, good}}, w.now())
-		if !grown || err == nil || hasENI(n.book, bad.ID) || !hasENI(n.book, good.ID) || !a.holds.active("adopt "+bad.ID, w.now()) {
-			t.Errorf("grown %t, %v: the book has %+v, held are %v", grown, err, n.book.ENIs, a.holds.lines(w.now()))
+		if !grown || err == nil || hasENI(n.book, bad.ID) || !hasENI(n.book, good.ID) || !a.backoffs.active(adoptionOf(bad.ID), w.now()) {
+			t.Errorf("grown %t, %v: the book has %+v, held are %v", grown, err, n.book.ENIs, a.backoffs.lines(w.now()))
 		}
 	})
 }

@@ -129,10 +129,11 @@ type Agent struct {
 
 	mem    memory
 	view   view
-	calls  map[string]*call // under way, by key; see calls.go
+	calls  map[object]*call // under way, by what they are about; see calls.go
 	done   chan result
-	holds  holds // what is left alone for a while
 	budget *rate.Limiter
+
+	backoffs backoffs // what is left alone for a while
 
 	suspects map[netip.Addr]time.Duration // in the book and not in the cloud, since when
 	strays   map[string]time.Duration     // ENIs of the book that are not in the cloud, since when
@@ -191,7 +192,7 @@ type Agent struct {
 // New returns the agent of a node. What an earlier one remembered is taken over.
 func New(conf agentconf.Config, p Parts) *Agent {
 	a := &Agent{
-		Parts: p, conf: conf, calls: map[string]*call{}, done: make(chan result, 64), holds: holds{},
+		Parts: p, conf: conf, calls: map[object]*call{}, done: make(chan result, 64), backoffs: backoffs{},
 		suspects: map[netip.Addr]time.Duration{}, strays: map[string]time.Duration{}, leaks: map[string]time.Duration{},
 		dead: map[eni.Owner]time.Duration{}, said: map[string]string{}, scarce: map[string]*scarcity{},
 		warned: map[eni.Pod]time.Duration{}, known: newPodSet(), fights: fights{},

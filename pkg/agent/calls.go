@@ -10,10 +10,10 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// call is a call to the cloud that is under way. Its key says what it is about,
-// and there is one a key: "describe", "create TOKEN", "eni ID".
+// call is a call to the cloud that is under way. Its key says what it is about, and there
+// is one per key; that of a describe is everything.
 type call struct {
-	key    string
+	key    object
 	op     string // method of cloud.Cloud, "Describe" for the three that read
 	id     string // of the ENI
 	subnet string
@@ -37,15 +37,6 @@ type result struct {
 	err   error
 }
 
-// class is a kind of calls that accounts have limits of their own for.
-type class string
-
-const (
-	looks class = "describes"
-	grows class = "requests for addresses"
-	gives class = "releases"
-)
-
 // classOf returns the class of a call by its op.
 func classOf(op string) class {
 	switch op {
@@ -62,19 +53,9 @@ func classOf(op string) class {
 // for.
 const longCreate = 2 * time.Minute
 
-func eniKey(id string) string { return "eni " + id }
-
-// assignKey is what holds growth of an ENI: what it does not get is no reason not to take
-// addresses from it.
-func assignKey(id string) string { return "assign " + id }
-
-// holdKey is the hold that the call's failures set.
-func (c *call) holdKey() string {
-	if c.op == "AssignAddresses" {
-		return assignKey(c.id)
-	}
-	return c.key
-}
+// scope is what the call's failures are about: that an ENI gets no addresses is no reason not
+// to take some from it, nor the other way round.
+func (c *call) scope() scope { return scope{classOf(c.op), c.key} }
 
 // String tells people what is under way.
 func (c *call) String() string {
@@ -95,7 +76,7 @@ func (c *call) String() string {
 // again, where the call may not be made now: one about the same thing is under
 // way, too many are, the cloud is left alone, or the budget is used up.
 func (a *Agent) launch(ctx context.Context, c *call, now time.Duration) bool {
-	if a.calls[c.key] != nil || !a.mayCall(classOf(c.op), now) || a.holds.active(c.holdKey(), now) {
+	if a.calls[c.key] != nil || !a.mayCall(classOf(c.op), now) || a.backoffs.active(c.scope(), now) {
 		return false
 	}
 	if !a.budget.AllowN(time.Unix(0, 0).Add(now), min(max(c.cost, 1), a.conf.Cloud.CallsBurst)) {
@@ -133,7 +114,7 @@ func (a *Agent) look(ctx context.Context, now time.Duration) bool {
 	if limits == (eni.Limits{}) {
 		cost++
 	}
-	return a.launch(ctx, &call{key: "describe", op: "Describe", cost: cost, urgent: a.urgent, run: func(ctx context.Context, r *result) {
+	return a.launch(ctx, &call{op: "Describe", cost: cost, urgent: a.urgent, run: func(ctx context.Context, r *result) {
 		r.described, r.err = describe(ctx, client, limits)
 		r.start = now
 	}}, now)
@@ -206,7 +187,7 @@ func (a *Agent) createENI(ctx context.Context, c create, now time.Duration) bool
 		}
 	}
 	client := a.Cloud
-	return a.launch(ctx, &call{key: "create " + c.Token, op: "CreateInterface", subnet: c.Subnet, create: c,
+	return a.launch(ctx, &call{key: intentKey(c.Token), op: "CreateInterface", subnet: c.Subnet, create: c,
 		run: func(ctx context.Context, r *result) { r.nic, r.err = client.CreateInterface(ctx, wish) }}, now)
 }
 

@@ -74,12 +74,12 @@ func TestAnENIThatGetsNoAddressesMayGiveSomeBack(t *testing.T) {
 		a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 		a.Cloud = &knowing{}
 		a.take(result{call: &call{key: eniKey("eni-1"), op: "AssignAddresses", id: "eni-1"}, err: &cloud.Error{Kind: kind}}, 1)
-		if a.holds.active(eniKey("eni-1"), 2) || !a.holds.active(assignKey("eni-1"), 2) {
-			t.Errorf("after %v these are left alone: %v", kind, a.holds)
+		if a.backoffs.active(releasesOf("eni-1"), 2) || !a.backoffs.active(assignsTo("eni-1"), 2) {
+			t.Errorf("after %v these are left alone: %v", kind, a.backoffs)
 		}
 		a.take(result{call: &call{key: eniKey("eni-1"), op: "AssignAddresses", id: "eni-1"}}, 3)
-		if a.holds.active(assignKey("eni-1"), 4) {
-			t.Errorf("after %v and a call that worked these are left alone: %v", kind, a.holds)
+		if a.backoffs.active(assignsTo("eni-1"), 4) {
+			t.Errorf("after %v and a call that worked these are left alone: %v", kind, a.backoffs)
 		}
 	}
 }

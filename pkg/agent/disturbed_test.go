@@ -124,7 +124,7 @@ func TestALimitThatCantBePutBackHoldsUpNothingElse(t *testing.T) {
 		sleep(30 * time.Minute)
 		n.mu.Lock()
 		a := n.life.agent
-		unsynced, hold := a.unsynced, a.holds["kernel"]
+		unsynced, hold := a.unsynced, a.backoffs[of(compares)]
 		n.mu.Unlock()
 		if unsynced || hold.times > 0 {
 			t.Errorf("the kernel is not in step: %v, %d failures", unsynced, hold.times)

@@ -124,7 +124,7 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 		known = knownOf(book)
 	}
 	for _, nic := range a.view.enis {
-		if a.holds.active("adopt "+nic.ID, now) {
+		if a.backoffs.active(adoptionOf(nic.ID), now) {
 			f.refused = true
 			continue
 		}

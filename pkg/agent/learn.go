@@ -109,16 +109,15 @@ func brief(addrs []netip.Addr) string {
 // grow takes what the cloud has and the book has not into kernel, then book.
 func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Duration) (bool, error) {
 	settings := !sameSettings(book.Settings, a.settings())
-	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings || a.holds.active("grow", now) {
+	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings || a.backoffs.active(of(adopts), now) {
 		return false, nil
 	}
 	refused, err := a.enlarge(ctx, f, now)
 	if err != nil {
-		a.holds.fail("grow", delayRetry, 0, now, a.Rand)
-		a.holds.because("grow", err)
+		a.backOff(of(adopts), err, now)
 		return false, fmt.Errorf("take in new addresses: %w", err)
 	}
-	a.holds.clear("grow")
+	a.backoffs.clear(of(adopts))
 	for _, id := range f.replace {
 		a.gone, a.unsynced = book, true
 		a.Log.Info("forget", "eni", id, "reason", "the cloud took it away and another ENI has its place; pods keep the addresses they lost")
@@ -130,12 +129,11 @@ func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Du
 	var errs []error
 	for _, nic := range f.enis {
 		if why := refused[nic.ID]; why != nil {
-			a.holds.fail("adopt "+nic.ID, delayRetry, 0, now, a.Rand)
-			a.holds.because("adopt "+nic.ID, why)
+			a.backOff(adoptionOf(nic.ID), why, now)
 			errs = append(errs, fmt.Errorf("take in an ENI: %w", why))
 			continue
 		}
-		a.holds.clear("adopt " + nic.ID)
+		a.backoffs.clear(adoptionOf(nic.ID))
 		a.steps++
 		a.Log.Info("adopt", "eni", nic.ID, "device", nic.Device, "reason", "it is attached to the node")
 	}
@@ -250,8 +248,8 @@ func (a *Agent) shrink(ctx context.Context, f facts) error {
 	}
 	for _, id := range enis {
 		delete(a.strays, id)
-		a.holds.clear(eniKey(id))
-		a.holds.clear(assignKey(id))
+		a.backoffs.clear(releasesOf(id))
+		a.backoffs.clear(assignsTo(id))
 		// Its deletion may have been done and the answer lost: nobody asks for it again.
 		if _, shown := a.view.eni(id); !shown && a.isLeaving(id) {
 			delete(a.mem.Leaving, id)

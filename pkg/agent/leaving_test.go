@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,8 +38,8 @@ func TestAnENIThatIsGoneIsNotRememberedAsLeaving(t *testing.T) {
 		if left := n.life.agent.mem.Leaving; len(left) > 0 {
 			t.Errorf("still leaving: %v", left)
 		}
-		for key := range n.life.agent.holds {
-			if strings.Contains(key, "eni-") {
+		for key := range n.life.agent.backoffs {
+			if key.kind == anENI {
 				t.Errorf("what was refused of it is kept for good: %s", key)
 			}
 		}

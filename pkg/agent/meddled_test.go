@@ -69,6 +69,9 @@ func (d *meddled) Attach(ctx context.Context, a driver.Attach) (string, error) {
 }
 
 func (d *meddled) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+	if err := d.refused("Interfaces", ""); err != nil {
+		return nil, err
+	}
 	list, err := d.Driver.Interfaces(ctx, f)
 	if d.show != nil {
 		list = d.show(list)

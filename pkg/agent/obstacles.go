@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -32,17 +31,17 @@ func (a *Agent) obstacles(s pool.Snapshot, there []int, now time.Duration) []hea
 // new try.
 func (a *Agent) troubles() []health.Cause {
 	var list []health.Cause
-	for _, key := range [...]string{"cloud", string(looks), string(grows), "describe"} {
-		if h, failed := a.holds[key]; failed {
+	for _, c := range [...]class{looks, grows} {
+		if h, failed := a.backoffs[of(c)]; failed {
 			list = append(list, h.because())
 		}
 	}
-	if h, failed := a.holds["grow"]; failed {
+	if h, failed := a.backoffs[of(adopts)]; failed {
 		list = append(list, health.Cause{Reason: health.SetupFailed, What: h.err.Error()})
 	}
-	for _, key := range slices.Sorted(maps.Keys(a.holds)) {
-		if strings.HasPrefix(key, "adopt ") {
-			list = append(list, health.Cause{Reason: health.SetupFailed, What: a.holds[key].err.Error()})
+	for _, s := range a.backoffs.scopes() {
+		if s.class == adopts && s.kind == anENI {
+			list = append(list, health.Cause{Reason: health.SetupFailed, What: a.backoffs[s].err.Error()})
 		}
 	}
 	if len(a.waitingLinks) > 0 {
@@ -51,9 +50,9 @@ func (a *Agent) troubles() []health.Cause {
 	return list
 }
 
-// cause is because as long as the hold lasts, and while the next try may be under way.
+// cause is because as long as it is left alone, and while the next try may be under way.
 // After that it says nothing: nobody may want to try.
-func (v hold) cause(now time.Duration) health.Cause {
+func (v backoff) cause(now time.Duration) health.Cause {
 	if v.err == nil || v.until+quiet <= now {
 		return health.Cause{}
 	}
@@ -61,7 +60,7 @@ func (v hold) cause(now time.Duration) health.Cause {
 }
 
 // because tells a failure of the cloud in the words of a node's health.
-func (v hold) because() health.Cause {
+func (v backoff) because() health.Cause {
 	reason := health.CloudFailed
 	switch cloud.Kind(v.err) {
 	case cloud.ErrForbidden:
@@ -91,10 +90,7 @@ func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []health
 			c = a.subnet(e.Subnet, 1, now)
 		}
 		if c.Reason == "" {
-			c = a.holds[assignKey(e.ID)].cause(now)
-		}
-		if c.Reason == "" {
-			c = a.holds[eniKey(e.ID)].cause(now)
+			c = a.backoffs[assignsTo(e.ID)].cause(now)
 		}
 		if c.Reason == "" {
 			return nil
@@ -119,7 +115,7 @@ func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []health.C
 		list = append(list, h.because())
 	}
 	n, full := len(s.ENIs)+s.Foreign+len(s.Pending), a.conf.Pool.Full(s)
-	switch quota := a.holds["create"].cause(now); {
+	switch quota := a.backoffs[newENIsIn("")].cause(now); {
 	case len(s.Pending) > 0:
 		return list
 	case full != "" && len(a.unlinked) > 0:
@@ -140,12 +136,12 @@ func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []health.C
 
 // unmade returns what is the matter with an ENI that was begun, if something is. An intent that
 // follows on one that was given up is no better off than that.
-func (a *Agent) unmade(c create, now time.Duration) (h hold, failed bool) {
-	if h, failed = a.holds["create "+c.Token]; failed {
+func (a *Agent) unmade(c create, now time.Duration) (h backoff, failed bool) {
+	if h, failed = a.backoffs[intentOf(c.Token)]; failed {
 		return h, true
 	}
-	h = a.holds["subnet "+c.Subnet]
-	return h, errors.Is(h.err, cloud.ErrUnavailable) && h.until+quiet > now
+	h = a.backoffs[newENIsIn(c.Subnet)]
+	return h, h.err != nil && h.until+quiet > now
 }
 
 // noENI says in one line why an ENI that was begun does not come, "" if nothing is known.
@@ -175,7 +171,13 @@ func (a *Agent) noSubnet(slots int, now time.Duration) []health.Cause {
 		if !n.New {
 			continue
 		}
-		c := a.subnet(n.ID, need+1, now) // its primary address is no pod's
+		c := a.backoffs[newENIsIn(n.ID)].cause(now)
+		if c.Reason == health.CloudFailed {
+			c.Reason = health.NoSubnet // it is not there, or takes none
+		}
+		if c.Reason == "" {
+			c = a.subnet(n.ID, need+1, now) // its primary address is no pod's
+		}
 		if c.Reason == "" {
 			return nil
 		}
@@ -192,15 +194,10 @@ func (a *Agent) noSubnet(slots int, now time.Duration) []health.Cause {
 // what others give back there is soon gone again.
 func (a *Agent) subnet(id string, need int, now time.Duration) health.Cause {
 	n, known := a.view.subnet(id)
-	h := a.holds["subnet "+id]
-	switch refused := h.until > now; {
+	switch {
 	case !known:
 		return health.Cause{Reason: health.NoSubnet, What: "nothing is known of subnet " + id}
-	case refused && cloud.Kind(h.err) == cloud.ErrNotFound:
-		return health.Cause{Reason: health.NoSubnet, What: h.err.Error()}
-	case refused && (errors.Is(h.err, cloud.ErrForbidden) || errors.Is(h.err, cloud.ErrUnavailable)):
-		return h.because()
-	case refused, a.isFull(id, now), a.view.mayGive(n) < need:
+	case a.backoffs.active(fullSubnet(id), now), a.isFull(id, now), a.view.mayGive(n) < need:
 		return health.Cause{Reason: health.SubnetExhausted, What: id}
 	}
 	return health.Cause{}

@@ -113,7 +113,7 @@ func TestAQuotaThatWasRaisedIsForgotten(t *testing.T) {
 		w.account.SetFaults()
 		sleep(15 * time.Minute)
 		n.stop()
-		if h, held := n.life.agent.holds["create"]; held || n.total() != 48 {
+		if h, held := n.life.agent.backoffs[newENIsIn("")]; held || n.total() != 48 {
 			t.Errorf("%d addresses, hold %+v", n.total(), h)
 		}
 	})

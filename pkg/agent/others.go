@@ -16,7 +16,7 @@ import (
 // learnOthers notes which addresses others hold and which they hold no more, when the
 // kernel is due to be looked at, and returns the book.
 func (a *Agent) learnOthers(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error) {
-	if now < a.othersAt && !a.occupied || a.holds.active("others", now) {
+	if now < a.othersAt && !a.occupied || a.backoffs.active(of(notices), now) {
 		return book, nil
 	}
 	book, err := a.read(ctx) // a comparison of the kernel may have renamed links in it
@@ -24,11 +24,10 @@ func (a *Agent) learnOthers(ctx context.Context, book *ipam.State, now time.Dura
 		err = a.lookForOthers(ctx, book, now)
 	}
 	if err != nil {
-		a.holds.fail("others", delayRetry, 0, now, a.Rand)
-		a.holds.because("others", err)
+		a.backOff(of(notices), err, now)
 		return book, fmt.Errorf("look for addresses that others hold: %w", err)
 	}
-	a.holds.clear("others")
+	a.backoffs.clear(of(notices))
 	a.othersAt, a.occupied = now+a.conf.Resync, false
 	return a.read(ctx)
 }

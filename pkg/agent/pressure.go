@@ -70,7 +70,7 @@ func (p pressure) high(now time.Duration) bool { return now < p.eases() }
 // have to look too, and go first. Where requests pass again, one that is refused is not left
 // alone for long because others were an hour ago.
 func (p pressure) retry(c class, times int) delay {
-	first, doubles, part := delayCloud.first, 0, time.Duration(16)
+	first, doubles, part := time.Second, 0, time.Duration(16)
 	if c == looks {
 		first, doubles, part = 3*time.Second, 3, 8
 	}
@@ -84,7 +84,7 @@ func (p pressure) retry(c class, times int) delay {
 // none pass is no reason to do without what pods need, or for long without looks. The other way
 // round they stay out of the way of what pods need.
 func (a *Agent) throttled(c class, now time.Duration) delay {
-	p, times := &a.pressure, a.holds[string(c)].times
+	p, times := &a.pressure, a.backoffs[of(c)].times
 	if c == gives {
 		p = &a.giving
 	}

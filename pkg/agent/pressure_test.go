@@ -53,7 +53,7 @@ func TestPodsThatLackAddressesForLongKeepNoAccountShort(t *testing.T) {
 func TestWhoIsRefusedComesBackAfterAPartOfTheTime(t *testing.T) {
 	start := time.Hour
 	p := pressure{}.refused(start, 0)
-	if got := p.retry(grows, 0).most; got != delayCloud.first {
+	if got := p.retry(grows, 0).most; got != time.Second {
 		t.Errorf("the first time after %s", got)
 	}
 	for _, since := range []time.Duration{0, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour} {
@@ -91,7 +91,7 @@ func TestARefusalHoldsOnlyCallsOfItsKind(t *testing.T) {
 		now := time.Hour
 		a.view.start, a.describeAt = now, now+a.describeEvery()
 		usual := a.describeAt - now
-		a.take(result{call: &call{key: "eni x", id: "x", op: op, urgent: op == "Describe"}, err: cloud.ErrThrottled}, now)
+		a.take(result{call: &call{key: eniKey("x"), id: "x", op: op, urgent: op == "Describe"}, err: cloud.ErrThrottled}, now)
 		for _, other := range []class{looks, grows, gives} {
 			if got := a.refuses(other, now); got != (other == c) {
 				t.Errorf("%s refused: %s left alone: %t", op, other, got)

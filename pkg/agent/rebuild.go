@@ -20,16 +20,15 @@ import (
 // after a reboot, and when it is damaged. Used addresses keep their owners.
 func (a *Agent) rebuild(ctx context.Context, old *ipam.State, why error, now time.Duration) error {
 	reason := a.whyUnusable(old, why)
-	if !a.view.known || a.holds.active("rebuild", now) {
+	if !a.view.known || a.backoffs.active(of(rebuilds), now) {
 		return nil
 	}
 	err := a.build(ctx, now)
 	if err != nil {
-		a.holds.fail("rebuild", delayRetry, 0, now, a.Rand)
-		a.holds.because("rebuild", err)
+		a.backOff(of(rebuilds), err, now)
 		return fmt.Errorf("build the node cache: %w", err)
 	}
-	a.holds.clear("rebuild")
+	a.backoffs.clear(of(rebuilds))
 	a.steps++
 	a.Log.Info("node cache built", "enis", len(a.view.enis), "reason", reason)
 	a.Events.Repaired("cache", 1)

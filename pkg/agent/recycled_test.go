@@ -43,7 +43,7 @@ func TestThePrimaryAddressOfAnENIThatIsGoneMayBeAPodsNext(t *testing.T) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if !knownOf(n.book)[again] || hasENI(n.book, gone.ID) {
-			t.Errorf("the book has no %s, or still %s: %v", again, gone.ID, n.life.agent.holds["grow"].err)
+			t.Errorf("the book has no %s, or still %s: %v", again, gone.ID, n.life.agent.backoffs[of(adopts)].err)
 		}
 	})
 }

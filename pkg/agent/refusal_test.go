@@ -94,9 +94,9 @@ func TestASubnetThatIsForbiddenIsNotToldAsExhausted(t *testing.T) {
 	a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 	for err, want := range map[error]string{cloud.ErrForbidden: health.CloudForbidden, cloud.ErrUnavailable: health.CloudUnavailable, cloud.ErrSubnetFull: health.SubnetExhausted} {
 		a.view.subnets = []cloud.Subnet{{ID: "subnet-a", Free: 100, New: true}}
-		a.holds = holds{}
-		a.take(result{call: &call{key: "create t", op: "CreateInterface", subnet: "subnet-a"}, err: err}, 1)
-		if got := a.subnet("subnet-a", 1, 2); got.Reason != want {
+		a.backoffs = backoffs{}
+		a.take(result{call: &call{key: intentKey("t"), op: "CreateInterface", subnet: "subnet-a"}, err: err}, 1)
+		if got := a.noSubnet(1, 2)[0]; got.Reason != want {
 			t.Errorf("%v: the subnet is told as %+v, want %s", err, got, want)
 		}
 	}

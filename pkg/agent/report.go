@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func (a *Agent) report(now time.Duration) {
 		}
 	}
 	slices.Sort(s.InFlight)
-	s.Backoff, s.LeftOut = a.holds.lines(now), a.leftOut()
+	s.Backoff, s.LeftOut = a.backoffs.lines(now), a.leftOut()
 	s.Addresses = status.Addresses{}
 	if a.book != nil {
 		s.Addresses = counts(a.book, now)
@@ -100,17 +101,17 @@ func counts(b *ipam.State, now time.Duration) status.Addresses {
 func (a *Agent) problem(book error) string {
 	s := &a.status
 	short := s.Addresses.Free == 0 && s.Waiters > 0
-	hold, held := a.cloudHold()
+	refusal, refused := a.refusal(a.Now())
 	switch {
 	case !a.view.known:
-		if why := cmp.Or(hold.why(), a.holds["describe"].why()); why != "" {
+		if why := refusal.why(); why != "" {
 			return "cloud: " + why
 		}
 		return "cloud has not answered yet"
 	case book != nil || a.rebuildFails():
 		return "node cache: " + a.cacheProblem()
-	case held:
-		return "cloud: " + hold.why()
+	case refused:
+		return "cloud: " + refusal.why()
 	case len(a.waitingLinks) > 0:
 		return a.noLink()
 	case len(s.Unlinked) > 0:
@@ -125,8 +126,8 @@ func (a *Agent) problem(book error) string {
 		return a.noENI(a.Now())
 	case short && s.Exhausted != "":
 		return "no addresses left in subnet " + s.Exhausted + ": name another one of the node's zone in cloud.subnets or cloud.subnetTags"
-	case short && a.holds["create"].why() != "":
-		return a.holds["create"].why()
+	case short && a.backoffs[newENIsIn("")].why() != "":
+		return a.backoffs[newENIsIn("")].why()
 	case short && len(s.Held) > 0:
 		return heldProblem(s.Held)
 	case short && len(a.causes) > 0: // the plan's own words know nothing of what the cloud said
@@ -134,17 +135,23 @@ func (a *Agent) problem(book error) string {
 	case short && len(s.Blockers) > 0:
 		return strings.Join(s.Blockers, "; ")
 	}
-	return cmp.Or(a.holds["kernel"].why(), a.holds["grow"].why(), a.holds["limits"].why(), strings.Join(s.Misrouted, "; "), strings.Join(s.Blocked, "; "), undoneProblem(s.Undone))
+	return cmp.Or(a.backoffs[of(compares)].why(), a.backoffs[of(adopts)].why(), a.backoffs[of(shapes)].why(), strings.Join(s.Misrouted, "; "), strings.Join(s.Blocked, "; "), undoneProblem(s.Undone))
 }
 
-// cloudHold returns what keeps the node from the cloud.
-func (a *Agent) cloudHold() (hold, bool) {
-	for _, key := range [...]string{"cloud", string(grows), string(looks), string(gives)} {
-		if h, held := a.holds[key]; held {
+// refusal returns what the cloud refuses the node: a class of calls, or what a person has to
+// grant.
+func (a *Agent) refusal(now time.Duration) (backoff, bool) {
+	for _, c := range [...]class{grows, looks, gives} {
+		if h, refused := a.backoffs[of(c)]; refused {
 			return h, true
 		}
 	}
-	return hold{}, false
+	for _, s := range a.backoffs.scopes() {
+		if h := a.backoffs[s]; s.class == grows && errors.Is(h.err, cloud.ErrForbidden) && h.until+quiet > now {
+			return h, true
+		}
+	}
+	return backoff{}, false
 }
 
 // undoneProblem says that repairs don't last, "" if they do.
@@ -158,12 +165,12 @@ func undoneProblem(list []status.Undone) string {
 // rebuildFails tells whether records of the node cache are damaged and it could not be built
 // anew. Pods go on getting what the other records have, and nothing else is done.
 func (a *Agent) rebuildFails() bool {
-	return a.book != nil && len(a.book.Damaged) > 0 && a.holds["rebuild"].why() != ""
+	return a.book != nil && len(a.book.Damaged) > 0 && a.backoffs[of(rebuilds)].why() != ""
 }
 
 // cacheProblem says why the node cache can't be used.
 func (a *Agent) cacheProblem() string {
-	why := a.holds["rebuild"].why()
+	why := a.backoffs[of(rebuilds)].why()
 	if why == "" && (a.book != nil || a.bookErr != nil) {
 		why = a.whyUnusable(a.book, a.bookErr)
 	}

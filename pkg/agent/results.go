@@ -11,13 +11,14 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// How long to leave things alone after a failure: the first time, and at most.
+// How long to leave things alone at most after a failure: after the first, and ever. On average
+// it is half of that.
 var (
-	delayCloud     = delay{time.Second, time.Minute}           // throttled or not reached
+	delayCloud     = delay{2 * time.Second, 2 * time.Minute}   // not reached
 	delayForbidden = delay{30 * time.Second, 5 * time.Minute}  // needs a person
 	delaySubnet    = delay{10 * time.Second, 5 * time.Minute}  // others may give addresses back
 	delayLimit     = delay{30 * time.Second, 10 * time.Minute} // quotas change rarely
-	delayRetry     = delay{time.Second, time.Minute}           // the rest
+	delayRetry     = delay{2 * time.Second, 2 * time.Minute}   // the rest
 )
 
 // collect takes in the results of calls that have ended.
@@ -36,9 +37,8 @@ func (a *Agent) take(r result, now time.Duration) {
 	delete(a.calls, r.key)
 	a.Events.Call(r.op, outcome(r.err), r.took)
 	if r.err == nil {
-		a.holds.clear("cloud")
-		a.holds.clear(string(classOf(r.op)))
-		a.holds.clear(r.holdKey())
+		a.backoffs.clear(of(classOf(r.op)))
+		a.backoffs.clear(r.scope())
 	}
 	switch r.op {
 	case "Describe":
@@ -49,6 +49,7 @@ func (a *Agent) take(r result, now time.Duration) {
 		}
 	case "AssignAddresses":
 		a.spent(r.id, r.addrs, 1)
+		a.gaveAll(r, now)
 		a.came(r.id, r.addrs)
 		a.renew()
 		if r.err == nil && len(r.addrs) < r.count {
@@ -63,6 +64,14 @@ func (a *Agent) take(r result, now time.Duration) {
 	}
 	if r.err != nil {
 		a.failed(r, now)
+	}
+}
+
+// gaveAll forgets that the subnet of a call that got all it asked for was full. What another
+// call was told since is left: the two of them were under way together.
+func (a *Agent) gaveAll(r result, now time.Duration) {
+	if s := fullSubnet(r.subnet); r.err == nil && len(r.addrs) >= r.count && a.backoffs.over(s, now) {
+		a.backoffs.clear(s)
 	}
 }
 
@@ -138,7 +147,8 @@ func (a *Agent) made(r result, now time.Duration) {
 	if r.err == nil {
 		a.came(r.nic.ID, r.nic.Addresses)
 		a.renew()
-		a.holds.clear("create")
+		a.backoffs.clear(newENIsIn(""))
+		a.backoffs.clear(newENIsIn(r.subnet))
 	}
 	if r.err == nil || errors.Is(r.err, cloud.ErrSubnetFull) || errors.Is(r.err, cloud.ErrLimit) || errors.Is(r.err, cloud.ErrNotFound) || errors.Is(r.err, cloud.ErrForbidden) || a.isBarren(r, now) {
 		a.endIntent(r.create.Token)
@@ -234,33 +244,33 @@ func (a *Agent) failed(r result, now time.Duration) {
 	if r.urgent {
 		a.lookSoon(now)
 	}
-	key, wait := r.holdKey(), delayRetry
+	about, f := r.blamed(), failure{delay: delayRetry, err: r.err}
+	if detail, is := errors.AsType[*cloud.Error](r.err); is {
+		f.atLeast = detail.RetryAfter
+	}
 	switch cloud.Kind(r.err) {
 	case cloud.ErrThrottled:
-		c := classOf(r.op)
-		key, wait = string(c), a.throttled(c, now)
+		about = of(about.class)
+		f.delay = a.throttled(about.class, now)
 	case cloud.ErrUnavailable:
-		key, wait = "cloud", delayCloud
+		about, f.delay, f.by = of(about.class), delayCloud, r.key
 	case cloud.ErrForbidden:
-		key, wait = "cloud", delayForbidden
-		// What is refused of one ENI, such as a part of a block, may be granted for others.
-		if r.op == "DeleteInterface" || r.op == "UnassignAddresses" {
-			key = r.key
-		}
+		f.delay = delayForbidden
 	case cloud.ErrSubnetFull:
-		key, wait = "subnet "+r.subnet, delaySubnet
+		about, f.delay = fullSubnet(r.subnet), delaySubnet
 		a.noteRefusal(r.subnet, now)
 	case cloud.ErrLimit:
-		wait = delayLimit
+		f.delay = delayLimit
 		if r.op == "CreateInterface" {
-			key = "create"
+			about = newENIsIn("")
 		}
 	case cloud.ErrNotFound:
 		a.lookSoon(now)
 		if r.op == "CreateInterface" {
-			key, wait = "subnet "+r.subnet, delayLimit
+			f.delay = delayLimit
 		}
 	case cloud.ErrUnknown:
+		about = r.scope()
 		// What came of it shows in a describe; a late effect in a later one.
 		a.lookSoon(now)
 		a.againAt = now + a.conf.Settle
@@ -271,35 +281,37 @@ func (a *Agent) failed(r result, now time.Duration) {
 			a.unsaved = true
 		}
 	}
-	var detail *cloud.Error
-	var atLeast time.Duration
-	if errors.As(r.err, &detail) {
-		atLeast = detail.RetryAfter
+	a.backoffs.fail(about, f, now, a.Rand)
+	if about != r.blamed() && cloud.Kind(r.err) == cloud.ErrUnavailable {
+		a.leaveObjectAlone(r, f, now)
 	}
-	if about := aboutOne(r); about != "" && key == "cloud" && !errors.Is(r.err, cloud.ErrThrottled) {
-		a.holds.fail(about, delay{2 * wait.first, 2 * wait.most}, atLeast, now, a.Rand)
-		a.holds.because(about, r.err)
-		if a.making(r.create.Token) { // calls that the cloud answers do not hasten this one
-			a.holds.fail(r.key, wait, atLeast, now, a.Rand)
-			a.holds.because(r.key, r.err)
-		}
-	}
-	a.holds.fail(key, wait, atLeast, now, a.Rand)
-	a.holds.because(key, r.err)
 	a.Log.Warn("cloud call failed", "call", r.call.String(), "error", r.err,
-		"again in", (a.holds[key].until - now).Round(time.Millisecond))
+		"again in", (a.backoffs[about].until - now).Round(time.Millisecond))
 }
 
-// aboutOne is what a failed call was about alone. The cause may be there: it is left alone for
-// longer than the cloud is, so that the node goes on with its other ENIs and subnets.
-func aboutOne(r result) string {
-	switch r.op {
-	case "AssignAddresses", "UnassignAddresses":
-		return r.holdKey()
-	case "CreateInterface":
-		return "subnet " + r.subnet
+// blamed is what a failed call was about alone, where nothing tells more: the other objects of
+// its class go on. Of an ENI that was to be made that is its subnet, for new ENIs.
+func (r result) blamed() scope {
+	if r.op == "CreateInterface" {
+		return newENIsIn(r.subnet)
 	}
-	return ""
+	return r.scope()
+}
+
+// leaveObjectAlone leaves what a call was about alone for longer than its class is: the cause may
+// be there, and the node goes on with its other ENIs and subnets.
+func (a *Agent) leaveObjectAlone(r result, f failure, now time.Duration) {
+	if a.making(r.create.Token) { // calls that the cloud answers do not hasten this one
+		a.backoffs.fail(r.scope(), f, now, a.Rand)
+	}
+	f.delay = delay{2 * f.first, 2 * f.most}
+	f.atLeast = max(f.atLeast, a.backoffs[of(classOf(r.op))].until-now)
+	a.backoffs.fail(r.blamed(), f, now, a.Rand)
+}
+
+// backOff leaves alone what the node itself failed to do.
+func (a *Agent) backOff(s scope, err error, now time.Duration) {
+	a.backoffs.fail(s, failure{delay: delayRetry, err: err}, now, a.Rand)
 }
 
 // lookSoon makes the next tick look at the cloud.

@@ -89,7 +89,7 @@ func (a *Agent) Once(ctx context.Context) error {
 		before := a.steps
 		due := time.NewTimer(min(a.Tick(ctx), time.Second))
 		idle := len(a.calls) == 0 && a.steps == before && a.view.known && a.againAt == 0 && !a.hungry
-		stuck := len(a.calls) == 0 && a.steps == before && len(a.holds) > 0
+		stuck := len(a.calls) == 0 && a.steps == before && len(a.backoffs) > 0
 		if idle || stuck {
 			due.Stop()
 			err := a.stop(ctx)

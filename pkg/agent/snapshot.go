@@ -33,10 +33,12 @@ func (a *Agent) snapshot(book *ipam.State, now time.Duration) pool.Snapshot {
 		s.Pending = append(s.Pending, pool.Pending{Subnet: c.Subnet, Slots: c.Slots})
 	}
 	for _, n := range a.view.subnets {
-		why, blocked := a.holds.refused("subnet "+n.ID, now)
-		s.Subnets = append(s.Subnets, pool.Subnet{ID: n.ID, Free: a.view.mayGive(n), New: n.New && a.view.takesNew(n), Blocked: blocked, Why: why})
+		why, blocked := a.backoffs.refused(fullSubnet(n.ID), now)
+		whyNoNew, noNew := a.backoffs.refused(newENIsIn(n.ID), now)
+		s.Subnets = append(s.Subnets, pool.Subnet{ID: n.ID, Free: a.view.mayGive(n), New: n.New && a.view.takesNew(n),
+			Blocked: blocked, NoNew: noNew, Why: cmp.Or(why, whyNoNew)})
 	}
-	if why, refused := a.holds.refused("create", now); refused {
+	if why, refused := a.backoffs.refused(newENIsIn(""), now); refused {
 		s.NoNew = cmp.Or(why, "the cloud refused lately")
 	}
 	return s
@@ -48,10 +50,12 @@ func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
 	_, leaving := a.mem.Leaving[nic.ID]
 	_, unsure := a.mem.Unsure[nic.ID]
 	lost, unlinked := a.unlinked[nic.ID]
-	refused, isRefused := a.refusedOf(nic.ID, now)
+	refused, noMore := a.backoffs.refused(assignsTo(nic.ID), now)
 	e := pool.ENI{ID: nic.ID, Index: nic.Index, Subnet: have.Subnet, Keep: !have.Ours, NoLink: unlinked, Device: lost.Device,
-		Busy:    !known || stray || unsure || isRefused,
+		Busy:    !known || stray || unsure,
+		NoMore:  noMore,
 		Why:     refused,
+		Stays:   a.backoffs.active(releasesOf(nic.ID), now),
 		Leaving: leaving,
 	}
 	if c := a.calls[eniKey(nic.ID)]; c != nil {
@@ -61,15 +65,6 @@ func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
 		}
 	}
 	return e
-}
-
-// refusedOf tells whether the cloud has refused something of an ENI so lately that it is left
-// alone, and in which words.
-func (a *Agent) refusedOf(id string, now time.Duration) (why string, refused bool) {
-	if why, refused = a.holds.refused(eniKey(id), now); refused {
-		return why, true
-	}
-	return a.holds.refused(assignKey(id), now)
 }
 
 // fill gives the ENIs of the snapshot their addresses.

@@ -39,7 +39,7 @@ func (a *Agent) sweepLeaks(ctx context.Context, now time.Duration) error {
 	for _, nic := range a.view.enis {
 		first, leaked := a.leaks[nic.ID]
 		_, inBook := a.strays[nic.ID]
-		if !leaked || inBook || first >= a.view.start || a.holds.active(eniKey(nic.ID), now) {
+		if !leaked || inBook || first >= a.view.start || a.backoffs.active(releasesOf(nic.ID), now) {
 			continue
 		}
 		age := a.view.start - first

@@ -30,9 +30,9 @@ func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Dura
 		return err
 	}
 	a.disturbed = a.disturbed || relinked
-	held := a.holds.active("kernel", now)
+	held := a.backoffs.active(of(compares), now)
 	due := now >= a.resyncAt && !held
-	again := !held && (a.holds.over("kernel", now) || a.holds.over("limits", now))
+	again := !held && (a.backoffs.over(of(compares), now) || a.backoffs.over(of(shapes), now))
 	if !due && !again && !a.disturbed {
 		return nil
 	}
@@ -138,12 +138,11 @@ func (a *Agent) sync(ctx context.Context, now time.Duration, cause string) error
 		a.noteRepairs(lines, now)
 	}
 	if err != nil && limits == nil {
-		a.holds.fail("kernel", delayRetry, 0, now, a.Rand)
-		a.holds.because("kernel", err)
+		a.backOff(of(compares), err, now)
 		err = fmt.Errorf("bring the kernel in step with the node cache: %w", err)
 		return errors.Join(err, a.lookForMisrouted(ctx))
 	}
-	a.holds.clear("kernel")
+	a.backoffs.clear(of(compares))
 	if cause == comparedAtResync {
 		a.resyncAt = now + a.conf.Resync
 	}
@@ -156,13 +155,12 @@ func (a *Agent) sync(ctx context.Context, now time.Duration, cause string) error
 func (a *Agent) noteLimits(err error, now time.Duration) error {
 	switch {
 	case err == nil:
-		a.holds.clear("limits")
+		a.backoffs.clear(of(shapes))
 		return nil
 	case !netconf.OnlyLimits(err):
 		return nil
 	}
-	a.holds.fail("limits", delayRetry, 0, now, a.Rand)
-	a.holds.because("limits", err)
+	a.backOff(of(shapes), err, now)
 	return err
 }
 

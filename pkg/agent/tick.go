@@ -20,12 +20,11 @@ func (a *Agent) Tick(ctx context.Context) time.Duration {
 	a.collect(now)
 	if err := a.tick(ctx, now); err != nil {
 		a.fault(err)
-		a.holds.fail("tick", delayRetry, 0, now, a.Rand)
-		a.holds.because("tick", err)
+		a.backOff(of(ticks), err, now)
 		a.Log.Error("tick failed", "error", err)
 		a.Events.Error("tick")
 	} else {
-		a.holds.clear("tick")
+		a.backoffs.clear(of(ticks))
 	}
 	a.report(now)
 	a.Events.Tick(time.Since(began))
@@ -182,7 +181,7 @@ func (a *Agent) next(now time.Duration) time.Duration {
 	sooner(a.againAt)
 	sooner(a.resyncAt)
 	sooner(a.othersAt)
-	sooner(a.holds.next(now))
+	sooner(a.backoffs.next(now))
 	sooner(a.pressure.eases())
 	sooner(a.decision.Again)
 	sooner(a.mem.Health.Again(a.conf.Kubernetes.Health))
@@ -193,7 +192,7 @@ func (a *Agent) next(now time.Duration) time.Duration {
 	if len(a.unlinked) > 0 {
 		sooner(now + linkTime)
 	}
-	if a.hungry && len(a.calls) == 0 && !a.holds.active("cloud", now) || len(a.waitingLinks) > 0 {
+	if a.hungry && len(a.calls) == 0 || len(a.waitingLinks) > 0 {
 		sooner(now + soon)
 	}
 	return max(at-now, minTick)

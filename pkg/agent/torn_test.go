@@ -43,7 +43,7 @@ func (n *testNode) isRebuilt(t *testing.T) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.bookErr != nil || len(n.book.Damaged) > 0 {
-		t.Errorf("20 minutes later the torn record is still in the node cache: %v", n.life.agent.holds["rebuild"].err)
+		t.Errorf("20 minutes later the torn record is still in the node cache: %v", n.life.agent.backoffs[of(rebuilds)].err)
 	}
 }
 

@@ -113,7 +113,7 @@ func (k trial) slack() int {
 func (k trial) checkBlocks(t *rapid.T, surplus int) {
 	for _, e := range k.next.ENIs {
 		grows := slices.ContainsFunc(k.steps, func(s Step) bool { return s.ENI == e.ID && s.Do < Create })
-		if _, had := find(k.s, e.ID); !had || e.Busy || grows || !carries(k.c, k.s.Limits, e) {
+		if _, had := find(k.s, e.ID); !had || e.Busy || e.Stays || grows || !carries(k.c, k.s.Limits, e) {
 			continue
 		}
 		for bits, block := range blocksOf(k.s.Limits, e, scarce(k.s.Families)) {

@@ -70,13 +70,13 @@ func (n *nic) blockers() []string {
 			list = append(list, fmt.Sprintf("%s: %d single %s addresses take the room of a block of %d each", n.ID, k, t.family, t.size))
 		}
 		if t.room() >= t.size {
-			short = short || n.field == nil || n.Busy || n.field.Blocked || n.field.left[i] <= 0
+			short = short || n.field == nil || n.Busy || n.NoMore || n.field.Blocked || n.field.left[i] <= 0
 		}
 	}
 	switch {
 	case !short:
-	case n.Busy && n.Why != "":
-		list = append(list, fmt.Sprintf("%s is left alone: %s", n.ID, n.Why))
+	case n.NoMore:
+		list = append(list, fmt.Sprintf("%s is left alone", n.ID)+words(n.Why))
 	case n.Busy:
 		list = append(list, fmt.Sprintf("%s is busy with an earlier call", n.ID))
 	case n.field == nil:
@@ -103,7 +103,7 @@ func (l *ledger) noSubnet() []string {
 	for _, f := range l.subnets {
 		switch need := 2; {
 		case !f.New:
-		case f.Blocked:
+		case f.Blocked, f.NoNew:
 			list = append(list, fmt.Sprintf("%s refused lately: no new ENI there now", f.ID)+words(f.Why))
 		default:
 			if l.c.Mode == Burstable && !l.c.Partial {

@@ -36,7 +36,7 @@ func (l *ledger) grow() {
 //
 // Where addresses come in blocks the last one may bring some slots too many.
 func (l *ledger) raise(n *nic, k int, calls bool) int {
-	calls = calls && !n.Busy && !n.NoLink && n.takes()
+	calls = calls && !n.Busy && !n.NoMore && !n.NoLink && n.takes()
 	before := n.slots()
 	for n.slots() < before+k && n.addSlot(calls) {
 	}

@@ -170,7 +170,7 @@ func (k trial) checkForm(t *rapid.T) {
 func (k trial) checkStep(t *rapid.T, step Step) {
 	n, known := subnetOf(k.s, step.Subnet)
 	if step.Do == Create {
-		if !known || !n.New || n.Blocked || step.Count < 1 || step.Index != -1 || step.ENI != "" {
+		if !known || !n.New || n.Blocked || n.NoNew || step.Count < 1 || step.Index != -1 || step.ENI != "" {
 			t.Fatalf("%+v in %+v", step, n)
 		}
 		return
@@ -181,6 +181,9 @@ func (k trial) checkStep(t *rapid.T, step Step) {
 	}
 	if step.Do != Restore && e.Busy {
 		t.Fatalf("%s of a busy ENI: %+v", step.Do, step)
+	}
+	if step.Do == Assign && e.NoMore || (step.Do == Release || step.Do == Delete) && e.Stays {
+		t.Fatalf("%s of an ENI that refused that lately: %+v", step.Do, step)
 	}
 	for _, addr := range step.Addrs {
 		at := slices.IndexFunc(e.Addresses, func(a Address) bool { return a.Addr == addr })
@@ -288,7 +291,7 @@ func (k trial) checkSums(t *rapid.T) {
 		for _, f := range k.s.Families {
 			rested = min(rested, number(e, f, func(a Address) bool { return usable(a) && a.State == eni.Free }))
 		}
-		if carries(k.c, k.s.Limits, e) && !e.Busy && rested > 0 {
+		if carries(k.c, k.s.Limits, e) && !e.Busy && !e.Stays && rested > 0 {
 			t.Fatalf("%d slots there, %d may be kept, and %s has %d rested ones", there, k.ceiling(), e.ID, rested)
 		}
 	}
@@ -297,7 +300,7 @@ func (k trial) checkSums(t *rapid.T) {
 // more tells whether a call could give the ENI one more slot.
 func more(s Snapshot, e ENI) bool {
 	n, known := subnetOf(s, e.Subnet)
-	if e.Busy || !known || n.Blocked {
+	if e.Busy || e.NoMore || !known || n.Blocked {
 		return false
 	}
 	low := 1 << 20

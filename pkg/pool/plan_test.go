@@ -274,7 +274,10 @@ func TestBlockersNameWhatIsInTheWay(t *testing.T) {
 		{"a subnet that said why", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) {
 			s.Subnets[0].Blocked, s.Subnets[0].Why = true, "forbidden: no sg-0"
 		}), 8, []string{"eni-a: its subnet subnet-a refused lately: forbidden: no sg-0", "subnet-a refused lately: no new ENI there now: forbidden: no sg-0"}},
-		{"an ENI that said why", Config{}, with(node(v4, card(0, v4, 0, 3).with(func(e *ENI) { e.Busy, e.Why = true, "limit reached: 4 addresses" })), func(s *Snapshot) {
+		{"a subnet that refused new ENIs, and gives those there addresses", Config{}, with(node(v4, card(0, v4, 0, 14)), func(s *Snapshot) {
+			s.Subnets[0].NoNew, s.Subnets[0].Why = true, "forbidden: no sg-0"
+		}), 24, []string{"subnet-a refused lately: no new ENI there now: forbidden: no sg-0"}},
+		{"an ENI that said why", Config{}, with(node(v4, card(0, v4, 0, 3).with(func(e *ENI) { e.NoMore, e.Why = true, "limit reached: 4 addresses" })), func(s *Snapshot) {
 			s.Subnets[0].New = false
 		}), 8, []string{"eni-a is left alone: limit reached: 4 addresses", "no subnet takes new ENIs now"}},
 		{"an unknown subnet", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) { s.Subnets = nil }), 8,

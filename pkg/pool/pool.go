@@ -67,7 +67,9 @@ type ENI struct {
 	Addresses []Address // secondary ones, in the order of the book
 	Coming    []Coming  // addresses being assigned
 	Busy      bool      // a call about it is under way or of unknown outcome: no new one now
-	Why       string    // of Busy: what was refused lately, "" if nothing was
+	NoMore    bool      // it refused addresses lately: no new ones now
+	Why       string    // of NoMore: what it said, "" if that is not known
+	Stays     bool      // it refused to give addresses back lately: none go now
 	Leaving   bool      // its deletion has begun and can't be taken back
 	Keep      bool      // not made by us: never deleted
 	NoLink    bool      // the node has no link for it: pods can't use it, no new addresses
@@ -97,8 +99,9 @@ type Subnet struct {
 	ID      string
 	Free    int    // addresses left
 	New     bool   // new ENIs may lie in it
-	Blocked bool   // it refused lately: leave it alone now
-	Why     string // of Blocked: what it said, "" if that is not known
+	Blocked bool   // it refused addresses lately: leave it alone now
+	NoNew   bool   // it refused a new ENI lately: those that are there get addresses
+	Why     string // of both: what it said, "" if that is not known
 }
 
 // Action is the kind of a step.

@@ -19,7 +19,7 @@ func (l *ledger) shrink() {
 	for _, n := range slices.Backward(l.nics) {
 		size := n.present()
 		switch {
-		case n.Busy:
+		case n.Busy || n.Stays:
 		case l.returnable(n) && size <= max(0, surplus):
 			n.deleted, n.given = true, size
 		default:
@@ -29,7 +29,7 @@ func (l *ledger) shrink() {
 		surplus -= n.given
 	}
 	for _, n := range l.nics {
-		if !n.Busy && !n.deleted {
+		if !n.Busy && !n.Stays && !n.deleted {
 			n.giveUnpaired()
 		}
 	}
@@ -86,7 +86,7 @@ func (l *ledger) returnable(n *nic) bool {
 	used := slices.ContainsFunc(n.Addresses, func(a Address) bool {
 		return a.State == eni.Used || a.State == eni.Cooling || a.State == eni.Held
 	})
-	return mine && !used && !n.Busy && len(n.Coming) == 0 && !n.grows()
+	return mine && !used && !n.Busy && !n.Stays && len(n.Coming) == 0 && !n.grows()
 }
 
 // give plans up to k whole slots to go back. Blocks go whole or not at all: those of

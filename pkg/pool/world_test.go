@@ -86,7 +86,7 @@ func anySnapshot(t *rapid.T) Snapshot {
 		NoPrimary: seldom(t, "no primary")})
 	for _, id := range []string{"subnet-a", "subnet-b", "subnet-c"}[:rapid.IntRange(0, 3).Draw(t, "subnets")] {
 		s.Subnets = append(s.Subnets, Subnet{ID: id, Free: rapid.SampledFrom([]int{0, 1, 3, 9, 30, 200}).Draw(t, "free"),
-			New: often(t, "new"), Blocked: seldom(t, "blocked")})
+			New: often(t, "new"), Blocked: seldom(t, "blocked"), NoNew: seldom(t, "no new")})
 	}
 	order := rapid.Permutation([]int{0, 1, 2, 3, 4}).Draw(t, "order")
 	for _, number := range order[:rapid.IntRange(0, 4).Draw(t, "cards")] {
@@ -101,6 +101,7 @@ func anySnapshot(t *rapid.T) Snapshot {
 func anyENI(t *rapid.T, s Snapshot, number int) ENI {
 	e := card(number, nil, 0, 0)
 	e.Subnet = rapid.SampledFrom([]string{"subnet-a", "subnet-a", "subnet-b", "subnet-c"}).Draw(t, "in")
+	e.NoMore, e.Stays = seldom(t, "no more"), seldom(t, "stays")
 	e.Busy, e.Leaving, e.Keep = seldom(t, "busy"), seldom(t, "leaving"), seldom(t, "keep")
 	idle := rapid.Bool().Draw(t, "idle")
 	even := often(t, "even")
@@ -154,7 +155,7 @@ func settle(s Snapshot) Snapshot {
 			made.add(e, c.Family, c.Count)
 			take(w.Subnets, e.Subnet, price(w.Limits, c.Family, c.Count))
 		}
-		e.Coming, e.Busy = nil, false
+		e.Coming, e.Busy, e.NoMore, e.Stays = nil, false, false, false
 	}
 	for _, p := range w.Pending {
 		made.create(Step{Subnet: p.Subnet, V4: p.Slots, V6: p.Slots}, map[eni.Family]int{})
@@ -162,7 +163,7 @@ func settle(s Snapshot) Snapshot {
 	}
 	w.Pending = nil
 	for i := range w.Subnets {
-		w.Subnets[i].Blocked = false
+		w.Subnets[i].Blocked, w.Subnets[i].NoNew = false, false
 	}
 	return w
 }

@@ -81,7 +81,7 @@ func TestTheDigestLeavesOutNothingElse(t *testing.T) {
 	want := strings.Fields(`
 		agent.Agent.book agent.Agent.bookErr agent.Agent.causes agent.Agent.fights agent.Agent.known
 		agent.Agent.lines agent.Agent.planned agent.Agent.said agent.Agent.status agent.Agent.steps
-		agent.create.Reason agent.hold.err agent.memory.Health agent.view.known
+		agent.backoff.err agent.create.Reason agent.memory.Health agent.view.known
 		cloud.Interface.Created cloud.Interface.MAC driver.Interface.Created driver.Interface.MAC driver.Mark.Asked
 		engine.Node.known engine.Node.o engine.Node.quarantined engine.Node.said engine.intent.asked
 		eni.Key.Container eni.Owner.Netns eni.Owner.Pod ipam.Damage.Reason scale.Decision.Reason`)
