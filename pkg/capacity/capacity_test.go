@@ -272,3 +272,34 @@ func TestAShareHasOneDecimal(t *testing.T) {
 		}
 	}
 }
+
+// By hand: an m5.large has 9 prefixes on an ENI, 110 pods take 7 of them and one primary address.
+// Of a /22 the first and the last of 64 blocks are broken: the cloud keeps 4 addresses and 1.
+func TestPrefixesAreCountedWhole(t *testing.T) {
+	large := Machine{Limits: eni.Limits{ENIs: 3, V4: 10}}.InPrefixes(ofEC2)
+	if large.V4 != 145 || large.Pods() != 432 || large.Validate() != nil {
+		t.Errorf("%+v for %d pods, %v", large, large.Pods(), large.Validate())
+	}
+	for _, tt := range []struct {
+		available, pods, nodes, used int
+	}{
+		{1019, 110, 8, 8 * (7*16 + 1)}, // 1019/113 are 9 nodes, but 62/7 blocks are 8
+		{251, 110, 2, 2 * (7*16 + 1)},
+		{251, 97, 2, 2 * (7*16 + 1)}, // the last block is one pod's
+		{251, 96, 2, 2 * (6*16 + 1)},
+		{251, 145, 1, 10*16 + 2}, // 144 are on one ENI
+		{11, 16, 0, 0},
+	} {
+		p, err := Make(Input{Subnets: []Subnet{{ID: "a", Available: tt.available}}, Machine: large, MaxPods: tt.pods, Reserved: 5})
+		if err != nil || p.Nodes != tt.nodes || p.Used != tt.used || p.Subnets[0].Nodes != tt.nodes {
+			t.Errorf("%d pods in %d addresses: %d nodes with %d addresses, %v; want %d with %d", tt.pods, tt.available, p.Nodes, p.Used, err, tt.nodes, tt.used)
+		}
+	}
+}
+
+func TestAnENIHasWholePrefixes(t *testing.T) {
+	m := Machine{Limits: eni.Limits{ENIs: 3, V4: 10, V4Block: ofEC2}}
+	if err := m.Validate(); fmt.Sprint(err) != "10 addresses an ENI: besides the primary one they must be whole prefixes of 16" {
+		t.Error(err)
+	}
+}

@@ -39,7 +39,7 @@ func (p *Plan) addZones(in Input, d density) []group {
 		}
 		groups = append(groups, g)
 		p.Zones = append(p.Zones, Zone{z, c})
-		p.AtMost += sum(free[z]) / d.ips
+		p.AtMost += d.atMost(free[z])
 	}
 	return groups
 }
@@ -48,10 +48,12 @@ func (p *Plan) addZones(in Input, d density) []group {
 // into what is left if that is allowed.
 func (d density) fill(free []int, mix bool) group {
 	var g group
-	left := make([]int, len(free))
+	left := make([]room, len(free))
 	for i, n := range free {
-		g.whole += n / d.ips
-		left[i] = n % d.ips
+		r := d.room(n)
+		whole := d.nodes(r)
+		g.whole += whole
+		left[i] = d.less(r, whole*d.enis, whole*d.blocks)
 	}
 	if mix {
 		for _, pieces := range d.mix(left) {
@@ -63,6 +65,16 @@ func (d density) fill(free []int, mix bool) group {
 		}
 	}
 	return g
+}
+
+// atMost bounds the nodes of a zone, however their ENIs are dealt out over its subnets.
+func (d density) atMost(free []int) int {
+	var all room
+	for _, n := range free {
+		r := d.room(n)
+		all.addresses, all.blocks = all.addresses+r.addresses, all.blocks+r.blocks
+	}
+	return d.nodes(all)
 }
 
 // total adds up the zones and applies the quota, which is one for the whole VPC.
@@ -115,12 +127,4 @@ func within(mixed []int, enis int) []int {
 		fit = append(fit, n)
 	}
 	return fit
-}
-
-func sum(list []int) int {
-	total := 0
-	for _, n := range list {
-		total += n
-	}
-	return total
 }

@@ -33,6 +33,13 @@ func (m Machine) Instance() eni.Limits {
 	return l
 }
 
+// InPrefixes returns the machine whose ENIs have a prefix of so many addresses in the place of
+// each secondary address.
+func (m Machine) InPrefixes(b eni.Block) Machine {
+	m.V4, m.V4Block = 1+m.PerENI(eni.IPv4)*b.Size, b
+	return m
+}
+
 // Pods returns how many pods the machine can carry: an ENI's primary address is
 // none of theirs.
 func (m Machine) Pods() int { return m.ENIs * m.PerENI(eni.IPv4) }
@@ -46,6 +53,8 @@ func (m Machine) Validate() error {
 		return fmt.Errorf("%d addresses an ENI: must be at least 2, as the primary address is for no pod", m.V4)
 	case m.ENIs > mostENIs || m.V4 > mostPerENI:
 		return fmt.Errorf("%d ENIs of %d addresses: no machine has more than %d of %d", m.ENIs, m.V4, mostENIs, mostPerENI)
+	case m.PerENI(eni.IPv4)%max(m.Block(eni.IPv4).Size, 1) != 0:
+		return fmt.Errorf("%d addresses an ENI: besides the primary one they must be whole prefixes of %d", m.V4, m.Block(eni.IPv4).Size)
 	case m.MainNIC && m.ENIs > 1:
 		return fmt.Errorf("%d ENIs: a machine that uses its main interface has no other", m.ENIs)
 	}

@@ -12,7 +12,7 @@ type piece struct {
 // node that is spread may need more ENIs than a whole one. What it returns can be
 // built. It does not try all ways to deal ENIs out, so another may have a node more;
 // Plan.AtMost bounds them all.
-func (d density) mix(left []int) [][]piece {
+func (d density) mix(left []room) [][]piece {
 	var nodes [][]piece
 	for {
 		pieces := d.spread(left)
@@ -20,7 +20,7 @@ func (d density) mix(left []int) [][]piece {
 			return nodes
 		}
 		for _, p := range pieces {
-			left[p.Subnet] -= p.Pods + p.ENIs
+			left[p.Subnet] = d.less(left[p.Subnet], p.ENIs, up(p.Pods, d.size))
 		}
 		nodes = append(nodes, pieces)
 	}
@@ -28,8 +28,12 @@ func (d density) mix(left []int) [][]piece {
 
 // spread finds one node with the fewest ENIs, nil if there is none. most[i][k] is
 // how many pods the first i subnets carry with k ENIs.
-func (d density) spread(left []int) []piece {
-	if sum(left) < d.ips {
+func (d density) spread(left []room) []piece {
+	free := 0
+	for _, r := range left {
+		free += r.addresses
+	}
+	if free < d.ips {
 		return nil
 	}
 	most := make([][]int, len(left)+1)
@@ -37,7 +41,7 @@ func (d density) spread(left []int) []piece {
 	for i, free := range left {
 		most[i+1] = make([]int, d.machine.ENIs+1)
 		for k := range most[i+1] {
-			for j := 0; j <= k && j <= free; j++ {
+			for j := 0; j <= k && j <= free.addresses; j++ {
 				most[i+1][k] = max(most[i+1][k], most[i][k-j]+d.podsOn(j, free))
 			}
 		}
@@ -50,16 +54,18 @@ func (d density) spread(left []int) []piece {
 	return nil
 }
 
-// podsOn returns how many pods j ENIs carry in a subnet with so many free addresses.
-func (d density) podsOn(j, free int) int { return min(j*d.machine.PerENI(eni.IPv4), free-j) }
+// podsOn returns how many pods j ENIs carry in a subnet with such room.
+func (d density) podsOn(j int, free room) int {
+	return min(j*d.machine.PerENI(eni.IPv4), min(free.blocks, (free.addresses-j)/d.size)*d.size)
+}
 
 // pieces walks the table back from the last subnet and takes no pod more than the
 // node has.
-func (d density) pieces(left []int, most [][]int, k int) []piece {
+func (d density) pieces(left []room, most [][]int, k int) []piece {
 	var list []piece
 	surplus := most[len(left)][k] - d.pods
 	for i := len(left) - 1; i >= 0; i-- {
-		for j := 0; j <= k && j <= left[i]; j++ {
+		for j := 0; j <= k && j <= left[i].addresses; j++ {
 			pods := d.podsOn(j, left[i])
 			if most[i+1][k] != most[i][k-j]+pods {
 				continue

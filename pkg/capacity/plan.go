@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/enipool/enipool/pkg/eni"
 )
 
 // Input is what a plan is made of.
@@ -101,6 +99,11 @@ func Make(in Input) (Plan, error) {
 		p.note("max-pods %d is above the %d pods that such a node carries: planned with %d", in.MaxPods, p.MaxPods, p.MaxPods)
 	}
 	d := densityOf(in.Machine, p.MaxPods)
+	d.reserved = in.Reserved
+	if d.size > 1 {
+		p.note("prefixes of %d addresses: a node's pods take %d of them; where addresses of others lie scattered in a subnet it has fewer whole ones than counted, unless a range of it is reserved for prefixes",
+			d.size, d.blocks)
+	}
 	in.Subnets = slices.SortedFunc(slices.Values(in.Subnets), compare)
 	for _, s := range in.Subnets {
 		p.Subnets = append(p.Subnets, InPlan{Subnet: s.ID, Zone: s.Zone, Carries: d.alone(s)})
@@ -140,21 +143,8 @@ func (in Input) validate() error {
 	return nil
 }
 
-// density is how a node of some max-pods takes ENIs and addresses. The last ENI is
-// filled only as far as max-pods needs.
-type density struct {
-	machine         Machine
-	pods, enis, ips int
-}
-
-func densityOf(m Machine, pods int) density {
-	per := m.PerENI(eni.IPv4)
-	enis := (pods + per - 1) / per
-	return density{machine: m, pods: pods, enis: enis, ips: enis + pods}
-}
-
 func (d density) alone(s Subnet) Carries {
-	nodes, limit := s.Available/d.ips, Addresses
+	nodes, limit := d.nodes(d.room(s.Available)), Addresses
 	if s.Exclusive {
 		nodes, limit = 0, Exclusive
 	}
@@ -177,7 +167,7 @@ func (d density) carries(available, nodes int, mixed []int) Carries {
 		c.ENIs += n
 	}
 	c.Pods = c.Nodes * d.pods
-	c.Used = c.Pods + c.ENIs
+	c.Used = c.Nodes*d.blocks*d.size + c.ENIs
 	c.Wasted = available - c.Used
 	c.WastedShare = share(c.Wasted, available)
 	return c
@@ -200,5 +190,7 @@ func (p *Plan) noteSubnet(s Subnet, d density) {
 		p.note("subnet %s can't carry a node: it has %d addresses, a node takes %d; it can't fill one ENI of %d either", s.ID, s.Available, d.ips, d.machine.V4)
 	case s.Available < d.ips:
 		p.note("subnet %s can't carry a node: it has %d addresses, a node takes %d", s.ID, s.Available, d.ips)
+	case d.nodes(d.room(s.Available)) == 0:
+		p.note("subnet %s can't carry a node: it has %d whole prefixes, a node takes %d", s.ID, d.room(s.Available).blocks, d.blocks)
 	}
 }

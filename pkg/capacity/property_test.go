@@ -10,11 +10,30 @@ import (
 	"pgregory.net/rapid"
 )
 
+// ofEC2 is a prefix that EC2 delegates: docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html
+var ofEC2 = eni.Block{Bits: 28, Size: 16}
+
 func drawMachine(t *rapid.T) Machine {
-	return Machine{Limits: eni.Limits{
+	m := Machine{Limits: eni.Limits{
 		ENIs: rapid.IntRange(1, 15).Draw(t, "ENIs"),
 		V4:   rapid.IntRange(2, 50).Draw(t, "addresses an ENI"),
 	}}
+	if rapid.IntRange(0, 3).Draw(t, "prefixes") == 0 {
+		m = m.InPrefixes(ofEC2)
+	}
+	return m
+}
+
+// rooms are what is left of some subnets, less than a node.
+func drawRooms(t *rapid.T, d density, most int) []room {
+	var left []room
+	for _, n := range rapid.SliceOfN(rapid.IntRange(0, d.ips-1), 0, most).Draw(t, "left") {
+		left = append(left, room{n, rapid.IntRange(0, n/d.size).Draw(t, "whole")})
+		if d.size == 1 {
+			left[len(left)-1].blocks = n
+		}
+	}
+	return left
 }
 
 func drawInput(t *rapid.T) Input {
@@ -23,7 +42,7 @@ func drawInput(t *rapid.T) Input {
 	in.Quota = rapid.SampledFrom([]int{0, 1, 20, 500}).Draw(t, "quota")
 	in.UsedENIs = rapid.IntRange(0, 25).Draw(t, "used ENIs")
 	in.Mix = rapid.Bool().Draw(t, "mix")
-	for i, n := range rapid.SliceOfN(rapid.IntRange(0, 3000), 0, 6).Draw(t, "available") {
+	for i, n := range rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 3000), rapid.IntRange(0, 60000)), 0, 6).Draw(t, "available") {
 		in.Subnets = append(in.Subnets, Subnet{
 			ID:        fmt.Sprint("s", i),
 			Zone:      rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone"),
@@ -47,10 +66,10 @@ func TestEveryPlanAddsUp(t *testing.T) {
 		in := drawInput(t)
 		p := drawn(t, in)
 		all := []Carries{p.Carries}
-		alone, zones := 0, 0
+		alone, zones, size := 0, 0, max(in.Machine.V4Block.Size, 1)
 		for _, s := range p.Subnets {
 			all, alone = append(all, s.Carries), alone+s.Nodes
-			if s.Limit == Addresses && s.Wasted >= s.IPsPerNode {
+			if s.Limit == Addresses && s.Wasted >= s.IPsPerNode+2*in.Machine.V4Block.Size {
 				t.Errorf("%s wastes %d: another node of %d fits", s.Subnet, s.Wasted, s.IPsPerNode)
 			}
 		}
@@ -58,7 +77,7 @@ func TestEveryPlanAddsUp(t *testing.T) {
 			all, zones = append(all, z.Carries), zones+z.Nodes
 		}
 		for _, c := range all {
-			if c.Used != c.Pods+c.ENIs || c.Wasted != c.Available-c.Used || c.Wasted < 0 || c.Pods != c.Nodes*p.MaxPods {
+			if c.Used < c.Pods+c.ENIs || c.Used >= c.Pods+c.ENIs+max(c.Nodes, 1)*size || c.Wasted != c.Available-c.Used || c.Wasted < 0 || c.Pods != c.Nodes*p.MaxPods {
 				t.Errorf("does not add up: %+v", c)
 			}
 			if c.Pods > c.ENIs*in.Machine.PerENI(eni.IPv4) || c.ENIs > c.Nodes*in.Machine.ENIs {
@@ -106,7 +125,7 @@ func TestMoreNeverCarriesLess(t *testing.T) {
 		"quota":            func(t *rapid.T, in *Input) { in.Quota = max(0, in.Quota) * 2 },
 		"no quota":         func(_ *rapid.T, in *Input) { in.Quota = 0 },
 		"mixing":           func(_ *rapid.T, in *Input) { in.Mix = true },
-		"addresses an ENI": func(_ *rapid.T, in *Input) { in.Mix = false; in.Machine.V4++ },
+		"addresses an ENI": func(_ *rapid.T, in *Input) { in.Mix = false; in.Machine.V4 += max(in.Machine.V4Block.Size, 1) },
 		"ENIs a node":      func(_ *rapid.T, in *Input) { in.Mix = false; in.Machine.ENIs++ },
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -144,15 +163,16 @@ func TestMixedNodesCanBeBuilt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawMachine(t)
 		d := densityOf(m, rapid.IntRange(1, m.Pods()).Draw(t, "max-pods"))
-		left := rapid.SliceOfN(rapid.IntRange(0, d.ips-1), 0, 8).Draw(t, "left")
+		left := drawRooms(t, d, 8)
 		free := slices.Clone(left)
 		for _, node := range d.mix(slices.Clone(left)) {
 			pods, enis := 0, 0
 			for _, p := range node {
-				free[p.Subnet] -= p.Pods + p.ENIs
+				free[p.Subnet].addresses -= up(p.Pods, d.size)*d.size + p.ENIs
+				free[p.Subnet].blocks -= up(p.Pods, d.size)
 				pods, enis = pods+p.Pods, enis+p.ENIs
-				if p.Pods < p.ENIs || p.Pods > p.ENIs*m.PerENI(eni.IPv4) || free[p.Subnet] < 0 {
-					t.Errorf("can't be: %+v of %d free", p, left[p.Subnet])
+				if p.Pods < p.ENIs || p.Pods > p.ENIs*m.PerENI(eni.IPv4) || free[p.Subnet].addresses < 0 || free[p.Subnet].blocks < 0 {
+					t.Errorf("can't be: %+v of %+v free", p, left[p.Subnet])
 				}
 			}
 			if pods != d.pods || enis > m.ENIs {
@@ -169,14 +189,18 @@ func TestMixedNodesCanBeBuilt(t *testing.T) {
 func TestANodeIsFoundIfThereIsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Machine{Limits: eni.Limits{ENIs: rapid.IntRange(1, 4).Draw(t, "ENIs"), V4: rapid.IntRange(2, 6).Draw(t, "addresses")}}
+		if rapid.Bool().Draw(t, "prefixes") {
+			m = m.InPrefixes(eni.Block{Bits: 30, Size: 4})
+		}
 		d := densityOf(m, rapid.IntRange(1, m.Pods()).Draw(t, "max-pods"))
-		left := rapid.SliceOfN(rapid.IntRange(0, d.ips-1), 0, 4).Draw(t, "left")
+		left := drawRooms(t, d, 4)
 		var most func(i, enis int) int
 		most = func(i, enis int) int {
 			best := 0
 			if i < len(left) {
-				for j := 0; j <= min(enis, left[i]); j++ {
-					best = max(best, min(j*(m.V4-1), left[i]-j)+most(i+1, enis-j))
+				for j := 0; j <= min(enis, left[i].addresses); j++ {
+					whole := min(j*(m.V4-1)/d.size, left[i].blocks, (left[i].addresses-j)/d.size)
+					best = max(best, whole*d.size+most(i+1, enis-j))
 				}
 			}
 			return best
@@ -245,7 +269,12 @@ func TestTheSmallestSubnetsAreTheSmallest(t *testing.T) {
 			}
 			return 1 << (32 - p)
 		}
-		carries := func(p int) int { return max(size(p)-reserved, 0) / d.ips }
+		carries := func(p int) int {
+			if p > smallest {
+				return 0
+			}
+			return d.nodesIn(p, reserved)
+		}
 		best := -1
 		for p := largest + 1; p <= smallest+1; p++ {
 			for q := largest + 1; q <= smallest+1; q++ {

@@ -81,7 +81,8 @@ func (p *Plan) quotaMissing(in Input, d density, need int) int {
 
 // nodesIn returns how many nodes a new subnet carries.
 func (d density) nodesIn(prefix, reserved int) int {
-	return max(1<<(32-prefix)-reserved, 0) / d.ips
+	d.reserved = reserved
+	return d.nodes(d.room(max(1<<(32-prefix)-reserved, 0)))
 }
 
 // smallest finds the new subnets of the fewest addresses for so many nodes, with at

@@ -49,10 +49,17 @@ node may have by pool.maxAllocateENI and pool.maxIPsPerENI. A file for
 
 with the node's own ENI among the ENIs and the primary among the addresses.
 
+With --prefixes a node's pods take whole prefixes of 16 addresses:
+
+  addresses of a node = 16 * ceil(max-pods / 16) + ENIs of a node
+
 With --mix-subnets a node's ENIs may lie in different subnets of its zone: nodes is
-then what was found to fit, and nodesAtMost what no way of dealing out can exceed.`,
+then what was found to fit, and nodesAtMost what no way of dealing out can exceed.
+
+The exit code is 1 if a wish does not fit.`,
 		Example: `  enipoolctl plan --subnet 10.0.0.0/22 --cpus 16 --memory 128 --max-pods 32 --max-pods 64
   enipoolctl plan --subnet a=10.0.0.0/20@zone-a --available a=1000 --instance-type m5.large -o json
+  enipoolctl plan --subnet 10.0.0.0/22 --instance-type m5.large --prefixes --max-pods 110
   enipoolctl plan --nodes 5000 --pods 150000 --max-pods 30 --max-enis 8 --ips-per-eni 40`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,7 +70,11 @@ then what was found to fit, and nodesAtMost what no way of dealing out can excee
 			if err != nil {
 				return err
 			}
-			return printPlans(cmd.OutOrStdout(), f.output, plans)
+			missed := slices.ContainsFunc(plans, func(p planned) bool { return p.Wish != nil && !p.Wish.Granted })
+			if err := printPlans(cmd.OutOrStdout(), f.output, plans); err != nil || !missed {
+				return err
+			}
+			return &exitError{1}
 		},
 	}
 	f.register(cmd)
@@ -77,14 +88,14 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	f.subnetFlags.register(cmd, "a subnet, as [ID=]CIDR[@ZONE] or ID[@ZONE]; repeatable")
 	flags.StringSliceVar(&f.exclusive, "exclusive", nil, "a subnet that is kept for other pods and carries no node; repeatable")
 	flags.StringSliceVar(&f.zones, "zone", nil, "a zone with nodes; repeatable; default: the zones of the subnets")
-	flags.StringVar(&f.cloud, "cloud", "", "aws or baidu; default: aws with an instance type of AWS, else baidu")
-	flags.IntVar(&f.reserved, "reserved", 0, "addresses of each subnet that the cloud keeps; default: 5 on aws, 2 on baidu")
+	flags.StringVar(&f.cloud, "cloud", "", "aws or baidu; default: aws with an instance type of AWS, baidu with one of Baidu's or --cpus, else neither")
+	flags.IntVar(&f.reserved, "reserved", 0, "addresses of each subnet that the cloud keeps; default: 5 on aws, else 2")
 	f.machineFlags.register(cmd, "type of a node, like m5.large or bcc.g5.c16m64; repeatable")
 	flags.IntSliceVar(&f.maxPods, "max-pods", nil, "most pods of a node; repeatable; default: 110, or what a node carries if that is less")
 	flags.IntVar(&f.wish.Nodes, "nodes", 0, "wish for at least so many nodes")
 	flags.IntVar(&f.wish.Pods, "pods", 0, "wish for at least so many pods")
 	flags.BoolVar(&f.mix, "mix-subnets", false, "let the ENIs of a node lie in different subnets of its zone")
-	flags.IntVar(&f.quota, "eni-quota", 0, "ENIs that the VPC may have, 0 for any number; default: 5000 on aws, 500 on baidu")
+	flags.IntVar(&f.quota, "eni-quota", 0, "ENIs that the VPC may have, 0 for any number; default: 5000 on aws, 500 on baidu, else any")
 	flags.IntVar(&f.usedENIs, "enis-used", 0, "ENIs of the quota that others use")
 	flags.StringVarP(&f.output, "output", "o", "table", "table, json, yaml or csv")
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,6 +32,7 @@ type planned struct {
 	MaxENIs   int    `json:"maxENIs"`
 	IPsPerENI int    `json:"ipsPerENI"`
 	NodeMost  int    `json:"maxPodsOfMachine"`
+	Prefixes  bool   `json:"prefixes,omitempty"`
 	capacity.Plan
 }
 
@@ -64,7 +64,7 @@ func (f *planFlags) plans() ([]planned, error) {
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, planned{f.cloud, f.reserved, f.quota, m.name, m.ENIs, m.V4, m.Pods(), p})
+			list = append(list, planned{f.cloud, f.reserved, f.quota, m.name, m.ENIs, m.V4, m.Pods(), f.prefixes, p})
 		}
 	}
 	return list, nil
@@ -119,8 +119,18 @@ func (f *planFlags) checkZones(list []capacity.Subnet) error {
 // settleCloud chooses the cloud if neither a flag nor a type does, and what the cloud
 // decides.
 func (f *planFlags) settleCloud() {
-	f.cloud = cmp.Or(f.cloud, "baidu")
-	defaults, _ := defaultsOf(f.cloud)
+	asGiven := len(f.types) == 0 && !f.sizes()
+	switch {
+	case f.cloud != "":
+	case !asGiven:
+		f.cloud = "baidu"
+	case f.prefixes:
+		f.cloud = "aws"
+	}
+	defaults, known := defaultsOf(f.cloud)
+	if !known {
+		defaults.reserved = leastKept
+	}
 	if !f.given("reserved") {
 		f.reserved = defaults.reserved
 	}
@@ -128,6 +138,9 @@ func (f *planFlags) settleCloud() {
 		f.quota = defaults.quota
 	}
 }
+
+// leastKept are the addresses that every cloud keeps of a subnet: network and broadcast.
+const leastKept = 2
 
 // densities returns the max-pods to plan with.
 func (f *planFlags) densities(m machine) ([]int, error) {

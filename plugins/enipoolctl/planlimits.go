@@ -32,8 +32,9 @@ type limitsFile struct {
 
 // limitTable tells what instance types carry.
 type limitTable struct {
-	from  string
-	types map[string]eni.Limits
+	from       string
+	types      map[string]eni.Limits
+	noPrefixes map[string]bool // types whose ENIs take none
 }
 
 func (t limitTable) names() []string { return slices.Sorted(maps.Keys(t.types)) }
@@ -44,44 +45,51 @@ func readLimits(path string) (limitTable, error) {
 	if err != nil {
 		return limitTable{}, fmt.Errorf("--limits: %w", err)
 	}
-	types, err := parseLimits(text)
+	table, err := parseLimits(path, text)
 	if err != nil {
 		return limitTable{}, fmt.Errorf("--limits %s%w", path, err)
 	}
-	return limitTable{path, types}, nil
+	return table, nil
 }
 
 // parseLimits starts its errors with what follows the file's name.
-func parseLimits(text []byte) (map[string]eni.Limits, error) {
+func parseLimits(from string, text []byte) (limitTable, error) {
 	var file limitsFile
 	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(&file); err != nil {
 		var at yaml.Error
 		if errors.As(err, &at) && at.GetToken() != nil {
 			line, _, _ := strings.Cut(at.GetMessage(), "\n")
-			return nil, fmt.Errorf(":%d: %s", at.GetToken().Position.Line, line)
+			return limitTable{}, fmt.Errorf(":%d: %s", at.GetToken().Position.Line, line)
 		}
-		return nil, fmt.Errorf(": %w", err)
+		return limitTable{}, fmt.Errorf(": %w", err)
 	}
-	types := map[string]eni.Limits{}
+	table := limitTable{from, map[string]eni.Limits{}, map[string]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(file.Types)) {
 		limits := eni.Limits{ENIs: file.Types[name].ENIs, V4: file.Types[name].IPs}
 		if err := (capacity.Machine{Limits: limits}).Validate(); err != nil {
-			return nil, fmt.Errorf(": %s: %w", name, err)
+			return limitTable{}, fmt.Errorf(": %s: %w", name, err)
 		}
-		types[name] = limits
+		table.add(name, limits, awsconf.TakesPrefixes(name, file.Without))
 	}
-	if len(types) == 0 {
-		return nil, errors.New(`: has no types, like "types: {m5.large: {enis: 3, ipsPerENI: 10}}"`)
+	if len(table.types) == 0 {
+		return limitTable{}, errors.New(`: has no types, like "types: {m5.large: {enis: 3, ipsPerENI: 10}}"`)
 	}
-	return types, nil
+	return table, nil
+}
+
+func (t limitTable) add(name string, l eni.Limits, prefixes bool) {
+	t.types[name] = l
+	if !prefixes {
+		t.noPrefixes[name] = true
+	}
 }
 
 // builtinLimits is the built-in table. A test compares it with what parseLimits reads.
 func builtinLimits() limitTable {
 	builtin := awsconf.ReadTable()
-	table := limitTable{"the built-in table of " + builtin.Date, map[string]eni.Limits{}}
+	table := limitTable{"the built-in table of " + builtin.Date, map[string]eni.Limits{}, map[string]bool{}}
 	for _, t := range builtin.Types {
-		table.types[t.Name] = eni.Limits{ENIs: t.ENIs, V4: t.IPs}
+		table.add(t.Name, eni.Limits{ENIs: t.ENIs, V4: t.IPs}, t.Prefixes)
 	}
 	return table
 }

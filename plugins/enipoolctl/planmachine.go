@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/simulate"
 	"github.com/spf13/cobra"
 )
 
@@ -38,6 +40,7 @@ type machineFlags struct {
 	types                    []string
 	limits, kind, memory     string
 	cpus, maxENIs, ipsPerENI int
+	prefixes                 bool
 
 	given func(flag string) bool
 }
@@ -52,6 +55,7 @@ func (f *machineFlags) register(cmd *cobra.Command, usage string) {
 	flags.StringVar(&f.memory, "memory", "", "memory of a node in GiB, like 64 or 64Gi, or in MiB, like 65536Mi")
 	flags.IntVar(&f.maxENIs, "max-enis", 0, "most ENIs of a node")
 	flags.IntVar(&f.ipsPerENI, "ips-per-eni", 0, "most addresses of an ENI, its primary among them")
+	flags.BoolVar(&f.prefixes, "prefixes", false, "in the place of each secondary address an ENI has a /28 prefix, as with cloud.prefixes")
 }
 
 func (f *machineFlags) complete(cmd *cobra.Command) {
@@ -115,15 +119,35 @@ func (f *machineFlags) machines() ([]machine, error) {
 		if err := m.Validate(); err != nil {
 			return nil, fmt.Errorf("--max-enis, --ips-per-eni: %w", err)
 		}
-		list[i] = m
+		if list[i], err = f.inPrefixes(m, table); err != nil {
+			return nil, err
+		}
 	}
 	return list, nil
 }
 
+// inPrefixes returns the machine as it is with prefixes, if they are wanted.
+func (f *machineFlags) inPrefixes(m machine, table limitTable) (machine, error) {
+	_, listed := table.types[m.name]
+	switch {
+	case !f.prefixes:
+		return m, nil
+	case f.cloud == "baidu" || m.name != asGiven && !listed:
+		return m, errors.New("--prefixes: ENIs of Baidu take none")
+	case table.noPrefixes[m.name]:
+		return m, fmt.Errorf("--prefixes: ENIs of %s take none; say --prefixes=false", m.name)
+	}
+	bits := simulate.EC2().Driver.Bits4
+	m.Machine = m.InPrefixes(eni.Block{Bits: bits, Size: 1 << (32 - bits)})
+	return m, nil
+}
+
+// sizes tells whether flags are given that Baidu's rules go by.
+func (f *machineFlags) sizes() bool { return f.given("cpus") || f.given("memory") || f.given("kind") }
+
 // described returns the machines without the numbers that win over all.
 func (f *machineFlags) described(table limitTable) ([]machine, error) {
-	sized := f.given("cpus") || f.given("memory") || f.given("kind")
-	switch {
+	switch sized := f.sizes(); {
 	case len(f.types) > 0 && sized:
 		return nil, errors.New("--instance-type: tells CPUs and memory already; leave out --cpus, --memory and --kind")
 	case len(f.types) > 0:

@@ -46,8 +46,16 @@ func printMachine(w io.Writer, plans []planned) error {
 	if first.Quota == 0 {
 		quota = "any number of ENIs"
 	}
-	fmt.Fprintf(w, "machine  %s: %d x %d addresses, at most %d pods\n", first.Machine, first.MaxENIs, first.IPsPerENI, first.NodeMost)
-	fmt.Fprintf(w, "cloud    %s: keeps %d addresses of a subnet, allows %s\n\n", first.Cloud, first.Reserved, quota)
+	what := "addresses,"
+	if first.Prefixes {
+		what = "addresses in prefixes,"
+	}
+	cloud := first.Cloud
+	if cloud == "" {
+		cloud = "not named with --cloud"
+	}
+	fmt.Fprintf(w, "machine  %s: %d x %d %s at most %d pods\n", first.Machine, first.MaxENIs, first.IPsPerENI, what, first.NodeMost)
+	fmt.Fprintf(w, "cloud    %s: keeps %d addresses of a subnet, allows %s\n\n", cloud, first.Reserved, quota)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "MAX-PODS\tSUBNET\tZONE\tAVAILABLE\tENIS/NODE\tIPS/NODE\tNODES\tPODS\tWASTED\tLIMIT")
 	for _, p := range plans {

@@ -39,6 +39,9 @@ func (f *playFlags) input(compare []string) (simulation, error) {
 	if err != nil {
 		return simulation{}, err
 	}
+	if !f.given("prefixes") {
+		f.prefixes = base.Cloud.Prefixes
+	}
 	s := simulation{}
 	if s.settings, err = settings(base, compare); err != nil {
 		return simulation{}, err

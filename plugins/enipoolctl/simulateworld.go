@@ -28,7 +28,7 @@ func (f *playFlags) machine() (machine, error) {
 	if len(f.types) > 1 {
 		return machine{}, fmt.Errorf("--instance-type %s: simulate one at a time", strings.Join(f.types, ","))
 	}
-	named := len(f.types) > 0 || f.given("cpus") || f.given("memory") || f.given("kind")
+	named := len(f.types) > 0 || f.sizes()
 	switch usual := usualType[f.cloud]; {
 	case named || f.maxENIs > 0 && f.ipsPerENI > 0:
 	case usual != "" && f.limits == "":

@@ -41,6 +41,9 @@ func (l Load) text() string {
 
 func (m Machine) text() string {
 	text := number(m.ENIs, "ENI", "ENIs") + " of " + number(m.IPsPerENI, "address", "addresses")
+	if m.Prefix > 1 {
+		text += fmt.Sprintf(" in prefixes of %d", m.Prefix)
+	}
 	if m.Name != "" {
 		text = m.Name + ": " + text
 	}

@@ -38,7 +38,8 @@ type Load struct {
 type Machine struct {
 	Name      string `json:"name,omitempty"` // of its type, if it has one
 	ENIs      int    `json:"maxENIs"`
-	IPsPerENI int    `json:"ipsPerENI"` // the primary one among them
+	IPsPerENI int    `json:"ipsPerENI"`        // the primary one among them
+	Prefix    int    `json:"prefix,omitempty"` // addresses of one, 0: they come one by one
 	MaxPods   int    `json:"maxPods"`
 }
 
@@ -102,7 +103,7 @@ func New(release string, w simulate.World, l simulate.Load, results []simulate.R
 	r := Report{
 		Release: release,
 		Load:    Load{Name: l.Name, Nodes: len(l.Nodes), Duration: simulate.Seconds(l.Duration)},
-		Machine: Machine{ENIs: w.Limits.ENIs - w.Limits.FirstIndex(), IPsPerENI: cmp.Or(w.Limits.V4, w.Limits.V6), MaxPods: w.MaxPods},
+		Machine: Machine{ENIs: w.Limits.ENIs - w.Limits.FirstIndex(), IPsPerENI: cmp.Or(w.Limits.V4, w.Limits.V6), MaxPods: w.MaxPods, Prefix: w.Limits.V4Block.Size},
 		Cloud: Cloud{MaxENIs: w.MaxENIs, Latency: latencies(w.Latency), Mutating: rate(w.Mutating), Describing: rate(w.Describing),
 			Prices: prices(w.Prices()), Buckets: buckets(w.Buckets, w.Prices())},
 		Lead:    simulate.Seconds(w.Lead),

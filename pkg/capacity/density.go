@@ -1,0 +1,43 @@
+package capacity
+
+import "github.com/enipool/enipool/pkg/eni"
+
+// density is how a node of some max-pods takes ENIs and addresses. The last ENI is
+// filled only as far as max-pods needs, in whole blocks.
+type density struct {
+	machine         Machine
+	reserved        int // addresses that the cloud keeps of a subnet
+	pods, enis, ips int
+	size, blocks    int // addresses of a block, blocks of a node
+}
+
+func densityOf(m Machine, pods int) density {
+	per, size := m.PerENI(eni.IPv4), max(m.Block(eni.IPv4).Size, 1)
+	d := density{machine: m, pods: pods, enis: up(pods, per), size: size, blocks: up(pods, size)}
+	d.ips = d.enis + d.blocks*size
+	return d
+}
+
+// up divides and rounds up.
+func up(n, by int) int { return (n + by - 1) / by }
+
+// room is what is free in a subnet. Blocks are runs of addresses that nothing is taken
+// from; single addresses, the primary ones of ENIs, are taken from the rest first.
+type room struct{ addresses, blocks int }
+
+// room returns what so many free addresses are at best. Those that the cloud keeps are the
+// first and the last of a subnet, and no block has them.
+func (d density) room(available int) room {
+	if d.size == 1 {
+		return room{available, available}
+	}
+	return room{available, max(available+min(d.reserved, 2*d.size)-2*d.size, 0) / d.size}
+}
+
+// nodes returns how many whole nodes there is room for.
+func (d density) nodes(r room) int { return min(r.addresses/d.ips, r.blocks/d.blocks) }
+
+// less returns what is left when ENIs and pods have theirs.
+func (d density) less(r room, enis, blocks int) room {
+	return room{r.addresses - enis - blocks*d.size, r.blocks - blocks}
+}
