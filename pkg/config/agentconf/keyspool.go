@@ -15,7 +15,7 @@ func sizeKeys(s *scale.Config) []key {
 	return []key{
 		oneOf("pool.strategy", &s.Strategy, choice[scale.Strategy]{"equation", scale.Equation}, choice[scale.Strategy]{"reactive", scale.Reactive},
 			choice[scale.Strategy]{"kpa", scale.KPA}).
-			live(release1, "Mode batch: equation computes the size in one step; kpa follows the mean of the used addresses; reactive, for provider sim alone, moves by one batch."),
+			live(release1, "Mode batch: equation computes the size in one step; kpa follows the mean of the used addresses; reactive, on the simulated VPC alone, moves by one batch."),
 		number("pool.batch", &s.Batch, 1, 4096).in("addresses").live(release1, "Addresses are got and given back in multiples of this."),
 		percent("pool.minFree", &s.MinFree, 0, 1000).live(release1, "Share of a batch: with fewer free addresses the pool grows."),
 		percent("pool.maxFree", &s.MaxFree, 100, mostPercent).live(release1, "Share of a batch: with more free addresses the pool shrinks. At least, and by default, minFree and a whole batch."),
