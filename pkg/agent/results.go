@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -35,7 +34,7 @@ func (a *Agent) collect(now time.Duration) {
 
 func (a *Agent) take(r result, now time.Duration) {
 	delete(a.calls, r.key)
-	a.Events.Call(r.op, outcome(r.err), r.took)
+	a.Events.Call(r.op, string(cloud.OutcomeOf(r.err)), r.took)
 	if r.err == nil {
 		a.backoffs.clear(of(classOf(r.op)))
 		a.backoffs.clear(r.scope())
@@ -337,13 +336,4 @@ func nothingHappened(err error) bool {
 		return true
 	}
 	return false
-}
-
-// outcome is a word for metrics.
-func outcome(err error) string {
-	if err == nil {
-		return "ok"
-	}
-	kind := cloud.Kind(err).Error()
-	return strings.ReplaceAll(kind, " ", "-")
 }

@@ -21,7 +21,7 @@ const (
 )
 
 var classNames = [...]string{looks: "describes", grows: "requests for addresses", gives: "releases", adopts: "new addresses on the node",
-	compares: "the kernel", shapes: "bandwidth limits of pods", notices: "what others hold", rebuilds: "building the node cache", ticks: "ticks"}
+	compares: "the kernel", shapes: "bandwidth limits", notices: "what others hold", rebuilds: "building the node cache", ticks: "ticks"}
 
 // String tells people.
 func (c class) String() string { return classNames[c] }
