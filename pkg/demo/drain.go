@@ -41,7 +41,7 @@ func (d *demo) drain(ctx context.Context) error {
 		return err
 	}
 	d.say("\n%s has %d addresses on its own ENI again; the others went newest first.", by.name, perENI)
-	d.say("%s gave back what had rested, batch by batch and without waiting; where that was on older ENIs, newer ones are left.", other.name)
+	d.say("%s released what had cooled down, batch by batch and without waiting; where that was on older ENIs, newer ones are left.", other.name)
 	return d.listENIs(ctx)
 }
 

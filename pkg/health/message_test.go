@@ -20,16 +20,16 @@ func TestAMessageHasTheNumbersTheCauseAndTheRemedy(t *testing.T) {
 		o    Observation
 		want string
 	}{
-		{"a full subnet", full(3), "3 pods have no address: 16 there, 16 used, 0 free, 0 resting, 19 wanted, target 20, at most 57; " +
+		{"a full subnet", full(3), "3 pods have no address: 16 there, 16 used, 0 free, 0 cooling, 19 wanted, target 20, at most 57; " +
 			"no addresses left in subnet-a; name another subnet of the node's zone in cloud.subnets or cloud.subnetTags, or delete what else uses addresses there"},
-		{"all pods are served", full(0), "the next pod may get no address: 16 there, 16 used, 0 free, 0 resting, 16 wanted, target 17, at most 57; " +
+		{"all pods are served", full(0), "the next pod may get no address: 16 there, 16 used, 0 free, 0 cooling, 16 wanted, target 17, at most 57; " +
 			"no addresses left in subnet-a; name another subnet of the node's zone in cloud.subnets or cloud.subnetTags, or delete what else uses addresses there"},
-		{"words of others", cloud, "1 pod has no address: 16 there, 16 used, 0 free, 0 resting, 17 wanted, target 18; " +
+		{"words of others", cloud, "1 pod has no address: 16 there, 16 used, 0 free, 0 cooling, 17 wanted, target 18; " +
 			"AssignAddresses eni-1: forbidden: ?" + strings.Repeat("é", 82) + "...; `enipoolctl cloud check` on the node tells credentials, permissions and keys of agent.yaml (cloud.subnets, cloud.securityGroups) apart"},
 		{"no cache", Observation{Causes: []Cause{{CacheUnusable, "node cache is damaged"}}},
 			"pods can get no address: node cache is damaged; the agent builds it anew from the cloud and the kernel; its log says what keeps it from that"},
-		{"no words", noWords, "2 pods have no address: 16 there, 16 used, 0 free, 0 resting, 18 wanted, target 19, at most 57; " +
-			"the node may have no more ENIs; raise the account's quota, pool.maxAllocateENI or cloud.maxENIs, detach ENIs that are not enipool's, or take a larger instance"},
+		{"no words", noWords, "2 pods have no address: 16 there, 16 used, 0 free, 0 cooling, 18 wanted, target 19, at most 57; " +
+			"the node may have no more ENIs; raise the account's quota, pool.maxAllocateENI or, on Baidu, cloud.maxENIs, detach ENIs that are not enipool's, or take a larger instance"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := message(tt.o.cause(), tt.o)

@@ -45,7 +45,11 @@ func TestCheckNamesWhatFailedAndWhatToSet(t *testing.T) {
 		"EC2, subnets may not be read": {aws("", refuseEC2("DescribeSubnets", sim.Forbidden)), 1, []string{
 			"credentials works", "permission ec2:DescribeSubnets broken", "permission ec2:DescribeSubnets: allow it as in conf/aws/policy.json"}},
 		"EC2, types may not be read": {aws("", refuseEC2("DescribeInstanceTypes", sim.Forbidden)), 0, []string{
-			"limits careful", "enipool's own numbers, for EC2 did not tell: forbidden: ", "(ec2:DescribeInstanceTypes)", "cloud.maxENIs and cloud.maxIPsPerENI correct them"}},
+			"limits careful", "enipool's own numbers, for EC2 did not tell: forbidden: ", "(ec2:DescribeInstanceTypes)", "of the instance type: pool.maxAllocateENI and pool.maxIPsPerENI lower them"}},
+		"EC2, a type that EC2 does not know": {aws("", refuseEC2("DescribeInstanceTypes", sim.NoSuchType)), 1, []string{
+			"limits broken", "InvalidInstanceType", "limits: correct cloud.instance and cloud.region in agent.yaml"}},
+		"EC2, a region that is not the endpoint's": {aws("  region: us-west-2\n", nil), 1, []string{
+			"credentials broken", "EC2 answers the same where cloud.endpoint is not in region us-west-2"}},
 		"EC2, a subnet that is not there": {aws("  subnets: [subnet-0]\n", nil), 1, []string{
 			"subnet subnet-0 broken", "subnet subnet-0: correct cloud.subnets", "subnets: name one of the node's zone"}},
 		"EC2, a security group that is not there": {aws("  securityGroups: [sg-00000000000000000]\n", nil), 1, []string{

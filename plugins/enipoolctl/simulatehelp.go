@@ -82,7 +82,7 @@ The table has a row for each setting. Less is better everywhere; * marks the lea
                    long
     FAILED         ADDs that ended without an address; their pods try again
     NEVER          pods that got no address as long as they lived
-  IDLE   addresses on nodes that no pod had: free, resting, or on their way back
+  IDLE   addresses on nodes that no pod had: free, cooling, or being released
     MEAN, MAX      on average, and the most at once
     ADDR-HOURS     an address that is idle for an hour is one
   CALLS  requests to the cloud

@@ -10,7 +10,6 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
-	"github.com/enipool/enipool/pkg/eni"
 )
 
 // check is a Check under way.
@@ -78,7 +77,7 @@ func (k *check) probe(ctx context.Context) {
 func (k *check) instance(ctx context.Context) bool {
 	self, err := k.n.whoami(ctx)
 	if err != nil {
-		k.found.Failed("instance", "run this on the instance that will be the node; where no metadata service answers, "+k.keys("set"), err)
+		k.found.Failed("instance", late(ctx, "run this on the instance that will be the node; where no metadata service answers, "+k.keys("set")), err)
 		return false
 	}
 	k.self = self
@@ -140,13 +139,17 @@ func (k *check) interfaces(ctx context.Context) bool {
 		k.found.Failed("API", "what answers in its place is to let it through: name its host in NO_PROXY of the agent's environment, or correct cloud.endpoint in agent.yaml", err)
 		return false
 	case errors.Is(err, cloud.ErrUnavailable):
-		k.found.Failed("API", "is it up, and does the node reach it: DNS, route, proxy? cloud.region and cloud.endpoint in agent.yaml say where it is", err)
+		k.found.Failed("API", late(ctx, whereAPI), err)
 		return false
 	case k.n.t.Keys.Policy == "":
 		k.found.Failed(what, "", err)
 		return false
 	default:
-		k.found.Failed(what, k.role()+": these come before the role, also where they are wrong or have expired", err)
+		fix := k.role() + ": these come before the role, also where they are wrong or have expired"
+		if region := k.self.Region; region != "" { // a signature names it
+			fix += fmt.Sprintf("; %s answers the same where cloud.endpoint is not in region %s, or the account may not use that", k.n.t.Name, region)
+		}
+		k.found.Failed(what, fix, err)
 		return false
 	}
 	k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
@@ -156,6 +159,28 @@ func (k *check) interfaces(ctx context.Context) bool {
 	k.n.mu.Unlock()
 	k.attached()
 	return true
+}
+
+// whereAPI is what to look at where the API does not answer.
+const whereAPI = "is it up, and does the node reach it: DNS, route, proxy? cloud.region and cloud.endpoint in agent.yaml say where it is"
+
+// late adds to what to do that the time of the check was over: what was waited for is not known then.
+func late(ctx context.Context, fix string) string {
+	if ctx.Err() != nil {
+		return "take a longer --timeout, which was over before there was an answer; " + fix
+	}
+	return fix
+}
+
+// unread says what to do about a read that failed. Only a refusal is the policy's matter.
+func (k *check) unread(ctx context.Context, err error) string {
+	switch {
+	case errors.Is(err, cloud.ErrNotFound):
+		return k.keys("correct")
+	case errors.Is(err, cloud.ErrUnavailable):
+		return late(ctx, whereAPI)
+	}
+	return "allow what " + k.n.t.Keys.Policy + " does"
 }
 
 // refused tells which permission lacks.
@@ -208,86 +233,4 @@ func (k *check) attached() {
 		}
 		k.found.Say("ENI "+q.ID, cloud.Careful, "detach it, if nobody needs it", "it is left out: %s", q.Why)
 	}
-}
-
-func (k *check) limits(ctx context.Context) {
-	l, err := k.n.Limits(ctx)
-	if err != nil {
-		k.found.Failed("limits", "allow what "+k.n.t.Keys.Policy+" does", err)
-		return
-	}
-	k.limited = true
-	verdict, fix, how := cloud.Works, "", ""
-	if l.V4Block.Size > 1 {
-		how = ", by prefixes"
-	}
-	if l.NoPrimary {
-		how += ", none of them on its primary one"
-	}
-	k.n.mu.Lock()
-	builtin, guessed := k.n.shape.Builtin, k.n.shape.Guessed
-	k.n.mu.Unlock()
-	switch {
-	case l.V4Block.Size <= 1 && k.n.o.Prefixes:
-		verdict, fix, how = cloud.Careful, "take an instance type that takes prefixes, or leave cloud.prefixes out", how+"; the type takes no prefixes"
-	case builtin != nil:
-		verdict, fix = cloud.Careful, "allow what "+k.n.t.Keys.Policy+" does, or compare with the limits of the instance type: cloud.maxENIs and cloud.maxIPsPerENI correct them"
-		how += fmt.Sprintf("; enipool's own numbers, for %s did not tell: %v", k.n.t.Name, builtin)
-	case guessed:
-		how += fmt.Sprintf("; addresses of an ENI by enipool's own rule, which cloud.maxIPsPerENI corrects: %s does not tell them", k.n.t.Name)
-	}
-	k.found.Say("limits", verdict, fix, "%d ENIs, %d addresses for pods%s", l.ENIs, (l.ENIs-l.FirstIndex())*l.PerENI(eni.IPv4), how)
-}
-
-// subnets tells which of the chosen ones new ENIs may lie in, and their room.
-func (k *check) subnets(ctx context.Context) {
-	all, err := k.n.chosen(ctx, k.home)
-	if err != nil {
-		k.found.Failed("subnets", "allow what "+k.n.t.Keys.Policy+" does", err)
-		return
-	}
-	usable := 0
-	for _, s := range all {
-		if k.n.isNew(s, k.home) || slices.Contains(k.n.o.Subnets, s.ID) || k.n.t.OneNIC && s.ID == k.home.subnet {
-			usable += k.subnet(s)
-		}
-	}
-	for _, id := range k.n.o.Subnets {
-		if !slices.ContainsFunc(all, func(s driver.Subnet) bool { return s.ID == id }) {
-			k.found.Say("subnet "+id, cloud.Broken, "correct cloud.subnets in agent.yaml: is that its ID, and is it in the node's region and VPC?", "%s shows no such subnet", k.n.t.Name)
-		}
-	}
-	switch {
-	case usable > 0:
-	case k.limited && k.n.limits().ENIs == 1:
-		k.found.Say("subnets", cloud.Works, "", "the instance gets no more ENIs: pods have addresses of its primary one")
-	default:
-		k.found.Say("subnets", cloud.Broken, "name one of the node's zone by its ID in cloud.subnets, or by tags that it has in cloud.subnetTags", "new ENIs can lie in none: the node is in %s, VPC %s", k.home.zone, k.home.vpc)
-	}
-}
-
-// subnet returns 1 if new ENIs may lie in the subnet.
-func (k *check) subnet(s driver.Subnet) int {
-	what := "subnet " + s.ID
-	switch {
-	case s.Wrong != "":
-		k.found.Say(what, cloud.Broken, "leave it out", "what %s tells of it can't be right: %s", k.n.t.Name, s.Wrong)
-		return 0
-	case s.VPC != "" && s.VPC != k.home.vpc:
-		k.found.Say(what, cloud.Broken, "take it out of cloud.subnets", "it is in VPC %s, the node in %s", s.VPC, k.home.vpc)
-		return 0
-	case !k.n.sameZone(s.Zone, k.home.zone):
-		k.found.Say(what, cloud.Works, "", "it is in zone %s, for nodes there; this one is in %s", s.Zone, k.home.zone)
-		return 0
-	case !s.Ready:
-		k.found.Say(what, cloud.Broken, "wait until it is available", "%s does not call it available", k.n.t.Name)
-		return 0
-	}
-	if k.n.mayReserve() && roomOf(s) < 1<<(32-k.n.t.Bits4) {
-		k.found.Say(what, cloud.Careful, fmt.Sprintf("see that ranges are reserved for prefixes there (%s), or name another subnet", k.n.t.Keys.Reserved),
-			"%d addresses are free beside those that may be reserved for prefixes; %s does not tell how many of these are left", s.Free, k.n.t.Name)
-		return 1
-	}
-	k.found.Room(s.ID, roomOf(s))
-	return 1
 }

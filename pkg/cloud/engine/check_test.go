@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
@@ -39,6 +40,34 @@ func TestACheckWhoseRequestsAreAdmittedFindsTheSame(t *testing.T) {
 		}
 		if !slices.Equal(found[0], found[1]) {
 			t.Errorf("a check finds %q, and where requests are admitted %q", found[0], found[1])
+		}
+	})
+}
+
+// What to do goes by what failed: a policy helps against a refusal alone.
+func TestACheckTellsAnAPIThatIsAwayFromAMissingPermission(t *testing.T) {
+	for reason, want := range map[sim.Reason]string{sim.Unavailable: "does the node reach it", sim.Forbidden: "allow what conf/policy.json does"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+			w.FailNext(sim.ActSubnets, append(make([]sim.Fault, 1), slices.Repeat([]sim.Fault{{Err: &sim.Error{Reason: reason}}}, 20)...)...)
+			found := engine.New(rightsUntold{w.Driver("i-1", w.traits)}, engine.Options{Subnets: []string{"a"}}).Check(t.Context())
+			at := slices.IndexFunc(found, func(f cloud.Finding) bool { return f.What == "subnets" })
+			if at < 0 || found[at].Verdict != cloud.Broken || !strings.Contains(found[at].Fix, want) {
+				t.Errorf("%s: no subnets to be put right by %q in %+v", reason, want, found)
+			}
+		})
+	}
+}
+
+// A check whose time is over does not know what it waited for, and says so.
+func TestACheckThatHadNoTimeSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		found := engine.New(w.Driver("i-1", w.traits), engine.Options{}).Check(ctx)
+		if len(found) != 1 || !strings.Contains(found[0].Fix, "a longer --timeout") {
+			t.Errorf("%+v", found)
 		}
 	})
 }
