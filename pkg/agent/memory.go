@@ -83,6 +83,9 @@ func (a *Agent) recall() {
 		s := health.New()
 		m.Health = &s
 	}
+	if m.Scale != nil {
+		a.savedFor = m.Scale.Demand
+	}
 	for _, c := range m.Creates {
 		m.Notes.Begun = append(m.Notes.Begun, c.Token)
 	}
@@ -130,6 +133,9 @@ func (a *Agent) remember() error {
 	}
 	if err != nil {
 		return fmt.Errorf("write agent's memory: %w", err)
+	}
+	if a.mem.Scale != nil {
+		a.savedFor = a.mem.Scale.Demand
 	}
 	return nil
 }

@@ -47,15 +47,21 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, er
 // size decides how many slots there should be.
 func (a *Agent) size(snap pool.Snapshot, now time.Duration) {
 	sizing := a.conf.Pool.Sizing(snap.Limits, snap.Families)
-	if a.mem.Scale == nil {
+	switch {
+	case a.mem.Scale == nil:
 		s := scale.New(sizing, a.demand.owned, now)
 		a.mem.Scale = &s
+	case !a.sized: // an earlier agent's
+		*a.mem.Scale = a.mem.Scale.Resume(sizing, a.demand.owned, now)
 	}
 	o := a.demand.observation(a.conf.Pool.Most(snap.Limits, snap.Families, snap.MaxPods))
 	o.Primaries = carriers(snap, a.firstIndex())
 	a.spareAddresses(&o, sizing, snap, now)
 	before := a.mem.Scale.Target
 	*a.mem.Scale, a.decision = sizing.Decide(*a.mem.Scale, now, o)
+	// The next agent takes the demand that is written down for that of all the time since. One that
+	// is too high holds addresses for a while, one that is too low forgets a peak.
+	a.unsaved = a.unsaved || a.mem.Scale.Demand > a.savedFor
 	if o.Exhausted && a.decision.Target < before {
 		a.releasedForOthers()
 	}

@@ -278,6 +278,7 @@ func (p process) Save(text []byte) error {
 			return errFull
 		}
 		p.n.memory = slices.Clone(text)
+		p.n.saves++
 		return nil
 	})
 }

@@ -74,6 +74,7 @@ type testNode struct {
 	readOnly error       // why it can't be written, if it can't
 	memory   []byte
 	full     bool                // there is no room for the memory
+	saves    int                 // of the memory so far
 	routed   map[netip.Addr]bool // what the kernel sends out through the right ENI
 	pods     map[eni.Key]*testPod
 	waiting  map[eni.Key]nodecache.Waiter

@@ -36,6 +36,16 @@ func New(_ Config, owned int, now time.Duration) State {
 	return State{Now: t, InBurst: true, LastOver: t, HighWater: owned, Target: owned, LastRelease: t}
 }
 
+// Resume returns the state that a restarted agent goes on with: as cautious as New, with the
+// demand that s knows. The demand of the newest sample stands for the time that nobody
+// watched, so who writes a State down before the demand exceeds it forgets no peak. What the
+// pool should have had beyond what it has follows from the demand again.
+func (s State) Resume(c Config, owned int, now time.Duration) State {
+	next := New(c, owned, max(now, time.Duration(s.Now)*time.Second))
+	next.Now, next.Series, next.Demand, next.KPA = s.Now, s.Series, s.Demand, s.KPA
+	return next
+}
+
 // observe takes a sample. An unreadable one stands for what was there before; the
 // addresses that pods have count in any case.
 func (s State) observe(c Config, now time.Duration, o Observation) State {

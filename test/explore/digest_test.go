@@ -53,6 +53,7 @@ type remembered struct {
 	Begun   map[netip.Addr]bool
 	Leaving map[string]bool
 	Unsure  map[string]time.Duration
+	Scale   *scale.State
 }
 
 // state is the digest of all there is before a choice.

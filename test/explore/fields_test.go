@@ -29,8 +29,8 @@ func TestTheDigestKnowsAllThatTheAgentWritesDown(t *testing.T) {
 		out           []string
 	}{
 		{file, reflect.TypeFor[remembered](), []string{
-			"Mode",   // never changes here
-			"Scale",  // the process has it, and is digested as a whole; a later one begins with what was written at the same time as the rest
+			"Mode", // never changes here
+
 			"Health", // changes nothing in the cloud
 		}},
 		{creates.Type.Elem(), reflect.TypeFor[remembered]().Field(0).Type.Elem(), []string{
