@@ -153,6 +153,7 @@ type Agent struct {
 
 	pressure   pressure      // of looks and of requests for addresses
 	giving     pressure      // of releases
+	period     period        // of describes that nothing asks for
 	describeAt time.Duration // when the cloud is to be looked at again
 	urgent     bool          // then because a call's outcome asks for it
 	againAt    time.Duration // and once more for late effects, 0 for not

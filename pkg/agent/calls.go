@@ -110,20 +110,23 @@ func beside(ctx context.Context, limit time.Duration, call func(context.Context)
 
 // look asks the cloud what there is.
 func (a *Agent) look(ctx context.Context, now time.Duration) bool {
-	client, limits, cost := a.Cloud, a.view.limits, 2
+	client, limits, cost, subnets := a.Cloud, a.view.limits, 1, a.wantsSubnets(now)
 	if limits == (eni.Limits{}) {
 		cost++
 	}
+	if subnets {
+		cost++
+	}
 	return a.launch(ctx, &call{op: "Describe", cost: cost, urgent: a.urgent, run: func(ctx context.Context, r *result) {
-		r.described, r.err = describe(ctx, client, limits)
+		r.described, r.err = describe(ctx, client, limits, subnets)
 		r.start = now
 	}}, now)
 }
 
-// describe asks for all there is. What an instance may carry doesn't change while a node
+// describe asks for all there is, for subnets where that is wanted. What an instance may carry doesn't change while a node
 // runs: it is asked for once. The limits come after the ENIs, some of which may take
 // room that pods' ENIs would have.
-func describe(ctx context.Context, client cloud.Cloud, limits eni.Limits) (d described, err error) {
+func describe(ctx context.Context, client cloud.Cloud, limits eni.Limits, subnets bool) (d described, err error) {
 	if d.enis, err = client.Interfaces(ctx); err != nil {
 		return d, err
 	}
@@ -133,6 +136,9 @@ func describe(ctx context.Context, client cloud.Cloud, limits eni.Limits) (d des
 		}
 	} else if c, can := client.(cloud.Sizer); can {
 		d.limits = c.LimitsNow()
+	}
+	if d.partial = !subnets; d.partial {
+		return d, nil
 	}
 	d.subnets, err = client.Subnets(ctx)
 	return d, err

@@ -55,7 +55,10 @@ func TestAQuietNodeDescribesLessOftenThanItRepairs(t *testing.T) {
 		})
 		return looks
 	}
-	if usual, spare := asked(0), asked(10*time.Minute); usual < 50 || spare < 5 || spare > 8 {
-		t.Errorf("in an hour the cloud was asked %d times by resync and %d times by cloud.describe", usual, spare)
+	if usual, named := asked(0), asked(4*time.Minute); usual < 50 || named < 12 || named > 18 {
+		t.Errorf("in an hour the cloud was asked %d times by resync and %d times by cloud.describe: 4m", usual, named)
+	}
+	if spare := asked(5 * time.Minute); spare < 2 || spare > 6 {
+		t.Errorf("in an hour the cloud was asked %d times by the default of real clouds, which is 5m, and 20m where nothing changes", spare)
 	}
 }

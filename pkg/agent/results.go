@@ -42,7 +42,12 @@ func (a *Agent) take(r result, now time.Duration) {
 	switch r.op {
 	case "Describe":
 		if r.err == nil {
+			before := a.view
 			a.seen(r.described)
+			a.period.answered(a.isQuiet(r, before))
+			if a.conf.DescribeQuiet() > 0 && !a.urgent {
+				a.describeAt = now + a.describeEvery()
+			}
 		} else if r.limits != (eni.Limits{}) {
 			a.view.limits = r.limits // the next look need not ask for them
 		}
@@ -76,7 +81,11 @@ func (a *Agent) gaveAll(r result, now time.Duration) {
 
 // seen takes in a describe.
 func (a *Agent) seen(d described) {
-	a.view = view{known: true, start: d.start, limits: d.limits, subnets: d.subnets}
+	at := d.start
+	if d.partial {
+		d.subnets, at = a.view.subnets, a.view.subnetsAt
+	}
+	a.view = view{known: true, start: d.start, limits: d.limits, subnets: d.subnets, subnetsAt: at}
 	a.renew()
 	a.mem.forget(d.start, a.conf.Settle)
 	leaks := map[string]time.Duration{}
@@ -87,7 +96,9 @@ func (a *Agent) seen(d described) {
 	}
 	a.leaks, a.sightDue = leaks, true
 	a.clearUnheard(d)
-	a.noteEmptySubnets(d)
+	if !d.partial {
+		a.noteEmptySubnets(d)
+	}
 	clear(a.said)
 }
 
@@ -251,6 +262,9 @@ func (a *Agent) failed(r result, now time.Duration) {
 	case cloud.ErrThrottled:
 		about = of(about.class)
 		f.delay = a.throttled(about.class, now)
+		if about.class == looks {
+			a.period.refused()
+		}
 	case cloud.ErrUnavailable:
 		about, f.delay, f.by = of(about.class), delayCloud, r.key
 	case cloud.ErrForbidden:

@@ -114,7 +114,7 @@ func (a *Agent) Once(ctx context.Context) error {
 // would do and why.
 func (a *Agent) Plan(ctx context.Context) ([]string, error) {
 	now := a.Now()
-	d, err := describe(ctx, a.Cloud, eni.Limits{})
+	d, err := describe(ctx, a.Cloud, eni.Limits{}, true)
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, hint(err))
 	}

@@ -71,6 +71,9 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 		errs = append(errs, a.act(ctx, s, now))
 	}
 	a.goOn(ctx, now)
+	if a.steps != before || a.busy() {
+		a.noLongerQuiet(now)
+	}
 	if a.steps != before {
 		if book, err = a.read(ctx); err != nil {
 			return errors.Join(append(errs, err)...)
@@ -145,9 +148,14 @@ func (a *Agent) lookIfDue(ctx context.Context, now time.Duration) {
 }
 
 // describeEvery is how long after a describe the next one comes if nothing asks for it.
-// Not all nodes at once: those that started together would stay together.
+// Not all nodes at once: those that started together would stay together, all the more
+// where few describes lie between them and the start.
 func (a *Agent) describeEvery() time.Duration {
-	return a.conf.DescribeEvery() * time.Duration(90+a.Rand.IntN(20)) / 100
+	spread := 20
+	if a.conf.DescribeQuiet() > 0 {
+		spread = 100
+	}
+	return a.period.length(a.conf.DescribeEvery(), a.conf.DescribeQuiet()) * time.Duration(100-spread/2+a.Rand.IntN(spread)) / 100
 }
 
 // lookDue is when the cloud is to be looked at. While the account is short, looks without a

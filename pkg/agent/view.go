@@ -16,8 +16,11 @@ type view struct {
 	limits  eni.Limits
 	enis    []cloud.Interface // in the order of their creation
 	subnets []cloud.Subnet
-	at      map[netip.Addr]string // see places; nil: not made yet
-	agrees  bool                  // the book has all of it and nothing else
+
+	subnetsAt time.Duration // when the describe was asked for that told of them
+
+	at     map[netip.Addr]string // see places; nil: not made yet
+	agrees bool                  // the book has all of it and nothing else
 }
 
 // described is the cloud's answer to a describe.
@@ -26,6 +29,7 @@ type described struct {
 	limits  eni.Limits
 	enis    []cloud.Interface
 	subnets []cloud.Subnet
+	partial bool // the subnets are of an earlier one
 }
 
 // eni returns the ENI with the id.

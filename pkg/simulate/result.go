@@ -12,6 +12,7 @@ type Result struct {
 	Waits  Waits   `json:"waits"`            // of pods for their address
 	Idle   Idle    `json:"idle"`             // addresses on nodes that no pod had
 	Calls  Calls   `json:"calls"`            // to the cloud
+	Usage  []Usage `json:"usage,omitempty"`  // of the account's rates, by kind of request, where nodes share them
 	Series []Bin   `json:"series"`           // all of it over time, sums of all nodes
 }
 

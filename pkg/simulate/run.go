@@ -54,6 +54,7 @@ func Run(ctx context.Context, w World, l Load, s Setting, done func(time.Duratio
 	if err := p.until(ctx, 0); err != nil {
 		return Result{}, err
 	}
+	before := p.till.counts()
 	for end := time.Duration(0); end < l.Duration; {
 		end = min(end+p.meter.step, l.Duration)
 		if err := p.until(ctx, end); err != nil {
@@ -67,6 +68,9 @@ func Run(ctx context.Context, w World, l Load, s Setting, done func(time.Duratio
 	p.stillWaiting()
 	r := p.meter.result(s.Name, l.Duration)
 	r.Served = p.served()
+	if w.Driver != nil {
+		r.Usage = p.usage(before, l.Duration)
+	}
 	return r, nil
 }
 
@@ -93,6 +97,9 @@ func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 		return nil, err
 	}
 	p.till = newTill(w, c)
+	if w.Driver != nil { // a cluster has grown over days, and not in the minutes that it is given here
+		p.till.opens = c.Now().Add(-c.now)
+	}
 	for k, pods := range l.Nodes {
 		n, err := newNode(p, w.machine(k), s.Config, w.Seed+uint64(k)*2)
 		if err != nil {

@@ -31,6 +31,7 @@ type till struct {
 	meters   map[string]*sim.Meter // by action
 	requests map[string]Passed
 	passed   func(action string) // nil, or told of each request that passes
+	opens    time.Time           // before that everything passes
 }
 
 // Passed counts requests of a kind.
@@ -132,7 +133,10 @@ func (t *till) take(action string) time.Duration {
 		t.meters[action] = &sim.Meter{Bucket: t.w.bucket(action, t.looking[action])}
 	}
 	n := t.requests[action]
-	again := t.meters[action].Take(t.clock.Now())
+	var again time.Duration
+	if now := t.clock.Now(); !now.Before(t.opens) {
+		again = t.meters[action].Take(now)
+	}
 	if again == 0 {
 		n.Passed++
 	} else {

@@ -3,6 +3,7 @@ package main
 const simulateExample = `  enipoolctl simulate --trace test/traces/alibaba-gpu-2023.csv --compare batch:B=16,mf=0.5 --compare burstable --compare besteffort:preAllocate=8 --compare reactive
   enipoolctl simulate --load burst --pods 40 --instance-type m5.4xlarge --compare batch:B=8,name=small --compare batch:B=32,name=large --html burst.html
   enipoolctl simulate --cloud aws --nodes 1000
+  enipoolctl simulate --cloud aws --nodes 5000 --load steady --pods 10 --duration 2h --compare batch
   enipoolctl simulate --load churn --nodes 100 --duration 6h --cloud aws --subnet 10.0.0.0/20 --lead 500ms -o json`
 
 const simulateLong = `Play a load of pods in virtual time, once for each setting, and compare them.
@@ -107,6 +108,9 @@ of the cloud allow:
            that were REFUSED
 
 and one for each setting has the same numbers by kind of request.
+
+In a cloud, other loads have a table of how many requests of each kind all nodes make A SECOND,
+and which SHARE of its LIMIT that is. The nodes' start, before the load, passes without limits.
 
 Below are lines over time, of all nodes together: demand, the pods that are to
 have an address; owned, the addresses on nodes; waiting, pods without an address (if

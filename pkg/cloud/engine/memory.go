@@ -76,7 +76,8 @@ const (
 	recent      = 8 * time.Minute  // how old what is known may be: less than forgetAfter
 	forgetAfter = 10 * time.Minute // longer than describes lag, and than a node goes without a look
 	doubtful    = 2 * time.Minute  // longer than an effect comes late, and any lag
-	allEvery    = 10 * time.Minute // about
+	allEvery    = 40 * time.Minute // on average; what may be there asks sooner, and idle nodes share the account
+	refusedFor  = 10 * time.Minute // how long a subnet that may not be asked for is not
 	mostIntents = 256              // far more than are being made at once
 )
 
@@ -128,7 +129,7 @@ func (n *Node) remember(began time.Time, all bool, v view) {
 		return
 	}
 	if m.next = m.sure; !began.Before(m.sure) {
-		m.next = began.Add(allEvery*9/10 + n.o.Random(allEvery/5))
+		m.next = began.Add(allEvery/2 + n.o.Random(allEvery))
 	}
 }
 

@@ -60,7 +60,7 @@ func (n *Node) rangesOf(ctx context.Context, raw []driver.Interface, needs func(
 			switch {
 			case isRefused(err):
 				refused[id] = err
-				n.known.refuse(id, err, n.clock.Now().Add(allEvery))
+				n.known.refuse(id, err, n.clock.Now().Add(refusedFor))
 			case err != nil:
 				return known, refused, err
 			default:

@@ -151,3 +151,13 @@ func (c Config) DescribeEvery() time.Duration {
 	}
 	return c.Cloud.Describe
 }
+
+// DescribeQuiet is how long that becomes where nothing changes, 0 for no longer. 5,000 nodes that
+// describe every five minutes use more than an account of AWS has; who names a shorter time has
+// reasons to want it.
+func (c Config) DescribeQuiet() time.Duration {
+	if c.Cloud.Describe < SpareDescribe {
+		return 0
+	}
+	return min(4*c.Cloud.Describe, time.Hour)
+}

@@ -57,6 +57,12 @@ func (r Report) printSheets(out *bytes.Buffer) error {
 		out.WriteString("* the lowest of its column\n")
 	}
 	for _, one := range r.Results {
+		if one.Served == nil && len(one.Usage) > 0 {
+			out.WriteString("\n")
+			if err := printUsage(out, one); err != nil {
+				return err
+			}
+		}
 		if one.Served != nil {
 			out.WriteString("\n")
 			if err := printRequests(out, one); err != nil {
