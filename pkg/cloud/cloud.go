@@ -102,6 +102,10 @@ type Notes struct {
 	// may not show yet. A Cloud does not know them. Who Recalls does, since a token is
 	// written down before it is used.
 	Begun []string `json:"-"`
+
+	// Listed is how many ENIs the cloud told of when the node looked for what its cluster left behind:
+	// that takes as many requests as it takes pages, and agents that restart together go by it.
+	Listed int `json:"listed,omitempty"`
 }
 
 // Interface is an ENI as the cloud shows it.

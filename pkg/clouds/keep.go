@@ -36,6 +36,7 @@ type inside interface {
 // sweeper is a cloud that can delete ENIs whose node is gone.
 type sweeper interface {
 	Sweep(ctx context.Context, olderThan time.Duration) (deleted []string, err error)
+	Swept() (listed int, unfinished bool)
 }
 
 // upkeeper is a cloud that can bring ENIs in step with the configuration.
@@ -49,6 +50,25 @@ const (
 	sweepEvery = 2 * time.Hour
 	keepEvery  = 10 * time.Minute
 )
+
+// Where a sweep lists all ENIs of a VPC, each node of a large cluster does so seldom: together
+// they make at most one request for a page in pageEvery, of an API that may allow one a second.
+const (
+	listPage  = 1000 // ENIs
+	pageEvery = 20 * time.Second
+	// confirmAfter is when the node looks again that has found ENIs of nodes that are gone: what one
+	// sweep has found is deleted by the next of the same node.
+	confirmAfter = 30 * time.Minute
+)
+
+// sweepAfter is how long after a sweep the next one of the node comes, on average. There are no more
+// nodes than ENIs that it was told of, or they have none.
+func sweepAfter(listed int, unfinished bool) time.Duration {
+	if unfinished {
+		return confirmAfter
+	}
+	return max(sweepEvery, time.Duration(listed)*time.Duration(1+listed/listPage)*pageEvery)
+}
 
 // keepFor is how long one of them may take: less than lies between two.
 const keepFor = 2 * time.Minute
@@ -83,6 +103,18 @@ func Keeping(conf agentconf.Config, c cloud.Cloud, log *slog.Logger) (keeping cl
 // jitter is up to twice as long, so that nodes that start together don't do it together.
 func jitter(mean time.Duration) time.Duration { return rand.N(2 * mean) }
 
+// Recall implements cloud.Cloud. The first sweep is as seldom as later ones: a cluster's agents are
+// restarted together.
+func (k *kept) Recall(n cloud.Notes) {
+	k.inside.Recall(n)
+	if can, ok := k.inside.(sweeper); ok && k.age > 0 {
+		listed, _ := can.Swept()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.nextSweep = k.now().Add(jitter(sweepAfter(listed, false)))
+	}
+}
+
 // Interfaces implements cloud.Cloud.
 func (k *kept) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
 	list, err := k.inside.Interfaces(ctx)
@@ -98,6 +130,7 @@ func (k *kept) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
 	if can, ok := k.inside.(sweeper); ok && k.age > 0 && k.due(&k.nextSweep, sweepEvery) {
 		k.beside(func(ctx context.Context) {
 			deleted, failed := can.Sweep(ctx, k.age)
+			k.sweepLater(sweepAfter(can.Swept()))
 			k.tell(deleted, failed, "deleted ENIs of nodes that are gone", "ENIs of nodes that are gone can't be looked for")
 		})
 	}
@@ -123,4 +156,11 @@ func (k *kept) due(next *time.Time, every time.Duration) bool {
 	}
 	*next = now.Add(every/2 + jitter(every/2))
 	return true
+}
+
+// sweepLater settles when the next sweep is, on average after that time.
+func (k *kept) sweepLater(after time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.nextSweep = k.now().Add(after/2 + jitter(after/2))
 }

@@ -19,7 +19,13 @@ type broom struct {
 	cloud.Cloud
 	sweeps, keeps int
 	err           error
+	listed        int
+	unfinished    bool
 }
+
+func (b *broom) Recall(n cloud.Notes) { b.listed = n.Listed }
+
+func (b *broom) Swept() (int, bool) { return b.listed, b.unfinished }
 
 func (b *broom) Interfaces(context.Context) ([]cloud.Interface, error) {
 	return []cloud.Interface{{ID: "eni-1"}}, b.err
@@ -127,4 +133,67 @@ func TestASlowUpkeepOrSweepTakesNoTimeOfALook(t *testing.T) {
 			t.Errorf("%v: after the stop %d of %d have ended", err, s.ended.Load(), s.began.Load())
 		}
 	})
+}
+
+// The sweeps of all nodes together leave the API to those who make ENIs, and what was found is
+// deleted soon.
+func TestSweepsOfALargeClusterAreSeldom(t *testing.T) {
+	for _, enis := range []int{0, 10, 500, 5000, 20000, 100000} {
+		after := sweepAfter(enis, false)
+		requests := float64(enis) * float64(1+enis/listPage) / after.Seconds() // a second, with as many nodes as ENIs
+		t.Logf("%d ENIs: each node sweeps once in %s", enis, after)
+		if requests > 0.06 || after < sweepEvery {
+			t.Errorf("%d ENIs: %.2f requests a second, once in %s", enis, requests, after)
+		}
+		if soon := sweepAfter(enis, true); soon > time.Hour {
+			t.Errorf("%d ENIs: what was found is deleted after %s", enis, soon)
+		}
+	}
+}
+
+func TestAgentsThatRestartTogetherDoNotSweepTogether(t *testing.T) {
+	conf := agentconf.Default()
+	conf.Cloud.Cluster = "c"
+	soon := 0
+	for range 1000 {
+		b := &broom{}
+		keeping, _ := Keeping(conf, b, slog.New(slog.DiscardHandler))
+		k := keeping.(*kept)
+		k.beside = func(do func(context.Context)) { do(t.Context()) }
+		now := k.now()
+		k.now = func() time.Time { return now }
+		keeping.Recall(cloud.Notes{Listed: 20000})
+		now = now.Add(24 * time.Hour)
+		_, err := k.Interfaces(t.Context())
+		if soon += b.sweeps; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if soon > 30 {
+		t.Errorf("%d of 1,000 nodes have swept within a day", soon)
+	}
+}
+
+func TestASweepComesByWhatTheLastOneSaw(t *testing.T) {
+	conf := agentconf.Default()
+	conf.Cloud.Cluster = "c"
+	b := &broom{listed: 20000}
+	keeping, _ := Keeping(conf, b, slog.New(slog.DiscardHandler))
+	k := keeping.(*kept)
+	k.beside = func(do func(context.Context)) { do(t.Context()) }
+	now := k.now()
+	k.now = func() time.Time { return now }
+	for _, step := range []struct {
+		later      time.Duration
+		unfinished bool // what this look's sweep says, if it comes to one
+		sweeps     int
+	}{
+		{2 * sweepEvery, true, 1}, {confirmAfter / 3, false, 1}, {2 * confirmAfter, false, 2}, {24 * time.Hour, false, 2}, {30 * 24 * time.Hour, false, 2},
+		{150 * 24 * time.Hour, false, 3},
+	} {
+		now, b.unfinished = now.Add(step.later), step.unfinished
+		if _, err := k.Interfaces(t.Context()); err != nil || b.sweeps != step.sweeps {
+			t.Errorf("%s later: %d sweeps, %v, want %d", step.later, b.sweeps, err, step.sweeps)
+		}
+	}
 }

@@ -32,6 +32,9 @@ func (d *Driver) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Inte
 		})
 	case f.Loose != "":
 		return d.list(ctx, nil, func(i driver.Interface) bool {
+			if f.Listed != nil {
+				*f.Listed++
+			}
 			return i.State == driver.Loose && i.Mark.Token != "" && i.Mark.Cluster == f.Loose
 		})
 	}

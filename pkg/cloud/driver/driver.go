@@ -188,6 +188,9 @@ type Filter struct {
 	Token    string   // with Made: with this token in the mark
 	IDs      []string // with these IDs
 	Loose    string   // with a mark of this cluster, attached nowhere
+
+	// Listed is set to how many ENIs the cloud told of, unless it is nil or the cloud itself selects.
+	Listed *int `json:"-"`
 }
 
 // State is where an ENI is on its way.

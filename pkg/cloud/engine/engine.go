@@ -82,6 +82,7 @@ type Node struct {
 	said        map[string]bool
 	doomed      map[string]time.Time // by ID: ENIs that a Sweep has found without an instance
 	askedLast   string               // the instance that the last Sweep asked for last
+	listed      int                  // ENIs that the cloud told the last Sweep of
 }
 
 var (

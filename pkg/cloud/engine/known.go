@@ -96,7 +96,7 @@ func (n *Node) Notes() cloud.Notes {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	fresh := func(at time.Time) bool { return n.clock.Now().Sub(at) <= n.t.Times.Settle }
-	var notes cloud.Notes
+	notes := cloud.Notes{Listed: n.listed}
 	for id, list := range n.memory.deeds {
 		var gone []netip.Addr
 		for a, d := range list {
@@ -126,6 +126,7 @@ func (n *Node) Recall(notes cloud.Notes) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.listed = notes.Listed
 	for _, id := range notes.Deleted {
 		n.memory.deleted[id] = n.clock.Now()
 	}

@@ -53,13 +53,25 @@ func (n *Node) Sweep(ctx context.Context, olderThan time.Duration) (deleted []st
 	return deleted, errors.Join(errs...)
 }
 
+// Swept returns how many ENIs the cloud told the last Sweep of, and whether another one is to go
+// by what it found.
+func (n *Node) Swept() (listed int, unfinished bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.listed, len(n.doomed) > 0
+}
+
 // leaked returns the cluster's old ENIs that are attached to nothing. One that does not
 // say when it was made, or is tagged as not to be touched, is left to a person.
 func (n *Node) leaked(ctx context.Context, self driver.Self, olderThan time.Duration) ([]driver.Interface, error) {
-	raw, err := n.d.Interfaces(ctx, driver.Filter{Loose: n.o.Cluster})
+	listed := 0
+	raw, err := n.d.Interfaces(ctx, driver.Filter{Loose: n.o.Cluster, Listed: &listed})
 	if err != nil {
 		return nil, err
 	}
+	n.mu.Lock()
+	n.listed = max(listed, len(raw))
+	n.mu.Unlock()
 	n.findOwn(self, raw)
 	return slices.DeleteFunc(raw, func(r driver.Interface) bool {
 		born := r.Mark.Asked
