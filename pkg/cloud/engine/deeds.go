@@ -49,6 +49,9 @@ func (n *Node) lately(on nic, was outcome) (addrs []netip.Addr, blocks []netip.P
 			if d.was != was || d.at.Add(n.t.Times.Settle).Before(on.read) {
 				continue
 			}
+			if _, own := n.memory.deeds[on.ID][a]; own && id != on.ID {
+				continue // a call of this process has changed since what an earlier release has noted
+			}
 			addrs = append(addrs, a)
 			if d.block.IsValid() && !slices.Contains(blocks, d.block) {
 				blocks = append(blocks, d.block)

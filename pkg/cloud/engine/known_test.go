@@ -229,3 +229,25 @@ func TestWhatWasTakenIsGoneWhateverARepeatedReleaseTells(t *testing.T) {
 		})
 	}
 }
+
+// What an earlier release noted as gone is noted for any ENI. What a call of this one puts there since is there.
+func TestWhatIsPutOnAnENISinceAnEarlierReleaseGaveItBackIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{Reuse: sim.ReuseLatest}, engine.Options{})
+		before := w.node("i-1")
+		made, err := before.CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "a", V4: 2})
+		must(t, err)
+		gone := made.Addresses[:1]
+		must(t, before.UnassignAddresses(t.Context(), made.ID, gone))
+		n := w.node("i-1")
+		n.Recall(cloud.Notes{Gone: map[string][]netip.Addr{"": gone}})
+		_, err = n.Interfaces(t.Context())
+		must(t, err)
+		got, err := n.AssignAddresses(t.Context(), made.ID, eni.IPv4, 1)
+		must(t, err)
+		if !slices.Equal(got, gone) {
+			t.Fatalf("%v are given, not %v: the test shows nothing", got, gone)
+		}
+		has(t, n, made.ID, got, nil)
+	})
+}
