@@ -48,11 +48,12 @@ func (r *Region) origin(ctx context.Context, on nic, id string, addrs []netip.Ad
 	return o, nil
 }
 
-// loser tells whether pods' addresses may be on an ENI. It has to have been made for a node of
-// this cluster, and be there or nowhere: what others attach to a node is theirs. A primary ENI
-// has no mark, for enipool makes none. Pods' addresses are on it where there is a Node of its
-// instance and pods may have any there, and nothing but the ENI tells which of them are:
-// whoever makes a Node takes all of its further addresses to be for pods.
+// loser tells whether pods' addresses may be on an ENI. It has to have been made for an instance
+// that there is a Node of, or for one of this cluster, and be there or nowhere: what others attach
+// to a node is theirs. Clusters without a name are not one. A primary ENI has no mark, for enipool
+// makes none. Pods' addresses are on it where there is a Node of its instance and pods may have any
+// there, and nothing but the ENI tells which of them are: whoever makes a Node takes all of its
+// further addresses to be for pods.
 func (r *Region) loser(raw []driver.Interface) (driver.Interface, bool) {
 	from := raw[0]
 	n, err := r.node(from.Instance)
@@ -66,7 +67,9 @@ func (r *Region) loser(raw []driver.Interface) (driver.Interface, bool) {
 		return from, err == nil && !n.limits().NoPrimary
 	}
 	m := from.Mark
-	return from, m.Token != "" && m.Cluster == r.o.Cluster && (from.Instance == "" || m.Ours(from.Instance))
+	_, err = r.node(m.Instance)
+	ours := err == nil || m.Cluster != "" && m.Cluster == r.o.Cluster
+	return from, ours && m.Token != "" && (from.Instance == "" || m.Ours(from.Instance))
 }
 
 // corrected is what an ENI has of single addresses, by a describe and by what calls have done

@@ -91,3 +91,19 @@ func TestAMoveKnowsOurENIWithoutItsMark(t *testing.T) {
 		}
 	})
 }
+
+// Two clusters of an account have no name. That both have none does not make one's ENIs the other's.
+func TestAMoveOfAClusterWithoutANameTakesNothingFromAnothersNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		theirs, err := w.region(engine.Options{}).Node(cloud.Instance{ID: "i-2"}).CreateInterface(t.Context(), cloud.Create{Token: "theirs", Subnet: "a", V4: 1})
+		must(t, err)
+		r := w.region(engine.Options{})
+		made, err := r.Node(cloud.Instance{ID: "i-1"}).CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "a", V4: 1})
+		must(t, err)
+		got, err := r.AssignExactly(t.Context(), "i-1", made.ID, theirs.Addresses, cloud.Origin{ENI: theirs.ID})
+		if !errors.Is(err, cloud.ErrForbidden) || len(got) > 0 {
+			t.Errorf("of an ENI of an instance that this Region has no Node of %v are taken, %v", got, err)
+		}
+	})
+}
