@@ -57,7 +57,7 @@ type Region interface {
 	// Reserve keeps a range of a subnet for AssignExactly: whoever asks for any address gets none of
 	// it. Who has one of them keeps it, and to ask again is safe. ErrTaken: the range overlaps
 	// another that is reserved, or is kept for delegated prefixes. ErrForbidden: it is no range
-	// of the subnet, or the cloud keeps none.
+	// of the subnet, the cloud keeps none, or the cluster has no name to tell its own by.
 	Reserve(ctx context.Context, subnet string, in netip.Prefix) error
 
 	// Unreserve ends what Reserve has made. A range that is not reserved is fine; one that

@@ -25,7 +25,7 @@ func TestContractOfARegion(t *testing.T) {
 				s := newSite(t, v.kind)
 				d := New(Options{Endpoint: s.url, Metadata: serve(t, s.Metadata("i-1"))})
 				quicken(d)
-				v.o.Subnets = []string{"subnet-a", "subnet-b"}
+				v.o.Cluster, v.o.Subnets = "blue", []string{"subnet-a", "subnet-b"}
 				v.o.Times = driver.Times{Poll: time.Millisecond, Slow: 100 * time.Millisecond, Usual: 2 * time.Millisecond, Settle: 300 * time.Millisecond}
 				return cloudtest.RegionSubject{Region: engine.NewRegion(d, v.o), Instances: []string{"i-1", "i-2"}, Nobody: "i-0123456789abcdef0",
 					Type: testType.Name, Types: func() int { return s.Calls()["DescribeInstanceTypes"] }, Subnets: v.o.Subnets, Lag: v.account.Lag, Looks: func() int { return s.Calls()[describeENIs] }, Check: s.Check, Stop: s.Stop}

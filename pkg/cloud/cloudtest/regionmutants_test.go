@@ -292,7 +292,7 @@ func regionSubject(t *testing.T, wrong func(m *wrongRegion, r cloud.Region)) clo
 	}
 	traits := sim.LikeEC2()
 	traits.CrossSubnet = os.Getenv(wrongRegionEnv) == crossSubnet
-	good := engine.NewRegion(elsewhere{a.Driver("", traits)}, engine.Options{Subnets: []string{"a", "b"}})
+	good := engine.NewRegion(elsewhere{a.Driver("", traits)}, engine.Options{Cluster: "blue", Subnets: []string{"a", "b"}})
 	m := &wrongRegion{Region: good}
 	wrong(m, good)
 	return cloudtest.RegionSubject{Region: m, Instances: []string{"i-1", "i-2"}, Nobody: "i-9", Type: "small", Subnets: []string{"a", "b"},

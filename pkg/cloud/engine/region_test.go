@@ -50,7 +50,7 @@ func TestARegionOfTheEngineKeepsItsContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cloudtest.RegionContractIn(t, synctest.Test, func(t *testing.T) cloudtest.RegionSubject {
 				w := open(t)
-				return cloudtest.RegionSubject{Region: w.region(engine.Options{}), Instances: []string{"i-1", "i-2"}, Nobody: "i-9", Type: "small", Subnets: []string{"a", "b"},
+				return cloudtest.RegionSubject{Region: w.region(engine.Options{Cluster: "blue"}), Instances: []string{"i-1", "i-2"}, Nobody: "i-9", Type: "small", Subnets: []string{"a", "b"},
 					Types: func() int { return w.Calls()[sim.ActShape] },
 					Lag:   w.Options().Lag, Check: w.Check, Stop: w.Stop, Looks: func() int { return w.Calls()[sim.ActDescribe] }}
 			})
@@ -383,7 +383,7 @@ func TestReservationsAreTrueThoughAnswersLag(t *testing.T) {
 func TestALostAnswerToAReservationIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
-		r := w.region(engine.Options{})
+		r := w.region(engine.Options{Cluster: "blue"})
 		in := netip.MustParsePrefix("10.0.1.64/28")
 		w.FailNext(sim.ActReserve, sim.Fault{Err: cloud.ErrThrottled})
 		if err := r.Reserve(t.Context(), "a", in); !errors.Is(err, cloud.ErrThrottled) {

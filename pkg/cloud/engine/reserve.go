@@ -27,12 +27,11 @@ type reserving struct {
 }
 
 // note is written on reservations: who may end them.
-func (r *Region) note() string {
-	if r.o.Cluster == "" {
-		return "enipool"
-	}
-	return "enipool/" + r.o.Cluster
-}
+func (r *Region) note() string { return "enipool/" + r.o.Cluster }
+
+// isOurs tells whether this cluster has made the reservation. One without a name has none: it could
+// not tell its own from those of another without a name.
+func (r *Region) isOurs(is driver.Reservation) bool { return r.o.Cluster != "" && is.Note == r.note() }
 
 // Reserve implements cloud.Region. A range is reserved once, whoever does it: so after a lost
 // answer, and after a refusal, the list of what is reserved tells whether it is as it should be.
@@ -40,6 +39,9 @@ func (r *Region) Reserve(ctx context.Context, subnet string, in netip.Prefix) (e
 	defer named(&err, "Reserve", subnet)
 	if err := r.mayKeep(in); err != nil {
 		return err
+	}
+	if r.o.Cluster == "" {
+		return because(cloud.ErrForbidden, "a cluster without a name could not tell its ranges from others': set cloud.cluster")
 	}
 	if _, there, err := r.reservation(ctx, subnet, in); err != nil || there {
 		return err
@@ -85,7 +87,7 @@ func (r *Region) Unreserve(ctx context.Context, subnet string, in netip.Prefix) 
 	if err != nil || !there {
 		return err
 	}
-	if is.Note != r.note() {
+	if !r.isOurs(is) {
 		return because(cloud.ErrForbidden, "%s is reserved by others (%s): end that yourself", in, is.ID)
 	}
 	if err = r.self.d.Unreserve(ctx, is.ID); err == nil {
@@ -100,7 +102,7 @@ func (r *Region) Reserved(ctx context.Context, subnet string) (list []cloud.Rese
 	defer named(&err, "Reserved", subnet)
 	all, err := r.reservations(ctx, subnet)
 	for _, is := range all {
-		list = append(list, cloud.Reservation{Range: is.Range, Ours: is.Note == r.note(), Blocks: is.Blocks})
+		list = append(list, cloud.Reservation{Range: is.Range, Ours: r.isOurs(is), Blocks: is.Blocks})
 	}
 	return list, err
 }
