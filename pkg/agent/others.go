@@ -39,6 +39,9 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 		return err
 	}
 	a.tellShared(o.Shared(book))
+	if book, err = a.forgetOthers(ctx, o, book); err != nil {
+		return err
+	}
 	gone := o.LetGo(book)
 	if len(gone) == 0 && !newlyHeld(o, book) {
 		return nil
@@ -65,6 +68,42 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 	a.tellHeld(held, o.Held(book))
 	a.say("take back", free, "others hold them no more")
 	return nil
+}
+
+// forgetOthers takes out of the book what others hold no more on ENIs below the first one for pods,
+// and returns the book. The plugin whose pod had it may give it to its next one, and nothing in the
+// kernel would tell: only people can know that it is to go back to the cloud.
+func (a *Agent) forgetOthers(ctx context.Context, o netconf.Occupancy, book *ipam.State) (*ipam.State, error) {
+	if !a.view.known || len(a.keptByOthers(o, book)) == 0 {
+		return book, nil
+	}
+	var forgotten []netip.Addr
+	err := a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
+		if err != nil {
+			return nil, err
+		}
+		forgotten = s.Forget(a.keptByOthers(o, s))
+		return s, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.say("forget", forgotten, "others held them on an ENI that gets no addresses for pods")
+	return a.read(ctx)
+}
+
+// keptByOthers returns the addresses on such ENIs that others held and the kernel shows no more of. Those
+// of an ENI whose link was away for a while were nobody's.
+func (a *Agent) keptByOthers(o netconf.Occupancy, book *ipam.State) (addrs []netip.Addr) {
+	for _, line := range book.Holds() {
+		if line.ENI < a.firstIndex() && !ipam.IsNoLink(line.HeldBy) {
+			addrs = append(addrs, line.Addr)
+		}
+	}
+	if len(addrs) == 0 { // nearly always
+		return nil
+	}
+	return among(addrs, setOf(o.LetGo(book)))
 }
 
 // tellHeld logs which addresses others were found to hold.

@@ -16,7 +16,7 @@ import (
 // handing them out. Where they come in blocks that means single ones, too: an ADD takes the
 // fullest block of the first ENI that has any, so that none would ever be free as a whole. The
 // cloud is asked once all of a block are on their way back. What others put on such an ENI is not
-// in the book.
+// in the book, and what they held from before leaves it when they let it go (others.go).
 func (a *Agent) vacate(book *ipam.State, snap pool.Snapshot, now time.Duration) (steps []pool.Step) {
 	for _, e := range snap.ENIs {
 		if e.Index >= a.firstIndex() || e.Busy || e.Leaving {

@@ -44,6 +44,12 @@ func (s *State) Unhold(addrs []netip.Addr, now time.Duration) []netip.Addr {
 	})
 }
 
+// Forget takes those of the addresses that others held out of the book and returns them: neither the
+// pool nor the cloud gets them. It changes the layout.
+func (s *State) Forget(addrs []netip.Addr) []netip.Addr {
+	return s.remove(addrs, eni.Held)
+}
+
 // Holds returns what others hold, in allocation order.
 func (s *State) Holds() []eni.Address { return s.list(eni.Held) }
 

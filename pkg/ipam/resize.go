@@ -167,14 +167,17 @@ func (s *State) Add(index int, addrs []netip.Addr, owners map[netip.Addr]eni.Own
 
 // Drop takes those of the addresses that are on their way back out of the book
 // and returns them.
-func (s *State) Drop(addrs []netip.Addr) []netip.Addr {
+func (s *State) Drop(addrs []netip.Addr) []netip.Addr { return s.remove(addrs, eni.Releasing) }
+
+// remove takes those of the addresses that are in the state out of the book and returns them.
+func (s *State) remove(addrs []netip.Addr, in eni.State) []netip.Addr {
 	wanted := make(map[netip.Addr]bool, len(addrs))
 	for _, a := range addrs {
 		wanted[a] = true
 	}
 	var dropped []netip.Addr
 	s.Addresses = slices.DeleteFunc(s.Addresses, func(a eni.Address) bool {
-		drop := wanted[a.Addr] && a.State == eni.Releasing
+		drop := wanted[a.Addr] && a.State == in
 		if drop {
 			dropped = append(dropped, a.Addr)
 		}
