@@ -37,8 +37,7 @@ func (h *Host) ReadLink(ns *Netns, dev string) (Link, error) {
 		return Link{}, err
 	}
 	l := Link{MAC: link.mac.String(), MTU: link.mtu}
-	switch link.kind {
-	case "macvlan", "ipvlan", "macvtap", "ipvtap", "vlan":
+	if link.hasParent() {
 		// The index is the parent's in the namespace it is in, which is ours
 		// unless somebody nests pods.
 		l.Parent = h.linkName(link.peer)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"golang.org/x/sys/unix"
 )
 
@@ -53,6 +54,30 @@ func (h *Host) links() ([]linkState, map[int]string, error) {
 		list, names[l.index] = append(list, l), l.name
 	}
 	return list, names, nil
+}
+
+// NICs returns the node's links by MAC in the usual form, with name and MTU. What others put on
+// top of a NIC has its MAC, too: it is the NIC only where no other link has that.
+func (h *Host) NICs() (map[string]eni.Interface, error) {
+	all, _, err := h.links()
+	nics := map[string]eni.Interface{}
+	for _, onTop := range []bool{true, false} {
+		for _, l := range all {
+			if len(l.mac) > 0 && l.hasParent() == onTop {
+				nics[l.mac.String()] = eni.Interface{Device: l.name, MTU: l.mtu}
+			}
+		}
+	}
+	return nics, err
+}
+
+// hasParent tells whether the link is one on top of another.
+func (l linkState) hasParent() bool {
+	switch l.kind {
+	case "macvlan", "ipvlan", "macvtap", "ipvtap", "vlan":
+		return true
+	}
+	return false
 }
 
 func parseLink(m []byte) linkState {

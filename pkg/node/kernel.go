@@ -96,20 +96,15 @@ func unlinked(s *ipam.State) (ids []string, err error) {
 	return ids, nil
 }
 
-// Links returns the node's links by MAC in the usual form, with name and MTU, as
-// ENIs without the rest.
+// Links returns the links that ENIs may have on the node by MAC in the usual form, with name and
+// MTU, as ENIs without the rest.
 func (n Node) Links(context.Context) (map[string]eni.Interface, error) {
-	list, err := net.Interfaces()
+	h, err := host.New()
 	if err != nil {
-		return nil, fmt.Errorf("list the node's links: %w", err)
+		return nil, err
 	}
-	links := map[string]eni.Interface{}
-	for _, l := range list {
-		if len(l.HardwareAddr) > 0 {
-			links[l.HardwareAddr.String()] = eni.Interface{Device: l.Name, MTU: l.MTU}
-		}
-	}
-	return links, nil
+	defer h.Close()
+	return h.NICs()
 }
 
 // Occupancy reads what the kernel holds for single addresses, whoever's it is. Without

@@ -131,3 +131,14 @@ func TestLinksAreNamedByTheirMAC(t *testing.T) {
 		t.Errorf("links %v, %v; want eth1 of 9001 bytes", links, err)
 	}
 }
+
+// A macvlan may have the MAC of the NIC below it, as an ipvlan or a vlan always has. Who takes one for the
+// ENI moves the ENI's routes there, and cuts off its pods.
+func TestALinkThatOthersPutOnAnENIIsNotTheENI(t *testing.T) {
+	n, _ := newNode(t, 2)
+	nettest.Run(t, "ip", "link", "add", "link", "eth1", "name", "theirs", "type", "macvlan", "mode", "passthru")
+	links, err := n.Links(t.Context())
+	if got := links["02:00:00:00:00:01"].Device; err != nil || got != "eth1" {
+		t.Errorf("the ENI's link is taken to be %s, %v", got, err)
+	}
+}
