@@ -107,7 +107,7 @@ func TestWhatTheClusterHasNotToldIsNotGuessed(t *testing.T) {
 			if d != tt.want {
 				t.Errorf("%+v\nwant %+v", d, tt.want)
 			}
-			o := d.observation(57)
+			o := d.observation(57, 57)
 			if o.Valid == tt.want.partial || o.Assigned < 1 || tt.want.partial && o.Assigned != 2 {
 				t.Errorf("observation %+v", o)
 			}

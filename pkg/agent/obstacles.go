@@ -17,7 +17,7 @@ import (
 // or has all it can ever have and wants no more. there is how many addresses each ENI
 // of the snapshot has.
 func (a *Agent) obstacles(s pool.Snapshot, there []int, now time.Duration) []health.Cause {
-	if most := a.status.Most; a.demand.owned >= most {
+	if most := a.decision.Most; a.demand.owned >= most {
 		if a.demand.wanted <= most {
 			return nil
 		}
@@ -163,7 +163,7 @@ func (a *Agent) noENI(now time.Duration) string {
 func (a *Agent) noSubnet(slots int, now time.Duration) []health.Cause {
 	need := 1
 	if a.conf.Pool.Mode == pool.Burstable && !a.conf.Pool.Partial {
-		need = min(slots, a.status.Most-a.demand.owned) // it is filled, or not made
+		need = min(slots, a.decision.Most-a.demand.owned) // it is filled, or not made
 	}
 	var list []health.Cause
 	for i := range a.view.subnets {

@@ -24,6 +24,7 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, er
 	snap := a.snapshot(book, now)
 	snap.MaxPods, _ = a.MaxPods()
 	a.size(snap, now)
+	snap.Cooling = max(0, max(a.decision.Most, a.decision.Target)-a.status.Most)
 	if a.demand.wanted > a.demand.owned {
 		a.pressure = a.pressure.lacking(now)
 	}
@@ -54,7 +55,7 @@ func (a *Agent) size(snap pool.Snapshot, now time.Duration) {
 	case !a.sized: // an earlier agent's
 		*a.mem.Scale = a.mem.Scale.Resume(sizing, a.demand.owned, now)
 	}
-	o := a.demand.observation(a.conf.Pool.Most(snap.Limits, snap.Families, snap.MaxPods))
+	o := a.demand.observation(a.conf.Pool.Most(snap.Limits, snap.Families, snap.MaxPods), a.conf.Pool.Most(snap.Limits, snap.Families, 0))
 	o.Primaries = carriers(snap, a.firstIndex())
 	a.spareAddresses(&o, sizing, snap, now)
 	before := a.mem.Scale.Target
@@ -67,7 +68,7 @@ func (a *Agent) size(snap pool.Snapshot, now time.Duration) {
 	}
 	if a.demand.partial {
 		// An agent that was killed may remember a smaller pool than there is.
-		a.decision.Target = max(a.decision.Target, min(a.demand.owned, o.Most))
+		a.decision.Target = max(a.decision.Target, min(a.demand.owned, a.decision.Most))
 		a.mem.Scale.Target = a.decision.Target
 	}
 	a.sized = true
@@ -76,10 +77,11 @@ func (a *Agent) size(snap pool.Snapshot, now time.Duration) {
 
 // observation is the demand as the sizing wants it. Where the pods are not known no
 // address goes back; those that wait are known all the same, and get theirs.
-func (d demand) observation(most int) scale.Observation {
-	o := scale.Observation{Demand: d.wanted, Assigned: d.assigned, Owned: d.owned, Releasing: d.releasing, Most: most, Valid: !d.partial}
+func (d demand) observation(most, room int) scale.Observation {
+	o := scale.Observation{Demand: d.wanted, Assigned: d.assigned, Owned: d.owned, Releasing: d.releasing, Cooling: d.assigned - d.used,
+		Most: most, Room: room, Valid: !d.partial}
 	if d.partial {
-		o.Assigned = max(d.assigned, min(d.wanted, most))
+		o.Assigned = max(d.assigned, min(d.wanted, most+o.Cooling, room))
 	}
 	return o
 }

@@ -42,8 +42,11 @@ func (l *ledger) limit() string {
 	case l.most == 0:
 	case l.most == l.c.MaxAllocate:
 		by = "maxAllocate"
-	case l.most == l.s.MaxPods:
+	case l.most == l.s.forPods():
 		by = "the kubelet's maxPods"
+		if l.s.Cooling > 0 {
+			by += fmt.Sprintf(", and %d that cool down", l.s.Cooling)
+		}
 	}
 	return fmt.Sprintf("demand needs %d slots and the node holds %d at most: %s", l.target, l.most, by)
 }

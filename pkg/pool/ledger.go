@@ -29,7 +29,7 @@ type ledger struct {
 func open(c Config, s Snapshot, target int) *ledger {
 	s.Limits = c.Within(s.Limits)
 	l := &ledger{c: c, s: s, target: target, attached: len(s.ENIs) + s.Foreign + len(s.Pending)}
-	l.most = c.Most(s.Limits, s.Families, s.MaxPods)
+	l.most = c.Most(s.Limits, s.Families, s.forPods())
 	l.goal = max(0, min(target, l.most))
 	l.ceiling = l.goal
 	if c.Mode == BestEffort {

@@ -84,7 +84,7 @@ func (l *life) demand() int {
 }
 
 func (l *life) target() int {
-	most := l.c.Most(l.s.Limits, l.s.Families, l.s.MaxPods)
+	most := l.c.Most(l.s.Limits, l.s.Families, l.s.forPods())
 	return l.c.Sizing(l.s.Limits, l.s.Families).Need(l.demand(), 0, most)
 }
 

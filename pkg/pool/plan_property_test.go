@@ -86,7 +86,7 @@ func (k *trial) own() {
 	k.s.Limits, k.next.Limits = k.c.Within(k.s.Limits), k.c.Within(k.next.Limits)
 }
 
-func (k trial) most() int { return k.c.Most(k.s.Limits, k.s.Families, k.s.MaxPods) }
+func (k trial) most() int { return k.c.Most(k.s.Limits, k.s.Families, k.s.forPods()) }
 func (k trial) goal() int { return min(k.target, k.most()) }
 func (k trial) ceiling() int {
 	if k.c.Mode == BestEffort {

@@ -185,6 +185,9 @@ create in subnet-a with 4: demand needs 20 slots, 16 there, 4 to come on a new E
 		{"maxPods is a most too", burst, with(node(v4, card(0, v4, 15, 1)), func(s *Snapshot) { s.MaxPods = 18 }), 18, `
 create in subnet-a with 2: demand needs 18 slots, 16 there, 2 to come on a new ENI in subnet-a, which has 200 addresses left
 `},
+		{"what cools down takes none of the pods' room", burst, with(node(v4, card(0, v4, 15, 1)), func(s *Snapshot) { s.MaxPods, s.Cooling = 18, 2 }), 20, `
+create in subnet-a with 4: demand needs 20 slots, 16 there, 4 to come on a new ENI in subnet-a, which has 200 addresses left
+`},
 		{"a burstable ENI is full again as soon as it can", burst, node(v4, card(0, v4, 2, 8).plus(goingBack(lines(eni.IPv4, eni.Free, 99, 1), false)), card(1, v4, 16, 0)), 20, `
 restore eni-a 1 of 10.0.0.99 to 10.0.0.99: eni-a has 10 slots and mode burstable keeps it full: 6 to come
 assign eni-a 5 ipv4: eni-a has 10 slots and mode burstable keeps it full: 6 to come
@@ -252,6 +255,8 @@ func TestBlockersNameWhatIsInTheWay(t *testing.T) {
 			[]string{"demand needs 65 slots and the node holds 20 at most: maxAllocate"}},
 		{"the most of the kubelet", Config{}, with(node(v4, full), func(s *Snapshot) { s.MaxPods = 20 }), 65,
 			[]string{"demand needs 65 slots and the node holds 20 at most: the kubelet's maxPods"}},
+		{"the most of the kubelet while some cool down", Config{}, with(node(v4, full), func(s *Snapshot) { s.MaxPods, s.Cooling = 20, 3 }), 65,
+			[]string{"demand needs 65 slots and the node holds 23 at most: the kubelet's maxPods, and 3 that cool down"}},
 		{"limits that are not known", Config{}, with(node(v4, full), func(s *Snapshot) { s.Limits = eni.Limits{} }), 65,
 			[]string{"demand needs 65 slots and the node holds 0 at most: 0 ENIs for pods with 0 slots each"}},
 		{"the ENI limit", Config{}, with(node(v4, full, card(1, v4, 0, 16).with(leaving)), func(s *Snapshot) {

@@ -56,6 +56,7 @@ type Snapshot struct {
 	Subnets  []Subnet
 	NoNew    string // why no new ENI is asked for now, whichever subnet, "" if one may be
 	MaxPods  int    // pods the node may run, 0 if not known: nobody can use more slots
+	Cooling  int    // slots beyond MaxPods that there may be: as many cooled down at once lately, and serve no pod meanwhile
 	Needed   int    // slots that pods need now: what a plan brings beyond them is spare
 }
 

@@ -21,7 +21,7 @@ func Settled(c Config, s Snapshot, there []int, target int) bool {
 			enis++
 		}
 	}
-	most := c.Most(s.Limits, s.Families, s.MaxPods)
+	most := c.Most(s.Limits, s.Families, s.forPods())
 	ceiling := target
 	if c.Mode == BestEffort {
 		ceiling = min(target+c.MaxAboveWatermark, most)

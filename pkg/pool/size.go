@@ -19,6 +19,14 @@ func (c Config) Most(l eni.Limits, families []eni.Family, maxPods int) int {
 	return slots
 }
 
+// forPods returns how many slots the pods that the node may run can do with, 0 if not known.
+func (s Snapshot) forPods() int {
+	if s.MaxPods == 0 {
+		return 0
+	}
+	return s.MaxPods + s.Cooling
+}
+
 // FirstIndex returns the lowest device index whose addresses are for pods: FirstENI is
 // the wish to leave the primary ENI out, the limits may tell that it gets none anyway.
 func (c Config) FirstIndex(l eni.Limits) int { return max(c.FirstENI, l.FirstIndex()) }

@@ -19,6 +19,9 @@ func (z *sizing) again() time.Duration {
 	if _, at := s.peak(seconds(c.Delay)); z.delayed > z.need {
 		later.at(at + seconds(c.Delay))
 	}
+	if most, ago := s.Cooling.peak(seconds(c.Delay)); most > s.Cooling.Count {
+		later.at(s.Now - ago + seconds(c.Delay))
+	}
 	if c.Stable > c.Delay { // else the mean is never above the highest demand
 		later.in(s.turn(seconds(c.Stable), func(mean int) bool { return z.price(mean) == z.stable }))
 	}

@@ -21,6 +21,7 @@ func TestSleepingUntilAgainIsLikeAskingEverySecond(t *testing.T) {
 		now, calls := 0, 0
 		for range rapid.IntRange(1, 12).Draw(t, "observations") {
 			o := anyObservation(t, 1)
+			o.Room, o.Cooling = rapid.SampledFrom([]int{0, 120}).Draw(t, "room"), rapid.IntRange(0, o.Demand).Draw(t, "cooling")
 			lasts := rapid.SampledFrom([]int{1, 2, 9, 70, 300}).Draw(t, "lasts")
 			for end, first := now+lasts, true; now < end; now++ {
 				at := time.Duration(now) * time.Second

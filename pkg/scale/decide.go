@@ -10,7 +10,9 @@ type Observation struct {
 	Owned     int  // what the pool has: assigned, free, resting and leaving ones
 	Releasing int  // of Owned: those that are leaving; only Reactive asks
 	Primaries int  // primary addresses of the pool's ENIs
-	Most      int  // secondary addresses that the node can hold
+	Most      int  // secondary addresses that the node can hold while none cools down
+	Room      int  // those that it can hold with what cools down; below Most it is Most
+	Cooling   int  // of Demand: those that cool down after a pod
 	Valid     bool // Demand is known; if not, the last one holds
 	Exhausted bool // the subnet has no more: others need every address
 	Keep      int  // if Exhausted: what the pool keeps of its last target for now
@@ -23,6 +25,7 @@ type Decision struct {
 	Smoothed int // what they needed lately, at least Need: where Target goes when nothing holds it
 	Reason   Reason
 	Burst    bool // the demand bursts or did lately: nothing is released
+	Most     int  // addresses that the node can hold, with those that cooled down lately
 
 	// Again is when, as a time since boot like the now of Decide, the decision can
 	// change first if nothing new is observed until then: maybe a little early, never
@@ -39,6 +42,8 @@ type Decision struct {
 // With the strategy Equation the pool grows at once to what its pods need. It
 // shrinks to the most that they needed within Delay, or in the mean of Stable if
 // that is more: once a ReleaseInterval, by whole batches, at most by ShrinkPercent.
+// Most is for what pods can use, and an address that cools down none can: the pool may have as many
+// more as cooled down at once within Delay, while Room lasts.
 // It does not shrink while the demand bursts or can't be read, nor before it was
 // readable for Stable; and where the subnet is exhausted it shrinks at once to
 // what the pods of the last ExhaustedDelay need and ExhaustedSpare, or to Keep. It is
@@ -62,7 +67,8 @@ func (c Config) Decide(s State, now time.Duration, o Observation) (State, Decisi
 // decide is Decide but for Again.
 func (c Config) decide(s State, now time.Duration, o Observation) sizing {
 	c = c.Normal()
-	z := sizing{c: c, o: o, s: s.observe(c, now, o), before: s.Now}
+	z := sizing{c: c, o: o, given: o, s: s.observe(c, now, o), before: s.Now}
+	z.o.Most = z.s.most(c, o)
 	z.measure()
 	var target int
 	var reason Reason
@@ -81,12 +87,12 @@ func (c Config) decide(s State, now time.Duration, o Observation) sizing {
 		z.s.LastRelease = z.s.Now
 	}
 	z.s.Target = target
-	z.made = Decision{Target: target, Need: z.need, Smoothed: z.smoothed, Reason: reason, Burst: z.s.InBurst}
+	z.made = Decision{Target: target, Need: z.need, Smoothed: z.smoothed, Reason: reason, Burst: z.s.InBurst, Most: z.o.Most}
 	return z
 }
 
 func (o Observation) plain() Observation {
-	for _, n := range []*int{&o.Demand, &o.Assigned, &o.Owned, &o.Releasing, &o.Primaries, &o.Most} {
+	for _, n := range []*int{&o.Demand, &o.Assigned, &o.Owned, &o.Releasing, &o.Primaries, &o.Most, &o.Room, &o.Cooling} {
 		*n = max(*n, 0)
 	}
 	return o
@@ -95,7 +101,8 @@ func (o Observation) plain() Observation {
 // sizing is a decision in the making. Until it is made, s.Target is the last one.
 type sizing struct {
 	c      Config
-	o      Observation
+	o      Observation // with a Most that knows what cooled down
+	given  Observation
 	s      State
 	before int // second of the sample before
 	made   Decision

@@ -178,7 +178,7 @@ func (z *sizing) againKPA() time.Duration {
 	}
 	now := z.s.Now
 	for second := now + 1; second < now+mostAhead; second++ {
-		if later := z.c.decide(z.s, time.Duration(second)*time.Second, z.o); later.differs(*z) {
+		if later := z.c.decide(z.s, time.Duration(second)*time.Second, z.given); later.differs(*z) {
 			return time.Duration(second) * time.Second
 		}
 	}
@@ -199,6 +199,8 @@ func (z *sizing) atRest() bool {
 	s, k := z.s, z.s.KPA
 	window := seconds(max(z.c.Stable, z.c.BurstWindow, z.c.ExhaustedDelay))
 	settled := s.Series.holds(s.Demand, window) && k.Wanted.holds(k.Want, seconds(z.c.Delay))
+	most, _ := s.Cooling.peak(seconds(z.c.Delay))
+	settled = settled && most == s.Cooling.Count
 	readable := !z.o.Valid || s.ValidSeconds >= seconds(z.c.Stable)
 	return settled && readable && (!s.InBurst || k.Over) && (s.Target <= max(z.goal, z.o.Assigned) || !z.o.Valid)
 }

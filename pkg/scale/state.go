@@ -25,6 +25,8 @@ type State struct {
 	Target      int `json:"target"`      // the newest decision's
 	LastRelease int `json:"lastRelease"` // second of the newest decision that lowered it
 
+	Cooling coolingState `json:"cooling,omitzero"` // of a node that could hold more than Most
+
 	KPA kpaState `json:"kpa,omitzero"` // of the strategy KPA alone
 }
 
@@ -60,6 +62,7 @@ func (s State) observe(c Config, now time.Duration, o Observation) State {
 	}
 	keep := seconds(max(c.Stable, c.Delay, c.BurstWindow, c.ExhaustedDelay, time.Second))
 	s.Series = s.sample(demand, t-s.Now, s.Demand, keep)
+	s.Cooling = s.Cooling.observe(c, t-s.Now, o)
 	s.Now, s.Demand, s.Valid = t, demand, o.Valid
 	return s
 }
