@@ -119,6 +119,27 @@ func TestAQuotaThatWasRaisedIsForgotten(t *testing.T) {
 	})
 }
 
+// A subnet is spared for a minute after it had none, and the quota that is reached meanwhile
+// is what keeps the node from more: another subnet, which people were told to name, is no help.
+func TestAQuotaIsTheProblemThoughASubnetWasFullJustBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, eni.Limits{ENIs: 3, V4: 17, V6: 17}, inCluster)
+		defer n.stop()
+		_ = w.account.SetForeign("subnet-a", 1000)
+		n.crowd(30)
+		sleep(5 * time.Second)
+		if st := n.status(); !strings.HasPrefix(st.Problem, "no addresses left in subnet subnet-a") {
+			t.Errorf("a full subnet: problem %q", st.Problem)
+		}
+		_ = w.account.SetForeign("subnet-a", 0)
+		quota(n)
+		sleep(30 * time.Second)
+		if st := n.status(); st.Exhausted == "" || !strings.Contains(st.Problem, "limit reached") {
+			t.Errorf("a quota: exhausted %q, problem %q", st.Exhausted, st.Problem)
+		}
+	})
+}
+
 func quota(n *testNode) {
 	n.w.account.SetFaults(sim.Chance{Action: sim.ActCreate, Percent: 100, Fault: sim.Fault{Err: cloud.ErrLimit}})
 }

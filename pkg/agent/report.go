@@ -124,10 +124,10 @@ func (a *Agent) problem(book error) string {
 		return a.noRoom()
 	case short && a.noENI(a.Now()) != "":
 		return a.noENI(a.Now())
+	case short && a.backoffs[newENIsIn("")].why() != "": // an ENI in another subnet would be refused, too
+		return a.backoffs[newENIsIn("")].why()
 	case short && s.Exhausted != "":
 		return "no addresses left in subnet " + s.Exhausted + ": name another one of the node's zone in cloud.subnets or cloud.subnetTags"
-	case short && a.backoffs[newENIsIn("")].why() != "":
-		return a.backoffs[newENIsIn("")].why()
 	case short && len(s.Held) > 0:
 		return heldProblem(s.Held)
 	case short && len(a.causes) > 0: // the plan's own words know nothing of what the cloud said
