@@ -26,6 +26,11 @@ func (d *demo) finish(ctx context.Context) error {
 	if err := d.detach(ctx, d.pods); err != nil {
 		return err
 	}
+	if d.keep {
+		if err := d.detachOthers(ctx); err != nil {
+			return err
+		}
+	}
 	var ended []string
 	for _, m := range d.machines {
 		if m.agent != nil {

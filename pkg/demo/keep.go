@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/containernetworking/cni/libcni"
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/enipool/enipool/pkg/isolate/sandbox"
 )
@@ -35,6 +37,31 @@ func (d *demo) hold(ctx context.Context) error {
 	d.say("  %s %s add %s my-pod     # then: check, status, del", in, cnitool, m.cache.Path)
 	d.say("Ctrl-C ends it and removes everything.\n")
 	return d.lookAfter(ctx)
+}
+
+// detachOthers deletes the pods that people have added by hand, as hold offers it, and left.
+func (d *demo) detachOthers(ctx context.Context) error {
+	for _, m := range d.machines {
+		book, err := m.book(ctx)
+		if err != nil {
+			return err
+		}
+		for _, a := range book.Used() {
+			if err := d.runtime.detachBy(ctx, m, *a.Owner); err != nil {
+				return fmt.Errorf("del %s, which somebody added: %w", a.Owner.PodName(), err)
+			}
+			d.say("%s, which somebody added to %s, is deleted, too", a.Owner.PodName(), m.name)
+		}
+	}
+	return nil
+}
+
+// detachBy is a DEL by what the node cache knows of a pod, in the network that it was added to.
+func (r *runtime) detachBy(ctx context.Context, m *machine, o eni.Owner) error {
+	list := *r.lists[m]
+	list.Name = o.Network
+	rt := &libcni.RuntimeConf{ContainerID: o.Container, NetNS: o.Netns, IfName: o.IfName}
+	return m.ns.Do(func() error { return r.cni.DelNetworkList(ctx, &list, rt) })
 }
 
 // againTime is how long an agent stays down that somebody killed.
