@@ -18,13 +18,20 @@ func (n *Node) keepMark(id string, m driver.Mark) {
 
 // withMarks gives ENIs back the marks that somebody has taken: tags and descriptions are for
 // anyone in the account to change, and an ENI that nobody knows for the node's would take a
-// place there and serve no pod. Who wants an ENI left alone has a tag for that.
+// place there and serve no pod. Who wants an ENI left alone has a tag for that. One that somebody has
+// detached and taken the mark of they keep: it takes no place, and nobody here may delete it.
 func (n *Node) withMarks(raw []driver.Interface) []driver.Interface {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	raw = slices.Clone(raw)
 	for k := range raw {
-		if m, known := n.memory.marks[raw[k].ID]; known && raw[k].Mark.Token == "" {
+		m, known := n.memory.marks[raw[k].ID]
+		if !known || raw[k].Mark.Token != "" {
+			continue
+		}
+		_, making := n.memory.making[m.Token]
+		_, left := n.memory.left[raw[k].ID]
+		if raw[k].State != driver.Loose || making || left {
 			raw[k].Mark = m
 		}
 	}

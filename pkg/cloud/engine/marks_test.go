@@ -67,6 +67,31 @@ func TestAnENIWhoseMarkIsTakenAtOnceIsTheNodesAllTheSame(t *testing.T) {
 	}
 }
 
+// A person detaches an ENI and takes its mark, to keep it: it is not a leaked one.
+func TestAnENIThatSomebodyTookOffTheNodeWithItsMarkIsTheirs(t *testing.T) {
+	for name, traits := range bothKinds() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, traits, sim.Options{}, engine.Options{})
+				n := w.node("i-1")
+				made, err := n.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 3})
+				must(t, err)
+				shows(t, n, 2)
+				must(t, w.Detach(made.ID))
+				must(t, w.Update(func(tx *sim.Tx) error { return tx.Untag([]string{made.ID}, nil) }))
+				time.Sleep(time.Hour)
+				shows(t, n, 1)
+				if err := n.DeleteInterface(t.Context(), made.ID); cloud.Kind(err) != cloud.ErrForbidden {
+					t.Errorf("to delete it says %v", err)
+				}
+				if _, there := w.at(made.ID); !there {
+					t.Errorf("ENI %s is deleted", made.ID)
+				}
+			})
+		})
+	}
+}
+
 func TestAnENIThatIsMarkedForSomebodyElseAtOnceIsNotMadeAgainAndAgain(t *testing.T) {
 	for name, traits := range bothKinds() {
 		t.Run(name, func(t *testing.T) {
