@@ -89,7 +89,8 @@ type Cloud interface {
 
 	// DeleteInterface detaches and deletes an ENI that CreateInterface made,
 	// with all its addresses. One that does not exist is fine. Others, the
-	// node's own above all, are refused with ErrForbidden.
+	// node's own above all, are refused with ErrForbidden. ErrNotFound: others have put
+	// addresses on it since the last Interfaces.
 	DeleteInterface(ctx context.Context, id string) error
 }
 

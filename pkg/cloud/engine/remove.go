@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -43,11 +44,47 @@ func (n *Node) DeleteInterface(ctx context.Context, id string) (err error) {
 	if len(raw) > 0 && raw[0].Unmanaged != "" {
 		return because(cloud.ErrForbidden, "nobody here may touch it: %s", raw[0].Unmanaged)
 	}
+	if len(raw) > 0 {
+		if more := n.unseen(raw[0]); len(more) > 0 {
+			return because(cloud.ErrNotFound, "somebody has put %s on it since it was looked at", more[0])
+		}
+	}
 	err = n.remove(ctx, self, id, raw)
 	if err != nil && !errors.Is(err, cloud.ErrThrottled) {
 		n.doubt()
 	}
 	return err
+}
+
+// unseen returns the addresses of an ENI, the first of a block's, that no look has shown and no call
+// has put there: others have, and who asks for its deletion can't know of them.
+func (n *Node) unseen(now driver.Interface) (addrs []netip.Addr) {
+	on, shown := n.shownLast(now.ID)
+	if !shown {
+		return nil // another process made it a moment ago
+	}
+	has, blocks := n.perhaps(on)
+	gone, _ := n.lately(on, taken) // and still shown
+	own := []netip.Addr{on.raw.V4, on.raw.V6, on.V4.Primary.Addr(), on.V6.Primary.Addr()}
+	addrs = minus(now.Singles, union(has, on.raw.Singles, gone, own))
+	for _, b := range now.Blocks {
+		if !slices.Contains(blocks, b) && !slices.Contains(on.raw.Blocks, b) && !slices.ContainsFunc(gone, b.Contains) {
+			addrs = append(addrs, b.Addr())
+		}
+	}
+	return addrs
+}
+
+// shownLast returns an ENI as the last look has shown it, or a call that has made it since.
+func (n *Node) shownLast(id string) (nic, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at := slices.IndexFunc(n.memory.shown.nics, func(i nic) bool { return i.ID == id })
+	made, isMade := n.memory.ready[id]
+	if at < 0 || isMade && made.read.After(n.memory.shown.nics[at].read) {
+		return made.nic, isMade
+	}
+	return n.memory.shown.nics[at], true
 }
 
 // remove detaches and deletes an ENI that was made for the node. It looks again after

@@ -10,6 +10,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 // bothKinds are the two kinds of clouds.
@@ -105,6 +106,36 @@ func TestATokenWhoseENIAnotherInstanceHasIsGivenUp(t *testing.T) {
 				if kind := cloud.Kind(err); kind != cloud.ErrForbidden || len(w.truth()) != 1 {
 					t.Errorf("after three calls there is %+v: %v", w.truth(), err)
 				}
+			})
+		})
+	}
+}
+
+// Between a look and the deletion somebody puts an address on the ENI, for something on the node. Nobody
+// who asks for the deletion can know: a look has to show it first.
+func TestAnENIIsNotDeletedWithWhatNobodyHasSeenOnIt(t *testing.T) {
+	for name, traits := range bothKinds() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, traits, sim.Options{}, engine.Options{})
+				n := w.node("i-1")
+				made, err := n.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 2})
+				must(t, err)
+				shows(t, n, 2)
+				must(t, n.UnassignAddresses(t.Context(), made.ID, made.Addresses[:1]))
+				_, err = n.AssignAddresses(t.Context(), made.ID, eni.IPv4, 1)
+				must(t, err)
+				var theirs sim.Got
+				must(t, w.Update(func(tx *sim.Tx) error {
+					theirs, err = tx.Assign(made.ID, sim.Wish{CountV4: 1})
+					return err
+				}))
+				if err := n.DeleteInterface(t.Context(), made.ID); cloud.Kind(err) != cloud.ErrNotFound {
+					t.Errorf("to delete it with %v, which nobody has seen, says %v", theirs.V4, err)
+				}
+				shows(t, n, 2)
+				has(t, n, made.ID, theirs.V4, nil)
+				must(t, n.DeleteInterface(t.Context(), made.ID))
 			})
 		})
 	}
