@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nodecache"
@@ -245,6 +246,31 @@ func TestWhatTheCloudTookIsNotHeldForOthersWhenItsPodGoes(t *testing.T) {
 		must(t, a.lookForOthers(t.Context(), book, n.w.now()))
 		if held := n.heldAddrs(); len(held) > 0 {
 			t.Errorf("held %v, which the node does not have any more", held)
+		}
+	})
+}
+
+// Something of the account has an ENI at the node, with addresses of its own: they are no leftovers.
+func TestPeopleAreNotToldToEmptyTheENIsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+		n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+		n.conf.Pool.FirstENI = 2
+		if err := w.account.Update(func(tx *sim.Tx) error {
+			theirs, err := tx.Create(sim.Create{Subnet: "subnet-a", Wish: sim.Wish{CountV4: 3}})
+			if err == nil {
+				_, err = tx.Attach(sim.Attach{Interface: theirs.ID, Instance: "n1", Index: 1})
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		n.start(-1, false)
+		defer n.stop()
+		_ = n.add()
+		n.all(t, 5*time.Minute)
+		if lines := n.status().Unused; len(lines) > 0 {
+			t.Errorf("the status says %q", lines)
 		}
 	})
 }

@@ -14,7 +14,8 @@ func (a *Agent) unusedLines() (lines []string) {
 	}
 	var known map[netip.Addr]bool
 	for _, nic := range a.view.enis {
-		if nic.Index < 0 || nic.Index >= a.firstIndex() || len(nic.Addresses) == 0 {
+		others := nic.Index > 0 && !nic.Ours // attached by them, with what they need there
+		if others || nic.Index < 0 || nic.Index >= a.firstIndex() || len(nic.Addresses) == 0 {
 			continue
 		}
 		if known == nil { // hardly ever
