@@ -20,6 +20,18 @@ func TestAWarningIsAnEventOfThePod(t *testing.T) {
 	})
 }
 
+func TestWhatTheAgentTellsIsAnEventOfTheNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		n, _ := start(t, c, Options{})
+		n.Tell(true, "ConfigurationRefused", "agent.yaml: colour: unknown key")
+		time.Sleep(time.Second)
+		n.Tell(false, "ConfigurationAccepted", "agent.yaml is right again")
+		expectEvents(t, c, "Warning Node /node-1(node-1) ConfigurationRefused: agent.yaml: colour: unknown key",
+			"Normal Node /node-1(node-1) ConfigurationAccepted: agent.yaml is right again")
+	})
+}
+
 func TestRepeatedWarningsAreCountedAndRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()

@@ -150,3 +150,12 @@ func (n *Node) Report(r health.Report) { n.keeper.report(r) }
 func (n *Node) Warn(pod eni.Pod, reason, message string) {
 	n.events.post(event{about: podReference(pod), kind: corev1.EventTypeWarning, reason: reason, message: message})
 }
+
+// Tell writes an event about the node itself: a warning, or what is well again. It returns at once.
+func (n *Node) Tell(warning bool, reason, message string) {
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	n.events.post(event{about: n.view.reference(), kind: kind, reason: reason, message: message})
+}

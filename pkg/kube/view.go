@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -188,6 +189,16 @@ func (v *view) read() (*corev1.Node, bool) {
 		return nil, false
 	}
 	return &node, true
+}
+
+// reference is the node as events name it. Before it is known its name stands for its UID, as
+// in the kubelet's events.
+func (v *view) reference() corev1.ObjectReference {
+	r := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: v.node, UID: types.UID(v.node)}
+	if node, ok := v.read(); ok {
+		r.UID = node.UID
+	}
+	return r
 }
 
 // load is what the pods of a node need. The scheduler counts a pod until it is gone.

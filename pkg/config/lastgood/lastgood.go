@@ -1,0 +1,97 @@
+// Package lastgood keeps the configuration that an agent had in force last, for a start at
+// which the configuration file is wrong or gone.
+package lastgood
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// File is where the last good text of a configuration file is kept.
+type File struct {
+	Path string
+	Of   string // the absolute path of the configuration file
+}
+
+// Beside returns the file beside an agent's own.
+func Beside(state, of string) File { return File{Path: state + ".good", Of: of} }
+
+// The head of the file: what it is, whose, and the sum of the text below. A file that was
+// torn would else be another configuration.
+const (
+	explain = "# The configuration that enipool-agent had in force last. It starts with this when its file is\n" +
+		"# wrong or gone. Change the file and not this one: what is changed here counts for nothing.\n"
+	ofWord  = "# of: "
+	sumWord = "# sha256: "
+)
+
+func (f File) content(text []byte) []byte {
+	sum := sha256.Sum256(text)
+	return append([]byte(explain+ofWord+f.Of+"\n"+sumWord+hex.EncodeToString(sum[:])+"\n"), text...)
+}
+
+// Holds tells whether the text is what is kept.
+func (f File) Holds(text []byte) bool {
+	have, err := os.ReadFile(f.Path)
+	return err == nil && bytes.Equal(have, f.content(text))
+}
+
+// Keep keeps the text. A crash, or a disk that is full, leaves what was kept before.
+func (f File) Keep(text []byte) error {
+	if f.Holds(text) {
+		return nil
+	}
+	if err := f.write(f.content(text)); err != nil {
+		return fmt.Errorf("keep the configuration: %w", err)
+	}
+	return nil
+}
+
+func (f File) write(content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+		return err
+	}
+	// One name, so that a crash leaves no more than one: only the agent that keeps the node writes.
+	tmp, err := os.OpenFile(f.Path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(content)
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), f.Path)
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+	}
+	return err
+}
+
+// Read returns the text that is kept. It is an error if there is none, if it is another
+// file's, or if it is not as it was written.
+func (f File) Read() ([]byte, error) {
+	content, err := os.ReadFile(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	head, rest, found := bytes.Cut(content, []byte("\n"+sumWord))
+	_, of, isOf := strings.Cut(string(head), "\n"+ofWord)
+	_, text, ended := bytes.Cut(rest, []byte("\n"))
+	switch {
+	case !found || !isOf || !ended || !bytes.Equal(f.withOf(of).content(text), content):
+		return nil, fmt.Errorf("%s is damaged or was changed by hand", f.Path)
+	case of != f.Of:
+		return nil, fmt.Errorf("%s is of another configuration file, %s", f.Path, of)
+	}
+	return text, nil
+}
+
+func (f File) withOf(of string) File { return File{f.Path, of} }
+
+// Remove removes what is kept, if anything is.
+func (f File) Remove() { _ = os.Remove(f.Path) }
