@@ -73,10 +73,36 @@ type Status struct {
 	LastErrorTime time.Time `json:"lastErrorTime,omitzero"`
 }
 
-// Refused is a changed configuration that the agent did not take over.
+// Refused is a configuration that the agent did not take over: the one that was in force
+// last stays.
 type Refused struct {
 	Error string    `json:"error"`
-	Since time.Time `json:"since"` // since when the file has not been right
+	Since time.Time `json:"since"`           // since when the file has not been right
+	Start bool      `json:"start,omitempty"` // the file was so when the agent started
+
+	// Kept is where the one in force is kept for the next start, "" where there is none: that
+	// start would fail. NotKept is why.
+	Kept    string `json:"kept,omitempty"`
+	NotKept string `json:"notKept,omitempty"`
+}
+
+// String tells it without the times of day, in a line.
+func (r Refused) String() string { return r.tell("") }
+
+func (r Refused) tell(when string) string {
+	text := "the changed configuration" + when + ": the one before stays in force"
+	if r.Start {
+		text = "the configuration" + when + ", when the agent was started: the one that was in force before is so again"
+	}
+	switch {
+	case r.NotKept != "":
+		text += " until the agent is started again, which would fail (" + r.NotKept + ")"
+	case r.Kept == "":
+		text += " until the agent is started again, which would fail"
+	default:
+		text += ", and the agent starts with it too (" + r.Kept + ")"
+	}
+	return text + ": " + strings.Join(strings.Fields(r.Error), " ")
 }
 
 // Undone is something in the kernel that the agent put right many times in a row, because

@@ -33,8 +33,7 @@ func (s Status) Lines(now time.Time, p Process) []string {
 		l.add("fault", "%s for %s: %s", s.Health.Reason, span(now.Sub(s.FaultSince)), s.Health.Message)
 	}
 	if r := s.Refused; r != nil {
-		l.add("refused", "the changed configuration, %s: the one before stays in force until the agent is started again, which would fail: %s",
-			ago(now.Sub(r.Since)), strings.Join(strings.Fields(r.Error), " "))
+		l.add("refused", "%s", r.tell(", "+ago(now.Sub(r.Since))))
 	}
 	l.add("demand", "%s", s.sizing())
 	if s.Watched && !s.Synced {

@@ -32,6 +32,9 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	slow.FastPath = &FastPath{Off: []string{"chain FORWARD of ip filter drops what no rule of it accepts", "IPVS serves addresses"}}
 	refused := example()
 	refused.Refused = &Refused{Error: "/etc/enipool/agent.yaml:\n  coolDown: \"9\": must be a duration", Since: noon.Add(-5 * time.Minute)}
+	kept, unkept := refused, refused
+	kept.Refused = &Refused{Error: "colour: unknown key", Since: refused.Refused.Since, Start: true, Kept: "/run/enipool/agent.json.good"}
+	unkept.Refused = &Refused{Error: "colour: unknown key", Since: refused.Refused.Since, NotKept: "no space left on device"}
 	fought := example()
 	for _, change := range []string{"add rule 512: from all lookup 100", "b", "c", "d", "e"} {
 		fought.Undone = append(fought.Undone, Undone{Change: change, Times: 148, First: noon.Add(-160 * time.Second), Last: noon, Who: "a second agent"})
@@ -58,6 +61,18 @@ fast path:	on (packets so far: 12 out, 34 in, 56 from pod to pod)
 		{"a configuration that is refused", refused, 4 * time.Second, `
 agent:	ready, mode batch by equation, heard 4s ago
 refused:	the changed configuration, 5m4s ago: the one before stays in force until the agent is started again, which would fail: /etc/enipool/agent.yaml: coolDown: "9": must be a duration
+demand:	36, need 48, target 48: up
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
+`},
+		{"one that is kept over a start", kept, 4 * time.Second, `
+agent:	ready, mode batch by equation, heard 4s ago
+refused:	the configuration, 5m4s ago, when the agent was started: the one that was in force before is so again, and the agent starts with it too (/run/enipool/agent.json.good): colour: unknown key
+demand:	36, need 48, target 48: up
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
+`},
+		{"one that can not be kept", unkept, 4 * time.Second, `
+agent:	ready, mode batch by equation, heard 4s ago
+refused:	the changed configuration, 5m4s ago: the one before stays in force until the agent is started again, which would fail (no space left on device): colour: unknown key
 demand:	36, need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 `},

@@ -94,7 +94,7 @@ func runInstall(ctx context.Context, f installFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	found := slices.Concat(check.Node(o.Tree, needs), fastPathLines(conf, kernelRelease()))
+	found := slices.Concat(check.Node(o.Tree, needs), fastPathLines(conf.Config, kernelRelease()), conf.lines())
 	plan, err := install.NewPlan(ctx, o)
 	if err != nil {
 		return err
@@ -128,6 +128,41 @@ func runInstall(ctx context.Context, f installFlags, stdout io.Writer) error {
 	return plan.Apply(ctx, say)
 }
 
+// nodeConfig is the agent's configuration on the node.
+type nodeConfig struct {
+	agentconf.Config
+	wrong error // of the file; the agent, and what is installed for it, go on with what was in force last
+	kept  string
+}
+
+// readNode reads the configuration as the agent does after it: an init container that fails
+// would keep the agent from starting with what was in force last.
+func (f installFlags) readNode(t install.Tree) (nodeConfig, error) {
+	s, wrong := readSource(f.config)
+	if wrong == nil || f.checkOnly { // somebody waits for the answer
+		return nodeConfig{Config: s.conf}, wrong
+	}
+	good, kept, err := readLastGood(f.config, s.text, func(path string) string {
+		at, err := t.Target(path)
+		if err != nil {
+			return ""
+		}
+		return at
+	})
+	if err != nil {
+		return nodeConfig{}, wrong
+	}
+	return nodeConfig{good.conf, wrong, kept.Path}, nil
+}
+
+// lines warn of a file that is wrong.
+func (c nodeConfig) lines() []install.Line {
+	if c.wrong == nil {
+		return nil
+	}
+	return []install.Line{install.Linef(install.Warning, "the agent will start with the configuration that was in force last, %s: %v", c.kept, c.wrong)}
+}
+
 // mustFix counts the lines that a person has to do something about first.
 func mustFix(lists ...[]install.Line) (n int) {
 	for _, l := range slices.Concat(lists...) {
@@ -139,13 +174,13 @@ func mustFix(lists ...[]install.Line) (n int) {
 }
 
 // read turns the flags into what to install, and what to check.
-func (f installFlags) read() (o install.Options, n check.Needs, conf agentconf.Config, err error) {
+func (f installFlags) read() (o install.Options, n check.Needs, conf nodeConfig, err error) {
 	if o, err = f.options(); err != nil {
 		return o, n, conf, err
 	}
-	conf = agentconf.Default()
+	conf.Config = agentconf.Default()
 	if f.config != "" {
-		if conf, err = readConfig(f.config); err != nil {
+		if conf, err = f.readNode(o.Tree); err != nil {
 			return o, n, conf, err
 		}
 		o.CachePath = conf.Cache

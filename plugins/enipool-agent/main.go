@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
-	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/spf13/cobra"
 )
 
@@ -54,7 +51,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 It works on the node whose network namespace it runs in, and needs root there.
 SIGHUP or a change of the file reloads the configuration; SIGTERM ends it and
-leaves everything to the pods as it is.`,
+leaves everything to the pods as it is. When the file is wrong at a start the agent
+goes on with the configuration that was in force last, and says so.`,
 		Example: `  enipool-agent --config /etc/enipool/agent.yaml
   enipool-agent --config agent.yaml --dry-run    # what it would do, and why`,
 		Version:       release,
@@ -88,23 +86,3 @@ leaves everything to the pods as it is.`,
 type nodeError struct{ error }
 
 func (e *nodeError) Unwrap() error { return e.error }
-
-func readConfig(path string) (agentconf.Config, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return agentconf.Config{}, fmt.Errorf("read configuration: %w; --config names the file", err)
-	}
-	conf, err := agentconf.Parse(text)
-	if list, ok := err.(interface{ Unwrap() []error }); ok && len(list.Unwrap()) > 1 {
-		return conf, fmt.Errorf("%s:\n  %s", path, strings.ReplaceAll(err.Error(), "\n", "\n  "))
-	}
-	if err != nil {
-		return conf, fmt.Errorf("%s: %w", path, err)
-	}
-	if conf.Node = cmp.Or(conf.Node, os.Getenv(nodeName)); conf.Node == "" {
-		if conf.Node, err = os.Hostname(); err != nil {
-			return conf, fmt.Errorf("find the node's name: %w; set the key node", err)
-		}
-	}
-	return conf, nil
-}

@@ -8,41 +8,113 @@ import (
 	"github.com/enipool/enipool/pkg/status"
 )
 
-// refusal remembers a changed configuration that could not be taken over: the agent
-// works on with the one before, but its next start would fail. Its methods may be
-// called from several goroutines.
+// refusal remembers a configuration that could not be taken over: the agent works on with
+// the one that was in force last. Its methods may be called from several goroutines.
 type refusal struct {
 	log     *slog.Logger
 	now     func() time.Time
 	changed chan struct{} // wakes the loop, which publishes it
 
 	mu   sync.Mutex
-	last *status.Refused // nil: the file is in force
+	last *status.Refused                            // nil: the file is in force
+	said string                                     // what was told of it last
+	tell func(warning bool, reason, message string) // the cluster; nil: nobody
+
+	// kept is where what is in force is kept for the next start, "" where it is not, and unkept why.
+	kept, unkept string
 }
 
 func newRefusal(log *slog.Logger) *refusal {
 	return &refusal{log: log, now: time.Now, changed: make(chan struct{}, 1)}
 }
 
-// refuse says why the file is not taken over.
-func (r *refusal) refuse(err error) {
-	r.log.Error("configuration is not taken over", "error", err)
-	next := &status.Refused{Error: err.Error(), Since: r.now()}
+// refuse says why the file is not taken over. The same once more is no news.
+func (r *refusal) refuse(err error) { r.note(err, false) }
+
+// start says why the agent starts without the file.
+func (r *refusal) start(err error) { r.note(err, true) }
+
+func (r *refusal) note(err error, start bool) {
 	r.mu.Lock()
+	next := status.Refused{Error: err.Error(), Since: r.now(), Start: start, Kept: r.kept, NotKept: r.unkept}
 	if r.last != nil {
-		next.Since = r.last.Since // it has not been right in between
+		next.Since, next.Start = r.last.Since, r.last.Start // it has not been right in between
 	}
+	news := r.said != next.Error
+	r.last, r.said = &next, next.Error
+	tell := r.tell
 	r.mu.Unlock()
-	r.set(next)
+	if !news {
+		return
+	}
+	r.log.Error("configuration is not taken over", "error", err)
+	if tell != nil {
+		tell(true, refusedReason, next.String())
+	}
+	r.wake()
 }
 
-// settle notes that the file can be taken over.
-func (r *refusal) settle() { r.set(nil) }
+// The reasons of the events about the configuration.
+const (
+	refusedReason  = "ConfigurationRefused"
+	acceptedReason = "ConfigurationAccepted"
+)
 
-func (r *refusal) set(next *status.Refused) {
+// settle notes that the file is taken over.
+func (r *refusal) settle() {
 	r.mu.Lock()
-	r.last = next
+	was, tell := r.last, r.tell
+	r.last, r.said = nil, ""
 	r.mu.Unlock()
+	if was == nil {
+		return
+	}
+	r.log.Info("configuration is right again")
+	if tell != nil {
+		tell(false, acceptedReason, "the agent's configuration is right again and in force")
+	}
+	r.wake()
+}
+
+// forget has the next refusal told, as somebody asks for it.
+func (r *refusal) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.said = ""
+}
+
+// keeps notes whether what is in force is kept for the next start.
+func (r *refusal) keeps(path string, err error) {
+	unkept := ""
+	if err != nil {
+		path, unkept = "", err.Error()
+	}
+	r.mu.Lock()
+	news := unkept != r.unkept
+	r.kept, r.unkept = path, unkept
+	if r.last != nil {
+		next := *r.last
+		next.Kept, next.NotKept = path, unkept
+		r.last = &next
+	}
+	r.mu.Unlock()
+	if news && err != nil {
+		r.log.Warn("a start at which the configuration file is wrong would fail: what is in force can't be kept for it", "error", err)
+	}
+}
+
+// tellTo has the cluster told from now on, and what is refused already.
+func (r *refusal) tellTo(tell func(warning bool, reason, message string)) {
+	r.mu.Lock()
+	r.tell = tell
+	last := r.last
+	r.mu.Unlock()
+	if last != nil {
+		tell(true, refusedReason, last.String())
+	}
+}
+
+func (r *refusal) wake() {
 	select {
 	case r.changed <- struct{}{}:
 	default:

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/enipool/enipool/pkg/config/agentconf"
 )
 
 // waitFor waits until what is refused is as ok wants it.
@@ -30,23 +32,30 @@ func waitFor(t *testing.T, r *refusal, what string, ok func(text string) bool) {
 	}
 }
 
+// watched is what takes over the changes of the file.
+func watched(t *testing.T, ctx context.Context, path string) (*reload, <-chan agentconf.Config) {
+	t.Helper()
+	s, err := readSource(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReload(s.conf, io.Discard)
+	newFastPath(s.conf, r)
+	return r, r.taken(ctx, watchConfig(ctx, s.file, r.log, r.refused))
+}
+
 func TestARefusedConfigurationIsRememberedUntilAGoodOneComes(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	path := filepath.Join(t.TempDir(), "agent.yaml")
 	configure := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte("vpcCIDRs: [10.0.0.0/16]\nnode: n1\nrouting: rule\ncloud: {provider: aws}\n"+text), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte("vpcCIDRs: [10.0.0.0/16]\nnode: n1\nrouting: rule\ncloud: {provider: aws}\nstate: "+path+".json\ncache: "+path+".cache\n"+text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	configure("")
-	conf, err := readConfig(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newReload(conf, io.Discard)
-	files := watchConfig(ctx, path, r.log, r.refused)
+	r, files := watched(t, ctx, path)
 	configure("coolDwn: 5s\n")
 	waitFor(t, r.refused, "a key that does not exist", func(text string) bool { return strings.Contains(text, path+": coolDwn: ") })
 	since := r.refused.Status().Since
@@ -64,14 +73,14 @@ func TestARefusedConfigurationIsRememberedUntilAGoodOneComes(t *testing.T) {
 	waitFor(t, r.refused, "a good configuration", func(text string) bool { return text == "" })
 }
 
-// The next start would fail: that is told while there is time to put the file back. The
+// That is told while there is time to put the file back. The
 // folder may be gone, too, and another one come.
 func TestAConfigurationThatIsGoneIsToldAndTakenOverWhenItIsBack(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	folder := filepath.Join(t.TempDir(), "enipool")
 	path := filepath.Join(folder, "agent.yaml")
-	const text = "vpcCIDRs: [10.0.0.0/16]\nnode: n1\nrouting: rule\ncloud: {provider: aws}\n"
+	text := "vpcCIDRs: [10.0.0.0/16]\nnode: n1\nrouting: rule\ncloud: {provider: aws}\nstate: " + path + ".json\ncache: " + path + ".cache\n"
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -80,10 +89,7 @@ func TestAConfigurationThatIsGoneIsToldAndTakenOverWhenItIsBack(t *testing.T) {
 	}
 	must(os.Mkdir(folder, 0o700))
 	must(os.WriteFile(path, []byte(text), 0o600))
-	conf, err := readConfig(path)
-	must(err)
-	r := newReload(conf, io.Discard)
-	files := watchConfig(ctx, path, r.log, r.refused)
+	r, files := watched(t, ctx, path)
 	taken := func(what string) {
 		t.Helper()
 		select {

@@ -26,6 +26,7 @@ type reload struct {
 	fast  *node.FastPath
 
 	refused *refusal
+	kept    keeping
 }
 
 func newReload(conf agentconf.Config, w io.Writer) *reload {
@@ -48,32 +49,29 @@ func (r *reload) warn(conf agentconf.Config) {
 	}
 }
 
-// taken passes configurations on once the node has had its say.
-func (r *reload) taken(ctx context.Context, files <-chan agentconf.Config) <-chan agentconf.Config {
+// taken passes configurations on once the node has had its say, and keeps them for a start at
+// which the file is wrong.
+func (r *reload) taken(ctx context.Context, files <-chan source) <-chan agentconf.Config {
 	out := make(chan agentconf.Config)
 	go func() {
+		again := time.NewTicker(keepAgain)
+		defer again.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case conf := <-files:
-				err := node.Settle(&conf.Settings, conf.AnyFirewall)
-				if err == nil {
-					err = r.refuseOutsideVPC(ctx, conf.Settings)
-				}
-				if err != nil {
+			case <-again.C:
+				r.keepStill()
+			case s := <-files:
+				if err := r.judge(ctx, &s.conf); err != nil {
 					r.refused.refuse(err)
 					continue
 				}
-				r.level.Set(conf.LogLevel)
-				r.warn(conf)
-				r.limit.set(conf.MaxPods)
-				r.fast.Switch(conf.FastPath != agentconf.Off)
-				if _, keys := r.conf.Reload(conf); len(keys) > 0 {
-					r.log.Warn("some keys change only when the agent is started again", "keys", strings.Join(keys, " "))
-				}
+				r.use(s.conf)
+				r.keep(s)
+				r.refused.settle()
 				select {
-				case out <- conf:
+				case out <- s.conf:
 				case <-ctx.Done():
 					return
 				}
@@ -81,6 +79,26 @@ func (r *reload) taken(ctx context.Context, files <-chan agentconf.Config) <-cha
 		}
 	}()
 	return out
+}
+
+// judge makes the configuration the node's, and tells why neither this agent nor the next one
+// could work with it.
+func (r *reload) judge(ctx context.Context, conf *agentconf.Config) error {
+	if _, err := fit(conf, true, slog.New(slog.DiscardHandler)); err != nil {
+		return err
+	}
+	return r.refuseOutsideVPC(ctx, conf.Settings)
+}
+
+// use takes over what is not the loop's.
+func (r *reload) use(conf agentconf.Config) {
+	r.level.Set(conf.LogLevel)
+	r.warn(conf)
+	r.limit.set(conf.MaxPods)
+	r.fast.Switch(conf.FastPath != agentconf.Off)
+	if _, keys := r.conf.Reload(conf); len(keys) > 0 {
+		r.log.Warn("some keys change only when the agent is started again", "keys", strings.Join(keys, " "))
+	}
 }
 
 // refuseOutsideVPC refuses ranges of the VPC that do not hold the node's ENIs. Which those are

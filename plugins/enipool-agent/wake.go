@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/agent"
-	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/fsnotify/fsnotify"
 )
@@ -100,37 +99,51 @@ func (f *configFile) changed() bool {
 	return true
 }
 
-// watchConfig sends each new configuration that can be read, until ctx ends. One
-// that can't, or that is gone, is refused with what is wrong, and the old one stays.
-func watchConfig(ctx context.Context, path string, log *slog.Logger, refused *refusal) <-chan agentconf.Config {
+// lookRefused is how often a file that is refused is looked at once more: what was wrong may be
+// the node's, like a file that it names.
+const lookRefused = time.Minute
+
+// watchConfig sends each configuration after the one that was found, if it can be read, until
+// ctx ends. One that can't, or that is gone, is refused with what is wrong, and the old one stays.
+func watchConfig(ctx context.Context, file configFile, log *slog.Logger, refused *refusal) <-chan source {
 	// The folder and not the file: editors and ConfigMaps rename.
-	events, errs, stop := watchFolder(filepath.Dir(path), log)
+	events, errs, stop := watchFolder(filepath.Dir(file.path), log)
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
-	out := make(chan agentconf.Config)
-	file := configFile{path: path}
-	file.changed()
+	out := make(chan source)
 	go func() {
 		defer func() { stop() }()
 		defer signal.Stop(hup)
 		var look <-chan time.Time // while the file is gone: its folder may be, too, and nobody tells when that is back
-		for {
+		if file.gone {
+			look = time.After(lookTime)
+		}
+		again := time.NewTicker(lookRefused)
+		defer again.Stop()
+		for first := true; ; first = false {
 			asked := false
-			select {
-			case <-ctx.Done():
-				return
-			case <-hup:
-				asked = true
-			case <-events:
-				rest(ctx, events)
-			case <-errs:
-			case <-look:
-				look = time.After(lookTime)
-				if _, err := os.Stat(path); err != nil {
-					continue
+			if !first { // it may have changed before it was watched
+				select {
+				case <-ctx.Done():
+					return
+				case <-hup:
+					asked = true
+					refused.forget()
+				case <-again.C:
+					if asked = refused.Status() != nil; !asked {
+						continue
+					}
+				case <-events:
+					rest(ctx, events)
+				case <-errs:
+				case <-look:
+					look = time.After(lookTime)
+					if _, err := os.Stat(file.path); err != nil {
+						continue
+					}
+					stop()
+					events, errs, stop = watchFolder(filepath.Dir(file.path), log) // it may be another one
 				}
-				stop()
-				events, errs, stop = watchFolder(filepath.Dir(path), log) // it may be another one
 			}
 			if !file.changed() && !asked {
 				continue
@@ -138,14 +151,13 @@ func watchConfig(ctx context.Context, path string, log *slog.Logger, refused *re
 			if look = nil; file.gone {
 				look = time.After(lookTime)
 			}
-			conf, err := readConfig(path)
+			s, err := readSource(file.path)
 			if err != nil {
 				refused.refuse(err)
 				continue
 			}
-			refused.settle()
 			select {
-			case out <- conf:
+			case out <- s:
 			case <-ctx.Done():
 				return
 			}

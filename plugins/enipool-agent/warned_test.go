@@ -25,14 +25,14 @@ func TestAChangedConfigurationIsWarnedOf(t *testing.T) {
 	r.fast = newFastPath(r.conf, r)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	files := make(chan agentconf.Config)
+	files := make(chan source)
 	taken := r.taken(ctx, files)
 	for _, tt := range []struct{ pool, want string }{
 		{"pool: {strategy: kpa}\n", ""},
 		{"pool: {strategy: reactive}\n", "pool.strategy: \\\"reactive\\\": the agent goes on with equation"},
 	} {
 		said.Reset()
-		files <- parse(tt.pool)
+		files <- source{conf: parse(tt.pool)}
 		<-taken
 		if got := said.String(); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
 			t.Errorf("%s said %q, want %q", tt.pool, got, tt.want)

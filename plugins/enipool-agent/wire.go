@@ -25,19 +25,11 @@ import (
 
 // runAgent is one run of the agent, from the file to the end of ctx.
 func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
-	conf, err := readConfig(f.config)
+	b, err := begin(f, stderr)
 	if err != nil {
 		return err
 	}
-	r := newReload(conf, stderr)
-	r.warn(conf)
-	if err := node.Settle(&conf.Settings, conf.AnyFirewall); err != nil {
-		return &nodeError{err}
-	}
-	client, err := clouds.Open(conf, r.log)
-	if err != nil {
-		return err
-	}
+	conf, r, client := b.conf, b.reload, b.client
 	locks := newNodeLocks(conf)
 	if !f.dryRun {
 		defer locks.release()
@@ -55,10 +47,6 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 	p := parts(conf, client, metrics, r, fast)
 	switch {
 	case f.dryRun:
-		// What the real start would stop at is told now.
-		if _, err := findCluster(conf.Kubernetes); err != nil {
-			return err
-		}
 		lines, err := agent.New(conf, p).Plan(ctx)
 		if err != nil {
 			return &nodeError{err}
@@ -79,12 +67,13 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 	}
 	if cluster != nil {
 		p.Pods, p.Ending, p.Report, p.Warn, r.limit.cluster = cluster.Pods, cluster.Ending, cluster.Report, cluster.Warn, cluster.MaxPods
+		r.refused.tellTo(cluster.Tell)
 	}
 	ears := watchKernel(&p, r.log)
 	p.Wants = countWaits(nodecache.Cache{Path: conf.Cache}, metrics, r.log, p.Wants)
 	p.Publish = (&publisher{cache: conf.Cache, log: r.log}).after(p.Publish)
 	keeper := newFolderKeeper(nodecache.Cache{Path: conf.Cache}, locks, r.log)
-	return process{agent.New(conf, p), metrics, r, cluster, ears, fast, keeper}.serve(ctx, f.config)
+	return process{agent.New(conf, p), metrics, r, cluster, ears, fast, keeper}.serve(ctx, b.source)
 }
 
 // process is an agent with what works beside it.
@@ -100,12 +89,15 @@ type process struct {
 
 // serve runs the loop, its pages and the watch of the cluster side by side. If one
 // fails, all end.
-func (p process) serve(ctx context.Context, path string) error {
+func (p process) serve(ctx context.Context, from source) error {
 	conf, log := p.reload.conf, p.reload.log
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	p.keeper.rewatch() // before the loop's first look at the cache, which then misses no change
-	files := watchConfig(ctx, path, log, p.reload.refused)
+	if p.reload.refused.Status() == nil {
+		p.reload.keep(from)
+	}
+	files := watchConfig(ctx, from.file, log, p.reload.refused)
 	log.Info("started", "release", release, "node", conf.Node, "mode", conf.Pool.Mode.String(), "cache", conf.Cache, "listen", conf.Listen)
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return web.Serve(ctx, conf.Listen, p.metrics.Handler(conf.Profile), log) })

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,8 +73,8 @@ func (f File) write(content []byte) error {
 	return err
 }
 
-// Read returns the text that is kept. It is an error if there is none, if it is another
-// file's, or if it is not as it was written.
+// Read returns the text that is kept. It is fs.ErrNotExist if there is none or if it is another
+// file's, and another error if it is not as it was written.
 func (f File) Read() ([]byte, error) {
 	content, err := os.ReadFile(f.Path)
 	if err != nil {
@@ -86,7 +87,7 @@ func (f File) Read() ([]byte, error) {
 	case !found || !isOf || !ended || !bytes.Equal(f.withOf(of).content(text), content):
 		return nil, fmt.Errorf("%s is damaged or was changed by hand", f.Path)
 	case of != f.Of:
-		return nil, fmt.Errorf("%s is of another configuration file, %s", f.Path, of)
+		return nil, fmt.Errorf("%s is of another configuration file, %s: %w", f.Path, of, fs.ErrNotExist)
 	}
 	return text, nil
 }

@@ -80,7 +80,7 @@ var plain = []struct {
 	{describe("enipool_in_flight", "Changes that the cloud is making."), func(s *status.Status) int { return len(s.InFlight) }},
 	{describe("enipool_backoffs", "Things left alone for a while because they failed."), func(s *status.Status) int { return len(s.Backoff) }},
 	{describe("enipool_quarantined", "ENIs or addresses of the node that are left out because what the cloud tells of them can't be right."), func(s *status.Status) int { return len(s.LeftOut) }},
-	{describe("enipool_configuration_refused", "Whether the configuration file was changed and is not in force because it is wrong."), func(s *status.Status) int { return number(s.Refused != nil) }},
+	{describe("enipool_config_ok", "Whether the configuration file is right and in force. If not, the agent works with the one that was in force before."), func(s *status.Status) int { return number(s.Refused == nil) }},
 	{describe("enipool_links_missing", "ENIs that have lost their links on the node: their pods are cut off, and no other pod gets their addresses."), func(s *status.Status) int { return len(s.Unlinked) }},
 	{describe("enipool_misrouted", "Routes of others in enipool's routing tables, and rules of others before enipool's, that pods' packets take."), func(s *status.Status) int { return len(s.Misrouted) }},
 	{describe("enipool_repairs_undone", "Rules, routes, settings and the like that something else on the node undoes again and again after the agent has put them right."), func(s *status.Status) int { return len(s.Undone) }},

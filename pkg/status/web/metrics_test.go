@@ -73,7 +73,7 @@ func TestTheGaugesAreTheLastStatus(t *testing.T) {
 	want := map[string]float64{
 		"enipool_demand": 36, "enipool_need": 48, "enipool_target": 49, "enipool_in_burst": 1, "enipool_most": 109,
 		"enipool_max_pods": 110, "enipool_enis": 2, "enipool_eni_limit": 4, "enipool_waiters": 35, "enipool_orphans": 7,
-		"enipool_in_flight": 2, "enipool_backoffs": 1, "enipool_blockers": 3, "enipool_quarantined": 2, "enipool_misrouted": 1, "enipool_links_missing": 3, "enipool_repairs_undone": 4, "enipool_configuration_refused": 1, "enipool_ready": 1,
+		"enipool_in_flight": 2, "enipool_backoffs": 1, "enipool_blockers": 3, "enipool_quarantined": 2, "enipool_misrouted": 1, "enipool_links_missing": 3, "enipool_repairs_undone": 4, "enipool_config_ok": 0, "enipool_ready": 1,
 		`enipool_addresses{state="free"}`: 1, `enipool_addresses{state="used"}`: 2, `enipool_addresses{state="cooling"}`: 3,
 		`enipool_addresses{state="releasing"}`: 4, `enipool_addresses{state="lost"}`: 5, `enipool_addresses{state="held"}`: 7, `enipool_addresses{state="damaged"}`: 6,
 		`enipool_subnet_exhausted{subnet="subnet-a"}`: 1, `enipool_subnet_exhausted{subnet="subnet-b"}`: 0, `enipool_subnet_exhausted{subnet="subnet-c"}`: 1,

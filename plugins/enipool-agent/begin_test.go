@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/config/lastgood"
+	"github.com/enipool/enipool/pkg/install"
+)
+
+// place is a node's folder with a configuration file.
+type place struct {
+	t     *testing.T
+	path  string
+	state string
+}
+
+func newPlace(t *testing.T) place {
+	dir := t.TempDir()
+	return place{t, filepath.Join(dir, "agent.yaml"), filepath.Join(dir, "run", "agent.json")}
+}
+
+func (p place) good(more string) string {
+	return "vpcCIDRs: [10.0.0.0/16]\nnode: n1\nrouting: rule\nfirewall: nftables\ncloud: {provider: aws}\nstate: " + p.state + "\n" + more
+}
+
+func (p place) write(text string) {
+	p.t.Helper()
+	if err := os.WriteFile(p.path, []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p place) begin() (b begun, said string, err error) {
+	p.t.Helper()
+	var log bytes.Buffer
+	b, err = begin(flags{config: p.path}, &log)
+	return b, log.String(), err
+}
+
+func TestAStartWithAWrongFileGoesOnWithWhatWasInForce(t *testing.T) {
+	p := newPlace(t)
+	p.write(p.good("coolDown: 7s\n"))
+	b, said, err := p.begin()
+	if err != nil || strings.Contains(said, "ERROR") || b.reload.refused.Status() != nil {
+		t.Fatal(said, err)
+	}
+	b.reload.keep(b.source)
+	for what, wrong := range map[string]string{
+		"a key":                            p.good("colour: red\n"),
+		"no YAML":                          "state: " + p.state + "\npool: [\n",
+		"two documents":                    p.good("---\nnode: a\n"),
+		"no cluster there":                 p.good("kubernetes: {enabled: true, kubeconfig: " + p.state + "}\n"),
+		"groups that the cloud can't have": strings.Replace(p.good(""), "{provider: aws}", "{provider: bce, securityGroups: [g-1, esg-1]}", 1),
+	} {
+		p.write(wrong)
+		b, said, err := p.begin()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		r := b.reload.refused.Status()
+		if r == nil || !r.Start || r.Kept != p.state+".good" || !strings.Contains(said, "level=ERROR") || !strings.Contains(said, p.state+".good") {
+			t.Errorf("%s: %+v, said %s", what, r, said)
+		}
+		if got := b.conf.Settings.CoolDown.String(); got != "7s" {
+			t.Errorf("%s: a cool-down of %s", what, got)
+		}
+	}
+	if err := os.Remove(p.path); err != nil { // its last folder is not known then
+		t.Fatal(err)
+	}
+	if _, _, err := p.begin(); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Error(err)
+	}
+}
+
+func TestWhoWaitsForTheAnswerGetsIt(t *testing.T) {
+	p := newPlace(t)
+	p.write(p.good(""))
+	b, _, err := p.begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.reload.keep(b.source)
+	p.write(p.good("colour: red\n"))
+	for _, f := range []flags{{config: p.path, once: true}, {config: p.path, dryRun: true}} {
+		if _, err := begin(f, io.Discard); err == nil || !strings.Contains(err.Error(), "colour: unknown key") {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+}
+
+func TestAWrongFileAtTheFirstStartIsAnError(t *testing.T) {
+	p := newPlace(t)
+	p.write(p.good("colour: red\n"))
+	if _, _, err := p.begin(); err == nil || err.Error() != p.path+": colour: unknown key (line 7)" {
+		t.Error(err)
+	}
+	// Nor does an agent of another file lend its own.
+	if err := lastgood.Beside(p.state, "/etc/other.yaml").Keep([]byte(p.good(""))); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := p.begin(); err == nil || err.Error() != p.path+": colour: unknown key (line 7)" {
+		t.Error(err)
+	}
+}
+
+// A release may have stopped to know what an earlier one kept, and a file may be damaged.
+func TestWhatIsKeptMayBeWrongToo(t *testing.T) {
+	p := newPlace(t)
+	p.write(p.good("colour: red\n"))
+	kept := lastgood.Beside(p.state, p.path)
+	for _, tt := range []struct{ text, want string }{
+		{p.good("shape: round\n"), p.state + ".good: shape: unknown key (line 7)"},
+		{p.good("routing: map\n"), `mapping key "routing" already defined`},
+	} {
+		if err := kept.Keep([]byte(tt.text)); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := p.begin()
+		if err == nil || !strings.HasPrefix(err.Error(), p.path+": colour: unknown key (line 7)\nthe configuration that was in force last can't be used either: ") ||
+			!strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v\nwant %s", err, tt.want)
+		}
+		var unfit *nodeError
+		if errors.As(err, &unfit) {
+			t.Error("the exit code is the node's")
+		}
+	}
+}
+
+// What can't be kept is told, and kept as soon as it can be.
+func TestWhatCanNotBeKeptIsToldAndTriedAgain(t *testing.T) {
+	p := newPlace(t)
+	p.write(p.good(""))
+	b, _, err := p.begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Dir(p.state), nil, 0o600); err != nil { // where the folder should be
+		t.Fatal(err)
+	}
+	r := b.reload
+	r.keep(b.source)
+	r.refused.refuse(errors.New("colour: unknown key"))
+	if s := r.refused.Status(); s.Kept != "" || !strings.Contains(s.NotKept, "not a directory") || !strings.Contains(s.String(), "which would fail (keep the configuration: ") {
+		t.Errorf("%+v: %s", s, s)
+	}
+	if err := os.Remove(filepath.Dir(p.state)); err != nil {
+		t.Fatal(err)
+	}
+	r.keepStill()
+	if s := r.refused.Status(); s.Kept != p.state+".good" || s.NotKept != "" {
+		t.Errorf("%+v", s)
+	}
+	for what, meddle := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"changed": func(path string) error { return os.WriteFile(path, []byte("node: other\n"), 0o600) },
+	} {
+		if err := meddle(p.state + ".good"); err != nil {
+			t.Fatal(err)
+		}
+		r.keepStill()
+		if text, err := lastgood.Beside(p.state, p.path).Read(); err != nil || string(text) != p.good("") {
+			t.Errorf("%s: %q, %v", what, text, err)
+		}
+	}
+}
+
+// Where the agent's own file moves the kept one moves along.
+func TestWhatIsKeptGoesWhereTheStateIs(t *testing.T) {
+	p := newPlace(t)
+	p.write(p.good(""))
+	b, _, err := p.begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.reload.keep(b.source)
+	old := p.state + ".good"
+	p.state = filepath.Join(t.TempDir(), "agent.json")
+	p.write(p.good(""))
+	next, err := readSource(p.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.reload.keep(next)
+	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the old one is left: %v", err)
+	}
+	p.write(p.good("colour: red\n"))
+	if b, _, err := p.begin(); err != nil || b.conf.State != p.state {
+		t.Errorf("%s, %v", b.conf.State, err)
+	}
+}
+
+func TestEventsTellOfARefusedConfigurationOnce(t *testing.T) {
+	p := newPlace(t)
+	p.write(p.good(""))
+	b, _, err := p.begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	r := b.reload.refused
+	r.refuse(errors.New("colour: unknown key"))
+	r.tellTo(func(warning bool, reason, message string) {
+		if warning != strings.Contains(message, "unknown key") {
+			t.Errorf("%t: %s", warning, message)
+		}
+		told = append(told, reason)
+	})
+	r.refuse(errors.New("colour: unknown key"))
+	r.refuse(errors.New("shape: unknown key"))
+	r.settle()
+	r.settle()
+	if want := "ConfigurationRefused ConfigurationRefused ConfigurationAccepted"; strings.Join(told, " ") != want {
+		t.Errorf("%q, want %q", told, want)
+	}
+}
+
+// The init container comes before the agent, and must not keep it from starting.
+func TestAnInstallationGoesOnWithWhatWasInForce(t *testing.T) {
+	p := newPlace(t)
+	p.write(p.good("colour: red\n"))
+	host := install.Tree{Root: t.TempDir()}
+	f := installFlags{config: p.path}
+	if _, err := f.readNode(host); err == nil || !strings.Contains(err.Error(), "colour: unknown key") {
+		t.Errorf("nothing is kept: %v", err)
+	}
+	at, err := host.Target(p.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lastgood.Beside(at, p.path).Keep([]byte(p.good("cache: /run/other/node.cache\n"))); err != nil {
+		t.Fatal(err)
+	}
+	conf, err := f.readNode(host)
+	if err != nil || conf.Cache != "/run/other/node.cache" {
+		t.Fatalf("cache %s, %v", conf.Cache, err)
+	}
+	if lines := conf.lines(); len(lines) != 1 || lines[0].What != install.Warning || !strings.Contains(lines[0].Text, at+".good: "+p.path+": colour: unknown key") {
+		t.Errorf("%v", lines)
+	}
+	f.checkOnly = true // a person asks
+	if _, err := f.readNode(host); err == nil || !strings.Contains(err.Error(), "colour: unknown key") {
+		t.Error(err)
+	}
+}
+
+// What the next start would stop at is told while the agent runs, and not taken for good.
+func TestAChangeThatOnlyAStartWouldStopAtIsRefused(t *testing.T) {
+	p := newPlace(t)
+	p.write(p.good("cache: " + p.state + ".cache\n"))
+	b, _, err := p.begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newFastPath(b.conf, b.reload)
+	b.reload.keep(b.source)
+	files := make(chan source)
+	taken := b.reload.taken(t.Context(), files)
+	p.write(p.good("cache: " + p.state + ".cache\nkubernetes: {enabled: true, kubeconfig: " + p.state + ".none}\n"))
+	bad, err := readSource(p.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files <- bad
+	waitFor(t, b.reload.refused, "a kubeconfig that is not there", func(text string) bool { return strings.Contains(text, "read the kubeconfig") })
+	if text, err := lastgood.Beside(p.state, p.path).Read(); err != nil || string(text) != string(b.text) {
+		t.Errorf("%q is kept, %v", text, err)
+	}
+	select {
+	case <-taken:
+		t.Error("the loop got it")
+	default:
+	}
+}
