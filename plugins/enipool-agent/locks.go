@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/filelock"
@@ -44,6 +48,31 @@ func (n *nodeLocks) take() error {
 		n.held[path] = l
 	}
 	return nil
+}
+
+// takeover is how often it is tried to take what another agent still has.
+const takeover = 500 * time.Millisecond
+
+// wait takes all of the locks when no other agent has one of them any more, or ends with ctx.
+// With a surge of a DaemonSet's rollout the next agent begins before the last one ends.
+// waited tells that the configuration may be another one by now.
+func (n *nodeLocks) wait(ctx context.Context, log *slog.Logger) (waited bool, err error) {
+	for {
+		other := (*otherAgentError)(nil)
+		if err := n.take(); !errors.As(err, &other) {
+			return waited, err
+		}
+		n.release() // it may be another one that waits for this
+		if !waited {
+			log.Warn("another agent keeps this node; this one waits until that ends", "holder", other.holder.String(), "lock", other.path)
+		}
+		waited = true
+		select {
+		case <-ctx.Done():
+			return waited, nil
+		case <-time.After(takeover):
+		}
+	}
 }
 
 // release gives back what is held.

@@ -31,10 +31,22 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 	}
 	conf, r, client := b.conf, b.reload, b.client
 	locks := newNodeLocks(conf)
-	if !f.dryRun {
-		defer locks.release()
+	defer locks.release()
+	switch {
+	case f.dryRun:
+	case f.once:
 		if err := locks.take(); err != nil {
 			return &nodeError{err}
+		}
+	default:
+		switch waited, err := locks.wait(ctx, r.log); {
+		case err != nil:
+			return &nodeError{err}
+		case ctx.Err() != nil:
+			return nil
+		case waited:
+			locks.release()
+			return runAgent(ctx, f, stdout, stderr) // the file may say something else by now
 		}
 	}
 	metrics := web.New(release)

@@ -23,18 +23,44 @@ const (
 )
 
 // Serve serves h at listen, a host and a port, until ctx ends. "" is nowhere: it
-// only waits then. If it can't listen it returns at once and says what to change.
+// only waits then. If it can't listen it returns at once and says what to change, but for an
+// address that another program has, which it waits for.
 func Serve(ctx context.Context, listen string, h http.Handler, log *slog.Logger) error {
 	if listen == "" {
 		<-ctx.Done()
 		return nil
 	}
-	l, err := net.Listen("tcp", listen)
-	if err != nil {
-		return refused(listen, err)
+	l, err := listenOn(ctx, listen, log)
+	if l == nil {
+		return err
 	}
 	log.Info("serving metrics and health", "listen", l.Addr().String())
 	return serve(ctx, l, h, log)
+}
+
+// taken is how often an address that another program has is tried again.
+const taken = time.Second
+
+// listenOn listens at an address, or returns nil when ctx has ended. It waits for one that another program
+// has: pods need their agent more than its metrics, and the program may be the agent before it.
+func listenOn(ctx context.Context, listen string, log *slog.Logger) (net.Listener, error) {
+	for said := false; ; said = true {
+		l, err := net.Listen("tcp", listen)
+		if err == nil {
+			return l, nil
+		}
+		if !errors.Is(err, unix.EADDRINUSE) {
+			return nil, refused(listen, err)
+		}
+		if !said {
+			log.Error("metrics and health can't be served until that ends", "error", refused(listen, err))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-time.After(taken):
+		}
+	}
 }
 
 // refused explains why listen can't be served.

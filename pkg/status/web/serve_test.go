@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -147,13 +148,7 @@ func TestAnAnswerThatDoesNotEndIsBrokenOff(t *testing.T) {
 }
 
 func TestAnAddressThatCantBeServedIsExplainedWithItsKey(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
 	for _, tt := range []struct{ name, listen, want string }{
-		{"taken", taken.Addr().String(), "listen: " + taken.Addr().String() + " is in use by another program; end it, or set the key listen to another port"},
 		{"not of this node", "192.0.2.1:9809", "listen: the node does not have the address of 192.0.2.1:9809; set the key listen to one that it has"},
 		{"not an address", "127.0.0.1:port", `listen: "127.0.0.1:port": listen tcp: lookup tcp/port: unknown port; set the key listen to a host and a port`},
 	} {
@@ -163,6 +158,44 @@ func TestAnAddressThatCantBeServedIsExplainedWithItsKey(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// The agent before this one has it until it ends, or something has that must not cost pods their agent.
+func TestAnAddressThatAnotherProgramHasIsWaitedFor(t *testing.T) {
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := other.Addr().String()
+	read, write := io.Pipe()
+	ended := make(chan error)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- Serve(ctx, at, http.NotFoundHandler(), slog.New(slog.NewTextHandler(write, nil))) }()
+	log := bufio.NewReader(read)
+	for _, want := range []string{"listen: " + at + " is in use by another program; end it, or set the key listen to another port", "serving metrics and health"} {
+		if line, err := log.ReadString('\n'); err != nil || !strings.Contains(line, want) {
+			t.Errorf("the log says %q, %v, want %q", line, err, want)
+		}
+		other.Close()
+	}
+	go io.Copy(io.Discard, read)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnAddressThatIsWaitedForHoldsUpNoEnd(t *testing.T) {
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Serve(ctx, other.Addr().String(), http.NotFoundHandler(), silent); err != nil {
+		t.Error(err)
 	}
 }
 
