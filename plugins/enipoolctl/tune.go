@@ -26,7 +26,7 @@ func tuneCommand() *cobra.Command {
 		Long: `Search the pool's settings for a load and recommend one, with the reasons, the
 runner-up, and the section "pool" to paste into the agent's file.
 
-Some sixty settings of all modes are played as enipoolctl simulate plays them, whose
+Some fifty settings of all modes are played as enipoolctl simulate plays them, whose
 help explains loads, nodes and cloud. Of those by which 99 of 100 pods wait at most
 --max-wait and no ADD fails, the one with the fewest idle addresses is best; of those
 that have hardly more, a twentieth and half an address a node, the one that changes
