@@ -69,7 +69,7 @@ func (c *call) String() string {
 	case "DeleteInterface":
 		return "delete " + c.id
 	}
-	return "look at the cloud"
+	return "describe ENIs and subnets"
 }
 
 // launch starts a call beside the loop. It returns false, and the next tick tries

@@ -51,7 +51,11 @@ func (a *Agent) turned(r health.Report) {
 func (a *Agent) observe(now, grace time.Duration) health.Observation {
 	o := health.Observation{Usable: a.planned && a.bookErr == nil, Most: -1}
 	if !o.Usable {
-		o.Causes = append(a.troubles(), health.Cause{Reason: health.CacheUnusable, What: a.cacheProblem()})
+		what := a.cacheProblem()
+		if why, refused := a.refusal(now); refused && !a.view.known { // who reads the condition has no log
+			what += ", and the cloud does not say what to build it from: " + why.err.Error()
+		}
+		o.Causes = append(a.troubles(), health.Cause{Reason: health.CacheUnusable, What: what})
 		return o
 	}
 	d := a.demand

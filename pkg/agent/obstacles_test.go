@@ -40,6 +40,9 @@ func TestWhatIsInTheWayIsTheReasonOfTheFault(t *testing.T) {
 			n.w.account.SetFaults(sim.Chance{Action: sim.ActAssign, Percent: 100, Fault: lost}, sim.Chance{Action: sim.ActCreate, Percent: 100, Fault: lost})
 		}, 20, health.CloudFailed, "outcome unknown"},
 		{"the cloud is away from the start", large, func(n *testNode) { n.w.account.Refuse(cloud.ErrUnavailable) }, nil, 1, health.CloudUnavailable, "unavailable"},
+		{"the cloud throttles from the start", large, func(n *testNode) {
+			n.w.account.SetFaults(sim.Chance{Percent: 100, Fault: sim.Fault{Err: cloud.ErrThrottled}})
+		}, nil, 1, health.CacheUnusable, "does not say what to build it from: Interfaces: throttled"},
 		{"a full subnet that can't fill an ENI", eni.Limits{ENIs: 3, V4: 17, V6: 17}, func(n *testNode) {
 			n.conf.Pool.Mode, n.conf.Pool.Multiple = pool.Burstable, 1
 			_ = n.w.account.SetForeign("subnet-a", 222) // leaves 10 when the first ENI is full
