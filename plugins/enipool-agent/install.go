@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/config/agentconf"
@@ -160,7 +161,7 @@ func (c nodeConfig) lines() []install.Line {
 	if c.wrong == nil {
 		return nil
 	}
-	return []install.Line{install.Linef(install.Warning, "the agent will start with the configuration that was in force last, %s: %v", c.kept, c.wrong)}
+	return []install.Line{install.Linef(install.Warning, "the agent will start with the configuration that was in force last, %s: %s", c.kept, strings.Join(strings.Fields(c.wrong.Error()), " "))}
 }
 
 // mustFix counts the lines that a person has to do something about first.

@@ -103,8 +103,13 @@ func TestWhatAReloadCanNotChangeIsSaid(t *testing.T) {
 	s.poolOf(16)
 	s.configure("maxPods: 20", "pool.batch: 8", "logLevel: debug")
 	s.told("a pool for 20 pods in batches of 8", func(st status.Status) bool { return st.MaxPods == 20 && st.Need == 8 })
-	s.configure("listen: 127.0.0.1:9810", "node: m")
-	agent.says(`level=WARN msg="some keys change only when the agent is started again" keys="node listen"`)
+	// What the cloud's ENIs carry was asked for at the start: without a restart there would be
+	// no address of the new family, and none for any pod.
+	s.configure("listen: 127.0.0.1:9810", "node: m", "families: [ipv4, ipv6]", "vpcCIDRs: [10.0.0.0/16, 2001:db8::/48]")
+	agent.says(`level=WARN msg="some keys change only when the agent is started again" keys="node listen families"`)
+	s.tickAfter()
+	s.add("web")
+	s.reach(internet4, "web")
 }
 
 // A node changes the way it routes while its pods go on.

@@ -105,7 +105,7 @@ func settingKeys(c *Config) []key {
 			}
 			return false
 		}).at(at).of(rule{"type": []string{"array", "null"}, "uniqueItems": true, "items": rule{"enum": []any{eni.IPv4.String(), eni.IPv6.String()}}}).
-			live(release1, "What each pod gets: ipv4, ipv6, or both from the same ENI."),
+			restart(release1, "What each pod gets: ipv4, ipv6, or both from the same ENI."),
 	}
 }
 
