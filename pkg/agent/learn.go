@@ -30,6 +30,12 @@ func (a *Agent) learn(ctx context.Context, book *ipam.State, now time.Duration) 
 	}
 	f := a.compare(book, links, now)
 	a.waitingLinks = f.waiting
+	switch {
+	case len(f.waiting) == 0:
+		a.linkless = 0
+	case a.linkless == 0:
+		a.linkless = now
+	}
 	a.view.agrees = f.none() && !f.refused && len(a.suspects)+len(a.strays) == 0
 	a.lines, a.enis = len(book.Addresses), len(book.ENIs)
 	errs := []error{a.note(ctx, f, now)}

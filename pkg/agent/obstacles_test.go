@@ -96,6 +96,15 @@ func TestALinkThatDoesNotComeIsAReasonToo(t *testing.T) {
 		if r := n.last(); r.Reason != health.LinkMissing || !strings.Contains(r.Message, "no link on the node has its MAC") {
 			t.Errorf("report %+v", r)
 		}
+		n.mu.Lock()
+		before := n.linkLooks
+		n.mu.Unlock()
+		sleep(time.Hour)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if looks := n.linkLooks - before; looks > 5000 || looks < 100 {
+			t.Errorf("the node's links were read %d times in an hour for one that does not come", looks)
+		}
 	})
 }
 

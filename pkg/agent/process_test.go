@@ -181,6 +181,7 @@ func (p process) PortConflicts(context.Context) ([]string, error) {
 func (p process) Links(context.Context) (map[string]eni.Interface, error) {
 	links := map[string]eni.Interface{}
 	err := p.see(func() error {
+		p.n.linkLooks++
 		attached := p.n.w.account.Snapshot().Nodes[p.n.name]
 		p.n.nameLinks(attached)
 		for _, nic := range attached {

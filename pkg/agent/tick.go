@@ -200,10 +200,19 @@ func (a *Agent) next(now time.Duration) time.Duration {
 	if len(a.unlinked) > 0 {
 		sooner(now + linkTime)
 	}
-	if a.hungry && len(a.calls) == 0 || len(a.waitingLinks) > 0 {
+	if a.hungry && len(a.calls) == 0 {
 		sooner(now + soon)
 	}
+	if len(a.waitingLinks) > 0 {
+		sooner(now + linkPause(now-a.linkless))
+	}
 	return max(at-now, minTick)
+}
+
+// linkPause is how long after a look for a link that has not come for so long the next one is. Most
+// come within a second; one that does not come for minutes may never.
+func linkPause(missing time.Duration) time.Duration {
+	return min(max(missing/8, soon), 10*time.Second)
 }
 
 // soon is when to look again for what nothing announces: budget, a new link.

@@ -66,14 +66,15 @@ func TestARebuildPassesAnAddressThatIsOnAnotherENIByNow(t *testing.T) {
 				}
 				// Here a request names it; else the next Assign gets the lowest that is free, which it may be.
 				c, nics := engine.New(w.account.NodeDriver(n.name), w.account.NodeOptions(n.name)), n.attached()
-				if got, err := c.AssignExactly(t.Context(), nics[len(nics)-1].ID, []netip.Addr{x}); err != nil || len(got) != 1 {
+				roomy := slices.MinFunc(nics, func(a, b cloud.Interface) int { return len(a.Addresses) - len(b.Addresses) })
+				if got, err := c.AssignExactly(t.Context(), roomy.ID, []netip.Addr{x}); err != nil || len(got) != 1 {
 					t.Fatal(got, err)
 				}
 				sleep(15 * time.Minute)
 				n.mu.Lock()
 				for _, line := range n.book.Addresses {
 					if line.Addr == x {
-						t.Logf("%s is %s on ENI %d in the book, lost: %t; in the cloud on %s, index %d", x, line.State, line.ENI, line.Lost, nics[len(nics)-1].ID, nics[len(nics)-1].Index)
+						t.Logf("%s is %s on ENI %d in the book, lost: %t; in the cloud on %s, index %d", x, line.State, line.ENI, line.Lost, roomy.ID, roomy.Index)
 					}
 				}
 				n.mu.Unlock()

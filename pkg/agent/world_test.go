@@ -55,6 +55,7 @@ func (w *world) traced(what ...any) {
 // testNode is a node without a kernel: what the plugin and the kernel would hold is
 // in maps.
 type testNode struct {
+	linkLooks int      // how often its links were read
 	blocked   []string // chains of others that cut pods off
 	misrouted []string // routes of others that pods' packets take
 	undone    []string // what each comparison finds missing, and puts right

@@ -68,7 +68,7 @@ func cloudPaceKeys(c *Cloud) []key {
 	return []key{
 		duration("cloud.describe", &c.Describe, 100*time.Millisecond, time.Hour).depends().
 			live(release1, "How often the cloud is asked for the node's ENIs where nothing asks sooner; not named, resync with provider sim and 5m with aws and bce."),
-		number("cloud.callsPerSecond", &c.CallsPerSec, 1, mostCalls).in("calls per second").live(release1, "This node's budget of calls in the long run."),
+		number("cloud.callsPerSecond", &c.CallsPerSec, 1, mostCalls).in("calls per second").live(release1, "This node's budget of calls in the long run: for a node that goes wrong, not to share an account's rate."),
 		number("cloud.callsBurst", &c.CallsBurst, 1, mostCalls).in("calls").live(release1, "Calls that may come at once after a quiet time."),
 		number("cloud.concurrent", &c.Concurrent, 1, mostAtOnce).in("calls").live(release1, "Calls that may be under way at the same time."),
 		duration("cloud.timeout", &c.Timeout, time.Second, 5*time.Minute).live(release1, "When a call counts as lost."),
