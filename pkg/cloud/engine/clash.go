@@ -46,8 +46,10 @@ func (n *Node) number(nics []nic) {
 
 // separate leaves out ENIs that claim the same index, MAC or primary address, and the
 // addresses that several ENIs claim: which of them is right can't be told. The primary
-// ENI keeps its MAC and primary addresses: without it there is nothing to go by.
-func (v *view) separate() {
+// ENI keeps its MAC and primary addresses: without it there is nothing to go by. What a call
+// has just taken from an ENI is no claim, though answers still show it: the cloud may have
+// given it to the next one.
+func (v *view) separate(taken func(nic) []netip.Addr) {
 	v.giveWay()
 	if len(v.nics) < 2 {
 		return // nobody is in its way
@@ -60,7 +62,7 @@ func (v *view) separate() {
 	for _, i := range v.nics {
 		index[i.Index]++
 		macs[i.MAC]++
-		for _, a := range i.Addresses {
+		for _, a := range minus(i.Addresses, taken(i)) {
 			claims[a]++
 		}
 		claims[i.V4.Primary.Addr()]++

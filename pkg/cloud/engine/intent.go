@@ -119,8 +119,10 @@ func (n *Node) again(token string) {
 	n.memory.making[token] = intent{try: before.try + 1, begun: true, few: before.few}
 }
 
-// made ends the making of a token: what is next is the ENI's own affair.
+// made ends the making of a token: what is next is the ENI's own affair. Its addresses were put
+// there, whatever describes show yet, and whichever ENI had them before.
 func (n *Node) made(token string, on nic) {
+	n.note(on.ID, on.Addresses, on.blocks, put)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.memory.making, token)

@@ -22,15 +22,10 @@ func (n *Node) Known() []cloud.Interface {
 	}
 	n.mu.Unlock()
 	counts := func(at time.Time) bool { return !at.Add(n.t.Times.Settle).Before(shown.at) }
-	latest := n.latestPuts()
 	var list []nic
 	show := func(i nic) {
 		addrs, blocks := n.truth(i)
 		i.Addresses, i.Partial = addrs, partial(blocks)
-		i.Addresses = slices.DeleteFunc(i.Addresses, func(a netip.Addr) bool {
-			at, isPut := latest[a]
-			return isPut && at != i.ID // the call that takes it from here has not returned yet
-		})
 		list = append(list, i)
 	}
 	for _, i := range shown.nics {
@@ -49,6 +44,7 @@ func (n *Node) Known() []cloud.Interface {
 			show(made.nic)
 		}
 	}
+	n.oneEach(list)
 	// The look may have shown an ENI that is younger than one just made.
 	slices.SortStableFunc(list, byCreation)
 	var out []cloud.Interface
@@ -74,6 +70,22 @@ func (n *Node) forCallers(i nic) cloud.Interface {
 		}
 	}
 	return out
+}
+
+// oneEach leaves an address that several ENIs show with the one that a call has put it on
+// last: the call that takes it from the other has not returned yet, or answers lag.
+func (n *Node) oneEach(list []nic) {
+	shows := map[string][]netip.Addr{}
+	for _, i := range list {
+		shows[i.ID] = i.Addresses
+	}
+	latest := n.latestPuts()
+	for k, i := range list {
+		list[k].Addresses = slices.DeleteFunc(slices.Clone(i.Addresses), func(a netip.Addr) bool {
+			at, isPut := latest[a]
+			return isPut && at != i.ID && slices.Contains(shows[at], a)
+		})
+	}
 }
 
 // latestPuts are the ENIs that calls have put addresses on last.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -81,7 +82,10 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 	}
 	slices.SortStableFunc(v.nics, byCreation)
 	n.number(v.nics)
-	v.separate()
+	v.separate(func(i nic) []netip.Addr {
+		gone, _ := n.lately(i, taken)
+		return gone
+	})
 	v.count(self, raw)
 	return v, nil
 }
