@@ -123,7 +123,21 @@ func (c *chaos) shown(list []cloud.Interface, what string) {
 			c.expect(slices.Contains(list[at].Addresses, a), "%s lacks %s of ENI %s: %v", what, a, id, list[at].Addresses)
 		}
 	}
+	has := map[any]string{} // by index, MAC and address: whose it is
+	once := func(claim any, id string) {
+		c.expect(has[claim] == "", "%s has %v on ENIs %s and %s: %+v", what, claim, has[claim], id, list)
+		has[claim] = id
+	}
 	for _, i := range list {
+		if i.Index >= 0 {
+			once(i.Index, i.ID)
+		}
+		once(i.MAC, i.ID)
+		for _, a := range append(slices.Clone(i.Addresses), i.V4.Primary.Addr(), i.V6.Primary.Addr()) {
+			if a.IsValid() {
+				once(a, i.ID)
+			}
+		}
 		c.expect(!c.deleted[i.ID], "%s has ENI %s, which was deleted", what, i.ID)
 		now, there := c.truth(i.ID) // one that was taken may have come back by an answer that was lost, and gone with its ENI
 		for _, a := range i.Addresses {

@@ -48,9 +48,17 @@ func (n *Node) number(nics []nic) {
 // addresses that several ENIs claim: which of them is right can't be told. The primary
 // ENI keeps its MAC and primary addresses: without it there is nothing to go by. What a call
 // has just taken from an ENI is no claim, though answers still show it: the cloud may have
-// given it to the next one.
-func (v *view) separate(taken func(nic) []netip.Addr) {
+// given it to the next one. Nor is what a call has just put elsewhere.
+func (v *view) separate(taken func(nic) []netip.Addr, last placed) {
 	v.giveWay()
+	last = last.among(v.nics)
+	v.nics = slices.DeleteFunc(v.nics, func(i nic) bool {
+		why := last.against(i)
+		if why != "" {
+			v.leaveOut(i.raw, why)
+		}
+		return why != ""
+	})
 	if len(v.nics) < 2 {
 		return // nobody is in its way
 	}
@@ -62,7 +70,7 @@ func (v *view) separate(taken func(nic) []netip.Addr) {
 	for _, i := range v.nics {
 		index[i.Index]++
 		macs[i.MAC]++
-		for _, a := range minus(i.Addresses, taken(i)) {
+		for _, a := range minus(i.Addresses, append(taken(i), last.elsewhere(i)...)) {
 			claims[a]++
 		}
 		claims[i.V4.Primary.Addr()]++

@@ -12,6 +12,7 @@ type deeds map[netip.Addr]deed
 type deed struct {
 	at    time.Time
 	was   outcome
+	put   time.Time    // when a call put it there, if none has surely taken it since
 	block netip.Prefix // that it came in, if it did
 }
 
@@ -32,6 +33,12 @@ func (n *Node) note(id string, addrs []netip.Addr, blocks []netip.Prefix, was ou
 	}
 	for _, a := range addrs {
 		d := deed{at: n.clock.Now(), was: was}
+		switch was {
+		case put:
+			d.put = d.at
+		case unsure:
+			d.put = n.memory.deeds[id][a].put
+		}
 		if at := slices.IndexFunc(blocks, func(b netip.Prefix) bool { return b.Contains(a) }); at >= 0 {
 			d.block = blocks[at]
 		}

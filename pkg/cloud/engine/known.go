@@ -16,7 +16,7 @@ func (n *Node) Known() []cloud.Interface {
 	n.mu.Lock()
 	shown, ready, deleted := n.memory.shown, maps.Clone(n.memory.ready), maps.Clone(n.memory.deleted)
 	for _, q := range n.quarantined {
-		if !q.Address.IsValid() {
+		if !q.Address.IsValid() && !ready[q.ID].at.After(shown.at) {
 			delete(ready, q.ID) // the look has shown it, as what it can't be
 		}
 	}
@@ -44,7 +44,7 @@ func (n *Node) Known() []cloud.Interface {
 			show(made.nic)
 		}
 	}
-	n.oneEach(list)
+	list = n.lastPlaced(shown.at).stand(list) // answers lag, or a call that takes from another ENI has not returned yet
 	// The look may have shown an ENI that is younger than one just made.
 	slices.SortStableFunc(list, byCreation)
 	var out []cloud.Interface
@@ -70,37 +70,6 @@ func (n *Node) forCallers(i nic) cloud.Interface {
 		}
 	}
 	return out
-}
-
-// oneEach leaves an address that several ENIs show with the one that a call has put it on
-// last: the call that takes it from the other has not returned yet, or answers lag.
-func (n *Node) oneEach(list []nic) {
-	shows := map[string][]netip.Addr{}
-	for _, i := range list {
-		shows[i.ID] = i.Addresses
-	}
-	latest := n.latestPuts()
-	for k, i := range list {
-		list[k].Addresses = slices.DeleteFunc(slices.Clone(i.Addresses), func(a netip.Addr) bool {
-			at, isPut := latest[a]
-			return isPut && at != i.ID && slices.Contains(shows[at], a)
-		})
-	}
-}
-
-// latestPuts are the ENIs that calls have put addresses on last.
-func (n *Node) latestPuts() map[netip.Addr]string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	at, when := map[netip.Addr]string{}, map[netip.Addr]time.Time{}
-	for id, list := range n.memory.deeds {
-		for a, d := range list {
-			if d.was == put && d.at.After(when[a]) {
-				at[a], when[a] = id, d.at
-			}
-		}
-	}
-	return at
 }
 
 // Notes implements cloud.Cloud.

@@ -85,7 +85,7 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 	v.separate(func(i nic) []netip.Addr {
 		gone, _ := n.lately(i, taken)
 		return gone
-	})
+	}, n.lastPlaced(told))
 	v.count(self, raw)
 	return v, nil
 }
