@@ -109,6 +109,9 @@ func (p process) Replace(_ context.Context, fn func(*ipam.State, error) (*ipam.S
 		if err := next.Check(); err != nil {
 			return err
 		}
+		if len(next.Damaged) > 0 {
+			return nodecache.ErrDamaged
+		}
 		for _, line := range next.Addresses {
 			if line.State == eni.Free && !p.n.routed[line.Addr] {
 				p.n.w.t.Errorf("%s: %s may be handed out and the kernel does not route it", p.n.name, line.Addr)

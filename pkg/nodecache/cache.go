@@ -100,7 +100,9 @@ func (s *snapshot) writeTouched(f *file) error {
 
 // Replace writes a whole new book by temporary file and rename. renew gets the
 // old one, or a nil book and the reason it can't be read, and returns the new
-// one, which must pass its own Check. The folder is made if it is missing.
+// one, which must pass its own Check. One that still has damaged records it does not write:
+// nobody would be told of them, and their addresses would come back as new ones. The
+// folder is made if it is missing.
 func (c Cache) Replace(ctx context.Context, renew func(old *ipam.State, err error) (*ipam.State, error)) error {
 	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
 		return fmt.Errorf("make folder of the node cache: %w", err)
@@ -120,6 +122,9 @@ func (c Cache) Replace(ctx context.Context, renew func(old *ipam.State, err erro
 		}
 		if err := next.Check(); err != nil {
 			return fmt.Errorf("refuse to write a node cache that contradicts itself: %w", err)
+		}
+		if len(next.Damaged) > 0 {
+			return fmt.Errorf("%s: %w: %s; rebuild it with the agent or `enipoolctl pool load`", c.Path, ErrDamaged, next.Damaged[0].Reason)
 		}
 		boot, err := BootID()
 		if err != nil {

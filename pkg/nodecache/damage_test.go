@@ -362,3 +362,19 @@ func TestDottedQuadsAreReadAsNetipReadsThem(t *testing.T) {
 		}
 	}
 }
+
+// What is not rebuilt keeps its damaged records: else nobody would be told of them, and their
+// addresses would come back as new ones.
+func TestABookWithDamagedRecordsIsNotWrittenWithoutThem(t *testing.T) {
+	c := newCache(t, small())
+	file := bytesOf(t, c.Path)
+	file[len(file)-lineSize] ^= 1
+	write(t, c.Path, file)
+	err := c.Replace(t.Context(), func(s *ipam.State, err error) (*ipam.State, error) { return s, err })
+	if !errors.Is(err, ErrDamaged) {
+		t.Errorf("Replace: %v", err)
+	}
+	if now, err := os.ReadFile(c.Path); err != nil || !bytes.Equal(now, file) {
+		t.Errorf("the file was changed: %v", err)
+	}
+}
