@@ -114,6 +114,7 @@ func (a *Agent) merge(sv survey, old *ipam.State, now time.Duration) (*ipam.Stat
 	next, err := anew(sv.want, old, sv.owners, now)
 	if err == nil {
 		next.Drain(a.goingBack(next), now)
+		next.Distrust(old, now)
 		next.Hold(sv.kernel.Held(next), now)
 	}
 	return next, err

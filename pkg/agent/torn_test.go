@@ -168,3 +168,46 @@ func TestARebuildThatFailsIsTold(t *testing.T) {
 		}
 	})
 }
+
+// A pod has gone a moment ago, and the record of that is torn: its address rests all the same,
+// and one that the cloud was asked to take is not given to a pod after a rest.
+func TestAnAddressWhoseRecordIsTornRests(t *testing.T) {
+	for name, state := range map[string]eni.State{"cooling": eni.Cooling, "free": eni.Cooling, "on its way back": eni.Releasing} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, n := one(t, eni.Limits{ENIs: 4, V4: 9}, nil)
+				defer n.stop()
+				for range 4 {
+					_ = n.add()
+				}
+				n.all(t, time.Minute)
+				sleep(time.Minute)
+				k := n.keys()[0]
+				x := n.pods[k].addrs[0]
+				n.del(k)
+				n.mu.Lock()
+				at := slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.Addr == x })
+				switch name {
+				case "free":
+					at = slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.State == eni.Free })
+					x = n.book.Addresses[at].Addr
+				case "on its way back":
+					n.life.agent.mem.Begun[x] = true
+				}
+				n.tear(at)
+				n.mu.Unlock()
+				sleep(2 * time.Second)
+				n.mu.Lock()
+				defer n.mu.Unlock()
+				at = slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.Addr == x })
+				switch {
+				case at < 0 && state == eni.Releasing: // the cloud has it by now
+				case at < 0:
+					t.Errorf("%s is not in the book", x)
+				case n.book.Addresses[at].State != state:
+					t.Errorf("%s is %s, want it %s", x, n.book.Addresses[at].State, state)
+				}
+			})
+		})
+	}
+}

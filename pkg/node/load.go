@@ -103,6 +103,7 @@ func merge(old *ipam.State, want ipam.State, o netconf.Occupancy) (*ipam.State, 
 	if err != nil {
 		return nil, err
 	}
+	next.Distrust(old, o.At)
 	next.Unhold(o.LetGo(next), o.At)
 	next.Hold(o.Held(next), o.At)
 	return next, nil

@@ -44,6 +44,9 @@ func encodeStart(a *eni.Address, state string, since time.Duration) string {
 	return strings.Join([]string{left(a.Addr.String(), 22), right(strconv.Itoa(a.ENI), 3), left(state, 9), encodeSince(since)}, " ")
 }
 
+// ownerAt is where the owner of a used address stands in a line.
+const ownerAt = 52
+
 // left puts a word to the left of a column.
 func left(word string, width int) string { return word + strings.Repeat(" ", max(0, width-len(word))) }
 
@@ -153,9 +156,9 @@ func ownerPrefix(k eni.Key) []byte {
 func usedByAnother(text, prefix []byte) bool {
 	// Thousands of lines are asked this, and in nearly all of them each word stands in
 	// its column.
-	if text[22] == ' ' && text[26] == ' ' && string(text[27:32]) == "used " && text[51] == ' ' {
-		kind := bytes.IndexByte(text[52:], ' ')
-		return kind < 0 || !bytes.HasPrefix(text[52+kind:], prefix)
+	if text[22] == ' ' && text[26] == ' ' && string(text[27:32]) == "used " && text[ownerAt-1] == ' ' {
+		kind := bytes.IndexByte(text[ownerAt:], ' ')
+		return kind < 0 || !bytes.HasPrefix(text[ownerAt+kind:], prefix)
 	}
 	var f []byte
 	for range 3 { // address, ENI, state

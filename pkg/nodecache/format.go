@@ -199,6 +199,9 @@ func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) 
 			err = damaged("its checksum does not hold")
 		}
 		if err != nil {
+			if a.Owner == nil && a.Addr.IsValid() { // its state may be all that is damaged
+				a.Owner, _ = decodeOwner(text[ownerAt:])
+			}
 			s.Damaged = append(s.Damaged, ipam.Damage{Record: n - first, Addr: a.Addr, Owner: a.Owner, Reason: fmt.Sprintf("line %d: %v", n+1, err)})
 			continue
 		}
