@@ -23,6 +23,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/scale"
 	"github.com/enipool/enipool/pkg/status"
 	"golang.org/x/time/rate"
@@ -187,7 +188,8 @@ type Agent struct {
 	decision scale.Decision
 	demand   demand
 	waiting  []nodecache.Waiter // that have no address
-	causes   []health.Cause     // why the node can't have one more address
+	causes   []pool.Cause       // why the node can't have one more address, ranked
+	blockers []pool.Cause       // why the target is out of reach
 	status   status.Status
 	steps    int // done so far, to tell an idle tick
 }

@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/health"
+	"github.com/enipool/enipool/pkg/pool"
 )
 
 // judge makes of what the tick found what the cluster is to know, and tells it.
@@ -52,10 +54,10 @@ func (a *Agent) observe(now, grace time.Duration) health.Observation {
 	o := health.Observation{Usable: a.planned && a.bookErr == nil, Most: -1}
 	if !o.Usable {
 		what := a.cacheProblem()
-		if why, refused := a.refusal(now); refused && !a.view.known { // who reads the condition has no log
-			what += ", and the cloud does not say what to build it from: " + why.err.Error()
+		if s, refused := a.refusal(now); refused && !a.view.known { // who reads the condition has no log
+			what += ", and the cloud does not say what to build it from: " + a.backoffs[s].err.Error()
 		}
-		o.Causes = append(a.troubles(), health.Cause{Reason: health.CacheUnusable, What: what})
+		o.Causes = inHealth(append(a.troubles(), pool.Cause{Kind: pool.CacheUnusable, Words: what}))
 		return o
 	}
 	d := a.demand
@@ -64,10 +66,18 @@ func (a *Agent) observe(now, grace time.Duration) health.Observation {
 	if o.Unserved > o.Free && o.Resting > 0 {
 		o.Soon = restedWithin(a.book, now, grace)
 	}
-	if o.Causes = a.causes; a.view.known {
+	if o.Causes = inHealth(a.causes); a.view.known {
 		o.Most = a.status.Most
 	} else {
-		o.Causes = a.troubles()
+		o.Causes = inHealth(a.troubles())
 	}
 	return o
+}
+
+// inHealth returns causes as what the cluster is told.
+func inHealth(list []pool.Cause) (told []health.Cause) {
+	for _, c := range pool.Rank(slices.Clone(list)) {
+		told = append(told, health.Cause{Reason: c.Kind.Reason(), What: c.Words})
+	}
+	return told
 }

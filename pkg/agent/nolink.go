@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
-	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/pool"
 )
 
 // noteLinks notes which ENIs of the book have no link on the node, and tells people of each
@@ -104,10 +104,10 @@ func usedOn(book *ipam.State, index int) (n int) {
 }
 
 // noLinkCause says why an ENI that lost its link gives pods no addresses.
-func (a *Agent) noLinkCause(id string) health.Cause {
+func (a *Agent) noLinkCause(id string) pool.Cause {
 	nic, lost := a.unlinked[id]
 	if !lost {
-		return health.Cause{}
+		return pool.Cause{}
 	}
-	return health.Cause{Reason: health.LinkMissing, What: fmt.Sprintf("link %s of the ENI %s is missing", nic.Device, id)}
+	return pool.Cause{Kind: pool.LinkMissing, Object: id, Words: fmt.Sprintf("link %s of the ENI %s is missing", nic.Device, id)}
 }

@@ -9,76 +9,76 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/pool"
 )
 
 // obstacles returns why the node can't have one more slot now: nothing where it can,
 // or has all it can ever have and wants no more. there is how many addresses each ENI
 // of the snapshot has.
-func (a *Agent) obstacles(s pool.Snapshot, there []int, now time.Duration) []health.Cause {
+func (a *Agent) obstacles(s pool.Snapshot, there []int, now time.Duration) []pool.Cause {
 	if most := a.decision.Most; a.demand.owned >= most {
 		if a.demand.wanted <= most {
 			return nil
 		}
-		return []health.Cause{{Reason: health.AddressLimitReached, What: strings.Join(a.status.Blockers, ", ")}}
+		words := strings.Join(pool.Texts(a.blockers), ", ")
+		if a.status.Most == 0 {
+			words = a.noRoom()
+		}
+		return []pool.Cause{{Kind: pool.AddressLimit, Slots: a.demand.wanted - most, Words: words}}
 	}
-	return append(a.troubles(), a.supply(s, there, now)...)
+	return pool.Rank(append(a.troubles(), a.supply(s, there, now)...))
 }
 
 // troubles are what is wrong with the way in which addresses come, from wherever. A
 // failure stands until it has worked again, so that it does not come and go with each
 // new try.
-func (a *Agent) troubles() []health.Cause {
-	var list []health.Cause
-	for _, c := range [...]class{looks, grows} {
-		if h, failed := a.backoffs[of(c)]; failed {
-			list = append(list, h.because())
-		}
-	}
-	if h, failed := a.backoffs[of(adopts)]; failed {
-		list = append(list, health.Cause{Reason: health.SetupFailed, What: h.err.Error()})
-	}
+func (a *Agent) troubles() []pool.Cause {
+	var list []pool.Cause
 	for _, s := range a.backoffs.scopes() {
-		if s.class == adopts && s.kind == anENI {
-			list = append(list, health.Cause{Reason: health.SetupFailed, What: a.backoffs[s].err.Error()})
+		if s == of(looks) || s == of(grows) || s.class == adopts {
+			list = append(list, a.backoffs.because(s))
 		}
 	}
 	if len(a.waitingLinks) > 0 {
-		list = append(list, health.Cause{Reason: health.LinkMissing, What: a.noLink()})
+		list = append(list, pool.Cause{Kind: pool.LinkMissing, Words: a.noLink()})
 	}
 	return list
 }
 
 // cause is because as long as it is left alone, and while the next try may be under way.
 // After that it says nothing: nobody may want to try.
-func (v backoff) cause(now time.Duration) health.Cause {
-	if v.err == nil || v.until+quiet <= now {
-		return health.Cause{}
+func (b backoffs) cause(s scope, now time.Duration) pool.Cause {
+	if v := b[s]; v.err == nil || v.until+quiet <= now {
+		return pool.Cause{}
 	}
-	return v.because()
+	return b.because(s)
 }
 
-// because tells a failure of the cloud in the words of a node's health.
-func (v backoff) because() health.Cause {
-	reason := health.CloudFailed
-	switch cloud.Kind(v.err) {
-	case cloud.ErrForbidden:
-		reason = health.CloudForbidden
-	case cloud.ErrUnavailable:
-		reason = health.CloudUnavailable
-	case cloud.ErrThrottled:
-		reason = health.CloudThrottled
-	case cloud.ErrLimit:
-		reason = health.ENILimitReached
+// because tells a failure as what keeps addresses away.
+func (b backoffs) because(s scope) pool.Cause {
+	v := b[s]
+	c := pool.Cause{Kind: pool.CallFailed, Object: s.id, Next: v.until, Words: v.err.Error()}
+	switch kind := cloud.Kind(v.err); {
+	case s.class == adopts:
+		c.Kind = pool.SetupFailed
+	case kind == cloud.ErrForbidden:
+		c.Kind = pool.Forbidden
+	case kind == cloud.ErrUnavailable:
+		c.Kind = pool.Unavailable
+	case kind == cloud.ErrThrottled:
+		c.Kind = pool.Throttled
+	case kind == cloud.ErrLimit:
+		c.Kind = pool.ENILimit
+	case kind == cloud.ErrNotFound && s.kind == newENIs:
+		c.Kind = pool.NoSubnet
 	}
-	return health.Cause{Reason: reason, What: v.err.Error()}
+	return c
 }
 
 // supply says why no ENI and no subnet has one more slot for the node, nothing if one
 // has.
-func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []health.Cause {
-	var list []health.Cause
+func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []pool.Cause {
+	var list []pool.Cause
 	slots, addresses := perENI(s)
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
@@ -86,15 +86,16 @@ func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []health
 			continue
 		}
 		c := a.noLinkCause(e.ID)
-		if c.Reason == "" {
+		if c.Kind == 0 {
 			c = a.subnet(e.Subnet, 1, now)
 		}
-		if c.Reason == "" {
-			c = a.backoffs[assignsTo(e.ID)].cause(now)
+		if c.Kind == 0 {
+			c = a.backoffs.cause(assignsTo(e.ID), now)
 		}
-		if c.Reason == "" {
+		if c.Kind == 0 {
 			return nil
 		}
+		c.Slots = addresses - max(0, there[i])
 		list = append(list, c)
 	}
 	more := a.newENI(s, slots, now)
@@ -105,17 +106,17 @@ func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []health
 }
 
 // newENI says why the node gets no more ENIs now, nothing if it does.
-func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []health.Cause {
-	var list []health.Cause
+func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []pool.Cause {
+	var list []pool.Cause
 	for _, c := range a.mem.Creates {
-		h, failed := a.unmade(c, now)
-		if !failed {
+		why := a.unmade(c, now)
+		if why.Kind == 0 {
 			return nil // it is being made
 		}
-		list = append(list, h.because())
+		list = append(list, why)
 	}
 	n, full := len(s.ENIs)+s.Foreign+len(s.Pending), a.conf.Pool.Full(s)
-	switch quota := a.backoffs[newENIsIn("")].cause(now); {
+	switch quota := a.backoffs.cause(newENIsIn(""), now); {
 	case len(s.Pending) > 0:
 		return list
 	case full != "" && len(a.unlinked) > 0:
@@ -125,66 +126,65 @@ func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []health.C
 		}
 		return list
 	case n >= s.Limits.ENIs:
-		return []health.Cause{{Reason: health.ENILimitReached, What: fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Foreign)}}
+		return []pool.Cause{{Kind: pool.ENILimit, Words: fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Foreign)}}
 	case full != "":
-		return []health.Cause{{Reason: health.ENILimitReached, What: "it has " + full}}
-	case quota.Reason != "":
-		return []health.Cause{quota}
+		return []pool.Cause{{Kind: pool.ENILimit, Words: "it has " + full}}
+	case quota.Kind != 0:
+		return []pool.Cause{quota}
 	}
 	return a.noSubnet(slots, now)
 }
 
-// unmade returns what is the matter with an ENI that was begun, if something is. An intent that
-// follows on one that was given up is no better off than that.
-func (a *Agent) unmade(c create, now time.Duration) (h backoff, failed bool) {
-	if h, failed = a.backoffs[intentOf(c.Token)]; failed {
-		return h, true
+// unmade returns what is the matter with an ENI that was begun, no cause if nothing is. An intent
+// that follows on one that was given up is no better off than that.
+func (a *Agent) unmade(c create, now time.Duration) pool.Cause {
+	s := intentOf(c.Token)
+	if _, failed := a.backoffs[s]; !failed {
+		return a.backoffs.cause(newENIsIn(c.Subnet), now)
 	}
-	h = a.backoffs[newENIsIn(c.Subnet)]
-	return h, h.err != nil && h.until+quiet > now
+	why := a.backoffs.because(s)
+	why.Object, why.Slots = c.Subnet, c.Slots
+	return why
 }
 
-// noENI says in one line why an ENI that was begun does not come, "" if nothing is known.
-func (a *Agent) noENI(now time.Duration) string {
+// noENI says why an ENI that was begun does not come, no cause if nothing is known.
+func (a *Agent) noENI(now time.Duration) (why pool.Cause) {
 	for _, c := range a.mem.Creates {
-		if h, failed := a.unmade(c, now); failed {
-			return "cloud: " + h.why()
+		if why = a.unmade(c, now); why.Kind != 0 {
+			return why
 		}
 	}
 	for _, s := range a.view.subnets { // until the next intent
-		if h, failed := a.unmade(create{Subnet: s.ID}, now); failed && s.New {
-			return "cloud: " + h.why()
+		if why = a.unmade(create{Subnet: s.ID}, now); why.Kind != 0 && s.New {
+			return why
 		}
 	}
-	return ""
+	return pool.Cause{}
 }
 
 // noSubnet says why no subnet takes a new ENI of that many slots, nothing if one does.
-func (a *Agent) noSubnet(slots int, now time.Duration) []health.Cause {
+func (a *Agent) noSubnet(slots int, now time.Duration) []pool.Cause {
 	need := 1
 	if a.conf.Pool.Mode == pool.Burstable && !a.conf.Pool.Partial {
 		need = min(slots, a.decision.Most-a.demand.owned) // it is filled, or not made
 	}
-	var list []health.Cause
+	var list []pool.Cause
 	for i := range a.view.subnets {
 		n := &a.view.subnets[i]
 		if !n.New {
 			continue
 		}
-		c := a.backoffs[newENIsIn(n.ID)].cause(now)
-		if c.Reason == health.CloudFailed {
-			c.Reason = health.NoSubnet // it is not there, or takes none
-		}
-		if c.Reason == "" {
+		c := a.backoffs.cause(newENIsIn(n.ID), now)
+		if c.Kind == 0 {
 			c = a.subnet(n.ID, need+1, now) // its primary address is no pod's
 		}
-		if c.Reason == "" {
+		if c.Kind == 0 {
 			return nil
 		}
 		list = append(list, c)
 	}
 	if len(list) == 0 {
-		list = append(list, health.Cause{Reason: health.NoSubnet})
+		list = append(list, pool.Cause{Kind: pool.NoSubnet, Words: "no subnet takes the ENI that is needed"})
 	}
 	return list
 }
@@ -192,32 +192,36 @@ func (a *Agent) noSubnet(slots int, now time.Duration) []health.Cause {
 // subnet says why the subnet does not give that many addresses; the cause has no
 // reason where it does. One that had none lately has none until a while has passed:
 // what others give back there is soon gone again.
-func (a *Agent) subnet(id string, need int, now time.Duration) health.Cause {
+func (a *Agent) subnet(id string, need int, now time.Duration) pool.Cause {
 	n, known := a.view.subnet(id)
 	switch {
 	case !known:
-		return health.Cause{Reason: health.NoSubnet, What: "nothing is known of subnet " + id}
+		return pool.Cause{Kind: pool.NoSubnet, Object: id, Next: a.lookDue(now), Words: "nothing is known of subnet " + id}
 	case a.backoffs.active(fullSubnet(id), now), a.isFull(id, now), a.view.mayGive(n) < need:
-		return health.Cause{Reason: health.SubnetExhausted, What: id}
+		return pool.Cause{Kind: pool.SubnetFull, Object: id, Next: max(a.backoffs[fullSubnet(id)].until, a.lookDue(now))}
 	}
-	return health.Cause{}
+	return pool.Cause{}
 }
 
 // join makes one cause of the subnets that have no more.
-func join(list []health.Cause) []health.Cause {
+func join(list []pool.Cause) []pool.Cause {
 	var full []string
-	var rest []health.Cause
+	var rest []pool.Cause
+	all := pool.Cause{Kind: pool.SubnetFull}
 	for _, c := range list {
 		switch {
-		case c.Reason != health.SubnetExhausted:
+		case c.Kind != pool.SubnetFull:
 			rest = append(rest, c)
-		case !slices.Contains(full, c.What):
-			full = append(full, c.What)
+		case !slices.Contains(full, c.Object):
+			full = append(full, c.Object)
+			all.Slots, all.Next = all.Slots+c.Slots, max(all.Next, c.Next)
 		}
 	}
 	if len(full) > 0 {
 		slices.Sort(full)
-		rest = append(rest, health.Cause{Reason: health.SubnetExhausted, What: "no addresses left in subnet " + strings.Join(full, ",")})
+		all.Object = strings.Join(full, ",")
+		all.Words = "no addresses left in subnet " + all.Object
+		rest = append(rest, all)
 	}
 	return rest
 }

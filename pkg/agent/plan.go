@@ -28,12 +28,12 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, er
 	if a.demand.wanted > a.demand.owned {
 		a.pressure = a.pressure.lacking(now)
 	}
-	a.status.Blockers = nil
+	a.blockers = nil
 	target := a.decision.Target
 	wanted, there := max(target, a.demand.wanted), present(book, snap)
 	if wanted != target || !pool.Settled(a.conf.Pool, snap, there, wanted) {
 		a.fill(&snap, book, now)
-		a.status.Blockers = pool.Blockers(a.conf.Pool, snap, wanted)
+		a.blockers = pool.Blockers(a.conf.Pool, snap, wanted)
 		snap.Needed = max(a.demand.wanted, 1) // a node without any address is not ready for pods
 		steps = pool.Plan(a.conf.Pool, snap, target)
 		if a.pressed(now) {

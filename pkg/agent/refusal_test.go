@@ -11,7 +11,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
-	"github.com/enipool/enipool/pkg/health"
+	"github.com/enipool/enipool/pkg/pool"
 )
 
 // The cloud refuses what is about one ENI: it has lost the tag that permissions rest on, or its
@@ -92,11 +92,11 @@ func TestOneSubnetThatIsForbiddenDoesNotStarveTheNode(t *testing.T) {
 func TestASubnetThatIsForbiddenIsNotToldAsExhausted(t *testing.T) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
 	a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
-	for err, want := range map[error]string{cloud.ErrForbidden: health.CloudForbidden, cloud.ErrUnavailable: health.CloudUnavailable, cloud.ErrSubnetFull: health.SubnetExhausted} {
+	for err, want := range map[error]pool.Kind{cloud.ErrForbidden: pool.Forbidden, cloud.ErrUnavailable: pool.Unavailable, cloud.ErrSubnetFull: pool.SubnetFull, cloud.ErrNotFound: pool.NoSubnet} {
 		a.view.subnets = []cloud.Subnet{{ID: "subnet-a", Free: 100, New: true}}
 		a.backoffs = backoffs{}
 		a.take(result{call: &call{key: intentKey("t"), op: "CreateInterface", subnet: "subnet-a"}, err: err}, 1)
-		if got := a.noSubnet(1, 2)[0]; got.Reason != want {
+		if got := a.noSubnet(1, 2)[0]; got.Kind != want {
 			t.Errorf("%v: the subnet is told as %+v, want %s", err, got, want)
 		}
 	}

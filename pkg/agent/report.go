@@ -2,14 +2,12 @@ package agent
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/status"
 )
@@ -50,7 +48,7 @@ func (a *Agent) report(now time.Duration) {
 	}
 	a.tellFights(now)
 	a.tellOutsideVPC()
-	s.Problem = a.problem(a.bookErr)
+	a.tellCauses(now)
 	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && a.view.known
 	s.Watched, s.Synced, s.Pods = a.demand.watched, a.demand.synced, a.demand.pods
 	if a.FastPath != nil {
@@ -97,63 +95,6 @@ func counts(b *ipam.State, now time.Duration) status.Addresses {
 	return status.Addresses{Attached: c.Total + len(b.Damaged), Free: c.Free, Used: c.Used - lost, Cooling: c.Cooling, Releasing: c.Releasing, Lost: lost, Held: c.Held, Damaged: len(b.Damaged)}
 }
 
-// problem is the most important thing that is wrong now, "" if nothing is.
-func (a *Agent) problem(book error) string {
-	s := &a.status
-	short := s.Addresses.Free == 0 && s.Waiters > 0
-	refusal, refused := a.refusal(a.Now())
-	switch {
-	case !a.view.known:
-		if why := refusal.why(); why != "" {
-			return "cloud: " + why
-		}
-		return "cloud has not answered yet"
-	case book != nil || a.rebuildFails():
-		return "node cache: " + a.cacheProblem()
-	case refused:
-		return "cloud: " + refusal.why()
-	case len(a.waitingLinks) > 0:
-		return a.noLink()
-	case len(s.Unlinked) > 0:
-		return strings.Join(s.Unlinked, "; ")
-	case len(a.wrongMACs) > 0:
-		return strings.Join(a.wrongMACs, "; ")
-	case a.wrongVPC != "":
-		return a.wrongVPC
-	case s.Most == 0 && a.sized: // an agent that ends before that knows nothing of room
-		return a.noRoom()
-	case short && a.noENI(a.Now()) != "":
-		return a.noENI(a.Now())
-	case short && a.backoffs[newENIsIn("")].why() != "": // an ENI in another subnet would be refused, too
-		return a.backoffs[newENIsIn("")].why()
-	case short && s.Exhausted != "":
-		return "no addresses left in subnet " + s.Exhausted + ": name another one of the node's zone in cloud.subnets or cloud.subnetTags"
-	case short && len(s.Held) > 0:
-		return heldProblem(s.Held)
-	case short && len(a.causes) > 0: // the plan's own words know nothing of what the cloud said
-		return health.Explain(a.causes)
-	case short && len(s.Blockers) > 0:
-		return strings.Join(s.Blockers, "; ")
-	}
-	return cmp.Or(a.backoffs[of(compares)].why(), a.backoffs[of(adopts)].why(), a.backoffs[of(shapes)].why(), strings.Join(s.Misrouted, "; "), strings.Join(s.Blocked, "; "), undoneProblem(s.Undone))
-}
-
-// refusal returns what the cloud refuses the node: a class of calls, or what a person has to
-// grant.
-func (a *Agent) refusal(now time.Duration) (backoff, bool) {
-	for _, c := range [...]class{grows, looks, gives} {
-		if h, refused := a.backoffs[of(c)]; refused {
-			return h, true
-		}
-	}
-	for _, s := range a.backoffs.scopes() {
-		if h := a.backoffs[s]; s.class == grows && errors.Is(h.err, cloud.ErrForbidden) && h.until+quiet > now {
-			return h, true
-		}
-	}
-	return backoff{}, false
-}
-
 // undoneProblem says that repairs don't last, "" if they do.
 func undoneProblem(list []status.Undone) string {
 	if len(list) == 0 {
@@ -196,21 +137,6 @@ func (a *Agent) noRoom() string {
 
 // firstIndex returns the lowest device index whose addresses are for pods.
 func (a *Agent) firstIndex() int { return a.conf.Pool.FirstIndex(a.view.limits) }
-
-// why is what a pod without an address is told beside the pool's own numbers.
-func (a *Agent) why() string {
-	s := &a.status
-	text := fmt.Sprintf("target %d, at most %d", s.Target, s.Most)
-	if len(s.InFlight) > 0 {
-		text += ", under way: " + s.InFlight[0]
-	}
-	if s.Problem != "" {
-		text += ", problem: " + s.Problem
-	} else if len(s.Blockers) > 0 {
-		text += ", " + s.Blockers[0]
-	}
-	return text
-}
 
 // fullSubnets names the subnets that are full.
 func (a *Agent) fullSubnets(now time.Duration) string {

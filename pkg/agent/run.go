@@ -144,7 +144,7 @@ func (a *Agent) Plan(ctx context.Context) ([]string, error) {
 	if a.status.Most == 0 {
 		lines = append(lines, a.noRoom())
 	}
-	return append(lines, a.status.Blockers...), err
+	return append(lines, pool.Texts(a.blockers)...), err
 }
 
 // bookToBe returns the book, or the one that would be built, and says so.

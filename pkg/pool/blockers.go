@@ -5,32 +5,32 @@ import "fmt"
 // Blockers returns why the node can't have target slots now, for status and logs:
 // what keeps each ENI from getting more, and why there is no new one. It returns
 // nothing when a plan gets there.
-func Blockers(c Config, s Snapshot, target int) []string {
+func Blockers(c Config, s Snapshot, target int) []Cause {
 	if len(s.Families) == 0 {
-		return []string{"the node's address families are not known"}
+		return []Cause{{Kind: CacheUnusable, Words: "the node's address families are not known"}}
 	}
 	l := open(c, s, target)
 	l.grow()
-	var list []string
+	var list []Cause
 	if target > l.most {
-		list = append(list, l.limit())
+		list = append(list, Cause{Kind: AddressLimit, Slots: target - l.most, Words: l.limit()})
 	}
 	if l.short() <= 0 {
 		return list
 	}
 	for i := range s.ENIs {
 		if e := &s.ENIs[i]; e.Leaving && e.Index >= c.FirstIndex(s.Limits) {
-			list = append(list, fmt.Sprintf("%s is being deleted", e.ID))
+			list = append(list, Cause{Kind: UnderWay, Object: e.ID, Words: e.ID + " is being deleted"})
 		}
 	}
 	for _, n := range l.nics {
 		list = append(list, n.blockers()...)
 	}
 	if why := l.full(); why != "" {
-		return append(list, why)
+		return append(list, Cause{Kind: ENILimit, Slots: l.short(), Words: why})
 	}
 	if s.NoNew != "" {
-		return append(list, "no new ENI is asked for now: "+s.NoNew)
+		return append(list, Cause{Kind: ENILimit, Slots: l.short(), Words: "no new ENI is asked for now: " + s.NoNew})
 	}
 	return append(list, l.noSubnet()...)
 }
@@ -52,42 +52,46 @@ func (l *ledger) limit() string {
 }
 
 // blockers returns what keeps the ENI from its full number of slots.
-func (n *nic) blockers() []string {
-	if n.NoLink {
-		return []string{fmt.Sprintf("%s: its link %s is missing on the node", n.ID, n.Device)}
+func (n *nic) blockers() (list []Cause) {
+	told := func(k Kind, addresses int, format string, args ...any) {
+		list = append(list, Cause{Kind: k, Object: n.ID, Slots: addresses, Words: n.ID + fmt.Sprintf(format, args...)})
 	}
-	var list []string
+	if n.NoLink {
+		told(LinkMissing, 0, ": its link %s is missing on the node", n.Device)
+		return list
+	}
 	short := false
 	for i := range n.tallies {
 		t := &n.tallies[i]
 		if t.lost > 0 {
-			list = append(list, fmt.Sprintf("%s: %d %s addresses that the cloud took are still pods'", n.ID, t.lost, t.family))
+			told(RoomTaken, t.lost, ": %d %s addresses that the cloud took are still pods'", t.lost, t.family)
 		}
 		if t.others > 0 {
-			list = append(list, fmt.Sprintf("%s: %d %s addresses are held by others", n.ID, t.others, t.family))
+			told(HeldByOthers, t.others, ": %d %s addresses are held by others", t.others, t.family)
 		}
 		if t.gone > 0 {
-			list = append(list, fmt.Sprintf("%s: %d %s addresses are on their way back", n.ID, t.gone, t.family))
+			told(RoomTaken, t.gone, ": %d %s addresses are on their way back", t.gone, t.family)
 		}
 		if k := t.singles(); k > 0 && t.room() < t.size {
-			list = append(list, fmt.Sprintf("%s: %d single %s addresses take the room of a block of %d each", n.ID, k, t.family, t.size))
+			told(RoomTaken, k*(t.size-1), ": %d single %s addresses take the room of a block of %d each", k, t.family, t.size)
 		}
 		if t.room() >= t.size {
 			short = short || n.field == nil || n.Busy || n.NoMore || n.field.Blocked || n.field.left[i] <= 0
 		}
 	}
+	missing := n.least(func(t tally) int { return max(0, t.room()) })
 	switch {
 	case !short:
 	case n.NoMore:
-		list = append(list, fmt.Sprintf("%s is left alone", n.ID)+words(n.Why))
+		told(CallFailed, missing, " is left alone%s", words(n.Why))
 	case n.Busy:
-		list = append(list, fmt.Sprintf("%s is busy with an earlier call", n.ID))
+		told(UnderWay, missing, " is busy with an earlier call")
 	case n.field == nil:
-		list = append(list, fmt.Sprintf("%s: nothing is known of its subnet %s", n.ID, n.Subnet))
+		told(NoSubnet, missing, ": nothing is known of its subnet %s", n.Subnet)
 	case n.field.Blocked:
-		list = append(list, fmt.Sprintf("%s: its subnet %s refused lately", n.ID, n.Subnet)+words(n.field.Why))
+		told(CallFailed, missing, ": its subnet %s refused lately%s", n.Subnet, words(n.field.Why))
 	default:
-		list = append(list, fmt.Sprintf("%s: its subnet %s has no address left", n.ID, n.Subnet))
+		told(SubnetFull, missing, ": its subnet %s has no address left", n.Subnet)
 	}
 	return list
 }
@@ -101,22 +105,24 @@ func words(why string) string {
 }
 
 // noSubnet returns why no subnet takes a new ENI.
-func (l *ledger) noSubnet() []string {
-	var list []string
+func (l *ledger) noSubnet() (list []Cause) {
+	told := func(k Kind, subnet, format string, args ...any) {
+		list = append(list, Cause{Kind: k, Object: subnet, Slots: l.short(), Words: subnet + fmt.Sprintf(format, args...)})
+	}
 	for _, f := range l.subnets {
 		switch need := 2; {
 		case !f.New:
 		case f.Blocked, f.NoNew:
-			list = append(list, fmt.Sprintf("%s refused lately: no new ENI there now", f.ID)+words(f.Why))
+			told(CallFailed, f.ID, " refused lately: no new ENI there now%s", words(f.Why))
 		default:
 			if l.c.Mode == Burstable && !l.c.Partial {
 				need = l.fullSize() + 1
 			}
-			list = append(list, fmt.Sprintf("%s has %d addresses left, a new ENI needs %d", f.ID, max(0, f.room()), need))
+			told(SubnetFull, f.ID, " has %d addresses left, a new ENI needs %d", max(0, f.room()), need)
 		}
 	}
 	if len(list) == 0 {
-		return []string{"no subnet takes new ENIs now"}
+		told(NoSubnet, "", "no subnet takes new ENIs now")
 	}
 	return list
 }

@@ -367,7 +367,7 @@ func (k trial) awaits() bool {
 func (k trial) checkBlockers(t *rapid.T) {
 	list := Blockers(k.c, k.s, k.target)
 	if again := Blockers(k.c, k.s, k.target); !slices.Equal(list, again) {
-		t.Fatalf("two answers: %q and %q", list, again)
+		t.Fatalf("two answers: %+v and %+v", list, again)
 	}
 	if k.awaits() {
 		return
@@ -376,10 +376,12 @@ func (k trial) checkBlockers(t *rapid.T) {
 	_, before := sum(k.c, k.s)
 	reached := max(owned, before) >= k.target
 	if reached == (len(list) > 0) && !(k.target > k.most() && max(owned, before) >= k.target) {
-		t.Fatalf("target %d, %d slots owned after the plan, reasons %q", k.target, owned, list)
+		t.Fatalf("target %d, %d slots owned after the plan, reasons %+v", k.target, owned, list)
 	}
-	if slices.Contains(list, "") {
-		t.Fatalf("an empty reason in %q", list)
+	for _, c := range list {
+		if c.Kind.String() == "" || c.Words == "" || c.Slots < 0 {
+			t.Fatalf("a cause that says nothing in %+v", list)
+		}
 	}
 }
 

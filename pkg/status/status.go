@@ -65,12 +65,24 @@ type Status struct {
 	Health     health.Report `json:"health"` // what the cluster is told; without a reason nothing is
 	FaultSince time.Time     `json:"faultSince,omitzero"`
 
+	// Causes are why pods don't get what they need, all at once: the first is the one that counts.
+	Causes []Cause `json:"causes,omitempty"`
+
 	Ready     bool   `json:"ready"`               // pods can get addresses and the agent does its work
 	Problem   string `json:"problem,omitempty"`   // the most important thing that is wrong now
 	Exhausted string `json:"exhausted,omitempty"` // subnets that have no more: their IDs
 
 	LastError     string    `json:"lastError,omitempty"`
 	LastErrorTime time.Time `json:"lastErrorTime,omitzero"`
+}
+
+// Cause is one answer to why the node does not have more addresses.
+type Cause struct {
+	Kind   string    `json:"kind"`             // one of few words, such as subnet-full
+	Object string    `json:"object,omitempty"` // the ENI or subnet, "" for the whole node
+	Slots  int       `json:"slots,omitempty"`  // that it keeps away, 0 if that is not known
+	Next   time.Time `json:"next,omitzero"`    // when that is tried again, if that is known
+	What   string    `json:"what"`             // for people
 }
 
 // Refused is a configuration that the agent did not take over: the one that was in force

@@ -18,7 +18,8 @@ func (s Status) Lines(now time.Time, p Process) []string {
 	}
 	heard := s.LastHeard()
 	age := now.Sub(heard)
-	if lost := s.lost(now, p); lost != "" {
+	lost := s.lost(now, p)
+	if lost != "" {
 		end := "; "
 		if strings.HasSuffix(lost, "?") {
 			end = " "
@@ -28,9 +29,9 @@ func (s Status) Lines(now time.Time, p Process) []string {
 	} else {
 		l.add("agent", "%s, mode %s, heard %s", state, s.mode(), ago(age))
 	}
-	l.each("problem", s.Problem)
-	if s.Health.Faulty {
-		l.add("fault", "%s for %s: %s", s.Health.Reason, span(now.Sub(s.FaultSince)), s.Health.Message)
+	l.each("cause", s.Cause(now))
+	if lost == "" {
+		l.each("next try", s.NextTry(now))
 	}
 	if r := s.Refused; r != nil {
 		l.add("refused", "%s", r.tell(", "+ago(now.Sub(r.Since))))
@@ -47,11 +48,8 @@ func (s Status) Lines(now time.Time, p Process) []string {
 		l.add("fast path", "%s", s.fastPath(now, p))
 	}
 	l.each("in flight", s.InFlight...)
-	l.each("left alone", s.Backoff...)
-	l.each("blocked", s.Blockers...)
 	l.each("left out", s.LeftOut...)
 	l.each("unused", s.Unused...)
-	l.each("exhausted", s.Exhausted)
 	if n := s.Addresses.Lost; n > 0 {
 		l.add("lost", "%s that pods use and the cloud took away", addresses(n))
 	}
@@ -63,9 +61,6 @@ func (s Status) Lines(now time.Time, p Process) []string {
 	l.each("host ports", s.PortConflicts...)
 	if s.Orphans > 0 {
 		l.add("orphans", "%s of dead sandboxes, about to be taken back", addresses(s.Orphans))
-	}
-	if s.LastError != "" {
-		l.add("last error", "%s (%s)", s.LastError, ago(now.Sub(s.LastErrorTime)))
 	}
 	return l
 }

@@ -11,14 +11,15 @@ import (
 
 func TestAStatusIsToldInLines(t *testing.T) {
 	busy := example()
-	busy.Waiters, busy.Ready, busy.Problem, busy.Exhausted = 35, false, "no addresses left in subnet subnet-a", "subnet-a,subnet-b"
+	busy.Waiters, busy.Ready, busy.Problem, busy.Exhausted = 35, false, "no addresses left in\x1b subnet subnet-a", "subnet-a,subnet-b"
 	busy.InFlight = []string{"assign 32 ipv4 addresses to eni-a", "delete eni-b"}
-	busy.Backoff = []string{"cloud for 12s: throttled"}
+	busy.Backoff = []string{"releases for 20s: throttled", "requests for addresses in subnet-a for 12s: full"}
+	busy.Causes = []Cause{{Kind: "subnet-full", Object: "subnet-a", Next: noon.Add(16 * time.Second), What: busy.Problem}, {Kind: "throttled", What: "throttled"}}
 	busy.Blockers = []string{"every ENI is full, and no subnet has room for one more"}
 	busy.Addresses.Lost, busy.Addresses.Held, busy.Orphans = 1, 3, 2
 	busy.Unused = []string{"eni-a, an ENI that gets no addresses for pods, has 2 that no pod uses"}
 	busy.Shared = []string{"10.0.1.4 of default/web is claimed by others too: rule 1536: from 10.0.1.4 lookup 2"}
-	busy.LastError, busy.LastErrorTime = "AssignAddresses eni-a:\x1b[31m\tthrottled", noon.Add(-90*time.Second)
+	busy.LastError, busy.LastErrorTime = "AssignAddresses eni-a: throttled", noon.Add(-90*time.Second)
 	exhausted := example()
 	exhausted.Watched, exhausted.Synced, exhausted.Pods, exhausted.Waiters = true, true, 36, 2
 	exhausted.Health = health.Report{Faulty: true, Reason: health.SubnetExhausted, Message: "2 pods have no address: ...", Capacity: 34}
@@ -84,31 +85,28 @@ fast path:	off: chain FORWARD of ip filter drops what no rule of it accepts; IPV
 `},
 		{"everything is wrong", busy, 4 * time.Second, `
 agent:	not ready, mode batch by equation, heard 4s ago
-problem:	no addresses left in subnet subnet-a
+cause:	no addresses left in  subnet subnet-a (and 1 more: -o json has all)
+next try:	in 12s
 demand:	36 (35 wait), need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 in flight:	assign 32 ipv4 addresses to eni-a
 in flight:	delete eni-b
-left alone:	cloud for 12s: throttled
-blocked:	every ENI is full, and no subnet has room for one more
 unused:	eni-a, an ENI that gets no addresses for pods, has 2 that no pod uses
-exhausted:	subnet-a,subnet-b
 lost:	1 address that pods use and the cloud took away
 held:	3 addresses that others have: see below; pool check says what to do
 claimed:	10.0.1.4 of default/web is claimed by others too: rule 1536: from 10.0.1.4 lookup 2
 orphans:	2 addresses of dead sandboxes, about to be taken back
-last error:	AssignAddresses eni-a: [31m throttled (1m34s ago)
 `},
 		{"a fault", exhausted, 4 * time.Second, `
 agent:	ready, mode batch by equation, heard 4s ago
-fault:	SubnetExhausted for 2m4s: 2 pods have no address: ...
+cause:	SubnetExhausted for 2m4s: 2 pods have no address: ...
 demand:	36 (36 pods, 2 wait), need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 capacity:	34 pods, as long as there are no more addresses
 `},
 		{"repairs that don't last", fought, 4 * time.Second, `
 agent:	ready, mode batch by equation, heard 4s ago
-problem:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: add rule 512: from all lookup 100; who it may be: a second agent
+cause:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: add rule 512: from all lookup 100; who it may be: a second agent
 demand:	36, need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 undone:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: b; who it may be: a second agent
@@ -154,9 +152,33 @@ limits:	0 slots, 0 of 0 ENIs, 0 pods
 
 func TestAClockThatWasSetBackTellsNoNegativeTimes(t *testing.T) {
 	s := example()
-	s.LastError, s.LastErrorTime = "throttled", noon
-	lines := s.Lines(noon.Add(-time.Hour), Process{})
-	if last := lines[len(lines)-1]; last != "last error:\tthrottled (now)" {
-		t.Error(last)
+	s.Health, s.FaultSince = health.Report{Faulty: true, Reason: health.SubnetExhausted, Message: "2 pods have no address"}, noon
+	if cause := s.Cause(noon.Add(-time.Hour)); cause != "SubnetExhausted for 0s: 2 pods have no address" {
+		t.Error(cause)
+	}
+}
+
+// Each agent tells in its way, and people get one line of what is wrong and one of when it is
+// tried again. During a rollout enipoolctl reads what agents of the previous release wrote.
+func TestOneLineTellsTheCauseAndOneTheNextTry(t *testing.T) {
+	faulty := health.Report{Faulty: true, Reason: health.CloudForbidden, Message: "3 pods have no address: ..."}
+	for _, tt := range []struct {
+		name        string
+		s           Status
+		cause, next string
+	}{
+		{"nothing is wrong", Status{}, "", ""},
+		{"a cause that is tried again", Status{Problem: "cloud: forbidden", Causes: []Cause{{Kind: "forbidden", What: "cloud: forbidden", Next: noon.Add(71 * time.Second)}}, Backoff: []string{"x for 1s"}},
+			"cloud: forbidden", "in 1m11s"},
+		{"one that is tried now", Status{Problem: "p", Causes: []Cause{{What: "p", Next: noon}}}, "p", ""},
+		{"several", Status{Problem: "p", Causes: make([]Cause, 3)}, "p (and 2 more: -o json has all)", ""},
+		{"what the cluster is told of it", Status{Problem: "p", Causes: make([]Cause, 1), Health: faulty, FaultSince: noon.Add(-time.Minute)}, "CloudForbidden for 1m0s: p", ""},
+		{"no pod waits, and the pool can't grow", Status{Blockers: []string{"eni-a is busy", "b"}}, "eni-a is busy", ""},
+		{"a fault of the previous release", Status{Health: faulty, FaultSince: noon}, "CloudForbidden for 0s: 3 pods have no address: ...", ""},
+		{"a back-off of the previous release", Status{Problem: "cloud: throttled", Backoff: []string{"cloud for 12s: throttled", "y"}}, "cloud: throttled", "cloud for 12s: throttled"},
+	} {
+		if cause, next := tt.s.Cause(noon), tt.s.NextTry(noon); cause != tt.cause || next != tt.next {
+			t.Errorf("%s: cause %q, next try %q, want %q and %q", tt.name, cause, next, tt.cause, tt.next)
+		}
 	}
 }

@@ -69,7 +69,7 @@ func TestWhatKeepsAPodFromAnAddressIsNamedUntilItIsGone(t *testing.T) {
 			waiting := s.call("ADD", "c", time.Minute)
 			s.must(s.node.Do(waiting.Start))
 			s.told("the status names it", func(st status.Status) bool { return regexp.MustCompile(c.reason).MatchString(st.Problem) })
-			if out := s.show(); !regexp.MustCompile(`(?m)^problem: .*(` + c.reason + ")").MatchString(out) {
+			if out := s.show(); !regexp.MustCompile(`(?m)^cause: .*(` + c.reason + ")").MatchString(out) {
 				t.Errorf("pool show does not name %s:\n%s", c.reason, out)
 			}
 			if code, body, err := s.get("/readyz"); code != 200 {

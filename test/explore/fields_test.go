@@ -79,7 +79,7 @@ func TestTheDigestLeavesOutNothingElse(t *testing.T) {
 	walk(reflect.TypeFor[engine.Node]())
 	slices.Sort(out)
 	want := strings.Fields(`
-		agent.Agent.book agent.Agent.bookErr agent.Agent.causes agent.Agent.fights agent.Agent.known
+		agent.Agent.blockers agent.Agent.book agent.Agent.bookErr agent.Agent.causes agent.Agent.fights agent.Agent.known
 		agent.Agent.lines agent.Agent.planned agent.Agent.said agent.Agent.status agent.Agent.steps
 		agent.backoff.err agent.create.Reason agent.memory.Health agent.view.known
 		cloud.Interface.Created cloud.Interface.MAC driver.Interface.Created driver.Interface.MAC driver.Mark.Asked

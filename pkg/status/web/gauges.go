@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/scale"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,6 +60,7 @@ var (
 	readyDesc     = describe("enipool_ready", "Whether pods can get addresses and the agent does its work.")
 	addressesDesc = describe("enipool_addresses", "Addresses on the node's ENIs for pods, by state. Their sum is what is attached.", "state")
 	reasonDesc    = describe("enipool_reason", "1 for the reason why the target is what it is, 0 for the others.", "reason")
+	causeDesc     = describe("enipool_cause", "1 for the kind of what keeps pods from addresses, or the node from its work, 0 for the others.", "kind")
 	exhaustedDesc = describe("enipool_subnet_exhausted", "Whether the subnet had no more addresses lately, for subnets that ever had none.", "subnet")
 )
 
@@ -118,7 +120,7 @@ func (g gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, p := range plain {
 		out <- p.desc
 	}
-	for _, d := range []*prometheus.Desc{readyDesc, addressesDesc, reasonDesc, exhaustedDesc, fastDesc, fastOffDesc, jumpedDesc, faultDesc, capacityDesc, podsDesc, knownDesc} {
+	for _, d := range []*prometheus.Desc{readyDesc, addressesDesc, reasonDesc, causeDesc, exhaustedDesc, fastDesc, fastOffDesc, jumpedDesc, faultDesc, capacityDesc, podsDesc, knownDesc} {
 		out <- d
 	}
 }
@@ -145,6 +147,9 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 	tell(addressesDesc, a.Lost, "lost")
 	tell(addressesDesc, a.Held, "held")
 	tell(addressesDesc, a.Damaged, "damaged")
+	for _, k := range pool.Kinds() {
+		tell(causeDesc, number(len(s.Causes) > 0 && s.Causes[0].Kind == k.String()), k.String())
+	}
 	for _, r := range reasons {
 		tell(reasonDesc, number(s.Reason == string(r)), string(r))
 	}
