@@ -29,6 +29,11 @@ func (f File) Write(s Status) error {
 			return nil
 		}
 	}
+	return f.put(s)
+}
+
+// put makes the file hold s.
+func (f File) put(s Status) error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)

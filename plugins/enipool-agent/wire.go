@@ -128,7 +128,7 @@ func (p process) serve(ctx context.Context, from source) error {
 
 func parts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r *reload, fast *node.FastPath) agent.Parts {
 	log, cache := r.log, nodecache.Cache{Path: conf.Cache}
-	page := status.Beside(conf.Cache)
+	page := &status.Page{File: status.Beside(conf.Cache)}
 	return agent.Parts{
 		Book: cache, Unusable: nodecache.Unusable, Writable: cache.CheckWritable, Cloud: client, Memory: agent.File{Path: conf.State}, Events: metrics, Log: log,
 		Kernel:  node.Node{Cache: cache, Now: nodecache.SinceBoot, Fast: fast},
