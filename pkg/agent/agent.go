@@ -180,18 +180,19 @@ type Agent struct {
 	wrongVPC     string                   // what is wrong with the VPC's ranges, "" if nothing is
 	lines, enis  int                      // of the book that was compared with the view last
 
-	book     *ipam.State // as last read, nil if it could not be
-	bookErr  error
-	planned  bool   // this tick could make a plan: the book can be used
-	sized    bool   // the limits of the instance were known to a plan
-	known    podSet // kept for lookForPods, which fills it anew in each tick
-	decision scale.Decision
-	demand   demand
-	waiting  []nodecache.Waiter // that have no address
-	causes   []pool.Cause       // why the node can't have one more address, ranked
-	blockers []pool.Cause       // why the target is out of reach
-	status   status.Status
-	steps    int // done so far, to tell an idle tick
+	book      *ipam.State // as last read, nil if it could not be
+	bookErr   error
+	planned   bool   // this tick could make a plan: the book can be used
+	exhausted bool   // no subnet of the node has more: it releases what it can spare
+	sized     bool   // the limits of the instance were known to a plan
+	known     podSet // kept for lookForPods, which fills it anew in each tick
+	decision  scale.Decision
+	demand    demand
+	waiting   []nodecache.Waiter // that have no address
+	causes    []pool.Cause       // why the node can't have one more address, ranked
+	blockers  []pool.Cause       // why the target is out of reach
+	status    status.Status
+	steps     int // done so far, to tell an idle tick
 }
 
 // New returns the agent of a node. What an earlier one remembered is taken over.

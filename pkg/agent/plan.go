@@ -30,12 +30,15 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, er
 	}
 	a.blockers = nil
 	target := a.decision.Target
-	wanted, there := max(target, a.demand.wanted), present(book, snap)
-	if wanted != target || !pool.Settled(a.conf.Pool, snap, there, wanted) {
+	wanted, there, conf := max(target, a.demand.wanted), present(book, snap), a.conf.Pool
+	if a.exhausted {
+		conf.MaxAboveWatermark = 0 // what is beyond the target others need
+	}
+	if wanted != target || !pool.Settled(conf, snap, there, wanted) {
 		a.fill(&snap, book, now)
-		a.blockers = pool.Blockers(a.conf.Pool, snap, wanted)
+		a.blockers = pool.Blockers(conf, snap, wanted)
 		snap.Needed = max(a.demand.wanted, 1) // a node without any address is not ready for pods
-		steps = pool.Plan(a.conf.Pool, snap, target)
+		steps = pool.Plan(conf, snap, target)
 		if a.pressed(now) {
 			steps = slices.DeleteFunc(steps, func(s pool.Step) bool { return s.Spare })
 		}
@@ -71,7 +74,7 @@ func (a *Agent) size(snap pool.Snapshot, now time.Duration) {
 		a.decision.Target = max(a.decision.Target, min(a.demand.owned, a.decision.Most))
 		a.mem.Scale.Target = a.decision.Target
 	}
-	a.sized = true
+	a.sized, a.exhausted = true, o.Exhausted
 	a.status.Most, a.status.Exhausted = o.Most, a.fullSubnets(now)
 }
 

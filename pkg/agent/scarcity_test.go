@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/pool"
 )
 
 // scarceWorld is five nodes with 23 idle addresses each and one without any, in a
@@ -108,6 +109,28 @@ func TestSpareAddressesForOthersGoStepByStep(t *testing.T) {
 		}
 		if fmt.Sprint(sizes) != "[32 21 15 12 11 10]" {
 			t.Errorf("addresses for 9 pods while others take all: %v", sizes)
+		}
+	})
+}
+
+// What may stay above the watermark may not where others need it.
+func TestNothingStaysAboveTheWatermarkWhereOthersNeedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, large, func(n *testNode) {
+			inCluster(n)
+			n.conf.Pool.Mode, n.conf.Pool.PreAllocate, n.conf.Pool.MaxAboveWatermark = pool.BestEffort, 8, 16
+		})
+		defer n.stop()
+		n.crowd(9)
+		sleep(10 * time.Minute)
+		for range 1800 {
+			if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+				t.Fatal(err)
+			}
+			sleep(time.Second)
+		}
+		if got := n.total(); got != 10 {
+			t.Errorf("%d addresses for 9 pods while others take all", got)
 		}
 	})
 }
