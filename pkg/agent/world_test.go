@@ -65,8 +65,9 @@ type testNode struct {
 	options   func(engine.Options) engine.Options // of engines, nil: as they are
 	w         *world
 	name      string
-	shows     *int   // what Subnets show as left where they reserve for blocks; nil: they don't
-	showsOf   string // of which subnet, "" for all
+	phase     time.Duration // how much longer ago it booted than the first
+	shows     *int          // what Subnets show as left where they reserve for blocks; nil: they don't
+	showsOf   string        // of which subnet, "" for all
 	conf      agentconf.Config
 
 	mu       sync.Mutex
@@ -139,7 +140,7 @@ func (w *world) addNode(conf agentconf.Config, m sim.Machine) *testNode {
 	if _, err := w.account.AddNode(m); err != nil {
 		w.t.Fatal(err)
 	}
-	n := &testNode{w: w, name: conf.Node, conf: conf, routed: map[netip.Addr]bool{}, pods: map[eni.Key]*testPod{},
+	n := &testNode{w: w, name: conf.Node, phase: time.Duration(len(w.nodes)) * 1009, conf: conf, routed: map[netip.Addr]bool{}, pods: map[eni.Key]*testPod{},
 		waiting: map[eni.Key]nodecache.Waiter{}, hidden: map[string]bool{}, disturb: make(chan struct{}, 1), occupied: make(chan struct{}, 1), bookErr: nodecache.ErrMissing}
 	w.nodes = append(w.nodes, n)
 	return n
@@ -159,6 +160,10 @@ func (w *world) calls() map[string]int {
 }
 
 func (w *world) now() time.Duration { return time.Since(w.begin) + time.Hour }
+
+// now is the time since the node's boot. No two booted at the same instant: what they do at whole
+// seconds has an order.
+func (n *testNode) now() time.Duration { return n.w.now() + n.phase }
 
 // start runs a new agent. killAt counts its effects.
 func (n *testNode) start(killAt int, before bool) *life {
@@ -182,7 +187,7 @@ func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 	p := process{n, l}
 	parts := Parts{Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: newCloud(p), Orphans: p,
 		Memory: p, Events: noEvents{}, Occupied: n.occupied, Disturbed: n.disturb, Log: log, Wants: p.wants, Publish: p.publish, Beat: n.beat,
-		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Now: n.w.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))}
+		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Now: n.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))}
 	if n.api != nil {
 		parts.Pods, parts.Report, parts.Warn, parts.Wall = p.clusterPods, p.report, p.warn, p.wall
 	}
