@@ -72,8 +72,14 @@ func (a *Agent) build(ctx context.Context, now time.Duration) error {
 			a.Log.Warn("pod has an address that the cloud does not show", "address", addr, "pod", o.PodName())
 		}
 	}
-	err = a.Book.Replace(ctx, func(s *ipam.State, _ error) (*ipam.State, error) { return a.merge(sv, s, now) })
+	err = a.Book.Replace(ctx, func(s *ipam.State, _ error) (merged *ipam.State, err error) {
+		if merged, err = a.merge(sv, s, now); err == nil {
+			next = merged
+		}
+		return merged, err
+	})
 	if err == nil {
+		a.endReleases(next)
 		for _, line := range next.Holds() {
 			a.tellHeld([]netip.Addr{line.Addr}, map[netip.Addr]string{line.Addr: line.HeldBy})
 		}

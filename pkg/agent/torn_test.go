@@ -12,6 +12,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
 )
 
 // tear damages the record of the book's address i, as nodecache reads it.
@@ -210,4 +211,27 @@ func TestAnAddressWhoseRecordIsTornRests(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An agent ends after it has taken an address out of the book, and before it has written down
+// that the release is over. The next one finds the book damaged.
+func TestARebuildEndsReleasesOfWhatIsNotOnItsWayBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := one(t, large, nil)
+		defer n.stop()
+		_ = n.add()
+		n.all(t, time.Minute)
+		sleep(time.Minute)
+		n.mu.Lock()
+		n.life.agent.mem.Begun[netip.MustParseAddr("10.0.1.250")] = true
+		n.bookErr = nodecache.ErrDamaged
+		n.wake()
+		n.mu.Unlock()
+		sleep(5 * time.Second)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.bookErr != nil || len(n.life.agent.mem.Begun) > 0 {
+			t.Errorf("book %v, releases %v", n.bookErr, n.life.agent.mem.Begun)
+		}
+	})
 }
