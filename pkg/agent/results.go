@@ -262,7 +262,7 @@ func (a *Agent) failed(r result, now time.Duration) {
 	case cloud.ErrThrottled:
 		about = of(about.class)
 		f.delay = a.throttled(about.class, now)
-		if about.class == looks {
+		if about.class == looks && a.conf.DescribeQuiet() > 0 {
 			a.period.refused()
 		}
 	case cloud.ErrUnavailable:
