@@ -30,7 +30,8 @@ func (a *Agent) snapshot(book *ipam.State, now time.Duration) pool.Snapshot {
 		}
 	}
 	for _, c := range a.mem.Creates {
-		s.Pending = append(s.Pending, pool.Pending{Subnet: c.Subnet, Slots: c.Slots})
+		under := a.calls[intentKey(c.Token)]
+		s.Pending = append(s.Pending, pool.Pending{Subnet: c.Subnet, Slots: c.Slots, Soon: under != nil && now < under.usual()})
 	}
 	for _, n := range a.view.subnets {
 		why, blocked := a.backoffs.refused(fullSubnet(n.ID), now)
@@ -59,7 +60,7 @@ func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
 		Leaving: leaving,
 	}
 	if c := a.calls[eniKey(nic.ID)]; c != nil {
-		e.Busy = true
+		e.Busy, e.Soon = true, now < c.usual()
 		if c.op == "AssignAddresses" {
 			e.Coming = append(e.Coming, pool.Coming{Family: c.family, Count: c.count})
 		}
