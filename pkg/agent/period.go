@@ -78,7 +78,7 @@ func (a *Agent) wantsSubnets(now time.Duration) bool {
 
 // noLongerQuiet brings the next describe of a quiet node forward: it is not quiet any more.
 func (a *Agent) noLongerQuiet(now time.Duration) {
-	if a.period.quiet > 0 && a.conf.DescribeQuiet() > 0 {
+	if a.period.quiet > 0 {
 		a.period.quiet = 0
 		a.describeAt = min(a.describeAt, now+a.describeEvery())
 	}

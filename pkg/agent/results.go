@@ -44,9 +44,11 @@ func (a *Agent) take(r result, now time.Duration) {
 		if r.err == nil {
 			before := a.view
 			a.seen(r.described)
-			a.period.answered(a.isQuiet(r, before))
-			if a.conf.DescribeQuiet() > 0 && !a.urgent {
-				a.describeAt = now + a.describeEvery()
+			if a.conf.DescribeQuiet() > 0 {
+				a.period.answered(a.isQuiet(r, before))
+				if !a.urgent {
+					a.describeAt = now + a.describeEvery()
+				}
 			}
 		} else if r.limits != (eni.Limits{}) {
 			a.view.limits = r.limits // the next look need not ask for them
