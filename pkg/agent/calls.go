@@ -22,9 +22,8 @@ type call struct {
 	addrs  []netip.Addr
 	fresh  []netip.Addr // of addrs: those that no earlier call was about
 	create create
-	began  time.Duration // when it was launched
-	cost   int           // requests that it makes, 0 for 1
-	urgent bool          // a describe that another call's outcome asks for
+	cost   int  // requests that it makes, 0 for 1
+	urgent bool // a describe that another call's outcome asks for
 	run    func(context.Context, *result)
 }
 
@@ -73,15 +72,6 @@ func (c *call) String() string {
 	return "describe ENIs and subnets"
 }
 
-// usual is when a call has ended as most do. Up to then what it keeps others from waits for
-// it, and later for nothing: then another ENI is better than one that hangs.
-func (c *call) usual() time.Duration {
-	if c.op == "CreateInterface" {
-		return c.began + 15*time.Second
-	}
-	return c.began + 3*time.Second
-}
-
 // launch starts a call beside the loop. It returns false, and the next tick tries
 // again, where the call may not be made now: one about the same thing is under
 // way, too many are, the cloud is left alone, or the budget is used up.
@@ -92,7 +82,6 @@ func (a *Agent) launch(ctx context.Context, c *call, now time.Duration) bool {
 	if !a.budget.AllowN(time.Unix(0, 0).Add(now), min(max(c.cost, 1), a.conf.Cloud.CallsBurst)) {
 		return false
 	}
-	c.began = now
 	a.calls[c.key] = c
 	done, clock := a.done, a.Wall
 	limit := a.conf.Cloud.Timeout

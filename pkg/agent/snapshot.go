@@ -30,8 +30,7 @@ func (a *Agent) snapshot(book *ipam.State, now time.Duration) pool.Snapshot {
 		}
 	}
 	for _, c := range a.mem.Creates {
-		under := a.calls[intentKey(c.Token)]
-		s.Pending = append(s.Pending, pool.Pending{Subnet: c.Subnet, Slots: c.Slots, Soon: under != nil && now < under.usual()})
+		s.Pending = append(s.Pending, pool.Pending{Subnet: c.Subnet, Slots: c.Slots})
 	}
 	for _, n := range a.view.subnets {
 		why, blocked := a.backoffs.refused(fullSubnet(n.ID), now)
@@ -60,7 +59,7 @@ func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
 		Leaving: leaving,
 	}
 	if c := a.calls[eniKey(nic.ID)]; c != nil {
-		e.Busy, e.Soon = true, now < c.usual()
+		e.Busy = true
 		if c.op == "AssignAddresses" {
 			e.Coming = append(e.Coming, pool.Coming{Family: c.family, Count: c.count})
 		}

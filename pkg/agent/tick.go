@@ -194,9 +194,6 @@ func (a *Agent) next(now time.Duration) time.Duration {
 	sooner(a.decision.Again)
 	sooner(a.mem.Health.Again(a.conf.Kubernetes.Health))
 	sooner(a.cooledAt)
-	for _, c := range a.calls {
-		sooner(c.usual())
-	}
 	if a.rebuilt {
 		return minTick
 	}

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -45,37 +44,6 @@ func TestAPlanSaysWhereNoSubnetFillsAnENI(t *testing.T) {
 			t.Errorf("%s\nwant %s", steps[i].Reason, w)
 		}
 	}
-}
-
-// To wait for calls that are soon to end makes no ENI more, and nobody else is asked for less.
-func TestToWaitForCallsMakesNoENIMore(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		k := anyCase(t)
-		impatient := k.s
-		impatient.ENIs, impatient.Pending = slices.Clone(k.s.ENIs), slices.Clone(k.s.Pending)
-		for i := range impatient.ENIs {
-			impatient.ENIs[i].Soon = false
-		}
-		for i := range impatient.Pending {
-			impatient.Pending[i].Soon = false
-		}
-		count := func(steps []Step) (created, assigned int) {
-			for _, step := range steps {
-				switch step.Do {
-				case Create:
-					created++
-				case Assign:
-					assigned += step.Count
-				}
-			}
-			return created, assigned
-		}
-		made, asked := count(k.steps)
-		others, askedOthers := count(Plan(k.c, impatient, k.target))
-		if made > others || asked != askedOthers {
-			t.Fatalf("%d ENIs and %d addresses, without waiting %d and %d", made, asked, others, askedOthers)
-		}
-	})
 }
 
 // TestASubnetThatFillsTheENIIsPreferred: in every mode no new ENI lies where it can't be

@@ -16,7 +16,7 @@ func (l *ledger) grow() {
 	}
 	for _, n := range l.nics {
 		if n.Busy && len(n.Coming) > 0 {
-			l.arriving += l.await(n, min(n.unmatched(), l.ceiling-l.owned))
+			l.arriving += l.await(n)
 		} else {
 			l.even(n)
 		}
@@ -27,12 +27,6 @@ func (l *ledger) grow() {
 			n.wanted += l.raise(n, l.ceiling-l.owned, true)
 		}
 	}
-	for _, n := range l.nics {
-		if n.Soon && l.short() > 0 {
-			l.arriving += l.await(n, l.short())
-		}
-	}
-	l.awaitPending()
 	l.create()
 	l.prepare()
 }
@@ -70,12 +64,12 @@ func (l *ledger) mend(n *nic) {
 	l.owned += n.slots() - before
 }
 
-// await counts on up to k slots of a busy ENI that are asked for when its call has ended:
-// those that lack a family, which the call brings, and more while it is soon to end. Without
-// this the plan would make another ENI for the same slots meanwhile.
-func (l *ledger) await(n *nic, k int) (slots int) {
-	before := n.slots()
-	for slots < k && !n.NoLink && !n.NoMore && n.takes() && n.addSlot(true) {
+// await counts on slots of a busy ENI that lack a family: a call brings it one, and
+// the other is asked for when that has ended. Without this the plan would make
+// another ENI for the same slots meanwhile.
+func (l *ledger) await(n *nic) (slots int) {
+	before, k := n.slots(), min(n.unmatched(), l.ceiling-l.owned)
+	for slots < k && !n.NoLink && n.takes() && n.addSlot(true) {
 		for i := range n.tallies {
 			n.tallies[i].awaited += n.tallies[i].assign
 			n.tallies[i].assign = 0
@@ -84,23 +78,6 @@ func (l *ledger) await(n *nic, k int) (slots int) {
 	}
 	l.owned += slots
 	return slots
-}
-
-// awaitPending counts on slots of ENIs that are being made beyond those that they begin with:
-// to wait for one and to fill it takes hardly longer than to make another, which stays.
-func (l *ledger) awaitPending() {
-	for _, p := range l.s.Pending {
-		f := l.subnet(p.Subnet)
-		if !p.Soon || f == nil || f.Blocked {
-			continue
-		}
-		more := max(0, min(l.short(), perENI(l.s.Limits, l.s.Families)-p.Slots, f.room()))
-		for i, family := range l.s.Families {
-			f.left[i] -= price(l.s.Limits, family, roundUp(more, unit(l.s.Limits, family)))
-		}
-		l.owned += more
-		l.arriving += more
-	}
 }
 
 // takes tells whether the ENI's subnet may be asked for more.

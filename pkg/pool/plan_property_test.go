@@ -360,8 +360,7 @@ func (k trial) full() bool {
 
 // awaits tells whether a plan may count on what it will ask for only later.
 func (k trial) awaits() bool {
-	return slices.ContainsFunc(k.s.ENIs, func(e ENI) bool { return e.Soon || e.Busy && len(e.Coming) > 0 && len(k.s.Families) > 1 }) ||
-		slices.ContainsFunc(k.s.Pending, func(p Pending) bool { return p.Soon })
+	return slices.ContainsFunc(k.s.ENIs, func(e ENI) bool { return e.Busy && len(e.Coming) > 0 && len(k.s.Families) > 1 })
 }
 
 // checkBlockers: there is a reason exactly when the target is not reached.

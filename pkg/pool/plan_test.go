@@ -83,22 +83,6 @@ delete eni-c: demand needs 30 slots, 13 there: eni-c has no slot and is not need
 		})), 20, `
 create in subnet-a with 4: demand needs 20 slots, 12 there, 4 on their way, 4 to come on a new ENI in subnet-a, which has 196 addresses left
 `},
-		{"no ENI is made for what fits on one whose call is soon to end", batch, node(v4, card(0, v4, 8, 0).with(func(e *ENI) {
-			e.Busy, e.Soon, e.Coming = true, true, []Coming{{eni.IPv4, 4}}
-		})), 16, ""},
-		{"but for the rest of it", batch, node(v4, card(0, v4, 8, 0).with(func(e *ENI) {
-			e.Busy, e.Soon, e.Coming = true, true, []Coming{{eni.IPv4, 4}}
-		})), 18, `
-create in subnet-a with 2: demand needs 18 slots, 8 there, 8 on their way, 2 to come on a new ENI in subnet-a, which has 192 addresses left
-`},
-		{"and for all of it where the ENI refused more", batch, node(v4, card(0, v4, 8, 0).with(func(e *ENI) {
-			e.Busy, e.Soon, e.NoMore = true, true, true
-		})), 10, `
-create in subnet-a with 2: demand needs 10 slots, 8 there, 2 to come on a new ENI in subnet-a, which has 200 addresses left
-`},
-		{"nor beside one that is being made and has room", batch, with(node(v4, card(0, v4, 16, 0)), func(s *Snapshot) {
-			s.Pending = []Pending{{Subnet: "subnet-a", Slots: 4, Soon: true}}
-		}), 32, ""},
 		{"both families, the lagging one first", batch, node(both, card(0, v4, 12, 0).plus(lines(eni.IPv6, eni.Free, 0, 8))), 14, `
 assign eni-a 6 ipv6: demand needs 14 slots, 8 there, 2 to come on eni-a by 6 ipv6 addresses
 assign eni-a 2 ipv4: demand needs 14 slots, 8 there, 2 to come on eni-a
@@ -181,7 +165,7 @@ create in subnet-c with 11: demand needs 25 slots, 0 there, 11 to come on a new 
 create in subnet-d with 3: demand needs 25 slots, 0 there, 3 to come on a new ENI in subnet-d, which has 9 addresses left: no subnet that takes ENIs now has the 17 that fill one
 `},
 		{"no ENI more than the instance carries", batch, with(node(v4, card(0, v4, 0, 16).with(leaving)), func(s *Snapshot) {
-			s.Foreign, s.Pending = 1, []Pending{{Subnet: "subnet-a", Slots: 7}}
+			s.Foreign, s.Pending = 1, []Pending{{"subnet-a", 7}}
 		}), 40, `
 create in subnet-a with 16: demand needs 40 slots, 0 there, 7 on their way, 16 to come on a new ENI in subnet-a, which has 192 addresses left
 `},
@@ -276,7 +260,7 @@ func TestBlockersNameWhatIsInTheWay(t *testing.T) {
 		{"limits that are not known", Config{}, with(node(v4, full), func(s *Snapshot) { s.Limits = eni.Limits{} }), 65,
 			[]string{"demand needs 65 slots and the node holds 0 at most: 0 ENIs for pods with 0 slots each"}},
 		{"the ENI limit", Config{}, with(node(v4, full, card(1, v4, 0, 16).with(leaving)), func(s *Snapshot) {
-			s.Foreign, s.Pending = 1, []Pending{{Subnet: "subnet-a", Slots: 5}}
+			s.Foreign, s.Pending = 1, []Pending{{"subnet-a", 5}}
 		}), 64, []string{"eni-b is being deleted", "ENI limit reached: 4 of 4, 1 of them being made and 1 not enipool's"}},
 		{"a subnet without room", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) { s.Subnets[0].Free = 0 }), 8,
 			[]string{"eni-a: its subnet subnet-a has no address left", "subnet-a has 0 addresses left, a new ENI needs 2"}},

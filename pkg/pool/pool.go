@@ -68,7 +68,6 @@ type ENI struct {
 	Addresses []Address // secondary ones, in the order of the book
 	Coming    []Coming  // addresses being assigned
 	Busy      bool      // a call about it is under way or of unknown outcome: no new one now
-	Soon      bool      // of Busy: the call has not been under way for long
 	NoMore    bool      // it refused addresses lately: no new ones now
 	Why       string    // of NoMore: what it said, "" if that is not known
 	Stays     bool      // it refused to give addresses back lately: none go now
@@ -94,7 +93,6 @@ type Coming struct {
 type Pending struct {
 	Subnet string
 	Slots  int
-	Soon   bool // it has not been under way for long
 }
 
 // Subnet is where addresses come from.

@@ -93,7 +93,7 @@ func anySnapshot(t *rapid.T) Snapshot {
 		s.ENIs = append(s.ENIs, anyENI(t, s, number))
 	}
 	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "pending") {
-		s.Pending = append(s.Pending, Pending{Subnet: "subnet-a", Slots: rapid.IntRange(1, 5).Draw(t, "slots"), Soon: seldom(t, "pending soon")})
+		s.Pending = append(s.Pending, Pending{Subnet: "subnet-a", Slots: rapid.IntRange(1, 5).Draw(t, "slots")})
 	}
 	return s
 }
@@ -103,7 +103,6 @@ func anyENI(t *rapid.T, s Snapshot, number int) ENI {
 	e.Subnet = rapid.SampledFrom([]string{"subnet-a", "subnet-a", "subnet-b", "subnet-c"}).Draw(t, "in")
 	e.NoMore, e.Stays = seldom(t, "no more"), seldom(t, "stays")
 	e.Busy, e.Leaving, e.Keep = seldom(t, "busy"), seldom(t, "leaving"), seldom(t, "keep")
-	e.Soon = e.Busy && rapid.Bool().Draw(t, "soon")
 	idle := rapid.Bool().Draw(t, "idle")
 	even := often(t, "even")
 	n := 0
@@ -156,7 +155,7 @@ func settle(s Snapshot) Snapshot {
 			made.add(e, c.Family, c.Count)
 			take(w.Subnets, e.Subnet, price(w.Limits, c.Family, c.Count))
 		}
-		e.Coming, e.Busy, e.Soon, e.NoMore, e.Stays = nil, false, false, false, false
+		e.Coming, e.Busy, e.NoMore, e.Stays = nil, false, false, false
 	}
 	for _, p := range w.Pending {
 		made.create(Step{Subnet: p.Subnet, V4: p.Slots, V6: p.Slots}, map[eni.Family]int{})

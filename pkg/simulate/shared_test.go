@@ -49,17 +49,3 @@ func TestAClusterThatStartsAtOnceIsServedNearTheBound(t *testing.T) {
 		}
 	}
 }
-
-// The room of an ENI is asked for in turn, and no ENI is made while it can't be.
-func TestNoENIIsMadeWhileAnotherHasRoom(t *testing.T) {
-	l, err := Generate("start", Shape{Nodes: 20, Pods: 30, Duration: 10 * time.Minute, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range []pool.Mode{pool.Batch, pool.BestEffort} {
-		got := mustRun(t, sharedAccount(true), l, mode(m))
-		if got.Calls.Attachments > 0 || got.Waits.Never > 0 {
-			t.Errorf("%s: %d ENIs made beside those with room for 224 pods, %d pods never served", m, got.Calls.Attachments, got.Waits.Never)
-		}
-	}
-}
