@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -109,4 +110,37 @@ func TestPeriodsOfDescribes(t *testing.T) {
 			t.Fatalf("seed %d: %s in the end, usual %s, quiet %s", seed, now, usual, most)
 		}
 	}
+}
+
+// Who names a shorter time between describes gets it, however far apart they were.
+func TestAReloadEndsStretchedDescribes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := one(t, large, func(n *testNode) { n.conf.Cloud.Describe = 5 * time.Minute })
+		n.stop()
+		a := n.life.agent
+		a.period = period{short: mostShort}
+		next := a.conf
+		next.Cloud.Describe = time.Minute
+		a.Reload(next)
+		for range 100 {
+			if d := a.describeEvery(); d > 66*time.Second {
+				t.Fatalf("the next describe comes after %s", d)
+			}
+		}
+	})
+}
+
+// However short the account is.
+func TestNoNodeIsWithoutADescribeForLongerThanTheLongestPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := one(t, large, func(n *testNode) { n.conf.Cloud.Describe = 5 * time.Minute })
+		n.stop()
+		a := n.life.agent
+		a.period = period{short: mostShort, quiet: 9}
+		for range 100 {
+			if d := a.describeEvery(); d > longestPeriod {
+				t.Fatalf("the next describe comes after %s", d)
+			}
+		}
+	})
 }

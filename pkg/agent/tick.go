@@ -150,12 +150,16 @@ func (a *Agent) lookIfDue(ctx context.Context, now time.Duration) {
 // describeEvery is how long after a describe the next one comes if nothing asks for it.
 // Not all nodes at once: those that started together would stay together, all the more
 // where few describes lie between them and the start.
-func (a *Agent) describeEvery() time.Duration {
-	spread := 20
-	if a.conf.DescribeQuiet() > 0 {
-		spread = 100
+func (a *Agent) describeEvery() time.Duration { return a.describeAfter(a.period) }
+
+// describeAfter is describeEvery by that period.
+func (a *Agent) describeAfter(p period) time.Duration {
+	usual, most, spread := a.conf.DescribeEvery(), a.conf.DescribeQuiet(), 100
+	if most == 0 {
+		p, spread = period{}, 20 // it may have been counted before a reload
 	}
-	return a.period.length(a.conf.DescribeEvery(), a.conf.DescribeQuiet()) * time.Duration(100-spread/2+a.Rand.IntN(spread)) / 100
+	every := p.length(usual, most) * time.Duration(100-spread/2+a.Rand.IntN(spread)) / 100
+	return min(every, max(longestPeriod, usual*3/2))
 }
 
 // lookDue is when the cloud is to be looked at. While the account is short, looks without a
