@@ -255,6 +255,8 @@ func (a *Agent) failed(r result, now time.Duration) {
 	a.fault(r.err)
 	if r.urgent {
 		a.lookSoon(now)
+	} else if r.op == "Describe" && a.conf.DescribeQuiet() > 0 { // what was seen last is as old as it may be already
+		a.describeAt = min(a.describeAt, now+a.describeAfter(period{}))
 	}
 	about, f := r.blamed(), failure{delay: delayRetry, err: r.err}
 	if detail, is := errors.AsType[*cloud.Error](r.err); is {
