@@ -26,16 +26,14 @@ func (a *Agent) obstacles(s pool.Snapshot, there []int, now time.Duration) []poo
 		}
 		return []pool.Cause{{Kind: pool.AddressLimit, Slots: a.demand.wanted - most, Words: words}}
 	}
-	return pool.Rank(append(a.troubles(), a.supply(s, there, now)...))
+	return pool.Rank(append(a.troubles(now), a.supply(s, there, now)...))
 }
 
-// troubles are what is wrong with the way in which addresses come, from wherever. A
-// failure stands until it has worked again, so that it does not come and go with each
-// new try.
-func (a *Agent) troubles() []pool.Cause {
+// troubles are what is wrong with the way in which addresses come, from wherever.
+func (a *Agent) troubles(now time.Duration) []pool.Cause {
 	var list []pool.Cause
 	for _, s := range a.backoffs.scopes() {
-		if s == of(looks) || s == of(grows) || s.class == adopts {
+		if (s == of(looks) || s == of(grows) || s.class == adopts) && a.backoffs.stands(s, now) {
 			list = append(list, a.backoffs.because(s))
 		}
 	}
@@ -45,10 +43,17 @@ func (a *Agent) troubles() []pool.Cause {
 	return list
 }
 
-// cause is because as long as it is left alone, and while the next try may be under way.
-// After that it says nothing: nobody may want to try.
+// stands tells whether a failure still says something. One of what is always tried again stands
+// until it has worked, so that it does not come and go with each new try; another as long as it is
+// left alone, and while the next try may be under way. After that nobody may want to try.
+func (b backoffs) stands(s scope, now time.Duration) bool {
+	v, failed := b[s]
+	return failed && v.err != nil && (s.class == looks || s.class == adopts || v.until+quiet > now)
+}
+
+// cause is because while that stands.
 func (b backoffs) cause(s scope, now time.Duration) pool.Cause {
-	if v := b[s]; v.err == nil || v.until+quiet <= now {
+	if !b.stands(s, now) {
 		return pool.Cause{}
 	}
 	return b.because(s)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 func isUnavailable() error { return &driver.Error{Kind: cloud.ErrUnavailable, Detail: "HTTP 503"} }
@@ -49,4 +51,64 @@ func TestAFailedDescribeIsNotLeftForAsLongAsAQuietNodeLeavesThem(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The cloud was away when the node wanted something of it, and it wants nothing any more: nobody knows
+// whether the cloud is away still.
+func TestAnOutageIsNotToldForEverWhereNothingIsTried(t *testing.T) {
+	for name, tt := range map[string]struct {
+		methods []string
+		during  func(t *testing.T, n *testNode)
+	}{
+		"of requests for addresses": {[]string{"Assign", "Create"}, func(_ *testing.T, n *testNode) {
+			sleep(20 * time.Minute)
+			pods := n.crowd(30)
+			sleep(5 * time.Minute)
+			n.end(pods)
+			sleep(time.Hour)
+		}},
+		"of releases": {[]string{"Unassign"}, func(t *testing.T, n *testNode) {
+			pods := n.crowd(40)
+			n.all(t, 5*time.Minute)
+			n.end(pods)
+			sleep(20 * time.Minute) // until the pool shrinks
+			n.crowd(40)
+			n.all(t, 5*time.Minute)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, n, d := withMeddler(t, sim.Machine{Limits: large}, func(_ *world, n *testNode, _ *meddled) { inCluster(n) })
+				defer n.stop()
+				asked := 0
+				d.refuseIf(func(method, _ string) error {
+					if !slices.Contains(tt.methods, method) {
+						return nil
+					}
+					asked++
+					return isUnavailable()
+				})
+				tt.during(t, n)
+				d.refuseIf(nil)
+				sleep(2 * time.Hour)
+				if r, s := n.last(), n.status(); asked == 0 || r.Capacity != 110 || s.Problem != "" {
+					t.Errorf("asked %d times; report %+v, problem %q, target %d, addresses %+v", asked, r, s.Problem, s.Target, s.Addresses)
+				}
+			})
+		})
+	}
+}
+
+// end ends the pods, those that wait too.
+func (n *testNode) end(pods []eni.Pod) {
+	for _, p := range pods {
+		n.unbind(p)
+	}
+	for _, k := range n.keys() {
+		n.del(k)
+	}
+	n.mu.Lock()
+	clear(n.waiting)
+	n.mu.Unlock()
+	n.wake()
 }

@@ -110,7 +110,7 @@ func explained(c pool.Cause) pool.Cause {
 // grant.
 func (a *Agent) refusal(now time.Duration) (scope, bool) {
 	for _, c := range [...]class{grows, looks, gives} {
-		if _, refused := a.backoffs[of(c)]; refused {
+		if a.backoffs.stands(of(c), now) {
 			return of(c), true
 		}
 	}
