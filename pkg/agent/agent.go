@@ -174,7 +174,7 @@ type Agent struct {
 	hungry       bool                     // something could not begin for want of budget or a free hand
 	cooledAt     time.Duration            // when the next address has rested, 0 for none
 	waitingLinks []string                 // ENIs of the cloud whose link is not on the node
-	linkless     time.Duration            // since when there are any, 0 for not
+	linkless     time.Duration            // since when the newest of them is missing
 	unlinked     map[string]eni.Interface // ENIs of the book that have lost their links, by ID
 	wrongMACs    []string                 // what is wrong with the MACs of the ENIs' links
 	wrongVPC     string                   // what is wrong with the VPC's ranges, "" if nothing is

@@ -5,11 +5,21 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
 )
+
+// noteWaitingLinks notes the ENIs whose link has not come. A new one of them is looked for often, however
+// long another has been missing: nothing announces it.
+func (a *Agent) noteWaitingLinks(waiting []string, now time.Duration) {
+	if slices.ContainsFunc(waiting, func(id string) bool { return !slices.Contains(a.waitingLinks, id) }) {
+		a.linkless = now
+	}
+	a.waitingLinks = waiting
+}
 
 // noteLinks notes which ENIs of the book have no link on the node, and tells people of each
 // that lost its link or has it again. An ENI that is being deleted is to lose it.
