@@ -17,7 +17,7 @@ type placed struct {
 // lastPlaced returns what calls have put where so shortly before answers told then that those
 // may not show it yet.
 func (n *Node) lastPlaced(told time.Time) placed {
-	p, when := placed{map[int]string{}, map[netip.Addr]string{}}, map[netip.Addr]time.Time{}
+	p, when, since := placed{map[int]string{}, map[netip.Addr]string{}}, map[netip.Addr]time.Time{}, map[int]time.Time{}
 	counts := func(at time.Time) bool { return !at.Add(n.t.Times.Settle).Before(told) }
 	puts := func(a netip.Addr, id string, at time.Time) {
 		if a.IsValid() && counts(at) && at.After(when[a]) {
@@ -32,8 +32,8 @@ func (n *Node) lastPlaced(told time.Time) placed {
 		}
 	}
 	for id, made := range n.memory.ready {
-		if counts(made.at) {
-			p.index[made.Index] = id
+		if counts(made.at) && made.at.After(since[made.Index]) {
+			p.index[made.Index], since[made.Index] = id, made.at
 		}
 		puts(made.V4.Primary.Addr(), id, made.at)
 		puts(made.V6.Primary.Addr(), id, made.at)

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/eni"
@@ -62,6 +63,22 @@ func TestWhatCallsHavePutStandsAgainstAnswersThatLag(t *testing.T) {
 		}
 		if got := strings.Join(asShown(last.stand(nics)), ", "); got != tt.want {
 			t.Errorf("%s: of %q there stands %q, want %q", what, tt.shown, got, tt.want)
+		}
+	}
+}
+
+// Somebody has detached what a call made, and another call made an ENI at the same index: that one
+// stands, in whichever order the two are kept.
+func TestTheLastCallAtAnIndexStands(t *testing.T) {
+	for range 100 {
+		n, now := &Node{}, time.Now()
+		n.t.Times.Settle = 10 * time.Second
+		n.memory.ready = map[string]sight{
+			"eni-old": {shownAs("eni-old 1 20"), now.Add(-2 * time.Second)},
+			"eni-new": {shownAs("eni-new 1 30"), now.Add(-time.Second)},
+		}
+		if at := n.lastPlaced(now).index[1]; at != "eni-new" {
+			t.Fatalf("at index 1 stands %s", at)
 		}
 	}
 }
