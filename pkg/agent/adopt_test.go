@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,6 +81,28 @@ func TestAnENIThatTheBookRefusesHoldsUpNoOther(t *testing.T) {
 		grown, err := a.grow(t.Context(), n.book.Clone(), facts{enis: []eni.Interface{bad, good}}, w.now())
 		if !grown || err == nil || hasENI(n.book, bad.ID) || !hasENI(n.book, good.ID) || !a.backoffs.active(adoptionOf(bad.ID), w.now()) {
 			t.Errorf("grown %t, %v: the book has %+v, held are %v", grown, err, n.book.ENIs, a.backoffs.lines(w.now()))
+		}
+	})
+}
+
+// An ENI that the node could not take in is gone: that it could not is no reason any more why the node
+// can't have more addresses.
+func TestAnENIThatIsGoneIsNoTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, large, nil)
+		n.stop()
+		a, shown := n.life.agent, n.attached()[0].ID
+		for _, id := range []string{"eni-gone", shown} {
+			a.backOff(adoptionOf(id), errors.New("its index is taken"), w.now())
+		}
+		a.seen(described{start: w.now(), limits: a.view.limits, subnets: a.view.subnets})
+		if list := a.troubles(w.now()); len(list) != 1 || list[0].Object != shown {
+			t.Errorf("in the way are %+v, want what is the matter with %s alone", list, shown)
+		}
+		a.backoffs.clear(adoptionOf(shown))
+		a.backOff(of(adopts), errors.New("its link is gone"), w.now())
+		if _, err := a.learn(t.Context(), n.book, w.now()); err != nil || len(a.troubles(w.now())) > 0 {
+			t.Errorf("with nothing to take in: %v, in the way are %+v", err, a.troubles(w.now()))
 		}
 	})
 }

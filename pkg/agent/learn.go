@@ -109,7 +109,11 @@ func brief(addrs []netip.Addr) string {
 // grow takes what the cloud has and the book has not into kernel, then book.
 func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Duration) (bool, error) {
 	settings := !sameSettings(book.Settings, a.settings())
-	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings || a.backoffs.active(of(adopts), now) {
+	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings {
+		a.backoffs.clear(of(adopts)) // what could not be taken in is gone
+		return false, nil
+	}
+	if a.backoffs.active(of(adopts), now) {
 		return false, nil
 	}
 	refused, err := a.enlarge(ctx, f, now)

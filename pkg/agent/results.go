@@ -97,11 +97,21 @@ func (a *Agent) seen(d described) {
 		}
 	}
 	a.leaks, a.sightDue = leaks, true
+	a.forgetAdoptions()
 	a.clearUnheard(d)
 	if !d.partial {
 		a.noteEmptySubnets(d)
 	}
 	clear(a.said)
+}
+
+// forgetAdoptions ends the failures to take in ENIs that are not there any more: nobody tries again.
+func (a *Agent) forgetAdoptions() {
+	for s := range a.backoffs {
+		if _, shown := a.view.eni(s.id); s.class == adopts && s.kind == anENI && !shown {
+			a.backoffs.clear(s)
+		}
+	}
 }
 
 // renew takes over what the Cloud knows of the ENIs: calls have returned since the describe
