@@ -127,3 +127,25 @@ func TestAProblemIsTheCloudsOwnWordsForAsLongAsPodsWait(t *testing.T) {
 		}
 	})
 }
+
+// A status that says the same is not written anew with each tick: the clocks of the two times that
+// the next try is made of are read one after the other.
+func TestTheNextTryIsTheSameInEachTick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, large, nil)
+		n.stop()
+		a, now := n.life.agent, w.now()
+		a.backoffs.fail(of(grows), failure{delay: delayForbidden, atLeast: time.Minute, err: cloud.ErrThrottled}, now, a.Rand)
+		first, wall := time.Time{}, time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).Add(-a.backoffs[of(grows)].until)
+		for tick := range 20 {
+			at := now + time.Duration(tick)*time.Second
+			a.Wall = func() time.Time { return wall.Add(at + time.Duration(tick)*time.Millisecond) }
+			a.tellCauses(at)
+			if next := a.status.Causes[0].Next; tick == 0 {
+				first = next
+			} else if !next.Equal(first) {
+				t.Fatalf("tick %d: tried again at %s, before that at %s", tick, next, first)
+			}
+		}
+	})
+}

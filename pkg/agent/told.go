@@ -25,7 +25,7 @@ func (a *Agent) tellCauses(now time.Duration) {
 		}
 		told := status.Cause{Kind: c.Kind.String(), Object: c.Object, Slots: c.Slots, What: c.Words}
 		if c.Next > now {
-			told.Next = a.Wall().Add(c.Next - now)
+			told.Next = a.Wall().Add(c.Next - now).Round(time.Second) // else each tick would write the status anew
 		}
 		s.Causes = append(s.Causes, told)
 	}
