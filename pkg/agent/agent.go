@@ -166,6 +166,7 @@ type Agent struct {
 	disturbed  bool          // others changed the kernel, and it was not compared since
 	unsaved    bool          // the memory changed and is not written down
 	savedFor   int           // the demand that the memory was last written down with
+	served     int           // addresses that pods had, or that cooled down after one, when the last tick looked
 	restarted  bool          // no tick has seen the book yet
 	rebuilt    bool          // this tick built the book: the next one uses it
 	gone       *ipam.State   // what the book was before its settings changed

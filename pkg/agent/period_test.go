@@ -144,3 +144,31 @@ func TestNoNodeIsWithoutADescribeForLongerThanTheLongestPeriod(t *testing.T) {
 		}
 	})
 }
+
+// A node whose pods come and go within what its pool has asks the cloud for nothing. It is no quiet one:
+// each of its pods gets an address that somebody may have taken away since the last describe.
+func TestANodeWhosePodsComeAndGoIsNotQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, large, func(n *testNode) { n.conf.Cloud.Describe = 5 * time.Minute })
+		defer n.stop()
+		for range 4 {
+			_ = n.add()
+		}
+		sleep(2 * time.Hour)
+		looks := func(during func()) int {
+			before := w.calls()["Interfaces"]
+			for range 5 * 60 {
+				sleep(time.Minute)
+				during()
+			}
+			return w.calls()["Interfaces"] - before
+		}
+		idle, churning := looks(func() {}), looks(func() {
+			n.del(n.keys()[0])
+			_ = n.add()
+		})
+		if idle > 25 || churning < 50 {
+			t.Errorf("in five hours it describes %d times, and %d times while a pod is replaced each minute", idle, churning)
+		}
+	})
+}

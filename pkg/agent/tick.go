@@ -71,9 +71,10 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 		errs = append(errs, a.act(ctx, s, now))
 	}
 	a.goOn(ctx, now)
-	if a.steps != before || a.busy() {
+	if a.steps != before || a.busy() || a.demand.assigned != a.served {
 		a.noLongerQuiet(now)
 	}
+	a.served = a.demand.assigned
 	if a.steps != before {
 		if book, err = a.read(ctx); err != nil {
 			return errors.Join(append(errs, err)...)
