@@ -79,3 +79,24 @@ func (n *testNode) leave() {
 	}
 	sleep(10 * time.Minute) // until the pool shrinks
 }
+
+// What stands between the node and the cloud, such as a proxy in maintenance, may wish for more than
+// pods can wait.
+func TestAWishForAnHourIsNotFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n, d := withMeddler(t, sim.Machine{Limits: large}, func(*world, *testNode, *meddled) {})
+		defer n.stop()
+		d.refuseIf(func(method, _ string) error {
+			if method == "Interfaces" {
+				return nil
+			}
+			return &driver.Error{Kind: cloud.ErrUnavailable, Detail: "HTTP 503", RetryAfter: time.Hour}
+		})
+		for range 20 {
+			_ = n.add()
+		}
+		sleep(time.Minute)
+		d.refuseIf(nil)
+		n.all(t, 15*time.Minute)
+	})
+}

@@ -270,7 +270,7 @@ func (a *Agent) failed(r result, now time.Duration) {
 	}
 	about, f := r.blamed(), failure{delay: delayRetry, err: r.err}
 	if detail, is := errors.AsType[*cloud.Error](r.err); is {
-		f.atLeast = detail.RetryAfter
+		f.atLeast = min(detail.RetryAfter, mostRetry) // what stands before the cloud may wish for an hour
 	}
 	switch cloud.Kind(r.err) {
 	case cloud.ErrThrottled:
