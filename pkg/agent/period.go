@@ -61,7 +61,7 @@ func (a *Agent) busy() bool {
 		calls--
 	}
 	return a.hungry || calls > 0 || len(a.mem.Creates)+len(a.mem.Begun)+len(a.mem.Leaving)+len(a.mem.Unsure) > 0 ||
-		a.demand.unserved() > 0 || a.decision.Target > a.demand.owned || len(a.scarce) > 0
+		a.demand.unserved() > 0 || a.decision.Target > a.demand.owned || a.anyScarce()
 }
 
 // wantsSubnets tells whether a describe asks for the subnets' free addresses, too: what a quiet

@@ -172,3 +172,27 @@ func TestANodeWhosePodsComeAndGoIsNotQuiet(t *testing.T) {
 		}
 	})
 }
+
+// A subnet that was full once is no reason to describe often for ever.
+func TestANodeIsQuietAgainWhenItsSubnetHasRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, large, func(n *testNode) { n.conf.Cloud.Describe = 5 * time.Minute })
+		defer n.stop()
+		_ = w.account.SetForeign("subnet-a", 1000)
+		for range 20 {
+			_ = n.add()
+		}
+		sleep(20 * time.Minute)
+		if n.status().Exhausted == "" {
+			t.Fatalf("the subnet is not known to be full: %+v", n.status())
+		}
+		_ = w.account.SetForeign("subnet-a", 0)
+		n.all(t, 40*time.Minute)
+		sleep(3 * time.Hour)
+		before := w.calls()["Interfaces"]
+		sleep(5 * time.Hour)
+		if looks := w.calls()["Interfaces"] - before; looks > 25 {
+			t.Errorf("in five hours it describes %d times, status %+v", looks, n.status())
+		}
+	})
+}

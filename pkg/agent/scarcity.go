@@ -108,6 +108,17 @@ func (a *Agent) isFull(id string, now time.Duration) bool {
 	return now-s.at < quiet || known && n.Free <= 0 && !a.view.hides(n)
 }
 
+// anyScarce tells whether a subnet is spared, or may soon be. What is kept of one that was full once
+// does not count.
+func (a *Agent) anyScarce() bool {
+	for _, s := range a.scarce {
+		if s.full || s.empty > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // spareAddresses adds to the observation whether every subnet that could give the node
 // more is full, and then how many addresses the node keeps. That a subnet has none left
 // is not enough: as long as no node lacks any, all would let go of theirs and take them
