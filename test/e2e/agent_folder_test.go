@@ -14,7 +14,7 @@ import (
 // second agent starts beside it.
 func TestAnAgentWhoseFolderIsReplacedGoesOnInTheNewOneAtOnce(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, plan{name: "folder", limits: tiny})
+	s := newSite(t, plan{name: "replaced", limits: tiny})
 	s.configure("pool.batch: 2", "pool.minPool: 2", "resync: 1h", "cloud.describe: 1h")
 	agent := s.start()
 	s.ready()
@@ -43,7 +43,7 @@ func TestAnAgentWhoseFolderIsReplacedGoesOnInTheNewOneAtOnce(t *testing.T) {
 			ids = append(ids, fmt.Sprintf("round%d-%d", i, n))
 		}
 		s.add(ids...)
-		if said, code := s.once(); code != 1 || !strings.Contains(said, "another agent keeps this node") {
+		if said, code := s.once("--once"); code != 1 || !strings.Contains(said, "another agent keeps this node") {
 			t.Errorf("a second agent ends with %d: %s", code, said)
 		}
 		s.del(ids...)
