@@ -53,10 +53,16 @@ func (n Node) Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]s
 	return lines, errors.Join(err, n.followFast(ctx, book))
 }
 
-// leaving is the view of the book without the ENIs with the ids and their addresses.
+// leaving is the view of the book without the ENIs with the ids and their addresses. With a damaged
+// record there is none: what that said of a pod would be missing in the kernel until a rebuild.
 func (n Node) leaving(ids []string) view {
 	return func(ctx context.Context, fn func(*ipam.State) error) error {
-		return n.Cache.View(ctx, func(s *ipam.State) error { return fn(without(s, ids)) })
+		return n.Cache.View(ctx, func(s *ipam.State) error {
+			if len(s.Damaged) > 0 {
+				return fmt.Errorf("%s: %w: %s; rebuild it with the agent or `enipoolctl pool load`", n.Cache.Path, nodecache.ErrDamaged, s.Damaged[0].Reason)
+			}
+			return fn(without(s, ids))
+		})
 	}
 }
 
