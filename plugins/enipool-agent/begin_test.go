@@ -43,6 +43,16 @@ func (p place) begin() (b begun, said string, err error) {
 	return b, log.String(), err
 }
 
+// mustBegin is a start at which nothing is wrong.
+func (p place) mustBegin() begun {
+	p.t.Helper()
+	b, _, err := p.begin()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return b
+}
+
 func TestAStartWithAWrongFileGoesOnWithWhatWasInForce(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good("coolDown: 7s\n"))
@@ -83,10 +93,7 @@ func TestAStartWithAWrongFileGoesOnWithWhatWasInForce(t *testing.T) {
 func TestWhoWaitsForTheAnswerGetsIt(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good(""))
-	b, _, err := p.begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := p.mustBegin()
 	b.reload.keep(b.source)
 	p.write(p.good("colour: red\n"))
 	for _, f := range []flags{{config: p.path, once: true}, {config: p.path, dryRun: true}} {
@@ -139,10 +146,7 @@ func TestWhatIsKeptMayBeWrongToo(t *testing.T) {
 func TestWhatCanNotBeKeptIsToldAndTriedAgain(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good(""))
-	b, _, err := p.begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := p.mustBegin()
 	if err := os.WriteFile(filepath.Dir(p.state), nil, 0o600); err != nil { // where the folder should be
 		t.Fatal(err)
 	}
@@ -177,10 +181,7 @@ func TestWhatCanNotBeKeptIsToldAndTriedAgain(t *testing.T) {
 func TestWhatIsKeptGoesWhereTheStateIs(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good(""))
-	b, _, err := p.begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := p.mustBegin()
 	b.reload.keep(b.source)
 	old := p.state + ".good"
 	p.state = filepath.Join(t.TempDir(), "agent.json")
@@ -202,10 +203,7 @@ func TestWhatIsKeptGoesWhereTheStateIs(t *testing.T) {
 func TestEventsTellOfARefusedConfigurationOnce(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good(""))
-	b, _, err := p.begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := p.mustBegin()
 	var told []string
 	r := b.reload.refused
 	r.refuse(errors.New("colour: unknown key"))
@@ -257,10 +255,7 @@ func TestAnInstallationGoesOnWithWhatWasInForce(t *testing.T) {
 func TestAChangeThatOnlyAStartWouldStopAtIsRefused(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good("cache: " + p.state + ".cache\n"))
-	b, _, err := p.begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := p.mustBegin()
 	newFastPath(b.conf, b.reload)
 	b.reload.keep(b.source)
 	files := make(chan source)
