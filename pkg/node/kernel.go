@@ -36,7 +36,7 @@ func (n Node) Grow(ctx context.Context, next *ipam.State) ([]string, error) {
 // forgets the ENIs with the given ids, and what only gone (nil for none) asked
 // for. It returns a line for each thing it changed.
 func (n Node) Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]string, error) {
-	book := n.leaving(leaving)
+	book := n.sound(n.leaving(leaving))
 	obsolete := &ipam.State{}
 	if gone != nil {
 		obsolete = gone
@@ -53,15 +53,22 @@ func (n Node) Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]s
 	return lines, errors.Join(err, n.followFast(ctx, book))
 }
 
-// leaving is the view of the book without the ENIs with the ids and their addresses. With a damaged
-// record there is none: what that said of a pod would be missing in the kernel until a rebuild.
+// leaving is the view of the book without the ENIs with the ids and their addresses.
 func (n Node) leaving(ids []string) view {
 	return func(ctx context.Context, fn func(*ipam.State) error) error {
-		return n.Cache.View(ctx, func(s *ipam.State) error {
+		return n.Cache.View(ctx, func(s *ipam.State) error { return fn(without(s, ids)) })
+	}
+}
+
+// sound is the view of a book without damaged records. With one there is none: what that said of a
+// pod would be taken out of the kernel until a rebuild.
+func (n Node) sound(book view) view {
+	return func(ctx context.Context, fn func(*ipam.State) error) error {
+		return book(ctx, func(s *ipam.State) error {
 			if len(s.Damaged) > 0 {
 				return fmt.Errorf("%s: %w: %s; rebuild it with the agent or `enipoolctl pool load`", n.Cache.Path, nodecache.ErrDamaged, s.Damaged[0].Reason)
 			}
-			return fn(without(s, ids))
+			return fn(s)
 		})
 	}
 }
