@@ -84,8 +84,7 @@ func (a *Agent) drainable(book *ipam.State, addrs []netip.Addr, now time.Duratio
 		return addrs
 	}
 	whole := a.view.whole(book.Addresses, func(line *eni.Address) bool {
-		cools := line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now
-		return line.State != eni.Used && line.State != eni.Held && !cools && !line.Lost
+		return line.State != eni.Used && line.State != eni.Held && !book.Cools(line, now) && !line.Lost
 	})
 	return among(addrs, whole)
 }

@@ -76,7 +76,7 @@ func count(book *ipam.State, now time.Duration, first int) demand {
 			d.used++
 		case line.State == eni.Used:
 			owners[line.Owner.Key] = true
-		case line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now:
+		case book.Cools(line, now):
 			resting[f]++
 		default:
 			free[f]++
@@ -97,7 +97,7 @@ func restedWithin(book *ipam.State, now, within time.Duration) int {
 	var counts [eni.IPv6 + 1]int
 	for i := range book.Addresses {
 		line := &book.Addresses[i]
-		if left := line.Since + book.Settings.CoolDown - now; line.State == eni.Cooling && left > 0 && left <= within {
+		if book.Cools(line, now) && !book.Cools(line, now+within) {
 			counts[line.Family()]++
 		}
 	}

@@ -114,7 +114,7 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 		if where == "" && !line.Lost && line.State != eni.Releasing && a.view.heads(line.Addr, id[line.ENI]) {
 			f.lost = append(f.lost, line.Addr) // the book has no room for that ENI before
 		} else if where != id[line.ENI] {
-			f.absent(a, line, slices.Contains(notes.Gone[id[line.ENI]], line.Addr), line.State == eni.Cooling && line.Since+book.Settings.CoolDown > now)
+			f.absent(a, line, slices.Contains(notes.Gone[id[line.ENI]], line.Addr), book.Cools(line, now))
 		} else if line.Lost {
 			f.found = append(f.found, line.Addr)
 		}

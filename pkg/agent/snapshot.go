@@ -76,8 +76,8 @@ func (a *Agent) fill(s *pool.Snapshot, book *ipam.State, now time.Duration) {
 			if line.ENI != e.Index {
 				continue
 			}
-			if line.State == eni.Cooling && line.Since+book.Settings.CoolDown <= now {
-				line.State, line.Since = eni.Free, line.Since+book.Settings.CoolDown
+			if since, free := book.FreeSince(&line, now); free {
+				line.State, line.Since = eni.Free, since
 			}
 			_, missing := a.suspects[line.Addr]
 			missing = missing || at[line.Addr] != e.ID // a call has taken it since the last describe

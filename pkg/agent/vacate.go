@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
 )
@@ -24,8 +23,7 @@ func (a *Agent) vacate(book *ipam.State, snap pool.Snapshot, now time.Duration) 
 		}
 		var free []netip.Addr
 		for _, line := range book.Addresses {
-			rested := line.State == eni.Free || line.State == eni.Cooling && line.Since+book.Settings.CoolDown <= now
-			if line.ENI == e.Index && rested {
+			if _, rested := book.FreeSince(&line, now); rested && line.ENI == e.Index {
 				free = append(free, line.Addr)
 			}
 		}

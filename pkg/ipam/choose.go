@@ -24,7 +24,7 @@ func (s *State) choose(index int, now time.Duration) []int {
 		}
 		for k, f := range families {
 			if f == a.Family() {
-				since, free := s.free(a, now)
+				since, free := s.FreeSince(a, now)
 				picks[k].see(i, s.block(a.Addr), since, free)
 			}
 		}

@@ -31,7 +31,7 @@ func (s *State) idleBlocks(now time.Duration) int {
 	for i := range s.Addresses {
 		a := &s.Addresses[i]
 		all[s.block(a.Addr)] = true
-		if _, free := s.free(a, now); !free {
+		if _, free := s.FreeSince(a, now); !free {
 			busy[s.block(a.Addr)] = true
 		}
 	}
@@ -116,7 +116,7 @@ func TestTheFullestBlockIsChosenAndInItTheAddressFreeTheLongest(t *testing.T) {
 		var want *eni.Address
 		for i := range s.Addresses {
 			a := &s.Addresses[i]
-			since, free := s.free(a, sec(now))
+			since, free := s.FreeSince(a, sec(now))
 			if !free {
 				continue
 			}
@@ -124,7 +124,7 @@ func TestTheFullestBlockIsChosenAndInItTheAddressFreeTheLongest(t *testing.T) {
 				want = a
 				continue
 			}
-			best, _ := s.free(want, sec(now))
+			best, _ := s.FreeSince(want, sec(now))
 			if n, m := idle[s.block(a.Addr)], idle[s.block(want.Addr)]; n < m || s.block(a.Addr) == s.block(want.Addr) && since < best {
 				want = a
 			}

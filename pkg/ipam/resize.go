@@ -23,7 +23,7 @@ func (s *State) Clone() *State {
 // cloud and returns them. Used and cooling ones stay as they are.
 func (s *State) Drain(addrs []netip.Addr, now time.Duration) []netip.Addr {
 	return s.each(addrs, func(i int) bool {
-		_, free := s.free(&s.Addresses[i], now)
+		_, free := s.FreeSince(&s.Addresses[i], now)
 		if free {
 			s.set(i, eni.Releasing, nil, now)
 		}

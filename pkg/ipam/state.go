@@ -165,8 +165,14 @@ func (s *State) list(state eni.State) []eni.Address {
 	return list
 }
 
-// free tells whether a may be handed out at now, and since when it could be.
-func (s *State) free(a *eni.Address, now time.Duration) (since time.Duration, ok bool) {
+// Cools tells whether a rests after a pod at now.
+func (s *State) Cools(a *eni.Address, now time.Duration) bool {
+	_, free := s.FreeSince(a, now)
+	return a.State == eni.Cooling && !free
+}
+
+// FreeSince tells whether a may be handed out at now, and since when it could be.
+func (s *State) FreeSince(a *eni.Address, now time.Duration) (since time.Duration, ok bool) {
 	switch a.State {
 	case eni.Free:
 		return a.Since, true
@@ -196,7 +202,7 @@ func (s *State) Count(now time.Duration, keep func(eni.Address) bool) Count {
 			continue
 		}
 		c.Total++
-		switch since, free := s.free(a, now); {
+		switch since, free := s.FreeSince(a, now); {
 		case free:
 			c.Free++
 		case a.State == eni.Used:

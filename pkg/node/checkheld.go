@@ -24,7 +24,7 @@ func (n Node) checkHeld(ctx context.Context, o netconf.Occupancy) ([]string, err
 		services := host.NICServices("/", "/host")
 		for _, a := range s.Addresses {
 			cause, held := causes[a.Addr]
-			if rested(s, a, now) {
+			if _, free := s.FreeSince(&a, now); free {
 				a.State = eni.Free
 			}
 			switch {

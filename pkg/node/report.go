@@ -87,16 +87,10 @@ func NewReport(s *ipam.State, now time.Duration) Report {
 	return r
 }
 
-// rested tells of a cooling address that it can be handed out: people are told that it
-// is free.
-func rested(s *ipam.State, a eni.Address, now time.Duration) bool {
-	return a.State == eni.Cooling && now-a.Since >= s.Settings.CoolDown
-}
-
 func reportAddress(s *ipam.State, a eni.Address, id string, now time.Duration) ReportAddress {
 	r := ReportAddress{Address: a.Addr, ENI: id, State: a.State.String(), Seconds: int((now - a.Since).Seconds()), HeldBy: a.HeldBy}
-	if rested(s, a, now) {
-		r.State, r.Seconds = eni.Free.String(), int((now - a.Since - s.Settings.CoolDown).Seconds())
+	if since, free := s.FreeSince(&a, now); free { // one that has cooled down, too
+		r.State, r.Seconds = eni.Free.String(), int((now - since).Seconds())
 	}
 	if o := a.Owner; o != nil {
 		r.Namespace, r.Pod, r.UID, r.Netns, r.Kind = o.Namespace, o.Pod, o.UID, o.Netns, o.Kind.String()

@@ -23,7 +23,7 @@ func TestApplyDoesWhatTheStepsSay(t *testing.T) {
 	s := node(both, card(0, both, 4, 2).plus(goingBack(lines(eni.IPv4, eni.Free, 90, 2), false)), card(1, both, 2, 0), card(2, both, 3, 0))
 	before := counts(s)
 	addr := func(e ENI, i int) netip.Addr { return e.Addresses[i].Addr }
-	next := Apply(s, []Step{
+	next := applied(s, []Step{
 		{Do: Restore, ENI: "eni-a", Subnet: "subnet-a", Addrs: []netip.Addr{addr(s.ENIs[0], 12)}},
 		{Do: Assign, ENI: "eni-a", Subnet: "subnet-a", Family: eni.IPv4, Count: 3},
 		{Do: Assign, ENI: "eni-a", Subnet: "subnet-a", Family: eni.IPv6, Count: 5},
@@ -47,7 +47,7 @@ func TestApplyDoesWhatTheStepsSay(t *testing.T) {
 		t.Errorf("the new ENI is %s %d in %s", e.ID, e.Index, e.Subnet)
 	}
 	seen := map[netip.Addr]bool{}
-	for _, e := range Apply(next, []Step{{Do: Create, Subnet: "subnet-a", Count: 300}}).ENIs {
+	for _, e := range applied(next, []Step{{Do: Create, Subnet: "subnet-a", Count: 300}}).ENIs {
 		for _, a := range e.Addresses {
 			if seen[a.Addr] || a.ENI != e.Index && e.ID[:3] == "new" {
 				t.Fatalf("%s is there twice, or on ENI %d instead of %d", a.Addr, a.ENI, e.Index)

@@ -41,6 +41,9 @@ func scarce(families []eni.Family) eni.Family {
 	return eni.IPv6
 }
 
+// ceilDiv divides and rounds up; a is at least 0 and b at least 1.
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
 func roundUp(n, size int) int { return ceilDiv(max(n, 0), size) * size }
 
 // price returns how much of a subnet's Free so many new addresses take. It counts

@@ -147,7 +147,7 @@ func (k trial) checkRest(t *rapid.T, steps []Step) {
 			}
 		}
 		gave = gave || slices.ContainsFunc(steps, func(s Step) bool { return s.Do == Delete })
-		k.next = Apply(k.next, steps)
+		k.next = applied(k.next, steps)
 		if steps = Plan(k.c, k.next, k.target); len(steps) == 0 {
 			return
 		}

@@ -42,12 +42,12 @@ func TestABurstableNodeFollowsTheTable(t *testing.T) {
 		limit := most(tt.enis, per, tt.allocate)
 		var appear, fills []int
 		for used := 1; used <= limit; used++ {
-			for n := ENIs(limit, per, 1, used-1); n < ENIs(limit, per, 1, used); n++ {
+			for n := enisFor(limit, per, 1, used-1); n < enisFor(limit, per, 1, used); n++ {
 				appear = append(appear, used)
 			}
 		}
-		for k := 1; Fill(limit, per, k) > 0; k++ {
-			fills = append(fills, Fill(limit, per, k))
+		for k := 1; fillOf(limit, per, k) > 0; k++ {
+			fills = append(fills, fillOf(limit, per, k))
 		}
 		if diff := cmp.Diff(tt.appear, appear); diff != "" {
 			t.Errorf("%s: ENIs appear at (-want +got):\n%s", name, diff)
@@ -55,7 +55,7 @@ func TestABurstableNodeFollowsTheTable(t *testing.T) {
 		if diff := cmp.Diff(tt.fills, fills); diff != "" {
 			t.Errorf("%s: fills (-want +got):\n%s", name, diff)
 		}
-		if got := Footprint(limit, per); got != tt.footprint {
+		if got := footprintOf(limit, per); got != tt.footprint {
 			t.Errorf("%s: footprint %d, want %d", name, got, tt.footprint)
 		}
 	}
@@ -65,7 +65,7 @@ func TestABurstableNodeFollowsTheTable(t *testing.T) {
 // of the first: 29 are.
 func TestABurstableNodeFollowsTheExampleOfTheNote(t *testing.T) {
 	for _, tt := range []struct{ used, enis, free int }{{0, 1, 29}, {1, 2, 57}, {29, 2, 29}, {30, 3, 57}} {
-		n := ENIs(232, 29, 1, tt.used)
+		n := enisFor(232, 29, 1, tt.used)
 		if n != tt.enis || n*29-tt.used != tt.free {
 			t.Errorf("%d used: %d ENIs with %d free, want %d with %d", tt.used, n, n*29-tt.used, tt.enis, tt.free)
 		}
@@ -94,7 +94,7 @@ func TestTheClosedFormAndTheEquationAreTheRule(t *testing.T) {
 					sizing, limit := c.Sizing(limits, v4), c.Most(limits, v4, 0)
 					for used := 0; used <= limit; used++ {
 						n, slots := literal(enis, per, multiple, limit, used)
-						if got := ENIs(limit, per, multiple, used); got != n {
+						if got := enisFor(limit, per, multiple, used); got != n {
 							t.Fatalf("E%d Q%d M%d B%d U%d: %d ENIs, want %d", enis, q, allocate, multiple, used, got, n)
 						}
 						if got := sizing.Need(used, 0, limit); got != slots || got != min(limit, n*per) {
@@ -112,7 +112,7 @@ func TestTheClosedFormAndTheEquationAreTheRule(t *testing.T) {
 func TestTheLastENIIsWhatRemainsOfTheSlots(t *testing.T) {
 	for _, tt := range []struct{ most, q, want, note int }{{128, 30, 12, 8}, {128, 40, 11, 8}, {256, 40, 22, 16}, {312, 40, 39, 32}} {
 		per := tt.q - 1
-		last := Fill(tt.most, per, ceilDiv(tt.most, per))
+		last := fillOf(tt.most, per, ceilDiv(tt.most, per))
 		if last != tt.want || tt.most%tt.q != tt.note {
 			t.Errorf("most %d of %d an ENI: last has %d, want %d; by the note %d, want %d", tt.most, tt.q, last, tt.want, tt.most%tt.q, tt.note)
 		}
@@ -123,7 +123,7 @@ func TestTheLastENIIsWhatRemainsOfTheSlots(t *testing.T) {
 }
 
 func TestANodeThatHoldsNothingHasNoENI(t *testing.T) {
-	if got := ENIs(0, 29, 1, 0) + Fill(0, 29, 1) + Footprint(0, 29) + ENIs(10, 0, 1, 0) + Footprint(10, 0); got != 0 {
+	if got := enisFor(0, 29, 1, 0) + fillOf(0, 29, 1) + footprintOf(0, 29) + enisFor(10, 0, 1, 0) + footprintOf(10, 0); got != 0 {
 		t.Errorf("sum %d, want 0", got)
 	}
 }
@@ -140,17 +140,17 @@ func TestThePlanMakesTheENIsOfTheClosedForm(t *testing.T) {
 		for used := range limit + 1 {
 			usePods(s, used)
 			target := c.Sizing(s.Limits, both).Need(used, 0, limit)
-			s = Apply(s, Plan(c, s, target))
+			s = applied(s, Plan(c, s, target))
 			if steps := Plan(c, s, target); len(steps) > 0 {
 				t.Fatalf("%+v, %d used: a second plan: %+v", tt, used, steps)
 			}
-			checkENIs(t, s, ENIs(limit, per, tt.multiple, used), func(k int) int { return Fill(limit, per, k) })
+			checkENIs(t, s, enisFor(limit, per, tt.multiple, used), func(k int) int { return fillOf(limit, per, k) })
 		}
 		for used := limit; used >= 0; used-- {
 			usePods(s, used)
 			target := c.Sizing(s.Limits, both).Need(used, 0, limit)
-			s = Apply(s, Plan(c, s, target))
-			checkENIs(t, s, ENIs(limit, per, tt.multiple, used), func(k int) int { return Fill(limit, per, k) })
+			s = applied(s, Plan(c, s, target))
+			checkENIs(t, s, enisFor(limit, per, tt.multiple, used), func(k int) int { return fillOf(limit, per, k) })
 		}
 	}
 }

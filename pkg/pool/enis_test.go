@@ -39,7 +39,7 @@ func TestBurstableENIsAreAsLargeAsTheNodeSays(t *testing.T) {
 	if z := c.Sizing(s.Limits, v4); z.Batch != 9 {
 		t.Errorf("a batch of %d, want 9", z.Batch)
 	}
-	s = Apply(s, Plan(c, s, 30))
+	s = applied(s, Plan(c, s, 30))
 	checkENIs(t, s, 2, func(int) int { return 9 })
 	if got := strings.Join(Texts(Blockers(c, s, 18)), "\n"); got != "" {
 		t.Errorf("nothing is missing: %s", got)
@@ -109,7 +109,7 @@ func TestENIsMadeBeforehandStay(t *testing.T) {
 		k := trial{c: anyConfig(t), s: anySnapshot(t), target: rapid.IntRange(0, 60).Draw(t, "target")}
 		k.c.PreAllocateENI = rapid.IntRange(1, 5).Draw(t, "beforehand")
 		k.steps = Plan(k.c, k.s, k.target)
-		k.next = Apply(k.s, k.steps)
+		k.next = applied(k.s, k.steps)
 		k.own()
 		k.checkForm(t)
 		for _, step := range k.steps {
@@ -122,7 +122,7 @@ func TestENIsMadeBeforehandStay(t *testing.T) {
 		}
 		for range 3 {
 			k.steps = Plan(k.c, k.next, k.target)
-			k.next = Apply(k.next, k.steps)
+			k.next = applied(k.next, k.steps)
 		}
 		if len(k.steps) > 0 {
 			t.Fatalf("it does not come to rest: %+v", k.steps)

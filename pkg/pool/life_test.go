@@ -99,7 +99,7 @@ func (l *life) partly(t *rapid.T) {
 			s.V4, s.V6 = min(s.V4, s.Count), min(s.V6, s.Count)
 		}
 	}
-	l.s = Apply(l.s, steps)
+	l.s = applied(l.s, steps)
 }
 
 // mark begins what a plan gives back, without ending it.
@@ -154,7 +154,7 @@ func (l *life) converge(t *rapid.T) {
 		if len(steps) == 0 {
 			return
 		}
-		l.s = Apply(l.s, steps)
+		l.s = applied(l.s, steps)
 	}
 	t.Fatalf("still not at rest: %+v", Plan(l.c, l.s, l.target()))
 }

@@ -76,7 +76,7 @@ type trial struct {
 func anyCase(t *rapid.T) trial {
 	k := trial{c: anyConfig(t), s: anySnapshot(t), target: rapid.IntRange(0, 60).Draw(t, "target")}
 	k.steps = Plan(k.c, k.s, k.target)
-	k.next = Apply(k.s, k.steps)
+	k.next = applied(k.s, k.steps)
 	k.own()
 	return k
 }
@@ -132,7 +132,7 @@ func TestNoPlanBreaksARule(t *testing.T) {
 // steps stand in order, once an ENI and family, none undoes another, and each has a
 // reason.
 func (k trial) checkForm(t *rapid.T) {
-	before := Apply(k.s, nil)
+	before := applied(k.s, nil)
 	if again := Plan(k.c, k.s, k.target); !reflect.DeepEqual(k.steps, again) {
 		t.Fatalf("the same plan twice:\n%s", cmp.Diff(k.steps, again, compare))
 	}
@@ -345,7 +345,7 @@ func (k trial) checkOrder(t *rapid.T) {
 		return
 	}
 	// What goes back is no room yet.
-	after := Apply(k.s, slices.DeleteFunc(slices.Clone(k.steps), func(s Step) bool { return s.Do >= Release }))
+	after := applied(k.s, slices.DeleteFunc(slices.Clone(k.steps), func(s Step) bool { return s.Do >= Release }))
 	for _, e := range k.s.ENIs[:grown] {
 		if now, ok := find(after, e.ID); ok && carries(k.c, k.s.Limits, e) && more(after, now) && !k.full() {
 			t.Fatalf("%s still has room: %+v", e.ID, k.steps)
@@ -405,7 +405,7 @@ func TestAPlanThatWorkedLeavesNothingToDo(t *testing.T) {
 					t.Fatalf("an ENI given back and made again: %+v, then %+v", k.steps, second)
 				}
 			}
-			second = Plan(k.c, Apply(k.next, second), k.target)
+			second = Plan(k.c, applied(k.next, second), k.target)
 		}
 		if len(second) > 0 {
 			t.Fatalf("first %+v\nthen %+v", k.steps, second)

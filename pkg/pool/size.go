@@ -47,9 +47,9 @@ func perENI(l eni.Limits, families []eni.Family) int {
 // the one equation, B*ceil(mf + U/B):
 //
 //   - Burstable keeps Multiple ENIs of P slots free and has only whole ENIs, so B is
-//     P and mf is Multiple: P*(Multiple + ceil(U/P)), the rule of ENIs.
+//     P and mf is Multiple: P*(Multiple + ceil(U/P)), the rule of whole ENIs.
 //   - BestEffort keeps PreAllocate slots free, to the slot: B is 1 and mf is
-//     PreAllocate, with MinAllocate as the smallest pool. That is Needed.
+//     PreAllocate, with MinAllocate as the smallest pool.
 //
 // What dampens the pool is the same in all modes. The other strategies go by
 // batches and counting primaries aligns to them, so they are for Batch alone.

@@ -13,7 +13,7 @@ func TestNeededFollowsTheVectors(t *testing.T) {
 		{8, 4, 8, 8, 6, 0}, {8, 4, 8, 0, 8, 0}, {4, 4, 8, 0, 8, 4},
 		{4, 4, 1, 1, 0, 1}, {0, 0, 2, 10, 0, 10}, {10, 9, 2, 10, 0, 1}, {10, 10, 2, 10, 0, 2},
 	} {
-		if got := Needed(tt.have, tt.used, Watermarks{Pre: tt.pre, Min: tt.min, Most: tt.most}); got != tt.want {
+		if got := neededBy(tt.have, tt.used, watermarks{Pre: tt.pre, Min: tt.min, Most: tt.most}); got != tt.want {
 			t.Errorf("%+v: needed %d", tt, got)
 		}
 	}
@@ -24,11 +24,11 @@ func kept(c Config, have, used int) int {
 	s := node(v4, card(0, v4, have-used, used))
 	s.Limits.V4, s.Subnets[0].Free = 1000, 1000
 	target := c.Sizing(s.Limits, v4).Need(used, 0, 999)
-	s = Apply(s, Plan(c, s, target))
+	s = applied(s, Plan(c, s, target))
 	return len(s.ENIs[0].Addresses)
 }
 
-// Excess is the code's. Where a plan leaves another number than that, the plan is
+// excessBy is the code's. Where a plan leaves another number than that, the plan is
 // right for a pool: one slot above the watermark the code drops to Pre+Above free
 // ones as if there were no Min. With Above 0 it even drops below Min, and has to ask
 // for the same addresses again at the next look.
@@ -41,21 +41,21 @@ func TestExcessFollowsTheVectorsAndAPlanRestsWhereItEnds(t *testing.T) {
 		{35, 0, 2, 10, 24, 9, 34}, // with 26: one slot too many costs nine
 		{100, 0, 0, 0, 0, 100, 1}, // Pre 0 is read as 1
 	} {
-		if got := Excess(tt.have, tt.used, Watermarks{Pre: tt.pre, Min: tt.min, Above: tt.above}); got != tt.want {
+		if got := excessBy(tt.have, tt.used, watermarks{Pre: tt.pre, Min: tt.min, Above: tt.above}); got != tt.want {
 			t.Errorf("%+v: excess %d", tt, got)
 		}
 		c := Config{Mode: BestEffort, PreAllocate: tt.pre, MinAllocate: tt.min, MaxAboveWatermark: tt.above, Scale: scale.Default()}
 		if got := kept(c, tt.have, tt.used); got != tt.left {
 			t.Errorf("%+v: a plan leaves %d", tt, got)
 		}
-		if lack := Needed(tt.left, tt.used, Watermarks{Pre: max(1, tt.pre), Min: tt.min}); lack > 0 {
+		if lack := neededBy(tt.left, tt.used, watermarks{Pre: max(1, tt.pre), Min: tt.min}); lack > 0 {
 			t.Errorf("%+v: a plan leaves %d slots and %d are needed at once", tt, tt.left, lack)
 		}
 	}
 }
 
 // TestTheWatermarksAreTheEquationWithABatchOfOne: a pool that is short of its
-// target is short by Needed.
+// target is short by neededBy.
 func TestTheWatermarksAreTheEquationWithABatchOfOne(t *testing.T) {
 	for _, pre := range []int{0, 1, 2, 8, 24} {
 		for _, least := range []int{0, 1, 10, 30} {
@@ -65,7 +65,7 @@ func TestTheWatermarksAreTheEquationWithABatchOfOne(t *testing.T) {
 				sizing, limit := c.Sizing(limits, v4), c.Most(limits, v4, 0)
 				for used := range limit {
 					for have := used; have <= limit; have++ {
-						want := Needed(have, used, Watermarks{Pre: max(1, pre), Min: least, Most: limit})
+						want := neededBy(have, used, watermarks{Pre: max(1, pre), Min: least, Most: limit})
 						if got := max(0, sizing.Need(used, 0, limit)-have); got != want {
 							t.Fatalf("pre %d min %d most %d, %d of %d used: short by %d, want %d", pre, least, limit, used, have, got, want)
 						}

@@ -140,7 +140,7 @@ func often(t *rapid.T, what string) bool  { return rapid.IntRange(0, 3).Draw(t, 
 // settle ends what was on its way: calls come back, what was to go has gone, what
 // was lost is no pod's any more, and others have gone.
 func settle(s Snapshot) Snapshot {
-	w := Apply(s, nil)
+	w := applied(s, nil)
 	made := &world{Snapshot: &w, taken: map[netip.Addr]bool{}, made: map[eni.Family]int{}}
 	for _, e := range w.ENIs {
 		for _, a := range e.Addresses {

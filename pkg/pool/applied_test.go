@@ -8,11 +8,11 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Apply returns the snapshot as it is when every step has worked, at once and as
+// applied returns the snapshot as it is when every step has worked, at once and as
 // asked for. Nothing else changes: what was on its way before still is. New ENIs
 // and addresses have names of their own making: new-1, 198.18.0.1, 2001:db8::1 and
 // so on.
-func Apply(s Snapshot, steps []Step) Snapshot {
+func applied(s Snapshot, steps []Step) Snapshot {
 	s.ENIs, s.Subnets = slices.Clone(s.ENIs), slices.Clone(s.Subnets)
 	for i := range s.ENIs {
 		s.ENIs[i].Addresses = slices.Clone(s.ENIs[i].Addresses)
