@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/record/util"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/enipool/enipool/pkg/eni"
 )
@@ -40,14 +39,14 @@ type event struct {
 // events writes events one after the other, beside everything else.
 type events struct {
 	node       string
-	client     client.Client
+	server     api
 	log        *slog.Logger
 	queue      chan event
 	correlator *record.EventCorrelator
 }
 
-func newEvents(node string, c client.Client, log *slog.Logger) *events {
-	return &events{node, c, log, make(chan event, backlog), record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
+func newEvents(node string, server api, log *slog.Logger) *events {
+	return &events{node, server, log, make(chan event, backlog), record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
 		LRUCacheSize: 2 * backlog, BurstSize: burst, QPS: refill,
 	})}
 }
@@ -122,12 +121,12 @@ func (e *events) write(ctx context.Context, r *record.EventCorrelateResult) erro
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if len(r.Patch) > 0 {
-		err := e.client.Patch(ctx, r.Event.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, r.Patch))
+		err := e.server.patchEvent(ctx, r.Event, r.Patch)
 		if !apierrors.IsNotFound(err) { // events live for an hour
 			return err
 		}
 	}
-	return e.client.Create(ctx, r.Event.DeepCopy())
+	return e.server.createEvent(ctx, r.Event)
 }
 
 // sleep waits, and reports whether it waited to the end.

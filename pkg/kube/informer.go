@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"errors"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +17,8 @@ import (
 // without looking at its context, then asks a server that has just started for a
 // state that is too old for it, and sleeps again; or it tries again at once, for ever.
 // Here these errors look to it like any other, after which it lists.
-func newInformer(lw toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
+func newInformer(lw toolscache.ListerWatcher, kind runtime.Object) toolscache.SharedIndexInformer {
+	const never = 0 // a resync would only repeat what is known
 	inner := toolscache.ToListerWatcherWithContext(lw)
 	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: inner.ListWithContext,
@@ -32,5 +32,5 @@ func newInformer(lw toolscache.ListerWatcher, kind runtime.Object, resync time.D
 			}
 			return nil, err
 		},
-	}, kind, resync, by)
+	}, kind, never, toolscache.Indexers{})
 }

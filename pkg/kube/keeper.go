@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/enipool/enipool/pkg/health"
 )
@@ -38,7 +37,7 @@ var retry = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 6
 // what is ours.
 type keeper struct {
 	view     *view
-	client   client.Client
+	server   api
 	events   *events
 	log      *slog.Logger
 	mayTaint bool
@@ -54,8 +53,8 @@ type keeper struct {
 	said   bool          // it is in the log
 }
 
-func newKeeper(v *view, c client.Client, e *events, o Options) *keeper {
-	return &keeper{view: v, client: c, events: e, log: o.Log, mayTaint: o.Taint, room: newRoom(), again: rate.NewLimiter(rate.Every(pace), quick)}
+func newKeeper(v *view, server api, e *events, o Options) *keeper {
+	return &keeper{view: v, server: server, events: e, log: o.Log, mayTaint: o.Taint, room: newRoom(), again: rate.NewLimiter(rate.Every(pace), quick)}
 }
 
 func (k *keeper) report(r health.Report) {
@@ -179,17 +178,13 @@ func (k *keeper) write(ctx context.Context, node *corev1.Node, status statusPatc
 		if taint == nil {
 			return nil
 		}
-		return k.send("taints", types.JSONPatchType, taint, func(n *corev1.Node, p client.Patch) error {
-			return k.client.Patch(ctx, n, p)
-		})
+		return k.send(ctx, "taints", types.JSONPatchType, taint)
 	}
 	sendStatus := func() error {
 		if status.empty() {
 			return nil
 		}
-		err := k.send("status", types.StrategicMergePatchType, status, func(n *corev1.Node, p client.Patch) error {
-			return k.client.Status().Patch(ctx, n, p)
-		})
+		err := k.send(ctx, "status", types.StrategicMergePatchType, status, "status")
 		if err == nil && status.Status.Conditions != nil {
 			k.tell(node, status.Status.Conditions[0])
 		}
@@ -201,15 +196,15 @@ func (k *keeper) write(ctx context.Context, node *corev1.Node, status statusPatc
 	return errors.Join(sendTaint(), sendStatus())
 }
 
-// send sends a patch of a part of the node, and keeps the node that it made.
-func (k *keeper) send(part string, kind types.PatchType, patch any, by func(*corev1.Node, client.Patch) error) error {
+// send sends a patch of the node, of a subresource if one is named, and keeps the node that it made.
+func (k *keeper) send(ctx context.Context, what string, kind types.PatchType, patch any, subresource ...string) error {
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return err
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.view.node}}
-	if err := by(node, client.RawPatch(kind, data)); err != nil {
-		return fmt.Errorf("patch the %s of the node: %w", part, err)
+	node, err := k.server.patchNode(ctx, k.view.node, kind, data, subresource...)
+	if err != nil {
+		return fmt.Errorf("patch the %s of the node: %w", what, err)
 	}
 	k.own = strippedNode(node)
 	return nil

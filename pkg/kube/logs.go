@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // TakeLogs sends what the Kubernetes libraries log to a log of the program's own, a
@@ -14,9 +13,7 @@ import (
 // package itself says what a person should know. The libraries have one log for the
 // whole process, so this is to be called once, before New.
 func TakeLogs(to *slog.Logger) {
-	sink := logr.FromSlogHandler(lower{to.Handler()})
-	klog.SetLogger(sink)
-	log.SetLogger(sink)
+	klog.SetLogger(logr.FromSlogHandler(lower{to.Handler()}))
 }
 
 // step is the distance from slog.LevelInfo to slog.LevelDebug, and from

@@ -11,11 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/health"
@@ -65,43 +61,16 @@ func (o Options) check() error {
 func build(o Options) (*Node, error) {
 	config := rest.CopyConfig(o.Config)
 	config.Wrap((&link{log: o.Log}).wrap)
-	writer, parts, err := connect(config)
+	server, err := connect(config)
 	if err != nil {
 		return nil, err
 	}
-	parts.log = o.Log
-	view, err := newView(o.Node, config, parts)
+	view, err := newView(o.Node, server, o.Log)
 	if err != nil {
 		return nil, err
 	}
-	events := newEvents(o.Node, writer, o.Log)
-	return &Node{view, newKeeper(view, writer, events, o), events}, nil
-}
-
-// connect returns a client that asks the API server itself, and what it is made of.
-func connect(config *rest.Config) (client.Client, watchOptions, error) {
-	config.UserAgent = "enipool-agent"
-	http, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, watchOptions{}, err
-	}
-	scheme, mapper := nouns()
-	c, err := client.New(config, client.Options{HTTPClient: http, Scheme: scheme, Mapper: mapper})
-	return c, watchOptions{http: http, scheme: scheme, mapper: mapper}, err
-}
-
-// nouns are the only kinds that are read or written here. Their places are known,
-// so that the API server need not be asked for them.
-func nouns() (*runtime.Scheme, meta.RESTMapper) {
-	v1 := corev1.SchemeGroupVersion
-	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(v1, &corev1.Pod{}, &corev1.PodList{}, &corev1.Node{}, &corev1.NodeList{}, &corev1.Event{}, &corev1.EventList{})
-	metav1.AddToGroupVersion(scheme, v1)
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(v1.WithKind("Pod"), meta.RESTScopeNamespace)
-	mapper.Add(v1.WithKind("Node"), meta.RESTScopeRoot)
-	mapper.Add(v1.WithKind("Event"), meta.RESTScopeNamespace)
-	return scheme, mapper
+	events := newEvents(o.Node, server, o.Log)
+	return &Node{view, newKeeper(view, server, events, o), events}, nil
 }
 
 // Run watches and tells until ctx ends. It needs no API server to begin, and waits

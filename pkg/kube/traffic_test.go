@@ -45,9 +45,8 @@ func TestTrafficDependsOnThePodsOfTheNodeOnly(t *testing.T) {
 			if got := len(names(t, n)); got != 21 {
 				t.Errorf("%d pods, want 21", got)
 			}
-			var list corev1.PodList
-			if err := n.view.cache.List(t.Context(), &list); err != nil || len(list.Items) != 21 {
-				t.Errorf("%d objects in the cache, %v, want 21", len(list.Items), err)
+			if held := n.view.pods.GetStore().ListKeys(); len(held) != 21 {
+				t.Errorf("%d pods are held, want 21", len(held))
 			}
 			sent[what] = c.sent
 		})
@@ -73,42 +72,21 @@ func TestTheCacheHoldsOnlyWhatIsUsed(t *testing.T) {
 		n, _ := start(t, c, Options{})
 		synctest.Wait()
 
-		var pods corev1.PodList
-		var nodes corev1.NodeList
-		if err := n.view.cache.List(t.Context(), &pods); err != nil {
-			t.Fatal(err)
-		}
-		if err := n.view.cache.List(t.Context(), &nodes); err != nil {
-			t.Fatal(err)
-		}
-		wantPod := corev1.Pod{
+		wantPod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-1", ResourceVersion: "2"},
 			Spec:       corev1.PodSpec{NodeName: here, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: quantity(1)}}}},
 			Status:     corev1.PodStatus{Phase: corev1.PodPending},
 		}
-		wantNode := corev1.Node{
+		wantNode := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: here, UID: "uid-2", ResourceVersion: "3"},
 			Spec:       newNode().Spec,
 			Status:     corev1.NodeStatus{Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110")}},
 		}
-		if diff := cmp.Diff([]corev1.Pod{wantPod}, untyped(pods.Items)); diff != "" {
+		if diff := cmp.Diff([]any{wantPod}, n.view.pods.GetStore().List()); diff != "" {
 			t.Errorf("pods (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]corev1.Node{wantNode}, untyped(nodes.Items)); diff != "" {
+		if diff := cmp.Diff([]any{wantNode}, n.view.self.GetStore().List()); diff != "" {
 			t.Errorf("nodes (-want +got):\n%s", diff)
 		}
 	})
-}
-
-// untyped leaves out what a reader puts into an object: what kind it is.
-func untyped[T any](list []T) []T {
-	for i := range list {
-		switch o := any(&list[i]).(type) {
-		case *corev1.Pod:
-			o.TypeMeta = metav1.TypeMeta{}
-		case *corev1.Node:
-			o.TypeMeta = metav1.TypeMeta{}
-		}
-	}
-	return list
 }

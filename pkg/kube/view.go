@@ -3,90 +3,66 @@ package kube
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
-	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/enipool/enipool/pkg/eni"
 )
 
 // view is the last state that the API server told: the node's pods, and the node.
 type view struct {
-	node    string
-	cache   cache.Cache
-	changed chan struct{} // for the agent
-	moved   chan struct{} // for the keeper
-	pods    toolscache.ResourceEventHandlerRegistration
-	self    toolscache.ResourceEventHandlerRegistration
+	node      string
+	changed   chan struct{} // for the agent
+	moved     chan struct{} // for the keeper
+	pods      toolscache.SharedIndexInformer
+	self      toolscache.SharedIndexInformer
+	allPods   toolscache.ResourceEventHandlerRegistration // done once what there was at first has been told
+	firstSelf toolscache.ResourceEventHandlerRegistration
 
 	mu    sync.Mutex
-	stale bool // last is older than what cache holds
+	stale bool // last is older than what pods holds
 	last  load
 	most  int // pods that the node may hold, -1 if that is not known
 }
 
-type watchOptions struct {
-	http   *http.Client
-	scheme *runtime.Scheme
-	mapper meta.RESTMapper
-	log    *slog.Logger
-}
-
-func newView(node string, config *rest.Config, o watchOptions) (*view, error) {
-	never := time.Duration(0)
-	c, err := cache.New(config, cache.Options{
-		HTTPClient:                  o.http,
-		Scheme:                      o.scheme,
-		Mapper:                      o.mapper,
-		SyncPeriod:                  &never, // it would only repeat what is known
-		ReaderFailOnMissingInformer: true,
-		NewInformer:                 newInformer,
-		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
-			o.log.Debug("a watch ended", "error", err)
-		},
-		// The server filters, so that what comes here does not grow with the cluster. A pod
-		// that becomes bound to the node comes as added, one that finishes as deleted.
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: {Transform: stripPod, Field: fields.AndSelectors(
-				fields.OneTermEqualSelector("spec.nodeName", node),
-				fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
-				fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))},
-			&corev1.Node{}: {Transform: stripNode, Field: fields.OneTermEqualSelector("metadata.name", node)},
-		},
-	})
-	if err != nil {
+// newView prepares the watches. The server filters, so that what comes here does not grow with
+// the cluster. A pod that becomes bound to the node comes as added, one that finishes as deleted.
+func newView(node string, server api, log *slog.Logger) (v *view, err error) {
+	v = &view{node: node, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1), stale: true, most: -1}
+	pods := server.watched("pods", fields.AndSelectors(
+		fields.OneTermEqualSelector("spec.nodeName", node),
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))))
+	self := server.watched("nodes", fields.OneTermEqualSelector("metadata.name", node))
+	if v.pods, v.allPods, err = listen(pods, &corev1.Pod{}, stripPod, v.podEvent, log); err != nil {
 		return nil, err
 	}
-	v := &view{node: node, cache: c, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1), stale: true, most: -1}
-	if v.pods, err = listen(c, &corev1.Pod{}, v.podEvent); err != nil {
-		return nil, err
-	}
-	v.self, err = listen(c, &corev1.Node{}, v.nodeEvent)
+	v.self, v.firstSelf, err = listen(self, &corev1.Node{}, stripNode, v.nodeEvent, log)
 	return v, err
 }
 
 // listen calls back for every change of an object of a kind, with nil for what was
 // not there before or is not after it.
-func listen[T client.Object](c cache.Cache, kind T, do func(was, is T)) (toolscache.ResourceEventHandlerRegistration, error) {
-	informer, err := c.GetInformer(context.Background(), kind, cache.BlockUntilSynced(false))
+func listen[T runtime.Object](from toolscache.ListerWatcher, kind T, strip toolscache.TransformFunc, do func(was, is T), log *slog.Logger) (
+	informer toolscache.SharedIndexInformer, first toolscache.ResourceEventHandlerRegistration, err error) {
+	informer = newInformer(from, kind)
+	err = errors.Join(informer.SetTransform(strip), informer.SetWatchErrorHandler(func(_ *toolscache.Reflector, err error) {
+		log.Debug("a watch ended", "error", err)
+	}))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var none T
-	return informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	first, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(is any) { do(none, is.(T)) },
 		UpdateFunc: func(was, is any) { do(was.(T), is.(T)) },
 		DeleteFunc: func(was any) {
@@ -97,12 +73,13 @@ func listen[T client.Object](c cache.Cache, kind T, do func(was, is T)) (toolsca
 			do(gone, none)
 		},
 	})
+	return informer, first, err
 }
 
 // run watches until ctx ends.
 func (v *view) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for _, first := range []toolscache.ResourceEventHandlerRegistration{v.pods, v.self} {
+	for _, first := range []toolscache.ResourceEventHandlerRegistration{v.allPods, v.firstSelf} {
 		g.Go(func() error {
 			select {
 			case <-ctx.Done():
@@ -112,7 +89,9 @@ func (v *view) run(ctx context.Context) error {
 			return nil
 		})
 	}
-	g.Go(func() error { return v.cache.Start(ctx) })
+	for _, informer := range []toolscache.SharedIndexInformer{v.pods, v.self} {
+		g.Go(func() error { informer.RunWithContext(ctx); return nil })
+	}
 	return g.Wait()
 }
 
@@ -166,7 +145,7 @@ func (v *view) maxPods() (int, bool) {
 
 // load returns what the node's pods need, and whether it is known.
 func (v *view) load() (load, bool) {
-	if !v.pods.HasSynced() {
+	if !v.allPods.HasSynced() {
 		return load{}, false
 	}
 	v.mu.Lock()
@@ -174,21 +153,21 @@ func (v *view) load() (load, bool) {
 	if !v.stale {
 		return v.last, true
 	}
-	var list corev1.PodList
-	if err := v.cache.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil {
-		return v.last, false // which it can't be: the cache has been filled
-	}
-	v.last, v.stale = sum(list.Items, v.node), false
+	v.last, v.stale = sum(v.pods.GetStore().List(), v.node), false
 	return v.last, true
 }
 
-// read returns the node's object.
+// read returns the node's object, which is not to be changed.
 func (v *view) read() (*corev1.Node, bool) {
-	var node corev1.Node
-	if !v.self.HasSynced() || v.cache.Get(context.Background(), client.ObjectKey{Name: v.node}, &node) != nil {
+	if !v.firstSelf.HasSynced() {
 		return nil, false
 	}
-	return &node, true
+	object, there, err := v.self.GetStore().GetByKey(v.node)
+	if err != nil || !there {
+		return nil, false
+	}
+	node, is := object.(*corev1.Node)
+	return node, is
 }
 
 // reference is the node as events name it. Before it is known its name stands for its UID, as
@@ -209,10 +188,12 @@ type load struct {
 	silent int       // pods that need one and did not ask
 }
 
-func sum(list []corev1.Pod, node string) load {
+// sum adds up what pods need.
+func sum(list []any, node string) load {
 	l := load{pods: make([]eni.Pod, 0, len(list))}
-	for i := range list {
-		n := needOf(&list[i], node)
+	for _, object := range list {
+		pod, _ := object.(*corev1.Pod)
+		n := needOf(pod, node)
 		if n.pod == (eni.Pod{}) {
 			continue
 		}

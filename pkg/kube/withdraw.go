@@ -8,10 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // withdrawal is the strategic merge patch that takes the condition and the resource
@@ -31,13 +29,13 @@ func Withdraw(ctx context.Context, o Options) (removed []string, err error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("withdraw from the cluster: %w", err)
 	}
-	c, _, err := connect(rest.CopyConfig(o.Config))
+	server, err := connect(rest.CopyConfig(o.Config))
 	if err != nil {
 		return nil, fmt.Errorf("prepare to talk to the API server: %w", err)
 	}
 	var last error
 	for {
-		now, err := withdraw(ctx, c, o.Node)
+		now, err := withdraw(ctx, server, o.Node)
 		removed = append(removed, now...)
 		if err == nil {
 			return removed, nil
@@ -53,17 +51,16 @@ func Withdraw(ctx context.Context, o Options) (removed []string, err error) {
 }
 
 // withdraw tries it once.
-func withdraw(ctx context.Context, c client.Client, name string) (removed []string, err error) {
+func withdraw(ctx context.Context, server api, name string) (removed []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	// A list, for which the agent has the right, and not a get, for which it has none.
-	var list corev1.NodeList
-	if err := c.List(ctx, &list, client.MatchingFields{"metadata.name": name}); err != nil || len(list.Items) == 0 {
+	list, err := server.findNode(ctx, name)
+	if err != nil || len(list) == 0 {
 		return nil, err // a Node that is gone shows nothing
 	}
-	node := &list.Items[0]
+	node := &list[0]
 	if what := shown(node); len(what) > 0 {
-		if err := c.Status().Patch(ctx, named(name), client.RawPatch(types.StrategicMergePatchType, []byte(withdrawal))); err != nil {
+		if _, err := server.patchNode(ctx, name, types.StrategicMergePatchType, []byte(withdrawal), "status"); err != nil {
 			return nil, fmt.Errorf("patch the status of the node: %w", err)
 		}
 		removed = what
@@ -72,7 +69,7 @@ func withdraw(ctx context.Context, c client.Client, name string) (removed []stri
 	if patch := taintPatch(node.Spec.Taints, false); patch != nil {
 		text, err := json.Marshal(patch)
 		if err == nil {
-			err = c.Patch(ctx, named(name), client.RawPatch(types.JSONPatchType, text))
+			_, err = server.patchNode(ctx, name, types.JSONPatchType, text)
 		}
 		if err != nil { // which it is when somebody else changed the taints just now
 			return removed, fmt.Errorf("patch the taints of the node: %w", err)
@@ -93,8 +90,6 @@ func shown(node *corev1.Node) (what []string) {
 	}
 	return what
 }
-
-func named(node string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}} }
 
 // ByHand returns the commands that do what Withdraw does, for people.
 func ByHand(node string) []string {

@@ -14,7 +14,7 @@ const agentTest = "bench.test"
 
 // The targets of an agent that rests.
 const (
-	mostMemory  = 48   // MB
+	mostMemory  = 44   // MB
 	mostIdleCPU = 1000 // µs
 )
 
