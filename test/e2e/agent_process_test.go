@@ -30,9 +30,8 @@ var agentProgram = sync.OnceValues(func() (string, error) {
 		file += "-race"
 		args = []string{"build", "-race", "-o", file}
 	}
-	out, err := exec.Command("go", append(args, "../../plugins/enipool-agent")...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build the agent: %w\n%s", err, out)
+	if err := build("go", append(args, "../../plugins/enipool-agent")...); err != nil {
+		return "", err
 	}
 	return filepath.Abs(file)
 })

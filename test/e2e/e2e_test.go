@@ -22,7 +22,8 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
-func TestMain(m *testing.M) { nettest.Main(m) }
+// Most of what the tests take is waiting, for the kernel above all.
+func TestMain(m *testing.M) { nettest.Share(m, 4) }
 
 // binDir holds the plugin, enipoolctl, the reference plugins and cnitool. They
 // are built by make; a bare `go test` builds what is missing.
@@ -36,11 +37,22 @@ func binDir(t testing.TB) string {
 		if _, err := os.Stat(filepath.Join(root, need.file)); err == nil {
 			continue
 		}
-		if out, err := exec.Command("make", "-C", root, need.target).CombinedOutput(); err != nil {
-			t.Fatalf("make %s: %v\n%s", need.target, err, out)
+		if err := build("make", "-C", root, need.target); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return filepath.Join(root, ".build")
+}
+
+// build runs a command that writes into .build/, where other processes of the tests may
+// want the same.
+func build(command string, args ...string) error {
+	return nettest.Once(filepath.Join("..", "..", ".build", "e2e", "lock"), func() error {
+		if out, err := exec.Command(command, args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s %s: %w\n%s", command, strings.Join(args, " "), err, out)
+		}
+		return nil
+	})
 }
 
 func plugin(t testing.TB) string  { return filepath.Join(binDir(t), "enipool") }

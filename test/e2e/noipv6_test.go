@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,8 +15,8 @@ var withoutIPv6 = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if out, err := exec.Command("go", "build", "-o", file, "./noipv6").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build noipv6: %w\n%s", err, out)
+	if err := build("go", "build", "-o", file, "./noipv6"); err != nil {
+		return "", err
 	}
 	return file, nil
 })

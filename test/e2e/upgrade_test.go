@@ -26,8 +26,8 @@ var buildPrevious = sync.OnceValues(func() (programs, error) {
 	if err != nil {
 		return programs{}, err
 	}
-	if out, err := exec.Command("../../scripts/previous.sh", dir).CombinedOutput(); err != nil {
-		return programs{}, fmt.Errorf("build the previous release: %w\n%s", err, out)
+	if err := build("../../scripts/previous.sh", dir); err != nil {
+		return programs{}, err
 	}
 	return programs{plugin: filepath.Join(dir, "enipool"), agent: filepath.Join(dir, "enipool-agent")}, nil
 })
