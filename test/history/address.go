@@ -49,56 +49,42 @@ func addressModel() porcupine.Model {
 // addressSteps is the part of the history that concerns one address. A call that concerns
 // several of them is a step of each: to check them one by one asks less than to check all at
 // once, and never refuses a history that is right.
-func addressSteps(calls []Call, addr netip.Addr, coolDown time.Duration) []porcupine.Operation {
-	mayOwn := podsOf(calls, addr)
+func (t timeline) addressSteps(addr netip.Addr, coolDown time.Duration) []porcupine.Operation {
 	var ops []porcupine.Operation
 	step := func(c Call, do func(address) []address) {
 		ops = append(ops, operation(c, addressStep{do, c}))
 	}
-	for _, c := range calls {
-		switch c.Kind {
-		case Look:
+	taken := t.mayHaveTaken(addr)
+	mayHave := func(name string, at Call) bool {
+		return slices.ContainsFunc(taken, func(add Call) bool { return add.Pods[0] == name && !t.apart(name, add, at) })
+	}
+	for _, c := range t.calls {
+		switch {
+		case c.Kind == Look:
 			step(c, sees(c.Owners[addr]))
-		case Add:
-			pod := c.Pods[0]
-			if c.Outcome == Done && c.Addr == addr {
-				step(c, take(c, coolDown))
-				continue
-			}
-			if hasSeen(calls, c, func(a netip.Addr) bool { return a == addr }) {
+		case c.returned(addr):
+			step(c, take(c, coolDown))
+		case c.Kind == Add:
+			if t.hasSeen(c, func(a netip.Addr) bool { return a == addr }) {
 				step(c, maybe(take(c, coolDown)))
-				step(c, maybe(untake(pod)))
+				step(c, maybe(untake(c.Pods[0])))
 			}
-			if c.Outcome == Done && mayOwn[pod] {
-				step(c, notOf(pod))
+			if c.Outcome == Done && mayHave(c.Pods[0], c) {
+				step(c, notOf(c.Pods[0]))
 			}
 		default:
-			for _, pod := range c.Pods {
+			for _, name := range c.Pods {
 				switch {
-				case !mayOwn[pod]:
+				case !mayHave(name, c):
 				case c.Outcome == Done && c.Kind != Death:
-					step(c, free(pod))
+					step(c, free(name))
 				default:
-					step(c, maybe(free(pod)))
+					step(c, maybe(free(name)))
 				}
 			}
 		}
 	}
 	return ops
-}
-
-// podsOf returns who ever had the address, as an ADD or a look tells.
-func podsOf(calls []Call, addr netip.Addr) map[string]bool {
-	pods := map[string]bool{}
-	for _, c := range calls {
-		if c.Kind == Add && c.Outcome == Done && c.Addr == addr {
-			pods[c.Pods[0]] = true
-		}
-		if pod, has := c.Owners[addr]; has {
-			pods[pod] = true
-		}
-	}
-	return pods
 }
 
 // maybe is a step that happens or not.

@@ -13,11 +13,12 @@ import (
 // been given out: for each address and each pod without a possible order, what led to that.
 func Check(calls []Call, coolDown time.Duration) error {
 	var errs []error
+	t := newTimeline(calls)
 	for _, addr := range addresses(calls) {
-		errs = append(errs, explain("address "+addr.String(), addressModel(), addressSteps(calls, addr, coolDown)))
+		errs = append(errs, explain("address "+addr.String(), addressModel(), t.addressSteps(addr, coolDown)))
 	}
 	for _, name := range pods(calls) {
-		errs = append(errs, explain("pod "+name, podModel(), podSteps(calls, name)))
+		errs = append(errs, explain("pod "+name, podModel(), t.podSteps(name)))
 	}
 	return errors.Join(errs...)
 }

@@ -71,21 +71,3 @@ func (c Call) String() string {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// hasSeen tells whether a look that began before the call was over, or at any time after,
-// saw the pod with an address that ok accepts. What an ADD without a result took matters
-// only then: the model never asks that somebody gets an address, so one that was taken and
-// never seen forbids nothing that the history shows.
-func hasSeen(calls []Call, of Call, ok func(netip.Addr) bool) bool {
-	return slices.ContainsFunc(calls, func(c Call) bool {
-		if c.Kind != Look || c.End < of.Begin || of.Outcome == Done && c.Begin > of.End {
-			return false
-		}
-		for addr, pod := range c.Owners {
-			if pod == of.Pods[0] && ok(addr) {
-				return true
-			}
-		}
-		return false
-	})
-}

@@ -38,10 +38,10 @@ func podModel() porcupine.Model {
 }
 
 // podSteps is the part of the history that concerns one pod.
-func podSteps(calls []Call, name string) []porcupine.Operation {
+func (t timeline) podSteps(name string) []porcupine.Operation {
 	var ops []porcupine.Operation
 	step := func(c Call, do func(pod) []pod) { ops = append(ops, operation(c, podStep{do, c})) }
-	for _, c := range calls {
+	for _, c := range t.calls {
 		switch {
 		case c.Kind == Look:
 			step(c, shows(addressOf(c, name)))
@@ -50,7 +50,7 @@ func podSteps(calls []Call, name string) []porcupine.Operation {
 			step(c, hasOne)
 		case c.Kind == Add:
 			// It may have taken another address, found it held by others and gone on.
-			if c.Outcome == Unknown || hasSeen(calls, c, func(a netip.Addr) bool { return a != c.Addr }) {
+			if c.Outcome == Unknown || t.hasSeen(c, func(a netip.Addr) bool { return a != c.Addr }) {
 				step(c, orNot(gets(netip.Addr{})))
 				step(c, orNot(loses))
 			}
