@@ -79,12 +79,12 @@ type chronicled struct {
 
 func runHistory(t *testing.T, seed uint64) {
 	began := time.Now()
-	s := newSite(t, plan{name: fmt.Sprintf("history-%d", seed), limits: eni.Limits{ENIs: 3, V4: 5, V6: 5}})
+	s := newSite(t, plan{name: fmt.Sprintf("history-%d", seed), limits: eni.Limits{ENIs: 3, V4: 7, V6: 7}})
 	// The pool grows and shrinks while that goes on, in this mode by single addresses.
-	s.configure(fmt.Sprintf("coolDown: %s", historyCoolDown), "pool.mode: besteffort", "pool.maxAboveWatermark: 1", "resync: 200ms")
+	s.configure(fmt.Sprintf("coolDown: %s", historyCoolDown), "pool.mode: besteffort", "pool.preAllocate: 4", "pool.maxAboveWatermark: 1", "resync: 200ms")
 	c := &chronicle{s: s, seed: seed, beat: make(chan struct{}), took: map[history.Kind]time.Duration{}, told: map[string]int{}}
 	c.left.Store(callsPerHistory)
-	c.makePods(processes + 2)
+	c.makePods(2 * processes)
 	s.start()
 	s.ready()
 	done := c.startWorkers()

@@ -58,7 +58,7 @@ func (w *worker) serve(p *chronicled) {
 		if err := p.endSandbox(); err != nil {
 			w.isBroken(err)
 		}
-	case has && chance < 90, !has && chance < 25:
+	case has && chance < 80, !has && chance < 25:
 		w.del(p)
 	default:
 		w.add(p)
@@ -70,7 +70,7 @@ func (w *worker) add(p *chronicled) {
 		w.isBroken(err)
 		return
 	}
-	wait := []time.Duration{0, historyCoolDown, 2 * historyCoolDown}[w.random.IntN(3)]
+	wait := []time.Duration{0, historyCoolDown / 2, 2 * historyCoolDown}[w.random.IntN(3)]
 	call := history.Call{Process: w.number, Kind: history.Add, Pods: []string{p.id}}
 	said := w.run(&call, w.s.call("ADD", p.id, wait))
 	switch {

@@ -64,6 +64,7 @@ func (t timeline) addressSteps(addr netip.Addr, coolDown time.Duration) []porcup
 			step(c, sees(c.Owners[addr]))
 		case c.returned(addr):
 			step(c, take(c, coolDown))
+		case c.Kind == Add && c.Outcome == Refused: // it took nothing
 		case c.Kind == Add:
 			if t.hasSeen(c, func(a netip.Addr) bool { return a == addr }) {
 				step(c, maybe(take(c, coolDown)))

@@ -55,7 +55,7 @@ func (t timeline) hasSeen(add Call, ok func(netip.Addr) bool) bool {
 // mayHaveTaken returns the ADDs that may have taken the address, for a while at least.
 func (t timeline) mayHaveTaken(addr netip.Addr) (adds []Call) {
 	for _, c := range t.calls {
-		if c.Kind == Add && (c.returned(addr) || t.hasSeen(c, func(a netip.Addr) bool { return a == addr })) {
+		if c.Kind == Add && c.Outcome != Refused && (c.returned(addr) || t.hasSeen(c, func(a netip.Addr) bool { return a == addr })) {
 			adds = append(adds, c)
 		}
 	}
