@@ -256,18 +256,20 @@ func (c *chronicle) podsWork() {
 	c.s.reach(internet4, ids...)
 }
 
-// write leaves the history in a file and returns its path.
+// pluginLog is where the plugin's processes write what they do.
+func (c *chronicle) pluginLog() string { return filepath.Join(c.s.dir, "plugin.log") }
+
+// write leaves the history, and behind it what the plugin said, in a file and returns its path.
 func (c *chronicle) write() string {
 	var text strings.Builder
 	for _, call := range c.calls {
 		fmt.Fprintln(&text, call)
 	}
+	log, err := os.ReadFile(c.pluginLog())
+	c.s.must(err)
+	text.Write(log)
 	file := filepath.Join("..", "..", ".build", "failed", fmt.Sprintf("history-%d.txt", c.seed))
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err.Error()
-	}
-	if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
-		return err.Error()
-	}
+	c.s.must(os.MkdirAll(filepath.Dir(file), 0o755))
+	c.s.must(os.WriteFile(file, []byte(text.String()), 0o644))
 	return file
 }

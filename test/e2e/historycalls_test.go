@@ -72,7 +72,7 @@ func (w *worker) add(p *chronicled) {
 	}
 	wait := []time.Duration{0, historyCoolDown / 2, 2 * historyCoolDown}[w.random.IntN(3)]
 	call := history.Call{Process: w.number, Kind: history.Add, Pods: []string{p.id}}
-	said := w.run(&call, w.s.call("ADD", p.id, wait))
+	said := w.run(&call, "ADD", p.id, fmt.Sprintf(`,"waitForAddress":%q`, wait))
 	switch {
 	case call.Outcome == history.Done:
 		call.Addr = said.address()
@@ -84,7 +84,7 @@ func (w *worker) add(p *chronicled) {
 
 func (w *worker) del(p *chronicled) {
 	call := history.Call{Process: w.number, Kind: history.Del, Pods: []string{p.id}}
-	said := w.run(&call, w.s.call("DEL", p.id, 0))
+	said := w.run(&call, "DEL", p.id, "")
 	w.end(call, said, p)
 }
 
@@ -110,9 +110,7 @@ func (w *worker) collect() {
 	if listed {
 		list = `,"cni.dev/valid-attachments":[` + strings.Join(valid, ",") + "]"
 	}
-	cmd := w.s.call("GC", w.pods[0].id, 0)
-	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"cniVersion":"1.1.0","name":"pods","type":"enipool","cachePath":%q%s}`, w.s.cache.Path, list))
-	said := w.run(&call, cmd)
+	said := w.run(&call, "GC", w.pods[0].id, list)
 	w.end(call, said, out...)
 }
 
@@ -153,12 +151,19 @@ func (s spoken) how(call history.Call) string {
 	return fmt.Sprintf("code %d", s.Code)
 }
 
-// run runs the plugin's process, kills a third of them at a random moment of the time that
-// such a call may take, and sets the call's times and outcome.
-func (w *worker) run(call *history.Call, cmd *exec.Cmd) (said spoken) {
+// run runs the plugin's process, slows down or kills one in four of them each, the latter at a
+// random moment of the time that such a call may take, and sets the call's times and outcome.
+func (w *worker) run(call *history.Call, command, id, conf string) (said spoken) {
+	cmd := w.s.call(command, id, 0)
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"cniVersion":"1.1.0","name":"pods","type":"enipool","cachePath":%q,"logFile":%q%s}`,
+		w.s.cache.Path, w.pluginLog(), conf))
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	kill := w.random.IntN(3) == 0
+	chance := w.random.IntN(4)
+	kill := chance == 0
+	if chance == 1 {
+		w.slowDown(cmd)
+	}
 	// Early moments are the more likely ones: some calls wait, and those that don't are short.
 	moment := time.Duration(math.Pow(w.random.Float64(), 3) * float64(w.mayTake(call.Kind)))
 	call.Begin = nodecache.SinceBoot()
@@ -187,4 +192,16 @@ func (w *worker) run(call *history.Call, cmd *exec.Cmd) (said spoken) {
 		w.isBroken(fmt.Errorf("%s: %w\n%s%s", call, err, &stdout, &stderr))
 	}
 	return said
+}
+
+// slowDown lets the process sleep as it enters a system call, so that others run between what
+// it has read and what it writes: without that, such a moment is too short to be met.
+func (w *worker) slowDown(cmd *exec.Cmd) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		return // make test installs it where it may
+	}
+	name := []string{"pwrite64", "flock", "sendto"}[w.random.IntN(3)]
+	inject := fmt.Sprintf("inject=%s:delay_enter=%d:when=%d", name, 1000+w.random.IntN(20_000), 1+w.random.IntN(3))
+	cmd.Path, cmd.Args = strace, append([]string{"strace", "-qq", "-o", "/dev/null", "-e", "trace=" + name, "-e", inject}, cmd.Args...)
 }
