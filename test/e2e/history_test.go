@@ -73,8 +73,8 @@ type chronicled struct {
 	id   string
 	ns   isolate.Namespace
 	last history.Call
-	gone bool          // it has no sandbox
-	died time.Duration // when that began to go, 0 if what it had is freed
+	gone bool            // it has no sandbox
+	died []time.Duration // when sandboxes began to go whose addresses may not be free yet
 }
 
 func runHistory(t *testing.T, seed uint64) {
@@ -128,7 +128,8 @@ func (p *chronicled) makeSandbox() error {
 
 // endSandbox ends it as a crash does: there was no DEL.
 func (p *chronicled) endSandbox() error {
-	p.died, p.gone, p.last = nodecache.SinceBoot(), true, history.Call{Kind: history.Death}
+	p.died = append(p.died, nodecache.SinceBoot())
+	p.gone, p.last = true, history.Call{Kind: history.Death}
 	return p.ns.Remove()
 }
 
@@ -231,13 +232,13 @@ func (c *chronicle) endDeaths() {
 	}
 }
 
-// endDeath notes that the pod's sandbox went, for which its address was freed until then or
+// endDeath notes that sandboxes of the pod went, for which its address was freed until then or
 // not at all.
 func (c *chronicle) endDeath(p *chronicled, end time.Duration) {
-	if p.died > 0 {
-		c.record(history.Call{Kind: history.Death, Pods: []string{p.id}, Begin: p.died, End: end}, "death")
-		p.died = 0
+	for _, begin := range p.died {
+		c.record(history.Call{Kind: history.Death, Pods: []string{p.id}, Begin: begin, End: end}, "death")
 	}
+	p.died = nil
 }
 
 // podsWork wants each pod whose ADD came last to have the address that it was given, and to
