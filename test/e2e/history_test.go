@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	historyCalls = flag.Int("history.calls", callsPerHistory, "calls of the plugin whose histories are checked, over all seeds")
+	historyCalls = flag.Int("history.calls", 2*callsPerHistory, "calls of the plugin whose histories are checked, over all seeds")
 	historySeed  = flag.Uint64("history.seed", 0, "draw what this seed draws, alone; 0 runs seeds from 1 on")
 )
 
@@ -79,9 +79,16 @@ type chronicled struct {
 
 func runHistory(t *testing.T, seed uint64) {
 	began := time.Now()
-	s := newSite(t, plan{name: fmt.Sprintf("history-%d", seed), limits: eni.Limits{ENIs: 3, V4: 7, V6: 7}})
+	// Where addresses are scarce ADDs mostly stand in the queue, one after the other. Where they are
+	// not several take one at the same time.
+	perENI, free := 12, 10
+	if seed%2 == 0 {
+		perENI, free = 7, 4
+	}
+	s := newSite(t, plan{name: fmt.Sprintf("history-%d", seed), limits: eni.Limits{ENIs: 3, V4: perENI, V6: perENI}})
 	// The pool grows and shrinks while that goes on, in this mode by single addresses.
-	s.configure(fmt.Sprintf("coolDown: %s", historyCoolDown), "pool.mode: besteffort", "pool.preAllocate: 4", "pool.maxAboveWatermark: 1", "resync: 200ms")
+	s.configure(fmt.Sprintf("coolDown: %s", historyCoolDown), "pool.mode: besteffort", fmt.Sprintf("pool.preAllocate: %d", free),
+		"pool.maxAboveWatermark: 1", "resync: 200ms")
 	c := &chronicle{s: s, seed: seed, beat: make(chan struct{}), took: map[history.Kind]time.Duration{}, told: map[string]int{}}
 	c.left.Store(callsPerHistory)
 	c.makePods(2 * processes)

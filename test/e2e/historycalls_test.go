@@ -201,7 +201,9 @@ func (w *worker) slowDown(cmd *exec.Cmd) {
 	if err != nil {
 		return // make test installs it where it may
 	}
+	// So often a call makes each: a line is written once, the kernel is asked many times.
+	often := map[string]int{"pwrite64": 1, "flock": 3, "sendto": 8}
 	name := []string{"pwrite64", "flock", "sendto"}[w.random.IntN(3)]
-	inject := fmt.Sprintf("inject=%s:delay_enter=%d:when=%d", name, 1000+w.random.IntN(20_000), 1+w.random.IntN(3))
+	inject := fmt.Sprintf("inject=%s:delay_enter=%d:when=%d", name, 1000+w.random.IntN(20_000), 1+w.random.IntN(often[name]))
 	cmd.Path, cmd.Args = strace, append([]string{"strace", "-qq", "-o", "/dev/null", "-e", "trace=" + name, "-e", inject}, cmd.Args...)
 }
