@@ -11,6 +11,7 @@ FUZZTIME ?= 10s
 STEPS ?= 1000000
 FAULTS ?= 3
 PODS ?= 2
+CALLS ?= 60000
 # What only root's tests need: nodes with a real containerd, the node's own programs.
 ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
@@ -43,8 +44,10 @@ race: build tools previous ## all tests with the race detector
 	@scripts/deps.sh test race $(ROOT)
 	go test -race -count=1 -timeout 40m ./...
 
-soak: ## the agent's random simulation for STEPS (1000000); a failing seed is printed
+soak: build ## the agent's random simulation for STEPS (1000000), histories of real processes for CALLS (60000); a failing seed is printed
 	go test ./pkg/agent -count=1 -timeout 0 -run NothingIsLost -soak.steps=$(STEPS)
+	@scripts/deps.sh test
+	go test ./test/e2e -count=1 -timeout 0 -run TheHistory -history.calls=$(CALLS)
 
 explore: ## all that can happen to an agent with up to FAULTS (3) faults and PODS (2) pods that come or go: hours from 4 on
 	go test ./test/explore -v -count=1 -timeout 0 -run AllThatCanHappen$$ -explore.faults=$(FAULTS) -explore.steps=$(PODS)

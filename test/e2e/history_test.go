@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	historyCalls = flag.Int("history.calls", 2*callsPerHistory, "calls of the plugin whose histories are checked, over all seeds")
+	historyCalls = flag.Int("history.calls", 2*callsPerHistory, "calls whose histories are checked, over all seeds")
 	historySeed  = flag.Uint64("history.seed", 0, "draw what this seed draws, alone; 0 runs seeds from 1 on")
 )
 
@@ -168,6 +168,11 @@ func (c *chronicle) killAgents(done <-chan struct{}) (kills int) {
 	for {
 		if !c.pass(10+random.IntN(90), done) {
 			return kills
+		}
+		select {
+		case <-c.s.agent.done:
+			c.s.fail("seed %d: the agent has ended by itself", c.seed)
+		default:
 		}
 		c.s.agent.kill()
 		kills++

@@ -58,7 +58,7 @@ func (w *worker) serve(p *chronicled) {
 		if err := p.endSandbox(); err != nil {
 			w.isBroken(err)
 		}
-	case has && chance < 80, !has && chance < 25:
+	case has && chance < 80, !has && chance < 25: // of what had an unknown outcome, too
 		w.del(p)
 	default:
 		w.add(p)
@@ -75,7 +75,9 @@ func (w *worker) add(p *chronicled) {
 	said := w.run(&call, "ADD", p.id, fmt.Sprintf(`,"waitForAddress":%q`, wait))
 	switch {
 	case call.Outcome == history.Done:
-		call.Addr = said.address()
+		if call.Addr = said.address(); !call.Addr.IsValid() {
+			w.isBroken(fmt.Errorf("%s: no address in its result", call))
+		}
 	case said.Code == 100:
 		call.Outcome = history.Refused
 	}
