@@ -172,14 +172,11 @@ type Agent struct {
 	gone       *ipam.State   // what the book was before its settings changed
 	fights     fights        // what is put right again and again
 
-	hungry       bool                     // something could not begin for want of budget or a free hand
-	cooledAt     time.Duration            // when the next address has rested, 0 for none
-	waitingLinks []string                 // ENIs of the cloud whose link is not on the node
-	linkless     time.Duration            // since when the newest of them is missing
-	unlinked     map[string]eni.Interface // ENIs of the book that have lost their links, by ID
-	wrongMACs    []string                 // what is wrong with the MACs of the ENIs' links
-	wrongVPC     string                   // what is wrong with the VPC's ranges, "" if nothing is
-	lines, enis  int                      // of the book that was compared with the view last
+	hungry      bool          // something could not begin for want of budget or a free hand
+	cooledAt    time.Duration // when the next address has rested, 0 for none
+	links       links         // of the node's ENIs: which lack theirs
+	wrongVPC    string        // what is wrong with the VPC's ranges, "" if nothing is
+	lines, enis int           // of the book that was compared with the view last
 
 	book      *ipam.State // as last read, nil if it could not be
 	bookErr   error

@@ -53,8 +53,8 @@ func TestALinkThatNeverComesDelaysNoOther(t *testing.T) {
 		}
 		sleep(time.Second)
 		a := n.life.agent
-		if pause := linkPause(n.now() - a.linkless); len(a.waitingLinks) != 2 || pause > 2*soon {
-			t.Errorf("links missing are %q, and it is looked for them each %s", a.waitingLinks, pause)
+		if pause := linkPause(n.now() - a.links.since); len(a.links.awaited) != 2 || pause > 2*soon {
+			t.Errorf("links missing are %q, and it is looked for them each %s", a.links.awaited, pause)
 		}
 	})
 }

@@ -29,7 +29,7 @@ func (a *Agent) learn(ctx context.Context, book *ipam.State, now time.Duration) 
 		return book, err
 	}
 	f := a.compare(book, links, now)
-	a.noteWaitingLinks(f.waiting, now)
+	a.links = a.links.await(f.waiting, now)
 	a.view.agrees = f.none() && !f.refused && len(a.suspects)+len(a.strays) == 0
 	a.lines, a.enis = len(book.Addresses), len(book.ENIs)
 	errs := []error{a.note(ctx, f, now)}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -37,8 +36,8 @@ func (a *Agent) troubles(now time.Duration) []pool.Cause {
 			list = append(list, a.backoffs.because(s))
 		}
 	}
-	if len(a.waitingLinks) > 0 {
-		list = append(list, pool.Cause{Kind: pool.LinkMissing, Words: a.noLink()})
+	if len(a.links.awaited) > 0 {
+		list = append(list, pool.Cause{Kind: pool.LinkMissing, Words: a.links.missing()})
 	}
 	return list
 }
@@ -90,7 +89,7 @@ func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []pool.C
 		if e.Index < a.firstIndex() || e.Leaving || there[i] >= addresses || a.crowded(e, s.Families) {
 			continue
 		}
-		c := a.noLinkCause(e.ID)
+		c := a.links.cause(e.ID)
 		if c.Kind == 0 {
 			c = a.subnet(e.Subnet, 1, now)
 		}
@@ -124,12 +123,9 @@ func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []pool.Cau
 	switch quota := a.backoffs.cause(newENIsIn(""), now); {
 	case len(s.Pending) > 0:
 		return list
-	case full != "" && len(a.unlinked) > 0:
+	case full != "" && len(a.links.lost) > 0:
 		// With its link that ENI would serve pods: another one is not what lacks.
-		for _, id := range slices.Sorted(maps.Keys(a.unlinked)) {
-			list = append(list, a.noLinkCause(id))
-		}
-		return list
+		return append(list, a.links.causes()...)
 	case n >= s.Limits.ENIs:
 		return []pool.Cause{{Kind: pool.ENILimit, Words: fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Foreign)}}
 	case full != "":

@@ -42,7 +42,7 @@ func (a *Agent) report(now time.Duration) {
 	if a.book != nil {
 		s.Addresses = counts(a.book, now)
 	}
-	s.Unlinked, s.Unused = a.unlinkedLines(), a.unusedLines()
+	s.Unlinked, s.Unused = a.links.lines(a.book), a.unusedLines()
 	if s.Held = nil; a.book != nil {
 		s.Held = heldLines(a.book)
 	}
@@ -116,10 +116,6 @@ func (a *Agent) cacheProblem() string {
 		why = a.whyUnusable(a.book, a.bookErr)
 	}
 	return why
-}
-
-func (a *Agent) noLink() string {
-	return "attached, but no link on the node has its MAC: " + strings.Join(a.waitingLinks, ", ")
 }
 
 // noRoom says why the node can hold no pod's address at all.

@@ -49,7 +49,7 @@ func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
 	_, stray := a.strays[nic.ID]
 	_, leaving := a.mem.Leaving[nic.ID]
 	_, unsure := a.mem.Unsure[nic.ID]
-	lost, unlinked := a.unlinked[nic.ID]
+	lost, unlinked := a.links.lost[nic.ID]
 	refused, noMore := a.backoffs.refused(assignsTo(nic.ID), now)
 	e := pool.ENI{ID: nic.ID, Index: nic.Index, Subnet: have.Subnet, Keep: !have.Ours, NoLink: unlinked, Device: lost.Device,
 		Busy:    !known || stray || unsure,

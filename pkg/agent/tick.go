@@ -202,30 +202,15 @@ func (a *Agent) next(now time.Duration) time.Duration {
 	if a.rebuilt {
 		return minTick
 	}
-	if len(a.unlinked) > 0 {
-		sooner(now + linkTime)
-	}
 	if a.hungry && len(a.calls) == 0 {
 		sooner(now + soon)
 	}
-	if len(a.waitingLinks) > 0 {
-		sooner(now + linkPause(now-a.linkless))
-	}
+	sooner(now + a.links.next(now))
 	return max(at-now, minTick)
-}
-
-// linkPause is how long after a look for a link that has not come for so long the next one is. Most
-// come within a second; one that does not come for minutes may never.
-func linkPause(missing time.Duration) time.Duration {
-	return min(max(missing/8, soon), 10*time.Second)
 }
 
 // soon is when to look again for what nothing announces: budget, a new link.
 const soon = 250 * time.Millisecond
-
-// linkTime is how often it is looked whether an ENI has its link again: the kernel announces
-// that, but not under which name it will be known.
-const linkTime = 2 * time.Second
 
 // minTick keeps a loop that has nothing to wait for from spinning.
 const minTick = 50 * time.Millisecond

@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,13 +44,13 @@ func (a *Agent) ranked(now time.Duration) (list []pool.Cause) {
 	if a.view.known && (a.bookErr != nil || a.rebuildFails()) {
 		list = append(list, pool.Cause{Kind: pool.CacheUnusable, Next: a.backoffs[of(rebuilds)].until, Words: "node cache: " + a.cacheProblem()})
 	}
-	if len(a.waitingLinks) > 0 {
-		list = append(list, pool.Cause{Kind: pool.LinkMissing, Object: strings.Join(a.waitingLinks, ","), Words: a.noLink()})
+	if len(a.links.awaited) > 0 {
+		list = append(list, pool.Cause{Kind: pool.LinkMissing, Object: strings.Join(a.links.awaited, ","), Words: a.links.missing()})
 	}
 	if len(s.Unlinked) > 0 {
-		list = append(list, pool.Cause{Kind: pool.LinkMissing, Object: strings.Join(slices.Sorted(maps.Keys(a.unlinked)), ","), Words: strings.Join(s.Unlinked, "; ")})
+		list = append(list, pool.Cause{Kind: pool.LinkMissing, Object: strings.Join(a.links.ids(), ","), Words: strings.Join(s.Unlinked, "; ")})
 	}
-	if wrong := cmp.Or(strings.Join(a.wrongMACs, "; "), a.wrongVPC); wrong != "" {
+	if wrong := cmp.Or(strings.Join(a.links.wrong, "; "), a.wrongVPC); wrong != "" {
 		list = append(list, pool.Cause{Kind: pool.SetupFailed, Words: wrong})
 	}
 	if s.Most == 0 && a.sized { // an agent that ends before that knows nothing of room
