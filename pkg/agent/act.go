@@ -120,7 +120,7 @@ func (a *Agent) drain(ctx context.Context, s pool.Step, now time.Duration) (bool
 	err = a.Book.Update(ctx, func(b *ipam.State) error {
 		going := s.Addrs
 		if s.Index >= a.firstIndex() { // else they go one by one, see vacate
-			going = a.drainable(b, going, now)
+			going = a.view.drainable(b, going, now)
 		}
 		drained = b.Drain(going, now)
 		return nil
@@ -160,7 +160,7 @@ func (a *Agent) endMade(book *ipam.State) {
 // endIntent forgets an intent, and what its failures were.
 func (a *Agent) endIntent(token string) {
 	a.mem.Creates = slices.DeleteFunc(a.mem.Creates, func(c create) bool { return c.Token == token })
-	delete(a.barren, token)
+	delete(a.doubts.barren, token)
 	a.backoffs.clear(intentOf(token))
 	a.unsaved = true
 }
@@ -205,7 +205,7 @@ func (a *Agent) giveBack(ctx context.Context, book *ipam.State, now time.Duratio
 		started := true
 		switch {
 		case a.backoffs.active(releasesOf(nic.ID), now):
-		case a.isLeaving(nic.ID):
+		case a.mem.isLeaving(nic.ID):
 			started = a.deleteENI(ctx, nic.ID, now)
 		case len(back[nic.ID]) > 0:
 			if started, err = a.unassign(ctx, nic.ID, back[nic.ID], now); err != nil {
@@ -230,7 +230,7 @@ func (a *Agent) releasing(book *ipam.State, now time.Duration) map[string][]neti
 			all = append(all, line.Addr)
 		}
 	}
-	for _, addr := range a.returnable(book, all) {
+	for _, addr := range a.view.returnable(book, all) {
 		back[at[addr]] = append(back[at[addr]], addr)
 	}
 	return back

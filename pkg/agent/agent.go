@@ -13,7 +13,6 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
-	"net/netip"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -136,21 +135,10 @@ type Agent struct {
 
 	backoffs backoffs // what is left alone for a while
 
-	suspects map[netip.Addr]time.Duration // in the book and not in the cloud, since when
-	strays   map[string]time.Duration     // ENIs of the book that are not in the cloud, since when
-	leaks    map[string]time.Duration     // unattached ENIs of ours, since when
-	dead     map[eni.Owner]time.Duration  // owners whose sandboxes are gone, since when
-	warned   map[eni.Pod]time.Duration    // pods whose people were told, when they last lacked an address
-	said     map[string]string            // the step last logged of an ENI: a retry is not news
-	scarce   map[string]*scarcity         // subnets that had no more, by ID
-
-	// barren are intents that the cloud is unavailable for, since when: none of their calls
-	// has come to anything from then on.
-	barren map[string]time.Duration
-
-	// unheard are ENIs whose deletion an earlier agent began, since when this one runs: the
-	// cloud may have heard of it.
-	unheard map[string]time.Duration
+	doubts doubts                    // what was not found where it should be
+	warned map[eni.Pod]time.Duration // pods whose people were told, when they last lacked an address
+	said   map[string]string         // the step last logged of an ENI: a retry is not news
+	scarce map[string]*scarcity      // subnets that had no more, by ID
 
 	pressure   pressure      // of looks and of requests for addresses
 	giving     pressure      // of releases
@@ -197,10 +185,9 @@ type Agent struct {
 func New(conf agentconf.Config, p Parts) *Agent {
 	a := &Agent{
 		Parts: p, conf: conf, calls: map[object]*call{}, done: make(chan result, 64), backoffs: backoffs{},
-		suspects: map[netip.Addr]time.Duration{}, strays: map[string]time.Duration{}, leaks: map[string]time.Duration{},
-		dead: map[eni.Owner]time.Duration{}, said: map[string]string{}, scarce: map[string]*scarcity{},
+		doubts: noDoubts(), said: map[string]string{}, scarce: map[string]*scarcity{},
 		warned: map[eni.Pod]time.Duration{}, known: newPodSet(), fights: fights{},
-		unheard: map[string]time.Duration{}, barren: map[string]time.Duration{}, unsynced: true, restarted: true,
+		unsynced: true, restarted: true,
 	}
 	if a.Wall == nil {
 		a.Wall = time.Now

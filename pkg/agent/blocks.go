@@ -79,11 +79,11 @@ func (v *view) whole(lines []eni.Address, goes func(*eni.Address) bool) map[neti
 
 // drainable returns those of the addresses that can go back. A pod may have been faster
 // than the plan: then the rest of its block stays too, for the cloud takes no part.
-func (a *Agent) drainable(book *ipam.State, addrs []netip.Addr, now time.Duration) []netip.Addr {
-	if !a.view.inBlocks() {
+func (v *view) drainable(book *ipam.State, addrs []netip.Addr, now time.Duration) []netip.Addr {
+	if !v.inBlocks() {
 		return addrs
 	}
-	whole := a.view.whole(book.Addresses, func(line *eni.Address) bool {
+	whole := v.whole(book.Addresses, func(line *eni.Address) bool {
 		return line.State != eni.Used && line.State != eni.Held && !book.Cools(line, now) && !line.Lost
 	})
 	return among(addrs, whole)
@@ -91,8 +91,8 @@ func (a *Agent) drainable(book *ipam.State, addrs []netip.Addr, now time.Duratio
 
 // returnable is drainable for addresses that are on their way back: the cloud is asked
 // for blocks all of which are. What it shows and the book does not have yet is not.
-func (a *Agent) returnable(book *ipam.State, back []netip.Addr) []netip.Addr {
-	if !a.view.inBlocks() {
+func (v *view) returnable(book *ipam.State, back []netip.Addr) []netip.Addr {
+	if !v.inBlocks() {
 		return back
 	}
 	lines := append([]eni.Address(nil), book.Addresses...)
@@ -100,12 +100,12 @@ func (a *Agent) returnable(book *ipam.State, back []netip.Addr) []netip.Addr {
 	for _, nic := range book.ENIs {
 		index[nic.ID] = nic.Index
 	}
-	for addr, id := range a.view.places() {
+	for addr, id := range v.places() {
 		if at, ours := index[id]; ours && !known[addr] {
 			lines = append(lines, eni.Address{Addr: addr, ENI: at})
 		}
 	}
-	return among(back, a.view.whole(lines, func(line *eni.Address) bool { return line.State == eni.Releasing }))
+	return among(back, v.whole(lines, func(line *eni.Address) bool { return line.State == eni.Releasing }))
 }
 
 // among returns those of the addresses that are in the set.
@@ -135,20 +135,20 @@ func (v *view) price(addrs []netip.Addr) int {
 }
 
 // crowded tells whether the ENI has no room for a block more because single addresses
-// take it.
-func (a *Agent) crowded(e *pool.ENI, families []eni.Family) bool {
-	if !a.view.inBlocks() || a.book == nil {
+// take it. book is nil if it can't be read.
+func (v *view) crowded(book *ipam.State, e *pool.ENI, families []eni.Family) bool {
+	if !v.inBlocks() || book == nil {
 		return false
 	}
 	lines := map[netip.Prefix]int{}
-	for i := range a.book.Addresses {
-		if line := &a.book.Addresses[i]; line.ENI == e.Index {
-			lines[a.view.block(line.ENI, line.Addr).bits]++
+	for i := range book.Addresses {
+		if line := &book.Addresses[i]; line.ENI == e.Index {
+			lines[v.block(line.ENI, line.Addr).bits]++
 		}
 	}
 	for _, f := range families {
-		size := max(a.view.limits.Block(f).Size, 1)
-		places := a.view.limits.PerENI(f) / size
+		size := max(v.limits.Block(f).Size, 1)
+		places := v.limits.PerENI(f) / size
 		single := false
 		for bits, n := range lines {
 			switch {
@@ -170,12 +170,12 @@ func (a *Agent) crowded(e *pool.ENI, families []eni.Family) bool {
 // recognize adds to the view what the book has of the blocks that it shows. How many
 // addresses of an IPv6 block are shown follows the limits, and those the configuration: who
 // lowers them must not take the others from under pods.
-func (a *Agent) recognize(book *ipam.State) {
-	id, notes := ids(book), a.Cloud.Notes()
-	for i := range a.view.enis {
-		nic := &a.view.enis[i]
+func (v *view) recognize(book *ipam.State, notes cloud.Notes) {
+	id := ids(book)
+	for i := range v.enis {
+		nic := &v.enis[i]
 		if at := slices.IndexFunc(book.ENIs, func(have eni.Interface) bool { return have.ID == nic.ID }); at >= 0 && electAgain(nic, book.ENIs[at].V6) {
-			a.view.at, a.view.agrees = nil, false
+			v.at, v.agrees = nil, false
 		}
 		gone := notes.Gone[nic.ID]
 		var more []netip.Addr
@@ -188,7 +188,7 @@ func (a *Agent) recognize(book *ipam.State) {
 		}
 		if len(more) > 0 {
 			nic.Addresses = append(slices.Clone(nic.Addresses), more...)
-			a.view.at, a.view.agrees = nil, false
+			v.at, v.agrees = nil, false
 		}
 	}
 }

@@ -204,13 +204,13 @@ const (
 func TestAPodThatIsFasterThanADrainKeepsTheBlock(t *testing.T) {
 	for _, state := range []eni.State{used, cooling} {
 		book := booked(free, free, releasing, free, free, state, free, free)
-		got := inFours(book).drainable(book, addrsOf(book), at)
+		got := inFours(book).view.drainable(book, addrsOf(book), at)
 		if want := addrsOf(book)[:4]; !slices.Equal(want, got) {
 			t.Errorf("beside a %s address drained are %v, want %v", state, got, want)
 		}
 	}
 	book := booked(free, used)
-	if got := looker(nil, nil).drainable(book, addrsOf(book), at); !slices.Equal(addrsOf(book), got) {
+	if got := looker(nil, nil).view.drainable(book, addrsOf(book), at); !slices.Equal(addrsOf(book), got) {
 		t.Errorf("without blocks drained are %v", got)
 	}
 }
@@ -249,7 +249,7 @@ func TestAddressesOfAShownBlockStayWhenTheLimitIsLowered(t *testing.T) {
 		a.sight(book)
 		a.view.start += time.Hour
 		a.sight(book)
-		return len(a.compare(book, nil, at).lost)
+		return len(a.belief(at).compare(book, nil, at).lost)
 	}
 	if n := lost(); n != 2 {
 		t.Fatalf("the test shows nothing: %d are lost", n)

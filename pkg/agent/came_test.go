@@ -96,7 +96,7 @@ func TestAnAddressThatHasMovedIsTakenInOnce(t *testing.T) {
 	a.Cloud = &knowing{}
 	a.view = view{known: true, enis: []cloud.Interface{on("eni-1", 1), on("eni-2", 2)}}
 	book := &ipam.State{ENIs: []eni.Interface{{ID: "eni-1", Index: 1}, {ID: "eni-2", Index: 2}}}
-	if f := a.compare(book, nil, 1); len(f.addrs[1]) != 0 || len(f.addrs[2]) != 1 {
+	if f := a.belief(1).compare(book, nil, 1); len(f.addrs[1]) != 0 || len(f.addrs[2]) != 1 {
 		t.Errorf("taken in are %v", f.addrs)
 	}
 }

@@ -59,16 +59,16 @@ func TestAnIntentThatIsDoneLeavesNothingBehind(t *testing.T) {
 	a.mem.Creates = []create{{Token: "made"}, {Token: "open"}}
 	for _, c := range a.mem.Creates {
 		a.backOff(intentOf(c.Token), cloud.ErrLimit, 1)
-		a.barren[c.Token] = 1
+		a.doubts.barren[c.Token] = 1
 	}
 	a.view.enis = []cloud.Interface{{ID: "eni-1", Index: 1, Token: "made"}}
 	a.endMade(&ipam.State{ENIs: []eni.Interface{{ID: "eni-1", Index: 1}}})
 	_, held := a.backoffs[intentOf("made")]
-	_, barren := a.barren["made"]
-	if held || barren || a.making("made") {
-		t.Errorf("of the ENI that is there are left: intents %+v, holds %v, without effect %v", a.mem.Creates, a.backoffs, a.barren)
+	_, barren := a.doubts.barren["made"]
+	if held || barren || a.mem.making("made") {
+		t.Errorf("of the ENI that is there are left: intents %+v, holds %v, without effect %v", a.mem.Creates, a.backoffs, a.doubts.barren)
 	}
-	if !a.making("open") || !a.backoffs.active(intentOf("open"), 1) || a.barren["open"] != 1 {
-		t.Errorf("of the one that is being made are left: intents %+v, holds %v, without effect %v", a.mem.Creates, a.backoffs, a.barren)
+	if !a.mem.making("open") || !a.backoffs.active(intentOf("open"), 1) || a.doubts.barren["open"] != 1 {
+		t.Errorf("of the one that is being made are left: intents %+v, holds %v, without effect %v", a.mem.Creates, a.backoffs, a.doubts.barren)
 	}
 }

@@ -72,38 +72,10 @@ func ids(book *ipam.State) map[int]string {
 	return list
 }
 
-// sight notes since when addresses and ENIs of the book are not where they should
-// be in the cloud's describes. It is called once a describe.
-func (a *Agent) sight(book *ipam.State) {
-	a.recognize(book)
-	at, id := a.view.places(), ids(book)
-	suspects := map[netip.Addr]time.Duration{}
-	for i := range book.Addresses {
-		line := &book.Addresses[i]
-		if at[line.Addr] != id[line.ENI] {
-			suspects[line.Addr] = since(a.suspects, line.Addr, a.view.start)
-		}
-	}
-	strays := map[string]time.Duration{}
-	for _, nic := range book.ENIs {
-		if have, ok := a.view.eni(nic.ID); !ok || have.Index < 0 {
-			strays[nic.ID] = since(a.strays, nic.ID, a.view.start)
-		}
-	}
-	a.suspects, a.strays = suspects, strays
-}
-
-func since[K comparable](notes map[K]time.Duration, k K, now time.Duration) time.Duration {
-	if t, ok := notes[k]; ok {
-		return t
-	}
-	return now
-}
-
-// compare finds what the book has to learn. It changes nothing.
-func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now time.Duration) facts {
+// compare finds what the book has to learn, on a node with those links by MAC. It changes nothing.
+func (b belief) compare(book *ipam.State, links map[string]eni.Interface, now time.Duration) facts {
 	f := facts{addrs: map[int][]netip.Addr{}}
-	at, id, notes := a.view.places(), ids(book), a.Cloud.Notes()
+	at, id := b.view.places(), ids(book)
 	matched := 0
 	for i := range book.Addresses {
 		line := &book.Addresses[i]
@@ -111,10 +83,10 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 		if where != "" {
 			matched++
 		}
-		if where == "" && !line.Lost && line.State != eni.Releasing && a.view.heads(line.Addr, id[line.ENI]) {
+		if where == "" && !line.Lost && line.State != eni.Releasing && b.view.heads(line.Addr, id[line.ENI]) {
 			f.lost = append(f.lost, line.Addr) // the book has no room for that ENI before
 		} else if where != id[line.ENI] {
-			f.absent(a, line, slices.Contains(notes.Gone[id[line.ENI]], line.Addr), book.Cools(line, now))
+			f.absent(b, line, slices.Contains(b.notes.Gone[id[line.ENI]], line.Addr), book.Cools(line, now))
 		} else if line.Lost {
 			f.found = append(f.found, line.Addr)
 		}
@@ -123,13 +95,13 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 	if matched < len(at) {
 		known = knownOf(book)
 	}
-	for _, nic := range a.view.enis {
-		if a.backoffs.active(adoptionOf(nic.ID), now) {
+	for _, nic := range b.view.enis {
+		if b.refused(nic.ID) {
 			f.refused = true
 			continue
 		}
-		index, ours := f.place(a, book, links, nic.ID)
-		if !ours || known == nil || nic.Index < 0 || index < a.firstIndex() || a.isLeaving(nic.ID) {
+		index, ours := f.place(b, book, links, nic.ID)
+		if !ours || known == nil || nic.Index < 0 || index < b.first || b.mem.isLeaving(nic.ID) {
 			continue
 		}
 		for _, addr := range nic.Addresses {
@@ -143,7 +115,7 @@ func (a *Agent) compare(book *ipam.State, links map[string]eni.Interface, now ti
 	}
 	for _, nic := range book.ENIs {
 		switch {
-		case nic.Index == 0 || !a.confirmedENI(nic.ID, notes):
+		case nic.Index == 0 || !b.isGone(nic.ID):
 		case !inUse(book, nic.Index):
 			f.dropENI = append(f.dropENI, nic.ID)
 		case f.replaces(nic, at):
@@ -172,15 +144,14 @@ func knownOf(book *ipam.State) map[netip.Addr]bool {
 
 // place returns the device index of an ENI of the cloud in the book, or in the
 // book to come. Others' ENIs, and those that are still being made, have none.
-func (f *facts) place(a *Agent, book *ipam.State, links map[string]eni.Interface, id string) (int, bool) {
-	nic, _ := a.view.eni(id)
+func (f *facts) place(b belief, book *ipam.State, links map[string]eni.Interface, id string) (int, bool) {
+	nic, _ := b.view.eni(id)
 	for _, have := range book.ENIs {
 		if have.ID == id {
 			return have.Index, true
 		}
 	}
-	making := slices.ContainsFunc(a.mem.Creates, func(c create) bool { return c.Token == nic.Token && nic.Token != "" })
-	if nic.Index < 0 || making || !nic.Ours && nic.Index > 0 {
+	if nic.Index < 0 || nic.Token != "" && b.mem.making(nic.Token) || !nic.Ours && nic.Index > 0 {
 		return 0, false
 	}
 	link, ok := links[nic.MAC]
@@ -188,7 +159,7 @@ func (f *facts) place(a *Agent, book *ipam.State, links map[string]eni.Interface
 		f.waiting = append(f.waiting, fmt.Sprintf("%s (%s)", nic.ID, nic.MAC))
 		return 0, false
 	}
-	index := f.indexFor(a, book, nic.Index)
+	index := f.indexFor(b, book, nic.Index)
 	made := eni.Interface{ID: nic.ID, Index: index, Device: link.Device, MTU: link.MTU, V4: nic.V4, V6: nic.V6}
 	f.enis = append(f.enis, widenedFor(made, eni.Interface{Pods: nic.Pods}, nic.Addresses))
 	return index, true
@@ -197,21 +168,21 @@ func (f *facts) place(a *Agent, book *ipam.State, links map[string]eni.Interface
 // indexFor returns the index of an ENI in the book to come: the cloud's, unless an ENI that is
 // on the node has it in the book. Somebody has attached that one again elsewhere, or taken its
 // mark. Then it is the lowest that nobody has.
-func (f *facts) indexFor(a *Agent, book *ipam.State, index int) int {
+func (f *facts) indexFor(b belief, book *ipam.State, index int) int {
 	taken := map[int]bool{}
 	for _, nic := range f.enis {
 		taken[nic.Index] = true
 	}
 	clash := taken[index]
 	for _, nic := range book.ENIs {
-		have, shown := a.view.eni(nic.ID)
+		have, shown := b.view.eni(nic.ID)
 		taken[nic.Index] = true
 		clash = clash || nic.Index == index && shown && have.Index >= 0
 	}
 	if !clash {
 		return index
 	}
-	for _, nic := range a.view.enis {
+	for _, nic := range b.view.enis {
 		taken[nic.Index] = true
 	}
 	for index = 1; taken[index] && index < eni.MaxIndex; index++ {
@@ -221,9 +192,9 @@ func (f *facts) indexFor(a *Agent, book *ipam.State, index int) int {
 
 // absent judges a line of the book whose address is not where it should be; ours if a call
 // has taken it from there.
-func (f *facts) absent(a *Agent, line *eni.Address, ours, cools bool) {
-	first, missing := a.suspects[line.Addr]
-	sure := missing && a.view.start-first >= a.conf.Settle
+func (f *facts) absent(b belief, line *eni.Address, ours, cools bool) {
+	first, missing := b.doubts.suspects[line.Addr]
+	sure := missing && b.view.start-first >= b.settle
 	switch {
 	case line.State == eni.Releasing && (ours || sure):
 		f.drop = append(f.drop, line.Addr)
@@ -235,20 +206,15 @@ func (f *facts) absent(a *Agent, line *eni.Address, ours, cools bool) {
 	}
 }
 
-func (a *Agent) isLeaving(id string) bool {
-	_, leaving := a.mem.Leaving[id]
-	return leaving
-}
-
-// confirmedENI tells whether an ENI of the book is surely not on the node any
+// isGone tells whether an ENI of the book is surely not on the node any
 // more: we deleted it, or two describes far enough apart did not show it.
-func (a *Agent) confirmedENI(id string, notes cloud.Notes) bool {
-	nic, known := a.view.eni(id)
-	if !a.view.known || known && nic.Index >= 0 {
+func (b belief) isGone(id string) bool {
+	nic, known := b.view.eni(id)
+	if !b.view.known || known && nic.Index >= 0 {
 		return false
 	}
-	first, missing := a.strays[id]
-	return slices.Contains(notes.Deleted, id) || missing && a.view.start-first >= a.conf.Settle
+	first, missing := b.doubts.strays[id]
+	return slices.Contains(b.notes.Deleted, id) || missing && b.view.start-first >= b.settle
 }
 
 // inUse tells whether a pod has an address of the ENI, or one rests there.

@@ -85,7 +85,7 @@ func (r result) blamed() scope {
 // leaveObjectAlone leaves what a call was about alone for longer than its class is: the cause may
 // be there, and the node goes on with its other ENIs and subnets.
 func (a *Agent) leaveObjectAlone(r result, f failure, now time.Duration) {
-	if a.making(r.create.Token) { // calls that the cloud answers do not hasten this one
+	if a.mem.making(r.create.Token) { // calls that the cloud answers do not hasten this one
 		a.backoffs.fail(r.scope(), f, now, a.Rand)
 	}
 	f.delay = delay{2 * f.first, 2 * f.most}

@@ -133,9 +133,9 @@ func TestAnENIThatStaysAfterARestartIsUsedAgain(t *testing.T) {
 	refused := result{call: &call{key: eniKey("eni-1"), op: "DeleteInterface", id: "eni-1"}, err: cloud.ErrForbidden}
 	began := a.Now()
 	for after, leaves := range map[time.Duration]bool{a.conf.Settle: true, a.conf.Settle + a.conf.Cloud.Timeout + time.Second: false} {
-		a.mem.Leaving["eni-1"], a.unheard["eni-1"] = true, began
+		a.mem.Leaving["eni-1"], a.doubts.unheard["eni-1"] = true, began
 		a.seen(described{start: began + after, enis: []cloud.Interface{{ID: "eni-1", Index: 1, Ours: true}}})
-		if a.take(refused, a.Now()); a.isLeaving("eni-1") != leaves {
+		if a.take(refused, a.Now()); a.mem.isLeaving("eni-1") != leaves {
 			t.Errorf("it was shown %s after the start, and after a refusal it is leaving: %v", after, !leaves)
 		}
 	}
@@ -195,7 +195,7 @@ func TestARefusedDeletionGoesOnWhileTheMemoryCannotBeWritten(t *testing.T) {
 	a.Memory = store
 	refused := result{call: &call{key: eniKey("eni-1"), op: "DeleteInterface", id: "eni-1"}, err: cloud.ErrForbidden}
 	a.take(refused, w.now())
-	if !a.isLeaving("eni-1") {
+	if !a.mem.isLeaving("eni-1") {
 		t.Error("the agent uses an ENI again that the next agent will delete")
 	}
 	store.err = nil
@@ -204,7 +204,7 @@ func TestARefusedDeletionGoesOnWhileTheMemoryCannotBeWritten(t *testing.T) {
 	if err := json.Unmarshal(store.text, &saved); err != nil {
 		t.Fatal(err)
 	}
-	if len(saved.Leaving) != 0 || a.isLeaving("eni-1") {
-		t.Errorf("saved as being deleted: %v, the agent deletes it: %v; the cloud refused to", saved.Leaving, a.isLeaving("eni-1"))
+	if len(saved.Leaving) != 0 || a.mem.isLeaving("eni-1") {
+		t.Errorf("saved as being deleted: %v, the agent deletes it: %v; the cloud refused to", saved.Leaving, a.mem.isLeaving("eni-1"))
 	}
 }

@@ -23,14 +23,14 @@ func (a *Agent) learn(ctx context.Context, book *ipam.State, now time.Duration) 
 	if a.agreed(book) {
 		return book, nil
 	}
-	a.recognize(book) // the view may be newer than the last sight
+	a.view.recognize(book, a.Cloud.Notes()) // the view may be newer than the last sight
 	links, err := a.linksFor(ctx, book)
 	if err != nil {
 		return book, err
 	}
-	f := a.compare(book, links, now)
+	f := a.belief(now).compare(book, links, now)
 	a.links = a.links.await(f.waiting, now)
-	a.view.agrees = f.none() && !f.refused && len(a.suspects)+len(a.strays) == 0
+	a.view.agrees = f.none() && !f.refused && len(a.doubts.suspects)+len(a.doubts.strays) == 0
 	a.lines, a.enis = len(book.Addresses), len(book.ENIs)
 	errs := []error{a.note(ctx, f, now)}
 	grown, err := a.grow(ctx, book, f, now)
@@ -44,6 +44,13 @@ func (a *Agent) learn(ctx context.Context, book *ipam.State, now time.Duration) 
 		errs = append(errs, err)
 	}
 	return book, errors.Join(errs...)
+}
+
+// sight notes since when addresses and ENIs of the book are not where they should
+// be in the cloud's describes.
+func (a *Agent) sight(book *ipam.State) {
+	a.view.recognize(book, a.Cloud.Notes())
+	a.doubts = a.doubts.sighted(&a.view, book)
 }
 
 // agreed tells whether the book was compared with this view already and nothing
@@ -248,16 +255,16 @@ func (a *Agent) shrink(ctx context.Context, f facts) error {
 	a.unsynced = a.unsynced || len(enis) > 0
 	for _, addr := range f.drop {
 		delete(a.mem.Begun, addr)
-		delete(a.suspects, addr)
+		delete(a.doubts.suspects, addr)
 	}
 	for _, id := range enis {
-		delete(a.strays, id)
+		delete(a.doubts.strays, id)
 		a.backoffs.clear(releasesOf(id))
 		a.backoffs.clear(assignsTo(id))
 		// Its deletion may have been done and the answer lost: nobody asks for it again.
-		if _, shown := a.view.eni(id); !shown && a.isLeaving(id) {
+		if _, shown := a.view.eni(id); !shown && a.mem.isLeaving(id) {
 			delete(a.mem.Leaving, id)
-			delete(a.unheard, id)
+			delete(a.doubts.unheard, id)
 			a.unsaved = true
 		}
 		a.Log.Info("forget", "eni", id, "reason", "it is not attached to the node any more")

@@ -74,7 +74,7 @@ func (a *Agent) recall() {
 		m.Leaving = map[string]bool{}
 	}
 	for id := range m.Leaving { // the answer may have been lost with the agent that asked
-		m.Leaving[id], a.unheard[id] = true, a.Now()
+		m.Leaving[id], a.doubts.unheard[id] = true, a.Now()
 	}
 	if m.Unsure == nil {
 		m.Unsure = map[string]time.Duration{}
@@ -138,6 +138,17 @@ func (a *Agent) remember() error {
 		a.savedFor = a.mem.Scale.Demand
 	}
 	return nil
+}
+
+// making tells whether an ENI with the token is still being made.
+func (m *memory) making(token string) bool {
+	return slices.ContainsFunc(m.Creates, func(c create) bool { return c.Token == token })
+}
+
+// isLeaving tells whether the ENI is being deleted.
+func (m *memory) isLeaving(id string) bool {
+	_, leaving := m.Leaving[id]
+	return leaving
 }
 
 // forget drops notes that no describe from start on can contradict.

@@ -14,7 +14,7 @@ import (
 // What is free on such an ENI the pool must not count on, and what comes back with the link
 // it may: both show when it is looked for what pods can't have.
 func (a *Agent) noteLinks(book *ipam.State, devices map[string]bool) {
-	next, gone, back := a.links.lose(book, devices, a.isLeaving)
+	next, gone, back := a.links.lose(book, devices, a.mem.isLeaving)
 	a.links = next
 	a.occupied = a.occupied || len(gone)+len(back) > 0
 	for _, nic := range gone {

@@ -86,7 +86,7 @@ func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []pool.C
 	slots, addresses := perENI(s)
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
-		if e.Index < a.firstIndex() || e.Leaving || there[i] >= addresses || a.crowded(e, s.Families) {
+		if e.Index < a.firstIndex() || e.Leaving || there[i] >= addresses || a.view.crowded(a.book, e, s.Families) {
 			continue
 		}
 		c := a.links.cause(e.ID)

@@ -51,7 +51,7 @@ func (a *Agent) whyUnusable(old *ipam.State, err error) string {
 }
 
 func (a *Agent) build(ctx context.Context, now time.Duration) error {
-	sv, err := a.survey(ctx)
+	sv, err := a.survey(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -94,12 +94,12 @@ type survey struct {
 	kernel netconf.Occupancy
 }
 
-func (a *Agent) survey(ctx context.Context) (sv survey, err error) {
+func (a *Agent) survey(ctx context.Context, now time.Duration) (sv survey, err error) {
 	links, err := a.Kernel.Links(ctx)
 	if err != nil {
 		return sv, err
 	}
-	want, waiting := a.wanted(links)
+	want, waiting := a.wanted(links, now)
 	if len(want.ENIs) == 0 || want.ENIs[0].Index != 0 {
 		return sv, fmt.Errorf("the node's own ENI is not there: of the cloud's %d ENIs these have no link here: %s; is this the node's network namespace, and node its name?",
 			len(a.view.enis), strings.Join(waiting, ", "))
@@ -132,7 +132,7 @@ func (a *Agent) goingBack(book *ipam.State) []netip.Addr {
 	var addrs []netip.Addr
 	id := ids(book)
 	for _, line := range book.Addresses {
-		if a.mem.Begun[line.Addr] || a.isLeaving(id[line.ENI]) {
+		if a.mem.Begun[line.Addr] || a.mem.isLeaving(id[line.ENI]) {
 			addrs = append(addrs, line.Addr)
 		}
 	}
@@ -141,12 +141,12 @@ func (a *Agent) goingBack(book *ipam.State) []netip.Addr {
 
 // wanted is the book with all that the cloud's answer shows. ENIs whose link is not
 // there yet come later.
-func (a *Agent) wanted(links map[string]eni.Interface) (want ipam.State, waiting []string) {
+func (a *Agent) wanted(links map[string]eni.Interface, now time.Duration) (want ipam.State, waiting []string) {
 	want.Settings = a.settings()
-	f, at := facts{}, a.view.places()
+	f, b, at := facts{}, a.belief(now), a.view.places()
 	empty := &ipam.State{}
 	for _, nic := range a.view.enis {
-		index, ok := f.place(a, empty, links, nic.ID)
+		index, ok := f.place(b, empty, links, nic.ID)
 		if !ok {
 			continue
 		}

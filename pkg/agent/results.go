@@ -80,13 +80,8 @@ func (a *Agent) seen(d described) {
 	a.view = view{known: true, start: d.start, limits: d.limits, subnets: d.subnets, subnetsAt: at}
 	a.renew()
 	a.mem.forget(d.start, a.conf.Settle)
-	leaks := map[string]time.Duration{}
-	for _, nic := range a.view.enis {
-		if nic.Index < 0 && nic.Ours && !a.making(nic.Token) {
-			leaks[nic.ID] = since(a.leaks, nic.ID, d.start)
-		}
-	}
-	a.leaks, a.sightDue = leaks, true
+	a.doubts.leaks = a.doubts.leaks.still(a.view.leaked(&a.mem), d.start)
+	a.sightDue = true
 	a.forgetAdoptions()
 	a.clearUnheard(d)
 	if !d.partial {
@@ -104,17 +99,9 @@ func (a *Agent) forgetAdoptions() {
 	}
 }
 
-// renew takes over what the Cloud knows of the ENIs: calls have returned since the describe
-// was answered, whose results may have come before it or still are on their way here. What a
-// call has done so far comes with its result, for until then all that it asks for is counted.
+// renew takes over what the Cloud knows of the ENIs.
 func (a *Agent) renew() {
-	known := a.Cloud.Known()
-	for i, nic := range known {
-		if before, had := a.view.eni(nic.ID); had && a.calls[eniKey(nic.ID)] != nil {
-			known[i] = before
-		}
-	}
-	a.view.enis, a.view.at, a.view.agrees = known, nil, false
+	a.view = a.view.renewed(a.Cloud.Known(), func(id string) bool { return a.calls[eniKey(id)] != nil })
 }
 
 // came ends the release of addresses that an ENI got anew. Of one that another ENI has, as far
@@ -142,16 +129,16 @@ func (a *Agent) spent(id string, addrs []netip.Addr, sign int) {
 // that the cloud has heard of, late ones too, ENIs that are still attached show nothing.
 func (a *Agent) clearUnheard(d described) {
 	for _, nic := range d.enis {
-		if _, doubted := a.unheard[nic.ID]; doubted && nic.Index >= 0 && d.start >= a.heardBy(nic.ID) {
+		if a.doubts.unheard.has(nic.ID) && nic.Index >= 0 && d.start >= a.heardBy(nic.ID) {
 			a.mem.Leaving[nic.ID] = false
-			delete(a.unheard, nic.ID)
+			delete(a.doubts.unheard, nic.ID)
 		}
 	}
 }
 
 // heardBy is when a describe shows what an earlier agent's deletion did.
 func (a *Agent) heardBy(id string) time.Duration {
-	return a.unheard[id] + a.conf.Cloud.Timeout + a.conf.Settle
+	return a.doubts.unheard[id] + a.conf.Cloud.Timeout + a.conf.Settle
 }
 
 // made ends the intent to have an ENI, unless it may still come.
@@ -186,11 +173,11 @@ func (a *Agent) isBarren(r result, now time.Duration) bool {
 	case errors.Is(r.err, cloud.ErrThrottled):
 		return false
 	case !errors.Is(r.err, cloud.ErrUnavailable):
-		delete(a.barren, r.create.Token)
+		delete(a.doubts.barren, r.create.Token)
 		return false
 	}
-	first := since(a.barren, r.create.Token, now)
-	a.barren[r.create.Token] = first
+	first := a.doubts.barren.of(r.create.Token, now)
+	a.doubts.barren[r.create.Token] = first
 	if now-first < giveUpAfter {
 		return false
 	}
@@ -221,15 +208,15 @@ func (a *Agent) left(r result, now time.Duration) {
 	switch {
 	case r.err == nil:
 		delete(a.mem.Leaving, r.id)
-		delete(a.unheard, r.id)
+		delete(a.doubts.unheard, r.id)
 		a.renew()
 	case !nothingHappened(r.err):
 		a.mem.Leaving[r.id] = true
-		delete(a.unheard, r.id)
+		delete(a.doubts.unheard, r.id)
 	case !a.mem.Leaving[r.id]:
 		a.keepENI(r.id)
 	default:
-		if _, doubted := a.unheard[r.id]; doubted {
+		if a.doubts.unheard.has(r.id) {
 			a.againAt = max(now, a.heardBy(r.id))
 		}
 	}

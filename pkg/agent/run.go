@@ -135,7 +135,7 @@ func (a *Agent) Plan(ctx context.Context) ([]string, error) {
 	}
 	book, changes := a.previewSettings(book)
 	lines = append(lines, changes...)
-	lines = append(lines, a.compare(book, links, now).lines()...)
+	lines = append(lines, a.belief(now).compare(book, links, now).lines()...)
 	steps, err := a.plan(book, now)
 	for _, s := range steps {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", s.Do, subject(s), s.Reason))
@@ -154,7 +154,7 @@ func (a *Agent) bookToBe(ctx context.Context, now time.Duration) (*ipam.State, [
 		return book, nil, err
 	}
 	why := a.whyUnusable(book, err)
-	sv, err := a.survey(ctx)
+	sv, err := a.survey(ctx, now)
 	if err != nil {
 		return nil, nil, err
 	}

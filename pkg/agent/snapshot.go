@@ -22,7 +22,7 @@ func (a *Agent) snapshot(book *ipam.State, now time.Duration) pool.Snapshot {
 		if nic.Index < 0 || hasENI(book, nic.ID) {
 			continue
 		}
-		if nic.Ours && nic.Token != "" && !a.making(nic.Token) {
+		if nic.Ours && nic.Token != "" && !a.mem.making(nic.Token) {
 			// Attached, but its link is not on the node yet.
 			s.Pending = append(s.Pending, pool.Pending{Subnet: nic.Subnet, Slots: slots(nic, s.Families)})
 		} else if !nic.Ours {
@@ -46,17 +46,15 @@ func (a *Agent) snapshot(book *ipam.State, now time.Duration) pool.Snapshot {
 
 func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
 	have, known := a.view.eni(nic.ID)
-	_, stray := a.strays[nic.ID]
-	_, leaving := a.mem.Leaving[nic.ID]
 	_, unsure := a.mem.Unsure[nic.ID]
 	lost, unlinked := a.links.lost[nic.ID]
 	refused, noMore := a.backoffs.refused(assignsTo(nic.ID), now)
 	e := pool.ENI{ID: nic.ID, Index: nic.Index, Subnet: have.Subnet, Keep: !have.Ours, NoLink: unlinked, Device: lost.Device,
-		Busy:    !known || stray || unsure,
+		Busy:    !known || a.doubts.strays.has(nic.ID) || unsure,
 		NoMore:  noMore,
 		Why:     refused,
 		Stays:   a.backoffs.active(releasesOf(nic.ID), now),
-		Leaving: leaving,
+		Leaving: a.mem.isLeaving(nic.ID),
 	}
 	if c := a.calls[eniKey(nic.ID)]; c != nil {
 		e.Busy = true
@@ -79,8 +77,7 @@ func (a *Agent) fill(s *pool.Snapshot, book *ipam.State, now time.Duration) {
 			if since, free := book.FreeSince(&line, now); free {
 				line.State, line.Since = eni.Free, since
 			}
-			_, missing := a.suspects[line.Addr]
-			missing = missing || at[line.Addr] != e.ID // a call has taken it since the last describe
+			missing := a.doubts.suspects.has(line.Addr) || at[line.Addr] != e.ID // a call has taken it since the last describe
 			e.Addresses = append(e.Addresses, pool.Address{Address: line, Committed: a.mem.Begun[line.Addr] || missing})
 		}
 	}
@@ -88,11 +85,6 @@ func (a *Agent) fill(s *pool.Snapshot, book *ipam.State, now time.Duration) {
 
 func hasENI(book *ipam.State, id string) bool {
 	return slices.ContainsFunc(book.ENIs, func(nic eni.Interface) bool { return nic.ID == id })
-}
-
-// making tells whether an ENI with the token is still being made.
-func (a *Agent) making(token string) bool {
-	return slices.ContainsFunc(a.mem.Creates, func(c create) bool { return c.Token == token })
 }
 
 // slots is how many pods the ENI's addresses are enough for.

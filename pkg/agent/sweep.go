@@ -15,17 +15,17 @@ import (
 // reclaim takes back the addresses of sandboxes that were found dead twice, long
 // enough apart for a DEL to have come.
 func (a *Agent) reclaim(ctx context.Context, now time.Duration) error {
-	dead := map[eni.Owner]time.Duration{}
+	dead := since[eni.Owner]{}
 	released, err := a.Orphans.Reclaim(ctx, func(o eni.Owner) bool {
-		first := since(a.dead, o, now)
+		first := a.doubts.dead.of(o, now)
 		dead[o] = first
 		return first < now && now-first >= a.conf.OrphanAge
 	})
-	a.dead = dead
+	a.doubts.dead = dead
 	for _, r := range released {
 		a.steps++
-		a.Log.Info("reclaim", "address", r.Addr, "pod", r.Owner.PodName(), "reason", fmt.Sprintf("its sandbox is gone since %s at least and no DEL came", (now-a.dead[*r.Owner]).Round(time.Second)))
-		delete(a.dead, *r.Owner)
+		a.Log.Info("reclaim", "address", r.Addr, "pod", r.Owner.PodName(), "reason", fmt.Sprintf("its sandbox is gone since %s at least and no DEL came", (now-a.doubts.dead[*r.Owner]).Round(time.Second)))
+		delete(a.doubts.dead, *r.Owner)
 	}
 	a.Events.Repaired("orphan", len(released))
 	return err
@@ -37,9 +37,8 @@ func (a *Agent) reclaim(ctx context.Context, now time.Duration) error {
 // for as long as they do.
 func (a *Agent) sweepLeaks(ctx context.Context, now time.Duration) error {
 	for _, nic := range a.view.enis {
-		first, leaked := a.leaks[nic.ID]
-		_, inBook := a.strays[nic.ID]
-		if !leaked || inBook || first >= a.view.start || a.backoffs.active(releasesOf(nic.ID), now) {
+		first, leaked := a.doubts.leaks[nic.ID]
+		if !leaked || a.doubts.strays.has(nic.ID) || first >= a.view.start || a.backoffs.active(releasesOf(nic.ID), now) {
 			continue
 		}
 		age := a.view.start - first

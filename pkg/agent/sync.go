@@ -232,7 +232,7 @@ func (a *Agent) leavingENIs(ctx context.Context) ([]string, error) {
 	var out []string
 	err = a.Book.View(ctx, func(s *ipam.State) error {
 		for _, nic := range s.ENIs {
-			if a.isLeaving(nic.ID) || !devices[nic.Device] {
+			if a.mem.isLeaving(nic.ID) || !devices[nic.Device] {
 				out = append(out, nic.ID)
 			}
 		}
