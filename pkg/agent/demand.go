@@ -22,34 +22,51 @@ type demand struct {
 // unserved is how many pods have no address and need one.
 func (d demand) unserved() int { return d.waiting + d.bound }
 
-// lookForPods returns the pods of the node and the ADDs that wait.
-func (a *Agent) lookForPods(book *ipam.State, now time.Duration) (demand, error) {
-	waiting, err := a.Wants(now)
-	a.waiting = lacking(book, waiting)
-	d := count(book, now, a.firstIndex())
-	d.waiting = len(a.waiting)
+// heard is who else needs an address, as the ADDs that wait and the cluster tell.
+type heard struct {
+	waiting      []nodecache.Waiter
+	pods, ending []eni.Pod // of the cluster: those that need one, and those that are being deleted
+	watched      bool      // there is a cluster to ask
+	synced       bool      // it has answered
+	failed       bool      // those who wait could not be read
+}
+
+// listen asks who needs an address.
+func (a *Agent) listen(now time.Duration) (h heard, err error) {
+	h.waiting, err = a.Wants(now)
+	h.failed = err != nil
 	if a.Pods != nil {
-		var pods []eni.Pod
-		pods, d.synced = a.Pods()
-		d.watched = true
-		if d.synced {
-			d.pods = len(pods)
-			d.bound = max(0, a.known.unheard(pods, book, a.waiting)-a.servedElsewhere(book))
-		}
+		h.watched = true
+		h.pods, h.synced = a.Pods()
+	}
+	if a.Ending != nil {
+		h.ending = a.Ending()
+	}
+	return h, err
+}
+
+// demandOf returns the demand of what was heard with the book, and which ADDs wait. ENIs below first get no
+// addresses for pods. known is a set that is overwritten.
+func demandOf(book *ipam.State, h heard, first int, now time.Duration, known podSet) (demand, []nodecache.Waiter) {
+	d, waiting := count(book, now, first), lacking(book, h.waiting)
+	d.waiting = len(waiting)
+	if d.watched = h.watched; h.synced {
+		d.synced, d.pods = true, len(h.pods)
+		d.bound = max(0, known.unheard(h.pods, book, waiting)-servedElsewhere(book, h.ending, waiting, known))
 	}
 	d.wanted = d.assigned + d.waiting + d.bound
-	d.partial = err != nil || d.watched && !d.synced
-	return d, err
+	d.partial = h.failed || d.watched && !d.synced
+	return d, waiting
 }
 
 // servedElsewhere is how many of the pods that do not end have an address by another plugin. Which
 // pod an address is of is not known: those that end and have none of ours are taken to have one.
-func (a *Agent) servedElsewhere(book *ipam.State) int {
+func servedElsewhere(book *ipam.State, ending []eni.Pod, waiting []nodecache.Waiter, known podSet) int {
 	served := servedByOthers(book)
-	if served == 0 || a.Ending == nil {
-		return served // nearly always
+	if served == 0 {
+		return 0 // nearly always
 	}
-	return max(0, served-a.known.unheard(a.Ending(), book, a.waiting))
+	return max(0, served-known.unheard(ending, book, waiting))
 }
 
 // count counts what the book says. What is on its way back on ENIs below first is not counted: it

@@ -39,6 +39,11 @@ func bookWith(owners []eni.Owner, n int, state eni.State) *ipam.State {
 	return b
 }
 
+// clusterTells is what is heard where there is a cluster.
+func clusterTells(waiting []nodecache.Waiter, pods []eni.Pod) heard {
+	return heard{waiting: waiting, pods: pods, watched: true, synced: true}
+}
+
 func TestEachPodCountsOnce(t *testing.T) {
 	a, b := eni.Pod{UID: "a1", Namespace: "default", Name: "a"}, eni.Pod{UID: "b1", Namespace: "default", Name: "b"}
 	again := eni.Pod{UID: "a2", Namespace: "default", Name: "a"}
@@ -49,7 +54,7 @@ func TestEachPodCountsOnce(t *testing.T) {
 		}
 		return list
 	}
-	var agent *Agent // one for all: what a look leaves behind is not seen by the next
+	known := newPodSet() // one for all: what is left in it is not seen by the next
 	for _, tt := range []struct {
 		name    string
 		owners  []eni.Owner
@@ -76,14 +81,9 @@ func TestEachPodCountsOnce(t *testing.T) {
 		{"an owner without a pod", []eni.Owner{sandboxOf("1", "", "", "")}, nil, []eni.Pod{a}, 2, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := looker(tt.waiting, func() ([]eni.Pod, bool) { return tt.pods, true })
-			if agent == nil {
-				agent = l
-			}
-			agent.Parts = l.Parts
-			d, err := agent.lookForPods(bookWith(tt.owners, 1, eni.Free), at)
-			if err != nil || d.wanted != tt.want || d.bound != tt.bound || d.free != 1 || d.partial {
-				t.Errorf("%+v, %v; want %d in all, %d bound", d, err, tt.want, tt.bound)
+			d, _ := demandOf(bookWith(tt.owners, 1, eni.Free), clusterTells(tt.waiting, tt.pods), 0, at, known)
+			if d.wanted != tt.want || d.bound != tt.bound || d.free != 1 || d.partial {
+				t.Errorf("%+v; want %d in all, %d bound", d, tt.want, tt.bound)
 			}
 		})
 	}
@@ -102,7 +102,11 @@ func TestWhatTheClusterHasNotToldIsNotGuessed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			waiting := []nodecache.Waiter{{Owner: sandboxOf("2", "default", "w", "w"), Since: at}}
-			d, _ := looker(waiting, tt.pods).lookForPods(bookWith([]eni.Owner{sandboxOf("1", "default", "x", "x")}, 0, eni.Free), at)
+			h, err := looker(waiting, tt.pods).listen(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, _ := demandOf(bookWith([]eni.Owner{sandboxOf("1", "default", "x", "x")}, 0, eni.Free), h, 0, at, newPodSet())
 			tt.want.assigned, tt.want.used, tt.want.owned = 1, 1, 1
 			if d != tt.want {
 				t.Errorf("%+v\nwant %+v", d, tt.want)
@@ -156,11 +160,11 @@ func TestTheDemandIsTheUnionByItsPlainDefinition(t *testing.T) {
 				want++
 			}
 		}
-		agent := looker(waiting, func() ([]eni.Pod, bool) { return pods, true })
-		for range 2 { // what one look leaves behind is not seen by the next
-			d, err := agent.lookForPods(bookWith(owners, resting, eni.Cooling), at)
-			if err != nil || d.wanted != want || d.wanted < len(owners) || d.assigned != len(owners)+resting {
-				t.Fatalf("%+v, %v; want %d", d, err, want)
+		known := newPodSet()
+		for range 2 { // what one look leaves in the set is not seen by the next
+			d, _ := demandOf(bookWith(owners, resting, eni.Cooling), clusterTells(waiting, pods), 0, at, known)
+			if d.wanted != want || d.wanted < len(owners) || d.assigned != len(owners)+resting {
+				t.Fatalf("%+v; want %d", d, want)
 			}
 		}
 	})
@@ -193,9 +197,11 @@ func BenchmarkDemand(b *testing.B) {
 			a := looker(nil, source)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := a.lookForPods(book, at); err != nil {
+				h, err := a.listen(at)
+				if err != nil {
 					b.Fatal(err)
 				}
+				demandOf(book, h, 0, at, a.known)
 			}
 		})
 	}

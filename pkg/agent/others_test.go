@@ -210,12 +210,9 @@ func TestAddressesOfOthersPodsThatEndServeNoNewOnes(t *testing.T) {
 		{append(pods("old-")[:2], eni.Pod{UID: "ours"}), 2},
 		{pods("old-"), 3},
 	} {
-		a := &Agent{known: newPodSet()}
-		a.Wants = func(time.Duration) ([]nodecache.Waiter, error) { return nil, nil }
-		a.Pods = func() ([]eni.Pod, bool) { return pods("new-"), true }
-		a.Ending = func() []eni.Pod { return tt.ending }
-		if d, err := a.lookForPods(book, time.Hour); err != nil || d.bound != tt.bound {
-			t.Errorf("while %d pods end, three that were bound to the node order %d addresses, want %d; %v", len(tt.ending), d.bound, tt.bound, err)
+		h := heard{pods: pods("new-"), ending: tt.ending, watched: true, synced: true}
+		if d, _ := demandOf(book, h, 0, time.Hour, newPodSet()); d.bound != tt.bound {
+			t.Errorf("while %d pods end, three that were bound to the node order %d addresses, want %d", len(tt.ending), d.bound, tt.bound)
 		}
 	}
 }

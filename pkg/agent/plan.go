@@ -13,7 +13,8 @@ import (
 // plan decides how many slots there should be and what to do about it. It changes
 // nothing but the sizing's memory.
 func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, err error) {
-	a.demand, err = a.lookForPods(book, now)
+	h, err := a.listen(now)
+	a.demand, a.waiting = demandOf(book, h, a.firstIndex(), now, a.known)
 	a.planned, a.cooledAt = true, 0
 	if c := book.Count(now, nil); c.Cooling > 0 {
 		a.cooledAt = now + c.NextFree
