@@ -96,13 +96,13 @@ func TestAnENIThatIsGoneIsNoTrouble(t *testing.T) {
 			a.backOff(adoptionOf(id), errors.New("its index is taken"), w.now())
 		}
 		a.seen(described{start: w.now(), limits: a.view.limits, subnets: a.view.subnets})
-		if list := a.troubles(w.now()); len(list) != 1 || list[0].Object != shown {
+		if list := a.reasons(w.now()).troubles(); len(list) != 1 || list[0].Object != shown {
 			t.Errorf("in the way are %+v, want what is the matter with %s alone", list, shown)
 		}
 		a.backoffs.clear(adoptionOf(shown))
 		a.backOff(of(adopts), errors.New("its link is gone"), w.now())
-		if _, err := a.learn(t.Context(), n.book, w.now()); err != nil || len(a.troubles(w.now())) > 0 {
-			t.Errorf("with nothing to take in: %v, in the way are %+v", err, a.troubles(w.now()))
+		if _, err := a.learn(t.Context(), n.book, w.now()); err != nil || len(a.reasons(w.now()).troubles()) > 0 {
+			t.Errorf("with nothing to take in: %v, in the way are %+v", err, a.reasons(w.now()).troubles())
 		}
 	})
 }

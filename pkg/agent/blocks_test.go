@@ -353,7 +353,7 @@ func TestAnENIFullOfSingleAddressesHasNoRoom(t *testing.T) {
 		a.book = booked(tt.states...)
 		a.view.limits.ENIs = 1
 		s := pool.Snapshot{Families: []eni.Family{eni.IPv4}, Limits: a.view.limits, ENIs: []pool.ENI{{ID: "eni-a", Subnet: "subnet-a"}}}
-		why := a.supply(s, []int{len(tt.states)}, at)
+		why := a.reasons(at).supply(s, []int{len(tt.states)})
 		if full := len(why) > 0; full != tt.want || full && why[0].Kind.Reason() != health.ENILimitReached {
 			t.Errorf("with %v the node has no room: %v", tt.states, why)
 		}

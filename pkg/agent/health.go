@@ -54,10 +54,10 @@ func (a *Agent) observe(now, grace time.Duration) health.Observation {
 	o := health.Observation{Usable: a.planned && a.bookErr == nil, Most: -1}
 	if !o.Usable {
 		what := a.cacheProblem()
-		if s, refused := a.refusal(now); refused && !a.view.known { // who reads the condition has no log
+		if s, refused := a.reasons(now).refusal(); refused && !a.view.known { // who reads the condition has no log
 			what += ", and the cloud does not say what to build it from: " + a.backoffs[s].err.Error()
 		}
-		o.Causes = inHealth(append(a.troubles(now), pool.Cause{Kind: pool.CacheUnusable, Words: what}))
+		o.Causes = inHealth(append(a.reasons(now).troubles(), pool.Cause{Kind: pool.CacheUnusable, Words: what}))
 		return o
 	}
 	d := a.demand
@@ -69,7 +69,7 @@ func (a *Agent) observe(now, grace time.Duration) health.Observation {
 	if o.Causes = inHealth(a.causes); a.view.known {
 		o.Most = a.status.Most
 	} else {
-		o.Causes = inHealth(a.troubles(now))
+		o.Causes = inHealth(a.reasons(now).troubles())
 	}
 	return o
 }

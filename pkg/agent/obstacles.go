@@ -8,36 +8,76 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/scale"
+	"github.com/enipool/enipool/pkg/status"
 )
+
+// reasons are what it follows from why the node does not have more addresses: values, none of which
+// acts or asks.
+type reasons struct {
+	now      time.Duration
+	pool     pool.Config
+	families []eni.Family
+	first    int // lowest device index of an ENI with addresses for pods
+	view     *view
+	book     *ipam.State // nil if it can't be read
+	cache    string      // what is wrong with the node cache, "" if nothing is
+	creates  []create    // ENIs that were begun
+	links    links
+	vpc      string // what is wrong with the VPC's ranges, "" if nothing is
+	backoffs backoffs
+	full     func(subnet string) bool // others need what the subnet has
+	look     time.Duration            // when the cloud is looked at again
+
+	demand   demand
+	decision scale.Decision
+	sized    bool           // the instance's limits are known to it
+	blockers []pool.Cause   // why the target is out of reach
+	causes   []pool.Cause   // obstacles of the last plan
+	status   *status.Status // what the tick counted
+}
+
+// reasons returns what is known now.
+func (a *Agent) reasons(now time.Duration) reasons {
+	r := reasons{now: now, pool: a.conf.Pool, families: a.conf.Settings.Families, first: a.firstIndex(), view: &a.view, book: a.book,
+		creates: a.mem.Creates, links: a.links, vpc: a.wrongVPC, backoffs: a.backoffs, full: func(id string) bool { return a.isFull(id, now) },
+		look: a.lookDue(now), demand: a.demand, decision: a.decision, sized: a.sized, blockers: a.blockers, causes: a.causes, status: &a.status}
+	if a.view.known && (a.bookErr != nil || a.rebuildFails()) {
+		r.cache = "node cache: " + a.cacheProblem()
+	}
+	return r
+}
 
 // obstacles returns why the node can't have one more slot now: nothing where it can,
 // or has all it can ever have and wants no more. there is how many addresses each ENI
 // of the snapshot has.
-func (a *Agent) obstacles(s pool.Snapshot, there []int, now time.Duration) []pool.Cause {
-	if most := a.decision.Most; a.demand.owned >= most {
-		if a.demand.wanted <= most {
+func (r reasons) obstacles(s pool.Snapshot, there []int) []pool.Cause {
+	if most := r.decision.Most; r.demand.owned >= most {
+		if r.demand.wanted <= most {
 			return nil
 		}
-		words := strings.Join(pool.Texts(a.blockers), ", ")
-		if a.status.Most == 0 {
-			words = a.noRoom()
+		words := strings.Join(pool.Texts(r.blockers), ", ")
+		if r.status.Most == 0 {
+			words = r.view.noRoom(r.families)
 		}
-		return []pool.Cause{{Kind: pool.AddressLimit, Slots: a.demand.wanted - most, Words: words}}
+		return []pool.Cause{{Kind: pool.AddressLimit, Slots: r.demand.wanted - most, Words: words}}
 	}
-	return pool.Rank(append(a.troubles(now), a.supply(s, there, now)...))
+	return pool.Rank(append(r.troubles(), r.supply(s, there)...))
 }
 
 // troubles are what is wrong with the way in which addresses come, from wherever.
-func (a *Agent) troubles(now time.Duration) []pool.Cause {
+func (r reasons) troubles() []pool.Cause {
 	var list []pool.Cause
-	for _, s := range a.backoffs.scopes() {
-		if (s == of(looks) || s == of(grows) || s.class == adopts) && a.backoffs.stands(s, now) {
-			list = append(list, a.backoffs.because(s))
+	for _, s := range r.backoffs.scopes() {
+		if (s == of(looks) || s == of(grows) || s.class == adopts) && r.backoffs.stands(s, r.now) {
+			list = append(list, r.backoffs.because(s))
 		}
 	}
-	if len(a.links.awaited) > 0 {
-		list = append(list, pool.Cause{Kind: pool.LinkMissing, Words: a.links.missing()})
+	if len(r.links.awaited) > 0 {
+		list = append(list, pool.Cause{Kind: pool.LinkMissing, Words: r.links.missing()})
 	}
 	return list
 }
@@ -81,20 +121,20 @@ func (b backoffs) because(s scope) pool.Cause {
 
 // supply says why no ENI and no subnet has one more slot for the node, nothing if one
 // has.
-func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []pool.Cause {
+func (r reasons) supply(s pool.Snapshot, there []int) []pool.Cause {
 	var list []pool.Cause
 	slots, addresses := perENI(s)
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
-		if e.Index < a.firstIndex() || e.Leaving || there[i] >= addresses || a.view.crowded(a.book, e, s.Families) {
+		if e.Index < r.first || e.Leaving || there[i] >= addresses || r.view.crowded(r.book, e, s.Families) {
 			continue
 		}
-		c := a.links.cause(e.ID)
+		c := r.links.cause(e.ID)
 		if c.Kind == 0 {
-			c = a.subnet(e.Subnet, 1, now)
+			c = r.subnet(e.Subnet, 1)
 		}
 		if c.Kind == 0 {
-			c = a.backoffs.cause(assignsTo(e.ID), now)
+			c = r.backoffs.cause(assignsTo(e.ID), r.now)
 		}
 		if c.Kind == 0 {
 			return nil
@@ -102,7 +142,7 @@ func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []pool.C
 		c.Slots = addresses - max(0, there[i])
 		list = append(list, c)
 	}
-	more := a.newENI(s, slots, now)
+	more := r.newENI(s, slots)
 	if len(more) == 0 {
 		return nil
 	}
@@ -110,22 +150,22 @@ func (a *Agent) supply(s pool.Snapshot, there []int, now time.Duration) []pool.C
 }
 
 // newENI says why the node gets no more ENIs now, nothing if it does.
-func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []pool.Cause {
+func (r reasons) newENI(s pool.Snapshot, slots int) []pool.Cause {
 	var list []pool.Cause
-	for _, c := range a.mem.Creates {
-		why := a.unmade(c, now)
+	for _, c := range r.creates {
+		why := r.unmade(c)
 		if why.Kind == 0 {
 			return nil // it is being made
 		}
 		list = append(list, why)
 	}
-	n, full := len(s.ENIs)+s.Foreign+len(s.Pending), a.conf.Pool.Full(s)
-	switch quota := a.backoffs.cause(newENIsIn(""), now); {
+	n, full := len(s.ENIs)+s.Foreign+len(s.Pending), r.pool.Full(s)
+	switch quota := r.backoffs.cause(newENIsIn(""), r.now); {
 	case len(s.Pending) > 0:
 		return list
-	case full != "" && len(a.links.lost) > 0:
+	case full != "" && len(r.links.lost) > 0:
 		// With its link that ENI would serve pods: another one is not what lacks.
-		return append(list, a.links.causes()...)
+		return append(list, r.links.causes()...)
 	case n >= s.Limits.ENIs:
 		return []pool.Cause{{Kind: pool.ENILimit, Words: fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Foreign)}}
 	case full != "":
@@ -133,30 +173,30 @@ func (a *Agent) newENI(s pool.Snapshot, slots int, now time.Duration) []pool.Cau
 	case quota.Kind != 0:
 		return []pool.Cause{quota}
 	}
-	return a.noSubnet(slots, now)
+	return r.noSubnet(slots)
 }
 
 // unmade returns what is the matter with an ENI that was begun, no cause if nothing is. An intent
 // that follows on one that was given up is no better off than that.
-func (a *Agent) unmade(c create, now time.Duration) pool.Cause {
+func (r reasons) unmade(c create) pool.Cause {
 	s := intentOf(c.Token)
-	if _, failed := a.backoffs[s]; !failed {
-		return a.backoffs.cause(newENIsIn(c.Subnet), now)
+	if _, failed := r.backoffs[s]; !failed {
+		return r.backoffs.cause(newENIsIn(c.Subnet), r.now)
 	}
-	why := a.backoffs.because(s)
+	why := r.backoffs.because(s)
 	why.Object, why.Slots = c.Subnet, c.Slots
 	return why
 }
 
 // noENI says why an ENI that was begun does not come, no cause if nothing is known.
-func (a *Agent) noENI(now time.Duration) (why pool.Cause) {
-	for _, c := range a.mem.Creates {
-		if why = a.unmade(c, now); why.Kind != 0 {
+func (r reasons) noENI() (why pool.Cause) {
+	for _, c := range r.creates {
+		if why = r.unmade(c); why.Kind != 0 {
 			return why
 		}
 	}
-	for _, s := range a.view.subnets { // until the next intent
-		if why = a.unmade(create{Subnet: s.ID}, now); why.Kind != 0 && s.New {
+	for _, s := range r.view.subnets { // until the next intent
+		if why = r.unmade(create{Subnet: s.ID}); why.Kind != 0 && s.New {
 			return why
 		}
 	}
@@ -164,20 +204,20 @@ func (a *Agent) noENI(now time.Duration) (why pool.Cause) {
 }
 
 // noSubnet says why no subnet takes a new ENI of that many slots, nothing if one does.
-func (a *Agent) noSubnet(slots int, now time.Duration) []pool.Cause {
+func (r reasons) noSubnet(slots int) []pool.Cause {
 	need := 1
-	if a.conf.Pool.Mode == pool.Burstable && !a.conf.Pool.Partial {
-		need = min(slots, a.decision.Most-a.demand.owned) // it is filled, or not made
+	if r.pool.Mode == pool.Burstable && !r.pool.Partial {
+		need = min(slots, r.decision.Most-r.demand.owned) // it is filled, or not made
 	}
 	var list []pool.Cause
-	for i := range a.view.subnets {
-		n := &a.view.subnets[i]
+	for i := range r.view.subnets {
+		n := &r.view.subnets[i]
 		if !n.New {
 			continue
 		}
-		c := a.backoffs.cause(newENIsIn(n.ID), now)
+		c := r.backoffs.cause(newENIsIn(n.ID), r.now)
 		if c.Kind == 0 {
-			c = a.subnet(n.ID, need+1, now) // its primary address is no pod's
+			c = r.subnet(n.ID, need+1) // its primary address is no pod's
 		}
 		if c.Kind == 0 {
 			return nil
@@ -193,13 +233,13 @@ func (a *Agent) noSubnet(slots int, now time.Duration) []pool.Cause {
 // subnet says why the subnet does not give that many addresses; the cause has no
 // reason where it does. One that had none lately has none until a while has passed:
 // what others give back there is soon gone again.
-func (a *Agent) subnet(id string, need int, now time.Duration) pool.Cause {
-	n, known := a.view.subnet(id)
+func (r reasons) subnet(id string, need int) pool.Cause {
+	n, known := r.view.subnet(id)
 	switch {
 	case !known:
-		return pool.Cause{Kind: pool.NoSubnet, Object: id, Next: a.lookDue(now), Words: "nothing is known of subnet " + id}
-	case a.backoffs.active(fullSubnet(id), now), a.isFull(id, now), a.view.mayGive(n) < need:
-		return pool.Cause{Kind: pool.SubnetFull, Object: id, Next: max(a.backoffs[fullSubnet(id)].until, a.lookDue(now))}
+		return pool.Cause{Kind: pool.NoSubnet, Object: id, Next: r.look, Words: "nothing is known of subnet " + id}
+	case r.backoffs.active(fullSubnet(id), r.now), r.full(id), r.view.mayGive(n) < need:
+		return pool.Cause{Kind: pool.SubnetFull, Object: id, Next: max(r.backoffs[fullSubnet(id)].until, r.look)}
 	}
 	return pool.Cause{}
 }

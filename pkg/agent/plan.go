@@ -45,7 +45,7 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, er
 		}
 	}
 	steps = append(steps, a.vacate(book, snap, now)...)
-	a.causes = a.obstacles(snap, there, now)
+	a.causes = a.reasons(now).obstacles(snap, there)
 	return steps, err
 }
 

@@ -96,7 +96,7 @@ func TestASubnetThatIsForbiddenIsNotToldAsExhausted(t *testing.T) {
 		a.view.subnets = []cloud.Subnet{{ID: "subnet-a", Free: 100, New: true}}
 		a.backoffs = backoffs{}
 		a.take(result{call: &call{key: intentKey("t"), op: "CreateInterface", subnet: "subnet-a"}, err: err}, 1)
-		if got := a.noSubnet(1, 2)[0]; got.Kind != want {
+		if got := a.reasons(2).noSubnet(1)[0]; got.Kind != want {
 			t.Errorf("%v: the subnet is told as %+v, want %s", err, got, want)
 		}
 	}

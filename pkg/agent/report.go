@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/status"
 )
@@ -118,14 +119,14 @@ func (a *Agent) cacheProblem() string {
 	return why
 }
 
-// noRoom says why the node can hold no pod's address at all.
-func (a *Agent) noRoom() string {
-	for _, f := range a.conf.Settings.Families {
-		if a.view.limits.PerENI(f) == 0 {
+// noRoom says why the node can hold no pod's address of those families at all.
+func (v *view) noRoom(families []eni.Family) string {
+	for _, f := range families {
+		if v.limits.PerENI(f) == 0 {
 			return fmt.Sprintf("the instance carries no %s addresses for pods; see the key families", f)
 		}
 	}
-	if a.view.limits.NoPrimary {
+	if v.limits.NoPrimary {
 		return "the instance carries no ENI for pods: its primary ENI gets no addresses for them, and it may have no others"
 	}
 	return "the instance carries no ENI for pods; see the key pool.firstENI"

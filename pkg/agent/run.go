@@ -142,7 +142,7 @@ func (a *Agent) Plan(ctx context.Context) ([]string, error) {
 	}
 	lines = append(lines, fmt.Sprintf("demand %d, need %d, target %d (%s), owned %d, at most %d", a.demand.wanted, a.decision.Need, a.decision.Target, a.decision.Reason, a.demand.owned, a.status.Most))
 	if a.status.Most == 0 {
-		lines = append(lines, a.noRoom())
+		lines = append(lines, a.view.noRoom(a.conf.Settings.Families))
 	}
 	return append(lines, pool.Texts(a.blockers)...), err
 }

@@ -16,9 +16,9 @@ import (
 // tellCauses puts into the status what is wrong now: the one cause that counts in words, all of
 // them as values, and what keeps the target out of reach.
 func (a *Agent) tellCauses(now time.Duration) {
-	s := &a.status
-	s.Blockers, s.Causes, s.Problem = pool.Texts(a.blockers), nil, a.wrongOnNode()
-	for i, c := range a.ranked(now) {
+	s, r := &a.status, a.reasons(now)
+	s.Blockers, s.Causes, s.Problem = pool.Texts(a.blockers), nil, r.wrongOnNode()
+	for i, c := range r.ranked() {
 		if i == 0 {
 			s.Problem = c.Words
 		}
@@ -32,32 +32,32 @@ func (a *Agent) tellCauses(now time.Duration) {
 
 // ranked returns what keeps the node from doing its work, or from addresses that pods wait for,
 // the cause that counts first.
-func (a *Agent) ranked(now time.Duration) (list []pool.Cause) {
-	s := &a.status
-	if r, refused := a.refusal(now); refused {
-		c := a.backoffs.because(r)
-		c.Words = "cloud: " + a.backoffs[r].why()
+func (r reasons) ranked() (list []pool.Cause) {
+	s := r.status
+	if about, refused := r.refusal(); refused {
+		c := r.backoffs.because(about)
+		c.Words = "cloud: " + r.backoffs[about].why()
 		list = append(list, c)
-	} else if !a.view.known {
+	} else if !r.view.known {
 		list = append(list, pool.Cause{Kind: pool.UnderWay, Words: "cloud has not answered yet"})
 	}
-	if a.view.known && (a.bookErr != nil || a.rebuildFails()) {
-		list = append(list, pool.Cause{Kind: pool.CacheUnusable, Next: a.backoffs[of(rebuilds)].until, Words: "node cache: " + a.cacheProblem()})
+	if r.cache != "" {
+		list = append(list, pool.Cause{Kind: pool.CacheUnusable, Next: r.backoffs[of(rebuilds)].until, Words: r.cache})
 	}
-	if len(a.links.awaited) > 0 {
-		list = append(list, pool.Cause{Kind: pool.LinkMissing, Object: strings.Join(a.links.awaited, ","), Words: a.links.missing()})
+	if len(r.links.awaited) > 0 {
+		list = append(list, pool.Cause{Kind: pool.LinkMissing, Object: strings.Join(r.links.awaited, ","), Words: r.links.missing()})
 	}
 	if len(s.Unlinked) > 0 {
-		list = append(list, pool.Cause{Kind: pool.LinkMissing, Object: strings.Join(a.links.ids(), ","), Words: strings.Join(s.Unlinked, "; ")})
+		list = append(list, pool.Cause{Kind: pool.LinkMissing, Object: strings.Join(r.links.ids(), ","), Words: strings.Join(s.Unlinked, "; ")})
 	}
-	if wrong := cmp.Or(strings.Join(a.links.wrong, "; "), a.wrongVPC); wrong != "" {
+	if wrong := cmp.Or(strings.Join(r.links.wrong, "; "), r.vpc); wrong != "" {
 		list = append(list, pool.Cause{Kind: pool.SetupFailed, Words: wrong})
 	}
-	if s.Most == 0 && a.sized { // an agent that ends before that knows nothing of room
-		list = append(list, pool.Cause{Kind: pool.AddressLimit, Words: a.noRoom()})
+	if s.Most == 0 && r.sized { // an agent that ends before that knows nothing of room
+		list = append(list, pool.Cause{Kind: pool.AddressLimit, Words: r.view.noRoom(r.families)})
 	}
 	if s.Addresses.Free == 0 && s.Waiters > 0 {
-		list = append(list, a.short(now)...)
+		list = append(list, r.short()...)
 	}
 	told := map[pool.Cause]bool{} // one thing may be known from two sides
 	return slices.DeleteFunc(pool.Rank(list), func(c pool.Cause) bool {
@@ -70,29 +70,29 @@ func (a *Agent) ranked(now time.Duration) (list []pool.Cause) {
 
 // short returns why pods that wait get no addresses. What the plan says of itself counts where
 // nothing else is known: it knows nothing of what the cloud said.
-func (a *Agent) short(now time.Duration) (list []pool.Cause) {
-	s := &a.status
-	if c := a.noENI(now); c.Kind != 0 {
+func (r reasons) short() (list []pool.Cause) {
+	s := r.status
+	if c := r.noENI(); c.Kind != 0 {
 		list = append(list, explained(c))
 	}
-	quota := a.backoffs.cause(newENIsIn(""), now)
+	quota := r.backoffs.cause(newENIsIn(""), r.now)
 	if quota.Kind != 0 {
 		list = append(list, explained(quota))
 	} else if s.Exhausted != "" {
-		list = append(list, pool.Cause{Kind: pool.SubnetFull, Object: s.Exhausted, Slots: s.Waiters, Next: a.lookDue(now),
+		list = append(list, pool.Cause{Kind: pool.SubnetFull, Object: s.Exhausted, Slots: s.Waiters, Next: r.look,
 			Words: "no addresses left in subnet " + s.Exhausted + ": name another one of the node's zone in cloud.subnets or cloud.subnetTags"})
 	}
 	if len(s.Held) > 0 {
 		list = append(list, pool.Cause{Kind: pool.HeldByOthers, Slots: len(s.Held), Words: heldProblem(s.Held)})
 	}
-	for _, c := range a.causes {
+	for _, c := range r.causes {
 		// Another subnet, which people would be told to name, helps new ENIs alone.
 		if quota.Kind == 0 || c.Kind != pool.SubnetFull {
 			list = append(list, explained(c))
 		}
 	}
-	if len(list) == 0 && len(a.blockers) > 0 {
-		c := pool.Rank(slices.Clone(a.blockers))[0]
+	if len(list) == 0 && len(r.blockers) > 0 {
+		c := pool.Rank(slices.Clone(r.blockers))[0]
 		c.Words = strings.Join(s.Blockers, "; ")
 		list = append(list, c)
 	}
@@ -107,14 +107,14 @@ func explained(c pool.Cause) pool.Cause {
 
 // refusal returns what the cloud refuses the node: a class of calls, or what a person has to
 // grant.
-func (a *Agent) refusal(now time.Duration) (scope, bool) {
+func (r reasons) refusal() (scope, bool) {
 	for _, c := range [...]class{grows, looks, gives} {
-		if a.backoffs.stands(of(c), now) {
+		if r.backoffs.stands(of(c), r.now) {
 			return of(c), true
 		}
 	}
-	for _, s := range a.backoffs.scopes() {
-		if h := a.backoffs[s]; s.class == grows && cloud.Kind(h.err) == cloud.ErrForbidden && h.until+quiet > now {
+	for _, s := range r.backoffs.scopes() {
+		if h := r.backoffs[s]; s.class == grows && cloud.Kind(h.err) == cloud.ErrForbidden && h.until+quiet > r.now {
 			return s, true
 		}
 	}
@@ -122,11 +122,11 @@ func (a *Agent) refusal(now time.Duration) (scope, bool) {
 }
 
 // wrongOnNode says what is wrong with the node itself, "" if nothing is. It keeps no address away.
-func (a *Agent) wrongOnNode() string {
-	s := &a.status
-	return cmp.Or(a.backoffs[of(compares)].why(), a.backoffs[of(adopts)].why(), a.backoffs[of(shapes)].why(),
+func (r reasons) wrongOnNode() string {
+	s := r.status
+	return cmp.Or(r.backoffs[of(compares)].why(), r.backoffs[of(adopts)].why(), r.backoffs[of(shapes)].why(),
 		strings.Join(s.Misrouted, "; "), strings.Join(s.Blocked, "; "), undoneProblem(s.Undone),
-		a.backoffs[of(notices)].why(), a.backoffs[of(ticks)].why())
+		r.backoffs[of(notices)].why(), r.backoffs[of(ticks)].why())
 }
 
 // why is what a pod without an address is told beside the pool's own numbers: one cause, and when

@@ -73,10 +73,11 @@ type Cause struct {
 }
 
 // Rank sorts causes: the first is the one that counts. Of a kind the one that keeps the most
-// away comes first.
+// away comes first, and of those the one of the whole node. In whatever order they come, that of
+// different ones is one.
 func Rank(list []Cause) []Cause {
 	slices.SortStableFunc(list, func(x, y Cause) int {
-		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(y.Slots, x.Slots))
+		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(y.Slots, x.Slots), cmp.Compare(x.Object, y.Object))
 	})
 	return list
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/health"
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 // The status and the node's condition name the same cause: both orders are one.
@@ -39,4 +40,26 @@ func TestTheCauseThatKeepsTheMostAwayCountsAmongItsKind(t *testing.T) {
 	if diff := cmp.Diff(want, Rank(list)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// Whoever asks first, and in whatever order things were noticed: the same causes rank the same.
+func TestRankIsOneOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) Cause {
+			return Cause{Kind: rapid.SampledFrom(Kinds()).Draw(t, "kind"), Object: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "object"),
+				Slots: rapid.IntRange(0, 2).Draw(t, "slots")}
+		}), 0, 12, rapid.ID[Cause]).Draw(t, "causes")
+		ranked := Rank(slices.Clone(list))
+		if again := Rank(rapid.Permutation(list).Draw(t, "other order")); !slices.Equal(ranked, again) {
+			t.Fatalf("%v\nand %v", ranked, again)
+		}
+		if len(ranked) != len(list) {
+			t.Fatalf("%d of %d are left", len(ranked), len(list))
+		}
+		for i, c := range ranked[min(1, len(ranked)):] {
+			if before := ranked[i]; before.Kind > c.Kind || before.Kind == c.Kind && before.Slots < c.Slots {
+				t.Fatalf("%v before %v", before, c)
+			}
+		}
+	})
 }
