@@ -23,7 +23,7 @@ func (a *Agent) failed(r result, now time.Duration) {
 	if r.urgent {
 		a.lookSoon(now)
 	} else if r.op == "Describe" && a.conf.DescribeQuiet() > 0 { // what was seen last is as old as it may be already
-		a.describeAt = min(a.describeAt, now+a.describeAfter(period{}))
+		a.describeAt = min(a.describeAt, now+a.describeAfter(period{}, now))
 	}
 	about, f := r.blamed(), failure{delay: delayRetry, err: r.err}
 	if detail, is := errors.AsType[*cloud.Error](r.err); is {
@@ -34,7 +34,7 @@ func (a *Agent) failed(r result, now time.Duration) {
 		about = of(about.class)
 		f.delay = a.throttled(about.class, now)
 		if about.class == looks && a.conf.DescribeQuiet() > 0 {
-			a.period.refused()
+			a.period.refused(now)
 		}
 	case cloud.ErrUnavailable:
 		about, f.delay, f.by = of(about.class), delayCloud, r.key

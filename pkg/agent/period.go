@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -11,8 +12,14 @@ const (
 	// longestPeriod is how far describes are apart at most where the account is short.
 	longestPeriod = time.Hour
 
-	// mostShort is how many times as long describes are apart then, at most.
-	mostShort = 16
+	// mostDoublings is how often the period is doubled then, at most.
+	mostDoublings = 4
+
+	// A shortage counts for recallFactor times as long again as it lasted, and one refusal as
+	// leastShortage. A node sees the account only when it describes: with less of it a cluster that asks
+	// for more than there is would go on asking, with more a minute without describes costs hours.
+	recallFactor  = 4
+	leastShortage = time.Minute
 
 	// plenty is which part of a subnet's addresses is free where a node that wants nothing does
 	// not ask how many there are, and subnetsKept for how long it does not.
@@ -22,27 +29,60 @@ const (
 
 // period is how far describes are apart that nothing asks for.
 type period struct {
-	quiet int     // of them in a row that showed nothing new on a node that did nothing
-	short float64 // how many times as far because the account is short of describes, 0 for 1
+	quiet     int           // of them in a row that showed nothing new on a node that did nothing
+	from      time.Duration // the first refusal of the account's shortage
+	last      time.Duration // the last one, 0 for none ever
+	doublings int           // of the period, by refusals of that shortage
+	passed    int           // describes in a row since the last refusal
 }
 
-// length returns the period of a node that describes each usual time when it is busy, and
-// each most when it is quiet.
-func (p period) length(usual, most time.Duration) time.Duration {
-	d := max(usual, min(usual<<min(p.quiet, 16), most))
-	return max(d, min(time.Duration(float64(d)*max(p.short, 1)), longestPeriod))
+// refused takes in that the account let no describe pass: no node knows how many others there are.
+// A shortage goes on as long as no describe passes at once, and as long as it counts.
+func (p *period) refused(now time.Duration) {
+	if p.last == 0 || p.passed > 1 && now >= p.eases() {
+		p.from, p.doublings = now, 0
+	}
+	p.last, p.passed, p.doublings = now, 0, min(p.doublings+1, mostDoublings)
 }
-
-// refused takes in that the account let no describe pass. Each node doubles its period and
-// comes back slowly: no node knows how many others there are.
-func (p *period) refused() { p.short = min(2*max(p.short, 1), mostShort) }
 
 // answered takes in a describe.
 func (p *period) answered(quiet bool) {
-	p.short = max(p.short*7/8, 1)
+	p.passed++
 	if p.quiet++; !quiet {
 		p.quiet = 0
 	}
+}
+
+// eases is until when the last shortage counts.
+func (p period) eases() time.Duration { return p.last + recallFactor*max(p.last-p.from, leastShortage) }
+
+// length returns the period of a node that describes each usual time when it is busy, and
+// each most when it is quiet.
+func (p period) length(now, usual, most time.Duration) time.Duration {
+	d := max(usual, min(usual<<min(p.quiet, 16), most))
+	if !p.isShort(now) {
+		return d
+	}
+	longer := min(d<<p.doublings, d+p.eases()-now, longestPeriod)
+	if p.quiet == 0 { // its pods get addresses that others may have taken away
+		longer = min(longer, spareLook)
+	}
+	return max(d, longer)
+}
+
+func (p period) isShort(now time.Duration) bool { return p.last > 0 && now < p.eases() }
+
+// draw returns when the next describe comes. Nodes that began together, or were refused together, spread
+// before they come to rest in a period that is about the same each time.
+func (p period) draw(now, usual, most time.Duration, r *rand.Rand) time.Duration {
+	least, spread := 50, 100
+	switch short := p.isShort(now); {
+	case !short && p.quiet > 1:
+		least, spread = 90, 20
+	case short == (p.quiet == 0): // of a busy node, or the first of a quiet one: about as long as it may be
+		spread = 60
+	}
+	return p.length(now, usual, most) * time.Duration(least+r.IntN(spread)) / 100
 }
 
 // isQuiet tells whether a describe that nothing asked for has shown nothing new of a node that
@@ -80,6 +120,6 @@ func (a *Agent) wantsSubnets(now time.Duration) bool {
 func (a *Agent) noLongerQuiet(now time.Duration) {
 	if a.period.quiet > 0 {
 		a.period.quiet = 0
-		a.describeAt = min(a.describeAt, now+a.describeEvery())
+		a.describeAt = min(a.describeAt, now+a.describeEvery(now))
 	}
 }

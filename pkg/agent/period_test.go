@@ -1,11 +1,17 @@
 package agent
 
 import (
+	"context"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 // describer is a node of an account that does nothing but describe.
@@ -15,9 +21,10 @@ type describer struct {
 }
 
 // describeTogether lets that many idle nodes share an account that lets 20 requests a second pass, and
-// returns the share of that which they ask for in the last hour of eight, and which part is refused.
+// returns the share of that which they ask for in the last hour of a day, and which part is refused.
 func describeTogether(nodes int, seed uint64) (share, refused float64, longest time.Duration) {
-	const rate, burst, hours, span = 20.0, 100.0, 8, time.Second
+	const rate, burst, hours, span = 20.0, 100.0, 24, time.Second
+	const usual, most = 5 * time.Minute, 10 * time.Minute
 	r := rand.New(rand.NewPCG(seed, 1))
 	due := make(map[time.Duration][]*describer)
 	next := func(d *describer, now, in time.Duration) {
@@ -32,10 +39,11 @@ func describeTogether(nodes int, seed uint64) (share, refused float64, longest t
 		tokens = min(tokens+rate, burst)
 		list := due[now]
 		delete(due, now)
+		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		for _, d := range list {
 			last := now >= (hours-1)*time.Hour
 			requests := 1.0
-			if r.IntN(2) == 0 {
+			if r.IntN(4) == 0 {
 				requests++ // what is attached nowhere, too
 			}
 			if last {
@@ -45,15 +53,14 @@ func describeTogether(nodes int, seed uint64) (share, refused float64, longest t
 				if last {
 					failed += int(requests)
 				}
-				d.refused()
-				next(d, now, 3*time.Second+time.Duration(r.Int64N(int64(time.Minute))))
+				d.refused(now + time.Hour)
+				next(d, now, describer{}.draw(now+time.Hour, usual, most, r))
 				continue
 			}
 			tokens -= requests
 			d.answered(true)
-			length := d.length(5*time.Minute, 20*time.Minute)
-			longest = max(longest, length)
-			next(d, now, length*time.Duration(50+r.IntN(100))/100)
+			longest = max(longest, d.length(now+time.Hour, usual, most))
+			next(d, now, d.draw(now+time.Hour, usual, most, r))
 		}
 	}
 	return float64(asked) / rate / 3600, float64(failed) / float64(max(asked, 1)), longest
@@ -64,7 +71,7 @@ func TestIdleNodesLeaveTheAccountsDescribesToOthers(t *testing.T) {
 		nodes          int
 		share, refused float64 // at most
 	}{
-		{100, 0.02, 0}, {1000, 0.1, 0}, {5000, 0.35, 0}, {8000, 0.5, 0}, {20000, 0.8, 0.02}, {40000, 1.1, 0.05},
+		{100, 0.02, 0}, {1000, 0.12, 0}, {5000, 0.6, 0}, {8000, 0.9, 0.01}, {20000, 1.3, 0.25}, {40000, 1.35, 0.3},
 	} {
 		share, refused, longest := describeTogether(tt.nodes, uint64(tt.nodes))
 		t.Logf("%d nodes: %.3f of the rate, %.3f refused, %s at most", tt.nodes, share, refused, longest)
@@ -78,38 +85,144 @@ func TestIdleNodesLeaveTheAccountsDescribesToOthers(t *testing.T) {
 }
 
 // A period is that of a busy node or longer, never longer than both the quiet one and
-// longestPeriod, longer with each refusal, and that of a quiet node again when no more come.
+// longestPeriod, longer with each refusal, and that of a quiet node again when none came for a time
+// that is in proportion to how long they came. A busy node is never without a describe for long.
 func TestPeriodsOfDescribes(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		usual := time.Duration(1+r.IntN(7200)) * time.Second
 		most := time.Duration(r.IntN(7200)) * time.Second
 		var p period
+		now := time.Hour
 		for range 50 {
-			was := p.length(usual, most)
+			now += time.Duration(r.IntN(1200)) * time.Second
+			was := p.length(now, usual, most)
 			switch r.IntN(3) {
 			case 0:
-				if p.refused(); p.length(usual, most) < was {
-					t.Fatalf("seed %d: %s became %s by a refusal", seed, was, p.length(usual, most))
+				if p.refused(now); p.length(now, usual, most) < was {
+					t.Fatalf("seed %d: %s became %s by a refusal", seed, was, p.length(now, usual, most))
 				}
 			case 1:
 				p.answered(true)
 			case 2:
-				if p.answered(false); p.length(usual, most) > was {
-					t.Fatalf("seed %d: %s became %s by news", seed, was, p.length(usual, most))
+				if p.answered(false); p.length(now, usual, most) > was {
+					t.Fatalf("seed %d: %s became %s by news", seed, was, p.length(now, usual, most))
 				}
 			}
-			if now := p.length(usual, most); now < usual || now > slices.Max([]time.Duration{usual, most, longestPeriod}) {
-				t.Fatalf("seed %d: %s, usual %s, quiet %s", seed, now, usual, most)
+			is := p.length(now, usual, most)
+			if is < usual || is > slices.Max([]time.Duration{usual, most, longestPeriod}) || p.quiet == 0 && is > max(usual, spareLook) {
+				t.Fatalf("seed %d: %s, usual %s, quiet %s", seed, is, usual, most)
 			}
 		}
-		for range 80 {
+		for range 20 {
 			p.answered(true)
 		}
-		if now := p.length(usual, most); now != max(usual, most) {
-			t.Fatalf("seed %d: %s in the end, usual %s, quiet %s", seed, now, usual, most)
+		if now += recallFactor * max(p.last-p.from, leastShortage); p.length(now, usual, most) != max(usual, most) {
+			t.Fatalf("seed %d: %s in the end, usual %s, quiet %s", seed, p.length(now, usual, most), usual, most)
 		}
 	}
+}
+
+// shortage refuses the describes that begin within it for their rate.
+type shortage struct {
+	driver.Driver
+	until   time.Time
+	refused int
+	passed  []time.Time
+}
+
+func (d *shortage) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+	if time.Now().Before(d.until) {
+		d.refused++
+		return nil, &driver.Error{Kind: cloud.ErrThrottled, Detail: "RequestLimitExceeded"}
+	}
+	d.passed = append(d.passed, time.Now())
+	return d.Driver.Interfaces(ctx, f)
+}
+
+// apart is the longest time between two describes that passed after some time.
+func (d *shortage) apart(after time.Time) (longest time.Duration) {
+	last := after
+	for _, at := range d.passed {
+		if at.After(after) {
+			longest, last = max(longest, at.Sub(last)), at
+		}
+	}
+	return max(longest, time.Since(last))
+}
+
+// The account is short of describes for a quarter of an hour. A quiet node is back at its period
+// after a few times that, and one whose pods come and go is never without a describe for much longer than
+// ten minutes once some pass.
+func TestAShortageOfDescribesIsForgottenInProportion(t *testing.T) {
+	for name, churns := range map[string]bool{"quiet": false, "busy": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &shortage{}
+				_, n := one(t, large, func(n *testNode) {
+					n.conf.Cloud.Describe = 5 * time.Minute
+					n.over = func(inner driver.Driver) driver.Driver { d.Driver = inner; return d }
+				})
+				defer n.stop()
+				_ = n.add()
+				pass := func(minutes int) {
+					for range minutes {
+						sleep(time.Minute)
+						if churns {
+							n.del(n.keys()[0])
+							_ = n.add()
+						}
+					}
+				}
+				pass(120)
+				const short = 15 * time.Minute
+				d.until = time.Now().Add(short)
+				pass(15)
+				for d.until = d.until.Add(short); d.refused < 4 && time.Now().Before(d.until); { // four at least
+					pass(1)
+				}
+				d.until = time.Time{}
+				ended := time.Now()
+				if pass(10); !churns {
+					pass(110)
+					ended = time.Now()
+				}
+				if pass(240); d.refused < 4 || d.apart(ended) > 12*time.Minute {
+					t.Errorf("after %d refusals in 15 to 30 minutes the node describes each %s", d.refused, d.apart(ended))
+				}
+			})
+		})
+	}
+}
+
+// An idle node sees within about ten minutes that somebody has taken an address from it.
+func TestAnIdleNodeNoticesWithinTenMinutesWhatOthersTookAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := one(t, large, func(n *testNode) { n.conf.Cloud.Describe = 5 * time.Minute })
+		defer n.stop()
+		sleep(5 * time.Hour)
+		for range 10 {
+			gone, began := n.takeAwayFree(t), time.Now()
+			for n.stateOf(gone) == eni.Free {
+				if sleep(time.Second); time.Since(began) > 11*time.Minute {
+					t.Fatalf("%s was taken away 11 minutes ago and is still handed out", gone)
+				}
+			}
+			sleep(time.Hour)
+		}
+	})
+}
+
+// stateOf returns what the node cache says of an address.
+func (n *testNode) stateOf(addr netip.Addr) eni.State {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, line := range n.book.Addresses {
+		if line.Addr == addr {
+			return line.State
+		}
+	}
+	return eni.Releasing
 }
 
 // Who names a shorter time between describes gets it, however far apart they were.
@@ -118,12 +231,12 @@ func TestAReloadEndsStretchedDescribes(t *testing.T) {
 		_, n := one(t, large, func(n *testNode) { n.conf.Cloud.Describe = 5 * time.Minute })
 		n.stop()
 		a := n.life.agent
-		a.period = period{short: mostShort}
+		a.period = period{from: 1, last: a.Now(), doublings: mostDoublings}
 		next := a.conf
 		next.Cloud.Describe = time.Minute
 		a.Reload(next)
 		for range 100 {
-			if d := a.describeEvery(); d > 66*time.Second {
+			if d := a.describeEvery(a.Now()); d > 66*time.Second {
 				t.Fatalf("the next describe comes after %s", d)
 			}
 		}
@@ -136,9 +249,9 @@ func TestNoNodeIsWithoutADescribeForLongerThanTheLongestPeriod(t *testing.T) {
 		_, n := one(t, large, func(n *testNode) { n.conf.Cloud.Describe = 5 * time.Minute })
 		n.stop()
 		a := n.life.agent
-		a.period = period{short: mostShort, quiet: 9}
+		a.period = period{from: 1, last: a.Now(), doublings: mostDoublings, quiet: 9}
 		for range 100 {
-			if d := a.describeEvery(); d > longestPeriod {
+			if d := a.describeEvery(a.Now()); d > longestPeriod {
 				t.Fatalf("the next describe comes after %s", d)
 			}
 		}
@@ -167,7 +280,7 @@ func TestANodeWhosePodsComeAndGoIsNotQuiet(t *testing.T) {
 			n.del(n.keys()[0])
 			_ = n.add()
 		})
-		if idle > 25 || churning < 50 {
+		if idle > 33 || churning < 50 {
 			t.Errorf("in five hours it describes %d times, and %d times while a pod is replaced each minute", idle, churning)
 		}
 	})
@@ -191,7 +304,7 @@ func TestANodeIsQuietAgainWhenItsSubnetHasRoom(t *testing.T) {
 		sleep(3 * time.Hour)
 		before := w.calls()["Interfaces"]
 		sleep(5 * time.Hour)
-		if looks := w.calls()["Interfaces"] - before; looks > 25 {
+		if looks := w.calls()["Interfaces"] - before; looks > 33 {
 			t.Errorf("in five hours it describes %d times, status %+v", looks, n.status())
 		}
 	})

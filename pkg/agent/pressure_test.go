@@ -89,7 +89,7 @@ func TestARefusalHoldsOnlyCallsOfItsKind(t *testing.T) {
 	for op, c := range map[string]class{"Describe": looks, "AssignAddresses": grows, "UnassignAddresses": gives, "DeleteInterface": gives} {
 		a := w.addNode(testConfig("n-"+op), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 		now := time.Hour
-		a.view.start, a.describeAt = now, now+a.describeEvery()
+		a.view.start, a.describeAt = now, now+a.describeEvery(now)
 		usual := a.describeAt - now
 		a.take(result{call: &call{key: eniKey("x"), id: "x", op: op, urgent: op == "Describe"}, err: cloud.ErrThrottled}, now)
 		for _, other := range []class{looks, grows, gives} {

@@ -37,7 +37,7 @@ func (a *Agent) take(r result, now time.Duration) {
 			if a.conf.DescribeQuiet() > 0 {
 				a.period.answered(a.isQuiet(r, before))
 				if !a.urgent {
-					a.describeAt = now + a.describeEvery()
+					a.describeAt = now + a.describeEvery(now)
 				}
 			}
 		} else if r.limits != (eni.Limits{}) {

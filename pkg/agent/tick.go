@@ -142,25 +142,22 @@ func (a *Agent) lookIfDue(ctx context.Context, now time.Duration) {
 		a.hungry = a.hungry || !a.refuses(looks, now)
 		return
 	}
-	a.describeAt, a.urgent = now+a.describeEvery(), false
+	a.describeAt, a.urgent = now+a.describeEvery(now), false
 	if late {
 		a.againAt = 0
 	}
 }
 
 // describeEvery is how long after a describe the next one comes if nothing asks for it.
-// Not all nodes at once: those that started together would stay together, all the more
-// where few describes lie between them and the start.
-func (a *Agent) describeEvery() time.Duration { return a.describeAfter(a.period) }
+func (a *Agent) describeEvery(now time.Duration) time.Duration { return a.describeAfter(a.period, now) }
 
 // describeAfter is describeEvery by that period.
-func (a *Agent) describeAfter(p period) time.Duration {
-	usual, most, spread := a.conf.DescribeEvery(), a.conf.DescribeQuiet(), 100
-	if most == 0 {
-		p, spread = period{}, 20 // it may have been counted before a reload
+func (a *Agent) describeAfter(p period, now time.Duration) time.Duration {
+	usual, most := a.conf.DescribeEvery(), a.conf.DescribeQuiet()
+	if most == 0 { // a period may have been counted before a reload
+		return usual * time.Duration(90+a.Rand.IntN(20)) / 100
 	}
-	every := p.length(usual, most) * time.Duration(100-spread/2+a.Rand.IntN(spread)) / 100
-	return min(every, max(longestPeriod, usual*3/2))
+	return min(p.draw(now, usual, most, a.Rand), max(longestPeriod, usual*3/2))
 }
 
 // lookDue is when the cloud is to be looked at. While the account is short, looks without a

@@ -76,7 +76,7 @@ func TestALookAsksForOneListAfterTheFirst(t *testing.T) {
 	clock.by.Add(int64(3 * time.Minute))
 	look(2, "when it must have come")
 	look(1, "after that")
-	clock.by.Add(int64(61 * time.Minute))
+	clock.by.Add(int64(121 * time.Minute))
 	look(2, "when it is due")
 }
 

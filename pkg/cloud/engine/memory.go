@@ -76,7 +76,7 @@ const (
 	recent      = 8 * time.Minute  // how old what is known may be: less than forgetAfter
 	forgetAfter = 10 * time.Minute // longer than describes lag, and than a node goes without a look
 	doubtful    = 2 * time.Minute  // longer than an effect comes late, and any lag
-	allEvery    = 40 * time.Minute // on average; what may be there asks sooner, and idle nodes share the account
+	allEvery    = 80 * time.Minute // on average; what may be there asks sooner, and idle nodes share the account
 	refusedFor  = 10 * time.Minute // how long a subnet that may not be asked for is not
 	mostIntents = 256              // far more than are being made at once
 )

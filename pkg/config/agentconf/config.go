@@ -153,11 +153,11 @@ func (c Config) DescribeEvery() time.Duration {
 }
 
 // DescribeQuiet is how long that becomes where nothing changes, 0 for no longer. 5,000 nodes that
-// describe every five minutes use more than an account of AWS has; who names a shorter time has
-// reasons to want it.
+// describe every five minutes use nearly all that an account of AWS has, and twice that is how late they
+// notice what others took away; who names a shorter time has reasons to want it.
 func (c Config) DescribeQuiet() time.Duration {
 	if c.Cloud.Describe < SpareDescribe {
 		return 0
 	}
-	return min(4*c.Cloud.Describe, time.Hour)
+	return min(2*c.Cloud.Describe, time.Hour)
 }
