@@ -42,7 +42,8 @@ type Options struct {
 	// CachePath is the agent's node cache, "" where that is not known.
 	CachePath string
 	System    []SystemFile
-	Release   string // ours
+	Release   string   // ours
+	Own       []string // files that the agent may have left on the disk
 }
 
 // published is where the runtime looks for the network configuration.

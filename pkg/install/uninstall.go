@@ -15,8 +15,8 @@ import (
 )
 
 // Uninstall takes off the node what Apply put on it, in the opposite order, and
-// says each thing it did. Pods run on. Of Options only the tree, the folders and the
-// system files' paths count; hold the tree's lock. Repeated it finds nothing to do.
+// says each thing it did. Pods run on. Of Options only the tree, the folders, the
+// agent's own files and the system files' paths count; hold the tree's lock. Repeated it finds nothing to do.
 func Uninstall(ctx context.Context, o Options, say func(Line)) error {
 	t := o.Tree
 	m, err := t.remembered()
@@ -37,6 +37,11 @@ func Uninstall(ctx context.Context, o Options, say func(Line)) error {
 	}
 	if err := t.takePrograms(m, filepath.Join(o.BinDir, config.PluginType), say); err != nil {
 		return err
+	}
+	for _, path := range o.Own {
+		if err := t.takeOff(path, say); err != nil {
+			return err
+		}
 	}
 	return t.forget(m, paths, say)
 }

@@ -93,9 +93,10 @@ type Refused struct {
 	Start bool      `json:"start,omitempty"` // the file was so when the agent started
 
 	// Kept is where the one in force is kept for the next start, "" where there is none: that
-	// start would fail. NotKept is why.
-	Kept    string `json:"kept,omitempty"`
-	NotKept string `json:"notKept,omitempty"`
+	// start would fail. NotKept is why. UntilReboot is why that place is one that a reboot empties.
+	Kept        string `json:"kept,omitempty"`
+	NotKept     string `json:"notKept,omitempty"`
+	UntilReboot string `json:"untilReboot,omitempty"`
 }
 
 // String tells it without the times of day, in a line.
@@ -111,6 +112,8 @@ func (r Refused) tell(when string) string {
 		text += " until the agent is started again, which would fail (" + r.NotKept + ")"
 	case r.Kept == "":
 		text += " until the agent is started again, which would fail"
+	case r.UntilReboot != "":
+		text += ", and the agent starts with it too (" + r.Kept + ") until the node is rebooted (" + r.UntilReboot + ")"
 	default:
 		text += ", and the agent starts with it too (" + r.Kept + ")"
 	}

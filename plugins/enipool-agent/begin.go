@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"slices"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/clouds"
@@ -42,7 +43,9 @@ func begin(f flags, stderr io.Writer) (begun, error) {
 		var b begun
 		if b, err = good.begin(true, stderr); err == nil {
 			b.file = s.file
-			b.reload.start(wrong, keeping{file: kept, text: good.text})
+			k := keepingFor(good.conf.State, kept.Of, good.text)
+			k.at = kept
+			b.reload.start(wrong, k)
 			return b, nil
 		}
 	}
@@ -81,16 +84,19 @@ func readLastGood(path string, text []byte, on func(path string) string) (s sour
 		return s, kept, failed
 	}
 	for _, state := range agentconf.StatesOf(text) {
-		f := lastgood.Beside(on(state), of)
-		good, err := f.Read()
-		if err == nil {
-			s, err = parseSource(f.Path, good)
-		}
-		if err == nil {
-			return s, f, nil
-		}
-		if failed == nil || errors.Is(failed, fs.ErrNotExist) {
-			failed = err
+		// What lies beside the agent's own file is newer: it is there only where the other could not be written.
+		for _, f := range slices.Compact([]lastgood.File{lastgood.Beside(state, of), lastgood.Durable(state, of)}) {
+			f.Path = on(f.Path)
+			good, err := f.Read()
+			if err == nil {
+				s, err = parseSource(f.Path, good)
+			}
+			if err == nil {
+				return s, f, nil
+			}
+			if failed == nil || errors.Is(failed, fs.ErrNotExist) {
+				failed = err
+			}
 		}
 	}
 	return s, kept, failed

@@ -177,6 +177,47 @@ func TestWhatCanNotBeKeptIsToldAndTriedAgain(t *testing.T) {
 	}
 }
 
+// What is in force is kept where a reboot leaves it, and where that can't be written until a reboot.
+func TestWhatIsKeptOutlastsAReboot(t *testing.T) {
+	p := newPlace(t)
+	p.write(p.good(""))
+	r, disk := p.mustBegin().reload, filepath.Join(t.TempDir(), "lib")
+	durable, beside := lastgood.Beside(filepath.Join(disk, "agent.json"), p.path), lastgood.Beside(p.state, p.path)
+	text := []byte(p.good(""))
+	r.kept = keeping{durable: durable, beside: beside, text: text}
+	kept := func(where lastgood.File, why string) {
+		t.Helper()
+		s := r.refused.Status()
+		if s.Kept != where.Path || s.NotKept != "" || !strings.Contains(s.UntilReboot, why) || (why == "") != (s.UntilReboot == "") {
+			t.Errorf("%+v: %s", s, s)
+		}
+		for _, f := range []lastgood.File{durable, beside} {
+			if f.Holds(text) != (f == where) {
+				t.Errorf("%s: it is there: %t", f.Path, f.Holds(text))
+			}
+		}
+	}
+	r.refused.refuse(errors.New("colour: unknown key"))
+	if err := os.WriteFile(disk, nil, 0o600); err != nil { // where the folder should be
+		t.Fatal(err)
+	}
+	r.write()
+	kept(beside, "not a directory")
+	if s := r.refused.Status().String(); !strings.Contains(s, "until the node is rebooted (keep the configuration: ") {
+		t.Error(s)
+	}
+	if err := os.Remove(disk); err != nil {
+		t.Fatal(err)
+	}
+	r.keepStill()
+	kept(durable, "")
+	if err := os.Remove(durable.Path); err != nil {
+		t.Fatal(err)
+	}
+	r.keepStill()
+	kept(durable, "")
+}
+
 // Where the agent's own file moves the kept one moves along.
 func TestWhatIsKeptGoesWhereTheStateIs(t *testing.T) {
 	p := newPlace(t)
@@ -248,6 +289,30 @@ func TestAnInstallationGoesOnWithWhatWasInForce(t *testing.T) {
 	f.checkOnly = true // a person asks
 	if _, err := f.readNode(host); err == nil || !strings.Contains(err.Error(), "colour: unknown key") {
 		t.Error(err)
+	}
+}
+
+// After a reboot nothing is left in /run.
+func TestAStartAfterARebootGoesOnWithWhatWasInForce(t *testing.T) {
+	p, disk := newPlace(t), t.TempDir()
+	on := func(path string) string { return filepath.Join(disk, path) }
+	text := strings.ReplaceAll(p.good(""), p.state, "/run/enipool/agent.json")
+	f := keepingFor("/run/enipool/agent.json", p.path, nil)
+	f.durable.Path, f.beside.Path = on(f.durable.Path), on(f.beside.Path)
+	keep := func(f lastgood.File, text string) {
+		t.Helper()
+		if err := f.Keep([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(f.durable, text)
+	wrong := text + "colour: red\n"
+	if s, from, err := readLastGood(p.path, []byte(wrong), on); err != nil || from != f.durable || string(s.text) != text {
+		t.Errorf("from %s, %v", from.Path, err)
+	}
+	keep(f.beside, text+"coolDown: 9s\n") // the disk was full
+	if s, from, err := readLastGood(p.path, []byte(wrong), on); err != nil || from != f.beside || string(s.text) != text+"coolDown: 9s\n" {
+		t.Errorf("from %s, %v", from.Path, err)
 	}
 }
 

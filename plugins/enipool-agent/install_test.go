@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/config/lastgood"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/install"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -43,11 +45,18 @@ func TestWhatTheCommandInstallsTheAgentPublishes(t *testing.T) {
 	if err != nil || filepath.Join(root, path) != published {
 		t.Errorf("the agent published %q: %v", path, err)
 	}
+	kept := lastgood.Durable(agentconf.Default().State, "/etc/enipool/agent.yaml")
+	kept.Path = filepath.Join(root, kept.Path)
+	if err := kept.Keep([]byte("node: n1\n")); err != nil {
+		t.Fatal(err)
+	}
 	if code := run(context.Background(), []string{"uninstall", "--root", root}, &out, &out); code != 0 {
 		t.Fatalf("exit code %d: %s", code, &out)
 	}
-	if _, err := os.Stat(published); !os.IsNotExist(err) {
-		t.Errorf("it is there after it: %v", err)
+	for _, path := range []string{published, kept.Path, filepath.Join(root, install.StateDir)} {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s is there after it: %v", path, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,44 +14,69 @@ const keepAgain = time.Minute
 
 // keeping is what is in force, and where it is kept for a start at which the file is wrong.
 type keeping struct {
-	file lastgood.File
-	text []byte
-	as   os.FileInfo // as it was written, nil where it could not be
+	durable lastgood.File
+	beside  lastgood.File // where it is kept else, until a reboot; may be the same
+	text    []byte
+	at      lastgood.File // where it is kept now
+	as      os.FileInfo   // as it was written, nil where it could not be
+}
+
+// keepingFor returns where the text of a file is kept for an agent with that file of its own.
+func keepingFor(state, of string, text []byte) keeping {
+	return keeping{durable: lastgood.Durable(state, of), beside: lastgood.Beside(state, of), text: text}
 }
 
 // keep keeps what is in force now.
 func (r *reload) keep(s source) {
 	of, err := filepath.Abs(s.file.path)
 	if err != nil {
-		r.refused.keeps("", err)
+		r.refused.keeps("", err, nil)
 		return
 	}
-	next := keeping{file: lastgood.Beside(s.conf.State, of), text: s.text}
 	was := r.kept
-	r.kept = next
-	if r.write() && was.file.Path != "" && was.file.Path != next.file.Path {
-		was.file.Remove() // where the file says otherwise now, nobody may find the old one
+	r.kept = keepingFor(s.conf.State, of, s.text)
+	if r.write() && was.at.Path != "" && was.at.Path != r.kept.durable.Path && was.at.Path != r.kept.beside.Path {
+		was.at.Remove() // where the file says otherwise now, nobody may find the old one
 	}
 }
 
-// write writes down what is to be kept, and tells whether it could.
+// write writes down what is to be kept, and tells whether it could. Where nothing can be written
+// that outlasts a reboot, it is kept until the next one.
 func (r *reload) write() bool {
-	err := r.kept.file.Keep(r.kept.text)
-	r.kept.as = nil
-	if err == nil {
-		r.kept.as, err = os.Stat(r.kept.file.Path)
+	k := &r.kept
+	k.as, k.at = nil, k.durable
+	err := k.durable.Keep(k.text)
+	volatile := err
+	if err != nil && k.beside != k.durable {
+		k.at = k.beside
+		if also := k.beside.Keep(k.text); also == nil {
+			err = nil
+		} else {
+			err = fmt.Errorf("%w; %w", err, also)
+		}
 	}
-	r.refused.keeps(r.kept.file.Path, err)
+	if err == nil {
+		k.as, err = os.Stat(k.at.Path)
+	}
+	if err == nil && volatile == nil && k.beside != k.durable {
+		k.beside.Remove() // it would be read first
+	}
+	if err != nil {
+		volatile = nil // that a reboot ends it, too, is no news
+	}
+	r.refused.keeps(k.at.Path, err, volatile)
 	return err == nil
 }
 
-// keepStill writes again what others took away, and what could not be written.
+// keepStill writes again what others took away, and what could not be written so that it
+// outlasts a reboot.
 func (r *reload) keepStill() {
-	if r.kept.file.Path == "" {
+	k := r.kept
+	if k.durable.Path == "" {
 		return
 	}
-	is, err := os.Stat(r.kept.file.Path)
-	if was := r.kept.as; err == nil && was != nil && os.SameFile(is, was) && is.ModTime().Equal(was.ModTime()) && is.Size() == was.Size() {
+	is, err := os.Stat(k.at.Path)
+	if was := k.as; k.at == k.durable && err == nil && was != nil && os.SameFile(is, was) && is.ModTime().Equal(was.ModTime()) && is.Size() == was.Size() {
 		return
 	}
 	r.write()
@@ -58,8 +84,8 @@ func (r *reload) keepStill() {
 
 // start is for an agent that starts with what is kept, because its file is wrong.
 func (r *reload) start(wrong error, k keeping) {
-	r.log.Error("the configuration file is wrong: the agent starts with the configuration that was in force last", "kept", k.file.Path)
+	r.log.Error("the configuration file is wrong: the agent starts with the configuration that was in force last", "kept", k.at.Path)
 	r.kept = k
-	r.refused.keeps(k.file.Path, nil)
+	r.refused.keeps(k.at.Path, nil, nil)
 	r.refused.start(wrong)
 }

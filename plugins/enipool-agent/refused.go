@@ -22,6 +22,7 @@ type refusal struct {
 
 	// kept is where what is in force is kept for the next start, "" where it is not, and unkept why.
 	kept, unkept string
+	untilReboot  string // why it is kept no longer than until the next reboot, "" where it is
 }
 
 func newRefusal(log *slog.Logger) *refusal {
@@ -36,7 +37,7 @@ func (r *refusal) start(err error) { r.note(err, true) }
 
 func (r *refusal) note(err error, start bool) {
 	r.mu.Lock()
-	next := status.Refused{Error: err.Error(), Since: r.now(), Start: start, Kept: r.kept, NotKept: r.unkept}
+	next := status.Refused{Error: err.Error(), Since: r.now(), Start: start, Kept: r.kept, NotKept: r.unkept, UntilReboot: r.untilReboot}
 	if r.last != nil {
 		next.Since, next.Start = r.last.Since, r.last.Start // it has not been right in between
 	}
@@ -83,24 +84,34 @@ func (r *refusal) forget() {
 	r.said = ""
 }
 
-// keeps notes whether what is in force is kept for the next start.
-func (r *refusal) keeps(path string, err error) {
-	unkept := ""
+// keeps notes whether what is in force is kept for the next start, and if only until a reboot, why.
+func (r *refusal) keeps(path string, err, volatile error) {
+	unkept, untilReboot := textOf(err), textOf(volatile)
 	if err != nil {
-		path, unkept = "", err.Error()
+		path = ""
 	}
 	r.mu.Lock()
-	news := unkept != r.unkept
-	r.kept, r.unkept = path, unkept
+	lost, bound := unkept != "" && unkept != r.unkept, untilReboot != "" && untilReboot != r.untilReboot
+	r.kept, r.unkept, r.untilReboot = path, unkept, untilReboot
 	if r.last != nil {
 		next := *r.last
-		next.Kept, next.NotKept = path, unkept
+		next.Kept, next.NotKept, next.UntilReboot = path, unkept, untilReboot
 		r.last = &next
 	}
 	r.mu.Unlock()
-	if news && err != nil {
+	if lost {
 		r.log.Warn("a start at which the configuration file is wrong would fail: what is in force can't be kept for it", "error", err)
 	}
+	if bound {
+		r.log.Warn("a start after a reboot at which the configuration file is wrong would fail: what is in force can be kept until then only", "kept", path, "error", volatile)
+	}
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // tellTo has the cluster told from now on, and what is refused already.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/bpf"
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/config/lastgood"
 	"github.com/enipool/enipool/pkg/install"
 	"github.com/enipool/enipool/pkg/install/dropin"
 	"github.com/enipool/enipool/pkg/kube"
@@ -37,7 +38,7 @@ func uninstallCommand(stdout io.Writer) *cobra.Command {
 		Long: `Take enipool off the node.
 
 The network configuration goes first, so that no new pod starts with it, then what
-else install put there. Plugins of others, and those that were changed since, stay.
+else install and the agent put there. Plugins of others, and those that were changed since, stay.
 Then enipool's rules, routes, packet filter and fast path are taken out of the kernel,
 and the addresses off its ENIs. As long as pods of enipool live nothing of that is
 touched: they run on, and so where the node cache that says who lives is missing or
@@ -68,7 +69,7 @@ func runUninstall(ctx context.Context, f uninstallFlags, stdout io.Writer) error
 	if err != nil {
 		return err
 	}
-	o.System = dropin.Files(dropin.Node{ConfDir: f.confDir})
+	o.System, o.Own = dropin.Files(dropin.Node{ConfDir: f.confDir}), lastgood.Leftovers(conf.State)
 	unlock, err := o.Tree.Lock(ctx)
 	if err != nil {
 		return err

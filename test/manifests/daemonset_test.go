@@ -56,7 +56,7 @@ func TestContainersSeeOnlyTheseFilesOfTheNode(t *testing.T) {
 		"agent: /run/enipool at /run/enipool",
 		"agent: /run/netns at /run/netns, to read, with mounts to come",
 		"agent: /run/netns at /var/run/netns, to read, with mounts to come",
-		"agent: /var/lib/enipool at /var/lib/enipool, to read",
+		"agent: /var/lib/enipool at /var/lib/enipool",
 		"install: /etc at /host/etc",
 		"install: /opt/cni/bin at /host/opt/cni/bin",
 		"install: /proc/sys/net at /host/proc/sys/net",

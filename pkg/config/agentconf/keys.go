@@ -38,7 +38,7 @@ func nodeKeys(c *Config) []key {
 		}).at(textAt(&c.Node)).of(rule{"type": []string{"string", "number", "boolean", "null"}, "maxLength": 253, "pattern": "^\\S*$"}).
 			restart(release1, "The name that the cloud and people know the node by; not named, NODE_NAME of the agent's environment, else the host's name."),
 		file("cache", &c.Cache).restart(release1, "The node cache, where the plugin finds its addresses: cachePath of the network configuration must be the same."),
-		file("state", &c.State).restart(release1, "The agent's own file: what it remembers over a restart. The last configuration that was right is kept beside it."),
+		file("state", &c.State).restart(release1, "The agent's own file: what it remembers over a restart. The last configuration that was right is kept with .good behind its name, in /var/lib where it lies in /run."),
 		number("maxPods", &c.MaxPods.Fixed, 0, mostPods).in("pods").live(release1, "How many pods the node may run, which limits the pool; 0: what the Node object says, else what the kubelet has, else 110."),
 		file("kubeletConfig", &c.MaxPods.KubeletConfig).live(release1, "The kubelet's configuration file, where its command line and the usual places don't tell."),
 		oneOf("fastPath", &c.FastPath, choice[Switch]{"auto", Auto}, choice[Switch]{"off", Off}).

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -21,7 +22,23 @@ type File struct {
 }
 
 // Beside returns the file beside an agent's own.
-func Beside(state, of string) File { return File{Path: state + ".good", Of: of} }
+func Beside(state, of string) File { return File{Path: state + suffix, Of: of} }
+
+const (
+	suffix     = ".good"
+	unfinished = ".new" // of a write that is under way, or was cut off
+)
+
+// Durable returns the file that outlasts a reboot: where the agent's own lies in /run, which a reboot
+// empties, it is the same place in /var/lib, and else beside it.
+func Durable(state, of string) File {
+	for _, volatile := range []string{"/run/", "/var/run/"} {
+		if rest, is := strings.CutPrefix(filepath.Clean(state), volatile); is {
+			return Beside("/var/lib/"+rest, of)
+		}
+	}
+	return Beside(state, of)
+}
 
 // The head of the file: what it is, whose, and the sum of the text below. A file that was
 // torn would else be another configuration.
@@ -59,7 +76,7 @@ func (f File) write(content []byte) error {
 		return err
 	}
 	// One name, so that a crash leaves no more than one: only the agent that keeps the node writes.
-	tmp, err := os.OpenFile(f.Path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	tmp, err := os.OpenFile(f.Path+unfinished, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -93,6 +110,15 @@ func (f File) Read() ([]byte, error) {
 }
 
 func (f File) withOf(of string) File { return File{f.Path, of} }
+
+// Leftovers returns what there may be of files kept for an agent with that file of its own, by path.
+func Leftovers(state string) (paths []string) {
+	for _, f := range []File{Durable(state, ""), Beside(state, "")} {
+		paths = append(paths, f.Path, f.Path+unfinished)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
 
 // Remove removes what is kept, if anything is.
 func (f File) Remove() { _ = os.Remove(f.Path) }

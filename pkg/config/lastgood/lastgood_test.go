@@ -75,3 +75,22 @@ func TestWhatCanNotBeWrittenLeavesWhatWasKept(t *testing.T) {
 		t.Errorf("%v, %v", left, err)
 	}
 }
+
+// A reboot empties /run.
+func TestWhatIsKeptOutlastsAReboot(t *testing.T) {
+	for state, want := range map[string]string{
+		"/run/enipool/agent.json":     "/var/lib/enipool/agent.json.good",
+		"/var/run/enipool/agent.json": "/var/lib/enipool/agent.json.good",
+		"/run//a/../other.json":       "/var/lib/other.json.good",
+		"/srv/run/agent.json":         "/srv/run/agent.json.good",
+		"/runs/agent.json":            "/runs/agent.json.good",
+	} {
+		if got := Durable(state, ""); got.Path != want {
+			t.Errorf("%s: %s, want %s", state, got.Path, want)
+		}
+	}
+	want := "/run/a.good /run/a.good.new /var/lib/a.good /var/lib/a.good.new"
+	if got := strings.Join(Leftovers("/run/a"), " "); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
