@@ -103,13 +103,8 @@ func Once(lock string, fn func() error) error {
 		return err
 	}
 	defer f.Close() // which unlocks it
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-		if err == nil {
-			return fn()
-		}
-		if err != syscall.EINTR {
-			return fmt.Errorf("lock %s: %w", lock, err)
-		}
+	if err := flock(f, syscall.LOCK_EX); err != nil {
+		return err
 	}
+	return fn()
 }

@@ -17,6 +17,7 @@ import (
 func TestABurstOfChangesIsReadTogetherByTheFastPathsKeeper(t *testing.T) {
 	nettest.Need(t)
 	nettest.MountBPF(t)
+	nettest.FreeHooks(t)
 	n, book := newNode(t, 1)
 	n.put(t, book)
 	// A round of a busy machine takes longer than what is vouched for.

@@ -26,6 +26,7 @@ func newFastSite(t *testing.T, name string) *site {
 	t.Helper()
 	nettest.Need(t)
 	nettest.MountBPF(t)
+	nettest.FreeHooks(t)
 	s := newSite(t, plan{name: name, limits: eni.Limits{ENIs: 4, V4: 5, V6: 5}})
 	s.fastPath("auto")
 	s.start()

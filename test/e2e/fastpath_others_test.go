@@ -52,6 +52,7 @@ func TestEachRoundNoticesWhatOthersDecideWith(t *testing.T) {
 	}
 	hook := func(t *testing.T) (gone func()) {
 		program := nettest.Program(t, ebpf.Netfilter, ebpf.AttachNetfilter, 1)
+		f.hooks.Take()
 		var l link.Link
 		err := f.node.Do(func() (err error) {
 			l, err = link.AttachNetfilter(link.NetfilterOptions{Program: program, ProtocolFamily: link.NetfilterProtoIPv4, Hook: link.NetfilterInetForward, Priority: 7})
@@ -61,7 +62,7 @@ func TestEachRoundNoticesWhatOthersDecideWith(t *testing.T) {
 			t.Skipf("this kernel takes no programs at netfilter's hooks: %v", err)
 		}
 		f.hook = true
-		return func() { l.Close(); f.hook = false }
+		return func() { l.Close(); f.hooks.Free(); f.hook = false }
 	}
 	f.node.Run(t, "iptables-legacy", "-L") // its table stays, empty
 	f.isOn(t, c)

@@ -25,15 +25,16 @@ import (
 // fast is a simulated VPC whose node has the fast path.
 type fast struct {
 	*vpc
-	path *nodepkg.FastPath
-	hook bool // the test has a program at a hook of netfilter
+	path  *nodepkg.FastPath
+	hooks nettest.Hooks
+	hook  bool // the test has a program at a hook of netfilter
 }
 
 func newFast(t *testing.T, s ipam.Settings) *fast {
 	t.Helper()
 	nettest.Need(t)
 	nettest.MountBPF(t)
-	f := &fast{vpc: newVPC(t, s)}
+	f := &fast{hooks: nettest.FreeHooks(t), vpc: newVPC(t, s)}
 	// Rounds of the keeper are the tests' own: packets jump in between, however long that
 	// takes.
 	f.path = &nodepkg.FastPath{Cache: f.n.Cache, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), VouchFor: time.Minute}
@@ -49,9 +50,8 @@ func newFast(t *testing.T, s ipam.Settings) *fast {
 	return f
 }
 
-// keep is a round of the keeper, on the node. The kernel does not say of which network
-// namespace a program at netfilter's hooks is, so one that another test has makes it
-// wait for the end of that.
+// keep is a round of the keeper, on the node. The kernel takes a program at netfilter's
+// hooks away when it has time, so one that another test had makes it wait for that.
 func (f *fast) keep() {
 	f.t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {

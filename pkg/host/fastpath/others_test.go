@@ -133,8 +133,9 @@ func TestServicesOfIPVSAreSeen(t *testing.T) {
 // What hangs at netfilter's hooks is known after a look at it, for as long as it does.
 func TestNetfilterProgramsComeAndGo(t *testing.T) {
 	nettest.Need(t)
+	nettest.FreeHooks(t).Take()
 	var w Watch
-	// Another test may have one too, and the kernel takes a link away when it has time.
+	// The kernel takes a link away when it has time.
 	need := func(want bool) {
 		t.Helper()
 		for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
