@@ -140,6 +140,7 @@ type Agent struct {
 	said   map[string]string         // the step last logged of an ENI: a retry is not news
 	scarce map[string]*scarcity      // subnets that had no more, by ID
 
+	eager      eagerness     // to see the subnets
 	pressure   pressure      // of looks and of requests for addresses
 	giving     pressure      // of releases
 	period     period        // of describes that nothing asks for

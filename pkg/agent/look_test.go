@@ -38,9 +38,9 @@ func TestALookThatFailsLateKeepsTheLimits(t *testing.T) {
 
 // What is looked at on the node costs nobody else anything; what the cloud is asked does.
 func TestAQuietNodeDescribesLessOftenThanItRepairs(t *testing.T) {
-	asked := func(every time.Duration) (looks int) {
+	askedIn := func(cidr string, every time.Duration) (looks int) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+			w := newWorld(t, sim.Options{}, subnet("subnet-a", cidr))
 			conf := testConfig("n1")
 			conf.Resync, conf.Cloud.Describe = time.Minute, every
 			n := w.addNode(conf, sim.Machine{Limits: large, Subnet: "subnet-a"})
@@ -55,10 +55,15 @@ func TestAQuietNodeDescribesLessOftenThanItRepairs(t *testing.T) {
 		})
 		return looks
 	}
+	asked := func(every time.Duration) int { return askedIn("10.0.1.0/24", every) }
 	if usual, named := asked(0), asked(4*time.Minute); usual < 50 || named < 12 || named > 18 {
 		t.Errorf("in an hour the cloud was asked %d times by resync and %d times by cloud.describe: 4m", usual, named)
 	}
 	if spare := asked(5 * time.Minute); spare < 2 || spare > 6 {
 		t.Errorf("in an hour the cloud was asked %d times by the default of real clouds, which is 5m, and 20m where nothing changes", spare)
+	}
+	// One more node of 110 pods may take all that is left there, and pods of a third one would wait.
+	if tight := askedIn("10.0.1.0/25", 5*time.Minute); tight < 8 || tight > 14 {
+		t.Errorf("in an hour the cloud was asked %d times in a subnet that one node can empty, want about 12", tight)
 	}
 }

@@ -86,13 +86,17 @@ func (p period) draw(now, usual, most time.Duration, r *rand.Rand) time.Duration
 }
 
 // isQuiet tells whether a describe that nothing asked for has shown nothing new of a node that
-// wants nothing, where there are addresses for others, too.
+// wants nothing, where there are plenty for others, too.
 func (a *Agent) isQuiet(r result, before view) bool {
 	same := slices.EqualFunc(before.enis, a.view.enis, func(x, y cloud.Interface) bool {
 		return x.ID == y.ID && x.Index == y.Index && slices.Equal(x.Addresses, y.Addresses)
 	})
-	return !r.urgent && same && !a.busy() && !slices.ContainsFunc(a.view.subnets, func(n cloud.Subnet) bool { return n.Free <= 0 })
+	return !r.urgent && same && !a.busy() && !slices.ContainsFunc(a.view.subnets, a.isTight)
 }
+
+// isTight tells whether the subnet has fewer addresses than one node like this may take at once:
+// all may be gone soon, and what this one has too many is what pods of others wait for.
+func (a *Agent) isTight(n cloud.Subnet) bool { return n.Free < max(a.status.Most, 1) }
 
 // busy tells whether the node wants something of the cloud, or may soon.
 func (a *Agent) busy() bool {
@@ -112,7 +116,7 @@ func (a *Agent) wantsSubnets(now time.Duration) bool {
 	}
 	return slices.ContainsFunc(a.view.subnets, func(n cloud.Subnet) bool {
 		bits := 32 - n.V4Net.Bits()
-		return !n.V4Net.IsValid() || n.Free*plenty < 1<<min(bits, 30)
+		return !n.V4Net.IsValid() || n.Free*plenty < 1<<min(bits, 30) || a.isTight(n)
 	})
 }
 

@@ -29,6 +29,7 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, er
 	if a.demand.wanted > a.demand.owned {
 		a.pressure = a.pressure.lacking(now)
 	}
+	a.lookEagerly(snap, now)
 	a.blockers = nil
 	target := a.decision.Target
 	wanted, there, conf := max(target, a.demand.wanted), present(book, snap), a.conf.Pool
@@ -67,8 +68,8 @@ func (a *Agent) size(snap pool.Snapshot, now time.Duration) {
 	// The next agent takes the demand that is written down for that of all the time since. One that
 	// is too high holds addresses for a while, one that is too low forgets a peak.
 	a.unsaved = a.unsaved || a.mem.Scale.Demand > a.savedFor
-	if o.Exhausted && a.decision.Target < before {
-		a.releasedForOthers()
+	if given := min(before, o.Owned) - a.decision.Target; o.Exhausted && given > 0 {
+		a.offered(given, now)
 	}
 	if a.demand.partial {
 		// An agent that was killed may remember a smaller pool than there is.

@@ -47,6 +47,9 @@ func (a *Agent) take(r result, now time.Duration) {
 		a.spent(r.id, r.addrs, 1)
 		a.gaveAll(r, now)
 		a.came(r.id, r.addrs)
+		if len(r.addrs) > 0 {
+			a.offerTakenBack(r.subnet)
+		}
 		a.renew()
 		if r.err == nil && len(r.addrs) < r.count {
 			a.lookSoon(now) // the subnet has less than was thought
@@ -54,7 +57,7 @@ func (a *Agent) take(r result, now time.Duration) {
 	case "CreateInterface":
 		a.made(r, now)
 	case "UnassignAddresses":
-		a.released(r)
+		a.released(r, now)
 	case "DeleteInterface":
 		a.left(r, now)
 	}
@@ -145,6 +148,7 @@ func (a *Agent) heardBy(id string) time.Duration {
 func (a *Agent) made(r result, now time.Duration) {
 	if r.err == nil {
 		a.came(r.nic.ID, r.nic.Addresses)
+		a.offerTakenBack(r.subnet)
 		a.renew()
 		a.backoffs.clear(newENIsIn(""))
 		a.backoffs.clear(newENIsIn(r.subnet))
@@ -189,7 +193,10 @@ func (a *Agent) isBarren(r result, now time.Duration) bool {
 }
 
 // released notes what an unassign took away.
-func (a *Agent) released(r result) {
+func (a *Agent) released(r result, now time.Duration) {
+	if nic, known := a.view.eni(r.id); known {
+		a.offerArrived(nic.Subnet, now)
+	}
 	if r.err == nil {
 		a.spent(r.id, r.call.addrs, -1)
 		a.renew()
@@ -209,6 +216,9 @@ func (a *Agent) left(r result, now time.Duration) {
 	case r.err == nil:
 		delete(a.mem.Leaving, r.id)
 		delete(a.doubts.unheard, r.id)
+		if nic, known := a.view.eni(r.id); known {
+			a.offerArrived(nic.Subnet, now)
+		}
 		a.renew()
 	case !nothingHappened(r.err):
 		a.mem.Leaving[r.id] = true

@@ -29,9 +29,10 @@ type scarcity struct {
 	at      time.Duration // when it was last heard to have none
 	full    bool          // it is spared: it refused an address, or was empty for long enough
 	refused bool          // it refused one: this node itself lacks some
-	empty   int           // describes in a row that showed none
+	empty   int           // describes that showed none, with others between them for less than quiet
+	some    time.Duration // since when they show some, 0 if the newest did not
 	enough  int           // how many of those make it full: drawn, so that nodes don't act together
-	release bool          // a describe showed none since the node last released for others
+	offer   offer         // what the node released for others
 	quiet   time.Duration // how long it is spared after at
 	ended   time.Duration // when it was last spared no more
 }
@@ -59,7 +60,10 @@ func (a *Agent) noteEmptySubnets(d described) {
 		s := a.scarce[n.ID]
 		switch {
 		case n.Free > 0 && s != nil:
-			s.empty, s.release = 0, false
+			if s.sawSome(d.start) {
+				a.backoffs.clear(fullSubnet(n.ID))
+				a.eager.looks = 0
+			}
 		case n.Free <= 0:
 			a.scarcityOf(n.ID).sawEmpty(d.start, a.Rand.IntN(emptyDescribes), a.view.inBlocks(), a.view.hides(n))
 		}
@@ -74,13 +78,29 @@ func (s *scarcity) sawEmpty(at time.Duration, jitter int, prefixes, hides bool) 
 		s.enough = emptyDescribes + jitter
 	}
 	s.empty++
+	s.some = 0
 	if s.empty >= s.enough && !prefixes {
 		s.spare(at)
-		s.release = true
+		s.offer.gone(at)
 	}
-	if s.full && !hides {
+	if !hides {
 		s.at = at
 	}
+}
+
+// sawSome notes a describe that showed addresses, and tells whether that is news: then who was
+// refused some need not wait out its back-off. What another node released for those that wait
+// is there until one of them sees it: nothing more is released meanwhile, and if it is gone
+// within quiet, all that was seen of the subnet before still holds.
+func (s *scarcity) sawSome(at time.Duration) (news bool) {
+	if news = s.some == 0 && s.empty > 0; s.some == 0 {
+		s.some = at
+	}
+	s.offer.lies(at - s.some)
+	if at-s.some >= quiet {
+		s.empty = 0
+	}
+	return news
 }
 
 // spare begins to leave the subnet's addresses to those that need them.
@@ -122,9 +142,9 @@ func (a *Agent) anyScarce() bool {
 // spareAddresses adds to the observation whether every subnet that could give the node
 // more is full, and then how many addresses the node keeps. That a subnet has none left
 // is not enough: as long as no node lacks any, all would let go of theirs and take them
-// again, together. For the same reason a node that lacks none itself releases half of
-// its spare addresses at a time, each time after another describe that shows none, and
-// takes them back only where there is room for all of them.
+// again, together. For the same reason a node that lacks none itself releases one, then two,
+// then four of its spare addresses, each time after a describe that shows that the ones before
+// are gone, and takes them back only where there is room for all of them.
 func (a *Agent) spareAddresses(o *scale.Observation, sizing scale.Config, s pool.Snapshot, now time.Duration) {
 	var full []*scarcity
 	candidates := a.candidates(s)
@@ -145,8 +165,9 @@ func (a *Agent) spareAddresses(o *scale.Observation, sizing scale.Config, s pool
 		return // what it spares it needs itself
 	}
 	o.Keep = a.mem.Scale.Target
-	if !slices.ContainsFunc(full, func(c *scarcity) bool { return !c.release }) {
-		o.Keep -= max(0, o.Keep-o.Demand-sizing.ExhaustedSpare+1) / 2
+	if o.Releasing == 0 && !comes(s) {
+		need := max(o.Demand, a.mem.Scale.Peak(min(sizing.Delay, longestHeed))) + sizing.ExhaustedSpare
+		o.Keep = keepAfter(full, o.Keep, o.Owned, need)
 	}
 }
 
@@ -155,7 +176,7 @@ func (a *Agent) spareAddresses(o *scale.Observation, sizing scale.Config, s pool
 func (s *scarcity) endIfRoom(v view, id string, missing int, now time.Duration) {
 	n, known := v.subnet(id)
 	if now-s.at >= s.quiet && (!known || n.Free > max(0, missing) || v.hides(n)) {
-		s.full, s.refused, s.empty, s.release, s.ended = false, false, 0, false, now
+		s.full, s.refused, s.empty, s.offer, s.ended = false, false, 0, offer{}, now
 	}
 }
 
@@ -173,12 +194,4 @@ func (a *Agent) candidates(s pool.Snapshot) []string {
 		}
 	}
 	return ids
-}
-
-// releasedForOthers notes that the target went down for others: the next step waits for another
-// describe that shows how much they still need.
-func (a *Agent) releasedForOthers() {
-	for _, s := range a.scarce {
-		s.release = false
-	}
 }

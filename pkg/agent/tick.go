@@ -143,6 +143,7 @@ func (a *Agent) lookIfDue(ctx context.Context, now time.Duration) {
 		return
 	}
 	a.describeAt, a.urgent = now+a.describeEvery(now), false
+	a.eager.looked(a.Rand)
 	if late {
 		a.againAt = 0
 	}
@@ -164,7 +165,12 @@ func (a *Agent) describeAfter(p period, now time.Duration) time.Duration {
 // cause are the first to be done without, though not for ever: what others did shows in no
 // other way.
 func (a *Agent) lookDue(now time.Duration) time.Duration {
-	if a.urgent || !a.pressed(now) {
+	switch {
+	case a.urgent:
+		return a.describeAt
+	case !a.pressed(now) && a.eager.from > 0:
+		return min(a.describeAt, a.eager.due(a.view.start))
+	case !a.pressed(now):
 		return a.describeAt
 	}
 	return max(a.describeAt, a.view.start+time.Duration(float64(spareLook)*(0.9+a.pressure.draw/5)))

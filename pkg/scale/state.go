@@ -48,6 +48,12 @@ func (s State) Resume(c Config, owned int, now time.Duration) State {
 	return next
 }
 
+// Peak returns the highest demand of the last time of that length, as far as it is remembered.
+func (s State) Peak(of time.Duration) int {
+	highest, _ := s.peak(seconds(of))
+	return highest
+}
+
 // observe takes a sample. An unreadable one stands for what was there before; the
 // addresses that pods have count in any case.
 func (s State) observe(c Config, now time.Duration, o Observation) State {

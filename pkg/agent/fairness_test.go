@@ -1,0 +1,235 @@
+package agent
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/pool"
+	"pgregory.net/rapid"
+)
+
+// fairWithin is how long a node keeps more than its pods need and the spare while pods wait in
+// its subnet, at most: until it sees that the subnet is empty, and then up to five describes and
+// two for each of its steps down, for what one of them releases is seen before it is taken.
+func fairWithin(describe time.Duration) time.Duration { return describe*11/10 + 15*time.Minute }
+
+// crowding is a change of how many pods a node has.
+type crowding struct {
+	node, pods int
+	wait       time.Duration
+}
+
+// subnetwork is a subnet with nodes, and what happens to their pods.
+type subnetwork struct {
+	nodes    int
+	bits     int // of the subnet
+	effort   bool
+	describe time.Duration
+	turns    []crowding
+}
+
+func drawSubnetwork(t *rapid.T) subnetwork {
+	s := subnetwork{nodes: rapid.IntRange(2, 5).Draw(t, "nodes"), bits: rapid.SampledFrom([]int{25, 26, 27}).Draw(t, "bits"),
+		effort: rapid.Bool().Draw(t, "besteffort"), describe: rapid.SampledFrom([]time.Duration{time.Minute, 5 * time.Minute}).Draw(t, "describe")}
+	s.turns = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) crowding {
+		return crowding{rapid.IntRange(0, s.nodes-1).Draw(t, "node"), rapid.IntRange(0, 45).Draw(t, "pods"),
+			time.Duration(rapid.SampledFrom([]int{1, 20, 200, 1500}).Draw(t, "seconds")) * time.Second}
+	}), 3, 10).Draw(t, "turns")
+	return s
+}
+
+// Whoever the nodes are and however their pods come and go: while a pod waits in a subnet, no
+// node of it keeps more than its own pods need and the spare for long.
+func TestNoNodeKeepsWhatPodsOfOthersWaitFor(t *testing.T) {
+	check := func(s subnetwork) (wrong error) {
+		synctest.Test(t, func(t *testing.T) { wrong = s.play(t) })
+		return wrong
+	}
+	if *soakSteps > 100_000 { // more than the default: each takes a while
+		rapid.Check(t, func(r *rapid.T) {
+			s := drawSubnetwork(r)
+			if wrong := check(s); wrong != nil {
+				r.Fatalf("%v; %+v", wrong, s)
+			}
+		})
+		return
+	}
+	for seed := range 12 {
+		s := rapid.Custom(drawSubnetwork).Example(seed)
+		if wrong := check(s); wrong != nil {
+			t.Errorf("%v; %+v", wrong, s)
+		}
+	}
+}
+
+func (s subnetwork) play(t *testing.T) error {
+	w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", netip.PrefixFrom(netip.MustParseAddr("10.0.0.0"), s.bits).String()))
+	for i := range s.nodes {
+		n := w.addNode(testConfig(fmt.Sprint("n", i)), sim.Machine{Limits: eni.Limits{ENIs: 2, V4: 60}, Subnet: "subnet-a"})
+		n.conf.Cloud.Describe = s.describe
+		if s.effort {
+			n.conf.Pool.Mode, n.conf.Pool.PreAllocate, n.conf.Pool.MaxAboveWatermark, n.conf.Pool.MinAllocate = pool.BestEffort, 3, 6, 10
+		}
+		inCluster(n)
+		n.serial = 1000 * i // each draws numbers of its own
+	}
+	for _, n := range w.nodes {
+		n.start(-1, false)
+		defer n.stop()
+		sleep(7 * time.Second)
+	}
+	f := fairness{w: w, within: fairWithin(s.describe), over: map[string]time.Duration{}}
+	for _, turn := range append(s.turns, crowding{0, 0, f.within}) {
+		if turn.wait < f.within {
+			w.nodes[turn.node].run(turn.pods)
+		}
+		for end := w.now() + turn.wait; w.now() < end; {
+			sleep(time.Second)
+			if err := f.look(); err != nil {
+				return err
+			}
+		}
+	}
+	return w.check()
+}
+
+// run makes that many pods the node's, each with a sandbox.
+func (n *testNode) run(pods int) {
+	for _, k := range n.keys()[min(len(n.keys()), pods):] {
+		n.del(k)
+	}
+	n.forget()
+	n.mu.Lock()
+	var kept []eni.Pod
+	for _, p := range n.pods {
+		kept = append(kept, eni.Pod{UID: p.owner.UID, Namespace: p.owner.Namespace, Name: p.owner.Pod})
+	}
+	n.api.pods = kept
+	n.mu.Unlock()
+	n.hear()
+	n.crowd(pods - len(kept))
+}
+
+// fairness is since when which nodes keep more than they need while pods wait.
+type fairness struct {
+	w      *world
+	within time.Duration
+	over   map[string]time.Duration
+}
+
+func (f *fairness) look() error {
+	waiting := 0
+	for _, n := range f.w.nodes {
+		waiting += n.retry()
+	}
+	now := f.w.now()
+	for _, n := range f.w.nodes {
+		n.mu.Lock()
+		d := count(n.book, now, 0)
+		keeps := d.owned - d.assigned - len(n.waiting) - n.conf.Pool.Scale.ExhaustedSpare
+		n.mu.Unlock()
+		if waiting == 0 || keeps <= 0 {
+			delete(f.over, n.name)
+			continue
+		}
+		if f.over[n.name] == 0 {
+			f.over[n.name] = now
+		}
+		if since := now - f.over[n.name]; since > f.within {
+			return fmt.Errorf("%s keeps %d addresses too many, %d pods have been waiting for %s", n.name, keeps, waiting, since)
+		}
+	}
+	return nil
+}
+
+// alone is a node that has all of a subnet that others left, and what happens to its pods.
+type alone struct {
+	has      int
+	describe time.Duration
+	turns    []crowding
+}
+
+func drawAlone(t *rapid.T) alone {
+	s := alone{has: rapid.IntRange(4, 14).Draw(t, "has"), describe: rapid.SampledFrom([]time.Duration{time.Minute, 5 * time.Minute}).Draw(t, "describe")}
+	s.turns = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) crowding {
+		return crowding{0, rapid.IntRange(0, s.has+3).Draw(t, "pods"),
+			time.Duration(rapid.SampledFrom([]int{1, 20, 200, 1500, 4000}).Draw(t, "seconds")) * time.Second}
+	}), 3, 10).Draw(t, "turns")
+	return s
+}
+
+// Where nobody else waits one address lies in the subnet at most, and it does so once for each
+// time that the node's own pods came and took it.
+func TestANodeAloneInAFullSubnetKeepsWhatItHas(t *testing.T) {
+	check := func(s alone) (wrong error) {
+		synctest.Test(t, func(t *testing.T) { wrong = s.play(t) })
+		return wrong
+	}
+	if *soakSteps > 100_000 {
+		rapid.Check(t, func(r *rapid.T) {
+			s := drawAlone(r)
+			if wrong := check(s); wrong != nil {
+				r.Fatalf("%v; %+v", wrong, s)
+			}
+		})
+		return
+	}
+	for seed := range 6 {
+		s := rapid.Custom(drawAlone).Example(seed)
+		if wrong := check(s); wrong != nil {
+			t.Errorf("%v; %+v", wrong, s)
+		}
+	}
+}
+
+func (s alone) play(t *testing.T) error {
+	w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/24"))
+	n := w.addNode(testConfig("n0"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+	n.conf.Cloud.Describe = s.describe
+	inCluster(n)
+	if err := w.account.LeaveFree("subnet-a", s.has); err != nil {
+		t.Fatal(err)
+	}
+	n.start(-1, false)
+	defer n.stop()
+	sleep(30 * time.Second)
+	if n.total() != s.has {
+		return fmt.Errorf("it has %d addresses at first, want %d", n.total(), s.has)
+	}
+	for _, turn := range append(s.turns, crowding{0, 0, 2 * time.Hour}) {
+		n.run(turn.pods)
+		for end := w.now() + turn.wait; w.now() < end; {
+			sleep(time.Second)
+			n.retry()
+			if has := n.total(); has < s.has-1 {
+				return fmt.Errorf("it has %d addresses, %d went to nobody", has, s.has-has)
+			}
+		}
+	}
+	if released := w.calls()["UnassignAddresses"]; released > len(s.turns)+1 {
+		return fmt.Errorf("it released addresses %d times in %d turns", released, len(s.turns))
+	}
+	return w.check()
+}
+
+// A node looks more often while that can change something: for a while where it can't release
+// what it has too many, and never much less often than each minute where its pods wait.
+func TestEagerLooksEnd(t *testing.T) {
+	for _, draw := range []float64{0, 0.5, 0.999} {
+		spare, hungry := eagerness{spare: true, draw: draw, from: 1}, eagerness{hungry: true, draw: draw, from: 1}
+		for range 40 {
+			spare.looked(rand.New(rand.NewPCG(1, 2)))
+			hungry.looked(rand.New(rand.NewPCG(1, 2)))
+		}
+		first := eagerness{spare: true, draw: draw, from: 1}.due(time.Hour) - time.Hour
+		if first < eagerLook*3/4 || first > eagerLook*5/4 || spare.due(time.Hour) < 2*time.Hour || hungry.due(time.Hour) > time.Hour+longestEager*5/4 {
+			t.Errorf("draw %g: first after %s, later after %s, with pods that wait after %s", draw, first, spare.due(time.Hour)-time.Hour, hungry.due(time.Hour)-time.Hour)
+		}
+	}
+}

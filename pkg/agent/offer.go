@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/pool"
+)
+
+const (
+	// longestHeed is for how long the most that pods needed counts as need at most, where it
+	// would be delay: pods of others are not to wait for longer because it is long.
+	longestHeed = 3 * time.Minute
+
+	// untaken is how long addresses must lie in the subnet until nobody waits for them: longer
+	// than a node whose pods wait takes to see and to get them.
+	untaken = 3 * time.Minute
+)
+
+// offer is what a node that lacks nothing has released in a subnet that shows no addresses. It
+// can't know whether anybody waits there, so it asks: with one address, and with twice as many
+// when those are gone. Where nobody waits one address lies in the subnet, and the node has the
+// others when its own pods come.
+type offer struct {
+	last int           // how many it released last, 0: none, or they lay there, or it took some back itself
+	at   time.Duration // before when a describe was asked for that may not show them yet
+	open bool          // a describe has shown since that they are gone, or that there are none at all
+}
+
+// gone notes a describe that showed no addresses, often enough for the subnet to be full.
+func (f *offer) gone(at time.Duration) { f.open = f.open || at >= f.at }
+
+// lies notes a describe that showed some, as those have for a while.
+func (f *offer) lies(since time.Duration) {
+	if f.open = false; since >= untaken {
+		f.last = 0
+	}
+}
+
+// tookBack notes that the node itself got addresses of the subnet: that those it released are gone
+// tells nothing of others any more.
+func (f *offer) tookBack() { f.last, f.open = 0, false }
+
+// keepAfter returns how many addresses a node keeps whose pods need so many: what it would keep,
+// or fewer if in each of the full subnets all that it offered is gone.
+func keepAfter(full []*scarcity, keep, owned, need int) int {
+	last := full[0].offer.last
+	for _, s := range full {
+		if !s.offer.open {
+			return keep
+		}
+		last = min(last, s.offer.last)
+	}
+	have := min(keep, owned)
+	if step := min(max(1, 2*last), have-need); step > 0 {
+		return have - step
+	}
+	return keep
+}
+
+// comes tells whether addresses are on their way to the node: how many it has is not known.
+func comes(s pool.Snapshot) bool {
+	return len(s.Pending) > 0 || slices.ContainsFunc(s.ENIs, func(e pool.ENI) bool { return len(e.Coming) > 0 })
+}
+
+// offered notes that the node releases so many for others. What it really released, and when, is
+// known when the call has ended.
+func (a *Agent) offered(n int, now time.Duration) {
+	for _, s := range a.scarce {
+		s.offer = offer{last: n, at: now + a.conf.Settle}
+	}
+}
+
+// offerArrived notes that a call has given addresses back to the subnet.
+func (a *Agent) offerArrived(subnet string, now time.Duration) {
+	if s := a.scarce[subnet]; s != nil {
+		s.offer.at, s.offer.open = now+a.conf.Settle, false
+	}
+}
+
+// offerTakenBack notes that a call has got addresses of the subnet.
+func (a *Agent) offerTakenBack(subnet string) {
+	if s := a.scarce[subnet]; s != nil {
+		s.offer.tookBack()
+	}
+}

@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// offering is a node that offers what it has too many of 40 addresses, with 9 that it needs.
+type offering struct {
+	offer
+	has   int
+	now   time.Duration
+	since time.Duration // when the subnet began to show addresses
+}
+
+// describes lets the node see how many addresses the subnet has, half a minute after it saw that last.
+func (o *offering) describes(free int) {
+	o.now += 30 * time.Second
+	if free > 0 {
+		if o.since == 0 {
+			o.since = o.now
+		}
+		o.lies(o.now - o.since)
+		return
+	}
+	o.since = 0
+	o.gone(o.now)
+	if keep := keepAfter([]*scarcity{{offer: o.offer}}, 40, o.has, 9); keep < o.has {
+		o.offer, o.has = offer{last: o.has - keep, at: o.now + 10*time.Second}, keep
+	}
+}
+
+func TestAnOfferGrowsWhileItIsTaken(t *testing.T) {
+	const took = -1 // the node takes back what it released last
+	for _, tt := range []struct {
+		name string
+		free []int
+		want string
+	}{
+		{"all of it goes", []int{0, 0, 0, 0, 0, 0, 0, 0}, "[39 37 33 25 9 9 9 9]"},
+		{"nobody waits", []int{0, 1, 1, 1, 1, 1, 1, 1}, "[39 39 39 39 39 39 39 39]"},
+		{"it goes late", []int{0, 1, 1, 0, 0}, "[39 39 39 37 33]"},
+		{"it lay there", []int{0, 0, 2, 2, 2, 2, 2, 2, 2, 0, 0}, "[39 37 37 37 37 37 37 37 37 36 34]"},
+		{"its own pods came", []int{0, 0, 0, took, 0, took, 0, took, 0}, "[39 37 33 37 36 37 36 37 36]"},
+	} {
+		o, sizes := &offering{has: 40}, []int(nil)
+		for _, free := range tt.free {
+			if free == took {
+				o.has += o.last
+				o.tookBack()
+			} else {
+				o.describes(free)
+			}
+			sizes = append(sizes, o.has)
+		}
+		if got := fmt.Sprint(sizes); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A describe that was asked for before an address was back, or so soon after that it may not show
+// it, tells nothing of whether it is gone. Nor does one of one subnet of another.
+func TestAnOfferIsGoneWhenADescribeCanTell(t *testing.T) {
+	n := &Agent{scarce: map[string]*scarcity{"a": {}, "b": {}}}
+	n.conf.Settle = 10 * time.Second
+	a, b := n.scarce["a"], n.scarce["b"]
+	at := func(now time.Duration) int {
+		a.offer.gone(now)
+		return keepAfter([]*scarcity{a, b}, 20, 16, 9)
+	}
+	b.offer.gone(0)
+	if got := at(time.Minute); got != 15 {
+		t.Errorf("it keeps %d at first, want 15: what it has and not what it would have", got)
+	}
+	n.offered(1, time.Minute)
+	b.offer.gone(2 * time.Minute)
+	n.offerArrived("a", 65*time.Second)
+	if got := at(74 * time.Second); got != 20 {
+		t.Errorf("it keeps %d before a describe can tell", got)
+	}
+	if got := at(75 * time.Second); got != 14 {
+		t.Errorf("it keeps %d when a describe tells that one is gone, want 14", got)
+	}
+	n.offered(2, 80*time.Second)
+	if got := at(2 * time.Minute); got != 20 {
+		t.Errorf("it keeps %d while one subnet tells nothing", got)
+	}
+}
