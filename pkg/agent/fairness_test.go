@@ -30,13 +30,14 @@ type subnetwork struct {
 	nodes    int
 	bits     int // of the subnet
 	effort   bool
+	lag      time.Duration // of describes
 	describe time.Duration
 	turns    []crowding
 }
 
 func drawSubnetwork(t *rapid.T) subnetwork {
 	s := subnetwork{nodes: rapid.IntRange(2, 5).Draw(t, "nodes"), bits: rapid.SampledFrom([]int{25, 26, 27}).Draw(t, "bits"),
-		effort: rapid.Bool().Draw(t, "besteffort"), describe: rapid.SampledFrom([]time.Duration{time.Minute, 5 * time.Minute}).Draw(t, "describe")}
+		effort: rapid.Bool().Draw(t, "besteffort"), lag: time.Duration(rapid.IntRange(0, 9).Draw(t, "lag")) * time.Second, describe: rapid.SampledFrom([]time.Duration{time.Minute, 5 * time.Minute}).Draw(t, "describe")}
 	s.turns = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) crowding {
 		return crowding{rapid.IntRange(0, s.nodes-1).Draw(t, "node"), rapid.IntRange(0, 45).Draw(t, "pods"),
 			time.Duration(rapid.SampledFrom([]int{1, 20, 200, 1500}).Draw(t, "seconds")) * time.Second}
@@ -69,7 +70,7 @@ func TestNoNodeKeepsWhatPodsOfOthersWaitFor(t *testing.T) {
 }
 
 func (s subnetwork) play(t *testing.T) error {
-	w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", netip.PrefixFrom(netip.MustParseAddr("10.0.0.0"), s.bits).String()))
+	w := newWorld(t, sim.Options{Lag: s.lag, Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", netip.PrefixFrom(netip.MustParseAddr("10.0.0.0"), s.bits).String()))
 	for i := range s.nodes {
 		n := w.addNode(testConfig(fmt.Sprint("n", i)), sim.Machine{Limits: eni.Limits{ENIs: 2, V4: 60}, Subnet: "subnet-a"})
 		n.conf.Cloud.Describe = s.describe
@@ -148,15 +149,19 @@ func (f *fairness) look() error {
 	return nil
 }
 
-// alone is a node that has all of a subnet that others left, and what happens to its pods.
+// alone is a node that has all of a subnet that others left, and what happens to its pods. By itself
+// its pool would not shrink: it wants more than there is, or keeps what is above its watermark.
 type alone struct {
 	has      int
+	refused  bool // it asked for more when it took the last ones
+	effort   bool
+	lag      time.Duration // of describes
 	describe time.Duration
 	turns    []crowding
 }
 
 func drawAlone(t *rapid.T) alone {
-	s := alone{has: rapid.IntRange(4, 14).Draw(t, "has"), describe: rapid.SampledFrom([]time.Duration{time.Minute, 5 * time.Minute}).Draw(t, "describe")}
+	s := alone{has: rapid.IntRange(4, 14).Draw(t, "has"), refused: rapid.Bool().Draw(t, "refused"), effort: rapid.Bool().Draw(t, "besteffort"), lag: time.Duration(rapid.IntRange(0, 9).Draw(t, "lag")) * time.Second, describe: rapid.SampledFrom([]time.Duration{time.Minute, 5 * time.Minute}).Draw(t, "describe")}
 	s.turns = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) crowding {
 		return crowding{0, rapid.IntRange(0, s.has+3).Draw(t, "pods"),
 			time.Duration(rapid.SampledFrom([]int{1, 20, 200, 1500, 4000}).Draw(t, "seconds")) * time.Second}
@@ -180,7 +185,7 @@ func TestANodeAloneInAFullSubnetKeepsWhatItHas(t *testing.T) {
 		})
 		return
 	}
-	for seed := range 6 {
+	for seed := range 12 {
 		s := rapid.Custom(drawAlone).Example(seed)
 		if wrong := check(s); wrong != nil {
 			t.Errorf("%v; %+v", wrong, s)
@@ -189,15 +194,31 @@ func TestANodeAloneInAFullSubnetKeepsWhatItHas(t *testing.T) {
 }
 
 func (s alone) play(t *testing.T) error {
-	w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/24"))
+	w := newWorld(t, sim.Options{Lag: s.lag, Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/24"))
 	n := w.addNode(testConfig("n0"), sim.Machine{Limits: large, Subnet: "subnet-a"})
 	n.conf.Cloud.Describe = s.describe
+	if s.effort {
+		n.conf.Pool.Mode, n.conf.Pool.PreAllocate, n.conf.Pool.MaxAboveWatermark, n.conf.Pool.MinAllocate = pool.BestEffort, 3, 32, 0
+		if s.refused {
+			n.conf.Pool.MinAllocate = 20
+		}
+	}
 	inCluster(n)
-	if err := w.account.LeaveFree("subnet-a", s.has); err != nil {
-		t.Fatal(err)
+	if !s.refused {
+		if err := w.account.LeaveFree("subnet-a", s.has); err != nil {
+			t.Fatal(err)
+		}
 	}
 	n.start(-1, false)
 	defer n.stop()
+	if s.refused {
+		for w.calls()["AssignAddresses"] == 0 {
+			sleep(50 * time.Millisecond)
+		}
+		if err := w.account.LeaveFree("subnet-a", s.has); err != nil {
+			t.Fatal(err)
+		}
+	}
 	sleep(30 * time.Second)
 	if n.total() != s.has {
 		return fmt.Errorf("it has %d addresses at first, want %d", n.total(), s.has)

@@ -161,12 +161,23 @@ func (a *Agent) spareAddresses(o *scale.Observation, sizing scale.Config, s pool
 	if o.Exhausted = len(full) > 0 && len(full) == len(candidates); !o.Exhausted {
 		return
 	}
-	if slices.ContainsFunc(full, func(c *scarcity) bool { return c.refused }) {
-		return // what it spares it needs itself
+	refused := slices.ContainsFunc(full, func(c *scarcity) bool { return c.refused })
+	if refused && a.view.inBlocks() {
+		return // what describes show tells little of blocks: whether others wait for some
+	}
+	if conf := a.conf.Pool; !a.exhausted && conf.Mode == pool.BestEffort { // what it may have too many goes step by step, too
+		a.mem.Scale.Target = max(a.mem.Scale.Target, min(o.Owned, a.mem.Scale.Target+conf.MaxAboveWatermark))
 	}
 	o.Keep = a.mem.Scale.Target
-	if o.Releasing == 0 && !comes(s) {
-		need := max(o.Demand, a.mem.Scale.Peak(min(sizing.Delay, longestHeed))) + sizing.ExhaustedSpare
+	if comes(s) {
+		return
+	}
+	heed := min(sizing.Delay, longestHeed)
+	if refused { // so others may be, too: it asks for no more than its pods need, and does not wait for those that left
+		o.Keep, heed = min(o.Keep, o.Owned), min(heed, sizing.ExhaustedDelay)
+	}
+	if o.Releasing == 0 {
+		need := max(o.Demand, a.mem.Scale.Peak(heed)) + sizing.ExhaustedSpare
 		o.Keep = keepAfter(full, o.Keep, o.Owned, need)
 	}
 }
