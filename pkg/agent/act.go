@@ -43,8 +43,7 @@ func (a *Agent) act(ctx context.Context, s pool.Step, now time.Duration) (err er
 	}
 	a.steps++
 	a.Events.Step(s.Do.String(), "ok")
-	if text := s.Do.String() + s.Reason; s.ENI == "" || a.said[s.ENI] != text {
-		a.said[s.ENI] = text
+	if a.isNews(s) {
 		a.Log.Info(s.Do.String(), a.about(s)...)
 	}
 	return nil
@@ -171,7 +170,7 @@ func (a *Agent) goOn(ctx context.Context, now time.Duration) {
 	if !a.view.known {
 		return
 	}
-	enough := a.coming()
+	enough := a.demand.owned + a.coming() // without the ENIs that are being made
 	for _, c := range a.mem.Creates {
 		key := intentKey(c.Token)
 		if c.unheard && a.calls[key] == nil && a.pressed(now) && enough >= max(a.demand.wanted, 1) {
@@ -212,7 +211,7 @@ func (a *Agent) giveBack(ctx context.Context, book *ipam.State, now time.Duratio
 				return err
 			}
 		}
-		a.hungry = a.hungry || !started && a.calls[eniKey(nic.ID)] == nil && !a.refuses(gives, now)
+		a.hungry = a.hungry || !started && !a.isOn(nic.ID) && !a.refuses(gives, now)
 	}
 	return nil
 }
@@ -243,15 +242,3 @@ func (a *Agent) mayCall(c class, now time.Duration) bool {
 
 // refuses tells whether the cloud is left alone with that.
 func (a *Agent) refuses(c class, now time.Duration) bool { return a.backoffs.active(of(c), now) }
-
-// coming is for how many pods the node has addresses, there and on their way, without the
-// ENIs that are being made.
-func (a *Agent) coming() int {
-	n := a.demand.owned
-	for _, c := range a.calls {
-		if c.op == "AssignAddresses" {
-			n += c.count
-		}
-	}
-	return n
-}

@@ -22,10 +22,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nodecache"
-	"github.com/enipool/enipool/pkg/pool"
-	"github.com/enipool/enipool/pkg/scale"
 	"github.com/enipool/enipool/pkg/status"
-	"golang.org/x/time/rate"
 )
 
 // Book is the node cache. What View shows is not changed by who sees it, nor later.
@@ -91,104 +88,77 @@ type Parts struct {
 	FastPath func() status.FastPath
 	// Refused tells of a changed configuration that is not in force. nil: there can't be one.
 	Refused func() *status.Refused
-	Now     func() time.Duration // since boot
-	Rand    *rand.Rand           // of jitter and tokens
 
+	Clock
+	Cluster
+	Changes
+}
+
+// Clock is how time passes, and what runs beside the loop: the machine's, or that of a simulation.
+type Clock struct {
+	Now  func() time.Duration // since boot
+	Wall func() time.Time     // the time of day. nil: the machine's
+	Rand *rand.Rand           // of jitter and tokens
+
+	// Beside runs a call to the cloud beside the loop, for limit at most. nil: in a goroutine.
+	Beside func(ctx context.Context, limit time.Duration, call func(context.Context))
+}
+
+// Cluster is what knows the node's pods, and what is to know of them. Each part may be nil: then there is
+// none to ask, or nobody wants to know.
+type Cluster struct {
 	// Pods returns the pods of the node that need addresses, as the cluster knows them,
-	// and false as long as it does not. nil: there is no cluster to ask.
+	// and false as long as it does not.
 	Pods func() ([]eni.Pod, bool)
-	// Ending returns those that are being deleted, which Pods leaves out. nil: nobody knows them.
+	// Ending returns those that are being deleted, which Pods leaves out.
 	Ending func() []eni.Pod
-	// Report takes what the cluster is to know of the node, after each tick. nil: nobody
-	// wants to.
+	// Report takes what the cluster is to know of the node, after each tick.
 	Report func(health.Report)
 	// Warn tells the people of a pod that it got no address: once for each time that
-	// the node has none. nil: nobody does.
+	// the node has none.
 	Warn func(pod eni.Pod, reason, message string)
+}
 
-	// Occupied sends when others changed what they hold of the pool's addresses. nil: it
-	// is looked at with each resync only.
+// Changes are what others did to the kernel. Of what nobody hears the resync tells.
+type Changes struct {
+	// Occupied sends when others changed what they hold of the pool's addresses.
 	Occupied <-chan struct{}
 
 	// Disturbed sends when others changed the kernel so that it should be compared with
 	// the book, and Disturbance returns what the last comparison met of that, "" for
-	// nothing known. nil: it is compared at each resync only.
+	// nothing known.
 	Disturbed   <-chan struct{}
 	Disturbance func() string
-
-	// Wall is the time of day, and Beside runs a call to the cloud beside the loop,
-	// for limit at most. nil: the machine's clock, and a goroutine.
-	Wall   func() time.Time
-	Beside func(ctx context.Context, limit time.Duration, call func(context.Context))
 }
 
-// Agent is the loop of one node. Its methods are for one goroutine.
+// Agent is the loop of one node. Its methods are for one goroutine. What it knows are values, each with
+// the functions that judge it; what acts on cloud, kernel and book is Parts, and the tick has the order.
 type Agent struct {
 	Parts
 	conf agentconf.Config
 
-	mem    memory
-	view   view
-	calls  map[object]*call // under way, by what they are about; see calls.go
-	done   chan result
-	budget *rate.Limiter
-
+	agenda            // what is due when
+	record            // what outlasts the process
+	reading           // the book as it was read last, and what it was compared with
+	view     view     // of the cloud
+	doubts   doubts   // what was not found where it should be
+	links    links    // of the node's ENIs: which lack theirs
+	desk              // calls to the cloud under way
 	backoffs backoffs // what is left alone for a while
-
-	doubts doubts                    // what was not found where it should be
-	warned map[eni.Pod]time.Duration // pods whose people were told, when they last lacked an address
-	said   map[string]string         // the step last logged of an ENI: a retry is not news
-	scarce map[string]*scarcity      // subnets that had no more, by ID
-
-	eager      eagerness     // to see the subnets
-	pressure   pressure      // of looks and of requests for addresses
-	giving     pressure      // of releases
-	period     period        // of describes that nothing asks for
-	describeAt time.Duration // when the cloud is to be looked at again
-	urgent     bool          // then because a call's outcome asks for it
-	againAt    time.Duration // and once more for late effects, 0 for not
-	resyncAt   time.Duration // when the kernel and the orphans are
-	othersAt   time.Duration // when what others hold is
-	occupied   bool          // others changed what they hold since it was looked at
-	sightDue   bool          // a describe came that the book was not compared with
-	unsynced   bool          // the book shrank and the kernel does not know yet
-	disturbed  bool          // others changed the kernel, and it was not compared since
-	unsaved    bool          // the memory changed and is not written down
-	savedFor   int           // the demand that the memory was last written down with
-	served     int           // addresses that pods had, or that cooled down after one, when the last tick looked
-	restarted  bool          // no tick has seen the book yet
-	rebuilt    bool          // this tick built the book: the next one uses it
-	gone       *ipam.State   // what the book was before its settings changed
-	fights     fights        // what is put right again and again
-
-	hungry      bool          // something could not begin for want of budget or a free hand
-	cooledAt    time.Duration // when the next address has rested, 0 for none
-	links       links         // of the node's ENIs: which lack theirs
-	wrongVPC    string        // what is wrong with the VPC's ranges, "" if nothing is
-	lines, enis int           // of the book that was compared with the view last
-
-	book      *ipam.State // as last read, nil if it could not be
-	bookErr   error
-	planned   bool   // this tick could make a plan: the book can be used
-	exhausted bool   // no subnet of the node has more: it releases what it can spare
-	sized     bool   // the limits of the instance were known to a plan
-	known     podSet // kept for lookForPods, which fills it anew in each tick
-	decision  scale.Decision
-	demand    demand
-	waiting   []nodecache.Waiter // that have no address
-	causes    []pool.Cause       // why the node can't have one more address, ranked
-	blockers  []pool.Cause       // why the target is out of reach
-	status    status.Status
-	steps     int // done so far, to tell an idle tick
+	account           // what is known of others on the same account
+	outlook           // what the last plan was made from, and what it found
+	fights   fights   // what is put right again and again
+	news              // what people were told, so that it is not told again
+	status   status.Status
+	steps    int // done so far, to tell an idle tick
 }
 
 // New returns the agent of a node. What an earlier one remembered is taken over.
 func New(conf agentconf.Config, p Parts) *Agent {
 	a := &Agent{
-		Parts: p, conf: conf, calls: map[object]*call{}, done: make(chan result, 64), backoffs: backoffs{},
-		doubts: noDoubts(), said: map[string]string{}, scarce: map[string]*scarcity{},
-		warned: map[eni.Pod]time.Duration{}, known: newPodSet(), fights: fights{},
-		unsynced: true, restarted: true,
+		Parts: p, conf: conf, agenda: agenda{unsynced: true}, reading: reading{restarted: true}, doubts: noDoubts(),
+		desk: newDesk(conf), backoffs: backoffs{}, account: account{scarce: map[string]*scarcity{}}, outlook: outlook{known: newPodSet()},
+		fights: fights{}, news: news{said: map[string]string{}, warned: map[eni.Pod]time.Duration{}},
 	}
 	if a.Wall == nil {
 		a.Wall = time.Now
@@ -199,7 +169,6 @@ func New(conf agentconf.Config, p Parts) *Agent {
 	if a.Disturbance == nil {
 		a.Disturbance = func() string { return "" }
 	}
-	a.budget = rate.NewLimiter(rate.Limit(conf.Cloud.CallsPerSec), conf.Cloud.CallsBurst)
 	a.recall()
 	return a
 }
@@ -209,12 +178,10 @@ func New(conf agentconf.Config, p Parts) *Agent {
 func (a *Agent) Reload(conf agentconf.Config) {
 	conf, _ = a.conf.Reload(conf)
 	a.conf = conf
-	a.budget.SetLimit(rate.Limit(conf.Cloud.CallsPerSec))
-	a.budget.SetBurst(conf.Cloud.CallsBurst)
+	a.limit(conf)
 	a.keepMode()
 	// What the new periods make due is due at once.
-	a.describeAt, a.resyncAt = min(a.describeAt, a.Now()+conf.DescribeEvery()), min(a.resyncAt, a.Now()+conf.Resync)
-	a.othersAt = min(a.othersAt, a.Now()+conf.Resync)
+	a.atMost(a.Now(), conf.DescribeEvery(), conf.Resync)
 }
 
 // Status returns what the last tick found.

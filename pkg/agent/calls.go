@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
+	"golang.org/x/time/rate"
 )
 
 // call is a call to the cloud that is under way. Its key says what it is about, and there
@@ -25,6 +28,47 @@ type call struct {
 	cost   int  // requests that it makes, 0 for 1
 	urgent bool // a describe that another call's outcome asks for
 	run    func(context.Context, *result)
+}
+
+// desk has the calls that are under way.
+type desk struct {
+	calls  map[object]*call // by what they are about
+	done   chan result
+	budget *rate.Limiter
+}
+
+func newDesk(conf agentconf.Config) desk {
+	return desk{calls: map[object]*call{}, done: make(chan result, 64), budget: rate.NewLimiter(rate.Limit(conf.Cloud.CallsPerSec), conf.Cloud.CallsBurst)}
+}
+
+// limit takes over how many calls may begin.
+func (d *desk) limit(conf agentconf.Config) {
+	d.budget.SetLimit(rate.Limit(conf.Cloud.CallsPerSec))
+	d.budget.SetBurst(conf.Cloud.CallsBurst)
+}
+
+// isOn tells whether a call is about the ENI.
+func (d *desk) isOn(id string) bool { return d.calls[eniKey(id)] != nil }
+
+// coming is how many addresses calls are to bring to ENIs that are there.
+func (d *desk) coming() (n int) {
+	for _, c := range d.calls {
+		if c.op == "AssignAddresses" {
+			n += c.count
+		}
+	}
+	return n
+}
+
+// inFlight tells people which calls are under way, but for looks.
+func (d *desk) inFlight() (list []string) {
+	for _, c := range d.calls {
+		if c.op != "Describe" {
+			list = append(list, c.String())
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // result is what came of a call.
@@ -155,7 +199,7 @@ func (a *Agent) assign(ctx context.Context, id, subnet string, f eni.Family, n i
 // unassign writes down that the release begins, then asks the cloud to take the
 // addresses.
 func (a *Agent) unassign(ctx context.Context, id string, addrs []netip.Addr, now time.Duration) (started bool, err error) {
-	if a.calls[eniKey(id)] != nil || !a.mayCall(gives, now) {
+	if a.isOn(id) || !a.mayCall(gives, now) {
 		return false, nil
 	}
 	client := a.Cloud

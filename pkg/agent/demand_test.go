@@ -17,7 +17,8 @@ const at = time.Hour
 
 // looker is an agent that only looks.
 func looker(waiting []nodecache.Waiter, pods func() ([]eni.Pod, bool)) *Agent {
-	return &Agent{known: newPodSet(), Parts: Parts{Pods: pods, Wants: func(time.Duration) ([]nodecache.Waiter, error) { return waiting, nil }}}
+	return &Agent{outlook: outlook{known: newPodSet()}, Parts: Parts{Cluster: Cluster{Pods: pods},
+		Wants: func(time.Duration) ([]nodecache.Waiter, error) { return waiting, nil }}}
 }
 
 func sandboxOf(container, namespace, name, uid string) eni.Owner {

@@ -23,7 +23,7 @@ func (a *Agent) failed(r result, now time.Duration) {
 	if r.urgent {
 		a.lookSoon(now)
 	} else if r.op == "Describe" && a.conf.DescribeQuiet() > 0 { // what was seen last is as old as it may be already
-		a.describeAt = min(a.describeAt, now+a.describeAfter(period{}, now))
+		a.lookBy(now + a.describeAfter(period{}, now))
 	}
 	about, f := r.blamed(), failure{delay: delayRetry, err: r.err}
 	if detail, is := errors.AsType[*cloud.Error](r.err); is {
@@ -32,7 +32,7 @@ func (a *Agent) failed(r result, now time.Duration) {
 	switch cloud.Kind(r.err) {
 	case cloud.ErrThrottled:
 		about = of(about.class)
-		f.delay = a.throttled(about.class, now)
+		f.delay = a.throttled(about.class, a.backoffs[about].times, now, a.Rand.Float64())
 		if about.class == looks && a.conf.DescribeQuiet() > 0 {
 			a.period.refused(now)
 		}
@@ -97,9 +97,6 @@ func (a *Agent) leaveObjectAlone(r result, f failure, now time.Duration) {
 func (a *Agent) backOff(s scope, err error, now time.Duration) {
 	a.backoffs.fail(s, failure{delay: delayRetry, err: err}, now, a.Rand)
 }
-
-// lookSoon makes the next tick look at the cloud.
-func (a *Agent) lookSoon(now time.Duration) { a.describeAt, a.urgent = now, true }
 
 // hint says what a person can do about a failure that does not pass by itself.
 func hint(err error) string {

@@ -57,7 +57,7 @@ func (a *Agent) sight(book *ipam.State) {
 // was found: then it is not done again. Nobody but the agent changes which lines
 // there are, and who does it by hand is found out with the next describe.
 func (a *Agent) agreed(book *ipam.State) bool {
-	return a.view.agrees && a.lines == len(book.Addresses) && a.enis == len(book.ENIs) && sameSettings(book.Settings, a.settings())
+	return a.view.agrees && a.isCompared(book) && sameSettings(book.Settings, a.settings())
 }
 
 // linksFor returns the node's links where an ENI of the cloud is not in the book.

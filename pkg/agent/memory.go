@@ -39,6 +39,13 @@ type memory struct {
 	Unsure map[string]time.Duration `json:"unsure,omitempty"`
 }
 
+// record is the memory with what of it is written down.
+type record struct {
+	mem      memory
+	unsaved  bool // it changed and is not written down
+	savedFor int  // the demand that it was last written down with
+}
+
 // create is the intent to have one more ENI. It is written down before the cloud
 // is asked, and kept until the answer is known: the same token is used again.
 type create struct {

@@ -63,7 +63,7 @@ func TestAnOfferGrowsWhileItIsTaken(t *testing.T) {
 // A describe that was asked for before an address was back, or so soon after that it may not show
 // it, tells nothing of whether it is gone. Nor does one of one subnet of another.
 func TestAnOfferIsGoneWhenADescribeCanTell(t *testing.T) {
-	n := &Agent{scarce: map[string]*scarcity{"a": {}, "b": {}}}
+	n := &Agent{account: account{scarce: map[string]*scarcity{"a": {}, "b": {}}}}
 	n.conf.Settle = 10 * time.Second
 	a, b := n.scarce["a"], n.scarce["b"]
 	at := func(now time.Duration) int {

@@ -16,7 +16,7 @@ import (
 // learnOthers notes which addresses others hold and which they hold no more, when the
 // kernel is due to be looked at, and returns the book.
 func (a *Agent) learnOthers(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error) {
-	if now < a.othersAt && !a.occupied || a.backoffs.active(of(notices), now) {
+	if !a.seesOthers(now) || a.backoffs.active(of(notices), now) {
 		return book, nil
 	}
 	book, err := a.read(ctx) // a comparison of the kernel may have renamed links in it
@@ -28,7 +28,7 @@ func (a *Agent) learnOthers(ctx context.Context, book *ipam.State, now time.Dura
 		return book, fmt.Errorf("look for addresses that others hold: %w", err)
 	}
 	a.backoffs.clear(of(notices))
-	a.othersAt, a.occupied = now+a.conf.Resync, false
+	a.sawOthers(now + a.conf.Resync)
 	return a.read(ctx)
 }
 

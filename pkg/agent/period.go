@@ -124,6 +124,6 @@ func (a *Agent) wantsSubnets(now time.Duration) bool {
 func (a *Agent) noLongerQuiet(now time.Duration) {
 	if a.period.quiet > 0 {
 		a.period.quiet = 0
-		a.describeAt = min(a.describeAt, now+a.describeEvery(now))
+		a.lookBy(now + a.describeEvery(now))
 	}
 }

@@ -25,6 +25,19 @@ const (
 	mostRetry = 5 * time.Minute
 )
 
+// account is what is known of those who share it, and of what waits for them.
+type account struct {
+	pressure pressure             // of looks and of requests for addresses
+	giving   pressure             // of releases
+	period   period               // of describes that nothing asks for
+	scarce   map[string]*scarcity // subnets that had no more, by ID
+	eager    eagerness            // to see the subnets
+}
+
+// pressed tells whether the account is short of requests that pods wait for. Of releases alone
+// it may be, too, and nothing but releases waits then.
+func (c *account) pressed(now time.Duration) bool { return c.pressure.high(now) }
+
 // refused takes in a refusal.
 func (p pressure) refused(now time.Duration, draw float64) pressure {
 	if p.last == 0 || now-p.last > (2*spareFactor+1)*p.lasts() {
@@ -79,19 +92,19 @@ func (p pressure) retry(c class, times int) delay {
 	return delay{d, d}
 }
 
-// throttled takes in that the account has refused a call for its rate, and returns how long
+// throttled takes in that the account has refused a call for its rate, as so many times in a row before, and returns how long
 // calls of its class are left alone. Releases have a bucket of their own in many accounts: that
 // none pass is no reason to do without what pods need, or for long without looks. The other way
 // round they stay out of the way of what pods need.
-func (a *Agent) throttled(c class, now time.Duration) delay {
-	p, times := &a.pressure, a.backoffs[of(c)].times
-	if c == gives {
-		p = &a.giving
+func (c *account) throttled(cl class, times int, now time.Duration, draw float64) delay {
+	p := &c.pressure
+	if cl == gives {
+		p = &c.giving
 	}
-	*p = p.refused(now, a.Rand.Float64())
-	wait := p.retry(c, times)
-	if c == gives && a.pressed(now) {
-		if others := a.pressure.retry(c, times); others.most > wait.most {
+	*p = p.refused(now, draw)
+	wait := p.retry(cl, times)
+	if cl == gives && c.pressed(now) {
+		if others := c.pressure.retry(cl, times); others.most > wait.most {
 			return others
 		}
 	}

@@ -31,14 +31,7 @@ func (a *Agent) report(now time.Duration) {
 			s.ENIs++
 		}
 	}
-	s.InFlight = nil
-	for _, c := range a.calls {
-		if c.op != "Describe" {
-			s.InFlight = append(s.InFlight, c.String())
-		}
-	}
-	slices.Sort(s.InFlight)
-	s.Backoff, s.LeftOut = a.backoffs.lines(now), a.leftOut()
+	s.InFlight, s.Backoff, s.LeftOut = a.inFlight(), a.backoffs.lines(now), a.leftOut()
 	s.Addresses = status.Addresses{}
 	if a.book != nil {
 		s.Addresses = counts(a.book, now)

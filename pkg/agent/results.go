@@ -104,7 +104,7 @@ func (a *Agent) forgetAdoptions() {
 
 // renew takes over what the Cloud knows of the ENIs.
 func (a *Agent) renew() {
-	a.view = a.view.renewed(a.Cloud.Known(), func(id string) bool { return a.calls[eniKey(id)] != nil })
+	a.view = a.view.renewed(a.Cloud.Known(), a.isOn)
 }
 
 // came ends the release of addresses that an ENI got anew. Of one that another ENI has, as far

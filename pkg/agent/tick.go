@@ -16,7 +16,8 @@ import (
 func (a *Agent) Tick(ctx context.Context) time.Duration {
 	began := time.Now()
 	now := a.Now()
-	a.hungry, a.rebuilt, a.planned = false, false, false
+	a.begin()
+	a.planned = false
 	a.collect(now)
 	if err := a.tick(ctx, now); err != nil {
 		a.fault(err)
@@ -88,6 +89,20 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 	return errors.Join(errs...)
 }
 
+// reading is the book as it was read last, and what it was compared with.
+type reading struct {
+	book        *ipam.State // nil if it could not be read
+	bookErr     error
+	lines, enis int         // of the book that was compared with the view last
+	gone        *ipam.State // what the book was before its settings changed
+	restarted   bool        // no tick has seen the book yet
+}
+
+// isCompared tells whether the book has as many lines and ENIs as the one that was compared.
+func (r *reading) isCompared(book *ipam.State) bool {
+	return r.lines == len(book.Addresses) && r.enis == len(book.ENIs)
+}
+
 // read returns the book as it is. Nobody changes it.
 func (a *Agent) read(ctx context.Context) (*ipam.State, error) {
 	a.book = nil
@@ -133,20 +148,16 @@ func (a *Agent) endReleases(book *ipam.State) {
 // lookIfDue begins a describe at the start, after each resync time, and when a
 // call's outcome asks for one.
 func (a *Agent) lookIfDue(ctx context.Context, now time.Duration) {
-	late := a.againAt > 0 && now >= a.againAt
-	if a.view.known && now < a.lookDue(now) && !late {
+	if a.view.known && now < a.lookDue(now) && !a.late(now) {
 		return
 	}
-	a.urgent = a.urgent || late
+	a.urgent = a.urgent || a.late(now)
 	if !a.look(ctx, now) {
 		a.hungry = a.hungry || !a.refuses(looks, now)
 		return
 	}
-	a.describeAt, a.urgent = now+a.describeEvery(now), false
+	a.looked(now, now+a.describeEvery(now))
 	a.eager.looked(a.Rand)
-	if late {
-		a.againAt = 0
-	}
 }
 
 // describeEvery is how long after a describe the next one comes if nothing asks for it.
@@ -179,41 +190,12 @@ func (a *Agent) lookDue(now time.Duration) time.Duration {
 // spareLook is how long a node does without describes, about, when the account is short.
 const spareLook = 10 * time.Minute
 
-// pressed tells whether the account is short of requests that pods wait for. Of releases alone
-// it may be, too, and nothing but releases waits then.
-func (a *Agent) pressed(now time.Duration) bool {
-	return a.pressure.high(now)
-}
-
 // next returns how long to sleep when nothing happens.
 func (a *Agent) next(now time.Duration) time.Duration {
-	at := now + a.conf.Resync
-	sooner := func(t time.Duration) {
-		if t > now && t < at {
-			at = t
-		}
-	}
-	sooner(a.lookDue(now))
-	sooner(a.againAt)
-	sooner(a.resyncAt)
-	sooner(a.othersAt)
-	sooner(a.backoffs.next(now))
-	sooner(a.pressure.eases())
-	sooner(a.decision.Again)
-	sooner(a.mem.Health.Again(a.conf.Kubernetes.Health))
-	sooner(a.cooledAt)
-	if a.rebuilt {
-		return minTick
-	}
+	var hand time.Duration
 	if a.hungry && len(a.calls) == 0 {
-		sooner(now + soon)
+		hand = now + soon
 	}
-	sooner(now + a.links.next(now))
-	return max(at-now, minTick)
+	return a.agenda.next(now, a.conf.Resync, a.lookDue(now), a.backoffs.next(now), a.pressure.eases(), a.decision.Again,
+		a.mem.Health.Again(a.conf.Kubernetes.Health), now+a.links.next(now), hand)
 }
-
-// soon is when to look again for what nothing announces: budget, a new link.
-const soon = 250 * time.Millisecond
-
-// minTick keeps a loop that has nothing to wait for from spinning.
-const minTick = 50 * time.Millisecond

@@ -7,29 +7,59 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/health"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/pool"
 )
 
 // warnedFor is how long a pod that lacks no address any more, or is gone, is
 // remembered to have been told.
 const warnedFor = 10 * time.Minute
 
-// warn tells the people of each pod whose ADD failed why, once until all has been
-// well for a while.
-func (a *Agent) warn(now time.Duration) {
-	if h := a.mem.Health; !h.Faulty && h.Well > 0 && now-h.Well >= a.conf.Kubernetes.Health.Quiet {
-		clear(a.warned)
+// news is what people were told, so that it is not told again.
+type news struct {
+	said     map[string]string         // the step last logged of an ENI: a retry is not news
+	warned   map[eni.Pod]time.Duration // pods whose people were told, when they last lacked an address
+	wrongVPC string                    // what is wrong with the VPC's ranges, "" if nothing is
+}
+
+// isNews tells whether the step is another one than the last of its ENI.
+func (n *news) isNews(s pool.Step) bool {
+	text := s.Do.String() + s.Reason
+	if s.ENI != "" && n.said[s.ENI] == text {
+		return false
 	}
-	expire(a.warned, now-warnedFor)
-	for _, w := range a.waiting {
+	n.said[s.ENI] = text
+	return true
+}
+
+// toWarn returns the pods whose people are to be told that it got no address: each whose ADD failed, once
+// until it has lacked none for a while. well forgets all that were told.
+func (n *news) toWarn(waiting []nodecache.Waiter, well bool, now time.Duration) (pods []eni.Pod) {
+	if well {
+		clear(n.warned)
+	}
+	expire(n.warned, now-warnedFor)
+	for _, w := range waiting {
 		pod := eni.Pod{UID: w.Owner.UID, Namespace: w.Owner.Namespace, Name: w.Owner.Pod}
-		_, told := a.warned[pod]
+		_, told := n.warned[pod]
 		if pod.Name == "" || !told && !w.Failed {
 			continue
 		}
-		a.warned[pod] = now
+		n.warned[pod] = now
 		if !told {
-			a.Warn(a.withUID(pod), cmp.Or(a.mem.Health.Cause, health.NoFreeAddress), a.noAddress())
+			pods = append(pods, pod)
 		}
+	}
+	return pods
+}
+
+// warn tells the people of each pod whose ADD failed why, once until all has been
+// well for a while.
+func (a *Agent) warn(now time.Duration) {
+	h := a.mem.Health
+	well := !h.Faulty && h.Well > 0 && now-h.Well >= a.conf.Kubernetes.Health.Quiet
+	for _, pod := range a.toWarn(a.waiting, well, now) {
+		a.Warn(a.withUID(pod), cmp.Or(h.Cause, health.NoFreeAddress), a.noAddress())
 	}
 }
 

@@ -186,8 +186,8 @@ func (n *testNode) startUntil(killAt int, before bool, after string) *life {
 func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 	p := process{n, l}
 	parts := Parts{Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: newCloud(p), Orphans: p,
-		Memory: p, Events: noEvents{}, Occupied: n.occupied, Disturbed: n.disturb, Log: log, Wants: p.wants, Publish: p.publish, Beat: n.beat,
-		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Now: n.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))}
+		Memory: p, Events: noEvents{}, Changes: Changes{Occupied: n.occupied, Disturbed: n.disturb}, Log: log, Wants: p.wants, Publish: p.publish, Beat: n.beat,
+		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Clock: Clock{Now: n.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))}}
 	if n.api != nil {
 		parts.Pods, parts.Report, parts.Warn, parts.Wall = p.clusterPods, p.report, p.warn, p.wall
 	}

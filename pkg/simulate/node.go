@@ -48,10 +48,10 @@ func newNode(p *play, m sim.Machine, conf agentconf.Config, seed uint64) (*node,
 		Book: n, Unusable: nodecache.Unusable, Kernel: n, Cloud: counted{newPriced(p.account, m.Name, p.till), n}, Orphans: n, Memory: n, Events: n,
 		Log: p.log.With("node", m.Name), Wants: n.wants, Publish: n.publish,
 		MaxPods: func() (int, string) { return p.world.MaxPods, "simulation" },
-		Now:     p.sinceBoot, Rand: rand.New(rand.NewPCG(seed, 2)), Wall: p.clock.Now,
-		Beside: func(ctx context.Context, limit time.Duration, call func(context.Context)) {
-			p.clock.begin(limit, func() { call(ctx) }, n.loop.Tick)
-		},
+		Clock: agent.Clock{Now: p.sinceBoot, Rand: rand.New(rand.NewPCG(seed, 2)), Wall: p.clock.Now,
+			Beside: func(ctx context.Context, limit time.Duration, call func(context.Context)) {
+				p.clock.begin(limit, func() { call(ctx) }, n.loop.Tick)
+			}},
 	})
 	return n, nil
 }

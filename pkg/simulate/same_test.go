@@ -233,7 +233,7 @@ func runReal(t *testing.T, w World, l Load, s Setting) (lines []step, waited []t
 		a := agent.New(conf, agent.Parts{Book: r, Unusable: nodecache.Unusable, Kernel: r, Cloud: client, Orphans: r,
 			Memory: agent.File{Path: conf.State}, Events: r, Log: slog.New(log), Wants: r.wants,
 			Publish: func(status.Status, string) error { return nil },
-			MaxPods: func() (int, string) { return w.MaxPods, "test" }, Now: r.now, Rand: rand.New(rand.NewPCG(w.Seed, 2))})
+			MaxPods: func() (int, string) { return w.MaxPods, "test" }, Clock: agent.Clock{Now: r.now, Rand: rand.New(rand.NewPCG(w.Seed, 2))}})
 		ctx, stop := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {

@@ -141,8 +141,7 @@ func parts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r *r
 			}
 		},
 		MaxPods: r.limit.get, FastPath: fast.Status, Refused: r.refused.Status,
-		Now:  nodecache.SinceBoot,
-		Rand: mathrand.New(mathrand.NewPCG(seed(), seed())),
+		Clock: agent.Clock{Now: nodecache.SinceBoot, Rand: mathrand.New(mathrand.NewPCG(seed(), seed()))},
 	}
 }
 

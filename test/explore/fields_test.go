@@ -79,9 +79,10 @@ func TestTheDigestLeavesOutNothingElse(t *testing.T) {
 	walk(reflect.TypeFor[engine.Node]())
 	slices.Sort(out)
 	want := strings.Fields(`
-		agent.Agent.blockers agent.Agent.book agent.Agent.bookErr agent.Agent.causes agent.Agent.fights agent.Agent.known
-		agent.Agent.lines agent.Agent.planned agent.Agent.said agent.Agent.status agent.Agent.steps
-		agent.backoff.err agent.create.Reason agent.memory.Health agent.view.known
+		agent.Agent.fights agent.Agent.status agent.Agent.steps
+		agent.backoff.err agent.create.Reason agent.memory.Health
+		agent.news.said agent.outlook.blockers agent.outlook.causes agent.outlook.known agent.outlook.planned
+		agent.reading.book agent.reading.bookErr agent.reading.lines agent.view.known
 		cloud.Interface.Created cloud.Interface.MAC driver.Interface.Created driver.Interface.MAC driver.Mark.Asked
 		engine.Node.known engine.Node.o engine.Node.quarantined engine.Node.said engine.intent.asked
 		eni.Key.Container eni.Owner.Netns eni.Owner.Pod ipam.Damage.Reason scale.Decision.Reason`)

@@ -142,10 +142,10 @@ func (w *world) newAgent(l *life, c cloud.Cloud) *agent.Agent {
 	}
 	return agent.New(conf, agent.Parts{Book: w, Unusable: nodecache.Unusable, Kernel: w, Cloud: c, Orphans: w, Memory: store,
 		Events: noEvents{}, Log: w.log, Wants: w.wants, Publish: func(s status.Status, _ string) error { w.told = s; return nil },
-		MaxPods: func() (int, string) { return 110, "test" }, Now: w.sinceBoot, Rand: rand.New(&w.rand), Wall: w.clock.Now,
-		Beside: func(ctx context.Context, limit time.Duration, run func(context.Context)) {
-			w.clock.begin(limit, func() { run(ctx) }, l.answered)
-		}})
+		MaxPods: func() (int, string) { return 110, "test" }, Clock: agent.Clock{Now: w.sinceBoot, Rand: rand.New(&w.rand), Wall: w.clock.Now,
+			Beside: func(ctx context.Context, limit time.Duration, run func(context.Context)) {
+				w.clock.begin(limit, func() { run(ctx) }, l.answered)
+			}}})
 }
 
 // guard runs a part of the agent's process, and starts another where it was killed.

@@ -1,0 +1,81 @@
+package agent
+
+import "time"
+
+// agenda is what is due when, as times since boot, and what is to be done as soon as it can be.
+type agenda struct {
+	describeAt time.Duration // when the cloud is to be looked at again
+	urgent     bool          // then because a call's outcome asks for it
+	againAt    time.Duration // and once more for late effects, 0 for not
+	resyncAt   time.Duration // when the kernel and the orphans are
+	othersAt   time.Duration // when what others hold is
+	cooledAt   time.Duration // when the next address has rested, 0 for none
+
+	occupied  bool // others changed what they hold since it was looked at
+	disturbed bool // others changed the kernel, and it was not compared since
+	sightDue  bool // a describe came that the book was not compared with
+	unsynced  bool // the book shrank and the kernel does not know yet
+	hungry    bool // something could not begin for want of budget or a free hand
+	rebuilt   bool // this tick built the book: the next one uses it
+}
+
+// begin forgets what only the last tick could not do.
+func (g *agenda) begin() { g.hungry, g.rebuilt = false, false }
+
+// lookSoon makes the next tick look at the cloud.
+func (g *agenda) lookSoon(now time.Duration) { g.describeAt, g.urgent = now, true }
+
+// lookBy makes the look at the cloud come no later than that.
+func (g *agenda) lookBy(at time.Duration) { g.describeAt = min(g.describeAt, at) }
+
+// late tells whether late effects are to be looked for.
+func (g *agenda) late(now time.Duration) bool { return g.againAt > 0 && now >= g.againAt }
+
+// looked takes in that a look has begun, after which the next one is due then.
+func (g *agenda) looked(now, next time.Duration) {
+	if g.late(now) {
+		g.againAt = 0
+	}
+	g.describeAt, g.urgent = next, false
+}
+
+// atMost brings forward what is due later than shorter periods would have it.
+func (g *agenda) atMost(now, describe, resync time.Duration) {
+	g.lookBy(now + describe)
+	g.resyncAt, g.othersAt = min(g.resyncAt, now+resync), min(g.othersAt, now+resync)
+}
+
+// seesOthers tells whether it is to be looked for what others hold.
+func (g *agenda) seesOthers(now time.Duration) bool { return g.occupied || now >= g.othersAt }
+
+// sawOthers takes in that it was.
+func (g *agenda) sawOthers(next time.Duration) { g.othersAt, g.occupied = next, false }
+
+// next returns how long to sleep when nothing happens: until the first of what is due, on the agenda or
+// besides, and no longer than most. What has been due and was not done waits for something else, which
+// is due then or wakes the loop.
+func (g *agenda) next(now, most time.Duration, besides ...time.Duration) time.Duration {
+	if g.rebuilt {
+		return minTick
+	}
+	at := now + most
+	sooner := func(t time.Duration) {
+		if t > now && t < at {
+			at = t
+		}
+	}
+	sooner(g.againAt)
+	sooner(g.resyncAt)
+	sooner(g.othersAt)
+	sooner(g.cooledAt)
+	for _, t := range besides {
+		sooner(t)
+	}
+	return max(at-now, minTick)
+}
+
+// soon is when to look again for what nothing announces: budget, a new link.
+const soon = 250 * time.Millisecond
+
+// minTick keeps a loop that has nothing to wait for from spinning.
+const minTick = 50 * time.Millisecond
