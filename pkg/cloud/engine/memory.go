@@ -13,9 +13,7 @@ import (
 // pass, shared by all nodes: what is known is not asked for again before a change, which
 // fails if it is wrong.
 type memory struct {
-	looked   time.Time              // when the last look began
-	sure     time.Time              // until then each look asks for ENIs that are attached nowhere
-	next     time.Time              // from then on the next one does
+	glance
 	tokens   map[string]string      // by ID: the node's ENIs that were made for it, as last shown
 	loose    map[string]bool        // by ID: those of them that were attached nowhere
 	seen     map[string]sight       // by ID: ENIs as they were shown attached last
@@ -30,11 +28,8 @@ type memory struct {
 	marks    map[string]driver.Mark // by ID: of the ENIs that calls of this process have made or finished
 	away     map[string]away        // by ID: ENIs that were shown at another instance
 	bound    map[string]string      // by ID: the attachment that a call has bound to the instance's end
-	shown    shown                  // the newest look
 	ready    map[string]sight       // by ID: ENIs as calls have made them ready
 	deleted  map[string]time.Time   // by ID: ENIs that calls have deleted
-	leftOut  []outsider             // what the view of the last look leaves out: it takes the room of others
-	blocks4  bool                   // an ENI has delegated prefixes of IPv4
 }
 
 // sight is an ENI as it was shown.
@@ -53,6 +48,16 @@ type shown struct {
 type away struct {
 	instance string
 	at       time.Time
+}
+
+// glance is what the newest look was, and what it showed.
+type glance struct {
+	looked  time.Time  // when it began
+	sure    time.Time  // until then each look asks for ENIs that are attached nowhere
+	next    time.Time  // from then on the next one does
+	shown   shown      // what it showed
+	leftOut []outsider // what the view of it leaves out: it takes the room of others
+	blocks4 bool       // an ENI has delegated prefixes of IPv4
 }
 
 // intent is what of an ENI that is being made must be the same with every try: clouds

@@ -68,22 +68,17 @@ type Account struct {
 	groups   map[string]*Group
 	types    map[string]Type
 	machines map[string]*machine
-	nics     []*nic // in the order of creation, with those deleted that may still be shown
-	byID     map[string]*nic
-	places   map[string]*nic // by attachment
-	tagged   map[tag][]*nic  // those that have or had the tag
-	dead     []*nic          // of nics, those deleted, in the order of that
-	made     map[string]int  // ids so far, by kind; they are not used again
-	events   []event         // what is to happen, the soonest first
-	tokens   map[string]told
-	asked    int // tokens that its nodes have made up
-	faults   faults
-	meters   map[string]*Meter
-	calls    map[string]int
-	keep     time.Duration // how old a state may be that is asked for
-	lifted   bool          // limits don't hold
-	broken   []error       // what the Network failed to do when nobody waited for it
-	nodes    nodes
+	shelf
+	made   map[string]int // ids so far, by kind; they are not used again
+	events []event        // what is to happen, the soonest first
+	tokens map[string]told
+	asked  int // tokens that its nodes have made up
+	faults faults
+	traffic
+	keep   time.Duration // how old a state may be that is asked for
+	lifted bool          // limits don't hold
+	broken []error       // what the Network failed to do when nobody waited for it
+	nodes  nodes
 }
 
 // NewAccount makes an account with a VPC and nothing in it. With a Network, that
@@ -107,14 +102,11 @@ func NewAccount(o Options) *Account {
 		groups:   map[string]*Group{},
 		types:    map[string]Type{},
 		machines: map[string]*machine{},
-		byID:     map[string]*nic{},
-		places:   map[string]*nic{},
-		tagged:   map[tag][]*nic{},
+		shelf:    shelf{byID: map[string]*nic{}, places: map[string]*nic{}, tagged: map[tag][]*nic{}},
 		made:     map[string]int{},
 		tokens:   map[string]told{},
 		faults:   faults{next: map[string][]Fault{}},
-		meters:   map[string]*Meter{},
-		calls:    map[string]int{},
+		traffic:  traffic{meters: map[string]*Meter{}, calls: map[string]int{}},
 		keep:     o.Lag,
 		nodes:    nodes{machines: map[string]Machine{}},
 	}

@@ -116,7 +116,7 @@ func (a *Account) admit(c Call) (f Fault, pause time.Duration, refused error) {
 	if a.faults.refuse != nil {
 		return Fault{}, pause, a.faults.refuse
 	}
-	if again := a.throttle(c); again > 0 {
+	if again := a.throttle(c, a.o, a.now); again > 0 {
 		return Fault{}, pause, &Error{Reason: Throttled, Object: c.Action, RetryAfter: again}
 	}
 	f = a.faults.pick(c.Action, a.rng)
@@ -126,31 +126,37 @@ func (a *Account) admit(c Call) (f Fault, pause time.Duration, refused error) {
 	return f, pause, nil
 }
 
+// traffic is how many calls there were, and which may come.
+type traffic struct {
+	meters map[string]*Meter
+	calls  map[string]int // by action
+}
+
 // throttle takes from the call's buckets, or returns how long to wait until they
 // have something again.
-func (a *Account) throttle(c Call) time.Duration {
+func (t *traffic) throttle(c Call, o Options, now time.Time) time.Duration {
 	if c.Free {
 		return 0
 	}
-	own, most := "describing", a.o.Describing
+	own, most := "describing", o.Describing
 	if c.Mutates {
-		own, most = "mutating", a.o.Mutating
+		own, most = "mutating", o.Mutating
 	}
-	if b, ok := a.o.Buckets[c.Action]; ok {
+	if b, ok := o.Buckets[c.Action]; ok {
 		own, most = c.Action, b
 	}
-	if again := a.meter(own, most).Take(a.now); again > 0 || c.Bucket == "" {
+	if again := t.meter(own, most).Take(now); again > 0 || c.Bucket == "" {
 		return again
 	}
-	return a.meter(c.Bucket, a.o.Buckets[c.Bucket]).Take(a.now)
+	return t.meter(c.Bucket, o.Buckets[c.Bucket]).Take(now)
 }
 
 // meter returns the bucket in use of that name.
-func (a *Account) meter(name string, b Bucket) *Meter {
-	if a.meters[name] == nil {
-		a.meters[name] = &Meter{Bucket: b}
+func (t *traffic) meter(name string, b Bucket) *Meter {
+	if t.meters[name] == nil {
+		t.meters[name] = &Meter{Bucket: b}
 	}
-	return a.meters[name]
+	return t.meters[name]
 }
 
 func (a *Account) latency(action string) time.Duration {

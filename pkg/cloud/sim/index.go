@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // nic is an ENI with what it was. The slices and maps of its Interface are never
@@ -29,34 +30,69 @@ type machine struct {
 // tag is one of a resource's.
 type tag struct{ key, value string }
 
-// add puts a new ENI into the account.
-func (a *Account) add(n *nic) {
-	n.number = a.made["eni"]
-	a.nics = append(a.nics, n)
-	a.byID[n.ID] = n
-	a.index(n)
-	a.changed(n)
+// shelf has all ENIs, and finds them without looking at the others.
+type shelf struct {
+	nics   []*nic // in the order of creation, with those deleted that may still be shown
+	byID   map[string]*nic
+	places map[string]*nic // by attachment
+	tagged map[tag][]*nic  // those that have or had the tag
+	dead   []*nic          // of nics, those deleted, in the order of that
+}
+
+// put takes in a new ENI.
+func (s *shelf) put(n *nic) {
+	s.nics = append(s.nics, n)
+	s.byID[n.ID] = n
+	s.index(n)
 }
 
 // index lets the ENI be found by its tags. It stays so by those it had: an old answer
 // may show them.
-func (a *Account) index(n *nic) {
+func (s *shelf) index(n *nic) {
 	for key, value := range n.Tags {
 		if t := (tag{key, value}); !slices.Contains(n.tags, t) {
 			n.tags = append(n.tags, t)
-			a.tagged[t] = append(a.tagged[t], n)
+			s.tagged[t] = append(s.tagged[t], n)
 		}
 	}
 }
 
 // takePlace notes that the ENI is on the instance, or on its way.
-func (a *Account) takePlace(m *machine, n *nic) {
+func (s *shelf) takePlace(m *machine, n *nic) {
 	m.nics = append(m.nics, n)
 	if !slices.Contains(n.homes, m) {
 		n.homes = append(n.homes, m)
 		m.had = append(m.had, n)
 	}
-	a.places[n.Attachment.ID] = n
+	s.places[n.Attachment.ID] = n
+}
+
+// forget drops what was deleted longer than keep before now.
+func (s *shelf) forget(now time.Time, keep time.Duration) {
+	oldest := now.Add(-keep)
+	for len(s.dead) > 0 {
+		n := s.dead[0]
+		if keep > 0 && n.seen[len(n.seen)-1].at.After(oldest) {
+			return
+		}
+		s.dead = slices.Delete(s.dead, 0, 1)
+		s.nics = drop(s.nics, n)
+		for _, t := range n.tags {
+			if s.tagged[t] = drop(s.tagged[t], n); len(s.tagged[t]) == 0 {
+				delete(s.tagged, t)
+			}
+		}
+		for _, m := range n.homes {
+			m.had = drop(m.had, n)
+		}
+	}
+}
+
+// add puts a new ENI into the account.
+func (a *Account) add(n *nic) {
+	n.number = a.made["eni"]
+	a.put(n)
+	a.changed(n)
 }
 
 // remove deletes an ENI that is not attached.
@@ -66,29 +102,11 @@ func (a *Account) remove(n *nic) {
 	delete(a.byID, n.ID)
 	a.changed(n)
 	a.dead = append(a.dead, n)
-	a.forget()
+	a.forgetDead()
 }
 
-// forget drops what was deleted longer ago than anybody may ask for.
-func (a *Account) forget() {
-	oldest := a.now.Add(-a.keep)
-	for len(a.dead) > 0 {
-		n := a.dead[0]
-		if a.keep > 0 && n.seen[len(n.seen)-1].at.After(oldest) {
-			return
-		}
-		a.dead = slices.Delete(a.dead, 0, 1)
-		a.nics = drop(a.nics, n)
-		for _, t := range n.tags {
-			if a.tagged[t] = drop(a.tagged[t], n); len(a.tagged[t]) == 0 {
-				delete(a.tagged, t)
-			}
-		}
-		for _, m := range n.homes {
-			m.had = drop(m.had, n)
-		}
-	}
-}
+// forgetDead drops what was deleted longer ago than anybody may ask for.
+func (a *Account) forgetDead() { a.forget(a.now, a.keep) }
 
 // drop takes the ENI out of a list.
 func drop(list []*nic, n *nic) []*nic {
