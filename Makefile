@@ -44,10 +44,10 @@ race: build tools previous ## all tests with the race detector
 	@scripts/deps.sh test race $(ROOT)
 	go test -race -count=1 -timeout 40m ./...
 
-soak: build ## the agent's random simulation for STEPS (1000000), histories of real processes for CALLS (60000); a failing seed is printed
+soak: build ## the agent's random simulation for STEPS (1000000), histories of real processes for CALLS (60000), the agent killed at each system call of a tick; a failing seed is printed
 	go test ./pkg/agent -count=1 -timeout 0 -run NothingIsLost -soak.steps=$(STEPS)
 	@scripts/deps.sh test
-	go test ./test/e2e -count=1 -timeout 0 -run TheHistory -history.calls=$(CALLS)
+	go test ./test/e2e -count=1 -timeout 0 -run 'TheHistory|KilledAtAnySystemCallOfATick' -history.calls=$(CALLS) -kills.all
 
 explore: ## all that can happen to an agent with up to FAULTS (3) faults and PODS (2) pods that come or go: hours from 4 on
 	go test ./test/explore -v -count=1 -timeout 0 -run AllThatCanHappen$$ -explore.faults=$(FAULTS) -explore.steps=$(PODS)

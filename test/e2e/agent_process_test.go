@@ -53,7 +53,8 @@ func (s *site) agentCommand(args ...string) *exec.Cmd {
 		program, err = agentProgram()
 		s.must(err)
 	}
-	cmd := s.command(program, append([]string{"--config", s.confPath()}, args...)...)
+	line := slices.Concat(s.doom, []string{program, "--config", s.confPath()}, args)
+	cmd := s.command(line[0], line[1:]...)
 	cmd.Env = append(os.Environ(), s.env...)
 	return cmd
 }

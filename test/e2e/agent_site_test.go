@@ -31,8 +31,10 @@ type site struct {
 	far     nettest.Netns // the internet
 	cache   nodecache.Cache
 	stop    func()     // the cloud's service
+	heeds   bool       // that does what it was asked for when who asked is gone
 	env     []string   // of the agent, on top
 	wrap    []string   // a command line to run agent and plugin under
+	doom    []string   // one to run the agent under
 	use     programs   // what runs as plugin and agent; "" is what is built now
 	agent   *process   // that runs
 	lives   []*process // and those before
@@ -48,6 +50,7 @@ type plan struct {
 	v4      netip.Prefix // of its subnet; 10.0.1.0/24 if not set
 	options sim.Options
 	away    bool // the cloud is not served yet
+	heeds   bool // the cloud does what it was asked for when who asked is gone
 }
 
 // small are limits by which a batch of 16 fills an ENI.
@@ -74,6 +77,7 @@ func newSite(t *testing.T, p plan) *site {
 	s.must(err)
 	s.node = named(n.Namespace().Name)
 	s.stop = func() {}
+	s.heeds = p.heeds
 	if !p.away {
 		s.serve()
 	}
@@ -144,7 +148,7 @@ func (s *site) serve() {
 	s.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- newBothReleases(s.account).serve(ctx, l) }()
+	go func() { served <- newBothReleases(s.account, s.heeds).serve(ctx, l) }()
 	s.stop = func() {
 		cancel()
 		if err := <-served; err != nil {

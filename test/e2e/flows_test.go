@@ -24,6 +24,7 @@ import (
 type flows struct {
 	t       *testing.T
 	told    func(format string, args ...any) // of what went wrong; nil: only t is
+	pause   time.Duration                    // between two turns of a connection
 	streams []*stream
 	pings   []*probe
 }
@@ -77,12 +78,12 @@ func (f *flows) connect(name string, from nettest.Netns, to string, in nettest.N
 		f.t.FailNow()
 	}
 	f.streams = append(f.streams, s)
-	go func() { s.broken <- s.run() }()
+	go func() { s.broken <- s.run(f.pause) }()
 }
 
 // run sends until the connection is closed.
-func (s *stream) run() error {
-	for {
+func (s *stream) run(pause time.Duration) error {
+	for ; ; time.Sleep(pause) {
 		if err := s.turn(); err != nil {
 			if errors.Is(err, net.ErrClosed) {
 				return nil

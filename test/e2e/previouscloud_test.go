@@ -24,12 +24,13 @@ import (
 type bothReleases struct {
 	account *sim.Account
 	now     http.Handler
+	heeds   bool // it does what it was asked for when who asked is gone
 	mu      sync.Mutex
 	nodes   map[string]cloud.Cloud // of agents of the previous release
 }
 
-func newBothReleases(a *sim.Account) *bothReleases {
-	return &bothReleases{account: a, now: a.Handler(), nodes: map[string]cloud.Cloud{}}
+func newBothReleases(a *sim.Account, heeds bool) *bothReleases {
+	return &bothReleases{account: a, heeds: heeds, now: a.Handler(), nodes: map[string]cloud.Cloud{}}
 }
 
 // serve serves until ctx ends and every call under way has its answer.
@@ -73,6 +74,9 @@ func (b *bothReleases) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var c previousCall
 	if err != nil || json.Unmarshal(body, &c) != nil || c.Args != nil {
+		if b.heeds {
+			r = r.WithContext(context.WithoutCancel(r.Context()))
+		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		b.now.ServeHTTP(w, r)
 		return

@@ -28,7 +28,7 @@ const stage = "WATCHED_STAGE"
 // Watch is how a program is watched.
 type Watch struct {
 	Prepare func() error                 // the child calls it before it is watched and becomes the program
-	Filter  []unix.SockFilter            // says RetNotify to what is watched
+	Filter  []unix.SockFilter            // says Notify to what is watched
 	Program []string                     // its command line
 	Started func(*os.Process)            // may be nil; the program has not made a call yet
 	Judge   func(Call) (verdict Verdict) // of each call, one after the other
