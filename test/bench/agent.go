@@ -47,6 +47,12 @@ The agent in a cluster is the same process with a kubeconfig, and a real API ser
 of the node and 250 of another one, each some kilobytes large. Its memory when idle is the median of half a minute, after an
 hour's worth of comparisons. Most of it are pages of the program's file, which the kernel takes back when it needs them. The
 agent that keeps the fast path has the key fastPath set to auto and is otherwise the same; where no bpf file system can be mounted it is left out.
+What the idle agent does is counted for three minutes with the default configuration, in which it compares everything three times.
+
+Where 40 pods are bound at once what the API server says reaches the node when the last of them is bound, and time counts
+from then until the agent has 48 addresses, which the equation wants; the plugin is called for the first pod at once, and for
+each after as much time as is said. An ADD that fails is not repeated. The writes of an hour and the describes of 5,000 nodes
+are counted in virtual time, with the agent's own code.
 `
 
 // strategies are what the loop is compared with itself by.
@@ -55,7 +61,8 @@ var strategies = []string{"equation", "reactive"}
 // buildAgent compiles what only the agent's row needs.
 func buildAgent(dir string) error {
 	err := goTool("build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", "./plugins/enipool-agent")
-	return errors.Join(err, goTool("test", "-c", "-o", filepath.Join(dir, agentTest), "./test/bench"))
+	return errors.Join(err, goTool("test", "-c", "-o", filepath.Join(dir, agentTest), "./test/bench"),
+		goTool("test", "-c", "-o", filepath.Join(dir, kubeTest), "./pkg/kube"))
 }
 
 // agentRow measures the agent: what it asks of the cloud when pods come, then what

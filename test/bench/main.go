@@ -94,6 +94,9 @@ func rows() []row {
 		{"packets", (*bench).packetsRow},
 		{"agent", (*bench).agentRow},
 		{"agent-rss", (*bench).clusterMemoryRow},
+		{"agent-burst", (*bench).burstRow},
+		{"agent-hour", (*bench).hourRow},
+		{"agent-describes", (*bench).describesRow},
 		{"plan", (*bench).planRow},
 	}
 }

@@ -69,3 +69,16 @@ func TestReportPrintsTargetsAndMeasures(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestTheWritesOfAnHourAreFound(t *testing.T) {
+	out := "=== RUN   TestPatchesOfAnHour\n=== RUN   TestPatchesOfAnHour/nobody_asks\n    writes_test.go:110: 9 patches\n" +
+		"=== RUN   TestPatchesOfAnHour/all_ask\n    writes_test.go:110: 0 patches\n--- PASS: TestPatchesOfAnHour (1s)\n" +
+		"=== RUN   TestAnIdleNodeIsNotWritten\n    writes_test.go:145: 3 patches\n--- PASS: TestAnIdleNodeIsNotWritten (0.1s)\n"
+	var got [][]string
+	for _, found := range hourLine.FindAllStringSubmatch(out, -1) {
+		got = append(got, found[2:])
+	}
+	if diff := cmp.Diff([][]string{{"nobody_asks", "9"}, {"all_ask", "0"}, {"", "3"}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
