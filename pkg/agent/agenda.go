@@ -10,6 +10,7 @@ type agenda struct {
 	resyncAt   time.Duration // when the kernel and the orphans are
 	othersAt   time.Duration // when what others hold is
 	cooledAt   time.Duration // when the next address has rested, 0 for none
+	calm       int           // comparisons in a row after the first that found nothing, see rest
 
 	occupied  bool // others changed what they hold since it was looked at
 	disturbed bool // others changed the kernel, and it was not compared since
@@ -42,7 +43,7 @@ func (g *agenda) looked(now, next time.Duration) {
 // atMost brings forward what is due later than shorter periods would have it.
 func (g *agenda) atMost(now, describe, resync time.Duration) {
 	g.lookBy(now + describe)
-	g.resyncAt, g.othersAt = min(g.resyncAt, now+resync), min(g.othersAt, now+resync)
+	g.resyncAt, g.othersAt, g.calm = min(g.resyncAt, now+resync), min(g.othersAt, now+resync), 0
 }
 
 // seesOthers tells whether it is to be looked for what others hold.

@@ -28,7 +28,7 @@ func (a *Agent) learnOthers(ctx context.Context, book *ipam.State, now time.Dura
 		return book, fmt.Errorf("look for addresses that others hold: %w", err)
 	}
 	a.backoffs.clear(of(notices))
-	a.sawOthers(now + a.conf.Resync)
+	a.sawOthers(now + a.calmly())
 	return a.read(ctx)
 }
 

@@ -163,6 +163,8 @@ func (p process) Sync(_ context.Context, leaving []string, _ *ipam.State) (lines
 	return lines, err
 }
 
+func (p process) Hears(context.Context) bool { return p.n.hears }
+
 func (p process) Blocked(context.Context) ([]string, error) {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()

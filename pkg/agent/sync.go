@@ -44,7 +44,10 @@ func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Dura
 	if !due {
 		return err
 	}
-	return errors.Join(err, a.lookForBlocks(ctx), a.lookForPortConflicts(ctx), a.reclaim(ctx, now))
+	if err = errors.Join(err, a.lookForBlocks(ctx), a.lookForPortConflicts(ctx), a.reclaim(ctx, now)); err == nil {
+		a.rest(ctx, now)
+	}
+	return err
 }
 
 // Forwarder is a Kernel that can tell which chains of others drop pods' packets.
@@ -132,6 +135,9 @@ func (a *Agent) sync(ctx context.Context, now time.Duration, cause string) error
 	a.Events.Compared(cause)
 	lines, err := a.Kernel.Sync(ctx, out, a.gone)
 	a.logKernel(lines, cause)
+	if len(lines) > 0 || err != nil || cause != comparedAtResync {
+		a.stir(now)
+	}
 	a.disturbed = false // what failed is tried again after its back-off
 	limits := a.noteLimits(err, now)
 	if cause != comparedForBook && (err == nil || limits != nil) { // what fails is told as such

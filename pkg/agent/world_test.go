@@ -60,6 +60,7 @@ type testNode struct {
 	misrouted []string // routes of others that pods' packets take
 	undone    []string // what each comparison finds missing, and puts right
 	conflicts []string // host ports that others claim
+	hears     bool     // its kernel announces what others change
 	beat      func()
 	over      func(driver.Driver) driver.Driver   // what an engine works over, nil: the account's own
 	options   func(engine.Options) engine.Options // of engines, nil: as they are

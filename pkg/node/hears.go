@@ -1,0 +1,27 @@
+package node
+
+import (
+	"context"
+
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// Hears tells whether the kernel announces nearly all that others change of what the node
+// needs. What iptables does in its legacy form it does not.
+func (n Node) Hears(ctx context.Context) bool {
+	if n.Watch == nil || n.Watch.isDeaf() {
+		return false
+	}
+	announced := false
+	err := n.Cache.View(ctx, func(s *ipam.State) error {
+		announced = s.Settings.Firewall == ipam.Nftables
+		return nil
+	})
+	return err == nil && announced
+}
+
+func (w *Watch) isDeaf() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.deaf
+}
