@@ -1,39 +1,22 @@
 package main
 
-import (
-	"cmp"
-	"strings"
-	"time"
-)
+import "strings"
 
 // inCluster is what is measured of an agent that watches its node's pods, by the unit
 // that BenchmarkAgentInACluster reports it in. A want below 0 asks for nothing.
 var inCluster = []struct {
 	variant, unit, what, line string
 	want                      float64
-	of, command               string // other than MB of a line of the process's status
 }{
-	{plainAgent, "busy-MB", "memory of the agent in a cluster, 250 pods just came", "VmRSS", mostMemory, "", ""},
-	{plainAgent, "idle-MB", "memory of the agent in a cluster, 250 pods, idle", "VmRSS", mostMemory, "", ""},
-	{plainAgent, "most-MB", "memory of the agent in a cluster, 250 pods, the most", "VmHWM", mostMemory, "", ""},
-	{plainAgent, "anon-MB", "of it its own and no pages of the program, idle", "RssAnon", -1, "", ""},
-	{plainAgent, "idle-percent", "CPU of the idle agent in a cluster, 250 pods", "", mostIdleShare, "% of a core", "CPU clock of the process, " + restLength.String()},
-	{plainAgent, "idle-describes", "describes of the idle agent, a minute", "", 1, "calls", "calls that the simulated cloud got, " + restLength.String()},
-	{plainAgent, "idle-changes", "calls of the idle agent that change the cloud, a minute", "", 0, "calls", "calls that the simulated cloud got, " + restLength.String()},
-	{plainAgent, "idle-writes", "writes of the idle agent to the API server, a minute", "", 0, "requests", "apiserver_request_total: POST, PUT, PATCH, DELETE of nodes, pods, events"},
-	{plainAgent, "idle-kB", "what the idle agent writes to files and sockets, a minute", "", -1, "kB", "grep wchar /proc/PID/io"},
-	{plainAgent, "idle-syscalls", "reads and writes of the idle agent, a minute", "", -1, "calls", "grep syscr, syscw /proc/PID/io"},
-	{fastAgent, "busy-MB", "memory of the agent that keeps the fast path, 250 pods just came", "VmRSS", mostMemory, "", ""},
-	{fastAgent, "idle-MB", "memory of the agent that keeps the fast path, 250 pods, idle", "VmRSS", mostMemory, "", ""},
-	{fastAgent, "most-MB", "memory of the agent that keeps the fast path, 250 pods, the most", "VmHWM", mostMemory, "", ""},
-	{fastAgent, "anon-MB", "of it its own and no pages of the program, with the fast path, idle", "RssAnon", -1, "", ""},
+	{plainAgent, "busy-MB", "memory of the agent in a cluster, 250 pods just came", "VmRSS", mostMemory},
+	{plainAgent, "idle-MB", "memory of the agent in a cluster, 250 pods, idle", "VmRSS", mostMemory},
+	{plainAgent, "most-MB", "memory of the agent in a cluster, 250 pods, the most", "VmHWM", mostMemory},
+	{plainAgent, "anon-MB", "of it its own and no pages of the program, idle", "RssAnon", -1},
+	{fastAgent, "busy-MB", "memory of the agent that keeps the fast path, 250 pods just came", "VmRSS", mostMemory},
+	{fastAgent, "idle-MB", "memory of the agent that keeps the fast path, 250 pods, idle", "VmRSS", mostMemory},
+	{fastAgent, "most-MB", "memory of the agent that keeps the fast path, 250 pods, the most", "VmHWM", mostMemory},
+	{fastAgent, "anon-MB", "of it its own and no pages of the program, with the fast path, idle", "RssAnon", -1},
 }
-
-// mostIdleShare is what an idle agent may take of a core, in percent.
-const mostIdleShare = 0.05
-
-// restLength is how long the idle agent is looked at: some of its comparisons with cloud and kernel.
-const restLength = 3 * time.Minute
 
 // The agents that BenchmarkAgentInACluster measures.
 const plainAgent, fastAgent = "plain", "fast-path"
@@ -52,7 +35,7 @@ func (b *bench) clusterMemoryRow() error {
 			b.progress("left out, because the machine can't: %s", kind.what)
 			continue
 		}
-		m := measure{what: kind.what, unit: cmp.Or(kind.of, "MB"), command: cmp.Or(kind.command, "grep "+kind.line+" /proc/PID/status")}
+		m := measure{what: kind.what, unit: "MB", command: "grep " + kind.line + " /proc/PID/status"}
 		if err := m.fill(out, "AgentInACluster", kind.variant, kind.unit); err != nil {
 			return err
 		}

@@ -5,13 +5,32 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"testing"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/test/kube"
 )
 
-// rest lets the agent alone and reports what it did meanwhile, a minute.
+// BenchmarkAgentAtRest lets the agent's own process alone on a node whose 250 pods have their
+// addresses. `go run ./test/bench -only agent-rest` calls it.
+func BenchmarkAgentAtRest(b *testing.B) {
+	programsFolder := os.Getenv(programsEnv)
+	if programsFolder == "" {
+		b.Skip("needs the programs and namespaces of go run ./test/bench -only agent-rest")
+	}
+	kube.Need(b)
+	b.Run(plainAgent, func(b *testing.B) {
+		for b.Loop() {
+			c := clusterNode{B: b, bench: &bench{bin: programs(programsFolder)}, api: kube.Start(b, kube.Options{})}
+			c.full(c.rest)
+		}
+	})
+}
+
+// rest reports what the agent does in a while, a minute.
 func (c clusterNode) rest(n *agentNode) {
+	time.Sleep(calmAfter)
 	before := c.doings(n)
 	time.Sleep(restLength)
 	after := c.doings(n)

@@ -94,6 +94,7 @@ func rows() []row {
 		{"packets", (*bench).packetsRow},
 		{"agent", (*bench).agentRow},
 		{"agent-rss", (*bench).clusterMemoryRow},
+		{"agent-rest", (*bench).restRow},
 		{"agent-burst", (*bench).burstRow},
 		{"agent-hour", (*bench).hourRow},
 		{"agent-describes", (*bench).describesRow},
