@@ -37,7 +37,8 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, er
 	if !a.view.known {
 		return nil, err
 	}
-	snap := a.snapshot(book, now)
+	k := a.situation(now)
+	snap := k.snapshot(book)
 	snap.MaxPods, _ = a.MaxPods()
 	a.size(snap, now)
 	snap.Cooling = max(0, max(a.decision.Most, a.decision.Target)-a.status.Most)
@@ -45,22 +46,9 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, er
 		a.pressure = a.pressure.lacking(now)
 	}
 	a.lookEagerly(snap, now)
-	a.blockers = nil
-	target := a.decision.Target
-	wanted, there, conf := max(target, a.demand.wanted), present(book, snap), a.conf.Pool
-	if a.exhausted {
-		conf.MaxAboveWatermark = 0 // what is beyond the target others need
-	}
-	if wanted != target || !pool.Settled(conf, snap, there, wanted) {
-		a.fill(&snap, book, now)
-		a.blockers = pool.Blockers(conf, snap, wanted)
-		snap.Needed = max(a.demand.wanted, 1) // a node without any address is not ready for pods
-		steps = pool.Plan(conf, snap, target)
-		if a.pressed(now) {
-			steps = slices.DeleteFunc(steps, func(s pool.Step) bool { return s.Spare })
-		}
-	}
-	steps = append(steps, a.vacate(book, snap, now)...)
+	there := present(book, snap)
+	k.exhausted, k.pressed = a.exhausted, a.pressed(now)
+	steps, a.blockers = k.steps(book, snap, there, a.demand.wanted, a.decision.Target)
 	a.causes = a.reasons(now).obstacles(snap, there)
 	return steps, err
 }

@@ -11,52 +11,75 @@ import (
 	"github.com/enipool/enipool/pkg/pool"
 )
 
+// situation is what a plan's snapshot is put together from: values, so that what is planned is a function
+// of what is known.
+type situation struct {
+	now      time.Duration
+	pool     pool.Config
+	view     *view
+	doubts   doubts
+	mem      *memory
+	desk     *desk
+	links    links
+	backoffs backoffs
+	first    int // lowest device index of an ENI with addresses for pods
+
+	exhausted bool // others need what the node can spare
+	pressed   bool // pods of others wait for requests
+}
+
+// situation returns what is known now.
+func (a *Agent) situation(now time.Duration) situation {
+	return situation{now: now, pool: a.conf.Pool, view: &a.view, doubts: a.doubts, mem: &a.mem, desk: &a.desk, links: a.links, backoffs: a.backoffs,
+		first: a.firstIndex()}
+}
+
 // snapshot puts together what a plan is made from, but for the addresses of the
 // ENIs: those are filled in where they matter.
-func (a *Agent) snapshot(book *ipam.State, now time.Duration) pool.Snapshot {
-	s := pool.Snapshot{Families: book.Settings.Families, Limits: a.conf.Pool.Within(a.view.limits)}
+func (k situation) snapshot(book *ipam.State) pool.Snapshot {
+	s := pool.Snapshot{Families: book.Settings.Families, Limits: k.pool.Within(k.view.limits)}
 	for _, nic := range book.ENIs {
-		s.ENIs = append(s.ENIs, a.eni(nic, now))
+		s.ENIs = append(s.ENIs, k.eni(nic))
 	}
-	for _, nic := range a.view.enis {
+	for _, nic := range k.view.enis {
 		if nic.Index < 0 || hasENI(book, nic.ID) {
 			continue
 		}
-		if nic.Ours && nic.Token != "" && !a.mem.making(nic.Token) {
+		if nic.Ours && nic.Token != "" && !k.mem.making(nic.Token) {
 			// Attached, but its link is not on the node yet.
 			s.Pending = append(s.Pending, pool.Pending{Subnet: nic.Subnet, Slots: slots(nic, s.Families)})
 		} else if !nic.Ours {
 			s.Foreign++
 		}
 	}
-	for _, c := range a.mem.Creates {
+	for _, c := range k.mem.Creates {
 		s.Pending = append(s.Pending, pool.Pending{Subnet: c.Subnet, Slots: c.Slots})
 	}
-	for _, n := range a.view.subnets {
-		why, blocked := a.backoffs.refused(fullSubnet(n.ID), now)
-		whyNoNew, noNew := a.backoffs.refused(newENIsIn(n.ID), now)
-		s.Subnets = append(s.Subnets, pool.Subnet{ID: n.ID, Free: a.view.mayGive(n), New: n.New && a.view.takesNew(n),
+	for _, n := range k.view.subnets {
+		why, blocked := k.backoffs.refused(fullSubnet(n.ID), k.now)
+		whyNoNew, noNew := k.backoffs.refused(newENIsIn(n.ID), k.now)
+		s.Subnets = append(s.Subnets, pool.Subnet{ID: n.ID, Free: k.view.mayGive(n), New: n.New && k.view.takesNew(n),
 			Blocked: blocked, NoNew: noNew, Why: cmp.Or(why, whyNoNew)})
 	}
-	if why, refused := a.backoffs.refused(newENIsIn(""), now); refused {
+	if why, refused := k.backoffs.refused(newENIsIn(""), k.now); refused {
 		s.NoNew = cmp.Or(why, "the cloud refused lately")
 	}
 	return s
 }
 
-func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
-	have, known := a.view.eni(nic.ID)
-	_, unsure := a.mem.Unsure[nic.ID]
-	lost, unlinked := a.links.lost[nic.ID]
-	refused, noMore := a.backoffs.refused(assignsTo(nic.ID), now)
+func (k situation) eni(nic eni.Interface) pool.ENI {
+	have, known := k.view.eni(nic.ID)
+	_, unsure := k.mem.Unsure[nic.ID]
+	lost, unlinked := k.links.lost[nic.ID]
+	refused, noMore := k.backoffs.refused(assignsTo(nic.ID), k.now)
 	e := pool.ENI{ID: nic.ID, Index: nic.Index, Subnet: have.Subnet, Keep: !have.Ours, NoLink: unlinked, Device: lost.Device,
-		Busy:    !known || a.doubts.strays.has(nic.ID) || unsure,
+		Busy:    !known || k.doubts.strays.has(nic.ID) || unsure,
 		NoMore:  noMore,
 		Why:     refused,
-		Stays:   a.backoffs.active(releasesOf(nic.ID), now),
-		Leaving: a.mem.isLeaving(nic.ID),
+		Stays:   k.backoffs.active(releasesOf(nic.ID), k.now),
+		Leaving: k.mem.isLeaving(nic.ID),
 	}
-	if c := a.calls[eniKey(nic.ID)]; c != nil {
+	if c := k.desk.calls[eniKey(nic.ID)]; c != nil {
 		e.Busy = true
 		if c.op == "AssignAddresses" {
 			e.Coming = append(e.Coming, pool.Coming{Family: c.family, Count: c.count})
@@ -66,21 +89,40 @@ func (a *Agent) eni(nic eni.Interface, now time.Duration) pool.ENI {
 }
 
 // fill gives the ENIs of the snapshot their addresses.
-func (a *Agent) fill(s *pool.Snapshot, book *ipam.State, now time.Duration) {
-	at := a.view.places()
+func (k situation) fill(s *pool.Snapshot, book *ipam.State) {
+	at := k.view.places()
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
 		for _, line := range book.Addresses {
 			if line.ENI != e.Index {
 				continue
 			}
-			if since, free := book.FreeSince(&line, now); free {
+			if since, free := book.FreeSince(&line, k.now); free {
 				line.State, line.Since = eni.Free, since
 			}
-			missing := a.doubts.suspects.has(line.Addr) || at[line.Addr] != e.ID // a call has taken it since the last describe
-			e.Addresses = append(e.Addresses, pool.Address{Address: line, Committed: a.mem.Begun[line.Addr] || missing})
+			missing := k.doubts.suspects.has(line.Addr) || at[line.Addr] != e.ID // a call has taken it since the last describe
+			e.Addresses = append(e.Addresses, pool.Address{Address: line, Committed: k.mem.Begun[line.Addr] || missing})
 		}
 	}
+}
+
+// steps returns what to do so that the node has the target and what is wanted, and why it can't have all of that. there is how
+// many addresses each ENI of the snapshot has.
+func (k situation) steps(book *ipam.State, snap pool.Snapshot, there []int, wanted, target int) (steps []pool.Step, blockers []pool.Cause) {
+	conf, most := k.pool, max(target, wanted)
+	if k.exhausted {
+		conf.MaxAboveWatermark = 0 // what is beyond the target others need
+	}
+	if most != target || !pool.Settled(conf, snap, there, most) {
+		k.fill(&snap, book)
+		blockers = pool.Blockers(conf, snap, most)
+		snap.Needed = max(wanted, 1) // a node without any address is not ready for pods
+		steps = pool.Plan(conf, snap, target)
+		if k.pressed {
+			steps = slices.DeleteFunc(steps, func(s pool.Step) bool { return s.Spare })
+		}
+	}
+	return append(steps, vacate(book, snap, k.first, k.now)...), blockers
 }
 
 func hasENI(book *ipam.State, id string) bool {

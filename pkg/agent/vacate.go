@@ -16,9 +16,9 @@ import (
 // fullest block of the first ENI that has any, so that none would ever be free as a whole. The
 // cloud is asked once all of a block are on their way back. What others put on such an ENI is not
 // in the book, and what they held from before leaves it when they let it go (others.go).
-func (a *Agent) vacate(book *ipam.State, snap pool.Snapshot, now time.Duration) (steps []pool.Step) {
+func vacate(book *ipam.State, snap pool.Snapshot, first int, now time.Duration) (steps []pool.Step) {
 	for _, e := range snap.ENIs {
-		if e.Index >= a.firstIndex() || e.Busy || e.Leaving {
+		if e.Index >= first || e.Busy || e.Leaving {
 			continue
 		}
 		var free []netip.Addr
