@@ -11,18 +11,20 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/scale"
 	"pgregory.net/rapid"
 )
 
 // fairWithin is how long a node keeps more than its pods need and the spare while pods wait in
 // its subnet, at most: until it sees that the subnet is empty, and then up to five describes and
 // two for each of its steps down, for what one of them releases is seen before it is taken.
-func fairWithin(describe time.Duration) time.Duration { return describe*11/10 + 15*time.Minute }
+func fairWithin(describe time.Duration) time.Duration { return describe*3/2 + 15*time.Minute }
 
 // crowding is a change of how many pods a node has.
 type crowding struct {
 	node, pods int
 	wait       time.Duration
+	killed     bool // its agent is, in the middle of that time
 }
 
 // subnetwork is a subnet with nodes, and what happens to their pods.
@@ -30,6 +32,7 @@ type subnetwork struct {
 	nodes    int
 	bits     int // of the subnet
 	effort   bool
+	strategy scale.Strategy
 	lag      time.Duration // of describes
 	describe time.Duration
 	turns    []crowding
@@ -37,10 +40,10 @@ type subnetwork struct {
 
 func drawSubnetwork(t *rapid.T) subnetwork {
 	s := subnetwork{nodes: rapid.IntRange(2, 5).Draw(t, "nodes"), bits: rapid.SampledFrom([]int{25, 26, 27}).Draw(t, "bits"),
-		effort: rapid.Bool().Draw(t, "besteffort"), lag: time.Duration(rapid.IntRange(0, 9).Draw(t, "lag")) * time.Second, describe: rapid.SampledFrom([]time.Duration{time.Minute, 5 * time.Minute}).Draw(t, "describe")}
+		strategy: rapid.SampledFrom([]scale.Strategy{scale.Equation, scale.KPA}).Draw(t, "strategy"), effort: rapid.Bool().Draw(t, "besteffort"), lag: time.Duration(rapid.IntRange(0, 9).Draw(t, "lag")) * time.Second, describe: rapid.SampledFrom([]time.Duration{time.Minute, 5 * time.Minute}).Draw(t, "describe")}
 	s.turns = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) crowding {
 		return crowding{rapid.IntRange(0, s.nodes-1).Draw(t, "node"), rapid.IntRange(0, 45).Draw(t, "pods"),
-			time.Duration(rapid.SampledFrom([]int{1, 20, 200, 1500}).Draw(t, "seconds")) * time.Second}
+			time.Duration(rapid.SampledFrom([]int{1, 20, 200, 1500}).Draw(t, "seconds")) * time.Second, rapid.IntRange(0, 3).Draw(t, "killed") == 0}
 	}), 3, 10).Draw(t, "turns")
 	return s
 }
@@ -73,7 +76,7 @@ func (s subnetwork) play(t *testing.T) error {
 	w := newWorld(t, sim.Options{Lag: s.lag, Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", netip.PrefixFrom(netip.MustParseAddr("10.0.0.0"), s.bits).String()))
 	for i := range s.nodes {
 		n := w.addNode(testConfig(fmt.Sprint("n", i)), sim.Machine{Limits: eni.Limits{ENIs: 2, V4: 60}, Subnet: "subnet-a"})
-		n.conf.Cloud.Describe = s.describe
+		n.conf.Cloud.Describe, n.conf.Pool.Scale.Strategy = s.describe, s.strategy
 		if s.effort {
 			n.conf.Pool.Mode, n.conf.Pool.PreAllocate, n.conf.Pool.MaxAboveWatermark, n.conf.Pool.MinAllocate = pool.BestEffort, 3, 6, 10
 		}
@@ -86,15 +89,19 @@ func (s subnetwork) play(t *testing.T) error {
 		sleep(7 * time.Second)
 	}
 	f := fairness{w: w, within: fairWithin(s.describe), over: map[string]time.Duration{}}
-	for _, turn := range append(s.turns, crowding{0, 0, f.within}) {
+	for _, turn := range append(s.turns, crowding{0, 0, f.within, false}) {
 		if turn.wait < f.within {
 			w.nodes[turn.node].run(turn.pods)
 		}
-		for end := w.now() + turn.wait; w.now() < end; {
-			sleep(time.Second)
-			if err := f.look(); err != nil {
+		if turn.killed {
+			if err := f.pass(turn.wait / 2); err != nil {
 				return err
 			}
+			turn.wait -= turn.wait / 2
+			f.restart(w.nodes[turn.node])
+		}
+		if err := f.pass(turn.wait); err != nil {
+			return err
 		}
 	}
 	return w.check()
@@ -122,6 +129,25 @@ type fairness struct {
 	w      *world
 	within time.Duration
 	over   map[string]time.Duration
+}
+
+// pass lets that time pass.
+func (f *fairness) pass(d time.Duration) error {
+	for end := f.w.now() + d; f.w.now() < end; {
+		sleep(time.Second)
+		if err := f.look(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restart kills the node's agent and starts another one, which knows nothing of the subnet yet.
+func (f *fairness) restart(n *testNode) {
+	n.kill()
+	n.serial += 100
+	n.start(-1, false)
+	delete(f.over, n.name)
 }
 
 func (f *fairness) look() error {
@@ -164,7 +190,7 @@ func drawAlone(t *rapid.T) alone {
 	s := alone{has: rapid.IntRange(4, 14).Draw(t, "has"), refused: rapid.Bool().Draw(t, "refused"), effort: rapid.Bool().Draw(t, "besteffort"), lag: time.Duration(rapid.IntRange(0, 9).Draw(t, "lag")) * time.Second, describe: rapid.SampledFrom([]time.Duration{time.Minute, 5 * time.Minute}).Draw(t, "describe")}
 	s.turns = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) crowding {
 		return crowding{0, rapid.IntRange(0, s.has+3).Draw(t, "pods"),
-			time.Duration(rapid.SampledFrom([]int{1, 20, 200, 1500, 4000}).Draw(t, "seconds")) * time.Second}
+			time.Duration(rapid.SampledFrom([]int{1, 20, 200, 1500, 4000}).Draw(t, "seconds")) * time.Second, false}
 	}), 3, 10).Draw(t, "turns")
 	return s
 }
@@ -223,7 +249,7 @@ func (s alone) play(t *testing.T) error {
 	if n.total() != s.has {
 		return fmt.Errorf("it has %d addresses at first, want %d", n.total(), s.has)
 	}
-	for _, turn := range append(s.turns, crowding{0, 0, 2 * time.Hour}) {
+	for _, turn := range append(s.turns, crowding{0, 0, 2 * time.Hour, false}) {
 		n.run(turn.pods)
 		for end := w.now() + turn.wait; w.now() < end; {
 			sleep(time.Second)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
 )
 
 // offering is a node that offers what it has too many of 40 addresses, with 9 that it needs.
@@ -86,5 +88,24 @@ func TestAnOfferIsGoneWhenADescribeCanTell(t *testing.T) {
 	n.offered(2, 80*time.Second)
 	if got := at(2 * time.Minute); got != 20 {
 		t.Errorf("it keeps %d while one subnet tells nothing", got)
+	}
+}
+
+// What another node has released for pods that wait is no end of the shortage for a node that would
+// take nothing itself: it would keep what it has too many until it looked again by chance.
+func TestOneAddressOnItsWayToOthersEndsNoShortage(t *testing.T) {
+	v := view{subnets: []cloud.Subnet{{ID: "a", Free: 1}}}
+	s := scarcity{}
+	for at := range 5 {
+		s.sawEmpty(time.Duration(at)*eagerLook, 0, false, false)
+	}
+	seen := 5 * eagerLook
+	s.sawSome(seen)
+	if s.endIfRoom(v, "a", -3, seen+2*quiet); !s.full {
+		t.Error("the shortage is over when one address was seen once")
+	}
+	s.sawSome(seen + untaken)
+	if s.endIfRoom(v, "a", -3, seen+untaken); s.full {
+		t.Error("the shortage is not over when nobody took the address for long")
 	}
 }

@@ -29,7 +29,7 @@ type scarcity struct {
 	at      time.Duration // when it was last heard to have none
 	full    bool          // it is spared: it refused an address, or was empty for long enough
 	refused bool          // it refused one: this node itself lacks some
-	empty   int           // describes that showed none, with others between them for less than quiet
+	empty   int           // describes that showed none, with others between them for less than untaken
 	some    time.Duration // since when they show some, 0 if the newest did not
 	enough  int           // how many of those make it full: drawn, so that nodes don't act together
 	offer   offer         // what the node released for others
@@ -91,13 +91,13 @@ func (s *scarcity) sawEmpty(at time.Duration, jitter int, prefixes, hides bool) 
 // sawSome notes a describe that showed addresses, and tells whether that is news: then who was
 // refused some need not wait out its back-off. What another node released for those that wait
 // is there until one of them sees it: nothing more is released meanwhile, and if it is gone
-// within quiet, all that was seen of the subnet before still holds.
+// within untaken, all that was seen of the subnet before still holds.
 func (s *scarcity) sawSome(at time.Duration) (news bool) {
 	if news = s.some == 0 && s.empty > 0; s.some == 0 {
 		s.some = at
 	}
 	s.offer.lies(at - s.some)
-	if at-s.some >= quiet {
+	if at-s.some >= untaken {
 		s.empty = 0
 	}
 	return news
@@ -183,10 +183,15 @@ func (a *Agent) spareAddresses(o *scale.Observation, sizing scale.Config, s pool
 }
 
 // endIfRoom stops sparing a subnet that has been quiet and has room for all that the
-// node would take then.
+// node would take then. One that would take nothing finds room in the one address that another node
+// has released for pods that wait: it has to have seen some for longer.
 func (s *scarcity) endIfRoom(v view, id string, missing int, now time.Duration) {
 	n, known := v.subnet(id)
-	if now-s.at >= s.quiet && (!known || n.Free > max(0, missing) || v.hides(n)) {
+	hides := !known || v.hides(n)
+	if now-s.at < s.quiet || missing <= 0 && s.empty > 0 && !hides {
+		return
+	}
+	if hides || n.Free > max(0, missing) {
 		s.full, s.refused, s.empty, s.offer, s.ended = false, false, 0, offer{}, now
 	}
 }
