@@ -12,6 +12,13 @@ STEPS ?= 1000000
 FAULTS ?= 3
 PODS ?= 2
 CALLS ?= 60000
+# Most packages wait more than they compute: twice as many as there are cores run at once,
+# and those that take longest begin first.
+GO_TEST := go test -count=1 -p $(shell echo $$((2 * $$(nproc))))
+LONGEST := ./test/e2e ./test/explore ./pkg/agent ./pkg/cloud/aws ./pkg/cloud/bce ./pkg/simulate ./test ./test/cri
+# What runs no program with the race detector, and no goroutines of its own that matter: the
+# documents, and pods of a real containerd, whose programs are as they are shipped.
+WITHOUT_RACE := ./test ./test/cri ./scripts/image
 # What only root's tests need: nodes with a real containerd, the node's own programs.
 ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
@@ -38,11 +45,16 @@ demo: build tools ## two nodes, agents, a burst of pods on a simulated VPC; KEEP
 
 test: build tools previous ## all tests
 	@scripts/deps.sh test $(ROOT)
-	go test -count=1 -timeout 30m ./...
+	$(GO_TEST) -timeout 30m $(LONGEST) ./...
 
-race: build tools previous ## all tests with the race detector
+# Of what make test runs whole, this has a share where it is long and shows no more of how
+# goroutines meet: the walk through all that can happen has one fault in place of two,
+# random simulations of agents have a fifth of their seeds, simulations of clusters, in
+# which one goroutine computes, run briefly, and of the end-to-end tests those run that
+# have an agent.
+race: build tools previous ## tests with the race detector
 	@scripts/deps.sh test race $(ROOT)
-	go test -race -count=1 -timeout 40m ./...
+	$(GO_TEST) -race -vet=off -timeout 40m $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(WITHOUT_RACE))")
 
 soak: build ## the agent's random simulation for STEPS (1000000), histories of real processes for CALLS (60000), the agent killed at each system call of a tick; a failing seed is printed
 	go test ./pkg/agent -count=1 -timeout 0 -run NothingIsLost -soak.steps=$(STEPS)

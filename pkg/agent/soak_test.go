@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	soakSteps = flag.Int("soak.steps", 100_000, "steps of the random simulation, over all seeds")
+	soakSteps = flag.Int("soak.steps", fewSteps, "steps of the random simulation, over all seeds")
 	soakSeed  = flag.Uint64("soak.seed", 0, "replay this seed alone; 0 runs seeds from 1 on")
 )
 

@@ -70,6 +70,7 @@ type node struct {
 // it has the routing map only, where it needs one: no pod of a secondary ENI starts without.
 func newNode(t testing.TB, s ipam.Settings, perENI ...int) *node {
 	t.Helper()
+	needNoAgent(t)
 	nettest.Need(t)
 	n := &node{t: t, Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}}
 	if s.MarkMask == 0 {
@@ -101,6 +102,16 @@ func newNode(t testing.TB, s ipam.Settings, perENI ...int) *node {
 		n.filterPackets()
 	}
 	return n
+}
+
+// needNoAgent leaves out a test that runs no agent where agents are what is looked at: of
+// the programs only the agent is built with the race detector, and it alone does several
+// things at once.
+func needNoAgent(t testing.TB) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("it runs no program with the race detector, and runs without")
+	}
 }
 
 // nothingLeft is what holds after every test once its pods are gone.
