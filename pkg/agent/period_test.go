@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,22 +127,50 @@ func TestPeriodsOfDescribes(t *testing.T) {
 // shortage refuses the describes that begin within it for their rate.
 type shortage struct {
 	driver.Driver
+	mu      sync.Mutex // of all below: calls have goroutines of their own
 	until   time.Time
 	refused int
 	passed  []time.Time
 }
 
 func (d *shortage) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
-	if time.Now().Before(d.until) {
-		d.refused++
+	if d.refuses() {
 		return nil, &driver.Error{Kind: cloud.ErrThrottled, Detail: "RequestLimitExceeded"}
 	}
-	d.passed = append(d.passed, time.Now())
 	return d.Driver.Interfaces(ctx, f)
+}
+
+// refuses notes a describe, and tells whether it is refused.
+func (d *shortage) refuses() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	if now.Before(d.until) {
+		d.refused++
+		return true
+	}
+	d.passed = append(d.passed, now)
+	return false
+}
+
+// count returns how many describes were refused.
+func (d *shortage) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.refused
+}
+
+// lasts lets describes be refused until then.
+func (d *shortage) lasts(until time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.until = until
 }
 
 // apart is the longest time between two describes that passed after some time.
 func (d *shortage) apart(after time.Time) (longest time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	last := after
 	for _, at := range d.passed {
 		if at.After(after) {
@@ -176,19 +205,21 @@ func TestAShortageOfDescribesIsForgottenInProportion(t *testing.T) {
 				}
 				pass(120)
 				const short = 15 * time.Minute
-				d.until = time.Now().Add(short)
+				until := time.Now().Add(short)
+				d.lasts(until)
 				pass(15)
-				for d.until = d.until.Add(short); d.refused < 4 && time.Now().Before(d.until); { // four at least
+				until = until.Add(short)
+				for d.lasts(until); d.count() < 4 && time.Now().Before(until); { // four at least
 					pass(1)
 				}
-				d.until = time.Time{}
+				d.lasts(time.Time{})
 				ended := time.Now()
 				if pass(10); !churns {
 					pass(110)
 					ended = time.Now()
 				}
-				if pass(240); d.refused < 4 || d.apart(ended) > 12*time.Minute {
-					t.Errorf("after %d refusals in 15 to 30 minutes the node describes each %s", d.refused, d.apart(ended))
+				if pass(240); d.count() < 4 || d.apart(ended) > 12*time.Minute {
+					t.Errorf("after %d refusals in 15 to 30 minutes the node describes each %s", d.count(), d.apart(ended))
 				}
 			})
 		})
