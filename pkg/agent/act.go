@@ -16,6 +16,15 @@ import (
 // act does a step, or begins it. A step that may not begin now is planned again
 // by the next tick.
 func (a *Agent) act(ctx context.Context, s pool.Step, now time.Duration) (err error) {
+	if a.mem.isLeaving(s.ENI) {
+		if s.Do == pool.Release || s.Do == pool.Delete {
+			return nil // giveBack goes on with it
+		}
+		if err := a.keepENI(s.ENI); err != nil {
+			a.Events.Step(s.Do.String(), "failed")
+			return fmt.Errorf("%s: %w", s.Do, err)
+		}
+	}
 	done := false
 	switch s.Do {
 	case pool.Restore:

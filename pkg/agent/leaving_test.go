@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,4 +120,55 @@ func TestReleasesEndWithTheENIThatTheyWereOn(t *testing.T) {
 			t.Errorf("the memory has releases of what is gone: %v", left)
 		}
 	})
+}
+
+// Before the cloud is asked to delete an ENI, pods come that need its addresses. As long as the
+// deletion is held up they get them: the cloud has not heard of it.
+func TestAnENIWhoseDeletionIsHeldUpServesPodsThatCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, eni.Limits{ENIs: 2, V4: 17, V6: 17}, nil)
+		defer n.stop()
+		for range 30 {
+			_ = n.add()
+		}
+		n.all(t, time.Minute)
+		hold := func(err error) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.syncErr = err
+		}
+		hold(errors.New("the kernel is busy"))
+		for _, k := range n.keys() {
+			n.del(k)
+		}
+		for !n.isLeaving() {
+			if sleep(100 * time.Millisecond); w.now() > 3*time.Hour {
+				t.Fatal("no ENI is deleted")
+			}
+		}
+		sleep(time.Minute)
+		for range 30 {
+			_ = n.add()
+		}
+		for left, began := n.retry(), w.now(); left > 0; left = n.retry() {
+			if sleep(100 * time.Millisecond); w.now() > began+time.Second {
+				t.Fatalf("%d pods wait for addresses of an ENI that nobody deletes", left)
+			}
+		}
+		if n.isLeaving() {
+			t.Error("the next agent would go on with the deletion")
+		}
+		hold(nil)
+		sleep(time.Hour)
+		if err := w.check(); err != nil || len(n.attached()) != 2 {
+			t.Errorf("%d ENIs, %v", len(n.attached()), err)
+		}
+	})
+}
+
+// isLeaving tells whether the agent has written down that it deletes an ENI.
+func (n *testNode) isLeaving() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Contains(string(n.memory), `"leaving"`)
 }

@@ -169,3 +169,57 @@ func TestAfterARebootPeopleAreToldOfWhatIsLeftOnAPrimaryENIThatGetsNone(t *testi
 		}
 	})
 }
+
+// The agent takes over another first ENI for pods while it runs. What is free on the node's own ENI goes
+// back, no pod that comes gets any of it, and those that run there keep theirs until they end.
+func TestAReloadTakesTheNodesOwnENIOutOfService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, large, nil)
+		defer n.stop()
+		for range 10 {
+			_ = n.add()
+		}
+		n.all(t, time.Minute)
+		onPrimary := func() (used, other int) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			for _, line := range n.book.Addresses {
+				if line.ENI == 0 && line.State == eni.Used {
+					used++
+				} else if line.ENI == 0 && line.State != eni.Releasing {
+					other++
+				}
+			}
+			return used, other
+		}
+		conf := n.conf
+		conf.Pool.FirstENI = 1
+		n.life.reload <- conf
+		if sleep(time.Second); n.total() == 0 {
+			t.Fatal("no addresses")
+		}
+		if used, other := onPrimary(); used != 10 || other != 0 {
+			t.Errorf("a second later the node's own ENI has %d addresses of pods and %d in service, want 10 and 0", used, other)
+		}
+		for range 5 {
+			_ = n.add()
+		}
+		n.all(t, time.Minute)
+		if used, other := onPrimary(); used != 10 || other != 0 {
+			t.Errorf("with 5 pods more it has %d addresses of pods and %d in service, want 10 and 0", used, other)
+		}
+		for _, k := range n.keys()[:10] {
+			n.del(k)
+		}
+		sleep(2 * time.Minute) // they cool down
+		if used, other := onPrimary(); used != 0 || other != 0 {
+			t.Errorf("when its pods are gone it has %d addresses of pods and %d in service", used, other)
+		}
+		if on := len(n.attached()[0].Addresses); on != 0 {
+			t.Errorf("the cloud has %d addresses on the node's own ENI", on)
+		}
+		if err := w.check(); err != nil {
+			t.Error(err)
+		}
+	})
+}

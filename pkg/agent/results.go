@@ -224,7 +224,7 @@ func (a *Agent) left(r result, now time.Duration) {
 		a.mem.Leaving[r.id] = true
 		delete(a.doubts.unheard, r.id)
 	case !a.mem.Leaving[r.id]:
-		a.keepENI(r.id)
+		_ = a.keepENI(r.id) // the tick's own write of the memory tells why it fails
 	default:
 		if a.doubts.unheard.has(r.id) {
 			a.againAt = max(now, a.heardBy(r.id))
@@ -233,16 +233,17 @@ func (a *Agent) left(r result, now time.Duration) {
 	a.unsaved = true
 }
 
-// keepENI ends the intent to delete an ENI that the cloud has refused to delete. As the
-// intent itself that is written down first: the next tick may make the ENI's addresses free
+// keepENI ends the intent to delete an ENI that the cloud has refused to delete, or was not asked to. As
+// the intent itself that is written down first: the next tick may make the ENI's addresses free
 // in the node cache before it writes the memory, and an agent that starts from a memory
 // with the intent takes the ENI from under the pods that have them. While it can't be
-// written the ENI goes on being deleted; the tick's own write of the memory tells why.
-func (a *Agent) keepENI(id string) {
+// written the ENI goes on being deleted.
+func (a *Agent) keepENI(id string) error {
 	delete(a.mem.Leaving, id)
-	if a.remember() != nil {
+	if err := a.remember(); err != nil {
 		a.mem.Leaving[id] = false
-		return
+		return err
 	}
 	a.unsynced = true // the kernel needs it again
+	return nil
 }

@@ -77,7 +77,7 @@ func (k situation) eni(nic eni.Interface) pool.ENI {
 		NoMore:  noMore,
 		Why:     refused,
 		Stays:   k.backoffs.active(releasesOf(nic.ID), k.now),
-		Leaving: k.mem.isLeaving(nic.ID),
+		Leaving: k.mem.isLeaving(nic.ID) && !k.mayKeep(nic.ID),
 	}
 	if c := k.desk.calls[eniKey(nic.ID)]; c != nil {
 		e.Busy = true
@@ -86,6 +86,12 @@ func (k situation) eni(nic eni.Interface) pool.ENI {
 		}
 	}
 	return e
+}
+
+// mayKeep tells whether the deletion of an ENI can be taken back: the cloud has not heard of it.
+func (k situation) mayKeep(id string) bool {
+	heard, leaving := k.mem.Leaving[id]
+	return leaving && !heard && k.desk.calls[eniKey(id)] == nil
 }
 
 // fill gives the ENIs of the snapshot their addresses.

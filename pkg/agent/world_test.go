@@ -114,6 +114,7 @@ type life struct {
 	began  time.Duration // since boot
 	agent  *Agent
 	wake   chan struct{}
+	reload chan agentconf.Config
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
@@ -174,12 +175,12 @@ func (n *testNode) start(killAt int, before bool) *life {
 // startUntil is start with effects that are counted from when a request has returned.
 func (n *testNode) startUntil(killAt int, before bool, after string) *life {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &life{killAt: killAt, before: before, after: after, began: n.w.now(), wake: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{})}
+	l := &life{killAt: killAt, before: before, after: after, began: n.w.now(), wake: make(chan struct{}, 1), reload: make(chan agentconf.Config), cancel: cancel, ended: make(chan struct{})}
 	n.life = l
 	l.agent = n.agent(l, n.w.log.With("node", n.name))
 	go func() {
 		defer close(l.ended)
-		_ = l.agent.Run(ctx, l.wake, nil) // what goes wrong shows in the world
+		_ = l.agent.Run(ctx, l.wake, l.reload) // what goes wrong shows in the world
 	}()
 	return l
 }
