@@ -170,6 +170,7 @@ func New(conf agentconf.Config, p Parts) *Agent {
 		a.Disturbance = func() string { return "" }
 	}
 	a.recall()
+	a.spreadFirst()
 	return a
 }
 
@@ -180,6 +181,9 @@ func (a *Agent) Reload(conf agentconf.Config) {
 	a.conf = conf
 	a.limit(conf)
 	a.keepMode()
+	if !a.view.known {
+		a.describeAt = 0 // what has changed may need the cloud
+	}
 	// What the new periods make due is due at once.
 	a.atMost(a.Now(), conf.DescribeEvery(), conf.Resync)
 }

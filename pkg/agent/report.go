@@ -40,10 +40,13 @@ func (a *Agent) report(now time.Duration) {
 	if s.Held = nil; a.book != nil {
 		s.Held = heldLines(a.book)
 	}
+	if a.book != nil && a.waits(now) { // as the agent before left it
+		s.ENIs, s.Target = len(a.book.ENIs), a.mem.Scale.Target
+	}
 	a.tellFights(now)
 	a.tellOutsideVPC()
 	a.tellCauses(now)
-	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && a.view.known
+	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && (a.view.known || a.waits(now))
 	s.Watched, s.Synced, s.Pods = a.demand.watched, a.demand.synced, a.demand.pods
 	if a.FastPath != nil {
 		fast := a.FastPath()

@@ -85,6 +85,7 @@ func (a *Agent) stop(ctx context.Context) error {
 
 // Once ticks until nothing is left to do and returns what is still wrong then.
 func (a *Agent) Once(ctx context.Context) error {
+	a.describeAt = 0 // somebody waits for it
 	for {
 		before := a.steps
 		due := time.NewTimer(min(a.Tick(ctx), time.Second))

@@ -38,7 +38,7 @@ func (r reasons) ranked() (list []pool.Cause) {
 		c := r.backoffs.because(about)
 		c.Words = "cloud: " + r.backoffs[about].why()
 		list = append(list, c)
-	} else if !r.view.known {
+	} else if !r.view.known && !r.waits {
 		list = append(list, pool.Cause{Kind: pool.UnderWay, Words: "cloud has not answered yet"})
 	}
 	if r.cache != "" {

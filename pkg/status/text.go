@@ -40,7 +40,11 @@ func (s Status) Lines(now time.Time, p Process) []string {
 	if s.Watched && !s.Synced {
 		l.add("pods", "not known, the API server has not told them yet: no address goes back")
 	}
-	l.add("limits", "%d slots, %d of %d ENIs, %s", s.Most, s.ENIs, s.ENILimit, s.pods())
+	if s.ENILimit == 0 && s.ENIs > 0 {
+		l.add("limits", "? slots, %d of ? ENIs, %s; the cloud was not asked since the agent was started", s.ENIs, s.pods())
+	} else {
+		l.add("limits", "%d slots, %d of %d ENIs, %s", s.Most, s.ENIs, s.ENILimit, s.pods())
+	}
 	if c := s.Health.Capacity; s.Health.Reason != "" && c >= 0 && c < s.Most {
 		l.add("capacity", "%d pods, as long as there are no more addresses", c)
 	}

@@ -41,6 +41,8 @@ func TestAStatusIsToldInLines(t *testing.T) {
 		fought.Undone = append(fought.Undone, Undone{Change: change, Times: 148, First: noon.Add(-160 * time.Second), Last: noon, Who: "a second agent"})
 	}
 	fought.Problem = fought.Undone[0].String()
+	unasked := example()
+	unasked.Most, unasked.ENILimit = 0, 0
 	bare := Status{Written: noon, Mode: "burstable", Strategy: "equation"}
 	for _, tt := range []struct {
 		name string
@@ -128,6 +130,11 @@ limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 agent:	not ready, mode burstable, heard now
 demand:	0, need 0, target 0
 limits:	0 slots, 0 of 0 ENIs, 0 pods
+`},
+		{"the agent was started again, and nothing needs the cloud yet", unasked, 4 * time.Second, `
+agent:	ready, mode batch by equation, heard 4s ago
+demand:	36, need 48, target 48: up
+limits:	? slots, 1 of ? ENIs, 110 pods (default); the cloud was not asked since the agent was started
 `},
 		{"it can be late for a while", bare, 3 * time.Minute, `
 agent:	not ready, mode burstable, heard 3m0s ago

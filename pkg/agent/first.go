@@ -1,0 +1,51 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// spreadFirst puts off the first describe of an agent that is started again: agents of a shared
+// account that are restarted together, as by a rollout, would take all that it has for minutes.
+func (a *Agent) spreadFirst() {
+	most := min(a.conf.DescribeQuiet(), spareLook)
+	if most > 0 && a.mem.Scale != nil && !a.unsaved { // the memory is of this boot, and of the node's mode
+		a.describeAt = a.Now() + time.Duration(a.Rand.Int64N(int64(most)))
+	}
+}
+
+// canWait tells whether nothing needs the cloud before the first describe is due: the node cache is
+// as the agent before has left it, nothing that it began is under way, and pods need no more than it knew.
+func (a *Agent) canWait(ctx context.Context, now time.Duration) bool {
+	m := &a.mem
+	tried := a.backoffs[of(looks)].times > 0
+	if m.Scale == nil || m.Health.Faulty || tried || a.urgent || len(m.Creates)+len(m.Begun)+len(m.Leaving)+len(m.Unsure) > 0 {
+		return false
+	}
+	book, err := a.read(ctx)
+	if err != nil || len(book.Damaged) > 0 || !a.settled(book) {
+		return false
+	}
+	h, err := a.listen(now)
+	d, _ := demandOf(book, h, a.firstIndex(), now, a.known)
+	return err == nil && d.wanted <= m.Scale.Demand && d.unserved() <= d.free && m.Scale.Target <= d.owned
+}
+
+// settled tells whether the book has the configuration's settings, and nothing in it is on its way back or
+// was taken away.
+func (a *Agent) settled(book *ipam.State) bool {
+	want := a.settings()
+	want.V4Block, want.V6Block = book.Settings.V4Block, book.Settings.V6Block // the cloud tells
+	return sameSettings(want, book.Settings) && !slices.ContainsFunc(book.Addresses, func(line eni.Address) bool {
+		return line.State == eni.Releasing || line.Lost
+	})
+}
+
+// waits tells whether the first describe is put off.
+func (a *Agent) waits(now time.Duration) bool {
+	return !a.view.known && now < a.describeAt && a.calls[object{}] == nil && a.backoffs[of(looks)].times == 0
+}
