@@ -30,7 +30,7 @@ func TestOfAnENIThatSomebodyHasDeletedNothingIsKept(t *testing.T) {
 					must(t, w.Detach(i.ID))
 					must(t, w.Update(func(tx *sim.Tx) error { return tx.Delete(i.ID) }))
 					ids = append(ids, i.ID)
-					for range 16 {
+					for range 32 { // twice as long as between questions for ENIs that are attached nowhere, on average
 						time.Sleep(5 * time.Minute)
 						shows(t, n, 1)
 					}
