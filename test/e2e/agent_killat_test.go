@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,8 +15,8 @@ var killer = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if out, err := exec.Command("go", "build", "-o", file, "./killat").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build killat: %w\n%s", err, out)
+	if err := build("go", "build", "-o", file, "./killat"); err != nil {
+		return "", err
 	}
 	return file, nil
 })
