@@ -47,8 +47,8 @@ The agent in a cluster is the same process with a kubeconfig, and a real API ser
 of the node and 250 of another one, each some kilobytes large. Its memory when idle is the median of half a minute, after an
 hour's worth of comparisons. Most of it are pages of the program's file, which the kernel takes back when it needs them. The
 agent that keeps the fast path has the key fastPath set to auto and is otherwise the same; where no bpf file system can be mounted it is left out.
-What the idle agent does is counted for four minutes when nothing has happened for as long, with the default configuration; it
-describes each minute, and compares everything once in that time.
+What the idle agent does is counted for four minutes when nothing has happened for as long, with the default configuration of a
+real cloud, where describes are 5 minutes apart at least; it compares everything once in that time.
 
 Where 40 pods are bound at once what the API server says reaches the node when the last of them is bound, and time counts
 from then until the agent has 48 addresses, which the equation wants; the plugin is called for the first pod at once, and for

@@ -52,6 +52,8 @@ type clusterNode struct {
 	api   *kube.Cluster
 	keys  string // of the agent's configuration, on top
 
+	describe string // the agent's cloud.describe
+
 	closed *sync.RWMutex // as long as it is locked nothing of the API server reaches the node
 }
 
@@ -69,6 +71,7 @@ func (c clusterNode) full(fn func(*agentNode)) {
 	defer func() { c.must(cloud.close()) }()
 	n, err := cloud.newAgentNode(c.bench, strategies[0])
 	c.must(err)
+	n.describe = c.describe
 	stop := c.relay(n.space)
 	defer stop()
 	c.addNode(n.name)

@@ -69,6 +69,8 @@ type agentNode struct {
 	// Of a node of a cluster: what its configuration says more, and its pods' UIDs.
 	keys string
 	uids []string
+
+	describe string // cloud.describe, "" for that of the simulated cloud: as often as resync
 }
 
 // newAgentNode adds a node to the VPC, in a subnet of its own.
@@ -96,8 +98,12 @@ func (c *simulated) newAgentNode(b *bench, strategy string) (*agentNode, error) 
 // configure writes the agent's configuration, or a new one that it takes over, with
 // more keys.
 func (n *agentNode) configure(more string) error {
-	text := fmt.Sprintf("node: %s\ncache: %s\nstate: %s/agent.json\nvpcCIDRs: [%s]\ncloud: {endpoint: \"unix://%s\"}\n"+
-		"pool: {strategy: %s}\nmaxPods: 320\n%s%s", n.name, n.cache, n.folder, vpc, n.cloud.socket, n.strategy, n.keys, more)
+	describe := ""
+	if n.describe != "" {
+		describe = ", describe: " + n.describe
+	}
+	text := fmt.Sprintf("node: %s\ncache: %s\nstate: %s/agent.json\nvpcCIDRs: [%s]\ncloud: {endpoint: \"unix://%s\"%s}\n"+
+		"pool: {strategy: %s}\nmaxPods: 320\n%s%s", n.name, n.cache, n.folder, vpc, n.cloud.socket, describe, n.strategy, n.keys, more)
 	next := n.config() + ".new"
 	return errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Rename(next, n.config()))
 }

@@ -22,7 +22,7 @@ func BenchmarkAgentAtRest(b *testing.B) {
 	kube.Need(b)
 	b.Run(plainAgent, func(b *testing.B) {
 		for b.Loop() {
-			c := clusterNode{B: b, bench: &bench{bin: programs(programsFolder)}, api: kube.Start(b, kube.Options{})}
+			c := clusterNode{B: b, bench: &bench{bin: programs(programsFolder)}, api: kube.Start(b, kube.Options{}), describe: realDescribe}
 			c.full(c.rest)
 		}
 	})
