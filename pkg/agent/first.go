@@ -2,20 +2,31 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/pool"
 )
 
 // spreadFirst puts off the first describe of an agent that is started again: agents of a shared
 // account that are restarted together, as by a rollout, would take all that it has for minutes.
 func (a *Agent) spreadFirst() {
 	most := min(a.conf.DescribeQuiet(), spareLook)
-	if most > 0 && a.mem.Scale != nil && !a.unsaved { // the memory is of this boot, and of the node's mode
+	if most > 0 && a.mem.Scale != nil && a.mem.Sizes == sizesOf(a.conf.Pool) {
 		a.describeAt = a.Now() + time.Duration(a.Rand.Int64N(int64(most)))
 	}
+}
+
+// sizesOf names what of a configuration decides how many addresses a node has: with other sizes a node
+// may need others than the agent before has left, and asks the cloud at once.
+func sizesOf(c pool.Config) string {
+	sum := fnv.New32a()
+	fmt.Fprintf(sum, "%+v", c)
+	return fmt.Sprintf("%08x", sum.Sum32())
 }
 
 // canWait tells whether nothing needs the cloud before the first describe is due: the node cache is

@@ -78,7 +78,7 @@ func TestAgentsThatAreRestartedTogetherDoNotEmptyTheAccount(t *testing.T) {
 		}
 		sleep(5 * time.Second)
 		for _, n := range w.nodes {
-			if st := n.status(); !st.Ready || st.Problem != "" || st.ENIs != 1 || st.Target != 16 {
+			if st := n.status(); !st.Ready || st.Problem != "" || st.ENIs != 1 || st.Need != 16 || st.Target != 16 {
 				t.Fatalf("%s is not ready: %+v", n.name, st)
 			}
 		}
@@ -126,6 +126,7 @@ func TestTheFirstDescribeComesAtOnceWhereItIsNeeded(t *testing.T) {
 		"a lost address":             func(n *testNode) { n.book.Lose(n.inState(eni.Used)[:1], n.w.now()) },
 		"other settings":             func(n *testNode) { n.conf.Settings.SNAT = !n.conf.Settings.SNAT },
 		"pods that wait":             func(n *testNode) { n.addMany(20) },
+		"another size":               func(n *testNode) { n.conf.Pool.Scale.MinFree++ },
 		"another mode":               func(n *testNode) { n.conf.Pool.Mode = pool.BestEffort },
 		"more pods":                  func(n *testNode) { n.addMany(1) },
 	} {

@@ -26,6 +26,7 @@ type Store interface {
 type memory struct {
 	Mode    string        `json:"mode"` // the node's since its first start
 	Scale   *scale.State  `json:"scale,omitempty"`
+	Sizes   string        `json:"sizes,omitempty"` // what of the configuration Scale was made with; see sizesOf
 	Health  *health.State `json:"health,omitempty"`
 	Creates []create      `json:"creates,omitempty"`
 	// Notes are the cloud's, of what a describe of the next process may still show.
@@ -134,6 +135,9 @@ func (a *Agent) keepMode() {
 // fails.
 func (a *Agent) remember() error {
 	a.mem.Notes = a.Cloud.Notes()
+	if a.sized {
+		a.mem.Sizes = sizesOf(a.conf.Pool)
+	}
 	text, err := json.Marshal(a.mem)
 	if err == nil {
 		err = a.Memory.Save(text)

@@ -41,7 +41,7 @@ func (a *Agent) report(now time.Duration) {
 		s.Held = heldLines(a.book)
 	}
 	if a.book != nil && a.waits(now) { // as the agent before left it
-		s.ENIs, s.Target = len(a.book.ENIs), a.mem.Scale.Target
+		s.ENIs, s.Need, s.Target = len(a.book.ENIs), a.mem.Scale.Target, a.mem.Scale.Target
 	}
 	a.tellFights(now)
 	a.tellOutsideVPC()

@@ -41,7 +41,7 @@ func (s Status) Lines(now time.Time, p Process) []string {
 		l.add("pods", "not known, the API server has not told them yet: no address goes back")
 	}
 	if s.ENILimit == 0 && s.ENIs > 0 {
-		l.add("limits", "? slots, %d of ? ENIs, %s; the cloud was not asked since the agent was started", s.ENIs, s.pods())
+		l.add("limits", "? slots, %d of ? ENIs, %s; the cloud was not asked since the agent was started, nothing needs it yet", s.ENIs, s.pods())
 	} else {
 		l.add("limits", "%d slots, %d of %d ENIs, %s", s.Most, s.ENIs, s.ENILimit, s.pods())
 	}

@@ -134,7 +134,7 @@ limits:	0 slots, 0 of 0 ENIs, 0 pods
 		{"the agent was started again, and nothing needs the cloud yet", unasked, 4 * time.Second, `
 agent:	ready, mode batch by equation, heard 4s ago
 demand:	36, need 48, target 48: up
-limits:	? slots, 1 of ? ENIs, 110 pods (default); the cloud was not asked since the agent was started
+limits:	? slots, 1 of ? ENIs, 110 pods (default); the cloud was not asked since the agent was started, nothing needs it yet
 `},
 		{"it can be late for a while", bare, 3 * time.Minute, `
 agent:	not ready, mode burstable, heard 3m0s ago
