@@ -118,6 +118,14 @@ func TestTheAgentPutsBackWhatOthersRemoveFromTheKernel(t *testing.T) {
 	}
 }
 
+// slow tells whether a call of the plugin took so long that an agent may take what it has half
+// done for a fault: a busy machine stopped it between two of its changes.
+func slow(call func()) bool {
+	began := time.Now()
+	call()
+	return time.Since(began) > 80*time.Millisecond
+}
+
 // Pods that come and go while the agent compares the kernel with the cache are no
 // fault that it repairs.
 func TestPodsThatComeAndGoAreNoFaultOfTheKernel(t *testing.T) {
@@ -130,15 +138,26 @@ func TestPodsThatComeAndGoAreNoFaultOfTheKernel(t *testing.T) {
 			s.poolOf(4)
 			s.add("a", "b") // all others are on ENI 1
 			s.tickAfter()
-			before := strings.Count(agent.said(), "kernel repaired")
-			for i := range 60 {
+			repairs := func() int { return strings.Count(agent.said(), "kernel repaired") }
+			before, late := repairs(), false
+			for i, quick := 0, 0; quick < 60 && i < 120; i++ {
 				id := fmt.Sprintf("pod%d", i%2)
-				s.must(s.try("ADD", id, 5*time.Second))
+				was := late
+				late = slow(func() { s.must(s.try("ADD", id, 5*time.Second)) })
 				s.reach(internet4, id)
-				s.must(s.try("DEL", id, 0))
+				late = slow(func() { s.must(s.try("DEL", id, 0)) }) || late
+				if was || late {
+					before = repairs()
+				} else {
+					quick++
+				}
+				if n := repairs() - before; n > 0 {
+					t.Fatalf("%d repairs in round %d", n, i)
+				}
 			}
-			if n := strings.Count(agent.said(), "kernel repaired") - before; n > 0 {
-				t.Errorf("%d repairs", n)
+			s.tickAfter()
+			if n := repairs() - before; n > 0 && !late {
+				t.Errorf("%d repairs after the last round", n)
 			}
 		})
 	}
