@@ -12,11 +12,17 @@ import (
 	"github.com/enipool/enipool/pkg/pool"
 )
 
+// seenKept is how old the time of the last describe in the memory may be: an agent that is killed
+// leaves no newer one, and each is a write.
+const seenKept = 20 * time.Minute
+
 // spreadFirst puts off the first describe of an agent that is started again: agents of a shared
 // account that are restarted together, as by a rollout, would take all that it has for minutes.
+// Where the last describe is older than that of any agent that runs, what the cloud took away
+// meanwhile may go to a pod with each ADD: it does not wait.
 func (a *Agent) spreadFirst() {
 	most := min(a.conf.DescribeQuiet(), spareLook)
-	if most > 0 && a.mem.Scale != nil && a.mem.Sizes == sizesOf(a.conf.Pool) {
+	if m := &a.mem; most > 0 && m.Scale != nil && m.Sizes == sizesOf(a.conf.Pool) && a.Now()-m.Seen < longestPeriod {
 		a.describeAt = a.Now() + time.Duration(a.Rand.Int64N(int64(most)))
 	}
 }

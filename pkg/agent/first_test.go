@@ -159,6 +159,43 @@ func TestTheFirstDescribeComesAtOnceWhereItIsNeeded(t *testing.T) {
 	}
 }
 
+// While no agent ran nobody saw what the cloud took away: the next one looks before pods get it, whether the one
+// before was stopped or killed.
+func TestAnAgentThatWasAwayForLongDescribesAtOnce(t *testing.T) {
+	for name, end := range map[string]func(*testNode){"stopped": (*testNode).stop, "killed": (*testNode).kill} {
+		for _, away := range []time.Duration{10 * time.Minute, 3 * time.Hour} {
+			t.Run(fmt.Sprint(name, " for ", away), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w, n := one(t, large, func(n *testNode) { n.conf.Cloud.Describe = 5 * time.Minute })
+					n.addMany(3)
+					sleep(5 * time.Hour)
+					end(n)
+					sleep(away)
+					long := away > longestPeriod
+					before := w.calls()["Interfaces"]
+					if long {
+						for _, a := range n.inState(eni.Free) {
+							if err := w.account.TakeAway(a); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+					n.start(-1, false)
+					defer n.stop()
+					sleep(2 * time.Second)
+					if described := w.calls()["Interfaces"] > before; described != long {
+						t.Errorf("it has described: %t", described)
+					}
+					n.addMany(5)
+					if err := w.check(); err != nil {
+						t.Error(err)
+					}
+				})
+			})
+		}
+	}
+}
+
 // A first describe that fails is made again as soon as any.
 func TestAFirstDescribeThatFailsIsNotPutOffAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

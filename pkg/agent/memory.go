@@ -38,6 +38,8 @@ type memory struct {
 	Leaving map[string]bool `json:"leaving,omitempty"`
 	// Unsure are ENIs of which a call may still have an effect, since when.
 	Unsure map[string]time.Duration `json:"unsure,omitempty"`
+	// Seen is when the last describe was asked for, or a while before: see first.go.
+	Seen time.Duration `json:"seen,omitempty"`
 }
 
 // record is the memory with what of it is written down.
@@ -137,6 +139,9 @@ func (a *Agent) remember() error {
 	a.mem.Notes = a.Cloud.Notes()
 	if a.sized {
 		a.mem.Sizes = sizesOf(a.conf.Pool)
+	}
+	if a.view.known && a.conf.DescribeQuiet() > 0 {
+		a.mem.Seen = a.view.start
 	}
 	text, err := json.Marshal(a.mem)
 	if err == nil {

@@ -85,6 +85,7 @@ func (a *Agent) seen(d described) {
 	a.mem.forget(d.start, a.conf.Settle)
 	a.doubts.leaks = a.doubts.leaks.still(a.view.leaked(&a.mem), d.start)
 	a.sightDue = true
+	a.unsaved = a.unsaved || a.conf.DescribeQuiet() > 0 && d.start-a.mem.Seen >= seenKept
 	a.forgetAdoptions()
 	a.clearUnheard(d)
 	if !d.partial {
