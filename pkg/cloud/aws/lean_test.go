@@ -134,14 +134,14 @@ func TestENIsThatAreAttachedNowhereAreAskedForWhereThereMayBeAny(t *testing.T) {
 	c.clock.Set(2 * time.Minute)
 	asks("when it must have come", 2)
 	asks("after that", 1)
-	c.clock.Set(63 * time.Minute)
+	c.clock.Set(123 * time.Minute)
 	asks("now and then", 2)
 	asks("and not each time", 1)
 	s.Endpoint.FailNext("DeleteNetworkInterface", sim.Fault{Answer: sim.Lost})
 	if err := c.DeleteInterface(t.Context(), last.ID); !errors.Is(err, cloud.ErrUnknown) {
 		t.Fatal(err)
 	}
-	c.clock.Set(67 * time.Minute)
+	c.clock.Set(127 * time.Minute)
 	asks("when nobody looked while something was in doubt", 2)
 }
 
