@@ -2,9 +2,11 @@ package agent
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 // How long to leave things alone at most after a failure: after the first, and ever. On average
@@ -41,8 +43,11 @@ func (a *Agent) failed(r result, now time.Duration) {
 	case cloud.ErrForbidden:
 		f.delay = delayForbidden
 	case cloud.ErrSubnetFull:
-		about, f.delay = fullSubnet(r.subnet), delaySubnet
-		a.noteRefusal(r.subnet, now)
+		f.delay = delaySubnet
+		if r.op != "CreateInterface" || slices.Contains(a.conf.Settings.Families, eni.IPv4) { // else it lacks one for the ENI itself
+			about = fullSubnet(r.subnet)
+			a.noteRefusal(r.subnet, now)
+		}
 	case cloud.ErrLimit:
 		f.delay = delayLimit
 		if r.op == "CreateInterface" {

@@ -145,7 +145,7 @@ type Subnet struct {
 	ID    string
 	V4Net netip.Prefix // invalid if it has no IPv4
 	V6Net netip.Prefix // invalid if it has no IPv6
-	Free  int          // addresses that are left, of the scarcer family
+	Free  int          // addresses that are left for pods, of the scarcer family
 	New   bool         // new ENIs of the node may lie in it
 
 	// Free may leave out ranges that are reserved for blocks: less than a block left

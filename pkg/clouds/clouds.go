@@ -48,12 +48,12 @@ func Open(conf agentconf.Config, log *slog.Logger) (cloud.Cloud, error) {
 
 // nodeOptions are what the configuration says of the node's ENIs, whatever the cloud.
 func nodeOptions(conf agentconf.Config, log *slog.Logger) engine.Options {
-	c := conf.Cloud
+	c, has6 := conf.Cloud, slices.Contains(conf.Settings.Families, eni.IPv6)
 	times := driver.Times{}
 	if conf.Settle > agentconf.Default().Settle {
 		times.Settle = conf.Settle // this cloud's answers lag longer than usual
 	}
 	return engine.Options{Times: times, Subnets: c.Subnets, SubnetTags: c.SubnetTags, SecurityGroups: c.SecurityGroups,
-		Cluster: c.Cluster, Tags: c.Tags, Prefixes: c.Prefixes, IPv6: slices.Contains(conf.Settings.Families, eni.IPv6),
+		Cluster: c.Cluster, Tags: c.Tags, Prefixes: c.Prefixes, IPv6: has6, NoIPv4: has6 && !slices.Contains(conf.Settings.Families, eni.IPv4),
 		Limits: eni.Limits{ENIs: c.MaxENIs, V4: c.MaxIPsPerENI}, Log: log}
 }

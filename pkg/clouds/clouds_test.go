@@ -12,6 +12,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 // by tells a cloud by the engine over a driver that believes what these pages say.
@@ -38,6 +39,20 @@ func TestTheFileNamesTheCloud(t *testing.T) {
 		c, err := Open(conf, slog.New(slog.DiscardHandler))
 		if err != nil || !is(c) {
 			t.Errorf("%s opens %T, %v", provider, c, err)
+		}
+	}
+}
+
+// What a subnet has left of IPv4 counts for pods unless they have IPv6 alone.
+func TestTheEngineKnowsWhichFamiliesPodsHave(t *testing.T) {
+	for _, tt := range []struct {
+		families     []eni.Family
+		ipv6, noIPv4 bool
+	}{{nil, false, false}, {[]eni.Family{eni.IPv4}, false, false}, {[]eni.Family{eni.IPv4, eni.IPv6}, true, false}, {[]eni.Family{eni.IPv6}, true, true}} {
+		conf := agentconf.Default()
+		conf.Settings.Families = tt.families
+		if o := nodeOptions(conf, nil); o.IPv6 != tt.ipv6 || o.NoIPv4 != tt.noIPv4 {
+			t.Errorf("%v: IPv6 %t, no IPv4 %t", tt.families, o.IPv6, o.NoIPv4)
 		}
 	}
 }

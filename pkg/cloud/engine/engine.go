@@ -37,6 +37,7 @@ type Options struct {
 
 	Prefixes bool       // IPv4 addresses come as prefixes where the instance can
 	IPv6     bool       // new ENIs get IPv6 addresses, as a prefix where the instance can
+	NoIPv4   bool       // pods get no IPv4 addresses: of a subnet's only new ENIs take some
 	Limits   eni.Limits // what is not 0 here wins over what the cloud says
 
 	Zone  string       // of the node, "" is that of its primary ENI

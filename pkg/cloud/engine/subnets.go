@@ -84,6 +84,9 @@ func (n *Node) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
 // told is a subnet as others see it.
 func (n *Node) told(s driver.Subnet, isNew bool) cloud.Subnet {
 	out := cloud.Subnet{ID: s.ID, V4Net: s.V4, V6Net: s.V6, Free: roomOf(s), New: isNew, Reserves: n.mayReserve()}
+	if n.o.NoIPv4 && s.V6.IsValid() {
+		out.Free = plenty // whether an ENI gets its own IPv4 address only a call tells
+	}
 	if !n.o.IPv6 {
 		out.V6Net = netip.Prefix{}
 	}
