@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/enipool/enipool/pkg/pool"
 )
 
 // backoff is something left alone until a time, because it failed.
@@ -74,16 +76,12 @@ func (v backoff) why() string {
 // active tells whether it is to be left alone at now.
 func (b backoffs) active(s scope, now time.Duration) bool { return b[s].until > now }
 
-// refused tells whether it is to be left alone at now, and what the failure was.
-func (b backoffs) refused(s scope, now time.Duration) (why string, is bool) {
-	v := b[s]
-	if v.until <= now {
-		return "", false
+// refused says why it is to be left alone at now, no cause if it may be tried.
+func (b backoffs) refused(s scope, now time.Duration) pool.Cause {
+	if !b.active(s, now) {
+		return pool.Cause{}
 	}
-	if v.err != nil {
-		why = v.err.Error()
-	}
-	return why, true
+	return b.because(s)
 }
 
 // over tells whether it failed and may be tried again by now.

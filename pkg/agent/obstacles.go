@@ -102,7 +102,10 @@ func (b backoffs) cause(s scope, now time.Duration) pool.Cause {
 // because tells a failure as what keeps addresses away.
 func (b backoffs) because(s scope) pool.Cause {
 	v := b[s]
-	c := pool.Cause{Kind: pool.CallFailed, Object: s.id, Next: v.until, Words: v.err.Error()}
+	c := pool.Cause{Kind: pool.CallFailed, Object: s.id, Next: v.until, Words: "the cloud refused lately"}
+	if v.err != nil {
+		c.Words = v.err.Error()
+	}
 	switch kind := cloud.Kind(v.err); {
 	case s.class == adopts:
 		c.Kind = pool.SetupFailed
@@ -114,6 +117,8 @@ func (b backoffs) because(s scope) pool.Cause {
 		c.Kind = pool.Throttled
 	case kind == cloud.ErrLimit:
 		c.Kind = pool.ENILimit
+	case kind == cloud.ErrSubnetFull:
+		c.Kind = pool.SubnetFull
 	case kind == cloud.ErrNotFound && s.kind == newENIs:
 		c.Kind = pool.NoSubnet
 	}

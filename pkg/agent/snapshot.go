@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -56,14 +55,10 @@ func (k situation) snapshot(book *ipam.State) pool.Snapshot {
 		s.Pending = append(s.Pending, pool.Pending{Subnet: c.Subnet, Slots: c.Slots})
 	}
 	for _, n := range k.view.subnets {
-		why, blocked := k.backoffs.refused(fullSubnet(n.ID), k.now)
-		whyNoNew, noNew := k.backoffs.refused(newENIsIn(n.ID), k.now)
 		s.Subnets = append(s.Subnets, pool.Subnet{ID: n.ID, Free: k.view.mayGive(n), New: n.New && k.view.takesNew(n),
-			Blocked: blocked, NoNew: noNew, Why: cmp.Or(why, whyNoNew)})
+			Blocked: k.backoffs.refused(fullSubnet(n.ID), k.now), NoNew: k.backoffs.refused(newENIsIn(n.ID), k.now)})
 	}
-	if why, refused := k.backoffs.refused(newENIsIn(""), k.now); refused {
-		s.NoNew = cmp.Or(why, "the cloud refused lately")
-	}
+	s.NoNew = k.backoffs.refused(newENIsIn(""), k.now)
 	return s
 }
 
@@ -71,11 +66,9 @@ func (k situation) eni(nic eni.Interface) pool.ENI {
 	have, known := k.view.eni(nic.ID)
 	_, unsure := k.mem.Unsure[nic.ID]
 	lost, unlinked := k.links.lost[nic.ID]
-	refused, noMore := k.backoffs.refused(assignsTo(nic.ID), k.now)
 	e := pool.ENI{ID: nic.ID, Index: nic.Index, Subnet: have.Subnet, Keep: !have.Ours, NoLink: unlinked, Device: lost.Device,
 		Busy:    !known || k.doubts.strays.has(nic.ID) || unsure,
-		NoMore:  noMore,
-		Why:     refused,
+		NoMore:  k.backoffs.refused(assignsTo(nic.ID), k.now),
 		Stays:   k.backoffs.active(releasesOf(nic.ID), k.now),
 		Leaving: k.mem.isLeaving(nic.ID) && !k.mayKeep(nic.ID),
 	}

@@ -29,8 +29,8 @@ func Blockers(c Config, s Snapshot, target int) []Cause {
 	if why := l.full(); why != "" {
 		return append(list, Cause{Kind: ENILimit, Slots: l.short(), Words: why})
 	}
-	if s.NoNew != "" {
-		return append(list, Cause{Kind: ENILimit, Slots: l.short(), Words: "no new ENI is asked for now: " + s.NoNew})
+	if s.NoNew.Is() {
+		return append(list, s.NoNew.keeps("", l.short(), "no new ENI is asked for now"))
 	}
 	return append(list, l.noSubnet()...)
 }
@@ -76,32 +76,32 @@ func (n *nic) blockers() (list []Cause) {
 			told(RoomTaken, k*(t.size-1), ": %d single %s addresses take the room of a block of %d each", k, t.family, t.size)
 		}
 		if t.room() >= t.size {
-			short = short || n.field == nil || n.Busy || n.NoMore || n.field.Blocked || n.field.left[i] <= 0
+			short = short || n.field == nil || n.Busy || n.NoMore.Is() || n.field.Blocked.Is() || n.field.left[i] <= 0
 		}
 	}
 	missing := n.least(func(t tally) int { return max(0, t.room()) })
 	switch {
 	case !short:
-	case n.NoMore:
-		told(CallFailed, missing, " is left alone%s", words(n.Why))
+	case n.NoMore.Is():
+		list = append(list, n.NoMore.keeps(n.ID, missing, n.ID+" is left alone"))
 	case n.Busy:
 		told(UnderWay, missing, " is busy with an earlier call")
 	case n.field == nil:
 		told(NoSubnet, missing, ": nothing is known of its subnet %s", n.Subnet)
-	case n.field.Blocked:
-		told(CallFailed, missing, ": its subnet %s refused lately%s", n.Subnet, words(n.field.Why))
+	case n.field.Blocked.Is():
+		list = append(list, n.field.Blocked.keeps(n.Subnet, missing, fmt.Sprintf("%s: its subnet %s refused lately", n.ID, n.Subnet)))
 	default:
-		told(SubnetFull, missing, ": its subnet %s has no address left", n.Subnet)
+		list = append(list, Cause{Kind: SubnetFull, Object: n.Subnet, Slots: missing, Words: fmt.Sprintf("%s: its subnet %s has no address left", n.ID, n.Subnet)})
 	}
 	return list
 }
 
-// words are what was said, behind what is told of it.
-func words(why string) string {
-	if why == "" {
-		return ""
+// refusal is why the subnet takes no new ENI now: what it has no addresses for comes first.
+func (s *Subnet) refusal() Cause {
+	if s.Blocked.Is() {
+		return s.Blocked
 	}
-	return ": " + why
+	return s.NoNew
 }
 
 // noSubnet returns why no subnet takes a new ENI.
@@ -112,8 +112,8 @@ func (l *ledger) noSubnet() (list []Cause) {
 	for _, f := range l.subnets {
 		switch need := 2; {
 		case !f.New:
-		case f.Blocked, f.NoNew:
-			told(CallFailed, f.ID, " refused lately: no new ENI there now%s", words(f.Why))
+		case f.Blocked.Is(), f.NoNew.Is():
+			list = append(list, f.refusal().keeps(f.ID, l.short(), f.ID+" refused lately: no new ENI there now"))
 		default:
 			if l.c.Mode == Burstable && !l.c.Partial {
 				need = l.fullSize() + 1

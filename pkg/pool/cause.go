@@ -72,6 +72,18 @@ type Cause struct {
 	Words  string        // for people: what it is, and who said so
 }
 
+// Is tells whether there is a cause: one without a kind is none.
+func (c Cause) Is() bool { return c.Kind != 0 }
+
+// keeps is a refusal as what keeps that many slots away from an object: what is said of the object
+// comes before the words of who refused.
+func (c Cause) keeps(object string, slots int, told string) Cause {
+	if c.Words != "" {
+		told += ": " + c.Words
+	}
+	return Cause{Kind: c.Kind, Object: object, Slots: slots, Next: c.Next, Words: told}
+}
+
 // Rank sorts causes: the first is the one that counts. Of a kind the one that keeps the most
 // away comes first, and of those the one of the whole node. In whatever order they come, that of
 // different ones is one.

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/enipool/enipool/pkg/health"
@@ -40,6 +41,31 @@ func TestTheCauseThatKeepsTheMostAwayCountsAmongItsKind(t *testing.T) {
 	if diff := cmp.Diff(want, Rank(list)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// What the cloud refused is told as what it was and when it is tried again, whatever it keeps away.
+func TestARefusalIsTheSameCauseWhereverItIsInTheWay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := anySnapshot(t)
+		s.NoNew = anyRefusal(t, "no new ENIs")
+		refusals := []Cause{s.NoNew}
+		for _, n := range s.Subnets {
+			refusals = append(refusals, n.Blocked, n.NoNew)
+		}
+		for _, e := range s.ENIs {
+			refusals = append(refusals, e.NoMore)
+		}
+		for _, c := range Blockers(anyConfig(t), s, rapid.IntRange(0, 60).Draw(t, "target")) {
+			if c.Kind == 0 || c.Words == "" {
+				t.Fatalf("%+v says nothing", c)
+			}
+			for _, r := range refusals {
+				if r.Is() && strings.HasSuffix(c.Words, r.Words) && (c.Kind != r.Kind || c.Next != r.Next) {
+					t.Fatalf("%+v is told as %+v", r, c)
+				}
+			}
+		}
+	})
 }
 
 // Whoever asks first, and in whatever order things were noticed: the same causes rank the same.

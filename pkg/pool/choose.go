@@ -10,7 +10,7 @@ import "math"
 func (l *ledger) choose() *field {
 	var best *field
 	for _, f := range l.subnets {
-		if f.New && !f.Blocked && !f.NoNew && l.s.NoNew == "" && (best == nil || l.better(f, best)) {
+		if f.New && !f.Blocked.Is() && !f.NoNew.Is() && !l.s.NoNew.Is() && (best == nil || l.better(f, best)) {
 			best = f
 		}
 	}

@@ -76,7 +76,7 @@ func TestASubnetThatFillsTheENIIsPreferred(t *testing.T) {
 			whole := min(perENI(k.s.Limits, k.s.Families), k.most()-owned)
 			some := ""
 			for _, n := range k.s.Subnets {
-				if n.New && !n.Blocked && !n.NoNew && k.fills(left[n.ID], whole) {
+				if n.New && !n.Blocked.Is() && !n.NoNew.Is() && k.fills(left[n.ID], whole) {
 					some = n.ID
 				}
 			}

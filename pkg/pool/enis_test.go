@@ -145,7 +145,7 @@ func (k trial) checkThere(t *rapid.T) {
 	carriers, attached := n+len(k.s.Pending), len(k.s.ENIs)+len(k.s.Pending)+k.s.Foreign
 	may := attached < k.s.Limits.ENIs && carriers < k.c.carriers(k.s.Limits) && owned < k.most()
 	fills := slices.ContainsFunc(k.s.Subnets, func(s Subnet) bool {
-		return s.New && !s.Blocked && !s.NoNew && k.fills(newField(s, k.s).left, min(perENI(k.s.Limits, k.s.Families), k.most()-owned))
+		return s.New && !s.Blocked.Is() && !s.NoNew.Is() && k.fills(newField(s, k.s).left, min(perENI(k.s.Limits, k.s.Families), k.most()-owned))
 	})
 	if carriers < k.c.PreAllocateENI && may && fills {
 		t.Fatalf("%d ENIs for pods, %d are to be there: %+v", carriers, k.c.PreAllocateENI, k.s)

@@ -36,7 +36,7 @@ func (l *ledger) grow() {
 //
 // Where addresses come in blocks the last one may bring some slots too many.
 func (l *ledger) raise(n *nic, k int, calls bool) int {
-	calls = calls && !n.Busy && !n.NoMore && !n.NoLink && n.takes()
+	calls = calls && !n.Busy && !n.NoMore.Is() && !n.NoLink && n.takes()
 	before := n.slots()
 	for n.slots() < before+k && n.addSlot(calls) {
 	}
@@ -81,7 +81,7 @@ func (l *ledger) await(n *nic) (slots int) {
 }
 
 // takes tells whether the ENI's subnet may be asked for more.
-func (n *nic) takes() bool { return n.field != nil && !n.field.Blocked }
+func (n *nic) takes() bool { return n.field != nil && !n.field.Blocked.Is() }
 
 // addSlot plans one more slot: an address of each family that has no more than the
 // others, or a block of them. So the lagging family comes first, until all are even.

@@ -170,7 +170,7 @@ func (k trial) checkForm(t *rapid.T) {
 func (k trial) checkStep(t *rapid.T, step Step) {
 	n, known := subnetOf(k.s, step.Subnet)
 	if step.Do == Create {
-		if !known || !n.New || n.Blocked || n.NoNew || step.Count < 1 || step.Index != -1 || step.ENI != "" {
+		if !known || !n.New || n.Blocked.Is() || n.NoNew.Is() || step.Count < 1 || step.Index != -1 || step.ENI != "" {
 			t.Fatalf("%+v in %+v", step, n)
 		}
 		return
@@ -182,7 +182,7 @@ func (k trial) checkStep(t *rapid.T, step Step) {
 	if step.Do != Restore && e.Busy {
 		t.Fatalf("%s of a busy ENI: %+v", step.Do, step)
 	}
-	if step.Do == Assign && e.NoMore || (step.Do == Release || step.Do == Delete) && e.Stays {
+	if step.Do == Assign && e.NoMore.Is() || (step.Do == Release || step.Do == Delete) && e.Stays {
 		t.Fatalf("%s of an ENI that refused that lately: %+v", step.Do, step)
 	}
 	for _, addr := range step.Addrs {
@@ -199,7 +199,7 @@ func (k trial) checkStep(t *rapid.T, step Step) {
 	k.checkWhole(t, e, step)
 	switch step.Do {
 	case Assign:
-		if !known || n.Blocked || step.Count < 1 {
+		if !known || n.Blocked.Is() || step.Count < 1 {
 			t.Fatalf("%+v in %+v", step, n)
 		}
 	case Release:
@@ -300,7 +300,7 @@ func (k trial) checkSums(t *rapid.T) {
 // more tells whether a call could give the ENI one more slot.
 func more(s Snapshot, e ENI) bool {
 	n, known := subnetOf(s, e.Subnet)
-	if e.Busy || e.NoMore || !known || n.Blocked {
+	if e.Busy || e.NoMore.Is() || !known || n.Blocked.Is() {
 		return false
 	}
 	low := 1 << 20

@@ -158,7 +158,7 @@ create in subnet-a with 4: demand needs 48 slots and the node holds 20 at most, 
 `},
 		{"the subnet with the most room", batch, with(node(v4), func(s *Snapshot) {
 			s.Subnets = []Subnet{{ID: "subnet-d", Free: 9, New: true}, {ID: "subnet-b", Free: 12, New: true},
-				{ID: "subnet-c", Free: 12, New: true}, {ID: "subnet-e", Free: 99, New: true, Blocked: true}, {ID: "subnet-a", Free: 99}}
+				{ID: "subnet-c", Free: 12, New: true}, {ID: "subnet-e", Free: 99, New: true, Blocked: Cause{Kind: SubnetFull}}, {ID: "subnet-a", Free: 99}}
 		}), 25, `
 create in subnet-b with 11: demand needs 25 slots, 0 there, 11 to come on a new ENI in subnet-b, which has 12 addresses left: no subnet that takes ENIs now has the 17 that fill one
 create in subnet-c with 11: demand needs 25 slots, 0 there, 11 to come on a new ENI in subnet-c, which has 12 addresses left: no subnet that takes ENIs now has the 17 that fill one
@@ -266,23 +266,23 @@ func TestBlockersNameWhatIsInTheWay(t *testing.T) {
 			[]string{"eni-a: its subnet subnet-a has no address left", "subnet-a has 0 addresses left, a new ENI needs 2"}},
 		{"a subnet that can't fill an ENI", burst, with(node(v4, full), func(s *Snapshot) { s.Subnets[0].Free = 16 }), 32,
 			[]string{"subnet-a has 16 addresses left, a new ENI needs 17"}},
-		{"a subnet that refused", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) { s.Subnets[0].Blocked = true }), 8,
+		{"a subnet that refused", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) { s.Subnets[0].Blocked = Cause{Kind: CallFailed} }), 8,
 			[]string{"eni-a: its subnet subnet-a refused lately", "subnet-a refused lately: no new ENI there now"}},
 		{"a call under way, and no subnet for new ENIs", Config{}, with(node(v4, card(0, v4, 0, 3).with(busy)), func(s *Snapshot) {
 			s.Subnets[0].New = false
 		}), 8, []string{"eni-a is busy with an earlier call", "no subnet takes new ENIs now"}},
 		{"an account without room for ENIs", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) {
-			s.NoNew, s.Subnets[0].Free = "limit reached: the quota is 5", 0
+			s.NoNew, s.Subnets[0].Free = Cause{Kind: ENILimit, Words: "limit reached: the quota is 5"}, 0
 		}), 8, []string{"eni-a: its subnet subnet-a has no address left", "no new ENI is asked for now: limit reached: the quota is 5"}},
-		{"an account without room, and nothing else in the way", Config{}, with(node(v4, full), func(s *Snapshot) { s.NoNew = "limit reached: the quota is 5" }), 32,
+		{"an account without room, and nothing else in the way", Config{}, with(node(v4, full), func(s *Snapshot) { s.NoNew = Cause{Kind: ENILimit, Words: "limit reached: the quota is 5"} }), 32,
 			[]string{"no new ENI is asked for now: limit reached: the quota is 5"}},
 		{"a subnet that said why", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) {
-			s.Subnets[0].Blocked, s.Subnets[0].Why = true, "forbidden: no sg-0"
+			s.Subnets[0].Blocked = Cause{Kind: Forbidden, Words: "forbidden: no sg-0"}
 		}), 8, []string{"eni-a: its subnet subnet-a refused lately: forbidden: no sg-0", "subnet-a refused lately: no new ENI there now: forbidden: no sg-0"}},
 		{"a subnet that refused new ENIs, and gives those there addresses", Config{}, with(node(v4, card(0, v4, 0, 14)), func(s *Snapshot) {
-			s.Subnets[0].NoNew, s.Subnets[0].Why = true, "forbidden: no sg-0"
+			s.Subnets[0].NoNew = Cause{Kind: Forbidden, Words: "forbidden: no sg-0"}
 		}), 24, []string{"subnet-a refused lately: no new ENI there now: forbidden: no sg-0"}},
-		{"an ENI that said why", Config{}, with(node(v4, card(0, v4, 0, 3).with(func(e *ENI) { e.NoMore, e.Why = true, "limit reached: 4 addresses" })), func(s *Snapshot) {
+		{"an ENI that said why", Config{}, with(node(v4, card(0, v4, 0, 3).with(func(e *ENI) { e.NoMore = Cause{Kind: ENILimit, Words: "limit reached: 4 addresses"} })), func(s *Snapshot) {
 			s.Subnets[0].New = false
 		}), 8, []string{"eni-a is left alone: limit reached: 4 addresses", "no subnet takes new ENIs now"}},
 		{"an unknown subnet", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) { s.Subnets = nil }), 8,
@@ -297,7 +297,7 @@ func TestBlockersNameWhatIsInTheWay(t *testing.T) {
 			if diff := cmp.Diff(tt.want, Texts(Blockers(tt.c, tt.s, tt.target))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if steps := Plan(tt.c, tt.s, tt.target); tt.s.NoNew != "" && slices.ContainsFunc(steps, func(s Step) bool { return s.Do == Create }) {
+			if steps := Plan(tt.c, tt.s, tt.target); tt.s.NoNew.Is() && slices.ContainsFunc(steps, func(s Step) bool { return s.Do == Create }) {
 				t.Errorf("an ENI is asked for all the same: %v", steps)
 			}
 		})

@@ -54,10 +54,10 @@ type Snapshot struct {
 	Foreign  int       // other ENIs on the instance: they only take room
 	Pending  []Pending // ENIs being made
 	Subnets  []Subnet
-	NoNew    string // why no new ENI is asked for now, whichever subnet, "" if one may be
-	MaxPods  int    // pods the node may run, 0 if not known: nobody can use more slots
-	Cooling  int    // slots beyond MaxPods that there may be: as many cooled down at once lately, and serve no pod meanwhile
-	Needed   int    // slots that pods need now: what a plan brings beyond them is spare
+	NoNew    Cause // why no new ENI is asked for now, whichever subnet; no kind if one may be
+	MaxPods  int   // pods the node may run, 0 if not known: nobody can use more slots
+	Cooling  int   // slots beyond MaxPods that there may be: as many cooled down at once lately, and serve no pod meanwhile
+	Needed   int   // slots that pods need now: what a plan brings beyond them is spare
 }
 
 // ENI is an ENI with its addresses.
@@ -68,8 +68,7 @@ type ENI struct {
 	Addresses []Address // secondary ones, in the order of the book
 	Coming    []Coming  // addresses being assigned
 	Busy      bool      // a call about it is under way or of unknown outcome: no new one now
-	NoMore    bool      // it refused addresses lately: no new ones now
-	Why       string    // of NoMore: what it said, "" if that is not known
+	NoMore    Cause     // it refused addresses lately: no new ones now; no kind if it may get some
 	Stays     bool      // it refused to give addresses back lately: none go now
 	Leaving   bool      // its deletion has begun and can't be taken back
 	Keep      bool      // not made by us: never deleted
@@ -98,11 +97,10 @@ type Pending struct {
 // Subnet is where addresses come from.
 type Subnet struct {
 	ID      string
-	Free    int    // addresses left
-	New     bool   // new ENIs may lie in it
-	Blocked bool   // it refused addresses lately: leave it alone now
-	NoNew   bool   // it refused a new ENI lately: those that are there get addresses
-	Why     string // of both: what it said, "" if that is not known
+	Free    int   // addresses left
+	New     bool  // new ENIs may lie in it
+	Blocked Cause // it refused addresses lately: left alone now; no kind if it may be asked
+	NoNew   Cause // it refused a new ENI lately: those that are there get addresses
 }
 
 // Action is the kind of a step.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"pgregory.net/rapid"
@@ -86,7 +87,7 @@ func anySnapshot(t *rapid.T) Snapshot {
 		NoPrimary: seldom(t, "no primary")})
 	for _, id := range []string{"subnet-a", "subnet-b", "subnet-c"}[:rapid.IntRange(0, 3).Draw(t, "subnets")] {
 		s.Subnets = append(s.Subnets, Subnet{ID: id, Free: rapid.SampledFrom([]int{0, 1, 3, 9, 30, 200}).Draw(t, "free"),
-			New: often(t, "new"), Blocked: seldom(t, "blocked"), NoNew: seldom(t, "no new")})
+			New: often(t, "new"), Blocked: anyRefusal(t, "blocked "+id), NoNew: anyRefusal(t, "no new "+id)})
 	}
 	order := rapid.Permutation([]int{0, 1, 2, 3, 4}).Draw(t, "order")
 	for _, number := range order[:rapid.IntRange(0, 4).Draw(t, "cards")] {
@@ -101,7 +102,7 @@ func anySnapshot(t *rapid.T) Snapshot {
 func anyENI(t *rapid.T, s Snapshot, number int) ENI {
 	e := card(number, nil, 0, 0)
 	e.Subnet = rapid.SampledFrom([]string{"subnet-a", "subnet-a", "subnet-b", "subnet-c"}).Draw(t, "in")
-	e.NoMore, e.Stays = seldom(t, "no more"), seldom(t, "stays")
+	e.NoMore, e.Stays = anyRefusal(t, "no more "+e.ID), seldom(t, "stays")
 	e.Busy, e.Leaving, e.Keep = seldom(t, "busy"), seldom(t, "leaving"), seldom(t, "keep")
 	idle := rapid.Bool().Draw(t, "idle")
 	even := often(t, "even")
@@ -134,6 +135,14 @@ func anyAddress(t *rapid.T, f eni.Family, number int, idle bool) Address {
 	return a
 }
 
+// anyRefusal draws what the cloud may have refused, nothing most of the time: its words are its own.
+func anyRefusal(t *rapid.T, what string) (c Cause) {
+	if seldom(t, what) {
+		c = Cause{Kind: rapid.SampledFrom(Kinds()).Draw(t, "kind"), Next: time.Duration(rapid.IntRange(0, 9).Draw(t, "next")), Words: "refused: " + what}
+	}
+	return c
+}
+
 func seldom(t *rapid.T, what string) bool { return rapid.IntRange(0, 7).Draw(t, what) == 7 }
 func often(t *rapid.T, what string) bool  { return rapid.IntRange(0, 3).Draw(t, what) > 0 }
 
@@ -155,7 +164,7 @@ func settle(s Snapshot) Snapshot {
 			made.add(e, c.Family, c.Count)
 			take(w.Subnets, e.Subnet, price(w.Limits, c.Family, c.Count))
 		}
-		e.Coming, e.Busy, e.NoMore, e.Stays = nil, false, false, false
+		e.Coming, e.Busy, e.NoMore, e.Stays = nil, false, Cause{}, false
 	}
 	for _, p := range w.Pending {
 		made.create(Step{Subnet: p.Subnet, V4: p.Slots, V6: p.Slots}, map[eni.Family]int{})
@@ -163,7 +172,7 @@ func settle(s Snapshot) Snapshot {
 	}
 	w.Pending = nil
 	for i := range w.Subnets {
-		w.Subnets[i].Blocked, w.Subnets[i].NoNew = false, false
+		w.Subnets[i].Blocked, w.Subnets[i].NoNew = Cause{}, Cause{}
 	}
 	return w
 }
