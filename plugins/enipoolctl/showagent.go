@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -48,10 +50,18 @@ func readAgent(cache nodecache.Cache, f status.File, now time.Time) agentReport 
 		a.Uninstalled, a.lines = true, []string{"enipool was uninstalled from this node"}
 	}
 	if err := cache.CheckWritable(); err != nil {
-		a.Unwritable = err.Error()
-		a.lines = append(a.lines, "node cache:\t"+a.Unwritable)
+		a.tellUnwritable(err.Error())
 	}
 	return a
+}
+
+// tellUnwritable says why the node cache can't be written, where the agent does not name that as
+// the cause.
+func (a *agentReport) tellUnwritable(why string) {
+	a.Unwritable = why
+	if !slices.ContainsFunc(a.lines, func(line string) bool { return strings.Contains(line, why) }) {
+		a.lines = append(a.lines, "node cache:\t"+why)
+	}
 }
 
 // askLock asks the lock of the agent that f is of. Of a file that --status names somewhere
