@@ -1,17 +1,16 @@
 package agent
 
 import (
-	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/pool"
 )
 
-// judge makes of what the tick found what the cluster is to know, and tells it.
-func (a *Agent) judge(now time.Duration) {
+// judge makes of what the tick found what the cluster is to know, and tells it. causes are ranked.
+func (a *Agent) judge(now time.Duration, causes []pool.Cause) {
 	c, was := a.conf.Kubernetes.Health, *a.mem.Health
-	next, r := health.Judge(c, was, now, a.observe(now, c.Grace))
+	next, r := health.Judge(c, was, now, a.observe(now, c.Grace, causes))
 	*a.mem.Health = next
 	a.unsaved = a.unsaved || next.Faulty != was.Faulty || next.Capacity != was.Capacity
 	if next.Faulty != was.Faulty {
@@ -31,7 +30,7 @@ func (a *Agent) judge(now time.Duration) {
 		a.Report(r)
 	}
 	if a.Warn != nil {
-		a.warn(now)
+		a.warn(now, causes)
 	}
 }
 
@@ -50,14 +49,12 @@ func (a *Agent) turned(r health.Report) {
 }
 
 // observe is what the tick found about addresses.
-func (a *Agent) observe(now, grace time.Duration) health.Observation {
+func (a *Agent) observe(now, grace time.Duration, causes []pool.Cause) health.Observation {
 	o := health.Observation{Usable: a.planned && a.bookErr == nil, Most: -1}
+	if len(causes) > 0 {
+		o.Cause = asFault(causes[0])
+	}
 	if !o.Usable {
-		what := a.cacheProblem()
-		if s, refused := a.reasons(now).refusal(); refused && !a.view.known { // who reads the condition has no log
-			what += ", and the cloud does not say what to build it from: " + a.backoffs[s].err.Error()
-		}
-		o.Causes = inHealth(append(a.reasons(now).troubles(), pool.Cause{Kind: pool.CacheUnusable, Words: what}))
 		return o
 	}
 	d := a.demand
@@ -66,18 +63,10 @@ func (a *Agent) observe(now, grace time.Duration) health.Observation {
 	if o.Unserved > o.Free && o.Resting > 0 {
 		o.Soon = restedWithin(a.book, now, grace)
 	}
-	if o.Causes = inHealth(a.causes); a.view.known {
+	if o.Stuck = len(a.causes) > 0; a.view.known {
 		o.Most = a.status.Most
 	} else {
-		o.Causes = inHealth(a.reasons(now).troubles())
+		o.Stuck = len(a.reasons(now).troubles()) > 0
 	}
 	return o
-}
-
-// inHealth returns causes as what the cluster is told.
-func inHealth(list []pool.Cause) (told []health.Cause) {
-	for _, c := range pool.Rank(slices.Clone(list)) {
-		told = append(told, health.Cause{Reason: c.Kind.Reason(), What: c.Words})
-	}
-	return told
 }

@@ -46,8 +46,11 @@ func (a *Agent) reasons(now time.Duration) reasons {
 	r := reasons{now: now, pool: a.conf.Pool, families: a.conf.Settings.Families, first: a.firstIndex(), view: &a.view, book: a.book,
 		creates: a.mem.Creates, links: a.links, vpc: a.wrongVPC, backoffs: a.backoffs, full: func(id string) bool { return a.isFull(id, now) },
 		look: a.lookDue(now), waits: a.waits(now), demand: a.demand, decision: a.decision, sized: a.sized, blockers: a.blockers, causes: a.causes, status: &a.status}
-	if a.view.known && (a.bookErr != nil || a.rebuildFails()) {
+	if a.bookErr != nil || a.rebuildFails() {
 		r.cache = "node cache: " + a.cacheProblem()
+		if look := a.backoffs[of(looks)]; look.err != nil && !a.view.known { // who reads the condition has no log
+			r.cache += ", and the cloud does not say what to build it from: " + look.err.Error()
+		}
 	}
 	return r
 }
@@ -60,11 +63,14 @@ func (r reasons) obstacles(s pool.Snapshot, there []int) []pool.Cause {
 		if r.demand.wanted <= most {
 			return nil
 		}
-		words := strings.Join(pool.Texts(r.blockers), ", ")
-		if r.status.Most == 0 {
-			words = r.view.noRoom(r.families)
+		limit := pool.Cause{Kind: pool.AddressLimit, Slots: r.demand.wanted - most}
+		if i := slices.IndexFunc(r.blockers, func(c pool.Cause) bool { return c.Kind == limit.Kind }); i >= 0 {
+			limit.Words = r.blockers[i].Words
 		}
-		return []pool.Cause{{Kind: pool.AddressLimit, Slots: r.demand.wanted - most, Words: words}}
+		if r.status.Most == 0 {
+			limit.Words = r.view.noRoom(r.families)
+		}
+		return []pool.Cause{limit}
 	}
 	return pool.Rank(append(r.troubles(), r.supply(s, there)...))
 }

@@ -20,7 +20,7 @@ type outlook struct {
 	sized     bool         // the limits of the instance were known to a plan
 	exhausted bool         // no subnet of the node has more: it releases what it can spare
 	causes    []pool.Cause // why the node can't have one more address, ranked
-	blockers  []pool.Cause // why the target is out of reach
+	blockers  []pool.Cause // why the target is out of reach, ranked
 	served    int          // addresses that pods had, or that cooled down after one, when the last tick looked
 	known     podSet       // filled anew for each demand
 }
@@ -49,6 +49,7 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, er
 	there := present(book, snap)
 	k.exhausted, k.pressed = a.exhausted, a.pressed(now)
 	steps, a.blockers = k.steps(book, snap, there, a.demand.wanted, a.decision.Target)
+	a.blockers = pool.Rank(a.blockers)
 	a.causes = a.reasons(now).obstacles(snap, there)
 	return steps, err
 }

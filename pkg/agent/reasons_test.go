@@ -120,7 +120,7 @@ func TestNothingIsToldTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, s, there := anyReasons(t)
 		r.causes = r.obstacles(s, there)
-		r.status.Waiters = rapid.IntRange(0, 3).Draw(t, "waiters")
+		r.demand.waiting = rapid.IntRange(0, 3).Draw(t, "waiters")
 		r.cache = rapid.SampledFrom([]string{"", "node cache: damaged"}).Draw(t, "cache")
 		list := r.ranked()
 		told := map[pool.Cause]bool{}
@@ -131,7 +131,7 @@ func TestNothingIsToldTwice(t *testing.T) {
 			}
 			told[key] = true
 		}
-		if r.status.Waiters > 0 && len(r.causes) > 0 && len(list) == 0 {
+		if r.demand.waiting > 0 && len(r.causes) > 0 && len(list) == 0 {
 			t.Fatalf("pods wait, and of %v nothing is told", r.causes)
 		}
 	})

@@ -45,7 +45,7 @@ func (a *Agent) report(now time.Duration) {
 	}
 	a.tellFights(now)
 	a.tellOutsideVPC()
-	a.tellCauses(now)
+	causes := a.tellCauses(now)
 	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && (a.view.known || a.waits(now))
 	s.Watched, s.Synced, s.Pods = a.demand.watched, a.demand.synced, a.demand.pods
 	if a.FastPath != nil {
@@ -55,7 +55,7 @@ func (a *Agent) report(now time.Duration) {
 	if a.Refused != nil {
 		s.Refused = a.Refused()
 	}
-	a.judge(now)
+	a.judge(now, causes)
 	s.Written = a.Wall()
 	s.Due = s.Written.Add(a.conf.Resync)
 	if s.Beat = 0; a.Beat != nil {

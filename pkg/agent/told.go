@@ -3,130 +3,109 @@ package agent
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/status"
 )
 
-// tellCauses puts into the status what is wrong now: the one cause that counts in words, all of
-// them as values, and what keeps the target out of reach.
-func (a *Agent) tellCauses(now time.Duration) {
+// tellCauses puts into the status what is wrong now, and returns what keeps the node from addresses,
+// ranked: the first is what the metrics, an ADD's error, the condition and events are about too.
+func (a *Agent) tellCauses(now time.Duration) []pool.Cause {
 	s, r := &a.status, a.reasons(now)
+	list := r.ranked()
 	s.Blockers, s.Causes, s.Problem = pool.Texts(a.blockers), nil, r.wrongOnNode()
-	for i, c := range r.ranked() {
-		if i == 0 {
-			s.Problem = c.Words
-		}
-		told := status.Cause{Kind: c.Kind.String(), Object: c.Object, Slots: c.Slots, What: c.Words}
+	for _, c := range list {
+		told := status.Cause{Kind: c.Kind.String(), Object: c.Object, Slots: c.Slots, What: health.Explain(asFault(c))}
 		if c.Next > now {
 			told.Next = a.Wall().Add(c.Next - now).Round(time.Second) // else each tick would write the status anew
 		}
 		s.Causes = append(s.Causes, told)
 	}
+	if len(list) > 0 {
+		s.Problem = s.Causes[0].What
+	}
+	return list
 }
+
+// asFault is a cause as what the cluster is told.
+func asFault(c pool.Cause) health.Cause { return health.Cause{Reason: c.Kind.Reason(), What: c.Words} }
 
 // ranked returns what keeps the node from doing its work, or from addresses that pods wait for,
 // the cause that counts first.
-func (r reasons) ranked() (list []pool.Cause) {
-	s := r.status
-	if about, refused := r.refusal(); refused {
-		c := r.backoffs.because(about)
-		c.Words = "cloud: " + r.backoffs[about].why()
-		list = append(list, c)
-	} else if !r.view.known && !r.waits {
+func (r reasons) ranked() []pool.Cause {
+	s, list := r.status, r.troubles()
+	if len(list) == 0 && !r.view.known && !r.waits {
 		list = append(list, pool.Cause{Kind: pool.UnderWay, Words: "cloud has not answered yet"})
 	}
+	list = append(list, r.toGrant()...)
 	if r.cache != "" {
 		list = append(list, pool.Cause{Kind: pool.CacheUnusable, Next: r.backoffs[of(rebuilds)].until, Words: r.cache})
 	}
-	if len(r.links.awaited) > 0 {
-		list = append(list, pool.Cause{Kind: pool.LinkMissing, Object: strings.Join(r.links.awaited, ","), Words: r.links.missing()})
-	}
-	if len(s.Unlinked) > 0 {
-		list = append(list, pool.Cause{Kind: pool.LinkMissing, Object: strings.Join(r.links.ids(), ","), Words: strings.Join(s.Unlinked, "; ")})
-	}
-	if wrong := cmp.Or(strings.Join(r.links.wrong, "; "), r.vpc); wrong != "" {
-		list = append(list, pool.Cause{Kind: pool.SetupFailed, Words: wrong})
-	}
+	list = append(list, r.links.causes()...)
 	if s.Most == 0 && r.sized { // an agent that ends before that knows nothing of room
 		list = append(list, pool.Cause{Kind: pool.AddressLimit, Words: r.view.noRoom(r.families)})
 	}
-	if s.Addresses.Free == 0 && s.Waiters > 0 {
+	if r.lacks() {
 		list = append(list, r.short()...)
 	}
-	told := map[pool.Cause]bool{} // one thing may be known from two sides
-	return slices.DeleteFunc(pool.Rank(list), func(c pool.Cause) bool {
-		key := pool.Cause{Kind: c.Kind, Object: c.Object}
-		was := told[key]
-		told[key] = true
-		return was
-	})
+	return pool.Rank(list)
+}
+
+// lacks tells whether pods have no address that is about to be theirs, or the cluster was told so and
+// the next pod would have none.
+func (r reasons) lacks() bool {
+	return r.demand.unserved() > r.demand.free || r.status.Health.Faulty && r.demand.free == 0
+}
+
+// toGrant are calls about one object that the cloud forbids: a person has to allow them, also where
+// others give the node addresses.
+func (r reasons) toGrant() (list []pool.Cause) {
+	for _, s := range r.backoffs.scopes() {
+		if c := r.backoffs.cause(s, r.now); s.class == grows && c.Kind == pool.Forbidden {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // short returns why pods that wait get no addresses. What the plan says of itself counts where
 // nothing else is known: it knows nothing of what the cloud said.
 func (r reasons) short() (list []pool.Cause) {
 	s := r.status
-	if c := r.noENI(); c.Kind != 0 {
-		list = append(list, explained(c))
+	if c := r.noENI(); c.Is() {
+		list = append(list, c)
 	}
 	quota := r.backoffs.cause(newENIsIn(""), r.now)
-	if quota.Kind != 0 {
-		list = append(list, explained(quota))
-	} else if s.Exhausted != "" {
-		list = append(list, pool.Cause{Kind: pool.SubnetFull, Object: s.Exhausted, Slots: s.Waiters, Next: r.look,
-			Words: "no addresses left in subnet " + s.Exhausted + ": name another one of the node's zone in cloud.subnets or cloud.subnetTags"})
+	if quota.Is() {
+		list = append(list, quota)
 	}
 	if len(s.Held) > 0 {
 		list = append(list, pool.Cause{Kind: pool.HeldByOthers, Slots: len(s.Held), Words: heldProblem(s.Held)})
 	}
 	for _, c := range r.causes {
 		// Another subnet, which people would be told to name, helps new ENIs alone.
-		if quota.Kind == 0 || c.Kind != pool.SubnetFull {
-			list = append(list, explained(c))
+		if !quota.Is() || c.Kind != pool.SubnetFull {
+			list = append(list, c)
 		}
 	}
-	if len(list) == 0 && len(r.blockers) > 0 {
-		c := pool.Rank(slices.Clone(r.blockers))[0]
-		c.Words = strings.Join(s.Blockers, "; ")
-		list = append(list, c)
+	if len(list) == 0 {
+		return r.blockers
 	}
 	return list
 }
 
-// explained returns the cause with what a person can do about it.
-func explained(c pool.Cause) pool.Cause {
-	c.Words = health.Explain([]health.Cause{{Reason: c.Kind.Reason(), What: c.Words}})
-	return c
-}
-
-// refusal returns what the cloud refuses the node: a class of calls, or what a person has to
-// grant.
-func (r reasons) refusal() (scope, bool) {
-	for _, c := range [...]class{grows, looks, gives} {
-		if r.backoffs.stands(of(c), r.now) {
-			return of(c), true
-		}
-	}
-	for _, s := range r.backoffs.scopes() {
-		if h := r.backoffs[s]; s.class == grows && cloud.Kind(h.err) == cloud.ErrForbidden && h.until+quiet > r.now {
-			return s, true
-		}
-	}
-	return scope{}, false
-}
-
 // wrongOnNode says what is wrong with the node itself, "" if nothing is. It keeps no address away.
 func (r reasons) wrongOnNode() string {
-	s := r.status
-	return cmp.Or(r.backoffs[of(compares)].why(), r.backoffs[of(adopts)].why(), r.backoffs[of(shapes)].why(),
+	s, releases := r.status, ""
+	if r.backoffs.stands(of(gives), r.now) {
+		releases = r.backoffs[of(gives)].why()
+	}
+	return cmp.Or(strings.Join(r.links.wrong, "; "), r.vpc, r.backoffs[of(compares)].why(), r.backoffs[of(shapes)].why(),
 		strings.Join(s.Misrouted, "; "), strings.Join(s.Blocked, "; "), undoneProblem(s.Undone),
-		r.backoffs[of(notices)].why(), r.backoffs[of(ticks)].why())
+		r.backoffs[of(notices)].why(), r.backoffs[of(ticks)].why(), releases)
 }
 
 // why is what a pod without an address is told beside the pool's own numbers: one cause, and when

@@ -55,11 +55,15 @@ func (n *news) toWarn(waiting []nodecache.Waiter, well bool, now time.Duration) 
 
 // warn tells the people of each pod whose ADD failed why, once until all has been
 // well for a while.
-func (a *Agent) warn(now time.Duration) {
+func (a *Agent) warn(now time.Duration, causes []pool.Cause) {
 	h := a.mem.Health
 	well := !h.Faulty && h.Well > 0 && now-h.Well >= a.conf.Kubernetes.Health.Quiet
+	reason := cmp.Or(h.Cause, health.NoFreeAddress)
+	if len(causes) > 0 {
+		reason = causes[0].Kind.Reason()
+	}
 	for _, pod := range a.toWarn(a.waiting, well, now) {
-		a.Warn(a.withUID(pod), cmp.Or(h.Cause, health.NoFreeAddress), a.noAddress())
+		a.Warn(a.withUID(pod), reason, a.noAddress())
 	}
 }
 

@@ -1,7 +1,6 @@
 package health
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +15,7 @@ func fine() Observation {
 // full is a node whose subnet has no more, with pods that lack an address.
 func full(lacking int) Observation {
 	return Observation{Usable: true, Have: 16, Used: 16, Wanted: 16 + lacking, Unserved: lacking, Target: 17 + lacking, Most: 57,
-		Causes: []Cause{{SubnetExhausted, "no addresses left in subnet-a"}}}
+		Stuck: true, Cause: Cause{SubnetExhausted, "no addresses left in subnet-a"}}
 }
 
 // spared is that node when it gave its spare addresses away: all pods are served.
@@ -58,8 +57,8 @@ func without(o Observation, change func(*Observation)) Observation {
 
 func TestAReportComesAfterTheGraceAndGoesAfterTheQuietTime(t *testing.T) {
 	const ok = AddressesAvailable
-	growing := without(full(3), func(o *Observation) { o.Causes = nil })
-	throttled := without(full(3), func(o *Observation) { o.Causes = []Cause{{CloudThrottled, "throttled"}} })
+	growing := without(full(3), func(o *Observation) { o.Stuck, o.Cause = false, Cause{} })
+	throttled := without(full(3), func(o *Observation) { o.Cause = Cause{CloudThrottled, "throttled"} })
 	noCache := Observation{Most: -1}
 	for _, tt := range []struct {
 		name  string
@@ -82,19 +81,19 @@ func TestAReportComesAfterTheGraceAndGoesAfterTheQuietTime(t *testing.T) {
 		{"another reason is believed when it lasts", []at{{0, throttled, ok, 57}, {30, throttled, CloudThrottled, 16}, {40, full(3), CloudThrottled, 16},
 			{50, throttled, CloudThrottled, 16}, {60, full(3), CloudThrottled, 16}, {89, full(3), CloudThrottled, 16}, {90, full(3), SubnetExhausted, 16}}},
 		{"nothing in the way for a moment is no other reason", []at{{0, full(3), ok, 57}, {30, full(3), SubnetExhausted, 16}, {40, growing, SubnetExhausted, 16}, {99, growing, SubnetExhausted, 16}}},
-		{"a full node is no fault", []at{{0, without(full(0), func(o *Observation) { o.Most, o.Causes = 16, nil }), ok, 16}, {600, without(full(0), func(o *Observation) { o.Most, o.Causes = 16, nil }), ok, 16}}},
-		{"pods beyond what the node can hold", []at{{0, without(full(1), func(o *Observation) { o.Most, o.Causes = 16, []Cause{{AddressLimitReached, ""}} }), ok, 16},
-			{30, without(full(1), func(o *Observation) { o.Most, o.Causes = 16, []Cause{{AddressLimitReached, ""}} }), AddressLimitReached, 16},
-			{31, without(full(0), func(o *Observation) { o.Most, o.Causes = 16, nil }), AddressLimitReached, 16},
-			{91, without(full(0), func(o *Observation) { o.Most, o.Causes = 16, nil }), ok, 16}}},
+		{"a full node is no fault", []at{{0, without(full(0), func(o *Observation) { o.Most, o.Stuck, o.Cause = 16, false, Cause{} }), ok, 16}, {600, without(full(0), func(o *Observation) { o.Most, o.Stuck, o.Cause = 16, false, Cause{} }), ok, 16}}},
+		{"pods beyond what the node can hold", []at{{0, without(full(1), func(o *Observation) { o.Most, o.Cause = 16, Cause{AddressLimitReached, ""} }), ok, 16},
+			{30, without(full(1), func(o *Observation) { o.Most, o.Cause = 16, Cause{AddressLimitReached, ""} }), AddressLimitReached, 16},
+			{31, without(full(0), func(o *Observation) { o.Most, o.Stuck, o.Cause = 16, false, Cause{} }), AddressLimitReached, 16},
+			{91, without(full(0), func(o *Observation) { o.Most, o.Stuck, o.Cause = 16, false, Cause{} }), ok, 16}}},
 		{"no cache from the start", []at{{0, noCache, ok, -1}, {29, noCache, ok, -1}, {30, noCache, CacheUnusable, -1}, {31, fine(), CacheUnusable, 57}, {91, fine(), ok, 57}}},
 		{"a cache that breaks leaves the capacity as it was", []at{{0, fine(), ok, 57}, {1, noCache, ok, 57}, {31, noCache, CacheUnusable, 57}}},
 		{"a cloud that was never heard of, with free addresses", []at{{0, without(fine(), func(o *Observation) { o.Most = -1 }), ok, -1}, {900, fine(), ok, 57}}},
 		{"whether more can be had is not known any more", []at{{0, full(1), ok, 57}, {30, full(1), SubnetExhausted, 16},
-			{31, without(full(0), func(o *Observation) { o.Most, o.Causes = -1, nil }), SubnetExhausted, 16},
-			{600, without(full(0), func(o *Observation) { o.Most, o.Causes = -1, nil }), SubnetExhausted, 16}}},
-		{"numbers without a cache are none", []at{{0, fine(), ok, 57}, {10, without(full(0), func(o *Observation) { o.Usable = false }), ok, 57},
-			{100, without(full(0), func(o *Observation) { o.Usable = false }), CacheUnusable, 57}}},
+			{31, without(full(0), func(o *Observation) { o.Most, o.Stuck, o.Cause = -1, false, Cause{} }), SubnetExhausted, 16},
+			{600, without(full(0), func(o *Observation) { o.Most, o.Stuck, o.Cause = -1, false, Cause{} }), SubnetExhausted, 16}}},
+		{"numbers without a cache are none", []at{{0, fine(), ok, 57}, {10, without(full(0), func(o *Observation) { o.Usable, o.Cause = false, Cause{} }), ok, 57},
+			{100, without(full(0), func(o *Observation) { o.Usable, o.Cause = false, Cause{} }), CacheUnusable, 57}}},
 		{"an instance that carries no pods", []at{{0, Observation{Usable: true}, ok, 0}, {600, Observation{Usable: true}, ok, 0}}},
 		{"a subnet that is exhausted from the start", []at{{0, without(full(2), func(o *Observation) { o.Have, o.Used = 0, 0 }), ok, 57}, {30, without(full(2), func(o *Observation) { o.Have, o.Used = 0, 0 }), SubnetExhausted, 0}}},
 		{"the limit was lowered below what pods have", []at{{0, without(fine(), func(o *Observation) { o.Most = 3 }), ok, 5}}},
@@ -103,27 +102,20 @@ func TestAReportComesAfterTheGraceAndGoesAfterTheQuietTime(t *testing.T) {
 	}
 }
 
-func TestTheReasonThatExplainsMostCounts(t *testing.T) {
+func TestWhereNothingFailedThatIsTheReason(t *testing.T) {
 	for _, tt := range []struct {
-		causes string
+		cause  string
 		usable bool
 		want   string
 	}{
 		{"", true, NoFreeAddress},
 		{"", false, CacheUnusable},
 		{"CloudForbidden", false, CloudForbidden},
-		{"CloudThrottled SubnetExhausted", true, SubnetExhausted},
-		{"SubnetExhausted CloudForbidden", true, CloudForbidden},
-		{"ENILimitReached CloudUnavailable LinkMissing", true, CloudUnavailable},
-		{"CloudThrottled", false, CacheUnusable},
+		{"CloudThrottled", true, CloudThrottled},
 		{"SomethingElse", true, NoFreeAddress},
 	} {
-		o := Observation{Usable: tt.usable}
-		for reason := range strings.FieldsSeq(tt.causes) {
-			o.Causes = append(o.Causes, Cause{Reason: reason})
-		}
-		if got := o.cause().Reason; got != tt.want {
-			t.Errorf("%q, usable %v: %s, want %s", tt.causes, tt.usable, got, tt.want)
+		if got := (Observation{Usable: tt.usable, Cause: Cause{Reason: tt.cause}}).cause().Reason; got != tt.want {
+			t.Errorf("%q, usable %v: %s, want %s", tt.cause, tt.usable, got, tt.want)
 		}
 	}
 }

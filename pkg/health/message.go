@@ -20,17 +20,19 @@ func (s *State) say(o Observation, now time.Duration) {
 	s.Message, s.Said = message(Cause{s.Reason, what}, o), now
 }
 
-// Explain says why a node can't have more addresses and what to do, by the cause that
-// counts.
-func Explain(causes []Cause) string {
-	c := Observation{Usable: true, Causes: causes}.cause()
-	f := faults[rank(c.Reason)]
+// Explain says what keeps a node from more addresses and what to do. Where nothing failed there is
+// nothing to do.
+func Explain(c Cause) string {
+	f, _ := faultOf(c.Reason)
+	if f.reason == NoFreeAddress && c.What != "" {
+		return c.What
+	}
 	return cmp.Or(c.What, f.words) + "; " + f.remedy
 }
 
 // message tells people what is wrong, in numbers, why, and what to do.
 func message(c Cause, o Observation) string {
-	f := faults[rank(c.Reason)]
+	f, _ := faultOf(c.Reason)
 	why := cmp.Or(c.What, f.words)
 	if !o.Usable {
 		return fmt.Sprintf("pods can get no address: %s; %s", why, f.remedy)

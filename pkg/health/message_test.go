@@ -13,8 +13,8 @@ import (
 func TestAMessageHasTheNumbersTheCauseAndTheRemedy(t *testing.T) {
 	cloud, noWords := full(1), full(2)
 	cloud.Most = -1
-	cloud.Causes = []Cause{{CloudForbidden, "AssignAddresses eni-1:\n forbidden: \xff" + strings.Repeat("é", 200)}}
-	noWords.Causes = []Cause{{ENILimitReached, ""}}
+	cloud.Cause = Cause{CloudForbidden, "AssignAddresses eni-1:\n forbidden: \xff" + strings.Repeat("é", 200)}
+	noWords.Cause = Cause{ENILimitReached, ""}
 	for _, tt := range []struct {
 		name string
 		o    Observation
@@ -26,7 +26,7 @@ func TestAMessageHasTheNumbersTheCauseAndTheRemedy(t *testing.T) {
 			"no addresses left in subnet-a; name another subnet of the node's zone in cloud.subnets or cloud.subnetTags, or delete what else uses addresses there"},
 		{"words of others", cloud, "1 pod has no address: 16 there, 16 used, 0 free, 0 cooling, 17 wanted, target 18; " +
 			"AssignAddresses eni-1: forbidden: ?" + strings.Repeat("é", 82) + "...; `enipoolctl cloud check` on the node tells credentials, permissions and keys of agent.yaml (cloud.subnets, cloud.securityGroups) apart"},
-		{"no cache", Observation{Causes: []Cause{{CacheUnusable, "node cache is damaged"}}},
+		{"no cache", Observation{Cause: Cause{CacheUnusable, "node cache is damaged"}},
 			"pods can get no address: node cache is damaged; the agent builds it anew from the cloud and the kernel; its log says what keeps it from that"},
 		{"no words", noWords, "2 pods have no address: 16 there, 16 used, 0 free, 0 cooling, 18 wanted, target 19, at most 57; " +
 			"the node may have no more ENIs; raise the account's quota, pool.maxAllocateENI or, on Baidu, cloud.maxENIs, detach ENIs that are not enipool's, or take a larger instance"},
@@ -44,7 +44,7 @@ func TestAMessageHasTheNumbersTheCauseAndTheRemedy(t *testing.T) {
 func TestAMessageHasTheWordsOfTheCauseThatIsNotInTheWayForAMoment(t *testing.T) {
 	s, _ := Judge(Default(), New(), time.Hour, full(3))
 	trying := full(3)
-	trying.Causes = nil
+	trying.Stuck, trying.Cause = false, Cause{}
 	if _, r := Judge(Default(), s, time.Hour+30*time.Second, trying); r.Reason != SubnetExhausted || !strings.Contains(r.Message, "no addresses left in subnet-a") {
 		t.Errorf("report %+v", r)
 	}
@@ -55,7 +55,7 @@ func TestAMessageDoesNotMixTwoCauses(t *testing.T) {
 	s, _ := Judge(Default(), New(), time.Hour, full(3))
 	s, _ = Judge(Default(), s, time.Hour+30*time.Second, full(3))
 	other := full(4)
-	other.Causes = []Cause{{CloudThrottled, "RequestLimitExceeded"}}
+	other.Cause = Cause{CloudThrottled, "RequestLimitExceeded"}
 	s, _ = Judge(Default(), s, time.Hour+85*time.Second, other)
 	if _, r := Judge(Default(), s, time.Hour+90*time.Second, other); r.Reason != SubnetExhausted || strings.Contains(r.Message, "RequestLimit") || !strings.HasPrefix(r.Message, "4 pods") {
 		t.Errorf("report %+v", r)

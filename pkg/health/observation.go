@@ -14,9 +14,8 @@ type Observation struct {
 	Target   int  // slots that the agent wants to have
 	Most     int  // slots that the node can ever have, -1 if that is not known
 
-	// Causes are why the node can't have one more slot now, in any order. None means
-	// that it can, or that it has all it can ever have and needs no more.
-	Causes []Cause
+	Stuck bool  // the node can't have one more slot now; false too where it has all it can ever have and needs no more
+	Cause Cause // what keeps it from more, of all that does the one that counts; no reason if nothing failed
 }
 
 // Cause is something that keeps a node from more addresses.
@@ -31,20 +30,16 @@ func (o Observation) short() bool { return !o.Usable || o.Unserved > o.Free+o.So
 // well tells whether pods have their addresses, and the next one gets one too or has
 // no place on the node anyway.
 func (o Observation) well() bool {
-	return !o.short() && (o.Free > 0 || o.Most >= 0 && len(o.Causes) == 0)
+	return !o.short() && (o.Free > 0 || o.Most >= 0 && !o.Stuck)
 }
 
-// cause returns the cause that counts.
+// cause returns what is in the way in words that fit a message. That nothing failed is a reason too.
 func (o Observation) cause() Cause {
-	worst := Cause{Reason: NoFreeAddress}
-	if !o.Usable {
-		worst.Reason = CacheUnusable
-	}
-	for _, c := range o.Causes {
-		if rank(c.Reason) < rank(worst.Reason) || c.Reason == worst.Reason && worst.What == "" {
-			worst = c
+	c := Cause{Reason: o.Cause.Reason, What: words(o.Cause.What)}
+	if _, known := faultOf(c.Reason); !known {
+		if c.Reason = NoFreeAddress; !o.Usable {
+			c.Reason = CacheUnusable
 		}
 	}
-	worst.What = words(worst.What)
-	return worst
+	return c
 }

@@ -16,8 +16,8 @@ func anything(t *rapid.T) Observation {
 	n := func(name string) int { return rapid.IntRange(0, 20).Draw(t, name) }
 	o := Observation{Usable: rapid.IntRange(0, 9).Draw(t, "usable") > 0, Have: n("have"), Used: n("used"), Free: n("free") / 7, Soon: n("soon") / 10,
 		Wanted: n("wanted"), Unserved: n("unserved") / 5, Target: n("target"), Most: n("most") - 1}
-	for range rapid.IntRange(0, 2).Draw(t, "causes") {
-		o.Causes = append(o.Causes, Cause{rapid.SampledFrom(Reasons()[1:]).Draw(t, "cause"), rapid.String().Draw(t, "what")})
+	if o.Stuck = rapid.Bool().Draw(t, "stuck"); o.Stuck || rapid.Bool().Draw(t, "failed") {
+		o.Cause = Cause{rapid.SampledFrom(Reasons()[1:]).Draw(t, "cause"), rapid.String().Draw(t, "what")}
 	}
 	return o
 }
@@ -99,7 +99,7 @@ func TestAFaultIsSetWithinTheGraceAndClearedWithinTheQuietTime(t *testing.T) {
 			} else if lacks == 0 {
 				lacks, named = m.now, true
 			}
-			named = named && (len(m.o.Causes) > 0 || !m.o.Usable) && m.o.cause().Reason != NoFreeAddress
+			named = named && (m.o.Cause.Reason != "" || !m.o.Usable) && m.o.cause().Reason != NoFreeAddress
 			if !m.o.well() {
 				well = 0
 			} else if well == 0 {
@@ -147,7 +147,7 @@ func TestTheCapacityBecomesWhatThereIsOrWhatThereCouldBe(t *testing.T) {
 			now += max(c.Grace, c.Quiet)
 		}
 		want := o.Most
-		if len(o.Causes) > 0 || r.Faulty && !o.well() {
+		if o.Stuck || r.Faulty && !o.well() {
 			want = min(o.Most, o.Have)
 		}
 		if want = max(want, o.Used); r.Capacity != want {

@@ -1,7 +1,9 @@
 package health
 
-// The reasons of a report. AddressesAvailable is that of a node without a fault; of
-// the others the one that stands first here counts where several are true.
+import "slices"
+
+// The reasons of a report. AddressesAvailable is that of a node without a fault. The others stand
+// in the order in which they count, for people: where several are true, pool.Rank decides.
 const (
 	AddressesAvailable  = "AddressesAvailable"  // pods get addresses
 	CloudForbidden      = "CloudForbidden"      // the cloud refuses the node's credentials, or what it asks for
@@ -21,7 +23,7 @@ const (
 // fault is a reason in words, with what a person can do about it.
 type fault struct{ reason, words, remedy string }
 
-// faults are the reasons of a fault in the order in which they count.
+// faults are the reasons of a fault in the order in which people read of them.
 var faults = [...]fault{
 	{CloudForbidden, "the cloud refuses what the node asks for", "`enipoolctl cloud check` on the node tells credentials, permissions and keys of agent.yaml (cloud.subnets, cloud.securityGroups) apart"},
 	{CloudUnavailable, "the cloud does not answer", "`enipoolctl cloud check` on the node tells whether it is the instance metadata, the credentials or the API, whose place cloud.region and cloud.endpoint say"},
@@ -31,7 +33,7 @@ var faults = [...]fault{
 	{ENILimitReached, "the node may have no more ENIs", "raise the account's quota, pool.maxAllocateENI or, on Baidu, cloud.maxENIs, detach ENIs that are not enipool's, or take a larger instance"},
 	{NoSubnet, "no subnet takes the ENI that is needed", "name a subnet of the node's zone in cloud.subnets or cloud.subnetTags; `enipoolctl cloud check` on the node says what is wrong with those that are named"},
 	{CloudThrottled, "the cloud wants fewer calls", "it is tried again by itself; if that lasts, lower cloud.callsPerSecond, for all nodes of the account share its rate"},
-	{LinkMissing, "an ENI is attached and its link is not on the node", "look for the device in the kernel's log; when the link is back its addresses are used again by themselves"},
+	{LinkMissing, "an ENI is attached and its link is not on the node", "look for the device in the kernel's log (dmesg); if the ENI is detached attach it again, if not reload its driver or restart the node; when the link is back its addresses are used again by themselves"},
 	{SetupFailed, "new addresses can't be set up on the node", "the agent's log has the error"},
 	{CloudFailed, "calls to the cloud fail", "they are tried again; the agent's log has the cloud's words, and `enipoolctl cloud check` on the node tries what it can"},
 	{NoFreeAddress, "more addresses are still to come", "`enipoolctl pool show` on the node says what is under way"},
@@ -47,13 +49,11 @@ func Reasons() []string {
 	return list
 }
 
-// rank returns the place of a reason among the faults. What is none of them is as
-// good as the last.
-func rank(reason string) int {
-	for i, f := range faults {
-		if f.reason == reason {
-			return i
-		}
+// faultOf returns what is to be said of a reason. What is none of a fault is as good as the last.
+func faultOf(reason string) (f fault, known bool) {
+	i := slices.IndexFunc(faults[:], func(f fault) bool { return f.reason == reason })
+	if i < 0 {
+		return faults[len(faults)-1], false
 	}
-	return len(faults) - 1
+	return faults[i], true
 }

@@ -84,14 +84,29 @@ func (c Cause) keeps(object string, slots int, told string) Cause {
 	return Cause{Kind: c.Kind, Object: object, Slots: slots, Next: c.Next, Words: told}
 }
 
-// Rank sorts causes: the first is the one that counts. Of a kind the one that keeps the most
-// away comes first, and of those the one of the whole node. In whatever order they come, that of
-// different ones is one.
+// Rank sorts causes: the first is the one that counts, wherever people are told of it. Of a kind
+// the one that keeps the most away comes first, and of those the one of the whole node. In
+// whatever order they come, that of different ones is one. What is known from two sides is there
+// once: what has the kind of one before it is the same where it is about the same object or has
+// the same words.
 func Rank(list []Cause) []Cause {
-	slices.SortStableFunc(list, func(x, y Cause) int {
-		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(y.Slots, x.Slots), cmp.Compare(x.Object, y.Object))
+	slices.SortFunc(list, func(x, y Cause) int {
+		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(y.Slots, x.Slots), cmp.Compare(x.Object, y.Object),
+			cmp.Compare(x.Words, y.Words), cmp.Compare(x.Next, y.Next))
 	})
-	return list
+	ranked := list[:0]
+	for _, c := range list {
+		if !slices.ContainsFunc(ranked, c.repeats) {
+			ranked = append(ranked, c)
+		}
+	}
+	clear(list[len(ranked):])
+	return ranked
+}
+
+// repeats tells whether the cause says no more than another one that counts more.
+func (c Cause) repeats(other Cause) bool {
+	return c.Kind == other.Kind && (c.Object == other.Object || c.Words != "" && c.Words == other.Words)
 }
 
 // Texts returns what people are told of causes.

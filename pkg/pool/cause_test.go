@@ -73,16 +73,21 @@ func TestRankIsOneOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) Cause {
 			return Cause{Kind: rapid.SampledFrom(Kinds()).Draw(t, "kind"), Object: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "object"),
-				Slots: rapid.IntRange(0, 2).Draw(t, "slots")}
+				Slots: rapid.IntRange(0, 2).Draw(t, "slots"), Words: rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "words")}
 		}), 0, 12, rapid.ID[Cause]).Draw(t, "causes")
 		ranked := Rank(slices.Clone(list))
 		if again := Rank(rapid.Permutation(list).Draw(t, "other order")); !slices.Equal(ranked, again) {
 			t.Fatalf("%v\nand %v", ranked, again)
 		}
-		if len(ranked) != len(list) {
-			t.Fatalf("%d of %d are left", len(ranked), len(list))
+		for _, c := range list {
+			if !slices.ContainsFunc(ranked, c.repeats) {
+				t.Fatalf("%v is not told by %v", c, ranked)
+			}
 		}
 		for i, c := range ranked[min(1, len(ranked)):] {
+			if slices.ContainsFunc(ranked[:i+1], c.repeats) {
+				t.Fatalf("%v is told twice in %v", c, ranked)
+			}
 			if before := ranked[i]; before.Kind > c.Kind || before.Kind == c.Kind && before.Slots < c.Slots {
 				t.Fatalf("%v before %v", before, c)
 			}
