@@ -196,17 +196,24 @@ func (s *scarcity) endIfRoom(v view, id string, missing int, now time.Duration) 
 	}
 }
 
-// candidates returns the subnets that could give the node more addresses.
+// candidates returns the subnets that could give the node more addresses: those of its ENIs, those
+// being made among them, and those where a new one may lie if it may have one more.
 func (a *Agent) candidates(s pool.Snapshot) []string {
 	var ids []string
+	more := a.conf.Pool.Full(s) == ""
 	for _, n := range s.Subnets {
-		if n.New {
+		if n.New && more {
 			ids = append(ids, n.ID)
 		}
 	}
 	for _, e := range s.ENIs {
 		if e.Index >= a.firstIndex() && !slices.Contains(ids, e.Subnet) {
 			ids = append(ids, e.Subnet)
+		}
+	}
+	for _, p := range s.Pending {
+		if !slices.Contains(ids, p.Subnet) {
+			ids = append(ids, p.Subnet)
 		}
 	}
 	return ids

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/pool"
 )
 
@@ -58,6 +59,46 @@ func TestNodesThatLackNothingReleaseSpareAddressesForPodsOfOthers(t *testing.T) 
 			if left := n.retry(); left > 0 || n.total() < 10 {
 				t.Errorf("%s has %d addresses for 9 pods, %d of which wait", n.name, n.total(), left)
 			}
+		}
+		if err := w.check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A subnet with room is no help to nodes that may have no more ENIs: what they can spare of the one that they are
+// in goes to others there as if there were no other.
+func TestASubnetThatANodeCantReachIsNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"), subnet("subnet-b", "10.0.8.0/22"))
+		node := func(name string) *testNode {
+			n := w.addNode(testConfig(name), sim.Machine{Limits: eni.Limits{ENIs: 1, V4: 50}, Subnet: "subnet-a"})
+			inCluster(n)
+			return n
+		}
+		for i := range 3 {
+			node(fmt.Sprintf("n%d", i)).start(-1, false)
+		}
+		sleep(30 * time.Second)
+		for _, n := range w.nodes {
+			n.crowd(9)
+		}
+		sleep(10 * time.Minute)
+		poor := node("poor")
+		if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+			t.Fatal(err)
+		}
+		poor.start(-1, false)
+		poor.crowd(15)
+		for _, n := range w.nodes {
+			defer n.stop()
+		}
+		waited := time.Duration(0)
+		for ; poor.retry() > 0 && waited < time.Hour; waited += time.Second {
+			sleep(time.Second)
+		}
+		if waited > 6*time.Minute {
+			t.Errorf("%d pods waited %s beside nodes with addresses to spare", poor.retry(), waited)
 		}
 		if err := w.check(); err != nil {
 			t.Error(err)
