@@ -65,6 +65,7 @@ type Events interface {
 
 // Parts are what the agent works with.
 type Parts struct {
+	As       string // what the agent is: its release and configuration
 	Book     Book
 	Unusable func(error) bool // tells whether the book must be rebuilt
 	Writable func() error     // why the book can't be written, nil if it can. nil: nobody looks

@@ -16,12 +16,18 @@ import (
 // leaves no newer one, and each is a write.
 const seenKept = 20 * time.Minute
 
+// untriedLook is within which time an agent describes that the cloud has not answered before.
+const untriedLook = time.Minute
+
 // spreadFirst puts off the first describe of an agent that is started again: agents of a shared
 // account that are restarted together, as by a rollout, would take all that it has for minutes.
 // Where the last describe is older than that of any agent that runs, what the cloud took away
 // meanwhile may go to a pod with each ADD: it does not wait.
 func (a *Agent) spreadFirst() {
 	most := min(a.conf.DescribeQuiet(), spareLook)
+	if !a.tried() {
+		most = min(most, untriedLook)
+	}
 	if m := &a.mem; most > 0 && m.Scale != nil && m.Sizes == sizesOf(a.conf.Pool) && a.Now()-m.Seen < longestPeriod {
 		a.describeAt = a.Now() + time.Duration(a.Rand.Int64N(int64(most)))
 	}
@@ -65,4 +71,16 @@ func (a *Agent) settled(book *ipam.State) bool {
 // waits tells whether the first describe is put off.
 func (a *Agent) waits(now time.Duration) bool {
 	return !a.view.known && now < a.describeAt && a.calls[object{}] == nil && a.backoffs[of(looks)].times == 0
+}
+
+// tried tells whether the cloud has answered an agent of this release with this configuration on the node. Another
+// one may not be able to work with the cloud at all: it is not ready before it has proved that, or a rollout
+// would take it to all nodes.
+func (a *Agent) tried() bool { return a.mem.As == a.As }
+
+// noteTried takes in that the cloud has answered.
+func (a *Agent) noteTried() {
+	if !a.tried() {
+		a.mem.As, a.unsaved = a.As, true
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/status"
 )
 
 // throttles counts what the account refuses of describes.
@@ -194,6 +195,42 @@ func TestAnAgentThatWasAwayForLongDescribesAtOnce(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The agents of a release, or with a configuration, that can't work with the cloud don't become ready, so that
+// the rollout ends with the first of them.
+func TestAnAgentOfAnotherReleaseIsNotReadyBeforeTheCloudHasAnsweredIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, large, func(n *testNode) { n.conf.Cloud.Describe, n.as = 5*time.Minute, "1.0" })
+		n.addMany(3)
+		sleep(30 * time.Minute)
+		restart := func(as string, wait time.Duration) status.Status {
+			n.stop()
+			n.as = as
+			n.start(-1, false)
+			sleep(wait)
+			return n.status()
+		}
+		w.account.Refuse(cloud.ErrForbidden)
+		if st := restart("1.0", time.Second); !st.Ready {
+			t.Errorf("one that the cloud has answered before is not ready: %+v", st)
+		}
+		if st := restart("1.1", time.Second); st.Ready || st.Problem == "" || st.ENIs != 1 || st.Target != 16 {
+			t.Errorf("one that the cloud never answered: %+v", st)
+		}
+		if st := restart("1.1", 2*time.Minute); st.Ready || st.Health.Faulty {
+			t.Errorf("one that the cloud refuses: %+v", st)
+		}
+		w.account.Refuse(nil)
+		if st := restart("1.1", time.Minute+time.Second); !st.Ready || st.ENILimit == 0 {
+			t.Errorf("one that the cloud answers: %+v", st)
+		}
+		before := w.calls()["Interfaces"]
+		if st := restart("1.1", time.Second); !st.Ready || w.calls()["Interfaces"] > before {
+			t.Errorf("one that the cloud has answered before: %+v", st)
+		}
+		n.stop()
+	})
 }
 
 // A first describe that fails is made again as soon as any.

@@ -24,7 +24,8 @@ type Store interface {
 // memory is what can't be read off book, cloud and kernel. Losing it costs a
 // second ENI at worst, which is then found and given back.
 type memory struct {
-	Mode    string        `json:"mode"` // the node's since its first start
+	Mode    string        `json:"mode"`         // the node's since its first start
+	As      string        `json:"as,omitempty"` // the agent that the cloud answered last, see Parts
 	Scale   *scale.State  `json:"scale,omitempty"`
 	Sizes   string        `json:"sizes,omitempty"` // what of the configuration Scale was made with; see sizesOf
 	Health  *health.State `json:"health,omitempty"`

@@ -52,6 +52,7 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 	}
 	var errs []error
 	if a.view.known {
+		a.noteTried()
 		if a.restarted {
 			a.restart(book)
 		}

@@ -70,6 +70,7 @@ type testNode struct {
 	shows     *int          // what Subnets show as left where they reserve for blocks; nil: they don't
 	showsOf   string        // of which subnet, "" for all
 	conf      agentconf.Config
+	as        string // the release and configuration of its agent
 
 	mu       sync.Mutex
 	book     *ipam.State // nil: missing
@@ -187,7 +188,7 @@ func (n *testNode) startUntil(killAt int, before bool, after string) *life {
 
 func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 	p := process{n, l}
-	parts := Parts{Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: newCloud(p), Orphans: p,
+	parts := Parts{As: n.as, Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: newCloud(p), Orphans: p,
 		Memory: p, Events: noEvents{}, Changes: Changes{Occupied: n.occupied, Disturbed: n.disturb}, Log: log, Wants: p.wants, Publish: p.publish, Beat: n.beat,
 		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Clock: Clock{Now: n.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))}}
 	if n.api != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -57,6 +58,7 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 		defer stop()
 	}
 	p := parts(conf, client, metrics, r, fast)
+	p.As = fmt.Sprintf("%s with %x", release, sha256.Sum256(b.text))
 	switch {
 	case f.dryRun:
 		lines, err := agent.New(conf, p).Plan(ctx)
