@@ -150,6 +150,7 @@ func TestARefusalIsSaidOnce(t *testing.T) {
 		c.do(func() { c.forbid = "" })
 		time.Sleep(10 * time.Minute)
 		want := "level=WARN msg=\"the API server refuses a request; look at the agent's service account and its roles\" request=\"PATCH nodes/status\" answer=\"403 Forbidden\"\n" +
+			"level=WARN msg=\"the node's condition, taint or capacity can't be written\" error=\"patch the status of the node: nodes/status \\\"x\\\" is forbidden: no role allows it\"\n" +
 			"level=INFO msg=\"the API server allows a request that it refused before\" request=\"PATCH nodes/status\"\n"
 		if got := seen.String(); got != want {
 			t.Errorf("log:\n%swant:\n%s", got, want)

@@ -95,11 +95,12 @@ func (k *keeper) run(ctx context.Context) {
 }
 
 // say logs what goes wrong twice in the same way: the first time it may be that
-// somebody else was faster. Whether the API server is away or refuses the write, the
-// link says.
+// somebody else was faster. That the API server is away, or does not know the agent, the link
+// says. Of what is forbidden only the words tell whether a role lacks a right or an admission
+// policy or webhook said no.
 func (k *keeper) say(err error) {
 	text := ""
-	if err != nil && !passing(err) && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+	if err != nil && !passing(err) && !apierrors.IsUnauthorized(err) {
 		text = err.Error()
 	}
 	switch {
