@@ -39,9 +39,6 @@ func (w *Watch) Run(ctx context.Context) error {
 		defer stop()
 		if heard = w.listener.Run(ctx); heard != nil {
 			heard = fmt.Errorf("listen for changes of the kernel: %w", heard)
-			w.mu.Lock()
-			w.deaf = true
-			w.mu.Unlock()
 		}
 	}()
 	w.send(ctx)

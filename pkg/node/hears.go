@@ -9,7 +9,7 @@ import (
 // Hears tells whether the kernel announces nearly all that others change of what the node
 // needs. What iptables does in its legacy form it does not.
 func (n Node) Hears(ctx context.Context) bool {
-	if n.Watch == nil || n.Watch.isDeaf() {
+	if n.Watch == nil || !n.Watch.hearsAll() {
 		return false
 	}
 	announced := false
@@ -20,8 +20,4 @@ func (n Node) Hears(ctx context.Context) bool {
 	return err == nil && announced
 }
 
-func (w *Watch) isDeaf() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.deaf
-}
+func (w *Watch) hearsAll() bool { return w.listener == nil || w.listener.HearsAll() }

@@ -39,7 +39,6 @@ type Watch struct {
 
 	comparing bool // a comparison is under way: what it does itself is no fault
 	sent      bool // the cause was sent, and no comparison began since
-	deaf      bool // nothing is heard any more
 }
 
 // subject is what a pod needs: something of a kind, with the pod's address or with the

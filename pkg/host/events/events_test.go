@@ -156,9 +156,13 @@ func TestAListenerTellsWhileItRunsAndEndsWithItsContext(t *testing.T) {
 			t.Fatal("nothing is told of a new link")
 		}
 	}
+	all := h.HearsAll()
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+	if !all || h.HearsAll() {
+		t.Errorf("it hears all: %t while it runs, %t afterwards", all, h.HearsAll())
 	}
 }
 
@@ -173,6 +177,9 @@ func TestWhatTheKernelDoesNotHaveIsNotHeard(t *testing.T) {
 			return err
 		}
 		defer l.close()
+		if l.HearsAll() {
+			t.Error("it hears all, without nftables")
+		}
 		nettest.Run(t, "ip", "-n", ns.Name, "rule", "add", "lookup", "100", "priority", "512")
 		l.Catch()
 		s, err := openSocket(unix.NETLINK_ROUTE, ParseRoute, noGroup, unix.RTNLGRP_LINK)

@@ -14,6 +14,9 @@ import (
 // bursts, and one wake for all of them costs less than one for each.
 const rest = 20 * time.Millisecond
 
+// kinds is how many sockets there are where the kernel announces all: of NETLINK_ROUTE and of nftables.
+const kinds = 2
+
 // most is how many datagrams are read in a row. Behind them nobody else would get his
 // turn, and what does not fit the buffer meanwhile is an overflow.
 const most = 4096
@@ -22,6 +25,7 @@ const most = 4096
 type Listener struct {
 	mu      sync.Mutex // one reads at a time; it guards what follows
 	sockets []*socket
+	lost    bool // one of them can't be read any more
 	tell    func(Event)
 }
 
@@ -49,6 +53,13 @@ func listen(tell func(Event), filters int, log *slog.Logger) (*Listener, error) 
 	return l, nil
 }
 
+// HearsAll tells whether all is heard that a kernel can announce: routes, links and the like, and nftables.
+func (l *Listener) HearsAll() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.sockets) == kinds && !l.lost
+}
+
 // Run reads what changes until ctx ends, and closes the listener then.
 func (l *Listener) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, l.close)
@@ -56,7 +67,12 @@ func (l *Listener) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	errs := make([]error, len(l.sockets))
 	for i, s := range l.sockets {
-		all.Go(func() { errs[i] = l.follow(ctx, s) })
+		all.Go(func() {
+			errs[i] = l.follow(ctx, s)
+			l.mu.Lock()
+			l.lost = true
+			l.mu.Unlock()
+		})
 	}
 	all.Wait()
 	if ctx.Err() != nil {
