@@ -68,6 +68,25 @@ func (a *Agent) settled(book *ipam.State) bool {
 	})
 }
 
+// wait is why there was no describe yet.
+type wait uint8
+
+const (
+	noWait  wait = iota // there was one, or it is under way or fails
+	putOff              // nothing needs it
+	untried             // nothing does, but the cloud has not answered such an agent before
+)
+
+func (a *Agent) waitsFor(now time.Duration) wait {
+	switch {
+	case !a.waits(now):
+		return noWait
+	case a.tried():
+		return putOff
+	}
+	return untried
+}
+
 // waits tells whether the first describe is put off.
 func (a *Agent) waits(now time.Duration) bool {
 	return !a.view.known && now < a.describeAt && a.calls[object{}] == nil && a.backoffs[of(looks)].times == 0

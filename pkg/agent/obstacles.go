@@ -31,7 +31,7 @@ type reasons struct {
 	backoffs backoffs
 	full     func(subnet string) bool // others need what the subnet has
 	look     time.Duration            // when the cloud is looked at again
-	waits    bool                     // the first describe is put off: nothing needs it, and the cloud has answered before
+	wait     wait                     // for the first describe
 
 	demand   demand
 	decision scale.Decision
@@ -45,7 +45,7 @@ type reasons struct {
 func (a *Agent) reasons(now time.Duration) reasons {
 	r := reasons{now: now, pool: a.conf.Pool, families: a.conf.Settings.Families, first: a.firstIndex(), view: &a.view, book: a.book,
 		creates: a.mem.Creates, links: a.links, vpc: a.wrongVPC, backoffs: a.backoffs, full: func(id string) bool { return a.isFull(id, now) },
-		look: a.lookDue(now), waits: a.waits(now) && a.tried(), demand: a.demand, decision: a.decision, sized: a.sized, blockers: a.blockers, causes: a.causes, status: &a.status}
+		look: a.lookDue(now), wait: a.waitsFor(now), demand: a.demand, decision: a.decision, sized: a.sized, blockers: a.blockers, causes: a.causes, status: &a.status}
 	if a.bookErr != nil || a.rebuildFails() {
 		r.cache = "node cache: " + a.cacheProblem()
 		if look := a.backoffs[of(looks)]; look.err != nil && !a.view.known { // who reads the condition has no log

@@ -303,8 +303,8 @@ func (p process) wants(time.Duration) (list []nodecache.Waiter, err error) {
 	return list, err
 }
 
-func (p process) publish(s status.Status, _ string) error {
-	return p.see(func() error { p.n.told = s; return nil })
+func (p process) publish(s status.Status, why string) error {
+	return p.see(func() error { p.n.told, p.n.why = s, why; return nil })
 }
 
 // status is what the agent says.

@@ -46,7 +46,7 @@ func (a *Agent) report(now time.Duration) {
 	a.tellFights(now)
 	a.tellOutsideVPC()
 	causes := a.tellCauses(now)
-	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && (a.view.known || a.waits(now) && a.tried())
+	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && (a.view.known || a.waitsFor(now) == putOff)
 	s.Watched, s.Synced, s.Pods = a.demand.watched, a.demand.synced, a.demand.pods
 	if a.FastPath != nil {
 		fast := a.FastPath()

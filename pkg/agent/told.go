@@ -37,7 +37,11 @@ func asFault(c pool.Cause) health.Cause { return health.Cause{Reason: c.Kind.Rea
 // the cause that counts first.
 func (r reasons) ranked() []pool.Cause {
 	s, list := r.status, r.troubles()
-	if len(list) == 0 && !r.view.known && !r.waits {
+	switch {
+	case len(list) > 0 || r.view.known:
+	case r.wait == untried:
+		list = append(list, pool.Cause{Kind: pool.UnderWay, Next: r.look, Words: "cloud is not asked yet, and never answered an agent of this release with this configuration here"})
+	case r.wait == noWait:
 		list = append(list, pool.Cause{Kind: pool.UnderWay, Words: "cloud has not answered yet"})
 	}
 	list = append(list, r.toGrant()...)
@@ -112,18 +116,21 @@ func (r reasons) wrongOnNode() string {
 // it is tried again.
 func (a *Agent) why() string {
 	s := &a.status
-	text := fmt.Sprintf("target %d, at most %d", s.Target, s.Most)
+	var text []string
+	if a.sized { // else it knows neither
+		text = append(text, fmt.Sprintf("target %d, at most %d", s.Target, s.Most))
+	}
 	if len(s.InFlight) > 0 {
-		text += ", under way: " + s.InFlight[0]
+		text = append(text, "under way: "+s.InFlight[0])
 	}
 	switch {
 	case s.Problem != "":
-		text += ", problem: " + s.Problem
+		text = append(text, "problem: "+s.Problem)
 	case len(s.Blockers) > 0:
-		text += ", " + s.Blockers[0]
+		text = append(text, s.Blockers[0])
 	}
 	if next := s.NextTry(a.Wall()); next != "" {
-		text += ", next try " + next
+		text = append(text, "next try "+next)
 	}
-	return text
+	return strings.Join(text, ", ")
 }

@@ -85,6 +85,7 @@ type testNode struct {
 	serial   int
 	life     *life
 	told     status.Status         // what the agent published last
+	why      string                // and what it tells pods without an address
 	remade   map[string]string     // MACs that somebody gave to links in the place of theirs
 	hidden   map[string]bool       // MACs whose link has not come up yet
 	devices  map[string]string     // names of the links, by the ENI's MAC

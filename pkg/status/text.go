@@ -40,11 +40,7 @@ func (s Status) Lines(now time.Time, p Process) []string {
 	if s.Watched && !s.Synced {
 		l.add("pods", "not known, the API server has not told them yet: no address goes back")
 	}
-	if s.ENILimit == 0 && s.ENIs > 0 {
-		l.add("limits", "? slots, %d of ? ENIs, %s; the cloud was not asked since the agent was started, nothing needs it yet", s.ENIs, s.pods())
-	} else {
-		l.add("limits", "%d slots, %d of %d ENIs, %s", s.Most, s.ENIs, s.ENILimit, s.pods())
-	}
+	l.add("limits", "%s", s.limits())
 	if c := s.Health.Capacity; s.Health.Reason != "" && c >= 0 && c < s.Most {
 		l.add("capacity", "%d pods, as long as there are no more addresses", c)
 	}
@@ -104,11 +100,37 @@ func (s Status) sizing() string {
 	case s.Waiters > 0:
 		text += fmt.Sprintf(" (%d wait)", s.Waiters)
 	}
-	text += fmt.Sprintf(", need %d, target %d", s.Need, s.Target)
+	switch {
+	case s.limited():
+		text += fmt.Sprintf(", need %d, target %d", s.Need, s.Target)
+	case s.Target > 0:
+		text += fmt.Sprintf(", target %d by the agent before", s.Target)
+	}
 	if s.Reason != "" {
 		text += ": " + s.Reason
 	}
 	return text
+}
+
+// limited tells whether the cloud has told the node's limits since the agent was started.
+func (s Status) limited() bool { return s.ENILimit > 0 }
+
+// limits are how much the node can hold.
+func (s Status) limits() string {
+	if s.limited() {
+		return fmt.Sprintf("%d slots, %d of %d ENIs, %s", s.Most, s.ENIs, s.ENILimit, s.pods())
+	}
+	why, enis := "before the cloud has answered", ""
+	if s.Ready {
+		why = "yet: the cloud was not asked since the agent was started, nothing needs it"
+	}
+	switch {
+	case s.ENIs == 1:
+		enis = "1 ENI, "
+	case s.ENIs > 1:
+		enis = fmt.Sprintf("%d ENIs, ", s.ENIs)
+	}
+	return "not known " + why + "; " + enis + s.pods()
 }
 
 // pods is how many pods the node may run, and who says so.

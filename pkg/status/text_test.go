@@ -42,7 +42,7 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	}
 	fought.Problem = fought.Undone[0].String()
 	unasked := example()
-	unasked.Most, unasked.ENILimit = 0, 0
+	unasked.Most, unasked.ENILimit, unasked.Need, unasked.Reason = 0, 0, 0, ""
 	bare := Status{Written: noon, Mode: "burstable", Strategy: "equation"}
 	for _, tt := range []struct {
 		name string
@@ -128,24 +128,24 @@ limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 `},
 		{"nothing is known yet", bare, 0, `
 agent:	not ready, mode burstable, heard now
-demand:	0, need 0, target 0
-limits:	0 slots, 0 of 0 ENIs, 0 pods
+demand:	0
+limits:	not known before the cloud has answered; 0 pods
 `},
 		{"the agent was started again, and nothing needs the cloud yet", unasked, 4 * time.Second, `
 agent:	ready, mode batch by equation, heard 4s ago
-demand:	36, need 48, target 48: up
-limits:	? slots, 1 of ? ENIs, 110 pods (default); the cloud was not asked since the agent was started, nothing needs it yet
+demand:	36, target 48 by the agent before
+limits:	not known yet: the cloud was not asked since the agent was started, nothing needs it; 1 ENI, 110 pods (default)
 `},
 		{"it can be late for a while", bare, 3 * time.Minute, `
 agent:	not ready, mode burstable, heard 3m0s ago
-demand:	0, need 0, target 0
-limits:	0 slots, 0 of 0 ENIs, 0 pods
+demand:	0
+limits:	not known before the cloud has answered; 0 pods
 `},
 		{"it is too late", bare, 62*time.Minute + 3*time.Second, `
 agent:	not running, or hangs? last heard of 1h2m3s ago (2026-03-01T12:00:00Z)
 was:	not ready, mode burstable
-demand:	0, need 0, target 0
-limits:	0 slots, 0 of 0 ENIs, 0 pods
+demand:	0
+limits:	not known before the cloud has answered; 0 pods
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
