@@ -101,7 +101,7 @@ func (s Status) sizing() string {
 		text += fmt.Sprintf(" (%d wait)", s.Waiters)
 	}
 	switch {
-	case s.limited():
+	case s.Limited():
 		text += fmt.Sprintf(", need %d, target %d", s.Need, s.Target)
 	case s.Target > 0:
 		text += fmt.Sprintf(", target %d by the agent before", s.Target)
@@ -112,12 +112,12 @@ func (s Status) sizing() string {
 	return text
 }
 
-// limited tells whether the cloud has told the node's limits since the agent was started.
-func (s Status) limited() bool { return s.ENILimit > 0 }
+// Limited tells whether the cloud has told the node's limits since the agent was started.
+func (s Status) Limited() bool { return s.ENILimit > 0 }
 
 // limits are how much the node can hold.
 func (s Status) limits() string {
-	if s.limited() {
+	if s.Limited() {
 		return fmt.Sprintf("%d slots, %d of %d ENIs, %s", s.Most, s.ENIs, s.ENILimit, s.pods())
 	}
 	why, enis := "before the cloud has answered", ""

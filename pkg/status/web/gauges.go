@@ -64,19 +64,26 @@ var (
 	exhaustedDesc = describe("enipool_subnet_exhausted", "Whether the subnet had no more addresses lately, for subnets that ever had none.", "subnet")
 )
 
-// plain are the gauges without labels.
-var plain = []struct {
+// gauge is one without labels.
+type gauge struct {
 	desc  *prometheus.Desc
 	value func(*status.Status) int
-}{
-	{describe("enipool_demand", "Slots that pods and waiting ADDs want now."), func(s *status.Status) int { return s.Demand }},
+}
+
+// limited are the gauges of what follows from the node's limits.
+var limited = []gauge{
 	{describe("enipool_need", "Slots that the sizing makes of the demand."), func(s *status.Status) int { return s.Need }},
+	{describe("enipool_most", "Slots that the node can ever hold."), func(s *status.Status) int { return s.Most }},
+	{describe("enipool_eni_limit", "ENIs that the instance may carry."), func(s *status.Status) int { return s.ENILimit }},
+}
+
+// plain are the others without labels.
+var plain = []gauge{
+	{describe("enipool_demand", "Slots that pods and waiting ADDs want now."), func(s *status.Status) int { return s.Demand }},
 	{describe("enipool_target", "Slots that there shall be, after damping."), func(s *status.Status) int { return s.Target }},
 	{describe("enipool_in_burst", "Whether the demand bursts, which freezes releases."), func(s *status.Status) int { return number(s.Burst) }},
-	{describe("enipool_most", "Slots that the node can ever hold."), func(s *status.Status) int { return s.Most }},
 	{describe("enipool_max_pods", "Pods that the node may run."), func(s *status.Status) int { return s.MaxPods }},
 	{describe("enipool_enis", "ENIs that are attached, the node's own among them."), func(s *status.Status) int { return s.ENIs }},
-	{describe("enipool_eni_limit", "ENIs that the instance may carry."), func(s *status.Status) int { return s.ENILimit }},
 	{describe("enipool_waiters", "ADDs that wait for an address."), func(s *status.Status) int { return s.Waiters }},
 	{describe("enipool_orphans", "Addresses of dead sandboxes that were seen and are not taken back yet."), func(s *status.Status) int { return s.Orphans }},
 	{describe("enipool_in_flight", "Changes that the cloud is making."), func(s *status.Status) int { return len(s.InFlight) }},
@@ -117,7 +124,7 @@ func tellFastPath(out chan<- prometheus.Metric, f *status.FastPath) {
 
 // Describe names the gauges.
 func (g gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, p := range plain {
+	for _, p := range slices.Concat(plain, limited) {
 		out <- p.desc
 	}
 	for _, d := range []*prometheus.Desc{readyDesc, addressesDesc, reasonDesc, causeDesc, exhaustedDesc, fastDesc, fastOffDesc, jumpedDesc, faultDesc, capacityDesc, podsDesc, knownDesc} {
@@ -136,7 +143,11 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 	if s == nil {
 		return
 	}
-	for _, p := range plain {
+	told := plain
+	if s.Limited() {
+		told = slices.Concat(plain, limited)
+	}
+	for _, p := range told {
 		tell(p.desc, p.value(&s.Status))
 	}
 	a := s.Addresses

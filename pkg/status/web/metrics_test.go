@@ -177,6 +177,21 @@ func TestBeforeTheFirstTickTheOnlyNumberIsThatItIsNotReady(t *testing.T) {
 	}
 }
 
+// Zeros would be holes in the sums over a cluster whose agents are restarted.
+func TestWhatTheCloudHasNotToldYetIsNoNumber(t *testing.T) {
+	m := New("v1")
+	m.Observe(status.Status{Demand: 3, Target: 16, ENIs: 1, Ready: true})
+	got := ours(scrape(t, m))
+	for _, name := range []string{"enipool_need", "enipool_most", "enipool_eni_limit"} {
+		if n, told := got[name]; told {
+			t.Errorf("%s %v", name, n)
+		}
+	}
+	if got["enipool_target"] != 16 || got["enipool_enis"] != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestWhatHappensIsCounted(t *testing.T) {
 	m := New("v1.2.3")
 	m.Call("AssignAddresses", "ok", 300*time.Millisecond)

@@ -23,7 +23,7 @@ var (
 // exported is all that an agent with something to tell exports.
 func exported(t testing.TB) exports {
 	m := New("v1")
-	m.Observe(status.Status{Exhausted: "subnet-a", Watched: true, Synced: true, Health: health.Report{Reason: health.AddressesAvailable}})
+	m.Observe(status.Status{ENILimit: 4, Exhausted: "subnet-a", Watched: true, Synced: true, Health: health.Report{Reason: health.AddressesAvailable}})
 	all := exports{}
 	for series := range scrape(t, m) {
 		parts := sample.FindStringSubmatch(series)
