@@ -6,7 +6,8 @@ import "time"
 type agenda struct {
 	describeAt time.Duration // when the cloud is to be looked at again
 	urgent     bool          // then because a call's outcome asks for it
-	againAt    time.Duration // and once more for late effects, 0 for not
+	againAt    time.Duration // and once more for late effects of calls whose outcome is unknown, 0 for not
+	heardAt    time.Duration // and for those of deletions that an earlier agent began, 0 for not
 	resyncAt   time.Duration // when the kernel and the orphans are
 	othersAt   time.Duration // when what others hold is
 	cooledAt   time.Duration // when the next address has rested, 0 for none
@@ -29,13 +30,30 @@ func (g *agenda) lookSoon(now time.Duration) { g.describeAt, g.urgent = now, tru
 // lookBy makes the look at the cloud come no later than that.
 func (g *agenda) lookBy(at time.Duration) { g.describeAt = min(g.describeAt, at) }
 
+// lookAgain makes a look come when late effects of a call show whose outcome is unknown. By then
+// earlier calls' show, too.
+func (g *agenda) lookAgain(at time.Duration) { g.againAt = at }
+
+// lookForHeard makes a look come when a describe shows what an earlier agent's deletion did. It may
+// be after late effects of own calls or before them: one look can't stand for both.
+func (g *agenda) lookForHeard(at time.Duration) { g.heardAt = max(g.heardAt, at) }
+
 // late tells whether late effects are to be looked for.
-func (g *agenda) late(now time.Duration) bool { return g.againAt > 0 && now >= g.againAt }
+func (g *agenda) late(now time.Duration) bool { return isDue(g.againAt, now) || isDue(g.heardAt, now) }
+
+// awaitsLate tells whether they are, now or later.
+func (g *agenda) awaitsLate() bool { return g.againAt > 0 || g.heardAt > 0 }
+
+// isDue tells whether it is time for what comes at a time, 0 for never.
+func isDue(at, now time.Duration) bool { return at > 0 && now >= at }
 
 // looked takes in that a look has begun, after which the next one is due then.
 func (g *agenda) looked(now, next time.Duration) {
-	if g.late(now) {
+	if isDue(g.againAt, now) {
 		g.againAt = 0
+	}
+	if isDue(g.heardAt, now) {
+		g.heardAt = 0
 	}
 	g.describeAt, g.urgent = next, false
 }
@@ -66,6 +84,7 @@ func (g *agenda) next(now, most time.Duration, besides ...time.Duration) time.Du
 		}
 	}
 	sooner(g.againAt)
+	sooner(g.heardAt)
 	sooner(g.resyncAt)
 	sooner(g.othersAt)
 	sooner(g.cooledAt)

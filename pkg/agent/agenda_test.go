@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -12,7 +13,7 @@ func anyTime(t *rapid.T, what string) time.Duration {
 }
 
 func anyAgenda(t *rapid.T) agenda {
-	return agenda{describeAt: anyTime(t, "describe"), urgent: rapid.Bool().Draw(t, "urgent"), againAt: anyTime(t, "again"), resyncAt: anyTime(t, "resync"),
+	return agenda{describeAt: anyTime(t, "describe"), urgent: rapid.Bool().Draw(t, "urgent"), againAt: anyTime(t, "again"), heardAt: anyTime(t, "heard"), resyncAt: anyTime(t, "resync"),
 		othersAt: anyTime(t, "others"), cooledAt: anyTime(t, "cooled"), occupied: rapid.Bool().Draw(t, "occupied"),
 		hungry: rapid.Bool().Draw(t, "hungry"), rebuilt: rapid.IntRange(0, 5).Draw(t, "rebuilt") == 0}
 }
@@ -27,7 +28,7 @@ func TestNothingDueIsSleptThrough(t *testing.T) {
 			t.Fatalf("it sleeps for %s, the period is %s", in, most)
 		}
 		reached := in == most || in == minTick
-		for _, at := range append(besides, g.againAt, g.resyncAt, g.othersAt, g.cooledAt) {
+		for _, at := range append(besides, g.againAt, g.heardAt, g.resyncAt, g.othersAt, g.cooledAt) {
 			if at > now && at < now+in && in > minTick {
 				t.Fatalf("it sleeps for %s past what is due in %s", in, at-now)
 			}
@@ -39,13 +40,12 @@ func TestNothingDueIsSleptThrough(t *testing.T) {
 	})
 }
 
-// What a call's outcome asks for is looked at: through whatever else comes, until a look begins. Late effects
-// stay on the agenda until a look that is late enough.
+// What a call's outcome asks for is looked at: through whatever else comes, until a look begins.
 func TestALookThatWasAskedForComes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, now := anyAgenda(t), anyTime(t, "now")
 		g.lookSoon(now)
-		g.againAt = now + settled
+		g.lookAgain(now + settled)
 		for range rapid.IntRange(0, 6).Draw(t, "steps") {
 			now += time.Duration(rapid.IntRange(0, 4).Draw(t, "later")) * time.Second
 			switch rapid.IntRange(0, 4).Draw(t, "what") {
@@ -58,18 +58,51 @@ func TestALookThatWasAskedForComes(t *testing.T) {
 			case 3:
 				g.sawOthers(anyTime(t, "others again"))
 			case 4:
-				late := g.late(now)
 				g.looked(now, now+time.Hour)
 				if g.urgent || g.describeAt != now+time.Hour {
 					t.Fatalf("after a look the next one is due at %s, urgent %t", g.describeAt, g.urgent)
-				}
-				if late != (g.againAt == 0) {
-					t.Fatalf("a look at %s, and late effects are looked for at %s", now, g.againAt)
 				}
 				return
 			}
 			if !g.urgent || g.describeAt > now {
 				t.Fatalf("the look is put off to %s, urgent %t", g.describeAt, g.urgent)
+			}
+		}
+	})
+}
+
+// Late effects stay on the agenda until a look that is late enough for them, whatever else asks for one, and
+// nothing else makes it late. What waits for the last of several unknown outcomes waits for all of them.
+func TestEachLateEffectIsLookedFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, now := agenda{}, time.Hour
+		asked := map[string]time.Duration{}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			at := now + time.Duration(rapid.IntRange(0, 60).Draw(t, "late by"))*time.Second
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0:
+				g.lookAgain(at)
+				asked["own call"] = at
+			case 1:
+				g.lookForHeard(at)
+				asked["earlier agent's"] = max(at, asked["earlier agent's"])
+			case 2:
+				now += g.next(now, time.Minute)
+			case 3:
+				g.looked(now, now+time.Hour)
+				maps.DeleteFunc(asked, func(_ string, at time.Duration) bool { return at <= now })
+			}
+			due := false
+			for _, at := range asked {
+				due = due || at <= now
+			}
+			if g.late(now) != due || g.awaitsLate() != (len(asked) > 0) {
+				t.Fatalf("at %s late effects are looked for: %t, ever: %t; awaited are %v", now, g.late(now), g.awaitsLate(), asked)
+			}
+			for what, at := range asked {
+				if in := g.next(now, time.Hour); at > now && in > max(at-now, minTick) {
+					t.Fatalf("it sleeps for %s past late effects of an %s in %s", in, what, at-now)
+				}
 			}
 		}
 	})

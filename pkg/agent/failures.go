@@ -62,7 +62,7 @@ func (a *Agent) failed(r result, now time.Duration) {
 		about = r.scope()
 		// What came of it shows in a describe; a late effect in a later one.
 		a.lookSoon(now)
-		a.againAt = now + a.conf.Settle
+		a.lookAgain(now + a.conf.Settle)
 		if r.op == "AssignAddresses" || r.op == "UnassignAddresses" {
 			// An assign must not be repeated, and what an unassign takes must not
 			// have come back meanwhile.

@@ -172,3 +172,33 @@ func (n *testNode) isLeaving() bool {
 	defer n.mu.Unlock()
 	return strings.Contains(string(n.memory), `"leaving"`)
 }
+
+// A new agent's deletion is refused, so a describe is to show what an earlier agent's did, 40 seconds after the
+// start. An assign whose outcome is unknown asks for a look of its own: each comes, whichever is first.
+func TestTheLookForAnEarlierDeletionComesBesideThatForAnUnknownOutcome(t *testing.T) {
+	for name, began := range map[string]time.Duration{"after it": 5 * time.Second, "before it": 35 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, n := one(t, large, func(n *testNode) { n.conf.Cloud.Describe = time.Hour })
+				sleep(time.Minute)
+				n.stop()
+				n.memory = []byte(`{"leaving":{"eni-1":false}}`)
+				a := n.agent(&life{killAt: -1}, w.log)
+				start := a.Now()
+				a.Tick(t.Context())
+				a.take(result{call: &call{key: eniKey("eni-1"), op: "DeleteInterface", id: "eni-1"}, err: cloud.ErrForbidden}, a.Now())
+				sleep(began)
+				a.take(result{call: &call{key: eniKey("eni-0"), op: "AssignAddresses", id: "eni-0"}, err: cloud.ErrUnknown}, a.Now())
+				asked := a.Now() + a.conf.Settle
+				looked := map[time.Duration]bool{}
+				for a.Now() < start+time.Minute {
+					sleep(min(a.Tick(t.Context()), time.Second))
+					looked[a.view.start] = true
+				}
+				if heard := a.heardBy("eni-1"); !looked[asked] || !looked[heard] {
+					t.Errorf("no look at %s for the unknown outcome, or at %s for the earlier deletion: %v", asked, heard, looked)
+				}
+			})
+		})
+	}
+}

@@ -228,7 +228,7 @@ func (a *Agent) left(r result, now time.Duration) {
 		_ = a.keepENI(r.id) // the tick's own write of the memory tells why it fails
 	default:
 		if a.doubts.unheard.has(r.id) {
-			a.againAt = max(now, a.heardBy(r.id))
+			a.lookForHeard(max(now, a.heardBy(r.id)))
 		}
 	}
 	a.unsaved = true

@@ -89,7 +89,7 @@ func (a *Agent) Once(ctx context.Context) error {
 	for {
 		before := a.steps
 		due := time.NewTimer(min(a.Tick(ctx), time.Second))
-		idle := len(a.calls) == 0 && a.steps == before && a.view.known && a.againAt == 0 && !a.hungry
+		idle := len(a.calls) == 0 && a.steps == before && a.view.known && !a.awaitsLate() && !a.hungry
 		stuck := len(a.calls) == 0 && a.steps == before && len(a.backoffs) > 0
 		if idle || stuck {
 			due.Stop()
