@@ -32,6 +32,8 @@ type FastPath struct {
 
 	mu     sync.Mutex
 	wanted bool
+	away   bool           // it is not wanted, and nothing is left of it
+	turned chan struct{}  // closed when it is wanted again, nil: nobody waits for that
 	path   *fastpath.Path // nil: not open
 	told   netconf.FastPath
 	epoch  uint32
@@ -55,6 +57,24 @@ func (f *FastPath) Switch(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.wanted, f.lookAt = on, time.Time{}
+	if on && f.turned != nil {
+		close(f.turned)
+		f.turned = nil
+	}
+}
+
+// untilWanted returns what is closed when the fast path is wanted again, nil if it is, or if something
+// is left of it.
+func (f *FastPath) untilWanted() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.wanted || !f.away {
+		return nil
+	}
+	if f.turned == nil {
+		f.turned = make(chan struct{})
+	}
+	return f.turned
 }
 
 // tell hands the program what is wanted; without whole nothing is taken from it.

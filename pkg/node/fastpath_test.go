@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/nettest"
+	"github.com/enipool/enipool/pkg/nodecache"
 )
 
 // A burst of changes of others costs a few readings of their rules and not one each,
@@ -54,6 +55,34 @@ func TestABurstOfChangesIsReadTogetherByTheFastPathsKeeper(t *testing.T) {
 	waitFor(t, "off", func() bool { return len(f.Status().Off) > 0 })
 	nettest.Run(t, "nft", "delete table ip t")
 	waitFor(t, "on again", func() bool { return len(f.Status().Off) == 0 })
+}
+
+// An agent whose node has no fast path does not wake for it, and begins with it at once when it is switched on.
+func TestTheFastPathsKeeperRestsWhileItIsSwitchedOff(t *testing.T) {
+	f := &FastPath{Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}, Log: slog.New(slog.DiscardHandler), Changed: make(chan struct{}, 1)}
+	if f.untilWanted() != nil {
+		t.Error("it rests before it has looked whether something is left")
+	}
+	f.Keep(t.Context())
+	wanted := f.untilWanted()
+	if wanted == nil {
+		t.Fatalf("it looks again and again: %v", f.Status().Off)
+	}
+	f.Switch(false)
+	select {
+	case <-wanted:
+		t.Error("it wakes when it is switched off once more")
+	default:
+	}
+	f.Switch(true)
+	select {
+	case <-wanted:
+	default:
+		t.Error("it goes on resting when it is switched on")
+	}
+	if f.untilWanted() != nil {
+		t.Error("it rests though it is wanted")
+	}
 }
 
 // looks is how many looks at everything found nothing in the way: each has an epoch of

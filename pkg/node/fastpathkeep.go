@@ -23,6 +23,8 @@ const (
 	keepEvery = 250 * time.Millisecond
 	// offEvery is how often it looks while no packet jumps.
 	offEvery = time.Second
+	// awayEvery is how often it looks while nobody wants it and nothing is left of it.
+	awayEvery = time.Minute
 	// restAtLeast is how long it waits after each look: changes that come one after the
 	// other, like those of kube-proxy for a new service, are read together.
 	restAtLeast = 50 * time.Millisecond
@@ -51,6 +53,9 @@ func (f *FastPath) Run(ctx context.Context) {
 		pause, changed := keepEvery, (<-chan struct{})(heard)
 		if !on {
 			pause, changed = offEvery, nil
+			if wanted := f.untilWanted(); wanted != nil {
+				pause, changed = awayEvery, wanted
+			}
 		}
 		// Whoever changes rules all the time, and has so many that it takes long to read
 		// them, costs a quarter of a processor at most. If that takes longer than it was
@@ -113,10 +118,12 @@ func (f *FastPath) log(causes []string) {
 
 // keep returns why no packet should jump after it.
 func (f *FastPath) keep(ctx context.Context) []string {
+	f.away = false
 	if !f.wanted {
 		if err := f.remove(); err != nil {
 			return []string{"fastPath is off, but it can't be taken away: " + err.Error()}
 		}
+		f.away = true
 		return []string{"the key fastPath is off"}
 	}
 	began := time.Now()

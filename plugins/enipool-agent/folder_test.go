@@ -146,6 +146,24 @@ func TestTheLoopIsWokenWhenTheCacheCanNotBeWrittenAnyMoreAndWhenItCanAgain(t *te
 	look("it can be written still", false)
 }
 
+// Nobody is to wait for a node that can be used again; while all is well each look wakes the process.
+func TestTheFolderIsLookedAtOftenWhileSomethingIsWrongWithIt(t *testing.T) {
+	watch := &nodecache.Watch{}
+	for name, tt := range map[string]struct {
+		k    folderKeeper
+		want time.Duration
+	}{
+		"watched":             {folderKeeper{watch: watch}, watchedTime},
+		"not watched":         {folderKeeper{}, lookTime},
+		"files can't be made": {folderKeeper{watch: watch, said: "no space left on device"}, lookTime},
+		"mounted read-only":   {folderKeeper{watch: watch, refused: "mounted read-only"}, lookTime},
+	} {
+		if got := tt.k.pause(); got != tt.want {
+			t.Errorf("%s: it looks again in %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
 // removeAllIn removes what is in the folder.
 func removeAllIn(dir string) error {
 	list, err := os.ReadDir(dir)

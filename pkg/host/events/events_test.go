@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -233,6 +234,27 @@ func TestTheFilterKeepsWhatMayConcernUs(t *testing.T) {
 		n, err := vm.Run(tt.message)
 		if err != nil || n > 0 != tt.keep {
 			t.Errorf("%s: the filter keeps %d bytes, %v; want it kept: %v", tt.name, n, err, tt.keep)
+		}
+	}
+}
+
+// The kernel drops the neighbours of multicast groups and routers of each link from time to time. A wake for
+// them would cost a reading of the node cache.
+func TestOnlyNeighboursThatPodsCanBeAreTold(t *testing.T) {
+	for addr, want := range map[string]int{"10.0.0.9": 1, "2001:db8::9": 1, "fd00::9": 1,
+		"ff02::2": 0, "ff02::1:ff00:9": 0, "fe80::9": 0, "224.0.0.22": 0, "169.254.1.1": 0} {
+		to := netip.MustParseAddr(addr).AsSlice()
+		family := byte(unix.AF_INET)
+		if len(to) == 16 {
+			family = unix.AF_INET6
+		}
+		body := append([]byte{family, 0, 0, 0, 2, 0, 0, 0, unix.NUD_NOARP, 0, 0, 0}, byte(unix.SizeofRtAttr+len(to)), 0, unix.NDA_DST, 0)
+		got := 0
+		for range ParseRoute(routeMessage(unix.RTM_DELNEIGH, append(body, to...)...)) {
+			got++
+		}
+		if got != want {
+			t.Errorf("%s: %d events, want %d", addr, got, want)
 		}
 	}
 }

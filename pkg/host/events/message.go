@@ -199,6 +199,8 @@ func (m message) rule() (Event, bool) {
 	return e, true
 }
 
+// neighbour leaves out what is no host's of the node's networks: no pod has such an address, and the kernel drops what it
+// knows of the multicast groups of each link again and again.
 func (m message) neighbour() (Event, bool) {
 	if len(m.body) < unix.SizeofNdMsg || m.body[0] != unix.AF_INET && m.body[0] != unix.AF_INET6 {
 		return Event{}, false
@@ -211,7 +213,7 @@ func (m message) neighbour() (Event, bool) {
 			break
 		}
 	}
-	return e, e.Prefix.IsValid()
+	return e, e.Prefix.Addr().IsGlobalUnicast()
 }
 
 func (m message) netconf() (Event, bool) {
