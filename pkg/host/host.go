@@ -20,6 +20,9 @@ type Host struct {
 	h     *netlink.Handle // to read rules, and for what only the agent does
 	conn  *conn           // to read all else, and to change many things at once
 	where string          // stands behind the object in errors, as " in the pod"
+
+	keeps bool      // what links are there is read once, see KeepLinks
+	kept  *linkList // as it was read then, nil for not yet
 }
 
 // New opens a handle on the network namespace of the calling thread.

@@ -40,8 +40,30 @@ const skipStats = 1 << 3
 // noNetns is the number of no namespace, NETNSA_NSID_NOT_ASSIGNED.
 const noNetns = -1
 
-// links returns all links, and their names by index.
+// linkList is all links of a moment, and their names by index.
+type linkList struct {
+	list  []linkState
+	names map[int]string
+}
+
+// KeepLinks makes h read the list of links once, for whoever asks it several questions about one
+// moment: of all that is read of a node with hundreds of pods the links take longest. A Host that keeps them
+// changes nothing and is for one goroutine.
+func (h *Host) KeepLinks() { h.keeps = true }
+
+// links returns all links, and their names by index. Nobody changes what is kept.
 func (h *Host) links() ([]linkState, map[int]string, error) {
+	if h.kept != nil {
+		return h.kept.list, h.kept.names, nil
+	}
+	list, names, err := h.readLinks()
+	if err == nil && h.keeps {
+		h.kept = &linkList{list, names}
+	}
+	return list, names, err
+}
+
+func (h *Host) readLinks() ([]linkState, map[int]string, error) {
 	m := newMessage(unix.RTM_GETLINK, 0, linkPart(0, 0, 0)...)
 	m.number(unix.IFLA_EXT_MASK, skipStats)
 	messages, err := h.conn.list(m)

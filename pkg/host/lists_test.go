@@ -122,6 +122,31 @@ func same[T any](t *testing.T, what string, want, got []T, options ...cmp.Option
 }
 
 // A long list comes in many parts, and other goroutines may ask meanwhile.
+// Who asks several questions about one moment has the links read once. Everybody else sees those of now.
+func TestLinksAreReadOnceForWhoKeepsThem(t *testing.T) {
+	onNode(t, func(ns nettest.Netns, h *Host) {
+		kept, err := New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer kept.Close()
+		kept.KeepLinks()
+		count := func(h *Host) int {
+			t.Helper()
+			nics, err := h.NICs()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(nics)
+		}
+		before := count(kept)
+		ns.Run(t, "ip", "link", "add", "later", "type", "bridge")
+		if now, again := count(h), count(kept); now != before+1 || again != before {
+			t.Errorf("%d links, and with one more %d, kept %d", before, now, again)
+		}
+	})
+}
+
 func TestLongListsAreWholeWhileOthersAsk(t *testing.T) {
 	onNode(t, func(ns nettest.Netns, h *Host) {
 		const count = 2000

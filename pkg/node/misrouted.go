@@ -17,6 +17,7 @@ func (n Node) Misrouted(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer h.Close()
+	h.KeepLinks()
 	others, err := h.OthersRoutes()
 	if err != nil {
 		return nil, err
