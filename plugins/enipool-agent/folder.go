@@ -34,6 +34,7 @@ type folderKeeper struct {
 
 	watch   *nodecache.Watch // nil: the folder can't be watched
 	watched *os.File         // the folder that watch is on: open, its number is no other folder's
+	lost    bool             // the last look found something lost: more may go
 	said    string           // what was last logged of a failure
 	refused string           // why the cache can't be written, as the loop was told last
 }
@@ -62,6 +63,7 @@ func (k *folderKeeper) run(ctx context.Context) error {
 		if err != nil {
 			return &nodeError{err}
 		}
+		k.lost = lost
 		if wakes || lost || k.turned() {
 			k.wakeLoop()
 		}
@@ -71,7 +73,7 @@ func (k *folderKeeper) run(ctx context.Context) error {
 // pause is how long it rests when it hears nothing. What failed, and what may be over soon, it looks at
 // more often.
 func (k *folderKeeper) pause() time.Duration {
-	if k.watch == nil || k.said != "" || k.refused != "" {
+	if k.watch == nil || k.lost || k.said != "" || k.refused != "" {
 		return lookTime
 	}
 	return watchedTime
@@ -95,6 +97,7 @@ func (k *folderKeeper) keep(ctx context.Context) (lost bool, err error) {
 		case <-ctx.Done():
 			return lost, nil
 		}
+		paths = append(paths, k.locks.dropLost()...) // that went since: nobody may tell of them any more
 	}
 	if k.folderLost() {
 		k.unwatch()

@@ -156,6 +156,7 @@ func TestTheFolderIsLookedAtOftenWhileSomethingIsWrongWithIt(t *testing.T) {
 		"watched":             {folderKeeper{watch: watch}, watchedTime},
 		"not watched":         {folderKeeper{}, lookTime},
 		"files can't be made": {folderKeeper{watch: watch, said: "no space left on device"}, lookTime},
+		"something was lost":  {folderKeeper{watch: watch, lost: true}, lookTime},
 		"mounted read-only":   {folderKeeper{watch: watch, refused: "mounted read-only"}, lookTime},
 	} {
 		if got := tt.k.pause(); got != tt.want {
