@@ -30,10 +30,8 @@ type FastPath struct {
 	// Changed is told when the fast path goes on or off; it must have room for one.
 	Changed chan struct{}
 
-	mu     sync.Mutex
-	wanted bool
-	away   bool           // it is not wanted, and nothing is left of it
-	turned chan struct{}  // closed when it is wanted again, nil: nobody waits for that
+	mu sync.Mutex
+	wish
 	path   *fastpath.Path // nil: not open
 	told   netconf.FastPath
 	epoch  uint32
@@ -50,6 +48,13 @@ type FastPath struct {
 
 	prepared bool // conntrack is as it must be
 	warned   bool // that somebody set it back
+}
+
+// wish is whether the fast path is wanted.
+type wish struct {
+	wanted bool
+	away   bool          // it is not, and nothing is left of it
+	turned chan struct{} // closed when it is wanted again, nil: nobody waits for that
 }
 
 // Switch says whether the fast path is wanted. It takes effect with the next Keep.
