@@ -88,6 +88,9 @@ func newSoakerOf(t *testing.T, seed uint64, change func(eni.Limits, *rand.Rand) 
 	for i := range 2 {
 		conf := testConfig(fmt.Sprintf("n%d", i+1))
 		conf.Settings.Families = families
+		if seed%2 == 0 { // as on a real cloud: a restarted agent may put off its first describe
+			conf.Cloud.Describe = 5 * time.Minute
+		}
 		conf.Pool.Mode = []pool.Mode{pool.Batch, pool.Batch, pool.Burstable, pool.BestEffort}[r.IntN(4)]
 		conf.Pool.Multiple, conf.Pool.ReturnENIs, conf.Pool.Partial = 1, true, r.IntN(2) == 0
 		conf.Pool.PreAllocate, conf.Pool.MinAllocate, conf.Pool.MaxAboveWatermark = 4, 6, 0
