@@ -94,6 +94,7 @@ func (k *kills) run() {
 	}
 	agent.kill()
 	k.start()
+	k.ready()
 	k.settled(smallPool, smallPool)
 	k.flows.unbroken()
 	k.t.Logf("%d kills; a growing tick has up to %d calls, a shrinking one %d", k.killed, grow.calls, shrink.calls)
