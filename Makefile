@@ -16,9 +16,6 @@ CALLS ?= 60000
 # at once than there are cores a plugin stands still for longer than agents expect of one.
 GO_TEST := go test -count=1 -p $(shell nproc)
 LONGEST := ./test/e2e ./test/explore ./pkg/agent ./pkg/cloud/aws ./pkg/cloud/bce ./pkg/simulate ./test ./test/cri
-# What runs no program with the race detector, and no goroutines of its own that matter: the
-# documents, and pods of a real containerd, whose programs are as they are shipped.
-WITHOUT_RACE := ./test ./test/cri ./scripts/image
 # What only root's tests need: nodes with a real containerd, the node's own programs.
 ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
@@ -47,14 +44,9 @@ test: build tools previous ## all tests
 	@scripts/deps.sh test $(ROOT)
 	$(GO_TEST) -timeout 30m $(LONGEST) ./...
 
-# Of what make test runs whole, this has a share where it is long and shows no more of how
-# goroutines meet: the walk through all that can happen has one fault in place of two,
-# random simulations of agents have a fifth of their seeds, simulations of clusters, in
-# which one goroutine computes, run briefly, and of the end-to-end tests those run that
-# have an agent.
-race: build tools previous ## tests with the race detector
+race: build tools previous ## all tests with the race detector
 	@scripts/deps.sh test race $(ROOT)
-	$(GO_TEST) -race -vet=off -timeout 40m $$(go list $(LONGEST) ./... | grep -vxF "$$(go list $(WITHOUT_RACE))")
+	$(GO_TEST) -race -timeout 40m $(LONGEST) ./...
 
 soak: build ## the agent's random simulation for STEPS (1000000), histories of real processes for CALLS (60000), the agent killed at each system call of a tick; a failing seed is printed
 	go test ./pkg/agent -count=1 -timeout 0 -run NothingIsLost -soak.steps=$(STEPS)

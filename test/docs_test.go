@@ -171,7 +171,7 @@ func TestTheREADMEInstallsOnAFreshNode(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	commands := regexp.MustCompile(`(?m)^    ((?:mkdir|install) .*)$`).FindAllStringSubmatch(section(t, "## Install on a node", "with, for example"), -1)
+	commands := regexp.MustCompile(`(?m)^    ((?:mkdir|install) .*)$`).FindAllStringSubmatch(section(t, "## Install on a node", "Here is a small agent.yaml"), -1)
 	if len(commands) < 2 {
 		t.Fatalf("only %d commands", len(commands))
 	}

@@ -5,12 +5,8 @@ package test
 import (
 	"bytes"
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -49,36 +45,6 @@ var pure = strings.Fields(`bytes cmp encoding/binary encoding/hex encoding/json 
 // clock is what pure packages may not call: time is an argument.
 var clock = []string{"Now", "Since", "Until", "Sleep", "After", "Tick", "NewTimer", "NewTicker", "AfterFunc"}
 
-type source struct {
-	pkg  string // below pkg/, like "cloud/sim"
-	file string
-	ast  *ast.File
-}
-
-func (s source) top() string { return strings.Split(s.pkg, "/")[0] }
-
-// sources parses the non-test files below pkg/. It reads them itself: a test that
-// asks the go command stays green from the test cache when an import is added.
-func sources(t *testing.T) []source {
-	t.Helper()
-	var list []source
-	err := filepath.WalkDir("../pkg", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			return err
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			return err
-		}
-		list = append(list, source{strings.TrimPrefix(path.Dir(filepath.ToSlash(name)), "../pkg/"), name, f})
-		return nil
-	})
-	if err != nil || len(list) == 0 {
-		t.Fatalf("no sources found: %v", err)
-	}
-	return list
-}
-
 func TestImportsGoDownOnly(t *testing.T) {
 	for _, s := range sources(t) {
 		layer, known := layers[s.top()]
@@ -112,10 +78,8 @@ func TestPurePackagesNeverReadTheClock(t *testing.T) {
 			continue
 		}
 		ast.Inspect(s.ast, func(n ast.Node) bool {
-			if sel, ok := n.(*ast.SelectorExpr); ok {
-				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(clock, sel.Sel.Name) {
-					t.Errorf("%s calls time.%s; take the time as an argument", s.file, sel.Sel.Name)
-				}
+			if call := findClockCall(n); call != "" {
+				t.Errorf("%s calls %s; take the time as an argument", s.file, call)
 			}
 			if _, ok := n.(*ast.GoStmt); ok {
 				t.Errorf("%s starts a goroutine", s.file)
@@ -123,6 +87,33 @@ func TestPurePackagesNeverReadTheClock(t *testing.T) {
 			return true
 		})
 	}
+}
+
+// A simulation runs the agent itself: all time of the agent passes by the clock that it is given.
+func TestTheAgentReadsOnlyItsOwnClock(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.pkg != "agent" && s.pkg != "simulate" || filepath.Base(s.file) == "clock.go" {
+			continue
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			if call := findClockCall(n); call != "" {
+				t.Errorf("%s calls %s; take the time from agent.Clock", s.file, call)
+			}
+			return true
+		})
+	}
+}
+
+// findClockCall returns what of package time the node uses to read the clock or to wait, "" for nothing.
+func findClockCall(n ast.Node) string {
+	sel, ok := n.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(clock, sel.Sel.Name) {
+		return "time." + sel.Sel.Name
+	}
+	return ""
 }
 
 func TestEveryPackageSaysItsJob(t *testing.T) {

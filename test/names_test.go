@@ -2,47 +2,57 @@ package test
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"go/types"
-	"io/fs"
-	"path/filepath"
-	"strings"
 	"testing"
 )
 
 // A name of the language that means something else for a few lines misleads who reads
 // them, and whoever adds a line that uses it as it is meant.
 func TestNoNameOfTheLanguageIsUsedForSomethingElse(t *testing.T) {
-	fset := token.NewFileSet()
-	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && name != ".." && strings.HasPrefix(d.Name(), ".") {
-			return fs.SkipDir
-		}
-		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") {
-			return err
-		}
-		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
+	for _, s := range parsed(t, "..") {
+		ast.Inspect(s.ast, func(n ast.Node) bool {
 			for _, id := range declared(n) {
 				if types.Universe.Lookup(id.Name) != nil {
-					t.Errorf("%s: %s", fset.Position(id.Pos()), id.Name)
+					t.Errorf("%s: %s", s.fset.Position(id.Pos()), id.Name)
 				}
 			}
 			return true
 		})
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
+// shadowed finds the variables, parameters and results that have the name of a function
+// of their package: there the function can't be called, and a reader takes one for the
+// other.
+func shadowed(p part) (found []finding) {
+	functions := map[string]bool{}
+	for _, s := range p.sources {
+		for _, f := range functionsOf(s) {
+			functions[f.Name.Name] = functions[f.Name.Name] || f.Recv == nil
+		}
+	}
+	for _, s := range p.sources {
+		for _, f := range functionsOf(s) {
+			ast.Inspect(f, func(n ast.Node) bool {
+				if n == f {
+					return true // its own name is no shadow
+				}
+				for _, id := range declared(n) {
+					if functions[id.Name] {
+						found = append(found, s.at(id, "%s is a function too", id.Name))
+					}
+				}
+				return true
+			})
+		}
+	}
+	return found
+}
+
 // declared returns the names that a node declares: variables, constants, parameters,
-// results and functions. Methods and fields are used with a dot and mislead nobody.
+// results, receivers, types and functions. Methods and fields are used with a dot and
+// mislead nobody.
 func declared(n ast.Node) (names []*ast.Ident) {
 	add := func(list ...ast.Expr) {
 		for _, e := range list {
@@ -62,19 +72,26 @@ func declared(n ast.Node) (names []*ast.Ident) {
 		}
 	case *ast.ValueSpec:
 		names = n.Names
+	case *ast.TypeSpec:
+		add(n.Name)
 	case *ast.FuncDecl:
 		if n.Recv == nil {
 			add(n.Name)
+		} else {
+			names = namesOf(n.Recv)
 		}
 	case *ast.FuncType:
-		for _, list := range []*ast.FieldList{n.Params, n.Results} {
-			if list == nil {
-				continue
-			}
-			for _, field := range list.List {
-				names = append(names, field.Names...)
-			}
-		}
+		names = append(namesOf(n.TypeParams), append(namesOf(n.Params), namesOf(n.Results)...)...)
+	}
+	return names
+}
+
+func namesOf(list *ast.FieldList) (names []*ast.Ident) {
+	if list == nil {
+		return nil
+	}
+	for _, field := range list.List {
+		names = append(names, field.Names...)
 	}
 	return names
 }

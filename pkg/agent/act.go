@@ -83,14 +83,14 @@ func (a *Agent) restore(ctx context.Context, s pool.Step, now time.Duration) (bo
 		return false, err
 	}
 	next := book.Clone()
-	if len(next.Restore(s.Addrs, now)) == 0 {
+	if len(next.CancelRelease(s.Addrs, now)) == 0 {
 		return false, nil
 	}
 	if _, err := a.Kernel.Grow(ctx, next); err != nil {
 		return false, err
 	}
 	return true, a.Book.Update(ctx, func(s2 *ipam.State) error {
-		s2.Restore(s.Addrs, now)
+		s2.CancelRelease(s.Addrs, now)
 		return nil
 	})
 }
@@ -130,7 +130,7 @@ func (a *Agent) drain(ctx context.Context, s pool.Step, now time.Duration) (bool
 		if s.Index >= a.firstIndex() { // else they go one by one, see vacate
 			going = a.view.drainable(b, going, now)
 		}
-		drained = b.Drain(going, now)
+		drained = b.StartRelease(going, now)
 		return nil
 	})
 	a.unsynced = a.unsynced || len(drained) > 0

@@ -19,6 +19,7 @@ type agenda struct {
 	unsynced  bool // the book shrank and the kernel does not know yet
 	hungry    bool // something could not begin for want of budget or a free hand
 	rebuilt   bool // this tick built the book: the next one uses it
+	unneeded  bool // the first describe, which was put off, has begun, and nothing needed it before
 }
 
 // begin forgets what only the last tick could not do.

@@ -81,7 +81,7 @@ type Parts struct {
 	// Publish tells people what the last tick found; why is one line for pods
 	// that get no address.
 	Publish func(s status.Status, why string) error
-	// Beat tells people that the loop lives, each status.BeatEvery. nil: nobody asks.
+	// Beat tells people that the agent lives, each status.BeatEvery. nil: nobody asks.
 	Beat func()
 	// MaxPods returns how many pods the node may run and who says so.
 	MaxPods func() (n int, source string)
@@ -90,19 +90,13 @@ type Parts struct {
 	// Refused tells of a changed configuration that is not in force. nil: there can't be one.
 	Refused func() *status.Refused
 
+	// Disturbance returns what the last comparison met of what others changed in the kernel, "" for
+	// nothing known. nil: nobody hears of that.
+	Disturbance func() string
+
+	Rand *rand.Rand // of jitter and tokens
 	Clock
 	Cluster
-	Changes
-}
-
-// Clock is how time passes, and what runs beside the loop: the machine's, or that of a simulation.
-type Clock struct {
-	Now  func() time.Duration // since boot
-	Wall func() time.Time     // the time of day. nil: the machine's
-	Rand *rand.Rand           // of jitter and tokens
-
-	// Beside runs a call to the cloud beside the loop, for limit at most. nil: in a goroutine.
-	Beside func(ctx context.Context, limit time.Duration, call func(context.Context))
 }
 
 // Cluster is what knows the node's pods, and what is to know of them. Each part may be nil: then there is
@@ -118,18 +112,6 @@ type Cluster struct {
 	// Warn tells the people of a pod that it got no address: once for each time that
 	// the node has none.
 	Warn func(pod eni.Pod, reason, message string)
-}
-
-// Changes are what others did to the kernel. Of what nobody hears the resync tells.
-type Changes struct {
-	// Occupied sends when others changed what they hold of the pool's addresses.
-	Occupied <-chan struct{}
-
-	// Disturbed sends when others changed the kernel so that it should be compared with
-	// the book, and Disturbance returns what the last comparison met of that, "" for
-	// nothing known.
-	Disturbed   <-chan struct{}
-	Disturbance func() string
 }
 
 // Agent is the loop of one node. Its methods are for one goroutine. What it knows are values, each with
@@ -160,12 +142,6 @@ func New(conf agentconf.Config, p Parts) *Agent {
 		Parts: p, conf: conf, agenda: agenda{unsynced: true}, reading: reading{restarted: true}, doubts: noDoubts(),
 		desk: newDesk(conf), backoffs: backoffs{}, account: account{scarce: map[string]*scarcity{}}, outlook: outlook{known: newPodSet()},
 		fights: fights{}, news: news{said: map[string]string{}, warned: map[eni.Pod]time.Duration{}},
-	}
-	if a.Wall == nil {
-		a.Wall = time.Now
-	}
-	if a.Beside == nil {
-		a.Beside = beside
 	}
 	if a.Disturbance == nil {
 		a.Disturbance = func() string { return "" }

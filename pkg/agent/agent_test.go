@@ -184,7 +184,7 @@ func TestADamagedCacheIsRebuiltWithItsOwners(t *testing.T) {
 			t.Fatalf("not rebuilt: %v", n.bookErr)
 		}
 		for k := range n.pods {
-			if len(n.book.Find(k)) != 1 {
+			if len(n.book.OwnedBy(k)) != 1 {
 				t.Errorf("%s lost its address", k)
 			}
 		}

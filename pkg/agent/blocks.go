@@ -84,7 +84,7 @@ func (v *view) drainable(book *ipam.State, addrs []netip.Addr, now time.Duration
 		return addrs
 	}
 	whole := v.whole(book.Addresses, func(line *eni.Address) bool {
-		return line.State != eni.Used && line.State != eni.Held && !book.Cools(line, now) && !line.Lost
+		return line.State != eni.Used && line.State != eni.Held && !book.IsCooling(line, now) && !line.Lost
 	})
 	return among(addrs, whole)
 }

@@ -142,16 +142,6 @@ func (a *Agent) launch(ctx context.Context, c *call, now time.Duration) bool {
 	return true
 }
 
-// beside runs a call in a goroutine. A call outlives the tick, and a stop waits for
-// it: breaking it off would leave its outcome unknown.
-func beside(ctx context.Context, limit time.Duration, call func(context.Context)) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	go func() {
-		defer cancel()
-		call(ctx)
-	}()
-}
-
 // look asks the cloud what there is.
 func (a *Agent) look(ctx context.Context, now time.Duration) bool {
 	client, limits, cost, subnets := a.Cloud, a.view.limits, 1, a.wantsSubnets(now)

@@ -89,7 +89,7 @@ func carried(want, old *ipam.State, now time.Duration) *ipam.State {
 			lost = append(lost, line.Addr)
 		}
 	}
-	old.Lose(lost, now)
+	old.MarkLost(lost, now)
 	for _, id := range replaced {
 		_ = old.DropLost(id) // all that it has is lost or on its way back
 	}

@@ -93,7 +93,7 @@ func count(book *ipam.State, now time.Duration, first int) demand {
 			d.used++
 		case line.State == eni.Used:
 			owners[line.Owner.Key] = true
-		case book.Cools(line, now):
+		case book.IsCooling(line, now):
 			resting[f]++
 		default:
 			free[f]++
@@ -114,7 +114,7 @@ func restedWithin(book *ipam.State, now, within time.Duration) int {
 	var counts [eni.IPv6 + 1]int
 	for i := range book.Addresses {
 		line := &book.Addresses[i]
-		if book.Cools(line, now) && !book.Cools(line, now+within) {
+		if book.IsCooling(line, now) && !book.IsCooling(line, now+within) {
 			counts[line.Family()]++
 		}
 	}

@@ -33,11 +33,11 @@ type eagerness struct {
 }
 
 // lookEagerly notes whether the node's subnets should be seen more often.
-func (a *Agent) lookEagerly(s pool.Snapshot, now time.Duration) {
-	spare := a.demand.owned > a.demand.wanted+a.conf.Pool.Scale.ExhaustedSpare
-	hungry := a.demand.unserved() > a.demand.free
+func (a *Agent) lookEagerly(s pool.Snapshot, have map[string]holding, now time.Duration) {
+	spare := a.yields(have)
+	hungry := a.demand.unserved() > a.demand.free && a.seesNone(s)
 	switch e := &a.eager; {
-	case !spare && !hungry || !a.seesNone(s, hungry):
+	case !spare && !hungry:
 		*e = eagerness{}
 	case e.from == 0 || hungry && !e.hungry || spare && !e.spare:
 		*e = eagerness{spare: spare, hungry: hungry, draw: a.Rand.Float64(), from: now}
@@ -46,16 +46,15 @@ func (a *Agent) lookEagerly(s pool.Snapshot, now time.Duration) {
 	}
 }
 
-// seesNone tells whether each subnet that could give the node more was seen without addresses
-// and nothing that lasts was seen since; of one whose pods lack some, whether it refused one or
-// the node took the last itself.
-func (a *Agent) seesNone(s pool.Snapshot, hungry bool) bool {
+// seesNone tells whether each subnet that could give more to a node whose pods lack some was seen without
+// addresses and nothing that lasts was seen since, refused one, or has none since the node took the last itself.
+func (a *Agent) seesNone(s pool.Snapshot) bool {
 	candidates := a.candidates(s)
 	for _, id := range candidates {
 		c := a.scarce[id]
 		n, known := a.view.subnet(id)
 		lacks := known && n.Free <= 0 && !a.view.hides(n) || c != nil && c.refused
-		if !(c != nil && c.empty > 0 || hungry && lacks) {
+		if !(c != nil && c.empty > 0 || lacks) {
 			return false
 		}
 	}

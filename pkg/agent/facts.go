@@ -86,7 +86,7 @@ func (b belief) compare(book *ipam.State, links map[string]eni.Interface, now ti
 		if where == "" && !line.Lost && line.State != eni.Releasing && b.view.heads(line.Addr, id[line.ENI]) {
 			f.lost = append(f.lost, line.Addr) // the book has no room for that ENI before
 		} else if where != id[line.ENI] {
-			f.absent(b, line, slices.Contains(b.notes.Gone[id[line.ENI]], line.Addr), book.Cools(line, now))
+			f.absent(b, line, slices.Contains(b.notes.Gone[id[line.ENI]], line.Addr), book.IsCooling(line, now))
 		} else if line.Lost {
 			f.found = append(f.found, line.Addr)
 		}

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/pool"
@@ -30,7 +32,8 @@ type crowding struct {
 // subnetwork is a subnet with nodes, and what happens to their pods.
 type subnetwork struct {
 	nodes    int
-	bits     int // of the subnet
+	bits     int    // of the subnet
+	reach    []bool // which nodes may have an ENI in a second subnet, too, which has room
 	effort   bool
 	strategy scale.Strategy
 	lag      time.Duration // of describes
@@ -41,6 +44,10 @@ type subnetwork struct {
 func drawSubnetwork(t *rapid.T) subnetwork {
 	s := subnetwork{nodes: rapid.IntRange(2, 5).Draw(t, "nodes"), bits: rapid.SampledFrom([]int{25, 26, 27}).Draw(t, "bits"),
 		strategy: rapid.SampledFrom([]scale.Strategy{scale.Equation, scale.KPA}).Draw(t, "strategy"), effort: rapid.Bool().Draw(t, "besteffort"), lag: time.Duration(rapid.IntRange(0, 9).Draw(t, "lag")) * time.Second, describe: rapid.SampledFrom([]time.Duration{time.Minute, 5 * time.Minute}).Draw(t, "describe")}
+	s.reach = rapid.SliceOfN(rapid.Bool(), s.nodes, s.nodes).Draw(t, "reach")
+	if rapid.Bool().Draw(t, "no other subnet") {
+		s.reach = make([]bool, s.nodes)
+	}
 	s.turns = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) crowding {
 		return crowding{rapid.IntRange(0, s.nodes-1).Draw(t, "node"), rapid.IntRange(0, 45).Draw(t, "pods"),
 			time.Duration(rapid.SampledFrom([]int{1, 20, 200, 1500}).Draw(t, "seconds")) * time.Second, rapid.IntRange(0, 3).Draw(t, "killed") == 0}
@@ -73,9 +80,15 @@ func TestNoNodeKeepsWhatPodsOfOthersWaitFor(t *testing.T) {
 }
 
 func (s subnetwork) play(t *testing.T) error {
-	w := newWorld(t, sim.Options{Lag: s.lag, Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", netip.PrefixFrom(netip.MustParseAddr("10.0.0.0"), s.bits).String()))
+	w := newWorld(t, sim.Options{Lag: s.lag, Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", netip.PrefixFrom(netip.MustParseAddr("10.0.0.0"), s.bits).String()), subnet("subnet-b", "10.0.8.0/21"))
+	perENI := map[string]int{}
 	for i := range s.nodes {
-		n := w.addNode(testConfig(fmt.Sprint("n", i)), sim.Machine{Limits: eni.Limits{ENIs: 2, V4: 60}, Subnet: "subnet-a"})
+		l := eni.Limits{ENIs: 1, V4: 60}
+		if s.reach[i] {
+			l = eni.Limits{ENIs: 2, V4: 20 + 20*(i%3)}
+		}
+		n := w.addNode(testConfig(fmt.Sprint("n", i)), sim.Machine{Limits: l, Subnet: "subnet-a"})
+		perENI[n.name] = l.V4
 		n.conf.Cloud.Describe, n.conf.Pool.Scale.Strategy = s.describe, s.strategy
 		if s.effort {
 			n.conf.Pool.Mode, n.conf.Pool.PreAllocate, n.conf.Pool.MaxAboveWatermark, n.conf.Pool.MinAllocate = pool.BestEffort, 3, 6, 10
@@ -88,7 +101,7 @@ func (s subnetwork) play(t *testing.T) error {
 		defer n.stop()
 		sleep(7 * time.Second)
 	}
-	f := fairness{w: w, within: fairWithin(s.describe), over: map[string]time.Duration{}}
+	f := fairness{w: w, within: fairWithin(s.describe), over: map[string]time.Duration{}, perENI: perENI}
 	for _, turn := range append(s.turns, crowding{0, 0, f.within, false}) {
 		if turn.wait < f.within {
 			w.nodes[turn.node].run(turn.pods)
@@ -104,7 +117,32 @@ func (s subnetwork) play(t *testing.T) error {
 			return err
 		}
 	}
+	before := w.moves()
+	if err := f.pass(time.Hour); err != nil {
+		return err
+	}
+	if moved := w.moves() - before; moved > mostMoves*s.nodes {
+		return fmt.Errorf("%d calls moved addresses of %d nodes in an hour in which no pod came or went", moved, s.nodes)
+	}
 	return w.check()
+}
+
+// mostMoves is how many calls that move addresses a node makes in an hour in which no pod comes or goes, at most, however
+// near its subnet is to its end: the steps down to what its pods need, each with what comes for it elsewhere.
+const mostMoves = 8
+
+// idleIn returns how many addresses the node has in the subnet that no pod needs.
+func (n *testNode) idleIn(subnet string, now time.Duration) (idle int) {
+	attached := n.attached()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, nic := range attached {
+		if nic.Subnet == subnet {
+			_, k, _ := slotsOf(n.book, nic.Index, now)
+			idle += k
+		}
+	}
+	return idle
 }
 
 // run makes that many pods the node's, each with a sandbox.
@@ -129,6 +167,7 @@ type fairness struct {
 	w      *world
 	within time.Duration
 	over   map[string]time.Duration
+	perENI map[string]int // addresses, the primary among them, by node
 }
 
 // pass lets that time pass.
@@ -150,10 +189,19 @@ func (f *fairness) restart(n *testNode) {
 	delete(f.over, n.name)
 }
 
+// hasRoom tells whether an ENI of the node in the subnet may carry more.
+func (f *fairness) hasRoom(n *testNode, subnet string) bool {
+	return slices.ContainsFunc(n.attached(), func(nic cloud.Interface) bool {
+		return nic.Subnet == subnet && len(nic.Addresses)+1 < f.perENI[n.name]
+	})
+}
+
 func (f *fairness) look() error {
-	waiting := 0
+	waiting := 0 // for addresses of subnet-a, where all nodes are; in the other one are enough
 	for _, n := range f.w.nodes {
-		waiting += n.retry()
+		if left := n.retry(); left > 0 && f.hasRoom(n, "subnet-a") && !f.hasRoom(n, "subnet-b") {
+			waiting += left
+		}
 	}
 	now := f.w.now()
 	for _, n := range f.w.nodes {
@@ -161,6 +209,9 @@ func (f *fairness) look() error {
 		d := count(n.book, now, 0)
 		keeps := d.owned - d.assigned - len(n.waiting) - n.conf.Pool.Scale.ExhaustedSpare
 		n.mu.Unlock()
+		if waiting > 0 && keeps > 0 { // what it has elsewhere is no use to those that wait
+			keeps = min(keeps, n.idleIn("subnet-a", now))
+		}
 		if waiting == 0 || keeps <= 0 {
 			delete(f.over, n.name)
 			continue
@@ -195,8 +246,8 @@ func drawAlone(t *rapid.T) alone {
 	return s
 }
 
-// Where nobody else waits one address lies in the subnet at most, and it does so once for each
-// time that the node's own pods came and took it.
+// Where nobody else waits two addresses lie in the subnet at most, and they do so once for each
+// time that the node's own pods came and took them.
 func TestANodeAloneInAFullSubnetKeepsWhatItHas(t *testing.T) {
 	check := func(s alone) (wrong error) {
 		synctest.Test(t, func(t *testing.T) { wrong = s.play(t) })
@@ -254,7 +305,7 @@ func (s alone) play(t *testing.T) error {
 		for end := w.now() + turn.wait; w.now() < end; {
 			sleep(time.Second)
 			n.retry()
-			if has := n.total(); has < s.has-1 {
+			if has := n.total(); has < s.has-firstOffer {
 				return fmt.Errorf("it has %d addresses, %d went to nobody", has, s.has-has)
 			}
 		}

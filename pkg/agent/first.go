@@ -2,14 +2,11 @@ package agent
 
 import (
 	"context"
-	"fmt"
-	"hash/fnv"
 	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
-	"github.com/enipool/enipool/pkg/pool"
 )
 
 // seenKept is how old the time of the last describe in the memory may be: an agent that is killed
@@ -28,25 +25,17 @@ func (a *Agent) spreadFirst() {
 	if !a.tried() {
 		most = min(most, untriedLook)
 	}
-	if m := &a.mem; most > 0 && m.Scale != nil && m.Sizes == sizesOf(a.conf.Pool) && a.Now()-m.Seen < longestPeriod {
+	if m := &a.mem; most > 0 && m.Scale != nil && a.Now()-m.Seen < longestPeriod {
 		a.describeAt = a.Now() + time.Duration(a.Rand.Int64N(int64(most)))
 	}
-}
-
-// sizesOf names what of a configuration decides how many addresses a node has: with other sizes a node
-// may need others than the agent before has left, and asks the cloud at once.
-func sizesOf(c pool.Config) string {
-	sum := fnv.New32a()
-	fmt.Fprintf(sum, "%+v", c)
-	return fmt.Sprintf("%08x", sum.Sum32())
 }
 
 // canWait tells whether nothing needs the cloud before the first describe is due: the node cache is
 // as the agent before has left it, nothing that it began is under way, and pods need no more than it knew.
 func (a *Agent) canWait(ctx context.Context, now time.Duration) bool {
 	m := &a.mem
-	tried := a.backoffs[of(looks)].times > 0
-	if m.Scale == nil || m.Health.Faulty || tried || a.urgent || len(m.Creates)+len(m.Begun)+len(m.Leaving)+len(m.Unsure) > 0 {
+	failed := a.backoffs[of(looks)].times > 0
+	if m.Scale == nil || m.Health.Faulty || failed || a.urgent || len(m.Creates)+len(m.Begun)+len(m.Leaving)+len(m.Unsure) > 0 {
 		return false
 	}
 	book, err := a.read(ctx)
@@ -77,19 +66,17 @@ const (
 	untried             // nothing does, but the cloud has not answered such an agent before
 )
 
+// waitsFor says why the first describe is put off, or was until a moment ago: while the cloud answers
+// nothing is otherwise.
 func (a *Agent) waitsFor(now time.Duration) wait {
+	waits := a.unneeded || now < a.describeAt && a.calls[object{}] == nil
 	switch {
-	case !a.waits(now):
+	case !waits || a.view.known || a.backoffs[of(looks)].times > 0:
 		return noWait
 	case a.tried():
 		return putOff
 	}
 	return untried
-}
-
-// waits tells whether the first describe is put off.
-func (a *Agent) waits(now time.Duration) bool {
-	return !a.view.known && now < a.describeAt && a.calls[object{}] == nil && a.backoffs[of(looks)].times == 0
 }
 
 // tried tells whether the cloud has answered an agent of this release with this configuration on the node. Another

@@ -78,7 +78,7 @@ func (a *Agent) note(ctx context.Context, f facts, now time.Duration) error {
 	}
 	var lost, suspect, found []netip.Addr
 	err := a.Book.Update(ctx, func(s *ipam.State) error {
-		lost, suspect, found = s.Lose(f.lost, now), s.Drain(f.suspect, now), s.Regain(f.found)
+		lost, suspect, found = s.MarkLost(f.lost, now), s.StartRelease(f.suspect, now), s.UnmarkLost(f.found)
 		return nil
 	})
 	if err != nil {
@@ -191,12 +191,12 @@ func (a *Agent) enlarge(ctx context.Context, f facts, now time.Duration) (refuse
 			}
 		}
 		for _, nic := range f.wider {
-			s.Widen(nic)
+			s.WidenENI(nic)
 		}
 		for _, index := range slices.Sorted(maps.Keys(f.addrs)) {
-			s.Add(index, f.addrs[index], owners, now)
+			s.AddAddresses(index, f.addrs[index], owners, now)
 		}
-		held = s.Hold(o.Held(s), now)
+		held = s.MarkHeld(o.Held(s), now)
 		return s, s.Check()
 	}
 	next, err := add(book.Clone())
@@ -241,7 +241,7 @@ func (a *Agent) shrink(ctx context.Context, f facts) error {
 		if err != nil {
 			return nil, err
 		}
-		dropped, enis = s.Drop(f.drop), nil
+		dropped, enis = s.DropReleased(f.drop), nil
 		for _, id := range f.dropENI {
 			if s.DropENI(id) == nil { // else a pod was faster: next time
 				enis = append(enis, id)

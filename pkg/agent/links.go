@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
 )
@@ -110,9 +111,6 @@ func wrongMACs(book *ipam.State, there map[string]eni.Interface, v view) []strin
 	return wrong
 }
 
-// noLinkTodo is what a person can do about an ENI without a link.
-const noLinkTodo = "look for the device in the kernel's log (dmesg); if the ENI is detached attach it again, if not reload its driver or restart the node"
-
 // lines tells people of the ENIs that have lost their links. book is nil if it can't be read.
 func (l links) lines(book *ipam.State) []string {
 	var lines []string
@@ -121,7 +119,7 @@ func (l links) lines(book *ipam.State) []string {
 		if book != nil {
 			pods = fmt.Sprintf(": the %d pods that have its addresses are cut off, and no other pod gets one until it is back", usedOn(book, nic.Index))
 		}
-		lines = append(lines, fmt.Sprintf("link %s of the ENI %s is missing%s; %s", nic.Device, id, pods, noLinkTodo))
+		lines = append(lines, fmt.Sprintf("link %s of the ENI %s is missing%s; %s", nic.Device, id, pods, health.Remedy(health.LinkMissing)))
 	}
 	return lines
 }

@@ -27,7 +27,6 @@ type memory struct {
 	Mode    string        `json:"mode"`         // the node's since its first start
 	As      string        `json:"as,omitempty"` // the agent that the cloud answered last, see Parts
 	Scale   *scale.State  `json:"scale,omitempty"`
-	Sizes   string        `json:"sizes,omitempty"` // what of the configuration Scale was made with; see sizesOf
 	Health  *health.State `json:"health,omitempty"`
 	Creates []create      `json:"creates,omitempty"`
 	// Notes are the cloud's, of what a describe of the next process may still show.
@@ -138,9 +137,6 @@ func (a *Agent) keepMode() {
 // fails.
 func (a *Agent) remember() error {
 	a.mem.Notes = a.Cloud.Notes()
-	if a.sized {
-		a.mem.Sizes = sizesOf(a.conf.Pool)
-	}
 	if a.view.known && a.conf.DescribeQuiet() > 0 {
 		a.mem.Seen = a.view.start
 	}

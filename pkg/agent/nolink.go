@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
@@ -18,7 +19,7 @@ func (a *Agent) noteLinks(book *ipam.State, devices map[string]bool) {
 	a.links = next
 	a.occupied = a.occupied || len(gone)+len(back) > 0
 	for _, nic := range gone {
-		a.Log.Warn("link of an ENI is missing", "eni", nic.ID, "device", nic.Device, "pods", usedOn(book, nic.Index), "todo", noLinkTodo)
+		a.Log.Warn("link of an ENI is missing", "eni", nic.ID, "device", nic.Device, "pods", usedOn(book, nic.Index), "todo", health.Remedy(health.LinkMissing))
 	}
 	for _, nic := range back {
 		if hasENI(book, nic.ID) { // else it was detached

@@ -47,7 +47,7 @@ func (a *Agent) reasons(now time.Duration) reasons {
 		creates: a.mem.Creates, links: a.links, vpc: a.wrongVPC, backoffs: a.backoffs, full: func(id string) bool { return a.isFull(id, now) },
 		look: a.lookDue(now), wait: a.waitsFor(now), demand: a.demand, decision: a.decision, sized: a.sized, blockers: a.blockers, causes: a.causes, status: &a.status}
 	if a.bookErr != nil || a.rebuildFails() {
-		r.cache = "node cache: " + a.cacheProblem()
+		r.cache = a.cacheProblem()
 		if look := a.backoffs[of(looks)]; look.err != nil && !a.view.known { // who reads the condition has no log
 			r.cache += ", and the cloud does not say what to build it from: " + look.err.Error()
 		}

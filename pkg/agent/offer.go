@@ -12,14 +12,18 @@ const (
 	// would be delay: pods of others are not to wait for longer because it is long.
 	longestHeed = 3 * time.Minute
 
+	// firstOffer is how many addresses an offer begins with: a node whose ENIs are full needs one for the pod and
+	// one for the new ENI itself.
+	firstOffer = 2
+
 	// untaken is how long addresses must lie in the subnet until nobody waits for them: longer
 	// than a node whose pods wait takes to see and to get them.
 	untaken = 3 * time.Minute
 )
 
 // offer is what a node that lacks nothing has released in a subnet that shows no addresses. It
-// can't know whether anybody waits there, so it asks: with one address, and with twice as many
-// when those are gone. Where nobody waits one address lies in the subnet, and the node has the
+// can't know whether anybody waits there, so it asks: with two addresses, and with twice as many
+// when those are gone. Where nobody waits two addresses lie in the subnet, and the node has the
 // others when its own pods come.
 type offer struct {
 	last int           // how many it released last, 0: none, or they lay there, or it took some back itself
@@ -52,7 +56,7 @@ func keepAfter(full []*scarcity, keep, owned, need int) int {
 		last = min(last, s.offer.last)
 	}
 	have := min(keep, owned)
-	if step := min(max(1, 2*last), have-need); step > 0 {
+	if step := min(max(firstOffer, 2*last), have-need); step > 0 {
 		return have - step
 	}
 	return keep
@@ -82,5 +86,6 @@ func (a *Agent) offerArrived(subnet string, now time.Duration) {
 func (a *Agent) offerTakenBack(subnet string) {
 	if s := a.scarce[subnet]; s != nil {
 		s.offer.tookBack()
+		s.keeps = all
 	}
 }

@@ -31,7 +31,7 @@ type heardOf struct {
 func tellAll(t *rapid.T, a *Agent, now time.Duration) (h heardOf) {
 	m := web.New("v1")
 	a.Events = m
-	a.Wall = func() time.Time { return time.Unix(0, 0).Add(now) }
+	a.Clock = wallClock{a.Clock, func() time.Time { return time.Unix(0, 0).Add(now) }}
 	a.Publish = func(s status.Status, why string) error {
 		h.status, h.add = s, why
 		return nil

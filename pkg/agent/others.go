@@ -49,7 +49,7 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 	if len(gone) > 0 {
 		// The kernel comes first, as for every address that may be handed out.
 		next := book.Clone()
-		next.Unhold(gone, now)
+		next.CoolHeld(gone, now)
 		if _, err := a.Kernel.Grow(ctx, next); err != nil {
 			return err
 		}
@@ -57,8 +57,8 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 	var held, free []netip.Addr
 	err = a.Book.Update(ctx, func(s *ipam.State) error {
 		causes := o.Held(s)
-		s.Restore(a.notBegun(causes), now)
-		held, free = s.Hold(causes, now), s.Unhold(among(gone, setOf(o.LetGo(s))), now)
+		s.CancelRelease(a.notBegun(causes), now)
+		held, free = s.MarkHeld(causes, now), s.CoolHeld(among(gone, setOf(o.LetGo(s))), now)
 		return nil
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (a *Agent) forgetOthers(ctx context.Context, o netconf.Occupancy, book *ipa
 		if err != nil {
 			return nil, err
 		}
-		forgotten = s.Forget(a.keptByOthers(o, s))
+		forgotten = s.DropHeld(a.keptByOthers(o, s))
 		return s, nil
 	})
 	if err != nil {
@@ -95,7 +95,7 @@ func (a *Agent) forgetOthers(ctx context.Context, o netconf.Occupancy, book *ipa
 // keptByOthers returns the addresses on such ENIs that others held and the kernel shows no more of. Those
 // of an ENI whose link was away for a while were nobody's.
 func (a *Agent) keptByOthers(o netconf.Occupancy, book *ipam.State) (addrs []netip.Addr) {
-	for _, line := range book.Holds() {
+	for _, line := range book.HeldAddresses() {
 		if line.ENI < a.firstIndex() && !ipam.IsNoLink(line.HeldBy) {
 			addrs = append(addrs, line.Addr)
 		}
@@ -161,7 +161,7 @@ func (a *Agent) tellShared(lines []string) {
 // heldLines tells people what others hold.
 func heldLines(book *ipam.State) []string {
 	var lines []string
-	for _, line := range book.Holds() {
+	for _, line := range book.HeldAddresses() {
 		lines = append(lines, ipam.HeldLine(line))
 	}
 	return lines

@@ -56,7 +56,7 @@ func (n *testNode) heldAddrs() []netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var addrs []netip.Addr
-	for _, line := range n.book.Holds() {
+	for _, line := range n.book.HeldAddresses() {
 		addrs = append(addrs, line.Addr)
 	}
 	return addrs

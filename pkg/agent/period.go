@@ -86,12 +86,13 @@ func (p period) draw(now, usual, most time.Duration, r *rand.Rand) time.Duration
 }
 
 // isQuiet tells whether a describe that nothing asked for has shown nothing new of a node that
-// wants nothing, where there are plenty for others, too.
+// wants nothing, where its subnets have plenty for others, too. In a subnet where it has no ENI it has
+// nothing that others could wait for.
 func (a *Agent) isQuiet(r result, before view) bool {
 	same := slices.EqualFunc(before.enis, a.view.enis, func(x, y cloud.Interface) bool {
 		return x.ID == y.ID && x.Index == y.Index && slices.Equal(x.Addresses, y.Addresses)
 	})
-	return !r.urgent && same && !a.busy() && !slices.ContainsFunc(a.view.subnets, a.isTight)
+	return !r.urgent && same && !a.busy() && !slices.ContainsFunc(a.view.subnets, func(n cloud.Subnet) bool { return a.isTight(n) && a.isIn(n.ID) })
 }
 
 // isTight tells whether the subnet has fewer addresses than one node like this may take at once:
@@ -105,7 +106,22 @@ func (a *Agent) busy() bool {
 		calls--
 	}
 	return a.hungry || calls > 0 || len(a.mem.Creates)+len(a.mem.Begun)+len(a.mem.Leaving)+len(a.mem.Unsure) > 0 ||
-		a.demand.unserved() > 0 || a.decision.Target > a.demand.owned || a.anyScarce()
+		a.demand.unserved() > 0 || a.decision.Target > a.demand.owned || a.isInScarce()
+}
+
+// isInScarce tells whether the node is in a subnet that is spared, or may soon be.
+func (a *Agent) isInScarce() bool {
+	for id, s := range a.scarce {
+		if s.isScarce() && a.isIn(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// isIn tells whether an ENI of the node for pods lies in the subnet.
+func (a *Agent) isIn(subnet string) bool {
+	return slices.ContainsFunc(a.view.enis, func(e cloud.Interface) bool { return e.Subnet == subnet && e.Index >= a.firstIndex() })
 }
 
 // wantsSubnets tells whether a describe asks for the subnets' free addresses, too: what a quiet

@@ -12,6 +12,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
@@ -339,4 +340,37 @@ func TestANodeIsQuietAgainWhenItsSubnetHasRoom(t *testing.T) {
 			t.Errorf("in five hours it describes %d times, status %+v", looks, n.status())
 		}
 	})
+}
+
+// What a subnet lacks is no reason for nodes to describe often that have nothing there.
+func TestANodeIsQuietBesideASubnetWhereItHasNothing(t *testing.T) {
+	for name, foreign := range map[string]int{"few addresses left": 220, "none left": 1000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.0.0/22"), subnet("subnet-b", "10.0.8.0/24"))
+				n := w.addNode(testConfig("n"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+				n.conf.Cloud.Describe = 5 * time.Minute
+				n.start(-1, false)
+				defer n.stop()
+				sleep(time.Minute)
+				for range 4 {
+					if err := n.add(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := w.account.SetForeign("subnet-b", foreign); err != nil {
+					t.Fatal(err)
+				}
+				sleep(3 * time.Hour)
+				if n.in("subnet-a") == 0 || n.in("subnet-b") > 0 {
+					t.Fatalf("%d addresses in subnet-a, %d in subnet-b", n.in("subnet-a"), n.in("subnet-b"))
+				}
+				before := w.calls()["Interfaces"]
+				sleep(5 * time.Hour)
+				if looks := w.calls()["Interfaces"] - before; looks > 33 {
+					t.Errorf("in five hours it describes %d times, status %+v", looks, n.status())
+				}
+			})
+		})
+	}
 }

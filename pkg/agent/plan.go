@@ -45,7 +45,9 @@ func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, er
 	if a.demand.wanted > a.demand.owned {
 		a.pressure = a.pressure.lacking(now)
 	}
-	a.lookEagerly(snap, now)
+	have := a.holdings(book, snap, now)
+	a.leaveToOthers(&snap, have, a.conf.Pool.Sizing(snap.Limits, snap.Families), now)
+	a.lookEagerly(snap, have, now)
 	there := present(book, snap)
 	k.exhausted, k.pressed = a.exhausted, a.pressed(now)
 	steps, a.blockers = k.steps(book, snap, there, a.demand.wanted, a.decision.Target)

@@ -260,7 +260,7 @@ func (p process) Reclaim(_ context.Context, which func(eni.Owner) bool) (release
 	}
 	err = p.do(func() error {
 		return p.n.update(func(s *ipam.State) error {
-			released = s.ReleaseIf(func(line eni.Address) bool {
+			released = s.FreeIf(func(line eni.Address) bool {
 				pod := p.n.pods[line.Owner.Key]
 				return picked[*line.Owner] && (pod == nil || pod.dead)
 			}, p.n.w.now())

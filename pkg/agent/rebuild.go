@@ -80,7 +80,7 @@ func (a *Agent) build(ctx context.Context, now time.Duration) error {
 	})
 	if err == nil {
 		a.endReleases(next)
-		for _, line := range next.Holds() {
+		for _, line := range next.HeldAddresses() {
 			a.tellHeld([]netip.Addr{line.Addr}, map[netip.Addr]string{line.Addr: line.HeldBy})
 		}
 	}
@@ -119,9 +119,9 @@ func (a *Agent) survey(ctx context.Context, now time.Duration) (sv survey, err e
 func (a *Agent) merge(sv survey, old *ipam.State, now time.Duration) (*ipam.State, error) {
 	next, err := anew(sv.want, old, sv.owners, now)
 	if err == nil {
-		next.Drain(a.goingBack(next), now)
+		next.StartRelease(a.goingBack(next), now)
 		next.Distrust(old, now)
-		next.Hold(sv.kernel.Held(next), now)
+		next.MarkHeld(sv.kernel.Held(next), now)
 	}
 	return next, err
 }

@@ -139,7 +139,7 @@ func TestTheNextTryIsTheSameInEachTick(t *testing.T) {
 		first, wall := time.Time{}, time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).Add(-a.backoffs[of(grows)].until)
 		for tick := range 20 {
 			at := now + time.Duration(tick)*time.Second
-			a.Wall = func() time.Time { return wall.Add(at + time.Duration(tick)*time.Millisecond) }
+			a.Clock = wallClock{a.Clock, func() time.Time { return wall.Add(at + time.Duration(tick)*time.Millisecond) }}
 			a.tellCauses(at)
 			if next := a.status.Causes[0].Next; tick == 0 {
 				first = next

@@ -40,13 +40,14 @@ func (a *Agent) report(now time.Duration) {
 	if s.Held = nil; a.book != nil {
 		s.Held = heldLines(a.book)
 	}
-	if a.book != nil && a.waits(now) { // as the agent before left it
-		s.ENIs, s.Need, s.Target = len(a.book.ENIs), a.mem.Scale.Target, a.mem.Scale.Target
+	wait := a.waitsFor(now)
+	if a.book != nil && wait != noWait { // as the agent before left it
+		s.ENIs, s.Target = len(a.book.ENIs), a.mem.Scale.Target
 	}
 	a.tellFights(now)
 	a.tellOutsideVPC()
 	causes := a.tellCauses(now)
-	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && (a.view.known || a.waitsFor(now) == putOff)
+	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && (a.view.known || wait == putOff)
 	s.Watched, s.Synced, s.Pods = a.demand.watched, a.demand.synced, a.demand.pods
 	if a.FastPath != nil {
 		fast := a.FastPath()
@@ -106,13 +107,16 @@ func (a *Agent) rebuildFails() bool {
 	return a.book != nil && len(a.book.Damaged) > 0 && a.backoffs[of(rebuilds)].why() != ""
 }
 
-// cacheProblem says why the node cache can't be used.
+// cacheProblem says why the node cache can't be used. Most errors name it themselves.
 func (a *Agent) cacheProblem() string {
 	why := a.backoffs[of(rebuilds)].why()
 	if why == "" && (a.book != nil || a.bookErr != nil) {
 		why = a.whyUnusable(a.book, a.bookErr)
 	}
-	return why
+	if strings.Contains(why, "node cache") {
+		return why
+	}
+	return "node cache: " + why
 }
 
 // noRoom says why the node can hold no pod's address of those families at all.

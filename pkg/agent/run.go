@@ -6,54 +6,19 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
-	"github.com/enipool/enipool/pkg/status"
 )
 
-// Run ticks until ctx ends: when wake says that something changed, when a call
-// ends, and when something is due. reload brings new configurations; it may be
-// nil. It returns after the calls under way have ended.
-func (a *Agent) Run(ctx context.Context, wake <-chan struct{}, reload <-chan agentconf.Config) error {
-	var beat <-chan time.Time
-	if a.Beat != nil {
-		ticker := time.NewTicker(status.BeatEvery)
-		defer ticker.Stop()
-		beat = ticker.C
+// Run lives by the agent's clock until that says that it is to end: it does what each event asks for, and
+// waits for the next. It returns after the calls under way have ended.
+func (a *Agent) Run(ctx context.Context) error {
+	t := newTurns(a)
+	for e := (Event{Kind: Due}); e.Kind != Stopped; e = a.Clock.Next(ctx, t.waitUntil()) {
+		t.handle(ctx, e)
 	}
-	timer := time.NewTimer(time.Hour) // until the first tick sets it
-	defer timer.Stop()
-	loop := NewLoop(a.Now, func() time.Duration {
-		return a.Tick(context.WithoutCancel(ctx)) // it is not broken off: what it does belongs together
-	}, func(d time.Duration) { timer.Reset(d) })
-	loop.Tick()
-	for {
-		select {
-		case <-ctx.Done():
-			return a.stop(context.WithoutCancel(ctx))
-		case <-wake:
-			loop.Wake()
-		case <-a.Occupied:
-			a.occupied = true
-			loop.Wake()
-		case <-a.Disturbed: // pods without traffic don't wait for the end of a burst
-			a.disturbed = true
-			loop.Tick()
-		case conf := <-reload:
-			a.Log.Info("configuration reloaded")
-			a.Reload(conf)
-			loop.Tick()
-		case r := <-a.done:
-			a.take(r, a.Now())
-			loop.Tick()
-		case <-beat:
-			a.Beat()
-		case <-timer.C:
-			loop.Tick()
-		}
-	}
+	return a.stop(context.WithoutCancel(ctx))
 }
 
 // patience is how long a stop waits for calls under way. What has not ended then
@@ -63,13 +28,9 @@ const patience = 10 * time.Second
 // stop waits for what is under way, takes its results in and writes the memory
 // down. Nothing is torn down: pods go on with what the node has.
 func (a *Agent) stop(ctx context.Context) error {
-	for end := time.After(patience); len(a.calls) > 0 && end != nil; {
-		select {
-		case r := <-a.done:
-			a.take(r, a.Now())
-		case <-end:
-			end = nil
-		}
+	for end := a.Now() + patience; len(a.calls) > 0 && a.Now() < end; {
+		a.Clock.Next(ctx, end)
+		a.collect(a.Now())
 	}
 	now := a.Now()
 	var errs []error
@@ -88,26 +49,19 @@ func (a *Agent) Once(ctx context.Context) error {
 	a.describeAt = 0 // somebody waits for it
 	for {
 		before := a.steps
-		due := time.NewTimer(min(a.Tick(ctx), time.Second))
+		after := min(a.Tick(ctx), time.Second)
 		idle := len(a.calls) == 0 && a.steps == before && a.view.known && !a.awaitsLate() && !a.hungry
 		stuck := len(a.calls) == 0 && a.steps == before && len(a.backoffs) > 0
 		if idle || stuck {
-			due.Stop()
 			err := a.stop(ctx)
 			if p := a.status.Problem; p != "" {
 				err = errors.Join(err, errors.New(p))
 			}
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			due.Stop()
+		if e := a.Clock.Next(ctx, a.Now()+after); e.Kind == Stopped {
 			return errors.Join(context.Cause(ctx), a.stop(context.WithoutCancel(ctx)))
-		case r := <-a.done:
-			a.take(r, a.Now())
-		case <-due.C:
 		}
-		due.Stop()
 	}
 }
 

@@ -33,6 +33,7 @@ type scarcity struct {
 	some    time.Duration // since when they show some, 0 if the newest did not
 	enough  int           // how many of those make it full: drawn, so that nodes don't act together
 	offer   offer         // what the node released for others
+	keeps   int           // where others have room: slots that the node keeps there
 	quiet   time.Duration // how long it is spared after at
 	ended   time.Duration // when it was last spared no more
 }
@@ -41,7 +42,7 @@ type scarcity struct {
 func (a *Agent) scarcityOf(id string) *scarcity {
 	s := a.scarce[id]
 	if s == nil {
-		s = &scarcity{}
+		s = &scarcity{keeps: all}
 		a.scarce[id] = s
 	}
 	return s
@@ -128,11 +129,14 @@ func (a *Agent) isFull(id string, now time.Duration) bool {
 	return now-s.at < quiet || known && n.Free <= 0 && !a.view.hides(n)
 }
 
-// anyScarce tells whether a subnet is spared, or may soon be. What is kept of one that was full once
+// isScarce tells whether the subnet is spared, or may soon be. What is kept of one that was full once
 // does not count.
+func (s *scarcity) isScarce() bool { return s.full || s.empty > 0 }
+
+// anyScarce tells whether a subnet is.
 func (a *Agent) anyScarce() bool {
 	for _, s := range a.scarce {
-		if s.full || s.empty > 0 {
+		if s.isScarce() {
 			return true
 		}
 	}
@@ -142,8 +146,8 @@ func (a *Agent) anyScarce() bool {
 // spareAddresses adds to the observation whether every subnet that could give the node
 // more is full, and then how many addresses the node keeps. That a subnet has none left
 // is not enough: as long as no node lacks any, all would let go of theirs and take them
-// again, together. For the same reason a node that lacks none itself releases one, then two,
-// then four of its spare addresses, each time after a describe that shows that the ones before
+// again, together. For the same reason a node that lacks none itself releases two, then four,
+// then eight of its spare addresses, each time after a describe that shows that the ones before
 // are gone, and takes them back only where there is room for all of them.
 func (a *Agent) spareAddresses(o *scale.Observation, sizing scale.Config, s pool.Snapshot, now time.Duration) {
 	var full []*scarcity
@@ -172,27 +176,27 @@ func (a *Agent) spareAddresses(o *scale.Observation, sizing scale.Config, s pool
 	if comes(s) {
 		return
 	}
-	heed := min(sizing.Delay, longestHeed)
 	if refused { // so others may be, too: it asks for no more than its pods need, and does not wait for those that left
-		o.Keep, heed = min(o.Keep, o.Owned), min(heed, sizing.ExhaustedDelay)
+		o.Keep = min(o.Keep, o.Owned)
 	}
 	if o.Releasing == 0 {
-		need := max(o.Demand, a.mem.Scale.Peak(heed)) + sizing.ExhaustedSpare
+		need := max(o.Demand, a.mem.Scale.Peak(heed(sizing, refused))) + sizing.ExhaustedSpare
 		o.Keep = keepAfter(full, o.Keep, o.Owned, need)
 	}
 }
 
 // endIfRoom stops sparing a subnet that has been quiet and has room for all that the
-// node would take then. One that would take nothing finds room in the one address that another node
-// has released for pods that wait: it has to have seen some for longer.
+// node would take then. One that would take nothing finds room in what another node has
+// released for pods that wait: it has to have seen some for longer. One that would take some leaves as many
+// as an offer begins with: they may be its own, which it would release again.
 func (s *scarcity) endIfRoom(v view, id string, missing int, now time.Duration) {
 	n, known := v.subnet(id)
 	hides := !known || v.hides(n)
 	if now-s.at < s.quiet || missing <= 0 && s.empty > 0 && !hides {
 		return
 	}
-	if hides || n.Free > max(0, missing) {
-		s.full, s.refused, s.empty, s.offer, s.ended = false, false, 0, offer{}, now
+	if hides || missing <= 0 && n.Free > 0 || n.Free >= missing+firstOffer {
+		s.full, s.refused, s.empty, s.offer, s.keeps, s.ended = false, false, 0, offer{}, all, now
 	}
 }
 
@@ -207,7 +211,7 @@ func (a *Agent) candidates(s pool.Snapshot) []string {
 		}
 	}
 	for _, e := range s.ENIs {
-		if e.Index >= a.firstIndex() && !slices.Contains(ids, e.Subnet) {
+		if e.Index >= a.firstIndex() && !a.isFilled(e.Index, s) && !slices.Contains(ids, e.Subnet) {
 			ids = append(ids, e.Subnet)
 		}
 	}
@@ -217,4 +221,23 @@ func (a *Agent) candidates(s pool.Snapshot) []string {
 		}
 	}
 	return ids
+}
+
+// isFilled tells whether the ENI carries as many addresses of a family as it may: it gives the node no more.
+func (a *Agent) isFilled(index int, s pool.Snapshot) bool {
+	if a.book == nil {
+		return false
+	}
+	for _, f := range s.Families {
+		n := 0
+		for i := range a.book.Addresses {
+			if line := &a.book.Addresses[i]; line.ENI == index && line.Family() == f {
+				n++
+			}
+		}
+		if n >= s.Limits.PerENI(f) {
+			return true
+		}
+	}
+	return false
 }

@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	soakSteps = flag.Int("soak.steps", fewSteps, "steps of the random simulation, over all seeds")
+	soakSteps = flag.Int("soak.steps", 100_000, "steps of the random simulation, over all seeds")
 	soakSeed  = flag.Uint64("soak.seed", 0, "replay this seed alone; 0 runs seeds from 1 on")
 )
 
@@ -432,7 +432,7 @@ func (n *testNode) right() error {
 		}
 	}
 	for _, pod := range n.pods {
-		if len(n.book.Find(pod.owner.Key)) == 0 {
+		if len(n.book.OwnedBy(pod.owner.Key)) == 0 {
 			return fmt.Errorf("the book lost %s", pod.owner.Container)
 		}
 	}

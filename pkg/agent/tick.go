@@ -14,7 +14,7 @@ import (
 // that are due. It returns after how long the next one is due if nothing happens
 // before; what goes wrong is in the log and in the status.
 func (a *Agent) Tick(ctx context.Context) time.Duration {
-	began := time.Now()
+	began := a.Wall()
 	now := a.Now()
 	a.begin()
 	a.planned = false
@@ -28,7 +28,7 @@ func (a *Agent) Tick(ctx context.Context) time.Duration {
 		a.backoffs.clear(of(ticks))
 	}
 	a.report(now)
-	a.Events.Tick(time.Since(began))
+	a.Events.Tick(a.Wall().Sub(began))
 	return a.next(now)
 }
 
@@ -153,10 +153,12 @@ func (a *Agent) lookIfDue(ctx context.Context, now time.Duration) {
 		return
 	}
 	a.urgent = a.urgent || a.late(now)
+	unneeded := !a.view.known && a.describeAt > 0 && a.tried() && a.canWait(ctx, now)
 	if !a.look(ctx, now) {
 		a.hungry = a.hungry || !a.refuses(looks, now)
 		return
 	}
+	a.unneeded = unneeded
 	a.looked(now, now+a.describeEvery(now))
 	a.eager.looked(a.Rand)
 }

@@ -83,6 +83,7 @@ type testNode struct {
 	pods     map[eni.Key]*testPod
 	waiting  map[eni.Key]nodecache.Waiter
 	serial   int
+	seed     uint64 // of its chances, beside serial
 	life     *life
 	told     status.Status         // what the agent published last
 	why      string                // and what it tells pods without an address
@@ -182,21 +183,30 @@ func (n *testNode) startUntil(killAt int, before bool, after string) *life {
 	l.agent = n.agent(l, n.w.log.With("node", n.name))
 	go func() {
 		defer close(l.ended)
-		_ = l.agent.Run(ctx, l.wake, l.reload) // what goes wrong shows in the world
+		_ = l.agent.Run(ctx) // what goes wrong shows in the world
 	}()
 	return l
 }
 
 func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 	p := process{n, l}
+	clock := NewRealClock(n.now, Signals{Wake: l.wake, Occupied: n.occupied, Disturbed: n.disturb, Reload: l.reload})
 	parts := Parts{As: n.as, Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: newCloud(p), Orphans: p,
-		Memory: p, Events: noEvents{}, Changes: Changes{Occupied: n.occupied, Disturbed: n.disturb}, Log: log, Wants: p.wants, Publish: p.publish, Beat: n.beat,
-		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Clock: Clock{Now: n.now, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7))}}
+		Memory: p, Events: noEvents{}, Log: log, Wants: p.wants, Publish: p.publish, Beat: n.beat,
+		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Clock: clock, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7+n.seed))}
 	if n.api != nil {
-		parts.Pods, parts.Report, parts.Warn, parts.Wall = p.clusterPods, p.report, p.warn, p.wall
+		parts.Pods, parts.Report, parts.Warn, parts.Clock = p.clusterPods, p.report, p.warn, wallClock{clock, p.wall}
 	}
 	return New(n.conf, parts)
 }
+
+// wallClock shows another time of day.
+type wallClock struct {
+	Clock
+	wall func() time.Time
+}
+
+func (c wallClock) Wall() time.Time { return c.wall() }
 
 // stop ends the agent as SIGTERM does, kill as SIGKILL does.
 func (n *testNode) stop() {
@@ -249,7 +259,7 @@ func (n *testNode) addOwner(o eni.Owner) error {
 	defer n.mu.Unlock()
 	var lease ipam.Lease
 	err := n.update(func(s *ipam.State) (err error) {
-		lease, err = s.Assign(o, "", n.w.now())
+		lease, err = s.AssignPod(o, "", n.w.now())
 		return err
 	})
 	if err != nil {
@@ -301,7 +311,7 @@ func (n *testNode) del(k eni.Key) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	err := n.update(func(s *ipam.State) error {
-		s.Release(k, n.w.now())
+		s.Free(k, n.w.now())
 		return nil
 	})
 	if err == nil {

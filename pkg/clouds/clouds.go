@@ -24,7 +24,7 @@ func Open(conf agentconf.Config, log *slog.Logger) (cloud.Cloud, error) {
 	case agentconf.AWS:
 		d := aws.New(aws.Options{Region: c.Region, Endpoint: c.Endpoint, Metadata: c.Metadata, Instance: c.Instance, Log: log})
 		return engine.New(d, nodeOptions(conf, log)), nil
-	case agentconf.BCE:
+	case agentconf.Baidu:
 		if err := bce.CheckGroups(c.SecurityGroups); err != nil {
 			return nil, fmt.Errorf("cloud.securityGroups: %w", err)
 		}

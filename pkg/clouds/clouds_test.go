@@ -26,9 +26,9 @@ func by(pages string) func(cloud.Cloud) bool {
 func TestTheFileNamesTheCloud(t *testing.T) {
 	conf := agentconf.Default()
 	for provider, is := range map[string]func(cloud.Cloud) bool{
-		agentconf.Sim: func(c cloud.Cloud) bool { n, ok := c.(*engine.Node); return ok && n.Beliefs() == nil },
-		agentconf.AWS: by(".aws.amazon.com/"),
-		agentconf.BCE: by("baidu"),
+		agentconf.Sim:   func(c cloud.Cloud) bool { n, ok := c.(*engine.Node); return ok && n.Beliefs() == nil },
+		agentconf.AWS:   by(".aws.amazon.com/"),
+		agentconf.Baidu: by("baidu"),
 	} {
 		conf.Cloud.Provider = provider
 		if provider != agentconf.Sim {
@@ -75,7 +75,7 @@ func TestALongerSettleIsTheEngines(t *testing.T) {
 
 func TestBaidusSecurityGroupsAreOfOneKind(t *testing.T) {
 	conf := agentconf.Default()
-	conf.Cloud.Provider, conf.Cloud.Endpoint, conf.Cloud.SecurityGroups = agentconf.BCE, "", []string{"g-1", "esg-1"}
+	conf.Cloud.Provider, conf.Cloud.Endpoint, conf.Cloud.SecurityGroups = agentconf.Baidu, "", []string{"g-1", "esg-1"}
 	if c, err := Open(conf, slog.New(slog.DiscardHandler)); err == nil || c != nil || !strings.Contains(err.Error(), "cloud.securityGroups") {
 		t.Errorf("with groups of both kinds: %v, %v", c, err)
 	}
@@ -93,7 +93,7 @@ func TestBaiduWorksByKeysAlone(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	defer api.Close()
-	conf, err := agentconf.Parse([]byte("vpcCIDRs: [10.0.0.0/16]\ncloud: {provider: bce, endpoint: '" + api.URL + "', metadata: 'http://127.0.0.1:1', " +
+	conf, err := agentconf.Parse([]byte("vpcCIDRs: [10.0.0.0/16]\ncloud: {provider: baidu, endpoint: '" + api.URL + "', metadata: 'http://127.0.0.1:1', " +
 		"instance: i-1, kind: bbc, vpc: vpc-1, zone: zoneA, maxIPsPerENI: 12}\n"))
 	if err != nil {
 		t.Fatal(err)

@@ -117,7 +117,7 @@ func (p *Plugin) replaceDead(ctx context.Context, h *host.Host, k eni.Key, dupli
 		return err
 	}
 	if len(held.Addresses) == 0 {
-		// Not in the book is no proof of death: its line may be damaged.
+		// Not in the node state is no proof of death: its line may be damaged.
 		linked, err := h.HasLink(netconf.HostDevice(k))
 		if err != nil {
 			return err
@@ -128,7 +128,7 @@ func (p *Plugin) replaceDead(ctx context.Context, h *host.Host, k eni.Key, dupli
 		return p.removeExtras(ctx, h, s, k, nil)
 	}
 	for _, a := range held.Addresses {
-		dead, err := dead(h, a)
+		dead, err := ownerGone(h, a)
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (p *Plugin) undo(ctx context.Context, h *host.Host, ns *host.Netns, s ipam.
 	}
 	p.Log.Warn("add undone", "key", owner.Key.String())
 	return p.Cache.For(owner.Key).Update(ctx, func(st *ipam.State) error {
-		st.Undo(l)
+		st.UndoLease(l)
 		return nil
 	})
 }

@@ -55,7 +55,7 @@ func (s *search) look(ctx context.Context, ahead []string, all bool) error {
 		for i, device := range ahead {
 			needs[i] = boundTo(st, device)
 		}
-		s.lease, err = st.AssignBehind(needs, s.request.Owner, boundTo(st, s.device), s.Now())
+		s.lease, err = st.AssignPodBehind(needs, s.request.Owner, boundTo(st, s.device), s.Now())
 		return err
 	}
 	cache := s.Cache

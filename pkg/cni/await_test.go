@@ -66,7 +66,7 @@ func (l *lab) addAddresses(index, count int) {
 			next = next.Next()
 			more = append(more, next)
 		}
-		s.Add(index, more, nil, l.now)
+		s.AddAddresses(index, more, nil, l.now)
 		l.setTable(s)
 		return s, nil
 	})

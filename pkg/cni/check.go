@@ -16,7 +16,7 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// Check compares the runtime's last result, the book and the kernel. What later
+// Check compares the runtime's last result, the node state and the kernel. What later
 // plugins of the chain changed is tolerated.
 func (p *Plugin) Check(ctx context.Context, r Request) error {
 	if r.Prev == nil {
@@ -45,7 +45,7 @@ func (p *Plugin) Check(ctx context.Context, r Request) error {
 	return nil
 }
 
-// compareResult looks for the book's addresses in the result, on the right
+// compareResult looks for the node state's addresses in the result, on the right
 // interface of the right sandbox.
 func (r Request) compareResult(held ipam.Lease) []string {
 	var lines []string
@@ -106,7 +106,7 @@ func (p *Plugin) Status(ctx context.Context, r Request) (warning string, err err
 	err = p.Cache.View(ctx, func(s *ipam.State) error {
 		damage, book = s.Damaged, s
 		// A view is never written, so this asks without taking.
-		_, err := s.Assign(nobody, "", p.Now())
+		_, err := s.AssignPod(nobody, "", p.Now())
 		errors.As(err, &none)
 		return nil
 	})

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { nettest.Main(m) }
 
-// lab is a node, in the namespace of the tests, with a book of its own.
+// lab is a node, in the namespace of the tests, with a node state of its own.
 type lab struct {
 	t testing.TB
 	*Plugin
@@ -70,8 +70,8 @@ func newLab(t testing.TB, s ipam.Settings) *lab {
 	return l
 }
 
-// setTable makes the node's nftables table what the book asks for: an agent does that before
-// it writes the book.
+// setTable makes the node's nftables table what the node state asks for: an agent does that before
+// it writes the node state.
 func (l *lab) setTable(s *ipam.State) {
 	nettest.Run(l.t, "nft", "add table inet enipool; delete table inet enipool; "+netconf.NewFirewall(s).Table().String())
 }
@@ -92,7 +92,7 @@ func (l *lab) nothingLeft() {
 	}
 	l.view(func(s *ipam.State) {
 		if err := s.Check(); err != nil {
-			l.t.Errorf("the book contradicts itself: %v", err)
+			l.t.Errorf("the node state contradicts itself: %v", err)
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Del takes back whatever the attachment has: it cleans the kernel even where
-// the book knows nothing, and succeeds when there is nothing to do.
+// the node state knows nothing, and succeeds when there is nothing to do.
 func (p *Plugin) Del(ctx context.Context, r Request) error {
 	began := time.Now()
 	h, err := host.NewHere()
@@ -24,7 +24,7 @@ func (p *Plugin) Del(ctx context.Context, r Request) error {
 	defer h.Close()
 	held, s, err := p.held(ctx, r.Owner.Key)
 	if nodecache.Unusable(err) {
-		// Whoever rebuilds the book does it from the kernel, where nothing of
+		// Whoever rebuilds the node state does it from the kernel, where nothing of
 		// this attachment will be left.
 		p.Log.Warn("del without a node cache", "key", r.Owner.Key.String(), "error", err)
 		late, err := p.closePorts(ctx, h, s, r.Owner.Key, nil)
@@ -76,7 +76,7 @@ func (p *Plugin) remove(ctx context.Context, h *host.Host, ns *host.Netns, s ipa
 		return err
 	}
 	return p.Cache.For(k).Update(ctx, func(st *ipam.State) error {
-		st.Release(k, p.Now())
+		st.Free(k, p.Now())
 		return nil
 	})
 }
@@ -107,11 +107,11 @@ func clean(h *host.Host, ns *host.Netns, s ipam.Settings, l ipam.Lease) error {
 	return nil
 }
 
-// dead tells whether the owner of a is provably gone: its namespace is no longer
+// ownerGone tells whether the owner of a is provably gone: its namespace is no longer
 // where it was, and where we made a link, that is gone with it. A namespace may
 // outlive its path, the link may not outlive the namespace. An owner without a
 // path was found in the kernel by its link.
-func dead(h *host.Host, a eni.Address) (bool, error) {
+func ownerGone(h *host.Host, a eni.Address) (bool, error) {
 	o := a.Owner
 	if o.Kind != eni.Veth {
 		// A socket or a descriptor may keep the namespace of a process that has ended, and

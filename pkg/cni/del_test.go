@@ -154,9 +154,9 @@ func TestGCFreesWhatTheRuntimeNoLongerKnows(t *testing.T) {
 func TestGCRemovesLinksThatNoRecordKnows(t *testing.T) {
 	l := newLab(t, ipam.Settings{})
 	l.mustAdd("lost", nettest.NewNetns(t, "lost").Path, plain)
-	// The record goes as it does when a book is rebuilt by somebody careless.
+	// The record goes as it does when a node state is rebuilt by somebody careless.
 	err := l.Cache.Update(t.Context(), func(s *ipam.State) error {
-		s.Release(eni.Key{Network: "pods", Container: "lost", IfName: "eth0"}, l.now)
+		s.Free(eni.Key{Network: "pods", Container: "lost", IfName: "eth0"}, l.now)
 		return nil
 	})
 	if err != nil {

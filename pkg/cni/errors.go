@@ -18,7 +18,7 @@ import (
 // Our own error codes; the specification leaves those from 100 on to plugins.
 const (
 	CodeDuplicate = 100 // ADD for an attachment that has an address already
-	CodeMismatch  = 101 // CHECK found the kernel or the book different
+	CodeMismatch  = 101 // CHECK found the kernel or the node state different
 	CodeTaken     = 102 // ADD for a host port that another pod has
 )
 
@@ -106,6 +106,8 @@ func details(err error) string {
 		return "the runtime must DEL the first attachment before it ADDs again"
 	case errors.As(err, new(*ipam.Exhausted)):
 		return "`enipoolctl pool show` names the pods that have addresses and those that wait; without an agent `enipoolctl pool load` brings what is added to its inventory"
+	case errors.As(err, new(*host.HeldError)):
+		return "other programs use addresses of the pool: `enipoolctl pool show -o wide` names the route, rule, neighbour or address of each; once that is removed the address is free again"
 	case errors.As(err, new(*hostport.TakenError)):
 		return "delete that pod, or choose another hostPort or hostIP"
 	case errors.Is(err, unix.EROFS):

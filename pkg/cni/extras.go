@@ -145,7 +145,7 @@ func (p *Plugin) closePorts(ctx context.Context, h *host.Host, s ipam.Settings, 
 	if podrecord.Unreadable(err) {
 		p.Log.Warn("record can't be read", "key", k.String(), "error", err)
 		if len(addrs) == 0 {
-			// Whoever makes the book anew closes what leads to no pod of it.
+			// Whoever makes the node state anew closes what leads to no pod of it.
 			return late, p.records().Remove(k)
 		}
 		if rec, err = p.restoreRecord(ctx, h, s, addrs); err == nil && rec.Extras.IsZero() {
@@ -287,7 +287,7 @@ func (p *Plugin) withPorts(ctx context.Context, firewall ipam.Firewall, fn func(
 }
 
 // findOwner returns the pod with the address that may have ports: by the kernel, which knows those whose line of
-// the book is damaged, or by the book, which knows those whose link is gone.
+// the node state is damaged, or by the node state, which knows those whose link is gone.
 func (p *Plugin) findOwner(ctx context.Context, a netip.Addr) (pod podrecord.Record, found bool, err error) {
 	h, err := host.NewHere()
 	if err != nil {

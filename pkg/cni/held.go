@@ -70,13 +70,13 @@ func (p *Plugin) noteHeld(ctx context.Context, h *host.Host, found *host.HeldErr
 	}
 	return p.Cache.Update(ctx, func(s *ipam.State) error {
 		// The one that was found first: what is seen may be more telling.
-		s.Hold(map[netip.Addr]string{found.Addr: found.Cause}, p.Now())
-		s.Hold(o.Held(s), p.Now())
+		s.MarkHeld(map[netip.Addr]string{found.Addr: found.Cause}, p.Now())
+		s.MarkHeld(o.Held(s), p.Now())
 		return nil
 	})
 }
 
-// occupancy reads the book, nil if it can't, and what the kernel holds for single
+// occupancy reads the node state, nil if it can't, and what the kernel holds for single
 // addresses.
 func (p *Plugin) occupancy(ctx context.Context, h *host.Host) (book *ipam.State, o netconf.Occupancy, err error) {
 	owners := map[eni.Key]bool{}

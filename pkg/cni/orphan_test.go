@@ -40,7 +40,7 @@ func TestOnlyTheDeadAreOfferedAndOnlyThosePickedAreReclaimed(t *testing.T) {
 	l.mustDel("other", other.Path, plain)
 }
 
-// Between the look at the book and the cleaning the runtime may end the attachment
+// Between the look at the node state and the cleaning the runtime may end the attachment
 // itself and add it again: the new one keeps its link, its address and its rules.
 func TestASweepLeavesWhatWasAddedAgainMeanwhile(t *testing.T) {
 	for _, routing := range []ipam.Routing{ipam.Map, ipam.Rule} {
@@ -80,7 +80,7 @@ func TestAGCLeavesAnOrphanThatWasAddedAgainMeanwhile(t *testing.T) {
 	l.mustAdd("again", path, plain)
 	key := eni.Key{Network: "pods", Container: "again", IfName: "eth0"}
 	err := l.Cache.Update(t.Context(), func(s *ipam.State) error {
-		s.Release(key, l.now)
+		s.Free(key, l.now)
 		return nil
 	})
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package cni holds the order in which an ADD, DEL, CHECK, GC or STATUS does
-// things. To give: the book first, then the kernel, then the answer. To take
-// back: the kernel first, then the book. So a crash anywhere leaves an address
+// things. To give: the node state first, then the kernel, then the answer. To take
+// back: the kernel first, then the node state. So a crash anywhere leaves an address
 // that nobody uses, never one that two pods use, and DEL, GC or the agent find
 // it by its record.
 package cni

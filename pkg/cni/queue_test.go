@@ -55,7 +55,7 @@ func (l *lab) mustBeServed(list ...pending) {
 				l.t.Fatalf("%s: %v", p.id, err)
 			}
 		case <-time.After(10 * time.Second):
-			l.t.Fatalf("%s is not served; the book:\n%s", p.id, l.book())
+			l.t.Fatalf("%s is not served; the node state:\n%s", p.id, l.book())
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (l *lab) mustStillWait(list ...pending) {
 	for _, p := range list {
 		select {
 		case err := <-p.done:
-			l.t.Fatalf("%s is served before its turn: %v; the book:\n%s", p.id, err, l.book())
+			l.t.Fatalf("%s is served before its turn: %v; the node state:\n%s", p.id, err, l.book())
 		default:
 		}
 	}

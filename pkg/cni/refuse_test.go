@@ -87,7 +87,7 @@ func TestAFailedAddIsUndone(t *testing.T) {
 					t.Fatalf("error %v, want code %d", err, tt.code)
 				}
 				if l.file() != before {
-					t.Errorf("the book is not as it was:\n%s", l.book())
+					t.Errorf("the node state is not as it was:\n%s", l.book())
 				}
 			})
 		}

@@ -20,7 +20,7 @@ const goneBy = "nothing any more, and the agent or `enipoolctl pool load` has no
 // nobody hears that they let it go. Such an address cools first, as after any other pod.
 func (p *Plugin) takeBackHeld(ctx context.Context, h *host.Host) error {
 	var held []eni.Address
-	err := p.Cache.View(ctx, func(s *ipam.State) error { held = s.Holds(); return nil })
+	err := p.Cache.View(ctx, func(s *ipam.State) error { held = s.HeldAddresses(); return nil })
 	if len(held) == 0 {
 		return err
 	}
@@ -33,12 +33,12 @@ func (p *Plugin) takeBackHeld(ctx context.Context, h *host.Host) error {
 		ready[a.Addr] = isSetUp(book.Settings, a)
 	}
 	return p.Cache.Update(ctx, func(s *ipam.State) error {
-		s.Hold(o.Held(s), p.Now()) // what holds the others may be another thing now
+		s.MarkHeld(o.Held(s), p.Now()) // what holds the others may be another thing now
 		for _, addr := range o.LetGo(s) {
 			if ready[addr] {
-				s.Unhold([]netip.Addr{addr}, p.Now())
+				s.CoolHeld([]netip.Addr{addr}, p.Now())
 			} else {
-				s.Hold(map[netip.Addr]string{addr: goneBy}, p.Now())
+				s.MarkHeld(map[netip.Addr]string{addr: goneBy}, p.Now())
 			}
 		}
 		return nil

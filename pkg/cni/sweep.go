@@ -40,9 +40,9 @@ func (p *Plugin) GC(ctx context.Context, r Request) error {
 }
 
 // removeOrphans removes links, host ports and limits of ours that gone picks and
-// that the book does not know.
+// that the node state does not know.
 func (p *Plugin) removeOrphans(ctx context.Context, h *host.Host, gone func(eni.Key) bool) error {
-	// The kernel is read before the book: an ADD writes the book first, so the
+	// The kernel is read before the node state: an ADD writes the node state first, so the
 	// link of one that is under way has its record by now.
 	pods, err := h.PodLinks()
 	if err != nil {
@@ -78,8 +78,8 @@ func (p *Plugin) removeOrphans(ctx context.Context, h *host.Host, gone func(eni.
 	return errors.Join(errs...)
 }
 
-// removeOrphan removes what an attachment has that the book did not know: its ports,
-// limits and the link that was seen before the book. One that has been added since
+// removeOrphan removes what an attachment has that the node state did not know: its ports,
+// limits and the link that was seen before the node state. One that has been added since
 // keeps all of it.
 func (p *Plugin) removeOrphan(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key, link host.PodLink) error {
 	if held, _, err := p.held(ctx, k); err == nil && len(held.Addresses) > 0 {
@@ -108,7 +108,7 @@ func (p *Plugin) Reclaim(ctx context.Context, which func(eni.Owner) bool) ([]eni
 // sweepDead is sweep for the provably dead among the owners that which picks.
 func (p *Plugin) sweepDead(ctx context.Context, h *host.Host, which func(eni.Owner) bool) ([]eni.Address, error) {
 	return p.sweep(ctx, h, func(a eni.Address) (bool, error) {
-		is, err := dead(h, a)
+		is, err := ownerGone(h, a)
 		return err == nil && is && which(*a.Owner), err
 	})
 }
@@ -150,7 +150,7 @@ func (p *Plugin) sweep(ctx context.Context, h *host.Host, gone func(eni.Address)
 				others = append(others, a)
 			}
 		}
-		released = st.ReleaseIf(func(a eni.Address) bool {
+		released = st.FreeIf(func(a eni.Address) bool {
 			before, ok := cleared[a.Addr]
 			return ok && sameRecord(a, before)
 		}, p.Now())
@@ -162,7 +162,7 @@ func (p *Plugin) sweep(ctx context.Context, h *host.Host, gone func(eni.Address)
 	return released, errors.Join(append(errs, err, h.AddRules(sourceRules(s, others)))...)
 }
 
-// record is an address of the book with the owner's link at that time, 0 for none.
+// record is an address of the node state with the owner's link at that time, 0 for none.
 type record struct {
 	eni.Address
 	link int
@@ -190,7 +190,7 @@ func (p *Plugin) pickGone(ctx context.Context, h *host.Host, gone func(eni.Addre
 	return picked, errs, err
 }
 
-// unchanged returns those of the records that the book still has as they were.
+// unchanged returns those of the records that the node state still has as they were.
 func (p *Plugin) unchanged(ctx context.Context, picked []record) (same []record, s ipam.Settings, err error) {
 	err = p.Cache.View(ctx, func(st *ipam.State) error {
 		now := map[netip.Addr]eni.Address{}

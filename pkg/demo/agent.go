@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/enipool/enipool/test/lab"
 )
 
 // agentConfig is the agents' file, with delays that fit into a demonstration: a
@@ -48,10 +50,8 @@ const delay = 15 * time.Second
 
 // agent is an enipool-agent process on a node.
 type agent struct {
-	on    *machine
-	cmd   *exec.Cmd
-	ended chan struct{} // closed when it is gone; err is set then
-	err   error
+	*lab.Process
+	on *machine
 
 	mu      sync.Mutex
 	ordered bool // we told it to end
@@ -84,45 +84,30 @@ func (m *machine) startAgent(program string, hear func(*machine, entry), gone fu
 	if err != nil {
 		return err
 	}
-	a := &agent{on: m, ended: make(chan struct{}), hear: hear, gone: gone, cmd: exec.Command(program, "--config", m.configPath())}
-	a.cmd.Stderr = io.MultiWriter(log, a)
-	// A group of its own: Ctrl-C in a terminal is for us, who end it in order. It
-	// dies with us all the same, as the thread that started it waits for it.
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	started := make(chan error)
-	go func() {
-		defer log.Close()
-		running := false
-		err := m.ns.Do(func() error {
-			if err := a.cmd.Start(); err != nil {
-				return err
-			}
-			running = true
-			started <- nil
-			return a.cmd.Wait()
-		})
-		if !running {
-			started <- err
-			return
-		}
-		a.end(err)
-	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("start the agent of %s: %w", m.name, err)
+	a := &agent{on: m, hear: hear, gone: gone}
+	cmd := exec.Command(program, "--config", m.configPath())
+	cmd.Stderr = io.MultiWriter(log, a)
+	// A group of its own: Ctrl-C in a terminal is for us, who end it in order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if a.Process, err = lab.Start(cmd, m.ns.Do); err != nil {
+		return fmt.Errorf("start the agent of %s: %w", m.name, errors.Join(err, log.Close()))
 	}
+	go func() {
+		<-a.Ended
+		log.Close()
+		a.end()
+	}()
 	m.agent = a
 	return nil
 }
 
-// end notes that the process is gone.
-func (a *agent) end(err error) {
+// end tells of a process that is gone and was not told to end.
+func (a *agent) end() {
 	a.mu.Lock()
 	ordered := a.ordered
 	a.mu.Unlock()
-	a.err = err
-	close(a.ended)
 	if !ordered {
-		a.gone(a.on, fmt.Errorf("the agent of %s ended by itself: %s", a.on.name, a.cmd.ProcessState))
+		a.gone(a.on, fmt.Errorf("the agent of %s ended by itself: %s", a.on.name, a.Cmd.ProcessState))
 	}
 }
 
@@ -155,23 +140,17 @@ func (a *agent) said(msg string) []entry {
 	return list
 }
 
-func (a *agent) signal(s syscall.Signal) error {
+// order notes that we end the process.
+func (a *agent) order() {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.ordered = true
-	a.mu.Unlock()
-	if err := a.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("signal the agent of %s: %w", a.on.name, err)
-	}
-	return nil
 }
 
 // kill ends the process as a crash would.
-func (a *agent) kill() error {
-	if err := a.signal(syscall.SIGKILL); err != nil {
-		return err
-	}
-	<-a.ended
-	return nil
+func (a *agent) kill() {
+	a.order()
+	a.Kill()
 }
 
 // stopTime is how long an agent may take to end: it waits for its calls.
@@ -180,21 +159,15 @@ const stopTime = 15 * time.Second
 // stop ends the process as a service manager would, and returns an error unless it
 // ends cleanly. Of one that is gone already gone was told.
 func (a *agent) stop() error {
-	select {
-	case <-a.ended:
+	if !a.Alive() {
 		return nil
-	default:
 	}
-	if err := a.signal(syscall.SIGTERM); err != nil {
-		return err
+	a.order()
+	if !a.Stop(stopTime) {
+		return fmt.Errorf("the agent of %s did not end within %s of SIGTERM", a.on.name, stopTime)
 	}
-	select {
-	case <-a.ended:
-	case <-time.After(stopTime):
-		return errors.Join(fmt.Errorf("the agent of %s did not end within %s of SIGTERM", a.on.name, stopTime), a.kill())
-	}
-	if a.err != nil {
-		return fmt.Errorf("the agent of %s: %w", a.on.name, a.err)
+	if a.Err != nil {
+		return fmt.Errorf("the agent of %s: %w", a.on.name, a.Err)
 	}
 	return nil
 }
@@ -212,8 +185,8 @@ func (m *machine) tail() string {
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "")
 }
 
-// until waits for a condition that the agents bring about.
-func until(ctx context.Context, most time.Duration, what string, holds func() bool) error {
+// waitUntil waits for a condition that the agents bring about.
+func waitUntil(ctx context.Context, most time.Duration, what string, holds func() bool) error {
 	ctx, stop := context.WithTimeoutCause(ctx, most, fmt.Errorf("not within %s: %s", most, what))
 	defer stop()
 	tick := time.NewTicker(20 * time.Millisecond)

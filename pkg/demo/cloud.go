@@ -2,19 +2,15 @@ package demo
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/test/lab"
 )
 
 // apiSocket is where the account answers: both agents see it, whichever network
@@ -41,35 +37,18 @@ func (c call) changes() bool {
 
 // cloudAPI serves the account to the agents and notes their calls.
 type cloudAPI struct {
-	server http.Server
-
 	mu    sync.Mutex
 	calls []call
 }
 
 // serveAccount returns when the socket is there.
-func serveAccount(a *sim.Account) (*cloudAPI, error) {
+func serveAccount(v *lab.VPC) (*cloudAPI, error) {
 	if err := os.MkdirAll(filepath.Dir(apiSocket), 0o755); err != nil {
 		return nil, err
 	}
-	l, err := sim.Listen(apiSocket)
-	if err != nil {
-		return nil, err
-	}
 	c := &cloudAPI{}
-	c.server.Handler = c.noting(a.Handler())
-	c.server.ReadHeaderTimeout = 10 * time.Second
-	c.server.BaseContext = func(net.Listener) context.Context { return context.Background() }
-	go func() { _ = c.server.Serve(l) }() // ends with Close
-	return c, nil
-}
-
-// close breaks off what is under way.
-func (c *cloudAPI) close() error {
-	if err := c.server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		return fmt.Errorf("stop the cloud: %w", err)
-	}
-	return nil
+	_, err := v.Serve(apiSocket, c.noting(v.Account.Handler()))
+	return c, err
 }
 
 // noting passes calls on and notes whose they are and how long they take.

@@ -48,7 +48,7 @@ func (d *demo) killAndRestart(ctx context.Context, m *machine, pods []*pod) erro
 	go func() { adds <- d.attach(ctx, pods[:morePods]...) }()
 	half, err := d.halfMade(ctx, m)
 	if err == nil {
-		err = m.agent.kill()
+		m.agent.kill()
 	}
 	if err = errors.Join(err, <-adds); err != nil {
 		return err
@@ -77,8 +77,8 @@ func (d *demo) killAndRestart(ctx context.Context, m *machine, pods []*pod) erro
 
 // halfMade waits until the cloud has begun to make an ENI for the node.
 func (d *demo) halfMade(ctx context.Context, m *machine) (id string, err error) {
-	err = until(ctx, startTime, m.name+" asks for an ENI", func() bool {
-		list := d.account.Snapshot().Nodes[m.name]
+	err = waitUntil(ctx, startTime, m.name+" asks for an ENI", func() bool {
+		list := d.vpc.Account.Snapshot().Nodes[m.name]
 		last := list[len(list)-1]
 		id = last.ID
 		return last.Index < 0
@@ -89,9 +89,9 @@ func (d *demo) halfMade(ctx context.Context, m *machine) (id string, err error) 
 // resumed checks that the new agent went on where the old one was: it finished the
 // same ENI, and took nothing apart to build it again.
 func (d *demo) resumed(m *machine, half string, removals *removals) error {
-	list := d.account.Snapshot().Nodes[m.name]
+	list := d.vpc.Account.Snapshot().Nodes[m.name]
 	if len(list) != maxENIs || list[maxENIs-1].ID != half || list[maxENIs-1].Index < 0 {
-		return fmt.Errorf("%s has the ENIs %v, want %d and %s as the last", m.name, names(list), maxENIs, half)
+		return fmt.Errorf("%s has the ENIs %v, want %d and %s as the last", m.name, eniNames(list), maxENIs, half)
 	}
 	if removed := removals.seen(); len(removed) > 0 {
 		return fmt.Errorf("the kernel of %s lost %v", m.name, removed)
@@ -103,7 +103,7 @@ func (d *demo) resumed(m *machine, half string, removals *removals) error {
 	return nil
 }
 
-func names(list []cloud.Interface) []string {
+func eniNames(list []cloud.Interface) []string {
 	var ids []string
 	for _, nic := range list {
 		ids = append(ids, nic.ID)

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/test/lab"
 )
 
 // Options of a demonstration.
@@ -35,8 +35,7 @@ type demo struct {
 	dead     chan death      // for hold
 	held     atomic.Bool
 	machines []*machine
-	vpc      *sim.Network
-	account  *sim.Account
+	vpc      *lab.VPC
 	cloud    *cloudAPI
 	runtime  *runtime
 	pods     []*pod
@@ -56,7 +55,7 @@ func Run(ctx context.Context, o Options) error {
 	if d.runtime, err = newRuntime(o.Plugins, d.machines); err != nil {
 		return err
 	}
-	if d.vpc, d.account, err = buildVPC(d.machines); err != nil {
+	if d.vpc, err = buildVPC(d.machines); err != nil {
 		return err
 	}
 	switch err = d.play(run); {
@@ -137,11 +136,7 @@ func (d *demo) clear() error {
 	if len(d.pods) > 0 {
 		d.title("Everything is removed")
 	}
-	errs := []error{d.stopAgents(), d.detach(ctx, d.pods)}
-	if d.cloud != nil {
-		errs = append(errs, d.cloud.close())
-	}
-	return errors.Join(append(errs, d.vpc.Close())...)
+	return errors.Join(d.stopAgents(), d.detach(ctx, d.pods), d.vpc.Close())
 }
 
 // stopAgents ends the agents that run, all at once.

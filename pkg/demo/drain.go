@@ -60,8 +60,8 @@ func (d *demo) leavers() []*pod {
 // drained checks that the node has nothing but its own ENI, in the cloud too, and
 // that its agent gave back what else it had from the newest on.
 func (d *demo) drained(m *machine, had []eni.Interface) error {
-	if list := d.account.Snapshot().Nodes[m.name]; len(list) != 1 || len(list[0].Addresses) != perENI {
-		return fmt.Errorf("the cloud shows %v for %s, want its own ENI alone with %d addresses", names(list), m.name, perENI)
+	if list := d.vpc.Account.Snapshot().Nodes[m.name]; len(list) != 1 || len(list[0].Addresses) != perENI {
+		return fmt.Errorf("the cloud shows %v for %s, want its own ENI alone with %d addresses", eniNames(list), m.name, perENI)
 	}
 	var order, want []string
 	for _, e := range m.agent.said("delete") {

@@ -83,11 +83,11 @@ func (d *demo) nothingLeft(ctx context.Context, m *machine) error {
 	for _, nic := range book.ENIs {
 		known = append(known, nic.ID)
 	}
-	if have := names(d.account.Snapshot().Nodes[m.name]); !sameNames(have, known) {
+	if have := eniNames(d.vpc.Account.Snapshot().Nodes[m.name]); !sameNames(have, known) {
 		return fmt.Errorf("the cloud has the ENIs %v for it, the node cache %v", have, known)
 	}
 	d.say("node %s: nothing left behind: no link, route, rule or used address; %d cooling; the kernel is as the cache says; no ENI leaked",
-		m.name, count(&book, -1).Cooling)
+		m.name, countAddresses(&book, -1).Cooling)
 	return nil
 }
 
@@ -100,10 +100,10 @@ func sameNames(a, b []string) bool {
 // nobodyLeft fails if the account is not in order or a process is left in one of
 // the namespaces.
 func (d *demo) nobodyLeft() error {
-	if err := d.account.Check(); err != nil {
+	if err := d.vpc.Account.Check(); err != nil {
 		return fmt.Errorf("the account: %w", err)
 	}
-	spaces := []isolate.Namespace{d.vpc.Router().Namespace, d.vpc.Internet().Namespace}
+	spaces := []isolate.Namespace{d.vpc.Network.Router().Namespace, d.vpc.Network.Internet().Namespace}
 	for _, m := range d.machines {
 		spaces = append(spaces, m.ns)
 	}
@@ -138,7 +138,7 @@ func processes(ns isolate.Namespace) (pids []int, err error) {
 	return pids, err
 }
 
-// count counts the book's addresses of the ENI, or all for an index below 0.
-func count(book *ipam.State, index int) ipam.Count {
+// countAddresses counts the book's addresses of the ENI, or all for an index below 0.
+func countAddresses(book *ipam.State, index int) ipam.Count {
 	return book.Count(nodecache.SinceBoot(), func(a eni.Address) bool { return index < 0 || a.ENI == index })
 }

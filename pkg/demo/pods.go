@@ -60,11 +60,11 @@ func newRuntime(plugins []string, machines []*machine) (*runtime, error) {
 	return r, nil
 }
 
-// newPod makes the sandbox of a pod: a namespace with loopback up.
+// newPod makes the sandbox of a pod.
 func newPod(m *machine, number int) (*pod, error) {
 	name := fmt.Sprintf("%s-web-%02d", m.name, number)
 	p := &pod{name: name, on: m, ns: isolate.Namespace{Name: "demo-" + name}}
-	return p, errors.Join(p.ns.Create(), p.ns.Do(isolate.LoopbackUp))
+	return p, p.ns.Create()
 }
 
 func (p *pod) runtimeConf() *libcni.RuntimeConf {

@@ -33,7 +33,7 @@ const probedPods = 4
 // from everywhere.
 func (d *demo) reach(ctx context.Context) error {
 	d.title("Who reaches whom: TCP from every source to every target, %d pods an ENI, median time to connect and be answered", probedPods)
-	servers := []func(func() error) error{d.vpc.Internet().Do}
+	servers := []func(func() error) error{d.vpc.Network.Internet().Do}
 	for _, m := range d.machines {
 		servers = append(servers, m.ns.Do)
 	}
@@ -79,7 +79,7 @@ func (d *demo) places(ctx context.Context) ([]place, error) {
 		// By way of the second ENI too, whichever the pod behind it is on.
 		ports = append(ports, place{label: "hostPort " + m.name, to: []netip.AddrPort{netip.AddrPortFrom(first, hostPort), netip.AddrPortFrom(second, hostPort)}})
 	}
-	out := place{label: "internet", from: []isolate.Namespace{d.vpc.Internet().Namespace}, to: []netip.AddrPort{netip.AddrPortFrom(internet, podPort)}}
+	out := place{label: "internet", from: []isolate.Namespace{d.vpc.Network.Internet().Namespace}, to: []netip.AddrPort{netip.AddrPortFrom(internet, podPort)}}
 	return slices.Concat(enis, nodes, []place{out}, ports), nil
 }
 
@@ -226,7 +226,7 @@ func (d *demo) listENIs(ctx context.Context) error {
 		fmt.Fprintln(t, "NODE\tENI\tDEVICE\tPRIMARY\tPODS\tFREE")
 		for i, m := range d.machines {
 			for _, nic := range books[i].ENIs {
-				c := count(&books[i], nic.Index)
+				c := countAddresses(&books[i], nic.Index)
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\n", m.name, nic.ID, nic.Device, nic.V4.Primary, c.Used, c.Free)
 			}
 		}

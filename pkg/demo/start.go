@@ -12,7 +12,7 @@ const startTime = 20 * time.Second
 // start starts the cloud and an agent on each node.
 func (d *demo) start(ctx context.Context) (err error) {
 	d.title("A VPC %s on this machine: router, internet %s, %d nodes with nothing but their own ENI", vpcRange, internet, len(d.machines))
-	if d.cloud, err = serveAccount(d.account); err != nil {
+	if d.cloud, err = serveAccount(d.vpc); err != nil {
 		return err
 	}
 	d.say("An instance carries %d ENIs of %d addresses. The cloud takes %.1f s to assign addresses and %.1f s to make an ENI.",
@@ -44,7 +44,7 @@ func (d *demo) start(ctx context.Context) (err error) {
 // reaches waits until the node has that many addresses and its agent is content.
 func (d *demo) reaches(ctx context.Context, m *machine, addresses int, most time.Duration) error {
 	what := fmt.Sprintf("%s has %d addresses and its agent is content", m.name, addresses)
-	return until(ctx, most, what, func() bool { return m.settled(ctx, addresses) })
+	return waitUntil(ctx, most, what, func() bool { return m.settled(ctx, addresses) })
 }
 
 // onePodEach is the T0 of the timelines in sources/cns-watch-pods.md.

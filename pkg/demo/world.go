@@ -16,6 +16,7 @@ import (
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/status"
+	"github.com/enipool/enipool/test/lab"
 )
 
 // What the instances of the demonstration may carry: an ENI holds a batch.
@@ -32,10 +33,10 @@ const (
 )
 
 // vpcRange is the range of the VPC.
-var vpcRange = netip.MustParsePrefix("10.0.0.0/16")
+var vpcRange = lab.V4
 
 // internet is where the simulated VPC ends.
-var internet = netip.MustParseAddr("203.0.113.2")
+var internet = netip.MustParseAddr(lab.Internet4)
 
 // machine is a node of the demonstration.
 type machine struct {
@@ -57,34 +58,23 @@ func newMachines() []*machine {
 
 // buildVPC makes the VPC and its nodes, as the cloud would hand them over: each
 // with its own ENI, which DHCP has set up, in a subnet of its own.
-func buildVPC(machines []*machine) (*sim.Network, *sim.Account, error) {
-	net, err := sim.NewNetwork("demo", []netip.Prefix{vpcRange})
-	if err != nil {
-		return nil, nil, err
-	}
-	account := sim.NewAccount(sim.Options{Network: net, Latency: map[string]sim.Latency{
+func buildVPC(machines []*machine) (*lab.VPC, error) {
+	v, err := lab.Open("demo", sim.Options{Latency: map[string]sim.Latency{
 		"": {Base: otherTime}, sim.ActAssign: {Base: assignTime}, sim.ActUnassign: {Base: assignTime},
 		sim.ActAttach: {Base: createTime}, sim.ActDetach: {Base: assignTime},
-	}})
+	}}, vpcRange)
+	if err != nil {
+		return nil, err
+	}
 	for i, m := range machines {
-		if err := m.boot(account, i+1); err != nil {
-			return nil, nil, errors.Join(err, net.Close())
+		subnet := sim.Subnet{ID: fmt.Sprintf("subnet-%d", i+1), V4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i + 1), 0}), 24)}
+		m.ns, err = v.AddNode(sim.Machine{Name: m.name, Limits: eni.Limits{ENIs: maxENIs, V4: perENI + 1},
+			Subnet: subnet.ID, New: []string{subnet.ID}}, subnet)
+		if err != nil {
+			return nil, errors.Join(err, v.Close())
 		}
 	}
-	return net, account, nil
-}
-
-func (m *machine) boot(account *sim.Account, number int) error {
-	subnet := sim.Subnet{ID: fmt.Sprintf("subnet-%d", number), V4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(number), 0}), 24)}
-	if err := account.AddSubnet(subnet); err != nil {
-		return err
-	}
-	n, err := account.AddNode(sim.Machine{Name: m.name, Limits: eni.Limits{ENIs: maxENIs, V4: perENI + 1},
-		Subnet: subnet.ID, New: []string{subnet.ID}})
-	if err == nil {
-		m.ns = n.Namespace().Namespace
-	}
-	return err
+	return v, nil
 }
 
 // folder is where the node's files are.

@@ -10,8 +10,8 @@ func (s *State) size(c Config, now time.Duration, o Observation) {
 	if !o.Usable || o.Most < 0 {
 		return // what was told last is still the best guess
 	}
-	s.Stuck = since(s.Stuck, o.Stuck, now)
-	s.Loose = since(s.Loose, !o.Stuck, now)
+	s.Stuck = keepSince(s.Stuck, o.Stuck, now)
+	s.Loose = keepSince(s.Loose, !o.Stuck, now)
 	switch {
 	case s.Stuck > 0 && now-s.Stuck >= c.Grace, s.Faulty && !o.well():
 		s.Capped = true

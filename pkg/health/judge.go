@@ -56,8 +56,8 @@ func New() State { return State{Capacity: -1} }
 // first when it alone has been seen for Grace.
 func Judge(c Config, s State, now time.Duration, o Observation) (State, Report) {
 	s.Known = s.Known || o.Usable && o.Most >= 0
-	s.Lacking = since(s.Lacking, o.short(), now)
-	s.Well = since(s.Well, o.well(), now)
+	s.Lacking = keepSince(s.Lacking, o.short(), now)
+	s.Well = keepSince(s.Well, o.well(), now)
 	s.blame(o, now)
 	switch {
 	case !s.Faulty && s.Lacking > 0 && now-s.Lacking >= s.patience(c):
@@ -81,8 +81,8 @@ func (s *State) heal() {
 	s.Cause, s.What, s.Blamed = "", "", 0
 }
 
-// since keeps when something began that is still so, 0 if it is not.
-func since(was time.Duration, still bool, now time.Duration) time.Duration {
+// keepSince keeps when something began that is still so, 0 if it is not.
+func keepSince(was time.Duration, still bool, now time.Duration) time.Duration {
 	switch {
 	case !still:
 		return 0

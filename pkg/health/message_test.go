@@ -27,7 +27,7 @@ func TestAMessageHasTheNumbersTheCauseAndTheRemedy(t *testing.T) {
 		{"words of others", cloud, "1 pod has no address: 16 there, 16 used, 0 free, 0 cooling, 17 wanted, target 18; " +
 			"AssignAddresses eni-1: forbidden: ?" + strings.Repeat("é", 82) + "...; `enipoolctl cloud check` on the node tells credentials, permissions and keys of agent.yaml (cloud.subnets, cloud.securityGroups) apart"},
 		{"no cache", Observation{Cause: Cause{CacheUnusable, "node cache is damaged"}},
-			"pods can get no address: node cache is damaged; the agent builds it anew from the cloud and the kernel; its log says what keeps it from that"},
+			"pods can get no address: node cache is damaged; the agent tries again and rebuilds a missing or damaged cache from the cloud and the kernel; if this stays put right what is named here (such as a full or read-only file system) or in the agent's log"},
 		{"no words", noWords, "2 pods have no address: 16 there, 16 used, 0 free, 0 cooling, 18 wanted, target 19, at most 57; " +
 			"the node may have no more ENIs; raise the account's quota, pool.maxAllocateENI or, on Baidu, cloud.maxENIs, detach ENIs that are not enipool's, or take a larger instance"},
 	} {

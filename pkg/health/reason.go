@@ -27,7 +27,7 @@ type fault struct{ reason, words, remedy string }
 var faults = [...]fault{
 	{CloudForbidden, "the cloud refuses what the node asks for", "`enipoolctl cloud check` on the node tells credentials, permissions and keys of agent.yaml (cloud.subnets, cloud.securityGroups) apart"},
 	{CloudUnavailable, "the cloud does not answer", "`enipoolctl cloud check` on the node tells whether it is the instance metadata, the credentials or the API, whose place cloud.region and cloud.endpoint say"},
-	{CacheUnusable, "the node cache can't be used", "the agent builds it anew from the cloud and the kernel; its log says what keeps it from that"},
+	{CacheUnusable, "the node cache can't be used", "the agent tries again and rebuilds a missing or damaged cache from the cloud and the kernel; if this stays put right what is named here (such as a full or read-only file system) or in the agent's log"},
 	{AddressLimitReached, "the node can hold no more", "move pods to other nodes, or raise what limits it: pool.maxAllocate, pool.maxAllocateENI, pool.maxIPsPerENI, on Baidu cloud.maxENIs and cloud.maxIPsPerENI, the kubelet's maxPods, the size of the instance"},
 	{SubnetExhausted, "no subnet of the node has an address left", "name another subnet of the node's zone in cloud.subnets or cloud.subnetTags, or delete what else uses addresses there"},
 	{ENILimitReached, "the node may have no more ENIs", "raise the account's quota, pool.maxAllocateENI or, on Baidu, cloud.maxENIs, detach ENIs that are not enipool's, or take a larger instance"},
@@ -47,6 +47,12 @@ func Reasons() []string {
 		list = append(list, f.reason)
 	}
 	return list
+}
+
+// Remedy returns what a person can do about the fault that the reason names.
+func Remedy(reason string) string {
+	f, _ := faultOf(reason)
+	return f.remedy
 }
 
 // faultOf returns what is to be said of a reason. What is none of a fault is as good as the last.

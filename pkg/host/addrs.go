@@ -58,7 +58,7 @@ func parseAddr(m []byte) (a kernelAddr, ok bool) {
 		case unix.IFA_ADDRESS:
 			near = value
 		case unix.IFA_FLAGS:
-			a.flags = number(value)
+			a.flags = numberAttr(value)
 		}
 	}
 	bits := int(m[1])
@@ -68,7 +68,7 @@ func parseAddr(m []byte) (a kernelAddr, ok bool) {
 		bits = 8 * len(local) // the prefix is the far end's
 	}
 	at, ok := netip.AddrFromSlice(local)
-	a.prefix, a.link = netip.PrefixFrom(at, bits), number(m[4:8])
+	a.prefix, a.link = netip.PrefixFrom(at, bits), numberAttr(m[4:8])
 	return a, ok
 }
 
@@ -91,11 +91,11 @@ func (c *conn) neighs() ([]kernelNeigh, error) {
 		if len(m) < unix.SizeofNdMsg {
 			continue
 		}
-		n := kernelNeigh{link: number(m[4:8]), state: binary.NativeEndian.Uint16(m[8:])}
+		n := kernelNeigh{link: numberAttr(m[4:8]), state: binary.NativeEndian.Uint16(m[8:])}
 		for kind, value := range attributes(m[unix.SizeofNdMsg:]) {
 			switch kind {
 			case unix.NDA_DST:
-				n.addr = addr(value)
+				n.addr = addrFromIP(value)
 			case unix.NDA_LLADDR:
 				n.mac = value
 			}

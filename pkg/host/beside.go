@@ -84,7 +84,7 @@ func checkBeside(pod *Host, p netconf.Pod, index int) ([]string, error) {
 		if !behind {
 			continue
 		}
-		rules, err := dump(func() ([]netlink.Rule, error) { return pod.h.RuleList(family(rule.IPv6)) })
+		rules, err := dump(func() ([]netlink.Rule, error) { return pod.h.RuleList(netlinkFamily(rule.IPv6)) })
 		if err != nil {
 			return nil, fmt.Errorf("list rules in the pod: %w", err)
 		}

@@ -62,10 +62,10 @@ func attribute(b []byte, kind uint16) []byte {
 	return nil
 }
 
-// leads tells whether the flow came to the node for one of the ports: before it
+// cameForPort tells whether the flow came to the node for one of the ports: before it
 // led to a pod it went elsewhere or nowhere, and the kernel would go on with that
 // for as long as packets come.
-func leads(ports netconf.PortSet, local []netip.Addr, f flow) bool {
+func cameForPort(ports netconf.PortSet, local []netip.Addr, f flow) bool {
 	if f.transport != netconf.UDP || !slices.Contains(local, f.to) && !f.to.IsLoopback() {
 		return false
 	}
@@ -87,7 +87,7 @@ func (h *Host) ForgetFlows(ports []netconf.PodPorts) error {
 	var errs []error
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
 		if slices.ContainsFunc(ports, func(p netconf.PodPorts) bool { return p.Pod.Is4() == (family == unix.AF_INET) }) {
-			errs = append(errs, deleteFlows(family, func(f flow) bool { return leads(set, local, f) }))
+			errs = append(errs, deleteFlows(family, func(f flow) bool { return cameForPort(set, local, f) }))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -91,19 +91,19 @@ func prefix(n *net.IPNet) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, ones), ok
 }
 
-func addr(ip net.IP) netip.Addr {
+func addrFromIP(ip net.IP) netip.Addr {
 	a, _ := netip.AddrFromSlice(ip)
 	return a.Unmap()
 }
 
-func family(v6 bool) int {
+func netlinkFamily(v6 bool) int {
 	if v6 {
 		return netlink.FAMILY_V6
 	}
 	return netlink.FAMILY_V4
 }
 
-func route(r netconf.Route, link int) *netlink.Route {
+func netlinkRoute(r netconf.Route, link int) *netlink.Route {
 	nr := &netlink.Route{LinkIndex: link, Dst: ipNet(r.Dst), Table: r.Table, Protocol: netlink.RouteProtocol(r.Protocol())}
 	if r.Gateway.IsValid() {
 		nr.Gw = r.Gateway.AsSlice()
@@ -114,7 +114,7 @@ func route(r netconf.Route, link int) *netlink.Route {
 }
 
 func neigh(n netconf.Neigh, link int) *netlink.Neigh {
-	return &netlink.Neigh{LinkIndex: link, Family: family(n.Addr.Is6()), State: netlink.NUD_PERMANENT,
+	return &netlink.Neigh{LinkIndex: link, Family: netlinkFamily(n.Addr.Is6()), State: netlink.NUD_PERMANENT,
 		IP: n.Addr.AsSlice(), HardwareAddr: n.MAC[:]}
 }
 
@@ -131,9 +131,9 @@ func address(a netconf.Addr) *netlink.Addr {
 	return na
 }
 
-func rule(r netconf.Rule) *netlink.Rule {
+func netlinkRule(r netconf.Rule) *netlink.Rule {
 	nr := netlink.NewRule()
-	nr.Priority, nr.Family, nr.Table, nr.Protocol = r.Priority, family(r.IPv6), r.Table, uint8(r.Protocol())
+	nr.Priority, nr.Family, nr.Table, nr.Protocol = r.Priority, netlinkFamily(r.IPv6), r.Table, uint8(r.Protocol())
 	if r.From.IsValid() {
 		nr.Src = ipNet(r.From)
 	}

@@ -106,33 +106,33 @@ func parseLink(m []byte) linkState {
 	if len(m) < unix.SizeofIfInfomsg {
 		return linkState{}
 	}
-	l := linkState{index: number(m[4:8]), up: number(m[8:12])&unix.IFF_UP != 0, netns: noNetns}
+	l := linkState{index: numberAttr(m[4:8]), up: numberAttr(m[8:12])&unix.IFF_UP != 0, netns: noNetns}
 	for kind, value := range attributes(m[unix.SizeofIfInfomsg:]) {
 		switch kind {
 		case unix.IFLA_IFNAME:
-			l.name = text(value)
+			l.name = textAttr(value)
 		case unix.IFLA_QDISC:
-			l.queue = text(value)
+			l.queue = textAttr(value)
 		case unix.IFLA_IFALIAS:
-			l.alias = text(value)
+			l.alias = textAttr(value)
 		case unix.IFLA_ADDRESS:
 			if slices.ContainsFunc(value, func(b byte) bool { return b != 0 }) { // lo has zeros
 				l.mac = value
 			}
 		case unix.IFLA_LINK:
-			l.peer = number(value)
+			l.peer = numberAttr(value)
 		case unix.IFLA_LINK_NETNSID:
-			l.netns = number(value)
+			l.netns = numberAttr(value)
 		case unix.IFLA_MTU:
-			l.mtu = number(value)
+			l.mtu = numberAttr(value)
 		case unix.IFLA_GROUP:
-			l.group = uint32(number(value))
+			l.group = uint32(numberAttr(value))
 		case unix.IFLA_OPERSTATE:
 			l.ready = len(value) == 1 && value[0] == operUp
 		case unix.IFLA_LINKINFO:
 			for kind, value := range attributes(value) {
 				if kind == unix.IFLA_INFO_KIND {
-					l.kind = text(value)
+					l.kind = textAttr(value)
 				}
 			}
 		case unix.IFLA_AF_SPEC:
@@ -167,15 +167,15 @@ func attributes(b []byte) func(yield func(int, []byte) bool) {
 	}
 }
 
-// number returns the 32 bits of an attribute.
-func number(b []byte) int {
+// numberAttr returns the 32 bits of an attribute.
+func numberAttr(b []byte) int {
 	if len(b) != 4 {
 		return 0
 	}
 	return int(int32(binary.NativeEndian.Uint32(b)))
 }
 
-func text(b []byte) string { return strings.TrimRight(string(b), "\x00") }
+func textAttr(b []byte) string { return strings.TrimRight(string(b), "\x00") }
 
 // Where settings stand among those of their family: IPV4_DEVCONF_* of linux/ip.h,
 // which count from 1, and DEVCONF_* of linux/ipv6.h.

@@ -59,7 +59,7 @@ func TestListsSayWhatPackageNetlinkSays(t *testing.T) {
 		}
 
 		for _, v6 := range []bool{false, true} {
-			list, err := h.h.RouteListFiltered(family(v6), &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+			list, err := h.h.RouteListFiltered(netlinkFamily(v6), &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +69,7 @@ func TestListsSayWhatPackageNetlinkSays(t *testing.T) {
 				if !ok {
 					dst = netconf.Anywhere(v6)
 				}
-				want = append(want, kernelRoute{dst: dst, gateway: addr(r.Gw), link: r.LinkIndex, kind: r.Type, table: r.Table, protocol: int(r.Protocol), metric: r.Priority})
+				want = append(want, kernelRoute{dst: dst, gateway: addrFromIP(r.Gw), link: r.LinkIndex, kind: r.Type, table: r.Table, protocol: int(r.Protocol), metric: r.Priority})
 			}
 			routes, err := h.conn.routes(v6)
 			if err != nil {
@@ -99,7 +99,7 @@ func TestListsSayWhatPackageNetlinkSays(t *testing.T) {
 		}
 		var wantNeighs []kernelNeigh
 		for _, n := range neighList {
-			wantNeighs = append(wantNeighs, kernelNeigh{addr: addr(n.IP), mac: n.HardwareAddr, link: n.LinkIndex, state: uint16(n.State)})
+			wantNeighs = append(wantNeighs, kernelNeigh{addr: addrFromIP(n.IP), mac: n.HardwareAddr, link: n.LinkIndex, state: uint16(n.State)})
 		}
 		neighs, err := h.conn.neighs()
 		if err != nil {

@@ -165,15 +165,15 @@ func (h *Host) ApplyNode(add, remove netconf.Node) error {
 		try(h.on(r.Dev, func(l netlink.Link) error { return h.putRoute(r, l.Attrs().Index) }), "add route", r)
 	}
 	for _, r := range add.Rules {
-		if err := h.h.RuleAdd(rule(r)); !errors.Is(err, unix.EEXIST) {
+		if err := h.h.RuleAdd(netlinkRule(r)); !errors.Is(err, unix.EEXIST) {
 			try(err, "add rule", r)
 		}
 	}
 	for _, r := range remove.Rules {
-		try(gone(h.h.RuleDel(rule(r))), "remove rule", r)
+		try(gone(h.h.RuleDel(netlinkRule(r))), "remove rule", r)
 	}
 	for _, r := range remove.Routes {
-		try(gone(h.on(r.Dev, func(l netlink.Link) error { return h.h.RouteDel(route(r, l.Attrs().Index)) })), "remove route", r)
+		try(gone(h.on(r.Dev, func(l netlink.Link) error { return h.h.RouteDel(netlinkRoute(r, l.Attrs().Index)) })), "remove route", r)
 	}
 	for _, a := range remove.Addrs {
 		try(gone(h.on(a.Dev, func(l netlink.Link) error { return h.h.AddrDel(l, address(a)) })), "remove address", a)
@@ -200,7 +200,7 @@ func (h *Host) putRoute(r netconf.Route, link int) error {
 			if !netconf.IsOurs(there.protocol) {
 				return fmt.Errorf("table %d has another program's route to it: %w", r.Table, unix.EEXIST)
 			}
-			return h.h.RouteReplace(route(r, link))
+			return h.h.RouteReplace(netlinkRoute(r, link))
 		}
 	}
 	return put.err

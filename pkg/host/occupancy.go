@@ -66,7 +66,7 @@ func (r kernelRoute) hostRoute(dev string) netconf.HostRoute {
 }
 
 func (h *Host) readHostRules(o *netconf.Occupancy, v6 bool) error {
-	list, err := dump(func() ([]netlink.Rule, error) { return h.h.RuleList(family(v6)) })
+	list, err := dump(func() ([]netlink.Rule, error) { return h.h.RuleList(netlinkFamily(v6)) })
 	if noFamily(err) {
 		return nil
 	}

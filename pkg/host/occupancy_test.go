@@ -117,10 +117,10 @@ func makePod(t *testing.T, h *Host, name, addr string) (nettest.Netns, netconf.P
 	}
 	defer open.Close()
 	s := freePool(addr)
-	lease, err := s.Assign(eni.Owner{Key: eni.Key{Network: "pods", Container: name, IfName: "eth0"}, Namespace: "default", Pod: name}, "", 0)
+	lease, err := s.AssignPod(eni.Owner{Key: eni.Key{Network: "pods", Container: name, IfName: "eth0"}, Namespace: "default", Pod: name}, "", 0)
 	if err != nil {
 		s.Settings.Families = []eni.Family{eni.IPv4}
-		lease, err = s.Assign(eni.Owner{Key: eni.Key{Network: "pods", Container: name, IfName: "eth0"}, Namespace: "default", Pod: name}, "", 0)
+		lease, err = s.AssignPod(eni.Owner{Key: eni.Key{Network: "pods", Container: name, IfName: "eth0"}, Namespace: "default", Pod: name}, "", 0)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -71,7 +71,7 @@ func (r *peerReader) read(link linkState) ([]netip.Addr, error) {
 		var at netip.Addr
 		for _, a := range attrs {
 			if a.Attr.Type == unix.IFA_LOCAL || a.Attr.Type == unix.IFA_ADDRESS && !at.IsValid() {
-				at = addr(a.Value)
+				at = addrFromIP(a.Value)
 			}
 		}
 		addrs = append(addrs, at)

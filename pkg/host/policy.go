@@ -82,7 +82,7 @@ func (r *request) way(names map[int]string) netconf.Way {
 // kernel asks them.
 func (h *Host) Rules(v6 bool) ([]netconf.PolicyRule, error) {
 	fixed := make([]byte, unix.SizeofRtMsg)
-	fixed[0] = byte(family(v6))
+	fixed[0] = byte(netlinkFamily(v6))
 	list, err := h.conn.list(newMessage(unix.RTM_GETRULE, 0, fixed...))
 	if noFamily(err) {
 		return nil, nil
@@ -126,23 +126,23 @@ func parseRule(m []byte) netconf.PolicyRule {
 	for kind, value := range attributes(m[unix.SizeofRtMsg:]) {
 		switch kind {
 		case unix.FRA_SRC:
-			r.From = netip.PrefixFrom(addr(value), int(m[2]))
+			r.From = netip.PrefixFrom(addrFromIP(value), int(m[2]))
 		case unix.FRA_DST:
-			r.To = netip.PrefixFrom(addr(value), int(m[1]))
+			r.To = netip.PrefixFrom(addrFromIP(value), int(m[1]))
 		case unix.FRA_IIFNAME:
-			r.In = text(value)
+			r.In = textAttr(value)
 		case unix.FRA_PRIORITY:
-			r.Priority = number(value)
+			r.Priority = numberAttr(value)
 		case unix.FRA_FWMARK:
-			r.Mark = uint32(number(value))
+			r.Mark = uint32(numberAttr(value))
 		case unix.FRA_FWMASK:
-			r.Mask = uint32(number(value))
+			r.Mask = uint32(numberAttr(value))
 		case unix.FRA_TABLE:
-			r.Table = int(uint32(number(value)))
+			r.Table = int(uint32(numberAttr(value)))
 		case unix.FRA_GOTO:
-			r.Goto = number(value)
+			r.Goto = numberAttr(value)
 		case unix.FRA_SUPPRESS_PREFIXLEN:
-			r.Suppress = number(value)
+			r.Suppress = numberAttr(value)
 		case unix.FRA_PROTOCOL:
 			r.Protocol = int(value[0])
 		case unix.FRA_L3MDEV:

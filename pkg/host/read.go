@@ -72,7 +72,7 @@ func readRules(h *netlink.Handle, v6 bool) ([]netconf.Rule, error) {
 
 // readAllRules returns our rules of one family, and those of others.
 func readAllRules(h *netlink.Handle, v6 bool) (ours, others []netconf.Rule, err error) {
-	list, err := dump(func() ([]netlink.Rule, error) { return h.RuleList(family(v6)) })
+	list, err := dump(func() ([]netlink.Rule, error) { return h.RuleList(netlinkFamily(v6)) })
 	if noFamily(err) {
 		return nil, nil, nil
 	}

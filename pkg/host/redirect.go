@@ -107,7 +107,7 @@ func (c *conn) delStaleRedirects(link int, dev string) error {
 }
 
 func parseRedirect(m []byte) (r redirect, ok bool) {
-	if len(m) < nl.SizeofTcMsg || text(attribute(m[nl.SizeofTcMsg:], unix.TCA_KIND)) != "u32" {
+	if len(m) < nl.SizeofTcMsg || textAttr(attribute(m[nl.SizeofTcMsg:], unix.TCA_KIND)) != "u32" {
 		return r, false
 	}
 	r.handle, r.info = binary.NativeEndian.Uint32(m[8:]), binary.NativeEndian.Uint32(m[16:])

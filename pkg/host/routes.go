@@ -24,7 +24,7 @@ type kernelRoute struct {
 // such family.
 func (c *conn) routes(v6 bool) ([]kernelRoute, error) {
 	fixed := make([]byte, unix.SizeofRtMsg)
-	fixed[0] = byte(family(v6))
+	fixed[0] = byte(netlinkFamily(v6))
 	list, err := c.list(newMessage(unix.RTM_GETROUTE, 0, fixed...))
 	if noFamily(err) {
 		return nil, nil
@@ -69,13 +69,13 @@ func parseRoute(m []byte) kernelRoute {
 				dst = a
 			}
 		case unix.RTA_GATEWAY:
-			r.gateway = addr(value)
+			r.gateway = addrFromIP(value)
 		case unix.RTA_OIF:
-			r.link = number(value)
+			r.link = numberAttr(value)
 		case unix.RTA_TABLE:
-			r.table = int(uint32(number(value)))
+			r.table = int(uint32(numberAttr(value)))
 		case unix.RTA_PRIORITY:
-			r.metric = int(uint32(number(value)))
+			r.metric = int(uint32(numberAttr(value)))
 		}
 	}
 	r.dst = netip.PrefixFrom(dst, bits)

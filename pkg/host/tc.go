@@ -88,7 +88,7 @@ func (c *conn) readRootBucket(link int) (t netconf.Bucket, handle uint32, err er
 	for kind, value := range attributes(r.answer[nl.SizeofTcMsg:]) {
 		switch kind {
 		case unix.TCA_KIND:
-			if text(value) == bucketQueue {
+			if textAttr(value) == bucketQueue {
 				handle = binary.NativeEndian.Uint32(r.answer[8:])
 			}
 		case unix.TCA_OPTIONS:

@@ -101,7 +101,7 @@ func TestOfNetworksThatShareAPortTheFirstHasItAndTheNextInheritsIt(t *testing.T)
 			[]string{"tcp port 80 > 10.0.0.5", "tcp port 82 > 10.0.0.6", "tcp port 80 > fd00::6", "tcp port 82 > fd00::6"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.held, text(held(tt.r, tt.others))); diff != "" {
+			if diff := cmp.Diff(tt.held, text(portsHeld(tt.r, tt.others))); diff != "" {
 				t.Errorf("held:\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.inherited, text(inherited(tt.r, tt.others))); diff != "" {

@@ -28,7 +28,7 @@ func Lost(pods, records []podrecord.Record, have []netconf.PodPorts, limits map[
 		}
 		p.Limits = limits[p.Key]
 		if leads := leadingTo(p, have); len(leads) > 0 {
-			taken := netconf.NewPortSet(Wanted(before(p, records))...)
+			taken := netconf.NewPortSet(Wanted(recordsBefore(p, records))...)
 			p.Ports = netconf.PortsOf(p.Addrs, selectAll(taken, leads, false))
 		}
 		if !p.Extras.IsZero() {
@@ -48,9 +48,9 @@ func leadingTo(p podrecord.Record, have []netconf.PodPorts) (list []netconf.PodP
 	return list
 }
 
-// before returns the records whose ports are not the lost pod's: all but those of its
+// recordsBefore returns the records whose ports are not the lost pod's: all but those of its
 // sandbox that had to wait for another network. Whether for this one the kernel tells.
-func before(lost podrecord.Record, records []podrecord.Record) (list []podrecord.Record) {
+func recordsBefore(lost podrecord.Record, records []podrecord.Record) (list []podrecord.Record) {
 	for _, r := range records {
 		if !sameSandbox(lost, r) || r.Turn == 0 {
 			list = append(list, r)

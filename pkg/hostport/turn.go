@@ -64,7 +64,7 @@ func (n Node) Held(r podrecord.Record) ([]netconf.PodPorts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return held(r, others), nil
+	return portsHeld(r, others), nil
 }
 
 // HeldOf returns what Held does for each of the records, which are all there are.
@@ -72,13 +72,13 @@ func HeldOf(records []podrecord.Record) map[eni.Key][]netconf.PodPorts {
 	all := make(map[eni.Key][]netconf.PodPorts, len(records))
 	for _, r := range records {
 		if all[r.Key] = Ports(r); r.Turn > 0 {
-			all[r.Key] = held(r, records)
+			all[r.Key] = portsHeld(r, records)
 		}
 	}
 	return all
 }
 
-func held(r podrecord.Record, others []podrecord.Record) []netconf.PodPorts {
+func portsHeld(r podrecord.Record, others []podrecord.Record) []netconf.PodPorts {
 	var before []netconf.PodPorts
 	for _, other := range others {
 		if sameSandbox(r, other) && other.Turn < r.Turn {
@@ -95,7 +95,7 @@ func inherited(r podrecord.Record, others []podrecord.Record) []netconf.PodPorts
 	left := netconf.NewPortSet(Ports(r)...)
 	for _, other := range others {
 		if sameSandbox(r, other) {
-			list = append(list, selectAll(left, held(other, others), true)...)
+			list = append(list, selectAll(left, portsHeld(other, others), true)...)
 		}
 	}
 	return list

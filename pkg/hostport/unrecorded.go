@@ -34,7 +34,7 @@ func (n Node) unrecorded(r podrecord.Record, others []podrecord.Record) (first, 
 				return nil, nil, err
 			}
 			if found {
-				first = append(first, netconf.NewPortSet(Wanted(before(owner, others))...).Select(p, false))
+				first = append(first, netconf.NewPortSet(Wanted(recordsBefore(owner, others))...).Select(p, false))
 				continue
 			}
 		}

@@ -74,7 +74,7 @@ func (p *Plan) placePrograms(say func(Line)) error {
 	m.publishAt(p.options.published())
 	for _, prog := range p.programs {
 		known := m.Programs[prog.path]
-		if s := sum(prog.text); !slices.Contains(known.Sums, s) {
+		if s := hexSum(prog.text); !slices.Contains(known.Sums, s) {
 			known.Sums = append(known.Sums, s)
 		}
 		known.Replaced = prog.replaces
@@ -91,7 +91,7 @@ func (p *Plan) placePrograms(say func(Line)) error {
 		say(Linef(either(changed, Installed), "%s", prog))
 	}
 	for _, prog := range p.programs {
-		m.Programs[prog.path] = installed{Sums: []string{sum(prog.text)}, Replaced: prog.replaces}
+		m.Programs[prog.path] = installed{Sums: []string{hexSum(prog.text)}, Replaced: prog.replaces}
 	}
 	return t.remember(m)
 }

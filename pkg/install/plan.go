@@ -146,7 +146,7 @@ func (p *Plan) choose(ctx context.Context, name string) error {
 		return nil
 	}
 	// A program of ours, whatever release, makes room for another one of ours.
-	mine := !there || name == config.PluginType || p.memory.made(path, sum(has))
+	mine := !there || name == config.PluginType || p.memory.made(path, hexSum(has))
 	if !mine && p.keep(ctx, path, with) {
 		return nil
 	}

@@ -145,7 +145,7 @@ func TestReleasesAreCompared(t *testing.T) {
 		{"v1.9.1", "", false},
 		{"v99999999999999999999.0.0", "v1.0.0", false},
 	} {
-		if got := older(release(tt.a), release(tt.b)); got != tt.older {
+		if got := older(findRelease(tt.a), findRelease(tt.b)); got != tt.older {
 			t.Errorf("older(%s, %s) = %v", tt.a, tt.b, got)
 		}
 	}

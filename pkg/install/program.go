@@ -44,10 +44,10 @@ func (t Tree) ask(ctx context.Context, path string) program {
 	p.versions, p.err = answer.SupportedVersions, err
 	if err == nil {
 		about, _ := t.run(ctx, path) // older ones don't tell
-		p.release = release(string(about))
+		p.release = findRelease(string(about))
 	}
 	if info, err := buildinfo.ReadFile(path); err == nil && p.release == "" {
-		p.release = release(info.Main.Version)
+		p.release = findRelease(info.Main.Version)
 	}
 	return p
 }
@@ -90,8 +90,8 @@ func firstLine(s string) string {
 
 var number = regexp.MustCompile(`\bv?([0-9]+)\.([0-9]+)\.([0-9]+)`)
 
-// release finds the first release number in the text.
-func release(text string) string {
+// findRelease finds the first release number in the text.
+func findRelease(text string) string {
 	m := number.FindStringSubmatch(firstLine(text))
 	if m == nil {
 		return ""

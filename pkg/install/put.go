@@ -26,7 +26,7 @@ type file struct {
 	mode fs.FileMode
 }
 
-func sum(text []byte) string {
+func hexSum(text []byte) string {
 	s := sha256.Sum256(text)
 	return hex.EncodeToString(s[:])
 }

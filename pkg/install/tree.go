@@ -39,7 +39,7 @@ func (t Tree) resolve(path string, last bool) (string, error) {
 	if root == "" {
 		root = "/"
 	}
-	done, rest := "/", names(path)
+	done, rest := "/", splitPath(path)
 	for links := 0; len(rest) > 0; {
 		next := filepath.Join(done, rest[0]) // ".." goes up, and not above "/"
 		rest = rest[1:]
@@ -54,13 +54,13 @@ func (t Tree) resolve(path string, last bool) (string, error) {
 		if filepath.IsAbs(to) {
 			done = "/"
 		}
-		rest = slices.Concat(names(to), rest)
+		rest = slices.Concat(splitPath(to), rest)
 	}
 	return filepath.Join(root, done), nil
 }
 
-// names splits a path at its slashes.
-func names(path string) []string {
+// splitPath splits a path at its slashes.
+func splitPath(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" || s == "." })
 }
 

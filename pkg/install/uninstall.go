@@ -97,7 +97,7 @@ func (t Tree) takePrograms(m manifest, plugin string, say func(Line)) error {
 			continue
 		case err != nil:
 			return fmt.Errorf("read %s: %w", path, hint(err))
-		case !m.made(path, sum(text)):
+		case !m.made(path, hexSum(text)):
 			say(Linef(Kept, "%s: it was changed after it had been installed", path))
 		case m.Programs[path].Replaced:
 			say(Linef(Kept, "%s: there was another one before, which others may need", path))

@@ -24,11 +24,11 @@ func TestWhoIsBehindOthersGetsWhatTheyLeave(t *testing.T) {
 		device := devices.Draw(t, "device")
 		after := m.s.Clone()
 		for i, need := range ahead {
-			_, _ = after.Assign(owner(fmt.Sprint("ahead-", i)), need, m.now)
+			_, _ = after.AssignPod(owner(fmt.Sprint("ahead-", i)), need, m.now)
 		}
-		want, wantErr := after.Assign(owner("late"), device, m.now)
+		want, wantErr := after.AssignPod(owner("late"), device, m.now)
 		before := show(m.s.Addresses)
-		got, err := m.s.AssignBehind(ahead, owner("late"), device, m.now)
+		got, err := m.s.AssignPodBehind(ahead, owner("late"), device, m.now)
 		if fmt.Sprint(got.Addresses) != fmt.Sprint(want.Addresses) || (err == nil) != (wantErr == nil) {
 			t.Fatalf("got %v, %v; want %v, %v", got, err, want, wantErr)
 		}
@@ -36,7 +36,7 @@ func TestWhoIsBehindOthersGetsWhatTheyLeave(t *testing.T) {
 		if errors.As(err, &none) && (none.Ahead != len(ahead) || none.Releasing > 0) {
 			t.Fatalf("the numbers tell of something else: %+v", none)
 		}
-		m.s.Undo(got)
+		m.s.UndoLease(got)
 		if now := show(m.s.Addresses); now != before {
 			t.Fatalf("before:\n%snow:\n%s", before, now)
 		}
@@ -45,13 +45,13 @@ func TestWhoIsBehindOthersGetsWhatTheyLeave(t *testing.T) {
 
 func TestWhoIsBehindOthersIsToldHowMany(t *testing.T) {
 	s := book(t, 1, `10.0.0.11 0 free 1`)
-	_, err := s.AssignBehind([]string{"", "eth1"}, owner("late"), "", sec(2))
+	_, err := s.AssignPodBehind([]string{"", "eth1"}, owner("late"), "", sec(2))
 	const want = "no free ipv4 address: 1 addresses on 1 ENIs, 0 used, 0 cooling; 2 pods waited before this one"
 	if fmt.Sprint(err) != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 	s = book(t, 1, `10.0.0.11 0 free 1`)
-	if _, err := s.AssignBehind([]string{""}, owner("late"), "", sec(2)); !strings.HasSuffix(fmt.Sprint(err), "; 1 pod waited before this one") {
+	if _, err := s.AssignPodBehind([]string{""}, owner("late"), "", sec(2)); !strings.HasSuffix(fmt.Sprint(err), "; 1 pod waited before this one") {
 		t.Errorf("one ahead: %v", err)
 	}
 }
@@ -61,12 +61,12 @@ func TestWithoutACoolDownAReleasedAddressIsFreeAtOnce(t *testing.T) {
 	s := book(t, 1, `10.0.0.11 0 cooling 5`)
 	s.Settings.CoolDown = 0
 	now := sec(5) - 999_999
-	if _, err := s.Assign(owner("late"), "", now); err != nil {
+	if _, err := s.AssignPod(owner("late"), "", now); err != nil {
 		t.Error(err)
 	}
 	s = book(t, 1, `10.0.0.11 0 cooling 5`)
 	s.Settings.CoolDown = 1
-	if _, err := s.Assign(owner("late"), "", now); err == nil {
+	if _, err := s.AssignPod(owner("late"), "", now); err == nil {
 		t.Error("with one it is not")
 	}
 	if c := s.Count(now, func(a eni.Address) bool { return true }); c.Cooling != 1 {

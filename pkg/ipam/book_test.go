@@ -21,7 +21,7 @@ func nic(index int) eni.Interface {
 	}
 }
 
-// book reads a book of n ENIs from lines "address eni state since [owner]",
+// book reads a node state of n ENIs from lines "address eni state since [owner]",
 // with since in seconds.
 func book(t testing.TB, n int, text string, families ...eni.Family) *State {
 	t.Helper()

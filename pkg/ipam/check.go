@@ -9,8 +9,8 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Check returns every way in which the book contradicts itself. A store refuses
-// to write a book that does not pass.
+// Check returns every way in which the state contradicts itself. A store refuses to write
+// one that does not pass.
 func (s *State) Check() error {
 	errs := []error{s.Settings.check()}
 	errs = append(errs, s.checkENIs()...)
@@ -43,8 +43,8 @@ func (s Settings) check() error {
 	return errors.Join(errs...)
 }
 
-// ValidMarkMask returns why mask can't hold our marks, or nil: it must be eight
-// bits in a row and leave kube-proxy's 0x4000 and 0x8000 alone.
+// ValidMarkMask returns why mask can't hold enipool's marks, or nil: it must be eight bits in a
+// row, and none of kube-proxy's 0x4000 and 0x8000.
 func ValidMarkMask(mask uint32) error {
 	switch {
 	case mask>>bits.TrailingZeros32(mask) != 0xff:
@@ -77,30 +77,30 @@ func (s *State) checkAddresses() []error {
 	}
 	position, own := map[int]int{}, map[netip.Addr]bool{}
 	for i, nic := range s.ENIs {
-		position[nic.Index] = i
+		position[nic.Index] = i // in ENI order, by which addresses are grouped
 		for _, n := range nic.Nets() {
 			own[n.Primary.Addr()], own[n.Gateway] = true, true
 		}
 	}
-	type hold struct {
+	type claim struct { // of which an owner has one address
 		eni.Key
 		eni.Family
 	}
-	seen, holds, last := make(map[netip.Addr]bool, len(s.Addresses)), make(map[hold]netip.Addr, len(s.Addresses)), 0
+	seen, claims, last := make(map[netip.Addr]bool, len(s.Addresses)), make(map[claim]netip.Addr, len(s.Addresses)), 0
 	for _, a := range s.Addresses {
 		at, known := position[a.ENI]
 		switch {
 		case !a.Addr.IsValid() || a.Addr.Is4In6() || a.Addr.Zone() != "":
 			bad(a, "is not a plain IPv4 or IPv6 address")
 		case seen[a.Addr]:
-			bad(a, "stands in the book twice")
+			bad(a, "is in the node state twice")
 		case !known:
-			bad(a, "its ENI %d is not in the book", a.ENI)
+			bad(a, "its ENI %d is not in the node state", a.ENI)
 		case at < last:
-			bad(a, "stands after addresses of a later ENI")
+			bad(a, "comes after addresses of a later ENI")
 		case !s.ENIs[at].MayHave(a.Addr):
 			bad(a, "is outside the subnet of its ENI %s", s.ENIs[at].ID)
-		case own[a.Addr] && a.State != eni.Releasing && !a.Lost: // the cloud may give a lost one to an ENI
+		case own[a.Addr] && a.State != eni.Releasing && !a.Lost: // the cloud took a lost one back, and may have made it an ENI's primary address
 			bad(a, "is an ENI's primary address or its gateway")
 		}
 		seen[a.Addr], last = true, max(last, at)
@@ -114,11 +114,11 @@ func (s *State) checkAddresses() []error {
 		case a.State == eni.Used && a.Owner == nil:
 			bad(a, "is used but nobody owns it")
 		case a.State == eni.Used:
-			h := hold{a.Owner.Key, a.Family()}
-			if other, twice := holds[h]; twice {
-				bad(a, "its owner %s holds %s too", a.Owner.Key, other)
+			c := claim{a.Owner.Key, a.Family()}
+			if other, twice := claims[c]; twice {
+				bad(a, "its owner %s has %s too", a.Owner.Key, other)
 			}
-			holds[h] = a.Addr
+			claims[c] = a.Addr
 		}
 	}
 	return errs

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// blocksOf is a book of one ENI with so many /28s, all free.
+// blocksOf is a node state of one ENI with so many /28s, all free.
 func blocksOf(count int) *State {
 	e := nic(0)
 	e.V4.Primary, e.V4.Gateway = netip.MustParsePrefix("10.0.100.2/16"), netip.MustParseAddr("10.0.100.1")
@@ -30,9 +30,9 @@ func (s *State) idleBlocks(now time.Duration) int {
 	busy, all := map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
 	for i := range s.Addresses {
 		a := &s.Addresses[i]
-		all[s.block(a.Addr)] = true
+		all[s.blockOf(a.Addr)] = true
 		if _, free := s.FreeSince(a, now); !free {
-			busy[s.block(a.Addr)] = true
+			busy[s.blockOf(a.Addr)] = true
 		}
 	}
 	return len(all) - len(busy)
@@ -53,14 +53,14 @@ func (c *churn) run(t testing.TB, load int, until time.Duration) {
 	for ; c.now < until; c.now += time.Second {
 		for name, end := range c.ends {
 			if end <= c.now {
-				c.Release(key(name), c.now)
+				c.Free(key(name), c.now)
 				delete(c.ends, name)
 			}
 		}
 		for len(c.ends) < load {
 			c.made++
 			name := fmt.Sprint("pod-", c.made)
-			if _, err := c.Assign(owner(name), "", c.now); err != nil {
+			if _, err := c.AssignPod(owner(name), "", c.now); err != nil {
 				break // all that is not used cools
 			}
 			c.ends[name] = c.now + time.Duration(c.r.ExpFloat64()*float64(10*time.Minute))
@@ -92,7 +92,7 @@ func TestBlocksAreIdleTenPodLivesAfterTheLoadHasFallen(t *testing.T) {
 	}
 }
 
-// The choice is the one that its description makes, whoever's addresses are in the book.
+// The choice is the one that its description makes, whoever's addresses are in the node state.
 func TestTheFullestBlockIsChosenAndInItTheAddressFreeTheLongest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const now = 1000
@@ -110,7 +110,7 @@ func TestTheFullestBlockIsChosenAndInItTheAddressFreeTheLongest(t *testing.T) {
 		idle := map[netip.Prefix]int{}
 		for _, a := range s.Addresses {
 			if a.State == eni.Free || a.State == eni.Cooling {
-				idle[s.block(a.Addr)]++
+				idle[s.blockOf(a.Addr)]++
 			}
 		}
 		var want *eni.Address
@@ -125,18 +125,18 @@ func TestTheFullestBlockIsChosenAndInItTheAddressFreeTheLongest(t *testing.T) {
 				continue
 			}
 			best, _ := s.FreeSince(want, sec(now))
-			if n, m := idle[s.block(a.Addr)], idle[s.block(want.Addr)]; n < m || s.block(a.Addr) == s.block(want.Addr) && since < best {
+			if n, m := idle[s.blockOf(a.Addr)], idle[s.blockOf(want.Addr)]; n < m || s.blockOf(a.Addr) == s.blockOf(want.Addr) && since < best {
 				want = a
 			}
 		}
-		got := s.choose(0, sec(now))
+		got := s.chooseOnENI(0, nil, sec(now))
 		if want == nil && got != nil || want != nil && (len(got) != 1 || s.Addresses[got[0]].Addr != want.Addr) {
 			t.Fatalf("chose %v of\n%s, want %v", got, show(s.Addresses), want)
 		}
 		// An ADD does not read what others use.
 		less := *s
 		less.Addresses = slices.DeleteFunc(slices.Clone(s.Addresses), func(a eni.Address) bool { return a.State == eni.Used })
-		if at := less.choose(0, sec(now)); want != nil && less.Addresses[at[0]].Addr != want.Addr {
+		if at := less.chooseOnENI(0, nil, sec(now)); want != nil && less.Addresses[at[0]].Addr != want.Addr {
 			t.Fatalf("without the used ones it chose %v, want %v", at, want)
 		}
 	})
@@ -153,7 +153,7 @@ func TestEachFamilyHasItsOwnBlocks(t *testing.T) {
 		10.0.0.33 0 used 3 db
 		2001:db8::2:11 0 used 6 web`, eni.IPv4, eni.IPv6)
 	s.Settings.V4Block, s.Settings.V6Block = 28, 112
-	l, err := s.Assign(owner("late"), "", sec(10))
+	l, err := s.AssignPod(owner("late"), "", sec(10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func BenchmarkChoose(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if s.choose(0, sec(100)) == nil {
+		if s.chooseOnENI(0, nil, sec(100)) == nil {
 			b.Fatal("none")
 		}
 	}

@@ -7,21 +7,23 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Distrust keeps addresses from new pods that are free here only because the old book, nil if
-// there is none, has damaged records. Where such a record still names a pod of another plugin,
-// of which the kernel shows nothing, that pod keeps the address: what is wrong with the record
-// may be something else, and a pod that is gone is found out about as any is. All others that
-// the old book lacks cool: a moment ago they may have been a pod's. Not just those that damaged
-// records name, for that may be wrong, too.
+// Distrust keeps addresses from new pods that are free in s only because records of old are
+// damaged. old may be nil.
+//
+// If a damaged record still names a pod of another plugin (bridge, macvlan), of which the kernel
+// shows nothing, that pod keeps the address: the damage may be elsewhere in the record, and
+// if the pod is gone, its stale allocation is found like any other. All other addresses that old
+// lacks are cooling, because a moment ago they may have been a pod's: not only those that damaged
+// records name, because that name may be what is damaged.
 func (s *State) Distrust(old *State, now time.Duration) {
 	if old == nil || len(old.Damaged) == 0 {
 		return
 	}
-	type hold struct { // of which an owner has one address
+	type claim struct { // an owner has one address of each
 		eni.Key
 		eni.Family
 	}
-	known, named, has := map[netip.Addr]bool{}, map[netip.Addr]*eni.Owner{}, map[hold]bool{}
+	known, named, has := map[netip.Addr]bool{}, map[netip.Addr]*eni.Owner{}, map[claim]bool{}
 	for _, a := range old.Addresses {
 		known[a.Addr] = true
 	}
@@ -31,7 +33,7 @@ func (s *State) Distrust(old *State, now time.Duration) {
 		}
 	}
 	for _, a := range s.Used() {
-		has[hold{a.Owner.Key, a.Family()}] = true
+		has[claim{a.Owner.Key, a.Family()}] = true
 	}
 	for i, a := range s.Addresses {
 		if a.State != eni.Free || known[a.Addr] {
@@ -39,12 +41,12 @@ func (s *State) Distrust(old *State, now time.Duration) {
 		}
 		state, owner := eni.Cooling, named[a.Addr]
 		if owner != nil {
-			if of := (hold{owner.Key, a.Family()}); has[of] {
+			if of := (claim{owner.Key, a.Family()}); has[of] {
 				owner = nil
 			} else {
 				state, has[of] = eni.Used, true
 			}
 		}
-		s.set(i, state, owner, now)
+		s.setState(i, state, owner, now)
 	}
 }

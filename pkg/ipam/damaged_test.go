@@ -38,7 +38,7 @@ func TestWhatADamagedRecordMayHaveBeenOfRests(t *testing.T) {
 		const now = 100 * time.Second
 		s.Distrust(tt.old, now)
 		var got []netip.Addr
-		for _, a := range s.list(eni.Cooling) {
+		for _, a := range s.inState(eni.Cooling) {
 			got = append(got, a.Addr)
 		}
 		if !slices.Equal(got, tt.want) {

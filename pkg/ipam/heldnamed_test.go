@@ -25,15 +25,15 @@ func TestExhaustionNamesHeldAddresses(t *testing.T) {
 			s.Addresses = append(s.Addresses, eni.Address{Addr: a})
 			causes[a] = fmt.Sprintf("route %d", i+1)
 		}
-		s.Hold(causes, 0)
-		if _, err := s.Assign(eni.Owner{}, "", 0); err == nil || !strings.HasSuffix(err.Error(), want) {
+		s.MarkHeld(causes, 0)
+		if _, err := s.AssignPod(eni.Owner{}, "", 0); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%d held: %v, want %s", held, err, want)
 		}
 	}
 	// A cause that is not known names nothing, but counts.
 	s := &State{Settings: Settings{Families: []eni.Family{eni.IPv4}}, ENIs: []eni.Interface{{ID: "a", Device: "eth0"}}, Addresses: []eni.Address{
 		{Addr: netip.MustParseAddr("10.0.0.1"), State: eni.Held}, {Addr: netip.MustParseAddr("10.0.0.2"), State: eni.Held, HeldBy: "route"}}}
-	if got := s.exhausted("", 0).Error(); !strings.Contains(got, "2 held by others (10.0.0.2: route; and 1 more)") {
+	if got := s.newExhausted("", 0).Error(); !strings.Contains(got, "2 held by others (10.0.0.2: route; and 1 more)") {
 		t.Error(got)
 	}
 }

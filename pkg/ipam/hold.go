@@ -8,12 +8,12 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Hold notes which addresses others hold, each with what holds it in the words of
-// ip(8). Nobody gets them, and the cloud does not get them back, until Unhold. An
-// address of a pod of ours stays the pod's, and one on its way back goes on: whoever
-// knows that the cloud has not heard of it calls Restore before. It returns the
-// addresses that were not held before.
-func (s *State) Hold(causes map[netip.Addr]string, now time.Duration) []netip.Addr {
+// MarkHeld notes which addresses are held: another program on the node uses them, or their
+// ENI has no link. causes has what holds each one, in the words of ip(8). Until CoolHeld no pod
+// gets them and they are not released to the cloud. An address of a pod stays the pod's, and a
+// releasing one stays releasing: who knows that the cloud was not called yet calls
+// CancelRelease before. It returns the addresses that were not held before.
+func (s *State) MarkHeld(causes map[netip.Addr]string, now time.Duration) []netip.Addr {
 	var held []netip.Addr
 	for i := range s.Addresses {
 		a := &s.Addresses[i]
@@ -21,7 +21,7 @@ func (s *State) Hold(causes map[netip.Addr]string, now time.Duration) []netip.Ad
 		switch {
 		case !found || a.State == eni.Used || a.State == eni.Releasing:
 		case a.State != eni.Held:
-			s.set(i, eni.Held, nil, now)
+			s.setState(i, eni.Held, nil, now)
 			a.HeldBy = cause
 			held = append(held, a.Addr)
 		case a.HeldBy != cause:
@@ -32,28 +32,28 @@ func (s *State) Hold(causes map[netip.Addr]string, now time.Duration) []netip.Ad
 	return held
 }
 
-// Unhold lets the pool have those of the addresses that others held, and returns
-// them. They cool first: a moment ago they may have been a pod's.
-func (s *State) Unhold(addrs []netip.Addr, now time.Duration) []netip.Addr {
-	return s.each(addrs, func(i int) bool {
+// CoolHeld ends the hold of those of the addresses that are held, and returns them. They are
+// cooling first: a moment ago they may have been a pod's.
+func (s *State) CoolHeld(addrs []netip.Addr, now time.Duration) []netip.Addr {
+	return s.changeEach(addrs, func(i int) bool {
 		held := s.Addresses[i].State == eni.Held
 		if held {
-			s.set(i, eni.Cooling, nil, now)
+			s.setState(i, eni.Cooling, nil, now)
 		}
 		return held
 	})
 }
 
-// Forget takes those of the addresses that others held out of the book and returns them: neither the
-// pool nor the cloud gets them. It changes the layout.
-func (s *State) Forget(addrs []netip.Addr) []netip.Addr {
-	return s.remove(addrs, eni.Held)
+// DropHeld removes the records of those of the addresses that are held, and returns them:
+// no pod gets them, and they are not released to the cloud. It changes the layout.
+func (s *State) DropHeld(addrs []netip.Addr) []netip.Addr {
+	return s.dropInState(addrs, eni.Held)
 }
 
-// Holds returns what others hold, in allocation order.
-func (s *State) Holds() []eni.Address { return s.list(eni.Held) }
+// HeldAddresses returns the held addresses, in ENI order.
+func (s *State) HeldAddresses() []eni.Address { return s.inState(eni.Held) }
 
-// HeldLine tells people who holds a held address, or what else keeps pods from it.
+// HeldLine tells people what holds an address, or what else keeps pods from it.
 func HeldLine(a eni.Address) string { return fmt.Sprintf("%s is %s", a.Addr, HeldText(a.HeldBy)) }
 
 // mostExamples keeps the text of a pod's event short.

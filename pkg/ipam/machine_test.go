@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// machine makes random moves on a book and knows, from its own plain notes, what
+// machine makes random moves on a node state and knows, from its own plain notes, what
 // each of them may do.
 type machine struct {
 	s     *State
@@ -104,7 +104,7 @@ func (m *machine) note() {
 	}
 }
 
-// some draws addresses of the book, and one that it does not have.
+// some draws addresses of the node state, and one that it does not have.
 func (m *machine) some(t *rapid.T) []netip.Addr {
 	addrs := []netip.Addr{netip.MustParseAddr("192.0.2.1")}
 	for _, a := range m.s.Addresses {
@@ -129,7 +129,7 @@ func (m *machine) hold(t *rapid.T) {
 			m.held[a] = causes[a]
 		}
 	}
-	m.same(t, "held", want, m.s.Hold(causes, m.now))
+	m.same(t, "held", want, m.s.MarkHeld(causes, m.now))
 }
 
 func (m *machine) unhold(t *rapid.T) {
@@ -141,7 +141,7 @@ func (m *machine) unhold(t *rapid.T) {
 			m.free[a] = m.now + m.s.Settings.CoolDown
 		}
 	}
-	m.same(t, "let go", want, m.s.Unhold(addrs, m.now))
+	m.same(t, "let go", want, m.s.CoolHeld(addrs, m.now))
 }
 
 func (m *machine) same(t *rapid.T, what string, want map[netip.Addr]bool, got []netip.Addr) {
@@ -170,7 +170,7 @@ func (m *machine) doAssign(t *rapid.T) (Lease, bool) {
 	device := rapid.SampledFrom([]string{"", "", "", "eth1", "eth2", "nowhere"}).Draw(t, "device")
 	holds := slices.Contains(slices.Collect(maps.Values(m.owns)), o.Key)
 	want := m.expect(device)
-	l, err := m.s.Assign(o, device, m.now)
+	l, err := m.s.AssignPod(o, device, m.now)
 	var exhausted *Exhausted
 	switch {
 	case holds && errors.Is(err, ErrDuplicate):
@@ -232,7 +232,7 @@ func (m *machine) assignAndUndo(t *rapid.T) {
 		return
 	}
 	m.now += time.Duration(rapid.IntRange(0, 60).Draw(t, "s")) * time.Second
-	m.s.Undo(l)
+	m.s.UndoLease(l)
 	m.owns, m.free = owns, free
 	if diff := cmp.Diff(before, show(m.s.Addresses)); diff != "" || !slices.Equal(exact, m.s.Addresses) {
 		t.Fatalf("undo left: %s", diff)
@@ -244,13 +244,13 @@ func (m *machine) release(t *rapid.T) {
 		t.Skip("nobody was ever there")
 	}
 	k := key(fmt.Sprintf("pod-%d", rapid.IntRange(0, m.names-1).Draw(t, "pod")))
-	m.noteReleased(t, func(o eni.Key) bool { return o == k }, m.s.Release(k, m.now))
+	m.noteReleased(t, func(o eni.Key) bool { return o == k }, m.s.Free(k, m.now))
 }
 
 func (m *machine) releaseIf(t *rapid.T) {
 	odd := rapid.SampledFrom([]bool{false, true}).Draw(t, "odd")
 	gone := func(k eni.Key) bool { return len(k.Container)%2 == 1 == odd }
-	m.noteReleased(t, gone, m.s.ReleaseIf(func(a eni.Address) bool { return gone(a.Owner.Key) }, m.now))
+	m.noteReleased(t, gone, m.s.FreeIf(func(a eni.Address) bool { return gone(a.Owner.Key) }, m.now))
 }
 
 func (m *machine) noteReleased(t *rapid.T, gone func(eni.Key) bool, released []eni.Address) {
@@ -277,7 +277,7 @@ func (m *machine) merge(t *rapid.T) {
 	old, before := m.s, show(m.s.Addresses)
 	next, err := Merge(old, m.inventory(t, old.Settings), nil, m.now)
 	if show(old.Addresses) != before {
-		t.Fatal("Merge changed the old book")
+		t.Fatal("Merge changed the old state")
 	}
 	if err != nil {
 		return
@@ -305,7 +305,7 @@ func (m *machine) merge(t *rapid.T) {
 	}
 }
 
-// loseAndRecover loses the book and rebuilds it from the kernel: the owners are
+// loseAndRecover loses the node state and rebuilds it from the kernel: the owners are
 // the same, all else is new.
 func (m *machine) loseAndRecover(t *rapid.T) {
 	recovered := map[netip.Addr]eni.Owner{}
@@ -331,7 +331,7 @@ func (m *machine) loseAndRecover(t *rapid.T) {
 	if diff := cmp.Diff(names(m.s), names(next)); diff != "" {
 		t.Fatal(diff)
 	}
-	next.Hold(m.held, m.now) // the kernel shows those too
+	next.MarkHeld(m.held, m.now) // the kernel shows those too
 	m.s = next
 	m.note()
 }
@@ -352,14 +352,14 @@ func (m *machine) check(t *rapid.T) {
 		holds[hold{a.Owner.Key, a.Family()}]++
 	}
 	held := map[netip.Addr]string{}
-	for _, a := range m.s.Holds() {
+	for _, a := range m.s.HeldAddresses() {
 		held[a.Addr] = a.HeldBy
 	}
 	if !maps.Equal(m.held, held) {
-		t.Fatalf("the book says that others hold %v, the notes say %v", held, m.held)
+		t.Fatalf("the node state says that others hold %v, the notes say %v", held, m.held)
 	}
 	if !maps.Equal(m.owns, owns) {
-		t.Fatalf("the book says %v, the notes say %v", owns, m.owns)
+		t.Fatalf("the node state says %v, the notes say %v", owns, m.owns)
 	}
 	for h, n := range holds {
 		if n > 1 {

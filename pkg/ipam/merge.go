@@ -12,15 +12,16 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Merge makes the book for what the node should have now. want lists settings,
-// ENIs in creation order and their addresses, all free. Owners, cooling times and
-// what others hold come from old, or for addresses that old lost from recovered (what the kernel
-// shows). A nil old is an empty book. An ENI keeps its device index for life,
-// because the tables and marks of running pods hang on it; a new one gets the
-// wanted index, or the lowest free one where another ENI has that.
+// Merge makes the state that the node should have now. want lists settings, ENIs in ENI order
+// (see choose.go) and their addresses, all free. Owners, cooldowns and what is held come from
+// old; for addresses that old does not have, the owner comes from recovered, which is what the
+// kernel shows. A nil old is an empty state.
 //
-// It refuses, naming every reason, to drop or move an address that a pod uses. One that the
-// cloud took away under a pod stays the pod's where it was, though another ENI may have it by now.
+// An ENI keeps its device index as long as it lives, because the routing tables and marks of
+// running pods use it. A new one gets the index in want, or the lowest free one if that is taken.
+//
+// Merge refuses to drop or move an address that a pod uses, and names every such pod. A lost
+// address stays its pod's on the ENI where it was, though another ENI may have it by now.
 func Merge(old *State, want State, recovered map[netip.Addr]eni.Owner, now time.Duration) (*State, error) {
 	if old == nil {
 		old = &State{}
@@ -46,7 +47,7 @@ func Merge(old *State, want State, recovered map[netip.Addr]eni.Owner, now time.
 			a, index, stays = was, was.ENI, true
 		case moved && was.State == eni.Used:
 			refused = append(refused, fmt.Errorf("%s can't move to another ENI: %s uses it", a.Addr, was.Owner.PodName()))
-		case had && (!moved || was.State == eni.Cooling || was.State == eni.Held): // it rests, or others hold it, wherever it is
+		case had && (!moved || was.State == eni.Cooling || was.State == eni.Held): // its cooldown or hold goes with it to another ENI
 			a = was
 		case live:
 			a = eni.Address{Addr: a.Addr, State: eni.Used, Since: now, Owner: &owner}
@@ -62,23 +63,24 @@ func Merge(old *State, want State, recovered map[netip.Addr]eni.Owner, now time.
 		}
 	}
 	if stays {
-		next.sort()
+		next.sortByENI()
 	}
-	refused = append(refused, unlisted(old, next, recovered)...)
+	refused = append(refused, refuseUnlisted(old, next, recovered)...)
 	if err := errors.Join(refused...); err != nil {
 		return nil, err
 	}
 	return next, next.Check()
 }
 
+// hasIndex tells whether an ENI has the device index.
 func (s *State) hasIndex(index int) bool {
 	_, ok := s.Interface(index)
 	return ok
 }
 
-// sort puts the addresses in the order of their ENIs, each ENI's as they are. Those of no ENI
+// sortByENI puts the addresses in the order of their ENIs, each ENI's as they are. Those of no ENI
 // come last, for Check to name.
-func (s *State) sort() {
+func (s *State) sortByENI() {
 	position := map[int]int{}
 	for i, nic := range s.ENIs {
 		position[nic.Index] = i - len(s.ENIs)
@@ -86,9 +88,9 @@ func (s *State) sort() {
 	slices.SortStableFunc(s.Addresses, func(a, b eni.Address) int { return cmp.Compare(position[a.ENI], position[b.ENI]) })
 }
 
-// unlisted returns a refusal for each address that only the kernel knows of and
+// refuseUnlisted returns a refusal for each address that only the kernel knows of and
 // that would be dropped. What old knows about, old decides.
-func unlisted(old, next *State, recovered map[netip.Addr]eni.Owner) []error {
+func refuseUnlisted(old, next *State, recovered map[netip.Addr]eni.Owner) []error {
 	listed := map[netip.Addr]bool{}
 	for _, a := range slices.Concat(old.Addresses, next.Addresses) {
 		listed[a.Addr] = true
@@ -103,8 +105,8 @@ func unlisted(old, next *State, recovered map[netip.Addr]eni.Owner) []error {
 	return refused
 }
 
-// placeENIs sets ENIs in the wanted order with the indexes that old gave them,
-// and returns the final index for each index used in wanted.
+// placeENIs puts the ENIs into the state in the order of wanted, with the indexes that old gave
+// them, and returns which index each index of wanted has become.
 func (s *State) placeENIs(old *State, wanted []eni.Interface) (map[int]int, error) {
 	indexOf, taken := map[string]int{}, map[int]bool{}
 	for _, nic := range old.ENIs {
@@ -116,11 +118,11 @@ func (s *State) placeENIs(old *State, wanted []eni.Interface) (map[int]int, erro
 		}
 	}
 	if len(wanted) == 0 {
-		return nil, errors.New("no ENI: a node has at least its own")
+		return nil, errors.New("no ENI: a node has at least its primary ENI")
 	}
 	if len(old.ENIs) > 0 && !taken[0] {
-		own, _ := old.Interface(0)
-		return nil, fmt.Errorf("the node's own ENI %s can't be removed", own.ID)
+		primary, _ := old.Interface(0)
+		return nil, fmt.Errorf("the primary ENI %s can't be removed", primary.ID)
 	}
 	final, free := map[int]int{}, 0
 	for _, nic := range wanted {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// wanted makes an inventory: settings and ENIs of the book, the named ENIs only,
+// wanted makes an inventory: settings and ENIs of the node state, the named ENIs only,
 // in that order, numbered as an inventory numbers them.
 func wanted(t testing.TB, text string, enis ...int) State {
 	t.Helper()
@@ -40,7 +40,7 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 		book      string
 	}{
 		{
-			name: "a new book is all free since now",
+			name: "a new state is all free since now",
 			want: wanted(t, `
 				10.0.0.11 0 free 0
 				10.0.0.21 1 free 0`, 0, 1),
@@ -88,7 +88,7 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 				10.0.0.22 1 free 100`,
 		},
 		{
-			name: "the book knows better than the kernel who has an address",
+			name: "the node state knows better than the kernel who has an address",
 			old:  book(t, 1, `10.0.0.11 0 used 1 web`),
 			want: wanted(t, `10.0.0.11 0 free 0`, 0),
 			recovered: map[string]string{
@@ -193,19 +193,19 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 				t.Errorf("addresses: %s", diff)
 			}
 			if tt.old != nil && before != enis(tt.old)+show(tt.old.Addresses) {
-				t.Error("the old book changed")
+				t.Error("the old state changed")
 			}
 		})
 	}
 }
 
-// Else nobody could build the book anew while the pod is there.
+// Else nobody could build the node state anew while the pod is there.
 func TestMergeLetsAnAddressThatAPodHasLostStayWhereItIs(t *testing.T) {
 	old := book(t, 2, `
 		10.0.0.11 0 used 1 web
 		10.0.0.12 0 free 1
 		10.0.0.21 1 used 2 db`)
-	old.Lose([]netip.Addr{netip.MustParseAddr("10.0.0.11")}, sec(3))
+	old.MarkLost([]netip.Addr{netip.MustParseAddr("10.0.0.11")}, sec(3))
 	got, err := Merge(old, wanted(t, `
 		10.0.0.12 0 free 0
 		10.0.0.11 1 free 0
@@ -249,15 +249,15 @@ func TestMergeRefusesWithNames(t *testing.T) {
 			10.0.0.21 1 free 0`, 0, 1),
 			"10.0.0.11 can't move to another ENI: web uses it"},
 		{"to drop the node's own ENI", wanted(t, `10.0.0.21 0 free 0`, 1),
-			"the node's own ENI eni-a can't be removed"},
+			"the primary ENI eni-a can't be removed"},
 		{"to leave no ENI", wanted(t, ``),
-			"no ENI: a node has at least its own"},
+			"no ENI: a node has at least its primary ENI"},
 		{"an address twice", wanted(t, `
 			10.0.0.11 0 free 0
 			10.0.0.12 0 free 0
 			10.0.0.12 0 free 0
 			10.0.0.21 1 free 0`, 0, 1),
-			"address 10.0.0.12: stands in the book twice"},
+			"address 10.0.0.12: is in the node state twice"},
 		{"an address of another subnet", wanted(t, `
 			10.0.0.11 0 free 0
 			10.9.0.1 0 free 0

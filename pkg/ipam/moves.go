@@ -9,11 +9,11 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// ErrDuplicate is returned by Assign for an owner that already holds addresses.
+// ErrDuplicate is returned by AssignPod for an owner that already holds addresses.
 var ErrDuplicate = errors.New("already holds an address")
 
-// Exhausted is returned by Assign when no ENI can serve the owner. It carries
-// the numbers that tell a person why.
+// Exhausted is returned by AssignPod when no ENI can serve the pod. Its numbers tell people
+// the cause; they are right only where the state has everybody's addresses (see State).
 type Exhausted struct {
 	Families []eni.Family
 	Device   string // the only ENI that was asked, "" for all
@@ -67,45 +67,30 @@ func (e *Exhausted) Error() string {
 	return b.String()
 }
 
-// Lease is what Assign gave, and how to take it back as if nothing had been.
+// Lease is what AssignPod gave, with the records as they were before, for UndoLease.
 type Lease struct {
 	Interface eni.Interface
-	Addresses []eni.Address // one a family, in the order of Settings.Families
+	Addresses []eni.Address // one per family, in the order of Settings.Families
 	before    []eni.Address
 }
 
-// Assign gives the owner one address of each of the node's families, all from
-// the earliest ENI that has them free; choose says which.
-// A device limits the choice to the ENI with that link; "" allows all. It
-// returns ErrDuplicate if the owner holds addresses already, or *Exhausted.
-func (s *State) Assign(o eni.Owner, device string, now time.Duration) (Lease, error) {
-	return s.AssignBehind(nil, o, device, now)
+// AssignPod gives a pod's interface one address of each of the node's families, all of one
+// ENI: chooseENI says which. A device limits the choice to the ENI with that link; "" allows
+// all. Errors: ErrDuplicate if the owner has addresses already, *Exhausted if none are free.
+func (s *State) AssignPod(o eni.Owner, device string, now time.Duration) (Lease, error) {
+	return s.AssignPodBehind(nil, o, device, now)
 }
 
 // checkNew returns ErrDuplicate if the owner holds an address.
 func (s *State) checkNew(k eni.Key) error {
-	if held := s.Find(k); len(held) > 0 {
-		return fmt.Errorf("%s %w: %s", k, ErrDuplicate, held[0].Addr)
+	if owned := s.OwnedBy(k); len(owned) > 0 {
+		return fmt.Errorf("%s %w: %s", k, ErrDuplicate, owned[0].Addr)
 	}
 	return nil
 }
 
-// find returns the ENI that would serve an owner and the positions of its addresses,
-// nil if there is none.
-func (s *State) find(device string, now time.Duration) (eni.Interface, []int) {
-	for _, nic := range s.ENIs {
-		if device != "" && nic.Device != device {
-			continue
-		}
-		if at := s.choose(nic.Index, now); at != nil {
-			return nic, at
-		}
-	}
-	return eni.Interface{}, nil
-}
-
-// exhausted counts what there is on the device, or on all ENIs.
-func (s *State) exhausted(device string, now time.Duration) *Exhausted {
+// newExhausted counts what there is on the device, or on all ENIs.
+func (s *State) newExhausted(device string, now time.Duration) *Exhausted {
 	only := map[int]bool{}
 	for _, nic := range s.ENIs {
 		if device == "" || nic.Device == device {
@@ -113,31 +98,34 @@ func (s *State) exhausted(device string, now time.Duration) *Exhausted {
 		}
 	}
 	keep := func(a eni.Address) bool { return only[a.ENI] }
-	unlinked, causes := s.unlinked(keep)
+	unlinked, causes := s.countUnlinked(keep)
 	return &Exhausted{Families: s.Settings.Families, Device: device, ENIs: len(only), Unlinked: unlinked, NoLinks: causes,
 		Damaged: len(s.Damaged), Examples: s.heldExamples(keep), Count: s.Count(now, keep)}
 }
 
-func (s *State) take(nic eni.Interface, at []int, o eni.Owner, now time.Duration) Lease {
+// setUsed gives the addresses at the positions to the owner.
+func (s *State) setUsed(nic eni.Interface, at []int, o eni.Owner, now time.Duration) Lease {
 	l := Lease{Interface: nic}
 	for _, i := range at {
 		l.before = append(l.before, s.Addresses[i])
-		s.set(i, eni.Used, &o, now)
+		s.setState(i, eni.Used, &o, now)
 		l.Addresses = append(l.Addresses, s.Addresses[i])
 	}
 	return l
 }
 
-func (s *State) set(i int, state eni.State, o *eni.Owner, now time.Duration) {
+// setState changes a record and notes it for the store. Who owned or held the address before is
+// forgotten: a later owner must not inherit that it was lost.
+func (s *State) setState(i int, state eni.State, o *eni.Owner, now time.Duration) {
 	a := &s.Addresses[i]
 	a.State, a.Owner, a.Since, a.Lost, a.HeldBy = state, o, now, false, ""
 	s.touched = append(s.touched, i)
 }
 
-// Undo takes a lease back as if it had never been given: the addresses were
-// never seen by anybody, so they need no rest. Addresses that have gone to
-// another owner since are left alone, lost ones go on to the cloud.
-func (s *State) Undo(l Lease) {
+// UndoLease puts the records of a lease back to what they were before: nobody has seen the
+// addresses, so they need no cooldown. It skips addresses that have another owner by now;
+// those that the cloud took away meanwhile become releasing.
+func (s *State) UndoLease(l Lease) {
 	for i := range s.Addresses {
 		for k, before := range l.before {
 			a := s.Addresses[i]
@@ -145,7 +133,7 @@ func (s *State) Undo(l Lease) {
 				continue
 			}
 			if a.Lost {
-				s.set(i, eni.Releasing, nil, a.Since)
+				s.setState(i, eni.Releasing, nil, a.Since)
 				continue
 			}
 			s.Addresses[i] = before
@@ -154,26 +142,26 @@ func (s *State) Undo(l Lease) {
 	}
 }
 
-// Release takes back every address of the owner and lets it cool. It returns
-// what it released; for an owner without addresses that is nothing.
-func (s *State) Release(k eni.Key, now time.Duration) []eni.Address {
-	return s.ReleaseIf(func(a eni.Address) bool { return a.Owner.Key == k }, now)
+// Free frees every address of the owner: it is cooling from now on. It returns what it
+// freed, nothing for an owner without addresses.
+func (s *State) Free(k eni.Key, now time.Duration) []eni.Address {
+	return s.FreeIf(func(a eni.Address) bool { return a.Owner.Key == k }, now)
 }
 
-// ReleaseIf takes back every used address for which gone returns true. Those that
-// the cloud took away are nobody's any more.
-func (s *State) ReleaseIf(gone func(eni.Address) bool, now time.Duration) []eni.Address {
-	var released []eni.Address
+// FreeIf frees every used address for which gone returns true. Lost ones become releasing:
+// the cloud has them already, so no pod may get them.
+func (s *State) FreeIf(gone func(eni.Address) bool, now time.Duration) []eni.Address {
+	var freed []eni.Address
 	for i := range s.Addresses {
 		a := s.Addresses[i]
 		if a.State == eni.Used && gone(a) {
-			released = append(released, a)
+			freed = append(freed, a)
 			if a.Lost {
-				s.set(i, eni.Releasing, nil, now)
+				s.setState(i, eni.Releasing, nil, now)
 				continue
 			}
-			s.set(i, eni.Cooling, nil, now)
+			s.setState(i, eni.Cooling, nil, now)
 		}
 	}
-	return released
+	return freed
 }

@@ -81,7 +81,7 @@ func TestAssignTakesTheEarliestENIAndThereTheAddressFreeTheLongest(t *testing.T)
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := book(t, 2, tt.book, tt.families...)
-			l, err := s.Assign(owner("new"), tt.device, sec(100))
+			l, err := s.AssignPod(owner("new"), tt.device, sec(100))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,8 +98,8 @@ func TestAssignTakesTheEarliestENIAndThereTheAddressFreeTheLongest(t *testing.T)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(show(l.Addresses), show(inOrder(s.Find(key("new")), l.Addresses))); diff != "" {
-				t.Errorf("the book and the lease differ: %s", diff)
+			if diff := cmp.Diff(show(l.Addresses), show(inOrder(s.OwnedBy(key("new")), l.Addresses))); diff != "" {
+				t.Errorf("the node state and the lease differ: %s", diff)
 			}
 			if err := s.Check(); err != nil {
 				t.Error(err)
@@ -157,7 +157,7 @@ func TestAnExhaustedPoolSaysWhyInNumbers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := book(t, 2, tt.book, tt.families...)
 			s.Damaged = tt.damaged
-			_, err := s.Assign(owner("new"), tt.device, sec(100))
+			_, err := s.AssignPod(owner("new"), tt.device, sec(100))
 			var exhausted *Exhausted
 			if !errors.As(err, &exhausted) {
 				t.Fatalf("got %v", err)
@@ -166,7 +166,7 @@ func TestAnExhaustedPoolSaysWhyInNumbers(t *testing.T) {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(text(tt.book), show(s.Addresses)); diff != "" || len(s.Touched()) != 0 {
-				t.Errorf("the book changed: %s", diff)
+				t.Errorf("the node state changed: %s", diff)
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestAnOwnerGetsOneAddressOnly(t *testing.T) {
 	s := book(t, 1, `
 		10.0.0.11 0 used 10 web
 		10.0.0.12 0 free 0`)
-	_, err := s.Assign(owner("web"), "", sec(100))
+	_, err := s.AssignPod(owner("web"), "", sec(100))
 	if !errors.Is(err, ErrDuplicate) {
 		t.Fatalf("got %v", err)
 	}
@@ -186,7 +186,7 @@ func TestAnOwnerGetsOneAddressOnly(t *testing.T) {
 	// The same pod in a second sandbox is another owner: the two may overlap.
 	second := owner("web2")
 	second.Pod = "web"
-	if _, err := s.Assign(second, "", sec(100)); err != nil {
+	if _, err := s.AssignPod(second, "", sec(100)); err != nil {
 		t.Error(err)
 	}
 }
@@ -197,7 +197,7 @@ func TestReleasedAddressesCool(t *testing.T) {
 		2001:db8::11 0 used 10 web
 		10.0.0.12 0 used 10 db
 		10.0.0.13 0 free 5`, eni.IPv4, eni.IPv6)
-	released := s.Release(key("web"), sec(100))
+	released := s.Free(key("web"), sec(100))
 	if diff := cmp.Diff(text(`
 		10.0.0.11 0 used 10 web
 		2001:db8::11 0 used 10 web`), show(released)); diff != "" {
@@ -213,7 +213,7 @@ func TestReleasedAddressesCool(t *testing.T) {
 	if diff := cmp.Diff([]int{0, 1}, s.Touched()); diff != "" {
 		t.Errorf("touched: %s", diff)
 	}
-	if again := s.Release(key("web"), sec(120)); len(again) != 0 || s.Addresses[0].Since != sec(100) {
+	if again := s.Free(key("web"), sec(120)); len(again) != 0 || s.Addresses[0].Since != sec(100) {
 		t.Errorf("a repeated release released %v and the address cools since %s", again, s.Addresses[0].Since)
 	}
 }
@@ -226,7 +226,7 @@ func TestReleaseIfAsksForUsedAddressesOnly(t *testing.T) {
 		10.0.0.14 0 cooling 5
 		10.0.0.15 0 releasing 5`)
 	var asked []string
-	s.ReleaseIf(func(a eni.Address) bool {
+	s.FreeIf(func(a eni.Address) bool {
 		asked = append(asked, a.Owner.Pod)
 		return a.Owner.Pod == "db"
 	}, sec(100))
@@ -249,15 +249,15 @@ func TestUndoIsAsIfNothingHadBeen(t *testing.T) {
 		2001:db8::11 0 free 5
 		10.0.0.12 0 used 10 db`)
 	s := book(t, 1, before, eni.IPv4, eni.IPv6)
-	l, err := s.Assign(owner("web"), "", sec(100))
+	l, err := s.AssignPod(owner("web"), "", sec(100))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Undo(l)
+	s.UndoLease(l)
 	if diff := cmp.Diff(before, show(s.Addresses)); diff != "" {
 		t.Error(diff)
 	}
-	s.Undo(l)
+	s.UndoLease(l)
 	if diff := cmp.Diff(before, show(s.Addresses)); diff != "" {
 		t.Errorf("a second Undo: %s", diff)
 	}
@@ -265,15 +265,15 @@ func TestUndoIsAsIfNothingHadBeen(t *testing.T) {
 
 func TestUndoLeavesWhatAnotherOwnerGotSince(t *testing.T) {
 	s := book(t, 1, `10.0.0.11 0 free 5`)
-	l, err := s.Assign(owner("web"), "", sec(100))
+	l, err := s.AssignPod(owner("web"), "", sec(100))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Release(key("web"), sec(101))
-	if _, err := s.Assign(owner("db"), "", sec(200)); err != nil {
+	s.Free(key("web"), sec(101))
+	if _, err := s.AssignPod(owner("db"), "", sec(200)); err != nil {
 		t.Fatal(err)
 	}
-	s.Undo(l)
+	s.UndoLease(l)
 	if diff := cmp.Diff("10.0.0.11 0 used 200 db\n", show(s.Addresses)); diff != "" {
 		t.Error(diff)
 	}
@@ -287,7 +287,7 @@ func TestALeaseThatIsOnlyHeldCannotBeUndone(t *testing.T) {
 	if l.Interface.ID != "eni-b" || show(l.Addresses) != "10.0.0.21 1 used 10 web\n" {
 		t.Errorf("web holds %s of %s", show(l.Addresses), l.Interface.ID)
 	}
-	s.Undo(l)
+	s.UndoLease(l)
 	if diff := cmp.Diff("10.0.0.21 1 used 10 web\n", show(s.Used())); diff != "" {
 		t.Error(diff)
 	}

@@ -31,9 +31,9 @@ func HeldText(cause string) string {
 	return "held by others: " + cause
 }
 
-// unlinked returns how many of the addresses are held because their ENIs have no link, and
+// countUnlinked returns how many of the addresses are held because their ENIs have no link, and
 // the causes, one for each ENI.
-func (s *State) unlinked(keep func(eni.Address) bool) (n int, causes []string) {
+func (s *State) countUnlinked(keep func(eni.Address) bool) (n int, causes []string) {
 	last := ""
 	for _, a := range s.Addresses {
 		if a.State != eni.Held || !IsNoLink(a.HeldBy) || !keep(a) {

@@ -19,34 +19,35 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-// Drain sets those of the addresses that are free at now on their way back to the
-// cloud and returns them. Used and cooling ones stay as they are.
-func (s *State) Drain(addrs []netip.Addr, now time.Duration) []netip.Addr {
-	return s.each(addrs, func(i int) bool {
+// StartRelease makes those of the addresses that are free at now releasing, and returns them.
+// Used and cooling ones stay as they are. The cloud is called after that: from now on no pod
+// gets them, so the call can't take an address from a pod.
+func (s *State) StartRelease(addrs []netip.Addr, now time.Duration) []netip.Addr {
+	return s.changeEach(addrs, func(i int) bool {
 		_, free := s.FreeSince(&s.Addresses[i], now)
 		if free {
-			s.set(i, eni.Releasing, nil, now)
+			s.setState(i, eni.Releasing, nil, now)
 		}
 		return free
 	})
 }
 
-// Restore makes those of the addresses that are on their way back free again, and
-// returns them. It is for releases that the cloud has not heard of.
-func (s *State) Restore(addrs []netip.Addr, now time.Duration) []netip.Addr {
-	return s.each(addrs, func(i int) bool {
+// CancelRelease makes those of the addresses that are releasing free again, and returns them.
+// It is for releases of which the cloud was not told yet.
+func (s *State) CancelRelease(addrs []netip.Addr, now time.Duration) []netip.Addr {
+	return s.changeEach(addrs, func(i int) bool {
 		releasing := s.Addresses[i].State == eni.Releasing
 		if releasing {
-			s.set(i, eni.Free, nil, now)
+			s.setState(i, eni.Free, nil, now)
 		}
 		return releasing
 	})
 }
 
-// Lose notes that the cloud took the addresses away: a used one stays its pod's
-// and goes to nobody after it, others go at once. It returns what it changed.
-func (s *State) Lose(addrs []netip.Addr, now time.Duration) []netip.Addr {
-	return s.each(addrs, func(i int) bool {
+// MarkLost notes that the cloud took the addresses away: a used one stays its pod's and no pod
+// gets it after that, all others become releasing. It returns those that it changed.
+func (s *State) MarkLost(addrs []netip.Addr, now time.Duration) []netip.Addr {
+	return s.changeEach(addrs, func(i int) bool {
 		a := &s.Addresses[i]
 		switch {
 		case a.State == eni.Releasing || a.Lost:
@@ -55,15 +56,15 @@ func (s *State) Lose(addrs []netip.Addr, now time.Duration) []netip.Addr {
 			a.Lost = true
 			s.touched = append(s.touched, i)
 		default:
-			s.set(i, eni.Releasing, nil, now)
+			s.setState(i, eni.Releasing, nil, now)
 		}
 		return true
 	})
 }
 
-// Regain is the opposite of Lose for used addresses: the cloud has them again.
-func (s *State) Regain(addrs []netip.Addr) []netip.Addr {
-	return s.each(addrs, func(i int) bool {
+// UnmarkLost is the opposite of MarkLost for used addresses: the cloud has them again.
+func (s *State) UnmarkLost(addrs []netip.Addr) []netip.Addr {
+	return s.changeEach(addrs, func(i int) bool {
 		lost := s.Addresses[i].Lost
 		if lost {
 			s.Addresses[i].Lost = false
@@ -73,9 +74,9 @@ func (s *State) Regain(addrs []netip.Addr) []netip.Addr {
 	})
 }
 
-// each calls fn with the position of each of the addresses that the book has and
+// changeEach calls fn with the position of each of the addresses that the state has and
 // returns those for which it returns true.
-func (s *State) each(addrs []netip.Addr, fn func(i int) bool) []netip.Addr {
+func (s *State) changeEach(addrs []netip.Addr, fn func(i int) bool) []netip.Addr {
 	wanted := make(map[netip.Addr]bool, len(addrs))
 	for _, a := range addrs {
 		wanted[a] = true
@@ -89,15 +90,14 @@ func (s *State) each(addrs []netip.Addr, fn func(i int) bool) []netip.Addr {
 	return done
 }
 
-// The moves below change the layout: a store has to write the whole book after
+// The moves below change the layout: a store has to write all records after
 // them.
 
-// AddENI puts an ENI at the end of the order. One that is there already stays as
-// it is.
+// AddENI puts an ENI at the end of the ENI order. One that is there already stays as it is.
 func (s *State) AddENI(nic eni.Interface) error {
 	for _, have := range s.ENIs {
 		switch {
-		case have.ID == nic.ID:
+		case have.ID == nic.ID: // a call that is repeated after a crash
 			return nil
 		case have.Index == nic.Index || have.Device == nic.Device:
 			return fmt.Errorf("add eni %s: eni %s still has its index %d or device %s", nic.ID, have.ID, nic.Index, nic.Device)
@@ -110,9 +110,10 @@ func (s *State) AddENI(nic eni.Interface) error {
 	return nil
 }
 
-// Widen lets the ENI have addresses of a family that it had no primary address of, and of more
-// ranges for pods. What Check would refuse is left out: it would keep all else out of the book, too.
-func (s *State) Widen(by eni.Interface) {
+// WidenENI lets the ENI have addresses of a family of which it had no primary address, and of more
+// ranges for pods. It leaves out what Check would refuse, because no other change of the state
+// could be written then.
+func (s *State) WidenENI(by eni.Interface) {
 	for i := range s.ENIs {
 		nic := &s.ENIs[i]
 		if nic.ID != by.ID {
@@ -125,6 +126,7 @@ func (s *State) Widen(by eni.Interface) {
 			nic.V6 = by.V6
 		}
 		for _, p := range by.Pods {
+			// Cloned, because the state that this one is a copy of may share the list.
 			if !slices.Contains(nic.Pods, p) && nic.ValidRange(p) == nil {
 				nic.Pods = append(slices.Clone(nic.Pods), p)
 			}
@@ -132,10 +134,9 @@ func (s *State) Widen(by eni.Interface) {
 	}
 }
 
-// Add puts addresses on the ENI with the index, behind those it has; what the
-// book has already is left alone. Those that owners knows are used, the others
-// free.
-func (s *State) Add(index int, addrs []netip.Addr, owners map[netip.Addr]eni.Owner, now time.Duration) {
+// AddAddresses puts addresses on the ENI with the index, after those it has. Addresses that the
+// state has already stay as they are. Those in owners are used, the others free.
+func (s *State) AddAddresses(index int, addrs []netip.Addr, owners map[netip.Addr]eni.Owner, now time.Duration) {
 	have := make(map[netip.Addr]bool, len(s.Addresses))
 	end, before := 0, map[int]bool{}
 	for _, nic := range s.ENIs {
@@ -150,7 +151,7 @@ func (s *State) Add(index int, addrs []netip.Addr, owners map[netip.Addr]eni.Own
 			end = i + 1
 		}
 	}
-	var lines []eni.Address
+	var added []eni.Address
 	for _, addr := range addrs {
 		if have[addr] {
 			continue
@@ -160,17 +161,20 @@ func (s *State) Add(index int, addrs []netip.Addr, owners map[netip.Addr]eni.Own
 		if owner, used := owners[addr]; used {
 			a.State, a.Owner = eni.Used, &owner
 		}
-		lines = append(lines, a)
+		added = append(added, a)
 	}
-	s.Addresses = slices.Insert(s.Addresses, end, lines...)
+	s.Addresses = slices.Insert(s.Addresses, end, added...) // keeps them grouped by ENI
 }
 
-// Drop takes those of the addresses that are on their way back out of the book
-// and returns them.
-func (s *State) Drop(addrs []netip.Addr) []netip.Addr { return s.remove(addrs, eni.Releasing) }
+// DropReleased removes the records of those of the addresses that are releasing, and returns them:
+// the cloud has taken them.
+func (s *State) DropReleased(addrs []netip.Addr) []netip.Addr {
+	return s.dropInState(addrs, eni.Releasing)
+}
 
-// remove takes those of the addresses that are in the state out of the book and returns them.
-func (s *State) remove(addrs []netip.Addr, in eni.State) []netip.Addr {
+// dropInState removes the records of those of the addresses that are in the given state, and returns
+// them.
+func (s *State) dropInState(addrs []netip.Addr, in eni.State) []netip.Addr {
 	wanted := make(map[netip.Addr]bool, len(addrs))
 	for _, a := range addrs {
 		wanted[a] = true
@@ -186,9 +190,9 @@ func (s *State) remove(addrs []netip.Addr, in eni.State) []netip.Addr {
 	return dropped
 }
 
-// DropLost takes an ENI that the cloud took away out of the book, with the lost
-// addresses that pods still have: nobody gets them again, and their DEL works
-// without a record. It refuses while the ENI has others.
+// DropLost removes an ENI that the cloud took away, with the lost addresses that pods still have:
+// no pod gets them again, and their DEL works without a record. It refuses while the ENI has
+// other addresses.
 func (s *State) DropLost(id string) error {
 	kept := s.Clone()
 	at := slices.IndexFunc(kept.ENIs, func(nic eni.Interface) bool { return nic.ID == id })
@@ -204,9 +208,8 @@ func (s *State) DropLost(id string) error {
 	return nil
 }
 
-// DropENI takes an ENI that carries nothing any more out of the book. It refuses
-// while a pod uses one of its addresses or one rests; those on their way back go
-// with it. One that the book does not have is fine.
+// DropENI removes an ENI and its releasing addresses. It refuses while any of its addresses is in
+// another state: a pod uses or may get it. An ENI that the state does not have is no error.
 func (s *State) DropENI(id string) error {
 	at := slices.IndexFunc(s.ENIs, func(nic eni.Interface) bool { return nic.ID == id })
 	if at < 0 {

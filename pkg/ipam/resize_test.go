@@ -33,7 +33,7 @@ func TestMovesOfLinesChangeJustWhatTheyMay(t *testing.T) {
 		changed []netip.Addr
 		want    string
 	}{
-		{"drain takes what is free, cooled down or not given yet", func(s *State) []netip.Addr { return s.Drain(all, sec(100)) },
+		{"drain takes what is free, cooled down or not given yet", func(s *State) []netip.Addr { return s.StartRelease(all, sec(100)) },
 			addrs("10.0.0.12", "10.0.0.14", "10.0.0.22"), `
 			10.0.0.11 0 used 1 web
 			10.0.0.12 0 releasing 100
@@ -41,7 +41,7 @@ func TestMovesOfLinesChangeJustWhatTheyMay(t *testing.T) {
 			10.0.0.14 0 releasing 100
 			10.0.0.21 1 releasing 1
 			10.0.0.22 1 releasing 100`},
-		{"restore takes back what is on its way", func(s *State) []netip.Addr { return s.Restore(all, sec(100)) },
+		{"restore takes back what is on its way", func(s *State) []netip.Addr { return s.CancelRelease(all, sec(100)) },
 			addrs("10.0.0.21"), `
 			10.0.0.11 0 used 1 web
 			10.0.0.12 0 free 1
@@ -49,7 +49,7 @@ func TestMovesOfLinesChangeJustWhatTheyMay(t *testing.T) {
 			10.0.0.14 0 cooling 10
 			10.0.0.21 1 free 100
 			10.0.0.22 1 free 1`},
-		{"lose leaves a used address its owner", func(s *State) []netip.Addr { return s.Lose(all[:3], sec(100)) },
+		{"lose leaves a used address its owner", func(s *State) []netip.Addr { return s.MarkLost(all[:3], sec(100)) },
 			all[:3], `
 			10.0.0.11 0 used 1 web
 			10.0.0.12 0 releasing 100
@@ -78,13 +78,13 @@ func TestMovesOfLinesChangeJustWhatTheyMay(t *testing.T) {
 
 func TestALostAddressIsNobodysAfterItsPod(t *testing.T) {
 	for name, end := range map[string]func(*State){
-		"release": func(s *State) { s.Release(key("web"), sec(100)) },
-		"gc":      func(s *State) { s.ReleaseIf(func(eni.Address) bool { return true }, sec(100)) },
+		"release": func(s *State) { s.Free(key("web"), sec(100)) },
+		"gc":      func(s *State) { s.FreeIf(func(eni.Address) bool { return true }, sec(100)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := book(t, 1, "10.0.0.11 0 used 1 web")
-			s.Lose(addrs("10.0.0.11"), sec(50))
-			if _, err := s.Assign(owner("db"), "", sec(1000)); err == nil {
+			s.MarkLost(addrs("10.0.0.11"), sec(50))
+			if _, err := s.AssignPod(owner("db"), "", sec(1000)); err == nil {
 				t.Error("a lost address was handed out")
 			}
 			end(s)
@@ -94,29 +94,29 @@ func TestALostAddressIsNobodysAfterItsPod(t *testing.T) {
 		})
 	}
 	s := book(t, 1, "10.0.0.11 0 used 1 web")
-	s.Lose(addrs("10.0.0.11"), sec(50))
-	s.Regain(addrs("10.0.0.11"))
-	if s.Release(key("web"), sec(60)); s.Addresses[0].State != eni.Cooling {
+	s.MarkLost(addrs("10.0.0.11"), sec(50))
+	s.UnmarkLost(addrs("10.0.0.11"))
+	if s.Free(key("web"), sec(60)); s.Addresses[0].State != eni.Cooling {
 		t.Errorf("after it came back: %s, want cooling", s.Addresses[0].State)
 	}
 }
 
 func TestAnUndoneLeaseOfALostAddressGoesToTheCloud(t *testing.T) {
 	s := book(t, 1, "10.0.0.11 0 free 1")
-	l, err := s.Assign(owner("web"), "", sec(10))
+	l, err := s.AssignPod(owner("web"), "", sec(10))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Lose(addrs("10.0.0.11"), sec(11))
-	if s.Undo(l); s.Addresses[0].State != eni.Releasing {
+	s.MarkLost(addrs("10.0.0.11"), sec(11))
+	if s.UndoLease(l); s.Addresses[0].State != eni.Releasing {
 		t.Errorf("it is %s, want releasing", s.Addresses[0].State)
 	}
 }
 
 func TestAddKeepsAllocationOrderAndOwners(t *testing.T) {
 	s := book(t, 2, "10.0.0.11 0 free 1\n10.0.0.21 1 free 1")
-	s.Add(0, addrs("10.0.0.12", "10.0.0.11", "10.0.0.12"), map[netip.Addr]eni.Owner{addrs("10.0.0.12")[0]: owner("web")}, sec(5))
-	s.Add(1, addrs("10.0.0.22"), nil, sec(6))
+	s.AddAddresses(0, addrs("10.0.0.12", "10.0.0.11", "10.0.0.12"), map[netip.Addr]eni.Owner{addrs("10.0.0.12")[0]: owner("web")}, sec(5))
+	s.AddAddresses(1, addrs("10.0.0.22"), nil, sec(6))
 	want := `
 		10.0.0.11 0 free 1
 		10.0.0.12 0 used 5 web
@@ -143,16 +143,16 @@ func TestAnENIComesOnceAndGoesWhenNothingHoldsIt(t *testing.T) {
 	if err := s.AddENI(other); err == nil {
 		t.Error("two ENIs at one index")
 	}
-	s.Add(1, addrs("10.0.0.21", "10.0.0.22"), map[netip.Addr]eni.Owner{addrs("10.0.0.21")[0]: owner("web")}, sec(1))
-	s.Drain(addrs("10.0.0.21", "10.0.0.22"), sec(2))
+	s.AddAddresses(1, addrs("10.0.0.21", "10.0.0.22"), map[netip.Addr]eni.Owner{addrs("10.0.0.21")[0]: owner("web")}, sec(1))
+	s.StartRelease(addrs("10.0.0.21", "10.0.0.22"), sec(2))
 	if err := s.DropENI(nic(1).ID); err == nil {
 		t.Error("an ENI with a used address was dropped")
 	}
-	if got := s.Drop(addrs("10.0.0.11", "10.0.0.21", "10.0.0.22")); len(got) != 1 {
+	if got := s.DropReleased(addrs("10.0.0.11", "10.0.0.21", "10.0.0.22")); len(got) != 1 {
 		t.Errorf("dropped %v, want the releasing one", got)
 	}
-	s.Lose(addrs("10.0.0.21"), sec(3))
-	s.Release(key("web"), sec(3))
+	s.MarkLost(addrs("10.0.0.21"), sec(3))
+	s.Free(key("web"), sec(3))
 	if err := s.DropENI(nic(1).ID); err != nil || len(s.ENIs) != 1 || len(s.Addresses) != 1 {
 		t.Errorf("drop: %v, left %v", err, s.Addresses)
 	}
@@ -164,7 +164,7 @@ func TestAnENIComesOnceAndGoesWhenNothingHoldsIt(t *testing.T) {
 func TestACloneSharesNothing(t *testing.T) {
 	s := book(t, 1, "10.0.0.11 0 free 1")
 	c := s.Clone()
-	if _, err := c.Assign(owner("web"), "", sec(5)); err != nil {
+	if _, err := c.AssignPod(owner("web"), "", sec(5)); err != nil {
 		t.Fatal(err)
 	}
 	if s.Addresses[0].State != eni.Free || len(s.Touched()) != 0 || len(c.Touched()) != 1 {
@@ -172,12 +172,12 @@ func TestACloneSharesNothing(t *testing.T) {
 	}
 }
 
-// What the cloud tells wrong would else keep every other change out of the book.
+// What the cloud tells wrong would else keep every other change out of the node state.
 func TestWidenAddsNoRangeThatCheckRefuses(t *testing.T) {
 	s := book(t, 2, `10.0.0.11 0 used 1 web`)
 	s.ENIs[0].V6 = eni.Net{}
 	good := netip.MustParsePrefix("10.64.1.0/24")
-	s.Widen(eni.Interface{ID: "eni-a", Pods: []netip.Prefix{netip.MustParsePrefix("10.65.1.7/24"), {}, good, netip.MustParsePrefix("2001:db8:1::/64"), good}})
+	s.WidenENI(eni.Interface{ID: "eni-a", Pods: []netip.Prefix{netip.MustParsePrefix("10.65.1.7/24"), {}, good, netip.MustParsePrefix("2001:db8:1::/64"), good}})
 	if got := s.ENIs[0].Pods; !slices.Equal(got, []netip.Prefix{good}) || s.ENIs[1].Pods != nil {
 		t.Errorf("it has %v", got)
 	}

@@ -1,7 +1,7 @@
-// Package ipam is the book of one node: which ENIs it has, which addresses they
-// carry, who owns each one, and the moves that change that. It is pure: time is
-// an argument (time since boot, so that a clock that jumps frees nothing early),
-// and what a move changed is remembered so that a store can write just that.
+// Package ipam is the state of one node: its ENIs, their addresses, the owner of each address,
+// and the moves that change that. It is pure: time is an argument (time since boot, so that a
+// clock that jumps frees nothing early), and what a move changed is noted so that a store can
+// write just that.
 package ipam
 
 import (
@@ -77,15 +77,15 @@ type Settings struct {
 	Routing  Routing
 	Firewall Firewall
 	SNAT     bool           // pods reach what is outside VPC with the node's address
-	MarkMask uint32         // the bits of a packet mark that are ours, 8 in a row
-	CoolDown time.Duration  // how long a released address rests
+	MarkMask uint32         // the bits of a packet mark that are enipool's, 8 in a row
+	CoolDown time.Duration  // how long an address is cooling after its pod
 	VPC      []netip.Prefix // destinations that see the pod's own address
 	Families []eni.Family   // what a pod gets: one address of each
-	// V4Block and V6Block are the lengths of the delegated prefixes in which the cloud
-	// gives and takes addresses, 28 or 80; 0 where they come one by one.
+	// V4Block and V6Block are the lengths of the delegated prefixes by which the cloud
+	// assigns and releases addresses, 28 or 80; 0 where they come one by one.
 	V4Block, V6Block int
-	// PodsInMain says that pods' host routes stand in the main table: the book is
-	// of a release that had no table for them. Whoever loads the pool moves them.
+	// PodsInMain: pods' host routes are in the main routing table, as a release wrote the
+	// state that had no table for them. Whoever loads the pool moves them.
 	PodsInMain bool
 }
 
@@ -94,21 +94,26 @@ type Settings struct {
 // are whose. It was 0x00ff0000 before, which Calico, Tailscale and Cilium use.
 const DefaultMarkMask uint32 = 0x000000ff
 
-// State is the whole book. Addresses stand in allocation order: grouped by ENI,
-// ENIs in the order of ENIs. Read it freely; change it through the moves only.
+// State is the node state. Addresses are grouped by ENI, in ENI order (see choose.go). Read it
+// freely; change it through the moves only.
+//
+// An ADD and a DEL get it without the used addresses of others (nodecache.Cache.For), because
+// reading those would take most of their time. So whatever serves one of them must not count
+// used addresses, as for "the ENI with the fewest pods": there they are always 0. What counts,
+// or asks for other owners (Count, FreeIf, the numbers of Exhausted), needs the whole state.
 type State struct {
 	Settings  Settings
 	ENIs      []eni.Interface
 	Addresses []eni.Address
-	// Damaged lists addresses whose record can't be trusted. They are not in
-	// Addresses: nobody gets them and nobody can give them back until the book
-	// is rebuilt from the cloud and the kernel.
+	// Damaged lists addresses whose record can't be trusted. They are not in Addresses:
+	// no pod gets them and none can be freed until the state is rebuilt from the cloud
+	// and the kernel.
 	Damaged []Damage
 
 	touched []int
 }
 
-// Damage is a record of the book that can't be trusted.
+// Damage is a record that can't be trusted.
 type Damage struct {
 	Record int        // which one, counted from 0 over all addresses
 	Addr   netip.Addr // its address where that much could be read
@@ -130,8 +135,8 @@ func (s *State) Interface(index int) (eni.Interface, bool) {
 	return eni.Interface{}, false
 }
 
-// Find returns the addresses that the owner with the key holds.
-func (s *State) Find(k eni.Key) []eni.Address {
+// OwnedBy returns the addresses of the owner with the key, in ENI order.
+func (s *State) OwnedBy(k eni.Key) []eni.Address {
 	var found []eni.Address
 	for i := range s.Addresses {
 		if a := &s.Addresses[i]; a.State == eni.Used && a.Owner.Key == k {
@@ -144,18 +149,18 @@ func (s *State) Find(k eni.Key) []eni.Address {
 // LeaseOf returns what the owner with the key has as a lease that can't be
 // undone; one without addresses if it has nothing.
 func (s *State) LeaseOf(k eni.Key) Lease {
-	l := Lease{Addresses: s.Find(k)}
+	l := Lease{Addresses: s.OwnedBy(k)}
 	if len(l.Addresses) > 0 {
 		l.Interface, _ = s.Interface(l.Addresses[0].ENI)
 	}
 	return l
 }
 
-// Used returns all used addresses in allocation order.
-func (s *State) Used() []eni.Address { return s.list(eni.Used) }
+// Used returns all used addresses, in ENI order.
+func (s *State) Used() []eni.Address { return s.inState(eni.Used) }
 
-// list returns the addresses in a state, in allocation order.
-func (s *State) list(state eni.State) []eni.Address {
+// inState returns the addresses in a state, in ENI order.
+func (s *State) inState(state eni.State) []eni.Address {
 	var list []eni.Address
 	for i := range s.Addresses {
 		if s.Addresses[i].State == state {
@@ -165,8 +170,8 @@ func (s *State) list(state eni.State) []eni.Address {
 	return list
 }
 
-// Cools tells whether a rests after a pod at now.
-func (s *State) Cools(a *eni.Address, now time.Duration) bool {
+// IsCooling tells whether a is cooling at now. One whose cooldown is over counts as free.
+func (s *State) IsCooling(a *eni.Address, now time.Duration) bool {
 	_, free := s.FreeSince(a, now)
 	return a.State == eni.Cooling && !free
 }
@@ -178,8 +183,8 @@ func (s *State) FreeSince(a *eni.Address, now time.Duration) (since time.Duratio
 		return a.Since, true
 	case eni.Cooling:
 		since = a.Since + s.Settings.CoolDown
-		// A store rounds times up, so what was released at this moment may seem to
-		// be released in the next. Without a cool-down it is free all the same.
+		// A store rounds times up, so what was freed at this moment may seem to
+		// be freed in the next. Without a cool-down it is free all the same.
 		return since, since <= now || s.Settings.CoolDown == 0
 	}
 	return 0, false

@@ -23,7 +23,7 @@ type Namespace struct{ Name string }
 // Path returns the file that holds the namespace.
 func (ns Namespace) Path() string { return filepath.Join(Dir, ns.Name) }
 
-// Create makes the namespace. Its links, loopback too, are down.
+// Create makes the namespace. Its loopback is up, as container runtimes leave it.
 func (ns Namespace) Create() (err error) {
 	defer func() {
 		if err != nil {
@@ -47,10 +47,13 @@ func (ns Namespace) Create() (err error) {
 	return nil
 }
 
-// mountNew moves the thread to a new namespace and gives that its name.
+// mountNew moves the thread to a new namespace, sets its loopback up and gives it its name.
 func (ns Namespace) mountNew() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("unshare: %w", err)
+	}
+	if err := LoopbackUp(); err != nil {
+		return err
 	}
 	if err := unix.Mount("/proc/thread-self/ns/net", ns.Path(), "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount %s: %w", ns.Path(), err)
@@ -135,8 +138,7 @@ func OnThread(fn func() error) error {
 	return err
 }
 
-// LoopbackUp sets the loopback link of the calling thread's namespace up, as
-// container runtimes do for a pod.
+// LoopbackUp sets the loopback link of the calling thread's namespace up.
 func LoopbackUp() error {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {

@@ -131,7 +131,7 @@ func (c *cluster) truth(n int) []eni.Pod {
 	for _, o := range c.at(n, "pods", func(client.Object) bool { return true }) {
 		list = append(list, o)
 	}
-	return sum(list, here).pods
+	return sumLoad(list, here).pods
 }
 
 // check lets a history happen, and compares what is known with what was true at some

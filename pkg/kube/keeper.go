@@ -160,7 +160,7 @@ func (k *keeper) current() (*corev1.Node, bool) {
 func (k *keeper) statusPatch(node *corev1.Node, want health.Report) (p statusPatch, due time.Duration) {
 	now := metav1.Now()
 	was := conditionOf(node)
-	if is := conditionFor(want, was, now); !same(was, is) {
+	if is := conditionFor(want, was, now); !sameCondition(was, is) {
 		p.Status.Conditions = []corev1.NodeCondition{is}
 	}
 	if load, known := k.view.load(); known && want.Capacity >= 0 {

@@ -49,8 +49,8 @@ func conditionFor(r health.Report, was corev1.NodeCondition, now metav1.Time) co
 	return c
 }
 
-// same reports whether two conditions say the same, whenever they were said.
-func same(a, b corev1.NodeCondition) bool {
+// sameCondition reports whether two conditions say the same, whenever they were said.
+func sameCondition(a, b corev1.NodeCondition) bool {
 	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 

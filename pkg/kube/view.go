@@ -153,7 +153,7 @@ func (v *view) load() (load, bool) {
 	if !v.stale {
 		return v.last, true
 	}
-	v.last, v.stale = sum(v.pods.GetStore().List(), v.node), false
+	v.last, v.stale = sumLoad(v.pods.GetStore().List(), v.node), false
 	return v.last, true
 }
 
@@ -188,8 +188,8 @@ type load struct {
 	silent int       // pods that need one and did not ask
 }
 
-// sum adds up what pods need.
-func sum(list []any, node string) load {
+// sumLoad adds up what pods need.
+func sumLoad(list []any, node string) load {
 	l := load{pods: make([]eni.Pod, 0, len(list))}
 	for _, object := range list {
 		pod, _ := object.(*corev1.Pod)

@@ -59,7 +59,7 @@ func withdraw(ctx context.Context, server api, name string) (removed []string, e
 		return nil, err // a Node that is gone shows nothing
 	}
 	node := &list[0]
-	if what := shown(node); len(what) > 0 {
+	if what := shownOn(node); len(what) > 0 {
 		if _, err := server.patchNode(ctx, name, types.StrategicMergePatchType, []byte(withdrawal), "status"); err != nil {
 			return nil, fmt.Errorf("patch the status of the node: %w", err)
 		}
@@ -79,8 +79,8 @@ func withdraw(ctx context.Context, server api, name string) (removed []string, e
 	return removed, nil
 }
 
-// shown names what of ours a node's status has.
-func shown(node *corev1.Node) (what []string) {
+// shownOn names what of ours a node's status has.
+func shownOn(node *corev1.Node) (what []string) {
 	if conditionOf(node).Type != "" {
 		what = append(what, "condition "+string(Condition))
 	}

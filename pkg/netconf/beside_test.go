@@ -13,8 +13,8 @@ func TestWhatAPodHoldsForAnInterfaceBesideAnother(t *testing.T) {
 	var got strings.Builder
 	for _, a := range p.Addrs {
 		routes, rule := p.Beside(a, 3)
-		lines(&got, "pod route ", routes)
-		lines(&got, "pod rule ", []Rule{rule})
+		writeLines(&got, "pod route ", routes)
+		writeLines(&got, "pod rule ", []Rule{rule})
 	}
 	want := text(`
 		pod route 169.254.1.1 dev eth0 proto 69 scope link metric 3

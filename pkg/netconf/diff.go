@@ -26,7 +26,7 @@ func Diff(have, want, obsolete Node) (add, remove Node) {
 	there := setOf(have.Routes)
 	for _, w := range want.Routes {
 		another := func(h Route) bool { return h.Dst == w.Dst && h.Table == w.Table }
-		if !there[w] && !taken(w, have.Others) && !(w.IfNone && slices.ContainsFunc(have.Routes, another)) {
+		if !there[w] && !takenByOthers(w, have.Others) && !(w.IfNone && slices.ContainsFunc(have.Routes, another)) {
 			add.Routes = append(add.Routes, w)
 		}
 	}

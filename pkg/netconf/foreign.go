@@ -67,9 +67,9 @@ func (r TableRoute) keepsOut(w Route) bool {
 	return r.Dst == w.Dst && r.Table == w.Table && r.metric() == w.Metric
 }
 
-// taken tells whether a wanted route can't be added, or need not be, because of what
+// takenByOthers tells whether a wanted route can't be added, or need not be, because of what
 // others have there.
-func taken(w Route, others []TableRoute) bool {
+func takenByOthers(w Route, others []TableRoute) bool {
 	return slices.ContainsFunc(others, func(o TableRoute) bool { return o.keepsOut(w) })
 }
 

@@ -57,7 +57,7 @@ func usedBy(container string, index int, addrs ...string) []eni.Address {
 
 func printed[T fmt.Stringer](items []T) string {
 	var b strings.Builder
-	lines(&b, "", items)
+	writeLines(&b, "", items)
 	return b.String()
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// priorityMain is where the kernel has its rule to the main table.
-const priorityMain = 32766
+// PriorityMain is where the kernel has its rule to the main table.
+const PriorityMain = 32766
 
 // noWays returns a line for each family where the kernel would drop packets of the probes
 // because no rule has a route for them, so that no rule of others is to blame: somebody took
@@ -28,13 +28,13 @@ func noWays(probes []Probe, ways []Way, policy map[bool]Policy) []string {
 				pods = append(pods, probe.Pods)
 			}
 			if probe.Main && probe.Inside {
-				inside = append(inside, fmt.Sprintf("the kernel has no way for %s%s: no rule has a route to %s; put the route of the node's subnet back (%s route)", probe.What, probe.where(), probe.To, ip))
+				inside = append(inside, fmt.Sprintf("the kernel has no way for what %s%s: no rule has a route to %s; put the route of the node's subnet back (%s route)", probe.What, probe.where(), probe.To, ip))
 			}
 		}
 		switch {
 		case len(pods) > 0 && !p.asksMain():
 			lines = append(lines, fmt.Sprintf("the kernel has no way for packets of %s: its rule priority %d from all lookup main is missing; put it back: %s rule add priority %[2]d lookup main",
-				strings.Join(pods, " and "), priorityMain, ip))
+				strings.Join(pods, " and "), PriorityMain, ip))
 		default:
 			// That there is no way out of the VPC may be meant so.
 			lines = append(lines, inside...)

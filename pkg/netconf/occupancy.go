@@ -73,7 +73,7 @@ func (o Occupancy) Unlinked(s *ipam.State) map[int]string {
 func (o Occupancy) LetGo(s *ipam.State) []netip.Addr {
 	still := o.Held(s)
 	var gone []netip.Addr
-	for _, a := range s.Holds() {
+	for _, a := range s.HeldAddresses() {
 		if _, held := still[a.Addr]; !held && a.Since <= o.At {
 			gone = append(gone, a.Addr)
 		}

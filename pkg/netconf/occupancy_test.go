@@ -140,7 +140,7 @@ func TestWhatWasReadBeforeAnAddressChangedHoldsNothing(t *testing.T) {
 func TestAnAddressIsLetGoWhenNothingHoldsItAnyMore(t *testing.T) {
 	s := heldPool()
 	third, fourth := s.Addresses[2].Addr, s.Addresses[3].Addr
-	s.Hold(map[netip.Addr]string{third: "a route", fourth: "a rule"}, 15*time.Second)
+	s.MarkHeld(map[netip.Addr]string{third: "a route", fourth: "a rule"}, 15*time.Second)
 	o := Occupancy{At: 20 * time.Second, Rules: []HostRule{{Priority: 1536, Addr: fourth, Table: 2}}}
 	if gone := o.LetGo(s); !slices.Equal(gone, []netip.Addr{third}) {
 		t.Errorf("let go %v, want %v", gone, third)

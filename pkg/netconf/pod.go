@@ -190,17 +190,17 @@ func (r Rule) IsForVPC() bool { return r.Priority == PrioritySource && r.To.IsVa
 func (p Pod) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "link %s address %s mtu %d peer %s address %s alias %q\n", p.HostDev, p.HostMAC, p.MTU, p.Dev, p.MAC, p.Alias)
-	lines(&b, "sysctl ", p.HostSysctls)
-	lines(&b, "route ", p.HostRoutes)
-	lines(&b, "rule ", p.HostRules)
-	lines(&b, "neigh ", p.HostNeighs)
-	lines(&b, "pod addr ", p.Addrs)
-	lines(&b, "pod route ", p.Routes)
-	lines(&b, "pod neigh ", p.Neighs)
+	writeLines(&b, "sysctl ", p.HostSysctls)
+	writeLines(&b, "route ", p.HostRoutes)
+	writeLines(&b, "rule ", p.HostRules)
+	writeLines(&b, "neigh ", p.HostNeighs)
+	writeLines(&b, "pod addr ", p.Addrs)
+	writeLines(&b, "pod route ", p.Routes)
+	writeLines(&b, "pod neigh ", p.Neighs)
 	return b.String()
 }
 
-func lines[T fmt.Stringer](b *strings.Builder, prefix string, items []T) {
+func writeLines[T fmt.Stringer](b *strings.Builder, prefix string, items []T) {
 	for _, item := range items {
 		b.WriteString(prefix + item.String() + "\n")
 	}

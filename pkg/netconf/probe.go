@@ -54,7 +54,7 @@ func Probes(s *ipam.State, links []string, rules map[bool][]PolicyRule) []Probe 
 		more = append(more, group[0].arrivals(s)...)
 		more = append(more, group[0].answers(s)...)
 	}
-	probes = append(append(probes, more...), selected(s, groups, rules)...)
+	probes = append(append(probes, more...), selectedProbes(s, groups, rules)...)
 	return slices.DeleteFunc(probes, func(p Probe) bool { return !p.To.IsValid() || !p.From.IsValid() })
 }
 

@@ -11,10 +11,10 @@ import (
 // for the way of one takes some microseconds.
 const mostSelecting = 256
 
-// selected returns packets that rules of others before ours select by more than what all
+// selectedProbes returns packets that rules of others before ours select by more than what all
 // packets of pods have: by destination, transport or ports. Which way those take no other
 // packet tells. Of each rule there are packets of and to pods of every ENI.
-func selected(s *ipam.State, groups [][]probedPod, rules map[bool][]PolicyRule) (probes []Probe) {
+func selectedProbes(s *ipam.State, groups [][]probedPod, rules map[bool][]PolicyRule) (probes []Probe) {
 	for _, v6 := range []bool{false, true} {
 		of := slices.DeleteFunc(slices.Clone(groups), func(g []probedPod) bool { return g[0].Addr.Is6() != v6 })
 		probes = append(probes, selectedBy(s, of, rules[v6])...)

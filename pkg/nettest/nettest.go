@@ -61,8 +61,7 @@ type Netns struct {
 	Path string
 }
 
-// NewNetns makes a named namespace that goes with the test. Its loopback is up,
-// as runtimes leave it.
+// NewNetns makes a named namespace that goes with the test.
 func NewNetns(t testing.TB, name string) Netns {
 	t.Helper()
 	Need(t)
@@ -71,9 +70,6 @@ func NewNetns(t testing.TB, name string) Netns {
 		t.Fatal(err)
 	}
 	t.Cleanup(ns.Delete)
-	if err := ns.Do(isolate.LoopbackUp); err != nil {
-		t.Fatal(err)
-	}
 	return ns
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/enipool/enipool/pkg/isolate"
+	"github.com/gofrs/flock"
 )
 
 // shared is "yes" in the environment of the processes that Share starts.
@@ -26,14 +27,14 @@ const shared = "ENIPOOL_NETTEST_SHARED"
 //
 // What the tests make in the repository's folder they make under a lock: see Once.
 func Share(m *testing.M, processes int) {
-	if os.Getenv(shared) == "" && os.Getenv(inside) == "" && all() {
-		os.Exit(share(processes))
+	if os.Getenv(shared) == "" && os.Getenv(inside) == "" && runsAllTests() {
+		os.Exit(shareTests(processes))
 	}
 	Main(m)
 }
 
-// all tells whether all tests of the package are to run, and nothing else.
-func all() bool {
+// runsAllTests tells whether all tests of the package are to run, and nothing else.
+func runsAllTests() bool {
 	flag.Parse()
 	all := true
 	flag.Visit(func(f *flag.Flag) {
@@ -42,9 +43,9 @@ func all() bool {
 	return all
 }
 
-// share lets the processes run the tests, those that follow each other in different ones,
+// shareTests lets the processes run the tests, those that follow each other in different ones,
 // and shows what they say one after the other.
-func share(processes int) (code int) {
+func shareTests(processes int) (code int) {
 	list, err := again("-test.list=.")
 	names := strings.Fields(string(list))
 	if err != nil || len(names) == 0 {
@@ -98,13 +99,10 @@ func Once(lock string, fn func() error) error {
 	if err := os.MkdirAll(filepath.Dir(lock), 0o755); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return err
+	l := flock.New(lock)
+	if err := l.Lock(); err != nil {
+		return fmt.Errorf("lock %s: %w", lock, err)
 	}
-	defer f.Close() // which unlocks it
-	if err := flock(f, syscall.LOCK_EX); err != nil {
-		return err
-	}
+	defer l.Close() // which unlocks it
 	return fn()
 }

@@ -25,7 +25,7 @@ func TestLoadingAnInventoryKeepsTheBlocksOfTheAgent(t *testing.T) {
 		old    *ipam.State
 		v4, v6 int
 	}{{"none", nil, 0, 0}, {"the agent's", old, 28, 80}} {
-		next, err := merge(tt.old, want, netconf.Occupancy{})
+		next, err := mergeState(tt.old, want, netconf.Occupancy{})
 		if err != nil {
 			t.Fatal(err)
 		}

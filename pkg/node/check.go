@@ -115,7 +115,7 @@ func (n Node) findEverywhere(ctx context.Context, h *host.Host) ([]finding, erro
 		found = slices.Concat(plainFindings([]string{"must fix: " + wrong}), found)
 	}
 	more, err := n.checkOwners(h, &book)
-	return slices.Concat(found, plainFindings(blocked), plainFindings(prefix("must fix: ", misrouted)), plainFindings(held), plainFindings(ports), more, checkLinks(pods, &book)), err
+	return slices.Concat(found, plainFindings(blocked), plainFindings(prefixLines("must fix: ", misrouted)), plainFindings(held), plainFindings(ports), more, checkLinks(pods, &book)), err
 }
 
 // checkKernel compares what the kernel holds for the node, without the ENIs with the ids.
@@ -191,7 +191,7 @@ func (n Node) remedy(todo string) string {
 	return "; " + todo
 }
 
-func prefix(p string, lines []string) []string {
+func prefixLines(p string, lines []string) []string {
 	for i := range lines {
 		lines[i] = p + lines[i]
 	}

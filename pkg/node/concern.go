@@ -123,10 +123,10 @@ func judgeRule(e events.Event) (concern, string) {
 	addr, single := e.Addr()
 	switch {
 	case !isOurs(e):
-		// One that comes before the last of ours may divert all pods. Those behind it and
-		// those about a single address, of which other plugins have one for each pod, are left
-		// to the next comparison.
-		return only(e.Priority < netconf.PrioritySource && !single && !(e.To.IsValid() && e.To.IsSingleIP())), ""
+		// One up to the kernel's own to the main table may divert all pods: behind ours those of ENI 0
+		// and what is SNATed. Those about a single address, of which other plugins have one for each
+		// pod, are left to the next comparison.
+		return only(e.Priority <= netconf.PriorityMain && !single && !(e.To.IsValid() && e.To.IsSingleIP())), ""
 	case e.Priority == netconf.PrioritySource && single && e.Gone:
 		return suspect, addr.String()
 	case e.Priority == netconf.PrioritySource && single:

@@ -86,7 +86,9 @@ func TestWhatAChangeMeans(t *testing.T) {
 		"ENI's rule gone":  {event: events.Event{Kind: events.Rule, Priority: netconf.PriorityPrimary, Prefix: host, Protocol: netconf.Protocol, Gone: true}, want: fault},
 		"pod's rule":       {event: events.Event{Kind: events.Rule, Priority: netconf.PrioritySource, Prefix: pod, Protocol: netconf.Protocol}, want: restored, of: "10.0.0.9"},
 		"pod's rule gone":  {event: events.Event{Kind: events.Rule, Priority: netconf.PrioritySource, Prefix: pod, Protocol: netconf.Protocol, Gone: true}, want: suspect, of: "10.0.0.9"},
-		"another's gone":   {event: events.Event{Kind: events.Rule, Priority: 1600, Protocol: 4, Gone: true}},
+		"another's gone":   {event: events.Event{Kind: events.Rule, Priority: 1600, Protocol: 4, Gone: true}, want: fault},
+		"the main table's": {event: events.Event{Kind: events.Rule, Priority: netconf.PriorityMain, Protocol: 2, Gone: true}, want: fault},
+		"behind the main":  {event: events.Event{Kind: events.Rule, Priority: 32767, Protocol: 2}},
 		"others' before":   {event: events.Event{Kind: events.Rule, Priority: 511, Protocol: 4}, want: fault},
 		"it is gone again": {event: events.Event{Kind: events.Rule, Priority: 511, Protocol: 4, Gone: true}, want: fault},
 		"of one source":    {event: events.Event{Kind: events.Rule, Priority: 511, Prefix: pod, Protocol: 3}},
@@ -94,7 +96,7 @@ func TestWhatAChangeMeans(t *testing.T) {
 		"of one pod":       {event: events.Event{Kind: events.Rule, Priority: 512, Prefix: pod, Protocol: 3}},
 		"others' between":  {event: events.Event{Kind: events.Rule, Priority: 1000, Prefix: net, Protocol: 3}, want: fault},
 		"before the last":  {event: events.Event{Kind: events.Rule, Priority: netconf.PrioritySource - 1, Protocol: 3}, want: fault},
-		"others' behind":   {event: events.Event{Kind: events.Rule, Priority: netconf.PrioritySource, Protocol: 3}},
+		"others' behind":   {event: events.Event{Kind: events.Rule, Priority: netconf.PrioritySource, Protocol: 3}, want: fault},
 		"pod's neighbour":  {event: events.Event{Kind: events.Neighbour, Link: 7, Prefix: pod, Permanent: true}, want: restored, of: "10.0.0.9"},
 		"it is gone":       {event: events.Event{Kind: events.Neighbour, Link: 7, Prefix: pod, Gone: true}, want: suspect, of: "10.0.0.9"},
 		"ENI's neighbour":  {event: events.Event{Kind: events.Neighbour, Link: 3, Prefix: host, Gone: true}},
@@ -165,14 +167,15 @@ func FuzzConcern(f *testing.F) {
 	})
 }
 
-// isMadeElsewhere tells whether a route or rule was made that pods' packets pass by:
-// behind our rules, and in no table of ours nor the node's own.
+// isMadeElsewhere tells whether a route or rule was made that takes no pod's packets elsewhere:
+// a rule of ours, one behind the kernel's own to the main table, or a route in a table that
+// is neither ours nor the main one.
 func isMadeElsewhere(e events.Event) bool {
 	switch {
 	case e.Gone || e.Replaced:
 		return false
 	case e.Kind == events.Rule:
-		return e.Priority >= netconf.PrioritySource
+		return isOurs(e) || e.Priority > netconf.PriorityMain
 	}
 	return e.Kind == events.Route && !testLinks.tables[e.Table] && e.Table != netconf.MainTable
 }

@@ -30,7 +30,7 @@ func TestLoadingOverADamagedRecordFreesNothingAtOnce(t *testing.T) {
 	} {
 		old := want.Clone()
 		old.Addresses, old.Damaged = nil, tt.damaged
-		next, err := merge(old, want, netconf.Occupancy{At: time.Minute})
+		next, err := mergeState(old, want, netconf.Occupancy{At: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func TestCheckTellsNothingOfWhatIsUnderWay(t *testing.T) {
 			run := func(words string) { nettest.Run(t, "sh", "-c", strings.ReplaceAll(words, "DEV", dev)) }
 			run(tt.begun)
 			release := func() {
-				err := n.Cache.Update(t.Context(), func(s *ipam.State) error { s.ReleaseIf(func(eni.Address) bool { return true }, time.Hour); return nil })
+				err := n.Cache.Update(t.Context(), func(s *ipam.State) error { s.FreeIf(func(eni.Address) bool { return true }, time.Hour); return nil })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -86,7 +86,7 @@ func TestCheckTellsNothingOfWhatIsUnderWay(t *testing.T) {
 func TestAPodOfARebuiltCacheWhoseNamespaceIsGoneIsTold(t *testing.T) {
 	n, dev := withPod(t)
 	err := n.Cache.Update(t.Context(), func(s *ipam.State) error {
-		s.ReleaseIf(func(eni.Address) bool { return true }, 0)
+		s.FreeIf(func(eni.Address) bool { return true }, 0)
 		return nil
 	})
 	if err != nil {

@@ -31,5 +31,5 @@ func (n Node) Blocked(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	d, err := firewall.FindDamage(ctx, ways)
-	return slices.Concat(prefix("pods are cut off: ", d.Blocked), prefix("pods' addresses are changed: ", d.Translated)), err
+	return slices.Concat(prefixLines("pods are cut off: ", d.Blocked), prefixLines("pods' addresses are changed: ", d.Translated)), err
 }

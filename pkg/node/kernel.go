@@ -22,7 +22,7 @@ func (n Node) Grow(ctx context.Context, next *ipam.State) ([]string, error) {
 		return nil, err
 	}
 	// For an ENI that lost its link the kernel can hold nothing. The others go on.
-	next = without(next, missing)
+	next = withoutENIs(next, missing)
 	var old *ipam.State
 	_ = n.Cache.View(ctx, func(s *ipam.State) error { old = s; return nil }) // without a book all is new
 	lines, err := n.apply(ctx, fixed(next), change{addOnly: true, fresh: newToSNAT(old, next), watch: n.Watch})
@@ -43,7 +43,7 @@ func (n Node) Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]s
 	}
 	var all netconf.Node
 	err := n.Cache.View(ctx, func(s *ipam.State) error {
-		all = netconf.NewNode(&ipam.State{Settings: s.Settings, ENIs: slices.Concat(s.ENIs, missing(obsolete.ENIs, s.ENIs))})
+		all = netconf.NewNode(&ipam.State{Settings: s.Settings, ENIs: slices.Concat(s.ENIs, missingENIs(obsolete.ENIs, s.ENIs))})
 		return nil
 	})
 	if err != nil {
@@ -56,7 +56,7 @@ func (n Node) Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]s
 // leaving is the view of the book without the ENIs with the ids and their addresses.
 func (n Node) leaving(ids []string) view {
 	return func(ctx context.Context, fn func(*ipam.State) error) error {
-		return n.Cache.View(ctx, func(s *ipam.State) error { return fn(without(s, ids)) })
+		return n.Cache.View(ctx, func(s *ipam.State) error { return fn(withoutENIs(s, ids)) })
 	}
 }
 
@@ -73,8 +73,8 @@ func (n Node) sound(book view) view {
 	}
 }
 
-// without returns the book without the ENIs and their addresses.
-func without(s *ipam.State, leaving []string) *ipam.State {
+// withoutENIs returns the book without the ENIs and their addresses.
+func withoutENIs(s *ipam.State, leaving []string) *ipam.State {
 	if len(leaving) == 0 {
 		return s
 	}
@@ -88,8 +88,8 @@ func without(s *ipam.State, leaving []string) *ipam.State {
 	return c
 }
 
-// missing returns those of list whose device is none of have's.
-func missing(list, have []eni.Interface) []eni.Interface {
+// missingENIs returns those of list whose device is none of have's.
+func missingENIs(list, have []eni.Interface) []eni.Interface {
 	return slices.DeleteFunc(slices.Clone(list), func(nic eni.Interface) bool {
 		return slices.ContainsFunc(have, func(h eni.Interface) bool { return h.Device == nic.Device })
 	})

@@ -75,7 +75,7 @@ func TestSyncForgetsWhatIsLeavingAndKeepsTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := n.Cache.Update(t.Context(), func(s *ipam.State) error {
-		s.Drain([]netip.Addr{netip.MustParseAddr("10.0.0.21"), netip.MustParseAddr("10.0.0.31")}, time.Hour)
+		s.StartRelease([]netip.Addr{netip.MustParseAddr("10.0.0.21"), netip.MustParseAddr("10.0.0.31")}, time.Hour)
 		return nil
 	})
 	if err != nil {

@@ -161,7 +161,7 @@ func TestAfterTheRemovalNobodyGetsAnAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := n.Cache.Update(t.Context(), func(s *ipam.State) error {
-		_, err := s.Assign(eni.Owner{Key: eni.Key{Network: "pods", Container: "late", IfName: "eth0"}}, "", time.Hour)
+		_, err := s.AssignPod(eni.Owner{Key: eni.Key{Network: "pods", Container: "late", IfName: "eth0"}}, "", time.Hour)
 		return err
 	})
 	if none := (*ipam.Exhausted)(nil); !errors.As(err, &none) || none.Total > 0 {

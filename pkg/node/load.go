@@ -30,7 +30,7 @@ func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	merge := func(old *ipam.State) (*ipam.State, error) { return merge(old, want, o) }
+	merge := func(old *ipam.State) (*ipam.State, error) { return mergeState(old, want, o) }
 	var old *ipam.State
 	err = n.Cache.View(ctx, func(s *ipam.State) error { old = s; return nil })
 	if err != nil && !nodecache.Unusable(err) {
@@ -91,9 +91,9 @@ func (n Node) complete(inv inventory.Inventory) (ipam.State, error) {
 	return s, nil
 }
 
-// merge makes the new book: of the inventory, of what the old one says, and of what the
+// mergeState makes the new book: of the inventory, of what the old one says, and of what the
 // kernel shows to be whose.
-func merge(old *ipam.State, want ipam.State, o netconf.Occupancy) (*ipam.State, error) {
+func mergeState(old *ipam.State, want ipam.State, o netconf.Occupancy) (*ipam.State, error) {
 	if old != nil { // an inventory does not know them
 		want.Settings.V4Block, want.Settings.V6Block = old.Settings.V4Block, old.Settings.V6Block
 	}
@@ -104,8 +104,8 @@ func merge(old *ipam.State, want ipam.State, o netconf.Occupancy) (*ipam.State, 
 		return nil, err
 	}
 	next.Distrust(old, o.At)
-	next.Unhold(o.LetGo(next), o.At)
-	next.Hold(o.Held(next), o.At)
+	next.CoolHeld(o.LetGo(next), o.At)
+	next.MarkHeld(o.Held(next), o.At)
 	return next, nil
 }
 
@@ -172,11 +172,11 @@ func difference[T any](what string, old, next []T, name func(T) string) []string
 // describeHeld returns a line for each address that others hold in one book only.
 func describeHeld(old, next *ipam.State) []string {
 	was := map[netip.Addr]string{}
-	for _, a := range old.Holds() {
+	for _, a := range old.HeldAddresses() {
 		was[a.Addr] = a.HeldBy
 	}
 	var lines []string
-	for _, a := range next.Holds() {
+	for _, a := range next.HeldAddresses() {
 		if by, held := was[a.Addr]; !held || by != a.HeldBy {
 			lines = append(lines, ipam.HeldLine(a))
 		}

@@ -34,7 +34,7 @@ func (e *extras) restoreLoopback(h *host.Host) (lines []string, err error) {
 		case failed != nil:
 			err = errors.Join(err, fmt.Errorf("host ports of pod %s: %w", r.Pod, failed))
 		default:
-			lines = append(lines, prefix("host ports of pod "+r.Pod+": ", wrong)...)
+			lines = append(lines, prefixLines("host ports of pod "+r.Pod+": ", wrong)...)
 		}
 	}
 	return lines, err

@@ -40,7 +40,7 @@ func (n Node) Misrouted(ctx context.Context) ([]string, error) {
 			lines = netconf.Misrouted(others, wantedNode(s, v6))
 		}
 		if !v6 {
-			s = without6(s)
+			s = withoutIPv6(s)
 		}
 		probes = netconf.Probes(s, links, rules)
 		return nil

@@ -139,7 +139,7 @@ func diff(ctx context.Context, h *host.Host, book view, obsolete netconf.Node) (
 	err = book(ctx, func(s *ipam.State) error {
 		add, remove = netconf.Diff(have, wantedNode(s, v6), obsolete)
 		if !v6 {
-			s = without6(s)
+			s = withoutIPv6(s)
 		}
 		fw = netconf.NewFirewall(s)
 		return nil
@@ -153,7 +153,7 @@ func wantedNode(s *ipam.State, v6 bool) netconf.Node {
 	if v6 {
 		return netconf.NewNode(s)
 	}
-	n := netconf.NewNode(without6(s))
+	n := netconf.NewNode(withoutIPv6(s))
 	for i := range n.Pods {
 		// What switches IPv6 off for a pod's link has nothing to switch off.
 		n.Pods[i].HostSysctls = slices.DeleteFunc(n.Pods[i].HostSysctls, func(s netconf.Sysctl) bool { return strings.HasPrefix(s.Key, "net/ipv6/") })
@@ -161,8 +161,8 @@ func wantedNode(s *ipam.State, v6 bool) netconf.Node {
 	return n
 }
 
-// without6 returns the book without its IPv6 side.
-func without6(s *ipam.State) *ipam.State {
+// withoutIPv6 returns the book without its IPv6 side.
+func withoutIPv6(s *ipam.State) *ipam.State {
 	c := s.Clone()
 	for i := range c.ENIs {
 		c.ENIs[i].V6 = eni.Net{}

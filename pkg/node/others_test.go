@@ -110,7 +110,7 @@ func TestAFloodOfOthersRoutesCostsNoMoreThanTwoLooksASecond(t *testing.T) {
 // The kernel does announce all that this rests on.
 func TestTheKernelAnnouncesWhatOthersTakeAndLetGo(t *testing.T) {
 	n, book := newNode(t, 2)
-	book.Hold(map[netip.Addr]string{book.Addresses[1].Addr: "a pod"}, 0)
+	book.MarkHeld(map[netip.Addr]string{book.Addresses[1].Addr: "a pod"}, 0)
 	free, held := book.Addresses[0].Addr, book.Addresses[1].Addr
 	n.put(t, book)
 	o := NewOthers(n.Cache.View)

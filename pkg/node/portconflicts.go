@@ -52,7 +52,7 @@ func (n Node) PortConflicts(ctx context.Context) ([]string, error) {
 	for _, r := range records {
 		ports := held[r.Key]
 		more := append(claims.Lines(ports), netconf.Rivals(ports, others)...)
-		lines = append(lines, prefix(fmt.Sprintf("host port of pod %s: ", r.Pod), more)...)
+		lines = append(lines, prefixLines(fmt.Sprintf("host port of pod %s: ", r.Pod), more)...)
 	}
 	return lines, nil
 }

@@ -145,15 +145,15 @@ func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netc
 // fill adds to the firewall what the book does not say.
 func (e *extras) fill(fw *netconf.Firewall, h *host.Host) (err error) {
 	fw.Ports = e.ports()
-	if fw.Services, err = services(h); err != nil {
+	if fw.Services, err = serviceAddrs(h); err != nil {
 		return err
 	}
 	fw.DropSpoofed4, err = h.HasAddressedPodLink()
 	return err
 }
 
-// services returns the addresses of services that stand on the node, sorted.
-func services(h *host.Host) ([]netip.Addr, error) {
+// serviceAddrs returns the addresses of services that stand on the node, sorted.
+func serviceAddrs(h *host.Host) ([]netip.Addr, error) {
 	list, err := h.Services()
 	slices.SortFunc(list, netip.Addr.Compare)
 	return slices.Compact(list), err
@@ -166,7 +166,7 @@ func (e *extras) restoreLimits(h *host.Host) ([]string, error) {
 	var errs []error
 	for _, r := range e.records {
 		restored, err := h.RestoreLimits(limitOf(r))
-		lines = append(lines, prefix("limit "+r.Pod+": ", restored)...)
+		lines = append(lines, prefixLines("limit "+r.Pod+": ", restored)...)
 		if err != nil {
 			errs = append(errs, &netconf.LimitError{Pod: r.Pod, Err: err})
 		}

@@ -27,13 +27,13 @@ func BenchmarkPickAndCommit(b *testing.B) {
 			for b.Loop() {
 				// The two updates cost the same: read all, write one line.
 				err := c.For(owner.Key).Update(ctx, func(s *ipam.State) (err error) {
-					lease, err = s.Assign(owner, "", SinceBoot())
+					lease, err = s.AssignPod(owner, "", SinceBoot())
 					return err
 				})
 				if err != nil {
 					b.Fatal(err)
 				}
-				err = c.For(owner.Key).Update(ctx, func(s *ipam.State) error { s.Undo(lease); return nil })
+				err = c.For(owner.Key).Update(ctx, func(s *ipam.State) error { s.UndoLease(lease); return nil })
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -43,7 +43,7 @@ func BenchmarkPickAndCommit(b *testing.B) {
 	}
 }
 
-// fullBook returns a book of n addresses on one ENI, all used but the last.
+// fullBook returns a node state of n addresses on one ENI, all used but the last.
 func fullBook(n int) *ipam.State {
 	s := &ipam.State{
 		Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, CoolDown: 30 * time.Second, Families: []eni.Family{eni.IPv4}},

@@ -1,4 +1,4 @@
-// Package nodecache keeps the book of one node in one small file that a person
+// Package nodecache keeps the node state of one node in one small file that a person
 // can read with cat and grep: a head, the node's settings, a line an ENI and a
 // line an address, all of the same width and each with a checksum. DESIGN.md
 // beside this file says why it looks the way it does.
@@ -34,7 +34,7 @@ type Cache struct {
 	only *eni.Key // see For
 }
 
-// For returns the handle for one attachment. In the book that its View and Update hand
+// For returns the handle for one attachment. In the node state that its View and Update hand
 // out the addresses that others use are missing, and of damage it sees only that among
 // the rest. On a node with thousands of addresses it is several times faster.
 func (c Cache) For(k eni.Key) Cache {
@@ -42,7 +42,7 @@ func (c Cache) For(k eni.Key) Cache {
 	return c
 }
 
-// View reads the book under a shared lock and hands it to fn. Errors:
+// View reads the node state under a shared lock and hands it to fn. Errors:
 // ErrMissing, ErrDamaged, ErrVersion, ErrBoot, *filelock.BusyError and those of reading.
 func (c Cache) View(ctx context.Context, fn func(*ipam.State) error) error {
 	return c.locked(ctx, false, func() error {
@@ -54,7 +54,7 @@ func (c Cache) View(ctx context.Context, fn func(*ipam.State) error) error {
 	})
 }
 
-// Update reads the book under the exclusive lock, lets fn change it through its
+// Update reads the node state under the exclusive lock, lets fn change it through its
 // moves, and writes just the lines that changed, each by one pwrite. If fn
 // returns an error nothing is written. Errors are View's and those of writing.
 func (c Cache) Update(ctx context.Context, fn func(*ipam.State) error) error {
@@ -71,11 +71,11 @@ func (c Cache) Update(ctx context.Context, fn func(*ipam.State) error) error {
 		if err := fn(&s.State); err != nil {
 			return err
 		}
-		return c.unwritable(s.writeTouched(f))
+		return s.writeTouched(c, f)
 	})
 }
 
-func (s *snapshot) writeTouched(f *file) error {
+func (s *snapshot) writeTouched(c Cache, f *file) error {
 	if len(s.Addresses) != len(s.lines) {
 		return errors.New("update node cache: the layout changed; that needs Replace")
 	}
@@ -92,14 +92,14 @@ func (s *snapshot) writeTouched(f *file) error {
 	}
 	for i, at := range touched {
 		if _, err := f.WriteAt(lines[i], int64(s.lines[at])*lineSize); err != nil {
-			return fmt.Errorf("write node cache: %w", err)
+			return c.unwritable("write", err)
 		}
 	}
 	return nil
 }
 
 // Replace writes a whole new book by temporary file and rename. renew gets the
-// old one, or a nil book and the reason it can't be read, and returns the new
+// old one, or a nil state and the reason it can't be read, and returns the new
 // one, which must pass its own Check. One that still has damaged records it does not write:
 // nobody would be told of them, and their addresses would come back as new ones. The
 // folder is made if it is missing.
@@ -143,7 +143,7 @@ func (c Cache) rename(file []byte) (err error) {
 	defer func() {
 		if err != nil {
 			os.Remove(tmp)
-			err = c.unwritable(fmt.Errorf("write node cache: %w", err))
+			err = c.unwritable("write", err)
 		}
 	}()
 	// A leftover of a killed writer may have other rights: start from nothing.
@@ -223,7 +223,7 @@ func (c Cache) explain(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("open node cache: %w; it is root's alone", err)
 	}
-	return c.unwritable(fmt.Errorf("open node cache: %w", err))
+	return c.unwritable("open", err)
 }
 
 // BootID returns the kernel's name of the present boot.
@@ -240,7 +240,7 @@ func BootID() (string, error) {
 	return string(id), nil
 }
 
-// SinceBoot is the clock of the book: it never jumps and never runs backwards,
+// SinceBoot is the clock of the node state: it never jumps and never runs backwards,
 // and all processes of a boot agree on it.
 func SinceBoot() time.Duration {
 	var ts unix.Timespec

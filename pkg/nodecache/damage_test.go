@@ -148,7 +148,7 @@ func TestLinesThatStandElsewhereAreDamaged(t *testing.T) {
 func TestALineHalfWrittenIsSetAside(t *testing.T) {
 	before := mustEncode(t, small())
 	after := small()
-	after.Release(key("web"), 5000*time.Second)
+	after.Free(key("web"), 5000*time.Second)
 	line := mustEncode(t, after)
 	first := len(before)/lineSize - len(after.Addresses)
 	for cut := 1; cut < lineSize; cut++ {
@@ -212,8 +212,8 @@ func TestAChangeBesideDamagedLinesHitsItsOwnLine(t *testing.T) {
 		if err != nil || !slices.Equal(got, []int{want}) {
 			t.Errorf("%b: picked %s, %v; lines %v changed, want %d", broken, addr, err, got, want)
 		}
-		if s := get(t, c); len(s.Find(key("new"))) != 1 {
-			t.Errorf("%b: the new owner is not in the book", broken)
+		if s := get(t, c); len(s.OwnedBy(key("new"))) != 1 {
+			t.Errorf("%b: the new owner is not in the node state", broken)
 		}
 	}
 }

@@ -38,14 +38,14 @@ func TestUpdateChangesNothingButTheTouchedLines(t *testing.T) {
 		lines  []int
 	}{
 		{"look", func(*ipam.State) error { return nil }, nil},
-		{"assign", func(s *ipam.State) error { _, err := s.Assign(owner("new"), "", SinceBoot()); return err }, []int{15}},
+		{"assign", func(s *ipam.State) error { _, err := s.AssignPod(owner("new"), "", SinceBoot()); return err }, []int{15}},
 		{"release two", func(s *ipam.State) error {
-			s.ReleaseIf(func(a eni.Address) bool { return a.Owner.Pod != "new" }, SinceBoot())
+			s.FreeIf(func(a eni.Address) bool { return a.Owner.Pod != "new" }, SinceBoot())
 			return nil
 		}, []int{13, 16}},
 		{"assign and undo", func(s *ipam.State) error {
-			l, err := s.Assign(owner("again"), "", SinceBoot())
-			s.Undo(l)
+			l, err := s.AssignPod(owner("again"), "", SinceBoot())
+			s.UndoLease(l)
 			return err
 		}, nil},
 	} {
@@ -67,7 +67,7 @@ func TestAnUpdateThatFailsWritesNothing(t *testing.T) {
 	c := newCache(t, small())
 	before, mine := bytesOf(t, c.Path), errors.New("mine")
 	err := c.Update(t.Context(), func(s *ipam.State) error {
-		s.Release(key("web"), SinceBoot())
+		s.Free(key("web"), SinceBoot())
 		return mine
 	})
 	if err != mine {
@@ -90,7 +90,7 @@ func TestReplaceMakesANewFileOfTheNextGeneration(t *testing.T) {
 	defer old.Close()
 	err = c.Replace(t.Context(), func(was *ipam.State, err error) (*ipam.State, error) {
 		if diff := diff(small(), was); diff != "" {
-			t.Errorf("the old book: %s", diff)
+			t.Errorf("the old state: %s", diff)
 		}
 		return next, err
 	})
@@ -131,7 +131,7 @@ func TestReplaceRefusesABookThatContradictsItself(t *testing.T) {
 		s.Addresses[1].Addr = s.Addresses[0].Addr
 		return s, nil
 	})
-	want := "refuse to write a node cache that contradicts itself: address 10.0.0.11: stands in the book twice"
+	want := "refuse to write a node cache that contradicts itself: address 10.0.0.11: is in the node state twice"
 	if diff := cmp.Diff(want, fmt.Sprint(err)); diff != "" {
 		t.Error(diff)
 	}
@@ -161,7 +161,7 @@ func TestReplaceTellsWhyTheOldBookIsUnusable(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCache(t, small())
 			tt.spoil(t, c.Path)
-			fn := func(*ipam.State) error { t.Error("a book was handed out"); return nil }
+			fn := func(*ipam.State) error { t.Error("a node state was handed out"); return nil }
 			if err := c.View(t.Context(), fn); !errors.Is(err, tt.want) || !Unusable(err) {
 				t.Errorf("View: %v", err)
 			}
@@ -209,7 +209,7 @@ func TestAFolderInPlaceOfTheFileIsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, call := range map[string]func(context.Context, func(*ipam.State) error) error{"View": c.View, "Update": c.Update} {
-		err := call(t.Context(), func(*ipam.State) error { t.Error("a book was handed out"); return nil })
+		err := call(t.Context(), func(*ipam.State) error { t.Error("a node state was handed out"); return nil })
 		if !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -332,11 +332,11 @@ func TestAReadOnlyFolder(t *testing.T) {
 		err  error
 		want string
 	}{
-		{c.Update(t.Context(), func(*ipam.State) error { t.Error("a book to change was handed out"); return nil }),
-			"node cache can't be written: open node cache: open DIR/node.cache: read-only file system" + readOnly},
-		{c.Replace(t.Context(), replace), "node cache can't be written: write node cache: remove DIR/node.cache.new: read-only file system" + readOnly},
-		{fresh.View(t.Context(), func(*ipam.State) error { return nil }), "node cache can't be written: lock node cache: open DIR/other.cache.lock: read-only file system" + readOnly},
-		{fresh.Replace(t.Context(), replace), "node cache can't be written: lock node cache: open DIR/other.cache.lock: read-only file system" + readOnly},
+		{c.Update(t.Context(), func(*ipam.State) error { t.Error("a node state to change was handed out"); return nil }),
+			"node cache can't be written: open DIR/node.cache: read-only file system" + readOnly},
+		{c.Replace(t.Context(), replace), "node cache can't be written: remove DIR/node.cache.new: read-only file system" + readOnly},
+		{fresh.View(t.Context(), func(*ipam.State) error { return nil }), "node cache can't be written: open DIR/other.cache.lock: read-only file system" + readOnly},
+		{fresh.Replace(t.Context(), replace), "node cache can't be written: open DIR/other.cache.lock: read-only file system" + readOnly},
 	} {
 		if !errors.Is(tt.err, unix.EROFS) || Unusable(tt.err) {
 			t.Errorf("got %v", tt.err)
@@ -359,7 +359,7 @@ func TestAFullDiskStopsReplaceAndNotUpdate(t *testing.T) {
 	if !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("got %v", err)
 	}
-	want := "node cache can't be written: write node cache: write DIR/node.cache.new: no space left on device; file system tmpfs at DIR is full: free space there (df DIR)"
+	want := "node cache can't be written: write DIR/node.cache.new: no space left on device; file system tmpfs at DIR is full: free space there (df DIR)"
 	if diff := cmp.Diff(want, strings.ReplaceAll(fmt.Sprint(err), dir, "DIR")); diff != "" {
 		t.Error(diff)
 	}
@@ -372,7 +372,7 @@ func TestAFullDiskStopsReplaceAndNotUpdate(t *testing.T) {
 		t.Fatalf("the disk is not full: %v", err)
 	}
 	addr, err := pick(c, "new")
-	if err != nil || get(t, c).Find(key("new"))[0].Addr != addr {
+	if err != nil || get(t, c).OwnedBy(key("new"))[0].Addr != addr {
 		t.Errorf("picked %s, %v", addr, err)
 	}
 }
@@ -400,10 +400,10 @@ func TestUpdateForOneDoesWhatUpdateDoes(t *testing.T) {
 		o := eni.Owner{Key: k, Pod: "pod"}
 		now := SinceBoot()
 		move := rapid.SampledFrom([]func(*ipam.State) error{
-			func(s *ipam.State) error { _, err := s.Assign(o, "", now); return err },
-			func(s *ipam.State) error { _, err := s.Assign(o, "eth1", now); return err },
-			func(s *ipam.State) error { s.Release(k, now); return nil },
-			func(s *ipam.State) error { l, err := s.Assign(o, "", now); s.Undo(l); return err },
+			func(s *ipam.State) error { _, err := s.AssignPod(o, "", now); return err },
+			func(s *ipam.State) error { _, err := s.AssignPod(o, "eth1", now); return err },
+			func(s *ipam.State) error { s.Free(k, now); return nil },
+			func(s *ipam.State) error { l, err := s.AssignPod(o, "", now); s.UndoLease(l); return err },
 		}).Draw(rt, "move")
 
 		one, other := Cache{Path: filepath.Join(dir, "one")}, Cache{Path: filepath.Join(dir, "other")}

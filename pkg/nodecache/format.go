@@ -45,10 +45,10 @@ type snapshot struct {
 	lines      []int // line number of each of State.Addresses
 }
 
-// sum covers a line's text and its place, so that a line copied or moved within
+// lineSum covers a line's text and its place, so that a line copied or moved within
 // the file is as damaged as a changed one. Of the CRCs with hardware support this
 // is the one whose tables are made in no time: a plugin makes them at each start.
-func sum(text []byte, line int) uint32 {
+func lineSum(text []byte, line int) uint32 {
 	return crc32.Update(uint32(line), crc32.IEEETable, text)
 }
 
@@ -60,7 +60,7 @@ func appendLine(file []byte, text string, n int) []byte {
 		file = append(file, ' ')
 	}
 	file = append(file, ' ')
-	file = hex.AppendEncode(file, binary.BigEndian.AppendUint32(nil, sum(file[start:start+textSize], n)))
+	file = hex.AppendEncode(file, binary.BigEndian.AppendUint32(nil, lineSum(file[start:start+textSize], n)))
 	return append(file, '\n')
 }
 
@@ -69,7 +69,7 @@ func textOf(line []byte) string { return string(bytes.TrimRight(line[:textSize],
 
 // intact tells whether line n of the file is as it was written.
 func intact(line []byte, n int) bool {
-	want := sum(line[:textSize], n)
+	want := lineSum(line[:textSize], n)
 	if line[textSize] != ' ' || line[lineSize-1] != '\n' {
 		return false
 	}

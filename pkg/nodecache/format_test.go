@@ -232,8 +232,8 @@ func TestAnOwnerThatDoesNotFitIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 			c := newCache(t, small())
 			before := bytesOf(t, c.Path)
 			err := c.Update(t.Context(), func(s *ipam.State) error {
-				s.Release(key("web"), SinceBoot()) // a line that fits, before the one that doesn't
-				_, err := s.Assign(tt.owner, "", SinceBoot())
+				s.Free(key("web"), SinceBoot()) // a line that fits, before the one that doesn't
+				_, err := s.AssignPod(tt.owner, "", SinceBoot())
 				return err
 			})
 			want := fmt.Sprintf("owner does not fit a line of the node cache: network, container id and namespace path have %d bytes together",
@@ -279,8 +279,8 @@ func TestABookOfManyAddressesReadsBack(t *testing.T) {
 	}
 }
 
-// A book of a release that had no table for pods' routes says nothing of one, and a
-// program that does not know the setting goes on reading a book that has it.
+// A node state of a release that had no table for pods' routes says nothing of one, and a
+// program that does not know the setting goes on reading a node state that has it.
 func TestBlocksReadBackAndAreNoneWhereTheyAreNotNamed(t *testing.T) {
 	want := small()
 	want.Settings.V4Block, want.Settings.V6Block = 28, 80
@@ -298,7 +298,7 @@ func TestBlocksReadBackAndAreNoneWhereTheyAreNotNamed(t *testing.T) {
 		t.Error(d)
 	}
 	if strings.Contains(string(mustEncode(t, small())), "Block") {
-		t.Error("a book without blocks names some")
+		t.Error("a node state without blocks names some")
 	}
 }
 
@@ -319,7 +319,7 @@ func TestRangesForPodsReadBack(t *testing.T) {
 	}
 }
 
-// The line of an ENI has room for some twenty; a subnet may have hundreds, and a book that passes
+// The line of an ENI has room for some twenty; a subnet may have hundreds, and a node state that passes
 // its Check has to fit.
 func TestManyRangesForPodsReadBack(t *testing.T) {
 	for _, count := range []int{1, 10, 20, 40, 170} {

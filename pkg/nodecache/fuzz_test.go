@@ -30,7 +30,7 @@ func texts(file []byte) string {
 	return b.String()
 }
 
-// FuzzDecode: no file makes it panic, and the book of a file that makes sense is
+// FuzzDecode: no file makes it panic, and the node state of a file that makes sense is
 // the same when it has been written and read once more.
 func FuzzDecode(f *testing.F) {
 	f.Add(texts(mustEncode(f, small())))
@@ -40,7 +40,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, err := decodeBytes([]byte(text)); err == nil && text == "" {
-			t.Error("an empty file is a book")
+			t.Error("an empty file is a node state")
 		}
 		s, err := decodeBytes(seal(text))
 		if err != nil {

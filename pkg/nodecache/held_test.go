@@ -65,7 +65,7 @@ func TestAHeldAddressStaysHeldInTheFile(t *testing.T) {
 	c := newCache(t, s)
 	first, second := s.Addresses[0].Addr, s.Addresses[1].Addr
 	hold := func(s *ipam.State) error {
-		s.Hold(map[netip.Addr]string{first: "rule 1536: from 10.0.0.1 lookup 2"}, time.Minute)
+		s.MarkHeld(map[netip.Addr]string{first: "rule 1536: from 10.0.0.1 lookup 2"}, time.Minute)
 		return nil
 	}
 	if err := c.For(key("web")).Update(t.Context(), hold); err != nil {
@@ -83,7 +83,7 @@ func TestAHeldAddressStaysHeldInTheFile(t *testing.T) {
 	if err := c.Replace(t.Context(), func(s *ipam.State, err error) (*ipam.State, error) { return s, err }); err != nil {
 		t.Fatal(err)
 	}
-	if held := get(t, c).Holds(); len(held) != 1 || held[0].HeldBy != "rule 1536: from 10.0.0.1 lookup 2" || held[0].Since != time.Minute {
+	if held := get(t, c).HeldAddresses(); len(held) != 1 || held[0].HeldBy != "rule 1536: from 10.0.0.1 lookup 2" || held[0].Since != time.Minute {
 		t.Errorf("held: %+v", held)
 	}
 }

@@ -26,8 +26,8 @@ func encodeSettings(s ipam.Settings) []string {
 		"set families " + strings.Join(families, ","),
 	}
 	if !s.PodsInMain {
-		// A plugin that starts a pod by a book without this line writes the pod's
-		// route where the book's writer looks for it: into the main table.
+		// A plugin that starts a pod by a node state without this line writes the pod's
+		// route where the node state's writer looks for it: into the main table.
 		lines = append(lines, fmt.Sprintf("set podsTable %d", netconf.PodsTable))
 	}
 	if s.V4Block > 0 {

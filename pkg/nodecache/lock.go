@@ -27,7 +27,7 @@ func (c Cache) locked(ctx context.Context, exclusive bool, fn func() error) (err
 		return c.explain(err)
 	}
 	if err != nil {
-		return c.unwritable(fmt.Errorf("lock node cache: %w", err))
+		return c.unwritable("lock", err)
 	}
 	if err := c.acquire(ctx, l, exclusive); err != nil {
 		return err

@@ -16,21 +16,21 @@ func TestALostAddressStaysItsOwnersAndIsNobodysAfter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lose := func(s *ipam.State) error { s.Lose([]netip.Addr{addr}, time.Hour); return nil }
+	lose := func(s *ipam.State) error { s.MarkLost([]netip.Addr{addr}, time.Hour); return nil }
 	if err := c.Update(t.Context(), lose); err != nil {
 		t.Fatal(err)
 	}
 	if text := string(bytesOf(t, c.Path)); strings.Count(text, " lost ") != 1 {
 		t.Errorf("the file does not say lost once:\n%s", text)
 	}
-	if held := get(t, c).Find(key("web")); len(held) != 1 || !held[0].Lost {
+	if held := get(t, c).OwnedBy(key("web")); len(held) != 1 || !held[0].Lost {
 		t.Errorf("its owner holds %+v, want the lost address", held)
 	}
 	// Another's ADD does not even see it; the owner's DEL sends it away.
 	if other, err := pick(c, "db"); err != nil || other == addr {
 		t.Errorf("another got %s, %v", other, err)
 	}
-	release := func(s *ipam.State) error { s.Release(key("web"), time.Hour); return nil }
+	release := func(s *ipam.State) error { s.Free(key("web"), time.Hour); return nil }
 	if err := c.For(key("web")).Update(t.Context(), release); err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ var children = map[string]func(Cache) error{
 				return err
 			}
 			fmt.Println(i)
-			err := c.Update(context.Background(), func(s *ipam.State) error { s.Release(key(name), SinceBoot()); return nil })
+			err := c.Update(context.Background(), func(s *ipam.State) error { s.Free(key(name), SinceBoot()); return nil })
 			if err != nil {
 				return err
 			}
@@ -106,7 +106,7 @@ func child(t *testing.T, job string, c Cache) (cmd *exec.Cmd, in io.Closer, out 
 
 func pick(c Cache, name string) (addr netip.Addr, err error) {
 	err = c.For(key(name)).Update(context.Background(), func(s *ipam.State) error {
-		l, err := s.Assign(owner(name), "", SinceBoot())
+		l, err := s.AssignPod(owner(name), "", SinceBoot())
 		if err == nil {
 			addr = l.Addresses[0].Addr
 		}
@@ -121,7 +121,7 @@ func owner(name string) eni.Owner {
 	return eni.Owner{Key: key(name), Netns: "/run/netns/" + name, NetnsInode: 4026532000, Namespace: "default", Pod: name, UID: "u-" + name}
 }
 
-// small is a book with something of everything.
+// small is a node state with something of everything.
 func small() *ipam.State {
 	web, db := owner("web"), owner("db")
 	db.Kind, db.Pod, db.Namespace, db.UID, db.NetnsInode = eni.Delegated, "", "", "", 0
@@ -147,7 +147,7 @@ func small() *ipam.State {
 	}
 }
 
-// pool is a book of n free addresses that need no rest.
+// pool is a node state of n free addresses that need no rest.
 func pool(n int) *ipam.State {
 	s := fullBook(n)
 	s.Settings.CoolDown = 0
@@ -157,7 +157,7 @@ func pool(n int) *ipam.State {
 	return s
 }
 
-// newCache is a cache in a folder of its own with the book in it.
+// newCache is a cache in a folder of its own with the node state in it.
 func newCache(t testing.TB, s *ipam.State) Cache {
 	t.Helper()
 	c := Cache{Path: filepath.Join(t.TempDir(), "enipool", "node.cache")}

@@ -125,7 +125,7 @@ func (r *tear) add(file []byte) {
 	r.taken("an ADD", &s.State)
 }
 
-// rebuild makes the book anew as the agent does. The kernel shows the living pods of enipool, and
+// rebuild makes the node state anew as the agent does. The kernel shows the living pods of enipool, and
 // nothing of those of other plugins.
 func (r *tear) rebuild(s *ipam.State) {
 	want := ipam.State{Settings: s.Settings, ENIs: s.ENIs}
@@ -163,7 +163,7 @@ const now = 1000 * time.Second
 // that was whole.
 func (r *tear) taken(who string, s *ipam.State) {
 	for n := 0; ; n++ {
-		l, err := s.Assign(owner(fmt.Sprint("new", n)), "", now)
+		l, err := s.AssignPod(owner(fmt.Sprint("new", n)), "", now)
 		if err != nil {
 			return
 		}
@@ -175,7 +175,7 @@ func (r *tear) taken(who string, s *ipam.State) {
 	}
 }
 
-// tornBook is a book of both families on two ENIs, all free.
+// tornBook is a node state of both families on two ENIs, all free.
 func tornBook() *ipam.State {
 	s := small()
 	s.Settings.Families = []eni.Family{eni.IPv4, eni.IPv6}
@@ -241,7 +241,7 @@ func (h *history) change(s *ipam.State) string {
 		if h.next%3 == 0 {
 			o.Kind = eni.Delegated
 		}
-		if _, err := s.Assign(o, "", now); err == nil {
+		if _, err := s.AssignPod(o, "", now); err == nil {
 			h.pods = append(h.pods, name)
 		}
 		return "assign to " + name
@@ -251,20 +251,20 @@ func (h *history) change(s *ipam.State) string {
 		}
 		name := h.pods[0]
 		h.pods = h.pods[1:]
-		s.Release(key(name), now)
+		s.Free(key(name), now)
 		return "release " + name
 	case 5:
-		s.ReleaseIf(func(a eni.Address) bool { return a.Addr.As16()[15]%2 == 0 }, now)
+		s.FreeIf(func(a eni.Address) bool { return a.Addr.As16()[15]%2 == 0 }, now)
 		return "collect"
 	case 6:
-		s.Drain(some, now)
-		s.Lose(some[:len(some)/2], now)
+		s.StartRelease(some, now)
+		s.MarkLost(some[:len(some)/2], now)
 		return "drain"
 	}
-	s.Regain(some)
-	s.Restore(some, now)
-	s.Hold(map[netip.Addr]string{s.Addresses[h.rng.IntN(len(s.Addresses))].Addr: "route 10.0.0.0/24 dev br0"}, now)
-	s.Unhold(some, now)
+	s.UnmarkLost(some)
+	s.CancelRelease(some, now)
+	s.MarkHeld(map[netip.Addr]string{s.Addresses[h.rng.IntN(len(s.Addresses))].Addr: "route 10.0.0.0/24 dev br0"}, now)
+	s.CoolHeld(some, now)
 	return "restore"
 }
 

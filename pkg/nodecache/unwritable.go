@@ -2,6 +2,7 @@ package nodecache
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,16 +32,19 @@ func (c Cache) CheckWritable() error {
 	if err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
 	}
-	return c.unwritable(&os.PathError{Op: "write", Path: c.Path, Err: err})
+	return c.unwritable("write", &os.PathError{Op: "write", Path: c.Path, Err: err})
 }
 
 // unwritable makes an UnwritableError of err if the file system is the cause; else it
-// returns err as it is.
-func (c Cache) unwritable(err error) error {
+// says what was being done to the cache.
+func (c Cache) unwritable(doing string, err error) error {
+	if Unusable(err) { // it names the cache
+		return err
+	}
 	readOnly := errors.Is(err, unix.EROFS)
 	full := errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 	if !readOnly && !full && !errors.Is(err, unix.EIO) {
-		return err
+		return fmt.Errorf("%s node cache: %w", doing, err)
 	}
 	m := mountOf(c.Path)
 	todo := "file system " + m.String()

@@ -30,12 +30,12 @@ func TestAnErrorOfTheFileSystemSaysWhichItIsAndWhatToDo(t *testing.T) {
 	c := Cache{Path: "/proc/self/none"}
 	for _, errno := range []unix.Errno{unix.EROFS, unix.ENOSPC, unix.EDQUOT, unix.EIO} {
 		var refused *UnwritableError
-		if err := c.unwritable(errno); !errors.As(err, &refused) || !errors.Is(err, errno) || refused.Todo == "" || Unusable(err) {
+		if err := c.unwritable("write", errno); !errors.As(err, &refused) || !errors.Is(err, errno) || refused.Todo == "" || Unusable(err) {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}
-	for _, err := range []error{nil, unix.EPERM, ErrDamaged} {
-		if got := c.unwritable(err); got != err {
+	for err, want := range map[error]string{unix.EPERM: "write node cache: operation not permitted", ErrDamaged: "node cache is damaged"} {
+		if got := c.unwritable("write", err); !errors.Is(got, err) || got.Error() != want {
 			t.Errorf("%v becomes %v", err, got)
 		}
 	}

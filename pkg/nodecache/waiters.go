@@ -138,24 +138,24 @@ func readWaiter(path string, e fs.DirEntry, boot string, now time.Duration) (w W
 		if time.Since(info.ModTime()) > leftoverAge {
 			err = os.Remove(path)
 		}
-		return Waiter{}, false, gone(err)
+		return Waiter{}, false, ignoreGone(err)
 	}
 	var text []byte
 	if err == nil && info.Size() <= maxWaiter {
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return Waiter{}, false, gone(err)
+		return Waiter{}, false, ignoreGone(err)
 	}
 	w, of, ok := decodeWaiter(text)
 	if ok && of == boot && now <= w.Until+waiterGrace {
 		return w, true, nil
 	}
-	return Waiter{}, false, gone(os.Remove(path))
+	return Waiter{}, false, ignoreGone(os.Remove(path))
 }
 
-// gone forgives that a waiter took its own file away.
-func gone(err error) error {
+// ignoreGone forgives that a waiter took its own file away.
+func ignoreGone(err error) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

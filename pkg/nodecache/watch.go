@@ -20,7 +20,7 @@ type Watch struct {
 }
 
 // Watch starts watching the file, whether it exists or not; its folder must.
-// Call it before looking at the book, then no change is missed. Close ends it.
+// Call it before looking at the node state, then no change is missed. Close ends it.
 func (c Cache) Watch() (*Watch, error) {
 	name := filepath.Base(c.Path)
 	return c.watch(func(_ *fsnotify.Watcher, e fsnotify.Event) bool { return changed(e, name) }, filepath.Dir(c.Path))

@@ -97,7 +97,7 @@ func (b *block) restorable() bool { return b.going > 0 && b.gone == 0 && !b.back
 func (b *block) idle() bool { return b.free > 0 && b.held == 0 && !b.back && !b.leaves }
 
 // sort puts the ENI's addresses of the tally's family into blocks, in the order of
-// the book.
+// the node state.
 func (t *tally) sort(addresses []Address) {
 	at := map[netip.Prefix]int{}
 	for _, a := range addresses {
@@ -192,7 +192,7 @@ func (n *nic) grows() bool {
 }
 
 // giveBlocks plans idle blocks of at most k addresses together to go back, the last
-// of the book first. Where the plan brings addresses none goes.
+// of the node state first. Where the plan brings addresses none goes.
 func (t *tally) giveBlocks(k int) {
 	if t.assign+t.restore > 0 {
 		return

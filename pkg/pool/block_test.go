@@ -36,6 +36,14 @@ func maxPods(s Snapshot, n int) Snapshot {
 	return s
 }
 
+// partlyUsed is an ENI with 3 slots and a block of IPv4 too many, of which none can go: pods use one address of its block and
+// one of its single ones.
+func partlyUsed() ENI {
+	return card(0, v4, 0, 0).plus(
+		lines(eni.IPv4, eni.Used, 0, 1), lines(eni.IPv4, eni.Free, 1, 2), lines(eni.IPv4, eni.Used, 16, 1), lines(eni.IPv4, eni.Free, 17, 15),
+		lines(eni.IPv6, eni.Used, 0, 2), lines(eni.IPv6, eni.Free, 2, 1))
+}
+
 func TestBlocksComeAndGoAsAWhole(t *testing.T) {
 	batch := Config{}
 	burst := Config{Mode: Burstable, Multiple: 1}
@@ -115,6 +123,10 @@ assign eni-a 64 ipv6: eni-a has 16 ipv4 and 0 ipv6 addresses: a pod needs one of
 		{"where IPv4 can't go IPv6 stays with it", batch, oneByOne(prefixes(both, card(0, both, 16, 16)), eni.IPv6), 27, ""},
 		{"of a block that a pod uses IPv6 lets all of IPv4 go", batch, oneByOne(prefixes(both, card(0, v4, 5, 0).plus(lines(eni.IPv6, eni.Used, 0, 4), lines(eni.IPv6, eni.Free, 4, 1))), eni.IPv4), 0, `
 release eni-a 5 of 10.0.0.0 to 10.0.0.4: demand needs 0 slots, 5 there: 5 rested ones go back from eni-a
+`},
+		{"what is left of blocks that pods use gets no partner beyond the target", batch, oneByOne(prefixes(both, partlyUsed()), eni.IPv6), 3, ""},
+		{"and one for each slot that is wanted", batch, oneByOne(prefixes(both, partlyUsed()), eni.IPv6), 4, `
+assign eni-a 1 ipv6: eni-a has 19 ipv4 and 3 ipv6 addresses: a pod needs one of each, 1 slots become whole
 `},
 		{"IPv4 is waited for where IPv6 is on its way", batch, prefixes(both, card(0, v4, 0, 16).with(func(e *ENI) {
 			e.Busy, e.Coming = true, []Coming{{eni.IPv6, 64}}

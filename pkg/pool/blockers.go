@@ -76,7 +76,7 @@ func (n *nic) blockers() (list []Cause) {
 			told(RoomTaken, k*(t.size-1), ": %d single %s addresses take the room of a block of %d each", k, t.family, t.size)
 		}
 		if t.room() >= t.size {
-			short = short || n.field == nil || n.Busy || n.NoMore.Is() || n.field.Blocked.Is() || n.field.left[i] <= 0
+			short = short || n.field == nil || n.Busy || n.NoMore.Is() || n.field.Blocked.Is() || n.spared() || n.field.left[i] <= 0
 		}
 	}
 	missing := n.least(func(t tally) int { return max(0, t.room()) })
@@ -90,6 +90,8 @@ func (n *nic) blockers() (list []Cause) {
 		told(NoSubnet, missing, ": nothing is known of its subnet %s", n.Subnet)
 	case n.field.Blocked.Is():
 		list = append(list, n.field.Blocked.keeps(n.Subnet, missing, fmt.Sprintf("%s: its subnet %s refused lately", n.ID, n.Subnet)))
+	case n.spared():
+		list = append(list, Cause{Kind: SubnetFull, Object: n.Subnet, Slots: missing, Words: fmt.Sprintf("%s: others wait for what its subnet %s has left", n.ID, n.Subnet)})
 	default:
 		list = append(list, Cause{Kind: SubnetFull, Object: n.Subnet, Slots: missing, Words: fmt.Sprintf("%s: its subnet %s has no address left", n.ID, n.Subnet)})
 	}
@@ -114,6 +116,8 @@ func (l *ledger) noSubnet() (list []Cause) {
 		case !f.New:
 		case f.Blocked.Is(), f.NoNew.Is():
 			list = append(list, f.refusal().keeps(f.ID, l.short(), f.ID+" refused lately: no new ENI there now"))
+		case f.Spared:
+			told(SubnetFull, f.ID, ": others wait for what it has left")
 		default:
 			if l.c.Mode == Burstable && !l.c.Partial {
 				need = l.fullSize() + 1

@@ -6,11 +6,11 @@ import "math"
 // subnet, and where it can't be filled it takes one of the few places for ENIs all the
 // same: so one that can fill it comes first, whether all of it is wanted now or not
 // (sources/cce-planned-cluster-mode.md, 3.1.3). Then the one with the most room, of
-// equals the one with the first name.
-func (l *ledger) choose() *field {
+// equals the one with the first name. Those that are spared are chosen from apart.
+func (l *ledger) choose(spared bool) *field {
 	var best *field
 	for _, f := range l.subnets {
-		if f.New && !f.Blocked.Is() && !f.NoNew.Is() && !l.s.NoNew.Is() && (best == nil || l.better(f, best)) {
+		if f.New && f.Spared == spared && !f.Blocked.Is() && !f.NoNew.Is() && !l.s.NoNew.Is() && (best == nil || l.better(f, best)) {
 			best = f
 		}
 	}

@@ -51,6 +51,9 @@ func TestAPlanSaysWhereNoSubnetFillsAnENI(t *testing.T) {
 func TestASubnetThatFillsTheENIIsPreferred(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := anyCase(t)
+		if k.spares() {
+			return // see checkSpares
+		}
 		left := map[string][]int{}
 		for _, n := range k.s.Subnets {
 			left[n.ID] = newField(n, k.s).left

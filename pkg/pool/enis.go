@@ -44,8 +44,8 @@ func (l *ledger) full() string {
 // for an address and not for an ENI. Each begins with a slot, on top of the target, and
 // lies where it can be filled; a burstable one is full.
 func (l *ledger) prepare() {
-	for l.carriers < l.c.PreAllocateENI && l.owned < l.most && l.full() == "" {
-		f := l.choose()
+	for l.carriers < l.c.ahead(l.s.Limits) && l.owned < l.most && l.full() == "" {
+		f := l.choose(false)
 		if f == nil || !l.fills(f) {
 			return
 		}
@@ -74,12 +74,12 @@ func ordinal(n int) string {
 	return fmt.Sprint(n, suffix)
 }
 
-// beforehand returns how many slots those ENIs may have beyond the target.
+// ahead returns how many ENIs for pods are to be there before pods need them.
+func (c Config) ahead(l eni.Limits) int { return min(c.PreAllocateENI, c.carriers(l)) }
+
+// beforehand returns how many slots those ENIs may have beyond the target: the first is what pods need anyway.
 func (c Config) beforehand(l eni.Limits, families []eni.Family) int {
-	if c.PreAllocateENI <= 1 {
-		return 0
-	}
-	return (min(c.PreAllocateENI, c.carriers(l)) - 1) * unit(l, scarce(families))
+	return max(0, c.ahead(l)-1) * unit(l, scarce(families))
 }
 
 // prepared tells whether the ENI is one of the oldest, which stay with a slot at least.

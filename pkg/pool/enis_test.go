@@ -101,6 +101,17 @@ func TestENIsAreMadeBeforehand(t *testing.T) {
 	}
 }
 
+// No ENI more is made beforehand than the instance has for pods, though the primary's place looks free while nothing is known of
+// it: what that one would hold is beyond what may be kept, and the ENI that gets more would have to give as much back.
+func TestThePrimarysPlaceIsForNoENIMadeBeforehand(t *testing.T) {
+	s := node(v4, card(1, v4, 2, 0))
+	s.Limits = eni.Limits{ENIs: 2, V4: 5}
+	got := text(Plan(Config{FirstENI: 1, PreAllocateENI: 2}, s, 3))
+	if want := "assign eni-b 1 ipv4: demand needs 3 slots, 2 there, 1 to come on eni-b\n"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
 // TestENIsMadeBeforehandStay: they are there after one plan where a subnet can fill them,
 // a plan after that has nothing to do, and what they hold beyond the target is an address
 // each, or a block.
@@ -120,7 +131,7 @@ func TestENIsMadeBeforehandStay(t *testing.T) {
 		if k.awaits() {
 			return
 		}
-		for range 3 {
+		for range 3 + k.toMove() {
 			k.steps = Plan(k.c, k.next, k.target)
 			k.next = applied(k.next, k.steps)
 		}
@@ -145,7 +156,7 @@ func (k trial) checkThere(t *rapid.T) {
 	carriers, attached := n+len(k.s.Pending), len(k.s.ENIs)+len(k.s.Pending)+k.s.Foreign
 	may := attached < k.s.Limits.ENIs && carriers < k.c.carriers(k.s.Limits) && owned < k.most()
 	fills := slices.ContainsFunc(k.s.Subnets, func(s Subnet) bool {
-		return s.New && !s.Blocked.Is() && !s.NoNew.Is() && k.fills(newField(s, k.s).left, min(perENI(k.s.Limits, k.s.Families), k.most()-owned))
+		return s.New && !k.isSpared(s) && !s.Blocked.Is() && !s.NoNew.Is() && k.fills(newField(s, k.s).left, min(perENI(k.s.Limits, k.s.Families), k.most()-owned))
 	})
 	if carriers < k.c.PreAllocateENI && may && fills {
 		t.Fatalf("%d ENIs for pods, %d are to be there: %+v", carriers, k.c.PreAllocateENI, k.s)

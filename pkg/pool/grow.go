@@ -9,12 +9,14 @@ import (
 // and only then new ENIs are made. Older ENIs come before newer ones.
 func (l *ledger) grow() {
 	for _, n := range l.nics {
-		l.mend(n)
+		if !n.spared() {
+			n.wanted += l.raise(n, l.short(), false)
+		}
 	}
 	for _, n := range l.nics {
-		n.wanted += l.raise(n, l.short(), false)
-	}
-	for _, n := range l.nics {
+		if n.spared() {
+			continue
+		}
 		if n.Busy && len(n.Coming) > 0 {
 			l.arriving += l.await(n)
 		} else {
@@ -22,12 +24,13 @@ func (l *ledger) grow() {
 		}
 	}
 	for _, n := range l.nics {
-		if l.short() > 0 {
+		if l.short() > 0 && !n.spared() {
 			// Best effort asks for more than is missing where it has to ask anyway.
 			n.wanted += l.raise(n, l.ceiling-l.owned, true)
 		}
 	}
-	l.create()
+	l.create(false)
+	l.growForPods()
 	l.prepare()
 }
 
@@ -101,14 +104,18 @@ func (n *nic) addSlot(calls bool) bool {
 	return true
 }
 
-// create plans new ENIs until the goal is reached or no more fit.
-func (l *ledger) create() {
-	for l.short() > 0 && l.full() == "" {
-		f := l.choose()
+// create plans new ENIs until the goal is reached or no more fit, or, in subnets that are spared, until pods
+// have what they need.
+func (l *ledger) create(spared bool) {
+	for l.short() > 0 && l.full() == "" && !(spared && l.owned >= l.s.Needed) {
+		f := l.choose(spared)
 		if f == nil {
 			return
 		}
 		slots := l.newSize(f)
+		if spared {
+			slots = min(slots, l.fits(f, l.s.Needed-l.owned))
+		}
 		if slots <= 0 {
 			return
 		}

@@ -36,6 +36,7 @@ func open(c Config, s Snapshot, target int) *ledger {
 		l.ceiling = min(l.goal+c.MaxAboveWatermark, l.most)
 	}
 	for _, n := range s.Subnets {
+		n.Spared = n.Spared && c.Mode != Burstable // whose ENIs are full or go as a whole
 		l.subnets = append(l.subnets, newField(n, s))
 	}
 	first := c.FirstIndex(s.Limits)
@@ -59,6 +60,9 @@ func open(c Config, s Snapshot, target int) *ledger {
 		l.carriers++
 	}
 	l.arriving = l.owned - l.there
+	for _, n := range l.nics {
+		l.mend(n)
+	}
 	return l
 }
 
@@ -138,6 +142,8 @@ type nic struct {
 	field   *field // nil if nothing is known of its subnet
 	tallies []tally
 	deleted bool
+
+	yielded int // planned slots that go back for others
 
 	wanted int // planned slots that demand asks for
 	evened int // planned slots that lacked only one family

@@ -200,16 +200,28 @@ func (l *life) settled(t *rapid.T) {
 	if owned > most+l.slack() {
 		t.Fatalf("%d slots, at most %d", owned, most)
 	}
+	k := trial{c: l.c, s: l.s, target: target}
 	for _, e := range l.s.ENIs {
 		for _, f := range l.s.Families {
 			n, slots := number(e, f, anyway), slotsOn(l.s, e)
-			// A half slot is left only where no call can make it whole. The rest of a block
-			// is none.
-			if n-slots >= unit(l.s.Limits, f) && carries(l.c, l.s.Limits, e) && more(l.s, e) && l.c.Mode != Burstable {
+			// A half slot is left only where no call can make it whole, or where all that may be kept are there and the rest of
+			// it can't go, because pods use some of its block. The rest of a block is none.
+			if n-slots >= unit(l.s.Limits, f) && carries(l.c, l.s.Limits, e) && more(l.s, e) && l.c.Mode != Burstable && (there < k.ceiling() || k.canGo(e, f)) {
 				t.Fatalf("%s has %d %s addresses for %d slots", e.ID, n, f, slots)
 			}
 		}
 	}
+}
+
+// canGo tells whether the ENI has addresses of the family that it needs for no slot and could give back.
+func (k trial) canGo(e ENI, f eni.Family) bool {
+	for _, block := range blocksOf(k.s.Limits, e, f) {
+		idle := !slices.ContainsFunc(block, func(a Address) bool { return a.State != eni.Free })
+		if idle && len(block) <= number(e, f, anyway)-slotsOn(k.s, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // TestANodeComesToRestWhereItShould: whatever happened before, a few perfect rounds

@@ -24,6 +24,7 @@ func Plan(c Config, s Snapshot, target int) []Step {
 		return nil
 	}
 	l := open(c, s, target)
+	l.yield()
 	l.grow()
 	if c.Mode == Burstable {
 		l.returnENIs()

@@ -50,7 +50,7 @@ type Config struct {
 type Snapshot struct {
 	Families []eni.Family
 	Limits   eni.Limits
-	ENIs     []ENI     // attached and in the book, in its order: oldest first
+	ENIs     []ENI     // attached and in the node state, in its order: oldest first
 	Foreign  int       // other ENIs on the instance: they only take room
 	Pending  []Pending // ENIs being made
 	Subnets  []Subnet
@@ -65,7 +65,7 @@ type ENI struct {
 	ID        string
 	Index     int // device index
 	Subnet    string
-	Addresses []Address // secondary ones, in the order of the book
+	Addresses []Address // secondary ones, in the order of the node state
 	Coming    []Coming  // addresses being assigned
 	Busy      bool      // a call about it is under way or of unknown outcome: no new one now
 	NoMore    Cause     // it refused addresses lately: no new ones now; no kind if it may get some
@@ -76,7 +76,7 @@ type ENI struct {
 	Device    string    // of NoLink: the name of the link that is missing
 }
 
-// Address is an address of the book. One that has cooled down is Free here.
+// Address is an address of the node state. One that has cooled down is Free here.
 type Address struct {
 	eni.Address
 	Committed bool // its release has begun and can't be taken back
@@ -101,6 +101,8 @@ type Subnet struct {
 	New     bool  // new ENIs may lie in it
 	Blocked Cause // it refused addresses lately: left alone now; no kind if it may be asked
 	NoNew   Cause // it refused a new ENI lately: those that are there get addresses
+	Spared  bool  // others wait for what it has, and the node can have more elsewhere: it gives what pods need and nothing else does
+	Keep    int   // if Spared: slots of the node that stay there, whether its pods need them or not
 }
 
 // Action is the kind of a step.

@@ -75,6 +75,10 @@ func (l *ledger) whyCreate(f *field, slots int) string {
 }
 
 func (l *ledger) whyRelease(n *nic) string {
+	if n.yielded > 0 {
+		return fmt.Sprintf("%s has no addresses left and the node can have more elsewhere: %d free ones go back from %s for others, %d slots stay there",
+			n.Subnet, n.yielded+n.given, n.ID, n.present())
+	}
 	if n.given == 0 {
 		return fmt.Sprintf("%s has %s, and no pod will need those without a partner", n.ID, n.counts())
 	}

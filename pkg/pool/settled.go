@@ -1,5 +1,7 @@
 package pool
 
+import "slices"
+
 // Settled tells from counts alone that Plan has nothing to do and Blockers nothing
 // to say. there is how many addresses each ENI of the snapshot has, whose Addresses
 // are not looked at; below 0 it says that some are on their way back or lost. False
@@ -21,13 +23,26 @@ func Settled(c Config, s Snapshot, there []int, target int) bool {
 			enis++
 		}
 	}
+	if slices.ContainsFunc(s.Subnets, func(n Subnet) bool { return n.Spared && thereIn(s, there, first, n.ID) > n.Keep }) {
+		return false
+	}
 	most := c.Most(s.Limits, s.Families, s.forPods())
 	ceiling := target
 	if c.Mode == BestEffort {
 		ceiling = min(target+c.MaxAboveWatermark, most)
 	}
-	if enis < c.PreAllocateENI {
+	if enis < c.ahead(s.Limits) {
 		return false
 	}
 	return target >= 0 && target <= most && slots >= target && slots <= ceiling
+}
+
+func thereIn(s Snapshot, there []int, lowest int, subnet string) int {
+	sum := 0
+	for i := range s.ENIs {
+		if e := &s.ENIs[i]; e.Subnet == subnet && e.Index >= lowest {
+			sum += there[i]
+		}
+	}
+	return sum
 }

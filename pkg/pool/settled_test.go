@@ -78,6 +78,15 @@ func TestWhatIsSettledNeedsNoPlan(t *testing.T) {
 	}
 }
 
+// A node of an instance that has fewer ENIs than are to be there beforehand waits for none.
+func TestMoreENIsThanTheInstanceHasAreNotWaitedFor(t *testing.T) {
+	c, s := Config{FirstENI: 1, PreAllocateENI: 3}, node(v4, card(0, v4, 0, 0), card(1, v4, 4, 2))
+	s.Limits.ENIs = 2
+	if !Settled(c, s, []int{0, 6}, 6) {
+		t.Error("not settled")
+	}
+}
+
 func TestOnlyWhatIsCertainIsSettled(t *testing.T) {
 	free := func(n int) []Address { return make([]Address, n) }
 	base := Snapshot{Families: []eni.Family{eni.IPv4}, Limits: eni.Limits{ENIs: 4, V4: 11}, ENIs: []ENI{{Index: 0, Addresses: free(4)}, {Index: 1, Addresses: free(2)}}}
@@ -93,6 +102,7 @@ func TestOnlyWhatIsCertainIsSettled(t *testing.T) {
 		"one on its way back":  func(_ *Config, _ *Snapshot, there []int, target *int) { there[1], *target = -1, 3 },
 		"the node's own ENI":   func(c *Config, _ *Snapshot, _ []int, _ *int) { c.FirstENI = 1 },
 		"the limits' own ENI":  func(_ *Config, s *Snapshot, _ []int, _ *int) { s.Limits.NoPrimary = true },
+		"ENIs beforehand":      func(c *Config, _ *Snapshot, _ []int, _ *int) { c.PreAllocateENI = 3 },
 		"beyond its most":      func(c *Config, _ *Snapshot, _ []int, _ *int) { c.MaxAllocate = 5 },
 	} {
 		c, s, there, target := batch, base, []int{4, 2}, 6

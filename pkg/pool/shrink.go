@@ -7,8 +7,25 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// shrink plans what goes back: rested slots above the ceiling from the newest ENI
-// on, whole ENIs where nothing of them is left, and addresses that lack their
+// byGiving returns the ENIs in the order in which they give slots back: those of subnets whose addresses
+// others wait for come first, then the newest.
+func (l *ledger) byGiving() []*nic {
+	order := slices.Clone(l.nics)
+	slices.Reverse(order)
+	slices.SortStableFunc(order, func(a, b *nic) int {
+		switch {
+		case a.spared() == b.spared():
+			return 0
+		case a.spared():
+			return -1
+		}
+		return 1
+	})
+	return order
+}
+
+// shrink plans what goes back: rested slots above the ceiling, of ENIs in the order of byGiving,
+// whole ENIs where nothing of them is left, and addresses that lack their
 // partner and are not to get it. As long as the goal is not reached nothing does.
 func (l *ledger) shrink() {
 	surplus := l.present() - l.ceiling - l.c.beforehand(l.s.Limits, l.s.Families)
@@ -16,7 +33,7 @@ func (l *ledger) shrink() {
 	if l.present() < l.goal || l.owned < l.ceiling && slices.ContainsFunc(l.nics, waits) {
 		return
 	}
-	for _, n := range slices.Backward(l.nics) {
+	for _, n := range l.byGiving() {
 		size := n.present()
 		switch {
 		case n.Busy || n.Stays:
@@ -144,7 +161,7 @@ func (n *nic) giveUnpaired() {
 	}
 }
 
-// victims returns the addresses to give back, in the order of the book: of each
+// victims returns the addresses to give back, in the order of the node state: of each
 // family the last ones of those that have rested, for pods get the first.
 func (n *nic) victims() []netip.Addr {
 	goes := n.chosen(func(t *tally) int { return t.release }, func(b *block) bool { return b.leaves })
@@ -158,7 +175,7 @@ func (n *nic) victims() []netip.Addr {
 	return list
 }
 
-// restored returns the addresses to take back, in the order of the book.
+// restored returns the addresses to take back, in the order of the node state.
 func (n *nic) restored() []netip.Addr {
 	comes := n.chosen(func(t *tally) int { return t.restore }, func(b *block) bool { return b.back })
 	var list []netip.Addr

@@ -88,7 +88,11 @@ func anySnapshot(t *rapid.T) Snapshot {
 	for _, id := range []string{"subnet-a", "subnet-b", "subnet-c"}[:rapid.IntRange(0, 3).Draw(t, "subnets")] {
 		s.Subnets = append(s.Subnets, Subnet{ID: id, Free: rapid.SampledFrom([]int{0, 1, 3, 9, 30, 200}).Draw(t, "free"),
 			New: often(t, "new"), Blocked: anyRefusal(t, "blocked "+id), NoNew: anyRefusal(t, "no new "+id)})
+		if n := &s.Subnets[len(s.Subnets)-1]; seldom(t, "spared") {
+			n.Spared, n.Keep = true, rapid.IntRange(0, 9).Draw(t, "keep")
+		}
 	}
+	s.Needed = rapid.SampledFrom([]int{0, 1, 5, 12}).Draw(t, "needed")
 	order := rapid.Permutation([]int{0, 1, 2, 3, 4}).Draw(t, "order")
 	for _, number := range order[:rapid.IntRange(0, 4).Draw(t, "cards")] {
 		s.ENIs = append(s.ENIs, anyENI(t, s, number))

@@ -6,7 +6,7 @@ import "time"
 // below 0 is taken as 0.
 type Observation struct {
 	Demand    int  // what the pods of the node need, with what rests after a pod
-	Assigned  int  // what pods have according to the book
+	Assigned  int  // what pods have according to the node state
 	Owned     int  // what the pool has: assigned, free, resting and leaving ones
 	Releasing int  // of Owned: those that are leaving; only Reactive asks
 	Primaries int  // primary addresses of the pool's ENIs

@@ -90,25 +90,25 @@ func decimal(a, b int) string {
 // percent. It is read exactly: what is no whole percent is refused.
 func ParseFraction(text string) (percent int, err error) {
 	if number, ok := strings.CutSuffix(text, "%"); ok {
-		if percent, err = digits(number); err != nil {
+		if percent, err = parseDigits(number); err != nil {
 			return 0, fmt.Errorf("%s: must be a whole number of percent, like 50%%", text)
 		}
 		return percent, nil
 	}
 	whole, decimals, point := strings.Cut(text, ".")
-	hundreds, err := digits(whole)
+	hundreds, err := parseDigits(whole)
 	if err != nil || point && decimals == "" || strings.Trim(decimals, "0123456789") != "" {
 		return 0, fmt.Errorf("%s: must be a decimal number or percent, like 0.5 or 50%%", text)
 	}
 	if len(decimals) > 2 {
 		return 0, fmt.Errorf("%s: must have at most two decimals, as the smallest step is 0.01, a percent of a batch", text)
 	}
-	rest, err := digits((decimals + "00")[:2])
+	rest, err := parseDigits((decimals + "00")[:2])
 	return 100*hundreds + rest, err
 }
 
-// digits reads a number of plain digits.
-func digits(text string) (int, error) {
+// parseDigits reads a number of plain digits.
+func parseDigits(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 31)
 	return int(n), err
 }

@@ -18,17 +18,17 @@ const mostPercent = 100_000
 func (c Config) Validate() error {
 	return errors.Join(
 		c.validateKinds(),
-		number("batch", c.Batch, 1, mostAddresses),
-		percent("minFree", c.MinFree, 0, 1000),
+		checkNumber("batch", c.Batch, 1, mostAddresses),
+		checkPercent("minFree", c.MinFree, 0, 1000),
 		c.validateMaxFree(),
-		number("minPool", c.MinPool, 0, mostAddresses),
+		checkNumber("minPool", c.MinPool, 0, mostAddresses),
 		span("stable", c.Stable, 5*time.Second, 10*time.Minute),
 		span("delay", c.Delay, 0, time.Hour),
 		span("burstWindow", c.BurstWindow, time.Second, max(c.Stable, time.Second)),
-		percent("burstPercent", c.BurstPercent, 101, mostPercent),
-		percent("shrinkPercent", c.ShrinkPercent, 101, mostPercent),
+		checkPercent("burstPercent", c.BurstPercent, 101, mostPercent),
+		checkPercent("shrinkPercent", c.ShrinkPercent, 101, mostPercent),
 		span("releaseInterval", c.ReleaseInterval, time.Second, 24*time.Hour),
-		number("exhaustedSpare", c.ExhaustedSpare, 0, mostAddresses),
+		checkNumber("exhaustedSpare", c.ExhaustedSpare, 0, mostAddresses),
 		span("exhaustedDelay", c.ExhaustedDelay, 0, time.Hour),
 		c.validateKPA(),
 	)
@@ -55,9 +55,9 @@ func (c Config) validateKPA() error {
 		form = fmt.Errorf("kpaForm: %d: must be document or knative", c.KPA.Form)
 	}
 	return errors.Join(form,
-		percent("utilization", c.KPA.Utilization, 1, 100),
-		percent("grow", c.KPA.GrowPercent, 101, mostPercent),
-		number("activation", c.KPA.Activation, 1, mostAddresses))
+		checkPercent("utilization", c.KPA.Utilization, 1, 100),
+		checkPercent("grow", c.KPA.GrowPercent, 101, mostPercent),
+		checkNumber("activation", c.KPA.Activation, 1, mostAddresses))
 }
 
 // validateMaxFree is the rule of convergence of sources/cns-background.md. Growing
@@ -69,18 +69,18 @@ func (c Config) validateMaxFree() error {
 		return fmt.Errorf("maxFree: %d: must be at least minFree + 100 = %d percent, or the pool grows and shrinks for ever (Mf >= mf+1)",
 			c.MaxFree, c.MinFree+100)
 	}
-	return percent("maxFree", c.MaxFree, 0, mostPercent)
+	return checkPercent("maxFree", c.MaxFree, 0, mostPercent)
 }
 
-func number(name string, v, low, high int) error {
+func checkNumber(name string, v, low, high int) error {
 	if v < low || v > high {
 		return fmt.Errorf("%s: %d: must be %d to %d", name, v, low, high)
 	}
 	return nil
 }
 
-func percent(name string, v, low, high int) error {
-	if err := number(name, v, low, high); err != nil {
+func checkPercent(name string, v, low, high int) error {
+	if err := checkNumber(name, v, low, high); err != nil {
 		return fmt.Errorf("%w percent", err)
 	}
 	return nil

@@ -1,9 +1,4 @@
-//go:build !race
-
 package simulate
-
-// With the race detector this takes ten times as long, and there is one goroutine to look
-// at: other tests run simulations with it.
 
 import (
 	"net/netip"

@@ -24,7 +24,7 @@ type node struct {
 	book  *ipam.State // nil before the agent has made it
 	seen  bool        // the agent has the book: it is copied before a change
 	agent *agent.Agent
-	loop  *loop
+	told  *agent.VirtualClock // tells the agent what happens
 	rand  *rand.Rand
 
 	pending []*pod // without an address, in the order of their arrival
@@ -43,18 +43,22 @@ func newNode(p *play, m sim.Machine, conf agentconf.Config, seed uint64) (*node,
 	}
 	n := &node{play: p, name: m.Name, rand: rand.New(rand.NewPCG(seed, 1))}
 	conf.Node, conf.ModeSet = m.Name, true
-	n.loop = newLoop(n)
+	n.told = agent.NewVirtualClock(agent.VirtualTime{Now: p.sinceBoot, Wall: p.clock.Now, Begin: p.clock.begin,
+		After: func(d time.Duration, do func()) { p.clock.at(p.clock.now+d, do) }})
 	n.agent = agent.New(conf, agent.Parts{
 		Book: n, Unusable: nodecache.Unusable, Kernel: n, Cloud: counted{newPriced(p.account, m.Name, p.till), n}, Orphans: n, Memory: n, Events: n,
 		Log: p.log.With("node", m.Name), Wants: n.wants, Publish: n.publish,
 		MaxPods: func() (int, string) { return p.world.MaxPods, "simulation" },
-		Clock: agent.Clock{Now: p.sinceBoot, Rand: rand.New(rand.NewPCG(seed, 2)), Wall: p.clock.Now,
-			Beside: func(ctx context.Context, limit time.Duration, call func(context.Context)) {
-				p.clock.begin(limit, func() { call(ctx) }, n.loop.Tick)
-			}},
+		Clock:   n.told, Rand: rand.New(rand.NewPCG(seed, 2)),
 	})
 	return n, nil
 }
+
+// startAgent runs the agent from now on.
+func (n *node) startAgent() { n.told.Start(n.agent) }
+
+// wakeAgent tells it that the node cache, or who waits for an address, has changed.
+func (n *node) wakeAgent() { n.told.Tell(agent.Event{Kind: agent.Woken}) }
 
 // View, Update and Replace are the node cache.
 func (n *node) View(_ context.Context, fn func(*ipam.State) error) error {
@@ -97,7 +101,7 @@ func (n *node) Replace(_ context.Context, fn func(*ipam.State, error) (*ipam.Sta
 // wait for an address.
 func (n *node) put(next *ipam.State) {
 	n.meter.change(n, func() { n.book, n.seen = next, false })
-	n.loop.Wake()
+	n.wakeAgent()
 	if n.waiting > 0 {
 		n.clock.at(n.clock.now, n.serve)
 	}

@@ -54,7 +54,7 @@ func (n *node) live(k int, of Pod, add time.Duration) {
 	n.meter.demand++
 	n.pending = append(n.pending, p)
 	if add > n.clock.now {
-		n.loop.Wake()
+		n.wakeAgent()
 	}
 	n.clock.at(add, func() {
 		if n.meter.counts() {
@@ -76,14 +76,14 @@ func (n *node) add(p *pod) {
 		p.waits = true
 		n.meter.change(n, func() { n.waiting++ })
 	}
-	n.loop.Wake()
+	n.wakeAgent()
 	n.clock.at(n.clock.now+n.world.Wait, func() {
 		if !p.adding || n.take(p) {
 			return
 		}
 		p.adding, p.since = false, n.sinceBoot()
 		n.meter.failedADD()
-		n.loop.Wake()
+		n.wakeAgent()
 		n.clock.at(n.clock.now+backOff+time.Duration(n.rand.Int64N(int64(backOff/2))), func() { n.add(p) })
 	})
 }
@@ -94,7 +94,7 @@ func (n *node) take(p *pod) bool {
 		return false
 	}
 	n.own()
-	_, err := n.book.Assign(p.owner, "", n.sinceBoot())
+	_, err := n.book.AssignPod(p.owner, "", n.sinceBoot())
 	var none *ipam.Exhausted
 	if errors.As(err, &none) {
 		n.retryAfter(none.NextFree)
@@ -109,7 +109,7 @@ func (n *node) take(p *pod) bool {
 	})
 	n.meter.waited(n.clock.now - p.begin)
 	n.race.arrived(n.play)
-	n.loop.Wake()
+	n.wakeAgent()
 	return true
 }
 
@@ -144,14 +144,14 @@ func (n *node) del(p *pod) {
 	n.meter.demand--
 	if p.served {
 		n.own()
-		n.book.Release(p.owner.Key, n.sinceBoot())
+		n.book.Free(p.owner.Key, n.sinceBoot())
 		n.meter.change(n, func() { n.used-- })
 	} else {
 		p.adding = false
 		n.meter.change(n, func() { n.forget(p) })
 		n.meter.never(n.clock.now - p.begin)
 	}
-	n.loop.Wake()
+	n.wakeAgent()
 }
 
 // forget takes the pod from those without an address.

@@ -50,7 +50,7 @@ func Run(ctx context.Context, w World, l Load, s Setting, done func(time.Duratio
 	if err != nil {
 		return Result{}, err
 	}
-	defer p.clock.stop()
+	defer p.stop()
 	if err := p.until(ctx, 0); err != nil {
 		return Result{}, err
 	}
@@ -110,10 +110,18 @@ func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 		if l.Cold {
 			start = 0
 		}
-		c.at(start, n.loop.Tick)
+		c.at(start, n.startAgent)
 		n.arrive(pods, 0)
 	}
 	return p, nil
+}
+
+// stop ends all agents and their calls where they are.
+func (p *play) stop() {
+	p.clock.stop()
+	for _, n := range p.nodes {
+		n.told.Stop()
+	}
 }
 
 // begin is when the load begins: what was before does not count. Pods that still

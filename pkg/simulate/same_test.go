@@ -54,15 +54,19 @@ func (s *steps) Handle(_ context.Context, r slog.Record) error {
 		fmt.Fprintf(&b, " %s=%v", a.Key, a.Value)
 		return true
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lines = append(s.lines, step{s.now(), b.String()})
+	s.add(b.String())
 	return nil
 }
 
-// real is a node whose agent runs as its process runs it, on a node cache in a
+func (s *steps) add(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, step{s.now(), what})
+}
+
+// realNode is a node whose agent runs as its process runs it, on a node cache in a
 // file; time is the test's bubble.
-type real struct {
+type realNode struct {
 	t       *testing.T
 	cache   nodecache.Cache
 	account *sim.Account
@@ -70,19 +74,22 @@ type real struct {
 	begin   time.Time
 	wake    chan struct{}
 
+	occupied, disturbed chan struct{}
+	reload              chan agentconf.Config
+
 	mu      sync.Mutex
 	waiting []nodecache.Waiter
 	changed chan struct{} // closed when the agent changes the book
 }
 
-func (r *real) now() time.Duration { return time.Since(r.begin) + time.Hour }
+func (r *realNode) now() time.Duration { return time.Since(r.begin) + time.Hour }
 
 // View, Update and Replace are the file, and the watches on it.
-func (r *real) View(ctx context.Context, fn func(*ipam.State) error) error {
+func (r *realNode) View(ctx context.Context, fn func(*ipam.State) error) error {
 	return r.cache.View(ctx, fn)
 }
 
-func (r *real) Update(ctx context.Context, fn func(*ipam.State) error) error {
+func (r *realNode) Update(ctx context.Context, fn func(*ipam.State) error) error {
 	touched := false
 	err := r.cache.Update(ctx, func(s *ipam.State) error {
 		err := fn(s)
@@ -95,13 +102,13 @@ func (r *real) Update(ctx context.Context, fn func(*ipam.State) error) error {
 	return err
 }
 
-func (r *real) Replace(ctx context.Context, fn func(*ipam.State, error) (*ipam.State, error)) error {
+func (r *realNode) Replace(ctx context.Context, fn func(*ipam.State, error) (*ipam.State, error)) error {
 	err := r.cache.Replace(ctx, fn)
 	r.tell()
 	return err
 }
 
-func (r *real) tell() {
+func (r *realNode) tell() {
 	r.mu.Lock()
 	close(r.changed)
 	r.changed = make(chan struct{})
@@ -109,18 +116,18 @@ func (r *real) tell() {
 	r.call()
 }
 
-func (r *real) call() {
+func (r *realNode) call() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (r *real) Grow(context.Context, *ipam.State) ([]string, error) { return nil, nil }
-func (r *real) Sync(context.Context, []string, *ipam.State) ([]string, error) {
+func (r *realNode) Grow(context.Context, *ipam.State) ([]string, error) { return nil, nil }
+func (r *realNode) Sync(context.Context, []string, *ipam.State) ([]string, error) {
 	return nil, nil
 }
-func (r *real) Links(context.Context) (map[string]eni.Interface, error) {
+func (r *realNode) Links(context.Context) (map[string]eni.Interface, error) {
 	links := map[string]eni.Interface{}
 	for _, nic := range r.account.Snapshot().Nodes[r.name] {
 		if nic.Index >= 0 {
@@ -129,28 +136,30 @@ func (r *real) Links(context.Context) (map[string]eni.Interface, error) {
 	}
 	return links, nil
 }
-func (r *real) Occupancy(context.Context) (netconf.Occupancy, error) { return netconf.Occupancy{}, nil }
-func (r *real) Reclaim(context.Context, func(eni.Owner) bool) ([]eni.Address, error) {
+func (r *realNode) Occupancy(context.Context) (netconf.Occupancy, error) {
+	return netconf.Occupancy{}, nil
+}
+func (r *realNode) Reclaim(context.Context, func(eni.Owner) bool) ([]eni.Address, error) {
 	return nil, nil
 }
 
-func (r *real) wants(time.Duration) ([]nodecache.Waiter, error) {
+func (r *realNode) wants(time.Duration) ([]nodecache.Waiter, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]nodecache.Waiter(nil), r.waiting...), nil
 }
 
 // Call and the others are metrics.
-func (r *real) Call(string, string, time.Duration) {}
-func (r *real) Step(string, string)                {}
-func (r *real) Repaired(string, int)               {}
-func (r *real) Compared(string)                    {}
-func (r *real) Error(string)                       {}
-func (r *real) Tick(time.Duration)                 {}
-func (r *real) Observe(status.Status)              {}
+func (r *realNode) Call(string, string, time.Duration) {}
+func (r *realNode) Step(string, string)                {}
+func (r *realNode) Repaired(string, int)               {}
+func (r *realNode) Compared(string)                    {}
+func (r *realNode) Error(string)                       {}
+func (r *realNode) Tick(time.Duration)                 {}
+func (r *realNode) Observe(status.Status)              {}
 
 // live is a pod: its ADD, which waits for an address as the plugin does, and its DEL.
-func (r *real) live(k int, p Pod) (waited time.Duration) {
+func (r *realNode) live(k int, p Pod) (waited time.Duration) {
 	owner := eni.Owner{Key: eni.Key{Network: "pods", Container: fmt.Sprint(k), IfName: "eth0"}, Netns: "/run/netns/pod"}
 	began := time.Now()
 	announced := false
@@ -160,7 +169,7 @@ func (r *real) live(k int, p Pod) (waited time.Duration) {
 		r.mu.Unlock()
 		var none *ipam.Exhausted
 		err := r.cache.Update(context.Background(), func(s *ipam.State) error {
-			_, err := s.Assign(owner, "", r.now())
+			_, err := s.AssignPod(owner, "", r.now())
 			return err
 		})
 		if err == nil {
@@ -201,7 +210,7 @@ func (r *real) live(k int, p Pod) (waited time.Duration) {
 	r.call()
 	time.Sleep(p.End - p.Start - waited)
 	err := r.cache.Update(context.Background(), func(s *ipam.State) error {
-		s.Release(owner.Key, r.now())
+		s.Free(owner.Key, r.now())
 		return nil
 	})
 	if err != nil {
@@ -211,8 +220,9 @@ func (r *real) live(k int, p Pod) (waited time.Duration) {
 	return waited
 }
 
-// runReal plays the load on a real agent.
-func runReal(t *testing.T, w World, l Load, s Setting) (lines []step, waited []time.Duration) {
+// runReal plays the load on a real agent, to which what the script has happens besides. prepare, if not
+// nil, makes the agent tell more.
+func runReal(t *testing.T, w World, l Load, s Setting, script []happening, prepare func(*agent.Agent, *steps)) (lines []step, waited []time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		const before = startTime + restTime
 		begin := time.Now()
@@ -228,17 +238,22 @@ func runReal(t *testing.T, w World, l Load, s Setting) (lines []step, waited []t
 			t.Fatal(err)
 		}
 		client := newPriced(account, conf.Node, newTill(w, account.Clock()))
-		r := &real{t: t, cache: nodecache.Cache{Path: conf.Cache}, account: account, name: conf.Node, begin: begin,
-			wake: make(chan struct{}, 1), changed: make(chan struct{})}
+		r := &realNode{t: t, cache: nodecache.Cache{Path: conf.Cache}, account: account, name: conf.Node, begin: begin,
+			wake: make(chan struct{}, 1), changed: make(chan struct{}),
+			occupied: make(chan struct{}, 1), disturbed: make(chan struct{}, 1), reload: make(chan agentconf.Config)}
 		a := agent.New(conf, agent.Parts{Book: r, Unusable: nodecache.Unusable, Kernel: r, Cloud: client, Orphans: r,
 			Memory: agent.File{Path: conf.State}, Events: r, Log: slog.New(log), Wants: r.wants,
 			Publish: func(status.Status, string) error { return nil },
-			MaxPods: func() (int, string) { return w.MaxPods, "test" }, Clock: agent.Clock{Now: r.now, Rand: rand.New(rand.NewPCG(w.Seed, 2))}})
+			MaxPods: func() (int, string) { return w.MaxPods, "test" }, Rand: rand.New(rand.NewPCG(w.Seed, 2)),
+			Clock: agent.NewRealClock(r.now, agent.Signals{Wake: r.wake, Occupied: r.occupied, Disturbed: r.disturbed, Reload: r.reload})})
+		if prepare != nil {
+			prepare(a, log)
+		}
 		ctx, stop := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			if err := a.Run(ctx, r.wake, nil); err != nil {
+			if err := a.Run(ctx); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -250,6 +265,7 @@ func runReal(t *testing.T, w World, l Load, s Setting) (lines []step, waited []t
 				waits[k] = r.live(k, p)
 			})
 		}
+		go r.play(script, before)
 		time.Sleep(before + l.Duration)
 		log.mu.Lock()
 		lines = slices.Clone(log.lines)
@@ -306,14 +322,14 @@ func TestASimulatedNodeAndARealAgentTakeTheSameSteps(t *testing.T) {
 			s.Config.Cloud.Concurrent = 1 // of calls that begin together nobody knows which is first
 			s.Config.Settings.VPC = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
 			w, l := testWorld(), theLoad()
-			want, waited := runReal(t, w, l, s)
+			want, waited := runReal(t, w, l, s, nil, nil)
 
 			log := &steps{}
 			p, err := newPlay(w, l, s, slog.New(log))
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer p.clock.stop()
+			defer p.stop()
 			log.now = func() time.Duration { return p.clock.now }
 			for p.clock.next(l.Duration) {
 			}

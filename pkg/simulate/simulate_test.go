@@ -157,7 +157,7 @@ func TestNoAddressIsHandedOutTwice(t *testing.T) {
 		}
 		for p.clock.next(l.Duration) {
 		}
-		p.clock.stop()
+		p.stop()
 		if err := p.account.Check(); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
-	"slices"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/clouds"
@@ -83,9 +82,9 @@ func readLastGood(path string, text []byte, on func(path string) string) (s sour
 	if failed != nil {
 		return s, kept, failed
 	}
+	// The key state may be what is wrong in the file, or the file may be none any more.
 	for _, state := range agentconf.StatesOf(text) {
-		// What lies beside the agent's own file is newer: it is there only where the other could not be written.
-		for _, f := range slices.Compact([]lastgood.File{lastgood.Beside(state, of), lastgood.Durable(state, of)}) {
+		for _, f := range lastgood.PairFor(state, of).ByAge() {
 			f.Path = on(f.Path)
 			good, err := f.Read()
 			if err == nil {

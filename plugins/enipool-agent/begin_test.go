@@ -66,7 +66,7 @@ func TestAStartWithAWrongFileGoesOnWithWhatWasInForce(t *testing.T) {
 		"no YAML":                          "state: " + p.state + "\npool: [\n",
 		"two documents":                    p.good("---\nnode: a\n"),
 		"no cluster there":                 p.good("kubernetes: {enabled: true, kubeconfig: " + p.state + "}\n"),
-		"groups that the cloud can't have": strings.Replace(p.good(""), "{provider: aws}", "{provider: bce, securityGroups: [g-1, esg-1]}", 1),
+		"groups that the cloud can't have": strings.Replace(p.good(""), "{provider: aws}", "{provider: baidu, securityGroups: [g-1, esg-1]}", 1),
 	} {
 		p.write(wrong)
 		b, said, err := p.begin()
@@ -184,7 +184,7 @@ func TestWhatIsKeptOutlastsAReboot(t *testing.T) {
 	r, disk := p.mustBegin().reload, filepath.Join(t.TempDir(), "lib")
 	durable, beside := lastgood.Beside(filepath.Join(disk, "agent.json"), p.path), lastgood.Beside(p.state, p.path)
 	text := []byte(p.good(""))
-	r.kept = keeping{durable: durable, beside: beside, text: text}
+	r.kept = keeping{Pair: lastgood.Pair{Durable: durable, Beside: beside}, text: text}
 	kept := func(where lastgood.File, why string) {
 		t.Helper()
 		s := r.refused.Status()
@@ -298,20 +298,20 @@ func TestAStartAfterARebootGoesOnWithWhatWasInForce(t *testing.T) {
 	on := func(path string) string { return filepath.Join(disk, path) }
 	text := strings.ReplaceAll(p.good(""), p.state, "/run/enipool/agent.json")
 	f := keepingFor("/run/enipool/agent.json", p.path, nil)
-	f.durable.Path, f.beside.Path = on(f.durable.Path), on(f.beside.Path)
+	f.Durable.Path, f.Beside.Path = on(f.Durable.Path), on(f.Beside.Path)
 	keep := func(f lastgood.File, text string) {
 		t.Helper()
 		if err := f.Keep([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	keep(f.durable, text)
+	keep(f.Durable, text)
 	wrong := text + "colour: red\n"
-	if s, from, err := readLastGood(p.path, []byte(wrong), on); err != nil || from != f.durable || string(s.text) != text {
+	if s, from, err := readLastGood(p.path, []byte(wrong), on); err != nil || from != f.Durable || string(s.text) != text {
 		t.Errorf("from %s, %v", from.Path, err)
 	}
-	keep(f.beside, text+"coolDown: 9s\n") // the disk was full
-	if s, from, err := readLastGood(p.path, []byte(wrong), on); err != nil || from != f.beside || string(s.text) != text+"coolDown: 9s\n" {
+	keep(f.Beside, text+"coolDown: 9s\n") // the disk was full
+	if s, from, err := readLastGood(p.path, []byte(wrong), on); err != nil || from != f.Beside || string(s.text) != text+"coolDown: 9s\n" {
 		t.Errorf("from %s, %v", from.Path, err)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,16 +13,15 @@ const keepAgain = time.Minute
 
 // keeping is what is in force, and where it is kept for a start at which the file is wrong.
 type keeping struct {
-	durable lastgood.File
-	beside  lastgood.File // where it is kept else, until a reboot; may be the same
-	text    []byte
-	at      lastgood.File // where it is kept now
-	as      os.FileInfo   // as it was written, nil where it could not be
+	lastgood.Pair
+	text []byte
+	at   lastgood.File // where it is kept now
+	as   os.FileInfo   // as it was written, nil where it could not be
 }
 
 // keepingFor returns where the text of a file is kept for an agent with that file of its own.
 func keepingFor(state, of string, text []byte) keeping {
-	return keeping{durable: lastgood.Durable(state, of), beside: lastgood.Beside(state, of), text: text}
+	return keeping{Pair: lastgood.PairFor(state, of), text: text}
 }
 
 // keep keeps what is in force now.
@@ -35,7 +33,7 @@ func (r *reload) keep(s source) {
 	}
 	was := r.kept
 	r.kept = keepingFor(s.conf.State, of, s.text)
-	if r.write() && was.at.Path != "" && was.at.Path != r.kept.durable.Path && was.at.Path != r.kept.beside.Path {
+	if r.write() && was.at.Path != "" && was.at.Path != r.kept.Durable.Path && was.at.Path != r.kept.Beside.Path {
 		was.at.Remove() // where the file says otherwise now, nobody may find the old one
 	}
 }
@@ -44,22 +42,10 @@ func (r *reload) keep(s source) {
 // that outlasts a reboot, it is kept until the next one.
 func (r *reload) write() bool {
 	k := &r.kept
-	k.as, k.at = nil, k.durable
-	err := k.durable.Keep(k.text)
-	volatile := err
-	if err != nil && k.beside != k.durable {
-		k.at = k.beside
-		if also := k.beside.Keep(k.text); also == nil {
-			err = nil
-		} else {
-			err = fmt.Errorf("%w; %w", err, also)
-		}
-	}
-	if err == nil {
+	var volatile, err error
+	k.as = nil
+	if k.at, volatile, err = k.Keep(k.text); err == nil {
 		k.as, err = os.Stat(k.at.Path)
-	}
-	if err == nil && volatile == nil && k.beside != k.durable {
-		k.beside.Remove() // it would be read first
 	}
 	if err != nil {
 		volatile = nil // that a reboot ends it, too, is no news
@@ -72,11 +58,11 @@ func (r *reload) write() bool {
 // outlasts a reboot.
 func (r *reload) keepStill() {
 	k := r.kept
-	if k.durable.Path == "" {
+	if k.Durable.Path == "" {
 		return
 	}
 	is, err := os.Stat(k.at.Path)
-	if was := k.as; k.at == k.durable && err == nil && was != nil && os.SameFile(is, was) && is.ModTime().Equal(was.ModTime()) && is.Size() == was.Size() {
+	if was := k.as; k.at == k.Durable && err == nil && was != nil && os.SameFile(is, was) && is.ModTime().Equal(was.ModTime()) && is.Size() == was.Size() {
 		return
 	}
 	r.write()

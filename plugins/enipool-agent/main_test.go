@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/nettest"
+	"github.com/enipool/enipool/test/lab"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -63,23 +62,14 @@ func serveVPC(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: vpc NAME")
 	}
-	network, err := sim.NewNetwork(args[0], []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")})
+	v, err := lab.Open(args[0], sim.Options{MTU: 1500}, lab.V4)
 	ts.Check(err)
-	ts.Defer(func() { ts.Check(network.Close()) })
-	a := sim.NewAccount(sim.Options{Network: network, MTU: 1500})
-	ts.Check(a.AddSubnet(sim.Subnet{ID: "subnet-a", V4: netip.MustParsePrefix("10.0.1.0/24")}))
-	_, err = a.AddNode(sim.Machine{Name: "n1", Limits: eni.Limits{ENIs: 3, V4: 20}, Subnet: "subnet-a"})
+	ts.Defer(func() { ts.Check(v.Close()) })
+	_, err = v.AddNode(sim.Machine{Name: "n1", Limits: eni.Limits{ENIs: 3, V4: 20}, Subnet: lab.Subnet.ID}, lab.Subnet)
 	ts.Check(err)
-	l, err := sim.Listen(ts.MkAbs("vpc.sock"))
+	_, err = v.Serve(ts.MkAbs("vpc.sock"), nil)
 	ts.Check(err)
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- a.ServeOn(ctx, l) }()
-	ts.Defer(func() {
-		stop()
-		ts.Check(<-served)
-	})
-	*ts.Value(account{}).(**sim.Account) = a
+	*ts.Value(account{}).(**sim.Account) = v.Account
 }
 
 // refuse makes all calls to the script's cloud fail with what a cloud says to wrong

@@ -94,7 +94,7 @@ func (r *refusal) keeps(path string, err, volatile error) {
 	lost, bound := unkept != "" && unkept != r.unkept, untilReboot != "" && untilReboot != r.untilReboot
 	r.kept, r.unkept, r.untilReboot = path, unkept, untilReboot
 	if r.last != nil {
-		next := *r.last
+		next := *r.last // who asked for the status has the old one
 		next.Kept, next.NotKept, next.UntilReboot = path, unkept, untilReboot
 		r.last = &next
 	}

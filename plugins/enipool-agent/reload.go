@@ -45,7 +45,7 @@ func newReload(conf agentconf.Config, w io.Writer) *reload {
 // warn tells what of a configuration the next release refuses.
 func (r *reload) warn(conf agentconf.Config) {
 	for _, text := range conf.Warnings {
-		r.log.Warn("configuration is accepted by this release alone", "key", text)
+		r.log.Warn("the next release refuses this configuration", "key", text)
 	}
 }
 

@@ -30,7 +30,7 @@ func watchKernel(p *agent.Parts, log *slog.Logger) ears {
 		return ears{others: others}
 	}
 	kernel.Watch = watch
-	p.Kernel, p.Disturbed, p.Disturbance, p.Occupied = kernel, watch.Faults(), watch.Cause, others.Changed()
+	p.Kernel, p.Disturbance = kernel, watch.Cause
 	return ears{watch, others}
 }
 

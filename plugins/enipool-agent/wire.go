@@ -57,7 +57,8 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 		client, stop = clouds.Keeping(conf, client, r.log)
 		defer stop()
 	}
-	p := parts(conf, client, metrics, r, fast)
+	clock := agent.NewRealClock(nodecache.SinceBoot, agent.Signals{})
+	p := parts(conf, client, metrics, r, fast, clock)
 	p.As = fmt.Sprintf("%s with %x", release, sha256.Sum256(b.text))
 	switch {
 	case f.dryRun:
@@ -87,12 +88,13 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 	p.Wants = countWaits(nodecache.Cache{Path: conf.Cache}, metrics, r.log, p.Wants)
 	p.Publish = (&publisher{cache: conf.Cache, log: r.log}).after(p.Publish)
 	keeper := newFolderKeeper(nodecache.Cache{Path: conf.Cache}, locks, r.log)
-	return process{agent.New(conf, p), metrics, r, cluster, ears, fast, keeper}.serve(ctx, b.source)
+	return process{agent.New(conf, p), clock, metrics, r, cluster, ears, fast, keeper}.serve(ctx, b.source)
 }
 
 // process is an agent with what works beside it.
 type process struct {
 	agent   *agent.Agent
+	clock   *agent.RealClock
 	metrics *web.Metrics
 	reload  *reload
 	cluster *kube.Node // nil: there is none
@@ -123,12 +125,13 @@ func (p process) serve(ctx context.Context, from source) error {
 		all.Go(func() error { return p.cluster.Run(ctx) })
 	}
 	all.Go(func() error { return p.ears.listen(ctx, log) })
-	err := p.agent.Run(ctx, wake, p.reload.taken(ctx, files))
+	p.clock.Signals = agent.Signals{Wake: wake, Occupied: p.ears.others.Changed(), Disturbed: p.ears.watch.Faults(), Reload: p.reload.taken(ctx, files)}
+	err := p.agent.Run(ctx)
 	stop()
 	return errors.Join(err, all.Wait())
 }
 
-func parts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r *reload, fast *node.FastPath) agent.Parts {
+func parts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r *reload, fast *node.FastPath, clock agent.Clock) agent.Parts {
 	log, cache := r.log, nodecache.Cache{Path: conf.Cache}
 	page := &status.Page{File: status.Beside(conf.Cache)}
 	return agent.Parts{
@@ -143,7 +146,7 @@ func parts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r *r
 			}
 		},
 		MaxPods: r.limit.get, FastPath: fast.Status, Refused: r.refused.Status,
-		Clock: agent.Clock{Now: nodecache.SinceBoot, Rand: mathrand.New(mathrand.NewPCG(seed(), seed()))},
+		Clock: clock, Rand: mathrand.New(mathrand.NewPCG(seed(), seed())),
 	}
 }
 

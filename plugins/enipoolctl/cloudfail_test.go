@@ -73,7 +73,7 @@ func TestCheckNamesWhatFailedAndWhatToSet(t *testing.T) {
 		"Baidu, ENIs may not be listed": {baidu("", bce.Options{Role: true, Denied: []string{"ListEni"}}, nil), 1, []string{
 			"permission GET /v1/eni broken", "permission GET /v1/eni: allow it as in conf/baidu/policy.json"}},
 		"Baidu, no quota is told": {baidu("", bce.Options{Role: true, NoQuota: true}, nil), 0, []string{
-			"limits careful", "enipool's own numbers, for BCE did not tell: it says that the instance has a quota of 0 ENIs"}},
+			"limits careful", "enipool's own numbers, for Baidu did not tell: it says that the instance has a quota of 0 ENIs"}},
 		"Baidu, all is well": {baidu("", bce.Options{Role: true}, nil), 0, []string{
 			"limits works", "addresses of an ENI by enipool's own rule, which cloud.maxIPsPerENI corrects"}},
 	} {
@@ -148,7 +148,7 @@ func baidu(lines string, o bce.Options, do func(*sim.Account)) func(*testing.T) 
 			lines += "  endpoint: " + api.URL + "\n"
 		}
 		conf := filepath.Join(t.TempDir(), "agent.yaml")
-		if err := os.WriteFile(conf, fmt.Appendf(nil, "vpcCIDRs: [10.0.0.0/16]\ncloud:\n  provider: bce\n  metadata: %s\n%s", meta.URL, lines), 0o600); err != nil {
+		if err := os.WriteFile(conf, fmt.Appendf(nil, "vpcCIDRs: [10.0.0.0/16]\ncloud:\n  provider: baidu\n  metadata: %s\n%s", meta.URL, lines), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return conf

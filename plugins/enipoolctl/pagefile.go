@@ -25,7 +25,7 @@ func newPageFile(path string) (*pageFile, error) {
 	}
 	temp, err := os.OpenFile(fmt.Sprintf("%s.%d.tmp", path, os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
-		return nil, reason(err)
+		return nil, withoutPath(err)
 	}
 	return &pageFile{path, temp}, nil
 }
@@ -34,9 +34,9 @@ func newPageFile(path string) (*pageFile, error) {
 func (p *pageFile) write(text func(io.Writer) error) error {
 	out := bufio.NewWriter(p.temp)
 	if err := errors.Join(text(out), out.Flush(), p.temp.Close()); err != nil {
-		return reason(err)
+		return withoutPath(err)
 	}
-	return reason(os.Rename(p.temp.Name(), p.path))
+	return withoutPath(os.Rename(p.temp.Name(), p.path))
 }
 
 // discard removes what was begun and not put into its place.
@@ -45,8 +45,8 @@ func (p *pageFile) discard() {
 	_ = os.Remove(p.temp.Name())
 }
 
-// reason leaves out which file it is about.
-func reason(err error) error {
+// withoutPath leaves out which file it is about.
+func withoutPath(err error) error {
 	var at *os.PathError
 	if errors.As(err, &at) {
 		return at.Err

@@ -63,7 +63,7 @@ pool in agent.yaml:
 			} else if _, err := file.Read(); err != nil {
 				return needRoot(err)
 			}
-			show := func() error { return show(cmd.Context(), cache, file, only, output, cmd.OutOrStdout()) }
+			show := func() error { return showPool(cmd.Context(), cache, file, only, output, cmd.OutOrStdout()) }
 			if !watch {
 				defer tellWaits(*cache, cmd.ErrOrStderr())()
 				return show()
@@ -87,9 +87,9 @@ type shown struct {
 	Agent   agentReport  `json:"agent"`
 }
 
-// show prints what there is. Of a cache that can't be read it tells at least what
+// showPool prints what there is. Of a cache that can't be read it tells at least what
 // the agent says about it.
-func show(ctx context.Context, cache *nodecache.Cache, file status.File, only portFilter, output string, w io.Writer) error {
+func showPool(ctx context.Context, cache *nodecache.Cache, file status.File, only portFilter, output string, w io.Writer) error {
 	s := shown{Agent: readAgent(*cache, file, time.Now())}
 	err := cache.View(ctx, func(book *ipam.State) error {
 		s.Report = node.NewReport(book, nodecache.SinceBoot())

@@ -8,7 +8,7 @@ import (
 // A cache that can't be written is told once: the agent that still says so has named it as the cause.
 func TestWhyTheCacheCanNotBeWrittenIsToldOnce(t *testing.T) {
 	const why = "node cache can't be written: read-only file system"
-	alone, named := agentReport{lines: []string{"agent:\tready"}}, agentReport{lines: []string{"cause:\tnode cache: " + why + "; the agent builds it anew"}}
+	alone, named := agentReport{lines: []string{"agent:\tready"}}, agentReport{lines: []string{"cause:\tnode cache: " + why + "; the agent rebuilds it"}}
 	alone.tellUnwritable(why)
 	named.tellUnwritable(why)
 	if !slices.Equal(alone.lines, []string{"agent:\tready", "node cache:\t" + why}) || len(named.lines) != 1 {

@@ -111,16 +111,16 @@ func limitsCell(a node.ReportAddress) string {
 	}
 	var words []string
 	if l.IngressRate > 0 {
-		words = append(words, "in "+rate(l.IngressRate))
+		words = append(words, "in "+rateText(l.IngressRate))
 	}
 	if l.EgressRate > 0 {
-		words = append(words, "out "+rate(l.EgressRate))
+		words = append(words, "out "+rateText(l.EgressRate))
 	}
 	return orDash(strings.Join(words, ", "))
 }
 
-// rate is in the words of tc(8).
-func rate(bits uint64) string {
+// rateText is in the words of tc(8).
+func rateText(bits uint64) string {
 	for _, unit := range []struct {
 		name string
 		bits uint64

@@ -23,7 +23,7 @@ var modes = []string{"batch", "burstable", "besteffort"}
 
 // settle decides what one flag leaves open and others tell.
 func (f *playFlags) settle() {
-	if f.cloud == "bce" { // as the agent's file calls it
+	if f.cloud == "bce" { // as agent.yaml called it
 		f.cloud = "baidu"
 	}
 	f.shared = f.given("cloud")

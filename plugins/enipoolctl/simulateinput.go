@@ -43,7 +43,7 @@ func (f *playFlags) input(compare []string) (simulation, error) {
 		f.prefixes = base.Cloud.Prefixes
 	}
 	s := simulation{}
-	if s.settings, err = settings(base, compare); err != nil {
+	if s.settings, err = comparedSettings(base, compare); err != nil {
 		return simulation{}, err
 	}
 	m, err := f.machine()
@@ -79,7 +79,7 @@ func (f *playFlags) checkNumbers() error {
 		{"wait", f.wait, 0, mostWait}, {"lead", f.lead, 0, mostLead},
 	} {
 		if t.d < t.least || t.d > t.most {
-			err = errors.Join(err, fmt.Errorf("--%s %s: must be %s to %s", t.flag, short(t.d), short(t.least), short(t.most)))
+			err = errors.Join(err, fmt.Errorf("--%s %s: must be %s to %s", t.flag, shortDuration(t.d), shortDuration(t.least), shortDuration(t.most)))
 		}
 	}
 	if err != nil {
@@ -88,8 +88,8 @@ func (f *playFlags) checkNumbers() error {
 	return nil
 }
 
-// short is how people write a time: 744h and not 744h0m0s.
-func short(d time.Duration) string {
+// shortDuration is how people write a time: 744h and not 744h0m0s.
+func shortDuration(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(text, zero) {
@@ -161,11 +161,11 @@ func (f *playFlags) playTrace() (simulate.Load, error) {
 	if f.given("duration") {
 		duration = f.duration
 	} else if t.End > mostPlayed {
-		return simulate.Load{}, fmt.Errorf("--trace %s: takes %s; say how much of it to play with --duration, at most %s", f.trace, short(t.End), short(mostPlayed))
+		return simulate.Load{}, fmt.Errorf("--trace %s: takes %s; say how much of it to play with --duration, at most %s", f.trace, shortDuration(t.End), shortDuration(mostPlayed))
 	}
 	l, err := t.Load(nodes, duration, f.stagger)
 	if err == nil && f.stagger >= l.Duration {
-		return l, fmt.Errorf("--stagger %s: must be less than what is played, %s", short(f.stagger), short(l.Duration))
+		return l, fmt.Errorf("--stagger %s: must be less than what is played, %s", shortDuration(f.stagger), shortDuration(l.Duration))
 	}
 	return l, asFlag(err)
 }

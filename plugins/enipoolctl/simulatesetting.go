@@ -89,9 +89,9 @@ type compared struct {
 	typed  map[string]string // what the text calls them
 }
 
-// settings returns what is to be compared, in the order typed: without any, the base
+// comparedSettings returns what is to be compared, in the order typed: without any, the base
 // itself.
-func settings(base agentconf.Config, texts []string) ([]simulate.Setting, error) {
+func comparedSettings(base agentconf.Config, texts []string) ([]simulate.Setting, error) {
 	if len(texts) == 0 {
 		return []simulate.Setting{{Name: baseName(base), Config: base}}, nil
 	}

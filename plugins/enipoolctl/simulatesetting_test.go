@@ -48,7 +48,7 @@ func TestASettingIsTheBaseWithWhatIsTyped(t *testing.T) {
 			c.Pool.Scale.Delay, c.Settings.CoolDown, c.Resync, c.Cloud.CallsPerSec = 10*time.Minute, time.Minute, 5*time.Minute, 1
 		}},
 	} {
-		got, err := settings(base, []string{tt.text})
+		got, err := comparedSettings(base, []string{tt.text})
 		if err != nil {
 			t.Errorf("%s: %v", tt.text, err)
 			continue
@@ -68,7 +68,7 @@ func TestTheBasesWatermarkStaysOnlyWithBestEffort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := settings(base, []string{"batch", "burstable", "besteffort", "besteffort:maxAboveWatermark=3,name=few", "reactive"})
+	list, err := comparedSettings(base, []string{"batch", "burstable", "besteffort", "besteffort:maxAboveWatermark=3,name=few", "reactive"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestSettingsAreNamedSoThatTheyCanBeTold(t *testing.T) {
 		{[]string{"batch:B=8,name=a", "batch:name=a", "batch"}, []string{"batch:B=8,name=a", "batch:name=a", "batch"}},
 		{[]string{"batch:name=reactive", "batch"}, []string{"reactive", "batch"}},
 	} {
-		list, err := settings(base, tt.texts)
+		list, err := comparedSettings(base, tt.texts)
 		if err != nil {
 			t.Errorf("%q: %v", tt.texts, err)
 			continue
@@ -111,12 +111,12 @@ func TestSettingsAreNamedSoThatTheyCanBeTold(t *testing.T) {
 		}
 	}
 	for _, texts := range [][]string{{"batch", "batch"}, {"batch:B=8", "batch:B=8"}, {"burstable", "batch:name=a", "batch:name=a"}} {
-		if list, err := settings(base, texts); err == nil {
+		if list, err := comparedSettings(base, texts); err == nil {
 			t.Errorf("%q: %v", texts, list)
 		}
 	}
 	base.Pool.Scale.Strategy = scale.Reactive
-	if list, err := settings(base, nil); err != nil || list[0].Name != "reactive" {
+	if list, err := comparedSettings(base, nil); err != nil || list[0].Name != "reactive" {
 		t.Errorf("the base is called %v, %v", list, err)
 	}
 }
@@ -136,7 +136,7 @@ func TestAKeyIsForTheModesThatLookAtIt(t *testing.T) {
 		value, sizing := other[strings.TrimPrefix(k.Name, "pool.")]
 		for _, m := range settingModes {
 			mode := m.name
-			_, err := settings(base, []string{mode + ":" + k.names[0] + "=" + value})
+			_, err := comparedSettings(base, []string{mode + ":" + k.names[0] + "=" + value})
 			if refused := err != nil && strings.Contains(err.Error(), "has no effect"); refused == k.in(mode) {
 				t.Errorf("%s in mode %s: %v", k.Name, mode, err)
 			}

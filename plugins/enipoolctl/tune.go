@@ -52,7 +52,7 @@ The exit code is 1 if no setting keeps the wish; the one that comes nearest is s
 
 func (f *tuneFlags) run(cmd *cobra.Command) error {
 	if f.maxWait < 0 || f.maxWait > mostWait {
-		return fmt.Errorf("--max-wait %s: must be 0s to %s", short(f.maxWait), short(mostWait))
+		return fmt.Errorf("--max-wait %s: must be 0s to %s", shortDuration(f.maxWait), shortDuration(mostWait))
 	}
 	s, err := f.prepare(cmd.Context(), nil)
 	if err != nil {

@@ -34,6 +34,6 @@ func poolText(p pool.Config) string {
 		line("preAllocate", p.PreAllocate)
 		line("maxAboveWatermark", p.MaxAboveWatermark)
 	}
-	line("delay", short(p.Scale.Delay))
+	line("delay", shortDuration(p.Scale.Delay))
 	return b.String()
 }

@@ -4,112 +4,88 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
-	"maps"
+	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// archive is an OCI archive in the making: its files by name.
-type archive map[string][]byte
-
-// add puts a blob in and describes it.
-func (a archive) add(kind types.MediaType, text []byte) (v1.Descriptor, error) {
-	hash, size, err := v1.SHA256(bytes.NewReader(text))
-	if err != nil {
-		return v1.Descriptor{}, err
-	}
-	a["blobs/"+hash.Algorithm+"/"+hash.Hex] = text
-	return v1.Descriptor{MediaType: kind, Size: size, Digest: hash}, nil
-}
-
-func (a archive) addJSON(kind types.MediaType, value any) (v1.Descriptor, error) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return v1.Descriptor{}, err
-	}
-	return a.add(kind, text)
-}
-
-// image puts the image of one architecture in.
-func (a archive) image(r recipe, context, arch string) (v1.Descriptor, error) {
-	config := v1.ConfigFile{OS: "linux", Architecture: arch, Created: v1.Time{Time: never},
-		Config: v1.Config{User: r.user, Entrypoint: r.entrypoint, Labels: r.labels}, RootFS: v1.RootFS{Type: "layers"}}
-	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1}
+// image makes the image of one architecture.
+func (r recipe) image(context, arch string) (v1.Image, error) {
+	var layers []mutate.Addendum
 	for _, c := range r.copies {
 		files, err := c.layer(context, arch)
 		if err != nil {
-			return v1.Descriptor{}, err
+			return nil, err
 		}
-		plain, _, err := v1.SHA256(bytes.NewReader(files))
+		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files)), nil },
+			tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.DefaultCompression), tarball.WithCompressedCaching)
 		if err != nil {
-			return v1.Descriptor{}, err
+			return nil, err
 		}
-		packed, err := compress(files)
-		if err != nil {
-			return v1.Descriptor{}, err
-		}
-		layer, err := a.add(types.OCILayer, packed)
-		if err != nil {
-			return v1.Descriptor{}, err
-		}
-		manifest.Layers = append(manifest.Layers, layer)
-		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, plain)
-		config.History = append(config.History, v1.History{Created: v1.Time{Time: never}, CreatedBy: c.line})
+		layers = append(layers, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: never}, CreatedBy: c.line}})
 	}
-	var err error
-	if manifest.Config, err = a.addJSON(types.OCIConfigJSON, config); err != nil {
-		return v1.Descriptor{}, err
-	}
-	d, err := a.addJSON(types.OCIManifestSchema1, manifest)
-	d.Platform = &v1.Platform{OS: "linux", Architecture: arch}
-	return d, err
-}
-
-func compress(text []byte) ([]byte, error) {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	if _, err := w.Write(text); err != nil {
+	base, err := mutate.ConfigFile(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON),
+		&v1.ConfigFile{OS: "linux", Architecture: arch, Created: v1.Time{Time: never}, RootFS: v1.RootFS{Type: "layers"},
+			Config: v1.Config{User: r.user, Entrypoint: r.entrypoint, Labels: r.labels}})
+	if err != nil {
 		return nil, err
 	}
-	err := w.Close()
-	return out.Bytes(), err
+	return mutate.Append(base, layers...)
 }
 
-// name makes one image of those of several architectures and gives it its name. The
-// first annotation is containerd's, the second one everybody's.
-func (a archive) name(images []v1.Descriptor, name, tag string) error {
-	all, err := a.addJSON(types.OCIImageIndex, v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: images})
+// writeArchive writes the images of several architectures, which are one by its name, as
+// an OCI archive. Who reads an older one at that path keeps it.
+func writeArchive(file string, images v1.ImageIndex, name, tag string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(file), ".image-")
 	if err != nil {
 		return err
 	}
-	all.Annotations = map[string]string{"io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag}
-	a["index.json"], err = json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{all}})
-	a["oci-layout"] = []byte(`{"imageLayoutVersion":"1.0.0"}`)
-	return err
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	top, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return err
+	}
+	// The first annotation is containerd's, the second one everybody's.
+	if err := top.AppendIndex(images, layout.WithAnnotations(map[string]string{
+		"io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag})); err != nil {
+		return err
+	}
+	packed, err := packFolder(dir)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file+".part", packed, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(file+".part", file)
 }
 
-// write writes the archive as a tar. Who reads an older one keeps it.
-func (a archive) write(path string) error {
+// packFolder returns a tar of the files below a folder.
+func packFolder(dir string) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	for _, name := range slices.Sorted(maps.Keys(a)) {
-		if err := put(w, name, 0o644, a[name]); err != nil {
+	below := os.DirFS(dir)
+	err := fs.WalkDir(below, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
 			return err
 		}
-	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path+".part", out.Bytes(), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".part", path)
+		text, err := fs.ReadFile(below, name)
+		if err != nil {
+			return err
+		}
+		return put(w, name, 0o644, text)
+	})
+	return out.Bytes(), errors.Join(err, w.Close())
 }

@@ -19,6 +19,9 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 func main() {
@@ -49,23 +52,20 @@ func run(args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	a, images := archive{}, []v1.Descriptor(nil)
+	images := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	list := slices.Compact(slices.Sorted(strings.SplitSeq(*archs, ",")))
 	for _, arch := range list {
 		r, err := readRecipe(string(text), map[string]string{"TARGETARCH": arch, "VERSION": *version})
 		if err != nil {
 			return fmt.Errorf("%s: %w", *file, err)
 		}
-		d, err := a.image(r, *context, arch)
+		one, err := r.image(*context, arch)
 		if err != nil {
 			return fmt.Errorf("image for %s: %w", arch, err)
 		}
-		images = append(images, d)
+		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: one, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
 	}
-	if err := a.name(images, *name, tag); err != nil {
-		return err
-	}
-	if err := a.write(*out); err != nil {
+	if err := writeArchive(*out, images, *name, tag); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "built %s for %s: %s\n", *name, strings.Join(list, " and "), *out)

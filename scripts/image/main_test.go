@@ -3,8 +3,6 @@ package main
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +18,9 @@ import (
 	"github.com/enipool/enipool/test/kube"
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 func TestMain(m *testing.M) { nettest.Main(m) }
@@ -83,38 +84,39 @@ func untar(t *testing.T, r io.Reader) (files map[string][]byte, seen []string) {
 	}
 }
 
-// archived reads an archive back.
-type archived struct {
-	t     *testing.T
-	files map[string][]byte
-}
-
-func open(t *testing.T, path string) archived {
+// open reads an archive back, and wants all of it to be what its digests say.
+func open(t *testing.T, path string) v1.ImageIndex {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir()
 	files, _ := untar(t, bytes.NewReader(text))
-	return archived{t, files}
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, text, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	top, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(top); err != nil {
+		t.Error(err)
+	}
+	return top
 }
 
-// blob returns what a descriptor describes.
-func (a archived) blob(d v1.Descriptor) []byte {
-	a.t.Helper()
-	text, ok := a.files["blobs/sha256/"+d.Digest.Hex]
-	hash, size, err := v1.SHA256(bytes.NewReader(text))
-	if !ok || err != nil || hash != d.Digest || size != d.Size {
-		a.t.Fatalf("blob %s: there %t, %v, hash %s, %d bytes of %d", d.Digest, ok, err, hash, size, d.Size)
+// manifests returns what an index lists.
+func manifests(t *testing.T, index v1.ImageIndex) []v1.Descriptor {
+	t.Helper()
+	m, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return text
-}
-
-func (a archived) decode(text []byte, into any) {
-	a.t.Helper()
-	if err := json.Unmarshal(text, into); err != nil {
-		a.t.Fatal(err)
-	}
+	return m.Manifests
 }
 
 func TestTheArchiveHoldsWhatTheContainerfileSays(t *testing.T) {
@@ -122,53 +124,60 @@ func TestTheArchiveHoldsWhatTheContainerfileSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := open(t, out)
-	var top, all v1.IndexManifest
-	a.decode(a.files["index.json"], &top)
-	if len(top.Manifests) != 1 {
-		t.Fatalf("%+v", top)
+	top := open(t, out)
+	named := manifests(t, top)
+	if len(named) != 1 {
+		t.Fatalf("%+v", named)
 	}
-	if diff := cmp.Diff(map[string]string{"io.containerd.image.name": "docker.io/enipool/enipool:v1.2.3", "org.opencontainers.image.ref.name": "v1.2.3"}, top.Manifests[0].Annotations); diff != "" {
+	if diff := cmp.Diff(map[string]string{"io.containerd.image.name": "docker.io/enipool/enipool:v1.2.3", "org.opencontainers.image.ref.name": "v1.2.3"}, named[0].Annotations); diff != "" {
 		t.Error(diff)
 	}
-	a.decode(a.blob(top.Manifests[0]), &all)
+	all, err := top.ImageIndex(named[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, arch := range []string{"amd64", "arm64"} {
-		if p := all.Manifests[i].Platform; p.OS != "linux" || p.Architecture != arch {
-			t.Errorf("%+v", p)
+		d := manifests(t, all)[i]
+		if d.Platform.OS != "linux" || d.Platform.Architecture != arch {
+			t.Errorf("%+v", d.Platform)
 		}
-		a.hasImage(all.Manifests[i], arch)
+		image, err := all.Image(d.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hasImage(t, image, arch)
 	}
 }
 
 // hasImage looks at the image of one architecture.
-func (a archived) hasImage(d v1.Descriptor, arch string) {
-	a.t.Helper()
-	var manifest v1.Manifest
-	var config v1.ConfigFile
-	a.decode(a.blob(d), &manifest)
-	a.decode(a.blob(manifest.Config), &config)
+func hasImage(t *testing.T, image v1.Image, arch string) {
+	t.Helper()
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if config.Architecture != arch || config.OS != "linux" || config.Config.User != "0:0" || config.Config.Labels["org.opencontainers.image.version"] != "v1.2.3" {
-		a.t.Errorf("%+v", config)
+		t.Errorf("%+v", config)
 	}
 	if diff := cmp.Diff([]string{"/bin/enipool-agent"}, config.Config.Entrypoint); diff != "" {
-		a.t.Error(diff)
+		t.Error(diff)
+	}
+	layers, err := image.Layers()
+	if err != nil {
+		t.Fatal(err)
 	}
 	var got []string
-	for i, l := range manifest.Layers {
-		r, err := gzip.NewReader(bytes.NewReader(a.blob(l)))
+	for _, l := range layers {
+		if kind, err := l.MediaType(); kind != types.OCILayer || err != nil {
+			t.Errorf("a layer is %s, %v", kind, err)
+		}
+		r, err := l.Uncompressed()
 		if err != nil {
-			a.t.Fatal(err)
+			t.Fatal(err)
 		}
-		plain, err := io.ReadAll(r)
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		if hash, _, _ := v1.SHA256(bytes.NewReader(plain)); hash != config.RootFS.DiffIDs[i] {
-			a.t.Errorf("layer %d is %s, the configuration says %s", i, hash, config.RootFS.DiffIDs[i])
-		}
-		files, seen := untar(a.t, bytes.NewReader(plain))
+		files, seen := untar(t, r)
 		if text, ok := files["bin/enipool"]; ok && string(text) != "enipool for "+arch {
-			a.t.Errorf("of another architecture: %s", text)
+			t.Errorf("of another architecture: %s", text)
 		}
 		got = append(got, seen...)
 	}
@@ -176,7 +185,7 @@ func (a archived) hasImage(d v1.Descriptor, arch string) {
 		"bin/ 755 0:0 1970-01-01", "bin/bandwidth 755 0:0 1970-01-01", "bin/loopback 755 0:0 1970-01-01", "bin/portmap 755 0:0 1970-01-01",
 		"bin/ 755 0:0 1970-01-01", "bin/enipool 755 0:0 1970-01-01", "bin/enipool-agent 755 0:0 1970-01-01", "bin/enipoolctl 755 0:0 1970-01-01"}
 	if diff := cmp.Diff(want, got); diff != "" {
-		a.t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

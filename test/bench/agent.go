@@ -73,7 +73,7 @@ func (b *bench) agentRow() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.close()) }()
+	defer func() { err = errors.Join(err, c.Close()) }()
 	g := newGrowthOfPool()
 	rounds := b.pick(3, 1)
 	for n := range rounds {
@@ -154,7 +154,7 @@ func (g *growthOfPool) run(strategy int, n *agentNode) error {
 		}
 	}
 	g.failed[strategy].add(float64(failed))
-	return n.cloud.account.Check()
+	return n.cloud.Account.Check()
 }
 
 func (g *growthOfPool) report(b *bench) {

@@ -118,7 +118,7 @@ func idleAgent(t testing.TB) (a *agent.Agent, asked func() int) {
 		Wants:   cache.Waiters,
 		Publish: func(s status.Status, why string) error { return errors.Join(page.Write(s), cache.SetWhy(why)) },
 		MaxPods: func() (int, string) { return idlePool, "benchmark" },
-		Clock:   agent.Clock{Now: nodecache.SinceBoot, Rand: rand.New(rand.NewPCG(1, 1))},
+		Clock:   agent.NewRealClock(nodecache.SinceBoot, agent.Signals{}), Rand: rand.New(rand.NewPCG(1, 1)),
 	})
 	if err := a.Once(t.Context()); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func idleConfig() agentconf.Config {
 
 func attachOnPaper(s *ipam.State) error {
 	for i := range agentPods {
-		if _, err := s.Assign(*paperOwner(i), "", nodecache.SinceBoot()); err != nil {
+		if _, err := s.AssignPod(*paperOwner(i), "", nodecache.SinceBoot()); err != nil {
 			return err
 		}
 	}

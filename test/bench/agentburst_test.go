@@ -46,7 +46,7 @@ func BenchmarkPodsBoundAtOnce(b *testing.B) {
 func (c clusterNode) burst(apart time.Duration) {
 	cloud, err := c.bench.newCloud()
 	c.must(err)
-	defer func() { c.must(cloud.close()) }()
+	defer func() { c.must(cloud.Close()) }()
 	n, err := cloud.newAgentNode(c.bench, strategies[0])
 	c.must(err)
 	var closed sync.RWMutex

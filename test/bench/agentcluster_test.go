@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/enipool/enipool/pkg/isolate"
 	"github.com/enipool/enipool/pkg/nettest"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/enipool/enipool/test/kube"
@@ -68,7 +67,7 @@ func (c clusterNode) must(err error) {
 func (c clusterNode) full(fn func(*agentNode)) {
 	cloud, err := c.bench.newCloud()
 	c.must(err)
-	defer func() { c.must(cloud.close()) }()
+	defer func() { c.must(cloud.Close()) }()
 	n, err := cloud.newAgentNode(c.bench, strategies[0])
 	c.must(err)
 	n.describe = c.describe
@@ -93,7 +92,7 @@ func (c clusterNode) full(fn func(*agentNode)) {
 // measure looks at the agent's memory.
 func (c clusterNode) measure(n *agentNode) {
 	c.needFast(n)
-	page := "/proc/" + strconv.Itoa(n.process.Process.Pid) + "/status"
+	page := "/proc/" + strconv.Itoa(n.process.Cmd.Process.Pid) + "/status"
 	c.ReportMetric(c.median(page, "VmRSS", 10*time.Second), "busy-MB")
 	c.must(n.configure("resync: 1s\n")) // an hour's worth of work
 	time.Sleep(time.Minute)
@@ -138,7 +137,6 @@ func (c clusterNode) relay(node space) (stop func()) {
 	at, err := url.Parse(c.api.Config().Host)
 	c.must(err)
 	var l net.Listener
-	c.must(node.do(isolate.LoopbackUp))
 	c.must(node.do(func() (err error) { l, err = net.Listen("tcp", at.Host); return err }))
 	go func() {
 		for {

@@ -28,7 +28,7 @@ const (
 // idleRow measures the agent of a node whose pods all run: its memory, and its CPU
 // time when it is woken for nothing and when it compares everything.
 func (b *bench) idleRow(n *agentNode) error {
-	path := "/proc/" + strconv.Itoa(n.process.Process.Pid) + "/status"
+	path := "/proc/" + strconv.Itoa(n.process.Cmd.Process.Pid) + "/status"
 	busy, err := memoryMeasure(path, "VmRSS", "memory of the agent, 250 pods just came")
 	if err != nil {
 		return err

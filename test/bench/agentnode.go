@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -9,49 +8,34 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/status"
+	"github.com/enipool/enipool/test/lab"
 )
 
 // simulated is the cloud of the agent's nodes.
 type simulated struct {
-	network *sim.Network
-	account *sim.Account
-	socket  string
-	nodes   int
-	end     context.CancelFunc
-	ended   chan error
+	*lab.VPC
+	socket string
+	nodes  int
 }
 
 // newCloud makes the VPC and serves its account on a unix socket.
 func (b *bench) newCloud() (*simulated, error) {
-	network, err := sim.NewNetwork("cloud", []netip.Prefix{vpc})
+	v, err := lab.Open("cloud", sim.Options{MTU: 1500, MaxAddresses: slotsPerENI + 1,
+		Latency: map[string]sim.Latency{"": {Base: cloudLatency}, sim.ActAttach: {Base: createLatency}}}, vpc)
 	if err != nil {
 		return nil, err
 	}
-	c := &simulated{network: network, socket: b.temp("vpc.sock"), ended: make(chan error, 1)}
-	c.account = sim.NewAccount(sim.Options{Network: network, MTU: 1500, MaxAddresses: slotsPerENI + 1,
-		Latency: map[string]sim.Latency{"": {Base: cloudLatency}, sim.ActAttach: {Base: createLatency}}})
+	c := &simulated{VPC: v, socket: b.temp("vpc.sock")}
 	if err := os.MkdirAll(filepath.Dir(c.socket), 0o700); err != nil {
 		return nil, err
 	}
-	l, err := sim.Listen(c.socket)
-	if err != nil {
-		return nil, err
-	}
-	var ctx context.Context
-	ctx, c.end = context.WithCancel(context.Background())
-	go func() { c.ended <- c.account.ServeOn(ctx, l) }()
-	return c, nil
-}
-
-func (c *simulated) close() error {
-	c.end()
-	return errors.Join(<-c.ended, c.network.Close())
+	_, err = c.Serve(c.socket, nil)
+	return c, err
 }
 
 // agentNode is a node of the VPC with its agent.
@@ -64,7 +48,7 @@ type agentNode struct {
 	folder   string
 	cache    string
 	pods     []space
-	process  *exec.Cmd
+	process  *lab.Process
 
 	// Of a node of a cluster: what its configuration says more, and its pods' UIDs.
 	keys string
@@ -83,16 +67,10 @@ func (c *simulated) newAgentNode(b *bench, strategy string) (*agentNode, error) 
 	}
 	n.cache = filepath.Join(n.folder, "node.cache")
 	subnet := sim.Subnet{ID: "subnet-" + n.name, V4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(16 * c.nodes), 0}), 20)}
-	if err := c.account.AddSubnet(subnet); err != nil {
-		return nil, err
-	}
-	node, err := c.account.AddNode(sim.Machine{Name: n.name, Subnet: subnet.ID, New: []string{subnet.ID},
-		Limits: eni.Limits{ENIs: enisPerNode, V4: slotsPerENI + 1}})
-	if err != nil {
-		return nil, err
-	}
-	n.space = space{node.Namespace().Namespace}
-	return n, nil
+	ns, err := c.AddNode(sim.Machine{Name: n.name, Subnet: subnet.ID, New: []string{subnet.ID},
+		Limits: eni.Limits{ENIs: enisPerNode, V4: slotsPerENI + 1}}, subnet)
+	n.space = space{ns}
+	return n, err
 }
 
 // configure writes the agent's configuration, or a new one that it takes over, with
@@ -131,9 +109,9 @@ func (n *agentNode) launch() error {
 		return err
 	}
 	defer log.Close()
-	n.process = exec.Command(n.bench.bin.path("enipool-agent"), "--config", n.config())
-	n.process.Stderr = log
-	if err := n.space.do(n.process.Start); err != nil {
+	cmd := exec.Command(n.bench.bin.path("enipool-agent"), "--config", n.config())
+	cmd.Stderr = log
+	if n.process, err = lab.Start(cmd, n.space.do); err != nil {
 		return fmt.Errorf("start the agent: %w", err)
 	}
 	return nil
@@ -142,8 +120,11 @@ func (n *agentNode) launch() error {
 // stop ends the agent and forgets the pods: their links go with their namespaces.
 func (n *agentNode) stop() error {
 	var errs []error
-	if n.process != nil && n.process.Process != nil {
-		errs = append(errs, n.process.Process.Signal(syscall.SIGTERM), n.process.Wait())
+	if n.process != nil {
+		if !n.process.Stop(time.Minute) {
+			errs = append(errs, errors.New("the agent did not end within a minute of SIGTERM"))
+		}
+		errs = append(errs, n.process.Err)
 	}
 	for _, pod := range n.pods {
 		errs = append(errs, pod.Remove())
@@ -219,6 +200,6 @@ func (n *agentNode) settle() error {
 
 // changes is how many calls there were that change the cloud.
 func (n *agentNode) changes() int {
-	calls := n.cloud.account.Calls()
+	calls := n.cloud.Account.Calls()
 	return calls[sim.ActAssign] + calls[sim.ActUnassign] + calls[sim.ActCreate] + calls[sim.ActDelete]
 }

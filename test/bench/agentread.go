@@ -1,17 +1,14 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"regexp"
 	"strconv"
 	"time"
 
+	"github.com/enipool/enipool/test/lab"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,14 +20,14 @@ func (n *agentNode) during(counter string, fn func() error) (cpu, count float64,
 		return 0, 0, err
 	}
 	time.Sleep(wakePause) // what asking took is over
-	start, err := cpuTime(n.process.Process.Pid)
+	start, err := cpuTime(n.process.Cmd.Process.Pid)
 	if err != nil {
 		return 0, 0, err
 	}
 	if err := fn(); err != nil {
 		return 0, 0, err
 	}
-	end, err := cpuTime(n.process.Process.Pid)
+	end, err := cpuTime(n.process.Cmd.Process.Pid)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -67,21 +64,11 @@ func cpuTime(pid int) (time.Duration, error) {
 
 // counter returns a value of the agent's metrics.
 func (n *agentNode) counter(name string) (float64, error) {
-	dial := func(_ context.Context, network, addr string) (c net.Conn, err error) {
-		err = n.space.do(func() (err error) { c, err = net.Dial(network, addr); return err })
-		return c, err
-	}
-	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	resp, err := client.Get("http://127.0.0.1:9809/metrics")
+	_, text, err := lab.Get(n.space.do, "http://127.0.0.1:9809/metrics")
 	if err != nil {
 		return 0, err
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, err
-	}
-	return valueOf(string(text), name)
+	return valueOf(text, name)
 }
 
 // valueOf finds a series in what Prometheus reads.

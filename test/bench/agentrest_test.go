@@ -46,14 +46,14 @@ func (c clusterNode) rest(n *agentNode) {
 // doings are what the agent has done so far: seconds of CPU, calls, requests and bytes.
 func (c clusterNode) doings(n *agentNode) map[string]float64 {
 	c.Helper()
-	pid := n.process.Process.Pid
+	pid := n.process.Cmd.Process.Pid
 	cpu, err := cpuTime(pid)
 	c.must(err)
 	io, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/io")
 	c.must(err)
 	return map[string]float64{
 		"idle-percent":   cpu.Seconds(),
-		"idle-describes": float64(n.cloud.account.Calls()[sim.ActDescribe]),
+		"idle-describes": float64(n.cloud.Account.Calls()[sim.ActDescribe]),
 		"idle-changes":   float64(n.changes()),
 		"idle-writes":    apiWrites(c.api.Kubectl("get", "--raw", "/metrics")),
 		"idle-kB":        c.count(io, "wchar") / 1000,

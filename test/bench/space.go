@@ -12,13 +12,10 @@ import (
 // space is a named network namespace; the zero one is that of the program.
 type space struct{ isolate.Namespace }
 
-// newSpace makes the namespace, with loopback up as runtimes leave it.
+// newSpace makes the namespace.
 func newSpace(name string) (space, error) {
 	s := space{isolate.Namespace{Name: name}}
-	if err := s.Create(); err != nil {
-		return s, err
-	}
-	return s, s.Do(isolate.LoopbackUp)
+	return s, s.Create()
 }
 
 // newSpaces makes n namespaces called prefix0, prefix1 and so on.

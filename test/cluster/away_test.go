@@ -1,16 +1,14 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/enipool/enipool/test/kube"
+	"github.com/enipool/enipool/test/lab"
 )
 
 // minute is how long the API server is away.
@@ -151,28 +149,10 @@ func (n *node) Eventually(what string, done func() error) {
 	n.c.Eventually("node "+n.Name+": "+what, done)
 }
 
-// get asks a page in the node's network.
-func (n *node) get(url string) error {
-	dial := func(ctx context.Context, network, at string) (conn net.Conn, err error) {
-		err = n.Do(func() error { conn, err = new(net.Dialer).DialContext(ctx, network, at); return err })
-		return conn, err
-	}
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
-	answer, err := client.Get(url)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, answer.Status)
-	}
-	return nil
-}
-
-func (n *node) healthy() error { return n.get("http://127.0.0.1:9809/readyz") }
+func (n *node) healthy() error { return lab.Fine(n.Do, "http://127.0.0.1:9809/readyz") }
 
 // answers asks a web server from the node.
-func (n *node) answers(p sighting) error { return n.get("http://" + p.Status.PodIP + "/hostname") }
+func (n *node) answers(p sighting) error { return lab.Fine(n.Do, "http://"+p.Status.PodIP+"/hostname") }
 
 // loseSandbox ends the process that holds the namespaces of the first pod, and
 // returns the pod.

@@ -71,7 +71,7 @@ func (c *cluster) everyAddressIsRight() {
 	owner := map[netip.Addr]string{}
 	for _, n := range c.nodes {
 		var has []netip.Addr
-		for _, nic := range c.region.Account.Attached(n.Name) {
+		for _, nic := range c.vpc.Account.Attached(n.Name) {
 			has = append(has, nic.Addresses...)
 		}
 		for _, p := range on(n, c.web()) {

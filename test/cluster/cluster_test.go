@@ -10,7 +10,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/test/kube"
-	"github.com/enipool/enipool/test/region"
+	"github.com/enipool/enipool/test/lab"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -30,12 +30,12 @@ var limits = eni.Limits{ENIs: 6, V4: 17}
 // cluster is a Kubernetes whose nodes are on a simulated VPC.
 type cluster struct {
 	*kube.Cluster
-	region *region.Region
-	t      testing.TB
-	api    *kubernetes.Clientset // as the administrator
-	dir    string                // of enipool's images
-	nodes  []*node
-	pods   *sightings
+	vpc   *lab.VPC
+	t     testing.TB
+	api   *kubernetes.Clientset // as the administrator
+	dir   string                // of enipool's images
+	nodes []*node
+	pods  *sightings
 }
 
 // node is one of them.
@@ -52,9 +52,10 @@ func start(t *testing.T, name string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{dir: dir, region: region.New(t, name, sim.Options{Latency: latency}),
+	c := &cluster{dir: dir, vpc: lab.NewVPC(t, name, sim.Options{Latency: latency}, lab.V4),
 		Cluster: kube.Start(t, kube.Options{Scheduler: true, ControllerManager: true})}
 	c.t = c.T()
+	c.must(c.vpc.Account.AddSubnet(lab.Subnet))
 	its := c.Config()
 	c.api, err = kubernetes.NewForConfig(&rest.Config{Host: its.Host, BearerToken: its.Token,
 		TLSClientConfig: rest.TLSClientConfig{CAData: []byte(its.CA)}, QPS: 200, Burst: 400})
@@ -74,11 +75,14 @@ func (c *cluster) must(err error) {
 // looks for it.
 func (c *cluster) addNode(name string) *node {
 	c.t.Helper()
-	netns := c.region.AddNode(name, limits)
-	own := c.region.Account.Attached(name)[0].V4.Primary.Addr()
-	n := &node{c.Cluster.AddNode(kube.NodeOptions{Name: name, Netns: netns, IP: own, Images: []string{archive(c.dir, first)}}), c}
+	netns, err := c.vpc.AddNode(sim.Machine{Name: name, Limits: limits, Subnet: lab.Subnet.ID})
+	c.must(err)
+	own := c.vpc.Account.Attached(name)[0].V4.Primary.Addr()
+	n := &node{c.Cluster.AddNode(kube.NodeOptions{Name: name, Netns: netns.Path(), IP: own, Images: []string{archive(c.dir, first)}}), c}
 	c.must(os.MkdirAll(n.Path("/run/enipool"), 0o700))
-	c.region.Serve(n.Path("/run/enipool/vpc.sock"))
+	stop, err := c.vpc.Serve(n.Path("/run/enipool/vpc.sock"), nil)
+	c.must(err)
+	c.t.Cleanup(func() { c.must(stop()) }) // as long as the node has its files
 	c.nodes = append(c.nodes, n)
 	c.t.Cleanup(n.show)
 	return n

@@ -67,7 +67,7 @@ func (c *cluster) hostPodsHaveTheirNodes() {
 			continue
 		}
 		seen++
-		if want := c.region.Account.Attached(p.Spec.NodeName)[0].V4.Primary.Addr(); p.address() != want {
+		if want := c.vpc.Account.Attached(p.Spec.NodeName)[0].V4.Primary.Addr(); p.address() != want {
 			c.t.Errorf("pod %s has the address %s, its node %s", p.Name, p.address(), want)
 		}
 	}

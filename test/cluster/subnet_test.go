@@ -12,7 +12,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/health"
 	enipool "github.com/enipool/enipool/pkg/kube"
-	"github.com/enipool/enipool/test/region"
+	"github.com/enipool/enipool/test/lab"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -35,7 +35,7 @@ func TestASubnetRunsOutAndIsExtended(t *testing.T) {
 	for _, n := range c.nodes {
 		n.isFaulty(corev1.ConditionTrue, health.SubnetExhausted)
 	}
-	c.region.Account.SetFaults()
+	c.vpc.Account.SetFaults()
 	c.podsAreWarned()
 
 	c.scale(10)
@@ -56,7 +56,7 @@ func TestASubnetRunsOutAndIsExtended(t *testing.T) {
 	c.Kubectl("scale", "deployment/web", "--replicas=30")
 	c.nodesAreNotOverfilled(30)
 
-	c.must(c.region.Account.AddSubnet(sim.Subnet{ID: "subnet-b", V4: netip.MustParsePrefix("10.0.2.0/24")}))
+	c.must(c.vpc.Account.AddSubnet(sim.Subnet{ID: "subnet-b", V4: netip.MustParsePrefix("10.0.2.0/24")}))
 	c.run(30)
 	for _, n := range c.nodes {
 		n.isFaulty(corev1.ConditionFalse, health.AddressesAvailable)
@@ -80,13 +80,13 @@ func TestASubnetRunsOutAndIsExtended(t *testing.T) {
 // othersTakeAll leaves nothing in the subnet.
 func (c *cluster) othersTakeAll() {
 	c.t.Helper()
-	c.must(c.region.Account.SetForeign(region.Subnet, 256))
+	c.must(c.vpc.Account.SetForeign(lab.Subnet.ID, 256))
 }
 
 // describesAreLate keeps the nodes from seeing what a subnet has before they are refused:
 // a node that knows of no address for more pods is bound no more than it has for.
 func (c *cluster) describesAreLate() {
-	c.region.Account.SetFaults(sim.Chance{Action: sim.ActSubnets, Percent: 100, Fault: sim.Fault{Delay: 8 * time.Second}})
+	c.vpc.Account.SetFaults(sim.Chance{Action: sim.ActSubnets, Percent: 100, Fault: sim.Fault{Delay: 8 * time.Second}})
 	time.Sleep(2 * latency[""].Base) // those under way end
 }
 

@@ -2,15 +2,12 @@ package cri
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
 	"path/filepath"
-	"time"
 
 	"github.com/enipool/enipool/pkg/node"
+	"github.com/enipool/enipool/test/lab"
 )
 
 const agentConfPath = "/etc/enipool/agent.yaml"
@@ -43,25 +40,12 @@ pool:
 func (m *machine) writeAgentConf() {
 	m.t.Helper()
 	m.write(agentConfPath, fmt.Sprintf(agentConf, m.Name, m.cachePath(), filepath.Join(filepath.Dir(m.cachePath()), "agent.json"),
-		cmp.Or(m.coolDown, "30s"), m.r.Socket(), m.limits.V4-1, m.minPool))
+		cmp.Or(m.coolDown, "30s"), m.r.socket, m.limits.V4-1, m.minPool))
 }
 
 // answers returns nil once the agent says that pods can get addresses.
 func (m *machine) answers() error {
-	dial := func(ctx context.Context, network, addr string) (c net.Conn, err error) {
-		err = m.Do(func() error { c, err = new(net.Dialer).DialContext(ctx, network, addr); return err })
-		return c, err
-	}
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
-	resp, err := client.Get("http://127.0.0.1:9809/readyz")
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the agent is not ready: %s", resp.Status)
-	}
-	return nil
+	return lab.Fine(m.Do, "http://127.0.0.1:9809/readyz")
 }
 
 // pool returns what the node cache holds.

@@ -8,7 +8,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/enipool/enipool/test/region"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -63,10 +62,10 @@ func onPortWithLimits(c *api.PodSandboxConfig) {
 }
 
 // newPtpMachine starts a node with the reference plugins in enipool's place.
-func newPtpMachine(r *region.Region, name string) *machine {
-	r.T.Helper()
+func newPtpMachine(r *region, name string) *machine {
+	r.t.Helper()
 	bin, err := programs()
-	r.Must(err)
+	r.must(err)
 	m := newBareMachine(r, name, plan{limits: small})
 	m.install(bin.reference, "ptp", "host-local")
 	m.publish(ptpConflist)

@@ -10,8 +10,9 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/nettest"
 	"github.com/enipool/enipool/test/kube"
-	"github.com/enipool/enipool/test/region"
+	"github.com/enipool/enipool/test/lab"
 	"google.golang.org/grpc"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -35,7 +36,7 @@ type machine struct {
 	*kube.Node
 	plan
 	t      testing.TB
-	r      *region.Region
+	r      *region
 	agent  *kube.Program
 	conn   *grpc.ClientConn
 	cri    api.RuntimeServiceClient
@@ -45,8 +46,8 @@ type machine struct {
 }
 
 // newMachine starts a node whose agent runs and that is ready for pods.
-func newMachine(r *region.Region, name string, p plan) *machine {
-	r.T.Helper()
+func newMachine(r *region, name string, p plan) *machine {
+	r.t.Helper()
 	m := newBareMachine(r, name, p)
 	m.leavesNothing()
 	m.agent.Start()
@@ -56,18 +57,18 @@ func newMachine(r *region.Region, name string, p plan) *machine {
 }
 
 // newBareMachine starts a node without an agent and without a network configuration.
-func newBareMachine(r *region.Region, name string, p plan) *machine {
-	r.T.Helper()
+func newBareMachine(r *region, name string, p plan) *machine {
+	r.t.Helper()
 	bin, err := programs()
-	r.Must(err)
-	m := &machine{plan: p, t: r.T, r: r, pods: map[string]*pod{}, had: map[netip.Addr]bool{}}
-	m.Node = kube.StartRuntime(r.T, kube.NodeOptions{Name: name, Netns: r.AddNode(name, p.limits)})
+	r.must(err)
+	m := &machine{plan: p, t: r.t, r: r, pods: map[string]*pod{}, had: map[netip.Addr]bool{}}
+	m.Node = kube.StartRuntime(r.t, kube.NodeOptions{Name: name, Netns: r.addNode(name, p.limits)})
 	m.install(bin.ours, "enipool")
 	m.install(bin.reference, "loopback", "portmap", "bandwidth")
 	m.writeAgentConf()
 	m.agent = m.Program("agent", m.answers, filepath.Join(bin.ours, "enipool-agent"), "--config="+agentConfPath)
 	m.dial()
-	r.T.Cleanup(m.close)
+	r.t.Cleanup(m.close)
 	return m
 }
 
@@ -150,10 +151,38 @@ func (m *machine) eniOf(a netip.Addr) (int, error) {
 	return 0, fmt.Errorf("no ENI of node %s has the address %s", m.Name, a)
 }
 
-const internet = region.Internet
+const internet = lab.Internet4
+
+// region is a VPC whose cloud agents call at a socket.
+type region struct {
+	*lab.VPC
+	t      testing.TB
+	socket string
+}
 
 // newRegion makes a VPC without nodes; its name is one word, a test's own.
-func newRegion(t testing.TB, name string) *region.Region {
+func newRegion(t testing.TB, name string) *region {
 	t.Helper()
-	return region.New(t, name, sim.Options{})
+	nettest.Need(t)
+	kube.NeedNodes(t)
+	r := &region{lab.NewVPC(t, name, sim.Options{}, lab.V4), t, filepath.Join(lab.Dir(t), "vpc.sock")}
+	r.must(r.Account.AddSubnet(lab.Subnet))
+	_, err := r.Serve(r.socket, nil)
+	r.must(err)
+	return r
+}
+
+func (r *region) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// addNode returns the path of the network namespace of a new node.
+func (r *region) addNode(name string, limits eni.Limits) string {
+	r.t.Helper()
+	ns, err := r.AddNode(sim.Machine{Name: name, Limits: limits, Subnet: lab.Subnet.ID})
+	r.must(err)
+	return ns.Path()
 }

@@ -39,7 +39,7 @@ func testHostPort(t *testing.T, region, source string) {
 	web.start("httpd", "-f", "-p", "80", "-h", "/bin")
 	eventually(t, "the web server answers", func() error { return m.Do(func() error { return get(web.ip.String() + ":80") }) })
 	for from, do := range map[string]func(func() error) error{"a pod of another node": other.run("client").do,
-		"another node": other.Do, "the node itself": m.Do, "a pod of the node": first.do, "the internet": r.AtInternet} {
+		"another node": other.Do, "the node itself": m.Do, "a pod of the node": first.do, "the internet": r.Network.Internet().Do} {
 		if err := do(func() error { return get(m.primary().String() + ":8080") }); err != nil {
 			t.Errorf("from %s: %v", from, err)
 		}

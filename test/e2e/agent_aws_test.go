@@ -21,8 +21,8 @@ import (
 func newAWSSite(t *testing.T, name string, lines ...string) (*site, *ec2.Endpoint, *sim.Account) {
 	t.Helper()
 	s := emptySite(t)
-	account := sim.NewAccount(sim.Options{Network: s.network(name), Region: "eu-central-1", Reserve: sim.EC2Reserve, NewID: sim.EC2ID, AttachTime: 100 * time.Millisecond})
-	s.check = account.Check
+	s.makeVPC(name, sim.Options{Region: "eu-central-1", Reserve: sim.EC2Reserve, NewID: sim.EC2ID, AttachTime: 100 * time.Millisecond})
+	account := s.vpc.Account
 	account.AddType(ec2.Types()...)
 	account.AddGroup(sim.Group{ID: "sg-0123456789abcdef0", Name: "default"})
 	subnet := subnetA

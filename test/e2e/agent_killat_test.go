@@ -10,16 +10,7 @@ import (
 
 // killer builds the program that kills others at a system call; its comment says which of them
 // count and why those are all.
-var killer = sync.OnceValues(func() (string, error) {
-	file, err := filepath.Abs("../../.build/e2e/killat")
-	if err != nil {
-		return "", err
-	}
-	if err := build("go", "build", "-o", file, "./killat"); err != nil {
-		return "", err
-	}
-	return file, nil
-})
+var killer = sync.OnceValues(func() (string, error) { return helper("killat") })
 
 // moment is when an agent is killed: at a system call, the nth that changes something.
 type moment struct {
@@ -72,14 +63,4 @@ func (d doomed) calls() []string {
 	}
 	d.s.must(err)
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
-}
-
-// dead tells whether it has ended.
-func (d doomed) dead() bool {
-	select {
-	case <-d.done:
-		return true
-	default:
-		return false
-	}
 }

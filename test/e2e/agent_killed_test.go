@@ -181,7 +181,7 @@ func (k *kills) kill(agent doomed, t *tick) doomed {
 	agent.set(t.next)
 	wait := t.does()
 	k.deadOrDone(agent, t)
-	calls, killed := agent.calls(), agent.dead()
+	calls, killed := agent.calls(), !agent.Alive()
 	k.at = "not killed"
 	if killed {
 		k.at = fmt.Sprintf("killed %v %s", t.next, calls[len(calls)-1])
@@ -211,7 +211,7 @@ func (k *kills) deadOrDone(agent doomed, t *tick) {
 		if resting++; len(agent.calls()) != made {
 			resting, made = 0, len(agent.calls())
 		}
-		if err := k.wrong(t.pool, t.pool); !agent.dead() && (err != nil || resting < 20) {
+		if err := k.wrong(t.pool, t.pool); agent.Alive() && (err != nil || resting < 20) {
 			return fmt.Errorf("%d calls, %v", made, err)
 		}
 		return nil

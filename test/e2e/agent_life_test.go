@@ -140,7 +140,7 @@ func TestWithoutAnAgentPodsComeAndGo(t *testing.T) {
 	s.poolOf(16)
 	s.add("a", "b")
 	agent.kill()
-	s.stop() // nor is there a cloud
+	s.must(s.stop()) // nor is there a cloud
 	s.del("a")
 	for _, id := range names("pod", 5) {
 		s.add(id)
@@ -195,7 +195,7 @@ func TestAnAgentThatIsToldToEndDoesNotComplain(t *testing.T) {
 	s.ready()
 	s.must(os.WriteFile(gate, nil, 0o600))
 	s.eventually("it works", func() error { _, err := os.Stat(inside); return err })
-	s.must(agent.cmd.Process.Signal(syscall.SIGTERM))
+	s.must(agent.Cmd.Process.Signal(syscall.SIGTERM))
 	s.must(os.Remove(gate))
 	agent.terminate()
 	if regexp.MustCompile("level=(WARN|ERROR)").MatchString(agent.said()) {

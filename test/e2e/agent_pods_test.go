@@ -20,7 +20,6 @@ func (s *site) call(command, id string, wait time.Duration) *exec.Cmd {
 	if _, ok := s.pods[id]; !ok {
 		ns := isolate.Namespace{Name: s.node.Name + "-" + id}
 		s.must(ns.Create())
-		s.must(ns.Do(isolate.LoopbackUp))
 		s.pods[id] = nettest.Netns{Namespace: ns, Path: ns.Path()}
 	}
 	program := s.use.plugin

@@ -1,12 +1,9 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,10 +12,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/enipool/enipool/pkg/status"
+	"github.com/enipool/enipool/test/lab"
 )
 
 // agentProgram builds the agent as it is now, with the race detector where the
@@ -38,10 +35,9 @@ var agentProgram = sync.OnceValues(func() (string, error) {
 
 // process is an agent that runs.
 type process struct {
-	s    *site
-	cmd  *exec.Cmd
-	log  string        // path of what it says
-	done chan struct{} // it has ended
+	*lab.Process
+	s   *site
+	log string // path of what it says
 }
 
 // agentCommand is a call of the agent with the site's configuration.
@@ -85,23 +81,11 @@ func (s *site) start(args ...string) *process {
 	f, err := os.CreateTemp(s.dir, "log")
 	s.must(err)
 	defer f.Close()
-	p := &process{s: s, cmd: s.agentCommand(args...), log: f.Name(), done: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = f, f
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // no test, no agent
-	started := make(chan error, 1)
-	go func() {
-		defer close(p.done)
-		// The parent whose death kills is the thread, which therefore waits.
-		_ = s.node.Do(func() error {
-			err := p.cmd.Start()
-			started <- err
-			if err == nil {
-				_ = p.cmd.Wait() // its exit code is looked at by who ends it
-			}
-			return err
-		})
-	}()
-	s.must(<-started)
+	cmd := s.agentCommand(args...)
+	cmd.Stdout, cmd.Stderr = f, f
+	runs, err := lab.Start(cmd, s.node.Do)
+	s.must(err)
+	p := &process{runs, s, f.Name()}
 	s.agent = p
 	s.lives = append(s.lives, p)
 	return p
@@ -111,8 +95,7 @@ func (s *site) start(args ...string) *process {
 // failed: of the last one the end, of all of them errors.
 func (p *process) end(number int) {
 	p.s.t.Helper()
-	_ = p.cmd.Process.Kill() // if it has not ended
-	<-p.done
+	p.Kill() // if it has not ended
 	said := p.said()
 	if _, race, found := strings.Cut(said, "DATA RACE"); found {
 		p.s.fail("the agent has a data race: %s", race)
@@ -138,29 +121,22 @@ func (p *process) end(number int) {
 // kill ends the agent as a crash does.
 func (p *process) kill() {
 	p.s.t.Helper()
-	p.s.must(p.cmd.Process.Kill())
-	<-p.done
+	p.s.must(p.Cmd.Process.Kill())
+	<-p.Ended
 	p.s.agent = nil
 }
 
 // terminate ends the agent as a system does, and wants exit code 0.
 func (p *process) terminate() {
 	p.s.t.Helper()
-	select {
-	case <-p.done:
+	if !p.Alive() {
 		p.s.fail("the agent has ended by itself")
-	default:
 	}
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-p.done:
-	case <-time.After(30 * time.Second):
+	if !p.Stop(30 * time.Second) {
 		p.s.fail("the agent does not end")
-		_ = p.cmd.Process.Kill()
-		<-p.done
 	}
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		p.s.fail("the agent ended with %d (%s)", code, p.cmd.ProcessState)
+	if p.Err != nil {
+		p.s.fail("the agent ended with %v", p.Err)
 	}
 	p.s.agent = nil
 }
@@ -185,18 +161,7 @@ func (p *process) says(line string) {
 
 // get asks the agent's pages, from the node's loopback.
 func (s *site) get(page string) (code int, body string, err error) {
-	dial := func(ctx context.Context, network, addr string) (c net.Conn, err error) {
-		err = s.node.Do(func() error { c, err = new(net.Dialer).DialContext(ctx, network, addr); return err })
-		return c, err
-	}
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
-	resp, err := client.Get("http://127.0.0.1:9809" + page)
-	if err != nil {
-		return 0, "", err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(text), err
+	return lab.Get(s.node.Do, "http://127.0.0.1:9809"+page)
 }
 
 // ready waits until pods can get addresses.

@@ -56,14 +56,14 @@ func TestTheAgentTakesOverAChangedConfiguration(t *testing.T) {
 	s.tickAfter()
 	s.coolDown(8 * time.Second)
 	s.must(os.Remove(s.confPath()))
-	s.must(agent.cmd.Process.Signal(syscall.SIGHUP))
+	s.must(agent.Cmd.Process.Signal(syscall.SIGHUP))
 	agent.says(refused + `read configuration: open .*agent.yaml: no such file or directory; --config names the file"`)
 	s.configure("coolDown: 10s")
 	s.coolDown(10 * time.Second)
 
 	// SIGHUP does it even where nothing changed.
 	before := strings.Count(agent.said(), `msg="configuration reloaded"`)
-	s.must(agent.cmd.Process.Signal(syscall.SIGHUP))
+	s.must(agent.Cmd.Process.Signal(syscall.SIGHUP))
 	s.eventually("one more reload", func() error {
 		if strings.Count(agent.said(), `msg="configuration reloaded"`) != before+1 {
 			return errors.New("not yet")

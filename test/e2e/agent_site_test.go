@@ -18,6 +18,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nettest"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/test/lab"
 )
 
 // site is a node of a simulated VPC whose pool an agent keeps. Its folder holds
@@ -25,19 +26,19 @@ import (
 type site struct {
 	t       *testing.T
 	dir     string
+	vpc     *lab.VPC
 	account *sim.Account // nil where the cloud is another one
-	check   func() error // what is wrong with the cloud
 	node    nettest.Netns
 	far     nettest.Netns // the internet
 	cache   nodecache.Cache
-	stop    func()     // the cloud's service
-	heeds   bool       // that does what it was asked for when who asked is gone
-	env     []string   // of the agent, on top
-	wrap    []string   // a command line to run agent and plugin under
-	doom    []string   // one to run the agent under
-	use     programs   // what runs as plugin and agent; "" is what is built now
-	agent   *process   // that runs
-	lives   []*process // and those before
+	stop    func() error // the cloud's service
+	heeds   bool         // that does what it was asked for when who asked is gone
+	env     []string     // of the agent, on top
+	wrap    []string     // a command line to run agent and plugin under
+	doom    []string     // one to run the agent under
+	use     programs     // what runs as plugin and agent; "" is what is built now
+	agent   *process     // that runs
+	lives   []*process   // and those before
 	pods    map[string]nettest.Netns
 	asks    map[string]string // runtimeConfig of the pods that have one
 	verdict []string          // what went wrong, told once more behind everything else
@@ -62,26 +63,22 @@ var tiny = eni.Limits{ENIs: 4, V4: 3, V6: 3}
 func newSite(t *testing.T, p plan) *site {
 	t.Helper()
 	s := emptySite(t)
-	p.options.Network = s.network(p.name)
-	s.account = sim.NewAccount(p.options)
-	s.check = s.account.Check
+	s.makeVPC(p.name, p.options)
+	s.account = s.vpc.Account
 	subnet := subnetA
 	if p.v4.IsValid() {
 		subnet.V4 = p.v4
 	}
-	s.must(s.account.AddSubnet(subnet))
 	if p.limits == (eni.Limits{}) {
 		p.limits = small
 	}
-	n, err := s.account.AddNode(sim.Machine{Name: "n", Limits: p.limits, Subnet: subnet.ID})
+	n, err := s.vpc.AddNode(sim.Machine{Name: "n", Limits: p.limits, Subnet: subnet.ID}, subnet)
 	s.must(err)
-	s.node = named(n.Namespace().Name)
-	s.stop = func() {}
+	s.node = named(n.Name)
 	s.heeds = p.heeds
 	if !p.away {
 		s.serve()
 	}
-	t.Cleanup(func() { s.stop() })
 	t.Cleanup(s.end)
 	s.configure()
 	return s
@@ -94,11 +91,7 @@ var subnetA = sim.Subnet{ID: "subnet-a", V4: netip.MustParsePrefix("10.0.1.0/24"
 func emptySite(t *testing.T) *site {
 	t.Helper()
 	nettest.Need(t)
-	dir, err := os.MkdirTemp("", "site") // a socket's path has to be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := lab.Dir(t)
 	s := &site{t: t, dir: dir, cache: nodecache.Cache{Path: filepath.Join(dir, "run", "node.cache")}, pods: map[string]nettest.Netns{}, asks: map[string]string{}}
 	t.Cleanup(func() {
 		for _, wrong := range s.verdict {
@@ -123,14 +116,10 @@ func shorten(text string) string {
 	return text
 }
 
-// network makes the site's VPC of real links.
-func (s *site) network(name string) *sim.Network {
+func (s *site) makeVPC(name string, o sim.Options) {
 	s.t.Helper()
-	net, err := sim.NewNetwork(name, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("2001:db8::/48")})
-	s.must(err)
-	s.t.Cleanup(func() { s.must(net.Close()) })
-	s.far = named(net.Internet().Name)
-	return net
+	s.vpc = lab.NewVPC(s.t, name, o, lab.V4, lab.V6)
+	s.far = named(s.vpc.Network.Internet().Name)
 }
 
 func (s *site) must(err error) {
@@ -144,18 +133,9 @@ func (s *site) must(err error) {
 // serve lets the agent reach the cloud.
 func (s *site) serve() {
 	s.t.Helper()
-	l, err := sim.Listen(filepath.Join(s.dir, "vpc.sock"))
+	var err error
+	s.stop, err = s.vpc.Serve(filepath.Join(s.dir, "vpc.sock"), newBothReleases(s.account, s.heeds))
 	s.must(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- newBothReleases(s.account, s.heeds).serve(ctx, l) }()
-	s.stop = func() {
-		cancel()
-		if err := <-served; err != nil {
-			s.t.Error(err)
-		}
-		s.stop = func() {}
-	}
 }
 
 // settings are those of tests: everything comes as soon as it may.
@@ -294,9 +274,6 @@ func (s *site) end() {
 	}
 	if s.agent != nil {
 		s.agent.terminate()
-	}
-	if err := s.check(); err != nil {
-		s.t.Errorf("the cloud contradicts itself: %v", err)
 	}
 	book, err := s.view()
 	if errors.Is(err, nodecache.ErrMissing) || nodecache.Unusable(err) && s.t.Failed() {

@@ -54,8 +54,8 @@ func TestAnAgentThatIsStartedWithAWrongFileGoesOn(t *testing.T) {
 	s.must(os.Remove(s.state() + ".good"))
 	p := s.start()
 	p.says(`^enipool-agent: .*agent.yaml: read configuration: `)
-	<-p.done
-	if code := p.cmd.ProcessState.ExitCode(); code != 2 {
+	<-p.Ended
+	if code := p.Cmd.ProcessState.ExitCode(); code != 2 {
 		t.Errorf("exit code %d, want 2", code)
 	}
 	s.agent = nil

@@ -159,7 +159,7 @@ func (s *site) holds(pods ...*foreignPod) error {
 		return err
 	}
 	held := map[string]bool{}
-	for _, a := range book.Holds() {
+	for _, a := range book.HeldAddresses() {
 		held[a.Addr.String()] = true
 	}
 	want := map[string]bool{}

@@ -20,6 +20,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nettest"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/test/lab"
 )
 
 // Most of what the tests take is waiting, for the kernel above all.
@@ -55,6 +56,15 @@ func build(command string, args ...string) error {
 	})
 }
 
+// helper builds a program of a folder of this package, and returns its file.
+func helper(name string) (string, error) {
+	file, err := filepath.Abs(filepath.Join("..", "..", ".build", "e2e", name))
+	if err != nil {
+		return "", err
+	}
+	return file, build("go", "build", "-o", file, "./"+name)
+}
+
 func plugin(t testing.TB) string  { return filepath.Join(binDir(t), "enipool") }
 func cniPath(t testing.TB) string { return binDir(t) + ":" + filepath.Join(binDir(t), "cni") }
 
@@ -70,7 +80,6 @@ type node struct {
 // it has the routing map only, where it needs one: no pod of a secondary ENI starts without.
 func newNode(t testing.TB, s ipam.Settings, perENI ...int) *node {
 	t.Helper()
-	needNoAgent(t)
 	nettest.Need(t)
 	n := &node{t: t, Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}}
 	if s.MarkMask == 0 {
@@ -102,16 +111,6 @@ func newNode(t testing.TB, s ipam.Settings, perENI ...int) *node {
 		n.filterPackets()
 	}
 	return n
-}
-
-// needNoAgent leaves out a test that runs no agent where agents are what is looked at: of
-// the programs only the agent is built with the race detector, and it alone does several
-// things at once.
-func needNoAgent(t testing.TB) {
-	t.Helper()
-	if raceEnabled {
-		t.Skip("it runs no program with the race detector, and runs without")
-	}
 }
 
 // nothingLeft is what holds after every test once its pods are gone.
@@ -227,6 +226,6 @@ func deadline(t testing.TB) (context.Context, context.CancelFunc) {
 
 // Where the simulated VPC ends.
 const (
-	internet4 = "203.0.113.2"
-	internet6 = "2001:db8:ffff::2"
+	internet4 = lab.Internet4
+	internet6 = lab.Internet6
 )

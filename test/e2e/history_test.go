@@ -131,11 +131,8 @@ func (p *chronicled) makeSandbox() error {
 	if !p.gone {
 		return nil
 	}
-	if err := p.ns.Create(); err != nil {
-		return err
-	}
 	p.gone = false
-	return p.ns.Do(isolate.LoopbackUp)
+	return p.ns.Create()
 }
 
 // endSandbox ends it as a crash does: there was no DEL.
@@ -175,7 +172,7 @@ func (c *chronicle) killAgents(done <-chan struct{}) (kills int) {
 			return kills
 		}
 		select {
-		case <-c.s.agent.done:
+		case <-c.s.agent.Ended:
 			c.s.fail("seed %d: the agent has ended by itself", c.seed)
 		default:
 		}

@@ -10,16 +10,7 @@ import (
 
 // withoutIPv6 builds the program that runs others as on a kernel without IPv6; its
 // comment says how far that goes.
-var withoutIPv6 = sync.OnceValues(func() (string, error) {
-	file, err := filepath.Abs("../../.build/e2e/noipv6")
-	if err != nil {
-		return "", err
-	}
-	if err := build("go", "build", "-o", file, "./noipv6"); err != nil {
-		return "", err
-	}
-	return file, nil
-})
+var withoutIPv6 = sync.OnceValues(func() (string, error) { return helper("noipv6") })
 
 // wrapWithoutIPv6 lets agent and plugin of the site run without IPv6.
 func (s *site) wrapWithoutIPv6() {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -31,17 +30,6 @@ type bothReleases struct {
 
 func newBothReleases(a *sim.Account, heeds bool) *bothReleases {
 	return &bothReleases{account: a, heeds: heeds, now: a.Handler(), nodes: map[string]cloud.Cloud{}}
-}
-
-// serve serves until ctx ends and every call under way has its answer.
-func (b *bothReleases) serve(ctx context.Context, l net.Listener) error {
-	srv := &http.Server{Handler: b, BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: 10 * time.Second}
-	down := make(chan error, 1)
-	context.AfterFunc(ctx, func() { down <- srv.Shutdown(context.WithoutCancel(ctx)) })
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return <-down
 }
 
 // previousCall is a request of the previous release. Those of this one have arguments.

@@ -44,7 +44,6 @@ func newVPC(t *testing.T, s ipam.Settings) *vpc {
 // eth1 all the same.
 func newVPCWith(t *testing.T, s ipam.Settings, second int) *vpc {
 	t.Helper()
-	needNoAgent(t)
 	nettest.Need(t)
 	s.MarkMask, s.VPC = cmp.Or(s.MarkMask, ipam.DefaultMarkMask), []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
 	v := &vpc{t: t, second: second, n: &node{t: t, Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}}, pods: map[string]nettest.Netns{}}

@@ -52,7 +52,7 @@ type early struct {
 
 func (c early) UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error {
 	next := c.w.cache.Clone()
-	next.Restore(addrs, c.w.sinceBoot())
+	next.CancelRelease(addrs, c.w.sinceBoot())
 	c.w.cache = next
 	return c.Cloud.UnassignAddresses(ctx, id, addrs)
 }

@@ -69,7 +69,7 @@ func (w *world) checkPods(at map[netip.Addr]string) {
 		if at[p.addr] != p.on {
 			w.fail("pod %d has address %s of ENI %s, which is on %q", i, p.addr, p.on, at[p.addr])
 		}
-		if len(w.cache.Find(p.owner.Key)) != 1 {
+		if len(w.cache.OwnedBy(p.owner.Key)) != 1 {
 			w.fail("the node cache has lost pod %d with its address %s", i, p.addr)
 		}
 	}

@@ -79,7 +79,7 @@ func (w *world) state(name string) uint64 {
 	if w.life == nil || w.life.agent == nil {
 		return d.sum
 	}
-	d.any(w.life.ticking)
+	d.any(w.life.clock.IsBusy())
 	d.any(w.life.agent)
 	d.any(w.life.engine)
 	for _, p := range w.clock.calls {

@@ -63,7 +63,7 @@ func (w *world) add(i int) {
 func (w *world) del(i int) {
 	if key := w.pods[i].owner.Key; w.cache != nil {
 		next := w.cache.Clone()
-		next.Release(key, w.sinceBoot())
+		next.Free(key, w.sinceBoot())
 		w.cache = next
 	}
 	w.pods[i] = pod{}
@@ -78,7 +78,7 @@ func (w *world) serve() {
 			continue
 		}
 		next := w.cache.Clone()
-		lease, err := next.Assign(*p.owner, "", w.sinceBoot())
+		lease, err := next.AssignPod(*p.owner, "", w.sinceBoot())
 		if err != nil {
 			continue
 		}

@@ -91,7 +91,7 @@ func (s *search) try(p path, trace *[]string) (err error) {
 	s.runs++
 	var w *world
 	defer func() {
-		w.clock.breakOff()
+		w.end()
 		switch r := recover().(type) {
 		case nil, pruned:
 		case failure:

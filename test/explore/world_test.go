@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -100,17 +99,16 @@ func (w *world) sinceBoot() time.Duration { return time.Hour + w.clock.now }
 
 // life is one run of the agent's process.
 type life struct {
-	w       *world
-	agent   *agent.Agent
-	engine  *engine.Node
-	loop    *agent.Loop
-	ticking bool
-	planned int // the newest timer; older ones are void
+	w      *world
+	agent  *agent.Agent
+	engine *engine.Node
+	clock  *agent.VirtualClock
 }
 
 // start starts an agent with its engine. All they have is what the last one left.
 func (w *world) start() {
-	l := &life{w: w}
+	l := &life{w: w, clock: agent.NewVirtualClock(agent.VirtualTime{Now: w.sinceBoot, Wall: w.clock.Now, Begin: w.clock.begin,
+		After: func(d time.Duration, do func()) { w.clock.at(w.clock.now+d, do) }})}
 	w.life = l
 	w.clock.at(w.clock.now, func() {
 		w.guard(func() {
@@ -125,8 +123,7 @@ func (w *world) start() {
 				c = w.wrapCloud(w, c)
 			}
 			l.agent = w.newAgent(l, c)
-			l.loop = agent.NewLoop(w.sinceBoot, l.tick, l.timer)
-			l.loop.Tick()
+			l.clock.Start(l.agent)
 		})
 	})
 }
@@ -142,10 +139,7 @@ func (w *world) newAgent(l *life, c cloud.Cloud) *agent.Agent {
 	}
 	return agent.New(conf, agent.Parts{Book: w, Unusable: nodecache.Unusable, Kernel: w, Cloud: c, Orphans: w, Memory: store,
 		Events: noEvents{}, Log: w.log, Wants: w.wants, Publish: func(s status.Status, _ string) error { w.told = s; return nil },
-		MaxPods: func() (int, string) { return 110, "test" }, Clock: agent.Clock{Now: w.sinceBoot, Rand: rand.New(&w.rand), Wall: w.clock.Now,
-			Beside: func(ctx context.Context, limit time.Duration, run func(context.Context)) {
-				w.clock.begin(limit, func() { run(ctx) }, l.answered)
-			}}})
+		MaxPods: func() (int, string) { return 110, "test" }, Clock: l.clock, Rand: rand.New(&w.rand)})
 }
 
 // guard runs a part of the agent's process, and starts another where it was killed.
@@ -162,53 +156,33 @@ func (w *world) guard(part func()) {
 	part()
 }
 
+// end ends the run with all that is under way in it.
+func (w *world) end() {
+	if w.life != nil {
+		w.life.clock.Stop()
+	}
+	w.clock.breakOff()
+}
+
 // kill ends the process. The next one begins a second later.
 func (w *world) kill() {
-	w.life.planned++
+	w.life.clock.Stop()
 	w.life = nil
 	w.clock.current = nil
 	w.clock.breakOff()
 	w.clock.at(w.clock.now+time.Second, w.start)
 }
 
-// tick is a tick of the agent, which may be killed in it.
-func (l *life) tick() time.Duration {
-	l.ticking = true
-	defer func() { l.ticking = false }()
-	return l.agent.Tick(context.Background())
-}
-
-// timer plans the next tick in place of the one that was planned.
-func (l *life) timer(d time.Duration) {
-	l.planned++
-	mine, w := l.planned, l.w
-	w.clock.at(w.clock.now+d, func() {
-		if mine == l.planned {
-			l.answered()
-		}
-	})
-}
-
-// answered tells that a call has ended, or that something is due.
-func (l *life) answered() {
-	if l.w.life == l {
-		l.loop.Tick()
-	}
-}
-
-// wake tells that the node cache or those who wait have changed. A tick that comes of it may
-// be where the agent is killed, so it is an event of its own.
+// wake tells that the node cache or those who wait have changed, of which the agent hears after what
+// it, or a call of its, is doing now.
 func (l *life) wake() {
+	woken := agent.Event{Kind: agent.Woken}
 	switch {
-	case l == nil || l.loop == nil:
-	case l.ticking:
-		l.loop.Wake()
+	case l == nil || l.agent == nil:
+	case l.clock.IsBusy():
+		l.clock.Tell(woken)
 	default:
-		l.w.clock.at(l.w.clock.now, func() {
-			if l.w.life == l {
-				l.loop.Wake()
-			}
-		})
+		l.w.clock.at(l.w.clock.now, func() { l.clock.Tell(woken) })
 	}
 }
 

@@ -91,13 +91,10 @@ func (n *Node) ownNetns() error {
 		return err
 	}
 	n.ns, n.Netns = ns, ns.Path()
-	err := ns.Do(func() error {
-		if err := isolate.LoopbackUp(); err != nil || !n.IP.IsValid() {
-			return err
-		}
-		return addToLoopback(n.IP)
-	})
-	if err != nil {
+	if !n.IP.IsValid() {
+		return nil
+	}
+	if err := ns.Do(func() error { return addToLoopback(n.IP) }); err != nil {
 		return errors.Join(err, ns.Remove())
 	}
 	return nil

@@ -6,9 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/enipool/enipool/test/lab"
 )
 
 // Program is a process that a test can stop and start again.
@@ -29,28 +30,15 @@ type Program struct {
 	// ready returns nil once the program serves.
 	ready func() error
 
-	life atomic.Pointer[life] // the last one
-}
-
-// life is one process of a program.
-type life struct {
-	process *os.Process
-	ended   chan struct{}
-	err     error // of Wait; read after ended
+	life atomic.Pointer[lab.Process] // the last one
 }
 
 // current returns the process that runs, or nil.
-func (p *Program) current() *life {
-	if p == nil || p.life.Load() == nil {
+func (p *Program) current() *lab.Process {
+	if p == nil || !p.life.Load().Alive() {
 		return nil
 	}
-	l := p.life.Load()
-	select {
-	case <-l.ended:
-		return nil
-	default:
-		return l
-	}
+	return p.life.Load()
 }
 
 // Log returns the path of the file with all that the program said in its lives.
@@ -60,7 +48,7 @@ func (p *Program) Log() string { return p.log }
 // does not run.
 func (p *Program) Pid() int {
 	if l := p.current(); l != nil {
-		return l.process.Pid
+		return l.Cmd.Process.Pid
 	}
 	return 0
 }
@@ -80,7 +68,7 @@ func (p *Program) Start() {
 	}
 }
 
-// spawn starts a process that dies with this one.
+// spawn starts a process.
 func (p *Program) spawn() error {
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -89,44 +77,24 @@ func (p *Program) spawn() error {
 	defer log.Close()
 	cmd := p.command()
 	cmd.Stdout, cmd.Stderr = log, log
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	start := lab.Start
+	if p.inNode {
+		start = lab.StartFree
 	}
-	if !p.inNode {
-		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	l, err := start(cmd, p.enter)
+	if err == nil {
+		p.life.Store(l)
 	}
-	l := &life{ended: make(chan struct{})}
-	started := make(chan error, 1)
-	go func() {
-		defer close(l.ended)
-		err := p.enter(func() error {
-			err := cmd.Start()
-			started <- err
-			if err == nil {
-				// The parent whose death kills is the thread, which therefore waits.
-				l.err = cmd.Wait()
-			}
-			return nil
-		})
-		if err != nil {
-			started <- err
-		}
-	}()
-	if err := <-started; err != nil {
-		return err
-	}
-	l.process = cmd.Process
-	p.life.Store(l)
-	return nil
+	return err
 }
 
 // serves waits until the program is ready, or says why it will not be.
-func (p *Program) serves(l *life) error {
+func (p *Program) serves(l *lab.Process) error {
 	var ended error
 	err := Wait(patience, func() error {
 		select {
-		case <-l.ended:
-			ended = fmt.Errorf("it ended: %v", l.err)
+		case <-l.Ended:
+			ended = fmt.Errorf("it ended: %v", l.Err)
 			return nil
 		default:
 			return p.ready()
@@ -138,22 +106,14 @@ func (p *Program) serves(l *life) error {
 // Stop asks the program to end and waits for it. One that takes longer than some
 // seconds is killed; an API server that has watchers does.
 func (p *Program) Stop() {
-	l := p.current()
-	if l == nil {
-		return
-	}
-	_ = l.process.Signal(syscall.SIGTERM) // it may be ending itself
-	select {
-	case <-l.ended:
-	case <-time.After(5 * time.Second):
-		p.Kill()
+	if l := p.current(); l != nil {
+		l.Stop(5 * time.Second)
 	}
 }
 
 // Kill ends the program without asking, and waits for it.
 func (p *Program) Kill() {
 	if l := p.current(); l != nil {
-		_ = l.process.Kill() // it may have ended itself
-		<-l.ended
+		l.Kill()
 	}
 }

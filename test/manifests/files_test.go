@@ -232,10 +232,3 @@ func TestTheImageHasTheTagOfThisRelease(t *testing.T) {
 		}
 	}
 }
-
-// TestTheDashboardIsTheOneOfConf: kustomize reads no file outside of its folder.
-func TestTheDashboardIsTheOneOfConf(t *testing.T) {
-	if read(t, root+"/dashboard/grafana-dashboard.json") != read(t, "../../conf/grafana-dashboard.json") {
-		t.Error("conf/kubernetes/dashboard/grafana-dashboard.json is another one than conf/grafana-dashboard.json; copy the latter over it")
-	}
-}

@@ -25,7 +25,7 @@ func because(kind error, format string, args ...any) error {
 // of EC2.
 func (d *Driver) failure(err error, mutates, sent bool) error {
 	out := &driver.Error{Kind: cloud.ErrUnavailable, Detail: reason(err, sent)}
-	status, said := answer(err)
+	status, said := readAnswer(err)
 	who := stranger(err, sent)
 	switch {
 	case !sent:
@@ -42,7 +42,7 @@ func (d *Driver) failure(err error, mutates, sent bool) error {
 		}
 	case said != nil:
 		out.Kind, out.Why = kindOf(said, status, mutates), whyOf(said, operationOf(err))
-		out.Detail = words(said, status)
+		out.Detail = codeAndMessage(said, status)
 		if out.Why == driver.Unauthorized {
 			out.Action = "ec2:" + operationOf(err)
 			out.Detail += " (" + out.Action + ")" // EC2 may say it in a cipher alone
@@ -77,9 +77,9 @@ func noSession(err error) bool {
 	return strings.Contains(text, "failed to get API token") && !strings.Contains(text, "StatusCode: 4")
 }
 
-// answer returns the status of the answer and the error that EC2 wrote there, if
+// readAnswer returns the status of the answer and the error that EC2 wrote there, if
 // there is one.
-func answer(err error) (status int, said smithy.APIError) {
+func readAnswer(err error) (status int, said smithy.APIError) {
 	var response *smithyhttp.ResponseError
 	if !errors.As(err, &response) {
 		return 0, nil
@@ -99,7 +99,7 @@ func stranger(err error, sent bool) *wire.Stranger {
 	if !sent || !errors.As(err, &response) || response.Response == nil {
 		return nil
 	}
-	status, said := answer(err)
+	status, said := readAnswer(err)
 	switch {
 	case status < 400 || status >= 500 || status == http.StatusTooManyRequests:
 		return nil

@@ -17,9 +17,9 @@ import (
 // sdkUnknown is what the SDK makes up as code or message where the answer has none.
 const sdkUnknown = "UnknownError"
 
-// words are EC2's code and message, and the HTTP status in the place of what is missing:
+// codeAndMessage are EC2's code and message, and the HTTP status in the place of what is missing:
 // what stands between EC2 and the node answers with a status alone, or with a page.
-func words(said smithy.APIError, status int) string {
+func codeAndMessage(said smithy.APIError, status int) string {
 	code, message := said.ErrorCode(), said.ErrorMessage()
 	if code == sdkUnknown {
 		code = ""
@@ -50,15 +50,15 @@ const noCredentials = "get credentials: "
 var narration = regexp.MustCompile(`operation error \w+: \w+, |exceeded maximum number of attempts, \d+, |request send failed, |` +
 	`failed to (get API token|refresh cached credentials), |, request to EC2 IMDS failed`)
 
-// plain leaves the narration out.
-func plain(text string) string { return narration.ReplaceAllString(text, "") }
+// withoutNarration leaves the narration out.
+func withoutNarration(text string) string { return narration.ReplaceAllString(text, "") }
 
 // reason says what went wrong where EC2 itself said nothing. It goes by the types of the
 // SDK's errors: their texts begin with operation, number of attempts, a status of 0 and an
 // empty request ID.
 func reason(err error, sent bool) string {
 	if _, why, found := strings.Cut(err.Error(), noCredentials); found {
-		return "not sent, without credentials: " + plain(why)
+		return "not sent, without credentials: " + withoutNarration(why)
 	}
 	var response *smithyhttp.ResponseError
 	var garbled *smithy.DeserializationError

@@ -124,7 +124,7 @@ func (d *Driver) whoami(ctx context.Context, meta *imds.Client) (imds.InstanceId
 	out, err := meta.GetInstanceIdentityDocument(ctx, nil)
 	if err != nil {
 		return imds.InstanceIdentityDocument{}, because(cloud.ErrUnavailable, "%s", d.secrets.Line(fmt.Sprintf(
-			"ask the instance metadata at %s: %s", cmp.Or(d.o.Metadata, metadataAddress), plain(err.Error()))))
+			"ask the instance metadata at %s: %s", cmp.Or(d.o.Metadata, metadataAddress), withoutNarration(err.Error()))))
 	}
 	if out.InstanceID == "" || out.Region == "" {
 		return imds.InstanceIdentityDocument{}, because(cloud.ErrUnavailable, "the instance metadata tells no instance ID or region")

@@ -90,7 +90,7 @@ func (*Driver) Traits() driver.Traits { return Traits() }
 // Traits are what is peculiar to the cloud, also for who has no instance in it.
 func Traits() driver.Traits {
 	return driver.Traits{
-		Name: "BCE",
+		Name: "Baidu",
 		Keys: driver.Keys{Subnet: "availableIp", Room: "cloud.maxIPsPerENI", Policy: "conf/baidu/policy.json",
 			Self:    "cloud.region, cloud.instance, cloud.kind, cloud.vpc and cloud.zone",
 			Keyring: "BCE_ACCESS_KEY_ID and BCE_SECRET_ACCESS_KEY in the agent's environment"},

@@ -90,7 +90,7 @@ func meaningOf(r request, status int, said refusal) (m meaning) {
 	case status == http.StatusTooManyRequests:
 		return meaning{kind: cloud.ErrThrottled}
 	case status >= 500 && m.kind != cloud.ErrThrottled:
-		return meaning{kind: lost(r)}
+		return meaning{kind: lostKind(r)}
 	case known:
 		return m
 	case status == http.StatusNotFound && strings.HasPrefix(r.path, eniPath+"/"):
@@ -130,7 +130,7 @@ func (d *Driver) refused(r request, a wire.Answer) error {
 	text := a.HTTPStatus()
 	if err := json.Unmarshal(a.Body, &said); err != nil {
 		if a.Status < 500 && a.Status != http.StatusTooManyRequests { // what refuses for good says why, as the API does
-			return &driver.Error{Kind: lost(r), Why: driver.Between, Detail: d.keys.Line(wire.StrangerOf(text, a.Header).Error())}
+			return &driver.Error{Kind: lostKind(r), Why: driver.Between, Detail: d.keys.Line(wire.StrangerOf(text, a.Header).Error())}
 		}
 		if said = (refusal{}); len(a.Body) > 0 {
 			text += ", and its body is no error of the API"
@@ -172,7 +172,7 @@ var hints = map[string]string{
 func (d *Driver) unanswered(r request, a wire.Answer) error {
 	kind, text := cloud.ErrUnavailable, "not sent: "
 	if a.Sent {
-		kind, text = lost(r), "no answer: "
+		kind, text = lostKind(r), "no answer: "
 	}
 	switch {
 	case a.Status == 0:
@@ -188,8 +188,8 @@ func (d *Driver) unanswered(r request, a wire.Answer) error {
 	return out
 }
 
-// lost is the kind of a request that may have arrived and has no good answer.
-func lost(r request) error {
+// lostKind is the kind of a request that may have arrived and has no good answer.
+func lostKind(r request) error {
 	if r.mutates() {
 		return cloud.ErrUnknown
 	}
@@ -207,5 +207,5 @@ func (d *Driver) fail(ctx context.Context, kind error, text string) *driver.Erro
 
 // badAnswer is for an answer that is well formed and can't be true.
 func (d *Driver) badAnswer(r request, text string) error {
-	return &driver.Error{Kind: lost(r), Detail: d.keys.Line("bad answer: " + text)}
+	return &driver.Error{Kind: lostKind(r), Detail: d.keys.Line("bad answer: " + text)}
 }

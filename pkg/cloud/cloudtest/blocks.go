@@ -92,7 +92,7 @@ func beginsWithSingles(n *node) {
 	n.Break(n.first)
 	i := n.create(2)
 	for _, f := range n.has {
-		if got := count(i, f); got == 0 || got > n.some(f, 2) {
+		if got := countFamily(i, f); got == 0 || got > n.some(f, 2) {
 			n.Errorf("in a subnet without whole blocks an ENI began with %d %s addresses", got, f)
 		}
 	}

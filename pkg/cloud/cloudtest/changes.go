@@ -60,7 +60,7 @@ func putsAndReturns(n *node) {
 func putsOfFamily(n *node) {
 	i := n.carrier(1)
 	for _, f := range n.families(i) {
-		if count(i, f)+n.some(f, 2) > n.most(f) {
+		if countFamily(i, f)+n.some(f, 2) > n.most(f) {
 			n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, ofFamily(i.Addresses, f)))
 		}
 		addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, f, n.some(f, 2))

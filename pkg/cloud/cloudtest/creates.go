@@ -57,7 +57,7 @@ func addressesAskedFor(n *node) {
 		}
 		i, err := n.Cloud.CreateInterface(n.ctx, wish)
 		n.must(err)
-		if len(i.Addresses) != want || count(i, f) != want {
+		if len(i.Addresses) != want || countFamily(i, f) != want {
 			n.Errorf("the ENI for %+v has %v", wish, i.Addresses)
 		}
 		n.inSubnet(i, n.subnet(n.first))
@@ -100,7 +100,7 @@ func fewerIsNoError(n *node) {
 	n.Leave(n.first, 2+n.primaries())
 	i, err := n.Cloud.CreateInterface(n.ctx, n.want(4))
 	n.must(err)
-	if got := count(i, n.family()); got != 2 {
+	if got := countFamily(i, n.family()); got != 2 {
 		n.Errorf("the ENI has %d addresses where 2 were left: %+v", got, i)
 	}
 	n.carries(i.ID, i.Addresses)
@@ -125,7 +125,7 @@ func oneTokenOneENI(n *node) {
 	before := n.see()
 	second, err := n.Cloud.CreateInterface(n.ctx, wish)
 	n.must(err)
-	if diff := diff([]cloud.Interface{first}, []cloud.Interface{second}); diff != "" {
+	if diff := diffENIs([]cloud.Interface{first}, []cloud.Interface{second}); diff != "" {
 		n.Errorf("the same token returned something else (-first +second):\n%s", diff)
 	}
 	n.unchanged(before)
@@ -172,7 +172,7 @@ func attachesAgain(n *node) {
 	n.Detach(i.ID)
 	again, err := n.Cloud.CreateInterface(n.ctx, wish)
 	n.must(err)
-	if diff := diff([]cloud.Interface{i}, []cloud.Interface{again}); diff != "" {
+	if diff := diffENIs([]cloud.Interface{i}, []cloud.Interface{again}); diff != "" {
 		n.Errorf("the ENI attached again is another (-before +after):\n%s", diff)
 	}
 }

@@ -52,7 +52,7 @@ func FromEnvironment(t *testing.T, s Subject) Subject {
 			if at < 0 {
 				continue // somebody else's, since then
 			}
-			if err := s.Cloud.UnassignAddresses(context.Background(), now.ID, without(now.Addresses, before[at].Addresses...)); err != nil {
+			if err := s.Cloud.UnassignAddresses(context.Background(), now.ID, withoutAddrs(now.Addresses, before[at].Addresses...)); err != nil {
 				t.Error(err)
 			}
 		}

@@ -154,7 +154,7 @@ func showsWhatHasBeen(n *node) {
 	look := func() {
 		list, err := n.Cloud.Interfaces(n.ctx)
 		n.must(err)
-		if !slices.ContainsFunc(been, func(b []cloud.Interface) bool { return diff(b, list) == "" }) {
+		if !slices.ContainsFunc(been, func(b []cloud.Interface) bool { return diffENIs(b, list) == "" }) {
 			n.Fatalf("Interfaces shows what has never been:\n%v\nit has been:\n%v", list, been)
 		}
 	}
@@ -173,7 +173,7 @@ func showsWhatHasBeen(n *node) {
 		if round%3 == 2 {
 			gone := n.units(addrs)[0]
 			n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, gone))
-			addrs = without(addrs, gone...)
+			addrs = withoutAddrs(addrs, gone...)
 		} else {
 			addrs = with(addrs, n.assign(i.ID, 1)...)
 		}

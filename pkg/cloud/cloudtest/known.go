@@ -15,7 +15,7 @@ var known = []sentence{
 
 func knownIsWhatWasShown(n *node) {
 	n.carrier(1)
-	if diff := diff(n.see(), n.Cloud.Known()); diff != "" {
+	if diff := diffENIs(n.see(), n.Cloud.Known()); diff != "" {
 		n.Errorf("Known is not what Interfaces has just shown (-Interfaces +Known):\n%s", diff)
 	}
 }
@@ -52,7 +52,7 @@ func shownAtOnce(n *node) {
 	check("AssignAddresses")
 	gone := n.units(want)[0]
 	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, gone))
-	want = without(want, gone...)
+	want = withoutAddrs(want, gone...)
 	check("UnassignAddresses")
 }
 
@@ -60,7 +60,7 @@ func madeShownAtOnce(n *node) {
 	n.see()
 	i := n.create(1)
 	for by, shown := range n.atOnce(i.ID) {
-		if shown == nil || diff([]cloud.Interface{i}, []cloud.Interface{*shown}) != "" {
+		if shown == nil || diffENIs([]cloud.Interface{i}, []cloud.Interface{*shown}) != "" {
 			n.Errorf("CreateInterface has returned %+v, and %s shows %+v", i, by, shown)
 		}
 	}

@@ -205,13 +205,13 @@ func (n *node) is(err error, kinds ...error) {
 // unchanged fails the test if Interfaces does not show what it showed before.
 func (n *node) unchanged(before []cloud.Interface) {
 	n.Helper()
-	if diff := diff(before, n.see()); diff != "" {
+	if diff := diffENIs(before, n.see()); diff != "" {
 		n.Fatalf("interfaces have changed (-before +after):\n%s", diff)
 	}
 }
 
-// diff compares lists of ENIs; a nil slice is as good as an empty one.
-func diff(want, got []cloud.Interface) string {
+// diffENIs compares lists of ENIs; a nil slice is as good as an empty one.
+func diffENIs(want, got []cloud.Interface) string {
 	return cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }))
 }
@@ -223,8 +223,8 @@ func with(addrs []netip.Addr, more ...netip.Addr) []netip.Addr {
 	return slices.Compact(all)
 }
 
-// without is the difference.
-func without(addrs []netip.Addr, gone ...netip.Addr) []netip.Addr {
+// withoutAddrs is the difference.
+func withoutAddrs(addrs []netip.Addr, gone ...netip.Addr) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool { return slices.Contains(gone, a) })
 }
 

@@ -44,7 +44,7 @@ func limitOfAddresses(n *node) {
 	i := n.carrier(1)
 	for _, f := range n.families(i) {
 		most := n.most(f)
-		if room := most - count(i, f); room > 0 {
+		if room := most - countFamily(i, f); room > 0 {
 			_, err := n.Cloud.AssignAddresses(n.ctx, i.ID, f, room)
 			n.must(err)
 		}
@@ -56,13 +56,13 @@ func limitOfAddresses(n *node) {
 	}
 	shown, _ := n.eni(i.ID)
 	for _, f := range n.families(i) {
-		if got := count(shown, f); got != n.most(f) {
+		if got := countFamily(shown, f); got != n.most(f) {
 			n.Errorf("the full ENI has %d %s addresses, want %d", got, f, n.most(f))
 		}
 	}
 }
 
-func count(i cloud.Interface, f eni.Family) int {
+func countFamily(i cloud.Interface, f eni.Family) int {
 	count := 0
 	for _, a := range i.Addresses {
 		if eni.FamilyOf(a) == f {
@@ -81,7 +81,7 @@ func everyAttached(n *node) {
 	for made := range min(n.spare(), 2) {
 		want = append(want, n.create(1+made))
 	}
-	if diff := diff(want, n.see()); diff != "" {
+	if diff := diffENIs(want, n.see()); diff != "" {
 		n.Errorf("Interfaces does not show what CreateInterface returned (-returned +shown):\n%s", diff)
 	}
 }
@@ -103,7 +103,7 @@ func noLongerAttached(n *node) {
 	var shown cloud.Interface
 	n.until("an ENI that was detached is shown as attached", func() bool { shown, _ = n.eni(i.ID); return shown.Index < 0 })
 	i.Index = -1
-	if diff := diff([]cloud.Interface{i}, []cloud.Interface{shown}); diff != "" {
+	if diff := diffENIs([]cloud.Interface{i}, []cloud.Interface{shown}); diff != "" {
 		n.Errorf("an ENI that was detached (-want +shown):\n%s", diff)
 	}
 }

@@ -119,7 +119,7 @@ func (r *region) shows(v cloud.View, n *node) {
 	if v.Err != nil || len(v.Quarantined) > 0 {
 		r.Errorf("a view of a sound node has %v, %+v", v.Err, v.Quarantined)
 	}
-	if d := diff(n.see(), v.Interfaces); d != "" {
+	if d := diffENIs(n.see(), v.Interfaces); d != "" {
 		r.Errorf("a view differs from the Node's (-Node +Look):\n%s", d)
 	}
 }

@@ -40,7 +40,7 @@ func (r *region) singly(id string, n int) []netip.Addr {
 func (r *region) has(id string, want, not []netip.Addr) {
 	r.Helper()
 	i, _ := r.eni(id)
-	if len(without(want, i.Addresses...)) > 0 || len(without(not, i.Addresses...)) < len(not) {
+	if len(withoutAddrs(want, i.Addresses...)) > 0 || len(withoutAddrs(not, i.Addresses...)) < len(not) {
 		r.Errorf("ENI %s has %v, want %v and not %v", id, i.Addresses, want, not)
 	}
 }

@@ -43,7 +43,7 @@ func listsAll(r *region) {
 			if l.Instance != r.Instances[at] || l.Subnet != i.Subnet || l.Primary != own || i.Ours != (l.For == r.Instances[at]) || l.Token != i.Token || l.Wrong != "" {
 				r.Errorf("ENI %+v of %s is listed as %+v", i, r.Instances[at], l)
 			}
-			if i.Partial == nil && len(l.Blocks) == 0 && len(without(i.Addresses, l.Addresses...)) > 0 {
+			if i.Partial == nil && len(l.Blocks) == 0 && len(withoutAddrs(i.Addresses, l.Addresses...)) > 0 {
 				r.Errorf("ENI %s has %v and is listed with %v", i.ID, i.Addresses, l.Addresses)
 			}
 			if !slices.Contains(l.Addresses, i.Net(r.family()).Primary.Addr()) && !r.Region.Does().HidesPrimary {

@@ -27,7 +27,7 @@ func (r *region) movable() (on, other cloud.Interface, addrs []netip.Addr) {
 func (r *region) otherHas(id string, want, not []netip.Addr) {
 	r.Helper()
 	i, _ := r.other.eni(id)
-	if len(without(want, i.Addresses...)) > 0 || len(without(not, i.Addresses...)) < len(not) {
+	if len(withoutAddrs(want, i.Addresses...)) > 0 || len(withoutAddrs(not, i.Addresses...)) < len(not) {
 		r.Errorf("the other ENI %s has %v, want %v and not %v", id, i.Addresses, want, not)
 	}
 }

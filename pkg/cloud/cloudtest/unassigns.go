@@ -14,7 +14,7 @@ func takes(n *node) {
 	units := n.units(addrs)
 	gone := slices.Concat(units[2], units[0]) // in no order
 	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, gone))
-	n.carries(i.ID, without(addrs, gone...))
+	n.carries(i.ID, withoutAddrs(addrs, gone...))
 	n.untouched(other)
 }
 
@@ -37,7 +37,7 @@ func takesWhatIsNot(n *node) {
 	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, units[0]))
 	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, units[0]))
 	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, slices.Concat(units[0], theirs, units[1])))
-	n.carries(i.ID, without(i.Addresses, slices.Concat(units[0], units[1])...))
+	n.carries(i.ID, withoutAddrs(i.Addresses, slices.Concat(units[0], units[1])...))
 	n.untouched(other)
 }
 
@@ -81,7 +81,7 @@ func (n *node) several(i cloud.Interface, failure Failure) []netip.Addr {
 	if count := n.parts(n.family(), n.most(n.family())-len(ofFamily(i.Addresses, n.family()))); count > 0 {
 		return n.put(i.ID, n.family(), count)
 	}
-	full := func(f eni.Family) bool { return count(i, f)+n.some(f, 1) > n.most(f) }
+	full := func(f eni.Family) bool { return countFamily(i, f)+n.some(f, 1) > n.most(f) }
 	families := slices.DeleteFunc(n.families(i), full)
 	if len(families) < 2 {
 		return nil

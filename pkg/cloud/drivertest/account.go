@@ -288,12 +288,12 @@ func (a *account) all() map[string]driver.Interface {
 // unchanged fails the test if Interfaces does not show what it showed before.
 func (a *account) unchanged(before map[string]driver.Interface) {
 	a.Helper()
-	if d := diff(before, a.all()); d != "" {
+	if d := diffValues(before, a.all()); d != "" {
 		a.Fatalf("ENIs have changed (-before +after):\n%s", d)
 	}
 }
 
-func diff(x, y any) string {
+func diffValues(x, y any) string {
 	return gocmp.Diff(x, y, cmpopts.EquateEmpty(), gocmp.Comparer(func(x, y netip.Addr) bool { return x == y }),
 		gocmp.Comparer(func(x, y netip.Prefix) bool { return x == y }))
 }

@@ -136,7 +136,7 @@ func boundGoes(a *account) {
 
 func (a *account) unchangedBut(want, got driver.Interface) {
 	a.Helper()
-	if d := diff(want, got); d != "" {
+	if d := diffValues(want, got); d != "" {
 		a.Errorf("the ENI is another than it was (-want +got):\n%s", d)
 	}
 }

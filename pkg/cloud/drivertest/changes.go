@@ -25,7 +25,7 @@ func rewrites(a *account) {
 	}
 	a.must(a.Rewrite(a.ctx, on.ID, m, a.mark().Token))
 	now := a.one(on.ID)
-	if d := diff(m, now.Mark); d != "" {
+	if d := diffValues(m, now.Mark); d != "" {
 		a.Errorf("the mark is not what was written (-written +shown):\n%s", d)
 	}
 	now.Mark = on.Mark

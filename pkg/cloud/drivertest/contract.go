@@ -63,7 +63,7 @@ const (
 // need tells what of the subject a sentence lacks, "" if it can be tested.
 type need func(s Subject, t driver.Traits) string
 
-func has(c Capability) need {
+func needsCapability(c Capability) need {
 	return func(s Subject, _ driver.Traits) string {
 		if slices.Contains(s.Lacks, c) {
 			return "the endpoint lacks " + string(c)

@@ -15,8 +15,8 @@ var creates = []sentence{
 	{"Create takes counts of addresses where CreateFills", []need{severalNICs, fillsNew}, createFills},
 	{"Create takes counts of blocks where CreateFills", []need{severalNICs, fillsNew, blocks4}, createFillsBlocks},
 	{"Create gives an ENI its security groups", []need{severalNICs, hasGroups}, createGroups},
-	{"the token makes a repetition lead to the same ENI", []need{severalNICs, has(Tokens)}, sameTokenSameENI},
-	{"with other parameters the token is refused", []need{severalNICs, has(Tokens), has(Reuse)}, tokenReused},
+	{"the token makes a repetition lead to the same ENI", []need{severalNICs, needsCapability(Tokens)}, sameTokenSameENI},
+	{"with other parameters the token is refused", []need{severalNICs, needsCapability(Tokens), needsCapability(Reuse)}, tokenReused},
 	{"other tokens make other ENIs", []need{severalNICs}, otherTokenOtherENI},
 	{"Create in a subnet that does not exist is ErrNotFound", []need{severalNICs}, createNowhere},
 	{"Create in a full subnet is ErrSubnetFull and makes nothing", []need{severalNICs, canFill}, createInFull},
@@ -39,7 +39,7 @@ func returnsTruth(a *account) {
 	a.must(err)
 	shown := a.awaitState(said.ID, driver.Loose)
 	if said.MAC == "" {
-		if d := diff(driver.Interface{ID: said.ID}, said); d != "" {
+		if d := diffValues(driver.Interface{ID: said.ID}, said); d != "" {
 			a.Errorf("Create returned more than the ID and no MAC:\n%s", d)
 		}
 		return

@@ -147,7 +147,7 @@ func severalGoroutines(a *account) {
 		})
 	}
 	group.Wait()
-	a.await("ENIs that were deleted are not shown", func() bool { return diff(before, a.all()) == "" })
+	a.await("ENIs that were deleted are not shown", func() bool { return diffValues(before, a.all()) == "" })
 }
 
 func oneRequest(a *account) {

@@ -144,7 +144,7 @@ func fieldsOfInterface(a *account) {
 	on := a.attachTo(loose.ID, a.self.Instance)
 	a.fieldsOf(on)
 	for _, i := range []driver.Interface{loose, on} {
-		if d := diff(w.Mark, i.Mark); d != "" {
+		if d := diffValues(w.Mark, i.Mark); d != "" {
 			a.Errorf("ENI %s is not marked as it was (-written +shown):\n%s", i.ID, d)
 		}
 		if i.Subnet != a.in.ID || i.MAC != loose.MAC || !i.Mark.Ours(a.self.Instance) {

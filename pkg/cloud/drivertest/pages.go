@@ -44,7 +44,7 @@ func (a *account) onPages(s driver.Scan, want ...driver.Interface) {
 	byID := func(x, y driver.Interface) int { return cmp.Compare(x.ID, y.ID) }
 	slices.SortFunc(got, byID)
 	slices.SortFunc(want, byID)
-	if d := diff(want, got); d != "" {
+	if d := diffValues(want, got); d != "" {
 		a.Errorf("scan %+v differs from Interfaces (-Interfaces +Page):\n%s", s, d)
 	}
 }
@@ -59,7 +59,7 @@ func pagesOfVPC(a *account) {
 		at := slices.IndexFunc(all, func(i driver.Interface) bool { return i.ID == want.ID })
 		if at < 0 {
 			a.Errorf("ENI %s is on no page", want.ID)
-		} else if d := diff(want, all[at]); d != "" {
+		} else if d := diffValues(want, all[at]); d != "" {
 			a.Errorf("an ENI differs from what Interfaces shows (-Interfaces +Page):\n%s", d)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 var reads = []sentence{
 	{"Traits never change", nil, traitsStay},
 	{"Self returns the instance that this process runs on", nil, tellsSelf},
-	{"Shape returns how many ENIs the instance may carry", []need{severalNICs, has(Quotas)}, shapeOfENIs},
-	{"Shape returns how many addresses an ENI may carry", []need{has(Quotas)}, shapeOfAddresses},
+	{"Shape returns how many ENIs the instance may carry", []need{severalNICs, needsCapability(Quotas)}, shapeOfENIs},
+	{"Shape returns how many addresses an ENI may carry", []need{needsCapability(Quotas)}, shapeOfAddresses},
 	{"Shape tells whether pods can use further addresses of the primary ENI", nil, shapeOfPrimary},
 	{"Types: Shapes returns what instances of the types may carry, and leaves out those that there are not", []need{tellsTypes}, shapesOfTypes},
 	{"without Types Shapes fails with ErrForbidden", []need{tellsNoTypes}, shapesOfNone},
@@ -39,7 +39,7 @@ func traitsStay(a *account) {
 	a.ready()
 	after := a.Traits()
 	before.Zone, after.Zone = nil, nil // functions don't compare
-	if d := diff(before, after); d != "" {
+	if d := diffValues(before, after); d != "" {
 		a.Errorf("Traits have changed:\n%s", d)
 	}
 }

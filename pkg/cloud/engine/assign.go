@@ -12,7 +12,7 @@ import (
 
 // AssignAddresses implements cloud.Cloud.
 func (n *Node) AssignAddresses(ctx context.Context, id string, f eni.Family, count int) (addrs []netip.Addr, err error) {
-	defer named(&err, "AssignAddresses", id)
+	defer nameError(&err, "AssignAddresses", id)
 	self, err := n.whoami(ctx)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ type creation struct {
 // CreateInterface implements cloud.Cloud. The ENI carries the token in its mark, by which
 // a later call finds it and does what is missing.
 func (n *Node) CreateInterface(ctx context.Context, w cloud.Create) (ready cloud.Interface, err error) {
-	defer named(&err, "CreateInterface", w.Subnet)
+	defer nameError(&err, "CreateInterface", w.Subnet)
 	c, err := n.wish(ctx, w)
 	if err != nil {
 		return cloud.Interface{}, err

@@ -36,8 +36,8 @@ func halfDoneIf(begun bool, err error) error {
 	return err
 }
 
-// named makes a method's error of what failed inside.
-func named(err *error, op, object string) {
+// nameError makes a method's error of what failed inside.
+func nameError(err *error, op, object string) {
 	if *err == nil {
 		return
 	}
@@ -58,8 +58,8 @@ func detail(err error) string {
 	return err.Error()
 }
 
-// about is a failure that tells which ENI it is about.
-func about(id string, err error) error {
+// aboutENI is a failure that tells which ENI it is about.
+func aboutENI(id string, err error) error {
 	var e *driver.Error
 	if !errors.As(err, &e) {
 		return fmt.Errorf("ENI %s: %w", id, err)

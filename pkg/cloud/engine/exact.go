@@ -16,7 +16,7 @@ import (
 // no other. Other than an assignment by count it can be made again after a lost answer: it has
 // one outcome.
 func (n *Node) AssignExactly(ctx context.Context, id string, addrs []netip.Addr) (got []netip.Addr, err error) {
-	defer named(&err, "AssignExactly", id)
+	defer nameError(&err, "AssignExactly", id)
 	return n.assignExactly(ctx, id, addrs, "", func(context.Context, nic) (origin, error) { return origin{}, nil })
 }
 

@@ -14,7 +14,7 @@ import (
 // Limits implements cloud.Cloud. ENIs that are left out, of which the first look tells, take
 // the room of others.
 func (n *Node) Limits(ctx context.Context) (l eni.Limits, err error) {
-	defer named(&err, "Limits", "")
+	defer nameError(&err, "Limits", "")
 	if err := n.askShape(ctx); err != nil {
 		return eni.Limits{}, err
 	}

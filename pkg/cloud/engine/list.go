@@ -14,7 +14,7 @@ import (
 func (r *Region) List(ctx context.Context, page func([]cloud.Listed) error) (complete bool, err error) {
 	var ended error // by the caller: its error is nobody else's
 	defer func() {
-		if named(&err, "List", ""); ended != nil {
+		if nameError(&err, "List", ""); ended != nil {
 			err = ended
 		}
 	}()
@@ -50,7 +50,7 @@ func (r *Region) list(ctx context.Context, vpc string, page func([]cloud.Listed)
 				complete = false
 				continue
 			}
-			some = append(some, listed(i))
+			some = append(some, asListed(i))
 		}
 		if err := page(some); err != nil {
 			return false, err
@@ -62,7 +62,7 @@ func (r *Region) list(ctx context.Context, vpc string, page func([]cloud.Listed)
 	return false, because(cloud.ErrUnavailable, "bad answer: the pages have no end")
 }
 
-func listed(i driver.Interface) cloud.Listed {
+func asListed(i driver.Interface) cloud.Listed {
 	l := cloud.Listed{ID: i.ID, Subnet: i.Subnet, Instance: i.Instance, For: i.Mark.Instance, Token: i.Mark.Token, Cluster: i.Mark.Cluster,
 		Primary: i.Primary, Created: i.Created, Blocks: i.Blocks, Wrong: cmp.Or(i.Wrong, i.Unmanaged)}
 	l.Addresses = slices.DeleteFunc(union([]netip.Addr{i.V4, i.V6}, i.Singles), func(a netip.Addr) bool { return !a.IsValid() })

@@ -39,7 +39,7 @@ func (n nic) rank() int {
 // instance. Those of the node that are not have only their mark, which takes a request
 // of its own: it is made where there may be any, and now and then.
 func (n *Node) Interfaces(ctx context.Context) (list []cloud.Interface, err error) {
-	defer named(&err, "Interfaces", "")
+	defer nameError(&err, "Interfaces", "")
 	if _, err := n.look(ctx); err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func (r *Region) all() []string {
 
 // AssignExactly implements cloud.Region.
 func (r *Region) AssignExactly(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) (got []netip.Addr, err error) {
-	defer named(&err, "AssignExactly", id)
+	defer nameError(&err, "AssignExactly", id)
 	n, err := r.node(instance)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (r *Region) AssignExactly(ctx context.Context, instance, id string, addrs [
 
 // Limits implements cloud.Region.
 func (r *Region) Limits(ctx context.Context, types []string) (all map[string]eni.Limits, err error) {
-	defer named(&err, "Limits", "")
+	defer nameError(&err, "Limits", "")
 	if !r.t.Types {
 		return nil, because(cloud.ErrForbidden, "%s tells the limits of instances, not of types", r.t.Name)
 	}
@@ -113,7 +113,7 @@ func (r *Region) Limits(ctx context.Context, types []string) (all map[string]eni
 
 // Alive implements cloud.Region.
 func (r *Region) Alive(ctx context.Context, instances []string) (states map[string]cloud.State, err error) {
-	defer named(&err, "Alive", "")
+	defer nameError(&err, "Alive", "")
 	if len(instances) == 0 {
 		return map[string]cloud.State{}, nil
 	}
@@ -128,7 +128,7 @@ func (r *Region) Sweep(ctx context.Context, olderThan time.Duration) (deleted []
 // Subnets implements cloud.Region: those that Options choose by ID or by tags. Without
 // either it is those of the primary ENIs that looks have shown.
 func (r *Region) Subnets(ctx context.Context) (list []cloud.Place, err error) {
-	defer named(&err, "Subnets", "")
+	defer nameError(&err, "Subnets", "")
 	f := driver.SubnetFilter{IDs: r.o.Subnets, VPC: r.vpc(ctx), Tags: r.o.SubnetTags}
 	if len(f.IDs)+len(f.Tags) == 0 {
 		f.IDs = r.homes()

@@ -12,7 +12,7 @@ import (
 
 // DeleteInterface implements cloud.Cloud.
 func (n *Node) DeleteInterface(ctx context.Context, id string) (err error) {
-	defer named(&err, "DeleteInterface", id)
+	defer nameError(&err, "DeleteInterface", id)
 	self, err := n.whoami(ctx)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func (r *Region) isOurs(is driver.Reservation) bool { return r.o.Cluster != "" &
 // Reserve implements cloud.Region. A range is reserved once, whoever does it: so after a lost
 // answer, and after a refusal, the list of what is reserved tells whether it is as it should be.
 func (r *Region) Reserve(ctx context.Context, subnet string, in netip.Prefix) (err error) {
-	defer named(&err, "Reserve", subnet)
+	defer nameError(&err, "Reserve", subnet)
 	if err := r.mayKeep(in); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (r *Region) orLost(w reserving, said error) error {
 
 // Unreserve implements cloud.Region.
 func (r *Region) Unreserve(ctx context.Context, subnet string, in netip.Prefix) (err error) {
-	defer named(&err, "Unreserve", subnet)
+	defer nameError(&err, "Unreserve", subnet)
 	if err := r.mayKeep(in); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (r *Region) Unreserve(ctx context.Context, subnet string, in netip.Prefix) 
 
 // Reserved implements cloud.Region.
 func (r *Region) Reserved(ctx context.Context, subnet string) (list []cloud.Reservation, err error) {
-	defer named(&err, "Reserved", subnet)
+	defer nameError(&err, "Reserved", subnet)
 	all, err := r.reservations(ctx, subnet)
 	for _, is := range all {
 		list = append(list, cloud.Reservation{Range: is.Range, Ours: r.isOurs(is), Blocks: is.Blocks})

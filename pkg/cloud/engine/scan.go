@@ -14,7 +14,7 @@ import (
 // page by page of the whole VPC where that is less. Nodes whose own ENI such a request does
 // not show and has to are asked for one by one.
 func (r *Region) Look(ctx context.Context, instances []string) (views map[string]cloud.View, err error) {
-	defer named(&err, "Look", "")
+	defer nameError(&err, "Look", "")
 	if len(instances) == 0 {
 		instances = r.all()
 	}
@@ -64,7 +64,7 @@ func (n *Node) needsOwn() bool {
 // publish is what the node knows after a look, as others see it.
 func (n *Node) publish(err error) cloud.View {
 	if err != nil {
-		named(&err, "Look", n.self.Instance)
+		nameError(&err, "Look", n.self.Instance)
 		return cloud.View{Err: err}
 	}
 	return cloud.View{Interfaces: n.Known(), Quarantined: n.Quarantined()}

@@ -58,7 +58,7 @@ func (n *Node) seenHome() home {
 // Subnets implements cloud.Cloud: those that Options choose, in the zone and the VPC of
 // the node's primary ENI, and those of its ENIs.
 func (n *Node) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
-	defer named(&err, "Subnets", "")
+	defer nameError(&err, "Subnets", "")
 	home, err := n.findHome(ctx)
 	if err != nil {
 		return nil, err

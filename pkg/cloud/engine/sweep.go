@@ -24,7 +24,7 @@ const mostAsked = 10
 // it have found. It returns their IDs. A node looks after its own ENIs otherwise. Without
 // Options.Cluster it does nothing.
 func (n *Node) Sweep(ctx context.Context, olderThan time.Duration) (deleted []string, err error) {
-	defer named(&err, "Sweep", n.o.Cluster)
+	defer nameError(&err, "Sweep", n.o.Cluster)
 	if n.o.Cluster == "" || n.t.OneNIC { // where nobody makes ENIs
 		return nil, nil
 	}
@@ -47,7 +47,7 @@ func (n *Node) Sweep(ctx context.Context, olderThan time.Duration) (deleted []st
 		case errors.Is(err, cloud.ErrThrottled):
 			return deleted, err
 		default: // one that can't be deleted holds up no other
-			errs = append(errs, about(id, err))
+			errs = append(errs, aboutENI(id, err))
 		}
 	}
 	return deleted, errors.Join(errs...)

@@ -13,7 +13,7 @@ import (
 
 // UnassignAddresses implements cloud.Cloud.
 func (n *Node) UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) (err error) {
-	defer named(&err, "UnassignAddresses", id)
+	defer nameError(&err, "UnassignAddresses", id)
 	self, err := n.whoami(ctx)
 	if err != nil || len(addrs) == 0 {
 		return err

@@ -15,7 +15,7 @@ import (
 // the IDs of the ENIs that it changed. A person who changes the groups of one by hand has them
 // changed back.
 func (n *Node) Upkeep(ctx context.Context) (changed []string, err error) {
-	defer named(&err, "Upkeep", "")
+	defer nameError(&err, "Upkeep", "")
 	home, err := n.findHome(ctx)
 	if err != nil {
 		return nil, err
@@ -37,9 +37,9 @@ func (n *Node) Upkeep(ctx context.Context) (changed []string, err error) {
 		switch {
 		case err == nil, driver.Reason(err) == driver.NoSuchInterface: // it has just been deleted
 		case errors.Is(err, cloud.ErrThrottled):
-			return changed, errors.Join(append(errs, about(on.ID, err))...)
+			return changed, errors.Join(append(errs, aboutENI(on.ID, err))...)
 		default: // one that refuses holds up no other: permissions may be about ENIs
-			errs = append(errs, about(on.ID, err))
+			errs = append(errs, aboutENI(on.ID, err))
 		}
 	}
 	return changed, errors.Join(errs...)

@@ -127,7 +127,7 @@ func serve(t *testing.T, a *Account) (path string) {
 	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error)
-	go func() { done <- a.ServeOn(ctx, l) }()
+	go func() { done <- a.Serve(ctx, l, a.Handler()) }()
 	t.Cleanup(func() {
 		stop()
 		must(t, <-done)

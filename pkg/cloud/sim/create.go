@@ -63,7 +63,7 @@ func (a *Account) newNIC(c Create) (*nic, error) {
 	}
 	id := a.nextID("eni")
 	n := &nic{Interface: Interface{ID: id, Name: c.Name, Description: c.Description, Subnet: s.ID, Zone: s.Zone,
-		MAC: mac(a.name(), id).String(), Groups: groups, Tags: maps.Clone(c.Tags), Created: a.now.Round(0).UTC(), Requester: c.Requester}}
+		MAC: eniMAC(a.name(), id).String(), Groups: groups, Tags: maps.Clone(c.Tags), Created: a.now.Round(0).UTC(), Requester: c.Requester}}
 	if s.pool4 != nil && !c.NoV4 {
 		if n.Primary, err = a.primary(n, s, c.Primary); err != nil {
 			return nil, err

@@ -32,14 +32,14 @@ func (tx *Tx) Modify(id string, e Edit) error {
 		}
 	}
 	n.Attachment, n.Groups = at, groups
-	set(&n.Name, e.Name)
-	set(&n.Description, e.Description)
-	set(&n.NoSourceCheck, e.NoSourceCheck)
+	setGiven(&n.Name, e.Name)
+	setGiven(&n.Description, e.Description)
+	setGiven(&n.NoSourceCheck, e.NoSourceCheck)
 	tx.a.changed(n)
 	return nil
 }
 
-func set[T any](to, from *T) {
+func setGiven[T any](to, from *T) {
 	if from != nil {
 		*to = *from
 	}

@@ -52,7 +52,7 @@ func (n *Network) addVeth(v veth) (port, peer int, err error) {
 
 // delLink removes a link of the router and with it the other end.
 func (n *Network) delLink(index int) error {
-	if err := gone(n.h.LinkDel(byIndex(index))); err != nil {
+	if err := ignoreGone(n.h.LinkDel(byIndex(index))); err != nil {
 		return fmt.Errorf("remove link %d of %s: %w", index, n.router.Name, err)
 	}
 	return nil
@@ -143,13 +143,13 @@ func route(link int, dst netip.Prefix, gateway netip.Addr) *netlink.Route {
 
 // neighbour is the permanent entry of an address behind a link.
 func neighbour(link int, a netip.Addr, mac net.HardwareAddr) *netlink.Neigh {
-	return &netlink.Neigh{LinkIndex: link, Family: family(a), State: netlink.NUD_PERMANENT,
+	return &netlink.Neigh{LinkIndex: link, Family: netlinkFamily(a), State: netlink.NUD_PERMANENT,
 		IP: a.AsSlice(), HardwareAddr: mac}
 }
 
 // proxy is the entry that makes a link answer for an address.
 func proxy(link int, a netip.Addr) *netlink.Neigh {
-	return &netlink.Neigh{LinkIndex: link, Family: family(a), Flags: netlink.NTF_PROXY, IP: a.AsSlice()}
+	return &netlink.Neigh{LinkIndex: link, Family: netlinkFamily(a), Flags: netlink.NTF_PROXY, IP: a.AsSlice()}
 }
 
 // answerAtOnce sets a link's proxy_delay, by default a random time of up to 0.8 s
@@ -184,8 +184,8 @@ type ndtMsg struct{ family uint8 }
 func (m ndtMsg) Len() int          { return 4 }
 func (m ndtMsg) Serialize() []byte { return []byte{m.family, 0, 0, 0} }
 
-// gone makes a removal succeed if there was nothing to remove.
-func gone(err error) error {
+// ignoreGone makes a removal succeed if there was nothing to remove.
+func ignoreGone(err error) error {
 	for _, e := range []error{unix.ENOENT, unix.ESRCH, unix.ENODEV, unix.EADDRNOTAVAIL} {
 		if errors.Is(err, e) {
 			return nil
@@ -198,7 +198,7 @@ func byIndex(index int) netlink.Link {
 	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}
 }
 
-func family(a netip.Addr) int {
+func netlinkFamily(a netip.Addr) int {
 	if a.Is4() {
 		return netlink.FAMILY_V4
 	}

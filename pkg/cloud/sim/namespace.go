@@ -16,18 +16,7 @@ import (
 // Namespace is one of the Network's network namespaces.
 type Namespace struct{ isolate.Namespace }
 
-func named(name string) Namespace { return Namespace{isolate.Namespace{Name: name}} }
-
-// create makes the namespace, loopback up and nothing else.
-func (ns Namespace) create() error {
-	if err := ns.Create(); err != nil {
-		return err
-	}
-	if err := ns.Do(isolate.LoopbackUp); err != nil {
-		return errors.Join(fmt.Errorf("create network namespace %s: %w", ns.Name, err), ns.Remove())
-	}
-	return nil
-}
+func namespaceNamed(name string) Namespace { return Namespace{isolate.Namespace{Name: name}} }
 
 // handle opens a netlink handle whose socket is in the namespace.
 func (ns Namespace) handle() (*netlink.Handle, error) {

@@ -43,8 +43,8 @@ func NewNetwork(name string, cidrs []netip.Prefix) (*Network, error) {
 	}
 	n := &Network{
 		name:     name,
-		router:   named(name + "-vpc"),
-		internet: named(name + "-internet"),
+		router:   namespaceNamed(name + "-vpc"),
+		internet: namespaceNamed(name + "-internet"),
 		cidrs:    slices.Clone(cidrs),
 		nodes:    map[string]Namespace{},
 		ports:    map[string]*port{},
@@ -58,7 +58,7 @@ func NewNetwork(name string, cidrs []netip.Prefix) (*Network, error) {
 
 func (n *Network) build() (err error) {
 	for _, ns := range []Namespace{n.router, n.internet} {
-		if err := ns.create(); err != nil {
+		if err := ns.Create(); err != nil {
 			return err
 		}
 		defer func() {
@@ -142,11 +142,11 @@ func (n *Network) AddNode(name string) (Namespace, error) {
 	if n.h == nil {
 		return Namespace{}, fmt.Errorf("add node %s: VPC %s is closed", name, n.name)
 	}
-	ns := named(n.name + "-" + name)
+	ns := namespaceNamed(n.name + "-" + name)
 	if _, ok := n.nodes[name]; ok || ns == n.router || ns == n.internet {
 		return Namespace{}, fmt.Errorf("add node %s: the VPC has one of that name", name)
 	}
-	if err := ns.create(); err != nil {
+	if err := ns.Create(); err != nil {
 		return Namespace{}, fmt.Errorf("add node %s: %w", name, err)
 	}
 	n.nodes[name] = ns

@@ -162,8 +162,8 @@ func TestCloseRemovesLinksEvenOfNamespacesInUse(t *testing.T) {
 
 func TestFailedNewNetworkLeavesNothing(t *testing.T) {
 	nettest.Need(t)
-	other := named("t-internet")
-	must(t, other.create())
+	other := namespaceNamed("t-internet")
+	must(t, other.Create())
 	defer other.Remove()
 	_, err := NewNetwork("t", vpcCIDRs)
 	if !errors.Is(err, os.ErrExist) || !strings.Contains(err.Error(), "ip netns del t-internet") {
@@ -250,8 +250,8 @@ func TestDoingItTwiceChangesNothing(t *testing.T) {
 
 func TestDoIsInsideAndLeavesTheProgramOutside(t *testing.T) {
 	nettest.Need(t)
-	ns := named("do")
-	must(t, ns.create())
+	ns := namespaceNamed("do")
+	must(t, ns.Create())
 	defer ns.Remove()
 	own, err := os.Readlink("/proc/thread-self/ns/net")
 	must(t, err)
@@ -281,8 +281,8 @@ func TestDoIsInsideAndLeavesTheProgramOutside(t *testing.T) {
 
 func TestProcessStartedInsideDoStaysInside(t *testing.T) {
 	nettest.Need(t)
-	ns := named("do")
-	must(t, ns.create())
+	ns := namespaceNamed("do")
+	must(t, ns.Create())
 	defer ns.Remove()
 	var out strings.Builder
 	cmd := exec.Command("sh", "-c", "read line; stat -L -c %i /proc/self/ns/net "+ns.Path())

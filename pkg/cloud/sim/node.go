@@ -84,5 +84,5 @@ func (n *Node) Namespace() Namespace {
 	if n.a.o.Network == nil {
 		return Namespace{}
 	}
-	return named(n.a.o.Network.name + "-" + n.name)
+	return namespaceNamed(n.a.o.Network.name + "-" + n.name)
 }

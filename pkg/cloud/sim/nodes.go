@@ -86,14 +86,14 @@ func (m Machine) instanceType() Type {
 
 // slots returns how many an ENI has: for its primary, and each of the others or a block.
 func slots(l eni.Limits, f eni.Family) int {
-	if most(l, f) == 0 {
+	if addressLimit(l, f) == 0 {
 		return 0
 	}
 	return 1 + allPlaces(l, f)
 }
 
-// most is how many addresses of the family an ENI may have, its primary included.
-func most(l eni.Limits, f eni.Family) int {
+// addressLimit is how many addresses of the family an ENI may have, its primary included.
+func addressLimit(l eni.Limits, f eni.Family) int {
 	if f == eni.IPv4 {
 		return l.V4
 	}

@@ -67,12 +67,12 @@ func (n *Network) newPort(node string, i eni.Interface) (*port, error) {
 			return nil, fmt.Errorf("no subnet %s with gateway %s", net.Primary.Masked(), net.Gateway)
 		}
 	}
-	return &port{eni: i, node: ns, mac: mac(n.name, i.ID)}, nil
+	return &port{eni: i, node: ns, mac: eniMAC(n.name, i.ID)}, nil
 }
 
-// mac is the address of an ENI: unicast, locally administered, and the same for
+// eniMAC is the address of an ENI: unicast, locally administered, and the same for
 // the same id, so that a run can be repeated.
-func mac(network, id string) net.HardwareAddr {
+func eniMAC(network, id string) net.HardwareAddr {
 	sum := sha256.Sum256([]byte(network + "/" + id))
 	return append(net.HardwareAddr{0x02}, sum[:5]...)
 }

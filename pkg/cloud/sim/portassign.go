@@ -112,7 +112,7 @@ func (n *Network) announce(p *port, a netip.Addr) error {
 func (n *Network) withdraw(p *port, a netip.Addr) error {
 	var errs []error
 	try := func(what string, err error) {
-		if gone(err) != nil {
+		if ignoreGone(err) != nil {
 			errs = append(errs, fmt.Errorf("remove %s %s in %s: %w", what, a, n.router.Name, err))
 		}
 	}

@@ -55,24 +55,24 @@ type (
 
 // methods carry out half-operations that came from another process.
 var methods = map[string]func(context.Context, *Driver, json.RawMessage) (any, error){
-	"Shape":        method((*Driver).Shape),
-	"Shapes":       method((*Driver).Shapes),
-	"Alive":        method((*Driver).Alive),
-	"Subnets":      method((*Driver).Subnets),
-	"Interfaces":   method((*Driver).Interfaces),
-	"Page":         method((*Driver).Page),
-	"Create":       method((*Driver).Create),
-	"Attach":       method((*Driver).Attach),
-	"Assign":       method((*Driver).Assign),
-	"Reserve":      method((*Driver).Reserve),
-	"Unreserve":    change(func(d *Driver, ctx context.Context, id string) error { return d.Unreserve(ctx, id) }),
-	"Reservations": method((*Driver).Reservations),
-	"Unassign":     change(func(d *Driver, ctx context.Context, u driver.Unassign) error { return d.Unassign(ctx, u) }),
-	"Bind":         change(func(d *Driver, ctx context.Context, o onAttachment) error { return d.Bind(ctx, o.ID, o.Attachment) }),
-	"Detach":       change(func(d *Driver, ctx context.Context, o onInterface) error { return d.Detach(ctx, o.On, o.Token) }),
-	"Delete":       change(func(d *Driver, ctx context.Context, o onID) error { return d.Delete(ctx, o.ID, o.Token) }),
-	"Rewrite":      change(func(d *Driver, ctx context.Context, o marked) error { return d.Rewrite(ctx, o.ID, o.Mark, o.Token) }),
-	"SetGroups": change(func(d *Driver, ctx context.Context, o grouped) error {
+	"Shape":        answerMethod((*Driver).Shape),
+	"Shapes":       answerMethod((*Driver).Shapes),
+	"Alive":        answerMethod((*Driver).Alive),
+	"Subnets":      answerMethod((*Driver).Subnets),
+	"Interfaces":   answerMethod((*Driver).Interfaces),
+	"Page":         answerMethod((*Driver).Page),
+	"Create":       answerMethod((*Driver).Create),
+	"Attach":       answerMethod((*Driver).Attach),
+	"Assign":       answerMethod((*Driver).Assign),
+	"Reserve":      answerMethod((*Driver).Reserve),
+	"Unreserve":    changeMethod(func(d *Driver, ctx context.Context, id string) error { return d.Unreserve(ctx, id) }),
+	"Reservations": answerMethod((*Driver).Reservations),
+	"Unassign":     changeMethod(func(d *Driver, ctx context.Context, u driver.Unassign) error { return d.Unassign(ctx, u) }),
+	"Bind":         changeMethod(func(d *Driver, ctx context.Context, o onAttachment) error { return d.Bind(ctx, o.ID, o.Attachment) }),
+	"Detach":       changeMethod(func(d *Driver, ctx context.Context, o onInterface) error { return d.Detach(ctx, o.On, o.Token) }),
+	"Delete":       changeMethod(func(d *Driver, ctx context.Context, o onID) error { return d.Delete(ctx, o.ID, o.Token) }),
+	"Rewrite":      changeMethod(func(d *Driver, ctx context.Context, o marked) error { return d.Rewrite(ctx, o.ID, o.Mark, o.Token) }),
+	"SetGroups": changeMethod(func(d *Driver, ctx context.Context, o grouped) error {
 		return d.SetGroups(ctx, o.ID, o.Groups, o.Token)
 	}),
 }
@@ -82,7 +82,7 @@ func looks(name string) bool {
 	return name == "Shape" || name == "Shapes" || name == "Alive" || name == "Subnets" || name == "Interfaces" || name == "Page" || name == "Reservations"
 }
 
-func method[A, R any](do func(*Driver, context.Context, A) (R, error)) func(context.Context, *Driver, json.RawMessage) (any, error) {
+func answerMethod[A, R any](do func(*Driver, context.Context, A) (R, error)) func(context.Context, *Driver, json.RawMessage) (any, error) {
 	return func(ctx context.Context, d *Driver, text json.RawMessage) (any, error) {
 		var args A
 		if err := json.Unmarshal(text, &args); err != nil {
@@ -92,6 +92,6 @@ func method[A, R any](do func(*Driver, context.Context, A) (R, error)) func(cont
 	}
 }
 
-func change[A any](do func(*Driver, context.Context, A) error) func(context.Context, *Driver, json.RawMessage) (any, error) {
-	return method(func(d *Driver, ctx context.Context, args A) (struct{}, error) { return struct{}{}, do(d, ctx, args) })
+func changeMethod[A any](do func(*Driver, context.Context, A) error) func(context.Context, *Driver, json.RawMessage) (any, error) {
+	return answerMethod(func(d *Driver, ctx context.Context, args A) (struct{}, error) { return struct{}{}, do(d, ctx, args) })
 }

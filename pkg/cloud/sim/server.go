@@ -56,24 +56,14 @@ func toWire(err error) *wireError {
 	return &wireError{Kind: e.Kind.Error(), Why: e.Why, Detail: e.Detail, RetryAfter: e.RetryAfter}
 }
 
-// Serve serves the account on a unix socket that only its owner may use, until
-// ctx ends.
-func (a *Account) Serve(ctx context.Context, path string) error {
-	l, err := Listen(path)
-	if err != nil {
-		return err
-	}
-	return a.ServeOn(ctx, l)
-}
-
-// ServeOn is Serve for a listener that is there already. It returns when every
-// call under way has its answer: the end of ctx ends them too.
-func (a *Account) ServeOn(ctx context.Context, l net.Listener) error {
+// Serve serves the account until ctx ends, by h, which is its Handler or stands before that.
+// It returns when every call under way has its answer: the end of ctx ends them too.
+func (a *Account) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	if a.o.Lag >= RemoteSettle {
 		return fmt.Errorf("serve account: describes lag up to %s, and those who call wait %s for what they made to show", a.o.Lag, RemoteSettle)
 	}
 	srv := &http.Server{
-		Handler:           a.Handler(),
+		Handler:           h,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 10 * time.Second,
 	}
@@ -86,7 +76,7 @@ func (a *Account) ServeOn(ctx context.Context, l net.Listener) error {
 	return <-down
 }
 
-// Listen makes a unix socket of mode 0600, in place of one that nobody serves any
+// Listen makes a unix socket of mode 0600 for Serve, in place of one that nobody serves any
 // more.
 func Listen(path string) (net.Listener, error) {
 	if c, err := net.Dial("unix", path); err == nil {

@@ -84,9 +84,9 @@ func TestASocketIsItsOwnersAlone(t *testing.T) {
 
 func TestASocketThatIsServedIsNotTaken(t *testing.T) {
 	path := serve(t, newAccount(t, Options{}))
-	err := newAccount(t, Options{}).Serve(t.Context(), path)
+	_, err := Listen(path)
 	if err == nil || !strings.Contains(err.Error(), "another process serves it") {
-		t.Errorf("Serve = %v", err)
+		t.Errorf("Listen = %v", err)
 	}
 	sameKinds(t, want(nil, nil), calls(t.Context(), dial(t, "unix://"+path, "n1")))
 }
@@ -106,14 +106,15 @@ func TestASocketThatWasLeftIsTaken(t *testing.T) {
 }
 
 func TestServeSaysWhyItCannot(t *testing.T) {
-	err := newAccount(t, Options{}).Serve(t.Context(), "/nowhere/s")
+	_, err := Listen("/nowhere/s")
 	if err == nil || !strings.HasPrefix(err.Error(), "listen on /nowhere/s: ") {
-		t.Errorf("Serve = %v", err)
+		t.Errorf("Listen = %v", err)
 	}
 	l, err := Listen(filepath.Join(t.TempDir(), "s"))
 	must(t, err)
 	l.Close()
-	if err := newAccount(t, Options{}).ServeOn(t.Context(), l); err == nil {
+	a := newAccount(t, Options{})
+	if err := a.Serve(t.Context(), l, a.Handler()); err == nil {
 		t.Error("a closed listener was served")
 	}
 }
@@ -208,7 +209,7 @@ func TestAServerThatStopsAnswersWhatIsUnderWay(t *testing.T) {
 	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error)
-	go func() { served <- a.ServeOn(ctx, l) }()
+	go func() { served <- a.Serve(ctx, l, a.Handler()) }()
 	failed := make(chan error)
 	c := dial(t, "unix://"+path, "n1")
 	go func() { failed <- assignOne(t.Context(), c) }()

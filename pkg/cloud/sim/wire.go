@@ -61,7 +61,7 @@ func (a *Account) boot(m *machine, n *nic) error {
 	if err := a.o.Network.DHCP(n.ID); err != nil || len(n.V6) > 0 || !n.hidden.IsValid() {
 		return err
 	}
-	return unconfigure(ns, device(n.Attachment), netip.PrefixFrom(n.hidden, a.subnets[n.Subnet].V6.Bits()))
+	return unconfigure(ns, deviceName(n.Attachment), netip.PrefixFrom(n.hidden, a.subnets[n.Subnet].V6.Bits()))
 }
 
 // plug makes the ENI a link of its node, with its addresses: all or nothing.
@@ -70,7 +70,7 @@ func (a *Account) plug(m *machine, n *nic) error {
 		return nil
 	}
 	s := a.subnets[n.Subnet]
-	i := eni.Interface{ID: n.ID, Index: n.Attachment.Index, MTU: a.o.MTU, Device: device(n.Attachment)}
+	i := eni.Interface{ID: n.ID, Index: n.Attachment.Index, MTU: a.o.MTU, Device: deviceName(n.Attachment)}
 	if n.Primary.IsValid() {
 		i.V4 = eni.Net{Primary: netip.PrefixFrom(n.Primary, s.V4.Bits()), Gateway: s.gateway(eni.IPv4)}
 	}
@@ -94,8 +94,8 @@ func (a *Account) plug(m *machine, n *nic) error {
 	return nil
 }
 
-// device is the name that the kernel gives the link. Links are found by their MAC.
-func device(at *Attachment) string {
+// deviceName is the name that the kernel gives the link. Links are found by their MAC.
+func deviceName(at *Attachment) string {
 	if at.Card > 0 {
 		return fmt.Sprintf("eth%dn%d", at.Card, at.Index)
 	}

@@ -60,7 +60,7 @@ func (a *Account) delivered() (map[netip.Addr]string, error) {
 			return nil, fmt.Errorf("list routes of the router: %w", err)
 		}
 		for _, r := range routes {
-			if addr, ok := host(r.Dst); ok && ids[r.LinkIndex] != "" {
+			if addr, ok := hostAddr(r.Dst); ok && ids[r.LinkIndex] != "" {
 				delivered[addr] = ids[r.LinkIndex]
 			}
 		}
@@ -68,8 +68,8 @@ func (a *Account) delivered() (map[netip.Addr]string, error) {
 	return delivered, nil
 }
 
-// host returns the address of a route to a single one.
-func host(dst *net.IPNet) (netip.Addr, bool) {
+// hostAddr returns the address of a route to a single one.
+func hostAddr(dst *net.IPNet) (netip.Addr, bool) {
 	if dst == nil {
 		return netip.Addr{}, false
 	}

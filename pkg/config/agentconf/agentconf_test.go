@@ -82,7 +82,7 @@ func shownKeys(t *testing.T, text []byte) map[string]bool {
 func TestTheSampleExplainsEveryKey(t *testing.T) {
 	text := readSample(t)
 	shown := shownKeys(t, text)
-	for _, k := range keys(new(Config)) {
+	for _, k := range allKeys(new(Config)) {
 		last := k.name[strings.LastIndex(k.name, ".")+1:]
 		if !shown[k.name] && (k.name != multipleAlias || !strings.Contains(string(text), last)) {
 			t.Errorf("%s does not show %s", sample, k.name)
@@ -139,15 +139,15 @@ var eachKey = []struct {
 	{"cloud: {provider: aws, endpoint: 'https://ec2.example.org', metadata: 'http://[fd00:ec2::254]'}", func(c *Config) {
 		c.Cloud.Describe, c.Cloud.Provider, c.Cloud.Endpoint, c.Cloud.Metadata = SpareDescribe, AWS, "https://ec2.example.org", "http://[fd00:ec2::254]"
 	}},
-	{"cloud: {provider: bce, endpoint: 'http://127.0.0.1:80/', metadata: 'http://169.254.169.254', describe: 90s}", func(c *Config) {
-		c.Cloud.Describe, c.Cloud.Provider, c.Cloud.Endpoint, c.Cloud.Metadata = 90*time.Second, BCE, "http://127.0.0.1:80/", "http://169.254.169.254"
+	{"cloud: {provider: baidu, endpoint: 'http://127.0.0.1:80/', metadata: 'http://169.254.169.254', describe: 90s}", func(c *Config) {
+		c.Cloud.Describe, c.Cloud.Provider, c.Cloud.Endpoint, c.Cloud.Metadata = 90*time.Second, Baidu, "http://127.0.0.1:80/", "http://169.254.169.254"
 	}},
 	{"cloud: {subnets: [subnet-1, subnet-2], securityGroups: [sg-1], subnetTags: {pods: yes, Name: 7}, tags: {team: net work}}", func(c *Config) {
 		c.Cloud.Subnets, c.Cloud.SecurityGroups = []string{"subnet-1", "subnet-2"}, []string{"sg-1"}
 		c.Cloud.SubnetTags, c.Cloud.Tags = map[string]string{"pods": "yes", "Name": "7"}, map[string]string{"team": "net work"}
 	}},
-	{"cloud: {provider: bce, endpoint: , kind: bbc, vpc: vpc-1, zone: cn-bj-a, maxENIs: 3, maxIPsPerENI: 41}", func(c *Config) {
-		c.Cloud.Describe, c.Cloud.Provider, c.Cloud.Endpoint = SpareDescribe, BCE, ""
+	{"cloud: {provider: baidu, endpoint: , kind: bbc, vpc: vpc-1, zone: cn-bj-a, maxENIs: 3, maxIPsPerENI: 41}", func(c *Config) {
+		c.Cloud.Describe, c.Cloud.Provider, c.Cloud.Endpoint = SpareDescribe, Baidu, ""
 		c.Cloud.Kind, c.Cloud.VPC, c.Cloud.Zone, c.Cloud.MaxENIs, c.Cloud.MaxIPsPerENI = "bbc", "vpc-1", "cn-bj-a", 3, 41
 	}},
 	{"cloud: {kind: '', vpc: , zone: '', maxENIs: 0, maxIPsPerENI: 0}", func(*Config) {}},

@@ -41,6 +41,7 @@ func (r *reader) check(c *Config) {
 	r.checkSizes(c)
 	r.checkModes(&c.Pool)
 	if !r.compares {
+		r.checkProvider(c)
 		r.checkStrategy(c)
 	}
 }
@@ -73,13 +74,13 @@ func (r *reader) checkCloud(c *Cloud) {
 	if c.Provider != Sim && c.Endpoint != "" && !validURL(c.Endpoint) {
 		r.wrong("cloud.endpoint", c.Endpoint, wantURL)
 	}
-	if c.Prefixes && c.Provider == BCE && r.sound("cloud.prefixes") {
-		r.wrong("cloud.prefixes", c.Prefixes, "false with provider bce, whose ENIs take no prefixes")
+	if c.Prefixes && c.Provider == Baidu && r.sound("cloud.prefixes") {
+		r.wrong("cloud.prefixes", c.Prefixes, "false with provider baidu, whose ENIs take no prefixes")
 	}
 	if c.Provider == AWS && c.Tags[noManage] == "true" && r.sound("cloud.tags") {
 		r.wrong("cloud.tags["+noManage+"]", "true", "removed: enipool, too, leaves ENIs with this tag alone, and could use none that it makes")
 	}
-	if c.Provider == BCE {
+	if c.Provider == Baidu {
 		return
 	}
 	for _, k := range []struct {
@@ -88,7 +89,7 @@ func (r *reader) checkCloud(c *Cloud) {
 	}{{"cloud.kind", c.Kind != ""}, {"cloud.vpc", c.VPC != ""}, {"cloud.zone", c.Zone != ""},
 		{"cloud.maxENIs", c.MaxENIs > 0}, {"cloud.maxIPsPerENI", c.MaxIPsPerENI > 0}} {
 		if k.set && r.sound(k.name) {
-			r.wrong(k.name, r.values[k.name], "removed with provider "+c.Provider+": only bce has this key")
+			r.wrong(k.name, r.values[k.name], "removed with provider "+c.Provider+": only baidu has this key")
 		}
 	}
 }
@@ -121,6 +122,14 @@ func (r *reader) checkSizes(c *Config) {
 		if n.value > most && (n.holds || written) && r.sound(n.key) {
 			r.wrong(n.key, n.value, fmt.Sprintf("at most pool.maxAllocate, %d", most))
 		}
+	}
+}
+
+// checkProvider tells who wrote the former name of a cloud what it is called now.
+func (r *reader) checkProvider(c *Config) {
+	if r.values["cloud.provider"] == formerBaidu {
+		c.Warnings = append(c.Warnings, `cloud.provider: "`+formerBaidu+`": this cloud is called `+Baidu+
+			` now: write that once all nodes run this release, because the next one refuses the old name`)
 	}
 }
 

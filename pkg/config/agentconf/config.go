@@ -50,21 +50,24 @@ type Config struct {
 
 // The providers of clouds.
 const (
-	Sim = "sim"
-	AWS = "aws"
-	BCE = "bce"
+	Sim   = "sim"
+	AWS   = "aws"
+	Baidu = "baidu"
 )
+
+// formerBaidu is what the previous release called it: that one knows no other name.
+const formerBaidu = "bce"
 
 // Cloud is which cloud to call, and how hard.
 type Cloud struct {
-	Provider string // Sim, AWS or BCE
+	Provider string // Sim, AWS or Baidu
 	Endpoint string // sim: unix:///path or http://loopback:port; else the API's URL, "" for the region's own
 	Metadata string // URL of the instance metadata, "" for the cloud's own
 	Region   string // "" is what the metadata says
 	Instance string // ID of the node's instance, "" is what the metadata says
-	Kind     string // bce: of the instance, "bcc", "bbc" or "ebc", "" is what the metadata says
-	VPC      string // bce: its ID, "" is what the metadata says
-	Zone     string // bce: "zoneA" or "cn-bj-a", "" is what the metadata says
+	Kind     string // baidu: of the instance, "bcc", "bbc" or "ebc", "" is what the metadata says
+	VPC      string // baidu: its ID, "" is what the metadata says
+	Zone     string // baidu: "zoneA" or "cn-bj-a", "" is what the metadata says
 	Cluster  string // whose leaked ENIs the node helps to delete, "" for none
 
 	Subnets        []string          // IDs of those that new ENIs may lie in
@@ -72,8 +75,8 @@ type Cloud struct {
 	SecurityGroups []string          // of new ENIs; none: those of the node's own ENI
 	Tags           map[string]string // of new ENIs
 	Prefixes       bool              // aws: IPv4 addresses come as /28 prefixes
-	MaxENIs        int               // bce: on the instance, its own among them, 0 is what the API says
-	MaxIPsPerENI   int               // bce: of each family, the primary among them, 0 is what the API says
+	MaxENIs        int               // baidu: on the instance, its own among them, 0 is what the API says
+	MaxIPsPerENI   int               // baidu: of each family, the primary among them, 0 is what the API says
 
 	Describe    time.Duration // between two describes where nothing asks for one, 0 is Config.Resync; see Config.DescribeEvery
 	CallsPerSec int           // long-term rate of calls of this node
@@ -130,7 +133,7 @@ func Parse(text []byte) (Config, error) {
 		return Config{}, err
 	}
 	c := Default()
-	r.into(keys(&c))
+	r.into(allKeys(&c))
 	r.derive(&c)
 	r.check(&c)
 	if err := r.failed(); err != nil {

@@ -45,16 +45,16 @@ type place struct {
 	shown func() any // as a file has it
 }
 
-// value is the place of a single value.
-func value[T comparable](into *T, shown func() any) place {
+// singlePlace is the place of a single value.
+func singlePlace[T comparable](into *T, shown func() any) place {
 	return place{into: into, same: func(other any) bool { return *into == *other.(*T) }, take: func(other any) { *into = *other.(*T) }, shown: shown}
 }
 
 // textAt is the place of a value that a file shows as it is.
-func textAt(into *string) place { return value(into, func() any { return *into }) }
+func textAt(into *string) place { return singlePlace(into, func() any { return *into }) }
 
-// values is the place of a list.
-func values[T comparable](into *[]T) place {
+// listPlace is the place of a list.
+func listPlace[T comparable](into *[]T) place {
 	return place{into: into, same: func(other any) bool { return slices.Equal(*into, *other.(*[]T)) },
 		take: func(other any) { *into = *other.(*[]T) }, shown: func() any { return *into }}
 }
@@ -68,6 +68,12 @@ func (k key) at(p ...place) key {
 // of says what a JSON schema can.
 func (k key) of(r rule) key {
 	k.rule = r
+	return k
+}
+
+// wants says what the value must be, where not all that is taken shall be told.
+func (k key) wants(text string) key {
+	k.want = text
 	return k
 }
 
@@ -114,7 +120,7 @@ func (k key) take(other key) {
 // that count when the agent is started again are what they were, and changed names those of
 // them that the next one has otherwise.
 func (c Config) Reload(next Config) (reloaded Config, changed []string) {
-	was, now := keys(&c), keys(&next)
+	was, now := allKeys(&c), allKeys(&next)
 	for i, k := range now {
 		if k.needs != atRestart || k.same(was[i]) {
 			continue

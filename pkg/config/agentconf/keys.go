@@ -23,10 +23,10 @@ const (
 	mostPerENI    = 1024
 )
 
-// keys returns all keys of the file; their values lie in c. A line of the table is a key: its
+// allKeys returns all keys of the file; their values lie in c. A line of the table is a key: its
 // kind with its bounds, its unit, whether a change counts at once, and since which release
 // it is known.
-func keys(c *Config) []key {
+func allKeys(c *Config) []key {
 	return slices.Concat(nodeKeys(c), settingKeys(c), cloudKeys(&c.Cloud), kubeKeys(&c.Kubernetes), sizeKeys(&c.Pool.Scale), kpaKeys(&c.Pool.Scale), poolKeys(&c.Pool))
 }
 
@@ -37,10 +37,10 @@ func nodeKeys(c *Config) []key {
 			return len(text) <= 253 && !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
 		}).at(textAt(&c.Node)).of(rule{"type": []string{"string", "number", "boolean", "null"}, "maxLength": 253, "pattern": "^\\S*$"}).
 			restart(release1, "The name that the cloud and people know the node by; not named, NODE_NAME of the agent's environment, else the host's name."),
-		file("cache", &c.Cache).restart(release1, "The node cache, where the plugin finds its addresses: cachePath of the network configuration must be the same."),
-		file("state", &c.State).restart(release1, "The agent's own file: what it remembers over a restart. The last configuration that was right is kept with .good behind its name, in /var/lib where it lies in /run."),
+		fileKey("cache", &c.Cache).restart(release1, "The node cache, where the plugin finds its addresses: cachePath of the network configuration must be the same."),
+		fileKey("state", &c.State).restart(release1, "The agent's own file: what it remembers over a restart. The last configuration that was right is kept with .good behind its name, in /var/lib where it lies in /run."),
 		number("maxPods", &c.MaxPods.Fixed, 0, mostPods).in("pods").live(release1, "How many pods the node may run, which limits the pool; 0: what the Node object says, else what the kubelet has, else 110."),
-		file("kubeletConfig", &c.MaxPods.KubeletConfig).live(release1, "The kubelet's configuration file, where its command line and the usual places don't tell."),
+		fileKey("kubeletConfig", &c.MaxPods.KubeletConfig).live(release1, "The kubelet's configuration file, where its command line and the usual places don't tell."),
 		oneOf("fastPath", &c.FastPath, choice[Switch]{"auto", Auto}, choice[Switch]{"off", Off}).
 			live(unreleased, "Whether packets of established connections may pass the node past iptables and nftables: auto, where the kernel can and nobody else decides about them; or off."),
 		duration("resync", &c.Resync, 100*time.Millisecond, time.Hour).live(release1, "How often cloud, kernel and cache are compared completely and repaired."),
@@ -64,7 +64,7 @@ func nodeKeys(c *Config) []key {
 func settingKeys(c *Config) []key {
 	s := &c.Settings
 	var families []eni.Family
-	at := values(&s.Families)
+	at := listPlace(&s.Families)
 	at.shown = func() any {
 		var names []string
 		for _, f := range s.Families {
@@ -82,19 +82,19 @@ func settingKeys(c *Config) []key {
 			var err error
 			s.Firewall, err = ipam.ParseFirewall(text)
 			return err == nil
-		}).at(value(&c.AnyFirewall, func() any { return c.firewall() }), value(&s.Firewall, nil)).
+		}).at(singlePlace(&c.AnyFirewall, func() any { return c.firewall() }), singlePlace(&s.Firewall, nil)).
 			of(rule{"enum": []any{"auto", ipam.Nftables.String(), ipam.Iptables.String(), nil}}).
 			live(release1, "The packet filter that holds SNAT and connection marks; auto: nftables where it works."),
-		list("vpcCIDRs", "a range like 10.0.0.0/16, without host bits", func(text string) bool {
+		listKey("vpcCIDRs", "a range like 10.0.0.0/16, without host bits", func(text string) bool {
 			cidr, err := netip.ParsePrefix(text)
 			s.VPC = append(s.VPC, cidr)
 			return err == nil && cidr == cidr.Masked()
-		}).at(values(&s.VPC)).of(rule{"type": []string{"array", "null"}, "items": rule{"type": "string", "pattern": "^[0-9a-fA-F.:]+/[0-9]+$"}}).
+		}).at(listPlace(&s.VPC)).of(rule{"type": []string{"array", "null"}, "items": rule{"type": "string", "pattern": "^[0-9a-fA-F.:]+/[0-9]+$"}}).
 			live(release1, "The VPC's ranges, without host bits: pods keep their own address towards these. Needed where snat is true."),
 		flag("snat", &s.SNAT).live(release1, "Whether pods reach the world outside vpcCIDRs with the node's own address."),
 		duration("coolDown", &s.CoolDown, 0, time.Hour).live(release1, "How long a released address cools down before another pod may get it."),
 		mask("markMask", &s.MarkMask).live(release1, "The eight bits of packet and connection marks that are enipool's."),
-		list("families", "ipv4 or ipv6", func(text string) bool {
+		listKey("families", "ipv4 or ipv6", func(text string) bool {
 			for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
 				if text == f.String() && !slices.Contains(families, f) {
 					families = append(families, f)
@@ -121,7 +121,7 @@ func kubeKeys(k *Kubernetes) []key {
 	return []key{
 		oneOf("kubernetes.enabled", &k.Enabled, choice[Switch]{"auto", Auto}, choice[Switch]{"true", On}, choice[Switch]{"false", Off}).
 			restart(release1, "Whether the agent asks the API server for the node's pods and tells it when the node has no addresses left; auto: with a kubeconfig, or in a pod with a service account."),
-		file("kubernetes.kubeconfig", &k.Kubeconfig).restart(release1, "A kubeconfig file, where the agent does not run in a pod of the cluster."),
+		fileKey("kubernetes.kubeconfig", &k.Kubeconfig).restart(release1, "A kubeconfig file, where the agent does not run in a pod of the cluster."),
 		flag("kubernetes.taint", &k.Health.Taint).live(release1, "Whether a node that can't give its pods addresses gets a NoSchedule taint."),
 		duration("kubernetes.faultGrace", &k.Health.Grace, time.Second, time.Hour).live(release1, "How long pods lack addresses before the node is faulty."),
 		duration("kubernetes.faultQuiet", &k.Health.Quiet, time.Second, time.Hour).live(release1, "How long all must be well before the node is not faulty any more."),

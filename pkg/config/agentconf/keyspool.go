@@ -61,7 +61,7 @@ func poolKeys(p *pool.Config) []key {
 			n, err := strconv.Atoi(text)
 			p.MaxIPsPerENI = n
 			return err == nil && n >= 0 && n <= mostPerENI && n != 1 // of one, the primary, no pod has anything
-		}).at(value(&p.MaxIPsPerENI, func() any { return p.MaxIPsPerENI })).
+		}).at(singlePlace(&p.MaxIPsPerENI, func() any { return p.MaxIPsPerENI })).
 			of(rule{"type": []string{"integer", "string", "null"}, "minimum": 0, "maximum": mostPerENI, "not": rule{"const": 1}, "pattern": "^[0-9]+$"}).
 			in("addresses").live(unreleased, "The most addresses of a family on an ENI, its primary among them; 0: as many as it may have."),
 		number("pool.preAllocateENI", &p.PreAllocateENI, 0, eni.MaxIndex+1).in("ENIs").live(unreleased, "How many ENIs for pods are made before pods need them."),

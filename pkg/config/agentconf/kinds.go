@@ -29,8 +29,8 @@ func one(name, want string, set func(text string) bool) key {
 	}}
 }
 
-// list is a key with a list of values, each of which is handed to add.
-func list(name, want string, add func(text string) bool) key {
+// listKey is a key with a list of values, each of which is handed to add.
+func listKey(name, want string, add func(text string) bool) key {
 	return key{name: name, want: want, isList: true, set: func(v any) (faults []fault) {
 		values, ok := v.([]any)
 		if !ok {
@@ -54,7 +54,7 @@ func number(name string, into *int, lo, hi int) key {
 		}
 		*into = n
 		return true
-	}).at(value(into, func() any { return *into })).of(rule{"type": []string{"integer", "string", "null"}, "minimum": lo, "maximum": hi, "pattern": "^[0-9]+$"})
+	}).at(singlePlace(into, func() any { return *into })).of(rule{"type": []string{"integer", "string", "null"}, "minimum": lo, "maximum": hi, "pattern": "^[0-9]+$"})
 }
 
 // mask is bits of the packet mark. A value that is refused is told in hexadecimal, as
@@ -72,7 +72,7 @@ func mask(name string, into *uint32) key {
 		}
 		return []fault{{value: v}}
 	}}
-	return k.at(value(into, func() any { return fmt.Sprintf("0x%08x", *into) })).
+	return k.at(singlePlace(into, func() any { return fmt.Sprintf("0x%08x", *into) })).
 		of(rule{"type": []string{"integer", "string", "null"}, "pattern": "^(0[xX][0-9a-fA-F]+|[0-9]+)$"})
 }
 
@@ -87,7 +87,7 @@ func percent(name string, into *int, lo, hi int) key {
 		}
 		*into = n
 		return true
-	}).at(value(into, func() any { return fmt.Sprintf("%d%%", *into) })).in("percent").of(rule{"type": []string{"string", "number", "null"},
+	}).at(singlePlace(into, func() any { return fmt.Sprintf("%d%%", *into) })).in("percent").of(rule{"type": []string{"string", "number", "null"},
 		"minimum": float64(lo) / 100, "maximum": float64(hi) / 100, "pattern": `^([0-9]+%|[0-9]+\.[0-9]+|0)$`})
 }
 
@@ -125,7 +125,7 @@ func spell(name, how string, into *time.Duration, lo, hi, step time.Duration) ke
 		}
 		*into = d
 		return true
-	}).at(value(into, func() any { return short(*into) })).of(durationRule(lo))
+	}).at(singlePlace(into, func() any { return short(*into) })).of(durationRule(lo))
 }
 
 // durationRule is what a schema can say of a duration. 0 is the only one without a unit.
@@ -173,7 +173,7 @@ func oneOf[T comparable](name string, into *T, choices ...choice[T]) key {
 			}
 		}
 		return false
-	}).at(value(into, func() any {
+	}).at(singlePlace(into, func() any {
 		for _, c := range choices {
 			if c.value == *into {
 				return plain(c.name)
@@ -209,8 +209,8 @@ func flag(name string, into *bool) key {
 	return oneOf(name, into, choice[bool]{"true", true}, choice[bool]{"false", false})
 }
 
-// file is the absolute path of a file, or "" where that is the default.
-func file(name string, into *string) key {
+// fileKey is the absolute path of a file, or "" where that is the default.
+func fileKey(name string, into *string) key {
 	return one(name, "an absolute path of a file", func(text string) bool {
 		if text == *into {
 			return true
@@ -228,20 +228,20 @@ const wantWord = "at most 64 letters, digits, dashes and underscores"
 
 func isWord(text string) bool { return len(text) <= 64 && strings.Trim(text, wordBytes) == "" }
 
-// word is an ID of a cloud, or "" where that is the default.
-func word(name string, into *string) key {
+// wordKey is an ID of a cloud, or "" where that is the default.
+func wordKey(name string, into *string) key {
 	return one(name, wantWord, func(text string) bool {
 		*into = text
 		return isWord(text)
 	}).at(textAt(into)).of(rule{"type": []string{"string", "integer", "null"}, "pattern": "^[a-zA-Z0-9_-]{0,64}$"})
 }
 
-// words is a list of IDs, each once.
-func words(name string, into *[]string) key {
-	return list(name, wantWord+", once", func(text string) bool {
+// wordsKey is a list of IDs, each once.
+func wordsKey(name string, into *[]string) key {
+	return listKey(name, wantWord+", once", func(text string) bool {
 		*into = append(*into, text)
 		return text != "" && isWord(text) && slices.Index(*into, text) == len(*into)-1
-	}).at(values(into)).of(rule{"type": []string{"array", "null"}, "uniqueItems": true,
+	}).at(listPlace(into)).of(rule{"type": []string{"array", "null"}, "uniqueItems": true,
 		"items": rule{"type": []string{"string", "integer"}, "pattern": "^[a-zA-Z0-9_-]{1,64}$"}})
 }
 

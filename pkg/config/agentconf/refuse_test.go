@@ -58,7 +58,7 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		{"colDown: 5s", "colDown: unknown key; did you mean coolDown?"},
 		{"families: [ipv4, ipv5]", `families[1]: "ipv5": must be ipv4 or ipv6`},
 		{"families: [ipv4, ipv4]", `families[1]: "ipv4": must be ipv4 or ipv6`},
-		{"cloud: {provider: gcp}", `cloud.provider: "gcp": must be sim, aws or bce`},
+		{"cloud: {provider: gcp}", `cloud.provider: "gcp": must be sim, aws or baidu`},
 		{"cloud: {provider: aws, endpoint: unix:///run/x}", `cloud.endpoint: "unix:///run/x": must be ` + wantURL},
 		{"cloud: {provider: aws, endpoint: http://ec2.example.org}", `cloud.endpoint: "http://ec2.example.org": must be ` + wantURL},
 		{"cloud: {provider: aws, endpoint: https://key@ec2.example.org}", `cloud.endpoint: "https://key@ec2.example.org": must be ` + wantURL},
@@ -67,12 +67,12 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		{"cloud: {metadata: https://host/path}", `cloud.metadata: "https://host/path": must be ` + wantURL},
 		{"cloud: {region: eu west}", `cloud.region: "eu west": must be at most 64 letters, digits, dashes and underscores`},
 		{"cloud: {instance: i/1}", `cloud.instance: "i/1": must be at most 64 letters, digits, dashes and underscores`},
-		{"cloud: {provider: bce, endpoint: , kind: vm}", `cloud.kind: "vm": must be bcc, bbc or ebc`},
-		{"cloud: {provider: bce, endpoint: , zone: a b}", `cloud.zone: "a b": must be at most 64 letters, digits, dashes and underscores`},
-		{"cloud: {provider: bce, endpoint: , maxENIs: 152}", `cloud.maxENIs: "152": must be a whole number from 0 to 151`},
-		{"cloud: {provider: bce, endpoint: , maxIPsPerENI: -1}", `cloud.maxIPsPerENI: "-1": must be a whole number from 0 to 1024`},
-		{"cloud: {provider: aws, endpoint: , vpc: vpc-1, maxENIs: 2}", `cloud.vpc: "vpc-1": must be removed with provider aws: only bce has this key` + "\n" +
-			`cloud.maxENIs: "2": must be removed with provider aws: only bce has this key`},
+		{"cloud: {provider: baidu, endpoint: , kind: vm}", `cloud.kind: "vm": must be bcc, bbc or ebc`},
+		{"cloud: {provider: baidu, endpoint: , zone: a b}", `cloud.zone: "a b": must be at most 64 letters, digits, dashes and underscores`},
+		{"cloud: {provider: baidu, endpoint: , maxENIs: 152}", `cloud.maxENIs: "152": must be a whole number from 0 to 151`},
+		{"cloud: {provider: baidu, endpoint: , maxIPsPerENI: -1}", `cloud.maxIPsPerENI: "-1": must be a whole number from 0 to 1024`},
+		{"cloud: {provider: aws, endpoint: , vpc: vpc-1, maxENIs: 2}", `cloud.vpc: "vpc-1": must be removed with provider aws: only baidu has this key` + "\n" +
+			`cloud.maxENIs: "2": must be removed with provider aws: only baidu has this key`},
 		{"cloud: {cluster: a b}", `cloud.cluster: "a b": must be at most 32 letters, digits, dots, dashes and underscores`},
 		{"cloud: {subnets: [subnet-1, '', subnet-1]}", `cloud.subnets[1]: "": must be at most 64 letters, digits, dashes and underscores, once` + "\n" +
 			`cloud.subnets[2]: "subnet-1": must be at most 64 letters, digits, dashes and underscores, once`},
@@ -81,7 +81,7 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		{"cloud: {provider: aws, endpoint: , tags: {node.k8s.amazonaws.com/no_manage: 'true'}}", `cloud.tags[node.k8s.amazonaws.com/no_manage]: "true": must be removed: ` +
 			`enipool, too, leaves ENIs with this tag alone, and could use none that it makes`},
 		{"cloud: {subnetTags: [a]}", `cloud.subnetTags: a list: must be ` + tags},
-		{"cloud: {provider: bce, endpoint: , prefixes: true}", `cloud.prefixes: "true": must be false with provider bce, whose ENIs take no prefixes`},
+		{"cloud: {provider: baidu, endpoint: , prefixes: true}", `cloud.prefixes: "true": must be false with provider baidu, whose ENIs take no prefixes`},
 		{"cloud: {endpoint: http://10.0.0.1:80}", `cloud.endpoint: "http://10.0.0.1:80": must be ` + endpoint},
 		{"cloud: {endpoint: https://127.0.0.1:80}", `cloud.endpoint: "https://127.0.0.1:80": must be ` + endpoint},
 		{"cloud: {endpoint: http://127.0.0.1}", `cloud.endpoint: "http://127.0.0.1": must be ` + endpoint},

@@ -18,7 +18,7 @@ func Schema() []byte {
 		into[name] = rule{}
 		top[name] = rule{"type": []string{"object", "null"}, "additionalProperties": false, "properties": into[name]}
 	}
-	for _, k := range keys(&c) {
+	for _, k := range allKeys(&c) {
 		section, name, found := strings.Cut(k.name, ".")
 		if !found {
 			section, name = "", k.name
@@ -86,7 +86,7 @@ const headWidth = 90
 func Head() string {
 	c := Default()
 	var names []string
-	for _, k := range keys(&c) {
+	for _, k := range allKeys(&c) {
 		if k.needs == atRestart {
 			names = append(names, k.name)
 		}

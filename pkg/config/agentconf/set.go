@@ -15,7 +15,7 @@ type Key struct{ Name, Want string }
 // Keys returns the keys that With sets: all but those of lists.
 func Keys() []Key {
 	var list []Key
-	for _, k := range keys(new(Config)) {
+	for _, k := range allKeys(new(Config)) {
 		if !k.isList {
 			list = append(list, Key{k.name, k.want})
 		}
@@ -37,7 +37,7 @@ func (c Config) With(values map[string]string) (Config, error) {
 	for name, text := range values {
 		r.values[name] = text
 	}
-	table := keys(&c)
+	table := allKeys(&c)
 	for _, k := range table {
 		if text, said := values[k.name]; said && k.isList {
 			r.wrong(k.name, text, "set in the file: it is a list")

@@ -112,10 +112,10 @@ func withValues(t *testing.T, base string, values map[string]string) []byte {
 // A node that an older release let have the strategy comes up after an upgrade, and is told.
 func TestAStrategyThatNoRealNodeMayHaveIsReplacedWithAWarning(t *testing.T) {
 	for text, want := range map[string]scale.Strategy{
-		"{cloud: {provider: aws, endpoint: ''}, pool: {strategy: reactive}}": scale.Equation,
-		"{cloud: {provider: bce, endpoint: ''}, pool: {strategy: reactive}}": scale.Equation,
-		"{cloud: {provider: aws, endpoint: ''}, pool: {strategy: kpa}}":      scale.KPA,
-		"{pool: {strategy: reactive}}":                                       scale.Reactive,
+		"{cloud: {provider: aws, endpoint: ''}, pool: {strategy: reactive}}":   scale.Equation,
+		"{cloud: {provider: baidu, endpoint: ''}, pool: {strategy: reactive}}": scale.Equation,
+		"{cloud: {provider: aws, endpoint: ''}, pool: {strategy: kpa}}":        scale.KPA,
+		"{pool: {strategy: reactive}}":                                         scale.Reactive,
 	} {
 		c, err := Parse(with(t, text))
 		if err != nil {
@@ -127,6 +127,25 @@ func TestAStrategyThatNoRealNodeMayHaveIsReplacedWithAWarning(t *testing.T) {
 		if c.Pool.Scale.Strategy != want || strings.Contains(said, "name equation or kpa") != replaced || replaced == (said == "") {
 			t.Errorf("%s: %s, %q; want %s", text, c.Pool.Scale.Strategy, said, want)
 		}
+	}
+}
+
+// The previous release knew Baidu's cloud as bce: its files go on working, and the new name
+// is told. Nothing needs a restart where somebody then writes it.
+func TestTheFormerNameOfAProviderIsTakenWithAWarning(t *testing.T) {
+	read := func(provider string) Config {
+		c, err := Parse(with(t, "cloud: {provider: "+provider+", endpoint: '', kind: bbc}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	former, now := read("bce"), read("baidu")
+	if said := strings.Join(former.Warnings, ""); !strings.Contains(said, `cloud.provider: "bce"`) || !strings.Contains(said, "baidu") || now.Warnings != nil {
+		t.Errorf("bce: %q; baidu: %q", said, now.Warnings)
+	}
+	if _, changed := former.Reload(now); former.Cloud.Provider != Baidu || changed != nil {
+		t.Errorf("bce is provider %q; to write baidu needs a restart for %v", former.Cloud.Provider, changed)
 	}
 }
 
@@ -200,7 +219,7 @@ func TestKeysAreThoseOfTheTableWithoutLists(t *testing.T) {
 		t.Errorf("pool.batch: %q, want %q", known["pool.batch"], want)
 	}
 	var missing []string
-	for _, k := range keys(new(Config)) {
+	for _, k := range allKeys(new(Config)) {
 		if _, found := known[k.name]; !found {
 			missing = append(missing, k.name)
 		}

@@ -24,7 +24,7 @@ var examples = map[string]any{
 	"node": "n1", "cache": "/run/x/node.cache", "state": "/run/x/agent.json", "maxPods": 20, "kubeletConfig": "/etc/k.yaml", "fastPath": "auto",
 	"resync": "30s", "settle": "20s", "orphanAge": "2m", "leakAge": "20m", "listen": "127.0.0.1:1", "profile": true, "logLevel": "warn", "logFormat": "json",
 	"routing": "rule", "firewall": "nftables", "vpcCIDRs": []any{"10.1.0.0/16", "2001:db8::/56"}, "snat": false, "coolDown": "1m30s", "markMask": "0xff000000",
-	"families": []any{"ipv6"}, "cloud.provider": "bce", "cloud.endpoint": "https://example.org", "cloud.metadata": "http://127.0.0.1:1", "cloud.region": "bj",
+	"families": []any{"ipv6"}, "cloud.provider": "baidu", "cloud.endpoint": "https://example.org", "cloud.metadata": "http://127.0.0.1:1", "cloud.region": "bj",
 	"cloud.instance": "i-1", "cloud.kind": "bbc", "cloud.vpc": "vpc-1", "cloud.zone": "zoneA", "cloud.maxENIs": 3, "cloud.maxIPsPerENI": 9, "cloud.cluster": "c.1",
 	"cloud.subnets": []any{"sbn-1"}, "cloud.subnetTags": map[string]any{"pods": "1"}, "cloud.securityGroups": []any{"g-1"}, "cloud.tags": map[string]any{"team": "net"},
 	"cloud.prefixes": true, "cloud.describe": "90s", "cloud.callsPerSecond": 7, "cloud.callsBurst": 8, "cloud.concurrent": 2, "cloud.timeout": "20s",
@@ -39,7 +39,7 @@ var examples = map[string]any{
 func TestEachKeySaysAllThatTheTableNeeds(t *testing.T) {
 	c := Default()
 	seen := map[string]bool{}
-	for _, k := range keys(&c) {
+	for _, k := range allKeys(&c) {
 		switch {
 		case seen[k.name]:
 			t.Errorf("%s is there twice", k.name)
@@ -79,9 +79,9 @@ func TestEachPartOfTheConfigurationHasAKey(t *testing.T) {
 	// are; what an earlier release left.
 	without := []string{"ModeSet", "Warnings", "Settings.V4Block", "Settings.V6Block", "Settings.PodsInMain"}
 	was := Default()
-	table := keys(&was)
+	table := allKeys(&was)
 	changed := was
-	now := keys(&changed)
+	now := allKeys(&changed)
 	leaves("", reflect.ValueOf(&changed).Elem(), func(name string, v reflect.Value) {
 		changed = was
 		switch v.Kind() {
@@ -110,13 +110,13 @@ func TestEachPartOfTheConfigurationHasAKey(t *testing.T) {
 }
 
 func TestAReloadKeepsWhatNeedsARestartAndTakesTheRest(t *testing.T) {
-	for i, k := range keys(new(Config)) {
+	for i, k := range allKeys(new(Config)) {
 		was, next := Default(), Default()
-		if faults := keys(&next)[i].set(examples[k.name]); len(faults) > 0 {
+		if faults := allKeys(&next)[i].set(examples[k.name]); len(faults) > 0 {
 			t.Errorf("%s: the example is refused", k.name)
 		}
 		got, changed := was.Reload(next)
-		kept := keys(&got)[i].same(keys(&was)[i])
+		kept := allKeys(&got)[i].same(allKeys(&was)[i])
 		if restart := k.needs == atRestart; kept != restart || restart != slices.Equal(changed, []string{k.name}) || !restart && len(changed) > 0 {
 			t.Errorf("%s: needs a restart: %t; kept: %t; told: %q", k.name, restart, kept, changed)
 		}
@@ -125,14 +125,14 @@ func TestAReloadKeepsWhatNeedsARestartAndTakesTheRest(t *testing.T) {
 
 // What the table takes are values that the pool's own checks take.
 func TestTheTableIsNoWiderThanTheChecksOfPoolAndScale(t *testing.T) {
-	for i, k := range keys(new(Config)) {
+	for i, k := range allKeys(new(Config)) {
 		for _, bound := range []any{k.rule["minimum"], k.rule["maximum"]} {
 			n, isInt := bound.(int)
 			c := Default()
 			if k.name == "pool.maxAboveWatermark" {
 				c.Pool.Mode = pool.BestEffort
 			}
-			if isInt && len(keys(&c)[i].set(n)) == 0 {
+			if isInt && len(allKeys(&c)[i].set(n)) == 0 {
 				if err := c.Pool.Validate(); err != nil {
 					t.Errorf("%s: %d: %v", k.name, n, err)
 				}
@@ -140,7 +140,7 @@ func TestTheTableIsNoWiderThanTheChecksOfPoolAndScale(t *testing.T) {
 			if share, isShare := bound.(float64); isShare {
 				c := Default()
 				c.Pool.Scale.MaxFree = mostPercent
-				if len(keys(&c)[i].set(share)) > 0 && k.name != "pool.minFree" { // whose least is 0, "0.0"
+				if len(allKeys(&c)[i].set(share)) > 0 && k.name != "pool.minFree" { // whose least is 0, "0.0"
 					t.Errorf("%s: %f is refused", k.name, share)
 				}
 				if err := c.Pool.Validate(); err != nil && k.name != "pool.maxFree" { // which needs minFree beside it
@@ -243,7 +243,7 @@ func TestTheSchemaRefusesWhatTheAgentRefuses(t *testing.T) {
 			t.Errorf("%s: the agent takes it", text)
 		}
 	}
-	for i, k := range keys(new(Config)) {
+	for i, k := range allKeys(new(Config)) {
 		lo, isInt := k.rule["minimum"].(int)
 		hi, _ := k.rule["maximum"].(int)
 		if !isInt || hi == 0 {
@@ -251,7 +251,7 @@ func TestTheSchemaRefusesWhatTheAgentRefuses(t *testing.T) {
 		}
 		for n, want := range map[int]bool{lo - 1: false, lo: true, hi: true, hi + 1: false} {
 			c := Default()
-			if got := len(keys(&c)[i].set(n)) == 0; got != want {
+			if got := len(allKeys(&c)[i].set(n)) == 0; got != want {
 				t.Errorf("%s: %d: the agent takes it: %t", k.name, n, got)
 			}
 			if got := bySchema(t, s, oneKey(t, k.name, n)) == nil; got != want {
@@ -279,7 +279,7 @@ func TestTheSchemaTellsTheDefaults(t *testing.T) {
 			told[name+"."+sub] = p.Default
 		}
 	}
-	for i, k := range keys(new(Config)) {
+	for i, k := range allKeys(new(Config)) {
 		v, c, want := told[k.name], Default(), Default()
 		if n, isNumber := v.(float64); isNumber {
 			v = int(n)
@@ -287,7 +287,7 @@ func TestTheSchemaTellsTheDefaults(t *testing.T) {
 		if list, isList := v.([]any); v == nil || isList && len(list) == 0 {
 			continue
 		}
-		if faults := keys(&c)[i].set(v); len(faults) > 0 || !keys(&c)[i].same(keys(&want)[i]) {
+		if faults := allKeys(&c)[i].set(v); len(faults) > 0 || !allKeys(&c)[i].same(allKeys(&want)[i]) {
 			t.Errorf("%s: default %v is not what the agent has", k.name, v)
 		}
 	}
@@ -303,7 +303,7 @@ func TestKeysThatThePreviousReleaseDidNotKnowAreUnreleased(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := shownKeys(t, text)
-	for _, k := range keys(new(Config)) {
+	for _, k := range allKeys(new(Config)) {
 		if k.name != multipleAlias && shown[k.name] != (k.since == release1) {
 			t.Errorf("%s is known since %s", k.name, k.since)
 		}

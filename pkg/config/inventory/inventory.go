@@ -18,7 +18,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Inventory is what a node should have: settings, ENIs in creation order, and
+// Inventory is what a node should have: settings, ENIs in ENI order, and
 // their addresses, all free.
 type Inventory struct {
 	ipam.State

@@ -322,7 +322,7 @@ func TestWhatIsNotOfTheFormatIsNamedWithItsLine(t *testing.T) {
 	}
 }
 
-// FuzzParseInventory: whatever is accepted can be made a book, or Merge says why
+// FuzzParseInventory: whatever is accepted can be made a node state, or Merge says why
 // not; nothing panics on the way.
 func FuzzParse(f *testing.F) {
 	text, err := os.ReadFile(sample)

@@ -205,7 +205,7 @@ func routeMessage(kind uint16, header ...byte) []byte {
 }
 
 func TestTheFilterKeepsWhatMayConcernUs(t *testing.T) {
-	vm, err := bpf.NewVM(filter())
+	vm, err := bpf.NewVM(buildFilter())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ const (
 // keepAll is how many bytes of a message the filter keeps.
 const keepAll = 1 << 30
 
-// filter makes the kernel drop what can concern nobody here, before it costs a wake:
+// buildFilter makes the kernel drop what can concern nobody here, before it costs a wake:
 // routes of other programs to whole networks, and what the kernel learns about its
 // neighbours by itself. A routing daemon may change thousands of those a second. Of
 // traffic control it keeps only that queues and filters are gone: others may add as many
@@ -32,7 +32,7 @@ const keepAll = 1 << 30
 //
 // Of routes it keeps ours, those in our tables, default routes, those to single
 // addresses, and ff00::/8, which a link gets that IPv6 is switched on for; of neighbours, those that somebody configured and those that are gone.
-func filter() []bpf.Instruction {
+func buildFilter() []bpf.Instruction {
 	keep, drop := bpf.RetConstant{Val: keepAll}, bpf.RetConstant{Val: 0}
 	// A check jumps over the instructions behind it to keep, so it has to know how many
 	// there are: they are put together from the end.
@@ -77,7 +77,7 @@ func swapped(v uint16) uint32 {
 }
 
 func attachFilter(fd int) error {
-	code, err := bpf.Assemble(filter())
+	code, err := bpf.Assemble(buildFilter())
 	if err != nil {
 		return fmt.Errorf("assemble the filter of netlink: %w", err)
 	}

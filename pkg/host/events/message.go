@@ -120,7 +120,7 @@ func (m message) trafficControl(kind Kind, gone bool) (Event, bool) {
 	e := Event{Kind: kind, Gone: gone, Link: int(int32(binary.NativeEndian.Uint32(m.body[4:])))}
 	for kind, value := range attributes(m.body, sizeofTcMsg) {
 		if kind == tcaKind {
-			e.Type = text(value)
+			e.Type = textAttr(value)
 			break
 		}
 	}
@@ -136,7 +136,7 @@ func (m message) link() (Event, bool) {
 		Made: change == allChanged, Toggled: change != allChanged && change&unix.IFF_UP != 0}
 	for kind, value := range attributes(m.body, unix.SizeofIfInfomsg) {
 		if kind == unix.IFLA_IFNAME {
-			e.Name = text(value)
+			e.Name = textAttr(value)
 			break
 		}
 	}
@@ -251,9 +251,9 @@ func (m message) nftables() (Event, bool) {
 	for kind, value := range attributes(m.body, 4) { // struct nfgenmsg
 		switch {
 		case kind == nftaTable:
-			e.NftTable = text(value)
+			e.NftTable = textAttr(value)
 		case kind == nftaElemSet && (op == unix.NFT_MSG_NEWSETELEM || op == unix.NFT_MSG_DELSETELEM):
-			e.NftSet = text(value)
+			e.NftSet = textAttr(value)
 		}
 		if kind >= nftaElemSet {
 			break
@@ -262,8 +262,8 @@ func (m message) nftables() (Event, bool) {
 	return e, e.NftTable != ""
 }
 
-// text is a name, without the zero byte that ends it.
-func text(b []byte) string {
+// textAttr is a name, without the zero byte that ends it.
+func textAttr(b []byte) string {
 	name, _, _ := bytes.Cut(b, []byte{0})
 	return string(name)
 }

@@ -58,4 +58,4 @@ func number(data []byte) uint32 {
 	return binary.BigEndian.Uint32(data)
 }
 
-func text(data []byte) string { return string(bytes.TrimRight(data, "\x00")) }
+func trimZeros(data []byte) string { return string(bytes.TrimRight(data, "\x00")) }

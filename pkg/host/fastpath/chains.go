@@ -78,11 +78,11 @@ func (c *chains) noteBase(message []byte) error {
 func parseChain(message []byte) (id chainID, base baseChain, err error) {
 	id.family = message[0]
 	f, err := fields(message[headSize:])
-	if err != nil || f[unix.NFTA_CHAIN_HOOK] == nil || text(f[unix.NFTA_CHAIN_TYPE]) == "nat" {
+	if err != nil || f[unix.NFTA_CHAIN_HOOK] == nil || trimZeros(f[unix.NFTA_CHAIN_TYPE]) == "nat" {
 		return id, base, err
 	}
 	hook, err := fields(f[unix.NFTA_CHAIN_HOOK])
-	id.table, id.name = text(f[unix.NFTA_CHAIN_TABLE]), text(f[unix.NFTA_CHAIN_NAME])
+	id.table, id.name = trimZeros(f[unix.NFTA_CHAIN_TABLE]), trimZeros(f[unix.NFTA_CHAIN_NAME])
 	policy := f[unix.NFTA_CHAIN_POLICY]
 	base = baseChain{hook: hookName(id.family, number(hook[unix.NFTA_HOOK_HOOKNUM])), drops: policy != nil && number(policy) == nfDrop}
 	return id, base, err

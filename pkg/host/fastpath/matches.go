@@ -20,7 +20,7 @@ var harmless = strings.Fields(`addrtype ah cgroup cluster connmark conntrack cpu
 
 // match reads a match of iptables.
 func (r *ruleReader) match(f attributes) {
-	name, info := text(f[unix.NFTA_MATCH_NAME]), f[unix.NFTA_MATCH_INFO]
+	name, info := trimZeros(f[unix.NFTA_MATCH_NAME]), f[unix.NFTA_MATCH_INFO]
 	revision := number(f[unix.NFTA_MATCH_REV])
 	switch {
 	case name == "comment":

@@ -14,7 +14,7 @@ import (
 // otherReleases returns the programs of other releases that are still pinned in
 // the folder, by id.
 func (p *Path) otherReleases() (map[ebpf.ProgramID]*ebpf.Program, error) {
-	all, err := programs(p.dir)
+	all, err := openPrograms(p.dir)
 	if own := all[p.id]; own != nil {
 		own.Close()
 		delete(all, p.id)
@@ -22,8 +22,8 @@ func (p *Path) otherReleases() (map[ebpf.ProgramID]*ebpf.Program, error) {
 	return all, err
 }
 
-// programs opens all that are pinned in the folders below the folder, one per release.
-func programs(dir string) (map[ebpf.ProgramID]*ebpf.Program, error) {
+// openPrograms opens all that are pinned in the folders below the folder, one per release.
+func openPrograms(dir string) (map[ebpf.ProgramID]*ebpf.Program, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*", programFile))
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func Remove(dir string) error {
 	if err := stopAll(dir); err != nil {
 		return err
 	}
-	all, err := programs(dir)
+	all, err := openPrograms(dir)
 	if err != nil {
 		return err
 	}

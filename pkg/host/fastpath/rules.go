@@ -60,7 +60,7 @@ func (r *ruleReader) expression(data []byte) error {
 	if err != nil {
 		return err
 	}
-	name := text(parts[unix.NFTA_EXPR_NAME])
+	name := trimZeros(parts[unix.NFTA_EXPR_NAME])
 	f, err := fields(parts[unix.NFTA_EXPR_DATA])
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (r *ruleReader) immediate(f attributes) error {
 	default:
 		r.rule.Does = netconf.Acts
 	}
-	r.rule.Target = text(verdict[unix.NFTA_VERDICT_CHAIN])
+	r.rule.Target = trimZeros(verdict[unix.NFTA_VERDICT_CHAIN])
 	if netconf.IsIptChain(r.rule.Target) {
 		// Ours: what it does to packets the fast path does too.
 		r.rule.Does, r.rule.Target = netconf.Nothing, ""

@@ -91,7 +91,7 @@ func nftBaseChains() ([]baseChain, error) {
 				chain.families = append(chain.families, f)
 			}
 		}
-		if slices.Contains(parents(), base.Name) && family != nftables.TableFamilyINet {
+		if slices.Contains(parentChains(), base.Name) && family != nftables.TableFamilyINet {
 			chain.iptables = table.Name
 		}
 		chains = append(chains, chain)

@@ -154,7 +154,7 @@ func (r *ruleView) setTarget(name string, isGoto bool, options []string) {
 	case "RETURN":
 		r.action = returns
 	case "MARK":
-		value, mask, ok := parseMark(option(options, "--set-xmark"))
+		value, mask, ok := parseMark(optionValue(options, "--set-xmark"))
 		if r.mark = r.mark.and(^mask).xor(exactly(value)); !ok {
 			r.mark = mark{}
 		}
@@ -163,7 +163,7 @@ func (r *ruleView) setTarget(name string, isGoto bool, options []string) {
 	case "MASQUERADE":
 		r.action, r.source = translates, source{given: true, masquerade: true}
 	case "SNAT":
-		to, err := netip.ParseAddr(option(options, "--to-source"))
+		to, err := netip.ParseAddr(optionValue(options, "--to-source"))
 		if r.action, r.source = translates, (source{given: true, addr: to}); err != nil {
 			r.source.addr = netip.Addr{} // several, or with a port
 		}
@@ -180,17 +180,17 @@ func (r *ruleView) setTarget(name string, isGoto bool, options []string) {
 
 // textConnmark reads the options of CONNMARK as `iptables -S` prints them.
 func textConnmark(options []string) connmark {
-	if value, mask, ok := parseMark(option(options, "--set-xmark")); ok {
+	if value, mask, ok := parseMark(optionValue(options, "--set-xmark")); ok {
 		return connmark{value: value, ctMask: mask}
 	}
-	_, nfMask, ok := parseMark("0/" + option(options, "--nfmask"))
-	_, ctMask, too := parseMark("0/" + option(options, "--ctmask"))
+	_, nfMask, ok := parseMark("0/" + optionValue(options, "--nfmask"))
+	_, ctMask, too := parseMark("0/" + optionValue(options, "--ctmask"))
 	return connmark{save: slices.Contains(options, "--save-mark"), restore: slices.Contains(options, "--restore-mark"),
 		unknown: !ok || !too, nfMask: nfMask, ctMask: ctMask}
 }
 
-// option returns the value of an option, "" where it is not given.
-func option(options []string, name string) string {
+// optionValue returns the value of an option, "" where it is not given.
+func optionValue(options []string, name string) string {
 	if at := slices.Index(options, name) + 1; at > 0 && at < len(options) {
 		return options[at]
 	}

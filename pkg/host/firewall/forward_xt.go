@@ -35,14 +35,14 @@ func xtMark(have mark, info xt.InfoAny) match {
 	if !is || len(*raw) < 9 {
 		return mayMatch
 	}
-	m := have.judge(word(*raw, 0), word(*raw, 1))
+	m := have.judge(wordAt(*raw, 0), wordAt(*raw, 1))
 	if (*raw)[8] != 0 {
 		m = m.not()
 	}
 	return m
 }
 
-func word(raw []byte, i int) uint32 { return binaryutil.NativeEndian.Uint32(raw[4*i : 4*i+4]) }
+func wordAt(raw []byte, i int) uint32 { return binaryutil.NativeEndian.Uint32(raw[4*i : 4*i+4]) }
 
 // xtState judges a match on the state and the direction of the connection.
 func (f Flow) xtState(flags, invert, states uint16) match {
@@ -88,7 +88,7 @@ func xtSetMark(have mark, e *expr.Target) mark {
 	if !is || e.Rev != 2 || len(*raw) < 8 {
 		return mark{}
 	}
-	return have.and(^word(*raw, 1)).xor(exactly(word(*raw, 0)))
+	return have.and(^wordAt(*raw, 1)).xor(exactly(wordAt(*raw, 0)))
 }
 
 // xtConnmark reads struct xt_connmark_tginfo1 and 2; marks that it shifts are not known
@@ -98,7 +98,7 @@ func xtConnmark(e *expr.Target) connmark {
 	if !is || e.Rev < 1 || e.Rev > 2 || len(*raw) < 16 {
 		return connmark{unknown: true}
 	}
-	c := connmark{value: word(*raw, 0), ctMask: word(*raw, 1), nfMask: word(*raw, 2)}
+	c := connmark{value: wordAt(*raw, 0), ctMask: wordAt(*raw, 1), nfMask: wordAt(*raw, 2)}
 	mode := (*raw)[12]
 	if e.Rev == 2 {
 		mode, c.unknown = (*raw)[14], (*raw)[13] != 0

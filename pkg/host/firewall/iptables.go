@@ -13,11 +13,11 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// tables are those of iptables that may hold chains of ours.
-func tables() []string { return []string{"mangle", "nat", "raw"} }
+// iptTables are those of iptables that may hold chains of ours.
+func iptTables() []string { return []string{"mangle", "nat", "raw"} }
 
-// parents are the chains of iptables that may jump to ours.
-func parents() []string { return []string{"PREROUTING", "POSTROUTING", "INPUT", "OUTPUT"} }
+// parentChains are the chains of iptables that may jump to ours.
+func parentChains() []string { return []string{"PREROUTING", "POSTROUTING", "INPUT", "OUTPUT"} }
 
 // iptTable is what one table has of ours.
 type iptTable struct {
@@ -40,7 +40,7 @@ func iptPlan(ctx context.Context, f netconf.Firewall) ([]step, error) {
 			return nil, err
 		}
 		used = append(used, t)
-		for _, table := range tables() {
+		for _, table := range iptTables() {
 			chains := slices.DeleteFunc(slices.Clone(want), func(c netconf.IptChain) bool { return c.Table != table })
 			more, err := t.plan(ctx, table, chains)
 			if err != nil {
@@ -63,7 +63,7 @@ func iptRemoval(ctx context.Context, keep []tool) ([]step, error) {
 		return nil, err
 	}
 	for _, t := range tools {
-		for _, table := range tables() {
+		for _, table := range iptTables() {
 			more, err := t.plan(ctx, table, nil)
 			if err != nil {
 				return nil, err
@@ -262,7 +262,7 @@ func (t tool) read(table string) (iptTable, error) {
 			have.chains[chain] = nil
 		case ours && what == "-A":
 			have.chains[chain] = append(have.chains[chain], rule)
-		case what == "-A" && isJump && netconf.IsIptChain(name) && slices.Contains(parents(), chain):
+		case what == "-A" && isJump && netconf.IsIptChain(name) && slices.Contains(parentChains(), chain):
 			have.jumps[name] = append(have.jumps[name], chain)
 		}
 	}

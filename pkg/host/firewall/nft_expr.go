@@ -68,13 +68,13 @@ func equal(data []byte) expr.Any { return &expr.Cmp{Op: expr.CmpOpEq, Register: 
 func statement(s fmt.Stringer) []expr.Any {
 	switch s := s.(type) {
 	case netconf.NftDevice:
-		return device(s)
+		return deviceExpr(s)
 	case netconf.NftFamily:
 		return isFamily(eni.Family(s))
 	case netconf.NftConn:
-		return conn(s)
+		return connExpr(s)
 	case netconf.NftUnmarked:
-		return []expr.Any{&expr.Ct{Key: expr.CtKeyMARK, Register: reg}, mask(s.Mask, 0), equal(make([]byte, 4))}
+		return []expr.Any{&expr.Ct{Key: expr.CtKeyMARK, Register: reg}, maskExpr(s.Mask, 0), equal(make([]byte, 4))}
 	case netconf.NftLookup:
 		return lookup(s)
 	case netconf.NftSpoofed:
@@ -90,7 +90,7 @@ func statement(s fmt.Stringer) []expr.Any {
 	return portStatement(s)
 }
 
-func device(d netconf.NftDevice) []expr.Any {
+func deviceExpr(d netconf.NftDevice) []expr.Any {
 	meta := &expr.Meta{Key: expr.MetaKeyIIFNAME, Register: reg}
 	if d.Out {
 		meta.Key = expr.MetaKeyOIFNAME
@@ -101,7 +101,7 @@ func device(d netconf.NftDevice) []expr.Any {
 	return []expr.Any{meta, equal(ifname(d.Name))}
 }
 
-func conn(c netconf.NftConn) []expr.Any {
+func connExpr(c netconf.NftConn) []expr.Any {
 	switch c {
 	case netconf.NftNew:
 		return connState(expr.CtStateBitNEW)
@@ -120,12 +120,12 @@ func connDirection(d byte) []expr.Any {
 }
 
 func connState(bit uint32) []expr.Any {
-	return []expr.Any{&expr.Ct{Key: expr.CtKeySTATE, Register: reg}, mask(bit, 0),
+	return []expr.Any{&expr.Ct{Key: expr.CtKeySTATE, Register: reg}, maskExpr(bit, 0),
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: reg, Data: make([]byte, 4)}}
 }
 
-// mask keeps the bits of keep and then flips those of flip.
-func mask(keep, flip uint32) expr.Any {
+// maskExpr keeps the bits of keep and then flips those of flip.
+func maskExpr(keep, flip uint32) expr.Any {
 	return &expr.Bitwise{SourceRegister: reg, DestRegister: reg, Len: 4,
 		Mask: binaryutil.NativeEndian.PutUint32(keep), Xor: binaryutil.NativeEndian.PutUint32(flip)}
 }
@@ -147,9 +147,9 @@ func lookup(l netconf.NftLookup) []expr.Any {
 	case netconf.NftArrival:
 		return []expr.Any{&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: reg}, find}
 	case netconf.NftConnMark:
-		return []expr.Any{&expr.Ct{Key: expr.CtKeyMARK, Register: reg}, mask(l.Mask, 0), find}
+		return []expr.Any{&expr.Ct{Key: expr.CtKeyMARK, Register: reg}, maskExpr(l.Mask, 0), find}
 	case netconf.NftPacketMark:
-		return []expr.Any{&expr.Meta{Key: expr.MetaKeyMARK, Register: reg}, mask(l.Mask, 0), find}
+		return []expr.Any{&expr.Meta{Key: expr.MetaKeyMARK, Register: reg}, maskExpr(l.Mask, 0), find}
 	}
 	return nil
 }
@@ -159,5 +159,5 @@ func setMark(m netconf.NftSetMark) []expr.Any {
 	if m.Conn {
 		load, store = &expr.Ct{Key: expr.CtKeyMARK, Register: reg}, &expr.Ct{Key: expr.CtKeyMARK, Register: reg, SourceRegister: true}
 	}
-	return []expr.Any{load, mask(^m.Mask, m.Mark), store}
+	return []expr.Any{load, maskExpr(^m.Mask, m.Mark), store}
 }

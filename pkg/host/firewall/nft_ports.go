@@ -52,9 +52,9 @@ func concatenationText(name string, key []byte) string {
 	return strings.Join(words, " . ")
 }
 
-// part returns the register that holds the nth four bytes of a concatenation. The
+// registerPart returns the register that holds the nth four bytes of a concatenation. The
 // kernel has two sets of names for the same space.
-func part(nth uint32) uint32 { return unix.NFT_REG32_00 + nth }
+func registerPart(nth uint32) uint32 { return unix.NFT_REG32_00 + nth }
 
 // portStatement translates the statements that host ports need.
 func portStatement(s fmt.Stringer) []expr.Any {
@@ -68,8 +68,8 @@ func portStatement(s fmt.Stringer) []expr.Any {
 		return leadToPod(s)
 	case netconf.NftIsHairpin:
 		from, to, words := addressFields(s.Family)
-		from.DestRegister, to.DestRegister = part(0), part(words)
-		return []expr.Any{from, to, &expr.Lookup{SourceRegister: part(0), SetName: s.Set}}
+		from.DestRegister, to.DestRegister = registerPart(0), registerPart(words)
+		return []expr.Any{from, to, &expr.Lookup{SourceRegister: registerPart(0), SetName: s.Set}}
 	}
 	return nil
 }
@@ -103,12 +103,12 @@ func leadToPod(d netconf.NftHostPort) []expr.Any {
 	_, to, words := addressFields(d.Family)
 	next := uint32(0)
 	if d.Addr {
-		to.DestRegister = part(0)
+		to.DestRegister = registerPart(0)
 		list, next = append(list, to), words
 	}
 	return append(list,
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: part(next)},
-		&expr.Payload{DestRegister: part(next + 1), Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
-		&expr.Lookup{SourceRegister: part(0), DestRegister: part(0), IsDestRegSet: true, SetName: d.Map},
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(protocolNumber(d.Family)), RegAddrMin: part(0), RegProtoMin: part(words)})
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: registerPart(next)},
+		&expr.Payload{DestRegister: registerPart(next + 1), Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Lookup{SourceRegister: registerPart(0), DestRegister: registerPart(0), IsDestRegSet: true, SetName: d.Map},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(protocolNumber(d.Family)), RegAddrMin: registerPart(0), RegProtoMin: registerPart(words)})
 }

@@ -139,7 +139,7 @@ func (h nftHave) foreign(want netconf.NftTable) string {
 	}
 	for _, s := range want.Sets {
 		if have, found := h.sets[s.Name]; found && !sameSet(have, s) {
-			return kind(s) + " " + s.Name + " is of another type"
+			return setKind(s) + " " + s.Name + " is of another type"
 		}
 	}
 	return ""

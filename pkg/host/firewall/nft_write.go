@@ -170,7 +170,7 @@ func encode(s netconf.NftSet) []nftables.SetElement {
 			list = append(list, nftables.SetElement{Key: key.AsSlice(), VerdictData: v})
 		case netip.Prefix:
 			list = append(list, nftables.SetElement{Key: key.Addr().AsSlice()})
-			if end := after(key); end.IsValid() {
+			if end := addrAfter(key); end.IsValid() {
 				list = append(list, nftables.SetElement{Key: end.AsSlice(), IntervalEnd: true})
 			}
 		case netconf.NftName:
@@ -182,9 +182,9 @@ func encode(s netconf.NftSet) []nftables.SetElement {
 	return list
 }
 
-// after returns the first address behind p, the zero Addr if there is none: an
+// addrAfter returns the first address behind p, the zero Addr if there is none: an
 // interval without end goes on for ever.
-func after(p netip.Prefix) netip.Addr {
+func addrAfter(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i := range b {
 		if host := 8*(i+1) - p.Bits(); host > 0 {

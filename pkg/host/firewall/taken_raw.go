@@ -73,7 +73,7 @@ func requiredPort(list []byte) uint16 {
 	return 0
 }
 
-func number(b []byte) uint32 {
+func nativeUint32(b []byte) uint32 {
 	if len(b) != 4 {
 		return 0
 	}
@@ -85,11 +85,11 @@ func loadsPort(payload []byte) bool {
 	for kind, value := range attributesOf(payload) {
 		switch kind {
 		case unix.NFTA_PAYLOAD_BASE:
-			base = number(value)
+			base = nativeUint32(value)
 		case unix.NFTA_PAYLOAD_OFFSET:
-			offset = number(value)
+			offset = nativeUint32(value)
 		case unix.NFTA_PAYLOAD_LEN:
-			length = number(value)
+			length = nativeUint32(value)
 		}
 	}
 	return base == unix.NFT_PAYLOAD_TRANSPORT_HEADER && offset == 2 && length == 2
@@ -99,7 +99,7 @@ func comparedPort(cmp []byte) (port uint16) {
 	for kind, value := range attributesOf(cmp) {
 		switch kind {
 		case unix.NFTA_CMP_OP:
-			if number(value) != unix.NFT_CMP_EQ {
+			if nativeUint32(value) != unix.NFT_CMP_EQ {
 				return 0
 			}
 		case unix.NFTA_CMP_DATA:

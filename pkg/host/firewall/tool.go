@@ -131,7 +131,7 @@ func findVariant(family eni.Family, legacy bool) (tool, error) {
 func mayHold(family eni.Family, legacy bool) (bool, error) {
 	if legacy {
 		names, err := legacyTables(family)
-		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(tables(), n) }), err
+		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(iptTables(), n) }), err
 	}
 	chains, err := nftChains(family)
 	return slices.ContainsFunc(chains, func(c *nftables.Chain) bool {

@@ -37,7 +37,7 @@ func (n Needs) ipv6() bool { return slices.Contains(n.Settings.Families, eni.IPv
 // Node checks the node: its files below the tree's root, its kernel in the network
 // namespace of the calling thread.
 func Node(t install.Tree, n Needs) []install.Line {
-	return slices.Concat(kernel(n), vpcRanges(n), markMask(n), forwarding(n), routingTables(t, n), sysctls(n), services(t, n), overrides(t, n), others(t, n), livePods(t, n), secondaries(t, n), mixedIn(t, n))
+	return slices.Concat(kernel(n), vpcRanges(n), markMask(n), forwarding(n), routingTables(t, n), sysctls(n), otherServices(t, n), overrides(t, n), others(t, n), livePods(t, n), secondaries(t, n), mixedIn(t, n))
 }
 
 // markMask warns of a mask that other programs use too.

@@ -165,7 +165,7 @@ func TestServicesThatHandleLinksAreTold(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			n := needs()
 			tt.needs(&n)
-			got := texts(services(newTree(t, tt.files...), n))
+			got := texts(otherServices(newTree(t, tt.files...), n))
 			if !strings.HasPrefix(got, tt.want) || (got == "") != (tt.want == "") || strings.Count(got, "\n") > 1 {
 				t.Errorf("it says %s", got)
 			}
@@ -180,7 +180,7 @@ func TestTheServiceThatTakesPodsAddressesMustGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := texts(services(tree, needs())); !strings.HasPrefix(got, "must fix  nm-cloud-setup is enabled") {
+	if got := texts(otherServices(tree, needs())); !strings.HasPrefix(got, "must fix  nm-cloud-setup is enabled") {
 		t.Errorf("it says %s", got)
 	}
 }

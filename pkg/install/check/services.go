@@ -12,8 +12,8 @@ import (
 	"github.com/enipool/enipool/pkg/install"
 )
 
-// services finds what else handles links on this node.
-func services(t install.Tree, n Needs) []install.Line {
+// otherServices finds what else handles links on this node.
+func otherServices(t install.Tree, n Needs) []install.Line {
 	lines := slices.Concat(cloudSetup(t), missing(t, n))
 	if len(n.ENILinks) > 0 {
 		return lines

@@ -32,7 +32,7 @@ func (r Report) facts() []fact {
 }
 
 func (l Load) text() string {
-	text := span(l.Duration) + " of " + number(l.Nodes, "node", "nodes") + " with " + number(l.Pods, "pod", "pods")
+	text := span(l.Duration) + " of " + numberOf(l.Nodes, "node", "nodes") + " with " + numberOf(l.Pods, "pod", "pods")
 	if l.Name == "" {
 		return text
 	}
@@ -40,7 +40,7 @@ func (l Load) text() string {
 }
 
 func (m Machine) text() string {
-	text := number(m.ENIs, "ENI", "ENIs") + " of " + number(m.IPsPerENI, "address", "addresses")
+	text := numberOf(m.ENIs, "ENI", "ENIs") + " of " + numberOf(m.IPsPerENI, "address", "addresses")
 	if m.Prefix > 1 {
 		text += fmt.Sprintf(" in prefixes of %d", m.Prefix)
 	}
@@ -48,7 +48,7 @@ func (m Machine) text() string {
 		text = m.Name + ": " + text
 	}
 	if m.MaxPods > 0 {
-		text += ", at most " + number(m.MaxPods, "pod", "pods")
+		text += ", at most " + numberOf(m.MaxPods, "pod", "pods")
 	}
 	return text
 }
@@ -67,7 +67,7 @@ func subnetsText(list []Subnet) string {
 			word = strings.TrimSpace(word + " " + s.CIDR.String())
 		}
 		if s.Taken > 0 {
-			word += fmt.Sprintf(" (%s of others)", number(s.Taken, "address", "addresses"))
+			word += fmt.Sprintf(" (%s of others)", numberOf(s.Taken, "address", "addresses"))
 		}
 		words = append(words, word)
 	}
@@ -89,7 +89,7 @@ func (c Cloud) text() string {
 		}
 	}
 	if c.MaxENIs > 0 {
-		text += "; at most " + number(c.MaxENIs, "ENI", "ENIs")
+		text += "; at most " + numberOf(c.MaxENIs, "ENI", "ENIs")
 	}
 	return text
 }
@@ -119,7 +119,7 @@ func (r Request) text() string {
 		text = fmt.Sprintf("%d %s", r.Count, text)
 	}
 	if r.Each > 0 {
-		text += " for each " + number(r.Each, "address", "addresses")
+		text += " for each " + numberOf(r.Each, "address", "addresses")
 	}
 	return text
 }
@@ -171,7 +171,7 @@ func (r *Rate) text(one, many string) string {
 	if r == nil {
 		return "any number of " + many
 	}
-	return fmt.Sprintf("%s at once, then one each %s", number(r.Burst, one, many), span(r.Every))
+	return fmt.Sprintf("%s at once, then one each %s", numberOf(r.Burst, one, many), span(r.Every))
 }
 
 func (r Report) agentText() string {

@@ -73,8 +73,8 @@ func units(d, large time.Duration, largeName string, small time.Duration, smallN
 	return text
 }
 
-// number writes n of something, exactly.
-func number(n int, one, many string) string {
+// numberOf writes n of something, exactly.
+func numberOf(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

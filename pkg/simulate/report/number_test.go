@@ -41,7 +41,7 @@ func TestTimesAreAsExactAsPeopleWantThem(t *testing.T) {
 
 func TestNumbersOfThingsAreExact(t *testing.T) {
 	for n, want := range map[int]string{0: "0 pods", 1: "1 pod", 999: "999 pods", 12345: "12,345 pods", 1234567: "1,234,567 pods"} {
-		if got := number(n, "pod", "pods"); got != want {
+		if got := numberOf(n, "pod", "pods"); got != want {
 			t.Errorf("number(%d) = %s, want %s", n, got, want)
 		}
 	}

@@ -81,15 +81,15 @@ func (r Report) HTML(w io.Writer) error {
 		}
 		view.Sheets = append(view.Sheets, pageSheet{s.groups(), rows})
 	}
-	view.Styles = []template.CSS{template.CSS(text("uplot/uPlot.min.css")), template.CSS(text("page.css"))}
-	view.Scripts = []template.JS{template.JS(text("uplot/uPlot.iife.min.js")), template.JS(text("page.js"))}
+	view.Styles = []template.CSS{template.CSS(embeddedText("uplot/uPlot.min.css")), template.CSS(embeddedText("page.css"))}
+	view.Scripts = []template.JS{template.JS(embeddedText("uplot/uPlot.iife.min.js")), template.JS(embeddedText("page.js"))}
 	view.Policy = policy(view.Styles, view.Scripts)
-	view.Library = text("uplot/LICENSE")
+	view.Library = embeddedText("uplot/LICENSE")
 	return page.Execute(w, view)
 }
 
-// text returns an embedded file.
-func text(name string) string {
+// embeddedText returns an embedded file.
+func embeddedText(name string) string {
 	data, err := files.ReadFile(name)
 	if err != nil {
 		panic(err) // it is part of the program

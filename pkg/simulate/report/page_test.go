@@ -75,7 +75,7 @@ func TestPageLoadsNothing(t *testing.T) {
 		}
 	}
 	// The library names its home and its licence in comments; nothing else may.
-	for _, known := range []string{text("uplot/uPlot.iife.min.js"), text("uplot/uPlot.min.css")} {
+	for _, known := range []string{embeddedText("uplot/uPlot.iife.min.js"), embeddedText("uplot/uPlot.min.css")} {
 		if !strings.Contains(page, known) {
 			t.Error("the library is not in it")
 		}
@@ -183,7 +183,7 @@ func TestPageShowsTheTableOfTheTerminal(t *testing.T) {
 	r := sample(10, 100)
 	elements := parsed(t, asHTML(t, r))
 	for k, n := range elements["i"] {
-		if got, want := attribute(n, "class"), fmt.Sprint("hue", k%hues); got != want || !strings.Contains(text("page.css"), "."+want+" {") {
+		if got, want := attribute(n, "class"), fmt.Sprint("hue", k%hues); got != want || !strings.Contains(embeddedText("page.css"), "."+want+" {") {
 			t.Errorf("setting %d has the colour %q, want %q", k, got, want)
 		}
 	}
@@ -224,8 +224,8 @@ func TestPageOfLittleIsAPage(t *testing.T) {
 }
 
 func TestLibraryIsTheOneItsReadmeNames(t *testing.T) {
-	version := regexp.MustCompile(`\(v([0-9.]+)\)`).FindStringSubmatch(text("uplot/uPlot.iife.min.js"))
-	if version == nil || !strings.Contains(text("uplot/README.md"), "uPlot "+version[1]) {
+	version := regexp.MustCompile(`\(v([0-9.]+)\)`).FindStringSubmatch(embeddedText("uplot/uPlot.iife.min.js"))
+	if version == nil || !strings.Contains(embeddedText("uplot/README.md"), "uPlot "+version[1]) {
 		t.Errorf("the library is %v", version)
 	}
 	if page := asHTML(t, Report{}); !strings.Contains(page, "Permission is hereby granted, free of charge") {

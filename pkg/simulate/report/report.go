@@ -105,7 +105,7 @@ func New(release string, w simulate.World, l simulate.Load, results []simulate.R
 		Load:    Load{Name: l.Name, Nodes: len(l.Nodes), Duration: simulate.Seconds(l.Duration)},
 		Machine: Machine{ENIs: w.Limits.ENIs - w.Limits.FirstIndex(), IPsPerENI: cmp.Or(w.Limits.V4, w.Limits.V6), MaxPods: w.MaxPods, Prefix: w.Limits.V4Block.Size},
 		Cloud: Cloud{MaxENIs: w.MaxENIs, Latency: latencies(w.Latency), Mutating: rate(w.Mutating), Describing: rate(w.Describing),
-			Prices: prices(w.Prices()), Buckets: buckets(w.Buckets, w.Prices())},
+			Prices: pricesOf(w.Prices()), Buckets: buckets(w.Buckets, w.Prices())},
 		Lead:    simulate.Seconds(w.Lead),
 		Wait:    simulate.Seconds(w.Wait),
 		Seed:    w.Seed,
@@ -130,7 +130,7 @@ func latencies(of map[string]sim.Latency) []Latency {
 	return list
 }
 
-func prices(of map[string][]simulate.Price) []Price {
+func pricesOf(of map[string][]simulate.Price) []Price {
 	var list []Price
 	for _, call := range slices.Sorted(maps.Keys(of)) {
 		one := Price{Call: call}

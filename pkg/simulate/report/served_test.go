@@ -16,7 +16,7 @@ func started() Report {
 		"AssignAddresses": {{Action: "Assign", Each: 10}},
 		"CreateInterface": {{Action: "Create"}, {Action: "Attach", Later: true}, {Action: "Describe", Looks: true, Count: 2, Later: true}},
 	}
-	r.Cloud.Prices = prices(calls)
+	r.Cloud.Prices = pricesOf(calls)
 	r.Cloud.Buckets = buckets(map[string]sim.Bucket{
 		"Attach": {Burst: 50, Every: 200 * time.Millisecond}, "Create": {Burst: 50, Every: 200 * time.Millisecond},
 		"Describe": {Burst: 1, Every: time.Second}, "Free": {}, "Reserve": {Burst: 9, Every: time.Second}, // which no call makes

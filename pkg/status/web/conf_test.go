@@ -113,7 +113,7 @@ type panel struct {
 
 func TestTheDashboardAsksForWhatIsExported(t *testing.T) {
 	var d dashboard
-	if err := json.Unmarshal(conf(t, "grafana-dashboard.json"), &d); err != nil {
+	if err := json.Unmarshal(conf(t, "kubernetes/dashboard/grafana-dashboard.json"), &d); err != nil {
 		t.Fatal(err)
 	}
 	if d.UID == "" || d.Title == "" || d.SchemaVersion == 0 || len(d.Panels) == 0 {
@@ -151,7 +151,7 @@ func TestTheDashboardAsksForWhatIsExported(t *testing.T) {
 
 func TestThePanelsOfTheDashboardDontOverlap(t *testing.T) {
 	var d dashboard
-	if err := json.Unmarshal(conf(t, "grafana-dashboard.json"), &d); err != nil {
+	if err := json.Unmarshal(conf(t, "kubernetes/dashboard/grafana-dashboard.json"), &d); err != nil {
 		t.Fatal(err)
 	}
 	type cell struct{ x, y int }

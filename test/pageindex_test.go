@@ -1,0 +1,41 @@
+package test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A page that the index does not name is found by nobody.
+func TestTheIndexNamesEveryPageOfThePackages(t *testing.T) {
+	index := read(t, "pkg/README.md")
+	linked := map[string]bool{}
+	for _, m := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(index, -1) {
+		linked[m[1]] = true
+		if _, err := os.Stat(filepath.Join("../pkg", m[1])); err != nil {
+			t.Errorf("link: %v", err)
+		}
+	}
+	pages := 0
+	err := filepath.WalkDir("../pkg", func(name string, d fs.DirEntry, err error) error {
+		ours := d != nil && (d.Name() == "DESIGN.md" || d.Name() == "MARKS.md" || d.Name() == "GLOSSARY.md")
+		if err == nil && ours {
+			pages++
+			if page := strings.TrimPrefix(name, "../pkg/"); !linked[page] {
+				t.Errorf("pkg/README.md does not name %s", page)
+			}
+		}
+		return err
+	})
+	if err != nil || pages < 10 {
+		t.Errorf("%d pages are in pkg: %v", pages, err)
+	}
+	for layer := range layers {
+		if !regexp.MustCompile(`[|,] ` + layer + `[ ,;]|on them ` + layer + ` `).MatchString(index) {
+			t.Errorf("pkg/README.md has no row for the package %s", layer)
+		}
+	}
+}
