@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // rarely is longer than any test: what happens before was no periodic comparison.
@@ -136,8 +138,8 @@ func TestTheAgentHearsWhatOthersRemoveAndPutsItBack(t *testing.T) {
 				s.node.Run(t, "sh", "-c", remove)
 				removed := time.Now()
 				s.eventually("after "+remove+" the kernel is as before", func() error {
-					if is := s.wholeKernel(); is != want {
-						return fmt.Errorf("was\n%s\nis\n%s", want, is)
+					if diff := cmp.Diff(want, s.wholeKernel()); diff != "" {
+						return errors.New("-was +is\n" + diff)
 					}
 					if strings.Count(agent.said(), "kernel repaired") == heard {
 						return errors.New("nothing is repaired yet")
@@ -187,8 +189,8 @@ func TestARouteOfOthersInAnENIsTableIsToldAndOursComesBackAfterIt(t *testing.T) 
 	agent.says(`level=WARN msg="` + told)
 	s.node.Run(t, "ip", "route", "del", "default", "table", "101")
 	s.eventually("the kernel is as before, and nothing is told", func() error {
-		if is := s.wholeKernel(); is != was {
-			return fmt.Errorf("was\n%s\nis\n%s", was, is)
+		if diff := cmp.Diff(was, s.wholeKernel()); diff != "" {
+			return errors.New("-was +is\n" + diff)
 		}
 		st, err := s.status()
 		if err != nil || len(st.Misrouted) > 0 || st.Problem != "" {
