@@ -16,6 +16,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/clouds"
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -30,19 +31,10 @@ type cloudFlags struct {
 }
 
 func cloudCommand() *cobra.Command {
-	all := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "cloud",
 		Short: "The node's cloud: check that an agent can work with it",
-		Args:  cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q for %q; see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
-			}
-			return cmd.Help()
-		},
-	}
-	all.AddCommand(cloudCheckCommand())
-	return all
+	}, cloudCheckCommand())
 }
 
 func cloudCheckCommand() *cobra.Command {
@@ -70,15 +62,15 @@ all: the account has made too many calls, and the last line says what is left.`,
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long all of it may take")
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "also list what enipool believes of the cloud that no page of its documentation says")
-	offer(cmd, "output", "table", "json")
-	offer(cmd, "timeout", "10s", "1m")
+	cli.Offer(cmd, "output", "table", "json")
+	cli.Offer(cmd, "timeout", "10s", "1m")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml") // the flag exists
 	return cmd
 }
 
 func (f *cloudFlags) run(cmd *cobra.Command) error {
 	if f.output != "table" && f.output != "json" {
-		return fmt.Errorf("--output %s: must be table or json", spelled(f.output))
+		return fmt.Errorf("--output %s: must be table or json", cli.Spelled(f.output))
 	}
 	conf, err := f.read()
 	if err != nil {
@@ -120,9 +112,9 @@ func verdictOn(findings []cloud.Finding) error {
 	}
 	switch {
 	case has(cloud.Broken):
-		return &exitError{1}
+		return &cli.ExitError{Code: 1}
 	case has(cloud.Unasked):
-		return &exitError{2}
+		return &cli.ExitError{Code: 2}
 	}
 	return nil
 }

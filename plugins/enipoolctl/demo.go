@@ -6,6 +6,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/demo"
 	"github.com/enipool/enipool/pkg/isolate/sandbox"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -52,5 +53,5 @@ func exitWith(code int) error {
 	if code == 0 {
 		return nil
 	}
-	return &exitError{code}
+	return &cli.ExitError{Code: code}
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -26,11 +27,6 @@ func main() {
 	os.Exit(code)
 }
 
-// exitError ends the program with a code after everything has been said.
-type exitError struct{ code int }
-
-func (e *exitError) Error() string { return fmt.Sprintf("exit %d", e.code) }
-
 // run is the program: 0 is success, 1 what a command found wrong, 2 a failure.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := rootCommand()
@@ -38,12 +34,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	var exit *exitError
+	var exit *cli.ExitError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &exit):
-		return exit.code
+		return exit.Code
 	}
 	fmt.Fprintf(stderr, "enipoolctl: %v\n", err)
 	return 2
@@ -69,16 +65,8 @@ func poolCommand() *cobra.Command {
 
 All of them work on the node whose network namespace they run in and on the node
 cache that the plugin reads. They need root.`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q for %q; see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
-			}
-			return cmd.Help()
-		},
 	}
 	cache := &nodecache.Cache{}
 	pool.PersistentFlags().StringVar(&cache.Path, "cache", nodecache.DefaultPath, "the node cache")
-	pool.AddCommand(loadCommand(cache), showCommand(cache), checkCommand(cache), reclaimCommand(cache))
-	return pool
+	return cli.Group(pool, loadCommand(cache), showCommand(cache), checkCommand(cache), reclaimCommand(cache))
 }

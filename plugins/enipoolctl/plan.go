@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -74,7 +75,7 @@ The exit code is 1 if a wish does not fit.`,
 			if err := printPlans(cmd.OutOrStdout(), f.output, plans); err != nil || !missed {
 				return err
 			}
-			return &exitError{1}
+			return &cli.ExitError{Code: 1}
 		},
 	}
 	f.register(cmd)
@@ -104,10 +105,10 @@ func (f *planFlags) register(cmd *cobra.Command) {
 func (f *planFlags) complete(cmd *cobra.Command) {
 	f.subnetFlags.complete(cmd)
 	f.machineFlags.complete(cmd)
-	offer(cmd, "output", planFormats...)
-	offer(cmd, "max-pods", "32", "64", "110", "128", "256")
+	cli.Offer(cmd, "output", planFormats...)
+	cli.Offer(cmd, "max-pods", "32", "64", "110", "128", "256")
 	for _, name := range []string{"zone", "reserved", "nodes", "pods", "eni-quota", "enis-used"} {
-		offer(cmd, name)
+		cli.Offer(cmd, name)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("exclusive", f.subnetIDs(""))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
 // cloudDefaults are what a cloud does unless a flag says otherwise.
@@ -74,9 +75,9 @@ func (f *planFlags) plans() ([]planned, error) {
 // that the cloud decides.
 func (f *planFlags) checkNumbers() error {
 	if err := errors.Join(f.machineFlags.checkNumbers(),
-		atLeast("reserved", f.reserved, 0), f.least("nodes", f.wish.Nodes, 1), f.least("pods", f.wish.Pods, 1),
-		atLeast("eni-quota", f.quota, 0), atLeast("enis-used", f.usedENIs, 0)); err != nil {
-		return firstLine(err)
+		cli.AtLeast("reserved", f.reserved, 0), f.least("nodes", f.wish.Nodes, 1), f.least("pods", f.wish.Pods, 1),
+		cli.AtLeast("eni-quota", f.quota, 0), cli.AtLeast("enis-used", f.usedENIs, 0)); err != nil {
+		return cli.FirstLine(err)
 	}
 	if len(f.subnets) == 0 && f.wish == (capacity.Wish{}) {
 		return errors.New("--subnet: give at least one, or wish for --nodes or --pods")

@@ -11,6 +11,7 @@ import (
 	"github.com/enipool/enipool/pkg/capacity"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/simulate"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -63,10 +64,10 @@ func (f *machineFlags) complete(cmd *cobra.Command) {
 	for _, k := range capacity.Kinds() {
 		kinds = append(kinds, string(k))
 	}
-	offer(cmd, "cloud", plannedClouds()...)
-	offer(cmd, "kind", kinds...)
+	cli.Offer(cmd, "cloud", plannedClouds()...)
+	cli.Offer(cmd, "kind", kinds...)
 	for _, name := range []string{"cpus", "memory", "max-enis", "ips-per-eni"} {
-		offer(cmd, name)
+		cli.Offer(cmd, name)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("instance-type", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		table, err := f.table()
@@ -88,7 +89,7 @@ func (f *machineFlags) least(flag string, n, least int) error {
 	if !f.given(flag) {
 		return nil
 	}
-	return atLeast(flag, n, least)
+	return cli.AtLeast(flag, n, least)
 }
 
 func (f *machineFlags) table() (limitTable, error) {

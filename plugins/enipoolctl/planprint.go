@@ -9,13 +9,14 @@ import (
 	"text/tabwriter"
 
 	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
 func printPlans(w io.Writer, output string, plans []planned) error {
 	if output == "csv" {
 		return printPlansCSV(w, plans)
 	}
-	return printAs(w, output, plans, func() error {
+	return cli.PrintAs(w, output, plans, func() error {
 		for i, p := range plans {
 			if i == 0 || plans[i-1].Machine != p.Machine {
 				if i > 0 {
@@ -64,7 +65,7 @@ func printMachine(w io.Writer, plans []planned) error {
 			if r.scope != "subnet" {
 				name = r.scope
 			}
-			fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d (%s%%)\t%s\n", p.MaxPods, name, orDash(r.Zone), r.Available,
+			fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d (%s%%)\t%s\n", p.MaxPods, name, cli.OrDash(r.Zone), r.Available,
 				r.ENIsPerNode, r.IPsPerNode, r.Nodes, r.Pods, r.Wasted, r.WastedShare, r.Limit)
 		}
 	}

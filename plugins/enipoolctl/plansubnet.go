@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -24,7 +25,7 @@ func (f *subnetFlags) register(cmd *cobra.Command, usage string) {
 }
 
 func (f *subnetFlags) complete(cmd *cobra.Command) {
-	offer(cmd, "subnet")
+	cli.Offer(cmd, "subnet")
 	_ = cmd.RegisterFlagCompletionFunc("available", f.subnetIDs("="))
 }
 
@@ -112,7 +113,7 @@ func (f *subnetFlags) setAvailable(list []capacity.Subnet) error {
 		}
 		n, err := strconv.Atoi(count)
 		switch {
-		case err != nil || n < 0 || n > most:
+		case err != nil || n < 0 || n > cli.Most:
 			return fmt.Errorf("--available %s: %s is no number of addresses", text, count)
 		case s.CIDR.IsValid() && n > s.Available:
 			return fmt.Errorf("--available %s: %s has only %d, as the cloud keeps %d", text, s.CIDR, s.Available, f.reserved)

@@ -15,6 +15,7 @@ import (
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/status"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
@@ -123,7 +124,7 @@ Exit codes: 0 all agree, 1 something differs, 2 it failed.`,
 				return needRoot(err)
 			}
 			if len(wrong) > 0 {
-				return &exitError{1}
+				return &cli.ExitError{Code: 1}
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "cache, kernel and namespaces agree")
 			return nil

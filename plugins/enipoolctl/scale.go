@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/scale"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -57,12 +58,12 @@ ones off after rounding, and then fewer may be free than --min-free asks for.`,
 	flags.StringVar(&f.form, "form", "safe", "safe or document")
 	flags.StringVarP(&output, "output", "o", "table", "table or json")
 	_ = cmd.MarkFlagRequired("used") // the flags exist
-	offer(cmd, "form", forms...)
-	offer(cmd, "output", formats...)
-	offer(cmd, "batch", "8", "16", "32")
-	offer(cmd, "min-free", "25%", "50%", "100%")
-	offer(cmd, "used")
-	offer(cmd, "primaries", "0", "1", "2")
+	cli.Offer(cmd, "form", forms...)
+	cli.Offer(cmd, "output", formats...)
+	cli.Offer(cmd, "batch", "8", "16", "32")
+	cli.Offer(cmd, "min-free", "25%", "50%", "100%")
+	cli.Offer(cmd, "used")
+	cli.Offer(cmd, "primaries", "0", "1", "2")
 	return cmd
 }
 

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +17,7 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/podrecord"
 	"github.com/enipool/enipool/pkg/status"
-	"github.com/goccy/go-yaml"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -105,7 +103,7 @@ func showPool(ctx context.Context, cache *nodecache.Cache, file status.File, onl
 		only := struct {
 			Agent agentReport `json:"agent"`
 		}{s.Agent}
-		return needRoot(errors.Join(err, printAs(w, output, only, func() error { return printAgent(w, s.Agent) })))
+		return needRoot(errors.Join(err, cli.PrintAs(w, output, only, func() error { return printAgent(w, s.Agent) })))
 	}
 	// What runs has its record already: pods that start meanwhile are shown the next time.
 	s.AddExtras(podrecord.Beside(cache.Path).Look())
@@ -113,9 +111,9 @@ func showPool(ctx context.Context, cache *nodecache.Cache, file status.File, onl
 		if err := only.pick(&s.Report); err != nil {
 			return err
 		}
-		return printAs(w, output, s, func() error { return printAddresses(w, s.Report, true) })
+		return cli.PrintAs(w, output, s, func() error { return printAddresses(w, s.Report, true) })
 	}
-	return printAs(w, output, s, func() error { return printAll(w, s, output == "wide") })
+	return cli.PrintAs(w, output, s, func() error { return printAll(w, s, output == "wide") })
 }
 
 func printAll(w io.Writer, s shown, wide bool) error {
@@ -131,22 +129,6 @@ func printAll(w io.Writer, s shown, wide bool) error {
 		return err
 	}
 	return printWaiting(w, s.Waiting)
-}
-
-// printAs prints v for programs, or the table for people.
-func printAs(w io.Writer, output string, v any, table func() error) error {
-	if output != "json" && output != "yaml" {
-		return table()
-	}
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err == nil && output == "yaml" {
-		text, err = yaml.JSONToYAML(text)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s\n", bytes.TrimSpace(text))
-	return err
 }
 
 func printENIs(w io.Writer, r node.Report) error {
@@ -170,7 +152,7 @@ func printAddresses(w io.Writer, r node.Report, wide bool) error {
 	}
 	fmt.Fprintln(t)
 	for _, a := range r.Addresses {
-		pod := orDash(a.Pod)
+		pod := cli.OrDash(a.Pod)
 		switch {
 		case a.State == eni.Held.String():
 			pod = ipam.HeldText(a.HeldBy)
@@ -181,7 +163,7 @@ func printAddresses(w io.Writer, r node.Report, wide bool) error {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", a.Address, a.ENI, a.State, time.Duration(a.Seconds)*time.Second, pod)
 		if wide {
-			fmt.Fprintf(t, "\t%s\t%s\t%s\t%s\t%s\t%s", orDash(a.Network), orDash(a.Container), orDash(a.IfName), orDash(a.Kind), orDash(a.Netns), orDash(a.UID))
+			fmt.Fprintf(t, "\t%s\t%s\t%s\t%s\t%s\t%s", cli.OrDash(a.Network), cli.OrDash(a.Container), cli.OrDash(a.IfName), cli.OrDash(a.Kind), cli.OrDash(a.Netns), cli.OrDash(a.UID))
 			fmt.Fprintf(t, "\t%s\t%s", limitsCell(a), portsCell(a))
 		}
 		fmt.Fprintln(t)
@@ -193,13 +175,6 @@ func printAddresses(w io.Writer, r node.Report, wide bool) error {
 		fmt.Fprintf(t, "host ports and limits of a pod are not known: %s\n", u)
 	}
 	return t.Flush()
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // watchCache calls show now, after each change of the cache and every second for

@@ -11,6 +11,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/node"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -48,7 +49,7 @@ func portsCell(a node.ReportAddress) string {
 	if more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return orDash(text)
+	return cli.OrDash(text)
 }
 
 // joinPorts makes ranges of ports in a row. They come in the order of their numbers.
@@ -116,7 +117,7 @@ func limitsCell(a node.ReportAddress) string {
 	if l.EgressRate > 0 {
 		words = append(words, "out "+rateText(l.EgressRate))
 	}
-	return orDash(strings.Join(words, ", "))
+	return cli.OrDash(strings.Join(words, ", "))
 }
 
 // rateText is in the words of tc(8).

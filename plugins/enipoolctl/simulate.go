@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/simulate"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -56,7 +57,7 @@ func simulateCommand() *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	cmd.SetFlagErrorFunc(wrongValue)
+	cmd.SetFlagErrorFunc(cli.WrongValue)
 	return cmd
 }
 
@@ -73,7 +74,7 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 // checkOutput refuses an unknown format before anything is played.
 func (f *playFlags) checkOutput() error {
 	if !slices.Contains(simulateFormats, f.output) {
-		return fmt.Errorf("--output %s: must be one of %s", spelled(f.output), strings.Join(simulateFormats, ", "))
+		return fmt.Errorf("--output %s: must be one of %s", cli.Spelled(f.output), strings.Join(simulateFormats, ", "))
 	}
 	return nil
 }
@@ -111,14 +112,14 @@ func (f *playFlags) complete(cmd *cobra.Command) {
 	for _, k := range simulate.Kinds() {
 		kinds = append(kinds, k+"\t"+simulate.Describe(k))
 	}
-	offer(cmd, "load", kinds...)
-	offer(cmd, "output", simulateFormats...)
-	offer(cmd, "duration", "1h", "24h", "168h")
-	offer(cmd, "max-pods", "32", "64", "110", "128", "256")
-	offer(cmd, "mutating", "none", "100/5")
-	offer(cmd, "describing", "none", "100/20")
+	cli.Offer(cmd, "load", kinds...)
+	cli.Offer(cmd, "output", simulateFormats...)
+	cli.Offer(cmd, "duration", "1h", "24h", "168h")
+	cli.Offer(cmd, "max-pods", "32", "64", "110", "128", "256")
+	cli.Offer(cmd, "mutating", "none", "100/5")
+	cli.Offer(cmd, "describing", "none", "100/20")
 	for _, name := range []string{"pods", "nodes", "stagger", "seed", "eni-quota", "wait", "lead"} {
-		offer(cmd, name)
+		cli.Offer(cmd, name)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("latency", cobra.FixedCompletions(usualLatencies(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.MarkFlagFilename("trace", "csv")

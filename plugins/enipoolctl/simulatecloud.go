@@ -6,6 +6,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/simulate"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
 // usualType is a node's type in a cloud if nothing is said of it.
@@ -60,7 +61,7 @@ func (f *playFlags) rates() (r simulate.Rates, err error) {
 			continue
 		}
 		if *b.into, err = parseBucket(b.text); err != nil {
-			return r, fmt.Errorf("--%s %s: %w", b.flag, spelled(b.text), err)
+			return r, fmt.Errorf("--%s %s: %w", b.flag, cli.Spelled(b.text), err)
 		}
 		r.Level(b.looks)
 	}

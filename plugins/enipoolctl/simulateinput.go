@@ -12,6 +12,7 @@ import (
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/simulate"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
 // Bounds of times: longer ones are slips of the pen.
@@ -69,8 +70,8 @@ func (f *playFlags) input(compare []string) (simulation, error) {
 
 // checkNumbers checks what can be checked one by one.
 func (f *playFlags) checkNumbers() error {
-	err := errors.Join(f.machineFlags.checkNumbers(), atLeast("nodes", f.nodes, 1), atLeast("pods", f.pods, 1),
-		f.least("max-pods", f.maxPods, 1), atLeast("eni-quota", f.quota, 0))
+	err := errors.Join(f.machineFlags.checkNumbers(), cli.AtLeast("nodes", f.nodes, 1), cli.AtLeast("pods", f.pods, 1),
+		f.least("max-pods", f.maxPods, 1), cli.AtLeast("eni-quota", f.quota, 0))
 	for _, t := range []struct {
 		flag           string
 		d, least, most time.Duration
@@ -83,7 +84,7 @@ func (f *playFlags) checkNumbers() error {
 		}
 	}
 	if err != nil {
-		return firstLine(err)
+		return cli.FirstLine(err)
 	}
 	return nil
 }
@@ -117,7 +118,7 @@ func (f *playFlags) base() (agentconf.Config, error) {
 	c, err := agentconf.Parse(text)
 	switch {
 	case err != nil:
-		return c, fmt.Errorf("--config %s: %w", f.config, firstLine(err))
+		return c, fmt.Errorf("--config %s: %w", f.config, cli.FirstLine(err))
 	case !slices.Equal(c.Settings.Families, []eni.Family{eni.IPv4}):
 		return c, fmt.Errorf("--config %s: families: must be [ipv4]: IPv6 is not simulated", f.config)
 	}
@@ -137,7 +138,7 @@ func (f *playFlags) play() (simulate.Load, error) {
 		return f.playTrace()
 	}
 	if !slices.Contains(simulate.Kinds(), f.load) {
-		return simulate.Load{}, fmt.Errorf("--load %s: must be one of %s", spelled(f.load), strings.Join(simulate.Kinds(), ", "))
+		return simulate.Load{}, fmt.Errorf("--load %s: must be one of %s", cli.Spelled(f.load), strings.Join(simulate.Kinds(), ", "))
 	}
 	l, err := simulate.Generate(f.load, simulate.Shape{Nodes: f.nodes, Pods: f.pods, Duration: f.duration, Seed: f.seed})
 	return l, asFlag(err)

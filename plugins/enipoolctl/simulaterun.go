@@ -13,6 +13,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/simulate"
 	"github.com/enipool/enipool/pkg/simulate/report"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -26,7 +27,7 @@ func (f *simulateFlags) run(cmd *cobra.Command) error {
 	if f.given("html") {
 		var err error
 		if page, err = newPageFile(f.html); err != nil {
-			return fmt.Errorf("--html %s: %w", spelled(f.html), err)
+			return fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)
 		}
 		defer page.discard()
 	}
@@ -43,7 +44,7 @@ func (f *simulateFlags) run(cmd *cobra.Command) error {
 	r.Machine.Name = s.machine
 	if page != nil {
 		if err := page.write(r.HTML); err != nil {
-			return fmt.Errorf("--html %s: %w", spelled(f.html), err)
+			return fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s\n", f.html)
 	}

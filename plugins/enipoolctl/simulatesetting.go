@@ -11,6 +11,7 @@ import (
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/scale"
 	"github.com/enipool/enipool/pkg/simulate"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
 // settingModes are what --compare begins with, and what the agent's file calls that.
@@ -103,7 +104,7 @@ func comparedSettings(base agentconf.Config, texts []string) ([]simulate.Setting
 			list[i].Config, err = c.config(base)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("--compare %s: %w", spelled(text), err)
+			return nil, fmt.Errorf("--compare %s: %w", cli.Spelled(text), err)
 		}
 	}
 	return list, setNames(list, texts)

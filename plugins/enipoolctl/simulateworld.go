@@ -15,6 +15,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/simulate"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
 // A node's size if nothing is said of it.
@@ -68,7 +69,7 @@ func parseBucket(text string) (sim.Bucket, error) {
 	n, err := strconv.Atoi(burst)
 	perSecond, errRate := strconv.ParseFloat(rate, 64)
 	// The comparison is false of what is no number.
-	if err != nil || errRate != nil || n < 1 || n > most || !(perSecond >= 0.001 && perSecond <= 1e6) {
+	if err != nil || errRate != nil || n < 1 || n > cli.Most || !(perSecond >= 0.001 && perSecond <= 1e6) {
 		return sim.Bucket{}, errors.New("must be the calls that pass at once and those a second, like 100/5, or none")
 	}
 	return sim.Bucket{Burst: n, Every: time.Duration(math.Round(float64(time.Second) / perSecond))}, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/simulate"
 	"github.com/enipool/enipool/pkg/simulate/report"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -45,8 +46,8 @@ The exit code is 1 if no setting keeps the wish; the one that comes nearest is s
 	}
 	f.register(cmd)
 	cmd.Flags().DurationVar(&f.maxWait, "max-wait", time.Second, "how long 99 of 100 pods may wait for their address")
-	offer(cmd, "max-wait", "0s", "500ms", "1s", "3s")
-	cmd.SetFlagErrorFunc(wrongValue)
+	cli.Offer(cmd, "max-wait", "0s", "500ms", "1s", "3s")
+	cmd.SetFlagErrorFunc(cli.WrongValue)
 	return cmd
 }
 
@@ -73,7 +74,7 @@ func (f *tuneFlags) run(cmd *cobra.Command) error {
 	if err := show(cmd.OutOrStdout(), s, a); err != nil || a.Met {
 		return err
 	}
-	return &exitError{1}
+	return &cli.ExitError{Code: 1}
 }
 
 // adviced returns the results that people compare: of the setting to take, the

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -8,35 +8,35 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// most bounds numbers that are typed: more than any cloud has, and sums of it stay
+// Most bounds numbers that are typed: more than any cloud has, and sums of it stay
 // far from overflow.
-const most = 1 << 30
+const Most = 1 << 30
 
-// atLeast checks the number of a flag.
-func atLeast(flag string, n, least int) error {
+// AtLeast checks the number of a flag.
+func AtLeast(flag string, n, least int) error {
 	switch {
 	case n < least:
 		return fmt.Errorf("--%s %d: must be at least %d", flag, n, least)
-	case n > most:
-		return fmt.Errorf("--%s %d: must be at most %d", flag, n, most)
+	case n > Most:
+		return fmt.Errorf("--%s %d: must be at most %d", flag, n, Most)
 	}
 	return nil
 }
 
-// firstLine makes one line of joined errors: what is wrong first.
-func firstLine(err error) error {
+// FirstLine makes one line of joined errors: what is wrong first.
+func FirstLine(err error) error {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return errors.New(line)
 }
 
-// offer makes the shell offer the values, and no files.
-func offer(cmd *cobra.Command, flag string, values ...string) {
+// Offer makes the shell offer the values, and no files.
+func Offer(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
-// wrongValue says what a flag wants whose value could not be read, in place of what a
+// WrongValue says what a flag wants whose value could not be read, in place of what a
 // parser says of it.
-func wrongValue(cmd *cobra.Command, err error) error {
+func WrongValue(cmd *cobra.Command, err error) error {
 	var bad interface{ GetValue() string }
 	if !errors.As(err, &bad) {
 		return err
@@ -52,11 +52,11 @@ func wrongValue(cmd *cobra.Command, err error) error {
 	if !known {
 		return err
 	}
-	return fmt.Errorf("--%s %s: must be %s", flag.Name, spelled(bad.GetValue()), want)
+	return fmt.Errorf("--%s %s: must be %s", flag.Name, Spelled(bad.GetValue()), want)
 }
 
-// spelled is a value as an error repeats it.
-func spelled(value string) string {
+// Spelled is a value as an error repeats it.
+func Spelled(value string) string {
 	if value == "" {
 		return `""`
 	}

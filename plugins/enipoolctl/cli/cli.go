@@ -1,0 +1,28 @@
+// Package cli holds what the commands of enipoolctl share: exit codes, commands that only
+// group others, how flags are checked and how results are printed.
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// ExitError ends the program with a code after everything has been said.
+type ExitError struct{ Code int }
+
+func (e *ExitError) Error() string { return fmt.Sprintf("exit %d", e.Code) }
+
+// Group makes the command one that only has others below it: cobra by itself prints help
+// and succeeds where a word is no command.
+func Group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("unknown command %q for %q; see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+		}
+		return cmd.Help()
+	}
+	cmd.AddCommand(below...)
+	return cmd
+}
