@@ -14,6 +14,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
+	"github.com/enipool/enipool/plugins/enipoolctl/plan"
 	"github.com/spf13/cobra"
 )
 
@@ -53,7 +54,7 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(poolCommand(), scaleCommand(), planCommand(), simulateCommand(), tuneCommand(), cloudCommand(), demoCommand())
+	root.AddCommand(poolCommand(), scaleCommand(), plan.Command(), simulateCommand(), tuneCommand(), cloudCommand(), demoCommand())
 	return root
 }
 

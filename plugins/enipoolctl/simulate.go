@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/simulate"
+	"github.com/enipool/enipool/plugins/enipoolctl/account"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 )
@@ -28,9 +29,9 @@ type playFlags struct {
 
 	config string
 
-	machineFlags
+	account.InstanceFlags
 	maxPods int
-	subnetFlags
+	account.SubnetFlags
 	quota                int
 	mutating, describing string
 	latency              []string
@@ -90,10 +91,10 @@ func (f *playFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.stagger, "stagger", 0, "over how long the nodes of a trace begin, one after the other")
 	flags.Uint64Var(&f.seed, "seed", 1, "of all that is left to chance: the same seed gives the same numbers")
 	flags.StringVar(&f.config, "config", "", "a file of the agent that settings start from; default: the agent's defaults")
-	f.machineFlags.register(cmd, "type of a node, like m5.large or bcc.g5.c16m64; default: 8 ENIs of 30 addresses, with --cloud aws m5.xlarge, with baidu bcc.g5.c4m16")
+	f.InstanceFlags.Register(cmd, "type of a node, like m5.large or bcc.g5.c16m64; default: 8 ENIs of 30 addresses, with --cloud aws m5.xlarge, with baidu bcc.g5.c4m16")
 	flags.IntVar(&f.maxPods, "max-pods", 0, "most pods of a node; default: 110, or what the load needs if that is more, or what a node carries if that is less")
-	f.subnetFlags.register(cmd, "a subnet, as [ID=]CIDR; repeatable; default: one with room for all")
-	flags.StringVar(&f.cloud, "cloud", "", "aws or baidu: addresses of a subnet that are kept, requests that calls are made of and that pass; default: aws with an instance type of AWS, else neither; alone it plays --load start")
+	f.SubnetFlags.Register(cmd, "a subnet, as [ID=]CIDR; repeatable; default: one with room for all")
+	flags.StringVar(&f.Cloud, "cloud", "", "aws or baidu: addresses of a subnet that are kept, requests that calls are made of and that pass; default: aws with an instance type of AWS, else neither; alone it plays --load start")
 	flags.IntVar(&f.quota, "eni-quota", 0, "ENIs that the account may have, the nodes' own among them; 0 for any number")
 	flags.StringVar(&f.mutating, "mutating", "", "calls that change something, of all nodes together, as BURST/PER_SECOND, or none for any number; in a cloud: each kind of request; default: none, on aws 100/5")
 	flags.StringVar(&f.describing, "describing", "", "calls that only look, as --mutating; default: none, on aws 100/20")
@@ -106,8 +107,8 @@ func (f *playFlags) register(cmd *cobra.Command) {
 
 // complete makes the shell offer values.
 func (f *playFlags) complete(cmd *cobra.Command) {
-	f.machineFlags.complete(cmd)
-	f.subnetFlags.complete(cmd)
+	f.InstanceFlags.Complete(cmd)
+	f.SubnetFlags.Complete(cmd)
 	var kinds []string
 	for _, k := range simulate.Kinds() {
 		kinds = append(kinds, k+"\t"+simulate.Describe(k))

@@ -14,6 +14,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/simulate"
+	"github.com/enipool/enipool/plugins/enipoolctl/account"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/cobra"
@@ -141,7 +142,7 @@ func TestADefaultSubnetHasRoom(t *testing.T) {
 }
 
 func TestMaxPodsFollowsFlagFileLoadAndMachine(t *testing.T) {
-	m := machine{}
+	m := account.Instance{}
 	m.ENIs, m.V4 = 8, 30 // 232 pods
 	for _, tt := range []struct{ flag, peak, configured, want int }{
 		{0, 30, 0, 110}, {0, 130, 0, 130}, {0, 30, 60, 60}, {0, 70, 60, 70}, {0, 30, 250, 232}, {32, 30, 60, 32}, {232, 232, 0, 232},

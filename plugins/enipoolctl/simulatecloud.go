@@ -24,14 +24,14 @@ var modes = []string{"batch", "burstable", "besteffort"}
 
 // settle decides what one flag leaves open and others tell.
 func (f *playFlags) settle() {
-	if f.cloud == "bce" { // as agent.yaml called it
-		f.cloud = "baidu"
+	if f.Cloud == "bce" { // as agent.yaml called it
+		f.Cloud = "baidu"
 	}
-	f.shared = f.given("cloud")
-	if f.shared && !f.given("trace") && !f.given("load") {
+	f.shared = f.Given("cloud")
+	if f.shared && !f.Given("trace") && !f.Given("load") {
 		f.load = usualLoad
 	}
-	if simulate.AtOnce(f.load) && !f.given("duration") {
+	if simulate.AtOnce(f.load) && !f.Given("duration") {
 		f.duration = untilAllServe
 	}
 }
@@ -46,7 +46,7 @@ func (f *simulateFlags) settings() []string {
 
 // rates returns what calls cost in the cloud, and what passes.
 func (f *playFlags) rates() (r simulate.Rates, err error) {
-	switch f.cloud {
+	switch f.Cloud {
 	case "aws":
 		r = simulate.EC2()
 	case "baidu":
@@ -57,7 +57,7 @@ func (f *playFlags) rates() (r simulate.Rates, err error) {
 		looks      bool
 		into       *sim.Bucket
 	}{{"mutating", f.mutating, false, &r.Mutating}, {"describing", f.describing, true, &r.Describing}} {
-		if !f.given(b.flag) {
+		if !f.Given(b.flag) {
 			continue
 		}
 		if *b.into, err = parseBucket(b.text); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/simulate"
+	"github.com/enipool/enipool/plugins/enipoolctl/account"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
@@ -40,8 +41,8 @@ func (f *playFlags) input(compare []string) (simulation, error) {
 	if err != nil {
 		return simulation{}, err
 	}
-	if !f.given("prefixes") {
-		f.prefixes = base.Cloud.Prefixes
+	if !f.Given("prefixes") {
+		f.Prefixes = base.Cloud.Prefixes
 	}
 	s := simulation{}
 	if s.settings, err = comparedSettings(base, compare); err != nil {
@@ -58,8 +59,8 @@ func (f *playFlags) input(compare []string) (simulation, error) {
 		return simulation{}, err
 	}
 	s.world.Limits = m.Instance()
-	if m.name != asGiven {
-		s.machine = m.name
+	if m.Name != account.AsGiven {
+		s.machine = m.Name
 	}
 	if s.world.MaxPods, err = f.densest(m, s.load.Peak(), base.MaxPods.Fixed); err != nil {
 		return simulation{}, err
@@ -70,8 +71,8 @@ func (f *playFlags) input(compare []string) (simulation, error) {
 
 // checkNumbers checks what can be checked one by one.
 func (f *playFlags) checkNumbers() error {
-	err := errors.Join(f.machineFlags.checkNumbers(), cli.AtLeast("nodes", f.nodes, 1), cli.AtLeast("pods", f.pods, 1),
-		f.least("max-pods", f.maxPods, 1), cli.AtLeast("eni-quota", f.quota, 0))
+	err := errors.Join(f.InstanceFlags.CheckNumbers(), cli.AtLeast("nodes", f.nodes, 1), cli.AtLeast("pods", f.pods, 1),
+		f.AtLeast("max-pods", f.maxPods, 1), cli.AtLeast("eni-quota", f.quota, 0))
 	for _, t := range []struct {
 		flag           string
 		d, least, most time.Duration
@@ -128,13 +129,13 @@ func (f *playFlags) base() (agentconf.Config, error) {
 // play returns the load: a trace's, or one that is made up.
 func (f *playFlags) play() (simulate.Load, error) {
 	switch {
-	case f.given("trace") == (f.given("load") || f.load != ""):
+	case f.Given("trace") == (f.Given("load") || f.load != ""):
 		return simulate.Load{}, errors.New("--trace, --load: give one of them")
-	case f.given("trace") && f.given("pods"):
+	case f.Given("trace") && f.Given("pods"):
 		return simulate.Load{}, errors.New("--pods: is for --load; a trace has its own")
-	case f.given("load") && f.given("stagger"):
+	case f.Given("load") && f.Given("stagger"):
 		return simulate.Load{}, errors.New("--stagger: is for --trace; each node of --load has pods of its own")
-	case f.given("trace"):
+	case f.Given("trace"):
 		return f.playTrace()
 	}
 	if !slices.Contains(simulate.Kinds(), f.load) {
@@ -156,10 +157,10 @@ func (f *playFlags) playTrace() (simulate.Load, error) {
 		return simulate.Load{}, err
 	}
 	nodes, duration := 0, time.Duration(0)
-	if f.given("nodes") {
+	if f.Given("nodes") {
 		nodes = f.nodes
 	}
-	if f.given("duration") {
+	if f.Given("duration") {
 		duration = f.duration
 	} else if t.End > mostPlayed {
 		return simulate.Load{}, fmt.Errorf("--trace %s: takes %s; say how much of it to play with --duration, at most %s", f.trace, shortDuration(t.End), shortDuration(mostPlayed))
@@ -182,7 +183,7 @@ func asFlag(err error) error {
 
 // densest returns how many pods a node may run: what is given, or what is usual, but
 // at least so many as the load has at once.
-func (f *playFlags) densest(m machine, peak, configured int) (int, error) {
+func (f *playFlags) densest(m account.Instance, peak, configured int) (int, error) {
 	switch {
 	case f.maxPods > m.Pods():
 		return 0, fmt.Errorf("--max-pods %d: a node carries at most %d (%s)", f.maxPods, m.Pods(), m)

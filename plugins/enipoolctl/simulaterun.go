@@ -24,7 +24,7 @@ import (
 // found out before.
 func (f *simulateFlags) run(cmd *cobra.Command) error {
 	var page *pageFile
-	if f.given("html") {
+	if f.Given("html") {
 		var err error
 		if page, err = newPageFile(f.html); err != nil {
 			return fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)

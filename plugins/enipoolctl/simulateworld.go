@@ -15,6 +15,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/simulate"
+	"github.com/enipool/enipool/plugins/enipoolctl/account"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
@@ -25,21 +26,21 @@ const (
 )
 
 // machine returns what each node carries.
-func (f *playFlags) machine() (machine, error) {
-	if len(f.types) > 1 {
-		return machine{}, fmt.Errorf("--instance-type %s: simulate one at a time", strings.Join(f.types, ","))
+func (f *playFlags) machine() (account.Instance, error) {
+	if len(f.Types) > 1 {
+		return account.Instance{}, fmt.Errorf("--instance-type %s: simulate one at a time", strings.Join(f.Types, ","))
 	}
-	named := len(f.types) > 0 || f.sizes()
-	switch usual := usualType[f.cloud]; {
-	case named || f.maxENIs > 0 && f.ipsPerENI > 0:
-	case usual != "" && f.limits == "":
-		f.types = []string{usual}
+	named := len(f.Types) > 0 || f.SizeGiven()
+	switch usual := usualType[f.Cloud]; {
+	case named || f.MaxENIs > 0 && f.IPsPerENI > 0:
+	case usual != "" && f.Limits == "":
+		f.Types = []string{usual}
 	default:
-		f.maxENIs, f.ipsPerENI = cmp.Or(f.maxENIs, usualENIs), cmp.Or(f.ipsPerENI, usualIPsPerENI)
+		f.MaxENIs, f.IPsPerENI = cmp.Or(f.MaxENIs, usualENIs), cmp.Or(f.IPsPerENI, usualIPsPerENI)
 	}
-	list, err := f.machines()
+	list, err := f.Instances()
 	if err != nil {
-		return machine{}, err
+		return account.Instance{}, err
 	}
 	m := list[0]
 	if m.ENIs > eni.MaxIndex+1 {
@@ -153,19 +154,19 @@ const leastReserved = 3
 
 // places returns the subnets. Each node has an ENI from the start, in one of them by
 // turns.
-func (f *playFlags) places(m machine, nodes int) ([]simulate.Subnet, error) {
+func (f *playFlags) places(m account.Instance, nodes int) ([]simulate.Subnet, error) {
 	if f.quota > 0 && f.quota < nodes {
 		return nil, fmt.Errorf("--eni-quota %d: %d nodes have an ENI each from the start", f.quota, nodes)
 	}
-	defaults, _ := defaultsOf(f.cloud)
-	f.reserved = max(defaults.reserved, leastReserved)
+	defaults, _ := account.DefaultsOf(f.Cloud)
+	f.Reserved = max(defaults.Reserved, leastReserved)
 	list, err := f.known()
 	if err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
-		cidr := roomy(nodes*m.Instance().ENIs*m.V4 + f.reserved)
-		return []simulate.Subnet{{ID: cidr.String(), CIDR: cidr, Reserved: f.reserved}}, nil
+		cidr := roomy(nodes*m.Instance().ENIs*m.V4 + f.Reserved)
+		return []simulate.Subnet{{ID: cidr.String(), CIDR: cidr, Reserved: f.Reserved}}, nil
 	}
 	var places []simulate.Subnet
 	for i, s := range list {
@@ -173,20 +174,20 @@ func (f *playFlags) places(m machine, nodes int) ([]simulate.Subnet, error) {
 		if s.Available < in {
 			return nil, fmt.Errorf("--subnet %s: has %d free addresses, and %d nodes that need one each from the start", s.ID, s.Available, in)
 		}
-		all, err := capacity.Usable(s.CIDR, f.reserved)
+		all, err := capacity.Usable(s.CIDR, f.Reserved)
 		if err != nil {
 			return nil, err
 		}
-		places = append(places, simulate.Subnet{ID: s.ID, CIDR: s.CIDR, Reserved: f.reserved, Taken: all - s.Available})
+		places = append(places, simulate.Subnet{ID: s.ID, CIDR: s.CIDR, Reserved: f.Reserved, Taken: all - s.Available})
 	}
 	return places, nil
 }
 
 // known returns the subnets as they are typed, all of which have a network.
 func (f *playFlags) known() ([]capacity.Subnet, error) {
-	for _, text := range f.subnets {
-		s := spellSubnet(text)
-		_, network := cidrOf(text)
+	for _, text := range f.Subnets {
+		s := account.SpellSubnet(text)
+		_, network := account.CIDROf(text)
 		_, notAddress := netip.ParseAddr(s.ID)
 		switch {
 		case s.Zone != "":
@@ -195,7 +196,7 @@ func (f *playFlags) known() ([]capacity.Subnet, error) {
 			return nil, fmt.Errorf("--subnet %s: give its network, like %s=10.0.0.0/24", text, s.ID)
 		}
 	}
-	return f.subnetFlags.parse()
+	return f.SubnetFlags.Parse()
 }
 
 // roomy returns a network with at least so many addresses, but none larger than a /8.

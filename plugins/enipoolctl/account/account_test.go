@@ -1,4 +1,4 @@
-package main
+package account
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ func TestTheBuiltInTableKnowsTypes(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
-	for _, name := range table.names() {
+	for _, name := range table.typeNames() {
 		if err := (capacity.Machine{Limits: table.types[name]}).Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -65,8 +65,8 @@ func TestASubnetIsSpelledInFourWays(t *testing.T) {
 		"a=10.0.0.0/24@z": "a|z|10.0.0.0/24|true",
 		"a@z":             "a|z|a|false",
 	} {
-		s := spellSubnet(text)
-		cidr, found := cidrOf(text)
+		s := SpellSubnet(text)
+		cidr, found := CIDROf(text)
 		if got := fmt.Sprintf("%s|%s|%s|%v", s.ID, s.Zone, cidr, found); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}

@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"encoding/csv"
@@ -51,6 +51,7 @@ func printMachine(w io.Writer, plans []planned) error {
 	if first.Prefixes {
 		what = "addresses in prefixes,"
 	}
+	// Without a cloud its defaults are bounds that hold in each, which people should know.
 	cloud := first.Cloud
 	if cloud == "" {
 		cloud = "not named with --cloud"
@@ -154,14 +155,14 @@ func newText(list []capacity.New, separator string) string {
 	return strings.Join(words, separator)
 }
 
-var planColumns = strings.Fields(`machine maxPods scope subnet zone available enisPerNode ipsPerNode nodes pods enis fullENIs
+var csvColumns = strings.Fields(`machine maxPods scope subnet zone available enisPerNode ipsPerNode nodes pods enis fullENIs
 	used wasted wastedPercent limit missingNodes missingPods missingAddresses missingENIQuota smallestSubnets`)
 
 // printPlansCSV prints a row for each subnet, zone and cluster, in columns named
 // like the keys of the json.
 func printPlansCSV(w io.Writer, plans []planned) error {
 	out := csv.NewWriter(w)
-	lines := [][]string{planColumns}
+	lines := [][]string{csvColumns}
 	for _, p := range plans {
 		for _, r := range rowsOf(p.Plan) {
 			line := []string{p.Machine, strconv.Itoa(p.MaxPods), r.scope, r.Subnet, r.Zone}

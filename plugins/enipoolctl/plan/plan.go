@@ -1,4 +1,5 @@
-package main
+// Package plan is the command that works out how many nodes and pods subnets carry.
+package plan
 
 import (
 	"fmt"
@@ -6,15 +7,16 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/enipool/enipool/plugins/enipoolctl/account"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 )
 
-// planFlags are the flags of plan as they are typed.
-type planFlags struct {
-	subnetFlags
+// commandFlags are the flags of plan as they are typed.
+type commandFlags struct {
+	account.SubnetFlags
 	exclusive, zones []string
-	machineFlags
+	account.InstanceFlags
 	quota, usedENIs int
 	maxPods         []int
 	wish            capacity.Wish
@@ -22,10 +24,11 @@ type planFlags struct {
 	output          string
 }
 
-var planFormats = []string{"table", "json", "yaml", "csv"}
+var formats = []string{"table", "json", "yaml", "csv"}
 
-func planCommand() *cobra.Command {
-	f := &planFlags{}
+// Command returns the command plan.
+func Command() *cobra.Command {
+	f := &commandFlags{}
 	cmd := &cobra.Command{
 		Use:   "plan --subnet CIDR",
 		Short: "Work out how many nodes and pods subnets carry",
@@ -64,10 +67,10 @@ The exit code is 1 if a wish does not fit.`,
   enipoolctl plan --nodes 5000 --pods 150000 --max-pods 30 --max-enis 8 --ips-per-eni 40`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains(planFormats, f.output) {
-				return fmt.Errorf("--output %s: must be one of %s", f.output, strings.Join(planFormats, ", "))
+			if !slices.Contains(formats, f.output) {
+				return fmt.Errorf("--output %s: must be one of %s", f.output, strings.Join(formats, ", "))
 			}
-			plans, err := f.plans()
+			plans, err := f.makePlans()
 			if err != nil {
 				return err
 			}
@@ -78,20 +81,20 @@ The exit code is 1 if a wish does not fit.`,
 			return &cli.ExitError{Code: 1}
 		},
 	}
-	f.register(cmd)
-	f.complete(cmd)
+	f.registerAll(cmd)
+	f.completeAll(cmd)
 	return cmd
 }
 
-func (f *planFlags) register(cmd *cobra.Command) {
+func (f *commandFlags) registerAll(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	f.subnetFlags.register(cmd, "a subnet, as [ID=]CIDR[@ZONE] or ID[@ZONE]; repeatable")
+	f.SubnetFlags.Register(cmd, "a subnet, as [ID=]CIDR[@ZONE] or ID[@ZONE]; repeatable")
 	flags.StringSliceVar(&f.exclusive, "exclusive", nil, "a subnet that is kept for other pods and carries no node; repeatable")
 	flags.StringSliceVar(&f.zones, "zone", nil, "a zone with nodes; repeatable; default: the zones of the subnets")
-	flags.StringVar(&f.cloud, "cloud", "", "aws or baidu; default: aws with an instance type of AWS, baidu with one of Baidu's or --cpus, else neither")
-	flags.IntVar(&f.reserved, "reserved", 0, "addresses of each subnet that the cloud keeps; default: 5 on aws, else 2")
-	f.machineFlags.register(cmd, "type of a node, like m5.large or bcc.g5.c16m64; repeatable")
+	flags.StringVar(&f.Cloud, "cloud", "", "aws or baidu; default: aws with an instance type of AWS, baidu with one of Baidu's or --cpus, else neither")
+	flags.IntVar(&f.Reserved, "reserved", 0, "addresses of each subnet that the cloud keeps; default: 5 on aws, else 2")
+	f.InstanceFlags.Register(cmd, "type of a node, like m5.large or bcc.g5.c16m64; repeatable")
 	flags.IntSliceVar(&f.maxPods, "max-pods", nil, "most pods of a node; repeatable; default: 110, or what a node carries if that is less")
 	flags.IntVar(&f.wish.Nodes, "nodes", 0, "wish for at least so many nodes")
 	flags.IntVar(&f.wish.Pods, "pods", 0, "wish for at least so many pods")
@@ -101,14 +104,14 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	flags.StringVarP(&f.output, "output", "o", "table", "table, json, yaml or csv")
 }
 
-// complete makes the shell offer values.
-func (f *planFlags) complete(cmd *cobra.Command) {
-	f.subnetFlags.complete(cmd)
-	f.machineFlags.complete(cmd)
-	cli.Offer(cmd, "output", planFormats...)
+// completeAll makes the shell offer values.
+func (f *commandFlags) completeAll(cmd *cobra.Command) {
+	f.SubnetFlags.Complete(cmd)
+	f.InstanceFlags.Complete(cmd)
+	cli.Offer(cmd, "output", formats...)
 	cli.Offer(cmd, "max-pods", "32", "64", "110", "128", "256")
 	for _, name := range []string{"zone", "reserved", "nodes", "pods", "eni-quota", "enis-used"} {
 		cli.Offer(cmd, name)
 	}
-	_ = cmd.RegisterFlagCompletionFunc("exclusive", f.subnetIDs(""))
+	_ = cmd.RegisterFlagCompletionFunc("exclusive", f.OfferIDs(""))
 }

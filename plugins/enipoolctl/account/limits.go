@@ -1,4 +1,4 @@
-package main
+package account
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ type limitTable struct {
 	noPrefixes map[string]bool // types whose ENIs take none
 }
 
-func (t limitTable) names() []string { return slices.Sorted(maps.Keys(t.types)) }
+func (t limitTable) typeNames() []string { return slices.Sorted(maps.Keys(t.types)) }
 
 // readLimits reads a table that a person gives.
 func readLimits(path string) (limitTable, error) {
@@ -65,11 +65,12 @@ func parseLimits(from string, text []byte) (limitTable, error) {
 	}
 	table := limitTable{from, map[string]eni.Limits{}, map[string]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(file.Types)) {
+		// A number that no instance has would be an impossible plan, and no error, later.
 		limits := eni.Limits{ENIs: file.Types[name].ENIs, V4: file.Types[name].IPs}
 		if err := (capacity.Machine{Limits: limits}).Validate(); err != nil {
 			return limitTable{}, fmt.Errorf(": %s: %w", name, err)
 		}
-		table.add(name, limits, awsconf.TakesPrefixes(name, file.Without))
+		table.addType(name, limits, awsconf.TakesPrefixes(name, file.Without))
 	}
 	if len(table.types) == 0 {
 		return limitTable{}, errors.New(`: has no types, like "types: {m5.large: {enis: 3, ipsPerENI: 10}}"`)
@@ -77,7 +78,7 @@ func parseLimits(from string, text []byte) (limitTable, error) {
 	return table, nil
 }
 
-func (t limitTable) add(name string, l eni.Limits, prefixes bool) {
+func (t limitTable) addType(name string, l eni.Limits, prefixes bool) {
 	t.types[name] = l
 	if !prefixes {
 		t.noPrefixes[name] = true
@@ -89,7 +90,7 @@ func builtinLimits() limitTable {
 	builtin := awsconf.ReadTable()
 	table := limitTable{"the built-in table of " + builtin.Date, map[string]eni.Limits{}, map[string]bool{}}
 	for _, t := range builtin.Types {
-		table.add(t.Name, eni.Limits{ENIs: t.ENIs, V4: t.IPs}, t.Prefixes)
+		table.addType(t.Name, eni.Limits{ENIs: t.ENIs, V4: t.IPs}, t.Prefixes)
 	}
 	return table
 }

@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"errors"
@@ -8,21 +8,9 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/enipool/enipool/plugins/enipoolctl/account"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
-
-// cloudDefaults are what a cloud does unless a flag says otherwise.
-type cloudDefaults struct {
-	reserved int // addresses kept of a subnet: network and broadcast, on aws also router, DNS and one more
-	quota    int // ENIs, of a VPC on baidu and of a region on aws
-}
-
-func defaultsOf(cloud string) (cloudDefaults, bool) {
-	d, found := map[string]cloudDefaults{"aws": {5, 5000}, "baidu": {2, 500}}[cloud]
-	return d, found
-}
-
-func plannedClouds() []string { return []string{"aws", "baidu"} }
 
 // planned is one answer: a machine with one density of pods.
 type planned struct {
@@ -37,35 +25,35 @@ type planned struct {
 	capacity.Plan
 }
 
-// plans answers for each machine and density, in order of names and numbers.
-func (f *planFlags) plans() ([]planned, error) {
+// makePlans answers for each machine and density, in order of names and numbers.
+func (f *commandFlags) makePlans() ([]planned, error) {
 	if err := f.checkNumbers(); err != nil {
 		return nil, err
 	}
-	machines, err := f.machines()
+	machines, err := f.Instances()
 	if err != nil {
 		return nil, err
 	}
-	f.settleCloud()
+	f.settleCloud() // the instances may have told the cloud, which tells what a subnet has
 	subnets, err := f.parseSubnets()
 	if err != nil {
 		return nil, err
 	}
 	var list []planned
-	for _, m := range machines {
-		densities, err := f.densities(m)
+	for _, instance := range machines {
+		densities, err := f.podDensities(instance)
 		if err != nil {
 			return nil, err
 		}
 		for _, pods := range densities {
 			p, err := capacity.Make(capacity.Input{
-				Subnets: subnets, Zones: f.zones, Machine: m.Machine, MaxPods: pods,
-				Quota: f.quota, UsedENIs: f.usedENIs, Mix: f.mix, Reserved: f.reserved, Wish: f.wish,
+				Subnets: subnets, Zones: f.zones, Machine: instance.Machine, MaxPods: pods,
+				Quota: f.quota, UsedENIs: f.usedENIs, Mix: f.mix, Reserved: f.Reserved, Wish: f.wish,
 			})
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, planned{f.cloud, f.reserved, f.quota, m.name, m.ENIs, m.V4, m.Pods(), f.prefixes, p})
+			list = append(list, planned{f.Cloud, f.Reserved, f.quota, instance.Name, instance.ENIs, instance.V4, instance.Pods(), f.Prefixes, p})
 		}
 	}
 	return list, nil
@@ -73,21 +61,21 @@ func (f *planFlags) plans() ([]planned, error) {
 
 // checkNumbers checks numbers that mean the same with all machines, and sets those
 // that the cloud decides.
-func (f *planFlags) checkNumbers() error {
-	if err := errors.Join(f.machineFlags.checkNumbers(),
-		cli.AtLeast("reserved", f.reserved, 0), f.least("nodes", f.wish.Nodes, 1), f.least("pods", f.wish.Pods, 1),
+func (f *commandFlags) checkNumbers() error {
+	if err := errors.Join(f.InstanceFlags.CheckNumbers(),
+		cli.AtLeast("reserved", f.Reserved, 0), f.AtLeast("nodes", f.wish.Nodes, 1), f.AtLeast("pods", f.wish.Pods, 1),
 		cli.AtLeast("eni-quota", f.quota, 0), cli.AtLeast("enis-used", f.usedENIs, 0)); err != nil {
 		return cli.FirstLine(err)
 	}
-	if len(f.subnets) == 0 && f.wish == (capacity.Wish{}) {
+	if len(f.Subnets) == 0 && f.wish == (capacity.Wish{}) {
 		return errors.New("--subnet: give at least one, or wish for --nodes or --pods")
 	}
 	return nil
 }
 
 // parseSubnets reads the subnets and what flags say of them.
-func (f *planFlags) parseSubnets() ([]capacity.Subnet, error) {
-	list, err := f.subnetFlags.parse()
+func (f *commandFlags) parseSubnets() ([]capacity.Subnet, error) {
+	list, err := f.SubnetFlags.Parse()
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +85,9 @@ func (f *planFlags) parseSubnets() ([]capacity.Subnet, error) {
 	return list, f.checkZones(list)
 }
 
-func (f *planFlags) setExclusive(list []capacity.Subnet) error {
+func (f *commandFlags) setExclusive(list []capacity.Subnet) error {
 	for _, id := range f.exclusive {
-		s := find(list, id)
+		s := account.FindSubnet(list, id)
 		if s == nil {
 			return fmt.Errorf("--exclusive %s: there is no --subnet %s", id, id)
 		}
@@ -108,9 +96,9 @@ func (f *planFlags) setExclusive(list []capacity.Subnet) error {
 	return nil
 }
 
-func (f *planFlags) checkZones(list []capacity.Subnet) error {
+func (f *commandFlags) checkZones(list []capacity.Subnet) error {
 	for _, s := range list {
-		if f.given("zone") && !slices.Contains(f.zones, s.Zone) {
+		if f.Given("zone") && !slices.Contains(f.zones, s.Zone) {
 			return fmt.Errorf("--subnet %s: its zone %q is none of --zone %s", s.ID, s.Zone, strings.Join(f.zones, ","))
 		}
 	}
@@ -119,32 +107,32 @@ func (f *planFlags) checkZones(list []capacity.Subnet) error {
 
 // settleCloud chooses the cloud if neither a flag nor a type does, and what the cloud
 // decides.
-func (f *planFlags) settleCloud() {
-	asGiven := len(f.types) == 0 && !f.sizes()
+func (f *commandFlags) settleCloud() {
+	onlyCounts := len(f.Types) == 0 && !f.SizeGiven()
 	switch {
-	case f.cloud != "":
-	case !asGiven:
-		f.cloud = "baidu"
-	case f.prefixes:
-		f.cloud = "aws"
+	case f.Cloud != "":
+	case !onlyCounts: // what is typed by size, or as a type that no table of AWS has, is Baidu's
+		f.Cloud = "baidu"
+	case f.Prefixes:
+		f.Cloud = "aws"
 	}
-	defaults, known := defaultsOf(f.cloud)
+	defaults, known := account.DefaultsOf(f.Cloud)
 	if !known {
-		defaults.reserved = leastKept
+		defaults.Reserved = leastKept
 	}
-	if !f.given("reserved") {
-		f.reserved = defaults.reserved
+	if !f.Given("reserved") {
+		f.Reserved = defaults.Reserved
 	}
-	if !f.given("eni-quota") {
-		f.quota = defaults.quota
+	if !f.Given("eni-quota") {
+		f.quota = defaults.Quota
 	}
 }
 
 // leastKept are the addresses that every cloud keeps of a subnet: network and broadcast.
 const leastKept = 2
 
-// densities returns the max-pods to plan with.
-func (f *planFlags) densities(m machine) ([]int, error) {
+// podDensities returns the max-pods to plan with.
+func (f *commandFlags) podDensities(m account.Instance) ([]int, error) {
 	if len(f.maxPods) == 0 {
 		return []int{min(110, m.Pods())}, nil
 	}

@@ -1,4 +1,4 @@
-package main
+package account
 
 import (
 	"fmt"
@@ -12,29 +12,30 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// subnetFlags are the flags that say which subnets there are, as they are typed.
-type subnetFlags struct {
-	subnets, available []string
-	reserved           int // addresses of each that the cloud keeps
+// SubnetFlags are the flags that say which subnets there are, as they are typed.
+type SubnetFlags struct {
+	Subnets   []string
+	available []string
+	Reserved  int // addresses of each that the cloud keeps
 }
 
-func (f *subnetFlags) register(cmd *cobra.Command, usage string) {
+func (f *SubnetFlags) Register(cmd *cobra.Command, usage string) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.subnets, "subnet", nil, usage)
+	flags.StringSliceVar(&f.Subnets, "subnet", nil, usage)
 	flags.StringSliceVar(&f.available, "available", nil, "free addresses of a partly used subnet, as SUBNET=N, or N if there is one subnet; repeatable")
 }
 
-func (f *subnetFlags) complete(cmd *cobra.Command) {
+func (f *SubnetFlags) Complete(cmd *cobra.Command) {
 	cli.Offer(cmd, "subnet")
-	_ = cmd.RegisterFlagCompletionFunc("available", f.subnetIDs("="))
+	_ = cmd.RegisterFlagCompletionFunc("available", f.OfferIDs("="))
 }
 
-// subnetIDs offers the subnets that are typed already.
-func (f *subnetFlags) subnetIDs(suffix string) cobra.CompletionFunc {
+// OfferIDs offers the subnets that are typed already.
+func (f *SubnetFlags) OfferIDs(suffix string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		var list []string
-		for _, text := range f.subnets { // cobra reads them twice
-			if id := spellSubnet(text).ID + suffix; !slices.Contains(list, id) {
+		for _, text := range f.Subnets { // cobra reads them twice
+			if id := SpellSubnet(text).ID + suffix; !slices.Contains(list, id) {
 				list = append(list, id)
 			}
 		}
@@ -42,26 +43,26 @@ func (f *subnetFlags) subnetIDs(suffix string) cobra.CompletionFunc {
 	}
 }
 
-// parseSubnets reads --subnet and what other flags say of the subnets.
-func (f *subnetFlags) parse() ([]capacity.Subnet, error) {
-	list := make([]capacity.Subnet, len(f.subnets))
-	for i, text := range f.subnets {
-		list[i] = spellSubnet(text)
-		list[i].Available = -1
+// Parse reads --subnet and what other flags say of the subnets.
+func (f *SubnetFlags) Parse() ([]capacity.Subnet, error) {
+	list := make([]capacity.Subnet, len(f.Subnets))
+	for i, text := range f.Subnets {
+		list[i] = SpellSubnet(text)
+		list[i].Available = -1 // nobody said it yet; 0 is what a full subnet has
 		if list[i].ID == "" {
 			return nil, fmt.Errorf("--subnet %q: has no ID or CIDR", text)
 		}
-		if cidr, found := cidrOf(text); found {
+		if cidr, found := CIDROf(text); found {
 			prefix, err := netip.ParsePrefix(cidr)
 			if err != nil {
 				return nil, fmt.Errorf("--subnet %s: %q is no network; write it like 10.0.0.0/24", text, cidr)
 			}
 			list[i].CIDR = prefix
-			if list[i].Available, err = capacity.Usable(prefix, f.reserved); err != nil {
+			if list[i].Available, err = capacity.Usable(prefix, f.Reserved); err != nil {
 				return nil, fmt.Errorf("--subnet %s: %w", text, err)
 			}
 		}
-		if first := find(list[:i], list[i].ID); first != nil {
+		if first := FindSubnet(list[:i], list[i].ID); first != nil {
 			return nil, fmt.Errorf("--subnet %s: %s is given twice", text, first.ID)
 		}
 	}
@@ -71,15 +72,15 @@ func (f *subnetFlags) parse() ([]capacity.Subnet, error) {
 	return list, f.setAvailable(list)
 }
 
-// spellSubnet takes [ID=]CIDR[@ZONE] or ID[@ZONE] apart, without the CIDR.
-func spellSubnet(text string) capacity.Subnet {
+// SpellSubnet takes [ID=]CIDR[@ZONE] or ID[@ZONE] apart, without the CIDR.
+func SpellSubnet(text string) capacity.Subnet {
 	name, zone, _ := strings.Cut(text, "@")
 	id, _, _ := strings.Cut(name, "=")
 	return capacity.Subnet{ID: id, Zone: zone}
 }
 
-// cidrOf returns the part that must be a network, if there is one.
-func cidrOf(text string) (string, bool) {
+// CIDROf returns the part that must be a network, if there is one.
+func CIDROf(text string) (string, bool) {
 	name, _, _ := strings.Cut(text, "@")
 	if _, cidr, found := strings.Cut(name, "="); found {
 		return cidr, true
@@ -87,7 +88,8 @@ func cidrOf(text string) (string, bool) {
 	return name, strings.Contains(name, "/")
 }
 
-func find(list []capacity.Subnet, id string) *capacity.Subnet {
+// FindSubnet returns the subnet with this ID or network, nil if there is none.
+func FindSubnet(list []capacity.Subnet, id string) *capacity.Subnet {
 	i := slices.IndexFunc(list, func(s capacity.Subnet) bool {
 		return s.ID == id || s.CIDR.IsValid() && s.CIDR.String() == id
 	})
@@ -97,7 +99,7 @@ func find(list []capacity.Subnet, id string) *capacity.Subnet {
 	return &list[i]
 }
 
-func (f *subnetFlags) setAvailable(list []capacity.Subnet) error {
+func (f *SubnetFlags) setAvailable(list []capacity.Subnet) error {
 	said := map[string]bool{}
 	for _, text := range f.available {
 		id, count, found := strings.Cut(text, "=")
@@ -107,7 +109,7 @@ func (f *subnetFlags) setAvailable(list []capacity.Subnet) error {
 			}
 			id = list[0].ID
 		}
-		s := find(list, id)
+		s := FindSubnet(list, id)
 		if s == nil {
 			return fmt.Errorf("--available %s: there is no --subnet %s", text, id)
 		}
@@ -116,12 +118,13 @@ func (f *subnetFlags) setAvailable(list []capacity.Subnet) error {
 		case err != nil || n < 0 || n > cli.Most:
 			return fmt.Errorf("--available %s: %s is no number of addresses", text, count)
 		case s.CIDR.IsValid() && n > s.Available:
-			return fmt.Errorf("--available %s: %s has only %d, as the cloud keeps %d", text, s.CIDR, s.Available, f.reserved)
+			return fmt.Errorf("--available %s: %s has only %d, as the cloud keeps %d", text, s.CIDR, s.Available, f.Reserved)
 		case said[s.ID]:
 			return fmt.Errorf("--available %s: said twice of %s", text, s.ID)
 		}
 		s.Available, said[s.ID] = n, true
 	}
+	// An ID alone says nothing of the subnet's size, and an address alone lacks its mask.
 	for _, s := range list {
 		if s.Available < 0 {
 			if _, err := netip.ParseAddr(s.ID); err == nil {
