@@ -3,7 +3,10 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 )
@@ -12,6 +15,24 @@ import (
 type ExitError struct{ Code int }
 
 func (e *ExitError) Error() string { return fmt.Sprintf("exit %d", e.Code) }
+
+// Run runs the program: 0 is success, 1 what a command found wrong, 2 a failure.
+func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var exit *ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.Code
+	}
+	fmt.Fprintf(stderr, "enipoolctl: %v\n", err)
+	return 2
+}
 
 // Group makes the command one that only has others below it: cobra by itself prints help
 // and succeeds where a word is no command.

@@ -1,0 +1,59 @@
+// Package demo is the command that shows enipool on a simulated VPC.
+package demo
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/enipool/enipool/pkg/demo"
+	"github.com/enipool/enipool/pkg/isolate/sandbox"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
+	"github.com/spf13/cobra"
+)
+
+// inSandbox marks, in the environment, the demo's own process.
+const inSandbox = "ENIPOOL_DEMO"
+
+// Command returns the command demo.
+func Command() *cobra.Command {
+	var o demo.Options
+	cmd := &cobra.Command{
+		Use:   "demo --plugins DIR",
+		Short: "Show two nodes, their agents and eighty pods on a simulated VPC",
+		Long: `Show two nodes, their agents and eighty pods on a simulated VPC, with real
+kernel networking: a burst of pods, by the scaling equation and one batch at a
+time, who reaches whom, an agent that is killed, and pools that shrink again.
+
+It runs in network and mount namespaces of its own: nothing of this machine is
+changed, and an interrupt leaves nothing behind. It needs root, or a kernel that
+lets everybody have user namespaces.`,
+		Example: "  make demo\n  make demo KEEP=1",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if os.Getenv(inSandbox) == "" {
+				code, err := sandbox.Again(inSandbox + "=1")
+				if err != nil {
+					return fmt.Errorf("the demo needs network namespaces of its own: %w", err)
+				}
+				return exitWith(code)
+			}
+			if err := sandbox.Enter(); err != nil {
+				return err
+			}
+			o.Out = os.Stdout
+			return demo.Run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringArrayVar(&o.Plugins, "plugins", nil, "folder with enipool and enipool-agent; may be repeated")
+	cmd.Flags().BoolVar(&o.Keep, "keep", false, "leave it up until interrupted, and say how to look around")
+	_ = cmd.MarkFlagRequired("plugins") // the flag exists
+	_ = cmd.MarkFlagDirname("plugins")
+	return cmd
+}
+
+func exitWith(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return &cli.ExitError{Code: code}
+}

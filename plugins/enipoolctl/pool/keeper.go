@@ -1,0 +1,41 @@
+package pool
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/status"
+)
+
+// keeper says who puts right what a check finds, and until when; "" where no agent keeps
+// the node.
+func keeper(cache nodecache.Cache, now time.Time) string {
+	agent, running := cache.Agent()
+	told, err := status.Beside(cache.Path).Read()
+	switch {
+	case running:
+	case err != nil:
+		return ""
+	default: // by hand its pool would soon not be the cloud's
+		return fmt.Sprintf("start the agent, which puts it right (last heard of %s)", told.LastHeard().Local().Format(time.DateTime))
+	}
+	name := "the agent"
+	if agent.PID != 0 {
+		name = fmt.Sprintf("the agent (process %d)", agent.PID)
+	}
+	if agent.Stopped {
+		return fmt.Sprintf("%s should, and is stopped: kill -CONT %d", name, agent.PID)
+	}
+	switch {
+	case err != nil:
+		return name + " should, and has not been heard of: if that goes on look at its log"
+	case told.Silent(now):
+		return fmt.Sprintf("%s should, and is silent since %s: look at its log, restart it", name, told.LastHeard().Local().Format(time.TimeOnly))
+	case told.Due.IsZero():
+		return name + " puts it right"
+	case now.After(told.Due):
+		return name + " puts it right, any moment"
+	}
+	return fmt.Sprintf("%s puts it right, by %s at the latest", name, told.Due.Local().Format(time.TimeOnly))
+}

@@ -1,0 +1,192 @@
+// Package pool has the commands that work on a node's pool of addresses, and the one that
+// works out its size.
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cni"
+	"github.com/enipool/enipool/pkg/config/inventory"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/node"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/status"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// Command returns the command pool.
+func Command() *cobra.Command {
+	pool := &cobra.Command{
+		Use:   "pool",
+		Short: "The node's pool: load, show, check, reclaim",
+		Long: `The node's pool: load, show, check, reclaim.
+
+All of them work on the node whose network namespace they run in and on the node
+cache that the plugin reads. They need root.`,
+	}
+	cache := &nodecache.Cache{}
+	pool.PersistentFlags().StringVar(&cache.Path, "cache", nodecache.DefaultPath, "the node cache")
+	return cli.Group(pool, loadCommand(cache), showCommand(cache), checkCommand(cache), reclaimCommand(cache))
+}
+
+func loadCommand(cache *nodecache.Cache) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "load -f inventory.yaml",
+		Short: "Write the node cache from an inventory and put the node's kernel state in place",
+		Long: `Write the node cache from an inventory and put the node's kernel state in place.
+
+Again with the same inventory it changes nothing, or puts back what others
+removed. With a changed one it adds what is new and removes what no pod uses; if
+a pod uses what should go, nothing is changed and the pods are named. It refuses
+where an agent keeps the node: that does all of this by itself.`,
+		Example: "  enipoolctl pool load -f /etc/enipool/inventory.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return errors.New("pool load needs an inventory: name it with -f inventory.yaml, or - for standard input; conf/inventory.yaml explains it")
+			}
+			defer tellWaits(*cache, cmd.ErrOrStderr())()
+			text, err := readFile(file, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			inv, err := inventory.Parse(text)
+			if err != nil {
+				return fmt.Errorf("%s:\n%w", file, err)
+			}
+			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot}
+			var changed []string
+			err = cache.WithoutAgent(func() (err error) {
+				if changed, err = n.Load(cmd.Context(), inv); err == nil {
+					// An agent that kept the node does so no more.
+					_ = os.Remove(status.Beside(cache.Path).Path)
+				}
+				return err
+			})
+			if err != nil {
+				printTried(cmd.OutOrStdout(), changed)
+				return needRoot(err)
+			}
+			printLines(cmd.OutOrStdout(), changed)
+			if len(changed) == 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), "nothing to change")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "the inventory, - for standard input; conf/inventory.yaml explains it")
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml")
+	return cmd
+}
+
+// printTried prints the lines of a load that failed: which of them were done nobody knows.
+func printTried(w io.Writer, lines []string) {
+	for _, l := range lines {
+		fmt.Fprintln(w, "tried:", l)
+	}
+	if len(lines) > 0 {
+		fmt.Fprintln(w, "It stopped: of what was tried some is in place and some is not. Once the error is mended, load again: that puts in place what is missing.")
+	}
+}
+
+func readFile(path string, stdin io.Reader) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(path)
+}
+
+func printLines(w io.Writer, lines []string) {
+	for _, l := range lines {
+		fmt.Fprintln(w, l)
+	}
+}
+
+// needRoot adds the advice that a bare "operation not permitted" lacks.
+func needRoot(err error) error {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("%w (run it as root on the node)", err)
+	}
+	return err
+}
+
+func checkCommand(cache *nodecache.Cache) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Compare cache, kernel and live namespaces; exit 1 and a line for each mismatch, 2 if that fails",
+		Long: `Compare cache, kernel and live namespaces, and change nothing. Each mismatch is
+a line with what to do about it, or with who puts it right.
+
+Pods may come and go meanwhile: what differs is looked at again half a second
+later, and told if it differs still.
+
+Exit codes: 0 all agree, 1 something differs, 2 it failed.`,
+		Example: "  enipoolctl pool check",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			defer tellWaits(*cache, cmd.ErrOrStderr())()
+			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot, Keeper: keeper(*cache, time.Now())}
+			wrong, err := n.Check(cmd.Context())
+			printLines(cmd.OutOrStdout(), wrong)
+			if err != nil {
+				return needRoot(err)
+			}
+			if len(wrong) > 0 {
+				return &cli.ExitError{Code: 1}
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "cache, kernel and namespaces agree")
+			return nil
+		},
+	}
+}
+
+// freedLine says which address was freed and why. A rebuilt cache does not know the names
+// of the namespaces: it found the pods by their links.
+func freedLine(a eni.Address) string {
+	if a.Owner.Netns == "" {
+		return fmt.Sprintf("freed %s of %s: its link %s is gone, and its namespace with it", a.Addr, a.Owner.PodName(), netconf.HostDevice(a.Owner.Key))
+	}
+	return fmt.Sprintf("freed %s of %s: its namespace %s is gone", a.Addr, a.Owner.PodName(), a.Owner.Netns)
+}
+
+func reclaimCommand(cache *nodecache.Cache) *cobra.Command {
+	return &cobra.Command{
+		Use:   "reclaim",
+		Short: "Free the addresses whose pods are provably gone",
+		Long: `Free the addresses whose pods are provably gone: the network namespace that was
+recorded at their start no longer exists, and neither does their link. Of pods
+that were found in the kernel, after the node cache was lost, the link alone
+tells. Run it where the namespaces' folder (/run/netns or /var/run/netns) can be
+seen.`,
+		Example: "  enipoolctl pool reclaim",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			defer tellWaits(*cache, cmd.ErrOrStderr())()
+			p := cni.Plugin{Cache: *cache, Now: nodecache.SinceBoot, Log: slog.New(slog.DiscardHandler)}
+			freed, err := p.Reclaim(cmd.Context(), func(eni.Owner) bool { return true })
+			for _, a := range freed {
+				fmt.Fprintln(cmd.OutOrStdout(), freedLine(a))
+			}
+			if err != nil {
+				return needRoot(err)
+			}
+			if len(freed) == 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), "nothing to free")
+			}
+			lines, err := node.Node{Cache: *cache, Now: nodecache.SinceBoot}.Lingering(cmd.Context())
+			for _, l := range lines {
+				fmt.Fprintln(cmd.OutOrStdout(), "not freed:", l)
+			}
+			return needRoot(err)
+		},
+	}
+}

@@ -1,0 +1,104 @@
+package pool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/scale"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
+	"github.com/spf13/cobra"
+)
+
+// mostPods is more than any node runs.
+const mostPods = 1 << 16
+
+// scaleFlags are the numbers of the equation as they are typed.
+type scaleFlags struct {
+	batch, used, primaries int
+	minFree, form          string
+}
+
+// ScaleCommand returns the command scale.
+func ScaleCommand() *cobra.Command {
+	var f scaleFlags
+	var output string
+	formats, forms := []string{"table", "json"}, []string{"safe", "document"}
+	cmd := &cobra.Command{
+		Use:   "scale --used N",
+		Short: "Work out how many addresses a node should have",
+		Long: `Work out how many addresses a node should have, and show the steps:
+
+  Request = batch x ceil(min-free + used/batch)
+
+With --primaries the primary addresses are part of the batches. The form safe
+rounds used and primary addresses together. The form document takes the primary
+ones off after rounding, and then fewer may be free than --min-free asks for.`,
+		Example: `  enipoolctl scale --batch 16 --min-free 0.5 --used 25
+  enipoolctl scale --min-free 50% --used 24 --primaries 2 --form document -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains(formats, output) {
+				return fmt.Errorf("--output %s: must be one of %s", output, strings.Join(formats, ", "))
+			}
+			c, err := f.config()
+			if err != nil {
+				return err
+			}
+			return printExplanation(cmd.OutOrStdout(), c.Explain(f.used, f.primaries), output)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.batch, "batch", 16, "addresses that come and go together")
+	flags.StringVar(&f.minFree, "min-free", "0.5", "least free addresses, as a share of a batch: 0.5 or 50%")
+	flags.IntVar(&f.used, "used", 0, "addresses that pods use")
+	flags.IntVar(&f.primaries, "primaries", 0, "primary addresses to count as part of the batches")
+	flags.StringVar(&f.form, "form", "safe", "safe or document")
+	flags.StringVarP(&output, "output", "o", "table", "table or json")
+	_ = cmd.MarkFlagRequired("used") // the flags exist
+	cli.Offer(cmd, "form", forms...)
+	cli.Offer(cmd, "output", formats...)
+	cli.Offer(cmd, "batch", "8", "16", "32")
+	cli.Offer(cmd, "min-free", "25%", "50%", "100%")
+	cli.Offer(cmd, "used")
+	cli.Offer(cmd, "primaries", "0", "1", "2")
+	return cmd
+}
+
+// config checks the flags; what is wrong is said in one line.
+func (f scaleFlags) config() (scale.Config, error) {
+	percent, err := scale.ParseFraction(f.minFree)
+	if err != nil {
+		return scale.Config{}, fmt.Errorf("--min-free %w", err)
+	}
+	c := scale.Default()
+	c.Batch, c.MinFree, c.MaxFree, c.CountPrimaries = f.batch, percent, percent+100, true
+	if c.Form, err = scale.ParseForm(f.form); err != nil {
+		return scale.Config{}, fmt.Errorf("--form: %w", err)
+	}
+	if err = errors.Join(c.Validate(), few("used", f.used), few("primaries", f.primaries)); err != nil {
+		return scale.Config{}, errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return c, nil
+}
+
+func few(name string, n int) error {
+	if n < 0 || n > mostPods {
+		return fmt.Errorf("%s: %d: must be 0 to %d", name, n, mostPods)
+	}
+	return nil
+}
+
+func printExplanation(w io.Writer, e scale.Explanation, output string) error {
+	if output == "json" {
+		text := json.NewEncoder(w)
+		text.SetEscapeHTML(false) // steps have a < in them
+		text.SetIndent("", "  ")
+		return text.Encode(e)
+	}
+	_, err := fmt.Fprintln(w, strings.Join(e.Steps, "\n"))
+	return err
+}

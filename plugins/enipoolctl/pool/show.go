@@ -1,0 +1,210 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/node"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/podrecord"
+	"github.com/enipool/enipool/pkg/status"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+func showCommand(cache *nodecache.Cache) *cobra.Command {
+	var output, port string
+	var file status.File
+	var watch bool
+	formats := []string{"table", "wide", "json", "yaml"}
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show what the agent does, ENIs with their counts, and addresses with their pods",
+		Long: `Show what the agent does, ENIs with their counts, and addresses with their pods.
+
+After the target stands in a word why it is what it is; the keys are those of
+pool in agent.yaml:
+  steady           as large as the pods need it
+  up               it grows
+  release          it shrinks
+  hold-delay       more was needed less than delay ago
+  hold-stable      the mean need of the last stable is higher
+  hold-burst       pods come in a burst, or did within stable
+  hold-boot        the agent could not read the demand for a whole stable yet
+  hold-unreadable  the demand can't be read: nothing is released
+  hold-interval    the last release was less than releaseInterval ago, or what is
+                   left can't be released yet
+  exhausted        the subnet has no more: the pods' addresses and exhaustedSpare
+  clamped          a bound rules: minPool, what the node can hold, or what pods have`,
+		Example: "  enipoolctl pool show -o wide\n  enipoolctl pool show --port 8080\n  enipoolctl pool show --watch",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains(formats, output) {
+				return fmt.Errorf("--output %s: must be one of %s", output, strings.Join(formats, ", "))
+			}
+			only, err := parsePortFilter(port)
+			if err != nil {
+				return err
+			}
+			if file.Path == "" {
+				file = status.Beside(cache.Path)
+			} else if _, err := file.Read(); err != nil {
+				return needRoot(err)
+			}
+			show := func() error { return showPool(cmd.Context(), cache, file, only, output, cmd.OutOrStdout()) }
+			if !watch {
+				defer tellWaits(*cache, cmd.ErrOrStderr())()
+				return show()
+			}
+			return watchCache(cmd.Context(), cache, cmd.OutOrStdout(), show)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, wide, json or yaml")
+	cmd.Flags().StringVar(&file.Path, "status", "", "the agent's status file; default: agent.status.json beside the node cache")
+	_ = cmd.MarkFlagFilename("status", "json")
+	addPortFlag(cmd, &port)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again after each change, until interrupted")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// shown is what there is to show.
+type shown struct {
+	node.Report
+	Waiting []waitingPod `json:"waiting,omitempty"`
+	Agent   agentReport  `json:"agent"`
+}
+
+// showPool prints what there is. Of a cache that can't be read it tells at least what
+// the agent says about it.
+func showPool(ctx context.Context, cache *nodecache.Cache, file status.File, only portFilter, output string, w io.Writer) error {
+	s := shown{Agent: readAgent(*cache, file, time.Now())}
+	err := cache.View(ctx, func(book *ipam.State) error {
+		s.Report = node.NewReport(book, nodecache.SinceBoot())
+		return nil
+	})
+	if err == nil {
+		s.Waiting, err = readWaiting(cache)
+	}
+	if err != nil {
+		if s.Agent.Status == nil {
+			return needRoot(err)
+		}
+		only := struct {
+			Agent agentReport `json:"agent"`
+		}{s.Agent}
+		return needRoot(errors.Join(err, cli.PrintAs(w, output, only, func() error { return printAgent(w, s.Agent) })))
+	}
+	// What runs has its record already: pods that start meanwhile are shown the next time.
+	s.AddExtras(podrecord.Beside(cache.Path).Look())
+	if only != (portFilter{}) {
+		if err := only.pick(&s.Report); err != nil {
+			return err
+		}
+		return cli.PrintAs(w, output, s, func() error { return printAddresses(w, s.Report, true) })
+	}
+	return cli.PrintAs(w, output, s, func() error { return printAll(w, s, output == "wide") })
+}
+
+func printAll(w io.Writer, s shown, wide bool) error {
+	if err := printAgent(w, s.Agent); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := printENIs(w, s.Report); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := printAddresses(w, s.Report, wide); err != nil {
+		return err
+	}
+	return printWaiting(w, s.Waiting)
+}
+
+func printENIs(w io.Writer, r node.Report) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ENI\tDEVICE\tPRIMARY\tTOTAL\tUSED\tFREE\tCOOLING\tRELEASING\tHELD")
+	for _, e := range r.ENIs {
+		primary := make([]string, len(e.Primary))
+		for i, p := range e.Primary {
+			primary[i] = p.String()
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", e.ID, e.Device, strings.Join(primary, ","), e.Total, e.Used, e.Free, e.Cooling, e.Releasing, e.Held)
+	}
+	return t.Flush()
+}
+
+func printAddresses(w io.Writer, r node.Report, wide bool) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "ADDRESS\tENI\tSTATE\tFOR\tPOD")
+	if wide {
+		fmt.Fprint(t, "\tNETWORK\tCONTAINER\tIFNAME\tKIND\tNETNS\tUID\tLIMITS\tHOSTPORTS")
+	}
+	fmt.Fprintln(t)
+	for _, a := range r.Addresses {
+		pod := cli.OrDash(a.Pod)
+		switch {
+		case a.State == eni.Held.String():
+			pod = ipam.HeldText(a.HeldBy)
+		case a.Namespace != "":
+			pod = a.Namespace + "/" + a.Pod
+		case a.Pod == "" && a.Container != "":
+			pod = a.Container
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", a.Address, a.ENI, a.State, time.Duration(a.Seconds)*time.Second, pod)
+		if wide {
+			fmt.Fprintf(t, "\t%s\t%s\t%s\t%s\t%s\t%s", cli.OrDash(a.Network), cli.OrDash(a.Container), cli.OrDash(a.IfName), cli.OrDash(a.Kind), cli.OrDash(a.Netns), cli.OrDash(a.UID))
+			fmt.Fprintf(t, "\t%s\t%s", limitsCell(a), portsCell(a))
+		}
+		fmt.Fprintln(t)
+	}
+	for _, d := range r.Damaged {
+		fmt.Fprintf(t, "damaged: %s\n", d)
+	}
+	for _, u := range r.UnreadRecords {
+		fmt.Fprintf(t, "host ports and limits of a pod are not known: %s\n", u)
+	}
+	return t.Flush()
+}
+
+// watchCache calls show now, after each change of the cache and every second for
+// the times in it. On a terminal each picture replaces the one before.
+func watchCache(ctx context.Context, cache *nodecache.Cache, w io.Writer, show func() error) error {
+	watch, err := cache.Watch()
+	if err != nil {
+		return err
+	}
+	defer watch.Close()
+	f, _ := w.(*os.File)
+	screen := f != nil && term.IsTerminal(int(f.Fd()))
+	tick := make(<-chan time.Time)
+	if screen {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	for {
+		if screen {
+			fmt.Fprint(w, "\x1b[H\x1b[2J")
+		}
+		if err := show(); err != nil {
+			return err
+		}
+		select {
+		case <-watch.C:
+		case <-tick:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package pool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/node"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
+	"github.com/spf13/cobra"
+)
+
+// fewPorts is how many host ports, or ranges of them, a cell has at most.
+const fewPorts = 3
+
+// notKnown is in the cells of a pod whose record can't be read. Why is told below them.
+const notKnown = "not known"
+
+// portRange is a host port, or several in a row that lead to one port of the pod or to as
+// many in a row.
+type portRange struct {
+	node.ReportPort
+	count int
+	fixed bool // all lead to the same port of the pod
+}
+
+// portsCell tells host ports in the words of other runtimes' tools: "8080->80/tcp".
+func portsCell(a node.ReportAddress) string {
+	if a.RecordError != "" {
+		return notKnown
+	}
+	ranges := joinPorts(a.HostPorts)
+	var words []string
+	more := 0
+	for i, r := range ranges {
+		// "and 1 more" would take the place of that one.
+		if i < fewPorts || len(ranges) == fewPorts+1 {
+			words = append(words, r.String())
+			continue
+		}
+		more += r.count
+	}
+	text := strings.Join(words, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return cli.OrDash(text)
+}
+
+// joinPorts makes ranges of ports in a row. They come in the order of their numbers.
+func joinPorts(ports []node.ReportPort) []portRange {
+	sorted := slices.Clone(ports)
+	slices.SortFunc(sorted, func(a, b node.ReportPort) int {
+		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), a.HostIP.Compare(b.HostIP), cmp.Compare(a.HostPort, b.HostPort))
+	})
+	var ranges []portRange
+	for _, p := range sorted {
+		if n := len(ranges); n == 0 || !ranges[n-1].extend(p) {
+			ranges = append(ranges, portRange{ReportPort: p, count: 1})
+		}
+	}
+	slices.SortStableFunc(ranges, func(a, b portRange) int { return cmp.Compare(a.HostPort, b.HostPort) })
+	return ranges
+}
+
+// extend takes the port in, if it is the next one of the range.
+func (r *portRange) extend(p node.ReportPort) bool {
+	if p.Protocol != r.Protocol || p.HostIP != r.HostIP || int(p.HostPort) != int(r.HostPort)+r.count {
+		return false
+	}
+	fixed, follows := p.ContainerPort == r.ContainerPort, int(p.ContainerPort) == int(r.ContainerPort)+r.count
+	if !fixed && !follows || r.count > 1 && fixed != r.fixed {
+		return false
+	}
+	r.count, r.fixed = r.count+1, fixed
+	return true
+}
+
+// String returns "8080->80/tcp", "8000-8009->8000-8009/tcp" or "10.0.0.1:53->53/udp".
+func (r portRange) String() string {
+	last := r.count - 1
+	host, pod := numbers(r.HostPort, last), numbers(r.ContainerPort, last)
+	if r.fixed {
+		pod = numbers(r.ContainerPort, 0)
+	}
+	if r.HostIP.IsValid() {
+		host = net.JoinHostPort(r.HostIP.String(), host)
+	}
+	return fmt.Sprintf("%s->%s/%s", host, pod, r.Protocol)
+}
+
+func numbers(first uint16, more int) string {
+	if more == 0 {
+		return strconv.Itoa(int(first))
+	}
+	return fmt.Sprintf("%d-%d", first, int(first)+more)
+}
+
+// limitsCell tells the rates: in is what the pod receives.
+func limitsCell(a node.ReportAddress) string {
+	l := a.Bandwidth
+	switch {
+	case a.RecordError != "":
+		return notKnown
+	case l == nil:
+		return "-"
+	}
+	var words []string
+	if l.IngressRate > 0 {
+		words = append(words, "in "+rateText(l.IngressRate))
+	}
+	if l.EgressRate > 0 {
+		words = append(words, "out "+rateText(l.EgressRate))
+	}
+	return cli.OrDash(strings.Join(words, ", "))
+}
+
+// rateText is in the words of tc(8).
+func rateText(bits uint64) string {
+	for _, unit := range []struct {
+		name string
+		bits uint64
+	}{{"Gbit", 1e9}, {"Mbit", 1e6}, {"kbit", 1e3}} {
+		if bits%unit.bits == 0 && bits > 0 {
+			return fmt.Sprintf("%d%s", bits/unit.bits, unit.name)
+		}
+	}
+	return fmt.Sprintf("%dbit", bits)
+}
+
+// portFilter picks the pods that have a host port. The zero one picks all.
+type portFilter struct {
+	port     uint16
+	protocol string // "" for any
+}
+
+// parsePortFilter reads "8080" or "8080/tcp"; "" is no filter.
+func parsePortFilter(text string) (f portFilter, err error) {
+	if text == "" {
+		return f, nil
+	}
+	number, protocol, named := strings.Cut(text, "/")
+	n, err := strconv.ParseUint(number, 10, 16)
+	if err == nil && named {
+		_, err = netconf.ParseTransport(protocol)
+	}
+	if err != nil || n == 0 {
+		return f, fmt.Errorf("--port %s: must be a port like 8080, or 8080/tcp with tcp, udp or sctp", text)
+	}
+	return portFilter{uint16(n), protocol}, nil
+}
+
+// String returns the port as it was asked for.
+func (f portFilter) String() string {
+	if f.protocol == "" {
+		return strconv.Itoa(int(f.port))
+	}
+	return fmt.Sprintf("%d/%s", f.port, f.protocol)
+}
+
+// pick leaves in r the addresses that the port leads to, with only that of their ports. It
+// fails where there are none.
+func (f portFilter) pick(r *node.Report) error {
+	var picked []node.ReportAddress
+	for _, a := range r.Addresses {
+		a.HostPorts = slices.DeleteFunc(slices.Clone(a.HostPorts), func(p node.ReportPort) bool {
+			return p.HostPort != f.port || f.protocol != "" && p.Protocol != f.protocol
+		})
+		if len(a.HostPorts) > 0 {
+			picked = append(picked, a)
+		}
+	}
+	if r.Addresses = picked; len(picked) > 0 {
+		return nil
+	}
+	errs := []error{fmt.Errorf("no pod of enipool has host port %s; the node's own programs: ss -lntup 'sport = :%d'", f, f.port)}
+	for _, unread := range r.UnreadRecords {
+		errs = append(errs, fmt.Errorf("not known are the host ports of a pod: %s", unread))
+	}
+	return errors.Join(errs...)
+}
+
+// addPortFlag lets people ask who has a port.
+func addPortFlag(cmd *cobra.Command, text *string) {
+	cmd.Flags().StringVar(text, "port", "", "only the pods that have this host port, as 8080 or 8080/tcp; exit 1 if there is none")
+	_ = cmd.RegisterFlagCompletionFunc("port", cobra.NoFileCompletions)
+}

@@ -1,0 +1,58 @@
+package pool
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/enipool/enipool/pkg/nodecache"
+)
+
+// waitingPod is a pod that an ADD found no free address for.
+type waitingPod struct {
+	Namespace string `json:"namespace,omitempty"`
+	Pod       string `json:"pod,omitempty"`
+	Container string `json:"container"`
+	Network   string `json:"network"`
+	IfName    string `json:"ifname"`
+	Seconds   int    `json:"seconds"` // since its ADD began, or failed
+	// Failed tells that the ADD has ended; the runtime is expected to try again.
+	Failed bool `json:"failed,omitempty"`
+}
+
+// readWaiting returns who waits, the longest waiting first. An agent says only how
+// many they are, and without one nobody else does.
+func readWaiting(cache *nodecache.Cache) ([]waitingPod, error) {
+	now := nodecache.SinceBoot()
+	waiters, err := cache.Waiters(now)
+	if err != nil {
+		return nil, err
+	}
+	var list []waitingPod
+	for _, w := range waiters {
+		list = append(list, waitingPod{Namespace: w.Owner.Namespace, Pod: w.Owner.Pod, Container: w.Owner.Container, Network: w.Owner.Network,
+			IfName: w.Owner.IfName, Seconds: int((now - w.Since).Seconds()), Failed: w.Failed})
+	}
+	return list, nil
+}
+
+// printWaiting prints nothing where nobody waits.
+func printWaiting(w io.Writer, list []waitingPod) error {
+	if len(list) == 0 {
+		return nil
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, "\nNO FREE ADDRESS\tFOR\tPOD\n")
+	for _, p := range list {
+		state, pod := "waits", p.Container
+		if p.Failed {
+			state = "failed, is tried again"
+		}
+		if p.Pod != "" {
+			pod = p.Namespace + "/" + p.Pod
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", state, time.Duration(p.Seconds)*time.Second, pod)
+	}
+	return table.Flush()
+}

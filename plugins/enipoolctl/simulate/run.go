@@ -1,0 +1,165 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/enipool/enipool/pkg/simulate"
+	"github.com/enipool/enipool/pkg/simulate/report"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/term"
+)
+
+// run plays all settings and shows the report. Whether the page can be written is
+// found out before.
+func (f *simulateFlags) run(cmd *cobra.Command) error {
+	var page *pageFile
+	if f.Given("html") {
+		var err error
+		if page, err = newPageFile(f.html); err != nil {
+			return fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)
+		}
+		defer page.discard()
+	}
+	// Which modes are compared depends on the load, which depends on the cloud.
+	f.settleDefaults()
+	s, err := f.prepare(cmd.Context(), f.comparedModes())
+	if err != nil {
+		return err
+	}
+	results, err := s.play(cmd.Context(), cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	r := report.New(f.release, s.world, s.load, results)
+	r.Machine.Name = s.machine
+	if page != nil {
+		if err := page.write(r.HTML); err != nil {
+			return fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s\n", f.html)
+	}
+	if f.output == "json" {
+		return r.JSON(cmd.OutOrStdout())
+	}
+	return r.Table(cmd.OutOrStdout(), plotWidth(cmd.OutOrStdout()))
+}
+
+var errInterrupted = errors.New("interrupted before all settings were played")
+
+// prepare makes sense of the flags. It does not wait where millions of pods are still
+// being made up and the program is about to end.
+func (f *playFlags) prepare(ctx context.Context, compare []string) (simulation, error) {
+	type outcome struct {
+		simulation
+		err error
+	}
+	made := make(chan outcome, 1)
+	go func() {
+		s, err := f.readInput(compare)
+		made <- outcome{s, err}
+	}()
+	select {
+	case o := <-made:
+		return o.simulation, o.err
+	case <-ctx.Done():
+		return simulation{}, errInterrupted
+	}
+}
+
+// plotWidth is how long lines over time may be on a terminal, 0 elsewhere: their
+// names and numbers stand beside them.
+func plotWidth(w io.Writer) int {
+	const beside = 30
+	if file, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return min(max(width-beside, 20), 100)
+		}
+	}
+	return 0
+}
+
+// play plays the load with all settings, as many at once as there are CPUs. The
+// results are in the order of the settings.
+func (s simulation) play(ctx context.Context, screen io.Writer) ([]simulate.Result, error) {
+	debug.SetGCPercent(400) // memory is plenty, and a tenth of the time goes otherwise
+	p := newProgress(screen, len(s.settings), s.load.Duration)
+	defer p.end()
+	results := make([]simulate.Result, len(s.settings))
+	g, running := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, setting := range s.settings {
+		g.Go(func() (err error) {
+			results[i], err = simulate.Run(running, s.world, s.load, setting, func(played time.Duration) { p.showPlayed(i, played) })
+			return err
+		})
+	}
+	err := g.Wait()
+	if ctx.Err() != nil {
+		return nil, errInterrupted
+	}
+	return results, err
+}
+
+// progress is a bar on a terminal, and nothing elsewhere.
+type progress struct {
+	bar *progressbar.ProgressBar // nil if there is no terminal
+
+	mu    sync.Mutex
+	parts []time.Duration // played of each setting
+}
+
+func newProgress(screen io.Writer, settings int, duration time.Duration) *progress {
+	p := &progress{parts: make([]time.Duration, settings)}
+	if file, ok := screen.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		p.bar = progressbar.NewOptions64(int64(settings)*int64(duration), progressbar.OptionSetWriter(late{file, time.Now().Add(quick)}),
+			progressbar.OptionSetDescription("simulating"), progressbar.OptionFullWidth(), progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionClearOnFinish())
+	}
+	return p
+}
+
+// showPlayed takes in how much of a setting was played by now.
+func (p *progress) showPlayed(setting int, d time.Duration) {
+	if p.bar == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	more := d - p.parts[setting]
+	p.parts[setting] = d
+	_ = p.bar.Add64(int64(more))
+}
+
+// end takes the bar away.
+func (p *progress) end() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+}
+
+// quick is how long it may take without a bar.
+const quick = time.Second
+
+// late writes nothing before its time: what is done by then needs no bar.
+type late struct {
+	screen *os.File
+	from   time.Time
+}
+
+func (l late) Write(text []byte) (int, error) {
+	if time.Now().Before(l.from) {
+		return len(text), nil
+	}
+	return l.screen.Write(text)
+}

@@ -1,0 +1,136 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/simulate"
+	"github.com/enipool/enipool/pkg/simulate/report"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
+	"github.com/spf13/cobra"
+)
+
+// tuneFlags are the flags of tune as they are typed: those of simulate, and the wish.
+type tuneFlags struct {
+	playFlags
+	maxWait time.Duration
+}
+
+// TuneCommand returns the command tune of a release.
+func TuneCommand(release string) *cobra.Command {
+	f := &tuneFlags{playFlags: playFlags{release: release}}
+	cmd := &cobra.Command{
+		Use:   "tune --trace FILE | --load KIND",
+		Short: "Search the pool's settings for a load and recommend one",
+		Long: `Search the pool's settings for a load and recommend one, with the reasons, the
+runner-up, and the section "pool" to paste into the agent's file.
+
+Some fifty settings of all modes are played as enipoolctl simulate plays them, whose
+help explains loads, nodes and cloud. Of those by which 99 of 100 pods wait at most
+--max-wait and no ADD fails, the one with the fewest idle addresses is best; of those
+that have hardly more, a twentieth and half an address a node, the one that changes
+the fewest things in the cloud. The runner-up is the best one of another size or mode.
+
+The exit code is 1 if no setting keeps the wish; the one that comes nearest is shown.`,
+		Example: `  enipoolctl tune --trace test/traces/alibaba-gpu-2023.csv --max-wait 1s
+  enipoolctl tune --load burst --pods 40 --max-wait 3s --instance-type m5.large --config agent.yaml -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.checkOutput(); err != nil {
+				return err
+			}
+			return f.run(cmd)
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().DurationVar(&f.maxWait, "max-wait", time.Second, "how long 99 of 100 pods may wait for their address")
+	cli.Offer(cmd, "max-wait", "0s", "500ms", "1s", "3s")
+	cmd.SetFlagErrorFunc(cli.WrongValue)
+	return cmd
+}
+
+func (f *tuneFlags) run(cmd *cobra.Command) error {
+	if f.maxWait < 0 || f.maxWait > mostWait {
+		return fmt.Errorf("--max-wait %s: must be 0s to %s", shortDuration(f.maxWait), shortDuration(mostWait))
+	}
+	s, err := f.prepare(cmd.Context(), nil)
+	if err != nil {
+		return err
+	}
+	base := s.settings[0].Config // without --compare it is the file's, or the default
+	a, err := simulate.Tune(base, len(s.load.Nodes), simulate.Wish{MaxWait: f.maxWait}, func(list []simulate.Setting) ([]simulate.Result, error) {
+		s.settings = list
+		return s.play(cmd.Context(), cmd.ErrOrStderr())
+	})
+	if err != nil {
+		return err
+	}
+	show := advised
+	if f.output == "json" {
+		show = advisedJSON
+	}
+	if err := show(cmd.OutOrStdout(), s, a); err != nil || a.Met {
+		return err
+	}
+	return &cli.ExitError{Code: 1}
+}
+
+// adviced returns the results that people compare: of the setting to take, the
+// runner-up, and the one that the search began with, each once.
+func adviced(a simulate.Advice) []simulate.Result {
+	var list []simulate.Result
+	for _, c := range []simulate.Candidate{a.Best, a.RunnerUp, a.Base} {
+		seen := slices.ContainsFunc(list, func(r simulate.Result) bool { return r.Name == c.Name })
+		if c.Name != "" && !seen {
+			list = append(list, c.Result)
+		}
+	}
+	return list
+}
+
+// advised tells people.
+func advised(w io.Writer, s simulation, a simulate.Advice) error {
+	r := report.New(s.release, s.world, s.load, adviced(a))
+	r.Machine.Name = s.machine
+	if err := r.Table(w, plotWidth(w)); err != nil {
+		return err
+	}
+	word := "recommended"
+	if !a.Met {
+		word = "nearest"
+	}
+	fmt.Fprintf(w, "\n%-11s  %s\n", word, a.Best.Name)
+	for _, reason := range a.Reasons {
+		fmt.Fprintf(w, "  - %s\n", reason)
+	}
+	fmt.Fprintf(w, "runner-up    %s\n\nfor the agent's file:\n\n%s", a.RunnerUp.Name, poolText(a.Best.Config.Pool))
+	return nil
+}
+
+// advisedJSON tells programs.
+func advisedJSON(w io.Writer, _ simulation, a simulate.Advice) error {
+	type candidate struct {
+		Setting string          `json:"setting"`
+		Config  string          `json:"config"`
+		Result  simulate.Result `json:"result"`
+	}
+	of := func(c simulate.Candidate) candidate {
+		c.Result.Series = nil
+		return candidate{c.Name, poolText(c.Config.Pool), c.Result}
+	}
+	text := json.NewEncoder(w)
+	text.SetEscapeHTML(false)
+	text.SetIndent("", "  ")
+	return text.Encode(struct {
+		Met      bool      `json:"met"`
+		Best     candidate `json:"best"`
+		RunnerUp candidate `json:"runnerUp"`
+		Base     candidate `json:"base"`
+		Tried    int       `json:"tried"`
+		Kept     int       `json:"kept"`
+		Reasons  []string  `json:"reasons"`
+	}{a.Met, of(a.Best), of(a.RunnerUp), of(a.Base), a.Tried, a.Kept, a.Reasons})
+}
