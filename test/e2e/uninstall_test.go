@@ -80,8 +80,8 @@ func TestUninstallWaitsForADDsThatWait(t *testing.T) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	v.must(v.node.Do(cmd.Start))
-	for limit := time.Now().Add(10 * time.Second); !v.n.Cache.Queued() && time.Now().Before(limit); {
-		time.Sleep(5 * time.Millisecond)
+	if !v.n.waitsOr("c", nil) {
+		t.Fatalf("the ADD does not wait: %s", out.String())
 	}
 	var living *nodepkg.LivingError
 	if removed, err := v.uninstall(); !errors.As(err, &living) || len(removed) > 0 {
