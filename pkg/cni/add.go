@@ -40,7 +40,7 @@ func (p *Plugin) Add(ctx context.Context, r Request, emit func(*current.Result) 
 	}
 	lease, settings, res, err := p.settleIn(ctx, h, ns, r, device)
 	if err != nil {
-		return err
+		return p.tellAgentAway(err)
 	}
 	defer func() {
 		if err != nil {

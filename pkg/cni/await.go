@@ -79,7 +79,11 @@ func (s *search) find(ctx context.Context) error {
 	if !errors.As(err, &none) {
 		return err
 	}
-	s.Log.Warn("pool is exhausted", "key", s.request.Owner.Key.String())
+	if away := s.Cache.AgentAway(); away != "" {
+		s.Log.Warn("pool is exhausted", "key", s.request.Owner.Key.String(), "cause", away)
+	} else {
+		s.Log.Warn("pool is exhausted", "key", s.request.Owner.Key.String())
+	}
 	wait := s.request.Conf.WaitForAddress
 	s.reclaimed = time.Now() // by the first of those ahead
 	if len(ahead) == 0 || wait == 0 {
@@ -99,7 +103,7 @@ func (s *search) find(ctx context.Context) error {
 			s.record(0, err)
 		}
 		s.announceFailed()
-		if why := s.Cache.Why(); why != "" {
+		if why := s.Cache.Why(); why != "" && s.Cache.AgentAway() == "" {
 			err = fmt.Errorf("%w; the agent: %s", err, why)
 		}
 	}

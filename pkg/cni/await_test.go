@@ -263,6 +263,7 @@ func (l *lab) touch() {
 func TestAnExhaustedPoolGivesTheAgentsReason(t *testing.T) {
 	l := newLab(t, ipam.Settings{})
 	l.exhaust()
+	l.keepNode()
 	if err := l.Cache.SetWhy("target 48, at most 110, last error: subnet-1 is full"); err != nil {
 		t.Fatal(err)
 	}

@@ -157,6 +157,7 @@ func TestAnExhaustedPoolGivesTheNumbers(t *testing.T) {
 	}
 	l.mustDel("d", "", plain)
 	l.now += 10 * time.Second
+	l.keepNode()
 	late := nettest.NewNetns(t, "late")
 	_, err := l.add("late", late.Path, plain)
 	want := "no free ipv4 address: 4 addresses on 2 ENIs, 3 used, 1 cooling (next free in 20s)"

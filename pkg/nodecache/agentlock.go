@@ -52,6 +52,20 @@ func (c Cache) Agent() (agent filelock.Holder, running bool) {
 	return filelock.HolderOf(c.AgentLock()), true
 }
 
+// AgentAway says why nobody brings the pool more addresses and what to do about it: no agent
+// runs on the node, or it is stopped. It is "" where one runs.
+func (c Cache) AgentAway() string { return agentAway(c.Agent()) }
+
+func agentAway(agent filelock.Holder, running bool) string {
+	switch {
+	case !running:
+		return "no agent runs on this node: start it, or bring addresses by hand (`enipoolctl pool load`)"
+	case agent.Stopped:
+		return fmt.Sprintf("the agent (process %d) is stopped: kill -CONT %[1]d lets it go on", agent.PID)
+	}
+	return ""
+}
+
 // WithoutAgent runs fn while no agent keeps the node and none can start. It returns
 // *AgentError if one does.
 func (c Cache) WithoutAgent(fn func() error) error {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/enipool/enipool/pkg/filelock"
 	"github.com/gofrs/flock"
 )
 
@@ -46,5 +47,22 @@ func TestNobodyElseMayWhileAnAgentKeepsTheNode(t *testing.T) {
 	}
 	if _, running := c.Agent(); running {
 		t.Error("the lock was not given back")
+	}
+}
+
+func TestAnAgentThatIsNotAtWorkIsToldWithWhatToDo(t *testing.T) {
+	for _, tt := range []struct {
+		agent   filelock.Holder
+		running bool
+		want    string
+	}{
+		{filelock.Holder{}, false, "no agent runs on this node: start it, or bring addresses by hand (`enipoolctl pool load`)"},
+		{filelock.Holder{PID: 7, Stopped: true}, true, "the agent (process 7) is stopped: kill -CONT 7 lets it go on"},
+		{filelock.Holder{PID: 7}, true, ""},
+		{filelock.Holder{}, true, ""},
+	} {
+		if got := agentAway(tt.agent, tt.running); got != tt.want {
+			t.Errorf("%+v, running %t: %q, want %q", tt.agent, tt.running, got, tt.want)
+		}
 	}
 }

@@ -8,6 +8,20 @@ import (
 	"github.com/enipool/enipool/pkg/status"
 )
 
+// agentAway says that the agent that kept the node is not at work, and what to do; "" where
+// one is, and where none kept the node since it was loaded by hand.
+func agentAway(cache nodecache.Cache) string {
+	told, err := status.Beside(cache.Path).Read()
+	if _, running := cache.Agent(); err != nil && !running {
+		return ""
+	}
+	away := cache.AgentAway()
+	if away != "" && err == nil {
+		away += fmt.Sprintf(" (last heard of %s)", told.LastHeard().Local().Format(time.DateTime))
+	}
+	return away
+}
+
 // keeper says who puts right what a check finds, and until when; "" where no agent keeps
 // the node.
 func keeper(cache nodecache.Cache, now time.Time) string {

@@ -124,7 +124,8 @@ func checkCommand(cache *nodecache.Cache) *cobra.Command {
 		Use:   "check",
 		Short: "Compare cache, kernel and live namespaces; exit 1 and a line for each mismatch, 2 if that fails",
 		Long: `Compare cache, kernel and live namespaces, and change nothing. Each mismatch is
-a line with what to do about it, or with who puts it right.
+a line with what to do about it, or with who puts it right. That the agent does
+not run, or is stopped, is a note: it changes no exit code.
 
 Pods may come and go meanwhile: what differs is looked at again half a second
 later, and told if it differs still.
@@ -136,6 +137,9 @@ Exit codes: 0 all agree, 1 something differs, 2 it failed.`,
 			defer tellWaits(*cache, cmd.ErrOrStderr())()
 			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot, Keeper: keeper(*cache, time.Now())}
 			wrong, err := n.Check(cmd.Context())
+			if away := agentAway(*cache); away != "" && !n.Uninstalled() {
+				fmt.Fprintln(cmd.OutOrStdout(), "note:", away)
+			}
 			printLines(cmd.OutOrStdout(), wrong)
 			if err != nil {
 				return needRoot(err)

@@ -1,0 +1,53 @@
+package cni
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nettest"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/gofrs/flock"
+)
+
+// keepNode takes the lock that an agent has for as long as it keeps the node.
+func (l *lab) keepNode() {
+	l.t.Helper()
+	lock := flock.New(l.Cache.AgentLock(), flock.SetPermissions(0o600))
+	if got, err := lock.TryLock(); !got || err != nil {
+		l.t.Fatalf("%t, %v", got, err)
+	}
+	l.t.Cleanup(func() { _ = lock.Unlock() })
+}
+
+// What an agent said that has ended is not told as if it said so now.
+func TestAnAddWithoutAddressSaysThatNoAgentRuns(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	l.exhaust()
+	if err := l.Cache.SetWhy("subnet-1 is full"); err != nil {
+		t.Fatal(err)
+	}
+	ns := nettest.NewNetns(t, "late")
+	for _, conf := range []string{plain, strings.Replace(patient, "1m", "1ms", 1)} {
+		_, err := l.add("late", ns.Path, conf)
+		if err == nil || Error(err).Code != 11 || !strings.Contains(err.Error(), "no agent runs on this node: start it, ") ||
+			!strings.HasSuffix(err.Error(), "; it last said: subnet-1 is full") || strings.Contains(err.Error(), "the agent: ") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestOnlyWhatAnAgentCuresNamesIt(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	for err, want := range map[error]bool{&ipam.Exhausted{}: true, nodecache.ErrBoot: true, nodecache.ErrDamaged: true,
+		errNoSource: true, nodecache.ErrMissing: false, errors.New("x"): false} {
+		if got := l.tellAgentAway(err); (got.Error() != err.Error()) != want || !errors.Is(got, err) {
+			t.Errorf("%v becomes %v", err, got)
+		}
+	}
+	l.keepNode()
+	if got := l.tellAgentAway(nodecache.ErrBoot); got != nodecache.ErrBoot {
+		t.Errorf("with an agent: %v", got)
+	}
+}
