@@ -18,7 +18,7 @@ type nic struct {
 	raw driver.Interface
 	// blocks are the delegated prefixes that Addresses come from, in part.
 	blocks []netip.Prefix
-	read   time.Time // when the cloud told it
+	read   time.Time // when the cloud was asked: a later call may be missing, however late the answer came
 }
 
 // attached tells whether it is at the instance, and not on its way.
@@ -64,13 +64,13 @@ func (n *Node) look(ctx context.Context) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	return n.takeIn(ctx, self, raw, all, began, n.clock.Now())
+	return n.takeIn(ctx, self, raw, all, began)
 }
 
 // takeIn makes of what describes that began then have shown the node's view, and remembers
-// it. all: ENIs that are attached nowhere are among it. told is when they surely showed it.
-func (n *Node) takeIn(ctx context.Context, self driver.Self, raw []driver.Interface, all bool, began, told time.Time) (view, error) {
-	v, err := n.understand(ctx, self, raw, told)
+// it. all: ENIs that are attached nowhere are among it.
+func (n *Node) takeIn(ctx context.Context, self driver.Self, raw []driver.Interface, all bool, began time.Time) (view, error) {
+	v, err := n.understand(ctx, self, raw, began)
 	if err != nil {
 		return view{}, err
 	}
@@ -196,6 +196,7 @@ func (n *Node) report(out []cloud.Quarantined) {
 
 // one describes an ENI, if it is the node's: attached to it, or made for it.
 func (n *Node) one(ctx context.Context, self driver.Self, id string) (*nic, error) {
+	asked := n.clock.Now()
 	raw, err := n.d.Interfaces(ctx, driver.Filter{IDs: []string{id}})
 	if err != nil {
 		return nil, err
@@ -208,7 +209,7 @@ func (n *Node) one(ctx context.Context, self driver.Self, id string) (*nic, erro
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	i, err := n.pick(ctx, self, raw)
+	i, err := n.pick(ctx, self, raw, asked)
 	if err == nil {
 		n.saw(*i)
 	}
@@ -232,21 +233,22 @@ func (n *Node) oneAsSeen(ctx context.Context, self driver.Self, id string) (*nic
 
 // byToken returns the ENI of a token, if describes show it.
 func (n *Node) byToken(ctx context.Context, self driver.Self, token string) (*nic, error) {
+	asked := n.clock.Now()
 	raw, err := n.rawByToken(ctx, self, token)
 	if err != nil || len(raw) == 0 {
 		return nil, err
 	}
-	return n.pick(ctx, self, raw)
+	return n.pick(ctx, self, raw, asked)
 }
 
 func (n *Node) rawByToken(ctx context.Context, self driver.Self, token string) ([]driver.Interface, error) {
 	return n.d.Interfaces(ctx, driver.Filter{Made: self.Instance, Token: token})
 }
 
-// pick reads the ENI of an answer that has one at least. Where a cloud forgets tokens
-// there may be several of one token: the one that has come furthest counts.
-func (n *Node) pick(ctx context.Context, self driver.Self, raw []driver.Interface) (*nic, error) {
-	v, err := n.understand(ctx, self, raw, n.clock.Now())
+// pick reads the ENI of an answer to what was asked then, which has one at least. Where a cloud
+// forgets tokens there may be several of one token: the one that has come furthest counts.
+func (n *Node) pick(ctx context.Context, self driver.Self, raw []driver.Interface, asked time.Time) (*nic, error) {
+	v, err := n.understand(ctx, self, raw, asked)
 	switch {
 	case err != nil:
 		return nil, err

@@ -49,6 +49,7 @@ func (c *creation) find(ctx context.Context) (made *nic, err error) {
 // unless another instance has it.
 func (c *creation) earlier(ctx context.Context, before bool) (*nic, error) {
 	for {
+		asked := c.clock.Now()
 		raw, err := c.rawByToken(ctx, c.self, c.w.Token)
 		switch {
 		case err != nil && before:
@@ -57,7 +58,7 @@ func (c *creation) earlier(ctx context.Context, before bool) (*nic, error) {
 			c.unbegun(c.w.Token)
 			return nil, err
 		case len(raw) > 0:
-			made, err := c.pick(ctx, c.self, raw)
+			made, err := c.pick(ctx, c.self, raw, asked)
 			return made, halfDoneIf(isFinal(err) && !c.isElsewhere(raw), err)
 		case !c.wasBegun(c.w.Token) || !c.mayLack(""):
 			return nil, nil
@@ -207,7 +208,7 @@ func (c *creation) readAnswer(ctx context.Context, raw driver.Interface, it inte
 	if raw.Mark.Token == "" {
 		raw.Mark = c.mark(it) // some show it later
 	}
-	made, err := c.pick(ctx, c.self, []driver.Interface{raw})
+	made, err := c.pick(ctx, c.self, []driver.Interface{raw}, c.clock.Now())
 	if err == nil && made.Subnet != c.w.Subnet {
 		err = because(cloud.ErrForbidden, "it lies in subnet %s", made.Subnet)
 	}

@@ -32,10 +32,10 @@ type memory struct {
 	deleted  map[string]time.Time   // by ID: ENIs that calls have deleted
 }
 
-// sight is an ENI as it was shown.
+// sight is an ENI as it was shown, or as a call has made it.
 type sight struct {
 	nic
-	at time.Time
+	at time.Time // when the cloud was asked, or when the call had made it
 }
 
 // shown is what a look has shown.
@@ -119,7 +119,7 @@ func (n *Node) remember(began time.Time, all bool, v view) {
 	for _, i := range v.nics {
 		delete(m.away, i.ID)
 		if i.Index >= 0 {
-			m.seen[i.ID] = sight{i, n.clock.Now()}
+			m.seen[i.ID] = sight{i, i.read}
 		}
 		n.takeIndex(i)
 		if i.Ours {
@@ -182,7 +182,7 @@ func (n *Node) saw(i nic) {
 	defer n.mu.Unlock()
 	delete(n.memory.away, i.ID)
 	if i.Index >= 0 {
-		n.memory.seen[i.ID] = sight{i, n.clock.Now()}
+		n.memory.seen[i.ID] = sight{i, i.read}
 	}
 	n.takeIndex(i)
 	if i.Ours {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
+	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
@@ -26,6 +27,7 @@ func (r *Region) origin(ctx context.Context, on nic, id string, addrs []netip.Ad
 	if !r.t.Moves || len(ofFamily(addrs, eni.IPv6)) > 0 {
 		return o, because(cloud.ErrForbidden, "%s moves no such addresses from ENI to ENI: unassign them first", r.t.Name)
 	}
+	asked := r.self.clock.Now()
 	raw, err := r.self.d.Interfaces(ctx, driver.Filter{IDs: []string{id}})
 	if err != nil || len(raw) == 0 {
 		return o, err // of what is gone nothing need be taken
@@ -42,7 +44,7 @@ func (r *Region) origin(ctx context.Context, on nic, id string, addrs []netip.Ad
 	}
 	has := from.Singles
 	if o.node != nil {
-		has = o.node.corrected(id, has)
+		has = o.node.corrected(id, has, asked)
 	}
 	o.id, o.addrs = id, minus(addrs, minus(addrs, has))
 	return o, nil
@@ -72,11 +74,11 @@ func (r *Region) loser(raw []driver.Interface) (driver.Interface, bool) {
 	return from, ours && m.Token != "" && (from.Instance == "" || m.Ours(from.Instance))
 }
 
-// corrected is what an ENI has of single addresses, by a describe and by what calls have done
-// that it may not show yet.
-func (n *Node) corrected(id string, shown []netip.Addr) []netip.Addr {
+// corrected is what an ENI has of single addresses, by a describe that was asked for then and by
+// what calls have done that it may not show yet.
+func (n *Node) corrected(id string, shown []netip.Addr, asked time.Time) []netip.Addr {
 	i := nic{}
-	i.ID, i.Addresses, i.read = id, shown, n.clock.Now()
+	i.ID, i.Addresses, i.read = id, shown, asked
 	has, _ := n.truth(i)
 	return has
 }

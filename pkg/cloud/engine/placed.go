@@ -14,11 +14,11 @@ type placed struct {
 	addrs map[netip.Addr]string
 }
 
-// lastPlaced returns what calls have put where so shortly before answers told then that those
-// may not show it yet.
-func (n *Node) lastPlaced(told time.Time) placed {
+// lastPlaced returns what calls have put where since describes were asked for, or so shortly
+// before that those may not show it yet.
+func (n *Node) lastPlaced(asked time.Time) placed {
 	p, when, since := placed{map[int]string{}, map[netip.Addr]string{}}, map[netip.Addr]time.Time{}, map[int]time.Time{}
-	counts := func(at time.Time) bool { return !at.Add(n.t.Times.Settle).Before(told) }
+	counts := func(at time.Time) bool { return !at.Add(n.t.Times.Settle).Before(asked) }
 	puts := func(a netip.Addr, id string, at time.Time) {
 		if a.IsValid() && counts(at) && at.After(when[a]) {
 			p.addrs[a], when[a] = id, at

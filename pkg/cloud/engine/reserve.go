@@ -160,17 +160,19 @@ func (r *Region) reservations(ctx context.Context, subnet string) ([]driver.Rese
 	if !r.t.Keeps {
 		return nil, because(cloud.ErrForbidden, "%s keeps no ranges of subnets for addresses by name", r.t.Name)
 	}
+	asked := r.self.clock.Now()
 	list, err := r.self.d.Reservations(ctx, subnet)
 	if err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// A list that takes long may lack what a shorter one that was asked for later has shown.
+	maps.DeleteFunc(r.deeds, func(_ string, d reservationDeed) bool { return r.self.clock.Now().Sub(d.at) > forgetAfter })
 	for id, d := range r.deeds {
 		is := func(l driver.Reservation) bool { return l.ID == id }
 		switch {
-		case r.self.clock.Now().Sub(d.at) > r.t.Times.Settle:
-			delete(r.deeds, id)
+		case asked.Sub(d.at) > r.t.Times.Settle: // the list shows it
 		case d.ended:
 			list = slices.DeleteFunc(list, is)
 		case d.Subnet == subnet && !slices.ContainsFunc(list, is):

@@ -212,7 +212,7 @@ func (s *scan) takeIn(ctx context.Context, instances []string, views map[string]
 	}
 	for _, id := range instances {
 		n := s.nodes[id]
-		_, err := n.takeIn(ctx, n.self, raw[id], s.all[id], s.began, s.began)
+		_, err := n.takeIn(ctx, n.self, raw[id], s.all[id], s.began)
 		views[id] = n.publish(err)
 	}
 	return nil

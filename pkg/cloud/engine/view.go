@@ -40,9 +40,9 @@ func (v view) hasPrimary(self driver.Self, api string) error {
 	return because(cloud.ErrNotFound, "%s shows no ENI of instance %s: is that its ID, and this its region?", api, self.Instance)
 }
 
-// understand makes ENIs of the node of what the cloud told then. It believes nothing: what
-// can't be right is left out.
-func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.Interface, told time.Time) (view, error) {
+// understand makes ENIs of the node of what the cloud told when it was asked then. It believes
+// nothing: what can't be right is left out.
+func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.Interface, asked time.Time) (view, error) {
 	raw = n.withMarks(raw)
 	subnets, refused, err := n.rangesOf(ctx, raw, func(r driver.Interface) bool { return r.Primary || r.Mark.Ours(self.Instance) })
 	if err != nil {
@@ -72,7 +72,7 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 			continue
 		}
 		i, bad, err := n.read(self, r, subnets[r.Subnet], size6)
-		i.read = told
+		i.read = asked
 		v.out = append(v.out, bad...)
 		if err != nil {
 			v.leaveOut(r, err.Error())
@@ -85,7 +85,7 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 	v.separate(func(i nic) []netip.Addr {
 		gone, _ := n.lately(i, taken)
 		return gone
-	}, n.lastPlaced(told))
+	}, n.lastPlaced(asked))
 	v.count(self, raw)
 	return v, nil
 }
