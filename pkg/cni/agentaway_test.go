@@ -31,7 +31,7 @@ func TestAnAddWithoutAddressSaysThatNoAgentRuns(t *testing.T) {
 	ns := nettest.NewNetns(t, "late")
 	for _, conf := range []string{plain, strings.Replace(patient, "1m", "1ms", 1)} {
 		_, err := l.add("late", ns.Path, conf)
-		if err == nil || Error(err).Code != 11 || !strings.Contains(err.Error(), "no agent runs on this node: start it, ") ||
+		if err == nil || Error(err).Code != 11 || !strings.Contains(err.Error(), "no agent runs on this node: start it; ") ||
 			!strings.HasSuffix(err.Error(), "; it last said: subnet-1 is full") || strings.Contains(err.Error(), "the agent: ") {
 			t.Errorf("%v", err)
 		}

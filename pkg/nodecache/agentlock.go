@@ -59,7 +59,7 @@ func (c Cache) AgentAway() string { return agentAway(c.Agent()) }
 func agentAway(agent filelock.Holder, running bool) string {
 	switch {
 	case !running:
-		return "no agent runs on this node: start it, or bring addresses by hand (`enipoolctl pool load`)"
+		return "no agent runs on this node: start it"
 	case agent.Stopped:
 		return fmt.Sprintf("the agent (process %d) is stopped: kill -CONT %[1]d lets it go on", agent.PID)
 	}
