@@ -44,6 +44,7 @@ func TestACallWhileADescribeRunsCountsHoweverLongTheDescribeTakes(t *testing.T) 
 				look <- err
 			}()
 			time.Sleep(time.Second)
+			synctest.Wait() // it has its answer, which is on its way
 			more, err := n.AssignAddresses(t.Context(), grown.ID, eni.IPv4, 2)
 			must(t, err)
 			must(t, n.UnassignAddresses(t.Context(), grown.ID, grown.Addresses[:1]))
@@ -93,6 +94,7 @@ func TestAnAddressThatMovesWhileASlowDescribeRunsIsWhereACallPutIt(t *testing.T)
 			look <- err
 		}()
 		time.Sleep(time.Second)
+		synctest.Wait() // it has its answer, which is on its way
 		moved := made[0].Addresses[:1]
 		must(t, n.UnassignAddresses(t.Context(), made[0].ID, moved))
 		got, err := n.AssignAddresses(t.Context(), made[1].ID, eni.IPv4, 1)
@@ -135,6 +137,7 @@ func TestAReservationMadeWhileASlowListRunsIsReserved(t *testing.T) {
 			asked <- answer{list, err}
 		}()
 		time.Sleep(time.Second)
+		synctest.Wait() // it has its answer, which is on its way
 		takes = 0
 		in := netip.MustParsePrefix("10.0.0.128/28")
 		must(t, r.Reserve(t.Context(), "a", in))
