@@ -92,10 +92,9 @@ func code(err error) uint {
 // details says what a person can do about it, where the message doesn't yet.
 func details(err error) string {
 	var mismatch *mismatchError
-	var unwritable *nodecache.UnwritableError
 	switch {
-	case errors.As(err, &unwritable):
-		return unwritable.Todo
+	case errors.As(err, new(*nodecache.UnwritableError)):
+		return "" // its message says it
 	case errors.As(err, &mismatch):
 		text := ""
 		for _, l := range mismatch.lines {
