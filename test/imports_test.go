@@ -22,8 +22,8 @@ var layers = map[string]int{
 	"eni": 0, "digest": 0, // nouns
 	"ipam":  1,                                           // the book
 	"scale": 2, "netconf": 2, "capacity": 2, "health": 2, // decisions
-	"pool":    3,                                        // decisions made of others
-	"isolate": 4, "iptexec": 4, "bpf": 4, "filelock": 4, // what effects share
+	"pool":    3,                                                     // decisions made of others
+	"isolate": 4, "iptexec": 4, "bpf": 4, "filelock": 4, "mounts": 4, // what effects share
 	"nodecache": 5, "podrecord": 5, "host": 5, "cloud": 5, "kube": 5, "config": 5, "nettest": 5, "status": 5, // effects
 	"hostport": 6,                                                   // effects made of others
 	"cni":      7, "node": 7, "agent": 7, "install": 7, "clouds": 7, // flows

@@ -3,6 +3,7 @@ package cni
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/enipool/enipool/pkg/config"
@@ -10,6 +11,7 @@ import (
 	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/hostport"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/mounts"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/podrecord"
 	"golang.org/x/sys/unix"
@@ -92,8 +94,9 @@ func code(err error) uint {
 // details says what a person can do about it, where the message doesn't yet.
 func details(err error) string {
 	var mismatch *mismatchError
+	var path *os.PathError
 	switch {
-	case errors.As(err, new(*nodecache.UnwritableError)):
+	case errors.As(err, new(*nodecache.UnwritableError)), errors.As(err, new(*mounts.RefusedError)):
 		return "" // its message says it
 	case errors.As(err, &mismatch):
 		text := ""
@@ -109,10 +112,8 @@ func details(err error) string {
 		return "other programs use addresses of the pool: `enipoolctl pool show -o wide` names the route, rule, neighbour or address of each; once that is removed the address is free again"
 	case errors.As(err, new(*hostport.TakenError)):
 		return "delete that pod, or choose another hostPort or hostIP"
-	case errors.Is(err, unix.EROFS):
-		return "the file system of that path is read-only: look for errors in the kernel's log (dmesg), then mount -o remount,rw it; if only a mount is read-only, mount -o remount,bind,rw"
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return "the file system of that path is full: free space there (df)"
+	case errors.As(err, &path) && mounts.Todo(path.Path, err) != "":
+		return mounts.Todo(path.Path, err)
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return "the plugin must run as root with CAP_NET_ADMIN and CAP_SYS_ADMIN in the node's own namespaces"
 	case errors.Is(err, host.ErrLinkExists):

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/hostport"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/mounts"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"golang.org/x/sys/unix"
 )
@@ -32,8 +34,9 @@ func TestEachErrorHasItsCodeAndSaysWhatToDo(t *testing.T) {
 		{errNoSource, types.ErrTryAgainLater, "enipoolctl pool load"},
 		{hostport.ErrNotReady, types.ErrTryAgainLater, "enipoolctl pool load"},
 		{nodecache.ErrVersion, types.ErrIOFailure, ""},
-		{unix.EROFS, types.ErrIOFailure, "remount"},
-		{unix.ENOSPC, types.ErrIOFailure, "free space"},
+		{unix.EROFS, types.ErrIOFailure, ""},
+		{&os.PathError{Op: "write", Path: "/proc/none", Err: unix.EROFS}, types.ErrIOFailure, "mount -o remount,rw /proc"},
+		{&os.PathError{Op: "write", Path: "/proc/none", Err: unix.ENOSPC}, types.ErrIOFailure, "file system proc at /proc is full: free space there (df /proc)"},
 		{unix.EPERM, types.ErrInternal, "CAP_NET_ADMIN"},
 		{ipam.ErrDuplicate, CodeDuplicate, "DEL"},
 		{&hostport.TakenError{}, CodeTaken, "another hostPort"},
@@ -42,6 +45,16 @@ func TestEachErrorHasItsCodeAndSaysWhatToDo(t *testing.T) {
 		got := Error(fmt.Errorf("wrapped: %w", tt.err))
 		if got.Code != tt.code || !strings.Contains(got.Msg+got.Details, tt.todo) {
 			t.Errorf("%v: code %d, %q, %q; want code %d and %q", tt.err, got.Code, got.Msg, got.Details, tt.code, tt.todo)
+		}
+	}
+}
+
+// Where the message says which file system refused and what to do, details don't say it again.
+func TestARefusalOfTheFileSystemIsExplainedOnce(t *testing.T) {
+	full := &os.PathError{Op: "write", Path: "/proc/none", Err: unix.ENOSPC}
+	for _, err := range []error{full, fmt.Errorf("write record: %w", mounts.Explain("/proc/none", full)), &nodecache.UnwritableError{Err: full, Todo: mounts.Todo("/proc/none", full)}} {
+		if n := saidTimes(err, "file system proc at /proc is full: free space there (df /proc)"); n != 1 {
+			t.Errorf("said %d times: %v", n, Error(err))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/enipool/enipool/pkg/mounts"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,7 +27,8 @@ func TestAFilterThatMayNotBeReadIsAMissingRight(t *testing.T) {
 
 func TestAFileSystemThatRefusesTellsWhatToDo(t *testing.T) {
 	for refused, want := range map[error]string{unix.EROFS: "read-only", unix.ENOSPC: "full"} {
-		if e := Error(fmt.Errorf("remove record of a at /run/enipool/x: %w", refused)); e.Code != 5 || !strings.Contains(e.Details, want) {
+		err := mounts.Explain("/run/enipool/x", fmt.Errorf("remove record of a at /run/enipool/x: %w", refused))
+		if e := Error(err); e.Code != 5 || !strings.Contains(e.Msg, want+":") {
 			t.Errorf("%+v", e)
 		}
 	}

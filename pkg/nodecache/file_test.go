@@ -371,6 +371,10 @@ func TestAFullDiskStopsReplaceAndNotUpdate(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("the disk is not full: %v", err)
 	}
+	want = "say why the pool is as it is: write DIR/node.cache.why.new: no space left on device; file system tmpfs at DIR is full: free space there (df DIR)"
+	if diff := cmp.Diff(want, strings.ReplaceAll(fmt.Sprint(c.SetWhy("no room")), dir, "DIR")); diff != "" {
+		t.Error(diff)
+	}
 	addr, err := pick(c, "new")
 	if err != nil || get(t, c).OwnedBy(key("new"))[0].Addr != addr {
 		t.Errorf("picked %s, %v", addr, err)

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/enipool/enipool/pkg/mounts"
 )
 
 // maxWhy is how much of the agent's word is shown: it becomes part of an error
@@ -43,7 +45,7 @@ func (c Cache) SetWhy(text string) error {
 		err = writeWhole(c.why()+unfinished, c.why(), text+"\n")
 	}
 	if err != nil {
-		return fmt.Errorf("say why the pool is as it is: %w", err)
+		return fmt.Errorf("say why the pool is as it is: %w", mounts.Explain(c.why(), err))
 	}
 	return nil
 }

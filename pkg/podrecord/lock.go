@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/filelock"
+	"github.com/enipool/enipool/pkg/mounts"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,7 +45,7 @@ func (f Folder) lockWithin(ctx context.Context, holder, queue time.Duration) (*L
 	path := f.LockFile()
 	fd, err := f.openLock()
 	if err != nil {
-		return nil, fmt.Errorf("open lock of pod records: %w", &os.PathError{Op: "open", Path: path, Err: err})
+		return nil, mounts.Explain(path, fmt.Errorf("open lock of pod records: %w", &os.PathError{Op: "open", Path: path, Err: err}))
 	}
 	if err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
 		err = waitForLock(ctx, fd, holder, queue)

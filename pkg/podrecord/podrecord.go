@@ -16,6 +16,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/mounts"
 	"github.com/enipool/enipool/pkg/netconf"
 	"golang.org/x/sys/unix"
 )
@@ -94,7 +95,7 @@ func (f Folder) Write(r Record) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("write record of %s to %s: %w", r.Key, f.file(r.Key), err)
+		return mounts.Explain(f.Path, fmt.Errorf("write record of %s to %s: %w", r.Key, f.file(r.Key), err))
 	}
 	return nil
 }
@@ -127,7 +128,7 @@ const temporary = ".new"
 // Remove removes the attachment's record, if there is one.
 func (f Folder) Remove(k eni.Key) error {
 	if err := unix.Unlink(f.file(k)); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
-		return fmt.Errorf("remove record of %s at %s: %w", k, f.file(k), err)
+		return mounts.Explain(f.Path, fmt.Errorf("remove record of %s at %s: %w", k, f.file(k), err))
 	}
 	return nil
 }
