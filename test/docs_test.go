@@ -150,7 +150,7 @@ func TestExamplesInTheREADMEAreReal(t *testing.T) {
 	ctl := enipoolctl(t)
 	knows(t, ctl, regexp.MustCompile(`(?m)^    enipoolctl ([a-z]+ [a-z]+)`).FindAllStringSubmatch(text, -1))
 	// Those that need neither root nor a node are run as they stand there.
-	for _, m := range regexp.MustCompile(`(?m)^    enipoolctl ((?:scale|plan|simulate|tune) --.*?)(?: +#.*)?$`).FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^    enipoolctl ((?:pool size|plan|simulate|tune) --.*?)(?: +#.*)?$`).FindAllStringSubmatch(text, -1) {
 		cmd := exec.Command(ctl, strings.Fields(m[1])...)
 		cmd.Dir = ".."
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) == 0 {

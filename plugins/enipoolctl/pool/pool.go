@@ -1,5 +1,5 @@
-// Package pool has the commands that work on a node's pool of addresses, and the one that
-// works out its size.
+// Package pool has the commands of a node's pool of addresses: those that work on the node, and
+// size, which works out how large its pool should be.
 package pool
 
 import (
@@ -26,15 +26,16 @@ import (
 func Command() *cobra.Command {
 	pool := &cobra.Command{
 		Use:   "pool",
-		Short: "The node's pool: load, show, check, reclaim",
-		Long: `The node's pool: load, show, check, reclaim.
+		Short: "The node's pool: load, show, check, reclaim; and the size it should have",
+		Long: `The node's pool: load, show, check, reclaim; and the size it should have.
 
-All of them work on the node whose network namespace they run in and on the node
-cache that the plugin reads. They need root.`,
+size only computes, anywhere and for everybody. The others work on the node whose
+network namespace they run in and on the node cache that the plugin reads; they
+need root.`,
 	}
 	cache := &nodecache.Cache{}
 	pool.PersistentFlags().StringVar(&cache.Path, "cache", nodecache.DefaultPath, "the node cache")
-	return cli.Group(pool, loadCommand(cache), showCommand(cache), checkCommand(cache), reclaimCommand(cache))
+	return cli.Group(pool, loadCommand(cache), showCommand(cache), checkCommand(cache), reclaimCommand(cache), sizeCommand("size"))
 }
 
 func loadCommand(cache *nodecache.Cache) *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/enipool/enipool/pkg/config/renamed"
 	"github.com/enipool/enipool/pkg/scale"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
@@ -16,19 +17,23 @@ import (
 // mostPods is more than any node runs.
 const mostPods = 1 << 16
 
-// scaleFlags are the numbers of the equation as they are typed.
-type scaleFlags struct {
+// sizeFlags are the numbers of the equation as they are typed.
+type sizeFlags struct {
 	batch, used, primaries int
 	minFree, form          string
 }
 
-// ScaleCommand returns the command scale.
+// ScaleCommand returns `pool size` as it was called before it belonged to pool.
 func ScaleCommand() *cobra.Command {
-	var f scaleFlags
+	return renamed.Command(sizeCommand("scale"), "enipoolctl pool size")
+}
+
+func sizeCommand(name string) *cobra.Command {
+	var f sizeFlags
 	var output string
 	formats, forms := []string{"table", "json"}, []string{"safe", "document"}
 	cmd := &cobra.Command{
-		Use:   "scale --used N",
+		Use:   name + " --used N",
 		Short: "Work out how many addresses a node should have",
 		Long: `Work out how many addresses a node should have, and show the steps:
 
@@ -36,9 +41,11 @@ func ScaleCommand() *cobra.Command {
 
 With --primaries the primary addresses are part of the batches. The form safe
 rounds used and primary addresses together. The form document takes the primary
-ones off after rounding, and then fewer may be free than --min-free asks for.`,
-		Example: `  enipoolctl scale --batch 16 --min-free 0.5 --used 25
-  enipoolctl scale --min-free 50% --used 24 --primaries 2 --form document -o json`,
+ones off after rounding, and then fewer may be free than --min-free asks for.
+
+It reads no node cache and needs no root.`,
+		Example: `  enipoolctl pool size --batch 16 --min-free 0.5 --used 25
+  enipoolctl pool size --min-free 50% --used 24 --primaries 2 --form document -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(formats, output) {
@@ -69,7 +76,7 @@ ones off after rounding, and then fewer may be free than --min-free asks for.`,
 }
 
 // config checks the flags; what is wrong is said in one line.
-func (f scaleFlags) config() (scale.Config, error) {
+func (f sizeFlags) config() (scale.Config, error) {
 	percent, err := scale.ParseFraction(f.minFree)
 	if err != nil {
 		return scale.Config{}, fmt.Errorf("--min-free %w", err)
