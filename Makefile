@@ -38,7 +38,7 @@ previous: ## build the previous release from this repository's history into .bui
 
 demo: build tools ## two nodes, agents, a burst of pods on a simulated VPC; KEEP=1 leaves it up
 	@scripts/deps.sh demo
-	@$(BUILD)/enipoolctl demo --plugins $(BUILD)/cni --plugins $(BUILD) $(if $(KEEP),--keep)
+	@$(BUILD)/enipoolctl demo --from $(BUILD)/cni --from $(BUILD) $(if $(KEEP),--keep)
 
 test: build tools previous ## all tests
 	@scripts/deps.sh test $(ROOT)

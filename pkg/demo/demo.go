@@ -21,9 +21,9 @@ import (
 
 // Options of a demonstration.
 type Options struct {
-	Plugins []string // folders with enipool and enipool-agent
-	Keep    bool     // leave it up until ctx ends
-	Out     *os.File
+	From []string // folders with enipool and enipool-agent
+	Keep bool     // leave it up until ctx ends
+	Out  *os.File
 }
 
 // demo is one run.
@@ -44,7 +44,7 @@ type demo struct {
 // Run is the whole demonstration. It removes all it made and ends the processes it
 // started, also when it fails or ctx ends.
 func Run(ctx context.Context, o Options) error {
-	programs, err := find(o.Plugins, "enipool", "enipool-agent")
+	programs, err := find(o.From, "enipool", "enipool-agent")
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func Run(ctx context.Context, o Options) error {
 	defer fail(nil)
 	d := &demo{screen: &screen{out: o.Out}, keep: o.Keep, program: programs[1], fail: fail,
 		dead: make(chan death), machines: newMachines()}
-	if d.runtime, err = newRuntime(o.Plugins, d.machines); err != nil {
+	if d.runtime, err = newRuntime(o.From, d.machines); err != nil {
 		return err
 	}
 	if d.vpc, err = buildVPC(d.machines); err != nil {
@@ -75,7 +75,7 @@ func find(folders []string, names ...string) (paths []string, err error) {
 	for _, name := range names {
 		at := slices.IndexFunc(folders, func(dir string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil })
 		if at < 0 {
-			return nil, fmt.Errorf("program %s is not in %v: `make build tools` builds it; --plugins names the folders", name, folders)
+			return nil, fmt.Errorf("program %s is not in %v: `make build tools` builds it; --from names the folders", name, folders)
 		}
 		paths = append(paths, filepath.Join(folders[at], name))
 	}

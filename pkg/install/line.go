@@ -8,7 +8,7 @@ type What int
 // The kinds of lines, as the first word of each says it.
 const (
 	OK        What = iota
-	Would          // be done without --check-only
+	Would          // be done without --dry-run
 	Unchanged      // it was so before
 	Installed      // a program
 	Wrote          // a system file

@@ -286,7 +286,7 @@ func TestAnInstallationGoesOnWithWhatWasInForce(t *testing.T) {
 	if lines := conf.lines(); len(lines) != 1 || lines[0].What != install.Warning || !strings.Contains(lines[0].Text, at+".good: "+p.path+": colour: unknown key") {
 		t.Errorf("%v", lines)
 	}
-	f.checkOnly = true // a person asks
+	f.dryRun = true // a person asks
 	if _, err := f.readNode(host); err == nil || !strings.Contains(err.Error(), "colour: unknown key") {
 		t.Error(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/config/renamed"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/install"
 	"github.com/enipool/enipool/pkg/install/check"
@@ -49,7 +50,7 @@ type installFlags struct {
 	nodeFlags
 	from, conflist, config string
 	plugins, eniLinks      []string
-	now, checkOnly         bool
+	now, dryRun            bool
 	force, noSystemFiles   bool
 }
 
@@ -67,7 +68,7 @@ can serve, so that the node does not turn Ready before. Running pods and running
 programs are not disturbed; cut off at any moment it is completed by the next run.
 
 Exit codes: 0 done, 1 a person must fix something first, 2 it failed.`,
-		Example: `  enipool-agent install --check-only
+		Example: `  enipool-agent install --dry-run
   enipool-agent install --root /host --config /etc/enipool/agent.yaml   # in an init container`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -85,7 +86,8 @@ Exit codes: 0 done, 1 a person must fix something first, 2 it failed.`,
 	cmd.Flags().StringVar(&f.config, "config", "", "the agent's configuration, to check what it needs (default what it needs without one)")
 	cmd.Flags().StringSliceVar(&f.eniLinks, "eni-links", nil, "patterns of the names of ENIs' links, but for the node's own, like eth[1-9]*")
 	cmd.Flags().BoolVar(&f.noSystemFiles, "no-system-files", false, "leave NetworkManager, systemd and sysctl.d as they are")
-	cmd.Flags().BoolVar(&f.checkOnly, "check-only", false, "check the node and change nothing")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "check the node and print what would be done; change nothing")
+	renamed.Flag(cmd, "check-only", "dry-run")
 	cmd.Flags().BoolVar(&f.force, "force", false, "go on though something must be fixed, also beside another main plugin")
 	return cmd
 }
@@ -100,8 +102,8 @@ func runInstall(ctx context.Context, f installFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	refused := mustFix(found, plan.Lines) > 0 && (f.checkOnly || !f.force)
-	if !f.checkOnly && !refused {
+	refused := mustFix(found, plan.Lines) > 0 && (f.dryRun || !f.force)
+	if !f.dryRun && !refused {
 		// Not before: the lock makes a folder. Another run may have been at work until now.
 		unlock, err := o.Tree.Lock(ctx)
 		if err != nil {
@@ -120,7 +122,7 @@ func runInstall(ctx context.Context, f installFlags, stdout io.Writer) error {
 	switch {
 	case refused:
 		return &nodeError{fmt.Errorf("%d of the above must be fixed first; nothing was changed", mustFix(found, plan.Lines))}
-	case f.checkOnly:
+	case f.dryRun:
 		for _, l := range plan.Preview() {
 			say(l)
 		}
@@ -140,7 +142,7 @@ type nodeConfig struct {
 // would keep the agent from starting with what was in force last.
 func (f installFlags) readNode(t install.Tree) (nodeConfig, error) {
 	s, wrong := readSource(f.config)
-	if wrong == nil || f.checkOnly { // somebody waits for the answer
+	if wrong == nil || f.dryRun { // somebody waits for the answer
 		return nodeConfig{Config: s.conf}, wrong
 	}
 	good, kept, err := readLastGood(f.config, s.text, func(path string) string {

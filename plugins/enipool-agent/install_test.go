@@ -121,7 +121,7 @@ func TestInstallRefusesLinksThatConnectTheNode(t *testing.T) {
 	}
 	t.Cleanup(func() { nettest.Run(t, "ip", "link", "del", "uplink0") })
 	var out strings.Builder
-	code := run(context.Background(), []string{"install", "--check-only", "--root", t.TempDir(), "--eni-links", "*"}, &out, &out)
+	code := run(context.Background(), []string{"install", "--dry-run", "--root", t.TempDir(), "--eni-links", "*"}, &out, &out)
 	if want := "--eni-links *: must not match uplink0"; code != 2 || !strings.Contains(out.String(), want) {
 		t.Errorf("exit code %d: %s", code, &out)
 	}
@@ -150,7 +150,7 @@ func TestARefusedInstallationLeavesNoFolder(t *testing.T) {
 
 func TestARootThatIsNotThereIsRefused(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "host")
-	for _, command := range [][]string{{"install", "--check-only"}, {"install"}, {"uninstall"}} {
+	for _, command := range [][]string{{"install", "--dry-run"}, {"install"}, {"uninstall"}} {
 		var out strings.Builder
 		code := run(context.Background(), append(command, "--root", root), &out, &out)
 		if want := "--root " + root + ": there is no such folder: it must be where the node's file system is mounted"; code != 2 || !strings.Contains(out.String(), want) {

@@ -1,6 +1,6 @@
 // Command enipoolctl is for people: it loads, shows and checks a node's pool of
-// addresses, plans and simulates pools, and demonstrates the plugin on a simulated
-// VPC.
+// addresses, checks what a cloud allows, plans subnets, simulates pools, and
+// demonstrates the plugin on a simulated VPC.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:     "enipoolctl",
-		Short:   "Show and check a node's pool of ENI addresses, plan pools, simulate them",
+		Short:   "Show and check a node's pool of ENI addresses, check its cloud, plan subnets, simulate pools",
 		Version: release,
 	}
 	root.AddCommand(pool.Command(), pool.ScaleCommand(), plan.Command(), simulate.Command(release), simulate.TuneCommand(release),

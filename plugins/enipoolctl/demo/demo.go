@@ -3,8 +3,10 @@ package demo
 
 import (
 	"fmt"
+	"io"
 	"os"
 
+	"github.com/enipool/enipool/pkg/config/renamed"
 	"github.com/enipool/enipool/pkg/demo"
 	"github.com/enipool/enipool/pkg/isolate/sandbox"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
@@ -18,7 +20,7 @@ const inSandbox = "ENIPOOL_DEMO"
 func Command() *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
-		Use:   "demo --plugins DIR",
+		Use:   "demo --from DIR",
 		Short: "Show two nodes, their agents and eighty pods on a simulated VPC",
 		Long: `Show two nodes, their agents and eighty pods on a simulated VPC, with real
 kernel networking: a burst of pods, by the scaling equation and one batch at a
@@ -44,10 +46,14 @@ lets everybody have user namespaces.`,
 			return demo.Run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringArrayVar(&o.Plugins, "plugins", nil, "folder with enipool and enipool-agent; may be repeated")
+	cmd.Flags().StringArrayVar(&o.From, "from", nil, "folder with enipool and enipool-agent; may be repeated")
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "leave it up until interrupted, and say how to look around")
-	_ = cmd.MarkFlagRequired("plugins") // the flag exists
-	_ = cmd.MarkFlagDirname("plugins")
+	_ = cmd.MarkFlagRequired("from") // the flag exists
+	_ = cmd.MarkFlagDirname("from")
+	renamed.Flag(cmd, "plugins", "from")
+	if os.Getenv(inSandbox) != "" {
+		cmd.SetErr(io.Discard) // the caller was told already that a flag has another name
+	}
 	return cmd
 }
 
