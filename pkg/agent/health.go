@@ -17,6 +17,12 @@ func (a *Agent) judge(now time.Duration, causes []pool.Cause) {
 		a.turned(r)
 	}
 	s := &a.status
+	switch {
+	case !r.Faulty || next.Well == 0:
+		s.FaultOver = time.Time{}
+	case s.FaultOver.IsZero():
+		s.FaultOver = a.Wall().Add(next.Well - now)
+	}
 	switch s.Health = r; {
 	case !next.Known:
 		s.Health = health.Report{Capacity: -1} // not even whether there are addresses

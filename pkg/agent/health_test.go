@@ -12,6 +12,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/health"
+	"github.com/enipool/enipool/pkg/status"
 )
 
 // crowd binds that many pods and lets them ask for their addresses.
@@ -56,15 +57,22 @@ func TestAnExhaustedSubnetIsAFaultUntilThereIsRoomAgain(t *testing.T) {
 			t.Errorf("while it lasts: %+v, told %d times", got, len(n.api.told))
 		}
 		_ = w.account.SetForeign("subnet-a", 0)
+		var over status.Status
 		for range 600 {
 			time.Sleep(time.Second)
 			n.retry()
+			if st := n.status(); !st.FaultOver.IsZero() {
+				over = st
+			}
+		}
+		if over.Health.Reason != health.SubnetExhausted || len(over.Causes) > 0 || !strings.HasPrefix(over.Cause(over.Written), "over for ") {
+			t.Errorf("pods have addresses again, and the node is told faulty: %q, status %+v", over.Cause(over.Written), over)
 		}
 		sleep(2 * time.Minute)
 		if r := n.last(); r.Faulty || r.Taint || r.Capacity != 110 || n.retry() > 0 {
 			t.Errorf("twelve minutes after there is room: %+v", r)
 		}
-		if st := n.status(); !st.FaultSince.IsZero() {
+		if st := n.status(); !st.FaultSince.IsZero() || !st.FaultOver.IsZero() {
 			t.Errorf("status %+v", st)
 		}
 	})

@@ -105,10 +105,11 @@ func (b backoffs) cause(s scope, now time.Duration) pool.Cause {
 	return b.because(s)
 }
 
-// because tells a failure as what keeps addresses away.
+// because tells a failure as what keeps addresses away. One object is tried again no sooner than
+// its class.
 func (b backoffs) because(s scope) pool.Cause {
 	v := b[s]
-	c := pool.Cause{Kind: pool.CallFailed, Object: s.id, Next: v.until, Words: "the cloud refused lately"}
+	c := pool.Cause{Kind: pool.CallFailed, Object: s.id, Next: max(v.until, b[of(s.class)].until), Words: "the cloud refused lately"}
 	if v.err != nil {
 		c.Words = v.err.Error()
 	}
@@ -251,7 +252,7 @@ func (r reasons) subnet(id string, need int) pool.Cause {
 	case !known:
 		return pool.Cause{Kind: pool.NoSubnet, Object: id, Next: r.look, Words: "nothing is known of subnet " + id}
 	case r.backoffs.active(fullSubnet(id), r.now), r.full(id), r.view.mayGive(n) < need:
-		return pool.Cause{Kind: pool.SubnetFull, Object: id, Next: max(r.backoffs[fullSubnet(id)].until, r.look)}
+		return pool.Cause{Kind: pool.SubnetFull, Object: id, Next: max(r.backoffs[fullSubnet(id)].until, r.backoffs[of(grows)].until, r.look)}
 	}
 	return pool.Cause{}
 }

@@ -155,3 +155,19 @@ func TestAQuotaIsTheProblemThoughASubnetWasFullJustBefore(t *testing.T) {
 func quota(n *testNode) {
 	n.w.account.SetFaults(sim.Chance{Action: sim.ActCreate, Percent: 100, Fault: sim.Fault{Err: cloud.ErrLimit}})
 }
+
+// Nothing of a class is tried while the class is left alone: a subnet's own back-off that ends
+// before says nothing of the next try.
+func TestTheNextTryOfAnObjectIsNotBeforeThatOfItsClass(t *testing.T) {
+	full, class := fullSubnet("subnet-a"), of(grows)
+	b := backoffs{full: {until: 5 * time.Second, err: cloud.ErrSubnetFull}, class: {until: time.Minute, err: cloud.ErrThrottled}}
+	r := reasons{backoffs: b, now: time.Second, view: &view{subnets: []cloud.Subnet{{ID: "subnet-a"}}}, full: func(string) bool { return true }}
+	for by, c := range map[string]pool.Cause{"the back-off": b.because(full), "the subnet": r.subnet("subnet-a", 1)} {
+		if c.Kind != pool.SubnetFull || c.Next != time.Minute {
+			t.Errorf("%s: %+v", by, c)
+		}
+	}
+	if c := b.because(class); c.Next != time.Minute {
+		t.Errorf("the class: %+v", c)
+	}
+}

@@ -18,7 +18,7 @@ func (a *Agent) tellCauses(now time.Duration) []pool.Cause {
 	list := r.ranked()
 	s.Blockers, s.Causes, s.Problem = pool.Texts(a.blockers), nil, r.wrongOnNode()
 	for _, c := range list {
-		told := status.Cause{Kind: c.Kind.String(), Object: c.Object, Slots: c.Slots, What: health.Explain(asFault(c))}
+		told := status.Cause{Kind: c.Kind.String(), Object: c.Object, Slots: c.Slots, Reason: c.Kind.Reason(), What: health.Explain(asFault(c))}
 		if c.Next > now {
 			told.Next = a.Wall().Add(c.Next - now).Round(time.Second) // else each tick would write the status anew
 		}

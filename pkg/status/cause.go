@@ -2,24 +2,16 @@ package status
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
 // Cause says in one line what is wrong now, "" if nothing is. An agent of the previous release
 // tells no causes: then it is the first of what it tells in their place.
 func (s Status) Cause(now time.Time) string {
-	text := s.Problem
-	switch {
-	case text != "" || len(s.Causes) > 0:
-	case len(s.Blockers) > 0:
-		text = s.Blockers[0]
-	}
+	text := s.told()
 	if s.Health.Faulty {
-		since := fmt.Sprintf("%s for %s: ", s.Health.Reason, span(now.Sub(s.FaultSince)))
-		if text == "" {
-			text = s.Health.Message
-		}
-		text = since + text
+		text = s.withFault(text, now)
 	}
 	if more := len(s.Causes) - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d more: -o json has all)", more)
@@ -27,14 +19,60 @@ func (s Status) Cause(now time.Time) string {
 	return text
 }
 
-// NextTry says in one line when what the first cause is about is tried again, "" if nothing is
-// known of that.
-func (s Status) NextTry(now time.Time) string {
-	switch {
-	case len(s.Causes) > 0 && s.Causes[0].Next.After(now):
-		return "in " + max(s.Causes[0].Next.Sub(now).Round(time.Second), time.Second).String()
-	case len(s.Causes) == 0 && len(s.Backoff) > 0:
-		return s.Backoff[0]
+// told is what is wrong now, as the agent has it.
+func (s Status) told() string {
+	if s.Problem == "" && len(s.Causes) == 0 && len(s.Blockers) > 0 {
+		return s.Blockers[0]
 	}
-	return ""
+	return s.Problem
+}
+
+// withFault adds the fault that the cluster is told of to what is wrong now. The fault lags behind: it
+// is told for a while after it is over, and takes over another cause only once that has lasted.
+func (s Status) withFault(text string, now time.Time) string {
+	h, age := s.Health, span(now.Sub(s.FaultSince))
+	switch {
+	case len(s.Causes) > 0 && (s.Causes[0].Reason == "" || s.Causes[0].Reason == h.Reason):
+		return fmt.Sprintf("%s for %s: %s", h.Reason, age, text)
+	case len(s.Causes) == 0 && !s.FaultOver.IsZero():
+		over := fmt.Sprintf("over for %s: %s, which lasted %s; it is reported until all has been well for a while",
+			span(now.Sub(s.FaultOver)), h.Reason, span(s.FaultOver.Sub(s.FaultSince)))
+		if text == "" {
+			return over
+		}
+		return fmt.Sprintf("%s (%s)", text, over)
+	case text == "": // pods lack addresses, and nothing failed
+		return fmt.Sprintf("%s for %s: %s", h.Reason, age, h.Message)
+	}
+	return fmt.Sprintf("%s (reported as %s for %s)", text, h.Reason, age)
+}
+
+// NextTry says in one line when what Cause tells is tried again, "" if that is not known.
+func (s Status) NextTry(now time.Time) string {
+	var next time.Time
+	if len(s.Causes) > 0 {
+		next = s.Causes[0].Next
+	} else {
+		next = s.backoffEnd()
+	}
+	if !next.After(now) {
+		return ""
+	}
+	return "in " + max(next.Sub(now).Round(time.Second), time.Second).String()
+}
+
+// backoffEnd returns when the first back-off from what is told as wrong ends, the zero time where
+// there is none. Others are about something else: a release that is tried again helps no pod.
+func (s Status) backoffEnd() (first time.Time) {
+	for _, line := range s.Backoff { // "releases for 20s: throttled"
+		before, why, _ := strings.Cut(line, ": ")
+		if why == "" || !strings.HasSuffix(s.told(), why) {
+			continue
+		}
+		wait, err := time.ParseDuration(before[strings.LastIndexByte(before, ' ')+1:])
+		if end := s.Written.Add(wait); err == nil && (first.IsZero() || end.Before(first)) {
+			first = end
+		}
+	}
+	return first
 }

@@ -62,8 +62,8 @@ type Status struct {
 	Synced  bool `json:"synced,omitempty"`  // and has answered: until then no address goes back
 	Pods    int  `json:"pods,omitempty"`    // of them: that need an address
 
-	Health     health.Report `json:"health"` // what the cluster is told; without a reason nothing is
-	FaultSince time.Time     `json:"faultSince,omitzero"`
+	Health health.Report `json:"health"` // what the cluster is told; without a reason nothing is
+	FaultTimes
 
 	// Causes are why pods don't get what they need, all at once: the first is the one that counts.
 	Causes []Cause `json:"causes,omitempty"`
@@ -76,12 +76,19 @@ type Status struct {
 	LastErrorTime time.Time `json:"lastErrorTime,omitzero"`
 }
 
+// FaultTimes are those of the fault that the cluster is told.
+type FaultTimes struct {
+	FaultSince time.Time `json:"faultSince,omitzero"`
+	FaultOver  time.Time `json:"faultOver,omitzero"` // since when pods have addresses again, while the fault is still told
+}
+
 // Cause is one answer to why the node does not have more addresses.
 type Cause struct {
 	Kind   string    `json:"kind"`             // one of few words, such as subnet-full
 	Object string    `json:"object,omitempty"` // the ENI or subnet, "" for the whole node
 	Slots  int       `json:"slots,omitempty"`  // that it keeps away, 0 if that is not known
 	Next   time.Time `json:"next,omitzero"`    // when that is tried again, if that is known
+	Reason string    `json:"reason,omitempty"` // of the Node's condition, once that shows it
 	What   string    `json:"what"`             // for people
 }
 
