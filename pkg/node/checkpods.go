@@ -60,7 +60,7 @@ func (n Node) checkOwner(h *host.Host, s *ipam.State, a eni.Address) ([]string, 
 }
 
 // checkUnnamed looks at a pod that was found by its link after the book was lost: the
-// link is all that is known of it, and goes with its namespace.
+// link is all that is known of it.
 func (n Node) checkUnnamed(h *host.Host, o *eni.Owner) ([]string, error) {
 	if o.Kind != eni.Veth {
 		return nil, nil
@@ -70,7 +70,7 @@ func (n Node) checkUnnamed(h *host.Host, o *eni.Owner) ([]string, error) {
 	if linked || err != nil {
 		return nil, err
 	}
-	return []string{fmt.Sprintf("its link %s is gone, and its namespace with it", dev) + n.remedy("`enipoolctl pool reclaim` frees it")}, nil
+	return []string{fmt.Sprintf("its link %s is gone, and the node cache does not name its namespace", dev) + n.remedy("`enipoolctl pool reclaim` frees it")}, nil
 }
 
 // checkLinks looks for pod links of ours that the book does not know.

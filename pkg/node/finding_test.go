@@ -107,7 +107,7 @@ func TestAPodOfARebuiltCacheWhoseNamespaceIsGoneIsTold(t *testing.T) {
 		t.Errorf("while the pod lives: %q, %v", lines, err)
 	}
 	nettest.Run(t, "ip", "link", "del", dev)
-	want := "10.0.0.21 of default/web: its link " + dev + " is gone, and its namespace with it; `enipoolctl pool reclaim` frees it"
+	want := "10.0.0.21 of default/web: its link " + dev + " is gone, and the node cache does not name its namespace; `enipoolctl pool reclaim` frees it"
 	if lines, err := n.Check(t.Context()); err != nil || len(lines) != 1 || lines[0] != want {
 		t.Errorf("%q, %v; want %q", lines, err, want)
 	}

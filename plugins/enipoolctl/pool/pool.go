@@ -154,13 +154,18 @@ Exit codes: 0 all agree, 1 something differs, 2 it failed.`,
 	}
 }
 
-// freedLine says which address was freed and why. A rebuilt cache does not know the names
-// of the namespaces: it found the pods by their links.
+// freedLine says which address was freed, and what was seen of its pod. A rebuilt cache does not know
+// the names of the namespaces: it found the pods by their links.
 func freedLine(a eni.Address) string {
-	if a.Owner.Netns == "" {
-		return fmt.Sprintf("freed %s of %s: its link %s is gone, and its namespace with it", a.Addr, a.Owner.PodName(), netconf.HostDevice(a.Owner.Key))
+	o, dev := a.Owner, netconf.HostDevice(a.Owner.Key)
+	line := fmt.Sprintf("freed %s of %s: ", a.Addr, o.PodName())
+	switch {
+	case o.Netns == "":
+		return line + fmt.Sprintf("its link %s is gone, and the node cache did not name its namespace", dev)
+	case o.Kind != eni.Veth:
+		return line + fmt.Sprintf("its namespace is not at %s any more", o.Netns)
 	}
-	return fmt.Sprintf("freed %s of %s: its namespace %s is gone", a.Addr, a.Owner.PodName(), a.Owner.Netns)
+	return line + fmt.Sprintf("its namespace is not seen at %s any more, and its link %s is gone", o.Netns, dev)
 }
 
 func reclaimCommand(cache *nodecache.Cache) *cobra.Command {
