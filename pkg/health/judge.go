@@ -1,6 +1,9 @@
 package health
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Config is how patient the judge is.
 type Config struct {
@@ -125,7 +128,9 @@ func (s *State) silence(c Config) time.Duration {
 func (s *State) report(c Config) Report {
 	r := Report{Faulty: s.Faulty, Reason: s.Reason, Message: s.Message, Taint: s.Faulty && c.Taint, Capacity: s.Capacity}
 	if !s.Faulty {
-		r.Reason, r.Message = AddressesAvailable, "pods get addresses" // which stands still while numbers change
+		// That is all that is known: none may be free now, or some pods may have waited for a moment.
+		// It stands still while numbers change.
+		r.Reason, r.Message = AddressesAvailable, fmt.Sprintf("no pod waits longer than %s for an address", slow*c.Grace)
 	}
 	return r
 }

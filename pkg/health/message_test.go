@@ -106,3 +106,19 @@ func TestEachReasonIsOneWordWithWordsAndARemedy(t *testing.T) {
 		}
 	}
 }
+
+// Nobody has seen pods get addresses where none is free, where the node has no ENI yet, or where a
+// lack has not lasted long enough for a fault. What is told stands still all the same: each new
+// message is a write for the API server.
+func TestWithoutAFaultOnlyWhatIsKnownIsTold(t *testing.T) {
+	c := Default()
+	none := without(fine(), func(o *Observation) { o.Have, o.Used, o.Free, o.Wanted = 0, 0, 0, 0 })
+	cooling := without(full(2), func(o *Observation) { o.Resting, o.Soon, o.Stuck, o.Cause = 3, 2, false, Cause{} })
+	for name, o := range map[string]Observation{"all is well": fine(), "no ENI yet": none, "none is free": full(0), "some are cooling": cooling,
+		"pods lack some": full(1), "no cache": {Most: -1}} {
+		_, r := Judge(c, New(), time.Hour, o)
+		if want := "no pod waits longer than 2m0s for an address"; r.Faulty || r.Reason != AddressesAvailable || r.Message != want {
+			t.Errorf("%s: %+v, want %q", name, r, want)
+		}
+	}
+}

@@ -5,7 +5,7 @@ import "slices"
 // The reasons of a report. AddressesAvailable is that of a node without a fault. The others stand
 // in the order in which they count, for people: where several are true, pool.Rank decides.
 const (
-	AddressesAvailable  = "AddressesAvailable"  // pods get addresses
+	AddressesAvailable  = "AddressesAvailable"  // pods that lack addresses get some in time
 	CloudForbidden      = "CloudForbidden"      // the cloud refuses the node's credentials, or what it asks for
 	CloudUnavailable    = "CloudUnavailable"    // the cloud does not answer, or fails
 	CacheUnusable       = "CacheUnusable"       // no pod can be served from the node cache

@@ -19,7 +19,7 @@ import (
 )
 
 func fit(capacity int) health.Report {
-	return health.Report{Reason: "AddressesAvailable", Message: "pods get addresses", Capacity: capacity}
+	return health.Report{Reason: "AddressesAvailable", Message: "no pod waits longer than 2m0s for an address", Capacity: capacity}
 }
 
 func faulty(capacity int) health.Report {
@@ -80,7 +80,7 @@ func expectLast(t *testing.T, c *cluster, want ...string) {
 }
 
 const fitNode = `
-EnipoolAddressesUnavailable=False AddressesAvailable: pods get addresses
+EnipoolAddressesUnavailable=False AddressesAvailable: no pod waits longer than 2m0s for an address
 Ready=True KubeletReady: 
 taint dedicated=x:NoExecute
 cpu 4 of 4
@@ -122,7 +122,7 @@ func TestAFaultIsToldAndTakenBack(t *testing.T) {
 		expectLast(t, c, "nodes/status", "nodes")
 		expectEvents(t, c,
 			"Warning Node /node-1(uid-1) SubnetExhausted: 3 pods have no address",
-			"Normal Node /node-1(uid-1) AddressesAvailable: pods get addresses; SubnetExhausted lasted 1m30s")
+			"Normal Node /node-1(uid-1) AddressesAvailable: no pod waits longer than 2m0s for an address; SubnetExhausted lasted 1m30s")
 	})
 }
 
@@ -362,7 +362,7 @@ func TestTheNextAgentTakesOver(t *testing.T) {
 		expectNode(t, c, fitNode)
 		expectEvents(t, c,
 			"Warning Node /node-1(uid-1) SubnetExhausted: 3 pods have no address",
-			"Normal Node /node-1(uid-1) AddressesAvailable: pods get addresses; SubnetExhausted lasted 1m0s")
+			"Normal Node /node-1(uid-1) AddressesAvailable: no pod waits longer than 2m0s for an address; SubnetExhausted lasted 1m0s")
 	})
 }
 
@@ -492,7 +492,7 @@ func TestAClockThatWasSetNeitherHoldsAReportUpNorMakesItLastForLessThanNothing(t
 			time.Sleep(10 * time.Minute)
 			n.Report(fit(50))
 			expectNode(t, c, fitNode)
-			expectEvents(t, c, "Normal Node /node-1(uid-1) AddressesAvailable: pods get addresses; SubnetExhausted lasted "+lasted)
+			expectEvents(t, c, "Normal Node /node-1(uid-1) AddressesAvailable: no pod waits longer than 2m0s for an address; SubnetExhausted lasted "+lasted)
 			if is := conditionOf(c.theNode()); !is.LastTransitionTime.Time.Equal(time.Now()) {
 				t.Errorf("the condition turned at %s, now is %s", is.LastTransitionTime, time.Now())
 			}

@@ -23,7 +23,7 @@ func TestTheDebugSectionOfThePage(t *testing.T) {
 	words := strings.NewReplacer("NODE ", n.Name+" ", "node/NODE", "node/"+n.Name, "--image=busybox", "--image="+kube.BusyboxImage,
 		"kubectl ", c.kubectl()+" ", ".build/cni/", filepath.Join(root(t), ".build", "cni")+"/", "exec -it", "exec -i")
 	out := sh(t, words.Replace(blocks[0]))
-	for _, want := range []string{"ready, mode batch", "ENI ", "installed /opt/cni/bin/enipool", "pods get addresses"} {
+	for _, want := range []string{"ready, mode batch", "ENI ", "installed /opt/cni/bin/enipool", "for an address"} {
 		if !strings.Contains(out, want) {
 			c.t.Errorf("no %q in\n%s", want, out)
 		}
