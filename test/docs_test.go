@@ -94,11 +94,11 @@ func TestTheConflistShowsEveryKey(t *testing.T) {
 	if err := json.Unmarshal([]byte(read(t, "conf/10-enipool.conflist")), &list); err != nil {
 		t.Fatal(err)
 	}
-	tune := regexp.MustCompile("`([a-zA-Z]+)`").FindAllStringSubmatch(section(t, "## Tune", "\n\nThe plugin's log"), -1)
-	if len(tune) < 6 {
-		t.Fatalf("the README's table of keys was not found: %v", tune)
+	keys := regexp.MustCompile("`([a-zA-Z]+)`").FindAllStringSubmatch(section(t, "## Settings", "\n\nThe plugin's log"), -1)
+	if len(keys) < 6 {
+		t.Fatalf("the README's table of keys was not found: %v", keys)
 	}
-	for _, m := range tune {
+	for _, m := range keys {
 		if _, ok := list.Plugins[0][m[1]]; !ok && m[1] != "false" && m[1] != "info" && m[1] != "dns" {
 			t.Errorf("conf/10-enipool.conflist lacks %s", m[1])
 		}

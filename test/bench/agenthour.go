@@ -50,7 +50,7 @@ func (b *bench) hourRow() error {
 // describesRow lets 5,000 idle nodes share the limits of an account of EC2, in virtual time.
 func (b *bench) describesRow() error {
 	nodes := b.pick(5000, 50)
-	command := fmt.Sprintf("simulate --cloud aws --load steady --nodes %d --pods 10 --duration 2h --compare batch -o json", nodes)
+	command := fmt.Sprintf("simulate --cloud aws --workload steady --nodes %d --pods-per-node 10 --duration 2h --compare batch -o json", nodes)
 	b.progress("describes of %d idle nodes", nodes)
 	p := process{path: b.bin.path("enipoolctl"), args: strings.Fields(command)}
 	_, out, err := p.run()

@@ -14,9 +14,9 @@ var planTargets = []struct {
 	once    bool
 }{
 	{"plan for a subnet", "plan --subnet 10.0.0.0/20 --instance-type m5.large --max-pods 27", 50, false},
-	{"simulate 24 h of a node, quiet", "simulate --load diurnal --pods 30 --duration 24h", 2000, false},
-	{"simulate 24 h of a node, busy", "simulate --load churn --pods 30 --duration 24h", 2000, false},
-	{"simulate 24 h of 1,000 nodes", "simulate --load diurnal --pods 30 --duration 24h --nodes 1000", 120_000, true},
+	{"simulate 24 h of a node, quiet", "simulate --workload diurnal --pods-per-node 30 --duration 24h", 2000, false},
+	{"simulate 24 h of a node, busy", "simulate --workload churn --pods-per-node 30 --duration 24h", 2000, false},
+	{"simulate 24 h of 1,000 nodes", "simulate --workload diurnal --pods-per-node 30 --duration 24h --nodes 1000", 120_000, true},
 }
 
 // planRow measures planning and simulation: whole commands, without root's help.

@@ -28,7 +28,7 @@ func (f *playFlags) settleDefaults() {
 		f.Cloud = "baidu"
 	}
 	f.shared = f.Given("cloud")
-	if f.shared && !f.Given("trace") && !f.Given("load") {
+	if f.shared && !f.Given("trace") && !f.Given("workload") {
 		f.load = usualLoad
 	}
 	if simulate.AtOnce(f.load) && !f.Given("duration") {

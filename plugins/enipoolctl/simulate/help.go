@@ -1,10 +1,10 @@
 package simulate
 
 const simulateExample = `  enipoolctl simulate --trace test/traces/alibaba-gpu-2023.csv --compare batch:B=16,mf=0.5 --compare burstable --compare besteffort:preAllocate=8 --compare reactive
-  enipoolctl simulate --load burst --pods 40 --instance-type m5.4xlarge --compare batch:B=8,name=small --compare batch:B=32,name=large --html burst.html
+  enipoolctl simulate --workload burst --pods-per-node 40 --instance-type m5.4xlarge --compare batch:B=8,name=small --compare batch:B=32,name=large --html burst.html
   enipoolctl simulate --cloud aws --nodes 1000
-  enipoolctl simulate --cloud aws --nodes 5000 --load steady --pods 10 --duration 2h --compare batch
-  enipoolctl simulate --load churn --nodes 100 --duration 6h --cloud aws --subnet 10.0.0.0/20 --lead 500ms -o json`
+  enipoolctl simulate --cloud aws --nodes 5000 --workload steady --pods-per-node 10 --duration 2h --compare batch
+  enipoolctl simulate --workload churn --nodes 100 --duration 6h --cloud aws --subnet 10.0.0.0/20 --lead 500ms -o json`
 
 const simulateLong = `Play a load of pods in virtual time, once for each setting, and compare them.
 
@@ -15,7 +15,7 @@ after the other, with the pods of its first moment; nothing of that is counted. 
 out is what takes no part: the kernel, images, the scheduler. The same flags give
 the same numbers.
 
-A load is made up, by --load KIND:
+A load is made up, by --workload KIND:
 
   steady          all pods run all the time, one is replaced now and then
   burst           half of the pods, and every few hours many more for some minutes
@@ -47,7 +47,7 @@ A cloud, --cloud aws or baidu, counts requests of all nodes together. A call of 
 agent is several of them: to make an ENI, EC2 is asked to create it, to attach it, how
 far that is, and to let it go with its instance. Each kind of request has its own
 limit, a bucket of so many that fills again at so many a second; the numbers are
-printed. Without --load and --trace it plays start with each mode: how long do 1,000
+printed. Without --workload and --trace it plays start with each mode: how long do 1,000
 nodes take until all of their pods have an address?
 
 A setting, --compare MODE[:KEY=VALUE,...], is --config with another mode and other

@@ -73,7 +73,7 @@ func (f *playFlags) readInput(compare []string) (simulation, error) {
 
 // checkNumbers checks what can be checked one by one.
 func (f *playFlags) checkNumbers() error {
-	err := errors.Join(f.InstanceFlags.CheckNumbers(), cli.AtLeast("nodes", f.nodes, 1), cli.AtLeast("pods", f.pods, 1),
+	err := errors.Join(f.InstanceFlags.CheckNumbers(), cli.AtLeast("nodes", f.nodes, 1), cli.AtLeast("pods-per-node", f.pods, 1),
 		f.AtLeast("max-pods", f.maxPods, 1), cli.AtLeast("eni-quota", f.quota, 0))
 	for _, t := range []struct {
 		flag           string
@@ -131,17 +131,17 @@ func (f *playFlags) baseConfig() (agentconf.Config, error) {
 // makeLoad returns the load: a trace's, or one that is made up.
 func (f *playFlags) makeLoad() (simulate.Load, error) {
 	switch {
-	case f.Given("trace") == (f.Given("load") || f.load != ""):
-		return simulate.Load{}, errors.New("--trace, --load: give one of them")
-	case f.Given("trace") && f.Given("pods"):
-		return simulate.Load{}, errors.New("--pods: is for --load; a trace has its own")
-	case f.Given("load") && f.Given("stagger"):
-		return simulate.Load{}, errors.New("--stagger: is for --trace; each node of --load has pods of its own")
+	case f.Given("trace") == (f.Given("workload") || f.load != ""):
+		return simulate.Load{}, errors.New("--trace, --workload: give one of them")
+	case f.Given("trace") && f.Given("pods-per-node"):
+		return simulate.Load{}, errors.New("--pods-per-node: is for --workload; a trace has its own")
+	case f.Given("workload") && f.Given("stagger"):
+		return simulate.Load{}, errors.New("--stagger: is for --trace; each node of --workload has pods of its own")
 	case f.Given("trace"):
 		return f.playTrace()
 	}
 	if !slices.Contains(simulate.Kinds(), f.load) {
-		return simulate.Load{}, fmt.Errorf("--load %s: must be one of %s", cli.Spelled(f.load), strings.Join(simulate.Kinds(), ", "))
+		return simulate.Load{}, fmt.Errorf("--workload %s: must be one of %s", cli.Spelled(f.load), strings.Join(simulate.Kinds(), ", "))
 	}
 	l, err := simulate.Generate(f.load, simulate.Shape{Nodes: f.nodes, Pods: f.pods, Duration: f.duration, Seed: f.seed})
 	return l, asFlag(err)
@@ -181,6 +181,9 @@ func asFlag(err error) error {
 		return nil
 	}
 	name, what, _ := strings.Cut(err.Error(), ": ")
+	if name == "pods" { // of a load's shape, which tells those of a node
+		name = "pods-per-node"
+	}
 	return fmt.Errorf("--%s %s", name, what)
 }
 
@@ -207,5 +210,5 @@ func (f *playFlags) loadText() string {
 	if f.trace != "" {
 		return "trace " + f.trace
 	}
-	return "load " + f.load
+	return "workload " + f.load
 }

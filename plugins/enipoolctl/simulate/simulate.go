@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/enipool/enipool/pkg/config/renamed"
 	"github.com/enipool/enipool/pkg/simulate"
 	"github.com/enipool/enipool/plugins/enipoolctl/account"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
@@ -49,7 +50,7 @@ var simulateFormats = []string{"table", "json"}
 func Command(release string) *cobra.Command {
 	f := &simulateFlags{playFlags: playFlags{release: release}}
 	cmd := &cobra.Command{
-		Use:     "simulate --trace FILE | --load KIND | --cloud CLOUD",
+		Use:     "simulate --trace FILE | --workload KIND | --cloud CLOUD",
 		Short:   "Play a load of pods in virtual time and compare pool modes and settings",
 		Long:    simulateLong,
 		Example: simulateExample,
@@ -88,8 +89,8 @@ func (f *playFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.trace, "trace", "", "a file that tells when pods came and went")
-	flags.StringVar(&f.load, "load", "", "a load that is made up: "+strings.Join(simulate.Kinds(), ", "))
-	flags.IntVar(&f.pods, "pods", 30, "pods that a node of --load usually has at once")
+	flags.StringVar(&f.load, "workload", "", "a workload that is made up: "+strings.Join(simulate.Kinds(), ", "))
+	flags.IntVar(&f.pods, "pods-per-node", 30, "pods that a node of --workload usually has at once")
 	flags.IntVar(&f.nodes, "nodes", 1, "nodes, 1 to 10000; a trace that names nodes has those")
 	flags.DurationVar(&f.duration, "duration", 24*time.Hour, "how long to play, at most 744h; default of a trace: to its last line, of start and surge: 30m")
 	flags.DurationVar(&f.stagger, "stagger", 0, "over how long the nodes of a trace begin, one after the other")
@@ -98,7 +99,7 @@ func (f *playFlags) register(cmd *cobra.Command) {
 	f.InstanceFlags.Register(cmd, "type of a node, like m5.large or bcc.g5.c16m64; default: 8 ENIs of 30 addresses, with --cloud aws m5.xlarge, with baidu bcc.g5.c4m16")
 	flags.IntVar(&f.maxPods, "max-pods", 0, "most pods of a node; default: 110, or what the load needs if that is more, or what a node carries if that is less")
 	f.SubnetFlags.Register(cmd, "a subnet, as [ID=]CIDR; repeatable; default: one with room for all")
-	flags.StringVar(&f.Cloud, "cloud", "", "aws or baidu: addresses of a subnet that are kept, requests that calls are made of and that pass; default: aws with an instance type of AWS, else neither; alone it plays --load start")
+	flags.StringVar(&f.Cloud, "cloud", "", "aws or baidu: addresses of a subnet that are kept, requests that calls are made of and that pass; default: aws with an instance type of AWS, else neither; alone it plays --workload start")
 	flags.IntVar(&f.quota, "eni-quota", 0, "ENIs that the account may have, the nodes' own among them; 0 for any number")
 	flags.StringVar(&f.mutating, "mutating", "", "calls that change something, of all nodes together, as BURST/PER_SECOND, or none for any number; in a cloud: each kind of request; default: none, on aws 100/5")
 	flags.StringVar(&f.describing, "describing", "", "calls that only look, as --mutating; default: none, on aws 100/20")
@@ -106,6 +107,8 @@ func (f *playFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.wait, "wait", 5*time.Second, "how long an ADD waits for an address: the plugin's waitForAddress")
 	flags.DurationVar(&f.lead, "lead", 0, "how long before a pod's ADD the agent knows of it")
 	flags.StringVarP(&f.output, "output", "o", "table", "table or json")
+	renamed.Flag(cmd, "load", "workload")
+	renamed.Flag(cmd, "pods", "pods-per-node")
 	f.complete(cmd)
 }
 
@@ -117,13 +120,13 @@ func (f *playFlags) complete(cmd *cobra.Command) {
 	for _, k := range simulate.Kinds() {
 		kinds = append(kinds, k+"\t"+simulate.Describe(k))
 	}
-	cli.Offer(cmd, "load", kinds...)
+	cli.Offer(cmd, "workload", kinds...)
 	cli.Offer(cmd, "output", simulateFormats...)
 	cli.Offer(cmd, "duration", "1h", "24h", "168h")
 	cli.Offer(cmd, "max-pods", "32", "64", "110", "128", "256")
 	cli.Offer(cmd, "mutating", "none", "100/5")
 	cli.Offer(cmd, "describing", "none", "100/20")
-	for _, name := range []string{"pods", "nodes", "stagger", "seed", "eni-quota", "wait", "lead"} {
+	for _, name := range []string{"pods-per-node", "nodes", "stagger", "seed", "eni-quota", "wait", "lead"} {
 		cli.Offer(cmd, name)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("latency", cobra.FixedCompletions(usualLatencies(), cobra.ShellCompDirectiveNoFileComp))

@@ -48,7 +48,7 @@ func TestTheExamplesCanBePlayed(t *testing.T) {
 }
 
 func TestTheWorldIsWhatTheFlagsSay(t *testing.T) {
-	w := typed(t, "--load", "steady", "--duration", "1m").world
+	w := typed(t, "--workload", "steady", "--duration", "1m").world
 	want := simulate.World{
 		Limits: eni.Limits{ENIs: 8, V4: 30}, MaxPods: 110,
 		Subnets: []simulate.Subnet{{ID: "10.0.0.0/16", CIDR: netip.MustParsePrefix("10.0.0.0/16"), Reserved: 3}},
@@ -58,8 +58,8 @@ func TestTheWorldIsWhatTheFlagsSay(t *testing.T) {
 		t.Errorf("default (-want +got):\n%s", diff)
 	}
 
-	w = typed(t, "--load", "steady", "--duration", "1m", "--instance-type", "m5.large", "--subnet", "a=10.1.0.0/24", "--subnet", "10.2.0.0/24",
-		"--available", "a=100", "--nodes", "3", "--pods", "5", "--eni-quota", "9", "--lead", "1s", "--wait", "0s", "--seed", "7", "--describing", "none",
+	w = typed(t, "--workload", "steady", "--duration", "1m", "--instance-type", "m5.large", "--subnet", "a=10.1.0.0/24", "--subnet", "10.2.0.0/24",
+		"--available", "a=100", "--nodes", "3", "--pods-per-node", "5", "--eni-quota", "9", "--lead", "1s", "--wait", "0s", "--seed", "7", "--describing", "none",
 		"--latency", "describe=1s", "--latency", "assign=2s+3s").world
 	want = simulate.World{
 		Limits: eni.Limits{ENIs: 3, V4: 10}, MaxPods: 27,
@@ -97,7 +97,7 @@ func TestTheCloudDecidesWhatIsNotTyped(t *testing.T) {
 		{"--cloud baidu --describing 1/1000", bucket(30, 50*time.Millisecond), bucket(1, time.Millisecond), 3},
 		{"--cloud aws --mutating none --describing none", sim.Bucket{}, sim.Bucket{}, 5},
 	} {
-		w := typed(t, append([]string{"--load", "steady", "--pods", "3", "--duration", "1m"}, strings.Fields(tt.args)...)...).world
+		w := typed(t, append([]string{"--workload", "steady", "--pods-per-node", "3", "--duration", "1m"}, strings.Fields(tt.args)...)...).world
 		if w.Mutating != tt.mutating || w.Describing != tt.describing || w.Subnets[0].Reserved != tt.reserved {
 			t.Errorf("%s: %v, %v, %d reserved", tt.args, w.Mutating, w.Describing, w.Subnets[0].Reserved)
 		}
@@ -114,13 +114,13 @@ func TestACloudDecidesMachineLoadAndModes(t *testing.T) {
 	}{
 		{"--cloud aws", "start", "m5.xlarge", 30 * time.Minute, eni.Limits{ENIs: 4, V4: 15}, 3},
 		{"--cloud bce --duration 5m", "start", "bcc.g5.c4m16", 5 * time.Minute, eni.Limits{ENIs: 5, V4: 16, NoPrimary: true}, 3},
-		{"--cloud aws --load steady --instance-type m5.large", "steady", "m5.large", 24 * time.Hour, eni.Limits{ENIs: 3, V4: 10}, 0},
-		{"--cloud aws --load surge --max-enis 5 --ips-per-eni 6 --pods 4", "surge", "", 30 * time.Minute, eni.Limits{ENIs: 5, V4: 6}, 3},
-		{"--load surge --compare batch --pods 9", "surge", "", 30 * time.Minute, eni.Limits{ENIs: 8, V4: 30}, 1},
+		{"--cloud aws --workload steady --instance-type m5.large", "steady", "m5.large", 24 * time.Hour, eni.Limits{ENIs: 3, V4: 10}, 0},
+		{"--cloud aws --workload surge --max-enis 5 --ips-per-eni 6 --pods-per-node 4", "surge", "", 30 * time.Minute, eni.Limits{ENIs: 5, V4: 6}, 3},
+		{"--workload surge --compare batch --pods-per-node 9", "surge", "", 30 * time.Minute, eni.Limits{ENIs: 8, V4: 30}, 1},
 	} {
 		f, cmd := &simulateFlags{}, &cobra.Command{}
 		f.register(cmd)
-		if err := cmd.ParseFlags(append([]string{"--pods", "3"}, strings.Fields(tt.args)...)); err != nil {
+		if err := cmd.ParseFlags(append([]string{"--pods-per-node", "3"}, strings.Fields(tt.args)...)); err != nil {
 			t.Fatal(err)
 		}
 		f.settleDefaults()
@@ -229,7 +229,7 @@ func TestAnInterruptEndsItWithoutLeftovers(t *testing.T) {
 	interrupt()
 	dir := t.TempDir()
 	var out, said bytes.Buffer
-	code := cli.Run(ctx, Command(""), []string{"--load", "burst", "--html", filepath.Join(dir, "page.html")}, &out, &said)
+	code := cli.Run(ctx, Command(""), []string{"--workload", "burst", "--html", filepath.Join(dir, "page.html")}, &out, &said)
 	if want := "enipoolctl: interrupted before all settings were played\n"; code != 2 || said.String() != want || out.Len() > 0 {
 		t.Errorf("exit %d, %q, %q", code, said.String(), out.String())
 	}

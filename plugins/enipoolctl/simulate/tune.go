@@ -23,7 +23,7 @@ type tuneFlags struct {
 func TuneCommand(release string) *cobra.Command {
 	f := &tuneFlags{playFlags: playFlags{release: release}}
 	cmd := &cobra.Command{
-		Use:   "tune --trace FILE | --load KIND",
+		Use:   "tune --trace FILE | --workload KIND",
 		Short: "Search the pool's settings for a load and recommend one",
 		Long: `Search the pool's settings for a load and recommend one, with the reasons, the
 runner-up, and the section "pool" to paste into the agent's file.
@@ -36,7 +36,7 @@ the fewest things in the cloud. The runner-up is the best one of another size or
 
 The exit code is 1 if no setting keeps the wish; the one that comes nearest is shown.`,
 		Example: `  enipoolctl tune --trace test/traces/alibaba-gpu-2023.csv --max-wait 1s
-  enipoolctl tune --load burst --pods 40 --max-wait 3s --instance-type m5.large --config agent.yaml -o json`,
+  enipoolctl tune --workload burst --pods-per-node 40 --max-wait 3s --instance-type m5.large --config agent.yaml -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.checkOutput(); err != nil {
