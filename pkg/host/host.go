@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/enipool/enipool/pkg/mounts"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -168,7 +167,7 @@ func writeSysctl(s netconf.Sysctl) error {
 		}
 	}
 	if err != nil {
-		return mounts.Explain(sysctlPath(s.Key), fmt.Errorf("set sysctl %s: %w", s, err))
+		return fmt.Errorf("set sysctl %s: %w", s, err)
 	}
 	defer unix.Close(fd)
 	if _, err := unix.Write(fd, []byte(s.Value)); err != nil {
