@@ -127,7 +127,7 @@ func (c *creation) elect(ctx context.Context, on *nic) error {
 	on.V6 = net
 	on.raw.Singles = minus(on.raw.Singles, []netip.Addr{six[0]})
 	on.Addresses = union(on.Addresses, six[1:])
-	c.saw(*on)
+	c.saw(*on, c.clock.Now()) // no describe that runs shows it yet
 	return nil
 }
 

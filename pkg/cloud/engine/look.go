@@ -202,7 +202,7 @@ func (n *Node) one(ctx context.Context, self driver.Self, id string) (*nic, erro
 		return nil, err
 	}
 	raw = n.withMarks(raw)
-	n.goesAway(self, raw...)
+	n.goesAway(self, asked, raw...)
 	raw = slices.DeleteFunc(raw, func(i driver.Interface) bool {
 		return !i.Mark.Ours(self.Instance) && i.Instance != self.Instance
 	})
@@ -211,7 +211,7 @@ func (n *Node) one(ctx context.Context, self driver.Self, id string) (*nic, erro
 	}
 	i, err := n.pick(ctx, self, raw, asked)
 	if err == nil {
-		n.saw(*i)
+		n.saw(*i, asked)
 	}
 	return i, err
 }

@@ -47,7 +47,7 @@ type shown struct {
 // away is where else an ENI was shown.
 type away struct {
 	instance string
-	at       time.Time
+	at       time.Time // when the cloud was asked
 }
 
 // glance is what the newest look was, and what it showed.
@@ -117,10 +117,7 @@ func (n *Node) remember(began time.Time, all bool, v view) {
 	})
 	m.shown = shown{v.nics, began}
 	for _, i := range v.nics {
-		delete(m.away, i.ID)
-		if i.Index >= 0 {
-			m.seen[i.ID] = sight{i, i.read}
-		}
+		m.keepSight(i, i.read)
 		n.takeIndex(i)
 		if i.Ours {
 			m.tokens[i.ID] = i.Token
@@ -176,14 +173,22 @@ func (n *Node) doubt() {
 	n.memory.next = n.memory.sure
 }
 
-// saw keeps an ENI that is attached in mind: another describe may show less.
-func (n *Node) saw(i nic) {
+// keepSight keeps an ENI in mind as it was then. Of describes that run beside each other the one that
+// was asked for last counts, whichever answers last.
+func (m *memory) keepSight(i nic, at time.Time) {
+	if a, is := m.away[i.ID]; is && !a.at.After(at) {
+		delete(m.away, i.ID)
+	}
+	if i.Index >= 0 && !m.seen[i.ID].at.After(at) {
+		m.seen[i.ID] = sight{i, at}
+	}
+}
+
+// saw keeps an ENI as it was then in mind: another describe may show less.
+func (n *Node) saw(i nic, at time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.memory.away, i.ID)
-	if i.Index >= 0 {
-		n.memory.seen[i.ID] = sight{i, i.read}
-	}
+	n.memory.keepSight(i, at)
 	n.takeIndex(i)
 	if i.Ours {
 		n.memory.tokens[i.ID] = i.Token
@@ -211,14 +216,16 @@ func (n *Node) lastHere(id string, age time.Duration) (nic, bool) {
 	return on, !n.memory.seen[id].at.Add(n.t.Times.Settle).Before(n.memory.looked)
 }
 
-// goesAway notes which of the ENIs that the node had are shown at another instance.
-func (n *Node) goesAway(self driver.Self, raw ...driver.Interface) {
+// goesAway notes which of the ENIs that the node had are shown at another instance, by a describe
+// that was asked for then.
+func (n *Node) goesAway(self driver.Self, asked time.Time, raw ...driver.Interface) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, r := range raw {
-		_, seen := n.memory.seen[r.ID]
-		if had := seen || r.Mark.Ours(self.Instance); had && r.Instance != "" && r.Instance != self.Instance {
-			n.memory.away[r.ID] = away{r.Instance, n.clock.Now()}
+		s, seen := n.memory.seen[r.ID]
+		had, elsewhere := seen || r.Mark.Ours(self.Instance), r.Instance != "" && r.Instance != self.Instance
+		if had && elsewhere && !s.at.After(asked) && !n.memory.away[r.ID].at.After(asked) {
+			n.memory.away[r.ID] = away{r.Instance, asked}
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 	if err := n.knowCards(ctx, self, raw); err != nil {
 		return view{}, err
 	}
-	n.goesAway(self, raw...)
+	n.goesAway(self, asked, raw...)
 	v := view{taken: map[place]string{}}
 	for _, r := range raw {
 		if r.Index >= 0 && r.Instance == self.Instance {
