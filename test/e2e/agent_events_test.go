@@ -18,9 +18,10 @@ const rarely = "resync: 10m"
 // podWords print what the node holds for its pods beside routes and rules, and the
 // settings of ENIs.
 const podWords = `
+exec 2>/dev/null
 ip -o link show | grep -oE "(eth[0-9]|eni[0-9a-f]{11})@.*[<,]UP[,>]" | grep -oE "^[a-z0-9]+" | sort
 ip neigh show nud permanent | sort
-sysctl -a 2>/dev/null | grep -E "net.ipv4.conf.(eth[0-9]|eni[0-9a-f]{11}).(rp_filter|forwarding)" | sort`
+sysctl -a | grep -E "net.ipv4.conf.(eth[0-9]|eni[0-9a-f]{11}).(rp_filter|forwarding)" | sort`
 
 // wholeKernel is what the node's kernel holds, with that.
 func (s *site) wholeKernel() string {
