@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/enipool/enipool/pkg/health"
@@ -143,16 +142,16 @@ func (k *keeper) settle(ctx context.Context) (time.Duration, error) {
 }
 
 // current returns the node as it is watched, or as our last write left it if the
-// watch has not come that far.
+// watch has not come that far. A cluster that was brought back to an earlier state has lost that write.
 func (k *keeper) current() (*corev1.Node, bool) {
-	node, ok := k.view.read()
-	if !ok || k.own == nil {
-		return node, ok
+	if k.view.wentBack() {
+		k.own = nil
 	}
-	if order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, k.own.ResourceVersion); err == nil && order < 0 {
+	node, ok := k.view.read()
+	if ok && k.own != nil && older(node.ResourceVersion, k.own.ResourceVersion) {
 		return k.own, true
 	}
-	return node, true
+	return node, ok
 }
 
 // statusPatch returns what of the node's status is to change, and after how long more may be

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -28,10 +29,12 @@ type view struct {
 	allPods   toolscache.ResourceEventHandlerRegistration // done once what there was at first has been told
 	firstSelf toolscache.ResourceEventHandlerRegistration
 
-	mu    sync.Mutex
-	stale bool // last is older than what pods holds
-	last  load
-	most  int // pods that the node may hold, -1 if that is not known
+	mu      sync.Mutex
+	stale   bool // last is older than what pods holds
+	last    load
+	most    int    // pods that the node may hold, -1 if that is not known
+	version string // of the node, as it was told last
+	past    bool   // the cluster has gone back to an earlier state of it since somebody asked
 }
 
 // newView prepares the watches. The server filters, so that what comes here does not grow with
@@ -105,8 +108,24 @@ func (v *view) podEvent(was, is *corev1.Pod) {
 	v.wake()
 }
 
+// older tells whether one state of the cluster is from before another, as far as that is known.
+func older(one, other string) bool {
+	order, err := resourceversion.CompareResourceVersion(one, other)
+	return err == nil && order < 0
+}
+
+// wentBack tells, once, that the cluster was brought back to an earlier state, as from a backup of it.
+// That is the only cause for which a node that is told is older than the one told before.
+func (v *view) wentBack() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	past := v.past
+	v.past = false
+	return past
+}
+
 func (v *view) nodeEvent(_, is *corev1.Node) {
-	poke(v.moved)
+	defer poke(v.moved)
 	if is == nil {
 		return // it may come back, and its pods are still here
 	}
@@ -115,6 +134,8 @@ func (v *view) nodeEvent(_, is *corev1.Node) {
 		most = int(pods.Value())
 	}
 	v.mu.Lock()
+	v.past = v.past || older(is.ResourceVersion, v.version)
+	v.version = is.ResourceVersion
 	same := most == v.most
 	v.most = most
 	v.mu.Unlock()
