@@ -26,6 +26,9 @@ const (
 	// tried again every few seconds, for hours.
 	burst  = 3
 	refill = 1.0 / 300
+	// failures is how often an event is tried that the API server fails to write though it
+	// answers: a webhook of one namespace does not answer, and others wait.
+	failures = 3
 	// longest is what the API takes as the text of an event.
 	longest = 1024
 )
@@ -34,6 +37,7 @@ const (
 type event struct {
 	about                 corev1.ObjectReference
 	kind, reason, message string
+	at                    time.Time // when it happened; it may wait for the API server
 }
 
 // events writes events one after the other, beside everything else.
@@ -57,6 +61,7 @@ func podReference(p eni.Pod) corev1.ObjectReference {
 
 // post queues an event, or drops it if too many wait.
 func (e *events) post(ev event) {
+	ev.at = time.Now()
 	select {
 	case e.queue <- ev:
 	default:
@@ -71,15 +76,15 @@ func (e *events) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case ev := <-e.queue:
-			e.deliver(ctx, e.object(ev, time.Now()))
+			e.deliver(ctx, e.object(ev))
 		}
 	}
 }
 
 // object is an event as the API has it. Events about a node, which has no namespace,
 // lie in the default one.
-func (e *events) object(ev event, now time.Time) *corev1.Event {
-	namespace := ev.about.Namespace
+func (e *events) object(ev event) *corev1.Event {
+	now, namespace := ev.at, ev.about.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
@@ -99,17 +104,21 @@ func (e *events) object(ev event, now time.Time) *corev1.Event {
 }
 
 // deliver writes one event. It waits for an API server that is away: nothing else
-// can be told meanwhile.
+// can be told meanwhile. One that answers may take others.
 func (e *events) deliver(ctx context.Context, ev *corev1.Event) {
 	r, err := e.correlator.EventCorrelate(ev)
 	if err == nil && r.Skip {
 		return
 	}
+	failed := 0
 	for backoff := retry; err == nil; {
 		if err = e.write(ctx, r); err == nil {
 			return
 		}
-		if passing(err) && sleep(ctx, backoff.Step()) {
+		if apierrors.IsInternalError(err) {
+			failed++
+		}
+		if passing(err) && failed < failures && sleep(ctx, backoff.Step()) {
 			err = nil
 		}
 	}

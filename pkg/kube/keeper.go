@@ -96,10 +96,10 @@ func (k *keeper) run(ctx context.Context) {
 // say logs what goes wrong twice in the same way: the first time it may be that
 // somebody else was faster. That the API server is away, or does not know the agent, the link
 // says. Of what is forbidden only the words tell whether a role lacks a right or an admission
-// policy or webhook said no.
+// policy or webhook said no; of what fails, which webhook does not answer.
 func (k *keeper) say(err error) {
 	text := ""
-	if err != nil && !passing(err) && !apierrors.IsUnauthorized(err) {
+	if err != nil && (!passing(err) || apierrors.IsInternalError(err)) && !apierrors.IsUnauthorized(err) {
 		text = err.Error()
 	}
 	switch {
@@ -217,9 +217,9 @@ func (k *keeper) tell(node *corev1.Node, is corev1.NodeCondition) {
 	begun := was.Status == corev1.ConditionTrue
 	switch {
 	case is.Status == corev1.ConditionTrue && (!begun || was.Reason != is.Reason):
-		k.events.post(event{about, corev1.EventTypeWarning, is.Reason, is.Message})
+		k.events.post(event{about: about, kind: corev1.EventTypeWarning, reason: is.Reason, message: is.Message})
 	case is.Status == corev1.ConditionFalse && begun:
 		lasted := max(0, is.LastTransitionTime.Sub(was.LastTransitionTime.Time)).Round(time.Second) // of a clock that may be set
-		k.events.post(event{about, corev1.EventTypeNormal, is.Reason, fmt.Sprintf("%s; %s lasted %s", is.Message, was.Reason, lasted)})
+		k.events.post(event{about: about, kind: corev1.EventTypeNormal, reason: is.Reason, message: fmt.Sprintf("%s; %s lasted %s", is.Message, was.Reason, lasted)})
 	}
 }

@@ -11,13 +11,32 @@ import (
 )
 
 // link sees every request and says in the log, once, when the API server goes away,
-// when it comes back, and what it refuses.
+// when it comes back, what it refuses, and what it fails to do.
 type link struct {
 	log *slog.Logger
 
-	mu      sync.Mutex
-	away    time.Time       // since when, zero while it answers
-	refused map[string]bool // what it said no to
+	mu   sync.Mutex
+	away time.Time          // since when, zero while it answers
+	bad  map[string]outcome // what is not done, by request
+}
+
+// outcome is what becomes of requests of a kind.
+type outcome uint8
+
+const (
+	worked outcome = iota
+	refused
+	failed // by the server itself: a webhook or its storage does not answer
+)
+
+func outcomeOf(code int) outcome {
+	switch code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return refused
+	case http.StatusInternalServerError:
+		return failed
+	}
+	return worked
 }
 
 // wrap puts the link around what sends requests. It sees tokens and certificates no
@@ -41,7 +60,7 @@ func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
 		// it was not wanted any more
 	case err != nil:
 		w.link.lost(err.Error())
-	case answer.StatusCode >= http.StatusInternalServerError:
+	case answer.StatusCode > http.StatusInternalServerError: // of what stands before it, or it is about to start or end
 		w.link.lost(answer.Status)
 	default:
 		w.link.answered(r, answer)
@@ -65,20 +84,25 @@ func (l *link) answered(r *http.Request, answer *http.Response) {
 		l.log.Info("the API server answers again", "away", time.Since(l.away).Round(time.Second))
 		l.away = time.Time{}
 	}
-	no := answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden
-	what := r.Method + " " + kindOf(r.URL.Path)
-	if no == l.refused[what] {
+	what, is := r.Method+" "+kindOf(r.URL.Path), outcomeOf(answer.StatusCode)
+	was := l.bad[what]
+	if is == was {
 		return
 	}
-	if l.refused == nil {
-		l.refused = map[string]bool{}
+	if l.bad == nil {
+		l.bad = map[string]outcome{}
 	}
-	l.refused[what] = no
-	if no {
+	l.bad[what] = is
+	switch {
+	case is == refused:
 		l.log.Warn("the API server refuses a request; look at the agent's service account and its roles", "request", what, "answer", answer.Status)
-		return
+	case is == failed:
+		l.log.Warn("the API server fails to do a request; look at the webhooks for it and at the server's log", "request", what, "answer", answer.Status)
+	case was == refused:
+		l.log.Info("the API server allows a request that it refused before", "request", what)
+	default:
+		l.log.Info("the API server does a request that it failed to do before", "request", what)
 	}
-	l.log.Info("the API server allows a request that it refused before", "request", what)
 }
 
 // kindOf returns what a path is about, like "pods" or "nodes/status".
