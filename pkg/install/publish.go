@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/enipool/enipool/pkg/ipam"
@@ -107,4 +108,29 @@ func (t Tree) used(ctx context.Context, conflist []byte) (n int, err error) {
 		return nil
 	})
 	return n, err
+}
+
+// First returns the network configurations that runtimes take before the published one, by path, none where
+// nothing was published. Somebody may have put them there since the node was checked.
+func (t Tree) First() ([]string, error) {
+	m, err := t.remembered()
+	if err != nil || m.conflist() == "" {
+		return nil, err
+	}
+	dir, name := filepath.Split(m.conflist())
+	at, err := t.Target(dir)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(at) // by name, as runtimes read them
+	if err != nil {
+		return nil, hint(err)
+	}
+	var before []string
+	for _, e := range entries {
+		if !e.IsDir() && IsConfiguration(e.Name()) && e.Name() < name {
+			before = append(before, filepath.Join(dir, e.Name()))
+		}
+	}
+	return before, nil
 }
