@@ -50,6 +50,8 @@ type keeper struct {
 	again  *rate.Limiter // of writes that follow on the same report
 	failed string        // the last error
 	said   bool          // it is in the log
+
+	insists insistence
 }
 
 func newKeeper(v *view, server api, e *events, o Options) *keeper {
@@ -121,11 +123,14 @@ func (k *keeper) settle(ctx context.Context) (time.Duration, error) {
 		return 0, nil
 	}
 	status, due := k.statusPatch(node, *want)
-	taint := taintPatch(node.Spec.Taints, want.Taint && k.mayTaint)
-	if status.empty() && taint == nil {
+	p := patches{status, taintPatch(node.Spec.Taints, want.Taint && k.mayTaint)}
+	if p.empty() {
 		return due, nil
 	}
 	if k.done == *want {
+		if early := k.insists.wait(p, time.Now()); early > 0 {
+			return early, nil
+		}
 		turn := k.again.Reserve()
 		if early := turn.Delay(); early > 0 {
 			turn.Cancel()
@@ -134,10 +139,14 @@ func (k *keeper) settle(ctx context.Context) (time.Duration, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := k.write(ctx, node, status, taint); err != nil {
+	if err := k.write(ctx, node, p.status, p.taint); err != nil {
 		return 0, err
 	}
 	k.done = *want
+	if times, tell := k.insists.wrote(p, time.Now()); tell {
+		k.log.Warn("what is written to the Node is undone each time; look for a controller that keeps the node's taints or status, or a webhook that changes them",
+			"what", partsOf(p), "times", times)
+	}
 	return due, nil
 }
 
