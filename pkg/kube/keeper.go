@@ -98,10 +98,11 @@ func (k *keeper) run(ctx context.Context) {
 // say logs what goes wrong twice in the same way: the first time it may be that
 // somebody else was faster. That the API server is away, or does not know the agent, the link
 // says. Of what is forbidden only the words tell whether a role lacks a right or an admission
-// policy or webhook said no; of what fails, which webhook does not answer.
+// policy or webhook said no; of what fails, which webhook does not answer. That there is no room for
+// a write is told too when it lasts: all else may have room.
 func (k *keeper) say(err error) {
 	text := ""
-	if err != nil && (!passing(err) || apierrors.IsInternalError(err)) && !apierrors.IsUnauthorized(err) {
+	if err != nil && (!passing(err) || apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err)) && !apierrors.IsUnauthorized(err) {
 		text = err.Error()
 	}
 	switch {

@@ -30,11 +30,11 @@ func (h hooked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.cluster.RoundTrip(r)
 }
 
-// startHooked is start for such a cluster.
-func startHooked(t *testing.T, h hooked, log *slog.Logger) *Node {
+// startOver is start for a cluster that is reached over something else.
+func startOver(t *testing.T, over http.RoundTripper, c *cluster, log *slog.Logger) *Node {
 	t.Helper()
-	config := rest.CopyConfig(h.config())
-	config.Transport = h
+	config := rest.CopyConfig(c.config())
+	config.Transport = over
 	n, err := New(Options{Node: here, Config: config, Log: log, Taint: true})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestAWebhookOfOneNamespaceHoldsUpNoEventsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		c.put(newNode())
-		n := startHooked(t, hooked{c, "POST /api/v1/namespaces/team/events"}, nil)
+		n := startOver(t, hooked{c, "POST /api/v1/namespaces/team/events"}, c, nil)
 		n.Warn(eni.Pod{UID: "1", Namespace: "team", Name: "a"}, "NoAddress", "x")
 		n.Warn(eni.Pod{UID: "2", Namespace: "shop", Name: "b"}, "NoAddress", "x")
 		n.Report(faulty(20))
@@ -93,7 +93,7 @@ func TestAWebhookThatDoesNotAnswerIsToldAsSuch(t *testing.T) {
 		c := newCluster()
 		c.put(newNode())
 		var seen journal
-		n := startHooked(t, hooked{c, "PATCH /api/v1/nodes/" + here + "/status"}, logger(&seen, slog.LevelInfo))
+		n := startOver(t, hooked{c, "PATCH /api/v1/nodes/" + here + "/status"}, c, logger(&seen, slog.LevelInfo))
 		n.Report(faulty(20))
 		for range 120 {
 			n.Warn(eni.Pod{UID: "1", Namespace: "shop", Name: "a"}, "NoAddress", "x") // other requests are answered
@@ -109,6 +109,40 @@ func TestAWebhookThatDoesNotAnswerIsToldAsSuch(t *testing.T) {
 			}
 		}
 		if strings.Count(got, "\n") != 2 {
+			t.Errorf("log:\n%s", got)
+		}
+	})
+}
+
+// limited is a cluster that has no room for requests of a kind, as priority and fairness say it.
+type limited struct {
+	*cluster
+	where string
+}
+
+// RoundTrip answers one request.
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method+" "+r.URL.Path != l.where {
+		return l.cluster.RoundTrip(r)
+	}
+	answer := l.failure(r, apierrors.NewTooManyRequests("too many requests, please try again later", 1))
+	answer.Header.Set("Retry-After", "1")
+	return answer, nil
+}
+
+func TestWritesThatTheAPIServerHasNoRoomForAreToldWhenThatLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		c.put(newNode())
+		var seen journal
+		n := startOver(t, limited{c, "PATCH /api/v1/nodes/" + here + "/status"}, c, logger(&seen, slog.LevelInfo))
+		n.Report(faulty(20))
+		time.Sleep(5 * time.Second)
+		if got := seen.String(); got != "" {
+			t.Errorf("said at once: %s", got)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := seen.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "can't be written") || !strings.Contains(got, "too many requests") {
 			t.Errorf("log:\n%s", got)
 		}
 	})
