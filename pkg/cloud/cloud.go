@@ -69,7 +69,8 @@ type Cloud interface {
 
 	// AssignAddresses puts up to n more secondary addresses of the family on
 	// the ENI and returns those it put, of which there may be some together with
-	// an error. Fewer than n without an error are all that the cloud had.
+	// an error. Fewer than n without an error are all that the cloud had, which
+	// are some: none at all is ErrSubnetFull.
 	// ErrNotFound: there is no such ENI on this node.
 	//
 	// Where addresses come in blocks, n/Size blocks come, and single addresses

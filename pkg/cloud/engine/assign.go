@@ -160,7 +160,7 @@ func (a *assignment) singles(ctx context.Context, n int) error {
 		got, err := a.request(ctx, driver.Count{Singles: ask})
 		switch {
 		case err == nil && got == 0:
-			return refused // it has no more, and says so by silence
+			return a.silence(refused)
 		case err == nil && a.t.AllOrNothing:
 			n -= ask
 		case err == nil:
@@ -179,6 +179,15 @@ func (a *assignment) singles(ctx context.Context, n int) error {
 		return refused
 	}
 	return nil
+}
+
+// silence is what an answer without an address and without an error means: the cloud has no more. Who
+// got none at all must be told, or asks again at once, for ever, where the subnet shows some.
+func (a *assignment) silence(refused error) error {
+	if refused == nil && len(a.got) == 0 {
+		return because(cloud.ErrSubnetFull, "subnet %s gave none of the %s addresses asked for, and no reason", a.on.Subnet, a.family)
+	}
+	return refused
 }
 
 // isShort tells whether asking for fewer may do: the subnet has fewer, or the ENI may
