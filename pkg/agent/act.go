@@ -246,7 +246,7 @@ func (a *Agent) releasing(book *ipam.State, now time.Duration) map[string][]neti
 
 // mayCall tells whether the cloud may be called for that now at all.
 func (a *Agent) mayCall(c class, now time.Duration) bool {
-	return len(a.calls) < a.conf.Cloud.Concurrent && !a.refuses(c, now)
+	return a.hasPlace(c, a.conf.Cloud.Concurrent) && !a.refuses(c, now)
 }
 
 // refuses tells whether the cloud is left alone with that.

@@ -47,6 +47,22 @@ func (d *desk) limit(conf agentconf.Config) {
 	d.budget.SetBurst(conf.Cloud.CallsBurst)
 }
 
+// hasPlace tells whether a call of the class may begin where so many may be under way. Releases leave two
+// places: an ENI may take half a minute to be detached, and pods that come meanwhile wait for what
+// brings addresses, and that for what describes show.
+func (d *desk) hasPlace(cl class, most int) bool {
+	if cl == gives {
+		releases := 0
+		for _, c := range d.calls {
+			if classOf(c.op) == gives {
+				releases++
+			}
+		}
+		return len(d.calls) < most && releases < max(most-2, 1)
+	}
+	return len(d.calls) < most
+}
+
 // isOn tells whether a call is about the ENI.
 func (d *desk) isOn(id string) bool { return d.calls[eniKey(id)] != nil }
 
