@@ -187,10 +187,12 @@ func describe(ctx context.Context, client cloud.Cloud, limits eni.Limits, subnet
 	} else if c, can := client.(cloud.Sizer); can {
 		d.limits = c.LimitsNow()
 	}
+	d.sees = true
 	if d.partial = !subnets; d.partial {
 		return d, nil
 	}
 	d.subnets, err = client.Subnets(ctx)
+	d.partial = err != nil
 	return d, err
 }
 

@@ -40,8 +40,8 @@ func (a *Agent) take(r result, now time.Duration) {
 					a.describeAt = now + a.describeEvery(now)
 				}
 			}
-		} else if r.limits != (eni.Limits{}) {
-			a.view.limits = r.limits // the next look need not ask for them
+		} else {
+			a.sawSome(r.described)
 		}
 	case "AssignAddresses":
 		a.spent(r.id, r.addrs, 1)
@@ -92,6 +92,17 @@ func (a *Agent) seen(d described) {
 		a.noteEmptySubnets(d)
 	}
 	clear(a.said)
+}
+
+// sawSome takes in what a describe that failed has shown all the same. The subnets of an earlier one will
+// do: nobody is to get addresses that the cloud took away because nothing tells how many are left.
+func (a *Agent) sawSome(d described) {
+	if d.limits != (eni.Limits{}) {
+		a.view.limits = d.limits // the next look need not ask for them
+	}
+	if d.sees && a.view.known {
+		a.seen(d)
+	}
 }
 
 // forgetAdoptions ends the failures to take in ENIs that are not there any more: nobody tries again.

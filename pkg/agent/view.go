@@ -30,6 +30,7 @@ type described struct {
 	enis    []cloud.Interface
 	subnets []cloud.Subnet
 	partial bool // the subnets are of an earlier one
+	sees    bool // the ENIs and limits are known, whatever else failed
 }
 
 // eni returns the ENI with the id.
