@@ -38,14 +38,16 @@ type doubts struct {
 	dead     since[eni.Owner]  // owners whose sandboxes are gone
 	barren   since[string]     // intents, by token, that the cloud is unavailable for: none of their calls has come to anything
 
-	// unheard are ENIs whose deletion an earlier agent began, since when this one runs: the
-	// cloud may have heard of it.
+	// unheard are ENIs whose deletion an earlier agent began, since when this one runs, or whose last
+	// deletion came to an unknown end, until when it may have its effect: the cloud may have heard of it.
 	unheard since[string]
+	// given are the same of releases.
+	given since[netip.Addr]
 }
 
 func noDoubts() doubts {
 	return doubts{suspects: since[netip.Addr]{}, strays: since[string]{}, leaks: since[string]{}, dead: since[eni.Owner]{},
-		barren: since[string]{}, unheard: since[string]{}}
+		barren: since[string]{}, unheard: since[string]{}, given: since[netip.Addr]{}}
 }
 
 // since is when something that is not as it should be was found so first, in all looks from then on.

@@ -83,6 +83,9 @@ func (a *Agent) recall() {
 	if m.Leaving == nil {
 		m.Leaving = map[string]bool{}
 	}
+	for addr := range m.Begun {
+		a.doubts.given[addr] = a.Now()
+	}
 	for id := range m.Leaving { // the answer may have been lost with the agent that asked
 		m.Leaving[id], a.doubts.unheard[id] = true, a.Now()
 	}

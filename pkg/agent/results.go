@@ -88,6 +88,7 @@ func (a *Agent) seen(d described) {
 	a.unsaved = a.unsaved || a.conf.DescribeQuiet() > 0 && d.start-a.mem.Seen >= seenKept
 	a.forgetAdoptions()
 	a.clearUnheard(d)
+	a.clearGiven(d)
 	if !d.partial {
 		a.noteEmptySubnets(d)
 	}
@@ -140,8 +141,8 @@ func (a *Agent) spent(id string, addrs []netip.Addr, sign int) {
 	}
 }
 
-// clearUnheard ends the doubt about deletions that an earlier agent asked for: of the ones
-// that the cloud has heard of, late ones too, ENIs that are still attached show nothing.
+// clearUnheard ends the doubt about deletions that an earlier agent asked for, or whose outcome is not
+// known: of the ones that the cloud has heard of, late ones too, ENIs that are still attached show nothing.
 func (a *Agent) clearUnheard(d described) {
 	for _, nic := range d.enis {
 		if a.doubts.unheard.has(nic.ID) && nic.Index >= 0 && d.start >= a.heardBy(nic.ID) {
@@ -151,9 +152,37 @@ func (a *Agent) clearUnheard(d described) {
 	}
 }
 
-// heardBy is when a describe shows what an earlier agent's deletion did.
-func (a *Agent) heardBy(id string) time.Duration {
-	return a.doubts.unheard[id] + a.conf.Cloud.Timeout + a.conf.Settle
+// clearGiven does the same for releases: what ENIs still have nobody has taken, and pods may have it while
+// the cloud refuses to take it. What a call under way is about it may take any moment.
+func (a *Agent) clearGiven(d described) {
+	there := map[netip.Addr]bool{}
+	for _, nic := range d.enis {
+		if nic.Index < 0 || a.isOn(nic.ID) {
+			continue
+		}
+		for _, addr := range nic.Addresses {
+			there[addr] = true
+		}
+	}
+	for addr, since := range a.doubts.given {
+		switch {
+		case !a.mem.Begun[addr]:
+		case there[addr] && d.start >= a.showsBy(since):
+			delete(a.mem.Begun, addr)
+			a.unsaved = true
+		default:
+			continue
+		}
+		delete(a.doubts.given, addr)
+	}
+}
+
+// heardBy is when a describe shows what an earlier deletion did.
+func (a *Agent) heardBy(id string) time.Duration { return a.showsBy(a.doubts.unheard[id]) }
+
+// showsBy is when a describe shows what calls did that may have been under way then.
+func (a *Agent) showsBy(then time.Duration) time.Duration {
+	return then + a.conf.Cloud.Timeout + a.conf.Settle
 }
 
 // made ends the intent to have an ENI, unless it may still come.
@@ -177,8 +206,8 @@ func (a *Agent) made(r result, now time.Duration) {
 	}
 }
 
-// giveUpAfter is how long an intent is held on to that the cloud is unavailable for: longer than
-// any call's effect comes late.
+// giveUpAfter is how long an intent is held on to that the cloud is unavailable for, and how long a release
+// of an unknown outcome may still have its effect: longer than any call's effect comes late.
 const giveUpAfter = 5 * time.Minute
 
 // isBarren tells whether the cloud has been unavailable for an intent for so long that it is
@@ -211,13 +240,25 @@ func (a *Agent) released(r result, now time.Duration) {
 	}
 	if r.err == nil {
 		a.spent(r.id, r.call.addrs, -1)
+		for _, addr := range r.call.addrs {
+			delete(a.doubts.given, addr) // it is gone, whatever describes still show
+		}
 		a.renew()
 		a.unsaved = true
 		return
 	}
-	if nothingHappened(r.err) {
-		for _, addr := range r.fresh {
-			delete(a.mem.Begun, addr) // it can be taken back again
+	if !nothingHappened(r.err) {
+		for _, addr := range r.call.addrs {
+			a.doubts.given[addr] = now + giveUpAfter
+		}
+		return
+	}
+	for _, addr := range r.fresh {
+		delete(a.mem.Begun, addr) // it can be taken back again
+	}
+	for _, addr := range r.call.addrs {
+		if since, doubted := a.doubts.given[addr]; doubted && a.mem.Begun[addr] {
+			a.lookForHeard(max(now, a.showsBy(since)))
 		}
 	}
 }
@@ -233,8 +274,7 @@ func (a *Agent) left(r result, now time.Duration) {
 		}
 		a.renew()
 	case !nothingHappened(r.err):
-		a.mem.Leaving[r.id] = true
-		delete(a.doubts.unheard, r.id)
+		a.mem.Leaving[r.id], a.doubts.unheard[r.id] = true, now+giveUpAfter
 	case !a.mem.Leaving[r.id]:
 		_ = a.keepENI(r.id) // the tick's own write of the memory tells why it fails
 	default:

@@ -123,6 +123,7 @@ func (a *Agent) restart(book *ipam.State) {
 	for _, line := range book.Addresses {
 		if has := at[line.Addr]; whole[line.Addr] && (has == "" || has == id[line.ENI]) {
 			a.mem.Begun[line.Addr] = true
+			a.doubts.given[line.Addr] = a.Now()
 		}
 	}
 	a.restarted = false
