@@ -174,6 +174,7 @@ func booked(states ...eni.State) *ipam.State {
 
 func inFours(book *ipam.State, more ...string) *Agent {
 	a := looker(nil, nil)
+	a.doubts = noDoubts()
 	a.mem.Begun = map[netip.Addr]bool{}
 	a.view = view{known: true, limits: eni.Limits{ENIs: 2, V4: 9, V4Block: eni.Block{Bits: 30, Size: 4}},
 		enis: []cloud.Interface{{ID: "eni-a", Subnet: "subnet-a"}}, subnets: []cloud.Subnet{{ID: "subnet-a", Free: 100}}}
@@ -312,7 +313,7 @@ func TestBlocksThatAreLeftOfEarlierGoBackWhole(t *testing.T) {
 func TestARestartTakesTheReleaseOfAPartAsNotBegun(t *testing.T) {
 	book := booked(releasing, releasing, releasing, releasing, releasing, used, releasing, releasing)
 	a := inFours(book)
-	a.restart(book)
+	a.restart(book, 1)
 	for i, addr := range addrsOf(book) {
 		if a.mem.Begun[addr] != (i < 4) {
 			t.Errorf("%s was begun: %v", addr, a.mem.Begun[addr])

@@ -60,7 +60,7 @@ func TestAnAddressThatAnotherENIHasIsNotOnItsWayBackThere(t *testing.T) {
 		book.Addresses = append(book.Addresses, eni.Address{Addr: addr, ENI: 2, State: eni.Releasing})
 	}
 	a.view.enis = []cloud.Interface{{ID: "eni-1", Index: 1, Addresses: []netip.Addr{moved}}, {ID: "eni-2", Index: 2, Addresses: []netip.Addr{goes}}}
-	a.restart(book)
+	a.restart(book, 1)
 	if a.mem.Begun[moved] || !a.mem.Begun[goes] || !a.mem.Begun[gone] {
 		t.Errorf("begun are the releases %v, want those of %s and %s", a.mem.Begun, goes, gone)
 	}

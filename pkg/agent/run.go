@@ -79,7 +79,7 @@ func (a *Agent) Plan(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.restart(book)
+	a.restart(book, now)
 	a.sight(book)
 	links, err := a.linksFor(ctx, book)
 	if err != nil {

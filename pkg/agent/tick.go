@@ -54,7 +54,7 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 	if a.view.known {
 		a.noteTried()
 		if a.restarted {
-			a.restart(book)
+			a.restart(book, now)
 		}
 		a.endMade(book)
 		book, err = a.learn(ctx, book, now)
@@ -117,13 +117,13 @@ func (a *Agent) read(ctx context.Context) (*ipam.State, error) {
 // restart takes the releases that it finds as begun: an earlier agent's call may
 // still have its effect. For a part of a block there was no call, nor for what another ENI
 // has by now.
-func (a *Agent) restart(book *ipam.State) {
+func (a *Agent) restart(book *ipam.State, now time.Duration) {
 	at, id := a.view.places(), ids(book)
 	whole := a.view.whole(book.Addresses, func(line *eni.Address) bool { return line.State == eni.Releasing })
 	for _, line := range book.Addresses {
 		if has := at[line.Addr]; whole[line.Addr] && (has == "" || has == id[line.ENI]) {
 			a.mem.Begun[line.Addr] = true
-			a.doubts.given[line.Addr] = a.Now()
+			a.doubts.given[line.Addr] = now
 		}
 	}
 	a.restarted = false
