@@ -50,7 +50,7 @@ func (d *desk) limit(conf agentconf.Config) {
 // hasPlace tells whether a call of the class may begin where so many may be under way. Releases leave two
 // places: an ENI may take half a minute to be detached, and pods that come meanwhile wait for what
 // brings addresses, and that for what describes show.
-func (d *desk) hasPlace(cl class, most int) bool {
+func (d *desk) hasPlace(cl class, atOnce int) bool {
 	if cl == gives {
 		releases := 0
 		for _, c := range d.calls {
@@ -58,9 +58,9 @@ func (d *desk) hasPlace(cl class, most int) bool {
 				releases++
 			}
 		}
-		return len(d.calls) < most && releases < max(most-2, 1)
+		return len(d.calls) < atOnce && releases < max(atOnce-2, 1)
 	}
-	return len(d.calls) < most
+	return len(d.calls) < atOnce
 }
 
 // isOn tells whether a call is about the ENI.
