@@ -163,7 +163,7 @@ func (c nodeConfig) lines() []install.Line {
 	if c.wrong == nil {
 		return nil
 	}
-	return []install.Line{install.Linef(install.Warning, "the agent will start with the configuration that was in force last, %s: %s", c.kept, strings.Join(strings.Fields(c.wrong.Error()), " "))}
+	return []install.Line{install.Linef(install.Warning, "the agent will start with the configuration that was in force last, %s: %s", c.kept, strings.Join(strings.Fields(agentconf.Brief(c.wrong)), " "))}
 }
 
 // mustFix counts the lines that a person has to do something about first.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/status"
 )
 
@@ -37,7 +38,7 @@ func (r *refusal) start(err error) { r.note(err, true) }
 
 func (r *refusal) note(err error, start bool) {
 	r.mu.Lock()
-	next := status.Refused{Error: err.Error(), Since: r.now(), Start: start, Kept: r.kept, NotKept: r.unkept, UntilReboot: r.untilReboot}
+	next := status.Refused{Error: agentconf.Brief(err), Since: r.now(), Start: start, Kept: r.kept, NotKept: r.unkept, UntilReboot: r.untilReboot}
 	if r.last != nil {
 		next.Since, next.Start = r.last.Since, r.last.Start // it has not been right in between
 	}
@@ -48,7 +49,7 @@ func (r *refusal) note(err error, start bool) {
 	if !news {
 		return
 	}
-	r.log.Error("configuration is not taken over", "error", err)
+	r.log.Error("configuration is not taken over", "error", next.Error)
 	if tell != nil {
 		tell(true, refusedReason, next.String())
 	}

@@ -64,6 +64,10 @@ func TestARefusedConfigurationIsRememberedUntilAGoodOneComes(t *testing.T) {
 	if got := r.refused.Status().Since; !got.Equal(since) {
 		t.Errorf("refused since %s, want the first time, %s", got, since)
 	}
+	configure("coolDown: 5s\ncoolDown: 6s\n")
+	waitFor(t, r.refused, "a key that is there twice", func(text string) bool {
+		return strings.HasSuffix(text, `read configuration: line 8: mapping key "coolDown" already defined at line 7`)
+	})
 	configure("coolDown: 5s\n")
 	select {
 	case <-files:

@@ -38,7 +38,7 @@ func read(text []byte) (*reader, error) {
 		err = errors.New("a second document begins in it: everything must stand in the first")
 	}
 	if err != nil && err != io.EOF { // which an empty file is
-		return nil, fmt.Errorf("read configuration: %s", yaml.FormatError(err, false, true))
+		return nil, fmt.Errorf("read configuration: %w", newSyntaxError(err))
 	}
 	r := &reader{values: map[string]any{}, bad: map[string]bool{}, text: text}
 	for _, key := range slices.Sorted(maps.Keys(file)) {

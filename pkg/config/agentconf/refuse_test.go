@@ -2,6 +2,7 @@ package agentconf
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -232,16 +233,31 @@ func TestAFileThatIsNoConfigurationSaysWhere(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", "vpcCIDRs: "},
 		{"# nothing\n", "vpcCIDRs: "},
-		{"- a", "read configuration: [1:1] sequence was used where mapping is expected"},
-		{"x", "read configuration: [1:1] string was used where mapping is expected"},
-		{"pool:\n\tbatch: 3\n", "read configuration: [2:1] found character '\t' that cannot start any token"},
-		{"node: a\nnode: b\n", `read configuration: [2:1] mapping key "node" already defined at [1:1]`},
-		{"pool: {batch: 1, batch: 2}\n", `read configuration: [1:18] mapping key "batch" already defined at [1:8]`},
+		{"- a", "read configuration: line 1: sequence was used where mapping is expected"},
+		{"x", "read configuration: line 1: string was used where mapping is expected"},
+		{"pool:\n\tbatch: 3\n", "read configuration: line 2: found a tab, that cannot start any token\n"},
+		{"node: a\nnode: b\n", `read configuration: line 2: mapping key "node" already defined at line 1`},
+		{"pool: {batch: 1, batch: 2}\n", `read configuration: line 1: mapping key "batch" already defined at line 1`},
 		{least + "---\nnode: b\n", "read configuration: a second document begins in it: everything must stand in the first"},
 	} {
 		if _, err := Parse([]byte(tt.text)); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%q: %v\nwant %s", tt.text, err, tt.want)
 		}
+	}
+}
+
+// A line of `pool show`, of the log or of an event has no room for the excerpt.
+func TestTheBriefTextHasNoExcerptOfTheFile(t *testing.T) {
+	_, err := Parse([]byte(least + "node: a\nnode: b\n"))
+	if err == nil || !strings.Contains(err.Error(), "\n> ") {
+		t.Fatalf("no excerpt: %v", err)
+	}
+	want := `agent.yaml: read configuration: line 5: mapping key "node" already defined at line 4`
+	if got := Brief(fmt.Errorf("agent.yaml: %w", err)); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if _, err := Parse([]byte("colour: red\n")); Brief(err) != err.Error() {
+		t.Errorf("%q, want %q", Brief(err), err)
 	}
 }
 
