@@ -35,11 +35,20 @@ func newReload(conf agentconf.Config, w io.Writer) *reload {
 	o := &slog.HandlerOptions{Level: r.level}
 	r.log = slog.New(slog.NewTextHandler(w, o))
 	if conf.LogFormat == "json" {
+		o.ReplaceAttr = withUnit
 		r.log = slog.New(slog.NewJSONHandler(w, o))
 	}
 	r.refused = newRefusal(r.log)
 	r.limit = &maxPods{conf: conf.MaxPods, log: r.log}
 	return r
+}
+
+// withUnit has durations as they are in a log of text: JSON has a bare number of nanoseconds.
+func withUnit(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // warn tells what of a configuration the next release refuses.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
 )
@@ -36,6 +37,21 @@ func TestAChangedConfigurationIsWarnedOf(t *testing.T) {
 		<-taken
 		if got := said.String(); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
 			t.Errorf("%s said %q, want %q", tt.pool, got, tt.want)
+		}
+	}
+}
+
+// Both formats of the log say in which unit a duration is.
+func TestALoggedDurationHasItsUnit(t *testing.T) {
+	for format, want := range map[string]string{"text": `"again in"=862ms`, "json": `"again in":"862ms"`} {
+		conf, err := agentconf.Parse([]byte("vpcCIDRs: [10.0.0.0/16]\nfirewall: nftables\ncloud: {provider: aws}\nlogFormat: " + format + "\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		newReload(conf, &said).log.Warn("cloud call failed", "again in", 862*time.Millisecond)
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%s: %q, want %q", format, said.String(), want)
 		}
 	}
 }
