@@ -76,6 +76,9 @@ func TestAllAreToldTheSameCause(t *testing.T) {
 				}
 			}
 		}
+		if h.status.Problem != "" && !strings.Contains(h.add, "cause: "+h.status.Problem) {
+			t.Errorf("an ADD says %q, want the cause under the name that `pool show` and README have for it", h.add)
+		}
 		if !h.condition.Faulty || h.condition.Reason != reason || h.event != reason {
 			t.Errorf("the condition has %s (faulty: %t), the event %s, the first of %+v is told as %s", h.condition.Reason, h.condition.Faulty, h.event, h.status.Causes, reason)
 		}

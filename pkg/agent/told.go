@@ -125,7 +125,7 @@ func (a *Agent) why() string {
 	}
 	switch {
 	case s.Problem != "":
-		text = append(text, "problem: "+s.Problem)
+		text = append(text, "cause: "+s.Problem)
 	case len(s.Blockers) > 0:
 		text = append(text, s.Blockers[0])
 	}

@@ -21,16 +21,16 @@ func viewError(t *testing.T, c Cache) string {
 func TestAMissingCacheIsToldWithWhatItsAgentSays(t *testing.T) {
 	c := newCache(t, small())
 	remove(t, c.Path)
-	if err := c.SetWhy("target 0, problem: cloud: no answer"); err != nil {
+	if err := c.SetWhy("target 0, cause: cloud: no answer"); err != nil {
 		t.Fatal(err)
 	}
 	want := "node cache is missing: PATH; is the agent running on this node? `enipoolctl pool load` makes one by hand; " +
-		"the agent last said: target 0, problem: cloud: no answer"
+		"the agent last said: target 0, cause: cloud: no answer"
 	if diff := cmp.Diff(want, viewError(t, c)); diff != "" {
 		t.Error(diff)
 	}
 	err := c.WithoutAgent(func() error { // an agent holds the same lock
-		want := fmt.Sprintf("node cache is missing: PATH; an agent (process %d) makes it and says: target 0, problem: cloud: no answer", os.Getpid())
+		want := fmt.Sprintf("node cache is missing: PATH; an agent (process %d) makes it and says: target 0, cause: cloud: no answer", os.Getpid())
 		if diff := cmp.Diff(want, viewError(t, c)); diff != "" {
 			t.Error(diff)
 		}
