@@ -23,14 +23,15 @@ func (a *Agent) judge(now time.Duration, causes []pool.Cause) {
 	case s.FaultOver.IsZero():
 		s.FaultOver = a.Wall().Add(next.Well - now)
 	}
+	told := s.Health.Reason
 	switch s.Health = r; {
 	case !next.Known:
 		s.Health = health.Report{Capacity: -1} // not even whether there are addresses
 		return
 	case !r.Faulty:
 		s.FaultSince = time.Time{}
-	case s.FaultSince.IsZero(): // it may be an earlier agent's
-		s.FaultSince = a.Wall().Add(next.Since - now)
+	case s.FaultSince.IsZero() || told != r.Reason: // it may be an earlier agent's
+		s.FaultSince = a.Wall().Add(next.ReasonSince() - now)
 	}
 	if a.Report != nil {
 		a.Report(r)

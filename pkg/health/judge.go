@@ -78,6 +78,15 @@ func Judge(c Config, s State, now time.Duration, o Observation) (State, Report) 
 	return s, s.report(c)
 }
 
+// ReasonSince returns since when the fault has the reason that is told, on the clock of Judge. It is
+// later than Since where that reason took the place of another one.
+func (s State) ReasonSince() time.Duration {
+	if s.Cause != s.Reason {
+		return s.Since
+	}
+	return max(s.Since, s.Blamed)
+}
+
 // heal forgets the fault.
 func (s *State) heal() {
 	s.Faulty, s.Since, s.Reason, s.Message, s.Said = false, 0, "", "", 0

@@ -102,6 +102,30 @@ func TestAReportComesAfterTheGraceAndGoesAfterTheQuietTime(t *testing.T) {
 	}
 }
 
+// A reason that took the place of another one has lasted since it was seen, not since the fault.
+func TestAReasonHasItsOwnTime(t *testing.T) {
+	throttled := without(full(3), func(o *Observation) { o.Cause = Cause{CloudThrottled, "throttled"} })
+	growing := without(full(3), func(o *Observation) { o.Stuck, o.Cause = false, Cause{} })
+	s := New()
+	for _, step := range []struct {
+		second int
+		o      Observation
+		reason string
+		since  int
+	}{
+		{30, throttled, CloudThrottled, 30}, {40, full(3), CloudThrottled, 30}, {69, full(3), CloudThrottled, 30},
+		{70, full(3), SubnetExhausted, 40}, {200, full(3), SubnetExhausted, 40}, {201, growing, SubnetExhausted, 40},
+	} {
+		if s.Lacking == 0 {
+			s, _ = Judge(Default(), s, time.Hour, step.o)
+		}
+		s, _ = Judge(Default(), s, time.Hour+time.Duration(step.second)*time.Second, step.o)
+		if since := int((s.ReasonSince() - time.Hour).Seconds()); s.Reason != step.reason || since != step.since {
+			t.Errorf("at %ds: %s since %ds, want %s since %ds", step.second, s.Reason, since, step.reason, step.since)
+		}
+	}
+}
+
 func TestWhereNothingFailedThatIsTheReason(t *testing.T) {
 	for _, tt := range []struct {
 		cause  string

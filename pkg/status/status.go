@@ -78,8 +78,8 @@ type Status struct {
 
 // FaultTimes are those of the fault that the cluster is told.
 type FaultTimes struct {
-	FaultSince time.Time `json:"faultSince,omitzero"`
-	FaultOver  time.Time `json:"faultOver,omitzero"` // since when pods have addresses again, while the fault is still told
+	FaultSince time.Time `json:"faultSince,omitzero"` // since when it has the reason that is told
+	FaultOver  time.Time `json:"faultOver,omitzero"`  // since when pods have addresses again, while the fault is still told
 }
 
 // Cause is one answer to why the node does not have more addresses.
