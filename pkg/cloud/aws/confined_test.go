@@ -31,7 +31,7 @@ func strangers(made, attachment, own, instance, mine string) []strange {
 	one := aws.Int32(1)
 	create := func(tags ...types.Tag) func(context.Context, *Driver) error {
 		return func(ctx context.Context, d *Driver) error {
-			_, err := change(ctx, d, &d.api.CreateNetworkInterface, &sdk.CreateNetworkInterfaceInput{SubnetId: aws.String("subnet-a"),
+			_, err := changeEC2(ctx, d, &d.api.CreateNetworkInterface, &sdk.CreateNetworkInterfaceInput{SubnetId: aws.String("subnet-a"),
 				TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeNetworkInterface, Tags: tags}}})
 			return err
 		}
@@ -42,53 +42,53 @@ func strangers(made, attachment, own, instance, mine string) []strange {
 		{"create without the cluster's tag", true, create(node)},
 		{"create without the node's tag", false, create(red)},
 		{"detach", true, func(ctx context.Context, d *Driver) error {
-			_, err := change(ctx, d, &d.api.DetachNetworkInterface, &sdk.DetachNetworkInterfaceInput{AttachmentId: &attachment})
+			_, err := changeEC2(ctx, d, &d.api.DetachNetworkInterface, &sdk.DetachNetworkInterfaceInput{AttachmentId: &attachment})
 			return err
 		}},
 		{"attach to the node", true, func(ctx context.Context, d *Driver) error {
-			_, err := change(ctx, d, &d.api.AttachNetworkInterface, &sdk.AttachNetworkInterfaceInput{NetworkInterfaceId: &made, InstanceId: aws.String("i-1"), DeviceIndex: one})
+			_, err := changeEC2(ctx, d, &d.api.AttachNetworkInterface, &sdk.AttachNetworkInterfaceInput{NetworkInterfaceId: &made, InstanceId: aws.String("i-1"), DeviceIndex: one})
 			return err
 		}},
 		{"attach the node's to another cluster's instance", true, func(ctx context.Context, d *Driver) error {
-			_, err := change(ctx, d, &d.api.AttachNetworkInterface, &sdk.AttachNetworkInterfaceInput{NetworkInterfaceId: &mine, InstanceId: &instance, DeviceIndex: aws.Int32(3)})
+			_, err := changeEC2(ctx, d, &d.api.AttachNetworkInterface, &sdk.AttachNetworkInterfaceInput{NetworkInterfaceId: &mine, InstanceId: &instance, DeviceIndex: aws.Int32(3)})
 			return err
 		}},
 		{"let it stay behind", true, func(ctx context.Context, d *Driver) error {
-			_, err := change(ctx, d, &d.api.ModifyNetworkInterfaceAttribute, &sdk.ModifyNetworkInterfaceAttributeInput{NetworkInterfaceId: &made,
+			_, err := changeEC2(ctx, d, &d.api.ModifyNetworkInterfaceAttribute, &sdk.ModifyNetworkInterfaceAttributeInput{NetworkInterfaceId: &made,
 				Attachment: &types.NetworkInterfaceAttachmentChanges{AttachmentId: &attachment, DeleteOnTermination: aws.Bool(false)}})
 			return err
 		}},
 		{"modify the own one", false, func(ctx context.Context, d *Driver) error {
-			_, err := change(ctx, d, &d.api.ModifyNetworkInterfaceAttribute, &sdk.ModifyNetworkInterfaceAttributeInput{NetworkInterfaceId: &own,
+			_, err := changeEC2(ctx, d, &d.api.ModifyNetworkInterfaceAttribute, &sdk.ModifyNetworkInterfaceAttributeInput{NetworkInterfaceId: &own,
 				Description: &types.AttributeValue{Value: aws.String("x")}})
 			return err
 		}},
 		{"assign", true, func(ctx context.Context, d *Driver) error {
-			_, err := change(ctx, d, &d.api.AssignPrivateIpAddresses, &sdk.AssignPrivateIpAddressesInput{NetworkInterfaceId: &made, SecondaryPrivateIpAddressCount: one})
+			_, err := changeEC2(ctx, d, &d.api.AssignPrivateIpAddresses, &sdk.AssignPrivateIpAddressesInput{NetworkInterfaceId: &made, SecondaryPrivateIpAddressCount: one})
 			return err
 		}},
 		{"assign to the own one", true, func(ctx context.Context, d *Driver) error {
-			_, err := change(ctx, d, &d.api.AssignPrivateIpAddresses, &sdk.AssignPrivateIpAddressesInput{NetworkInterfaceId: &own, SecondaryPrivateIpAddressCount: one})
+			_, err := changeEC2(ctx, d, &d.api.AssignPrivateIpAddresses, &sdk.AssignPrivateIpAddressesInput{NetworkInterfaceId: &own, SecondaryPrivateIpAddressCount: one})
 			return err
 		}},
 		{"unassign", true, func(ctx context.Context, d *Driver) error {
-			_, err := change(ctx, d, &d.api.UnassignPrivateIpAddresses, &sdk.UnassignPrivateIpAddressesInput{NetworkInterfaceId: &made, PrivateIpAddresses: []string{nowhere4}})
+			_, err := changeEC2(ctx, d, &d.api.UnassignPrivateIpAddresses, &sdk.UnassignPrivateIpAddressesInput{NetworkInterfaceId: &made, PrivateIpAddresses: []string{nowhere4}})
 			return err
 		}},
 		{"assign IPv6", true, func(ctx context.Context, d *Driver) error {
-			_, err := change(ctx, d, &d.api.AssignIpv6Addresses, &sdk.AssignIpv6AddressesInput{NetworkInterfaceId: &made, Ipv6AddressCount: one})
+			_, err := changeEC2(ctx, d, &d.api.AssignIpv6Addresses, &sdk.AssignIpv6AddressesInput{NetworkInterfaceId: &made, Ipv6AddressCount: one})
 			return err
 		}},
 		{"unassign IPv6", true, func(ctx context.Context, d *Driver) error {
-			_, err := change(ctx, d, &d.api.UnassignIpv6Addresses, &sdk.UnassignIpv6AddressesInput{NetworkInterfaceId: &made, Ipv6Addresses: []string{nowhere6}})
+			_, err := changeEC2(ctx, d, &d.api.UnassignIpv6Addresses, &sdk.UnassignIpv6AddressesInput{NetworkInterfaceId: &made, Ipv6Addresses: []string{nowhere6}})
 			return err
 		}},
 		{"delete", true, func(ctx context.Context, d *Driver) error {
-			_, err := change(ctx, d, &d.api.DeleteNetworkInterface, &sdk.DeleteNetworkInterfaceInput{NetworkInterfaceId: &made})
+			_, err := changeEC2(ctx, d, &d.api.DeleteNetworkInterface, &sdk.DeleteNetworkInterfaceInput{NetworkInterfaceId: &made})
 			return err
 		}},
 		{"delete the own one", false, func(ctx context.Context, d *Driver) error {
-			_, err := change(ctx, d, &d.api.DeleteNetworkInterface, &sdk.DeleteNetworkInterfaceInput{NetworkInterfaceId: &own})
+			_, err := changeEC2(ctx, d, &d.api.DeleteNetworkInterface, &sdk.DeleteNetworkInterfaceInput{NetworkInterfaceId: &own})
 			return err
 		}},
 	}

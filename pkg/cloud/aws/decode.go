@@ -13,31 +13,32 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// text reads a word of an answer. No answer makes a secret one's name.
-func (d *Driver) text(word *string) string { return d.secrets.Line(aws.ToString(word)) }
+// safeText reads a word of an answer and hides secrets in it: names go to logs, and an answer
+// could have anything in their place.
+func (d *Driver) safeText(word *string) string { return d.secrets.Line(aws.ToString(word)) }
 
 // readInterface reads one ENI.
-func (d *Driver) readInterface(r types.NetworkInterface) driver.Interface {
-	i := driver.Interface{ID: d.secrets.Hide(aws.ToString(r.NetworkInterfaceId)), MAC: d.text(r.MacAddress),
-		Subnet: d.text(r.SubnetId), VPC: d.text(r.VpcId), Zone: d.text(r.AvailabilityZone), Index: -1, Mark: readMark(readTags(r.TagSet))}
-	for _, g := range r.Groups {
-		i.Groups = append(i.Groups, d.text(g.GroupId))
+func (d *Driver) readInterface(raw types.NetworkInterface) driver.Interface {
+	iface := driver.Interface{ID: d.secrets.Hide(aws.ToString(raw.NetworkInterfaceId)), MAC: d.safeText(raw.MacAddress),
+		Subnet: d.safeText(raw.SubnetId), VPC: d.safeText(raw.VpcId), Zone: d.safeText(raw.AvailabilityZone), Index: -1, Mark: readMark(readTags(raw.TagSet))}
+	for _, g := range raw.Groups {
+		iface.Groups = append(iface.Groups, d.safeText(g.GroupId))
 	}
-	if r.Status == "pending" {
-		i.State = driver.Pending
+	if raw.Status == "pending" {
+		iface.State = driver.Pending
 	}
-	d.readAttachment(&i, r.Attachment)
-	if !i.Primary {
-		i.Unmanaged = unmanaged(r, i.Mark)
+	d.readAttachment(&iface, raw.Attachment)
+	if !iface.Primary {
+		iface.Unmanaged = whyUnmanaged(raw, iface.Mark)
 	}
-	err := readAddresses4(&i, r)
+	err := readAddresses4(&iface, raw)
 	if err == nil {
-		err = readAddresses6(&i, r)
+		err = readAddresses6(&iface, raw)
 	}
 	if err != nil {
-		i.Wrong = d.secrets.Line(err.Error())
+		iface.Wrong = d.secrets.Line(err.Error())
 	}
-	return i
+	return iface
 }
 
 // readMark reads the tags that were written when the ENI was made.
@@ -52,33 +53,33 @@ func readMark(tags map[string]string) driver.Mark {
 	return m
 }
 
-// readAttachment reads where the ENI is. Of an attachment that is no more nothing counts.
-func (d *Driver) readAttachment(i *driver.Interface, a *types.NetworkInterfaceAttachment) {
-	if a == nil || a.Status == types.AttachmentStatusDetached {
+// readAttachment reads where the ENI is. An attachment that has ended says nothing of that.
+func (d *Driver) readAttachment(iface *driver.Interface, raw *types.NetworkInterfaceAttachment) {
+	if raw == nil || raw.Status == types.AttachmentStatusDetached {
 		return
 	}
-	switch a.Status {
+	switch raw.Status {
 	case types.AttachmentStatusAttached, "":
-		i.State = driver.Attached
+		iface.State = driver.Attached
 	case types.AttachmentStatusDetaching:
-		i.State = driver.Detaching
+		iface.State = driver.Detaching
 	default:
-		i.State = driver.Attaching
+		iface.State = driver.Attaching
 	}
-	i.Instance, i.Attachment, i.Created = d.text(a.InstanceId), d.text(a.AttachmentId), aws.ToTime(a.AttachTime).UTC()
-	i.Card, i.Outlives = int(aws.ToInt32(a.NetworkCardIndex)), a.DeleteOnTermination != nil && !*a.DeleteOnTermination
-	if a.DeviceIndex != nil {
-		i.Index = int(*a.DeviceIndex)
+	iface.Instance, iface.Attachment, iface.Created = d.safeText(raw.InstanceId), d.safeText(raw.AttachmentId), aws.ToTime(raw.AttachTime).UTC()
+	iface.Card, iface.Outlives = int(aws.ToInt32(raw.NetworkCardIndex)), raw.DeleteOnTermination != nil && !*raw.DeleteOnTermination
+	if raw.DeviceIndex != nil {
+		iface.Index = int(*raw.DeviceIndex)
 	}
-	i.Primary = i.Index == 0 && i.Card == 0
+	iface.Primary = iface.Index == 0 && iface.Card == 0
 }
 
-// tagNoManage is how people and AWS' own plugin say that an ENI is not for pods, by the one
-// value "true".
+// tagNoManage is how people, and AWS' own plugin, say that an ENI is not for pods. Only the
+// value "true" counts.
 const tagNoManage = "node.k8s.amazonaws.com/no_manage"
 
-// unmanaged tells why pods can't use an ENI that is not the instance's primary one.
-func unmanaged(r types.NetworkInterface, m driver.Mark) string {
+// whyUnmanaged tells why pods can't use an ENI that is not the instance's primary one.
+func whyUnmanaged(r types.NetworkInterface, m driver.Mark) string {
 	switch kind := r.InterfaceType; {
 	case kind != "" && kind != types.NetworkInterfaceTypeInterface:
 		return fmt.Sprintf("its type is %.40q", kind)
@@ -90,9 +91,9 @@ func unmanaged(r types.NetworkInterface, m driver.Mark) string {
 	return ""
 }
 
-func readAddresses4(i *driver.Interface, r types.NetworkInterface) error {
-	primary := aws.ToString(r.PrivateIpAddress)
-	for _, p := range r.PrivateIpAddresses {
+func readAddresses4(iface *driver.Interface, raw types.NetworkInterface) error {
+	primary := aws.ToString(raw.PrivateIpAddress)
+	for _, p := range raw.PrivateIpAddresses {
 		text := aws.ToString(p.PrivateIpAddress)
 		if aws.ToBool(p.Primary) {
 			if primary != "" && primary != text {
@@ -101,67 +102,69 @@ func readAddresses4(i *driver.Interface, r types.NetworkInterface) error {
 			primary = text
 		}
 	}
-	for _, p := range r.PrivateIpAddresses {
+	for _, p := range raw.PrivateIpAddresses {
 		// EC2 lists the primary address as such, others only name it above.
 		if text := aws.ToString(p.PrivateIpAddress); text != primary || text == "" {
 			a, err := wire.Addr(text, eni.IPv4)
 			if err != nil {
 				return err
 			}
-			i.Singles = append(i.Singles, a)
+			iface.Singles = append(iface.Singles, a)
 		}
 	}
-	for _, p := range r.Ipv4Prefixes {
+	for _, p := range raw.Ipv4Prefixes {
 		b, err := readPrefix(aws.ToString(p.Ipv4Prefix), eni.IPv4)
 		if err != nil {
 			return err
 		}
-		i.Blocks = append(i.Blocks, b)
+		iface.Blocks = append(iface.Blocks, b)
 	}
 	if primary == "" {
-		if len(i.Singles)+len(i.Blocks) > 0 {
+		if len(iface.Singles)+len(iface.Blocks) > 0 {
 			return fmt.Errorf("it has IPv4 addresses and no primary one")
 		}
 		return nil
 	}
 	var err error
-	i.V4, err = wire.Addr(primary, eni.IPv4)
+	iface.V4, err = wire.Addr(primary, eni.IPv4)
 	return err
 }
 
-// readAddresses6 reads the IPv6 addresses. Of several EC2 tells the primary one only where
-// that was wished for when the ENI was made.
-func readAddresses6(i *driver.Interface, r types.NetworkInterface) error {
+// readAddresses6 reads the IPv6 addresses. If there are several, EC2 tells which is the
+// primary one only if that was asked for when the ENI was made.
+func readAddresses6(iface *driver.Interface, raw types.NetworkInterface) error {
 	var all []netip.Addr
-	for _, p := range r.Ipv6Addresses {
+	for _, p := range raw.Ipv6Addresses {
 		a, err := wire.Addr(aws.ToString(p.Ipv6Address), eni.IPv6)
 		if err != nil {
 			return err
 		}
 		if all = append(all, a); aws.ToBool(p.IsPrimaryIpv6) {
-			i.V6 = a
+			iface.V6 = a
 		}
 	}
-	if named, err := netip.ParseAddr(aws.ToString(r.Ipv6Address)); !i.V6.IsValid() && err == nil && slices.Contains(all, named) {
-		i.V6 = named
+	if named, err := netip.ParseAddr(aws.ToString(raw.Ipv6Address)); !iface.V6.IsValid() && err == nil && slices.Contains(all, named) {
+		iface.V6 = named
 	}
-	if !i.V6.IsValid() && len(all) == 1 {
-		i.V6 = all[0]
+	if !iface.V6.IsValid() && len(all) == 1 {
+		iface.V6 = all[0]
 	}
+	// Only one entry is the primary address. A second entry with the same address stays among
+	// Singles, where the engine finds that the answer can't be right.
 	own := 0
 	for _, a := range all {
-		if a == i.V6 && own == 0 {
+		if a == iface.V6 && own == 0 {
 			own++
 			continue
 		}
-		i.Singles = append(i.Singles, a)
+		iface.Singles = append(iface.Singles, a)
 	}
-	for _, p := range r.Ipv6Prefixes {
+	for _, p := range raw.Ipv6Prefixes {
 		b, err := readPrefix(aws.ToString(p.Ipv6Prefix), eni.IPv6)
 		if err != nil {
 			return err
 		}
-		i.Blocks = append(i.Blocks, b)
+		iface.Blocks = append(iface.Blocks, b)
 	}
 	return nil
 }

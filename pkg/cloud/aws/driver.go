@@ -35,11 +35,11 @@ type Driver struct {
 	// What tests change.
 	http    aws.HTTPClient       // nil: the SDK's own
 	retryer func() aws.RetryerV2 // of reads
-	page    int32                // how many a page of an answer has
+	page    int32                // objects per page of an answer
 
-	connecting chan struct{} // holds one: who connects
-	self       driver.Self   // of who holds connecting; Instance is "" until it is known
-	api        operations    // for good when self is known
+	connecting chan struct{} // a lock that a context can end the wait for; it guards self
+	self       driver.Self   // Instance is "" until the driver is connected
+	api        operations    // set before self is, and never changed after that
 }
 
 var (
@@ -67,7 +67,7 @@ const (
 	bits6 = 80
 )
 
-// perPage is how many an answer has at most.
+// perPage is how many objects a page of an answer has at most.
 const perPage = 1000
 
 // Traits implements driver.Driver.
@@ -77,7 +77,7 @@ func (d *Driver) Traits() driver.Traits {
 	return t
 }
 
-// Traits are what is peculiar to EC2, also for who has no instance in it.
+// Traits returns what is peculiar to EC2. Simulations use it too, which have no Driver.
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "EC2",
@@ -85,7 +85,7 @@ func Traits() driver.Traits {
 			Keyring: "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the agent's environment", Reserved: "aws ec2 get-subnet-cidr-reservations"},
 		FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, Moves: true, Types: true,
 		PerScan: perFilter, PageSize: perPage, Bits4: bits4, Bits6: bits6, Reserves: true, Keeps: true,
-		Requests: methodActions(), Buckets: buckets(), Retries: retries(),
+		Requests: methodActions(), Buckets: accountBuckets(), Retries: readRetries(),
 		Times: driver.Times{Poll: 500 * time.Millisecond, Slow: 3 * time.Second, Usual: 2 * time.Second, Settle: 10 * time.Second, Wait: 2 * time.Minute},
 	}
 }
@@ -98,9 +98,9 @@ func (d *Driver) Self(ctx context.Context) (driver.Self, error) {
 	return d.self, nil
 }
 
-// Rewrite implements driver.Driver. EC2 tells all that a mark would have to.
+// Rewrite implements driver.Driver. Only clouds with the trait MarksV6 need it.
 func (d *Driver) Rewrite(context.Context, string, driver.Mark, string) error {
-	return because(cloud.ErrForbidden, "the marks of ENIs are tags here, which stay as they were made")
+	return errorf(cloud.ErrForbidden, "the marks of ENIs are tags here, which stay as they were made")
 }
 
 // Skew implements driver.Clocked.

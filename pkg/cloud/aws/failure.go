@@ -15,18 +15,18 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
-// because makes a failure of our own.
-func because(kind error, format string, args ...any) error {
+// errorf makes an error of this package's own, with no refusal of EC2 behind it.
+func errorf(kind error, format string, args ...any) error {
 	return &driver.Error{Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }
 
-// failure judges a failed request: what happened, and what EC2 says of it. One that was not
-// sent has had no effect; what others say of why, as those who give credentials, says nothing
-// of EC2.
-func (d *Driver) failure(err error, mutates, sent bool) error {
-	out := &driver.Error{Kind: cloud.ErrUnavailable, Detail: reason(err, sent)}
+// judgeFailure makes a *driver.Error of what the SDK returned for a failed request. A request
+// that was not sent had no effect. What others answered meanwhile, such as the source of
+// credentials, says nothing about EC2.
+func (d *Driver) judgeFailure(err error, mutates, sent bool) error {
+	out := &driver.Error{Kind: cloud.ErrUnavailable, Detail: unansweredText(err, sent)}
 	status, said := readAnswer(err)
-	who := stranger(err, sent)
+	who := findStranger(err, sent)
 	switch {
 	case !sent:
 		if !isMomentary(err) {
@@ -57,9 +57,8 @@ func (d *Driver) failure(err error, mutates, sent bool) error {
 	return out
 }
 
-// isMomentary tells whether what has failed before a request was sent may work a moment
-// later: whoever was asked for credentials was not there, had too much to do, or answered
-// what nobody understands.
+// isMomentary tells whether a request that could not be sent may be sent a moment later: the
+// source of credentials did not answer, had too much to do, or its answer can't be read.
 func isMomentary(err error) bool {
 	var answered interface{ HTTPStatusCode() int } // of several types: metadata, STS, the agent of EKS
 	if errors.As(err, &answered) && answered.HTTPStatusCode() > 0 {
@@ -67,11 +66,11 @@ func isMomentary(err error) bool {
 		said, ok := errors.AsType[smithy.APIError](err)
 		return status < 400 || status >= 500 || status == 429 || ok && throttles[codeOf(said)]
 	}
-	return ended(err) || isNetwork(err) || noSession(err)
+	return contextEnded(err) || isNetwork(err) || noSession(err)
 }
 
-// noSession tells whether the metadata did not answer who asked for a session: the SDK hides
-// what failed there from errors.As.
+// noSession tells whether the metadata did not answer a request for a session token. It goes
+// by the text, because the SDK hides from errors.As what failed there.
 func noSession(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "failed to get API token") && !strings.Contains(text, "StatusCode: 4")
@@ -88,10 +87,10 @@ func readAnswer(err error) (status int, said smithy.APIError) {
 	return response.HTTPStatusCode(), said
 }
 
-// stranger returns who has refused in the place of EC2, nil if it was EC2 or nobody knows: it
-// gives a reason with each refusal but for the rate. Before a request is sent only a proxy can be
-// one: other answers are of who was asked for credentials.
-func stranger(err error, sent bool) *wire.Stranger {
+// findStranger returns who refused the request in the place of EC2, nil if it was EC2 or nobody
+// knows. EC2 gives a code with each refusal, except perhaps with one for the rate. If the request
+// was not sent, only a proxy counts: other answers come from the source of credentials.
+func findStranger(err error, sent bool) *wire.Stranger {
 	if proxy, is := errors.AsType[*wire.Stranger](err); is {
 		return proxy
 	}
@@ -129,16 +128,16 @@ func kindOf(said smithy.APIError, status int, mutates bool) error {
 	switch {
 	case throttles[code] || status == 429:
 		return cloud.ErrThrottled
-	case code == "InsufficientFreeAddressesInSubnet", code == noBlock, tells(code, said.ErrorMessage(), textFull):
+	case code == "InsufficientFreeAddressesInSubnet", code == noBlock, badValueSays(code, said.ErrorMessage(), textFull):
 		return cloud.ErrSubnetFull
 	case strings.HasSuffix(code, "LimitExceeded"):
 		return cloud.ErrLimit
 	case isMissing(code):
 		return cloud.ErrNotFound
-	case code == addressInUse, tells(code, said.ErrorMessage(), textAssigned):
-		return cloud.ErrUnavailable // until the other one lets go
-	case code == notYet, code == inUse, tells(code, said.ErrorMessage(), textInUse):
-		return cloud.ErrUnavailable // busy with what was asked before
+	case code == addressInUse, badValueSays(code, said.ErrorMessage(), textAssigned):
+		return cloud.ErrUnavailable // until the other ENI loses it
+	case code == notYet, code == inUse, badValueSays(code, said.ErrorMessage(), textInUse):
+		return cloud.ErrUnavailable // the ENI is busy with an earlier call
 	case code == otherParameters:
 		return cloud.ErrUnknown // the token made something already
 	case status < 500:
@@ -160,17 +159,18 @@ const (
 	notAllowed      = "UnauthorizedOperation"
 )
 
-// whyOf is what else a code tells. InvalidParameterValue stands for many things: which of
-// them is told by the operation and, of an attachment, by the message alone.
+// whyOf returns what a code tells beyond its kind. InvalidParameterValue stands for many things:
+// the operation tells which it is, and of an attachment only the message does.
 func whyOf(said smithy.APIError, operation string) driver.Why {
 	code, message := codeOf(said), said.ErrorMessage()
 	attaches := operation == "AttachNetworkInterface"
+	// The order counts: a case with a message comes before those that take the same code without one.
 	switch {
 	case strings.EqualFold(code, "InvalidNetworkInterfaceID.NotFound"):
 		return driver.NoSuchInterface
 	case code == noBlock:
 		return driver.NoWholeBlock
-	case code == addressInUse, tells(code, message, textAssigned):
+	case code == addressInUse, badValueSays(code, message, textAssigned):
 		return driver.AddressTaken
 	case code == otherParameters:
 		return driver.TokenReused
@@ -178,11 +178,11 @@ func whyOf(said smithy.APIError, operation string) driver.Why {
 		return driver.Unauthorized
 	case code == "RequestExpired", code == "SignatureDoesNotMatch" && strings.Contains(message, "expired"):
 		return driver.WrongClock
-	case attaches && tells(code, message, textIndexTaken):
+	case attaches && badValueSays(code, message, textIndexTaken):
 		return driver.IndexTaken
-	case attaches && (code == inUse || tells(code, message, textInUse)):
+	case attaches && (code == inUse || badValueSays(code, message, textInUse)):
 		return driver.InUse
-	case code == notYet, code == inUse, tells(code, message, textInUse), code == badValue && operation == "DeleteNetworkInterface":
+	case code == notYet, code == inUse, badValueSays(code, message, textInUse), code == badValue && operation == "DeleteNetworkInterface":
 		return driver.Busy
 	case code == badValue && strings.HasPrefix(operation, "Unassign"):
 		return driver.NoSuchAddress
@@ -196,8 +196,8 @@ var throttles = map[string]bool{
 	"BandwidthLimitExceeded": true, "EC2ThrottledException": true, "SlowDown": true,
 }
 
-// What EC2 writes with badValue, a code that stands for many things. A page with the
-// words is named at each; golden lines of them are in the tests.
+// What EC2 writes with badValue, a code that stands for many things. Each has the page
+// that shows these words; the tests have the lines from there.
 const (
 	// github.com/cilium/cilium/pull/31016, github.com/aws/amazon-vpc-cni-k8s/issues/3105
 	textFull = "sufficient free ipv4 addresses or prefixes"
@@ -205,17 +205,17 @@ const (
 	textIndexTaken = "already has an interface attached at device"
 	// github.com/aws/amazon-vpc-cni-k8s/issues/1399, github.com/gruntwork-io/cloud-nuke/pull/1132
 	textInUse = "is currently in use"
-	// no page: what is remembered of an assignment by name without AllowReassignment
+	// no page: an assignment by name without AllowReassignment is refused with it, as people remember
 	textAssigned = "already been assigned"
 )
 
-// tells looks for EC2's words of a code that means something only with them.
-func tells(code, message, words string) bool {
+// badValueSays tells whether a refusal has the code badValue and these words.
+func badValueSays(code, message, words string) bool {
 	return code == badValue && strings.Contains(strings.ToLower(message), words)
 }
 
-// isMissing tells whether a code means that what the call is about does not exist.
-// An ID that can't be one is as good as one of nothing.
+// isMissing tells whether a code means that the object of the call does not exist. A
+// malformed ID counts as one of an object that does not exist.
 func isMissing(code string) bool {
 	of, why, _ := strings.Cut(strings.ToLower(code), ".")
 	switch of {
@@ -225,8 +225,8 @@ func isMissing(code string) bool {
 	return of == "invalidinstancetype"
 }
 
-// ended tells whether the context ended.
-func ended(err error) bool {
+// contextEnded tells whether the context ended.
+func contextEnded(err error) bool {
 	var canceled *smithy.CanceledError
 	return errors.As(err, &canceled) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -12,7 +12,7 @@ import (
 // perFilter is how many values of a filter EC2 takes.
 const perFilter = 200
 
-// anyOf is a filter for any of the values; no values, no filter.
+// anyOf makes a filter for any of the values, and none if there are no values.
 func anyOf(name string, values []string) []types.Filter {
 	values = slices.Clone(values)
 	slices.Sort(values)
@@ -22,17 +22,17 @@ func anyOf(name string, values []string) []types.Filter {
 	return []types.Filter{{Name: aws.String(name), Values: values}}
 }
 
-// allTags are filters for all of the tags.
+// allTags makes filters that together select what has all of the tags.
 func allTags(tags map[string]string) []types.Filter {
 	var filters []types.Filter
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		filters = append(filters, types.Filter{Name: aws.String("tag:" + key), Values: []string{literal(tags[key])}})
+		filters = append(filters, types.Filter{Name: aws.String("tag:" + key), Values: []string{literalValue(tags[key])}})
 	}
 	return filters
 }
 
-// literal is a filter's value that stands for itself alone.
-func literal(value string) string {
+// literalValue escapes a filter's value, so that it has no wildcards.
+func literalValue(value string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`).Replace(value)
 }
 
@@ -45,7 +45,7 @@ func readTags(list []types.Tag) map[string]string {
 	return tags
 }
 
-// tagList is the tags as a request writes them.
+// tagList writes tags as a request has them, in the order of their keys.
 func tagList(tags map[string]string) (list []types.Tag) {
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		list = append(list, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})

@@ -11,7 +11,7 @@ import (
 
 // Alive implements driver.Driver.
 func (d *Driver) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
-	there, err := d.instances(ctx, instances)
+	there, err := d.findInstances(ctx, instances)
 	if err != nil {
 		return nil, err
 	}
@@ -42,10 +42,10 @@ func stateOf(i types.Instance) cloud.State {
 	return cloud.Exists
 }
 
-// instances returns those of the instances that EC2 knows.
-func (d *Driver) instances(ctx context.Context, ids []string) ([]types.Instance, error) {
+// findInstances returns those of the instances that EC2 knows.
+func (d *Driver) findInstances(ctx context.Context, ids []string) ([]types.Instance, error) {
 	return listByID("instance-id", ids, func(filters []types.Filter, token *string) (list []types.Instance, next *string, err error) {
-		out, err := read(ctx, d, &d.api.DescribeInstances, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(d.page), NextToken: token})
+		out, err := askEC2(ctx, d, &d.api.DescribeInstances, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(d.page), NextToken: token})
 		if err != nil {
 			return nil, nil, err
 		}

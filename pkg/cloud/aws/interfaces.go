@@ -18,45 +18,45 @@ const (
 )
 
 // Interfaces implements driver.Driver.
-func (d *Driver) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+func (d *Driver) Interfaces(ctx context.Context, filter driver.Filter) ([]driver.Interface, error) {
 	ask := func(filters []types.Filter, token *string) ([]driver.Interface, *string, error) {
 		return d.onePage(ctx, filters, token)
 	}
 	switch {
-	case f.Attached.Instance != "":
-		return listAll(anyOf("attachment.instance-id", []string{f.Attached.Instance}), ask)
-	case f.Made != "" && f.Token != "":
-		return listAll(allTags(map[string]string{tagNode: f.Made, tagToken: f.Token}), ask)
-	case f.Made != "":
-		return listAll(allTags(map[string]string{tagNode: f.Made}), ask)
-	case f.Loose != "":
-		return listAll(append(allTags(map[string]string{tagCluster: f.Loose}), anyOf("status", []string{"available"})...), ask)
+	case filter.Attached.Instance != "":
+		return listAll(anyOf("attachment.instance-id", []string{filter.Attached.Instance}), ask)
+	case filter.Made != "" && filter.Token != "":
+		return listAll(allTags(map[string]string{tagNode: filter.Made, tagToken: filter.Token}), ask)
+	case filter.Made != "":
+		return listAll(allTags(map[string]string{tagNode: filter.Made}), ask)
+	case filter.Loose != "":
+		return listAll(append(allTags(map[string]string{tagCluster: filter.Loose}), anyOf("status", []string{"available"})...), ask)
 	}
-	return listByID("network-interface-id", f.IDs, ask)
+	return listByID("network-interface-id", filter.IDs, ask)
 }
 
 // Page implements driver.Driver.
-func (d *Driver) Page(ctx context.Context, s driver.Scan) (p driver.Page, err error) {
-	filters := anyOf("vpc-id", []string{s.VPC})
+func (d *Driver) Page(ctx context.Context, scan driver.Scan) (out driver.Page, err error) {
+	filters := anyOf("vpc-id", []string{scan.VPC})
 	switch {
-	case len(s.Attached) > 0:
-		filters = anyOf("attachment.instance-id", s.Attached)
-	case len(s.Made) > 0:
-		filters = anyOf("tag:"+tagNode, s.Made)
+	case len(scan.Attached) > 0:
+		filters = anyOf("attachment.instance-id", scan.Attached)
+	case len(scan.Made) > 0:
+		filters = anyOf("tag:"+tagNode, scan.Made)
 	}
 	var next *string
-	if p.Interfaces, next, err = d.onePage(ctx, filters, given(s.Next)); err != nil {
+	if out.Interfaces, next, err = d.onePage(ctx, filters, unlessZero(scan.Next)); err != nil {
 		return driver.Page{}, err
 	}
-	p.Next = aws.ToString(next)
-	if p.Next != "" && p.Next == s.Next {
+	out.Next = aws.ToString(next)
+	if out.Next != "" && out.Next == scan.Next {
 		return driver.Page{}, errSamePage()
 	}
-	return p, nil
+	return out, nil
 }
 
 func (d *Driver) onePage(ctx context.Context, filters []types.Filter, token *string) (list []driver.Interface, next *string, err error) {
-	out, err := read(ctx, d, &d.api.DescribeNetworkInterfaces, &ec2.DescribeNetworkInterfacesInput{Filters: filters, MaxResults: aws.Int32(d.page), NextToken: token})
+	out, err := askEC2(ctx, d, &d.api.DescribeNetworkInterfaces, &ec2.DescribeNetworkInterfacesInput{Filters: filters, MaxResults: aws.Int32(d.page), NextToken: token})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,9 +2,9 @@ package aws
 
 import "github.com/aws/aws-sdk-go-v2/service/ec2"
 
-// operations are the calls of EC2 that this package makes. An *ec2.Client in their
-// place would keep all of its 700 in a program that uses templates: with those, the
-// linker drops no method of a type that can be reached.
+// operations are the calls of EC2 that this package makes. A field of type *ec2.Client would
+// link all of its 700 calls into a program that uses templates: there the linker drops no
+// exported method of a type that can be reached.
 type operations struct {
 	AssignIpv6Addresses             request[ec2.AssignIpv6AddressesInput, ec2.AssignIpv6AddressesOutput]
 	AssignPrivateIpAddresses        request[ec2.AssignPrivateIpAddressesInput, ec2.AssignPrivateIpAddressesOutput]
@@ -27,17 +27,17 @@ type operations struct {
 	options ec2.Options
 }
 
-func operationsOf(c *ec2.Client) operations {
+func operationsOf(client *ec2.Client) operations {
 	return operations{
-		AssignIpv6Addresses: c.AssignIpv6Addresses, AssignPrivateIpAddresses: c.AssignPrivateIpAddresses,
-		AttachNetworkInterface: c.AttachNetworkInterface, CreateNetworkInterface: c.CreateNetworkInterface,
-		DeleteNetworkInterface: c.DeleteNetworkInterface, DescribeInstanceTypes: c.DescribeInstanceTypes,
-		DescribeInstances: c.DescribeInstances, DescribeNetworkInterfaces: c.DescribeNetworkInterfaces,
-		DescribeSecurityGroups: c.DescribeSecurityGroups, DescribeSubnets: c.DescribeSubnets,
-		DetachNetworkInterface: c.DetachNetworkInterface, ModifyNetworkInterfaceAttribute: c.ModifyNetworkInterfaceAttribute,
-		UnassignIpv6Addresses: c.UnassignIpv6Addresses, UnassignPrivateIpAddresses: c.UnassignPrivateIpAddresses,
-		CreateSubnetCidrReservation: c.CreateSubnetCidrReservation, DeleteSubnetCidrReservation: c.DeleteSubnetCidrReservation,
-		GetSubnetCidrReservations: c.GetSubnetCidrReservations,
-		options:                   c.Options(),
+		AssignIpv6Addresses: client.AssignIpv6Addresses, AssignPrivateIpAddresses: client.AssignPrivateIpAddresses,
+		AttachNetworkInterface: client.AttachNetworkInterface, CreateNetworkInterface: client.CreateNetworkInterface,
+		DeleteNetworkInterface: client.DeleteNetworkInterface, DescribeInstanceTypes: client.DescribeInstanceTypes,
+		DescribeInstances: client.DescribeInstances, DescribeNetworkInterfaces: client.DescribeNetworkInterfaces,
+		DescribeSecurityGroups: client.DescribeSecurityGroups, DescribeSubnets: client.DescribeSubnets,
+		DetachNetworkInterface: client.DetachNetworkInterface, ModifyNetworkInterfaceAttribute: client.ModifyNetworkInterfaceAttribute,
+		UnassignIpv6Addresses: client.UnassignIpv6Addresses, UnassignPrivateIpAddresses: client.UnassignPrivateIpAddresses,
+		CreateSubnetCidrReservation: client.CreateSubnetCidrReservation, DeleteSubnetCidrReservation: client.DeleteSubnetCidrReservation,
+		GetSubnetCidrReservations: client.GetSubnetCidrReservations,
+		options:                   client.Options(),
 	}
 }

@@ -27,8 +27,9 @@ const (
 	actReserved  = "GetSubnetCidrReservations"
 )
 
-// methodActions are the actions that each method is made of. Those of IPv6 have names of their
-// own, and the same rate but for UnassignIpv6Addresses: they are counted with those of IPv4.
+// methodActions returns the actions that each method is made of. The actions for IPv6 have
+// names of their own and, except for UnassignIpv6Addresses, the same rate; here they count as
+// those for IPv4.
 func methodActions() map[string][]string {
 	return map[string][]string{
 		"Shape": {actTypes}, "Shapes": {actTypes}, "Alive": {actMachines}, "Subnets": {actSubnets}, driver.SubnetsBoth: {actSubnets, actSubnets}, "Interfaces": {actDescribe}, "Page": {actDescribe},
@@ -38,9 +39,9 @@ func methodActions() map[string][]string {
 	}
 }
 
-// buckets are what an account has in a region, by the page that DESIGN.md names. Actions
-// that are in none of its lists have what it says of those that change something.
-func buckets() map[string]cloud.Bucket {
+// accountBuckets returns the token buckets of an account in a region, by the page that DESIGN.md
+// names. Actions in none of its lists have the bucket that it gives for all that change something.
+func accountBuckets() map[string]cloud.Bucket {
 	listed, other, reads := cloud.Bucket{Burst: 100, PerSecond: 5}, cloud.Bucket{Burst: 50, PerSecond: 5}, cloud.Bucket{Burst: 100, PerSecond: 20}
 	return map[string]cloud.Bucket{
 		actAssign: listed, actUnassign: listed, actCreate: listed, actDelete: listed, actModify: listed,
@@ -49,7 +50,7 @@ func buckets() map[string]cloud.Bucket {
 	}
 }
 
-// retries are what the SDK makes of a read: each pause is any part of two seconds, of four, and so on.
-func retries() driver.Retries {
+// readRetries describes how the SDK repeats a read: the pauses are random, up to two seconds, then four, and so on.
+func readRetries() driver.Retries {
 	return driver.Retries{Tries: retry.DefaultMaxAttempts, First: 2 * time.Second, Most: retry.DefaultMaxBackoff}
 }

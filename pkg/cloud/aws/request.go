@@ -18,34 +18,35 @@ import (
 // request is a call of the EC2 client, as a method value.
 type request[I, O any] func(context.Context, *I, ...func(*ec2.Options)) (*O, error)
 
-// read makes a call that changes nothing; there are calls when a Driver is connected. The SDK repeats it where that may help.
-func read[I, O any](ctx context.Context, d *Driver, do *request[I, O], in *I) (*O, error) {
-	return send(ctx, d, false, do, in)
+// askEC2 makes a call that changes nothing. The SDK repeats it where that may help. do is a pointer
+// into Driver.api, which is empty until callEC2 has connected the Driver.
+func askEC2[I, O any](ctx context.Context, d *Driver, do *request[I, O], in *I) (*O, error) {
+	return callEC2(ctx, d, false, do, in)
 }
 
-// change makes a call that changes something, once: most have no token, so that a
-// second try would be a second change.
-func change[I, O any](ctx context.Context, d *Driver, do *request[I, O], in *I) (*O, error) {
-	return send(ctx, d, true, do, in, func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
+// changeEC2 makes a call that changes something, once: most calls have no token, so a
+// repetition would be a second change.
+func changeEC2[I, O any](ctx context.Context, d *Driver, do *request[I, O], in *I) (*O, error) {
+	return callEC2(ctx, d, true, do, in, func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
 }
 
-func send[I, O any](ctx context.Context, d *Driver, mutates bool, do *request[I, O], in *I, options ...func(*ec2.Options)) (*O, error) {
-	if err := d.connect(ctx); err != nil {
+func callEC2[I, O any](ctx context.Context, by *Driver, mutates bool, do *request[I, O], in *I, options ...func(*ec2.Options)) (*O, error) {
+	if err := by.connect(ctx); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, because(cloud.ErrUnavailable, "given up before the call: %v", err)
+		return nil, errorf(cloud.ErrUnavailable, "given up before the call: %v", err)
 	}
 	var sent wire.Sent
-	options = append(options, func(o *ec2.Options) { o.APIOptions = append(o.APIOptions, d.listen(&sent)) })
+	options = append(options, func(o *ec2.Options) { o.APIOptions = append(o.APIOptions, by.watchRequest(&sent)) })
 	out, err := (*do)(ctx, in, options...)
 	if err != nil {
-		return nil, d.failure(err, mutates, sent.Load())
+		return nil, by.judgeFailure(err, mutates, sent.Load())
 	}
 	return out, nil
 }
 
-// counted is a Retryer by which a read that is made again is asked for first.
+// counted is a Retryer that asks driver.Again before a read is repeated.
 type counted struct{ aws.RetryerV2 }
 
 // GetRetryToken implements aws.Retryer: the SDK calls it before each try but the first.
@@ -56,8 +57,8 @@ func (c counted) GetRetryToken(ctx context.Context, failed error) (release func(
 	return c.RetryerV2.GetRetryToken(ctx, failed)
 }
 
-// page asks for one page of what filters select, nil being the first, and returns where the
-// next one begins.
+// page asks for one page of what filters select, and returns the token of the next one. A nil
+// token asks for the first page.
 type page[T any] func(filters []types.Filter, token *string) (list []T, next *string, err error)
 
 // listAll returns what is on all pages.
@@ -79,8 +80,8 @@ func listAll[T any](filters []types.Filter, ask page[T]) (all []T, err error) {
 	}
 }
 
-// listByID returns those that have one of the IDs, by a filter: named as IDs, one that EC2
-// does not know would fail the question after all.
+// listByID returns the objects that have one of the IDs. It uses a filter: in the request's own
+// list of IDs, a single one that EC2 does not know would fail the whole request.
 func listByID[T any](filter string, ids []string, ask page[T]) (all []T, err error) {
 	for some := range slices.Chunk(ids, perFilter) {
 		list, err := listAll(anyOf(filter, some), ask)
@@ -93,17 +94,17 @@ func listByID[T any](filter string, ids []string, ask page[T]) (all []T, err err
 }
 
 func errSamePage() error {
-	return because(cloud.ErrUnavailable, "EC2 gives the same page again and again")
+	return errorf(cloud.ErrUnavailable, "EC2 gives the same page again and again")
 }
 
-// listen notes when a request is on its way, and has each answer tell the clock what time it
-// is in EC2.
-func (d *Driver) listen(sent *wire.Sent) func(*middleware.Stack) error {
+// watchRequest sets sent when a request is on its way, and tells the driver's clock the time of
+// each answer.
+func (d *Driver) watchRequest(sent *wire.Sent) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("enipool", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 			out, meta, err := next.HandleDeserialize(sent.Trace(ctx), in)
 			if answer, ok := out.RawResponse.(*smithyhttp.Response); ok && answer.StatusCode > 0 {
-				sent.Store(true) // the SDK makes one without a status where there is none
+				sent.Store(true) // without an answer the SDK makes up one, with a status of 0
 			}
 			theirs, told := awsmiddleware.GetServerTime(meta)
 			if ours, answered := awsmiddleware.GetResponseAt(meta); told && answered {

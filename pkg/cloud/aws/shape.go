@@ -13,17 +13,17 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// Shape implements driver.Driver: what DescribeInstanceTypes tells or, where that may
-// not be asked or does not answer, the built-in table.
+// Shape implements driver.Driver: what DescribeInstanceTypes answers or, if that is not
+// allowed or EC2 does not answer, what the built-in table has.
 func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
 	name := s.Type
 	if name == "" {
-		i, err := d.instances(ctx, []string{s.Instance})
+		i, err := d.findInstances(ctx, []string{s.Instance})
 		if err != nil {
 			return driver.Shape{}, err
 		}
 		if len(i) == 0 || i[0].InstanceType == "" {
-			return driver.Shape{}, because(cloud.ErrNotFound, "EC2 shows no instance %s", s.Instance)
+			return driver.Shape{}, errorf(cloud.ErrNotFound, "EC2 shows no instance %s", s.Instance)
 		}
 		name = string(i[0].InstanceType)
 	}
@@ -34,8 +34,8 @@ func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error)
 	return fromTable(ctx, name, err)
 }
 
-// fromTable is what the built-in table knows of a type of which EC2 did not tell for a reason
-// that says nothing of the type.
+// fromTable returns the built-in numbers of a type, or err if there are none. They stand in
+// only for errors that say nothing about the type: EC2 did not answer, or the call is not allowed.
 func fromTable(ctx context.Context, name string, err error) (driver.Shape, error) {
 	builtin, known := awsconf.ReadTable().Find(name)
 	silent := errors.Is(err, cloud.ErrForbidden) || errors.Is(err, cloud.ErrUnavailable)
@@ -45,15 +45,15 @@ func fromTable(ctx context.Context, name string, err error) (driver.Shape, error
 	return driver.Shape{Type: name, ENIs: builtin.ENIs, V4: builtin.IPs, V6: builtin.IPs, Prefixes: builtin.Prefixes, Builtin: err}, nil
 }
 
-// Shapes implements driver.Driver. Types go by a filter: named as types, one that EC2 does not
-// have would fail the question.
+// Shapes implements driver.Driver. It uses a filter: in the request's own list of types, one
+// that EC2 does not have would fail the whole request.
 func (d *Driver) Shapes(ctx context.Context, names []string) (map[string]driver.Shape, error) {
 	var literals []string
 	for _, name := range names {
-		literals = append(literals, literal(name))
+		literals = append(literals, literalValue(name))
 	}
 	list, err := listByID("instance-type", literals, func(filters []types.Filter, token *string) ([]types.InstanceTypeInfo, *string, error) {
-		out, err := read(ctx, d, &d.api.DescribeInstanceTypes, &ec2.DescribeInstanceTypesInput{Filters: filters, MaxResults: aws.Int32(min(d.page, typesPage)), NextToken: token})
+		out, err := askEC2(ctx, d, &d.api.DescribeInstanceTypes, &ec2.DescribeInstanceTypesInput{Filters: filters, MaxResults: aws.Int32(min(d.page, typesPage)), NextToken: token})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -73,18 +73,18 @@ func (d *Driver) Shapes(ctx context.Context, names []string) (map[string]driver.
 	for _, name := range names {
 		shape, unknown := fromTable(ctx, name, err)
 		if unknown != nil {
-			return nil, unknown // half of an answer tells nothing of who is not in it
+			return nil, unknown // with a part left out, a type that is missing would look like one that EC2 lacks
 		}
 		shapes[name] = shape
 	}
 	return shapes, nil
 }
 
-// typesPage is how many types an answer has at most.
+// typesPage is how many types a page of an answer has at most.
 const typesPage = 100
 
 func (d *Driver) describeType(ctx context.Context, name string) (driver.Shape, error) {
-	out, err := read(ctx, d, &d.api.DescribeInstanceTypes, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{types.InstanceType(name)}})
+	out, err := askEC2(ctx, d, &d.api.DescribeInstanceTypes, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{types.InstanceType(name)}})
 	if err != nil {
 		return driver.Shape{}, err
 	}
@@ -93,29 +93,29 @@ func (d *Driver) describeType(ctx context.Context, name string) (driver.Shape, e
 			return readType(info)
 		}
 	}
-	return driver.Shape{}, because(cloud.ErrUnavailable, "EC2 tells nothing of instance type %s", name)
+	return driver.Shape{}, errorf(cloud.ErrUnavailable, "EC2 tells nothing of instance type %s", name)
 }
 
-// readType reads the numbers of a type. Instances of the Nitro system and bare metal take
+// readType reads the numbers of a type. Types of the Nitro system and bare metal types take
 // prefixes.
 func readType(info types.InstanceTypeInfo) (driver.Shape, error) {
-	s := driver.Shape{Type: string(info.InstanceType),
+	shape := driver.Shape{Type: string(info.InstanceType),
 		Prefixes: info.Hypervisor == types.InstanceTypeHypervisorNitro || aws.ToBool(info.BareMetal)}
 	if n := info.NetworkInfo; n != nil {
-		s.ENIs, s.V4 = int(aws.ToInt32(n.MaximumNetworkInterfaces)), int(aws.ToInt32(n.Ipv4AddressesPerInterface))
+		shape.ENIs, shape.V4 = int(aws.ToInt32(n.MaximumNetworkInterfaces)), int(aws.ToInt32(n.Ipv4AddressesPerInterface))
 		if aws.ToBool(n.Ipv6Supported) {
-			s.V6 = int(aws.ToInt32(n.Ipv6AddressesPerInterface))
+			shape.V6 = int(aws.ToInt32(n.Ipv6AddressesPerInterface))
 		}
-		s.Cards = readCards(n.NetworkCards)
+		shape.Cards = readCards(n.NetworkCards)
 	}
-	if s.ENIs < 1 || s.V4 < 1 || s.V6 < 0 {
-		return s, because(cloud.ErrUnavailable, "EC2 tells no network limits of instance type %s", s.Type)
+	if shape.ENIs < 1 || shape.V4 < 1 || shape.V6 < 0 {
+		return shape, errorf(cloud.ErrUnavailable, "EC2 tells no network limits of instance type %s", shape.Type)
 	}
-	return s, nil
+	return shape, nil
 }
 
-// readCards returns how many ENIs each network card may have, nil for one card. A card
-// that takes no plain ENIs, but EFA-only interfaces alone, has room for none.
+// readCards returns how many ENIs each network card may have, nil for one card. A card that
+// takes only EFA-only interfaces has room for no ENI.
 func readCards(list []types.NetworkCardInfo) []int {
 	if len(list) < 2 {
 		return nil

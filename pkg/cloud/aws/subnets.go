@@ -17,9 +17,9 @@ import (
 var routerV6 = netip.MustParseAddr("fe80:ec2::1")
 
 // Subnets implements driver.Driver.
-func (d *Driver) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
+func (d *Driver) Subnets(ctx context.Context, filter driver.SubnetFilter) ([]driver.Subnet, error) {
 	ask := func(filters []types.Filter, token *string) (list []driver.Subnet, next *string, err error) {
-		out, err := read(ctx, d, &d.api.DescribeSubnets, &ec2.DescribeSubnetsInput{Filters: filters, MaxResults: aws.Int32(d.page), NextToken: token})
+		out, err := askEC2(ctx, d, &d.api.DescribeSubnets, &ec2.DescribeSubnetsInput{Filters: filters, MaxResults: aws.Int32(d.page), NextToken: token})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -28,11 +28,13 @@ func (d *Driver) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.S
 		}
 		return list, out.NextToken, nil
 	}
-	all, err := listByID("subnet-id", f.IDs, ask)
-	if err != nil || len(f.Tags) == 0 {
+	all, err := listByID("subnet-id", filter.IDs, ask)
+	if err != nil || len(filter.Tags) == 0 {
 		return all, err
 	}
-	tagged, err := listAll(append(allTags(f.Tags), anyOf("vpc-id", []string{f.VPC})...), ask)
+	// EC2's filters are all joined by "and", so IDs and tags take two requests, and a subnet may
+	// be in both answers.
+	tagged, err := listAll(append(allTags(filter.Tags), anyOf("vpc-id", []string{filter.VPC})...), ask)
 	for _, sub := range tagged {
 		if !slices.ContainsFunc(all, func(s driver.Subnet) bool { return s.ID == sub.ID }) {
 			all = append(all, sub)
@@ -41,32 +43,32 @@ func (d *Driver) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.S
 	return all, err
 }
 
-// readSubnet reads one subnet. EC2 does not count the addresses of one that has IPv6
-// alone.
+// readSubnet reads one subnet. Of one that has only IPv6, EC2 does not count the addresses.
 func (d *Driver) readSubnet(in types.Subnet) driver.Subnet {
-	s := driver.Subnet{ID: d.text(in.SubnetId), VPC: d.text(in.VpcId), Zone: d.text(in.AvailabilityZone), Gateway6: routerV6,
+	subnet := driver.Subnet{ID: d.safeText(in.SubnetId), VPC: d.safeText(in.VpcId), Zone: d.safeText(in.AvailabilityZone), Gateway6: routerV6,
 		Ready: in.State == types.SubnetStateAvailable || in.State == "", Tags: readTags(in.Tags)}
 	var err error
 	if text := aws.ToString(in.CidrBlock); text != "" {
-		if s.V4, err = wire.Range(text, eni.IPv4); err == nil {
-			s.Gateway4 = s.V4.Addr().Next()
+		if subnet.V4, err = wire.Range(text, eni.IPv4); err == nil {
+			subnet.Gateway4 = subnet.V4.Addr().Next()
 		}
 	}
+	// The list also has ranges that are not yet, or no longer, the subnet's.
 	for _, a := range in.Ipv6CidrBlockAssociationSet {
-		if err == nil && !s.V6.IsValid() && a.Ipv6CidrBlockState != nil && a.Ipv6CidrBlockState.State == types.SubnetCidrBlockStateCodeAssociated {
-			s.V6, err = wire.Range(aws.ToString(a.Ipv6CidrBlock), eni.IPv6)
+		if err == nil && !subnet.V6.IsValid() && a.Ipv6CidrBlockState != nil && a.Ipv6CidrBlockState.State == types.SubnetCidrBlockStateCodeAssociated {
+			subnet.V6, err = wire.Range(aws.ToString(a.Ipv6CidrBlock), eni.IPv6)
 		}
 	}
-	if s.Free = max(int(aws.ToInt32(in.AvailableIpAddressCount)), 0); !s.V4.IsValid() {
-		s.Free = -1
+	if subnet.Free = max(int(aws.ToInt32(in.AvailableIpAddressCount)), 0); !subnet.V4.IsValid() {
+		subnet.Free = -1
 	}
 	switch {
-	case s.ID == "":
-		s.Wrong = "it has no ID"
+	case subnet.ID == "":
+		subnet.Wrong = "it has no ID"
 	case err != nil:
-		s.Wrong = d.secrets.Line(err.Error())
-	case !s.V4.IsValid() && !s.V6.IsValid():
-		s.Wrong = "it has no range"
+		subnet.Wrong = d.secrets.Line(err.Error())
+	case !subnet.V4.IsValid() && !subnet.V6.IsValid():
+		subnet.Wrong = "it has no range"
 	}
-	return s
+	return subnet
 }

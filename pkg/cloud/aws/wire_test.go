@@ -107,7 +107,7 @@ func detachBy(t *testing.T, d *Driver, id string) {
 		}
 		switch i := list[0]; {
 		case i.State != driver.Loose && !asked:
-			_, err = change(context.Background(), d, &d.api.DetachNetworkInterface, &sdk.DetachNetworkInterfaceInput{AttachmentId: &i.Attachment, Force: aws.Bool(true)})
+			_, err = changeEC2(context.Background(), d, &d.api.DetachNetworkInterface, &sdk.DetachNetworkInterfaceInput{AttachmentId: &i.Attachment, Force: aws.Bool(true)})
 			must(t, err)
 			asked = true
 		case i.State == driver.Loose && asked:
