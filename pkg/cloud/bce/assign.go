@@ -11,8 +11,8 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// ownBody is addresses of an instance's primary ENI. Virtual machines and bare metal have
-// the same calls at different places.
+// ownBody is the body of requests for addresses of an instance's primary ENI. Virtual machines
+// and bare metal have the same requests at different paths.
 type ownBody struct {
 	Instance string   `json:"instanceId"`
 	IPs      []string `json:"privateIps"`
@@ -21,38 +21,40 @@ type ownBody struct {
 }
 
 // Assign implements driver.Driver.
-func (d *Driver) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
+func (d *Driver) Assign(ctx context.Context, asked driver.Assign) (driver.Assigned, error) {
 	var answer struct {
 		OfENI []string `json:"privateIpAddresses"`
 		OfOwn []string `json:"privateIps"`
 	}
-	v6 := a.Family == eni.IPv6
-	named := wire.Texts(a.Addresses)
-	r := request{method: "POST", path: "/privateIp/batchAdd", token: a.Token, into: &answer,
-		body: sdk.EniBatchPrivateIpArgs{IsIpv6: v6, PrivateIpAddresses: named, PrivateIpAddressCount: a.Count.Singles}}
+	v6 := asked.Family == eni.IPv6
+	named := wire.Texts(asked.Addresses)
+	req := request{method: "POST", path: "/privateIp/batchAdd", token: asked.Token, into: &answer,
+		body: sdk.EniBatchPrivateIpArgs{IsIpv6: v6, PrivateIpAddresses: named, PrivateIpAddressCount: asked.Count.Singles}}
 	var err error
-	if a.On.Primary {
-		err = d.onOwn(ctx, a.On.Instance, request{path: "/batchAddIp", token: a.Token, into: &answer,
-			body: ownBody{Instance: a.On.Instance, IPs: named, Count: a.Count.Singles, V6: v6}})
+	if asked.On.Primary {
+		err = d.onOwn(ctx, asked.On.Instance, request{path: "/batchAddIp", token: asked.Token, into: &answer,
+			body: ownBody{Instance: asked.On.Instance, IPs: named, Count: asked.Count.Singles, V6: v6}})
 	} else {
-		err = d.onENI(ctx, a.On.ID, r)
+		err = d.onENI(ctx, asked.On.ID, req)
 	}
 	var got driver.Assigned
 	if err != nil {
 		return got, err
 	}
 	for _, text := range append(answer.OfENI, answer.OfOwn...) {
-		addr, err := wire.Addr(text, a.Family)
+		addr, err := wire.Addr(text, asked.Family)
+		// The addresses are on the ENI by now, so this is badAnswer, whose kind is ErrUnknown: the
+		// engine then describes the ENI, and loses none that could not be read.
 		if err != nil || slices.Contains(got.Addresses, addr) {
-			return driver.Assigned{}, d.badAnswer(r, fmt.Sprintf("the %s address %q was added, or twice", a.Family, text))
+			return driver.Assigned{}, d.badAnswer(req, fmt.Sprintf("the %s address %q was added, or twice", asked.Family, text))
 		}
 		got.Addresses = append(got.Addresses, addr)
 	}
 	return got, nil
 }
 
-// Unassign implements driver.Driver. Of a request with an address that the ENI lacks
-// nothing happens: cloud.baidu.com/doc/BCC/s/xlftgzljf of a primary ENI.
+// Unassign implements driver.Driver. A request with an address that the ENI lacks changes
+// nothing: cloud.baidu.com/doc/BCC/s/xlftgzljf, which is about primary ENIs.
 func (d *Driver) Unassign(ctx context.Context, u driver.Unassign) error {
 	texts := wire.Texts(u.Addresses)
 	if u.On.Primary {
@@ -64,7 +66,7 @@ func (d *Driver) Unassign(ctx context.Context, u driver.Unassign) error {
 
 // onOwn makes a request about an instance's primary ENI.
 func (d *Driver) onOwn(ctx context.Context, instance string, r request) error {
-	s, err := d.known(ctx, instance)
+	s, err := d.selfOf(ctx, instance)
 	if err != nil {
 		return err
 	}
@@ -73,5 +75,5 @@ func (d *Driver) onOwn(ctx context.Context, instance string, r request) error {
 		version = "/v1"
 	}
 	r.method, r.path = "PUT", version+"/instance"+r.path
-	return d.do(ctx, r)
+	return d.send(ctx, r)
 }

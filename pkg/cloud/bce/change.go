@@ -12,32 +12,33 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// Create implements driver.Driver: an ENI with its primary address, and where it has IPv6
-// one address of that. Its body depends on nothing that changes from try to try.
-func (d *Driver) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {
-	text, ok := describe(c.Mark)
+// Create implements driver.Driver: an ENI with its primary address and, if pods have IPv6, one
+// IPv6 address.
+func (d *Driver) Create(ctx context.Context, asked driver.Create) (driver.Interface, error) {
+	text, ok := markText(asked.Mark)
 	if !ok {
-		return driver.Interface{}, d.fail(ctx, cloud.ErrForbidden,
+		return driver.Interface{}, d.ownError(ctx, cloud.ErrForbidden,
 			"an ENI's description can't hold this: the token must have 1 to 64 visible ASCII characters, the cluster at most 32: "+text)
 	}
-	g, err := parseGroups(c.Groups)
+	g, err := parseGroups(asked.Groups)
 	if err != nil {
-		return driver.Interface{}, d.fail(ctx, cloud.ErrForbidden, err.Error())
+		return driver.Interface{}, d.ownError(ctx, cloud.ErrForbidden, err.Error())
 	}
 	body := sdk.CreateEniArgs{
-		Name: nameOf(c.Mark.Instance), Description: text, SubnetId: c.Subnet,
+		Name: nameOf(asked.Mark.Instance), Description: text, SubnetId: asked.Subnet,
 		SecurityGroupIds: g.plain, EnterpriseSecurityGroupIds: g.enterprise,
 		PrivateIpSet: []sdk.PrivateIp{{Primary: true}},
 	}
-	if c.IPv6 {
+	if asked.IPv6 {
 		body.Ipv6PrivateIpSet = []sdk.PrivateIp{{}}
 	}
-	for _, key := range slices.Sorted(maps.Keys(c.Tags)) {
-		body.Tags = append(body.Tags, model.TagModel{TagKey: key, TagValue: c.Tags[key]})
+	// Sorted: a repetition with the same token is refused if its body is another one.
+	for _, key := range slices.Sorted(maps.Keys(asked.Tags)) {
+		body.Tags = append(body.Tags, model.TagModel{TagKey: key, TagValue: asked.Tags[key]})
 	}
 	var a sdk.CreateEniResult
-	r := request{method: "POST", path: eniPath, token: c.Token, body: body, into: &a}
-	if err := d.do(ctx, r); err != nil {
+	r := request{method: "POST", path: eniPath, token: asked.Token, body: body, into: &a}
+	if err := d.send(ctx, r); err != nil {
 		return driver.Interface{}, err
 	}
 	if !validID(a.EniId) {
@@ -48,21 +49,21 @@ func (d *Driver) Create(ctx context.Context, c driver.Create) (driver.Interface,
 
 // Attach implements driver.Driver.
 func (d *Driver) Attach(ctx context.Context, a driver.Attach) (attachment string, err error) {
-	return "", d.change(ctx, a.ID, "attach", a.Token, sdk.EniInstance{InstanceId: &a.Instance})
+	return "", d.changeENI(ctx, a.ID, "attach", a.Token, sdk.EniInstance{InstanceId: &a.Instance})
 }
 
 // Detach implements driver.Driver.
 func (d *Driver) Detach(ctx context.Context, i driver.Interface, token string) error {
-	return d.change(ctx, i.ID, "detach", token, sdk.EniInstance{InstanceId: &i.Instance})
+	return d.changeENI(ctx, i.ID, "detach", token, sdk.EniInstance{InstanceId: &i.Instance})
 }
 
 // Rewrite implements driver.Driver.
 func (d *Driver) Rewrite(ctx context.Context, id string, m driver.Mark, token string) error {
-	text, ok := describe(m)
+	text, ok := markText(m)
 	if !ok {
-		return d.fail(ctx, cloud.ErrForbidden, "an ENI's description can't hold this: "+text)
+		return d.ownError(ctx, cloud.ErrForbidden, "an ENI's description can't hold this: "+text)
 	}
-	return d.change(ctx, id, "modifyAttribute", token, sdk.UpdateEniArgs{Description: &text})
+	return d.changeENI(ctx, id, "modifyAttribute", token, sdk.UpdateEniArgs{Description: &text})
 }
 
 // SetGroups implements driver.Driver.
@@ -70,11 +71,11 @@ func (d *Driver) SetGroups(ctx context.Context, id string, ids []string, token s
 	g, err := parseGroups(ids)
 	switch {
 	case err != nil:
-		return d.fail(ctx, cloud.ErrForbidden, err.Error())
+		return d.ownError(ctx, cloud.ErrForbidden, err.Error())
 	case len(g.enterprise) > 0:
-		return d.change(ctx, id, "bindEsg", token, sdk.UpdateEniEnterpriseSecurityGroupArgs{EnterpriseSecurityGroupIds: g.enterprise})
+		return d.changeENI(ctx, id, "bindEsg", token, sdk.UpdateEniEnterpriseSecurityGroupArgs{EnterpriseSecurityGroupIds: g.enterprise})
 	}
-	return d.change(ctx, id, "bindSg", token, sdk.UpdateEniSecurityGroupArgs{SecurityGroupIds: g.plain})
+	return d.changeENI(ctx, id, "bindSg", token, sdk.UpdateEniSecurityGroupArgs{SecurityGroupIds: g.plain})
 }
 
 // Delete implements driver.Driver.
@@ -82,16 +83,17 @@ func (d *Driver) Delete(ctx context.Context, id, token string) error {
 	return d.onENI(ctx, id, request{method: "DELETE", token: token})
 }
 
-// change does something to an ENI.
-func (d *Driver) change(ctx context.Context, id, action, token string, body any) error {
+// changeENI makes a request that changes an ENI. The action is the name of a query parameter
+// without a value, as in "?attach".
+func (d *Driver) changeENI(ctx context.Context, id, action, token string, body any) error {
 	return d.onENI(ctx, id, request{method: "PUT", query: map[string]string{action: ""}, token: token, body: body})
 }
 
-// onENI makes a request about an ENI, whose path continues the ENI's.
+// onENI makes a request about an ENI. The request's path is below the ENI's.
 func (d *Driver) onENI(ctx context.Context, id string, r request) error {
 	if !validID(id) {
 		return &driver.Error{Kind: cloud.ErrNotFound, Why: driver.NoSuchInterface, Detail: "no such ENI"}
 	}
 	r.path = eniPath + "/" + id + r.path
-	return d.do(ctx, r)
+	return d.send(ctx, r)
 }

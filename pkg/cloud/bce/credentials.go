@@ -15,7 +15,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
-// Credentials sign calls. They print as nothing that helps anybody.
+// Credentials sign calls. Printed, they show none of their words.
 type Credentials struct {
 	AccessKey, SecretKey string
 	SessionToken         string    // of temporary ones
@@ -34,22 +34,22 @@ func (Credentials) MarshalJSON() ([]byte, error) { return []byte(`"(credentials)
 // source returns credentials. It is asked again when they are about to expire.
 type source func(context.Context) (Credentials, error)
 
-// usual looks where Baidu's tools do, because the SDK itself looks nowhere:
+// usualSource returns a source that looks where Baidu's tools do, because the SDK itself looks nowhere:
 //
 //  1. BCE_ACCESS_KEY_ID and BCE_SECRET_ACCESS_KEY, with BCE_SESSION_TOKEN for
 //     temporary ones;
 //  2. ~/.go-bcecli/credentials, which bcecmd writes;
 //  3. the role of the instance, by its metadata service.
 //
-// The first that is there counts, also if it is wrong.
-func usual(m metadata) source {
+// The first that exists counts, even if it is wrong.
+func usualSource(m metadata) source {
 	return func(ctx context.Context) (Credentials, error) {
 		for _, from := range []func() (Credentials, error){fromEnv, fromFile} {
 			if c, err := from(); err != nil || c.AccessKey != "" {
 				return c, err
 			}
 		}
-		return m.credentials(ctx)
+		return m.roleCredentials(ctx)
 	}
 }
 
@@ -83,7 +83,7 @@ func fromFile() (Credentials, error) {
 }
 
 // parseFile reads the section [Defaults] of bcecmd's file.
-func parseFile(text string) (c Credentials) {
+func parseFile(text string) (found Credentials) {
 	section := ""
 	for scan := bufio.NewScanner(strings.NewReader(text)); scan.Scan(); {
 		line := strings.TrimSpace(scan.Text())
@@ -98,14 +98,14 @@ func parseFile(text string) (c Credentials) {
 		value = strings.TrimSpace(value)
 		switch strings.ToLower(strings.TrimSpace(key)) {
 		case "ak":
-			c.AccessKey = value
+			found.AccessKey = value
 		case "sk":
-			c.SecretKey = value
+			found.SecretKey = value
 		case "sts":
-			c.SessionToken = value
+			found.SessionToken = value
 		}
 	}
-	return c
+	return found
 }
 
 // ahead is how long before their end credentials are renewed; roleAge is how often
@@ -115,9 +115,9 @@ const (
 	roleAge = 4 * time.Minute
 )
 
-// credentials are those of the instance's role. The service answers as the security
-// token service does.
-func (m metadata) credentials(ctx context.Context) (Credentials, error) {
+// roleCredentials asks the metadata service for the credentials of the instance's role. Its
+// answer has the format of the security token service's.
+func (m metadata) roleCredentials(ctx context.Context) (Credentials, error) {
 	text, err := m.get(ctx, "/latest/meta-data/sts-credential")
 	if err != nil {
 		return Credentials{}, fmt.Errorf("none in the environment or a file, nor of a role of the instance: %w", err)
@@ -135,45 +135,46 @@ func (m metadata) credentials(ctx context.Context) (Credentials, error) {
 	return c, nil
 }
 
-// keyring keeps credentials until they run out, and knows which texts must not tell.
+// keyring keeps credentials until they run out, and hides them, and those before them, in texts.
 type keyring struct {
 	wire.Secrets
 	source source
 
 	mu      sync.Mutex
 	now     Credentials
-	refused bool // they were, and may have run out early
+	refused bool // the cloud has refused now: it may have run out early
 }
 
 func (k *keyring) get(ctx context.Context) (Credentials, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.refused && k.now.good(ahead) {
+	if !k.refused && k.now.validFor(ahead) {
 		return k.now, nil
 	}
-	c, err := k.source(ctx)
+	fresh, err := k.source(ctx)
 	switch {
-	case err != nil && k.now.good(0):
+	case err != nil && k.now.validFor(0):
 		return k.now, nil // the cloud says whether it still takes them
 	case err != nil:
 		return Credentials{}, err
 	}
-	if c.AccessKey == "" || c.SecretKey == "" {
+	if fresh.AccessKey == "" || fresh.SecretKey == "" {
 		return Credentials{}, errors.New("the source of credentials has none")
 	}
-	k.now, k.refused = c, false
-	k.Keep(c.AccessKey, c.SecretKey, c.SessionToken)
-	return c, nil
+	k.now, k.refused = fresh, false
+	k.Keep(fresh.AccessKey, fresh.SecretKey, fresh.SessionToken)
+	return fresh, nil
 }
 
-// renew makes the next call ask the source again.
-func (k *keyring) renew(c Credentials) {
+// markRefused notes that the cloud has refused these credentials, so that the next call asks the
+// source again. It does nothing if others have come meanwhile.
+func (k *keyring) markRefused(c Credentials) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.refused = k.refused || k.now == c
 }
 
-// good tells whether there are credentials, for so long at least.
-func (c Credentials) good(left time.Duration) bool {
+// validFor tells whether there are credentials that are good for at least this long.
+func (c Credentials) validFor(left time.Duration) bool {
 	return c.AccessKey != "" && (c.Expires.IsZero() || time.Until(c.Expires) > left)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// eniAnswer is an ENI of an answer, with what the SDK does not read of it.
+// eniAnswer is an ENI of an answer, with the field that the SDK's type lacks.
 type eniAnswer struct {
 	sdk.Eni
 	Mode string `json:"networkInterfaceTrafficMode"`
@@ -21,69 +21,70 @@ type eniAnswer struct {
 // inUse is the state of an attached ENI.
 const inUse = "inuse"
 
-// states are those of an ENI.
+// states are those of an ENI, by what the API calls them.
 var states = map[string]driver.State{
 	"available": driver.Loose, "attaching": driver.Attaching, inUse: driver.Attached, "detaching": driver.Detaching,
 }
 
-// decode reads an ENI. What it shows by itself that can't be right is in Wrong.
-func decode(e eniAnswer) driver.Interface {
-	i := driver.Interface{ID: e.EniId, MAC: e.MacAddress, Subnet: e.SubnetId, VPC: e.VpcId, Zone: e.ZoneName, Groups: e.SecurityGroupIds,
-		Instance: e.InstanceId, Index: -1, Created: parseTime(e.CreatedTime)}
-	if len(e.EnterpriseSecurityGroupIds) > 0 {
-		i.Groups = e.EnterpriseSecurityGroupIds
+// decodeInterface reads an ENI. If something in it can't be right, Wrong says what.
+func decodeInterface(answer eniAnswer) driver.Interface {
+	iface := driver.Interface{ID: answer.EniId, MAC: answer.MacAddress, Subnet: answer.SubnetId, VPC: answer.VpcId, Zone: answer.ZoneName, Groups: answer.SecurityGroupIds,
+		Instance: answer.InstanceId, Index: -1, Created: parseTime(answer.CreatedTime)}
+	if len(answer.EnterpriseSecurityGroupIds) > 0 { // an ENI has groups of one kind only
+		iface.Groups = answer.EnterpriseSecurityGroupIds
 	}
-	i.Mark, _ = parseMark(e.Description)
-	state, known := states[e.Status]
-	hw, err := net.ParseMAC(e.MacAddress)
-	i.State, i.MAC = state, hw.String()
+	iface.Mark, _ = parseMark(answer.Description)
+	state, known := states[answer.Status]
+	hw, err := net.ParseMAC(answer.MacAddress)
+	iface.State, iface.MAC = state, hw.String()
 	switch {
-	case !validID(e.EniId):
-		i.Wrong = fmt.Sprintf("its id is %q", e.EniId)
+	case !validID(answer.EniId):
+		iface.Wrong = fmt.Sprintf("its id is %q", answer.EniId)
 	case err != nil || len(hw) != 6:
-		i.Wrong = fmt.Sprintf("its MAC is %q", e.MacAddress)
+		iface.Wrong = fmt.Sprintf("its MAC is %q", answer.MacAddress)
 	case !known:
-		i.Wrong = fmt.Sprintf("its status is %q", e.Status)
-	case state == driver.Attached && e.InstanceId == "":
-		i.Wrong = fmt.Sprintf("it is %s at instance %q", e.Status, e.InstanceId)
+		iface.Wrong = fmt.Sprintf("its status is %q", answer.Status)
+	case state == driver.Attached && answer.InstanceId == "":
+		iface.Wrong = fmt.Sprintf("it is %s at instance %q", answer.Status, answer.InstanceId)
 	default:
-		i.Wrong = addresses(e, &i)
+		iface.Wrong = decodeAddresses(answer, &iface)
 	}
-	return i
+	return iface
 }
 
-// addresses reads the ENI's addresses, or returns why they can't be right. Of IPv6 the
-// cloud has no primary ones.
-func addresses(e eniAnswer, i *driver.Interface) (wrong string) {
+// decodeAddresses reads the ENI's addresses, or returns why they can't be right.
+func decodeAddresses(answer eniAnswer, iface *driver.Interface) (wrong string) {
 	seen := map[netip.Addr]bool{}
-	for at, set := range [][]sdk.PrivateIp{e.PrivateIpSet, e.Ipv6PrivateIpSet} {
+	for at, set := range [][]sdk.PrivateIp{answer.PrivateIpSet, answer.Ipv6PrivateIpSet} {
 		f := [...]eni.Family{eni.IPv4, eni.IPv6}[at]
 		for _, ip := range set {
-			a, err := wire.Addr(ip.PrivateIpAddress, f)
+			addr, err := wire.Addr(ip.PrivateIpAddress, f)
+			// All IPv6 addresses of an ENI are secondary in this cloud, whatever an answer says.
 			primary := f == eni.IPv4 && ip.Primary
 			switch {
 			case err != nil:
 				return "its " + err.Error()
-			case seen[a]:
-				return fmt.Sprintf("it has address %s twice", a)
-			case primary && i.V4.IsValid():
-				return fmt.Sprintf("it has the primary addresses %s and %s", i.V4, a)
+			case seen[addr]:
+				return fmt.Sprintf("it has address %s twice", addr)
+			case primary && iface.V4.IsValid():
+				return fmt.Sprintf("it has the primary addresses %s and %s", iface.V4, addr)
 			case primary:
-				i.V4 = a
+				iface.V4 = addr
 			default:
-				i.Singles = append(i.Singles, a)
+				iface.Singles = append(iface.Singles, addr)
 			}
-			seen[a] = true
+			seen[addr] = true
 		}
 	}
-	if !i.V4.IsValid() {
+	if !iface.V4.IsValid() {
 		return "it has no primary address"
 	}
 	return ""
 }
 
-// parseTime reads the API's times: with a zone, or without, which may be a few hours
-// off, but never makes an ENI older than it is.
+// parseTime reads the API's times, with or without a zone, and returns the zero Time for
+// others. A time without a zone counts as UTC. Were it local in China, the ENI would seem some
+// hours younger than it is, and never older: the sweep deletes by age.
 func parseTime(text string) time.Time {
 	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05.999", "2006-01-02T15:04:05"} {
 		if t, err := time.Parse(layout, text); err == nil {

@@ -14,20 +14,19 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
-// Kind is a kind of instance: they differ in where their addresses may be. It is what
-// driver.Self has as Type.
+// Kind is a kind of instance. Kinds differ in which ENIs may have pods' addresses. It is
+// driver.Self's Type.
 type Kind string
 
-// The kinds. Of other names that the metadata service may tell ehc counts as EBC, and all
-// others as BCC.
+// The kinds. The metadata service may tell other names: ehc counts as EBC, all others as BCC.
 const (
 	BCC Kind = "bcc" // a virtual machine: ENIs
 	BBC Kind = "bbc" // bare metal: its primary ENI alone
 	EBC Kind = "ebc" // bare metal: ENIs where its quota is more than 0, else its primary alone
 )
 
-// Options are what a Driver needs to know. What is empty and not said to have a default
-// is asked of the metadata service.
+// Options are what a Driver needs to know. For an empty field that has no default here, the
+// driver asks the metadata service.
 type Options struct {
 	Region   string // such as "bj"
 	Endpoint string // URL of the API, "" is https:// with the region's host; http:// on loopback alone
@@ -47,7 +46,7 @@ type Driver struct {
 	keys  *keyring
 	meta  metadata
 	base  http.RoundTripper
-	pause time.Duration // before a read that was refused is made again, at first
+	pause time.Duration // before the first repetition of a read that was refused for its rate
 	clock wire.Clock
 
 	mu   sync.Mutex
@@ -74,21 +73,22 @@ func New(o Options) (*Driver, error) {
 	o.Timeout = cmp.Or(o.Timeout, 20*time.Second)
 	o.Endpoint = strings.TrimSuffix(o.Endpoint, "/")
 	d := &Driver{o: o, meta: newMetadata(o.Metadata), base: wire.Transport(), pause: usualPause}
-	d.keys = &keyring{source: usual(d.meta)}
+	d.keys = &keyring{source: usualSource(d.meta)}
 	return d, nil
 }
 
 // perCall is the most addresses that a request adds or deletes.
 const perCall = 10
 
-// usualPause is how long a Driver waits before it makes a read again, at first.
+// usualPause is the pause before the first repetition of a read.
 const usualPause = 500 * time.Millisecond
 
 // Traits implements driver.Driver.
 func (*Driver) Traits() driver.Traits { return Traits() }
 
-// Traits are what is peculiar to the cloud, also for who has no instance in it.
+// Traits returns what is peculiar to the cloud. Simulations use it too, which have no Driver.
 func Traits() driver.Traits {
+	// Why each is as it is: the table of differences in DESIGN.md.
 	return driver.Traits{
 		Name: "Baidu",
 		Keys: driver.Keys{Subnet: "availableIp", Room: "cloud.maxIPsPerENI", Policy: "conf/baidu/policy.json",
@@ -103,14 +103,14 @@ func Traits() driver.Traits {
 		HidesPrimary: true,
 		Zone:         shortZone,
 		Requests:     methodActions(),
-		Retries:      retries(usualPause),
-		Buckets:      buckets(),
+		Retries:      readRetries(usualPause),
+		Buckets:      accountBuckets(),
 		Times:        driver.Times{Poll: 500 * time.Millisecond, Slow: 3 * time.Second, Settle: 10 * time.Second, Wait: 2 * time.Minute},
 	}
 }
 
-// shortZone makes one of the two ways in which zones are written, "zoneA" and
-// "cn-bj-a": "a".
+// shortZone returns the one letter that both ways of writing a zone have: "a" of "zoneA" and of
+// "cn-bj-a".
 func shortZone(zone string) string {
 	zone = strings.ToLower(zone)
 	if letter, ok := strings.CutPrefix(zone, "zone"); ok {
@@ -122,29 +122,29 @@ func shortZone(zone string) string {
 // Skew implements driver.Clocked.
 func (d *Driver) Skew() (ahead time.Duration, known bool) { return d.clock.Skew() }
 
-// Bind implements driver.Driver. ENIs outlive their instance in this cloud.
+// Bind implements driver.Driver. It does nothing: ENIs outlive their instance in this cloud.
 func (*Driver) Bind(context.Context, string, string) error { return nil }
 
-// errKeepsNone: the VPC service has CreateIpreserve, of which no page says whether addresses
-// by count leave such a range alone.
-func errKeepsNone() error {
+// errReservesNone is why ranges can't be reserved. The VPC service has CreateIpreserve, but no
+// page says whether requests for any address leave such a range alone.
+func errReservesNone() error {
 	return &driver.Error{Kind: cloud.ErrForbidden, Detail: "no range of a subnet is kept for addresses by name here"}
 }
 
-// Shapes implements driver.Driver. The cloud tells the quota of an instance alone.
+// Shapes implements driver.Driver. The cloud only tells the quota of an existing instance.
 func (*Driver) Shapes(context.Context, []string) (map[string]driver.Shape, error) {
 	return nil, &driver.Error{Kind: cloud.ErrForbidden, Detail: "the limits of instances are told, not of types"}
 }
 
 // Reserve implements driver.Driver.
 func (*Driver) Reserve(context.Context, driver.Reservation) (string, error) {
-	return "", errKeepsNone()
+	return "", errReservesNone()
 }
 
 // Unreserve implements driver.Driver.
-func (*Driver) Unreserve(context.Context, string) error { return errKeepsNone() }
+func (*Driver) Unreserve(context.Context, string) error { return errReservesNone() }
 
 // Reservations implements driver.Driver.
 func (*Driver) Reservations(context.Context, string) ([]driver.Reservation, error) {
-	return nil, errKeepsNone()
+	return nil, errReservesNone()
 }

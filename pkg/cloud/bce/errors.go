@@ -71,29 +71,29 @@ var noSuchIPs = regexp.MustCompile(`(?i)\bips? \[[^\]]*\] (is|are) invalid`)
 // refusal is what the API says of a request that it refuses.
 type refusal struct{ Code, Message, RequestID string }
 
-// meaningOf returns what the refusal means. Codes that nobody has told us of are for the
-// object's state as far as we know, unless the status says more.
-func meaningOf(r request, status int, said refusal) (m meaning) {
+// meaningOf returns what the refusal means. A code that is in no source counts as one for the
+// object's state, unless the status says more.
+func meaningOf(req request, status int, said refusal) (means meaning) {
 	code := strings.TrimSuffix(strings.ToLower(said.Code), "exception")
-	m, known := meanings[code]
+	means, known := meanings[code]
 	switch {
 	case noSuchIPs.MatchString(said.Message):
-		m, known = meanings[missingAddress], true
-	case code == "badrequest" && r.bare && strings.HasSuffix(r.path, "/batchAddIp"):
+		means, known = meanings[missingAddress], true
+	case code == "badrequest" && req.bare && strings.HasSuffix(req.path, "/batchAddIp"):
 		// bare metal says so where virtual machines have a code for their limit: Baidu's
 		// driver, cce-network-v2/pkg/bce/api/cloud/error.go
-		m, known = meaning{kind: cloud.ErrLimit}, true
-	case m.why == driver.NoSuchInterface && (r.path == eniPath || strings.HasPrefix(r.path, subnetPath)):
-		m.why = driver.Other // it is the subnet that there is not
+		means, known = meaning{kind: cloud.ErrLimit}, true
+	case means.why == driver.NoSuchInterface && (req.path == eniPath || strings.HasPrefix(req.path, subnetPath)):
+		means.why = driver.Other // it is the subnet that there is not
 	}
 	switch {
 	case status == http.StatusTooManyRequests:
 		return meaning{kind: cloud.ErrThrottled}
-	case status >= 500 && m.kind != cloud.ErrThrottled:
-		return meaning{kind: lostKind(r)}
+	case status >= 500 && means.kind != cloud.ErrThrottled:
+		return meaning{kind: lostKind(req)}
 	case known:
-		return m
-	case status == http.StatusNotFound && strings.HasPrefix(r.path, eniPath+"/"):
+		return means
+	case status == http.StatusNotFound && strings.HasPrefix(req.path, eniPath+"/"):
 		return meaning{cloud.ErrNotFound, driver.NoSuchInterface}
 	case status == http.StatusNotFound:
 		return meaning{kind: cloud.ErrNotFound}
@@ -105,34 +105,36 @@ func meaningOf(r request, status int, said refusal) (m meaning) {
 	return meaning{kind: cloud.ErrForbidden}
 }
 
-// classify reads the answer, or makes a *driver.Error of it. What the API answers in its
-// own words decides by its code, then by the HTTP status; what has no answer by whether
+// readAnswer reads the answer into the request's value, or makes a *driver.Error of it. The
+// kind of an error comes from the API's code, else from the HTTP status, else from whether
 // the request can have arrived.
-func (d *Driver) classify(r request, a wire.Answer) error {
-	broken := a.Err != nil && a.Status != http.StatusTooManyRequests
+func (d *Driver) readAnswer(req request, answer wire.Answer) error {
+	broken := answer.Err != nil && answer.Status != http.StatusTooManyRequests
 	switch {
 	case broken:
-		return d.unanswered(r, a)
-	case a.Status >= 400:
-		return d.refused(r, a)
-	case r.into == nil:
+		return d.unansweredError(req, answer)
+	case answer.Status >= 400:
+		return d.refusalError(req, answer)
+	case req.into == nil:
 		return nil
 	}
-	if err := json.Unmarshal(a.Body, r.into); err != nil {
-		return d.badAnswer(r, a.HTTPStatus()+": "+err.Error())
+	if err := json.Unmarshal(answer.Body, req.into); err != nil {
+		return d.badAnswer(req, answer.HTTPStatus()+": "+err.Error())
 	}
 	return nil
 }
 
-// refused is for the API's own words. What has none may be of something in between.
-func (d *Driver) refused(r request, a wire.Answer) error {
+// refusalError makes an error of an answer with a status from 400 on. If the API itself has not
+// written it, something between the machine and the cloud may have.
+func (d *Driver) refusalError(req request, answer wire.Answer) error {
 	var said refusal
-	text := a.HTTPStatus()
-	if err := json.Unmarshal(a.Body, &said); err != nil {
-		if a.Status < 500 && a.Status != http.StatusTooManyRequests { // what refuses for good says why, as the API does
-			return &driver.Error{Kind: lostKind(r), Why: driver.Between, Detail: d.keys.Line(wire.StrangerOf(text, a.Header).Error())}
+	text := answer.HTTPStatus()
+	if err := json.Unmarshal(answer.Body, &said); err != nil {
+		// The API gives a code with each refusal that is final.
+		if answer.Status < 500 && answer.Status != http.StatusTooManyRequests {
+			return &driver.Error{Kind: lostKind(req), Why: driver.Between, Detail: d.keys.Line(wire.StrangerOf(text, answer.Header).Error())}
 		}
-		if said = (refusal{}); len(a.Body) > 0 {
+		if said = (refusal{}); len(answer.Body) > 0 {
 			text += ", and its body is no error of the API"
 		}
 	}
@@ -151,10 +153,10 @@ func (d *Driver) refused(r request, a wire.Answer) error {
 	if said.RequestID != "" {
 		text += " (request " + d.keys.Hide(said.RequestID) + ")"
 	}
-	m := meaningOf(r, a.Status, said)
-	out := &driver.Error{Kind: m.kind, Why: m.why, Detail: text, RetryAfter: a.After}
+	m := meaningOf(req, answer.Status, said)
+	out := &driver.Error{Kind: m.kind, Why: m.why, Detail: text, RetryAfter: answer.After}
 	if m.why == driver.Unauthorized {
-		out.Action = r.method + " " + r.path // policies have rights of whole services
+		out.Action = req.method + " " + req.path // Baidu's policies allow whole services, so there is no name for one action
 		out.Detail = out.Action + ": " + text
 	}
 	return out
@@ -168,27 +170,27 @@ var hints = map[string]string{
 	"accessdenied":          "grant what conf/baidu/policy.json lists",
 }
 
-// unanswered is for a request that broke, or whose answer did.
-func (d *Driver) unanswered(r request, a wire.Answer) error {
+// unansweredError makes an error of a request that failed, or whose answer broke off.
+func (d *Driver) unansweredError(req request, answer wire.Answer) error {
 	kind, text := cloud.ErrUnavailable, "not sent: "
-	if a.Sent {
-		kind, text = lostKind(r), "no answer: "
+	if answer.Sent {
+		kind, text = lostKind(req), "no answer: "
 	}
 	switch {
-	case a.Status == 0:
-	case errors.Is(a.Err, wire.ErrLong), errors.Is(a.Err, wire.ErrElsewhere):
-		text = a.HTTPStatus() + ": "
+	case answer.Status == 0:
+	case errors.Is(answer.Err, wire.ErrLong), errors.Is(answer.Err, wire.ErrElsewhere):
+		text = answer.HTTPStatus() + ": "
 	default:
-		text = a.HTTPStatus() + ", and the answer breaks off: "
+		text = answer.HTTPStatus() + ", and the answer breaks off: "
 	}
-	out := &driver.Error{Kind: kind, Detail: d.keys.Line(text + a.Err.Error()), RetryAfter: a.After}
-	if _, proxy := errors.AsType[*wire.Stranger](a.Err); proxy {
+	out := &driver.Error{Kind: kind, Detail: d.keys.Line(text + answer.Err.Error()), RetryAfter: answer.After}
+	if _, proxy := errors.AsType[*wire.Stranger](answer.Err); proxy {
 		out.Why = driver.Between
 	}
 	return out
 }
 
-// lostKind is the kind of a request that may have arrived and has no good answer.
+// lostKind is the kind of error of a request that may have arrived and has no usable answer.
 func lostKind(r request) error {
 	if r.mutates() {
 		return cloud.ErrUnknown
@@ -196,16 +198,16 @@ func lostKind(r request) error {
 	return cloud.ErrUnavailable
 }
 
-// fail is an error of this package's own making, before a request. A context that has
-// ended is the reason of whatever failed.
-func (d *Driver) fail(ctx context.Context, kind error, text string) *driver.Error {
+// ownError makes an error of this package's own, before a request was sent. If the context has
+// ended, that is why, whatever failed.
+func (d *Driver) ownError(ctx context.Context, kind error, text string) *driver.Error {
 	if ended := context.Cause(ctx); ended != nil {
 		kind, text = cloud.ErrUnavailable, ended.Error()
 	}
 	return &driver.Error{Kind: kind, Detail: d.keys.Line(text)}
 }
 
-// badAnswer is for an answer that is well formed and can't be true.
+// badAnswer makes an error of an answer that is well formed and can't be true.
 func (d *Driver) badAnswer(r request, text string) error {
 	return &driver.Error{Kind: lostKind(r), Detail: d.keys.Line("bad answer: " + text)}
 }

@@ -62,7 +62,7 @@ func TestTheCloudsCodesAreOfOurKinds(t *testing.T) {
 		{"POST", addresses, "Unheard", 503, cloud.ErrUnknown, driver.Other},
 		{"GET", one, "InternalError", 500, cloud.ErrUnavailable, driver.Other},
 	} {
-		err := c.classify(request{method: tt.method, path: tt.path},
+		err := c.readAnswer(request{method: tt.method, path: tt.path},
 			wire.Answer{Sent: true, Status: tt.status, After: time.Second, Body: []byte(`{"code":"` + tt.code + `"}`)})
 		var e *driver.Error
 		if !errors.As(err, &e) || e.Kind != tt.want || e.Why != tt.why || e.RetryAfter != time.Second {
@@ -97,7 +97,7 @@ func TestCodesThatMeanSomethingOnlyWithTheirCall(t *testing.T) {
 		{"an ENI is gone", take, "EniIdException", "The param eniId is invalid", cloud.ErrNotFound, driver.NoSuchInterface},
 		{"an ENI is on its way", add, "EniStatusException", "The eni status is not allowed to operate", cloud.ErrUnavailable, driver.Busy},
 	} {
-		err := c.classify(tt.r, wire.Answer{Sent: true, Status: http.StatusBadRequest, Body: []byte(`{"code":"` + tt.code + `","message":"` + tt.message + `"}`)})
+		err := c.readAnswer(tt.r, wire.Answer{Sent: true, Status: http.StatusBadRequest, Body: []byte(`{"code":"` + tt.code + `","message":"` + tt.message + `"}`)})
 		if !errors.Is(err, tt.want) || driver.Reason(err) != tt.why {
 			t.Errorf("%s: %#v, want %v for reason %d", tt.name, err, tt.want, tt.why)
 		}
@@ -280,7 +280,7 @@ func TestNoSecretIsInErrorsLogsOrPrints(t *testing.T) {
 	leak := "your key " + accessKey + " with secret " + secretKey + " and token 0123456789session"
 	s.Endpoint.FailNext("", sim.Fault{Err: &sim.Error{Reason: sim.Forbidden, Code: "AccessDenied", Status: 403, Detail: leak}})
 	t.Setenv("BCE_SESSION_TOKEN", "")
-	d.keys.renew(d.keys.now)
+	d.keys.markRefused(d.keys.now)
 	_, err = c.Interfaces(t.Context())
 	note(err)
 	s.Endpoint.FailNext("GetInstanceDetail", sim.Fault{Rewrite: func([]byte) []byte { return []byte(`{"instance":"` + leak + `"}`) }})
@@ -303,7 +303,7 @@ func TestCredentialsComeFromTheEnvironmentAFileOrTheRole(t *testing.T) {
 	withKeys(t)
 	s := newSite(t, setup{endpoint: endpoint.Options{Role: true}})
 	meta := serve(t, s.Metadata("i-n1"))
-	source := usual(newMetadata(meta))
+	source := usualSource(newMetadata(meta))
 	get := func(want, token string) {
 		t.Helper()
 		got, err := source(t.Context())
@@ -331,7 +331,7 @@ func TestCredentialsComeFromTheEnvironmentAFileOrTheRole(t *testing.T) {
 		t.Errorf("the role's end %v, %v", role.Expires, err)
 	}
 	s = newSite(t, setup{})
-	source = usual(newMetadata(serve(t, s.Metadata("i-n1"))))
+	source = usualSource(newMetadata(serve(t, s.Metadata("i-n1"))))
 	if _, err := source(t.Context()); err == nil {
 		t.Error("no credentials at all are no error")
 	}
@@ -397,7 +397,7 @@ func TestWhatTheAPICantBeAskedAboutIsNotAsked(t *testing.T) {
 	m := driver.Mark{Instance: "i-1", Token: "t", Asked: time.Now(), Index: 1}
 	for name, err := range map[string]error{
 		"an ENI":    d.Delete(t.Context(), "a/b", "t"),
-		"a subnet":  second(d.subnet(t.Context(), "a/b")),
+		"a subnet":  second(d.subnetByID(t.Context(), "a/b")),
 		"addresses": second(d.Assign(t.Context(), driver.Assign{On: driver.Interface{ID: ""}})),
 	} {
 		if !errors.Is(err, cloud.ErrNotFound) {

@@ -28,16 +28,17 @@ type request struct {
 // mutates tells whether the request changes something.
 func (r request) mutates() bool { return r.method != http.MethodGet }
 
-// do makes a request that changes something once, one that reads again where the cloud
-// had too many. Its error is a *driver.Error.
-func (d *Driver) do(ctx context.Context, r request) error {
+// send makes a request: once if it changes something, else again after each refusal for the
+// rate. Its error is a *driver.Error.
+func (d *Driver) send(ctx context.Context, r request) error {
 	if r.mutates() {
-		return d.once(ctx, r)
+		return d.sendOnce(ctx, r)
 	}
-	return retries(d.pause).Repeat(ctx, func() error { return d.once(ctx, r) })
+	return readRetries(d.pause).Repeat(ctx, func() error { return d.sendOnce(ctx, r) })
 }
 
-func (d *Driver) once(ctx context.Context, r request) error {
+// sendOnce makes the request once, within the timeout of the Options.
+func (d *Driver) sendOnce(ctx context.Context, req request) error {
 	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
 	defer cancel()
 	keys, err := d.keys.get(ctx)
@@ -46,28 +47,27 @@ func (d *Driver) once(ctx context.Context, r request) error {
 		if _, passes := errors.AsType[momentary](err); passes {
 			kind = cloud.ErrUnavailable
 		}
-		out := d.fail(ctx, kind, "not sent, without credentials: "+err.Error())
+		out := d.ownError(ctx, kind, "not sent, without credentials: "+err.Error())
 		out.Why = driver.Unsigned
 		return out
 	}
-	endpoint, err := d.endpoint(ctx, r.bare)
+	endpoint, err := d.endpoint(ctx, req.bare)
 	if err != nil {
 		return err
 	}
-	req, err := r.sign(ctx, endpoint, keys)
+	signed, err := req.signedHTTP(ctx, endpoint, keys)
 	if err != nil {
-		return d.fail(ctx, cloud.ErrForbidden, err.Error())
+		return d.ownError(ctx, cloud.ErrForbidden, err.Error())
 	}
-	err = d.classify(r, wire.Exchange(d.base, req, mostBody, &d.clock))
+	err = d.readAnswer(req, wire.Exchange(d.base, signed, mostBody, &d.clock))
 	if errors.Is(err, cloud.ErrForbidden) {
-		d.keys.renew(keys) // those of a role may have run out early
+		d.keys.markRefused(keys) // those of a role may have run out early
 	}
 	return err
 }
 
-// sign makes the request as it goes over the wire. The SDK knows how to sign, and writes
-// queries as it signs them.
-func (r request) sign(ctx context.Context, endpoint string, keys Credentials) (*http.Request, error) {
+// signedHTTP makes the HTTP request, with its signature.
+func (r request) signedHTTP(ctx context.Context, endpoint string, keys Credentials) (*http.Request, error) {
 	body := []byte{}
 	if r.body != nil {
 		var err error
@@ -86,6 +86,7 @@ func (r request) sign(ctx context.Context, endpoint string, keys Credentials) (*
 	if r.token != "" {
 		query["clientToken"] = r.token
 	}
+	// The SDK signs, and also writes the query: the signature covers its own way of escaping it.
 	s := &sdkhttp.Request{}
 	s.SetMethod(r.method)
 	s.SetUri(r.path)

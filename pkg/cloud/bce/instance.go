@@ -10,14 +10,14 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// machine is an instance with its primary ENI.
-type machine struct {
+// instanceInfo is an instance with its primary ENI.
+type instanceInfo struct {
 	cpus, memory, quota int // memory in GiB; quota of ENIs besides its primary, 0 where the answer has none
 	primary             driver.Interface
 	state               cloud.State
 }
 
-// instanceAnswer is what is read of an instance, which has a hundred more fields.
+// instanceAnswer has the fields of an instance's description that are read, out of about a hundred.
 type instanceAnswer struct {
 	Instance struct {
 		ID       string    `json:"id"`
@@ -29,8 +29,8 @@ type instanceAnswer struct {
 	} `json:"instance"`
 }
 
-// nicAnswer is a primary ENI, as an instance's description and the service for bare metal
-// write it.
+// nicAnswer is a primary ENI, as both an instance's description and the service for bare metal
+// write it. Only the latter fills Bare.
 type nicAnswer struct {
 	ID          string    `json:"eniId"`
 	MAC         string    `json:"macAddress"`
@@ -62,48 +62,49 @@ func (t *truth) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// machine asks about an instance.
-func (d *Driver) machine(ctx context.Context, s driver.Self) (m machine, err error) {
+// describeInstance describes an instance. Of bare metal there is only the primary ENI.
+func (d *Driver) describeInstance(ctx context.Context, s driver.Self) (m instanceInfo, err error) {
 	instance := s.Instance
 	if !validID(instance) {
-		return machine{}, d.fail(ctx, cloud.ErrNotFound, "no instance has the ID "+instance)
+		return instanceInfo{}, d.ownError(ctx, cloud.ErrNotFound, "no instance has the ID "+instance)
 	}
 	var a instanceAnswer
-	r := request{method: "GET", path: "/v2/instance/" + instance, query: map[string]string{"isDeploySet": "false"}, into: &a}
+	req := request{method: "GET", path: "/v2/instance/" + instance, query: map[string]string{"isDeploySet": "false"}, into: &a}
 	if isBare(s) {
 		a.Instance.ID = instance
-		r = request{method: "GET", path: "/v1/vpcPort/" + instance, into: &a.Instance.NIC, bare: true}
+		req = request{method: "GET", path: "/v1/vpcPort/" + instance, into: &a.Instance.NIC, bare: true}
 	}
-	if err := d.do(ctx, r); err != nil {
-		return machine{}, err
+	if err := d.send(ctx, req); err != nil {
+		return instanceInfo{}, err
 	}
 	i := a.Instance
 	switch {
+	// Believed, it would give this node the ENI of another.
 	case i.ID != instance:
-		return machine{}, d.badAnswer(r, "it is about another instance")
+		return instanceInfo{}, d.badAnswer(req, "it is about another instance")
 	case i.NIC.ID == "":
-		return machine{}, d.badAnswer(r, "the instance has no ENI of its own")
+		return instanceInfo{}, d.badAnswer(req, "the instance has no ENI of its own")
 	}
-	return machine{cpus: i.CPUs, memory: i.Memory, quota: i.ENIQuota, primary: i.NIC.decode(instance), state: stateOf(i.Status)}, nil
+	return instanceInfo{cpus: i.CPUs, memory: i.Memory, quota: i.ENIQuota, primary: i.NIC.decodePrimary(instance), state: stateOf(i.Status)}, nil
 }
 
-// decode reads an instance's primary ENI.
-func (n nicAnswer) decode(instance string) driver.Interface {
-	e := sdk.Eni{EniId: n.ID, MacAddress: n.MAC, VpcId: n.VPC, SubnetId: n.Subnet, CreatedTime: n.Created, InstanceId: instance,
+// decodePrimary reads an instance's primary ENI.
+func (n nicAnswer) decodePrimary(instance string) driver.Interface {
+	written := sdk.Eni{EniId: n.ID, MacAddress: n.MAC, VpcId: n.VPC, SubnetId: n.Subnet, CreatedTime: n.Created, InstanceId: instance,
 		Status: inUse, SecurityGroupIds: n.Groups, EnterpriseSecurityGroupIds: n.Enterprises}
 	for _, ip := range n.IPs {
-		e.PrivateIpSet = append(e.PrivateIpSet, sdk.PrivateIp{PrivateIpAddress: ip.Addr, Primary: bool(ip.Primary)})
+		written.PrivateIpSet = append(written.PrivateIpSet, sdk.PrivateIp{PrivateIpAddress: ip.Addr, Primary: bool(ip.Primary)})
 	}
 	for _, ip := range n.IPv6s {
-		e.Ipv6PrivateIpSet = append(e.Ipv6PrivateIpSet, sdk.PrivateIp{PrivateIpAddress: ip.Addr})
+		written.Ipv6PrivateIpSet = append(written.Ipv6PrivateIpSet, sdk.PrivateIp{PrivateIpAddress: ip.Addr})
 	}
 	for _, ip := range n.Bare {
-		e.PrivateIpSet = append(e.PrivateIpSet, sdk.PrivateIp{PrivateIpAddress: ip.Addr, Primary: ip.Primary})
+		written.PrivateIpSet = append(written.PrivateIpSet, sdk.PrivateIp{PrivateIpAddress: ip.Addr, Primary: ip.Primary})
 		if ip.IPv6 != "" {
-			e.Ipv6PrivateIpSet = append(e.Ipv6PrivateIpSet, sdk.PrivateIp{PrivateIpAddress: ip.IPv6})
+			written.Ipv6PrivateIpSet = append(written.Ipv6PrivateIpSet, sdk.PrivateIp{PrivateIpAddress: ip.IPv6})
 		}
 	}
-	i := decode(eniAnswer{Eni: e})
+	i := decodeInterface(eniAnswer{Eni: written})
 	i.Primary = true
 	return i
 }
@@ -119,16 +120,16 @@ func stateOf(status string) cloud.State {
 	return cloud.Exists
 }
 
-// Alive implements driver.Driver. Only the cloud's own word counts that there is no such
-// instance: a 404 without it may be a proxy's.
+// Alive implements driver.Driver. An instance is gone only if the API's code says so: a 404
+// without a code may be a proxy's.
 func (d *Driver) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
 	states := map[string]cloud.State{}
 	var refused error
 	for _, instance := range instances {
-		s, err := d.known(ctx, instance)
-		m := machine{}
+		s, err := d.selfOf(ctx, instance)
+		info := instanceInfo{}
 		if err == nil {
-			m, err = d.machine(ctx, s)
+			info, err = d.describeInstance(ctx, s)
 		}
 		switch {
 		case errors.Is(err, cloud.ErrForbidden):
@@ -138,7 +139,7 @@ func (d *Driver) Alive(ctx context.Context, instances []string) (map[string]clou
 		case err != nil && driver.Reason(err) == driver.NoSuchInterface:
 			states[instance] = cloud.Gone
 		case err == nil:
-			states[instance] = m.state
+			states[instance] = info.state
 		}
 	}
 	return states, refused

@@ -18,28 +18,29 @@ const eniPath = "/v1/eni"
 // networkInterfaceTrafficMode of CreateEni in bce-sdk-go.
 const highPerformance = "highPerformance"
 
-// Interfaces implements driver.Driver. RDMA interfaces, which the API has in the same
-// lists, are none to us: they count against a quota of their own, eriQuota of the
-// instance beside eniQuota (bce-sdk-go services/bcc/api/model.go; Baidu's driver,
+// Interfaces implements driver.Driver. It leaves out RDMA interfaces, which the API has in the
+// same lists: they count against a quota of their own, eriQuota of the instance beside
+// eniQuota (bce-sdk-go services/bcc/api/model.go; Baidu's driver,
 // cce-network-v2/pkg/bce/rdma/rdma_wrapper.go), and carry no pod's addresses.
-func (d *Driver) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
+func (d *Driver) Interfaces(ctx context.Context, filter driver.Filter) ([]driver.Interface, error) {
 	switch {
-	case f.Attached.Instance != "":
-		return d.attached(ctx, f.Attached)
-	case f.Made != "":
-		return d.list(ctx, map[string]string{"name": nameOf(f.Made)}, func(i driver.Interface) bool {
-			return i.Mark.Ours(f.Made) && (f.Token == "" || i.Mark.Token == f.Token)
+	case filter.Attached.Instance != "":
+		return d.attachedTo(ctx, filter.Attached)
+	case filter.Made != "":
+		return d.listENIs(ctx, map[string]string{"name": nameOf(filter.Made)}, func(i driver.Interface) bool {
+			return i.Mark.Ours(filter.Made) && (filter.Token == "" || i.Mark.Token == filter.Token)
 		})
-	case f.Loose != "":
-		return d.list(ctx, nil, func(i driver.Interface) bool {
-			if f.Listed != nil {
-				*f.Listed++
+	case filter.Loose != "":
+		return d.listENIs(ctx, nil, func(i driver.Interface) bool {
+			if filter.Listed != nil {
+				*filter.Listed++
 			}
-			return i.State == driver.Loose && i.Mark.Token != "" && i.Mark.Cluster == f.Loose
+			return i.State == driver.Loose && i.Mark.Token != "" && i.Mark.Cluster == filter.Loose
 		})
 	}
+	// Lists do not select by ID, so each is asked for by itself.
 	var list []driver.Interface
-	for _, id := range f.IDs {
+	for _, id := range filter.IDs {
 		i, err := d.byID(ctx, id)
 		if errors.Is(err, cloud.ErrNotFound) {
 			if i, err = d.ifPrimary(ctx, id); err == nil && i.ID == "" {
@@ -61,62 +62,62 @@ func (d *Driver) ifPrimary(ctx context.Context, id string) (driver.Interface, er
 	if err != nil || !validID(id) {
 		return driver.Interface{}, err
 	}
-	m, err := d.machine(ctx, s)
+	m, err := d.describeInstance(ctx, s)
 	if err != nil || m.primary.ID != id {
 		return driver.Interface{}, err
 	}
 	return m.primary, nil
 }
 
-// attached asks for an instance with its primary ENI, and for the ENIs on it. By what
-// Baidu's own driver does a list never has the primary one; if it does, the instance's
-// description counts.
-func (d *Driver) attached(ctx context.Context, s driver.Self) ([]driver.Interface, error) {
-	m, err := d.machine(ctx, s)
+// attachedTo returns the primary ENI, from the instance's description, and the other ENIs, from
+// a list. Baidu's own driver takes for granted that lists lack the primary one; should one
+// have it, the instance's description counts.
+func (d *Driver) attachedTo(ctx context.Context, self driver.Self) ([]driver.Interface, error) {
+	info, err := d.describeInstance(ctx, self)
 	if driver.Reason(err) == driver.NoSuchInterface {
 		return nil, nil // there is no such instance
 	}
 	if err != nil {
 		return nil, err
 	}
-	if isBare(s) {
-		return []driver.Interface{m.primary}, nil
+	if isBare(self) {
+		return []driver.Interface{info.primary}, nil
 	}
-	query := map[string]string{"instanceId": s.Instance}
-	if vpc := m.primary.VPC; vpc != "" { // else it is taken for this process's own
+	query := map[string]string{"instanceId": self.Instance}
+	if vpc := info.primary.VPC; vpc != "" { // else it is taken for this process's own
 		query["vpcId"] = vpc
 	}
-	others, err := d.list(ctx, query, func(i driver.Interface) bool { return i.ID != m.primary.ID })
+	others, err := d.listENIs(ctx, query, func(i driver.Interface) bool { return i.ID != info.primary.ID })
 	if err != nil {
 		return nil, err
 	}
-	return append([]driver.Interface{m.primary}, others...), nil
+	return append([]driver.Interface{info.primary}, others...), nil
 }
 
 // byID asks for one ENI.
 func (d *Driver) byID(ctx context.Context, id string) (driver.Interface, error) {
 	if !validID(id) {
-		return driver.Interface{}, d.fail(ctx, cloud.ErrNotFound, "no such ENI")
+		return driver.Interface{}, d.ownError(ctx, cloud.ErrNotFound, "no such ENI")
 	}
 	var a eniAnswer
 	r := request{method: "GET", path: eniPath + "/" + id, into: &a}
-	if err := d.do(ctx, r); err != nil {
+	if err := d.send(ctx, r); err != nil {
 		return driver.Interface{}, err
 	}
 	if a.EniId != id {
 		return driver.Interface{}, d.badAnswer(r, "it is about another ENI")
 	}
-	return decode(a), nil
+	return decodeInterface(a), nil
 }
 
-// list returns the VPC's ENIs that the query and the function select.
-func (d *Driver) list(ctx context.Context, query map[string]string, want func(driver.Interface) bool) (list []driver.Interface, err error) {
-	all, err := d.pages(ctx, eniPath, query)
+// listENIs returns the ENIs of the VPC that both the query and want select.
+func (d *Driver) listENIs(ctx context.Context, query map[string]string, want func(driver.Interface) bool) (list []driver.Interface, err error) {
+	all, err := d.allPages(ctx, eniPath, query)
 	for _, e := range all.ENIs {
 		if strings.EqualFold(e.Mode, highPerformance) {
 			continue
 		}
-		if i := decode(e); want(i) {
+		if i := decodeInterface(e); want(i) {
 			list = append(list, i)
 		}
 	}
@@ -134,28 +135,29 @@ type page struct {
 // mostPages ends a list whose marker leads round in circles.
 const mostPages = 1000
 
-// pages returns all pages of a list of the VPC's as one. A page begins at an object:
-// where that is deleted before the page is asked for, the list is asked for anew.
-func (d *Driver) pages(ctx context.Context, path string, query map[string]string) (all page, err error) {
+// allPages returns all pages of a list of the VPC as one.
+func (d *Driver) allPages(ctx context.Context, path string, query map[string]string) (all page, err error) {
 	s, err := d.Self(ctx)
 	if err != nil {
 		return page{}, err
 	}
 	marker, tries := "", 1
 	for n := 0; n < mostPages; n++ {
-		p, err := d.onePage(ctx, path, query, s.VPC, marker)
+		next, err := d.onePage(ctx, path, query, s.VPC, marker)
 		if driver.Reason(err) == driver.PageLost && tries < 3 {
+			// A page begins at an object. If that was deleted meanwhile, only the first page can be
+			// had, and what the earlier pages had may have changed.
 			all, marker, tries = page{}, "", tries+1
 			continue
 		}
 		if err != nil {
 			return page{}, err
 		}
-		all.ENIs, all.Subnets = append(all.ENIs, p.ENIs...), append(all.Subnets, p.Subnets...)
-		if !p.Truncated {
+		all.ENIs, all.Subnets = append(all.ENIs, next.ENIs...), append(all.Subnets, next.Subnets...)
+		if !next.Truncated {
 			return all, nil
 		}
-		marker = p.Next
+		marker = next.Next
 	}
-	return page{}, d.noWay()
+	return page{}, d.errNoNextPage()
 }

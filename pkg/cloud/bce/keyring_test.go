@@ -41,7 +41,7 @@ func TestCredentialsThatAreStillGoodOutliveAFailedRenewal(t *testing.T) {
 			first, err := k.get(t.Context())
 			must(t, err)
 			if tt.refuse {
-				k.renew(first)
+				k.markRefused(first)
 			}
 			again, err := k.get(t.Context())
 			if (err == nil) != tt.good || tt.good && again != first {

@@ -11,33 +11,36 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// A description may have 200 characters. The words of ours have at most 7, 1, 40, 3, 13,
-// 64, 32 and 39.
+// markWord is the first word of our descriptions. A description may have 200 characters. The
+// words of ours have at most 7, 1, 40, 3, 13, 64, 32 and 39, and seven spaces between them: it
+// fits, because the 40 are for an instance's ID, which has about ten.
 const markWord = "enipool"
 
-// describe is the description of an ENI with a mark: "enipool 1 INSTANCE INDEX
-// MILLISECONDS TOKEN CLUSTER IPV6", with "-" for what is not. ok is false for a mark that
-// could not be read again.
-func describe(m driver.Mark) (text string, ok bool) {
+// markText writes a mark as an ENI's description: "enipool 1 INSTANCE INDEX MILLISECONDS TOKEN
+// CLUSTER IPV6", with "-" for no cluster and no address. ok is false for a mark that could not
+// be read again.
+func markText(mark driver.Mark) (text string, ok bool) {
 	cluster, v6 := "-", "-"
-	if m.Cluster != "" {
-		cluster = m.Cluster
+	if mark.Cluster != "" {
+		cluster = mark.Cluster
 	}
-	if m.V6.IsValid() {
-		v6 = m.V6.String()
+	if mark.V6.IsValid() {
+		v6 = mark.V6.String()
 	}
-	text = fmt.Sprintf("%s 1 %s %d %d %s %s %s", markWord, m.Instance, m.Index, m.Asked.UnixMilli(), m.Token, cluster, v6)
+	text = fmt.Sprintf("%s 1 %s %d %d %s %s %s", markWord, mark.Instance, mark.Index, mark.Asked.UnixMilli(), mark.Token, cluster, v6)
 	again, ok := parseMark(text)
-	again.Asked = m.Asked // which is kept in milliseconds, enough beside creation times in seconds
-	return text, ok && again == m && len(m.Cluster) <= 32
+	again.Asked = mark.Asked // the text only has milliseconds, which is enough: creation times have seconds
+	return text, ok && again == mark && len(mark.Cluster) <= 32
 }
 
-// parseMark reads a description; ok is false for one that is none of ours.
-func parseMark(text string) (m driver.Mark, ok bool) {
+// parseMark reads a description. ok is false if it is not a mark.
+func parseMark(text string) (mark driver.Mark, ok bool) {
 	words := strings.Split(text, " ")
 	if len(words) != 8 || words[0] != markWord || words[1] != "1" {
 		return driver.Mark{}, false
 	}
+	// People can edit descriptions. One that is not exactly as markText writes it is no mark, so
+	// its ENI is unmanaged, and is neither used nor deleted.
 	index, err := strconv.Atoi(words[3])
 	if err != nil || index < 1 || index > eni.MaxIndex {
 		return driver.Mark{}, false
@@ -46,19 +49,19 @@ func parseMark(text string) (m driver.Mark, ok bool) {
 	if err != nil {
 		return driver.Mark{}, false
 	}
-	m = driver.Mark{Instance: words[2], Index: index, Asked: time.UnixMilli(asked).UTC(), Token: words[5], Cluster: words[6]}
-	if m.Cluster == "-" {
-		m.Cluster = ""
+	mark = driver.Mark{Instance: words[2], Index: index, Asked: time.UnixMilli(asked).UTC(), Token: words[5], Cluster: words[6]}
+	if mark.Cluster == "-" {
+		mark.Cluster = ""
 	}
 	if words[7] != "-" {
-		if m.V6, err = netip.ParseAddr(words[7]); err != nil || !m.V6.Is6() || m.V6.Zone() != "" {
+		if mark.V6, err = netip.ParseAddr(words[7]); err != nil || !mark.V6.Is6() || mark.V6.Zone() != "" {
 			return driver.Mark{}, false
 		}
 	}
-	if m.Instance == "" || !validToken(m.Token) {
+	if mark.Instance == "" || !validToken(mark.Token) {
 		return driver.Mark{}, false
 	}
-	return m, true
+	return mark, true
 }
 
 // validToken tells whether the token can be a word of a description.
@@ -71,5 +74,5 @@ func validToken(token string) bool {
 	return len(token) >= 1 && len(token) <= 64
 }
 
-// nameOf is the name of an instance's ENIs, the same for all of them.
+// nameOf returns the name of the ENIs made for an instance: lists select by it, not by descriptions.
 func nameOf(instance string) string { return "enipool-" + instance }

@@ -38,7 +38,7 @@ func TestADescriptionReadsBackAsItWasWrittenAndFits(t *testing.T) {
 				t.Skip("no address of a subnet")
 			}
 		}
-		text, ok := describe(want)
+		text, ok := markText(want)
 		if !ok {
 			t.Fatalf("%+v does not fit: %q", want, text)
 		}
@@ -90,7 +90,7 @@ func FuzzDecode(f *testing.F) {
 		if json.Unmarshal(text, &e) != nil {
 			return
 		}
-		i := decode(e)
+		i := decodeInterface(e)
 		if i.Wrong != "" {
 			return
 		}
@@ -109,7 +109,7 @@ func FuzzDecode(f *testing.F) {
 			seen[a] = true
 		}
 		if m := i.Mark; m.Token != "" {
-			if text, ok := describe(m); !ok && len(m.Cluster) <= 32 {
+			if text, ok := markText(m); !ok && len(m.Cluster) <= 32 {
 				t.Errorf("mark %+v of %q reads back as %q", m, e.Description, text)
 			}
 		} else if m != (driver.Mark{}) {

@@ -20,7 +20,7 @@ type metadata struct {
 	by  http.RoundTripper
 }
 
-// newMetadata returns the service at the URL, "" is its usual one.
+// newMetadata returns the service at the URL, "" for its usual one.
 func newMetadata(url string) metadata {
 	t := wire.Transport()
 	t.Proxy = nil // it is on this machine's link
@@ -30,8 +30,7 @@ func newMetadata(url string) metadata {
 // momentary is a failure of the metadata service that may be over a moment later.
 type momentary struct{ error }
 
-// get returns the text at the path. An empty answer is what the service says where
-// it does not know.
+// get returns the text at the path. Failures that may pass are of type momentary.
 func (m metadata) get(ctx context.Context, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -48,14 +47,14 @@ func (m metadata) get(ctx context.Context, path string) (string, error) {
 		return "", fmt.Errorf("the metadata service answers %s for %s", a.Line, path)
 	case a.Err != nil:
 		return "", momentary{fmt.Errorf("ask the metadata service for %s%s: %w", m.url, path, a.Err)}
-	case text == "":
+	case text == "": // how the service answers what it does not know
 		return "", fmt.Errorf("the metadata service does not know %s", path)
 	}
 	return text, nil
 }
 
-// Self implements driver.Driver: what the options say, and of the rest what the metadata
-// service does.
+// Self implements driver.Driver: what the options say, and what the metadata service tells of
+// the rest.
 func (d *Driver) Self(ctx context.Context) (driver.Self, error) {
 	d.mu.Lock()
 	known := d.self
@@ -63,12 +62,12 @@ func (d *Driver) Self(ctx context.Context) (driver.Self, error) {
 	if known != nil {
 		return *known, nil
 	}
-	s := driver.Self{Instance: d.o.Instance, Type: string(d.o.Kind), Region: d.o.Region, Zone: d.o.Zone, VPC: d.o.VPC}
+	self := driver.Self{Instance: d.o.Instance, Type: string(d.o.Kind), Region: d.o.Region, Zone: d.o.Zone, VPC: d.o.VPC}
 	for _, ask := range []struct {
 		into *string
 		path string
-	}{{&s.Region, "region"}, {&s.Instance, "instance-shortid"}, {&s.VPC, "vpc-id"}, {&s.Zone, "azone"}, {&s.Type, "instance-type-ex"}} {
-		if *ask.into != "" || ask.into == &s.Region && d.o.Endpoint != "" {
+	}{{&self.Region, "region"}, {&self.Instance, "instance-shortid"}, {&self.VPC, "vpc-id"}, {&self.Zone, "azone"}, {&self.Type, "instance-type-ex"}} {
+		if *ask.into != "" || ask.into == &self.Region && d.o.Endpoint != "" {
 			continue
 		}
 		text, err := d.meta.get(ctx, "/1.0/meta-data/"+ask.path)
@@ -76,30 +75,30 @@ func (d *Driver) Self(ctx context.Context) (driver.Self, error) {
 			err = fmt.Errorf("the metadata service's %s is no word", ask.path)
 		}
 		if err != nil {
-			return driver.Self{}, d.fail(ctx, cloud.ErrUnavailable, err.Error())
+			return driver.Self{}, d.ownError(ctx, cloud.ErrUnavailable, err.Error())
 		}
 		*ask.into = text
 	}
-	if kindOf(s.Type) == BBC && d.o.Kind == "" {
-		// All bare metal is "bbc" there; the type's name tells which, as "ebc.l5.c128m256".
-		// Where it is not known it stays what it was before there was any other.
+	if kindOf(self.Type) == BBC && d.o.Kind == "" {
+		// The service calls all bare metal "bbc"; the name of the type tells which it is, such as
+		// "ebc.l5.c128m256". If the service does not know the name, it is BBC.
 		spec, err := d.meta.get(ctx, "/1.0/meta-data/instance-type")
 		if _, passes := errors.AsType[momentary](err); passes {
-			return driver.Self{}, d.fail(ctx, cloud.ErrUnavailable, err.Error())
+			return driver.Self{}, d.ownError(ctx, cloud.ErrUnavailable, err.Error())
 		}
 		if kind, _, named := strings.Cut(spec, "."); named && kindOf(kind) == EBC {
-			s.Type = kind
+			self.Type = kind
 		}
 	}
-	s.Type = string(kindOf(s.Type))
+	self.Type = string(kindOf(self.Type))
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.self = &s
-	return s, nil
+	d.self = &self
+	return self, nil
 }
 
-// kindOf reads what the metadata service or a Self tells of an instance. Bare metal of a
-// cluster (EHC) is as EBC: Baidu's driver, cce-network-v2/pkg/bce/vpceni/node_super.go.
+// kindOf reads a kind as the metadata service or a Self has it. Bare metal of a cluster (EHC)
+// behaves as EBC: Baidu's driver, cce-network-v2/pkg/bce/vpceni/node_super.go.
 func kindOf(text string) Kind {
 	switch k := Kind(strings.ToLower(text)); k {
 	case BBC, EBC:
@@ -110,12 +109,13 @@ func kindOf(text string) Kind {
 	return BCC
 }
 
-// isBare tells whether the service for bare metal has an instance.
+// isBare tells whether an instance is one of the service for bare metal. EBC is not: it has the
+// requests of virtual machines.
 func isBare(s driver.Self) bool { return kindOf(s.Type) == BBC }
 
-// known is an instance of which only the ID is at hand. Others than this process's own
-// are not of the old kind of bare metal, which has no ENIs to look after.
-func (d *Driver) known(ctx context.Context, instance string) (driver.Self, error) {
+// selfOf returns what is known of an instance by its ID. An instance other than this process's
+// own counts as a virtual machine or EBC: BBC has no ENIs that another instance would look after.
+func (d *Driver) selfOf(ctx context.Context, instance string) (driver.Self, error) {
 	s, err := d.Self(ctx)
 	if s.Instance != instance {
 		s = driver.Self{Instance: instance}

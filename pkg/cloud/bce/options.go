@@ -10,16 +10,17 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
-// wordFormat is of IDs and of names: what can be a part of a path of the API.
+// wordFormat is the format of IDs and names, all of which can be a part of a URL's path as they are.
 var wordFormat = regexp.MustCompile(`^[A-Za-z0-9_-]{0,40}$`)
 
-// validID tells whether the API can be asked about an ID. What it can't be asked about
-// does not exist.
+// validID tells whether the API can be asked about an ID. Callers treat an object whose ID is
+// not valid as one that does not exist.
 func validID(id string) bool { return id != "" && wordFormat.MatchString(id) }
 
 func (o Options) validate() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	// All mistakes are returned together, so that a person corrects the configuration once.
 	if o.Endpoint != "" {
 		errs = append(errs, wire.CheckURL(o.Endpoint, "endpoint", false))
 	}
@@ -40,7 +41,7 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// groups are security groups of one of the two kinds.
+// groups are security groups by their kind. An ENI has groups of one kind only.
 type groups struct{ plain, enterprise []string }
 
 // CheckGroups returns why an ENI can't have these security groups, or nil: an ENI has
@@ -50,19 +51,19 @@ func CheckGroups(ids []string) error {
 	return err
 }
 
-func parseGroups(ids []string) (g groups, err error) {
+func parseGroups(ids []string) (kinds groups, err error) {
 	for _, id := range ids {
 		switch {
 		case strings.HasPrefix(id, "esg-"):
-			g.enterprise = append(g.enterprise, id)
+			kinds.enterprise = append(kinds.enterprise, id)
 		case strings.HasPrefix(id, "g-"):
-			g.plain = append(g.plain, id)
+			kinds.plain = append(kinds.plain, id)
 		default:
 			return groups{}, fmt.Errorf("security group %q: must begin with g- or esg-", id)
 		}
 	}
-	if len(g.plain) > 0 && len(g.enterprise) > 0 {
+	if len(kinds.plain) > 0 && len(kinds.enterprise) > 0 {
 		return groups{}, errors.New("security groups: an ENI has either g-... or esg-..., and these are of both kinds")
 	}
-	return g, nil
+	return kinds, nil
 }

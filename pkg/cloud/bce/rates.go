@@ -27,9 +27,9 @@ const (
 	actOwnDel   = "InstanceBatchDelIp"
 )
 
-// methodActions are the actions that each method is made of: those of a virtual machine. Of bare
-// metal GetInstanceEni tells what GetInstanceDetail does, and no list is asked for. Interfaces of
-// an instance are asked for by two; ENIs by their IDs one by one, at a rate that lists do not share.
+// methodActions returns the actions that each method is made of for a virtual machine. (For bare
+// metal it is GetInstanceEni in the place of GetInstanceDetail, and no list.) The ENIs of an
+// instance take two requests. ENIs by ID take one each, whose rate is not that of lists.
 func methodActions() map[string][]string {
 	return map[string][]string{
 		"Shape": {actInstance, actQuota}, "Alive": {actInstance}, "Subnets": {actSubnets}, driver.SubnetsOne: {actSubnet}, "Page": {actList},
@@ -40,8 +40,8 @@ func methodActions() map[string][]string {
 	}
 }
 
-// buckets are those to which Baidu's own driver keeps: the cloud publishes none.
-func buckets() map[string]cloud.Bucket {
+// accountBuckets returns the rates to which Baidu's own driver keeps. The cloud publishes none.
+func accountBuckets() map[string]cloud.Bucket {
 	ten, five, one := cloud.Bucket{Burst: 10, PerSecond: 5}, cloud.Bucket{Burst: 5, PerSecond: 5}, cloud.Bucket{Burst: 1, PerSecond: 1}
 	return map[string]cloud.Bucket{
 		actAdd: ten, actRemove: ten, actInstance: ten,
@@ -50,12 +50,12 @@ func buckets() map[string]cloud.Bucket {
 	}
 }
 
-// readTries is how often a read is made that the cloud refuses for its rate: all nodes
-// of an account share that, and lists pass once a second. It takes about as long as the
-// agent lets a call take.
+// readTries is how often a read is made if the cloud refuses it for its rate. All nodes of an
+// account share the rate, and lists pass once a second. All tries together take about as long
+// as the agent gives a call.
 const readTries = 15
 
-// retries are those of a read, whose first pause is about so long.
-func retries(pause time.Duration) driver.Retries {
+// readRetries describes how a read is repeated. pause is the longest first pause.
+func readRetries(pause time.Duration) driver.Retries {
 	return driver.Retries{Tries: readTries, First: pause, Most: 8 * pause, Least: 50}
 }
