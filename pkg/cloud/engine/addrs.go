@@ -14,7 +14,7 @@ func union(lists ...[]netip.Addr) []netip.Addr {
 	return slices.Compact(all)
 }
 
-// minus returns what of a is not in b, in its order.
+// minus returns the addresses of a that are not in b, in the order of a.
 func minus(a, b []netip.Addr) []netip.Addr {
 	var rest []netip.Addr
 	if len(b) == 0 {
@@ -28,8 +28,8 @@ func minus(a, b []netip.Addr) []netip.Addr {
 	return rest
 }
 
-// within returns what of the addresses is in the block.
-func within(block netip.Prefix, addrs []netip.Addr) []netip.Addr {
+// addrsWithin returns those of the addresses that are in the block.
+func addrsWithin(block netip.Prefix, addrs []netip.Addr) []netip.Addr {
 	var inside []netip.Addr
 	for _, a := range addrs {
 		if block.Contains(a) {
@@ -39,7 +39,7 @@ func within(block netip.Prefix, addrs []netip.Addr) []netip.Addr {
 	return inside
 }
 
-// ofFamily returns what of the addresses belongs to a family.
+// ofFamily returns those of the addresses that are of the family.
 func ofFamily(addrs []netip.Addr, f eni.Family) []netip.Addr {
 	var some []netip.Addr
 	for _, a := range addrs {
@@ -50,18 +50,18 @@ func ofFamily(addrs []netip.Addr, f eni.Family) []netip.Addr {
 	return some
 }
 
-// blocksWith returns each block once of which there are addresses.
+// blocksWith returns, each once, the blocks that have at least one of the addresses.
 func blocksWith(addrs []netip.Addr, lists ...[]netip.Prefix) (blocks []netip.Prefix) {
 	for _, b := range slices.Concat(lists...) {
-		if !slices.Contains(blocks, b) && len(within(b, addrs)) > 0 {
+		if !slices.Contains(blocks, b) && len(addrsWithin(b, addrs)) > 0 {
 			blocks = append(blocks, b)
 		}
 	}
 	return blocks
 }
 
-// partial returns the blocks that expand returns only a part of, sorted.
-func partial(blocks []netip.Prefix) (list []netip.Prefix) {
+// partialBlocks returns the blocks of which expandBlock returns only a part, sorted.
+func partialBlocks(blocks []netip.Prefix) (list []netip.Prefix) {
 	for _, b := range blocks {
 		if b.Addr().Is6() {
 			list = append(list, b)
@@ -71,10 +71,10 @@ func partial(blocks []netip.Prefix) (list []netip.Prefix) {
 	return list
 }
 
-// expand returns the addresses of a block that pods may have: all of an IPv4 one, the
+// expandBlock returns the addresses of a block that pods may have: all of an IPv4 one, the
 // first n of an IPv6 one. The very first of an IPv6 block is left out: where it is the
 // subnet's first it is the anycast address of all routers (RFC 4291, 2.6.1).
-func expand(block netip.Prefix, n int) []netip.Addr {
+func expandBlock(block netip.Prefix, n int) []netip.Addr {
 	a := block.Addr()
 	if a.Is4() {
 		n = 1 << (32 - block.Bits())

@@ -8,19 +8,19 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// admitted is a driver each of whose requests is asked for before it is made, so that who
-// acts for many nodes keeps the account's rate for all of them: also for the second and the
-// third request of what has begun.
+// admitted is a driver that asks admit before each request, so that a process for many nodes
+// can keep all of them within the account's rate. The later steps of an operation are asked
+// for too.
 type admitted struct {
 	driver.Driver
 	traits driver.Traits
 	admit  func(ctx context.Context, action string) error
 }
 
-// whenAdmitted makes the requests of a method, or of a part of one, if all of them may be made.
-// What the driver makes again is asked for as the whole is: it does not tell which of them that is.
+// whenAdmitted makes the requests of a method, or of a part of one, if all of them are admitted.
+// Before the driver repeats one, all are asked for again: it does not tell which one it repeats.
 func whenAdmitted[T any](ctx context.Context, d admitted, part string, do func(context.Context) (T, error)) (T, error) {
-	ask := func(ctx context.Context) error { return d.ask(ctx, part) }
+	ask := func(ctx context.Context) error { return d.askAdmission(ctx, part) }
 	if err := ask(ctx); err != nil {
 		var none T
 		return none, err
@@ -28,22 +28,22 @@ func whenAdmitted[T any](ctx context.Context, d admitted, part string, do func(c
 	return do(driver.WithAgain(ctx, ask))
 }
 
-func (d admitted) ask(ctx context.Context, part string) error {
+func (d admitted) askAdmission(ctx context.Context, part string) error {
 	for _, action := range d.traits.ActionsOf(part) {
 		err := d.admit(ctx, action)
 		if err == nil {
 			continue
 		}
 		if _, is := errors.AsType[*driver.Error](err); !is {
-			err = because(cloud.ErrThrottled, "%s was not admitted: %v", action, err)
+			err = errorf(cloud.ErrThrottled, "%s was not admitted: %v", action, err)
 		}
 		return err
 	}
 	return nil
 }
 
-// step is whenAdmitted of a method that returns nothing.
-func (d admitted) step(ctx context.Context, part string, do func(context.Context) error) error {
+// stepWhenAdmitted is whenAdmitted for a method that returns only an error.
+func (d admitted) stepWhenAdmitted(ctx context.Context, part string, do func(context.Context) error) error {
 	_, err := whenAdmitted(ctx, d, part, func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) })
 	return err
 }
@@ -87,27 +87,27 @@ func (d admitted) Assign(ctx context.Context, a driver.Assign) (driver.Assigned,
 }
 
 func (d admitted) Bind(ctx context.Context, id, attachment string) error {
-	return d.step(ctx, "Bind", func(ctx context.Context) error { return d.Driver.Bind(ctx, id, attachment) })
+	return d.stepWhenAdmitted(ctx, "Bind", func(ctx context.Context) error { return d.Driver.Bind(ctx, id, attachment) })
 }
 
 func (d admitted) Detach(ctx context.Context, i driver.Interface, token string) error {
-	return d.step(ctx, "Detach", func(ctx context.Context) error { return d.Driver.Detach(ctx, i, token) })
+	return d.stepWhenAdmitted(ctx, "Detach", func(ctx context.Context) error { return d.Driver.Detach(ctx, i, token) })
 }
 
 func (d admitted) Delete(ctx context.Context, id, token string) error {
-	return d.step(ctx, "Delete", func(ctx context.Context) error { return d.Driver.Delete(ctx, id, token) })
+	return d.stepWhenAdmitted(ctx, "Delete", func(ctx context.Context) error { return d.Driver.Delete(ctx, id, token) })
 }
 
 func (d admitted) Unassign(ctx context.Context, u driver.Unassign) error {
-	return d.step(ctx, u.Part(), func(ctx context.Context) error { return d.Driver.Unassign(ctx, u) })
+	return d.stepWhenAdmitted(ctx, u.Part(), func(ctx context.Context) error { return d.Driver.Unassign(ctx, u) })
 }
 
 func (d admitted) Rewrite(ctx context.Context, id string, m driver.Mark, token string) error {
-	return d.step(ctx, "Rewrite", func(ctx context.Context) error { return d.Driver.Rewrite(ctx, id, m, token) })
+	return d.stepWhenAdmitted(ctx, "Rewrite", func(ctx context.Context) error { return d.Driver.Rewrite(ctx, id, m, token) })
 }
 
 func (d admitted) SetGroups(ctx context.Context, id string, groups []string, token string) error {
-	return d.step(ctx, "SetGroups", func(ctx context.Context) error { return d.Driver.SetGroups(ctx, id, groups, token) })
+	return d.stepWhenAdmitted(ctx, "SetGroups", func(ctx context.Context) error { return d.Driver.SetGroups(ctx, id, groups, token) })
 }
 
 func (d admitted) Reserve(ctx context.Context, r driver.Reservation) (string, error) {
@@ -115,16 +115,17 @@ func (d admitted) Reserve(ctx context.Context, r driver.Reservation) (string, er
 }
 
 func (d admitted) Unreserve(ctx context.Context, id string) error {
-	return d.step(ctx, "Unreserve", func(ctx context.Context) error { return d.Driver.Unreserve(ctx, id) })
+	return d.stepWhenAdmitted(ctx, "Unreserve", func(ctx context.Context) error { return d.Driver.Unreserve(ctx, id) })
 }
 
 func (d admitted) Reservations(ctx context.Context, subnet string) ([]driver.Reservation, error) {
 	return whenAdmitted(ctx, d, "Reservations", func(ctx context.Context) ([]driver.Reservation, error) { return d.Driver.Reservations(ctx, subnet) })
 }
 
-// able returns the driver as one that can do what not all can. One whose requests are admitted
-// can what the one inside can, which makes none or makes them because a person asks, now and then.
-func able[T any](d driver.Driver) (T, bool) {
+// capability returns the driver as one that has an optional interface of package driver or
+// cloud. It looks inside an admitted driver: these interfaces make no requests, or only when a
+// person runs a check, so nothing is asked for.
+func capability[T any](d driver.Driver) (T, bool) {
 	if outer, is := d.(admitted); is {
 		d = outer.Driver
 	}

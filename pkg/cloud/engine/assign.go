@@ -11,9 +11,9 @@ import (
 )
 
 // AssignAddresses implements cloud.Cloud.
-func (n *Node) AssignAddresses(ctx context.Context, id string, f eni.Family, count int) (addrs []netip.Addr, err error) {
+func (n *Node) AssignAddresses(ctx context.Context, id string, family eni.Family, count int) (addrs []netip.Addr, err error) {
 	defer nameError(&err, "AssignAddresses", id)
-	self, err := n.whoami(ctx)
+	self, err := n.findSelf(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -21,30 +21,33 @@ func (n *Node) AssignAddresses(ctx context.Context, id string, f eni.Family, cou
 	if err != nil {
 		return nil, err
 	}
-	if !on.Net(f).IsValid() {
-		return nil, because(cloud.ErrForbidden, "this ENI has no %s addresses", f)
+	if !on.Net(family).IsValid() {
+		return nil, errorf(cloud.ErrForbidden, "this ENI has no %s addresses", family)
 	}
 	if err := n.mayFill(ctx, on); err != nil || count <= 0 {
 		return nil, err
 	}
-	addrs, err = n.assign(ctx, self, on, f, count, func(int, int) string { return n.o.Token() })
+	addrs, err = n.assignCount(ctx, self, on, family, count, func(int, int) string { return n.o.Token() })
+	// The ENI was not described before the call. If it is gone, what is known of it must not
+	// send the next call there again.
 	if driver.Reason(err) == driver.NoSuchInterface {
-		n.forget(id)
+		n.forgetENI(id)
 	}
 	return addrs, err
 }
 
-// toFill returns an ENI that is to get addresses, as it was shown a short while ago.
+// toFill returns an ENI that is to get addresses. It describes it only if what is known of it
+// is not recent: accounts let few describes pass.
 func (n *Node) toFill(ctx context.Context, self driver.Self, id string) (nic, error) {
 	if on, known := n.lastHere(id, recent); known {
 		return on, nil
 	}
-	now, err := n.oneAsSeen(ctx, self, id)
+	now, err := n.describeENIOrLast(ctx, self, id)
 	if err != nil {
 		return nic{}, err
 	}
 	if now == nil || now.Index < 0 {
-		return nic{}, because(cloud.ErrNotFound, "instance %s has no such ENI", self.Instance)
+		return nic{}, errorf(cloud.ErrNotFound, "instance %s has no such ENI", self.Instance)
 	}
 	return *now, nil
 }
@@ -53,12 +56,12 @@ func (n *Node) toFill(ctx context.Context, self driver.Self, id string) (nic, er
 func (n *Node) mayFill(ctx context.Context, on nic) error {
 	limits, err := n.knownLimits(ctx)
 	if err == nil && on.raw.Primary && limits.NoPrimary {
-		err = because(cloud.ErrLimit, "pods can't use further addresses of the primary ENI of this instance")
+		err = errorf(cloud.ErrLimit, "pods can't use further addresses of the primary ENI of this instance")
 	}
 	return err
 }
 
-// assignment is an AssignAddresses under way.
+// assignment is one AssignAddresses, or the filling of a new ENI, for one family.
 type assignment struct {
 	*Node
 	self   driver.Self
@@ -70,112 +73,114 @@ type assignment struct {
 	token  func(offset, count int) string
 }
 
-// assign puts up to n addresses of the family on the ENI: blocks first, then single ones.
-// What came although no good answer did is among what it returns with the error.
-func (n *Node) assign(ctx context.Context, self driver.Self, on nic, f eni.Family, count int, token func(offset, count int) string) ([]netip.Addr, error) {
+// assignCount puts up to count addresses of the family on the ENI: blocks first, then single
+// ones. If an answer was lost, what came nevertheless is returned with the error.
+func (n *Node) assignCount(ctx context.Context, self driver.Self, on nic, f eni.Family, count int, token func(offset, count int) string) ([]netip.Addr, error) {
 	limits, err := n.knownLimits(ctx)
 	if err != nil {
 		return nil, err
 	}
 	a := &assignment{Node: n, self: self, on: on, family: f, limits: limits, token: token}
-	a.before, _ = n.truth(on)
-	err = a.ask(ctx, count)
+	a.before, _ = n.currentAddresses(on)
+	err = a.assignUpTo(ctx, count)
 	if errors.Is(err, cloud.ErrUnknown) {
-		a.settle(ctx)
+		a.findLostAssignment(ctx)
 	}
 	return a.got, err
 }
 
-// ask asks for as many blocks as the ENI has room for, and for the rest.
-func (a *assignment) ask(ctx context.Context, n int) error {
+// assignUpTo puts as many blocks on the ENI as it has room for, and single addresses for the
+// rest. A block and a single address each take one slot of the ENI.
+func (a *assignment) assignUpTo(ctx context.Context, wanted int) error {
 	size, most := a.limits.Block(a.family).Size, a.limits.PerENI(a.family)
 	if size <= 1 {
-		return a.singles(ctx, n)
+		return a.assignSingles(ctx, wanted)
 	}
-	has, _ := a.truth(a.on)
+	has, _ := a.currentAddresses(a.on)
 	have := len(ofFamily(has, a.family))
-	beyond := because(cloud.ErrLimit, "an ENI has at most %d %s addresses here besides its primary one, and this one %d", most, a.family, have)
-	if a.family == eni.IPv6 && have+n > most {
-		return beyond // a prefix has more than the cloud counts
+	beyond := errorf(cloud.ErrLimit, "an ENI has at most %d %s addresses here besides its primary one, and this one %d", most, a.family, have)
+	if a.family == eni.IPv6 && have+wanted > most {
+		return beyond // the cloud would not refuse: it counts a prefix as one address, and pods use a part of it
 	}
-	blocks, rest, slots := n/size, n%size, n
+	blocks, rest, slots := wanted/size, wanted%size, wanted
 	if a.family == eni.IPv4 {
-		slots = a.slots()
+		slots = a.freeSlots()
 	}
-	missing, err := a.blocks(ctx, min(blocks, slots))
+	missing, err := a.assignBlocks(ctx, min(blocks, slots))
 	if err != nil {
 		return err
 	}
 	if missing > 0 {
-		if rest = min(rest+missing*size, a.slots()); rest == 0 {
-			return because(cloud.ErrSubnetFull, "subnet %s has no whole block left, and the ENI no room for single addresses", a.on.Subnet)
+		if rest = min(rest+missing*size, a.freeSlots()); rest == 0 {
+			return errorf(cloud.ErrSubnetFull, "subnet %s has no whole block left, and the ENI no room for single addresses", a.on.Subnet)
 		}
-		return a.singles(ctx, rest)
+		return a.assignSingles(ctx, rest)
 	}
-	if err := a.singles(ctx, min(rest, max(slots-blocks, 0))); err != nil || blocks+rest <= slots {
+	if err := a.assignSingles(ctx, min(rest, max(slots-blocks, 0))); err != nil || blocks+rest <= slots {
 		return err
 	}
 	return beyond
 }
 
-// slots is how many blocks or single addresses the ENI may still get.
-func (a *assignment) slots() int {
-	has, blocks := a.truth(a.on)
+// freeSlots returns how many more blocks or single addresses the ENI may get.
+func (a *assignment) freeSlots() int {
+	has, blocks := a.currentAddresses(a.on)
 	used := 0
 	for _, b := range blocks {
 		if eni.FamilyOf(b.Addr()) == a.family {
 			used++
 		}
-		has = minus(has, within(b, has))
+		has = minus(has, addrsWithin(b, has))
 	}
 	used += len(ofFamily(has, a.family))
 	return max(a.limits.PerENI(a.family)/a.limits.Block(a.family).Size-used, 0)
 }
 
-// blocks puts up to n prefixes on the ENI and returns how many did not come because the
-// subnet is in pieces. It asks for half as many until there are some.
-func (a *assignment) blocks(ctx context.Context, n int) (missing int, err error) {
-	for ask := n; ask > 0; ask = min(ask, n) {
-		_, err := a.request(ctx, driver.Count{Blocks: ask})
+// assignBlocks puts up to this many prefixes on the ENI and returns how many of them the subnet
+// does not have: it may have free addresses, but no whole block. After a refusal it asks for
+// half as many.
+func (a *assignment) assignBlocks(ctx context.Context, wanted int) (missing int, err error) {
+	for ask := wanted; ask > 0; ask = min(ask, wanted) {
+		_, err := a.requestCount(ctx, driver.Count{Blocks: ask})
 		switch {
 		case err == nil:
-			n -= ask
+			wanted -= ask
 		case errors.Is(err, cloud.ErrSubnetFull):
 			ask /= 2
 		default:
-			return n, err
+			return wanted, err
 		}
 	}
-	return n, nil
+	return wanted, nil
 }
 
-// singles puts n single addresses on the ENI, so many a call as the cloud takes. Where
+// assignSingles puts single addresses on the ENI, as many per request as the cloud takes. If
 // the cloud refuses because it has fewer, fewer are asked for, until not even one comes.
-func (a *assignment) singles(ctx context.Context, n int) error {
+func (a *assignment) assignSingles(ctx context.Context, wanted int) error {
 	var refused error
-	for ask := n; n > 0 && ask > 0; ask = min(ask, n) {
+	for ask := wanted; wanted > 0 && ask > 0; ask = min(ask, wanted) {
 		if a.t.PerCall > 0 {
 			ask = min(ask, a.t.PerCall)
 		}
-		got, err := a.request(ctx, driver.Count{Singles: ask})
+		got, err := a.requestCount(ctx, driver.Count{Singles: ask})
 		switch {
 		case err == nil && got == 0:
 			return a.silence(refused)
 		case err == nil && a.t.AllOrNothing:
-			n -= ask
+			wanted -= ask
 		case err == nil:
-			n -= got
+			wanted -= got
 			if refused == nil {
-				ask = n
+				ask = wanted
 			}
 		case !a.isShort(err):
 			return err
 		default:
 			refused = err
-			ask = a.fewer(ctx, ask, err)
+			ask = a.nextFewer(ctx, ask, err)
 		}
 	}
-	if n > 0 && (len(a.got) == 0 || errors.Is(refused, cloud.ErrLimit)) {
+	if wanted > 0 && (len(a.got) == 0 || errors.Is(refused, cloud.ErrLimit)) {
 		return refused
 	}
 	return nil
@@ -190,24 +195,24 @@ func (a *assignment) silence(refused error) error {
 	return refused
 }
 
-// isShort tells whether asking for fewer may do: the subnet has fewer, or the ENI may
-// carry fewer where nobody knows exactly how many.
+// isShort tells whether asking for fewer may succeed: the subnet has fewer, or the ENI can carry
+// fewer and the number that it can carry was only a rule of thumb.
 func (a *assignment) isShort(err error) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return errors.Is(err, cloud.ErrSubnetFull) || errors.Is(err, cloud.ErrLimit) && a.shape.Guessed
 }
 
-// fewer is how many to ask for where that many were refused: what is left, as far as the
-// cloud tells, or since that may be old, half as many.
-func (a *assignment) fewer(ctx context.Context, ask int, refused error) int {
+// nextFewer returns how many to ask for after a refusal: what is left, if the cloud tells that
+// and it is fewer than were asked for, else half.
+func (a *assignment) nextFewer(ctx context.Context, ask int, refused error) int {
 	half := ask / 2
 	if half == 0 {
 		return 0
 	}
 	left := -1
 	if errors.Is(refused, cloud.ErrLimit) {
-		has, _ := a.truth(a.on)
+		has, _ := a.currentAddresses(a.on)
 		left = a.limits.PerENI(a.family) - len(ofFamily(has, a.family))
 	} else if a.family == eni.IPv4 { // no subnet tells how many IPv6 addresses are left
 		all, err := a.describeSubnets(ctx, driver.SubnetFilter{IDs: []string{a.on.Subnet}})
@@ -221,9 +226,9 @@ func (a *assignment) fewer(ctx context.Context, ask int, refused error) int {
 	return half
 }
 
-// request makes the call and takes over what is new. A cloud may answer with all
-// addresses of the ENI, or with none.
-func (a *assignment) request(ctx context.Context, count driver.Count) (came int, err error) {
+// requestCount makes the request and notes which addresses are new. Each refusal to believe
+// the answer is ErrUnknown, because the cloud has called the request a success.
+func (a *assignment) requestCount(ctx context.Context, count driver.Count) (came int, err error) {
 	out, err := a.d.Assign(ctx, driver.Assign{On: a.on.raw, Family: a.family, Count: count, Token: a.token(len(a.got), count.Blocks+count.Singles)})
 	if err != nil {
 		return 0, err
@@ -231,53 +236,55 @@ func (a *assignment) request(ctx context.Context, count driver.Count) (came int,
 	asked := count.Singles + count.Blocks*a.limits.Block(a.family).Size
 	addrs := union(out.Addresses)
 	for _, b := range out.Blocks {
-		addrs = union(addrs, expand(b, a.limits.V6Block.Size))
+		addrs = union(addrs, expandBlock(b, a.limits.V6Block.Size))
 	}
 	addrs = minus(addrs, []netip.Addr{a.on.V4.Primary.Addr(), a.on.V6.Primary.Addr()})
+	// An answer may name all addresses of the ENI. What it had before is only taken out if there
+	// are too many: an address of before that others have unassigned meanwhile may come again.
 	if len(addrs) > asked {
 		addrs = minus(addrs, union(a.before, a.got))
 	}
 	if len(addrs) == 0 && a.t.AllOrNothing {
-		return 0, because(cloud.ErrUnknown, "the answer names no new address")
+		return 0, errorf(cloud.ErrUnknown, "the answer names no new address")
 	}
-	known, err := a.ranges(ctx, []string{a.on.Subnet})
+	known, err := a.subnetRanges(ctx, []string{a.on.Subnet})
 	if err != nil {
 		return 0, halfDone(err)
 	}
 	for _, addr := range addrs {
 		if !mayHave(known[a.on.Subnet], addr) {
-			return 0, because(cloud.ErrUnknown, "the answer names %s, which is not an address of subnet %s", addr, a.on.Subnet)
+			return 0, errorf(cloud.ErrUnknown, "the answer names %s, which is not an address of subnet %s", addr, a.on.Subnet)
 		}
 	}
 	if len(addrs) > asked {
-		return 0, because(cloud.ErrUnknown, "the answer names %d new addresses in place of %d", len(addrs), asked)
+		return 0, errorf(cloud.ErrUnknown, "the answer names %d new addresses in place of %d", len(addrs), asked)
 	}
 	fresh := minus(addrs, a.got)
-	a.take(fresh, out.Blocks)
+	a.noteAssigned(fresh, out.Blocks)
 	return len(fresh), nil
 }
 
-func (a *assignment) take(fresh []netip.Addr, blocks []netip.Prefix) {
+func (a *assignment) noteAssigned(fresh []netip.Addr, blocks []netip.Prefix) {
 	a.got = union(a.got, fresh)
-	a.note(a.on.ID, fresh, blocks, put)
+	a.noteDeed(a.on.ID, fresh, blocks, assigned)
 }
 
-// settle looks for what came although no good answer did. Of what an earlier process has put
-// it may find some, too, but nothing that one has taken.
-func (a *assignment) settle(ctx context.Context) {
-	if a.grow(ctx, a.on.ID) != nil {
+// findLostAssignment finds the addresses that came although the answer was lost. They may
+// include some that an earlier process has assigned, but none that one has unassigned.
+func (a *assignment) findLostAssignment(ctx context.Context) {
+	if a.waitForEarlierProcess(ctx, a.on.ID) != nil {
 		return
 	}
 	for wait := a.t.Times.Poll; ; wait *= 2 {
-		now, err := a.oneAsSeen(ctx, a.self, a.on.ID)
+		now, err := a.describeENIOrLast(ctx, a.self, a.on.ID)
 		if err != nil || now == nil {
 			return
 		}
-		has, blocks := a.truth(*now) // not what was taken a moment ago and is still shown
-		leaving, _ := a.lately(*now, unsure)
+		has, blocks := a.currentAddresses(*now) // not what was taken a moment ago and is still shown
+		leaving, _ := a.recentDeeds(*now, uncertain)
 		fresh := ofFamily(minus(has, union(a.before, a.got, leaving)), a.family)
 		if len(fresh) > 0 {
-			a.take(fresh, blocks)
+			a.noteAssigned(fresh, blocks)
 			return
 		}
 		if wait >= a.t.Times.Slow || a.clock.Wait(ctx, wait) != nil {

@@ -9,42 +9,42 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// attach begins to attach the ENI at the lowest device index that is free, and returns
-// the ID of the attachment, if it was this call that made it. Where the cloud refuses the
-// index that is free as far as is known, describes tell; where they lag, the next is
-// tried.
-func (c *creation) attach(ctx context.Context, id string) (attachment string, err error) {
+// attachAtFree begins to attach the ENI at the lowest free device index, and returns the ID of
+// the attachment if this call has made it.
+func (c *creation) attachAtFree(ctx context.Context, id string) (attachment string, err error) {
 	if c.t.NoIndex {
 		return c.attachAt(ctx, id, place{})
 	}
-	if at, ok := c.reserve(id); ok {
+	if at, ok := c.reservePlace(id); ok {
 		attachment, err := c.attachAt(ctx, id, at)
 		if driver.Reason(err) != driver.IndexTaken {
-			c.settlePlace(id, at, err)
+			c.notePlaceOutcome(id, at, err)
 			return attachment, err
 		}
-		c.occupy(at)
+		c.noteOccupied(at)
 	}
-	places, err := c.places(ctx, id)
+	// The memory was too old, or wrong: somebody else has attached an ENI there. Describes may lag
+	// too, so each index that the cloud refuses is followed by the next.
+	places, err := c.placesToTry(ctx, id)
 	if err != nil {
 		return "", halfDone(err)
 	}
 	for _, at := range places {
 		attachment, err := c.attachAt(ctx, id, at)
 		if driver.Reason(err) != driver.IndexTaken {
-			c.settlePlace(id, at, err)
+			c.notePlaceOutcome(id, at, err)
 			return attachment, err
 		}
 	}
-	return "", because(cloud.ErrLimit, "the instance has an ENI at each of its device indexes")
+	return "", errorf(cloud.ErrLimit, "the instance has an ENI at each of its device indexes")
 }
 
-// attachAt makes the call. What was just made a cloud may not find everywhere yet, and
-// what it refuses to attach may be attached already, by a call whose answer was lost:
-// both show, and a refusal is believed when it has lasted.
+// attachAt makes the request. Not every server of a cloud may know a new ENI yet, and an ENI
+// that the cloud refuses to attach may be attached already, by a call whose answer was lost. Both
+// show within the consistency window, so a refusal is final only after that.
 func (c *creation) attachAt(ctx context.Context, id string, at place) (attachment string, err error) {
-	for w := c.wait(c.t.Times.Settle); ; {
-		err = c.insist(ctx, func() (err error) {
+	for retry := c.pausesFor(c.t.Times.Settle); ; {
+		err = c.repeatThrottled(ctx, func() (err error) {
 			attachment, err = c.d.Attach(ctx, driver.Attach{ID: id, Instance: c.self.Instance, Index: at.index, Card: at.card, Token: c.o.Token()})
 			return err
 		})
@@ -56,29 +56,28 @@ func (c *creation) attachAt(ctx context.Context, id string, at place) (attachmen
 		default:
 			return attachment, err
 		}
-		if more, ended := w.next(ctx); ended != nil {
+		if more, ended := retry.next(ctx); ended != nil {
 			return "", ended
 		} else if !more {
 			return "", err
 		}
-		now, wrong := c.one(ctx, c.self, id)
+		now, wrong := c.describeENI(ctx, c.self, id)
 		if wrong == nil && now != nil && (now.raw.State == driver.Attached || now.raw.State == driver.Attaching) {
 			return "", nil
 		}
 	}
 }
 
-// allPlaces returns the instance's places for ENIs, those of the first network card first, at index
-// 0 of which the primary ENI is. On the others index 0 comes last: AWS would have EFA-only
-// interfaces there (docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html), and
-// it is the one index of a card for one ENI (github.com/aws/aws-parallelcluster/pull/6930).
-// Where there is one card, or none is known, there are as many as the configuration names.
+// allPlaces returns the instance's places for ENIs, first those of the first network card, whose
+// index 0 the primary ENI has. On further cards index 0 comes last: AWS recommends it for
+// EFA-only interfaces (docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html), but
+// a card for one ENI has no other (github.com/aws/aws-parallelcluster/pull/6930).
 func (n *Node) allPlaces() (all []place) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	cards := n.shape.Cards
 	if len(cards) < 2 {
-		cards = []int{n.most()}
+		cards = []int{n.mostENIs()}
 	}
 	for card, enis := range cards {
 		for index := 1; index < enis; index++ {
@@ -91,9 +90,9 @@ func (n *Node) allPlaces() (all []place) {
 	return all[:min(len(all), eni.MaxIndex)]
 }
 
-// reserve takes the lowest place that is free as far as is known, if that is recent, so
-// that no other call of this process tries the same.
-func (n *Node) reserve(id string) (place, bool) {
+// reservePlace returns the lowest place that is free as far as is known, and keeps it from
+// other calls of this process. It returns false if what is known is not recent, or no place is free.
+func (n *Node) reservePlace(id string) (place, bool) {
 	all := n.allPlaces()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -101,40 +100,40 @@ func (n *Node) reserve(id string) (place, bool) {
 		return place{}, false
 	}
 	for _, at := range all {
-		by, taken := n.memory.taken[at]
-		other, going := n.memory.going[at]
+		by, taken := n.memory.occupied[at]
+		other, going := n.memory.attaching[at]
 		if (!taken || by == id) && (!going || other == id) {
-			n.memory.going[at] = id
+			n.memory.attaching[at] = id
 			return at, true
 		}
 	}
 	return place{}, false
 }
 
-// settlePlace notes what became of an attempt: a place stays taken unless the cloud has
-// surely refused.
-func (n *Node) settlePlace(id string, at place, err error) {
+// notePlaceOutcome notes what became of an attempt. The place counts as free again only if the
+// cloud has surely refused.
+func (n *Node) notePlaceOutcome(id string, at place, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.memory.going, at)
+	delete(n.memory.attaching, at)
 	if err == nil || cloud.Kind(err) == cloud.ErrUnknown {
-		n.memory.taken[at] = id
-	} else if n.memory.taken[at] == id {
-		delete(n.memory.taken, at)
+		n.memory.occupied[at] = id
+	} else if n.memory.occupied[at] == id {
+		delete(n.memory.occupied, at)
 	}
 }
 
-// occupy notes that an ENI nobody has shown is at the place.
-func (n *Node) occupy(at place) {
+// noteOccupied notes that the place has an ENI that no describe has shown.
+func (n *Node) noteOccupied(at place) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.memory.going, at)
-	n.memory.taken[at] = "?"
+	delete(n.memory.attaching, at)
+	n.memory.occupied[at] = "?"
 }
 
-// places are those to try: the ones that are free, then the others, for describes may
-// show what has left.
-func (c *creation) places(ctx context.Context, id string) ([]place, error) {
+// placesToTry returns all places in the order to try them: the free ones, then the others, where
+// a describe that lags may show an ENI that has left.
+func (c *creation) placesToTry(ctx context.Context, id string) ([]place, error) {
 	raw, err := c.d.Interfaces(ctx, driver.Filter{Attached: c.self})
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// check is a Check under way.
+// check collects the findings of one Check.
 type check struct {
 	n     *Node
 	self  driver.Self
@@ -30,7 +30,7 @@ var (
 
 // Beliefs implements cloud.Believer by what the driver takes for granted.
 func (n *Node) Beliefs() []cloud.Belief {
-	if b, tells := able[cloud.Believer](n.d); tells {
+	if b, tells := capability[cloud.Believer](n.d); tells {
 		return b.Beliefs()
 	}
 	return nil
@@ -39,45 +39,47 @@ func (n *Node) Beliefs() []cloud.Belief {
 // Check implements cloud.Checker.
 func (n *Node) Check(ctx context.Context) []cloud.Finding {
 	k := &check{n: n}
-	if !k.instance(ctx) || !k.interfaces(ctx) {
+	if !k.checkInstance(ctx) || !k.checkCredentials(ctx) {
 		return k.found
 	}
-	k.limits(ctx)
-	k.subnets(ctx)
-	k.probe(ctx)
+	k.checkLimits(ctx)
+	k.checkSubnets(ctx)
+	k.checkPermissions(ctx)
 	return k.found
 }
 
-// probe looks at what only some clouds tell without a change: permissions, security groups.
-func (k *check) probe(ctx context.Context) {
-	o, groups := k.n.o, k.n.o.SecurityGroups
+// checkPermissions reports permissions and security groups. Only some clouds have dry runs, by
+// which they tell these without a change.
+func (k *check) checkPermissions(ctx context.Context) {
+	options, groups := k.n.o, k.n.o.SecurityGroups
 	if len(groups) == 0 {
 		groups = k.home.groups
 	}
-	if p, can := able[driver.Prober](k.n.d); can {
+	if p, can := capability[driver.Prober](k.n.d); can {
 		about := k.view.nics[0]
 		if at := slices.IndexFunc(k.view.nics, func(i nic) bool { return i.Ours }); at >= 0 {
 			about = k.view.nics[at]
 		}
-		k.found = append(k.found, p.Probe(ctx, driver.Probe{Self: k.self, VPC: k.home.vpc, Groups: groups, Any: about.raw, Cluster: o.Cluster, IPv6: o.IPv6})...)
+		k.found = append(k.found, p.Probe(ctx, driver.Probe{Self: k.self, VPC: k.home.vpc, Groups: groups, Any: about.raw, Cluster: options.Cluster, IPv6: options.IPv6})...)
 		return
 	}
 	if k.n.t.Keys.Policy == "" {
-		return // nobody has to be allowed anything
+		return // this cloud has no permissions
 	}
 	k.found.Say("permissions", cloud.Unknown, "", "%s has no dry run: whether ENIs may be made and changed shows when the agent does it; %s lists what it needs", k.n.t.Name, k.n.t.Keys.Policy)
 	names := strings.Join(groups, " ")
-	if len(o.SecurityGroups) > 0 {
+	if len(options.SecurityGroups) > 0 {
 		k.found.Say("security groups", cloud.Unknown, "", "%s: %s tells only when it makes an ENI whether they are right", names, k.n.t.Name)
 	} else {
-		k.found.Say("security groups", cloud.Works, "", "those of the node's own ENI: %s", names)
+		k.found.Say("security groups", cloud.Works, "", "those of the node's primary ENI: %s", names)
 	}
 }
 
-func (k *check) instance(ctx context.Context) bool {
-	self, err := k.n.whoami(ctx)
+// checkInstance finds out which instance this is. Without it nothing else can be checked.
+func (k *check) checkInstance(ctx context.Context) bool {
+	self, err := k.n.findSelf(ctx)
 	if err != nil {
-		k.found.Failed("instance", late(ctx, "run this on the instance that will be the node; where no metadata service answers, "+k.keys("set")), err)
+		k.found.Failed("instance", adviseTimeout(ctx, "run this on the instance that will be the node; where no metadata service answers, "+k.adviseKeys("set")), err)
 		return false
 	}
 	k.self = self
@@ -89,13 +91,13 @@ func (k *check) instance(ctx context.Context) bool {
 	return true
 }
 
-// keys says what to do with the keys that tell which instance this is.
-func (k *check) keys(do string) string {
+// adviseKeys says what to do with the keys of agent.yaml that say which instance this is.
+func (k *check) adviseKeys(do string) string {
 	return do + " " + cmp.Or(k.n.t.Keys.Self, "node") + " in agent.yaml"
 }
 
-// role says how the agent gets credentials.
-func (k *check) role() string {
+// adviseRole says how to give the agent credentials.
+func (k *check) adviseRole() string {
 	text := "give the instance a role with " + k.n.t.Keys.Policy
 	if k.n.t.Keys.Keyring != "" {
 		text += ", or set " + k.n.t.Keys.Keyring
@@ -103,25 +105,26 @@ func (k *check) role() string {
 	return text
 }
 
-// interfaces makes the first call that is signed: it tells of credentials and clock.
-func (k *check) interfaces(ctx context.Context) bool {
+// checkCredentials makes the first signed call, which is also the first look at the ENIs. Its
+// error tells about credentials, the clock, and whether the API answers.
+func (k *check) checkCredentials(ctx context.Context) bool {
 	const what = "credentials"
-	v, err := k.n.look(ctx)
-	k.clock()
+	seen, err := k.n.describeENIs(ctx)
+	k.checkClock()
 	switch driver.Reason(err) {
 	case driver.WrongClock:
-		if k.rightClock() { // the same code is for temporary credentials that have run out
-			k.found.Failed(what, "renew the temporary credentials, or leave them out: "+k.role(), err)
+		if k.clockIsRight() { // the same code is for temporary credentials that have run out
+			k.found.Failed(what, "renew the temporary credentials, or leave them out: "+k.adviseRole(), err)
 			return false
 		}
 		k.found.Failed("clock", "set the node's clock: it must be within 5 minutes of the cloud's", err)
 		return false
 	case driver.Unauthorized:
 		k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
-		k.refused(err, "; nothing else can be looked at without it")
+		k.sayUnauthorized(err, "; nothing else can be looked at without it")
 		return false
 	case driver.Unsigned:
-		k.found.Failed(what, k.role(), err)
+		k.found.Failed(what, k.adviseRole(), err)
 		return false
 	}
 	switch {
@@ -133,19 +136,19 @@ func (k *check) interfaces(ctx context.Context) bool {
 		return false
 	case errors.Is(err, cloud.ErrNotFound):
 		k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
-		k.found.Failed("ENIs", k.keys("correct")+", or leave out what the instance metadata tells", err)
+		k.found.Failed("ENIs", k.adviseKeys("correct")+", or leave out what the instance metadata tells", err)
 		return false
 	case driver.Reason(err) == driver.Between:
 		k.found.Failed("API", "what answers in its place is to let it through: name its host in NO_PROXY of the agent's environment, or correct cloud.endpoint in agent.yaml", err)
 		return false
 	case errors.Is(err, cloud.ErrUnavailable):
-		k.found.Failed("API", late(ctx, whereAPI), err)
+		k.found.Failed("API", adviseTimeout(ctx, whereAPI), err)
 		return false
 	case k.n.t.Keys.Policy == "":
 		k.found.Failed(what, "", err)
 		return false
 	default:
-		fix := k.role() + ": these come before the role, also where they are wrong or have expired"
+		fix := k.adviseRole() + ": these come before the role, also where they are wrong or have expired"
 		if region := k.self.Region; region != "" { // a signature names it
 			fix += fmt.Sprintf("; %s answers the same where cloud.endpoint is not in region %s, or the account may not use that", k.n.t.Name, region)
 		}
@@ -153,45 +156,46 @@ func (k *check) interfaces(ctx context.Context) bool {
 		return false
 	}
 	k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
-	k.view = v
+	k.view = seen
 	k.n.mu.Lock()
 	k.home = k.n.home
 	k.n.mu.Unlock()
-	k.attached()
+	k.reportENIs()
 	return true
 }
 
-// whereAPI is what to look at where the API does not answer.
+// whereAPI is what a person can do if the API does not answer.
 const whereAPI = "is it up, and does the node reach it: DNS, route, proxy? cloud.region and cloud.endpoint in agent.yaml say where it is"
 
-// late adds to what to do that the time of the check was over: what was waited for is not known then.
-func late(ctx context.Context, fix string) string {
+// adviseTimeout adds to a fix that the check's own time ran out, if it did: then the failure may
+// be nothing but that.
+func adviseTimeout(ctx context.Context, fix string) string {
 	if ctx.Err() != nil {
 		return "take a longer --timeout, which was over before there was an answer; " + fix
 	}
 	return fix
 }
 
-// unread says what to do about a read that failed. Only a refusal is the policy's matter.
-func (k *check) unread(ctx context.Context, err error) string {
+// adviseForRead says what to do about a read that failed. Only for a refusal it is a permission.
+func (k *check) adviseForRead(ctx context.Context, err error) string {
 	switch {
 	case errors.Is(err, cloud.ErrNotFound):
-		return k.keys("correct")
+		return k.adviseKeys("correct")
 	case errors.Is(err, cloud.ErrUnavailable):
-		return late(ctx, whereAPI)
+		return adviseTimeout(ctx, whereAPI)
 	}
 	return "allow what " + k.n.t.Keys.Policy + " does"
 }
 
-// refused tells which permission lacks.
-func (k *check) refused(err error, what string) {
+// sayUnauthorized reports the permission that is missing.
+func (k *check) sayUnauthorized(err error, what string) {
 	e, _ := errors.AsType[*driver.Error](err)
 	k.found.Failed("permission "+e.Action, "allow it as in "+k.n.t.Keys.Policy+what, err)
 }
 
-// clock compares the clocks by the last answer.
-func (k *check) clock() {
-	c, can := able[driver.Clocked](k.n.d)
+// checkClock reports how far the node's clock is off, by the time in the last answer.
+func (k *check) checkClock() {
+	c, can := capability[driver.Clocked](k.n.d)
 	if !can {
 		return
 	}
@@ -202,9 +206,9 @@ func (k *check) clock() {
 	}
 }
 
-// rightClock tells whether the last answer shows that the clock is not what was refused.
-func (k *check) rightClock() bool {
-	c, can := able[driver.Clocked](k.n.d)
+// clockIsRight tells whether, by the last answer, the clock is close enough for signatures.
+func (k *check) clockIsRight() bool {
+	c, can := capability[driver.Clocked](k.n.d)
 	if !can {
 		return false
 	}
@@ -212,8 +216,9 @@ func (k *check) rightClock() bool {
 	return known && ahead.Abs() < cloud.MostSkew
 }
 
-// attached tells of the ENIs that there are.
-func (k *check) attached() {
+// reportENIs reports the ENIs of the instance, and each that is left out. One that is left out
+// is only Careful: the agent works without it, but it takes room that pods could have.
+func (k *check) reportENIs() {
 	ours, others := 0, len(k.view.leftOut)
 	for _, i := range k.view.nics {
 		if i.Ours {

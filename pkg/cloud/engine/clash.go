@@ -10,10 +10,10 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// number gives each attached ENI an index where the cloud has none. Ours have the one
-// that was free when they were made, the older first; all others count down from the
+// numberENIs gives each attached ENI an index if the cloud has none. ENIs of ours have the index
+// in their mark; if two have the same, the older one gets it. All others count down from the
 // highest.
-func (n *Node) number(nics []nic) {
+func (n *Node) numberENIs(nics []nic) {
 	if !n.t.NoIndex {
 		return
 	}
@@ -37,6 +37,7 @@ func (n *Node) number(nics []nic) {
 		}
 		taken[high], i.Index = true, high
 	}
+	// ENIs on their way were numbered too: when they arrive they have the index that was free.
 	for at := range nics {
 		if i := &nics[at]; i.raw.State != driver.Attached {
 			i.Index = -1
@@ -44,23 +45,25 @@ func (n *Node) number(nics []nic) {
 	}
 }
 
-// separate leaves out ENIs that claim the same index, MAC or primary address, and the
-// addresses that several ENIs claim: which of them is right can't be told. The primary
-// ENI keeps its MAC and primary addresses: without it there is nothing to go by. What a call
-// has just taken from an ENI is no claim, though answers still show it: the cloud may have
-// given it to the next one. Nor is what a call has just put elsewhere.
-func (v *view) separate(taken func(nic) []netip.Addr, last placed) {
-	v.giveWay()
-	last = last.among(v.nics)
+// leaveOutClashing leaves out ENIs that are shown with the same index, MAC or primary address,
+// and addresses that several ENIs are shown with: nobody can tell which of them is right. The
+// primary ENI keeps its MAC and primary addresses, because no view works without it.
+//
+// An address that a call has just unassigned does not count for its old ENI, though answers
+// still show it there: the cloud may have assigned it to another one. Nor does one that a call
+// has just assigned elsewhere.
+func (v *view) leaveOutClashing(taken func(nic) []netip.Addr, last placed) {
+	v.preferOwn()
+	last = last.shownBy(v.nics)
 	v.nics = slices.DeleteFunc(v.nics, func(i nic) bool {
-		why := last.against(i)
+		why := last.whyNotHere(i)
 		if why != "" {
 			v.leaveOut(i.raw, why)
 		}
 		return why != ""
 	})
 	if len(v.nics) < 2 {
-		return // nobody is in its way
+		return // a single ENI clashes with none
 	}
 	index, macs, most := map[int]int{}, map[string]int{}, 0
 	for i := range v.nics {
@@ -70,7 +73,7 @@ func (v *view) separate(taken func(nic) []netip.Addr, last placed) {
 	for _, i := range v.nics {
 		index[i.Index]++
 		macs[i.MAC]++
-		for _, a := range minus(i.Addresses, append(taken(i), last.elsewhere(i)...)) {
+		for _, a := range minus(i.Addresses, append(taken(i), last.addressesElsewhere(i)...)) {
 			claims[a]++
 		}
 		claims[i.V4.Primary.Addr()]++
@@ -79,31 +82,31 @@ func (v *view) separate(taken func(nic) []netip.Addr, last placed) {
 	clashes := func(a netip.Addr) bool { return a.IsValid() && claims[a] > 1 }
 	all := v.nics
 	v.nics = nil
-	for _, i := range all {
+	for _, on := range all {
 		switch {
-		case i.Index >= 0 && index[i.Index] > 1:
-			v.leaveOut(i.raw, fmt.Sprintf("another ENI has device index %d too", i.Index))
+		case on.Index >= 0 && index[on.Index] > 1:
+			v.leaveOut(on.raw, fmt.Sprintf("another ENI has device index %d too", on.Index))
 			continue
-		case macs[i.MAC] > 1 && !i.raw.Primary:
-			v.leaveOut(i.raw, fmt.Sprintf("another ENI has MAC %s too", i.MAC))
+		case macs[on.MAC] > 1 && !on.raw.Primary:
+			v.leaveOut(on.raw, fmt.Sprintf("another ENI has MAC %s too", on.MAC))
 			continue
-		case (clashes(i.V4.Primary.Addr()) || clashes(i.V6.Primary.Addr())) && !i.raw.Primary:
-			v.leaveOut(i.raw, "another ENI has its primary address too")
+		case (clashes(on.V4.Primary.Addr()) || clashes(on.V6.Primary.Addr())) && !on.raw.Primary:
+			v.leaveOut(on.raw, "another ENI has its primary address too")
 			continue
 		}
-		for _, a := range i.Addresses {
+		for _, a := range on.Addresses {
 			if clashes(a) {
-				v.out = append(v.out, cloud.Quarantined{ID: i.ID, Address: a, Why: fmt.Sprintf("another ENI has its address %s too, which is left out alone", a)})
+				v.out = append(v.out, cloud.Quarantined{ID: on.ID, Address: a, Why: fmt.Sprintf("another ENI has its address %s too, which is left out alone", a)})
 			}
 		}
-		i.Addresses = slices.DeleteFunc(i.Addresses, clashes)
-		v.nics = append(v.nics, i)
+		on.Addresses = slices.DeleteFunc(on.Addresses, clashes)
+		v.nics = append(v.nics, on)
 	}
 }
 
-// giveWay leaves out others' ENIs that are in the way of the node's own: of another VPC, whose
-// ranges may be the same, or at the index of one.
-func (v *view) giveWay() {
+// preferOwn leaves out ENIs of others that clash with the primary ENI or with ENIs of ours: they
+// are in another VPC, whose ranges may be the same, or are shown at the same index.
+func (v *view) preferOwn() {
 	own, vpc := map[int]bool{}, ""
 	for _, i := range v.nics {
 		if i.raw.Primary {

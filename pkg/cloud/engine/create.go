@@ -9,104 +9,107 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// creation is a CreateInterface under way.
+// creation is one CreateInterface.
 type creation struct {
 	*Node
 	self   driver.Self
-	w      cloud.Create
+	asked  cloud.Create
 	limits eni.Limits
 	in     driver.Subnet // that the ENI lies in
 	isNew  bool          // this call has made the ENI
 	joined bool          // this call has attached it: no pod could use it before
 }
 
-// CreateInterface implements cloud.Cloud. The ENI carries the token in its mark, by which
-// a later call finds it and does what is missing.
-func (n *Node) CreateInterface(ctx context.Context, w cloud.Create) (ready cloud.Interface, err error) {
-	defer nameError(&err, "CreateInterface", w.Subnet)
-	c, err := n.wish(ctx, w)
+// CreateInterface implements cloud.Cloud. The ENI has the token in its mark, by which a later
+// call finds it and does what is missing.
+func (n *Node) CreateInterface(ctx context.Context, asked cloud.Create) (ready cloud.Interface, err error) {
+	defer nameError(&err, "CreateInterface", asked.Subnet)
+	making, err := n.newCreation(ctx, asked)
 	if err != nil {
 		return cloud.Interface{}, err
 	}
-	refusal := c.refusal()
-	if refusal != nil && !n.mayBeMade(w.Token) {
+	refusal := making.whyImpossible()
+	if refusal != nil && !n.mayBeMade(asked.Token) {
 		return cloud.Interface{}, refusal
 	}
 	defer func() {
 		if err != nil && !errors.Is(err, cloud.ErrThrottled) {
-			n.doubt()
+			n.expectUnattached()
 		}
 	}()
 	var made *nic
 	if refusal == nil {
-		made, err = c.find(ctx)
+		made, err = making.findOrMake(ctx)
 	} else {
-		made, err = c.findRefused(ctx, refusal)
+		made, err = making.findRefused(ctx, refusal)
 	}
 	if err == nil {
-		made, err = c.asItIs(ctx, made)
+		made, err = making.afterEarlierProcess(ctx, made)
 	}
 	if err != nil {
-		return cloud.Interface{}, c.leaveAlone(ctx, err)
+		return cloud.Interface{}, making.afterNotForPods(ctx, err)
 	}
-	used := !c.isNew && c.wasReady(made)
-	on, err := c.finish(ctx, made)
+	// An ENI of an earlier call that is attached with addresses may have pods already, whatever
+	// fails now. It is never undone; the error says that the outcome is unknown.
+	used := !making.isNew && making.wasReady(made)
+	on, err := making.finish(ctx, made)
 	switch {
 	case driver.Reason(err) == driver.NotForPods:
-		return cloud.Interface{}, c.leaveAlone(ctx, err)
-	case err != nil && (used || !c.isNew && !c.joined && c.isReady(ctx, made.ID)):
+		return cloud.Interface{}, making.afterNotForPods(ctx, err)
+	case err != nil && (used || !making.isNew && !making.joined && making.isReady(ctx, made.ID)):
 		return cloud.Interface{}, halfDone(err)
 	case err != nil:
-		return cloud.Interface{}, c.undo(ctx, made.ID, err)
+		return cloud.Interface{}, making.undo(ctx, made.ID, err)
 	}
 	n.keepMark(on.ID, on.raw.Mark)
-	n.made(w.Token, *on)
-	on.Partial = partial(on.blocks)
+	n.noteReady(asked.Token, *on)
+	on.Partial = partialBlocks(on.blocks)
 	return n.forCallers(*on), nil
 }
 
-// wish finds out what there is to know of what is asked for. That the cloud refuses to tell
-// says nothing of an ENI that an earlier call may have made.
-func (n *Node) wish(ctx context.Context, w cloud.Create) (c *creation, err error) {
-	c = &creation{Node: n, w: w}
-	if !validToken(w.Token) {
-		return c, because(cloud.ErrForbidden, "the token must have 1 to 64 visible ASCII characters")
+// newCreation finds out what is needed before any change: the instance, its limits, the subnet.
+// If the cloud refuses to tell that, an ENI that an earlier call with the token may have made is
+// there nevertheless: hence ErrUnknown.
+func (n *Node) newCreation(ctx context.Context, asked cloud.Create) (making *creation, err error) {
+	making = &creation{Node: n, asked: asked}
+	if !validToken(asked.Token) {
+		return making, errorf(cloud.ErrForbidden, "the token must have 1 to 64 visible ASCII characters")
 	}
-	defer func() { err = halfDoneIf(isFinal(err) && n.mayBeMade(w.Token), err) }()
-	if c.self, err = n.whoami(ctx); err != nil {
-		return c, err
+	defer func() { err = halfDoneIf(isFinal(err) && n.mayBeMade(asked.Token), err) }()
+	if making.self, err = n.findSelf(ctx); err != nil {
+		return making, err
 	}
-	if c.limits, err = n.knownLimits(ctx); err != nil {
-		return c, err
+	if making.limits, err = n.knownLimits(ctx); err != nil {
+		return making, err
 	}
-	known, err := n.ranges(ctx, []string{w.Subnet})
-	c.in = known[w.Subnet]
-	return c, err
+	known, err := n.subnetRanges(ctx, []string{asked.Subnet})
+	making.in = known[asked.Subnet]
+	return making, err
 }
 
-// refusal tells why there can't be such an ENI, as far as is known without asking for it.
-func (c *creation) refusal() error {
+// whyImpossible tells why there can't be such an ENI, as far as is known without a request for it.
+func (c *creation) whyImpossible() error {
 	v4, v6 := c.limits.PerENI(eni.IPv4), c.limits.PerENI(eni.IPv6)
 	switch {
 	case c.limits.ENIs < 2 || c.t.OneNIC:
-		return because(cloud.ErrLimit, "the instance may have its primary ENI alone")
-	case c.w.V4 > v4 || c.w.V6 > v6:
-		return because(cloud.ErrLimit, "an ENI has at most %d IPv4 and %d IPv6 addresses here besides its primary ones", v4, v6)
+		return errorf(cloud.ErrLimit, "the instance may have its primary ENI alone")
+	case c.asked.V4 > v4 || c.asked.V6 > v6:
+		return errorf(cloud.ErrLimit, "an ENI has at most %d IPv4 and %d IPv6 addresses here besides its primary ones", v4, v6)
 	case c.in.ID == "" || c.in.Wrong != "":
-		return because(cloud.ErrNotFound, "%s shows no such subnet", c.t.Name)
-	case c.w.V6 > 0 && !c.hasV6():
-		return because(cloud.ErrForbidden, "ENIs in this subnet have no IPv6")
+		return errorf(cloud.ErrNotFound, "%s shows no such subnet", c.t.Name)
+	case c.asked.V6 > 0 && !c.hasV6():
+		return errorf(cloud.ErrForbidden, "ENIs in this subnet have no IPv6")
 	}
 	return nil
 }
 
-// findRefused is find of a call that is refused before it asks for anything. An earlier one may
-// have asked, when limits were higher or the subnet was shown: the refusal is final when
-// describes have had the time to show the ENI, and nothing is left of it.
+// findRefused is findOrMake of a call that whyImpossible refuses. An earlier call may have made
+// the ENI, when limits were higher or the subnet was shown. So the refusal is final only after
+// describes have had the time to show such an ENI, and after it was undone.
 func (c *creation) findRefused(ctx context.Context, refusal error) (*nic, error) {
-	made, err := c.earlier(ctx, true)
+	made, err := c.findEarlier(ctx, true)
 	if err == nil && made == nil {
-		if made, err = c.appears(ctx, ""); err != nil {
+		if made, err = c.awaitShown(ctx, ""); err != nil {
 			err = halfDone(err)
 		}
 	}
@@ -114,10 +117,10 @@ func (c *creation) findRefused(ctx context.Context, refusal error) (*nic, error)
 	case err != nil:
 		return nil, err
 	case made == nil:
-		c.unbegun(c.w.Token)
+		c.forgetBegun(c.asked.Token)
 		return nil, refusal
 	case made.Index >= 0 && len(made.Addresses) > 0:
-		c.w.V4, c.w.V6 = 0, 0 // pods may use it: it is done with what it has
+		c.asked.V4, c.asked.V6 = 0, 0 // pods may use it: it is done with what it has
 		return made, nil
 	case c.wasReady(made) || c.isReady(ctx, made.ID):
 		return nil, halfDone(refusal)
@@ -126,7 +129,7 @@ func (c *creation) findRefused(ctx context.Context, refusal error) (*nic, error)
 }
 
 // hasV6 tells whether the ENI gets an IPv6 address.
-func (c *creation) hasV6() bool { return (c.o.IPv6 || c.w.V6 > 0) && c.in.V6.IsValid() }
+func (c *creation) hasV6() bool { return (c.o.IPv6 || c.asked.V6 > 0) && c.in.V6.IsValid() }
 
 // validToken tells whether the token can be a word of a mark.
 func validToken(token string) bool {
@@ -138,9 +141,9 @@ func validToken(token string) bool {
 	return len(token) >= 1 && len(token) <= 64
 }
 
-// asItIs returns the ENI of an earlier process as it is when describes show what that did
-// last: it may have begun to undo it.
-func (c *creation) asItIs(ctx context.Context, made *nic) (*nic, error) {
+// afterEarlierProcess returns the ENI as it is when describes show all that an earlier process
+// has done to it, which may have begun to undo it.
+func (c *creation) afterEarlierProcess(ctx context.Context, made *nic) (*nic, error) {
 	c.keepMark(made.ID, made.raw.Mark)
 	if c.isNew {
 		c.noteMade(made.ID)
@@ -148,10 +151,10 @@ func (c *creation) asItIs(ctx context.Context, made *nic) (*nic, error) {
 	if !c.mayLack(made.ID) {
 		return made, nil
 	}
-	if err := c.grow(ctx, made.ID); err != nil {
+	if err := c.waitForEarlierProcess(ctx, made.ID); err != nil {
 		return nil, halfDone(err)
 	}
-	now, err := c.one(ctx, c.self, made.ID)
+	now, err := c.describeENI(ctx, c.self, made.ID)
 	if err != nil {
 		return nil, halfDone(err)
 	}
@@ -161,18 +164,18 @@ func (c *creation) asItIs(ctx context.Context, made *nic) (*nic, error) {
 	return now, nil
 }
 
-// wasReady tells whether pods may use an ENI of an earlier call, as far as is known: it is
-// attached with addresses, or was.
+// wasReady tells whether pods may use an ENI of an earlier call, as far as is known now: it is
+// attached with addresses, or was a short while ago.
 func (c *creation) wasReady(made *nic) bool {
 	before, seen := c.lastSeen(made.ID, forgetAfter)
 	return made.Index >= 0 && len(made.Addresses) > 0 || seen && len(before.Addresses) > 0
 }
 
-// isReady is wasReady when describes show what was when this call began: until then an ENI
-// that pods use may be shown attached nowhere. In doubt they may.
+// isReady is wasReady by describes of the whole consistency window: before its end they may show
+// an ENI that pods use as attached nowhere. In doubt it is ready.
 func (c *creation) isReady(ctx context.Context, id string) bool {
-	for w := c.wait(c.t.Times.Settle); ; {
-		now, err := c.one(ctx, c.self, id)
+	for w := c.pausesFor(c.t.Times.Settle); ; {
+		now, err := c.describeENI(ctx, c.self, id)
 		if now != nil && c.wasReady(now) {
 			return true
 		}
@@ -184,10 +187,11 @@ func (c *creation) isReady(ctx context.Context, id string) bool {
 	}
 }
 
-// leaveAlone is what becomes of an ENI that somebody tags as not for pods while it is made:
-// what this process has made, and no pod can have, it takes away. Else the ENI stays as it is,
-// and the error is final: the token is of no more use. Other errors stay what they are.
-func (c *creation) leaveAlone(ctx context.Context, err error) error {
+// afterNotForPods deals with an ENI that somebody has tagged as not for pods while it is made.
+// It is undone if this process has made it and no pod can have an address of it. Else it stays as
+// it is. Either way the error is final: no call can finish the ENI of this token. Other errors are
+// returned as they are.
+func (c *creation) afterNotForPods(ctx context.Context, err error) error {
 	e, is := errors.AsType[*driver.Error](err)
 	if !is || e.Why != driver.NotForPods {
 		return err
@@ -197,11 +201,12 @@ func (c *creation) leaveAlone(ctx context.Context, err error) error {
 	c.mu.Lock()
 	id := ""
 	for known, m := range c.memory.marks {
-		if m.Token == c.w.Token && c.memory.mine[known] {
+		if m.Token == c.asked.Token && c.memory.mine[known] {
 			id = known
 		}
 	}
 	c.mu.Unlock()
+	// The describe that showed the tag returned no nic, so what the ENI had comes from memory.
 	before, seen := c.lastSeen(id, forgetAfter)
 	if id == "" || !c.isNew && seen && len(before.Addresses) > 0 {
 		return &final
@@ -209,17 +214,17 @@ func (c *creation) leaveAlone(ctx context.Context, err error) error {
 	return c.undo(ctx, id, &final)
 }
 
-// undo leaves nothing of an ENI where a later step was refused for good, so that the
-// error is the whole truth. Where asking again may do, or the outcome is not known,
-// the ENI waits for the next call with its token.
+// undo removes an ENI of which a later step was refused for good, so that nothing is left after
+// the error. If another call may succeed, or the outcome is unknown, the ENI stays for the next
+// call with its token.
 func (c *creation) undo(ctx context.Context, id string, cause error) error {
 	if !isFinal(cause) {
 		return halfDone(cause)
 	}
-	if err := c.remove(ctx, c.self, id, nil); err != nil {
+	if err := c.removeENI(ctx, c.self, id, nil); err != nil {
 		return halfDone(errors.Join(cause, err))
 	}
-	c.again(c.w.Token)
+	c.beginNextTry(c.asked.Token)
 	if driver.Reason(cause) == driver.NoSuchInterface {
 		return halfDone(cause) // the same call makes another one
 	}

@@ -6,49 +6,50 @@ import (
 	"time"
 )
 
-// deeds are what has happened to addresses of an ENI.
+// deeds are what calls have done to addresses of an ENI, the last of each address.
 type deeds map[netip.Addr]deed
 
 type deed struct {
-	at    time.Time
-	was   outcome
-	put   time.Time    // when a call put it there, if none has surely taken it since
-	block netip.Prefix // that it came in, if it did
+	at         time.Time
+	was        outcome
+	assignedAt time.Time    // when a call put it there, if none has surely taken it since
+	block      netip.Prefix // that it came in, if it did
 }
 
 type outcome uint8
 
 const (
-	put outcome = iota
-	taken
-	unsure
+	assigned outcome = iota
+	unassigned
+	uncertain
 )
 
-// note keeps what a call has done to addresses of an ENI.
-func (n *Node) note(id string, addrs []netip.Addr, blocks []netip.Prefix, was outcome) {
+// noteDeed notes what a call has done to addresses of an ENI. id is "" if the ENI is not known.
+func (n *Node) noteDeed(id string, addrs []netip.Addr, blocks []netip.Prefix, was outcome) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.memory.deeds[id] == nil {
 		n.memory.deeds[id] = deeds{}
 	}
-	for _, a := range addrs {
+	for _, addr := range addrs {
 		d := deed{at: n.clock.Now(), was: was}
 		switch was {
-		case put:
-			d.put = d.at
-		case unsure:
-			d.put = n.memory.deeds[id][a].put
+		case assigned:
+			d.assignedAt = d.at
+		case uncertain: // the address may still be there, and then since the same time
+			d.assignedAt = n.memory.deeds[id][addr].assignedAt
 		}
-		if at := slices.IndexFunc(blocks, func(b netip.Prefix) bool { return b.Contains(a) }); at >= 0 {
+		if at := slices.IndexFunc(blocks, func(b netip.Prefix) bool { return b.Contains(addr) }); at >= 0 {
 			d.block = blocks[at]
 		}
-		n.memory.deeds[id][a] = d
+		n.memory.deeds[id][addr] = d
 	}
 }
 
-// lately returns the addresses of an ENI to which this has happened since it was read, or so
-// shortly before that the answer may not show it yet, and the blocks they came in.
-func (n *Node) lately(on nic, was outcome) (addrs []netip.Addr, blocks []netip.Prefix) {
+// recentDeeds returns the addresses of an ENI to which calls have done this after the ENI was
+// described, or so shortly before that the answer may not show it yet, and the blocks that they
+// came in.
+func (n *Node) recentDeeds(on nic, was outcome) (addrs []netip.Addr, blocks []netip.Prefix) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, id := range []string{on.ID, ""} {
@@ -68,20 +69,20 @@ func (n *Node) lately(on nic, was outcome) (addrs []netip.Addr, blocks []netip.P
 	return union(addrs), blocks
 }
 
-// truth returns what an ENI has: what a describe shows, corrected by what calls have
-// done since.
-func (n *Node) truth(on nic) (addrs []netip.Addr, blocks []netip.Prefix) {
-	more, fresh := n.lately(on, put)
-	gone, _ := n.lately(on, taken)
+// currentAddresses returns what an ENI has: what a describe shows, corrected by recent calls.
+func (n *Node) currentAddresses(on nic) (addrs []netip.Addr, blocks []netip.Prefix) {
+	more, fresh := n.recentDeeds(on, assigned)
+	gone, _ := n.recentDeeds(on, unassigned)
 	addrs = minus(union(on.Addresses, more), gone)
 	return addrs, blocksWith(addrs, on.blocks, fresh)
 }
 
-// perhaps is truth with what the ENI may still have: what a describe shows although a call
-// has taken it, for an assignment whose answer was lost may have put it back.
-func (n *Node) perhaps(on nic) (addrs []netip.Addr, blocks []netip.Prefix) {
-	addrs, blocks = n.truth(on)
-	more, old := n.lately(on, unsure)
+// possibleAddresses adds to currentAddresses what the ENI may still have. That includes what a
+// describe shows although a call has unassigned it: an assignment whose answer was lost may have
+// put it back.
+func (n *Node) possibleAddresses(on nic) (addrs []netip.Addr, blocks []netip.Prefix) {
+	addrs, blocks = n.currentAddresses(on)
+	more, old := n.recentDeeds(on, uncertain)
 	addrs = union(addrs, more, on.Addresses)
 	return addrs, blocksWith(addrs, blocks, old, on.blocks)
 }

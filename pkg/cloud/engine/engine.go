@@ -1,10 +1,10 @@
-// Package engine makes a cloud.Cloud of a driver's half-operations. It holds every policy
-// there is about ENIs: an intent's token and how its ENI is found again, create, fill,
-// attach and undo, what a later call finishes, how long states are waited for, which own
-// changes count over answers that lag, prefixes against single addresses, what is left
-// out because it can't be right, which leaked ENIs are deleted.
+// Package engine makes a cloud.Cloud of a driver's half-operations. Every policy about ENIs
+// is here: how the ENI of a token is found again; how an ENI is made, filled, attached and
+// undone, and finished by a later call; how long to wait for states; which calls override
+// answers that lag; prefixes and single addresses; what is left out because it can't be
+// right; which leaked ENIs are deleted.
 //
-// It starts no goroutine and holds no lock while it waits, so that simulations run it.
+// It starts no goroutine and holds no lock while it waits, so that it runs in simulations.
 package engine
 
 import (
@@ -48,8 +48,8 @@ type Options struct {
 	// Token makes the token of a call that is made once: 1 to 64 visible characters that no
 	// other call has had. nil: by chance.
 	Token func() string
-	// Admit is asked before each request to the cloud, by the action that the cloud counts
-	// it by, and may take its time. Where it refuses no request is made. nil: all pass.
+	// Admit is asked before each request to the cloud, with the action that the cloud counts
+	// it as, and may block. If it returns an error, the request is not made. nil: all pass.
 	Admit func(ctx context.Context, action string) error
 	Log   *slog.Logger // warnings, nil for none
 }
@@ -70,7 +70,7 @@ type Node struct {
 	o     Options
 	clock Clock
 	log   *slog.Logger
-	born  time.Time // from when on it knows what calls have done
+	born  time.Time // what calls did before that, an earlier process knows
 	known *ranges   // of subnets
 
 	mu          sync.Mutex
@@ -96,53 +96,54 @@ func New(d driver.Driver, o Options) *Node {
 	return newNode(d, o, newRanges())
 }
 
-func newNode(d driver.Driver, o Options, known *ranges) *Node {
-	t := d.Traits()
-	times := &t.Times
-	times.Poll = cmp.Or(o.Times.Poll, times.Poll, 500*time.Millisecond)
-	times.Slow = cmp.Or(o.Times.Slow, times.Slow, 3*time.Second)
-	times.Usual = cmp.Or(o.Times.Usual, times.Usual)
-	times.Settle = cmp.Or(o.Times.Settle, times.Settle, 10*time.Second)
-	times.Wait = cmp.Or(o.Times.Wait, times.Wait, 2*time.Minute)
-	if o.Clock == nil {
-		o.Clock = wall{}
+func newNode(cloudDriver driver.Driver, options Options, known *ranges) *Node {
+	traits := cloudDriver.Traits()
+	// Drivers leave out what is as everywhere; tests and simulations set their own.
+	times := &traits.Times
+	times.Poll = cmp.Or(options.Times.Poll, times.Poll, 500*time.Millisecond)
+	times.Slow = cmp.Or(options.Times.Slow, times.Slow, 3*time.Second)
+	times.Usual = cmp.Or(options.Times.Usual, times.Usual)
+	times.Settle = cmp.Or(options.Times.Settle, times.Settle, 10*time.Second)
+	times.Wait = cmp.Or(options.Times.Wait, times.Wait, 2*time.Minute)
+	if options.Clock == nil {
+		options.Clock = wall{}
 	}
-	if o.Random == nil {
-		o.Random = func(most time.Duration) time.Duration { return rand.N(most + 1) }
+	if options.Random == nil {
+		options.Random = func(most time.Duration) time.Duration { return rand.N(most + 1) }
 	}
-	if o.Token == nil {
-		o.Token = crand.Text
+	if options.Token == nil {
+		options.Token = crand.Text
 	}
-	if o.Admit != nil {
-		d = admitted{d, t, o.Admit}
+	if options.Admit != nil {
+		cloudDriver = admitted{cloudDriver, traits, options.Admit}
 	}
-	return &Node{d: d, t: t, o: o, clock: o.Clock, born: o.Clock.Now(), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+	return &Node{d: cloudDriver, t: traits, o: options, clock: options.Clock, born: options.Clock.Now(), log: cmp.Or(options.Log, slog.New(slog.DiscardHandler)),
 		known: known, memory: newMemory(), said: map[string]bool{}, doomed: map[string]time.Time{}}
 }
 
-// whoami returns the instance. The first call asks for it; if that fails, the next.
-func (n *Node) whoami(ctx context.Context) (driver.Self, error) {
+// findSelf returns the instance. The first call asks for it; if that fails, the next.
+func (n *Node) findSelf(ctx context.Context) (driver.Self, error) {
 	n.mu.Lock()
-	s := n.self
+	self := n.self
 	n.mu.Unlock()
-	if s.Instance != "" {
-		return s, nil
+	if self.Instance != "" {
+		return self, nil
 	}
 	if err := ctx.Err(); err != nil {
-		return driver.Self{}, because(cloud.ErrUnavailable, "given up before the call: %v", err)
+		return driver.Self{}, errorf(cloud.ErrUnavailable, "given up before the call: %v", err)
 	}
-	s, err := n.d.Self(ctx)
+	self, err := n.d.Self(ctx)
 	if err != nil {
 		return driver.Self{}, n.orNamed(err)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.self = s
-	return s, nil
+	n.self = self
+	return self, nil
 }
 
-// orNamed adds to the error of a metadata service that does not answer what tells the same:
-// there is nothing else that a person could do where none is.
+// orNamed adds to the error of a metadata service that does not answer the keys of agent.yaml
+// that make it unnecessary: where there is no such service, nothing else helps.
 func (n *Node) orNamed(err error) error {
 	e, ok := errors.AsType[*driver.Error](err)
 	if !ok || e.Kind != cloud.ErrUnavailable || n.t.Keys.Self == "" {
@@ -153,8 +154,8 @@ func (n *Node) orNamed(err error) error {
 	return &out
 }
 
-// sayIf logs a warning about a thing while it holds: once, and again when it did not
-// hold in between.
+// sayIf logs a warning when it begins to hold. It logs it again only if it has ceased to hold
+// in between.
 func (n *Node) sayIf(holds bool, about, warning string, args ...any) {
 	n.mu.Lock()
 	before := n.said[about]
@@ -181,8 +182,8 @@ func (wall) Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// primaryV6 is which of an ENI's IPv6 addresses is its primary one where neither the
-// cloud nor the mark tells: what it was before, or else the first of them.
+// primaryV6 chooses which of an ENI's IPv6 addresses counts as its primary one, if neither the
+// cloud nor the mark tells: the one that it chose before, else the first.
 func (n *Node) primaryV6(id string, addrs []netip.Addr) netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()

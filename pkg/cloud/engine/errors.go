@@ -8,17 +8,17 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// because makes a failure of our own.
-func because(kind error, format string, args ...any) error {
+// errorf makes an error of the engine's own.
+func errorf(kind error, format string, args ...any) error {
 	return &driver.Error{Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }
 
-// halfDone turns the failure of a later step into one that tells that earlier ones have
-// happened: the same call again finishes them.
+// halfDone makes the error of a later step ErrUnknown, because earlier steps have happened. The
+// same call again finishes them.
 func halfDone(err error) error {
 	var e *driver.Error
 	if !errors.As(err, &e) {
-		return because(cloud.ErrUnknown, "%v", err)
+		return errorf(cloud.ErrUnknown, "%v", err)
 	}
 	out := *e
 	if out.Kind != cloud.ErrUnknown {
@@ -28,7 +28,7 @@ func halfDone(err error) error {
 	return &out
 }
 
-// halfDoneIf is the error of a step, and tells of those before it.
+// halfDoneIf returns the error of a step, as halfDone if steps before it have happened.
 func halfDoneIf(begun bool, err error) error {
 	if begun && err != nil {
 		return halfDone(err)
@@ -36,7 +36,7 @@ func halfDoneIf(begun bool, err error) error {
 	return err
 }
 
-// nameError makes a method's error of what failed inside.
+// nameError makes the *cloud.Error of a method out of any error inside. It is deferred.
 func nameError(err *error, op, object string) {
 	if *err == nil {
 		return
@@ -49,8 +49,8 @@ func nameError(err *error, op, object string) {
 	*err = &out
 }
 
-// detail returns what an error says besides its kind.
-func detail(err error) string {
+// detailOf returns what an error says besides its kind.
+func detailOf(err error) string {
 	var e *driver.Error
 	if errors.As(err, &e) && e.Detail != "" {
 		return e.Detail
@@ -58,7 +58,7 @@ func detail(err error) string {
 	return err.Error()
 }
 
-// aboutENI is a failure that tells which ENI it is about.
+// aboutENI adds to an error which ENI it is about.
 func aboutENI(id string, err error) error {
 	var e *driver.Error
 	if !errors.As(err, &e) {

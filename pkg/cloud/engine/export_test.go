@@ -10,7 +10,7 @@ func (n *Node) Remembers(id string) (kept []string) {
 			kept = append(kept, what)
 		}
 	}
-	has := func(what string, in map[string]sight) { _, is := in[id]; keep(what, is) }
+	has := func(what string, in map[string]seenENI) { _, is := in[id]; keep(what, is) }
 	has("seen", m.seen)
 	has("ready", m.ready)
 	keep("deeds", m.deeds[id] != nil)
@@ -19,7 +19,7 @@ func (n *Node) Remembers(id string) (kept []string) {
 	keep("mark", m.marks[id].Token != "")
 	keep("bound", m.bound[id] != "")
 	keep("token", m.tokens[id] != "")
-	for _, at := range m.taken {
+	for _, at := range m.occupied {
 		keep("index", at == id)
 	}
 	return kept

@@ -7,23 +7,23 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// begin notes that the ENI of a token is to be made, and tells whether there is surely
-// none that describes could show, and whether an earlier call may have made one.
-func (n *Node) begin(token string) (isNew, before bool) {
+// beginIntent notes that the ENI of a token is to be made. isNew: there surely is none yet, so
+// no describe is needed before it is made. before: an earlier call may have made one.
+func (n *Node) beginIntent(token string) (isNew, before bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m := &n.memory
-	it := m.making[token]
-	if len(m.making) >= mostIntents {
-		clear(m.making) // of intents that were given up
+	memory := &n.memory
+	it := memory.making[token]
+	if len(memory.making) >= mostIntents {
+		clear(memory.making) // of intents that were given up
 	}
-	before = it.begun || m.begun[token]
-	isNew = !before && it.try == 0 && isRecent(m.looked, n.clock.Now())
-	for _, known := range m.tokens {
+	before = it.begun || memory.begun[token]
+	isNew = !before && it.try == 0 && isRecent(memory.looked, n.clock.Now())
+	for _, known := range memory.tokens {
 		isNew = isNew && known != token
 	}
 	it.begun = true
-	m.making[token] = it
+	memory.making[token] = it
 	return isNew, before
 }
 
@@ -46,9 +46,9 @@ func (n *Node) wasBegun(token string) bool {
 	return n.memory.begun[token]
 }
 
-// unbegun notes that nothing has come of it: the next call is the first, and the index
-// that it was to have is free again.
-func (n *Node) unbegun(token string) {
+// forgetBegun notes that no ENI was made for a token: the next call counts as its first, and the
+// index that the ENI was to have is free again.
+func (n *Node) forgetBegun(token string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	it := n.memory.making[token]
@@ -56,8 +56,8 @@ func (n *Node) unbegun(token string) {
 	n.memory.making[token] = it
 }
 
-// fewerFor notes that the ENI of a token is asked for with fewer addresses.
-func (n *Node) fewerFor(token string) {
+// noteFewer notes that the ENI of a token is asked for with fewer addresses from now on.
+func (n *Node) noteFewer(token string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	it := n.memory.making[token]
@@ -65,40 +65,40 @@ func (n *Node) fewerFor(token string) {
 	n.memory.making[token] = it
 }
 
-// intentOf returns how to go about a token, the same in each call of this process, and
-// whether this is the first.
+// intentOf returns the intent of a token, the same in each call of this process, and whether
+// this call is the first.
 func (n *Node) intentOf(token string) (it intent, first bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m := &n.memory
-	it = m.making[token]
+	memory := &n.memory
+	it = memory.making[token]
 	if !it.asked.IsZero() {
 		return it, false, nil
 	}
 	it.asked = n.clock.Now().UTC()
 	if n.t.NoIndex {
 		taken := map[int]bool{0: true}
-		for at := range m.taken {
+		for at := range memory.occupied {
 			taken[at.index] = true
 		}
-		for _, other := range m.making {
+		for _, other := range memory.making {
 			taken[other.index] = true
 		}
-		for _, shown := range m.seen { // a later look may not show yet what was made a moment ago
+		for _, shown := range memory.seen { // the last describe of all may lack what was made a moment ago
 			taken[shown.Index], taken[shown.raw.Mark.Index] = true, true
 		}
 		for it.index = 1; taken[it.index]; it.index++ {
 		}
 		if it.index > eni.MaxIndex {
-			return it, true, because(cloud.ErrLimit, "every device index is taken")
+			return it, true, errorf(cloud.ErrLimit, "every device index is taken")
 		}
 	}
-	m.making[token] = it
+	memory.making[token] = it
 	return it, true, nil
 }
 
-// isMissing notes that describes do not show the ENI that the cloud has answered with, and
-// tells whether they have not for so long that there surely is none.
+// isMissing notes that describes do not show the ENI that the cloud's answer named, and tells
+// whether they have lacked it for so long that there surely is none.
 func (n *Node) isMissing(token, id string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -110,23 +110,24 @@ func (n *Node) isMissing(token, id string) bool {
 	return now.Sub(it.missing) >= doubtful
 }
 
-// again notes that what was made with a token is gone. The next one is asked for with as few
-// addresses at once, in case the cloud remembers the token of what it refused, too.
-func (n *Node) again(token string) {
+// beginNextTry notes that what was made with a token is gone, so that the next request has another
+// request token. If the last try asked for fewer addresses, so does the next: a cloud may remember
+// the token of a refused request too, and refuse other parameters.
+func (n *Node) beginNextTry(token string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before := n.memory.making[token]
 	n.memory.making[token] = intent{try: before.try + 1, begun: true, few: before.few}
 }
 
-// made ends the making of a token: what is next is the ENI's own affair. Its addresses were put
-// there, whatever describes show yet, and whichever ENI had them before.
-func (n *Node) made(token string, on nic) {
-	n.note(on.ID, on.Addresses, on.blocks, put)
+// noteReady ends the intent of a token: its ENI is ready. The ENI has its addresses, whatever
+// describes show yet, and whichever ENI had them before.
+func (n *Node) noteReady(token string, on nic) {
+	n.noteDeed(on.ID, on.Addresses, on.blocks, assigned)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.memory.making, token)
 	delete(n.memory.begun, token)
 	n.memory.tokens[on.ID] = token
-	n.memory.ready[on.ID] = sight{on, n.clock.Now()}
+	n.memory.ready[on.ID] = seenENI{on, n.clock.Now()}
 }

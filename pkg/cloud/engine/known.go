@@ -10,22 +10,22 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Known implements cloud.Cloud. Answers lag: what a call has done counts against a look
-// that was asked for less than Settle later.
+// Known implements cloud.Cloud. What a call has done overrides a describe that was requested
+// less than Settle after it.
 func (n *Node) Known() []cloud.Interface {
 	n.mu.Lock()
 	shown, ready, deleted := n.memory.shown, maps.Clone(n.memory.ready), maps.Clone(n.memory.deleted)
 	for _, q := range n.quarantined {
 		if !q.Address.IsValid() && !ready[q.ID].at.After(shown.at) {
-			delete(ready, q.ID) // the look has shown it, as what it can't be
+			delete(ready, q.ID) // the describe has shown it in a way that can't be right
 		}
 	}
 	n.mu.Unlock()
 	counts := func(at time.Time) bool { return !at.Add(n.t.Times.Settle).Before(shown.at) }
 	var list []nic
 	show := func(i nic) {
-		addrs, blocks := n.truth(i)
-		i.Addresses, i.Partial = addrs, partial(blocks)
+		addrs, blocks := n.currentAddresses(i)
+		i.Addresses, i.Partial = addrs, partialBlocks(blocks)
 		list = append(list, i)
 	}
 	for _, i := range shown.nics {
@@ -44,8 +44,8 @@ func (n *Node) Known() []cloud.Interface {
 			show(made.nic)
 		}
 	}
-	list = n.lastPlaced(shown.at).stand(list) // answers lag, or a call that takes from another ENI has not returned yet
-	// The look may have shown an ENI that is younger than one just made.
+	list = n.lastPlaced(shown.at).keepUncontradicted(list) // answers lag, or a call that takes from another ENI has not returned yet
+	// The describe may have shown an ENI that is younger than one of ready.
 	slices.SortStableFunc(list, byCreation)
 	var out []cloud.Interface
 	for _, i := range list {
@@ -54,7 +54,7 @@ func (n *Node) Known() []cloud.Interface {
 	return out
 }
 
-// forCallers is an ENI as callers see it: addresses of other subnets are not the pool's.
+// forCallers returns an ENI as callers see it: addresses of other subnets are not the pool's.
 func (n *Node) forCallers(i nic) cloud.Interface {
 	if !n.t.CrossSubnet {
 		return i.Interface
@@ -76,12 +76,13 @@ func (n *Node) forCallers(i nic) cloud.Interface {
 func (n *Node) Notes() cloud.Notes {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	// After the consistency window describes show it all, and the next process needs no notes.
 	fresh := func(at time.Time) bool { return n.clock.Now().Sub(at) <= n.t.Times.Settle }
 	notes := cloud.Notes{Listed: n.listed}
 	for id, list := range n.memory.deeds {
 		var gone []netip.Addr
 		for a, d := range list {
-			if d.was == taken && fresh(d.at) {
+			if d.was == unassigned && fresh(d.at) {
 				gone = append(gone, a)
 			}
 		}
@@ -100,10 +101,11 @@ func (n *Node) Notes() cloud.Notes {
 	return notes
 }
 
-// Recall implements cloud.Cloud. When it was is not noted: clocks may have been set since.
+// Recall implements cloud.Cloud. Notes have no times, because the clock may have been set since:
+// all of them count as of now, which only means that they are kept a little longer.
 func (n *Node) Recall(notes cloud.Notes) {
 	for id, gone := range notes.Gone {
-		n.note(id, gone, nil, taken)
+		n.noteDeed(id, gone, nil, unassigned)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

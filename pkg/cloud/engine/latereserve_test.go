@@ -16,12 +16,12 @@ import (
 )
 
 // late is a driver whose reservations show late, and whose first answer to Reserve is lost.
-type late struct {
+type adviseTimeout struct {
 	elsewhere
 	lost, hides bool
 }
 
-func (d *late) Reserve(ctx context.Context, r driver.Reservation) (string, error) {
+func (d *adviseTimeout) Reserve(ctx context.Context, r driver.Reservation) (string, error) {
 	id, err := d.elsewhere.Reserve(ctx, r)
 	if err == nil && !d.lost {
 		d.lost = true
@@ -30,7 +30,7 @@ func (d *late) Reserve(ctx context.Context, r driver.Reservation) (string, error
 	return id, err
 }
 
-func (d *late) Reservations(ctx context.Context, subnet string) ([]driver.Reservation, error) {
+func (d *adviseTimeout) Reservations(ctx context.Context, subnet string) ([]driver.Reservation, error) {
 	list, err := d.elsewhere.Reservations(ctx, subnet)
 	if d.hides {
 		list = nil
@@ -46,7 +46,7 @@ func TestAskingAgainForAReservationThatShowsLateIsNotForbidden(t *testing.T) {
 		all, err := w.Driver("i-1", w.traits).Subnets(t.Context(), driver.SubnetFilter{IDs: []string{"a"}})
 		must(t, err)
 		in := netip.PrefixFrom(all[slices.IndexFunc(all, func(s driver.Subnet) bool { return s.ID == "a" })].V4.Addr(), 28)
-		d := &late{elsewhere: elsewhere{w.Driver("", w.traits)}, hides: true}
+		d := &adviseTimeout{elsewhere: elsewhere{w.Driver("", w.traits)}, hides: true}
 		r := engine.NewRegion(d, engine.Options{Subnets: []string{"a"}, Cluster: "blue", Times: w.o.Times})
 		if err := r.Reserve(t.Context(), "a", in); !errors.Is(err, cloud.ErrUnknown) {
 			t.Fatal(err)

@@ -11,15 +11,15 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Limits implements cloud.Cloud. ENIs that are left out, of which the first look tells, take
-// the room of others.
+// Limits implements cloud.Cloud. It describes the ENIs first, if that was not done yet: those
+// that are left out take room.
 func (n *Node) Limits(ctx context.Context) (l eni.Limits, err error) {
 	defer nameError(&err, "Limits", "")
 	if err := n.askShape(ctx); err != nil {
 		return eni.Limits{}, err
 	}
 	n.mu.Lock()
-	one := n.shape.ENIs == 1 // whatever a look would show
+	one := n.shape.ENIs == 1 // whatever a describe would show
 	n.mu.Unlock()
 	if !one {
 		if _, err := n.findHome(ctx); err != nil {
@@ -34,7 +34,7 @@ func (n *Node) LimitsNow() eni.Limits { return n.limits() }
 
 // askShape asks what the instance may carry.
 func (n *Node) askShape(ctx context.Context) error {
-	self, err := n.whoami(ctx)
+	self, err := n.findSelf(ctx)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (n *Node) askShape(ctx context.Context) error {
 	return nil
 }
 
-// knownLimits asks for the limits unless it has been done.
+// knownLimits returns the limits, and asks for the shape only if it is not known.
 func (n *Node) knownLimits(ctx context.Context) (eni.Limits, error) {
 	n.mu.Lock()
 	known := n.shape.ENIs > 0
@@ -66,43 +66,43 @@ func (n *Node) knownLimits(ctx context.Context) (eni.Limits, error) {
 		if n.t.Keys.Room != "" {
 			fix = "; name " + n.t.Keys.Room
 		}
-		return eni.Limits{}, because(cloud.ErrUnavailable, "bad answer: nothing in it tells how many addresses an ENI may have%s", fix)
+		return eni.Limits{}, errorf(cloud.ErrUnavailable, "bad answer: nothing in it tells how many addresses an ENI may have%s", fix)
 	}
 	return l, nil
 }
 
-// limits are what the options make of the instance's shape.
+// limits returns what the options make of the instance's shape.
 func (n *Node) limits() eni.Limits {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := n.shape
-	may := n.may()
-	l := eni.Limits{ENIs: max(min(n.room(), may), 1), V4: s.V4}
-	if n.o.Prefixes && s.Prefixes && n.t.Bits4 > 0 {
-		l.V4Block = eni.Block{Bits: n.t.Bits4, Size: 1 << (32 - n.t.Bits4)}
-		l.V4 = 1 + (s.V4-1)*l.V4Block.Size
+	shape := n.shape
+	may := n.mostForPods()
+	limits := eni.Limits{ENIs: max(min(n.roomForENIs(), may), 1), V4: shape.V4}
+	if n.o.Prefixes && shape.Prefixes && n.t.Bits4 > 0 {
+		limits.V4Block = eni.Block{Bits: n.t.Bits4, Size: 1 << (32 - n.t.Bits4)}
+		limits.V4 = 1 + (shape.V4-1)*limits.V4Block.Size
 	}
-	if l.V4Block.Size == 0 && n.memory.blocks4 { // prefixes were turned off: those that are left go as a whole
-		l.V4Block = eni.Block{Bits: n.t.Bits4, Size: 1}
+	if limits.V4Block.Size == 0 && n.memory.blocks4 { // prefixes were turned off: those that are left go as a whole
+		limits.V4Block = eni.Block{Bits: n.t.Bits4, Size: 1}
 	}
-	l.V4 = cmp.Or(n.o.Limits.V4, l.V4)
-	l.NoPrimary = s.NoPrimary || s.PrimaryAlone && may > 1
-	if n.o.IPv6 && s.V6 > 0 && (!n.t.MarksV6 || may > 1) { // of an ENI without a mark nobody knows its primary address
-		l.V6 = s.V6
-		if s.Prefixes && n.t.Bits6 > 0 && s.V6 > 1 {
-			l.V6 = l.V4 // each pod gets one of both
-			l.V6Block = eni.Block{Bits: n.t.Bits6, Size: l.V4 - 1}
+	limits.V4 = cmp.Or(n.o.Limits.V4, limits.V4)
+	limits.NoPrimary = shape.NoPrimary || shape.PrimaryAlone && may > 1
+	if n.o.IPv6 && shape.V6 > 0 && (!n.t.MarksV6 || may > 1) { // of an ENI without a mark nobody knows its primary address
+		limits.V6 = shape.V6
+		if shape.Prefixes && n.t.Bits6 > 0 && shape.V6 > 1 {
+			limits.V6 = limits.V4 // each pod gets one of both
+			limits.V6Block = eni.Block{Bits: n.t.Bits6, Size: limits.V4 - 1}
 		}
-		l.V6 = cmp.Or(n.o.Limits.V6, l.V6)
+		limits.V6 = cmp.Or(n.o.Limits.V6, limits.V6)
 	}
-	return l
+	return limits
 }
 
-// room is how many ENIs for pods the instance may have: those that are left out take the
-// room of their own network card, which may have none for others, and of the instance. One
-// that a call is to finish yet is among those that it may have. The caller holds the lock.
-func (n *Node) room() int {
-	all, others := n.most(), map[int]int{}
+// roomForENIs is how many ENIs for pods the instance may have now. ENIs that are left out take
+// room of the instance and of their own network card, unless a call is still to finish them. The
+// caller holds the lock.
+func (n *Node) roomForENIs() int {
+	all, others := n.mostENIs(), map[int]int{}
 	for _, o := range n.memory.leftOut {
 		if o.token == "" || !n.isBegun(o.token) {
 			others[o.card]++
@@ -111,8 +111,8 @@ func (n *Node) room() int {
 	}
 	switch {
 	case len(n.shape.Cards) == 0 && n.shape.Builtin != nil: // the table knows the first card alone, where all places are
-		return n.most() - others[0]
-	case len(n.shape.Cards) == 0 || n.most() > n.shape.ENIs:
+		return n.mostENIs() - others[0]
+	case len(n.shape.Cards) == 0 || n.mostENIs() > n.shape.ENIs:
 		return all
 	}
 	onCards := 0
@@ -122,33 +122,34 @@ func (n *Node) room() int {
 	return min(all, onCards)
 }
 
-// may is how many ENIs pods may ever have on the instance, its primary one among them, by what the
-// cloud and the configuration say. What they may have on each goes by this, and not by the room
-// that is left: an ENI that a look leaves out is attached all the same.
-// The caller holds the lock.
-func (n *Node) may() int {
+// mostForPods is how many ENIs with pods the instance can have at all, its primary one among
+// them, by the cloud and the configuration. What each of them can carry depends on this number,
+// not on the room that is left now, so that it does not change when an ENI is left out. The
+// caller holds the lock.
+func (n *Node) mostForPods() int {
 	may := eni.MaxIndex + 1
 	if n.t.NoIndex {
 		may = eni.MaxIndex // others' ENIs count down from there
 	}
-	may = min(may, n.most())
+	may = min(may, n.mostENIs())
 	if named := n.o.Limits.ENIs; named > 0 {
 		may = min(may, named)
 	}
 	return may
 }
 
-// most is how many ENIs the instance takes: who names more than the cloud knows better. On
-// several network cards there is no place for more, though. The caller holds the lock.
-func (n *Node) most() int {
+// mostENIs is how many ENIs the instance takes. If the configuration has a larger number than the
+// cloud tells, it counts, except on several network cards, which have no places for more. The
+// caller holds the lock.
+func (n *Node) mostENIs() int {
 	if len(n.shape.Cards) > 1 {
 		return n.shape.ENIs
 	}
 	return max(n.shape.ENIs, n.o.Limits.ENIs)
 }
 
-// sizeV6 is how many addresses of an IPv6 prefix pods may have. Who has none need not
-// know.
+// sizeV6 is how many addresses of an IPv6 prefix pods may have. It is 0, without asking for the
+// limits, if no ENI has such a prefix.
 func (n *Node) sizeV6(ctx context.Context, raw []driver.Interface) (int, error) {
 	if !slices.ContainsFunc(raw, func(r driver.Interface) bool {
 		return slices.ContainsFunc(r.Blocks, func(b netip.Prefix) bool { return b.Addr().Is6() })

@@ -10,9 +10,9 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// List implements cloud.Region. Pages of which one gets lost are begun anew, as for a look.
+// List implements cloud.Region. If a page gets lost, it begins with the first page again.
 func (r *Region) List(ctx context.Context, page func([]cloud.Listed) error) (complete bool, err error) {
-	var ended error // by the caller: its error is nobody else's
+	var ended error // by the caller's page function: returned as it is
 	defer func() {
 		if nameError(&err, "List", ""); ended != nil {
 			err = ended
@@ -22,12 +22,12 @@ func (r *Region) List(ctx context.Context, page func([]cloud.Listed) error) (com
 		ended = page(some)
 		return ended
 	}
-	vpc := r.vpc(ctx)
+	vpc := r.findVPC(ctx)
 	if vpc == "" {
-		return false, because(cloud.ErrUnavailable, "nothing tells which VPC the nodes are in")
+		return false, errorf(cloud.ErrUnavailable, "nothing tells which VPC the nodes are in")
 	}
 	for range mostScans {
-		complete, err = r.list(ctx, vpc, shown)
+		complete, err = r.listOnce(ctx, vpc, shown)
 		if ended != nil || driver.Reason(err) != driver.PageLost {
 			return complete, err
 		}
@@ -35,18 +35,18 @@ func (r *Region) List(ctx context.Context, page func([]cloud.Listed) error) (com
 	return false, nil // what was shown is there; what was not may be
 }
 
-// list shows the pages once. It is complete if each ENI on them can be told by its ID.
-func (r *Region) list(ctx context.Context, vpc string, page func([]cloud.Listed) error) (complete bool, err error) {
+// listOnce shows the pages once.
+func (r *Region) listOnce(ctx context.Context, vpc string, page func([]cloud.Listed) error) (complete bool, err error) {
 	complete = true
-	w := driver.Scan{VPC: vpc}
+	scan := driver.Scan{VPC: vpc}
 	for range mostPages {
-		p, err := r.self.d.Page(ctx, w)
+		got, err := r.self.d.Page(ctx, scan)
 		if err != nil {
 			return false, err
 		}
 		var some []cloud.Listed
-		for _, i := range p.Interfaces {
-			if i.ID == "" {
+		for _, i := range got.Interfaces {
+			if i.ID == "" { // it may be any ENI, so the absence of another one proves nothing
 				complete = false
 				continue
 			}
@@ -55,11 +55,11 @@ func (r *Region) list(ctx context.Context, vpc string, page func([]cloud.Listed)
 		if err := page(some); err != nil {
 			return false, err
 		}
-		if w.Next = p.Next; p.Next == "" {
+		if scan.Next = got.Next; got.Next == "" {
 			return complete, nil
 		}
 	}
-	return false, because(cloud.ErrUnavailable, "bad answer: the pages have no end")
+	return false, errorf(cloud.ErrUnavailable, "bad answer: the pages have no end")
 }
 
 func asListed(i driver.Interface) cloud.Listed {

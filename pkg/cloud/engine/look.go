@@ -21,7 +21,7 @@ type nic struct {
 	read   time.Time // when the cloud was asked: a later call may be missing, however late the answer came
 }
 
-// attached tells whether it is at the instance, and not on its way.
+// attached tells whether it is at an instance, and not on its way to or from it.
 func (n nic) attached() bool { return n.raw.State == driver.Attached }
 
 // rank is how far an ENI has come on its way to the node.
@@ -35,12 +35,12 @@ func (n nic) rank() int {
 	return 0
 }
 
-// Interfaces implements cloud.Cloud. ENIs that are attached are asked for by the
-// instance. Those of the node that are not have only their mark, which takes a request
-// of its own: it is made where there may be any, and now and then.
+// Interfaces implements cloud.Cloud. Attached ENIs are described by their instance. Those of the
+// node that are attached nowhere are found only by their mark, with a second request. It is made
+// when there may be any, and otherwise now and then.
 func (n *Node) Interfaces(ctx context.Context) (list []cloud.Interface, err error) {
 	defer nameError(&err, "Interfaces", "")
-	if _, err := n.look(ctx); err != nil {
+	if _, err := n.describeENIs(ctx); err != nil {
 		return nil, err
 	}
 	return n.Known(), nil
@@ -53,44 +53,44 @@ func (n *Node) Quarantined() []cloud.Quarantined {
 	return slices.Clone(n.quarantined)
 }
 
-// look describes the node's ENIs and remembers them.
-func (n *Node) look(ctx context.Context) (view, error) {
-	self, err := n.whoami(ctx)
+// describeENIs describes the node's ENIs and remembers what it is shown.
+func (n *Node) describeENIs(ctx context.Context) (view, error) {
+	self, err := n.findSelf(ctx)
 	if err != nil {
 		return view{}, err
 	}
 	began := n.clock.Now()
-	raw, all, err := n.show(ctx, self)
+	raw, all, err := n.requestENIs(ctx, self)
 	if err != nil {
 		return view{}, err
 	}
-	return n.takeIn(ctx, self, raw, all, began)
+	return n.acceptView(ctx, self, raw, all, began)
 }
 
-// takeIn makes of what describes that began then have shown the node's view, and remembers
-// it. all: ENIs that are attached nowhere are among it.
-func (n *Node) takeIn(ctx context.Context, self driver.Self, raw []driver.Interface, all bool, began time.Time) (view, error) {
-	v, err := n.understand(ctx, self, raw, began)
+// acceptView makes a view of what describes have shown, and remembers it. began is when the first
+// of them was requested; all tells whether they include ENIs that are attached nowhere.
+func (n *Node) acceptView(ctx context.Context, self driver.Self, raw []driver.Interface, all bool, began time.Time) (view, error) {
+	seen, err := n.makeView(ctx, self, raw, began)
 	if err != nil {
 		return view{}, err
 	}
-	n.report(v.out)
-	if err := v.hasPrimary(self, n.t.Name); err != nil {
+	n.reportLeftOut(seen.out)
+	if err := seen.hasPrimary(self, n.t.Name); err != nil {
 		return view{}, err
 	}
-	n.settleIn(self, v)
-	n.remember(began, all, v)
+	n.rememberHome(self, seen)
+	n.rememberView(began, all, seen)
 	if all {
 		n.forgetGone(raw)
 	}
-	return v, nil
+	return seen, nil
 }
 
-// show describes the ENIs that are attached to the instance and, where that is needed,
-// all that were made for it.
-func (n *Node) show(ctx context.Context, self driver.Self) (raw []driver.Interface, all bool, err error) {
+// requestENIs describes the ENIs that are attached to the instance and, if that is needed, all
+// that were made for it.
+func (n *Node) requestENIs(ctx context.Context, self driver.Self) (raw []driver.Interface, all bool, err error) {
 	var made []driver.Interface
-	if all = n.wantsAll() && !n.t.OneNIC; all {
+	if all = n.wantsUnattached() && !n.t.OneNIC; all {
 		if made, err = n.d.Interfaces(ctx, driver.Filter{Made: self.Instance}); err != nil {
 			return nil, false, err
 		}
@@ -101,33 +101,33 @@ func (n *Node) show(ctx context.Context, self driver.Self) (raw []driver.Interfa
 		return err
 	}
 	if all {
-		err = n.insist(ctx, attached) // what was asked for already would have to be asked for again
+		err = n.repeatThrottled(ctx, attached) // giving up would waste the request before
 	} else {
 		err = attached()
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	if !all && n.misses(here) {
+	if !all && n.lacksAttached(here) {
 		all = true
 		if made, err = n.d.Interfaces(ctx, driver.Filter{Made: self.Instance}); err != nil {
 			return nil, false, err
 		}
 	}
-	if lost := n.lost(made, here); all && len(lost) > 0 {
+	if lost := n.missingIDs(made, here); all && len(lost) > 0 {
 		found, err := n.d.Interfaces(ctx, driver.Filter{IDs: lost})
 		if err != nil {
 			return nil, false, err
 		}
 		made = append(made, found...)
 	}
-	return merge(made, here), all, nil
+	return mergeENIs(made, here), all, nil
 }
 
-// lost returns the ENIs that were made for the node and that neither answer shows, sorted.
-// Somebody has deleted them, or changed what the cloud finds them by: only their IDs tell. One
-// that was just made shows a little later.
-func (n *Node) lost(made, here []driver.Interface) (ids []string) {
+// missingIDs returns the IDs, sorted, of the ENIs made for the node that neither answer shows.
+// Somebody has deleted them, or changed the name or tags by which the cloud finds them: a describe
+// by ID tells which. It leaves out ENIs that were just made, which may show a little later.
+func (n *Node) missingIDs(made, here []driver.Interface) (ids []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for id := range n.memory.tokens {
@@ -143,9 +143,9 @@ func (n *Node) lost(made, here []driver.Interface) (ids []string) {
 	return ids
 }
 
-// misses tells whether an ENI that was made for the node is not attached to it, as far
-// as this answer tells: then only its mark can tell what became of it.
-func (n *Node) misses(here []driver.Interface) bool {
+// lacksAttached tells whether an ENI made for the node is not attached to it by this answer. Then
+// only a request by marks can tell what became of it.
+func (n *Node) lacksAttached(here []driver.Interface) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for id := range n.memory.tokens {
@@ -156,10 +156,10 @@ func (n *Node) misses(here []driver.Interface) bool {
 	return false
 }
 
-// merge joins the ENIs that were made for an instance with those that are attached to
-// it: of one that both show the latter counts, and what only the former shows can't have
-// the place of another.
-func merge(made, here []driver.Interface) []driver.Interface {
+// mergeENIs joins the answers about ENIs made for an instance and about those attached to it. The
+// latter counts for an ENI that is in both. One that is only in the former is not at an index
+// that another ENI has by the latter.
+func mergeENIs(made, here []driver.Interface) []driver.Interface {
 	all := slices.Clone(here)
 	taken := map[place]bool{}
 	for _, i := range here {
@@ -172,15 +172,15 @@ func merge(made, here []driver.Interface) []driver.Interface {
 			continue
 		}
 		if i.State != driver.Loose && i.Index >= 0 && taken[place{i.Card, i.Index}] {
-			i.State, i.Index, i.Instance, i.Attachment = driver.Loose, -1, "", "" // it has left in between
+			i.State, i.Index, i.Instance, i.Attachment = driver.Loose, -1, "", "" // it was detached between the two requests
 		}
 		all = append(all, i)
 	}
 	return all
 }
 
-// report keeps what was left out and logs what is new of it.
-func (n *Node) report(out []cloud.Quarantined) {
+// reportLeftOut keeps what was left out, for Quarantined, and logs what was not left out before.
+func (n *Node) reportLeftOut(out []cloud.Quarantined) {
 	slices.SortFunc(out, func(a, b cloud.Quarantined) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Why, b.Why)) })
 	out = slices.Compact(out)
 	n.mu.Lock()
@@ -194,34 +194,36 @@ func (n *Node) report(out []cloud.Quarantined) {
 	}
 }
 
-// one describes an ENI, if it is the node's: attached to it, or made for it.
-func (n *Node) one(ctx context.Context, self driver.Self, id string) (*nic, error) {
+// describeENI describes one ENI. It returns nil unless it is attached to the node or made for it.
+func (n *Node) describeENI(ctx context.Context, self driver.Self, id string) (*nic, error) {
 	asked := n.clock.Now()
 	raw, err := n.d.Interfaces(ctx, driver.Filter{IDs: []string{id}})
 	if err != nil {
 		return nil, err
 	}
 	raw = n.withMarks(raw)
-	n.goesAway(self, asked, raw...)
+	n.noteAway(self, asked, raw...)
+	// An ID may be of any ENI in the account: what callers ask for may be of another node by now.
 	raw = slices.DeleteFunc(raw, func(i driver.Interface) bool {
 		return !i.Mark.Ours(self.Instance) && i.Instance != self.Instance
 	})
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	i, err := n.pick(ctx, self, raw, asked)
+	i, err := n.pickENI(ctx, self, raw, asked)
 	if err == nil {
-		n.saw(*i, asked)
+		n.noteSeen(*i, asked)
 	}
 	return i, err
 }
 
-// oneAsSeen is one, but for describes that show what was before an ENI was attached. One that
-// another instance has by now is not found.
-func (n *Node) oneAsSeen(ctx context.Context, self driver.Self, id string) (*nic, error) {
-	i, err := n.one(ctx, self, id)
-	if other, is := n.isAway(id); is && !passes(err) {
-		return nil, because(cloud.ErrNotFound, "instance %s has it by now", other)
+// describeENIOrLast is describeENI, but an ENI that was shown attached a short while ago counts as
+// attached if the describe does not show it so: that may be older. ErrNotFound: another instance
+// has the ENI now.
+func (n *Node) describeENIOrLast(ctx context.Context, self driver.Self, id string) (*nic, error) {
+	i, err := n.describeENI(ctx, self, id)
+	if other, is := n.isAway(id); is && !mayPass(err) {
+		return nil, errorf(cloud.ErrNotFound, "instance %s has it by now", other)
 	}
 	if err == nil && (i == nil || i.Index < 0) {
 		if before, ok := n.lastHere(id, forgetAfter); ok {
@@ -231,24 +233,24 @@ func (n *Node) oneAsSeen(ctx context.Context, self driver.Self, id string) (*nic
 	return i, err
 }
 
-// byToken returns the ENI of a token, if describes show it.
-func (n *Node) byToken(ctx context.Context, self driver.Self, token string) (*nic, error) {
+// describeByToken returns the ENI of a token, nil if describes show none.
+func (n *Node) describeByToken(ctx context.Context, self driver.Self, token string) (*nic, error) {
 	asked := n.clock.Now()
 	raw, err := n.rawByToken(ctx, self, token)
 	if err != nil || len(raw) == 0 {
 		return nil, err
 	}
-	return n.pick(ctx, self, raw, asked)
+	return n.pickENI(ctx, self, raw, asked)
 }
 
 func (n *Node) rawByToken(ctx context.Context, self driver.Self, token string) ([]driver.Interface, error) {
 	return n.d.Interfaces(ctx, driver.Filter{Made: self.Instance, Token: token})
 }
 
-// pick reads the ENI of an answer to what was asked then, which has one at least. Where a cloud
-// forgets tokens there may be several of one token: the one that has come furthest counts.
-func (n *Node) pick(ctx context.Context, self driver.Self, raw []driver.Interface, asked time.Time) (*nic, error) {
-	v, err := n.understand(ctx, self, raw, asked)
+// pickENI reads the ENI of an answer that has at least one. A cloud that forgets tokens may have
+// made several with one token: the one that is closest to being attached counts.
+func (n *Node) pickENI(ctx context.Context, self driver.Self, raw []driver.Interface, asked time.Time) (*nic, error) {
+	v, err := n.makeView(ctx, self, raw, asked)
 	switch {
 	case err != nil:
 		return nil, err
@@ -258,7 +260,7 @@ func (n *Node) pick(ctx context.Context, self driver.Self, raw []driver.Interfac
 		})
 		return &best, nil
 	case len(v.out) > 0:
-		return nil, because(cloud.ErrForbidden, "ENI %s: %s", v.out[0].ID, v.out[0].Why)
+		return nil, errorf(cloud.ErrForbidden, "ENI %s: %s", v.out[0].ID, v.out[0].Why)
 	}
 	return nil, &driver.Error{Kind: cloud.ErrForbidden, Why: driver.NotForPods,
 		Detail: fmt.Sprintf("ENI %s is not for pods: %s", raw[0].ID, raw[0].Unmanaged)}

@@ -16,10 +16,10 @@ func (n *Node) keepMark(id string, m driver.Mark) {
 	n.memory.marks[id] = m
 }
 
-// withMarks gives ENIs back the marks that somebody has taken: tags and descriptions are for
-// anyone in the account to change, and an ENI that nobody knows for the node's would take a
-// place there and serve no pod. Who wants an ENI left alone has a tag for that. One that somebody has
-// detached and taken the mark of they keep: it takes no place, and nobody here may delete it.
+// withMarks restores the marks of ENIs from memory where somebody has removed them: anyone in the
+// account can change tags and descriptions, and an attached ENI without its mark would take room
+// and serve no pod. (To keep enipool off an ENI there is a tag.) An ENI that somebody has
+// detached and unmarked stays unmarked: it takes no room, and enipool must not delete it.
 func (n *Node) withMarks(raw []driver.Interface) []driver.Interface {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,49 +9,49 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// memory is what a Node knows of its ENIs without asking. Accounts let few describes
-// pass, shared by all nodes: what is known is not asked for again before a change, which
-// fails if it is wrong.
+// memory is what a Node knows of its ENIs without asking. Accounts let few describes pass, and
+// all nodes share them. So what is known is not described again before a change: if it is wrong,
+// the cloud refuses the change.
 type memory struct {
-	glance
-	tokens   map[string]string      // by ID: the node's ENIs that were made for it, as last shown
-	loose    map[string]bool        // by ID: those of them that were attached nowhere
-	seen     map[string]sight       // by ID: ENIs as they were shown attached last
-	deeds    map[string]deeds       // by ID: what calls have done a short while ago
-	making   map[string]intent      // by token
-	begun    map[string]bool        // by token: those that an earlier process may have made ENIs with
-	taken    map[place]string       // device indexes, and which ENI is there
-	going    map[place]string       // those that calls under way attach ENIs at
-	primary6 map[string]netip.Addr  // by ID: what primaryV6 chose
-	left     map[string]time.Time   // by ID: ENIs that a call has detached, or tried to
-	mine     map[string]bool        // by ID: ENIs that this process has made, of which it knows all
-	marks    map[string]driver.Mark // by ID: of the ENIs that calls of this process have made or finished
-	away     map[string]away        // by ID: ENIs that were shown at another instance
-	bound    map[string]string      // by ID: the attachment that a call has bound to the instance's end
-	ready    map[string]sight       // by ID: ENIs as calls have made them ready
-	deleted  map[string]time.Time   // by ID: ENIs that calls have deleted
+	lastDescribe
+	tokens    map[string]string      // by ID: the node's ENIs that were made for it, as last shown
+	loose     map[string]bool        // by ID: those of them that were attached nowhere
+	seen      map[string]seenENI     // by ID: ENIs as they were shown attached last
+	deeds     map[string]deeds       // by ID: what calls have done a short while ago
+	making    map[string]intent      // by token
+	begun     map[string]bool        // by token: those that an earlier process may have made ENIs with
+	occupied  map[place]string       // device indexes, and which ENI is there
+	attaching map[place]string       // those that calls under way attach ENIs at
+	primary6  map[string]netip.Addr  // by ID: what primaryV6 chose
+	left      map[string]time.Time   // by ID: ENIs that a call has detached, or tried to
+	mine      map[string]bool        // by ID: ENIs that this process has made, of which it knows all
+	marks     map[string]driver.Mark // by ID: of the ENIs that calls of this process have made or finished
+	away      map[string]away        // by ID: ENIs that were shown at another instance
+	bound     map[string]string      // by ID: the attachment that a call has bound to the instance's end
+	ready     map[string]seenENI     // by ID: ENIs as calls have made them ready
+	deleted   map[string]time.Time   // by ID: ENIs that calls have deleted
 }
 
-// sight is an ENI as it was shown, or as a call has made it.
-type sight struct {
+// seenENI is an ENI as it was shown, or as a call has made it.
+type seenENI struct {
 	nic
 	at time.Time // when the cloud was asked, or when the call had made it
 }
 
-// shown is what a look has shown.
+// shown is what a describe of all the node's ENIs has shown.
 type shown struct {
 	nics []nic
 	at   time.Time // when the cloud was asked
 }
 
-// away is where else an ENI was shown.
+// away is at which other instance an ENI was shown.
 type away struct {
 	instance string
 	at       time.Time // when the cloud was asked
 }
 
-// glance is what the newest look was, and what it showed.
-type glance struct {
+// lastDescribe is the newest describe of all the node's ENIs, and what it showed.
+type lastDescribe struct {
 	looked  time.Time  // when it began
 	sure    time.Time  // until then each look asks for ENIs that are attached nowhere
 	next    time.Time  // from then on the next one does
@@ -60,8 +60,8 @@ type glance struct {
 	blocks4 bool       // an ENI has delegated prefixes of IPv4
 }
 
-// intent is what of an ENI that is being made must be the same with every try: clouds
-// refuse a token that comes with other parameters.
+// intent is what must be the same in each request for an ENI, because clouds refuse a token that
+// comes with other parameters.
 type intent struct {
 	asked time.Time
 	index int  // where the cloud has none
@@ -87,72 +87,72 @@ const (
 )
 
 func newMemory() memory {
-	return memory{tokens: map[string]string{}, loose: map[string]bool{}, seen: map[string]sight{}, deeds: map[string]deeds{}, making: map[string]intent{}, begun: map[string]bool{},
-		taken: map[place]string{}, going: map[place]string{}, primary6: map[string]netip.Addr{}, left: map[string]time.Time{}, mine: map[string]bool{},
-		marks: map[string]driver.Mark{}, ready: map[string]sight{}, deleted: map[string]time.Time{}, away: map[string]away{}, bound: map[string]string{}}
+	return memory{tokens: map[string]string{}, loose: map[string]bool{}, seen: map[string]seenENI{}, deeds: map[string]deeds{}, making: map[string]intent{}, begun: map[string]bool{},
+		occupied: map[place]string{}, attaching: map[place]string{}, primary6: map[string]netip.Addr{}, left: map[string]time.Time{}, mine: map[string]bool{},
+		marks: map[string]driver.Mark{}, ready: map[string]seenENI{}, deleted: map[string]time.Time{}, away: map[string]away{}, bound: map[string]string{}}
 }
 
-// isRecent tells whether what was seen then may be relied on.
+// isRecent tells whether what was shown then can be relied on without another describe.
 func isRecent(at, now time.Time) bool { return !at.IsZero() && now.Sub(at) <= recent }
 
-// wantsAll tells whether a look that begins now asks for the ENIs of the node that are
-// attached nowhere, too.
-func (n *Node) wantsAll() bool {
+// wantsUnattached tells whether a describe that begins now includes the ENIs of the node that are
+// attached nowhere.
+func (n *Node) wantsUnattached() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.clock.Now()
 	return len(n.memory.loose) > 0 || now.Before(n.memory.sure) || !now.Before(n.memory.next)
 }
 
-// remember keeps what a look has shown. Nodes that began together do not ask for all of
-// it together for ever.
-func (n *Node) remember(began time.Time, all bool, v view) {
+// rememberView keeps what a describe has shown. all: it included ENIs that are attached nowhere.
+func (n *Node) rememberView(began time.Time, all bool, v view) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m := &n.memory
-	m.looked, m.tokens, m.loose = began, map[string]string{}, map[string]bool{}
-	m.taken, m.leftOut = v.taken, v.leftOut
-	m.blocks4 = slices.ContainsFunc(v.nics, func(i nic) bool {
+	memory := &n.memory
+	memory.looked, memory.tokens, memory.loose = began, map[string]string{}, map[string]bool{}
+	memory.occupied, memory.leftOut = v.occupied, v.leftOut
+	memory.blocks4 = slices.ContainsFunc(v.nics, func(i nic) bool {
 		return slices.ContainsFunc(i.blocks, func(b netip.Prefix) bool { return b.Addr().Is4() })
 	})
-	m.shown = shown{v.nics, began}
+	memory.shown = shown{v.nics, began}
 	for _, i := range v.nics {
-		m.keepSight(i, i.read)
+		memory.keepSeen(i, i.read)
 		n.takeIndex(i)
 		if i.Ours {
-			m.tokens[i.ID] = i.Token
+			memory.tokens[i.ID] = i.Token
 			if i.Index < 0 {
-				m.loose[i.ID] = true
+				memory.loose[i.ID] = true
 			}
 		}
 	}
-	m.forgetOld(n.clock.Now())
+	memory.forgetOld(n.clock.Now())
 	if !all {
 		return
 	}
-	if m.next = m.sure; !began.Before(m.sure) {
-		m.next = began.Add(allEvery/2 + n.o.Random(allEvery))
+	// By chance, so that nodes that were started together spread these requests.
+	if memory.next = memory.sure; !began.Before(memory.sure) {
+		memory.next = began.Add(allEvery/2 + n.o.Random(allEvery))
 	}
 }
 
-// takeIndex notes the index of an ENI where the cloud has none: the one that it has, and
-// the one that its mark asks for.
+// takeIndex notes, if the cloud has no indexes, that the index of an ENI is occupied: the one that
+// it has, and the one in its mark.
 func (n *Node) takeIndex(i nic) {
 	if !n.t.NoIndex {
 		return
 	}
 	if i.Index >= 0 {
-		n.memory.taken[place{0, i.Index}] = i.ID
+		n.memory.occupied[place{0, i.Index}] = i.ID
 	}
 	if i.Ours {
-		n.memory.taken[place{0, i.raw.Mark.Index}] = i.ID
+		n.memory.occupied[place{0, i.raw.Mark.Index}] = i.ID
 	}
 }
 
-// forgetOld drops what nobody may rely on any longer.
+// forgetOld drops what is too old to override a describe.
 func (m *memory) forgetOld(now time.Time) {
-	maps.DeleteFunc(m.seen, func(_ string, s sight) bool { return now.Sub(s.at) > forgetAfter })
-	maps.DeleteFunc(m.ready, func(_ string, s sight) bool { return now.Sub(s.at) > forgetAfter })
+	maps.DeleteFunc(m.seen, func(_ string, s seenENI) bool { return now.Sub(s.at) > forgetAfter })
+	maps.DeleteFunc(m.ready, func(_ string, s seenENI) bool { return now.Sub(s.at) > forgetAfter })
 	maps.DeleteFunc(m.deleted, func(_ string, at time.Time) bool { return now.Sub(at) > forgetAfter })
 	maps.DeleteFunc(m.away, func(_ string, a away) bool { return now.Sub(a.at) > forgetAfter })
 	maps.DeleteFunc(m.left, func(_ string, at time.Time) bool { return now.Sub(at) > forgetAfter })
@@ -164,38 +164,38 @@ func (m *memory) forgetOld(now time.Time) {
 	}
 }
 
-// doubt notes that an ENI may be attached nowhere, or may come to be: looks ask for all
-// for a while, and once when what is late has come.
-func (n *Node) doubt() {
+// expectUnattached notes that a call may leave an ENI attached nowhere, now or a little later. For
+// two minutes each describe asks for such ENIs, and the first one after that once more.
+func (n *Node) expectUnattached() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.memory.sure = n.clock.Now().Add(doubtful)
 	n.memory.next = n.memory.sure
 }
 
-// keepSight keeps an ENI in mind as it was then. Of describes that run beside each other the one that
-// was asked for last counts, whichever answers last.
-func (m *memory) keepSight(i nic, at time.Time) {
+// keepSeen remembers an ENI as it was shown then. Of describes that run at the same time, the one
+// that was requested last counts, not the one that answers last.
+func (m *memory) keepSeen(i nic, at time.Time) {
 	if a, is := m.away[i.ID]; is && !a.at.After(at) {
 		delete(m.away, i.ID)
 	}
 	if i.Index >= 0 && !m.seen[i.ID].at.After(at) {
-		m.seen[i.ID] = sight{i, at}
+		m.seen[i.ID] = seenENI{i, at}
 	}
 }
 
-// saw keeps an ENI as it was then in mind: another describe may show less.
-func (n *Node) saw(i nic, at time.Time) {
+// noteSeen remembers an ENI as a describe of it alone has shown it.
+func (n *Node) noteSeen(i nic, at time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.memory.keepSight(i, at)
+	n.memory.keepSeen(i, at)
 	n.takeIndex(i)
 	if i.Ours {
 		n.memory.tokens[i.ID] = i.Token
 	}
 }
 
-// lastSeen returns an ENI as it was shown attached at most so long ago.
+// lastSeen returns an ENI as it was last shown attached, if that is no longer ago than age.
 func (n *Node) lastSeen(id string, age time.Duration) (nic, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -203,8 +203,7 @@ func (n *Node) lastSeen(id string, age time.Duration) (nic, bool) {
 	return s.nic, seen && n.clock.Now().Sub(s.at) <= age
 }
 
-// lastHere returns an ENI as it was shown attached at most so long ago, unless something has
-// shown since that it has left.
+// lastHere is lastSeen, unless a describe has shown since that the ENI has left the instance.
 func (n *Node) lastHere(id string, age time.Duration) (nic, bool) {
 	on, seen := n.lastSeen(id, age)
 	if _, gone := n.isAway(id); !seen || gone {
@@ -216,9 +215,9 @@ func (n *Node) lastHere(id string, age time.Duration) (nic, bool) {
 	return on, !n.memory.seen[id].at.Add(n.t.Times.Settle).Before(n.memory.looked)
 }
 
-// goesAway notes which of the ENIs that the node had are shown at another instance, by a describe
-// that was asked for then.
-func (n *Node) goesAway(self driver.Self, asked time.Time, raw ...driver.Interface) {
+// noteAway notes which of the node's ENIs a describe, requested at that time, shows at another
+// instance.
+func (n *Node) noteAway(self driver.Self, asked time.Time, raw ...driver.Interface) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, r := range raw {
@@ -238,48 +237,49 @@ func (n *Node) isAway(id string) (instance string, is bool) {
 	return a.instance, is
 }
 
-// forget: the cloud has no such ENI.
-func (n *Node) forget(id string) {
+// forgetENI drops all that is known of an ENI that the cloud does not have.
+func (n *Node) forgetENI(id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m := &n.memory
-	delete(m.deeds, id)
-	delete(m.primary6, id)
-	delete(m.left, id)
-	delete(m.mine, id)
-	delete(m.marks, id)
-	delete(m.seen, id)
-	delete(m.away, id)
-	delete(m.bound, id)
-	delete(m.tokens, id)
-	delete(m.loose, id)
-	maps.DeleteFunc(m.taken, func(_ place, at string) bool { return at == id })
+	memory := &n.memory
+	delete(memory.deeds, id)
+	delete(memory.primary6, id)
+	delete(memory.left, id)
+	delete(memory.mine, id)
+	delete(memory.marks, id)
+	delete(memory.seen, id)
+	delete(memory.away, id)
+	delete(memory.bound, id)
+	delete(memory.tokens, id)
+	delete(memory.loose, id)
+	maps.DeleteFunc(memory.occupied, func(_ place, at string) bool { return at == id })
 }
 
-// forgetGone drops what is kept for good of ENIs that somebody else has deleted: a look at all of
-// the node's does not show them, nor did one lately, and none of them is being made.
+// forgetGone drops what forgetOld does not, of ENIs that somebody else has deleted: a describe of
+// all of the node's ENIs lacks them, as did all recent ones, and none of them is being made.
 func (n *Node) forgetGone(shown []driver.Interface) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m := &n.memory
+	memory := &n.memory
 	is := map[string]bool{}
 	for _, i := range shown {
 		is[i.ID] = true
 	}
 	isGone := func(id string) bool {
-		_, seen := m.seen[id]
-		_, ready := m.ready[id]
-		_, making := m.making[m.marks[id].Token]
+		_, seen := memory.seen[id]
+		_, ready := memory.ready[id]
+		_, making := memory.making[memory.marks[id].Token]
 		return !is[id] && !seen && !ready && !making
 	}
-	maps.DeleteFunc(m.mine, func(id string, _ bool) bool { return isGone(id) })
-	maps.DeleteFunc(m.bound, func(id, _ string) bool { return isGone(id) })
-	maps.DeleteFunc(m.primary6, func(id string, _ netip.Addr) bool { return isGone(id) })
-	maps.DeleteFunc(m.marks, func(id string, _ driver.Mark) bool { return isGone(id) })
+	maps.DeleteFunc(memory.mine, func(id string, _ bool) bool { return isGone(id) })
+	maps.DeleteFunc(memory.bound, func(id, _ string) bool { return isGone(id) })
+	maps.DeleteFunc(memory.primary6, func(id string, _ netip.Addr) bool { return isGone(id) })
+	maps.DeleteFunc(memory.marks, func(id string, _ driver.Mark) bool { return isGone(id) })
 }
 
-// unmake notes that a call begins to take the ENI away: only describes tell how far it got.
-func (n *Node) unmake(id string) {
+// noteRemoving notes that a call begins to remove the ENI. From now on describes count, and no
+// longer that a call has made it ready.
+func (n *Node) noteRemoving(id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.memory.ready, id)
@@ -287,7 +287,7 @@ func (n *Node) unmake(id string) {
 
 // noteDeleted notes that a call has deleted the ENI.
 func (n *Node) noteDeleted(id string) {
-	n.forget(id)
+	n.forgetENI(id)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.memory.deleted[id] = n.clock.Now()
@@ -307,15 +307,15 @@ func (n *Node) mayLack(id string) bool {
 	return !n.memory.mine[id] && n.clock.Now().Before(n.born.Add(n.t.Times.Settle))
 }
 
-// leaves notes that a call detaches the ENI.
-func (n *Node) leaves(id string) {
+// noteDetached notes that a call has begun to detach the ENI.
+func (n *Node) noteDetached(id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.memory.left[id] = n.clock.Now()
 }
 
-// hasLeft tells whether a call has detached the ENI so shortly before it was read that the
-// answer may show what was before.
+// hasLeft tells whether a call has detached the ENI after this describe, or so shortly before it
+// that the describe may still show it attached.
 func (n *Node) hasLeft(on nic) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -18,47 +18,48 @@ type origin struct {
 	addrs []netip.Addr
 }
 
-// origin returns what may move from an ENI to another one. Who lets a cloud take an address
-// lets it take it from anybody: so a describe has to show first that this ENI has it.
-func (r *Region) origin(ctx context.Context, on nic, id string, addrs []netip.Addr) (o origin, err error) {
+// findOrigin returns which of the addresses may move from ENI id to ENI on. A request that allows
+// the cloud to take an address allows it to take it from any ENI, so a describe has to show first
+// that this one has it.
+func (r *Region) findOrigin(ctx context.Context, on nic, id string, addrs []netip.Addr) (out origin, err error) {
 	if id == "" {
-		return o, nil
+		return out, nil
 	}
 	if !r.t.Moves || len(ofFamily(addrs, eni.IPv6)) > 0 {
-		return o, because(cloud.ErrForbidden, "%s moves no such addresses from ENI to ENI: unassign them first", r.t.Name)
+		return out, errorf(cloud.ErrForbidden, "%s moves no such addresses from ENI to ENI: unassign them first", r.t.Name)
 	}
 	asked := r.self.clock.Now()
 	raw, err := r.self.d.Interfaces(ctx, driver.Filter{IDs: []string{id}})
 	if err != nil || len(raw) == 0 {
-		return o, err // of what is gone nothing need be taken
+		return out, err // an ENI that does not exist has no addresses to move
 	}
-	from, mayLose := r.loser(raw)
-	if n, err := r.node(cmp.Or(from.Instance, from.Mark.Instance)); err == nil {
-		o.node = n
+	from, mayLose := r.mayLose(raw)
+	if n, err := r.nodeOf(cmp.Or(from.Instance, from.Mark.Instance)); err == nil {
+		out.node = n
 	}
 	switch {
 	case !mayLose:
-		return o, because(cloud.ErrForbidden, "ENI %s is not one that enipool may take addresses from", id)
+		return out, errorf(cloud.ErrForbidden, "ENI %s is not one that enipool may take addresses from", id)
 	case from.Subnet != on.Subnet:
-		return o, because(cloud.ErrForbidden, "ENI %s is in subnet %s, and this one in %s", id, from.Subnet, on.Subnet)
+		return out, errorf(cloud.ErrForbidden, "ENI %s is in subnet %s, and this one in %s", id, from.Subnet, on.Subnet)
 	}
 	has := from.Singles
-	if o.node != nil {
-		has = o.node.corrected(id, has, asked)
+	if out.node != nil {
+		has = out.node.correctedSingles(id, has, asked)
 	}
-	o.id, o.addrs = id, minus(addrs, minus(addrs, has))
-	return o, nil
+	out.id, out.addrs = id, minus(addrs, minus(addrs, has))
+	return out, nil
 }
 
-// loser tells whether pods' addresses may be on an ENI. It has to have been made for an instance
-// that there is a Node of, or for one of this cluster, and be there or nowhere: what others attach
-// to a node is theirs. Clusters without a name are not one. A primary ENI has no mark, for enipool
-// makes none. Pods' addresses are on it where there is a Node of its instance and pods may have any
-// there, and nothing but the ENI tells which of them are: whoever makes a Node takes all of its
-// further addresses to be for pods.
-func (r *Region) loser(raw []driver.Interface) (driver.Interface, bool) {
+// mayLose tells whether enipool may take addresses from an ENI, which it returns with its mark.
+//
+// An ENI must have been made for an instance that has a Node, or for one of this cluster, and be
+// attached to that instance or nowhere: what others attach to a node is theirs. A cluster without a
+// name recognises only the former. A primary ENI, which has no mark, must be of an instance that has
+// a Node and whose primary ENI can have pods' addresses. All its secondary addresses count as pods'.
+func (r *Region) mayLose(raw []driver.Interface) (driver.Interface, bool) {
 	from := raw[0]
-	n, err := r.node(from.Instance)
+	n, err := r.nodeOf(from.Instance)
 	if err == nil {
 		from = n.withMarks(raw)[0]
 	}
@@ -69,16 +70,16 @@ func (r *Region) loser(raw []driver.Interface) (driver.Interface, bool) {
 		return from, err == nil && !n.limits().NoPrimary
 	}
 	m := from.Mark
-	_, err = r.node(m.Instance)
+	_, err = r.nodeOf(m.Instance)
 	ours := err == nil || m.Cluster != "" && m.Cluster == r.o.Cluster
 	return from, ours && m.Token != "" && (from.Instance == "" || m.Ours(from.Instance))
 }
 
-// corrected is what an ENI has of single addresses, by a describe that was asked for then and by
-// what calls have done that it may not show yet.
-func (n *Node) corrected(id string, shown []netip.Addr, asked time.Time) []netip.Addr {
+// correctedSingles corrects the single addresses that a describe, requested at that time, has
+// shown on an ENI by what recent calls have done.
+func (n *Node) correctedSingles(id string, shown []netip.Addr, asked time.Time) []netip.Addr {
 	i := nic{}
 	i.ID, i.Addresses, i.read = id, shown, asked
-	has, _ := n.truth(i)
+	has, _ := n.currentAddresses(i)
 	return has
 }

@@ -6,43 +6,45 @@ import (
 	"time"
 )
 
-// placed is which ENI calls have put at each device index, and on which one each address. That
-// they succeeded is better evidence than an answer that lags: of an ENI, say, whose deletion
-// an earlier process began.
+// placed is where recent calls have put things: which ENI at each device index, and each address on
+// which ENI, by their IDs. That a call succeeded is better evidence than an answer that lags, such
+// as one that still shows an ENI whose deletion an earlier process began.
 type placed struct {
 	index map[int]string
 	addrs map[netip.Addr]string
 }
 
-// lastPlaced returns what calls have put where since describes were asked for, or so shortly
-// before that those may not show it yet.
+// lastPlaced returns what calls have put where after a describe was requested, or so shortly before
+// that it may not show it yet.
 func (n *Node) lastPlaced(asked time.Time) placed {
-	p, when, since := placed{map[int]string{}, map[netip.Addr]string{}}, map[netip.Addr]time.Time{}, map[int]time.Time{}
+	last, when, since := placed{map[int]string{}, map[netip.Addr]string{}}, map[netip.Addr]time.Time{}, map[int]time.Time{}
 	counts := func(at time.Time) bool { return !at.Add(n.t.Times.Settle).Before(asked) }
 	puts := func(a netip.Addr, id string, at time.Time) {
 		if a.IsValid() && counts(at) && at.After(when[a]) {
-			p.addrs[a], when[a] = id, at
+			last.addrs[a], when[a] = id, at
 		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	// An address can have moved between ENIs within the window: the latest call counts.
 	for id, list := range n.memory.deeds {
 		for a, d := range list {
-			puts(a, id, d.put)
+			puts(a, id, d.assignedAt)
 		}
 	}
 	for id, made := range n.memory.ready {
 		if counts(made.at) && made.at.After(since[made.Index]) {
-			p.index[made.Index], since[made.Index] = id, made.at
+			last.index[made.Index], since[made.Index] = id, made.at
 		}
 		puts(made.V4.Primary.Addr(), id, made.at)
 		puts(made.V6.Primary.Addr(), id, made.at)
 	}
-	return p
+	return last
 }
 
-// among returns that of it which the ENIs show: what does not show is in nobody's way.
-func (p placed) among(nics []nic) placed {
+// shownBy returns the part that a describe shows too. An ENI or address that it does not show may be
+// gone again, and must not displace what it shows.
+func (p placed) shownBy(nics []nic) placed {
 	shown := placed{map[int]string{}, map[netip.Addr]string{}}
 	for _, i := range nics {
 		if p.index[i.Index] == i.ID {
@@ -57,8 +59,8 @@ func (p placed) among(nics []nic) placed {
 	return shown
 }
 
-// elsewhere returns the addresses of an ENI that calls have put on another one since.
-func (p placed) elsewhere(i nic) (addrs []netip.Addr) {
+// addressesElsewhere returns the addresses of an ENI that calls have put on another one since.
+func (p placed) addressesElsewhere(i nic) (addrs []netip.Addr) {
 	for _, a := range i.Addresses {
 		if id, is := p.addrs[a]; is && id != i.ID {
 			addrs = append(addrs, a)
@@ -67,10 +69,10 @@ func (p placed) elsewhere(i nic) (addrs []netip.Addr) {
 	return addrs
 }
 
-// against tells why an ENI can't be where it is shown any more, "" if nothing says so.
-func (p placed) against(i nic) string {
+// whyNotHere tells why an ENI can't be where it is shown, "" if no call contradicts it.
+func (p placed) whyNotHere(i nic) string {
 	if i.raw.Primary {
-		return "" // without it there is nothing to go by
+		return "" // no view works without it
 	}
 	if id, is := p.index[i.Index]; is && id != i.ID {
 		return fmt.Sprintf("a call has attached ENI %s at its device index %d since", id, i.Index)
@@ -83,12 +85,12 @@ func (p placed) against(i nic) string {
 	return ""
 }
 
-// stand returns the ENIs and addresses that nothing speaks against.
-func (p placed) stand(nics []nic) (rest []nic) {
-	p = p.among(nics)
+// keepUncontradicted returns the ENIs, with the addresses, that no call contradicts.
+func (p placed) keepUncontradicted(nics []nic) (rest []nic) {
+	p = p.shownBy(nics)
 	for _, i := range nics {
-		if p.against(i) == "" {
-			i.Addresses = minus(i.Addresses, p.elsewhere(i))
+		if p.whyNotHere(i) == "" {
+			i.Addresses = minus(i.Addresses, p.addressesElsewhere(i))
 			rest = append(rest, i)
 		}
 	}

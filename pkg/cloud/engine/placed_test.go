@@ -61,7 +61,7 @@ func TestWhatCallsHavePutStandsAgainstAnswersThatLag(t *testing.T) {
 		for text := range strings.SplitSeq(tt.shown, ", ") {
 			nics = append(nics, shownAs(text))
 		}
-		if got := strings.Join(asShown(last.stand(nics)), ", "); got != tt.want {
+		if got := strings.Join(asShown(last.keepUncontradicted(nics)), ", "); got != tt.want {
 			t.Errorf("%s: of %q there stands %q, want %q", what, tt.shown, got, tt.want)
 		}
 	}
@@ -73,7 +73,7 @@ func TestTheLastCallAtAnIndexStands(t *testing.T) {
 	for range 100 {
 		n, now := &Node{}, time.Now()
 		n.t.Times.Settle = 10 * time.Second
-		n.memory.ready = map[string]sight{
+		n.memory.ready = map[string]seenENI{
 			"eni-old": {shownAs("eni-old 1 20"), now.Add(-2 * time.Second)},
 			"eni-new": {shownAs("eni-new 1 30"), now.Add(-time.Second)},
 		}

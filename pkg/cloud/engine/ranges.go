@@ -11,8 +11,9 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// ranges returns subnets whose ranges are known, or asks for them. Free may be old.
-func (n *Node) ranges(ctx context.Context, ids []string) (map[string]driver.Subnet, error) {
+// subnetRanges returns subnets by their IDs. It describes only those that are not known, so only what
+// never changes about a subnet counts in them: Free may be old.
+func (n *Node) subnetRanges(ctx context.Context, ids []string) (map[string]driver.Subnet, error) {
 	known := map[string]driver.Subnet{}
 	var unknown []string
 	for _, id := range ids {
@@ -29,9 +30,9 @@ func (n *Node) ranges(ctx context.Context, ids []string) (map[string]driver.Subn
 	return known, err
 }
 
-// rangesOf returns the subnets of ENIs. Without those of ENIs that the node needs there is
-// nothing to go by. Others may lie anywhere, also where the role may not look: what is
-// refused of them is why they are left out, by subnet, and asked for again later.
+// rangesOf returns the subnets of ENIs, by their IDs. Those of ENIs that the node needs must be
+// found. ENIs of others can be in any subnet, also in one that the role must not describe: refused
+// has the error by subnet. For ten minutes such a subnet is not asked for again.
 func (n *Node) rangesOf(ctx context.Context, raw []driver.Interface, needs func(driver.Interface) bool) (known map[string]driver.Subnet, refused map[string]error, err error) {
 	refused = map[string]error{}
 	var needed, others []string
@@ -44,23 +45,27 @@ func (n *Node) rangesOf(ctx context.Context, raw []driver.Interface, needs func(
 		if slices.Contains(needed, r.Subnet) || slices.Contains(others, r.Subnet) {
 			continue
 		}
-		if why := n.known.refusal(r.Subnet, n.clock.Now()); why != nil {
+		if why := n.known.whyRefused(r.Subnet, n.clock.Now()); why != nil {
 			refused[r.Subnet] = why
 			continue
 		}
 		others = append(others, r.Subnet)
 	}
-	known, err = n.ranges(ctx, slices.Concat(needed, others))
+	// A refusal does not say which of several subnets it is for. Then those of others are asked for
+	// one by one, after those that the node needs.
+	// A refusal does not say which of several subnets it is for. Then those of others are asked for
+	// one by one, after those that the node needs.
+	known, err = n.subnetRanges(ctx, slices.Concat(needed, others))
 	if isRefused(err) && len(others) > 0 {
-		if known, err = n.ranges(ctx, needed); err != nil {
+		if known, err = n.subnetRanges(ctx, needed); err != nil {
 			return known, refused, err
 		}
 		for _, id := range others {
-			one, err := n.ranges(ctx, []string{id})
+			one, err := n.subnetRanges(ctx, []string{id})
 			switch {
 			case isRefused(err):
 				refused[id] = err
-				n.known.refuse(id, err, n.clock.Now().Add(refusedFor))
+				n.known.noteRefused(id, err, n.clock.Now().Add(refusedFor))
 			case err != nil:
 				return known, refused, err
 			default:
@@ -74,8 +79,8 @@ func (n *Node) rangesOf(ctx context.Context, raw []driver.Interface, needs func(
 	return known, refused, n.askGrown(ctx, raw, needed, known)
 }
 
-// askGrown asks again for subnets that have got an IPv6 range since they were asked for, as
-// a primary address outside of it tells; the IPv4 range they have for life.
+// askGrown describes again the subnets that have got an IPv6 range since they were described: an
+// ENI has a primary IPv6 address outside the known range. IPv4 ranges never change.
 func (n *Node) askGrown(ctx context.Context, raw []driver.Interface, needed []string, known map[string]driver.Subnet) error {
 	var ours, others []string
 	for _, r := range raw {
@@ -89,9 +94,9 @@ func (n *Node) askGrown(ctx context.Context, raw []driver.Interface, needed []st
 			others = append(others, in.ID)
 		}
 	}
-	asked, err := n.describeSubnets(ctx, driver.SubnetFilter{IDs: sorted(slices.Concat(ours, others))})
+	asked, err := n.describeSubnets(ctx, driver.SubnetFilter{IDs: sortedSet(slices.Concat(ours, others))})
 	if isRefused(err) && len(others) > 0 { // the ENIs there are left out
-		asked, err = n.describeSubnets(ctx, driver.SubnetFilter{IDs: sorted(ours)})
+		asked, err = n.describeSubnets(ctx, driver.SubnetFilter{IDs: sortedSet(ours)})
 	}
 	for _, s := range asked {
 		known[s.ID] = s
@@ -99,19 +104,19 @@ func (n *Node) askGrown(ctx context.Context, raw []driver.Interface, needed []st
 	return err
 }
 
-// isRefused tells whether a describe fails because of what it asks for.
+// isRefused tells whether a describe failed because of what it asked for.
 func isRefused(err error) bool {
 	return errors.Is(err, cloud.ErrForbidden) || errors.Is(err, cloud.ErrNotFound)
 }
 
-// ranges are what of subnets never changes, for all nodes of a Region.
+// ranges keep what never changes about subnets, for all nodes of a Region.
 type ranges struct {
 	mu      sync.Mutex
 	byID    map[string]driver.Subnet
 	refused map[string]refusal
 }
 
-// refusal is why a subnet could not be described, and how long that is taken for granted.
+// refusal is why a subnet could not be described, and until when it is not asked for again.
 type refusal struct {
 	why   error
 	until time.Time
@@ -136,15 +141,15 @@ func (r *ranges) get(id string) (driver.Subnet, bool) {
 	return s, found
 }
 
-func (r *ranges) refuse(id string, why error, until time.Time) {
+func (r *ranges) noteRefused(id string, why error, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refused[id] = refusal{why, until}
 }
 
-// refusal returns why the subnet was refused a short while ago, nil if it was not or is
-// known.
-func (r *ranges) refusal(id string, now time.Time) error {
+// whyRefused returns why a describe of the subnet was refused a short while ago, nil if none was or
+// the subnet is known by now.
+func (r *ranges) whyRefused(id string, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was, refused := r.refused[id]

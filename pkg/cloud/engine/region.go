@@ -14,13 +14,13 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Region is the cloud.Region of the account that a driver sees. What it does for a node that
-// Node does, with a memory of its own; subnets are known to all of them.
+// Region is the cloud.Region of the account that a driver sees. Each node has a Node of its own,
+// with its own memory. They share what is known about subnets.
 type Region struct {
 	d driver.Driver // for new Nodes
 	t driver.Traits
 	o Options
-	// self looks at what is no node's. It is the Node of the instance that the process runs on.
+	// self makes the requests that are about no node. It is the Node of the process's own instance.
 	self *Node
 
 	mu    sync.Mutex
@@ -59,19 +59,19 @@ func (r *Region) Forget(instance string) {
 	delete(r.nodes, instance)
 }
 
-// node returns the Node of an instance that there is one of.
-func (r *Region) node(instance string) (*Node, error) {
+// nodeOf returns the Node of an instance, ErrNotFound if there is none.
+func (r *Region) nodeOf(instance string) (*Node, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n, known := r.nodes[instance]
 	if !known {
-		return nil, because(cloud.ErrNotFound, "there is no Node of instance %s", instance)
+		return nil, errorf(cloud.ErrNotFound, "there is no Node of instance %s", instance)
 	}
 	return n, nil
 }
 
-// all returns the instances that there are Nodes of, sorted.
-func (r *Region) all() []string {
+// allInstances returns the IDs of the instances that have a Node, sorted.
+func (r *Region) allInstances() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.nodes))
@@ -80,7 +80,7 @@ func (r *Region) all() []string {
 // AssignExactly implements cloud.Region.
 func (r *Region) AssignExactly(ctx context.Context, instance, id string, addrs []netip.Addr, from cloud.Origin) (got []netip.Addr, err error) {
 	defer nameError(&err, "AssignExactly", id)
-	n, err := r.node(instance)
+	n, err := r.nodeOf(instance)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (r *Region) AssignExactly(ctx context.Context, instance, id string, addrs [
 		from.ENI = ""
 	}
 	return n.assignExactly(ctx, id, addrs, from.Subnet, func(ctx context.Context, on nic) (origin, error) {
-		return r.origin(ctx, on, from.ENI, addrs)
+		return r.findOrigin(ctx, on, from.ENI, addrs)
 	})
 }
 
@@ -96,13 +96,13 @@ func (r *Region) AssignExactly(ctx context.Context, instance, id string, addrs [
 func (r *Region) Limits(ctx context.Context, types []string) (all map[string]eni.Limits, err error) {
 	defer nameError(&err, "Limits", "")
 	if !r.t.Types {
-		return nil, because(cloud.ErrForbidden, "%s tells the limits of instances, not of types", r.t.Name)
+		return nil, errorf(cloud.ErrForbidden, "%s tells the limits of instances, not of types", r.t.Name)
 	}
 	all = map[string]eni.Limits{}
 	if len(types) == 0 {
 		return all, nil
 	}
-	shapes, err := r.self.d.Shapes(ctx, sorted(types))
+	shapes, err := r.self.d.Shapes(ctx, sortedSet(types))
 	for name, shape := range shapes {
 		n := newNode(r.d, r.o, r.self.known)
 		n.shape = shape
@@ -117,59 +117,60 @@ func (r *Region) Alive(ctx context.Context, instances []string) (states map[stri
 	if len(instances) == 0 {
 		return map[string]cloud.State{}, nil
 	}
-	return r.self.d.Alive(ctx, sorted(instances))
+	return r.self.d.Alive(ctx, sortedSet(instances))
 }
 
-// Sweep is Node.Sweep for all of the cluster. Nodes of a Region need none of their own.
+// Sweep is Node.Sweep, which is for the whole cluster: the Nodes of a Region need none of their own.
 func (r *Region) Sweep(ctx context.Context, olderThan time.Duration) (deleted []string, err error) {
 	return r.self.Sweep(ctx, olderThan)
 }
 
-// Subnets implements cloud.Region: those that Options choose by ID or by tags. Without
-// either it is those of the primary ENIs that looks have shown.
+// Subnets implements cloud.Region: those that Options choose by ID or by tags, without either those
+// of the primary ENIs that describes have shown.
 func (r *Region) Subnets(ctx context.Context) (list []cloud.Place, err error) {
 	defer nameError(&err, "Subnets", "")
-	f := driver.SubnetFilter{IDs: r.o.Subnets, VPC: r.vpc(ctx), Tags: r.o.SubnetTags}
-	if len(f.IDs)+len(f.Tags) == 0 {
-		f.IDs = r.homes()
+	filter := driver.SubnetFilter{IDs: r.o.Subnets, VPC: r.findVPC(ctx), Tags: r.o.SubnetTags}
+	if len(filter.IDs)+len(filter.Tags) == 0 {
+		filter.IDs = r.homeSubnets()
 	}
-	all, err := r.self.describeSubnets(ctx, f)
+	all, err := r.self.describeSubnets(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range all {
-		if s.Wrong != "" || s.VPC != "" && f.VPC != "" && s.VPC != f.VPC {
+		if s.Wrong != "" || s.VPC != "" && filter.VPC != "" && s.VPC != filter.VPC {
 			continue
 		}
-		list = append(list, cloud.Place{Subnet: r.self.told(s, s.Ready && !r.t.OneNIC), VPC: cmp.Or(s.VPC, f.VPC), Zone: s.Zone})
+		list = append(list, cloud.Place{Subnet: r.self.publicSubnet(s, s.Ready && !r.t.OneNIC), VPC: cmp.Or(s.VPC, filter.VPC), Zone: s.Zone})
 	}
 	return list, nil
 }
 
-// homes are the subnets of the nodes' primary ENIs.
-func (r *Region) homes() (ids []string) {
-	for _, id := range r.all() {
-		if n, err := r.node(id); err == nil {
+// homeSubnets returns the subnets of the nodes' primary ENIs, as far as they were described.
+func (r *Region) homeSubnets() (ids []string) {
+	for _, id := range r.allInstances() {
+		if n, err := r.nodeOf(id); err == nil {
 			if h := n.seenHome(); h.subnet != "" {
 				ids = append(ids, h.subnet)
 			}
 		}
 	}
-	return sorted(ids)
+	return sortedSet(ids)
 }
 
-// vpc is the one that the nodes are in, "" as long as neither the driver nor a look tells.
-func (r *Region) vpc(ctx context.Context) string {
-	for _, id := range r.all() {
-		if n, err := r.node(id); err == nil {
+// findVPC returns the ID of the VPC of the nodes, "" as long as neither a describe nor the driver
+// tells it.
+func (r *Region) findVPC(ctx context.Context) string {
+	for _, id := range r.allInstances() {
+		if n, err := r.nodeOf(id); err == nil {
 			if h := n.seenHome(); h.vpc != "" {
 				return h.vpc
 			}
 		}
 	}
-	s, err := r.self.whoami(ctx)
+	s, err := r.self.findSelf(ctx)
 	if err != nil {
-		return "" // whoever needs it fails for the same reason
+		return "" // a caller that can't do without it fails with this error itself
 	}
 	return s.VPC
 }

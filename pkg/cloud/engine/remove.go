@@ -13,7 +13,7 @@ import (
 // DeleteInterface implements cloud.Cloud.
 func (n *Node) DeleteInterface(ctx context.Context, id string) (err error) {
 	defer nameError(&err, "DeleteInterface", id)
-	self, err := n.whoami(ctx)
+	self, err := n.findSelf(ctx)
 	if err != nil {
 		return err
 	}
@@ -22,11 +22,11 @@ func (n *Node) DeleteInterface(ctx context.Context, id string) (err error) {
 		return err
 	}
 	if id == home.primary {
-		return because(cloud.ErrForbidden, "it is the node's primary ENI")
+		return errorf(cloud.ErrForbidden, "it is the node's primary ENI")
 	}
 	raw, err := n.d.Interfaces(ctx, driver.Filter{IDs: []string{id}})
 	if err == nil && len(raw) == 0 && n.mayLack(id) {
-		if err = n.grow(ctx, id); err == nil {
+		if err = n.waitForEarlierProcess(ctx, id); err == nil {
 			raw, err = n.d.Interfaces(ctx, driver.Filter{IDs: []string{id}})
 		}
 	}
@@ -37,34 +37,35 @@ func (n *Node) DeleteInterface(ctx context.Context, id string) (err error) {
 	if len(raw) == 0 {
 		if before, seen := n.lastSeen(id, forgetAfter); !seen || !before.Ours {
 			return nil
-		} // else it is a describe of before it was made
+		} // else the describe is older than the ENI
 	} else if !raw[0].Mark.Ours(self.Instance) || raw[0].Primary || raw[0].Instance != "" && raw[0].Instance != self.Instance {
-		return because(cloud.ErrForbidden, "it was not made for instance %s, or another one has it", self.Instance)
+		return errorf(cloud.ErrForbidden, "it was not made for instance %s, or another one has it", self.Instance)
 	}
 	if len(raw) > 0 && raw[0].Unmanaged != "" {
-		return because(cloud.ErrForbidden, "nobody here may touch it: %s", raw[0].Unmanaged)
+		return errorf(cloud.ErrForbidden, "nobody here may touch it: %s", raw[0].Unmanaged)
 	}
 	if len(raw) > 0 {
-		if more := n.unseen(raw[0]); len(more) > 0 {
-			return because(cloud.ErrNotFound, "somebody has put %s on it since it was looked at", more[0])
+		if more := n.unseenAddresses(raw[0]); len(more) > 0 {
+			return errorf(cloud.ErrNotFound, "somebody has put %s on it since it was looked at", more[0])
 		}
 	}
-	err = n.remove(ctx, self, id, raw)
+	err = n.removeENI(ctx, self, id, raw)
 	if err != nil && !errors.Is(err, cloud.ErrThrottled) {
-		n.doubt()
+		n.expectUnattached()
 	}
 	return err
 }
 
-// unseen returns the addresses of an ENI, the first of a block's, that no look has shown and no call
-// has put there: others have, and who asks for its deletion can't know of them.
-func (n *Node) unseen(now driver.Interface) (addrs []netip.Addr) {
+// unseenAddresses returns the addresses of an ENI, of a block the first, that neither a describe of
+// all ENIs has shown nor a call has assigned. Others have assigned them, and the caller who wants to
+// delete the ENI can't know of them.
+func (n *Node) unseenAddresses(now driver.Interface) (addrs []netip.Addr) {
 	on, shown := n.shownLast(now.ID)
 	if !shown {
-		return nil // another process made it a moment ago
+		return nil // an earlier process made it, and nothing has shown it to this one
 	}
-	has, blocks := n.perhaps(on)
-	gone, _ := n.lately(on, taken) // and still shown
+	has, blocks := n.possibleAddresses(on)
+	gone, _ := n.recentDeeds(on, unassigned) // and still shown
 	own := []netip.Addr{on.raw.V4, on.raw.V6, on.V4.Primary.Addr(), on.V6.Primary.Addr()}
 	addrs = minus(now.Singles, union(has, on.raw.Singles, gone, own))
 	for _, b := range now.Blocks {
@@ -75,7 +76,7 @@ func (n *Node) unseen(now driver.Interface) (addrs []netip.Addr) {
 	return addrs
 }
 
-// shownLast returns an ENI as the last look has shown it, or a call that has made it since.
+// shownLast returns an ENI as the last describe of all has shown it, or as a call has made it since.
 func (n *Node) shownLast(id string) (nic, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -87,17 +88,16 @@ func (n *Node) shownLast(id string) (nic, bool) {
 	return n.memory.shown.nics[at], true
 }
 
-// remove detaches and deletes an ENI that was made for the node. It looks again after
-// each step: describes lag, and clouds refuse to delete while they detach. raw is what a
-// describe has just shown of it, if one has. Once it has begun, requests that the cloud
-// refuses for their rate are made again. An ENI that another instance has got meanwhile is
-// left to that one.
-func (n *Node) remove(ctx context.Context, self driver.Self, id string, raw []driver.Interface) error {
+// removeENI detaches and deletes an ENI that was made for the node. It describes it after each step,
+// because describes lag and clouds refuse to delete an ENI that is being detached. raw is what a
+// describe has just shown of it, nil if none has. After the first step, requests that are refused
+// for their rate are repeated. An ENI that another instance has got meanwhile is not touched.
+func (n *Node) removeENI(ctx context.Context, self driver.Self, id string, raw []driver.Interface) error {
 	begun := false
 	var refused error
-	var believe *waiter // how long what is refused may be due to a state that is over
+	var believe *pauses // for how long a refusal can come from a state that has already ended
 	last := ""          // what the cloud said last, if it refused
-	for w := n.wait(n.t.Times.Wait); ; raw = nil {
+	for retry := n.pausesFor(n.t.Times.Wait); ; raw = nil {
 		gone, step, err := n.removeStep(ctx, self, id, raw)
 		switch {
 		case gone:
@@ -105,11 +105,11 @@ func (n *Node) remove(ctx context.Context, self driver.Self, id string, raw []dr
 			return nil
 		case driver.Reason(err) == driver.Busy && step:
 			if refused == nil {
-				believe = n.wait(n.t.Times.Settle)
+				believe = n.pausesFor(n.t.Times.Settle)
 			}
-			refused, last = err, ": "+detail(err)
+			refused, last = err, ": "+detailOf(err)
 		case driver.Reason(err) == driver.Busy:
-			last = ": " + detail(err) // on its way, as will show, unless it is refused to the end
+			last = ": " + detailOf(err) // on its way, as will show, unless it is refused to the end
 		case err != nil && !(begun && errors.Is(err, cloud.ErrThrottled)):
 			return halfDoneIf(begun, err)
 		case err == nil:
@@ -117,21 +117,22 @@ func (n *Node) remove(ctx context.Context, self driver.Self, id string, raw []dr
 		}
 		begun = begun || step && err == nil
 		if step && err == nil {
-			w.pause = max(w.pause, n.t.Times.Usual) // it takes a while
+			retry.pause = max(retry.pause, n.t.Times.Usual) // it takes a while
 		}
-		more, ended := w.next(ctx)
+		more, ended := retry.next(ctx)
 		switch {
 		case ended != nil:
-			return because(cloud.ErrUnknown, "given up while ENI %s was being detached%s", id, last)
+			return errorf(cloud.ErrUnknown, "given up while ENI %s was being detached%s", id, last)
 		case refused != nil && believe.over():
 			return halfDone(refused)
 		case !more:
-			return because(cloud.ErrUnknown, "ENI %s is not deleted after %s%s", id, n.t.Times.Wait, last)
+			return errorf(cloud.ErrUnknown, "ENI %s is not deleted after %s%s", id, n.t.Times.Wait, last)
 		}
 	}
 }
 
-// removeStep does what comes next, if anything can be done now.
+// removeStep makes the next request, if there is one that can be made now. step: it was made, or
+// refused because of the ENI's state.
 func (n *Node) removeStep(ctx context.Context, self driver.Self, id string, raw []driver.Interface) (gone, step bool, err error) {
 	if raw == nil {
 		if raw, err = n.d.Interfaces(ctx, driver.Filter{IDs: []string{id}}); err != nil {
@@ -140,7 +141,7 @@ func (n *Node) removeStep(ctx context.Context, self driver.Self, id string, raw 
 	}
 	if len(raw) > 0 {
 		if other := raw[0].Instance; other != "" && other != self.Instance {
-			return false, false, because(cloud.ErrForbidden, "instance %s has ENI %s by now", other, id)
+			return false, false, errorf(cloud.ErrForbidden, "instance %s has ENI %s by now", other, id)
 		}
 		switch raw[0].State {
 		case driver.Attaching, driver.Detaching:
@@ -149,10 +150,10 @@ func (n *Node) removeStep(ctx context.Context, self driver.Self, id string, raw 
 			}
 			fallthrough
 		case driver.Attached:
-			n.unmake(id)
+			n.noteRemoving(id)
 			err := n.d.Detach(ctx, raw[0], n.o.Token())
 			if err == nil || errors.Is(err, cloud.ErrUnknown) {
-				n.leaves(id)
+				n.noteDetached(id)
 			}
 			if errors.Is(err, cloud.ErrNotFound) {
 				return false, false, nil // as will show
@@ -160,7 +161,7 @@ func (n *Node) removeStep(ctx context.Context, self driver.Self, id string, raw 
 			return false, err == nil, err
 		}
 	}
-	n.unmake(id)
+	n.noteRemoving(id)
 	err = n.d.Delete(ctx, id, n.o.Token())
 	if err == nil || errors.Is(err, cloud.ErrNotFound) {
 		return true, true, nil

@@ -20,44 +20,46 @@ type reservationDeed struct {
 	ended bool
 }
 
-// reserving is what a call reserves.
+// reserving is a range that a call reserves.
 type reserving struct {
 	subnet string
 	in     netip.Prefix
 }
 
-// note is written on reservations: who may end them.
-func (r *Region) note() string { return "enipool/" + r.o.Cluster }
+// reservationNote is the note on this cluster's reservations, by which it recognises them.
+func (r *Region) reservationNote() string { return "enipool/" + r.o.Cluster }
 
-// isOurs tells whether this cluster has made the reservation. One without a name has none: it could
-// not tell its own from those of another without a name.
-func (r *Region) isOurs(is driver.Reservation) bool { return r.o.Cluster != "" && is.Note == r.note() }
+// isOurs tells whether this cluster has made the reservation. A cluster without a name has none: it
+// could not tell its own from those of another cluster without a name.
+func (r *Region) isOurs(is driver.Reservation) bool {
+	return r.o.Cluster != "" && is.Note == r.reservationNote()
+}
 
-// Reserve implements cloud.Region. A range is reserved once, whoever does it: so after a lost
-// answer, and after a refusal, the list of what is reserved tells whether it is as it should be.
+// Reserve implements cloud.Region. A range can be reserved only once, whoever does it. So after a
+// lost answer or a refusal, the list of reservations tells whether the range is reserved.
 func (r *Region) Reserve(ctx context.Context, subnet string, in netip.Prefix) (err error) {
 	defer nameError(&err, "Reserve", subnet)
 	if err := r.mayKeep(in); err != nil {
 		return err
 	}
 	if r.o.Cluster == "" {
-		return because(cloud.ErrForbidden, "a cluster without a name could not tell its ranges from others': set cloud.cluster")
+		return errorf(cloud.ErrForbidden, "a cluster without a name could not tell its ranges from others': set cloud.cluster")
 	}
-	if _, there, err := r.reservation(ctx, subnet, in); err != nil || there {
+	if _, there, err := r.findReservation(ctx, subnet, in); err != nil || there {
 		return err
 	}
-	w := driver.Reservation{Subnet: subnet, Range: in, Note: r.note()}
+	w := driver.Reservation{Subnet: subnet, Range: in, Note: r.reservationNote()}
 	w.ID, err = r.self.d.Reserve(ctx, w)
 	if err == nil {
-		r.did(w, false)
+		r.noteReservation(w, false)
 		return nil
 	}
-	return r.settled(ctx, subnet, in, true, r.orLost(reserving{subnet, in}, err))
+	return r.confirmReservation(ctx, subnet, in, true, r.orLost(reserving{subnet, in}, err))
 }
 
-// orLost makes of a refusal, where the answer to the same wish was lost a short while ago, that
-// nobody knows: the cloud may refuse a range for what that call has reserved and lists do not show
-// yet. A refusal does not make it last longer: it ends when lists show everything.
+// orLost makes a refusal ErrUnknown if the answer to an earlier request for the same range was lost
+// within the consistency window: the earlier request may have reserved the range, and be why this
+// one is refused, before lists show it.
 func (r *Region) orLost(w reserving, said error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +70,7 @@ func (r *Region) orLost(w reserving, said error) error {
 		r.lost[w] = now
 	case errors.Is(said, cloud.ErrForbidden):
 		if _, lost := r.lost[w]; lost {
-			return because(cloud.ErrUnknown, "the answer to an earlier call was lost, and this one is refused: %s; ask again when it shows", detail(said))
+			return errorf(cloud.ErrUnknown, "the answer to an earlier call was lost, and this one is refused: %s; ask again when it shows", detailOf(said))
 		}
 	}
 	return said
@@ -80,7 +82,7 @@ func (r *Region) Unreserve(ctx context.Context, subnet string, in netip.Prefix) 
 	if err := r.mayKeep(in); err != nil {
 		return err
 	}
-	is, there, err := r.reservation(ctx, subnet, in)
+	is, there, err := r.findReservation(ctx, subnet, in)
 	if errors.Is(err, cloud.ErrTaken) {
 		return nil // another range is reserved, and not this one
 	}
@@ -88,44 +90,44 @@ func (r *Region) Unreserve(ctx context.Context, subnet string, in netip.Prefix) 
 		return err
 	}
 	if !r.isOurs(is) {
-		return because(cloud.ErrForbidden, "%s is reserved by others (%s): end that yourself", in, is.ID)
+		return errorf(cloud.ErrForbidden, "%s is reserved by others (%s): end that yourself", in, is.ID)
 	}
 	if err = r.self.d.Unreserve(ctx, is.ID); err == nil {
-		r.did(is, true)
+		r.noteReservation(is, true)
 		return nil
 	}
-	return r.settled(ctx, subnet, in, false, err)
+	return r.confirmReservation(ctx, subnet, in, false, err)
 }
 
 // Reserved implements cloud.Region.
 func (r *Region) Reserved(ctx context.Context, subnet string) (list []cloud.Reservation, err error) {
 	defer nameError(&err, "Reserved", subnet)
-	all, err := r.reservations(ctx, subnet)
+	all, err := r.listReservations(ctx, subnet)
 	for _, is := range all {
 		list = append(list, cloud.Reservation{Range: is.Range, Ours: r.isOurs(is), Blocks: is.Blocks})
 	}
 	return list, err
 }
 
-// mayKeep tells why a range can't be kept.
+// mayKeep tells why a range can't be reserved, whatever the cloud has, or returns nil.
 func (r *Region) mayKeep(in netip.Prefix) error {
 	switch {
 	case !r.t.Keeps:
-		return because(cloud.ErrForbidden, "%s keeps no ranges of subnets for addresses by name", r.t.Name)
+		return errorf(cloud.ErrForbidden, "%s keeps no ranges of subnets for addresses by name", r.t.Name)
 	case !in.IsValid() || in != in.Masked():
-		return because(cloud.ErrForbidden, "%s is not a range: address bits are set behind its length", in)
+		return errorf(cloud.ErrForbidden, "%s is not a range: address bits are set behind its length", in)
 	}
 	return nil
 }
 
-// settled tells whether the range is reserved, or is not, after a call that ended with an error.
-// Nothing else about a reservation that is refused can be told by its code.
-func (r *Region) settled(ctx context.Context, subnet string, in netip.Prefix, reserved bool, said error) error {
+// confirmReservation turns the error of a call into its outcome: nil if the range is as it should
+// be, reserved or not. It goes by the list, because no refusal's code says what is reserved.
+func (r *Region) confirmReservation(ctx context.Context, subnet string, in netip.Prefix, reserved bool, said error) error {
 	if !errors.Is(said, cloud.ErrUnknown) && !errors.Is(said, cloud.ErrForbidden) && !errors.Is(said, cloud.ErrNotFound) {
 		return said
 	}
 	for wait := r.t.Times.Poll; ; wait *= 2 {
-		_, there, err := r.reservation(ctx, subnet, in)
+		_, there, err := r.findReservation(ctx, subnet, in)
 		switch {
 		case errors.Is(err, cloud.ErrTaken) && reserved:
 			return err
@@ -137,9 +139,9 @@ func (r *Region) settled(ctx context.Context, subnet string, in netip.Prefix, re
 	}
 }
 
-// reservation finds that of exactly this range. ErrTaken: another one overlaps it.
-func (r *Region) reservation(ctx context.Context, subnet string, in netip.Prefix) (is driver.Reservation, there bool, err error) {
-	all, err := r.reservations(ctx, subnet)
+// findReservation finds the one of exactly this range. ErrTaken: another one overlaps it.
+func (r *Region) findReservation(ctx context.Context, subnet string, in netip.Prefix) (is driver.Reservation, there bool, err error) {
+	all, err := r.listReservations(ctx, subnet)
 	if err != nil {
 		return is, false, err
 	}
@@ -148,17 +150,17 @@ func (r *Region) reservation(ctx context.Context, subnet string, in netip.Prefix
 		case is.Range == in && !is.Blocks:
 			return is, true, nil
 		case is.Range.Overlaps(in):
-			return is, false, because(cloud.ErrTaken, "%s overlaps %s, which is reserved already (%s)", in, is.Range, is.ID)
+			return is, false, errorf(cloud.ErrTaken, "%s overlaps %s, which is reserved already (%s)", in, is.Range, is.ID)
 		}
 	}
 	return is, false, nil
 }
 
-// reservations are those of a subnet, sorted: as the cloud shows them, and what calls have done
-// so lately that it may not show it.
-func (r *Region) reservations(ctx context.Context, subnet string) ([]driver.Reservation, error) {
+// listReservations returns those of a subnet, sorted: as the cloud lists them, corrected by recent
+// calls.
+func (r *Region) listReservations(ctx context.Context, subnet string) ([]driver.Reservation, error) {
 	if !r.t.Keeps {
-		return nil, because(cloud.ErrForbidden, "%s keeps no ranges of subnets for addresses by name", r.t.Name)
+		return nil, errorf(cloud.ErrForbidden, "%s keeps no ranges of subnets for addresses by name", r.t.Name)
 	}
 	asked := r.self.clock.Now()
 	list, err := r.self.d.Reservations(ctx, subnet)
@@ -185,8 +187,8 @@ func (r *Region) reservations(ctx context.Context, subnet string) ([]driver.Rese
 	return list, nil
 }
 
-// did notes what a call has done to a reservation.
-func (r *Region) did(is driver.Reservation, ended bool) {
+// noteReservation notes what a call has done to a reservation.
+func (r *Region) noteReservation(is driver.Reservation, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.deeds[is.ID] = reservationDeed{is, r.self.clock.Now(), ended}

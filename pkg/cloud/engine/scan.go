@@ -10,47 +10,47 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// Look implements cloud.Region: by the instances, so many a request as the cloud takes, or
-// page by page of the whole VPC where that is less. Nodes whose own ENI such a request does
-// not show and has to are asked for one by one.
+// Look implements cloud.Region. It describes either the instances, as many per request as the cloud
+// takes, or the pages of the whole VPC, whichever takes fewer requests. Nodes whose primary ENI is
+// needed and hidden from such requests are described one by one.
 func (r *Region) Look(ctx context.Context, instances []string) (views map[string]cloud.View, err error) {
 	defer nameError(&err, "Look", "")
 	if len(instances) == 0 {
-		instances = r.all()
+		instances = r.allInstances()
 	}
 	nodes := map[string]*Node{}
 	views = map[string]cloud.View{}
 	var together []string
-	for _, id := range sorted(instances) {
-		n, err := r.node(id)
+	for _, id := range sortedSet(instances) {
+		node, err := r.nodeOf(id)
 		if err != nil {
 			return nil, err
 		}
-		if nodes[id] = n; !n.needsOwn() {
+		if nodes[id] = node; !node.needsOwn() {
 			together = append(together, id)
 			continue
 		}
-		_, err = n.look(ctx)
+		_, err = node.describeENIs(ctx)
 		if errors.Is(err, cloud.ErrThrottled) {
-			return nil, err // the next one would fail alike
+			return nil, err // the next one would fail in the same way
 		}
-		views[id] = n.publish(err)
+		views[id] = node.viewAfter(err)
 	}
 	if len(together) == 0 {
 		return views, nil
 	}
 	s := &scan{Region: r, began: r.self.clock.Now(), nodes: nodes, made: map[string][]driver.Interface{}, here: map[string][]driver.Interface{}, all: map[string]bool{}}
-	if err := s.describe(ctx, together); err != nil {
+	if err := s.describeTogether(ctx, together); err != nil {
 		return nil, err
 	}
-	if err := s.takeIn(ctx, together, views); err != nil {
+	if err := s.acceptViews(ctx, together, views); err != nil {
 		return nil, err
 	}
 	return views, nil
 }
 
-// needsOwn tells whether a look at many nodes does not show what this one's primary ENI has,
-// and that matters: pods have addresses there, or nothing is known of it yet.
+// needsOwn tells whether the node has to be described by itself: the pages of a VPC lack its primary
+// ENI, and pods have addresses there or nothing is known of it yet.
 func (n *Node) needsOwn() bool {
 	if !n.t.HidesPrimary {
 		return false
@@ -61,8 +61,8 @@ func (n *Node) needsOwn() bool {
 	return unknown || !n.limits().NoPrimary
 }
 
-// publish is what the node knows after a look, as others see it.
-func (n *Node) publish(err error) cloud.View {
+// viewAfter is what the node knows after a look, as others see it.
+func (n *Node) viewAfter(err error) cloud.View {
 	if err != nil {
 		nameError(&err, "Look", n.self.Instance)
 		return cloud.View{Err: err}
@@ -70,18 +70,18 @@ func (n *Node) publish(err error) cloud.View {
 	return cloud.View{Interfaces: n.Known(), Quarantined: n.Quarantined()}
 }
 
-// scan is a look at many nodes under way.
+// scan is one describe of many nodes.
 type scan struct {
 	*Region
 	began      time.Time
 	nodes      map[string]*Node
 	made, here map[string][]driver.Interface // by instance: with its mark, attached to it
-	all        map[string]bool               // of which it knows what is attached nowhere
+	all        map[string]bool               // instances whose unattached ENIs are in made too
 }
 
-// describe makes the requests, by the instances or for the whole VPC: what takes fewer.
-func (s *scan) describe(ctx context.Context, instances []string) error {
-	vpc := s.vpc(ctx)
+// describeTogether makes the requests, by the instances or for the whole VPC: what takes fewer.
+func (s *scan) describeTogether(ctx context.Context, instances []string) error {
+	vpc := s.findVPC(ctx)
 	s.mu.Lock()
 	pages, everybody := s.pages, len(s.nodes) == len(s.Region.nodes)
 	s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *scan) describe(ctx context.Context, instances []string) error {
 	}
 	switch {
 	case byName == 0 && vpc == "":
-		return because(cloud.ErrUnavailable, "nothing tells which VPC the nodes are in")
+		return errorf(cloud.ErrUnavailable, "nothing tells which VPC the nodes are in")
 	case byName == 0, vpc != "" && (pages > 0 && pages < byName || pages == 0 && everybody && len(instances) > s.t.PerScan):
 		return s.wholeVPC(ctx, vpc, instances)
 	}
@@ -103,10 +103,14 @@ const (
 	mostPages = 10000 // more than a VPC has
 )
 
-// wholeVPC describes all ENIs of the VPC.
+// wholeVPC describes all ENIs of the VPC, and remembers how many pages that takes.
 func (s *scan) wholeVPC(ctx context.Context, vpc string, instances []string) error {
 	for try := 1; ; try++ {
 		list, pages, err := s.pagesOf(ctx, driver.Scan{VPC: vpc})
+		// Pages can't be continued after a lost one, and half of them would look as if the ENIs of
+		// the other half were gone.
+		// Pages can't be continued after a lost one, and half of them would look as if the ENIs of
+		// the other half were gone.
 		if driver.Reason(err) == driver.PageLost && try < mostScans {
 			continue
 		}
@@ -127,8 +131,8 @@ func (s *scan) wholeVPC(ctx context.Context, vpc string, instances []string) err
 	}
 }
 
-// byInstance describes the ENIs of the instances: those that were made for them where there
-// may be some that are attached nowhere, as a Node's own look does.
+// byInstance describes the ENIs attached to the instances and, as a Node does for itself, those made
+// for instances that may have some attached nowhere.
 func (s *scan) byInstance(ctx context.Context, instances []string) error {
 	want := func(is func(*Node) bool) (ids []string) {
 		for _, id := range instances {
@@ -138,7 +142,7 @@ func (s *scan) byInstance(ctx context.Context, instances []string) error {
 		}
 		return ids
 	}
-	if err := s.madeFor(ctx, want((*Node).wantsAll)); err != nil {
+	if err := s.madeFor(ctx, want((*Node).wantsUnattached)); err != nil {
 		return err
 	}
 	for part := range slices.Chunk(instances, s.t.PerScan) {
@@ -150,7 +154,9 @@ func (s *scan) byInstance(ctx context.Context, instances []string) error {
 			s.here[i.Instance] = append(s.here[i.Instance], i)
 		}
 	}
-	return s.madeFor(ctx, want(func(n *Node) bool { return n.misses(s.here[n.self.Instance]) }))
+	// What the requests so far have shown can mean that an ENI was detached since the last look.
+	// What the requests so far have shown can mean that an ENI was detached since the last look.
+	return s.madeFor(ctx, want(func(n *Node) bool { return n.lacksAttached(s.here[n.self.Instance]) }))
 }
 
 func (s *scan) madeFor(ctx context.Context, instances []string) error {
@@ -170,14 +176,14 @@ func (s *scan) madeFor(ctx context.Context, instances []string) error {
 }
 
 // pagesOf returns the ENIs of all pages, each as the last page shows it.
-func (s *scan) pagesOf(ctx context.Context, w driver.Scan) (list []driver.Interface, pages int, err error) {
+func (s *scan) pagesOf(ctx context.Context, scan driver.Scan) (list []driver.Interface, pages int, err error) {
 	at := map[string]int{}
 	for {
-		p, err := s.self.d.Page(ctx, w)
+		page, err := s.self.d.Page(ctx, scan)
 		if err != nil {
 			return nil, pages, err
 		}
-		for _, i := range p.Interfaces {
+		for _, i := range page.Interfaces {
 			before, twice := at[i.ID]
 			switch {
 			case twice && i.ID != "":
@@ -188,32 +194,33 @@ func (s *scan) pagesOf(ctx context.Context, w driver.Scan) (list []driver.Interf
 			}
 		}
 		switch pages++; {
-		case p.Next == "":
+		case page.Next == "":
 			return list, pages, nil
 		case pages == mostPages:
-			return nil, pages, because(cloud.ErrUnavailable, "bad answer: the pages have no end")
+			return nil, pages, errorf(cloud.ErrUnavailable, "bad answer: the pages have no end")
 		}
-		w.Next = p.Next
+		scan.Next = page.Next
 	}
 }
 
-// takeIn makes each node's view of what was shown. What one node's view lacks is no reason
-// to have none of the others.
-func (s *scan) takeIn(ctx context.Context, instances []string, views map[string]cloud.View) error {
+// acceptViews makes each node's view of what was shown. A node whose view can't be made gets an
+// error of its own, and does not keep the others from theirs.
+func (s *scan) acceptViews(ctx context.Context, instances []string, views map[string]cloud.View) error {
 	raw := map[string][]driver.Interface{}
 	var all []driver.Interface
 	for _, id := range instances {
-		raw[id] = merge(s.made[id], s.nodes[id].withOwn(s.here[id]))
+		raw[id] = mergeENIs(s.made[id], s.nodes[id].withOwn(s.here[id]))
 		all = append(all, raw[id]...)
 	}
-	// In one request for all of them. What is refused is a matter of those that need it.
+	// One request for the subnets of all nodes, so that each node finds its own known. No subnet is
+	// needed here: what is refused fails only the nodes that need it.
 	if _, _, err := s.self.rangesOf(ctx, all, func(driver.Interface) bool { return false }); err != nil {
 		return err
 	}
 	for _, id := range instances {
 		n := s.nodes[id]
-		_, err := n.takeIn(ctx, n.self, raw[id], s.all[id], s.began)
-		views[id] = n.publish(err)
+		_, err := n.acceptView(ctx, n.self, raw[id], s.all[id], s.began)
+		views[id] = n.viewAfter(err)
 	}
 	return nil
 }

@@ -10,45 +10,45 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// home is what of the node's primary ENI others take over.
+// home is what new ENIs take from the node's primary one, and which subnets its ENIs are in.
 type home struct {
 	primary   string // its ID
 	subnet    string
 	zone, vpc string
 	groups    []string
 	subnets   []string // of its ENIs: the primary one and those that were made for it
-	foreign   []string // of others' ENIs on the node
+	others    []string // of others' ENIs on the node
 }
 
-// settleIn takes over what the ENIs tell, of which the first is the primary one.
-func (n *Node) settleIn(self driver.Self, v view) {
-	p := v.nics[0].raw
-	h := home{primary: p.ID, subnet: p.Subnet, zone: cmp.Or(n.o.Zone, p.Zone, self.Zone), vpc: cmp.Or(p.VPC, self.VPC), groups: p.Groups}
+// rememberHome notes what the ENIs tell. The first of them is the primary one.
+func (n *Node) rememberHome(self driver.Self, v view) {
+	raw := v.nics[0].raw
+	taken := home{primary: raw.ID, subnet: raw.Subnet, zone: cmp.Or(n.o.Zone, raw.Zone, self.Zone), vpc: cmp.Or(raw.VPC, self.VPC), groups: raw.Groups}
 	for _, i := range v.nics {
 		if i.raw.Primary || i.Ours {
-			h.subnets = append(h.subnets, i.Subnet)
+			taken.subnets = append(taken.subnets, i.Subnet)
 		} else {
-			h.foreign = append(h.foreign, i.Subnet)
+			taken.others = append(taken.others, i.Subnet)
 		}
 	}
-	h.subnets, h.foreign = sorted(h.subnets), sorted(h.foreign)
+	taken.subnets, taken.others = sortedSet(taken.subnets), sortedSet(taken.others)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.home, n.own = h, p
+	n.home, n.own = taken, raw
 }
 
-// findHome returns what the newest look told, or looks.
+// findHome returns what the newest describe told, and describes if there was none.
 func (n *Node) findHome(ctx context.Context) (home, error) {
 	if h := n.seenHome(); h.primary != "" {
 		return h, nil
 	}
-	if _, err := n.look(ctx); err != nil {
+	if _, err := n.describeENIs(ctx); err != nil {
 		return home{}, err
 	}
 	return n.seenHome(), nil
 }
 
-// seenHome returns what the newest look told, the zero home if there was none.
+// seenHome returns what the newest describe told, the zero home if there was none.
 func (n *Node) seenHome() home {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -63,17 +63,21 @@ func (n *Node) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := n.chosen(ctx, home)
+	all, err := n.chosenSubnets(ctx, home)
 	if err != nil {
 		return nil, err
 	}
+	// Subnets of ENIs that exist are needed even if no new ENI may lie there: the ranges and the room
+	// of their pods come from them.
+	// Subnets of ENIs that exist are needed even if no new ENI may lie there: the ranges and the room
+	// of their pods come from them.
 	found := false
 	for _, s := range all {
 		isNew := n.isNew(s, home)
-		if s.Wrong != "" || !isNew && !slices.Contains(home.subnets, s.ID) && !slices.Contains(home.foreign, s.ID) {
+		if s.Wrong != "" || !isNew && !slices.Contains(home.subnets, s.ID) && !slices.Contains(home.others, s.ID) {
 			continue
 		}
-		list = append(list, n.told(s, isNew))
+		list = append(list, n.publicSubnet(s, isNew))
 		found = found || isNew
 	}
 	n.sayIf(!found && !n.t.OneNIC, "subnets", "no subnet for new ENIs: none in the node's zone and VPC is as cloud.subnets and cloud.subnetTags say",
@@ -81,11 +85,11 @@ func (n *Node) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
 	return list, nil
 }
 
-// told is a subnet as others see it.
-func (n *Node) told(s driver.Subnet, isNew bool) cloud.Subnet {
+// publicSubnet returns a subnet as callers of Subnets see it.
+func (n *Node) publicSubnet(s driver.Subnet, isNew bool) cloud.Subnet {
 	out := cloud.Subnet{ID: s.ID, V4Net: s.V4, V6Net: s.V6, Free: roomOf(s), New: isNew, Reserves: n.mayReserve()}
 	if n.o.NoIPv4 && s.V6.IsValid() {
-		out.Free = plenty // whether an ENI gets its own IPv4 address only a call tells
+		out.Free = plenty // Free counts IPv4 addresses, of which only a new ENI needs one; if there is none, the call fails
 	}
 	if !n.o.IPv6 {
 		out.V6Net = netip.Prefix{}
@@ -93,8 +97,8 @@ func (n *Node) told(s driver.Subnet, isNew bool) cloud.Subnet {
 	return out
 }
 
-// plenty is the room of a subnet whose addresses the cloud does not count: those of IPv6
-// don't run out.
+// plenty is the room of a subnet whose addresses the cloud does not count: IPv6 addresses do not
+// run out.
 const plenty = 1 << 20
 
 func roomOf(s driver.Subnet) int {
@@ -104,15 +108,15 @@ func roomOf(s driver.Subnet) int {
 	return s.Free
 }
 
-// mayReserve tells whether a subnet may have prefixes where it shows no room.
+// mayReserve tells whether a subnet that shows no room may nevertheless have prefixes.
 func (n *Node) mayReserve() bool { return n.o.Prefixes && n.t.Reserves }
 
-// chosen returns the subnets that Options choose, with those of the node's ENIs, sorted
-// by ID. Those of others' ENIs may be refused.
-func (n *Node) chosen(ctx context.Context, home home) ([]driver.Subnet, error) {
-	own := driver.SubnetFilter{IDs: sorted(slices.Concat(n.namedSubnets(home), home.subnets)), VPC: home.vpc, Tags: n.o.SubnetTags}
+// chosenSubnets returns the subnets that Options choose and those of the node's ENIs, sorted by ID.
+// If those of others' ENIs must not be described, it leaves them out.
+func (n *Node) chosenSubnets(ctx context.Context, home home) ([]driver.Subnet, error) {
+	own := driver.SubnetFilter{IDs: sortedSet(slices.Concat(n.namedSubnets(home), home.subnets)), VPC: home.vpc, Tags: n.o.SubnetTags}
 	all := own
-	all.IDs = sorted(slices.Concat(own.IDs, home.foreign))
+	all.IDs = sortedSet(slices.Concat(own.IDs, home.others))
 	list, err := n.describeSubnets(ctx, all)
 	if isRefused(err) && len(all.IDs) > len(own.IDs) {
 		return n.describeSubnets(ctx, own)
@@ -128,7 +132,7 @@ func (n *Node) namedSubnets(home home) []string {
 	return n.o.Subnets
 }
 
-// isNew tells whether new ENIs of the node may lie in the subnet. Another zone's can't
+// isNew tells whether new ENIs of the node may lie in the subnet. An ENI in another zone could not
 // be attached.
 func (n *Node) isNew(s driver.Subnet, home home) bool {
 	byTag := len(n.o.SubnetTags) > 0
@@ -146,7 +150,7 @@ func (n *Node) sameZone(a, b string) bool {
 	return a == b
 }
 
-// describeSubnets asks for subnets, and keeps in mind what of them doesn't change.
+// describeSubnets describes subnets, and remembers what never changes about them.
 func (n *Node) describeSubnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
 	if len(f.IDs)+len(f.Tags) == 0 {
 		return nil, nil

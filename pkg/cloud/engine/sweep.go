@@ -16,27 +16,26 @@ import (
 // leave the account's rate to others.
 const mostSwept = 10
 
-// mostAsked is how many instances one Sweep asks for: some clouds tell of one a request.
+// mostAsked is how many instances one Sweep asks about: some clouds take one per request.
 const mostAsked = 10
 
-// Sweep deletes ENIs of the cluster that nobody will miss: attached to nothing, made
-// longer ago than olderThan, for an instance that is gone, as this sweep and one before
-// it have found. It returns their IDs. A node looks after its own ENIs otherwise. Without
-// Options.Cluster it does nothing.
+// Sweep deletes ENIs of the cluster that were left behind: they are attached to nothing, older than
+// olderThan, and made for an instance that this sweep and an earlier one have found gone. It
+// returns their IDs. It leaves the ENIs of this node alone. Without Options.Cluster it does nothing.
 func (n *Node) Sweep(ctx context.Context, olderThan time.Duration) (deleted []string, err error) {
 	defer nameError(&err, "Sweep", n.o.Cluster)
 	if n.o.Cluster == "" || n.t.OneNIC { // where nobody makes ENIs
 		return nil, nil
 	}
-	self, err := n.whoami(ctx)
+	self, err := n.findSelf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	leaked, err := n.leaked(ctx, self, olderThan)
+	leaked, err := n.findLeaked(ctx, self, olderThan)
 	if err != nil {
 		return nil, err
 	}
-	dead, err := n.twiceDead(ctx, self, leaked)
+	dead, err := n.goneTwice(ctx, self, leaked)
 	errs := []error{err}
 	for _, id := range dead {
 		err := n.d.Delete(ctx, id, n.o.Token())
@@ -53,17 +52,17 @@ func (n *Node) Sweep(ctx context.Context, olderThan time.Duration) (deleted []st
 	return deleted, errors.Join(errs...)
 }
 
-// Swept returns how many ENIs the cloud told the last Sweep of, and whether another one is to go
-// by what it found.
+// Swept returns how many ENIs the last Sweep was told of, and whether it has found some that the
+// next one is to delete.
 func (n *Node) Swept() (listed int, unfinished bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.listed, len(n.doomed) > 0
 }
 
-// leaked returns the cluster's old ENIs that are attached to nothing. One that does not
-// say when it was made, or is tagged as not to be touched, is left to a person.
-func (n *Node) leaked(ctx context.Context, self driver.Self, olderThan time.Duration) ([]driver.Interface, error) {
+// findLeaked returns the cluster's old ENIs that are attached to nothing. It leaves out those that
+// do not tell when they were made, or are tagged as not to be touched: a person has to delete them.
+func (n *Node) findLeaked(ctx context.Context, self driver.Self, olderThan time.Duration) ([]driver.Interface, error) {
 	listed := 0
 	raw, err := n.d.Interfaces(ctx, driver.Filter{Loose: n.o.Cluster, Listed: &listed})
 	if err != nil {
@@ -83,9 +82,8 @@ func (n *Node) leaked(ctx context.Context, self driver.Self, olderThan time.Dura
 	}), nil
 }
 
-// findOwn notes the node's own ENIs that are attached nowhere, so that the next look asks for
-// them: where a cloud finds ENIs by their name, one that somebody has renamed shows here
-// alone.
+// findOwn notes the node's own ENIs that are attached nowhere, so that the next describe asks for
+// them. If a cloud finds ENIs by their name, only this list has one that somebody has renamed.
 func (n *Node) findOwn(self driver.Self, raw []driver.Interface) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -97,32 +95,32 @@ func (n *Node) findOwn(self driver.Self, raw []driver.Interface) {
 	}
 }
 
-// twiceDead returns the ENIs whose instance is gone and was when a Sweep asked for it
-// before, at most as many as one deletes, and remembers those that it finds for the first
-// time.
-func (n *Node) twiceDead(ctx context.Context, self driver.Self, leaked []driver.Interface) ([]string, error) {
+// goneTwice returns the ENIs whose instance is gone and was gone when an earlier Sweep asked about
+// it, at most as many as one Sweep deletes. It remembers those that it finds for the first time:
+// a describe that lags may lack an instance that was just started.
+func (n *Node) goneTwice(ctx context.Context, self driver.Self, leaked []driver.Interface) ([]string, error) {
 	asked := n.nextAsked(self, leaked)
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	states, err := n.d.Alive(ctx, asked) // those are gone, also with an error about others
+	states, err := n.d.Alive(ctx, asked) // what it says is true, even with an error about others
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before := n.doomed
 	n.doomed = map[string]time.Time{}
 	var dead []string
-	for _, r := range leaked {
-		first, twice := before[r.ID]
+	for _, raw := range leaked {
+		first, twice := before[raw.ID]
 		switch {
-		case !slices.Contains(asked, r.Mark.Instance), err != nil && states[r.Mark.Instance] != cloud.Gone:
+		case !slices.Contains(asked, raw.Mark.Instance), err != nil && states[raw.Mark.Instance] != cloud.Gone:
 			if twice {
-				n.doomed[r.ID] = first // its turn comes again
+				n.doomed[raw.ID] = first // its turn comes again
 			}
-		case states[r.Mark.Instance] != cloud.Gone:
+		case states[raw.Mark.Instance] != cloud.Gone:
 		case twice && len(dead) < mostSwept:
-			dead = append(dead, r.ID)
+			dead = append(dead, raw.ID)
 		default:
-			n.doomed[r.ID] = n.clock.Now()
+			n.doomed[raw.ID] = n.clock.Now()
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(n.doomed)) {
@@ -131,14 +129,15 @@ func (n *Node) twiceDead(ctx context.Context, self driver.Self, leaked []driver.
 	return dead, err
 }
 
-// nextAsked returns the instances of ENIs that a Sweep asks for: those whose turn it is,
-// also after a request that failed. Each node begins elsewhere.
+// nextAsked returns the instances that a Sweep asks about: those that follow the last Sweep's, even
+// if its request failed. The first Sweep of a node begins after its own ID, so that the nodes of a
+// cluster begin at different ones.
 func (n *Node) nextAsked(self driver.Self, leaked []driver.Interface) []string {
 	var all []string
 	for _, r := range leaked {
 		all = append(all, r.Mark.Instance)
 	}
-	all = sorted(all)
+	all = sortedSet(all)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	begin, _ := slices.BinarySearch(all, cmp.Or(n.askedLast, self.Instance)+"\x00") // the next one

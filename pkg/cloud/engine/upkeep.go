@@ -9,23 +9,22 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// Upkeep brings the node's ENIs that enipool made in step with what is set now: their security
-// groups, and that they go with the instance, which is lost where a person attaches one
-// again. It goes by the last look, makes a call only where something differs, and returns
-// the IDs of the ENIs that it changed. A person who changes the groups of one by hand has them
-// changed back.
+// Upkeep corrects the node's ENIs that enipool made: they get the security groups of the
+// configuration, and are bound to the end of their instance, which is lost when a person attaches
+// one again. It goes by the last describe, makes a request only where something differs, and returns
+// the IDs of the ENIs that it changed. Groups that a person has changed by hand are changed back.
 func (n *Node) Upkeep(ctx context.Context) (changed []string, err error) {
 	defer nameError(&err, "Upkeep", "")
 	home, err := n.findHome(ctx)
 	if err != nil {
 		return nil, err
 	}
-	want := sorted(n.o.SecurityGroups)
+	want := sortedSet(n.o.SecurityGroups)
 	if len(want) == 0 {
-		want = sorted(home.groups)
+		want = sortedSet(home.groups)
 	}
 	var errs []error
-	for _, on := range n.ours() {
+	for _, on := range n.ownAttached() {
 		grouped, err := n.keepGroups(ctx, on, want)
 		bound := false
 		if err == nil {
@@ -38,17 +37,17 @@ func (n *Node) Upkeep(ctx context.Context) (changed []string, err error) {
 		case err == nil, driver.Reason(err) == driver.NoSuchInterface: // it has just been deleted
 		case errors.Is(err, cloud.ErrThrottled):
 			return changed, errors.Join(append(errs, aboutENI(on.ID, err))...)
-		default: // one that refuses holds up no other: permissions may be about ENIs
+		default: // the others are tried all the same: a policy can allow changes of some ENIs and not of others
 			errs = append(errs, aboutENI(on.ID, err))
 		}
 	}
 	return changed, errors.Join(errs...)
 }
 
-// keepGroups sets the ENI's security groups where they are others. A cloud without any, or
-// one that does not tell, has none.
+// keepGroups sets the ENI's security groups if they differ. An ENI that is shown without any is
+// left as it is: the cloud has no groups, or does not tell them.
 func (n *Node) keepGroups(ctx context.Context, on nic, want []string) (changed bool, err error) {
-	if len(want) == 0 || len(on.raw.Groups) == 0 || slices.Equal(sorted(on.raw.Groups), want) {
+	if len(want) == 0 || len(on.raw.Groups) == 0 || slices.Equal(sortedSet(on.raw.Groups), want) {
 		return false, nil
 	}
 	if err := n.d.SetGroups(ctx, on.ID, want, n.o.Token()); err != nil {
@@ -58,8 +57,8 @@ func (n *Node) keepGroups(ctx context.Context, on nic, want []string) (changed b
 	return true, nil
 }
 
-// keepBound lets an ENI go with the instance that a person has attached again. Each attachment
-// is bound once: some that imitate the cloud never show it.
+// keepBound binds an ENI that a person has attached again to the end of its instance. Each attachment
+// is bound only once, because some emulators never show that it is.
 func (n *Node) keepBound(ctx context.Context, on nic) (changed bool, err error) {
 	n.mu.Lock()
 	before, known := n.memory.bound[on.ID]
@@ -84,9 +83,9 @@ func (n *Node) noteBound(id, attachment string) {
 	n.memory.bound[id] = attachment
 }
 
-// ours returns the attached ENIs that were made for the node, as the last look or a call since
-// has shown them, in the order of their creation.
-func (n *Node) ours() (list []nic) {
+// ownAttached returns the attached ENIs that were made for the node, as the last describe or a later
+// call has shown them, in the order of their creation.
+func (n *Node) ownAttached() (list []nic) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, s := range n.memory.seen {
@@ -98,7 +97,7 @@ func (n *Node) ours() (list []nic) {
 	return list
 }
 
-// groupsAre notes the groups that an ENI has now: describes may not show it yet.
+// groupsAre notes the groups that an ENI has now, which describes may not show yet.
 func (n *Node) groupsAre(id string, groups []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -108,7 +107,7 @@ func (n *Node) groupsAre(id string, groups []string) {
 	}
 }
 
-func sorted(list []string) []string {
+func sortedSet(list []string) []string {
 	list = slices.Clone(list)
 	slices.Sort(list)
 	return slices.Compact(list)

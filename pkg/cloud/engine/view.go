@@ -14,10 +14,10 @@ import (
 
 // view is the ENIs of the node at one time.
 type view struct {
-	nics    []nic // the primary one first, the others in the order of their creation
-	out     []cloud.Quarantined
-	primary string // why the primary ENI is left out, "" if it is not
-	taken   map[place]string
+	nics     []nic // the primary one first, the others in the order of their creation
+	out      []cloud.Quarantined
+	primary  string // why the primary ENI is left out, "" if it is not
+	occupied map[place]string
 	// leftOut are the ENIs at the instance that are not among nics: pods can't use them, what
 	// is told of them can't be right, or others are attaching them.
 	leftOut []outsider
@@ -29,20 +29,20 @@ type outsider struct {
 	token string // of the intent that it was made for, "" for another's or one that pods may not have
 }
 
-// hasPrimary tells why a view is none to work with: it lacks the node's primary ENI.
+// hasPrimary returns an error if the view lacks the node's primary ENI, without which it is of no use.
 func (v view) hasPrimary(self driver.Self, api string) error {
 	if len(v.nics) > 0 && v.nics[0].raw.Primary {
 		return nil
 	}
 	if v.primary != "" {
-		return because(cloud.ErrUnavailable, "bad answer: the node's primary ENI %s", v.primary)
+		return errorf(cloud.ErrUnavailable, "bad answer: the node's primary ENI %s", v.primary)
 	}
-	return because(cloud.ErrNotFound, "%s shows no ENI of instance %s: is that its ID, and this its region?", api, self.Instance)
+	return errorf(cloud.ErrNotFound, "%s shows no ENI of instance %s: is that its ID, and this its region?", api, self.Instance)
 }
 
-// understand makes ENIs of the node of what the cloud told when it was asked then. It believes
-// nothing: what can't be right is left out.
-func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.Interface, asked time.Time) (view, error) {
+// makeView makes the node's ENIs of what a describe, requested at that time, has told. It checks
+// everything, and leaves out what can't be right.
+func (n *Node) makeView(ctx context.Context, self driver.Self, raw []driver.Interface, asked time.Time) (view, error) {
 	raw = n.withMarks(raw)
 	subnets, refused, err := n.rangesOf(ctx, raw, func(r driver.Interface) bool { return r.Primary || r.Mark.Ours(self.Instance) })
 	if err != nil {
@@ -55,44 +55,44 @@ func (n *Node) understand(ctx context.Context, self driver.Self, raw []driver.In
 	if err := n.knowCards(ctx, self, raw); err != nil {
 		return view{}, err
 	}
-	n.goesAway(self, asked, raw...)
-	v := view{taken: map[place]string{}}
-	for _, r := range raw {
-		if r.Index >= 0 && r.Instance == self.Instance {
-			v.taken[place{r.Card, r.Index}] = r.ID
+	n.noteAway(self, asked, raw...)
+	seen := view{occupied: map[place]string{}}
+	for _, one := range raw {
+		if one.Index >= 0 && one.Instance == self.Instance {
+			seen.occupied[place{one.Card, one.Index}] = one.ID
 		}
 		switch {
-		case r.Unmanaged != "" && !r.Primary:
+		case one.Unmanaged != "" && !one.Primary:
 			continue
-		case !r.Primary && !r.Mark.Ours(self.Instance) && r.State != driver.Attached:
-			continue // others' on their way to or from here, or not here at all
+		case !one.Primary && !one.Mark.Ours(self.Instance) && one.State != driver.Attached:
+			continue // an ENI of others that is on its way to or from the instance, or not there at all
 		}
-		if why := refused[r.Subnet]; why != nil {
-			v.leaveOut(r, fmt.Sprintf("subnet %s may not be described: %s", r.Subnet, detail(why)))
+		if why := refused[one.Subnet]; why != nil {
+			seen.leaveOut(one, fmt.Sprintf("subnet %s may not be described: %s", one.Subnet, detailOf(why)))
 			continue
 		}
-		i, bad, err := n.read(self, r, subnets[r.Subnet], size6)
+		i, bad, err := n.readENI(self, one, subnets[one.Subnet], size6)
 		i.read = asked
-		v.out = append(v.out, bad...)
+		seen.out = append(seen.out, bad...)
 		if err != nil {
-			v.leaveOut(r, err.Error())
+			seen.leaveOut(one, err.Error())
 			continue
 		}
-		v.nics = append(v.nics, i)
+		seen.nics = append(seen.nics, i)
 	}
-	slices.SortStableFunc(v.nics, byCreation)
-	n.number(v.nics)
-	v.separate(func(i nic) []netip.Addr {
-		gone, _ := n.lately(i, taken)
+	slices.SortStableFunc(seen.nics, byCreation)
+	n.numberENIs(seen.nics)
+	seen.leaveOutClashing(func(i nic) []netip.Addr {
+		gone, _ := n.recentDeeds(i, unassigned)
 		return gone
 	}, n.lastPlaced(asked))
-	v.count(self, raw)
-	return v, nil
+	seen.countLeftOut(self, raw)
+	return seen, nil
 }
 
-// count notes what of the ENIs at the instance is left out. The room of those that others
-// detach comes free.
-func (v *view) count(self driver.Self, raw []driver.Interface) {
+// countLeftOut notes which ENIs at the instance are left out. Those that others are detaching do not
+// count: their room is about to be free.
+func (v *view) countLeftOut(self driver.Self, raw []driver.Interface) {
 	for _, r := range raw {
 		here := r.Instance == self.Instance || r.Instance == "" && r.State == driver.Attached // of an answer about the instance
 		leaves := r.State == driver.Detaching && r.Unmanaged == ""
@@ -106,11 +106,12 @@ func (v *view) count(self driver.Self, raw []driver.Interface) {
 	}
 }
 
-// knowCards sees to it that the instance's network cards are known where an ENI for pods is
-// on a further one: its index comes after those of the cards before. A table that knows
-// instance types by their first card alone must not take such ENIs off the node. Those of
-// others are no reason to show none.
+// knowCards makes sure that the instance's network cards are known if an ENI of ours is on a further
+// one: its index depends on the cards before. The built-in table only has the first card of a type.
+// If it is all there is, the describe fails, rather than leave out ENIs whose addresses pods have.
 func (n *Node) knowCards(ctx context.Context, self driver.Self, raw []driver.Interface) error {
+	// Those of others on further cards do not matter: without their index they are left out.
+	// Those of others on further cards do not matter: without their index they are left out.
 	if !slices.ContainsFunc(raw, func(r driver.Interface) bool { return r.Card > 0 && r.Unmanaged == "" && r.Mark.Ours(self.Instance) }) {
 		return nil
 	}
@@ -126,7 +127,7 @@ func (n *Node) knowCards(ctx context.Context, self driver.Self, raw []driver.Int
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.shape.Cards) == 0 && n.shape.Builtin != nil {
-		return because(cloud.ErrUnavailable, "it has ENIs on further network cards, and its cards are not known: %v", n.shape.Builtin)
+		return errorf(cloud.ErrUnavailable, "it has ENIs on further network cards, and its cards are not known: %v", n.shape.Builtin)
 	}
 	return nil
 }
@@ -139,8 +140,8 @@ func (v *view) leaveOut(r driver.Interface, why string) {
 	}
 }
 
-// byCreation puts the primary ENI first, then orders by the cloud's time, which may be in
-// seconds, then by the node's.
+// byCreation orders ENIs: the primary one first, then by the cloud's time of creation, which may be
+// in seconds, then by the node's time in the mark.
 func byCreation(a, b nic) int {
 	return cmp.Or(compareBool(b.raw.Primary, a.raw.Primary), a.Created.Compare(b.Created),
 		a.raw.Mark.Asked.Compare(b.raw.Mark.Asked), cmp.Compare(a.Index, b.Index), cmp.Compare(a.raw.Mark.Index, b.raw.Mark.Index), cmp.Compare(a.ID, b.ID))
