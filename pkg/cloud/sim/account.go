@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Options are what an account is like. The zero Options are one in memory that
-// answers at once, always and with the newest state.
+// Options describe an account. The zero Options are an account in memory that always answers,
+// at once and with the newest state.
 type Options struct {
 	Region string // "" is region-1
 	Owner  string // the account's number, "" is 111122223333
 	VPC    VPC    // an ID of "" is made up
 
-	Network *Network // carries everything out; nil: it is in memory alone
+	Network *Network // in which ENIs are real links; nil: the account is only in memory
 	MTU     int      // of ENIs, in bytes; 0 is 9001
 	Clock   Clock    // nil: the machine's
 	Seed    uint64   // of jitter, lag and chance
@@ -37,8 +37,8 @@ type Options struct {
 	CreateTime, AttachTime, DetachTime time.Duration      // pending, attaching, detaching
 	Latency                            map[string]Latency // by action, "" for those without an entry
 
-	// How many calls pass: by action where Buckets have one, else by Mutating and
-	// Describing. A call may name one more that it also counts in.
+	// How many calls pass: an action that Buckets has counts there, others in Mutating or
+	// Describing. A Call may name one more of Buckets that it also counts in.
 	Mutating, Describing Bucket
 	Buckets              map[string]Bucket
 }
@@ -52,66 +52,66 @@ const defaultRegion = "region-1"
 // defaultMTU is that of ENIs in real clouds, in bytes.
 const defaultMTU = 9001
 
-// Account is an account of a cloud with its VPC: the whole truth, and what callers
-// get to see of it. Its methods may be called from several goroutines. It starts none of
-// its own, and without a Network it does no I/O, so that it works in testing/synctest:
-// what is to happen later has happened when the next call comes. Where calls come from
-// several goroutines, the Seed alone does not make a run repeatable.
+// Account is an account of a cloud with its VPC: the truth, and what callers get to see of it.
+// Its methods may be called from several goroutines. It starts none of its own, and without a
+// Network it does no I/O, so that it works in testing/synctest: what is to happen later happens
+// at the beginning of the next call after its time. If calls come from several goroutines, the
+// Seed does not make a run repeatable.
 type Account struct {
 	o Options
 
-	mu       sync.Mutex
-	now      time.Time // at which what happens under the lock happens
-	rng      *rand.Rand
-	vpc      VPC
-	subnets  map[string]*subnet
-	groups   map[string]*Group
-	types    map[string]Type
-	machines map[string]*machine
-	shelf
+	mu      sync.Mutex
+	now     time.Time // at which what happens under the lock happens
+	rng     *rand.Rand
+	vpc     VPC
+	subnets map[string]*subnet
+	groups  map[string]*Group
+	types   map[string]Type
+	vms     map[string]*vm
+	nicIndex
 	made   map[string]int // ids so far, by kind; they are not used again
 	events []event        // what is to happen, the soonest first
-	tokens map[string]told
+	tokens map[string]tokenAnswer
 	asked  int // tokens that its nodes have made up
 	faults faults
 	traffic
-	keep   time.Duration // how old a state may be that is asked for
-	lifted bool          // limits don't hold
-	broken []error       // what the Network failed to do when nobody waited for it
-	nodes  nodes
+	historyFor time.Duration // how old a state may be that is asked for
+	lifted     bool          // limits don't hold
+	broken     []error       // what the Network failed to do when nobody waited for it
+	nodes      nodes
 }
 
 // NewAccount makes an account with a VPC and nothing in it. With a Network, that
 // must be a new one.
-func NewAccount(o Options) *Account {
-	o.Region = cmp.Or(o.Region, defaultRegion)
-	o.Owner = cmp.Or(o.Owner, "111122223333")
-	o.MTU = cmp.Or(o.MTU, defaultMTU)
-	o.MaxAddresses = cmp.Or(o.MaxAddresses, 50)
-	if o.Clock == nil {
-		o.Clock = Wall{}
+func NewAccount(options Options) *Account {
+	options.Region = cmp.Or(options.Region, defaultRegion)
+	options.Owner = cmp.Or(options.Owner, "111122223333")
+	options.MTU = cmp.Or(options.MTU, defaultMTU)
+	options.MaxAddresses = cmp.Or(options.MaxAddresses, 50)
+	if options.Clock == nil {
+		options.Clock = Wall{}
 	}
-	if o.NewID == nil {
-		o.NewID = func(kind string, n int) string { return fmt.Sprintf("%s-%08x", kind, n) }
+	if options.NewID == nil {
+		options.NewID = func(kind string, n int) string { return fmt.Sprintf("%s-%08x", kind, n) }
 	}
-	a := &Account{
-		o:        o,
-		rng:      rand.New(rand.NewPCG(o.Seed, 0)),
-		vpc:      o.VPC,
-		subnets:  map[string]*subnet{},
-		groups:   map[string]*Group{},
-		types:    map[string]Type{},
-		machines: map[string]*machine{},
-		shelf:    shelf{byID: map[string]*nic{}, places: map[string]*nic{}, tagged: map[tag][]*nic{}},
-		made:     map[string]int{},
-		tokens:   map[string]told{},
-		faults:   faults{next: map[string][]Fault{}},
-		traffic:  traffic{meters: map[string]*Meter{}, calls: map[string]int{}},
-		keep:     o.Lag,
-		nodes:    nodes{machines: map[string]Machine{}},
+	account := &Account{
+		o:          options,
+		rng:        rand.New(rand.NewPCG(options.Seed, 0)),
+		vpc:        options.VPC,
+		subnets:    map[string]*subnet{},
+		groups:     map[string]*Group{},
+		types:      map[string]Type{},
+		vms:        map[string]*vm{},
+		nicIndex:   nicIndex{byID: map[string]*nic{}, places: map[string]*nic{}, tagged: map[tag][]*nic{}},
+		made:       map[string]int{},
+		tokens:     map[string]tokenAnswer{},
+		faults:     faults{next: map[string][]Fault{}},
+		traffic:    traffic{meters: map[string]*Meter{}, calls: map[string]int{}},
+		historyFor: options.Lag,
+		nodes:      nodes{byName: map[string]Machine{}},
 	}
-	a.vpc.ID = cmp.Or(a.vpc.ID, a.id("vpc"))
-	return a
+	account.vpc.ID = cmp.Or(account.vpc.ID, account.newID("vpc"))
+	return account
 }
 
 // Options returns what the account was made with, its defaults filled in.
@@ -120,11 +120,11 @@ func (a *Account) Options() Options { return a.o }
 // Clock returns the account's clock.
 func (a *Account) Clock() Clock { return a.o.Clock }
 
-// nextID is the id that id will make.
+// nextID is the id that newID will make next.
 func (a *Account) nextID(kind string) string { return a.o.NewID(kind, a.made[kind]+1) }
 
-// id makes a new id of the kind.
-func (a *Account) id(kind string) string {
+// newID makes a new id of the kind.
+func (a *Account) newID(kind string) string {
 	id := a.nextID(kind)
 	a.made[kind]++
 	return id
@@ -142,21 +142,22 @@ type event struct {
 	what happening // to save it
 }
 
-// later lets something happen when d has passed, at once if that is nothing.
-func (a *Account) later(d time.Duration, what happening, do func()) {
+// scheduleIn lets something happen when d has passed, at once if d is 0.
+func (a *Account) scheduleIn(d time.Duration, what happening, do func()) {
 	if d <= 0 {
 		do()
 		return
 	}
-	a.at(a.now.Add(d), what, do)
+	a.schedule(a.now.Add(d), what, do)
 }
 
-func (a *Account) at(t time.Time, what happening, do func()) {
+func (a *Account) schedule(t time.Time, what happening, do func()) {
 	after := sort.Search(len(a.events), func(i int) bool { return a.events[i].at.After(t) })
 	a.events = slices.Insert(a.events, after, event{t, do, what})
 }
 
-// lock is how every method begins. What was to happen by now has happened.
+// lock begins every method that reads or changes the account. First it lets happen what was to
+// happen by now, each at its own time, so that history has the right times.
 func (a *Account) lock() {
 	a.mu.Lock()
 	now := a.o.Clock.Now()

@@ -14,7 +14,7 @@ type Answer struct {
 
 // Send writes the answer, or as much of it as its fault leaves. The header is the
 // caller's to set before.
-func (n Answer) Send(w http.ResponseWriter, status int, body []byte) {
+func (n Answer) Send(to http.ResponseWriter, status int, body []byte) {
 	if n.Rewrite != nil {
 		body = n.Rewrite(body)
 	}
@@ -24,12 +24,12 @@ func (n Answer) Send(w http.ResponseWriter, status int, body []byte) {
 	case Short:
 		body = body[:len(body)/2]
 	}
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
+	to.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	to.WriteHeader(status)
 	if n.Break == Cut {
-		_, _ = w.Write(body[:len(body)/2])
-		_ = http.NewResponseController(w).Flush()
+		_, _ = to.Write(body[:len(body)/2])
+		_ = http.NewResponseController(to).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = w.Write(body) // a caller that has gone does not hear of it
+	_, _ = to.Write(body) // a caller that has gone does not hear of it
 }

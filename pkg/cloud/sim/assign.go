@@ -7,7 +7,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Wish is for addresses and prefixes: some by name, and so many of any.
+// Wish asks for addresses and prefixes: some by name, and numbers of any others.
 type Wish struct {
 	V4, V6             []netip.Addr
 	Prefixes           []netip.Prefix
@@ -23,8 +23,8 @@ type Got struct {
 	Prefixes []netip.Prefix
 }
 
-// cut halves the wish for a fault that leaves half.
-func (w Wish) cut(f Fault) Wish {
+// halved returns the half of the wish that a Partial fault leaves, else all of it.
+func (w Wish) halved(f Fault) Wish {
 	w.V4, w.V6 = w.V4[:f.half(len(w.V4))], w.V6[:f.half(len(w.V6))]
 	w.Prefixes = w.Prefixes[:f.half(len(w.Prefixes))]
 	w.CountV4, w.CountV6 = f.half(w.CountV4), f.half(w.CountV6)
@@ -46,107 +46,109 @@ func (w Wish) slots(f eni.Family) int {
 	return n
 }
 
-func (w Wish) prefixes(f eni.Family) bool {
+func (w Wish) hasPrefixes(f eni.Family) bool {
 	if f == eni.IPv4 && w.BlocksV4 > 0 || f == eni.IPv6 && w.BlocksV6 > 0 {
 		return true
 	}
 	return slices.ContainsFunc(w.Prefixes, func(p netip.Prefix) bool { return eni.FamilyOf(p.Addr()) == f })
 }
 
-// Assign puts all that is wished for on the ENI, or nothing. What it has already
-// is among what it got, and takes no slot again.
-func (tx *Tx) Assign(id string, w Wish) (Got, error) {
-	a := tx.a
-	n, err := a.nic(id)
+// Assign puts all that is asked for on the ENI, or nothing. What the ENI has already is in Got
+// too, and takes no second slot.
+func (tx *Tx) Assign(id string, wish Wish) (Got, error) {
+	account := tx.a
+	nic, err := account.findNIC(id)
 	if err != nil {
 		return Got{}, err
 	}
-	w = w.cut(tx.fault)
-	had := Got{V4: intersect(w.V4, n.V4), V6: intersect(w.V6, n.V6), Prefixes: intersect(w.Prefixes, n.Prefixes)}
-	w.V4, w.V6, w.Prefixes = without(w.V4, had.V4), without(w.V6, had.V6), without(w.Prefixes, had.Prefixes)
-	if w.Reassign {
-		if err := a.takeAway(n, w); err != nil {
+	wish = wish.halved(tx.fault)
+	had := Got{V4: intersect(wish.V4, nic.V4), V6: intersect(wish.V6, nic.V6), Prefixes: intersect(wish.Prefixes, nic.Prefixes)}
+	wish.V4, wish.V6, wish.Prefixes = without(wish.V4, had.V4), without(wish.V6, had.V6), without(wish.Prefixes, had.Prefixes)
+	// Taken from others first: allocate refuses an address that somebody has.
+	if wish.Reassign {
+		if err := account.takeAway(nic, wish); err != nil {
 			return Got{}, err
 		}
 	}
-	got, err := a.reserve(n, w)
+	got, err := account.allocate(nic, wish)
 	if err != nil {
 		return Got{}, err
 	}
-	if err := a.route(n, got); err != nil {
-		a.giveBack(n, got)
+	if err := account.deliver(nic, got); err != nil {
+		account.giveBack(nic, got)
 		return Got{}, fail(Unavailable, id, "%v", err)
 	}
-	n.V4 = slices.Concat(n.V4, got.V4)
-	n.V6 = slices.Concat(n.V6, got.V6)
-	n.Prefixes = slices.Concat(n.Prefixes, got.Prefixes)
-	a.changed(n)
-	if w.Subnet != "" {
-		a.changedSubnet(a.subnets[w.Subnet])
+	nic.V4 = slices.Concat(nic.V4, got.V4)
+	nic.V6 = slices.Concat(nic.V6, got.V6)
+	nic.Prefixes = slices.Concat(nic.Prefixes, got.Prefixes)
+	account.noteChanged(nic)
+	if wish.Subnet != "" {
+		account.noteChangedSubnet(account.subnets[wish.Subnet])
 	}
 	return Got{V4: slices.Concat(had.V4, got.V4), V6: slices.Concat(had.V6, got.V6),
 		Prefixes: slices.Concat(had.Prefixes, got.Prefixes)}, nil
 }
 
-// takeAway takes the addresses by name from the ENIs that have them as secondary
-// ones, if there are slots for them on n.
-func (a *Account) takeAway(n *nic, w Wish) error {
-	wanted := slices.Concat(w.V4, w.V6)
+// takeAway takes the addresses by name from the ENIs that have them as secondary ones, if n has
+// slots for them.
+func (a *Account) takeAway(n *nic, wish Wish) error {
+	wanted := slices.Concat(wish.V4, wish.V6)
 	for _, other := range a.byID {
 		if slices.Contains(wanted, other.Primary) {
 			return fail(AddressInUse, other.Primary.String(), "it is the primary of %s", other.ID)
 		}
 	}
+	// Checked before anything is taken: a request that is refused changes nothing.
 	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
-		if err := a.mayHave(n, f, w); w.slots(f) > 0 && err != nil {
+		if err := a.mayHave(n, f, wish); wish.slots(f) > 0 && err != nil {
 			return err
 		}
 	}
 	for _, other := range a.byID {
-		g := Got{V4: intersect(other.V4, w.V4), V6: intersect(other.V6, w.V6)}
+		g := Got{V4: intersect(other.V4, wish.V4), V6: intersect(other.V6, wish.V6)}
 		if len(g.V4)+len(g.V6) == 0 {
 			continue
 		}
-		if err := a.unassign(other, g); err != nil {
+		if err := a.unassignFrom(other, g); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Unassign takes addresses and prefixes from the ENI, all of them or none: the
-// primary address stays, and what it does not have is an error.
-func (tx *Tx) Unassign(id string, g Got) error {
-	n, err := tx.a.nic(id)
+// Unassign takes addresses and prefixes from the ENI, all of them or none. A primary address, and
+// one that it does not have, is an error, as with EC2.
+func (tx *Tx) Unassign(id string, got Got) error {
+	nic, err := tx.a.findNIC(id)
 	if err != nil {
 		return err
 	}
-	for _, addr := range slices.Concat(g.V4, g.V6) {
-		if addr == n.Primary || n.First6 && addr == n.V6[0] {
+	for _, addr := range slices.Concat(got.V4, got.V6) {
+		if addr == nic.Primary || nic.First6 && addr == nic.V6[0] {
 			return fail(PrimaryAddress, addr.String(), "it stays as long as the interface")
 		}
 	}
 	for _, lack := range [][]string{
-		texts(without(g.V4, n.V4)), texts(without(g.V6, n.V6)), texts(without(g.Prefixes, n.Prefixes)),
+		texts(without(got.V4, nic.V4)), texts(without(got.V6, nic.V6)), texts(without(got.Prefixes, nic.Prefixes)),
 	} {
 		if len(lack) > 0 {
 			return fail(NoSuchAddress, lack[0], "not on %s", id)
 		}
 	}
 	f := tx.fault
-	return tx.a.unassign(n, Got{V4: g.V4[:f.half(len(g.V4))], V6: g.V6[:f.half(len(g.V6))],
-		Prefixes: g.Prefixes[:f.half(len(g.Prefixes))]})
+	return tx.a.unassignFrom(nic, Got{V4: got.V4[:f.half(len(got.V4))], V6: got.V6[:f.half(len(got.V6))],
+		Prefixes: got.Prefixes[:f.half(len(got.Prefixes))]})
 }
 
-// unassign takes what the ENI has from it.
-func (a *Account) unassign(n *nic, g Got) error {
+// unassignFrom takes what the ENI has from it.
+func (a *Account) unassignFrom(n *nic, g Got) error {
 	g = Got{V4: intersect(n.V4, g.V4), V6: intersect(n.V6, g.V6), Prefixes: intersect(n.Prefixes, g.Prefixes)}
-	if err := a.unroute(n, g); err != nil {
+	if err := a.stopDelivering(n, g); err != nil {
 		return fail(Unavailable, n.ID, "%v", err)
 	}
 	n.V4, n.V6, n.Prefixes = without(n.V4, g.V4), without(n.V6, g.V6), without(n.Prefixes, g.Prefixes)
 	a.giveBack(n, g)
-	a.changed(n)
+	a.noteChanged(n)
 	return nil
 }
 

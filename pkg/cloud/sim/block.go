@@ -17,22 +17,22 @@ const (
 // mostBlocks is how many blocks of a subnet are looked at.
 const mostBlocks = 1 << 16
 
-// block returns how many bits a delegated prefix of the family has.
-func (o Options) block(f eni.Family) int {
+// blockBits returns how many bits a delegated prefix of the family has.
+func (o Options) blockBits(f eni.Family) int {
 	if f == eni.IPv4 {
 		return cmp.Or(o.BlockV4, blockV4)
 	}
 	return cmp.Or(o.BlockV6, blockV6)
 }
 
-// block returns the block that an address lies in.
-func (p *pool) block(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, p.bits).Masked() }
+// blockOf returns the block that an address lies in.
+func (p *pool) blockOf(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, p.bits).Masked() }
 
 func (p *pool) perBlock() int { return 1 << (p.net.Addr().BitLen() - p.bits) }
 
-// wholeBlock returns a block of which every address is free: from the end of the range
-// on, for single addresses come from its beginning, and round and round, but for
-// ReuseLatest.
+// wholeBlock returns a block of which every address is free. It searches from the end of the
+// range, because single addresses come from its beginning. Except for ReuseLatest, each search
+// goes on where the last one ended.
 func (p *pool) wholeBlock(order Reuse) (netip.Prefix, bool) {
 	bits := p.bits - p.net.Bits()
 	if p.fragmented || bits < 1 || p.free() < p.perBlock() {
@@ -43,7 +43,7 @@ func (p *pool) wholeBlock(order Reuse) (netip.Prefix, bool) {
 		if order != ReuseLatest {
 			i = (i + p.turn) % n
 		}
-		if b := p.nth(n - 1 - i); p.inside[b] == 0 && p.blocks[b] == "" {
+		if b := p.nthBlock(n - 1 - i); p.inside[b] == 0 && p.blocks[b] == "" {
 			p.turn = (i + 1) % n
 			return b, true
 		}
@@ -51,8 +51,8 @@ func (p *pool) wholeBlock(order Reuse) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// nth returns the i-th block of the range.
-func (p *pool) nth(i int) netip.Prefix {
+// nthBlock returns the i-th block of the range.
+func (p *pool) nthBlock(i int) netip.Prefix {
 	b := p.net.Addr().AsSlice()
 	for at := p.bits - 1; i > 0; at, i = at-1, i>>1 {
 		if i&1 == 1 {
@@ -63,7 +63,7 @@ func (p *pool) nth(i int) netip.Prefix {
 	return netip.PrefixFrom(a, p.bits)
 }
 
-// mayUseBlock tells why a block can't be given to anybody.
+// mayUseBlock tells why nobody can have this block, or returns nil.
 func (p *pool) mayUseBlock(b netip.Prefix) error {
 	switch {
 	case b.Bits() != p.bits || b != b.Masked():
@@ -76,14 +76,14 @@ func (p *pool) mayUseBlock(b netip.Prefix) error {
 	return nil
 }
 
-// useBlock notes that a whole block is the owner's.
+// useBlock notes that the owner has a whole block.
 func (p *pool) useBlock(b netip.Prefix, owner string) {
 	p.blocks[b] = owner
 	p.freed = slices.DeleteFunc(p.freed, b.Contains)
 }
 
-// giveBlock takes a block back. The addresses of an IPv6 one come no more one by
-// one: there are others enough.
+// giveBlock makes a block free again. The addresses of an IPv6 block are not listed as free single
+// ones, because that list would be endless and a subnet has enough others.
 func (p *pool) giveBlock(b netip.Prefix) {
 	delete(p.blocks, b)
 	if b.Addr().Is6() {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Call is a call as the account sees it.
+// Call is a request as the account sees it.
 type Call struct {
 	Action  string // the cloud's name of it, for FailNext, Buckets, Latency and Calls
 	Bucket  string // one more bucket that it counts in, "" is none
@@ -27,8 +27,8 @@ type Tx struct {
 // Now is the time of the call.
 func (tx *Tx) Now() time.Time { return tx.a.now }
 
-// told is what was answered to a token.
-type told struct {
+// tokenAnswer is what was answered to a token.
+type tokenAnswer struct {
 	params string
 	value  any
 }
@@ -40,90 +40,92 @@ type told struct {
 // or not at all.
 //
 // The answer says how what Do returned is to be sent, by Answer.Send.
-func Do[T any](ctx context.Context, a *Account, c Call, effect func(*Tx) (T, error)) (T, Answer, error) {
+func Do[T any](ctx context.Context, account *Account, c Call, effect func(*Tx) (T, error)) (T, Answer, error) {
 	var none T
-	fault, pause, refused := a.admit(c)
+	fault, pause, refused := account.admitCall(c)
 	answer := Answer{Break: fault.Answer, Rewrite: fault.Rewrite}
-	if err := a.wait(ctx, pause/2+fault.Delay); err != nil {
+	if err := account.wait(ctx, pause/2+fault.Delay); err != nil {
 		return none, Answer{Break: Lost}, err
 	}
 	value, err := none, refused
 	if refused == nil {
-		value, answer, err = perform(a, c, fault, effect)
+		value, answer, err = performCall(account, c, fault, effect)
 	}
-	if gone := a.wait(ctx, pause-pause/2); gone != nil {
+	if gone := account.wait(ctx, pause-pause/2); gone != nil {
 		return none, Answer{Break: Lost}, gone
 	}
 	return value, answer, err
 }
 
-// perform has the effect of a call that was not refused, now or later.
-func perform[T any](a *Account, c Call, fault Fault, effect func(*Tx) (T, error)) (T, Answer, error) {
+// performCall runs the effect of a call that was not refused, now or, with the fault Later, later.
+func performCall[T any](account *Account, call Call, fault Fault, effect func(*Tx) (T, error)) (T, Answer, error) {
 	var none T
 	answer := Answer{Break: fault.Answer, Rewrite: fault.Rewrite}
-	a.lock()
-	defer a.mu.Unlock()
-	if fault.Later > 0 && c.Mutates {
-		a.later(fault.Later, happening{}, func() { _, _ = run(a, c, fault, effect) }) // nobody is there to hear of its error
+	account.lock()
+	defer account.mu.Unlock()
+	if fault.Later > 0 && call.Mutates {
+		account.scheduleIn(fault.Later, happening{}, func() { _, _ = runEffect(account, call, fault, effect) }) // nobody is there to hear of its error
 		if fault.Err == nil {
 			return none, Answer{Break: Lost}, nil
 		}
 		return none, answer, fault.Err
 	}
-	value, err := run(a, c, fault, effect)
+	value, err := runEffect(account, call, fault, effect)
 	if fault.Err != nil {
 		return none, answer, fault.Err
 	}
 	return value, answer, err
 }
 
-// run has the effect of a call, unless its token has had it.
-func run[T any](a *Account, c Call, fault Fault, effect func(*Tx) (T, error)) (T, error) {
-	key := c.Action + " " + c.Token
-	if before, ok := a.tokens[key]; ok && c.Token != "" {
+// runEffect runs the effect of a call, unless an earlier call with its token has done so: then that
+// one's answer is returned.
+func runEffect[T any](account *Account, call Call, fault Fault, effect func(*Tx) (T, error)) (T, error) {
+	key := call.Action + " " + call.Token
+	if before, ok := account.tokens[key]; ok && call.Token != "" {
 		value, same := before.value.(T)
-		if !same || before.params != c.Params {
-			return value, fail(TokenMismatch, c.Token, "")
+		if !same || before.params != call.Params {
+			return value, fail(TokenMismatch, call.Token, "")
 		}
 		return value, nil
 	}
-	tx := &Tx{a: a, fault: fault, at: a.now}
-	if !c.Mutates {
-		tx = a.lagging(fault)
+	// A change always sees the newest state: a cloud's answers lag, its decisions do not.
+	tx := &Tx{a: account, fault: fault, at: account.now}
+	if !call.Mutates {
+		tx = account.laggingTx(fault)
 	}
 	value, err := effect(tx)
-	if err == nil && c.Token != "" {
-		a.tokens[key] = told{c.Params, value}
+	if err == nil && call.Token != "" {
+		account.tokens[key] = tokenAnswer{call.Params, value}
 	}
 	return value, err
 }
 
-// lagging is the account as a describing call sees it.
-func (a *Account) lagging(fault Fault) *Tx {
+// laggingTx is the account as a describing call sees it: as old as the Lag at most, by chance.
+func (a *Account) laggingTx(fault Fault) *Tx {
 	if a.o.Lag <= 0 {
 		return &Tx{a: a, fault: fault, at: a.now}
 	}
 	return &Tx{a: a, fault: fault, at: a.now.Add(-a.upTo(a.o.Lag)), past: true}
 }
 
-// admit counts the call and decides what becomes of it: what goes wrong, how long
-// it takes, and whether it is refused.
-func (a *Account) admit(c Call) (f Fault, pause time.Duration, refused error) {
+// admitCall counts the call and decides what becomes of it: which fault it has, how long it takes,
+// and whether it is refused.
+func (a *Account) admitCall(call Call) (fault Fault, pause time.Duration, refused error) {
 	a.lock()
 	defer a.mu.Unlock()
-	a.calls[c.Action]++
-	pause = a.latency(c.Action)
+	a.calls[call.Action]++
+	pause = a.latencyOf(call.Action)
 	if a.faults.refuse != nil {
 		return Fault{}, pause, a.faults.refuse
 	}
-	if again := a.throttle(c, a.o, a.now); again > 0 {
-		return Fault{}, pause, &Error{Reason: Throttled, Object: c.Action, RetryAfter: again}
+	if again := a.takeTokens(call, a.o, a.now); again > 0 {
+		return Fault{}, pause, &Error{Reason: Throttled, Object: call.Action, RetryAfter: again}
 	}
-	f = a.faults.pick(c.Action, a.rng)
-	if f.Err != nil && !f.After && f.Later == 0 {
-		return f, pause, f.Err
+	fault = a.faults.pickFault(call.Action, a.rng)
+	if fault.Err != nil && !fault.After && fault.Later == 0 {
+		return fault, pause, fault.Err
 	}
-	return f, pause, nil
+	return fault, pause, nil
 }
 
 // traffic is how many calls there were, and which may come.
@@ -132,34 +134,34 @@ type traffic struct {
 	calls  map[string]int // by action
 }
 
-// throttle takes from the call's buckets, or returns how long to wait until they
-// have something again.
-func (t *traffic) throttle(c Call, o Options, now time.Time) time.Duration {
-	if c.Free {
+// takeTokens takes a token from each of the call's buckets and returns 0, or returns how long it
+// takes until there is one.
+func (t *traffic) takeTokens(call Call, options Options, now time.Time) time.Duration {
+	if call.Free {
 		return 0
 	}
-	own, most := "describing", o.Describing
-	if c.Mutates {
-		own, most = "mutating", o.Mutating
+	own, most := "describing", options.Describing
+	if call.Mutates {
+		own, most = "mutating", options.Mutating
 	}
-	if b, ok := o.Buckets[c.Action]; ok {
-		own, most = c.Action, b
+	if b, ok := options.Buckets[call.Action]; ok {
+		own, most = call.Action, b
 	}
-	if again := t.meter(own, most).Take(now); again > 0 || c.Bucket == "" {
+	if again := t.meterOf(own, most).Take(now); again > 0 || call.Bucket == "" {
 		return again
 	}
-	return t.meter(c.Bucket, o.Buckets[c.Bucket]).Take(now)
+	return t.meterOf(call.Bucket, options.Buckets[call.Bucket]).Take(now)
 }
 
-// meter returns the bucket in use of that name.
-func (t *traffic) meter(name string, b Bucket) *Meter {
+// meterOf returns the bucket in use of that name.
+func (t *traffic) meterOf(name string, b Bucket) *Meter {
 	if t.meters[name] == nil {
 		t.meters[name] = &Meter{Bucket: b}
 	}
 	return t.meters[name]
 }
 
-func (a *Account) latency(action string) time.Duration {
+func (a *Account) latencyOf(action string) time.Duration {
 	l, ok := a.o.Latency[action]
 	if !ok {
 		l = a.o.Latency[""]

@@ -16,28 +16,30 @@ type complain func(format string, args ...any)
 func (a *Account) Check() error {
 	a.lock()
 	defer a.mu.Unlock()
-	return a.check()
+	return a.checkAll()
 }
 
-func (a *Account) check() error {
+// checkAll is Check of a caller that holds the lock.
+func (a *Account) checkAll() error {
 	errs := append([]error(nil), a.broken...)
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if a.o.MaxENIs > 0 && len(a.byID) > a.o.MaxENIs {
 		bad("the account has %d ENIs, it may have %d", len(a.byID), a.o.MaxENIs)
 	}
+	// One map for all ENIs: it finds an address on two of them.
 	owners := make(map[netip.Addr]string, a.inUse())
 	for _, n := range a.byID {
 		a.checkNIC(n, owners, bad)
 	}
-	for _, m := range a.machines {
-		a.checkMachine(m, bad)
+	for _, m := range a.vms {
+		a.checkVM(m, bad)
 	}
-	for _, m := range a.nodes.machines {
-		hand{&Tx{a: a}, m}.check(bad)
+	for _, m := range a.nodes.byName {
+		nodeView{&Tx{a: a}, m}.checkNode(bad)
 	}
 	for _, s := range a.subnets {
 		for _, f := range s.families() {
-			s.pool(f).check(a.byID, bad)
+			s.pool(f).checkPool(a.byID, bad)
 		}
 	}
 	return errors.Join(append(errs, a.checkWires())...)
@@ -53,76 +55,77 @@ func (a *Account) inUse() (n int) {
 	return n
 }
 
-// checkNIC looks at an ENI's own addresses, slots and state.
-func (a *Account) checkNIC(n *nic, owners map[netip.Addr]string, bad complain) {
-	s := a.subnets[n.Subnet]
-	for _, addr := range n.Addresses() {
+// checkNIC checks an ENI's addresses, slots and state.
+func (a *Account) checkNIC(nic *nic, owners map[netip.Addr]string, bad complain) {
+	sub := a.subnets[nic.Subnet]
+	for _, addr := range nic.Addresses() {
 		if other, ok := owners[addr]; ok {
-			bad("address %s is on ENI %s and on ENI %s", addr, other, n.ID)
+			bad("address %s is on ENI %s and on ENI %s", addr, other, nic.ID)
 		}
-		owners[addr] = n.ID
-		p := a.poolOf(n, addr)
+		owners[addr] = nic.ID
+		p := a.poolOf(nic, addr)
 		if p == nil || p.reserved[addr] {
-			bad("address %s of ENI %s is reserved or not of subnet %s", addr, n.ID, n.Subnet)
-		} else if p.used[addr] != n.ID {
-			bad("address %s of ENI %s is of %q in the book", addr, n.ID, p.used[addr])
+			bad("address %s of ENI %s is reserved or not of subnet %s", addr, nic.ID, nic.Subnet)
+		} else if p.used[addr] != nic.ID {
+			bad("address %s of ENI %s is of %q in its pool", addr, nic.ID, p.used[addr])
 		}
 	}
-	for _, b := range n.Prefixes {
-		if p := s.pool(eni.FamilyOf(b.Addr())); p == nil || p.blocks[b] != n.ID || p.block(b.Addr()) != b {
-			bad("prefix %s of ENI %s is not its in the book", b, n.ID)
+	for _, b := range nic.Prefixes {
+		if p := sub.pool(eni.FamilyOf(b.Addr())); p == nil || p.blocks[b] != nic.ID || p.blockOf(b.Addr()) != b {
+			bad("prefix %s of ENI %s is another's in its pool", b, nic.ID)
 		}
 	}
-	m := a.machineOf(n)
-	if (m == nil) != (n.Status == Pending || n.Status == Available) {
-		bad("ENI %s is %s with attachment %+v", n.ID, n.Status, n.Attachment)
+	// Only an ENI that is pending or available has no instance, whatever happened to it.
+	m := a.vmOf(nic)
+	if (m == nil) != (nic.Status == Pending || nic.Status == Available) {
+		bad("ENI %s is %s with attachment %+v", nic.ID, nic.Status, nic.Attachment)
 	}
 	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
 		if m == nil || a.lifted {
 			break
 		}
-		if limit := a.types[m.Type].slots(f, n.Attachment.Index); n.Slots(f) > limit {
-			bad("ENI %s has %d of %s, it may have %d", n.ID, n.Slots(f), f, limit)
+		if limit := a.types[m.Type].slots(f, nic.Attachment.Index); nic.Slots(f) > limit {
+			bad("ENI %s has %d of %s, it may have %d", nic.ID, nic.Slots(f), f, limit)
 		}
 	}
-	if a.o.Network != nil && n.wired != (n.Status == InUse) {
-		bad("ENI %s is %s, in the network: %v", n.ID, n.Status, n.wired)
+	if a.o.Network != nil && nic.wired != (nic.Status == InUse) {
+		bad("ENI %s is %s, in the network: %v", nic.ID, nic.Status, nic.wired)
 	}
 }
 
-// checkMachine looks at what an instance carries.
-func (a *Account) checkMachine(m *machine, bad complain) {
-	t := a.types[m.Type]
-	if len(m.nics) > t.ENIs && !a.lifted {
-		bad("instance %s has %d ENIs, it may have %d", m.ID, len(m.nics), t.ENIs)
+// checkVM checks the ENIs of an instance.
+func (a *Account) checkVM(host *vm, bad complain) {
+	t := a.types[host.Type]
+	if len(host.nics) > t.ENIs && !a.lifted {
+		bad("instance %s has %d ENIs, it may have %d", host.ID, len(host.nics), t.ENIs)
 	}
 	places := map[[2]int]string{}
-	for _, n := range m.nics {
-		if n.Attachment == nil || n.Attachment.Instance != m.ID || a.byID[n.ID] != n {
-			bad("instance %s lists ENI %s, which is not there", m.ID, n.ID)
+	for _, n := range host.nics {
+		if n.Attachment == nil || n.Attachment.Instance != host.ID || a.byID[n.ID] != n {
+			bad("instance %s lists ENI %s, which is not there", host.ID, n.ID)
 			continue
 		}
 		place := [2]int{n.Attachment.Card, n.Attachment.Index}
 		if other, ok := places[place]; ok {
-			bad("instance %s has ENIs %s and %s at %v", m.ID, other, n.ID, place)
+			bad("instance %s has ENIs %s and %s at %v", host.ID, other, n.ID, place)
 		}
 		places[place] = n.ID
 	}
-	if own := places[[2]int{}]; own == "" && !m.Terminated {
-		bad("instance %s has no ENI of its own", m.ID)
+	if own := places[[2]int{}]; own == "" && !host.Terminated {
+		bad("instance %s has no primary ENI", host.ID)
 	}
 }
 
-// check compares the pool's book with itself and with who there is.
-func (p *pool) check(nics map[string]*nic, bad complain) {
+// checkPool compares what the pool has noted with itself and with the ENIs that exist.
+func (p *pool) checkPool(nics map[string]*nic, bad complain) {
 	inside := make(map[netip.Prefix]int, len(p.inside))
 	for addr := range p.reserved {
-		inside[p.block(addr)]++
+		inside[p.blockOf(addr)]++
 	}
 	for addr, owner := range p.used {
-		block := p.block(addr)
+		block := p.blockOf(addr)
 		inside[block]++
-		if nics[owner] == nil && owner != foreign && owner != hiddenOwner && owner != kept {
+		if nics[owner] == nil && owner != foreignOwner && owner != hiddenOwner && owner != reservedOwner {
 			bad("address %s is of %s, which does not exist", addr, owner)
 		}
 		if len(p.blocks) > 0 && p.blocks[block] != "" {
@@ -139,6 +142,7 @@ func (p *pool) check(nics map[string]*nic, bad complain) {
 			bad("prefix %s has %d used addresses, counted as %d", b, inside[b], n)
 		}
 	}
+	// An address that is freed twice would be given to two ENIs.
 	freed := make(map[netip.Addr]bool, len(p.freed))
 	for _, addr := range p.freed {
 		if freed[addr] || !p.isFree(addr) || p.next.IsValid() && !addr.Less(p.next) {
@@ -147,7 +151,7 @@ func (p *pool) check(nics map[string]*nic, bad complain) {
 		freed[addr] = true
 	}
 	if left := p.size - len(p.used) - p.foreign; p.foreign < 0 || p.size <= endless && left < len(p.blocks)*p.perBlock() {
-		bad("subnet %s has %d addresses, %d of them are used and %d foreign, and it gave %d blocks", p.net, p.size, len(p.used), p.foreign, len(p.blocks))
+		bad("subnet %s has %d addresses, %d of them are used and %d others', and it gave %d blocks", p.net, p.size, len(p.used), p.foreign, len(p.blocks))
 	}
 	p.checkKept(bad)
 	p.checkCount(len(freed), bad)

@@ -17,11 +17,11 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	}{
 		{"nothing", func(*Account, *nic, *nic) {}, ""},
 		{"an address twice", func(a *Account, one, two *nic) { two.V4 = one.V4 }, "is on ENI"},
-		{"an address of another in the book", func(a *Account, one, two *nic) { v4(a).used[one.V4[0]] = two.ID }, "in the book"},
+		{"an address of another in the book", func(a *Account, one, two *nic) { v4(a).used[one.V4[0]] = two.ID }, "in its pool"},
 		{"a reserved address", func(a *Account, one, two *nic) { one.V4 = addrs("10.0.0.3") }, "reserved or not of subnet"},
 		{"an address of no subnet", func(a *Account, one, two *nic) { one.V4 = addrs("10.9.0.9") }, "reserved or not of subnet"},
-		{"an address of another subnet that it was not lent", func(a *Account, one, two *nic) { one.V4 = addrs("10.0.1.9") }, "in the book"},
-		{"a prefix of another in the book", func(a *Account, one, two *nic) { v4(a).blocks[one.Prefixes[0]] = two.ID }, "is not its in the book"},
+		{"an address of another subnet that it was not lent", func(a *Account, one, two *nic) { one.V4 = addrs("10.0.1.9") }, "in its pool"},
+		{"a prefix of another in the book", func(a *Account, one, two *nic) { v4(a).blocks[one.Prefixes[0]] = two.ID }, "is another's in its pool"},
 		{"a prefix that nobody has", func(a *Account, one, two *nic) { v4(a).blocks[netip.MustParsePrefix("10.0.0.32/28")] = "nobody" }, "of nobody"},
 		{"an address in a prefix", func(a *Account, one, two *nic) { v4(a).use(one.Prefixes[0].Addr(), two.ID) }, "in prefix"},
 		{"an address of nobody", func(a *Account, one, two *nic) { v4(a).use(netip.MustParseAddr("10.0.0.60"), "nobody") }, "which does not exist"},
@@ -33,7 +33,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		{"more ENIs than the account may have", func(a *Account, one, two *nic) { a.o.MaxENIs = 2 }, "it may have 2"},
 		{"a status without attachment", func(a *Account, one, two *nic) { two.Status = InUse }, "is in-use with attachment"},
 		{"an index twice", func(a *Account, one, two *nic) { one.Attachment = &Attachment{Instance: "i", Status: Attached} }, "at [0 0]"},
-		{"an instance without its own ENI", func(a *Account, one, two *nic) { a.machines["i"].nics = a.machines["i"].nics[1:] }, "no ENI of its own"},
+		{"an instance without its own ENI", func(a *Account, one, two *nic) { a.vms["i"].nics = a.vms["i"].nics[1:] }, "no ENI of its own"},
 		{"an ENI of another instance", func(a *Account, one, two *nic) { one.Attachment = &Attachment{Instance: "x", Index: 1} }, "lists ENI"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -34,32 +34,32 @@ const RemoteSettle = time.Second
 // Dial returns the driver of a node of an account that another process serves, at
 // unix:///path or http://host:port. It does not connect yet.
 func Dial(endpoint, node string) (*Remote, error) {
-	u, err := url.Parse(endpoint)
+	parsed, err := url.Parse(endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("simulated cloud: %w", err)
 	}
 	// One connection a call: that it is refused tells surely that the call did not
 	// reach, and none is left open.
 	t := &http.Transport{DisableKeepAlives: true}
-	c := &Remote{node: node, http: &http.Client{Transport: t}}
+	remote := &Remote{node: node, http: &http.Client{Transport: t}}
 	switch {
-	case u.Scheme == "unix" && u.Host == "" && strings.HasPrefix(u.Path, "/"):
+	case parsed.Scheme == "unix" && parsed.Host == "" && strings.HasPrefix(parsed.Path, "/"):
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
-			return d.DialContext(ctx, "unix", u.Path)
+			return d.DialContext(ctx, "unix", parsed.Path)
 		}
-		c.url = "http://account/v1/calls"
-	case u.Scheme == "http" && u.Host != "" && strings.Trim(u.Path, "/") == "":
-		c.url = "http://" + u.Host + "/v1/calls"
+		remote.url = "http://account/v1/calls"
+	case parsed.Scheme == "http" && parsed.Host != "" && strings.Trim(parsed.Path, "/") == "":
+		remote.url = "http://" + parsed.Host + "/v1/calls"
 	default:
 		return nil, fmt.Errorf("simulated cloud: endpoint %q must be unix:///path or http://host:port", endpoint)
 	}
-	return c, nil
+	return remote, nil
 }
 
-// call carries out one call. Without an answer, it did not reach the cloud if there
+// remoteCall carries out one call. Without an answer, it did not reach the cloud if there
 // never was a connection.
-func call[R any](ctx context.Context, c *Remote, method string, args any) (value R, err error) {
+func remoteCall[R any](ctx context.Context, c *Remote, method string, args any) (value R, err error) {
 	connected := false
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
 	out, err := c.post(ctx, method, args)
@@ -70,8 +70,8 @@ func call[R any](ctx context.Context, c *Remote, method string, args any) (value
 	case err == nil && out.Error == nil:
 		return value, nil
 	case err == nil:
-		return value, out.Error.from()
-	case connected && !looks(method):
+		return value, out.Error.asError()
+	case connected && !isRead(method):
 		return value, &driver.Error{Kind: cloud.ErrUnknown, Detail: err.Error()}
 	}
 	return value, &driver.Error{Kind: cloud.ErrUnavailable, Detail: err.Error()}
@@ -111,8 +111,8 @@ func (c *Remote) post(ctx context.Context, method string, args any) (wireReply, 
 	return out, nil
 }
 
-// from makes the error of a call again.
-func (w *wireError) from() error {
+// asError makes the error of a call again.
+func (w *wireError) asError() error {
 	e := &driver.Error{Kind: cloud.ErrUnknown, Why: w.Why, Detail: w.Detail, RetryAfter: w.RetryAfter}
 	for _, kind := range cloud.Kinds() {
 		if kind.Error() == w.Kind {

@@ -102,9 +102,9 @@ func direct(a *Account) func(string) cloud.Cloud {
 func TestContractWhereThePrimaryENIGetsNone(t *testing.T) {
 	cloudtest.Contract(t, func(t *testing.T) cloudtest.Subject {
 		a := newAccount(t, Options{})
-		for name, m := range a.nodes.machines {
+		for name, m := range a.nodes.byName {
 			m.Limits.NoPrimary = true
-			a.nodes.machines[name] = m
+			a.nodes.byName[name] = m
 		}
 		return subject(t, a, direct(a))
 	})

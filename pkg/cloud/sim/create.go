@@ -8,7 +8,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Create is a wish for an ENI. It has a primary IPv4 address if the subnet does.
+// Create describes a new ENI. It gets a primary IPv4 address if its subnet has IPv4.
 type Create struct {
 	Subnet            string
 	Name, Description string
@@ -18,43 +18,44 @@ type Create struct {
 	NoV4              bool       // it has no primary IPv4 address, though the subnet has some
 	First6            bool       // the first IPv6 address it begins with is its primary one
 	Requester         string
-	Wish              // for what it begins with besides
+	Wish              // for its other addresses
 }
 
-// Create makes an ENI that is not attached: pending at first where that takes time,
-// then available.
+// Create makes an ENI that is not attached. It is pending for the time that Options say, then
+// available.
 func (tx *Tx) Create(c Create) (Interface, error) {
 	a := tx.a
-	c.Wish = c.Wish.cut(tx.fault)
+	c.Wish = c.Wish.halved(tx.fault)
 	n, err := a.newNIC(c)
 	if err != nil {
 		return Interface{}, err
 	}
 	n.Status = Pending
-	a.add(n)
+	a.addNIC(n)
 	made := n.Interface
-	a.later(a.o.CreateTime+tx.fault.Slow, happening{What: ready, ENI: n.ID}, func() { a.available(n) })
+	a.scheduleIn(a.o.CreateTime+tx.fault.Slow, happening{What: ready, ENI: n.ID}, func() { a.finishCreating(n) })
 	if a.o.CreateTime+tx.fault.Slow <= 0 {
 		made = n.Interface
 	}
 	return made, nil
 }
 
-// available ends the making of an ENI.
-func (a *Account) available(n *nic) {
+// finishCreating makes a pending ENI available.
+func (a *Account) finishCreating(n *nic) {
 	if !n.gone && n.Status == Pending {
 		n.Status = Available
-		a.changed(n)
+		a.noteChanged(n)
 	}
 }
 
-// newNIC makes an ENI with its addresses. It is not in the account yet.
-func (a *Account) newNIC(c Create) (*nic, error) {
-	s := a.subnets[c.Subnet]
-	if s == nil {
-		return nil, fail(NoSuchSubnet, c.Subnet, "")
+// newNIC makes an ENI with its addresses, which its caller puts into the account. Its id is used up
+// only if all of it succeeds, so that refused calls do not change the ids of later ones.
+func (a *Account) newNIC(asked Create) (*nic, error) {
+	sub := a.subnets[asked.Subnet]
+	if sub == nil {
+		return nil, fail(NoSuchSubnet, asked.Subnet, "")
 	}
-	groups, err := a.groupsOf(c.Groups)
+	groups, err := a.groupsOf(asked.Groups)
 	if err != nil {
 		return nil, err
 	}
@@ -62,30 +63,31 @@ func (a *Account) newNIC(c Create) (*nic, error) {
 		return nil, fail(InterfaceLimit, "", "the account may have %d ENIs", a.o.MaxENIs)
 	}
 	id := a.nextID("eni")
-	n := &nic{Interface: Interface{ID: id, Name: c.Name, Description: c.Description, Subnet: s.ID, Zone: s.Zone,
-		MAC: eniMAC(a.name(), id).String(), Groups: groups, Tags: maps.Clone(c.Tags), Created: a.now.Round(0).UTC(), Requester: c.Requester}}
-	if s.pool4 != nil && !c.NoV4 {
-		if n.Primary, err = a.primary(n, s, c.Primary); err != nil {
+	nic := &nic{Interface: Interface{ID: id, Name: asked.Name, Description: asked.Description, Subnet: sub.ID, Zone: sub.Zone,
+		MAC: eniMAC(a.macSeed(), id).String(), Groups: groups, Tags: maps.Clone(asked.Tags), Created: a.now.Round(0).UTC(), Requester: asked.Requester}}
+	if sub.pool4 != nil && !asked.NoV4 {
+		if nic.Primary, err = a.takePrimary(nic, sub, asked.Primary); err != nil {
 			return nil, err
 		}
 	}
-	got, err := a.reserve(n, c.Wish)
+	// Its addresses are noted before anything can fail: releaseAddresses gives back what it has.
+	got, err := a.allocate(nic, asked.Wish)
 	if err == nil {
-		n.V4, n.V6, n.Prefixes = got.V4, got.V6, got.Prefixes
-		n.First6 = c.First6 && len(n.V6) > 0
-		n.hidden, err = a.hide(n, s)
+		nic.V4, nic.V6, nic.Prefixes = got.V4, got.V6, got.Prefixes
+		nic.First6 = asked.First6 && len(nic.V6) > 0
+		nic.hidden, err = a.takeHidden(nic, sub)
 	}
 	if err != nil {
-		a.release(n)
+		a.releaseAddresses(nic)
 		return nil, err
 	}
 	a.made["eni"]++
-	return n, nil
+	return nic, nil
 }
 
-// primary takes the ENI's primary address.
-func (a *Account) primary(n *nic, s *subnet, want netip.Addr) (netip.Addr, error) {
-	p := s.pool4
+// takePrimary takes the ENI's primary address.
+func (a *Account) takePrimary(n *nic, sub *subnet, want netip.Addr) (netip.Addr, error) {
+	p := sub.pool4
 	if want.IsValid() {
 		if err := p.mayUse(want); err != nil {
 			return netip.Addr{}, err
@@ -95,18 +97,18 @@ func (a *Account) primary(n *nic, s *subnet, want netip.Addr) (netip.Addr, error
 	}
 	got, ok := p.take(a.o.Reuse, n.ID)
 	if !ok {
-		return netip.Addr{}, fail(SubnetFull, s.ID, "no address for a new interface")
+		return netip.Addr{}, fail(SubnetFull, sub.ID, "no address for a new interface")
 	}
 	return got, nil
 }
 
-// groupsOf checks the groups of an ENI, and fills in the default one.
+// groupsOf checks the security groups of an ENI, and returns the default one if there are none.
 func (a *Account) groupsOf(ids []string) ([]string, error) {
 	for i, id := range ids {
 		switch {
 		case a.groups[id] == nil:
 			return nil, fail(NoSuchGroup, id, "")
-		case a.groups[id].Enterprise != a.groups[ids[0]].Enterprise:
+		case a.groups[id].Enterprise != a.groups[ids[0]].Enterprise: // as with Baidu
 			return nil, fail(Invalid, id, "groups of two kinds")
 		case slices.Contains(ids[:i], id):
 			return nil, fail(Invalid, id, "it is named twice")
@@ -123,10 +125,10 @@ func (a *Account) groupsOf(ids []string) ([]string, error) {
 	return nil, nil
 }
 
-// release returns all of the ENI's addresses to the subnets that they are of.
-func (a *Account) release(n *nic) {
+// releaseAddresses returns all of the ENI's addresses to their subnets.
+func (a *Account) releaseAddresses(n *nic) {
 	s := a.subnets[n.Subnet]
-	a.give(n, n.Addresses())
+	a.giveAddresses(n, n.Addresses())
 	for _, p := range n.Prefixes {
 		s.pool(eni.FamilyOf(p.Addr())).giveBlock(p)
 	}
@@ -137,19 +139,19 @@ func (a *Account) release(n *nic) {
 
 // Delete deletes an ENI that is not attached, with its addresses.
 func (tx *Tx) Delete(id string) error {
-	n, err := tx.a.nic(id)
+	n, err := tx.a.findNIC(id)
 	switch {
 	case err != nil:
 		return err
 	case n.Attachment != nil:
 		return fail(InterfaceInUse, id, "")
 	}
-	tx.a.remove(n)
+	tx.a.removeNIC(n)
 	return nil
 }
 
-// nic finds an ENI that is not deleted.
-func (a *Account) nic(id string) (*nic, error) {
+// findNIC finds an ENI that is not deleted.
+func (a *Account) findNIC(id string) (*nic, error) {
 	if n := a.byID[id]; n != nil {
 		return n, nil
 	}

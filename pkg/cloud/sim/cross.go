@@ -6,8 +6,8 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// subnetOf returns the subnet that an address of the ENI is of: mostly the ENI's, nil if it is
-// of none.
+// subnetOf returns the subnet whose range has an address of the ENI, nil if there is none. It is
+// the ENI's subnet, except for addresses of a Wish that named another.
 func (a *Account) subnetOf(n *nic, addr netip.Addr) *subnet {
 	f := eni.FamilyOf(addr)
 	if s := a.subnets[n.Subnet]; s.pool(f) != nil && s.pool(f).net.Contains(addr) {
@@ -28,32 +28,32 @@ func (a *Account) poolOf(n *nic, addr netip.Addr) *pool {
 	return nil
 }
 
-// give returns addresses of the ENI to the subnets that they are of.
-func (a *Account) give(n *nic, addrs []netip.Addr) {
+// giveAddresses returns addresses of the ENI to their subnets.
+func (a *Account) giveAddresses(n *nic, addrs []netip.Addr) {
 	for _, addr := range addrs {
 		s := a.subnetOf(n, addr)
 		s.pool(eni.FamilyOf(addr)).give(addr)
 		if s.ID != n.Subnet {
-			a.changedSubnet(s)
+			a.noteChangedSubnet(s)
 		}
 	}
 }
 
-// namedOf returns what a wish's addresses by name come from: another subnet of the zone may be
-// named, where no link has to carry them.
-func (a *Account) namedOf(n *nic, f eni.Family, w Wish) (*pool, error) {
+// namedOf returns the pool that a wish's addresses by name come from. A wish may name another
+// subnet of the zone, but not with a Network, whose links only carry addresses of their own subnet.
+func (a *Account) namedOf(n *nic, family eni.Family, wish Wish) (*pool, error) {
 	own := a.subnets[n.Subnet]
-	if w.Subnet == "" || w.Subnet == own.ID {
-		return own.pool(f), nil
+	if wish.Subnet == "" || wish.Subnet == own.ID {
+		return own.pool(family), nil
 	}
-	s := a.subnets[w.Subnet]
+	s := a.subnets[wish.Subnet]
 	switch {
 	case s == nil:
-		return nil, fail(NoSuchSubnet, w.Subnet, "")
-	case s.Zone != own.Zone || s.pool(f) == nil:
-		return nil, fail(OutsideSubnet, w.Subnet, "it is of zone %q and has %v; the interface is of %q", s.Zone, s.families(), own.Zone)
+		return nil, fail(NoSuchSubnet, wish.Subnet, "")
+	case s.Zone != own.Zone || s.pool(family) == nil:
+		return nil, fail(OutsideSubnet, wish.Subnet, "it is of zone %q and has %v; the interface is of %q", s.Zone, s.families(), own.Zone)
 	case a.o.Network != nil:
-		return nil, fail(NotSupported, w.Subnet, "links carry addresses of their own subnet alone")
+		return nil, fail(NotSupported, wish.Subnet, "links carry addresses of their own subnet alone")
 	}
-	return s.pool(f), nil
+	return s.pool(family), nil
 }

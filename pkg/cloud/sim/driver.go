@@ -41,7 +41,7 @@ type Driver struct {
 
 var _ driver.Driver = (*Driver)(nil)
 
-// methodActions are the actions that each method of a Driver is made of.
+// methodActions returns the actions that each method of a Driver is made of.
 func methodActions() map[string][]string {
 	return map[string][]string{
 		"Shape": {ActShape}, "Alive": {ActAlive}, "Subnets": {ActSubnets}, "Interfaces": {ActDescribe}, "Page": {ActDescribe},
@@ -50,7 +50,7 @@ func methodActions() map[string][]string {
 	}
 }
 
-// LikeEC2 are traits of an account that behaves as EC2 does.
+// LikeEC2 returns the traits of an account that behaves as EC2 does.
 func LikeEC2() driver.Traits {
 	requests := methodActions()
 	requests["Shapes"] = []string{ActShape}
@@ -58,7 +58,7 @@ func LikeEC2() driver.Traits {
 	return driver.Traits{Name: "the simulated cloud", FillsFirst: true, CreateFills: true, Binds: true, AllOrNothing: true, Exact: true, Moves: true, Types: true, PerScan: 200, PageSize: 1000, Keeps: true, Requests: requests, Bits4: 28, Bits6: 80}
 }
 
-// LikeBCE are traits of an account that behaves as BCE does.
+// LikeBCE returns the traits of an account that behaves as BCE does.
 func LikeBCE() driver.Traits {
 	return driver.Traits{Name: "the simulated cloud", NoIndex: true, MarksV6: true, AssignTokens: true, Exact: true, PerCall: 10, PageSize: 1000, HidesPrimary: true, Requests: methodActions()}
 }
@@ -80,22 +80,22 @@ func carryOut[T any](ctx context.Context, d *Driver, c Call, effect func(*Tx) (T
 	var none T
 	switch {
 	case answer.Break != Whole:
-		return none, unheard(c, "the answer was lost")
+		return none, unheardError(c, "the answer was lost")
 	case ctx.Err() != nil && err == ctx.Err():
-		return none, unheard(c, err.Error())
+		return none, unheardError(c, err.Error())
 	case err != nil:
 		return none, errorOf(err)
 	}
 	return value, nil
 }
 
-func describe[T any](ctx context.Context, d *Driver, action string, effect func(*Tx) (T, error)) (T, error) {
+func describeCall[T any](ctx context.Context, d *Driver, action string, effect func(*Tx) (T, error)) (T, error) {
 	return carryOut(ctx, d, Call{Action: action}, effect)
 }
 
 // Shape implements driver.Driver.
 func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
-	return describe(ctx, d, ActShape, func(tx *Tx) (driver.Shape, error) {
+	return describeCall(ctx, d, ActShape, func(tx *Tx) (driver.Shape, error) {
 		name := s.Type
 		if i, err := tx.Instance(s.Instance); err == nil {
 			name = i.Type
@@ -104,7 +104,7 @@ func (d *Driver) Shape(ctx context.Context, s driver.Self) (driver.Shape, error)
 		}
 		t, err := tx.Type(name)
 		shape := d.shapeOf(t)
-		shape.NoPrimary = d.a.nodes.machines[s.Instance].Limits.NoPrimary
+		shape.NoPrimary = d.a.nodes.byName[s.Instance].Limits.NoPrimary
 		return shape, err
 	})
 }
@@ -114,7 +114,7 @@ func (d *Driver) Shapes(ctx context.Context, types []string) (map[string]driver.
 	if !d.traits.Types {
 		return nil, &driver.Error{Kind: cloud.ErrForbidden, Detail: "the limits of instances are told, not of types"}
 	}
-	return describe(ctx, d, ActShape, func(tx *Tx) (map[string]driver.Shape, error) {
+	return describeCall(ctx, d, ActShape, func(tx *Tx) (map[string]driver.Shape, error) {
 		shapes := map[string]driver.Shape{}
 		for _, name := range types {
 			if t, err := tx.Type(name); err == nil {
@@ -131,7 +131,7 @@ func (d *Driver) shapeOf(t Type) driver.Shape {
 
 // Alive implements driver.Driver.
 func (d *Driver) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
-	return describe(ctx, d, ActAlive, func(tx *Tx) (map[string]cloud.State, error) {
+	return describeCall(ctx, d, ActAlive, func(tx *Tx) (map[string]cloud.State, error) {
 		states := map[string]cloud.State{}
 		for _, id := range instances {
 			switch i, err := tx.Instance(id); {
@@ -149,14 +149,14 @@ func (d *Driver) Alive(ctx context.Context, instances []string) (map[string]clou
 
 // Subnets implements driver.Driver.
 func (d *Driver) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
-	return describe(ctx, d, ActSubnets, func(tx *Tx) (list []driver.Subnet, err error) {
+	return describeCall(ctx, d, ActSubnets, func(tx *Tx) (list []driver.Subnet, err error) {
 		for _, s := range tx.Subnets() {
 			tags := maps.Clone(s.Tags)
-			if m, isNode := d.a.nodes.machines[d.instance]; isNode && m.may(s.ID) {
-				tags = merged(tags, AnySubnet())
+			if m, isNode := d.a.nodes.byName[d.instance]; isNode && m.allowsNew(s.ID) {
+				tags = mergedTags(tags, AnySubnet())
 			}
 			if told := (driver.Subnet{ID: s.ID, VPC: tx.VPC().ID, Zone: s.Zone, V4: s.V4, V6: s.V6, Gateway4: s.GatewayV4,
-				Gateway6: s.GatewayV6, Free: s.view(true).Free, Ready: true, Tags: tags}); f.Selects(told) {
+				Gateway6: s.GatewayV6, Free: s.asCloudSubnet(true).Free, Ready: true, Tags: tags}); f.Selects(told) {
 				list = append(list, told)
 			}
 		}
@@ -164,8 +164,8 @@ func (d *Driver) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.S
 	})
 }
 
-// merged returns tags with those of both.
-func merged(a, b map[string]string) map[string]string {
+// mergedTags returns tags with those of both.
+func mergedTags(a, b map[string]string) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, a)
 	maps.Copy(all, b)
@@ -174,8 +174,8 @@ func merged(a, b map[string]string) map[string]string {
 
 // Interfaces implements driver.Driver.
 func (d *Driver) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
-	return describe(ctx, d, ActDescribe, func(tx *Tx) (list []driver.Interface, err error) {
-		for _, i := range tx.near(f) {
+	return describeCall(ctx, d, ActDescribe, func(tx *Tx) (list []driver.Interface, err error) {
+		for _, i := range tx.candidatesFor(f) {
 			m := markOf(i.Tags)
 			at := i.Attachment != nil
 			switch {
@@ -184,16 +184,16 @@ func (d *Driver) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Inte
 			case len(f.IDs) > 0 && !slices.Contains(f.IDs, i.ID):
 			case f.Loose != "" && (m.Cluster != f.Loose || at):
 			default:
-				list = append(list, d.show(tx, i, m))
+				list = append(list, d.interfaceOf(tx, i, m))
 			}
 		}
 		return list, nil
 	})
 }
 
-// near returns the ENIs among which are all that the filter selects, in the order of their
-// creation. It does not look at all of an account where that is not needed.
-func (tx *Tx) near(f driver.Filter) (list []Interface) {
+// candidatesFor returns ENIs that include all that the filter selects, in the order of their
+// creation. It uses the indexes of the account, which may have thousands of ENIs.
+func (tx *Tx) candidatesFor(f driver.Filter) (list []Interface) {
 	switch {
 	case f.Attached.Instance != "":
 		return tx.InterfacesOf(f.Attached.Instance, tagInstance, f.Attached.Instance)
@@ -208,15 +208,17 @@ func (tx *Tx) near(f driver.Filter) (list []Interface) {
 	return tx.Interfaces()
 }
 
-// show is an ENI as the cloud of the driver's traits tells it.
-func (d *Driver) show(tx *Tx, i Interface, m driver.Mark) driver.Interface {
-	out := driver.Interface{ID: i.ID, MAC: i.MAC, Subnet: i.Subnet, VPC: tx.VPC().ID, Zone: i.Zone, Groups: slices.Clone(i.Groups),
-		State: stateOf(i.Status), Index: -1, Created: i.Created, Mark: m,
-		V4: i.Primary, Singles: slices.Concat(i.V4, i.V6), Blocks: slices.Clone(i.Prefixes)}
-	if i.Requester != "" && m.Token == "" {
-		out.Unmanaged = i.Requester + " has it"
+// interfaceOf returns an ENI as a cloud with the driver's traits would describe it.
+func (d *Driver) interfaceOf(tx *Tx, iface Interface, m driver.Mark) driver.Interface {
+	out := driver.Interface{ID: iface.ID, MAC: iface.MAC, Subnet: iface.Subnet, VPC: tx.VPC().ID, Zone: iface.Zone, Groups: slices.Clone(iface.Groups),
+		State: stateOf(iface.Status), Index: -1, Created: iface.Created, Mark: m,
+		V4: iface.Primary, Singles: slices.Concat(iface.V4, iface.V6), Blocks: slices.Clone(iface.Prefixes)}
+	// The engine has to find out by itself what the cloud of these traits does not tell: the index
+	// without indexes, and which IPv6 address is the primary one.
+	if iface.Requester != "" && m.Token == "" {
+		out.Unmanaged = iface.Requester + " has it"
 	}
-	if a := i.Attachment; a != nil {
+	if a := iface.Attachment; a != nil {
 		out.Instance, out.Attachment = a.Instance, a.ID
 		out.Primary = a.Index == 0 && a.Card == 0
 		out.Outlives = d.traits.Binds && !a.DeleteOnTermination
@@ -224,8 +226,8 @@ func (d *Driver) show(tx *Tx, i Interface, m driver.Mark) driver.Interface {
 			out.Index, out.Card = a.Index, a.Card
 		}
 	}
-	if i.First6 && len(i.V6) > 0 && !d.traits.MarksV6 {
-		out.V6, out.Singles = i.V6[0], slices.Concat(i.V4, i.V6[1:])
+	if iface.First6 && len(iface.V6) > 0 && !d.traits.MarksV6 {
+		out.V6, out.Singles = iface.V6[0], slices.Concat(iface.V4, iface.V6[1:])
 	}
 	return out
 }

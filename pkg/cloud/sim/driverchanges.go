@@ -12,8 +12,8 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// change is a call without a value.
-func (d *Driver) change(ctx context.Context, action, token string, effect func(*Tx) error) error {
+// changeCall makes a call that changes something and returns only an error.
+func (d *Driver) changeCall(ctx context.Context, action, token string, effect func(*Tx) error) error {
 	if !d.traits.AssignTokens && action != ActCreate {
 		token = "" // as with EC2
 	}
@@ -35,22 +35,22 @@ func tagsOf(m driver.Mark, more map[string]string) map[string]string {
 }
 
 // Create implements driver.Driver.
-func (d *Driver) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {
-	w := Wish{CountV4: c.V4.Singles, CountV6: c.V6.Singles, BlocksV4: c.V4.Blocks, BlocksV6: c.V6.Blocks}
-	if c.IPv6 {
+func (d *Driver) Create(ctx context.Context, asked driver.Create) (driver.Interface, error) {
+	w := Wish{CountV4: asked.V4.Singles, CountV6: asked.V6.Singles, BlocksV4: asked.V4.Blocks, BlocksV6: asked.V6.Blocks}
+	if asked.IPv6 {
 		w.CountV6++
 	}
-	groups := slices.Clone(c.Groups)
-	params := fmt.Sprint(c.Subnet, groups, tagsOf(c.Mark, c.Tags), w, c.IPv6)
-	return carryOut(ctx, d, Call{Action: ActCreate, Mutates: true, Token: c.Token, Params: params}, func(tx *Tx) (driver.Interface, error) {
-		made, err := tx.Create(Create{Subnet: c.Subnet, Groups: groups, Tags: tagsOf(c.Mark, c.Tags), First6: c.IPv6 && !d.traits.MarksV6, Wish: w})
+	groups := slices.Clone(asked.Groups)
+	params := fmt.Sprint(asked.Subnet, groups, tagsOf(asked.Mark, asked.Tags), w, asked.IPv6)
+	return carryOut(ctx, d, Call{Action: ActCreate, Mutates: true, Token: asked.Token, Params: params}, func(tx *Tx) (driver.Interface, error) {
+		made, err := tx.Create(Create{Subnet: asked.Subnet, Groups: groups, Tags: tagsOf(asked.Mark, asked.Tags), First6: asked.IPv6 && !d.traits.MarksV6, Wish: w})
 		if err != nil {
 			return driver.Interface{}, err
 		}
 		if !d.traits.CreateFills {
 			return driver.Interface{ID: made.ID}, nil // as with BCE
 		}
-		return d.show(tx, made, c.Mark), nil
+		return d.interfaceOf(tx, made, asked.Mark), nil
 	})
 }
 
@@ -72,49 +72,48 @@ func (d *Driver) Attach(ctx context.Context, w driver.Attach) (string, error) {
 // Bind implements driver.Driver.
 func (d *Driver) Bind(ctx context.Context, id, attachment string) error {
 	yes := true
-	return d.change(ctx, ActModify, "", func(tx *Tx) error {
+	return d.changeCall(ctx, ActModify, "", func(tx *Tx) error {
 		return tx.Modify(id, Edit{Attachment: attachment, DeleteOnTermination: &yes})
 	})
 }
 
 // Rewrite implements driver.Driver.
 func (d *Driver) Rewrite(ctx context.Context, id string, m driver.Mark, token string) error {
-	return d.change(ctx, ActModify, token, func(tx *Tx) error { return tx.Tag([]string{id}, tagsOf(m, nil)) })
+	return d.changeCall(ctx, ActModify, token, func(tx *Tx) error { return tx.Tag([]string{id}, tagsOf(m, nil)) })
 }
 
 // SetGroups implements driver.Driver.
 func (d *Driver) SetGroups(ctx context.Context, id string, groups []string, token string) error {
 	groups = slices.Clone(groups)
-	return d.change(ctx, ActModify, token, func(tx *Tx) error { return tx.Modify(id, Edit{Groups: groups}) })
+	return d.changeCall(ctx, ActModify, token, func(tx *Tx) error { return tx.Modify(id, Edit{Groups: groups}) })
 }
 
 // Detach implements driver.Driver.
 func (d *Driver) Detach(ctx context.Context, i driver.Interface, token string) error {
-	return d.change(ctx, ActDetach, token, func(tx *Tx) error { _, err := tx.Detach(i.Attachment, false); return err })
+	return d.changeCall(ctx, ActDetach, token, func(tx *Tx) error { _, err := tx.Detach(i.Attachment, false); return err })
 }
 
 // Delete implements driver.Driver.
 func (d *Driver) Delete(ctx context.Context, id, token string) error {
-	return d.change(ctx, ActDelete, token, func(tx *Tx) error { return tx.Delete(id) })
+	return d.changeCall(ctx, ActDelete, token, func(tx *Tx) error { return tx.Delete(id) })
 }
 
-// Assign implements driver.Driver. Where the cloud does not do all or nothing it puts
-// what the subnet has.
-func (d *Driver) Assign(ctx context.Context, w driver.Assign) (driver.Assigned, error) {
-	named := slices.Clone(w.Addresses)
-	wish := Wish{V4: named, CountV4: w.Count.Singles, BlocksV4: w.Count.Blocks, Reassign: w.Take && d.traits.Moves}
-	if w.Family == eni.IPv6 {
-		wish = Wish{V6: named, CountV6: w.Count.Singles, BlocksV6: w.Count.Blocks}
+// Assign implements driver.Driver.
+func (d *Driver) Assign(ctx context.Context, asked driver.Assign) (driver.Assigned, error) {
+	named := slices.Clone(asked.Addresses)
+	wish := Wish{V4: named, CountV4: asked.Count.Singles, BlocksV4: asked.Count.Blocks, Reassign: asked.Take && d.traits.Moves}
+	if asked.Family == eni.IPv6 {
+		wish = Wish{V6: named, CountV6: asked.Count.Singles, BlocksV6: asked.Count.Blocks}
 	}
 	if d.traits.CrossSubnet {
-		wish.Subnet = w.Subnet
+		wish.Subnet = asked.Subnet
 	}
-	token := w.Token
+	token := asked.Token
 	if !d.traits.AssignTokens {
 		token = ""
 	}
 	return carryOut(ctx, d, Call{Action: ActAssign, Mutates: true, Token: token}, func(tx *Tx) (driver.Assigned, error) {
-		got, err := tx.Assign(w.On.ID, wish)
+		got, err := tx.Assign(asked.On.ID, wish)
 		return driver.Assigned{Addresses: slices.Concat(got.V4, got.V6), Blocks: got.Prefixes}, err
 	})
 }
@@ -127,5 +126,5 @@ func (d *Driver) Unassign(ctx context.Context, u driver.Unassign) error {
 	} else {
 		got.V6 = slices.Clone(u.Addresses)
 	}
-	return d.change(ctx, ActUnassign, u.Token, func(tx *Tx) error { return tx.Unassign(u.On.ID, got) })
+	return d.changeCall(ctx, ActUnassign, u.Token, func(tx *Tx) error { return tx.Unassign(u.On.ID, got) })
 }

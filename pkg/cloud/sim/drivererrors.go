@@ -5,8 +5,8 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
-// unheard is the error of a call without an answer.
-func unheard(c Call, why string) error {
+// unheardError is the error of a call without an answer.
+func unheardError(c Call, why string) error {
 	kind := cloud.ErrUnavailable
 	if c.Mutates {
 		kind = cloud.ErrUnknown
@@ -14,13 +14,13 @@ func unheard(c Call, why string) error {
 	return &driver.Error{Kind: kind, Detail: why}
 }
 
-// verdict is what a reason means to a driver.
+// verdict is what a Reason means to callers of a driver.
 type verdict struct {
 	kind error
 	why  driver.Why
 }
 
-// verdictOf tells what a reason means, ErrForbidden for one that no other try mends.
+// verdictOf returns what a Reason means. It is ErrForbidden if repeating the call can't help.
 func verdictOf(r Reason) verdict {
 	switch r {
 	case NoSuchInterface, NoSuchResource: // a driver tags ENIs alone
@@ -53,8 +53,8 @@ func verdictOf(r Reason) verdict {
 	return verdict{cloud.ErrForbidden, driver.Other}
 }
 
-// errorOf is the error of a call that was answered. A fault may name a kind of package
-// cloud in place of a reason.
+// errorOf makes the error of a call that was answered. A fault may have a kind of package cloud in
+// the place of a Reason.
 func errorOf(err error) error {
 	for _, kind := range cloud.Kinds() {
 		if err == kind {

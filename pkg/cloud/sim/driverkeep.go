@@ -23,7 +23,7 @@ func (d *Driver) Unreserve(ctx context.Context, id string) error {
 	if err := d.keepsNone(); err != nil {
 		return err
 	}
-	return d.change(ctx, ActUnreserve, "", func(tx *Tx) error {
+	return d.changeCall(ctx, ActUnreserve, "", func(tx *Tx) error {
 		_, err := tx.Unreserve(id)
 		return err
 	})
@@ -34,7 +34,7 @@ func (d *Driver) Reservations(ctx context.Context, subnet string) ([]driver.Rese
 	if err := d.keepsNone(); err != nil {
 		return nil, err
 	}
-	return describe(ctx, d, ActReserved, func(tx *Tx) (list []driver.Reservation, err error) {
+	return describeCall(ctx, d, ActReserved, func(tx *Tx) (list []driver.Reservation, err error) {
 		all, err := tx.Reservations(subnet)
 		for _, r := range all {
 			list = append(list, driver.Reservation{ID: r.ID, Subnet: r.Subnet, Range: r.Range, Note: r.Description})

@@ -2,7 +2,7 @@ package sim
 
 import "maps"
 
-// Edit is what is to change of an ENI; nil is what stays.
+// Edit says what is to change of an ENI. A nil field stays as it is.
 type Edit struct {
 	Name, Description   *string
 	Groups              []string
@@ -12,30 +12,31 @@ type Edit struct {
 }
 
 // Modify changes an ENI.
-func (tx *Tx) Modify(id string, e Edit) error {
-	n, err := tx.a.nic(id)
+func (tx *Tx) Modify(id string, edit Edit) error {
+	nic, err := tx.a.findNIC(id)
 	if err != nil {
 		return err
 	}
-	at, groups := n.Attachment, n.Groups
-	if e.DeleteOnTermination != nil {
-		if at == nil || e.Attachment != "" && at.ID != e.Attachment {
-			return fail(NoSuchAttachment, e.Attachment, "not of %s", id)
+	at, groups := nic.Attachment, nic.Groups
+	if edit.DeleteOnTermination != nil {
+		if at == nil || edit.Attachment != "" && at.ID != edit.Attachment {
+			return fail(NoSuchAttachment, edit.Attachment, "not of %s", id)
 		}
 		changed := *at
-		changed.DeleteOnTermination = *e.DeleteOnTermination
+		changed.DeleteOnTermination = *edit.DeleteOnTermination
 		at = &changed
 	}
-	if len(e.Groups) > 0 {
-		if groups, err = tx.a.groupsOf(e.Groups); err != nil {
+	if len(edit.Groups) > 0 {
+		if groups, err = tx.a.groupsOf(edit.Groups); err != nil {
 			return err
 		}
 	}
-	n.Attachment, n.Groups = at, groups
-	setGiven(&n.Name, e.Name)
-	setGiven(&n.Description, e.Description)
-	setGiven(&n.NoSourceCheck, e.NoSourceCheck)
-	tx.a.changed(n)
+	// Nothing is changed before here, so that a refused Modify has no effect.
+	nic.Attachment, nic.Groups = at, groups
+	setGiven(&nic.Name, edit.Name)
+	setGiven(&nic.Description, edit.Description)
+	setGiven(&nic.NoSourceCheck, edit.NoSourceCheck)
+	tx.a.noteChanged(nic)
 	return nil
 }
 
@@ -68,6 +69,7 @@ func (tx *Tx) Untag(ids []string, tags map[string]*string) error {
 	})
 }
 
+// retag changes the tags of resources, of all or, if one of them has too many then, of none.
 func (tx *Tx) retag(ids []string, change func(map[string]string)) error {
 	changed := map[string]map[string]string{}
 	for _, id := range ids {
@@ -83,26 +85,27 @@ func (tx *Tx) retag(ids []string, change func(map[string]string)) error {
 		if len(tags) > maxTags {
 			return fail(TagLimit, id, "a resource may have %d", maxTags)
 		}
+		// Reads that lag share the old map: a new one replaces it, below, when none is refused.
 		changed[id] = tags
 	}
 	for id, tags := range changed {
 		at, _ := tx.a.tagsOf(id)
 		*at = tags
 		if n := tx.a.byID[id]; n != nil {
-			tx.a.index(n)
-			tx.a.changed(n)
+			tx.a.indexTags(n)
+			tx.a.noteChanged(n)
 		}
 	}
 	return nil
 }
 
-// tagsOf returns where the tags of a resource are.
+// tagsOf returns a pointer to the tags of a resource of any kind.
 func (a *Account) tagsOf(id string) (*map[string]string, error) {
 	switch {
 	case a.byID[id] != nil:
 		return &a.byID[id].Tags, nil
-	case a.machines[id] != nil:
-		return &a.machines[id].Tags, nil
+	case a.vms[id] != nil:
+		return &a.vms[id].Tags, nil
 	case a.subnets[id] != nil:
 		return &a.subnets[id].Tags, nil
 	case a.groups[id] != nil:

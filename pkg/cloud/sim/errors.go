@@ -89,6 +89,7 @@ func ReasonOf(err error) Reason {
 	return Unavailable
 }
 
+// fail makes an Error.
 func fail(r Reason, object, format string, args ...any) error {
 	return &Error{Reason: r, Object: object, Detail: fmt.Sprintf(format, args...)}
 }

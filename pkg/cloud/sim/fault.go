@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with a call. The zero Fault is nothing.
+// Fault is what goes wrong with a call. With the zero Fault, nothing does.
 //
 //	Fault{Err: &Error{Reason: Throttled}}                refused, nothing happens
 //	Fault{Err: &Error{Reason: Unavailable}, After: true} done, and then the error
@@ -41,7 +41,7 @@ const (
 	Short       // the body ends in the middle, as if it were all
 )
 
-// Chance is a Fault that calls have by chance.
+// Chance is a Fault that a share of the calls has.
 type Chance struct {
 	Action  string // "" is every one
 	Percent int
@@ -63,8 +63,8 @@ func (a *Account) FailNext(action string, faults ...Fault) {
 	a.faults.next[action] = append(a.faults.next[action], faults...)
 }
 
-// SetFaults replaces what goes wrong by chance: for each call the first of the
-// chances that applies and that the dice are for. None: nothing does.
+// SetFaults replaces what goes wrong by chance. For each call the chances are tried in order, until
+// one of them hits.
 func (a *Account) SetFaults(chances ...Chance) {
 	a.lock()
 	defer a.mu.Unlock()
@@ -80,8 +80,8 @@ func (a *Account) Refuse(err error) {
 	a.faults.refuse = err
 }
 
-// pick returns what goes wrong with this call.
-func (f *faults) pick(action string, rng *rand.Rand) Fault {
+// pickFault returns what goes wrong with this call.
+func (f *faults) pickFault(action string, rng *rand.Rand) Fault {
 	for _, queue := range []string{action, ""} {
 		if next := f.next[queue]; len(next) > 0 {
 			f.next[queue] = next[1:]
@@ -96,7 +96,7 @@ func (f *faults) pick(action string, rng *rand.Rand) Fault {
 	return Fault{}
 }
 
-// half is how many of n addresses a Partial fault leaves.
+// half returns how many of n addresses the fault leaves: half of them if it is Partial, else all.
 func (f Fault) half(n int) int {
 	if f.Partial {
 		return (n + 1) / 2

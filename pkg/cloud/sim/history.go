@@ -11,12 +11,10 @@ type version[T any] struct {
 	value T
 }
 
-// history is the versions of something, the newest last. It is empty where nobody may
-// ask for what was.
+// history is the versions of something, the newest last. It is empty if the account keeps none.
 type history[T any] []version[T]
 
-// add notes what it is from a time on, and forgets what it was before the oldest
-// time that may be asked for.
+// add notes what it is from a time on, and forgets versions that ended more than keep before that.
 func (h *history[T]) add(at time.Time, value T, keep time.Duration) {
 	if keep <= 0 {
 		return
@@ -33,19 +31,19 @@ func (h *history[T]) add(at time.Time, value T, keep time.Duration) {
 	*h = append(*h, version[T]{at, value})
 }
 
-// fromStart makes what it is now what it always was.
+// fromStart makes the newest version valid from the beginning of time.
 func (h history[T]) fromStart() {
 	if len(h) > 0 {
 		h[len(h)-1].at = time.Time{}
 	}
 }
 
-// find returns the index of what it was at t, -1 if it was not yet.
+// find returns the index of the version at t, -1 if there was none yet.
 func (h history[T]) find(t time.Time) int {
 	return sort.Search(len(h), func(i int) bool { return h[i].at.After(t) }) - 1
 }
 
-// asOf returns what it was at t; false if it was not yet.
+// asOf returns the version at t, false if there was none yet.
 func (h history[T]) asOf(t time.Time) (value T, ok bool) {
 	i := h.find(t)
 	if i < 0 {
@@ -54,11 +52,11 @@ func (h history[T]) asOf(t time.Time) (value T, ok bool) {
 	return h[i].value, true
 }
 
-// Remember makes the account keep at least so much of its history for View.
+// Remember makes the account keep at least this much of its history for View.
 func (a *Account) Remember(age time.Duration) {
 	a.lock()
 	defer a.mu.Unlock()
-	a.remember(age)
+	a.keepHistory(age)
 }
 
 // SetLag sets how old the answers of describing calls may be from now on. They
@@ -67,29 +65,29 @@ func (a *Account) SetLag(d time.Duration) {
 	a.lock()
 	defer a.mu.Unlock()
 	a.o.Lag = d
-	a.remember(d)
+	a.keepHistory(d)
 }
 
-// remember begins the history of all there is, where there was none.
-func (a *Account) remember(age time.Duration) {
-	before := a.keep
-	a.keep = max(a.keep, age)
-	if before > 0 || a.keep <= 0 {
+// keepHistory begins the history of all that exists, if none was kept so far.
+func (a *Account) keepHistory(age time.Duration) {
+	before := a.historyFor
+	a.historyFor = max(a.historyFor, age)
+	if before > 0 || a.historyFor <= 0 {
 		return
 	}
 	for _, n := range a.nics {
-		a.changed(n)
+		a.noteChanged(n)
 		n.seen.fromStart()
 	}
 	for _, s := range a.subnets {
-		a.changedSubnet(s)
+		a.noteChangedSubnet(s)
 		s.seen.fromStart()
 	}
 }
 
-// changed notes that the ENI, and with it its subnet, is not what it was.
-func (a *Account) changed(n *nic) {
-	if a.keep <= 0 {
+// noteChanged adds the ENI as it is now, and the room of its subnet, to their histories.
+func (a *Account) noteChanged(n *nic) {
+	if a.historyFor <= 0 {
 		return
 	}
 	var shown *Interface
@@ -97,12 +95,12 @@ func (a *Account) changed(n *nic) {
 		copied := n.Interface
 		shown = &copied
 	}
-	n.seen.add(a.now, shown, a.keep)
-	a.changedSubnet(a.subnets[n.Subnet])
+	n.seen.add(a.now, shown, a.historyFor)
+	a.noteChangedSubnet(a.subnets[n.Subnet])
 }
 
-func (a *Account) changedSubnet(s *subnet) {
-	if a.keep > 0 {
-		s.seen.add(a.now, s.free(), a.keep)
+func (a *Account) noteChangedSubnet(s *subnet) {
+	if a.historyFor > 0 {
+		s.seen.add(a.now, s.free(), a.historyFor)
 	}
 }

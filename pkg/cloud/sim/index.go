@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// nic is an ENI with what it was. The slices and maps of its Interface are never
-// changed in place.
+// nic is an ENI with its history. The slices and maps of its Interface are never changed in place,
+// because callers and the history share them.
 type nic struct {
 	Interface
 	number int                 // in the order of creation
@@ -17,21 +17,21 @@ type nic struct {
 	hidden netip.Addr          // the IPv6 address that its port in the Network has
 	seen   history[*Interface] // nil from when it was deleted
 	tags   []tag               // that it has or had
-	homes  []*machine          // that it is or was on
+	homes  []*vm               // instances that it is or was on
 }
 
-// machine is an instance with its ENIs.
-type machine struct {
+// vm is an instance, of any kind, with its ENIs.
+type vm struct {
 	Instance
 	nics []*nic // attached ones, and those on their way in or out
-	had  []*nic // those that are or were so, as long as somebody may see it
+	had  []*nic // those that are or were on it, for as long as a read may show it
 }
 
 // tag is one of a resource's.
 type tag struct{ key, value string }
 
-// shelf has all ENIs, and finds them without looking at the others.
-type shelf struct {
+// nicIndex has all ENIs, and finds them by ID, attachment and tag without going through all.
+type nicIndex struct {
 	nics   []*nic // in the order of creation, with those deleted that may still be shown
 	byID   map[string]*nic
 	places map[string]*nic // by attachment
@@ -39,16 +39,16 @@ type shelf struct {
 	dead   []*nic          // of nics, those deleted, in the order of that
 }
 
-// put takes in a new ENI.
-func (s *shelf) put(n *nic) {
+// putNIC adds a new ENI.
+func (s *nicIndex) putNIC(n *nic) {
 	s.nics = append(s.nics, n)
 	s.byID[n.ID] = n
-	s.index(n)
+	s.indexTags(n)
 }
 
-// index lets the ENI be found by its tags. It stays so by those it had: an old answer
-// may show them.
-func (s *shelf) index(n *nic) {
+// indexTags lets the ENI be found by its tags. It is still found by tags that it had, because an
+// answer that lags may show them.
+func (s *nicIndex) indexTags(n *nic) {
 	for key, value := range n.Tags {
 		if t := (tag{key, value}); !slices.Contains(n.tags, t) {
 			n.tags = append(n.tags, t)
@@ -57,8 +57,8 @@ func (s *shelf) index(n *nic) {
 	}
 }
 
-// takePlace notes that the ENI is on the instance, or on its way.
-func (s *shelf) takePlace(m *machine, n *nic) {
+// takePlace notes that the ENI is on the instance, or on its way to it.
+func (s *nicIndex) takePlace(m *vm, n *nic) {
 	m.nics = append(m.nics, n)
 	if !slices.Contains(n.homes, m) {
 		n.homes = append(n.homes, m)
@@ -67,49 +67,49 @@ func (s *shelf) takePlace(m *machine, n *nic) {
 	s.places[n.Attachment.ID] = n
 }
 
-// forget drops what was deleted longer than keep before now.
-func (s *shelf) forget(now time.Time, keep time.Duration) {
+// forgetBefore drops ENIs that were deleted longer than keep ago.
+func (s *nicIndex) forgetBefore(now time.Time, keep time.Duration) {
 	oldest := now.Add(-keep)
 	for len(s.dead) > 0 {
-		n := s.dead[0]
-		if keep > 0 && n.seen[len(n.seen)-1].at.After(oldest) {
+		nic := s.dead[0]
+		if keep > 0 && nic.seen[len(nic.seen)-1].at.After(oldest) {
 			return
 		}
 		s.dead = slices.Delete(s.dead, 0, 1)
-		s.nics = drop(s.nics, n)
-		for _, t := range n.tags {
-			if s.tagged[t] = drop(s.tagged[t], n); len(s.tagged[t]) == 0 {
+		s.nics = dropNIC(s.nics, nic)
+		for _, t := range nic.tags {
+			if s.tagged[t] = dropNIC(s.tagged[t], nic); len(s.tagged[t]) == 0 {
 				delete(s.tagged, t)
 			}
 		}
-		for _, m := range n.homes {
-			m.had = drop(m.had, n)
+		for _, m := range nic.homes {
+			m.had = dropNIC(m.had, nic)
 		}
 	}
 }
 
-// add puts a new ENI into the account.
-func (a *Account) add(n *nic) {
+// addNIC puts a new ENI into the account.
+func (a *Account) addNIC(n *nic) {
 	n.number = a.made["eni"]
-	a.put(n)
-	a.changed(n)
+	a.putNIC(n)
+	a.noteChanged(n)
 }
 
-// remove deletes an ENI that is not attached.
-func (a *Account) remove(n *nic) {
+// removeNIC deletes an ENI that is not attached.
+func (a *Account) removeNIC(n *nic) {
 	n.gone = true
-	a.release(n)
+	a.releaseAddresses(n)
 	delete(a.byID, n.ID)
-	a.changed(n)
+	a.noteChanged(n)
 	a.dead = append(a.dead, n)
 	a.forgetDead()
 }
 
 // forgetDead drops what was deleted longer ago than anybody may ask for.
-func (a *Account) forgetDead() { a.forget(a.now, a.keep) }
+func (a *Account) forgetDead() { a.forgetBefore(a.now, a.historyFor) }
 
-// drop takes the ENI out of a list.
-func drop(list []*nic, n *nic) []*nic {
+// dropNIC takes the ENI out of a list.
+func dropNIC(list []*nic, n *nic) []*nic {
 	if at := slices.Index(list, n); at >= 0 {
 		return slices.Delete(list, at, at+1)
 	}
@@ -121,7 +121,7 @@ func drop(list []*nic, n *nic) []*nic {
 // look at the others: an account may have thousands.
 func (tx *Tx) InterfacesOf(instance, key, value string) []Interface {
 	var found []*nic
-	if m := tx.a.machines[instance]; m != nil {
+	if m := tx.a.vms[instance]; m != nil {
 		found = append(found, m.had...)
 	}
 	for _, n := range tx.a.tagged[tag{key, value}] {
@@ -132,7 +132,8 @@ func (tx *Tx) InterfacesOf(instance, key, value string) []Interface {
 	slices.SortFunc(found, func(x, y *nic) int { return cmp.Compare(x.number, y.number) })
 	list := make([]Interface, 0, len(found))
 	for _, n := range found {
-		i, ok := tx.shown(n)
+		// The indexes include what was: only what is visible to this read decides.
+		i, ok := tx.visible(n)
 		if ok && (i.At(instance) || i.Attachment == nil && i.Tags[key] == value) {
 			list = append(list, i)
 		}
@@ -146,7 +147,7 @@ func (tx *Tx) Tagged(key, value string) []Interface {
 	found := slices.SortedFunc(slices.Values(tx.a.tagged[tag{key, value}]), func(x, y *nic) int { return cmp.Compare(x.number, y.number) })
 	list := make([]Interface, 0, len(found))
 	for _, n := range found {
-		if i, ok := tx.shown(n); ok {
+		if i, ok := tx.visible(n); ok {
 			list = append(list, i)
 		}
 	}

@@ -64,9 +64,9 @@ func TestWhatWasDeletedIsForgottenWhenNobodyMayAskForIt(t *testing.T) {
 		}
 		remembered := int(keep / (10 * time.Second))
 		if len(a.dead) != remembered || len(a.nics) != 1+remembered || len(a.tagged) != remembered ||
-			len(a.machines["i"].had) != 1+remembered || len(a.places) != 1 {
+			len(a.vms["i"].had) != 1+remembered || len(a.places) != 1 {
 			t.Errorf("with a lag of %s it knows %d deleted ENIs, %d in all, %d tags, %d of the instance, %d places", keep,
-				len(a.dead), len(a.nics), len(a.tagged), len(a.machines["i"].had), len(a.places))
+				len(a.dead), len(a.nics), len(a.tagged), len(a.vms["i"].had), len(a.places))
 		}
 	}
 }

@@ -8,64 +8,67 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Reservation is a range of a subnet that is given out by name alone.
+// Reservation is a range of a subnet whose addresses are assigned only by name.
 type Reservation struct {
 	ID, Subnet  string
 	Range       netip.Prefix
 	Description string
 }
 
-// kept owns the free addresses of ranges that are reserved.
-const kept = "kept"
+// reservedOwner is noted as the owner of the free addresses in reserved ranges.
+const reservedOwner = "kept"
 
 // mostKept is how many addresses a reserved range may have here: each is noted.
 const mostKept = 1 << 12
 
-// Reserve keeps a range for addresses by name. Those in it that somebody has stay his.
-func (tx *Tx) Reserve(r Reservation) (Reservation, error) {
-	s := tx.a.subnets[r.Subnet]
-	if s == nil {
-		return r, fail(NoSuchSubnet, r.Subnet, "")
+// Reserve reserves a range for addresses by name. ENIs keep those that they have.
+func (tx *Tx) Reserve(asked Reservation) (Reservation, error) {
+	sub := tx.a.subnets[asked.Subnet]
+	if sub == nil {
+		return asked, fail(NoSuchSubnet, asked.Subnet, "")
 	}
-	p := s.pool(eni.FamilyOf(r.Range.Addr()))
+	pool := sub.pool(eni.FamilyOf(asked.Range.Addr()))
 	switch {
-	case p == nil || r.Range != r.Range.Masked() || r.Range.Bits() < p.net.Bits() || !p.net.Contains(r.Range.Addr()):
-		return r, fail(OutsideSubnet, r.Range.String(), "")
-	case r.Range.Addr().BitLen()-r.Range.Bits() > 12:
-		return r, fail(NotSupported, r.Range.String(), "a simulated range has at most %d addresses", mostKept)
+	case pool == nil || asked.Range != asked.Range.Masked() || asked.Range.Bits() < pool.net.Bits() || !pool.net.Contains(asked.Range.Addr()):
+		return asked, fail(OutsideSubnet, asked.Range.String(), "")
+	case asked.Range.Addr().BitLen()-asked.Range.Bits() > 12:
+		return asked, fail(NotSupported, asked.Range.String(), "a simulated range has at most %d addresses", mostKept)
 	}
-	for _, other := range s.kept {
-		if other.Range.Overlaps(r.Range) {
-			return r, fail(Invalid, r.Range.String(), "it overlaps %s, which is reserved", other.Range)
+	// Overlapping ranges are refused as on EC2. A range with a delegated prefix would need half of the
+	// prefix noted as reserved; here that is not supported.
+	for _, other := range sub.kept {
+		if other.Range.Overlaps(asked.Range) {
+			return asked, fail(Invalid, asked.Range.String(), "it overlaps %s, which is reserved", other.Range)
 		}
 	}
-	if slices.ContainsFunc(firstOf(r.Range, mostKept), func(a netip.Addr) bool { return p.blocks[p.block(a)] != "" }) {
-		return r, fail(NotSupported, r.Range.String(), "a delegated prefix is in it")
+	if slices.ContainsFunc(firstOf(asked.Range, mostKept), func(a netip.Addr) bool { return pool.blocks[pool.blockOf(a)] != "" }) {
+		return asked, fail(NotSupported, asked.Range.String(), "a delegated prefix is in it")
 	}
-	r.ID = tx.a.id("scr")
-	s.kept = append(s.kept, r)
-	p.keep(r.Range)
-	tx.a.changedSubnet(s)
-	return r, nil
+	asked.ID = tx.a.newID("scr")
+	sub.kept = append(sub.kept, asked)
+	pool.reserveRange(asked.Range)
+	tx.a.noteChangedSubnet(sub)
+	return asked, nil
 }
 
-// Unreserve ends a reservation: what nobody has of it is free for everybody.
+// Unreserve ends a reservation. Its free addresses can be assigned to anybody again.
 func (tx *Tx) Unreserve(id string) (Reservation, error) {
-	for _, s := range tx.a.subnets {
-		at := slices.IndexFunc(s.kept, func(r Reservation) bool { return r.ID == id })
+	for _, sub := range tx.a.subnets {
+		at := slices.IndexFunc(sub.kept, func(r Reservation) bool { return r.ID == id })
 		if at < 0 {
 			continue
 		}
-		r := s.kept[at]
-		s.kept = slices.Delete(s.kept, at, at+1)
-		p := s.pool(eni.FamilyOf(r.Range.Addr()))
+		r := sub.kept[at]
+		sub.kept = slices.Delete(sub.kept, at, at+1)
+		p := sub.pool(eni.FamilyOf(r.Range.Addr()))
 		p.kept = slices.DeleteFunc(p.kept, func(k netip.Prefix) bool { return k == r.Range })
+		// After p.kept lacks the range: give would note it as reserved again.
 		for _, a := range firstOf(r.Range, mostKept) {
-			if p.used[a] == kept {
+			if p.used[a] == reservedOwner {
 				p.give(a)
 			}
 		}
-		tx.a.changedSubnet(s)
+		tx.a.noteChangedSubnet(sub)
 		return r, nil
 	}
 	return Reservation{}, fail(NoSuchReservation, id, "")
@@ -80,24 +83,24 @@ func (tx *Tx) Reservations(subnet string) ([]Reservation, error) {
 	return slices.Clone(s.kept), nil
 }
 
-// keep lets nobody have the free addresses of a range unasked.
-func (p *pool) keep(r netip.Prefix) {
+// reserveRange notes a range as reserved, and its free addresses as used by reservedOwner.
+func (p *pool) reserveRange(r netip.Prefix) {
 	p.kept = append(p.kept, r)
 	for _, a := range firstOf(r, mostKept) {
 		if p.isFree(a) {
-			p.use(a, kept)
+			p.use(a, reservedOwner)
 		}
 	}
 }
 
-func (p *pool) keeps(a netip.Addr) bool {
+func (p *pool) isReserved(a netip.Addr) bool {
 	return slices.ContainsFunc(p.kept, func(r netip.Prefix) bool { return r.Contains(a) })
 }
 
-// checkKept looks at what a pool says of its reserved ranges.
+// checkKept checks what a pool has noted about its reserved ranges.
 func (p *pool) checkKept(bad complain) {
 	for a, owner := range p.used {
-		if owner == kept && !p.keeps(a) {
+		if owner == reservedOwner && !p.isReserved(a) {
 			bad("address %s is kept for nobody", a)
 		}
 	}
@@ -117,7 +120,7 @@ func (s *subnet) restoreKept(list []Reservation) error {
 		if p == nil || !r.Range.IsValid() || !p.net.Contains(r.Range.Addr()) {
 			return fmt.Errorf("the reserved range %s is not of it", r.Range)
 		}
-		p.keep(r.Range)
+		p.reserveRange(r.Range)
 	}
 	s.kept = list
 	return nil

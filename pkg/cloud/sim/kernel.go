@@ -25,27 +25,28 @@ type veth struct {
 
 // addVeth makes the pair, the router's end up, and returns the index of either
 // end in its namespace.
-func (n *Network) addVeth(v veth) (port, peer int, err error) {
-	f, err := os.Open(v.ns.Path())
+func (n *Network) addVeth(want veth) (port, peer int, err error) {
+	f, err := os.Open(want.ns.Path())
 	if err != nil {
 		return 0, 0, fmt.Errorf("open network namespace: %w", err)
 	}
 	defer f.Close()
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU, attrs.Flags = v.name, v.mtu, net.FlagUp
+	attrs.Name, attrs.MTU, attrs.Flags = want.name, want.mtu, net.FlagUp
 	pair := netlink.NewVeth(attrs)
-	pair.PeerName, pair.PeerHardwareAddr, pair.PeerMTU = v.peer, v.mac, uint32(v.mtu)
+	pair.PeerName, pair.PeerHardwareAddr, pair.PeerMTU = want.peer, want.mac, uint32(want.mtu)
 	pair.PeerNamespace = netlink.NsFd(f.Fd())
+	// The peer is made in its namespace at once: moved there later, it could clash with a name.
 	err = n.h.LinkAdd(pair)
 	if errors.Is(err, unix.EEXIST) {
-		return 0, 0, fmt.Errorf("create link %s in %s: a link of that name %w", v.peer, v.ns.Name, os.ErrExist)
+		return 0, 0, fmt.Errorf("create link %s in %s: a link of that name %w", want.peer, want.ns.Name, os.ErrExist)
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("create link %s in %s: %w", v.peer, v.ns.Name, isolate.Hint(err))
+		return 0, 0, fmt.Errorf("create link %s in %s: %w", want.peer, want.ns.Name, isolate.Hint(err))
 	}
-	link, err := n.h.LinkByName(v.name)
+	link, err := n.h.LinkByName(want.name)
 	if err != nil {
-		return 0, 0, fmt.Errorf("look up link %s in %s: %w", v.name, n.router.Name, err)
+		return 0, 0, fmt.Errorf("look up link %s in %s: %w", want.name, n.router.Name, err)
 	}
 	return link.Attrs().Index, link.Attrs().ParentIndex, nil
 }
@@ -58,20 +59,20 @@ func (n *Network) delLink(index int) error {
 	return nil
 }
 
-// plugIn sets the other end of a pair up, and returns when both can send.
+// plugIn sets the other end of a pair up, and returns when both ends can send.
 func (n *Network) plugIn(port int, ns Namespace, peer int) error {
-	h, err := ns.handle()
+	handle, err := ns.openNetlink()
 	if err != nil {
 		return err
 	}
-	defer h.Close()
-	if err := h.LinkSetUp(byIndex(peer)); err != nil {
+	defer handle.Close()
+	if err := handle.LinkSetUp(byIndex(peer)); err != nil {
 		return fmt.Errorf("set link %d of %s up: %w", peer, ns.Name, err)
 	}
 	if err := awaitCarrier(n.h, port); err != nil {
 		return fmt.Errorf("%w in %s", err, n.router.Name)
 	}
-	if err := awaitCarrier(h, peer); err != nil {
+	if err := awaitCarrier(handle, peer); err != nil {
 		return fmt.Errorf("%w in %s", err, ns.Name)
 	}
 	return nil
@@ -81,7 +82,7 @@ func (n *Network) plugIn(port int, ns Namespace, peer int) error {
 // up before the other drops what it should send until the kernel gets round to
 // noticing its carrier. Kernels since 6.8 notice it when they are asked.
 func awaitCarrier(h *netlink.Handle, index int) error {
-	return await(func() (bool, error) {
+	return awaitKernel(func() (bool, error) {
 		link, err := h.LinkByIndex(index)
 		if err != nil {
 			return false, fmt.Errorf("look up link %d: %w", index, err)
@@ -90,9 +91,9 @@ func awaitCarrier(h *netlink.Handle, index int) error {
 	}, fmt.Sprintf("carrier of link %d", index))
 }
 
-// await asks until the kernel has done what it does in the background, normally
-// within microseconds.
-func await(done func() (bool, error), what string) error {
+// awaitKernel asks until the kernel has done something that it does in the background, normally
+// within microseconds. It gives up after five seconds.
+func awaitKernel(done func() (bool, error), what string) error {
 	const tries = 5000
 	for range tries {
 		if ok, err := done(); ok || err != nil {
@@ -105,33 +106,33 @@ func await(done func() (bool, error), what string) error {
 
 // addAddr adds an address that needs no duplicate address detection, and returns
 // when it takes packets.
-func addAddr(h *netlink.Handle, link int, p netip.Prefix, flags int) error {
-	a := &netlink.Addr{IPNet: ipNet(p), Flags: flags}
-	if p.Addr().Is6() {
+func addAddr(handle *netlink.Handle, link int, prefix netip.Prefix, flags int) error {
+	a := &netlink.Addr{IPNet: ipNet(prefix), Flags: flags}
+	if prefix.Addr().Is6() {
 		a.Flags |= unix.IFA_F_NODAD
 	}
-	if err := h.AddrReplace(byIndex(link), a); err != nil {
-		return fmt.Errorf("add address %s: %w", p, err)
+	if err := handle.AddrReplace(byIndex(link), a); err != nil {
+		return fmt.Errorf("add address %s: %w", prefix, err)
 	}
-	if p.Addr().Is4() {
+	if prefix.Addr().Is4() {
 		return nil
 	}
 	// The kernel adds the local route of an IPv6 address in the background.
-	return await(func() (bool, error) {
-		routes, err := h.RouteGet(p.Addr().AsSlice())
+	return awaitKernel(func() (bool, error) {
+		routes, err := handle.RouteGet(prefix.Addr().AsSlice())
 		return err == nil && len(routes) == 1 && routes[0].Type == unix.RTN_LOCAL, nil
-	}, fmt.Sprintf("local route of %s", p.Addr()))
+	}, fmt.Sprintf("local route of %s", prefix.Addr()))
 }
 
 // addRoute adds or replaces a route; without a valid gateway dst is on the link.
 func addRoute(h *netlink.Handle, link int, dst netip.Prefix, gateway netip.Addr) error {
-	if err := h.RouteReplace(route(link, dst, gateway)); err != nil {
+	if err := h.RouteReplace(newRoute(link, dst, gateway)); err != nil {
 		return fmt.Errorf("add route %s: %w", dst, err)
 	}
 	return nil
 }
 
-func route(link int, dst netip.Prefix, gateway netip.Addr) *netlink.Route {
+func newRoute(link int, dst netip.Prefix, gateway netip.Addr) *netlink.Route {
 	r := &netlink.Route{LinkIndex: link, Dst: ipNet(dst)}
 	if gateway.IsValid() {
 		r.Gw = gateway.AsSlice()
@@ -141,14 +142,14 @@ func route(link int, dst netip.Prefix, gateway netip.Addr) *netlink.Route {
 	return r
 }
 
-// neighbour is the permanent entry of an address behind a link.
-func neighbour(link int, a netip.Addr, mac net.HardwareAddr) *netlink.Neigh {
+// newNeighbour is the permanent entry of an address behind a link.
+func newNeighbour(link int, a netip.Addr, mac net.HardwareAddr) *netlink.Neigh {
 	return &netlink.Neigh{LinkIndex: link, Family: netlinkFamily(a), State: netlink.NUD_PERMANENT,
 		IP: a.AsSlice(), HardwareAddr: mac}
 }
 
-// proxy is the entry that makes a link answer for an address.
-func proxy(link int, a netip.Addr) *netlink.Neigh {
+// newProxy is the entry that makes a link answer for an address.
+func newProxy(link int, a netip.Addr) *netlink.Neigh {
 	return &netlink.Neigh{LinkIndex: link, Family: netlinkFamily(a), Flags: netlink.NTF_PROXY, IP: a.AsSlice()}
 }
 

@@ -31,130 +31,137 @@ func Load(o Options, r io.Reader) (*Account, error) {
 	return a, nil
 }
 
-func (a *Account) restore(s saved) error {
+// restore puts a saved state into a new account, and checks it: a file can be edited.
+func (a *Account) restore(state saved) error {
 	a.lock()
 	defer a.mu.Unlock()
-	a.vpc = s.VPC
-	maps.Copy(a.made, s.Made)
-	for _, g := range s.Groups {
+	a.vpc = state.VPC
+	maps.Copy(a.made, state.Made)
+	for _, g := range state.Groups {
 		a.groups[g.ID] = &g
 	}
-	for _, t := range s.Types {
+	for _, t := range state.Types {
 		a.types[t.Name] = t
 	}
-	for _, i := range s.Instances {
-		a.machines[i.ID] = &machine{Instance: i}
+	for _, i := range state.Instances {
+		a.vms[i.ID] = &vm{Instance: i}
 	}
-	for _, m := range s.Nodes {
-		if a.machines[m.Name] == nil {
+	for _, m := range state.Nodes {
+		if a.vms[m.Name] == nil {
 			return fmt.Errorf("node %s: there is no instance of that name", m.Name)
 		}
-		a.nodes.machines[m.Name] = m
+		a.nodes.byName[m.Name] = m
 	}
-	for _, old := range s.Subnets {
+	// In the order in which each needs what is there: nodes their instances, ENIs subnets and
+	// instances, what is to happen its ENI.
+	for _, old := range state.Subnets {
 		if err := a.restoreSubnet(old); err != nil {
 			return fmt.Errorf("subnet %s: %w", old.ID, err)
 		}
 	}
-	for n, old := range s.ENIs {
+	for n, old := range state.ENIs {
 		if err := a.restoreENI(n, old); err != nil {
 			return fmt.Errorf("ENI %s: %w", old.ID, err)
 		}
 	}
-	for _, c := range s.Coming {
+	for _, c := range state.Coming {
 		if err := a.restoreComing(c); err != nil {
 			return err
 		}
 	}
 	for _, sub := range a.subnets {
-		a.changedSubnet(sub)
+		a.noteChangedSubnet(sub)
 		sub.seen.fromStart()
 	}
-	return a.check()
+	return a.checkAll()
 }
 
+// restoreSubnet puts a subnet back, with what its pools know beyond the addresses of ENIs.
 func (a *Account) restoreSubnet(old savedSubnet) error {
 	made, err := a.newSubnet(old.Subnet)
 	if err != nil {
 		return err
 	}
 	for _, f := range made.families() {
-		was, p := old.Pool4, made.pool(f)
+		was, pool := old.Pool4, made.pool(f)
 		if f == eni.IPv6 {
 			was = old.Pool6
 		}
 		if was == nil {
 			return fmt.Errorf("it has no %s addresses", f)
 		}
-		if was.Next.IsValid() && !p.net.Contains(was.Next) && was.Next != lastOf(p.net).Next() {
+		// One past the last address is right: all were given out once.
+		if was.Next.IsValid() && !pool.net.Contains(was.Next) && was.Next != lastOf(pool.net).Next() {
 			return fmt.Errorf("%s is listed as the next", was.Next)
 		}
-		p.next, p.freed, p.others, p.foreign = was.Next, was.Freed, was.Others, was.Foreign
-		p.turn, p.fragmented = was.Turn, was.Fragmented
-		for _, addr := range p.others {
-			p.mark(addr, foreign)
+		pool.next, pool.freed, pool.others, pool.foreign = was.Next, was.Freed, was.Others, was.Foreign
+		pool.turn, pool.fragmented = was.Turn, was.Fragmented
+		for _, addr := range pool.others {
+			pool.mark(addr, foreignOwner)
 		}
 	}
 	a.subnets[made.ID] = made
 	return made.restoreKept(old.Kept)
 }
 
-// restoreENI puts the n-th ENI back with what it has.
+// restoreENI puts an ENI back with what it has. number is its place in the order of creation.
 func (a *Account) restoreENI(number int, old Interface) (err error) {
-	s := a.subnets[old.Subnet]
-	if s == nil {
+	sub := a.subnets[old.Subnet]
+	if sub == nil {
 		return fmt.Errorf("there is no subnet %q", old.Subnet)
 	}
-	n := &nic{Interface: old}
-	for _, addr := range n.Addresses() {
-		p := a.poolOf(n, addr)
+	nic := &nic{Interface: old}
+	for _, addr := range nic.Addresses() {
+		p := a.poolOf(nic, addr)
 		if p == nil {
-			return fmt.Errorf("address %s is not of subnet %s", addr, s.ID)
+			return fmt.Errorf("address %s is not of subnet %s", addr, sub.ID)
 		}
-		if other := p.used[addr]; other != "" && other != kept {
+		if other := p.used[addr]; other != "" && other != reservedOwner {
 			return fmt.Errorf("address %s is of %s", addr, other)
 		}
-		p.mark(addr, n.ID)
+		// Not use: a saved pool's list of free addresses lacks it already.
+		p.mark(addr, nic.ID)
 	}
-	for _, b := range n.Prefixes {
-		p := s.pool(eni.FamilyOf(b.Addr()))
+	for _, b := range nic.Prefixes {
+		p := sub.pool(eni.FamilyOf(b.Addr()))
 		if p == nil || p.blocks[b] != "" {
-			return fmt.Errorf("prefix %s is not free in subnet %s", b, s.ID)
+			return fmt.Errorf("prefix %s is not free in subnet %s", b, sub.ID)
 		}
-		p.blocks[b] = n.ID
+		p.blocks[b] = nic.ID
 	}
-	if n.hidden, err = a.hide(n, s); err != nil {
+	if nic.hidden, err = a.takeHidden(nic, sub); err != nil {
 		return err
 	}
-	if at := n.Attachment; at != nil {
-		m := a.machines[at.Instance]
+	if at := nic.Attachment; at != nil {
+		m := a.vms[at.Instance]
 		if m == nil {
 			return fmt.Errorf("there is no instance %q", at.Instance)
 		}
-		a.takePlace(m, n)
-		n.wired = a.o.Network != nil && n.Status == InUse
+		a.takePlace(m, nic)
+		nic.wired = a.o.Network != nil && nic.Status == InUse
 	}
-	a.add(n)
-	n.number = number
-	n.seen.fromStart()
+	a.addNIC(nic)
+	nic.number = number
+	nic.seen.fromStart()
 	return nil
 }
 
-func (a *Account) restoreComing(c coming) error {
-	n := a.byID[c.ENI]
+// restoreComing schedules again what was to happen.
+func (a *Account) restoreComing(next coming) error {
+	n := a.byID[next.ENI]
 	var do func()
 	switch {
 	case n == nil:
-		return fmt.Errorf("what is to happen to ENI %q can't be: there is none", c.ENI)
-	case c.What == ready:
-		do = func() { a.available(n) }
-	case c.What == arrives:
-		do = func() { a.arrive(n, c.Attachment) }
-	case c.What == leaves:
-		do = func() { a.departed(n, c.Attachment) }
+		return fmt.Errorf("what is to happen to ENI %q can't be: there is none", next.ENI)
+	case next.What == ready:
+		do = func() { a.finishCreating(n) }
+	case next.What == arrives:
+		do = func() { a.finishAttaching(n, next.Attachment) }
+	case next.What == leaves:
+		do = func() { a.finishDetaching(n, next.Attachment) }
 	default:
-		return fmt.Errorf("nothing happens that is called %q", c.What)
+		return fmt.Errorf("nothing happens that is called %q", next.What)
 	}
-	a.at(c.At, c.happening, do)
+	a.schedule(next.At, next.happening, do)
 	return nil
 }

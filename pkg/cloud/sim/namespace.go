@@ -18,8 +18,8 @@ type Namespace struct{ isolate.Namespace }
 
 func namespaceNamed(name string) Namespace { return Namespace{isolate.Namespace{Name: name}} }
 
-// handle opens a netlink handle whose socket is in the namespace.
-func (ns Namespace) handle() (*netlink.Handle, error) {
+// openNetlink opens a netlink handle whose socket is in the namespace.
+func (ns Namespace) openNetlink() (*netlink.Handle, error) {
 	f, err := os.Open(ns.Path())
 	if err != nil {
 		return nil, fmt.Errorf("open network namespace: %w", err)
@@ -32,8 +32,8 @@ func (ns Namespace) handle() (*netlink.Handle, error) {
 	return h, nil
 }
 
-// sysctls writes "key value" lines inside the namespace, keys below net.
-func (ns Namespace) sysctls(lines ...string) error {
+// setSysctls writes "key value" lines inside the namespace, keys below net.
+func (ns Namespace) setSysctls(lines ...string) error {
 	return ns.Do(func() error {
 		for _, line := range lines {
 			key, value, _ := strings.Cut(line, " ")

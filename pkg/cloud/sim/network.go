@@ -41,7 +41,7 @@ func NewNetwork(name string, cidrs []netip.Prefix) (*Network, error) {
 	if err := validCIDRs(cidrs); err != nil {
 		return nil, fmt.Errorf("create VPC %s: %w", name, err)
 	}
-	n := &Network{
+	network := &Network{
 		name:     name,
 		router:   namespaceNamed(name + "-vpc"),
 		internet: namespaceNamed(name + "-internet"),
@@ -50,24 +50,26 @@ func NewNetwork(name string, cidrs []netip.Prefix) (*Network, error) {
 		ports:    map[string]*port{},
 		owner:    map[netip.Addr]*port{},
 	}
-	if err := n.build(); err != nil {
+	if err := network.build(); err != nil {
 		return nil, fmt.Errorf("create VPC %s: %w", name, err)
 	}
-	return n, nil
+	return network, nil
 }
 
+// build makes the namespaces of the router and the internet, or leaves nothing behind.
 func (n *Network) build() (err error) {
 	for _, ns := range []Namespace{n.router, n.internet} {
 		if err := ns.Create(); err != nil {
 			return err
 		}
+		// A namespace that stays would refuse the next Network of this name.
 		defer func() {
 			if err != nil {
 				err = errors.Join(err, ns.Remove())
 			}
 		}()
 	}
-	if n.h, err = n.router.handle(); err != nil {
+	if n.h, err = n.router.openNetlink(); err != nil {
 		return err
 	}
 	defer func() {
@@ -113,19 +115,19 @@ func (n *Network) AddSubnet(s eni.Subnet) error {
 	return nil
 }
 
-func (n *Network) checkSubnet(s eni.Subnet) error {
-	inside := func(c netip.Prefix) bool { return c.Bits() <= s.CIDR.Bits() && c.Contains(s.CIDR.Addr()) }
+func (n *Network) checkSubnet(subnet eni.Subnet) error {
+	inside := func(c netip.Prefix) bool { return c.Bits() <= subnet.CIDR.Bits() && c.Contains(subnet.CIDR.Addr()) }
 	switch {
-	case !s.CIDR.IsValid() || s.CIDR != s.CIDR.Masked():
-		return fmt.Errorf("%s is no network address", s.CIDR)
+	case !subnet.CIDR.IsValid() || subnet.CIDR != subnet.CIDR.Masked():
+		return fmt.Errorf("%s is no network address", subnet.CIDR)
 	case !slices.ContainsFunc(n.cidrs, inside):
-		return fmt.Errorf("%s is not inside the VPC's %v", s.CIDR, n.cidrs)
-	case !s.CIDR.Contains(s.Gateway) && !(s.CIDR.Addr().Is6() && s.Gateway.IsLinkLocalUnicast() && s.Gateway.Is6()):
-		return fmt.Errorf("gateway %s is not inside %s", s.Gateway, s.CIDR)
+		return fmt.Errorf("%s is not inside the VPC's %v", subnet.CIDR, n.cidrs)
+	case !subnet.CIDR.Contains(subnet.Gateway) && !(subnet.CIDR.Addr().Is6() && subnet.Gateway.IsLinkLocalUnicast() && subnet.Gateway.Is6()):
+		return fmt.Errorf("gateway %s is not inside %s", subnet.Gateway, subnet.CIDR)
 	}
 	for _, other := range n.subnets {
-		if other.CIDR.Overlaps(s.CIDR) {
-			return fmt.Errorf("%s overlaps %s of subnet %s", s.CIDR, other.CIDR, other.ID)
+		if other.CIDR.Overlaps(subnet.CIDR) {
+			return fmt.Errorf("%s overlaps %s of subnet %s", subnet.CIDR, other.CIDR, other.ID)
 		}
 	}
 	return nil

@@ -27,42 +27,43 @@ func (a *Account) Node(name string) *Node {
 func (a *Account) NodeDriver(name string) *Driver {
 	a.lock()
 	defer a.mu.Unlock()
-	return a.Driver(name, a.nodes.machines[name].traits(a.o))
+	return a.Driver(name, a.nodes.byName[name].traits(a.o))
 }
 
-// NodeOptions are those of an engine over NodeDriver.
+// NodeOptions returns the options of an engine over NodeDriver.
 func (a *Account) NodeOptions(name string) engine.Options {
 	a.lock()
 	defer a.mu.Unlock()
-	l := a.nodes.machines[name].Limits
+	l := a.nodes.byName[name].Limits
 	return engine.Options{SubnetTags: AnySubnet(), Prefixes: l.V4Block.Size > 0, IPv6: l.V6 > 0,
-		Clock: a.o.Clock, Random: a.random, Token: a.token}
+		Clock: a.o.Clock, Random: a.randomUpTo, Token: a.nextToken}
 }
 
-// traits are how the account behaves towards the node.
+// traits returns how the account behaves towards the node.
 func (m Machine) traits(o Options) driver.Traits {
 	t := LikeEC2()
 	if m.LikeBCE {
 		t = LikeBCE()
 	}
 	if t.Bits4 > 0 {
-		t.Bits4, t.Bits6 = o.block(eni.IPv4), 0
+		t.Bits4, t.Bits6 = o.blockBits(eni.IPv4), 0
 	}
 	if t.Bits4 > 0 && m.Limits.V6Block.Size > 0 {
-		t.Bits6 = o.block(eni.IPv6)
+		t.Bits6 = o.blockBits(eni.IPv6)
 	}
 	return t
 }
 
-// random is a duration from 0 to most, by the account's seed.
-func (a *Account) random(most time.Duration) time.Duration {
+// randomUpTo returns a duration from 0 to most, by the account's seed.
+func (a *Account) randomUpTo(most time.Duration) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.upTo(most)
 }
 
-// token is one that no other call of a node of this account has had. Each run has the same.
-func (a *Account) token() string {
+// nextToken returns a token that no other call of a node of this account has had. Each run has the
+// same tokens.
+func (a *Account) nextToken() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked++

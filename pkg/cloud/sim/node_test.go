@@ -81,7 +81,7 @@ func TestAWrongSubnetOrNodeIsRefused(t *testing.T) {
 		{addNode(a, Machine{Name: "n3", Limits: eni.Limits{ENIs: 152, V4: 2}, Subnet: "a"}), "add node n3: limits of 152 ENIs with 2 IPv4 and 0 IPv6 addresses: must be 1 to 151 ENIs"},
 		{addNode(a, Machine{Name: "n3", Limits: good, Subnet: "a"}), ""},
 		{addNode(a, Machine{Name: "n4", Limits: good, Subnet: "a"}), "add node n4: interface limit of the account: the account may have 3 ENIs"},
-		{a.SetForeign("c", 1), "set foreign use: no such subnet c"},
+		{a.SetForeign("c", 1), "set others' use: no such subnet c"},
 		{a.TakeAway(netip.MustParseAddr("10.0.0.2")), "take away 10.0.0.2: no ENI has it as a secondary address"},
 		{a.Detach("eni-00000001"), "detach ENI eni-00000001: incorrect state eni-00000001: it is a node's own"},
 	} {

@@ -17,13 +17,13 @@ type Machine struct {
 	LikeBCE bool     // the account behaves towards it as BCE does, else as EC2
 }
 
-// nodes are those that AddNode added.
+// nodes are what AddNode has added.
 type nodes struct {
-	machines map[string]Machine
+	byName map[string]Machine
 }
 
-// AddNode adds an instance of a type of its own, with its own ENI at index 0. With a
-// Network the node is a namespace of it, and its system has configured that ENI.
+// AddNode adds an instance with an instance type of its own and a primary ENI. With a Network the
+// node is one of its namespaces, in which that ENI is configured as the system would do it.
 func (a *Account) AddNode(m Machine) (*Node, error) {
 	a.lock()
 	err := a.addNode(m)
@@ -34,29 +34,29 @@ func (a *Account) AddNode(m Machine) (*Node, error) {
 	return a.Node(m.Name), nil
 }
 
-func (a *Account) addNode(m Machine) error {
-	if err := errors.Join(validName(m.Name), a.validLimits(m.Limits)); err != nil {
+func (a *Account) addNode(spec Machine) error {
+	if err := errors.Join(validName(spec.Name), a.validLimits(spec.Limits)); err != nil {
 		return err
 	}
-	if a.machines[m.Name] != nil {
+	if a.vms[spec.Name] != nil {
 		return errors.New("the account has one of that name")
 	}
-	for _, id := range append(slices.Clone(m.New), m.Subnet) {
+	for _, id := range append(slices.Clone(spec.New), spec.Subnet) {
 		if a.subnets[id] == nil {
 			return fmt.Errorf("there is no subnet %q", id)
 		}
 	}
-	m.New = slices.Clone(m.New)
-	own, err := m.primaries(a.subnets[m.Subnet].families())
+	spec.New = slices.Clone(spec.New)
+	own, err := spec.primaryWish(a.subnets[spec.Subnet].families())
 	if err != nil {
 		return err
 	}
-	a.types[m.Name] = m.instanceType()
-	if _, err := a.addInstance(Instance{ID: m.Name, Type: m.Name, Subnet: m.Subnet}, own); err != nil {
-		delete(a.types, m.Name)
+	a.types[spec.Name] = spec.instanceType()
+	if _, err := a.addInstance(Instance{ID: spec.Name, Type: spec.Name, Subnet: spec.Subnet}, own); err != nil {
+		delete(a.types, spec.Name)
 		return err
 	}
-	a.nodes.machines[m.Name] = m
+	a.nodes.byName[spec.Name] = spec
 	return nil
 }
 
@@ -72,20 +72,21 @@ func (a *Account) validBlock(f eni.Family, b eni.Block) error {
 	if b == (eni.Block{}) {
 		return nil
 	}
-	if host := f.Bits() - b.Bits; b.Bits != a.o.block(f) || b.Size < 1 || host < 31 && b.Size > 1<<host {
+	if host := f.Bits() - b.Bits; b.Bits != a.o.blockBits(f) || b.Size < 1 || host < 31 && b.Size > 1<<host {
 		return fmt.Errorf("a block of %d %s addresses that share %d bits can't be", b.Size, f, b.Bits)
 	}
 	return nil
 }
 
-// instanceType is a type that carries what the limits say.
+// instanceType returns a type that carries what the limits say.
 func (m Machine) instanceType() Type {
-	return Type{Name: m.Name, ENIs: m.Limits.ENIs, V4: slots(m.Limits, eni.IPv4), V6: slots(m.Limits, eni.IPv6), WiredV6: m.Limits.V6Block.Size + 1,
+	return Type{Name: m.Name, ENIs: m.Limits.ENIs, V4: slotsOf(m.Limits, eni.IPv4), V6: slotsOf(m.Limits, eni.IPv6), WiredV6: m.Limits.V6Block.Size + 1,
 		NoPrefix: m.Limits.V4Block.Size+m.Limits.V6Block.Size == 0}
 }
 
-// slots returns how many an ENI has: for its primary, and each of the others or a block.
-func slots(l eni.Limits, f eni.Family) int {
+// slotsOf returns how many slots an ENI has: one for its primary address, and one for each other
+// address or block.
+func slotsOf(l eni.Limits, f eni.Family) int {
 	if addressLimit(l, f) == 0 {
 		return 0
 	}
@@ -101,13 +102,13 @@ func addressLimit(l eni.Limits, f eni.Family) int {
 }
 
 // allPlaces returns how many addresses or blocks an ENI may have besides the primary.
-func allPlaces(l eni.Limits, f eni.Family) int { return l.PerENI(f) / size(l, f) }
+func allPlaces(l eni.Limits, f eni.Family) int { return l.PerENI(f) / blockSize(l, f) }
 
-func size(l eni.Limits, f eni.Family) int { return max(l.Block(f).Size, 1) }
+func blockSize(l eni.Limits, f eni.Family) int { return max(l.Block(f).Size, 1) }
 
-// primaries is the wish for an ENI with a primary address of each family that both the
-// subnet and the instance have.
-func (m Machine) primaries(has []eni.Family) (c Create, err error) {
+// primaryWish describes an ENI with a primary address of each family that both the subnet and the
+// instance have.
+func (m Machine) primaryWish(has []eni.Family) (c Create, err error) {
 	v4 := slices.Contains(has, eni.IPv4) && m.Limits.V4 > 0
 	v6 := slices.Contains(has, eni.IPv6) && m.Limits.V6 > 0
 	if !v4 && !v6 {
@@ -120,5 +121,5 @@ func (m Machine) primaries(has []eni.Family) (c Create, err error) {
 	return c, nil
 }
 
-// may tells whether new ENIs of the node may lie in the subnet.
-func (m Machine) may(subnet string) bool { return m.New == nil || slices.Contains(m.New, subnet) }
+// allowsNew tells whether new ENIs of the node may lie in the subnet.
+func (m Machine) allowsNew(subnet string) bool { return m.New == nil || slices.Contains(m.New, subnet) }

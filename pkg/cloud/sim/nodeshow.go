@@ -12,42 +12,44 @@ import (
 const mostAddresses = 1 << 40
 
 // interfaces returns the ENIs of the node, in the order of their creation.
-func (h hand) interfaces() []cloud.Interface {
+func (h nodeView) interfaces() []cloud.Interface {
 	list := h.InterfacesOf(h.m.Name, tagInstance, h.m.Name)
 	shown := make([]cloud.Interface, len(list))
 	for n, i := range list {
-		shown[n] = h.shown(i)
+		shown[n] = h.asEngineShows(i)
 	}
 	return shown
 }
 
-// shown is the ENI as the node's engine shows it.
-func (h hand) shown(i Interface) cloud.Interface {
-	s := h.a.subnets[i.Subnet]
-	out := cloud.Interface{ID: i.ID, Index: -1, MAC: i.MAC, Subnet: i.Subnet, Ours: h.made(i), Token: i.Tags[tagToken], Created: i.Created}
-	if i.Status == InUse {
-		out.Index = i.Attachment.Index
+// asEngineShows returns the ENI as the node's engine should show it. It is written apart from the
+// engine, so that tests can compare the two.
+func (h nodeView) asEngineShows(iface Interface) cloud.Interface {
+	s := h.a.subnets[iface.Subnet]
+	out := cloud.Interface{ID: iface.ID, Index: -1, MAC: iface.MAC, Subnet: iface.Subnet, Ours: h.isMade(iface), Token: iface.Tags[tagToken], Created: iface.Created}
+	if iface.Status == InUse {
+		out.Index = iface.Attachment.Index
 	}
-	if i.Primary.IsValid() {
-		out.V4 = eni.Net{Primary: netip.PrefixFrom(i.Primary, s.V4.Bits()), Gateway: s.gateway(eni.IPv4)}
+	if iface.Primary.IsValid() {
+		out.V4 = eni.Net{Primary: netip.PrefixFrom(iface.Primary, s.V4.Bits()), Gateway: s.gateway(eni.IPv4)}
 	}
-	first6, v6 := h.parted(i)
+	first6, v6 := h.splitV6(iface)
 	if first6.IsValid() {
 		out.V6 = eni.Net{Primary: netip.PrefixFrom(first6, s.V6.Bits()), Gateway: s.gateway(eni.IPv6)}
 	}
 	if h.m.LikeBCE && out.Index > 0 {
-		out.Index = markOf(i.Tags).Index
+		out.Index = markOf(iface.Tags).Index
 	}
-	out.Addresses = slices.Concat(i.V4, v6)
-	for _, p := range i.Prefixes {
+	out.Addresses = slices.Concat(iface.V4, v6)
+	for _, p := range iface.Prefixes {
 		out.Addresses = append(out.Addresses, forPods(p, h.m.Limits.Block(eni.FamilyOf(p.Addr())).Size)...)
 	}
 	slices.SortFunc(out.Addresses, netip.Addr.Compare)
 	return out
 }
 
-// parted returns an ENI's primary IPv6 address and those for pods: without one, none are.
-func (h hand) parted(i Interface) (first netip.Addr, others []netip.Addr) {
+// splitV6 returns an ENI's primary IPv6 address and those for pods. Without a primary address there
+// are none for pods on a cloud like BCE.
+func (h nodeView) splitV6(i Interface) (first netip.Addr, others []netip.Addr) {
 	switch mark := markOf(i.Tags); {
 	case i.First6:
 		return i.V6[0], i.V6[1:]
@@ -59,8 +61,8 @@ func (h hand) parted(i Interface) (first netip.Addr, others []netip.Addr) {
 	return netip.Addr{}, nil
 }
 
-// forPods returns the addresses of a prefix that pods may have, of an IPv6 one so many, and
-// not its first: where it is the subnet's first it is that of all routers.
+// forPods returns the n addresses of a prefix that pods may have. Of an IPv6 prefix the first is
+// not among them: in the subnet's first prefix it is the anycast address of all routers.
 func forPods(p netip.Prefix, n int) []netip.Addr {
 	if p.Addr().Is4() {
 		return firstOf(p, n)
@@ -68,10 +70,10 @@ func forPods(p netip.Prefix, n int) []netip.Addr {
 	return firstOf(p, n+1)[1:]
 }
 
-// view is the subnet as a node sees it: with the room of the scarcer family.
-func (s Subnet) view(mayBeNew bool) cloud.Subnet {
+// asCloudSubnet returns the subnet as a node sees it: Free is that of the scarcer family.
+func (s Subnet) asCloudSubnet(mayBeNew bool) cloud.Subnet {
 	free := mostAddresses
-	for _, f := range families(s) {
+	for _, f := range familiesOf(s) {
 		free = min(free, s.free(f))
 	}
 	return cloud.Subnet{ID: s.ID, V4Net: s.V4, V6Net: s.V6, Free: free, New: mayBeNew}
@@ -85,8 +87,8 @@ func (s Subnet) free(f eni.Family) int {
 	return s.Free6
 }
 
-// families returns those the subnet has.
-func families(s Subnet) (fs []eni.Family) {
+// familiesOf returns those the subnet has.
+func familiesOf(s Subnet) (fs []eni.Family) {
 	if s.V4.IsValid() {
 		fs = append(fs, eni.IPv4)
 	}
@@ -96,5 +98,5 @@ func families(s Subnet) (fs []eni.Family) {
 	return fs
 }
 
-// made tells whether CreateInterface made the ENI for the node.
-func (h hand) made(i Interface) bool { return i.Tags[tagInstance] == h.m.Name }
+// isMade tells whether CreateInterface made the ENI for the node.
+func (h nodeView) isMade(i Interface) bool { return i.Tags[tagInstance] == h.m.Name }

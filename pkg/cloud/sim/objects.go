@@ -21,13 +21,13 @@ type Group struct {
 	Tags                  map[string]string
 }
 
-// Type is what instances of a type may carry. An ENI has V4 slots: its primary,
+// Type is what instances of a type may carry. An ENI has V4 slots for IPv4: its primary address,
 // each secondary address and each prefix takes one.
 type Type struct {
 	Name      string
 	ENIs      int // attached at once, on all cards
 	V4, V6    int // slots an ENI
-	PrimaryV4 int // slots of the instance's own ENI, 0 is V4
+	PrimaryV4 int // slots of the instance's primary ENI, 0 is V4
 	Cards     []int
 	CPUs      int
 	Memory    int  // MiB
@@ -35,7 +35,7 @@ type Type struct {
 	WiredV6   int  // addresses of an IPv6 prefix that a Network delivers, the lowest ones; 0 is 64
 }
 
-// Instance is a machine of the account.
+// Instance is an instance of the account.
 type Instance struct {
 	ID     string
 	Node   string // its name in the Network, "" is the ID

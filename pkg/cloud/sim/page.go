@@ -11,24 +11,24 @@ import (
 // Page implements driver.Driver. Pages are in the order of IDs, each begins after the last
 // ENI of the one before.
 func (d *Driver) Page(ctx context.Context, s driver.Scan) (driver.Page, error) {
-	return describe(ctx, d, ActDescribe, func(tx *Tx) (p driver.Page, err error) {
+	return describeCall(ctx, d, ActDescribe, func(tx *Tx) (page driver.Page, err error) {
 		for _, i := range tx.Interfaces() {
-			out := d.show(tx, i, markOf(i.Tags))
-			if i.ID > s.Next && d.scans(s, out) {
-				p.Interfaces = append(p.Interfaces, out)
+			out := d.interfaceOf(tx, i, markOf(i.Tags))
+			if i.ID > s.Next && d.isSelected(s, out) {
+				page.Interfaces = append(page.Interfaces, out)
 			}
 		}
-		slices.SortFunc(p.Interfaces, func(a, b driver.Interface) int { return cmp.Compare(a.ID, b.ID) })
-		if most := d.traits.PageSize; len(p.Interfaces) > most {
-			p.Interfaces = p.Interfaces[:most]
-			p.Next = p.Interfaces[most-1].ID
+		slices.SortFunc(page.Interfaces, func(a, b driver.Interface) int { return cmp.Compare(a.ID, b.ID) })
+		if most := d.traits.PageSize; len(page.Interfaces) > most {
+			page.Interfaces = page.Interfaces[:most]
+			page.Next = page.Interfaces[most-1].ID
 		}
-		return p, nil
+		return page, nil
 	})
 }
 
-// scans tells whether a scan selects an ENI.
-func (d *Driver) scans(s driver.Scan, i driver.Interface) bool {
+// isSelected tells whether a scan selects an ENI.
+func (d *Driver) isSelected(s driver.Scan, i driver.Interface) bool {
 	switch {
 	case i.Primary && d.traits.HidesPrimary:
 		return false

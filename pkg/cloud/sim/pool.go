@@ -10,21 +10,21 @@ import (
 // an address that was just taken from one node to another within seconds.
 type Reuse uint8
 
-// The orders. ReuseLowest gives the lowest free address, but the most recently
-// freed one only where there is no other. ReuseLatest gives the most recently
-// freed one first, which is the hardest for who does not keep count. ReuseOldest
-// gives those that nobody ever had, then the one that is free for the longest.
+// The orders. ReuseLowest gives the lowest free address, but the most recently freed one only if
+// there is no other. ReuseLatest gives the most recently freed one first, which finds callers that
+// take an address for theirs too long. ReuseOldest gives those that nobody ever had, then the one
+// that has been free for the longest.
 const (
 	ReuseLowest Reuse = iota
 	ReuseLatest
 	ReuseOldest
 )
 
-// endless is how many free addresses no subnet is ever filled by hand.
+// endless is from how many addresses on a pool counts others' addresses, and does not note which.
 const endless = 1 << 20
 
-// foreign owns what others of the VPC have.
-const foreign = "foreign"
+// foreignOwner is noted as the owner of addresses that others of the VPC have.
+const foreignOwner = "foreign"
 
 // pool is the addresses of one family in a subnet.
 type pool struct {
@@ -39,7 +39,7 @@ type pool struct {
 	next    netip.Addr              // all below were given out one by one, or skipped
 	freed   []netip.Addr            // free ones below next, in the order of giving back
 	others  []netip.Addr            // the foreign ones
-	foreign int                     // others have so many more, it does not matter which
+	foreign int                     // how many more others have; which ones is not noted
 
 	kept []netip.Prefix // ranges that are given out by name alone
 
@@ -51,24 +51,24 @@ func newPool(net netip.Prefix, bits int, r Reserve, reserved []netip.Addr) (*poo
 	if net != net.Masked() || net.Addr().BitLen()-net.Bits() < 2 {
 		return nil, fmt.Errorf("%s is no network of at least 4 addresses", net)
 	}
-	p := &pool{net: net, bits: bits, reserved: map[netip.Addr]bool{}, used: map[netip.Addr]string{},
+	pool := &pool{net: net, bits: bits, reserved: map[netip.Addr]bool{}, used: map[netip.Addr]string{},
 		blocks: map[netip.Prefix]string{}, inside: map[netip.Prefix]int{}, next: net.Addr()}
 	for a, i := net.Addr(), 0; i < r.First; a, i = a.Next(), i+1 {
-		p.reserved[a] = true
+		pool.reserved[a] = true
 	}
 	for a, i := lastOf(net), 0; i < r.Last; a, i = a.Prev(), i+1 {
-		p.reserved[a] = true
+		pool.reserved[a] = true
 	}
 	for _, a := range reserved {
 		if net.Contains(a) {
-			p.reserved[a] = true
+			pool.reserved[a] = true
 		}
 	}
-	for a := range p.reserved {
-		p.inside[p.block(a)]++
+	for a := range pool.reserved {
+		pool.inside[pool.blockOf(a)]++
 	}
-	p.size = 1<<min(net.Addr().BitLen()-net.Bits(), 62) - len(p.reserved)
-	return p, nil
+	pool.size = 1<<min(net.Addr().BitLen()-net.Bits(), 62) - len(pool.reserved)
+	return pool, nil
 }
 
 // lastOf returns the last address of a network.
@@ -86,37 +86,37 @@ func (p *pool) free() int {
 }
 
 func (p *pool) isFree(a netip.Addr) bool {
-	return p.net.Contains(a) && !p.reserved[a] && p.used[a] == "" && (len(p.blocks) == 0 || p.blocks[p.block(a)] == "")
+	return p.net.Contains(a) && !p.reserved[a] && p.used[a] == "" && (len(p.blocks) == 0 || p.blocks[p.blockOf(a)] == "")
 }
 
-// take gives a single address out; false if there is none.
+// take gives the owner a single address, false if there is none.
 func (p *pool) take(order Reuse, owner string) (netip.Addr, bool) {
 	if p.free() <= 0 {
 		return netip.Addr{}, false
 	}
-	p.skip()
-	i, a := p.choose(order), p.next
+	p.skipTaken()
+	i, addr := p.chooseFreed(order), p.next
 	switch {
 	case i == 0:
-		a = p.freed[0]
+		addr = p.freed[0]
 		p.freed = p.freed[1:] // there may be tens of thousands behind it
 	case i > 0:
-		a = p.freed[i]
+		addr = p.freed[i]
 		p.freed = slices.Delete(p.freed, i, i+1)
-	case !a.IsValid():
-		return a, false
+	case !addr.IsValid():
+		return addr, false
 	default:
-		p.next = a.Next()
+		p.next = addr.Next()
 	}
-	p.mark(a, owner)
-	return a, true
+	p.mark(addr, owner)
+	return addr, true
 }
 
-// skip moves next to an address that is free, or beyond all of them.
-func (p *pool) skip() {
+// skipTaken moves next to an address that is free, or beyond all of them.
+func (p *pool) skipTaken() {
 	for p.next.IsValid() && !p.isFree(p.next) {
-		if p.next.Is6() && p.blocks[p.block(p.next)] != "" {
-			p.next = lastOf(p.block(p.next))
+		if p.next.Is6() && p.blocks[p.blockOf(p.next)] != "" {
+			p.next = lastOf(p.blockOf(p.next))
 		}
 		p.next = p.next.Next()
 		if !p.net.Contains(p.next) {
@@ -125,8 +125,8 @@ func (p *pool) skip() {
 	}
 }
 
-// choose returns which of freed comes next, -1 for next; see Reuse.
-func (p *pool) choose(order Reuse) int {
+// chooseFreed returns the index in freed of the address that comes next, -1 if it is p.next. See Reuse.
+func (p *pool) chooseFreed(order Reuse) int {
 	last := len(p.freed) - 1
 	switch {
 	case last < 0:
@@ -141,6 +141,7 @@ func (p *pool) choose(order Reuse) int {
 	case last == 0:
 		return -1
 	}
+	// ReuseLowest, without the most recently freed one: callers learn of a release a little late.
 	lowest := 0
 	for i, a := range p.freed[:last] {
 		if a.Less(p.freed[lowest]) {
@@ -150,7 +151,7 @@ func (p *pool) choose(order Reuse) int {
 	return lowest
 }
 
-// use notes that a free address, whichever it is, is the owner's.
+// use notes that the owner has this address, which must be free.
 func (p *pool) use(a netip.Addr, owner string) {
 	p.mark(a, owner)
 	if i := slices.Index(p.freed, a); i >= 0 {
@@ -159,37 +160,36 @@ func (p *pool) use(a netip.Addr, owner string) {
 }
 
 func (p *pool) mark(a netip.Addr, owner string) {
-	if p.used[a] != kept {
-		p.inside[p.block(a)]++
+	if p.used[a] != reservedOwner {
+		p.inside[p.blockOf(a)]++
 	}
 	p.used[a] = owner
 }
 
-// give takes an address back.
-func (p *pool) give(a netip.Addr) {
-	if p.keeps(a) {
-		p.used[a] = kept
+// give makes an address free again.
+func (p *pool) give(addr netip.Addr) {
+	if p.isReserved(addr) {
+		p.used[addr] = reservedOwner
 		return
 	}
-	delete(p.used, a)
-	b := p.block(a)
+	delete(p.used, addr)
+	b := p.blockOf(addr)
 	if p.inside[b]--; p.inside[b] == 0 {
 		delete(p.inside, b)
 	}
-	if !p.next.IsValid() || a.Less(p.next) {
-		p.freed = append(p.freed, a)
+	if !p.next.IsValid() || addr.Less(p.next) {
+		p.freed = append(p.freed, addr)
 	}
 }
 
-// leaveFree lets others take or give back addresses until n are free, as far as
-// they can.
+// leaveFree lets others take or release addresses until n are free, as far as that is possible.
 func (p *pool) leaveFree(n int) {
 	if p.size > endless {
 		p.foreign = max(0, p.foreign+p.free()-n)
 		return
 	}
 	for p.free() > n {
-		a, _ := p.take(ReuseOldest, foreign)
+		a, _ := p.take(ReuseOldest, foreignOwner)
 		p.others = append(p.others, a)
 	}
 	for p.free() < n && len(p.others) > 0 {
@@ -199,14 +199,14 @@ func (p *pool) leaveFree(n int) {
 	}
 }
 
-// mayUse tells why an address can't be given to anybody.
+// mayUse tells why nobody can have this address by name, or returns nil.
 func (p *pool) mayUse(a netip.Addr) error {
 	switch {
 	case !p.net.Contains(a):
 		return fail(OutsideSubnet, a.String(), "")
 	case p.reserved[a]:
 		return fail(ReservedAddress, a.String(), "")
-	case !p.isFree(a) && p.used[a] != kept:
+	case !p.isFree(a) && p.used[a] != reservedOwner:
 		return fail(AddressInUse, a.String(), "")
 	}
 	return nil

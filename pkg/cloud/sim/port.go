@@ -25,8 +25,8 @@ type port struct {
 // portName is a port's link in the router.
 func portName(number int) string { return fmt.Sprintf("p%d", number) }
 
-// in tells whether the ENI is in the subnet that a lies in.
-func (p *port) in(a netip.Addr) bool {
+// hasSubnetOf tells whether the ENI is in the subnet that the address is in.
+func (p *port) hasSubnetOf(a netip.Addr) bool {
 	return slices.ContainsFunc(p.eni.Nets(), func(n eni.Net) bool { return n.Primary.Masked().Contains(a) })
 }
 
@@ -49,25 +49,26 @@ func (n *Network) Attach(node string, i eni.Interface) (net.HardwareAddr, error)
 }
 
 // newPort checks that the ENI fits the VPC.
-func (n *Network) newPort(node string, i eni.Interface) (*port, error) {
-	if err := i.Validate(); err != nil {
+func (n *Network) newPort(node string, iface eni.Interface) (*port, error) {
+	if err := iface.Validate(); err != nil {
 		return nil, err
 	}
 	ns, ok := n.nodes[node]
 	if !ok {
 		return nil, errors.New("no such node")
 	}
-	if _, ok := n.ports[i.ID]; ok {
+	if _, ok := n.ports[iface.ID]; ok {
 		return nil, errors.New("an ENI of that id exists")
 	}
-	for _, net := range i.Nets() {
+	// A gateway that the router does not have would leave the node without a way out.
+	for _, net := range iface.Nets() {
 		if !slices.ContainsFunc(n.subnets, func(s eni.Subnet) bool {
 			return s.CIDR == net.Primary.Masked() && s.Gateway == net.Gateway
 		}) {
 			return nil, fmt.Errorf("no subnet %s with gateway %s", net.Primary.Masked(), net.Gateway)
 		}
 	}
-	return &port{eni: i, node: ns, mac: eniMAC(n.name, i.ID)}, nil
+	return &port{eni: iface, node: ns, mac: eniMAC(n.name, iface.ID)}, nil
 }
 
 // eniMAC is the address of an ENI: unicast, locally administered, and the same for
@@ -77,55 +78,55 @@ func eniMAC(network, id string) net.HardwareAddr {
 	return append(net.HardwareAddr{0x02}, sum[:5]...)
 }
 
-// plug makes the port in the kernel, all of it or nothing.
-func (n *Network) plug(p *port) (err error) {
+// plug makes the port in the kernel, or leaves nothing behind.
+func (n *Network) plug(port *port) (err error) {
 	name := portName(n.made + 1)
-	if p.link, p.peer, err = n.addVeth(veth{name: name, peer: p.eni.Device, ns: p.node, mac: p.mac, mtu: p.eni.MTU}); err != nil {
+	if port.link, port.peer, err = n.addVeth(veth{name: name, peer: port.eni.Device, ns: port.node, mac: port.mac, mtu: port.eni.MTU}); err != nil {
 		return err
 	}
 	n.made++
-	n.ports[p.eni.ID] = p
+	n.ports[port.eni.ID] = port
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, n.unplug(p))
+			err = errors.Join(err, n.unplug(port))
 		}
 	}()
-	if err := n.h.LinkSetAlias(byIndex(p.link), p.eni.ID); err != nil {
+	if err := n.h.LinkSetAlias(byIndex(port.link), port.eni.ID); err != nil {
 		return fmt.Errorf("set alias of %s in %s: %w", name, n.router.Name, err)
 	}
 	// The link-local address must be usable at once: neighbour discovery for
 	// forwarded packets is sent from it.
-	if err := p.node.sysctls("ipv6/conf/" + p.eni.Device + "/accept_dad 0"); err != nil {
+	if err := port.node.setSysctls("ipv6/conf/" + port.eni.Device + "/accept_dad 0"); err != nil {
 		return err
 	}
-	if err := n.plugIn(p.link, p.node, p.peer); err != nil {
+	if err := n.plugIn(port.link, port.node, port.peer); err != nil {
 		return err
 	}
-	if err := n.serve(p); err != nil {
+	if err := n.makeGateway(port); err != nil {
 		return err
 	}
 	var primaries []netip.Addr
-	for _, net := range p.eni.Nets() {
+	for _, net := range port.eni.Nets() {
 		primaries = append(primaries, net.Primary.Addr())
 	}
-	return n.assign(p, primaries)
+	return n.assign(port, primaries)
 }
 
-// serve makes the port the gateway of its subnets, and lets it answer for their
-// other addresses.
-func (n *Network) serve(p *port) error {
-	if err := answerAtOnce(n.router, p.link); err != nil {
+// makeGateway makes the port the gateway of its subnets, and lets it answer for their other
+// addresses.
+func (n *Network) makeGateway(port *port) error {
+	if err := answerAtOnce(n.router, port.link); err != nil {
 		return err
 	}
-	for _, net := range p.eni.Nets() {
+	for _, net := range port.eni.Nets() {
 		// Without a prefix route: the router's routes are who has which address.
-		if err := addAddr(n.h, p.link, hostPrefix(net.Gateway), unix.IFA_F_NOPREFIXROUTE); err != nil {
+		if err := addAddr(n.h, port.link, hostPrefix(net.Gateway), unix.IFA_F_NOPREFIXROUTE); err != nil {
 			return fmt.Errorf("add gateway in %s: %w", n.router.Name, err)
 		}
 	}
 	for a := range n.owner {
-		if a.Is6() && p.in(a) { // IPv4 needs no entry, see setUpRouter
-			if err := n.h.NeighSet(proxy(p.link, a)); err != nil {
+		if a.Is6() && port.hasSubnetOf(a) { // IPv4 needs no entry, see setUpRouter
+			if err := n.h.NeighSet(newProxy(port.link, a)); err != nil {
 				return fmt.Errorf("add proxy for %s in %s: %w", a, n.router.Name, err)
 			}
 		}
@@ -138,7 +139,7 @@ func (n *Network) serve(p *port) error {
 func (n *Network) Detach(id string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p, err := n.port(id)
+	p, err := n.findPort(id)
 	if err == nil {
 		err = n.unplug(p)
 	}
@@ -161,7 +162,7 @@ func (n *Network) unplug(p *port) error {
 	return errors.Join(errs...)
 }
 
-func (n *Network) port(id string) (*port, error) {
+func (n *Network) findPort(id string) (*port, error) {
 	p, ok := n.ports[id]
 	if !ok {
 		return nil, errors.New("no such ENI")
@@ -177,9 +178,9 @@ func (n *Network) port(id string) (*port, error) {
 func (n *Network) DHCP(id string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p, err := n.port(id)
+	p, err := n.findPort(id)
 	if err == nil {
-		err = p.configure(n.Resolver())
+		err = p.configureLink(n.Resolver())
 	}
 	if err != nil {
 		return fmt.Errorf("configure ENI %s: %w", id, err)
@@ -193,27 +194,28 @@ const (
 	metricDHCP   = 1024
 )
 
-func (p *port) configure(resolver netip.Addr) error {
-	h, err := p.node.handle()
+// configureLink does in the node what Network.DHCP describes.
+func (p *port) configureLink(resolver netip.Addr) error {
+	handle, err := p.node.openNetlink()
 	if err != nil {
 		return err
 	}
-	defer h.Close()
+	defer handle.Close()
 	for _, net := range p.eni.Nets() {
-		if err := addAddr(h, p.peer, net.Primary, 0); err != nil {
+		if err := addAddr(handle, p.peer, net.Primary, 0); err != nil {
 			return err
 		}
 		defaultRoute := netip.PrefixFrom(net.Primary.Addr(), 0).Masked()
-		if err := addRoute(h, p.peer, defaultRoute, net.Gateway); err != nil {
+		if err := addRoute(handle, p.peer, defaultRoute, net.Gateway); err != nil {
 			return err
 		}
-		if net.Gateway.Is6() {
+		if net.Gateway.Is6() { // the routes below are of an IPv4 lease
 			continue
 		}
-		onLink, toDNS := route(p.peer, hostPrefix(net.Gateway), netip.Addr{}), route(p.peer, hostPrefix(resolver), net.Gateway)
+		onLink, toDNS := newRoute(p.peer, hostPrefix(net.Gateway), netip.Addr{}), newRoute(p.peer, hostPrefix(resolver), net.Gateway)
 		for _, r := range []*netlink.Route{onLink, toDNS} {
 			r.Protocol, r.Priority, r.Src = protocolDHCP, metricDHCP, net.Primary.Addr().AsSlice()
-			if err := h.RouteReplace(r); err != nil {
+			if err := handle.RouteReplace(r); err != nil {
 				return fmt.Errorf("add route %s: %w", r.Dst, err)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 func (n *Network) Assign(id string, addrs ...netip.Addr) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p, err := n.port(id)
+	p, err := n.findPort(id)
 	if err == nil {
 		err = n.assign(p, addrs)
 	}
@@ -25,24 +25,25 @@ func (n *Network) Assign(id string, addrs ...netip.Addr) error {
 	return nil
 }
 
-func (n *Network) assign(p *port, addrs []netip.Addr) (err error) {
+func (n *Network) assign(port *port, addrs []netip.Addr) (err error) {
 	for _, a := range addrs {
-		if err := n.mayAssign(p, a); err != nil {
+		if err := n.mayAssign(port, a); err != nil {
 			return err
 		}
 	}
+	// The one that failed is among done: a part of it may be in the kernel.
 	var done []netip.Addr
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, n.withdrawAll(p, done))
+			err = errors.Join(err, n.withdrawAll(port, done))
 		}
 	}()
 	for _, a := range addrs {
-		if n.owner[a] == p {
+		if n.owner[a] == port {
 			continue
 		}
 		done = append(done, a)
-		if err := n.announce(p, a); err != nil {
+		if err := n.announce(port, a); err != nil {
 			return err
 		}
 	}
@@ -53,7 +54,7 @@ func (n *Network) mayAssign(p *port, a netip.Addr) error {
 	if owner := n.owner[a]; owner != nil && owner != p {
 		return fmt.Errorf("address %s is of ENI %s", a, owner.eni.ID)
 	}
-	if !p.in(a) {
+	if !p.hasSubnetOf(a) {
 		return fmt.Errorf("address %s is in no subnet of the ENI", a)
 	}
 	if slices.ContainsFunc(n.subnets, func(s eni.Subnet) bool { return s.Gateway == a }) {
@@ -68,7 +69,7 @@ func (n *Network) mayAssign(p *port, a netip.Addr) error {
 func (n *Network) Unassign(id string, addrs ...netip.Addr) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p, err := n.port(id)
+	p, err := n.findPort(id)
 	if err == nil {
 		err = n.unassign(p, addrs)
 	}
@@ -94,11 +95,11 @@ func (n *Network) unassign(p *port, addrs []netip.Addr) error {
 // packets of the address pass, both ways.
 func (n *Network) announce(p *port, a netip.Addr) error {
 	n.owner[a] = p
-	if err := n.h.NeighSet(neighbour(p.link, a, p.mac)); err != nil {
+	if err := n.h.NeighSet(newNeighbour(p.link, a, p.mac)); err != nil {
 		return fmt.Errorf("add neighbour %s in %s: %w", a, n.router.Name, err)
 	}
-	for _, link := range n.askers(p, a) {
-		if err := n.h.NeighSet(proxy(link, a)); err != nil {
+	for _, link := range n.linksAsking(p, a) {
+		if err := n.h.NeighSet(newProxy(link, a)); err != nil {
 			return fmt.Errorf("add proxy for %s in %s: %w", a, n.router.Name, err)
 		}
 	}
@@ -108,20 +109,20 @@ func (n *Network) announce(p *port, a netip.Addr) error {
 	return nil
 }
 
-// withdraw takes an address from the port, or what is left of it.
-func (n *Network) withdraw(p *port, a netip.Addr) error {
+// withdraw takes an address from the port. What of it is not in the kernel is no error.
+func (n *Network) withdraw(p *port, addr netip.Addr) error {
 	var errs []error
 	try := func(what string, err error) {
 		if ignoreGone(err) != nil {
-			errs = append(errs, fmt.Errorf("remove %s %s in %s: %w", what, a, n.router.Name, err))
+			errs = append(errs, fmt.Errorf("remove %s %s in %s: %w", what, addr, n.router.Name, err))
 		}
 	}
-	try("route", n.h.RouteDel(route(p.link, hostPrefix(a), netip.Addr{})))
-	try("neighbour", n.h.NeighDel(neighbour(p.link, a, nil)))
-	for _, link := range n.askers(p, a) {
-		try("proxy for", n.h.NeighDel(proxy(link, a)))
+	try("route", n.h.RouteDel(newRoute(p.link, hostPrefix(addr), netip.Addr{})))
+	try("neighbour", n.h.NeighDel(newNeighbour(p.link, addr, nil)))
+	for _, link := range n.linksAsking(p, addr) {
+		try("proxy for", n.h.NeighDel(newProxy(link, addr)))
 	}
-	delete(n.owner, a)
+	delete(n.owner, addr)
 	return errors.Join(errs...)
 }
 
@@ -133,15 +134,15 @@ func (n *Network) withdrawAll(p *port, addrs []netip.Addr) error {
 	return errors.Join(errs...)
 }
 
-// askers returns the links on which the router needs a proxy entry to answer for
-// p's address a. IPv4 needs none, see setUpRouter.
-func (n *Network) askers(p *port, a netip.Addr) []int {
+// linksAsking returns the links on which the router needs a proxy entry to answer for p's address
+// a. IPv4 needs none, see setUpRouter.
+func (n *Network) linksAsking(p *port, a netip.Addr) []int {
 	if a.Is4() {
 		return nil
 	}
 	var links []int
 	for _, other := range n.ports {
-		if other != p && other.in(a) {
+		if other != p && other.hasSubnetOf(a) {
 			links = append(links, other.link)
 		}
 	}

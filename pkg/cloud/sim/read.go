@@ -13,15 +13,15 @@ import (
 func (tx *Tx) Interfaces() []Interface {
 	var list []Interface
 	for _, n := range tx.a.nics {
-		if i, ok := tx.shown(n); ok {
+		if i, ok := tx.visible(n); ok {
 			list = append(list, i)
 		}
 	}
 	return list
 }
 
-// shown is the ENI as the call may see it.
-func (tx *Tx) shown(n *nic) (Interface, bool) {
+// visible returns the ENI as this read sees it, false if it does not exist then.
+func (tx *Tx) visible(n *nic) (Interface, bool) {
 	if !tx.past || len(n.seen) == 0 {
 		return n.Interface, !n.gone
 	}
@@ -42,7 +42,7 @@ func (tx *Tx) Interface(id string) (Interface, error) {
 		}
 	}
 	if known {
-		if i, ok := tx.shown(n); ok {
+		if i, ok := tx.visible(n); ok {
 			return i, nil
 		}
 	}
@@ -53,7 +53,7 @@ func (tx *Tx) Interface(id string) (Interface, error) {
 func (tx *Tx) Subnets() []Subnet {
 	list := make([]Subnet, 0, len(tx.a.subnets))
 	for _, s := range tx.a.subnets {
-		list = append(list, tx.subnet(s))
+		list = append(list, tx.visibleSubnet(s))
 	}
 	slices.SortFunc(list, func(x, y Subnet) int { return strings.Compare(x.ID, y.ID) })
 	return list
@@ -65,23 +65,23 @@ func (tx *Tx) Subnet(id string) (Subnet, error) {
 	if s == nil {
 		return Subnet{}, fail(NoSuchSubnet, id, "")
 	}
-	return tx.subnet(s), nil
+	return tx.visibleSubnet(s), nil
 }
 
-// subnet is the subnet as the call may see it.
-func (tx *Tx) subnet(s *subnet) Subnet {
-	shown, left := s.Subnet, s.free()
+// visibleSubnet returns the subnet as this read sees it.
+func (tx *Tx) visibleSubnet(sub *subnet) Subnet {
+	shown, left := sub.Subnet, sub.free()
 	if tx.past {
-		if was, ok := s.seen.asOf(tx.at); ok {
+		if was, ok := sub.seen.asOf(tx.at); ok {
 			left = was
 		}
 	}
 	shown.Free, shown.Free6 = left.v4, left.v6
-	for _, f := range s.families() {
+	for _, f := range sub.families() {
 		if f == eni.IPv4 {
-			shown.GatewayV4 = s.gateway(f)
+			shown.GatewayV4 = sub.gateway(f)
 		} else {
-			shown.GatewayV6 = s.gateway(f)
+			shown.GatewayV6 = sub.gateway(f)
 		}
 	}
 	return shown
@@ -90,7 +90,7 @@ func (tx *Tx) subnet(s *subnet) Subnet {
 // Instances returns the instances by id, the terminated ones too.
 func (tx *Tx) Instances() []Instance {
 	var list []Instance
-	for _, m := range tx.a.machines {
+	for _, m := range tx.a.vms {
 		list = append(list, m.Instance)
 	}
 	slices.SortFunc(list, func(x, y Instance) int { return strings.Compare(x.ID, y.ID) })
@@ -99,7 +99,7 @@ func (tx *Tx) Instances() []Instance {
 
 // Instance returns an instance.
 func (tx *Tx) Instance(id string) (Instance, error) {
-	m := tx.a.machines[id]
+	m := tx.a.vms[id]
 	if m == nil {
 		return Instance{}, fail(NoSuchInstance, id, "")
 	}

@@ -22,96 +22,96 @@ func (c *Remote) Self(context.Context) (driver.Self, error) {
 
 // Shape implements driver.Driver.
 func (c *Remote) Shape(ctx context.Context, s driver.Self) (driver.Shape, error) {
-	return call[driver.Shape](ctx, c, "Shape", s)
+	return remoteCall[driver.Shape](ctx, c, "Shape", s)
 }
 
 // Shapes implements driver.Driver.
 func (c *Remote) Shapes(ctx context.Context, types []string) (map[string]driver.Shape, error) {
-	return call[map[string]driver.Shape](ctx, c, "Shapes", types)
+	return remoteCall[map[string]driver.Shape](ctx, c, "Shapes", types)
 }
 
 // Alive implements driver.Driver.
 func (c *Remote) Alive(ctx context.Context, instances []string) (map[string]cloud.State, error) {
-	return call[map[string]cloud.State](ctx, c, "Alive", instances)
+	return remoteCall[map[string]cloud.State](ctx, c, "Alive", instances)
 }
 
 // Subnets implements driver.Driver.
 func (c *Remote) Subnets(ctx context.Context, f driver.SubnetFilter) ([]driver.Subnet, error) {
-	return call[[]driver.Subnet](ctx, c, "Subnets", f)
+	return remoteCall[[]driver.Subnet](ctx, c, "Subnets", f)
 }
 
 // Interfaces implements driver.Driver.
 func (c *Remote) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Interface, error) {
-	return call[[]driver.Interface](ctx, c, "Interfaces", f)
+	return remoteCall[[]driver.Interface](ctx, c, "Interfaces", f)
 }
 
 // Page implements driver.Driver.
 func (c *Remote) Page(ctx context.Context, s driver.Scan) (driver.Page, error) {
-	return call[driver.Page](ctx, c, "Page", s)
+	return remoteCall[driver.Page](ctx, c, "Page", s)
 }
 
 // Create implements driver.Driver.
 func (c *Remote) Create(ctx context.Context, w driver.Create) (driver.Interface, error) {
-	return call[driver.Interface](ctx, c, "Create", w)
+	return remoteCall[driver.Interface](ctx, c, "Create", w)
 }
 
 // Attach implements driver.Driver.
 func (c *Remote) Attach(ctx context.Context, w driver.Attach) (string, error) {
-	return call[string](ctx, c, "Attach", w)
+	return remoteCall[string](ctx, c, "Attach", w)
 }
 
 // Bind implements driver.Driver.
 func (c *Remote) Bind(ctx context.Context, id, attachment string) error {
-	return tell(ctx, c, "Bind", onAttachment{id, attachment})
+	return remoteChange(ctx, c, "Bind", onAttachment{id, attachment})
 }
 
 // Detach implements driver.Driver.
 func (c *Remote) Detach(ctx context.Context, i driver.Interface, token string) error {
-	return tell(ctx, c, "Detach", onInterface{i, token})
+	return remoteChange(ctx, c, "Detach", onInterface{i, token})
 }
 
 // Delete implements driver.Driver.
 func (c *Remote) Delete(ctx context.Context, id, token string) error {
-	return tell(ctx, c, "Delete", onID{id, token})
+	return remoteChange(ctx, c, "Delete", onID{id, token})
 }
 
 // Assign implements driver.Driver.
 func (c *Remote) Assign(ctx context.Context, w driver.Assign) (driver.Assigned, error) {
-	return call[driver.Assigned](ctx, c, "Assign", w)
+	return remoteCall[driver.Assigned](ctx, c, "Assign", w)
 }
 
 // Unassign implements driver.Driver.
 func (c *Remote) Unassign(ctx context.Context, u driver.Unassign) error {
-	return tell(ctx, c, "Unassign", u)
+	return remoteChange(ctx, c, "Unassign", u)
 }
 
 // Rewrite implements driver.Driver.
 func (c *Remote) Rewrite(ctx context.Context, id string, m driver.Mark, token string) error {
-	return tell(ctx, c, "Rewrite", marked{id, token, m})
+	return remoteChange(ctx, c, "Rewrite", marked{id, token, m})
 }
 
 // SetGroups implements driver.Driver.
 func (c *Remote) SetGroups(ctx context.Context, id string, groups []string, token string) error {
-	return tell(ctx, c, "SetGroups", grouped{id, token, groups})
+	return remoteChange(ctx, c, "SetGroups", grouped{id, token, groups})
 }
 
 // Reserve implements driver.Driver.
 func (c *Remote) Reserve(ctx context.Context, r driver.Reservation) (string, error) {
-	return call[string](ctx, c, "Reserve", r)
+	return remoteCall[string](ctx, c, "Reserve", r)
 }
 
 // Unreserve implements driver.Driver.
 func (c *Remote) Unreserve(ctx context.Context, id string) error {
-	return tell(ctx, c, "Unreserve", id)
+	return remoteChange(ctx, c, "Unreserve", id)
 }
 
 // Reservations implements driver.Driver.
 func (c *Remote) Reservations(ctx context.Context, subnet string) ([]driver.Reservation, error) {
-	return call[[]driver.Reservation](ctx, c, "Reservations", subnet)
+	return remoteCall[[]driver.Reservation](ctx, c, "Reservations", subnet)
 }
 
-// tell carries out a call without a value.
-func tell(ctx context.Context, c *Remote, method string, args any) error {
-	_, err := call[struct{}](ctx, c, method, args)
+// remoteChange carries out a call without a value.
+func remoteChange(ctx context.Context, c *Remote, method string, args any) error {
+	_, err := remoteCall[struct{}](ctx, c, method, args)
 	return err
 }

@@ -77,8 +77,8 @@ var methods = map[string]func(context.Context, *Driver, json.RawMessage) (any, e
 	}),
 }
 
-// looks tells whether a method changes nothing.
-func looks(name string) bool {
+// isRead tells whether a method changes nothing.
+func isRead(name string) bool {
 	return name == "Shape" || name == "Shapes" || name == "Alive" || name == "Subnets" || name == "Interfaces" || name == "Page" || name == "Reservations"
 }
 

@@ -6,44 +6,46 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// reserve takes what is wished for from the ENI's subnet, all or nothing.
-func (a *Account) reserve(n *nic, w Wish) (got Got, err error) {
+// allocate takes all that is asked for from the pools of the ENI's subnet, or nothing.
+func (a *Account) allocate(nic *nic, wish Wish) (got Got, err error) {
 	defer func() {
 		if err != nil {
-			a.giveBack(n, got)
+			a.giveBack(nic, got)
 			got = Got{}
 		}
 	}()
+	// got has what allocateOf has taken even when it fails: giveBack undoes a half.
 	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
-		if w.slots(f) == 0 {
+		if wish.slots(f) == 0 {
 			continue
 		}
-		if err := a.mayHave(n, f, w); err != nil {
+		if err := a.mayHave(nic, f, wish); err != nil {
 			return got, err
 		}
-		if err := a.reserveOf(n, f, w, &got); err != nil {
+		if err := a.allocateOf(nic, f, wish, &got); err != nil {
 			return got, err
 		}
 	}
 	return got, nil
 }
 
-// mayHave checks what the family's slots are limited by.
-func (a *Account) mayHave(n *nic, f eni.Family, w Wish) error {
-	s := a.subnets[n.Subnet]
+// mayHave tells why the ENI can't get what is asked for of a family: the instance's type, the
+// subnet, or the number of slots.
+func (a *Account) mayHave(nic *nic, family eni.Family, wish Wish) error {
+	sub := a.subnets[nic.Subnet]
 	limit := a.o.MaxAddresses
-	if m := a.machineOf(n); m != nil {
+	if m := a.vmOf(nic); m != nil {
 		t := a.types[m.Type]
-		limit = t.slots(f, n.Attachment.Index)
-		if limit == 0 || w.prefixes(f) && t.NoPrefix {
-			return fail(NotSupported, n.ID, "the instance's type does not support that")
+		limit = t.slots(family, nic.Attachment.Index)
+		if limit == 0 || wish.hasPrefixes(family) && t.NoPrefix {
+			return fail(NotSupported, nic.ID, "the instance's type does not support that")
 		}
 	}
 	switch {
-	case s.pool(f) == nil:
-		return fail(NotSupported, s.ID, "the subnet has no %s", f)
-	case n.Slots(f)+w.slots(f) > limit && !a.lifted:
-		return fail(AddressLimit, n.ID, "it may have %d of %s", limit, f)
+	case sub.pool(family) == nil:
+		return fail(NotSupported, sub.ID, "the subnet has no %s", family)
+	case nic.Slots(family)+wish.slots(family) > limit && !a.lifted:
+		return fail(AddressLimit, nic.ID, "it may have %d of %s", limit, family)
 	}
 	return nil
 }
@@ -59,57 +61,58 @@ func (t Type) slots(f eni.Family, index int) int {
 	return t.V4
 }
 
-// reserveOf takes what is wished for of one family, those by name first.
-func (a *Account) reserveOf(n *nic, f eni.Family, w Wish, got *Got) error {
-	s := a.subnets[n.Subnet]
-	p := s.pool(f)
-	named, list, count, blocks := w.V4, &got.V4, w.CountV4, w.BlocksV4
-	if f == eni.IPv6 {
-		named, list, count, blocks = w.V6, &got.V6, w.CountV6, w.BlocksV6
+// allocateOf takes what is asked for of one family.
+func (a *Account) allocateOf(nic *nic, family eni.Family, wish Wish, got *Got) error {
+	sub := a.subnets[nic.Subnet]
+	pool := sub.pool(family)
+	named, list, count, blocks := wish.V4, &got.V4, wish.CountV4, wish.BlocksV4
+	if family == eni.IPv6 {
+		named, list, count, blocks = wish.V6, &got.V6, wish.CountV6, wish.BlocksV6
 	}
-	from, err := a.namedOf(n, f, w)
+	from, err := a.namedOf(nic, family, wish)
 	if err != nil {
 		return err
 	}
+	// Those by name come first: else one of them could be taken as any address.
 	for _, addr := range named {
 		if err := from.mayUse(addr); err != nil {
 			return err
 		}
-		from.use(addr, n.ID)
+		from.use(addr, nic.ID)
 		*list = append(*list, addr)
 	}
-	for _, b := range w.Prefixes {
-		if eni.FamilyOf(b.Addr()) != f {
+	for _, b := range wish.Prefixes {
+		if eni.FamilyOf(b.Addr()) != family {
 			continue
 		}
-		if err := p.mayUseBlock(b); err != nil {
+		if err := pool.mayUseBlock(b); err != nil {
 			return err
 		}
-		p.useBlock(b, n.ID)
+		pool.useBlock(b, nic.ID)
 		got.Prefixes = append(got.Prefixes, b)
 	}
 	for range blocks {
-		b, ok := p.wholeBlock(a.o.Reuse)
+		b, ok := pool.wholeBlock(a.o.Reuse)
 		if !ok {
-			return fail(NoBlock, s.ID, "no /%d is free", p.bits)
+			return fail(NoBlock, sub.ID, "no /%d is free", pool.bits)
 		}
-		p.useBlock(b, n.ID)
+		pool.useBlock(b, nic.ID)
 		got.Prefixes = append(got.Prefixes, b)
 	}
 	for range count {
-		addr, ok := p.take(a.o.Reuse, n.ID)
+		addr, ok := pool.take(a.o.Reuse, nic.ID)
 		if !ok {
-			return fail(SubnetFull, s.ID, "%d %s addresses were asked for", count, f)
+			return fail(SubnetFull, sub.ID, "%d %s addresses were asked for", count, family)
 		}
 		*list = append(*list, addr)
 	}
 	return nil
 }
 
-// giveBack returns addresses to the subnets that they are of.
+// giveBack returns addresses and prefixes to their subnets.
 func (a *Account) giveBack(n *nic, g Got) {
 	s := a.subnets[n.Subnet]
-	a.give(n, slices.Concat(g.V4, g.V6))
+	a.giveAddresses(n, slices.Concat(g.V4, g.V6))
 	for _, b := range g.Prefixes {
 		s.pool(eni.FamilyOf(b.Addr())).giveBlock(b)
 	}

@@ -33,7 +33,7 @@ const (
 
 // setUpRouter makes an empty router with its way to the internet.
 func (n *Network) setUpRouter() error {
-	err := n.router.sysctls(
+	err := n.router.setSysctls(
 		"ipv4/ip_forward 1",
 		"ipv6/conf/all/forwarding 1",
 		// A new namespace may have the machine's settings. The source check is
@@ -70,20 +70,22 @@ func (n *Network) setUpRouter() error {
 		}
 	}
 	// The ports to come answer for the addresses behind the other ones.
-	return n.router.sysctls("ipv4/conf/default/proxy_arp 1", "ipv6/conf/default/proxy_ndp 1")
+	return n.router.setSysctls("ipv4/conf/default/proxy_arp 1", "ipv6/conf/default/proxy_ndp 1")
 }
 
 // linkInternet connects the router and the internet, with routes both ways.
 func (n *Network) linkInternet() error {
-	if err := n.internet.sysctls("ipv6/conf/all/disable_ipv6 0", "ipv6/conf/default/disable_ipv6 0",
+	if err := n.internet.setSysctls("ipv6/conf/all/disable_ipv6 0", "ipv6/conf/default/disable_ipv6 0",
 		"ipv6/conf/default/accept_dad 0"); err != nil {
 		return err
 	}
-	far, err := n.internet.handle()
+	far, err := n.internet.openNetlink()
 	if err != nil {
 		return err
 	}
 	defer far.Close()
+	// The MTU of an internet gateway, smaller than that of the ENIs: the router has to send ICMP
+	// errors for larger packets, as in a cloud.
 	nearIndex, farIndex, err := n.addVeth(veth{name: internetPort, peer: vpcPort, ns: n.internet, mtu: internetMTU})
 	if err != nil {
 		return err
@@ -104,9 +106,9 @@ func (n *Network) linkInternet() error {
 }
 
 // addressAndRoute gives a link its addresses and routes dsts through those of vias.
-func addressAndRoute(h *netlink.Handle, link int, addrs, vias, dsts []netip.Prefix) error {
+func addressAndRoute(handle *netlink.Handle, link int, addrs, vias, dsts []netip.Prefix) error {
 	for _, a := range addrs {
-		if err := addAddr(h, link, a, 0); err != nil {
+		if err := addAddr(handle, link, a, 0); err != nil {
 			return err
 		}
 	}
@@ -115,7 +117,7 @@ func addressAndRoute(h *netlink.Handle, link int, addrs, vias, dsts []netip.Pref
 			if via.Addr().Is4() != dst.Addr().Is4() {
 				continue
 			}
-			if err := addRoute(h, link, dst, via.Addr()); err != nil {
+			if err := addRoute(handle, link, dst, via.Addr()); err != nil {
 				return err
 			}
 		}
@@ -123,9 +125,9 @@ func addressAndRoute(h *netlink.Handle, link int, addrs, vias, dsts []netip.Pref
 	return nil
 }
 
-// sourceCheck drops what arrives on a port from an address whose route is not
-// that port: the routes are the only book of who has which address. Link-local
-// sources pass, neighbour discovery needs them and nothing forwards them.
+// sourceCheck drops packets that arrive on a port from a source address whose route is not that
+// port: only the routes say which ENI has an address. Link-local sources pass, because neighbour
+// discovery needs them, and nothing forwards them.
 //
 //	table inet vpc {
 //		chain sources {

@@ -352,7 +352,7 @@ func TestAPoolGivesOutWhatItHasAndNothingTwice(t *testing.T) {
 			"leave": func(t *rapid.T) { p.leaveFree(rapid.IntRange(0, 128).Draw(t, "n")) },
 			"": func(t *rapid.T) {
 				var errs []string
-				p.check(nics, func(f string, args ...any) { errs = append(errs, f) })
+				p.checkPool(nics, func(f string, args ...any) { errs = append(errs, f) })
 				if want := 128 - 5 - len(singles) - len(p.others) - 16*len(blocks); len(errs) > 0 || p.free() != want {
 					t.Fatalf("%v; %d free, want %d", errs, p.free(), want)
 				}

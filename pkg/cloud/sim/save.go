@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// saved is an account as a file holds it.
+// saved is an account in a file.
 type saved struct {
 	Format    int // savedFormat
 	VPC       VPC
@@ -41,8 +41,8 @@ type savedPool struct {
 	Fragmented bool
 }
 
-// happening is what is to happen, so that the next process can let it happen. The zero
-// one is what can't be saved.
+// happening names what is to happen, so that another process can let it happen. The zero happening
+// stands for what can't be saved.
 type happening struct {
 	What            string
 	ENI, Attachment string `json:",omitempty"`
@@ -65,27 +65,28 @@ const savedFormat = 3
 // Save writes the account's state as JSON: its subnets, instances and ENIs, and what is
 // still to come. Options, faults, counts, tokens of calls and what was before are not in
 // it. It fails while the late effect of a call is to come.
-func (a *Account) Save(w io.Writer) error {
+func (a *Account) Save(to io.Writer) error {
 	a.lock()
 	defer a.mu.Unlock()
 	tx := &Tx{a: a}
-	s := saved{Format: savedFormat, VPC: a.vpc, Made: a.made, Groups: tx.Groups(), Types: tx.Types(), Instances: tx.Instances(), ENIs: tx.Interfaces()}
+	state := saved{Format: savedFormat, VPC: a.vpc, Made: a.made, Groups: tx.Groups(), Types: tx.Types(), Instances: tx.Instances(), ENIs: tx.Interfaces()}
 	for _, id := range slices.Sorted(maps.Keys(a.subnets)) {
 		sub := a.subnets[id]
-		s.Subnets = append(s.Subnets, savedSubnet{sub.Subnet, sub.pool4.saved(), sub.pool6.saved(), sub.kept})
+		state.Subnets = append(state.Subnets, savedSubnet{sub.Subnet, sub.pool4.saved(), sub.pool6.saved(), sub.kept})
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.nodes.machines)) {
-		s.Nodes = append(s.Nodes, a.nodes.machines[name])
+	for _, name := range slices.Sorted(maps.Keys(a.nodes.byName)) {
+		state.Nodes = append(state.Nodes, a.nodes.byName[name])
 	}
 	for _, e := range a.events {
+		// An effect is a function, which no file can hold; without it a call would be lost.
 		if e.what.What == "" {
 			return errors.New("save account: the effect of a call is still to come; wait for it")
 		}
-		s.Coming = append(s.Coming, coming{e.at, e.what})
+		state.Coming = append(state.Coming, coming{e.at, e.what})
 	}
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(to)
 	e.SetIndent("", "\t")
-	if err := e.Encode(s); err != nil {
+	if err := e.Encode(state); err != nil {
 		return fmt.Errorf("save account: %w", err)
 	}
 	return nil

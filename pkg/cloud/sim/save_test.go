@@ -83,7 +83,7 @@ func TestADamagedAccountIsNotLoaded(t *testing.T) {
 		{"next is outside", `"Next": "10.0.0.8"`, `"Next": "10.1.0.8"`, "subnet a: 10.1.0.8 is listed as the next"},
 		{"free and used", `"Freed": null`, `"Freed": ["10.0.0.5"]`, "address 10.0.0.5 is listed as free"},
 		{"foreign and used", `"Others": null`, `"Others": ["10.0.0.5"]`, "ENI eni-00000003: address 10.0.0.5 is of foreign"},
-		{"too many foreign", `"Foreign": 0`, `"Foreign": 999`, "subnet 10.0.0.0/24 has 253 addresses, 6 of them are used and 999 foreign"},
+		{"too many foreign", `"Foreign": 0`, `"Foreign": 999`, "subnet 10.0.0.0/24 has 253 addresses, 6 of them are used and 999 others'"},
 		{"a wrong index", `"Index": 1,`, `"Index": 4,`, "node n1: ENI eni-00000003 is at index 4, which is taken or beyond 4 ENIs"},
 		{"a second own", `"Index": 1,`, `"Index": 0,`, "node n1: ENI eni-00000003 is at index 0, which is taken"},
 		{"a token twice", `"enipool/token": "t2"`, `"enipool/token": "t1"`, `node n1: token "t1" has made two ENIs`},
@@ -112,7 +112,7 @@ func TestAnAccountIsLoadedOntoItsNetworkAlone(t *testing.T) {
 	i := create(t, a.Node("n1"), "t1", 2)
 	loaded := whole(t, saveAndLoad(t, a, Options{Network: net}))
 	more := assign(t, loaded.Node("n1"), i.ID, 1)
-	got, err := loaded.delivered()
+	got, err := loaded.deliveredByRouter()
 	must(t, err)
 	if got[more[0]] != i.ID {
 		t.Errorf("address %s goes to %q, want %s", more[0], got[more[0]], i.ID)

@@ -21,29 +21,29 @@ const maxBody = 1 << 20
 // JSON. Dial is its other end.
 func (a *Account) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/calls", func(w http.ResponseWriter, h *http.Request) {
-		var c wireCall
-		if err := json.NewDecoder(http.MaxBytesReader(w, h.Body, maxBody)).Decode(&c); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
+	mux.HandleFunc("POST /v1/calls", func(to http.ResponseWriter, req *http.Request) {
+		var call wireCall
+		if err := json.NewDecoder(http.MaxBytesReader(to, req.Body, maxBody)).Decode(&call); err != nil {
+			http.Error(to, err.Error(), http.StatusBadRequest)
 			return
 		}
-		do, known := methods[c.Method]
+		do, known := methods[call.Method]
 		if !known {
-			http.Error(w, "no such method", http.StatusBadRequest)
+			http.Error(to, "no such method", http.StatusBadRequest)
 			return
 		}
 		var out wireReply
-		value, err := do(h.Context(), a.NodeDriver(c.Node), c.Args)
+		value, err := do(req.Context(), a.NodeDriver(call.Node), call.Args)
 		if out.Error = toWire(err); err == nil {
 			out.Value, err = json.Marshal(value)
 		}
 		if err != nil && out.Error == nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			http.Error(to, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
+		to.Header().Set("Content-Type", "application/json")
 		// Who does not get the answer knows it.
-		_ = json.NewEncoder(w).Encode(out)
+		_ = json.NewEncoder(to).Encode(out)
 	})
 	return mux
 }
@@ -58,7 +58,7 @@ func toWire(err error) *wireError {
 
 // Serve serves the account until ctx ends, by h, which is its Handler or stands before that.
 // It returns when every call under way has its answer: the end of ctx ends them too.
-func (a *Account) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+func (a *Account) Serve(ctx context.Context, listener net.Listener, h http.Handler) error {
 	if a.o.Lag >= RemoteSettle {
 		return fmt.Errorf("serve account: describes lag up to %s, and those who call wait %s for what they made to show", a.o.Lag, RemoteSettle)
 	}
@@ -69,7 +69,7 @@ func (a *Account) Serve(ctx context.Context, l net.Listener, h http.Handler) err
 	}
 	down := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() { down <- srv.Shutdown(context.WithoutCancel(ctx)) })
-	err := srv.Serve(l)
+	err := srv.Serve(listener)
 	if stop() || !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve account: %w", err)
 	}

@@ -36,42 +36,42 @@ func (a *Account) AddInstance(i Instance) (Interface, error) {
 	return n.Interface, nil
 }
 
-// addInstance starts an instance whose own ENI is as wished.
-func (a *Account) addInstance(i Instance, own Create) (*nic, error) {
-	i.Node = cmp.Or(i.Node, i.ID)
-	i.Tags, i.Launched = maps.Clone(i.Tags), a.now.Round(0).UTC()
-	_, known := a.types[i.Type]
+// addInstance starts an instance whose primary ENI is as own describes it.
+func (a *Account) addInstance(instance Instance, own Create) (*nic, error) {
+	instance.Node = cmp.Or(instance.Node, instance.ID)
+	instance.Tags, instance.Launched = maps.Clone(instance.Tags), a.now.Round(0).UTC()
+	_, known := a.types[instance.Type]
 	switch {
-	case i.ID == "" || a.machines[i.ID] != nil:
+	case instance.ID == "" || a.vms[instance.ID] != nil:
 		return nil, errors.New("it needs an ID that no other has")
 	case !known:
-		return nil, fail(NoSuchType, i.Type, "")
+		return nil, fail(NoSuchType, instance.Type, "")
 	}
-	own.Subnet, own.Groups = i.Subnet, i.Groups
-	n, err := a.newNIC(own)
+	own.Subnet, own.Groups = instance.Subnet, instance.Groups
+	nic, err := a.newNIC(own)
 	if err != nil {
 		return nil, err
 	}
-	n.Status, n.Attachment = InUse, &Attachment{ID: a.id("eni-attach"), Instance: i.ID, Status: Attached,
-		Time: i.Launched, DeleteOnTermination: true}
-	m := &machine{Instance: i}
-	a.machines[i.ID] = m
-	if err := a.boot(m, n); err != nil {
-		delete(a.machines, i.ID)
-		a.release(n)
+	nic.Status, nic.Attachment = InUse, &Attachment{ID: a.newID("eni-attach"), Instance: instance.ID, Status: Attached,
+		Time: instance.Launched, DeleteOnTermination: true}
+	m := &vm{Instance: instance}
+	a.vms[instance.ID] = m
+	if err := a.bootNode(m, nic); err != nil {
+		delete(a.vms, instance.ID)
+		a.releaseAddresses(nic)
 		return nil, err
 	}
-	a.takePlace(m, n)
-	a.add(n)
-	n.seen.fromStart() // no describe is so old that an instance has no ENI of its own
-	return n, nil
+	a.takePlace(m, nic)
+	a.addNIC(nic)
+	nic.seen.fromStart() // no describe is so old that an instance has no ENI of its own
+	return nic, nil
 }
 
 // Stop stops an instance, or starts it again. It keeps its ENIs.
 func (a *Account) Stop(id string, stopped bool) error {
 	a.lock()
 	defer a.mu.Unlock()
-	m := a.machines[id]
+	m := a.vms[id]
 	if m == nil || m.Terminated {
 		return fail(NoSuchInstance, id, "")
 	}
@@ -79,23 +79,23 @@ func (a *Account) Stop(id string, stopped bool) error {
 	return nil
 }
 
-// Terminate ends an instance: its ENIs are deleted where they are to be, the others
-// are available.
+// Terminate ends an instance. Its ENIs with DeleteOnTermination are deleted, the others are
+// available.
 func (a *Account) Terminate(id string) error {
 	a.lock()
 	defer a.mu.Unlock()
-	m := a.machines[id]
+	m := a.vms[id]
 	if m == nil || m.Terminated {
 		return fail(NoSuchInstance, id, "")
 	}
 	m.Terminated = true
 	for _, n := range append([]*nic(nil), m.nics...) {
 		del := n.Attachment.DeleteOnTermination
-		if err := a.off(n); err != nil {
+		if err := a.detachNow(n); err != nil {
 			return err
 		}
 		if del {
-			a.remove(n)
+			a.removeNIC(n)
 		}
 	}
 	return nil

@@ -17,9 +17,9 @@ type Reserve struct{ First, Last int }
 // broadcast address: .0 to .3 and the last.
 var EC2Reserve = Reserve{First: 4, Last: 1}
 
-// of returns what is kept back of a family: where nothing is said the network's
-// address, and IPv4's broadcast address.
-func (r Reserve) of(f eni.Family) Reserve {
+// forFamily returns what is reserved of a family: for the zero Reserve the network's address, and
+// IPv4's broadcast address.
+func (r Reserve) forFamily(f eni.Family) Reserve {
 	if r != (Reserve{}) {
 		return r
 	}
@@ -45,10 +45,10 @@ type Subnet struct {
 	Free, Free6 int // addresses that are left, those of prefixes counted; only set by reading
 }
 
-// room is how many addresses of each family are left in a subnet.
+// room is how many free addresses of each family a subnet has.
 type room struct{ v4, v6 int }
 
-// subnet is a Subnet with what is left of it.
+// subnet is a Subnet with its pools and history.
 type subnet struct {
 	Subnet
 	pool4, pool6 *pool // nil if there is none of the family
@@ -57,52 +57,54 @@ type subnet struct {
 }
 
 // AddSubnet adds a subnet to the VPC.
-func (a *Account) AddSubnet(s Subnet) error {
+func (a *Account) AddSubnet(spec Subnet) error {
 	a.lock()
 	defer a.mu.Unlock()
-	made, err := a.newSubnet(s)
+	made, err := a.newSubnet(spec)
 	if err != nil {
-		return fmt.Errorf("add subnet %s: %w", s.ID, err)
+		return fmt.Errorf("add subnet %s: %w", spec.ID, err)
 	}
 	for _, f := range made.families() {
 		if a.o.Network == nil {
 			break
 		}
-		if err := a.o.Network.AddSubnet(eni.Subnet{ID: s.ID, CIDR: made.pool(f).net, Gateway: made.gateway(f)}); err != nil {
+		if err := a.o.Network.AddSubnet(eni.Subnet{ID: spec.ID, CIDR: made.pool(f).net, Gateway: made.gateway(f)}); err != nil {
 			return err
 		}
 	}
-	a.subnets[s.ID] = made
-	a.changedSubnet(made)
+	a.subnets[spec.ID] = made
+	a.noteChangedSubnet(made)
 	made.seen.fromStart()
 	return nil
 }
 
-func (a *Account) newSubnet(s Subnet) (made *subnet, err error) {
-	made = &subnet{Subnet: s}
-	made.Zone = cmp.Or(s.Zone, a.o.Region+"a")
-	made.Reserved = slices.Clone(s.Reserved)
-	if s.ID == "" || !s.V4.IsValid() && !s.V6.IsValid() {
+// newSubnet checks a subnet and makes it. It is not in the account yet.
+func (a *Account) newSubnet(spec Subnet) (made *subnet, err error) {
+	made = &subnet{Subnet: spec}
+	made.Zone = cmp.Or(spec.Zone, a.o.Region+"a")
+	made.Reserved = slices.Clone(spec.Reserved)
+	if spec.ID == "" || !spec.V4.IsValid() && !spec.V6.IsValid() {
 		return nil, errors.New("it needs an ID and an address range")
 	}
-	if s.V4.IsValid() && !s.V4.Addr().Is4() || s.V6.IsValid() && !s.V6.Addr().Is6() {
-		return nil, fmt.Errorf("%s and %s are not of IPv4 and IPv6", s.V4, s.V6)
+	if spec.V4.IsValid() && !spec.V4.Addr().Is4() || spec.V6.IsValid() && !spec.V6.Addr().Is6() {
+		return nil, fmt.Errorf("%s and %s are not of IPv4 and IPv6", spec.V4, spec.V6)
 	}
 	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
-		net, p := s.V4, &made.pool4
+		net, p := spec.V4, &made.pool4
 		if f == eni.IPv6 {
-			net, p = s.V6, &made.pool6
+			net, p = spec.V6, &made.pool6
 		}
 		if !net.IsValid() {
 			continue
 		}
-		reserve := cmp.Or(s.Reserve, a.o.Reserve).of(f)
-		if *p, err = newPool(net, a.o.block(f), reserve, append([]netip.Addr{made.gateway(f)}, s.Reserved...)); err != nil {
+		reserve := cmp.Or(spec.Reserve, a.o.Reserve).forFamily(f)
+		if *p, err = newPool(net, a.o.blockBits(f), reserve, append([]netip.Addr{made.gateway(f)}, spec.Reserved...)); err != nil {
 			return nil, err
 		}
 	}
+	// subnetOf finds an address's subnet by its range, so no two may overlap.
 	for _, other := range a.subnets {
-		if other.ID == s.ID || overlap(other.V4, s.V4) || overlap(other.V6, s.V6) {
+		if other.ID == spec.ID || overlap(other.V4, spec.V4) || overlap(other.V6, spec.V6) {
 			return nil, fmt.Errorf("it overlaps subnet %s", other.ID)
 		}
 	}
@@ -153,26 +155,27 @@ func (s *subnet) free() (r room) {
 	return r
 }
 
-// LeaveFree lets others of the VPC take addresses of the subnet, or give them back,
-// until n of each of its families are free.
+// LeaveFree lets others of the VPC take addresses of the subnet, or release them, until n of each
+// of its families are free.
 func (a *Account) LeaveFree(subnet string, n int) error {
-	return a.disturb("leave free", subnet, func(p *pool) { p.leaveFree(n) })
+	return a.changePools("leave free", subnet, func(p *pool) { p.leaveFree(n) })
 }
 
-// SetForeign lets others have n addresses of the subnet, of each of its families; where
-// fewer are left, all that are. Which ones these are nobody is told.
+// SetForeign lets others have n addresses of each family of the subnet, or all that are free if
+// there are fewer. It is not noted which ones.
 func (a *Account) SetForeign(subnet string, n int) error {
-	return a.disturb("set foreign use", subnet, func(p *pool) { p.foreign = max(0, min(n, p.foreign+p.free())) })
+	return a.changePools("set others' use", subnet, func(p *pool) { p.foreign = max(0, min(n, p.foreign+p.free())) })
 }
 
-// Fragment lets others have an address in each block of the subnet that is whole, so
-// that it gives single addresses alone, or gives them back. How many they have is
-// SetForeign's matter.
+// Fragment makes a subnet have no whole block, as if others had an address in each, so that only
+// single addresses come from it, or ends that. It does not change how many addresses are free: see
+// SetForeign.
 func (a *Account) Fragment(subnet string, broken bool) error {
-	return a.disturb("fragment", subnet, func(p *pool) { p.fragmented = broken })
+	return a.changePools("fragment", subnet, func(p *pool) { p.fragmented = broken })
 }
 
-func (a *Account) disturb(what, subnet string, f func(*pool)) error {
+// changePools changes the pools of a subnet behind everybody's back.
+func (a *Account) changePools(what, subnet string, f func(*pool)) error {
 	a.lock()
 	defer a.mu.Unlock()
 	s := a.subnets[subnet]
@@ -182,6 +185,6 @@ func (a *Account) disturb(what, subnet string, f func(*pool)) error {
 	for _, family := range s.families() {
 		f(s.pool(family))
 	}
-	a.changedSubnet(s)
+	a.noteChangedSubnet(s)
 	return nil
 }

@@ -9,14 +9,14 @@ type Bucket struct {
 	Every time.Duration
 }
 
-// Meter is a Bucket in use. It keeps the time at which the bucket is full again:
-// each call puts it off by Every.
+// Meter is a Bucket in use. It keeps the time at which the bucket will be full again: each call moves
+// it later by Every.
 type Meter struct {
 	Bucket
 	full time.Time
 }
 
-// Take lets a call pass, or returns how long to wait for the next that will.
+// Take takes a token and returns 0, or returns how long it takes until there is one.
 func (m *Meter) Take(now time.Time) time.Duration {
 	if m.Every <= 0 {
 		return 0

@@ -22,10 +22,10 @@ const wiredOfBlock = 64
 // hiddenOwner has the IPv6 addresses that ports of the Network need and no ENI has.
 const hiddenOwner = "port"
 
-// hide takes the address that the ENI's port in the Network has: a port takes part
-// in an IPv6 subnet by an address that it keeps, while an ENI's come and go.
-func (a *Account) hide(n *nic, s *subnet) (netip.Addr, error) {
-	p := s.pool6
+// takeHidden takes an IPv6 address for the ENI's port in the Network. A port is in an IPv6 subnet by
+// an address that never changes, while the ENI's own may.
+func (a *Account) takeHidden(n *nic, sub *subnet) (netip.Addr, error) {
+	p := sub.pool6
 	switch {
 	case a.o.Network == nil || p == nil:
 		return netip.Addr{}, nil
@@ -38,58 +38,59 @@ func (a *Account) hide(n *nic, s *subnet) (netip.Addr, error) {
 			return addr, nil
 		}
 	}
-	return netip.Addr{}, fail(SubnetFull, s.ID, "no IPv6 address for a port")
+	return netip.Addr{}, fail(SubnetFull, sub.ID, "no IPv6 address for a port")
 }
 
-// boot makes the node with its own ENI as its system would leave it.
-func (a *Account) boot(m *machine, n *nic) error {
+// bootNode makes the node, with its primary ENI configured as its system would do it.
+func (a *Account) bootNode(host *vm, nic *nic) error {
 	if a.o.Network == nil {
 		return nil
 	}
-	ns, err := a.o.Network.AddNode(m.Node)
+	ns, err := a.o.Network.AddNode(host.Node)
 	if err != nil {
 		return err
 	}
-	if len(n.V6) > 0 && n.hidden != n.V6[0] {
+	if len(nic.V6) > 0 && nic.hidden != nic.V6[0] {
 		// The system configures what the port has.
-		a.subnets[n.Subnet].pool(eni.IPv6).give(n.hidden)
-		n.hidden = n.V6[0]
+		a.subnets[nic.Subnet].pool(eni.IPv6).give(nic.hidden)
+		nic.hidden = nic.V6[0]
 	}
-	if err := a.plug(m, n); err != nil {
+	if err := a.attachLink(host, nic); err != nil {
 		return err
 	}
-	if err := a.o.Network.DHCP(n.ID); err != nil || len(n.V6) > 0 || !n.hidden.IsValid() {
+	if err := a.o.Network.DHCP(nic.ID); err != nil || len(nic.V6) > 0 || !nic.hidden.IsValid() {
 		return err
 	}
-	return unconfigure(ns, deviceName(n.Attachment), netip.PrefixFrom(n.hidden, a.subnets[n.Subnet].V6.Bits()))
+	return removeHidden(ns, deviceName(nic.Attachment), netip.PrefixFrom(nic.hidden, a.subnets[nic.Subnet].V6.Bits()))
 }
 
-// plug makes the ENI a link of its node, with its addresses: all or nothing.
-func (a *Account) plug(m *machine, n *nic) error {
+// attachLink makes the ENI a link of its node, with its addresses, or leaves nothing behind.
+func (a *Account) attachLink(host *vm, nic *nic) error {
 	if a.o.Network == nil {
 		return nil
 	}
-	s := a.subnets[n.Subnet]
-	i := eni.Interface{ID: n.ID, Index: n.Attachment.Index, MTU: a.o.MTU, Device: deviceName(n.Attachment)}
-	if n.Primary.IsValid() {
-		i.V4 = eni.Net{Primary: netip.PrefixFrom(n.Primary, s.V4.Bits()), Gateway: s.gateway(eni.IPv4)}
+	s := a.subnets[nic.Subnet]
+	i := eni.Interface{ID: nic.ID, Index: nic.Attachment.Index, MTU: a.o.MTU, Device: deviceName(nic.Attachment)}
+	if nic.Primary.IsValid() {
+		i.V4 = eni.Net{Primary: netip.PrefixFrom(nic.Primary, s.V4.Bits()), Gateway: s.gateway(eni.IPv4)}
 	}
-	if n.hidden.IsValid() {
-		i.V6 = eni.Net{Primary: netip.PrefixFrom(n.hidden, s.V6.Bits()), Gateway: s.gateway(eni.IPv6)}
+	if nic.hidden.IsValid() {
+		i.V6 = eni.Net{Primary: netip.PrefixFrom(nic.hidden, s.V6.Bits()), Gateway: s.gateway(eni.IPv6)}
 	}
-	mac, err := a.o.Network.Attach(m.Node, i)
+	mac, err := a.o.Network.Attach(host.Node, i)
 	if err != nil {
 		return err
 	}
-	n.wired = true
-	if mac.String() != n.MAC {
-		err = fmt.Errorf("the network gave ENI %s the MAC %s, not %s", n.ID, mac, n.MAC)
+	nic.wired = true
+	// The engine finds links by the MAC that the account has told before the link existed.
+	if mac.String() != nic.MAC {
+		err = fmt.Errorf("the network gave ENI %s the MAC %s, not %s", nic.ID, mac, nic.MAC)
 	}
 	if err == nil {
-		err = a.route(n, Got{V4: n.V4, V6: n.V6, Prefixes: n.Prefixes})
+		err = a.deliver(nic, Got{V4: nic.V4, V6: nic.V6, Prefixes: nic.Prefixes})
 	}
 	if err != nil {
-		return errors.Join(err, a.unplug(n))
+		return errors.Join(err, a.detachLink(nic))
 	}
 	return nil
 }
@@ -102,7 +103,7 @@ func deviceName(at *Attachment) string {
 	return fmt.Sprintf("eth%d", at.Index)
 }
 
-func (a *Account) unplug(n *nic) error {
+func (a *Account) detachLink(n *nic) error {
 	if !n.wired {
 		return nil
 	}
@@ -113,27 +114,27 @@ func (a *Account) unplug(n *nic) error {
 	return nil
 }
 
-// route makes the VPC deliver the addresses to the ENI: all or none.
-func (a *Account) route(n *nic, g Got) error {
+// deliver makes the VPC deliver the addresses to the ENI, all or none.
+func (a *Account) deliver(n *nic, g Got) error {
 	if !n.wired {
 		return nil
 	}
-	return a.o.Network.Assign(n.ID, a.wires(n, g)...)
+	return a.o.Network.Assign(n.ID, a.deliveredAddresses(n, g)...)
 }
 
-func (a *Account) unroute(n *nic, g Got) error {
+func (a *Account) stopDelivering(n *nic, g Got) error {
 	if !n.wired {
 		return nil
 	}
-	return a.o.Network.Unassign(n.ID, a.wires(n, g)...)
+	return a.o.Network.Unassign(n.ID, a.deliveredAddresses(n, g)...)
 }
 
-// wires are the addresses that the Network is told of.
-func (a *Account) wires(n *nic, g Got) []netip.Addr {
+// deliveredAddresses returns the single addresses that the Network delivers for them.
+func (a *Account) deliveredAddresses(n *nic, g Got) []netip.Addr {
 	addrs := slices.Concat(g.V4, g.V6)
 	for _, p := range g.Prefixes {
 		most := 1 << 16
-		if m := a.machineOf(n); p.Addr().Is6() && m != nil {
+		if m := a.vmOf(n); p.Addr().Is6() && m != nil {
 			most = cmp.Or(a.types[m.Type].WiredV6, wiredOfBlock)
 		}
 		addrs = append(addrs, firstOf(p, most)...)
@@ -153,36 +154,36 @@ func firstOf(p netip.Prefix, n int) []netip.Addr {
 	return list
 }
 
-// name is part of the MACs of the account's ENIs: the Network's, so that an ENI has its
-// own before it is attached.
-func (a *Account) name() string {
+// macSeed is what the MACs of ENIs are derived from, besides their IDs: the Network's name, so that
+// an ENI has the MAC of its later link before it is attached.
+func (a *Account) macSeed() string {
 	if a.o.Network == nil {
 		return "account"
 	}
 	return a.o.Network.name
 }
 
-// unconfigure takes an IPv6 address that no ENI has off a node's link, and the default
-// route with it.
-func unconfigure(ns Namespace, device string, hidden netip.Prefix) error {
-	h, err := ns.handle()
+// removeHidden takes the address of a port off a node's link, and the default route with it: the
+// ENI itself has no IPv6 address.
+func removeHidden(ns Namespace, device string, hidden netip.Prefix) error {
+	handle, err := ns.openNetlink()
 	if err != nil {
 		return err
 	}
-	defer h.Close()
-	link, err := h.LinkByName(device)
+	defer handle.Close()
+	link, err := handle.LinkByName(device)
 	if err != nil {
 		return fmt.Errorf("look up link %s in %s: %w", device, ns.Name, err)
 	}
 	addr, err := netlink.ParseAddr(hidden.String())
 	if err == nil {
-		err = h.AddrDel(link, addr)
+		err = handle.AddrDel(link, addr)
 	}
 	if err != nil {
 		return fmt.Errorf("remove address %s in %s: %w", hidden, ns.Name, err)
 	}
 	_, all, _ := net.ParseCIDR("::/0")
-	if err := h.RouteDel(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: all}); err != nil {
+	if err := handle.RouteDel(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: all}); err != nil {
 		return fmt.Errorf("remove default route in %s: %w", ns.Name, err)
 	}
 	return nil

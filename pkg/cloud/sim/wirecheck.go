@@ -10,18 +10,19 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// checkWires compares the routes of the Network's router, which are its book of who
-// has which address, with the account.
+// checkWires compares the routes of the Network's router, which say which ENI has an address, with
+// the account.
 func (a *Account) checkWires() error {
 	if a.o.Network == nil {
 		return nil
 	}
+	// The ENIs that are wired, not all: one that is attaching has addresses, and no link yet.
 	want := map[netip.Addr]string{}
 	for _, n := range a.byID {
 		if !n.wired {
 			continue
 		}
-		for _, addr := range a.wires(n, Got{V4: n.V4, V6: n.V6, Prefixes: n.Prefixes}) {
+		for _, addr := range a.deliveredAddresses(n, Got{V4: n.V4, V6: n.V6, Prefixes: n.Prefixes}) {
 			want[addr] = n.ID
 		}
 		for _, addr := range []netip.Addr{n.Primary, n.hidden} {
@@ -30,22 +31,22 @@ func (a *Account) checkWires() error {
 			}
 		}
 	}
-	got, err := a.delivered()
+	got, err := a.deliveredByRouter()
 	if err != nil {
 		return err
 	}
 	return compareWires(want, got)
 }
 
-// delivered returns the ENI of each address that the router delivers. Its ports
-// carry the ids of their ENIs as alias.
-func (a *Account) delivered() (map[netip.Addr]string, error) {
-	h, err := a.o.Network.Router().handle()
+// deliveredByRouter returns the ENI of each address that the router delivers. The alias of a port is
+// the id of its ENI.
+func (a *Account) deliveredByRouter() (map[netip.Addr]string, error) {
+	handle, err := a.o.Network.Router().openNetlink()
 	if err != nil {
 		return nil, err
 	}
-	defer h.Close()
-	links, err := h.LinkList()
+	defer handle.Close()
+	links, err := handle.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("list links of the router: %w", err)
 	}
@@ -55,7 +56,7 @@ func (a *Account) delivered() (map[netip.Addr]string, error) {
 	}
 	delivered := map[netip.Addr]string{}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		routes, err := h.RouteList(nil, family)
+		routes, err := handle.RouteList(nil, family)
 		if err != nil {
 			return nil, fmt.Errorf("list routes of the router: %w", err)
 		}
