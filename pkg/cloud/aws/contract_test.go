@@ -13,7 +13,7 @@ package aws
 //	EC2_IPV6       1: ENIs get IPv6 addresses too; the first subnet must have a range
 //	EC2_PREFIXES   1: addresses come as prefixes; the instance's type must be able to
 //	CLOUD_LACKS    what the endpoint does not do as EC2 does, split by commas: tokens,
-//	               quotas, guard of foreign ENIs, refusal of what is attached, a fault
+//	               quotas, guard of unmanaged ENIs, refusal of what is attached, a fault
 //	               injection hook, a hook to detach ENIs. Sentences that need it are
 //	               skipped
 //	CLOUD_LAG      how long its describes lag behind, like 2s; without it 5s

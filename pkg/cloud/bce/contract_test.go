@@ -15,7 +15,7 @@ package bce
 //	BCE_GROUPS     security groups of new ENIs; without it those of its own ENI
 //	BCE_IPV6       1: ENIs get IPv6 addresses too; the first subnet must have a range
 //	CLOUD_LACKS    what the endpoint does not do as the cloud does, split by commas:
-//	               tokens, quotas, guard of foreign ENIs, refusal of what is attached, a
+//	               tokens, quotas, guard of unmanaged ENIs, refusal of what is attached, a
 //	               fault injection hook, a hook to detach ENIs. Sentences that need it
 //	               are skipped
 //	CLOUD_LAG      how long its describes lag behind, like 2s; without it 5s

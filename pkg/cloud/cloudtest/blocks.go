@@ -8,7 +8,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// inBlocks is what the comments say of addresses that come in blocks.
+// inBlocks has what the comments of cloud.Cloud say about addresses that come in blocks.
 var inBlocks = []sentence{
 	{"a block is Size addresses whose first Bits bits are the same", []Capability{Blocks}, sharesBits},
 	{"AssignAddresses puts blocks, and single addresses for the rest", []Capability{Blocks}, putsTheRest},
@@ -19,19 +19,19 @@ var inBlocks = []sentence{
 	{"UnassignAddresses refuses a part of a block and does nothing", []Capability{Blocks}, refusesAPart},
 }
 
-// blocks are the families whose addresses come in blocks of more than one.
-func (n *node) blocks() []eni.Family {
-	return slices.DeleteFunc(slices.Clone(n.has), func(f eni.Family) bool { return n.unit(f) == 1 })
+// blockFamilies are the families whose addresses come in blocks of more than one.
+func (n *node) blockFamilies() []eni.Family {
+	return slices.DeleteFunc(slices.Clone(n.has), func(f eni.Family) bool { return n.unitSize(f) == 1 })
 }
 
-// bare returns an ENI that has only its primary addresses.
-func (n *node) bare() cloud.Interface {
+// bareENI returns an ENI that has only its primary addresses.
+func (n *node) bareENI() cloud.Interface {
 	n.Helper()
-	return n.carrier(0)
+	return n.eniWith(0)
 }
 
-// put is AssignAddresses of that many addresses, all of which must come.
-func (n *node) put(id string, f eni.Family, count int) []netip.Addr {
+// assignExactCount is AssignAddresses of that many addresses, all of which must come.
+func (n *node) assignExactCount(id string, f eni.Family, count int) []netip.Addr {
 	n.Helper()
 	addrs, err := n.Cloud.AssignAddresses(n.ctx, id, f, count)
 	n.must(err)
@@ -41,102 +41,102 @@ func (n *node) put(id string, f eni.Family, count int) []netip.Addr {
 	return addrs
 }
 
-func sharesBits(n *node) {
-	i := n.bare()
-	for _, f := range n.blocks() {
-		for range n.some(f, 2) / n.unit(f) {
-			block := n.put(i.ID, f, n.unit(f))
-			if len(n.units(block)) != 1 {
-				n.Errorf("a block has %v, which do not share %d bits", block, n.limits.Block(f).Bits)
+func sharesBits(node *node) {
+	iface := node.bareENI()
+	for _, f := range node.blockFamilies() {
+		for range node.addressesIn(f, 2) / node.unitSize(f) {
+			block := node.assignExactCount(iface.ID, f, node.unitSize(f))
+			if len(node.splitUnits(block)) != 1 {
+				node.Errorf("a block has %v, which do not share %d bits", block, node.limits.Block(f).Bits)
 			}
-			if slices.ContainsFunc(n.units(i.Addresses), func(unit []netip.Addr) bool { return len(n.units(with(unit, block...))) == 1 }) {
-				n.Errorf("two blocks share their bits: %v and one of %v", block, i.Addresses)
+			if slices.ContainsFunc(node.splitUnits(iface.Addresses), func(unit []netip.Addr) bool { return len(node.splitUnits(union(unit, block...))) == 1 }) {
+				node.Errorf("two blocks share their bits: %v and one of %v", block, iface.Addresses)
 			}
-			i.Addresses = with(i.Addresses, block...)
+			iface.Addresses = union(iface.Addresses, block...)
 		}
 	}
-	n.carries(i.ID, i.Addresses)
+	node.checkCarries(iface.ID, iface.Addresses)
 }
 
-func putsTheRest(n *node) {
-	for _, f := range n.blocks() {
-		if n.most(f) == n.unit(f) {
+func putsTheRest(node *node) {
+	for _, f := range node.blockFamilies() {
+		if node.mostInUnits(f) == node.unitSize(f) {
 			continue // there is no room for a block and one more
 		}
-		i := n.bare()
-		addrs := n.put(i.ID, f, n.unit(f)+1)
-		if len(n.units(addrs)) != 2 {
-			n.Errorf("of %d addresses %d came together", n.unit(f)+1, len(n.units(addrs)[0]))
+		i := node.bareENI()
+		addrs := node.assignExactCount(i.ID, f, node.unitSize(f)+1)
+		if len(node.splitUnits(addrs)) != 2 {
+			node.Errorf("of %d addresses %d came together", node.unitSize(f)+1, len(node.splitUnits(addrs)[0]))
 		}
-		n.carries(i.ID, addrs)
-		n.discard(i)
+		node.checkCarries(i.ID, addrs)
+		node.discardENI(i)
 	}
 }
 
-// putsSingles: how many come the limit of the ENI decides.
-func putsSingles(n *node) {
-	i := n.bare()
-	n.Break(n.first)
-	f := n.blocks()[0]
-	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, f, n.unit(f))
+// putsSingles does not say how many come: that depends on the limit of the ENI.
+func putsSingles(node *node) {
+	i := node.bareENI()
+	node.Break(node.first)
+	f := node.blockFamilies()[0]
+	addrs, err := node.Cloud.AssignAddresses(node.ctx, i.ID, f, node.unitSize(f))
 	if err != nil {
-		n.is(err, cloud.ErrLimit, cloud.ErrSubnetFull)
+		node.checkKind(err, cloud.ErrLimit, cloud.ErrSubnetFull)
 	}
-	if len(addrs) == 0 || len(addrs) > n.unit(f) {
-		n.Errorf("a subnet without whole blocks gave %v", addrs)
+	if len(addrs) == 0 || len(addrs) > node.unitSize(f) {
+		node.Errorf("a subnet without whole blocks gave %v", addrs)
 	}
-	n.carries(i.ID, addrs)
+	node.checkCarries(i.ID, addrs)
 }
 
-func beginsWithSingles(n *node) {
-	n.Break(n.first)
-	i := n.create(2)
-	for _, f := range n.has {
-		if got := countFamily(i, f); got == 0 || got > n.some(f, 2) {
-			n.Errorf("in a subnet without whole blocks an ENI began with %d %s addresses", got, f)
+func beginsWithSingles(node *node) {
+	node.Break(node.first)
+	i := node.createENI(2)
+	for _, f := range node.has {
+		if got := countFamily(i, f); got == 0 || got > node.addressesIn(f, 2) {
+			node.Errorf("in a subnet without whole blocks an ENI began with %d %s addresses", got, f)
 		}
 	}
-	n.carries(i.ID, i.Addresses)
+	node.checkCarries(i.ID, i.Addresses)
 }
 
-func singlesTakeRoom(n *node) {
-	for _, f := range n.blocks() {
-		i := n.bare()
-		addrs := n.put(i.ID, f, 1)
-		room := n.most(f) - n.unit(f)
-		more, err := n.Cloud.AssignAddresses(n.ctx, i.ID, f, n.most(f))
-		n.is(err, cloud.ErrLimit)
+func singlesTakeRoom(node *node) {
+	for _, f := range node.blockFamilies() {
+		i := node.bareENI()
+		addrs := node.assignExactCount(i.ID, f, 1)
+		room := node.mostInUnits(f) - node.unitSize(f)
+		more, err := node.Cloud.AssignAddresses(node.ctx, i.ID, f, node.mostInUnits(f))
+		node.checkKind(err, cloud.ErrLimit)
 		if len(more) != room {
-			n.Errorf("beside a single address there came %d in blocks, want %d", len(more), room)
+			node.Errorf("beside a single address there came %d in blocks, want %d", len(more), room)
 		}
-		n.carries(i.ID, with(addrs, more...))
-		n.discard(i)
+		node.checkCarries(i.ID, union(addrs, more...))
+		node.discardENI(i)
 	}
 }
 
-func takesBoth(n *node) {
-	i := n.bare()
-	f := n.family()
-	if n.unit(f) == 1 {
-		n.Skip("the first family comes in no blocks")
+func takesBoth(node *node) {
+	i := node.bareENI()
+	f := node.firstFamily()
+	if node.unitSize(f) == 1 {
+		node.Skip("the first family comes in no blocks")
 	}
-	one, two := n.put(i.ID, f, n.unit(f)), n.put(i.ID, f, n.unit(f)+1)
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, two))
-	n.carries(i.ID, with(one))
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, one))
-	n.carries(i.ID, nil)
+	one, two := node.assignExactCount(i.ID, f, node.unitSize(f)), node.assignExactCount(i.ID, f, node.unitSize(f)+1)
+	node.must(node.Cloud.UnassignAddresses(node.ctx, i.ID, two))
+	node.checkCarries(i.ID, union(one))
+	node.must(node.Cloud.UnassignAddresses(node.ctx, i.ID, one))
+	node.checkCarries(i.ID, nil)
 }
 
-func refusesAPart(n *node) {
-	for _, f := range n.blocks() {
-		i := n.bare()
-		addrs := n.put(i.ID, f, n.some(f, 2))
-		units := n.units(addrs)
+func refusesAPart(node *node) {
+	for _, f := range node.blockFamilies() {
+		i := node.bareENI()
+		addrs := node.assignExactCount(i.ID, f, node.addressesIn(f, 2))
+		units := node.splitUnits(addrs)
 		last := units[len(units)-1]
 		for _, part := range [][]netip.Addr{last[:1], last[1:], addrs[:len(addrs)-1]} {
-			n.is(n.Cloud.UnassignAddresses(n.ctx, i.ID, part), cloud.ErrForbidden)
-			n.carries(i.ID, with(addrs))
+			node.checkKind(node.Cloud.UnassignAddresses(node.ctx, i.ID, part), cloud.ErrForbidden)
+			node.checkCarries(i.ID, union(addrs))
 		}
-		n.discard(i)
+		node.discardENI(i)
 	}
 }

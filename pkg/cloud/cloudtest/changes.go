@@ -13,18 +13,18 @@ import (
 var changes = []sentence{
 	{"AssignAddresses puts up to n more addresses on the ENI and returns those", nil, putsAndReturns},
 	{"AssignAddresses puts addresses of the family", nil, putsOfFamily},
-	{"AssignAddresses works on the node's own ENI unless Limits say that it gets none", nil, putsOnOwn},
+	{"AssignAddresses works on the node's primary ENI unless Limits say that it gets none", nil, putsOnOwn},
 	{"AssignAddresses may return some together with an error", []Capability{Quotas}, someWithError},
 	{"AssignAddresses returns ErrSubnetFull when no address is left", []Capability{Scarcity}, putsNothingInFull},
 	{"AssignAddresses returns ErrNotFound when the node has no such ENI", nil, putsNowhere},
 	{"AssignAddresses and UnassignAddresses change no ENI that another node has by now", []Capability{Moving, Secondary}, leavesWhatMoved},
-	{"UnassignAddresses takes secondary addresses from the ENI", nil, takes},
+	{"UnassignAddresses takes secondary addresses from the ENI", nil, takesSecondary},
 	{"UnassignAddresses leaves primary addresses", nil, leavesPrimary},
 	{"UnassignAddresses of what the ENI does not have is fine", nil, takesWhatIsNot},
 	{"UnassignAddresses of an ENI that does not exist is fine", nil, takesFromNobody},
 	{"UnassignAddresses is safe to ask again after an error", []Capability{Faults}, takesAgain},
 	{"room of addresses that were taken is there again", []Capability{Scarcity}, givenAgain},
-	{"DeleteInterface detaches and deletes an ENI with all its addresses", []Capability{Secondary}, deletes},
+	{"DeleteInterface detaches and deletes an ENI with all its addresses", []Capability{Secondary}, deletesWithAddresses},
 	{"DeleteInterface deletes an ENI that is not attached", []Capability{Faults, Secondary}, deletesUnattached},
 	{"DeleteInterface of an ENI that does not exist is fine", nil, deletesNothing},
 	{"DeleteInterface refuses an ENI that CreateInterface did not make", []Capability{Guard}, refusesOwn},
@@ -42,172 +42,172 @@ func ofFamily(addrs []netip.Addr, f eni.Family) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool { return eni.FamilyOf(a) != f })
 }
 
-func putsAndReturns(n *node) {
-	other, i := n.pair(2, 1)
-	most := n.some(n.family(), 3)
-	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), most)
-	n.must(err)
-	if len(addrs) == 0 || len(addrs) > most || len(with(addrs)) != len(addrs) {
-		n.Fatalf("AssignAddresses(%d) = %v", most, addrs)
+func putsAndReturns(node *node) {
+	other, i := node.twoENIs(2, 1)
+	most := node.addressesIn(node.firstFamily(), 3)
+	addrs, err := node.Cloud.AssignAddresses(node.ctx, i.ID, node.firstFamily(), most)
+	node.must(err)
+	if len(addrs) == 0 || len(addrs) > most || len(union(addrs)) != len(addrs) {
+		node.Fatalf("AssignAddresses(%d) = %v", most, addrs)
 	}
 	if slices.ContainsFunc(addrs, contains(i)) || slices.ContainsFunc(addrs, contains(other)) {
-		n.Errorf("AssignAddresses = %v, which were there already", addrs)
+		node.Errorf("AssignAddresses = %v, which were there already", addrs)
 	}
-	n.carries(i.ID, with(i.Addresses, addrs...))
-	n.untouched(other)
+	node.checkCarries(i.ID, union(i.Addresses, addrs...))
+	node.checkUntouched(other)
 }
 
-func putsOfFamily(n *node) {
-	i := n.carrier(1)
-	for _, f := range n.families(i) {
-		if countFamily(i, f)+n.some(f, 2) > n.most(f) {
-			n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, ofFamily(i.Addresses, f)))
+func putsOfFamily(node *node) {
+	iface := node.eniWith(1)
+	for _, f := range node.familiesOf(iface) {
+		if countFamily(iface, f)+node.addressesIn(f, 2) > node.mostInUnits(f) {
+			node.must(node.Cloud.UnassignAddresses(node.ctx, iface.ID, ofFamily(iface.Addresses, f)))
 		}
-		addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, f, n.some(f, 2))
-		n.must(err)
+		addrs, err := node.Cloud.AssignAddresses(node.ctx, iface.ID, f, node.addressesIn(f, 2))
+		node.must(err)
 		for _, a := range addrs {
 			if eni.FamilyOf(a) != f {
-				n.Errorf("AssignAddresses of %s = %v", f, addrs)
+				node.Errorf("AssignAddresses of %s = %v", f, addrs)
 			}
 		}
 	}
-	shown, _ := n.eni(i.ID)
-	n.inSubnet(shown, n.subnet(n.first))
+	shown, _ := node.findENI(iface.ID)
+	node.inSubnet(shown, node.findSubnet(node.first))
 }
 
-func putsOnOwn(n *node) {
-	own := n.see()[0]
+func putsOnOwn(node *node) {
+	own := node.settledENIs()[0]
 	f := eni.IPv4
 	if !own.V4.IsValid() {
 		f = eni.IPv6
 	}
-	addrs, err := n.Cloud.AssignAddresses(n.ctx, own.ID, f, n.some(f, 1))
-	if n.limits.NoPrimary {
-		n.is(err, cloud.ErrLimit)
-		n.carries(own.ID, with(own.Addresses, addrs...))
-		n.carries(own.ID, own.Addresses)
+	addrs, err := node.Cloud.AssignAddresses(node.ctx, own.ID, f, node.addressesIn(f, 1))
+	if node.limits.NoPrimary {
+		node.checkKind(err, cloud.ErrLimit)
+		node.checkCarries(own.ID, union(own.Addresses, addrs...))
+		node.checkCarries(own.ID, own.Addresses)
 		return
 	}
-	n.must(err)
-	n.carries(own.ID, with(own.Addresses, addrs...))
-	n.must(n.Cloud.UnassignAddresses(n.ctx, own.ID, addrs))
-	n.carries(own.ID, own.Addresses)
+	node.must(err)
+	node.checkCarries(own.ID, union(own.Addresses, addrs...))
+	node.must(node.Cloud.UnassignAddresses(node.ctx, own.ID, addrs))
+	node.checkCarries(own.ID, own.Addresses)
 }
 
-func someWithError(n *node) {
-	i := n.carrier(1)
-	most := n.most(n.family())
-	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), most)
+func someWithError(node *node) {
+	i := node.eniWith(1)
+	most := node.mostInUnits(node.firstFamily())
+	addrs, err := node.Cloud.AssignAddresses(node.ctx, i.ID, node.firstFamily(), most)
 	if err != nil {
-		n.is(err, cloud.ErrLimit)
+		node.checkKind(err, cloud.ErrLimit)
 	}
-	if room := most - len(ofFamily(i.Addresses, n.family())); len(addrs) > room {
-		n.Errorf("an ENI with room for %d got %v", room, addrs)
+	if room := most - len(ofFamily(i.Addresses, node.firstFamily())); len(addrs) > room {
+		node.Errorf("an ENI with room for %d got %v", room, addrs)
 	}
-	n.carries(i.ID, with(i.Addresses, addrs...))
+	node.checkCarries(i.ID, union(i.Addresses, addrs...))
 }
 
-func putsNothingInFull(n *node) {
-	i := n.carrier(1)
-	n.Leave(n.first, 1)
-	addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), n.some(n.family(), 2))
+func putsNothingInFull(node *node) {
+	iface := node.eniWith(1)
+	node.Leave(node.first, 1)
+	addrs, err := node.Cloud.AssignAddresses(node.ctx, iface.ID, node.firstFamily(), node.addressesIn(node.firstFamily(), 2))
 	if err != nil {
-		n.is(err, cloud.ErrSubnetFull)
+		node.checkKind(err, cloud.ErrSubnetFull)
 	}
-	n.carries(i.ID, with(i.Addresses, addrs...))
-	n.Leave(n.first, 0)
-	none, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), n.some(n.family(), 1))
-	n.is(err, cloud.ErrSubnetFull)
+	node.checkCarries(iface.ID, union(iface.Addresses, addrs...))
+	node.Leave(node.first, 0)
+	none, err := node.Cloud.AssignAddresses(node.ctx, iface.ID, node.firstFamily(), node.addressesIn(node.firstFamily(), 1))
+	node.checkKind(err, cloud.ErrSubnetFull)
 	if len(none) > 0 {
-		n.Errorf("from a full subnet came %v", none)
+		node.Errorf("from a full subnet came %v", none)
 	}
-	n.carries(i.ID, with(i.Addresses, addrs...))
+	node.checkCarries(iface.ID, union(iface.Addresses, addrs...))
 }
 
-func putsNowhere(n *node) {
+func putsNowhere(node *node) {
 	nowhere := []string{"eni-of-nobody"}
-	if n.spare() > 0 {
-		i := n.create(1)
-		n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
+	if node.spareENIs() > 0 {
+		i := node.createENI(1)
+		node.must(node.Cloud.DeleteInterface(node.ctx, i.ID))
 		nowhere = append(nowhere, i.ID)
 	}
 	for _, id := range nowhere {
-		addrs, err := n.Cloud.AssignAddresses(n.ctx, id, n.family(), 1)
-		n.is(err, cloud.ErrNotFound)
+		addrs, err := node.Cloud.AssignAddresses(node.ctx, id, node.firstFamily(), 1)
+		node.checkKind(err, cloud.ErrNotFound)
 		if len(addrs) > 0 {
-			n.Errorf("ENI %s does not exist and got %v", id, addrs)
+			node.Errorf("ENI %s does not exist and got %v", id, addrs)
 		}
 	}
 }
 
-// leavesWhatMoved: pods of the other node use those addresses.
-func leavesWhatMoved(n *node) {
-	i := n.create(2)
-	n.Move(i.ID)
-	if n.Detach != nil {
-		defer n.Detach(i.ID) // so that it can be deleted
+// leavesWhatMoved matters because pods of the other node use those addresses.
+func leavesWhatMoved(node *node) {
+	iface := node.createENI(2)
+	node.Move(iface.ID)
+	if node.Detach != nil {
+		defer node.Detach(iface.ID) // so that it can be deleted
 	}
 	there := func() bool {
-		list, err := n.Other.Interfaces(n.ctx)
-		n.must(err)
-		moved, ok := find(list, func(o cloud.Interface) bool { return o.ID == i.ID })
-		return ok && moved.Index >= 0 && slices.Equal(moved.Addresses, i.Addresses)
+		list, err := node.Other.Interfaces(node.ctx)
+		node.must(err)
+		moved, ok := findIn(list, func(o cloud.Interface) bool { return o.ID == iface.ID })
+		return ok && moved.Index >= 0 && slices.Equal(moved.Addresses, iface.Addresses)
 	}
-	n.until("the other node does not show the ENI that it has got", there)
-	n.until("the node still shows the ENI that another one has", func() bool { _, shown := n.eni(i.ID); return !shown })
-	got, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), n.some(n.family(), 1))
-	n.is(err, cloud.ErrNotFound)
+	node.waitUntil("the other node does not show the ENI that it has got", there)
+	node.waitUntil("the node still shows the ENI that another one has", func() bool { _, shown := node.findENI(iface.ID); return !shown })
+	got, err := node.Cloud.AssignAddresses(node.ctx, iface.ID, node.firstFamily(), node.addressesIn(node.firstFamily(), 1))
+	node.checkKind(err, cloud.ErrNotFound)
 	if len(got) > 0 {
-		n.Errorf("another node's ENI got %v", got)
+		node.Errorf("another node's ENI got %v", got)
 	}
-	if err := n.Cloud.UnassignAddresses(n.ctx, i.ID, n.units(i.Addresses)[0]); err != nil {
-		n.is(err, cloud.ErrNotFound)
+	if err := node.Cloud.UnassignAddresses(node.ctx, iface.ID, node.splitUnits(iface.Addresses)[0]); err != nil {
+		node.checkKind(err, cloud.ErrNotFound)
 	}
-	n.settle()
+	node.waitForLag()
 	if !there() {
-		n.Errorf("the other node's ENI has not all of %v any more, or others too", i.Addresses)
+		node.Errorf("the other node's ENI has not all of %v any more, or others too", iface.Addresses)
 	}
 }
 
-func deletes(n *node) {
-	free := n.subnet(n.first).Free
-	before := n.see()
-	i := n.create(3)
-	n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
-	n.unchanged(before)
-	if got := n.subnet(n.first).Free; got != free {
-		n.Errorf("%d addresses are free, before the ENI they were %d", got, free)
+func deletesWithAddresses(node *node) {
+	free := node.findSubnet(node.first).Free
+	before := node.settledENIs()
+	i := node.createENI(3)
+	node.must(node.Cloud.DeleteInterface(node.ctx, i.ID))
+	node.checkUnchanged(before)
+	if got := node.findSubnet(node.first).Free; got != free {
+		node.Errorf("%d addresses are free, before the ENI they were %d", got, free)
 	}
-	n.create(1) // its place is free again
+	node.createENI(1) // its place is free again
 }
 
-func deletesUnattached(n *node) {
-	before := n.see()
-	wish := n.want(1)
-	n.Inject("CreateInterface", LostAfterCreate)
-	_, err := n.Cloud.CreateInterface(n.ctx, wish)
-	n.is(err, cloud.ErrUnknown)
-	i, ok := n.byToken(wish.Token)
+func deletesUnattached(node *node) {
+	before := node.settledENIs()
+	wish := node.newCreate(1)
+	node.Inject("CreateInterface", LostAfterCreate)
+	_, err := node.Cloud.CreateInterface(node.ctx, wish)
+	node.checkKind(err, cloud.ErrUnknown)
+	i, ok := node.byToken(wish.Token)
 	if !ok {
-		n.Fatal("the ENI that was made is not shown")
+		node.Fatal("the ENI that was made is not shown")
 	}
-	n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
-	n.unchanged(before)
+	node.must(node.Cloud.DeleteInterface(node.ctx, i.ID))
+	node.checkUnchanged(before)
 }
 
-func deletesNothing(n *node) {
+func deletesNothing(node *node) {
 	nobody := []string{"eni-of-nobody", "eni-of-nobody"}
-	if n.spare() > 0 {
-		i := n.create(1)
+	if node.spareENIs() > 0 {
+		i := node.createENI(1)
 		nobody = append(nobody, i.ID, i.ID)
 	}
 	for _, id := range nobody {
-		n.must(n.Cloud.DeleteInterface(n.ctx, id))
+		node.must(node.Cloud.DeleteInterface(node.ctx, id))
 	}
 }
 
-func refusesOwn(n *node) {
-	before := n.see()
-	n.is(n.Cloud.DeleteInterface(n.ctx, before[0].ID), cloud.ErrForbidden)
-	n.unchanged(before)
+func refusesOwn(node *node) {
+	before := node.settledENIs()
+	node.checkKind(node.Cloud.DeleteInterface(node.ctx, before[0].ID), cloud.ErrForbidden)
+	node.checkUnchanged(before)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Clock is the machine's clock, which a test sets ahead: for an engine over an endpoint
-// whose time it can't let pass.
+// Clock is the machine's clock, which a test can set ahead. It is for an engine over an endpoint in
+// real time.
 type Clock struct{ ahead atomic.Int64 }
 
 // Now implements engine.Clock.
@@ -25,5 +25,5 @@ func (c *Clock) Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Set lets the clock be so far ahead of the machine's.
+// Set sets how far the clock is ahead of the machine's.
 func (c *Clock) Set(ahead time.Duration) { c.ahead.Store(int64(ahead)) }

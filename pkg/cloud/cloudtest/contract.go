@@ -1,10 +1,10 @@
-// Package cloudtest tells whether a cloud.Cloud keeps what the comments of that
-// interface promise. It is for tests alone: nothing else may import it.
+// Package cloudtest tells whether a cloud.Cloud keeps what the comments of that interface
+// promise. Only tests may import it.
 //
-// Contract asks for as little of the cloud under test as it can: Transport makes the
-// faults between a provider and any endpoint, and a sentence for which one ENI is enough
-// takes the node's own where the instance can have no other. What an endpoint can't do,
-// and what an instance is too small for, is skipped with the reason.
+// Contract needs as little of the cloud under test as possible: Transport makes the faults
+// between a provider and any endpoint, and a sentence for which one ENI is enough uses the
+// primary one if the instance can have no other. What an endpoint can't do, and what an instance
+// is too small for, is skipped with the reason.
 package cloudtest
 
 import (
@@ -80,7 +80,7 @@ type Capability string
 const (
 	Tokens    Capability = "tokens"                      // calls with one token make one ENI
 	Quotas    Capability = "quotas"                      // more than Limits says is refused
-	Guard     Capability = "guard of foreign ENIs"       // deleting the node's own ENI is refused
+	Guard     Capability = "guard of unmanaged ENIs"     // deleting the node's own ENI is refused
 	Attached  Capability = "refusal of what is attached" // attaching it once more
 	OtherNode Capability = "a second node"
 	Faults    Capability = "a fault injection hook"
@@ -94,8 +94,8 @@ const (
 	DualStack Capability = "IPv6 addresses besides IPv4 ones"
 
 	// Limits tell. A sentence that can use the node's own ENI needs neither.
-	Secondary Capability = "an ENI besides the node's own"
-	Pair      Capability = "two ENIs besides the node's own"
+	Secondary Capability = "an ENI besides the primary one"
+	Pair      Capability = "two ENIs besides the primary one"
 )
 
 // lacks tells whether the subject has no such capability.
@@ -103,6 +103,7 @@ func (s Subject) lacks(c Capability) bool {
 	if slices.Contains(s.Lacks, c) {
 		return true
 	}
+	// A hook that is nil says so itself; a test need not list it in Lacks.
 	switch c {
 	case OtherNode:
 		return s.Other == nil
@@ -145,24 +146,26 @@ func ContractIn(t *testing.T, in func(*testing.T, func(*testing.T)), open func(t
 	}
 }
 
+// run tests one sentence, or skips it with the reason.
 func (s sentence) run(t *testing.T, subject Subject) {
 	for _, c := range s.needs {
 		if subject.lacks(c) {
 			t.Skipf("the endpoint lacks %s", c)
 		}
 	}
-	n := newNode(t, subject)
+	node := newNode(t, subject)
 	for _, c := range subject.Must {
-		if n.tooSmall(c) {
+		if node.tooSmall(c) {
 			t.Fatalf("there are no %s, which were asked for", c)
 		}
 	}
+	// After Must: what the tester has asked for must not be skipped.
 	for _, c := range s.needs {
-		if n.tooSmall(c) {
+		if node.tooSmall(c) {
 			t.Skipf("the instance lacks %s", c)
 		}
 	}
-	s.holds(n)
+	s.holds(node)
 	if subject.Check != nil {
 		if err := subject.Check(); err != nil {
 			t.Errorf("at the end the cloud itself is wrong:\n%v", err)

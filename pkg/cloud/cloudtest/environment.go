@@ -33,39 +33,38 @@ func Flag(t *testing.T, name string) bool {
 // CLOUD_LAG is its Lag, 5s if not set, CLOUD_LACKS what it does not do as a cloud does.
 // What was made for the node is deleted, before and after, and after it addresses that
 // have come to the node's own ENI since.
-func FromEnvironment(t *testing.T, s Subject) Subject {
+func FromEnvironment(t *testing.T, subject Subject) Subject {
 	t.Helper()
 	var err error
-	if s.Lag, err = time.ParseDuration(cmp.Or(os.Getenv("CLOUD_LAG"), "5s")); err != nil {
+	if subject.Lag, err = time.ParseDuration(cmp.Or(os.Getenv("CLOUD_LAG"), "5s")); err != nil {
 		t.Fatalf("CLOUD_LAG: %v", err)
 	}
 	for _, name := range List("CLOUD_LACKS") {
 		if !slices.Contains([]Capability{Tokens, Quotas, Guard, Attached, Faults, Detaching}, Capability(name)) {
 			t.Fatalf("CLOUD_LACKS: no capability is called %q", name)
 		}
-		s.Lacks = append(s.Lacks, Capability(name))
+		subject.Lacks = append(subject.Lacks, Capability(name))
 	}
-	before := clean(t, s)
+	before := deleteMade(t, subject)
 	t.Cleanup(func() {
-		for _, now := range clean(t, s) {
+		for _, now := range deleteMade(t, subject) {
 			at := slices.IndexFunc(before, func(i cloud.Interface) bool { return i.ID == now.ID })
 			if at < 0 {
 				continue // somebody else's, since then
 			}
-			if err := s.Cloud.UnassignAddresses(context.Background(), now.ID, withoutAddrs(now.Addresses, before[at].Addresses...)); err != nil {
+			if err := subject.Cloud.UnassignAddresses(context.Background(), now.ID, withoutAddrs(now.Addresses, before[at].Addresses...)); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	return s
+	return subject
 }
 
-// clean deletes what was made for the node, and returns what it has besides. An ENI of
-// ours that the cloud shows in a way that can't be right is as much in the next
-// sentence's way as any.
-func clean(t *testing.T, s Subject) (rest []cloud.Interface) {
+// deleteMade deletes what was made for the node, and returns what it has besides. It also deletes
+// ENIs of ours that Interfaces leaves out, which would be in the way of the next sentence.
+func deleteMade(t *testing.T, subject Subject) (rest []cloud.Interface) {
 	t.Helper()
-	list, err := s.Cloud.Interfaces(context.Background())
+	list, err := subject.Cloud.Interfaces(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,17 +74,17 @@ func clean(t *testing.T, s Subject) (rest []cloud.Interface) {
 			rest = append(rest, i)
 			continue
 		}
-		if err := s.Cloud.DeleteInterface(context.Background(), i.ID); err != nil {
+		if err := subject.Cloud.DeleteInterface(context.Background(), i.ID); err != nil {
 			t.Fatal(err)
 		}
 		deleted = true
 	}
-	if q, ok := s.Cloud.(cloud.Quarantiner); ok {
+	if q, ok := subject.Cloud.(cloud.Quarantiner); ok {
 		for _, hidden := range q.Quarantined() {
 			if hidden.Address.IsValid() {
 				continue // its ENI is shown
 			}
-			err := s.Cloud.DeleteInterface(context.Background(), hidden.ID)
+			err := subject.Cloud.DeleteInterface(context.Background(), hidden.ID)
 			switch {
 			case errors.Is(err, cloud.ErrForbidden): // not ours
 			case err != nil:
@@ -96,7 +95,7 @@ func clean(t *testing.T, s Subject) (rest []cloud.Interface) {
 		}
 	}
 	if deleted {
-		time.Sleep(s.Lag) // until it shows; an account far away has no other way to tell
+		time.Sleep(subject.Lag) // until it shows; an account far away has no other way to tell
 	}
 	return rest
 }

@@ -21,125 +21,126 @@ var general = []sentence{
 	{"answers may lag but never show what has never been", nil, showsWhatHasBeen},
 }
 
-func actsForOneNode(n *node) {
-	i := n.carrier(1)
-	before := n.see()
-	theirs, err := n.Other.Interfaces(n.ctx)
-	n.must(err)
-	if _, ok := find(theirs, func(o cloud.Interface) bool { return o.ID == i.ID }); ok {
-		n.Error("the other node is shown an ENI that it does not have")
+func actsForOneNode(node *node) {
+	iface := node.eniWith(1)
+	before := node.settledENIs()
+	theirs, err := node.Other.Interfaces(node.ctx)
+	node.must(err)
+	if _, ok := findIn(theirs, func(o cloud.Interface) bool { return o.ID == iface.ID }); ok {
+		node.Error("the other node is shown an ENI that it does not have")
 	}
-	_, err = n.Other.AssignAddresses(n.ctx, i.ID, n.family(), 1)
-	n.is(err, cloud.ErrNotFound)
-	n.must(n.Other.UnassignAddresses(n.ctx, i.ID, i.Addresses))
+	_, err = node.Other.AssignAddresses(node.ctx, iface.ID, node.firstFamily(), 1)
+	node.checkKind(err, cloud.ErrNotFound)
+	node.must(node.Other.UnassignAddresses(node.ctx, iface.ID, iface.Addresses))
 	// Of another node's own ENI a cloud may show nothing: what does not exist is fine.
-	if err := n.Other.DeleteInterface(n.ctx, i.ID); err != nil || i.Ours {
-		n.is(err, cloud.ErrForbidden)
+	if err := node.Other.DeleteInterface(node.ctx, iface.ID); err != nil || iface.Ours {
+		node.checkKind(err, cloud.ErrForbidden)
 	}
-	n.unchanged(before)
+	node.checkUnchanged(before)
 }
 
-func severalGoroutines(n *node) {
-	before := n.see()
+func severalGoroutines(node *node) {
+	before := node.settledENIs()
+	// The primary ENI is one, so only one goroutine may change it; of new ones each has its own.
 	var all sync.WaitGroup
-	for range max(n.spare(), 1) {
+	for range max(node.spareENIs(), 1) {
 		all.Go(func() {
-			i, err := before[0], error(nil)
-			if n.spare() > 0 {
-				i, err = n.Cloud.CreateInterface(n.ctx, n.want(1))
+			iface, err := before[0], error(nil)
+			if node.spareENIs() > 0 {
+				iface, err = node.Cloud.CreateInterface(node.ctx, node.newCreate(1))
 			}
 			if err != nil {
-				n.Error(err)
+				node.Error(err)
 				return
 			}
-			more, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), n.some(n.family(), 2))
-			if err != nil || len(more) != n.some(n.family(), 2) {
-				n.Errorf("AssignAddresses = %v, %v", more, err)
+			more, err := node.Cloud.AssignAddresses(node.ctx, iface.ID, node.firstFamily(), node.addressesIn(node.firstFamily(), 2))
+			if err != nil || len(more) != node.addressesIn(node.firstFamily(), 2) {
+				node.Errorf("AssignAddresses = %v, %v", more, err)
 				return
 			}
-			if err := n.Cloud.UnassignAddresses(n.ctx, i.ID, n.units(more)[0]); err != nil {
-				n.Error(err)
+			if err := node.Cloud.UnassignAddresses(node.ctx, iface.ID, node.splitUnits(more)[0]); err != nil {
+				node.Error(err)
 			}
-			if n.spare() > 0 {
-				err = n.Cloud.DeleteInterface(n.ctx, i.ID)
+			if node.spareENIs() > 0 {
+				err = node.Cloud.DeleteInterface(node.ctx, iface.ID)
 			} else {
-				err = n.Cloud.UnassignAddresses(n.ctx, i.ID, more)
+				err = node.Cloud.UnassignAddresses(node.ctx, iface.ID, more)
 			}
 			if err != nil {
-				n.Error(err)
+				node.Error(err)
 			}
 		})
 		all.Go(func() {
-			if _, err := n.Cloud.Interfaces(n.ctx); err != nil {
-				n.Error(err)
+			if _, err := node.Cloud.Interfaces(node.ctx); err != nil {
+				node.Error(err)
 			}
-			if _, err := n.Cloud.Subnets(n.ctx); err != nil {
-				n.Error(err)
+			if _, err := node.Cloud.Subnets(node.ctx); err != nil {
+				node.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	n.unchanged(before)
+	node.checkUnchanged(before)
 }
 
-func besidesAnError(n *node) {
-	i := n.carrier(1)
-	count := n.parts(n.family(), n.limits.PerENI(n.family())-len(ofFamily(i.Addresses, n.family())))
+func besidesAnError(node *node) {
+	iface := node.eniWith(1)
+	count := node.partialCount(node.firstFamily(), node.limits.PerENI(node.firstFamily())-len(ofFamily(iface.Addresses, node.firstFamily())))
 	if count == 0 {
-		n.Skip("no AssignAddresses is made of two requests here: the endpoint lacks a hook to do half of one")
+		node.Skip("no AssignAddresses is made of two requests here: the endpoint lacks a hook to do half of one")
 	}
-	n.Inject("AssignAddresses", Partial)
-	some, err := n.Cloud.AssignAddresses(n.ctx, i.ID, n.family(), count)
+	node.Inject("AssignAddresses", Partial)
+	some, err := node.Cloud.AssignAddresses(node.ctx, iface.ID, node.firstFamily(), count)
 	if err == nil || len(some) == 0 {
-		n.Fatalf("AssignAddresses = %v, %v; the hook is to make it some with an error", some, err)
+		node.Fatalf("AssignAddresses = %v, %v; the hook is to make it some with an error", some, err)
 	}
-	n.is(err, cloud.Kinds()...)
-	n.carries(i.ID, with(i.Addresses, some...))
+	node.checkKind(err, cloud.Kinds()...)
+	node.checkCarries(iface.ID, union(iface.Addresses, some...))
 }
 
-func errorsHaveAKind(n *node) {
-	_, err := n.Cloud.AssignAddresses(n.ctx, "eni-of-nobody", n.family(), 1)
-	n.is(err, cloud.ErrNotFound)
-	wish := n.want(1)
+func errorsHaveAKind(node *node) {
+	_, err := node.Cloud.AssignAddresses(node.ctx, "eni-of-nobody", node.firstFamily(), 1)
+	node.checkKind(err, cloud.ErrNotFound)
+	wish := node.newCreate(1)
 	wish.Subnet = "subnet-of-nobody"
-	_, err = n.Cloud.CreateInterface(n.ctx, wish)
-	if n.spare() > 0 {
-		n.is(err, cloud.ErrNotFound)
+	_, err = node.Cloud.CreateInterface(node.ctx, wish)
+	if node.spareENIs() > 0 {
+		node.checkKind(err, cloud.ErrNotFound)
 	} else {
-		n.is(err, cloud.ErrLimit, cloud.ErrNotFound) // whichever is looked at first
+		node.checkKind(err, cloud.ErrLimit, cloud.ErrNotFound) // whichever is looked at first
 	}
-	n.is(n.Cloud.DeleteInterface(n.ctx, n.see()[0].ID), cloud.ErrForbidden)
-	ended, cancel := context.WithCancel(n.ctx)
+	node.checkKind(node.Cloud.DeleteInterface(node.ctx, node.settledENIs()[0].ID), cloud.ErrForbidden)
+	ended, cancel := context.WithCancel(node.ctx)
 	cancel()
-	for _, call := range n.calls() {
-		n.is(call.do(ended), cloud.ErrUnavailable, cloud.ErrUnknown)
+	for _, call := range node.oneOfEach() {
+		node.checkKind(call.do(ended), cloud.ErrUnavailable, cloud.ErrUnknown)
 	}
 }
 
-func unknownHadEffect(n *node) {
-	for _, call := range n.calls() {
+func unknownHadEffect(node *node) {
+	for _, call := range node.oneOfEach() {
 		if !call.mutates {
 			continue
 		}
-		n.Inject(call.method, LostAfterEffect)
-		n.is(call.do(n.ctx), cloud.ErrUnknown)
-		n.settle()
+		node.Inject(call.method, LostAfterEffect)
+		node.checkKind(call.do(node.ctx), cloud.ErrUnknown)
+		node.waitForLag()
 		if !call.done() {
-			n.Errorf("after ErrUnknown Interfaces does not show what %s has done", call.method)
+			node.Errorf("after ErrUnknown Interfaces does not show what %s has done", call.method)
 		}
 	}
 }
 
-func unknownHasEffectLater(n *node) {
-	for _, call := range n.calls() {
+func unknownHasEffectLater(node *node) {
+	for _, call := range node.oneOfEach() {
 		if !call.mutates {
 			continue
 		}
-		n.Inject(call.method, Late)
-		n.is(call.do(n.ctx), cloud.ErrUnknown)
+		node.Inject(call.method, Late)
+		node.checkKind(call.do(node.ctx), cloud.ErrUnknown)
 		for tries := 0; !call.done(); tries++ {
 			if tries == 10_000 {
-				n.Fatalf("the effect of %s never came", call.method)
+				node.Fatalf("the effect of %s never came", call.method)
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -147,39 +148,40 @@ func unknownHasEffectLater(n *node) {
 }
 
 // showsWhatHasBeen changes one unit at a time, so that no state lies between.
-func showsWhatHasBeen(n *node) {
-	i := n.carrier(2)
-	now := n.see()
+func showsWhatHasBeen(node *node) {
+	iface := node.eniWith(2)
+	now := node.settledENIs()
 	been := [][]cloud.Interface{now}
+	// It may show any state that has been, also an older one than it has shown before.
 	look := func() {
-		list, err := n.Cloud.Interfaces(n.ctx)
-		n.must(err)
+		list, err := node.Cloud.Interfaces(node.ctx)
+		node.must(err)
 		if !slices.ContainsFunc(been, func(b []cloud.Interface) bool { return diffENIs(b, list) == "" }) {
-			n.Fatalf("Interfaces shows what has never been:\n%v\nit has been:\n%v", list, been)
+			node.Fatalf("Interfaces shows what has never been:\n%v\nit has been:\n%v", list, been)
 		}
 	}
 	change := func(addrs []netip.Addr) {
 		now = slices.Clone(now)
-		at := slices.IndexFunc(now, func(o cloud.Interface) bool { return o.ID == i.ID })
+		at := slices.IndexFunc(now, func(o cloud.Interface) bool { return o.ID == iface.ID })
 		now[at].Addresses = addrs
 		been = append(been, now)
 		for range 3 {
 			look()
-			time.Sleep(n.Lag / 5)
+			time.Sleep(node.Lag / 5)
 		}
 	}
-	addrs := i.Addresses
+	addrs := iface.Addresses
 	for round := range 6 {
 		if round%3 == 2 {
-			gone := n.units(addrs)[0]
-			n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, gone))
+			gone := node.splitUnits(addrs)[0]
+			node.must(node.Cloud.UnassignAddresses(node.ctx, iface.ID, gone))
 			addrs = withoutAddrs(addrs, gone...)
 		} else {
-			addrs = with(addrs, n.assign(i.ID, 1)...)
+			addrs = union(addrs, node.assignUnits(iface.ID, 1)...)
 		}
 		change(addrs)
 	}
-	n.unchanged(now)
+	node.checkUnchanged(now)
 }
 
 // call is one call of a method, with arguments that are right.
@@ -190,31 +192,33 @@ type call struct {
 	done    func() bool // Interfaces shows its effect
 }
 
-// calls returns one call of each method. Where the node's own ENI is the only one there
+// oneOfEach returns one call of each method. Where the node's own ENI is the only one there
 // can be, none is right that creates or deletes.
-func (n *node) calls() []call {
-	i := n.carrier(2)
-	goes := i
-	if n.spare() > 1 {
-		goes = n.create(1)
+func (n *node) oneOfEach() []call {
+	iface := n.eniWith(2)
+	goes := iface
+	if n.spareENIs() > 1 {
+		goes = n.createENI(1)
 	}
-	wish := n.want(2)
-	shown := func(id string) cloud.Interface { i, _ := n.eni(id); return i }
+	wish := n.newCreate(2)
+	shown := func(id string) cloud.Interface { i, _ := n.findENI(id); return i }
 	all := []call{
 		{method: "Limits", do: func(ctx context.Context) error { _, err := n.Cloud.Limits(ctx); return err }},
 		{method: "Interfaces", do: func(ctx context.Context) error { _, err := n.Cloud.Interfaces(ctx); return err }},
 		{method: "Subnets", do: func(ctx context.Context) error { _, err := n.Cloud.Subnets(ctx); return err }},
 		{"AssignAddresses", true,
 			func(ctx context.Context) error {
-				_, err := n.Cloud.AssignAddresses(ctx, i.ID, n.family(), n.some(n.family(), 1))
+				_, err := n.Cloud.AssignAddresses(ctx, iface.ID, n.firstFamily(), n.addressesIn(n.firstFamily(), 1))
 				return err
 			},
-			func() bool { return len(shown(i.ID).Addresses) == len(i.Addresses)+n.some(n.family(), 1) }},
+			func() bool {
+				return len(shown(iface.ID).Addresses) == len(iface.Addresses)+n.addressesIn(n.firstFamily(), 1)
+			}},
 		{"UnassignAddresses", true,
 			func(ctx context.Context) error {
-				return n.Cloud.UnassignAddresses(ctx, i.ID, n.units(i.Addresses)[0])
+				return n.Cloud.UnassignAddresses(ctx, iface.ID, n.splitUnits(iface.Addresses)[0])
 			},
-			func() bool { return !slices.Contains(shown(i.ID).Addresses, i.Addresses[0]) }},
+			func() bool { return !slices.Contains(shown(iface.ID).Addresses, iface.Addresses[0]) }},
 		{"DeleteInterface", true,
 			func(ctx context.Context) error { return n.Cloud.DeleteInterface(ctx, goes.ID) },
 			func() bool { return shown(goes.ID).ID == "" }},
@@ -225,8 +229,8 @@ func (n *node) calls() []call {
 				return made.Index > 0 && len(made.Addresses) == wish.V4+wish.V6
 			}},
 	}
-	if n.spare() == 0 {
-		return all[:5]
+	if n.spareENIs() == 0 {
+		return all[:5] // up to UnassignAddresses
 	}
 	return all
 }

@@ -13,10 +13,10 @@ var known = []sentence{
 	{"an ENI that was made or deleted is shown so at once", []Capability{Secondary}, madeShownAtOnce},
 }
 
-func knownIsWhatWasShown(n *node) {
-	n.carrier(1)
-	if diff := diffENIs(n.see(), n.Cloud.Known()); diff != "" {
-		n.Errorf("Known is not what Interfaces has just shown (-Interfaces +Known):\n%s", diff)
+func knownIsWhatWasShown(node *node) {
+	node.eniWith(1)
+	if diff := diffENIs(node.settledENIs(), node.Cloud.Known()); diff != "" {
+		node.Errorf("Known is not what Interfaces has just shown (-Interfaces +Known):\n%s", diff)
 	}
 }
 
@@ -29,45 +29,45 @@ func (n *node) atOnce(id string) map[string]*cloud.Interface {
 	told := map[string]*cloud.Interface{}
 	for by, list := range map[string][]cloud.Interface{"Known": without, "Interfaces": asked} {
 		told[by] = nil
-		if i, shown := find(list, func(i cloud.Interface) bool { return i.ID == id }); shown {
+		if i, shown := findIn(list, func(i cloud.Interface) bool { return i.ID == id }); shown {
 			told[by] = &i
 		}
 	}
 	return told
 }
 
-func shownAtOnce(n *node) {
-	i := n.carrier(2)
-	want := i.Addresses
+func shownAtOnce(node *node) {
+	iface := node.eniWith(2)
+	want := iface.Addresses
 	check := func(call string) {
-		n.Helper()
-		for by, shown := range n.atOnce(i.ID) {
+		node.Helper()
+		for by, shown := range node.atOnce(iface.ID) {
 			if shown == nil || !slices.Equal(shown.Addresses, want) {
-				n.Errorf("after %s the ENI has %v, and %s shows %+v", call, want, by, shown)
+				node.Errorf("after %s the ENI has %v, and %s shows %+v", call, want, by, shown)
 			}
 		}
 	}
-	n.see()
-	want = with(want, n.assign(i.ID, 1)...)
+	node.settledENIs()
+	want = union(want, node.assignUnits(iface.ID, 1)...)
 	check("AssignAddresses")
-	gone := n.units(want)[0]
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, gone))
+	gone := node.splitUnits(want)[0]
+	node.must(node.Cloud.UnassignAddresses(node.ctx, iface.ID, gone))
 	want = withoutAddrs(want, gone...)
 	check("UnassignAddresses")
 }
 
-func madeShownAtOnce(n *node) {
-	n.see()
-	i := n.create(1)
-	for by, shown := range n.atOnce(i.ID) {
+func madeShownAtOnce(node *node) {
+	node.settledENIs()
+	i := node.createENI(1)
+	for by, shown := range node.atOnce(i.ID) {
 		if shown == nil || diffENIs([]cloud.Interface{i}, []cloud.Interface{*shown}) != "" {
-			n.Errorf("CreateInterface has returned %+v, and %s shows %+v", i, by, shown)
+			node.Errorf("CreateInterface has returned %+v, and %s shows %+v", i, by, shown)
 		}
 	}
-	n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
-	for by, shown := range n.atOnce(i.ID) {
+	node.must(node.Cloud.DeleteInterface(node.ctx, i.ID))
+	for by, shown := range node.atOnce(i.ID) {
 		if shown != nil {
-			n.Errorf("DeleteInterface has returned, and %s shows %+v", by, *shown)
+			node.Errorf("DeleteInterface has returned, and %s shows %+v", by, *shown)
 		}
 	}
 }

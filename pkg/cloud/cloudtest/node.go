@@ -27,94 +27,98 @@ type node struct {
 
 func newNode(t *testing.T, s Subject) *node {
 	t.Helper()
-	n := &node{T: t, Subject: s, ctx: t.Context()}
+	node := &node{T: t, Subject: s, ctx: t.Context()}
 	var err error
-	if n.limits, err = s.Cloud.Limits(n.ctx); err != nil {
+	if node.limits, err = s.Cloud.Limits(node.ctx); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Subnets) > 0 && n.spare() > 0 {
-		n.first = s.Subnets[0]
+	if len(s.Subnets) > 0 && node.spareENIs() > 0 {
+		node.first = s.Subnets[0]
 	} else {
-		n.first = n.own().Subnet
+		node.first = node.primaryENI().Subnet
 	}
-	here := n.subnet(n.first)
-	if here.V4Net.IsValid() && n.limits.V4 > 0 {
-		n.has = append(n.has, eni.IPv4)
+	here := node.findSubnet(node.first)
+	if here.V4Net.IsValid() && node.limits.V4 > 0 {
+		node.has = append(node.has, eni.IPv4)
 	}
-	if here.V6Net.IsValid() && n.limits.V6 > 0 {
-		n.has = append(n.has, eni.IPv6)
+	if here.V6Net.IsValid() && node.limits.V6 > 0 {
+		node.has = append(node.has, eni.IPv6)
 	}
-	if n.spare() == 0 && n.limits.NoPrimary {
-		t.Fatalf("no ENI of the instance gets addresses: %+v", n.limits)
+	if node.spareENIs() == 0 && node.limits.NoPrimary {
+		t.Fatalf("no ENI of the instance gets addresses: %+v", node.limits)
 	}
-	if n.spare() == 0 {
-		n.has = n.families(n.own()) // nothing else will have any
+	if node.spareENIs() == 0 {
+		node.has = node.familiesOf(node.primaryENI()) // nothing else will have any
 	}
-	if n.limits.ENIs < 1 || len(n.has) == 0 || n.most(n.has[0]) < 4*n.unit(n.has[0]) {
-		t.Fatalf("the suite needs an instance with an ENI of 5 addresses, or of 4 blocks and an address, not with %+v", n.limits)
+	if node.limits.ENIs < 1 || len(node.has) == 0 || node.mostInUnits(node.has[0]) < 4*node.unitSize(node.has[0]) {
+		t.Fatalf("the suite needs an instance with an ENI of 5 addresses, or of 4 blocks and an address, not with %+v", node.limits)
 	}
-	return n
+	return node
 }
 
-// family is the one that tests use where one is enough.
-func (n *node) family() eni.Family { return n.has[0] }
+// firstFamily is the family that a sentence uses if one is enough.
+func (n *node) firstFamily() eni.Family { return n.has[0] }
 
-// unit is how many addresses of the family come and go together.
-func (n *node) unit(f eni.Family) int { return max(n.limits.Block(f).Size, 1) }
+// unitSize is how many addresses of the family come and go together.
+func (n *node) unitSize(f eni.Family) int { return max(n.limits.Block(f).Size, 1) }
 
-// most is how many addresses of the family an ENI may have in whole units.
-func (n *node) most(f eni.Family) int { return n.limits.PerENI(f) / n.unit(f) * n.unit(f) }
+// mostInUnits is how many addresses of the family an ENI may have in whole units.
+func (n *node) mostInUnits(f eni.Family) int {
+	return n.limits.PerENI(f) / n.unitSize(f) * n.unitSize(f)
+}
 
-// some is how many addresses count units of the family are, or as many as an ENI may
-// have: where addresses come in blocks the suite asks for whole ones.
-func (n *node) some(f eni.Family, count int) int { return min(count*n.unit(f), n.most(f)) }
+// addressesIn is how many addresses count units of the family have, at most as many as an ENI may
+// have. If addresses come in blocks, the suite asks for whole blocks.
+func (n *node) addressesIn(f eni.Family, count int) int {
+	return min(count*n.unitSize(f), n.mostInUnits(f))
+}
 
-// units parts addresses into those that come and go together, in their order.
-func (n *node) units(addrs []netip.Addr) [][]netip.Addr {
+// splitUnits splits addresses into those that come and go together, in their order.
+func (n *node) splitUnits(addrs []netip.Addr) [][]netip.Addr {
 	var units [][]netip.Addr
 	at := map[netip.Prefix]int{}
-	for _, a := range addrs {
-		b := n.limits.Block(eni.FamilyOf(a))
+	for _, addr := range addrs {
+		b := n.limits.Block(eni.FamilyOf(addr))
 		if b.Size <= 1 {
-			b.Bits = a.BitLen()
+			b.Bits = addr.BitLen()
 		}
-		bits, _ := a.Prefix(b.Bits)
+		bits, _ := addr.Prefix(b.Bits)
 		i, known := at[bits]
 		if !known {
 			i = len(units)
 			at[bits] = i
 			units = append(units, nil)
 		}
-		units[i] = append(units[i], a)
+		units[i] = append(units[i], addr)
 	}
 	return units
 }
 
-// want is a wish for an ENI with count units of each family.
-func (n *node) want(count int) cloud.Create {
+// newCreate describes a new ENI with count units of each family.
+func (n *node) newCreate(count int) cloud.Create {
 	c := cloud.Create{Token: "contract-" + rand.Text(), Subnet: n.first}
 	if slices.Contains(n.has, eni.IPv4) {
-		c.V4 = n.some(eni.IPv4, count)
+		c.V4 = n.addressesIn(eni.IPv4, count)
 	}
 	if slices.Contains(n.has, eni.IPv6) {
-		c.V6 = n.some(eni.IPv6, count)
+		c.V6 = n.addressesIn(eni.IPv6, count)
 	}
 	return c
 }
 
-// create makes an ENI with count units of each family.
-func (n *node) create(count int) cloud.Interface {
+// createENI makes an ENI with count units of each family.
+func (n *node) createENI(count int) cloud.Interface {
 	n.Helper()
-	i, err := n.Cloud.CreateInterface(n.ctx, n.want(count))
+	i, err := n.Cloud.CreateInterface(n.ctx, n.newCreate(count))
 	n.must(err)
 	return i
 }
 
-// assign puts exactly count units on the ENI.
-func (n *node) assign(id string, count int) []netip.Addr {
+// assignUnits puts exactly count units on the ENI.
+func (n *node) assignUnits(id string, count int) []netip.Addr {
 	n.Helper()
-	count = n.some(n.family(), count)
-	addrs, err := n.Cloud.AssignAddresses(n.ctx, id, n.family(), count)
+	count = n.addressesIn(n.firstFamily(), count)
+	addrs, err := n.Cloud.AssignAddresses(n.ctx, id, n.firstFamily(), count)
 	n.must(err)
 	if len(addrs) != count {
 		n.Fatalf("AssignAddresses(%d) returned %v where there is room", count, addrs)
@@ -129,25 +133,25 @@ func (n *node) must(err error) {
 	}
 }
 
-// settle waits until describes show what is now.
-func (n *node) settle() {
+// waitForLag waits until describes show what is true now.
+func (n *node) waitForLag() {
 	if n.Lag > 0 {
 		time.Sleep(n.Lag)
 	}
 }
 
-// see returns what Interfaces shows when it has settled.
-func (n *node) see() []cloud.Interface {
+// settledENIs returns what Interfaces shows after the lag.
+func (n *node) settledENIs() []cloud.Interface {
 	n.Helper()
-	n.settle()
+	n.waitForLag()
 	list, err := n.Cloud.Interfaces(n.ctx)
 	n.must(err)
 	return list
 }
 
-// until waits until something is so, for at most a minute: describes are not believed at once
-// against the calls of the same process.
-func (n *node) until(otherwise string, is func() bool) {
+// waitUntil waits for a condition, for at most a minute: calls of the same process override describes
+// for the consistency window.
+func (n *node) waitUntil(otherwise string, is func() bool) {
 	n.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -156,29 +160,29 @@ func (n *node) until(otherwise string, is func() bool) {
 	}
 }
 
-// eni returns the ENI as Interfaces shows it; ok is false if it does not.
-func (n *node) eni(id string) (i cloud.Interface, ok bool) {
+// findENI returns the ENI as Interfaces shows it; ok is false if it does not.
+func (n *node) findENI(id string) (i cloud.Interface, ok bool) {
 	n.Helper()
-	return find(n.see(), func(i cloud.Interface) bool { return i.ID == id })
+	return findIn(n.settledENIs(), func(i cloud.Interface) bool { return i.ID == id })
 }
 
 // byToken is eni for the one that the token has made.
 func (n *node) byToken(token string) (i cloud.Interface, ok bool) {
 	n.Helper()
-	return find(n.see(), func(i cloud.Interface) bool { return i.Token == token })
+	return findIn(n.settledENIs(), func(i cloud.Interface) bool { return i.Token == token })
 }
 
-func find(list []cloud.Interface, is func(cloud.Interface) bool) (cloud.Interface, bool) {
+func findIn(list []cloud.Interface, is func(cloud.Interface) bool) (cloud.Interface, bool) {
 	if at := slices.IndexFunc(list, is); at >= 0 {
 		return list[at], true
 	}
 	return cloud.Interface{}, false
 }
 
-// subnet returns the subnet as Subnets shows it when it has settled.
-func (n *node) subnet(id string) cloud.Subnet {
+// findSubnet returns the subnet as Subnets shows it after the lag.
+func (n *node) findSubnet(id string) cloud.Subnet {
 	n.Helper()
-	n.settle()
+	n.waitForLag()
 	list, err := n.Cloud.Subnets(n.ctx)
 	n.must(err)
 	at := slices.IndexFunc(list, func(s cloud.Subnet) bool { return s.ID == id })
@@ -188,8 +192,8 @@ func (n *node) subnet(id string) cloud.Subnet {
 	return list[at]
 }
 
-// is fails the test unless err is a *cloud.Error of one of the kinds.
-func (n *node) is(err error, kinds ...error) {
+// checkKind fails the test unless err is a *cloud.Error of one of the kinds.
+func (n *node) checkKind(err error, kinds ...error) {
 	n.Helper()
 	var e *cloud.Error
 	switch {
@@ -202,10 +206,10 @@ func (n *node) is(err error, kinds ...error) {
 	}
 }
 
-// unchanged fails the test if Interfaces does not show what it showed before.
-func (n *node) unchanged(before []cloud.Interface) {
+// checkUnchanged fails the test if Interfaces does not show what it showed before.
+func (n *node) checkUnchanged(before []cloud.Interface) {
 	n.Helper()
-	if diff := diffENIs(before, n.see()); diff != "" {
+	if diff := diffENIs(before, n.settledENIs()); diff != "" {
 		n.Fatalf("interfaces have changed (-before +after):\n%s", diff)
 	}
 }
@@ -216,8 +220,8 @@ func diffENIs(want, got []cloud.Interface) string {
 		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }))
 }
 
-// with is the sorted union.
-func with(addrs []netip.Addr, more ...netip.Addr) []netip.Addr {
+// union is the sorted union.
+func union(addrs []netip.Addr, more ...netip.Addr) []netip.Addr {
 	all := append(slices.Clone(addrs), more...)
 	slices.SortFunc(all, netip.Addr.Compare)
 	return slices.Compact(all)
@@ -228,10 +232,10 @@ func withoutAddrs(addrs []netip.Addr, gone ...netip.Addr) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool { return slices.Contains(gone, a) })
 }
 
-// carries fails the test unless the ENI has exactly these secondary addresses.
-func (n *node) carries(id string, want []netip.Addr) {
+// checkCarries fails the test unless the ENI has exactly these secondary addresses.
+func (n *node) checkCarries(id string, want []netip.Addr) {
 	n.Helper()
-	i, ok := n.eni(id)
+	i, ok := n.findENI(id)
 	if !ok {
 		n.Fatalf("ENI %s is gone", id)
 	}

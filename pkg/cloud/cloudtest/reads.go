@@ -24,40 +24,41 @@ var reads = []sentence{
 	{"Free is what is left in a subnet", nil, freeIsWhatIsLeft},
 }
 
-func limitOfENIs(n *node) {
-	for range n.spare() {
-		n.create(1)
+func limitOfENIs(node *node) {
+	for range node.spareENIs() {
+		node.createENI(1)
 	}
-	before, free := n.see(), n.subnet(n.first).Free
-	if len(before) != n.limits.ENIs {
-		n.Fatalf("the node has %d ENIs, want the limit of %d", len(before), n.limits.ENIs)
+	before, free := node.settledENIs(), node.findSubnet(node.first).Free
+	if len(before) != node.limits.ENIs {
+		node.Fatalf("the node has %d ENIs, want the limit of %d", len(before), node.limits.ENIs)
 	}
-	_, err := n.Cloud.CreateInterface(n.ctx, n.want(1))
-	n.is(err, cloud.ErrLimit)
-	n.unchanged(before)
-	if got := n.subnet(n.first).Free; got != free {
-		n.Errorf("%d addresses are free, before the ENI that was refused they were %d", got, free)
+	_, err := node.Cloud.CreateInterface(node.ctx, node.newCreate(1))
+	node.checkKind(err, cloud.ErrLimit)
+	node.checkUnchanged(before)
+	if got := node.findSubnet(node.first).Free; got != free {
+		node.Errorf("%d addresses are free, before the ENI that was refused they were %d", got, free)
 	}
 }
 
-func limitOfAddresses(n *node) {
-	i := n.carrier(1)
-	for _, f := range n.families(i) {
-		most := n.most(f)
-		if room := most - countFamily(i, f); room > 0 {
-			_, err := n.Cloud.AssignAddresses(n.ctx, i.ID, f, room)
-			n.must(err)
+func limitOfAddresses(node *node) {
+	iface := node.eniWith(1)
+	for _, f := range node.familiesOf(iface) {
+		most := node.mostInUnits(f)
+		if room := most - countFamily(iface, f); room > 0 {
+			_, err := node.Cloud.AssignAddresses(node.ctx, iface.ID, f, room)
+			node.must(err)
 		}
-		addrs, err := n.Cloud.AssignAddresses(n.ctx, i.ID, f, n.some(f, 1))
-		n.is(err, cloud.ErrLimit)
+		addrs, err := node.Cloud.AssignAddresses(node.ctx, iface.ID, f, node.addressesIn(f, 1))
+		node.checkKind(err, cloud.ErrLimit)
 		if len(addrs) != 0 {
-			n.Errorf("with %d addresses the ENI got %v", most, addrs)
+			node.Errorf("with %d addresses the ENI got %v", most, addrs)
 		}
 	}
-	shown, _ := n.eni(i.ID)
-	for _, f := range n.families(i) {
-		if got := countFamily(shown, f); got != n.most(f) {
-			n.Errorf("the full ENI has %d %s addresses, want %d", got, f, n.most(f))
+	// What was refused must not have come nevertheless.
+	shown, _ := node.findENI(iface.ID)
+	for _, f := range node.familiesOf(iface) {
+		if got := countFamily(shown, f); got != node.mostInUnits(f) {
+			node.Errorf("the full ENI has %d %s addresses, want %d", got, f, node.mostInUnits(f))
 		}
 	}
 }
@@ -72,162 +73,163 @@ func countFamily(i cloud.Interface, f eni.Family) int {
 	return count
 }
 
-func everyAttached(n *node) {
-	own := n.see()
+func everyAttached(node *node) {
+	own := node.settledENIs()
 	if len(own) != 1 || own[0].Index != 0 || own[0].Ours || own[0].Token != "" {
-		n.Fatalf("a fresh node is shown %+v, want its own ENI", own)
+		node.Fatalf("a fresh node is shown %+v, want its primary ENI", own)
 	}
 	want := own
-	for made := range min(n.spare(), 2) {
-		want = append(want, n.create(1+made))
+	for made := range min(node.spareENIs(), 2) {
+		want = append(want, node.createENI(1+made))
 	}
-	if diff := diffENIs(want, n.see()); diff != "" {
-		n.Errorf("Interfaces does not show what CreateInterface returned (-returned +shown):\n%s", diff)
+	if diff := diffENIs(want, node.settledENIs()); diff != "" {
+		node.Errorf("Interfaces does not show what CreateInterface returned (-returned +shown):\n%s", diff)
 	}
 }
 
-func notYetAttached(n *node) {
-	wish := n.want(1)
-	n.Inject("CreateInterface", LostAfterCreate)
-	_, err := n.Cloud.CreateInterface(n.ctx, wish)
-	n.is(err, cloud.ErrUnknown)
-	i, ok := n.byToken(wish.Token)
+func notYetAttached(node *node) {
+	wish := node.newCreate(1)
+	node.Inject("CreateInterface", LostAfterCreate)
+	_, err := node.Cloud.CreateInterface(node.ctx, wish)
+	node.checkKind(err, cloud.ErrUnknown)
+	i, ok := node.byToken(wish.Token)
 	if !ok || i.Index != -1 || !i.Ours {
-		n.Errorf("an ENI that is made and not attached is shown as %+v", i)
+		node.Errorf("an ENI that is made and not attached is shown as %+v", i)
 	}
 }
 
-func noLongerAttached(n *node) {
-	i := n.create(1)
-	n.Detach(i.ID)
+func noLongerAttached(node *node) {
+	i := node.createENI(1)
+	node.Detach(i.ID)
 	var shown cloud.Interface
-	n.until("an ENI that was detached is shown as attached", func() bool { shown, _ = n.eni(i.ID); return shown.Index < 0 })
+	node.waitUntil("an ENI that was detached is shown as attached", func() bool { shown, _ = node.findENI(i.ID); return shown.Index < 0 })
 	i.Index = -1
 	if diff := diffENIs([]cloud.Interface{i}, []cloud.Interface{shown}); diff != "" {
-		n.Errorf("an ENI that was detached (-want +shown):\n%s", diff)
+		node.Errorf("an ENI that was detached (-want +shown):\n%s", diff)
 	}
 }
 
-func orderOfCreation(n *node) {
-	want := []string{n.see()[0].ID}
-	goes := n.create(1)
-	if n.spare() > 1 {
-		want = append(want, n.create(1).ID)
+func orderOfCreation(node *node) {
+	want := []string{node.settledENIs()[0].ID}
+	goes := node.createENI(1)
+	if node.spareENIs() > 1 {
+		want = append(want, node.createENI(1).ID)
 	}
-	n.must(n.Cloud.DeleteInterface(n.ctx, goes.ID))
-	want = append(want, n.create(1).ID) // it may well get the index of the one that went
+	node.must(node.Cloud.DeleteInterface(node.ctx, goes.ID))
+	want = append(want, node.createENI(1).ID) // it may well get the index of the one that went
 	var got []string
-	for _, i := range n.see() {
+	for _, i := range node.settledENIs() {
 		got = append(got, i.ID)
 	}
 	if !slices.Equal(want, got) {
-		n.Errorf("Interfaces are %v, were made as %v", got, want)
+		node.Errorf("Interfaces are %v, were made as %v", got, want)
 	}
 }
 
 var macFormat = regexp.MustCompile(`^([0-9a-f]{2}:){5}[0-9a-f]{2}$`)
 
-func fieldsOfInterface(n *node) {
+func fieldsOfInterface(node *node) {
 	var wish cloud.Create
-	if n.spare() > 0 {
-		wish = n.want(3)
-		_, err := n.Cloud.CreateInterface(n.ctx, wish)
-		n.must(err)
+	if node.spareENIs() > 0 {
+		wish = node.newCreate(3)
+		_, err := node.Cloud.CreateInterface(node.ctx, wish)
+		node.must(err)
 	} else {
-		wish.Subnet, wish.V4 = n.own().Subnet, len(n.carrier(3).Addresses)
+		wish.Subnet, wish.V4 = node.primaryENI().Subnet, len(node.eniWith(3).Addresses)
 	}
-	list := n.see()
-	here := n.subnet(n.first)
+	list := node.settledENIs()
+	here := node.findSubnet(node.first)
 	for at, i := range list {
 		switch {
-		case i.ID == "" || i.Index != 0 && at == 0 || i.Index <= 0 && at > 0 || i.Index >= n.limits.ENIs:
-			n.Errorf("ENI %q has index %d", i.ID, i.Index)
+		case i.ID == "" || i.Index != 0 && at == 0 || i.Index <= 0 && at > 0 || i.Index >= node.limits.ENIs:
+			node.Errorf("ENI %q has index %d", i.ID, i.Index)
 		case !macFormat.MatchString(i.MAC):
-			n.Errorf("ENI %s has MAC %q, want lower case with colons", i.ID, i.MAC)
+			node.Errorf("ENI %s has MAC %q, want lower case with colons", i.ID, i.MAC)
 		case i.Created.IsZero():
-			n.Errorf("ENI %s has no time of creation", i.ID)
+			node.Errorf("ENI %s has no time of creation", i.ID)
 		case i.Ours != (at > 0) || i.Ours != (i.Token != ""):
-			n.Errorf("ENI %s is ours: %v, by token %q", i.ID, i.Ours, i.Token)
+			node.Errorf("ENI %s is ours: %v, by token %q", i.ID, i.Ours, i.Token)
 		}
 	}
 	made := list[len(list)-1]
-	if made.Subnet != n.first || made.Token != wish.Token || len(made.Addresses) != wish.V4+wish.V6 {
-		n.Errorf("the ENI for %+v is %+v", wish, made)
+	if made.Subnet != node.first || made.Token != wish.Token || len(made.Addresses) != wish.V4+wish.V6 {
+		node.Errorf("the ENI for %+v is %+v", wish, made)
 	}
-	n.inSubnet(made, here)
+	node.inSubnet(made, here)
 }
 
-// inSubnet looks at the ENI's addresses: sorted, each once, in the subnet.
-func (n *node) inSubnet(i cloud.Interface, s cloud.Subnet) {
+// inSubnet checks the ENI's addresses: they are sorted, each is there once, and all are in the subnet
+// or in its ranges for pods.
+func (n *node) inSubnet(iface cloud.Interface, s cloud.Subnet) {
 	n.Helper()
-	if !slices.Equal(with(i.Addresses), i.Addresses) {
-		n.Errorf("addresses %v of ENI %s are not sorted", i.Addresses, i.ID)
+	if !slices.Equal(union(iface.Addresses), iface.Addresses) {
+		n.Errorf("addresses %v of ENI %s are not sorted", iface.Addresses, iface.ID)
 	}
-	for _, f := range n.families(i) {
-		net := i.Net(f)
+	for _, family := range n.familiesOf(iface) {
+		net := iface.Net(family)
 		cidr := s.V4Net
-		if f == eni.IPv6 {
+		if family == eni.IPv6 {
 			cidr = s.V6Net
 		}
-		if net.Primary.Masked() != cidr || slices.Contains(i.Addresses, net.Primary.Addr()) {
-			n.Errorf("ENI %s has primary %s in subnet %s, and addresses %v", i.ID, net.Primary, cidr, i.Addresses)
+		if net.Primary.Masked() != cidr || slices.Contains(iface.Addresses, net.Primary.Addr()) {
+			n.Errorf("ENI %s has primary %s in subnet %s, and addresses %v", iface.ID, net.Primary, cidr, iface.Addresses)
 		}
 		if !cidr.Contains(net.Gateway) && !net.Gateway.IsLinkLocalUnicast() {
-			n.Errorf("ENI %s has gateway %s in subnet %s", i.ID, net.Gateway, cidr)
+			n.Errorf("ENI %s has gateway %s in subnet %s", iface.ID, net.Gateway, cidr)
 		}
-		for _, a := range i.Addresses {
+		for _, a := range iface.Addresses {
 			within := func(p netip.Prefix) bool { return p.Contains(a) }
-			if eni.FamilyOf(a) == f && (!slices.ContainsFunc(n.ranges(f, cidr), within) || a == net.Gateway) {
-				n.Errorf("ENI %s has address %s, of %v, with gateway %s", i.ID, a, n.ranges(f, cidr), net.Gateway)
+			if eni.FamilyOf(a) == family && (!slices.ContainsFunc(n.rangesOf(family, cidr), within) || a == net.Gateway) {
+				n.Errorf("ENI %s has address %s, of %v, with gateway %s", iface.ID, a, n.rangesOf(family, cidr), net.Gateway)
 			}
-			if eni.FamilyOf(a) == f && !cidr.Contains(a) && !slices.ContainsFunc(i.Pods, within) {
-				n.Errorf("ENI %s has address %s, and tells that they come from %s and %v", i.ID, a, cidr, i.Pods)
+			if eni.FamilyOf(a) == family && !cidr.Contains(a) && !slices.ContainsFunc(iface.Pods, within) {
+				n.Errorf("ENI %s has address %s, and tells that they come from %s and %v", iface.ID, a, cidr, iface.Pods)
 			}
 		}
 	}
 }
 
-func subnetsOfNode(n *node) {
-	for _, id := range n.Subnets {
-		if n.spare() == 0 {
+func subnetsOfNode(node *node) {
+	for _, id := range node.Subnets {
+		if node.spareENIs() == 0 {
 			break // there are no new ENIs
 		}
-		if s := n.subnet(id); !s.New || !s.V4Net.IsValid() && !s.V6Net.IsValid() {
-			n.Errorf("subnet %s, in which new ENIs may lie, is shown as %+v", id, s)
+		if s := node.findSubnet(id); !s.New || !s.V4Net.IsValid() && !s.V6Net.IsValid() {
+			node.Errorf("subnet %s, in which new ENIs may lie, is shown as %+v", id, s)
 		}
 	}
-	n.subnet(n.see()[0].Subnet)
-	i := n.carrier(1)
-	n.subnet(i.Subnet)
+	node.findSubnet(node.settledENIs()[0].Subnet)
+	i := node.eniWith(1)
+	node.findSubnet(i.Subnet)
 }
 
-func subnetsSorted(n *node) {
-	n.carrier(1)
-	list, err := n.Cloud.Subnets(n.ctx)
-	n.must(err)
+func subnetsSorted(node *node) {
+	node.eniWith(1)
+	list, err := node.Cloud.Subnets(node.ctx)
+	node.must(err)
 	if !slices.IsSortedFunc(list, func(a, b cloud.Subnet) int { return strings.Compare(a.ID, b.ID) }) {
-		n.Errorf("subnets are not sorted by ID: %+v", list)
+		node.Errorf("subnets are not sorted by ID: %+v", list)
 	}
 }
 
-func freeIsWhatIsLeft(n *node) {
-	before := n.subnet(n.first).Free
+func freeIsWhatIsLeft(node *node) {
+	before := node.findSubnet(node.first).Free
 	check := func(what string, used int) {
-		n.Helper()
-		if got := n.subnet(n.first).Free; got != before-used {
-			n.Errorf("%s %d of %d addresses are free, want %d less", what, got, before, used)
+		node.Helper()
+		if got := node.findSubnet(node.first).Free; got != before-used {
+			node.Errorf("%s %d of %d addresses are free, want %d less", what, got, before, used)
 		}
 	}
-	two, primary := n.some(n.family(), 2), 0
-	if n.spare() > 0 {
-		primary = n.primaries()
+	two, primary := node.addressesIn(node.firstFamily(), 2), 0
+	if node.spareENIs() > 0 {
+		primary = node.primaryCost()
 	}
-	i := n.carrier(2)
+	i := node.eniWith(2)
 	check("with an ENI of 2 addresses, or blocks of them,", primary+two)
-	n.assign(i.ID, 2)
+	node.assignUnits(i.ID, 2)
 	check("with 2 more", primary+2*two)
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, i.Addresses))
+	node.must(node.Cloud.UnassignAddresses(node.ctx, i.ID, i.Addresses))
 	check("with the first 2 gone", primary+two)
-	n.discard(i)
+	node.discardENI(i)
 	check("without any of it", 0)
 }

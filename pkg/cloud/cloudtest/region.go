@@ -60,9 +60,9 @@ var regional = []regionSentence{
 	{"Reserve keeps a range for AssignExactly", reservesForNames},
 	{"Reserve of a range that overlaps a reserved one is ErrTaken", reservesOnce},
 	{"Reserve of what is no range of the subnet is ErrForbidden", reservesNoneOutside},
-	{"Unreserve ends what Reserve has made, and who has an address keeps it", unreserves},
+	{"Unreserve ends what Reserve has made, and who has an address keeps it", endsReservation},
 	{"Reserve is ErrForbidden where the cloud keeps no ranges", reservesNever},
-	{"Forget drops what is known of an instance", forgets},
+	{"Forget drops what is known of an instance", forgetsInstance},
 }
 
 // RegionContract runs the suite: every sentence of cloud.Region's comments as a subtest on a
@@ -77,10 +77,10 @@ func RegionContractIn(t *testing.T, in func(*testing.T, func(*testing.T)), open 
 	for _, s := range regional {
 		t.Run(s.name, func(t *testing.T) {
 			in(t, func(t *testing.T) {
-				r := newRegion(t, open(t))
-				s.holds(r)
-				if r.Check != nil {
-					if err := r.Check(); err != nil {
+				region := newRegion(t, open(t))
+				s.holds(region)
+				if region.Check != nil {
+					if err := region.Check(); err != nil {
 						t.Errorf("at the end the cloud itself is wrong:\n%v", err)
 					}
 				}
@@ -104,149 +104,149 @@ func newRegion(t *testing.T, s RegionSubject) *region {
 	return &region{node: of(s.Instances[0]), RegionSubject: s, other: of(s.Instances[1])}
 }
 
-// look is Look when answers have settled.
-func (r *region) look(instances ...string) map[string]cloud.View {
+// settledLook is Look after the lag.
+func (r *region) settledLook(instances ...string) map[string]cloud.View {
 	r.Helper()
-	r.settle()
+	r.waitForLag()
 	views, err := r.Region.Look(r.ctx, instances)
 	r.must(err)
 	return views
 }
 
-// shows fails the test unless a view is what the Node shows.
-func (r *region) shows(v cloud.View, n *node) {
+// checkShows fails the test unless a view is what the Node shows.
+func (r *region) checkShows(v cloud.View, node *node) {
 	r.Helper()
 	if v.Err != nil || len(v.Quarantined) > 0 {
 		r.Errorf("a view of a sound node has %v, %+v", v.Err, v.Quarantined)
 	}
-	if d := diffENIs(n.see(), v.Interfaces); d != "" {
+	if d := diffENIs(node.settledENIs(), v.Interfaces); d != "" {
 		r.Errorf("a view differs from the Node's (-Node +Look):\n%s", d)
 	}
 }
 
-func nodeIsTheSame(r *region) {
-	i := r.carrier(1)
-	again, err := r.Region.Node(cloud.Instance{ID: r.Instances[0]}).Interfaces(r.ctx)
-	r.must(err)
-	if _, found := find(again, func(a cloud.Interface) bool { return a.ID == i.ID }); !found {
-		r.Errorf("ENI %s is not one of %+v", i.ID, again)
+func nodeIsTheSame(region *region) {
+	i := region.eniWith(1)
+	again, err := region.Region.Node(cloud.Instance{ID: region.Instances[0]}).Interfaces(region.ctx)
+	region.must(err)
+	if _, found := findIn(again, func(a cloud.Interface) bool { return a.ID == i.ID }); !found {
+		region.Errorf("ENI %s is not one of %+v", i.ID, again)
 	}
-	if r.Region.Node(cloud.Instance{ID: r.Instances[0]}) != r.Cloud {
-		r.Error("there is another Cloud of the same instance")
+	if region.Region.Node(cloud.Instance{ID: region.Instances[0]}) != region.Cloud {
+		region.Error("there is another Cloud of the same instance")
 	}
 }
 
-func looksAsNodesDo(r *region) {
-	r.carrier(1)
-	r.other.carrier(2)
-	if r.spare() > 1 {
-		r.create(2)
+func looksAsNodesDo(region *region) {
+	region.eniWith(1)
+	region.other.eniWith(2)
+	if region.spareENIs() > 1 {
+		region.createENI(2)
 	}
-	views := r.look(r.Instances...)
-	r.shows(views[r.Instances[0]], r.node)
-	r.shows(views[r.Instances[1]], r.other)
+	views := region.settledLook(region.Instances...)
+	region.checkShows(views[region.Instances[0]], region.node)
+	region.checkShows(views[region.Instances[1]], region.other)
 	if len(views) != 2 {
-		r.Errorf("Look at 2 instances returns %d views", len(views))
+		region.Errorf("Look at 2 instances returns %d views", len(views))
 	}
-	alone := r.look(r.Instances[1])
-	if r.shows(alone[r.Instances[1]], r.other); len(alone) != 1 {
-		r.Errorf("Look at an instance returns %d views", len(alone))
-	}
-}
-
-func looksTogether(r *region) {
-	if r.Looks == nil {
-		r.Skip("the endpoint lacks a count of describes")
-	}
-	r.look(r.Instances...) // of what is known of none it may ask more
-	before := r.Looks()
-	r.look(r.Instances...)
-	together := r.Looks() - before
-	before = r.Looks()
-	for _, id := range r.Instances {
-		_, err := r.Region.Node(cloud.Instance{ID: id}).Interfaces(r.ctx)
-		r.must(err)
-	}
-	if alone := r.Looks() - before; together >= alone {
-		r.Errorf("two nodes are described by %d requests together, alone by %d", together, alone)
+	alone := region.settledLook(region.Instances[1])
+	if region.checkShows(alone[region.Instances[1]], region.other); len(alone) != 1 {
+		region.Errorf("Look at an instance returns %d views", len(alone))
 	}
 }
 
-func looksAtAll(r *region) {
-	views := r.look()
-	for at, id := range r.Instances {
-		r.shows(views[id], []*node{r.node, r.other}[at])
+func looksTogether(region *region) {
+	if region.Looks == nil {
+		region.Skip("the endpoint lacks a count of describes")
 	}
-	if len(views) != len(r.Instances) {
-		r.Errorf("Look at all returns %d views", len(views))
+	region.settledLook(region.Instances...) // of what is known of none it may ask more
+	before := region.Looks()
+	region.settledLook(region.Instances...)
+	together := region.Looks() - before
+	before = region.Looks()
+	for _, id := range region.Instances {
+		_, err := region.Region.Node(cloud.Instance{ID: id}).Interfaces(region.ctx)
+		region.must(err)
+	}
+	if alone := region.Looks() - before; together >= alone {
+		region.Errorf("two nodes are described by %d requests together, alone by %d", together, alone)
 	}
 }
 
-func looksAtNobody(r *region) {
-	r.Region.Node(cloud.Instance{ID: r.Nobody})
-	views := r.look(r.Nobody, r.Instances[0])
-	r.shows(views[r.Instances[0]], r.node)
-	r.is(views[r.Nobody].Err, cloud.ErrNotFound)
-	_, err := r.Region.Look(r.ctx, []string{r.Nobody + "x"})
-	r.is(err, cloud.ErrNotFound)
+func looksAtAll(region *region) {
+	views := region.settledLook()
+	for at, id := range region.Instances {
+		region.checkShows(views[id], []*node{region.node, region.other}[at])
+	}
+	if len(views) != len(region.Instances) {
+		region.Errorf("Look at all returns %d views", len(views))
+	}
 }
 
-func regionSubnets(r *region) {
-	r.look()
-	list, err := r.Region.Subnets(r.ctx)
-	r.must(err)
+func looksAtNobody(region *region) {
+	region.Region.Node(cloud.Instance{ID: region.Nobody})
+	views := region.settledLook(region.Nobody, region.Instances[0])
+	region.checkShows(views[region.Instances[0]], region.node)
+	region.checkKind(views[region.Nobody].Err, cloud.ErrNotFound)
+	_, err := region.Region.Look(region.ctx, []string{region.Nobody + "x"})
+	region.checkKind(err, cloud.ErrNotFound)
+}
+
+func regionSubnets(region *region) {
+	region.settledLook()
+	list, err := region.Region.Subnets(region.ctx)
+	region.must(err)
 	var ids []string
 	for _, s := range list {
 		ids = append(ids, s.ID)
-		if s.ID == r.first && (s.Zone == "" || s.New != (r.spare() > 0) || s.Free < 1 || !s.V4Net.IsValid()) {
-			r.Errorf("the first subnet is %+v", s)
+		if s.ID == region.first && (s.Zone == "" || s.New != (region.spareENIs() > 0) || s.Free < 1 || !s.V4Net.IsValid()) {
+			region.Errorf("the first subnet is %+v", s)
 		}
 	}
-	if !slices.IsSorted(ids) || !slices.Contains(ids, r.first) {
-		r.Errorf("subnets %v lack %s, or are not sorted", ids, r.first)
+	if !slices.IsSorted(ids) || !slices.Contains(ids, region.first) {
+		region.Errorf("subnets %v lack %s, or are not sorted", ids, region.first)
 	}
 }
 
-func aliveAreAlive(r *region) {
-	states, err := r.Region.Alive(r.ctx, append(slices.Clone(r.Instances), r.Nobody))
-	r.must(err)
-	if len(states) != 3 || states[r.Nobody] != cloud.Gone {
-		r.Errorf("of 2 instances and %s Alive tells %v", r.Nobody, states)
+func aliveAreAlive(region *region) {
+	states, err := region.Region.Alive(region.ctx, append(slices.Clone(region.Instances), region.Nobody))
+	region.must(err)
+	if len(states) != 3 || states[region.Nobody] != cloud.Gone {
+		region.Errorf("of 2 instances and %s Alive tells %v", region.Nobody, states)
 	}
-	for _, id := range r.Instances {
+	for _, id := range region.Instances {
 		if is := states[id]; is != cloud.Running && is != cloud.Exists {
-			r.Errorf("instance %s is %q", id, is)
+			region.Errorf("instance %s is %q", id, is)
 		}
 	}
-	none, err := r.Region.Alive(r.ctx, nil)
-	r.must(err)
+	none, err := region.Region.Alive(region.ctx, nil)
+	region.must(err)
 	if len(none) > 0 {
-		r.Errorf("of none Alive tells %v", none)
+		region.Errorf("of none Alive tells %v", none)
 	}
 }
 
-func aliveOrStopped(r *region) {
-	if r.Stop == nil {
-		r.Skip("the endpoint stops no instances")
+func aliveOrStopped(region *region) {
+	if region.Stop == nil {
+		region.Skip("the endpoint stops no instances")
 	}
 	for _, stopped := range []bool{true, false} {
-		r.must(r.Stop(r.Instances[1], stopped))
-		r.settle()
-		states, err := r.Region.Alive(r.ctx, r.Instances)
-		r.must(err)
+		region.must(region.Stop(region.Instances[1], stopped))
+		region.waitForLag()
+		states, err := region.Region.Alive(region.ctx, region.Instances)
+		region.must(err)
 		want := map[bool]cloud.State{true: cloud.Stopped, false: cloud.Running}[stopped]
-		if states[r.Instances[1]] != want || states[r.Instances[0]] != cloud.Running {
-			r.Errorf("with %s %s Alive tells %v", r.Instances[1], want, states)
+		if states[region.Instances[1]] != want || states[region.Instances[0]] != cloud.Running {
+			region.Errorf("with %s %s Alive tells %v", region.Instances[1], want, states)
 		}
 	}
 }
 
-func forgets(r *region) {
-	r.Region.Forget(r.Instances[0])
-	_, err := r.Region.Look(r.ctx, r.Instances[:1])
-	r.is(err, cloud.ErrNotFound)
-	if r.Region.Node(cloud.Instance{ID: r.Instances[0]}) == r.Cloud {
-		r.Error("what was forgotten is there again")
+func forgetsInstance(region *region) {
+	region.Region.Forget(region.Instances[0])
+	_, err := region.Region.Look(region.ctx, region.Instances[:1])
+	region.checkKind(err, cloud.ErrNotFound)
+	if region.Region.Node(cloud.Instance{ID: region.Instances[0]}) == region.Cloud {
+		region.Error("what was forgotten is there again")
 	}
-	r.shows(r.look(r.Instances[0])[r.Instances[0]], r.node)
+	region.checkShows(region.settledLook(region.Instances[0])[region.Instances[0]], region.node)
 }

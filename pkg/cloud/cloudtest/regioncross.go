@@ -7,62 +7,62 @@ import (
 	"github.com/enipool/enipool/pkg/cloud"
 )
 
-func exactOtherSubnet(r *region) {
-	on, free := r.exact()
-	if r.Region.Does().CrossSubnet {
-		r.Skip("an ENI takes addresses of other subnets")
+func exactOtherSubnet(region *region) {
+	on, free := region.eniWithFree()
+	if region.Region.Does().CrossSubnet {
+		region.Skip("an ENI takes addresses of other subnets")
 	}
-	_, err := r.Region.AssignExactly(r.ctx, r.Instances[0], on.ID, free[:1], cloud.Origin{Subnet: on.Subnet + "x"})
-	r.is(err, cloud.ErrForbidden)
-	r.has(on.ID, nil, free)
-	_, err = r.Region.AssignExactly(r.ctx, r.Instances[0], on.ID, free[:1], cloud.Origin{Subnet: on.Subnet, ENI: on.ID})
-	r.must(err)
-	r.has(on.ID, free[:1], nil)
+	_, err := region.Region.AssignExactly(region.ctx, region.Instances[0], on.ID, free[:1], cloud.Origin{Subnet: on.Subnet + "x"})
+	region.checkKind(err, cloud.ErrForbidden)
+	region.checkHas(on.ID, nil, free)
+	_, err = region.Region.AssignExactly(region.ctx, region.Instances[0], on.ID, free[:1], cloud.Origin{Subnet: on.Subnet, ENI: on.ID})
+	region.must(err)
+	region.checkHas(on.ID, free[:1], nil)
 }
 
-// elsewhere is an address of the second subnet that is free: an ENI there had it until now.
-func (r *region) elsewhere() netip.Addr {
+// freeElsewhere returns a free address of the second subnet: an ENI there had it until now.
+func (r *region) freeElsewhere() netip.Addr {
 	r.Helper()
-	if len(r.Subnets) < 2 || r.spare() < 1 {
+	if len(r.Subnets) < 2 || r.spareENIs() < 1 {
 		r.Skip("there is no ENI in another subnet")
 	}
-	w := r.want(0)
+	w := r.newCreate(0)
 	w.Subnet = r.Subnets[1]
 	there, err := r.Cloud.CreateInterface(r.ctx, w)
 	r.must(err)
-	some := r.singly(there.ID, 2)
+	some := r.assignSingly(there.ID, 2)
 	r.must(r.Cloud.UnassignAddresses(r.ctx, there.ID, some))
-	r.settle()
+	r.waitForLag()
 	return some[1]
 }
 
-func exactCrossSubnet(r *region) {
-	if !r.Region.Does().CrossSubnet {
-		r.Skip("an ENI takes addresses of its own subnet alone")
+func exactCrossSubnet(region *region) {
+	if !region.Region.Does().CrossSubnet {
+		region.Skip("an ENI takes addresses of its own subnet alone")
 	}
-	on, own := r.exact()
-	theirs := r.elsewhere()
-	from := cloud.Origin{Subnet: r.Subnets[1]}
-	_, err := r.Region.AssignExactly(r.ctx, r.Instances[0], on.ID, []netip.Addr{theirs, own[0]}, from)
-	r.is(err, cloud.ErrForbidden)
-	r.hasOfOthers(on.ID)
+	on, own := region.eniWithFree()
+	theirs := region.freeElsewhere()
+	from := cloud.Origin{Subnet: region.Subnets[1]}
+	_, err := region.Region.AssignExactly(region.ctx, region.Instances[0], on.ID, []netip.Addr{theirs, own[0]}, from)
+	region.checkKind(err, cloud.ErrForbidden)
+	region.hasOfOthers(on.ID)
 	for range 2 { // to ask again is safe
-		got, err := r.Region.AssignExactly(r.ctx, r.Instances[0], on.ID, []netip.Addr{theirs}, from)
-		r.must(err)
+		got, err := region.Region.AssignExactly(region.ctx, region.Instances[0], on.ID, []netip.Addr{theirs}, from)
+		region.must(err)
 		if !slices.Equal(got, []netip.Addr{theirs}) {
-			r.Errorf("AssignExactly of %s returned %v", theirs, got)
+			region.Errorf("AssignExactly of %s returned %v", theirs, got)
 		}
-		r.hasOfOthers(on.ID, theirs) // at once
-		r.settle()
-		r.hasOfOthers(on.ID, theirs)
+		region.hasOfOthers(on.ID, theirs) // at once
+		region.waitForLag()
+		region.hasOfOthers(on.ID, theirs)
 	}
-	r.has(on.ID, nil, []netip.Addr{theirs, own[0]})
-	r.must(r.Cloud.UnassignAddresses(r.ctx, on.ID, []netip.Addr{theirs}))
-	r.hasOfOthers(on.ID)
-	r.settle()
-	r.hasOfOthers(on.ID)
-	if q, can := r.Cloud.(cloud.Quarantiner); can && len(q.Quarantined()) > 0 {
-		r.Errorf("of the ENIs %+v are left out", q.Quarantined())
+	region.checkHas(on.ID, nil, []netip.Addr{theirs, own[0]})
+	region.must(region.Cloud.UnassignAddresses(region.ctx, on.ID, []netip.Addr{theirs}))
+	region.hasOfOthers(on.ID)
+	region.waitForLag()
+	region.hasOfOthers(on.ID)
+	if q, can := region.Cloud.(cloud.Quarantiner); can && len(q.Quarantined()) > 0 {
+		region.Errorf("of the ENIs %+v are left out", q.Quarantined())
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/enipool/enipool/pkg/cloud"
 )
 
-// list is List when answers have settled, by ID.
-func (r *region) list() map[string]cloud.Listed {
+// settledList is List after the lag, by ID.
+func (r *region) settledList() map[string]cloud.Listed {
 	r.Helper()
-	r.settle()
+	r.waitForLag()
 	all := map[string]cloud.Listed{}
 	complete, err := r.Region.List(r.ctx, func(some []cloud.Listed) error {
 		for _, i := range some {
@@ -25,44 +25,44 @@ func (r *region) list() map[string]cloud.Listed {
 	return all
 }
 
-func listsAll(r *region) {
-	r.look() // which VPC it is
-	r.carrier(1)
-	r.other.carrier(2)
-	if r.spare() > 1 {
-		r.create(2)
+func listsAll(region *region) {
+	region.settledLook() // which VPC it is
+	region.eniWith(1)
+	region.other.eniWith(2)
+	if region.spareENIs() > 1 {
+		region.createENI(2)
 	}
-	all := r.list()
-	for at, n := range []*node{r.node, r.other} {
-		for _, i := range n.see() {
-			own := i.Index == 0
-			if own && r.Region.Does().HidesPrimary {
+	all := region.settledList()
+	for at, node := range []*node{region.node, region.other} {
+		for _, iface := range node.settledENIs() {
+			own := iface.Index == 0
+			if own && region.Region.Does().HidesPrimary {
 				continue
 			}
-			l := all[i.ID]
-			if l.Instance != r.Instances[at] || l.Subnet != i.Subnet || l.Primary != own || i.Ours != (l.For == r.Instances[at]) || l.Token != i.Token || l.Wrong != "" {
-				r.Errorf("ENI %+v of %s is listed as %+v", i, r.Instances[at], l)
+			l := all[iface.ID]
+			if l.Instance != region.Instances[at] || l.Subnet != iface.Subnet || l.Primary != own || iface.Ours != (l.For == region.Instances[at]) || l.Token != iface.Token || l.Wrong != "" {
+				region.Errorf("ENI %+v of %s is listed as %+v", iface, region.Instances[at], l)
 			}
-			if i.Partial == nil && len(l.Blocks) == 0 && len(withoutAddrs(i.Addresses, l.Addresses...)) > 0 {
-				r.Errorf("ENI %s has %v and is listed with %v", i.ID, i.Addresses, l.Addresses)
+			if iface.Partial == nil && len(l.Blocks) == 0 && len(withoutAddrs(iface.Addresses, l.Addresses...)) > 0 {
+				region.Errorf("ENI %s has %v and is listed with %v", iface.ID, iface.Addresses, l.Addresses)
 			}
-			if !slices.Contains(l.Addresses, i.Net(r.family()).Primary.Addr()) && !r.Region.Does().HidesPrimary {
-				r.Errorf("ENI %s is listed with %v, which lacks its primary address", i.ID, l.Addresses)
+			if !slices.Contains(l.Addresses, iface.Net(region.firstFamily()).Primary.Addr()) && !region.Region.Does().HidesPrimary {
+				region.Errorf("ENI %s is listed with %v, which lacks its primary address", iface.ID, l.Addresses)
 			}
 		}
 	}
 }
 
-func listEnds(r *region) {
-	r.look()
-	r.carrier(0)
-	r.settle()
+func listEnds(region *region) {
+	region.settledLook()
+	region.eniWith(0)
+	region.waitForLag()
 	enough, pages := errors.New("enough"), 0
-	complete, err := r.Region.List(r.ctx, func([]cloud.Listed) error {
+	complete, err := region.Region.List(region.ctx, func([]cloud.Listed) error {
 		pages++
 		return enough
 	})
 	if !errors.Is(err, enough) || complete || pages != 1 {
-		r.Errorf("a list that its caller ends is complete: %v, after %d pages, with %v", complete, pages, err)
+		region.Errorf("a list that its caller ends is complete: %v, after %d pages, with %v", complete, pages, err)
 	}
 }

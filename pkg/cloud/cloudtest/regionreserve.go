@@ -7,19 +7,19 @@ import (
 	"github.com/enipool/enipool/pkg/cloud"
 )
 
-// keeping is an ENI, an address that is free for it, and a range of two with that address. It
-// skips the test where the cloud keeps no ranges.
-func (r *region) keeping() (on cloud.Interface, free netip.Addr, in netip.Prefix) {
+// reservableRange returns an ENI, a free address for it, and a range of two that has that address. It
+// skips the test if the cloud keeps no ranges.
+func (r *region) reservableRange() (on cloud.Interface, free netip.Addr, in netip.Prefix) {
 	r.Helper()
 	if !r.Region.Does().Keeps {
 		r.Skip("the cloud keeps no ranges for addresses by name")
 	}
-	on, some := r.exact()
+	on, some := r.eniWithFree()
 	return on, some[0], netip.PrefixFrom(some[0], some[0].BitLen()-1).Masked()
 }
 
-// reserved fails the test unless exactly these ranges are reserved, all of them ours.
-func (r *region) reserved(on cloud.Interface, want ...netip.Prefix) {
+// checkReserved fails the test unless exactly these ranges are reserved, all of them by this cluster.
+func (r *region) checkReserved(on cloud.Interface, want ...netip.Prefix) {
 	r.Helper()
 	list, err := r.Region.Reserved(r.ctx, on.Subnet)
 	r.must(err)
@@ -32,64 +32,64 @@ func (r *region) reserved(on cloud.Interface, want ...netip.Prefix) {
 	}
 }
 
-func reservesForNames(r *region) {
-	on, free, in := r.keeping()
+func reservesForNames(region *region) {
+	on, free, in := region.reservableRange()
 	for range 2 { // to ask again is safe
-		r.must(r.Region.Reserve(r.ctx, on.Subnet, in))
-		r.reserved(on, in)
+		region.must(region.Region.Reserve(region.ctx, on.Subnet, in))
+		region.checkReserved(on, in)
 	}
-	some := r.singly(on.ID, 2)
+	some := region.assignSingly(on.ID, 2)
 	if slices.ContainsFunc(some, in.Contains) {
-		r.Errorf("%v are given out, and %s is reserved", some, in)
+		region.Errorf("%v are given out, and %s is reserved", some, in)
 	}
-	r.must(r.Cloud.UnassignAddresses(r.ctx, on.ID, some))
-	_, err := r.assignExactly(r.Instances[0], on.ID, free)
-	r.must(err)
-	r.has(on.ID, []netip.Addr{free}, some)
+	region.must(region.Cloud.UnassignAddresses(region.ctx, on.ID, some))
+	_, err := region.assignExactly(region.Instances[0], on.ID, free)
+	region.must(err)
+	region.checkHas(on.ID, []netip.Addr{free}, some)
 }
 
-func reservesOnce(r *region) {
-	on, free, in := r.keeping()
-	r.must(r.Region.Reserve(r.ctx, on.Subnet, in))
-	r.is(r.Region.Reserve(r.ctx, on.Subnet, netip.PrefixFrom(free, free.BitLen())), cloud.ErrTaken)
-	r.reserved(on, in)
+func reservesOnce(region *region) {
+	on, free, in := region.reservableRange()
+	region.must(region.Region.Reserve(region.ctx, on.Subnet, in))
+	region.checkKind(region.Region.Reserve(region.ctx, on.Subnet, netip.PrefixFrom(free, free.BitLen())), cloud.ErrTaken)
+	region.checkReserved(on, in)
 }
 
-func reservesNoneOutside(r *region) {
-	on, free, in := r.keeping()
-	before := on.Net(r.family()).Primary.Masked().Addr().Prev()
+func reservesNoneOutside(region *region) {
+	on, free, in := region.reservableRange()
+	before := on.Net(region.firstFamily()).Primary.Masked().Addr().Prev()
 	odd := in.Addr().Next() // a range begins at no such address
 	for _, bad := range []netip.Prefix{netip.PrefixFrom(before, before.BitLen()), netip.PrefixFrom(odd, in.Bits()), {}} {
-		r.is(r.Region.Reserve(r.ctx, on.Subnet, bad), cloud.ErrForbidden)
+		region.checkKind(region.Region.Reserve(region.ctx, on.Subnet, bad), cloud.ErrForbidden)
 	}
-	r.reserved(on)
-	_, err := r.assignExactly(r.Instances[0], on.ID, free)
-	r.must(err)
+	region.checkReserved(on)
+	_, err := region.assignExactly(region.Instances[0], on.ID, free)
+	region.must(err)
 }
 
-func unreserves(r *region) {
-	on, free, in := r.keeping()
-	r.must(r.Region.Unreserve(r.ctx, on.Subnet, in)) // it is not reserved
-	r.must(r.Region.Reserve(r.ctx, on.Subnet, in))
-	_, err := r.assignExactly(r.Instances[0], on.ID, free)
-	r.must(err)
+func endsReservation(region *region) {
+	on, free, in := region.reservableRange()
+	region.must(region.Region.Unreserve(region.ctx, on.Subnet, in)) // it is not reserved
+	region.must(region.Region.Reserve(region.ctx, on.Subnet, in))
+	_, err := region.assignExactly(region.Instances[0], on.ID, free)
+	region.must(err)
 	for range 2 {
-		r.must(r.Region.Unreserve(r.ctx, on.Subnet, in))
-		r.reserved(on)
+		region.must(region.Region.Unreserve(region.ctx, on.Subnet, in))
+		region.checkReserved(on)
 	}
-	r.has(on.ID, []netip.Addr{free}, nil)
-	r.must(r.Region.Reserve(r.ctx, on.Subnet, in)) // though somebody has a part of it
-	r.reserved(on, in)
+	region.checkHas(on.ID, []netip.Addr{free}, nil)
+	region.must(region.Region.Reserve(region.ctx, on.Subnet, in)) // though somebody has a part of it
+	region.checkReserved(on, in)
 }
 
-func reservesNever(r *region) {
-	if r.Region.Does().Keeps {
-		r.Skip("the cloud keeps ranges for addresses by name")
+func reservesNever(region *region) {
+	if region.Region.Does().Keeps {
+		region.Skip("the cloud keeps ranges for addresses by name")
 	}
-	on := r.see()[0]
-	in := netip.PrefixFrom(on.Net(r.family()).Primary.Addr(), 32).Masked()
-	r.is(r.Region.Reserve(r.ctx, on.Subnet, in), cloud.ErrForbidden)
-	r.is(r.Region.Unreserve(r.ctx, on.Subnet, in), cloud.ErrForbidden)
-	_, err := r.Region.Reserved(r.ctx, on.Subnet)
-	r.is(err, cloud.ErrForbidden)
+	on := region.settledENIs()[0]
+	in := netip.PrefixFrom(on.Net(region.firstFamily()).Primary.Addr(), 32).Masked()
+	region.checkKind(region.Region.Reserve(region.ctx, on.Subnet, in), cloud.ErrForbidden)
+	region.checkKind(region.Region.Unreserve(region.ctx, on.Subnet, in), cloud.ErrForbidden)
+	_, err := region.Region.Reserved(region.ctx, on.Subnet)
+	region.checkKind(err, cloud.ErrForbidden)
 }

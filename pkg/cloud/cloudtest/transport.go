@@ -55,18 +55,17 @@ const (
 // lateBy is how long after its failure a Late request leaves.
 const lateBy = 5 * time.Millisecond
 
-// fault is what befalls requests of these actions.
+// fault is what happens to the next requests of these actions.
 type fault struct {
 	method  string
 	failure Failure
 	actions []string
-	before  int // so many pass first
-	times   int // so many are befallen
+	before  int // how many requests pass first
+	times   int // how many requests it happens to
 }
 
-// NewTransport returns a Transport over base. At the end of the test it has sent what
-// is late, and fails the test if a fault that was asked for has befallen no request: a
-// sentence would have proved nothing.
+// NewTransport returns a Transport over base. At the end of the test it waits for late requests, and
+// fails the test if a fault has happened to no request: then the sentence has proved nothing.
 func NewTransport(t testing.TB, base http.RoundTripper, w Wire) *Transport {
 	tr := &Transport{t: t, base: base, wire: w}
 	t.Cleanup(func() {
@@ -83,23 +82,23 @@ func NewTransport(t testing.TB, base http.RoundTripper, w Wire) *Transport {
 }
 
 // Inject is a Subject's.
-func (tr *Transport) Inject(method string, f Failure) {
+func (tr *Transport) Inject(method string, failure Failure) {
 	tr.t.Helper()
-	actions, before := tr.wire.Steps[method].of(f)
+	actions, before := tr.wire.Steps[method].requestsFor(failure)
 	if len(actions) == 0 {
-		tr.t.Fatalf("no request of %s is known that %s could befall", method, f)
+		tr.t.Fatalf("no request of %s is known that %s could befall", method, failure)
 	}
 	times := 1
 	if tr.wire.Tries != nil {
-		times = tr.wire.Tries(actions[0], f)
+		times = tr.wire.Tries(actions[0], failure)
 	}
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	tr.queue = append(tr.queue, &fault{method, f, actions, before, times})
+	tr.queue = append(tr.queue, &fault{method, failure, actions, before, times})
 }
 
-// meet returns the fault that befalls a request, nil if none does.
-func (tr *Transport) meet(action string) *fault {
+// nextFault returns the fault that happens to a request, nil if none does.
+func (tr *Transport) nextFault(action string) *fault {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	at := slices.IndexFunc(tr.queue, func(f *fault) bool { return slices.Contains(f.actions, action) })
@@ -117,8 +116,8 @@ func (tr *Transport) meet(action string) *fault {
 	return f
 }
 
-// again puts a fault back that had no effect to hide.
-func (tr *Transport) again(f *fault) {
+// requeue puts a fault back: its request had no effect, so no answer was lost.
+func (tr *Transport) requeue(f *fault) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	f.times = 1
@@ -126,41 +125,41 @@ func (tr *Transport) again(f *fault) {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (tr *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (tr *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var body []byte
-	if r.Body != nil {
+	if req.Body != nil {
 		var err error
-		body, err = io.ReadAll(r.Body)
-		_ = r.Body.Close()
+		body, err = io.ReadAll(req.Body)
+		_ = req.Body.Close()
 		if err != nil {
 			return nil, err
 		}
 	}
-	f := tr.meet(tr.wire.Action(r, body))
-	if f == nil {
-		return tr.base.RoundTrip(copyOf(r.Context(), r, body))
+	fault := tr.nextFault(tr.wire.Action(req, body))
+	if fault == nil {
+		return tr.base.RoundTrip(copyOf(req.Context(), req, body))
 	}
-	switch f.failure {
+	switch fault.failure {
 	case Throttled, Forbidden:
-		return tr.refuse(r, f.failure), nil
+		return tr.refusalFor(req, fault.failure), nil
 	case Partial:
-		return tr.refuse(r, Throttled), nil
+		return tr.refusalFor(req, Throttled), nil
 	case Unavailable:
-		if isRead(f.method) {
-			return tr.refuse(r, Unavailable), nil
+		if isRead(fault.method) {
+			return tr.refusalFor(req, Unavailable), nil
 		}
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	case Late:
-		return nil, tr.sendLate(r, body)
+		return nil, tr.sendLate(req, body)
 	}
-	return tr.lose(r, body, f)
+	return tr.loseAnswer(req, body, fault)
 }
 
 func isRead(method string) bool {
 	return slices.Contains([]string{"Limits", "Interfaces", "Subnets"}, method)
 }
 
-// copyOf is the request once more: a RoundTripper must not change the one it gets.
+// copyOf copies the request, because a RoundTripper must not change the one that it gets.
 func copyOf(ctx context.Context, r *http.Request, body []byte) *http.Request {
 	r = r.Clone(ctx)
 	if r.Body != nil {
@@ -169,36 +168,36 @@ func copyOf(ctx context.Context, r *http.Request, body []byte) *http.Request {
 	return r
 }
 
-// refuse is the cloud's own answer without the cloud.
-func (tr *Transport) refuse(r *http.Request, f Failure) *http.Response {
-	a, known := tr.wire.Refusals[f]
+// refusalFor makes the answer by which the cloud would refuse.
+func (tr *Transport) refusalFor(req *http.Request, f Failure) *http.Response {
+	answer, known := tr.wire.Refusals[f]
 	if !known {
 		tr.t.Errorf("the wire has no answer for %s", f)
 	}
-	header := a.Header.Clone()
+	header := answer.Header.Clone()
 	if header == nil {
 		header = http.Header{}
 	}
 	return &http.Response{
-		Status: fmt.Sprintf("%d %s", a.Status, http.StatusText(a.Status)), StatusCode: a.Status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Request: r,
-		Body: io.NopCloser(bytes.NewReader([]byte(a.Body))), ContentLength: int64(len(a.Body)),
+		Status: fmt.Sprintf("%d %s", answer.Status, http.StatusText(answer.Status)), StatusCode: answer.Status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Request: req,
+		Body: io.NopCloser(bytes.NewReader([]byte(answer.Body))), ContentLength: int64(len(answer.Body)),
 	}
 }
 
 // errReset is what a client reads from a connection that breaks.
 var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
-// lose has the request carried out and breaks its answer. What the cloud refuses has no
-// effect whose answer could be lost: it passes, and the fault waits for the next request.
-func (tr *Transport) lose(r *http.Request, body []byte, f *fault) (*http.Response, error) {
-	resp, err := tr.base.RoundTrip(copyOf(r.Context(), r, body))
+// loseAnswer sends the request and breaks its answer. A refusal passes, because it has no effect
+// whose answer could be lost; the fault waits for the next request.
+func (tr *Transport) loseAnswer(req *http.Request, body []byte, f *fault) (*http.Response, error) {
+	resp, err := tr.base.RoundTrip(copyOf(req.Context(), req, body))
 	if err != nil {
-		tr.again(f)
+		tr.requeue(f)
 		return nil, err
 	}
 	if resp.StatusCode >= 300 {
-		tr.again(f)
+		tr.requeue(f)
 		return resp, nil
 	}
 	text, err := io.ReadAll(resp.Body)
@@ -208,7 +207,7 @@ func (tr *Transport) lose(r *http.Request, body []byte, f *fault) (*http.Respons
 	}
 	switch {
 	case tr.Breaks == Replaced:
-		return tr.refuse(r, Unavailable), nil
+		return tr.refusalFor(req, Unavailable), nil
 	case tr.Breaks == Cut && len(text) > 1: // nothing can be cut of an answer without a body
 		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text[:len(text)/2]), broken{}))
 		return resp, nil

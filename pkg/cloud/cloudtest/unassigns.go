@@ -8,102 +8,103 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-func takes(n *node) {
-	other, i := n.pair(2, 1)
-	addrs := with(i.Addresses, n.assign(i.ID, 3)...)
-	units := n.units(addrs)
+func takesSecondary(node *node) {
+	other, i := node.twoENIs(2, 1)
+	addrs := union(i.Addresses, node.assignUnits(i.ID, 3)...)
+	units := node.splitUnits(addrs)
 	gone := slices.Concat(units[2], units[0]) // in no order
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, gone))
-	n.carries(i.ID, withoutAddrs(addrs, gone...))
-	n.untouched(other)
+	node.must(node.Cloud.UnassignAddresses(node.ctx, i.ID, gone))
+	node.checkCarries(i.ID, withoutAddrs(addrs, gone...))
+	node.checkUntouched(other)
 }
 
-// leavesPrimary: whether the cloud refuses such a call is its own affair.
-func leavesPrimary(n *node) {
-	i := n.carrier(1)
-	before := n.see()
-	primary := i.Net(n.family()).Primary.Addr()
-	if err := n.Cloud.UnassignAddresses(n.ctx, i.ID, []netip.Addr{primary}); err != nil {
-		n.is(err, cloud.ErrForbidden)
+// leavesPrimary does not say whether the call is refused.
+func leavesPrimary(node *node) {
+	i := node.eniWith(1)
+	before := node.settledENIs()
+	primary := i.Net(node.firstFamily()).Primary.Addr()
+	if err := node.Cloud.UnassignAddresses(node.ctx, i.ID, []netip.Addr{primary}); err != nil {
+		node.checkKind(err, cloud.ErrForbidden)
 	}
-	n.unchanged(before)
+	node.checkUnchanged(before)
 }
 
-func takesWhatIsNot(n *node) {
-	other, i := n.pair(2, 3)
+func takesWhatIsNot(node *node) {
+	other, i := node.twoENIs(2, 3)
 	theirs := other.Addresses[:min(len(other.Addresses), 1)]
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, nil))
-	units := n.units(i.Addresses)
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, units[0]))
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, units[0]))
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, slices.Concat(units[0], theirs, units[1])))
-	n.carries(i.ID, withoutAddrs(i.Addresses, slices.Concat(units[0], units[1])...))
-	n.untouched(other)
+	node.must(node.Cloud.UnassignAddresses(node.ctx, i.ID, nil))
+	units := node.splitUnits(i.Addresses)
+	node.must(node.Cloud.UnassignAddresses(node.ctx, i.ID, units[0]))
+	node.must(node.Cloud.UnassignAddresses(node.ctx, i.ID, units[0]))
+	node.must(node.Cloud.UnassignAddresses(node.ctx, i.ID, slices.Concat(units[0], theirs, units[1])))
+	node.checkCarries(i.ID, withoutAddrs(i.Addresses, slices.Concat(units[0], units[1])...))
+	node.checkUntouched(other)
 }
 
-func takesFromNobody(n *node) {
+func takesFromNobody(node *node) {
 	nobody := []string{"eni-of-nobody"}
 	var gone []netip.Addr
-	if n.spare() > 0 {
-		i := n.create(1)
-		n.must(n.Cloud.DeleteInterface(n.ctx, i.ID))
+	if node.spareENIs() > 0 {
+		i := node.createENI(1)
+		node.must(node.Cloud.DeleteInterface(node.ctx, i.ID))
 		nobody, gone = append(nobody, i.ID), i.Addresses
 	}
-	other := n.carrier(1) // it may well have the same addresses
+	other := node.eniWith(1) // it may well have the same addresses
 	for _, id := range nobody {
-		n.must(n.Cloud.UnassignAddresses(n.ctx, id, slices.Concat(gone, other.Addresses)))
+		node.must(node.Cloud.UnassignAddresses(node.ctx, id, slices.Concat(gone, other.Addresses)))
 	}
-	n.carries(other.ID, other.Addresses)
+	node.checkCarries(other.ID, other.Addresses)
 }
 
-// takesAgain comes to Late last: it may take what has come again to the ENI since.
-func takesAgain(n *node) {
-	i := n.carrier(1)
+// takesAgain has Late as its last failure: a late request may take addresses that the ENI has got
+// again meanwhile.
+func takesAgain(node *node) {
+	i := node.eniWith(1)
 	for _, f := range []Failure{Partial, Throttled, LostAfterEffect, Late} {
-		addrs := n.several(i, f)
+		addrs := node.assignSeveral(i, f)
 		if addrs == nil {
 			continue // no change is made of two requests
 		}
-		n.Inject("UnassignAddresses", f)
-		n.is(n.Cloud.UnassignAddresses(n.ctx, i.ID, addrs), cloud.Kinds()...)
-		n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, addrs))
-		n.carries(i.ID, i.Addresses)
+		node.Inject("UnassignAddresses", f)
+		node.checkKind(node.Cloud.UnassignAddresses(node.ctx, i.ID, addrs), cloud.Kinds()...)
+		node.must(node.Cloud.UnassignAddresses(node.ctx, i.ID, addrs))
+		node.checkCarries(i.ID, i.Addresses)
 	}
 }
 
-// several puts addresses on the ENI that one UnassignAddresses is to take again, for
-// Partial by several requests: nil if there are none such.
-func (n *node) several(i cloud.Interface, failure Failure) []netip.Addr {
+// assignSeveral puts addresses on the ENI for one UnassignAddresses, which for Partial has to be made
+// of several requests. It returns nil if there are no such addresses.
+func (n *node) assignSeveral(iface cloud.Interface, failure Failure) []netip.Addr {
 	n.Helper()
 	if failure != Partial || n.Chunk == 0 {
-		return n.assign(i.ID, 3)
+		return n.assignUnits(iface.ID, 3)
 	}
-	if count := n.parts(n.family(), n.most(n.family())-len(ofFamily(i.Addresses, n.family()))); count > 0 {
-		return n.put(i.ID, n.family(), count)
+	if count := n.partialCount(n.firstFamily(), n.mostInUnits(n.firstFamily())-len(ofFamily(iface.Addresses, n.firstFamily()))); count > 0 {
+		return n.assignExactCount(iface.ID, n.firstFamily(), count)
 	}
-	full := func(f eni.Family) bool { return countFamily(i, f)+n.some(f, 1) > n.most(f) }
-	families := slices.DeleteFunc(n.families(i), full)
+	full := func(f eni.Family) bool { return countFamily(iface, f)+n.addressesIn(f, 1) > n.mostInUnits(f) }
+	families := slices.DeleteFunc(n.familiesOf(iface), full)
 	if len(families) < 2 {
 		return nil
 	}
 	var addrs []netip.Addr
 	for _, f := range families { // each goes by requests of its own
-		addrs = append(addrs, n.put(i.ID, f, n.some(f, 1))...)
+		addrs = append(addrs, n.assignExactCount(iface.ID, f, n.addressesIn(f, 1))...)
 	}
 	return addrs
 }
 
-func givenAgain(n *node) {
-	other, i := n.pair(1, 1)
-	if n.spare() < 2 {
+func givenAgain(node *node) {
+	other, i := node.twoENIs(1, 1)
+	if node.spareENIs() < 2 {
 		other = i // nobody else is to have them
 	}
-	addrs := n.assign(i.ID, 2)
-	n.Leave(n.first, 0)
-	n.must(n.Cloud.UnassignAddresses(n.ctx, i.ID, addrs))
-	again := n.assign(other.ID, 2)
-	n.carries(other.ID, with(other.Addresses, again...))
+	addrs := node.assignUnits(i.ID, 2)
+	node.Leave(node.first, 0)
+	node.must(node.Cloud.UnassignAddresses(node.ctx, i.ID, addrs))
+	again := node.assignUnits(other.ID, 2)
+	node.checkCarries(other.ID, union(other.Addresses, again...))
 	if other.ID != i.ID {
-		n.carries(i.ID, i.Addresses)
+		node.checkCarries(i.ID, i.Addresses)
 	}
 }

@@ -36,12 +36,14 @@ type Steps struct {
 	Late   []string // the one that can come late and still make the effect complete, nil: Last
 }
 
-// of returns the requests that a failure befalls, and how many of them pass before.
-func (s Steps) of(f Failure) (actions []string, before int) {
+// requestsFor returns the requests that a failure happens to, and how many of them pass first.
+func (s Steps) requestsFor(f Failure) (actions []string, before int) {
 	last := s.Last
 	if last == nil {
 		last = s.First
 	}
+	// The failures that come before the effect befall the first request that changes something:
+	// Partial lets it pass, and refuses the second.
 	switch f {
 	case LostAfterAttach:
 		return s.Attach, 0
