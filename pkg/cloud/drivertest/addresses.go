@@ -19,16 +19,16 @@ var assigns = []sentence{
 	{"Assign from a full subnet is ErrSubnetFull, or puts nothing", []need{canFill}, putsNothingInFull},
 	{"Assign on an ENI that does not exist is refused: NoSuchInterface", []need{severalNICs}, putsNowhere},
 	{"AssignTokens: a repetition has no second effect", []need{assignTokens}, putsOnce},
-	{"Assign puts blocks of Bits4", []need{blocks4}, putsBlocks},
-	{"Assign of a block from a subnet without one is refused: NoWholeBlock", []need{blocks4, canBreak}, putsNoBlock},
+	{"Assign puts blocks of Bits4", []need{hasBlocks4}, putsBlocks},
+	{"Assign of a block from a subnet without one is refused: NoWholeBlock", []need{hasBlocks4, canBreak}, putsNoBlock},
 }
 
 // unassigns is what the comments of Unassign say.
 var unassigns = []sentence{
-	{"Unassign takes addresses from the ENI", nil, takes},
-	{"Unassign takes blocks from the ENI", []need{blocks4}, takesBlocks},
+	{"Unassign takes addresses from the ENI", nil, takesAddresses},
+	{"Unassign takes blocks from the ENI", []need{hasBlocks4}, takesBlocks},
 	{"Unassign of an address that the ENI lacks is refused, NoSuchAddress, and nothing happens", nil, takesWhatIsNot},
-	{"Unassign of a block that the ENI lacks is refused, NoSuchAddress, and nothing happens", []need{blocks4}, takesBlocksThatAreNot},
+	{"Unassign of a block that the ENI lacks is refused, NoSuchAddress, and nothing happens", []need{hasBlocks4}, takesBlocksThatAreNot},
 	{"Unassign from an ENI that does not exist is refused: NoSuchInterface", []need{severalNICs}, takesFromNobody},
 }
 
@@ -42,7 +42,7 @@ func sorted(list []netip.Addr) []netip.Addr {
 
 func sortedText(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
-// texts are addresses in an order, to be compared.
+// texts returns addresses in their order, to compare them.
 func texts(list []netip.Addr) (out []string) {
 	for _, x := range sorted(list) {
 		out = append(out, x.String())
@@ -56,52 +56,52 @@ func (a *account) pause(d time.Duration) {
 	}
 }
 
-// assign is Assign of count to the ENI, with a token of its own.
-func (a *account) assign(on driver.Interface, f eni.Family, count driver.Count) (driver.Assigned, error) {
-	return a.Assign(a.ctx, driver.Assign{On: on, Family: f, Count: count, Token: a.mark().Token})
+// assignCount is Assign of count to the ENI, with a token of its own.
+func (a *account) assignCount(on driver.Interface, f eni.Family, count driver.Count) (driver.Assigned, error) {
+	return a.Assign(a.ctx, driver.Assign{On: on, Family: f, Count: count, Token: a.newMark().Token})
 }
 
-// unassign is Unassign of single addresses of the ENI.
-func (a *account) unassign(on driver.Interface, f eni.Family, addrs ...netip.Addr) error {
-	return a.Unassign(a.ctx, driver.Unassign{On: on, Family: f, Addresses: addrs, Token: a.mark().Token})
+// unassignFrom is Unassign of single addresses of the ENI.
+func (a *account) unassignFrom(on driver.Interface, f eni.Family, addrs ...netip.Addr) error {
+	return a.Unassign(a.ctx, driver.Unassign{On: on, Family: f, Addresses: addrs, Token: a.newMark().Token})
 }
 
-// carries fails the test unless the ENI has exactly these further addresses of a family.
-func (a *account) carries(id string, f eni.Family, want []netip.Addr) {
+// checkCarries fails the test unless the ENI has exactly these further addresses of a family.
+func (a *account) checkCarries(id string, f eni.Family, want []netip.Addr) {
 	a.Helper()
-	if got := a.addresses(id, f); !slices.Equal(got, sorted(want)) {
+	if got := a.singlesOf(id, f); !slices.Equal(got, sorted(want)) {
 		a.Fatalf("ENI %s has %s addresses %v, want %v", id, f, got, sorted(want))
 	}
 }
 
-func putsAndReturns(a *account) {
-	on := a.ready()
-	for _, f := range a.has {
-		before := a.addresses(on.ID, f)
-		got, err := a.assign(on, f, driver.Count{Singles: 2})
-		a.must(err)
-		fresh := without(a.addresses(on.ID, f), before)
+func putsAndReturns(account *account) {
+	on := account.readyENI()
+	for _, f := range account.has {
+		before := account.singlesOf(on.ID, f)
+		got, err := account.assignCount(on, f, driver.Count{Singles: 2})
+		account.must(err)
+		fresh := without(account.singlesOf(on.ID, f), before)
 		if len(fresh) != 2 || len(without(fresh, got.Addresses)) > 0 || len(got.Blocks) > 0 {
-			a.Errorf("Assign of 2 returned %+v and put %v", got, fresh)
+			account.Errorf("Assign of 2 returned %+v and put %v", got, fresh)
 		}
 		if more := without(got.Addresses, append(append(fresh, before...), on.V4, on.V6)); len(more) > 0 {
-			a.Errorf("Assign returned %v, which the ENI does not have", more)
+			account.Errorf("Assign returned %v, which the ENI does not have", more)
 		}
 	}
 }
 
-func putsOfFamily(a *account) {
-	on := a.ready()
-	for _, f := range a.has {
-		before := a.all()[on.ID]
-		got, err := a.assign(on, f, driver.Count{Singles: 1})
-		a.must(err)
+func putsOfFamily(account *account) {
+	on := account.readyENI()
+	for _, f := range account.has {
+		before := account.allENIs()[on.ID]
+		got, err := account.assignCount(on, f, driver.Count{Singles: 1})
+		account.must(err)
 		if len(ofFamily(got.Addresses, f)) != len(got.Addresses) || len(got.Addresses) == 0 {
-			a.Errorf("Assign of %s returned %v", f, got.Addresses)
+			account.Errorf("Assign of %s returned %v", f, got.Addresses)
 		}
-		for _, x := range without(a.one(on.ID).Singles, before.Singles) {
-			if eni.FamilyOf(x) != f || !a.mayHave(x) {
-				a.Errorf("Assign of %s put %s in subnet %+v", f, x, a.in)
+		for _, x := range without(account.settledENI(on.ID).Singles, before.Singles) {
+			if eni.FamilyOf(x) != f || !account.mayHave(x) {
+				account.Errorf("Assign of %s put %s in subnet %+v", f, x, account.in)
 			}
 		}
 	}
@@ -116,80 +116,80 @@ func (a *account) mayHave(x netip.Addr) bool {
 	return x != a.in.Gateway4 && x != a.in.Gateway6 && (a.in.V4.Contains(x) || a.in.V6.Contains(x))
 }
 
-func putsPerCall(a *account) {
-	on, f := a.ready(), a.has[0]
-	most := a.room(f) - len(a.addresses(on.ID, f))
-	if a.traits.PerCall > 0 {
-		most = min(most, a.traits.PerCall)
+func putsPerCall(account *account) {
+	on, f := account.readyENI(), account.has[0]
+	most := account.spareAddresses(f) - len(account.singlesOf(on.ID, f))
+	if account.traits.PerCall > 0 {
+		most = min(most, account.traits.PerCall)
 	}
-	some := a.put(on, f, most)
-	a.must(a.unassign(on, f, some...))
-	a.carries(on.ID, f, without(a.addresses(on.ID, f), some))
+	some := account.assignSingles(on, f, most)
+	account.must(account.unassignFrom(on, f, some...))
+	account.checkCarries(on.ID, f, without(account.singlesOf(on.ID, f), some))
 }
 
 // putsAllOrNothing asks for 3 where 2 are left.
-func putsAllOrNothing(a *account) {
-	on, f := a.ready(), a.has[0]
-	a.s.Leave(a.in.ID, 2)
-	before := a.addresses(on.ID, f)
-	got, err := a.assign(on, f, driver.Count{Singles: 3})
-	fresh := without(a.addresses(on.ID, f), before)
+func putsAllOrNothing(account *account) {
+	on, family := account.readyENI(), account.has[0]
+	account.s.Leave(account.in.ID, 2)
+	before := account.singlesOf(on.ID, family)
+	got, err := account.assignCount(on, family, driver.Count{Singles: 3})
+	fresh := without(account.singlesOf(on.ID, family), before)
 	switch {
 	case err != nil:
-		a.is(err, cloud.ErrSubnetFull)
+		account.checkKind(err, cloud.ErrSubnetFull)
 		if len(fresh) > 0 {
-			a.Errorf("Assign was refused and put %v", fresh)
+			account.Errorf("Assign was refused and put %v", fresh)
 		}
-	case a.traits.AllOrNothing:
-		a.Errorf("Assign of 3 addresses where 2 are left returned %v", got)
+	case account.traits.AllOrNothing:
+		account.Errorf("Assign of 3 addresses where 2 are left returned %v", got)
 	case len(fresh) > 2 || len(without(fresh, got.Addresses)) > 0:
-		a.Errorf("Assign of 3 addresses where 2 are left returned %v and put %v", got, fresh)
+		account.Errorf("Assign of 3 addresses where 2 are left returned %v and put %v", got, fresh)
 	}
-	a.put(on, f, 2) // which there are, unless they came
+	account.assignSingles(on, family, 2) // which there are, unless they came
 }
 
-func putsNothingInFull(a *account) {
-	on, f := a.ready(), a.has[0]
-	a.s.Leave(a.in.ID, 0)
-	before := a.all()
-	got, err := a.assign(on, f, driver.Count{Singles: 1})
+func putsNothingInFull(account *account) {
+	on, f := account.readyENI(), account.has[0]
+	account.s.Leave(account.in.ID, 0)
+	before := account.allENIs()
+	got, err := account.assignCount(on, f, driver.Count{Singles: 1})
 	switch {
 	case err != nil:
-		a.is(err, cloud.ErrSubnetFull)
-	case a.traits.AllOrNothing || len(without(got.Addresses, append(before[on.ID].Singles, on.V4, on.V6))) > 0:
-		a.Errorf("Assign from a full subnet returned %v", got)
+		account.checkKind(err, cloud.ErrSubnetFull)
+	case account.traits.AllOrNothing || len(without(got.Addresses, append(before[on.ID].Singles, on.V4, on.V6))) > 0:
+		account.Errorf("Assign from a full subnet returned %v", got)
 	}
-	a.unchanged(before)
+	account.checkUnchanged(before)
 }
 
-func putsNowhere(a *account) {
-	gone := a.loose()
-	a.must(a.Delete(a.ctx, gone.ID, a.mark().Token))
-	before := a.all()
-	nobody := driver.Interface{ID: a.nobody("eni"), Instance: a.self.Instance}
+func putsNowhere(account *account) {
+	gone := account.looseENI()
+	account.must(account.Delete(account.ctx, gone.ID, account.newMark().Token))
+	before := account.allENIs()
+	nobody := driver.Interface{ID: account.unknownID("eni"), Instance: account.self.Instance}
 	for _, on := range []driver.Interface{gone, nobody} {
-		_, err := a.assign(on, a.has[0], driver.Count{Singles: 1})
-		a.because(err, driver.NoSuchInterface)
+		_, err := account.assignCount(on, account.has[0], driver.Count{Singles: 1})
+		account.checkReason(err, driver.NoSuchInterface)
 	}
-	a.unchanged(before)
+	account.checkUnchanged(before)
 }
 
-func putsOnce(a *account) {
-	on, f := a.ready(), a.has[0]
-	w := driver.Assign{On: on, Family: f, Count: driver.Count{Singles: 2}, Token: a.mark().Token}
-	before := a.addresses(on.ID, f)
+func putsOnce(account *account) {
+	on, family := account.readyENI(), account.has[0]
+	w := driver.Assign{On: on, Family: family, Count: driver.Count{Singles: 2}, Token: account.newMark().Token}
+	before := account.singlesOf(on.ID, family)
 	for range 2 {
-		_, err := a.Assign(a.ctx, w)
-		a.must(err)
+		_, err := account.Assign(account.ctx, w)
+		account.must(err)
 	}
-	if fresh := without(a.addresses(on.ID, f), before); len(fresh) != 2 {
-		a.Errorf("two calls with one token put %v", fresh)
+	if fresh := without(account.singlesOf(on.ID, family), before); len(fresh) != 2 {
+		account.Errorf("two calls with one token put %v", fresh)
 	}
-	w.Token = a.mark().Token
-	_, err := a.Assign(a.ctx, w)
-	a.must(err)
-	if fresh := without(a.addresses(on.ID, f), before); len(fresh) != 4 {
-		a.Errorf("a call with another token left %v", fresh)
+	w.Token = account.newMark().Token
+	_, err := account.Assign(account.ctx, w)
+	account.must(err)
+	if fresh := without(account.singlesOf(on.ID, family), before); len(fresh) != 4 {
+		account.Errorf("a call with another token left %v", fresh)
 	}
 }
 
@@ -213,86 +213,86 @@ func (a *account) withBlocks(n int) (driver.Interface, []netip.Prefix) {
 	if !a.shape.Prefixes {
 		a.Skip("the instance takes no prefixes")
 	}
-	on := a.ready()
-	got, err := a.assign(on, eni.IPv4, driver.Count{Blocks: n})
+	on := a.readyENI()
+	got, err := a.assignCount(on, eni.IPv4, driver.Count{Blocks: n})
 	a.must(err)
-	now := a.one(on.ID)
+	now := a.settledENI(on.ID)
 	if len(now.Blocks) != n || len(without(now.Blocks, got.Blocks)) > 0 || len(got.Addresses) > 0 {
 		a.Fatalf("Assign of %d blocks returned %+v and put %v", n, got, now.Blocks)
 	}
 	return now, now.Blocks
 }
 
-func putsBlocks(a *account) {
-	now, blocks := a.withBlocks(2)
-	a.areBlocks(blocks...)
-	if d := without(now.Singles, a.addresses(now.ID, eni.IPv6)); len(d) > 0 {
-		a.Errorf("beside blocks the ENI has %v", d)
+func putsBlocks(account *account) {
+	now, blocks := account.withBlocks(2)
+	account.areBlocks(blocks...)
+	if d := without(now.Singles, account.singlesOf(now.ID, eni.IPv6)); len(d) > 0 {
+		account.Errorf("beside blocks the ENI has %v", d)
 	}
 }
 
-func putsNoBlock(a *account) {
-	if !a.shape.Prefixes {
-		a.Skip("the instance takes no prefixes")
+func putsNoBlock(account *account) {
+	if !account.shape.Prefixes {
+		account.Skip("the instance takes no prefixes")
 	}
-	on := a.ready()
-	a.s.Break(a.in.ID)
-	before := a.all()
-	_, err := a.assign(on, eni.IPv4, driver.Count{Blocks: 1})
-	a.is(err, cloud.ErrSubnetFull)
-	a.because(err, driver.NoWholeBlock)
-	a.unchanged(before)
-	a.put(on, eni.IPv4, 1)
+	on := account.readyENI()
+	account.s.Break(account.in.ID)
+	before := account.allENIs()
+	_, err := account.assignCount(on, eni.IPv4, driver.Count{Blocks: 1})
+	account.checkKind(err, cloud.ErrSubnetFull)
+	account.checkReason(err, driver.NoWholeBlock)
+	account.checkUnchanged(before)
+	account.assignSingles(on, eni.IPv4, 1)
 }
 
-func takes(a *account) {
-	on := a.ready()
-	for _, f := range a.has {
-		before := a.addresses(on.ID, f)
-		some := a.put(on, f, 3)
-		a.must(a.unassign(on, f, some[2], some[0])) // in no order
-		a.carries(on.ID, f, append(before, some[1]))
-	}
-}
-
-func takesBlocks(a *account) {
-	on, blocks := a.withBlocks(2)
-	a.must(a.Unassign(a.ctx, driver.Unassign{On: on, Family: eni.IPv4, Blocks: blocks[:1], Token: a.mark().Token}))
-	if got := a.one(on.ID).Blocks; !slices.Equal(got, blocks[1:]) {
-		a.Errorf("without %s of %v the ENI has %v", blocks[0], blocks, got)
+func takesAddresses(account *account) {
+	on := account.readyENI()
+	for _, f := range account.has {
+		before := account.singlesOf(on.ID, f)
+		some := account.assignSingles(on, f, 3)
+		account.must(account.unassignFrom(on, f, some[2], some[0])) // in no order
+		account.checkCarries(on.ID, f, append(before, some[1]))
 	}
 }
 
-func takesWhatIsNot(a *account) {
-	on := a.ready()
-	for _, f := range a.has {
-		some := a.put(on, f, 2)
-		a.must(a.unassign(on, f, some[0]))
-		before := a.all()
+func takesBlocks(account *account) {
+	on, blocks := account.withBlocks(2)
+	account.must(account.Unassign(account.ctx, driver.Unassign{On: on, Family: eni.IPv4, Blocks: blocks[:1], Token: account.newMark().Token}))
+	if got := account.settledENI(on.ID).Blocks; !slices.Equal(got, blocks[1:]) {
+		account.Errorf("without %s of %v the ENI has %v", blocks[0], blocks, got)
+	}
+}
+
+func takesWhatIsNot(account *account) {
+	on := account.readyENI()
+	for _, f := range account.has {
+		some := account.assignSingles(on, f, 2)
+		account.must(account.unassignFrom(on, f, some[0]))
+		before := account.allENIs()
 		for _, lacks := range [][]netip.Addr{{some[0]}, {some[1], some[0]}, {some[0], some[1]}} {
-			a.because(a.unassign(on, f, lacks...), driver.NoSuchAddress)
-			a.unchanged(before)
+			account.checkReason(account.unassignFrom(on, f, lacks...), driver.NoSuchAddress)
+			account.checkUnchanged(before)
 		}
 	}
 }
 
-func takesBlocksThatAreNot(a *account) {
-	on, blocks := a.withBlocks(2)
+func takesBlocksThatAreNot(account *account) {
+	on, blocks := account.withBlocks(2)
 	take := func(blocks ...netip.Prefix) error {
-		return a.Unassign(a.ctx, driver.Unassign{On: on, Family: eni.IPv4, Blocks: blocks, Token: a.mark().Token})
+		return account.Unassign(account.ctx, driver.Unassign{On: on, Family: eni.IPv4, Blocks: blocks, Token: account.newMark().Token})
 	}
-	a.must(take(blocks[0]))
-	before := a.all()
-	a.because(take(blocks[0]), driver.NoSuchAddress)
-	a.because(take(blocks[1], blocks[0]), driver.NoSuchAddress)
-	a.unchanged(before)
+	account.must(take(blocks[0]))
+	before := account.allENIs()
+	account.checkReason(take(blocks[0]), driver.NoSuchAddress)
+	account.checkReason(take(blocks[1], blocks[0]), driver.NoSuchAddress)
+	account.checkUnchanged(before)
 }
 
-func takesFromNobody(a *account) {
-	on, f := a.ready(), a.has[0]
-	some := a.put(on, f, 1)
-	before := a.all()
-	nobody := driver.Interface{ID: a.nobody("eni"), Instance: a.self.Instance}
-	a.because(a.unassign(nobody, f, some...), driver.NoSuchInterface)
-	a.unchanged(before)
+func takesFromNobody(account *account) {
+	on, f := account.readyENI(), account.has[0]
+	some := account.assignSingles(on, f, 1)
+	before := account.allENIs()
+	nobody := driver.Interface{ID: account.unknownID("eni"), Instance: account.self.Instance}
+	account.checkReason(account.unassignFrom(nobody, f, some...), driver.NoSuchInterface)
+	account.checkUnchanged(before)
 }

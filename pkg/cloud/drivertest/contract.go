@@ -1,6 +1,5 @@
-// Package drivertest tells whether a driver.Driver keeps what the comments of that
-// interface, and its own Traits, promise. It is for tests alone: nothing else may import
-// it.
+// Package drivertest tells whether a driver.Driver keeps what the comments of that interface,
+// and its own Traits, promise. Only tests may import it.
 package drivertest
 
 import (
@@ -13,19 +12,19 @@ import (
 
 // Subject is a driver under test, and what the suite may know and do besides calling it.
 type Subject struct {
-	Driver  driver.Driver // on an instance that has its primary ENI alone
+	Driver  driver.Driver // on an instance that has only its primary ENI
 	Subnets []string      // IDs of those that ENIs may lie in; the first has room for all of them
 	Lag     time.Duration // age of what reads show, at most
 
 	// What an endpoint can't do is left out; sentences that need it are skipped.
-	Other     string                              // the ID of a second instance, of the same type and zone, with its primary ENI alone
+	Other     string                              // the ID of a second instance, of the same type and zone, with only its primary ENI
 	Groups    []string                            // security groups that an ENI may have, besides those of the primary ENI
 	Tags      map[string]string                   // that the first subnet has and the second has not
 	Page      int                                 // how many ENIs a page of an answer has
-	Inject    func(method string, f Failure)      // befalls the next request of the method
+	Inject    func(method string, f Failure)      // makes the next request of the method fail so
 	Changes   func() int                          // requests so far that change something
-	Calls     func() map[string]int               // requests so far by action, as Traits name those; its caller's own
-	Leave     func(subnet string, free int)       // so many addresses are left in the subnet
+	Calls     func() map[string]int               // requests so far by action, as Traits name those; the caller may change the map
+	Leave     func(subnet string, free int)       // leaves this many free addresses in the subnet
 	Break     func(subnet string)                 // leaves no whole block of addresses in the subnet
 	Terminate func(instance string)               // ends an instance
 	Stop      func(instance string, stopped bool) // stops an instance, or starts it again
@@ -72,7 +71,8 @@ func needsCapability(c Capability) need {
 	}
 }
 
-func unless(holds bool, why string) string {
+// reasonUnless returns "" if something holds, else why a sentence can't be tested.
+func reasonUnless(holds bool, why string) string {
 	if holds {
 		return ""
 	}
@@ -81,88 +81,88 @@ func unless(holds bool, why string) string {
 
 // The hooks that sentences need.
 func canFail(s Subject, _ driver.Traits) string {
-	return unless(s.Inject != nil, "the endpoint lacks a fault injection hook")
+	return reasonUnless(s.Inject != nil, "the endpoint lacks a fault injection hook")
 }
 
 func canCount(s Subject, _ driver.Traits) string {
-	return unless(s.Changes != nil, "the endpoint lacks a count of changes")
+	return reasonUnless(s.Changes != nil, "the endpoint lacks a count of changes")
 }
 
 func canCountActions(s Subject, _ driver.Traits) string {
-	return unless(s.Calls != nil, "the endpoint lacks a count of requests by their actions")
+	return reasonUnless(s.Calls != nil, "the endpoint lacks a count of requests by their actions")
 }
 
 func canFill(s Subject, _ driver.Traits) string {
-	return unless(s.Leave != nil, "the endpoint lacks a hook to fill subnets")
+	return reasonUnless(s.Leave != nil, "the endpoint lacks a hook to fill subnets")
 }
 
 func canBreak(s Subject, _ driver.Traits) string {
-	return unless(s.Break != nil, "the endpoint lacks a hook to break up the blocks of subnets")
+	return reasonUnless(s.Break != nil, "the endpoint lacks a hook to break up the blocks of subnets")
 }
 
 func canEnd(s Subject, _ driver.Traits) string {
-	return unless(s.Terminate != nil && s.Other != "", "the endpoint lacks a second instance that can be ended")
+	return reasonUnless(s.Terminate != nil && s.Other != "", "the endpoint lacks a second instance that can be ended")
 }
 
 func canStop(s Subject, _ driver.Traits) string {
-	return unless(s.Stop != nil && s.Other != "", "the endpoint lacks a second instance that can be stopped")
+	return reasonUnless(s.Stop != nil && s.Other != "", "the endpoint lacks a second instance that can be stopped")
 }
 
 func hasOther(s Subject, _ driver.Traits) string {
-	return unless(s.Other != "", "the endpoint lacks a second instance")
+	return reasonUnless(s.Other != "", "the endpoint lacks a second instance")
 }
 
 func hasGroups(s Subject, _ driver.Traits) string {
-	return unless(len(s.Groups) > 0, "the endpoint lacks further security groups")
+	return reasonUnless(len(s.Groups) > 0, "the endpoint lacks further security groups")
 }
 
 func hasTags(s Subject, _ driver.Traits) string {
-	return unless(len(s.Tags) > 0 && len(s.Subnets) > 1, "the endpoint lacks tags of subnets")
+	return reasonUnless(len(s.Tags) > 0 && len(s.Subnets) > 1, "the endpoint lacks tags of subnets")
 }
 
 func hasPages(s Subject, _ driver.Traits) string {
-	return unless(s.Page > 0, "the endpoint lacks pages")
+	return reasonUnless(s.Page > 0, "the endpoint lacks pages")
 }
 
 func scansSeveral(_ Subject, t driver.Traits) string {
-	return unless(t.PerScan > 1, "a scan names no instances")
+	return reasonUnless(t.PerScan > 1, "a scan names no instances")
 }
 
 // The traits that sentences are about.
 func severalNICs(_ Subject, t driver.Traits) string {
-	return unless(!t.OneNIC, "an instance has its primary ENI alone")
+	return reasonUnless(!t.OneNIC, "an instance has its primary ENI alone")
 }
 
-func binds(_ Subject, t driver.Traits) string {
-	return unless(t.Binds, "the cloud has nothing to bind")
+func bindsENIs(_ Subject, t driver.Traits) string {
+	return reasonUnless(t.Binds, "the cloud has nothing to bind")
 }
 
 func bindsNothing(_ Subject, t driver.Traits) string {
-	return unless(!t.Binds, "the cloud binds")
+	return reasonUnless(!t.Binds, "the cloud binds")
 }
 
 func fillsNew(_ Subject, t driver.Traits) string {
-	return unless(t.CreateFills, "Create takes no counts of addresses")
+	return reasonUnless(t.CreateFills, "Create takes no counts of addresses")
 }
 
-func indexes(_ Subject, t driver.Traits) string {
-	return unless(!t.NoIndex, "the cloud has no device indexes")
+func hasIndexes(_ Subject, t driver.Traits) string {
+	return reasonUnless(!t.NoIndex, "the cloud has no device indexes")
 }
 
-func marks(_ Subject, t driver.Traits) string {
-	return unless(t.MarksV6, "the cloud tells which IPv6 address is the primary one")
+func marksV6(_ Subject, t driver.Traits) string {
+	return reasonUnless(t.MarksV6, "the cloud tells which IPv6 address is the primary one")
 }
 
 func assignTokens(_ Subject, t driver.Traits) string {
-	return unless(t.AssignTokens, "Assign heeds no tokens")
+	return reasonUnless(t.AssignTokens, "Assign heeds no tokens")
 }
 
 func takesNames(_ Subject, t driver.Traits) string {
-	return unless(t.Exact, "Assign takes no addresses by name")
+	return reasonUnless(t.Exact, "Assign takes no addresses by name")
 }
 
-func blocks4(_ Subject, t driver.Traits) string {
-	return unless(t.Bits4 > 0, "the cloud has no delegated prefixes")
+func hasBlocks4(_ Subject, t driver.Traits) string {
+	return reasonUnless(t.Bits4 > 0, "the cloud has no delegated prefixes")
 }
 
 // sentence is a sentence of the contract as a test.

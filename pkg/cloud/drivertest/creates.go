@@ -13,7 +13,7 @@ var creates = []sentence{
 	{"Create makes an ENI that is attached nowhere", []need{severalNICs}, makesLoose},
 	{"Create returns what is true of the ENI, or its ID alone", []need{severalNICs}, returnsTruth},
 	{"Create takes counts of addresses where CreateFills", []need{severalNICs, fillsNew}, createFills},
-	{"Create takes counts of blocks where CreateFills", []need{severalNICs, fillsNew, blocks4}, createFillsBlocks},
+	{"Create takes counts of blocks where CreateFills", []need{severalNICs, fillsNew, hasBlocks4}, createFillsBlocks},
 	{"Create gives an ENI its security groups", []need{severalNICs, hasGroups}, createGroups},
 	{"the token makes a repetition lead to the same ENI", []need{severalNICs, needsCapability(Tokens)}, sameTokenSameENI},
 	{"with other parameters the token is refused", []need{severalNICs, needsCapability(Tokens), needsCapability(Reuse)}, tokenReused},
@@ -23,121 +23,121 @@ var creates = []sentence{
 	{"Create makes nothing where the instance has its primary ENI alone", nil, createsNoSecondNIC},
 }
 
-func makesLoose(a *account) {
-	before := a.all()
-	made := a.loose()
+func makesLoose(account *account) {
+	before := account.allENIs()
+	made := account.looseENI()
 	if made.State != driver.Loose || made.Instance != "" || made.Primary {
-		a.Errorf("a new ENI is %+v", made)
+		account.Errorf("a new ENI is %+v", made)
 	}
-	before[made.ID] = a.all()[made.ID]
-	a.unchanged(before)
+	before[made.ID] = account.allENIs()[made.ID]
+	account.checkUnchanged(before)
 }
 
-func returnsTruth(a *account) {
-	w := a.wish()
-	said, err := a.Create(a.ctx, w)
-	a.must(err)
-	shown := a.awaitState(said.ID, driver.Loose)
+func returnsTruth(account *account) {
+	w := account.newCreate()
+	said, err := account.Create(account.ctx, w)
+	account.must(err)
+	shown := account.awaitState(said.ID, driver.Loose)
 	if said.MAC == "" {
 		if d := diffValues(driver.Interface{ID: said.ID}, said); d != "" {
-			a.Errorf("Create returned more than the ID and no MAC:\n%s", d)
+			account.Errorf("Create returned more than the ID and no MAC:\n%s", d)
 		}
 		return
 	}
 	if said.MAC != shown.MAC || said.V4 != shown.V4 || said.Subnet != shown.Subnet || !slices.Equal(sorted(said.Singles), sorted(shown.Singles)) {
-		a.Errorf("Create returned %+v, and made %+v", said, shown)
+		account.Errorf("Create returned %+v, and made %+v", said, shown)
 	}
 }
 
-func createFills(a *account) {
-	w := a.wish()
+func createFills(account *account) {
+	w := account.newCreate()
 	w.V4.Singles = 3
-	if got := ofFamily(a.make(w).Singles, eni.IPv4); len(got) != 3 {
-		a.Errorf("an ENI that was made with 3 addresses has %v", got)
+	if got := ofFamily(account.createLoose(w).Singles, eni.IPv4); len(got) != 3 {
+		account.Errorf("an ENI that was made with 3 addresses has %v", got)
 	}
-	if !slices.Contains(a.has, eni.IPv6) {
+	if !slices.Contains(account.has, eni.IPv6) {
 		return
 	}
-	w = a.wish()
+	w = account.newCreate()
 	w.V6.Singles = 2
-	if got := ofFamily(a.make(w).Singles, eni.IPv6); len(got) != 2 {
-		a.Errorf("an ENI that was made with 2 IPv6 addresses besides its own has %v", got)
+	if got := ofFamily(account.createLoose(w).Singles, eni.IPv6); len(got) != 2 {
+		account.Errorf("an ENI that was made with 2 IPv6 addresses besides its own has %v", got)
 	}
 }
 
-func createFillsBlocks(a *account) {
-	if !a.shape.Prefixes {
-		a.Skip("the instance takes no prefixes")
+func createFillsBlocks(account *account) {
+	if !account.shape.Prefixes {
+		account.Skip("the instance takes no prefixes")
 	}
-	w := a.wish()
+	w := account.newCreate()
 	w.V4.Blocks = 2
-	made := a.make(w)
+	made := account.createLoose(w)
 	if len(made.Blocks) != 2 {
-		a.Errorf("an ENI that was made with 2 blocks has %v", made.Blocks)
+		account.Errorf("an ENI that was made with 2 blocks has %v", made.Blocks)
 	}
-	a.areBlocks(made.Blocks...)
+	account.areBlocks(made.Blocks...)
 }
 
-func createGroups(a *account) {
-	w := a.wish()
-	w.Groups = a.s.Groups
-	if got := a.make(w).Groups; !slices.Equal(sortedText(got), sortedText(a.s.Groups)) {
-		a.Errorf("an ENI that was made with groups %v has %v", a.s.Groups, got)
+func createGroups(account *account) {
+	w := account.newCreate()
+	w.Groups = account.s.Groups
+	if got := account.createLoose(w).Groups; !slices.Equal(sortedText(got), sortedText(account.s.Groups)) {
+		account.Errorf("an ENI that was made with groups %v has %v", account.s.Groups, got)
 	}
 }
 
 // sameTokenSameENI repeats the request as an engine does that got no answer.
-func sameTokenSameENI(a *account) {
-	w := a.wish()
-	one := a.make(w)
-	again, err := a.Create(a.ctx, w)
-	a.must(err)
+func sameTokenSameENI(account *account) {
+	w := account.newCreate()
+	one := account.createLoose(w)
+	again, err := account.Create(account.ctx, w)
+	account.must(err)
 	if again.ID != one.ID {
-		a.Errorf("one token made ENI %s, and then %s", one.ID, again.ID)
+		account.Errorf("one token made ENI %s, and then %s", one.ID, again.ID)
 	}
-	a.finds(driver.Filter{Made: a.self.Instance}, one.ID)
+	account.checkFinds(driver.Filter{Made: account.self.Instance}, one.ID)
 }
 
-func tokenReused(a *account) {
-	w := a.wish()
-	one := a.make(w)
+func tokenReused(account *account) {
+	w := account.newCreate()
+	one := account.createLoose(w)
 	other := w
-	other.Mark = a.mark()
-	_, err := a.Create(a.ctx, other)
-	a.because(err, driver.TokenReused)
-	a.finds(driver.Filter{Made: a.self.Instance}, one.ID)
+	other.Mark = account.newMark()
+	_, err := account.Create(account.ctx, other)
+	account.checkReason(err, driver.TokenReused)
+	account.checkFinds(driver.Filter{Made: account.self.Instance}, one.ID)
 }
 
-func otherTokenOtherENI(a *account) {
-	one, two := a.loose(), a.loose()
+func otherTokenOtherENI(account *account) {
+	one, two := account.looseENI(), account.looseENI()
 	if one.ID == two.ID || one.MAC == two.MAC || one.V4.IsValid() && one.V4 == two.V4 {
-		a.Errorf("two ENIs have something in common: %+v, %+v", one, two)
+		account.Errorf("two ENIs have something in common: %+v, %+v", one, two)
 	}
 }
 
-func createNowhere(a *account) {
-	before := a.all()
-	w := a.wish()
-	w.Subnet = a.nobody("subnet")
-	_, err := a.Create(a.ctx, w)
-	a.is(err, cloud.ErrNotFound)
-	a.unchanged(before)
+func createNowhere(account *account) {
+	before := account.allENIs()
+	w := account.newCreate()
+	w.Subnet = account.unknownID("subnet")
+	_, err := account.Create(account.ctx, w)
+	account.checkKind(err, cloud.ErrNotFound)
+	account.checkUnchanged(before)
 }
 
-func createInFull(a *account) {
-	before := a.all()
-	a.s.Leave(a.in.ID, 0)
-	_, err := a.Create(a.ctx, a.wish())
-	a.is(err, cloud.ErrSubnetFull)
-	a.unchanged(before)
+func createInFull(account *account) {
+	before := account.allENIs()
+	account.s.Leave(account.in.ID, 0)
+	_, err := account.Create(account.ctx, account.newCreate())
+	account.checkKind(err, cloud.ErrSubnetFull)
+	account.checkUnchanged(before)
 }
 
-func createsNoSecondNIC(a *account) {
-	if !a.traits.OneNIC {
-		a.Skip("an instance may have several ENIs")
+func createsNoSecondNIC(account *account) {
+	if !account.traits.OneNIC {
+		account.Skip("an instance may have several ENIs")
 	}
-	before := a.all()
-	_, err := a.Create(a.ctx, a.wish())
-	a.is(err, cloud.ErrLimit)
-	a.unchanged(before)
+	before := account.allENIs()
+	_, err := account.Create(account.ctx, account.newCreate())
+	account.checkKind(err, cloud.ErrLimit)
+	account.checkUnchanged(before)
 }

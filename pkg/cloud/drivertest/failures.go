@@ -16,8 +16,8 @@ var failures = []sentence{
 	{"after ErrThrottled nothing has happened, and nothing is repeated", []need{canFail}, refused(Throttled, cloud.ErrThrottled)},
 	{"after ErrUnavailable nothing has happened, and nothing is repeated", []need{canFail}, refused(Unavailable, cloud.ErrUnavailable)},
 	{"a missing right is ErrForbidden, and nothing has happened", []need{canFail}, refused(Forbidden, cloud.ErrForbidden)},
-	{"a change whose answer is lost is ErrUnknown, a read ErrUnavailable", []need{canFail}, lost(Lost)},
-	{"a change of which nobody hears is ErrUnknown and may have its effect later", []need{canFail}, lost(Late)},
+	{"a change whose answer is lost is ErrUnknown, a read ErrUnavailable", []need{canFail}, lostAnswer(Lost)},
+	{"a change of which nobody hears is ErrUnknown and may have its effect later", []need{canFail}, lostAnswer(Late)},
 	{"a call whose context ends returns", []need{canFail}, contextEnds},
 	{"a call whose context has ended has had no effect unless the error is ErrUnknown", nil, contextEnded},
 }
@@ -30,26 +30,27 @@ type call struct {
 	done    func() bool // reads show its effect; nil: none do
 }
 
-// calls returns a call of each method that the cloud has, which can be made one after the
+// oneOfEach returns a call of each method that the cloud has, which can be made one after the
 // other.
-func (a *account) calls() []call {
+func (a *account) oneOfEach() []call {
 	a.Helper()
-	on := a.ready()
+	on := a.readyENI()
+	// The last of them detach and delete: each call must find what those before it have left.
 	list := append(a.readCalls(), a.addressCalls(on)...)
 	if len(a.s.Groups) > 0 {
 		list = append(list, call{"SetGroups", true,
-			func(ctx context.Context) error { return a.SetGroups(ctx, on.ID, a.s.Groups, a.mark().Token) },
-			func() bool { return slices.Equal(sortedText(a.one(on.ID).Groups), sortedText(a.s.Groups)) }})
+			func(ctx context.Context) error { return a.SetGroups(ctx, on.ID, a.s.Groups, a.newMark().Token) },
+			func() bool { return slices.Equal(sortedText(a.settledENI(on.ID).Groups), sortedText(a.s.Groups)) }})
 	}
 	if a.traits.OneNIC {
 		return list
 	}
 	if a.traits.MarksV6 {
 		m := on.Mark
-		m.Token = a.mark().Token
+		m.Token = a.newMark().Token
 		list = append(list, call{"Rewrite", true,
-			func(ctx context.Context) error { return a.Rewrite(ctx, on.ID, m, a.mark().Token) },
-			func() bool { return a.one(on.ID).Mark.Token == m.Token }})
+			func(ctx context.Context) error { return a.Rewrite(ctx, on.ID, m, a.newMark().Token) },
+			func() bool { return a.settledENI(on.ID).Mark.Token == m.Token }})
 	}
 	if a.traits.Binds {
 		list = append(list, call{"Bind", true, func(ctx context.Context) error { return a.Bind(ctx, on.ID, on.Attachment) }, nil})
@@ -80,109 +81,110 @@ func (a *account) readCalls() []call {
 
 func (a *account) addressCalls(on driver.Interface) []call {
 	a.Helper()
-	f := a.has[0]
-	goes := a.put(on, f, 1)
-	had := a.addresses(on.ID, f)
+	family := a.has[0]
+	goes := a.assignSingles(on, family, 1)
+	had := a.singlesOf(on.ID, family)
 	return []call{
 		{"Assign", true,
 			func(ctx context.Context) error {
-				_, err := a.Assign(ctx, driver.Assign{On: on, Family: f, Count: driver.Count{Singles: 1}, Token: a.mark().Token})
+				_, err := a.Assign(ctx, driver.Assign{On: on, Family: family, Count: driver.Count{Singles: 1}, Token: a.newMark().Token})
 				return err
 			},
-			func() bool { return len(without(a.addresses(on.ID, f), had)) == 1 }},
+			func() bool { return len(without(a.singlesOf(on.ID, family), had)) == 1 }},
 		{"Unassign", true,
 			func(ctx context.Context) error {
-				return a.Unassign(ctx, driver.Unassign{On: on, Family: f, Addresses: goes, Token: a.mark().Token})
+				return a.Unassign(ctx, driver.Unassign{On: on, Family: family, Addresses: goes, Token: a.newMark().Token})
 			},
-			func() bool { return !slices.Contains(a.addresses(on.ID, f), goes[0]) }},
+			func() bool { return !slices.Contains(a.singlesOf(on.ID, family), goes[0]) }},
 	}
 }
 
 func (a *account) nicCalls(on driver.Interface) []call {
 	a.Helper()
-	w, goes, comes := a.wish(), a.loose(), a.loose()
-	place := a.place(comes.ID, a.self.Instance)
+	w, goes, comes := a.newCreate(), a.looseENI(), a.looseENI()
+	place := a.freePlace(comes.ID, a.self.Instance)
 	return []call{
 		{"Create", true,
 			func(ctx context.Context) error { _, err := a.Create(ctx, w); return err },
-			func() bool { return len(a.ids(driver.Filter{Made: a.self.Instance, Token: w.Mark.Token})) == 1 }},
+			func() bool { return len(a.settledIDs(driver.Filter{Made: a.self.Instance, Token: w.Mark.Token})) == 1 }},
 		{"Attach", true,
 			func(ctx context.Context) error { _, err := a.Attach(ctx, place); return err },
-			func() bool { return a.one(comes.ID).State == driver.Attached }},
+			func() bool { return a.settledENI(comes.ID).State == driver.Attached }},
 		{"Delete", true,
-			func(ctx context.Context) error { return a.Delete(ctx, goes.ID, a.mark().Token) },
-			func() bool { return a.one(goes.ID).ID == "" }},
+			func(ctx context.Context) error { return a.Delete(ctx, goes.ID, a.newMark().Token) },
+			func() bool { return a.settledENI(goes.ID).ID == "" }},
 		{"Detach", true,
-			func(ctx context.Context) error { return a.Detach(ctx, on, a.mark().Token) },
-			func() bool { return a.one(on.ID).State == driver.Loose }},
+			func(ctx context.Context) error { return a.Detach(ctx, on, a.newMark().Token) },
+			func() bool { return a.settledENI(on.ID).State == driver.Loose }},
 	}
 }
 
-func severalGoroutines(a *account) {
-	before := a.all()
+func severalGoroutines(account *account) {
+	// Deletions are repeated: a cloud may refuse one of an ENI that it is still making.
+	before := account.allENIs()
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			if _, err := a.Interfaces(a.ctx, driver.Filter{Attached: a.self}); err != nil {
-				a.Error(err)
+			if _, err := account.Interfaces(account.ctx, driver.Filter{Attached: account.self}); err != nil {
+				account.Error(err)
 			}
-			if _, err := a.Subnets(a.ctx, driver.SubnetFilter{IDs: a.s.Subnets}); err != nil {
-				a.Error(err)
+			if _, err := account.Subnets(account.ctx, driver.SubnetFilter{IDs: account.s.Subnets}); err != nil {
+				account.Error(err)
 			}
 		})
-		if a.traits.OneNIC {
+		if account.traits.OneNIC {
 			continue
 		}
-		w, token := a.wish(), a.mark().Token
+		w, token := account.newCreate(), account.newMark().Token
 		group.Go(func() {
-			made, err := a.Create(a.ctx, w)
+			made, err := account.Create(account.ctx, w)
 			if err != nil {
-				a.Error(err)
+				account.Error(err)
 				return
 			}
-			a.await("an ENI can be deleted", func() bool {
-				err := a.Delete(a.ctx, made.ID, token)
-				return err == nil || driver.Reason(err) == driver.NoSuchInterface && a.one(made.ID).ID == ""
+			account.waitUntil("an ENI can be deleted", func() bool {
+				err := account.Delete(account.ctx, made.ID, token)
+				return err == nil || driver.Reason(err) == driver.NoSuchInterface && account.settledENI(made.ID).ID == ""
 			})
 		})
 	}
 	group.Wait()
-	a.await("ENIs that were deleted are not shown", func() bool { return diffValues(before, a.all()) == "" })
+	account.waitUntil("ENIs that were deleted are not shown", func() bool { return diffValues(before, account.allENIs()) == "" })
 }
 
-func oneRequest(a *account) {
-	for _, c := range a.calls() {
+func oneRequest(account *account) {
+	for _, c := range account.oneOfEach() {
 		if !c.changes {
 			continue
 		}
-		before := a.s.Changes()
-		a.must(c.do(a.ctx))
-		if n := a.s.Changes() - before; n != 1 {
-			a.Errorf("%s made %d requests that change something", c.method, n)
+		before := account.s.Changes()
+		account.must(c.do(account.ctx))
+		if n := account.s.Changes() - before; n != 1 {
+			account.Errorf("%s made %d requests that change something", c.method, n)
 		}
 	}
 }
 
-// refused: the failure befalls one request, so that a repetition would succeed.
+// refusedAs makes only one request fail, so that a driver that repeats changes would succeed.
 func refused(f Failure, kind error) func(*account) {
-	return func(a *account) {
-		calls := a.calls()
-		before := a.all()
+	return func(account *account) {
+		calls := account.oneOfEach()
+		before := account.allENIs()
 		for _, c := range calls {
-			a.s.Inject(c.method, f)
-			a.is(c.do(a.ctx), kind)
-			a.unchanged(before)
+			account.s.Inject(c.method, f)
+			account.checkKind(c.do(account.ctx), kind)
+			account.checkUnchanged(before)
 		}
 	}
 }
 
-func lost(f Failure) func(*account) {
-	return func(a *account) {
-		for _, c := range a.calls() {
-			a.s.Inject(c.method, f)
-			a.is(c.do(a.ctx), kindOfLost(c))
+func lostAnswer(f Failure) func(*account) {
+	return func(account *account) {
+		for _, c := range account.oneOfEach() {
+			account.s.Inject(c.method, f)
+			account.checkKind(c.do(account.ctx), kindOfLost(c))
 			if c.done != nil {
-				a.await("the effect of "+c.method+" shows", c.done)
+				account.waitUntil("the effect of "+c.method+" shows", c.done)
 			}
 		}
 	}
@@ -196,31 +198,31 @@ func kindOfLost(c call) error {
 	return cloud.ErrUnavailable
 }
 
-// contextEnds: the request hangs until its caller gives up.
-func contextEnds(a *account) {
-	for _, c := range a.calls() {
-		ctx, cancel := context.WithTimeout(a.ctx, a.traits.Times.Poll)
-		a.s.Inject(c.method, Hang)
+// contextEnds has the request hang until its caller gives up.
+func contextEnds(account *account) {
+	for _, c := range account.oneOfEach() {
+		ctx, cancel := context.WithTimeout(account.ctx, account.traits.Times.Poll)
+		account.s.Inject(c.method, Hang)
 		err := c.do(ctx)
 		cancel()
-		a.is(err, kindOfLost(c))
+		account.checkKind(err, kindOfLost(c))
 	}
 }
 
-func contextEnded(a *account) {
-	calls := a.calls()
-	before := a.all()
-	ended, cancel := context.WithCancel(a.ctx)
+func contextEnded(account *account) {
+	calls := account.oneOfEach()
+	before := account.allENIs()
+	ended, cancel := context.WithCancel(account.ctx)
 	cancel()
 	for _, c := range calls {
-		err := a.is(c.do(ended), cloud.ErrUnavailable, cloud.ErrUnknown)
+		err := account.checkKind(c.do(ended), cloud.ErrUnavailable, cloud.ErrUnknown)
 		if err.Kind == cloud.ErrUnavailable {
-			a.unchanged(before)
+			account.checkUnchanged(before)
 			continue
 		}
 		if !c.changes {
-			a.Errorf("%s, which changes nothing, is ErrUnknown: %v", c.method, err)
+			account.Errorf("%s, which changes nothing, is ErrUnknown: %v", c.method, err)
 		}
-		before = a.all()
+		before = account.allENIs()
 	}
 }

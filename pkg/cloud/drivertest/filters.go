@@ -24,184 +24,184 @@ var filters = []sentence{
 	{"Interfaces may lag but never shows what has never been", nil, showsWhatHasBeen},
 }
 
-func (a *account) finds(f driver.Filter, want ...string) {
+func (a *account) checkFinds(f driver.Filter, want ...string) {
 	a.Helper()
 	slices.Sort(want)
-	if got := a.ids(f); !slices.Equal(got, want) {
+	if got := a.settledIDs(f); !slices.Equal(got, want) {
 		a.Errorf("the filter %+v selects %v, want %v", f, got, want)
 	}
 }
 
-func attachedHere(a *account) {
-	if a.traits.OneNIC {
-		a.finds(driver.Filter{Attached: a.self}, a.primary.ID)
+func attachedHere(account *account) {
+	if account.traits.OneNIC {
+		account.checkFinds(driver.Filter{Attached: account.self}, account.primary.ID)
 		return
 	}
-	on, _ := a.ready(), a.loose()
-	a.finds(driver.Filter{Attached: a.self}, a.primary.ID, on.ID)
+	on, _ := account.readyENI(), account.looseENI()
+	account.checkFinds(driver.Filter{Attached: account.self}, account.primary.ID, on.ID)
 }
 
-func attachedThere(a *account) {
-	theirs := a.ids(driver.Filter{Attached: a.instance(a.s.Other)})
-	on := a.attachTo(a.loose().ID, a.s.Other)
-	a.finds(driver.Filter{Attached: a.self}, a.primary.ID)
-	a.finds(driver.Filter{Attached: a.instance(a.s.Other)}, append(theirs, on.ID)...)
-	if on.Instance != a.s.Other {
-		a.Errorf("ENI %s of instance %s is shown at %q", on.ID, a.s.Other, on.Instance)
+func attachedThere(account *account) {
+	theirs := account.settledIDs(driver.Filter{Attached: account.instanceLike(account.s.Other)})
+	on := account.attachTo(account.looseENI().ID, account.s.Other)
+	account.checkFinds(driver.Filter{Attached: account.self}, account.primary.ID)
+	account.checkFinds(driver.Filter{Attached: account.instanceLike(account.s.Other)}, append(theirs, on.ID)...)
+	if on.Instance != account.s.Other {
+		account.Errorf("ENI %s of instance %s is shown at %q", on.ID, account.s.Other, on.Instance)
 	}
 }
 
 // attachedOnTheWay can tell only where two reads show the same moment.
-func attachedOnTheWay(a *account) {
-	on := a.loose()
-	_, err := a.Attach(a.ctx, a.place(on.ID, a.self.Instance))
-	a.must(err)
-	a.onTheWay(on.ID, driver.Attaching)
-	on = a.awaitState(on.ID, driver.Attached)
-	a.must(a.Detach(a.ctx, on, a.mark().Token))
-	a.onTheWay(on.ID, driver.Detaching)
+func attachedOnTheWay(account *account) {
+	on := account.looseENI()
+	_, err := account.Attach(account.ctx, account.freePlace(on.ID, account.self.Instance))
+	account.must(err)
+	account.onTheWay(on.ID, driver.Attaching)
+	on = account.awaitState(on.ID, driver.Attached)
+	account.must(account.Detach(account.ctx, on, account.newMark().Token))
+	account.onTheWay(on.ID, driver.Detaching)
 }
 
-func (a *account) onTheWay(id string, s driver.State) {
+func (a *account) onTheWay(id string, state driver.State) {
 	a.Helper()
 	if a.s.Lag > 0 {
 		return
 	}
-	before := a.one(id)
-	here := a.look(driver.Filter{Attached: a.self})
-	after := a.one(id)
-	if before.State != s || after.State != s {
+	before := a.settledENI(id)
+	here := a.settledENIs(driver.Filter{Attached: a.self})
+	after := a.settledENI(id)
+	if before.State != state || after.State != state {
 		return
 	}
 	at := slices.IndexFunc(here, func(i driver.Interface) bool { return i.ID == id })
 	if at < 0 {
-		a.Fatalf("ENI %s in state %d is not shown at its instance: %+v", id, s, here)
+		a.Fatalf("ENI %s in state %d is not shown at its instance: %+v", id, state, here)
 	}
 	if here[at].Instance != a.self.Instance {
-		a.Errorf("ENI %s in state %d is of instance %q", id, s, here[at].Instance)
+		a.Errorf("ENI %s in state %d is of instance %q", id, state, here[at].Instance)
 	}
 }
 
-func madeForIt(a *account) {
-	on, loose := a.ready(), a.loose()
-	other := a.wish()
-	other.Mark.Instance = a.nobody("i")
-	theirs := a.make(other)
-	a.finds(driver.Filter{Made: a.self.Instance}, on.ID, loose.ID)
-	a.finds(driver.Filter{Made: other.Mark.Instance}, theirs.ID)
+func madeForIt(account *account) {
+	on, loose := account.readyENI(), account.looseENI()
+	other := account.newCreate()
+	other.Mark.Instance = account.unknownID("i")
+	theirs := account.createLoose(other)
+	account.checkFinds(driver.Filter{Made: account.self.Instance}, on.ID, loose.ID)
+	account.checkFinds(driver.Filter{Made: other.Mark.Instance}, theirs.ID)
 }
 
-func madeWithToken(a *account) {
-	one, two := a.loose(), a.loose()
-	a.finds(driver.Filter{Made: a.self.Instance, Token: one.Mark.Token}, one.ID)
-	a.finds(driver.Filter{Made: a.self.Instance, Token: two.Mark.Token}, two.ID)
-	a.finds(driver.Filter{Made: a.nobody("i"), Token: two.Mark.Token})
+func madeWithToken(account *account) {
+	one, two := account.looseENI(), account.looseENI()
+	account.checkFinds(driver.Filter{Made: account.self.Instance, Token: one.Mark.Token}, one.ID)
+	account.checkFinds(driver.Filter{Made: account.self.Instance, Token: two.Mark.Token}, two.ID)
+	account.checkFinds(driver.Filter{Made: account.unknownID("i"), Token: two.Mark.Token})
 }
 
-func byIDs(a *account) {
-	on, loose := a.ready(), a.loose()
-	a.loose()
-	a.finds(driver.Filter{IDs: []string{on.ID, loose.ID}}, on.ID, loose.ID)
-	a.finds(driver.Filter{IDs: []string{loose.ID}}, loose.ID)
-	a.finds(driver.Filter{IDs: []string{a.nobody("eni"), loose.ID}}, loose.ID)
+func byIDs(account *account) {
+	on, loose := account.readyENI(), account.looseENI()
+	account.looseENI()
+	account.checkFinds(driver.Filter{IDs: []string{on.ID, loose.ID}}, on.ID, loose.ID)
+	account.checkFinds(driver.Filter{IDs: []string{loose.ID}}, loose.ID)
+	account.checkFinds(driver.Filter{IDs: []string{account.unknownID("eni"), loose.ID}}, loose.ID)
 }
 
-func looseOfCluster(a *account) {
-	a.ready()
-	loose := a.loose()
-	other := a.wish()
+func looseOfCluster(account *account) {
+	account.readyENI()
+	loose := account.looseENI()
+	other := account.newCreate()
 	other.Mark.Cluster = "another"
-	a.make(other)
-	a.finds(driver.Filter{Loose: cluster}, loose.ID)
+	account.createLoose(other)
+	account.checkFinds(driver.Filter{Loose: cluster}, loose.ID)
 }
 
-func unknownSelectsNone(a *account) {
-	a.ready()
-	a.finds(driver.Filter{Attached: a.instance(a.nobody("i"))})
-	a.finds(driver.Filter{Made: a.nobody("i")})
-	a.finds(driver.Filter{Made: a.self.Instance, Token: "of-nobody"})
-	a.finds(driver.Filter{IDs: []string{a.nobody("eni")}})
-	a.finds(driver.Filter{Loose: "of-nobody"})
+func unknownSelectsNone(account *account) {
+	account.readyENI()
+	account.checkFinds(driver.Filter{Attached: account.instanceLike(account.unknownID("i"))})
+	account.checkFinds(driver.Filter{Made: account.unknownID("i")})
+	account.checkFinds(driver.Filter{Made: account.self.Instance, Token: "of-nobody"})
+	account.checkFinds(driver.Filter{IDs: []string{account.unknownID("eni")}})
+	account.checkFinds(driver.Filter{Loose: "of-nobody"})
 }
 
-func fromAllPages(a *account) {
+func fromAllPages(account *account) {
 	var want []string
-	for range a.s.Page + 1 {
-		want = append(want, a.loose().ID)
+	for range account.s.Page + 1 {
+		want = append(want, account.looseENI().ID)
 	}
-	a.finds(driver.Filter{Made: a.self.Instance}, slices.Clone(want)...)
-	a.finds(driver.Filter{Loose: cluster}, want...)
+	account.checkFinds(driver.Filter{Made: account.self.Instance}, slices.Clone(want)...)
+	account.checkFinds(driver.Filter{Loose: cluster}, want...)
 }
 
-func fieldsOfInterface(a *account) {
-	a.fieldsOf(a.primary)
-	if a.traits.OneNIC {
+func fieldsOfInterface(account *account) {
+	account.fieldsOf(account.primary)
+	if account.traits.OneNIC {
 		return
 	}
-	w := a.wish()
-	loose := a.make(w)
-	a.fieldsOf(loose)
-	on := a.attachTo(loose.ID, a.self.Instance)
-	a.fieldsOf(on)
+	w := account.newCreate()
+	loose := account.createLoose(w)
+	account.fieldsOf(loose)
+	on := account.attachTo(loose.ID, account.self.Instance)
+	account.fieldsOf(on)
 	for _, i := range []driver.Interface{loose, on} {
 		if d := diffValues(w.Mark, i.Mark); d != "" {
-			a.Errorf("ENI %s is not marked as it was (-written +shown):\n%s", i.ID, d)
+			account.Errorf("ENI %s is not marked as it was (-written +shown):\n%s", i.ID, d)
 		}
-		if i.Subnet != a.in.ID || i.MAC != loose.MAC || !i.Mark.Ours(a.self.Instance) {
-			a.Errorf("the ENI for %+v is %+v", w, i)
+		if i.Subnet != account.in.ID || i.MAC != loose.MAC || !i.Mark.Ours(account.self.Instance) {
+			account.Errorf("the ENI for %+v is %+v", w, i)
 		}
 	}
-	if loose.State != driver.Loose || loose.Instance != "" || loose.Attachment != "" || on.State != driver.Attached || on.Instance != a.self.Instance {
-		a.Errorf("an ENI before it is attached and then: %+v\n%+v", loose, on)
+	if loose.State != driver.Loose || loose.Instance != "" || loose.Attachment != "" || on.State != driver.Attached || on.Instance != account.self.Instance {
+		account.Errorf("an ENI before it is attached and then: %+v\n%+v", loose, on)
 	}
 }
 
-func primaryIsBorn(a *account) {
-	if a.primary.Mark.Token != "" {
-		a.Errorf("the primary ENI has mark %+v", a.primary.Mark)
+func primaryIsBorn(account *account) {
+	if account.primary.Mark.Token != "" {
+		account.Errorf("the primary ENI has mark %+v", account.primary.Mark)
 	}
-	if a.traits.OneNIC {
+	if account.traits.OneNIC {
 		return
 	}
-	if a.loose().Primary || a.ready().Primary {
-		a.Error("an ENI that was made is shown as the primary one")
+	if account.looseENI().Primary || account.readyENI().Primary {
+		account.Error("an ENI that was made is shown as the primary one")
 	}
 }
 
-func primaryV6(a *account) {
-	if !slices.Contains(a.has, eni.IPv6) {
-		a.Skip("ENIs have no IPv6 addresses")
+func primaryV6(account *account) {
+	if !slices.Contains(account.has, eni.IPv6) {
+		account.Skip("ENIs have no IPv6 addresses")
 	}
-	on := a.ready()
-	if a.traits.MarksV6 {
-		if on.V6.IsValid() || len(a.addresses(on.ID, eni.IPv6)) == 0 {
-			a.Errorf("a cloud that does not tell which IPv6 address is primary shows %+v", on)
+	on := account.readyENI()
+	if account.traits.MarksV6 {
+		if on.V6.IsValid() || len(account.singlesOf(on.ID, eni.IPv6)) == 0 {
+			account.Errorf("a cloud that does not tell which IPv6 address is primary shows %+v", on)
 		}
 		return
 	}
-	if !a.in.V6.Contains(on.V6) || len(a.addresses(on.ID, eni.IPv6)) > 0 {
-		a.Errorf("an ENI in a subnet of %s has primary %s and further addresses %v", a.in.V6, on.V6, on.Singles)
+	if !account.in.V6.Contains(on.V6) || len(account.singlesOf(on.ID, eni.IPv6)) > 0 {
+		account.Errorf("an ENI in a subnet of %s has primary %s and further addresses %v", account.in.V6, on.V6, on.Singles)
 	}
 }
 
 // showsWhatHasBeen changes one address at a time, so that no state lies between.
-func showsWhatHasBeen(a *account) {
-	on, f := a.ready(), a.has[0]
-	now := a.addresses(on.ID, f)
+func showsWhatHasBeen(account *account) {
+	on, family := account.readyENI(), account.has[0]
+	now := account.singlesOf(on.ID, family)
 	been := [][]string{texts(now)}
 	for round := range 6 {
 		if round%3 == 2 {
 			gone := now[len(now)-1:]
-			a.must(a.Unassign(a.ctx, driver.Unassign{On: on, Family: f, Addresses: gone, Token: a.mark().Token}))
+			account.must(account.Unassign(account.ctx, driver.Unassign{On: on, Family: family, Addresses: gone, Token: account.newMark().Token}))
 			now = without(now, gone)
 		} else {
-			got, err := a.Assign(a.ctx, driver.Assign{On: on, Family: f, Count: driver.Count{Singles: 1}, Token: a.mark().Token})
-			a.must(err)
+			got, err := account.Assign(account.ctx, driver.Assign{On: on, Family: family, Count: driver.Count{Singles: 1}, Token: account.newMark().Token})
+			account.must(err)
 			now = append(now, without(got.Addresses, now)...)
 		}
 		been = append(been, texts(now))
 		for range 3 {
-			a.hasBeen(on.ID, f, been)
+			account.hasBeen(on.ID, family, been)
 		}
 	}
 }

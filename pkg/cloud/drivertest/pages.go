@@ -15,12 +15,12 @@ var pages = []sentence{
 	{"HidesPrimary: a Page lacks the primary ENIs of instances, else it has them", nil, pagesHidePrimary},
 }
 
-// scan returns the ENIs of all pages when they have settled.
-func (a *account) scan(s driver.Scan) (all []driver.Interface, count int) {
+// allPages returns the ENIs of all pages after the lag.
+func (a *account) allPages(scan driver.Scan) (all []driver.Interface, count int) {
 	a.Helper()
-	a.settle()
+	a.waitForLag()
 	for {
-		p, err := a.Page(a.ctx, s)
+		p, err := a.Page(a.ctx, scan)
 		a.must(err)
 		if most := cmp.Or(a.s.Page, a.traits.PageSize); len(p.Interfaces) > most {
 			a.Errorf("a page has %d ENIs, at most %d are said", len(p.Interfaces), most)
@@ -29,15 +29,15 @@ func (a *account) scan(s driver.Scan) (all []driver.Interface, count int) {
 		if count++; p.Next == "" {
 			return all, count
 		}
-		s.Next = p.Next
+		scan.Next = p.Next
 	}
 }
 
-// onPages fails the test unless a scan returns what Interfaces shows, and of the hidden
-// primary ENIs none.
+// onPages fails the test unless a scan returns these ENIs as Interfaces shows them, without the
+// primary ones if the cloud hides those.
 func (a *account) onPages(s driver.Scan, want ...driver.Interface) {
 	a.Helper()
-	got, _ := a.scan(s)
+	got, _ := a.allPages(s)
 	if a.traits.HidesPrimary {
 		want = slices.DeleteFunc(want, func(i driver.Interface) bool { return i.Primary })
 	}
@@ -49,53 +49,54 @@ func (a *account) onPages(s driver.Scan, want ...driver.Interface) {
 	}
 }
 
-func pagesOfVPC(a *account) {
-	made := []driver.Interface{a.ready()}
-	for range max(a.s.Page, 1) {
-		made = append(made, a.loose())
+func pagesOfVPC(account *account) {
+	// One more ENI than a page has, so that there is a second page.
+	made := []driver.Interface{account.readyENI()}
+	for range max(account.s.Page, 1) {
+		made = append(made, account.looseENI())
 	}
-	all, count := a.scan(driver.Scan{VPC: a.primary.VPC})
+	all, count := account.allPages(driver.Scan{VPC: account.primary.VPC})
 	for _, want := range made {
 		at := slices.IndexFunc(all, func(i driver.Interface) bool { return i.ID == want.ID })
 		if at < 0 {
-			a.Errorf("ENI %s is on no page", want.ID)
+			account.Errorf("ENI %s is on no page", want.ID)
 		} else if d := diffValues(want, all[at]); d != "" {
-			a.Errorf("an ENI differs from what Interfaces shows (-Interfaces +Page):\n%s", d)
+			account.Errorf("an ENI differs from what Interfaces shows (-Interfaces +Page):\n%s", d)
 		}
 	}
-	if a.s.Page > 0 && count < 2 {
-		a.Errorf("%d ENIs are on one page", len(all))
+	if account.s.Page > 0 && count < 2 {
+		account.Errorf("%d ENIs are on one page", len(all))
 	}
-	if none, _ := a.scan(driver.Scan{VPC: a.nobody("vpc")}); len(none) > 0 {
-		a.Errorf("another VPC has %+v", none)
+	if none, _ := account.allPages(driver.Scan{VPC: account.unknownID("vpc")}); len(none) > 0 {
+		account.Errorf("another VPC has %+v", none)
 	}
 }
 
-func pagesOfSeveral(a *account) {
-	want := append(a.look(driver.Filter{Attached: a.self}), a.look(driver.Filter{Attached: a.instance(a.s.Other)})...)
-	if !a.traits.OneNIC {
-		a.loose()
-		want = append(want, a.ready(), a.attachTo(a.loose().ID, a.s.Other))
+func pagesOfSeveral(account *account) {
+	want := append(account.settledENIs(driver.Filter{Attached: account.self}), account.settledENIs(driver.Filter{Attached: account.instanceLike(account.s.Other)})...)
+	if !account.traits.OneNIC {
+		account.looseENI()
+		want = append(want, account.readyENI(), account.attachTo(account.looseENI().ID, account.s.Other))
 	}
-	both := []string{a.self.Instance, a.s.Other}
-	a.onPages(driver.Scan{Attached: both}, want...)
-	here := slices.DeleteFunc(want, func(i driver.Interface) bool { return i.Instance != a.self.Instance })
-	a.onPages(driver.Scan{Attached: append(both[:1:1], a.nobody("i"))}, here...)
+	both := []string{account.self.Instance, account.s.Other}
+	account.onPages(driver.Scan{Attached: both}, want...)
+	here := slices.DeleteFunc(want, func(i driver.Interface) bool { return i.Instance != account.self.Instance })
+	account.onPages(driver.Scan{Attached: append(both[:1:1], account.unknownID("i"))}, here...)
 }
 
-func pagesOfMade(a *account) {
-	on, loose := a.ready(), a.loose()
-	w := a.wish()
-	w.Mark.Instance = a.s.Other
-	theirs := a.make(w)
-	a.onPages(driver.Scan{Made: []string{a.self.Instance, a.s.Other}}, on, loose, theirs)
-	a.onPages(driver.Scan{Made: []string{a.nobody("i"), a.s.Other}}, theirs)
+func pagesOfMade(account *account) {
+	on, loose := account.readyENI(), account.looseENI()
+	w := account.newCreate()
+	w.Mark.Instance = account.s.Other
+	theirs := account.createLoose(w)
+	account.onPages(driver.Scan{Made: []string{account.self.Instance, account.s.Other}}, on, loose, theirs)
+	account.onPages(driver.Scan{Made: []string{account.unknownID("i"), account.s.Other}}, theirs)
 }
 
-func pagesHidePrimary(a *account) {
-	all, _ := a.scan(driver.Scan{VPC: a.primary.VPC})
-	has := slices.ContainsFunc(all, func(i driver.Interface) bool { return i.ID == a.primary.ID })
-	if has == a.traits.HidesPrimary {
-		a.Errorf("the primary ENI %s is among %+v: %t", a.primary.ID, all, has)
+func pagesHidePrimary(account *account) {
+	all, _ := account.allPages(driver.Scan{VPC: account.primary.VPC})
+	has := slices.ContainsFunc(all, func(i driver.Interface) bool { return i.ID == account.primary.ID })
+	if has == account.traits.HidesPrimary {
+		account.Errorf("the primary ENI %s is among %+v: %t", account.primary.ID, all, has)
 	}
 }

@@ -34,50 +34,50 @@ var reads = []sentence{
 	{"Free of a subnet is how many IPv4 addresses are left", nil, freeIsLeft},
 }
 
-func traitsStay(a *account) {
-	before := a.Traits()
-	a.ready()
-	after := a.Traits()
+func traitsStay(account *account) {
+	before := account.Traits()
+	account.readyENI()
+	after := account.Traits()
 	before.Zone, after.Zone = nil, nil // functions don't compare
 	if d := diffValues(before, after); d != "" {
-		a.Errorf("Traits have changed:\n%s", d)
+		account.Errorf("Traits have changed:\n%s", d)
 	}
 }
 
-func tellsSelf(a *account) {
-	again, err := a.Self(a.ctx)
-	a.must(err)
-	if again != a.self || a.self.Instance == "" || a.self.Instance == a.s.Other {
-		a.Errorf("Self is %+v, and then %+v", a.self, again)
+func tellsSelf(account *account) {
+	again, err := account.Self(account.ctx)
+	account.must(err)
+	if again != account.self || account.self.Instance == "" || account.self.Instance == account.s.Other {
+		account.Errorf("Self is %+v, and then %+v", account.self, again)
 	}
-	if a.primary.Instance != a.self.Instance {
-		a.Errorf("the primary ENI of instance %s is of %q", a.self.Instance, a.primary.Instance)
+	if account.primary.Instance != account.self.Instance {
+		account.Errorf("the primary ENI of instance %s is of %q", account.self.Instance, account.primary.Instance)
 	}
 }
 
 // shapeOfENIs fills the instance on all of its network cards.
-func shapeOfENIs(a *account) {
-	cards := a.shape.Cards
+func shapeOfENIs(account *account) {
+	cards := account.shape.Cards
 	if len(cards) == 0 {
-		cards = []int{a.shape.ENIs}
+		cards = []int{account.shape.ENIs}
 	}
 	for card, enis := range cards {
 		for index := range enis {
 			if card == 0 && index == 0 {
 				continue // the primary ENI is there
 			}
-			_, err := a.Attach(a.ctx, driver.Attach{ID: a.loose().ID, Instance: a.self.Instance, Index: index, Card: card, Token: a.mark().Token})
-			a.must(err)
+			_, err := account.Attach(account.ctx, driver.Attach{ID: account.looseENI().ID, Instance: account.self.Instance, Index: index, Card: card, Token: account.newMark().Token})
+			account.must(err)
 		}
 	}
-	a.await("as many ENIs as the instance may carry are attached", func() bool {
-		return len(a.look(driver.Filter{Attached: a.self})) == sum(cards)
+	account.waitUntil("as many ENIs as the instance may carry are attached", func() bool {
+		return len(account.settledENIs(driver.Filter{Attached: account.self})) == sum(cards)
 	})
-	one := a.loose()
-	before := a.all()
-	_, err := a.Attach(a.ctx, driver.Attach{ID: one.ID, Instance: a.self.Instance, Index: cards[0], Token: a.mark().Token})
-	a.is(err, cloud.ErrLimit)
-	a.unchanged(before)
+	one := account.looseENI()
+	before := account.allENIs()
+	_, err := account.Attach(account.ctx, driver.Attach{ID: one.ID, Instance: account.self.Instance, Index: cards[0], Token: account.newMark().Token})
+	account.checkKind(err, cloud.ErrLimit)
+	account.checkUnchanged(before)
 }
 
 func sum(list []int) (n int) {
@@ -87,66 +87,66 @@ func sum(list []int) (n int) {
 	return n
 }
 
-func shapeOfAddresses(a *account) {
-	on := a.ready()
-	for _, f := range a.has {
-		most := a.room(f) - len(a.addresses(on.ID, f))
-		if f == eni.IPv6 && !on.V6.IsValid() {
+func shapeOfAddresses(account *account) {
+	on := account.readyENI()
+	for _, family := range account.has {
+		most := account.spareAddresses(family) - len(account.singlesOf(on.ID, family))
+		if family == eni.IPv6 && !on.V6.IsValid() {
 			most++ // the primary one is among those
 		}
 		for left := most; left > 0; {
 			n := left
-			if a.traits.PerCall > 0 {
-				n = min(n, a.traits.PerCall)
+			if account.traits.PerCall > 0 {
+				n = min(n, account.traits.PerCall)
 			}
-			a.put(on, f, n)
+			account.assignSingles(on, family, n)
 			left -= n
 		}
-		before := a.all()
-		_, err := a.Assign(a.ctx, driver.Assign{On: on, Family: f, Count: driver.Count{Singles: 1}, Token: a.mark().Token})
-		a.is(err, cloud.ErrLimit)
-		a.unchanged(before)
+		before := account.allENIs()
+		_, err := account.Assign(account.ctx, driver.Assign{On: on, Family: family, Count: driver.Count{Singles: 1}, Token: account.newMark().Token})
+		account.checkKind(err, cloud.ErrLimit)
+		account.checkUnchanged(before)
 	}
 }
 
-func shapeOfPrimary(a *account) {
-	f := a.has[0]
-	_, err := a.Assign(a.ctx, driver.Assign{On: a.primary, Family: f, Count: driver.Count{Singles: 1}, Token: a.mark().Token})
-	if a.shape.NoPrimary {
-		a.is(err, cloud.ErrLimit, cloud.ErrForbidden, cloud.ErrNotFound)
+func shapeOfPrimary(account *account) {
+	f := account.has[0]
+	_, err := account.Assign(account.ctx, driver.Assign{On: account.primary, Family: f, Count: driver.Count{Singles: 1}, Token: account.newMark().Token})
+	if account.shape.NoPrimary {
+		account.checkKind(err, cloud.ErrLimit, cloud.ErrForbidden, cloud.ErrNotFound)
 		return
 	}
-	a.must(err)
-	if got := a.addresses(a.primary.ID, f); len(got) == 0 {
-		a.Errorf("the primary ENI got no address")
+	account.must(err)
+	if got := account.singlesOf(account.primary.ID, f); len(got) == 0 {
+		account.Errorf("the primary ENI got no address")
 	}
 }
 
 func tellsTypes(_ Subject, t driver.Traits) string {
-	return unless(t.Types, "the limits of instances are told, not of types")
+	return reasonUnless(t.Types, "the limits of instances are told, not of types")
 }
 
 func tellsNoTypes(_ Subject, t driver.Traits) string {
-	return unless(!t.Types, "the limits of types are told")
+	return reasonUnless(!t.Types, "the limits of types are told")
 }
 
-func shapesOfTypes(a *account) {
-	shapes, err := a.Shapes(a.ctx, []string{a.shape.Type, "a9.nothing", "?*"})
-	a.must(err)
-	want := a.shape
+func shapesOfTypes(account *account) {
+	shapes, err := account.Shapes(account.ctx, []string{account.shape.Type, "a9.nothing", "?*"})
+	account.must(err)
+	want := account.shape
 	want.NoPrimary, want.PrimaryAlone = false, false // that is the instance's
-	if diff := gocmp.Diff(map[string]driver.Shape{a.shape.Type: want}, shapes); diff != "" {
-		a.Errorf("the shapes of types differ from the instance's (-instance +types):\n%s", diff)
+	if diff := gocmp.Diff(map[string]driver.Shape{account.shape.Type: want}, shapes); diff != "" {
+		account.Errorf("the shapes of types differ from the instance's (-instance +types):\n%s", diff)
 	}
 }
 
-func shapesOfNone(a *account) {
-	_, err := a.Shapes(a.ctx, []string{"any"})
-	a.is(err, cloud.ErrForbidden)
+func shapesOfNone(account *account) {
+	_, err := account.Shapes(account.ctx, []string{"any"})
+	account.checkKind(err, cloud.ErrForbidden)
 }
 
-// states are what Alive tells of instances.
-func (a *account) states(instances ...string) map[string]cloud.State {
+// statesOf returns what Alive tells about instances. It must tell about all of them.
+func (a *account) statesOf(instances ...string) map[string]cloud.State {
 	a.Helper()
 	states, err := a.Alive(a.ctx, instances)
 	a.must(err)
@@ -156,34 +156,36 @@ func (a *account) states(instances ...string) map[string]cloud.State {
 	return states
 }
 
-func hereIsNotGone(a *account) {
-	here := []string{a.self.Instance}
-	if a.s.Other != "" {
-		here = append(here, a.s.Other)
+func hereIsNotGone(account *account) {
+	here := []string{account.self.Instance}
+	if account.s.Other != "" {
+		here = append(here, account.s.Other)
 	}
-	for id, is := range a.states(here...) {
+	for id, is := range account.statesOf(here...) {
 		if is != cloud.Running && is != cloud.Exists {
-			a.Errorf("instance %s, which exists, is %s", id, is)
+			account.Errorf("instance %s, which exists, is %s", id, is)
 		}
 	}
 }
 
-func goneIsGone(a *account) {
-	a.s.Terminate(a.s.Other)
-	a.await("an instance that was ended is gone", func() bool {
-		states := a.states(a.self.Instance, a.s.Other)
-		if states[a.self.Instance] == cloud.Gone {
-			a.Fatalf("instance %s is gone", a.self.Instance)
+func goneIsGone(account *account) {
+	account.s.Terminate(account.s.Other)
+	account.waitUntil("an instance that was ended is gone", func() bool {
+		states := account.statesOf(account.self.Instance, account.s.Other)
+		if states[account.self.Instance] == cloud.Gone {
+			account.Fatalf("instance %s is gone", account.self.Instance)
 		}
-		return states[a.s.Other] == cloud.Gone
+		return states[account.s.Other] == cloud.Gone
 	})
 }
 
-func stoppedIsStopped(a *account) {
-	a.s.Stop(a.s.Other, true)
-	a.await("an instance that was stopped is", func() bool { return a.states(a.self.Instance, a.s.Other)[a.s.Other] == cloud.Stopped })
-	a.s.Stop(a.s.Other, false)
-	a.await("an instance that was started again runs", func() bool { return a.states(a.s.Other)[a.s.Other] == cloud.Running })
+func stoppedIsStopped(account *account) {
+	account.s.Stop(account.s.Other, true)
+	account.waitUntil("an instance that was stopped is", func() bool {
+		return account.statesOf(account.self.Instance, account.s.Other)[account.s.Other] == cloud.Stopped
+	})
+	account.s.Stop(account.s.Other, false)
+	account.waitUntil("an instance that was started again runs", func() bool { return account.statesOf(account.s.Other)[account.s.Other] == cloud.Running })
 }
 
 // subnetIDs are those of what Subnets shows, sorted.
@@ -198,7 +200,7 @@ func (a *account) subnetIDs(f driver.SubnetFilter) []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-func (a *account) selects(f driver.SubnetFilter, want ...string) {
+func (a *account) checkSelects(f driver.SubnetFilter, want ...string) {
 	a.Helper()
 	slices.Sort(want)
 	if got := a.subnetIDs(f); !slices.Equal(got, want) {
@@ -206,83 +208,83 @@ func (a *account) selects(f driver.SubnetFilter, want ...string) {
 	}
 }
 
-func subnetsByID(a *account) {
-	a.selects(driver.SubnetFilter{IDs: a.s.Subnets}, slices.Clone(a.s.Subnets)...)
-	a.selects(driver.SubnetFilter{IDs: a.s.Subnets[:1]}, a.s.Subnets[0])
-	a.selects(driver.SubnetFilter{IDs: []string{a.nobody("subnet")}})
-	a.selects(driver.SubnetFilter{IDs: []string{a.nobody("subnet"), a.s.Subnets[0]}}, a.s.Subnets[0])
+func subnetsByID(account *account) {
+	account.checkSelects(driver.SubnetFilter{IDs: account.s.Subnets}, slices.Clone(account.s.Subnets)...)
+	account.checkSelects(driver.SubnetFilter{IDs: account.s.Subnets[:1]}, account.s.Subnets[0])
+	account.checkSelects(driver.SubnetFilter{IDs: []string{account.unknownID("subnet")}})
+	account.checkSelects(driver.SubnetFilter{IDs: []string{account.unknownID("subnet"), account.s.Subnets[0]}}, account.s.Subnets[0])
 }
 
-func subnetsByTags(a *account) {
-	a.selects(driver.SubnetFilter{VPC: a.in.VPC, Tags: a.s.Tags}, a.s.Subnets[0])
-	more := maps.Clone(a.s.Tags)
+func subnetsByTags(account *account) {
+	account.checkSelects(driver.SubnetFilter{VPC: account.in.VPC, Tags: account.s.Tags}, account.s.Subnets[0])
+	more := maps.Clone(account.s.Tags)
 	more["no-subnet-has"] = "this"
-	a.selects(driver.SubnetFilter{VPC: a.in.VPC, Tags: more})
-	for key := range a.s.Tags {
-		a.selects(driver.SubnetFilter{VPC: a.in.VPC, Tags: map[string]string{key: "another-value"}})
+	account.checkSelects(driver.SubnetFilter{VPC: account.in.VPC, Tags: more})
+	for key := range account.s.Tags {
+		account.checkSelects(driver.SubnetFilter{VPC: account.in.VPC, Tags: map[string]string{key: "another-value"}})
 	}
-	list, err := a.Subnets(a.ctx, driver.SubnetFilter{VPC: a.in.VPC, Tags: a.s.Tags})
-	a.must(err)
-	for key, value := range a.s.Tags {
+	list, err := account.Subnets(account.ctx, driver.SubnetFilter{VPC: account.in.VPC, Tags: account.s.Tags})
+	account.must(err)
+	for key, value := range account.s.Tags {
 		if list[0].Tags[key] != value {
-			a.Errorf("the subnet with tags %v is shown with %v", a.s.Tags, list[0].Tags)
+			account.Errorf("the subnet with tags %v is shown with %v", account.s.Tags, list[0].Tags)
 		}
 	}
 }
 
-func subnetsByBoth(a *account) {
-	a.selects(driver.SubnetFilter{IDs: a.s.Subnets[1:2], VPC: a.in.VPC, Tags: a.s.Tags}, a.s.Subnets[0], a.s.Subnets[1])
+func subnetsByBoth(account *account) {
+	account.checkSelects(driver.SubnetFilter{IDs: account.s.Subnets[1:2], VPC: account.in.VPC, Tags: account.s.Tags}, account.s.Subnets[0], account.s.Subnets[1])
 }
 
-func subnetsByNothing(a *account) {
-	a.selects(driver.SubnetFilter{})
-	a.selects(driver.SubnetFilter{VPC: a.in.VPC})
+func subnetsByNothing(account *account) {
+	account.checkSelects(driver.SubnetFilter{})
+	account.checkSelects(driver.SubnetFilter{VPC: account.in.VPC})
 }
 
-func fieldsOfSubnet(a *account) {
-	for _, id := range a.s.Subnets {
-		s := a.subnet(id)
+func fieldsOfSubnet(account *account) {
+	for _, id := range account.s.Subnets {
+		s := account.settledSubnet(id)
 		switch {
 		case !s.V4.IsValid() && !s.V6.IsValid() || s.V4 != s.V4.Masked() || s.V6 != s.V6.Masked():
-			a.Errorf("subnet %s has ranges %s and %s", id, s.V4, s.V6)
+			account.Errorf("subnet %s has ranges %s and %s", id, s.V4, s.V6)
 		case s.V4.IsValid() && (!s.V4.Addr().Is4() || !s.V4.Contains(s.Gateway4)):
-			a.Errorf("subnet %s of range %s has gateway %s", id, s.V4, s.Gateway4)
+			account.Errorf("subnet %s of range %s has gateway %s", id, s.V4, s.Gateway4)
 		case s.V6.IsValid() && (!s.V6.Addr().Is6() || !s.V6.Contains(s.Gateway6) && !s.Gateway6.IsLinkLocalUnicast()):
-			a.Errorf("subnet %s of range %s has gateway %s", id, s.V6, s.Gateway6)
-		case !s.Ready || a.primary.VPC != "" && s.VPC != "" && s.VPC != a.primary.VPC:
-			a.Errorf("subnet %s is ready: %v, of VPC %q", id, s.Ready, s.VPC)
+			account.Errorf("subnet %s of range %s has gateway %s", id, s.V6, s.Gateway6)
+		case !s.Ready || account.primary.VPC != "" && s.VPC != "" && s.VPC != account.primary.VPC:
+			account.Errorf("subnet %s is ready: %v, of VPC %q", id, s.Ready, s.VPC)
 		}
 	}
 }
 
-func freeIsLeft(a *account) {
-	before := a.in.Free
+func freeIsLeft(account *account) {
+	before := account.in.Free
 	if before < 0 {
-		a.Skip("the cloud does not count")
+		account.Skip("the cloud does not count")
 	}
-	if a.has[0] != eni.IPv4 {
-		a.Skip("ENIs have no IPv4 addresses")
+	if account.has[0] != eni.IPv4 {
+		account.Skip("ENIs have no IPv4 addresses")
 	}
 	used := 0
-	if !a.traits.OneNIC {
+	if !account.traits.OneNIC {
 		used = 1
 	}
-	on := a.ready()
-	a.freeIs(before - used)
-	some := a.put(on, eni.IPv4, 3)
-	a.freeIs(before - used - 3)
-	a.must(a.Unassign(a.ctx, driver.Unassign{On: on, Family: eni.IPv4, Addresses: some[:2], Token: a.mark().Token}))
-	a.freeIs(before - used - 1)
+	on := account.readyENI()
+	account.freeIs(before - used)
+	some := account.assignSingles(on, eni.IPv4, 3)
+	account.freeIs(before - used - 3)
+	account.must(account.Unassign(account.ctx, driver.Unassign{On: on, Family: eni.IPv4, Addresses: some[:2], Token: account.newMark().Token}))
+	account.freeIs(before - used - 1)
 }
 
 func (a *account) freeIs(want int) {
 	a.Helper()
-	a.await("Free counts what is left", func() bool { return a.subnet(a.in.ID).Free == want })
+	a.waitUntil("Free counts what is left", func() bool { return a.settledSubnet(a.in.ID).Free == want })
 }
 
-// nobody is an ID that nothing has, in the cloud's own form where that has digits: some
-// clouds check it.
-func (a *account) nobody(kind string) string {
+// unknownID returns an ID that nothing has. It has the form of the cloud's own IDs, if those end in
+// digits: some clouds check that.
+func (a *account) unknownID(kind string) string {
 	known := map[string]string{"subnet": a.in.ID, "eni": a.primary.ID, "i": a.self.Instance}[kind]
 	if id := digits.ReplaceAllStringFunc(known, func(id string) string { return strings.Repeat("0", len(id)) }); id != known {
 		return id
@@ -296,20 +298,20 @@ var (
 )
 
 // fieldsOf fails the test unless the ENI has the fields that Interface's comments promise.
-func (a *account) fieldsOf(i driver.Interface) {
+func (a *account) fieldsOf(iface driver.Interface) {
 	a.Helper()
 	switch {
-	case i.ID == "" || !macFormat.MatchString(i.MAC) || i.Subnet == "" || i.Wrong != "" || i.Unmanaged != "":
-		a.Errorf("an ENI is shown as %+v", i)
-	case !i.V4.IsValid() && !i.V6.IsValid() && len(i.Singles) == 0:
-		a.Errorf("ENI %s has no address", i.ID)
-	case i.V4.IsValid() && !i.V4.Is4() || i.V6.IsValid() && !i.V6.Is6():
-		a.Errorf("ENI %s has primary addresses %s and %s", i.ID, i.V4, i.V6)
-	case slices.ContainsFunc(i.Singles, func(x netip.Addr) bool { return x == i.V4 || x == i.V6 || !x.IsValid() }):
-		a.Errorf("ENI %s has primary addresses %s and %s, and further ones %v", i.ID, i.V4, i.V6, i.Singles)
-	case (i.State == driver.Attached) != (i.Instance != "") && i.State != driver.Attaching && i.State != driver.Detaching:
-		a.Errorf("ENI %s is in state %d at instance %q", i.ID, i.State, i.Instance)
-	case i.Created.After(time.Now().Add(time.Hour)):
-		a.Errorf("ENI %s was made at %s", i.ID, i.Created)
+	case iface.ID == "" || !macFormat.MatchString(iface.MAC) || iface.Subnet == "" || iface.Wrong != "" || iface.Unmanaged != "":
+		a.Errorf("an ENI is shown as %+v", iface)
+	case !iface.V4.IsValid() && !iface.V6.IsValid() && len(iface.Singles) == 0:
+		a.Errorf("ENI %s has no address", iface.ID)
+	case iface.V4.IsValid() && !iface.V4.Is4() || iface.V6.IsValid() && !iface.V6.Is6():
+		a.Errorf("ENI %s has primary addresses %s and %s", iface.ID, iface.V4, iface.V6)
+	case slices.ContainsFunc(iface.Singles, func(x netip.Addr) bool { return x == iface.V4 || x == iface.V6 || !x.IsValid() }):
+		a.Errorf("ENI %s has primary addresses %s and %s, and further ones %v", iface.ID, iface.V4, iface.V6, iface.Singles)
+	case (iface.State == driver.Attached) != (iface.Instance != "") && iface.State != driver.Attaching && iface.State != driver.Detaching:
+		a.Errorf("ENI %s is in state %d at instance %q", iface.ID, iface.State, iface.Instance)
+	case iface.Created.After(time.Now().Add(time.Hour)):
+		a.Errorf("ENI %s was made at %s", iface.ID, iface.Created)
 	}
 }

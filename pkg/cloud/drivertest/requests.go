@@ -17,125 +17,129 @@ var requests = []sentence{
 	{"Requests are what each method sends", []need{canCountActions, severalNICs}, requestsAreSent},
 }
 
-func requestsAreNamed(a *account) {
+func requestsAreNamed(account *account) {
 	methods := []string{"Shape", "Alive", "Subnets", "Interfaces", "Page", "Assign", "Unassign", "SetGroups"}
-	if !a.traits.OneNIC {
+	if !account.traits.OneNIC {
 		methods = append(methods, "Create", "Attach", "Detach", "Delete")
 	}
-	if a.traits.Types {
+	if account.traits.Types {
 		methods = append(methods, "Shapes")
 	}
-	if a.traits.Keeps {
+	if account.traits.Keeps {
 		methods = append(methods, "Reserve", "Unreserve", "Reservations")
 	}
-	if a.traits.Binds {
+	if account.traits.Binds {
 		methods = append(methods, "Bind")
 	}
-	if a.traits.MarksV6 {
+	if account.traits.MarksV6 {
 		methods = append(methods, "Rewrite")
 	}
 	for _, m := range methods {
-		if len(a.traits.Requests[m]) == 0 {
-			a.Errorf("no action of %s is named", m)
+		if len(account.traits.Requests[m]) == 0 {
+			account.Errorf("no action of %s is named", m)
 		}
 	}
+	// A bucket of an action that no method names would never be counted.
 	actions := map[string]bool{}
-	for _, list := range a.traits.Requests {
+	for _, list := range account.traits.Requests {
 		for _, action := range list {
 			actions[action] = true
 		}
 	}
-	for action, b := range a.traits.Buckets {
+	for action, b := range account.traits.Buckets {
 		if !actions[action] || b.Burst < 1 || b.PerSecond <= 0 {
-			a.Errorf("%q has bucket %+v", action, b)
+			account.Errorf("%q has bucket %+v", action, b)
 		}
 	}
 }
 
-// requestsAreSent goes by an ENI's life of IPv4 alone: of IPv6 clouds may call the same
-// another name.
-func requestsAreSent(a *account) {
+// requestsAreSent follows an ENI from its creation to its end, with IPv4 only: clouds may have other
+// names for the same actions of IPv6.
+func requestsAreSent(account *account) {
 	var compared []string
 	sends := func(part string, call func() error) {
-		a.Helper()
+		account.Helper()
 		want := map[string]int{}
-		for _, action := range a.traits.ActionsOf(part) {
+		for _, action := range account.traits.ActionsOf(part) {
 			want[action]++
 		}
-		before := a.s.Calls()
+		before := account.s.Calls()
 		err := call()
 		if part != driver.AssignPrimary && part != driver.UnassignPrimary { // what is refused was sent, too
-			a.must(err)
+			account.must(err)
 		}
-		got := a.s.Calls()
+		got := account.s.Calls()
 		maps.DeleteFunc(got, func(action string, n int) bool { return n == before[action] })
 		for action := range got {
 			got[action] -= before[action]
 		}
 		if diff := gocmp.Diff(want, got); diff != "" {
-			a.Errorf("requests of %s (-Requests +sent):\n%s", part, diff)
+			account.Errorf("requests of %s (-Requests +sent):\n%s", part, diff)
 		}
 		compared = append(compared, part)
 	}
 	finds := func(f driver.Filter) {
-		a.Helper()
-		sends(f.Part(), func() error { _, err := a.Interfaces(a.ctx, f); return err })
+		account.Helper()
+		sends(f.Part(), func() error { _, err := account.Interfaces(account.ctx, f); return err })
 	}
 	puts := func(on driver.Interface) {
-		a.Helper()
+		account.Helper()
 		w := driver.Assign{On: on, Family: eni.IPv4, Count: driver.Count{Singles: 2}, Token: rand.Text()}
-		sends(w.Part(), func() error { _, err := a.Assign(a.ctx, w); return err })
-		u := driver.Unassign{On: on, Family: eni.IPv4, Addresses: a.addresses(on.ID, eni.IPv4), Token: rand.Text()}
+		sends(w.Part(), func() error { _, err := account.Assign(account.ctx, w); return err })
+		u := driver.Unassign{On: on, Family: eni.IPv4, Addresses: account.singlesOf(on.ID, eni.IPv4), Token: rand.Text()}
 		if len(u.Addresses) == 0 {
-			u.Addresses = append(u.Addresses, a.in.V4.Addr())
+			u.Addresses = append(u.Addresses, account.in.V4.Addr())
 		}
-		sends(u.Part(), func() error { return a.Unassign(a.ctx, u) })
+		sends(u.Part(), func() error { return account.Unassign(account.ctx, u) })
 	}
-	sends("Shape", func() error { _, err := a.Shape(a.ctx, a.self); return err })
-	if a.traits.Types {
-		sends("Shapes", func() error { _, err := a.Shapes(a.ctx, []string{a.shape.Type}); return err })
+	sends("Shape", func() error { _, err := account.Shape(account.ctx, account.self); return err })
+	if account.traits.Types {
+		sends("Shapes", func() error { _, err := account.Shapes(account.ctx, []string{account.shape.Type}); return err })
 	}
-	sends("Alive", func() error { _, err := a.Alive(a.ctx, []string{a.self.Instance}); return err })
-	for _, f := range []driver.SubnetFilter{{IDs: []string{a.in.ID}}, {IDs: a.s.Subnets}, {IDs: a.s.Subnets, Tags: a.s.Tags, VPC: a.primary.VPC}, {Tags: a.s.Tags, VPC: a.primary.VPC}} {
+	sends("Alive", func() error { _, err := account.Alive(account.ctx, []string{account.self.Instance}); return err })
+	for _, f := range []driver.SubnetFilter{{IDs: []string{account.in.ID}}, {IDs: account.s.Subnets}, {IDs: account.s.Subnets, Tags: account.s.Tags, VPC: account.primary.VPC}, {Tags: account.s.Tags, VPC: account.primary.VPC}} {
 		if len(f.IDs)+len(f.Tags) > 0 {
-			sends(f.Part(), func() error { _, err := a.Subnets(a.ctx, f); return err })
+			sends(f.Part(), func() error { _, err := account.Subnets(account.ctx, f); return err })
 		}
 	}
-	sends("Page", func() error { _, err := a.Page(a.ctx, driver.Scan{VPC: a.primary.VPC}); return err })
+	sends("Page", func() error { _, err := account.Page(account.ctx, driver.Scan{VPC: account.primary.VPC}); return err })
 
 	var made driver.Interface
-	w := a.wish()
-	sends("Create", func() (err error) { made, err = a.Create(a.ctx, w); return err })
-	on := a.awaitState(made.ID, driver.Loose)
-	finds(driver.Filter{Attached: a.self})
-	finds(driver.Filter{Made: a.self.Instance})
+	w := account.newCreate()
+	sends("Create", func() (err error) { made, err = account.Create(account.ctx, w); return err })
+	on := account.awaitState(made.ID, driver.Loose)
+	finds(driver.Filter{Attached: account.self})
+	finds(driver.Filter{Made: account.self.Instance})
 	finds(driver.Filter{IDs: []string{on.ID}})
 	finds(driver.Filter{Loose: cluster})
-	sends("SetGroups", func() error { return a.SetGroups(a.ctx, on.ID, a.primary.Groups, rand.Text()) })
-	if a.traits.MarksV6 {
-		sends("Rewrite", func() error { return a.Rewrite(a.ctx, on.ID, w.Mark, rand.Text()) })
+	sends("SetGroups", func() error { return account.SetGroups(account.ctx, on.ID, account.primary.Groups, rand.Text()) })
+	if account.traits.MarksV6 {
+		sends("Rewrite", func() error { return account.Rewrite(account.ctx, on.ID, w.Mark, rand.Text()) })
 	}
-	at := a.place(on.ID, a.self.Instance)
-	sends("Attach", func() error { _, err := a.Attach(a.ctx, at); return err })
-	on = a.awaitState(on.ID, driver.Attached)
-	if a.traits.Binds {
-		sends("Bind", func() error { return a.Bind(a.ctx, on.ID, on.Attachment) })
+	at := account.freePlace(on.ID, account.self.Instance)
+	sends("Attach", func() error { _, err := account.Attach(account.ctx, at); return err })
+	on = account.awaitState(on.ID, driver.Attached)
+	if account.traits.Binds {
+		sends("Bind", func() error { return account.Bind(account.ctx, on.ID, on.Attachment) })
 	}
 	puts(on)
-	puts(a.primary)
-	sends("Detach", func() error { return a.Detach(a.ctx, on, rand.Text()) })
-	a.awaitState(on.ID, driver.Loose)
-	sends("Delete", func() error { return a.Delete(a.ctx, on.ID, rand.Text()) })
+	puts(account.primary)
+	sends("Detach", func() error { return account.Detach(account.ctx, on, rand.Text()) })
+	account.awaitState(on.ID, driver.Loose)
+	sends("Delete", func() error { return account.Delete(account.ctx, on.ID, rand.Text()) })
 
-	if a.traits.Keeps {
+	if account.traits.Keeps {
 		var id string
-		sends("Reserve", func() (err error) { id, err = a.reserve(twoOf(a.in.Gateway4.Next().Next().Next().Next())); return err })
-		sends("Reservations", func() error { _, err := a.Reservations(a.ctx, a.in.ID); return err })
-		sends("Unreserve", func() error { return a.Unreserve(a.ctx, id) })
+		sends("Reserve", func() (err error) {
+			id, err = account.reserveRange(twoOf(account.in.Gateway4.Next().Next().Next().Next()))
+			return err
+		})
+		sends("Reservations", func() error { _, err := account.Reservations(account.ctx, account.in.ID); return err })
+		sends("Unreserve", func() error { return account.Unreserve(account.ctx, id) })
 	}
-	for part := range a.traits.Requests {
+	for part := range account.traits.Requests {
 		if part != "Bind" && part != "Rewrite" && !slices.Contains(compared, part) {
-			a.Errorf("Requests have %s, which is no method nor a part of one", part)
+			account.Errorf("Requests have %s, which is no method nor a part of one", part)
 		}
 	}
 }
