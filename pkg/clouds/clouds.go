@@ -1,5 +1,5 @@
-// Package clouds opens the cloud that a configuration names. It is the only place
-// that knows all of them.
+// Package clouds opens the cloud that a configuration names. It is the only package that imports
+// all of them.
 package clouds
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Open returns the cloud of the node whose configuration it is. It makes no call.
+// Open returns the cloud of the node that has this configuration. It makes no call.
 func Open(conf agentconf.Config, log *slog.Logger) (cloud.Cloud, error) {
 	c := conf.Cloud
 	switch c.Provider {
@@ -39,6 +39,7 @@ func Open(conf agentconf.Config, log *slog.Logger) (cloud.Cloud, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The simulated account itself says which subnets a node's new ENIs may lie in, by a tag.
 	o := nodeOptions(conf, log)
 	if len(o.Subnets)+len(o.SubnetTags) == 0 {
 		o.SubnetTags = sim.AnySubnet()
@@ -46,12 +47,12 @@ func Open(conf agentconf.Config, log *slog.Logger) (cloud.Cloud, error) {
 	return engine.New(d, o), nil
 }
 
-// nodeOptions are what the configuration says of the node's ENIs, whatever the cloud.
+// nodeOptions returns what the configuration says about the node's ENIs, the same for every cloud.
 func nodeOptions(conf agentconf.Config, log *slog.Logger) engine.Options {
 	c, has6 := conf.Cloud, slices.Contains(conf.Settings.Families, eni.IPv6)
 	times := driver.Times{}
-	if conf.Settle > agentconf.Default().Settle {
-		times.Settle = conf.Settle // this cloud's answers lag longer than usual
+	if conf.Settle > agentconf.Default().Settle { // else the driver's own consistency window counts
+		times.Settle = conf.Settle
 	}
 	return engine.Options{Times: times, Subnets: c.Subnets, SubnetTags: c.SubnetTags, SecurityGroups: c.SecurityGroups,
 		Cluster: c.Cluster, Tags: c.Tags, Prefixes: c.Prefixes, IPv6: has6, NoIPv4: has6 && !slices.Contains(conf.Settings.Families, eni.IPv4),

@@ -12,21 +12,21 @@ import (
 	"github.com/enipool/enipool/pkg/config/agentconf"
 )
 
-// kept is a cloud whose describes are followed, now and then, by what keeps an account in
-// order: that is nobody's answer.
+// kept is a cloud that now and then, after a describe, starts an upkeep or a sweep. Their results
+// are only logged.
 type kept struct {
 	inside
 	age time.Duration // of ENIs that a sweep deletes, 0 for none
 	log *slog.Logger
 	now func() time.Time
-	// beside does it with a time of its own: what is slow or fails holds up no describe.
-	beside func(do func(context.Context))
+	// runBeside runs it in a goroutine with a deadline of its own, so that it delays no describe.
+	runBeside func(do func(context.Context))
 
 	mu                  sync.Mutex
 	nextSweep, nextKeep time.Time
 }
 
-// inside is a cloud that tells what it leaves out, and what its limits are now.
+// inside is what kept needs of the cloud that it wraps, so that it has these methods too.
 type inside interface {
 	cloud.Cloud
 	cloud.Quarantiner
@@ -39,30 +39,31 @@ type sweeper interface {
 	Swept() (listed int, unfinished bool)
 }
 
-// upkeeper is a cloud that can bring ENIs in step with the configuration.
+// upkeeper is a cloud that can correct ENIs that differ from the configuration.
 type upkeeper interface {
 	Upkeep(ctx context.Context) (changed []string, err error)
 }
 
-// How long a node waits before it does it again, on average. A cluster has many nodes,
-// and any of them will do for a sweep.
+// How long a node waits before it does one again, on average. A sweep is for the whole cluster, and
+// any of its nodes can do it, so each does it rarely.
 const (
 	sweepEvery = 2 * time.Hour
 	keepEvery  = 10 * time.Minute
 )
 
-// Where a sweep lists all ENIs of a VPC, each node of a large cluster does so seldom: together
-// they make at most one request for a page in pageEvery, of an API that may allow one a second.
+// If a sweep has to list all ENIs of a VPC, each node of a large cluster sweeps even less often:
+// together the nodes request at most one page per pageEvery, on average, from an API that may allow
+// one list per second.
 const (
 	listPage  = 1000 // ENIs
 	pageEvery = 20 * time.Second
-	// confirmAfter is when the node looks again that has found ENIs of nodes that are gone: what one
-	// sweep has found is deleted by the next of the same node.
+	// confirmAfter is when a node that has found ENIs of nodes that are gone sweeps again: a sweep
+	// only deletes what an earlier one of the same node has found.
 	confirmAfter = 30 * time.Minute
 )
 
-// sweepAfter is how long after a sweep the next one of the node comes, on average. There are no more
-// nodes than ENIs that it was told of, or they have none.
+// sweepAfter is how long after a sweep the next one of the node comes, on average. The number of
+// listed ENIs stands for that of the nodes, which is not known: a node without ENIs of ours is no matter.
 func sweepAfter(listed int, unfinished bool) time.Duration {
 	if unfinished {
 		return confirmAfter
@@ -70,13 +71,13 @@ func sweepAfter(listed int, unfinished bool) time.Duration {
 	return max(sweepEvery, time.Duration(listed)*time.Duration(1+listed/listPage)*pageEvery)
 }
 
-// keepFor is how long one of them may take: less than lies between two.
+// keepFor is how long an upkeep or a sweep may take: less than lies between two.
 const keepFor = 2 * time.Minute
 
-// Keeping returns the cloud with two things beside its describes: ENIs follow the
-// configuration's security groups, and, where a cluster is named, those are deleted that
-// its nodes left behind which are gone. It is the cloud itself where that can neither.
-// stop ends what of it is under way; a later upkeep or sweep does the rest.
+// Keeping returns the cloud with two additions: ENIs get the security groups of the configuration,
+// and, if the configuration names a cluster, ENIs that its former nodes have left behind are deleted.
+// It returns the cloud itself if that can do neither. stop ends those that are running; a later one
+// does the rest.
 func Keeping(conf agentconf.Config, c cloud.Cloud, log *slog.Logger) (keeping cloud.Cloud, stop func()) {
 	in, ok := c.(inside)
 	_, sweeps := c.(sweeper)
@@ -86,7 +87,7 @@ func Keeping(conf agentconf.Config, c cloud.Cloud, log *slog.Logger) (keeping cl
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var going sync.WaitGroup
-	k := &kept{inside: in, age: conf.LeakAge, log: log, now: time.Now, beside: func(do func(context.Context)) {
+	k := &kept{inside: in, age: conf.LeakAge, log: log, now: time.Now, runBeside: func(do func(context.Context)) {
 		going.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, keepFor)
 			defer cancel()
@@ -100,11 +101,12 @@ func Keeping(conf agentconf.Config, c cloud.Cloud, log *slog.Logger) (keeping cl
 	return k, func() { cancel(); going.Wait() }
 }
 
-// jitter is up to twice as long, so that nodes that start together don't do it together.
+// jitter returns a random duration of up to twice the mean, so that nodes that start together don't
+// do it together.
 func jitter(mean time.Duration) time.Duration { return rand.N(2 * mean) }
 
-// Recall implements cloud.Cloud. The first sweep is as seldom as later ones: a cluster's agents are
-// restarted together.
+// Recall implements cloud.Cloud. The notes tell how long to wait before the first sweep: the agents
+// of a cluster are often restarted together, and should not all list the VPC then.
 func (k *kept) Recall(n cloud.Notes) {
 	k.inside.Recall(n)
 	if can, ok := k.inside.(sweeper); ok && k.age > 0 {
@@ -121,23 +123,24 @@ func (k *kept) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
 	if err != nil {
 		return list, err
 	}
-	if can, ok := k.inside.(upkeeper); ok && k.due(&k.nextKeep, keepEvery) {
-		k.beside(func(ctx context.Context) {
+	if can, ok := k.inside.(upkeeper); ok && k.isDue(&k.nextKeep, keepEvery) {
+		k.runBeside(func(ctx context.Context) {
 			changed, failed := can.Upkeep(ctx)
-			k.tell(changed, failed, "brought ENIs in step: their security groups, and that they go with the instance", "ENIs can't be brought in step: their security groups, and that they go with the instance")
+			k.logResult(changed, failed, "brought ENIs in step: their security groups, and that they go with the instance", "ENIs can't be brought in step: their security groups, and that they go with the instance")
 		})
 	}
-	if can, ok := k.inside.(sweeper); ok && k.age > 0 && k.due(&k.nextSweep, sweepEvery) {
-		k.beside(func(ctx context.Context) {
+	if can, ok := k.inside.(sweeper); ok && k.age > 0 && k.isDue(&k.nextSweep, sweepEvery) {
+		k.runBeside(func(ctx context.Context) {
 			deleted, failed := can.Sweep(ctx, k.age)
 			k.sweepLater(sweepAfter(can.Swept()))
-			k.tell(deleted, failed, "deleted ENIs of nodes that are gone", "ENIs of nodes that are gone can't be looked for")
+			k.logResult(deleted, failed, "deleted ENIs of nodes that are gone", "ENIs of nodes that are gone can't be looked for")
 		})
 	}
 	return list, nil
 }
 
-func (k *kept) tell(enis []string, failed error, done, not string) {
+// logResult logs what an upkeep or a sweep has done, and why it failed.
+func (k *kept) logResult(enis []string, failed error, done, not string) {
 	if len(enis) > 0 {
 		k.log.Info(done, "enis", strings.Join(enis, " "))
 	}
@@ -146,8 +149,8 @@ func (k *kept) tell(enis []string, failed error, done, not string) {
 	}
 }
 
-// due tells whether it is time, and settles when it is the next time.
-func (k *kept) due(next *time.Time, every time.Duration) bool {
+// isDue tells whether it is time, and if so sets the next time.
+func (k *kept) isDue(next *time.Time, every time.Duration) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
@@ -158,7 +161,7 @@ func (k *kept) due(next *time.Time, every time.Duration) bool {
 	return true
 }
 
-// sweepLater settles when the next sweep is, on average after that time.
+// sweepLater sets the time of the next sweep, on average this long from now.
 func (k *kept) sweepLater(after time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -52,7 +52,7 @@ func TestANodeSweepsItsClusterAndKeepsItsENIsNowAndThen(t *testing.T) {
 		b := &broom{}
 		keeping, _ := Keeping(conf, b, slog.New(slog.DiscardHandler))
 		k := keeping.(*kept)
-		k.beside = func(do func(context.Context)) { do(t.Context()) }
+		k.runBeside = func(do func(context.Context)) { do(t.Context()) }
 		now := k.now()
 		k.now = func() time.Time { return now }
 		describe := func(sweeps, keeps int) {
@@ -159,7 +159,7 @@ func TestAgentsThatRestartTogetherDoNotSweepTogether(t *testing.T) {
 		b := &broom{}
 		keeping, _ := Keeping(conf, b, slog.New(slog.DiscardHandler))
 		k := keeping.(*kept)
-		k.beside = func(do func(context.Context)) { do(t.Context()) }
+		k.runBeside = func(do func(context.Context)) { do(t.Context()) }
 		now := k.now()
 		k.now = func() time.Time { return now }
 		keeping.Recall(cloud.Notes{Listed: 20000})
@@ -180,7 +180,7 @@ func TestASweepComesByWhatTheLastOneSaw(t *testing.T) {
 	b := &broom{listed: 20000}
 	keeping, _ := Keeping(conf, b, slog.New(slog.DiscardHandler))
 	k := keeping.(*kept)
-	k.beside = func(do func(context.Context)) { do(t.Context()) }
+	k.runBeside = func(do func(context.Context)) { do(t.Context()) }
 	now := k.now()
 	k.now = func() time.Time { return now }
 	for _, step := range []struct {
