@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// Checker is a cloud that can look at what an agent will need before there is one:
-// whether credentials work, what they may do, what there is room for.
+// Checker is a cloud that can check what an agent will need, before one runs: whether credentials
+// work, what they allow, what there is room for.
 type Checker interface {
-	// Check looks and changes nothing: what changes something is asked for as a dry
-	// run, where the cloud has such. What can't be looked at is a finding too, so
-	// there is always an answer.
+	// Check changes nothing: calls that would change something are made as dry runs, if the
+	// cloud has those. What can't be checked is a finding too.
 	Check(ctx context.Context) []Finding
 }
 
 // Verdict is what a finding means.
 type Verdict uint8
 
-// The verdicts. Unknown is for what the cloud does not tell whoever asks, Unasked for what it
-// had no time to answer: asked later it tells.
+// The verdicts. Unknown is for what the cloud never tells, Unasked for what it refused to answer for
+// its rate: asked again later, it tells.
 const (
 	Works Verdict = iota
 	Careful
@@ -31,7 +30,7 @@ const (
 
 var verdictNames = [...]string{Works: "works", Careful: "careful", Broken: "broken", Unknown: "unknown", Unasked: "unasked"}
 
-// String returns the verdict's name in tables.
+// String returns the verdict's name, as tables and JSON have it.
 func (v Verdict) String() string { return verdictNames[v] }
 
 // MarshalText is for JSON.
@@ -55,7 +54,7 @@ func (f *Findings) Say(what string, v Verdict, fix, format string, args ...any) 
 	*f = append(*f, Finding{What: what, Verdict: v, Detail: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-// Failed adds what could not be looked at, or is wrong, by the error of a call.
+// Failed adds a finding of what is wrong, or can't be checked, by the error of a call.
 func (f *Findings) Failed(what, fix string, err error) {
 	if errors.Is(err, ErrThrottled) {
 		f.Throttled(what, err)
@@ -64,10 +63,10 @@ func (f *Findings) Failed(what, fix string, err error) {
 	f.Say(what, Broken, fix, "%v", err)
 }
 
-// usualAgain is when to ask again where the cloud has no wish: by then buckets are full again.
+// usualAgain is when to ask again if the cloud does not say: by then buckets are full again.
 const usualAgain = time.Minute
 
-// Throttled adds what the account had no calls left for, by the error of the call that told so.
+// Throttled adds a finding of what the account had no calls left for, by the error of the call.
 func (f *Findings) Throttled(what string, err error) {
 	again := usualAgain
 	if e, ok := errors.AsType[interface {
@@ -81,11 +80,11 @@ func (f *Findings) Throttled(what string, err error) {
 		Fix: fmt.Sprintf("ask again in %d s: the account has made too many calls", seconds)})
 }
 
-// MostSkew is how far apart the clocks of node and cloud may be: signatures are good
-// for so long, in all clouds here. Half of it is worth a word.
+// MostSkew is how far apart the clocks of node and cloud may be: signatures of all clouds here are
+// valid for at least that long. From half of it on the finding is Careful.
 const MostSkew = 5 * time.Minute
 
-// Clock adds how far the node's clock is off the cloud's.
+// Clock adds a finding of how far the node's clock is off the cloud's.
 func (f *Findings) Clock(skew time.Duration) {
 	skew = skew.Abs().Round(time.Second)
 	const fix = "set the node's clock: from 5 minutes on the cloud refuses its calls"
@@ -99,10 +98,10 @@ func (f *Findings) Clock(skew time.Duration) {
 	}
 }
 
-// fewFree is how many addresses of a subnet are soon gone.
+// fewFree is from how few free addresses on a subnet's finding is Careful.
 const fewFree = 16
 
-// Room adds how many addresses a subnet that new ENIs may lie in has left.
+// Room adds a finding of how many free addresses a subnet for new ENIs has.
 func (f *Findings) Room(subnet string, free int) {
 	const fix = "delete what else uses addresses there, or name another subnet in cloud.subnets"
 	switch {

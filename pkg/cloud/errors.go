@@ -8,28 +8,28 @@ import (
 
 // The kinds of failure that callers tell apart.
 var (
-	// ErrThrottled: too many calls; nothing happened beyond what the call
-	// returned. Ask again later.
+	// ErrThrottled: too many calls; nothing happened beyond what the call returned. Repeat the call
+	// later.
 	ErrThrottled = errors.New("throttled")
 	// ErrSubnetFull: the subnet has no address left.
 	ErrSubnetFull = errors.New("subnet has no free address")
-	// ErrLimit: the instance or the account may carry no more of it.
+	// ErrLimit: the instance, the ENI or the account can't have more.
 	ErrLimit = errors.New("limit reached")
-	// ErrNotFound: what the call is about does not exist, or not here.
+	// ErrNotFound: the object of the call does not exist, or not on this node.
 	ErrNotFound = errors.New("not found")
-	// ErrForbidden: the credentials are wrong or lack a permission, the object
-	// is not ours, or an argument can't be right. Asking again does not help.
+	// ErrForbidden: the credentials are wrong or lack a permission, the object is unmanaged, or an
+	// argument can't be right. Repeating the call does not help.
 	ErrForbidden = errors.New("forbidden")
 	// ErrUnavailable: the cloud can't be reached or fails; nothing happened
 	// beyond what the call returned.
 	ErrUnavailable = errors.New("cloud unavailable")
-	// ErrUnknown: whether it happened is not known; Interfaces tells.
+	// ErrUnknown: whether the call had its effect is not known; Interfaces tells.
 	ErrUnknown = errors.New("outcome unknown")
-	// ErrTaken: an address that was asked for by name is not free. Only a Region says so.
+	// ErrTaken: an address that was asked for by name is not free. Only a Region returns it.
 	ErrTaken = errors.New("address taken")
 )
 
-// Kinds are those that the methods of a Cloud fail with, for metrics and tests.
+// Kinds returns the kinds that the methods of a Cloud fail with, for metrics and tests.
 func Kinds() []error {
 	return []error{ErrThrottled, ErrSubnetFull, ErrLimit, ErrNotFound, ErrForbidden, ErrUnavailable, ErrUnknown}
 }
@@ -40,10 +40,10 @@ type Error struct {
 	Object     string        // ID of the ENI or subnet it was about, "" if none
 	Kind       error         // one of the kinds
 	Detail     string        // the cloud's own words and code, without secrets
-	RetryAfter time.Duration // the cloud's wish, 0 if it has none
+	RetryAfter time.Duration // after which the cloud asks to be called again, 0 if it does not say
 }
 
-// Error says what failed, about what, why, and the cloud's own words.
+// Error returns the method, the object, the kind, and the cloud's own words.
 func (e *Error) Error() string {
 	text := e.Kind.Error()
 	if about := strings.TrimSpace(e.Op + " " + e.Object); about != "" {
@@ -58,11 +58,10 @@ func (e *Error) Error() string {
 // Unwrap returns the kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// Wish is when the cloud wants to be asked again, 0 if it says nothing of that.
+// Wish returns RetryAfter, as errors of package driver do.
 func (e *Error) Wish() time.Duration { return e.RetryAfter }
 
-// Kind returns the kind of a failed call, ErrUnknown for an error that is not
-// the cloud's.
+// Kind returns the kind of an error, ErrUnknown for one that is not from this package.
 func Kind(err error) error {
 	for _, kind := range [...]error{ErrThrottled, ErrSubnetFull, ErrLimit, ErrNotFound, ErrForbidden, ErrUnavailable, ErrUnknown, ErrTaken} {
 		if errors.Is(err, kind) {

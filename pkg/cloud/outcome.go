@@ -1,10 +1,10 @@
 package cloud
 
-// Outcome is how a call ended, in a word: a label of metrics, which stays what it is however
-// errors are worded.
+// Outcome is how a call ended, in a word. It is a label of metrics, so the words never change, even
+// if the texts of errors do.
 type Outcome string
 
-// outcomes are those of what failed.
+// outcomes are the words for failed calls.
 var outcomes = [...]struct {
 	kind error
 	word Outcome
@@ -13,7 +13,7 @@ var outcomes = [...]struct {
 	{ErrForbidden, "forbidden"}, {ErrUnavailable, "cloud-unavailable"}, {ErrUnknown, "outcome-unknown"}, {ErrTaken, "address-taken"},
 }
 
-// OutcomeOf returns how a call ended that returned err: "ok", or a word for the kind of failure.
+// OutcomeOf returns how a call that returned err ended: "ok", or the word for the kind of the error.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return "ok"
