@@ -63,7 +63,7 @@ const (
 )
 
 // sweepAfter is how long after a sweep the next one of the node comes, on average. The number of
-// listed ENIs stands for that of the nodes, which is not known: a node without ENIs of ours is no matter.
+// listed ENIs stands for that of the nodes, which is not known.
 func sweepAfter(listed int, unfinished bool) time.Duration {
 	if unfinished {
 		return confirmAfter
