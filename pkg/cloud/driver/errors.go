@@ -5,39 +5,39 @@ import (
 	"time"
 )
 
-// Why is what the engine tells apart besides the kind of an error.
+// Why is the cause of an error, as far as the engine treats it in a way of its own.
 type Why uint8
 
-// The reasons. Busy is for an object whose state refuses the call for now, as far as the
-// answer tells: it is being made, attached, detached, or is attached.
+// The causes. Busy is for an object whose state does not allow the call now: it is being made,
+// attached or detached, or is attached; the answer does not tell which.
 const (
 	Other           Why = iota
 	NoSuchInterface     // the ENI does not exist, or does not show yet
 	NoSuchAddress       // the ENI has not all of the addresses
 	AddressTaken        // an address by name is not free
-	NoWholeBlock        // the subnet has room, and no whole block
+	NoWholeBlock        // the subnet has room, but no whole block
 	IndexTaken          // another ENI is at the device index
 	InUse               // the ENI is attached already
 	Busy
-	PageLost     // the first page has to be asked for again
+	PageLost     // begin with the first page again
 	TokenReused  // the token came with other parameters before
-	Unauthorized // the credentials are good and may not do Error.Action
-	Unsigned     // there are no credentials, so the cloud was not asked
+	Unauthorized // the credentials are right, but do not allow Error.Action
+	Unsigned     // there are no credentials, so the request was not sent
 	WrongClock   // the signature is too old or too new
-	Between      // somebody between the machine and the cloud answered: the cloud was not asked
-	NotForPods   // somebody has told all to leave the ENI alone: the engine's own
+	Between      // a proxy or something else on the way has answered, not the cloud
+	NotForPods   // the ENI is tagged as not to be touched; only the engine makes this error
 )
 
 // Error is a failed request.
 type Error struct {
 	Kind       error // one of the kinds of pkg/cloud
 	Why        Why
-	Action     string        // what is not allowed, as policies or the API name it: "ec2:DescribeSubnets"; of Unauthorized alone
+	Action     string        // of Unauthorized: what is not allowed, as policies or the API name it: "ec2:DescribeSubnets"
 	Detail     string        // the cloud's own words and code, without secrets
-	RetryAfter time.Duration // the cloud's wish, 0 if it has none
+	RetryAfter time.Duration // after which the cloud asks to be called again, 0 if it does not say
 }
 
-// Error says what failed and the cloud's own words.
+// Error returns the kind and the cloud's own words.
 func (e *Error) Error() string {
 	if e.Detail == "" {
 		return e.Kind.Error()
@@ -48,10 +48,10 @@ func (e *Error) Error() string {
 // Unwrap returns the kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// Wish is when the cloud wants to be asked again, 0 if it says nothing of that.
+// Wish returns RetryAfter, as errors of package cloud do.
 func (e *Error) Wish() time.Duration { return e.RetryAfter }
 
-// Reason returns why a request failed, Other for an error that is not a driver's.
+// Reason returns the Why of an error, Other for one that is not a driver's.
 func Reason(err error) Why {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Why

@@ -2,8 +2,8 @@ package driver
 
 import "strings"
 
-// Parts of a method whose requests a cloud may count apart from the method's others, for
-// Traits.Requests. Without an entry of its own a part has the method's.
+// Parts of methods, for Traits.Requests: a cloud may count the requests of a part as other actions
+// than those of the rest of the method. A part without an entry of its own has that of its method.
 const (
 	SubnetsOne      = "Subnets.One"  // by the ID of one
 	SubnetsBoth     = "Subnets.Both" // by IDs and by tags
@@ -14,7 +14,7 @@ const (
 	UnassignPrimary = "Unassign.Primary"
 )
 
-// Part names what a Subnets with the filter is in Traits.Requests.
+// Part returns the part of Subnets that a call with the filter is.
 func (f SubnetFilter) Part() string {
 	switch {
 	case len(f.IDs) > 0 && len(f.Tags) > 0:
@@ -25,7 +25,7 @@ func (f SubnetFilter) Part() string {
 	return "Subnets"
 }
 
-// Part names what an Interfaces with the filter is in Traits.Requests.
+// Part returns the part of Interfaces that a call with the filter is.
 func (f Filter) Part() string {
 	switch {
 	case f.Attached.Instance != "":
@@ -38,7 +38,7 @@ func (f Filter) Part() string {
 	return InterfacesByID
 }
 
-// Part names what the Assign is in Traits.Requests.
+// Part returns the part of Driver.Assign that a call with it is.
 func (a Assign) Part() string {
 	if a.On.Primary {
 		return AssignPrimary
@@ -46,7 +46,7 @@ func (a Assign) Part() string {
 	return "Assign"
 }
 
-// Part names what the Unassign is in Traits.Requests.
+// Part returns the part of Driver.Unassign that a call with it is.
 func (u Unassign) Part() string {
 	if u.On.Primary {
 		return UnassignPrimary
@@ -54,7 +54,7 @@ func (u Unassign) Part() string {
 	return "Unassign"
 }
 
-// ActionsOf returns the actions that a method, or a part of one, is made of.
+// ActionsOf returns the actions that a method or a part of one is made of, in their order.
 func (t Traits) ActionsOf(part string) []string {
 	if list, own := t.Requests[part]; own {
 		return list
@@ -63,7 +63,7 @@ func (t Traits) ActionsOf(part string) []string {
 	return t.Requests[method]
 }
 
-// Looking returns the actions that change nothing.
+// Looking returns the set of actions that change nothing.
 func (t Traits) Looking() map[string]bool {
 	looking := map[string]bool{}
 	for _, method := range []string{"Shape", "Shapes", "Alive", "Subnets", SubnetsOne, SubnetsBoth, "Interfaces", InterfacesMade, InterfacesByID, InterfacesLoose, "Page", "Reservations"} {

@@ -9,15 +9,15 @@ import (
 	"github.com/enipool/enipool/pkg/cloud"
 )
 
-// Retries are how a driver makes a request again that changes nothing and that the cloud
-// refused for its rate, after it has asked Again. The zero Retries are none.
+// Retries say how a driver repeats a request that changes nothing and that the cloud refused for
+// its rate, after it has asked Again. With the zero Retries it repeats none.
 type Retries struct {
-	Tries       int           // in all
-	First, Most time.Duration // the longest pause after the first try, and after any: each is twice as long
-	Least       int           // of a hundred parts of a pause that chance does not take away
+	Tries       int           // with the first one
+	First, Most time.Duration // the longest pause after the first try, which doubles with each try up to Most
+	Least       int           // percent of the longest pause that each pause has at least; the rest is random
 }
 
-// Pause returns how long to wait after so many tries, and false if there is none any more.
+// Pause returns how long to wait after this many tries, and false if there are no more.
 // random returns a duration from 0 to most.
 func (r Retries) Pause(tries int, random func(most time.Duration) time.Duration) (time.Duration, bool) {
 	if tries >= r.Tries {
@@ -31,9 +31,9 @@ func (r Retries) Pause(tries int, random func(most time.Duration) time.Duration)
 	return sure + random(pause-sure), true
 }
 
-// Repeat makes a request that changes nothing, for drivers without an SDK that does: again where
-// the cloud had too many, after the cloud's wish at least. Nodes that were refused together do
-// not come back together.
+// Repeat makes a request that changes nothing, and repeats it if the cloud refuses it for the rate.
+// It is for drivers without an SDK that does so. It waits at least as long as the cloud asks for.
+// The pauses are random, so that nodes that were refused together do not come back together.
 func (r Retries) Repeat(ctx context.Context, request func() error) error {
 	for tries := 1; ; tries++ {
 		err := request()
@@ -45,7 +45,7 @@ func (r Retries) Repeat(ctx context.Context, request func() error) error {
 			wait = max(wait, e.RetryAfter)
 		}
 		if end, limited := ctx.Deadline(); limited && time.Until(end) < wait {
-			return err // what the cloud said tells more than that time ran out
+			return err // the cloud's own words tell more than that the time was over
 		}
 		t := time.NewTimer(wait)
 		select {
@@ -62,13 +62,13 @@ func (r Retries) Repeat(ctx context.Context, request func() error) error {
 
 type againKey struct{}
 
-// WithAgain is for a method's context: who made it counts requests, and is asked before one that
-// the method makes again.
+// WithAgain returns a context for a method of a Driver: ask is called before the method repeats a
+// request. It is for callers that count requests.
 func WithAgain(ctx context.Context, ask func(context.Context) error) context.Context {
 	return context.WithValue(ctx, againKey{}, ask)
 }
 
-// Again is for drivers that make a request again: an error is why it is not to be made.
+// Again is what a driver has to call before it repeats a request. An error is why it must not.
 func Again(ctx context.Context) error {
 	if ask, counted := ctx.Value(againKey{}).(func(context.Context) error); counted {
 		return ask(ctx)
