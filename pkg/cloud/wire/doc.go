@@ -1,4 +1,4 @@
-// Package wire is what drivers of clouds have in common, whose APIs are HTTP: addresses of
-// answers, texts without secrets, the cloud's time, URLs that credentials may go to,
-// whether a request was sent, and for those without an SDK what came of it.
+// Package wire has what drivers of clouds with HTTP APIs have in common: reading addresses, hiding
+// secrets in texts, comparing clocks, checking the URLs that credentials go to, finding out whether
+// a request was sent and, for drivers without an SDK, sending it.
 package wire

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// Answer is what came of a request of a driver that speaks HTTP without an SDK.
+// Answer is the outcome of an Exchange.
 type Answer struct {
 	Sent   bool   // the request may have reached the other side
 	Status int    // of HTTP, 0 if there is no answer
 	Line   string // the status as it was written: "404 Not Found"
 	Header http.Header
-	After  time.Duration // the other side's wish
+	After  time.Duration // Retry-After of the header, at most an hour, 0 if there is none
 	Body   []byte
-	Err    error // why there is none, or a part of it alone
+	Err    error // why there is no answer, or why it does not count
 }
 
 // HTTPStatus names the answer's status: "HTTP 404 Not Found".
@@ -34,16 +34,16 @@ var (
 	ErrElsewhere = errors.New("the endpoint redirects to elsewhere")
 )
 
-// Exchange sends the request once, follows no redirect, for a signature is for one host,
-// and reads an answer of at most so many bytes. The clock hears the answer's date, nil for
-// nobody. What the context ended with is the reason of whatever failed.
+// Exchange sends the request once and reads an answer of at most most bytes. It follows no redirect,
+// because a signature is for one host. The clock, unless nil, is told the answer's date. If the
+// context has ended, its cause is the error, whatever failed.
 func Exchange(by http.RoundTripper, req *http.Request, most int64, clock *Clock) (a Answer) {
 	var sent Sent
 	client := &http.Client{Transport: by, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req.WithContext(sent.Trace(req.Context())))
 	a.Sent = sent.Load()
 	if err != nil {
-		a.Err = cmp.Or(context.Cause(req.Context()), errors.Unwrap(err)) // within a *url.Error, which quotes the URL
+		a.Err = cmp.Or(context.Cause(req.Context()), errors.Unwrap(err)) // unwrapped, because a *url.Error quotes the URL
 		return a
 	}
 	defer func() { _ = resp.Body.Close() }()
@@ -51,6 +51,7 @@ func Exchange(by http.RoundTripper, req *http.Request, most int64, clock *Clock)
 	if theirs, wrong := http.ParseTime(resp.Header.Get("Date")); wrong == nil && clock != nil {
 		clock.Note(time.Now(), theirs)
 	}
+	// One byte more than may come tells an answer that is too long from one that fits exactly.
 	a.Body, a.Err = io.ReadAll(io.LimitReader(resp.Body, most+1))
 	switch ended := context.Cause(req.Context()); {
 	case a.Status >= 300 && a.Status < 400:
@@ -63,7 +64,7 @@ func Exchange(by http.RoundTripper, req *http.Request, most int64, clock *Clock)
 	return a
 }
 
-// retryAfter reads the header's form in seconds.
+// retryAfter reads the header if it is in seconds; as a date it does not count.
 func retryAfter(header string) time.Duration {
 	seconds, err := strconv.Atoi(header)
 	if err != nil || seconds < 0 {
@@ -72,8 +73,8 @@ func retryAfter(header string) time.Duration {
 	return time.Duration(min(seconds, 3600)) * time.Second
 }
 
-// Transport is for one client: proxies from the environment, TLS verified, and no waiting
-// for minutes.
+// Transport returns a new transport for one client. It uses the proxies of the environment, verifies
+// TLS, and waits no more than a minute for the header of an answer.
 func Transport() *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,

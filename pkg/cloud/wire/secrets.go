@@ -7,21 +7,22 @@ import (
 	"sync"
 )
 
-// Secrets are words that no text may tell: credentials that are or were in use. The zero
-// Secrets has none.
+// Secrets are words that no text may contain: credentials that are or were in use. The zero Secrets
+// has none.
 type Secrets struct {
-	// Also is what else no text may tell, nil for nothing.
+	// Also is a pattern of other secrets, nil for none.
 	Also *regexp.Regexp
 
 	mu   sync.Mutex
 	last []string // the newest last
 }
 
-// Credentials have at most three words each. Those before the newest may still be in an
-// answer that is on its way.
+// mostSecrets is how many words are kept: those of the newest three credentials, which have at most
+// three words each. Older credentials may still be in an answer that is on its way.
 const mostSecrets = 9
 
-// Keep adds words. Short ones are nobody's, and would hide half of every text.
+// Keep adds words. Words of up to three letters are no credentials, and hiding them would make texts
+// unreadable.
 func (s *Secrets) Keep(words ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,10 +47,10 @@ func (s *Secrets) Hide(text string) string {
 	return text
 }
 
-// mostDetail is how much of a cloud's words is worth a line of a log.
+// mostDetail is how many bytes of a cloud's text a line of a log has at most.
 const mostDetail = 400
 
-// Line is a cloud's text as it may be told: without secrets, on one line of limited length.
+// Line makes a cloud's text fit for logs: without secrets, on one line, of limited length.
 func (s *Secrets) Line(text string) string {
 	text = strings.Join(strings.Fields(s.Hide(text)), " ")
 	if len(text) > mostDetail {

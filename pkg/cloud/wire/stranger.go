@@ -8,20 +8,20 @@ import (
 	"net/url"
 )
 
-// Stranger is an answer that is not the cloud's: a proxy, or what else there is between the
-// machine and the cloud, has refused. It says nothing of credentials and permissions.
+// Stranger is a refusal that is not the cloud's: a proxy, or something else between the machine and
+// the cloud, has made it. It says nothing about credentials and permissions.
 type Stranger struct {
 	Status string // "HTTP 403 Forbidden"
-	By     string // who says that it has answered, "" if nobody does
-	Proxy  string // the host of the proxy that refused the connection, "" if there was one
+	By     string // what the header says has answered, "" if it does not
+	Proxy  string // the host of the proxy, if it has refused to connect; else ""
 }
 
-// StrangerOf is the answer with the status and the header.
+// StrangerOf returns the Stranger of an answer with this status and header.
 func StrangerOf(status string, h http.Header) *Stranger {
 	return &Stranger{Status: status, By: cmp.Or(h.Get("Server"), h.Get("Via"))}
 }
 
-// Error says who answered what.
+// Error says who has answered, and with which status.
 func (s *Stranger) Error() string {
 	answer := s.Status
 	if s.By != "" {
@@ -33,8 +33,8 @@ func (s *Stranger) Error() string {
 	return answer + ", and no error of the cloud with it: something between this node and the cloud answered, such as a proxy"
 }
 
-// HearProxy is for http.Transport.OnProxyConnectResponse: net/http itself tells the words of
-// the status alone.
+// HearProxy is for http.Transport.OnProxyConnectResponse. It makes a Stranger of a proxy's refusal,
+// of which net/http itself only returns the text of the status.
 func HearProxy(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Response) error {
 	if answer.StatusCode == http.StatusOK {
 		return nil

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// metadata6 is where EC2's instance metadata is for IPv6, on no link by its address.
+// metadata6 is the IPv6 address of EC2's instance metadata, which is not a link-local one.
 var metadata6 = netip.MustParseAddr("fd00:ec2::254")
 
-// CheckURL returns why nothing may be asked at a URL, such as an API with credentials, or
-// nil. Only on this machine, and with onLink on its link, where instance metadata is, it may
-// be without TLS: elsewhere the credentials would be anybody's to read.
+// CheckURL returns why a URL must not be used for requests with credentials, or nil. what is the
+// URL's name in the error. Without TLS it must be on this machine or, with onLink, on its link, where
+// instance metadata is: elsewhere others could read the credentials.
 func CheckURL(text, what string, onLink bool) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
