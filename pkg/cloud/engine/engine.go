@@ -54,14 +54,6 @@ type Options struct {
 	Log   *slog.Logger // warnings, nil for none
 }
 
-// Clock is what time it is for an engine. A simulation brings its own.
-type Clock interface {
-	Now() time.Time
-	// Wait returns after d, which is more than 0, or with an error as soon as ctx
-	// has ended.
-	Wait(ctx context.Context, d time.Duration) error
-}
-
 // Node is the Cloud of one instance: alone, or one of a Region's. Its methods may be called
 // from several goroutines.
 type Node struct {
@@ -106,7 +98,7 @@ func newNode(cloudDriver driver.Driver, options Options, known *ranges) *Node {
 	times.Settle = cmp.Or(options.Times.Settle, times.Settle, 10*time.Second)
 	times.Wait = cmp.Or(options.Times.Wait, times.Wait, 2*time.Minute)
 	if options.Clock == nil {
-		options.Clock = wall{}
+		options.Clock = Wall{}
 	}
 	if options.Random == nil {
 		options.Random = func(most time.Duration) time.Duration { return rand.N(most + 1) }
@@ -163,22 +155,6 @@ func (n *Node) sayIf(holds bool, about, warning string, args ...any) {
 	n.mu.Unlock()
 	if holds && !before {
 		n.log.Warn(warning, args...)
-	}
-}
-
-// wall is the machine's Clock.
-type wall struct{}
-
-func (wall) Now() time.Time { return time.Now() }
-
-func (wall) Wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }
 

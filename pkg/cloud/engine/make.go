@@ -147,7 +147,7 @@ func (c *creation) isThere(ctx context.Context, id string) bool {
 func sameSecond(a, b time.Time) bool { return a.Unix() == b.Unix() }
 
 // requestWhatThereIs is requestCreate, with one address of each family if the subnet has not as
-// many as were asked for; fill adds the others that there are. A request that may have made the
+// many as were asked for; fillFamily adds the others that there are. A request that may have made the
 // ENI is repeated as it was. A later process does not know that it asked for fewer: it asks for
 // all with the same token, and the cloud refuses that as other parameters (TokenReused).
 func (c *creation) requestWhatThereIs(ctx context.Context, home home, it intent) (raw driver.Interface, err error) {
