@@ -33,7 +33,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		{"more ENIs than the account may have", func(a *Account, one, two *nic) { a.o.MaxENIs = 2 }, "it may have 2"},
 		{"a status without attachment", func(a *Account, one, two *nic) { two.Status = InUse }, "is in-use with attachment"},
 		{"an index twice", func(a *Account, one, two *nic) { one.Attachment = &Attachment{Instance: "i", Status: Attached} }, "at [0 0]"},
-		{"an instance without its own ENI", func(a *Account, one, two *nic) { a.vms["i"].nics = a.vms["i"].nics[1:] }, "no ENI of its own"},
+		{"an instance without its primary ENI", func(a *Account, one, two *nic) { a.vms["i"].nics = a.vms["i"].nics[1:] }, "no primary ENI"},
 		{"an ENI of another instance", func(a *Account, one, two *nic) { one.Attachment = &Attachment{Instance: "x", Index: 1} }, "lists ENI"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

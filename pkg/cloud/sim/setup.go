@@ -63,7 +63,7 @@ func (a *Account) addInstance(instance Instance, own Create) (*nic, error) {
 	}
 	a.takePlace(m, nic)
 	a.addNIC(nic)
-	nic.seen.fromStart() // no describe is so old that an instance has no ENI of its own
+	nic.seen.fromStart() // no describe is so old that an instance lacks its primary ENI
 	return nic, nil
 }
 
