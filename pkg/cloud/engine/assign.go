@@ -190,7 +190,7 @@ func (a *assignment) assignSingles(ctx context.Context, wanted int) error {
 // got none at all must be told, or asks again at once, for ever, where the subnet shows some.
 func (a *assignment) silence(refused error) error {
 	if refused == nil && len(a.got) == 0 {
-		return because(cloud.ErrSubnetFull, "subnet %s gave none of the %s addresses asked for, and no reason", a.on.Subnet, a.family)
+		return errorf(cloud.ErrSubnetFull, "subnet %s gave none of the %s addresses asked for, and no reason", a.on.Subnet, a.family)
 	}
 	return refused
 }
