@@ -60,15 +60,15 @@ func ParseConflist(text []byte) (Conflist, error) {
 	if err := json.Unmarshal(text, &raw); err != nil {
 		return Conflist{}, fmt.Errorf("read network configuration: %w", err)
 	}
-	c := Conflist{Text: text, Name: raw.Name, Versions: raw.CNIVersions}
-	if raw.CNIVersion != "" && !slices.Contains(c.Versions, raw.CNIVersion) {
-		c.Versions = append(c.Versions, raw.CNIVersion)
+	parsed := Conflist{Text: text, Name: raw.Name, Versions: raw.CNIVersions}
+	if raw.CNIVersion != "" && !slices.Contains(parsed.Versions, raw.CNIVersion) {
+		parsed.Versions = append(parsed.Versions, raw.CNIVersion)
 	}
 	switch {
-	case !plain.MatchString(c.Name):
-		return c, fmt.Errorf("network configuration: name: %q: must be letters, digits, and inside it . _ -", c.Name)
+	case !plain.MatchString(parsed.Name):
+		return parsed, fmt.Errorf("network configuration: name: %q: must be letters, digits, and inside it . _ -", parsed.Name)
 	case raw.CNIVersion == "":
-		return c, errors.New(`network configuration: cniVersion is missing; "1.0.0" is right for every runtime`)
+		return parsed, errors.New(`network configuration: cniVersion is missing; "1.0.0" is right for every runtime`)
 	}
 	for _, p := range raw.Plugins {
 		if p == nil {
@@ -76,32 +76,33 @@ func ParseConflist(text []byte) (Conflist, error) {
 		}
 		p["name"], _ = json.Marshal(raw.Name) // as the runtime does
 		p["cniVersion"], _ = json.Marshal(raw.CNIVersion)
-		if err := c.add(p); err != nil {
-			return c, err
+		if err := parsed.addPlugin(p); err != nil {
+			return parsed, err
 		}
 	}
-	if !slices.Contains(c.Plugins, config.PluginType) {
-		return c, fmt.Errorf("network configuration: plugins: none has the type, or the ipam.type, %q", config.PluginType)
+	if !slices.Contains(parsed.Plugins, config.PluginType) {
+		return parsed, fmt.Errorf("network configuration: plugins: none has the type, or the ipam.type, %q", config.PluginType)
 	}
-	return c, nil
+	return parsed, nil
 }
 
-// add takes one plugin's configuration in.
-func (c *Conflist) add(p map[string]json.RawMessage) error {
+// addPlugin takes one plugin's configuration in.
+func (c *Conflist) addPlugin(p map[string]json.RawMessage) error {
 	text, err := json.Marshal(p)
-	var e entry
+	var shared entry
 	if err == nil {
-		err = json.Unmarshal(text, &e)
+		err = json.Unmarshal(text, &shared)
 	}
 	if err != nil {
 		return fmt.Errorf("network configuration: plugins: %w", err)
 	}
-	if !plain.MatchString(e.Type) {
-		return fmt.Errorf("network configuration: plugins: type: %q: must be the name of a program, without its folder", e.Type)
+	if !plain.MatchString(shared.Type) {
+		return fmt.Errorf("network configuration: plugins: type: %q: must be the name of a program, without its folder", shared.Type)
 	}
-	types := []string{e.Type}
-	if e.IPAM.Type != "" && e.Type != config.PluginType {
-		types = append(types, e.IPAM.Type)
+	types := []string{shared.Type}
+	// As the main plugin enipool calls no IPAM plugin, whatever that section says.
+	if shared.IPAM.Type != "" && shared.Type != config.PluginType {
+		types = append(types, shared.IPAM.Type)
 	}
 	for _, name := range types {
 		if !plain.MatchString(name) {

@@ -122,7 +122,7 @@ func (n *node) whole(allowed ...string) {
 			n.t.Errorf("%s is neither old nor new", path)
 		}
 	}
-	if _, err := n.Tree.remembered(); err != nil {
+	if _, err := n.Tree.readManifest(); err != nil {
 		n.t.Error(err)
 	}
 }

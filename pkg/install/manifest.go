@@ -25,47 +25,47 @@ type installed struct {
 	Replaced bool `json:"replaced,omitempty"`
 }
 
-// at is where the manifest lies.
-func (manifest) at() string { return filepath.Join(StateDir, "install.json") }
+// manifestPath is where the manifest lies.
+func (manifest) manifestPath() string { return filepath.Join(StateDir, "install.json") }
 
-// staged is where the network configuration waits for the agent.
-func staged() string { return filepath.Join(StateDir, ConflistName) }
+// stagedConflist is where the network configuration waits for the agent.
+func stagedConflist() string { return filepath.Join(StateDir, ConflistName) }
 
-// remembered reads the manifest; without one it is empty. A damaged one is an
+// readManifest reads the manifest; without one it is empty. A damaged one is an
 // error, and empty too.
-func (t Tree) remembered() (manifest, error) {
-	m := manifest{Programs: map[string]installed{}}
-	text, err := t.read(m.at())
+func (t Tree) readManifest() (manifest, error) {
+	memory := manifest{Programs: map[string]installed{}}
+	text, err := t.readFile(memory.manifestPath())
 	if errors.Is(err, fs.ErrNotExist) {
-		return m, nil
+		return memory, nil
 	}
 	var on manifest
 	if err == nil {
 		err = json.Unmarshal(text, &on)
 	}
 	if err != nil {
-		return m, fmt.Errorf("read %s: %w", m.at(), err)
+		return memory, fmt.Errorf("read %s: %w", memory.manifestPath(), err)
 	}
 	if on.Programs == nil {
-		on.Programs = m.Programs
+		on.Programs = memory.Programs
 	}
 	return on, nil
 }
 
-func (t Tree) remember(m manifest) error {
-	text, err := json.MarshalIndent(m, "", "  ")
+func (t Tree) writeManifest(memory manifest) error {
+	text, err := json.MarshalIndent(memory, "", "  ")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", m.at(), err)
+		return fmt.Errorf("write %s: %w", memory.manifestPath(), err)
 	}
-	_, err = t.put(file{m.at(), append(text, '\n'), 0o644})
+	_, err = t.putFile(file{memory.manifestPath(), append(text, '\n'), 0o644})
 	return err
 }
 
-// made tells whether the program at path with the hash is one that we put there.
-func (m manifest) made(path, sum string) bool { return slices.Contains(m.Programs[path].Sums, sum) }
+// isOurs tells whether the program at path with the hash is one that we put there.
+func (m manifest) isOurs(path, sum string) bool { return slices.Contains(m.Programs[path].Sums, sum) }
 
-// conflist is where Publish puts the network configuration, "" for nowhere.
-func (m manifest) conflist() string {
+// publishPath is where Publish puts the network configuration, "" for nowhere.
+func (m manifest) publishPath() string {
 	if len(m.Conflists) == 0 {
 		return ""
 	}

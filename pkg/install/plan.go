@@ -46,8 +46,8 @@ type Options struct {
 	Own       []string // files that the agent may have left on the disk
 }
 
-// published is where the runtime looks for the network configuration.
-func (o Options) published() string { return filepath.Join(o.ConfDir, ConflistName) }
+// publishedPath is where the runtime looks for the network configuration.
+func (o Options) publishedPath() string { return filepath.Join(o.ConfDir, ConflistName) }
 
 // SystemFile is a file with our name that tells a service of the system to leave
 // us alone.
@@ -65,47 +65,47 @@ type Plan struct {
 	Lines    []Line
 	options  Options
 	memory   manifest
-	programs []place
+	programs []newProgram
 }
 
-// place is a program to put on the node.
-type place struct {
+// newProgram is a program to put on the node.
+type newProgram struct {
 	file
 	release  string // "" if not known
 	replaces bool   // another's
 }
 
 // String is the program as lines name it.
-func (p place) String() string { return strings.TrimSpace(p.path + " " + p.release) }
+func (p newProgram) String() string { return strings.TrimSpace(p.path + " " + p.release) }
 
 // NewPlan looks at the node and changes nothing. To carry the plan out, hold the
 // tree's lock from before this call.
-func NewPlan(ctx context.Context, o Options) (*Plan, error) {
-	p := &Plan{options: o}
+func NewPlan(ctx context.Context, options Options) (*Plan, error) {
+	plan := &Plan{options: options}
 	var err error
-	if p.memory, err = o.Tree.remembered(); err != nil {
-		p.say(Warning, "%v; what was installed before is not known and counts as another's", err)
+	if plan.memory, err = options.Tree.readManifest(); err != nil {
+		plan.addLine(Warning, "%v; what was installed before is not known and counts as another's", err)
 	}
-	if o.CachePath != "" && o.Conflist.CachePath != o.CachePath {
-		p.say(MustFix, "the network configuration has cachePath %s and the agent has cache %s: they must be the same", o.Conflist.CachePath, o.CachePath)
+	if options.CachePath != "" && options.Conflist.CachePath != options.CachePath {
+		plan.addLine(MustFix, "the network configuration has cachePath %s and the agent has cache %s: they must be the same", options.Conflist.CachePath, options.CachePath)
 	}
-	for _, name := range o.wanted() {
-		if err := p.choose(ctx, name); err != nil {
+	for _, name := range options.neededPrograms() {
+		if err := plan.chooseProgram(ctx, name); err != nil {
 			return nil, err
 		}
 	}
-	return p, nil
+	return plan, nil
 }
 
-func (p *Plan) say(w What, format string, args ...any) {
+func (p *Plan) addLine(w What, format string, args ...any) {
 	p.Lines = append(p.Lines, Linef(w, format, args...))
 }
 
 // loopback is what runtimes call for a pod's own loopback link.
 const loopback = "loopback"
 
-// wanted names the programs that the node needs.
-func (o Options) wanted() []string {
+// neededPrograms names the programs that the node needs.
+func (o Options) neededPrograms() []string {
 	list := slices.Concat([]string{config.PluginType}, o.Plugins, o.Conflist.Plugins, []string{loopback})
 	var names []string
 	for _, name := range list {
@@ -121,96 +121,96 @@ func (o Options) ships(name string) bool {
 	return o.Plugins == nil || name == config.PluginType || slices.Contains(o.Plugins, name)
 }
 
-// choose decides whose program of the name the node will have.
-func (p *Plan) choose(ctx context.Context, name string) error {
-	o := p.options
-	path := filepath.Join(o.BinDir, name)
-	from := filepath.Join(o.From, name)
-	has, err := o.Tree.read(path)
+// chooseProgram decides whose program of the name the node will have.
+func (p *Plan) chooseProgram(ctx context.Context, name string) error {
+	options := p.options
+	path := filepath.Join(options.BinDir, name)
+	from := filepath.Join(options.From, name)
+	has, err := options.Tree.readFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read %s: %w", path, hint(err))
+		return fmt.Errorf("read %s: %w", path, withRemedy(err))
 	}
 	there := err == nil
 	ours, err := os.ReadFile(from)
-	optional := o.Plugins == nil && name != config.PluginType
-	if errors.Is(err, fs.ErrNotExist) && optional || !o.ships(name) {
-		p.leave(ctx, name, path, there)
+	optional := options.Plugins == nil && name != config.PluginType
+	if errors.Is(err, fs.ErrNotExist) && optional || !options.ships(name) {
+		p.checkNodesOwn(ctx, name, path, there)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("%w; --from names the folder with %s", err, name)
 	}
-	with := o.Tree.ask(ctx, from)
+	with := options.Tree.askProgram(ctx, from)
 	if with.err != nil {
-		p.say(MustFix, "%s does not run on this node: %v", from, with.err)
+		p.addLine(MustFix, "%s does not run on this node: %v", from, with.err)
 		return nil
 	}
 	// A program of ours, whatever release, makes room for another one of ours.
-	mine := !there || name == config.PluginType || p.memory.made(path, hexSum(has))
-	if !mine && p.keep(ctx, path, with) {
+	mine := !there || name == config.PluginType || p.memory.isOurs(path, hexSum(has))
+	if !mine && p.keepsTheirs(ctx, path, with) {
 		return nil
 	}
-	p.check(name, from, with)
-	prog := place{file{path, ours, 0o755}, with.release, !mine || p.memory.Programs[path].Replaced}
+	p.checkVersions(name, from, with)
+	prog := newProgram{file{path, ours, 0o755}, with.release, !mine || p.memory.Programs[path].Replaced}
 	if name == config.PluginType {
-		prog.release = o.Release
+		prog.release = options.Release
 	}
 	p.programs = append(p.programs, prog)
 	return nil
 }
 
-// leave looks at a program that is the node's to have.
-func (p *Plan) leave(ctx context.Context, name, path string, there bool) {
+// checkNodesOwn looks at a program that is the node's to have.
+func (p *Plan) checkNodesOwn(ctx context.Context, name, path string, there bool) {
 	needed := slices.Contains(p.options.Conflist.Plugins, name)
 	switch {
 	case !there && needed:
-		p.say(MustFix, "the network configuration calls %s, which is neither at %s nor in %s: no pod would start; put it there, or take it out",
+		p.addLine(MustFix, "the network configuration calls %s, which is neither at %s nor in %s: no pod would start; put it there, or take it out",
 			name, path, p.options.From)
 	case !there:
-		p.say(Warning, "%s is missing: without it containerd starts no pod, unless it has use_internal_loopback", path)
+		p.addLine(Warning, "%s is missing: without it containerd starts no pod, unless it has use_internal_loopback", path)
 	case needed:
 		at, err := p.options.Tree.Target(path)
-		with := p.options.Tree.ask(ctx, at)
+		with := p.options.Tree.askProgram(ctx, at)
 		if err = errors.Join(err, with.err); err != nil {
-			p.say(MustFix, "%s does not tell which protocol versions it speaks: %v; put another one there", path, err)
+			p.addLine(MustFix, "%s does not tell which protocol versions it speaks: %v; put another one there", path, err)
 			return
 		}
-		p.check(name, path, with)
+		p.checkVersions(name, path, with)
 	}
 }
 
-// keep tells whether another's program stays where it is: it does unless ours is
+// keepsTheirs tells whether another's program stays where it is: it does unless ours is
 // of a later release, or speaks what that does not.
-func (p *Plan) keep(ctx context.Context, path string, ours program) bool {
+func (p *Plan) keepsTheirs(ctx context.Context, path string, ours program) bool {
 	at, err := p.options.Tree.Target(path)
 	if err != nil {
 		return false // it was read before
 	}
-	theirs := p.options.Tree.ask(ctx, at)
+	theirs := p.options.Tree.askProgram(ctx, at)
 	want := p.options.Conflist.Versions
 	name := filepath.Base(path)
 	switch {
 	case name != loopback && len(theirs.lacks(want)) > 0 && len(ours.lacks(want)) == 0:
 		return false
-	case older(theirs.release, ours.release):
+	case isOlder(theirs.release, ours.release):
 		return false
 	case theirs.release == "" || ours.release == "":
-		p.say(Kept, "%s: it is not of enipool, and which release is later can't be told; remove it to get ours", path)
+		p.addLine(Kept, "%s: it is not of enipool, and which release is later can't be told; remove it to get ours", path)
 	default:
-		p.say(Kept, "%s: it is not of enipool, and its release %s is not before our %s", path, theirs.release, ours.release)
+		p.addLine(Kept, "%s: it is not of enipool, and its release %s is not before our %s", path, theirs.release, ours.release)
 	}
-	p.check(name, path, theirs)
+	p.checkVersions(name, path, theirs)
 	return true
 }
 
-// check finds protocol versions that a runtime may choose and the program does not
+// checkVersions finds protocol versions that a runtime may choose and the program does not
 // speak. Loopback is called with another configuration.
-func (p *Plan) check(name, path string, with program) {
+func (p *Plan) checkVersions(name, path string, with program) {
 	if !slices.Contains(p.options.Conflist.Plugins, name) {
 		return
 	}
 	if lacks := with.lacks(p.options.Conflist.Versions); len(lacks) > 0 {
-		p.say(MustFix, "%s does not speak CNI %s, which the network configuration offers the runtime: put a newer one there, or take %s out of cniVersions",
+		p.addLine(MustFix, "%s does not speak CNI %s, which the network configuration offers the runtime: put a newer one there, or take %s out of cniVersions",
 			path, strings.Join(lacks, ", "), strings.Join(lacks, ", "))
 	}
 }

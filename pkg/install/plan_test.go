@@ -124,7 +124,7 @@ func TestAPluginThatHangsIsNotWaitedForEver(t *testing.T) {
 	write(t, path, "#!/bin/sh\nsleep 600\n", 0o755)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
-	if got := (Tree{}).ask(ctx, path); got.err == nil {
+	if got := (Tree{}).askProgram(ctx, path); got.err == nil {
 		t.Errorf("it answered %+v", got)
 	}
 }
@@ -145,7 +145,7 @@ func TestReleasesAreCompared(t *testing.T) {
 		{"v1.9.1", "", false},
 		{"v99999999999999999999.0.0", "v1.0.0", false},
 	} {
-		if got := older(findRelease(tt.a), findRelease(tt.b)); got != tt.older {
+		if got := isOlder(findRelease(tt.a), findRelease(tt.b)); got != tt.older {
 			t.Errorf("older(%s, %s) = %v", tt.a, tt.b, got)
 		}
 	}
@@ -167,7 +167,7 @@ func TestAProgramOfTheNodeRunsInTheNodesTree(t *testing.T) {
 	write(t, n.at("/only/here/sh"), string(text), 0o755)
 	path := n.at("/opt/cni/bin/portmap")
 	write(t, path, strings.Replace(plugin("portmap", "v1.2.3"), "/bin/sh", "/only/here/sh", 1), 0o755)
-	if got := n.Tree.ask(context.Background(), path); got.err != nil || got.release != "v1.2.3" {
+	if got := n.Tree.askProgram(context.Background(), path); got.err != nil || got.release != "v1.2.3" {
 		t.Errorf("it answered %+v", got)
 	}
 }

@@ -30,30 +30,30 @@ type program struct {
 // booting.
 const askTime = 30 * time.Second
 
-// ask runs the program at path, as seen from here, in the two ways that every
+// askProgram runs the program at path, as seen from here, in the two ways that every
 // plugin answers and that change nothing.
-func (t Tree) ask(ctx context.Context, path string) program {
-	var p program
-	out, err := t.run(ctx, path, "CNI_COMMAND=VERSION")
+func (t Tree) askProgram(ctx context.Context, path string) program {
+	var found program
+	out, err := t.runProgram(ctx, path, "CNI_COMMAND=VERSION")
 	var answer struct {
 		SupportedVersions []string `json:"supportedVersions"`
 	}
 	if err == nil {
 		err = json.Unmarshal(out, &answer)
 	}
-	p.versions, p.err = answer.SupportedVersions, err
+	found.versions, found.err = answer.SupportedVersions, err
 	if err == nil {
-		about, _ := t.run(ctx, path) // older ones don't tell
-		p.release = findRelease(string(about))
+		about, _ := t.runProgram(ctx, path) // older ones don't tell
+		found.release = findRelease(string(about))
 	}
-	if info, err := buildinfo.ReadFile(path); err == nil && p.release == "" {
-		p.release = findRelease(info.Main.Version)
+	if info, err := buildinfo.ReadFile(path); err == nil && found.release == "" {
+		found.release = findRelease(info.Main.Version)
 	}
-	return p
+	return found
 }
 
-// run returns all that the program prints.
-func (t Tree) run(ctx context.Context, path string, env ...string) ([]byte, error) {
+// runProgram returns all that the program prints.
+func (t Tree) runProgram(ctx context.Context, path string, env ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	path, err := filepath.Abs(path) // else a bare name would be looked up in PATH
@@ -99,12 +99,12 @@ func findRelease(text string) string {
 	return "v" + strings.Join(m[1:], ".")
 }
 
-// older tells whether a is a release before b. What is not known is not older.
-func older(a, b string) bool {
-	return a != "" && b != "" && slices.CompareFunc(parts(a), parts(b), cmp.Compare[int]) < 0
+// isOlder tells whether a is a release before b. What is not known is not older.
+func isOlder(a, b string) bool {
+	return a != "" && b != "" && slices.CompareFunc(releaseNumbers(a), releaseNumbers(b), cmp.Compare[int]) < 0
 }
 
-func parts(release string) []int {
+func releaseNumbers(release string) []int {
 	var list []int
 	for _, m := range number.FindStringSubmatch(release)[1:] {
 		n, _ := strconv.Atoi(m) // only digits; absurdly long ones count as the largest

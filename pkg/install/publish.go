@@ -22,7 +22,7 @@ var ErrNotStaged = errors.New("no network configuration is staged at " + StateDi
 // place. It is cheap to repeat, and repeating it puts back a configuration that got
 // lost. ErrNotStaged may well not be a fault.
 func (t Tree) Publish(ctx context.Context, cache string) (path string, err error) {
-	todo, err := t.unpublished(cache)
+	todo, err := t.findUnpublished(cache)
 	if err != nil || todo == nil {
 		return "", err
 	}
@@ -32,74 +32,74 @@ func (t Tree) Publish(ctx context.Context, cache string) (path string, err error
 	}
 	defer unlock()
 	// Another run may have been at work until now.
-	if todo, err = t.unpublished(cache); err != nil || todo == nil {
+	if todo, err = t.findUnpublished(cache); err != nil || todo == nil {
 		return "", err
 	}
-	if err := t.replace(*todo); err != nil {
-		return "", fmt.Errorf("publish %s: %w", todo.path, hint(err))
+	if err := t.replaceFile(*todo); err != nil {
+		return "", fmt.Errorf("publish %s: %w", todo.path, withRemedy(err))
 	}
 	return todo.path, nil
 }
 
-// unpublished returns the network configuration to publish, nil if there is none.
-func (t Tree) unpublished(cache string) (*file, error) {
-	text, err := t.read(staged())
+// findUnpublished returns the network configuration to publish, nil if there is none.
+func (t Tree) findUnpublished(cache string) (*file, error) {
+	text, err := t.readFile(stagedConflist())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNotStaged
 	}
-	m, err2 := t.remembered()
+	memory, err2 := t.readManifest()
 	if err = errors.Join(err, err2); err != nil {
 		return nil, fmt.Errorf("publish network configuration: %w; run enipool-agent install again", err)
 	}
-	at := file{m.conflist(), text, 0o600}
+	at := file{memory.publishPath(), text, 0o600}
 	if t.holds(at) {
 		return nil, nil
 	}
-	c, err := ParseConflist(text)
+	parsed, err := ParseConflist(text)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("publish %s: %w", staged(), err)
-	case c.CachePath != cache:
-		return nil, fmt.Errorf("publish %s: it has cachePath %s and the agent has cache %s: they must be the same", staged(), c.CachePath, cache)
+		return nil, fmt.Errorf("publish %s: %w", stagedConflist(), err)
+	case parsed.CachePath != cache:
+		return nil, fmt.Errorf("publish %s: it has cachePath %s and the agent has cache %s: they must be the same", stagedConflist(), parsed.CachePath, cache)
 	case at.path == "":
-		return nil, fmt.Errorf("publish %s: where to is not known; run enipool-agent install again", staged())
-	case !t.has(filepath.Dir(at.path)):
+		return nil, fmt.Errorf("publish %s: where to is not known; run enipool-agent install again", stagedConflist())
+	case !t.hasDir(filepath.Dir(at.path)):
 		// Not made here: in a container it would be the container's own.
-		return nil, fmt.Errorf("publish %s: there is no folder %s; mount the node's into the container", staged(), filepath.Dir(at.path))
+		return nil, fmt.Errorf("publish %s: there is no folder %s; mount the node's into the container", stagedConflist(), filepath.Dir(at.path))
 	}
 	return &at, nil
 }
 
-// withdraw takes a network configuration back that another boot of the node left:
+// withdrawConflist takes a network configuration back that another boot of the node left:
 // the node would be Ready before the agent can serve.
-func (t Tree) withdraw(ctx context.Context, at string, say func(Line)) error {
-	text, err := t.read(at)
+func (t Tree) withdrawConflist(ctx context.Context, at string, say func(Line)) error {
+	text, err := t.readFile(at)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read network configuration: %w", hint(err))
+		return fmt.Errorf("read network configuration: %w", withRemedy(err))
 	}
-	_, why := t.used(ctx, text)
+	_, why := t.countUsed(ctx, text)
 	if !errors.Is(why, nodecache.ErrBoot) && !errors.Is(why, nodecache.ErrMissing) {
 		return nil // an agent is, or was in this boot, at work
 	}
-	removed, err := t.remove(at)
+	removed, err := t.removeFile(at)
 	if removed {
 		say(Linef(Withdrew, "%s: %v; the agent publishes it again when it can serve", at, why))
 	}
 	return err
 }
 
-// used returns how many addresses of the network configuration's pool are used by
+// countUsed returns how many addresses of the network configuration's pool are used by
 // pods, or what is wrong with the pool. Where the pool can't be seen from here it
 // returns 0 and no error.
-func (t Tree) used(ctx context.Context, conflist []byte) (n int, err error) {
-	c, err := ParseConflist(conflist)
-	if err != nil || !t.has(filepath.Dir(filepath.Dir(c.CachePath))) {
+func (t Tree) countUsed(ctx context.Context, conflist []byte) (n int, err error) {
+	parsed, err := ParseConflist(conflist)
+	if err != nil || !t.hasDir(filepath.Dir(filepath.Dir(parsed.CachePath))) {
 		return 0, nil
 	}
-	path, err := t.Target(c.CachePath)
+	path, err := t.Target(parsed.CachePath)
 	if err != nil {
 		return 0, err
 	}

@@ -31,58 +31,59 @@ func hexSum(text []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// put makes the file hold the text: whole, or as it was. It says whether it had to.
-func (t Tree) put(f file) (changed bool, err error) {
-	if t.holds(f) {
+// putFile makes the file hold the text: whole, or as it was. It says whether it had to.
+func (t Tree) putFile(want file) (changed bool, err error) {
+	if t.holds(want) {
 		return false, nil
 	}
-	if err := t.replace(f); err != nil {
-		return false, fmt.Errorf("write %s: %w", f.path, hint(err))
+	if err := t.replaceFile(want); err != nil {
+		return false, fmt.Errorf("write %s: %w", want.path, withRemedy(err))
 	}
 	return true, nil
 }
 
 // holds tells whether the file is a plain one of root's with the mode and the text.
-func (t Tree) holds(f file) bool {
-	path, err := t.Path(f.path)
+func (t Tree) holds(want file) bool {
+	path, err := t.Path(want.path)
 	if err != nil {
 		return false
 	}
 	info, err := os.Lstat(path)
-	if err != nil || info.Mode() != f.mode || info.Size() != int64(len(f.text)) {
+	if err != nil || info.Mode() != want.mode || info.Size() != int64(len(want.text)) {
 		return false
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 && (s.Uid != 0 || s.Gid != 0) {
 		return false
 	}
 	have, err := os.ReadFile(path)
-	return err == nil && bytes.Equal(have, f.text)
+	return err == nil && bytes.Equal(have, want.text)
 }
 
-// replace writes a file beside the final one and renames it: who runs or reads the
+// replaceFile writes a file beside the final one and renames it: who runs or reads the
 // old one keeps it, and who comes later finds the new one.
-func (t Tree) replace(f file) (err error) {
-	dir, err := t.Target(filepath.Dir(f.path))
+func (t Tree) replaceFile(want file) (err error) {
+	dir, err := t.Target(filepath.Dir(want.path))
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, filepath.Base(f.path))
+	path := filepath.Join(dir, filepath.Base(want.path))
+	// The rename would say "file exists", which tells nobody what to do.
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
 		return errors.New("it is a folder; remove it")
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	tmp := filepath.Join(dir, "."+filepath.Base(f.path)+unfinished)
+	tmp := filepath.Join(dir, "."+filepath.Base(want.path)+unfinished)
 	defer func() {
 		if err != nil {
 			_ = os.Remove(tmp)
 		}
 	}()
-	if err := t.write(tmp, f); err != nil {
+	if err := t.writeUnfinished(tmp, want); err != nil {
 		return err
 	}
-	if err := t.before("rename " + f.path); err != nil {
+	if err := t.askStep("rename " + want.path); err != nil {
 		return err
 	}
 	if err := os.Rename(tmp, path); err != nil {
@@ -91,41 +92,41 @@ func (t Tree) replace(f file) (err error) {
 	return syncDir(dir)
 }
 
-// write makes the unfinished file, on the disk in all its parts.
-func (t Tree) write(tmp string, f file) error {
-	if err := t.before("create " + f.path); err != nil {
+// writeUnfinished makes the unfinished file, on the disk in all its parts.
+func (t Tree) writeUnfinished(tmp string, want file) error {
+	if err := t.askStep("create " + want.path); err != nil {
 		return err
 	}
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	w, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	out, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	defer w.Close() // a second time does no harm
-	if err := t.before("fill " + f.path); err != nil {
+	defer out.Close() // a second time does no harm
+	if err := t.askStep("fill " + want.path); err != nil {
 		return err
 	}
-	if _, err := w.Write(f.text); err != nil {
+	if _, err := out.Write(want.text); err != nil {
 		return err
 	}
-	if err := w.Chmod(f.mode); err != nil {
+	if err := out.Chmod(want.mode); err != nil {
 		return err
 	}
 	if os.Geteuid() == 0 {
-		if err := w.Chown(0, 0); err != nil {
+		if err := out.Chown(0, 0); err != nil {
 			return err
 		}
 	}
-	if err := w.Sync(); err != nil {
+	if err := out.Sync(); err != nil {
 		return err
 	}
-	return w.Close()
+	return out.Close()
 }
 
-// remove removes a file and tells whether it was there.
-func (t Tree) remove(path string) (bool, error) {
+// removeFile removes a file and tells whether it was there.
+func (t Tree) removeFile(path string) (bool, error) {
 	at, err := t.Path(path)
 	if err == nil {
 		if _, err = os.Lstat(at); errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +134,7 @@ func (t Tree) remove(path string) (bool, error) {
 		}
 	}
 	if err == nil {
-		err = t.before("remove " + path)
+		err = t.askStep("remove " + path)
 	}
 	if err == nil {
 		err = os.Remove(at)
@@ -142,13 +143,13 @@ func (t Tree) remove(path string) (bool, error) {
 		err = syncDir(filepath.Dir(at))
 	}
 	if err != nil {
-		return false, fmt.Errorf("remove %s: %w", path, hint(err))
+		return false, fmt.Errorf("remove %s: %w", path, withRemedy(err))
 	}
 	return true, nil
 }
 
-// sweep removes what runs that were cut off left in the folder.
-func (t Tree) sweep(dir string) error {
+// removeUnfinished removes what runs that were cut off left in the folder.
+func (t Tree) removeUnfinished(dir string) error {
 	at, err := t.Target(dir)
 	if err != nil {
 		return err
@@ -159,7 +160,7 @@ func (t Tree) sweep(dir string) error {
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") && strings.HasSuffix(e.Name(), unfinished) {
-			if _, err := t.remove(filepath.Join(dir, e.Name())); err != nil {
+			if _, err := t.removeFile(filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}
 		}
@@ -167,8 +168,8 @@ func (t Tree) sweep(dir string) error {
 	return nil
 }
 
-// read returns what the node finds at path.
-func (t Tree) read(path string) ([]byte, error) {
+// readFile returns what the node finds at path.
+func (t Tree) readFile(path string) ([]byte, error) {
 	at, err := t.Target(path)
 	if err != nil {
 		return nil, err
@@ -176,20 +177,20 @@ func (t Tree) read(path string) ([]byte, error) {
 	return os.ReadFile(at)
 }
 
-// mkdir makes the folder and those above it.
-func (t Tree) mkdir(dir string) error {
+// makeDir makes the folder and those above it.
+func (t Tree) makeDir(dir string) error {
 	at, err := t.Target(dir)
 	if err == nil {
 		err = os.MkdirAll(at, 0o755)
 	}
 	if err != nil {
-		return fmt.Errorf("make folder %s: %w", dir, hint(err))
+		return fmt.Errorf("make folder %s: %w", dir, withRemedy(err))
 	}
 	return nil
 }
 
-// has tells whether the node has such a folder.
-func (t Tree) has(dir string) bool {
+// hasDir tells whether the node has such a folder.
+func (t Tree) hasDir(dir string) bool {
 	at, err := t.Target(dir)
 	if err != nil {
 		return false
@@ -198,7 +199,7 @@ func (t Tree) has(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-func (t Tree) before(change string) error {
+func (t Tree) askStep(change string) error {
 	if t.step == nil {
 		return nil
 	}
@@ -215,8 +216,8 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// hint adds what a person can do about it.
-func hint(err error) error {
+// withRemedy adds what a person can do about it.
+func withRemedy(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		return fmt.Errorf("%w; make room there and run it again", err)

@@ -87,14 +87,14 @@ func (t Tree) Lock(ctx context.Context) (unlock func(), err error) {
 			}, nil
 		}
 	}
-	return nil, fmt.Errorf("lock %s: %w", dir, hint(err))
+	return nil, fmt.Errorf("lock %s: %w", dir, withRemedy(err))
 }
 
 // lockDir locks the folder itself: a file in it would be left behind, or deleted
 // under somebody who waits for it. It returns nil if the folder is another one by
 // the time it is locked.
 func lockDir(ctx context.Context, dir string) (*os.File, error) {
-	f, err := os.Open(dir)
+	folder, err := os.Open(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -102,27 +102,28 @@ func lockDir(ctx context.Context, dir string) (*os.File, error) {
 		return nil, err
 	}
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			break
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			f.Close()
+			folder.Close()
 			return nil, err
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			f.Close()
+			folder.Close()
 			other := filelock.HolderOf(dir)
 			return nil, fmt.Errorf("%w: another install, uninstall or publication is at work: %s; %s", ctx.Err(), other, other.Todo())
 		}
 	}
-	mine, err := f.Stat()
+	// Unlocking removes an empty folder: who waited for its lock may hold one that the next run does not find.
+	mine, err := folder.Stat()
 	now, err2 := os.Stat(dir)
 	if err == nil && err2 == nil && os.SameFile(mine, now) {
-		return f, nil
+		return folder, nil
 	}
-	f.Close()
+	folder.Close()
 	return nil, err
 }

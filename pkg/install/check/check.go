@@ -36,29 +36,29 @@ func (n Needs) ipv6() bool { return slices.Contains(n.Settings.Families, eni.IPv
 
 // Node checks the node: its files below the tree's root, its kernel in the network
 // namespace of the calling thread.
-func Node(t install.Tree, n Needs) []install.Line {
-	return slices.Concat(kernel(n), vpcRanges(n), markMask(n), forwarding(n), routingTables(t, n), sysctls(n), otherServices(t, n), overrides(t, n), others(t, n), livePods(t, n), secondaries(t, n), mixedIn(t, n))
+func Node(tree install.Tree, needs Needs) []install.Line {
+	return slices.Concat(tryKernel(needs), checkVPC(needs), checkMarkMask(needs), findBlockingChains(needs), checkTables(tree, needs), checkSysctls(needs), findServices(tree, needs), findOverrides(tree, needs), findConfigurations(tree, needs), findLivePods(tree, needs), findSecondaries(tree, needs), findMixedIn(tree, needs))
 }
 
-// markMask warns of a mask that other programs use too.
-func markMask(n Needs) []install.Line {
-	if warning := netconf.MaskWarning(n.Settings.MarkMask); warning != "" {
+// checkMarkMask warns of a mask that other programs use too.
+func checkMarkMask(needs Needs) []install.Line {
+	if warning := netconf.MaskWarning(needs.Settings.MarkMask); warning != "" {
 		return []install.Line{install.Linef(install.Warning, "%s", warning)}
 	}
 	return nil
 }
 
-// forwarding names chains of others that would cut pods off. They are looked at in
+// findBlockingChains names chains of others that would cut pods off. They are looked at in
 // the network namespace of the calling thread.
-func forwarding(n Needs) []install.Line {
+func findBlockingChains(needs Needs) []install.Line {
 	var flows []firewall.Flow
-	for _, f := range n.Settings.Families {
+	for _, family := range needs.Settings.Families {
 		own := OwnLinks()
 		if len(own) == 0 {
 			own = []string{""} // not known
 		}
 		for _, link := range own {
-			flows = append(flows, firewall.PodFlows(f, "", link)...)
+			flows = append(flows, firewall.PodFlows(family, "", link)...)
 		}
 	}
 	chains, err := firewall.Blocked(context.Background(), flows)
@@ -70,17 +70,17 @@ func forwarding(n Needs) []install.Line {
 	case err != nil:
 		lines = append(lines, install.Linef(install.Warning, "look for chains that drop what is forwarded: %v", err))
 	case len(chains) == 0:
-		lines = append(lines, ok("no chain of others drops what pods send or get"))
+		lines = append(lines, okLine("no chain of others drops what pods send or get"))
 	}
 	return lines
 }
 
-// mixedIn names what a runtime with libcni 1.3 or later appends to our plugins.
-func mixedIn(t install.Tree, n Needs) []install.Line {
-	dir := filepath.Join(n.ConfDir, n.Network)
-	at, err := t.Target(dir)
+// findMixedIn names what a runtime with libcni 1.3 or later appends to our plugins.
+func findMixedIn(tree install.Tree, needs Needs) []install.Line {
+	dir := filepath.Join(needs.ConfDir, needs.Network)
+	at, err := tree.Target(dir)
 	if err != nil {
-		return nil // found by others
+		return nil // findConfigurations tells it
 	}
 	if more, _ := filepath.Glob(filepath.Join(at, "*.conf")); len(more) > 0 {
 		return []install.Line{install.Linef(install.Warning, "newer runtimes also call, after our plugins, those of the files in %s", dir)}
@@ -88,24 +88,24 @@ func mixedIn(t install.Tree, n Needs) []install.Line {
 	return nil
 }
 
-// has tells whether the node has the file or folder.
-func has(t install.Tree, path string) bool {
-	at, err := t.Target(path)
+// exists tells whether the node has the file or folder.
+func exists(tree install.Tree, path string) bool {
+	at, err := tree.Target(path)
 	if err == nil {
 		_, err = os.Stat(at)
 	}
 	return err == nil
 }
 
-// linked is has for a link whose target need not be seen from here.
-func linked(t install.Tree, path string) bool {
-	at, err := t.Path(path)
+// linkExists is exists for a link whose target need not be seen from here.
+func linkExists(tree install.Tree, path string) bool {
+	at, err := tree.Path(path)
 	if err == nil {
 		_, err = os.Lstat(at)
 	}
 	return err == nil
 }
 
-func ok(format string, args ...any) install.Line {
+func okLine(format string, args ...any) install.Line {
 	return install.Linef(install.OK, "%s", fmt.Sprintf(format, args...))
 }

@@ -63,7 +63,7 @@ func TestCalicoWithoutPodsDoesNotCutThemOff(t *testing.T) {
 	for felix, script := range map[string]string{"iptables": nettest.FelixIptables(), "nft": nettest.FelixNft(), "iptables, with pods": nettest.FelixIptables("eni0123456789a")} {
 		nettest.Need(t)
 		nettest.Run(t, "sh", "-ec", script)
-		if got := texts(forwarding(needs())); !strings.HasPrefix(got, "ok ") {
+		if got := texts(findBlockingChains(needs())); !strings.HasPrefix(got, "ok ") {
 			t.Errorf("Felix by %s: %s", felix, got)
 		}
 		nettest.Run(t, "nft", "flush", "ruleset")
@@ -72,11 +72,11 @@ func TestCalicoWithoutPodsDoesNotCutThemOff(t *testing.T) {
 
 func TestAMarkMaskOfOthersIsWarnedOf(t *testing.T) {
 	n := needs()
-	if got := markMask(n); got != nil {
+	if got := checkMarkMask(n); got != nil {
 		t.Errorf("the default mask: %s", texts(got))
 	}
 	n.Settings.MarkMask = 0x00ff0000
-	if got := texts(markMask(n)); !strings.HasPrefix(got, "warning ") || !strings.Contains(got, "shares the bits 0x00ff0000 with Tailscale") ||
+	if got := texts(checkMarkMask(n)); !strings.HasPrefix(got, "warning ") || !strings.Contains(got, "shares the bits 0x00ff0000 with Tailscale") ||
 		!strings.Contains(got, "remove markMask") {
 		t.Errorf("the mask of Tailscale: %s", got)
 	}
@@ -84,12 +84,12 @@ func TestAMarkMaskOfOthersIsWarnedOf(t *testing.T) {
 
 func TestAChainThatDropsWhatPodsSendMustBeFixed(t *testing.T) {
 	nettest.Need(t)
-	if got := texts(forwarding(needs())); !strings.HasPrefix(got, "ok ") {
+	if got := texts(findBlockingChains(needs())); !strings.HasPrefix(got, "ok ") {
 		t.Errorf("nobody filters: %s", got)
 	}
 	nettest.Run(t, "nft", "add table ip filter; add chain ip filter FORWARD { type filter hook forward priority 0; policy drop; }")
 	t.Cleanup(func() { nettest.Run(t, "nft", "delete table ip filter") })
-	got := texts(forwarding(needs()))
+	got := texts(findBlockingChains(needs()))
 	for _, want := range []string{"must fix", "pods would be cut off", "table ip filter: chain FORWARD", "iptables -I FORWARD -i eni+ -j ACCEPT"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q lacks %q", got, want)
@@ -129,7 +129,7 @@ func TestConfigurationsThatComeBeforeOursAreNamed(t *testing.T) {
 			for _, f := range tt.files {
 				files = append(files, install.ConfDir+"/"+f)
 			}
-			if diff := cmp.Diff(tt.want, texts(others(newTree(t, files...), needs()))); diff != "" {
+			if diff := cmp.Diff(tt.want, texts(findConfigurations(newTree(t, files...), needs()))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -137,10 +137,10 @@ func TestConfigurationsThatComeBeforeOursAreNamed(t *testing.T) {
 }
 
 func TestPluginsThatARuntimeAppendsAreTold(t *testing.T) {
-	if got := mixedIn(newTree(t, "/etc/cni/net.d/enipool/", "/etc/cni/net.d/other/x.conf"), needs()); got != nil {
+	if got := findMixedIn(newTree(t, "/etc/cni/net.d/enipool/", "/etc/cni/net.d/other/x.conf"), needs()); got != nil {
 		t.Errorf("it says %s", texts(got))
 	}
-	got := texts(mixedIn(newTree(t, "/etc/cni/net.d/enipool/x.conf"), needs()))
+	got := texts(findMixedIn(newTree(t, "/etc/cni/net.d/enipool/x.conf"), needs()))
 	if want := "warning   newer runtimes also call, after our plugins, those of the files in /etc/cni/net.d/enipool\n"; got != want {
 		t.Errorf("it says %s", got)
 	}
@@ -165,7 +165,7 @@ func TestServicesThatHandleLinksAreTold(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			n := needs()
 			tt.needs(&n)
-			got := texts(otherServices(newTree(t, tt.files...), n))
+			got := texts(findServices(newTree(t, tt.files...), n))
 			if !strings.HasPrefix(got, tt.want) || (got == "") != (tt.want == "") || strings.Count(got, "\n") > 1 {
 				t.Errorf("it says %s", got)
 			}
@@ -180,7 +180,7 @@ func TestTheServiceThatTakesPodsAddressesMustGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := texts(otherServices(tree, needs())); !strings.HasPrefix(got, "must fix  nm-cloud-setup is enabled") {
+	if got := texts(findServices(tree, needs())); !strings.HasPrefix(got, "must fix  nm-cloud-setup is enabled") {
 		t.Errorf("it says %s", got)
 	}
 }
@@ -192,7 +192,7 @@ func TestSettingsThatUndoOursAreTold(t *testing.T) {
 	want := `warning   /etc/sysctl.conf sets net.ipv4.ip_forward to 0 after /etc/sysctl.d/99-zz-enipool.conf has set it to 1; take it out there
 warning   /etc/sysctl.d/zz-last.conf sets net.ipv4.conf.eni*.rp_filter to 2 after /etc/sysctl.d/99-zz-enipool.conf has set it to 1; take it out there
 `
-	if diff := cmp.Diff(want, texts(overrides(tree, needs()))); diff != "" {
+	if diff := cmp.Diff(want, texts(findOverrides(tree, needs()))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -207,7 +207,7 @@ ok        the kernel routes ipv4 by rules and tables
 ok        the kernel routes ipv6 by rules and tables
 ok        nftables does what is needed
 `
-	if diff := cmp.Diff(want, texts(kernel(n))); diff != "" {
+	if diff := cmp.Diff(want, texts(tryKernel(n))); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(before, state(t)); diff != "" {
@@ -229,7 +229,7 @@ func TestSettingsThatCanNotBeChangedAreAFault(t *testing.T) {
 	if err := unix.Mount("", "/proc/sys", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
 		t.Skipf("remount /proc/sys: %v", err)
 	}
-	got := texts(kernel(needs()))
+	got := texts(tryKernel(needs()))
 	if !strings.Contains(got, "must fix  the kernel's settings can't be changed: ") || !strings.Contains(got, "read-only file system; in a container mount") {
 		t.Errorf("it says %s", got)
 	}
@@ -241,11 +241,11 @@ func TestIPv6ThatIsOffIsAFaultIfItIsWanted(t *testing.T) {
 	defer nettest.Run(t, "sh", "-c", "echo 0 > /proc/sys/net/ipv6/conf/all/disable_ipv6")
 	n := needs()
 	wrong := func(l install.Line) bool { return l.What == install.MustFix }
-	if got := sysctls(n); slices.ContainsFunc(got, wrong) {
+	if got := checkSysctls(n); slices.ContainsFunc(got, wrong) {
 		t.Errorf("it says %s", texts(got))
 	}
 	n.Settings.Families = append(n.Settings.Families, eni.IPv6)
-	if got := sysctls(n); !slices.ContainsFunc(got, wrong) {
+	if got := checkSysctls(n); !slices.ContainsFunc(got, wrong) {
 		t.Errorf("it says %s", texts(got))
 	}
 }

@@ -18,15 +18,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel does what agent and plugin will do, in a network namespace that ends with
+// tryKernel does what agent and plugin will do, in a network namespace that ends with
 // the trial: a list of features would have to be kept in step with them.
-func kernel(n Needs) []install.Line {
+func tryKernel(needs Needs) []install.Line {
 	var lines []install.Line
 	err := isolate.OnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return err
 		}
-		lines = trials(n)
+		lines = runTrials(needs)
 		return nil
 	})
 	if errors.Is(err, fs.ErrPermission) {
@@ -43,8 +43,8 @@ func notTried(right string) install.Line {
 	return install.Linef(install.Warning, "the kernel was not tried: that needs root with %s", right)
 }
 
-// trials runs inside the namespace.
-func trials(n Needs) []install.Line {
+// runTrials runs inside the namespace.
+func runTrials(needs Needs) []install.Line {
 	err := makeLinks()
 	if errors.Is(err, fs.ErrPermission) { // none of the others would work either
 		return []install.Line{notTried("CAP_NET_ADMIN")}
@@ -52,11 +52,11 @@ func trials(n Needs) []install.Line {
 	if err != nil {
 		return []install.Line{install.Linef(install.MustFix, "the kernel makes no veth pair: %v; load the module veth", err)}
 	}
-	lines := []install.Line{ok("the kernel makes veth pairs")}
-	for _, family := range n.Settings.Families {
-		lines = append(lines, routing(family, n.Settings))
+	lines := []install.Line{okLine("the kernel makes veth pairs")}
+	for _, family := range needs.Settings.Families {
+		lines = append(lines, tryRouting(family, needs.Settings))
 	}
-	return append(lines, packetFilter(n))
+	return append(lines, tryPacketFilter(needs))
 }
 
 var links = [...]string{"try0", "try1"}
@@ -69,51 +69,51 @@ func makeLinks() error {
 	return netlink.LinkAdd(pair)
 }
 
-// routing has the kernel hold a node with two ENIs, and their policy routing.
-func routing(f eni.Family, s ipam.Settings) install.Line {
+// tryRouting has the kernel hold a node with two ENIs, and their policy routing.
+func tryRouting(family eni.Family, s ipam.Settings) install.Line {
 	h, err := host.New()
 	if err == nil {
 		defer h.Close()
-		err = h.ApplyNode(netconf.NewNode(sample(f, s)), netconf.Node{})
+		err = h.ApplyNode(netconf.NewNode(sampleState(family, s)), netconf.Node{})
 	}
 	switch {
 	case errors.Is(err, unix.EROFS):
 		return install.Linef(install.MustFix, "the kernel's settings can't be changed: %v; in a container mount the node's /proc/sys/net at /host/proc/sys/net, or make it privileged", err)
-	case err != nil && f == eni.IPv6:
+	case err != nil && family == eni.IPv6:
 		return install.Linef(install.MustFix, "the kernel does not route by rules and tables: %v; it needs CONFIG_IPV6_MULTIPLE_TABLES, and no ipv6.disable=1", err)
 	case err != nil:
 		return install.Linef(install.MustFix, "the kernel does not route by rules and tables: %v; it needs CONFIG_IP_MULTIPLE_TABLES", err)
 	}
-	return ok("the kernel routes %s by rules and tables", f)
+	return okLine("the kernel routes %s by rules and tables", family)
 }
 
-// sample is a node's book of one family. Its addresses are nobody's, RFC 5737 and
+// sampleState is a node state of one family. Its addresses are nobody's, RFC 5737 and
 // RFC 3849.
-func sample(f eni.Family, s ipam.Settings) *ipam.State {
-	s.Families, s.VPC = []eni.Family{f}, nil
-	book := &ipam.State{Settings: s}
+func sampleState(family eni.Family, s ipam.Settings) *ipam.State {
+	s.Families, s.VPC = []eni.Family{family}, nil
+	state := &ipam.State{Settings: s}
 	for i, link := range links {
 		nic := eni.Interface{ID: link, Index: i, Device: link}
-		if f == eni.IPv6 {
+		if family == eni.IPv6 {
 			nic.V6 = eni.Net{Primary: netip.MustParsePrefix(fmt.Sprintf("2001:db8::%d/64", 10+i)), Gateway: netip.MustParseAddr("fe80::1")}
 		} else {
 			nic.V4 = eni.Net{Primary: netip.MustParsePrefix(fmt.Sprintf("192.0.2.%d/24", 10+i)), Gateway: netip.MustParseAddr("192.0.2.1")}
 		}
-		book.ENIs = append(book.ENIs, nic)
+		state.ENIs = append(state.ENIs, nic)
 	}
-	return book
+	return state
 }
 
-// packetFilter tries what the agent will use.
-func packetFilter(n Needs) install.Line {
+// tryPacketFilter tries what the agent will use.
+func tryPacketFilter(needs Needs) install.Line {
 	nft := firewall.Works(ipam.Nftables)
 	var ipt error
 	switch {
-	case nft == nil && (n.AnyFirewall || n.Settings.Firewall == ipam.Nftables):
-		return ok("nftables does what is needed")
-	case n.Settings.Routing == ipam.Map:
+	case nft == nil && (needs.AnyFirewall || needs.Settings.Firewall == ipam.Nftables):
+		return okLine("nftables does what is needed")
+	case needs.Settings.Routing == ipam.Map:
 		return install.Linef(install.MustFix, "routing map needs nftables: %v; or set routing: rule", nft)
-	case !n.AnyFirewall && n.Settings.Firewall == ipam.Nftables:
+	case !needs.AnyFirewall && needs.Settings.Firewall == ipam.Nftables:
 		return install.Linef(install.MustFix, "%v; or set firewall: auto", nft)
 	default:
 		ipt = firewall.Works(ipam.Iptables)
@@ -121,5 +121,5 @@ func packetFilter(n Needs) install.Line {
 	if ipt != nil {
 		return install.Linef(install.MustFix, "no packet filter works: %v", errors.Join(ipt, nft))
 	}
-	return ok("iptables does what is needed")
+	return okLine("iptables does what is needed")
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/enipool/enipool/pkg/install"
 )
 
-// beside is what is wrong with another main plugin on the node. Where enipool was
+// severityBeside is what is wrong with another main plugin on the node. Where enipool was
 // installed before, by force or first, the decision was made: an agent that starts again must not be kept from it.
-func (n Needs) beside(t install.Tree) install.What {
+func (n Needs) severityBeside(tree install.Tree) install.What {
 	for _, dir := range []string{n.ConfDir, install.StateDir} {
-		if has(t, filepath.Join(dir, install.ConflistName)) {
+		if exists(tree, filepath.Join(dir, install.ConflistName)) {
 			return install.Warning
 		}
 	}
 	return install.MustFix
 }
 
-// others names the network configurations that a runtime would take instead of ours.
-func others(t install.Tree, n Needs) []install.Line {
-	dir, err := t.Target(n.ConfDir)
+// findConfigurations names the network configurations that a runtime would take instead of ours.
+func findConfigurations(tree install.Tree, needs Needs) []install.Line {
+	dir, err := tree.Target(needs.ConfDir)
 	if err != nil {
 		return []install.Line{install.Linef(install.Warning, "%v", err)}
 	}
@@ -37,43 +37,43 @@ func others(t install.Tree, n Needs) []install.Line {
 	}
 	var before, chained []string
 	var lines []install.Line
-	for _, e := range entries {
-		if e.IsDir() || !install.IsConfiguration(e.Name()) || e.Name() >= install.ConflistName {
+	for _, entry := range entries {
+		if entry.IsDir() || !install.IsConfiguration(entry.Name()) || entry.Name() >= install.ConflistName {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
 		if err == nil {
 			var whole map[string]json.RawMessage
 			err = json.Unmarshal(text, &whole)
 		}
 		switch {
 		case err != nil:
-			lines = append(lines, install.Linef(n.beside(t), "%s comes before %s and can't be read as a network configuration: %v. As long as it is there containerd takes no other one, "+
-				"and no pod starts; CRI-O passes over it. Repair it, or move it away", filepath.Join(n.ConfDir, e.Name()), install.ConflistName, err))
+			lines = append(lines, install.Linef(needs.severityBeside(tree), "%s comes before %s and can't be read as a network configuration: %v. As long as it is there containerd takes no other one, "+
+				"and no pod starts; CRI-O passes over it. Repair it, or move it away", filepath.Join(needs.ConfDir, entry.Name()), install.ConflistName, err))
 		case callsUs(text):
-			chained = append(chained, e.Name())
+			chained = append(chained, entry.Name())
 		default:
-			before = append(before, e.Name())
+			before = append(before, entry.Name())
 		}
 	}
 	if len(before) > 0 {
-		lines = append(lines, install.Linef(n.beside(t), "in %s runtimes take the first network configuration, and before %s there is %s: "+
+		lines = append(lines, install.Linef(needs.severityBeside(tree), "in %s runtimes take the first network configuration, and before %s there is %s: "+
 			"its plugin would go on serving new pods, and no pod gets an address of enipool. Take that plugin off the cluster, or off this node, and move the file away; %s",
-			n.ConfDir, install.ConflistName, strings.Join(before, ", "), n.goingOn(t)))
+			needs.ConfDir, install.ConflistName, strings.Join(before, ", "), needs.describeGoingOn(tree)))
 	}
 	if len(chained) > 0 {
 		lines = append(lines, install.Linef(install.Warning, "in %s runtimes take the first network configuration, and before %s there is %s, which calls enipool too: ours is not used until that is moved away",
-			n.ConfDir, install.ConflistName, strings.Join(chained, ", ")))
+			needs.ConfDir, install.ConflistName, strings.Join(chained, ", ")))
 	}
 	if len(lines) == 0 {
-		lines = append(lines, install.Linef(install.OK, "no network configuration comes before %s in %s", install.ConflistName, n.ConfDir))
+		lines = append(lines, install.Linef(install.OK, "no network configuration comes before %s in %s", install.ConflistName, needs.ConfDir))
 	}
 	return lines
 }
 
-// goingOn tells under which condition install goes on all the same.
-func (n Needs) goingOn(t install.Tree) string {
-	if n.beside(t) == install.Warning {
+// describeGoingOn tells under which condition install goes on all the same.
+func (n Needs) describeGoingOn(tree install.Tree) string {
+	if n.severityBeside(tree) == install.Warning {
 		return "enipool is installed here already, so this run goes on"
 	}
 	return "--force installs beside it"
@@ -86,11 +86,11 @@ func callsUs(text []byte) bool {
 	return err == nil && slices.Contains(c.Plugins, config.PluginType)
 }
 
-// livePods names plugins whose pods live on the node. They keep their addresses, which
+// findLivePods names plugins whose pods live on the node. They keep their addresses, which
 // enipool does not touch; what such a plugin does to the node's ENIs and rules when it
 // goes on beside us is another matter.
-func livePods(t install.Tree, n Needs) []install.Line {
-	if n.Delegated {
+func findLivePods(tree install.Tree, needs Needs) []install.Line {
+	if needs.Delegated {
 		return nil // the plugin that calls us makes the links
 	}
 	h, err := host.New()
@@ -111,7 +111,7 @@ func livePods(t install.Tree, n Needs) []install.Line {
 	}
 	var lines []install.Line
 	for _, plugin := range order {
-		lines = append(lines, install.Linef(n.beside(t), "%s: drain the node first (kubectl drain), or delete its pods one by one after --force: "+
+		lines = append(lines, install.Linef(needs.severityBeside(tree), "%s: drain the node first (kubectl drain), or delete its pods one by one after --force: "+
 			"enipool leaves their addresses, routes and rules alone until they are gone", describePods(plugin, byPlugin[plugin])))
 	}
 	return lines

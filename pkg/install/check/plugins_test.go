@@ -40,7 +40,7 @@ func TestLivePodsOfOtherPluginsAreAFault(t *testing.T) {
 				node.Run(t, "sh", "-ec", strings.ReplaceAll(tt.script, "netns pod", "netns "+pod.Path))
 			}
 			look := func(n Needs, files ...string) (got string) {
-				if err := node.Do(func() error { got = texts(livePods(newTree(t, files...), n)); return nil }); err != nil {
+				if err := node.Do(func() error { got = texts(findLivePods(newTree(t, files...), n)); return nil }); err != nil {
 					t.Fatal(err)
 				}
 				return got

@@ -11,10 +11,10 @@ import (
 	"github.com/enipool/enipool/pkg/install"
 )
 
-// secondaries finds addresses that the node's links have beside their first one of the
+// findSecondaries finds addresses that the node's links have beside their first one of the
 // subnet. Of an ENI those are the pods': as long as they are the node's own, no pod
 // gets them.
-func secondaries(t install.Tree, n Needs) []install.Line {
+func findSecondaries(tree install.Tree, needs Needs) []install.Line {
 	own := OwnLinks()
 	list, err := net.Interfaces()
 	if err != nil {
@@ -22,7 +22,7 @@ func secondaries(t install.Tree, n Needs) []install.Line {
 	}
 	var found []string
 	for _, link := range list {
-		isENI := slices.Contains(own, link.Name) || slices.ContainsFunc(n.ENILinks, func(p string) bool {
+		isENI := slices.Contains(own, link.Name) || slices.ContainsFunc(needs.ENILinks, func(p string) bool {
 			match, err := path.Match(p, link.Name)
 			return err == nil && match
 		})
@@ -37,13 +37,13 @@ func secondaries(t install.Tree, n Needs) []install.Line {
 	if len(found) > 1 {
 		more = fmt.Sprintf(" and %d more", len(found)-1)
 	}
-	services := host.NICServices(t.Root)
+	services := host.NICServices(tree.Root)
 	if len(services) == 0 {
 		return []install.Line{install.Linef(install.Warning, "the node has the address %s%s beside its own: if the cloud assigned it for pods, take it off the link", found[0], more)}
 	}
 	var lines []install.Line
 	for _, s := range services {
-		lines = append(lines, install.Linef(n.beside(t), "%s is on this node, and the node has the address %s%s beside its own: no pod gets what the node has. %s; then take them off the links",
+		lines = append(lines, install.Linef(needs.severityBeside(tree), "%s is on this node, and the node has the address %s%s beside its own: no pod gets what the node has. %s; then take them off the links",
 			s.Name, found[0], more, s.Todo))
 	}
 	return lines

@@ -15,7 +15,7 @@ func TestPodsAddressesOnTheNodesLinksAreTold(t *testing.T) {
 ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; ip addr add 172.17.0.2/16 dev docker0
 ip route add default via 10.0.0.1`)
 	look := func(files ...string) (got string) {
-		if err := node.Do(func() error { got = texts(secondaries(newTree(t, files...), needs())); return nil }); err != nil {
+		if err := node.Do(func() error { got = texts(findSecondaries(newTree(t, files...), needs())); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return got

@@ -12,25 +12,25 @@ import (
 	"github.com/enipool/enipool/pkg/install"
 )
 
-// otherServices finds what else handles links on this node.
-func otherServices(t install.Tree, n Needs) []install.Line {
-	lines := slices.Concat(cloudSetup(t), missing(t, n))
-	if len(n.ENILinks) > 0 {
+// findServices finds what else handles links on this node.
+func findServices(tree install.Tree, needs Needs) []install.Line {
+	lines := slices.Concat(findCloudSetup(tree), findMissing(tree, needs))
+	if len(needs.ENILinks) > 0 {
 		return lines
 	}
-	if who := greedy(t); len(who) > 0 {
+	if who := greedyServices(tree); len(who) > 0 {
 		lines = append(lines, install.Linef(install.Warning, "%s may configure the links of new ENIs too, by DHCP and with routes of its own: "+
 			`name these links, but not the node's own, like --eni-links "eth[1-9]*"`, strings.Join(who, " and ")))
 	}
 	return lines
 }
 
-// cloudSetup finds the service that gives a node every address of its ENIs: pods'
+// findCloudSetup finds the service that gives a node every address of its ENIs: pods'
 // addresses would be the node's own.
-func cloudSetup(t install.Tree) []install.Line {
+func findCloudSetup(tree install.Tree) []install.Line {
 	for _, unit := range []string{"/etc/systemd/system/timers.target.wants/nm-cloud-setup.timer",
 		"/etc/systemd/system/NetworkManager.service.wants/nm-cloud-setup.service"} {
-		if linked(t, unit) {
+		if linkExists(tree, unit) {
 			return []install.Line{install.Linef(install.MustFix, "nm-cloud-setup is enabled and takes the pods' addresses for the node: "+
 				"systemctl disable --now nm-cloud-setup.timer nm-cloud-setup.service, then reboot")}
 		}
@@ -38,29 +38,29 @@ func cloudSetup(t install.Tree) []install.Line {
 	return nil
 }
 
-// missing names the files that nobody will write.
-func missing(t install.Tree, n Needs) []install.Line {
-	if !n.Skipped {
+// findMissing names the files that nobody will write.
+func findMissing(tree install.Tree, needs Needs) []install.Line {
+	if !needs.Skipped {
 		return nil
 	}
 	var lines []install.Line
-	for _, f := range n.System {
-		if f.Text != "" && has(t, f.Needs) && !has(t, f.Path) {
+	for _, f := range needs.System {
+		if f.Text != "" && exists(tree, f.Needs) && !exists(tree, f.Path) {
 			lines = append(lines, install.Linef(install.Warning, "%s is missing, and is not written with --no-system-files: it is there %s", f.Path, f.Why))
 		}
 	}
 	return lines
 }
 
-// greedy names the services that configure links they have never been told of.
-func greedy(t install.Tree) []string {
+// greedyServices names the services that configure links they have never been told of.
+func greedyServices(tree install.Tree) []string {
 	var who []string
-	if has(t, install.NetworkManagerDir) {
+	if exists(tree, install.NetworkManagerDir) {
 		who = append(who, "NetworkManager")
 	}
 	for _, dir := range []string{"/etc", "/run", "/usr/lib", "/lib"} {
 		for _, file := range []string{"80-ec2.network", "zz-default.network"} {
-			if file = filepath.Join(dir, "systemd/network", file); has(t, file) {
+			if file = filepath.Join(dir, "systemd/network", file); exists(tree, file) {
 				return append(who, "systemd-networkd with "+file)
 			}
 		}

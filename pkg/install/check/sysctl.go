@@ -11,59 +11,59 @@ import (
 	"github.com/enipool/enipool/pkg/install"
 )
 
-// sysctls tells how the node stands. The agent sets what it needs, so that only
+// checkSysctls tells how the node stands. The agent sets what it needs, so that only
 // what it can't set is wrong.
-func sysctls(n Needs) []install.Line {
+func checkSysctls(needs Needs) []install.Line {
 	read := func(key string) string {
 		value, _ := os.ReadFile("/proc/sys/net/" + key) // "" where there is no such key
 		return strings.TrimSpace(string(value))
 	}
-	lines := []install.Line{forwards("net.ipv4.ip_forward", read("ipv4/ip_forward"))}
-	if !n.ipv6() {
+	lines := []install.Line{describeForwarding("net.ipv4.ip_forward", read("ipv4/ip_forward"))}
+	if !needs.ipv6() {
 		return lines
 	}
 	if read("ipv6/conf/all/disable_ipv6") != "0" {
 		return append(lines, install.Linef(install.MustFix, "IPv6 is off on this node: set net.ipv6.conf.all.disable_ipv6 to 0, and boot without ipv6.disable=1"))
 	}
-	return append(lines, forwards("net.ipv6.conf.all.forwarding", read("ipv6/conf/all/forwarding")))
+	return append(lines, describeForwarding("net.ipv6.conf.all.forwarding", read("ipv6/conf/all/forwarding")))
 }
 
-func forwards(key, value string) install.Line {
+func describeForwarding(key, value string) install.Line {
 	if value == "1" {
-		return ok("%s is 1", key)
+		return okLine("%s is 1", key)
 	}
-	return ok("%s is %s; the agent sets it to 1", key, value)
+	return okLine("%s is %s; the agent sets it to 1", key, value)
 }
 
-// overrides finds settings in files that are read after ours and undo it.
-func overrides(t install.Tree, n Needs) []install.Line {
-	i := slices.IndexFunc(n.System, func(f install.SystemFile) bool { return filepath.Dir(f.Path) == install.SysctlDir })
+// findOverrides finds settings in files that are read after ours and undo it.
+func findOverrides(tree install.Tree, needs Needs) []install.Line {
+	i := slices.IndexFunc(needs.System, func(f install.SystemFile) bool { return filepath.Dir(f.Path) == install.SysctlDir })
 	if i < 0 {
 		return nil
 	}
-	ours := n.System[i]
+	ours := needs.System[i]
 	files := []string{"/etc/sysctl.conf"} // which `sysctl --system` reads last
 	for _, dir := range []string{install.SysctlDir, "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"} {
-		at, err := t.Target(dir)
+		at, err := tree.Target(dir)
 		if err != nil {
 			continue
 		}
 		entries, _ := os.ReadDir(at) // most nodes lack some
-		for _, e := range entries {
-			if filepath.Ext(e.Name()) == ".conf" && e.Name() > filepath.Base(ours.Path) {
-				files = append(files, filepath.Join(dir, e.Name()))
+		for _, entry := range entries {
+			if filepath.Ext(entry.Name()) == ".conf" && entry.Name() > filepath.Base(ours.Path) {
+				files = append(files, filepath.Join(dir, entry.Name()))
 			}
 		}
 	}
-	wanted := settings([]byte(ours.Text))
+	wanted := parseSysctls([]byte(ours.Text))
 	var lines []install.Line
 	for _, path := range files {
-		at, err := t.Target(path)
+		at, err := tree.Target(path)
 		if err != nil {
 			continue
 		}
 		text, _ := os.ReadFile(at)
-		for key, value := range settings(text) {
+		for key, value := range parseSysctls(text) {
 			if want, known := wanted[key]; known && want != value {
 				lines = append(lines, install.Linef(install.Warning, "%s sets %s to %s after %s has set it to %s; take it out there", path, key, value, ours.Path, want))
 			}
@@ -73,8 +73,8 @@ func overrides(t install.Tree, n Needs) []install.Line {
 	return slices.Compact(lines)
 }
 
-// settings reads a file of sysctl.d: the last value of each key, with dots.
-func settings(text []byte) map[string]string {
+// parseSysctls reads a file of sysctl.d: the last value of each key, with dots.
+func parseSysctls(text []byte) map[string]string {
 	list := map[string]string{}
 	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
 		key, value, isSetting := strings.Cut(strings.TrimSpace(s.Text()), "=")

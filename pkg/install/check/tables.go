@@ -8,9 +8,9 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// routingTables names routes and rules of others that use the numbers of our routing
+// checkTables names routes and rules of others that use the numbers of our routing
 // tables. None is replaced: it would stay in the way of ours.
-func routingTables(t install.Tree, n Needs) []install.Line {
+func checkTables(tree install.Tree, needs Needs) []install.Line {
 	h, err := host.New()
 	if err != nil {
 		return []install.Line{install.Linef(install.Warning, "look for routes of others in enipool's routing tables: %v", err)}
@@ -26,7 +26,7 @@ func routingTables(t install.Tree, n Needs) []install.Line {
 	}
 	var lines []install.Line
 	for _, r := range routes {
-		what := n.beside(t)
+		what := needs.severityBeside(tree)
 		// Of the pods' table only host routes count. A table is an ENI's from the day the
 		// node has an ENI of that index, and only the cloud knows how many it may have.
 		if r.Table == netconf.PodsTable && !r.Dst.IsSingleIP() || r.Table > netconf.Table(mostENIs) {
@@ -39,7 +39,7 @@ func routingTables(t install.Tree, n Needs) []install.Line {
 			"and has to use a table of its own", r.Table, r))
 	}
 	if !slices.ContainsFunc(lines, func(l install.Line) bool { return l.What != install.OK }) {
-		lines = append(lines, ok("nobody else uses the routing tables from %d on", netconf.PodsTable))
+		lines = append(lines, okLine("nobody else uses the routing tables from %d on", netconf.PodsTable))
 	}
 	return lines
 }

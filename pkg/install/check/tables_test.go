@@ -13,7 +13,7 @@ func TestWhoElseUsesOurRoutingTablesMustBeMovedFirst(t *testing.T) {
 	ns := nettest.NewNetns(t, "tables")
 	of := func(tree install.Tree) (said string) {
 		t.Helper()
-		if err := ns.Do(func() error { said = texts(routingTables(tree, needs())); return nil }); err != nil {
+		if err := ns.Do(func() error { said = texts(checkTables(tree, needs())); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return said

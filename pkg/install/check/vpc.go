@@ -9,10 +9,10 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// vpcRanges refuses ranges of the VPC that hold none of the addresses by which the node leaves
+// checkVPC refuses ranges of the VPC that hold none of the addresses by which the node leaves
 // itself: those of its primary ENI. An agent later looks at those of all its ENIs.
-func vpcRanges(n Needs) []install.Line {
-	return wrongRanges(n.Settings, ownAddresses())
+func checkVPC(needs Needs) []install.Line {
+	return wrongRanges(needs.Settings, ownAddresses())
 }
 
 func wrongRanges(s ipam.Settings, own []netip.Addr) []install.Line {
@@ -21,7 +21,7 @@ func wrongRanges(s ipam.Settings, own []netip.Addr) []install.Line {
 	}
 	for _, cidr := range s.VPC {
 		if slices.ContainsFunc(own, cidr.Contains) {
-			return []install.Line{ok("vpcCIDRs %v holds the node's own address", s.VPC)}
+			return []install.Line{okLine("vpcCIDRs %v holds the node's own address", s.VPC)}
 		}
 	}
 	return []install.Line{install.Linef(install.MustFix, "vpcCIDRs %v does not hold the node's own address %s: pods would reach the VPC with the node's address; set vpcCIDRs to the VPC's ranges", s.VPC, own[0])}
