@@ -17,10 +17,10 @@ import (
 // kinds of Kubernetes keep some megabytes of them in the memory of every node.
 type api struct{ rest *rest.RESTClient }
 
-// connect returns what asks the API server itself. It does not call it.
-func connect(config *rest.Config) (api, error) {
+// newAPI returns what asks the API server itself. It does not call it.
+func newAPI(config *rest.Config) (api, error) {
 	config.UserAgent, config.APIPath, config.GroupVersion = "enipool-agent", "/api", &corev1.SchemeGroupVersion
-	config.NegotiatedSerializer = serializer.NewCodecFactory(nouns()).WithoutConversion()
+	config.NegotiatedSerializer = serializer.NewCodecFactory(newScheme()).WithoutConversion()
 	if config.ContentType == "" { // JSON is for tests
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -29,8 +29,8 @@ func connect(config *rest.Config) (api, error) {
 	return api{c}, err
 }
 
-// nouns are the only kinds that are read or written here.
-func nouns() *runtime.Scheme {
+// newScheme are the only kinds that are read or written here.
+func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(corev1.SchemeGroupVersion,
 		&corev1.Pod{}, &corev1.PodList{}, &corev1.Node{}, &corev1.NodeList{}, &corev1.Event{}, &corev1.EventList{})
@@ -38,8 +38,8 @@ func nouns() *runtime.Scheme {
 	return scheme
 }
 
-// watched returns what lists and watches the objects that a selector finds.
-func (a api) watched(resource string, which fields.Selector) toolscache.ListerWatcher {
+// listWatch returns what lists and watches the objects that a selector finds.
+func (a api) listWatch(resource string, which fields.Selector) toolscache.ListerWatcher {
 	return toolscache.NewListWatchFromClient(a.rest, resource, metav1.NamespaceAll, which)
 }
 

@@ -29,8 +29,8 @@ const (
 	// failures is how often an event is tried that the API server fails to write though it
 	// answers: a webhook of one namespace does not answer, and others wait.
 	failures = 3
-	// longest is what the API takes as the text of an event.
-	longest = 1024
+	// maxMessage is what the API takes as the text of an event.
+	maxMessage = 1024
 )
 
 // event is one thing to tell about an object.
@@ -59,8 +59,8 @@ func podReference(p eni.Pod) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: types.UID(p.UID)}
 }
 
-// post queues an event, or drops it if too many wait.
-func (e *events) post(ev event) {
+// queueEvent queues an event, or drops it if too many wait.
+func (e *events) queueEvent(ev event) {
 	ev.at = time.Now()
 	select {
 	case e.queue <- ev:
@@ -76,14 +76,14 @@ func (e *events) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case ev := <-e.queue:
-			e.deliver(ctx, e.object(ev))
+			e.deliverEvent(ctx, e.newObject(ev))
 		}
 	}
 }
 
-// object is an event as the API has it. Events about a node, which has no namespace,
+// newObject is an event as the API has it. Events about a node, which has no namespace,
 // lie in the default one.
-func (e *events) object(ev event) *corev1.Event {
+func (e *events) newObject(ev event) *corev1.Event {
 	now, namespace := ev.at, ev.about.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
@@ -93,7 +93,7 @@ func (e *events) object(ev event) *corev1.Event {
 		InvolvedObject:      ev.about,
 		Type:                ev.kind,
 		Reason:              ev.reason,
-		Message:             strings.ToValidUTF8(ev.message[:min(len(ev.message), longest)], ""),
+		Message:             strings.ToValidUTF8(ev.message[:min(len(ev.message), maxMessage)], ""),
 		FirstTimestamp:      metav1.NewTime(now),
 		LastTimestamp:       metav1.NewTime(now),
 		Count:               1,
@@ -103,30 +103,30 @@ func (e *events) object(ev event) *corev1.Event {
 	}
 }
 
-// deliver writes one event. It waits for an API server that is away: nothing else
+// deliverEvent writes one event. It waits for an API server that is away: nothing else
 // can be told meanwhile. One that answers may take others.
-func (e *events) deliver(ctx context.Context, ev *corev1.Event) {
+func (e *events) deliverEvent(ctx context.Context, ev *corev1.Event) {
 	r, err := e.correlator.EventCorrelate(ev)
 	if err == nil && r.Skip {
 		return
 	}
 	failed := 0
 	for backoff := retry; err == nil; {
-		if err = e.write(ctx, r); err == nil {
+		if err = e.writeEvent(ctx, r); err == nil {
 			return
 		}
 		if apierrors.IsInternalError(err) {
 			failed++
 		}
-		if passing(err) && failed < failures && sleep(ctx, backoff.Step()) {
+		if isPassing(err) && failed < failures && waitFor(ctx, backoff.Step()) {
 			err = nil
 		}
 	}
 	e.log.Debug("an event was not written", "name", ev.InvolvedObject.Name, "reason", ev.Reason, "error", err)
 }
 
-// write creates an event, or counts up the one that says the same already.
-func (e *events) write(ctx context.Context, r *record.EventCorrelateResult) error {
+// writeEvent creates an event, or counts up the one that says the same already.
+func (e *events) writeEvent(ctx context.Context, r *record.EventCorrelateResult) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if len(r.Patch) > 0 {
@@ -138,8 +138,8 @@ func (e *events) write(ctx context.Context, r *record.EventCorrelateResult) erro
 	return e.server.createEvent(ctx, r.Event)
 }
 
-// sleep waits, and reports whether it waited to the end.
-func sleep(ctx context.Context, d time.Duration) bool {
+// waitFor waits, and reports whether it waited to the end.
+func waitFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -150,8 +150,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// passing reports whether an error is likely to go away by itself.
-func passing(err error) bool {
+// isPassing reports whether an error is likely to go away by itself.
+func isPassing(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
 		return true

@@ -68,7 +68,7 @@ func (p patches) text() string {
 	if q, is := p.status.Status.Capacity[Resource]; is {
 		parts = append(parts, q.String())
 	}
-	if removes(p.taint) {
+	if removesTaint(p.taint) {
 		parts = append(parts, "removed")
 	}
 	return strings.Join(parts, "\n")

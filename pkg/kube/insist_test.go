@@ -67,12 +67,12 @@ func TestTheResourceIsWrittenSoonHoweverOftenItIsUndone(t *testing.T) {
 		n.Report(fit(50))
 		synctest.Wait()
 		undo(c, time.Hour, func(n *corev1.Node) bool {
-			n.Status.Capacity, n.Status.Allocatable = quantity(0), quantity(0)
+			n.Status.Capacity, n.Status.Allocatable = resourceQuantity(0), resourceQuantity(0)
 			return time.Now().Second()%20 == 0
 		})
 		time.Sleep(pace)
 		synctest.Wait()
-		if !offers(c.theNode(), 50) {
+		if !offersNumber(c.theNode(), 50) {
 			t.Errorf("node:\n%s", dump(c.theNode()))
 		}
 	})

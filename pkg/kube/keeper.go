@@ -54,8 +54,8 @@ type keeper struct {
 	insists insistence
 }
 
-func newKeeper(v *view, server api, e *events, o Options) *keeper {
-	return &keeper{view: v, server: server, events: e, log: o.Log, mayTaint: o.Taint, room: newRoom(), again: rate.NewLimiter(rate.Every(pace), quick)}
+func newKeeper(v *view, server api, e *events, options Options) *keeper {
+	return &keeper{view: v, server: server, events: e, log: options.Log, mayTaint: options.Taint, room: newRoom(), again: rate.NewLimiter(rate.Every(pace), quick)}
 }
 
 func (k *keeper) report(r health.Report) {
@@ -64,7 +64,7 @@ func (k *keeper) report(r health.Report) {
 	k.want = &r
 	k.mu.Unlock()
 	if changed {
-		poke(k.view.moved)
+		signalChange(k.view.moved)
 	}
 }
 
@@ -80,8 +80,8 @@ func (k *keeper) run(ctx context.Context) {
 		case <-moved:
 		case <-timer.C:
 		}
-		again, err := k.settle(ctx)
-		k.say(err)
+		again, err := k.writeDue(ctx)
+		k.logFailure(err)
 		moved = k.view.moved
 		if err == nil {
 			backoff = retry
@@ -95,14 +95,14 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-// say logs what goes wrong twice in the same way: the first time it may be that
+// logFailure logs what goes wrong twice in the same way: the first time it may be that
 // somebody else was faster. That the API server is away, or does not know the agent, the link
 // says. Of what is forbidden only the words tell whether a role lacks a right or an admission
 // policy or webhook said no; of what fails, which webhook does not answer. That there is no room for
 // a write is told too when it lasts: all else may have room.
-func (k *keeper) say(err error) {
+func (k *keeper) logFailure(err error) {
 	text := ""
-	if err != nil && (!passing(err) || apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err)) && !apierrors.IsUnauthorized(err) {
+	if err != nil && (!isPassing(err) || apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err)) && !apierrors.IsUnauthorized(err) {
 		text = err.Error()
 	}
 	switch {
@@ -114,12 +114,12 @@ func (k *keeper) say(err error) {
 	}
 }
 
-// settle does what is to do. If it is to wait with that it returns how long.
-func (k *keeper) settle(ctx context.Context) (time.Duration, error) {
+// writeDue does what is to do. If it is to wait with that it returns how long.
+func (k *keeper) writeDue(ctx context.Context) (time.Duration, error) {
 	k.mu.Lock()
 	want := k.want
 	k.mu.Unlock()
-	node, ok := k.current()
+	node, ok := k.newestNode()
 	if want == nil || !ok {
 		return 0, nil
 	}
@@ -128,6 +128,7 @@ func (k *keeper) settle(ctx context.Context) (time.Duration, error) {
 	if p.empty() {
 		return due, nil
 	}
+	// A new report goes at once; what pods and other writers bring about after it is paced.
 	if k.done == *want {
 		if early := k.insists.wait(p, time.Now()); early > 0 {
 			return early, nil
@@ -140,7 +141,7 @@ func (k *keeper) settle(ctx context.Context) (time.Duration, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := k.write(ctx, node, p.status, p.taint); err != nil {
+	if err := k.writePatches(ctx, node, p.status, p.taint); err != nil {
 		return 0, err
 	}
 	k.done = *want
@@ -151,13 +152,13 @@ func (k *keeper) settle(ctx context.Context) (time.Duration, error) {
 	return due, nil
 }
 
-// current returns the node as it is watched, or as our last write left it if the
+// newestNode returns the node as it is watched, or as our last write left it if the
 // watch has not come that far. A cluster that was brought back to an earlier state has lost that write.
-func (k *keeper) current() (*corev1.Node, bool) {
+func (k *keeper) newestNode() (*corev1.Node, bool) {
 	if k.view.wentBack() {
 		k.own = nil
 	}
-	node, ok := k.view.read()
+	node, ok := k.view.readNode()
 	if ok && k.own != nil && older(node.ResourceVersion, k.own.ResourceVersion) {
 		return k.own, true
 	}
@@ -166,48 +167,48 @@ func (k *keeper) current() (*corev1.Node, bool) {
 
 // statusPatch returns what of the node's status is to change, and after how long more may be
 // though nothing moves, 0 for never.
-func (k *keeper) statusPatch(node *corev1.Node, want health.Report) (p statusPatch, due time.Duration) {
+func (k *keeper) statusPatch(node *corev1.Node, want health.Report) (patch statusPatch, due time.Duration) {
 	now := metav1.Now()
 	was := conditionOf(node)
 	if is := conditionFor(want, was, now); !sameCondition(was, is) {
-		p.Status.Conditions = []corev1.NodeCondition{is}
+		patch.Status.Conditions = []corev1.NodeCondition{is}
 	}
-	if load, known := k.view.load(); known && want.Capacity >= 0 {
+	if load, known := k.view.currentLoad(); known && want.Capacity >= 0 {
 		var n int
-		if n, due = k.room.number(now.Time, want.Capacity, load, node); !offers(node, n) {
-			p.Status.Capacity, p.Status.Allocatable = quantity(n), quantity(n)
+		if n, due = k.room.numberToShow(now.Time, want.Capacity, load, node); !offersNumber(node, n) {
+			patch.Status.Capacity, patch.Status.Allocatable = resourceQuantity(n), resourceQuantity(n)
 		}
 	}
-	return p, due
+	return patch, due
 }
 
-// write sends the patches. A taint is added before there is more room for the
+// writePatches sends the patches. A taint is added before there is more room for the
 // scheduler, and removed after that.
-func (k *keeper) write(ctx context.Context, node *corev1.Node, status statusPatch, taint []operation) error {
+func (k *keeper) writePatches(ctx context.Context, node *corev1.Node, status statusPatch, taint []operation) error {
 	sendTaint := func() error {
 		if taint == nil {
 			return nil
 		}
-		return k.send(ctx, "taints", types.JSONPatchType, taint)
+		return k.sendPatch(ctx, "taints", types.JSONPatchType, taint)
 	}
 	sendStatus := func() error {
 		if status.empty() {
 			return nil
 		}
-		err := k.send(ctx, "status", types.StrategicMergePatchType, status, "status")
+		err := k.sendPatch(ctx, "status", types.StrategicMergePatchType, status, "status")
 		if err == nil && status.Status.Conditions != nil {
-			k.tell(node, status.Status.Conditions[0])
+			k.postCondition(node, status.Status.Conditions[0])
 		}
 		return err
 	}
-	if removes(taint) {
+	if removesTaint(taint) {
 		return errors.Join(sendStatus(), sendTaint())
 	}
 	return errors.Join(sendTaint(), sendStatus())
 }
 
-// send sends a patch of the node, of a subresource if one is named, and keeps the node that it made.
-func (k *keeper) send(ctx context.Context, what string, kind types.PatchType, patch any, subresource ...string) error {
+// sendPatch sends a patch of the node, of a subresource if one is named, and keeps the node that it made.
+func (k *keeper) sendPatch(ctx context.Context, what string, kind types.PatchType, patch any, subresource ...string) error {
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return err
@@ -220,16 +221,16 @@ func (k *keeper) send(ctx context.Context, what string, kind types.PatchType, pa
 	return nil
 }
 
-// tell writes an event when a fault begins, gets another reason, or ends.
-func (k *keeper) tell(node *corev1.Node, is corev1.NodeCondition) {
+// postCondition writes an event when a fault begins, gets another reason, or ends.
+func (k *keeper) postCondition(node *corev1.Node, is corev1.NodeCondition) {
 	was := conditionOf(node)
 	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 	begun := was.Status == corev1.ConditionTrue
 	switch {
 	case is.Status == corev1.ConditionTrue && (!begun || was.Reason != is.Reason):
-		k.events.post(event{about: about, kind: corev1.EventTypeWarning, reason: is.Reason, message: is.Message})
+		k.events.queueEvent(event{about: about, kind: corev1.EventTypeWarning, reason: is.Reason, message: is.Message})
 	case is.Status == corev1.ConditionFalse && begun:
 		lasted := max(0, is.LastTransitionTime.Sub(was.LastTransitionTime.Time)).Round(time.Second) // of a clock that may be set
-		k.events.post(event{about: about, kind: corev1.EventTypeNormal, reason: is.Reason, message: fmt.Sprintf("%s; %s lasted %s", is.Message, was.Reason, lasted)})
+		k.events.queueEvent(event{about: about, kind: corev1.EventTypeNormal, reason: is.Reason, message: fmt.Sprintf("%s; %s lasted %s", is.Message, was.Reason, lasted)})
 	}
 }

@@ -133,10 +133,10 @@ func TestPodsThatNeedAnAddress(t *testing.T) {
 			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash", "x": "y"}
 		}, need{eni.Pod{UID: "hash", Namespace: "ns", Name: "p"}, 0, false}},
 		{"that asks the scheduler", func(p *corev1.Pod) {
-			p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: quantity(1)}}, {}}
+			p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: resourceQuantity(1)}}, {}}
 		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 1, false}},
 		{"that asks by an init container", func(p *corev1.Pod) {
-			p.Spec.InitContainers = []corev1.Container{{}, {Resources: corev1.ResourceRequirements{Requests: quantity(2)}}}
+			p.Spec.InitContainers = []corev1.Container{{}, {Resources: corev1.ResourceRequirements{Requests: resourceQuantity(2)}}}
 		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 2, false}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -306,14 +306,14 @@ func TestDeletionsAskForNoAddresses(t *testing.T) {
 			if got := len(n.Ending()); got != count {
 				t.Errorf("%d pods that are being deleted, want %d", got, count)
 			}
-			if l, _ := n.view.load(); l.silent != count {
+			if l, _ := n.view.currentLoad(); l.silent != count {
 				t.Errorf("%d pods that the scheduler counts, want %d until they are gone", l.silent, count)
 			}
 			for _, p := range pods {
 				c.remove(path(p))
 			}
 			synctest.Wait()
-			if l, _ := n.view.load(); len(l.pods)+len(l.ending) != 0 || l.silent != 0 {
+			if l, _ := n.view.currentLoad(); len(l.pods)+len(l.ending) != 0 || l.silent != 0 {
 				t.Errorf("%+v when all are gone", l)
 			}
 		})

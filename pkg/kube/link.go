@@ -39,10 +39,10 @@ func outcomeOf(code int) outcome {
 	return worked
 }
 
-// wrap puts the link around what sends requests. It sees tokens and certificates no
+// wrapTransport puts the link around what sends requests. It sees tokens and certificates no
 // more than their headers pass by: nothing of a request is logged but its method and
 // the kind it is about.
-func (l *link) wrap(next http.RoundTripper) http.RoundTripper { return watched{next, l} }
+func (l *link) wrapTransport(next http.RoundTripper) http.RoundTripper { return watched{next, l} }
 
 type watched struct {
 	http.RoundTripper
@@ -59,16 +59,16 @@ func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err != nil && errors.Is(context.Cause(r.Context()), context.Canceled):
 		// it was not wanted any more
 	case err != nil:
-		w.link.lost(err.Error())
+		w.link.noteAway(err.Error())
 	case answer.StatusCode > http.StatusInternalServerError: // of what stands before it, or it is about to start or end
-		w.link.lost(answer.Status)
+		w.link.noteAway(answer.Status)
 	default:
-		w.link.answered(r, answer)
+		w.link.noteAnswer(r, answer)
 	}
 	return answer, err
 }
 
-func (l *link) lost(why string) {
+func (l *link) noteAway(why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.away.IsZero() {
@@ -77,7 +77,7 @@ func (l *link) lost(why string) {
 	}
 }
 
-func (l *link) answered(r *http.Request, answer *http.Response) {
+func (l *link) noteAnswer(r *http.Request, answer *http.Response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.away.IsZero() {

@@ -34,21 +34,21 @@ type Node struct {
 }
 
 // New prepares all that Run needs. It does not call the API server.
-func New(o Options) (*Node, error) {
-	if err := o.check(); err != nil {
+func New(options Options) (*Node, error) {
+	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("watch the node's pods: %w", err)
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
 	}
-	n, err := build(o)
+	n, err := assembleNode(options)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to talk to the API server: %w", err)
 	}
 	return n, nil
 }
 
-func (o Options) check() error {
+func (o Options) validate() error {
 	switch {
 	case o.Node == "":
 		return errors.New("the node has no name; give the agent the name of its Node object")
@@ -58,30 +58,30 @@ func (o Options) check() error {
 	return nil
 }
 
-func build(o Options) (*Node, error) {
-	config := rest.CopyConfig(o.Config)
-	config.Wrap((&link{log: o.Log}).wrap)
-	server, err := connect(config)
+func assembleNode(options Options) (*Node, error) {
+	config := rest.CopyConfig(options.Config)
+	config.Wrap((&link{log: options.Log}).wrapTransport)
+	server, err := newAPI(config)
 	if err != nil {
 		return nil, err
 	}
-	view, err := newView(o.Node, server, o.Log)
+	view, err := newView(options.Node, server, options.Log)
 	if err != nil {
 		return nil, err
 	}
-	events := newEvents(o.Node, server, o.Log)
-	return &Node{view, newKeeper(view, server, events, o), events}, nil
+	events := newEvents(options.Node, server, options.Log)
+	return &Node{view, newKeeper(view, server, events, options), events}, nil
 }
 
 // Run watches and tells until ctx ends. It needs no API server to begin, and waits
 // for one that is away as long as it takes. What it told stays in the cluster when
 // it ends: the next agent takes it over.
 func (n *Node) Run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return n.view.run(ctx) })
-	g.Go(func() error { n.keeper.run(ctx); return nil })
-	g.Go(func() error { n.events.run(ctx); return nil })
-	return g.Wait()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return n.view.run(ctx) })
+	group.Go(func() error { n.keeper.run(ctx); return nil })
+	group.Go(func() error { n.events.run(ctx); return nil })
+	return group.Wait()
 }
 
 // Pods returns the pods of the node that need an address, sorted by namespace and
@@ -90,15 +90,15 @@ func (n *Node) Run(ctx context.Context) error {
 // deleted is not among them: it gets no address any more, and the one that it has is in
 // the node cache. The slice may be kept but not changed.
 func (n *Node) Pods() (list []eni.Pod, known bool) {
-	l, known := n.view.load()
-	return l.pods, known
+	needed, known := n.view.currentLoad()
+	return needed.pods, known
 }
 
 // Ending returns those that Pods leaves out because they are being deleted, in no order: they
 // may hold addresses until they are gone. The slice may be kept but not changed.
 func (n *Node) Ending() []eni.Pod {
-	l, _ := n.view.load()
-	return l.ending
+	needed, _ := n.view.currentLoad()
+	return needed.ending
 }
 
 // MaxPods returns how many pods the node may hold, those in the host's network
@@ -117,7 +117,7 @@ func (n *Node) Report(r health.Report) { n.keeper.report(r) }
 // Warn writes an event that says what is wrong with a pod. Repeated ones become
 // one with a count, and what is too much is dropped. It returns at once.
 func (n *Node) Warn(pod eni.Pod, reason, message string) {
-	n.events.post(event{about: podReference(pod), kind: corev1.EventTypeWarning, reason: reason, message: message})
+	n.events.queueEvent(event{about: podReference(pod), kind: corev1.EventTypeWarning, reason: reason, message: message})
 }
 
 // Tell writes an event about the node itself: a warning, or what is well again. It returns at once.
@@ -126,5 +126,5 @@ func (n *Node) Tell(warning bool, reason, message string) {
 	if warning {
 		kind = corev1.EventTypeWarning
 	}
-	n.events.post(event{about: n.view.reference(), kind: kind, reason: reason, message: message})
+	n.events.queueEvent(event{about: n.view.nodeReference(), kind: kind, reason: reason, message: message})
 }

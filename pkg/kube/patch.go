@@ -25,16 +25,16 @@ const (
 
 var ourTaint = corev1.Taint{Key: Taint, Effect: corev1.TaintEffectNoSchedule}
 
-// quantity is a number of addresses in the way of the API.
-func quantity(n int) corev1.ResourceList {
+// resourceQuantity is a number of addresses in the way of the API.
+func resourceQuantity(n int) corev1.ResourceList {
 	return corev1.ResourceList{Resource: *resource.NewQuantity(int64(n), resource.DecimalSI)}
 }
 
-// published returns the number that makes the scheduler's sum come out right. It takes
+// publishedNumber returns the number that makes the scheduler's sum come out right. It takes
 // off what pods asked for; pods that did not ask, because they are older than
 // enipool, have to be taken off here. It is never less than what pods asked for: a
-// kubelet that starts anew turns away what does not fit, though it is running.
-func published(capacity, silent, asked int) int { return max(capacity-silent, asked) }
+// kubelet that is restarted turns away what does not fit, though it is running.
+func publishedNumber(capacity, silent, asked int) int { return max(capacity-silent, asked) }
 
 // conditionFor returns the condition that says what a report says, as it follows on
 // the one that the node has.
@@ -66,9 +66,9 @@ type statusPatch struct {
 
 func (p statusPatch) empty() bool { return p.Status.Conditions == nil && p.Status.Capacity == nil }
 
-// offers reports whether a node has this number of addresses for the scheduler. The
+// offersNumber reports whether a node has this number of addresses for the scheduler. The
 // kubelet makes allocatable from capacity, but some time later.
-func offers(n *corev1.Node, number int) bool {
+func offersNumber(n *corev1.Node, number int) bool {
 	for _, list := range []corev1.ResourceList{n.Status.Capacity, n.Status.Allocatable} {
 		if q, ok := list[Resource]; !ok || q.Value() != int64(number) {
 			return false
@@ -101,7 +101,7 @@ func taintPatch(have []corev1.Taint, want bool) []operation {
 	return []operation{{"add", "/spec/taints/-", ourTaint}} // a second one of ours would be refused
 }
 
-// removes reports whether a patch takes our taint away.
-func removes(patch []operation) bool {
+// removesTaint reports whether a patch takes our taint away.
+func removesTaint(patch []operation) bool {
 	return slices.ContainsFunc(patch, func(o operation) bool { return o.Op == "remove" })
 }

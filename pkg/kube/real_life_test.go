@@ -133,7 +133,7 @@ func (c *control) scheduler(t *testing.T) {
 	n.Report(fit(4))
 	for i := range 6 {
 		c.runPod(t, fmt.Sprint("asks-", i), "", func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources.Limits = quantity(1)
+			p.Spec.Containers[0].Resources.Limits = resourceQuantity(1)
 			p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "small"}
 			p.Labels = map[string]string{"asks": "yes"}
 		})

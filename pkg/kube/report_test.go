@@ -413,7 +413,7 @@ func TestTheSchedulersSumComesOutRight(t *testing.T) {
 				c.put(newNode())
 				for i := range tt.asked {
 					p := pod(fmt.Sprint("asked", i), here)
-					p.Spec.Containers = []corev1.Container{{Name: "x", Resources: corev1.ResourceRequirements{Requests: quantity(1)}}}
+					p.Spec.Containers = []corev1.Container{{Name: "x", Resources: corev1.ResourceRequirements{Requests: resourceQuantity(1)}}}
 					c.put(p)
 				}
 				for i := range tt.silent {

@@ -20,14 +20,14 @@ const (
 	seldom = 10 * time.Minute
 )
 
-// room decides when the number of addresses that a node shows is written anew, because
+// room decides when the number of addresses that a node shows is written again, because
 // pods that do not ask for theirs came or went. Too much shown room brings pods that get
 // no address; too little costs nothing as long as there is enough. So a number that was
 // true when the most of them were there stays for a while.
 type room struct {
-	known    bool
-	capacity int // as reported
-	off      int // what the number takes off for pods that did not ask
+	known     bool
+	capacity  int // as reported
+	uncounted int // what the number takes off for pods that did not ask
 
 	over, under, far spell // it shows more room than there is, less, less than half of it
 	turns            *rate.Limiter
@@ -35,20 +35,20 @@ type room struct {
 
 func newRoom() *room { return &room{turns: rate.NewLimiter(rate.Every(seldom), quick)} }
 
-// number returns the number that the node should show, and after how long to ask again
+// numberToShow returns the number that the node should show, and after how long to ask again
 // if nothing changes before, 0 for never.
-func (r *room) number(now time.Time, capacity int, l load, node *corev1.Node) (n int, again time.Duration) {
+func (r *room) numberToShow(now time.Time, capacity int, needed load, node *corev1.Node) (n int, again time.Duration) {
 	if !r.known || capacity != r.capacity {
-		r.begin(capacity, l, node)
+		r.beginCapacity(capacity, needed, node)
 	}
-	shown, truth := published(capacity, r.off, l.asked), published(capacity, l.silent, l.asked)
-	if shown > truth && l.asked > 0 { // the next pod that asks is bound by it
-		r.take(l.silent)
+	shown, truth := publishedNumber(capacity, r.uncounted, needed.asked), publishedNumber(capacity, needed.silent, needed.asked)
+	if shown > truth && needed.asked > 0 { // the next pod that asks is bound by it
+		r.setOff(needed.silent)
 		return truth, 0
 	}
-	r.over.note(shown > truth, l.silent, now)
-	r.under.note(shown < truth, l.silent, now)
-	r.far.note(2*(shown-l.asked) < truth-l.asked, l.silent, now)
+	r.over.note(shown > truth, needed.silent, now)
+	r.under.note(shown < truth, needed.silent, now)
+	r.far.note(2*(shown-needed.asked) < truth-needed.asked, needed.silent, now)
 	for _, s := range []struct {
 		*spell
 		bound time.Duration
@@ -58,9 +58,9 @@ func (r *room) number(now time.Time, capacity int, l load, node *corev1.Node) (n
 		}
 		wait := s.since.Add(s.bound).Sub(now)
 		if wait <= 0 {
-			if wait = r.turn(now); wait == 0 {
-				r.take(s.most)
-				return r.number(now, capacity, l, node)
+			if wait = r.reserveTurn(now); wait == 0 {
+				r.setOff(s.most)
+				return r.numberToShow(now, capacity, needed, node)
 			}
 		}
 		if again == 0 || wait < again {
@@ -70,27 +70,27 @@ func (r *room) number(now time.Time, capacity int, l load, node *corev1.Node) (n
 	return shown, again
 }
 
-// begin starts from a new capacity, which is a write of its own. An agent that follows on another one
+// beginCapacity starts from a new capacity, which is a write of its own. An agent that follows on another one
 // goes on from the number that the node shows if that is good enough.
-func (r *room) begin(capacity int, l load, node *corev1.Node) {
-	off := l.silent
+func (r *room) beginCapacity(capacity int, needed load, node *corev1.Node) {
+	off := needed.silent
 	if q, is := node.Status.Capacity[Resource]; is && !r.known {
-		shown, truth := int(q.Value()), published(capacity, l.silent, l.asked)
-		if shown <= truth && 2*(shown-l.asked) >= truth-l.asked {
+		shown, truth := int(q.Value()), publishedNumber(capacity, needed.silent, needed.asked)
+		if shown <= truth && 2*(shown-needed.asked) >= truth-needed.asked {
 			off = capacity - shown
 		}
 	}
 	r.known, r.capacity = true, capacity
-	r.take(off)
+	r.setOff(off)
 }
 
-func (r *room) take(off int) {
-	r.off = off
+func (r *room) setOff(off int) {
+	r.uncounted = off
 	r.over, r.under, r.far = spell{}, spell{}, spell{}
 }
 
-// turn takes one of the few turns to write, or returns when there is one.
-func (r *room) turn(now time.Time) time.Duration {
+// reserveTurn takes one of the few turns to write, or returns when there is one.
+func (r *room) reserveTurn(now time.Time) time.Duration {
 	turn := r.turns.ReserveN(now, 1)
 	wait := turn.DelayFrom(now)
 	if wait > 0 {

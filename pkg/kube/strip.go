@@ -17,40 +17,40 @@ type need struct {
 
 // needOf tells what a pod needs. The API server leaves out finished pods and those
 // of other nodes already; a proxy that does not must not make them count.
-func needOf(p *corev1.Pod, node string) need {
-	if p == nil {
+func needOf(pod *corev1.Pod, node string) need {
+	if pod == nil {
 		return need{}
 	}
-	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-	if p.Spec.HostNetwork || finished || p.Spec.NodeName != node {
+	finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	if pod.Spec.HostNetwork || finished || pod.Spec.NodeName != node {
 		return need{}
 	}
-	return need{eni.Pod{UID: uid(p), Namespace: p.Namespace, Name: p.Name}, asks(p), p.DeletionTimestamp != nil}
+	return need{eni.Pod{UID: ownerUID(pod), Namespace: pod.Namespace, Name: pod.Name}, askedBy(pod), pod.DeletionTimestamp != nil}
 }
 
-// uid returns the uid by which the kubelet, and so the owner of an address, knows a
+// ownerUID returns the uid by which the kubelet, and so the owner of an address, knows a
 // pod. That of a static pod is not the uid of its mirror in the API: the mirror
 // carries it as its annotation.
-func uid(p *corev1.Pod) string {
-	if static := p.Annotations[corev1.MirrorPodAnnotationKey]; static != "" {
+func ownerUID(pod *corev1.Pod) string {
+	if static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static != "" {
 		return static
 	}
-	return string(p.UID)
+	return string(pod.UID)
 }
 
-// asks returns how many addresses the scheduler counts for a pod.
-func asks(p *corev1.Pod) int {
+// askedBy returns how many addresses the scheduler counts for a pod.
+func askedBy(pod *corev1.Pod) int {
 	sum, most := 0, 0
-	for _, c := range p.Spec.Containers {
-		sum += request(c)
+	for _, c := range pod.Spec.Containers {
+		sum += requestOf(c)
 	}
-	for _, c := range p.Spec.InitContainers {
-		most = max(most, request(c))
+	for _, c := range pod.Spec.InitContainers {
+		most = max(most, requestOf(c))
 	}
 	return max(sum, most)
 }
 
-func request(c corev1.Container) int {
+func requestOf(c corev1.Container) int {
 	q := c.Resources.Requests[Resource]
 	return int(q.Value())
 }
@@ -58,20 +58,20 @@ func request(c corev1.Container) int {
 // stripPod keeps of a pod what needOf reads. What it asks for becomes one container
 // without a name.
 func stripPod(in any) (any, error) {
-	p, ok := in.(*corev1.Pod)
+	pod, ok := in.(*corev1.Pod)
 	if !ok {
 		return in, nil
 	}
 	out := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, DeletionTimestamp: p.DeletionTimestamp},
-		Spec:       corev1.PodSpec{NodeName: p.Spec.NodeName, HostNetwork: p.Spec.HostNetwork},
-		Status:     corev1.PodStatus{Phase: p.Status.Phase},
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion, DeletionTimestamp: pod.DeletionTimestamp},
+		Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork},
+		Status:     corev1.PodStatus{Phase: pod.Status.Phase},
 	}
-	if static, ok := p.Annotations[corev1.MirrorPodAnnotationKey]; ok {
+	if static, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]; ok {
 		out.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: static}
 	}
-	if n := asks(p); n > 0 {
-		out.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: quantity(n)}}}
+	if n := askedBy(pod); n > 0 {
+		out.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: resourceQuantity(n)}}}
 	}
 	return out, nil
 }
@@ -89,8 +89,8 @@ func strippedNode(n *corev1.Node) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion},
 		Spec:       corev1.NodeSpec{Taints: n.Spec.Taints},
 		Status: corev1.NodeStatus{
-			Capacity:    only(n.Status.Capacity, Resource),
-			Allocatable: only(n.Status.Allocatable, Resource, corev1.ResourcePods),
+			Capacity:    keepOnly(n.Status.Capacity, Resource),
+			Allocatable: keepOnly(n.Status.Allocatable, Resource, corev1.ResourcePods),
 		},
 	}
 	if c := conditionOf(n); c.Type != "" {
@@ -99,7 +99,7 @@ func strippedNode(n *corev1.Node) *corev1.Node {
 	return out
 }
 
-func only(all corev1.ResourceList, names ...corev1.ResourceName) corev1.ResourceList {
+func keepOnly(all corev1.ResourceList, names ...corev1.ResourceName) corev1.ResourceList {
 	kept := corev1.ResourceList{}
 	for _, name := range names {
 		if q, ok := all[name]; ok {

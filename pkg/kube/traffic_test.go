@@ -63,7 +63,7 @@ func TestTheCacheHoldsOnlyWhatIsUsed(t *testing.T) {
 		p.Annotations = map[string]string{"long": strings.Repeat("x", 10_000)}
 		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsType: "FieldsV1"}}
 		p.Labels = map[string]string{"app": "a"}
-		p.Spec.Containers = []corev1.Container{{Name: "x", Image: "y", Resources: corev1.ResourceRequirements{Requests: quantity(1)}}}
+		p.Spec.Containers = []corev1.Container{{Name: "x", Image: "y", Resources: corev1.ResourceRequirements{Requests: resourceQuantity(1)}}}
 		c.put(p)
 		node := newNode()
 		node.Status.Images = []corev1.ContainerImage{{Names: []string{"y"}}}
@@ -74,7 +74,7 @@ func TestTheCacheHoldsOnlyWhatIsUsed(t *testing.T) {
 
 		wantPod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-1", ResourceVersion: "2"},
-			Spec:       corev1.PodSpec{NodeName: here, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: quantity(1)}}}},
+			Spec:       corev1.PodSpec{NodeName: here, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: resourceQuantity(1)}}}},
 			Status:     corev1.PodStatus{Phase: corev1.PodPending},
 		}
 		wantNode := &corev1.Node{

@@ -41,21 +41,21 @@ type view struct {
 // the cluster. A pod that becomes bound to the node comes as added, one that finishes as deleted.
 func newView(node string, server api, log *slog.Logger) (v *view, err error) {
 	v = &view{node: node, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1), stale: true, most: -1}
-	pods := server.watched("pods", fields.AndSelectors(
+	pods := server.listWatch("pods", fields.AndSelectors(
 		fields.OneTermEqualSelector("spec.nodeName", node),
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))))
-	self := server.watched("nodes", fields.OneTermEqualSelector("metadata.name", node))
-	if v.pods, v.allPods, err = listen(pods, &corev1.Pod{}, stripPod, v.podEvent, log); err != nil {
+	self := server.listWatch("nodes", fields.OneTermEqualSelector("metadata.name", node))
+	if v.pods, v.allPods, err = newWatch(pods, &corev1.Pod{}, stripPod, v.podEvent, log); err != nil {
 		return nil, err
 	}
-	v.self, v.firstSelf, err = listen(self, &corev1.Node{}, stripNode, v.nodeEvent, log)
+	v.self, v.firstSelf, err = newWatch(self, &corev1.Node{}, stripNode, v.nodeEvent, log)
 	return v, err
 }
 
-// listen calls back for every change of an object of a kind, with nil for what was
+// newWatch calls back for every change of an object of a kind, with nil for what was
 // not there before or is not after it.
-func listen[T runtime.Object](from toolscache.ListerWatcher, kind T, strip toolscache.TransformFunc, do func(was, is T), log *slog.Logger) (
+func newWatch[T runtime.Object](from toolscache.ListerWatcher, kind T, strip toolscache.TransformFunc, do func(was, is T), log *slog.Logger) (
 	informer toolscache.SharedIndexInformer, first toolscache.ResourceEventHandlerRegistration, err error) {
 	informer = newInformer(from, kind)
 	err = errors.Join(informer.SetTransform(strip), informer.SetWatchErrorHandler(func(_ *toolscache.Reflector, err error) {
@@ -81,21 +81,21 @@ func listen[T runtime.Object](from toolscache.ListerWatcher, kind T, strip tools
 
 // run watches until ctx ends.
 func (v *view) run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
+	group, ctx := errgroup.WithContext(ctx)
 	for _, first := range []toolscache.ResourceEventHandlerRegistration{v.allPods, v.firstSelf} {
-		g.Go(func() error {
+		group.Go(func() error {
 			select {
 			case <-ctx.Done():
 			case <-first.HasSyncedChecker().Done(): // no event says so on a node without pods
-				v.wake()
+				v.signalAll()
 			}
 			return nil
 		})
 	}
 	for _, informer := range []toolscache.SharedIndexInformer{v.pods, v.self} {
-		g.Go(func() error { informer.RunWithContext(ctx); return nil })
+		group.Go(func() error { informer.RunWithContext(ctx); return nil })
 	}
-	return g.Wait()
+	return group.Wait()
 }
 
 func (v *view) podEvent(was, is *corev1.Pod) {
@@ -105,7 +105,7 @@ func (v *view) podEvent(was, is *corev1.Pod) {
 	v.mu.Lock()
 	v.stale = true
 	v.mu.Unlock()
-	v.wake()
+	v.signalAll()
 }
 
 // older tells whether one state of the cluster is from before another, as far as that is known.
@@ -125,7 +125,7 @@ func (v *view) wentBack() bool {
 }
 
 func (v *view) nodeEvent(_, is *corev1.Node) {
-	defer poke(v.moved)
+	defer signalChange(v.moved)
 	if is == nil {
 		return // it may come back, and its pods are still here
 	}
@@ -140,18 +140,18 @@ func (v *view) nodeEvent(_, is *corev1.Node) {
 	v.most = most
 	v.mu.Unlock()
 	if !same {
-		v.wake()
+		v.signalAll()
 	}
 }
 
-// wake tells all who want to know that something changed.
-func (v *view) wake() {
-	poke(v.changed)
-	poke(v.moved)
+// signalAll tells all who want to know that something changed.
+func (v *view) signalAll() {
+	signalChange(v.changed)
+	signalChange(v.moved)
 }
 
-// poke fills a channel of capacity 1.
-func poke(c chan struct{}) {
+// signalChange fills a channel of capacity 1.
+func signalChange(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -164,8 +164,8 @@ func (v *view) maxPods() (int, bool) {
 	return max(v.most, 0), v.most >= 0
 }
 
-// load returns what the node's pods need, and whether it is known.
-func (v *view) load() (load, bool) {
+// currentLoad returns what the node's pods need, and whether it is known.
+func (v *view) currentLoad() (load, bool) {
 	if !v.allPods.HasSynced() {
 		return load{}, false
 	}
@@ -178,8 +178,8 @@ func (v *view) load() (load, bool) {
 	return v.last, true
 }
 
-// read returns the node's object, which is not to be changed.
-func (v *view) read() (*corev1.Node, bool) {
+// readNode returns the node's object, which is not to be changed.
+func (v *view) readNode() (*corev1.Node, bool) {
 	if !v.firstSelf.HasSynced() {
 		return nil, false
 	}
@@ -191,11 +191,11 @@ func (v *view) read() (*corev1.Node, bool) {
 	return node, is
 }
 
-// reference is the node as events name it. Before it is known its name stands for its UID, as
+// nodeReference is the node as events name it. Before it is known its name stands for its UID, as
 // in the kubelet's events.
-func (v *view) reference() corev1.ObjectReference {
+func (v *view) nodeReference() corev1.ObjectReference {
 	r := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: v.node, UID: types.UID(v.node)}
-	if node, ok := v.read(); ok {
+	if node, ok := v.readNode(); ok {
 		r.UID = node.UID
 	}
 	return r
@@ -211,7 +211,7 @@ type load struct {
 
 // sumLoad adds up what pods need.
 func sumLoad(list []any, node string) load {
-	l := load{pods: make([]eni.Pod, 0, len(list))}
+	needed := load{pods: make([]eni.Pod, 0, len(list))}
 	for _, object := range list {
 		pod, _ := object.(*corev1.Pod)
 		n := needOf(pod, node)
@@ -219,17 +219,17 @@ func sumLoad(list []any, node string) load {
 			continue
 		}
 		if n.ending {
-			l.ending = append(l.ending, n.pod)
+			needed.ending = append(needed.ending, n.pod)
 		} else {
-			l.pods = append(l.pods, n.pod)
+			needed.pods = append(needed.pods, n.pod)
 		}
-		l.asked += n.asked
+		needed.asked += n.asked
 		if n.asked == 0 {
-			l.silent++
+			needed.silent++
 		}
 	}
-	slices.SortFunc(l.pods, func(a, b eni.Pod) int {
+	slices.SortFunc(needed.pods, func(a, b eni.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return l
+	return needed
 }

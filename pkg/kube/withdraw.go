@@ -18,24 +18,24 @@ import (
 const withdrawal = `{"status":{"capacity":{"` + string(Resource) + `":null},"allocatable":{"` + string(Resource) + `":null},` +
 	`"conditions":[{"type":"` + string(Condition) + `","$patch":"delete"}]}}`
 
-// settling is how long what failed waits before it is tried again.
-const settling = time.Second
+// withdrawRetry is how long what failed waits before it is tried again.
+const withdrawRetry = time.Second
 
 // Withdraw takes off the Node object what agents wrote there, and returns in a few
 // words what that was. It needs no right that an agent does not have. An API server
 // that is away is waited for until ctx ends. No agent may run on the node any more:
 // it would write all of it again.
-func Withdraw(ctx context.Context, o Options) (removed []string, err error) {
-	if err := o.check(); err != nil {
+func Withdraw(ctx context.Context, options Options) (removed []string, err error) {
+	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("withdraw from the cluster: %w", err)
 	}
-	server, err := connect(rest.CopyConfig(o.Config))
+	server, err := newAPI(rest.CopyConfig(options.Config))
 	if err != nil {
 		return nil, fmt.Errorf("prepare to talk to the API server: %w", err)
 	}
 	var last error
 	for {
-		now, err := withdraw(ctx, server, o.Node)
+		now, err := withdrawOnce(ctx, server, options.Node)
 		removed = append(removed, now...)
 		if err == nil {
 			return removed, nil
@@ -44,14 +44,14 @@ func Withdraw(ctx context.Context, o Options) (removed []string, err error) {
 			last = err // that the time is up does not say why
 		}
 		switch err = last; {
-		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), !sleep(ctx, settling):
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), !waitFor(ctx, withdrawRetry):
 			return removed, fmt.Errorf("withdraw from the cluster: %w", err)
 		}
 	}
 }
 
-// withdraw tries it once.
-func withdraw(ctx context.Context, server api, name string) (removed []string, err error) {
+// withdrawOnce tries it once.
+func withdrawOnce(ctx context.Context, server api, name string) (removed []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	list, err := server.findNode(ctx, name)

@@ -14,7 +14,7 @@ import (
 // asking returns a pod that asks the scheduler for an address.
 func asking(name string) *corev1.Pod {
 	p := pod(name, here)
-	p.Spec.Containers = []corev1.Container{{Name: "x", Resources: corev1.ResourceRequirements{Requests: quantity(1)}}}
+	p.Spec.Containers = []corev1.Container{{Name: "x", Resources: corev1.ResourceRequirements{Requests: resourceQuantity(1)}}}
 	return p
 }
 
@@ -24,7 +24,7 @@ func churn(c *cluster, r *rand.Rand, pods int, makePod func(i int) *corev1.Pod) 
 	next := 0
 	begin := func(i int) {
 		p := makePod(i)
-		if asks(p) > 0 && !fits(c) {
+		if askedBy(p) > 0 && !fits(c) {
 			return
 		}
 		p.Name = fmt.Sprint(p.Name, "-", next)
@@ -49,7 +49,7 @@ func fits(c *cluster) bool {
 	c.do(func() {
 		for _, o := range c.objects {
 			if p, is := o.(*corev1.Pod); is {
-				asked += asks(p)
+				asked += askedBy(p)
 			}
 		}
 	})
@@ -99,7 +99,7 @@ func TestPatchesOfAnHour(t *testing.T) {
 					time.Sleep(2 * time.Second)
 					synctest.Wait()
 					q := c.theNode().Status.Allocatable[Resource]
-					if l, _ := n.view.load(); l.asked > 0 && q.Value() > int64(published(tt.capacity, l.silent, l.asked)) {
+					if l, _ := n.view.currentLoad(); l.asked > 0 && q.Value() > int64(publishedNumber(tt.capacity, l.silent, l.asked)) {
 						overbooked++
 					}
 				}
@@ -112,8 +112,8 @@ func TestPatchesOfAnHour(t *testing.T) {
 					t.Errorf("%d patches in an hour, want %d at most", got, tt.most)
 				}
 				time.Sleep(2*outgrown + hidden)
-				load, _ := n.view.load()
-				if want := published(tt.capacity, load.silent, load.asked); !offers(c.theNode(), want) {
+				load, _ := n.view.currentLoad()
+				if want := publishedNumber(tt.capacity, load.silent, load.asked); !offersNumber(c.theNode(), want) {
 					t.Errorf("when all is quiet: %s, want %d", dump(c.theNode()), want)
 				}
 			})
@@ -170,7 +170,7 @@ func TestARestartedAgentGoesOnFromTheNumberThatTheNodeShows(t *testing.T) {
 				node := newNode()
 				node.Status.Conditions = append(node.Status.Conditions, conditionFor(fit(50), corev1.NodeCondition{}, metav1.Now()))
 				for _, list := range []corev1.ResourceList{node.Status.Capacity, node.Status.Allocatable} {
-					list[Resource] = quantity(tt.shown)[Resource]
+					list[Resource] = resourceQuantity(tt.shown)[Resource]
 				}
 				c.put(node)
 				for i := range tt.silent {
@@ -179,7 +179,7 @@ func TestARestartedAgentGoesOnFromTheNumberThatTheNodeShows(t *testing.T) {
 				n, _ := start(t, c, Options{Taint: true})
 				n.Report(fit(50))
 				synctest.Wait()
-				if is := c.theNode(); !offers(is, tt.want) {
+				if is := c.theNode(); !offersNumber(is, tt.want) {
 					t.Errorf("%s, want %d", dump(is), tt.want)
 				}
 				if got := c.calls("PATCH"); (got > 0) != (tt.shown != tt.want) {
