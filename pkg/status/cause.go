@@ -9,7 +9,7 @@ import (
 // Cause says in one line what is wrong now, "" if nothing is. An agent of the previous release
 // tells no causes: then it is the first of what it tells in their place.
 func (s Status) Cause(now time.Time) string {
-	text := s.told()
+	text := s.mainCause()
 	if s.Health.Faulty {
 		text = s.withFault(text, now)
 	}
@@ -19,8 +19,8 @@ func (s Status) Cause(now time.Time) string {
 	return text
 }
 
-// told is what is wrong now, as the agent has it.
-func (s Status) told() string {
+// mainCause is what is wrong now, as the agent has it.
+func (s Status) mainCause() string {
 	if s.Problem == "" && len(s.Causes) == 0 && len(s.Blockers) > 0 {
 		return s.Blockers[0]
 	}
@@ -30,21 +30,21 @@ func (s Status) told() string {
 // withFault adds the fault that the cluster is told of to what is wrong now. The fault lags behind: it
 // is told for a while after it is over, and takes over another cause only once that has lasted.
 func (s Status) withFault(text string, now time.Time) string {
-	h, age := s.Health, span(now.Sub(s.FaultSince))
+	report, age := s.Health, wholeSeconds(now.Sub(s.FaultSince))
 	switch {
-	case len(s.Causes) > 0 && (s.Causes[0].Reason == "" || s.Causes[0].Reason == h.Reason):
-		return fmt.Sprintf("%s for %s: %s", h.Reason, age, text)
+	case len(s.Causes) > 0 && (s.Causes[0].Reason == "" || s.Causes[0].Reason == report.Reason):
+		return fmt.Sprintf("%s for %s: %s", report.Reason, age, text)
 	case len(s.Causes) == 0 && !s.FaultOver.IsZero():
 		over := fmt.Sprintf("over for %s: %s, which lasted %s; it is reported until all has been well for a while",
-			span(now.Sub(s.FaultOver)), h.Reason, span(s.FaultOver.Sub(s.FaultSince)))
+			wholeSeconds(now.Sub(s.FaultOver)), report.Reason, wholeSeconds(s.FaultOver.Sub(s.FaultSince)))
 		if text == "" {
 			return over
 		}
 		return fmt.Sprintf("%s (%s)", text, over)
 	case text == "": // pods lack addresses, and nothing failed
-		return fmt.Sprintf("%s for %s: %s", h.Reason, age, h.Message)
+		return fmt.Sprintf("%s for %s: %s", report.Reason, age, report.Message)
 	}
-	return fmt.Sprintf("%s (reported as %s for %s)", text, h.Reason, age)
+	return fmt.Sprintf("%s (reported as %s for %s)", text, report.Reason, age)
 }
 
 // NextTry says in one line when what Cause tells is tried again, "" if that is not known.
@@ -66,7 +66,7 @@ func (s Status) NextTry(now time.Time) string {
 func (s Status) backoffEnd() (first time.Time) {
 	for _, line := range s.Backoff { // "releases for 20s: throttled"
 		before, why, _ := strings.Cut(line, ": ")
-		if why == "" || !strings.HasSuffix(s.told(), why) {
+		if why == "" || !strings.HasSuffix(s.mainCause(), why) {
 			continue
 		}
 		wait, err := time.ParseDuration(before[strings.LastIndexByte(before, ' ')+1:])

@@ -25,28 +25,28 @@ const refresh = 30 * time.Second
 // than 30 seconds before that of s, nothing is written. One agent writes at a time.
 func (f File) Write(s Status) error {
 	if old, err := f.Read(); err == nil {
-		if age := s.Written.Sub(old.Written); age >= 0 && age < refresh && same(old, s) {
+		if age := s.Written.Sub(old.Written); age >= 0 && age < refresh && sameButTimes(old, s) {
 			return nil
 		}
 	}
-	return f.put(s)
+	return f.writeAlways(s)
 }
 
-// put makes the file hold s.
-func (f File) put(s Status) error {
+// writeAlways makes the file hold s.
+func (f File) writeAlways(s Status) error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
 	tmp := f.Path + ".new"
-	if err = replace(tmp, f.Path, append(text, '\n')); err != nil {
+	if err = replaceFile(tmp, f.Path, append(text, '\n')); err != nil {
 		_ = os.Remove(tmp)
 		return fmt.Errorf("write status: %w", err)
 	}
 	return nil
 }
 
-func replace(tmp, path string, text []byte) error {
+func replaceFile(tmp, path string, text []byte) error {
 	if err := os.WriteFile(tmp, text, 0o644); err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func replace(tmp, path string, text []byte) error {
 	return os.Rename(tmp, path)
 }
 
-// same tells whether x and y differ in their times alone.
-func same(x, y Status) bool {
+// sameButTimes tells whether x and y differ in their times alone.
+func sameButTimes(x, y Status) bool {
 	x.Written, x.Due = y.Written, y.Due
 	a, err := json.Marshal(x)
 	b, err2 := json.Marshal(y)

@@ -51,8 +51,8 @@ type Process struct {
 	Stopped bool // by a signal or a debugger: it goes on when it is told to
 }
 
-// ended tells whether the agent is known to run no more.
-func (p Process) ended() bool { return p.Asked && !p.Running }
+// hasEnded tells whether the agent is known to run no more.
+func (p Process) hasEnded() bool { return p.Asked && !p.Running }
 
 // String names it.
 func (p Process) String() string {
@@ -62,28 +62,28 @@ func (p Process) String() string {
 	return fmt.Sprintf("running (process %d)", p.PID)
 }
 
-// lost says why the agent's word does not count any more, "" if it does.
-func (s Status) lost(now time.Time, p Process) string {
+// whyUnheard says why the agent's word does not count any more, "" if it does.
+func (s Status) whyUnheard(now time.Time, process Process) string {
 	switch {
-	case p.ended():
+	case process.hasEnded():
 		return "not running: start it"
-	case p.Stopped:
-		return fmt.Sprintf("stopped: kill -CONT %d lets it go on", p.PID)
+	case process.Stopped:
+		return fmt.Sprintf("stopped: kill -CONT %d lets it go on", process.PID)
 	case !s.Silent(now):
 		return ""
-	case p.Running:
-		return p.String() + ", and silent: look at its log"
+	case process.Running:
+		return process.String() + ", and silent: look at its log"
 	}
 	return "not running, or hangs?"
 }
 
 // fastPath tells how packets pass the node. That they take the short way is true for as
 // long only as the agent vouches for it.
-func (s Status) fastPath(now time.Time, p Process) string {
+func (s Status) fastPath(now time.Time, process Process) string {
 	f := *s.FastPath
 	switch {
 	case len(f.Off) > 0:
-	case s.lost(now, p) != "":
+	case s.whyUnheard(now, process) != "":
 		f.Off = []string{"the agent is silent, and packets take the short way only seconds longer than it vouches for that"}
 	case s.Beat > 0 && now.Sub(s.LastHeard()) > s.Beat+vouchTime:
 		return "not known, it was on when the agent was last heard of"

@@ -29,7 +29,7 @@ func (p *Page) Write(s Status) error {
 	if _, gone := os.Stat(p.Path); gone == nil && age >= 0 && age < refresh && bytes.Equal(text, p.text) {
 		return nil
 	}
-	if err := p.File.put(s); err != nil {
+	if err := p.File.writeAlways(s); err != nil {
 		return err
 	}
 	p.text, p.written = text, s.Written

@@ -107,9 +107,9 @@ type Refused struct {
 }
 
 // String tells it without the times of day, in a line.
-func (r Refused) String() string { return r.tell("") }
+func (r Refused) String() string { return r.describeAt("") }
 
-func (r Refused) tell(when string) string {
+func (r Refused) describeAt(when string) string {
 	text := "the changed configuration" + when + ": the one before stays in force"
 	if r.Start {
 		text = "the configuration" + when + ", when the agent was started: the one that was in force before is so again"
@@ -140,7 +140,7 @@ type Undone struct {
 // String tells it without the times of day.
 func (u Undone) String() string {
 	return fmt.Sprintf("something on this node undoes what the agent repairs, %d times in %s so far: %s; who it may be: %s",
-		u.Times, span(u.Last.Sub(u.First)), u.Change, u.Who)
+		u.Times, wholeSeconds(u.Last.Sub(u.First)), u.Change, u.Who)
 }
 
 // FastPath tells whether packets of established connections pass the node by the
@@ -161,7 +161,7 @@ func (f FastPath) String() string {
 	return fmt.Sprintf("%s (packets so far: %d out, %d in, %d from pod to pod)", state, f.Out, f.In, f.Local)
 }
 
-// Addresses counts the addresses of the book by state. They sum up to Attached.
+// Addresses counts the addresses of the node state by state. They sum up to Attached.
 type Addresses struct {
 	Attached  int `json:"attached"`
 	Free      int `json:"free"`

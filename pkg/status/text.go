@@ -8,66 +8,66 @@ import (
 )
 
 // Lines tells people the status at now, the most important first: a label, a tab
-// and a text each. What is as it should be takes no line. p is what the agent's lock
+// and a text each. What is as it should be takes no line. process is what the agent's lock
 // tells: that counts before what the agent said of itself.
-func (s Status) Lines(now time.Time, p Process) []string {
-	var l lines
+func (s Status) Lines(now time.Time, process Process) []string {
+	var text lines
 	state := "ready"
 	if !s.Ready {
 		state = "not ready"
 	}
 	heard := s.LastHeard()
 	age := now.Sub(heard)
-	lost := s.lost(now, p)
+	lost := s.whyUnheard(now, process)
 	if lost != "" {
 		end := "; "
 		if strings.HasSuffix(lost, "?") {
 			end = " "
 		}
-		l.add("agent", "%s%slast heard of %s (%s)", lost, end, ago(age), heard.UTC().Format(time.RFC3339))
-		l.add("was", "%s, mode %s", state, s.mode())
+		text.add("agent", "%s%slast heard of %s (%s)", lost, end, describeAge(age), heard.UTC().Format(time.RFC3339))
+		text.add("was", "%s, mode %s", state, s.describeMode())
 	} else {
-		l.add("agent", "%s, mode %s, heard %s", state, s.mode(), ago(age))
+		text.add("agent", "%s, mode %s, heard %s", state, s.describeMode(), describeAge(age))
 	}
-	l.each("cause", s.Cause(now))
+	text.addEach("cause", s.Cause(now))
 	if lost == "" {
-		l.each("next try", s.NextTry(now))
+		text.addEach("next try", s.NextTry(now))
 	}
 	if r := s.Refused; r != nil {
-		l.add("refused", "%s", r.tell(", "+ago(now.Sub(r.Since))))
+		text.add("refused", "%s", r.describeAt(", "+describeAge(now.Sub(r.Since))))
 	}
-	l.add("demand", "%s", s.sizing())
+	text.add("demand", "%s", s.describeSizing())
 	if s.Watched && !s.Synced {
-		l.add("pods", "not known, the API server has not told them yet: no address goes back")
+		text.add("pods", "not known, the API server has not told them yet: no address goes back")
 	}
-	l.add("limits", "%s", s.limits())
+	text.add("limits", "%s", s.describeLimits())
 	if c := s.Health.Capacity; s.Health.Reason != "" && c >= 0 && c < s.Most {
-		l.add("capacity", "%d pods, as long as there are no more addresses", c)
+		text.add("capacity", "%d pods, as long as there are no more addresses", c)
 	}
 	if s.FastPath != nil {
-		l.add("fast path", "%s", s.fastPath(now, p))
+		text.add("fast path", "%s", s.fastPath(now, process))
 	}
-	l.each("in flight", s.InFlight...)
-	l.each("left out", s.LeftOut...)
-	l.each("unused", s.Unused...)
+	text.addEach("in flight", s.InFlight...)
+	text.addEach("left out", s.LeftOut...)
+	text.addEach("unused", s.Unused...)
 	if n := s.Addresses.Lost; n > 0 {
-		l.add("lost", "%s that pods use and the cloud took away", addresses(n))
+		text.add("lost", "%s that pods use and the cloud took away", countAddresses(n))
 	}
 	if n := s.Addresses.Held; n > 0 {
-		l.add("held", "%s that others have: see below; pool check says what to do", addresses(n))
+		text.add("held", "%s that others have: see below; pool check says what to do", countAddresses(n))
 	}
-	l.each("claimed", s.Shared...)
-	l.each("undone", s.undone()...)
-	l.each("host ports", s.PortConflicts...)
+	text.addEach("claimed", s.Shared...)
+	text.addEach("undone", s.undoneLines()...)
+	text.addEach("host ports", s.PortConflicts...)
 	if s.Orphans > 0 {
-		l.add("orphans", "%s of dead sandboxes, about to be taken back", addresses(s.Orphans))
+		text.add("stale", "%s whose sandboxes are gone, about to be freed", countAddresses(s.Orphans))
 	}
-	return l
+	return text
 }
 
-// undone tells the first repairs that don't last and counts the others: who flushes a
+// undoneLines tells the first repairs that don't last and counts the others: who flushes a
 // table undoes the routes of all pods.
-func (s Status) undone() []string {
+func (s Status) undoneLines() []string {
 	const few = 3
 	var list []string
 	for _, u := range s.Undone[:min(few, len(s.Undone))] {
@@ -81,16 +81,16 @@ func (s Status) undone() []string {
 	return list
 }
 
-// mode is the mode, with the strategy where the mode has one.
-func (s Status) mode() string {
+// describeMode is the mode, with the strategy where the mode has one.
+func (s Status) describeMode() string {
 	if s.Strategy == "" || s.Mode != "batch" {
 		return s.Mode
 	}
 	return s.Mode + " by " + s.Strategy
 }
 
-// sizing is how the demand became the target.
-func (s Status) sizing() string {
+// describeSizing is how the demand became the target.
+func (s Status) describeSizing() string {
 	text := fmt.Sprintf("%d", s.Demand)
 	switch {
 	case s.Synced && s.Waiters > 0:
@@ -115,10 +115,10 @@ func (s Status) sizing() string {
 // Limited tells whether the cloud has told the node's limits since the agent was started.
 func (s Status) Limited() bool { return s.ENILimit > 0 }
 
-// limits are how much the node can hold.
-func (s Status) limits() string {
+// describeLimits are how much the node can hold.
+func (s Status) describeLimits() string {
 	if s.Limited() {
-		return fmt.Sprintf("%d slots, %d of %d ENIs, %s", s.Most, s.ENIs, s.ENILimit, s.pods())
+		return fmt.Sprintf("%d slots, %d of %d ENIs, %s", s.Most, s.ENIs, s.ENILimit, s.describePods())
 	}
 	why, enis := "before the cloud has answered", ""
 	if s.Ready {
@@ -130,34 +130,34 @@ func (s Status) limits() string {
 	case s.ENIs > 1:
 		enis = fmt.Sprintf("%d ENIs, ", s.ENIs)
 	}
-	return "not known " + why + "; " + enis + s.pods()
+	return "not known " + why + "; " + enis + s.describePods()
 }
 
-// pods is how many pods the node may run, and who says so.
-func (s Status) pods() string {
+// describePods is how many pods the node may run, and who says so.
+func (s Status) describePods() string {
 	if s.MaxPodsSource == "" {
 		return fmt.Sprintf("%d pods", s.MaxPods)
 	}
 	return fmt.Sprintf("%d pods (%s)", s.MaxPods, s.MaxPodsSource)
 }
 
-func addresses(n int) string {
+func countAddresses(n int) string {
 	if n == 1 {
 		return "1 address"
 	}
 	return fmt.Sprintf("%d addresses", n)
 }
 
-// ago is in whole seconds. A clock that was set back makes it "now".
-func ago(d time.Duration) string {
+// describeAge is in whole seconds. A clock that was set back makes it "now".
+func describeAge(d time.Duration) string {
 	if d < time.Second {
 		return "now"
 	}
-	return span(d) + " ago"
+	return wholeSeconds(d) + " ago"
 }
 
-// span is in whole seconds and never below 0.
-func span(d time.Duration) string { return max(d, 0).Truncate(time.Second).String() }
+// wholeSeconds is in whole seconds and never below 0.
+func wholeSeconds(d time.Duration) string { return max(d, 0).Truncate(time.Second).String() }
 
 type lines []string
 
@@ -173,8 +173,8 @@ func (l *lines) add(label, format string, args ...any) {
 	*l = append(*l, label+":\t"+text)
 }
 
-// each adds a line for each text that is not empty.
-func (l *lines) each(label string, texts ...string) {
+// addEach adds a line for each text that is not empty.
+func (l *lines) addEach(label string, texts ...string) {
 	for _, t := range texts {
 		if t != "" {
 			l.add(label, "%s", t)

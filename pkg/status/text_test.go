@@ -97,7 +97,7 @@ unused:	eni-a, an ENI that gets no addresses for pods, has 2 that no pod uses
 lost:	1 address that pods use and the cloud took away
 held:	3 addresses that others have: see below; pool check says what to do
 claimed:	10.0.1.4 of default/web is claimed by others too: rule 1536: from 10.0.1.4 lookup 2
-orphans:	2 addresses of dead sandboxes, about to be taken back
+stale:	2 addresses whose sandboxes are gone, about to be freed
 `},
 		{"a fault", exhausted, 4 * time.Second, `
 agent:	ready, mode batch by equation, heard 4s ago

@@ -8,26 +8,26 @@ import (
 
 // What the agent and the cluster know of each other.
 var (
-	faultDesc    = describe("enipool_fault", "1 for the reason why the node can't give its pods addresses, 0 for the others. Without a fault all are 0.", "reason")
-	capacityDesc = describe("enipool_capacity", "Pods that can have addresses on the node.")
-	podsDesc     = describe("enipool_pods", "Pods of the node that need an address, as the API server has it.")
-	knownDesc    = describe("enipool_pods_known", "Whether the API server has told the node's pods: until then no address goes back. Only where it is asked.")
+	faultDesc    = newDesc("enipool_fault", "1 for the reason why the node can't give its pods addresses, 0 for the others. Without a fault all are 0.", "reason")
+	capacityDesc = newDesc("enipool_capacity", "Pods that can have addresses on the node.")
+	podsDesc     = newDesc("enipool_pods", "Pods of the node that need an address, as the API server has it.")
+	knownDesc    = newDesc("enipool_pods_known", "Whether the API server has told the node's pods: until then no address goes back. Only where it is asked.")
 )
 
 // tellCluster tells what is known, and no number for what is not.
-func tellCluster(tell func(d *prometheus.Desc, n int, labels ...string), s *status.Status) {
+func tellCluster(tell func(d *prometheus.Desc, n int, labels ...string), now *status.Status) {
 	for _, reason := range health.Reasons() {
 		if reason != health.AddressesAvailable {
-			tell(faultDesc, number(s.Health.Reason == reason), reason)
+			tell(faultDesc, oneIf(now.Health.Reason == reason), reason)
 		}
 	}
-	if s.Health.Reason != "" && s.Health.Capacity >= 0 {
-		tell(capacityDesc, s.Health.Capacity)
+	if now.Health.Reason != "" && now.Health.Capacity >= 0 {
+		tell(capacityDesc, now.Health.Capacity)
 	}
-	if s.Watched {
-		tell(knownDesc, number(s.Synced))
+	if now.Watched {
+		tell(knownDesc, oneIf(now.Synced))
 	}
-	if s.Synced {
-		tell(podsDesc, s.Pods)
+	if now.Synced {
+		tell(podsDesc, now.Pods)
 	}
 }

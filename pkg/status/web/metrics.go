@@ -42,7 +42,7 @@ var (
 type Metrics struct {
 	registry *prometheus.Registry
 	begun    time.Time
-	seen     atomic.Pointer[sight]
+	seen     atomic.Pointer[observed]
 
 	calls     *prometheus.CounterVec
 	callTimes *prometheus.HistogramVec
@@ -56,13 +56,13 @@ type Metrics struct {
 
 // New returns the metrics of an agent of that release which starts now.
 func New(release string) *Metrics {
-	m := &Metrics{
+	metrics := &Metrics{
 		registry: prometheus.NewRegistry(), begun: time.Now(),
-		calls:    counter("enipool_cloud_calls_total", "Calls to the cloud that ended, by method and outcome.", "op", "outcome"),
-		steps:    counter("enipool_steps_total", "Steps of plans that were begun, by action and outcome.", "action", "outcome"),
-		repairs:  counter("enipool_repairs_total", "What was found wrong on the node or in the cloud and was put right.", "what"),
-		compared: counter("enipool_kernel_comparisons_total", "Comparisons of the kernel with the node cache: at each resync, because others changed the kernel, because the cache changed.", "cause"),
-		errors:   counter("enipool_errors_total", "Failures of the agent's own work.", "kind"),
+		calls:    newCounter("enipool_cloud_calls_total", "Calls to the cloud that ended, by method and outcome.", "op", "outcome"),
+		steps:    newCounter("enipool_steps_total", "Steps of plans that were begun, by action and outcome.", "action", "outcome"),
+		repairs:  newCounter("enipool_repairs_total", "What was found wrong on the node or in the cloud and was put right.", "what"),
+		compared: newCounter("enipool_kernel_comparisons_total", "Comparisons of the kernel with the node cache: at each resync, because others changed the kernel, because the cache changed.", "cause"),
+		errors:   newCounter("enipool_errors_total", "Failures of the agent's own work.", "kind"),
 		callTimes: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "enipool_cloud_call_seconds",
 			Help: "How long calls to the cloud took.", Buckets: callBuckets}, []string{"op"}),
 		ticks: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "enipool_tick_seconds",
@@ -73,18 +73,18 @@ func New(release string) *Metrics {
 	built := prometheus.NewGauge(prometheus.GaugeOpts{Name: "enipool_build_info", Help: "1, labelled with the release.",
 		ConstLabels: prometheus.Labels{"release": release}})
 	built.Set(1)
-	m.registry.MustRegister(m.calls, m.callTimes, m.steps, m.repairs, m.compared, m.errors, m.ticks, m.waits, built, gauges{m},
+	metrics.registry.MustRegister(metrics.calls, metrics.callTimes, metrics.steps, metrics.repairs, metrics.compared, metrics.errors, metrics.ticks, metrics.waits, built, gauges{metrics},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.begin()
-	return m
+	metrics.createSeries()
+	return metrics
 }
 
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
+func newCounter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
-// begin makes the series whose labels are known.
-func (m *Metrics) begin() {
+// createSeries makes the series whose labels are known.
+func (m *Metrics) createSeries() {
 	for _, op := range ops {
 		m.callTimes.WithLabelValues(op)
 		for _, outcome := range outcomes {
@@ -125,7 +125,7 @@ func (m *Metrics) Repaired(what string, n int) {
 	m.repairs.WithLabelValues(what).Add(float64(max(n, 0)))
 }
 
-// Compared counts a comparison of the kernel with the book. cause is a word for it.
+// Compared counts a comparison of the kernel with the node cache. cause is a word for it.
 func (m *Metrics) Compared(cause string) { m.compared.WithLabelValues(cause).Inc() }
 
 // Error counts a failure. kind is a word for it, one of few.
@@ -144,5 +144,5 @@ func (m *Metrics) Tick(took time.Duration) { m.ticks.Observe(took.Seconds()) }
 // from it until the next one comes. That it comes is the sign that the loop lives.
 // What s refers to must not change any more.
 func (m *Metrics) Observe(s status.Status) {
-	m.seen.Store(&sight{Status: s, at: time.Now(), subnets: subnetsOf(m.seen.Load(), s)})
+	m.seen.Store(&observed{Status: s, at: time.Now(), subnets: subnetsOf(m.seen.Load(), s)})
 }

@@ -79,7 +79,7 @@ func TestTheGaugesAreTheLastStatus(t *testing.T) {
 		`enipool_subnet_exhausted{subnet="subnet-a"}`: 1, `enipool_subnet_exhausted{subnet="subnet-b"}`: 0, `enipool_subnet_exhausted{subnet="subnet-c"}`: 1,
 	}
 	for kind := range strings.FieldsSeq("forbidden unavailable cache-unusable address-limit subnet-full eni-limit no-subnet throttled link-missing setup-failed call-failed held-by-others room-taken under-way") {
-		want[fmt.Sprintf("enipool_cause{kind=%q}", kind)] = float64(number(kind == "subnet-full"))
+		want[fmt.Sprintf("enipool_cause{kind=%q}", kind)] = float64(oneIf(kind == "subnet-full"))
 	}
 	for _, r := range reasons {
 		want[fmt.Sprintf("enipool_reason{reason=%q}", r)] = 0

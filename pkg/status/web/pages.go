@@ -27,12 +27,12 @@ const scrapes = 2
 // changes anything. profile adds pprof below /debug/pprof/.
 func (m *Metrics) Handler(profile bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) { say(w, "", index) })
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) { writeAnswer(w, "", index) })
 	// Compression would take more memory than all the rest.
 	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: scrapes}))
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, m.stalled(m.seen.Load()), "ok\n") })
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { say(w, m.unready(m.seen.Load()), "ok\n") })
-	mux.HandleFunc("/status", m.status)
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeAnswer(w, m.stalled(m.seen.Load()), "ok\n") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { writeAnswer(w, m.unready(m.seen.Load()), "ok\n") })
+	mux.HandleFunc("/status", m.writeStatus)
 	if profile {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
@@ -54,8 +54,8 @@ func readOnly(h http.Handler) http.Handler {
 	})
 }
 
-// say answers 200 and text, or 503 and what is wrong.
-func say(w http.ResponseWriter, wrong, text string) {
+// writeAnswer answers 200 and text, or 503 and what is wrong.
+func writeAnswer(w http.ResponseWriter, wrong, text string) {
 	if wrong != "" {
 		http.Error(w, wrong, http.StatusServiceUnavailable)
 		return
@@ -64,14 +64,14 @@ func say(w http.ResponseWriter, wrong, text string) {
 	_, _ = w.Write([]byte(text)) // who does not get it asks again
 }
 
-// stalled says since when the loop hangs, "" while it lives. s is the newest sight,
+// stalled says since when the loop hangs, "" while it lives. newest is the last status,
 // nil before the first. Only its own ticks
 // count, so that a cloud or an API server that is down does not end the agent. A
 // loop that has not ticked yet has as long as between two ticks.
-func (m *Metrics) stalled(s *sight) string {
+func (m *Metrics) stalled(newest *observed) string {
 	last, most := m.begun, status.Status{}.Late()
-	if s != nil {
-		last, most = s.at, s.Late()
+	if newest != nil {
+		last, most = newest.at, newest.Late()
 	}
 	if age := time.Since(last); age > most {
 		return fmt.Sprintf("the loop hangs: no tick for %s", age.Truncate(time.Second))
@@ -80,30 +80,30 @@ func (m *Metrics) stalled(s *sight) string {
 }
 
 // unready says why the agent is not ready, "" if it is.
-func (m *Metrics) unready(s *sight) string {
-	hangs := m.stalled(s)
+func (m *Metrics) unready(newest *observed) string {
+	hangs := m.stalled(newest)
 	switch {
 	case hangs != "":
 		return hangs
-	case s == nil:
+	case newest == nil:
 		return "no tick yet"
-	case s.Ready:
+	case newest.Ready:
 		return ""
-	case s.Problem == "":
+	case newest.Problem == "":
 		return "not ready"
 	default:
-		return s.Problem
+		return newest.Problem
 	}
 }
 
-func (m *Metrics) status(w http.ResponseWriter, _ *http.Request) {
-	s := m.seen.Load()
-	if s == nil {
-		say(w, "no tick yet", "")
+func (m *Metrics) writeStatus(w http.ResponseWriter, _ *http.Request) {
+	newest := m.seen.Load()
+	if newest == nil {
+		writeAnswer(w, "no tick yet", "")
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	_ = e.Encode(s.Status)
+	_ = e.Encode(newest.Status)
 }

@@ -30,12 +30,12 @@ func Serve(ctx context.Context, listen string, h http.Handler, log *slog.Logger)
 		<-ctx.Done()
 		return nil
 	}
-	l, err := listenOn(ctx, listen, log)
-	if l == nil {
+	listener, err := listenOn(ctx, listen, log)
+	if listener == nil {
 		return err
 	}
-	log.Info("serving metrics and health", "listen", l.Addr().String())
-	return serve(ctx, l, h, log)
+	log.Info("serving metrics and health", "listen", listener.Addr().String())
+	return serveUntil(ctx, listener, h, log)
 }
 
 // taken is how often an address that another program has is tried again.
@@ -45,15 +45,15 @@ const taken = time.Second
 // has: pods need their agent more than its metrics, and the program may be the agent before it.
 func listenOn(ctx context.Context, listen string, log *slog.Logger) (net.Listener, error) {
 	for said := false; ; said = true {
-		l, err := net.Listen("tcp", listen)
+		listener, err := net.Listen("tcp", listen)
 		if err == nil {
-			return l, nil
+			return listener, nil
 		}
 		if !errors.Is(err, unix.EADDRINUSE) {
-			return nil, refused(listen, err)
+			return nil, explainListen(listen, err)
 		}
 		if !said {
-			log.Error("metrics and health can't be served until that ends", "error", refused(listen, err))
+			log.Error("metrics and health can't be served until that ends", "error", explainListen(listen, err))
 		}
 		select {
 		case <-ctx.Done():
@@ -63,8 +63,8 @@ func listenOn(ctx context.Context, listen string, log *slog.Logger) (net.Listene
 	}
 }
 
-// refused explains why listen can't be served.
-func refused(listen string, err error) error {
+// explainListen explains why listen can't be served.
+func explainListen(listen string, err error) error {
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
 		return fmt.Errorf("listen: %s is in use by another program; end it, or set the key listen to another port", listen)
@@ -81,8 +81,8 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 }
 
-// serve ends when every answer under way is given, or stopTime after ctx.
-func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+// serveUntil ends when every answer under way is given, or stopTime after ctx.
+func serveUntil(ctx context.Context, listener net.Listener, h http.Handler, log *slog.Logger) error {
 	srv := newServer(h, log)
 	down := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -93,9 +93,9 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 			_ = srv.Close() // it takes too long
 		}
 	})
-	err := srv.Serve(l)
+	err := srv.Serve(listener)
 	if stop() {
-		return fmt.Errorf("serve %s: %w", l.Addr(), err)
+		return fmt.Errorf("serve %s: %w", listener.Addr(), err)
 	}
 	<-down
 	return nil

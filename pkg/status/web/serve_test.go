@@ -101,7 +101,7 @@ func ask(h http.Handler) (answer <-chan string, done <-chan error) {
 	l.client <- theirs
 	ctx, cancel := context.WithCancel(context.Background())
 	ended, got := make(chan error, 1), make(chan string, 1)
-	go func() { ended <- serve(ctx, l, h, silent) }()
+	go func() { ended <- serveUntil(ctx, l, h, silent) }()
 	go func() {
 		defer ours.Close()
 		_, _ = io.WriteString(ours, "GET / HTTP/1.1\r\nHost: n1\r\n\r\n")
@@ -201,7 +201,7 @@ func TestAnAddressThatIsWaitedForHoldsUpNoEnd(t *testing.T) {
 
 // Whether it happens depends on who runs the test.
 func TestAPortThatNeedsAPrivilegeIsExplainedWithItsKey(t *testing.T) {
-	err := refused("127.0.0.1:80", &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", unix.EACCES)})
+	err := explainListen("127.0.0.1:80", &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", unix.EACCES)})
 	if want := "listen: 127.0.0.1:80 needs a privilege; set the key listen to a port above 1023"; err.Error() != want {
 		t.Errorf("got %v", err)
 	}
@@ -227,7 +227,7 @@ func TestAServerThatFailsByItselfSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := serve(t.Context(), broken{l}, http.NotFoundHandler(), silent); !errors.Is(err, errBroken) {
+	if err := serveUntil(t.Context(), broken{l}, http.NotFoundHandler(), silent); !errors.Is(err, errBroken) {
 		t.Errorf("got %v", err)
 	}
 }
