@@ -22,36 +22,36 @@ var foreignKeys = [...]string{"backend", "conditionsV4", "conditionsV6", "extern
 // its own options; as its IPAM we have no link to open ports or set limits on.
 func (p *Plugin) setExtras(top fields) error {
 	var runtime fields
-	if v := top.get("runtimeConfig"); v != nil && json.Unmarshal(v, &runtime) != nil {
+	if value := top.get("runtimeConfig"); value != nil && json.Unmarshal(value, &runtime) != nil {
 		return nil // unsupported tells
 	}
 	if p.Delegated {
 		return refuseExtras(runtime)
 	}
-	r := extrasReader{extras: &p.Extras}
+	extras := extrasReader{extras: &p.Extras}
 	for _, key := range foreignKeys {
-		if v := top.get(key); v != nil {
-			r.wrong(key, v, "absent: enipool has no such option; use the portmap plugin behind enipool, see conf/10-enipool-chain.conflist")
+		if value := top.get(key); value != nil {
+			extras.wrong(key, value, "absent: enipool has no such option; use the portmap plugin behind enipool, see conf/10-enipool-chain.conflist")
 		}
 	}
-	if v := top.get("snat"); v != nil && string(v) != "true" {
-		r.wrong("snat", v, "true or absent: connections that need it always get the node's address")
+	if value := top.get("snat"); value != nil && string(value) != "true" {
+		extras.wrong("snat", value, "true or absent: connections that need it always get the node's address")
 	}
-	if v := runtime.get("portMappings"); v != nil {
-		r.readPorts(v)
+	if value := runtime.get("portMappings"); value != nil {
+		extras.readPorts(value)
 	}
-	r.readLimits(top, runtime)
-	if len(r.errs) > 0 {
+	extras.readLimits(top, runtime)
+	if len(extras.errs) > 0 {
 		p.Extras = netconf.Extras{} // never half of what was asked for
 	}
-	return errors.Join(r.errs...)
+	return errors.Join(extras.errs...)
 }
 
 func refuseExtras(runtime fields) error {
 	var errs []error
 	for _, key := range []string{"portMappings", "bandwidth"} {
-		if v := runtime.get(key); v != nil && string(v) != "[]" && string(v) != "{}" {
-			errs = append(errs, &KeyError{Key: "runtimeConfig." + key, Value: string(v), Unsupported: true,
+		if value := runtime.get(key); value != nil && string(value) != "[]" && string(value) != "{}" {
+			errs = append(errs, &KeyError{Key: "runtimeConfig." + key, Value: string(value), Unsupported: true,
 				Want: "absent: enipool does it for links of its own only; declare the capability at the portmap or bandwidth plugin"})
 		}
 	}
@@ -76,13 +76,13 @@ func (r *extrasReader) wrong(key string, value json.RawMessage, want string) {
 func (r *extrasReader) readLimits(top, runtime fields) {
 	source, prefix := top, ""
 	if top.get("ingressRate") == nil && top.get("ingressBurst") == nil && top.get("egressRate") == nil && top.get("egressBurst") == nil {
-		v := runtime.get("bandwidth")
-		if v == nil {
+		value := runtime.get("bandwidth")
+		if value == nil {
 			return
 		}
 		source, prefix = nil, "runtimeConfig.bandwidth."
-		if json.Unmarshal(v, &source) != nil {
-			r.wrong("runtimeConfig.bandwidth", v, "an object with ingressRate, ingressBurst, egressRate, egressBurst")
+		if json.Unmarshal(value, &source) != nil {
+			r.wrong("runtimeConfig.bandwidth", value, "an object with ingressRate, ingressBurst, egressRate, egressBurst")
 			return
 		}
 	}
@@ -90,21 +90,21 @@ func (r *extrasReader) readLimits(top, runtime fields) {
 	r.readLimit(source, prefix, "egress", &r.extras.Limits.Egress)
 }
 
-func (r *extrasReader) readLimit(source fields, prefix, direction string, l *netconf.Limit) {
+func (r *extrasReader) readLimit(source fields, prefix, direction string, limit *netconf.Limit) {
 	rateKey, burstKey := direction+"Rate", direction+"Burst"
 	rate, burst := source.get(rateKey), source.get(burstKey)
-	if rate != nil && !decode(rate, &l.Rate, func(n uint64) bool { return n == 0 || n >= 8 }) {
+	if rate != nil && !decodeKeys(rate, &limit.Rate, func(n uint64) bool { return n == 0 || n >= 8 }) {
 		r.wrong(prefix+rateKey, rate, "0 for no limit, or at least 8 bits per second")
 		return
 	}
-	if burst != nil && !decode(burst, &l.Burst, func(n uint64) bool { return n == 0 || n >= 8 && n < maxBurst }) {
+	if burst != nil && !decodeKeys(burst, &limit.Burst, func(n uint64) bool { return n == 0 || n >= 8 && n < maxBurst }) {
 		r.wrong(prefix+burstKey, burst, fmt.Sprintf("0 for no limit, or from 8 to %d bits", maxBurst-1))
 		return
 	}
 	switch {
-	case l.Rate != 0 && l.Burst == 0:
+	case limit.Rate != 0 && limit.Burst == 0:
 		r.wrong(prefix+burstKey, burst, "set where "+rateKey+" is")
-	case l.Rate == 0 && l.Burst != 0:
+	case limit.Rate == 0 && limit.Burst != 0:
 		r.wrong(prefix+rateKey, rate, "set where "+burstKey+" is")
 	}
 }

@@ -86,24 +86,24 @@ type fields map[string]json.RawMessage
 // get returns the member with the key, nil if there is none or it is null. Case
 // does not matter: some runtimes capitalise keys.
 func (f fields) get(key string) json.RawMessage {
-	v, ok := f[key]
+	value, ok := f[key]
 	if !ok {
 		for k := range f {
 			if strings.EqualFold(k, key) {
-				v = f[k]
+				value = f[k]
 			}
 		}
 	}
-	if string(v) == "null" {
+	if string(value) == "null" {
 		return nil
 	}
-	return v
+	return value
 }
 
 // text returns the member with the key as a string, "" if there is none.
 func (f fields) text(key string) (s string, err error) {
-	if v := f.get(key); v != nil {
-		if err = json.Unmarshal(v, &s); err != nil {
+	if value := f.get(key); value != nil {
+		if err = json.Unmarshal(value, &s); err != nil {
 			err = fmt.Errorf("read network configuration: %s: %w", key, err)
 		}
 	}
@@ -118,32 +118,32 @@ func ParsePlugin(stdin []byte) (Plugin, error) {
 	if err := json.Unmarshal(stdin, &top); err != nil {
 		return Plugin{}, fmt.Errorf("read network configuration: %w", err)
 	}
-	p := Plugin{CachePath: DefaultCachePath, WaitForAddress: DefaultWaitForAddress, LogLevel: "info", PrevResult: top.get("prevResult")}
+	plugin := Plugin{CachePath: DefaultCachePath, WaitForAddress: DefaultWaitForAddress, LogLevel: "info", PrevResult: top.get("prevResult")}
 	var errs [3]error
 	var kind string
-	p.CNIVersion, errs[0] = top.text("cniVersion")
-	p.Name, errs[1] = top.text("name")
+	plugin.CNIVersion, errs[0] = top.text("cniVersion")
+	plugin.Name, errs[1] = top.text("name")
 	kind, errs[2] = top.text("type")
 	if err := errors.Join(errs[:]...); err != nil {
 		return Plugin{}, err
 	}
-	if p.CNIVersion == "" {
-		p.CNIVersion = "0.1.0" // what an absent version means in the specification
+	if plugin.CNIVersion == "" {
+		plugin.CNIVersion = "0.1.0" // what an absent version means in the specification
 	}
-	o := options{fields: top}
+	given := options{fields: top}
 	var ipam fields
-	if v := top.get("ipam"); v != nil && json.Unmarshal(v, &ipam) == nil && kind != PluginType {
+	if value := top.get("ipam"); value != nil && json.Unmarshal(value, &ipam) == nil && kind != PluginType {
 		if name, err := ipam.text("type"); err == nil && name == PluginType {
-			p.Delegated, o = true, options{fields: ipam, prefix: "ipam."}
-			p.Master, _ = top.text("master") // the other plugin complains about its own keys
+			plugin.Delegated, given = true, options{fields: ipam, prefix: "ipam."}
+			plugin.Master, _ = top.text("master") // the other plugin complains about its own keys
 		}
 	}
-	p.setOptions(&o)
-	o.errs = append(o.errs, refuseTypos(o.fields, o.prefix))
-	if !p.Delegated { // else they are the other plugin's
-		o.errs = append(o.errs, checkCapabilities(top))
+	plugin.setOptions(&given)
+	given.errs = append(given.errs, refuseTypos(given.fields, given.prefix))
+	if !plugin.Delegated { // else they are the other plugin's
+		given.errs = append(given.errs, checkCapabilities(top))
 	}
-	return p, errors.Join(append(o.errs, p.setStandard(top), p.setValid(top), unsupported(top), p.setExtras(top))...)
+	return plugin, errors.Join(append(given.errs, plugin.setStandard(top), plugin.setValid(top), unsupportedKey(top), plugin.setExtras(top))...)
 }
 
 // options reads the plugin's own keys and collects what is wrong with them.
@@ -155,27 +155,27 @@ type options struct {
 
 // read hands the key's value to set, which returns false if it does not want it.
 func (o *options) read(key, want string, set func(json.RawMessage) bool) {
-	if v := o.get(key); v != nil && !set(v) {
-		o.errs = append(o.errs, &KeyError{Key: o.prefix + key, Value: string(v), Want: want})
+	if value := o.get(key); value != nil && !set(value) {
+		o.errs = append(o.errs, &KeyError{Key: o.prefix + key, Value: string(value), Want: want})
 	}
 }
 
-// decode sets into to v if it is of the type and ok.
-func decode[T any](v json.RawMessage, into *T, ok func(T) bool) bool {
+// decodeKeys sets into to v if it is of the type and ok.
+func decodeKeys[T any](value json.RawMessage, into *T, ok func(T) bool) bool {
 	var t T
-	if json.Unmarshal(v, &t) != nil || !ok(t) {
+	if json.Unmarshal(value, &t) != nil || !ok(t) {
 		return false
 	}
 	*into = t
 	return true
 }
 
-func (p *Plugin) setOptions(o *options) {
+func (p *Plugin) setOptions(given *options) {
 	orEmpty := func(path string) bool { return path == "" || filepath.IsAbs(path) }
-	o.read("cachePath", "an absolute path", func(v json.RawMessage) bool { return decode(v, &p.CachePath, filepath.IsAbs) })
-	o.read("waitForAddress", `a duration like "5s", from "0s" to "`+maxWait.String()+`"`, func(v json.RawMessage) bool {
+	given.read("cachePath", "an absolute path", func(value json.RawMessage) bool { return decodeKeys(value, &p.CachePath, filepath.IsAbs) })
+	given.read("waitForAddress", `a duration like "5s", from "0s" to "`+maxWait.String()+`"`, func(value json.RawMessage) bool {
 		var text string
-		return decode(v, &text, func(text string) bool {
+		return decodeKeys(value, &text, func(text string) bool {
 			d, err := time.ParseDuration(text)
 			if err != nil || d < 0 || d > maxWait {
 				return false
@@ -184,19 +184,19 @@ func (p *Plugin) setOptions(o *options) {
 			return true
 		})
 	})
-	o.read("mtu", "0 for the ENI's, or 576 to 65535", func(v json.RawMessage) bool {
-		return decode(v, &p.MTU, func(n int) bool { return n == 0 || n >= 576 && n <= 65535 })
+	given.read("mtu", "0 for the ENI's, or 576 to 65535", func(value json.RawMessage) bool {
+		return decodeKeys(value, &p.MTU, func(n int) bool { return n == 0 || n >= 576 && n <= 65535 })
 	})
-	o.read("logFile", "an absolute path", func(v json.RawMessage) bool { return decode(v, &p.LogFile, orEmpty) })
-	o.read("logLevel", "debug, info, warn or error", func(v json.RawMessage) bool {
-		ok := decode(v, &p.LogLevel, func(l string) bool {
+	given.read("logFile", "an absolute path", func(value json.RawMessage) bool { return decodeKeys(value, &p.LogFile, orEmpty) })
+	given.read("logLevel", "debug, info, warn or error", func(value json.RawMessage) bool {
+		ok := decodeKeys(value, &p.LogLevel, func(l string) bool {
 			return slices.Contains([]string{"debug", "info", "warn", "error"}, strings.ToLower(l))
 		})
 		p.LogLevel = strings.ToLower(p.LogLevel)
 		return ok
 	})
-	o.read("statusFailsWhenExhausted", "true or false", func(v json.RawMessage) bool {
-		return decode(v, &p.StatusFailsWhenExhausted, func(bool) bool { return true })
+	given.read("statusFailsWhenExhausted", "true or false", func(value json.RawMessage) bool {
+		return decodeKeys(value, &p.StatusFailsWhenExhausted, func(bool) bool { return true })
 	})
 }
 
@@ -219,21 +219,21 @@ func (p *Plugin) setValid(top fields) error {
 	return nil
 }
 
-// unsupported rejects capabilities that somebody declared for us: what is asked
+// unsupportedKey rejects capabilities that somebody declared for us: what is asked
 // for and not done must not look done.
-func unsupported(top fields) error {
-	v := top.get("runtimeConfig")
-	if v == nil {
+func unsupportedKey(top fields) error {
+	value := top.get("runtimeConfig")
+	if value == nil {
 		return nil
 	}
 	var runtime fields
-	if json.Unmarshal(v, &runtime) != nil {
-		return &KeyError{Key: "runtimeConfig", Value: string(v), Want: "an object"}
+	if json.Unmarshal(value, &runtime) != nil {
+		return &KeyError{Key: "runtimeConfig", Value: string(value), Want: "an object"}
 	}
 	var errs []error
 	for _, key := range []string{"ips", "mac"} {
-		if v := runtime.get(key); v != nil && string(v) != "[]" && string(v) != `""` {
-			errs = append(errs, &KeyError{Key: "runtimeConfig." + key, Value: string(v), Unsupported: true,
+		if value := runtime.get(key); value != nil && string(value) != "[]" && string(value) != `""` {
+			errs = append(errs, &KeyError{Key: "runtimeConfig." + key, Value: string(value), Unsupported: true,
 				Want: "absent: the pool chooses addresses; remove the capability from the network configuration"})
 		}
 	}

@@ -9,24 +9,24 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-func (r *extrasReader) readPorts(v json.RawMessage) {
+func (r *extrasReader) readPorts(value json.RawMessage) {
 	var list []fields
-	if json.Unmarshal(v, &list) != nil {
-		r.wrong("runtimeConfig.portMappings", v, "a list of {hostPort, containerPort, protocol, hostIP}")
+	if json.Unmarshal(value, &list) != nil {
+		r.wrong("runtimeConfig.portMappings", value, "a list of {hostPort, containerPort, protocol, hostIP}")
 		return
 	}
-	m := portMerger{known: map[netconf.HostPort][]int{}}
+	merger := portMerger{known: map[netconf.HostPort][]int{}}
 	for i, entry := range list {
 		key := fmt.Sprintf("runtimeConfig.portMappings[%d]", i)
 		port, ok := r.readPort(key+".", entry)
 		if !ok {
 			continue
 		}
-		if other, contrary := m.add(port); contrary {
+		if other, contrary := merger.add(port); contrary {
 			r.wrong(key+".hostPort", entry.get("hostPort"), fmt.Sprintf("another port than that of an entry before, which leads to containerPort %d", other.PodPort))
 		}
 	}
-	r.extras.Ports = m.merged()
+	r.extras.Ports = merger.merged()
 }
 
 // portMerger makes one of mappings that are the same port of the node: a runtime says
@@ -61,41 +61,41 @@ func (m *portMerger) add(port netconf.HostPort) (other netconf.HostPort, contrar
 // merged returns each port once: one may have covered several.
 func (m *portMerger) merged() (list []netconf.HostPort) {
 	seen := map[netconf.HostPort]bool{}
-	for _, p := range m.ports {
-		if !seen[p] {
-			seen[p] = true
-			list = append(list, p)
+	for _, port := range m.ports {
+		if !seen[port] {
+			seen[port] = true
+			list = append(list, port)
 		}
 	}
 	return list
 }
 
 // readPort reads one mapping and names all that is wrong with it.
-func (r *extrasReader) readPort(prefix string, entry fields) (p netconf.HostPort, ok bool) {
+func (r *extrasReader) readPort(prefix string, entry fields) (port netconf.HostPort, ok bool) {
 	before := len(r.errs)
 	number := func(key string, into *uint16) {
-		if v := entry.get(key); v == nil || !decode(v, into, func(n uint16) bool { return n > 0 }) {
-			r.wrong(prefix+key, v, "a port from 1 to 65535")
+		if value := entry.get(key); value == nil || !decodeKeys(value, into, func(n uint16) bool { return n > 0 }) {
+			r.wrong(prefix+key, value, "a port from 1 to 65535")
 		}
 	}
-	number("hostPort", &p.Port)
-	number("containerPort", &p.PodPort)
+	number("hostPort", &port.Port)
+	number("containerPort", &port.PodPort)
 	var name string
-	v := entry.get("protocol")
-	known := v != nil && decode(v, &name, func(name string) bool {
+	value := entry.get("protocol")
+	known := value != nil && decodeKeys(value, &name, func(name string) bool {
 		t, err := netconf.ParseTransport(strings.ToLower(name))
-		p.Transport = t
+		port.Transport = t
 		return err == nil
 	})
 	if !known {
-		r.wrong(prefix+"protocol", v, "tcp, udp or sctp")
+		r.wrong(prefix+"protocol", value, "tcp, udp or sctp")
 	}
-	if v := entry.get("hostIP"); v != nil && !decode(v, &name, func(text string) bool {
+	if value := entry.get("hostIP"); value != nil && !decodeKeys(value, &name, func(text string) bool {
 		a, err := netip.ParseAddr(text)
-		p.Host = a.Unmap()
+		port.Host = a.Unmap()
 		return text == "" || err == nil && a.Zone() == ""
 	}) {
-		r.wrong(prefix+"hostIP", v, "an IPv4 or IPv6 address")
+		r.wrong(prefix+"hostIP", value, "an IPv4 or IPv6 address")
 	}
-	return p, len(r.errs) == before
+	return port, len(r.errs) == before
 }

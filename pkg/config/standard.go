@@ -12,16 +12,16 @@ func (p *Plugin) setStandard(top fields) error {
 	if p.Delegated {
 		return nil // both are the caller's
 	}
-	if v := top.get("ipam"); v != nil && !saysNothing(v) {
-		return &KeyError{Key: "ipam", Value: string(v), Want: `absent: enipool brings its own addresses, and its options stand beside "type"`}
+	if value := top.get("ipam"); value != nil && !saysNothing(value) {
+		return &KeyError{Key: "ipam", Value: string(value), Want: `absent: enipool brings its own addresses, and its options stand beside "type"`}
 	}
-	v := top.get("dns")
-	if v == nil {
+	value := top.get("dns")
+	if value == nil {
 		return nil
 	}
 	var dns types.DNS
-	if json.Unmarshal(v, &dns) != nil {
-		return &KeyError{Key: "dns", Value: string(v), Want: "an object of nameservers, domain, search and options"}
+	if json.Unmarshal(value, &dns) != nil {
+		return &KeyError{Key: "dns", Value: string(value), Want: "an object of nameservers, domain, search and options"}
 	}
 	p.DNS = dns
 	return nil

@@ -27,13 +27,13 @@ func refuseTypos(f fields, prefix string) error {
 // checkCapabilities looks at what the runtime is asked to send: of a name that is not
 // quite right it sends nothing, and nobody would say so.
 func checkCapabilities(top fields) error {
-	v := top.get("capabilities")
-	if v == nil {
+	value := top.get("capabilities")
+	if value == nil {
 		return nil
 	}
 	var asked map[string]bool
-	if json.Unmarshal(v, &asked) != nil {
-		return &KeyError{Key: "capabilities", Value: string(v), Want: `an object like {"portMappings": true, "bandwidth": true}`}
+	if json.Unmarshal(value, &asked) != nil {
+		return &KeyError{Key: "capabilities", Value: string(value), Want: `an object like {"portMappings": true, "bandwidth": true}`}
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
@@ -51,7 +51,7 @@ func Meant(text string, names []string) (nearest string) {
 	text = strings.ToLower(text)
 	least := 3
 	for _, name := range names {
-		d := distance(text, strings.ToLower(name))
+		d := editDistance(text, strings.ToLower(name))
 		if d < least && (d < 2 || len(name) > 5) {
 			nearest, least = name, d
 		}
@@ -59,9 +59,9 @@ func Meant(text string, names []string) (nearest string) {
 	return nearest
 }
 
-// distance is how many letters to add, remove or change make b of a; 3 stands for more
+// editDistance is how many letters to add, remove or change make b of a; 3 stands for more
 // than two where the lengths say so already.
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	if len(a) > len(b)+2 || len(b) > len(a)+2 {
 		return 3
 	}

@@ -72,7 +72,7 @@ type Cloud struct {
 
 	Subnets        []string          // IDs of those that new ENIs may lie in
 	SubnetTags     map[string]string // which those have that new ENIs may lie in too
-	SecurityGroups []string          // of new ENIs; none: those of the node's own ENI
+	SecurityGroups []string          // of new ENIs; none: those of the node's primary ENI
 	Tags           map[string]string // of new ENIs
 	Prefixes       bool              // aws: IPv4 addresses come as /28 prefixes
 	MaxENIs        int               // baidu: on the instance, its own among them, 0 is what the API says
@@ -128,15 +128,15 @@ func Default() Config {
 // Parse reads a configuration file; conf/agent.yaml explains every key. All errors
 // are reported, each with its key.
 func Parse(text []byte) (Config, error) {
-	r, err := read(text)
+	parsed, err := splitFile(text)
 	if err != nil {
 		return Config{}, err
 	}
 	c := Default()
-	r.into(allKeys(&c))
-	r.derive(&c)
-	r.check(&c)
-	if err := r.failed(); err != nil {
+	parsed.setKeys(allKeys(&c))
+	parsed.deriveRest(&c)
+	parsed.checkTogether(&c)
+	if err := parsed.joinErrors(); err != nil {
 		return Config{}, err
 	}
 	return c, nil

@@ -82,25 +82,25 @@ func (k key) in(unit string) key {
 	return k
 }
 
-// depends says that there is no one default.
-func (k key) depends() key {
+// noDefault says that there is no one default.
+func (k key) noDefault() key {
 	k.free = true
 	return k
 }
 
 // live is a key whose changes count at once.
-func (k key) live(since, doc string) key { return k.known(atOnce, since, doc) }
+func (k key) live(since, doc string) key { return k.withSource(atOnce, since, doc) }
 
 // restart is a key whose changes count when the agent is started again.
-func (k key) restart(since, doc string) key { return k.known(atRestart, since, doc) }
+func (k key) restart(since, doc string) key { return k.withSource(atRestart, since, doc) }
 
-func (k key) known(needs applies, since, doc string) key {
+func (k key) withSource(needs applies, since, doc string) key {
 	k.needs, k.since, k.doc = needs, since, doc
 	return k
 }
 
-// same tells whether the key has the same value in the configuration that other is of.
-func (k key) same(other key) bool {
+// sameAs tells whether the key has the same value in the configuration that other is of.
+func (k key) sameAs(other key) bool {
 	for i, p := range k.places {
 		if !p.same(other.places[i].into) {
 			return false
@@ -109,8 +109,8 @@ func (k key) same(other key) bool {
 	return true
 }
 
-// take takes the value over from the configuration that other is of.
-func (k key) take(other key) {
+// takeFrom takes the value over from the configuration that other is of.
+func (k key) takeFrom(other key) {
 	for i, p := range k.places {
 		p.take(other.places[i].into)
 	}
@@ -122,11 +122,11 @@ func (k key) take(other key) {
 func (c Config) Reload(next Config) (reloaded Config, changed []string) {
 	was, now := allKeys(&c), allKeys(&next)
 	for i, k := range now {
-		if k.needs != atRestart || k.same(was[i]) {
+		if k.needs != atRestart || k.sameAs(was[i]) {
 			continue
 		}
 		changed = append(changed, k.name)
-		k.take(was[i])
+		k.takeFrom(was[i])
 	}
 	return next, changed
 }

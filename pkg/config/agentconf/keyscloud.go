@@ -13,66 +13,66 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-func cloudKeys(c *Cloud) []key {
-	return slices.Concat(cloudPlaceKeys(c), cloudENIKeys(c), cloudPaceKeys(c))
+func cloudKeys(cloud *Cloud) []key {
+	return slices.Concat(cloudPlaceKeys(cloud), cloudENIKeys(cloud), cloudPaceKeys(cloud))
 }
 
 // cloudPlaceKeys say which cloud it is, and where the node is in it.
-func cloudPlaceKeys(c *Cloud) []key {
+func cloudPlaceKeys(cloud *Cloud) []key {
 	return []key{
-		oneOf("cloud.provider", &c.Provider, choice[string]{Sim, Sim}, choice[string]{AWS, AWS}, choice[string]{Baidu, Baidu},
+		choiceKey("cloud.provider", &cloud.Provider, choice[string]{Sim, Sim}, choice[string]{AWS, AWS}, choice[string]{Baidu, Baidu},
 			choice[string]{formerBaidu, Baidu}).wants("sim, aws or baidu").
 			restart(release1, "Which cloud: sim, a VPC simulated on this machine; aws, Amazon EC2; baidu, Baidu AI Cloud."),
-		one("cloud.endpoint", wantEndpoint, func(text string) bool {
-			c.Endpoint = text
+		singleKey("cloud.endpoint", wantEndpoint, func(text string) bool {
+			cloud.Endpoint = text
 			return true // what it must be depends on the provider: see checkCloud
-		}).at(textAt(&c.Endpoint)).of(rule{"type": []string{"string", "null"}}).
+		}).at(textAt(&cloud.Endpoint)).of(rule{"type": []string{"string", "null"}}).
 			restart(release1, "Where it answers. sim: unix:// and a path, or http:// with a loopback address and a port; aws, baidu: nothing, or the URL of the API."),
-		one("cloud.metadata", wantURL, func(text string) bool {
-			c.Metadata = text
+		singleKey("cloud.metadata", wantURL, func(text string) bool {
+			cloud.Metadata = text
 			return text == "" || validURL(text)
-		}).at(textAt(&c.Metadata)).of(rule{"type": []string{"string", "null"}, "pattern": "^(https?://.+)?$"}).
+		}).at(textAt(&cloud.Metadata)).of(rule{"type": []string{"string", "null"}, "pattern": "^(https?://.+)?$"}).
 			restart(release1, "aws, baidu: the URL of the instance metadata, where it is not http://169.254.169.254."),
-		wordKey("cloud.region", &c.Region).restart(release1, "aws, baidu: the region; not named, what the instance metadata says."),
-		wordKey("cloud.instance", &c.Instance).restart(release1, "aws, baidu: the ID of the node's instance; not named, what the instance metadata says."),
-		one("cloud.kind", "bcc, bbc or ebc", func(text string) bool {
-			c.Kind = text
+		wordKey("cloud.region", &cloud.Region).restart(release1, "aws, baidu: the region; not named, what the instance metadata says."),
+		wordKey("cloud.instance", &cloud.Instance).restart(release1, "aws, baidu: the ID of the node's instance; not named, what the instance metadata says."),
+		singleKey("cloud.kind", "bcc, bbc or ebc", func(text string) bool {
+			cloud.Kind = text
 			return slices.Contains([]string{"", "bcc", "bbc", "ebc"}, text)
-		}).at(textAt(&c.Kind)).of(rule{"enum": []any{"", "bcc", "bbc", "ebc", nil}}).
+		}).at(textAt(&cloud.Kind)).of(rule{"enum": []any{"", "bcc", "bbc", "ebc", nil}}).
 			restart(unreleased, "baidu: the kind of the instance; not named, what the instance metadata says."),
-		wordKey("cloud.vpc", &c.VPC).restart(unreleased, "baidu: the ID of the instance's VPC; not named, what the instance metadata says."),
-		wordKey("cloud.zone", &c.Zone).restart(unreleased, "baidu: the instance's zone, zoneA or cn-bj-a; not named, what the instance metadata says."),
+		wordKey("cloud.vpc", &cloud.VPC).restart(unreleased, "baidu: the ID of the instance's VPC; not named, what the instance metadata says."),
+		wordKey("cloud.zone", &cloud.Zone).restart(unreleased, "baidu: the instance's zone, zoneA or cn-bj-a; not named, what the instance metadata says."),
 	}
 }
 
 // cloudENIKeys say what the node's ENIs are like.
-func cloudENIKeys(c *Cloud) []key {
+func cloudENIKeys(cloud *Cloud) []key {
 	return []key{
-		number("cloud.maxENIs", &c.MaxENIs, 0, eni.MaxIndex+1).in("ENIs").restart(unreleased, "baidu: how many ENIs the instance may have, its own among them; 0: what the API says."),
-		number("cloud.maxIPsPerENI", &c.MaxIPsPerENI, 0, mostPerENI).in("addresses").
+		numberKey("cloud.maxENIs", &cloud.MaxENIs, 0, eni.MaxIndex+1).in("ENIs").restart(unreleased, "baidu: how many ENIs the instance may have, its own among them; 0: what the API says."),
+		numberKey("cloud.maxIPsPerENI", &cloud.MaxIPsPerENI, 0, mostPerENI).in("addresses").
 			restart(unreleased, "baidu: how many addresses of each family an ENI may have, its primary among them; 0: what the API says."),
-		one("cloud.cluster", "at most 32 letters, digits, dots, dashes and underscores", func(text string) bool {
-			c.Cluster = text
+		singleKey("cloud.cluster", "at most 32 letters, digits, dots, dashes and underscores", func(text string) bool {
+			cloud.Cluster = text
 			return len(text) <= 32 && strings.Trim(text, wordBytes+".") == ""
-		}).at(textAt(&c.Cluster)).of(rule{"type": []string{"string", "number", "boolean", "null"}, "pattern": "^[a-zA-Z0-9._-]{0,32}$"}).
+		}).at(textAt(&cloud.Cluster)).of(rule{"type": []string{"string", "number", "boolean", "null"}, "pattern": "^[a-zA-Z0-9._-]{0,32}$"}).
 			restart(release1, "aws, baidu: a name that all nodes of a cluster share: with it ENIs that nodes left behind are found and deleted."),
-		wordsKey("cloud.subnets", &c.Subnets).restart(release1, "aws, baidu: the subnets that new ENIs may lie in, by ID."),
-		pairs("cloud.subnetTags", &c.SubnetTags).restart(release1, "aws, baidu: new ENIs may lie in the subnets that have all of these tags, too."),
-		wordsKey("cloud.securityGroups", &c.SecurityGroups).restart(release1, "aws, baidu: security groups of new ENIs, by ID; none: those of the node's own ENI."),
-		pairs("cloud.tags", &c.Tags).restart(release1, "aws, baidu: tags of new ENIs, beside those by which the agent knows them."),
-		flag("cloud.prefixes", &c.Prefixes).restart(release1, "aws: IPv4 addresses come as prefixes of 16. Drain a node before this is turned off."),
+		wordsKey("cloud.subnets", &cloud.Subnets).restart(release1, "aws, baidu: the subnets that new ENIs may lie in, by ID."),
+		tagsKey("cloud.subnetTags", &cloud.SubnetTags).restart(release1, "aws, baidu: new ENIs may lie in the subnets that have all of these tags, too."),
+		wordsKey("cloud.securityGroups", &cloud.SecurityGroups).restart(release1, "aws, baidu: security groups of new ENIs, by ID; none: those of the node's primary ENI."),
+		tagsKey("cloud.tags", &cloud.Tags).restart(release1, "aws, baidu: tags of new ENIs, beside those by which the agent knows them."),
+		flagKey("cloud.prefixes", &cloud.Prefixes).restart(release1, "aws: IPv4 addresses come as prefixes of 16. Drain a node before this is turned off."),
 	}
 }
 
 // cloudPaceKeys say how hard the cloud is called.
-func cloudPaceKeys(c *Cloud) []key {
+func cloudPaceKeys(cloud *Cloud) []key {
 	return []key{
-		duration("cloud.describe", &c.Describe, 100*time.Millisecond, time.Hour).depends().
+		durationKey("cloud.describe", &cloud.Describe, 100*time.Millisecond, time.Hour).noDefault().
 			live(release1, "How often the cloud is asked for the node's ENIs where nothing asks sooner; not named, resync with provider sim and 5m with aws and baidu. From 5m on the first describe of a restarted agent comes within 10m."),
-		number("cloud.callsPerSecond", &c.CallsPerSec, 1, mostCalls).in("calls per second").live(release1, "This node's budget of calls in the long run: for a node that goes wrong, not to share an account's rate."),
-		number("cloud.callsBurst", &c.CallsBurst, 1, mostCalls).in("calls").live(release1, "Calls that may come at once after a quiet time."),
-		number("cloud.concurrent", &c.Concurrent, 1, mostAtOnce).in("calls").live(release1, "Calls that may be under way at the same time."),
-		duration("cloud.timeout", &c.Timeout, time.Second, 5*time.Minute).live(release1, "When a call counts as lost."),
+		numberKey("cloud.callsPerSecond", &cloud.CallsPerSec, 1, mostCalls).in("calls per second").live(release1, "This node's budget of calls in the long run: for a node that goes wrong, not to share an account's rate."),
+		numberKey("cloud.callsBurst", &cloud.CallsBurst, 1, mostCalls).in("calls").live(release1, "Calls that may come at once after a quiet time."),
+		numberKey("cloud.concurrent", &cloud.Concurrent, 1, mostAtOnce).in("calls").live(release1, "Calls that may be under way at the same time."),
+		durationKey("cloud.timeout", &cloud.Timeout, time.Second, 5*time.Minute).live(release1, "When a call counts as lost."),
 	}
 }
 

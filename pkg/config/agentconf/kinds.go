@@ -19,10 +19,10 @@ type fault struct {
 	want  string // goes before what the key wants
 }
 
-// one is a key with a single value. set returns false if it does not want it.
-func one(name, want string, set func(text string) bool) key {
+// singleKey is a key with a single value. set returns false if it does not want it.
+func singleKey(name, want string, set func(text string) bool) key {
 	return key{name: name, want: want, set: func(v any) []fault {
-		if text, ok := scalar(v); ok && set(text) {
+		if text, ok := scalarText(v); ok && set(text) {
 			return nil
 		}
 		return []fault{{value: v}}
@@ -37,7 +37,7 @@ func listKey(name, want string, add func(text string) bool) key {
 			return []fault{{value: v, want: "a list in brackets, each of it "}}
 		}
 		for i, v := range values {
-			if text, ok := scalar(v); !ok || !add(text) {
+			if text, ok := scalarText(v); !ok || !add(text) {
 				faults = append(faults, fault{at: fmt.Sprintf("[%d]", i), value: v})
 			}
 		}
@@ -45,9 +45,9 @@ func listKey(name, want string, add func(text string) bool) key {
 	}}
 }
 
-// number is a whole number from lo to hi.
-func number(name string, into *int, lo, hi int) key {
-	return one(name, fmt.Sprintf("a whole number from %d to %d", lo, hi), func(text string) bool {
+// numberKey is a whole number from lo to hi.
+func numberKey(name string, into *int, lo, hi int) key {
+	return singleKey(name, fmt.Sprintf("a whole number from %d to %d", lo, hi), func(text string) bool {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < lo || n > hi {
 			return false
@@ -57,12 +57,12 @@ func number(name string, into *int, lo, hi int) key {
 	}).at(singlePlace(into, func() any { return *into })).of(rule{"type": []string{"integer", "string", "null"}, "minimum": lo, "maximum": hi, "pattern": "^[0-9]+$"})
 }
 
-// mask is bits of the packet mark. A value that is refused is told in hexadecimal, as
+// maskKey is bits of the packet mark. A value that is refused is told in hexadecimal, as
 // masks are written: the parser keeps of 0x1ff only the number.
-func mask(name string, into *uint32) key {
+func maskKey(name string, into *uint32) key {
 	const want = "eight bits in a row without 0x4000 and 0x8000, like 0x000000ff"
 	k := key{name: name, want: want, set: func(v any) []fault {
-		text, ok := scalar(v)
+		text, ok := scalarText(v)
 		bits, err := strconv.ParseUint(text, 0, 32)
 		if *into = uint32(bits); ok && err == nil && ipam.ValidMarkMask(*into) == nil {
 			return nil
@@ -76,11 +76,11 @@ func mask(name string, into *uint32) key {
 		of(rule{"type": []string{"integer", "string", "null"}, "pattern": "^(0[xX][0-9a-fA-F]+|[0-9]+)$"})
 }
 
-// percent is a share in whole percent. A plain whole number is refused: 1 may be
+// percentKey is a share in whole percent. A plain whole number is refused: 1 may be
 // meant as 1% or as 100%.
-func percent(name string, into *int, lo, hi int) key {
+func percentKey(name string, into *int, lo, hi int) key {
 	want := fmt.Sprintf(`whole percent like "50%%", or the same as a fraction like 0.5, from "%d%%" to "%d%%"`, lo, hi)
-	return one(name, want, func(text string) bool {
+	return singleKey(name, want, func(text string) bool {
 		n, ok := parsePercent(text)
 		if !ok || n < lo || n > hi {
 			return false
@@ -106,26 +106,26 @@ func parsePercent(text string) (int, bool) {
 	return int(n), err == nil
 }
 
-// duration is a time with its unit from lo to hi.
-func duration(name string, into *time.Duration, lo, hi time.Duration) key {
-	return spell(name, "", into, lo, hi, time.Nanosecond)
+// durationKey is a time with its unit from lo to hi.
+func durationKey(name string, into *time.Duration, lo, hi time.Duration) key {
+	return timeKey(name, "", into, lo, hi, time.Nanosecond)
 }
 
-// seconds is a duration for windows that are kept second by second.
-func seconds(name string, into *time.Duration, lo, hi time.Duration) key {
-	return spell(name, " in whole seconds", into, lo, hi, time.Second)
+// secondsKey is a duration for windows that are kept second by second.
+func secondsKey(name string, into *time.Duration, lo, hi time.Duration) key {
+	return timeKey(name, " in whole seconds", into, lo, hi, time.Second)
 }
 
-func spell(name, how string, into *time.Duration, lo, hi, step time.Duration) key {
-	want := fmt.Sprintf(`a duration%s like "30s", from "%s" to "%s"`, how, short(lo), short(hi))
-	return one(name, want, func(text string) bool {
+func timeKey(name, how string, into *time.Duration, lo, hi, step time.Duration) key {
+	want := fmt.Sprintf(`a duration%s like "30s", from "%s" to "%s"`, how, shortDuration(lo), shortDuration(hi))
+	return singleKey(name, want, func(text string) bool {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < lo || d > hi || d%step != 0 {
 			return false
 		}
 		*into = d
 		return true
-	}).at(singlePlace(into, func() any { return short(*into) })).of(durationRule(lo))
+	}).at(singlePlace(into, func() any { return shortDuration(*into) })).of(durationRule(lo))
 }
 
 // durationRule is what a schema can say of a duration. 0 is the only one without a unit.
@@ -137,8 +137,8 @@ func durationRule(lo time.Duration) rule {
 	return rule{"type": []string{"string", "integer", "null"}, "pattern": pattern + "|^0$", "minimum": 0, "maximum": 0}
 }
 
-// short is how people write a duration: "10m" and not "10m0s".
-func short(d time.Duration) string {
+// shortDuration is how people write a duration: "10m" and not "10m0s".
+func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
@@ -155,8 +155,8 @@ type choice[T any] struct {
 	value T
 }
 
-// oneOf is one of several names.
-func oneOf[T comparable](name string, into *T, choices ...choice[T]) key {
+// choiceKey is one of several names.
+func choiceKey[T comparable](name string, into *T, choices ...choice[T]) key {
 	want := choices[0].name
 	for i, c := range choices[1:] {
 		if i == len(choices)-2 {
@@ -165,7 +165,7 @@ func oneOf[T comparable](name string, into *T, choices ...choice[T]) key {
 			want += ", " + c.name
 		}
 	}
-	return one(name, want, func(text string) bool {
+	return singleKey(name, want, func(text string) bool {
 		for _, c := range choices {
 			if c.name == text {
 				*into = c.value
@@ -176,15 +176,15 @@ func oneOf[T comparable](name string, into *T, choices ...choice[T]) key {
 	}).at(singlePlace(into, func() any {
 		for _, c := range choices {
 			if c.value == *into {
-				return plain(c.name)
+				return asYAML(c.name)
 			}
 		}
 		return nil
 	})).of(choiceRule(choices))
 }
 
-// plain is how YAML has a name: true and false are no text.
-func plain(name string) any {
+// asYAML is how YAML has a name: true and false are no text.
+func asYAML(name string) any {
 	switch name {
 	case "true":
 		return true
@@ -197,21 +197,21 @@ func plain(name string) any {
 func choiceRule[T any](choices []choice[T]) rule {
 	var values []any
 	for _, c := range choices {
-		if values = append(values, plain(c.name)); plain(c.name) != c.name {
+		if values = append(values, asYAML(c.name)); asYAML(c.name) != c.name {
 			values = append(values, c.name)
 		}
 	}
 	return rule{"enum": append(values, nil)}
 }
 
-// flag is true or false.
-func flag(name string, into *bool) key {
-	return oneOf(name, into, choice[bool]{"true", true}, choice[bool]{"false", false})
+// flagKey is true or false.
+func flagKey(name string, into *bool) key {
+	return choiceKey(name, into, choice[bool]{"true", true}, choice[bool]{"false", false})
 }
 
 // fileKey is the absolute path of a file, or "" where that is the default.
 func fileKey(name string, into *string) key {
-	return one(name, "an absolute path of a file", func(text string) bool {
+	return singleKey(name, "an absolute path of a file", func(text string) bool {
 		if text == *into {
 			return true
 		}
@@ -230,7 +230,7 @@ func isWord(text string) bool { return len(text) <= 64 && strings.Trim(text, wor
 
 // wordKey is an ID of a cloud, or "" where that is the default.
 func wordKey(name string, into *string) key {
-	return one(name, wantWord, func(text string) bool {
+	return singleKey(name, wantWord, func(text string) bool {
 		*into = text
 		return isWord(text)
 	}).at(textAt(into)).of(rule{"type": []string{"string", "integer", "null"}, "pattern": "^[a-zA-Z0-9_-]{0,64}$"})
@@ -245,8 +245,8 @@ func wordsKey(name string, into *[]string) key {
 		"items": rule{"type": []string{"string", "integer"}, "pattern": "^[a-zA-Z0-9_-]{1,64}$"}})
 }
 
-// pairs is a set of tags: names and values. An empty list is as good as none.
-func pairs(name string, into *map[string]string) key {
+// tagsKey is a set of tags: names and values. An empty list is as good as none.
+func tagsKey(name string, into *map[string]string) key {
 	const want = `tags like {key: value}: of at most 128 and 256 bytes, and none of "aws:" or "enipool/", which are taken`
 	k := key{name: name, want: want, isList: true, set: func(v any) (faults []fault) {
 		tags, ok := v.(map[string]any)
@@ -257,7 +257,7 @@ func pairs(name string, into *map[string]string) key {
 			return []fault{{value: v}}
 		}
 		for _, tag := range slices.Sorted(maps.Keys(tags)) {
-			value, ok := scalar(tags[tag])
+			value, ok := scalarText(tags[tag])
 			if !ok || tag == "" || len(tag) > 128 || len(value) > 256 || strings.HasPrefix(tag, "aws:") || strings.HasPrefix(tag, "enipool/") {
 				faults = append(faults, fault{at: "[" + tag + "]", value: tags[tag]})
 				continue

@@ -5,35 +5,35 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// lines returns the line of each key of the file by its full name. It is for files with
+// linesOfKeys returns the line of each key of the file by its full name. It is for files with
 // errors alone: it takes them apart a second time.
-func lines(text []byte) map[string]int {
+func linesOfKeys(text []byte) map[string]int {
 	at := map[string]int{}
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil || len(file.Docs) == 0 {
 		return at
 	}
-	for _, entry := range entries(file.Docs[0].Body) {
+	for _, entry := range entriesOf(file.Docs[0].Body) {
 		name := entry.Key.GetToken().Value
 		at[name] = entry.Key.GetToken().Position.Line
-		for _, sub := range entries(entry.Value) {
+		for _, sub := range entriesOf(entry.Value) {
 			at[name+"."+sub.Key.GetToken().Value] = sub.Key.GetToken().Position.Line
 		}
 	}
 	return at
 }
 
-// entries are the keys of a section with their values, none where it is something else.
-func entries(n ast.Node) []*ast.MappingValueNode {
+// entriesOf are the keys of a section with their values, none where it is something else.
+func entriesOf(n ast.Node) []*ast.MappingValueNode {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		return n.Values
 	case *ast.MappingValueNode: // a section of one key
 		return []*ast.MappingValueNode{n}
 	case *ast.AnchorNode:
-		return entries(n.Value)
+		return entriesOf(n.Value)
 	case *ast.TagNode:
-		return entries(n.Value)
+		return entriesOf(n.Value)
 	}
 	return nil
 }

@@ -28,9 +28,9 @@ type reader struct {
 // sections are the keys that have keys of their own.
 var sections = []string{"cloud", "kubernetes", "pool"}
 
-// read takes a file apart. A file that is no YAML, or has a key twice, has no
+// splitFile takes a file apart. A file that is no YAML, or has a key twice, has no
 // values to go on with.
-func read(text []byte) (*reader, error) {
+func splitFile(text []byte) (*reader, error) {
 	var file map[string]any
 	d := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
 	err := d.Decode(&file)
@@ -40,24 +40,24 @@ func read(text []byte) (*reader, error) {
 	if err != nil && err != io.EOF { // which an empty file is
 		return nil, fmt.Errorf("read configuration: %w", newSyntaxError(err))
 	}
-	r := &reader{values: map[string]any{}, bad: map[string]bool{}, text: text}
+	parsed := &reader{values: map[string]any{}, bad: map[string]bool{}, text: text}
 	for _, key := range slices.Sorted(maps.Keys(file)) {
 		v := file[key]
 		section, isMap := v.(map[string]any)
 		switch {
 		case v == nil:
 		case !slices.Contains(sections, key):
-			r.values[key] = v
+			parsed.values[key] = v
 		case !isMap:
-			r.wrong(key, v, "a section: its keys on lines of their own, indented")
+			parsed.addError(key, v, "a section: its keys on lines of their own, indented")
 		default:
-			r.section(key, section)
+			parsed.addSection(key, section)
 		}
 	}
-	return r, nil
+	return parsed, nil
 }
 
-func (r *reader) section(name string, keys map[string]any) {
+func (r *reader) addSection(name string, keys map[string]any) {
 	for key, v := range keys {
 		if v != nil {
 			r.values[name+"."+key] = v
@@ -65,10 +65,10 @@ func (r *reader) section(name string, keys map[string]any) {
 	}
 }
 
-// wrong notes that the key's value is not what it must be.
-func (r *reader) wrong(key string, v any, want string) {
+// addError notes that the key's value is not what it must be.
+func (r *reader) addError(key string, v any, want string) {
 	shown := "a section"
-	if text, ok := scalar(v); ok {
+	if text, ok := scalarText(v); ok {
 		shown = strconv.Quote(text)
 	} else if _, ok := v.([]any); ok {
 		shown = "a list"
@@ -77,33 +77,33 @@ func (r *reader) wrong(key string, v any, want string) {
 	r.errs = append(r.errs, &config.KeyError{Key: key, Value: shown, Want: want})
 }
 
-// sound tells whether none of the keys has an error of its own, so that it makes
+// allSound tells whether none of the keys has an error of its own, so that it makes
 // sense to judge them together.
-func (r *reader) sound(keys ...string) bool {
+func (r *reader) allSound(keys ...string) bool {
 	return !slices.ContainsFunc(keys, func(k string) bool { return r.bad[k] })
 }
 
-// into hands each value to its key and reports the values that have none.
-func (r *reader) into(table []key) {
+// setKeys hands each value to its key and reports the values that have none.
+func (r *reader) setKeys(table []key) {
 	known := map[string]bool{}
 	for _, k := range table {
 		known[k.name] = true
 		if v, ok := r.values[k.name]; ok {
 			for _, f := range k.set(v) {
-				r.wrong(k.name+f.at, f.value, f.want+k.want)
+				r.addError(k.name+f.at, f.value, f.want+k.want)
 				r.bad[k.name] = true
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.values)) {
 		if !known[name] {
-			r.errs = append(r.errs, &config.KeyError{Key: name, Unknown: true, Meant: meant(name, table)})
+			r.errs = append(r.errs, &config.KeyError{Key: name, Unknown: true, Meant: meantKey(name, table)})
 		}
 	}
 }
 
-// meant names a key that stands elsewhere, or is written otherwise, "" if none is near.
-func meant(name string, table []key) string {
+// meantKey names a key that stands elsewhere, or is written otherwise, "" if none is near.
+func meantKey(name string, table []key) string {
 	last := func(name string) string { return name[strings.LastIndex(name, ".")+1:] }
 	var names []string
 	for _, k := range table {
@@ -115,12 +115,12 @@ func meant(name string, table []key) string {
 	return config.Meant(name, names)
 }
 
-// failed returns all that is wrong, each with its line, nil if nothing is.
-func (r *reader) failed() error {
+// joinErrors returns all that is wrong, each with its line, nil if nothing is.
+func (r *reader) joinErrors() error {
 	if len(r.errs) == 0 {
 		return nil
 	}
-	at := lines(r.text)
+	at := linesOfKeys(r.text)
 	var list []error
 	for _, e := range r.errs {
 		name, _, _ := strings.Cut(e.Key, "[")
@@ -130,9 +130,9 @@ func (r *reader) failed() error {
 	return errors.Join(list...)
 }
 
-// scalar returns the text of a value that is no list and no section. A fraction
+// scalarText returns the text of a value that is no list and no section. A fraction
 // keeps its point, so that 2.0 is told from 2.
-func scalar(v any) (string, bool) {
+func scalarText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
 		return v, true

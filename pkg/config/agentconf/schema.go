@@ -23,7 +23,7 @@ func Schema() []byte {
 		if !found {
 			section, name = "", k.name
 		}
-		into[section][name] = k.schema()
+		into[section][name] = k.schemaRule()
 	}
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -40,9 +40,9 @@ func Schema() []byte {
 	return text.Bytes()
 }
 
-// schema is what the schema has of a key.
-func (k key) schema() rule {
-	r := rule{"description": k.doc + k.hint(), "x-reload": "live", "x-since": k.since}
+// schemaRule is what the schema has of a key.
+func (k key) schemaRule() rule {
+	r := rule{"description": k.doc + k.schemaHint(), "x-reload": "live", "x-since": k.since}
 	for name, v := range k.rule {
 		r[name] = v
 	}
@@ -52,14 +52,14 @@ func (k key) schema() rule {
 	if k.unit != "" {
 		r["x-unit"] = k.unit
 	}
-	if v := k.shown(); v != nil && !k.free {
+	if v := k.shownValue(); v != nil && !k.free {
 		r["default"] = v
 	}
 	return r
 }
 
-// shown is the value as a file has it, nil where that is nothing.
-func (k key) shown() any {
+// shownValue is the value as a file has it, nil where that is nothing.
+func (k key) shownValue() any {
 	v := k.places[0].shown()
 	if text, err := json.Marshal(v); err != nil || slices.Contains([]string{`""`, "null", "{}", "[]"}, string(text)) {
 		return nil
@@ -67,8 +67,8 @@ func (k key) shown() any {
 	return v
 }
 
-// hint is what editors show no other place for.
-func (k key) hint() string {
+// schemaHint is what editors show no other place for.
+func (k key) schemaHint() string {
 	text := " Must be " + k.want + "."
 	if k.isList {
 		text = " Each must be " + k.want + "."

@@ -30,37 +30,37 @@ func (c Config) With(values map[string]string) (Config, error) {
 	c.Settings.VPC, c.Settings.Families = slices.Clone(c.Settings.VPC), slices.Clone(c.Settings.Families)
 	c.Cloud.Subnets, c.Cloud.SecurityGroups = slices.Clone(c.Cloud.Subnets), slices.Clone(c.Cloud.SecurityGroups)
 	c.Cloud.SubnetTags, c.Cloud.Tags = maps.Clone(c.Cloud.SubnetTags), maps.Clone(c.Cloud.Tags)
-	r := c.written()
+	parsed := c.writtenKeys()
 	if !c.ModeSet && c.Pool.Mode == pool.BestEffort {
-		c.Pool.Mode = pool.Batch // derive looks again
+		c.Pool.Mode = pool.Batch // deriveRest decides it again
 	}
 	for name, text := range values {
-		r.values[name] = text
+		parsed.values[name] = text
 	}
 	table := allKeys(&c)
 	for _, k := range table {
 		if text, said := values[k.name]; said && k.isList {
-			r.wrong(k.name, text, "set in the file: it is a list")
-			delete(r.values, k.name)
+			parsed.addError(k.name, text, "set in the file: it is a list")
+			delete(parsed.values, k.name)
 		}
 	}
-	r.into(table)
-	r.derive(&c)
-	r.check(&c)
-	if err := r.failed(); err != nil {
+	parsed.setKeys(table)
+	parsed.deriveRest(&c)
+	parsed.checkTogether(&c)
+	if err := parsed.joinErrors(); err != nil {
 		return Config{}, err
 	}
 	return c, nil
 }
 
-// written returns the keys that derive looks for, where the file must have had them.
-func (c Config) written() *reader {
-	r := &reader{values: map[string]any{}, bad: map[string]bool{}, compares: true}
+// writtenKeys returns the keys that deriveRest looks for, where the file must have had them.
+func (c Config) writtenKeys() *reader {
+	parsed := &reader{values: map[string]any{}, bad: map[string]bool{}, compares: true}
 	if c.ModeSet {
-		r.values["pool.mode"] = c.Pool.Mode.String()
+		parsed.values["pool.mode"] = c.Pool.Mode.String()
 	}
 	if c.Pool.Scale.MaxFree != c.Pool.Scale.MinFree+100 {
-		r.values["pool.maxFree"] = fmt.Sprintf("%d%%", c.Pool.Scale.MaxFree)
+		parsed.values["pool.maxFree"] = fmt.Sprintf("%d%%", c.Pool.Scale.MaxFree)
 	}
-	return r
+	return parsed
 }

@@ -101,7 +101,7 @@ func TestEachPartOfTheConfigurationHasAKey(t *testing.T) {
 			t.Fatalf("%s: how is a %s changed?", name, v.Kind())
 		}
 		has := slices.ContainsFunc(table, func(k key) bool {
-			return !k.same(now[slices.IndexFunc(now, func(n key) bool { return n.name == k.name })])
+			return !k.sameAs(now[slices.IndexFunc(now, func(n key) bool { return n.name == k.name })])
 		})
 		if has == slices.Contains(without, name) {
 			t.Errorf("%s: has a key: %t", name, has)
@@ -116,7 +116,7 @@ func TestAReloadKeepsWhatNeedsARestartAndTakesTheRest(t *testing.T) {
 			t.Errorf("%s: the example is refused", k.name)
 		}
 		got, changed := was.Reload(next)
-		kept := allKeys(&got)[i].same(allKeys(&was)[i])
+		kept := allKeys(&got)[i].sameAs(allKeys(&was)[i])
 		if restart := k.needs == atRestart; kept != restart || restart != slices.Equal(changed, []string{k.name}) || !restart && len(changed) > 0 {
 			t.Errorf("%s: needs a restart: %t; kept: %t; told: %q", k.name, restart, kept, changed)
 		}
@@ -287,7 +287,7 @@ func TestTheSchemaTellsTheDefaults(t *testing.T) {
 		if list, isList := v.([]any); v == nil || isList && len(list) == 0 {
 			continue
 		}
-		if faults := allKeys(&c)[i].set(v); len(faults) > 0 || !allKeys(&c)[i].same(allKeys(&want)[i]) {
+		if faults := allKeys(&c)[i].set(v); len(faults) > 0 || !allKeys(&c)[i].sameAs(allKeys(&want)[i]) {
 			t.Errorf("%s: default %v is not what the agent has", k.name, v)
 		}
 	}

@@ -64,9 +64,9 @@ func Parse(text []byte) (Inventory, error) {
 	}
 	p := &parser{}
 	inv := Inventory{AnyFirewall: raw.Firewall == "" || raw.Firewall == "auto"}
-	inv.Settings = p.settings(raw)
+	inv.Settings = p.parseSettings(raw)
 	for i, e := range raw.ENIs {
-		nic, addrs := p.eni(fmt.Sprintf("enis[%d]", i), e)
+		nic, addrs := p.parseENI(fmt.Sprintf("enis[%d]", i), e)
 		nic.Index = i
 		inv.ENIs = append(inv.ENIs, nic)
 		for _, a := range addrs {
@@ -74,11 +74,11 @@ func Parse(text []byte) (Inventory, error) {
 		}
 	}
 	if len(raw.ENIs) == 0 {
-		p.bad("enis", "[]", "a list of at least the node's own ENI")
+		p.addError("enis", "[]", "a list of at least the node's primary ENI")
 	}
-	inv.Settings.Families = p.families(raw.Families, inv.State)
+	inv.Settings.Families = p.parseFamilies(raw.Families, inv.State)
 	if inv.Settings.SNAT && len(inv.Settings.VPC) == 0 {
-		p.bad("vpcCIDRs", "[]", "the VPC's ranges when snat is true, so that pods keep their addresses inside it")
+		p.addError("vpcCIDRs", "[]", "the VPC's ranges when snat is true, so that pods keep their addresses inside it")
 	}
 	if err := errors.Join(p.errs...); err != nil {
 		return Inventory{}, err
@@ -92,45 +92,45 @@ func Parse(text []byte) (Inventory, error) {
 // parser collects errors.
 type parser struct{ errs []error }
 
-func (p *parser) bad(key, value, want string) {
+func (p *parser) addError(key, value, want string) {
 	p.errs = append(p.errs, &config.KeyError{Key: key, Value: strconv.Quote(value), Want: want})
 }
 
-func (p *parser) settings(raw rawInventory) ipam.Settings {
-	s := ipam.Settings{SNAT: raw.SNAT == nil || *raw.SNAT, MarkMask: ipam.DefaultMarkMask, CoolDown: DefaultCoolDown}
+func (p *parser) parseSettings(raw rawInventory) ipam.Settings {
+	settings := ipam.Settings{SNAT: raw.SNAT == nil || *raw.SNAT, MarkMask: ipam.DefaultMarkMask, CoolDown: DefaultCoolDown}
 	var err error
-	if s.Routing, err = ipam.ParseRouting(cmp.Or(raw.Routing, "map")); err != nil {
-		p.bad("routing", raw.Routing, "map or rule")
+	if settings.Routing, err = ipam.ParseRouting(cmp.Or(raw.Routing, "map")); err != nil {
+		p.addError("routing", raw.Routing, "map or rule")
 	}
 	if raw.Firewall != "" && raw.Firewall != "auto" {
-		if s.Firewall, err = ipam.ParseFirewall(raw.Firewall); err != nil {
-			p.bad("firewall", raw.Firewall, "auto, nftables or iptables")
+		if settings.Firewall, err = ipam.ParseFirewall(raw.Firewall); err != nil {
+			p.addError("firewall", raw.Firewall, "auto, nftables or iptables")
 		}
 	}
 	if raw.CoolDown != "" {
-		if s.CoolDown, err = time.ParseDuration(raw.CoolDown); err != nil || s.CoolDown < 0 || s.CoolDown > time.Hour {
-			p.bad("coolDown", raw.CoolDown, `a duration like "30s", at most "1h"`)
+		if settings.CoolDown, err = time.ParseDuration(raw.CoolDown); err != nil || settings.CoolDown < 0 || settings.CoolDown > time.Hour {
+			p.addError("coolDown", raw.CoolDown, `a duration like "30s", at most "1h"`)
 		}
 	}
 	if raw.MarkMask != "" {
 		mask, err := strconv.ParseUint(raw.MarkMask, 0, 32)
-		if s.MarkMask = uint32(mask); err != nil || ipam.ValidMarkMask(s.MarkMask) != nil {
-			p.bad("markMask", raw.MarkMask, "eight bits in a row without 0x4000 and 0x8000, like 0x000000ff")
+		if settings.MarkMask = uint32(mask); err != nil || ipam.ValidMarkMask(settings.MarkMask) != nil {
+			p.addError("markMask", raw.MarkMask, "eight bits in a row without 0x4000 and 0x8000, like 0x000000ff")
 		}
 	}
 	for i, text := range raw.VPCCIDRs {
 		cidr, err := netip.ParsePrefix(text)
 		if err != nil || cidr != cidr.Masked() {
-			p.bad(fmt.Sprintf("vpcCIDRs[%d]", i), text, "a range like 10.0.0.0/16, without host bits")
+			p.addError(fmt.Sprintf("vpcCIDRs[%d]", i), text, "a range like 10.0.0.0/16, without host bits")
 		}
-		s.VPC = append(s.VPC, cidr)
+		settings.VPC = append(settings.VPC, cidr)
 	}
-	return s
+	return settings
 }
 
-func (p *parser) eni(key string, raw rawENI) (eni.Interface, []netip.Addr) {
+func (p *parser) parseENI(key string, raw rawENI) (eni.Interface, []netip.Addr) {
 	nic := eni.Interface{ID: raw.ID, Device: raw.Device, MTU: raw.MTU}
-	first := p.net(key, "", raw.Primary, raw.Gateway)
+	first := p.parseNet(key, "", raw.Primary, raw.Gateway)
 	if first.IsValid() && first.Primary.Addr().Is6() {
 		nic.V6 = first
 	} else {
@@ -138,9 +138,9 @@ func (p *parser) eni(key string, raw rawENI) (eni.Interface, []netip.Addr) {
 	}
 	if raw.Primary6 != "" {
 		if nic.V6.IsValid() || strings.Contains(raw.Primary6, ".") {
-			p.bad(key+".primary6", raw.Primary6, "the IPv6 address beside an IPv4 primary")
+			p.addError(key+".primary6", raw.Primary6, "the IPv6 address beside an IPv4 primary")
 		}
-		nic.V6 = p.net(key, "6", raw.Primary6, raw.Gateway6)
+		nic.V6 = p.parseNet(key, "6", raw.Primary6, raw.Gateway6)
 	}
 	whole := nic
 	whole.MTU = cmp.Or(nic.MTU, 1500) // the rest can be judged without it
@@ -149,31 +149,31 @@ func (p *parser) eni(key string, raw rawENI) (eni.Interface, []netip.Addr) {
 	}
 	var addrs []netip.Addr
 	for i, text := range raw.Addresses {
-		list, ok := expand(text)
+		list, ok := expandPrefix(text)
 		if !ok {
-			p.bad(fmt.Sprintf("%s.addresses[%d]", key, i), text, wantAddress(text))
+			p.addError(fmt.Sprintf("%s.addresses[%d]", key, i), text, wantAddress(text))
 		}
 		addrs = append(addrs, list...)
 	}
 	return nic, addrs
 }
 
-func (p *parser) net(key, six, primary, gateway string) eni.Net {
+func (p *parser) parseNet(key, six, primary, gateway string) eni.Net {
 	var n eni.Net
 	var err error
 	if n.Primary, err = netip.ParsePrefix(primary); err != nil {
-		p.bad(key+".primary"+six, primary, "an address with its subnet's mask, like 10.0.0.10/24")
+		p.addError(key+".primary"+six, primary, "an address with its subnet's mask, like 10.0.0.10/24")
 		return eni.Net{}
 	}
 	if n.Gateway, err = netip.ParseAddr(gateway); err != nil {
-		p.bad(key+".gateway"+six, gateway, "the address of the subnet's router, like 10.0.0.1")
+		p.addError(key+".gateway"+six, gateway, "the address of the subnet's router, like 10.0.0.1")
 		return eni.Net{}
 	}
 	return n
 }
 
-// expand returns the address, or all addresses of the prefix.
-func expand(text string) ([]netip.Addr, bool) {
+// expandPrefix returns the address, or all addresses of the prefix.
+func expandPrefix(text string) ([]netip.Addr, bool) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return []netip.Addr{a}, true
 	}
@@ -197,9 +197,9 @@ func wantAddress(text string) string {
 	return want
 }
 
-// families is what was asked for, or one of each family that there are addresses
+// parseFamilies is what was asked for, or one of each family that there are addresses
 // (without any, primaries) of.
-func (p *parser) families(asked []string, s ipam.State) []eni.Family {
+func (p *parser) parseFamilies(asked []string, state ipam.State) []eni.Family {
 	has := map[eni.Family]bool{}
 	for i, name := range asked {
 		switch name {
@@ -208,16 +208,16 @@ func (p *parser) families(asked []string, s ipam.State) []eni.Family {
 		case "ipv6":
 			has[eni.IPv6] = true
 		default:
-			p.bad(fmt.Sprintf("families[%d]", i), name, "ipv4 or ipv6")
+			p.addError(fmt.Sprintf("families[%d]", i), name, "ipv4 or ipv6")
 		}
 	}
-	for _, a := range s.Addresses {
+	for _, a := range state.Addresses {
 		if len(asked) == 0 {
 			has[a.Family()] = true
 		}
 	}
-	for _, nic := range s.ENIs {
-		if len(asked) == 0 && len(s.Addresses) == 0 {
+	for _, nic := range state.ENIs {
+		if len(asked) == 0 && len(state.Addresses) == 0 {
 			for _, n := range nic.Nets() {
 				has[eni.FamilyOf(n.Primary.Addr())] = true
 			}

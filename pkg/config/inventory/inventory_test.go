@@ -222,11 +222,11 @@ func TestWithoutAddressesAPodGetsTheFamiliesOfThePrimaries(t *testing.T) {
 }
 
 func TestTheLargestPrefix(t *testing.T) {
-	list, ok := expand("255.255.0.0/16")
+	list, ok := expandPrefix("255.255.0.0/16")
 	if !ok || len(list) != maxExpand || list[len(list)-1] != netip.MustParseAddr("255.255.255.255") {
 		t.Errorf("%t, %d addresses", ok, len(list))
 	}
-	if list, ok := expand("10.0.0.0/15"); ok {
+	if list, ok := expandPrefix("10.0.0.0/15"); ok {
 		t.Errorf("expanded to %d addresses", len(list))
 	}
 }
@@ -244,7 +244,7 @@ func TestInventoryErrorsNameKeyAndValue(t *testing.T) {
 		{"vpcCIDRs", "vpcCIDRs: [10.0.0.0/16, 10.1.0.1/16]\nenis:\n" + own, `vpcCIDRs[1]: "10.1.0.1/16": must be a range like 10.0.0.0/16, without host bits`},
 		{"SNAT without a VPC", "enis:\n" + own, `vpcCIDRs: "[]": must be the VPC's ranges when snat is true, so that pods keep their addresses inside it`},
 		{"families", "families: [ipv4, ipx]\nsnat: false\nenis:\n" + own, `families[1]: "ipx": must be ipv4 or ipv6`},
-		{"no ENI", "snat: false", `enis: "[]": must be a list of at least the node's own ENI`},
+		{"no ENI", "snat: false", `enis: "[]": must be a list of at least the node's primary ENI`},
 		{"primary", "snat: false\nenis:\n- {id: a, device: eth0, primary: 10.0.0.10, gateway: 10.0.0.1}",
 			`enis[0].primary: "10.0.0.10": must be an address with its subnet's mask, like 10.0.0.10/24`},
 		{"gateway", "snat: false\nenis:\n" + own + "\n- {id: b, device: eth1, primary: 10.0.0.20/24}",
