@@ -16,51 +16,51 @@ import (
 
 // Add gives the attachment its addresses, sets up the kernel and hands the
 // result to emit. If anything fails, emit included, all of it is undone.
-func (p *Plugin) Add(ctx context.Context, r Request, emit func(*current.Result) error) (err error) {
+func (p *Plugin) Add(ctx context.Context, request Request, emit func(*current.Result) error) (err error) {
 	began := time.Now()
-	if err := r.refuseExtras(); err != nil {
+	if err := request.refuseExtras(); err != nil {
 		return err
 	}
-	ns, err := host.OpenNetns(r.Owner.Netns)
+	ns, err := host.OpenNetns(request.Owner.Netns)
 	switch {
 	case err == nil:
 		defer ns.Close()
-		r.Owner.NetnsInode = ns.Inode
-	case r.Owner.Kind != eni.Delegated || errors.Is(err, host.ErrNetnsOwn):
+		request.Owner.NetnsInode = ns.Inode
+	case request.Owner.Kind != eni.Delegated || errors.Is(err, host.ErrNetnsOwn):
 		return err // only a delegate has no business in there
 	}
-	h, err := host.NewHere()
+	kernel, err := host.NewHere()
 	if err != nil {
 		return err
 	}
-	defer h.Close()
-	device, err := r.device(h, ns)
+	defer kernel.Close()
+	device, err := request.boundDevice(kernel, ns)
 	if err != nil {
 		return err
 	}
-	lease, settings, res, err := p.settleIn(ctx, h, ns, r, device)
+	lease, settings, res, err := p.settleIn(ctx, kernel, ns, request, device)
 	if err != nil {
 		return p.tellAgentAway(err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, p.undo(context.WithoutCancel(ctx), h, ns, settings, lease))
+			err = errors.Join(err, p.undoAdd(context.WithoutCancel(ctx), kernel, ns, settings, lease))
 		}
 	}()
-	if err := p.addExtras(ctx, h, r, settings, lease); err != nil {
+	if err := p.addExtras(ctx, kernel, request, settings, lease); err != nil {
 		return err
 	}
-	p.Log.Info("add", "pod", r.Owner.PodName(), "key", r.Owner.Key.String(), "address", lease.Addresses[0].Addr,
-		"eni", lease.Interface.ID, "kind", r.Owner.Kind.String(), "took", time.Since(began).Round(10*time.Microsecond))
-	if !r.Conf.DNS.IsEmpty() { // else what a plugin before us in the chain said stays
-		res.DNS = r.Conf.DNS
+	p.Log.Info("add", "pod", request.Owner.PodName(), "key", request.Owner.Key.String(), "address", lease.Addresses[0].Addr,
+		"eni", lease.Interface.ID, "kind", request.Owner.Kind.String(), "took", time.Since(began).Round(10*time.Microsecond))
+	if !request.Conf.DNS.IsEmpty() { // else what a plugin before us in the chain said stays
+		res.DNS = request.Conf.DNS
 	}
 	return emit(res)
 }
 
-// device returns the ENI link that the address must belong to because the pod's
+// boundDevice returns the ENI link that the address must belong to because the pod's
 // interface is bound to it, or "" for any.
-func (r Request) device(h *host.Host, ns *host.Netns) (string, error) {
+func (r Request) boundDevice(kernel *host.Host, ns *host.Netns) (string, error) {
 	switch r.Owner.Kind {
 	case eni.Delegated:
 		return r.Conf.Master, nil
@@ -72,36 +72,36 @@ func (r Request) device(h *host.Host, ns *host.Netns) (string, error) {
 					r.Owner.IfName + ": enipool gives one; leave the ipam of the plugin before it empty"}
 			}
 		}
-		link, err := h.ReadLink(ns, r.Owner.IfName)
+		link, err := kernel.ReadLink(ns, r.Owner.IfName)
 		return link.Parent, err
 	}
 	return "", nil
 }
 
 // setUp makes the kernel hold what the lease needs and returns the result.
-func (p *Plugin) setUp(h *host.Host, ns *host.Netns, r Request, s ipam.Settings, lease ipam.Lease) (*current.Result, error) {
-	if r.Owner.Kind == eni.Veth {
-		pod := netconf.NewPod(s, lease, r.Conf.MTU)
-		if err := h.AddPod(ns, pod); err != nil {
+func (p *Plugin) setUp(kernel *host.Host, ns *host.Netns, request Request, settings ipam.Settings, lease ipam.Lease) (*current.Result, error) {
+	if request.Owner.Kind == eni.Veth {
+		pod := netconf.NewPod(settings, lease, request.Conf.MTU)
+		if err := kernel.AddPod(ns, pod); err != nil {
 			return nil, err
 		}
-		return vethResult(r.Prev, pod, r.Owner.Netns), nil
+		return vethResult(request.Prev, pod, request.Owner.Netns), nil
 	}
-	if err := h.AddRules(sourceRules(s, lease.Addresses)); err != nil {
+	if err := kernel.AddRules(sourceRules(settings, lease.Addresses)); err != nil {
 		return nil, err
 	}
-	if r.Owner.Kind == eni.Delegated {
+	if request.Owner.Kind == eni.Delegated {
 		res, _ := linkResult(nil, -1, lease, "")
 		return res, nil
 	}
-	res, in := linkResult(r.Prev, r.podInterface(r.Prev), lease, r.Owner.IfName)
-	return res, h.FillLink(ns, in)
+	res, in := linkResult(request.Prev, request.podInterface(request.Prev), lease, request.Owner.IfName)
+	return res, kernel.FillLink(ns, in)
 }
 
 // boundTo returns device if it is the link of an ENI of ours, else "": a macvlan
 // over some other link may use any ENI's address.
-func boundTo(s *ipam.State, device string) string {
-	for _, nic := range s.ENIs {
+func boundTo(state *ipam.State, device string) string {
+	for _, nic := range state.ENIs {
 		if nic.Device == device {
 			return device
 		}
@@ -111,24 +111,24 @@ func boundTo(s *ipam.State, device string) string {
 
 // replaceDead frees what the attachment holds if its sandbox is provably gone;
 // otherwise the first ADD stays as it is and duplicate is the answer.
-func (p *Plugin) replaceDead(ctx context.Context, h *host.Host, k eni.Key, duplicate error) error {
-	held, s, err := p.held(ctx, k)
+func (p *Plugin) replaceDead(ctx context.Context, kernel *host.Host, key eni.Key, duplicate error) error {
+	held, settings, err := p.held(ctx, key)
 	if err != nil {
 		return err
 	}
 	if len(held.Addresses) == 0 {
 		// Not in the node state is no proof of death: its line may be damaged.
-		linked, err := h.HasLink(netconf.HostDevice(k))
+		linked, err := kernel.HasLink(netconf.HostDevice(key))
 		if err != nil {
 			return err
 		}
 		if linked {
 			return duplicate
 		}
-		return p.removeExtras(ctx, h, s, k, nil)
+		return p.removeExtras(ctx, kernel, settings, key, nil)
 	}
 	for _, a := range held.Addresses {
-		dead, err := ownerGone(h, a)
+		dead, err := ownerGone(kernel, a)
 		if err != nil {
 			return err
 		}
@@ -136,21 +136,21 @@ func (p *Plugin) replaceDead(ctx context.Context, h *host.Host, k eni.Key, dupli
 			return duplicate
 		}
 	}
-	return p.remove(ctx, h, nil, s, k, held)
+	return p.remove(ctx, kernel, nil, settings, key, held)
 }
 
-// undo takes the lease back after a failure. If the kernel can't be cleaned the
+// undoAdd takes the lease back after a failure. If the kernel can't be cleaned the
 // record stays, so that nobody else gets the address; DEL tries again.
-func (p *Plugin) undo(ctx context.Context, h *host.Host, ns *host.Netns, s ipam.Settings, l ipam.Lease) error {
-	owner := *l.Addresses[0].Owner
-	late, err := p.closePorts(ctx, h, s, owner.Key, l.Addresses)
+func (p *Plugin) undoAdd(ctx context.Context, kernel *host.Host, ns *host.Netns, settings ipam.Settings, lease ipam.Lease) error {
+	owner := *lease.Addresses[0].Owner
+	late, err := p.closePorts(ctx, kernel, settings, owner.Key, lease.Addresses)
 	defer late()
-	if err := errors.Join(err, clean(h, ns, s, l)); err != nil {
+	if err := errors.Join(err, cleanKernel(kernel, ns, settings, lease)); err != nil {
 		return fmt.Errorf("undo: %w", err)
 	}
 	p.Log.Warn("add undone", "key", owner.Key.String())
-	return p.Cache.For(owner.Key).Update(ctx, func(st *ipam.State) error {
-		st.UndoLease(l)
+	return p.Cache.For(owner.Key).Update(ctx, func(state *ipam.State) error {
+		state.UndoLease(lease)
 		return nil
 	})
 }

@@ -34,28 +34,28 @@ type search struct {
 	settings ipam.Settings
 
 	reclaimed time.Time // when dead sandboxes were last looked for, by this ADD or those ahead
-	unheard   bool      // the agent can't be told what is wanted
+	silent    bool      // the agent can't be told what is wanted
 }
 
-// take assigns addresses to the request, which may have to wait for them.
-func (p *Plugin) take(ctx context.Context, h *host.Host, r Request, device string) (ipam.Lease, ipam.Settings, error) {
-	s := &search{Plugin: p, host: h, request: r, device: device, watch: p.watch}
-	err := s.find(ctx)
+// takeLease assigns addresses to the request, which may have to wait for them.
+func (p *Plugin) takeLease(ctx context.Context, kernel *host.Host, request Request, device string) (ipam.Lease, ipam.Settings, error) {
+	s := &search{Plugin: p, host: kernel, request: request, device: device, watch: p.watchCache}
+	err := s.findAddress(ctx)
 	return s.lease, s.settings, err
 }
 
-// look takes addresses if some are free that nobody ahead will take. Only with all
+// tryAssign takes addresses if some are free that nobody ahead will take. Only with all
 // addresses before it does its error tell the right numbers.
-func (s *search) look(ctx context.Context, ahead []string, all bool) error {
-	pick := func(st *ipam.State) (err error) {
-		s.settings = st.Settings
+func (s *search) tryAssign(ctx context.Context, ahead []string, all bool) error {
+	pick := func(state *ipam.State) (err error) {
+		s.settings = state.Settings
 		// What the links of those ahead are to the pool shows only here: an ENI may have
 		// come since they took their places.
 		needs := make([]string, len(ahead))
 		for i, device := range ahead {
-			needs[i] = boundTo(st, device)
+			needs[i] = boundTo(state, device)
 		}
-		s.lease, err = st.AssignPodBehind(needs, s.request.Owner, boundTo(st, s.device), s.Now())
+		s.lease, err = state.AssignPodBehind(needs, s.request.Owner, boundTo(state, s.device), s.Now())
 		return err
 	}
 	cache := s.Cache
@@ -65,14 +65,14 @@ func (s *search) look(ctx context.Context, ahead []string, all bool) error {
 	return cache.Update(ctx, pick)
 }
 
-// find takes addresses: at once where nobody waits and some are free. Otherwise the
+// findAddress takes addresses: at once where nobody waits and some are free. Otherwise the
 // first in the queue frees what provably dead sandboxes hold, and each waits its turn.
-func (s *search) find(ctx context.Context) error {
-	ahead := s.ahead()
-	err := s.look(ctx, ahead, false)
+func (s *search) findAddress(ctx context.Context) error {
+	ahead := s.needsAhead()
+	err := s.tryAssign(ctx, ahead, false)
 	if errors.Is(err, ipam.ErrDuplicate) {
 		if err = s.replaceDead(ctx, s.host, s.request.Owner.Key, err); err == nil {
-			err = s.look(ctx, ahead, false)
+			err = s.tryAssign(ctx, ahead, false)
 		}
 	}
 	var none *ipam.Exhausted
@@ -90,17 +90,17 @@ func (s *search) find(ctx context.Context) error {
 		s.reclaim(ctx)
 	}
 	// With everybody's addresses, whose numbers tell why.
-	if err = s.look(ctx, ahead, true); !errors.As(err, &none) {
+	if err = s.tryAssign(ctx, ahead, true); !errors.As(err, &none) {
 		return err
 	}
 	if wait > 0 {
-		if err = s.await(ctx, none); errors.As(err, &none) {
+		if err = s.awaitAddress(ctx, none); errors.As(err, &none) {
 			err = fmt.Errorf("waited %s: %w", wait, err)
 		}
 	}
 	if errors.As(err, &none) {
 		if wait == 0 {
-			s.record(0, err)
+			s.recordWait(0, err)
 		}
 		s.announceFailed()
 		if why := s.Cache.Why(); why != "" && s.Cache.AgentAway() == "" {
@@ -110,14 +110,14 @@ func (s *search) find(ctx context.Context) error {
 	return err
 }
 
-// ahead returns what the ADDs need that wait already. On a node where nobody waits it
+// needsAhead returns what the ADDs need that wait already. On a node where nobody waits it
 // costs one system call.
-func (s *search) ahead() []string {
+func (s *search) needsAhead() []string {
 	if !s.Cache.Queued() {
 		return nil
 	}
 	needs, err := s.Cache.Waiting()
-	s.unordered(err)
+	s.warnUnordered(err)
 	return needs
 }
 
@@ -135,78 +135,78 @@ func (s *search) regainHeld(ctx context.Context) {
 	}
 }
 
-// await waits in the queue until there is an address for this ADD, or the time to wait
+// awaitAddress waits in the queue until there is an address for this ADD, or the time to wait
 // has passed. Only who is the first of those with its need looks at the cache, each time
 // that changes or a cool-down ends; who has taken addresses leaves, and the next looks.
 // The agent is told meanwhile. none is what the ADD found before.
-func (s *search) await(ctx context.Context, none *ipam.Exhausted) (err error) {
+func (s *search) awaitAddress(ctx context.Context, none *ipam.Exhausted) (err error) {
 	wait := s.request.Conf.WaitForAddress
 	began, deadline := time.Now(), time.NewTimer(wait)
 	defer deadline.Stop()
 	place, err := s.Cache.Enqueue(s.device, nodecache.SinceBoot()+wait)
-	s.unordered(err)
-	waiting := s.announce()
+	s.warnUnordered(err)
+	waiting := s.announcePending()
 	defer waiting.Done() // which wakes the agent: it finds the record
-	defer func() { s.record(time.Since(began), err) }()
+	defer func() { s.recordWait(time.Since(began), err) }()
 	defer place.Leave() // before all else, so that the next one looks
-	var w wakes
+	var wake wakes
 	defer func() {
-		if w.close != nil {
-			w.close()
+		if wake.close != nil {
+			wake.close()
 		}
 	}()
 	for {
-		turn, ahead := s.turn(place)
+		turn, ahead := s.checkTurn(place)
 		if turn == nil {
-			if w.close == nil { // before the look, so that no change is missed
-				w = s.watch()
+			if wake.close == nil { // before the look, so that no change is missed
+				wake = s.watch()
 			}
-			if err = s.lookAsFirst(ctx, ahead); !errors.As(err, &none) {
+			if err = s.tryAssignAsFirst(ctx, ahead); !errors.As(err, &none) {
 				return err
 			}
 		}
 		select {
 		case <-turn:
-		case <-w.changed:
-		case <-w.look:
-		case <-s.after(none, turn == nil, len(ahead) > 0):
+		case <-wake.changed:
+		case <-wake.look:
+		case <-s.nextLook(none, turn == nil, len(ahead) > 0):
 		case <-deadline.C:
 			s.regainHeld(ctx) // so that the error names nobody who is gone
 			ahead, err := place.Before()
-			s.unordered(err)
-			return s.look(ctx, ahead, true)
+			s.warnUnordered(err)
+			return s.tryAssign(ctx, ahead, true)
 		case <-ctx.Done():
 			return errors.Join(none, context.Cause(ctx))
 		}
 	}
 }
 
-// turn returns what wakes when an ADD with the same need leaves that is ahead; with
+// checkTurn returns what wakes when an ADD with the same need leaves that is ahead; with
 // nobody of that kind ahead, nil and the needs of the others ahead.
-func (s *search) turn(place *nodecache.Place) (wait <-chan struct{}, ahead []string) {
+func (s *search) checkTurn(place *nodecache.Place) (wait <-chan struct{}, ahead []string) {
 	wait, err := place.Turn()
 	if wait == nil && err == nil {
 		ahead, err = place.Before()
 	}
-	s.unordered(err)
+	s.warnUnordered(err)
 	return wait, ahead
 }
 
-// lookAsFirst is look for the one whose turn it is. It frees what sandboxes hold that
+// tryAssignAsFirst is tryAssign for the one whose turn it is. It frees what sandboxes hold that
 // have died since anybody looked: those behind rely on it.
-func (s *search) lookAsFirst(ctx context.Context, ahead []string) error {
-	err := s.look(ctx, ahead, false)
+func (s *search) tryAssignAsFirst(ctx context.Context, ahead []string) error {
+	err := s.tryAssign(ctx, ahead, false)
 	var none *ipam.Exhausted
 	if errors.As(err, &none) && time.Since(s.reclaimed) >= reclaimTime {
 		s.reclaim(ctx)
-		err = s.look(ctx, ahead, false)
+		err = s.tryAssign(ctx, ahead, false)
 	}
 	return err
 }
 
-// after returns what wakes when it is time to look again though nothing has changed:
+// nextLook returns what wakes when it is time to look again though nothing has changed:
 // a cool-down has ended, a sandbox may have died, or who was to take an address may have.
-func (s *search) after(none *ipam.Exhausted, first, yielding bool) <-chan time.Time {
+func (s *search) nextLook(none *ipam.Exhausted, first, yielding bool) <-chan time.Time {
 	if !first {
 		return nil
 	}
@@ -227,9 +227,9 @@ type wakes struct {
 	close   func()
 }
 
-// watch returns what wakes when the cache changes. On a node that is out of inotify
+// watchCache returns what wakes when the cache changes. On a node that is out of inotify
 // instances, which a burst of pods can bring about, look says when to look without it.
-func (p *Plugin) watch() wakes {
+func (p *Plugin) watchCache() wakes {
 	watch, err := p.Cache.Watch()
 	if err != nil {
 		p.Log.Warn("can't watch the pool, looking from time to time", "error", err)
@@ -239,32 +239,32 @@ func (p *Plugin) watch() wakes {
 	return wakes{changed: watch.C, close: func() { _ = watch.Close() }}
 }
 
-// announce tells the agent that an address is wanted. An ADD does not fail because that
+// announcePending tells the agent that an address is wanted. An ADD does not fail because that
 // can't be done: a full disk is no reason for it.
-func (s *search) announce() *nodecache.Waiting {
+func (s *search) announcePending() *nodecache.Waiting {
 	waiting, err := s.Cache.Announce(s.request.Owner, s.Now()+s.request.Conf.WaitForAddress)
-	s.hear(err)
+	s.noteAnnounced(err)
 	return waiting
 }
 
 // announceFailed tells the agent that the owner got no address and that its runtime
 // is about to try again.
 func (s *search) announceFailed() {
-	if !s.unheard {
-		s.hear(s.Cache.AnnounceFailed(s.request.Owner, s.Now()+retryTime))
+	if !s.silent {
+		s.noteAnnounced(s.Cache.AnnounceFailed(s.request.Owner, s.Now()+retryTime))
 	}
 }
 
-func (s *search) hear(err error) {
+func (s *search) noteAnnounced(err error) {
 	if err != nil {
-		s.unheard = true
+		s.silent = true
 		s.Log.Warn("can't tell the agent that an address is wanted", "error", err)
 	}
 }
 
-// record tells people how the wait of an ADD ended that found no address: by the log,
+// recordWait tells people how the wait of an ADD ended that found no address: by the log,
 // and by the agent's metrics.
-func (s *search) record(took time.Duration, err error) {
+func (s *search) recordWait(took time.Duration, err error) {
 	var none *ipam.Exhausted
 	w := nodecache.Wait{Took: took, Outcome: nodecache.Served}
 	switch {
@@ -279,8 +279,8 @@ func (s *search) record(took time.Duration, err error) {
 	}
 }
 
-// unordered says that others may be served first. An ADD does not fail for that.
-func (p *Plugin) unordered(err error) {
+// warnUnordered says that others may be served first. An ADD does not fail for that.
+func (p *Plugin) warnUnordered(err error) {
 	if err != nil {
 		p.Log.Warn("can't wait in order of arrival", "error", err)
 	}

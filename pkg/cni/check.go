@@ -18,24 +18,24 @@ import (
 
 // Check compares the runtime's last result, the node state and the kernel. What later
 // plugins of the chain changed is tolerated.
-func (p *Plugin) Check(ctx context.Context, r Request) error {
-	if r.Prev == nil {
+func (p *Plugin) Check(ctx context.Context, request Request) error {
+	if request.Prev == nil {
 		return &config.KeyError{Key: "prevResult", Value: "absent", Want: "the result of the ADD that is to be checked"}
 	}
-	held, s, err := p.held(ctx, r.Owner.Key)
+	held, settings, err := p.held(ctx, request.Owner.Key)
 	if err != nil {
 		return err
 	}
 	if len(held.Addresses) == 0 {
-		return &mismatchError{[]string{fmt.Sprintf("the node cache has no address for %s", r.Owner.Key)}}
+		return &mismatchError{[]string{fmt.Sprintf("the node cache has no address for %s", request.Owner.Key)}}
 	}
-	r.Owner.Kind = held.Addresses[0].Owner.Kind
-	lines := r.compareResult(held)
-	more, err := p.compareKernel(ctx, r, s, held)
+	request.Owner.Kind = held.Addresses[0].Owner.Kind
+	lines := request.compareResult(held)
+	more, err := p.compareKernel(ctx, request, settings, held)
 	if err != nil {
 		return err
 	}
-	sources, err := checkSources(s, held)
+	sources, err := checkSources(settings, held)
 	if err != nil {
 		return err
 	}
@@ -66,47 +66,47 @@ func (r Request) compareResult(held ipam.Lease) []string {
 	return lines
 }
 
-func (p *Plugin) compareKernel(ctx context.Context, r Request, s ipam.Settings, held ipam.Lease) ([]string, error) {
-	if r.Owner.Kind == eni.Delegated {
+func (p *Plugin) compareKernel(ctx context.Context, request Request, settings ipam.Settings, held ipam.Lease) ([]string, error) {
+	if request.Owner.Kind == eni.Delegated {
 		return nil, nil // the links are the caller's to check
 	}
-	ns, err := host.OpenNetns(r.Owner.Netns)
+	ns, err := host.OpenNetns(request.Owner.Netns)
 	if err != nil {
 		return nil, err
 	}
 	defer ns.Close()
-	h, err := host.NewHere()
+	kernel, err := host.NewHere()
 	if err != nil {
 		return nil, err
 	}
-	defer h.Close()
-	if r.Owner.Kind == eni.Chained {
+	defer kernel.Close()
+	if request.Owner.Kind == eni.Chained {
 		var addrs []netip.Addr
 		for _, a := range held.Addresses {
 			addrs = append(addrs, a.Addr)
 		}
-		return h.CheckAddrs(ns, r.Owner.IfName, addrs)
+		return kernel.CheckAddrs(ns, request.Owner.IfName, addrs)
 	}
-	lines, err := h.CheckPod(ns, netconf.NewPod(s, held, r.Conf.MTU))
+	lines, err := kernel.CheckPod(ns, netconf.NewPod(settings, held, request.Conf.MTU))
 	if err != nil {
 		return lines, err
 	}
-	more, err := p.checkExtras(ctx, h, r, s)
+	more, err := p.checkExtras(ctx, kernel, request, settings)
 	return append(lines, more...), err
 }
 
 // Status tells whether an ADD could be served. It returns a warning, meant for
 // people, where it could not be at this moment but the node is not at fault:
 // a node that reports otherwise has its running pods evicted.
-func (p *Plugin) Status(ctx context.Context, r Request) (warning string, err error) {
+func (p *Plugin) Status(ctx context.Context, request Request) (warning string, err error) {
 	var damage []ipam.Damage
 	var none *ipam.Exhausted
 	var book *ipam.State
-	nobody := eni.Owner{Key: eni.Key{Network: r.Conf.Name, Container: "status"}}
-	err = p.Cache.View(ctx, func(s *ipam.State) error {
-		damage, book = s.Damaged, s
+	nobody := eni.Owner{Key: eni.Key{Network: request.Conf.Name, Container: "status"}}
+	err = p.Cache.View(ctx, func(state *ipam.State) error {
+		damage, book = state.Damaged, state
 		// A view is never written, so this asks without taking.
-		_, err := s.AssignPod(nobody, "", p.Now())
+		_, err := state.AssignPod(nobody, "", p.Now())
 		errors.As(err, &none)
 		return nil
 	})
@@ -117,7 +117,7 @@ func (p *Plugin) Status(ctx context.Context, r Request) (warning string, err err
 		err = refuseAllCutOff(book)
 	}
 	if err != nil {
-		return "", types.NewError(types.ErrPluginNotAvailable, err.Error(), details(err))
+		return "", types.NewError(types.ErrPluginNotAvailable, err.Error(), errorDetails(err))
 	}
 	if len(damage) > 0 {
 		return "", types.NewError(types.ErrPluginNotAvailable, fmt.Sprintf("node cache is damaged: %s", damage[0].Reason),
@@ -126,7 +126,7 @@ func (p *Plugin) Status(ctx context.Context, r Request) (warning string, err err
 	if none == nil {
 		return "", nil
 	}
-	if r.Conf.StatusFailsWhenExhausted {
+	if request.Conf.StatusFailsWhenExhausted {
 		return "", types.NewError(types.ErrPluginNotAvailable, none.Error(), "")
 	}
 	return none.Error(), nil

@@ -16,8 +16,8 @@ import (
 // checkSources looks up the pod's addresses in the routing map, one by one: without
 // its element, or with that of another ENI, all that the pod sends leaves by an ENI
 // that the address is not on, and the cloud drops it.
-func checkSources(s ipam.Settings, held ipam.Lease) ([]string, error) {
-	if s.Routing != ipam.Map {
+func checkSources(settings ipam.Settings, held ipam.Lease) ([]string, error) {
+	if settings.Routing != ipam.Map {
 		return nil, nil // its rules are checked with the rest of the kernel
 	}
 	var lines []string
@@ -49,12 +49,12 @@ var errNoSource = errors.New("pods on secondary ENIs would be cut off: the agent
 // away, or emptied it, and it is not back yet. Pods of ENI 0 cost nothing here.
 //
 // Where the ENI's link is missing that is the cause, and an address of another ENI does.
-func refuseCutOff(h *host.Host, s ipam.Settings, lease ipam.Lease) error {
-	lines, err := checkSources(s, lease)
-	if sound := err == nil && len(lines) == 0; sound && s.Routing == ipam.Map || lease.Interface.Index == 0 && sound {
+func refuseCutOff(kernel *host.Host, settings ipam.Settings, lease ipam.Lease) error {
+	lines, err := checkSources(settings, lease)
+	if sound := err == nil && len(lines) == 0; sound && settings.Routing == ipam.Map || lease.Interface.Index == 0 && sound {
 		return nil
 	}
-	if there, linkErr := h.HasLink(lease.Interface.Device); linkErr == nil && !there {
+	if there, linkErr := kernel.HasLink(lease.Interface.Device); linkErr == nil && !there {
 		return &host.HeldError{Addr: lease.Addresses[0].Addr, Cause: ipam.NoLinkCause(lease.Interface)}
 	}
 	return cutOff(lines, err)
@@ -75,35 +75,35 @@ func cutOff(lines []string, err error) error {
 
 // refuseAllCutOff tells whether pods of secondary ENIs would reach nothing. That the link of
 // one ENI is missing says nothing of the others.
-func refuseAllCutOff(s *ipam.State) error {
-	err := cutOff(checkSources(s.Settings, sample(s, nil)))
+func refuseAllCutOff(state *ipam.State) error {
+	err := cutOff(checkSources(state.Settings, sampleAddress(state, nil)))
 	if err == nil {
 		return nil
 	}
-	h, hostErr := host.NewHere()
+	kernel, hostErr := host.NewHere()
 	if hostErr != nil {
 		return errors.Join(err, hostErr)
 	}
-	defer h.Close()
+	defer kernel.Close()
 	missing := map[int]bool{}
-	for _, nic := range s.ENIs {
-		there, linkErr := h.HasLink(nic.Device)
+	for _, nic := range state.ENIs {
+		there, linkErr := kernel.HasLink(nic.Device)
 		missing[nic.Index] = linkErr == nil && !there
 	}
-	return cutOff(checkSources(s.Settings, sample(s, missing)))
+	return cutOff(checkSources(state.Settings, sampleAddress(state, missing)))
 }
 
-// sample returns a lease of one address of each family that is on a secondary ENI, but for
+// sampleAddress returns a lease of one address of each family that is on a secondary ENI, but for
 // those that are missing, and stands for the others: what takes the table away takes all of
 // them.
-func sample(s *ipam.State, missing map[int]bool) (l ipam.Lease) {
+func sampleAddress(state *ipam.State, missing map[int]bool) (lease ipam.Lease) {
 	known := map[eni.Family]bool{}
-	for _, a := range s.Addresses {
+	for _, a := range state.Addresses {
 		usable := a.State == eni.Free || a.State == eni.Used
 		if f := a.Family(); usable && a.ENI > 0 && !missing[a.ENI] && !known[f] {
 			known[f] = true
-			l.Addresses = append(l.Addresses, a)
+			lease.Addresses = append(lease.Addresses, a)
 		}
 	}
-	return l
+	return lease
 }

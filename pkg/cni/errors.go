@@ -46,10 +46,10 @@ func Error(err error) *types.Error {
 	if errors.As(err, &done) {
 		return done
 	}
-	return types.NewError(code(err), err.Error(), details(err))
+	return types.NewError(errorCode(err), err.Error(), errorDetails(err))
 }
 
-func code(err error) uint {
+func errorCode(err error) uint {
 	var (
 		key       *config.KeyError
 		args      *argsError
@@ -91,8 +91,8 @@ func code(err error) uint {
 	return types.ErrInternal
 }
 
-// details says what a person can do about it, where the message doesn't yet.
-func details(err error) string {
+// errorDetails says what a person can do about it, where the message doesn't yet.
+func errorDetails(err error) string {
 	var mismatch *mismatchError
 	var path *os.PathError
 	switch {

@@ -37,11 +37,11 @@ func (r Request) refuseExtras() error {
 }
 
 // addExtras opens the pod's ports and sets its limits.
-func (p *Plugin) addExtras(ctx context.Context, h *host.Host, r Request, s ipam.Settings, lease ipam.Lease) error {
-	if r.Conf.Extras.IsZero() {
+func (p *Plugin) addExtras(ctx context.Context, kernel *host.Host, request Request, settings ipam.Settings, lease ipam.Lease) error {
+	if request.Conf.Extras.IsZero() {
 		return nil
 	}
-	rec := podrecord.Record{Key: r.Owner.Key, Pod: r.Owner.PodName(), Firewall: s.Firewall, Extras: r.Conf.Extras}
+	rec := podrecord.Record{Key: request.Owner.Key, Pod: request.Owner.PodName(), Firewall: settings.Firewall, Extras: request.Conf.Extras}
 	for _, a := range lease.Addresses {
 		rec.Addrs = append(rec.Addrs, a.Addr)
 	}
@@ -51,15 +51,15 @@ func (p *Plugin) addExtras(ctx context.Context, h *host.Host, r Request, s ipam.
 	// Each port may be another dead sandbox's, or several of its networks'.
 	freed := map[eni.Key]bool{}
 	for {
-		err := p.applyExtras(ctx, h, rec)
+		err := p.applyExtras(ctx, kernel, rec)
 		if err == nil {
-			p.warnOfClaims(h, rec)
+			p.warnOfClaims(kernel, rec)
 		}
 		var taken *hostport.TakenError
 		if !errors.As(err, &taken) || freed[taken.Owner.Key] {
 			return err
 		}
-		if err := p.replaceDead(ctx, h, taken.Owner.Key, err); err != nil {
+		if err := p.replaceDead(ctx, kernel, taken.Owner.Key, err); err != nil {
 			return err
 		}
 		freed[taken.Owner.Key] = true
@@ -78,12 +78,12 @@ func refuseUnserved(rec podrecord.Record) error {
 
 // warnOfClaims tells of ports that are somebody else's too, or that nobody reaches. It comes
 // when the lock of the records is free again: nobody waits for it but this pod.
-func (p *Plugin) warnOfClaims(h *host.Host, rec podrecord.Record) {
+func (p *Plugin) warnOfClaims(kernel *host.Host, rec podrecord.Record) {
 	if len(rec.Ports) == 0 {
 		return
 	}
 	ports := hostport.Ports(rec)
-	claims, err := h.PortClaims(ports)
+	claims, err := kernel.PortClaims(ports)
 	if err != nil {
 		p.Log.Warn("who else has the host ports is not known", "pod", rec.Pod, "error", err)
 	}
@@ -94,43 +94,43 @@ func (p *Plugin) warnOfClaims(h *host.Host, rec podrecord.Record) {
 
 // applyExtras writes the record and makes the kernel hold what it says, all under the
 // lock of the records: the agent puts back what it finds missing.
-func (p *Plugin) applyExtras(ctx context.Context, h *host.Host, rec podrecord.Record) error {
-	return p.withPorts(ctx, rec.Firewall, func(n hostport.Node) error {
-		rec, err := n.Reserve(rec)
+func (p *Plugin) applyExtras(ctx context.Context, kernel *host.Host, rec podrecord.Record) error {
+	return p.withPorts(ctx, rec.Firewall, func(ports hostport.Node) error {
+		rec, err := ports.Reserve(rec)
 		if err == nil && len(rec.Ports) > 0 {
-			err = p.openPorts(h, n, rec)
+			err = p.openPorts(kernel, ports, rec)
 		}
 		if err != nil || rec.Limits == (netconf.Limits{}) {
 			return err
 		}
-		return h.SetLimits(limitOf(rec))
+		return kernel.SetLimits(limitOf(rec))
 	})
 }
 
 // openPorts opens the ports and does what makes them work for everybody at once.
-func (p *Plugin) openPorts(h *host.Host, n hostport.Node, rec podrecord.Record) error {
-	if err := h.TagPorts(rec.Key); err != nil {
+func (p *Plugin) openPorts(kernel *host.Host, ports hostport.Node, rec podrecord.Record) error {
+	if err := kernel.TagPorts(rec.Key); err != nil {
 		return err
 	}
-	if err := n.Open(rec); err != nil {
+	if err := ports.Open(rec); err != nil {
 		return err
 	}
 	for _, a := range rec.Addrs {
 		if a.Is4() {
-			if err := h.RouteLoopback(netconf.HostDevice(rec.Key)); err != nil {
+			if err := kernel.RouteLoopback(netconf.HostDevice(rec.Key)); err != nil {
 				return err
 			}
 		}
 	}
-	held, err := n.Held(rec)
-	p.forgetFlows(h, rec.Key, held)
+	held, err := ports.Held(rec)
+	p.forgetFlows(kernel, rec.Key, held)
 	return err
 }
 
 // forgetFlows is no reason for an ADD or a DEL to fail: flows end by themselves.
-func (p *Plugin) forgetFlows(h *host.Host, k eni.Key, held []netconf.PodPorts) {
-	if err := h.ForgetFlows(held); err != nil {
-		p.Log.Warn("old UDP flows to host ports live on", "key", k.String(), "error", err)
+func (p *Plugin) forgetFlows(kernel *host.Host, key eni.Key, held []netconf.PodPorts) {
+	if err := kernel.ForgetFlows(held); err != nil {
+		p.Log.Warn("old UDP flows to host ports live on", "key", key.String(), "error", err)
 	}
 }
 
@@ -139,53 +139,53 @@ func (p *Plugin) forgetFlows(h *host.Host, k eni.Key, held []netconf.PodPorts) {
 // or not. Without a record that can be read, what leads to its addresses is closed. What
 // it returns is to be called last of all, see hostport.Node.Close.
 // Without a usable node cache s is zero.
-func (p *Plugin) closePorts(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key, addrs []eni.Address) (late func(), err error) {
+func (p *Plugin) closePorts(ctx context.Context, kernel *host.Host, settings ipam.Settings, key eni.Key, addrs []eni.Address) (late func(), err error) {
 	late = func() {}
-	rec, found, err := p.records().Read(k)
+	rec, found, err := p.records().Read(key)
 	if podrecord.Unreadable(err) {
-		p.Log.Warn("record can't be read", "key", k.String(), "error", err)
+		p.Log.Warn("record can't be read", "key", key.String(), "error", err)
 		if len(addrs) == 0 {
 			// Whoever makes the node state anew closes what leads to no pod of it.
-			return late, p.records().Remove(k)
+			return late, p.records().Remove(key)
 		}
-		if rec, err = p.restoreRecord(ctx, h, s, addrs); err == nil && rec.Extras.IsZero() {
-			return late, p.records().Remove(k) // the kernel has nothing for it
+		if rec, err = p.restoreRecord(ctx, kernel, settings, addrs); err == nil && rec.Extras.IsZero() {
+			return late, p.records().Remove(key) // the kernel has nothing for it
 		}
 	}
 	if err == nil && !found {
-		rec, found = p.findUnrecorded(ctx, h, s, k, addrs)
+		rec, found = p.findUnrecorded(ctx, kernel, settings, key, addrs)
 	}
 	if err != nil || !found {
 		return late, err
 	}
-	firewall := s.Firewall // the agent may have moved the ports there
-	if s.MarkMask == 0 {
+	firewall := settings.Firewall // the agent may have moved the ports there
+	if settings.MarkMask == 0 {
 		firewall = rec.Firewall
 	}
 	var held []netconf.PodPorts
-	err = p.withPorts(ctx, firewall, func(n hostport.Node) (err error) {
-		if held, err = n.Held(rec); err == nil {
-			late, err = n.Close(rec)
+	err = p.withPorts(ctx, firewall, func(ports hostport.Node) (err error) {
+		if held, err = ports.Held(rec); err == nil {
+			late, err = ports.Close(rec)
 		}
 		return err
 	})
 	if err == nil {
-		p.forgetFlows(h, k, held)
+		p.forgetFlows(kernel, key, held)
 	}
 	return late, err
 }
 
 // removeExtras undoes addExtras for a pod whose link is gone or is removed apart.
-func (p *Plugin) removeExtras(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key, addrs []eni.Address) error {
-	late, err := p.closePorts(ctx, h, s, k, addrs)
+func (p *Plugin) removeExtras(ctx context.Context, kernel *host.Host, settings ipam.Settings, key eni.Key, addrs []eni.Address) error {
+	late, err := p.closePorts(ctx, kernel, settings, key, addrs)
 	defer late()
-	return errors.Join(err, h.ClearLimits(netconf.LimitDevice(k)))
+	return errors.Join(err, kernel.ClearLimits(netconf.LimitDevice(key)))
 }
 
 // removeStaleExtras is removeExtras for an owner of the address that is gone. If the
 // same attachment was added again meanwhile, it has another address and keeps what it
 // asked for.
-func (p *Plugin) removeStaleExtras(ctx context.Context, h *host.Host, s ipam.Settings, a eni.Address) error {
+func (p *Plugin) removeStaleExtras(ctx context.Context, kernel *host.Host, settings ipam.Settings, a eni.Address) error {
 	rec, found, err := p.records().Read(a.Owner.Key)
 	if err == nil && found && !slices.Contains(rec.Addrs, a.Addr) {
 		return nil
@@ -200,30 +200,30 @@ func (p *Plugin) removeStaleExtras(ctx context.Context, h *host.Host, s ipam.Set
 			addrs = held.Addresses // those of both families have one record
 		}
 	}
-	return p.removeExtras(ctx, h, s, a.Owner.Key, addrs)
+	return p.removeExtras(ctx, kernel, settings, a.Owner.Key, addrs)
 }
 
 // removeUnknown cleans up after an attachment that no record tells of.
-func (p *Plugin) removeUnknown(h *host.Host, k eni.Key) error {
+func (p *Plugin) removeUnknown(kernel *host.Host, key eni.Key) error {
 	// With the pod's link goes the limit's, if it is there.
-	return errors.Join(h.DelPodUnknown(k), h.ClearLimits(netconf.LimitDevice(k)))
+	return errors.Join(kernel.DelPodUnknown(key), kernel.ClearLimits(netconf.LimitDevice(key)))
 }
 
 // checkExtras compares the record with what the runtime asks for now and with the
 // kernel.
-func (p *Plugin) checkExtras(ctx context.Context, h *host.Host, r Request, s ipam.Settings) ([]string, error) {
-	rec, found, err := p.records().Read(r.Owner.Key)
+func (p *Plugin) checkExtras(ctx context.Context, kernel *host.Host, request Request, settings ipam.Settings) ([]string, error) {
+	rec, found, err := p.records().Read(request.Owner.Key)
 	switch {
 	case err != nil:
 		return nil, err
-	case !found && r.Conf.Extras.IsZero():
+	case !found && request.Conf.Extras.IsZero():
 		return nil, nil
 	case !found:
-		return []string{fmt.Sprintf("there is no record of the host ports or limits of %s", r.Owner.Key)}, nil
+		return []string{fmt.Sprintf("there is no record of the host ports or limits of %s", request.Owner.Key)}, nil
 	}
 	var lines []string
 	asked := rec
-	asked.Extras = r.Conf.Extras
+	asked.Extras = request.Conf.Extras
 	same := asked.Extras.IsZero() // a runtime need not repeat them
 	if !same {
 		all, err := p.records().Look()
@@ -233,11 +233,11 @@ func (p *Plugin) checkExtras(ctx context.Context, h *host.Host, r Request, s ipa
 		same = hostport.SameExtras(rec, asked, all)
 	}
 	if !same {
-		lines = append(lines, fmt.Sprintf("the record of %s asks for other host ports or limits than the runtime", r.Owner.Key))
+		lines = append(lines, fmt.Sprintf("the record of %s asks for other host ports or limits than the runtime", request.Owner.Key))
 	}
 	if len(rec.Ports) > 0 {
-		err = p.withPorts(ctx, s.Firewall, func(n hostport.Node) error {
-			more, err := n.Check(rec)
+		err = p.withPorts(ctx, settings.Firewall, func(ports hostport.Node) error {
+			more, err := ports.Check(rec)
 			lines = append(lines, more...)
 			return err
 		})
@@ -245,12 +245,12 @@ func (p *Plugin) checkExtras(ctx context.Context, h *host.Host, r Request, s ipa
 	if err != nil {
 		return lines, err
 	}
-	more, err := h.CheckLimits(limitOf(rec))
+	more, err := kernel.CheckLimits(limitOf(rec))
 	return append(lines, more...), err
 }
 
 // extrasKeys returns whose records and limits there are.
-func (p *Plugin) extrasKeys(ctx context.Context, h *host.Host) ([]eni.Key, error) {
+func (p *Plugin) extrasKeys(ctx context.Context, kernel *host.Host) ([]eni.Key, error) {
 	lock, err := p.records().Lock(ctx)
 	if err != nil {
 		return nil, err
@@ -260,7 +260,7 @@ func (p *Plugin) extrasKeys(ctx context.Context, h *host.Host) ([]eni.Key, error
 	if err != nil {
 		p.Log.Warn("some records can't be read", "error", err)
 	}
-	keys, err := h.LimitKeys()
+	keys, err := kernel.LimitKeys()
 	for _, rec := range list {
 		keys = append(keys, rec.Key)
 	}
@@ -276,39 +276,39 @@ func (p *Plugin) withPorts(ctx context.Context, firewall ipam.Firewall, fn func(
 		return err
 	}
 	defer lock.Unlock()
-	n := hostport.Node{Firewall: firewall, Records: p.records(), Lock: lock,
+	ports := hostport.Node{Firewall: firewall, Records: p.records(), Lock: lock,
 		Owner: func(a netip.Addr) (podrecord.Record, bool, error) { return p.findOwner(ctx, a) }}
 	if firewall == ipam.Iptables {
-		if n.Node4, n.Node6, err = p.nodeAddrs(ctx); err != nil && !nodecache.Unusable(err) {
+		if ports.Node4, ports.Node6, err = p.nodeAddrs(ctx); err != nil && !nodecache.Unusable(err) {
 			return err
 		}
 	}
-	return fn(n)
+	return fn(ports)
 }
 
 // findOwner returns the pod with the address that may have ports: by the kernel, which knows those whose line of
 // the node state is damaged, or by the node state, which knows those whose link is gone.
 func (p *Plugin) findOwner(ctx context.Context, a netip.Addr) (pod podrecord.Record, found bool, err error) {
-	h, err := host.NewHere()
+	kernel, err := host.NewHere()
 	if err != nil {
 		return pod, false, err
 	}
-	defer h.Close()
-	links, err := h.PodLinks()
+	defer kernel.Close()
+	links, err := kernel.PodLinks()
 	if err != nil {
 		return pod, false, err
 	}
 	for _, l := range links {
 		if slices.Contains(l.Addrs, a) {
 			// A pod that asked for none may have the address of one that did.
-			if _, asked, err := h.PortTag(l.Owner.Key); err != nil || !asked {
+			if _, asked, err := kernel.PortTag(l.Owner.Key); err != nil || !asked {
 				return pod, false, err
 			}
 			return podrecord.Record{Key: l.Owner.Key, Pod: l.Owner.PodName(), Addrs: l.Addrs}, true, nil
 		}
 	}
-	err = p.Cache.View(ctx, func(st *ipam.State) error {
-		for _, one := range hostport.Pods(st.Used(), st.Settings.Firewall) {
+	err = p.Cache.View(ctx, func(state *ipam.State) error {
+		for _, one := range hostport.Pods(state.Used(), state.Settings.Firewall) {
 			if slices.Contains(one.Addrs, a) {
 				pod, found = one, true
 			}
@@ -321,8 +321,8 @@ func (p *Plugin) findOwner(ctx context.Context, a netip.Addr) (pod podrecord.Rec
 // nodeAddrs returns the primary addresses of ENI 0. Without a usable node cache
 // there are none: then nothing is opened, and closing needs none.
 func (p *Plugin) nodeAddrs(ctx context.Context) (v4, v6 netip.Addr, err error) {
-	err = p.Cache.View(ctx, func(s *ipam.State) error {
-		if nic, ok := s.Interface(0); ok {
+	err = p.Cache.View(ctx, func(state *ipam.State) error {
+		if nic, ok := state.Interface(0); ok {
 			v4, v6 = nic.V4.Primary.Addr(), nic.V6.Primary.Addr()
 		}
 		return nil

@@ -22,47 +22,47 @@ import (
 // started before enipool did their work. Runtimes like containerd end a pod by the
 // configuration of today, in which those plugins are not called any more: rules
 // would be left that lead to an address which is another pod's by then.
-func (p *Plugin) endFormer(ctx context.Context, h *host.Host, r Request, s ipam.Settings, held ipam.Lease) error {
+func (p *Plugin) endFormer(ctx context.Context, kernel *host.Host, request Request, settings ipam.Settings, held ipam.Lease) error {
 	if len(held.Addresses) == 0 || held.Addresses[0].Owner.Kind != eni.Veth {
 		return nil
 	}
-	rec, found, err := p.records().Read(r.Owner.Key)
+	rec, found, err := p.records().Read(request.Owner.Key)
 	switch {
 	case found && err == nil:
 		return nil // we did it
-	case r.Conf.Extras.IsZero() && !podrecord.Unreadable(err):
+	case request.Conf.Extras.IsZero() && !podrecord.Unreadable(err):
 		return nil // nobody did, or closePorts tells the error
 	}
 	// Without a record the kernel tells who did it.
-	if rec, err = p.restoreRecord(ctx, h, s, held.Addresses); err != nil {
-		p.Log.Warn("record can't be made anew", "key", r.Owner.Key.String(), "error", err)
+	if rec, err = p.restoreRecord(ctx, kernel, settings, held.Addresses); err != nil {
+		p.Log.Warn("record can't be made again from the kernel", "key", request.Owner.Key.String(), "error", err)
 		return nil // whose the ports are is not known: the agent closes those of enipool
 	}
-	if len(r.Conf.Extras.Ports) > 0 && len(rec.Ports) == 0 {
-		if err := p.runFormer(r, "portmap", `"portMappings":[`+portMappings(r.Conf.Extras.Ports)+"]"); err != nil {
+	if len(request.Conf.Extras.Ports) > 0 && len(rec.Ports) == 0 {
+		if err := p.runFormer(request, "portmap", `"portMappings":[`+portMappings(request.Conf.Extras.Ports)+"]"); err != nil {
 			return err
 		}
 	}
 	none := netconf.Limit{}
-	in, out := r.Conf.Extras.Limits.Ingress, r.Conf.Extras.Limits.Egress
+	in, out := request.Conf.Extras.Limits.Ingress, request.Conf.Extras.Limits.Egress
 	// A limit on what the pod receives hangs on its link, and goes with that.
 	if out == none || rec.Limits.Egress != none {
 		return nil
 	}
-	return p.runFormer(r, "bandwidth", fmt.Sprintf(`"bandwidth":{"ingressRate":%d,"ingressBurst":%d,"egressRate":%d,"egressBurst":%d}`, in.Rate, in.Burst, out.Rate, out.Burst))
+	return p.runFormer(request, "bandwidth", fmt.Sprintf(`"bandwidth":{"ingressRate":%d,"ingressBurst":%d,"egressRate":%d,"egressBurst":%d}`, in.Rate, in.Burst, out.Rate, out.Burst))
 }
 
 // findUnrecorded returns, like Folder.Read, the record of a pod that has none but asked for
 // ports, as its link tells. Where the link is gone nothing tells: then the kernel is asked
 // for what leads to the addresses, so that it does not lead to the next pod with one of them.
-func (p *Plugin) findUnrecorded(ctx context.Context, h *host.Host, s ipam.Settings, k eni.Key, addrs []eni.Address) (rec podrecord.Record, found bool) {
+func (p *Plugin) findUnrecorded(ctx context.Context, kernel *host.Host, settings ipam.Settings, key eni.Key, addrs []eni.Address) (rec podrecord.Record, found bool) {
 	if len(addrs) == 0 || addrs[0].Owner.Kind != eni.Veth {
 		return rec, false
 	}
-	linked, asked, err := h.PortTag(k)
+	linked, asked, err := kernel.PortTag(key)
 	if err == nil && !linked {
 		var have []netconf.PodPorts
-		have, err = hostport.Found(s.Firewall, hostport.Pods(addrs, s.Firewall))
+		have, err = hostport.Found(settings.Firewall, hostport.Pods(addrs, settings.Firewall))
 		asked = slices.ContainsFunc(have, func(p netconf.PodPorts) bool {
 			return slices.ContainsFunc(addrs, func(a eni.Address) bool { return a.Addr == p.Pod })
 		})
@@ -71,10 +71,10 @@ func (p *Plugin) findUnrecorded(ctx context.Context, h *host.Host, s ipam.Settin
 		return rec, false
 	}
 	if err == nil {
-		rec, err = p.restoreRecord(ctx, h, s, addrs)
+		rec, err = p.restoreRecord(ctx, kernel, settings, addrs)
 	}
 	if err != nil {
-		p.Log.Warn("host ports of a pod without a record are left to the agent", "key", k.String(), "error", err)
+		p.Log.Warn("host ports of a pod without a record are left to the agent", "key", key.String(), "error", err)
 		return rec, false
 	}
 	return rec, !rec.Extras.IsZero()
@@ -84,21 +84,21 @@ func (p *Plugin) findUnrecorded(ctx context.Context, h *host.Host, s ipam.Settin
 // holds for it, so that DEL goes on as ever. It returns an empty one where there are none.
 // It is written so that a DEL that is killed half-way leaves it, but for what DEL is about to
 // remove no disk needs room.
-func (p *Plugin) restoreRecord(ctx context.Context, h *host.Host, s ipam.Settings, addrs []eni.Address) (rec podrecord.Record, err error) {
-	err = p.withPorts(ctx, s.Firewall, func(n hostport.Node) error {
-		pods := hostport.Pods(addrs, s.Firewall)
+func (p *Plugin) restoreRecord(ctx context.Context, kernel *host.Host, settings ipam.Settings, addrs []eni.Address) (rec podrecord.Record, err error) {
+	err = p.withPorts(ctx, settings.Firewall, func(ports hostport.Node) error {
+		pods := hostport.Pods(addrs, settings.Firewall)
 		if len(pods) == 0 {
 			return nil // another plugin's interface has neither
 		}
-		have, err := hostport.Found(s.Firewall, pods)
+		have, err := hostport.Found(settings.Firewall, pods)
 		if err != nil {
 			return err
 		}
-		limits, err := h.FoundLimits([]eni.Key{pods[0].Key})
+		limits, err := kernel.FoundLimits([]eni.Key{pods[0].Key})
 		if err != nil {
 			return err
 		}
-		all, err := n.Records.All()
+		all, err := ports.Records.All()
 		if err != nil && !podrecord.Unreadable(err) {
 			return err
 		}
@@ -108,7 +108,7 @@ func (p *Plugin) restoreRecord(ctx context.Context, h *host.Host, s ipam.Setting
 		}
 		rec = lost[0]
 		p.Log.Warn("record was lost; rebuilt from the kernel", "key", rec.Key.String())
-		if err := n.Records.Write(rec); err != nil {
+		if err := ports.Records.Write(rec); err != nil {
 			p.Log.Warn("the rebuilt record can't be written", "key", rec.Key.String(), "error", err)
 		}
 		return nil
@@ -130,19 +130,19 @@ func portMappings(ports []netconf.HostPort) string {
 
 // runFormer calls the plugin with the environment of this call. A plugin that is
 // not on the node any more can't be called.
-func (p *Plugin) runFormer(r Request, name, runtimeConfig string) error {
+func (p *Plugin) runFormer(request Request, name, runtimeConfig string) error {
 	for _, dir := range filepath.SplitList(os.Getenv("CNI_PATH")) {
 		path := filepath.Join(dir, name)
 		if unix.Access(path, unix.X_OK) != nil {
 			continue
 		}
-		conf := fmt.Sprintf(`{"cniVersion":"%s","name":"%s","type":"%s","runtimeConfig":{%s}}`, r.Conf.CNIVersion, r.Conf.Name, name, runtimeConfig)
+		conf := fmt.Sprintf(`{"cniVersion":"%s","name":"%s","type":"%s","runtimeConfig":{%s}}`, request.Conf.CNIVersion, request.Conf.Name, name, runtimeConfig)
 		if out, err := iptexec.Run(path, nil, conf); err != nil {
 			return fmt.Errorf("end what %s made for the pod: %w: %s", name, err, out)
 		}
-		p.Log.Info("ended by the plugin that began it", "plugin", name, "key", r.Owner.Key.String())
+		p.Log.Info("ended by the plugin that began it", "plugin", name, "key", request.Owner.Key.String())
 		return nil
 	}
-	p.Log.Warn("the plugin that served this pod is gone, what it made may be left", "plugin", name, "key", r.Owner.Key.String())
+	p.Log.Warn("the plugin that served this pod is gone, what it made may be left", "plugin", name, "key", request.Owner.Key.String())
 	return nil
 }

@@ -49,18 +49,18 @@ type Request struct {
 // config.ParsePlugin said; it is passed here so that strict calls fail for it and
 // lenient ones (DEL, GC) don't.
 func NewRequest(conf config.Plugin, confErr error, container, netns, ifName, cniArgs string, lenient bool) (Request, error) {
-	r := Request{Conf: conf, Owner: eni.Owner{
+	request := Request{Conf: conf, Owner: eni.Owner{
 		Key:   eni.Key{Network: conf.Name, Container: container, IfName: ifName},
 		Netns: netns,
 	}}
-	argsErr := readArgs(cniArgs, &r.Owner)
+	argsErr := readArgs(cniArgs, &request.Owner)
 	prev, prevErr := readPrevResult(conf)
-	r.Prev = prev
-	r.Owner.Kind = r.kind()
+	request.Prev = prev
+	request.Owner.Kind = request.kind()
 	if lenient {
-		return r, nil
+		return request, nil
 	}
-	return r, cmp.Or(confErr, argsErr, prevErr)
+	return request, cmp.Or(confErr, argsErr, prevErr)
 }
 
 // kind is the role we play for this request.
@@ -84,7 +84,7 @@ func (r Request) podInterface(res *current.Result) int {
 
 // readArgs takes from CNI_ARGS what tells people whose address it is. Keys that
 // it does not know are somebody else's.
-func readArgs(args string, o *eni.Owner) error {
+func readArgs(args string, owner *eni.Owner) error {
 	for pair := range strings.SplitSeq(args, ";") {
 		if pair == "" {
 			continue
@@ -95,11 +95,11 @@ func readArgs(args string, o *eni.Owner) error {
 		}
 		switch key {
 		case "K8S_POD_NAMESPACE":
-			o.Namespace = value
+			owner.Namespace = value
 		case "K8S_POD_NAME":
-			o.Pod = value
+			owner.Pod = value
 		case "K8S_POD_UID":
-			o.UID = value
+			owner.UID = value
 		case "IP", "MAC":
 			if value != "" {
 				return &argsError{fmt.Sprintf("%s=%s asks for a fixed address: the pool chooses addresses", key, value)}
@@ -158,10 +158,10 @@ func nullIn(result []byte) string {
 	return ""
 }
 
-// inside is what a link of another plugin should carry for the lease, and what a
+// insideLink is what a link of another plugin should carry for the lease, and what a
 // delegate's caller should put on its own: the subnet's real mask and router. An address of a
 // range of its own for pods stands alone: the router is in no range that it is in.
-func inside(dev string, nic eni.Interface, addrs []eni.Address) (in []netconf.Addr, routes []netconf.Route) {
+func insideLink(dev string, nic eni.Interface, addrs []eni.Address) (in []netconf.Addr, routes []netconf.Route) {
 	for _, a := range addrs {
 		n := nic.Net(a.Family())
 		mask := n.Primary.Bits()
@@ -176,10 +176,10 @@ func inside(dev string, nic eni.Interface, addrs []eni.Address) (in []netconf.Ad
 }
 
 // sourceRules returns the node's rules for the addresses.
-func sourceRules(s ipam.Settings, addrs []eni.Address) []netconf.Rule {
+func sourceRules(settings ipam.Settings, addrs []eni.Address) []netconf.Rule {
 	var rules []netconf.Rule
 	for _, a := range addrs {
-		rules = append(rules, netconf.SourceRules(s, a)...)
+		rules = append(rules, netconf.SourceRules(settings, a)...)
 	}
 	return rules
 }

@@ -258,9 +258,9 @@ func TestTheFirstThatWaitsFreesWhatHasDiedMeanwhile(t *testing.T) {
 	l.kill("b")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	s := &search{Plugin: l.Plugin, host: h, request: r, reclaimed: time.Now().Add(-reclaimTime), watch: l.watch}
+	s := &search{Plugin: l.Plugin, host: h, request: r, reclaimed: time.Now().Add(-reclaimTime), watch: l.watchCache}
 	done := make(chan error, 1)
-	go func() { done <- s.await(ctx, &ipam.Exhausted{}) }()
+	go func() { done <- s.awaitAddress(ctx, &ipam.Exhausted{}) }()
 	for ctx.Err() == nil && !strings.Contains(l.book(), "cooling") {
 		time.Sleep(time.Millisecond)
 	}

@@ -307,9 +307,9 @@ func TestAnAddWaitsWithoutAWatchToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	nowhere := &Plugin{Log: slog.New(slog.DiscardHandler), Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "none", "node.cache")}}
-	s := &search{Plugin: l.Plugin, host: nil, request: r, reclaimed: time.Now(), watch: nowhere.watch}
+	s := &search{Plugin: l.Plugin, host: nil, request: r, reclaimed: time.Now(), watch: nowhere.watchCache}
 	done := make(chan error, 1)
-	go func() { done <- s.await(t.Context(), &ipam.Exhausted{}) }()
+	go func() { done <- s.awaitAddress(t.Context(), &ipam.Exhausted{}) }()
 	for l.waiters() == "" {
 		time.Sleep(time.Millisecond)
 	}

@@ -18,13 +18,13 @@ const goneBy = "nothing any more, and the agent or `enipoolctl pool load` has no
 
 // takeBackHeld lets the pool have what others held and hold no more: without an agent
 // nobody hears that they let it go. Such an address cools first, as after any other pod.
-func (p *Plugin) takeBackHeld(ctx context.Context, h *host.Host) error {
+func (p *Plugin) takeBackHeld(ctx context.Context, kernel *host.Host) error {
 	var held []eni.Address
-	err := p.Cache.View(ctx, func(s *ipam.State) error { held = s.HeldAddresses(); return nil })
+	err := p.Cache.View(ctx, func(state *ipam.State) error { held = state.HeldAddresses(); return nil })
 	if len(held) == 0 {
 		return err
 	}
-	book, o, err := p.occupancy(ctx, h)
+	book, occupancy, err := p.occupancy(ctx, kernel)
 	if err != nil {
 		return err
 	}
@@ -32,13 +32,13 @@ func (p *Plugin) takeBackHeld(ctx context.Context, h *host.Host) error {
 	for _, a := range held {
 		ready[a.Addr] = isSetUp(book.Settings, a)
 	}
-	return p.Cache.Update(ctx, func(s *ipam.State) error {
-		s.MarkHeld(o.Held(s), p.Now()) // what holds the others may be another thing now
-		for _, addr := range o.LetGo(s) {
+	return p.Cache.Update(ctx, func(state *ipam.State) error {
+		state.MarkHeld(occupancy.Held(state), p.Now()) // what holds the others may be another thing now
+		for _, addr := range occupancy.LetGo(state) {
 			if ready[addr] {
-				s.CoolHeld([]netip.Addr{addr}, p.Now())
+				state.CoolHeld([]netip.Addr{addr}, p.Now())
 			} else {
-				s.MarkHeld(map[netip.Addr]string{addr: goneBy}, p.Now())
+				state.MarkHeld(map[netip.Addr]string{addr: goneBy}, p.Now())
 			}
 		}
 		return nil
@@ -47,12 +47,12 @@ func (p *Plugin) takeBackHeld(ctx context.Context, h *host.Host) error {
 
 // isSetUp tells whether the packet filter has what it should have for each address of the
 // pool: whoever loaded the pool, or repaired it, left out what was held then.
-func isSetUp(s ipam.Settings, a eni.Address) bool {
-	lines, err := checkSources(s, ipam.Lease{Addresses: []eni.Address{a}})
+func isSetUp(settings ipam.Settings, a eni.Address) bool {
+	lines, err := checkSources(settings, ipam.Lease{Addresses: []eni.Address{a}})
 	if err != nil || len(lines) > 0 {
 		return false
 	}
-	if !s.SNAT || s.Firewall != ipam.Nftables || !a.Addr.Is4() {
+	if !settings.SNAT || settings.Firewall != ipam.Nftables || !a.Addr.Is4() {
 		return true
 	}
 	set, _ := netconf.SNATSource(a.Addr)

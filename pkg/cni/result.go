@@ -23,19 +23,19 @@ func cniRoute(r netconf.Route) *types.Route {
 // vethResult adds our pair to what earlier plugins made. Both ends carry their
 // MAC: some runtimes fail without. Each address points at the pod's end, and the
 // index is valid: one that is not makes containerd panic.
-func vethResult(prev *current.Result, p netconf.Pod, netns string) *current.Result {
+func vethResult(prev *current.Result, pod netconf.Pod, netns string) *current.Result {
 	res := &current.Result{}
 	if prev != nil {
 		*res = *prev
 	}
 	res.Interfaces = append(res.Interfaces,
-		&current.Interface{Name: p.HostDev, Mac: p.HostMAC.String(), Mtu: p.MTU},
-		&current.Interface{Name: p.Dev, Mac: p.MAC.String(), Mtu: p.MTU, Sandbox: netns})
+		&current.Interface{Name: pod.HostDev, Mac: pod.HostMAC.String(), Mtu: pod.MTU},
+		&current.Interface{Name: pod.Dev, Mac: pod.MAC.String(), Mtu: pod.MTU, Sandbox: netns})
 	at := len(res.Interfaces) - 1
-	for i, a := range p.Addrs {
-		res.IPs = append(res.IPs, &current.IPConfig{Interface: &at, Address: cniNet(a.Prefix), Gateway: p.Neighs[i].Addr.AsSlice()})
+	for i, a := range pod.Addrs {
+		res.IPs = append(res.IPs, &current.IPConfig{Interface: &at, Address: cniNet(a.Prefix), Gateway: pod.Neighs[i].Addr.AsSlice()})
 	}
-	for _, r := range p.Routes {
+	for _, r := range pod.Routes {
 		if r.Gateway.IsValid() {
 			res.Routes = append(res.Routes, cniRoute(r))
 		}
@@ -50,7 +50,7 @@ func linkResult(prev *current.Result, at int, lease ipam.Lease, dev string) (*cu
 	if prev != nil {
 		*res = *prev
 	}
-	addrs, routes := inside(dev, lease.Interface, lease.Addresses)
+	addrs, routes := insideLink(dev, lease.Interface, lease.Addresses)
 	for _, a := range addrs {
 		gateway := lease.Interface.Net(eni.FamilyOf(a.Prefix.Addr())).Gateway
 		ip := &current.IPConfig{Address: cniNet(a.Prefix), Gateway: gateway.AsSlice()}
