@@ -17,71 +17,75 @@ const (
 	maxUID       = 64
 )
 
-func encodeAddress(a *eni.Address) (string, error) {
-	state := a.State.String()
-	if a.Lost {
+func encodeAddress(address *eni.Address) (string, error) {
+	state := address.State.String()
+	if address.Lost {
 		state = lostName
 	}
-	if a.State == eni.Held {
-		return encodeHeld(a), nil
+	if address.State == eni.Held {
+		return encodeHeld(address), nil
 	}
-	text := encodeStart(a, state, a.Since)
-	if a.State != eni.Used {
+	text := encodeStart(address, state, address.Since)
+	if address.State != eni.Used {
 		return text, nil
 	}
-	o := a.Owner
-	text = strings.Join([]string{text, o.Kind.String(), escape(o.Network), escape(o.Container), escape(o.IfName), escape(o.Netns),
-		strconv.FormatUint(o.NetnsInode, 10), cut(escape(o.Namespace), maxNamespace), cut(escape(o.UID), maxUID)}, " ")
+	owner := address.Owner
+	text = strings.Join([]string{text, owner.Kind.String(), escape(owner.Network), escape(owner.Container), escape(owner.IfName), escape(owner.Netns),
+		strconv.FormatUint(owner.NetnsInode, 10), cutField(escape(owner.Namespace), maxNamespace), cutField(escape(owner.UID), maxUID)}, " ")
 	if len(text)+2 > textSize {
-		return "", fmt.Errorf("%w: network, container id and namespace path have %d bytes together", ErrOwnerTooLong, len(o.Network)+len(o.Container)+len(o.Netns))
+		return "", fmt.Errorf("%w: network, container id and namespace path have %d bytes together", ErrOwnerTooLong, len(owner.Network)+len(owner.Container)+len(owner.Netns))
 	}
-	return text + " " + cut(escape(o.Pod), textSize-len(text)-1), nil
+	return text + " " + cutField(escape(owner.Pod), textSize-len(text)-1), nil
 }
 
 // encodeStart returns what all address lines begin with. It leaves package fmt alone,
 // which takes as long as all else that an ADD does for its line.
-func encodeStart(a *eni.Address, state string, since time.Duration) string {
-	return strings.Join([]string{left(a.Addr.String(), 22), right(strconv.Itoa(a.ENI), 3), left(state, 9), encodeSince(since)}, " ")
+func encodeStart(address *eni.Address, state string, since time.Duration) string {
+	return strings.Join([]string{leftOf(address.Addr.String(), 22), rightOf(strconv.Itoa(address.ENI), 3), leftOf(state, 9), encodeSince(since)}, " ")
 }
 
 // ownerAt is where the owner of a used address stands in a line.
 const ownerAt = 52
 
-// left puts a word to the left of a column.
-func left(word string, width int) string { return word + strings.Repeat(" ", max(0, width-len(word))) }
+// leftOf puts a word to the left of a column.
+func leftOf(word string, width int) string {
+	return word + strings.Repeat(" ", max(0, width-len(word)))
+}
 
-// right puts it to the right.
-func right(word string, width int) string { return strings.Repeat(" ", max(0, width-len(word))) + word }
+// rightOf puts it to the right.
+func rightOf(word string, width int) string {
+	return strings.Repeat(" ", max(0, width-len(word))) + word
+}
 
-// cut keeps the start of a word.
-func cut(word string, most int) string { return word[:min(len(word), most)] }
+// cutField keeps the start of a word.
+func cutField(word string, most int) string { return word[:min(len(word), most)] }
 
 // decodeAddress reads an address line into a, which must be zero. It allocates
 // nothing but owners.
-func decodeAddress(text []byte, a *eni.Address) (err error) {
-	var f []byte
-	f, text = shortField(text)
-	if a.Addr, err = decodeAddr(f); err != nil {
+func decodeAddress(text []byte, address *eni.Address) (err error) {
+	var fields []byte
+	fields, text = shortField(text)
+	if address.Addr, err = decodeAddr(fields); err != nil {
 		return err
 	}
-	f, text = shortField(text)
-	if a.ENI, err = strconv.Atoi(string(f)); err != nil {
+	fields, text = shortField(text)
+	if address.ENI, err = strconv.Atoi(string(fields)); err != nil {
 		return err
 	}
-	f, text = shortField(text)
-	if a.State, a.Lost, err = decodeState(f); err != nil {
+	fields, text = shortField(text)
+	if address.State, address.Lost, err = decodeState(fields); err != nil {
 		return err
 	}
-	f, text = shortField(text)
-	if a.Since, err = decodeSince(f); err != nil {
+	fields, text = shortField(text)
+	if address.Since, err = decodeSince(fields); err != nil {
 		return err
 	}
 	switch {
-	case a.State == eni.Used:
-		a.Owner, err = decodeOwner(text)
-	case a.State == eni.Cooling && a.Since == heldSince:
-		decodeHeld(text, a)
-	case a.State == eni.Held: // a name that no writer puts there
+	case address.State == eni.Used:
+		address.Owner, err = decodeOwner(text)
+	case address.State == eni.Cooling && address.Since == heldSince:
+		decodeHeld(text, address)
+	case address.State == eni.Held: // a name that no writer puts there
 		return fmt.Errorf("state %q can't be read", eni.Held)
 	}
 	return err
@@ -89,18 +93,18 @@ func decodeAddress(text []byte, a *eni.Address) (err error) {
 
 // decodeAddr reads a dotted quad itself, because netip.ParseAddr keeps its
 // argument and would need a copy of each.
-func decodeAddr(f []byte) (netip.Addr, error) {
+func decodeAddr(fields []byte) (netip.Addr, error) {
 	var quad [4]byte
 	part, digits, value := 0, 0, 0
-	for i := 0; i <= len(f); i++ {
+	for i := 0; i <= len(fields); i++ {
 		switch {
-		case i < len(f) && f[i] >= '0' && f[i] <= '9' && digits < 3 && (digits == 0 || value > 0):
-			value, digits = value*10+int(f[i]-'0'), digits+1
-		case (i == len(f) && part == 3 || i < len(f) && f[i] == '.' && part < 3) && digits > 0 && value < 256:
+		case i < len(fields) && fields[i] >= '0' && fields[i] <= '9' && digits < 3 && (digits == 0 || value > 0):
+			value, digits = value*10+int(fields[i]-'0'), digits+1
+		case (i == len(fields) && part == 3 || i < len(fields) && fields[i] == '.' && part < 3) && digits > 0 && value < 256:
 			quad[part] = byte(value)
 			part, digits, value = part+1, 0, 0
 		default:
-			return netip.ParseAddr(string(f))
+			return netip.ParseAddr(string(fields))
 		}
 	}
 	return netip.AddrFrom4(quad), nil
@@ -109,36 +113,36 @@ func decodeAddr(f []byte) (netip.Addr, error) {
 // lostName stands in the place of a used address's state when it is lost.
 const lostName = "lost"
 
-func decodeState(f []byte) (s eni.State, lost bool, err error) {
+func decodeState(fields []byte) (s eni.State, lost bool, err error) {
 	for s := eni.Free; s <= eni.Releasing; s++ {
-		if string(f) == s.String() {
+		if string(fields) == s.String() {
 			return s, false, nil
 		}
 	}
-	if string(f) == lostName {
+	if string(fields) == lostName {
 		return eni.Used, true, nil
 	}
-	s, err = eni.ParseState(string(f))
+	s, err = eni.ParseState(string(fields))
 	return s, false, err
 }
 
 func encodeSince(since time.Duration) string {
 	ms := (since + time.Millisecond - 1).Milliseconds() // up: an address must not cool too short
-	return right(strconv.FormatInt(ms/1000, 10), 10) + "." + strconv.FormatInt(1000+ms%1000, 10)[1:]
+	return rightOf(strconv.FormatInt(ms/1000, 10), 10) + "." + strconv.FormatInt(1000+ms%1000, 10)[1:]
 }
 
-func decodeSince(f []byte) (time.Duration, error) {
-	dot := len(f) - len(".000")
-	if dot < 1 || dot > len("4294967296") || f[dot] != '.' {
-		return 0, fmt.Errorf("time since boot %q can't be read", f)
+func decodeSince(fields []byte) (time.Duration, error) {
+	dot := len(fields) - len(".000")
+	if dot < 1 || dot > len("4294967296") || fields[dot] != '.' {
+		return 0, fmt.Errorf("time since boot %q can't be read", fields)
 	}
 	var ms time.Duration
-	for i, c := range f {
+	for i, c := range fields {
 		if i == dot {
 			continue
 		}
 		if c < '0' || c > '9' {
-			return 0, fmt.Errorf("time since boot %q can't be read", f)
+			return 0, fmt.Errorf("time since boot %q can't be read", fields)
 		}
 		ms = ms*10 + time.Duration(c-'0')
 	}
@@ -160,11 +164,11 @@ func usedByAnother(text, prefix []byte) bool {
 		kind := bytes.IndexByte(text[ownerAt:], ' ')
 		return kind < 0 || !bytes.HasPrefix(text[ownerAt+kind:], prefix)
 	}
-	var f []byte
+	var fields []byte
 	for range 3 { // address, ENI, state
-		f, text = shortField(text)
+		fields, text = shortField(text)
 	}
-	if string(f) != "used" && string(f) != lostName {
+	if string(fields) != "used" && string(fields) != lostName {
 		return false
 	}
 	for range 2 { // since, kind
@@ -174,29 +178,29 @@ func usedByAnother(text, prefix []byte) bool {
 }
 
 func decodeOwner(text []byte) (*eni.Owner, error) {
-	kind, text := field(text)
-	o := &eni.Owner{}
+	kind, text := nextField(text)
+	owner := &eni.Owner{}
 	var err error
-	if o.Kind, err = eni.ParseKind(string(kind)); err != nil {
+	if owner.Kind, err = eni.ParseKind(string(kind)); err != nil {
 		return nil, err
 	}
-	var f []byte
-	for _, p := range [...]*string{&o.Network, &o.Container, &o.IfName, &o.Netns} {
-		f, text = field(text)
-		*p = unescape(string(f))
+	var fields []byte
+	for _, p := range [...]*string{&owner.Network, &owner.Container, &owner.IfName, &owner.Netns} {
+		fields, text = nextField(text)
+		*p = unescape(string(fields))
 	}
-	f, text = field(text)
-	if o.NetnsInode, err = strconv.ParseUint(string(f), 10, 64); err != nil {
+	fields, text = nextField(text)
+	if owner.NetnsInode, err = strconv.ParseUint(string(fields), 10, 64); err != nil {
 		return nil, err
 	}
-	for _, p := range [...]*string{&o.Namespace, &o.UID, &o.Pod} {
-		f, text = field(text)
-		*p = unescape(string(f))
+	for _, p := range [...]*string{&owner.Namespace, &owner.UID, &owner.Pod} {
+		fields, text = nextField(text)
+		*p = unescape(string(fields))
 	}
-	return o, nil
+	return owner, nil
 }
 
-// shortField is field for words so short that looking at each byte is faster than
+// shortField is nextField for words so short that looking at each byte is faster than
 // a call that looks at many.
 func shortField(text []byte) (word, rest []byte) {
 	start := 0
@@ -210,8 +214,8 @@ func shortField(text []byte) (word, rest []byte) {
 	return text[start:end], text[end:]
 }
 
-// field cuts the first blank-separated word off text.
-func field(text []byte) (word, rest []byte) {
+// nextField cuts the first blank-separated word off text.
+func nextField(text []byte) (word, rest []byte) {
 	start := 0
 	for start < len(text) && text[start] == ' ' {
 		start++

@@ -46,11 +46,11 @@ func (c Cache) For(k eni.Key) Cache {
 // ErrMissing, ErrDamaged, ErrVersion, ErrBoot, *filelock.BusyError and those of reading.
 func (c Cache) View(ctx context.Context, fn func(*ipam.State) error) error {
 	return c.locked(ctx, false, func() error {
-		s, err := c.read(c.only)
+		snap, err := c.readState(c.only)
 		if err != nil {
 			return err
 		}
-		return fn(&s.State)
+		return fn(&snap.State)
 	})
 }
 
@@ -59,23 +59,23 @@ func (c Cache) View(ctx context.Context, fn func(*ipam.State) error) error {
 // returns an error nothing is written. Errors are View's and those of writing.
 func (c Cache) Update(ctx context.Context, fn func(*ipam.State) error) error {
 	return c.locked(ctx, true, func() error {
-		f, size, err := c.open(os.O_RDWR)
+		handle, size, err := c.openLocked(os.O_RDWR)
 		if err != nil {
 			return err
 		}
-		defer f.Close()
-		s, err := c.decode(f, size, c.only)
+		defer handle.Close()
+		snap, err := c.decodeState(handle, size, c.only)
 		if err != nil {
 			return err
 		}
-		if err := fn(&s.State); err != nil {
+		if err := fn(&snap.State); err != nil {
 			return err
 		}
-		return s.writeTouched(c, f)
+		return snap.writeTouched(c, handle)
 	})
 }
 
-func (s *snapshot) writeTouched(c Cache, f *file) error {
+func (s *snapshot) writeTouched(cache Cache, handle *file) error {
 	if len(s.Addresses) != len(s.lines) {
 		return errors.New("update node cache: the layout changed; that needs Replace")
 	}
@@ -91,14 +91,14 @@ func (s *snapshot) writeTouched(c Cache, f *file) error {
 		lines[i] = appendLine(nil, text, s.lines[at])
 	}
 	for i, at := range touched {
-		if _, err := f.WriteAt(lines[i], int64(s.lines[at])*lineSize); err != nil {
-			return c.unwritable("write", err)
+		if _, err := handle.WriteAt(lines[i], int64(s.lines[at])*lineSize); err != nil {
+			return cache.unwritable("write", err)
 		}
 	}
 	return nil
 }
 
-// Replace writes a whole new book by temporary file and rename. renew gets the
+// Replace writes a whole new node state by temporary file and rename. renew gets the
 // old one, or a nil state and the reason it can't be read, and returns the new
 // one, which must pass its own Check. One that still has damaged records it does not write:
 // nobody would be told of them, and their addresses would come back as new ones. The
@@ -110,9 +110,9 @@ func (c Cache) Replace(ctx context.Context, renew func(old *ipam.State, err erro
 	return c.locked(ctx, true, func() error {
 		var old *ipam.State
 		generation := uint64(1)
-		s, err := c.read(nil)
+		snap, err := c.readState(nil)
 		if err == nil {
-			old, generation = &s.State, s.generation+1
+			old, generation = &snap.State, snap.generation+1
 		} else if !Unusable(err) {
 			return err
 		}
@@ -134,11 +134,11 @@ func (c Cache) Replace(ctx context.Context, renew func(old *ipam.State, err erro
 		if err != nil {
 			return err
 		}
-		return c.rename(file)
+		return c.renameOver(file)
 	})
 }
 
-func (c Cache) rename(file []byte) (err error) {
+func (c Cache) renameOver(file []byte) (err error) {
 	tmp := c.Path + ".new"
 	defer func() {
 		if err != nil {
@@ -160,26 +160,26 @@ func (c Cache) rename(file []byte) (err error) {
 	return err
 }
 
-// open opens the file and returns its size. The lock is held.
-func (c Cache) open(flag int) (*file, int64, error) {
+// openLocked opens the file and returns its size. The lock is held.
+func (c Cache) openLocked(flag int) (*file, int64, error) {
 	// Without O_NONBLOCK it would wait for a FIFO's other end.
-	f, err := openFile(c.Path, flag|unix.O_NONBLOCK, 0)
+	handle, err := openFile(c.Path, flag|unix.O_NONBLOCK, 0)
 	var st unix.Stat_t
 	if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
 		return nil, 0, c.notRegular(errors.Is(err, unix.EISDIR))
 	}
 	if err != nil {
-		return nil, 0, c.explain(err)
+		return nil, 0, c.explainRefusal(err)
 	}
-	if err := unix.Fstat(f.fd, &st); err != nil {
-		f.Close()
-		return nil, 0, c.explain(err)
+	if err := unix.Fstat(handle.fd, &st); err != nil {
+		handle.Close()
+		return nil, 0, c.explainRefusal(err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > maxSize {
-		f.Close()
+		handle.Close()
 		return nil, 0, c.notRegular(st.Mode&unix.S_IFMT == unix.S_IFDIR)
 	}
-	return f, st.Size, nil
+	return handle, st.Size, nil
 }
 
 func (c Cache) notRegular(folder bool) error {
@@ -189,17 +189,17 @@ func (c Cache) notRegular(folder bool) error {
 	return damaged("%s is no regular file of at most %d MiB: the agent or `enipoolctl pool load` replaces it", c.Path, maxSize>>20)
 }
 
-func (c Cache) read(only *eni.Key) (*snapshot, error) {
-	f, size, err := c.open(os.O_RDONLY)
+func (c Cache) readState(only *eni.Key) (*snapshot, error) {
+	handle, size, err := c.openLocked(os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return c.decode(f, size, only)
+	defer handle.Close()
+	return c.decodeState(handle, size, only)
 }
 
-func (c Cache) decode(f *file, size int64, only *eni.Key) (*snapshot, error) {
-	s, err := f.decode(size, only)
+func (c Cache) decodeState(handle *file, size int64, only *eni.Key) (*snapshot, error) {
+	snap, err := handle.decode(size, only)
 	if errors.Is(err, ErrVersion) {
 		return nil, fmt.Errorf("%s: %w", c.Path, err)
 	}
@@ -210,13 +210,13 @@ func (c Cache) decode(f *file, size int64, only *eni.Key) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.boot != boot {
-		return nil, fmt.Errorf("%w: %s is of boot %.8s, this is %.8s; the agent or `enipoolctl pool load` makes a new one", ErrBoot, c.Path, s.boot, boot)
+	if snap.boot != boot {
+		return nil, fmt.Errorf("%w: %s is of boot %.8s, this is %.8s; the agent or `enipoolctl pool load` makes a new one", ErrBoot, c.Path, snap.boot, boot)
 	}
-	return s, nil
+	return snap, nil
 }
 
-func (c Cache) explain(err error) error {
+func (c Cache) explainRefusal(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return c.missing()
@@ -228,13 +228,13 @@ func (c Cache) explain(err error) error {
 
 // BootID returns the kernel's name of the present boot.
 func BootID() (string, error) {
-	f, err := openFile("/proc/sys/kernel/random/boot_id", unix.O_RDONLY, 0)
+	handle, err := openFile("/proc/sys/kernel/random/boot_id", unix.O_RDONLY, 0)
 	if err != nil {
 		return "", fmt.Errorf("read boot id: %w", err)
 	}
-	defer f.Close()
+	defer handle.Close()
 	id := make([]byte, len("01234567-89ab-cdef-0123-456789abcdef"))
-	if _, err := f.ReadAt(id, 0); err != nil {
+	if _, err := handle.ReadAt(id, 0); err != nil {
 		return "", fmt.Errorf("read boot id: %w", err)
 	}
 	return string(id), nil

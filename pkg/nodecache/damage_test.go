@@ -291,7 +291,7 @@ func TestAHeadThatContradictsTheFileIsDamaged(t *testing.T) {
 // processor and no error of a call.
 func TestAFileThatIsCutWhileItIsReadIsDamaged(t *testing.T) {
 	c := newCache(t, fullBook(3000))
-	f, size, err := c.open(os.O_RDONLY)
+	f, size, err := c.openLocked(os.O_RDONLY)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,29 +79,29 @@ func intact(line []byte, n int) bool {
 }
 
 // encode renders the whole file. It fails if a line does not fit.
-func encode(s *ipam.State, boot string, generation uint64) ([]byte, error) {
-	settings := encodeSettings(s.Settings)
-	enis := make([]string, len(s.ENIs))
-	for i, nic := range s.ENIs {
+func encode(state *ipam.State, boot string, generation uint64) ([]byte, error) {
+	settings := encodeSettings(state.Settings)
+	enis := make([]string, len(state.ENIs))
+	for i, nic := range state.ENIs {
 		var more []string
 		enis[i], more = encodeENI(nic)
 		settings = append(settings, more...)
 	}
-	texts := make([]string, 0, len(settings)+len(s.ENIs)+2)
+	texts := make([]string, 0, len(settings)+len(state.ENIs)+2)
 	texts = append(texts, fmt.Sprintf("%s %d min %d boot %s gen %d settings %d enis %d addresses %d",
-		magic, Version, Version, boot, generation, len(settings), len(s.ENIs), len(s.Addresses)))
+		magic, Version, Version, boot, generation, len(settings), len(state.ENIs), len(state.Addresses)))
 	texts = append(texts, settings...)
 	texts = append(texts, enis...)
 	texts = append(texts, columns)
-	file := make([]byte, 0, (len(texts)+len(s.Addresses))*lineSize)
+	file := make([]byte, 0, (len(texts)+len(state.Addresses))*lineSize)
 	for n, text := range texts {
 		if len(text) > textSize {
 			return nil, fmt.Errorf("line %d of the node cache has %d bytes, more than %d: %.60s", n+1, len(text), textSize, text)
 		}
 		file = appendLine(file, text, n)
 	}
-	for i := range s.Addresses {
-		text, err := encodeAddress(&s.Addresses[i])
+	for i := range state.Addresses {
+		text, err := encodeAddress(&state.Addresses[i])
 		if err != nil {
 			return nil, err
 		}
@@ -127,40 +127,40 @@ func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 		return nil, err
 	}
 	// The version comes before the sum: a future format may have another one.
-	h, err := decodeHead(textOf(line))
+	found, err := decodeHead(textOf(line))
 	if err != nil {
 		return nil, err
 	}
 	if !intact(line, 0) {
 		return nil, damaged("line 1: its checksum does not hold")
 	}
-	if want := 1 + h.settings + h.enis + 1 + h.addresses; want != lines.count {
+	if want := 1 + found.settings + found.enis + 1 + found.addresses; want != lines.count {
 		return nil, damaged("%d lines, the head says %d", lines.count, want)
 	}
-	s := &snapshot{boot: h.boot, generation: h.generation}
-	s.Settings.PodsInMain = true // until a line says otherwise
-	first, ranges := h.settings+h.enis+2, map[int][]netip.Prefix{}
+	snap := &snapshot{boot: found.boot, generation: found.generation}
+	snap.Settings.PodsInMain = true // until a line says otherwise
+	first, ranges := found.settings+found.enis+2, map[int][]netip.Prefix{}
 	for n := 1; n < first; n++ {
 		line, err := lines.read(n)
 		switch {
 		case err != nil:
 		case !intact(line, n):
 			err = damaged("its checksum does not hold")
-		case n <= h.settings:
+		case n <= found.settings:
 			var read bool
 			if read, err = decodePodRanges(textOf(line), ranges); !read {
-				err = decodeSetting(textOf(line), &s.Settings)
+				err = decodeSetting(textOf(line), &snap.Settings)
 			}
-		case n <= h.settings+h.enis:
+		case n <= found.settings+found.enis:
 			var nic eni.Interface
 			nic, err = decodeENI(textOf(line), ranges)
-			s.ENIs = append(s.ENIs, nic)
+			snap.ENIs = append(snap.ENIs, nic)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n+1, err)
 		}
 	}
-	return s, s.decodeAddresses(lines, first, only)
+	return snap, snap.decodeAddresses(lines, first, only)
 }
 
 // wrongSize says why a file is not whole lines: a future format may have lines
@@ -193,19 +193,19 @@ func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) 
 		if only != nil && usedByAnother(text, prefix) {
 			continue
 		}
-		var a eni.Address
-		err = decodeAddress(text, &a)
+		var address eni.Address
+		err = decodeAddress(text, &address)
 		if !intact(line, n) {
 			err = damaged("its checksum does not hold")
 		}
 		if err != nil {
-			if a.Owner == nil && a.Addr.IsValid() { // its state may be all that is damaged
-				a.Owner, _ = decodeOwner(text[ownerAt:])
+			if address.Owner == nil && address.Addr.IsValid() { // its state may be all that is damaged
+				address.Owner, _ = decodeOwner(text[ownerAt:])
 			}
-			s.Damaged = append(s.Damaged, ipam.Damage{Record: n - first, Addr: a.Addr, Owner: a.Owner, Reason: fmt.Sprintf("line %d: %v", n+1, err)})
+			s.Damaged = append(s.Damaged, ipam.Damage{Record: n - first, Addr: address.Addr, Owner: address.Owner, Reason: fmt.Sprintf("line %d: %v", n+1, err)})
 			continue
 		}
-		s.Addresses = append(s.Addresses, a)
+		s.Addresses = append(s.Addresses, address)
 		s.lines = append(s.lines, n)
 	}
 	return nil
@@ -245,28 +245,28 @@ type head struct {
 }
 
 func decodeHead(text string) (head, error) {
-	f := strings.Fields(text)
-	if len(f) < 4 || f[0] != magic || f[2] != "min" {
+	fields := strings.Fields(text)
+	if len(fields) < 4 || fields[0] != magic || fields[2] != "min" {
 		return head{}, damaged("line 1: is not the head of a node cache")
 	}
-	if oldest, err := strconv.Atoi(f[3]); err != nil || oldest > Version {
-		return head{}, fmt.Errorf("%w: it is version %s and wants a reader of version %s or later, this is %d: use plugin, agent and enipoolctl of one release", ErrVersion, f[1], f[3], Version)
+	if oldest, err := strconv.Atoi(fields[3]); err != nil || oldest > Version {
+		return head{}, fmt.Errorf("%w: it is version %s and wants a reader of version %s or later, this is %d: use plugin, agent and enipoolctl of one release", ErrVersion, fields[1], fields[3], Version)
 	}
 	// What stands behind these words is a newer writer's. fmt.Sscanf would take as long
 	// as a hundred addresses.
 	unreadable := func() (head, error) { return head{}, damaged("line 1: head can't be read") }
-	if len(f) < 14 || f[4] != "boot" || f[6] != "gen" || f[8] != "settings" || f[10] != "enis" || f[12] != "addresses" {
+	if len(fields) < 14 || fields[4] != "boot" || fields[6] != "gen" || fields[8] != "settings" || fields[10] != "enis" || fields[12] != "addresses" {
 		return unreadable()
 	}
-	h := head{boot: f[5]}
+	found := head{boot: fields[5]}
 	var err error
-	if h.generation, err = strconv.ParseUint(f[7], 10, 64); err != nil {
+	if found.generation, err = strconv.ParseUint(fields[7], 10, 64); err != nil {
 		return unreadable()
 	}
-	for at, count := range map[int]*int{9: &h.settings, 11: &h.enis, 13: &h.addresses} {
-		if *count, err = strconv.Atoi(f[at]); err != nil || *count < 0 || *count > maxSize/lineSize {
+	for at, count := range map[int]*int{9: &found.settings, 11: &found.enis, 13: &found.addresses} {
+		if *count, err = strconv.Atoi(fields[at]); err != nil || *count < 0 || *count > maxSize/lineSize {
 			return unreadable()
 		}
 	}
-	return h, nil
+	return found, nil
 }

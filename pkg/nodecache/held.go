@@ -27,23 +27,23 @@ const maxCause = 300
 // heldName begins what readers of before do not read.
 const heldName = "held"
 
-func encodeHeld(a *eni.Address) string {
-	since := strings.TrimSpace(encodeSince(a.Since))
-	words := []string{encodeStart(a, eni.Cooling.String(), heldSince), heldName, since, plainLine(a.HeldBy, maxCause)}
+func encodeHeld(address *eni.Address) string {
+	since := strings.TrimSpace(encodeSince(address.Since))
+	words := []string{encodeStart(address, eni.Cooling.String(), heldSince), heldName, since, plainLine(address.HeldBy, maxCause)}
 	return strings.TrimRight(strings.Join(words, " "), " ")
 }
 
 // decodeHeld reads what stands behind the time of a held address. Nothing does where
 // a writer of before wrote the line again: then nobody knows what holds it.
-func decodeHeld(text []byte, a *eni.Address) {
-	a.State, a.Since = eni.Held, 0
-	word, text := field(text)
+func decodeHeld(text []byte, address *eni.Address) {
+	address.State, address.Since = eni.Held, 0
+	word, text := nextField(text)
 	if string(word) != heldName {
 		return
 	}
-	word, text = field(text)
+	word, text = nextField(text)
 	if since, err := decodeSince(word); err == nil {
-		a.Since = since
+		address.Since = since
 	}
-	a.HeldBy = plainLine(string(text), maxCause)
+	address.HeldBy = plainLine(string(text), maxCause)
 }

@@ -12,31 +12,31 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-func encodeSettings(s ipam.Settings) []string {
-	families := make([]string, len(s.Families))
-	for i, f := range s.Families {
+func encodeSettings(settings ipam.Settings) []string {
+	families := make([]string, len(settings.Families))
+	for i, f := range settings.Families {
 		families[i] = f.String()
 	}
 	lines := []string{
-		"set routing " + s.Routing.String(),
-		"set firewall " + s.Firewall.String(),
-		"set snat " + strconv.FormatBool(s.SNAT),
-		fmt.Sprintf("set markMask %#08x", s.MarkMask),
-		"set coolDown " + s.CoolDown.String(),
+		"set routing " + settings.Routing.String(),
+		"set firewall " + settings.Firewall.String(),
+		"set snat " + strconv.FormatBool(settings.SNAT),
+		fmt.Sprintf("set markMask %#08x", settings.MarkMask),
+		"set coolDown " + settings.CoolDown.String(),
 		"set families " + strings.Join(families, ","),
 	}
-	if !s.PodsInMain {
+	if !settings.PodsInMain {
 		// A plugin that starts a pod by a node state without this line writes the pod's
 		// route where the node state's writer looks for it: into the main table.
 		lines = append(lines, fmt.Sprintf("set podsTable %d", netconf.PodsTable))
 	}
-	if s.V4Block > 0 {
-		lines = append(lines, fmt.Sprintf("set ipv4Block %d", s.V4Block))
+	if settings.V4Block > 0 {
+		lines = append(lines, fmt.Sprintf("set ipv4Block %d", settings.V4Block))
 	}
-	if s.V6Block > 0 {
-		lines = append(lines, fmt.Sprintf("set ipv6Block %d", s.V6Block))
+	if settings.V6Block > 0 {
+		lines = append(lines, fmt.Sprintf("set ipv6Block %d", settings.V6Block))
 	}
-	for _, cidr := range s.VPC {
+	for _, cidr := range settings.VPC {
 		lines = append(lines, "set vpc "+cidr.String())
 	}
 	return lines
@@ -44,42 +44,42 @@ func encodeSettings(s ipam.Settings) []string {
 
 // decodeSetting reads one setting. Keys that it does not know are a newer
 // writer's, who vouched by "min" that they may be ignored.
-func decodeSetting(text string, s *ipam.Settings) error {
-	f := strings.Fields(text)
-	if len(f) != 3 || f[0] != "set" {
+func decodeSetting(text string, settings *ipam.Settings) error {
+	fields := strings.Fields(text)
+	if len(fields) != 3 || fields[0] != "set" {
 		return damaged("is not a setting: %q", strings.TrimSpace(text))
 	}
 	var err error
-	switch value := f[2]; f[1] {
+	switch value := fields[2]; fields[1] {
 	case "routing":
-		s.Routing, err = ipam.ParseRouting(value)
+		settings.Routing, err = ipam.ParseRouting(value)
 	case "firewall":
-		s.Firewall, err = ipam.ParseFirewall(value)
+		settings.Firewall, err = ipam.ParseFirewall(value)
 	case "snat":
-		s.SNAT, err = strconv.ParseBool(value)
+		settings.SNAT, err = strconv.ParseBool(value)
 	case "markMask":
 		var mask uint64
 		mask, err = strconv.ParseUint(value, 0, 32)
-		s.MarkMask = uint32(mask)
+		settings.MarkMask = uint32(mask)
 	case "coolDown":
-		s.CoolDown, err = time.ParseDuration(value)
+		settings.CoolDown, err = time.ParseDuration(value)
 	case "families":
-		s.Families, err = decodeFamilies(value)
+		settings.Families, err = decodeFamilies(value)
 	case "ipv4Block":
-		s.V4Block, err = decodeBits(value, eni.IPv4)
+		settings.V4Block, err = decodeBits(value, eni.IPv4)
 	case "ipv6Block":
-		s.V6Block, err = decodeBits(value, eni.IPv6)
+		settings.V6Block, err = decodeBits(value, eni.IPv6)
 	case "podsTable":
-		if s.PodsInMain = value != strconv.Itoa(netconf.PodsTable); s.PodsInMain {
+		if settings.PodsInMain = value != strconv.Itoa(netconf.PodsTable); settings.PodsInMain {
 			err = fmt.Errorf("must be %d: %s", netconf.PodsTable, value)
 		}
 	case "vpc":
 		var cidr netip.Prefix
 		cidr, err = netip.ParsePrefix(value)
-		s.VPC = append(s.VPC, cidr)
+		settings.VPC = append(settings.VPC, cidr)
 	}
 	if err != nil {
-		return damaged("setting %s: %v", f[1], err)
+		return damaged("setting %s: %v", fields[1], err)
 	}
 	return nil
 }
@@ -154,24 +154,24 @@ func decodePodRanges(text string, ranges map[int][]netip.Prefix) (bool, error) {
 
 // decodeENI reads an ENI. more are ranges for pods, by index, that have no room in its line.
 func decodeENI(text string, more map[int][]netip.Prefix) (eni.Interface, error) {
-	f := strings.Fields(text)
-	if len(f) < 9 || f[0] != "eni" {
+	fields := strings.Fields(text)
+	if len(fields) < 9 || fields[0] != "eni" {
 		return eni.Interface{}, damaged("is not an ENI: %q", strings.TrimSpace(text))
 	}
-	index, err1 := strconv.Atoi(f[1])
-	mtu, err2 := strconv.Atoi(f[4])
-	v4, err3 := decodeNet(f[5], f[6])
-	v6, err4 := decodeNet(f[7], f[8])
+	index, err1 := strconv.Atoi(fields[1])
+	mtu, err2 := strconv.Atoi(fields[4])
+	v4, err3 := decodeNet(fields[5], fields[6])
+	v6, err4 := decodeNet(fields[7], fields[8])
 	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {
-			return eni.Interface{}, damaged("eni %s: %v", f[2], err)
+			return eni.Interface{}, damaged("eni %s: %v", fields[2], err)
 		}
 	}
-	i := eni.Interface{ID: unescape(f[2]), Index: index, Device: unescape(f[3]), MTU: mtu, V4: v4, V6: v6}
-	for _, text := range f[9:] {
+	i := eni.Interface{ID: unescape(fields[2]), Index: index, Device: unescape(fields[3]), MTU: mtu, V4: v4, V6: v6}
+	for _, text := range fields[9:] {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			return eni.Interface{}, damaged("eni %s: %v", f[2], err)
+			return eni.Interface{}, damaged("eni %s: %v", fields[2], err)
 		}
 		i.Pods = append(i.Pods, p)
 	}

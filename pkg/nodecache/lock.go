@@ -22,18 +22,18 @@ func (c Cache) LockFile() string { return c.Path + ".lock" }
 // locked runs fn under the lock. The lock is a file of its own that is never
 // renamed or removed: a lock on a file that gets replaced guards nothing.
 func (c Cache) locked(ctx context.Context, exclusive bool, fn func() error) (err error) {
-	l, err := openFile(c.LockFile(), os.O_CREATE|os.O_RDONLY, 0o600)
+	handle, err := openFile(c.LockFile(), os.O_CREATE|os.O_RDONLY, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
-		return c.explain(err)
+		return c.explainRefusal(err)
 	}
 	if err != nil {
 		return c.unwritable("lock", err)
 	}
-	if err := c.acquire(ctx, l, exclusive); err != nil {
+	if err := c.acquire(ctx, handle, exclusive); err != nil {
 		return err
 	}
 	defer func() {
-		if e := l.unlock(); e != nil && err == nil {
+		if e := handle.unlock(); e != nil && err == nil {
 			err = fmt.Errorf("unlock node cache: %w", e)
 		}
 	}()
@@ -43,14 +43,14 @@ func (c Cache) locked(ctx context.Context, exclusive bool, fn func() error) (err
 // acquire takes the lock at once if it is free, else waits in the kernel's queue
 // (polling collapses under a hundred contenders) until the deadline. If it fails the
 // file is closed, or will be.
-func (c Cache) acquire(ctx context.Context, l *file, exclusive bool) error {
+func (c Cache) acquire(ctx context.Context, handle *file, exclusive bool) error {
 	how := unix.LOCK_SH
 	if exclusive {
 		how = unix.LOCK_EX
 	}
-	switch got, err := l.lock(how, false); {
+	switch got, err := handle.lock(how, false); {
 	case err != nil:
-		l.Close()
+		handle.Close()
 		return fmt.Errorf("lock node cache: %w", err)
 	case got:
 		return nil
@@ -59,14 +59,14 @@ func (c Cache) acquire(ctx context.Context, l *file, exclusive bool) error {
 	defer timer.Stop()
 	locked := make(chan error, 1)
 	go func() {
-		_, err := l.lock(how, true)
+		_, err := handle.lock(how, true)
 		locked <- err
 	}()
 	why := error(nil)
 	select {
 	case err := <-locked:
 		if err != nil {
-			l.Close()
+			handle.Close()
 			return fmt.Errorf("lock node cache: %w", err)
 		}
 		return nil
@@ -78,7 +78,7 @@ func (c Cache) acquire(ctx context.Context, l *file, exclusive bool) error {
 	// flock(2) can't be called off: whoever gets it late gives it back.
 	go func() {
 		<-locked
-		_ = l.unlock()
+		_ = handle.unlock()
 	}()
-	return filelock.Busy(l.path, why)
+	return filelock.Busy(handle.path, why)
 }

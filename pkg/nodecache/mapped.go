@@ -29,7 +29,7 @@ func (m mapped) ReadAt(b []byte, at int64) (n int, err error) {
 }
 
 // decode decodes the file, which holds size bytes.
-func (f *file) decode(size int64, only *eni.Key) (s *snapshot, err error) {
+func (f *file) decode(size int64, only *eni.Key) (snap *snapshot, err error) {
 	if size < mapFrom {
 		return decode(f, size, only)
 	}
@@ -44,7 +44,7 @@ func (f *file) decode(size int64, only *eni.Key) (s *snapshot, err error) {
 		switch p := recover().(type) {
 		case nil:
 		case interface{ Addr() uintptr }:
-			s, err = nil, damaged("it can't be read: %v", p)
+			snap, err = nil, damaged("it can't be read: %v", p)
 		default:
 			panic(p)
 		}

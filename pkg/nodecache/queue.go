@@ -30,12 +30,12 @@ type queued struct {
 	need  string        // the device that it is bound to, "" for none
 }
 
-func (c Cache) queue() string { return c.Path + ".queue" }
+func (c Cache) queueDir() string { return c.Path + ".queue" }
 
 // Queued tells by one system call whether ADDs wait for addresses. The folder is
 // there only as long as somebody is in it; who was killed may be in it too.
 func (c Cache) Queued() bool {
-	return unix.Access(c.queue(), unix.F_OK) == nil
+	return unix.Access(c.queueDir(), unix.F_OK) == nil
 }
 
 // Enqueue takes the last place in the queue for an ADD that waits until then, as time
@@ -66,10 +66,10 @@ var errPlaceLost = errors.New("place in the queue was taken away")
 
 // makePlace makes and locks the file.
 func (c Cache) makePlace(name string) (fd int, err error) {
-	if err := os.Mkdir(c.queue(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(c.queueDir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return 0, err
 	}
-	path := filepath.Join(c.queue(), name)
+	path := filepath.Join(c.queueDir(), name)
 	fd, err = unix.Open(path, unix.O_CREAT|unix.O_EXCL|unix.O_RDONLY|unix.O_CLOEXEC, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, errPlaceLost
@@ -104,8 +104,8 @@ func (p *Place) Leave() {
 // clearPlace takes the file away, and the folder if that was the last one. If that
 // fails, the next one who looks does it.
 func (c Cache) clearPlace(name string) {
-	_ = os.Remove(filepath.Join(c.queue(), name))
-	_ = unix.Rmdir(c.queue())
+	_ = os.Remove(filepath.Join(c.queueDir(), name))
+	_ = unix.Rmdir(c.queueDir())
 }
 
 // Waiting returns what all those need who wait now, in order of arrival, as Enqueue
@@ -152,7 +152,7 @@ func (p *Place) entriesBefore() ([]queued, error) {
 // entries lists the queue in order of arrival, without those whose time is over: one
 // that hangs must not keep the others longer than it may wait itself.
 func (c Cache) entries() ([]queued, error) {
-	files, err := os.ReadDir(c.queue())
+	files, err := os.ReadDir(c.queueDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -172,12 +172,12 @@ func (c Cache) entries() ([]queued, error) {
 }
 
 func decodeQueued(name string) (queued, bool) {
-	f := strings.SplitN(name, ".", 4)
-	if len(f) != 4 {
+	fields := strings.SplitN(name, ".", 4)
+	if len(fields) != 4 {
 		return queued{}, false
 	}
-	until, err := strconv.ParseInt(f[1], 10, 64)
-	return queued{name, time.Duration(until), unescape(f[3])}, err == nil
+	until, err := strconv.ParseInt(fields[1], 10, 64)
+	return queued{name, time.Duration(until), unescape(fields[3])}, err == nil
 }
 
 // liveNeeds returns what those of the list need who are alive.
@@ -238,7 +238,7 @@ func (c Cache) watchPlace(e queued) <-chan struct{} {
 // openPlace opens the file of an entry. It returns -1 if it is gone or can't be opened.
 func (c Cache) openPlace(name string) int {
 	// A FIFO must not keep us.
-	fd, err := unix.Open(filepath.Join(c.queue(), name), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	fd, err := unix.Open(filepath.Join(c.queueDir(), name), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return -1
 	}

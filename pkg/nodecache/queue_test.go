@@ -142,17 +142,17 @@ func TestOtherNeedsAreToldAndKeepNobody(t *testing.T) {
 
 func TestAQueueThatCanNotBeIsAnError(t *testing.T) {
 	c := newCache(t, pool(1))
-	write(t, c.queue(), nil)
+	write(t, c.queueDir(), nil)
 	if _, err := c.Enqueue("", 0); err == nil || !strings.Contains(err.Error(), "wait in line: create") {
 		t.Error(err)
 	}
 	if _, err := c.Waiting(); err == nil {
 		t.Error("a file is read as a queue")
 	}
-	if err := os.Remove(c.queue()); err != nil {
+	if err := os.Remove(c.queueDir()); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("/nowhere", c.queue()); err != nil {
+	if err := os.Symlink("/nowhere", c.queueDir()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Enqueue("", 0); err == nil {
@@ -165,14 +165,14 @@ func TestAQueueThatCanNotBeIsAnError(t *testing.T) {
 func TestWhatDoesNotBelongInTheQueueKeepsNobody(t *testing.T) {
 	c := newCache(t, pool(1))
 	p := enqueue(t, c, "")
-	write(t, filepath.Join(c.queue(), "0"), nil)
-	if err := unix.Mkfifo(filepath.Join(c.queue(), "1"), 0o600); err != nil {
+	write(t, filepath.Join(c.queueDir(), "0"), nil)
+	if err := unix.Mkfifo(filepath.Join(c.queueDir(), "1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if turn(t, p) != nil {
 		t.Error("it is kept")
 	}
-	if got := ls(t, c.queue()); len(got) != 1 || got[0] != p.entry.name {
+	if got := ls(t, c.queueDir()); len(got) != 1 || got[0] != p.entry.name {
 		t.Errorf("left: %v", got)
 	}
 	p.Leave()
@@ -265,6 +265,6 @@ func TestManyQueueAndLeaveAtOnce(t *testing.T) {
 		}
 	}
 	if c.Queued() {
-		t.Errorf("left: %v", ls(t, c.queue()))
+		t.Errorf("left: %v", ls(t, c.queueDir()))
 	}
 }

@@ -51,40 +51,40 @@ const (
 	leftoverAge = time.Minute
 )
 
-func (c Cache) waiters() string { return c.Path + ".waiters" }
+func (c Cache) waitersDir() string { return c.Path + ".waiters" }
 
 // Announce tells the agent that an ADD waits for an address until then, as time
 // since boot. What announces itself and is killed counts until a second later.
-func (c Cache) Announce(o eni.Owner, until time.Duration) (*Waiting, error) {
-	return c.announce(Waiter{Owner: o, Until: until})
+func (c Cache) Announce(owner eni.Owner, until time.Duration) (*Waiting, error) {
+	return c.announce(Waiter{Owner: owner, Until: until})
 }
 
 // AnnounceFailed tells the agent that an ADD has failed for want of an address, and
 // that its runtime tries again until then. Nobody has to take that back.
-func (c Cache) AnnounceFailed(o eni.Owner, until time.Duration) error {
-	_, err := c.announce(Waiter{Owner: o, Until: until, Failed: true})
+func (c Cache) AnnounceFailed(owner eni.Owner, until time.Duration) error {
+	_, err := c.announce(Waiter{Owner: owner, Until: until, Failed: true})
 	return err
 }
 
 // announce writes the file of a waiter that begins now.
-func (c Cache) announce(w Waiter) (*Waiting, error) {
+func (c Cache) announce(pending Waiter) (*Waiting, error) {
 	boot, err := BootID()
 	if err != nil {
 		return nil, err
 	}
-	w.PID, w.Since = os.Getpid(), SinceBoot()
-	o, text := w.Owner, w.encode(boot)
+	pending.PID, pending.Since = os.Getpid(), SinceBoot()
+	owner, text := pending.Owner, pending.encode(boot)
 	if len(text) > maxWaiter {
-		return nil, fmt.Errorf("announce %s: %w", o.Key, ErrOwnerTooLong)
+		return nil, fmt.Errorf("announce %s: %w", owner.Key, ErrOwnerTooLong)
 	}
-	if err := os.Mkdir(c.waiters(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("announce %s: %w", o.Key, err)
+	if err := os.Mkdir(c.waitersDir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("announce %s: %w", owner.Key, err)
 	}
-	sum := digest.Sum256(o.Network + "\x00" + o.Container + "\x00" + o.IfName)
-	path := filepath.Join(c.waiters(), hex.EncodeToString(sum[:8]))
+	sum := digest.Sum256(owner.Network + "\x00" + owner.Container + "\x00" + owner.IfName)
+	path := filepath.Join(c.waitersDir(), hex.EncodeToString(sum[:8]))
 	// Two plugins may be at it for one attachment: each writes a file of its own.
-	if err := writeWhole(fmt.Sprintf("%s.%d%s", path, w.PID, unfinished), path, text); err != nil {
-		return nil, fmt.Errorf("announce %s: %w", o.Key, err)
+	if err := writeWhole(fmt.Sprintf("%s.%d%s", path, pending.PID, unfinished), path, text); err != nil {
+		return nil, fmt.Errorf("announce %s: %w", owner.Key, err)
 	}
 	return &Waiting{path, text}, nil
 }
@@ -105,20 +105,20 @@ func (w *Waiting) Done() {
 // of waiters that are over, of another boot, or damaged are removed. Waiters that
 // could be read are returned with an error too.
 func (c Cache) Waiters(now time.Duration) ([]Waiter, error) {
-	entries, err := os.ReadDir(c.waiters())
+	entries, err := os.ReadDir(c.waitersDir())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil, nil
 	}
 	boot, errBoot := BootID()
 	if err := errors.Join(err, errBoot); err != nil {
-		return nil, fmt.Errorf("read waiters: %w", err)
+		return nil, fmt.Errorf("read pending ADDs: %w", err)
 	}
 	var errs []error
 	live := map[string]Waiter{}
 	for _, e := range entries {
-		w, ok, err := readWaiter(filepath.Join(c.waiters(), e.Name()), e, boot, now)
-		if ok && w.Since >= live[w.demand()].Since {
-			live[w.demand()] = w
+		pending, ok, err := readWaiter(filepath.Join(c.waitersDir(), e.Name()), e, boot, now)
+		if ok && pending.Since >= live[pending.demand()].Since {
+			live[pending.demand()] = pending
 		}
 		errs = append(errs, err)
 	}
@@ -129,7 +129,7 @@ func (c Cache) Waiters(now time.Duration) ([]Waiter, error) {
 }
 
 // readWaiter reads one file of the folder, and removes it if it is over.
-func readWaiter(path string, e fs.DirEntry, boot string, now time.Duration) (w Waiter, ok bool, err error) {
+func readWaiter(path string, e fs.DirEntry, boot string, now time.Duration) (pending Waiter, ok bool, err error) {
 	if !e.Type().IsRegular() {
 		return Waiter{}, false, nil // none of ours; a FIFO would keep us
 	}
@@ -147,9 +147,9 @@ func readWaiter(path string, e fs.DirEntry, boot string, now time.Duration) (w W
 	if err != nil {
 		return Waiter{}, false, ignoreGone(err)
 	}
-	w, of, ok := decodeWaiter(text)
-	if ok && of == boot && now <= w.Until+waiterGrace {
-		return w, true, nil
+	pending, of, ok := decodeWaiter(text)
+	if ok && of == boot && now <= pending.Until+waiterGrace {
+		return pending, true, nil
 	}
 	return Waiter{}, false, ignoreGone(os.Remove(path))
 }
@@ -159,7 +159,7 @@ func ignoreGone(err error) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return fmt.Errorf("read waiters: %w", err)
+	return fmt.Errorf("read pending ADDs: %w", err)
 }
 
 // demand is what a waiter counts as: a kubelet that tries again makes a new sandbox,
@@ -181,29 +181,29 @@ func (w Waiter) encode(boot string) string {
 		n := (d + time.Millisecond - 1).Milliseconds()
 		return fmt.Sprintf("%d.%03d", n/1000, n%1000)
 	}
-	o, end := w.Owner, "\n"
+	owner, end := w.Owner, "\n"
 	if w.Failed {
 		end = waitsNoMore + end
 	}
 	return fmt.Sprintf("%s %s %s %s %d %s %s %s %s %s %s%s", waitersMagic, boot, ms(w.Since), ms(w.Until), w.PID,
-		escape(o.Network), escape(o.Container), escape(o.IfName), escape(o.Namespace), escape(o.UID), escape(o.Pod), end)
+		escape(owner.Network), escape(owner.Container), escape(owner.IfName), escape(owner.Namespace), escape(owner.UID), escape(owner.Pod), end)
 }
 
 // decodeWaiter is the inverse of encode, or false.
-func decodeWaiter(text []byte) (w Waiter, boot string, ok bool) {
+func decodeWaiter(text []byte) (pending Waiter, boot string, ok bool) {
 	text, whole := bytes.CutSuffix(text, []byte("\n"))
 	text, ours := bytes.CutPrefix(text, []byte(waitersMagic+" "))
-	f := strings.Split(string(text), " ")
-	if !whole || !ours || len(f) < 10 { // more is a newer writer's
+	fields := strings.Split(string(text), " ")
+	if !whole || !ours || len(fields) < 10 { // more is a newer writer's
 		return Waiter{}, "", false
 	}
 	var err1, err2, err3 error
-	w.Since, err1 = decodeSince([]byte(f[1]))
-	w.Until, err2 = decodeSince([]byte(f[2]))
-	w.PID, err3 = strconv.Atoi(f[3])
-	for i, p := range []*string{&w.Owner.Network, &w.Owner.Container, &w.Owner.IfName, &w.Owner.Namespace, &w.Owner.UID, &w.Owner.Pod} {
-		*p = unescape(f[4+i])
+	pending.Since, err1 = decodeSince([]byte(fields[1]))
+	pending.Until, err2 = decodeSince([]byte(fields[2]))
+	pending.PID, err3 = strconv.Atoi(fields[3])
+	for i, p := range []*string{&pending.Owner.Network, &pending.Owner.Container, &pending.Owner.IfName, &pending.Owner.Namespace, &pending.Owner.UID, &pending.Owner.Pod} {
+		*p = unescape(fields[4+i])
 	}
-	w.Failed = len(f) > 10 && f[10] == waitsNoMore[1:]
-	return w, f[0], errors.Join(err1, err2, err3) == nil
+	pending.Failed = len(fields) > 10 && fields[10] == waitsNoMore[1:]
+	return pending, fields[0], errors.Join(err1, err2, err3) == nil
 }

@@ -46,11 +46,11 @@ func waiting(t testing.TB, c Cache, now time.Duration) string {
 // waiterFile returns the path of the only waiter's file.
 func waiterFile(t testing.TB, c Cache) string {
 	t.Helper()
-	names := ls(t, c.waiters())
+	names := ls(t, c.waitersDir())
 	if len(names) != 1 {
 		t.Fatalf("files %v", names)
 	}
-	return filepath.Join(c.waiters(), names[0])
+	return filepath.Join(c.waitersDir(), names[0])
 }
 
 func TestWaitersAreSeenUntilTheyAreDone(t *testing.T) {
@@ -80,7 +80,7 @@ func TestWaitersAreSeenUntilTheyAreDone(t *testing.T) {
 	}
 	db.Done()
 	db.Done()
-	if got := ls(t, c.waiters()); len(got) != 0 {
+	if got := ls(t, c.waitersDir()); len(got) != 0 {
 		t.Errorf("left over: %v", got)
 	}
 	var none *Waiting
@@ -101,8 +101,8 @@ func TestWhateverNamesAWaiterHasComeBack(t *testing.T) {
 }
 
 func TestTheWaiterInTheDesignIsReal(t *testing.T) {
-	_, text, _ := strings.Cut(string(bytesOf(t, "DESIGN.md")), "\n"+waitersMagic)
-	line, _, _ := strings.Cut(waitersMagic+text, "\n")
+	_, text, _ := strings.Cut(string(bytesOf(t, "DESIGN.md")), "\n`"+waitersMagic)
+	line, _, _ := strings.Cut(waitersMagic+text, "`")
 	if w, boot, ok := decodeWaiter([]byte(line + "\n")); !ok || w.encode(boot) != line+"\n" {
 		t.Errorf("%q is %+v", line, w)
 	}
@@ -229,7 +229,7 @@ func TestWhatNobodyWaitsForAnyMoreIsRemoved(t *testing.T) {
 					t.Errorf("%q wait, want %q", got, tt.want)
 				}
 			}
-			if left := ls(t, c.waiters()); (len(left) == 1) != tt.stays {
+			if left := ls(t, c.waitersDir()); (len(left) == 1) != tt.stays {
 				t.Errorf("left over: %v, want it to stay: %t", left, tt.stays)
 			}
 		})
@@ -278,7 +278,7 @@ func TestAnAnnouncementThatCanNotBeWrittenSaysWhy(t *testing.T) {
 	if _, err := c.Announce(long, 0); !errors.Is(err, ErrOwnerTooLong) {
 		t.Errorf("long names: %v", err)
 	}
-	write(t, c.waiters(), nil)
+	write(t, c.waitersDir(), nil)
 	if _, err := c.Announce(owner("web"), 0); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("no folder: %v", err)
 	}
@@ -302,8 +302,8 @@ func TestAFullDiskLeavesNoHalfAnnouncement(t *testing.T) {
 	if !errors.Is(err, unix.ENOSPC) || !strings.HasPrefix(err.Error(), "announce pods/web/eth0: ") {
 		t.Errorf("got %v", err)
 	}
-	if got := waiting(t, c, SinceBoot()); got != "db" || len(ls(t, c.waiters())) != 1 {
-		t.Errorf("%q wait, files %v", got, ls(t, c.waiters()))
+	if got := waiting(t, c, SinceBoot()); got != "db" || len(ls(t, c.waitersDir())) != 1 {
+		t.Errorf("%q wait, files %v", got, ls(t, c.waitersDir()))
 	}
 }
 
@@ -336,7 +336,7 @@ func TestManyComeAndGoAtOnce(t *testing.T) {
 			t.Fatalf("%d wait, %v", len(list), err)
 		}
 	}
-	if left := ls(t, c.waiters()); len(left) != 0 {
+	if left := ls(t, c.waitersDir()); len(left) != 0 {
 		t.Errorf("left over: %v", left)
 	}
 }

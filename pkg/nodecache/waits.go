@@ -35,7 +35,7 @@ const (
 	waitsTries = 5
 )
 
-func (c Cache) waits() string { return c.Path + ".waits" }
+func (c Cache) waitsFile() string { return c.Path + ".waits" }
 
 // RecordWait leaves for the agent how an ADD's wait ended.
 func (c Cache) RecordWait(w Wait) error {
@@ -57,7 +57,7 @@ func (c Cache) RecordWait(w Wait) error {
 // TakeWaits returns the waits that ended since it was called last, oldest first. Lines
 // that can't be read are left out.
 func (c Cache) TakeWaits() ([]Wait, error) {
-	info, err := os.Stat(c.waits())
+	info, err := os.Stat(c.waitsFile())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil, nil
 	}
@@ -88,7 +88,7 @@ func (c Cache) TakeWaits() ([]Wait, error) {
 // openWaits opens and locks the file, so that nothing is written between the reading of
 // it and its emptying.
 func (c Cache) openWaits(flag int) (*os.File, error) {
-	f, err := os.OpenFile(c.waits(), flag|unix.O_NONBLOCK, 0o600)
+	f, err := os.OpenFile(c.waitsFile(), flag|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -74,11 +74,11 @@ func TestNoWaitIsLostBetweenWritersAndTheReader(t *testing.T) {
 
 func TestWaitsThatNobodyReadsDoNotFillTheDisk(t *testing.T) {
 	c := newCache(t, pool(1))
-	write(t, c.waits(), []byte(strings.Repeat("x", maxWaits)))
+	write(t, c.waitsFile(), []byte(strings.Repeat("x", maxWaits)))
 	if err := c.RecordWait(Wait{0, Served}); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(c.waits()); err != nil || info.Size() != maxWaits {
+	if info, err := os.Stat(c.waitsFile()); err != nil || info.Size() != maxWaits {
 		t.Errorf("%v, %v", info, err)
 	}
 	if got := takeWaits(t, c); got != nil {
@@ -91,14 +91,14 @@ func TestWaitsThatNobodyReadsDoNotFillTheDisk(t *testing.T) {
 
 func TestDamagedWaitsAreLeftOut(t *testing.T) {
 	c := newCache(t, pool(1))
-	write(t, c.waits(), []byte("5 served\n\n-1 served\n7 lost\nserved\n8 exhausted\n9 ser"))
+	write(t, c.waitsFile(), []byte("5 served\n\n-1 served\n7 lost\nserved\n8 exhausted\n9 ser"))
 	if got, want := fmt.Sprint(takeWaits(t, c)), "[{5ms served} {8ms exhausted}]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if err := os.Remove(c.waits()); err != nil {
+	if err := os.Remove(c.waitsFile()); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mkfifo(c.waits(), 0o600); err != nil {
+	if err := unix.Mkfifo(c.waitsFile(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.RecordWait(Wait{}); err == nil { // and it is not waited for

@@ -32,10 +32,10 @@ func (c Cache) Watch() (*Watch, error) {
 // themselves use Watch, or each that comes would wake all that wait.
 func (c Cache) WatchAll() (*Watch, error) {
 	// The folder is there before the first waiter, so that it can be watched.
-	if err := os.Mkdir(c.waiters(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(c.waitersDir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("watch node cache: %w", err)
 	}
-	name, waiters := filepath.Base(c.Path), filepath.Base(c.waiters())
+	name, waiters := filepath.Base(c.Path), filepath.Base(c.waitersDir())
 	folder, lock := filepath.Dir(c.Path), filepath.Base(c.AgentLock())
 	return c.watch(func(w *fsnotify.Watcher, e fsnotify.Event) bool {
 		gone := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
@@ -45,13 +45,13 @@ func (c Cache) WatchAll() (*Watch, error) {
 		case filepath.Base(filepath.Dir(e.Name)) == waiters:
 			return (e.Has(fsnotify.Create) || e.Has(fsnotify.Remove)) && !strings.HasSuffix(e.Name, unfinished)
 		case filepath.Base(e.Name) == waiters && e.Has(fsnotify.Create):
-			_ = w.Add(c.waiters()) // somebody removed it; without it the agent's next look sees the waiters
+			_ = w.Add(c.waitersDir()) // somebody removed it; without it the agent's next look sees the waiters
 			return true
 		case gone && (filepath.Base(e.Name) == name || filepath.Base(e.Name) == lock):
 			return true
 		}
 		return changed(e, name)
-	}, folder, c.waiters())
+	}, folder, c.waitersDir())
 }
 
 // changed tells whether the event is a change of the file.

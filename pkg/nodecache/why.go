@@ -14,16 +14,16 @@ import (
 // message that ends in an event of the pod.
 const maxWhy = 400
 
-func (c Cache) why() string { return c.Path + ".why" }
+func (c Cache) whyFile() string { return c.Path + ".why" }
 
 // Why returns what the agent last said about why the pool has not more addresses,
 // or "". It is one line of printable ASCII of at most 400 bytes.
 func (c Cache) Why() string {
-	info, err := os.Stat(c.why())
+	info, err := os.Stat(c.whyFile())
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSize {
 		return ""
 	}
-	text, err := os.ReadFile(c.why())
+	text, err := os.ReadFile(c.whyFile())
 	if err != nil {
 		return ""
 	}
@@ -38,14 +38,14 @@ func (c Cache) SetWhy(text string) error {
 	err := error(nil)
 	switch {
 	case text == "":
-		if err = os.Remove(c.why()); errors.Is(err, fs.ErrNotExist) {
+		if err = os.Remove(c.whyFile()); errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 	case text != c.Why():
-		err = writeWhole(c.why()+unfinished, c.why(), text+"\n")
+		err = writeWhole(c.whyFile()+unfinished, c.whyFile(), text+"\n")
 	}
 	if err != nil {
-		return fmt.Errorf("say why the pool is as it is: %w", mounts.Explain(c.why(), err))
+		return fmt.Errorf("say why the pool is as it is: %w", mounts.Explain(c.whyFile(), err))
 	}
 	return nil
 }

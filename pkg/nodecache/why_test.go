@@ -33,7 +33,7 @@ func TestWhatTheAgentSaysIsOneShortLine(t *testing.T) {
 		if err := c.SetWhy(" \n"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := os.Stat(c.why()); !errors.Is(err, unix.ENOENT) || c.Why() != "" {
+		if _, err := os.Stat(c.whyFile()); !errors.Is(err, unix.ENOENT) || c.Why() != "" {
 			t.Errorf("%v, %q", err, c.Why())
 		}
 	}
@@ -42,16 +42,16 @@ func TestWhatTheAgentSaysIsOneShortLine(t *testing.T) {
 // A file that somebody else wrote can't break a message, or keep an ADD.
 func TestAnyFileSaysOneShortLine(t *testing.T) {
 	c := newCache(t, pool(1))
-	write(t, c.why(), []byte("  first \x1b[31m line\nsecond"))
+	write(t, c.whyFile(), []byte("  first \x1b[31m line\nsecond"))
 	if got := c.Why(); got != "first ?[31m line" {
 		t.Errorf("%q", got)
 	}
-	write(t, c.why(), []byte("\nsecond"))
+	write(t, c.whyFile(), []byte("\nsecond"))
 	if got := c.Why(); got != "" {
 		t.Errorf("%q", got)
 	}
-	remove(t, c.why())
-	fifo(t, c.why())
+	remove(t, c.whyFile())
+	fifo(t, c.whyFile())
 	if got := c.Why(); got != "" {
 		t.Errorf("%q", got)
 	}
@@ -61,7 +61,7 @@ func TestTheSameWordIsNotWrittenTwice(t *testing.T) {
 	c := newCache(t, pool(1))
 	inode := func() uint64 {
 		var st unix.Stat_t
-		if err := errors.Join(c.SetWhy("no room"), unix.Stat(c.why(), &st)); err != nil {
+		if err := errors.Join(c.SetWhy("no room"), unix.Stat(c.whyFile(), &st)); err != nil {
 			t.Fatal(err)
 		}
 		return st.Ino
