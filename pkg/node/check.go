@@ -81,6 +81,8 @@ func (n Node) findEverywhere(ctx context.Context, h *host.Host) ([]finding, erro
 		found = slices.Concat(plainFindings([]string{"must fix: no pod can start or end: " + err.Error()}), found)
 	}
 	differs, err := n.checkKernel(ctx, h, missing)
+	// While an agent deletes an ENI the kernel loses what is the ENI's before the cache does. So neither the node
+	// with it nor the node without it is what the kernel should hold, and only what differs from both counts.
 	if err == nil && len(leaving) > 0 {
 		var without []finding
 		without, err = n.checkKernel(ctx, h, slices.Concat(missing, leaving))

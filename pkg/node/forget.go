@@ -91,7 +91,7 @@ func forgetUntranslated(ctx context.Context, h *host.Host, fw netconf.Firewall) 
 // what is inside it changed. They begin anew: a datagram gets through at once, and a
 // connection of TCP is refused by its peer, where it would hang for a quarter of an hour.
 func forgetMisdirected(ctx context.Context, h *host.Host, book view) []string {
-	const whose = "pods whose way out is another one since vpcCIDRs or snat changed; they begin anew"
+	const whose = "pods whose way out is another one since vpcCIDRs or snat changed; they begin again"
 	exit, err := h.Exits()
 	if err != nil {
 		return describeForgotten(0, err, whose)

@@ -105,6 +105,7 @@ func (n Node) checkUnread(ctx context.Context, h *host.Host, pins string, cause 
 	if len(routing.Lines(""))+len(filter) == 0 && unpinned != nil {
 		return nil
 	}
+	// Rules name the pods' addresses where the cache can't: a person can look the pods up by them.
 	var addrs []netip.Addr
 	for _, r := range routing.Rules {
 		if r.Priority == netconf.PrioritySource {

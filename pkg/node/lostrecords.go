@@ -41,6 +41,7 @@ func (e *extras) findLost(ctx context.Context, h *host.Host, filter ipam.Firewal
 		}
 		return withoutInherited(h, hostport.Lost(e.pods, slices.Concat(e.records, e.orphans), have, limits))
 	}
+	// A DEL holds the lock of the records while it closes ports: of these none is on its way out.
 	if e.lost, err = look(); err != nil || !slices.ContainsFunc(e.lost, onlyLimited) {
 		return err
 	}

@@ -39,6 +39,7 @@ func (n Node) Misrouted(ctx context.Context) ([]string, error) {
 		if len(others) > 0 {
 			lines = netconf.Misrouted(others, wantedNode(s, v6))
 		}
+		// A kernel without IPv6 has no way for such a packet, whose pod would seem diverted.
 		if !v6 {
 			s = withoutIPv6(s)
 		}

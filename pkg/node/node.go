@@ -123,6 +123,7 @@ func diff(ctx context.Context, h *host.Host, book view, obsolete netconf.Node) (
 	v6 := host.HasIPv6()
 	var links netconf.Node
 	err = book(ctx, func(s *ipam.State) error {
+		// Only says what to read of the kernel. What is wanted is read again after that.
 		links = wantedNode(s, v6)
 		return nil
 	})

@@ -75,6 +75,7 @@ func (n *noted) add(e events.Event) bool {
 	case !single || e.Protocol == netconf.Protocol || e.Protocol == netconf.PodsProtocol,
 		!e.Is(events.Route, events.Rule, events.Address, events.Neighbour):
 		return false
+	// Traffic makes such neighbours come and go; only permanent ones are somebody's.
 	case e.Kind == events.Neighbour && !e.Gone && !e.Permanent:
 		return false
 	case len(n.fresh)+len(n.gone) >= mostNoted:

@@ -222,7 +222,7 @@ func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewa
 	for _, r := range e.orphans {
 		lines = append(lines, fmt.Sprintf("host ports or limits of %s are recorded, which has no address", r.Pod)+n.remedy("`enipoolctl pool load` removes them"))
 	}
-	lines = append(lines, e.describeLost(n.remedy("`enipoolctl pool load` writes it anew"))...)
+	lines = append(lines, e.describeLost(n.remedy("`enipoolctl pool load` writes it again"))...)
 	found = append(found, plainFindings(lines)...)
 	untagged, tagErr := e.untagged(h)
 	err = errors.Join(err, tagErr)
