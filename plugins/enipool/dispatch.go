@@ -42,13 +42,13 @@ type invocation struct {
 	request cni.Request
 }
 
-// read checks environment and configuration by the rules of the specification.
-func (i *invocation) read(stdin io.Reader) *types.Error {
-	v, known := verbs[i.command]
+// readCall checks environment and configuration by the rules of the specification.
+func (i *invocation) readCall(stdin io.Reader) *types.Error {
+	asked, known := verbs[i.command]
 	if !known {
 		return types.NewError(types.ErrInvalidEnvironmentVariables, "unknown CNI_COMMAND: "+i.command, "")
 	}
-	if err := i.checkEnv(v); err != nil {
+	if err := i.checkEnv(asked); err != nil {
 		return err
 	}
 	text, err := io.ReadAll(stdin)
@@ -67,19 +67,19 @@ func (i *invocation) read(stdin io.Reader) *types.Error {
 		i.conf.CNIVersion = version.Current() // the error is in a version that there is
 		return types.NewError(types.ErrIncompatibleCNIVersion, "incompatible CNI versions", fmt.Sprintf("config is %q, plugin supports %q", conf.CNIVersion, version.All.SupportedVersions()))
 	}
-	if has, err := version.GreaterThanOrEqualTo(conf.CNIVersion, v.since); err != nil || !has {
-		return types.NewError(types.ErrIncompatibleCNIVersion, "config version does not allow "+i.command, fmt.Sprintf("config is %q, %s came with %s", conf.CNIVersion, i.command, v.since))
+	if has, err := version.GreaterThanOrEqualTo(conf.CNIVersion, asked.since); err != nil || !has {
+		return types.NewError(types.ErrIncompatibleCNIVersion, "config version does not allow "+i.command, fmt.Sprintf("config is %q, %s came with %s", conf.CNIVersion, i.command, asked.since))
 	}
-	i.request, err = cni.NewRequest(conf, confErr, i.getenv("CNI_CONTAINERID"), i.getenv("CNI_NETNS"), i.getenv("CNI_IFNAME"), i.getenv("CNI_ARGS"), v.lenient)
+	i.request, err = cni.NewRequest(conf, confErr, i.getenv("CNI_CONTAINERID"), i.getenv("CNI_NETNS"), i.getenv("CNI_IFNAME"), i.getenv("CNI_ARGS"), asked.lenient)
 	if err != nil {
 		return cni.Error(err)
 	}
 	return nil
 }
 
-func (i *invocation) checkEnv(v verb) *types.Error {
+func (i *invocation) checkEnv(asked verb) *types.Error {
 	var missing []string
-	for _, name := range v.needs {
+	for _, name := range asked.needs {
 		if i.getenv(name) == "" {
 			missing = append(missing, name)
 		}
@@ -87,7 +87,7 @@ func (i *invocation) checkEnv(v verb) *types.Error {
 	if len(missing) > 0 {
 		return types.NewError(types.ErrInvalidEnvironmentVariables, fmt.Sprintf("required env variables [%s] missing", strings.Join(missing, ",")), "")
 	}
-	if len(v.needs) < 2 {
+	if len(asked.needs) < 2 {
 		return nil // of no container in particular
 	}
 	if id := i.getenv("CNI_CONTAINERID"); !isName(id) {

@@ -35,12 +35,12 @@ type lineLog struct {
 }
 
 // Info tells what was done.
-func (l *lineLog) Info(msg string, args ...any) { l.write(l.info, "INFO", msg, args) }
+func (l *lineLog) Info(msg string, args ...any) { l.writeLine(l.info, "INFO", msg, args) }
 
 // Warn tells what a person should know.
-func (l *lineLog) Warn(msg string, args ...any) { l.write(l.warn, "WARN", msg, args) }
+func (l *lineLog) Warn(msg string, args ...any) { l.writeLine(l.warn, "WARN", msg, args) }
 
-func (l *lineLog) write(wanted bool, level, msg string, args []any) {
+func (l *lineLog) writeLine(wanted bool, level, msg string, args []any) {
 	if !wanted {
 		return
 	}
@@ -77,7 +77,7 @@ type logFile struct {
 // Write appends a line.
 func (f *logFile) Write(line []byte) (int, error) {
 	if f.fd < 0 {
-		if err := f.open(); err != nil {
+		if err := f.openFile(); err != nil {
 			fmt.Fprintf(os.Stderr, "open log %s: %v\n", f.path, err)
 			return os.Stderr.Write(line)
 		}
@@ -85,9 +85,9 @@ func (f *logFile) Write(line []byte) (int, error) {
 	return unix.Write(f.fd, line)
 }
 
-// open opens the file by plain calls: an os.File of it would be registered with epoll,
+// openFile opens the file by plain calls: an os.File of it would be registered with epoll,
 // which is five more.
-func (f *logFile) open() error {
+func (f *logFile) openFile() error {
 	fd, err := unix.Open(f.path, unix.O_APPEND|unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err

@@ -42,13 +42,14 @@ func main() {
 	debug.SetGCPercent(-1)
 	// A runtime that died must be seen as a failed write, which is undone.
 	signal.Ignore(syscall.SIGPIPE)
-	os.Exit(run())
+	os.Exit(runCommand())
 }
 
-func run() int {
-	i := &invocation{command: os.Getenv("CNI_COMMAND"), getenv: os.Getenv}
-	i.conf.CNIVersion = version.Current()
-	switch i.command {
+func runCommand() int {
+	call := &invocation{command: os.Getenv("CNI_COMMAND"), getenv: os.Getenv}
+	// An error before the configuration is read must name a version, too.
+	call.conf.CNIVersion = version.Current()
+	switch call.command {
 	case "":
 		fmt.Fprintf(os.Stderr, "CNI plugin enipool %s\nCNI protocol versions supported: %s\n", release, strings.Join(version.All.SupportedVersions(), ", "))
 		return 0
@@ -58,37 +59,37 @@ func run() int {
 		}
 		return 0
 	}
-	err := i.read(os.Stdin)
+	err := call.readCall(os.Stdin)
 	if err == nil {
-		err = i.serve(context.Background())
+		err = call.runFlow(context.Background())
 	}
 	if err != nil {
-		printError(os.Stdout, err, i.conf.CNIVersion)
+		printError(os.Stdout, err, call.conf.CNIVersion)
 		return 1
 	}
 	return 0
 }
 
-// serve runs the flow that was asked for.
-func (i *invocation) serve(ctx context.Context) *types.Error {
+// runFlow runs the flow that was asked for.
+func (i *invocation) runFlow(ctx context.Context) *types.Error {
 	began := time.Now()
 	log, closeLog := openLog(i.conf)
 	defer closeLog()
-	p := &cni.Plugin{Cache: nodecache.Cache{Path: i.conf.CachePath}, Now: nodecache.SinceBoot, Log: log}
+	plugin := &cni.Plugin{Cache: nodecache.Cache{Path: i.conf.CachePath}, Now: nodecache.SinceBoot, Log: log}
 	var err error
 	switch i.command {
 	case "ADD":
-		err = p.Add(ctx, i.request, func(res *current.Result) error { return printResult(os.Stdout, res, i.conf.CNIVersion) })
+		err = plugin.Add(ctx, i.request, func(res *current.Result) error { return printResult(os.Stdout, res, i.conf.CNIVersion) })
 	case "DEL":
-		err = p.Del(ctx, i.request)
+		err = plugin.Del(ctx, i.request)
 	case "CHECK":
-		err = p.Check(ctx, i.request)
+		err = plugin.Check(ctx, i.request)
 	case "GC":
-		err = p.GC(ctx, i.request)
+		err = plugin.GC(ctx, i.request)
 	case "STATUS":
-		p.Cache.LockTimeout = statusTimeout
+		plugin.Cache.LockTimeout = statusTimeout
 		var warning string
-		if warning, err = p.Status(ctx, i.request); warning != "" {
+		if warning, err = plugin.Status(ctx, i.request); warning != "" {
 			log.Warn("node is ready, but a pod would have to wait for an address", "reason", warning)
 		}
 	}

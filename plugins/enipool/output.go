@@ -9,7 +9,7 @@ import (
 
 // printError writes the protocol's error object, which, unlike types.Error,
 // carries the version of the specification.
-func printError(w io.Writer, err *types.Error, cniVersion string) {
+func printError(out io.Writer, err *types.Error, cniVersion string) {
 	object := struct {
 		CNIVersion string `json:"cniVersion"`
 		Code       uint   `json:"code"`
@@ -18,5 +18,5 @@ func printError(w io.Writer, err *types.Error, cniVersion string) {
 	}{cniVersion, err.Code, err.Msg, err.Details}
 	text, _ := json.MarshalIndent(object, "", "    ") // strings and a number always marshal
 	// If the runtime is gone there is nobody left to tell.
-	_, _ = w.Write(append(text, '\n'))
+	_, _ = out.Write(append(text, '\n'))
 }

@@ -16,49 +16,49 @@ import (
 // From version 1.0.0 on it writes the few members itself: the specification's
 // types marshal themselves in several passes each, by reflection that is set up
 // anew in each process, which is a twentieth of an ADD.
-func printResult(w io.Writer, res *current.Result, cniVersion string) error {
+func printResult(out io.Writer, res *current.Result, cniVersion string) error {
 	if cniVersion < "1.0.0" {
 		return types.PrintResult(res, cniVersion)
 	}
-	o := &object{}
-	o.text("cniVersion", cniVersion)
-	list(o, "interfaces", res.Interfaces, func(o *object, i *current.Interface) {
-		o.text("name", i.Name)
-		o.textIf("mac", i.Mac)
-		o.numberIf("mtu", i.Mtu)
-		o.textIf("sandbox", i.Sandbox)
-		o.textIf("socketPath", i.SocketPath)
-		o.textIf("pciID", i.PciID)
+	members := &object{}
+	members.addText("cniVersion", cniVersion)
+	addList(members, "interfaces", res.Interfaces, func(members *object, i *current.Interface) {
+		members.addText("name", i.Name)
+		members.addTextIf("mac", i.Mac)
+		members.addNumberIf("mtu", i.Mtu)
+		members.addTextIf("sandbox", i.Sandbox)
+		members.addTextIf("socketPath", i.SocketPath)
+		members.addTextIf("pciID", i.PciID)
 	})
-	list(o, "ips", res.IPs, func(o *object, ip *current.IPConfig) {
-		o.pointer("interface", ip.Interface)
-		o.text("address", ip.Address.String())
-		o.textIf("gateway", address(ip.Gateway))
+	addList(members, "ips", res.IPs, func(members *object, ip *current.IPConfig) {
+		members.addNumberAt("interface", ip.Interface)
+		members.addText("address", ip.Address.String())
+		members.addTextIf("gateway", textOfIP(ip.Gateway))
 	})
-	list(o, "routes", res.Routes, func(o *object, r *types.Route) {
-		o.text("dst", r.Dst.String())
-		o.textIf("gw", address(r.GW))
-		o.numberIf("mtu", r.MTU)
-		o.numberIf("advmss", r.AdvMSS)
-		o.numberIf("priority", r.Priority)
-		o.pointer("table", r.Table)
-		o.pointer("scope", r.Scope)
+	addList(members, "routes", res.Routes, func(members *object, r *types.Route) {
+		members.addText("dst", r.Dst.String())
+		members.addTextIf("gw", textOfIP(r.GW))
+		members.addNumberIf("mtu", r.MTU)
+		members.addNumberIf("advmss", r.AdvMSS)
+		members.addNumberIf("priority", r.Priority)
+		members.addNumberAt("table", r.Table)
+		members.addNumberAt("scope", r.Scope)
 	})
 	if !res.DNS.IsEmpty() {
 		dns, err := json.Marshal(res.DNS)
 		if err != nil {
 			return fmt.Errorf("print result: %w", err)
 		}
-		o.member("dns", string(dns))
+		members.addMember("dns", string(dns))
 	}
-	if _, err := w.Write([]byte(o.String() + "\n")); err != nil {
+	if _, err := out.Write([]byte(members.String() + "\n")); err != nil {
 		return fmt.Errorf("print result: %w", err)
 	}
 	return nil
 }
 
-// address is "" for no address.
-func address(ip net.IP) string {
+// textOfIP is "" for no address.
+func textOfIP(ip net.IP) string {
 	if len(ip) == 0 {
 		return ""
 	}
@@ -71,30 +71,30 @@ type object struct{ members []string }
 // String returns the object.
 func (o *object) String() string { return "{" + strings.Join(o.members, ",") + "}" }
 
-func (o *object) member(key, value string) { o.members = append(o.members, `"`+key+`":`+value) }
+func (o *object) addMember(key, value string) { o.members = append(o.members, `"`+key+`":`+value) }
 
-func (o *object) text(key, value string) { o.member(key, quote(value)) }
+func (o *object) addText(key, value string) { o.addMember(key, quoteJSON(value)) }
 
-func (o *object) textIf(key, value string) {
+func (o *object) addTextIf(key, value string) {
 	if value != "" {
-		o.text(key, value)
+		o.addText(key, value)
 	}
 }
 
-func (o *object) numberIf(key string, n int) {
+func (o *object) addNumberIf(key string, n int) {
 	if n != 0 {
-		o.member(key, strconv.Itoa(n))
+		o.addMember(key, strconv.Itoa(n))
 	}
 }
 
-func (o *object) pointer(key string, n *int) {
+func (o *object) addNumberAt(key string, n *int) {
 	if n != nil {
-		o.member(key, strconv.Itoa(*n))
+		o.addMember(key, strconv.Itoa(*n))
 	}
 }
 
-// list adds a member that is a list of objects, none for an empty one.
-func list[T any](o *object, key string, items []T, fill func(*object, T)) {
+// addList adds to the object a member that is a list of objects, none for an empty one.
+func addList[T any](members *object, key string, items []T, fill func(*object, T)) {
 	if len(items) == 0 {
 		return
 	}
@@ -104,11 +104,11 @@ func list[T any](o *object, key string, items []T, fill func(*object, T)) {
 		fill(&each, item)
 		texts[i] = each.String()
 	}
-	o.member(key, "["+strings.Join(texts, ",")+"]")
+	members.addMember(key, "["+strings.Join(texts, ",")+"]")
 }
 
-// quote returns s as a JSON string.
-func quote(s string) string {
+// quoteJSON returns s as a JSON string.
+func quoteJSON(s string) string {
 	for _, c := range []byte(s) {
 		if c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
 			quoted, _ := json.Marshal(s) // a string always marshals
