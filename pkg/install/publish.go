@@ -113,18 +113,18 @@ func (t Tree) countUsed(ctx context.Context, conflist []byte) (n int, err error)
 // First returns the network configurations that runtimes take before the published one, by path, none where
 // nothing was published. Somebody may have put them there since the node was checked.
 func (t Tree) First() ([]string, error) {
-	m, err := t.remembered()
-	if err != nil || m.conflist() == "" {
+	m, err := t.readManifest()
+	if err != nil || m.publishPath() == "" {
 		return nil, err
 	}
-	dir, name := filepath.Split(m.conflist())
+	dir, name := filepath.Split(m.publishPath())
 	at, err := t.Target(dir)
 	if err != nil {
 		return nil, err
 	}
 	entries, err := os.ReadDir(at) // by name, as runtimes read them
 	if err != nil {
-		return nil, hint(err)
+		return nil, withRemedy(err)
 	}
 	var before []string
 	for _, e := range entries {

@@ -39,7 +39,7 @@ func (p place) write(text string) {
 func (p place) begin() (b begun, said string, err error) {
 	p.t.Helper()
 	var log bytes.Buffer
-	b, err = begin(flags{config: p.path}, &log)
+	b, err = beginOrLastGood(flags{config: p.path}, &log)
 	return b, log.String(), err
 }
 
@@ -60,7 +60,7 @@ func TestAStartWithAWrongFileGoesOnWithWhatWasInForce(t *testing.T) {
 	if err != nil || strings.Contains(said, "ERROR") || b.reload.refused.Status() != nil {
 		t.Fatal(said, err)
 	}
-	b.reload.keep(b.source)
+	b.reload.keepSource(b.source)
 	for what, wrong := range map[string]string{
 		"a key":                            p.good("colour: red\n"),
 		"no YAML":                          "state: " + p.state + "\npool: [\n",
@@ -94,10 +94,10 @@ func TestWhoWaitsForTheAnswerGetsIt(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good(""))
 	b := p.mustBegin()
-	b.reload.keep(b.source)
+	b.reload.keepSource(b.source)
 	p.write(p.good("colour: red\n"))
 	for _, f := range []flags{{config: p.path, once: true}, {config: p.path, dryRun: true}} {
-		if _, err := begin(f, io.Discard); err == nil || !strings.Contains(err.Error(), "colour: unknown key") {
+		if _, err := beginOrLastGood(f, io.Discard); err == nil || !strings.Contains(err.Error(), "colour: unknown key") {
 			t.Errorf("%+v: %v", f, err)
 		}
 	}
@@ -151,8 +151,8 @@ func TestWhatCanNotBeKeptIsToldAndTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := b.reload
-	r.keep(b.source)
-	r.refused.refuse(errors.New("colour: unknown key"))
+	r.keepSource(b.source)
+	r.refused.refuseFile(errors.New("colour: unknown key"))
 	if s := r.refused.Status(); s.Kept != "" || !strings.Contains(s.NotKept, "not a directory") || !strings.Contains(s.String(), "which would fail (keep the configuration: ") {
 		t.Errorf("%+v: %s", s, s)
 	}
@@ -197,11 +197,11 @@ func TestWhatIsKeptOutlastsAReboot(t *testing.T) {
 			}
 		}
 	}
-	r.refused.refuse(errors.New("colour: unknown key"))
+	r.refused.refuseFile(errors.New("colour: unknown key"))
 	if err := os.WriteFile(disk, nil, 0o600); err != nil { // where the folder should be
 		t.Fatal(err)
 	}
-	r.write()
+	r.writeKept()
 	kept(beside, "not a directory")
 	if s := r.refused.Status().String(); !strings.Contains(s, "until the node is rebooted (keep the configuration: ") {
 		t.Error(s)
@@ -223,7 +223,7 @@ func TestWhatIsKeptGoesWhereTheStateIs(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good(""))
 	b := p.mustBegin()
-	b.reload.keep(b.source)
+	b.reload.keepSource(b.source)
 	old := p.state + ".good"
 	p.state = filepath.Join(t.TempDir(), "agent.json")
 	p.write(p.good(""))
@@ -231,7 +231,7 @@ func TestWhatIsKeptGoesWhereTheStateIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.reload.keep(next)
+	b.reload.keepSource(next)
 	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the old one is left: %v", err)
 	}
@@ -247,17 +247,17 @@ func TestEventsTellOfARefusedConfigurationOnce(t *testing.T) {
 	b := p.mustBegin()
 	var told []string
 	r := b.reload.refused
-	r.refuse(errors.New("colour: unknown key"))
+	r.refuseFile(errors.New("colour: unknown key"))
 	r.tellTo(func(warning bool, reason, message string) {
 		if warning != strings.Contains(message, "unknown key") {
 			t.Errorf("%t: %s", warning, message)
 		}
 		told = append(told, reason)
 	})
-	r.refuse(errors.New("colour: unknown key"))
-	r.refuse(errors.New("shape: unknown key"))
-	r.settle()
-	r.settle()
+	r.refuseFile(errors.New("colour: unknown key"))
+	r.refuseFile(errors.New("shape: unknown key"))
+	r.noteAccepted()
+	r.noteAccepted()
 	if want := "ConfigurationRefused ConfigurationRefused ConfigurationAccepted"; strings.Join(told, " ") != want {
 		t.Errorf("%q, want %q", told, want)
 	}
@@ -283,7 +283,7 @@ func TestAnInstallationGoesOnWithWhatWasInForce(t *testing.T) {
 	if err != nil || conf.Cache != "/run/other/node.cache" {
 		t.Fatalf("cache %s, %v", conf.Cache, err)
 	}
-	if lines := conf.lines(); len(lines) != 1 || lines[0].What != install.Warning || !strings.Contains(lines[0].Text, at+".good: "+p.path+": colour: unknown key") {
+	if lines := conf.warningLines(); len(lines) != 1 || lines[0].What != install.Warning || !strings.Contains(lines[0].Text, at+".good: "+p.path+": colour: unknown key") {
 		t.Errorf("%v", lines)
 	}
 	f.dryRun = true // a person asks
@@ -322,9 +322,9 @@ func TestAChangeThatOnlyAStartWouldStopAtIsRefused(t *testing.T) {
 	p.write(p.good("cache: " + p.state + ".cache\n"))
 	b := p.mustBegin()
 	newFastPath(b.conf, b.reload)
-	b.reload.keep(b.source)
+	b.reload.keepSource(b.source)
 	files := make(chan source)
-	taken := b.reload.taken(t.Context(), files)
+	taken := b.reload.acceptedConfigs(t.Context(), files)
 	p.write(p.good("cache: " + p.state + ".cache\nkubernetes: {enabled: true, kubeconfig: " + p.state + ".none}\n"))
 	bad, err := readSource(p.path)
 	if err != nil {

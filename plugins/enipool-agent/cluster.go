@@ -54,9 +54,9 @@ func inCluster(k agentconf.Kubernetes, account string) bool {
 	return k.Kubeconfig != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != "" && err == nil
 }
 
-// both wakes for either of two reasons until ctx ends. Wakes that come together are
+// mergeWakes wakes for either of two reasons until ctx ends. Wakes that come together are
 // one.
-func both(ctx context.Context, one, other <-chan struct{}) <-chan struct{} {
+func mergeWakes(ctx context.Context, one, other <-chan struct{}) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	go func() {
 		for {

@@ -52,7 +52,7 @@ func TestTheNodesPodsAreWhatTheFileTheClusterOrTheKubeletSays(t *testing.T) {
 	limit := newReload(conf, io.Discard).limit
 	expect := func(want int, from string) {
 		t.Helper()
-		if n, source := limit.get(); n != want || source != from {
+		if n, source := limit.current(); n != want || source != from {
 			t.Errorf("%d from %q, want %d from %q", n, source, want, from)
 		}
 	}
@@ -64,7 +64,7 @@ func TestTheNodesPodsAreWhatTheFileTheClusterOrTheKubeletSays(t *testing.T) {
 	expect(50, conf.MaxPods.KubeletConfig) // a Node that allows none is not one yet
 	told = 30
 	expect(30, "allocatable of the Node")
-	limit.set(agentconf.MaxPods{Fixed: 7})
+	limit.setConf(agentconf.MaxPods{Fixed: 7})
 	expect(7, "maxPods of the agent's configuration")
 }
 
@@ -72,7 +72,7 @@ func TestTwoReasonsToWakeAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		one, other := make(chan struct{}, 1), make(chan struct{}, 1)
-		wake := both(ctx, one, other)
+		wake := mergeWakes(ctx, one, other)
 		for _, c := range []chan struct{}{one, other} {
 			c <- struct{}{}
 			synctest.Wait()

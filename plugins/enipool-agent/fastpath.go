@@ -11,10 +11,10 @@ import (
 )
 
 // newFastPath makes what keeps the fast path, and has new configurations switch it.
-func newFastPath(conf agentconf.Config, r *reload) *node.FastPath {
-	r.fast = &node.FastPath{Cache: nodecache.Cache{Path: conf.Cache}, Log: r.log, Changed: make(chan struct{}, 1)}
-	r.fast.Switch(conf.FastPath != agentconf.Off)
-	return r.fast
+func newFastPath(conf agentconf.Config, reloads *reload) *node.FastPath {
+	reloads.fast = &node.FastPath{Cache: nodecache.Cache{Path: conf.Cache}, Log: reloads.log, Changed: make(chan struct{}, 1)}
+	reloads.fast.Switch(conf.FastPath != agentconf.Off)
+	return reloads.fast
 }
 
 // kernelRelease is what the running kernel calls itself, like 6.8.0-45-generic.

@@ -51,7 +51,7 @@ func TestInstallReadsWhetherTheFastPathIsWanted(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := installFlags{nodeFlags: nodeFlags{root: dir, binDir: install.BinDir, confDir: install.ConfDir}, config: file}
-	if _, _, conf, err := f.read(); err != nil || conf.FastPath != agentconf.Auto {
+	if _, _, conf, err := f.readFlags(); err != nil || conf.FastPath != agentconf.Auto {
 		t.Errorf("%v, %v; want that it is asked for", conf.FastPath, err)
 	}
 	text, err := os.ReadFile("/proc/sys/kernel/osrelease")

@@ -45,7 +45,7 @@ func newFolderKeeper(cache nodecache.Cache, locks *nodeLocks, log *slog.Logger) 
 
 // run works until ctx ends; rewatch comes before it. It fails where another agent took the node meanwhile.
 func (k *folderKeeper) run(ctx context.Context) error {
-	defer k.unwatch()
+	defer k.closeWatch()
 	for {
 		var events <-chan struct{}
 		if k.watch != nil {
@@ -57,22 +57,22 @@ func (k *folderKeeper) run(ctx context.Context) error {
 			return nil
 		case <-events:
 			wakes = true
-		case <-time.After(k.pause()):
+		case <-time.After(k.nextLook()):
 		}
-		lost, err := k.keep(ctx)
+		lost, err := k.restoreLost(ctx)
 		if err != nil {
 			return &nodeError{err}
 		}
 		k.lost = lost
-		if wakes || lost || k.turned() {
+		if wakes || lost || k.writableTurned() {
 			k.wakeLoop()
 		}
 	}
 }
 
-// pause is how long it rests when it hears nothing. What failed, and what may be over soon, it looks at
+// nextLook is how long it rests when it hears nothing. What failed, and what may be over soon, it looks at
 // more often.
-func (k *folderKeeper) pause() time.Duration {
+func (k *folderKeeper) nextLook() time.Duration {
 	if k.watch == nil || k.lost || k.said != "" || k.refused != "" {
 		return lookTime
 	}
@@ -86,9 +86,9 @@ func (k *folderKeeper) wakeLoop() {
 	}
 }
 
-// keep tells whether the folder or a lock was lost. An error other than that of another
+// restoreLost tells whether the folder or a lock was lost. An error other than that of another
 // agent is logged and tried again with the next look: it may be a file system that comes back.
-func (k *folderKeeper) keep(ctx context.Context) (lost bool, err error) {
+func (k *folderKeeper) restoreLost(ctx context.Context) (lost bool, err error) {
 	paths := k.locks.dropLost()
 	if len(paths) > 0 || k.folderLost() {
 		lost = true
@@ -100,31 +100,31 @@ func (k *folderKeeper) keep(ctx context.Context) (lost bool, err error) {
 		paths = append(paths, k.locks.dropLost()...) // that went since: nobody may tell of them any more
 	}
 	if k.folderLost() {
-		k.unwatch()
+		k.closeWatch()
 		paths = append([]string{filepath.Dir(k.cache.Path)}, paths...)
 	}
 	if len(paths) > 0 {
 		k.log.Error("files of the agent were removed or replaced by others; they are made again", "paths", strings.Join(paths, " "))
 	}
-	err = k.locks.take()
+	err = k.locks.takeAll()
 	if other := (*otherAgentError)(nil); errors.As(err, &other) {
 		return lost, fmt.Errorf("this agent's lock was removed by others, and meanwhile another agent took the node: %s holds %s; this one ends", other.holder, other.path)
 	}
 	if err != nil {
-		k.warn("files of the agent can't be made again", err)
+		k.warnOnce("files of the agent can't be made again", err)
 		return lost, nil
 	}
 	if k.watch == nil {
-		k.rewatch()
+		k.watchFolder()
 		return lost || k.watch != nil, nil // what happened before was not seen
 	}
 	k.said = ""
 	return lost, nil
 }
 
-// turned tells whether the cache can't be written any more, or can again: nothing announces
+// writableTurned tells whether the cache can't be written any more, or can again: nothing announces
 // that a file system is mounted read-only. The loop asks for itself, and says it.
-func (k *folderKeeper) turned() bool {
+func (k *folderKeeper) writableTurned() bool {
 	now := ""
 	if err := k.cache.CheckWritable(); err != nil {
 		now = err.Error()
@@ -144,9 +144,9 @@ func (k *folderKeeper) folderLost() bool {
 	return err != nil || look != nil || !os.SameFile(at, have)
 }
 
-// rewatch watches the folder that is at the path now. Where that can't be it leaves none
+// watchFolder watches the folder that is at the path now. Where that can't be it leaves none
 // watched: the loop then looks every second.
-func (k *folderKeeper) rewatch() {
+func (k *folderKeeper) watchFolder() {
 	folder, err := os.Open(filepath.Dir(k.cache.Path))
 	if err == nil {
 		// The folder before the watch: if it is replaced in between that shows at the next look.
@@ -156,13 +156,13 @@ func (k *folderKeeper) rewatch() {
 		}
 	}
 	if err != nil {
-		k.warn("node cache can't be watched, looking every second; fs.inotify.max_user_instances may be too low", err)
+		k.warnOnce("node cache can't be watched, looking every second; fs.inotify.max_user_instances may be too low", err)
 		return
 	}
 	k.watched, k.said = folder, ""
 }
 
-func (k *folderKeeper) unwatch() {
+func (k *folderKeeper) closeWatch() {
 	if k.watch != nil {
 		_ = k.watch.Close()
 		k.watched.Close()
@@ -170,8 +170,8 @@ func (k *folderKeeper) unwatch() {
 	}
 }
 
-// warn logs a failure once, and not at each look.
-func (k *folderKeeper) warn(what string, err error) {
+// warnOnce logs a failure once, and not at each look.
+func (k *folderKeeper) warnOnce(what string, err error) {
 	if err.Error() == k.said {
 		return
 	}

@@ -28,12 +28,12 @@ func keep(t *testing.T) (*keptNode, func() error) {
 	dir := filepath.Join(t.TempDir(), "enipool")
 	conf := agentconf.Config{Cache: filepath.Join(dir, "node.cache"), State: filepath.Join(dir, "agent.json")}
 	locks := newNodeLocks(conf)
-	if err := locks.take(); err != nil {
+	if err := locks.takeAll(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(locks.release)
+	t.Cleanup(locks.releaseAll)
 	k := newFolderKeeper(nodecache.Cache{Path: conf.Cache}, locks, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	k.rewatch()
+	k.watchFolder()
 	ctx, stop := context.WithCancel(t.Context())
 	ended, done := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -129,7 +129,7 @@ func TestTheLoopIsWokenWhenTheCacheCanNotBeWrittenAnyMoreAndWhenItCanAgain(t *te
 	k := newFolderKeeper(cache, nil, slog.New(slog.DiscardHandler))
 	look := func(what string, want bool) {
 		t.Helper()
-		if got := k.turned(); got != want {
+		if got := k.writableTurned(); got != want {
 			t.Errorf("%s: turned %t", what, got)
 		}
 	}
@@ -159,7 +159,7 @@ func TestTheFolderIsLookedAtOftenWhileSomethingIsWrongWithIt(t *testing.T) {
 		"something was lost":  {folderKeeper{watch: watch, lost: true}, lookTime},
 		"mounted read-only":   {folderKeeper{watch: watch, refused: "mounted read-only"}, lookTime},
 	} {
-		if got := tt.k.pause(); got != tt.want {
+		if got := tt.k.nextLook(); got != tt.want {
 			t.Errorf("%s: it looks again in %s, want %s", name, got, tt.want)
 		}
 	}

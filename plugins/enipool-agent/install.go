@@ -22,25 +22,25 @@ import (
 // nodeFlags say where the node's folders are.
 type nodeFlags struct{ root, binDir, confDir string }
 
-func (f *nodeFlags) add(cmd *cobra.Command) {
+func (f *nodeFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.root, "root", "/", "where the node's file system is mounted")
 	cmd.Flags().StringVar(&f.binDir, "bin-dir", install.BinDir, "the node's folder of CNI plugins")
 	cmd.Flags().StringVar(&f.confDir, "conf-dir", install.ConfDir, "the node's folder of network configurations")
 }
 
-// options refuses folders that would mean another place on each call.
-func (f nodeFlags) options() (o install.Options, err error) {
+// installOptions refuses folders that would mean another place on each call.
+func (f nodeFlags) installOptions() (options install.Options, err error) {
 	for flag, path := range map[string]string{"bin-dir": f.binDir, "conf-dir": f.confDir} {
 		if !filepath.IsAbs(path) {
-			return o, fmt.Errorf("--%s %s: must be an absolute path, as the node sees it", flag, path)
+			return options, fmt.Errorf("--%s %s: must be an absolute path, as the node sees it", flag, path)
 		}
 	}
 	root, err := filepath.Abs(f.root)
 	if err != nil {
-		return o, fmt.Errorf("--root %s: %w", f.root, err)
+		return options, fmt.Errorf("--root %s: %w", f.root, err)
 	}
 	if is, err := os.Stat(root); err != nil || !is.IsDir() {
-		return o, fmt.Errorf("--root %s: there is no such folder: it must be where the node's file system is mounted", f.root)
+		return options, fmt.Errorf("--root %s: there is no such folder: it must be where the node's file system is mounted", f.root)
 	}
 	return install.Options{Tree: install.Tree{Root: root}, BinDir: f.binDir, ConfDir: f.confDir, Release: release}, nil
 }
@@ -55,7 +55,7 @@ type installFlags struct {
 }
 
 func installCommand(stdout io.Writer) *cobra.Command {
-	var f installFlags
+	var line installFlags
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Put enipool on the node, or a newer or older release of it",
@@ -73,47 +73,47 @@ Exit codes: 0 done, 1 a person must fix something first, 2 it failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("plugins") {
-				f.plugins = nil
+				line.plugins = nil
 			}
-			return runInstall(cmd.Context(), f, stdout)
+			return runInstall(cmd.Context(), line, stdout)
 		},
 	}
-	f.add(cmd)
-	cmd.Flags().StringVar(&f.from, "from", "", "the folder that the plugins come in (default this program's own, or --bin-dir where enipool is there and not beside this program)")
-	cmd.Flags().StringSliceVar(&f.plugins, "plugins", nil, "plugins to install beside enipool (default those that the network configuration calls, and loopback, as far as they are in --from)")
-	cmd.Flags().StringVar(&f.conflist, "conflist", "", "the network configuration (default a built-in one, conf/10-enipool.conflist)")
-	cmd.Flags().BoolVar(&f.now, "conflist-now", false, "publish the network configuration at once: for nodes without an agent")
-	cmd.Flags().StringVar(&f.config, "config", "", "the agent's configuration, to check what it needs (default what it needs without one)")
-	cmd.Flags().StringSliceVar(&f.eniLinks, "eni-links", nil, "patterns of the names of ENIs' links, but for the node's own, like eth[1-9]*")
-	cmd.Flags().BoolVar(&f.noSystemFiles, "no-system-files", false, "leave NetworkManager, systemd and sysctl.d as they are")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "check the node and print what would be done; change nothing")
+	line.addTo(cmd)
+	cmd.Flags().StringVar(&line.from, "from", "", "the folder that the plugins come in (default this program's own, or --bin-dir where enipool is there and not beside this program)")
+	cmd.Flags().StringSliceVar(&line.plugins, "plugins", nil, "plugins to install beside enipool (default those that the network configuration calls, and loopback, as far as they are in --from)")
+	cmd.Flags().StringVar(&line.conflist, "conflist", "", "the network configuration (default a built-in one, conf/10-enipool.conflist)")
+	cmd.Flags().BoolVar(&line.now, "conflist-now", false, "publish the network configuration at once: for nodes without an agent")
+	cmd.Flags().StringVar(&line.config, "config", "", "the agent's configuration, to check what it needs (default what it needs without one)")
+	cmd.Flags().StringSliceVar(&line.eniLinks, "eni-links", nil, "patterns of the names of ENIs' links, but for the node's own, like eth[1-9]*")
+	cmd.Flags().BoolVar(&line.noSystemFiles, "no-system-files", false, "leave NetworkManager, systemd and sysctl.d as they are")
+	cmd.Flags().BoolVar(&line.dryRun, "dry-run", false, "check the node and print what would be done; change nothing")
 	renamed.Flag(cmd, "check-only", "dry-run")
-	cmd.Flags().BoolVar(&f.force, "force", false, "go on though something must be fixed, also beside another main plugin")
+	cmd.Flags().BoolVar(&line.force, "force", false, "go on though something must be fixed, also beside another main plugin")
 	return cmd
 }
 
-func runInstall(ctx context.Context, f installFlags, stdout io.Writer) error {
-	o, needs, conf, err := f.read()
+func runInstall(ctx context.Context, line installFlags, stdout io.Writer) error {
+	options, needs, conf, err := line.readFlags()
 	if err != nil {
 		return err
 	}
-	found := slices.Concat(check.Node(o.Tree, needs), fastPathLines(conf.Config, kernelRelease()), conf.lines())
-	plan, err := install.NewPlan(ctx, o)
+	found := slices.Concat(check.Node(options.Tree, needs), fastPathLines(conf.Config, kernelRelease()), conf.warningLines())
+	plan, err := install.NewPlan(ctx, options)
 	if err != nil {
 		return err
 	}
-	refused := mustFix(found, plan.Lines) > 0 && (f.dryRun || !f.force)
-	if !f.dryRun && !refused {
+	refused := mustFix(found, plan.Lines) > 0 && (line.dryRun || !line.force)
+	if !line.dryRun && !refused {
 		// Not before: the lock makes a folder. Another run may have been at work until now.
-		unlock, err := o.Tree.Lock(ctx)
+		unlock, err := options.Tree.Lock(ctx)
 		if err != nil {
 			return err
 		}
 		defer unlock()
-		if plan, err = install.NewPlan(ctx, o); err != nil {
+		if plan, err = install.NewPlan(ctx, options); err != nil {
 			return err
 		}
-		refused = mustFix(found, plan.Lines) > 0 && !f.force
+		refused = mustFix(found, plan.Lines) > 0 && !line.force
 	}
 	say := func(l install.Line) { fmt.Fprintln(stdout, l) }
 	for _, l := range slices.Concat(found, plan.Lines) {
@@ -122,7 +122,7 @@ func runInstall(ctx context.Context, f installFlags, stdout io.Writer) error {
 	switch {
 	case refused:
 		return &nodeError{fmt.Errorf("%d of the above must be fixed first; nothing was changed", mustFix(found, plan.Lines))}
-	case f.dryRun:
+	case line.dryRun:
 		for _, l := range plan.Preview() {
 			say(l)
 		}
@@ -141,11 +141,11 @@ type nodeConfig struct {
 // readNode reads the configuration as the agent does after it: an init container that fails
 // would keep the agent from starting with what was in force last.
 func (f installFlags) readNode(t install.Tree) (nodeConfig, error) {
-	s, wrong := readSource(f.config)
+	found, wrong := readSource(f.config)
 	if wrong == nil || f.dryRun { // somebody waits for the answer
-		return nodeConfig{Config: s.conf}, wrong
+		return nodeConfig{Config: found.conf}, wrong
 	}
-	good, kept, err := readLastGood(f.config, s.text, func(path string) string {
+	good, kept, err := readLastGood(f.config, found.text, func(path string) string {
 		at, err := t.Target(path)
 		if err != nil {
 			return ""
@@ -158,8 +158,8 @@ func (f installFlags) readNode(t install.Tree) (nodeConfig, error) {
 	return nodeConfig{good.conf, wrong, kept.Path}, nil
 }
 
-// lines warn of a file that is wrong.
-func (c nodeConfig) lines() []install.Line {
+// warningLines warn of a file that is wrong.
+func (c nodeConfig) warningLines() []install.Line {
 	if c.wrong == nil {
 		return nil
 	}
@@ -176,41 +176,41 @@ func mustFix(lists ...[]install.Line) (n int) {
 	return n
 }
 
-// read turns the flags into what to install, and what to check.
-func (f installFlags) read() (o install.Options, n check.Needs, conf nodeConfig, err error) {
-	if o, err = f.options(); err != nil {
-		return o, n, conf, err
+// readFlags turns the flags into what to install, and what to check.
+func (f installFlags) readFlags() (options install.Options, needs check.Needs, conf nodeConfig, err error) {
+	if options, err = f.installOptions(); err != nil {
+		return options, needs, conf, err
 	}
 	conf.Config = agentconf.Default()
 	if f.config != "" {
-		if conf, err = f.readNode(o.Tree); err != nil {
-			return o, n, conf, err
+		if conf, err = f.readNode(options.Tree); err != nil {
+			return options, needs, conf, err
 		}
-		o.CachePath = conf.Cache
+		options.CachePath = conf.Cache
 	}
 	own := check.OwnLinks()
 	if wrong := check.WrongLinks(f.eniLinks, own); wrong != "" {
-		return o, n, conf, fmt.Errorf("--eni-links %s", wrong)
+		return options, needs, conf, fmt.Errorf("--eni-links %s", wrong)
 	}
-	o.From, o.Plugins, o.Now = f.from, f.plugins, f.now
+	options.From, options.Plugins, options.Now = f.from, f.plugins, f.now
 	if f.from == "" {
 		self, err := os.Executable()
 		if err != nil {
-			return o, n, conf, fmt.Errorf("find this program's folder: %w; --from names it", err)
+			return options, needs, conf, fmt.Errorf("find this program's folder: %w; --from names it", err)
 		}
-		o.From = pluginsFolder(filepath.Dir(self), filepath.Join(o.Tree.Root, f.binDir))
+		options.From = pluginsFolder(filepath.Dir(self), filepath.Join(options.Tree.Root, f.binDir))
 	}
-	if o.Conflist, err = readConflist(f.conflist); err != nil {
-		return o, n, conf, err
+	if options.Conflist, err = readConflist(f.conflist); err != nil {
+		return options, needs, conf, err
 	}
 	files := dropin.Files(dropin.Node{ENILinks: f.eniLinks, OwnLinks: own, ConfDir: f.confDir, Agent: !f.now,
 		IPv6: slices.Contains(conf.Settings.Families, eni.IPv6)})
 	if !f.noSystemFiles {
-		o.System = files
+		options.System = files
 	}
-	n = check.Needs{Settings: conf.Settings, AnyFirewall: conf.AnyFirewall, Network: o.Conflist.Name, Delegated: len(o.Conflist.Plugins) > 0 && o.Conflist.Plugins[0] != config.PluginType, ConfDir: f.confDir,
+	needs = check.Needs{Settings: conf.Settings, AnyFirewall: conf.AnyFirewall, Network: options.Conflist.Name, Delegated: len(options.Conflist.Plugins) > 0 && options.Conflist.Plugins[0] != config.PluginType, ConfDir: f.confDir,
 		ENILinks: f.eniLinks, System: files, Skipped: f.noSystemFiles}
-	return o, n, conf, nil
+	return options, needs, conf, nil
 }
 
 // pluginsFolder is the folder that the plugins come in: this program's own, or that of the node

@@ -34,7 +34,7 @@ func TestWhatTheCommandInstallsTheAgentPublishes(t *testing.T) {
 	root := t.TempDir()
 	var out strings.Builder
 	args := []string{"install", "--root", root, "--from", plugins(t, "enipool", "portmap", "bandwidth", "loopback")}
-	if code := run(context.Background(), args, &out, &out); code != 0 {
+	if code := runCommand(context.Background(), args, &out, &out); code != 0 {
 		t.Fatalf("exit code %d: %s", code, &out)
 	}
 	published := filepath.Join(root, "/etc/cni/net.d/10-enipool.conflist")
@@ -50,7 +50,7 @@ func TestWhatTheCommandInstallsTheAgentPublishes(t *testing.T) {
 	if err := kept.Keep([]byte("node: n1\n")); err != nil {
 		t.Fatal(err)
 	}
-	if code := run(context.Background(), []string{"uninstall", "--root", root}, &out, &out); code != 0 {
+	if code := runCommand(context.Background(), []string{"uninstall", "--root", root}, &out, &out); code != 0 {
 		t.Fatalf("exit code %d: %s", code, &out)
 	}
 	for _, path := range []string{published, kept.Path, filepath.Join(root, install.StateDir)} {
@@ -70,7 +70,7 @@ func TestUninstallingTakesEnipoolOutOfTheKernelWhenItsPodsAreGone(t *testing.T) 
 	root := t.TempDir()
 	uninstall := func() (string, int) {
 		var out strings.Builder
-		code := run(context.Background(), []string{"uninstall", "--root", root}, &out, &out)
+		code := runCommand(context.Background(), []string{"uninstall", "--root", root}, &out, &out)
 		return out.String(), code
 	}
 	cache := nodecache.Cache{Path: filepath.Join(root, nodecache.DefaultPath)}
@@ -121,7 +121,7 @@ func TestInstallRefusesLinksThatConnectTheNode(t *testing.T) {
 	}
 	t.Cleanup(func() { nettest.Run(t, "ip", "link", "del", "uplink0") })
 	var out strings.Builder
-	code := run(context.Background(), []string{"install", "--dry-run", "--root", t.TempDir(), "--eni-links", "*"}, &out, &out)
+	code := runCommand(context.Background(), []string{"install", "--dry-run", "--root", t.TempDir(), "--eni-links", "*"}, &out, &out)
 	if want := "--eni-links *: must not match uplink0"; code != 2 || !strings.Contains(out.String(), want) {
 		t.Errorf("exit code %d: %s", code, &out)
 	}
@@ -138,7 +138,7 @@ func TestARefusedInstallationLeavesNoFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	code := run(context.Background(), []string{"install", "--root", root, "--from", plugins(t, "enipool", "portmap", "bandwidth", "loopback")}, &out, &out)
+	code := runCommand(context.Background(), []string{"install", "--root", root, "--from", plugins(t, "enipool", "portmap", "bandwidth", "loopback")}, &out, &out)
 	if code != 1 || !strings.Contains(out.String(), "nothing was changed") {
 		t.Fatalf("exit code %d: %s", code, &out)
 	}
@@ -152,7 +152,7 @@ func TestARootThatIsNotThereIsRefused(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "host")
 	for _, command := range [][]string{{"install", "--dry-run"}, {"install"}, {"uninstall"}} {
 		var out strings.Builder
-		code := run(context.Background(), append(command, "--root", root), &out, &out)
+		code := runCommand(context.Background(), append(command, "--root", root), &out, &out)
 		if want := "--root " + root + ": there is no such folder: it must be where the node's file system is mounted"; code != 2 || !strings.Contains(out.String(), want) {
 			t.Errorf("%v: exit code %d: %s", command, code, &out)
 		}

@@ -24,23 +24,23 @@ func keepingFor(state, of string, text []byte) keeping {
 	return keeping{Pair: lastgood.PairFor(state, of), text: text}
 }
 
-// keep keeps what is in force now.
-func (r *reload) keep(s source) {
-	of, err := filepath.Abs(s.file.path)
+// keepSource keeps what is in force now.
+func (r *reload) keepSource(found source) {
+	of, err := filepath.Abs(found.file.path)
 	if err != nil {
-		r.refused.keeps("", err, nil)
+		r.refused.noteKept("", err, nil)
 		return
 	}
 	was := r.kept
-	r.kept = keepingFor(s.conf.State, of, s.text)
-	if r.write() && was.at.Path != "" && was.at.Path != r.kept.Durable.Path && was.at.Path != r.kept.Beside.Path {
+	r.kept = keepingFor(found.conf.State, of, found.text)
+	if r.writeKept() && was.at.Path != "" && was.at.Path != r.kept.Durable.Path && was.at.Path != r.kept.Beside.Path {
 		was.at.Remove() // where the file says otherwise now, nobody may find the old one
 	}
 }
 
-// write writes down what is to be kept, and tells whether it could. Where nothing can be written
+// writeKept writes down what is to be kept, and tells whether it could. Where nothing can be written
 // that outlasts a reboot, it is kept until the next one.
-func (r *reload) write() bool {
+func (r *reload) writeKept() bool {
 	k := &r.kept
 	var volatile, err error
 	k.as = nil
@@ -50,7 +50,7 @@ func (r *reload) write() bool {
 	if err != nil {
 		volatile = nil // that a reboot ends it, too, is no news
 	}
-	r.refused.keeps(k.at.Path, err, volatile)
+	r.refused.noteKept(k.at.Path, err, volatile)
 	return err == nil
 }
 
@@ -65,13 +65,13 @@ func (r *reload) keepStill() {
 	if was := k.as; k.at == k.Durable && err == nil && was != nil && os.SameFile(is, was) && is.ModTime().Equal(was.ModTime()) && is.Size() == was.Size() {
 		return
 	}
-	r.write()
+	r.writeKept()
 }
 
-// start is for an agent that starts with what is kept, because its file is wrong.
-func (r *reload) start(wrong error, k keeping) {
+// startFromKept is for an agent that starts with what is kept, because its file is wrong.
+func (r *reload) startFromKept(wrong error, k keeping) {
 	r.log.Error("the configuration file is wrong: the agent starts with the configuration that was in force last", "kept", k.at.Path)
 	r.kept = k
-	r.refused.keeps(k.at.Path, nil, nil)
-	r.refused.start(wrong)
+	r.refused.noteKept(k.at.Path, nil, nil)
+	r.refused.startWithout(wrong)
 }

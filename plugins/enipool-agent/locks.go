@@ -29,8 +29,8 @@ func newNodeLocks(conf agentconf.Config) *nodeLocks {
 	}
 }
 
-// take takes all of the locks that are not held.
-func (n *nodeLocks) take() error {
+// takeAll takes all of the locks that are not held.
+func (n *nodeLocks) takeAll() error {
 	for _, path := range n.paths {
 		if n.held[path] != nil {
 			continue
@@ -53,16 +53,16 @@ func (n *nodeLocks) take() error {
 // takeover is how often it is tried to take what another agent still has.
 const takeover = 500 * time.Millisecond
 
-// wait takes all of the locks when no other agent has one of them any more, or ends with ctx.
+// waitForAll takes all of the locks when no other agent has one of them any more, or ends with ctx.
 // With a surge of a DaemonSet's rollout the next agent begins before the last one ends.
 // waited tells that the configuration may be another one by now.
-func (n *nodeLocks) wait(ctx context.Context, log *slog.Logger) (waited bool, err error) {
+func (n *nodeLocks) waitForAll(ctx context.Context, log *slog.Logger) (waited bool, err error) {
 	for {
 		other := (*otherAgentError)(nil)
-		if err := n.take(); !errors.As(err, &other) {
+		if err := n.takeAll(); !errors.As(err, &other) {
 			return waited, err
 		}
-		n.release() // it may be another one that waits for this
+		n.releaseAll() // it may be another one that waits for this
 		if !waited {
 			log.Warn("another agent keeps this node; this one waits until that ends", "holder", other.holder.String(), "lock", other.path)
 		}
@@ -75,14 +75,14 @@ func (n *nodeLocks) wait(ctx context.Context, log *slog.Logger) (waited bool, er
 	}
 }
 
-// release gives back what is held.
-func (n *nodeLocks) release() {
+// releaseAll gives back what is held.
+func (n *nodeLocks) releaseAll() {
 	for path := range n.held {
-		n.drop(path)
+		n.unlockPath(path)
 	}
 }
 
-func (n *nodeLocks) drop(path string) {
+func (n *nodeLocks) unlockPath(path string) {
 	_ = n.held[path].Unlock()
 	delete(n.held, path)
 }
@@ -99,7 +99,7 @@ func (n *nodeLocks) dropLost() (lost []string) {
 		if at, look := os.Stat(path); err == nil && look == nil && os.SameFile(have, at) {
 			continue
 		}
-		n.drop(path)
+		n.unlockPath(path)
 		lost = append(lost, path)
 	}
 	return lost

@@ -28,7 +28,7 @@ func main() {
 		debug.SetGCPercent(garbage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := runCommand(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
@@ -40,10 +40,10 @@ type flags struct {
 	dryRun bool
 }
 
-// run is the program: 0 is success, 1 a node that could not be made right, 2 a
+// runCommand is the program: 0 is success, 1 a node that could not be made right, 2 a
 // wrong call or configuration.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var f flags
+func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var line flags
 	root := &cobra.Command{
 		Use:   "enipool-agent",
 		Short: "Keep a node's pool of ENI addresses as large as its pods need",
@@ -60,12 +60,12 @@ goes on with the configuration that was in force last, and says so.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runAgent(cmd.Context(), f, stdout, stderr)
+			return runAgent(cmd.Context(), line, stdout, stderr)
 		},
 	}
-	root.Flags().StringVar(&f.config, "config", "/etc/enipool/agent.yaml", "the configuration file")
-	root.Flags().BoolVar(&f.once, "once", false, "make the node right once, then end")
-	root.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be done and why; change nothing")
+	root.Flags().StringVar(&line.config, "config", "/etc/enipool/agent.yaml", "the configuration file")
+	root.Flags().BoolVar(&line.once, "once", false, "make the node right once, then end")
+	root.Flags().BoolVar(&line.dryRun, "dry-run", false, "print what would be done and why; change nothing")
 	root.AddCommand(installCommand(stdout), uninstallCommand(stdout))
 	root.SetArgs(args)
 	root.SetOut(stdout)

@@ -34,19 +34,19 @@ const (
 	removals = 3
 )
 
-// after returns what a tick's status is published with, and the configuration after it.
-func (p *publisher) after(publish func(status.Status, string) error) func(status.Status, string) error {
+// publishAfter returns what a tick's status is published with, and the configuration after it.
+func (p *publisher) publishAfter(publish func(status.Status, string) error) func(status.Status, string) error {
 	return func(s status.Status, why string) error {
 		err := publish(s, why)
 		if s.Ready {
-			p.ready(context.Background(), s.Written)
+			p.publishReady(context.Background(), s.Written)
 		}
 		return err
 	}
 }
 
-// ready is called when pods can get addresses.
-func (p *publisher) ready(ctx context.Context, now time.Time) {
+// publishReady is called when pods can get addresses.
+func (p *publisher) publishReady(ctx context.Context, now time.Time) {
 	if now.Before(p.next) {
 		return
 	}

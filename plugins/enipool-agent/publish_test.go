@@ -28,7 +28,7 @@ func TestTheNetworkConfigurationIsPublishedWhenPodsGetAddresses(t *testing.T) {
 	look := func() string {
 		log.Reset()
 		now = now.Add(lookAgain)
-		p.ready(t.Context(), now)
+		p.publishReady(t.Context(), now)
 		return log.String()
 	}
 	if text := look(); !strings.Contains(text, "staged none") || look() != "" {
@@ -56,7 +56,7 @@ func TestTheNetworkConfigurationIsPublishedWhenPodsGetAddresses(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		p.ready(t.Context(), now) // too soon to look
+		p.publishReady(t.Context(), now) // too soon to look
 		if _, err := os.Stat(path); err == nil {
 			t.Error("it was looked at again at once")
 		}

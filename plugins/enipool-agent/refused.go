@@ -30,13 +30,13 @@ func newRefusal(log *slog.Logger) *refusal {
 	return &refusal{log: log, now: time.Now, changed: make(chan struct{}, 1)}
 }
 
-// refuse says why the file is not taken over. The same once more is no news.
-func (r *refusal) refuse(err error) { r.note(err, false) }
+// refuseFile says why the file is not taken over. The same once more is no news.
+func (r *refusal) refuseFile(err error) { r.noteRefused(err, false) }
 
-// start says why the agent starts without the file.
-func (r *refusal) start(err error) { r.note(err, true) }
+// startWithout says why the agent starts without the file.
+func (r *refusal) startWithout(err error) { r.noteRefused(err, true) }
 
-func (r *refusal) note(err error, start bool) {
+func (r *refusal) noteRefused(err error, start bool) {
 	r.mu.Lock()
 	next := status.Refused{Error: agentconf.Brief(err), Since: r.now(), Start: start, Kept: r.kept, NotKept: r.unkept, UntilReboot: r.untilReboot}
 	if r.last != nil {
@@ -53,7 +53,7 @@ func (r *refusal) note(err error, start bool) {
 	if tell != nil {
 		tell(true, refusedReason, next.String())
 	}
-	r.wake()
+	r.wakeLoop()
 }
 
 // The reasons of the events about the configuration.
@@ -62,8 +62,8 @@ const (
 	acceptedReason = "ConfigurationAccepted"
 )
 
-// settle notes that the file is taken over.
-func (r *refusal) settle() {
+// noteAccepted notes that the file is taken over.
+func (r *refusal) noteAccepted() {
 	r.mu.Lock()
 	was, tell := r.last, r.tell
 	r.last, r.said = nil, ""
@@ -75,18 +75,18 @@ func (r *refusal) settle() {
 	if tell != nil {
 		tell(false, acceptedReason, "the agent's configuration is right again and in force")
 	}
-	r.wake()
+	r.wakeLoop()
 }
 
-// forget has the next refusal told, as somebody asks for it.
-func (r *refusal) forget() {
+// tellNextAgain has the next refusal told, as somebody asks for it.
+func (r *refusal) tellNextAgain() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.said = ""
 }
 
-// keeps notes whether what is in force is kept for the next start, and if only until a reboot, why.
-func (r *refusal) keeps(path string, err, volatile error) {
+// noteKept notes whether what is in force is kept for the next start, and if only until a reboot, why.
+func (r *refusal) noteKept(path string, err, volatile error) {
 	unkept, untilReboot := textOf(err), textOf(volatile)
 	if err != nil {
 		path = ""
@@ -126,7 +126,7 @@ func (r *refusal) tellTo(tell func(warning bool, reason, message string)) {
 	}
 }
 
-func (r *refusal) wake() {
+func (r *refusal) wakeLoop() {
 	select {
 	case r.changed <- struct{}{}:
 	default:

@@ -41,7 +41,7 @@ func watched(t *testing.T, ctx context.Context, path string) (*reload, <-chan ag
 	}
 	r := newReload(s.conf, io.Discard)
 	newFastPath(s.conf, r)
-	return r, r.taken(ctx, watchConfig(ctx, s.file, r.log, r.refused))
+	return r, r.acceptedConfigs(ctx, watchConfig(ctx, s.file, r.log, r.refused))
 }
 
 func TestARefusedConfigurationIsRememberedUntilAGoodOneComes(t *testing.T) {

@@ -30,17 +30,17 @@ type reload struct {
 }
 
 func newReload(conf agentconf.Config, w io.Writer) *reload {
-	r := &reload{conf: conf, level: &slog.LevelVar{}}
-	r.level.Set(conf.LogLevel)
-	o := &slog.HandlerOptions{Level: r.level}
-	r.log = slog.New(slog.NewTextHandler(w, o))
+	reloads := &reload{conf: conf, level: &slog.LevelVar{}}
+	reloads.level.Set(conf.LogLevel)
+	o := &slog.HandlerOptions{Level: reloads.level}
+	reloads.log = slog.New(slog.NewTextHandler(w, o))
 	if conf.LogFormat == "json" {
 		o.ReplaceAttr = withUnit
-		r.log = slog.New(slog.NewJSONHandler(w, o))
+		reloads.log = slog.New(slog.NewJSONHandler(w, o))
 	}
-	r.refused = newRefusal(r.log)
-	r.limit = &maxPods{conf: conf.MaxPods, log: r.log}
-	return r
+	reloads.refused = newRefusal(reloads.log)
+	reloads.limit = &maxPods{conf: conf.MaxPods, log: reloads.log}
+	return reloads
 }
 
 // withUnit has durations as they are in a log of text: JSON has a bare number of nanoseconds.
@@ -51,16 +51,16 @@ func withUnit(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// warn tells what of a configuration the next release refuses.
-func (r *reload) warn(conf agentconf.Config) {
+// warnOfKeys tells what of a configuration the next release refuses.
+func (r *reload) warnOfKeys(conf agentconf.Config) {
 	for _, text := range conf.Warnings {
 		r.log.Warn("the next release refuses this configuration", "key", text)
 	}
 }
 
-// taken passes configurations on once the node has had its say, and keeps them for a start at
+// acceptedConfigs passes configurations on once the node has had its say, and keeps them for a start at
 // which the file is wrong.
-func (r *reload) taken(ctx context.Context, files <-chan source) <-chan agentconf.Config {
+func (r *reload) acceptedConfigs(ctx context.Context, files <-chan source) <-chan agentconf.Config {
 	out := make(chan agentconf.Config)
 	go func() {
 		again := time.NewTicker(keepAgain)
@@ -71,16 +71,16 @@ func (r *reload) taken(ctx context.Context, files <-chan source) <-chan agentcon
 				return
 			case <-again.C:
 				r.keepStill()
-			case s := <-files:
-				if err := r.judge(ctx, &s.conf); err != nil {
-					r.refused.refuse(err)
+			case found := <-files:
+				if err := r.checkForNode(ctx, &found.conf); err != nil {
+					r.refused.refuseFile(err)
 					continue
 				}
-				r.use(s.conf)
-				r.keep(s)
-				r.refused.settle()
+				r.applyConfig(found.conf)
+				r.keepSource(found)
+				r.refused.noteAccepted()
 				select {
-				case out <- s.conf:
+				case out <- found.conf:
 				case <-ctx.Done():
 					return
 				}
@@ -90,20 +90,20 @@ func (r *reload) taken(ctx context.Context, files <-chan source) <-chan agentcon
 	return out
 }
 
-// judge makes the configuration the node's, and tells why neither this agent nor the next one
+// checkForNode makes the configuration the node's, and tells why neither this agent nor the next one
 // could work with it.
-func (r *reload) judge(ctx context.Context, conf *agentconf.Config) error {
-	if _, err := fit(conf, true, slog.New(slog.DiscardHandler)); err != nil {
+func (r *reload) checkForNode(ctx context.Context, conf *agentconf.Config) error {
+	if _, err := fitToNode(conf, true, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
 	return r.refuseOutsideVPC(ctx, conf.Settings)
 }
 
-// use takes over what is not the loop's.
-func (r *reload) use(conf agentconf.Config) {
+// applyConfig takes over what is not the loop's.
+func (r *reload) applyConfig(conf agentconf.Config) {
 	r.level.Set(conf.LogLevel)
-	r.warn(conf)
-	r.limit.set(conf.MaxPods)
+	r.warnOfKeys(conf)
+	r.limit.setConf(conf.MaxPods)
 	r.fast.Switch(conf.FastPath != agentconf.Off)
 	if _, keys := r.conf.Reload(conf); len(keys) > 0 {
 		r.log.Warn("some keys change only when the agent is started again", "keys", strings.Join(keys, " "))
@@ -136,19 +136,19 @@ type maxPods struct {
 	asked     time.Time
 	n         int
 	source    string
-	complaint string
+	lastError string
 }
 
-// set takes over what a new configuration says of it.
-func (m *maxPods) set(conf agentconf.MaxPods) {
+// setConf takes over what a new configuration says of it.
+func (m *maxPods) setConf(conf agentconf.MaxPods) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.conf, m.asked = conf, time.Time{}
 }
 
-// get returns what the file says, else what the Node object does, which the kubelet
+// current returns what the file says, else what the Node object does, which the kubelet
 // made. Else it looks the kubelet's number up, not more often than once a minute.
-func (m *maxPods) get() (n int, source string) {
+func (m *maxPods) current() (n int, source string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.conf.Fixed == 0 && m.cluster != nil {
@@ -161,8 +161,8 @@ func (m *maxPods) get() (n int, source string) {
 	}
 	m.asked = time.Now()
 	var err error
-	if m.n, m.source, err = kubelet.MaxPods(m.conf.Fixed, m.conf.KubeletConfig, "/"); err != nil && err.Error() != m.complaint {
-		m.complaint = err.Error()
+	if m.n, m.source, err = kubelet.MaxPods(m.conf.Fixed, m.conf.KubeletConfig, "/"); err != nil && err.Error() != m.lastError {
+		m.lastError = err.Error()
 		m.log.Warn("kubelet's limit of pods can't be read", "error", err, "using", m.n)
 	}
 	return m.n, m.source

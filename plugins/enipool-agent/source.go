@@ -26,30 +26,30 @@ func readSource(path string) (source, error) {
 	if err != nil {
 		return source{file: file}, fmt.Errorf("read configuration: %w; --config names the file", err)
 	}
-	s, err := parseSource(path, text)
-	s.file = file
-	return s, err
+	found, err := parseSource(path, text)
+	found.file = file
+	return found, err
 }
 
 // parseSource makes a configuration of the text.
 func parseSource(path string, text []byte) (source, error) {
 	conf, err := agentconf.Parse(text)
-	s := source{conf: conf, text: text}
+	found := source{conf: conf, text: text}
 	if list, ok := err.(interface{ Unwrap() []error }); ok && len(list.Unwrap()) > 1 {
-		return s, fmt.Errorf("%s:\n  %s", path, strings.ReplaceAll(err.Error(), "\n", "\n  "))
+		return found, fmt.Errorf("%s:\n  %s", path, strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	}
 	if err != nil {
-		return s, fmt.Errorf("%s: %w", path, err)
+		return found, fmt.Errorf("%s: %w", path, err)
 	}
-	if s.conf.Node = cmp.Or(conf.Node, os.Getenv(nodeName)); s.conf.Node == "" {
-		if s.conf.Node, err = os.Hostname(); err != nil {
-			return s, fmt.Errorf("find the node's name: %w; set the key node", err)
+	if found.conf.Node = cmp.Or(conf.Node, os.Getenv(nodeName)); found.conf.Node == "" {
+		if found.conf.Node, err = os.Hostname(); err != nil {
+			return found, fmt.Errorf("find the node's name: %w; set the key node", err)
 		}
 	}
-	return s, nil
+	return found, nil
 }
 
 func readConfig(path string) (agentconf.Config, error) {
-	s, err := readSource(path)
-	return s.conf, err
+	found, err := readSource(path)
+	return found.conf, err
 }

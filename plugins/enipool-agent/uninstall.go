@@ -31,7 +31,7 @@ type uninstallFlags struct {
 }
 
 func uninstallCommand(stdout io.Writer) *cobra.Command {
-	var f uninstallFlags
+	var line uninstallFlags
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Take enipool off the node",
@@ -53,24 +53,24 @@ was, for a cause that is told; 2 it failed.`,
 		Example: `  enipool-agent uninstall --root /host                        # in an init container
   enipool-agent uninstall --config /etc/enipool/agent.yaml    # where a kubeconfig is named there`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runUninstall(cmd.Context(), f, stdout) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runUninstall(cmd.Context(), line, stdout) },
 	}
-	f.add(cmd)
-	cmd.Flags().StringVar(&f.config, "config", "", "the agent's configuration, which says where the API server is (default what a pod with a service account finds)")
+	line.addTo(cmd)
+	cmd.Flags().StringVar(&line.config, "config", "", "the agent's configuration, which says where the API server is (default what a pod with a service account finds)")
 	return cmd
 }
 
-func runUninstall(ctx context.Context, f uninstallFlags, stdout io.Writer) error {
-	o, err := f.options()
+func runUninstall(ctx context.Context, line uninstallFlags, stdout io.Writer) error {
+	options, err := line.installOptions()
 	if err != nil {
 		return err
 	}
-	conf, err := f.conf()
+	conf, err := line.readConf()
 	if err != nil {
 		return err
 	}
-	o.System, o.Own = dropin.Files(dropin.Node{ConfDir: f.confDir}), lastgood.Leftovers(conf.State)
-	unlock, err := o.Tree.Lock(ctx)
+	options.System, options.Own = dropin.Files(dropin.Node{ConfDir: line.confDir}), lastgood.Leftovers(conf.State)
+	unlock, err := options.Tree.Lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,11 +80,11 @@ func runUninstall(ctx context.Context, f uninstallFlags, stdout io.Writer) error
 		said++
 		fmt.Fprintln(stdout, l)
 	}
-	if f.config == "" {
-		conf.Cache = cmp.Or(o.CacheInUse(), conf.Cache)
+	if line.config == "" {
+		conf.Cache = cmp.Or(options.CacheInUse(), conf.Cache)
 	}
-	files := install.Uninstall(ctx, o, say)
-	left := errors.Join(clearKernel(ctx, o.Tree, conf.Cache, say), withdraw(ctx, conf, say))
+	files := install.Uninstall(ctx, options, say)
+	left := errors.Join(clearKernel(ctx, options.Tree, conf.Cache, say), withdrawNode(ctx, conf, say))
 	switch {
 	case files != nil && left != nil:
 		return fmt.Errorf("%w\n%w", files, left)
@@ -96,8 +96,8 @@ func runUninstall(ctx context.Context, f uninstallFlags, stdout io.Writer) error
 	return files
 }
 
-// conf returns what is known of the node and its cluster.
-func (f uninstallFlags) conf() (agentconf.Config, error) {
+// readConf returns what is known of the node and its cluster.
+func (f uninstallFlags) readConf() (agentconf.Config, error) {
 	if f.config != "" {
 		return readConfig(f.config)
 	}
@@ -133,9 +133,9 @@ func clearKernel(ctx context.Context, t install.Tree, cache string, say func(ins
 	return nil
 }
 
-// withdraw takes off the Node object what agents wrote there. Without a cluster there
+// withdrawNode takes off the Node object what agents wrote there. Without a cluster there
 // is nothing to do.
-func withdraw(ctx context.Context, conf agentconf.Config, say func(install.Line)) error {
+func withdrawNode(ctx context.Context, conf agentconf.Config, say func(install.Line)) error {
 	if !inCluster(conf.Kubernetes, serviceAccount) {
 		return nil
 	}

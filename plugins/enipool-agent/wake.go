@@ -21,8 +21,8 @@ const writing = 100 * time.Millisecond
 
 // watchKernel lets the agent hear of what others change in the kernel. Where that can't
 // be heard the agent finds it at each resync.
-func watchKernel(p *agent.Parts, log *slog.Logger) ears {
-	kernel, _ := p.Kernel.(node.Node)
+func watchKernel(parts *agent.Parts, log *slog.Logger) ears {
+	kernel, _ := parts.Kernel.(node.Node)
 	others := node.NewOthers(kernel.Cache.View)
 	watch, err := node.NewWatch(kernel.Cache, others.Note, log)
 	if err != nil {
@@ -30,7 +30,7 @@ func watchKernel(p *agent.Parts, log *slog.Logger) ears {
 		return ears{others: others}
 	}
 	kernel.Watch = watch
-	p.Kernel, p.Disturbance = kernel, watch.Cause
+	parts.Kernel, parts.Disturbance = kernel, watch.Cause
 	return ears{watch, others}
 }
 
@@ -41,8 +41,8 @@ type ears struct {
 	others *node.Others
 }
 
-// listen hears changes of the kernel until ctx ends. Without it the agent goes on.
-func (e ears) listen(ctx context.Context, log *slog.Logger) error {
+// listenKernel hears changes of the kernel until ctx ends. Without it the agent goes on.
+func (e ears) listenKernel(ctx context.Context, log *slog.Logger) error {
 	go e.others.Run(ctx)
 	if err := e.watch.Run(ctx); err != nil {
 		log.Error("changes of the kernel are not heard any more; the periodic comparison finds them", "error", err)
@@ -63,9 +63,9 @@ func watchFolder(dir string, log *slog.Logger) (events <-chan fsnotify.Event, er
 	return nil, nil, func() {}
 }
 
-// rest waits until a writer has most likely ended: half a file may be no
+// waitForWriter waits until a writer has most likely ended: half a file may be no
 // configuration, or another one.
-func rest(ctx context.Context, events <-chan fsnotify.Event) {
+func waitForWriter(ctx context.Context, events <-chan fsnotify.Event) {
 	most := time.After(10 * writing)
 	for {
 		select {
@@ -128,13 +128,13 @@ func watchConfig(ctx context.Context, file configFile, log *slog.Logger, refused
 					return
 				case <-hup:
 					asked = true
-					refused.forget()
+					refused.tellNextAgain()
 				case <-again.C:
 					if asked = refused.Status() != nil; !asked {
 						continue
 					}
 				case <-events:
-					rest(ctx, events)
+					waitForWriter(ctx, events)
 				case <-errs:
 				case <-look:
 					look = time.After(lookTime)
@@ -151,13 +151,13 @@ func watchConfig(ctx context.Context, file configFile, log *slog.Logger, refused
 			if look = nil; file.gone {
 				look = time.After(lookTime)
 			}
-			s, err := readSource(file.path)
+			found, err := readSource(file.path)
 			if err != nil {
-				refused.refuse(err)
+				refused.refuseFile(err)
 				continue
 			}
 			select {
-			case out <- s:
+			case out <- found:
 			case <-ctx.Done():
 				return
 			}

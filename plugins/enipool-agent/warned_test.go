@@ -27,7 +27,7 @@ func TestAChangedConfigurationIsWarnedOf(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	files := make(chan source)
-	taken := r.taken(ctx, files)
+	taken := r.acceptedConfigs(ctx, files)
 	for _, tt := range []struct{ pool, want string }{
 		{"pool: {strategy: kpa}\n", ""},
 		{"pool: {strategy: reactive}\n", "pool.strategy: \\\"reactive\\\": the agent goes on with equation"},

@@ -25,44 +25,44 @@ import (
 )
 
 // runAgent is one run of the agent, from the file to the end of ctx.
-func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
-	b, err := begin(f, stderr)
+func runAgent(ctx context.Context, line flags, stdout, stderr io.Writer) error {
+	start, err := beginOrLastGood(line, stderr)
 	if err != nil {
 		return err
 	}
-	conf, r, client := b.conf, b.reload, b.client
+	conf, reloads, client := start.conf, start.reload, start.client
 	locks := newNodeLocks(conf)
-	defer locks.release()
+	defer locks.releaseAll()
 	switch {
-	case f.dryRun:
-	case f.once:
-		if err := locks.take(); err != nil {
+	case line.dryRun:
+	case line.once:
+		if err := locks.takeAll(); err != nil {
 			return &nodeError{err}
 		}
 	default:
-		switch waited, err := locks.wait(ctx, r.log); {
+		switch waited, err := locks.waitForAll(ctx, reloads.log); {
 		case err != nil:
 			return &nodeError{err}
 		case ctx.Err() != nil:
 			return nil
 		case waited:
-			locks.release()
-			return runAgent(ctx, f, stdout, stderr) // the file may say something else by now
+			locks.releaseAll()
+			return runAgent(ctx, line, stdout, stderr) // the file may say something else by now
 		}
 	}
 	metrics := web.New(release)
-	fast := newFastPath(conf, r)
-	if !f.dryRun { // it changes ENIs
+	fast := newFastPath(conf, reloads)
+	if !line.dryRun { // it changes ENIs
 		var stop func()
-		client, stop = clouds.Keeping(conf, client, r.log)
+		client, stop = clouds.Keeping(conf, client, reloads.log)
 		defer stop()
 	}
 	clock := agent.NewRealClock(nodecache.SinceBoot, agent.Signals{})
-	p := parts(conf, client, metrics, r, fast, clock)
-	p.As = fmt.Sprintf("%s with %x", release, sha256.Sum256(b.text))
+	parts := newParts(conf, client, metrics, reloads, fast, clock)
+	parts.As = fmt.Sprintf("%s with %x", release, sha256.Sum256(start.text))
 	switch {
-	case f.dryRun:
-		lines, err := agent.New(conf, p).Plan(ctx)
+	case line.dryRun:
+		lines, err := agent.New(conf, parts).Plan(ctx)
 		if err != nil {
 			return &nodeError{err}
 		}
@@ -70,25 +70,25 @@ func runAgent(ctx context.Context, f flags, stdout, stderr io.Writer) error {
 			fmt.Fprintln(stdout, line)
 		}
 		return nil
-	case f.once:
-		if err := agent.New(conf, p).Once(ctx); err != nil {
+	case line.once:
+		if err := agent.New(conf, parts).Once(ctx); err != nil {
 			return &nodeError{err}
 		}
 		return nil
 	}
-	cluster, err := joinCluster(conf, r.log)
+	cluster, err := joinCluster(conf, reloads.log)
 	if err != nil {
 		return err
 	}
 	if cluster != nil {
-		p.Pods, p.Ending, p.Report, p.Warn, r.limit.cluster = cluster.Pods, cluster.Ending, cluster.Report, cluster.Warn, cluster.MaxPods
-		r.refused.tellTo(cluster.Tell)
+		parts.Pods, parts.Ending, parts.Report, parts.Warn, reloads.limit.cluster = cluster.Pods, cluster.Ending, cluster.Report, cluster.Warn, cluster.MaxPods
+		reloads.refused.tellTo(cluster.Tell)
 	}
-	ears := watchKernel(&p, r.log)
-	p.Wants = countWaits(nodecache.Cache{Path: conf.Cache}, metrics, r.log, p.Wants)
-	p.Publish = (&publisher{cache: conf.Cache, log: r.log}).after(p.Publish)
-	keeper := newFolderKeeper(nodecache.Cache{Path: conf.Cache}, locks, r.log)
-	return process{agent.New(conf, p), clock, metrics, r, cluster, ears, fast, keeper}.serve(ctx, b.source)
+	ears := watchKernel(&parts, reloads.log)
+	parts.Wants = countWaits(nodecache.Cache{Path: conf.Cache}, metrics, reloads.log, parts.Wants)
+	parts.Publish = (&publisher{cache: conf.Cache, log: reloads.log}).publishAfter(parts.Publish)
+	keeper := newFolderKeeper(nodecache.Cache{Path: conf.Cache}, locks, reloads.log)
+	return process{agent.New(conf, parts), clock, metrics, reloads, cluster, ears, fast, keeper}.runAll(ctx, start.source)
 }
 
 // process is an agent with what works beside it.
@@ -103,36 +103,36 @@ type process struct {
 	keeper  *folderKeeper
 }
 
-// serve runs the loop, its pages and the watch of the cluster side by side. If one
+// runAll runs the loop, its pages and the watch of the cluster side by side. If one
 // fails, all end.
-func (p process) serve(ctx context.Context, from source) error {
+func (p process) runAll(ctx context.Context, from source) error {
 	conf, log := p.reload.conf, p.reload.log
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	p.keeper.rewatch() // before the loop's first look at the cache, which then misses no change
+	p.keeper.watchFolder() // before the loop's first look at the cache, which then misses no change
 	if p.reload.refused.Status() == nil {
-		p.reload.keep(from)
+		p.reload.keepSource(from)
 	}
 	files := watchConfig(ctx, from.file, log, p.reload.refused)
 	log.Info("started", "release", release, "node", conf.Node, "mode", conf.Pool.Mode.String(), "cache", conf.Cache, "listen", conf.Listen)
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return web.Serve(ctx, conf.Listen, p.metrics.Handler(conf.Profile), log) })
 	all.Go(func() error { return p.keeper.run(ctx) })
-	wake := both(ctx, both(ctx, p.keeper.wake, p.fast.Changed), p.reload.refused.changed)
+	wake := mergeWakes(ctx, mergeWakes(ctx, p.keeper.wake, p.fast.Changed), p.reload.refused.changed)
 	all.Go(func() error { p.fast.Run(ctx); return nil })
 	if p.cluster != nil {
-		wake = both(ctx, wake, p.cluster.Changed())
+		wake = mergeWakes(ctx, wake, p.cluster.Changed())
 		all.Go(func() error { return p.cluster.Run(ctx) })
 	}
-	all.Go(func() error { return p.ears.listen(ctx, log) })
-	p.clock.Signals = agent.Signals{Wake: wake, Occupied: p.ears.others.Changed(), Disturbed: p.ears.watch.Faults(), Reload: p.reload.taken(ctx, files)}
+	all.Go(func() error { return p.ears.listenKernel(ctx, log) })
+	p.clock.Signals = agent.Signals{Wake: wake, Occupied: p.ears.others.Changed(), Disturbed: p.ears.watch.Faults(), Reload: p.reload.acceptedConfigs(ctx, files)}
 	err := p.agent.Run(ctx)
 	stop()
 	return errors.Join(err, all.Wait())
 }
 
-func parts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r *reload, fast *node.FastPath, clock agent.Clock) agent.Parts {
-	log, cache := r.log, nodecache.Cache{Path: conf.Cache}
+func newParts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, reloads *reload, fast *node.FastPath, clock agent.Clock) agent.Parts {
+	log, cache := reloads.log, nodecache.Cache{Path: conf.Cache}
 	page := &status.Page{File: status.Beside(conf.Cache)}
 	return agent.Parts{
 		Book: cache, Unusable: nodecache.Unusable, Writable: cache.CheckWritable, Cloud: client, Memory: agent.File{Path: conf.State}, Events: metrics, Log: log,
@@ -145,12 +145,12 @@ func parts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r *r
 				log.Debug("no sign of life can be given", "error", err)
 			}
 		},
-		MaxPods: r.limit.get, FastPath: fast.Status, Refused: r.refused.Status,
-		Clock: clock, Rand: mathrand.New(mathrand.NewPCG(seed(), seed())),
+		MaxPods: reloads.limit.current, FastPath: fast.Status, Refused: reloads.refused.Status,
+		Clock: clock, Rand: mathrand.New(mathrand.NewPCG(randomSeed(), randomSeed())),
 	}
 }
 
-func seed() uint64 {
+func randomSeed() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return binary.LittleEndian.Uint64(b[:])
