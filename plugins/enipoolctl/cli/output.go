@@ -10,7 +10,7 @@ import (
 )
 
 // PrintAs prints v for programs, or the table for people.
-func PrintAs(w io.Writer, output string, v any, table func() error) error {
+func PrintAs(out io.Writer, output string, v any, table func() error) error {
 	if output != "json" && output != "yaml" {
 		return table()
 	}
@@ -21,7 +21,7 @@ func PrintAs(w io.Writer, output string, v any, table func() error) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%s\n", bytes.TrimSpace(text))
+	_, err = fmt.Fprintf(out, "%s\n", bytes.TrimSpace(text))
 	return err
 }
 

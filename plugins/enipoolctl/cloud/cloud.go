@@ -40,7 +40,7 @@ func Command() *cobra.Command {
 }
 
 func checkCommand() *cobra.Command {
-	f := &checkFlags{}
+	line := &checkFlags{}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Look at credentials, permissions, limits, subnets and clock before anything is installed",
@@ -58,12 +58,12 @@ all: the account has made too many calls, and the last line says what is left.`,
   enipoolctl cloud check --config agent.yaml -v       # and what is believed of the cloud without a source
   enipoolctl cloud check --config agent.yaml -o json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return line.run(cmd) },
 	}
-	cmd.Flags().StringVar(&f.config, "config", agentFile, "the file that the agent has, or will have")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long all of it may take")
-	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "also list what enipool believes of the cloud that no page of its documentation says")
+	cmd.Flags().StringVar(&line.config, "config", agentFile, "the file that the agent has, or will have")
+	cmd.Flags().StringVarP(&line.output, "output", "o", "table", "table or json")
+	cmd.Flags().DurationVar(&line.timeout, "timeout", time.Minute, "how long all of it may take")
+	cmd.Flags().BoolVarP(&line.verbose, "verbose", "v", false, "also list what enipool believes of the cloud that no page of its documentation says")
 	cli.Offer(cmd, "output", "table", "json")
 	cli.Offer(cmd, "timeout", "10s", "1m")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml") // the flag exists
@@ -137,8 +137,8 @@ func (f *checkFlags) readConfig() (agentconf.Config, error) {
 	return conf, nil
 }
 
-func showFindings(w io.Writer, findings []cloud.Finding, beliefs []cloud.Belief) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+func showFindings(out io.Writer, findings []cloud.Finding, beliefs []cloud.Belief) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "WHAT\tVERDICT\tDETAIL")
 	for _, f := range findings {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", f.What, f.Verdict, f.Detail)
@@ -153,16 +153,16 @@ func showFindings(w io.Writer, findings []cloud.Finding, beliefs []cloud.Belief)
 		}
 	}
 	if todo.Len() > 0 {
-		fmt.Fprintf(w, "\nTo do:\n%s", todo.String())
+		fmt.Fprintf(out, "\nTo do:\n%s", todo.String())
 	}
-	if err := showUnsourced(w, beliefs); err != nil {
+	if err := showUnsourced(out, beliefs); err != nil {
 		return err
 	}
-	return showUnasked(w, findings)
+	return showUnasked(out, findings)
 }
 
 // showUnasked is the last line, which nobody overlooks: what the cloud had no time for.
-func showUnasked(w io.Writer, findings []cloud.Finding) error {
+func showUnasked(out io.Writer, findings []cloud.Finding) error {
 	var whats []string
 	again := 0
 	for _, f := range findings {
@@ -173,13 +173,13 @@ func showUnasked(w io.Writer, findings []cloud.Finding) error {
 	if len(whats) == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nNot checked, for the account has made too many calls: %s. Run this again in %d s.\n", strings.Join(whats, ", "), again)
+	_, err := fmt.Fprintf(out, "\nNot checked, for the account has made too many calls: %s. Run this again in %d s.\n", strings.Join(whats, ", "), again)
 	return err
 }
 
 // showUnsourced lists the beliefs without a source: where the cloud behaves differently
 // from what enipool expects, they are what to doubt first.
-func showUnsourced(w io.Writer, beliefs []cloud.Belief) error {
+func showUnsourced(out io.Writer, beliefs []cloud.Belief) error {
 	var without strings.Builder
 	for _, b := range beliefs {
 		if b.Source == "" {
@@ -189,16 +189,16 @@ func showUnsourced(w io.Writer, beliefs []cloud.Belief) error {
 	if without.Len() == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nBelieved of this cloud without a page that says so:\n%s", without.String())
+	_, err := fmt.Fprintf(out, "\nBelieved of this cloud without a page that says so:\n%s", without.String())
 	return err
 }
 
-func showFindingsJSON(w io.Writer, findings []cloud.Finding, beliefs []cloud.Belief) error {
+func showFindingsJSON(out io.Writer, findings []cloud.Finding, beliefs []cloud.Belief) error {
 	all := map[string]any{"findings": findings}
 	if len(beliefs) > 0 {
 		all["beliefs"] = beliefs
 	}
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
 	return e.Encode(all)
 }

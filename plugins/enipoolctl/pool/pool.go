@@ -90,12 +90,12 @@ where an agent keeps the node: that does all of this by itself.`,
 }
 
 // printTried prints the lines of a load that failed: which of them were done nobody knows.
-func printTried(w io.Writer, lines []string) {
+func printTried(out io.Writer, lines []string) {
 	for _, l := range lines {
-		fmt.Fprintln(w, "tried:", l)
+		fmt.Fprintln(out, "tried:", l)
 	}
 	if len(lines) > 0 {
-		fmt.Fprintln(w, "It stopped: of what was tried some is in place and some is not. Once the error is mended, load again: that puts in place what is missing.")
+		fmt.Fprintln(out, "It stopped: of what was tried some is in place and some is not. Once the error is mended, load again: that puts in place what is missing.")
 	}
 }
 
@@ -106,9 +106,9 @@ func readFile(path string, stdin io.Reader) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-func printLines(w io.Writer, lines []string) {
+func printLines(out io.Writer, lines []string) {
 	for _, l := range lines {
-		fmt.Fprintln(w, l)
+		fmt.Fprintln(out, l)
 	}
 }
 

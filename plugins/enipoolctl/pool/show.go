@@ -87,105 +87,105 @@ type shown struct {
 
 // showPool prints what there is. Of a cache that can't be read it tells at least what
 // the agent says about it.
-func showPool(ctx context.Context, cache *nodecache.Cache, file status.File, only portFilter, output string, w io.Writer) error {
-	s := shown{Agent: readAgent(*cache, file, time.Now())}
+func showPool(ctx context.Context, cache *nodecache.Cache, file status.File, only portFilter, output string, out io.Writer) error {
+	view := shown{Agent: readAgent(*cache, file, time.Now())}
 	err := cache.View(ctx, func(book *ipam.State) error {
-		s.Report = node.NewReport(book, nodecache.SinceBoot())
+		view.Report = node.NewReport(book, nodecache.SinceBoot())
 		return nil
 	})
 	if err == nil {
-		s.Waiting, err = readWaiting(cache)
+		view.Waiting, err = readWaiting(cache)
 	}
 	if err != nil {
-		if s.Agent.Status == nil {
+		if view.Agent.Status == nil {
 			return needRoot(err)
 		}
 		only := struct {
 			Agent agentReport `json:"agent"`
-		}{s.Agent}
-		return needRoot(errors.Join(err, cli.PrintAs(w, output, only, func() error { return printAgent(w, s.Agent) })))
+		}{view.Agent}
+		return needRoot(errors.Join(err, cli.PrintAs(out, output, only, func() error { return printAgent(out, view.Agent) })))
 	}
 	// What runs has its record already: pods that start meanwhile are shown the next time.
-	s.AddExtras(podrecord.Beside(cache.Path).Look())
+	view.AddExtras(podrecord.Beside(cache.Path).Look())
 	if only != (portFilter{}) {
-		if err := only.pick(&s.Report); err != nil {
+		if err := only.pick(&view.Report); err != nil {
 			return err
 		}
-		return cli.PrintAs(w, output, s, func() error { return printAddresses(w, s.Report, true) })
+		return cli.PrintAs(out, output, view, func() error { return printAddresses(out, view.Report, true) })
 	}
-	return cli.PrintAs(w, output, s, func() error { return printAll(w, s, output == "wide") })
+	return cli.PrintAs(out, output, view, func() error { return printAll(out, view, output == "wide") })
 }
 
-func printAll(w io.Writer, s shown, wide bool) error {
-	if err := printAgent(w, s.Agent); err != nil {
+func printAll(out io.Writer, view shown, wide bool) error {
+	if err := printAgent(out, view.Agent); err != nil {
 		return err
 	}
-	fmt.Fprintln(w)
-	if err := printENIs(w, s.Report); err != nil {
+	fmt.Fprintln(out)
+	if err := printENIs(out, view.Report); err != nil {
 		return err
 	}
-	fmt.Fprintln(w)
-	if err := printAddresses(w, s.Report, wide); err != nil {
+	fmt.Fprintln(out)
+	if err := printAddresses(out, view.Report, wide); err != nil {
 		return err
 	}
-	return printWaiting(w, s.Waiting)
+	return printWaiting(out, view.Waiting)
 }
 
-func printENIs(w io.Writer, r node.Report) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ENI\tDEVICE\tPRIMARY\tTOTAL\tUSED\tFREE\tCOOLING\tRELEASING\tHELD")
-	for _, e := range r.ENIs {
+func printENIs(out io.Writer, report node.Report) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ENI\tDEVICE\tPRIMARY\tTOTAL\tUSED\tFREE\tCOOLING\tRELEASING\tHELD")
+	for _, e := range report.ENIs {
 		primary := make([]string, len(e.Primary))
 		for i, p := range e.Primary {
 			primary[i] = p.String()
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", e.ID, e.Device, strings.Join(primary, ","), e.Total, e.Used, e.Free, e.Cooling, e.Releasing, e.Held)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", e.ID, e.Device, strings.Join(primary, ","), e.Total, e.Used, e.Free, e.Cooling, e.Releasing, e.Held)
 	}
-	return t.Flush()
+	return table.Flush()
 }
 
-func printAddresses(w io.Writer, r node.Report, wide bool) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(t, "ADDRESS\tENI\tSTATE\tFOR\tPOD")
+func printAddresses(out io.Writer, report node.Report, wide bool) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, "ADDRESS\tENI\tSTATE\tFOR\tPOD")
 	if wide {
-		fmt.Fprint(t, "\tNETWORK\tCONTAINER\tIFNAME\tKIND\tNETNS\tUID\tLIMITS\tHOSTPORTS")
+		fmt.Fprint(table, "\tNETWORK\tCONTAINER\tIFNAME\tKIND\tNETNS\tUID\tLIMITS\tHOSTPORTS")
 	}
-	fmt.Fprintln(t)
-	for _, a := range r.Addresses {
-		pod := cli.OrDash(a.Pod)
+	fmt.Fprintln(table)
+	for _, address := range report.Addresses {
+		pod := cli.OrDash(address.Pod)
 		switch {
-		case a.State == eni.Held.String():
-			pod = ipam.HeldText(a.HeldBy)
-		case a.Namespace != "":
-			pod = a.Namespace + "/" + a.Pod
-		case a.Pod == "" && a.Container != "":
-			pod = a.Container
+		case address.State == eni.Held.String():
+			pod = ipam.HeldText(address.HeldBy)
+		case address.Namespace != "":
+			pod = address.Namespace + "/" + address.Pod
+		case address.Pod == "" && address.Container != "":
+			pod = address.Container
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", a.Address, a.ENI, a.State, time.Duration(a.Seconds)*time.Second, pod)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s", address.Address, address.ENI, address.State, time.Duration(address.Seconds)*time.Second, pod)
 		if wide {
-			fmt.Fprintf(t, "\t%s\t%s\t%s\t%s\t%s\t%s", cli.OrDash(a.Network), cli.OrDash(a.Container), cli.OrDash(a.IfName), cli.OrDash(a.Kind), cli.OrDash(a.Netns), cli.OrDash(a.UID))
-			fmt.Fprintf(t, "\t%s\t%s", limitsCell(a), portsCell(a))
+			fmt.Fprintf(table, "\t%s\t%s\t%s\t%s\t%s\t%s", cli.OrDash(address.Network), cli.OrDash(address.Container), cli.OrDash(address.IfName), cli.OrDash(address.Kind), cli.OrDash(address.Netns), cli.OrDash(address.UID))
+			fmt.Fprintf(table, "\t%s\t%s", limitsCell(address), portsCell(address))
 		}
-		fmt.Fprintln(t)
+		fmt.Fprintln(table)
 	}
-	for _, d := range r.Damaged {
-		fmt.Fprintf(t, "damaged: %s\n", d)
+	for _, d := range report.Damaged {
+		fmt.Fprintf(table, "damaged: %s\n", d)
 	}
-	for _, u := range r.UnreadRecords {
-		fmt.Fprintf(t, "host ports and limits of a pod are not known: %s\n", u)
+	for _, u := range report.UnreadRecords {
+		fmt.Fprintf(table, "host ports and limits of a pod are not known: %s\n", u)
 	}
-	return t.Flush()
+	return table.Flush()
 }
 
 // watchCache calls show now, after each change of the cache and every second for
 // the times in it. On a terminal each picture replaces the one before.
-func watchCache(ctx context.Context, cache *nodecache.Cache, w io.Writer, show func() error) error {
+func watchCache(ctx context.Context, cache *nodecache.Cache, out io.Writer, show func() error) error {
 	watch, err := cache.Watch()
 	if err != nil {
 		return err
 	}
 	defer watch.Close()
-	f, _ := w.(*os.File)
+	f, _ := out.(*os.File)
 	screen := f != nil && term.IsTerminal(int(f.Fd()))
 	tick := make(<-chan time.Time)
 	if screen {
@@ -195,7 +195,7 @@ func watchCache(ctx context.Context, cache *nodecache.Cache, w io.Writer, show f
 	}
 	for {
 		if screen {
-			fmt.Fprint(w, "\x1b[H\x1b[2J")
+			fmt.Fprint(out, "\x1b[H\x1b[2J")
 		}
 		if err := show(); err != nil {
 			return err

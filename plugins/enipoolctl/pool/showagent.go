@@ -32,27 +32,27 @@ type agentReport struct {
 
 // readAgent never fails: the pool is worth showing without its agent.
 func readAgent(cache nodecache.Cache, f status.File, now time.Time) agentReport {
-	p := askLock(cache, f)
-	a := agentReport{Process: p.PID}
+	process := askLock(cache, f)
+	told := agentReport{Process: process.PID}
 	s, err := f.Read()
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && p.Running:
-		a.lines = []string{"agent:\t" + p.String() + ", and has not been heard of"}
+	case errors.Is(err, fs.ErrNotExist) && process.Running:
+		told.lines = []string{"agent:\t" + process.String() + ", and has not been heard of"}
 	case errors.Is(err, fs.ErrNotExist):
-		a.lines = []string{"no agent: pool as loaded by hand"}
+		told.lines = []string{"no agent: pool as loaded by hand"}
 	case err != nil:
-		a.Error, a.lines = err.Error(), []string{"agent:\t" + err.Error()}
+		told.Error, told.lines = err.Error(), []string{"agent:\t" + err.Error()}
 	default:
-		a.Status, a.Heard, a.lines = &s, s.LastHeard(), s.Lines(now, p)
-		a.Running = !s.Silent(now) && (p.Running || !p.Asked)
+		told.Status, told.Heard, told.lines = &s, s.LastHeard(), s.Lines(now, process)
+		told.Running = !s.Silent(now) && (process.Running || !process.Asked)
 	}
 	if n := (node.Node{Cache: cache}); n.Uninstalled() { // the agent that was is no matter then
-		a.Uninstalled, a.lines = true, []string{"enipool was uninstalled from this node"}
+		told.Uninstalled, told.lines = true, []string{"enipool was uninstalled from this node"}
 	}
 	if err := cache.CheckWritable(); err != nil {
-		a.tellUnwritable(err.Error())
+		told.tellUnwritable(err.Error())
 	}
-	return a
+	return told
 }
 
 // tellUnwritable says why the node cache can't be written, where the agent does not name that as
@@ -66,18 +66,18 @@ func (a *agentReport) tellUnwritable(why string) {
 
 // askLock asks the lock of the agent that f is of. Of a file that --status names somewhere
 // else nobody knows which agent wrote it.
-func askLock(cache nodecache.Cache, f status.File) (p status.Process) {
+func askLock(cache nodecache.Cache, f status.File) (process status.Process) {
 	if f != status.Beside(cache.Path) {
-		return p
+		return process
 	}
 	agent, running := cache.Agent()
 	return status.Process{Asked: true, Running: running, PID: agent.PID, Stopped: agent.Stopped}
 }
 
-func printAgent(w io.Writer, a agentReport) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, line := range a.lines {
-		fmt.Fprintln(t, line)
+func printAgent(out io.Writer, told agentReport) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, line := range told.lines {
+		fmt.Fprintln(table, line)
 	}
-	return t.Flush()
+	return table.Flush()
 }

@@ -30,11 +30,11 @@ type portRange struct {
 }
 
 // portsCell tells host ports in the words of other runtimes' tools: "8080->80/tcp".
-func portsCell(a node.ReportAddress) string {
-	if a.RecordError != "" {
+func portsCell(address node.ReportAddress) string {
+	if address.RecordError != "" {
 		return notKnown
 	}
-	ranges := joinPorts(a.HostPorts)
+	ranges := joinPorts(address.HostPorts)
 	var words []string
 	more := 0
 	for i, r := range ranges {
@@ -102,20 +102,20 @@ func numbers(first uint16, more int) string {
 }
 
 // limitsCell tells the rates: in is what the pod receives.
-func limitsCell(a node.ReportAddress) string {
-	l := a.Bandwidth
+func limitsCell(address node.ReportAddress) string {
+	limits := address.Bandwidth
 	switch {
-	case a.RecordError != "":
+	case address.RecordError != "":
 		return notKnown
-	case l == nil:
+	case limits == nil:
 		return "-"
 	}
 	var words []string
-	if l.IngressRate > 0 {
-		words = append(words, "in "+rateText(l.IngressRate))
+	if limits.IngressRate > 0 {
+		words = append(words, "in "+rateText(limits.IngressRate))
 	}
-	if l.EgressRate > 0 {
-		words = append(words, "out "+rateText(l.EgressRate))
+	if limits.EgressRate > 0 {
+		words = append(words, "out "+rateText(limits.EgressRate))
 	}
 	return cli.OrDash(strings.Join(words, ", "))
 }
@@ -165,21 +165,21 @@ func (f portFilter) String() string {
 
 // pick leaves in r the addresses that the port leads to, with only that of their ports. It
 // fails where there are none.
-func (f portFilter) pick(r *node.Report) error {
+func (f portFilter) pick(report *node.Report) error {
 	var picked []node.ReportAddress
-	for _, a := range r.Addresses {
-		a.HostPorts = slices.DeleteFunc(slices.Clone(a.HostPorts), func(p node.ReportPort) bool {
+	for _, address := range report.Addresses {
+		address.HostPorts = slices.DeleteFunc(slices.Clone(address.HostPorts), func(p node.ReportPort) bool {
 			return p.HostPort != f.port || f.protocol != "" && p.Protocol != f.protocol
 		})
-		if len(a.HostPorts) > 0 {
-			picked = append(picked, a)
+		if len(address.HostPorts) > 0 {
+			picked = append(picked, address)
 		}
 	}
-	if r.Addresses = picked; len(picked) > 0 {
+	if report.Addresses = picked; len(picked) > 0 {
 		return nil
 	}
 	errs := []error{fmt.Errorf("no pod of enipool has host port %s; the node's own programs: ss -lntup 'sport = :%d'", f, f.port)}
-	for _, unread := range r.UnreadRecords {
+	for _, unread := range report.UnreadRecords {
 		errs = append(errs, fmt.Errorf("not known are the host ports of a pod: %s", unread))
 	}
 	return errors.Join(errs...)

@@ -38,11 +38,11 @@ func readWaiting(cache *nodecache.Cache) ([]waitingPod, error) {
 }
 
 // printWaiting prints nothing where nobody waits.
-func printWaiting(w io.Writer, list []waitingPod) error {
+func printWaiting(out io.Writer, list []waitingPod) error {
 	if len(list) == 0 {
 		return nil
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "\nNO FREE ADDRESS\tFOR\tPOD\n")
 	for _, p := range list {
 		state, pod := "waits", p.Container

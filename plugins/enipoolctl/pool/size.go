@@ -29,7 +29,7 @@ func ScaleCommand() *cobra.Command {
 }
 
 func sizeCommand(name string) *cobra.Command {
-	var f sizeFlags
+	var line sizeFlags
 	var output string
 	formats, forms := []string{"table", "json"}, []string{"safe", "document"}
 	cmd := &cobra.Command{
@@ -51,19 +51,19 @@ It reads no node cache and needs no root.`,
 			if !slices.Contains(formats, output) {
 				return fmt.Errorf("--output %s: must be one of %s", output, strings.Join(formats, ", "))
 			}
-			c, err := f.config()
+			c, err := line.config()
 			if err != nil {
 				return err
 			}
-			return printExplanation(cmd.OutOrStdout(), c.Explain(f.used, f.primaries), output)
+			return printExplanation(cmd.OutOrStdout(), c.Explain(line.used, line.primaries), output)
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&f.batch, "batch", 16, "addresses that come and go together")
-	flags.StringVar(&f.minFree, "min-free", "0.5", "least free addresses, as a share of a batch: 0.5 or 50%")
-	flags.IntVar(&f.used, "used", 0, "addresses that pods use")
-	flags.IntVar(&f.primaries, "primaries", 0, "primary addresses to count as part of the batches")
-	flags.StringVar(&f.form, "form", "safe", "safe or document")
+	flags.IntVar(&line.batch, "batch", 16, "addresses that come and go together")
+	flags.StringVar(&line.minFree, "min-free", "0.5", "least free addresses, as a share of a batch: 0.5 or 50%")
+	flags.IntVar(&line.used, "used", 0, "addresses that pods use")
+	flags.IntVar(&line.primaries, "primaries", 0, "primary addresses to count as part of the batches")
+	flags.StringVar(&line.form, "form", "safe", "safe or document")
 	flags.StringVarP(&output, "output", "o", "table", "table or json")
 	_ = cmd.MarkFlagRequired("used") // the flags exist
 	cli.Offer(cmd, "form", forms...)
@@ -99,13 +99,13 @@ func few(name string, n int) error {
 	return nil
 }
 
-func printExplanation(w io.Writer, e scale.Explanation, output string) error {
+func printExplanation(out io.Writer, e scale.Explanation, output string) error {
 	if output == "json" {
-		text := json.NewEncoder(w)
+		text := json.NewEncoder(out)
 		text.SetEscapeHTML(false) // steps have a < in them
 		text.SetIndent("", "  ")
 		return text.Encode(e)
 	}
-	_, err := fmt.Fprintln(w, strings.Join(e.Steps, "\n"))
+	_, err := fmt.Fprintln(out, strings.Join(e.Steps, "\n"))
 	return err
 }
