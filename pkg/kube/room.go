@@ -43,7 +43,7 @@ func (r *room) numberToShow(now time.Time, capacity int, needed load, node *core
 	}
 	shown, truth := publishedNumber(capacity, r.uncounted, needed.asked), publishedNumber(capacity, needed.silent, needed.asked)
 	if shown > truth && needed.asked > 0 { // the next pod that asks is bound by it
-		r.setOff(needed.silent)
+		r.setUncounted(needed.silent)
 		return truth, 0
 	}
 	r.over.note(shown > truth, needed.silent, now)
@@ -59,7 +59,7 @@ func (r *room) numberToShow(now time.Time, capacity int, needed load, node *core
 		wait := s.since.Add(s.bound).Sub(now)
 		if wait <= 0 {
 			if wait = r.reserveTurn(now); wait == 0 {
-				r.setOff(s.most)
+				r.setUncounted(s.most)
 				return r.numberToShow(now, capacity, needed, node)
 			}
 		}
@@ -81,10 +81,10 @@ func (r *room) beginCapacity(capacity int, needed load, node *corev1.Node) {
 		}
 	}
 	r.known, r.capacity = true, capacity
-	r.setOff(off)
+	r.setUncounted(off)
 }
 
-func (r *room) setOff(off int) {
+func (r *room) setUncounted(off int) {
 	r.uncounted = off
 	r.over, r.under, r.far = spell{}, spell{}, spell{}
 }

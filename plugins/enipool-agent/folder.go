@@ -43,7 +43,7 @@ func newFolderKeeper(cache nodecache.Cache, locks *nodeLocks, log *slog.Logger) 
 	return &folderKeeper{cache: cache, locks: locks, log: log, wake: make(chan struct{}, 1)}
 }
 
-// run works until ctx ends; rewatch comes before it. It fails where another agent took the node meanwhile.
+// run works until ctx ends; watchCacheFolder comes before it. It fails where another agent took the node meanwhile.
 func (k *folderKeeper) run(ctx context.Context) error {
 	defer k.closeWatch()
 	for {
@@ -115,7 +115,7 @@ func (k *folderKeeper) restoreLost(ctx context.Context) (lost bool, err error) {
 		return lost, nil
 	}
 	if k.watch == nil {
-		k.watchFolder()
+		k.watchCacheFolder()
 		return lost || k.watch != nil, nil // what happened before was not seen
 	}
 	k.said = ""
@@ -144,9 +144,9 @@ func (k *folderKeeper) folderLost() bool {
 	return err != nil || look != nil || !os.SameFile(at, have)
 }
 
-// watchFolder watches the folder that is at the path now. Where that can't be it leaves none
+// watchCacheFolder watches the folder that is at the path now. Where that can't be it leaves none
 // watched: the loop then looks every second.
-func (k *folderKeeper) watchFolder() {
+func (k *folderKeeper) watchCacheFolder() {
 	folder, err := os.Open(filepath.Dir(k.cache.Path))
 	if err == nil {
 		// The folder before the watch: if it is replaced in between that shows at the next look.

@@ -33,7 +33,7 @@ func keep(t *testing.T) (*keptNode, func() error) {
 	}
 	t.Cleanup(locks.releaseAll)
 	k := newFolderKeeper(nodecache.Cache{Path: conf.Cache}, locks, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	k.watchFolder()
+	k.watchCacheFolder()
 	ctx, stop := context.WithCancel(t.Context())
 	ended, done := make(chan error, 1), make(chan struct{})
 	go func() {

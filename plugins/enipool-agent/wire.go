@@ -109,7 +109,7 @@ func (p process) runAll(ctx context.Context, from source) error {
 	conf, log := p.reload.conf, p.reload.log
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	p.keeper.watchFolder() // before the loop's first look at the cache, which then misses no change
+	p.keeper.watchCacheFolder() // before the loop's first look at the cache, which then misses no change
 	if p.reload.refused.Status() == nil {
 		p.reload.keepSource(from)
 	}
