@@ -84,7 +84,7 @@ func published(t *testing.T) (look func() string, folder string) {
 	look = func() string {
 		log.Reset()
 		now = now.Add(lookAgain)
-		p.ready(t.Context(), now)
+		p.publishReady(t.Context(), now)
 		return log.String()
 	}
 	if text := look(); !strings.Contains(text, "can turn Ready") {
