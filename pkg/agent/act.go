@@ -13,12 +13,12 @@ import (
 	"github.com/enipool/enipool/pkg/pool"
 )
 
-// act does a step, or begins it. A step that may not begin now is planned again
+// doStep does a step, or begins it. A step that may not begin now is planned again
 // by the next tick.
-func (a *Agent) act(ctx context.Context, s pool.Step, now time.Duration) (err error) {
+func (a *Agent) doStep(ctx context.Context, s pool.Step, now time.Duration) (err error) {
 	if a.mem.isLeaving(s.ENI) {
 		if s.Do == pool.Release || s.Do == pool.Delete {
-			return nil // giveBack goes on with it
+			return nil // finishReleases goes on with it
 		}
 		if err := a.keepENI(s.ENI); err != nil {
 			a.Events.Step(s.Do.String(), "failed")
@@ -28,17 +28,17 @@ func (a *Agent) act(ctx context.Context, s pool.Step, now time.Duration) (err er
 	done := false
 	switch s.Do {
 	case pool.Restore:
-		done, err = a.restore(ctx, s, now)
+		done, err = a.cancelReleases(ctx, s, now)
 	case pool.Assign:
 		done = a.assign(ctx, s.ENI, s.Subnet, s.Family, s.Count, now)
 	case pool.Create:
-		done, err = a.create(ctx, s, now)
+		done, err = a.startCreate(ctx, s, now)
 	case pool.Release:
-		done, err = a.drain(ctx, s, now)
+		done, err = a.startRelease(ctx, s, now)
 	case pool.Delete:
-		if done, err = a.drain(ctx, s, now); err == nil {
+		if done, err = a.startRelease(ctx, s, now); err == nil {
 			left := false
-			left, err = a.leave(ctx, s)
+			left, err = a.startDelete(ctx, s)
 			done = done || left
 		}
 	}
@@ -75,9 +75,9 @@ func (a *Agent) about(s pool.Step) []any {
 	return append(args, "reason", s.Reason)
 }
 
-// restore takes back releases that the cloud has not heard of. The kernel comes
+// cancelReleases takes back releases that the cloud has not heard of. The kernel comes
 // first, as for every address that may be handed out.
-func (a *Agent) restore(ctx context.Context, s pool.Step, now time.Duration) (bool, error) {
+func (a *Agent) cancelReleases(ctx context.Context, s pool.Step, now time.Duration) (bool, error) {
 	book, err := a.read(ctx)
 	if err != nil {
 		return false, err
@@ -95,8 +95,8 @@ func (a *Agent) restore(ctx context.Context, s pool.Step, now time.Duration) (bo
 	})
 }
 
-// create writes the intent down and asks for the ENI.
-func (a *Agent) create(ctx context.Context, s pool.Step, now time.Duration) (bool, error) {
+// startCreate writes the intent down and asks for the ENI.
+func (a *Agent) startCreate(ctx context.Context, s pool.Step, now time.Duration) (bool, error) {
 	if !a.mayCall(grows, now) {
 		return false, nil
 	}
@@ -111,8 +111,8 @@ func (a *Agent) create(ctx context.Context, s pool.Step, now time.Duration) (boo
 	return true, nil
 }
 
-// drain marks free addresses as on their way back. A pod may have been faster.
-func (a *Agent) drain(ctx context.Context, s pool.Step, now time.Duration) (bool, error) {
+// startRelease marks free addresses as on their way back. A pod may have been faster.
+func (a *Agent) startRelease(ctx context.Context, s pool.Step, now time.Duration) (bool, error) {
 	if len(s.Addrs) == 0 {
 		return false, nil
 	}
@@ -137,9 +137,9 @@ func (a *Agent) drain(ctx context.Context, s pool.Step, now time.Duration) (bool
 	return len(drained) > 0, err
 }
 
-// leave lets an ENI go if all of its addresses are on their way back.
+// startDelete notes that an ENI is to be deleted if all of its addresses are on their way back.
 // That is written down first: a deletion may have its effect after a crash.
-func (a *Agent) leave(ctx context.Context, s pool.Step) (bool, error) {
+func (a *Agent) startDelete(ctx context.Context, s pool.Step) (bool, error) {
 	book, err := a.read(ctx)
 	if err != nil || inUse(book, s.Index) {
 		return false, err
@@ -173,9 +173,9 @@ func (a *Agent) endIntent(token string) {
 	a.unsaved = true
 }
 
-// goOn tries again to make the ENIs that were begun. What an earlier agent began may be made:
+// retryCreates tries again to make the ENIs that were begun. What an earlier agent began may be made:
 // that shows first.
-func (a *Agent) goOn(ctx context.Context, now time.Duration) {
+func (a *Agent) retryCreates(ctx context.Context, now time.Duration) {
 	if !a.view.known {
 		return
 	}
@@ -191,16 +191,18 @@ func (a *Agent) goOn(ctx context.Context, now time.Duration) {
 	}
 }
 
-// giveBack finishes releases: the kernel forgets the addresses, then the cloud is
+// finishReleases finishes releases: the kernel forgets the addresses, then the cloud is
 // asked to take them.
-func (a *Agent) giveBack(ctx context.Context, book *ipam.State, now time.Duration) (err error) {
-	back := a.releasing(book, now)
+func (a *Agent) finishReleases(ctx context.Context, book *ipam.State, now time.Duration) (err error) {
+	back := a.releasesByENI(book, now)
 	if len(back) == 0 && len(a.mem.Leaving) == 0 {
 		if a.unsynced && !a.backoffs.active(of(compares), now) {
 			return a.sync(ctx, now, comparedForBook)
 		}
 		return nil
 	}
+	// Kernel before cloud: what the cloud takes it may give to another node at once, and this one
+	// must not route that as a pod's of its own by then.
 	if a.unsynced {
 		if a.backoffs.active(of(compares), now) {
 			return nil
@@ -225,8 +227,8 @@ func (a *Agent) giveBack(ctx context.Context, book *ipam.State, now time.Duratio
 	return nil
 }
 
-// releasing returns the addresses that the cloud is to take back, by ENI.
-func (a *Agent) releasing(book *ipam.State, now time.Duration) map[string][]netip.Addr {
+// releasesByENI returns the addresses that the cloud is to take back, by ENI.
+func (a *Agent) releasesByENI(book *ipam.State, now time.Duration) map[string][]netip.Addr {
 	back := map[string][]netip.Addr{}
 	if !a.view.known || book.Count(now, nil).Releasing == 0 {
 		return back

@@ -78,7 +78,7 @@ func TestAnENIThatTheBookRefusesHoldsUpNoOther(t *testing.T) {
 		a, own := n.life.agent, n.book.ENIs[0]
 		bad := eni.Interface{ID: "eni-bad", Index: 2, Device: own.Device, MTU: own.MTU, V4: own.V4}
 		good := eni.Interface{ID: "eni-good", Index: 3, Device: "eth3", MTU: own.MTU, V4: own.V4}
-		grown, err := a.grow(t.Context(), n.book.Clone(), facts{enis: []eni.Interface{bad, good}}, w.now())
+		grown, err := a.growBook(t.Context(), n.book.Clone(), facts{enis: []eni.Interface{bad, good}}, w.now())
 		if !grown || err == nil || hasENI(n.book, bad.ID) || !hasENI(n.book, good.ID) || !a.backoffs.active(adoptionOf(bad.ID), w.now()) {
 			t.Errorf("grown %t, %v: the book has %+v, held are %v", grown, err, n.book.ENIs, a.backoffs.lines(w.now()))
 		}
@@ -95,7 +95,7 @@ func TestAnENIThatIsGoneIsNoTrouble(t *testing.T) {
 		for _, id := range []string{"eni-gone", shown} {
 			a.backOff(adoptionOf(id), errors.New("its index is taken"), w.now())
 		}
-		a.seen(described{start: w.now(), limits: a.view.limits, subnets: a.view.subnets})
+		a.applyDescribe(described{start: w.now(), limits: a.view.limits, subnets: a.view.subnets})
 		if list := a.reasons(w.now()).troubles(); len(list) != 1 || list[0].Object != shown {
 			t.Errorf("in the way are %+v, want what is the matter with %s alone", list, shown)
 		}

@@ -11,7 +11,7 @@ type agenda struct {
 	resyncAt   time.Duration // when the kernel and the orphans are
 	othersAt   time.Duration // when what others hold is
 	cooledAt   time.Duration // when the next address has rested, 0 for none
-	calm       int           // comparisons in a row after the first that found nothing, see rest
+	calm       int           // comparisons in a row after the first that found nothing, see putOffResync
 
 	occupied  bool // others changed what they hold since it was looked at
 	disturbed bool // others changed the kernel, and it was not compared since
@@ -48,8 +48,9 @@ func (g *agenda) awaitsLate() bool { return g.againAt > 0 || g.heardAt > 0 }
 // isDue tells whether it is time for what comes at a time, 0 for never.
 func isDue(at, now time.Duration) bool { return at > 0 && now >= at }
 
-// looked takes in that a look has begun, after which the next one is due then.
-func (g *agenda) looked(now, next time.Duration) {
+// noteDescribe takes in that a describe has begun. The next one is due at that time, and late effects
+// that this one is to show are waited for no more.
+func (g *agenda) noteDescribe(now, next time.Duration) {
 	if isDue(g.againAt, now) {
 		g.againAt = 0
 	}
@@ -71,11 +72,11 @@ func (g *agenda) seesOthers(now time.Duration) bool { return g.occupied || now >
 // sawOthers takes in that it was.
 func (g *agenda) sawOthers(next time.Duration) { g.othersAt, g.occupied = next, false }
 
-// next returns how long to sleep when nothing happens: until the first of what is due, on the agenda or
+// untilNext returns how long to sleep when nothing happens: until the first of what is due, on the agenda or
 // besides, and no longer than most. What has been due and was not done waits for something else, which
 // is due then or wakes the loop.
-func (g *agenda) next(now, most time.Duration, besides ...time.Duration) time.Duration {
-	if g.rebuilt {
+func (g *agenda) untilNext(now, most time.Duration, besides ...time.Duration) time.Duration {
+	if g.rebuilt { // that tick did nothing else, and nothing announces what it left
 		return minTick
 	}
 	at := now + most

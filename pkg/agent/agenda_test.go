@@ -23,7 +23,7 @@ func TestNothingDueIsSleptThrough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, now, most := anyAgenda(t), anyTime(t, "now"), anyTime(t, "most")+minTick
 		besides := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) time.Duration { return anyTime(t, "besides") }), 0, 3).Draw(t, "others'")
-		in := g.next(now, most, besides...)
+		in := g.untilNext(now, most, besides...)
 		if in < minTick || in > most {
 			t.Fatalf("it sleeps for %s, the period is %s", in, most)
 		}
@@ -58,7 +58,7 @@ func TestALookThatWasAskedForComes(t *testing.T) {
 			case 3:
 				g.sawOthers(anyTime(t, "others again"))
 			case 4:
-				g.looked(now, now+time.Hour)
+				g.noteDescribe(now, now+time.Hour)
 				if g.urgent || g.describeAt != now+time.Hour {
 					t.Fatalf("after a look the next one is due at %s, urgent %t", g.describeAt, g.urgent)
 				}
@@ -87,9 +87,9 @@ func TestEachLateEffectIsLookedFor(t *testing.T) {
 				g.lookForHeard(at)
 				asked["earlier agent's"] = max(at, asked["earlier agent's"])
 			case 2:
-				now += g.next(now, time.Minute)
+				now += g.untilNext(now, time.Minute)
 			case 3:
-				g.looked(now, now+time.Hour)
+				g.noteDescribe(now, now+time.Hour)
 				maps.DeleteFunc(asked, func(_ string, at time.Duration) bool { return at <= now })
 			}
 			due := false
@@ -100,7 +100,7 @@ func TestEachLateEffectIsLookedFor(t *testing.T) {
 				t.Fatalf("at %s late effects are looked for: %t, ever: %t; awaited are %v", now, g.late(now), g.awaitsLate(), asked)
 			}
 			for what, at := range asked {
-				if in := g.next(now, time.Hour); at > now && in > max(at-now, minTick) {
+				if in := g.untilNext(now, time.Hour); at > now && in > max(at-now, minTick) {
 					t.Fatalf("it sleeps for %s past late effects of an %s in %s", in, what, at-now)
 				}
 			}

@@ -76,16 +76,16 @@ func (v backoff) why() string {
 // active tells whether it is to be left alone at now.
 func (b backoffs) active(s scope, now time.Duration) bool { return b[s].until > now }
 
-// refused says why it is to be left alone at now, no cause if it may be tried.
-func (b backoffs) refused(s scope, now time.Duration) pool.Cause {
+// refusalCause says why it is to be left alone at now, no cause if it may be tried.
+func (b backoffs) refusalCause(s scope, now time.Duration) pool.Cause {
 	if !b.active(s, now) {
 		return pool.Cause{}
 	}
 	return b.because(s)
 }
 
-// over tells whether it failed and may be tried again by now.
-func (b backoffs) over(s scope, now time.Duration) bool {
+// mayRetry tells whether it failed and may be tried again by now.
+func (b backoffs) mayRetry(s scope, now time.Duration) bool {
 	v, failed := b[s]
 	return failed && v.until <= now
 }

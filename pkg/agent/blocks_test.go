@@ -218,14 +218,14 @@ func TestAPodThatIsFasterThanADrainKeepsTheBlock(t *testing.T) {
 
 func TestTheCloudIsAskedForWholeBlocksOnly(t *testing.T) {
 	book := booked(releasing, releasing, releasing, releasing, releasing, releasing, free, releasing)
-	if got := inFours(book).releasing(book, at)["eni-a"]; !slices.Equal(addrsOf(book)[:4], got) {
+	if got := inFours(book).releasesByENI(book, at)["eni-a"]; !slices.Equal(addrsOf(book)[:4], got) {
 		t.Errorf("asked back are %v, want the first block", got)
 	}
 	book = booked(releasing, releasing, releasing)
-	if got := inFours(book, "10.0.0.3").releasing(book, at); len(got) > 0 {
+	if got := inFours(book, "10.0.0.3").releasesByENI(book, at); len(got) > 0 {
 		t.Errorf("asked back are %v, and the cloud has one more of the block", got)
 	}
-	if got := inFours(book, "10.0.0.4").releasing(book, at)["eni-a"]; len(got) != 3 {
+	if got := inFours(book, "10.0.0.4").releasesByENI(book, at)["eni-a"]; len(got) != 3 {
 		t.Errorf("asked back are %v, want 3 single addresses", got)
 	}
 }
@@ -313,7 +313,7 @@ func TestBlocksThatAreLeftOfEarlierGoBackWhole(t *testing.T) {
 func TestARestartTakesTheReleaseOfAPartAsNotBegun(t *testing.T) {
 	book := booked(releasing, releasing, releasing, releasing, releasing, used, releasing, releasing)
 	a := inFours(book)
-	a.restart(book, 1)
+	a.assumeBegun(book, 1)
 	for i, addr := range addrsOf(book) {
 		if a.mem.Begun[addr] != (i < 4) {
 			t.Errorf("%s was begun: %v", addr, a.mem.Begun[addr])
@@ -329,12 +329,12 @@ func TestABlockOfIPv6TakesNoRoomOfASubnet(t *testing.T) {
 	for i := range 8 {
 		block = append(block, netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", i)))
 	}
-	a.spent("eni-a", block, 1)
-	a.spent("eni-a", addrsOf(booked(free, free, free, free)), 1)
+	a.noteRoomTaken("eni-a", block, 1)
+	a.noteRoomTaken("eni-a", addrsOf(booked(free, free, free, free)), 1)
 	if got := a.view.subnets[0].Free; got != 100-1-4 {
 		t.Errorf("%d addresses are left, want 95", got)
 	}
-	a.spent("eni-a", block, -1)
+	a.noteRoomTaken("eni-a", block, -1)
 	if got := a.view.subnets[0].Free; got != 100-4 {
 		t.Errorf("%d addresses are left, want 96", got)
 	}

@@ -139,6 +139,8 @@ func (a *Agent) launch(ctx context.Context, c *call, now time.Duration) bool {
 	if a.calls[c.key] != nil || !a.mayCall(classOf(c.op), now) || a.backoffs.active(c.scope(), now) {
 		return false
 	}
+	// The limiter never lets pass more than its burst: a describe that costs three requests would not
+	// begin at all where the configuration allows two at once.
 	if !a.budget.AllowN(time.Unix(0, 0).Add(now), min(max(c.cost, 1), a.conf.Cloud.CallsBurst)) {
 		return false
 	}
@@ -158,8 +160,8 @@ func (a *Agent) launch(ctx context.Context, c *call, now time.Duration) bool {
 	return true
 }
 
-// look asks the cloud what there is.
-func (a *Agent) look(ctx context.Context, now time.Duration) bool {
+// startDescribe asks the cloud what there is.
+func (a *Agent) startDescribe(ctx context.Context, now time.Duration) bool {
 	client, limits, cost, subnets := a.Cloud, a.view.limits, 1, a.wantsSubnets(now)
 	if limits == (eni.Limits{}) {
 		cost++
@@ -168,15 +170,15 @@ func (a *Agent) look(ctx context.Context, now time.Duration) bool {
 		cost++
 	}
 	return a.launch(ctx, &call{op: "Describe", cost: cost, urgent: a.urgent, run: func(ctx context.Context, r *result) {
-		r.described, r.err = describe(ctx, client, limits, subnets)
+		r.described, r.err = describeCloud(ctx, client, limits, subnets)
 		r.start = now
 	}}, now)
 }
 
-// describe asks for all there is, for subnets where that is wanted. What an instance may carry doesn't change while a node
+// describeCloud asks for all there is, for subnets where that is wanted. What an instance may carry doesn't change while a node
 // runs: it is asked for once. The limits come after the ENIs, some of which may take
 // room that pods' ENIs would have.
-func describe(ctx context.Context, client cloud.Cloud, limits eni.Limits, subnets bool) (d described, err error) {
+func describeCloud(ctx context.Context, client cloud.Cloud, limits eni.Limits, subnets bool) (d described, err error) {
 	if d.enis, err = client.Interfaces(ctx); err != nil {
 		return d, err
 	}
@@ -211,6 +213,8 @@ func (a *Agent) unassign(ctx context.Context, id string, addrs []netip.Addr, now
 		return false, nil
 	}
 	client := a.Cloud
+	// That the cloud refuses this call says nothing of an earlier one, which may still have its effect:
+	// only what is fresh can be kept then.
 	var fresh []netip.Addr
 	for _, addr := range addrs {
 		if !a.mem.Begun[addr] {

@@ -21,23 +21,23 @@ type Listener interface {
 	Hears(ctx context.Context) bool
 }
 
-// rest puts off the next periodic comparison of a calm node: one that found nothing to put right,
+// putOffResync puts off the next periodic comparison of a calm node: one that found nothing to put right,
 // and no sandbox that died, on a node where nothing else happened since the one before.
-func (a *Agent) rest(ctx context.Context, now time.Duration) {
+func (a *Agent) putOffResync(ctx context.Context, now time.Duration) {
 	kernel, can := a.Kernel.(Listener)
 	if !can || a.conf.Resync < fastestCalm || len(a.doubts.dead) > 0 || len(a.status.Blocked)+len(a.status.PortConflicts)+len(a.status.Misrouted) > 0 || !kernel.Hears(ctx) {
 		a.calm = 0
 		return
 	}
 	a.calm = min(a.calm+1, calmest)
-	a.resyncAt = now + a.calmly()
+	a.resyncAt = now + a.resyncPeriod()
 }
 
-// calmly is how far periodic comparisons are apart now.
-func (a *Agent) calmly() time.Duration { return a.conf.Resync << max(a.calm, 0) }
+// resyncPeriod is how far periodic comparisons are apart now.
+func (a *Agent) resyncPeriod() time.Duration { return a.conf.Resync << max(a.calm, 0) }
 
-// stir ends the calm: the next comparison, and the one after it, come as soon as usual.
-func (a *Agent) stir(now time.Duration) {
+// endCalm ends the calm: the next comparison, and the one after it, come as soon as usual.
+func (a *Agent) endCalm(now time.Duration) {
 	if _, can := a.Kernel.(Listener); !can {
 		return
 	}

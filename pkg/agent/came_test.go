@@ -38,7 +38,7 @@ func TestAnAddressThatComesAgainIsNotOnItsWayBack(t *testing.T) {
 				a.view.enis[0].Addresses = []netip.Addr{addr}
 				a.calls[eniKey("eni-1")] = &call{op: "UnassignAddresses", id: "eni-1", addrs: []netip.Addr{addr}}
 			}
-			a.take(r, 1)
+			a.applyResult(r, 1)
 			if a.mem.Begun[addr] != moves {
 				t.Errorf("%s, from another ENI %v: its release has begun: %v", name, moves, a.mem.Begun[addr])
 			}
@@ -60,7 +60,7 @@ func TestAnAddressThatAnotherENIHasIsNotOnItsWayBackThere(t *testing.T) {
 		book.Addresses = append(book.Addresses, eni.Address{Addr: addr, ENI: 2, State: eni.Releasing})
 	}
 	a.view.enis = []cloud.Interface{{ID: "eni-1", Index: 1, Addresses: []netip.Addr{moved}}, {ID: "eni-2", Index: 2, Addresses: []netip.Addr{goes}}}
-	a.restart(book, 1)
+	a.assumeBegun(book, 1)
 	if a.mem.Begun[moved] || !a.mem.Begun[goes] || !a.mem.Begun[gone] {
 		t.Errorf("begun are the releases %v, want those of %s and %s", a.mem.Begun, goes, gone)
 	}
@@ -73,11 +73,11 @@ func TestAnENIThatGetsNoAddressesMayGiveSomeBack(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
 		a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 		a.Cloud = &knowing{}
-		a.take(result{call: &call{key: eniKey("eni-1"), op: "AssignAddresses", id: "eni-1"}, err: &cloud.Error{Kind: kind}}, 1)
+		a.applyResult(result{call: &call{key: eniKey("eni-1"), op: "AssignAddresses", id: "eni-1"}, err: &cloud.Error{Kind: kind}}, 1)
 		if a.backoffs.active(releasesOf("eni-1"), 2) || !a.backoffs.active(assignsTo("eni-1"), 2) {
 			t.Errorf("after %v these are left alone: %v", kind, a.backoffs)
 		}
-		a.take(result{call: &call{key: eniKey("eni-1"), op: "AssignAddresses", id: "eni-1"}}, 3)
+		a.applyResult(result{call: &call{key: eniKey("eni-1"), op: "AssignAddresses", id: "eni-1"}}, 3)
 		if a.backoffs.active(assignsTo("eni-1"), 4) {
 			t.Errorf("after %v and a call that worked these are left alone: %v", kind, a.backoffs)
 		}
@@ -111,7 +111,7 @@ func TestWhatACallUnderWayHasTakenIsWrittenDownBeforeItLeavesTheCache(t *testing
 	a := n.agent(&life{killAt: -1}, w.log)
 	a.Cloud = &knowing{noting: noting{notes: cloud.Notes{Gone: map[string][]netip.Addr{"eni-1": {addr}}}}}
 	a.unsaved = false
-	_ = a.shrink(t.Context(), facts{drop: []netip.Addr{addr}})
+	_ = a.shrinkBook(t.Context(), facts{drop: []netip.Addr{addr}})
 	if !strings.Contains(string(n.memory), addr.String()) {
 		t.Errorf("it left the cache, and written down is %q", n.memory)
 	}

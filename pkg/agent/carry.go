@@ -10,8 +10,8 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// anew makes the book of what the cloud shows, of the old book, nil if there is none, and of the
-// pods that the kernel shows.
+// anew makes the book from scratch: of what the cloud shows, of the old book, nil if there is none, and
+// of the pods that the kernel shows.
 func anew(want ipam.State, old *ipam.State, owners map[netip.Addr]eni.Owner, now time.Duration) (*ipam.State, error) {
 	known := map[netip.Addr]bool{}
 	for _, line := range want.Addresses {
@@ -19,7 +19,7 @@ func anew(want ipam.State, old *ipam.State, owners map[netip.Addr]eni.Owner, now
 	}
 	w := want
 	if old != nil {
-		kept := carried(&want, old, now)
+		kept := carriedOver(&want, old, now)
 		owners = withTaken(owners, &want, old, kept)
 		old = kept
 		w.ENIs, w.Addresses = withOld(want, old, known)
@@ -65,10 +65,10 @@ func withTaken(owners map[netip.Addr]eni.Owner, want, old, kept *ipam.State) map
 	return all
 }
 
-// carried returns the old book without what the wanted one leaves no room for, so that one
-// record that is torn never keeps the rest from being made anew. Nobody learns anything from
+// carriedOver returns the old book without what the wanted one leaves no room for, so that one
+// record that is torn never keeps the rest from being built again. Nobody learns anything from
 // the cloud before that is done, so it may be behind.
-func carried(want, old *ipam.State, now time.Duration) *ipam.State {
+func carriedOver(want, old *ipam.State, now time.Duration) *ipam.State {
 	old = old.Clone()
 	at, primary := map[netip.Addr]string{}, map[netip.Addr]bool{}
 	for _, nic := range want.ENIs {

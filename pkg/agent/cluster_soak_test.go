@@ -132,7 +132,7 @@ func (s *soaker) calmCluster() {
 	s.settle(time.Hour)
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		d := count(n.book, s.now(), 0)
+		d := countDemand(n.book, s.now(), 0)
 		owners := n.book.Used()
 		want := d.assigned
 		for _, p := range n.api.pods {

@@ -48,7 +48,7 @@ func (a *Agent) listen(now time.Duration) (h heard, err error) {
 // demandOf returns the demand of what was heard with the book, and which ADDs wait. ENIs below first get no
 // addresses for pods. known is a set that is overwritten.
 func demandOf(book *ipam.State, h heard, first int, now time.Duration, known podSet) (demand, []nodecache.Waiter) {
-	d, waiting := count(book, now, first), lacking(book, h.waiting)
+	d, waiting := countDemand(book, now, first), lacking(book, h.waiting)
 	d.waiting = len(waiting)
 	if d.watched = h.watched; h.synced {
 		d.synced, d.pods = true, len(h.pods)
@@ -69,9 +69,9 @@ func servedElsewhere(book *ipam.State, ending []eni.Pod, waiting []nodecache.Wai
 	return max(0, served-known.unheard(ending, book, waiting))
 }
 
-// count counts what the book says. What is on its way back on ENIs below first is not counted: it
+// countDemand counts what the book says. What is on its way back on ENIs below first is not counted: it
 // may be so for as long as a pod has one of its block, and is no part of the plan.
-func count(book *ipam.State, now time.Duration, first int) demand {
+func countDemand(book *ipam.State, now time.Duration, first int) demand {
 	// Where all lines are of one family each used one is an owner, and who that is
 	// does not matter.
 	var owners map[eni.Key]bool
@@ -103,9 +103,9 @@ func count(book *ipam.State, now time.Duration, first int) demand {
 		}
 	}
 	d.used += len(owners)
-	d.assigned, d.releasing = d.used+most(resting[:]), most(releasing[:])
+	d.assigned, d.releasing = d.used+largestOf(resting[:]), largestOf(releasing[:])
 	d.wanted = d.assigned
-	d.owned, d.free = least(book, owned[:]), least(book, free[:])
+	d.owned, d.free = scarcestOf(book, owned[:]), scarcestOf(book, free[:])
 	return d
 }
 
@@ -118,7 +118,7 @@ func restedWithin(book *ipam.State, now, within time.Duration) int {
 			counts[line.Family()]++
 		}
 	}
-	return least(book, counts[:])
+	return scarcestOf(book, counts[:])
 }
 
 func ofOneFamily(book *ipam.State) bool {
@@ -165,7 +165,8 @@ func nameOf(o eni.Owner) podName {
 	return n
 }
 
-func most(counts []int) int {
+// largestOf returns the largest of the counts by family: a sandbox that has one of each is one.
+func largestOf(counts []int) int {
 	n := 0
 	for _, c := range counts {
 		n = max(n, c)
@@ -173,8 +174,8 @@ func most(counts []int) int {
 	return n
 }
 
-// least returns the count of the scarcest of the node's families.
-func least(book *ipam.State, counts []int) int {
+// scarcestOf returns the count of the scarcest of the node's families.
+func scarcestOf(book *ipam.State, counts []int) int {
 	n := counts[book.Settings.Families[0]]
 	for _, f := range book.Settings.Families {
 		n = min(n, counts[f])

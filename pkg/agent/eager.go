@@ -34,7 +34,7 @@ type eagerness struct {
 
 // lookEagerly notes whether the node's subnets should be seen more often.
 func (a *Agent) lookEagerly(s pool.Snapshot, have map[string]holding, now time.Duration) {
-	spare := a.yields(have)
+	spare := a.hasSpareInEmpty(have)
 	hungry := a.demand.unserved() > a.demand.free && a.seesNone(s)
 	switch e := &a.eager; {
 	case !spare && !hungry:
@@ -70,8 +70,8 @@ func (e eagerness) due(start time.Duration) time.Duration {
 	return max(start, e.from) + time.Duration(float64(wait)*(0.75+e.draw/2))
 }
 
-// looked notes that a describe begins.
-func (e *eagerness) looked(r *rand.Rand) {
+// noteDescribe notes that a describe begins.
+func (e *eagerness) noteDescribe(r *rand.Rand) {
 	if e.from > 0 {
 		e.looks++
 		e.draw = r.Float64()

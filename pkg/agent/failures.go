@@ -19,9 +19,9 @@ var (
 	delayRetry     = delay{2 * time.Second, 2 * time.Minute}   // the rest
 )
 
-// failed decides what a failure means for later calls.
-func (a *Agent) failed(r result, now time.Duration) {
-	a.fault(r.err)
+// applyFailure decides what a failure means for later calls.
+func (a *Agent) applyFailure(r result, now time.Duration) {
+	a.noteError(r.err)
 	if r.urgent {
 		a.lookSoon(now)
 	} else if r.op == "Describe" && a.conf.DescribeQuiet() > 0 { // what was seen last is as old as it may be already

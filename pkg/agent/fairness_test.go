@@ -206,7 +206,7 @@ func (f *fairness) look() error {
 	now := f.w.now()
 	for _, n := range f.w.nodes {
 		n.mu.Lock()
-		d := count(n.book, now, 0)
+		d := countDemand(n.book, now, 0)
 		keeps := d.owned - d.assigned - len(n.waiting) - n.conf.Pool.Scale.ExhaustedSpare
 		n.mu.Unlock()
 		if waiting > 0 && keeps > 0 { // what it has elsewhere is no use to those that wait
@@ -322,8 +322,8 @@ func TestEagerLooksEnd(t *testing.T) {
 	for _, draw := range []float64{0, 0.5, 0.999} {
 		spare, hungry := eagerness{spare: true, draw: draw, from: 1}, eagerness{hungry: true, draw: draw, from: 1}
 		for range 40 {
-			spare.looked(rand.New(rand.NewPCG(1, 2)))
-			hungry.looked(rand.New(rand.NewPCG(1, 2)))
+			spare.noteDescribe(rand.New(rand.NewPCG(1, 2)))
+			hungry.noteDescribe(rand.New(rand.NewPCG(1, 2)))
 		}
 		first := eagerness{spare: true, draw: draw, from: 1}.due(time.Hour) - time.Hour
 		if first < eagerLook*3/4 || first > eagerLook*5/4 || spare.due(time.Hour) < 2*time.Hour || hungry.due(time.Hour) > time.Hour+longestEager*5/4 {

@@ -30,7 +30,7 @@ func TestAPodThatComesWhileTheBookGrowsKeepsItsWayOut(t *testing.T) {
 		a.Kernel = meanwhile{process{n, &life{killAt: -1}}, func() { must(t, n.add()) }}
 		book, err := a.read(t.Context())
 		must(t, err)
-		_, err = a.grow(t.Context(), book, facts{addrs: map[int][]netip.Addr{0: {netip.MustParseAddr("10.0.1.200")}}}, n.w.now())
+		_, err = a.growBook(t.Context(), book, facts{addrs: map[int][]netip.Addr{0: {netip.MustParseAddr("10.0.1.200")}}}, n.w.now())
 		must(t, err)
 		if !n.routed[netip.MustParseAddr("10.0.1.200")] {
 			t.Error("the book did not grow")

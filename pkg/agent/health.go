@@ -14,7 +14,7 @@ func (a *Agent) judge(now time.Duration, causes []pool.Cause) {
 	*a.mem.Health = next
 	a.unsaved = a.unsaved || next.Faulty != was.Faulty || next.Capacity != was.Capacity
 	if next.Faulty != was.Faulty {
-		a.turned(r)
+		a.noteFaultTurn(r)
 	}
 	s := &a.status
 	switch {
@@ -41,16 +41,16 @@ func (a *Agent) judge(now time.Duration, causes []pool.Cause) {
 	}
 }
 
-// turned logs a fault that came or went, and writes it down: a restart must not
+// noteFaultTurn logs a fault that came or went, and writes it down: a restart must not
 // forget it, or the cluster would hear that all is well.
-func (a *Agent) turned(r health.Report) {
+func (a *Agent) noteFaultTurn(r health.Report) {
 	if r.Faulty {
 		a.Log.Warn("node can't give its pods addresses", "reason", r.Reason, "message", r.Message)
 	} else {
 		a.Log.Info("node gives its pods addresses again")
 	}
 	if err := a.save(); err != nil {
-		a.fault(err)
+		a.noteError(err)
 		a.Events.Error("memory")
 	}
 }

@@ -254,7 +254,7 @@ func (s *stage) demands() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waiting := lacking(s.book, slices.Collect(maps.Values(s.waiting)))
-	want := count(s.book, s.w.now(), 0).assigned + len(waiting)
+	want := countDemand(s.book, s.w.now(), 0).assigned + len(waiting)
 	for _, p := range s.api.pods {
 		has := func(line eni.Address) bool { return is(*line.Owner, p) }
 		waits := func(w nodecache.Waiter) bool { return is(w.Owner, p) }

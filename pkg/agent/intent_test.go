@@ -134,8 +134,8 @@ func TestAnENIThatStaysAfterARestartIsUsedAgain(t *testing.T) {
 	began := a.Now()
 	for after, leaves := range map[time.Duration]bool{a.conf.Settle: true, a.conf.Settle + a.conf.Cloud.Timeout + time.Second: false} {
 		a.mem.Leaving["eni-1"], a.doubts.unheard["eni-1"] = true, began
-		a.seen(described{start: began + after, enis: []cloud.Interface{{ID: "eni-1", Index: 1, Ours: true}}})
-		if a.take(refused, a.Now()); a.mem.isLeaving("eni-1") != leaves {
+		a.applyDescribe(described{start: began + after, enis: []cloud.Interface{{ID: "eni-1", Index: 1, Ours: true}}})
+		if a.applyResult(refused, a.Now()); a.mem.isLeaving("eni-1") != leaves {
 			t.Errorf("it was shown %s after the start, and after a refusal it is leaving: %v", after, !leaves)
 		}
 	}
@@ -194,12 +194,12 @@ func TestARefusedDeletionGoesOnWhileTheMemoryCannotBeWritten(t *testing.T) {
 	store := &brokenStore{err: errors.New("no space left on device"), text: n.memory}
 	a.Memory = store
 	refused := result{call: &call{key: eniKey("eni-1"), op: "DeleteInterface", id: "eni-1"}, err: cloud.ErrForbidden}
-	a.take(refused, w.now())
+	a.applyResult(refused, w.now())
 	if !a.mem.isLeaving("eni-1") {
 		t.Error("the agent uses an ENI again that the next agent will delete")
 	}
 	store.err = nil
-	a.take(refused, w.now())
+	a.applyResult(refused, w.now())
 	var saved memory
 	if err := json.Unmarshal(store.text, &saved); err != nil {
 		t.Fatal(err)

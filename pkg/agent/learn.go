@@ -32,9 +32,9 @@ func (a *Agent) learn(ctx context.Context, book *ipam.State, now time.Duration) 
 	a.links = a.links.await(f.waiting, now)
 	a.view.agrees = f.none() && !f.refused && len(a.doubts.suspects)+len(a.doubts.strays) == 0
 	a.lines, a.enis = len(book.Addresses), len(book.ENIs)
-	errs := []error{a.note(ctx, f, now)}
-	grown, err := a.grow(ctx, book, f, now)
-	errs = append(errs, err, a.shrink(ctx, f))
+	errs := []error{a.noteLost(ctx, f, now)}
+	grown, err := a.growBook(ctx, book, f, now)
+	errs = append(errs, err, a.shrinkBook(ctx, f))
 	if grown || len(f.lost)+len(f.suspect)+len(f.found)+len(f.drop)+len(f.dropENI) > 0 {
 		again, err := a.read(ctx)
 		if err == nil {
@@ -70,9 +70,9 @@ func (a *Agent) linksFor(ctx context.Context, book *ipam.State) (map[string]eni.
 	return nil, nil
 }
 
-// note writes down what the cloud took away, gave back, or does not show now.
+// noteLost writes down what the cloud took away, gave back, or does not show now.
 // These change lines and no layout.
-func (a *Agent) note(ctx context.Context, f facts, now time.Duration) error {
+func (a *Agent) noteLost(ctx context.Context, f facts, now time.Duration) error {
 	if len(f.lost)+len(f.suspect)+len(f.found) == 0 {
 		return nil
 	}
@@ -85,15 +85,15 @@ func (a *Agent) note(ctx context.Context, f facts, now time.Duration) error {
 		return err
 	}
 	a.unsynced = a.unsynced || len(lost)+len(suspect) > 0
-	a.say("quarantine", lost, "the cloud does not have them on this node any more")
-	a.say("hold back", suspect, "the cloud's last answer did not show them")
-	a.say("regain", found, "the cloud shows them again")
+	a.logAddresses("quarantine", lost, "the cloud does not have them on this node any more")
+	a.logAddresses("hold back", suspect, "the cloud's last answer did not show them")
+	a.logAddresses("regain", found, "the cloud shows them again")
 	a.Events.Repaired("lost", len(lost))
 	return nil
 }
 
-// say logs a change of addresses with its reason.
-func (a *Agent) say(what string, addrs []netip.Addr, reason string) {
+// logAddresses logs a change of addresses with its reason.
+func (a *Agent) logAddresses(what string, addrs []netip.Addr, reason string) {
 	if len(addrs) > 0 {
 		a.steps++
 		a.Log.Info(what, "addresses", brief(addrs), "count", len(addrs), "reason", reason)
@@ -113,8 +113,9 @@ func brief(addrs []netip.Addr) string {
 	return strings.Join(names, " ")
 }
 
-// grow takes what the cloud has and the book has not into kernel, then book.
-func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Duration) (bool, error) {
+// growBook takes what the cloud has and the book has not into kernel, then book, and returns whether it
+// took any.
+func (a *Agent) growBook(ctx context.Context, book *ipam.State, f facts, now time.Duration) (bool, error) {
 	settings := !sameSettings(book.Settings, a.settings())
 	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings {
 		a.backoffs.clear(of(adopts)) // what could not be taken in is gone
@@ -123,7 +124,7 @@ func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Du
 	if a.backoffs.active(of(adopts), now) {
 		return false, nil
 	}
-	refused, err := a.enlarge(ctx, f, now)
+	refused, err := a.enlargeBook(ctx, f, now)
 	if err != nil {
 		a.backOff(of(adopts), err, now)
 		return false, fmt.Errorf("take in new addresses: %w", err)
@@ -149,14 +150,14 @@ func (a *Agent) grow(ctx context.Context, book *ipam.State, f facts, now time.Du
 		a.Log.Info("adopt", "eni", nic.ID, "device", nic.Device, "reason", "it is attached to the node")
 	}
 	for _, index := range slices.Sorted(maps.Keys(f.addrs)) {
-		a.say("add", f.addrs[index], "they are assigned")
+		a.logAddresses("add", f.addrs[index], "they are assigned")
 	}
 	return true, errors.Join(errs...)
 }
 
-// enlarge takes what is new into kernel and book, but for ENIs that the book refuses: those it
+// enlargeBook takes what is new into kernel and book, but for ENIs that the book refuses: those it
 // returns with the reason, and holds up no other for them.
-func (a *Agent) enlarge(ctx context.Context, f facts, now time.Duration) (refused map[string]error, err error) {
+func (a *Agent) enlargeBook(ctx context.Context, f facts, now time.Duration) (refused map[string]error, err error) {
 	// What a pod of ours uses already can only be there after the book lost it.
 	o, err := a.Kernel.Occupancy(ctx)
 	if err != nil {
@@ -224,8 +225,8 @@ func (a *Agent) enlarge(ctx context.Context, f facts, now time.Duration) (refuse
 	return refused, err
 }
 
-// shrink takes out of the book what the cloud has no more.
-func (a *Agent) shrink(ctx context.Context, f facts) error {
+// shrinkBook takes out of the book what the cloud has no more.
+func (a *Agent) shrinkBook(ctx context.Context, f facts) error {
 	if len(f.drop)+len(f.dropENI) == 0 {
 		return nil
 	}
@@ -269,7 +270,7 @@ func (a *Agent) shrink(ctx context.Context, f facts) error {
 		}
 		a.Log.Info("forget", "eni", id, "reason", "it is not attached to the node any more")
 	}
-	a.say("forget", dropped, "the cloud has taken them back")
+	a.logAddresses("forget", dropped, "the cloud has taken them back")
 	return nil
 }
 

@@ -186,9 +186,9 @@ func TestTheLookForAnEarlierDeletionComesBesideThatForAnUnknownOutcome(t *testin
 				a := n.agent(&life{killAt: -1}, w.log)
 				start := a.Now()
 				a.Tick(t.Context())
-				a.take(result{call: &call{key: eniKey("eni-1"), op: "DeleteInterface", id: "eni-1"}, err: cloud.ErrForbidden}, a.Now())
+				a.applyResult(result{call: &call{key: eniKey("eni-1"), op: "DeleteInterface", id: "eni-1"}, err: cloud.ErrForbidden}, a.Now())
 				sleep(began)
-				a.take(result{call: &call{key: eniKey("eni-0"), op: "AssignAddresses", id: "eni-0"}, err: cloud.ErrUnknown}, a.Now())
+				a.applyResult(result{call: &call{key: eniKey("eni-0"), op: "AssignAddresses", id: "eni-0"}, err: cloud.ErrUnknown}, a.Now())
 				asked := a.Now() + a.conf.Settle
 				looked := map[time.Duration]bool{}
 				for a.Now() < start+time.Minute {

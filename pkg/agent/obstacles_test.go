@@ -52,7 +52,7 @@ func TestWhatIsInTheWayIsTheReasonOfTheFault(t *testing.T) {
 			for _, nic := range n.attached() {
 				n.hidden[nic.MAC] = true
 			}
-		}, 1, health.CacheUnusable, "own ENI is not there"},
+		}, 1, health.CacheUnusable, "primary ENI is not there"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

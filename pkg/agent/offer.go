@@ -31,11 +31,12 @@ type offer struct {
 	open bool          // a describe has shown since that they are gone, or that there are none at all
 }
 
-// gone notes a describe that showed no addresses, often enough for the subnet to be full.
-func (f *offer) gone(at time.Duration) { f.open = f.open || at >= f.at }
+// noteTaken notes a describe that showed the subnet without addresses, and not for the first time: what
+// the node released is with others.
+func (f *offer) noteTaken(at time.Duration) { f.open = f.open || at >= f.at }
 
-// lies notes a describe that showed some, as those have for a while.
-func (f *offer) lies(since time.Duration) {
+// noteUntaken notes a describe that showed free addresses, as each has since then.
+func (f *offer) noteUntaken(since time.Duration) {
 	if f.open = false; since >= untaken {
 		f.last = 0
 	}
@@ -67,9 +68,9 @@ func comes(s pool.Snapshot) bool {
 	return len(s.Pending) > 0 || slices.ContainsFunc(s.ENIs, func(e pool.ENI) bool { return len(e.Coming) > 0 })
 }
 
-// offered notes that the node releases so many for others. What it really released, and when, is
+// noteOffer notes that the node releases n addresses for others. What it really released, and when, is
 // known when the call has ended.
-func (a *Agent) offered(n int, now time.Duration) {
+func (a *Agent) noteOffer(n int, now time.Duration) {
 	for _, s := range a.scarce {
 		s.offer = offer{last: n, at: now + a.conf.Settle}
 	}

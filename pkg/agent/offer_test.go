@@ -23,11 +23,11 @@ func (o *offering) describes(free int) {
 		if o.since == 0 {
 			o.since = o.now
 		}
-		o.lies(o.now - o.since)
+		o.noteUntaken(o.now - o.since)
 		return
 	}
 	o.since = 0
-	o.gone(o.now)
+	o.noteTaken(o.now)
 	if keep := keepAfter([]*scarcity{{offer: o.offer}}, 40, o.has, 9); keep < o.has {
 		o.offer, o.has = offer{last: o.has - keep, at: o.now + 10*time.Second}, keep
 	}
@@ -69,15 +69,15 @@ func TestAnOfferIsGoneWhenADescribeCanTell(t *testing.T) {
 	n.conf.Settle = 10 * time.Second
 	a, b := n.scarce["a"], n.scarce["b"]
 	at := func(now time.Duration) int {
-		a.offer.gone(now)
+		a.offer.noteTaken(now)
 		return keepAfter([]*scarcity{a, b}, 20, 16, 9)
 	}
-	b.offer.gone(0)
+	b.offer.noteTaken(0)
 	if got := at(time.Minute); got != 14 {
 		t.Errorf("it keeps %d at first, want 14: what it has and not what it would have", got)
 	}
-	n.offered(1, time.Minute)
-	b.offer.gone(2 * time.Minute)
+	n.noteOffer(1, time.Minute)
+	b.offer.noteTaken(2 * time.Minute)
 	n.offerArrived("a", 65*time.Second)
 	if got := at(74 * time.Second); got != 20 {
 		t.Errorf("it keeps %d before a describe can tell", got)
@@ -85,7 +85,7 @@ func TestAnOfferIsGoneWhenADescribeCanTell(t *testing.T) {
 	if got := at(75 * time.Second); got != 14 {
 		t.Errorf("it keeps %d when a describe tells that one is gone, want 14", got)
 	}
-	n.offered(2, 80*time.Second)
+	n.noteOffer(2, 80*time.Second)
 	if got := at(2 * time.Minute); got != 20 {
 		t.Errorf("it keeps %d while one subnet tells nothing", got)
 	}

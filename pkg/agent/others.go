@@ -28,7 +28,7 @@ func (a *Agent) learnOthers(ctx context.Context, book *ipam.State, now time.Dura
 		return book, fmt.Errorf("look for addresses that others hold: %w", err)
 	}
 	a.backoffs.clear(of(notices))
-	a.sawOthers(now + a.calmly())
+	a.sawOthers(now + a.resyncPeriod())
 	return a.read(ctx)
 }
 
@@ -66,7 +66,7 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 	}
 	a.unsynced = a.unsynced || len(held) > 0
 	a.tellHeld(held, o.Held(book))
-	a.say("take back", free, "others hold them no more")
+	a.logAddresses("free", free, "others hold them no more")
 	return nil
 }
 
@@ -88,7 +88,7 @@ func (a *Agent) forgetOthers(ctx context.Context, o netconf.Occupancy, book *ipa
 	if err != nil {
 		return nil, err
 	}
-	a.say("forget", forgotten, "others held them on an ENI that gets no addresses for pods")
+	a.logAddresses("forget", forgotten, "others held them on an ENI that gets no addresses for pods")
 	return a.read(ctx)
 }
 
@@ -185,5 +185,5 @@ func servedByOthers(book *ipam.State) int {
 			counts[line.Family()]++
 		}
 	}
-	return most(counts[:])
+	return largestOf(counts[:])
 }

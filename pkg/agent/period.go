@@ -138,7 +138,7 @@ func (a *Agent) wantsSubnets(now time.Duration) bool {
 
 // noLongerQuiet brings the next describe of a quiet node forward: it is not quiet any more.
 func (a *Agent) noLongerQuiet(now time.Duration) {
-	a.stir(now)
+	a.endCalm(now)
 	if a.period.quiet > 0 {
 		a.period.quiet = 0
 		a.lookBy(now + a.describeEvery(now))

@@ -25,9 +25,9 @@ type outlook struct {
 	known     podSet       // filled anew for each demand
 }
 
-// plan decides how many slots there should be and what to do about it. It changes
+// planSteps decides how many slots there should be and what to do about it. It changes
 // nothing but the sizing's memory.
-func (a *Agent) plan(book *ipam.State, now time.Duration) (steps []pool.Step, err error) {
+func (a *Agent) planSteps(book *ipam.State, now time.Duration) (steps []pool.Step, err error) {
 	h, err := a.listen(now)
 	a.demand, a.waiting = demandOf(book, h, a.firstIndex(), now, a.known)
 	a.planned, a.cooledAt = true, 0
@@ -75,7 +75,7 @@ func (a *Agent) size(snap pool.Snapshot, now time.Duration) {
 	// is too high holds addresses for a while, one that is too low forgets a peak.
 	a.unsaved = a.unsaved || a.mem.Scale.Demand > a.savedFor
 	if given := min(before, o.Owned) - a.decision.Target; o.Exhausted && given > 0 {
-		a.offered(given, now)
+		a.noteOffer(given, now)
 	}
 	if a.demand.partial {
 		// An agent that was killed may remember a smaller pool than there is.

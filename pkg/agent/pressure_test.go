@@ -91,7 +91,7 @@ func TestARefusalHoldsOnlyCallsOfItsKind(t *testing.T) {
 		now := time.Hour
 		a.view.start, a.describeAt = now, now+a.describeEvery(now)
 		usual := a.describeAt - now
-		a.take(result{call: &call{key: eniKey("x"), id: "x", op: op, urgent: op == "Describe"}, err: cloud.ErrThrottled}, now)
+		a.applyResult(result{call: &call{key: eniKey("x"), id: "x", op: op, urgent: op == "Describe"}, err: cloud.ErrThrottled}, now)
 		for _, other := range []class{looks, grows, gives} {
 			if got := a.refuses(other, now); got != (other == c) {
 				t.Errorf("%s refused: %s left alone: %t", op, other, got)

@@ -72,6 +72,7 @@ func (a *Agent) build(ctx context.Context, now time.Duration) error {
 			a.Log.Warn("pod has an address that the cloud does not show", "address", addr, "pod", o.PodName())
 		}
 	}
+	// Merged once more with the lock held: an ADD or DEL may have changed a damaged cache since it was read.
 	err = a.Book.Replace(ctx, func(s *ipam.State, _ error) (merged *ipam.State, err error) {
 		if merged, err = a.merge(sv, s, now); err == nil {
 			next = merged
@@ -101,7 +102,7 @@ func (a *Agent) survey(ctx context.Context, now time.Duration) (sv survey, err e
 	}
 	want, waiting := a.wanted(links, now)
 	if len(want.ENIs) == 0 || want.ENIs[0].Index != 0 {
-		return sv, fmt.Errorf("the node's own ENI is not there: of the cloud's %d ENIs these have no link here: %s; is this the node's network namespace, and node its name?",
+		return sv, fmt.Errorf("the node's primary ENI is not there: of the cloud's %d ENIs these have no link here: %s; is this the node's network namespace, and node its name?",
 			len(a.view.enis), strings.Join(waiting, ", "))
 	}
 	sv.want = want

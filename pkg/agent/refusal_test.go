@@ -95,7 +95,7 @@ func TestASubnetThatIsForbiddenIsNotToldAsExhausted(t *testing.T) {
 	for err, want := range map[error]pool.Kind{cloud.ErrForbidden: pool.Forbidden, cloud.ErrUnavailable: pool.Unavailable, cloud.ErrSubnetFull: pool.SubnetFull, cloud.ErrNotFound: pool.NoSubnet} {
 		a.view.subnets = []cloud.Subnet{{ID: "subnet-a", Free: 100, New: true}}
 		a.backoffs = backoffs{}
-		a.take(result{call: &call{key: intentKey("t"), op: "CreateInterface", subnet: "subnet-a"}, err: err}, 1)
+		a.applyResult(result{call: &call{key: intentKey("t"), op: "CreateInterface", subnet: "subnet-a"}, err: err}, 1)
 		if got := a.reasons(2).noSubnet(1)[0]; got.Kind != want {
 			t.Errorf("%v: the subnet is told as %+v, want %s", err, got, want)
 		}

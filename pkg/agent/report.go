@@ -13,8 +13,8 @@ import (
 	"github.com/enipool/enipool/pkg/status"
 )
 
-// fault notes an error for people.
-func (a *Agent) fault(err error) {
+// noteError puts an error into the status, where it stays until the next one.
+func (a *Agent) noteError(err error) {
 	a.status.LastError, a.status.LastErrorTime = strings.ReplaceAll(err.Error(), "\n", "; "), a.Wall()
 }
 
@@ -34,7 +34,7 @@ func (a *Agent) report(now time.Duration) {
 	s.InFlight, s.Backoff, s.LeftOut = a.inFlight(), a.backoffs.lines(now), a.leftOut()
 	s.Addresses = status.Addresses{}
 	if a.book != nil {
-		s.Addresses = counts(a.book, now)
+		s.Addresses = countByState(a.book, now)
 	}
 	s.Unlinked, s.Unused = a.links.lines(a.book), a.unusedLines()
 	if s.Held = nil; a.book != nil {
@@ -81,8 +81,8 @@ func (a *Agent) leftOut() (lines []string) {
 	return lines
 }
 
-// counts counts the book's addresses by state.
-func counts(b *ipam.State, now time.Duration) status.Addresses {
+// countByState counts the book's addresses by state.
+func countByState(b *ipam.State, now time.Duration) status.Addresses {
 	lost := 0
 	for i := range b.Addresses {
 		if b.Addresses[i].Lost {

@@ -15,14 +15,16 @@ func (a *Agent) collect(now time.Duration) {
 	for {
 		select {
 		case r := <-a.done:
-			a.take(r, now)
+			a.applyResult(r, now)
 		default:
 			return
 		}
 	}
 }
 
-func (a *Agent) take(r result, now time.Duration) {
+// applyResult takes in what came of a call. What the class and the object failed before is over once
+// one of their calls works.
+func (a *Agent) applyResult(r result, now time.Duration) {
 	delete(a.calls, r.key)
 	a.Events.Call(r.op, string(cloud.OutcomeOf(r.err)), r.took)
 	if r.err == nil {
@@ -33,7 +35,7 @@ func (a *Agent) take(r result, now time.Duration) {
 	case "Describe":
 		if r.err == nil {
 			before := a.view
-			a.seen(r.described)
+			a.applyDescribe(r.described)
 			if a.conf.DescribeQuiet() > 0 {
 				a.period.answered(a.isQuiet(r, before))
 				if !a.urgent {
@@ -44,38 +46,38 @@ func (a *Agent) take(r result, now time.Duration) {
 			a.sawSome(r.described)
 		}
 	case "AssignAddresses":
-		a.spent(r.id, r.addrs, 1)
+		a.noteRoomTaken(r.id, r.addrs, 1)
 		a.gaveAll(r, now)
-		a.came(r.id, r.addrs)
+		a.forgetReleasesOf(r.id, r.addrs)
 		if len(r.addrs) > 0 {
 			a.offerTakenBack(r.subnet)
 		}
 		a.renew()
 		if r.err == nil && len(r.addrs) < r.count {
-			a.lookSoon(now) // the subnet has less than was thought
+			a.lookSoon(now) // the subnet has fewer than the last describe showed
 		}
 	case "CreateInterface":
-		a.made(r, now)
+		a.applyCreate(r, now)
 	case "UnassignAddresses":
-		a.released(r, now)
+		a.applyUnassign(r, now)
 	case "DeleteInterface":
-		a.left(r, now)
+		a.applyDelete(r, now)
 	}
 	if r.err != nil {
-		a.failed(r, now)
+		a.applyFailure(r, now)
 	}
 }
 
 // gaveAll forgets that the subnet of a call that got all it asked for was full. What another
 // call was told since is left: the two of them were under way together.
 func (a *Agent) gaveAll(r result, now time.Duration) {
-	if s := fullSubnet(r.subnet); r.err == nil && len(r.addrs) >= r.count && a.backoffs.over(s, now) {
+	if s := fullSubnet(r.subnet); r.err == nil && len(r.addrs) >= r.count && a.backoffs.mayRetry(s, now) {
 		a.backoffs.clear(s)
 	}
 }
 
-// seen takes in a describe.
-func (a *Agent) seen(d described) {
+// applyDescribe takes in a describe.
+func (a *Agent) applyDescribe(d described) {
 	at := d.start
 	if d.partial {
 		d.subnets, at = a.view.subnets, a.view.subnetsAt
@@ -102,7 +104,7 @@ func (a *Agent) sawSome(d described) {
 		a.view.limits = d.limits // the next look need not ask for them
 	}
 	if d.sees && a.view.known {
-		a.seen(d)
+		a.applyDescribe(d)
 	}
 }
 
@@ -120,9 +122,9 @@ func (a *Agent) renew() {
 	a.view = a.view.renewed(a.Cloud.Known(), a.isOn)
 }
 
-// came ends the release of addresses that an ENI got anew. Of one that another ENI has, as far
+// forgetReleasesOf ends the release of addresses that the ENI got again. Of one that another ENI has, as far
 // as its own calls have told, the node cache still has the release from there.
-func (a *Agent) came(id string, addrs []netip.Addr) {
+func (a *Agent) forgetReleasesOf(id string, addrs []netip.Addr) {
 	for _, addr := range addrs {
 		elsewhere := slices.ContainsFunc(a.view.enis, func(nic cloud.Interface) bool {
 			return nic.ID != id && slices.Contains(nic.Addresses, addr)
@@ -133,9 +135,8 @@ func (a *Agent) came(id string, addrs []netip.Addr) {
 	}
 }
 
-// spent notes what of the room of an ENI's subnet the addresses take, or give back if sign
-// is -1.
-func (a *Agent) spent(id string, addrs []netip.Addr, sign int) {
+// noteRoomTaken notes that the addresses take room of their ENI's subnet (sign 1), or leave it (-1).
+func (a *Agent) noteRoomTaken(id string, addrs []netip.Addr, sign int) {
 	if nic, known := a.view.eni(id); known {
 		a.view.spend(nic.Subnet, sign*a.view.price(addrs))
 	}
@@ -185,10 +186,10 @@ func (a *Agent) showsBy(then time.Duration) time.Duration {
 	return then + a.conf.Cloud.Timeout + a.conf.Settle
 }
 
-// made ends the intent to have an ENI, unless it may still come.
-func (a *Agent) made(r result, now time.Duration) {
+// applyCreate ends the intent to have an ENI, unless it may still come.
+func (a *Agent) applyCreate(r result, now time.Duration) {
 	if r.err == nil {
-		a.came(r.nic.ID, r.nic.Addresses)
+		a.forgetReleasesOf(r.nic.ID, r.nic.Addresses)
 		a.offerTakenBack(r.subnet)
 		a.renew()
 		a.backoffs.clear(newENIsIn(""))
@@ -233,13 +234,13 @@ func (a *Agent) isBarren(r result, now time.Duration) bool {
 	return !slices.ContainsFunc(a.view.enis, func(nic cloud.Interface) bool { return nic.Token == r.create.Token })
 }
 
-// released notes what an unassign took away.
-func (a *Agent) released(r result, now time.Duration) {
+// applyUnassign notes what an unassign took away.
+func (a *Agent) applyUnassign(r result, now time.Duration) {
 	if nic, known := a.view.eni(r.id); known {
 		a.offerArrived(nic.Subnet, now)
 	}
 	if r.err == nil {
-		a.spent(r.id, r.call.addrs, -1)
+		a.noteRoomTaken(r.id, r.call.addrs, -1)
 		for _, addr := range r.call.addrs {
 			delete(a.doubts.given, addr) // it is gone, whatever describes still show
 		}
@@ -263,8 +264,8 @@ func (a *Agent) released(r result, now time.Duration) {
 	}
 }
 
-// left notes what came of a deletion.
-func (a *Agent) left(r result, now time.Duration) {
+// applyDelete notes what came of a deletion.
+func (a *Agent) applyDelete(r result, now time.Duration) {
 	switch {
 	case r.err == nil:
 		delete(a.mem.Leaving, r.id)

@@ -69,17 +69,17 @@ func (a *Agent) Once(ctx context.Context) error {
 // would do and why.
 func (a *Agent) Plan(ctx context.Context) ([]string, error) {
 	now := a.Now()
-	d, err := describe(ctx, a.Cloud, eni.Limits{}, true)
+	d, err := describeCloud(ctx, a.Cloud, eni.Limits{}, true)
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, hint(err))
 	}
 	d.start = now
-	a.seen(d)
+	a.applyDescribe(d)
 	book, lines, err := a.bookToBe(ctx, now)
 	if err != nil {
 		return nil, err
 	}
-	a.restart(book, now)
+	a.assumeBegun(book, now)
 	a.sight(book)
 	links, err := a.linksFor(ctx, book)
 	if err != nil {
@@ -91,7 +91,7 @@ func (a *Agent) Plan(ctx context.Context) ([]string, error) {
 	book, changes := a.previewSettings(book)
 	lines = append(lines, changes...)
 	lines = append(lines, a.belief(now).compare(book, links, now).lines()...)
-	steps, err := a.plan(book, now)
+	steps, err := a.planSteps(book, now)
 	for _, s := range steps {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", s.Do, subject(s), s.Reason))
 	}

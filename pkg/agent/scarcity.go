@@ -82,7 +82,7 @@ func (s *scarcity) sawEmpty(at time.Duration, jitter int, prefixes, hides bool) 
 	s.some = 0
 	if s.empty >= s.enough && !prefixes {
 		s.spare(at)
-		s.offer.gone(at)
+		s.offer.noteTaken(at)
 	}
 	if !hides {
 		s.at = at
@@ -97,7 +97,7 @@ func (s *scarcity) sawSome(at time.Duration) (news bool) {
 	if news = s.some == 0 && s.empty > 0; s.some == 0 {
 		s.some = at
 	}
-	s.offer.lies(at - s.some)
+	s.offer.noteUntaken(at - s.some)
 	if at-s.some >= untaken {
 		s.empty = 0
 	}

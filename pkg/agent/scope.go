@@ -52,7 +52,7 @@ type scope struct {
 	object
 }
 
-// of is the whole class.
+// of returns the scope of a whole class.
 func of(c class) scope { return scope{class: c} }
 
 func assignsTo(id string) scope   { return scope{grows, eniKey(id)} }

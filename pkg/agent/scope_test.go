@@ -27,7 +27,7 @@ func TestAFailureHoldsItsObjectAndNothingElse(t *testing.T) {
 			a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 			a.Cloud = &knowing{}
 			for range 5 { // whatever is drawn, the last one is about a minute
-				a.take(result{call: &c, err: &cloud.Error{Op: op, Kind: kind}}, a.backoffs.next(0))
+				a.applyResult(result{call: &c, err: &cloud.Error{Op: op, Kind: kind}}, a.backoffs.next(0))
 			}
 			now := time.Duration(0)
 			for _, v := range a.backoffs {

@@ -46,7 +46,7 @@ func (k situation) snapshot(book *ipam.State) pool.Snapshot {
 		}
 		if nic.Ours && nic.Token != "" && !k.mem.making(nic.Token) {
 			// Attached, but its link is not on the node yet.
-			s.Pending = append(s.Pending, pool.Pending{Subnet: nic.Subnet, Slots: slots(nic, s.Families)})
+			s.Pending = append(s.Pending, pool.Pending{Subnet: nic.Subnet, Slots: slotsOfNew(nic, s.Families)})
 		} else if !nic.Ours {
 			s.Foreign++
 		}
@@ -56,9 +56,9 @@ func (k situation) snapshot(book *ipam.State) pool.Snapshot {
 	}
 	for _, n := range k.view.subnets {
 		s.Subnets = append(s.Subnets, pool.Subnet{ID: n.ID, Free: k.view.mayGive(n), New: n.New && k.view.takesNew(n),
-			Blocked: k.backoffs.refused(fullSubnet(n.ID), k.now), NoNew: k.backoffs.refused(newENIsIn(n.ID), k.now)})
+			Blocked: k.backoffs.refusalCause(fullSubnet(n.ID), k.now), NoNew: k.backoffs.refusalCause(newENIsIn(n.ID), k.now)})
 	}
-	s.NoNew = k.backoffs.refused(newENIsIn(""), k.now)
+	s.NoNew = k.backoffs.refusalCause(newENIsIn(""), k.now)
 	return s
 }
 
@@ -68,7 +68,7 @@ func (k situation) eni(nic eni.Interface) pool.ENI {
 	lost, unlinked := k.links.lost[nic.ID]
 	e := pool.ENI{ID: nic.ID, Index: nic.Index, Subnet: have.Subnet, Keep: !have.Ours, NoLink: unlinked, Device: lost.Device,
 		Busy:    !known || k.doubts.strays.has(nic.ID) || unsure,
-		NoMore:  k.backoffs.refused(assignsTo(nic.ID), k.now),
+		NoMore:  k.backoffs.refusalCause(assignsTo(nic.ID), k.now),
 		Stays:   k.backoffs.active(releasesOf(nic.ID), k.now),
 		Leaving: k.mem.isLeaving(nic.ID) && !k.mayKeep(nic.ID),
 	}
@@ -128,8 +128,8 @@ func hasENI(book *ipam.State, id string) bool {
 	return slices.ContainsFunc(book.ENIs, func(nic eni.Interface) bool { return nic.ID == id })
 }
 
-// slots is how many pods the ENI's addresses are enough for.
-func slots(nic cloud.Interface, families []eni.Family) int {
+// slotsOfNew returns how many pods the addresses of an ENI that is not in the book yet are enough for.
+func slotsOfNew(nic cloud.Interface, families []eni.Family) int {
 	n := len(nic.Addresses)
 	for _, f := range families {
 		count := 0

@@ -442,7 +442,7 @@ func (n *testNode) right() error {
 		}
 	}
 	st := n.told
-	owned := count(n.book, n.w.now(), 0).owned
+	owned := countDemand(n.book, n.w.now(), 0).owned
 	if len(st.Blockers) == 0 && owned < st.Target {
 		return fmt.Errorf("owns %d slots, target %d: %+v", owned, st.Target, st)
 	}

@@ -32,7 +32,7 @@ func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Dura
 	a.disturbed = a.disturbed || relinked
 	held := a.backoffs.active(of(compares), now)
 	due := now >= a.resyncAt && !held
-	again := !held && (a.backoffs.over(of(compares), now) || a.backoffs.over(of(shapes), now))
+	again := !held && (a.backoffs.mayRetry(of(compares), now) || a.backoffs.mayRetry(of(shapes), now))
 	if !due && !again && !a.disturbed {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Dura
 		return err
 	}
 	if err = errors.Join(err, a.lookForBlocks(ctx), a.lookForPortConflicts(ctx), a.reclaim(ctx, now)); err == nil {
-		a.rest(ctx, now)
+		a.putOffResync(ctx, now)
 	}
 	return err
 }
@@ -136,7 +136,7 @@ func (a *Agent) sync(ctx context.Context, now time.Duration, cause string) error
 	lines, err := a.Kernel.Sync(ctx, out, a.gone)
 	a.logKernel(lines, cause)
 	if len(lines) > 0 || err != nil || cause != comparedAtResync {
-		a.stir(now)
+		a.endCalm(now)
 	}
 	a.disturbed = false // what failed is tried again after its back-off
 	limits := a.noteLimits(err, now)
@@ -194,7 +194,7 @@ func (a *Agent) logKernel(lines []string, cause string) {
 	}
 }
 
-// rename follows links that the system named anew after they were attached.
+// rename follows links that got another name after they were attached, as udev gives them.
 func (a *Agent) rename(ctx context.Context, links map[string]eni.Interface) error {
 	names := map[string]string{}
 	for _, nic := range a.view.enis {
@@ -206,7 +206,7 @@ func (a *Agent) rename(ctx context.Context, links map[string]eni.Interface) erro
 	if a.book == nil || !slices.ContainsFunc(a.book.ENIs, renamed) {
 		return nil
 	}
-	a.gone = a.book.Clone()
+	a.gone = a.book.Clone() // by its names the kernel finds the routes that are to be removed
 	return a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
 		if err != nil {
 			return nil, err

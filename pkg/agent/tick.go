@@ -20,7 +20,7 @@ func (a *Agent) Tick(ctx context.Context) time.Duration {
 	a.planned = false
 	a.collect(now)
 	if err := a.tick(ctx, now); err != nil {
-		a.fault(err)
+		a.noteError(err)
 		a.backOff(of(ticks), err, now)
 		a.Log.Error("tick failed", "error", err)
 		a.Events.Error("tick")
@@ -29,7 +29,7 @@ func (a *Agent) Tick(ctx context.Context) time.Duration {
 	}
 	a.report(now)
 	a.Events.Tick(a.Wall().Sub(began))
-	return a.next(now)
+	return a.untilNextTick(now)
 }
 
 // tick is the order of things. An error in one part does not keep the later ones
@@ -54,7 +54,7 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 	if a.view.known {
 		a.noteTried()
 		if a.restarted {
-			a.restart(book, now)
+			a.assumeBegun(book, now)
 		}
 		a.endMade(book)
 		book, err = a.learn(ctx, book, now)
@@ -66,13 +66,13 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 	} else {
 		book = again
 	}
-	steps, err := a.plan(book, now)
+	steps, err := a.planSteps(book, now)
 	errs = append(errs, err)
 	before := a.steps
 	for _, s := range steps {
-		errs = append(errs, a.act(ctx, s, now))
+		errs = append(errs, a.doStep(ctx, s, now))
 	}
-	a.goOn(ctx, now)
+	a.retryCreates(ctx, now)
 	if a.steps != before || a.busy() || a.demand.assigned != a.served {
 		a.noLongerQuiet(now)
 	}
@@ -82,7 +82,7 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 			return errors.Join(append(errs, err)...)
 		}
 	}
-	errs = append(errs, a.giveBack(ctx, book, now))
+	errs = append(errs, a.finishReleases(ctx, book, now))
 	if a.unsaved {
 		errs = append(errs, a.save())
 	}
@@ -114,10 +114,10 @@ func (a *Agent) read(ctx context.Context) (*ipam.State, error) {
 	return a.book, a.bookErr
 }
 
-// restart takes the releases that it finds as begun: an earlier agent's call may
+// assumeBegun takes the releases that it finds as begun: an earlier agent's call may
 // still have its effect. For a part of a block there was no call, nor for what another ENI
 // has by now.
-func (a *Agent) restart(book *ipam.State, now time.Duration) {
+func (a *Agent) assumeBegun(book *ipam.State, now time.Duration) {
 	at, id := a.view.places(), ids(book)
 	whole := a.view.whole(book.Addresses, func(line *eni.Address) bool { return line.State == eni.Releasing })
 	for _, line := range book.Addresses {
@@ -155,13 +155,13 @@ func (a *Agent) lookIfDue(ctx context.Context, now time.Duration) {
 	}
 	a.urgent = a.urgent || a.late(now)
 	unneeded := !a.view.known && a.describeAt > 0 && a.tried() && a.canWait(ctx, now)
-	if !a.look(ctx, now) {
+	if !a.startDescribe(ctx, now) {
 		a.hungry = a.hungry || !a.refuses(looks, now)
 		return
 	}
 	a.unneeded = unneeded
-	a.looked(now, now+a.describeEvery(now))
-	a.eager.looked(a.Rand)
+	a.noteDescribe(now, now+a.describeEvery(now))
+	a.eager.noteDescribe(a.Rand)
 }
 
 // describeEvery is how long after a describe the next one comes if nothing asks for it.
@@ -194,12 +194,12 @@ func (a *Agent) lookDue(now time.Duration) time.Duration {
 // spareLook is how long a node does without describes, about, when the account is short.
 const spareLook = 10 * time.Minute
 
-// next returns how long to sleep when nothing happens.
-func (a *Agent) next(now time.Duration) time.Duration {
+// untilNextTick returns how long to sleep when nothing happens.
+func (a *Agent) untilNextTick(now time.Duration) time.Duration {
 	var hand time.Duration
 	if a.hungry && len(a.calls) == 0 {
 		hand = now + soon
 	}
-	return a.agenda.next(now, a.conf.Resync, a.lookDue(now), a.backoffs.next(now), a.pressure.eases(), a.decision.Again,
+	return a.agenda.untilNext(now, a.conf.Resync, a.lookDue(now), a.backoffs.next(now), a.pressure.eases(), a.decision.Again,
 		a.mem.Health.Again(a.conf.Kubernetes.Health), now+a.links.next(now), hand)
 }

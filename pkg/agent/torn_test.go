@@ -159,7 +159,7 @@ func TestARebuildThatFailsIsTold(t *testing.T) {
 		hide(true)
 		n.tearFree(t)
 		sleep(time.Minute)
-		if got := n.status().Problem; !strings.HasPrefix(got, "node cache: ") || !strings.Contains(got, "the node's own ENI is not there") {
+		if got := n.status().Problem; !strings.HasPrefix(got, "node cache: ") || !strings.Contains(got, "the node's primary ENI is not there") {
 			t.Errorf("problem %q", got)
 		}
 		hide(false)

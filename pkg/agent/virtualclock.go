@@ -48,7 +48,7 @@ func (c *VirtualClock) Start(a *Agent) {
 		c.leave = yield
 		_ = a.Run(context.Background())
 	})
-	c.goOn()
+	c.resumeAgent()
 }
 
 // Tell tells a running agent what has happened. If it is busy it hears of that when it is not any more.
@@ -58,7 +58,7 @@ func (c *VirtualClock) Tell(e Event) {
 	}
 	c.heard = append(c.heard, e)
 	if !c.busy {
-		c.goOn()
+		c.resumeAgent()
 	}
 }
 
@@ -73,7 +73,7 @@ func (c *VirtualClock) Stop() {
 	}
 }
 
-func (c *VirtualClock) goOn() {
+func (c *VirtualClock) resumeAgent() {
 	c.busy = true
 	defer func() { c.busy = false }()
 	c.resume()

@@ -83,17 +83,18 @@ func (a *Agent) leaveToOthers(s *pool.Snapshot, have map[string]holding, sizing 
 		if !sure {
 			continue
 		}
+		// One step at a time: while slots of the one before are still there the node would release them twice.
 		need := max(a.demand.wanted, a.mem.Scale.Peak(heed(sizing, c.refused))) + sizing.ExhaustedSpare
 		if spare := min(h.idle, surplus-need); !h.moves && c.keeps == h.there {
-			c.keeps -= a.step(c, spare, h.there, now)
+			c.keeps -= a.slotsToYield(c, spare, h.there, now)
 		}
 		n.Keep = c.keeps
 		surplus -= h.there - n.Keep
 	}
 }
 
-// step returns how many of so many slots the node gives up now in a subnet where it has that many.
-func (a *Agent) step(c *scarcity, spare, there int, now time.Duration) int {
+// slotsToYield returns how many of the spare slots the node releases now in a subnet where it has that many slots.
+func (a *Agent) slotsToYield(c *scarcity, spare, there int, now time.Duration) int {
 	if spare <= 0 {
 		return 0
 	}
@@ -120,8 +121,8 @@ func heed(sizing scale.Config, refused bool) time.Duration {
 	return d
 }
 
-// yields tells whether the node has more than its pods need in a subnet that was seen without addresses.
-func (a *Agent) yields(have map[string]holding) bool {
+// hasSpareInEmpty tells whether the node has more than its pods need in a subnet that was seen without addresses.
+func (a *Agent) hasSpareInEmpty(have map[string]holding) bool {
 	if a.demand.owned <= a.demand.wanted+a.conf.Pool.Scale.ExhaustedSpare {
 		return false
 	}

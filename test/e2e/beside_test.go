@@ -145,7 +145,7 @@ func TestBesideLivePodsOfAnotherPlugin(t *testing.T) {
 				s.reach(internet4, ids...)
 			}
 			agent.says(`msg="address is held by others" address=`)
-			agent.says(`msg="take back" .*reason="others hold them no more"`)
+			agent.says(`msg=free .*reason="others hold them no more"`)
 			s.del(append(ids, "more")...)
 		})
 	}
