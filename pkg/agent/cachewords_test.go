@@ -26,7 +26,7 @@ func TestTheNodeCacheIsNamedOnceWhereItCanNotBeUsed(t *testing.T) {
 		"node cache is damaged: line 1":                                             {nil, fmt.Errorf("%w: line 1", nodecache.ErrDamaged), nil},
 		"node cache has 1 damaged records":                                          {&ipam.State{Damaged: make([]ipam.Damage, 1)}, nil, nil},
 		"node cache is missing":                                                     {nil, fmt.Errorf("%w: /run/node.cache; more", nodecache.ErrMissing), nil},
-		"node cache: the node's primary ENI is not there":                               {nil, nodecache.ErrDamaged, errors.New("the node's primary ENI is not there")},
+		"node cache: the node's primary ENI is not there":                           {nil, nodecache.ErrDamaged, errors.New("the node's primary ENI is not there")},
 		"node cache can't be written: " + refused.Err.Error() + "; " + refused.Todo: {nil, refused, nil},
 	} {
 		a.book, a.bookErr, a.backoffs = state.book, state.err, backoffs{}

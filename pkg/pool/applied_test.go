@@ -70,7 +70,7 @@ func (w *world) do(step Step, took map[eni.Family]int) {
 		}
 	case Assign:
 		w.add(e, step.Family, step.Count)
-		took[step.Family] += price(w.Limits, step.Family, step.Count)
+		took[step.Family] += takenOfSubnet(w.Limits, step.Family, step.Count)
 	case Release:
 		w.giveBack(took, step.Addrs)
 		e.Addresses = slices.DeleteFunc(e.Addresses, func(a Address) bool { return slices.Contains(step.Addrs, a.Addr) })
@@ -94,7 +94,7 @@ func (w *world) giveBack(took map[eni.Family]int, addrs []netip.Addr) {
 		n[eni.FamilyOf(a)]++
 	}
 	for f := range n {
-		took[f] -= price(w.Limits, f, n[f])
+		took[f] -= takenOfSubnet(w.Limits, f, n[f])
 	}
 }
 
@@ -112,7 +112,7 @@ func (w *world) create(step Step, took map[eni.Family]int) {
 			n = step.V6
 		}
 		w.add(&e, f, n)
-		took[f] += price(w.Limits, f, n) + 1
+		took[f] += takenOfSubnet(w.Limits, f, n) + 1
 	}
 	w.ENIs = append(w.ENIs, e)
 }
@@ -120,7 +120,7 @@ func (w *world) create(step Step, took map[eni.Family]int) {
 // add gives the ENI n addresses that nobody has: as many whole blocks as fit into n,
 // and single ones.
 func (w *world) add(e *ENI, f eni.Family, n int) {
-	size, bits := unit(w.Limits, f), w.Limits.Block(f).Bits
+	size, bits := unitSize(w.Limits, f), w.Limits.Block(f).Bits
 	for ; size > 1 && n >= size; n -= size {
 		w.addBlock(e, f, size, bits)
 	}

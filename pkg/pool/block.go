@@ -6,33 +6,33 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// first returns how many addresses of the family a new ENI begins with so that it has
-// that many slots, of what the subnet has left: whole blocks, which may be more than
+// startCount returns how many addresses of the family a new ENI begins with so that it has
+// that many slots, of the addresses that the subnet has left: whole blocks, which may be more than
 // are needed, and single ones where the subnet has less than a block.
-func first(l eni.Limits, f eni.Family, slots, left int) int {
-	size := unit(l, f)
+func startCount(l eni.Limits, f eni.Family, slots, left int) int {
+	size := unitSize(l, f)
 	full := roundUp(slots, size)
 	switch {
-	case price(l, f, full) <= left:
+	case takenOfSubnet(l, f, full) <= left:
 		return full
 	case f == eni.IPv6:
 		return max(left, 0) * size
 	}
 	whole := max(left, 0) / size * size
-	return whole + max(0, min(slots-whole, left-whole, (carried(l, f)-whole)/size))
+	return whole + max(0, min(slots-whole, left-whole, (wholePerENI(l, f)-whole)/size))
 }
 
-// unit returns how many addresses of the family come and go together.
-func unit(l eni.Limits, f eni.Family) int { return max(l.Block(f).Size, 1) }
+// unitSize returns how many addresses of the family come and go together.
+func unitSize(l eni.Limits, f eni.Family) int { return max(l.Block(f).Size, 1) }
 
-// carried returns how many addresses of the family an ENI carries in whole units.
-func carried(l eni.Limits, f eni.Family) int {
-	n, size := l.PerENI(f), unit(l, f)
+// wholePerENI returns how many addresses of the family an ENI carries in whole units.
+func wholePerENI(l eni.Limits, f eni.Family) int {
+	n, size := l.PerENI(f), unitSize(l, f)
 	return n / size * size
 }
 
-// scarce returns the family whose addresses are worth sparing.
-func scarce(families []eni.Family) eni.Family {
+// scarceFamily returns the family whose addresses are worth sparing.
+func scarceFamily(families []eni.Family) eni.Family {
 	for _, f := range families {
 		if f == eni.IPv4 {
 			return f
@@ -46,25 +46,25 @@ func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
 func roundUp(n, size int) int { return ceilDiv(max(n, 0), size) * size }
 
-// price returns how much of a subnet's Free so many new addresses take. It counts
+// takenOfSubnet returns how much of a subnet's Free that number of new addresses takes. It counts
 // IPv4 addresses there; of IPv6 a subnet has more blocks than nodes will ever ask for.
-func price(l eni.Limits, f eni.Family, addresses int) int {
+func takenOfSubnet(l eni.Limits, f eni.Family, addresses int) int {
 	if f == eni.IPv6 {
-		return ceilDiv(addresses, unit(l, f))
+		return ceilDiv(addresses, unitSize(l, f))
 	}
 	return addresses
 }
 
-// places returns how much of an ENI's limit so many new addresses take: a single one
+// takenOfLimit returns how much of an ENI's limit n new addresses take: a single one
 // as much as a block.
-func places(n, size int) int { return n/size*size + n%size*size }
+func takenOfLimit(n, size int) int { return n/size*size + n%size*size }
 
 // block is the addresses of one ENI that go together because they share their first
 // bits: a delegated prefix, or single addresses that happen to lie in one.
 type block struct {
 	bits  netip.Prefix
 	lines int
-	free  int // rested, and not on their way back
+	free  int // and not on their way back
 	held  int // used, cooling, lost or held by others
 	lost  int // of those
 	going int // on their way back, which can be undone
@@ -90,15 +90,15 @@ func (b *block) count(a Address) {
 	}
 }
 
-// restorable tells whether what is on its way back can be taken back.
-func (b *block) restorable() bool { return b.going > 0 && b.gone == 0 && !b.back }
+// isRestorable tells whether what is on its way back can be taken back.
+func (b *block) isRestorable() bool { return b.going > 0 && b.gone == 0 && !b.back }
 
-// idle tells whether the block, or what is left of it, can go.
-func (b *block) idle() bool { return b.free > 0 && b.held == 0 && !b.back && !b.leaves }
+// isIdle tells whether the block, or what is left of it, can go.
+func (b *block) isIdle() bool { return b.free > 0 && b.held == 0 && !b.back && !b.leaves }
 
-// sort puts the ENI's addresses of the tally's family into blocks, in the order of
+// sortIntoBlocks puts the ENI's addresses of the tally's family into blocks, in the order of
 // the node state.
-func (t *tally) sort(addresses []Address) {
+func (t *tally) sortIntoBlocks(addresses []Address) {
 	at := map[netip.Prefix]int{}
 	for _, a := range addresses {
 		if a.Family() != t.family {
@@ -116,9 +116,9 @@ func (t *tally) sort(addresses []Address) {
 	if t.size == 1 {
 		return // of a block that is left of earlier it may be single addresses that are there
 	}
-	t.taken = places(t.coming, t.size)
+	t.taken = takenOfLimit(t.coming, t.size)
 	for _, b := range t.blocks {
-		if b.whole(t.size) {
+		if b.isWhole(t.size) {
 			t.taken += t.size
 		} else {
 			t.taken += b.lines * t.size
@@ -126,9 +126,9 @@ func (t *tally) sort(addresses []Address) {
 	}
 }
 
-// whole tells whether the addresses are a block and not single ones. Of a block that
+// isWhole tells whether the addresses are a block and not single ones. Of a block that
 // the cloud took away only those stay that pods have.
-func (b *block) whole(size int) bool { return b.lines >= size || b.lost > 0 }
+func (b *block) isWhole(size int) bool { return b.lines >= size || b.lost > 0 }
 
 // takeBack plans the next release to be undone, of a whole block where there are
 // blocks, and returns false if there is none.
@@ -141,15 +141,16 @@ func (t *tally) takeBack() bool {
 		return true
 	}
 	for i := range t.blocks {
-		if b := &t.blocks[i]; b.restorable() {
-			t.undo(b)
+		if b := &t.blocks[i]; b.isRestorable() {
+			t.restoreBlock(b)
 			return true
 		}
 	}
 	return false
 }
 
-func (t *tally) undo(b *block) {
+// restoreBlock plans all of the block to be restored.
+func (t *tally) restoreBlock(b *block) {
 	b.back = true
 	t.restore += b.going
 }
@@ -160,29 +161,29 @@ func (t *tally) canTakeBack() bool {
 		return t.restore < t.going
 	}
 	for i := range t.blocks {
-		if t.blocks[i].restorable() {
+		if t.blocks[i].isRestorable() {
 			return true
 		}
 	}
 	return false
 }
 
-// mend plans what can't go alone to stay: the released part of a block of which the
+// keepTornBlocks plans what can't go alone to stay: the releasing part of a block of which the
 // rest is used, or free. If nobody needs the block the next plan releases all of it.
-func (n *nic) mend() {
+func (n *nic) keepTornBlocks() {
 	for i := range n.tallies {
 		t := &n.tallies[i]
 		for k := range t.blocks {
-			if b := &t.blocks[k]; b.restorable() && b.going < b.lines {
+			if b := &t.blocks[k]; b.isRestorable() && b.going < b.lines {
 				n.mended += b.going
-				t.undo(b)
+				t.restoreBlock(b)
 			}
 		}
 	}
 }
 
-// grows tells whether the plan brings addresses to the ENI in blocks.
-func (n *nic) grows() bool {
+// growsInBlocks tells whether the plan brings addresses to the ENI in blocks.
+func (n *nic) growsInBlocks() bool {
 	blocks, planned := false, 0
 	for _, t := range n.tallies {
 		blocks = blocks || t.size > 1
@@ -191,14 +192,14 @@ func (n *nic) grows() bool {
 	return blocks && planned > 0
 }
 
-// giveBlocks plans idle blocks of at most k addresses together to go back, the last
+// releaseBlocks plans idle blocks of at most k addresses together to go back, the last
 // of the node state first. Where the plan brings addresses none goes.
-func (t *tally) giveBlocks(k int) {
+func (t *tally) releaseBlocks(k int) {
 	if t.assign+t.restore > 0 {
 		return
 	}
 	for i := len(t.blocks) - 1; i >= 0; i-- {
-		if b := &t.blocks[i]; b.idle() && b.free <= k {
+		if b := &t.blocks[i]; b.isIdle() && b.free <= k {
 			b.leaves = true
 			t.release += b.free
 			k -= b.free
@@ -206,11 +207,11 @@ func (t *tally) giveBlocks(k int) {
 	}
 }
 
-// singles returns how many of the ENI's addresses are in no whole block.
-func (t *tally) singles() int {
+// countSingles returns how many of the ENI's addresses are in no whole block.
+func (t *tally) countSingles() int {
 	n := 0
 	for _, b := range t.blocks {
-		if !b.whole(t.size) {
+		if !b.isWhole(t.size) {
 			n += b.lines
 		}
 	}

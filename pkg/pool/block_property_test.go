@@ -58,7 +58,7 @@ func roomOn(l eni.Limits, e ENI, f eni.Family, planned int) int {
 			free -= len(block)
 		}
 	}
-	for _, n := range []int{coming(e, f), planned} {
+	for _, n := range []int{comingOf(e, f), planned} {
 		free -= n/size + n%size
 	}
 	return free * size
@@ -116,7 +116,7 @@ func (k trial) checkBlocks(t *rapid.T, surplus int) {
 		if _, had := find(k.s, e.ID); !had || e.Busy || e.Stays || grows || !carries(k.c, k.s.Limits, e) {
 			continue
 		}
-		for bits, block := range blocksOf(k.s.Limits, e, scarce(k.s.Families)) {
+		for bits, block := range blocksOf(k.s.Limits, e, scarceFamily(k.s.Families)) {
 			idle := !slices.ContainsFunc(block, func(a Address) bool { return a.State != eni.Free })
 			if idle && len(block) <= surplus && len(block) <= slotsOn(k.next, e) && k.idleSlots(e) >= len(block) {
 				t.Fatalf("%d slots too many, and %s on %s is idle", surplus, bits, e.ID)

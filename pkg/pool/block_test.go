@@ -78,17 +78,17 @@ assign eni-a 16 ipv4: demand needs 40 slots, 3 there, 16 to come on eni-a
 create in subnet-a with 32: demand needs 40 slots, 3 there, 32 to come on a new ENI in subnet-a, which has 184 addresses left
 `},
 		{"a block that a pod uses stays", batch, prefixes(v4, card(0, v4, 31, 1)), 1, `
-release eni-a 16 of 10.0.0.16 to 10.0.0.31: demand needs 1 slots, 32 there: 16 rested ones go back from eni-a
+release eni-a 16 of 10.0.0.16 to 10.0.0.31: demand needs 1 slots, 32 there: 16 free ones go back from eni-a
 `},
 		{"and one that rests", batch, prefixes(v4, card(0, v4, 16, 0).plus(lines(eni.IPv4, eni.Free, 16, 15), lines(eni.IPv4, eni.Cooling, 31, 1))), 2, `
-release eni-a 16 of 10.0.0.0 to 10.0.0.15: demand needs 2 slots, 32 there: 16 rested ones go back from eni-a
+release eni-a 16 of 10.0.0.0 to 10.0.0.15: demand needs 2 slots, 32 there: 16 free ones go back from eni-a
 `},
 		{"the newest ENI gives first", batch, prefixes(v4, card(0, v4, 30, 2), card(1, v4, 30, 2)), 40, `
-release eni-b 16 of 10.0.1.16 to 10.0.1.31: demand needs 40 slots, 64 there: 16 rested ones go back from eni-b
+release eni-b 16 of 10.0.1.16 to 10.0.1.31: demand needs 40 slots, 64 there: 16 free ones go back from eni-b
 `},
 		{"never below the target", batch, prefixes(v4, card(0, v4, 30, 2)), 17, ""},
 		{"a smaller one of single addresses goes where a block can't", batch, prefixes(v4, card(0, v4, 20, 16)), 32, `
-release eni-a 4 of 10.0.0.32 to 10.0.0.35: demand needs 32 slots, 36 there: 4 rested ones go back from eni-a
+release eni-a 4 of 10.0.0.32 to 10.0.0.35: demand needs 32 slots, 36 there: 4 free ones go back from eni-a
 `},
 		{"all of a block is taken back", batch, prefixes(v4, card(0, v4, 4, 12).plus(goingBack(lines(eni.IPv4, eni.Free, 16, 16), false))), 17, `
 restore eni-a 16 of 10.0.0.16 to 10.0.0.31: demand needs 17 slots, 16 there, 16 to come on eni-a, whose addresses have not gone back yet
@@ -100,7 +100,7 @@ assign eni-a 16 ipv4: demand needs 17 slots, 16 there, 16 to come on eni-a
 restore eni-a 12 of 10.0.0.4 to 10.0.0.15: eni-a: 12 addresses can't go, because others of their blocks stay
 `},
 		{"a rest that is free follows the part that has gone", batch, prefixes(v4, card(0, v4, 4, 12).plus(goingBack(lines(eni.IPv4, eni.Free, 16, 10), true), lines(eni.IPv4, eni.Free, 26, 6))), 16, `
-release eni-a 6 of 10.0.0.26 to 10.0.0.31: demand needs 16 slots, 22 there: 6 rested ones go back from eni-a
+release eni-a 6 of 10.0.0.26 to 10.0.0.31: demand needs 16 slots, 22 there: 6 free ones go back from eni-a
 `},
 		{"a new ENI in dual stack has one IPv6 block for all", batch, prefixes(both, card(0, both, 4, 60)), 70, `
 create in subnet-a with 16: demand needs 70 slots, 64 there, 16 to come on a new ENI in subnet-a, which has 200 addresses left
@@ -109,10 +109,10 @@ create in subnet-a with 16: demand needs 70 slots, 64 there, 16 to come on a new
 assign eni-a 16 ipv4: demand needs 40 slots, 32 there, 16 to come on eni-a
 `},
 		{"IPv4 goes without it", batch, prefixes(both, card(0, v4, 20, 12).plus(lines(eni.IPv6, eni.Used, 0, 12), lines(eni.IPv6, eni.Free, 12, 52))), 16, `
-release eni-a 16 of 10.0.0.16 to 10.0.0.31: demand needs 16 slots, 32 there: 16 rested ones go back from eni-a
+release eni-a 16 of 10.0.0.16 to 10.0.0.31: demand needs 16 slots, 32 there: 16 free ones go back from eni-a
 `},
 		{"it goes with the last of IPv4", batch, prefixes(both, card(0, both, 0, 0).plus(lines(eni.IPv4, eni.Free, 0, 16), lines(eni.IPv6, eni.Free, 0, 64))), 0, `
-release eni-a 80 of 10.0.0.0 to 2001:db8:1::3f: demand needs 0 slots, 16 there: 16 rested ones go back from eni-a
+release eni-a 80 of 10.0.0.0 to 2001:db8:1::3f: demand needs 0 slots, 16 there: 16 free ones go back from eni-a
 `},
 		{"and comes with the first", batch, prefixes(both, card(0, v4, 16, 0)), 4, `
 assign eni-a 64 ipv6: eni-a has 16 ipv4 and 0 ipv6 addresses: a pod needs one of each, 16 slots become whole
@@ -122,7 +122,7 @@ assign eni-a 64 ipv6: eni-a has 16 ipv4 and 0 ipv6 addresses: a pod needs one of
 `},
 		{"where IPv4 can't go IPv6 stays with it", batch, oneByOne(prefixes(both, card(0, both, 16, 16)), eni.IPv6), 27, ""},
 		{"of a block that a pod uses IPv6 lets all of IPv4 go", batch, oneByOne(prefixes(both, card(0, v4, 5, 0).plus(lines(eni.IPv6, eni.Used, 0, 4), lines(eni.IPv6, eni.Free, 4, 1))), eni.IPv4), 0, `
-release eni-a 5 of 10.0.0.0 to 10.0.0.4: demand needs 0 slots, 5 there: 5 rested ones go back from eni-a
+release eni-a 5 of 10.0.0.0 to 10.0.0.4: demand needs 0 slots, 5 there: 5 free ones go back from eni-a
 `},
 		{"what is left of blocks that pods use gets no partner beyond the target", batch, oneByOne(prefixes(both, partlyUsed()), eni.IPv6), 3, ""},
 		{"and one for each slot that is wanted", batch, oneByOne(prefixes(both, partlyUsed()), eni.IPv6), 4, `
@@ -152,7 +152,7 @@ assign eni-a 32 ipv4: demand needs 40 slots, 16 there, 32 to come on eni-a
 `},
 		{"best effort keeps what it may and the rest of the block", effort, prefixes(v4, card(0, v4, 30, 2)), 10, ""},
 		{"and gives back whole blocks above that", effort, prefixes(v4, card(0, v4, 46, 2)), 10, `
-release eni-a 16 of 10.0.0.32 to 10.0.0.47: demand needs 10 slots and may keep 18, 48 there: 16 rested ones go back from eni-a
+release eni-a 16 of 10.0.0.32 to 10.0.0.47: demand needs 10 slots and may keep 18, 48 there: 16 free ones go back from eni-a
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -9,15 +9,16 @@ func Blockers(c Config, s Snapshot, target int) []Cause {
 	if len(s.Families) == 0 {
 		return []Cause{{Kind: CacheUnusable, Words: "the node's address families are not known"}}
 	}
-	l := open(c, s, target)
+	l := newLedger(c, s, target)
 	l.grow()
 	var list []Cause
 	if target > l.most {
-		list = append(list, Cause{Kind: AddressLimit, Slots: target - l.most, Words: l.limit()})
+		list = append(list, Cause{Kind: AddressLimit, Slots: target - l.most, Words: l.limitWords()})
 	}
 	if l.short() <= 0 {
 		return list
 	}
+	// What leaves is no nic of the ledger, and takes an index and the room of a new ENI until it has gone.
 	for i := range s.ENIs {
 		if e := &s.ENIs[i]; e.Leaving && e.Index >= c.FirstIndex(s.Limits) {
 			list = append(list, Cause{Kind: UnderWay, Object: e.ID, Words: e.ID + " is being deleted"})
@@ -26,18 +27,18 @@ func Blockers(c Config, s Snapshot, target int) []Cause {
 	for _, n := range l.nics {
 		list = append(list, n.blockers()...)
 	}
-	if why := l.full(); why != "" {
+	if why := l.noMoreENIs(); why != "" {
 		return append(list, Cause{Kind: ENILimit, Slots: l.short(), Words: why})
 	}
 	if s.NoNew.Is() {
-		return append(list, s.NoNew.keeps("", l.short(), "no new ENI is asked for now"))
+		return append(list, s.NoNew.keepingSlots("", l.short(), "no new ENI is asked for now"))
 	}
 	return append(list, l.noSubnet()...)
 }
 
-// limit names what bounds the node.
-func (l *ledger) limit() string {
-	by := fmt.Sprintf("%d ENIs for pods with %d slots each", l.c.carriers(l.s.Limits), perENI(l.s.Limits, l.s.Families))
+// limitWords says that the target is out of reach, and which setting or limit bounds it.
+func (l *ledger) limitWords() string {
+	by := fmt.Sprintf("%d ENIs for pods with %d slots each", l.c.mostCarriers(l.s.Limits), perENI(l.s.Limits, l.s.Families))
 	switch {
 	case l.most == 0:
 	case l.most == l.c.MaxAllocate:
@@ -72,25 +73,26 @@ func (n *nic) blockers() (list []Cause) {
 		if t.gone > 0 {
 			told(RoomTaken, t.gone, ": %d %s addresses are on their way back", t.gone, t.family)
 		}
-		if k := t.singles(); k > 0 && t.room() < t.size {
+		if k := t.countSingles(); k > 0 && t.room() < t.size {
 			told(RoomTaken, k*(t.size-1), ": %d single %s addresses take the room of a block of %d each", k, t.family, t.size)
 		}
 		if t.room() >= t.size {
-			short = short || n.field == nil || n.Busy || n.NoMore.Is() || n.field.Blocked.Is() || n.spared() || n.field.left[i] <= 0
+			short = short || n.field == nil || n.Busy || n.NoMore.Is() || n.field.Blocked.Is() || n.isSpared() || n.field.left[i] <= 0
 		}
 	}
-	missing := n.least(func(t tally) int { return max(0, t.room()) })
+	// One cause for all that is short: the ENI's own back-off first, for only it says what the cloud refused.
+	missing := n.fewest(func(t tally) int { return max(0, t.room()) })
 	switch {
 	case !short:
 	case n.NoMore.Is():
-		list = append(list, n.NoMore.keeps(n.ID, missing, n.ID+" is left alone"))
+		list = append(list, n.NoMore.keepingSlots(n.ID, missing, n.ID+" refused addresses lately"))
 	case n.Busy:
 		told(UnderWay, missing, " is busy with an earlier call")
 	case n.field == nil:
 		told(NoSubnet, missing, ": nothing is known of its subnet %s", n.Subnet)
 	case n.field.Blocked.Is():
-		list = append(list, n.field.Blocked.keeps(n.Subnet, missing, fmt.Sprintf("%s: its subnet %s refused lately", n.ID, n.Subnet)))
-	case n.spared():
+		list = append(list, n.field.Blocked.keepingSlots(n.Subnet, missing, fmt.Sprintf("%s: its subnet %s refused lately", n.ID, n.Subnet)))
+	case n.isSpared():
 		list = append(list, Cause{Kind: SubnetFull, Object: n.Subnet, Slots: missing, Words: fmt.Sprintf("%s: others wait for what its subnet %s has left", n.ID, n.Subnet)})
 	default:
 		list = append(list, Cause{Kind: SubnetFull, Object: n.Subnet, Slots: missing, Words: fmt.Sprintf("%s: its subnet %s has no address left", n.ID, n.Subnet)})
@@ -115,10 +117,11 @@ func (l *ledger) noSubnet() (list []Cause) {
 		switch need := 2; {
 		case !f.New:
 		case f.Blocked.Is(), f.NoNew.Is():
-			list = append(list, f.refusal().keeps(f.ID, l.short(), f.ID+" refused lately: no new ENI there now"))
+			list = append(list, f.refusal().keepingSlots(f.ID, l.short(), f.ID+" refused lately: no new ENI there now"))
 		case f.Spared:
 			told(SubnetFull, f.ID, ": others wait for what it has left")
 		default:
+			// Everywhere else an ENI may begin with one slot; its primary address takes the other.
 			if l.c.Mode == Burstable && !l.c.Partial {
 				need = l.fullSize() + 1
 			}

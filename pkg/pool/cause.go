@@ -75,9 +75,9 @@ type Cause struct {
 // Is tells whether there is a cause: one without a kind is none.
 func (c Cause) Is() bool { return c.Kind != 0 }
 
-// keeps is a refusal as what keeps that many slots away from an object: what is said of the object
+// keepingSlots is a refusal as what keeps that many slots away from an object: what is said of the object
 // comes before the words of who refused.
-func (c Cause) keeps(object string, slots int, told string) Cause {
+func (c Cause) keepingSlots(object string, slots int, told string) Cause {
 	if c.Words != "" {
 		told += ": " + c.Words
 	}

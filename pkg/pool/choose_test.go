@@ -60,7 +60,7 @@ func TestASubnetThatFillsTheENIIsPreferred(t *testing.T) {
 		}
 		for _, step := range k.steps {
 			if step.Do == Assign {
-				k.take(left[step.Subnet], step.Family, price(k.s.Limits, step.Family, step.Count))
+				k.take(left[step.Subnet], step.Family, takenOfSubnet(k.s.Limits, step.Family, step.Count))
 			}
 		}
 		_, owned := sum(k.c, k.s)
@@ -95,7 +95,7 @@ func TestASubnetThatFillsTheENIIsPreferred(t *testing.T) {
 				if f == eni.IPv6 {
 					n = step.V6
 				}
-				k.take(left[step.Subnet], f, price(k.s.Limits, f, n)+1)
+				k.take(left[step.Subnet], f, takenOfSubnet(k.s.Limits, f, n)+1)
 			}
 			owned += step.Count
 		}
@@ -105,7 +105,7 @@ func TestASubnetThatFillsTheENIIsPreferred(t *testing.T) {
 // fills tells whether an ENI gets that many slots and a primary address of each family.
 func (k trial) fills(left []int, slots int) bool {
 	for i, f := range k.s.Families {
-		if first(k.s.Limits, f, slots, left[i]-1) < slots {
+		if startCount(k.s.Limits, f, slots, left[i]-1) < slots {
 			return false
 		}
 	}

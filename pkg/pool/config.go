@@ -39,14 +39,14 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("mode: %d: must be batch, burstable or besteffort", c.Mode))
 	}
 	errs = append(errs,
-		within("firstENI", c.FirstENI, 0, 1),
-		within("maxAllocate", c.MaxAllocate, 0, mostSlots),
-		within("maxAllocateENI", c.MaxAllocateENI, 0, eni.MaxIndex+1),
-		within("maxIPsPerENI", c.MaxIPsPerENI, 0, mostSlots),
-		within("preAllocateENI", c.PreAllocateENI, 0, eni.MaxIndex+1),
-		within("minAllocate", c.MinAllocate, 0, mostSlots),
-		within("preAllocate", c.PreAllocate, 0, mostSlots),
-		within("maxAboveWatermark", c.MaxAboveWatermark, 0, mostSlots),
+		checkRange("firstENI", c.FirstENI, 0, 1),
+		checkRange("maxAllocate", c.MaxAllocate, 0, mostSlots),
+		checkRange("maxAllocateENI", c.MaxAllocateENI, 0, eni.MaxIndex+1),
+		checkRange("maxIPsPerENI", c.MaxIPsPerENI, 0, mostSlots),
+		checkRange("preAllocateENI", c.PreAllocateENI, 0, eni.MaxIndex+1),
+		checkRange("minAllocate", c.MinAllocate, 0, mostSlots),
+		checkRange("preAllocate", c.PreAllocate, 0, mostSlots),
+		checkRange("maxAboveWatermark", c.MaxAboveWatermark, 0, mostSlots),
 		c.validateBurstable(), c.validateMost(), c.validateModeChange())
 	return errors.Join(errs...)
 }
@@ -55,11 +55,11 @@ func (c Config) validateBurstable() error {
 	const name = "burstableMultiple (burstableMehrfachENI)"
 	switch {
 	case c.Mode != Burstable:
-		return within(name, c.Multiple, 0, eni.MaxIndex)
+		return checkRange(name, c.Multiple, 0, eni.MaxIndex)
 	case c.Multiple == 0:
 		return fmt.Errorf("%s: 0: is no burstable pool: set mode to batch or besteffort, or keep at least 1 ENI free", name)
 	}
-	return within(name, c.Multiple, 1, eni.MaxIndex)
+	return checkRange(name, c.Multiple, 1, eni.MaxIndex)
 }
 
 // validateMost refuses a pool that is larger at its start than it ever may be.
@@ -74,6 +74,7 @@ func (c Config) validateMost() error {
 	if c.MaxAllocate <= 0 {
 		return errors.Join(errs...)
 	}
+	// Only what the mode goes by: agent.yaml may keep the other modes' keys, so that going back is one change.
 	check := func(name string, value int) {
 		if value > c.MaxAllocate {
 			errs = append(errs, fmt.Errorf("%s: %d: must be at most maxAllocate, %d", name, value, c.MaxAllocate))
@@ -99,7 +100,7 @@ func (c Config) validateModeChange() error {
 		"to keep the node as it is set mode to besteffort, to change its mode remove maxAboveWatermark", c.MaxAboveWatermark, c.Mode)
 }
 
-func within(name string, v, low, high int) error {
+func checkRange(name string, v, low, high int) error {
 	if v < low || v > high {
 		return fmt.Errorf("%s: %d: must be %d to %d", name, v, low, high)
 	}

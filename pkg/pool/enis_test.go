@@ -154,7 +154,7 @@ func (k trial) checkThere(t *rapid.T) {
 	}
 	there, owned := sum(k.c, k.s)
 	carriers, attached := n+len(k.s.Pending), len(k.s.ENIs)+len(k.s.Pending)+k.s.Foreign
-	may := attached < k.s.Limits.ENIs && carriers < k.c.carriers(k.s.Limits) && owned < k.most()
+	may := attached < k.s.Limits.ENIs && carriers < k.c.mostCarriers(k.s.Limits) && owned < k.most()
 	fills := slices.ContainsFunc(k.s.Subnets, func(s Subnet) bool {
 		return s.New && !k.isSpared(s) && !s.Blocked.Is() && !s.NoNew.Is() && k.fills(newField(s, k.s).left, min(perENI(k.s.Limits, k.s.Families), k.most()-owned))
 	})

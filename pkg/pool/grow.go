@@ -9,37 +9,37 @@ import (
 // and only then new ENIs are made. Older ENIs come before newer ones.
 func (l *ledger) grow() {
 	for _, n := range l.nics {
-		if !n.spared() {
-			n.wanted += l.raise(n, l.short(), false)
+		if !n.isSpared() {
+			n.wanted += l.addSlots(n, l.short(), false)
 		}
 	}
 	for _, n := range l.nics {
-		if n.spared() {
+		if n.isSpared() {
 			continue
 		}
 		if n.Busy && len(n.Coming) > 0 {
-			l.arriving += l.await(n)
+			l.arriving += l.awaitPartners(n)
 		} else {
-			l.even(n)
+			l.evenOut(n)
 		}
 	}
 	for _, n := range l.nics {
-		if l.short() > 0 && !n.spared() {
+		if l.short() > 0 && !n.isSpared() {
 			// Best effort asks for more than is missing where it has to ask anyway.
-			n.wanted += l.raise(n, l.ceiling-l.owned, true)
+			n.wanted += l.addSlots(n, l.ceiling-l.owned, true)
 		}
 	}
-	l.create(false)
+	l.createENIs(false)
 	l.growForPods()
-	l.prepare()
+	l.makeBeforehand()
 }
 
-// raise plans up to k more slots on the ENI and returns how many it planned.
+// addSlots plans up to k more slots on the ENI and returns how many it planned.
 // Without calls it only takes back what is on its way back.
 //
 // Where addresses come in blocks the last one may bring some slots too many.
-func (l *ledger) raise(n *nic, k int, calls bool) int {
-	calls = calls && !n.Busy && !n.NoMore.Is() && !n.NoLink && n.takes()
+func (l *ledger) addSlots(n *nic, k int, calls bool) int {
+	calls = calls && !n.Busy && !n.NoMore.Is() && !n.NoLink && n.mayAsk()
 	before := n.slots()
 	for n.slots() < before+k && n.addSlot(calls) {
 	}
@@ -49,10 +49,10 @@ func (l *ledger) raise(n *nic, k int, calls bool) int {
 	return added
 }
 
-// even plans what slots lack that have one family alone.
-func (l *ledger) even(n *nic) {
+// evenOut plans what slots lack that have one family alone.
+func (l *ledger) evenOut(n *nic) {
 	for n.uneven() > 0 && l.owned < l.ceiling {
-		added := l.raise(n, 1, true)
+		added := l.addSlots(n, 1, true)
 		if added == 0 {
 			return
 		}
@@ -60,19 +60,19 @@ func (l *ledger) even(n *nic) {
 	}
 }
 
-// mend takes back releases of parts of blocks, see nic.mend.
-func (l *ledger) mend(n *nic) {
+// keepTornBlocks does nic.keepTornBlocks and counts what it restores.
+func (l *ledger) keepTornBlocks(n *nic) {
 	before := n.slots()
-	n.mend()
+	n.keepTornBlocks()
 	l.owned += n.slots() - before
 }
 
-// await counts on slots of a busy ENI that lack a family: a call brings it one, and
+// awaitPartners counts on slots of a busy ENI that lack a family: a call brings it one, and
 // the other is asked for when that has ended. Without this the plan would make
 // another ENI for the same slots meanwhile.
-func (l *ledger) await(n *nic) (slots int) {
+func (l *ledger) awaitPartners(n *nic) (slots int) {
 	before, k := n.slots(), min(n.unmatched(), l.ceiling-l.owned)
-	for slots < k && !n.NoLink && n.takes() && n.addSlot(true) {
+	for slots < k && !n.NoLink && n.mayAsk() && n.addSlot(true) {
 		for i := range n.tallies {
 			n.tallies[i].awaited += n.tallies[i].assign
 			n.tallies[i].assign = 0
@@ -83,8 +83,8 @@ func (l *ledger) await(n *nic) (slots int) {
 	return slots
 }
 
-// takes tells whether the ENI's subnet may be asked for more.
-func (n *nic) takes() bool { return n.field != nil && !n.field.Blocked.Is() }
+// mayAsk tells whether the ENI's subnet may be asked for more.
+func (n *nic) mayAsk() bool { return n.field != nil && !n.field.Blocked.Is() }
 
 // addSlot plans one more slot: an address of each family that has no more than the
 // others, or a block of them. So the lagging family comes first, until all are even.
@@ -92,38 +92,38 @@ func (n *nic) addSlot(calls bool) bool {
 	next := n.slots() + 1
 	for i := range n.tallies {
 		t := &n.tallies[i]
-		if t.owned() < next && !t.canTakeBack() && !(calls && t.next(n.field.left[i]) > 0) {
+		if t.owned() < next && !t.canTakeBack() && !(calls && t.nextCount(n.field.left[i]) > 0) {
 			return false
 		}
 	}
 	for i := range n.tallies {
 		if t := &n.tallies[i]; t.owned() < next && !t.takeBack() {
-			t.ask(&n.field.left[i])
+			t.planAssign(&n.field.left[i])
 		}
 	}
 	return true
 }
 
-// create plans new ENIs until the goal is reached or no more fit, or, in subnets that are spared, until pods
+// createENIs plans new ENIs until the goal is reached or no more fit, or, in subnets that are spared, until pods
 // have what they need.
-func (l *ledger) create(spared bool) {
-	for l.short() > 0 && l.full() == "" && !(spared && l.owned >= l.s.Needed) {
-		f := l.choose(spared)
+func (l *ledger) createENIs(spared bool) {
+	for l.short() > 0 && l.noMoreENIs() == "" && !(spared && l.owned >= l.s.Needed) {
+		f := l.chooseSubnet(spared)
 		if f == nil {
 			return
 		}
 		slots := l.newSize(f)
 		if spared {
-			slots = min(slots, l.fits(f, l.s.Needed-l.owned))
+			slots = min(slots, l.slotsFitting(f, l.s.Needed-l.owned))
 		}
 		if slots <= 0 {
 			return
 		}
-		l.add(l.newENI(f, slots))
+		l.addCreate(l.newENI(f, slots))
 	}
 }
 
-func (l *ledger) add(created Step) {
+func (l *ledger) addCreate(created Step) {
 	l.created = append(l.created, created)
 	l.owned += created.Count
 	l.attached++
@@ -134,13 +134,13 @@ func (l *ledger) add(created Step) {
 func (l *ledger) newENI(f *field, slots int) Step {
 	step := Step{Do: Create, Index: -1, Subnet: f.ID, Count: slots, Spare: l.owned >= l.s.Needed, Reason: l.whyCreate(f, slots)}
 	for i, family := range l.s.Families {
-		n := first(l.s.Limits, family, slots, f.left[i]-1)
+		n := startCount(l.s.Limits, family, slots, f.left[i]-1)
 		if family == eni.IPv4 {
 			step.V4 = n
 		} else {
 			step.V6 = n
 		}
-		f.left[i] -= price(l.s.Limits, family, n) + 1
+		f.left[i] -= takenOfSubnet(l.s.Limits, family, n) + 1
 	}
 	return step
 }

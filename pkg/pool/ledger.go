@@ -26,7 +26,9 @@ type ledger struct {
 	carriers int // of those: the ones for pods
 }
 
-func open(c Config, s Snapshot, target int) *ledger {
+// newLedger counts what the snapshot has. Torn blocks are kept before anything else is planned, for what
+// they bring is no longer missing.
+func newLedger(c Config, s Snapshot, target int) *ledger {
 	s.Limits = c.Within(s.Limits)
 	l := &ledger{c: c, s: s, target: target, attached: len(s.ENIs) + s.Foreign + len(s.Pending)}
 	l.most = c.Most(s.Limits, s.Families, s.forPods())
@@ -61,11 +63,12 @@ func open(c Config, s Snapshot, target int) *ledger {
 	}
 	l.arriving = l.owned - l.there
 	for _, n := range l.nics {
-		l.mend(n)
+		l.keepTornBlocks(n)
 	}
 	return l
 }
 
+// subnet returns the field with the ID, nil if there is none.
 func (l *ledger) subnet(id string) *field {
 	for _, f := range l.subnets {
 		if f.ID == id {
@@ -105,12 +108,12 @@ func newField(n Subnet, s Snapshot) *field {
 		f.left[i] = n.Free
 		for _, e := range s.ENIs {
 			if e.Subnet == n.ID {
-				f.left[i] -= price(s.Limits, family, coming(e, family))
+				f.left[i] -= takenOfSubnet(s.Limits, family, comingOf(e, family))
 			}
 		}
 		for _, p := range s.Pending {
 			if p.Subnet == n.ID {
-				f.left[i] -= price(s.Limits, family, first(s.Limits, family, p.Slots, math.MaxInt)) + 1
+				f.left[i] -= takenOfSubnet(s.Limits, family, startCount(s.Limits, family, p.Slots, math.MaxInt)) + 1
 			}
 		}
 	}
@@ -126,7 +129,8 @@ func (f *field) room() int {
 	return n
 }
 
-func coming(e ENI, f eni.Family) int {
+// comingOf returns how many addresses of the family calls under way bring to the ENI.
+func comingOf(e ENI, f eni.Family) int {
 	n := 0
 	for _, c := range e.Coming {
 		if c.Family == f {
@@ -162,7 +166,7 @@ type tally struct {
 	blocks []block
 	limit  int // addresses that the ENI may carry
 	taken  int // of the limit, by what is there or on its way
-	rested int // free
+	free   int
 	held   int // used or cooling
 	going  int // on their way back, which can be undone
 	gone   int // on their way back for good
@@ -178,15 +182,15 @@ type tally struct {
 func newNIC(e *ENI, s Snapshot) *nic {
 	n := &nic{ENI: e}
 	for _, f := range s.Families {
-		t := tally{family: f, size: unit(s.Limits, f), bits: s.Limits.Block(f).Bits, limit: s.Limits.PerENI(f), coming: coming(*e, f)}
+		t := tally{family: f, size: unitSize(s.Limits, f), bits: s.Limits.Block(f).Bits, limit: s.Limits.PerENI(f), coming: comingOf(*e, f)}
 		for _, a := range e.Addresses {
 			if a.Family() == f {
 				t.count(a)
 			}
 		}
-		t.taken = t.rested + t.held + t.going + t.gone + t.lost + t.others + t.coming
+		t.taken = t.free + t.held + t.going + t.gone + t.lost + t.others + t.coming
 		if t.inBlocks() {
-			t.sort(e.Addresses)
+			t.sortIntoBlocks(e.Addresses)
 		}
 		n.tallies = append(n.tallies, t)
 	}
@@ -205,7 +209,7 @@ func (t *tally) count(a Address) {
 	case a.State == eni.Releasing:
 		t.going++
 	case a.State == eni.Free:
-		t.rested++
+		t.free++
 	case a.State == eni.Held:
 		t.others++
 	default:
@@ -214,7 +218,7 @@ func (t *tally) count(a Address) {
 }
 
 // there returns the addresses that pods may have, as the plan leaves them.
-func (t tally) there() int { return t.rested + t.held + t.restore + t.assign - t.release }
+func (t tally) there() int { return t.free + t.held + t.restore + t.assign - t.release }
 
 // owned returns those and the ones on their way.
 func (t tally) owned() int { return t.there() + t.coming + t.awaited }
@@ -223,9 +227,9 @@ func (t tally) owned() int { return t.there() + t.coming + t.awaited }
 // be back with the next describe.
 func (t *tally) room() int { return t.limit - t.taken - t.asked }
 
-// next returns how many addresses the ENI is asked to get at once, of a subnet with
+// nextCount returns how many addresses the ENI is asked to get at once, of a subnet with
 // that many left: a block where it may have a whole one, else a single address.
-func (t *tally) next(left int) int {
+func (t *tally) nextCount(left int) int {
 	switch {
 	case t.room() < t.size || left <= 0:
 		return 0
@@ -235,9 +239,9 @@ func (t *tally) next(left int) int {
 	return 1
 }
 
-// ask plans the next addresses to be assigned.
-func (t *tally) ask(left *int) {
-	n := t.next(*left)
+// planAssign plans the next addresses to be assigned.
+func (t *tally) planAssign(left *int) {
+	n := t.nextCount(*left)
 	t.assign += n
 	t.asked += t.size
 	if t.family == eni.IPv6 {
@@ -247,15 +251,15 @@ func (t *tally) ask(left *int) {
 }
 
 // slots returns how many pods the ENI is enough for: by the family it has least of.
-func (n *nic) slots() int { return n.least(tally.owned) }
+func (n *nic) slots() int { return n.fewest(tally.owned) }
 
 // present returns the same without what is on its way.
-func (n *nic) present() int { return n.least(tally.there) }
+func (n *nic) present() int { return n.fewest(tally.there) }
 
-// pairs returns how many whole slots could go back.
-func (n *nic) pairs() int { return n.least(func(t tally) int { return t.rested - t.release }) }
+// freeSlots returns how many whole slots could go back.
+func (n *nic) freeSlots() int { return n.fewest(func(t tally) int { return t.free - t.release }) }
 
-func (n *nic) least(count func(tally) int) int {
+func (n *nic) fewest(count func(tally) int) int {
 	low := math.MaxInt
 	for _, t := range n.tallies {
 		low = min(low, count(t))

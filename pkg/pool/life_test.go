@@ -179,7 +179,7 @@ func anyLife(t *rapid.T) *life {
 func (l *life) slack() int {
 	n := 0
 	for _, f := range l.s.Families {
-		n = max(n, unit(l.s.Limits, f)-1)
+		n = max(n, unitSize(l.s.Limits, f)-1)
 	}
 	return n
 }
@@ -206,7 +206,7 @@ func (l *life) settled(t *rapid.T) {
 			n, slots := number(e, f, anyway), slotsOn(l.s, e)
 			// A half slot is left only where no call can make it whole, or where all that may be kept are there and the rest of
 			// it can't go, because pods use some of its block. The rest of a block is none.
-			if n-slots >= unit(l.s.Limits, f) && carries(l.c, l.s.Limits, e) && more(l.s, e) && l.c.Mode != Burstable && (there < k.ceiling() || k.canGo(e, f)) {
+			if n-slots >= unitSize(l.s.Limits, f) && carries(l.c, l.s.Limits, e) && more(l.s, e) && l.c.Mode != Burstable && (there < k.ceiling() || k.canGo(e, f)) {
 				t.Fatalf("%s has %d %s addresses for %d slots", e.ID, n, f, slots)
 			}
 		}

@@ -23,12 +23,12 @@ func Plan(c Config, s Snapshot, target int) []Step {
 	if len(s.Families) == 0 {
 		return nil
 	}
-	l := open(c, s, target)
-	l.yield()
+	l := newLedger(c, s, target)
+	l.releaseForOthers()
 	l.grow()
 	if c.Mode == Burstable {
 		l.returnENIs()
-		l.fill()
+		l.fillENIs()
 	} else {
 		l.shrink()
 	}
@@ -40,13 +40,15 @@ func Plan(c Config, s Snapshot, target int) []Step {
 func (l *ledger) steps() []Step {
 	var restore, assign, release, remove []Step
 	for _, n := range l.nics {
-		if addrs := n.restored(); len(addrs) > 0 {
+		if addrs := n.addrsToRestore(); len(addrs) > 0 {
 			restore = append(restore, Step{Do: Restore, ENI: n.ID, Index: n.Index, Subnet: n.Subnet, Addrs: addrs, Reason: l.whyRestore(n)})
 		}
-		assign = append(assign, l.assigns(n)...)
+		assign = append(assign, l.assignSteps(n)...)
 	}
+	// An ENI that is deleted has its addresses in that step: releases of them by one of their own would
+	// keep the ENI until the next tick, and cost a call more.
 	for _, n := range slices.Backward(l.nics) {
-		step := Step{Do: Release, ENI: n.ID, Index: n.Index, Subnet: n.Subnet, Addrs: n.victims()}
+		step := Step{Do: Release, ENI: n.ID, Index: n.Index, Subnet: n.Subnet, Addrs: n.addrsToRelease()}
 		switch {
 		case n.deleted:
 			step.Do, step.Reason = Delete, l.whyDelete(n)
@@ -59,9 +61,9 @@ func (l *ledger) steps() []Step {
 	return slices.Concat(restore, assign, l.created, release, remove)
 }
 
-// assigns returns the steps by which the ENI gets more, the family first that
+// assignSteps returns the steps by which the ENI gets more, the family first that
 // lacks most.
-func (l *ledger) assigns(n *nic) []Step {
+func (l *ledger) assignSteps(n *nic) []Step {
 	tallies := slices.Clone(n.tallies)
 	slices.SortStableFunc(tallies, func(a, b tally) int { return cmp.Compare(b.assign, a.assign) })
 	var steps []Step

@@ -54,7 +54,7 @@ func sum(c Config, s Snapshot) (there, owned int) {
 		there += slotsOn(s, e)
 		n := 1 << 20
 		for _, f := range s.Families {
-			n = min(n, number(e, f, usable)+coming(e, f))
+			n = min(n, number(e, f, usable)+comingOf(e, f))
 		}
 		owned += n
 	}
@@ -231,13 +231,13 @@ func (k trial) checkLimits(t *rapid.T) {
 				if f == eni.IPv6 {
 					n = step.V6
 				}
-				took[step.Subnet][f] += price(k.s.Limits, f, n) + 1
+				took[step.Subnet][f] += takenOfSubnet(k.s.Limits, f, n) + 1
 				if n < step.Count || roomOn(k.s.Limits, ENI{}, f, n) < 0 {
 					t.Fatalf("%d %s addresses for %d slots on a new ENI that may carry %d", n, f, step.Count, k.s.Limits.PerENI(f))
 				}
 			}
 		case Assign:
-			took[step.Subnet][step.Family] += price(k.s.Limits, step.Family, step.Count)
+			took[step.Subnet][step.Family] += takenOfSubnet(k.s.Limits, step.Family, step.Count)
 			e, _ := find(k.s, step.ENI)
 			if roomOn(k.s.Limits, e, step.Family, step.Count) < 0 {
 				t.Fatalf("%d %s addresses on %s, which has no room for them: %+v", step.Count, step.Family, e.ID, e)
@@ -310,11 +310,11 @@ func more(s Snapshot, e ENI) bool {
 	}
 	low := 1 << 20
 	for _, f := range s.Families {
-		low = min(low, number(e, f, usable)+coming(e, f))
+		low = min(low, number(e, f, usable)+comingOf(e, f))
 	}
 	left := newField(n, s).left
 	for i, f := range s.Families {
-		lags := number(e, f, usable)+coming(e, f) == low
+		lags := number(e, f, usable)+comingOf(e, f) == low
 		if lags && (roomOn(s.Limits, e, f, 0) <= 0 || left[i] < 1) {
 			return false
 		}

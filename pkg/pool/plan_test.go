@@ -122,20 +122,20 @@ restore eni-b 3 of 10.0.1.54 to 10.0.1.56: demand needs 12 slots, 8 there, 3 to 
 assign eni-a 1 ipv4: demand needs 12 slots, 8 there, 1 to come on eni-a
 `},
 		{"the newest ENI drains first, in whole slots", batch, node(both, card(0, both, 8, 8), card(1, both, 5, 1)), 19, `
-release eni-b 6 of 10.0.1.3 to 2001:db8:1::105: demand needs 19 slots, 22 there: 3 rested ones go back from eni-b
+release eni-b 6 of 10.0.1.3 to 2001:db8:1::105: demand needs 19 slots, 22 there: 3 free ones go back from eni-b
 `},
 		{"an ENI that is left with nothing goes", batch, node(v4, card(0, v4, 10, 6), card(1, v4, 8, 0)), 12, `
-release eni-a 4 of 10.0.0.12 to 10.0.0.15: demand needs 12 slots, 24 there: 4 rested ones go back from eni-a
+release eni-a 4 of 10.0.0.12 to 10.0.0.15: demand needs 12 slots, 24 there: 4 free ones go back from eni-a
 delete eni-b 8 of 10.0.1.0 to 10.0.1.7: demand needs 12 slots, 24 there: all 8 slots of eni-b are idle and not needed
 `},
 		{"not if a part of it is wanted", batch, node(v4, card(0, v4, 0, 16), card(1, v4, 8, 0)), 20, `
-release eni-b 4 of 10.0.1.4 to 10.0.1.7: demand needs 20 slots, 24 there: 4 rested ones go back from eni-b
+release eni-b 4 of 10.0.1.4 to 10.0.1.7: demand needs 20 slots, 24 there: 4 free ones go back from eni-b
 `},
 		{"not if it is somebody else's", batch, node(v4, card(0, v4, 0, 16), card(1, v4, 8, 0).with(keep)), 16, `
-release eni-b 8 of 10.0.1.0 to 10.0.1.7: demand needs 16 slots, 24 there: 8 rested ones go back from eni-b
+release eni-b 8 of 10.0.1.0 to 10.0.1.7: demand needs 16 slots, 24 there: 8 free ones go back from eni-b
 `},
 		{"the oldest stays, even empty", Config{FirstENI: 1}, node(v4, card(0, v4, 0, 3), card(1, v4, 8, 0)), 0, `
-release eni-b 8 of 10.0.1.0 to 10.0.1.7: demand needs 0 slots, 8 there: 8 rested ones go back from eni-b
+release eni-b 8 of 10.0.1.0 to 10.0.1.7: demand needs 0 slots, 8 there: 8 free ones go back from eni-b
 `},
 		{"an empty ENI goes when nothing needs it", batch, node(v4, card(0, v4, 8, 8), card(1, v4, 0, 0)), 16, `
 delete eni-b: demand needs 16 slots, 16 there: eni-b has no slot and is not needed
@@ -174,7 +174,7 @@ assign eni-a 7 ipv4: demand needs 10 slots and may keep 20, 9 there, 7 to come o
 `},
 		{"best effort does not ask for more alone", effort, node(v4, card(0, v4, 1, 9)), 10, ""},
 		{"best effort keeps what is above up to its watermark", effort, node(v4, card(0, v4, 16, 0), card(1, v4, 8, 1)), 12, `
-release eni-b 3 of 10.0.1.6 to 10.0.1.8: demand needs 12 slots and may keep 22, 25 there: 3 rested ones go back from eni-b
+release eni-b 3 of 10.0.1.6 to 10.0.1.8: demand needs 12 slots and may keep 22, 25 there: 3 free ones go back from eni-b
 `},
 		{"a burstable ENI is full from the start", burst, node(v4, card(0, v4, 15, 1)), 32, `
 create in subnet-a with 16: demand needs 32 slots, 16 there, 16 to come on a new ENI in subnet-a, which has 200 addresses left
@@ -284,7 +284,7 @@ func TestBlockersNameWhatIsInTheWay(t *testing.T) {
 		}), 24, []string{"subnet-a refused lately: no new ENI there now: forbidden: no sg-0"}},
 		{"an ENI that said why", Config{}, with(node(v4, card(0, v4, 0, 3).with(func(e *ENI) { e.NoMore = Cause{Kind: ENILimit, Words: "limit reached: 4 addresses"} })), func(s *Snapshot) {
 			s.Subnets[0].New = false
-		}), 8, []string{"eni-a is left alone: limit reached: 4 addresses", "no subnet takes new ENIs now"}},
+		}), 8, []string{"eni-a refused addresses lately: limit reached: 4 addresses", "no subnet takes new ENIs now"}},
 		{"an unknown subnet", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) { s.Subnets = nil }), 8,
 			[]string{"eni-a: nothing is known of its subnet subnet-a", "no subnet takes new ENIs now"}},
 		{"addresses that only take room", Config{}, with(node(v4, card(0, v4, 0, 13).plus(lost(lines(eni.IPv4, eni.Used, 60, 1)),

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// demand says what is wanted and what there is, as all reasons that come of it
-// begin.
-func (l *ledger) demand() string {
+// demandWords says what is needed and what there is. All reasons of steps that follow from demand
+// begin with it.
+func (l *ledger) demandWords() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "demand needs %d slots", l.target)
 	if l.target > l.most {
@@ -26,7 +26,7 @@ func (l *ledger) demand() string {
 func (l *ledger) whyRestore(n *nic) string {
 	switch {
 	case n.wanted > 0:
-		return fmt.Sprintf("%s, %d to come on %s, whose addresses have not gone back yet", l.demand(), n.wanted, n.ID)
+		return fmt.Sprintf("%s, %d to come on %s, whose addresses have not gone back yet", l.demandWords(), n.wanted, n.ID)
 	case n.evened > 0:
 		return l.whyEven(n)
 	case n.mended > 0:
@@ -38,7 +38,7 @@ func (l *ledger) whyRestore(n *nic) string {
 func (l *ledger) whyAssign(n *nic, t tally) string {
 	switch {
 	case n.wanted > 0:
-		why := fmt.Sprintf("%s, %d to come on %s", l.demand(), n.wanted, n.ID)
+		why := fmt.Sprintf("%s, %d to come on %s", l.demandWords(), n.wanted, n.ID)
 		if t.assign != n.wanted {
 			why += fmt.Sprintf(" by %d %s addresses", t.assign, t.family)
 		}
@@ -49,8 +49,8 @@ func (l *ledger) whyAssign(n *nic, t tally) string {
 	return l.whyFill(n)
 }
 
-// counts says how many addresses of each family the ENI had when the plan began.
-func (n *nic) counts() string {
+// countWords says how many addresses of each family the ENI had when the plan began.
+func (n *nic) countWords() string {
 	parts := make([]string, len(n.tallies))
 	for i, t := range n.tallies {
 		parts[i] = fmt.Sprintf("%d %s", t.owned()-t.restore-t.assign+t.release, t.family)
@@ -59,7 +59,7 @@ func (n *nic) counts() string {
 }
 
 func (l *ledger) whyEven(n *nic) string {
-	return fmt.Sprintf("%s has %s: a pod needs one of each, %d slots become whole", n.ID, n.counts(), n.evened)
+	return fmt.Sprintf("%s has %s: a pod needs one of each, %d slots become whole", n.ID, n.countWords(), n.evened)
 }
 
 func (l *ledger) whyFill(n *nic) string {
@@ -67,9 +67,9 @@ func (l *ledger) whyFill(n *nic) string {
 }
 
 func (l *ledger) whyCreate(f *field, slots int) string {
-	why := fmt.Sprintf("%s, %d to come on a new ENI in %s, which has %d addresses left", l.demand(), slots, f.ID, f.room())
-	if !l.fills(f) {
-		why += fmt.Sprintf(": no subnet that takes ENIs now has the %d that fill one", l.footprint())
+	why := fmt.Sprintf("%s, %d to come on a new ENI in %s, which has %d addresses left", l.demandWords(), slots, f.ID, f.room())
+	if !l.fillsENI(f) {
+		why += fmt.Sprintf(": no subnet that takes ENIs now has the %d that fill one", l.addressesToFill())
 	}
 	return why
 }
@@ -80,14 +80,14 @@ func (l *ledger) whyRelease(n *nic) string {
 			n.Subnet, n.yielded+n.given, n.ID, n.present())
 	}
 	if n.given == 0 {
-		return fmt.Sprintf("%s has %s, and no pod will need those without a partner", n.ID, n.counts())
+		return fmt.Sprintf("%s has %s, and no pod will need those without a partner", n.ID, n.countWords())
 	}
-	return fmt.Sprintf("%s: %d rested ones go back from %s", l.demand(), n.given, n.ID)
+	return fmt.Sprintf("%s: %d free ones go back from %s", l.demandWords(), n.given, n.ID)
 }
 
 func (l *ledger) whyDelete(n *nic) string {
 	if n.given == 0 {
-		return fmt.Sprintf("%s: %s has no slot and is not needed", l.demand(), n.ID)
+		return fmt.Sprintf("%s: %s has no slot and is not needed", l.demandWords(), n.ID)
 	}
-	return fmt.Sprintf("%s: all %d slots of %s are idle and not needed", l.demand(), n.given, n.ID)
+	return fmt.Sprintf("%s: all %d slots of %s are idle and not needed", l.demandWords(), n.given, n.ID)
 }

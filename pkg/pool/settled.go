@@ -8,6 +8,8 @@ import "slices"
 // means nothing: then Plan knows. Nearly every tick of an agent ends here, and it
 // costs a tenth.
 func Settled(c Config, s Snapshot, there []int, target int) bool {
+	// Each of these needs more than counts: what is full, which addresses are partners, what an ENI that
+	// is being made brings.
 	if c.Mode == Burstable || len(s.Families) != 1 || len(s.Pending) > 0 {
 		return false
 	}
@@ -31,7 +33,7 @@ func Settled(c Config, s Snapshot, there []int, target int) bool {
 	if c.Mode == BestEffort {
 		ceiling = min(target+c.MaxAboveWatermark, most)
 	}
-	if enis < c.ahead(s.Limits) {
+	if enis < c.enisBeforehand(s.Limits) {
 		return false
 	}
 	return target >= 0 && target <= most && slots >= target && slots <= ceiling

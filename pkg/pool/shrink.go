@@ -7,16 +7,16 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// byGiving returns the ENIs in the order in which they give slots back: those of subnets whose addresses
+// inReleaseOrder returns the ENIs in the order in which their slots are released: those of subnets whose addresses
 // others wait for come first, then the newest.
-func (l *ledger) byGiving() []*nic {
+func (l *ledger) inReleaseOrder() []*nic {
 	order := slices.Clone(l.nics)
 	slices.Reverse(order)
 	slices.SortStableFunc(order, func(a, b *nic) int {
 		switch {
-		case a.spared() == b.spared():
+		case a.isSpared() == b.isSpared():
 			return 0
-		case a.spared():
+		case a.isSpared():
 			return -1
 		}
 		return 1
@@ -24,37 +24,37 @@ func (l *ledger) byGiving() []*nic {
 	return order
 }
 
-// shrink plans what goes back: rested slots above the ceiling, of ENIs in the order of byGiving,
+// shrink plans what goes back: free slots above the ceiling, of ENIs in the order of inReleaseOrder,
 // whole ENIs where nothing of them is left, and addresses that lack their
 // partner and are not to get it. As long as the goal is not reached nothing does.
 func (l *ledger) shrink() {
-	surplus := l.present() - l.ceiling - l.c.beforehand(l.s.Limits, l.s.Families)
+	surplus := l.present() - l.ceiling - l.c.slotsBeforehand(l.s.Limits, l.s.Families)
 	waits := func(n *nic) bool { return n.uneven() > 0 } // for partners, which may still come
 	if l.present() < l.goal || l.owned < l.ceiling && slices.ContainsFunc(l.nics, waits) {
 		return
 	}
-	for _, n := range l.byGiving() {
+	for _, n := range l.inReleaseOrder() {
 		size := n.present()
 		switch {
 		case n.Busy || n.Stays:
-		case l.returnable(n) && size <= max(0, surplus):
+		case l.isReturnable(n) && size <= max(0, surplus):
 			n.deleted, n.given = true, size
 		default:
-			for n.give(min(surplus-n.given, n.present()-l.stays(n)), scarce(l.s.Families)) {
+			for n.releaseSlots(min(surplus-n.given, n.present()-l.slotsKept(n)), scarceFamily(l.s.Families)) {
 			}
 		}
 		surplus -= n.given
 	}
 	for _, n := range l.nics {
 		if !n.Busy && !n.Stays && !n.deleted {
-			n.giveUnpaired()
+			n.releaseUnpaired()
 		}
 	}
 }
 
-// stays returns how many slots an ENI keeps whatever the target is.
-func (l *ledger) stays(n *nic) int {
-	if l.prepared(n) {
+// slotsKept returns how many slots an ENI keeps whatever the target is.
+func (l *ledger) slotsKept(n *nic) int {
+	if l.isBeforehand(n) {
 		return 1
 	}
 	return 0
@@ -66,7 +66,7 @@ func (l *ledger) returnENIs() {
 	surplus := l.present() - l.goal
 	for _, n := range slices.Backward(l.nics) {
 		size := n.present()
-		if !l.c.ReturnENIs || len(l.created) > 0 || !l.returnable(n) || size > surplus {
+		if !l.c.ReturnENIs || len(l.created) > 0 || !l.isReturnable(n) || size > surplus {
 			return
 		}
 		n.deleted, n.given = true, size
@@ -74,43 +74,43 @@ func (l *ledger) returnENIs() {
 	}
 }
 
-// fill makes every ENI of a burstable node full. What is being given back counts
+// fillENIs makes every ENI of a burstable node full. What is being given back counts
 // until it has gone. While the newest ENI is idle it is left: filling the others
 // would make it superfluous, and addresses would come and go at once.
-func (l *ledger) fill() {
+func (l *ledger) fillENIs() {
 	for _, n := range slices.Backward(l.nics) {
 		if n.deleted {
 			continue
 		}
-		if l.c.ReturnENIs && l.returnable(n) {
+		if l.c.ReturnENIs && l.isReturnable(n) {
 			return
 		}
 		break
 	}
 	for _, n := range l.nics {
 		if !n.deleted {
-			n.filled += l.raise(n, l.most-l.owned, true)
+			n.filled += l.addSlots(n, l.most-l.owned, true)
 		}
 	}
 }
 
-// returnable tells whether the ENI may be deleted as far as it alone is concerned:
-// ours, not the node's own, not the oldest that carries pods, and idle. Idle means
+// isReturnable tells whether the ENI may be deleted as far as it alone is concerned:
+// ours, not the primary ENI, not the oldest that carries pods, and idle. Idle means
 // that no address of any family is a pod's, ours or others', or was until a moment ago. An ENI that gets
 // more is not given back at once, though a block may bring others too many.
-func (l *ledger) returnable(n *nic) bool {
-	mine := n.Index > 0 && !n.Keep && n != l.nics[0] && !l.prepared(n)
+func (l *ledger) isReturnable(n *nic) bool {
+	mine := n.Index > 0 && !n.Keep && n != l.nics[0] && !l.isBeforehand(n)
 	used := slices.ContainsFunc(n.Addresses, func(a Address) bool {
 		return a.State == eni.Used || a.State == eni.Cooling || a.State == eni.Held
 	})
-	return mine && !used && !n.Busy && !n.Stays && len(n.Coming) == 0 && !n.grows()
+	return mine && !used && !n.Busy && !n.Stays && len(n.Coming) == 0 && !n.growsInBlocks()
 }
 
-// give plans up to k whole slots to go back. Blocks go whole or not at all: those of
+// releaseSlots plans up to k whole slots to go back, k below 1 for none. Blocks go whole or not at all: those of
 // IPv4 decide, for of a block of IPv6 a small part serves the ENI. It returns whether
 // any addresses go: what a block keeps may be the partner of more.
-func (n *nic) give(k int, scarce eni.Family) bool {
-	pairs, before, released := n.pairs(), n.present(), n.released()
+func (n *nic) releaseSlots(k int, scarce eni.Family) bool {
+	pairs, before, released := n.freeSlots(), n.present(), n.released()
 	if k = min(k, pairs); k <= 0 {
 		return false
 	}
@@ -119,8 +119,10 @@ func (n *nic) give(k int, scarce eni.Family) bool {
 			t.release += k
 			return
 		}
-		t.giveBlocks(min(t.there()-before, t.rested-t.release-pairs) + k)
+		t.releaseBlocks(min(t.there()-before, t.free-t.release-pairs) + k)
 	}
+	// First the family that decides: whole blocks may be fewer slots than k, and the other family
+	// must not give up partners of what stays.
 	for i := range n.tallies {
 		if t := &n.tallies[i]; t.family == scarce {
 			if give(t); t.inBlocks() {
@@ -145,26 +147,26 @@ func (n *nic) released() int {
 	return sum
 }
 
-// giveUnpaired plans rested addresses to go back for which the ENI has no partner
+// releaseUnpaired plans free addresses to go back for which the ENI has no partner
 // in the other family: none that is there, none on its way, and none that a pod
 // uses whose own partner is missing.
-func (n *nic) giveUnpaired() {
-	slots, present, pairs := n.slots(), n.present(), n.pairs()
+func (n *nic) releaseUnpaired() {
+	slots, present, pairs := n.slots(), n.present(), n.freeSlots()
 	for i := range n.tallies {
 		t := &n.tallies[i]
-		k := max(0, min(t.owned()-slots, t.there()-present, t.rested-t.release-pairs))
+		k := max(0, min(t.owned()-slots, t.there()-present, t.free-t.release-pairs))
 		if t.inBlocks() {
-			t.giveBlocks(k)
+			t.releaseBlocks(k)
 		} else {
 			t.release += k
 		}
 	}
 }
 
-// victims returns the addresses to give back, in the order of the node state: of each
-// family the last ones of those that have rested, for pods get the first.
-func (n *nic) victims() []netip.Addr {
-	goes := n.chosen(func(t *tally) int { return t.release }, func(b *block) bool { return b.leaves })
+// addrsToRelease returns the addresses to give back, in the order of the node state: of each
+// family the last ones of those that are free, for pods get the first.
+func (n *nic) addrsToRelease() []netip.Addr {
+	goes := n.chosenBy(func(t *tally) int { return t.release }, func(b *block) bool { return b.leaves })
 	var list []netip.Addr
 	for _, a := range slices.Backward(n.Addresses) {
 		if a.State == eni.Free && !a.Lost && (n.deleted || goes(a)) {
@@ -175,9 +177,9 @@ func (n *nic) victims() []netip.Addr {
 	return list
 }
 
-// restored returns the addresses to take back, in the order of the node state.
-func (n *nic) restored() []netip.Addr {
-	comes := n.chosen(func(t *tally) int { return t.restore }, func(b *block) bool { return b.back })
+// addrsToRestore returns the addresses to take back, in the order of the node state.
+func (n *nic) addrsToRestore() []netip.Addr {
+	comes := n.chosenBy(func(t *tally) int { return t.restore }, func(b *block) bool { return b.back })
 	var list []netip.Addr
 	for _, a := range n.Addresses {
 		if a.State == eni.Releasing && !a.Committed && !a.Lost && comes(a) {
@@ -187,9 +189,9 @@ func (n *nic) restored() []netip.Addr {
 	return list
 }
 
-// chosen returns who tells of one address after the other whether it is among those
-// that were planned: so many of a family, or those of the blocks that were picked.
-func (n *nic) chosen(count func(*tally) int, picked func(*block) bool) func(Address) bool {
+// chosenBy returns a function that tells of one address after the other, each asked for once and in order,
+// whether the plan has it: the first ones of a family up to count, or those of the blocks that are picked.
+func (n *nic) chosenBy(count func(*tally) int, picked func(*block) bool) func(Address) bool {
 	left := map[eni.Family]int{}
 	blocks := map[netip.Prefix]bool{}
 	bits := map[eni.Family]int{}
@@ -204,6 +206,7 @@ func (n *nic) chosen(count func(*tally) int, picked func(*block) bool) func(Addr
 			blocks[t.blocks[k].bits] = picked(&t.blocks[k])
 		}
 	}
+	// Blocks go by which they are, single addresses by how many: those of a family are all the same.
 	return func(a Address) bool {
 		f := a.Family()
 		if b, in := bits[f]; in {

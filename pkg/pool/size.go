@@ -10,7 +10,7 @@ import (
 // addresses come in blocks there may be some more, less than a block.
 func (c Config) Most(l eni.Limits, families []eni.Family, maxPods int) int {
 	l = c.Within(l)
-	slots := c.carriers(l) * perENI(l, families)
+	slots := c.mostCarriers(l) * perENI(l, families)
 	for _, limit := range []int{c.MaxAllocate, maxPods} {
 		if limit > 0 {
 			slots = min(slots, limit)
@@ -36,9 +36,9 @@ func perENI(l eni.Limits, families []eni.Family) int {
 	if len(families) == 0 {
 		return 0
 	}
-	n := carried(l, families[0])
+	n := wholePerENI(l, families[0])
 	for _, f := range families {
-		n = min(n, carried(l, f))
+		n = min(n, wholePerENI(l, f))
 	}
 	return n
 }

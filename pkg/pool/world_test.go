@@ -166,7 +166,7 @@ func settle(s Snapshot) Snapshot {
 		e.Addresses = slices.DeleteFunc(e.Addresses, func(a Address) bool { return a.State == eni.Releasing || a.Lost || a.State == eni.Held })
 		for _, c := range e.Coming {
 			made.add(e, c.Family, c.Count)
-			take(w.Subnets, e.Subnet, price(w.Limits, c.Family, c.Count))
+			take(w.Subnets, e.Subnet, takenOfSubnet(w.Limits, c.Family, c.Count))
 		}
 		e.Coming, e.Busy, e.NoMore, e.Stays = nil, false, Cause{}, false
 	}
