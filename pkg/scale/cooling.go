@@ -8,10 +8,10 @@ type coolingState struct {
 	Count int `json:"count"` // holds until the next sample
 }
 
-// observe takes a sample, so many seconds after the one before. The first one counts all that
+// withSample takes a sample, passed seconds after the one before. The first one counts all that
 // is there beyond Most: to an agent that starts it cooled down a moment ago. Where Most is all
 // that the node can hold, nothing is noted.
-func (k coolingState) observe(c Config, passed int, o Observation) coolingState {
+func (k coolingState) withSample(c Config, passed int, o Observation) coolingState {
 	if o.Room <= o.Most {
 		return coolingState{}
 	}
@@ -32,10 +32,10 @@ func (k coolingState) peak(w int) (most, ago int) {
 	return most, ago
 }
 
-// most returns how many addresses the node can hold, with those that cooled down lately. As
+// mostNow returns how many addresses the node can hold, with those that cooled down lately. As
 // they come and go with each pod that is replaced, the highest number of Delay counts: the pool
 // would shrink and grow with them.
-func (s State) most(c Config, o Observation) int {
+func (s State) mostNow(c Config, o Observation) int {
 	cooling, _ := s.Cooling.peak(seconds(c.Delay))
 	return max(o.Most, min(o.Room, o.Most+cooling))
 }

@@ -5,9 +5,9 @@ import "time"
 // Observation is what is known about a pool now. All numbers are addresses; one
 // below 0 is taken as 0.
 type Observation struct {
-	Demand    int  // what the pods of the node need, with what rests after a pod
+	Demand    int  // what the pods of the node need, with what is cooling after a pod
 	Assigned  int  // what pods have according to the node state
-	Owned     int  // what the pool has: assigned, free, resting and leaving ones
+	Owned     int  // what the pool has: assigned, free, cooling and releasing ones
 	Releasing int  // of Owned: those that are leaving; only Reactive asks
 	Primaries int  // primary addresses of the pool's ENIs
 	Most      int  // secondary addresses that the node can hold while none cools down
@@ -50,36 +50,38 @@ type Decision struct {
 // never smaller than Assigned.
 //
 // With Reactive a call grows or shrinks the pool by at most one batch, so it is
-// called once a second. With KPA it goes by means; see follow.
+// called once a second. With KPA it goes by means; see followMean.
 func (c Config) Decide(s State, now time.Duration, o Observation) (State, Decision) {
-	z := c.decide(s, now, o.plain())
+	z := c.decideWithoutAgain(s, now, o.withoutNegatives())
 	switch c.Strategy {
 	case Reactive:
 		z.made.Again = z.againReactive()
 	case KPA:
 		z.made.Again = z.againKPA()
 	default:
-		z.made.Again = z.again()
+		z.made.Again = z.againEquation()
 	}
 	return z.s, z.made
 }
 
-// decide is Decide but for Again.
-func (c Config) decide(s State, now time.Duration, o Observation) sizing {
+// decideWithoutAgain is Decide but for Again.
+func (c Config) decideWithoutAgain(s State, now time.Duration, o Observation) sizing {
 	c = c.Normal()
-	z := sizing{c: c, o: o, given: o, s: s.observe(c, now, o), before: s.Now}
-	z.o.Most = z.s.most(c, o)
+	z := sizing{c: c, o: o, given: o, s: s.withObservation(c, now, o), before: s.Now}
+	z.o.Most = z.s.mostNow(c, o)
 	z.measure()
 	var target int
 	var reason Reason
 	switch c.Strategy {
 	case Reactive:
-		target, reason = z.react()
+		target, reason = z.decideReactive()
 	case KPA:
-		target, reason = z.follow()
+		target, reason = z.followMean()
 	default:
-		target, reason = z.solve()
+		target, reason = z.solveEquation()
 	}
+	// After every strategy, since where the subnet is exhausted each of them releases all at once, and
+	// the agent goes down in steps, to see first whether others take what it released.
 	if keep := min(o.Keep, z.s.Target); o.Exhausted && target < keep {
 		target, reason = keep, HoldInterval
 	}
@@ -91,7 +93,8 @@ func (c Config) decide(s State, now time.Duration, o Observation) sizing {
 	return z
 }
 
-func (o Observation) plain() Observation {
+// withoutNegatives returns the observation with 0 for each number below 0.
+func (o Observation) withoutNegatives() Observation {
 	for _, n := range []*int{&o.Demand, &o.Assigned, &o.Owned, &o.Releasing, &o.Primaries, &o.Most, &o.Room, &o.Cooling} {
 		*n = max(*n, 0)
 	}
@@ -114,16 +117,17 @@ type sizing struct {
 	goal     int // the target if nothing held it
 }
 
-// price returns what that demand needs. Windows hold demands and not needs, so a
-// changed configuration prices their past anew; as more demand never needs less,
+// needOf returns what that demand needs. Windows hold demands and not needs, so a
+// changed configuration counts for their past too; as more demand never needs less,
 // the need of the highest demand is the highest need.
-func (z *sizing) price(demand int) int { return z.c.Need(demand, z.o.Primaries, z.o.Most) }
+func (z *sizing) needOf(demand int) int { return z.c.Need(demand, z.o.Primaries, z.o.Most) }
 
+// measure works out what the demand of now, of the mean and of the highest needs.
 func (z *sizing) measure() {
 	highest, _ := z.s.peak(seconds(z.c.Delay))
-	z.need = z.price(z.s.Demand)
-	z.stable = z.price(z.s.mean(seconds(z.c.Stable)))
-	z.delayed = z.price(highest)
+	z.need = z.needOf(z.s.Demand)
+	z.stable = z.needOf(z.s.mean(seconds(z.c.Stable)))
+	z.delayed = z.needOf(highest)
 	z.smoothed = max(z.need, z.stable, z.delayed)
 }
 
@@ -132,7 +136,7 @@ func (z *sizing) measure() {
 // stable window after that was last so.
 func (z *sizing) judgeBurst() {
 	s := &z.s
-	switch over := z.over(s.mean(seconds(z.c.BurstWindow))); {
+	switch over := z.isOver(s.mean(seconds(z.c.BurstWindow))); {
 	case over && !s.InBurst:
 		s.InBurst, s.LastOver, s.HighWater = true, s.Now, max(z.smoothed, s.Target)
 	case over:
@@ -142,12 +146,14 @@ func (z *sizing) judgeBurst() {
 	}
 }
 
-func (z *sizing) over(mean int) bool {
-	return 100*z.price(mean) >= z.c.BurstPercent*max(z.o.Owned, z.c.Batch)
+// isOver tells whether a mean demand is a burst's. An empty pool counts as one batch, or the first pod
+// would be a burst.
+func (z *sizing) isOver(mean int) bool {
+	return 100*z.needOf(mean) >= z.c.BurstPercent*max(z.o.Owned, z.c.Batch)
 }
 
-// solve decides with the strategy Equation.
-func (z *sizing) solve() (int, Reason) {
+// solveEquation decides with the strategy Equation.
+func (z *sizing) solveEquation() (int, Reason) {
 	z.judgeBurst()
 	last := z.s.Target
 	z.goal = z.smoothed
@@ -158,29 +164,30 @@ func (z *sizing) solve() (int, Reason) {
 		floor = z.o.Assigned
 	}
 	target := z.goal
-	if z.frozen() {
+	if z.isFrozen() {
+		// Pods that are replaced leave before others come: what a burst needed once it may need again.
 		z.s.HighWater = max(z.s.HighWater, z.smoothed, min(max(last, floor), z.o.Most))
 		target = min(z.s.HighWater, z.o.Most)
 	}
 	if target < last {
-		target = max(target, z.lowest())
+		target = max(target, z.lowestTarget())
 	}
 	target = max(target, floor)
-	return target, z.reason(target)
+	return target, z.explainEquation(target)
 }
 
-// frozen tells whether a burst keeps the pool. In an exhausted subnet none does.
-func (z *sizing) frozen() bool { return z.s.InBurst && !z.o.Exhausted }
+// isFrozen tells whether a burst keeps the pool. In an exhausted subnet none does.
+func (z *sizing) isFrozen() bool { return z.s.InBurst && !z.o.Exhausted }
 
-// lowest returns how far down the target may go in this call.
-func (z *sizing) lowest() int {
+// lowestTarget returns how far down the target may go in this call.
+func (z *sizing) lowestTarget() int {
 	last := z.s.Target
 	switch {
-	case z.blind() != "":
+	case z.holdReason() != "":
 		return last
 	case z.o.Exhausted:
 		return 0
-	case z.resting():
+	case z.isResting():
 		return last
 	}
 	p := z.c.counted(z.o.Primaries)
@@ -191,8 +198,8 @@ func (z *sizing) lowest() int {
 // aligned rounds down to whole batches.
 func (z *sizing) aligned(n int) int { return n / z.c.Batch * z.c.Batch }
 
-// blind names what forbids to release anything, exhausted subnet or not, or is "".
-func (z *sizing) blind() Reason {
+// holdReason names what forbids any release, whether the subnet is exhausted or not. It is "" if nothing does.
+func (z *sizing) holdReason() Reason {
 	switch {
 	case !z.o.Valid:
 		return HoldUnreadable
@@ -202,5 +209,5 @@ func (z *sizing) blind() Reason {
 	return ""
 }
 
-// resting tells whether the last release was only just.
-func (z *sizing) resting() bool { return z.s.Now-z.s.LastRelease < seconds(z.c.ReleaseInterval) }
+// isResting tells whether the last release was less than a ReleaseInterval ago.
+func (z *sizing) isResting() bool { return z.s.Now-z.s.LastRelease < seconds(z.c.ReleaseInterval) }

@@ -26,64 +26,65 @@ func (c Config) Explain(used, primaries int) Explanation {
 		rounded, inside = used+p, fmt.Sprintf("(%d + %d)", used, p)
 	}
 	request := Request(c.Batch, c.MinFree, rounded)
-	minFree := decimal(c.MinFree, 100)
+	minFree := formatQuotient(c.MinFree, 100)
 	e := Explanation{Request: c.unbounded(used, p)}
-	e.request("%d x ceil(%s + %s/%d)%s", c.Batch, minFree, inside, c.Batch, minus)
-	if share := decimal(rounded, c.Batch); !strings.Contains(share, "/") {
-		e.request("%d x ceil(%s + %s)%s", c.Batch, minFree, share, minus)
+	e.addRequest("%d x ceil(%s + %s/%d)%s", c.Batch, minFree, inside, c.Batch, minus)
+	// A quotient without exact decimals stays the fraction that the line before has.
+	if share := formatQuotient(rounded, c.Batch); !strings.Contains(share, "/") {
+		e.addRequest("%d x ceil(%s + %s)%s", c.Batch, minFree, share, minus)
 	}
-	e.request("%d x ceil(%s)%s", c.Batch, decimal(c.MinFree*c.Batch+100*rounded, 100*c.Batch), minus)
-	e.request("%d x %d%s", c.Batch, request/c.Batch, minus)
+	e.addRequest("%d x ceil(%s)%s", c.Batch, formatQuotient(c.MinFree*c.Batch+100*rounded, 100*c.Batch), minus)
+	e.addRequest("%d x %d%s", c.Batch, request/c.Batch, minus)
 	if p > 0 {
-		e.request("%d%s", request, minus)
+		e.addRequest("%d%s", request, minus)
 	}
-	e.request("%d", e.Request)
+	e.addRequest("%d", e.Request)
 	if e.Request < 0 {
 		e.Request = 0
-		e.request("0, as there are no fewer")
+		e.addRequest("0, as there are no fewer")
 	}
 	e.Free = e.Request - used
-	c.check(&e, used, p)
+	c.explainFree(&e, used, p)
 	return e
 }
 
-// check says what is free, against what the equation promises: at least m and less
+// explainFree says what is free, against what the equation promises: at least m and less
 // than m+B, and one batch less would be too few.
-func (c Config) check(e *Explanation, used, primaries int) {
+func (c Config) explainFree(e *Explanation, used, primaries int) {
 	m, most := c.MinFree*c.Batch, (c.MinFree+100)*c.Batch // hundredths
 	free := fmt.Sprintf("Free = %d - %d = %d", e.Request, used, e.Free)
-	least := fmt.Sprintf("%s (%s of the batch)", decimal(m, 100), decimal(c.MinFree, 100))
+	least := fmt.Sprintf("%s (%s of the batch)", formatQuotient(m, 100), formatQuotient(c.MinFree, 100))
 	if 100*e.Free < m {
 		c.Form = Safe
 		e.add("%s, fewer than %s: the safe form asks for %d", free, least, c.unbounded(used, primaries))
 		return
 	}
-	e.add("%s, at least %s and less than %s", free, least, decimal(most, 100))
+	e.add("%s, at least %s and less than %s", free, least, formatQuotient(most, 100))
 	if less := e.Request - c.Batch; less >= 0 {
-		e.add("%d is too few, as %d - %d = %d < %s", less, less, used, less-used, decimal(m, 100))
+		e.add("%d is too few, as %d - %d = %d < %s", less, less, used, less-used, formatQuotient(m, 100))
 	}
 }
 
-func (e *Explanation) request(format string, args ...any) { e.add("Request = "+format, args...) }
+func (e *Explanation) addRequest(format string, args ...any) { e.add("Request = "+format, args...) }
 
 func (e *Explanation) add(format string, args ...any) {
 	e.Steps = append(e.Steps, fmt.Sprintf(format, args...))
 }
 
-// decimal writes a quotient exactly: 1.5625, or as the fraction 1/3 where no short
+// formatQuotient writes a quotient exactly: 1.5625, or as the fraction 1/3 where no short
 // row of digits is exact. Both numbers are positive or a is 0.
-func decimal(a, b int) string {
+func formatQuotient(dividend, divisor int) string {
 	const digits, scale = 8, 100_000_000
-	whole, rest := a/b, a%b
-	if rest*scale%b == 0 {
-		text := fmt.Sprintf("%d.%0*d", whole, digits, rest*scale/b)
+	whole, rest := dividend/divisor, dividend%divisor
+	if rest*scale%divisor == 0 {
+		text := fmt.Sprintf("%d.%0*d", whole, digits, rest*scale/divisor)
 		return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 	}
-	x, y := a, b
+	x, y := dividend, divisor
 	for y != 0 {
 		x, y = y, x%y
 	}
-	return fmt.Sprintf("%d/%d", a/x, b/x)
+	return fmt.Sprintf("%d/%d", dividend/x, divisor/x)
 }
 
 // ParseFraction reads a share of a batch as people write it, 0.5 or 50%, into whole

@@ -46,7 +46,7 @@ type kpaState struct {
 	Over   bool   `json:"over"`   // the newest demand is a burst's
 }
 
-// follow decides with the strategy KPA, sources/kpa-algorithms.md: a batch is what a pod is
+// followMean decides with the strategy KPA, sources/kpa-algorithms.md: a batch is what a pod is
 // there, and used addresses are the metric. The mean of Stable says how many batches there
 // should be, that of BurstWindow too while it bursts; then come the limits, the delay and the
 // bounds.
@@ -55,50 +55,50 @@ type kpaState struct {
 // pods of now: an average would let them wait. What limits a step down limits each
 // ReleaseInterval, not each call. And it begins with the addresses that it finds, as
 // Knative's does, where the document says nothing.
-func (z *sizing) follow() (int, Reason) {
+func (z *sizing) followMean() (int, Reason) {
 	last, floor := z.s.Target, max(z.need, z.o.Assigned)
 	ready := max(1, ceilDiv(z.o.Owned+z.c.counted(z.o.Primaries), z.c.Batch))
-	z.goal = max(z.need, z.within(z.recommend(z.batches(z.c.Stable), z.batches(z.c.BurstWindow), ready)))
+	z.goal = max(z.need, z.boundTarget(z.recommendAddresses(z.batchesForMean(z.c.Stable), z.batchesForMean(z.c.BurstWindow), ready)))
 	if z.o.Exhausted {
 		highest, _ := z.s.peak(seconds(z.c.ExhaustedDelay))
 		z.goal, floor = min(highest+z.c.ExhaustedSpare, z.o.Most), z.o.Assigned
 	}
 	target := z.goal
-	if target < last && (z.blind() != "" || z.resting() && !z.o.Exhausted) {
+	if target < last && (z.holdReason() != "" || z.isResting() && !z.o.Exhausted) {
 		target = last
 	}
 	target = max(target, floor)
-	return target, z.followed(target, last)
+	return target, z.explainKPA(target, last)
 }
 
-// recommend is one evaluation of the document, but for the bounds: of the batches that both
+// recommendAddresses is one evaluation of the document, but for the bounds: of the batches that both
 // means ask for and those that there are.
-func (z *sizing) recommend(stable, burst, ready int) int {
+func (z *sizing) recommendAddresses(stable, burst, ready int) int {
 	z.judgeKPA(burst, ready)
 	asked := stable
 	if z.s.InBurst {
 		asked = max(stable, burst)
 	}
-	z.smoothed = max(z.need, z.within(z.addresses(asked)))
-	z.want(z.addresses(z.limited(asked, ready)))
+	z.smoothed = max(z.need, z.boundTarget(z.addressesOf(asked)))
+	z.noteWanted(z.addressesOf(z.limitStep(asked, ready)))
 	highest, _ := z.s.KPA.Wanted.highest(seconds(z.c.Delay))
 	return max(z.s.KPA.Want, highest)
 }
 
-// batches returns how many the mean of the newest seconds asks for.
-func (z *sizing) batches(window time.Duration) int {
+// batchesForMean returns how many the mean of the newest seconds asks for.
+func (z *sizing) batchesForMean(window time.Duration) int {
 	sum, n := z.s.sum(seconds(window))
 	sum += n * z.c.counted(z.o.Primaries)
 	return ceilDiv(100*sum, max(n, 1)*z.c.Batch*z.c.KPA.Utilization)
 }
 
-// addresses returns what pods can use of so many batches.
-func (z *sizing) addresses(batches int) int {
+// addressesOf returns how many addresses pods can use of a number of batches.
+func (z *sizing) addressesOf(batches int) int {
 	return max(0, batches*z.c.Batch-z.c.counted(z.o.Primaries))
 }
 
-// within applies the bounds.
-func (z *sizing) within(target int) int { return min(max(target, z.c.MinPool), z.o.Most) }
+// boundTarget applies the bounds.
+func (z *sizing) boundTarget(target int) int { return min(max(target, z.c.MinPool), z.o.Most) }
 
 // judgeKPA begins a burst, goes on with it, or ends it. What was observed holds until
 // something else is, and so does what it is.
@@ -118,8 +118,8 @@ func (z *sizing) judgeKPA(burst, ready int) {
 	}
 }
 
-// limited applies the limits of a step, then the least number of batches.
-func (z *sizing) limited(asked, ready int) int {
+// limitStep applies the limits of a step, then the least number of batches.
+func (z *sizing) limitStep(asked, ready int) int {
 	limited := max(asked, 100*ready/z.c.ShrinkPercent)
 	limited = min(limited, ceilDiv(ready*z.c.KPA.GrowPercent, 100))
 	if asked > 0 || z.c.KPA.Form == KPADocument && limited > 0 {
@@ -128,8 +128,8 @@ func (z *sizing) limited(asked, ready int) int {
 	return limited
 }
 
-// want records what is wanted: in a burst no less than ever in it.
-func (z *sizing) want(wanted int) {
+// noteWanted records how many addresses are wanted: in a burst no fewer than ever in that burst.
+func (z *sizing) noteWanted(wanted int) {
 	s, keep, kept := &z.s, max(seconds(z.c.Delay), 1), min(max(z.s.Target, z.need, z.o.Assigned), z.o.Most)
 	if s.KPA.Wanted.Newest.Seconds == 0 { // another strategy decided before, or nobody
 		s.KPA.Wanted.Newest = Run{kept, 1}
@@ -144,11 +144,11 @@ func (z *sizing) want(wanted int) {
 	s.KPA.Want = wanted
 }
 
-// followed explains the target.
-func (z *sizing) followed(target, last int) Reason {
+// explainKPA explains the target.
+func (z *sizing) explainKPA(target, last int) Reason {
 	switch {
 	case target > z.goal && (target == last || z.o.Exhausted):
-		return z.holder()
+		return z.nameHolder()
 	case z.o.Exhausted:
 		return Exhausted
 	case target < last:
@@ -161,7 +161,7 @@ func (z *sizing) followed(target, last int) Reason {
 		return HoldDelay
 	case target > z.need:
 		return HoldStable
-	case target < z.addresses(ceilDiv(z.s.Demand+z.c.counted(z.o.Primaries), z.c.Batch)):
+	case target < z.addressesOf(ceilDiv(z.s.Demand+z.c.counted(z.o.Primaries), z.c.Batch)):
 		return Clamped
 	}
 	return Steady
@@ -178,7 +178,7 @@ func (z *sizing) againKPA() time.Duration {
 	}
 	now := z.s.Now
 	for second := now + 1; second < now+mostAhead; second++ {
-		if later := z.c.decide(z.s, time.Duration(second)*time.Second, z.given); later.differs(*z) {
+		if later := z.c.decideWithoutAgain(z.s, time.Duration(second)*time.Second, z.given); later.differs(*z) {
 			return time.Duration(second) * time.Second
 		}
 	}

@@ -39,7 +39,7 @@ func evaluate(t *testing.T, id string, c Config, calls ...evaluation) {
 		s.Target = 0 // what the bounds and the pods have made of it is not looked at
 		z := &sizing{c: c, o: Observation{Owned: e.ready, Most: math.MaxInt32, Valid: true}, s: s, before: s.Now}
 		z.s.Now = e.at
-		got := fmt.Sprint(z.within(z.recommend(ceilDiv(e.stable, 100), ceilDiv(e.burst, 100), max(e.ready, 1))))
+		got := fmt.Sprint(z.boundTarget(z.recommendAddresses(ceilDiv(e.stable, 100), ceilDiv(e.burst, 100), max(e.ready, 1))))
 		if z.s.InBurst {
 			got += " burst"
 		}

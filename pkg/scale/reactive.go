@@ -2,7 +2,7 @@ package scale
 
 import "time"
 
-// react decides as the monitor of sources/cns-background.md did, which the
+// decideReactive decides as the monitor of sources/cns-background.md did, which the
 // equation replaces: one batch at a time. It grows when what was asked for leaves
 // fewer than m free and shrinks when what is there leaves more than M. Growing counts
 // what is on its way, or it would ask for that again; shrinking counts what is
@@ -17,9 +17,9 @@ import "time"
 // on above it, and a pool that is larger than Most shrinks. It does not shrink
 // while the demand can't be read, and takes what is decided to leave as leaving
 // even before it is marked so. Primaries and MinPool it does not know.
-func (z *sizing) react() (int, Reason) {
+func (z *sizing) decideReactive() (int, Reason) {
 	last := z.s.Target
-	z.goal = z.step(last)
+	z.goal = z.stepReactive(last)
 	switch {
 	case z.goal < last && !z.o.Valid:
 		return last, HoldUnreadable
@@ -35,8 +35,8 @@ func (z *sizing) react() (int, Reason) {
 	return z.goal, Steady
 }
 
-// step returns what is asked for after one look at the pool.
-func (z *sizing) step(requested int) int {
+// stepReactive returns what is asked for after one look at the pool.
+func (z *sizing) stepReactive(requested int) int {
 	c, o := z.c, z.o
 	c.Batch = max(1, min(c.Batch, o.Most))
 	low, high := c.Thresholds()
@@ -48,13 +48,13 @@ func (z *sizing) step(requested int) int {
 	case requested-o.Assigned < low && requested < o.Most:
 		return min(requested+c.Batch-requested%c.Batch, o.Most)
 	case free > high || requested > o.Most && free > 0:
-		return requested - min(free, remainder(requested, c.Batch))
+		return requested - min(free, overWhole(requested, c.Batch))
 	}
 	return requested
 }
 
-// remainder returns what n is over whole batches, a batch if nothing.
-func remainder(n, batch int) int {
+// overWhole returns what n is over whole batches, a batch if nothing.
+func overWhole(n, batch int) int {
 	if n%batch == 0 {
 		return batch
 	}
@@ -63,7 +63,7 @@ func remainder(n, batch int) int {
 
 // againReactive returns the next second if the next look changes something.
 func (z *sizing) againReactive() time.Duration {
-	next := z.step(z.s.Target)
+	next := z.stepReactive(z.s.Target)
 	if next == z.s.Target || next < z.s.Target && !z.o.Valid {
 		return 0
 	}

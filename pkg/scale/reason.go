@@ -19,11 +19,11 @@ const (
 	Clamped        Reason = "clamped"         // a bound rules: MinPool, Most or Assigned
 )
 
-// reason explains the target before it becomes the last one.
-func (z *sizing) reason(target int) Reason {
+// explainEquation explains the target before it becomes the last one.
+func (z *sizing) explainEquation(target int) Reason {
 	switch {
 	case target > z.goal && (target == z.s.Target || z.o.Exhausted):
-		return z.holder()
+		return z.nameHolder()
 	case z.o.Exhausted:
 		return Exhausted
 	case target < z.s.Target:
@@ -40,14 +40,14 @@ func (z *sizing) reason(target int) Reason {
 	return Steady
 }
 
-// holder names what keeps the target above its goal.
-func (z *sizing) holder() Reason {
-	switch blind := z.blind(); {
+// nameHolder names what keeps the target above its goal.
+func (z *sizing) nameHolder() Reason {
+	switch blind := z.holdReason(); {
 	case blind != "":
 		return blind
-	case z.frozen():
+	case z.isFrozen():
 		return HoldBurst
-	case z.resting() && !z.o.Exhausted:
+	case z.isResting() && !z.o.Exhausted:
 		return HoldInterval
 	}
 	return Clamped

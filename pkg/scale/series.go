@@ -19,7 +19,7 @@ type Run struct {
 	Seconds int `json:"s"`
 }
 
-// sample takes what is there now, so many seconds after the newest sample, since when held
+// sample takes what is there now, passed seconds after the newest sample, since when held
 // was there. What is older than keep seconds is forgotten.
 func (s Series) sample(now, passed, held, keep int) Series {
 	switch {
@@ -144,9 +144,9 @@ func (s Series) holds(n, w int) bool {
 	return s.Newest.Demand == n && (s.Newest.Seconds >= w || s.Past == nil)
 }
 
-// turn returns after how many seconds without a new sample the mean of the newest
+// secondsToChange returns after how many seconds without a new sample the mean of the newest
 // w seconds first is something that is not the same, 0 if it never is.
-func (s State) turn(w int, same func(mean int) bool) int {
+func (s State) secondsToChange(w int, same func(mean int) bool) int {
 	if s.holds(s.Demand, w) {
 		return 0
 	}

@@ -32,7 +32,7 @@ type State struct {
 
 // New returns the state of a pool of that many addresses about which nothing else
 // is known. It counts as a burst and as having released just now: a start of the
-// agent is no reason to give addresses back.
+// agent is no reason to release addresses.
 func New(_ Config, owned int, now time.Duration) State {
 	owned, t := max(owned, 0), seconds(now)
 	return State{Now: t, InBurst: true, LastOver: t, HighWater: owned, Target: owned, LastRelease: t}
@@ -54,9 +54,9 @@ func (s State) Peak(of time.Duration) int {
 	return highest
 }
 
-// observe takes a sample. An unreadable one stands for what was there before; the
+// withObservation takes a sample. An unreadable one stands for what was there before; the
 // addresses that pods have count in any case.
-func (s State) observe(c Config, now time.Duration, o Observation) State {
+func (s State) withObservation(c Config, now time.Duration, o Observation) State {
 	t := max(seconds(now), s.Now)
 	demand := o.Demand
 	if !o.Valid {
@@ -68,7 +68,7 @@ func (s State) observe(c Config, now time.Duration, o Observation) State {
 	}
 	keep := seconds(max(c.Stable, c.Delay, c.BurstWindow, c.ExhaustedDelay, time.Second))
 	s.Series = s.sample(demand, t-s.Now, s.Demand, keep)
-	s.Cooling = s.Cooling.observe(c, t-s.Now, o)
+	s.Cooling = s.Cooling.withSample(c, t-s.Now, o)
 	s.Now, s.Demand, s.Valid = t, demand, o.Valid
 	return s
 }

@@ -22,14 +22,14 @@ func (c Config) Validate() error {
 		checkPercent("minFree", c.MinFree, 0, 1000),
 		c.validateMaxFree(),
 		checkNumber("minPool", c.MinPool, 0, mostAddresses),
-		span("stable", c.Stable, 5*time.Second, 10*time.Minute),
-		span("delay", c.Delay, 0, time.Hour),
-		span("burstWindow", c.BurstWindow, time.Second, max(c.Stable, time.Second)),
+		checkSpan("stable", c.Stable, 5*time.Second, 10*time.Minute),
+		checkSpan("delay", c.Delay, 0, time.Hour),
+		checkSpan("burstWindow", c.BurstWindow, time.Second, max(c.Stable, time.Second)),
 		checkPercent("burstPercent", c.BurstPercent, 101, mostPercent),
 		checkPercent("shrinkPercent", c.ShrinkPercent, 101, mostPercent),
-		span("releaseInterval", c.ReleaseInterval, time.Second, 24*time.Hour),
+		checkSpan("releaseInterval", c.ReleaseInterval, time.Second, 24*time.Hour),
 		checkNumber("exhaustedSpare", c.ExhaustedSpare, 0, mostAddresses),
-		span("exhaustedDelay", c.ExhaustedDelay, 0, time.Hour),
+		checkSpan("exhaustedDelay", c.ExhaustedDelay, 0, time.Hour),
 		c.validateKPA(),
 	)
 }
@@ -86,7 +86,8 @@ func checkPercent(name string, v, low, high int) error {
 	return nil
 }
 
-func span(name string, v, low, high time.Duration) error {
+// checkSpan refuses parts of a second too: the windows count whole ones.
+func checkSpan(name string, v, low, high time.Duration) error {
 	if v < low || v > high {
 		return fmt.Errorf("%s: %s: must be %s to %s", name, v, low, high)
 	}
