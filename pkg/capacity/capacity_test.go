@@ -266,7 +266,7 @@ func TestAShareHasOneDecimal(t *testing.T) {
 		part, of int
 		want     string
 	}{{0, 0, "0.0"}, {23, 254, "9.1"}, {14, 14, "100.0"}, {1, 2000, "0.1"}, {1, 2001, "0.0"}} {
-		text, err := share(tt.part, tt.of).MarshalJSON()
+		text, err := shareOf(tt.part, tt.of).MarshalJSON()
 		if err != nil || string(text) != tt.want {
 			t.Errorf("%d of %d: %s, %v", tt.part, tt.of, text, err)
 		}

@@ -13,7 +13,7 @@ type group struct {
 }
 
 // addZones adds what the zones carry, in order of their names.
-func (p *Plan) addZones(in Input, d density) []group {
+func (p *Plan) addZones(in Input, perNode density) []group {
 	free := map[string][]int{}
 	available := map[string]int{}
 	known := map[string]bool{}
@@ -27,36 +27,37 @@ func (p *Plan) addZones(in Input, d density) []group {
 			free[s.Zone] = append(free[s.Zone], s.Available)
 		}
 	}
+	// A zone where nodes are and no subnet is stays in the plan: it says why it carries none.
 	var groups []group
 	for _, z := range slices.Sorted(maps.Keys(known)) {
-		g := d.fill(free[z], in.Mix)
-		c := d.carries(available[z], g.whole, g.mixed)
+		g := perNode.fillSubnets(free[z], in.Mix)
+		c := perNode.sumUp(available[z], g.whole, g.mixed)
 		if _, found := available[z]; !found {
 			c.Limit = NoSubnet
-			p.note("zone %s has no subnet: it carries no node", z)
+			p.addNote("zone %s has no subnet: it carries no node", z)
 		} else if len(free[z]) == 0 {
 			c.Limit = Exclusive
 		}
 		groups = append(groups, g)
 		p.Zones = append(p.Zones, Zone{z, c})
-		p.AtMost += d.atMost(free[z])
+		p.AtMost += perNode.atMost(free[z])
 	}
 	return groups
 }
 
-// fill puts as many whole nodes into each subnet as it carries, and mixed ones
+// fillSubnets puts as many whole nodes into each subnet as it carries, and mixed ones
 // into what is left if that is allowed.
-func (d density) fill(free []int, mix bool) group {
+func (d density) fillSubnets(free []int, mix bool) group {
 	var g group
 	left := make([]room, len(free))
 	for i, n := range free {
-		r := d.room(n)
-		whole := d.nodes(r)
+		r := d.roomOf(n)
+		whole := d.wholeNodes(r)
 		g.whole += whole
-		left[i] = d.less(r, whole*d.enis, whole*d.blocks)
+		left[i] = d.roomWithout(r, whole*d.enis, whole*d.blocks)
 	}
 	if mix {
-		for _, pieces := range d.mix(left) {
+		for _, pieces := range d.mixNodes(left) {
 			n := 0
 			for _, piece := range pieces {
 				n += piece.ENIs
@@ -71,14 +72,14 @@ func (d density) fill(free []int, mix bool) group {
 func (d density) atMost(free []int) int {
 	var all room
 	for _, n := range free {
-		r := d.room(n)
+		r := d.roomOf(n)
 		all.addresses, all.blocks = all.addresses+r.addresses, all.blocks+r.blocks
 	}
-	return d.nodes(all)
+	return d.wholeNodes(all)
 }
 
-// total adds up the zones and applies the quota, which is one for the whole VPC.
-func (p *Plan) total(in Input, d density, groups []group) {
+// sumZones adds up the zones and applies the quota, which is one for the whole VPC.
+func (p *Plan) sumZones(in Input, perNode density, groups []group) {
 	var all group
 	for _, g := range groups {
 		all.whole += g.whole
@@ -92,22 +93,23 @@ func (p *Plan) total(in Input, d density, groups []group) {
 	if !in.Mix {
 		p.AtMost = p.ByIPs
 	}
-	p.Carries = d.carries(available, all.whole, all.mixed).bound(unusable(in.Subnets))
+	p.Carries = perNode.sumUp(available, all.whole, all.mixed).boundBy(limitOf(in.Subnets))
+	// A main interface is there with its instance: it counts against no quota.
 	if in.Quota == 0 || in.Machine.MainNIC {
 		return
 	}
 	left := max(in.Quota-in.UsedENIs, 0)
-	byQuota := left / d.enis
+	byQuota := left / perNode.enis
 	p.ByQuota = &byQuota
 	if p.ENIs <= left {
 		return
 	}
-	p.note("%d nodes need %d ENIs, of a quota of %d there are %d left: that is %d nodes", p.ByIPs, p.ENIs, in.Quota, left, byQuota)
-	p.Carries = d.carries(available, min(all.whole, byQuota), within(all.mixed, left-all.whole*d.enis)).bound(ENIQuota)
+	p.addNote("%d nodes need %d ENIs, of a quota of %d there are %d left: that is %d nodes", p.ByIPs, p.ENIs, in.Quota, left, byQuota)
+	p.Carries = perNode.sumUp(available, min(all.whole, byQuota), mixedWithin(all.mixed, left-all.whole*perNode.enis)).boundBy(ENIQuota)
 }
 
-// unusable tells why no address of the subnets is for nodes; mostly there are some.
-func unusable(subnets []Subnet) Limit {
+// limitOf tells why no address of the subnets is for nodes; mostly there are some.
+func limitOf(subnets []Subnet) Limit {
 	switch {
 	case len(subnets) == 0:
 		return NoSubnet
@@ -117,8 +119,8 @@ func unusable(subnets []Subnet) Limit {
 	return Addresses
 }
 
-// within returns the mixed nodes that fit into so many ENIs, cheapest first.
-func within(mixed []int, enis int) []int {
+// mixedWithin returns the mixed nodes that fit into that number of ENIs, cheapest first.
+func mixedWithin(mixed []int, enis int) []int {
 	var fit []int
 	for _, n := range slices.Sorted(slices.Values(mixed)) {
 		if enis -= n; enis < 0 {

@@ -13,31 +13,31 @@ type density struct {
 
 func densityOf(m Machine, pods int) density {
 	per, size := m.PerENI(eni.IPv4), max(m.Block(eni.IPv4).Size, 1)
-	d := density{machine: m, pods: pods, enis: up(pods, per), size: size, blocks: up(pods, size)}
+	d := density{machine: m, pods: pods, enis: ceilDiv(pods, per), size: size, blocks: ceilDiv(pods, size)}
 	d.ips = d.enis + d.blocks*size
 	return d
 }
 
-// up divides and rounds up.
-func up(n, by int) int { return (n + by - 1) / by }
+// ceilDiv divides and rounds up.
+func ceilDiv(n, by int) int { return (n + by - 1) / by }
 
 // room is what is free in a subnet. Blocks are runs of addresses that nothing is taken
 // from; single addresses, the primary ones of ENIs, are taken from the rest first.
 type room struct{ addresses, blocks int }
 
-// room returns what so many free addresses are at best. Those that the cloud keeps are the
+// roomOf returns what the free addresses of a subnet are at best. Those that the cloud keeps are the
 // first and the last of a subnet, and no block has them.
-func (d density) room(available int) room {
+func (d density) roomOf(available int) room {
 	if d.size == 1 {
 		return room{available, available}
 	}
 	return room{available, max(available+min(d.reserved, 2*d.size)-2*d.size, 0) / d.size}
 }
 
-// nodes returns how many whole nodes there is room for.
-func (d density) nodes(r room) int { return min(r.addresses/d.ips, r.blocks/d.blocks) }
+// wholeNodes returns how many whole nodes there is room for.
+func (d density) wholeNodes(r room) int { return min(r.addresses/d.ips, r.blocks/d.blocks) }
 
-// less returns what is left when ENIs and pods have theirs.
-func (d density) less(r room, enis, blocks int) room {
+// roomWithout returns what is left when ENIs and pods have theirs.
+func (d density) roomWithout(r room, enis, blocks int) room {
 	return room{r.addresses - enis - blocks*d.size, r.blocks - blocks}
 }

@@ -33,7 +33,7 @@ func (m Machine) Instance() eni.Limits {
 	return l
 }
 
-// InPrefixes returns the machine whose ENIs have a prefix of so many addresses in the place of
+// InPrefixes returns the machine whose ENIs have a prefix of that size in the place of
 // each secondary address.
 func (m Machine) InPrefixes(b eni.Block) Machine {
 	m.V4, m.V4Block = 1+m.PerENI(eni.IPv4)*b.Size, b

@@ -7,28 +7,29 @@ type piece struct {
 	Subnet, ENIs, Pods int
 }
 
-// mix makes nodes of what whole nodes left in the subnets of one zone, as long as
+// mixNodes makes nodes of what whole nodes left in the subnets of one zone, as long as
 // it finds one. Each ENI lies in one subnet and costs a primary address there, so a
 // node that is spread may need more ENIs than a whole one. What it returns can be
 // built. It does not try all ways to deal ENIs out, so another may have a node more;
 // Plan.AtMost bounds them all.
-func (d density) mix(left []room) [][]piece {
+func (d density) mixNodes(left []room) [][]piece {
 	var nodes [][]piece
 	for {
-		pieces := d.spread(left)
+		pieces := d.spreadNode(left)
 		if pieces == nil {
 			return nodes
 		}
 		for _, p := range pieces {
-			left[p.Subnet] = d.less(left[p.Subnet], p.ENIs, up(p.Pods, d.size))
+			left[p.Subnet] = d.roomWithout(left[p.Subnet], p.ENIs, ceilDiv(p.Pods, d.size))
 		}
 		nodes = append(nodes, pieces)
 	}
 }
 
-// spread finds one node with the fewest ENIs, nil if there is none. most[i][k] is
+// spreadNode finds one node with the fewest ENIs, nil if there is none. most[i][k] is
 // how many pods the first i subnets carry with k ENIs.
-func (d density) spread(left []room) []piece {
+func (d density) spreadNode(left []room) []piece {
+	// A cheap bound first: the table below costs subnets x ENIs x ENIs, for each node again.
 	free := 0
 	for _, r := range left {
 		free += r.addresses
@@ -48,7 +49,7 @@ func (d density) spread(left []room) []piece {
 	}
 	for k, pods := range most[len(left)] {
 		if pods >= d.pods {
-			return d.pieces(left, most, k)
+			return d.piecesOf(left, most, k)
 		}
 	}
 	return nil
@@ -59,9 +60,9 @@ func (d density) podsOn(j int, free room) int {
 	return min(j*d.machine.PerENI(eni.IPv4), min(free.blocks, (free.addresses-j)/d.size)*d.size)
 }
 
-// pieces walks the table back from the last subnet and takes no pod more than the
+// piecesOf walks the table back from the last subnet and takes no pod more than the
 // node has.
-func (d density) pieces(left []room, most [][]int, k int) []piece {
+func (d density) piecesOf(left []room, most [][]int, k int) []piece {
 	var list []piece
 	surplus := most[len(left)][k] - d.pods
 	for i := len(left) - 1; i >= 0; i-- {

@@ -76,7 +76,7 @@ const (
 // Share is in tenths of a percent.
 type Share int
 
-func share(part, of int) Share {
+func shareOf(part, of int) Share {
 	if of == 0 {
 		return 0
 	}
@@ -96,23 +96,23 @@ func Make(in Input) (Plan, error) {
 	}
 	p := Plan{MaxPods: min(in.MaxPods, in.Machine.Pods()), Zones: []Zone{}, Subnets: []InPlan{}, Notes: []string{}}
 	if p.MaxPods < in.MaxPods {
-		p.note("max-pods %d is above the %d pods that such a node carries: planned with %d", in.MaxPods, p.MaxPods, p.MaxPods)
+		p.addNote("max-pods %d is above the %d pods that such a node carries: planned with %d", in.MaxPods, p.MaxPods, p.MaxPods)
 	}
-	d := densityOf(in.Machine, p.MaxPods)
-	d.reserved = in.Reserved
-	if d.size > 1 {
-		p.note("prefixes of %d addresses: a node's pods take %d of them; where addresses of others lie scattered in a subnet it has fewer whole ones than counted, unless a range of it is reserved for prefixes",
-			d.size, d.blocks)
+	perNode := densityOf(in.Machine, p.MaxPods)
+	perNode.reserved = in.Reserved
+	if perNode.size > 1 {
+		p.addNote("prefixes of %d addresses: a node's pods take %d of them; where addresses of others lie scattered in a subnet it has fewer whole ones than counted, unless a range of it is reserved for prefixes",
+			perNode.size, perNode.blocks)
 	}
-	in.Subnets = slices.SortedFunc(slices.Values(in.Subnets), compare)
+	in.Subnets = slices.SortedFunc(slices.Values(in.Subnets), compareSubnets)
 	for _, s := range in.Subnets {
-		p.Subnets = append(p.Subnets, InPlan{Subnet: s.ID, Zone: s.Zone, Carries: d.alone(s)})
-		p.noteSubnet(s, d)
+		p.Subnets = append(p.Subnets, InPlan{Subnet: s.ID, Zone: s.Zone, Carries: perNode.carriesAlone(s)})
+		p.noteSubnet(s, perNode)
 	}
-	groups := p.addZones(in, d)
-	p.total(in, d, groups)
+	groups := p.addZones(in, perNode)
+	p.sumZones(in, perNode, groups)
 	if in.Wish != (Wish{}) {
-		p.grant(in, d)
+		p.answerWish(in, perNode)
 	}
 	return p, nil
 }
@@ -137,23 +137,24 @@ func (in Input) validate() error {
 		}
 		ids[s.ID] = true
 	}
+	// What two subnets share would be counted twice.
 	if a, b, found := Overlap(in.Subnets); found {
 		return fmt.Errorf("subnets %s and %s overlap", a.ID, b.ID)
 	}
 	return nil
 }
 
-func (d density) alone(s Subnet) Carries {
-	nodes, limit := d.nodes(d.room(s.Available)), Addresses
+func (d density) carriesAlone(s Subnet) Carries {
+	nodes, limit := d.wholeNodes(d.roomOf(s.Available)), Addresses
 	if s.Exclusive {
 		nodes, limit = 0, Exclusive
 	}
-	return d.carries(s.Available, nodes, nil).bound(limit)
+	return d.sumUp(s.Available, nodes, nil).boundBy(limit)
 }
 
-// carries sums up: so many nodes in a subnet each, and mixed ones with so many
-// ENIs each.
-func (d density) carries(available, nodes int, mixed []int) Carries {
+// sumUp returns what nodes carry that lie in one subnet each, and mixed ones, given by their numbers of
+// ENIs.
+func (d density) sumUp(available, nodes int, mixed []int) Carries {
 	c := Carries{
 		ENIsPerNode: d.enis,
 		IPsPerNode:  d.ips,
@@ -169,28 +170,28 @@ func (d density) carries(available, nodes int, mixed []int) Carries {
 	c.Pods = c.Nodes * d.pods
 	c.Used = c.Nodes*d.blocks*d.size + c.ENIs
 	c.Wasted = available - c.Used
-	c.WastedShare = share(c.Wasted, available)
+	c.WastedShare = shareOf(c.Wasted, available)
 	return c
 }
 
-func (c Carries) bound(l Limit) Carries {
+func (c Carries) boundBy(l Limit) Carries {
 	c.Limit = l
 	return c
 }
 
-func (p *Plan) note(format string, args ...any) {
+func (p *Plan) addNote(format string, args ...any) {
 	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
 }
 
 func (p *Plan) noteSubnet(s Subnet, d density) {
 	switch {
 	case s.Exclusive:
-		p.note("subnet %s is exclusive: it carries no node", s.ID)
+		p.addNote("subnet %s is exclusive: it carries no node", s.ID)
 	case s.Available < min(d.ips, d.machine.V4):
-		p.note("subnet %s can't carry a node: it has %d addresses, a node takes %d; it can't fill one ENI of %d either", s.ID, s.Available, d.ips, d.machine.V4)
+		p.addNote("subnet %s can't carry a node: it has %d addresses, a node takes %d; it can't fill one ENI of %d either", s.ID, s.Available, d.ips, d.machine.V4)
 	case s.Available < d.ips:
-		p.note("subnet %s can't carry a node: it has %d addresses, a node takes %d", s.ID, s.Available, d.ips)
-	case d.nodes(d.room(s.Available)) == 0:
-		p.note("subnet %s can't carry a node: it has %d whole prefixes, a node takes %d", s.ID, d.room(s.Available).blocks, d.blocks)
+		p.addNote("subnet %s can't carry a node: it has %d addresses, a node takes %d", s.ID, s.Available, d.ips)
+	case d.wholeNodes(d.roomOf(s.Available)) == 0:
+		p.addNote("subnet %s can't carry a node: it has %d whole prefixes, a node takes %d", s.ID, d.roomOf(s.Available).blocks, d.blocks)
 	}
 }

@@ -165,11 +165,11 @@ func TestMixedNodesCanBeBuilt(t *testing.T) {
 		d := densityOf(m, rapid.IntRange(1, m.Pods()).Draw(t, "max-pods"))
 		left := drawRooms(t, d, 8)
 		free := slices.Clone(left)
-		for _, node := range d.mix(slices.Clone(left)) {
+		for _, node := range d.mixNodes(slices.Clone(left)) {
 			pods, enis := 0, 0
 			for _, p := range node {
-				free[p.Subnet].addresses -= up(p.Pods, d.size)*d.size + p.ENIs
-				free[p.Subnet].blocks -= up(p.Pods, d.size)
+				free[p.Subnet].addresses -= ceilDiv(p.Pods, d.size)*d.size + p.ENIs
+				free[p.Subnet].blocks -= ceilDiv(p.Pods, d.size)
 				pods, enis = pods+p.Pods, enis+p.ENIs
 				if p.Pods < p.ENIs || p.Pods > p.ENIs*m.PerENI(eni.IPv4) || free[p.Subnet].addresses < 0 || free[p.Subnet].blocks < 0 {
 					t.Errorf("can't be: %+v of %+v free", p, left[p.Subnet])
@@ -179,7 +179,7 @@ func TestMixedNodesCanBeBuilt(t *testing.T) {
 				t.Errorf("a node of %d pods has %d, on %d ENIs of at most %d", d.pods, pods, enis, m.ENIs)
 			}
 		}
-		if d.spread(free) != nil {
+		if d.spreadNode(free) != nil {
 			t.Error("one more can be built")
 		}
 	})
@@ -205,7 +205,7 @@ func TestANodeIsFoundIfThereIsOne(t *testing.T) {
 			}
 			return best
 		}
-		if found, is := d.spread(left) != nil, most(0, m.ENIs) >= d.pods; found != is {
+		if found, is := d.spreadNode(left) != nil, most(0, m.ENIs) >= d.pods; found != is {
 			t.Errorf("found: %v, there is one: %v", found, is)
 		}
 	})
@@ -286,11 +286,11 @@ func TestTheSmallestSubnetsAreTheSmallest(t *testing.T) {
 			}
 		}
 		got, nodes := 0, 0
-		for _, n := range d.smallest(need, reserved) {
+		for _, n := range d.smallestSubnets(need, reserved) {
 			got, nodes = got+n.Count*size(n.Prefix), nodes+n.Count*carries(n.Prefix)
 		}
 		if got != best || nodes < need {
-			t.Errorf("%v: %d addresses for %d nodes, best is %d for %d", d.smallest(need, reserved), got, nodes, best, need)
+			t.Errorf("%v: %d addresses for %d nodes, best is %d for %d", d.smallestSubnets(need, reserved), got, nodes, best, need)
 		}
 	})
 }

@@ -48,9 +48,9 @@ func Overlap(subnets []Subnet) (a, b Subnet, found bool) {
 	return Subnet{}, Subnet{}, false
 }
 
-// compare orders subnets by zone, then as people count: by address, unknown ones
+// compareSubnets orders subnets by zone, then as people count: by address, unknown ones
 // last, then by name.
-func compare(a, b Subnet) int {
+func compareSubnets(a, b Subnet) int {
 	known := func(s Subnet) int {
 		if s.CIDR.IsValid() {
 			return 0

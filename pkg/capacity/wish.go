@@ -42,31 +42,33 @@ const (
 	fewSmaller = 2
 )
 
-// grant answers the wish. The wished nodes bind the pods to max-pods each when all
+// answerWish says what the wish still needs. The wished nodes bind the pods to max-pods each when all
 // of them fit.
-func (p *Plan) grant(in Input, d density) {
-	need := max(in.Wish.Nodes, (in.Wish.Pods+d.pods-1)/d.pods)
-	a := &Answer{Wish: in.Wish, Nodes: need, Granted: p.Nodes >= need, Smallest: []New{}, Alike: []New{}}
-	p.Wish = a
+func (p *Plan) answerWish(in Input, perNode density) {
+	need := max(in.Wish.Nodes, (in.Wish.Pods+perNode.pods-1)/perNode.pods)
+	answer := &Answer{Wish: in.Wish, Nodes: need, Granted: p.Nodes >= need, Smallest: []New{}, Alike: []New{}}
+	p.Wish = answer
 	if in.Wish.Nodes > 0 && p.Nodes >= in.Wish.Nodes {
 		p.Limit = MaxPods
 	}
+	// The two wishes contradict each other: the one that needs more nodes counts, and a person decides
+	// which to change.
 	if n := in.Wish.Nodes; n > 0 && n < need {
-		p.note("%d nodes of %d pods are %d pods: %d pods need %d nodes, or max-pods %d",
-			n, d.pods, n*d.pods, in.Wish.Pods, need, (in.Wish.Pods+n-1)/n)
+		p.addNote("%d nodes of %d pods are %d pods: %d pods need %d nodes, or max-pods %d",
+			n, perNode.pods, n*perNode.pods, in.Wish.Pods, need, (in.Wish.Pods+n-1)/n)
 	}
-	if a.Granted {
+	if answer.Granted {
 		return
 	}
-	a.NodesMore = need - p.Nodes
-	a.PodsMore = max(in.Wish.Pods-p.Pods, 0)
+	answer.NodesMore = need - p.Nodes
+	answer.PodsMore = max(in.Wish.Pods-p.Pods, 0)
 	if p.ByQuota != nil {
-		a.ENIsMore = p.quotaMissing(in, d, need)
+		answer.ENIsMore = p.quotaMissing(in, perNode, need)
 	}
 	if more := need - p.ByIPs; more > 0 {
-		a.IPsMore = more * d.ips
-		a.Smallest = d.smallest(more, in.Reserved)
-		a.Alike = d.alike(more, in.Reserved)
+		answer.IPsMore = more * perNode.ips
+		answer.Smallest = perNode.smallestSubnets(more, in.Reserved)
+		answer.Alike = perNode.subnetsOfOneSize(more, in.Reserved)
 	}
 }
 
@@ -82,15 +84,15 @@ func (p *Plan) quotaMissing(in Input, d density, need int) int {
 // nodesIn returns how many nodes a new subnet carries.
 func (d density) nodesIn(prefix, reserved int) int {
 	d.reserved = reserved
-	return d.nodes(d.room(max(1<<(32-prefix)-reserved, 0)))
+	return d.wholeNodes(d.roomOf(max(1<<(32-prefix)-reserved, 0)))
 }
 
-// smallest finds the new subnets of the fewest addresses for so many nodes, with at
+// smallestSubnets finds the new subnets of the fewest addresses for that number of nodes, with at
 // most fewSmaller below the largest size. Two subnets of one size never carry more
 // than one of twice the size, so one of each smaller size is enough, and sizes are
 // tried from the largest: one is taken only if the smaller ones still allowed don't
 // do, as it is larger than all of them together.
-func (d density) smallest(nodes, reserved int) []New {
+func (d density) smallestSubnets(nodes, reserved int) []New {
 	list := []New{}
 	if d.nodesIn(largest, reserved) == 0 {
 		return list
@@ -124,9 +126,9 @@ func (d density) oneOfEach(prefix, n, reserved int) int {
 	return nodes
 }
 
-// alike lists the ways with at most mostNew subnets of one size, or else the one
+// subnetsOfOneSize lists the ways with at most mostNew subnets of one size, or else the one
 // with the largest; largest first, and none larger than the first that one does.
-func (d density) alike(nodes, reserved int) []New {
+func (d density) subnetsOfOneSize(nodes, reserved int) []New {
 	list := []New{}
 	for prefix := largest; prefix <= smallest; prefix++ {
 		carries := d.nodesIn(prefix, reserved)
