@@ -14,9 +14,9 @@ type column struct {
 	text        func(float64) string
 }
 
-// seconds makes a time a number for a column, and spanOf its text.
-func seconds(s simulate.Seconds) float64 { return float64(s) }
-func spanOf(n float64) string            { return span(simulate.Seconds(n)) }
+// secondsOf makes a time a number for a column, and spanOf its text.
+func secondsOf(s simulate.Seconds) float64 { return float64(s) }
+func spanOf(n float64) string              { return durationText(simulate.Seconds(n)) }
 
 // The groups of columns.
 const (
@@ -28,46 +28,46 @@ const (
 // sheet is a table: a row for each setting, and columns.
 type sheet []column
 
-// sheets returns the tables in which settings are compared.
-func sheets(results []simulate.Result) []sheet {
-	list := []sheet{columns()}
+// sheetsOf returns the tables in which settings are compared.
+func sheetsOf(results []simulate.Result) []sheet {
+	list := []sheet{usualColumns()}
 	for _, r := range results {
 		if r.Served != nil {
-			return append(list, served())
+			return append(list, servedColumns())
 		}
 	}
 	return list
 }
 
-// columns returns what settings are compared by, whatever was played.
-func columns() sheet {
+// usualColumns returns what settings are compared by, whatever was played.
+func usualColumns() sheet {
 	return sheet{
 		{waits, "p50", "Half of the pods waited at most this long for their address.",
-			func(r simulate.Result) float64 { return seconds(r.Waits.P50) }, spanOf},
+			func(r simulate.Result) float64 { return secondsOf(r.Waits.P50) }, spanOf},
 		{waits, "p99", "99 of 100 pods waited at most this long.",
-			func(r simulate.Result) float64 { return seconds(r.Waits.P99) }, spanOf},
+			func(r simulate.Result) float64 { return secondsOf(r.Waits.P99) }, spanOf},
 		{waits, "max", "The pod that waited longest.",
-			func(r simulate.Result) float64 { return seconds(r.Waits.Max) }, spanOf},
+			func(r simulate.Result) float64 { return secondsOf(r.Waits.Max) }, spanOf},
 		{waits, "failed", "ADDs that ended without an address. Their pods tried again, as the kubelet does.",
-			func(r simulate.Result) float64 { return float64(r.Waits.Failed) }, count},
+			func(r simulate.Result) float64 { return float64(r.Waits.Failed) }, countText},
 		{waits, "never", "Pods that got no address as long as they lived.",
-			func(r simulate.Result) float64 { return float64(r.Waits.Never) }, count},
+			func(r simulate.Result) float64 { return float64(r.Waits.Never) }, countText},
 		{idle, "mean", "Addresses on nodes that no pod had, on average over the time played.",
-			func(r simulate.Result) float64 { return r.Idle.Mean }, mean},
+			func(r simulate.Result) float64 { return r.Idle.Mean }, meanText},
 		{idle, "max", "The most idle addresses at any time.",
-			func(r simulate.Result) float64 { return float64(r.Idle.Max) }, count},
+			func(r simulate.Result) float64 { return float64(r.Idle.Max) }, countText},
 		{idle, "addr-hours", "Address-hours: an address that is idle for an hour is one.",
-			func(r simulate.Result) float64 { return r.Idle.AddressHours }, mean},
+			func(r simulate.Result) float64 { return r.Idle.AddressHours }, meanText},
 		{calls, "total", "Requests to the cloud.",
-			func(r simulate.Result) float64 { return float64(r.Calls.Total) }, count},
+			func(r simulate.Result) float64 { return float64(r.Calls.Total) }, countText},
 		{calls, "changes", "Requests that change something; the others only look.",
-			func(r simulate.Result) float64 { return float64(r.Calls.Changes()) }, count},
+			func(r simulate.Result) float64 { return float64(r.Calls.Changes()) }, countText},
 		{calls, "attached", "Requests to make an ENI and attach it to a node, those that were refused among them.",
-			func(r simulate.Result) float64 { return float64(r.Calls.Attachments) }, count},
-		{calls, "flaps", "How often a node asked for addresses within " + span(simulate.Seconds(simulate.FlapTime)) + " of giving some back.",
-			func(r simulate.Result) float64 { return float64(r.Calls.Flaps) }, count},
+			func(r simulate.Result) float64 { return float64(r.Calls.Attachments) }, countText},
+		{calls, "flaps", "How often a node asked for addresses within " + durationText(simulate.Seconds(simulate.FlapTime)) + " of giving some back.",
+			func(r simulate.Result) float64 { return float64(r.Calls.Flaps) }, countText},
 		{calls, "throttled", "Requests that the cloud refused because there were too many.",
-			func(r simulate.Result) float64 { return float64(r.Calls.Throttled) }, count},
+			func(r simulate.Result) float64 { return float64(r.Calls.Throttled) }, countText},
 	}
 }
 
@@ -77,13 +77,13 @@ type cell struct {
 	Lowest bool // of its column, where that says something
 }
 
-// rows returns the cells of each result.
-func (s sheet) rows(results []simulate.Result) [][]cell {
+// cellRows returns the cells of each result.
+func (s sheet) cellRows(results []simulate.Result) [][]cell {
 	list := make([][]cell, len(results))
 	for _, c := range s {
-		lowest, differ := c.lowest(results)
+		lowest, differ := c.lowestText(results)
 		for i, r := range results {
-			text := c.cell(r)
+			text := c.cellOf(r)
 			list[i] = append(list[i], cell{text, differ && text == lowest})
 		}
 	}
@@ -93,20 +93,20 @@ func (s sheet) rows(results []simulate.Result) [][]cell {
 // none is the text of a number that does not exist.
 const none = "-"
 
-// cell returns the column's number of a result; where no pod came, none waited.
-func (c column) cell(r simulate.Result) string {
+// cellOf returns the column's number of a result; where no pod came, none waited.
+func (c column) cellOf(r simulate.Result) string {
 	if r.Pods == 0 && c.group == waits || r.Served == nil && (c.group == allServed || c.group == changes) {
 		return none
 	}
 	return c.text(c.of(r))
 }
 
-// lowest returns the text of the column's lowest number and whether the texts
+// lowestText returns the text of the column's lowest number and whether the texts
 // differ: what looks the same to people is no better.
-func (c column) lowest(results []simulate.Result) (text string, differ bool) {
+func (c column) lowestText(results []simulate.Result) (text string, differ bool) {
 	least, seen := math.Inf(1), map[string]bool{}
 	for _, r := range results {
-		one := c.cell(r)
+		one := c.cellOf(r)
 		if one == none {
 			continue
 		}

@@ -32,7 +32,7 @@ func (r Report) facts() []fact {
 }
 
 func (l Load) text() string {
-	text := span(l.Duration) + " of " + numberOf(l.Nodes, "node", "nodes") + " with " + numberOf(l.Pods, "pod", "pods")
+	text := durationText(l.Duration) + " of " + numberOf(l.Nodes, "node", "nodes") + " with " + numberOf(l.Pods, "pod", "pods")
 	if l.Name == "" {
 		return text
 	}
@@ -63,6 +63,7 @@ func subnetsText(list []Subnet) string {
 	var words []string
 	for _, s := range list[:min(len(list), fewSubnets)] {
 		word := s.ID
+		// A subnet that was given without an ID has its CIDR for one.
 		if s.CIDR.IsValid() && s.CIDR.String() != s.ID {
 			word = strings.TrimSpace(word + " " + s.CIDR.String())
 		}
@@ -147,7 +148,7 @@ func (c Cloud) times() []string {
 	var order []string
 	calls := map[string][]string{}
 	for _, l := range c.Latency {
-		took := between(l)
+		took := rangeText(l)
 		if calls[took] == nil {
 			order = append(order, took)
 		}
@@ -159,8 +160,8 @@ func (c Cloud) times() []string {
 	return order
 }
 
-func between(l Latency) string {
-	least, most := span(l.Least), span(l.Most)
+func rangeText(l Latency) string {
+	least, most := durationText(l.Least), durationText(l.Most)
 	if least == most {
 		return least
 	}
@@ -171,19 +172,19 @@ func (r *Rate) text(one, many string) string {
 	if r == nil {
 		return "any number of " + many
 	}
-	return fmt.Sprintf("%s at once, then one each %s", numberOf(r.Burst, one, many), span(r.Every))
+	return fmt.Sprintf("%s at once, then one each %s", numberOf(r.Burst, one, many), durationText(r.Every))
 }
 
 func (r Report) agentText() string {
 	knows := "knows of a pod when its ADD comes"
 	if r.Lead > 0 {
-		knows = "knows of a pod " + span(r.Lead) + " before its ADD"
+		knows = "knows of a pod " + durationText(r.Lead) + " before its ADD"
 	}
-	return knows + ", which waits up to " + span(r.Wait) + " for an address"
+	return knows + ", which waits up to " + durationText(r.Wait) + " for an address"
 }
 
-// plain makes text fit for a line of a terminal, whatever it holds.
-func plain(text string) string {
+// printable makes text fit for a line of a terminal, whatever it holds.
+func printable(text string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) {
 			return c

@@ -12,7 +12,7 @@ func TestCountsAreExactWhileTheyAreShort(t *testing.T) {
 		0: "0", 7: "7", 9999: "9999", 10_000: "10.0k", 12_345: "12.3k", 99_949: "99.9k", 99_951: "100k", 123_456: "123k",
 		999_949: "1000k", 999_950: "1.00M", 1_234_567: "1.23M", 45_600_000: "45.6M", 2e9: "2.00G",
 	} {
-		if got := count(n); got != want {
+		if got := countText(n); got != want {
 			t.Errorf("count(%v) = %s, want %s", n, got, want)
 		}
 	}
@@ -20,7 +20,7 @@ func TestCountsAreExactWhileTheyAreShort(t *testing.T) {
 
 func TestMeansHaveADecimalWhereItSaysSomething(t *testing.T) {
 	for n, want := range map[float64]string{0: "0", 0.04: "0", 1.25: "1.2", 12: "12", 12.06: "12.1", 99.94: "99.9", 99.96: "100", 626.4: "626", 20000: "20.0k"} {
-		if got := mean(n); got != want {
+		if got := meanText(n); got != want {
 			t.Errorf("mean(%v) = %s, want %s", n, got, want)
 		}
 	}
@@ -33,7 +33,7 @@ func TestTimesAreAsExactAsPeopleWantThem(t *testing.T) {
 		2340 * ms: "2.3s", 9970 * ms: "10s", 42400 * ms: "42s", 59700 * ms: "1m", 200 * time.Second: "3m20s",
 		time.Hour - ms: "1h", 65 * time.Minute: "1h5m", day: "24h", 2 * day: "2d", 76 * time.Hour: "3d4h",
 	} {
-		if got := span(simulate.Seconds(d)); got != want {
+		if got := durationText(simulate.Seconds(d)); got != want {
 			t.Errorf("span(%v) = %s, want %s", d, got, want)
 		}
 	}

@@ -73,17 +73,17 @@ const hues = 8
 // HTML writes the report as one page with everything in it: data, plots, style.
 // It loads nothing, and forbids the browser to.
 func (r Report) HTML(w io.Writer) error {
-	view := pageView{Report: r, Facts: r.facts(), Asked: asked(r.Results), Heads: requestHeads[:], Plots: plotsOf(r)}
-	for _, s := range sheets(r.Results) {
+	view := pageView{Report: r, Facts: r.facts(), Asked: requestsOf(r.Results), Heads: requestHeads[:], Plots: plotsOf(r)}
+	for _, s := range sheetsOf(r.Results) {
 		rows := s.pageRows(r.Results)
 		for _, row := range rows {
 			view.Lowest = view.Lowest || slices.ContainsFunc(row.Cells, func(c pageCell) bool { return c.Lowest })
 		}
-		view.Sheets = append(view.Sheets, pageSheet{s.groups(), rows})
+		view.Sheets = append(view.Sheets, pageSheet{s.pageGroups(), rows})
 	}
 	view.Styles = []template.CSS{template.CSS(embeddedText("uplot/uPlot.min.css")), template.CSS(embeddedText("page.css"))}
 	view.Scripts = []template.JS{template.JS(embeddedText("uplot/uPlot.iife.min.js")), template.JS(embeddedText("page.js"))}
-	view.Policy = policy(view.Styles, view.Scripts)
+	view.Policy = contentPolicy(view.Styles, view.Scripts)
 	view.Library = embeddedText("uplot/LICENSE")
 	return page.Execute(w, view)
 }
@@ -97,26 +97,26 @@ func embeddedText(name string) string {
 	return string(data)
 }
 
-// policy forbids the page everything but its own styles and scripts.
-func policy(styles []template.CSS, scripts []template.JS) template.HTML {
+// contentPolicy forbids the page everything but its own styles and scripts.
+func contentPolicy(styles []template.CSS, scripts []template.JS) template.HTML {
 	var style, script []string
 	for _, s := range styles {
-		style = append(style, hash(string(s)))
+		style = append(style, hashSource(string(s)))
 	}
 	for _, s := range scripts {
-		script = append(script, hash(string(s)))
+		script = append(script, hashSource(string(s)))
 	}
 	return template.HTML(fmt.Sprintf(
 		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src %s; script-src %s; base-uri 'none'; form-action 'none'">`,
 		strings.Join(style, " "), strings.Join(script, " ")))
 }
 
-func hash(text string) string {
+func hashSource(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-func (s sheet) groups() []pageGroup {
+func (s sheet) pageGroups() []pageGroup {
 	var list []pageGroup
 	for _, c := range s {
 		if len(list) == 0 || list[len(list)-1].Name != c.group {
@@ -128,8 +128,8 @@ func (s sheet) groups() []pageGroup {
 	return list
 }
 
-// asked returns the requests of the settings of which that is told.
-func asked(results []simulate.Result) []pageRequests {
+// requestsOf returns the requests of the settings of which that is told.
+func requestsOf(results []simulate.Result) []pageRequests {
 	var list []pageRequests
 	for _, r := range results {
 		if r.Served != nil {
@@ -141,7 +141,7 @@ func asked(results []simulate.Result) []pageRequests {
 
 func (s sheet) pageRows(results []simulate.Result) []pageRow {
 	var list []pageRow
-	for i, cells := range s.rows(results) {
+	for i, cells := range s.cellRows(results) {
 		row := pageRow{Name: results[i].Name, Hue: i % hues}
 		for at, c := range s {
 			first := at > 0 && s[at-1].group != c.group

@@ -99,7 +99,7 @@ func TestPageForbidsAllButItsOwnScriptsAndStyles(t *testing.T) {
 	for _, name := range []string{"style", "script"} {
 		for _, n := range elements[name] {
 			if attribute(n, "type") == "" {
-				allowed[name] = append(allowed[name], hash(content(n)))
+				allowed[name] = append(allowed[name], hashSource(content(n)))
 			}
 		}
 	}
@@ -197,11 +197,11 @@ func TestPageShowsTheTableOfTheTerminal(t *testing.T) {
 		}
 		got = append(got, row)
 	}
-	want = columns().rows(r.Results)
+	want = usualColumns().cellRows(r.Results)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if len(elements["dt"]) != len(r.facts())+len(columns()) {
+	if len(elements["dt"]) != len(r.facts())+len(usualColumns()) {
 		t.Errorf("%d explanations", len(elements["dt"]))
 	}
 }

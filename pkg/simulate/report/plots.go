@@ -28,7 +28,7 @@ type plot struct {
 }
 
 func plotsOf(r Report) plots {
-	p := plots{Duration: r.Load.Duration, Step: r.step(), Settings: make([]plot, len(r.Results))}
+	p := plots{Duration: r.Load.Duration, Step: r.binLength(), Settings: make([]plot, len(r.Results))}
 	for i, one := range r.Results {
 		p.Settings[i] = plotOf(one)
 	}

@@ -100,12 +100,13 @@ const other = "other"
 
 // New returns the report of a load that was played in a world.
 func New(release string, w simulate.World, l simulate.Load, results []simulate.Result) Report {
+	// ENIs are those for pods: an index below the first one is the primary ENI, which has none of their addresses.
 	r := Report{
 		Release: release,
 		Load:    Load{Name: l.Name, Nodes: len(l.Nodes), Duration: simulate.Seconds(l.Duration)},
 		Machine: Machine{ENIs: w.Limits.ENIs - w.Limits.FirstIndex(), IPsPerENI: cmp.Or(w.Limits.V4, w.Limits.V6), MaxPods: w.MaxPods, Prefix: w.Limits.V4Block.Size},
-		Cloud: Cloud{MaxENIs: w.MaxENIs, Latency: latencies(w.Latency), Mutating: rate(w.Mutating), Describing: rate(w.Describing),
-			Prices: pricesOf(w.Prices()), Buckets: buckets(w.Buckets, w.Prices())},
+		Cloud: Cloud{MaxENIs: w.MaxENIs, Latency: latenciesOf(w.Latency), Mutating: rateOf(w.Mutating), Describing: rateOf(w.Describing),
+			Prices: pricesOf(w.Prices()), Buckets: bucketsOf(w.Buckets, w.Prices())},
 		Lead:    simulate.Seconds(w.Lead),
 		Wait:    simulate.Seconds(w.Wait),
 		Seed:    w.Seed,
@@ -120,8 +121,8 @@ func New(release string, w simulate.World, l simulate.Load, results []simulate.R
 	return r
 }
 
-// latencies returns them by name; "other" comes last, as methods begin with capitals.
-func latencies(of map[string]sim.Latency) []Latency {
+// latenciesOf returns them by name; "other" comes last, as methods begin with capitals.
+func latenciesOf(of map[string]sim.Latency) []Latency {
 	var list []Latency
 	for call, l := range of {
 		list = append(list, Latency{cmp.Or(call, other), simulate.Seconds(l.Base), simulate.Seconds(l.Base + l.Jitter)})
@@ -142,8 +143,8 @@ func pricesOf(of map[string][]simulate.Price) []Price {
 	return list
 }
 
-// buckets returns those of the requests that calls are made of: reservations no agent makes.
-func buckets(of map[string]sim.Bucket, prices map[string][]simulate.Price) []Bucket {
+// bucketsOf returns those of the requests that calls are made of: reservations no agent makes.
+func bucketsOf(of map[string]sim.Bucket, prices map[string][]simulate.Price) []Bucket {
 	made := map[string]bool{}
 	for _, price := range prices {
 		for _, p := range price {
@@ -152,14 +153,14 @@ func buckets(of map[string]sim.Bucket, prices map[string][]simulate.Price) []Buc
 	}
 	var list []Bucket
 	for _, request := range slices.Sorted(maps.Keys(of)) {
-		if r := rate(of[request]); r != nil && made[request] {
+		if r := rateOf(of[request]); r != nil && made[request] {
 			list = append(list, Bucket{request, *r})
 		}
 	}
 	return list
 }
 
-func rate(b sim.Bucket) *Rate {
+func rateOf(b sim.Bucket) *Rate {
 	if b.Every <= 0 {
 		return nil
 	}
@@ -172,11 +173,11 @@ func (r Report) JSON(w io.Writer) error {
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
 	out.SetEscapeHTML(false)
-	return out.Encode(r.whole())
+	return out.Encode(r.withoutNils())
 }
 
-// whole returns the report with empty lists for those that are nil.
-func (r Report) whole() Report {
+// withoutNils returns the report with empty lists for those that are nil.
+func (r Report) withoutNils() Report {
 	r.Subnets = append([]Subnet{}, r.Subnets...)
 	r.Cloud.Latency = append([]Latency{}, r.Cloud.Latency...)
 	r.Results = append([]simulate.Result{}, r.Results...)

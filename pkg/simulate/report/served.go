@@ -15,11 +15,11 @@ const (
 	changes   = "changes"
 )
 
-// served is the table about how long it took until every pod had its address.
-func served() sheet {
+// servedColumns is the table about how long it took until every pod had its address.
+func servedColumns() sheet {
 	number := func(of func(simulate.Served) float64) func(simulate.Result) float64 {
 		return func(r simulate.Result) float64 {
-			if r.Served == nil {
+			if r.Served == nil { // cellOf shows no number then
 				return 0
 			}
 			return of(*r.Served)
@@ -27,26 +27,26 @@ func served() sheet {
 	}
 	return sheet{
 		{allServed, "after", "How long it took until the last pod had its address; all that was played if one has none.",
-			number(func(s simulate.Served) float64 { return seconds(s.Reached) }), spanOf},
+			number(func(s simulate.Served) float64 { return secondsOf(s.Reached) }), spanOf},
 		{allServed, "bound", "How long it takes at least: the requests without which pods get no addresses pass the cloud's limits no sooner.",
-			number(func(s simulate.Served) float64 { return seconds(s.Bound) }), spanOf},
+			number(func(s simulate.Served) float64 { return secondsOf(s.Bound) }), spanOf},
 		{allServed, "ratio", "How many times the bound it took.",
-			number(simulate.Served.Ratio), ratio},
+			number(simulate.Served.Ratio), ratioText},
 		{allServed, "plan", "The bound of all that the mode orders for these pods, what it keeps ready among it.",
-			number(func(s simulate.Served) float64 { return seconds(s.PlanBound) }), spanOf},
+			number(func(s simulate.Served) float64 { return secondsOf(s.PlanBound) }), spanOf},
 		{changes, "needed", "Requests that change something: those without which pods get no addresses.",
-			number(func(s simulate.Served) float64 { return float64(s.Needed) }), count},
+			number(func(s simulate.Served) float64 { return float64(s.Needed) }), countText},
 		{changes, "planned", "All that the mode orders for these pods.",
-			number(func(s simulate.Served) float64 { return float64(s.Planned) }), count},
+			number(func(s simulate.Served) float64 { return float64(s.Planned) }), countText},
 		{changes, "made", "Those that passed until the last pod had its address.",
-			number(func(s simulate.Served) float64 { return float64(s.Made) }), count},
+			number(func(s simulate.Served) float64 { return float64(s.Made) }), countText},
 		{changes, "refused", "Requests that the cloud's limits refused until then, those that only look among them.",
-			number(func(s simulate.Served) float64 { return float64(s.Refused) }), count},
+			number(func(s simulate.Served) float64 { return float64(s.Refused) }), countText},
 	}
 }
 
-// ratio writes how many times something is.
-func ratio(n float64) string {
+// ratioText writes how many times something is.
+func ratioText(n float64) string {
 	if n <= 0 {
 		return none
 	}
@@ -72,9 +72,9 @@ func requestRows(s simulate.Served) []requestRow {
 		}
 		row := requestRow{Name: r.Name, Last: r.Name == s.By}
 		for i, n := range []int{r.Needed, r.Planned, r.Passed, r.Refused} {
-			row.Cells[i] = count(float64(n))
+			row.Cells[i] = countText(float64(n))
 		}
-		row.Cells[len(row.Cells)-1] = span(r.Bound)
+		row.Cells[len(row.Cells)-1] = durationText(r.Bound)
 		list = append(list, row)
 	}
 	return list
@@ -82,12 +82,12 @@ func requestRows(s simulate.Served) []requestRow {
 
 // printRequests prints what requests a setting made until all were served.
 func printRequests(out *bytes.Buffer, r simulate.Result) error {
-	names, lines := []string{plain(r.Name)}, [][]string{nil}
+	names, lines := []string{printable(r.Name)}, [][]string{nil}
 	for _, head := range requestHeads {
 		lines[0] = append(lines[0], strings.ToUpper(head))
 	}
 	for _, row := range requestRows(*r.Served) {
-		names = append(names, "  "+plain(row.Name))
+		names = append(names, "  "+printable(row.Name))
 		lines = append(lines, row.Cells[:])
 	}
 	if err := printLines(out, names, lines); err != nil {
@@ -95,7 +95,7 @@ func printRequests(out *bytes.Buffer, r simulate.Result) error {
 	}
 	switch by := r.Served.By; {
 	case by != "":
-		fmt.Fprintf(out, "  the bound is that of %s\n", plain(by))
+		fmt.Fprintf(out, "  the bound is that of %s\n", printable(by))
 	case r.Served.Bound > 0:
 		out.WriteString("  the bound is that of all calls together\n")
 	}

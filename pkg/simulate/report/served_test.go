@@ -17,7 +17,7 @@ func started() Report {
 		"CreateInterface": {{Action: "Create"}, {Action: "Attach", Later: true}, {Action: "Describe", Looks: true, Count: 2, Later: true}},
 	}
 	r.Cloud.Prices = pricesOf(calls)
-	r.Cloud.Buckets = buckets(map[string]sim.Bucket{
+	r.Cloud.Buckets = bucketsOf(map[string]sim.Bucket{
 		"Attach": {Burst: 50, Every: 200 * time.Millisecond}, "Create": {Burst: 50, Every: 200 * time.Millisecond},
 		"Describe": {Burst: 1, Every: time.Second}, "Free": {}, "Reserve": {Burst: 9, Every: time.Second}, // which no call makes
 	}, calls)
@@ -60,7 +60,7 @@ func TestPageOfAStartHasItsTables(t *testing.T) {
 			t.Errorf("it lacks %q", want)
 		}
 	}
-	if want := len(started().facts()) + len(columns()) + len(served()); len(elements["dt"]) != want {
+	if want := len(started().facts()) + len(usualColumns()) + len(servedColumns()); len(elements["dt"]) != want {
 		t.Errorf("%d explanations, want %d", len(elements["dt"]), want)
 	}
 }

@@ -21,7 +21,7 @@ type spark struct {
 }
 
 // Calls that only look are left out: a steady many of them would drown the others.
-func sparks() []spark {
+func allSparks() []spark {
 	return []spark{
 		{name: "demand", scale: "addresses", of: func(b simulate.Bin) int { return b.Demand }},
 		{name: "owned", scale: "addresses", of: func(b simulate.Bin) int { return b.Owned }},
@@ -30,9 +30,9 @@ func sparks() []spark {
 	}
 }
 
-// points returns the numbers of a sparkline's characters, each of which stands for
+// pointsOf returns the numbers of a sparkline's characters, each of which stands for
 // so many bins.
-func (s spark) points(series []simulate.Bin, bins int) []int {
+func (s spark) pointsOf(series []simulate.Bin, bins int) []int {
 	points := make([]int, (len(series)+bins-1)/bins)
 	for i, b := range series {
 		if at := i / bins; s.sum {
@@ -44,8 +44,8 @@ func (s spark) points(series []simulate.Bin, bins int) []int {
 	return points
 }
 
-// draw draws points: the lowest level is 0 or less, and only that.
-func draw(points []int, most int) string {
+// drawLine draws points: the lowest level is 0 or less, and only that.
+func drawLine(points []int, most int) string {
 	var line strings.Builder
 	for _, n := range points {
 		level := 0
@@ -69,37 +69,37 @@ func (r Report) printSparks(out *bytes.Buffer, width int) {
 	}
 	bins := (longest + width - 1) / width
 	for _, one := range r.Results {
-		for _, s := range sparks() {
-			most[s.scale] = max(most[s.scale], highest(s.points(one.Series, bins)))
+		for _, s := range allSparks() {
+			most[s.scale] = max(most[s.scale], highestOf(s.pointsOf(one.Series, bins)))
 		}
 	}
-	step := r.step()
+	step := r.binLength()
 	whole := step * simulate.Seconds(longest)
 	if d := r.Load.Duration; d > 0 {
 		whole = min(whole, d) // the last bin may be shorter
 	}
 	out.WriteString("\n")
-	if line := timeline((longest+bins-1)/bins, whole); line != "" {
+	if line := timeMarks((longest+bins-1)/bins, whole); line != "" {
 		fmt.Fprintf(out, "%-9s %s\n", "", line)
 	}
 	for _, one := range r.Results {
-		fmt.Fprintln(out, plain(one.Name))
-		for _, s := range sparks() {
-			points := s.points(one.Series, bins)
-			high := highest(points)
+		fmt.Fprintln(out, printable(one.Name))
+		for _, s := range allSparks() {
+			points := s.pointsOf(one.Series, bins)
+			high := highestOf(points)
 			if len(points) == 0 || s.rare && high == 0 {
 				continue
 			}
 			each := ""
 			if s.sum {
-				each = " in " + span(step*simulate.Seconds(bins))
+				each = " in " + durationText(step*simulate.Seconds(bins))
 			}
-			fmt.Fprintf(out, "  %-7s %s up to %s%s\n", s.name, draw(points, most[s.scale]), count(float64(high)), each)
+			fmt.Fprintf(out, "  %-7s %s up to %s%s\n", s.name, drawLine(points, most[s.scale]), countText(float64(high)), each)
 		}
 	}
 }
 
-func highest(points []int) int {
+func highestOf(points []int) int {
 	high := 0
 	for _, n := range points {
 		high = max(high, n)
@@ -107,8 +107,8 @@ func highest(points []int) int {
 	return high
 }
 
-// step returns the length of the bins.
-func (r Report) step() simulate.Seconds {
+// binLength returns the length of the bins.
+func (r Report) binLength() simulate.Seconds {
 	for _, one := range r.Results {
 		if len(one.Series) > 1 {
 			return one.Series[1].Start - one.Series[0].Start
@@ -117,10 +117,10 @@ func (r Report) step() simulate.Seconds {
 	return r.Load.Duration
 }
 
-// timeline marks the begin, the middle and the end of the time played.
-func timeline(width int, whole simulate.Seconds) string {
+// timeMarks marks the begin, the middle and the end of the time played.
+func timeMarks(width int, whole simulate.Seconds) string {
 	line := []rune(strings.Repeat(" ", width))
-	marks := []string{"0s", span(whole / 2), span(whole)}
+	marks := []string{"0s", durationText(whole / 2), durationText(whole)}
 	if width < 4*len(marks[1])+4 {
 		return ""
 	}

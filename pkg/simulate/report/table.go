@@ -20,7 +20,7 @@ const margin = "  "
 func (r Report) Table(w io.Writer, width int) error {
 	var out bytes.Buffer
 	for _, f := range r.facts() {
-		fmt.Fprintf(&out, "%-8s %s\n", f.About, plain(f.Text))
+		fmt.Fprintf(&out, "%-8s %s\n", f.About, printable(f.Text))
 	}
 	out.WriteString("\n")
 	if len(r.Results) == 0 {
@@ -39,17 +39,17 @@ func (r Report) Table(w io.Writer, width int) error {
 // printSheets prints all tables; what takes long is of one setting after the other.
 func (r Report) printSheets(out *bytes.Buffer) error {
 	lowest := false
-	for i, s := range sheets(r.Results) {
+	for i, s := range sheetsOf(r.Results) {
 		if i > 0 {
 			out.WriteString("\n")
 		}
 		names := []string{"", "SETTING"}
 		for _, one := range r.Results {
-			names = append(names, plain(one.Name))
+			names = append(names, printable(one.Name))
 		}
-		cells, marked := printed(s.rows(r.Results))
+		cells, marked := markLowest(s.cellRows(r.Results))
 		lowest = lowest || marked
-		if err := printLines(out, names, append(s.heads(), cells...)); err != nil {
+		if err := printLines(out, names, append(s.headLines(), cells...)); err != nil {
 			return err
 		}
 	}
@@ -75,11 +75,11 @@ func (r Report) printSheets(out *bytes.Buffer) error {
 
 // printLines prints names to the left, and numbers to the right, so that they compare.
 func printLines(out *bytes.Buffer, names []string, lines [][]string) error {
-	wide := widest(names)
+	wide := widestOf(names)
 	var table bytes.Buffer
 	t := tabwriter.NewWriter(&table, 0, 0, len(margin), ' ', tabwriter.AlignRight)
 	for i, line := range lines {
-		fmt.Fprintf(t, "%s\t%s\t\n", leftward(names[i], wide), strings.Join(line, "\t"))
+		fmt.Fprintf(t, "%s\t%s\t\n", padRight(names[i], wide), strings.Join(line, "\t"))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -91,9 +91,9 @@ func printLines(out *bytes.Buffer, names []string, lines [][]string) error {
 	return nil
 }
 
-// heads returns the lines above the numbers: groups, each over its first column,
+// headLines returns the lines above the numbers: groups, each over its first column,
 // and columns.
-func (s sheet) heads() [][]string {
+func (s sheet) headLines() [][]string {
 	lines := make([][]string, 2)
 	group := ""
 	for _, c := range s {
@@ -107,8 +107,8 @@ func (s sheet) heads() [][]string {
 	return lines
 }
 
-// printed returns the cells with a star at the lowest, and whether there is one.
-func printed(rows [][]cell) (lines [][]string, lowest bool) {
+// markLowest returns the cells with a star at the lowest, and whether there is one.
+func markLowest(rows [][]cell) (lines [][]string, lowest bool) {
 	for _, row := range rows {
 		var line []string
 		for _, c := range row {
@@ -122,7 +122,7 @@ func printed(rows [][]cell) (lines [][]string, lowest bool) {
 	return lines, lowest
 }
 
-func widest(words []string) int {
+func widestOf(words []string) int {
 	wide := 0
 	for _, w := range words {
 		wide = max(wide, utf8.RuneCountInString(w))
@@ -130,7 +130,7 @@ func widest(words []string) int {
 	return wide
 }
 
-// leftward fills a word up to a width.
-func leftward(word string, width int) string {
+// padRight fills a word up to a width.
+func padRight(word string, width int) string {
 	return word + strings.Repeat(" ", max(width-utf8.RuneCountInString(word), 0))
 }

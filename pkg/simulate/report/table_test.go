@@ -85,7 +85,7 @@ func TestLowestIsMarkedWherePeopleSeeADifference(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []bool
-			for _, row := range columns().rows(tt.results) {
+			for _, row := range usualColumns().cellRows(tt.results) {
 				got = append(got, row[p99].Lowest)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
