@@ -47,33 +47,33 @@ type race struct {
 
 // newRace begins when the load does.
 func (p *play) newRace(l Load) *race {
-	return &race{left: l.Pods(), cold: l.Cold, orders: p.orders(l), before: p.till.counts()}
+	return &race{left: l.Pods(), cold: l.Cold, orders: p.ordersOf(l), before: p.till.requestCounts()}
 }
 
-// arrived notes that one more pod has its address.
-func (r *race) arrived(p *play) {
+// notePodServed notes that one more pod has its address.
+func (r *race) notePodServed(p *play) {
 	if r == nil {
 		return
 	}
 	if r.left--; r.left == 0 {
-		r.end(p)
+		r.finishRace(p)
 	}
 }
 
-// end takes down what was counted until now.
-func (r *race) end(p *play) {
+// finishRace takes down what was counted until now.
+func (r *race) finishRace(p *play) {
 	s := &Served{All: r.left == 0, Reached: Seconds(p.clock.now)}
-	done, tariffs := p.till.counts(), p.world.tariffs(newTolls(p.world), r.orders)
+	done, tariffs := p.till.requestCounts(), p.world.tariffsOf(newTolls(p.world), r.orders)
 	for _, t := range p.world.withOthers(tariffs, done, p.till.looking) {
 		name := t.name
 		one := Request{Name: name, Changes: !t.looks,
 			Passed: done[name].Passed - r.before[name].Passed, Refused: done[name].Refused - r.before[name].Refused}
-		one.Needed, one.Planned = t.count(r.orders, r.cold)
+		one.Needed, one.Planned = t.countRequests(r.orders, r.cold)
 		one.Bound = t.bound(one.Needed)
 		if one.Bound > s.Bound {
 			s.Bound, s.By = one.Bound, name
 		}
-		s.add(one, t.bound(one.Planned))
+		s.addRequest(one, t.bound(one.Planned))
 	}
 	if calls := callsBound(tariffs, r.orders); calls > s.Bound {
 		s.Bound, s.By = calls, ""
@@ -81,7 +81,7 @@ func (r *race) end(p *play) {
 	r.served = s
 }
 
-func (s *Served) add(r Request, planned Seconds) {
+func (s *Served) addRequest(r Request, planned Seconds) {
 	s.Requests = append(s.Requests, r)
 	s.PlanBound = max(s.PlanBound, planned)
 	s.Refused += r.Refused

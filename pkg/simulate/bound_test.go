@@ -183,14 +183,14 @@ func TestCloudsNameABucketForEachActionAndHaveAPriceForEachMethod(t *testing.T) 
 			}
 			for _, p := range prices[method] {
 				known[p.Action] = true
-				if b := w.bucket(p.Action, p.Looks); b.Every <= 0 || b.Burst < 1 {
+				if b := w.bucketFor(p.Action, p.Looks); b.Every <= 0 || b.Burst < 1 {
 					t.Errorf("%s: any number of %s passes", name, p.Action)
 				}
 			}
 		}
 		same := 0
 		for action, want := range r.Driver.Buckets {
-			if got := w.bucket(action, r.Driver.Looking()[action]); got.Burst != want.Burst || float64(time.Second/got.Every) != want.PerSecond {
+			if got := w.bucketFor(action, r.Driver.Looking()[action]); got.Burst != want.Burst || float64(time.Second/got.Every) != want.PerSecond {
 				t.Errorf("%s: %s has %+v here, by the driver %+v", name, action, got, want)
 			} else if known[action] {
 				same++

@@ -31,14 +31,14 @@ type event struct {
 	do     func()
 }
 
-// at plans an event. A time that has passed is now.
-func (c *clock) at(t time.Duration, do func()) {
+// planAt plans an event. A time that has passed is now.
+func (c *clock) planAt(t time.Duration, do func()) {
 	c.serial++
 	heap.Push(&c.events, event{max(t, c.now), c.serial, do})
 }
 
-// next lets the next event happen, if there is one before end.
-func (c *clock) next(end time.Duration) bool {
+// runNext lets the next event happen, if there is one before end.
+func (c *clock) runNext(end time.Duration) bool {
 	if len(c.events) == 0 || c.events[0].at >= end {
 		return false
 	}
@@ -62,9 +62,9 @@ type call struct {
 // over is what a coroutine yields when its call has ended.
 const over time.Duration = -1
 
-// begin runs a call for at most limit, beside everything else. ended is called after
+// beginCall runs a call for at most limit, beside everything else. ended is called after
 // it.
-func (c *clock) begin(limit time.Duration, run, ended func()) {
+func (c *clock) beginCall(limit time.Duration, run, ended func()) {
 	var p *call
 	if last := len(c.idle) - 1; last >= 0 {
 		p, c.idle = c.idle[last], c.idle[:last]
@@ -73,7 +73,7 @@ func (c *clock) begin(limit time.Duration, run, ended func()) {
 		c.calls = append(c.calls, p)
 	}
 	p.limit, p.run, p.ended = c.now+limit, run, ended
-	c.at(c.now, func() { c.goOn(p) })
+	c.planAt(c.now, func() { c.goOn(p) })
 }
 
 func newCall() *call {
@@ -93,15 +93,15 @@ func (c *clock) goOn(p *call) {
 	d, _ := p.next()
 	c.call = nil
 	if d != over {
-		c.at(c.now+d, func() { c.goOn(p) })
+		c.planAt(c.now+d, func() { c.goOn(p) })
 		return
 	}
 	c.idle = append(c.idle, p)
 	p.ended()
 }
 
-// stop breaks off all calls under way.
-func (c *clock) stop() {
+// stopCalls breaks off all calls under way.
+func (c *clock) stopCalls() {
 	for _, p := range c.calls {
 		p.stop()
 	}

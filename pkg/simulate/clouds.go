@@ -55,8 +55,8 @@ func perSecond(burst, rate int) sim.Bucket {
 	return sim.Bucket{Burst: burst, Every: time.Second / time.Duration(rate)}
 }
 
-// bucket returns the bucket of an action.
-func (w World) bucket(action string, looks bool) sim.Bucket {
+// bucketFor returns the bucket of an action.
+func (w World) bucketFor(action string, looks bool) sim.Bucket {
 	b, own := w.Buckets[action]
 	switch {
 	case own:

@@ -15,53 +15,53 @@ type counted struct {
 }
 
 func (c counted) Limits(ctx context.Context) (eni.Limits, error) {
-	c.look()
+	c.noteDescribe()
 	return c.priced.Limits(ctx)
 }
 
 func (c counted) Interfaces(ctx context.Context) ([]cloud.Interface, error) {
-	c.look()
+	c.noteDescribe()
 	return c.priced.Interfaces(ctx)
 }
 
 func (c counted) Subnets(ctx context.Context) ([]cloud.Subnet, error) {
-	c.look()
+	c.noteDescribe()
 	return c.priced.Subnets(ctx)
 }
 
 func (c counted) CreateInterface(ctx context.Context, wish cloud.Create) (cloud.Interface, error) {
-	c.wants(&c.n.meter.calls.Attachments)
+	c.noteGrow(&c.n.meter.calls.Attachments)
 	return c.priced.CreateInterface(ctx, wish)
 }
 
 func (c counted) AssignAddresses(ctx context.Context, id string, f eni.Family, n int) ([]netip.Addr, error) {
-	c.wants(&c.n.meter.calls.Assign)
+	c.noteGrow(&c.n.meter.calls.Assign)
 	return c.priced.AssignAddresses(ctx, id, f, n)
 }
 
 func (c counted) UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error {
-	c.gives(&c.n.meter.calls.Unassign)
+	c.noteRelease(&c.n.meter.calls.Unassign)
 	return c.priced.UnassignAddresses(ctx, id, addrs)
 }
 
 func (c counted) DeleteInterface(ctx context.Context, id string) error {
-	c.gives(&c.n.meter.calls.Detachments)
+	c.noteRelease(&c.n.meter.calls.Detachments)
 	return c.priced.DeleteInterface(ctx, id)
 }
 
-func (c counted) look() { c.n.meter.called(&c.n.meter.calls.Describe, true) }
+func (c counted) noteDescribe() { c.n.meter.noteCall(&c.n.meter.calls.Describe, true) }
 
-// wants notes a call for more addresses, and a flap if some were given back lately.
-func (c counted) wants(count *int) {
+// noteGrow notes a call for more addresses, and a flap if some were given back lately.
+func (c counted) noteGrow(count *int) {
 	n := c.n
-	if n.gave && n.clock.now-n.gaveAt < FlapTime && n.meter.counts() {
+	if n.gave && n.clock.now-n.gaveAt < FlapTime && n.meter.hasBegun() {
 		n.meter.calls.Flaps++
 	}
 	n.gave = false
-	n.meter.called(count, false)
+	n.meter.noteCall(count, false)
 }
 
-func (c counted) gives(count *int) {
+func (c counted) noteRelease(count *int) {
 	c.n.gave, c.n.gaveAt = true, c.n.clock.now
-	c.n.meter.called(count, false)
+	c.n.meter.noteCall(count, false)
 }

@@ -170,7 +170,7 @@ func (w *wired) asks(t *testing.T, call func() error) map[string]int {
 
 // takes lets the account need as long for what a call begins as the simulation does.
 func (w *wired) takes(method string) {
-	half := w.world.took(method) - w.world.took(method)/2
+	half := w.world.leastTime(method) - w.world.leastTime(method)/2
 	w.account.SetTimes(0, half, half)
 }
 
@@ -184,7 +184,7 @@ func TestCallsCostWhatTheDriversOfTheCloudsAskFor(t *testing.T) {
 			same := func(call part, do func() error) {
 				t.Helper()
 				simulated := map[string]int{}
-				for _, f := range tolls.of(call) {
+				for _, f := range tolls.requestsOf(call) {
 					simulated[f.action] = f.count
 				}
 				if diff := cmp.Diff(w.asks(t, do), simulated); diff != "" {

@@ -119,14 +119,14 @@ func TestAProcessAndASimulationDecideTheSameAtTheSameTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.stop()
+	defer p.stopAgents()
 	log.now = func() time.Duration { return p.clock.now }
 	n := p.nodes[0]
 	logDecisions(n.agent, log)
 	for _, h := range script {
-		p.clock.at(h.at, func() { n.told.Tell(h.event) })
+		p.clock.planAt(h.at, func() { n.told.Tell(h.event) })
 	}
-	for p.clock.next(l.Duration) {
+	for p.clock.runNext(l.Duration) {
 	}
 	if diff := cmp.Diff(want, log.lines); diff != "" {
 		t.Errorf("the process (-) and the simulation (+) differ:\n%s", diff)

@@ -15,34 +15,34 @@ type generator struct {
 	free  []int // which of pods have no end of their own yet, of kinds that end them later
 }
 
-// between is a time of at least a and less than b.
-func (g *generator) between(a, b time.Duration) time.Duration {
+// randomBetween is a time of at least a and less than b.
+func (g *generator) randomBetween(a, b time.Duration) time.Duration {
 	return a + time.Duration(g.rng.Int64N(int64((b-a)/time.Millisecond)))*time.Millisecond
 }
 
-// about is a time by chance that is mean on average, and doesn't depend on how long
+// randomAbout is a time by chance that is mean on average, and doesn't depend on how long
 // it has been already.
-func (g *generator) about(mean time.Duration) time.Duration {
+func (g *generator) randomAbout(mean time.Duration) time.Duration {
 	return time.Duration(g.rng.ExpFloat64() * float64(mean)).Round(time.Millisecond)
 }
 
-// pod is a pod from start to end. There is none if the load is over by then.
-func (g *generator) pod(start, end time.Duration) {
+// addPod is a pod from start to end. There is none if the load is over by then.
+func (g *generator) addPod(start, end time.Duration) {
 	if start < g.end {
 		g.pods = append(g.pods, Pod{Start: start, End: min(max(end, start+shortest), g.end)})
 	}
 }
 
-// start is a pod that runs until it is stopped.
-func (g *generator) start(at time.Duration) {
+// startPod is a pod that runs until it is stopped.
+func (g *generator) startPod(at time.Duration) {
 	if at < g.end {
 		g.free = append(g.free, len(g.pods))
-		g.pod(at, g.end)
+		g.addPod(at, g.end)
 	}
 }
 
-// stop ends any of the pods that run.
-func (g *generator) stop(at time.Duration) {
+// stopPod ends any of the pods that run.
+func (g *generator) stopPod(at time.Duration) {
 	i := g.rng.IntN(len(g.free))
 	last := len(g.free) - 1
 	p := &g.pods[g.free[i]]
@@ -50,15 +50,15 @@ func (g *generator) stop(at time.Duration) {
 	g.free[i], g.free = g.free[last], g.free[:last]
 }
 
-func (g *generator) steady() { g.always(g.usual) }
+func (g *generator) steady() { g.replacePods(g.usual) }
 
-// always are n pods, each of which is replaced now and then.
-func (g *generator) always(n int) {
+// replacePods are n pods, each of which is replaced now and then.
+func (g *generator) replacePods(n int) {
 	for range n {
 		for at := time.Duration(0); at < g.end; {
-			end := at + g.about(3*24*time.Hour)
-			g.pod(at, end)
-			at = max(end, at+shortest) + g.between(time.Second, 10*time.Second)
+			end := at + g.randomAbout(3*24*time.Hour)
+			g.addPod(at, end)
+			at = max(end, at+shortest) + g.randomBetween(time.Second, 10*time.Second)
 		}
 	}
 }
@@ -66,13 +66,13 @@ func (g *generator) always(n int) {
 // burst has its next burst when the one before is over.
 func (g *generator) burst() {
 	half := g.usual / 2
-	g.always(half)
-	gap := func() time.Duration { return 16*time.Minute + g.about(150*time.Minute) }
+	g.replacePods(half)
+	gap := func() time.Duration { return 16*time.Minute + g.randomAbout(150*time.Minute) }
 	for at := gap(); at < g.end; at += gap() {
-		within := g.between(5*time.Second, 30*time.Second)
+		within := g.randomBetween(5*time.Second, 30*time.Second)
 		for range g.usual - half + g.rng.IntN(half+1) {
-			start := at + g.between(0, within)
-			g.pod(start, start+g.between(3*time.Minute, 15*time.Minute))
+			start := at + g.randomBetween(0, within)
+			g.addPod(start, start+g.randomBetween(3*time.Minute, 15*time.Minute))
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (g *generator) burst() {
 // atOnce are pods whose ADDs the runtime makes within seconds.
 func (g *generator) atOnce() {
 	for range g.usual {
-		g.pod(g.between(time.Millisecond, 3*time.Second), g.end)
+		g.addPod(g.randomBetween(time.Millisecond, 3*time.Second), g.end)
 	}
 }
 
@@ -89,20 +89,20 @@ func (g *generator) atOnce() {
 func (g *generator) rollingUpdate() {
 	starts := make([]time.Duration, g.usual)
 	surge := (g.usual + 3) / 4
-	for at := g.between(5*time.Minute, time.Hour); at < g.end; at += g.between(2*time.Hour, 5*time.Hour) {
+	for at := g.randomBetween(5*time.Minute, time.Hour); at < g.end; at += g.randomBetween(2*time.Hour, 5*time.Hour) {
 		for i := 0; i < g.usual; i += surge {
 			over := at
 			for j := i; j < min(i+surge, g.usual); j++ {
-				start := at + g.between(0, 5*time.Second)
-				end := start + g.between(5*time.Second, 20*time.Second) + g.between(time.Second, 10*time.Second)
-				g.pod(starts[j], end)
+				start := at + g.randomBetween(0, 5*time.Second)
+				end := start + g.randomBetween(5*time.Second, 20*time.Second) + g.randomBetween(time.Second, 10*time.Second)
+				g.addPod(starts[j], end)
 				starts[j], over = start, max(over, end)
 			}
 			at = over + time.Second
 		}
 	}
 	for _, start := range starts {
-		g.pod(start, g.end)
+		g.addPod(start, g.end)
 	}
 }
 
@@ -110,23 +110,23 @@ func (g *generator) rollingUpdate() {
 // of them run on this node. They are over before the next ones come.
 func (g *generator) cron() {
 	half := g.usual / 2
-	g.always(half)
+	g.replacePods(half)
 	const every = 5 * time.Minute
 	for at := every; at < g.end; at += every {
-		jobs := g.some(g.usual - half)
+		jobs := g.jobsHere(g.usual - half)
 		if at%time.Hour == 0 {
-			jobs += g.some(g.usual)
+			jobs += g.jobsHere(g.usual)
 		}
 		for range jobs {
-			start := at + g.between(0, 3*time.Second) // the controller makes them one after another
-			g.pod(start, start+g.between(30*time.Second, 4*time.Minute))
+			start := at + g.randomBetween(0, 3*time.Second) // the controller makes them one after another
+			g.addPod(start, start+g.randomBetween(30*time.Second, 4*time.Minute))
 		}
 	}
 }
 
-// some is how many of n jobs the scheduler puts here, where each is as likely to be
+// jobsHere is how many of n jobs the scheduler puts here, where each is as likely to be
 // as not.
-func (g *generator) some(n int) int {
+func (g *generator) jobsHere(n int) int {
 	here := 0
 	for range n {
 		here += g.rng.IntN(2)
@@ -144,16 +144,17 @@ func (g *generator) diurnal() {
 		return min(max(int(math.Round(n)), least), g.usual)
 	}
 	for range wish(0, 0) {
-		g.start(0)
+		g.startPod(0)
 	}
 	noise := 0.0
 	for at := step; at < g.end; at += step {
+		// 120 steps are half an hour. Noise of each step alone would make pods come and go at each.
 		noise += -noise/120 + 0.003*g.rng.NormFloat64()
 		switch n := wish(at, noise); {
 		case n > len(g.free):
-			g.start(at + g.between(0, step))
+			g.startPod(at + g.randomBetween(0, step))
 		case n < len(g.free):
-			g.stop(at + g.between(0, step))
+			g.stopPod(at + g.randomBetween(0, step))
 		}
 	}
 }
@@ -163,16 +164,16 @@ func (g *generator) diurnal() {
 func (g *generator) churn() {
 	const life = 12 * time.Minute
 	for range g.usual {
-		g.start(0)
+		g.startPod(0)
 	}
 	at := time.Duration(0)
 	for at < g.end {
 		rate := g.usual + len(g.free) // of arrivals and ends, in a life
-		at += g.about(life / time.Duration(rate))
+		at += g.randomAbout(life / time.Duration(rate))
 		if g.rng.IntN(rate) >= g.usual {
-			g.stop(at)
+			g.stopPod(at)
 		} else if len(g.free) < 2*g.usual {
-			g.start(at)
+			g.startPod(at)
 		}
 	}
 }

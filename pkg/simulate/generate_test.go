@@ -71,15 +71,15 @@ func TestGeneratedLoads(t *testing.T) {
 
 func TestAPodLivesAMomentAtLeastAndNoLongerThanTheLoad(t *testing.T) {
 	g := &generator{rng: rand.New(rand.NewPCG(1, 1)), end: 10 * time.Second}
-	g.pod(5*time.Second, 5*time.Second)
-	g.pod(9*time.Second, 11*time.Second)
-	g.pod(10*time.Second, 11*time.Second)
-	g.start(6 * time.Second)
-	g.stop(6 * time.Second)
-	g.start(7 * time.Second)
-	g.stop(11 * time.Second)
-	g.start(8 * time.Second)
-	g.start(10 * time.Second)
+	g.addPod(5*time.Second, 5*time.Second)
+	g.addPod(9*time.Second, 11*time.Second)
+	g.addPod(10*time.Second, 11*time.Second)
+	g.startPod(6 * time.Second)
+	g.stopPod(6 * time.Second)
+	g.startPod(7 * time.Second)
+	g.stopPod(11 * time.Second)
+	g.startPod(8 * time.Second)
+	g.startPod(10 * time.Second)
 	want := "10s\n5s-5.001s 9s-10s 6s-6.001s 7s-10s 8s-10s\n"
 	if diff := cmp.Diff(want, dump(Load{Duration: g.end, Nodes: [][]Pod{g.pods}})); diff != "" {
 		t.Error(diff)

@@ -33,24 +33,24 @@ func newMeter(c *clock, duration time.Duration) *meter {
 	return &meter{clock: c, step: max(step, time.Second)}
 }
 
-// begin forgets what was before the load.
-func (m *meter) begin() {
-	m.pass()
+// forgetStart forgets what was before the load.
+func (m *meter) forgetStart() {
+	m.sumUp()
 	m.idleSeconds, m.eniSeconds, m.mostIdle = 0, 0, 0
 	m.bin = Bin{Waiting: m.waiting}
 }
 
-// change lets fn change what is measured of a node.
-func (m *meter) change(n *node, fn func()) {
-	m.pass()
-	m.add(n, -1)
+// changeNode lets fn change what is measured of a node.
+func (m *meter) changeNode(n *node, fn func()) {
+	m.sumUp()
+	m.addNode(n, -1)
 	fn()
-	m.add(n, 1)
+	m.addNode(n, 1)
 	m.bin.Waiting = max(m.bin.Waiting, m.waiting)
 }
 
-// add adds a node's numbers to the sums, or takes them off.
-func (m *meter) add(n *node, sign int) {
+// addNode adds a node's numbers to the sums, or takes them off.
+func (m *meter) addNode(n *node, sign int) {
 	if n.book != nil {
 		m.owned += sign * len(n.book.Addresses)
 		m.enis += sign * len(n.book.ENIs)
@@ -59,8 +59,8 @@ func (m *meter) add(n *node, sign int) {
 	m.waiting += sign * n.waiting
 }
 
-// pass sums up what was until now.
-func (m *meter) pass() {
+// sumUp sums up what was until now.
+func (m *meter) sumUp() {
 	if dt := (m.clock.now - m.last).Seconds(); dt > 0 {
 		m.idleSeconds += dt * float64(m.owned-m.used)
 		m.eniSeconds += dt * float64(m.enis)
@@ -69,12 +69,12 @@ func (m *meter) pass() {
 	}
 }
 
-// counts tells whether the load has begun.
-func (m *meter) counts() bool { return m.clock.now >= 0 }
+// hasBegun tells whether the load has begun.
+func (m *meter) hasBegun() bool { return m.clock.now >= 0 }
 
-// waited notes how long a pod waited that has its address now.
-func (m *meter) waited(d time.Duration) {
-	if !m.counts() {
+// noteWait notes how long a pod waited that has its address now.
+func (m *meter) noteWait(d time.Duration) {
+	if !m.hasBegun() {
 		return
 	}
 	m.waits = append(m.waits, d)
@@ -83,21 +83,21 @@ func (m *meter) waited(d time.Duration) {
 
 // failedADD notes an ADD that ended without an address.
 func (m *meter) failedADD() {
-	if m.counts() {
+	if m.hasBegun() {
 		m.failed++
 	}
 }
 
-// never notes a pod that has gone without an address.
-func (m *meter) never(d time.Duration) {
+// noteNever notes a pod that has gone without an address.
+func (m *meter) noteNever(d time.Duration) {
 	m.nevers++
-	m.waited(d)
+	m.noteWait(d)
 }
 
-// called notes a call to the cloud that begins.
-func (m *meter) called(count *int, looks bool) {
+// noteCall notes a call to the cloud that begins.
+func (m *meter) noteCall(count *int, looks bool) {
 	switch {
-	case !m.counts():
+	case !m.hasBegun():
 		return
 	case looks:
 		m.bin.Looks++
@@ -107,10 +107,10 @@ func (m *meter) called(count *int, looks bool) {
 	*count++
 }
 
-// outcome notes how a call ended.
-func (m *meter) outcome(word string) {
+// noteOutcome notes how a call ended.
+func (m *meter) noteOutcome(word string) {
 	switch {
-	case !m.counts() || word == "ok":
+	case !m.hasBegun() || word == "ok":
 	case word == "throttled":
 		m.calls.Throttled++
 	default:
@@ -118,9 +118,9 @@ func (m *meter) outcome(word string) {
 	}
 }
 
-// close ends a bin.
-func (m *meter) close(free int) {
-	m.pass()
+// closeBin ends a bin.
+func (m *meter) closeBin(free int) {
+	m.sumUp()
 	m.bin.Demand, m.bin.Target, m.bin.Owned, m.bin.Free, m.bin.Idle = m.demand, m.target, m.owned, free, m.owned-m.used
 	m.bins = append(m.bins, m.bin)
 	m.bin = Bin{Start: Seconds(m.clock.now), Waiting: m.waiting}
@@ -129,7 +129,7 @@ func (m *meter) close(free int) {
 // result is what was measured until the end of the load. Pods that wait then have
 // waited until then.
 func (m *meter) result(name string, duration time.Duration) Result {
-	m.pass()
+	m.sumUp()
 	slices.Sort(m.waits)
 	c := m.calls
 	c.Total = c.Describe + c.Changes()
@@ -138,7 +138,7 @@ func (m *meter) result(name string, duration time.Duration) Result {
 		Name: name, Pods: m.pods, Calls: c, Series: m.bins,
 		Waits: Waits{
 			P50: Seconds(quantile(m.waits, 50)), P99: Seconds(quantile(m.waits, 99)), Max: Seconds(quantile(m.waits, 100)),
-			Waited: len(m.waits) - zeros(m.waits), Failed: m.failed, Never: m.nevers,
+			Waited: len(m.waits) - countZeros(m.waits), Failed: m.failed, Never: m.nevers,
 		},
 		Idle: Idle{Mean: m.idleSeconds / 3600 / hours, Max: m.mostIdle, AddressHours: m.idleSeconds / 3600, ENIs: m.eniSeconds / 3600 / hours},
 	}
@@ -152,7 +152,7 @@ func quantile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }
 
-func zeros(sorted []time.Duration) int {
+func countZeros(sorted []time.Duration) int {
 	n, _ := slices.BinarySearch(sorted, 1)
 	return n
 }

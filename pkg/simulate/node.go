@@ -43,11 +43,11 @@ func newNode(p *play, m sim.Machine, conf agentconf.Config, seed uint64) (*node,
 	}
 	n := &node{play: p, name: m.Name, rand: rand.New(rand.NewPCG(seed, 1))}
 	conf.Node, conf.ModeSet = m.Name, true
-	n.told = agent.NewVirtualClock(agent.VirtualTime{Now: p.sinceBoot, Wall: p.clock.Now, Begin: p.clock.begin,
-		After: func(d time.Duration, do func()) { p.clock.at(p.clock.now+d, do) }})
+	n.told = agent.NewVirtualClock(agent.VirtualTime{Now: p.sinceBoot, Wall: p.clock.Now, Begin: p.clock.beginCall,
+		After: func(d time.Duration, do func()) { p.clock.planAt(p.clock.now+d, do) }})
 	n.agent = agent.New(conf, agent.Parts{
 		Book: n, Unusable: nodecache.Unusable, Kernel: n, Cloud: counted{newPriced(p.account, m.Name, p.till), n}, Orphans: n, Memory: n, Events: n,
-		Log: p.log.With("node", m.Name), Wants: n.wants, Publish: n.publish,
+		Log: p.log.With("node", m.Name), Wants: n.pendingADDs, Publish: n.takeStatus,
 		MaxPods: func() (int, string) { return p.world.MaxPods, "simulation" },
 		Clock:   n.told, Rand: rand.New(rand.NewPCG(seed, 2)),
 	})
@@ -78,7 +78,7 @@ func (n *node) Update(_ context.Context, fn func(*ipam.State) error) error {
 		return err
 	}
 	if len(next.Touched()) > 0 {
-		n.put(next)
+		n.putBook(next)
 	}
 	return nil
 }
@@ -93,17 +93,17 @@ func (n *node) Replace(_ context.Context, fn func(*ipam.State, error) (*ipam.Sta
 	if err != nil {
 		return err
 	}
-	n.put(next.Clone())
+	n.putBook(next.Clone())
 	return nil
 }
 
-// put is a change of the node cache by the agent. It wakes the agent and those who
+// putBook is a change of the node cache by the agent. It wakes the agent and those who
 // wait for an address.
-func (n *node) put(next *ipam.State) {
-	n.meter.change(n, func() { n.book, n.seen = next, false })
+func (n *node) putBook(next *ipam.State) {
+	n.meter.changeNode(n, func() { n.book, n.seen = next, false })
 	n.wakeAgent()
 	if n.waiting > 0 {
-		n.clock.at(n.clock.now, n.serve)
+		n.clock.planAt(n.clock.now, n.servePending)
 	}
 }
 
@@ -131,7 +131,7 @@ func (n *node) Reclaim(context.Context, func(eni.Owner) bool) ([]eni.Address, er
 func (n *node) Load() ([]byte, error) { return nil, nil }
 func (n *node) Save([]byte) error     { return nil }
 
-func (n *node) wants(time.Duration) ([]nodecache.Waiter, error) {
+func (n *node) pendingADDs(time.Duration) ([]nodecache.Waiter, error) {
 	var list []nodecache.Waiter
 	for _, p := range n.pending {
 		list = append(list, nodecache.Waiter{Owner: p.owner, Since: p.since})
@@ -139,14 +139,14 @@ func (n *node) wants(time.Duration) ([]nodecache.Waiter, error) {
 	return list, nil
 }
 
-func (n *node) publish(s status.Status, _ string) error {
+func (n *node) takeStatus(s status.Status, _ string) error {
 	n.meter.target += s.Target - n.target
 	n.target = s.Target
 	return nil
 }
 
 // The agent's own metrics are of no interest but for the outcome of its calls.
-func (n *node) Call(_, outcome string, _ time.Duration) { n.meter.outcome(outcome) }
+func (n *node) Call(_, outcome string, _ time.Duration) { n.meter.noteOutcome(outcome) }
 func (n *node) Step(string, string)                     {}
 func (n *node) Repaired(string, int)                    {}
 func (n *node) Compared(string)                         {}

@@ -31,19 +31,20 @@ type order struct {
 	lacks int
 }
 
-// orders returns what the mode orders for the pods of the load: as each node is now, a
+// ordersOf returns what the mode orders for the pods of the load: as each node is now, a
 // plan for all of its pods.
-func (p *play) orders(l Load) []order {
+func (p *play) ordersOf(l Load) []order {
 	list := make([]order, len(p.nodes))
 	for k, n := range p.nodes {
-		list[k] = p.order(n, len(l.Nodes[k]))
+		list[k] = p.orderOf(n, len(l.Nodes[k]))
 	}
 	return list
 }
 
-func (p *play) order(n *node, pods int) order {
+func (p *play) orderOf(n *node, pods int) order {
 	c, o := p.conf.Pool, order{lacks: pods}
 	s := pool.Snapshot{Families: []eni.Family{eni.IPv4}, Limits: p.world.Limits, MaxPods: p.world.MaxPods}
+	// Subnets without an end: what the mode orders is asked, and what runs out the play itself finds.
 	for _, place := range p.world.Subnets {
 		s.Subnets = append(s.Subnets, pool.Subnet{ID: place.ID, Free: 1 << 24, New: true})
 	}
@@ -67,9 +68,9 @@ func (p *play) order(n *node, pods int) order {
 	return o
 }
 
-// least returns the lowest cost of calls that are enough for the pods, where each call
+// lowestCost returns the lowest cost of calls that are enough for the pods, where each call
 // has its cost.
-func (o order) least(cost func(part) int) int {
+func (o order) lowestCost(cost func(part) int) int {
 	const never = 1 << 40
 	lowest := make([]int, max(o.lacks, 0)+1) // by slots
 	for i := range lowest[1:] {

@@ -29,9 +29,9 @@ const spread = 100 * time.Millisecond
 // more: workerBackOffPeriod and its jitter of its pod workers.
 const backOff = 10 * time.Second
 
-// arrive plans that the k-th of the pods is bound to the node, and the next one
+// planArrivals plans that the k-th of the pods is bound to the node, and the next one
 // after it.
-func (n *node) arrive(pods []Pod, k int) {
+func (n *node) planArrivals(pods []Pod, k int) {
 	if k == len(pods) {
 		return
 	}
@@ -40,15 +40,15 @@ func (n *node) arrive(pods []Pod, k int) {
 	if p.Start == 0 {
 		add = -restTime + time.Duration(k)*spread
 	}
-	n.clock.at(add-n.world.Lead, func() {
-		n.live(k, p, add)
-		n.arrive(pods, k+1)
+	n.clock.planAt(add-n.world.Lead, func() {
+		n.planLife(k, p, add)
+		n.planArrivals(pods, k+1)
 	})
 }
 
-// live plans the life of a pod that is bound to the node now, and whose first ADD
+// planLife plans the life of a pod that is bound to the node now, and whose first ADD
 // comes at a time.
-func (n *node) live(k int, of Pod, add time.Duration) {
+func (n *node) planLife(k int, of Pod, add time.Duration) {
 	p := &pod{Pod: of, owner: eni.Owner{Key: eni.Key{Network: "pods", Container: strconv.Itoa(k), IfName: "eth0"}},
 		since: n.sinceBoot(), begin: max(add, 0)}
 	n.meter.demand++
@@ -56,44 +56,44 @@ func (n *node) live(k int, of Pod, add time.Duration) {
 	if add > n.clock.now {
 		n.wakeAgent()
 	}
-	n.clock.at(add, func() {
-		if n.meter.counts() {
+	n.clock.planAt(add, func() {
+		if n.meter.hasBegun() {
 			n.meter.pods++
 		}
-		n.add(p)
+		n.runADD(p)
 	})
-	n.clock.at(p.End, func() { n.del(p) })
+	n.clock.planAt(p.End, func() { n.runDEL(p) })
 }
 
-// add is an ADD of the plugin: it takes an address or waits for one, and fails after
+// runADD is an ADD of the plugin: it takes an address or waits for one, and fails after
 // a time.
-func (n *node) add(p *pod) {
-	if p.gone || n.take(p) {
+func (n *node) runADD(p *pod) {
+	if p.gone || n.takeAddress(p) {
 		return
 	}
 	p.adding, p.since = true, n.sinceBoot()
-	if !p.waits {
+	if !p.waits { // it waits once, however many ADDs it takes
 		p.waits = true
-		n.meter.change(n, func() { n.waiting++ })
+		n.meter.changeNode(n, func() { n.waiting++ })
 	}
 	n.wakeAgent()
-	n.clock.at(n.clock.now+n.world.Wait, func() {
-		if !p.adding || n.take(p) {
+	n.clock.planAt(n.clock.now+n.world.Wait, func() {
+		if !p.adding || n.takeAddress(p) {
 			return
 		}
 		p.adding, p.since = false, n.sinceBoot()
 		n.meter.failedADD()
 		n.wakeAgent()
-		n.clock.at(n.clock.now+backOff+time.Duration(n.rand.Int64N(int64(backOff/2))), func() { n.add(p) })
+		n.clock.planAt(n.clock.now+backOff+time.Duration(n.rand.Int64N(int64(backOff/2))), func() { n.runADD(p) })
 	})
 }
 
-// take gives the pod an address if there is one.
-func (n *node) take(p *pod) bool {
+// takeAddress gives the pod an address if there is one.
+func (n *node) takeAddress(p *pod) bool {
 	if n.book == nil {
 		return false
 	}
-	n.own()
+	n.ownBook() // the agent may still read what View showed it
 	_, err := n.book.AssignPod(p.owner, "", n.sinceBoot())
 	var none *ipam.Exhausted
 	if errors.As(err, &none) {
@@ -103,18 +103,18 @@ func (n *node) take(p *pod) bool {
 		return false
 	}
 	p.served, p.adding = true, false
-	n.meter.change(n, func() {
+	n.meter.changeNode(n, func() {
 		n.used++
-		n.forget(p)
+		n.endPending(p)
 	})
-	n.meter.waited(n.clock.now - p.begin)
-	n.race.arrived(n.play)
+	n.meter.noteWait(n.clock.now - p.begin)
+	n.race.notePodServed(n.play)
 	n.wakeAgent()
 	return true
 }
 
-// own makes the book one that may be changed.
-func (n *node) own() {
+// ownBook makes the book one that may be changed.
+func (n *node) ownBook() {
 	if n.seen {
 		n.book, n.seen = n.book.Clone(), false
 	}
@@ -125,37 +125,37 @@ func (n *node) retryAfter(rest time.Duration) {
 	at := n.clock.now + rest + time.Millisecond
 	if rest > 0 && n.retryAt != at {
 		n.retryAt = at
-		n.clock.at(at, n.serve)
+		n.clock.planAt(at, n.servePending)
 	}
 }
 
-// serve lets those that wait look again, the longest waiting first.
-func (n *node) serve() {
+// servePending lets those that wait look again, the longest waiting first.
+func (n *node) servePending() {
 	for _, p := range slices.Clone(n.pending) {
-		if p.adding && !n.take(p) {
+		if p.adding && !n.takeAddress(p) {
 			return // nor is there one for the next
 		}
 	}
 }
 
-// del is a DEL of the plugin.
-func (n *node) del(p *pod) {
+// runDEL is a DEL of the plugin.
+func (n *node) runDEL(p *pod) {
 	p.gone = true
 	n.meter.demand--
 	if p.served {
-		n.own()
+		n.ownBook()
 		n.book.Free(p.owner.Key, n.sinceBoot())
-		n.meter.change(n, func() { n.used-- })
+		n.meter.changeNode(n, func() { n.used-- })
 	} else {
 		p.adding = false
-		n.meter.change(n, func() { n.forget(p) })
-		n.meter.never(n.clock.now - p.begin)
+		n.meter.changeNode(n, func() { n.endPending(p) })
+		n.meter.noteNever(n.clock.now - p.begin)
 	}
 	n.wakeAgent()
 }
 
-// forget takes the pod from those without an address.
-func (n *node) forget(p *pod) {
+// endPending takes the pod from those without an address.
+func (n *node) endPending(p *pod) {
 	if i := slices.Index(n.pending, p); i >= 0 {
 		n.pending = slices.Delete(n.pending, i, i+1)
 	}

@@ -23,9 +23,9 @@ func (w World) Prices() map[string][]Price {
 	}
 	t, prices := newTolls(w), map[string][]Price{}
 	for _, method := range append(slices.Clone(looks[:]), create, assign, unassign, remove) {
-		for _, f := range t.of(part{method, 1}) {
+		for _, f := range t.requestsOf(part{method, 1}) {
 			p := Price{Action: f.action, Looks: f.looks, Count: f.count, Later: f.later}
-			if more := w.Driver.PerCall + 1; more > 1 && more <= w.Limits.PerENI(eni.IPv4) && t.count(part{method, more}, f.action) > f.count {
+			if more := w.Driver.PerCall + 1; more > 1 && more <= w.Limits.PerENI(eni.IPv4) && t.countAction(part{method, more}, f.action) > f.count {
 				p.Each = w.Driver.PerCall
 			}
 			prices[method] = append(prices[method], p)

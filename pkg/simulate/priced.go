@@ -47,7 +47,7 @@ func (d attacher) Attach(ctx context.Context, a driver.Attach) (string, error) {
 		d.account.SetTimes(0, takes, 0)
 		return d.Driver.Attach(ctx, a)
 	}
-	if err := d.till.pass(ctx, takes); err != nil {
+	if err := d.till.waitFor(ctx, takes); err != nil {
 		return "", &driver.Error{Kind: cloud.ErrUnknown, Detail: err.Error() + " before the ENI was attached"}
 	}
 	return d.Driver.Attach(ctx, a)
@@ -60,7 +60,7 @@ func (d attacher) Detach(ctx context.Context, i driver.Interface, token string) 
 }
 
 func (p priced) Limits(ctx context.Context) (l eni.Limits, err error) {
-	err = p.till.call(ctx, looks[0], func(ctx context.Context) (err error) {
+	err = p.till.makeCall(ctx, looks[0], func(ctx context.Context) (err error) {
 		l, err = p.Node.Limits(ctx)
 		return err
 	})
@@ -68,7 +68,7 @@ func (p priced) Limits(ctx context.Context) (l eni.Limits, err error) {
 }
 
 func (p priced) Interfaces(ctx context.Context) (list []cloud.Interface, err error) {
-	err = p.till.call(ctx, interfaces, func(ctx context.Context) (err error) {
+	err = p.till.makeCall(ctx, interfaces, func(ctx context.Context) (err error) {
 		list, err = p.Node.Interfaces(ctx)
 		return err
 	})
@@ -76,7 +76,7 @@ func (p priced) Interfaces(ctx context.Context) (list []cloud.Interface, err err
 }
 
 func (p priced) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
-	err = p.till.call(ctx, looks[2], func(ctx context.Context) (err error) {
+	err = p.till.makeCall(ctx, looks[2], func(ctx context.Context) (err error) {
 		list, err = p.Node.Subnets(ctx)
 		return err
 	})
@@ -84,7 +84,7 @@ func (p priced) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
 }
 
 func (p priced) CreateInterface(ctx context.Context, wish cloud.Create) (made cloud.Interface, err error) {
-	err = p.till.call(ctx, create, func(ctx context.Context) (err error) {
+	err = p.till.makeCall(ctx, create, func(ctx context.Context) (err error) {
 		made, err = p.Node.CreateInterface(ctx, wish)
 		return err
 	})
@@ -92,7 +92,7 @@ func (p priced) CreateInterface(ctx context.Context, wish cloud.Create) (made cl
 }
 
 func (p priced) AssignAddresses(ctx context.Context, id string, f eni.Family, n int) (addrs []netip.Addr, err error) {
-	err = p.till.call(ctx, assign, func(ctx context.Context) (err error) {
+	err = p.till.makeCall(ctx, assign, func(ctx context.Context) (err error) {
 		addrs, err = p.Node.AssignAddresses(ctx, id, f, n)
 		return err
 	})
@@ -100,9 +100,9 @@ func (p priced) AssignAddresses(ctx context.Context, id string, f eni.Family, n 
 }
 
 func (p priced) UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error {
-	return p.till.call(ctx, unassign, func(ctx context.Context) error { return p.Node.UnassignAddresses(ctx, id, addrs) })
+	return p.till.makeCall(ctx, unassign, func(ctx context.Context) error { return p.Node.UnassignAddresses(ctx, id, addrs) })
 }
 
 func (p priced) DeleteInterface(ctx context.Context, id string) error {
-	return p.till.call(ctx, remove, func(ctx context.Context) error { return p.Node.DeleteInterface(ctx, id) })
+	return p.till.makeCall(ctx, remove, func(ctx context.Context) error { return p.Node.DeleteInterface(ctx, id) })
 }

@@ -31,8 +31,8 @@ type fare struct {
 
 func newTolls(w World) *tolls { return &tolls{w, map[part]toll{}} }
 
-// of returns the requests of a call. Where calls are counted it is one.
-func (t *tolls) of(call part) toll {
+// requestsOf returns the requests of a call. Where calls are counted it is one.
+func (t *tolls) requestsOf(call part) toll {
 	if isLook(call.method) {
 		call.slots = 0
 	}
@@ -44,16 +44,16 @@ func (t *tolls) of(call part) toll {
 		if isLook(call.method) {
 			kind = anyLook
 		}
-		t.known[call] = toll{{action: kind, looks: isLook(call.method), count: 1, left: t.w.took(call.method)}}
+		t.known[call] = toll{{action: kind, looks: isLook(call.method), count: 1, left: t.w.leastTime(call.method)}}
 	} else {
-		t.known[call] = t.rehearse(call)
+		t.known[call] = t.rehearseCall(call)
 	}
 	return t.known[call]
 }
 
-// count returns how many requests of an action a call makes.
-func (t *tolls) count(call part, action string) int {
-	for _, f := range t.of(call) {
+// countAction returns how many requests of an action a call makes.
+func (t *tolls) countAction(call part, action string) int {
+	for _, f := range t.requestsOf(call) {
 		if f.action == action {
 			return f.count
 		}
@@ -65,9 +65,9 @@ func (t *tolls) count(call part, action string) int {
 // nothing from before its time can show late.
 const settled = time.Minute
 
-// rehearse makes the call on a node of its own, alone in its account: every request passes,
+// rehearseCall makes the call on a node of its own, alone in its account: every request passes,
 // and what may take longer takes as long as it does at least.
-func (t *tolls) rehearse(call part) toll {
+func (t *tolls) rehearseCall(call part) toll {
 	w := t.w
 	w.Mutating, w.Describing, w.Buckets, w.MaxENIs = sim.Bucket{}, sim.Bucket{}, nil, 0
 	w.Latency, w.Subnets = map[string]sim.Latency{}, slices.Clone(w.Subnets)
@@ -78,17 +78,17 @@ func (t *tolls) rehearse(call part) toll {
 		w.Subnets[i].Taken = 0
 	}
 	c := &clock{}
-	a, err := w.account(c)
+	a, err := w.newAccount(c)
 	if err == nil {
-		_, err = a.AddNode(w.machine(0))
+		_, err = a.AddNode(w.machineOf(0))
 	}
 	if err != nil {
 		return nil // as the play itself says
 	}
-	r := &rehearsal{priced: newPriced(a, w.machine(0).Name, newTill(w, c)), clock: c}
-	c.begin(time.Hour, func() { r.play(call) }, func() {})
-	defer c.stop()
-	for c.next(forever) {
+	r := &rehearsal{priced: newPriced(a, w.machineOf(0).Name, newTill(w, c)), clock: c}
+	c.beginCall(time.Hour, func() { r.playCall(call) }, func() {})
+	defer c.stopCalls()
+	for c.runNext(forever) {
 	}
 	return r.list
 }
@@ -101,8 +101,9 @@ type rehearsal struct {
 	last  []time.Duration // of each fare
 }
 
-// play makes the calls of an agent that begins, in its order, and the one that is asked for.
-func (r *rehearsal) play(call part) {
+// playCall makes the calls of an agent that begins, in its order, and the one that is asked for.
+func (r *rehearsal) playCall(call part) {
+	// A driver keeps what an agent asks for first: without that here the call would seem to cost it.
 	ctx := context.Background()
 	var list []cloud.Interface
 	for _, first := range []struct {
@@ -114,7 +115,7 @@ func (r *rehearsal) play(call part) {
 		{looks[2], func() error { _, err := r.Subnets(ctx); return err }},
 	} {
 		if first.method == call.method {
-			r.record(first.do)
+			r.recordCall(first.do)
 			return
 		}
 		if first.do() != nil {
@@ -132,7 +133,7 @@ func (r *rehearsal) play(call part) {
 		on, _ = r.CreateInterface(ctx, wish)
 		_ = r.clock.Wait(ctx, settled)
 	}
-	r.record(func() (err error) {
+	r.recordCall(func() (err error) {
 		switch call.method {
 		case create:
 			_, err = r.CreateInterface(ctx, wish)
@@ -147,8 +148,8 @@ func (r *rehearsal) play(call part) {
 	})
 }
 
-// record makes a call and takes down its requests. Of one that fails nothing is known.
-func (r *rehearsal) record(do func() error) {
+// recordCall makes a call and takes down its requests. Of one that fails nothing is known.
+func (r *rehearsal) recordCall(do func() error) {
 	changed := false
 	r.till.passed = func(action string) {
 		at := slices.IndexFunc(r.list, func(f fare) bool { return f.action == action })

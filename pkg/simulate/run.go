@@ -50,33 +50,33 @@ func Run(ctx context.Context, w World, l Load, s Setting, done func(time.Duratio
 	if err != nil {
 		return Result{}, err
 	}
-	defer p.stop()
-	if err := p.until(ctx, 0); err != nil {
+	defer p.stopAgents()
+	if err := p.playUntil(ctx, 0); err != nil {
 		return Result{}, err
 	}
-	before := p.till.counts()
+	before := p.till.requestCounts() // those of the nodes' start are no part of the load's usage
 	for end := time.Duration(0); end < l.Duration; {
 		end = min(end+p.meter.step, l.Duration)
-		if err := p.until(ctx, end); err != nil {
+		if err := p.playUntil(ctx, end); err != nil {
 			return Result{}, err
 		}
-		p.meter.close(p.free())
+		p.meter.closeBin(p.countFree())
 		if done != nil {
 			done(end)
 		}
 	}
 	p.stillWaiting()
 	r := p.meter.result(s.Name, l.Duration)
-	r.Served = p.served()
+	r.Served = p.raceResult()
 	if w.Driver != nil {
 		r.Usage = p.usage(before, l.Duration)
 	}
 	return r, nil
 }
 
-// until plays until a time.
-func (p *play) until(ctx context.Context, end time.Duration) error {
-	for p.clock.next(end) {
+// playUntil plays until a time.
+func (p *play) playUntil(ctx context.Context, end time.Duration) error {
+	for p.clock.runNext(end) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -91,9 +91,9 @@ func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 	m := newMeter(c, l.Duration)
 	m.last = c.now
 	p := &play{clock: c, world: w, meter: m, log: log, conf: s.Config}
-	c.at(0, func() { p.begin(l) })
+	c.planAt(0, func() { p.beginLoad(l) })
 	var err error
-	if p.account, err = w.account(c); err != nil {
+	if p.account, err = w.newAccount(c); err != nil {
 		return nil, err
 	}
 	p.till = newTill(w, c)
@@ -101,7 +101,7 @@ func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 		p.till.opens = c.Now().Add(-c.now)
 	}
 	for k, pods := range l.Nodes {
-		n, err := newNode(p, w.machine(k), s.Config, w.Seed+uint64(k)*2)
+		n, err := newNode(p, w.machineOf(k), s.Config, w.Seed+uint64(k)*2)
 		if err != nil {
 			return nil, err
 		}
@@ -110,24 +110,24 @@ func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 		if l.Cold {
 			start = 0
 		}
-		c.at(start, n.startAgent)
-		n.arrive(pods, 0)
+		c.planAt(start, n.startAgent)
+		n.planArrivals(pods, 0)
 	}
 	return p, nil
 }
 
-// stop ends all agents and their calls where they are.
-func (p *play) stop() {
-	p.clock.stop()
+// stopAgents ends all agents and their calls where they are.
+func (p *play) stopAgents() {
+	p.clock.stopCalls()
 	for _, n := range p.nodes {
 		n.told.Stop()
 	}
 }
 
-// begin is when the load begins: what was before does not count. Pods that still
+// beginLoad is when the load begins: what was before does not count. Pods that still
 // wait go on waiting.
-func (p *play) begin(l Load) {
-	p.meter.begin()
+func (p *play) beginLoad(l Load) {
+	p.meter.forgetStart()
 	if l.AtOnce {
 		p.race = p.newRace(l)
 	}
@@ -136,19 +136,19 @@ func (p *play) begin(l Load) {
 	}
 }
 
-// served is how long it took, as far as that was asked.
-func (p *play) served() *Served {
+// raceResult is how long it took, as far as that was asked.
+func (p *play) raceResult() *Served {
 	if p.race == nil {
 		return nil
 	}
 	if p.race.served == nil {
-		p.race.end(p)
+		p.race.finishRace(p)
 	}
 	return p.race.served
 }
 
-// free counts the addresses that could be handed out now.
-func (p *play) free() int {
+// countFree counts the addresses that could be handed out now.
+func (p *play) countFree() int {
 	free := 0
 	for _, n := range p.nodes {
 		if n.book != nil {
@@ -163,7 +163,7 @@ func (p *play) stillWaiting() {
 	for _, n := range p.nodes {
 		for _, pod := range n.pending {
 			if pod.waits {
-				p.meter.waited(p.clock.now - pod.begin)
+				p.meter.noteWait(p.clock.now - pod.begin)
 			}
 		}
 	}

@@ -227,14 +227,14 @@ func runReal(t *testing.T, w World, l Load, s Setting, script []happening, prepa
 		const before = startTime + restTime
 		begin := time.Now()
 		log := &steps{now: func() time.Duration { return time.Since(begin) - before }}
-		account, err := w.account(nil)
+		account, err := w.newAccount(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		conf := s.Config
-		conf.Node, conf.ModeSet = w.machine(0).Name, true
+		conf.Node, conf.ModeSet = w.machineOf(0).Name, true
 		conf.Cache, conf.State = filepath.Join(t.TempDir(), "node.cache"), filepath.Join(t.TempDir(), "agent.json")
-		if _, err := account.AddNode(w.machine(0)); err != nil {
+		if _, err := account.AddNode(w.machineOf(0)); err != nil {
 			t.Fatal(err)
 		}
 		client := newPriced(account, conf.Node, newTill(w, account.Clock()))
@@ -329,9 +329,9 @@ func TestASimulatedNodeAndARealAgentTakeTheSameSteps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer p.stop()
+			defer p.stopAgents()
 			log.now = func() time.Duration { return p.clock.now }
-			for p.clock.next(l.Duration) {
+			for p.clock.runNext(l.Duration) {
 			}
 			if diff := cmp.Diff(want, log.lines); diff != "" {
 				t.Errorf("the real agent (-) and the simulated one (+) differ:\n%s", diff)

@@ -155,9 +155,9 @@ func TestNoAddressIsHandedOutTwice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for p.clock.next(l.Duration) {
+		for p.clock.runNext(l.Duration) {
 		}
-		p.stop()
+		p.stopAgents()
 		if err := p.account.Check(); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}

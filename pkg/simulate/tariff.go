@@ -20,9 +20,9 @@ type tariff struct {
 	tolls  *tolls
 }
 
-// tariffs returns the actions of which the nodes' first looks and the orders are made, by
+// tariffsOf returns the actions of which the nodes' first looks and the orders are made, by
 // name.
-func (w World) tariffs(tolls *tolls, orders []order) []tariff {
+func (w World) tariffsOf(tolls *tolls, orders []order) []tariff {
 	calls := map[part]bool{}
 	for _, method := range looks {
 		calls[part{method: method}] = true
@@ -34,11 +34,12 @@ func (w World) tariffs(tolls *tolls, orders []order) []tariff {
 	}
 	list := map[string]tariff{}
 	for call := range calls {
-		for _, f := range tolls.of(call) {
+		for _, f := range tolls.requestsOf(call) {
 			t, known := list[f.action]
 			if !known {
-				t = tariff{name: f.action, looks: f.looks, bucket: w.bucket(f.action, f.looks), took: f.left, tolls: tolls}
+				t = tariff{name: f.action, looks: f.looks, bucket: w.bucketFor(f.action, f.looks), took: f.left, tolls: tolls}
 			}
+			// A bound must hold whichever call comes last: the one counts that takes the least then.
 			t.took = min(t.took, f.left)
 			list[f.action] = t
 		}
@@ -51,7 +52,7 @@ func (w World) withOthers(tariffs []tariff, done map[string]Passed, looking map[
 	all := slices.Clone(tariffs)
 	for name := range done {
 		if !slices.ContainsFunc(all, func(t tariff) bool { return t.name == name }) {
-			all = append(all, tariff{name: name, looks: looking[name], bucket: w.bucket(name, looking[name]), tolls: newTolls(w)})
+			all = append(all, tariff{name: name, looks: looking[name], bucket: w.bucketFor(name, looking[name]), tolls: newTolls(w)})
 		}
 	}
 	slices.SortFunc(all, byName)
@@ -60,8 +61,8 @@ func (w World) withOthers(tariffs []tariff, done map[string]Passed, looking map[
 
 func byName(a, b tariff) int { return cmp.Compare(a.name, b.name) }
 
-// took is how long a call takes at least.
-func (w World) took(method string) time.Duration {
+// leastTime is how long a call takes at least.
+func (w World) leastTime(method string) time.Duration {
 	l, own := w.Latency[method]
 	if !own {
 		l = w.Latency[""]
@@ -69,20 +70,20 @@ func (w World) took(method string) time.Duration {
 	return l.Base
 }
 
-// requests returns how many of them a call is.
-func (t tariff) requests(call part) int { return t.tolls.count(call, t.name) }
+// requestsIn returns how many of them a call is.
+func (t tariff) requestsIn(call part) int { return t.tolls.countAction(call, t.name) }
 
-// count returns how many of them the orders need and have. A node that is cold looks
+// countRequests returns how many of them the orders need and have. A node that is cold looks
 // before it does anything.
-func (t tariff) count(orders []order, cold bool) (needed, planned int) {
+func (t tariff) countRequests(orders []order, cold bool) (needed, planned int) {
 	for _, o := range orders {
-		needed += o.least(t.requests)
+		needed += o.lowestCost(t.requestsIn)
 		for _, call := range o.calls {
-			planned += t.requests(call)
+			planned += t.requestsIn(call)
 		}
 	}
 	for _, method := range looks {
-		if n := len(orders) * t.requests(part{method: method}); cold {
+		if n := len(orders) * t.requestsIn(part{method: method}); cold {
 			needed, planned = needed+n, planned+n
 		}
 	}
@@ -104,7 +105,7 @@ func (t tariff) bound(n int) Seconds {
 func callsBound(tariffs []tariff, orders []order) Seconds {
 	need := 0
 	for _, o := range orders {
-		need += o.least(func(part) int { return 1 })
+		need += o.lowestCost(func(part) int { return 1 })
 	}
 	if need == 0 {
 		return 0
@@ -121,7 +122,7 @@ func passed(tariffs []tariff, method string, by time.Duration) int {
 	most := math.MaxInt32
 	for _, t := range tariffs {
 		b := t.bucket
-		if n := t.requests(part{method, 1}); n > 0 && b.Every > 0 {
+		if n := t.requestsIn(part{method, 1}); n > 0 && b.Every > 0 {
 			most = min(most, (max(b.Burst, 1)+int(by/b.Every))/n)
 		}
 	}

@@ -49,16 +49,17 @@ func newTill(w World, c sim.Clock) *till {
 // isLook tells whether a method changes nothing.
 func isLook(method string) bool { return slices.Contains(looks[:], method) }
 
-// call lets a call of a method take its time, half of it before and half of it after what it
+// makeCall lets a call of a method take its time, half of it before and half of it after what it
 // does. What attaches or detaches an ENI takes the second half in the cloud: see attacher.
-func (t *till) call(ctx context.Context, method string, do func(context.Context) error) error {
-	pause, refused := t.begin(method)
+func (t *till) makeCall(ctx context.Context, method string, do func(context.Context) error) error {
+	pause, refused := t.startCall(method)
 	before := pause
 	if !isLook(method) {
 		before = pause / 2
 	}
 	after := pause - before
-	if err := t.pass(ctx, before); err != nil {
+	// A call that is broken off before it did anything surely had no effect; after that nobody knows.
+	if err := t.waitFor(ctx, before); err != nil {
 		return &cloud.Error{Op: method, Kind: cloud.ErrUnavailable, Detail: err.Error()}
 	}
 	switch {
@@ -69,7 +70,7 @@ func (t *till) call(ctx context.Context, method string, do func(context.Context)
 		return do(context.WithValue(ctx, stateTime{}, after))
 	}
 	err := do(ctx)
-	if gone := t.pass(ctx, after); gone != nil {
+	if gone := t.waitFor(ctx, after); gone != nil {
 		return &cloud.Error{Op: method, Kind: cloud.ErrUnknown, Detail: gone.Error()}
 	}
 	return err
@@ -83,14 +84,14 @@ func onItsWay(ctx context.Context) time.Duration {
 	return d
 }
 
-// begin decides how long a call takes and, where calls are counted and not requests,
+// startCall decides how long a call takes and, where calls are counted and not requests,
 // whether it is refused.
-func (t *till) begin(method string) (pause time.Duration, refused *cloud.Error) {
+func (t *till) startCall(method string) (pause time.Duration, refused *cloud.Error) {
 	l, own := t.w.Latency[method]
 	if !own {
 		l = t.w.Latency[""]
 	}
-	pause = l.Base + t.random(l.Jitter)
+	pause = l.Base + t.randomUpTo(l.Jitter)
 	if t.w.Driver != nil {
 		return pause, nil
 	}
@@ -98,7 +99,7 @@ func (t *till) begin(method string) (pause time.Duration, refused *cloud.Error) 
 	if isLook(method) {
 		kind = anyLook
 	}
-	if again := t.take(kind); again > 0 {
+	if again := t.takeRequest(kind); again > 0 {
 		return pause, &cloud.Error{Kind: cloud.ErrThrottled, Detail: "request rate of the account exceeded", RetryAfter: again}
 	}
 	return pause, nil
@@ -108,29 +109,29 @@ func (t *till) begin(method string) (pause time.Duration, refused *cloud.Error) 
 // again as the cloud's driver does; EC2 and its like do not tell when to come again.
 func (t *till) admit(ctx context.Context, action string) error {
 	for tries := 1; ; tries++ {
-		if t.take(action) == 0 {
+		if t.takeRequest(action) == 0 {
 			return nil
 		}
 		refused := &driver.Error{Kind: cloud.ErrThrottled, Detail: "request rate of " + action + " exceeded"}
 		if !t.looking[action] {
 			return refused
 		}
-		again, more := t.w.Driver.Retries.Pause(tries, t.random)
+		again, more := t.w.Driver.Retries.Pause(tries, t.randomUpTo)
 		if !more {
 			return refused
 		}
-		if err := t.pass(ctx, again); err != nil {
+		if err := t.waitFor(ctx, again); err != nil {
 			return &driver.Error{Kind: cloud.ErrUnavailable, Detail: err.Error() + " before " + action + " passed"}
 		}
 	}
 }
 
-// take takes a request from its bucket, or returns how long to wait for the next.
-func (t *till) take(action string) time.Duration {
+// takeRequest takes a request from its bucket, or returns how long to wait for the next.
+func (t *till) takeRequest(action string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.meters[action] == nil {
-		t.meters[action] = &sim.Meter{Bucket: t.w.bucket(action, t.looking[action])}
+		t.meters[action] = &sim.Meter{Bucket: t.w.bucketFor(action, t.looking[action])}
 	}
 	n := t.requests[action]
 	var again time.Duration
@@ -149,22 +150,22 @@ func (t *till) take(action string) time.Duration {
 	return again
 }
 
-// counts returns how many requests there were, by their names.
-func (t *till) counts() map[string]Passed {
+// requestCounts returns how many requests there were, by their names.
+func (t *till) requestCounts() map[string]Passed {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.requests)
 }
 
-func (t *till) pass(ctx context.Context, d time.Duration) error {
+func (t *till) waitFor(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
 	return t.clock.Wait(ctx, d)
 }
 
-// random returns a duration from 0 to most.
-func (t *till) random(most time.Duration) time.Duration {
+// randomUpTo returns a duration from 0 to most.
+func (t *till) randomUpTo(most time.Duration) time.Duration {
 	if most <= 0 {
 		return 0
 	}

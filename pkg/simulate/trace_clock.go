@@ -14,8 +14,8 @@ type traceClock struct {
 	start time.Time // of a dated one
 }
 
-// move goes on to the time of a line. If it can't it tells what is right.
-func (c *traceClock) move(text string) (want string) {
+// moveTo goes on to the time of a line. If it can't it tells what is right.
+func (c *traceClock) moveTo(text string) (want string) {
 	const seconds, date = "seconds with at most three decimals like 12.5", "RFC 3339 like 2026-01-02T15:04:05Z"
 	first := !c.going
 	at, ok := parseSeconds(text)

@@ -64,9 +64,9 @@ func ParseTrace(name string, r io.Reader) (Trace, error) {
 	p.csv = csv.NewReader(text)
 	p.csv.Comment, p.csv.FieldsPerRecord, p.csv.TrimLeadingSpace, p.csv.ReuseRecord = '#', -1, true, true
 
-	err := p.header()
+	err := p.readHeader()
 	for err == nil {
-		err = p.data()
+		err = p.readData()
 	}
 	if err != io.EOF {
 		return Trace{}, err
@@ -74,19 +74,19 @@ func ParseTrace(name string, r io.Reader) (Trace, error) {
 	t := Trace{Name: name, End: p.clock.now}
 	for _, node := range slices.Sorted(maps.Keys(p.nodes)) {
 		t.pods = append(t.pods, p.nodes[node].pods)
-		if p.has("node") {
+		if p.hasColumn("node") {
 			t.Nodes = append(t.Nodes, node)
 		}
 	}
 	return t, nil
 }
 
-// header reads which columns there are.
-func (p *traceParser) header() error {
+// readHeader reads which columns there are.
+func (p *traceParser) readHeader() error {
 	const formats = "time,pods or time,event,pod, and node where nodes have names"
-	record, err := p.next()
+	record, err := p.nextRecord()
 	if err == io.EOF {
-		return p.bad("header", "", formats)
+		return p.badValue("header", "", formats)
 	} else if err != nil {
 		return err
 	}
@@ -95,50 +95,51 @@ func (p *traceParser) header() error {
 		name = strings.ToLower(strings.TrimSpace(name))
 		switch {
 		case !slices.Contains([]string{"time", "pods", "event", "pod", "node"}, name):
-			return p.bad("column", name, "one of "+formats)
-		case p.has(name):
-			return p.bad("column", name, "there once")
+			return p.badValue("column", name, "one of "+formats)
+		case p.hasColumn(name):
+			return p.badValue("column", name, "there once")
 		}
 		p.column[name] = i
 	}
-	if !p.has("time") || p.has("pods") == p.has("event") || p.has("event") != p.has("pod") {
-		return p.bad("header", strings.Join(record, ","), formats)
+	if !p.hasColumn("time") || p.hasColumn("pods") == p.hasColumn("event") || p.hasColumn("event") != p.hasColumn("pod") {
+		return p.badValue("header", strings.Join(record, ","), formats)
 	}
 	return nil
 }
 
-// data reads a line of data. io.EOF is the end of all.
-func (p *traceParser) data() error {
-	record, err := p.next()
+// readData reads a line of data. io.EOF is the end of all.
+func (p *traceParser) readData() error {
+	record, err := p.nextRecord()
 	if err == io.EOF && len(p.nodes) == 0 {
 		return fmt.Errorf("%s:%d: no data: must be at least one line after the header", p.name, p.line)
 	} else if err != nil {
 		return err
 	}
 	if len(record) != len(p.column) {
-		return p.bad("line", strings.Join(record, ","), fmt.Sprintf("%d fields, as in the header", len(p.column)))
+		return p.badValue("line", strings.Join(record, ","), fmt.Sprintf("%d fields, as in the header", len(p.column)))
 	}
-	at := p.field(record, "time")
-	if want := p.clock.move(at); want != "" {
-		return p.bad("time", at, want)
+	at := p.fieldOf(record, "time")
+	if want := p.clock.moveTo(at); want != "" {
+		return p.badValue("time", at, want)
 	}
-	n, err := p.node(record)
+	n, err := p.nodeOf(record)
 	if err != nil {
 		return err
 	}
-	if p.has("pods") {
-		return p.count(n, record)
+	if p.hasColumn("pods") {
+		return p.applyCount(n, record)
 	}
-	return p.event(n, record)
+	return p.applyEvent(n, record)
 }
 
-// next is the next line that says something. io.EOF is the end of a file that is
+// nextRecord is the next line that says something. io.EOF is the end of a file that is
 // not too large.
-func (p *traceParser) next() ([]string, error) {
+func (p *traceParser) nextRecord() ([]string, error) {
 	for {
 		record, err := p.csv.Read()
 		var wrong *csv.ParseError
 		switch {
+		// First, as a file that is cut off at the limit ends within a line, which is not what is wrong.
 		case p.bytes.N == 0:
 			return nil, fmt.Errorf("%s:%d: the file is too large: must be at most %d MiB", p.name, p.line, mostTraceBytes>>20)
 		case errors.As(err, &wrong):
@@ -156,18 +157,18 @@ func (p *traceParser) next() ([]string, error) {
 	}
 }
 
-// node is the node that the line is about; all lines without names are about one.
-func (p *traceParser) node(record []string) (*traceNode, error) {
+// nodeOf is the node that the line is about; all lines without names are about one.
+func (p *traceParser) nodeOf(record []string) (*traceNode, error) {
 	name := ""
-	if p.has("node") {
-		if name = p.field(record, "node"); name == "" {
-			return nil, p.bad("node", name, "a name")
+	if p.hasColumn("node") {
+		if name = p.fieldOf(record, "node"); name == "" {
+			return nil, p.badValue("node", name, "a name")
 		}
 	}
 	n := p.nodes[name]
 	if n == nil {
 		if len(p.nodes) == mostNodes {
-			return nil, p.bad("node", name, fmt.Sprintf("one of the %d before: more are not played", mostNodes))
+			return nil, p.badValue("node", name, fmt.Sprintf("one of the %d before: more are not played", mostNodes))
 		}
 		n = &traceNode{counted: -1, running: map[string]int{}}
 		p.nodes[strings.Clone(name)] = n
@@ -175,49 +176,50 @@ func (p *traceParser) node(record []string) (*traceNode, error) {
 	return n, nil
 }
 
-// count lets pods come or go until there are as many as the line says.
-func (p *traceParser) count(n *traceNode, record []string) error {
-	text := p.field(record, "pods")
+// applyCount lets pods come or go until there are as many as the line says.
+func (p *traceParser) applyCount(n *traceNode, record []string) error {
+	text := p.fieldOf(record, "pods")
 	count, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || count > mostCount {
-		return p.bad("pods", text, fmt.Sprintf("a whole number from 0 to %d", mostCount))
+		return p.badValue("pods", text, fmt.Sprintf("a whole number from 0 to %d", mostCount))
 	}
 	if n.counted == p.clock.now {
-		return p.bad("time", p.field(record, "time"), "later than where the node was counted before")
+		return p.badValue("time", p.fieldOf(record, "time"), "later than where the node was counted before")
 	}
 	n.counted = p.clock.now
 	for ; len(n.pods)-n.ended > int(count); n.ended++ {
-		n.end(n.ended, p.clock.now)
+		n.endPod(n.ended, p.clock.now)
 	}
 	for err = nil; err == nil && len(n.pods)-n.ended < int(count); {
-		err = p.start(n)
+		err = p.startPod(n)
 	}
 	return err
 }
 
-// event starts or ends the pod that the line names.
-func (p *traceParser) event(n *traceNode, record []string) error {
-	event, pod := p.field(record, "event"), p.field(record, "pod")
+// applyEvent starts or ends the pod that the line names.
+func (p *traceParser) applyEvent(n *traceNode, record []string) error {
+	event, pod := p.fieldOf(record, "event"), p.fieldOf(record, "pod")
 	i, runs := n.running[pod]
 	switch {
 	case pod == "":
-		return p.bad("pod", pod, "a name")
+		return p.badValue("pod", pod, "a name")
 	case event != "add" && event != "delete":
-		return p.bad("event", event, "add or delete")
+		return p.badValue("event", event, "add or delete")
 	case event == "add" && runs:
-		return p.bad("pod", pod, "deleted before it is added again")
+		return p.badValue("pod", pod, "deleted before it is added again")
 	case event == "delete" && !runs:
-		return p.bad("pod", pod, "added before it is deleted")
+		return p.badValue("pod", pod, "added before it is deleted")
 	case event == "add":
+		// A clone, or the map would keep the whole line that the name is part of.
 		n.running[strings.Clone(pod)] = len(n.pods)
-		return p.start(n)
+		return p.startPod(n)
 	}
-	n.end(i, p.clock.now)
+	n.endPod(i, p.clock.now)
 	delete(n.running, pod)
 	return nil
 }
 
-func (p *traceParser) start(n *traceNode) error {
+func (p *traceParser) startPod(n *traceNode) error {
 	if p.pods == mostTracePods {
 		return fmt.Errorf("%s:%d: too many pods: must be at most %d in all of the trace", p.name, p.line, mostTracePods)
 	}
@@ -226,20 +228,20 @@ func (p *traceParser) start(n *traceNode) error {
 	return nil
 }
 
-func (n *traceNode) end(i int, now time.Duration) {
+func (n *traceNode) endPod(i int, now time.Duration) {
 	n.pods[i].End = max(now, n.pods[i].Start+shortest)
 }
 
-func (p *traceParser) has(column string) bool {
+func (p *traceParser) hasColumn(column string) bool {
 	_, ok := p.column[column]
 	return ok
 }
 
-func (p *traceParser) field(record []string, column string) string {
+func (p *traceParser) fieldOf(record []string, column string) string {
 	return strings.TrimSpace(record[p.column[column]])
 }
 
-// bad is the error of a value. It is one line and not endless, whatever the value.
-func (p *traceParser) bad(what, value, want string) error {
+// badValue is the error of a value. It is one line and not endless, whatever the value.
+func (p *traceParser) badValue(what, value, want string) error {
 	return fmt.Errorf("%s:%d: %s %.80q: must be %s", p.name, p.line, what, value, want)
 }

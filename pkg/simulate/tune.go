@@ -37,10 +37,10 @@ type Advice struct {
 // nodes it plays.
 func Tune(base agentconf.Config, nodes int, wish Wish, play func([]Setting) ([]Result, error)) (Advice, error) {
 	s := search{wish: wish, spare: float64(nodes) / 2}
-	if err := s.try(play, sizes(base)); err != nil {
+	if err := s.tryAll(play, sizes(base)); err != nil {
 		return Advice{}, err
 	}
-	if err := s.try(play, delays(base, s.best(3))); err != nil {
+	if err := s.tryAll(play, delays(base, s.bestBySize(3))); err != nil {
 		return Advice{}, err
 	}
 	return s.advice(), nil
@@ -53,7 +53,7 @@ type search struct {
 	tried []Candidate
 }
 
-func (s *search) try(play func([]Setting) ([]Result, error), list []variant) error {
+func (s *search) tryAll(play func([]Setting) ([]Result, error), list []variant) error {
 	settings := make([]Setting, len(list))
 	for i, v := range list {
 		settings[i] = Setting{Name: v.name(), Config: v.config()}
@@ -68,8 +68,8 @@ func (s *search) try(play func([]Setting) ([]Result, error), list []variant) err
 	return nil
 }
 
-// keeps tells whether the wish is kept.
-func (s *search) keeps(c Candidate) bool {
+// meetsLimit tells whether pods waited no longer with it than the wish allows, and no ADD failed.
+func (s *search) meetsLimit(c Candidate) bool {
 	w := c.Result.Waits
 	return w.Failed+w.Never == 0 && time.Duration(w.P99) <= s.wish.MaxWait
 }
@@ -79,7 +79,7 @@ func (s *search) keeps(c Candidate) bool {
 func (s *search) ranked() []Candidate {
 	var kept, missed []Candidate
 	for _, c := range s.tried {
-		if s.keeps(c) {
+		if s.meetsLimit(c) {
 			kept = append(kept, c)
 		} else {
 			missed = append(missed, c)
@@ -87,8 +87,10 @@ func (s *search) ranked() []Candidate {
 	}
 	slices.SortStableFunc(missed, func(a, b Candidate) int {
 		x, y := a.Result.Waits, b.Result.Waits
-		return cmp.Or(cmp.Compare(x.Never, y.Never), cmp.Compare(x.Failed, y.Failed), cmp.Compare(x.P99, y.P99), idler(a, b))
+		return cmp.Or(cmp.Compare(x.Never, y.Never), cmp.Compare(x.Failed, y.Failed), cmp.Compare(x.P99, y.P99), compareIdle(a, b))
 	})
+	// One after the other, as what counts as hardly more than the least depends on those that are left:
+	// that is no order for a sort.
 	var list []Candidate
 	for len(kept) > 0 {
 		best := s.cheapest(kept)
@@ -101,23 +103,23 @@ func (s *search) ranked() []Candidate {
 // cheapest returns which of the candidates has the fewest calls of those that have
 // hardly more idle addresses than the least.
 func (s *search) cheapest(list []Candidate) int {
-	least := slices.MinFunc(list, idler).Result.Idle.Mean
+	least := slices.MinFunc(list, compareIdle).Result.Idle.Mean
 	best := -1
 	for i, c := range list {
 		if c.Result.Idle.Mean > least*1.05+s.spare {
 			continue
 		}
-		if best < 0 || cmp.Or(cmp.Compare(c.Result.Calls.Changes(), list[best].Result.Calls.Changes()), idler(c, list[best])) < 0 {
+		if best < 0 || cmp.Or(cmp.Compare(c.Result.Calls.Changes(), list[best].Result.Calls.Changes()), compareIdle(c, list[best])) < 0 {
 			best = i
 		}
 	}
 	return best
 }
 
-func idler(a, b Candidate) int { return cmp.Compare(a.Result.Idle.Mean, b.Result.Idle.Mean) }
+func compareIdle(a, b Candidate) int { return cmp.Compare(a.Result.Idle.Mean, b.Result.Idle.Mean) }
 
-// best returns the settings of the n best candidates, delays aside.
-func (s *search) best(n int) []Candidate {
+// bestBySize returns the settings of the n best candidates, delays aside.
+func (s *search) bestBySize(n int) []Candidate {
 	var list []Candidate
 	for _, c := range s.ranked() {
 		same := func(other Candidate) bool { return sameSize(c.Config.Pool, other.Config.Pool) }
@@ -129,28 +131,28 @@ func (s *search) best(n int) []Candidate {
 }
 
 func (s *search) advice() Advice {
-	best := s.best(2)
-	a := Advice{Best: best[0], Base: s.tried[0], Tried: len(s.tried), Met: s.keeps(best[0])}
+	best := s.bestBySize(2)
+	a := Advice{Best: best[0], Base: s.tried[0], Tried: len(s.tried), Met: s.meetsLimit(best[0])}
 	if len(best) > 1 {
 		a.RunnerUp = best[1]
 	}
 	for _, c := range s.tried {
-		if s.keeps(c) {
+		if s.meetsLimit(c) {
 			a.Kept++
 		}
 	}
-	a.Reasons = s.reasons(a)
+	a.Reasons = s.explainBest(a)
 	return a
 }
 
-// reasons says for people why it is the best.
-func (s *search) reasons(a Advice) []string {
+// explainBest says for people why it is the best.
+func (s *search) explainBest(a Advice) []string {
 	w, idle := a.Best.Result.Waits, a.Best.Result.Idle.Mean
-	list := []string{fmt.Sprintf("of 100 pods 99 wait at most %s (wished: %s), the longest %s; ADDs that fail: %d", w.P99, Seconds(s.wish.MaxWait), w.Max, w.Failed)}
+	list := []string{fmt.Sprintf("of 100 pods 99 wait at most %s (allowed: %s), the longest %s; ADDs that fail: %d", w.P99, Seconds(s.wish.MaxWait), w.Max, w.Failed)}
 	if !a.Met {
-		return append(list, fmt.Sprintf("none of the %d settings tried keeps the wish; this one comes nearest", a.Tried))
+		return append(list, fmt.Sprintf("none of the %d settings tried keeps within that; this one comes nearest", a.Tried))
 	}
-	list = append(list, fmt.Sprintf("%d of the %d settings tried keep the wish; this one has %.1f idle addresses on average and changes %d things in the cloud",
+	list = append(list, fmt.Sprintf("%d of the %d settings tried keep within that; this one has %.1f idle addresses on average and changes %d things in the cloud",
 		a.Kept, a.Tried, idle, a.Best.Result.Calls.Changes()))
 	if a.Base.Name != a.Best.Name {
 		base := a.Base.Result
@@ -162,9 +164,9 @@ func (s *search) reasons(a Advice) []string {
 		c := &s.tried[i]
 		switch {
 		case c.Result.Idle.Mean >= idle:
-		case s.keeps(*c) && (saver == nil || idler(*c, *saver) < 0):
+		case s.meetsLimit(*c) && (saver == nil || compareIdle(*c, *saver) < 0):
 			saver = c
-		case !s.keeps(*c) && (misser == nil || c.Result.Waits.P99 < misser.Result.Waits.P99):
+		case !s.meetsLimit(*c) && (misser == nil || c.Result.Waits.P99 < misser.Result.Waits.P99):
 			misser = c
 		}
 	}

@@ -25,14 +25,14 @@ func (u Usage) Share() float64 {
 
 // usage returns the kinds of requests that were made since before, by name.
 func (p *play) usage(before map[string]Passed, over time.Duration) (list []Usage) {
-	done := p.till.counts()
+	done := p.till.requestCounts()
 	for _, name := range slices.Sorted(maps.Keys(done)) {
 		u := Usage{Name: name, Passed: done[name].Passed - before[name].Passed, Refused: done[name].Refused - before[name].Refused}
 		if u.Passed+u.Refused == 0 {
 			continue
 		}
 		u.PerSecond = float64(u.Passed+u.Refused) / over.Seconds()
-		if b := p.world.bucket(name, p.till.looking[name]); b.Every > 0 {
+		if b := p.world.bucketFor(name, p.till.looking[name]); b.Every > 0 {
 			u.Limit = float64(time.Second) / float64(b.Every)
 		}
 		list = append(list, u)

@@ -38,8 +38,8 @@ type Subnet struct {
 	Taken    int // addresses that others have
 }
 
-// account makes the cloud.
-func (w World) account(c sim.Clock) (*sim.Account, error) {
+// newAccount makes the cloud.
+func (w World) newAccount(c sim.Clock) (*sim.Account, error) {
 	a := sim.NewAccount(sim.Options{MaxENIs: w.MaxENIs, Reuse: sim.ReuseOldest, Seed: w.Seed, Clock: c})
 	for _, s := range w.Subnets {
 		n := sim.Subnet{ID: s.ID, V4: s.CIDR}
@@ -57,8 +57,8 @@ func (w World) account(c sim.Clock) (*sim.Account, error) {
 	return a, nil
 }
 
-// machine is the instance of the k-th node.
-func (w World) machine(k int) sim.Machine {
+// machineOf is the instance of the k-th node.
+func (w World) machineOf(k int) sim.Machine {
 	return sim.Machine{Name: "node-" + strconv.Itoa(k+1), Limits: w.Limits, Subnet: w.Subnets[k%len(w.Subnets)].ID,
 		LikeBCE: w.Driver != nil && w.Driver.NoIndex}
 }
