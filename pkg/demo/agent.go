@@ -64,17 +64,17 @@ type agent struct {
 func (m *machine) configPath() string { return "/run/demo/" + m.name + "/agent.yaml" }
 func (m *machine) logPath() string    { return "/run/demo/" + m.name + "/agent.log" }
 
-// config is the configuration of the node's agent.
-func (m *machine) config() string {
+// configText is the configuration of the node's agent.
+func (m *machine) configText() string {
 	return fmt.Sprintf(agentConfig, m.name, m.cache.Path, filepath.Join(m.folder(), "agent.json"), vpcRange, apiSocket, m.strategy, delay)
 }
 
-// configure writes the configuration to where the agent reads it.
-func (m *machine) configure() error {
+// writeConfig writes the configuration to where the agent reads it.
+func (m *machine) writeConfig() error {
 	if err := os.MkdirAll(filepath.Dir(m.configPath()), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(m.configPath(), []byte(m.config()), 0o600)
+	return os.WriteFile(m.configPath(), []byte(m.configText()), 0o600)
 }
 
 // startAgent starts the program in the node's network namespace. hear gets each
@@ -95,14 +95,14 @@ func (m *machine) startAgent(program string, hear func(*machine, entry), gone fu
 	go func() {
 		<-a.Ended
 		log.Close()
-		a.end()
+		a.tellEnded()
 	}()
 	m.agent = a
 	return nil
 }
 
-// end tells of a process that is gone and was not told to end.
-func (a *agent) end() {
+// tellEnded tells of a process that is gone and was not told to end.
+func (a *agent) tellEnded() {
 	a.mu.Lock()
 	ordered := a.ordered
 	a.mu.Unlock()
@@ -127,8 +127,8 @@ func (a *agent) Write(p []byte) (int, error) {
 	}
 }
 
-// said returns the steps of that name in the log so far.
-func (a *agent) said(msg string) []entry {
+// entriesOf returns the steps of that name in the log so far.
+func (a *agent) entriesOf(msg string) []entry {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var list []entry
@@ -140,8 +140,8 @@ func (a *agent) said(msg string) []entry {
 	return list
 }
 
-// order notes that we end the process.
-func (a *agent) order() {
+// orderEnd notes that we end the process.
+func (a *agent) orderEnd() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ordered = true
@@ -149,7 +149,7 @@ func (a *agent) order() {
 
 // kill ends the process as a crash would.
 func (a *agent) kill() {
-	a.order()
+	a.orderEnd()
 	a.Kill()
 }
 
@@ -162,7 +162,7 @@ func (a *agent) stop() error {
 	if !a.Alive() {
 		return nil
 	}
-	a.order()
+	a.orderEnd()
 	if !a.Stop(stopTime) {
 		return fmt.Errorf("the agent of %s did not end within %s of SIGTERM", a.on.name, stopTime)
 	}
@@ -175,8 +175,8 @@ func (a *agent) stop() error {
 // tailLines is how much of an agent's log a failure shows.
 const tailLines = 20
 
-// tail returns the end of the node's agents' log.
-func (m *machine) tail() string {
+// logTail returns the end of the node's agents' log.
+func (m *machine) logTail() string {
 	text, err := os.ReadFile(m.logPath())
 	if err != nil {
 		return ""

@@ -40,13 +40,13 @@ func (d *demo) burst(ctx context.Context) error {
 		pods[burstPods-1].mapped, pods[burstPods-2].limits = true, true
 		all = append(all, pods...)
 	}
-	times, since, sinceBoot := watch(ctx, d.machines), time.Now(), nodecache.SinceBoot()
+	times, since, sinceBoot := watchNodes(ctx, d.machines), time.Now(), nodecache.SinceBoot()
 	outcomes := map[*machine]*outcome{}
 	for _, m := range d.machines {
 		outcomes[m] = &outcome{}
 	}
 	d.addAll(ctx, all, outcomes)
-	err := d.settle(ctx, outcomes)
+	err := d.waitForPools(ctx, outcomes)
 	order := times.end()
 	if err != nil {
 		return err
@@ -61,12 +61,12 @@ func (d *demo) burst(ctx context.Context) error {
 	d.say("")
 	d.table(times.print)
 	d.say("")
-	d.table(func(w io.Writer) { d.compare(w, outcomes) })
+	d.table(func(w io.Writer) { d.printComparison(w, outcomes) })
 	if order != nil {
 		return order
 	}
 	d.say("No pod got an address of a later ENI while an earlier one had a free one.")
-	return judge(outcomes[d.machines[0]], outcomes[d.machines[1]])
+	return checkOutcomes(outcomes[d.machines[0]], outcomes[d.machines[1]])
 }
 
 // addAll starts all pods at the same moment and notes which could not be.
@@ -85,22 +85,22 @@ func (d *demo) addAll(ctx context.Context, pods []*pod, outcomes map[*machine]*o
 	adds.Wait()
 }
 
-// settle waits until the agents have what they want for the burst. Where an ADD
+// waitForPools waits until the agents have what they want for the burst. Where an ADD
 // failed there is nothing to wait for.
-func (d *demo) settle(ctx context.Context, outcomes map[*machine]*outcome) error {
+func (d *demo) waitForPools(ctx context.Context, outcomes map[*machine]*outcome) error {
 	for _, m := range d.machines {
 		if len(outcomes[m].failed) > 0 {
 			continue
 		}
-		if err := d.reaches(ctx, m, burstPool, burstTime); err != nil {
+		if err := d.waitForPool(ctx, m, burstPool, burstTime); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// compare prints the two strategies side by side.
-func (d *demo) compare(w io.Writer, outcomes map[*machine]*outcome) {
+// printComparison prints the two strategies side by side.
+func (d *demo) printComparison(w io.Writer, outcomes map[*machine]*outcome) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(what string, cell func(*machine, *outcome) string) {
 		fmt.Fprintf(t, "%s\t", what)
@@ -112,22 +112,22 @@ func (d *demo) compare(w io.Writer, outcomes map[*machine]*outcome) {
 	row("", func(m *machine, _ *outcome) string { return m.name + " " + m.strategy })
 	row("pool", func(_ *machine, o *outcome) string { return fmt.Sprintf("%d -> %d", perENI, o.target) })
 	row("cloud calls", func(_ *machine, o *outcome) string { return fmt.Sprint(len(o.calls)) })
-	row("rounds of calls", func(_ *machine, o *outcome) string { return fmt.Sprint(rounds(o.calls)) })
+	row("rounds of calls", func(_ *machine, o *outcome) string { return fmt.Sprint(countRounds(o.calls)) })
 	row("last pod served after", func(_ *machine, o *outcome) string { return fmt.Sprintf("%.1f s", o.last.Seconds()) })
 	row("failed ADDs", func(_ *machine, o *outcome) string { return fmt.Sprint(len(o.failed)) })
 	t.Flush()
 }
 
-// judge holds the outcome against what sources/cns-watch-pods.md promises.
-func judge(equation, reactive *outcome) error {
+// checkOutcomes holds the outcome against what sources/cns-watch-pods.md promises.
+func checkOutcomes(equation, reactive *outcome) error {
 	errs := append(equation.failed, reactive.failed...)
 	if equation.target != burstPool {
 		errs = append(errs, fmt.Errorf("the equation's target is %d, want %d", equation.target, burstPool))
 	}
-	if n := rounds(equation.calls); n != 1 {
+	if n := countRounds(equation.calls); n != 1 {
 		errs = append(errs, fmt.Errorf("the equation took %d rounds of cloud calls, want 1", n))
 	}
-	if n := rounds(reactive.calls); n < 2 {
+	if n := countRounds(reactive.calls); n < 2 {
 		errs = append(errs, fmt.Errorf("one batch at a time took %d rounds of cloud calls, want more than 1", n))
 	}
 	return errors.Join(errs...)

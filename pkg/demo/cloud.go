@@ -25,9 +25,9 @@ type call struct {
 	ended  time.Time // zero while it goes on
 }
 
-// changes tells whether the call is the first of those that change an ENI or its addresses:
+// isChange tells whether the call is the first of those that change an ENI or its addresses:
 // what attaches a new one, or deletes one that was detached, belongs to that.
-func (c call) changes() bool {
+func (c call) isChange() bool {
 	switch c.Method {
 	case "Create", "Assign", "Unassign", "Detach":
 		return true
@@ -47,12 +47,12 @@ func serveAccount(v *lab.VPC) (*cloudAPI, error) {
 		return nil, err
 	}
 	c := &cloudAPI{}
-	_, err := v.Serve(apiSocket, c.noting(v.Account.Handler()))
+	_, err := v.Serve(apiSocket, c.noteCalls(v.Account.Handler()))
 	return c, err
 }
 
-// noting passes calls on and notes whose they are and how long they take.
-func (c *cloudAPI) noting(next http.Handler) http.Handler {
+// noteCalls passes calls on and notes whose they are and how long they take.
+func (c *cloudAPI) noteCalls(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -95,7 +95,7 @@ func untilAttached(calls []call) (changes []call) {
 		}
 	}
 	for _, one := range calls {
-		if !one.changes() {
+		if !one.isChange() {
 			continue
 		}
 		if one.Method == "Create" {
@@ -109,9 +109,9 @@ func untilAttached(calls []call) (changes []call) {
 	return changes
 }
 
-// rounds counts how often somebody waited for the cloud: calls that were under way
+// countRounds counts how often somebody waited for the cloud: calls that were under way
 // at the same time are one round. They are in the order in which they began.
-func rounds(calls []call) int {
+func countRounds(calls []call) int {
 	n := 0
 	var until time.Time
 	for _, c := range calls {

@@ -50,6 +50,7 @@ func (d *demo) killAndRestart(ctx context.Context, m *machine, pods []*pod) erro
 	if err == nil {
 		m.agent.kill()
 	}
+	// Also after an error: what deletes the pods must not meet their ADDs.
 	if err = errors.Join(err, <-adds); err != nil {
 		return err
 	}
@@ -69,10 +70,10 @@ func (d *demo) killAndRestart(ctx context.Context, m *machine, pods []*pod) erro
 	if err := d.startAgent(m); err != nil {
 		return err
 	}
-	if err := d.reaches(ctx, m, crashPool, startTime); err != nil {
+	if err := d.waitForPool(ctx, m, crashPool, startTime); err != nil {
 		return err
 	}
-	return d.resumed(m, half, removals)
+	return d.checkResumed(m, half, removals)
 }
 
 // halfMade waits until the cloud has begun to make an ENI for the node.
@@ -86,17 +87,17 @@ func (d *demo) halfMade(ctx context.Context, m *machine) (id string, err error) 
 	return id, err
 }
 
-// resumed checks that the new agent went on where the old one was: it finished the
+// checkResumed checks that the new agent went on where the old one was: it finished the
 // same ENI, and took nothing apart to build it again.
-func (d *demo) resumed(m *machine, half string, removals *removals) error {
+func (d *demo) checkResumed(m *machine, half string, removals *removals) error {
 	list := d.vpc.Account.Snapshot().Nodes[m.name]
 	if len(list) != maxENIs || list[maxENIs-1].ID != half || list[maxENIs-1].Index < 0 {
 		return fmt.Errorf("%s has the ENIs %v, want %d and %s as the last", m.name, eniNames(list), maxENIs, half)
 	}
-	if removed := removals.seen(); len(removed) > 0 {
+	if removed := removals.allRemoved(); len(removed) > 0 {
 		return fmt.Errorf("the kernel of %s lost %v", m.name, removed)
 	}
-	if repairs := m.agent.said("kernel repaired"); len(repairs) > 0 {
+	if repairs := m.agent.entriesOf("kernel repaired"); len(repairs) > 0 {
 		return fmt.Errorf("the new agent of %s found the kernel wrong: %s", m.name, repairs[0].line())
 	}
 	d.say("The new agent finished the ENI that the old one had begun. No link, route or rule was removed meanwhile.")

@@ -44,7 +44,7 @@ type demo struct {
 // Run is the whole demonstration. It removes all it made and ends the processes it
 // started, also when it fails or ctx ends.
 func Run(ctx context.Context, o Options) error {
-	programs, err := find(o.From, "enipool", "enipool-agent")
+	programs, err := findPrograms(o.From, "enipool", "enipool-agent")
 	if err != nil {
 		return err
 	}
@@ -65,13 +65,13 @@ func Run(ctx context.Context, o Options) error {
 		err = context.Cause(run) // the error comes of it
 	}
 	if err != nil && !errors.Is(err, context.Cause(ctx)) {
-		d.tails()
+		d.showLogs()
 	}
-	return errors.Join(err, d.clear())
+	return errors.Join(err, d.removeAll())
 }
 
-// find returns where the programs are.
-func find(folders []string, names ...string) (paths []string, err error) {
+// findPrograms returns where the programs are.
+func findPrograms(folders []string, names ...string) (paths []string, err error) {
 	for _, name := range names {
 		at := slices.IndexFunc(folders, func(dir string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil })
 		if at < 0 {
@@ -87,7 +87,7 @@ func find(folders []string, names ...string) (paths []string, err error) {
 func (d *demo) play(ctx context.Context) error {
 	last := d.drain
 	if d.keep {
-		last = d.hold
+		last = d.keepUp
 	}
 	for _, step := range []func(context.Context) error{d.start, d.onePodEach, d.burst, d.showENIs, d.reach, d.crash, last} {
 		if err := step(ctx); err != nil {
@@ -115,11 +115,11 @@ func (d *demo) agentGone(m *machine, err error) {
 	d.fail(err)
 }
 
-// tails shows what the agents said last, for somebody who has to find out why the
+// showLogs shows what the agents said last, for somebody who has to find out why the
 // demonstration failed.
-func (d *demo) tails() {
+func (d *demo) showLogs() {
 	for _, m := range d.machines {
-		if text := m.tail(); text != "" {
+		if text := m.logTail(); text != "" {
 			d.say("\nThe end of the log of %s's agent:\n%s", m.name, text)
 		}
 	}
@@ -128,9 +128,9 @@ func (d *demo) tails() {
 // clearTime is how long the removal may take, for the case that a plugin hangs.
 const clearTime = 30 * time.Second
 
-// clear ends and removes whatever is still there. After a whole run that is the
+// removeAll ends and removes whatever is still there. After a whole run that is the
 // VPC alone.
-func (d *demo) clear() error {
+func (d *demo) removeAll() error {
 	ctx, stop := context.WithTimeout(context.Background(), clearTime)
 	defer stop()
 	if len(d.pods) > 0 {
@@ -141,7 +141,7 @@ func (d *demo) clear() error {
 
 // stopAgents ends the agents that run, all at once.
 func (d *demo) stopAgents() error {
-	return each(context.Background(), d.machines, len(d.machines), func(m *machine) error {
+	return runEach(context.Background(), d.machines, len(d.machines), func(m *machine) error {
 		if m.agent == nil {
 			return nil
 		}
@@ -194,7 +194,7 @@ func (d *demo) detach(ctx context.Context, pods []*pod) error {
 	}
 	bar, start := d.progress(len(pods), "deleting"), time.Now()
 	pods = slices.Clone(pods)
-	err := each(ctx, pods, workers, func(p *pod) error {
+	err := runEach(ctx, pods, workers, func(p *pod) error {
 		return errors.Join(d.runtime.detach(ctx, p), bar.Add(1))
 	})
 	d.pods = slices.DeleteFunc(d.pods, func(p *pod) bool { return slices.Contains(pods, p) })

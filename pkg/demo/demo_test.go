@@ -16,7 +16,7 @@ import (
 
 func TestTheAgentsConfigurationsDifferInNameAndStrategyAlone(t *testing.T) {
 	for _, m := range newMachines() {
-		c, err := agentconf.Parse([]byte(m.config()))
+		c, err := agentconf.Parse([]byte(m.configText()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestCallsThatOverlapAreOneRound(t *testing.T) {
 		{"the last goes on", []call{one(0, 2), one(3, 0)}, 2},
 		{"one that goes on has no end", []call{one(0, 0), one(30, 32), one(60, 62)}, 1},
 	} {
-		if got := rounds(tt.calls); got != tt.want {
+		if got := countRounds(tt.calls); got != tt.want {
 			t.Errorf("%s: %d rounds, want %d", tt.name, got, tt.want)
 		}
 	}
@@ -71,7 +71,7 @@ func TestAnENIIsOneRoundUntilItIsAttached(t *testing.T) {
 		{"the second is not attached yet", []call{one("Create", 0, 1), one("Attach", 2, 3), one("Create", 4, 5), one("Describe", 6, 7)}, 2},
 		{"addresses while one is made", []call{one("Create", 0, 1), one("Assign", 2, 3), one("Attach", 4, 5)}, 1},
 	} {
-		if got := rounds(untilAttached(tt.calls)); got != tt.want {
+		if got := countRounds(untilAttached(tt.calls)); got != tt.want {
 			t.Errorf("%s: %d rounds, want %d", tt.name, got, tt.want)
 		}
 	}
@@ -94,8 +94,8 @@ func TestALineOfTheLogInColumns(t *testing.T) {
 		{`panic: out of memory`, "panic: out of memory", true},
 	} {
 		e := parseEntry([]byte(tt.log))
-		if got := e.line(); got != tt.want || e.worth() != tt.worth {
-			t.Errorf("%s\nis %q, %t\nwant %q, %t", tt.log, got, e.worth(), tt.want, tt.worth)
+		if got := e.line(); got != tt.want || e.isWorthShowing() != tt.worth {
+			t.Errorf("%s\nis %q, %t\nwant %q, %t", tt.log, got, e.isWorthShowing(), tt.want, tt.worth)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func TestATimelineHasARowForEachChangeThatMatters(t *testing.T) {
 		return level{used: used, waiting: waiting, have: have, target: target, why: why}
 	}
 	var times []int
-	for _, r := range rows([]moment{
+	for _, r := range pickRows([]moment{
 		at(0, n(1, 0, 16, 16, "steady")),
 		at(20, n(9, 0, 16, 16, "steady")),       // pods alone
 		at(40, n(16, 3, 16, 16, "steady")),      // the first waits

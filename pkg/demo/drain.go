@@ -10,7 +10,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// The end of the burst: with two pods on its own ENI a node needs one batch.
+// The end of the burst: with two pods on its primary ENI a node needs one batch.
 const (
 	stayPods  = 2
 	drainTime = 90 * time.Second // more than a node needs
@@ -25,11 +25,11 @@ func (d *demo) drain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	times := watch(ctx, d.machines)
-	err = d.detach(ctx, d.leavers())
+	times := watchNodes(ctx, d.machines)
+	err = d.detach(ctx, d.podsToDrop())
 	for _, m := range d.machines {
 		if err == nil {
-			err = d.reaches(ctx, m, perENI, drainTime)
+			err = d.waitForPool(ctx, m, perENI, drainTime)
 		}
 	}
 	if err = errors.Join(err, times.end()); err != nil {
@@ -37,16 +37,16 @@ func (d *demo) drain(ctx context.Context) error {
 	}
 	d.say("")
 	d.table(times.print)
-	if err := d.drained(by, book.ENIs); err != nil {
+	if err := d.checkDrained(by, book.ENIs); err != nil {
 		return err
 	}
-	d.say("\n%s has %d addresses on its own ENI again; the others went newest first.", by.name, perENI)
+	d.say("\n%s has %d addresses on its primary ENI again; the others went newest first.", by.name, perENI)
 	d.say("%s released what had cooled down, batch by batch and without waiting; where that was on older ENIs, newer ones are left.", other.name)
 	return d.listENIs(ctx)
 }
 
-// leavers are all pods but the first of each node's own ENI.
-func (d *demo) leavers() []*pod {
+// podsToDrop are all pods but the first of each node's primary ENI.
+func (d *demo) podsToDrop() []*pod {
 	stay := map[*machine]int{}
 	return slices.DeleteFunc(slices.Clone(d.pods), func(p *pod) bool {
 		if p.index > 0 || stay[p.on] == stayPods {
@@ -57,15 +57,15 @@ func (d *demo) leavers() []*pod {
 	})
 }
 
-// drained checks that the node has nothing but its own ENI, in the cloud too, and
-// that its agent gave back what else it had from the newest on.
-func (d *demo) drained(m *machine, had []eni.Interface) error {
+// checkDrained checks that the node has nothing but its primary ENI, in the cloud too, and
+// that its agent deleted the others from the newest on.
+func (d *demo) checkDrained(m *machine, had []eni.Interface) error {
 	if list := d.vpc.Account.Snapshot().Nodes[m.name]; len(list) != 1 || len(list[0].Addresses) != perENI {
-		return fmt.Errorf("the cloud shows %v for %s, want its own ENI alone with %d addresses", eniNames(list), m.name, perENI)
+		return fmt.Errorf("the cloud shows %v for %s, want its primary ENI alone with %d addresses", eniNames(list), m.name, perENI)
 	}
 	var order, want []string
-	for _, e := range m.agent.said("delete") {
-		if id := e.word("eni"); !slices.Contains(order, id) {
+	for _, e := range m.agent.entriesOf("delete") {
+		if id := e.fieldText("eni"); !slices.Contains(order, id) {
 			order = append(order, id)
 		}
 	}
@@ -73,7 +73,7 @@ func (d *demo) drained(m *machine, had []eni.Interface) error {
 		want = append(want, nic.ID)
 	}
 	if !slices.Equal(order, want) {
-		return fmt.Errorf("%s gave back its ENIs in the order %v, want the newest first, %v", m.name, order, want)
+		return fmt.Errorf("%s deleted its ENIs in the order %v, want the newest first, %v", m.name, order, want)
 	}
 	return nil
 }

@@ -24,8 +24,8 @@ func parseEntry(line []byte) entry {
 		e.msg, e.fields = string(line), nil
 		return e
 	}
-	e.level, e.msg = e.word("level"), e.word("msg")
-	if t, err := time.Parse(time.RFC3339Nano, e.word("time")); err == nil {
+	e.level, e.msg = e.fieldText("level"), e.fieldText("msg")
+	if t, err := time.Parse(time.RFC3339Nano, e.fieldText("time")); err == nil {
 		e.time = t
 	}
 	for _, key := range []string{"time", "level", "msg"} {
@@ -34,8 +34,8 @@ func parseEntry(line []byte) entry {
 	return e
 }
 
-// word returns a field as text, "" if it is not there.
-func (e entry) word(key string) string {
+// fieldText returns a field as text, "" if it is not there.
+func (e entry) fieldText(key string) string {
 	if v, ok := e.fields[key]; ok {
 		return fmt.Sprint(v)
 	}
@@ -45,18 +45,18 @@ func (e entry) word(key string) string {
 // quiet are messages of no interest as long as all goes well.
 var quiet = []string{"started", "stopped", "kernel updated"}
 
-// worth tells whether people want to see the entry.
-func (e entry) worth() bool { return e.level != "INFO" || !slices.Contains(quiet, e.msg) }
+// isWorthShowing tells whether people want to see the entry.
+func (e entry) isWorthShowing() bool { return e.level != "INFO" || !slices.Contains(quiet, e.msg) }
 
 // line is the entry in columns: what is done, to what, how many, why.
 func (e entry) line() string {
 	what, shown := e.object()
-	count := e.word("count")
+	count := e.fieldText("count")
 	text := []string{fmt.Sprintf("%-7s %-18s %2s ", e.msg, what, count)}
 	if what+count == "" {
 		text = []string{e.msg + ":"}
 	}
-	if reason := e.word("reason"); reason != "" {
+	if reason := e.fieldText("reason"); reason != "" {
 		text = append(text, reason)
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.fields)) {
@@ -70,13 +70,13 @@ func (e entry) line() string {
 // object is what the entry is about, and which fields need not be shown any more.
 func (e entry) object() (what string, shown []string) {
 	shown = []string{"eni", "device", "addresses", "count", "reason"}
-	if what = e.word("eni"); what != "" {
-		return strings.TrimSpace(what + " " + e.word("device")), shown
+	if what = e.fieldText("eni"); what != "" {
+		return strings.TrimSpace(what + " " + e.fieldText("device")), shown
 	}
-	if what = e.word("subnet"); what != "" {
+	if what = e.fieldText("subnet"); what != "" {
 		return what, append(shown, "subnet")
 	}
-	what, more, _ := strings.Cut(e.word("addresses"), " ")
+	what, more, _ := strings.Cut(e.fieldText("addresses"), " ")
 	if more != "" {
 		what += " ..."
 	}

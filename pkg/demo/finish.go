@@ -61,6 +61,7 @@ func (d *demo) nothingLeft(ctx context.Context, m *machine) error {
 	}
 	var wrong []string
 	var links []host.PodLink
+	// Links and checks are of the network namespace that the thread is in.
 	err = m.ns.Do(func() error {
 		h, err := host.New()
 		if err != nil {

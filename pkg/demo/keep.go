@@ -13,8 +13,8 @@ import (
 	"github.com/enipool/enipool/pkg/isolate/sandbox"
 )
 
-// hold waits until somebody has looked around enough. The agents go on.
-func (d *demo) hold(ctx context.Context) error {
+// keepUp waits until somebody has looked around enough. The agents go on.
+func (d *demo) keepUp(ctx context.Context) error {
 	m, p := d.machines[0], d.pods[0]
 	enter := fmt.Sprintf("sudo nsenter --target %d --mount", os.Getpid())
 	if sandbox.InUserNamespace() {
@@ -79,6 +79,7 @@ func (d *demo) lookAfter(ctx context.Context) error {
 		case dead := <-d.dead:
 			dead.on.agent = nil
 			d.say("%v; it is started again, as a service manager would", dead.err)
+			// Not at once: one that ends at its start would be started in a loop.
 			select {
 			case <-ctx.Done():
 				return nil

@@ -99,6 +99,7 @@ func (r *runtime) attach(ctx context.Context, p *pod) error {
 	if err != nil {
 		return err
 	}
+	// The result of an ADD does not tell the ENI, the node cache does.
 	for _, a := range book.Addresses {
 		if a.Addr == p.addr {
 			p.index = a.ENI
@@ -165,9 +166,9 @@ func probe(ns isolate.Namespace, to netip.AddrPort) (took time.Duration, seen st
 	return took, seen, err
 }
 
-// each runs do for all items, at most width at once, and returns the first error;
+// runEach runs do for all items, at most width at once, and returns the first error;
 // after one it starts no more.
-func each[T any](ctx context.Context, items []T, width int, do func(T) error) error {
+func runEach[T any](ctx context.Context, items []T, width int, do func(T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(width)
 	for _, item := range items {

@@ -37,6 +37,7 @@ func (d *demo) reach(ctx context.Context) error {
 	for _, m := range d.machines {
 		servers = append(servers, m.ns.Do)
 	}
+	// Pods have servers of their own; a node and the internet need one each, to be a target.
 	for _, in := range servers {
 		var l net.Listener
 		if err := in(func() (err error) { l, err = serve(podPort); return err }); err != nil {
@@ -44,12 +45,12 @@ func (d *demo) reach(ctx context.Context) error {
 		}
 		defer l.Close()
 	}
-	list, err := d.places(ctx)
+	list, err := d.listPlaces(ctx)
 	if err != nil {
 		return err
 	}
 	bar := d.progress(len(list)*len(list), "probing")
-	cells, err := matrix(ctx, list, func() { _ = bar.Add(1) })
+	cells, err := probeAll(ctx, list, func() { _ = bar.Add(1) })
 	if err != nil {
 		return err
 	}
@@ -60,11 +61,11 @@ func (d *demo) reach(ctx context.Context) error {
 		return fmt.Errorf("%d of %d probes failed, the first: %w", failed, tried, first)
 	}
 	d.say("%d of %d probes answered. A hostPort is tried on the first and on the second ENI's address.", tried, tried)
-	return d.sources(ctx, list, cells)
+	return d.checkSources(ctx, list, cells)
 }
 
-// places lists all of them in the order of the table.
-func (d *demo) places(ctx context.Context) ([]place, error) {
+// listPlaces lists all of them in the order of the table.
+func (d *demo) listPlaces(ctx context.Context) ([]place, error) {
 	var enis, nodes, ports []place
 	for _, m := range d.machines {
 		book, err := m.book(ctx)
@@ -103,8 +104,8 @@ type cell struct {
 	first     error
 }
 
-// matrix probes every pair of addresses and returns a cell a pair of places.
-func matrix(ctx context.Context, list []place, step func()) ([][]cell, error) {
+// probeAll probes every pair of addresses and returns a cell a pair of places.
+func probeAll(ctx context.Context, list []place, step func()) ([][]cell, error) {
 	cells := make([][]cell, len(list))
 	var mu sync.Mutex
 	type job struct{ from, to int }
@@ -115,7 +116,7 @@ func matrix(ctx context.Context, list []place, step func()) ([][]cell, error) {
 			jobs = append(jobs, job{i, k})
 		}
 	}
-	err := each(ctx, jobs, 2, func(j job) error {
+	err := runEach(ctx, jobs, 2, func(j job) error {
 		c := cell{seen: map[string]bool{}}
 		for _, ns := range list[j.from].from {
 			for _, to := range list[j.to].to {
@@ -176,15 +177,16 @@ func printMatrix(w io.Writer, list []place, cells [][]cell) (tried, failed int, 
 	return tried, failed, first
 }
 
-// sources tells what source addresses were seen: pods' own inside the VPC, the
+// checkSources tells what source addresses were seen: pods' own inside the VPC, the
 // nodes' beyond it.
-func (d *demo) sources(ctx context.Context, list []place, cells [][]cell) error {
+func (d *demo) checkSources(ctx context.Context, list []place, cells [][]cell) error {
 	out := map[string]bool{}
 	for i, from := range list {
 		for k, to := range list {
 			if from.pods && to.label == "internet" {
 				maps.Copy(out, cells[i][k].seen)
 			}
+			// Translation would make fewer sources than there are pods.
 			if from.pods && to.pods && i != k && len(cells[i][k].seen) != len(from.from) {
 				return fmt.Errorf("pods of %s saw %d source addresses of the %d pods of %s: somebody translates them", to.label, len(cells[i][k].seen), len(from.from), from.label)
 			}

@@ -44,39 +44,39 @@ func watchRemovals(ns isolate.Namespace) (*removals, error) {
 	r.work.Go(func() {
 		for l := range links {
 			if l.Header.Type == unix.RTM_DELLINK {
-				r.note("link " + l.Attrs().Name)
+				r.noteRemoval("link " + l.Attrs().Name)
 			}
 		}
 	})
 	r.work.Go(func() {
 		for u := range routes {
 			if u.Type == unix.RTM_DELROUTE {
-				r.note("route " + u.Route.String())
+				r.noteRemoval("route " + u.Route.String())
 			}
 		}
 	})
 	return r, nil
 }
 
-func (r *removals) note(what string) {
+func (r *removals) noteRemoval(what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.list = append(r.list, what)
 }
 
-// seen returns what has gone since the beginning.
-func (r *removals) seen() []string {
+// allRemoved returns what has gone since the beginning.
+func (r *removals) allRemoved() []string {
 	var now []string
 	err := r.ns.Do(func() (err error) {
 		now, err = ruleTexts()
 		return err
 	})
 	if err != nil {
-		r.note(err.Error())
+		r.noteRemoval(err.Error())
 	}
 	for _, rule := range r.rules {
 		if !slices.Contains(now, rule) {
-			r.note(rule)
+			r.noteRemoval(rule)
 		}
 	}
 	r.mu.Lock()

@@ -49,7 +49,7 @@ func (s *screen) table(draw func(io.Writer)) {
 
 // heard prints a line of an agent's log if it is of interest.
 func (s *screen) heard(m *machine, e entry) {
-	if e.worth() {
+	if e.isWorthShowing() {
 		s.at(m, e.time, e.line())
 	}
 }

@@ -11,15 +11,15 @@ const startTime = 20 * time.Second
 
 // start starts the cloud and an agent on each node.
 func (d *demo) start(ctx context.Context) (err error) {
-	d.title("A VPC %s on this machine: router, internet %s, %d nodes with nothing but their own ENI", vpcRange, internet, len(d.machines))
+	d.title("A VPC %s on this machine: router, internet %s, %d nodes with nothing but their primary ENI", vpcRange, internet, len(d.machines))
 	if d.cloud, err = serveAccount(d.vpc); err != nil {
 		return err
 	}
 	d.say("An instance carries %d ENIs of %d addresses. The cloud takes %.1f s to assign addresses and %.1f s to make an ENI.",
 		maxENIs, perENI, assignTime.Seconds(), createTime.Seconds())
-	d.say("An agent a node, B = 16, minFree = 50%%; by the equation on n1, one batch at a time on n2. Delays are of seconds, not minutes.\n")
+	d.say("One agent per node, B = 16, minFree = 50%%; by the equation on n1, one batch at a time on n2. Delays are of seconds, not minutes.\n")
 	for _, m := range d.machines {
-		if err := m.configure(); err != nil {
+		if err := m.writeConfig(); err != nil {
 			return fmt.Errorf("configure the agent of %s: %w", m.name, err)
 		}
 		if err := d.startAgent(m); err != nil {
@@ -27,7 +27,7 @@ func (d *demo) start(ctx context.Context) (err error) {
 		}
 	}
 	for _, m := range d.machines {
-		if err := d.reaches(ctx, m, perENI, startTime); err != nil {
+		if err := d.waitForPool(ctx, m, perENI, startTime); err != nil {
 			return err
 		}
 	}
@@ -41,10 +41,10 @@ func (d *demo) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// reaches waits until the node has that many addresses and its agent is content.
-func (d *demo) reaches(ctx context.Context, m *machine, addresses int, most time.Duration) error {
+// waitForPool waits until the node has that many addresses and its agent is content.
+func (d *demo) waitForPool(ctx context.Context, m *machine, addresses int, most time.Duration) error {
 	what := fmt.Sprintf("%s has %d addresses and its agent is content", m.name, addresses)
-	return waitUntil(ctx, most, what, func() bool { return m.settled(ctx, addresses) })
+	return waitUntil(ctx, most, what, func() bool { return m.hasSettled(ctx, addresses) })
 }
 
 // onePodEach is the T0 of the timelines in sources/cns-watch-pods.md.

@@ -47,15 +47,15 @@ type timeline struct {
 // lookEvery is the time between two looks.
 const lookEvery = 20 * time.Millisecond
 
-// watch starts a timeline. Its end must be called.
-func watch(ctx context.Context, machines []*machine) *timeline {
+// watchNodes starts a timeline. Its end must be called.
+func watchNodes(ctx context.Context, machines []*machine) *timeline {
 	t := &timeline{machines: machines, began: time.Now(), books: make([]ipam.State, len(machines))}
 	ctx, t.stop = context.WithCancel(ctx)
 	tick := time.NewTicker(lookEvery)
 	t.work.Go(func() {
 		defer tick.Stop()
 		for {
-			t.look(ctx)
+			t.takeMoment(ctx)
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -66,8 +66,8 @@ func watch(ctx context.Context, machines []*machine) *timeline {
 	return t
 }
 
-// look takes one moment down. A cache that can't be read just then is left out.
-func (t *timeline) look(ctx context.Context) {
+// takeMoment takes one moment down. A cache that can't be read just then is left out.
+func (t *timeline) takeMoment(ctx context.Context) {
 	now := moment{at: time.Since(t.began)}
 	for i, m := range t.machines {
 		book, err := m.book(ctx)
@@ -96,15 +96,15 @@ func (t *timeline) end() error {
 // rowsApart is how close two rows of the printed timeline may be.
 const rowsApart = 100 * time.Millisecond
 
-// rows picks the moments that are worth a row, the first and the last among them:
+// pickRows picks the moments that are worth a row, the first and the last among them:
 // something changed but for the pods that come and go one by one.
-func rows(all []moment) []moment {
+func pickRows(all []moment) []moment {
 	var list []moment
 	for i, now := range all {
 		switch last := len(list) - 1; {
 		case last < 0:
 			list = append(list, now)
-		case alike(list[last], now) && (i < len(all)-1 || slices.Equal(list[last].levels, now.levels)):
+		case isAlike(list[last], now) && (i < len(all)-1 || slices.Equal(list[last].levels, now.levels)):
 		case last > 0 && now.at-list[last].at < rowsApart:
 			list[last] = now
 		default:
@@ -114,19 +114,19 @@ func rows(all []moment) []moment {
 	return list
 }
 
-func alike(a, b moment) bool {
+func isAlike(a, b moment) bool {
 	for i := range a.levels {
 		x, y := a.levels[i], b.levels[i]
-		if (x.waiting > 0) != (y.waiting > 0) || x.have != y.have || x.enis != y.enis || x.target != y.target || x.held() != y.held() {
+		if (x.waiting > 0) != (y.waiting > 0) || x.have != y.have || x.enis != y.enis || x.target != y.target || x.holdReason() != y.holdReason() {
 			return false
 		}
 	}
 	return true
 }
 
-// held returns why the target is higher than it had to be. Other reasons are those
+// holdReason returns why the target is higher than it had to be. Other reasons are those
 // of one tick.
-func (l level) held() string {
+func (l level) holdReason() string {
 	if strings.HasPrefix(l.why, "hold") {
 		return l.why
 	}
@@ -141,7 +141,7 @@ func (t *timeline) print(w io.Writer) {
 		fmt.Fprintf(table, "| %s pods\twaiting\taddresses\tENIs\ttarget\twhy\t", m.name)
 	}
 	fmt.Fprintln(table)
-	for _, r := range rows(t.moments) {
+	for _, r := range pickRows(t.moments) {
 		fmt.Fprintf(table, "%.1f s\t", r.at.Seconds())
 		for _, l := range r.levels {
 			waiting := strconv.Itoa(l.waiting)

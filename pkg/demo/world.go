@@ -57,7 +57,7 @@ func newMachines() []*machine {
 }
 
 // buildVPC makes the VPC and its nodes, as the cloud would hand them over: each
-// with its own ENI, which DHCP has set up, in a subnet of its own.
+// with its primary ENI, which DHCP has set up, in a subnet of its own.
 func buildVPC(machines []*machine) (*lab.VPC, error) {
 	v, err := lab.Open("demo", sim.Options{Latency: map[string]sim.Latency{
 		"": {Base: otherTime}, sim.ActAssign: {Base: assignTime}, sim.ActUnassign: {Base: assignTime},
@@ -98,9 +98,9 @@ func (m *machine) status() status.Status {
 	return s
 }
 
-// settled tells whether the node has that many addresses, and its agent neither
+// hasSettled tells whether the node has that many addresses, and its agent neither
 // wants to change that nor waits for the cloud.
-func (m *machine) settled(ctx context.Context, addresses int) bool {
+func (m *machine) hasSettled(ctx context.Context, addresses int) bool {
 	book, err := m.book(ctx)
 	s := m.status()
 	return err == nil && len(book.Addresses) == addresses && s.Ready && s.Target == addresses &&
@@ -122,6 +122,7 @@ func orderBroken(before, after ipam.State) error {
 				return fmt.Errorf("%s got an address of %s while %s had a free one", a.Owner.PodName(), nic.ID, free)
 			}
 		}
+		// Free at both looks, as one of between the looks could not be given out before.
 		for _, a := range inside {
 			if old, known := was[a.Addr]; known && a.State == eni.Free && old.State == eni.Free && free == "" {
 				free = nic.ID
