@@ -68,7 +68,7 @@ func (f *commandFlags) checkNumbers() error {
 		return cli.FirstLine(err)
 	}
 	if len(f.Subnets) == 0 && f.wish == (capacity.Wish{}) {
-		return errors.New("--subnet: give at least one, or wish for --nodes or --pods")
+		return errors.New("--subnet: give at least one, or --nodes or --pods")
 	}
 	return nil
 }

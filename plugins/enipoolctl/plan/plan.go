@@ -33,7 +33,7 @@ func Command() *cobra.Command {
 		Use:   "plan --subnet CIDR",
 		Short: "Work out how many nodes and pods subnets carry",
 		Long: `Work out how many nodes and pods subnets carry, what is wasted, which limit
-binds, and for a wish what is missing:
+binds, and what is missing for --nodes or --pods:
 
   ENIs of a node      = ceil(max-pods / (addresses of an ENI - 1))
   addresses of a node = max-pods + ENIs of a node
@@ -51,7 +51,7 @@ node may have by pool.maxAllocateENI and pool.maxIPsPerENI. A file for
   types:
     m5.large: {enis: 3, ipsPerENI: 10}
 
-with the node's own ENI among the ENIs and the primary among the addresses.
+with the primary ENI among the ENIs and the primary address among the addresses.
 
 With --prefixes a node's pods take whole prefixes of 16 addresses:
 
@@ -60,7 +60,7 @@ With --prefixes a node's pods take whole prefixes of 16 addresses:
 With --mix-subnets a node's ENIs may lie in different subnets of its zone: nodes is
 then what was found to fit, and nodesAtMost what no way of dealing out can exceed.
 
-The exit code is 1 if a wish does not fit.`,
+The exit code is 1 if --nodes or --pods do not fit.`,
 		Example: `  enipoolctl plan --subnet 10.0.0.0/22 --cpus 16 --memory 128 --max-pods 32 --max-pods 64
   enipoolctl plan --subnet a=10.0.0.0/20@zone-a --available a=1000 --instance-type m5.large -o json
   enipoolctl plan --subnet 10.0.0.0/22 --instance-type m5.large --prefixes --max-pods 110
@@ -96,8 +96,8 @@ func (f *commandFlags) registerAll(cmd *cobra.Command) {
 	flags.IntVar(&f.Reserved, "reserved", 0, "addresses of each subnet that the cloud keeps; default: 5 on aws, else 2")
 	f.InstanceFlags.Register(cmd, "type of a node, like m5.large or bcc.g5.c16m64; repeatable")
 	flags.IntSliceVar(&f.maxPods, "max-pods", nil, "most pods of a node; repeatable; default: 110, or what a node carries if that is less")
-	flags.IntVar(&f.wish.Nodes, "nodes", 0, "wish for at least so many nodes")
-	flags.IntVar(&f.wish.Pods, "pods", 0, "wish for at least so many pods")
+	flags.IntVar(&f.wish.Nodes, "nodes", 0, "nodes that the cluster should have at least")
+	flags.IntVar(&f.wish.Pods, "pods", 0, "pods that the cluster should have at least")
 	flags.BoolVar(&f.mix, "mix-subnets", false, "let the ENIs of a node lie in different subnets of its zone")
 	flags.IntVar(&f.quota, "eni-quota", 0, "ENIs that the VPC may have, 0 for any number; default: 5000 on aws, 500 on baidu, else any")
 	flags.IntVar(&f.usedENIs, "enis-used", 0, "ENIs of the quota that others use")

@@ -124,7 +124,7 @@ func wishLines(a capacity.Answer) []string {
 	if a.Wish.Pods > 0 {
 		wish = append(wish, fmt.Sprintf("%d pods", a.Wish.Pods))
 	}
-	head := "wish: " + strings.Join(wish, " and ")
+	head := "needed: " + strings.Join(wish, " and ")
 	if a.Granted {
 		return []string{head + ": fits"}
 	}

@@ -46,7 +46,7 @@ whole trace.
 A cloud, --cloud aws or baidu, counts requests of all nodes together. A call of an
 agent is several of them: to make an ENI, EC2 is asked to create it, to attach it, how
 far that is, and to let it go with its instance. Each kind of request has its own
-limit, a bucket of so many that fills again at so many a second; the numbers are
+limit, a bucket that fills again with a number of them a second; the numbers are
 printed. Without --workload and --trace it plays start with each mode: how long do 1,000
 nodes take until all of their pods have an address?
 
@@ -54,7 +54,7 @@ A setting, --compare MODE[:KEY=VALUE,...], is --config with another mode and oth
 keys. Its mode is one of:
 
   batch       the pool is a multiple of B, sized by the scaling equation
-  burstable   an ENI is filled when it is made, and so many are kept idle
+  burstable   an ENI is filled when it is made, and a number of them is kept idle
   besteffort  a number of free addresses is kept between watermarks
   reactive    as batch, but one batch at a time: the monitor before the equation
   kpa         as batch, but by the mean of the used addresses, as Knative sizes pods

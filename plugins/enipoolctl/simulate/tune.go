@@ -34,7 +34,7 @@ help explains loads, nodes and cloud. Of those by which 99 of 100 pods wait at m
 that have hardly more, a twentieth and half an address a node, the one that changes
 the fewest things in the cloud. The runner-up is the best one of another size or mode.
 
-The exit code is 1 if no setting keeps the wish; the one that comes nearest is shown.`,
+The exit code is 1 if no setting keeps within --max-wait; the one that comes nearest is shown.`,
 		Example: `  enipoolctl tune --trace test/traces/alibaba-gpu-2023.csv --max-wait 1s
   enipoolctl tune --workload burst --pods-per-node 40 --max-wait 3s --instance-type m5.large --config agent.yaml -o json`,
 		Args: cobra.NoArgs,
