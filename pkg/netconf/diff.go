@@ -13,8 +13,8 @@ import (
 // destination. A route of others that is in the way stays, see Misrouted. Of want's pods, those count whose links have shows.
 func Diff(have, want, obsolete Node) (add, remove Node) {
 	want = want.withPods(have.PodLinks)
-	add.Sysctls = without(want.Sysctls, have.Sysctls)
-	add.Links = without(want.Links, have.Links)
+	add.Sysctls = subtract(want.Sysctls, have.Sysctls)
+	add.Links = subtract(want.Links, have.Links)
 	for _, w := range want.Addrs {
 		// Whether the system put a connected route beside its own address is its
 		// business; that none is beside ours is ours.
@@ -31,15 +31,15 @@ func Diff(have, want, obsolete Node) (add, remove Node) {
 		}
 	}
 	have.Rules = rulesAsWanted(have.Rules, want.Rules)
-	add.Rules = without(want.Rules, have.Rules)
-	add.Neighs = without(want.Neighs, have.Neighs)
-	for _, o := range without(obsolete.Addrs, want.Addrs) {
+	add.Rules = subtract(want.Rules, have.Rules)
+	add.Neighs = subtract(want.Neighs, have.Neighs)
+	for _, o := range subtract(obsolete.Addrs, want.Addrs) {
 		if slices.Contains(have.Addrs, o) {
 			remove.Addrs = append(remove.Addrs, o)
 		}
 	}
 	remove.Routes = surplusRoutes(have, want)
-	remove.Rules = slices.DeleteFunc(without(have.Rules, want.Rules), func(r Rule) bool {
+	remove.Rules = slices.DeleteFunc(subtract(have.Rules, want.Rules), func(r Rule) bool {
 		return r.Priority == PriorityPods && !podsRuleIsSurplus(r, have, want)
 	})
 	return add, remove
@@ -71,28 +71,28 @@ func OldMasks(rules []Rule, mask uint32) []uint32 {
 }
 
 // surplusRoutes returns the routes of ours that nothing wants any more. A route in
-// PodsTable is never one: it goes with its link, and a link of ours that the book
+// PodsTable is never one: it goes with its link, and a link of ours that the node state
 // does not know is a pod that may live. In the main table it is what an earlier
 // release left of a pod whose route stands in PodsTable by now, or the node's default
 // route where the system has its own again.
 func surplusRoutes(have, want Node) []Route {
 	wanted, there := setOf(want.Routes), setOf(have.Routes)
 	var surplus []Route
-	for _, h := range have.Routes {
+	for _, route := range have.Routes {
 		switch {
-		case wanted[h] && !h.IfNone || h.Table == PodsTable:
-		case h.Table != MainTable:
-			surplus = append(surplus, h)
-		case h.IfNone:
-			systems := func(o Route) bool { return !o.IfNone && o.Dst == h.Dst && o.Table == h.Table }
+		case wanted[route] && !route.IfNone || route.Table == PodsTable:
+		case route.Table != MainTable:
+			surplus = append(surplus, route)
+		case route.IfNone:
+			systems := func(o Route) bool { return !o.IfNone && o.Dst == route.Dst && o.Table == route.Table }
 			if slices.ContainsFunc(have.Routes, systems) {
-				surplus = append(surplus, h) // without a metric it would come before the system's
+				surplus = append(surplus, route) // without a metric it would come before the system's
 			}
-		case h.leftInMain():
-			moved := h
+		case route.leftInMain():
+			moved := route
 			moved.Table = PodsTable
 			if wanted[moved] && there[moved] {
-				surplus = append(surplus, h)
+				surplus = append(surplus, route)
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func surplusRoutes(have, want Node) []Route {
 }
 
 // podsRuleIsSurplus tells whether a rule that finds pods may go though nothing wants
-// it. That of PodsTable stays while the book is of a release without the table: pods
+// it. That of PodsTable stays while the node state is of a release without the table: pods
 // may have their routes there from before a downgrade. That of the main table goes
 // after the last pod's route there.
 func podsRuleIsSurplus(r Rule, have, want Node) bool {
@@ -118,7 +118,7 @@ func setOf[T comparable](items []T) map[T]bool {
 	return set
 }
 
-func without[T comparable](items, drop []T) []T {
+func subtract[T comparable](items, drop []T) []T {
 	gone := setOf(drop)
 	var left []T
 	for _, i := range items {

@@ -126,12 +126,12 @@ func TestOnceDoneNothingIsLeftToDo(t *testing.T) {
 		old, want := anyNode(t, "old"), anyNode(t, "new")
 		add, remove := Diff(old, want, old)
 		have := Node{
-			Sysctls: append(without(old.Sysctls, want.Sysctls), want.Sysctls...),
-			Links:   append(without(old.Links, add.Links), add.Links...),
-			Neighs:  append(without(old.Neighs, add.Neighs), add.Neighs...),
-			Addrs:   append(without(old.Addrs, remove.Addrs), add.Addrs...),
-			Routes:  append(without(old.Routes, remove.Routes), add.Routes...),
-			Rules:   append(without(old.Rules, remove.Rules), add.Rules...),
+			Sysctls: append(subtract(old.Sysctls, want.Sysctls), want.Sysctls...),
+			Links:   append(subtract(old.Links, add.Links), add.Links...),
+			Neighs:  append(subtract(old.Neighs, add.Neighs), add.Neighs...),
+			Addrs:   append(subtract(old.Addrs, remove.Addrs), add.Addrs...),
+			Routes:  append(subtract(old.Routes, remove.Routes), add.Routes...),
+			Rules:   append(subtract(old.Rules, remove.Rules), add.Rules...),
 		}
 		if diff := strings.TrimSpace(difference(have, want, old)); diff != "" {
 			t.Fatalf("still to do:\n%s", diff)
@@ -213,8 +213,8 @@ func TestPodsMoveFromTheMainTableToTheirOwnStepByStep(t *testing.T) {
 		if diff := cmp.Diff(text(diff), strings.TrimPrefix(difference(have, want, Node{}), "\n")); diff != "" {
 			t.Errorf("step %d: %s", step+1, diff)
 		}
-		have.Routes = append(without(have.Routes, remove.Routes), add.Routes...)
-		have.Rules = append(without(have.Rules, remove.Rules), add.Rules...)
+		have.Routes = append(subtract(have.Routes, remove.Routes), add.Routes...)
+		have.Rules = append(subtract(have.Rules, remove.Rules), add.Rules...)
 	}
 }
 

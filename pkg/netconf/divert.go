@@ -27,23 +27,23 @@ func (p Probe) Fits(w Way) bool {
 func Diverted(probes []Probe, ways []Way, policy map[bool]Policy) []string {
 	var found []diversion
 	told := map[[2]string]int{} // which probe has told of a rule and pods first
-	for i, p := range probes {
-		for _, d := range p.diversions(ways[i], policy[p.From.Is6()]) {
+	for i, probe := range probes {
+		for _, diverted := range probe.findDiversions(ways[i], policy[probe.From.Is6()]) {
 			// What a rule does to what pods send is enough.
-			about := [2]string{d.rule, p.Pods}
-			if first, is := told[about]; is && first != i && !p.sends() {
+			about := [2]string{diverted.rule, probe.Pods}
+			if first, is := told[about]; is && first != i && !probe.isAllSent() {
 				continue
 			} else if !is {
 				told[about] = i
 			}
-			if at := slices.IndexFunc(found, d.sameBut); at >= 0 {
+			if at := slices.IndexFunc(found, diverted.sameBut); at >= 0 {
 				found[at].where = "" // into the VPC and out of it alike
-				if p.Main {
-					found[at].remedy = d.remedy // helps the others, too
+				if probe.Main {
+					found[at].remedy = diverted.remedy // helps the others, too
 				}
 				continue
 			}
-			found = append(found, d)
+			found = append(found, diverted)
 		}
 	}
 	var lines []string
@@ -66,39 +66,39 @@ func (d diversion) String() string {
 	return fmt.Sprintf("a rule that is not enipool's comes before %s, %s: what %s%s %s; %s", d.before, d.rule, d.packets, d.where, d.fate, d.remedy)
 }
 
-// diversions returns what rules of others do to the packet, and to the answers to it.
-func (p Probe) diversions(w Way, policy Policy) (found []diversion) {
+// findDiversions returns what rules of others do to the packet, and to the answers to it.
+func (p Probe) findDiversions(w Way, policy Policy) (found []diversion) {
 	if p.Fits(w) {
 		return nil
 	}
-	d := policy.Decide(p.Packet)
+	decision := policy.Decide(p.Packet)
 	// To be led past our rules does no harm to what takes its way all the same.
-	if rule, is := d.blamed(); is && (rule.Action != ActionGoto || !p.Fits(d.way())) && (w.Lost || d.way().Table == w.Table) {
-		found = append(found, diversion{rule.String(), rule.before(), p.What, p.where(), d.fate(), rule.remedy(p)})
+	if rule, is := decision.blamedRule(); is && (rule.Action != ActionGoto || !p.Fits(decision.resultingWay())) && (w.Lost || decision.resultingWay().Table == w.Table) {
+		found = append(found, diversion{rule.String(), rule.beforeText(), p.What, p.whereText(), decision.fateText(), rule.remedyText(p)})
 	}
 	if !w.Lost || p.Arrives {
 		return found
 	}
 	// The kernel drops what comes in by another link than the answer leaves by, too.
-	d = policy.Decide(p.answer())
-	if rule, is := d.blamed(); is && (d.way().Lost || d.way().Dev != p.In) {
+	decision = policy.Decide(p.answerPacket())
+	if rule, is := decision.blamedRule(); is && (decision.resultingWay().Lost || decision.resultingWay().Dev != p.In) {
 		where := ""
 		if len(p.Wrong) > 0 {
-			where = p.where()
+			where = p.whereText()
 		}
-		found = append(found, diversion{rule.String(), rule.before(), "is sent to " + p.Pods, where, d.fate(), rule.remedy(p)})
+		found = append(found, diversion{rule.String(), rule.beforeText(), "is sent to " + p.Pods, where, decision.fateText(), rule.remedyText(p)})
 	}
 	return found
 }
 
-// sends tells whether the probe is of all that pods send.
-func (p Probe) sends() bool { return !p.Arrives && len(p.Wrong) == 0 && p.What == p.Pods+" send" }
+// isAllSent tells whether the probe is of all that pods send.
+func (p Probe) isAllSent() bool { return !p.Arrives && len(p.Wrong) == 0 && p.What == p.Pods+" send" }
 
-func (p Probe) where() string {
+func (p Probe) whereText() string {
 	switch {
 	case len(p.Wrong) > 0:
 		return ", as far as the rule selects it,"
-	case !p.sends():
+	case !p.isAllSent():
 		return ""
 	case p.Inside:
 		return " into the VPC"
@@ -106,10 +106,10 @@ func (p Probe) where() string {
 	return " out of the VPC"
 }
 
-// fate says where a packet goes by the decision.
-func (d Decision) fate() string {
+// fateText says where a packet goes by the decision.
+func (d Decision) fateText() string {
 	past, its := "", "its"
-	if rule, _ := d.blamed(); rule.Action == ActionGoto {
+	if rule, _ := d.blamedRule(); rule.Action == ActionGoto {
 		past, its = "passes by enipool's rules and ", "the"
 	}
 	switch {
@@ -124,16 +124,16 @@ func (d Decision) fate() string {
 // priorityPast is right behind enipool's rules.
 const priorityPast = PrioritySource + 1
 
-// before says what of the packet's rules the rule comes before.
-func (r PolicyRule) before() string {
+// beforeText says what of the packet's rules the rule comes before.
+func (r PolicyRule) beforeText() string {
 	if r.Priority > PrioritySource {
 		return "the kernel's to the main table, which enipool leaves these packets to"
 	}
 	return "enipool's"
 }
 
-// remedy says what a person can do about the rule.
-func (r PolicyRule) remedy(p Probe) string {
+// remedyText says what a person can do about the rule.
+func (r PolicyRule) remedyText(p Probe) string {
 	ip := "ip"
 	if p.From.Is6() {
 		ip = "ip -6"

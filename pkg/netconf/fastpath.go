@@ -35,28 +35,28 @@ type PoolMark struct {
 
 // NewFastPath returns what the fast path should know for the node state. As in
 // NewFirewall, addresses on their way back to the cloud are left out.
-func NewFastPath(s *ipam.State) FastPath {
-	f := FastPath{Mask: s.Settings.MarkMask, Known: min(mostKnown, s.Settings.CoolDown)}
-	for _, nic := range s.ENIs {
-		f.ENIs = append(f.ENIs, nic.Device)
-		f.SNAT = f.SNAT || nic.Index == 0 && s.Settings.SNAT && nic.V4.IsValid()
+func NewFastPath(state *ipam.State) FastPath {
+	known := FastPath{Mask: state.Settings.MarkMask, Known: min(mostKnown, state.Settings.CoolDown)}
+	for _, nic := range state.ENIs {
+		known.ENIs = append(known.ENIs, nic.Device)
+		known.SNAT = known.SNAT || nic.Index == 0 && state.Settings.SNAT && nic.V4.IsValid()
 	}
-	slices.Sort(f.ENIs)
-	for _, a := range s.Addresses {
+	slices.Sort(known.ENIs)
+	for _, a := range state.Addresses {
 		if a.State == eni.Releasing || !a.Addr.Is4() {
 			continue
 		}
 		p := PoolMark{Addr: a.Addr}
 		if a.ENI > 0 {
-			p.Mark = Mark(a.ENI, s.Settings.MarkMask)
+			p.Mark = Mark(a.ENI, state.Settings.MarkMask)
 		}
-		f.Pool = append(f.Pool, p)
+		known.Pool = append(known.Pool, p)
 	}
-	slices.SortFunc(f.Pool, func(a, b PoolMark) int { return a.Addr.Compare(b.Addr) })
-	if f.SNAT {
-		f.VPC = merge4(s.Settings.VPC)
+	slices.SortFunc(known.Pool, func(a, b PoolMark) int { return a.Addr.Compare(b.Addr) })
+	if known.SNAT {
+		known.VPC = mergeIPv4(state.Settings.VPC)
 	}
-	return f
+	return known
 }
 
 // FastPathCounters are packets that took the fast path: out of the node, into a

@@ -30,7 +30,7 @@ type Firewall struct {
 	// Services are addresses on links for services, see IsServiceLink, sorted. They lead
 	// to no host port. The caller fills them in.
 	Services []netip.Addr
-	// DropSpoofed6 asks for reverse path checks on pod links, where the book has IPv6
+	// DropSpoofed6 asks for reverse path checks on pod links, where the node state has IPv6
 	// at all. For IPv4 the link's rp_filter does it: a pod's link has no IPv4 address on
 	// the node's side, and without one the kernel knows no loose form of it.
 	DropSpoofed6 bool
@@ -52,38 +52,38 @@ type Source struct {
 	ENI  int
 }
 
-// NewFirewall returns what the packet filter should hold for the book. Addresses
+// NewFirewall returns what the packet filter should hold for the node state. Addresses
 // with a damaged record are left out: their ENI is not known; so are those on their
 // way back to the cloud, and those that others hold.
-func NewFirewall(s *ipam.State) Firewall {
-	f := Firewall{Backend: s.Settings.Firewall, Mask: s.Settings.MarkMask, DropSpoofed6: hasIPv6(s)}
-	for _, nic := range s.ENIs {
-		f.ENIs = append(f.ENIs, FirewallENI{nic.Index, nic.Device})
+func NewFirewall(state *ipam.State) Firewall {
+	wanted := Firewall{Backend: state.Settings.Firewall, Mask: state.Settings.MarkMask, DropSpoofed6: hasIPv6(state)}
+	for _, nic := range state.ENIs {
+		wanted.ENIs = append(wanted.ENIs, FirewallENI{nic.Index, nic.Device})
 		if nic.Index == 0 {
-			f.OutDevice, f.Node4, f.Node6 = nic.Device, nic.V4.Primary.Addr(), nic.V6.Primary.Addr()
-			if s.Settings.SNAT && nic.V4.IsValid() {
-				f.SNAT = nic.V4.Primary.Addr()
+			wanted.OutDevice, wanted.Node4, wanted.Node6 = nic.Device, nic.V4.Primary.Addr(), nic.V6.Primary.Addr()
+			if state.Settings.SNAT && nic.V4.IsValid() {
+				wanted.SNAT = nic.V4.Primary.Addr()
 			}
 		}
 	}
-	slices.SortFunc(f.ENIs, func(a, b FirewallENI) int { return a.Index - b.Index })
-	for _, a := range s.Addresses {
+	slices.SortFunc(wanted.ENIs, func(a, b FirewallENI) int { return a.Index - b.Index })
+	for _, a := range state.Addresses {
 		if a.State == eni.Releasing || a.State == eni.Held {
 			continue // the kernel forgets it before the cloud does; how others' pods are routed is others' business
 		}
-		if s.Settings.Routing == ipam.Map && a.ENI > 0 {
-			f.Sources = append(f.Sources, Source{a.Addr, a.ENI})
+		if state.Settings.Routing == ipam.Map && a.ENI > 0 {
+			wanted.Sources = append(wanted.Sources, Source{a.Addr, a.ENI})
 		}
-		if f.SNAT.IsValid() && a.Addr.Is4() {
-			f.Pool = append(f.Pool, a.Addr)
+		if wanted.SNAT.IsValid() && a.Addr.Is4() {
+			wanted.Pool = append(wanted.Pool, a.Addr)
 		}
 	}
-	slices.SortFunc(f.Sources, func(a, b Source) int { return a.Addr.Compare(b.Addr) })
-	slices.SortFunc(f.Pool, netip.Addr.Compare)
-	if f.SNAT.IsValid() {
-		f.Subnets, f.VPC = subnets4(s.ENIs), merge4(s.Settings.VPC)
+	slices.SortFunc(wanted.Sources, func(a, b Source) int { return a.Addr.Compare(b.Addr) })
+	slices.SortFunc(wanted.Pool, netip.Addr.Compare)
+	if wanted.SNAT.IsValid() {
+		wanted.Subnets, wanted.VPC = subnetsIPv4(state.ENIs), mergeIPv4(state.Settings.VPC)
 	}
-	return f
+	return wanted
 }
 
 // Understanding returns f for the time in which connections still carry marks of
@@ -93,17 +93,17 @@ func (f Firewall) Understanding(masks []uint32) Firewall {
 	return f
 }
 
-func subnets4(nics []eni.Interface) []netip.Prefix {
+func subnetsIPv4(nics []eni.Interface) []netip.Prefix {
 	var nets []netip.Prefix
 	for _, nic := range nics {
 		nets = append(nets, nic.Ranges()...)
 	}
-	return merge4(nets)
+	return mergeIPv4(nets)
 }
 
-// merge4 returns the IPv4 prefixes sorted and without those inside another: an
+// mergeIPv4 returns the IPv4 prefixes sorted and without those inside another: an
 // nftables interval set refuses overlaps.
-func merge4(prefixes []netip.Prefix) []netip.Prefix {
+func mergeIPv4(prefixes []netip.Prefix) []netip.Prefix {
 	var sorted, kept []netip.Prefix
 	for _, p := range prefixes {
 		if p.Addr().Is4() {
@@ -121,12 +121,12 @@ func merge4(prefixes []netip.Prefix) []netip.Prefix {
 	return kept
 }
 
-// marks tells whether packets need marks: with one ENI there is only one way
+// needsMarks tells whether packets need marks: with one ENI there is only one way
 // out. With more, every connection from outside has its replies leave by the ENI
 // it came in by, whatever the address of the pod and wherever they go: a
 // NodePort's connection comes in by any ENI; one straight to a pod may come from
 // outside the VPC, and what goes there would leave by ENI 0 otherwise.
-func (f Firewall) marks() bool { return len(f.ENIs) > 1 }
+func (f Firewall) needsMarks() bool { return len(f.ENIs) > 1 }
 
 // dropsSpoofed tells whether what pods send of the family is checked.
 func (f Firewall) dropsSpoofed(family eni.Family) bool {
@@ -136,7 +136,7 @@ func (f Firewall) dropsSpoofed(family eni.Family) bool {
 	return f.DropSpoofed4
 }
 
-// uplinks returns the ENIs whose device is named like a pod's link.
-func (f Firewall) uplinks() []FirewallENI {
+// enisNamedLikePods returns the ENIs whose device is named like a pod's link.
+func (f Firewall) enisNamedLikePods() []FirewallENI {
 	return slices.DeleteFunc(slices.Clone(f.ENIs), func(e FirewallENI) bool { return !strings.HasPrefix(e.Device, VethPrefix) })
 }

@@ -22,21 +22,21 @@ type TableRoute struct {
 
 // String returns the route as `ip route` shows it, without its table.
 func (r TableRoute) String() string {
-	var b strings.Builder
+	var text strings.Builder
 	if r.Type != "" {
-		b.WriteString(r.Type + " ")
+		text.WriteString(r.Type + " ")
 	}
-	b.WriteString(selector(r.Dst))
+	text.WriteString(destinationText(r.Dst))
 	if r.Gateway.IsValid() {
-		fmt.Fprintf(&b, " via %s", r.Gateway)
+		fmt.Fprintf(&text, " via %s", r.Gateway)
 	}
 	if r.Dev != "" {
-		fmt.Fprintf(&b, " dev %s", r.Dev)
+		fmt.Fprintf(&text, " dev %s", r.Dev)
 	}
-	if r.metric() != 0 {
-		fmt.Fprintf(&b, " metric %d", r.Metric)
+	if r.namedMetric() != 0 {
+		fmt.Fprintf(&text, " metric %d", r.Metric)
 	}
-	return b.String()
+	return text.String()
 }
 
 // Removal returns the command that removes it.
@@ -48,23 +48,23 @@ func (r TableRoute) Removal() string {
 	return fmt.Sprintf("%s route del %s table %d", ip, r, r.Table)
 }
 
-// metric is what tells the route from others to the same destination, 0 where nobody
+// namedMetric is what tells the route from others to the same destination, 0 where nobody
 // named one.
-func (r TableRoute) metric() int {
+func (r TableRoute) namedMetric() int {
 	if r.Dst.Addr().Is6() && r.Metric == ipv6Metric {
 		return 0
 	}
 	return r.Metric
 }
 
-// does tells whether the route does just what the wanted one would do.
-func (r TableRoute) does(w Route) bool {
-	return r.Type == "" && r.Dst == w.Dst && r.Gateway == w.Gateway && r.Dev == w.Dev && r.Table == w.Table && r.metric() == w.Metric
+// doesSameAs tells whether the route does just what the wanted one would do.
+func (r TableRoute) doesSameAs(w Route) bool {
+	return r.Type == "" && r.Dst == w.Dst && r.Gateway == w.Gateway && r.Dev == w.Dev && r.Table == w.Table && r.namedMetric() == w.Metric
 }
 
 // keepsOut tells whether the kernel refuses the wanted route beside this one.
 func (r TableRoute) keepsOut(w Route) bool {
-	return r.Dst == w.Dst && r.Table == w.Table && r.metric() == w.Metric
+	return r.Dst == w.Dst && r.Table == w.Table && r.namedMetric() == w.Metric
 }
 
 // takenByOthers tells whether a wanted route can't be added, or need not be, because of what
@@ -79,7 +79,7 @@ func takenByOthers(w Route, others []TableRoute) bool {
 func Misrouted(others []TableRoute, want Node) []string {
 	var lines []string
 	for _, o := range others {
-		if effect := o.effect(want.Routes); effect != "" {
+		if effect := o.effectText(want.Routes); effect != "" {
 			lines = append(lines, fmt.Sprintf("routing table %d holds a route that is not enipool's, %s: %s; %s", o.Table, o, effect, o.Remedy()))
 		}
 	}
@@ -92,31 +92,31 @@ func (r TableRoute) Remedy() string {
 		r.Removal(), PodsTable, lastTable)
 }
 
-// effect says what becomes of packets by the route, "" if nothing that matters. Of
+// effectText says what becomes of packets by the route, "" if nothing that matters. Of
 // PodsTable only host routes count, see podsRule.
-func (r TableRoute) effect(want []Route) string {
+func (r TableRoute) effectText(want []Route) string {
 	if r.Table == PodsTable {
 		if !r.Dst.IsSingleIP() {
 			return ""
 		}
-		return fmt.Sprintf("what the node and its pods send to %s %s", r.Dst.Addr(), r.fate())
+		return fmt.Sprintf("what the node and its pods send to %s %s", r.Dst.Addr(), r.fateText())
 	}
 	i := slices.IndexFunc(want, func(w Route) bool {
 		return w.Table == r.Table && w.Gateway.IsValid() && w.Dst.Addr().Is6() == r.Dst.Addr().Is6()
 	})
 	switch {
-	case i < 0 || slices.ContainsFunc(want, r.does):
+	case i < 0 || slices.ContainsFunc(want, r.doesSameAs):
 		return ""
-	case r.Dst == want[i].Dst && r.metric() > want[i].Metric:
+	case r.Dst == want[i].Dst && r.namedMetric() > want[i].Metric:
 		return "" // ours comes first
 	case r.Dst == want[i].Dst:
-		return fmt.Sprintf("what pods of the ENI %s send out of the node %s, and enipool's own (via %s) is not there", want[i].Dev, r.fate(), want[i].Gateway)
+		return fmt.Sprintf("what pods of the ENI %s send out of the node %s, and enipool's own (via %s) is not there", want[i].Dev, r.fateText(), want[i].Gateway)
 	}
-	return fmt.Sprintf("what pods of the ENI %s send to %s %s", want[i].Dev, selector(r.Dst), r.fate())
+	return fmt.Sprintf("what pods of the ENI %s send to %s %s", want[i].Dev, destinationText(r.Dst), r.fateText())
 }
 
-// fate says where a packet goes.
-func (r TableRoute) fate() string {
+// fateText says where a packet goes.
+func (r TableRoute) fateText() string {
 	if r.Type == "" {
 		return "leaves by it"
 	}
@@ -132,8 +132,8 @@ func (r TableRule) String() string {
 	return text
 }
 
-// selector is the destination as ip(8) has it.
-func selector(p netip.Prefix) string {
+// destinationText is the destination as ip(8) has it.
+func destinationText(p netip.Prefix) string {
 	switch {
 	case p.Bits() == 0:
 		return "default"

@@ -46,7 +46,7 @@ func TestARouteOfOthersStaysAndIsTold(t *testing.T) {
 			have := threeENIs(func(s *ipam.State) { s.Settings.Routing = ipam.Map })
 			have.Others = []TableRoute{tt.other}
 			if tt.lacks {
-				have.Routes = without(have.Routes, []Route{{Dst: Anywhere(false), Gateway: netip.MustParseAddr("10.0.1.1"), Dev: "eth1", Table: 101}})
+				have.Routes = subtract(have.Routes, []Route{{Dst: Anywhere(false), Gateway: netip.MustParseAddr("10.0.1.1"), Dev: "eth1", Table: 101}})
 			}
 			if diff := cmp.Diff(tt.diff, strings.TrimPrefix(difference(have, want, Node{}), "\n")); diff != "" {
 				t.Error(diff)

@@ -60,9 +60,9 @@ func (p HostPort) String() string {
 // Serves tells whether the port leads to addresses of pod's family.
 func (p HostPort) Serves(pod netip.Addr) bool { return !p.Host.IsValid() || p.Host.Is4() == pod.Is4() }
 
-// key is what the port is found by. An unspecified host is none: the map is of
+// nftKey is what the port is found by. An unspecified host is none: the map is of
 // one family anyway.
-func (p HostPort) key() NftPort {
+func (p HostPort) nftKey() NftPort {
 	k := NftPort{Transport: p.Transport, Port: p.Port}
 	if p.Host.IsValid() && !p.Host.IsUnspecified() {
 		k.Host = p.Host
@@ -127,7 +127,7 @@ func (h NftHairpin) Bytes() []byte { return append(h.Pod.AsSlice(), h.Pod.AsSlic
 
 // Overlaps tells whether both are the same port of the node in at least one family.
 func (p HostPort) Overlaps(other HostPort) bool {
-	return p.key() == other.key() && (!p.Host.IsValid() || !other.Host.IsValid() || p.Host.Is4() == other.Host.Is4())
+	return p.nftKey() == other.nftKey() && (!p.Host.IsValid() || !other.Host.IsValid() || p.Host.Is4() == other.Host.Is4())
 }
 
 // Covers tells whether p is open wherever other is.
@@ -149,7 +149,7 @@ func NewPortSet(list ...PodPorts) PortSet {
 	s := PortSet{}
 	for _, p := range list {
 		for _, port := range p.Ports {
-			place := nodePort{!p.Pod.Is4(), port.key()}
+			place := nodePort{!p.Pod.Is4(), port.nftKey()}
 			if _, found := s[place]; !found && port.Serves(p.Pod) {
 				s[place] = port
 			}
@@ -165,7 +165,7 @@ func (s PortSet) Equal(other PortSet) bool {
 
 // Find returns the port of the set that is the same as the pod's.
 func (s PortSet) Find(pod netip.Addr, port HostPort) (HostPort, bool) {
-	found, ok := s[nodePort{!pod.Is4(), port.key()}]
+	found, ok := s[nodePort{!pod.Is4(), port.nftKey()}]
 	return found, ok && port.Serves(pod)
 }
 

@@ -80,15 +80,15 @@ func (f Firewall) Iptables(family eni.Family) []IptChain {
 	if f.dropsSpoofed(family) {
 		add("raw", "PREROUTING", IptChainPrefix+"SPOOF", f.iptSpoof())
 	}
-	if f.node(family).IsValid() {
-		chains = append(chains, IptPorts(family, f.Ports, f.node(family))...)
+	if f.primaryAddr(family).IsValid() {
+		chains = append(chains, IptPorts(family, f.Ports, f.primaryAddr(family))...)
 	}
 	f.addPortChains(family, add)
 	return chains
 }
 
 func (f Firewall) iptArrivals() []string {
-	if !f.marks() {
+	if !f.needsMarks() {
 		return nil
 	}
 	var rules []string
@@ -105,7 +105,7 @@ func (f Firewall) iptArrivals() []string {
 // is forwarded it first clears a mark that would choose an ENI, see addMarks. What
 // a socket of the node marks itself is the socket's own choice.
 func (f Firewall) iptReplies(forwarded bool) []string {
-	if !f.marks() {
+	if !f.needsMarks() {
 		return nil
 	}
 	var rules []string
@@ -149,7 +149,7 @@ func iptPrefix(flag string, p netip.Prefix) string {
 
 func (f Firewall) iptSpoof() []string {
 	var rules []string
-	for _, e := range f.uplinks() {
+	for _, e := range f.enisNamedLikePods() {
 		rules = append(rules, fmt.Sprintf("-i %s -j RETURN", e.Device))
 	}
 	return append(rules, fmt.Sprintf("-i %s+ -m rpfilter --invert -j DROP", VethPrefix))

@@ -20,7 +20,7 @@ const (
 // addPortChains adds the chains that never change, one that leads to each of the
 // fixed ones, and what keeps pods from the node's loopback; see guardLoopback.
 func (f Firewall) addPortChains(family eni.Family, add func(table, parent, name string, rules []string)) {
-	node := f.node(family)
+	node := f.primaryAddr(family)
 	if !node.IsValid() {
 		return
 	}
@@ -37,7 +37,7 @@ func (f Firewall) addPortChains(family eni.Family, add func(table, parent, name 
 	add("nat", "POSTROUTING", IptPodsPrefix+"SELF", back)
 }
 
-func (f Firewall) node(family eni.Family) netip.Addr {
+func (f Firewall) primaryAddr(family eni.Family) netip.Addr {
 	if family == eni.IPv6 {
 		return f.Node6
 	}
@@ -51,18 +51,18 @@ func IptPorts(family eni.Family, ports []PodPorts, node netip.Addr) []IptChain {
 	pods, self := IptChain{Table: "nat", Name: iptPorts, Fixed: true}, IptChain{Table: "nat", Name: iptSelf, Fixed: true}
 	var all []string
 	taken := map[NftPort]bool{}
-	for _, p := range ports {
-		if eni.FamilyOf(p.Pod) != family {
+	for _, pod := range ports {
+		if eni.FamilyOf(pod.Pod) != family {
 			continue
 		}
-		self.Rules = append(self.Rules, fmt.Sprintf("-s %[1]s -d %[1]s -j SNAT --to-source %[2]s --random-fully", hostPrefix(p.Pod), node))
-		for _, port := range p.Ports {
-			key := port.key()
-			if !port.Serves(p.Pod) || taken[key] {
+		self.Rules = append(self.Rules, fmt.Sprintf("-s %[1]s -d %[1]s -j SNAT --to-source %[2]s --random-fully", hostPrefix(pod.Pod), node))
+		for _, port := range pod.Ports {
+			key := port.nftKey()
+			if !port.Serves(pod.Pod) || taken[key] {
 				continue
 			}
 			taken[key] = true
-			rule := fmt.Sprintf("-p %[1]s -m %[1]s --dport %d -j DNAT --to-destination %s", key.Transport, key.Port, iptPort(p.Pod, port.PodPort))
+			rule := fmt.Sprintf("-p %[1]s -m %[1]s --dport %d -j DNAT --to-destination %s", key.Transport, key.Port, iptPort(pod.Pod, port.PodPort))
 			if key.Host.IsValid() {
 				pods.Rules = append(pods.Rules, fmt.Sprintf("-d %s %s", hostPrefix(key.Host), rule))
 			} else {

@@ -14,7 +14,7 @@ import (
 // its translation for the whole flow. exit names the link by which a packet of a pod leaves
 // the node; what stays on the node, or leaves by a tunnel, is left alone.
 func Misdirected(s *ipam.State, exit func(from, to netip.Addr) string) func(Flow) bool {
-	f, secondary := NewFirewall(s), map[netip.Addr]bool{}
+	firewall, secondary := NewFirewall(s), map[netip.Addr]bool{}
 	for _, a := range s.Addresses {
 		if a.ENI > 0 && a.Addr.Is4() && a.State != eni.Releasing && a.State != eni.Held {
 			secondary[a.Addr] = true
@@ -22,16 +22,16 @@ func Misdirected(s *ipam.State, exit func(from, to netip.Addr) string) func(Flow
 	}
 	byENI := func(c Flow) bool {
 		dev := exit(c.From, c.Target)
-		return slices.ContainsFunc(f.ENIs, func(e FirewallENI) bool { return e.Device == dev })
+		return slices.ContainsFunc(firewall.ENIs, func(e FirewallENI) bool { return e.Device == dev })
 	}
 	return func(c Flow) bool {
 		if !secondary[c.From] {
 			return false // by the primary ENI leaves the pod's address as well as the node's
 		}
-		if f.keepsSource(c.Target) {
-			return c.Back == f.Node4 && byENI(c)
+		if firewall.keepsSource(c.Target) {
+			return c.Back == firewall.Node4 && byENI(c)
 		}
-		return c.Back == c.From && exit(c.From, c.Target) == f.OutDevice
+		return c.Back == c.From && exit(c.From, c.Target) == firewall.OutDevice
 	}
 }
 

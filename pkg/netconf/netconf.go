@@ -127,23 +127,23 @@ func (r Route) leftInMain() bool {
 
 // String returns the route as `ip route add` takes it.
 func (r Route) String() string {
-	var b strings.Builder
-	b.WriteString(selector(r.Dst))
+	var text strings.Builder
+	text.WriteString(destinationText(r.Dst))
 	if r.Gateway.IsValid() {
-		fmt.Fprintf(&b, " via %s", r.Gateway)
+		fmt.Fprintf(&text, " via %s", r.Gateway)
 	}
-	fmt.Fprintf(&b, " dev %s", r.Dev)
+	fmt.Fprintf(&text, " dev %s", r.Dev)
 	if r.Table != MainTable {
-		fmt.Fprintf(&b, " table %d", r.Table)
+		fmt.Fprintf(&text, " table %d", r.Table)
 	}
-	fmt.Fprintf(&b, " proto %d", r.Protocol())
+	fmt.Fprintf(&text, " proto %d", r.Protocol())
 	if !r.Gateway.IsValid() {
-		b.WriteString(" scope link")
+		text.WriteString(" scope link")
 	}
 	if r.Metric != 0 {
-		fmt.Fprintf(&b, " metric %d", r.Metric)
+		fmt.Fprintf(&text, " metric %d", r.Metric)
 	}
-	return b.String()
+	return text.String()
 }
 
 // Rule is a routing policy rule of ours.
@@ -187,24 +187,24 @@ func podsTable(s ipam.Settings) int {
 
 // String returns the rule as `ip rule` prints it.
 func (r Rule) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d: from %s", r.Priority, orAll(r.From))
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d: from %s", r.Priority, orAll(r.From))
 	if r.To.IsValid() {
-		fmt.Fprintf(&b, " to %s", orAll(r.To))
+		fmt.Fprintf(&text, " to %s", orAll(r.To))
 	}
 	if r.Mask != 0 {
-		fmt.Fprintf(&b, " fwmark %#x/%#x", r.Mark, r.Mask)
+		fmt.Fprintf(&text, " fwmark %#x/%#x", r.Mark, r.Mask)
 	}
 	if r.Table == MainTable {
-		b.WriteString(" lookup main")
+		text.WriteString(" lookup main")
 	} else {
-		fmt.Fprintf(&b, " lookup %d", r.Table)
+		fmt.Fprintf(&text, " lookup %d", r.Table)
 	}
 	if r.HostOnly {
-		fmt.Fprintf(&b, " suppress_prefixlength %d", r.SuppressPrefixLen())
+		fmt.Fprintf(&text, " suppress_prefixlength %d", r.SuppressPrefixLen())
 	}
-	fmt.Fprintf(&b, " proto %d", r.Protocol())
-	return b.String()
+	fmt.Fprintf(&text, " proto %d", r.Protocol())
+	return text.String()
 }
 
 // SuppressPrefixLen is the longest prefix that HostOnly ignores.

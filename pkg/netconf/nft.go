@@ -149,7 +149,7 @@ func (f Firewall) Tables() []NftTable {
 // connections go on and host ports stay open.
 func (f Firewall) TableOfPods() NftTable {
 	t := NftTable{Name: NftPodsName}
-	if f.marks() {
+	if f.needsMarks() {
 		f.addReplies(&t)
 	}
 	f.addPorts(&t)
@@ -161,12 +161,12 @@ func IsNftTable(name string) bool { return name == NftTableName || name == NftPo
 
 // Table returns the nftables form but for TableOfPods.
 func (f Firewall) Table() NftTable {
-	t := NftTable{Name: NftTableName}
-	if f.marks() {
-		f.addMarks(&t)
+	table := NftTable{Name: NftTableName}
+	if f.needsMarks() {
+		f.addMarks(&table)
 	}
 	if f.DropSpoofed4 || f.DropSpoofed6 {
-		t.Chains = append(t.Chains, NftChain{Name: "spoof", Type: "filter", Hook: "prerouting",
+		table.Chains = append(table.Chains, NftChain{Name: "spoof", Type: "filter", Hook: "prerouting",
 			Priority: -300, PriorityName: "raw", Rules: f.nftSpoof()})
 	}
 	if f.SNAT.IsValid() {
@@ -178,13 +178,13 @@ func (f Firewall) Table() NftTable {
 		for _, p := range f.VPC {
 			vpc.Elements = append(vpc.Elements, NftElement{Key: p})
 		}
-		t.Sets = append(t.Sets, pool, vpc)
-		t.Chains = append(t.Chains, NftChain{Name: "snat4", Type: "nat", Hook: "postrouting",
+		table.Sets = append(table.Sets, pool, vpc)
+		table.Chains = append(table.Chains, NftChain{Name: "snat4", Type: "nat", Hook: "postrouting",
 			Priority: 100, PriorityName: "srcnat", Rules: []NftRule{{"outside the VPC a pod has the node's address", []fmt.Stringer{
 				NftDevice{Out: true, Name: f.OutDevice}, NftLookup{Field: NftSource4, Set: nftPool4},
 				NftLookup{Field: NftDestination4, Set: nftVPC4, Not: true}, NftSNAT{f.SNAT}}}}})
 	}
-	return t
+	return table
 }
 
 // SNATSource is the name of the set that an IPv4 address of the pool is in so that it
@@ -199,7 +199,7 @@ func NftHoldsVPC(set string) bool { return set == nftVPC4 }
 
 func (f Firewall) nftSpoof() []NftRule {
 	var rules []NftRule
-	for _, e := range f.uplinks() {
+	for _, e := range f.enisNamedLikePods() {
 		rules = append(rules, NftRule{"an ENI, no pod's link", []fmt.Stringer{NftDevice{Name: e.Device}, NftVerdict{Kind: "accept"}}})
 	}
 	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {

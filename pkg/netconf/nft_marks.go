@@ -11,17 +11,17 @@ import (
 // address. A mark is set in a small chain per ENI and not by a map from address
 // to mark, because older kernels can't OR a looked-up value into a mark, and the
 // bits of others must survive.
-func (f Firewall) addMarks(t *NftTable) {
+func (f Firewall) addMarks(table *NftTable) {
 	arrivals := NftSet{Name: nftArrivals, Type: "ifname", Verdicts: true}
 	ours := NftSet{Name: nftOurMarks, Type: "mark"}
 	for _, e := range f.ENIs {
 		in := f.inChain(e)
 		arrivals.Elements = append(arrivals.Elements, NftElement{Key: NftName(e.Device), Verdict: NftVerdict{"jump", in.Name}})
 		ours.Elements = append(ours.Elements, NftElement{Key: NftMark(Mark(e.Index, f.Mask))})
-		t.Chains = append(t.Chains, f.outChain(e), in)
+		table.Chains = append(table.Chains, f.outChain(e), in)
 	}
 	sortByMark(ours.Elements)
-	t.Sets = append(t.Sets, arrivals, ours)
+	table.Sets = append(table.Sets, arrivals, ours)
 	// First, because what comes in by an ENI may be of a pod too, whose plugin is another
 	// (ipvlan, macvlan) with enipool as its IPAM.
 	rules := []NftRule{{"what comes in by an ENI", []fmt.Stringer{NftLookup{Field: NftArrival, Map: true, Set: nftArrivals}}}}
@@ -35,7 +35,7 @@ func (f Firewall) addMarks(t *NftTable) {
 		}
 	}
 	if len(source4.Elements) > 0 {
-		t.Sets = append(t.Sets, source4)
+		table.Sets = append(table.Sets, source4)
 		rule := NftRule{"a pod's packets leave by its address's ENI", []fmt.Stringer{NftLookup{Field: NftSource4, Map: true, Set: nftSources4}}}
 		if f.SNAT.IsValid() {
 			// What gets the node's address leaves by the node's ENI.
@@ -44,14 +44,14 @@ func (f Firewall) addMarks(t *NftTable) {
 		rules = append(rules, rule)
 	}
 	if len(source6.Elements) > 0 {
-		t.Sets = append(t.Sets, source6)
+		table.Sets = append(table.Sets, source6)
 		rules = append(rules, NftRule{"a pod's packets leave by its address's ENI", []fmt.Stringer{NftLookup{Field: NftSource6, Map: true, Set: nftSources6}}})
 	}
 	// Only a value that would choose an ENI is cleared: aws-vpc-cni, whose pods may
 	// be draining on this node, has one of the eight bits for purposes of its own.
 	rules = append(rules, NftRule{"an ENI is chosen here and by nobody else", []fmt.Stringer{
 		NftLookup{Field: NftPacketMark, Mask: f.Mask, Set: nftOurMarks}, NftSetMark{Mask: f.Mask}}})
-	t.Chains = append(t.Chains, NftChain{Name: "marks", Type: "filter", Hook: "prerouting",
+	table.Chains = append(table.Chains, NftChain{Name: "marks", Type: "filter", Hook: "prerouting",
 		Priority: NftMarksPriority, PriorityName: "dstnat + 10", Rules: rules})
 }
 
@@ -95,7 +95,7 @@ func sortByMark(elements []NftElement) {
 // addReplies adds what sends replies out through the ENI that their connection came
 // in by: those of pods behind all other decisions on marks, and those of the node's
 // own sockets, which no prerouting chain sees.
-func (f Firewall) addReplies(t *NftTable) {
+func (f Firewall) addReplies(table *NftTable) {
 	var pods, sockets []NftRule
 	// A mark of f.Mask is the latest decision, so it comes first.
 	for i, mask := range append([]uint32{f.Mask}, f.OldMasks...) {
@@ -107,7 +107,7 @@ func (f Firewall) addReplies(t *NftTable) {
 			replies.Elements = append(replies.Elements, NftElement{Key: NftMark(Mark(e.Index, mask)), Verdict: NftVerdict{"goto", fmt.Sprint(nftOutPrefix, e.Index)}})
 		}
 		sortByMark(replies.Elements)
-		t.Sets = append(t.Sets, replies)
+		table.Sets = append(table.Sets, replies)
 		reply := []fmt.Stringer{NftReply, NftLookup{Field: NftConnMark, Mask: mask, Map: true, Set: replies.Name}}
 		pods = append(pods, NftRule{reason, reply})
 		// What the node itself has to say about a pod's connection, such as that a
@@ -116,9 +116,9 @@ func (f Firewall) addReplies(t *NftTable) {
 		sockets = append(sockets, NftRule{reason, append([]fmt.Stringer{NftEstablished}, reply...)})
 	}
 	for _, e := range f.ENIs {
-		t.Chains = append(t.Chains, f.outChain(e))
+		table.Chains = append(table.Chains, f.outChain(e))
 	}
-	t.Chains = append(t.Chains,
+	table.Chains = append(table.Chains,
 		NftChain{Name: "pods", Type: "filter", Hook: "prerouting", Priority: NftRepliesPriority, PriorityName: "-89", Rules: pods},
 		NftChain{Name: "sockets", Type: "route", Hook: "output", Priority: -150, PriorityName: "mangle", Rules: sockets})
 }

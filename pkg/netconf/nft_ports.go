@@ -53,7 +53,7 @@ func (p PodPorts) Members() []NftMember {
 		if !port.Serves(p.Pod) {
 			continue
 		}
-		set, key := nftHostPorts+family, port.key()
+		set, key := nftHostPorts+family, port.nftKey()
 		if key.Host.IsValid() {
 			set = nftAddrPorts + family
 		}
@@ -132,7 +132,7 @@ var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 // portmap plugin. kube-proxy in IPVS mode translates nothing before the packet comes to
 // the node, where the service's address stands: such addresses are left out, unless the
 // pod asks for one by name.
-func (f Firewall) addPorts(t *NftTable) {
+func (f Firewall) addPorts(table *NftTable) {
 	lead := NftChain{Name: nftPortsChain}
 	back := NftChain{Name: "hairpin", Type: "nat", Hook: "postrouting", Priority: 100, PriorityName: "srcnat"}
 	for _, family := range f.portFamilies() {
@@ -147,8 +147,8 @@ func (f Firewall) addPorts(t *NftTable) {
 			{Name: nftHostPorts + digit, Type: "inet_proto . inet_service", Data: to},
 		}
 		f.fillPortSets(sets)
-		services := NftSet{Name: nftServices + digit, Type: address, Elements: f.services(family)}
-		t.Sets = append(append(t.Sets, sets...), services)
+		services := NftSet{Name: nftServices + digit, Type: address, Elements: f.serviceElements(family)}
+		table.Sets = append(append(table.Sets, sets...), services)
 		lead.Rules = append(lead.Rules,
 			NftRule{"a port of one address of the node", []fmt.Stringer{NftHostPort{family, true, sets[0].Name}}},
 			NftRule{"a service's address is no node's", []fmt.Stringer{NftLookup{Field: destination, Set: services.Name}, NftVerdict{Kind: "return"}}},
@@ -164,11 +164,12 @@ func (f Firewall) addPorts(t *NftTable) {
 		return
 	}
 	local := []NftRule{{"to this node", []fmt.Stringer{NftLocal{}, NftVerdict{"jump", lead.Name}}}}
-	t.Chains = append(t.Chains, lead,
+	// kube-proxy and portmap translate at dstnat, -100. At hook output nft has no such name.
+	table.Chains = append(table.Chains, lead,
 		NftChain{Name: "arriving", Type: "nat", Hook: "prerouting", Priority: -99, PriorityName: "dstnat + 1", Rules: local},
 		NftChain{Name: "leaving", Type: "nat", Hook: "output", Priority: -99, PriorityName: "-99", Rules: local}, back)
 	if f.Node4.IsValid() {
-		t.Chains = append(t.Chains, guardLoopback())
+		table.Chains = append(table.Chains, guardLoopback())
 	}
 }
 
@@ -184,8 +185,8 @@ func guardLoopback() NftChain {
 	}}
 }
 
-// services returns those of the family, as elements.
-func (f Firewall) services(family eni.Family) (list []NftElement) {
+// serviceElements returns those of the family, as elements.
+func (f Firewall) serviceElements(family eni.Family) (list []NftElement) {
 	for _, a := range f.Services {
 		if eni.FamilyOf(a) == family {
 			list = append(list, NftElement{Key: a})

@@ -32,7 +32,7 @@ func (t NftTable) String() string {
 
 // String returns the set in the words of nft.
 func (s NftSet) String() string {
-	var b strings.Builder
+	var text strings.Builder
 	kind, keys := "set", s.Type
 	if s.Verdicts {
 		kind, keys = "map", s.Type+" : verdict"
@@ -40,26 +40,26 @@ func (s NftSet) String() string {
 	if s.Data != "" {
 		kind, keys = "map", s.Type+" : "+s.Data
 	}
-	fmt.Fprintf(&b, "\t%s %s {\n\t\ttype %s\n", kind, s.Name, keys)
+	fmt.Fprintf(&text, "\t%s %s {\n\t\ttype %s\n", kind, s.Name, keys)
 	if s.Interval {
-		b.WriteString("\t\tflags interval\n")
+		text.WriteString("\t\tflags interval\n")
 	}
 	perLine := map[string]int{"ipv4_addr": 2, "mark": 5}[s.Type]
 	for i, e := range s.Elements {
 		switch {
 		case i == 0:
-			b.WriteString("\t\telements = { ")
+			text.WriteString("\t\telements = { ")
 		case perLine > 0 && i%perLine > 0:
-			b.WriteString(", ")
+			text.WriteString(", ")
 		default:
-			b.WriteString(",\n\t\t\t     ")
+			text.WriteString(",\n\t\t\t     ")
 		}
-		b.WriteString(e.String())
+		text.WriteString(e.String())
 	}
 	if len(s.Elements) > 0 {
-		b.WriteString(" }\n")
+		text.WriteString(" }\n")
 	}
-	return b.String() + "\t}\n"
+	return text.String() + "\t}\n"
 }
 
 // String returns the element in the words of nft.
@@ -86,7 +86,7 @@ func (c NftChain) String() string {
 	return b.String() + "\t}\n"
 }
 
-func (r NftRule) text() string {
+func (r NftRule) statementsText() string {
 	words := make([]string, len(r.Statements))
 	for i, s := range r.Statements {
 		words[i] = s.String()
@@ -97,10 +97,12 @@ func (r NftRule) text() string {
 // Comment returns the reason and a hash of the rule's text: kernels differ in
 // how they show a rule, but not in how they show its comment, so drift is found
 // by comparing comments.
-func (r NftRule) Comment() string { return r.Reason + " #" + shortHash(r.text()) }
+func (r NftRule) Comment() string { return r.Reason + " #" + shortHash(r.statementsText()) }
 
 // String returns the rule in the words of nft.
-func (r NftRule) String() string { return fmt.Sprintf("%s comment %q", r.text(), r.Comment()) }
+func (r NftRule) String() string {
+	return fmt.Sprintf("%s comment %q", r.statementsText(), r.Comment())
+}
 
 // String returns the name in quotes.
 func (n NftName) String() string { return fmt.Sprintf("%q", string(n)) }
@@ -132,19 +134,19 @@ func (u NftUnmarked) String() string {
 
 // String returns the lookup in the words of nft.
 func (l NftLookup) String() string {
-	s := string(l.Field)
+	text := string(l.Field)
 	if l.Field == NftConnMark || l.Field == NftPacketMark {
-		s += " & " + NftMark(l.Mask).String()
+		text += " & " + NftMark(l.Mask).String()
 	}
 	switch {
 	case l.Map:
-		s += " vmap"
+		text += " vmap"
 	case l.Not:
-		s += " !="
+		text += " !="
 	case l.Field == NftPacketMark:
-		s += " =="
+		text += " =="
 	}
-	return s + " @" + l.Set
+	return text + " @" + l.Set
 }
 
 // String returns the match in the words of nft.

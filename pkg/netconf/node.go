@@ -31,63 +31,63 @@ type Node struct {
 	Others []TableRoute
 }
 
-// NewNode returns what the kernel should hold for the book's ENIs and for its used
+// NewNode returns what the kernel should hold for the node state's ENIs and for its used
 // addresses.
-func NewNode(s *ipam.State) Node {
-	n := Node{Sysctls: []Sysctl{{"net/ipv4/ip_forward", "1"}}}
+func NewNode(state *ipam.State) Node {
+	node := Node{Sysctls: []Sysctl{{"net/ipv4/ip_forward", "1"}}}
 	for _, v6 := range []bool{false, true} {
-		if v6 && !hasIPv6(s) {
+		if v6 && !hasIPv6(state) {
 			continue
 		}
-		n.Rules = append(n.Rules, podsRule(s.Settings, v6),
-			Rule{Priority: PriorityMark, IPv6: v6, Mark: Mark(0, s.Settings.MarkMask), Mask: s.Settings.MarkMask, Table: MainTable})
+		node.Rules = append(node.Rules, podsRule(state.Settings, v6),
+			Rule{Priority: PriorityMark, IPv6: v6, Mark: Mark(0, state.Settings.MarkMask), Mask: state.Settings.MarkMask, Table: MainTable})
 	}
-	for _, nic := range s.ENIs {
-		n.Links = append(n.Links, nic.Device)
+	for _, nic := range state.ENIs {
+		node.Links = append(node.Links, nic.Device)
 		// Loose: a reply to the node's address may come in on ENI 0 for a pod
 		// whose own way out is another ENI.
-		n.Sysctls = append(n.Sysctls, Sysctl{"net/ipv4/conf/" + nic.Device + "/rp_filter", "2"})
+		node.Sysctls = append(node.Sysctls, Sysctl{"net/ipv4/conf/" + nic.Device + "/rp_filter", "2"})
 		if nic.V4.IsValid() {
-			n.Sysctls = append(n.Sysctls, forwards(nic.Device))
+			node.Sysctls = append(node.Sysctls, forwardingSysctl(nic.Device))
 		}
 		if nic.V6.IsValid() {
-			n.Sysctls = append(n.Sysctls, Sysctl{"net/ipv6/conf/" + nic.Device + "/accept_ra", acceptRA(nic.Index)})
+			node.Sysctls = append(node.Sysctls, Sysctl{"net/ipv6/conf/" + nic.Device + "/accept_ra", acceptRA(nic.Index)})
 		}
 		for _, net := range nic.Nets() {
-			n.addNet(nic.Device, nic.Index, net.Primary, net.Gateway, s.Settings.MarkMask)
+			node.addNet(nic.Device, nic.Index, net.Primary, net.Gateway, state.Settings.MarkMask)
 		}
 	}
-	if hasIPv6(s) {
+	if hasIPv6(state) {
 		// After accept_ra: a host that starts to forward forgets its routers.
-		n.Sysctls = append(n.Sysctls, Sysctl{"net/ipv6/conf/all/forwarding", "1"})
+		node.Sysctls = append(node.Sysctls, Sysctl{"net/ipv6/conf/all/forwarding", "1"})
 	}
-	for _, a := range s.Used() {
-		n.Rules = append(n.Rules, SourceRules(s.Settings, a)...)
+	for _, a := range state.Used() {
+		node.Rules = append(node.Rules, SourceRules(state.Settings, a)...)
 	}
-	if !s.Settings.PodsInMain {
-		n.Pods = nodePods(s)
+	if !state.Settings.PodsInMain {
+		node.Pods = nodePods(state)
 	}
-	return n
+	return node
 }
 
-// nodePods returns the pods of the book that have a link of ours.
-func nodePods(s *ipam.State) []Pod {
+// nodePods returns the pods of the node state that have a link of ours.
+func nodePods(state *ipam.State) []Pod {
 	leases, order := map[eni.Key]*ipam.Lease{}, []*ipam.Lease{}
-	for _, a := range s.Used() {
+	for _, a := range state.Used() {
 		if a.Owner.Kind != eni.Veth {
 			continue
 		}
 		lease := leases[a.Owner.Key]
 		if lease == nil {
 			lease = &ipam.Lease{}
-			lease.Interface, _ = s.Interface(a.ENI)
+			lease.Interface, _ = state.Interface(a.ENI)
 			leases[a.Owner.Key], order = lease, append(order, lease)
 		}
 		lease.Addresses = append(lease.Addresses, a)
 	}
 	pods := make([]Pod, len(order))
 	for i, lease := range order {
-		pods[i] = NewPod(s.Settings, *lease, 0)
+		pods[i] = NewPod(state.Settings, *lease, 0)
 	}
 	return pods
 }

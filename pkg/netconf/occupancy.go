@@ -34,23 +34,23 @@ const NodeAddress = "address "
 // An address of a pod of ours is never among them, nor is one that changed since the
 // kernel was read: what was seen may have been its last pod's.
 func (o Occupancy) Held(s *ipam.State) map[netip.Addr]string {
-	causes, unread := o.causes(s)
+	causes, unread := o.collectCauses(s)
 	unlinked := o.Unlinked(s)
 	held := map[netip.Addr]string{}
 	for i := range s.Addresses {
-		a := &s.Addresses[i]
-		if a.State == eni.Used || a.State != eni.Held && a.Since > o.At {
+		address := &s.Addresses[i]
+		if address.State == eni.Used || address.State != eni.Held && address.Since > o.At {
 			continue
 		}
-		switch found := causes[a.Addr]; {
+		switch found := causes[address.Addr]; {
 		case len(found) == 1:
-			held[a.Addr] = found[0]
+			held[address.Addr] = found[0]
 		case len(found) > 1:
-			held[a.Addr] = fmt.Sprintf("%s and %d more", found[0], len(found)-1)
-		case unread[a.Family()] != "":
-			held[a.Addr] = unread[a.Family()]
-		case unlinked[a.ENI] != "" && a.State != eni.Releasing: // that goes on, it needs no link
-			held[a.Addr] = unlinked[a.ENI]
+			held[address.Addr] = fmt.Sprintf("%s and %d more", found[0], len(found)-1)
+		case unread[address.Family()] != "":
+			held[address.Addr] = unread[address.Family()]
+		case unlinked[address.ENI] != "" && address.State != eni.Releasing: // that goes on, it needs no link
+			held[address.Addr] = unlinked[address.ENI]
 		}
 	}
 	return held
@@ -86,7 +86,7 @@ func (o Occupancy) LetGo(s *ipam.State) []netip.Addr {
 // decide.
 func (o Occupancy) Shared(s *ipam.State) []string {
 	var lines []string
-	causes, _ := o.causes(s)
+	causes, _ := o.collectCauses(s)
 	for _, a := range s.Used() {
 		// What calls enipool as its IPAM, or the plugin before it in a chain, may set
 		// up what it likes for the address.
@@ -106,20 +106,22 @@ func (o Occupancy) Owners(pool *ipam.State) map[netip.Addr]eni.Owner {
 		listed[a.Addr] = true
 	}
 	owners := map[netip.Addr]eni.Owner{}
+	// The routes of all pods first: only the node writes those, so no pod gets an address by
+	// what it says itself that a route gives to another one.
 	for _, p := range o.Pods {
 		for _, a := range p.Routed {
-			if p.ours() {
+			if p.isOurs() {
 				owners[a] = p.Owner
 			}
 		}
 	}
 	for _, p := range o.Pods {
 		for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
-			claims := slices.DeleteFunc(p.claims(f), func(a netip.Addr) bool {
+			claims := slices.DeleteFunc(p.claimedAddrs(f), func(a netip.Addr) bool {
 				_, taken := owners[a]
 				return taken || !listed[a]
 			})
-			if p.ours() && len(claims) == 1 {
+			if p.isOurs() && len(claims) == 1 {
 				owners[claims[0]] = p.Owner
 			}
 		}
@@ -127,42 +129,42 @@ func (o Occupancy) Owners(pool *ipam.State) map[netip.Addr]eni.Owner {
 	return owners
 }
 
-// causes returns what speaks for each address being somebody else's than the node
+// collectCauses returns what speaks for each address being somebody else's than the node
 // state says, what matters most first, and why any address of a family might be.
-func (o Occupancy) causes(s *ipam.State) (causes map[netip.Addr][]string, unread map[eni.Family]string) {
+func (o Occupancy) collectCauses(s *ipam.State) (causes map[netip.Addr][]string, unread map[eni.Family]string) {
 	causes, unread = map[netip.Addr][]string{}, map[eni.Family]string{}
 	if len(o.Addrs)+len(o.Routes)+len(o.Rules)+len(o.Neighs)+len(o.Pods) == 0 {
 		return causes, unread
 	}
 	add := func(a netip.Addr, cause string) { causes[a] = append(causes[a], cause) }
-	owns, links := ownership(s), map[string]bool{}
+	owns, links := ownedIn(s), map[string]bool{}
 	nodes := map[netip.Addr]bool{}
 	for _, a := range o.Addrs {
 		nodes[a.Prefix.Addr()] = true
 		add(a.Prefix.Addr(), NodeAddress+a.String())
 	}
-	for _, p := range o.Pods {
-		links[p.Dev] = p.ours()
-		for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
-			if p.Known || p.ours() && owns.families[holding{p.Owner.Key, f}] {
+	for _, end := range o.Pods {
+		links[end.Dev] = end.isOurs()
+		for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
+			if end.Known || end.isOurs() && owns.families[holding{end.Owner.Key, family}] {
 				continue
 			}
-			claims := p.claims(f)
+			claims := end.claimedAddrs(family)
 			for _, a := range claims {
-				if p.Dev == owns.device(a) {
+				if end.Dev == owns.podDevice(a) {
 					continue // of an ADD that goes on: its link tells whose it is a moment later
 				}
-				if p.ours() || !slices.Contains(p.Routed, a) { // else the route tells more
-					add(a, p.String()+" (the address is at its other end)")
+				if end.isOurs() || !slices.Contains(end.Routed, a) { // else the route tells more
+					add(a, end.String()+" (the address is at its other end)")
 				}
 			}
-			if p.Unread != "" && len(claims) == 0 && (p.ours() || len(p.Routed) == 0) {
-				unread[f] = fmt.Sprintf("%s, which may have any address: %s", p, p.Unread)
+			if end.Unread != "" && len(claims) == 0 && (end.isOurs() || len(end.Routed) == 0) {
+				unread[family] = fmt.Sprintf("%s, which may have any address: %s", end, end.Unread)
 			}
 		}
 	}
 	for _, r := range o.Routes {
-		own := r.Dev != "" && r.Dev == owns.device(r.Dst)
+		own := r.Dev != "" && r.Dev == owns.podDevice(r.Dst)
 		if !own && !(r.Ours() && (links[r.Dev] || r.Type != "")) && !(nodes[r.Dst] && r.Type == "local") {
 			add(r.Dst, r.String())
 		}
@@ -173,7 +175,7 @@ func (o Occupancy) causes(s *ipam.State) (causes map[netip.Addr][]string, unread
 		}
 	}
 	for _, n := range o.Neighs {
-		if n.Dev != owns.device(n.Addr) && !links[n.Dev] {
+		if n.Dev != owns.podDevice(n.Addr) && !links[n.Dev] {
 			add(n.Addr, "neighbour "+n.String())
 		}
 	}
@@ -192,7 +194,7 @@ type owned struct {
 	owner    map[netip.Addr]eni.Key
 }
 
-func ownership(s *ipam.State) owned {
+func ownedIn(s *ipam.State) owned {
 	o := owned{make(map[holding]bool, len(s.Addresses)), make(map[netip.Addr]eni.Key, len(s.Addresses))}
 	for i := range s.Addresses {
 		if a := &s.Addresses[i]; a.State == eni.Used {
@@ -203,8 +205,8 @@ func ownership(s *ipam.State) owned {
 	return o
 }
 
-// device returns the link on the node of the pod that has the address, "" if none has it.
-func (o owned) device(a netip.Addr) string {
+// podDevice returns the link on the node of the pod that has the address, "" if none has it.
+func (o owned) podDevice(a netip.Addr) string {
 	key, has := o.owner[a]
 	if !has {
 		return ""

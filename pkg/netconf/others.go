@@ -84,7 +84,7 @@ func (o Others) Obstacles() []string {
 			continue
 		}
 		walk.obstacle = ""
-		if passed := walk.follow(&o.Chains[i]); walk.obstacle == "" && !passed && c.Drops {
+		if passed := walk.followChain(&o.Chains[i]); walk.obstacle == "" && !passed && c.Drops {
 			walk.obstacle = fmt.Sprintf("chain %s of %s drops what no rule of it accepts", c.Name, c.Table)
 		}
 		if walk.obstacle != "" && !slices.Contains(list, walk.obstacle) {
@@ -135,10 +135,10 @@ func newPolicyWalk(chains []OthersChain) policyWalk {
 	return w
 }
 
-// follow returns whether every packet is accepted in the chain for certain. What is
+// followChain returns whether every packet is accepted in the chain for certain. What is
 // behind a chain does not depend on the way there, so each is followed once: chains
 // that lead to the next one twice would take 2^n steps.
-func (w *policyWalk) follow(c *OthersChain) (accepted bool) {
+func (w *policyWalk) followChain(c *OthersChain) (accepted bool) {
 	name := chainName{c.Table, c.Name}
 	if known := w.verdicts[name]; known > open {
 		return known == acceptsAll
@@ -155,31 +155,31 @@ func (w *policyWalk) follow(c *OthersChain) (accepted bool) {
 	return accepted
 }
 
-func (w *policyWalk) followRules(c *OthersChain) (accepted bool) {
-	for i, r := range c.Rules {
-		if w.obstacle != "" || r.Match == MatchesNone {
+func (w *policyWalk) followRules(chain *OthersChain) (accepted bool) {
+	for i, rule := range chain.Rules {
+		if w.obstacle != "" || rule.Match == MatchesNone {
 			continue
 		}
 		end, ends := false, false
-		switch r.Does {
+		switch rule.Does {
 		case Accepts:
 			end, ends = true, true
 		case Acts:
-			w.obstacle = fmt.Sprintf("rule %d of chain %s of %s could decide about pods' packets", i+1, c.Name, c.Table)
+			w.obstacle = fmt.Sprintf("rule %d of chain %s of %s could decide about pods' packets", i+1, chain.Name, chain.Table)
 		case Returns:
 			ends = true
 		case Jumps, Goes:
-			to := chainName{c.Table, r.Target}
+			to := chainName{chain.Table, rule.Target}
 			// The kernel allows no circles. They come from reading while rules change.
 			if w.chains[to] == nil || w.verdicts[to] == open {
-				w.obstacle = fmt.Sprintf("rule %d of chain %s of %s leads to chain %s, which can't be read", i+1, c.Name, c.Table, r.Target)
+				w.obstacle = fmt.Sprintf("rule %d of chain %s of %s leads to chain %s, which can't be read", i+1, chain.Name, chain.Table, rule.Target)
 				break
 			}
-			end = w.follow(w.chains[to])
-			ends = end || r.Does == Goes
+			end = w.followChain(w.chains[to])
+			ends = end || rule.Does == Goes
 		}
 		// What only some packets meet leaves the rest to the rules below.
-		if ends && r.Match == MatchesAll {
+		if ends && rule.Match == MatchesAll {
 			return end
 		}
 	}

@@ -70,7 +70,7 @@ func localMAC(b []byte) MAC {
 const aliasLimit = 255
 
 // Alias returns the alias of the owner's host link: pod, then identity, so that
-// `ip link` tells a person whose it is and a lost book can be rebuilt. An
+// `ip link` tells a person whose it is and a lost node cache can be rebuilt. An
 // identity that has no room gives no alias: half of one would be another's.
 func Alias(o eni.Owner) string {
 	key := " " + o.Key.String()
@@ -104,21 +104,21 @@ func ParseAlias(alias string) (eni.Owner, bool) {
 
 // NewPod returns what the kernel should hold for the lease. An mtu of 0 means
 // the ENI's.
-func NewPod(s ipam.Settings, l ipam.Lease, mtu int) Pod {
-	owner := l.Addresses[0].Owner
+func NewPod(settings ipam.Settings, lease ipam.Lease, mtu int) Pod {
+	owner := lease.Addresses[0].Owner
 	sum := keySum(owner.Key)
-	p := Pod{
+	pod := Pod{
 		HostDev: HostDevice(owner.Key), HostMAC: localMAC(sum[8:]), Alias: Alias(*owner),
 		Dev: owner.IfName, MAC: localMAC(sum[14:]), MTU: mtu,
 	}
 	if mtu == 0 {
-		p.MTU = l.Interface.MTU
+		pod.MTU = lease.Interface.MTU
 	}
-	for _, a := range l.Addresses {
-		p.add(s, a)
+	for _, a := range lease.Addresses {
+		pod.addAddress(settings, a)
 	}
-	p.HostSysctls = hostSysctls(p.HostDev, l.Addresses)
-	return p
+	pod.HostSysctls = hostSysctls(pod.HostDev, lease.Addresses)
+	return pod
 }
 
 // hostSysctls keeps the node from believing what the pod says on its link, from
@@ -128,7 +128,7 @@ func hostSysctls(dev string, addrs []eni.Address) []Sysctl {
 	// lookup the kernel does anyway. That holds for a pod without IPv4 too.
 	list := []Sysctl{{"net/ipv4/conf/" + dev + "/rp_filter", "1"}}
 	if slices.ContainsFunc(addrs, func(a eni.Address) bool { return a.Addr.Is4() }) {
-		list = append(list, forwards(dev))
+		list = append(list, forwardingSysctl(dev))
 	}
 	if slices.ContainsFunc(addrs, func(a eni.Address) bool { return a.Addr.Is6() }) {
 		// The right to send raw packets, which containers have by default, is enough
@@ -138,25 +138,25 @@ func hostSysctls(dev string, addrs []eni.Address) []Sysctl {
 	return append(list, Sysctl{"net/ipv6/conf/" + dev + "/disable_ipv6", "1"})
 }
 
-// forwards lets IPv4 packets go on that come in by the link: ip_forward alone does not say
+// forwardingSysctl lets IPv4 packets go on that come in by the link: ip_forward alone does not say
 // so where somebody set the link's own setting, or the one that new links get. IPv6 asks
 // only the setting for all links.
-func forwards(dev string) Sysctl { return Sysctl{"net/ipv4/conf/" + dev + "/forwarding", "1"} }
+func forwardingSysctl(dev string) Sysctl { return Sysctl{"net/ipv4/conf/" + dev + "/forwarding", "1"} }
 
-func (p *Pod) add(s ipam.Settings, a eni.Address) {
+func (p *Pod) addAddress(settings ipam.Settings, address eni.Address) {
 	gateway := podGateway4
-	if a.Addr.Is6() {
+	if address.Addr.Is6() {
 		gateway = podGateway6
 	}
-	p.Addrs = append(p.Addrs, Addr{Prefix: a.Prefix(), Dev: p.Dev})
-	if a.Addr.Is4() {
+	p.Addrs = append(p.Addrs, Addr{Prefix: address.Prefix(), Dev: p.Dev})
+	if address.Addr.Is4() {
 		p.Routes = append(p.Routes, Route{Dst: hostPrefix(gateway), Dev: p.Dev, Table: MainTable})
 	}
 	p.Routes = append(p.Routes, Route{Dst: Anywhere(gateway.Is6()), Gateway: gateway, Dev: p.Dev, Table: MainTable})
 	p.Neighs = append(p.Neighs, Neigh{Addr: gateway, MAC: p.HostMAC, Dev: p.Dev})
-	p.HostRoutes = append(p.HostRoutes, Route{Dst: a.Prefix(), Dev: p.HostDev, Table: podsTable(s)})
-	p.HostNeighs = append(p.HostNeighs, Neigh{Addr: a.Addr, MAC: p.MAC, Dev: p.HostDev})
-	p.HostRules = append(p.HostRules, SourceRules(s, a)...)
+	p.HostRoutes = append(p.HostRoutes, Route{Dst: address.Prefix(), Dev: p.HostDev, Table: podsTable(settings)})
+	p.HostNeighs = append(p.HostNeighs, Neigh{Addr: address.Addr, MAC: p.MAC, Dev: p.HostDev})
+	p.HostRules = append(p.HostRules, SourceRules(settings, address)...)
 }
 
 // SourceRules returns the rules that send what the pod with the address sends

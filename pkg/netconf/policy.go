@@ -71,9 +71,9 @@ type Packet struct {
 	FromPort, ToPort uint16
 }
 
-// answer returns the packet that the kernel looks up to see whether the source of p is
+// answerPacket returns the packet that the kernel looks up to see whether the source of p is
 // reached by the link that p came in by.
-func (p Packet) answer() Packet {
+func (p Packet) answerPacket() Packet {
 	return Packet{From: p.To, To: p.From, In: "lo", Transport: p.Transport, FromPort: p.ToPort, ToPort: p.FromPort}
 }
 
@@ -86,36 +86,36 @@ func (r PolicyRule) IsOthers() bool { return !IsOurs(r.Protocol) && r.Protocol !
 
 // String returns the rule as `ip rule` takes and prints it.
 func (r PolicyRule) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "priority %d ", r.Priority)
+	var text strings.Builder
+	fmt.Fprintf(&text, "priority %d ", r.Priority)
 	if r.Not {
-		b.WriteString("not ")
+		text.WriteString("not ")
 	}
-	fmt.Fprintf(&b, "from %s", orAll(r.From))
+	fmt.Fprintf(&text, "from %s", orAll(r.From))
 	if r.To.IsValid() {
-		fmt.Fprintf(&b, " to %s", orAll(r.To))
+		fmt.Fprintf(&text, " to %s", orAll(r.To))
 	}
 	if r.Mask != 0 {
-		fmt.Fprintf(&b, " fwmark %#x/%#x", r.Mark, r.Mask)
+		fmt.Fprintf(&text, " fwmark %#x/%#x", r.Mark, r.Mask)
 	}
 	if r.In != "" {
-		fmt.Fprintf(&b, " iif %s", r.In)
+		fmt.Fprintf(&text, " iif %s", r.In)
 	}
-	b.WriteString(r.transportText())
+	text.WriteString(r.transportText())
 	switch {
 	case r.Action == ActionGoto:
-		fmt.Fprintf(&b, " goto %d", r.Goto)
+		fmt.Fprintf(&text, " goto %d", r.Goto)
 	case r.Action != ActionTable && int(r.Action) < len(actionNames):
-		b.WriteString(" " + actionNames[r.Action])
+		text.WriteString(" " + actionNames[r.Action])
 	case r.Table == MainTable:
-		b.WriteString(" lookup main")
+		text.WriteString(" lookup main")
 	default:
-		fmt.Fprintf(&b, " lookup %d", r.Table)
+		fmt.Fprintf(&text, " lookup %d", r.Table)
 	}
 	if r.Action == ActionTable && r.Suppress >= 0 {
-		fmt.Fprintf(&b, " suppress_prefixlength %d", r.Suppress)
+		fmt.Fprintf(&text, " suppress_prefixlength %d", r.Suppress)
 	}
-	return b.String()
+	return text.String()
 }
 
 // transportText returns what the rule says of transports and ports.
@@ -154,37 +154,37 @@ type Decision struct {
 }
 
 // Decide follows the packet through the rules.
-func (p Policy) Decide(packet Packet) (d Decision) {
+func (p Policy) Decide(packet Packet) (decision Decision) {
 	from := 0
-	for i, r := range p.Rules {
-		if r.Priority < from || !r.selects(packet) {
+	for i, rule := range p.Rules {
+		if rule.Priority < from || !rule.selects(packet) {
 			continue
 		}
-		switch r.Action {
+		switch rule.Action {
 		case ActionGoto:
 			// One that leads to no rule does nothing.
-			if !slices.ContainsFunc(p.Rules, func(to PolicyRule) bool { return to.Priority == r.Goto }) {
+			if !slices.ContainsFunc(p.Rules, func(to PolicyRule) bool { return to.Priority == rule.Goto }) {
 				continue
 			}
-			if from = r.Goto; r.IsOthers() {
-				d.Passed = &p.Rules[i]
+			if from = rule.Goto; rule.IsOthers() {
+				decision.Passed = &p.Rules[i]
 			}
 		case ActionBlackhole, ActionUnreachable, ActionProhibit:
-			d.Rule, d.Found = r, true
-			return d
+			decision.Rule, decision.Found = rule, true
+			return decision
 		case ActionTable:
-			best := p.lookup(r.Table, packet.To)
-			if best != nil && best.Type != "throw" && best.Dst.Bits() > r.Suppress {
-				d.Rule, d.Route, d.Found = r, best, true
-				return d
+			best := p.lookupRoute(rule.Table, packet.To)
+			if best != nil && best.Type != "throw" && best.Dst.Bits() > rule.Suppress {
+				decision.Rule, decision.Route, decision.Found = rule, best, true
+				return decision
 			}
 		}
 	}
-	return d
+	return decision
 }
 
-// blamed returns the rule of others that the decision is due to.
-func (d Decision) blamed() (rule PolicyRule, is bool) {
+// blamedRule returns the rule of others that the decision is due to.
+func (d Decision) blamedRule() (rule PolicyRule, is bool) {
 	switch {
 	case d.Found && d.Rule.IsOthers():
 		return d.Rule, true
@@ -194,17 +194,17 @@ func (d Decision) blamed() (rule PolicyRule, is bool) {
 	return PolicyRule{}, false
 }
 
-// way is where the packet goes by the decision.
-func (d Decision) way() Way {
+// resultingWay is where the packet goes by the decision.
+func (d Decision) resultingWay() Way {
 	if d.Route == nil || d.Route.Type != "" {
 		return Way{Table: d.Rule.Table, Lost: true}
 	}
 	return Way{Dev: d.Route.Dev, Gateway: d.Route.Gateway, Table: d.Rule.Table}
 }
 
-// lookup returns the table's route to the address: the most specific, then the best
+// lookupRoute returns the table's route to the address: the most specific, then the best
 // metric, then the one that the kernel names first.
-func (p Policy) lookup(table int, to netip.Addr) *TableRoute {
+func (p Policy) lookupRoute(table int, to netip.Addr) *TableRoute {
 	var best *TableRoute
 	for i := range p.Routes {
 		r := &p.Routes[i]

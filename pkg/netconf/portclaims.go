@@ -30,11 +30,11 @@ type PortClaims struct {
 // listener that gets nothing any more for one, and for each address that nobody can reach
 // them by, with what to do about it.
 func (c PortClaims) Lines(ports []PodPorts) []string {
-	return slices.Concat(c.taken(ports), c.deprived(ports), c.unreachable(ports))
+	return slices.Concat(c.takenLines(ports), c.deprivedLines(ports), c.unreachableLines(ports))
 }
 
-// deprived goes once through the ports, of which there may be thousands.
-func (c PortClaims) deprived(ports []PodPorts) (lines []string) {
+// deprivedLines goes once through the ports, of which there may be thousands.
+func (c PortClaims) deprivedLines(ports []PodPorts) (lines []string) {
 	var numbers [1 << 16 / 64]uint64
 	for _, l := range c.Listeners {
 		numbers[l.Port/64] |= 1 << (l.Port % 64)
@@ -73,8 +73,8 @@ func (p HostPort) takesFrom(pod netip.Addr, l Listener) bool {
 // isSingle tells whether the port is one of a single address of the node.
 func (p HostPort) isSingle() bool { return p.Host.IsValid() && !p.Host.IsUnspecified() }
 
-// unreachable names the first port of each address, which may come yet.
-func (c PortClaims) unreachable(ports []PodPorts) (lines []string) {
+// unreachableLines names the first port of each address, which may come yet.
+func (c PortClaims) unreachableLines(ports []PodPorts) (lines []string) {
 	for _, host := range c.Absent {
 		var first HostPort
 		more := -1

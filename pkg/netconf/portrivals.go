@@ -17,7 +17,7 @@ type OthersPort struct {
 func Rivals(ports []PodPorts, others []OthersPort) (lines []string) {
 	for _, p := range ports {
 		for _, other := range others {
-			if port, found := p.rival(other); found {
+			if port, found := p.rivalPort(other); found {
 				lines = append(lines, fmt.Sprintf("%s: %s leads it to %s, and only one of both gets its packets; delete one of the pods, or give it another hostPort",
 					port, other.By, netip.AddrPortFrom(other.Pod, other.Port.PodPort)))
 			}
@@ -26,8 +26,8 @@ func Rivals(ports []PodPorts, others []OthersPort) (lines []string) {
 	return lines
 }
 
-// rival returns the port that the other rule leads elsewhere, at one of its addresses at least.
-func (p PodPorts) rival(other OthersPort) (HostPort, bool) {
+// rivalPort returns the port that the other rule leads elsewhere, at one of its addresses at least.
+func (p PodPorts) rivalPort(other OthersPort) (HostPort, bool) {
 	if other.Pod.Is4() != p.Pod.Is4() || other.Pod == p.Pod {
 		return HostPort{}, false
 	}

@@ -51,8 +51,8 @@ func (t TakenPort) remedy() string {
 	return "remove that rule"
 }
 
-// taken returns a line for each of the ports that others have.
-func (c PortClaims) taken(ports []PodPorts) (lines []string) {
+// takenLines returns a line for each of the ports that others have.
+func (c PortClaims) takenLines(ports []PodPorts) (lines []string) {
 	for _, p := range ports {
 		for _, t := range c.Taken {
 			if t.Pod == p.Pod && slices.Contains(p.Ports, t.Port) {

@@ -51,8 +51,8 @@ func Probes(s *ipam.State, links []string, rules map[bool][]PolicyRule) []Probe 
 		for _, inside := range []bool{false, true} {
 			probes = append(probes, newProbe(s, group[0], inside))
 		}
-		more = append(more, group[0].arrivals(s)...)
-		more = append(more, group[0].answers(s)...)
+		more = append(more, group[0].arrivalProbes(s)...)
+		more = append(more, group[0].answerProbes(s)...)
 	}
 	probes = append(append(probes, more...), selectedProbes(s, groups, rules)...)
 	return slices.DeleteFunc(probes, func(p Probe) bool { return !p.To.IsValid() || !p.From.IsValid() })
@@ -73,12 +73,12 @@ func probedPods(s *ipam.State, links []string) (groups [][]probedPod) {
 		v6  bool
 	}
 	at := map[kind]int{}
-	for _, a := range s.Used() {
-		nic, ok := s.Interface(a.ENI)
-		if !ok || a.Owner.Kind != eni.Veth || !slices.Contains(links, HostDevice(a.Owner.Key)) {
+	for _, address := range s.Used() {
+		nic, ok := s.Interface(address.ENI)
+		if !ok || address.Owner.Kind != eni.Veth || !slices.Contains(links, HostDevice(address.Owner.Key)) {
 			continue
 		}
-		k := kind{a.ENI, a.Addr.Is6()}
+		k := kind{address.ENI, address.Addr.Is6()}
 		for _, net := range nic.Nets() {
 			if net.Primary.Addr().Is6() != k.v6 {
 				continue
@@ -86,66 +86,66 @@ func probedPods(s *ipam.State, links []string) (groups [][]probedPod) {
 			if _, seen := at[k]; !seen {
 				at[k], groups = len(groups), append(groups, nil)
 			}
-			groups[at[k]] = append(groups[at[k]], probedPod{a, nic, net})
+			groups[at[k]] = append(groups[at[k]], probedPod{address, nic, net})
 		}
 	}
 	return groups
 }
 
-func newProbe(s *ipam.State, a probedPod, inside bool) Probe {
+func newProbe(state *ipam.State, a probedPod, inside bool) Probe {
 	nic, net := a.nic, a.net
-	p := Probe{Packet: Packet{From: a.Addr, In: HostDevice(a.Owner.Key)}, Inside: inside, Pods: a.pods(), What: a.pods() + " send",
+	probe := Probe{Packet: Packet{From: a.Addr, In: HostDevice(a.Owner.Key)}, Inside: inside, Pods: a.podsText(), What: a.podsText() + " send",
 		Net: nic.RangeOf(a.Addr), Dev: nic.Device, Gateway: net.Gateway}
-	if p.To = outside(s, a.Addr.Is6()); inside {
-		p.To = within(s, net)
+	if probe.To = outsideAddr(state, a.Addr.Is6()); inside {
+		probe.To = insideAddr(state, net)
 	}
 	switch {
-	case nic.Index == 0, s.Settings.SNAT && a.Addr.Is4() && !inside: // that gets the node's address
-		p.Main = true
-		node, _ := s.Interface(0)
-		p.Dev = node.Device
-	case s.Settings.Routing == ipam.Map:
-		p.Mark = Mark(nic.Index, s.Settings.MarkMask)
+	case nic.Index == 0, state.Settings.SNAT && a.Addr.Is4() && !inside: // that gets the node's address
+		probe.Main = true
+		node, _ := state.Interface(0)
+		probe.Dev = node.Device
+	case state.Settings.Routing == ipam.Map:
+		probe.Mark = Mark(nic.Index, state.Settings.MarkMask)
 	}
-	return p
+	return probe
 }
 
-func (a probedPod) pods() string { return "pods of the ENI " + a.nic.Device }
+func (a probedPod) podsText() string { return "pods of the ENI " + a.nic.Device }
 
-// arrivals returns what the pod gets by its ENI and, where what it sends leaves by the
+// arrivalProbes returns what the pod gets by its ENI and, where what it sends leaves by the
 // node's, as answers by that one.
-func (a probedPod) arrivals(s *ipam.State) []Probe {
+func (a probedPod) arrivalProbes(s *ipam.State) []Probe {
 	by := []string{a.nic.Device}
 	if node, ok := s.Interface(0); ok && s.Settings.SNAT && a.Addr.Is4() && a.ENI != 0 {
 		by = append(by, node.Device)
 	}
 	var probes []Probe
 	for _, dev := range by {
-		probes = append(probes, a.arrival(outside(s, a.Addr.Is6()), dev))
+		probes = append(probes, a.newArrival(outsideAddr(s, a.Addr.Is6()), dev))
 	}
 	return probes
 }
 
-func (a probedPod) arrival(from netip.Addr, by string) Probe {
-	return Probe{Packet: Packet{From: from, To: a.Addr, In: by}, Arrives: true, Pods: a.pods(),
-		What: "comes in by " + by + " for " + a.pods(), Net: a.nic.RangeOf(a.Addr), Dev: HostDevice(a.Owner.Key)}
+func (a probedPod) newArrival(from netip.Addr, by string) Probe {
+	return Probe{Packet: Packet{From: from, To: a.Addr, In: by}, Arrives: true, Pods: a.podsText(),
+		What: "comes in by " + by + " for " + a.podsText(), Net: a.nic.RangeOf(a.Addr), Dev: HostDevice(a.Owner.Key)}
 }
 
-// answers returns what the pod answers to a connection that came in by its ENI, where the
+// answerProbes returns what the pod answers to a connection that came in by its ENI, where the
 // mark of the connection leads the answer another way than what else it sends.
-func (a probedPod) answers(s *ipam.State) []Probe {
+func (a probedPod) answerProbes(s *ipam.State) []Probe {
 	p := newProbe(s, a, false)
 	if a.ENI == 0 || !p.Main && p.Mark != 0 {
 		return nil
 	}
 	p.Main, p.Dev, p.Gateway, p.Mark = false, a.nic.Device, a.net.Gateway, Mark(a.ENI, s.Settings.MarkMask)
-	p.What = a.pods() + " answer to connections that came in by it"
+	p.What = a.podsText() + " answer to connections that came in by it"
 	return []Probe{p}
 }
 
-// outside returns an address that is in no network of the book, of those that are for
+// outsideAddr returns an address that is in no network of the node state, of those that are for
 // documentation: nobody has a way of their own to them.
-func outside(s *ipam.State, v6 bool) netip.Addr {
+func outsideAddr(s *ipam.State, v6 bool) netip.Addr {
 	candidates := []string{"198.51.100.1", "203.0.113.1", "192.0.2.1"}
 	if v6 {
 		candidates = []string{"2001:db8::1", "3fff::1"}
@@ -163,20 +163,20 @@ func outside(s *ipam.State, v6 bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// within returns an address of the VPC that the node does not have: from the end of the
+// insideAddr returns an address of the VPC that the node does not have: from the end of the
 // range, where hardly anybody begins.
-func within(s *ipam.State, net eni.Net) netip.Addr {
+func insideAddr(state *ipam.State, net eni.Net) netip.Addr {
 	in := net.Primary.Masked()
-	for _, p := range s.Settings.VPC {
+	for _, p := range state.Settings.VPC {
 		if p.Contains(net.Primary.Addr()) {
 			in = p.Masked()
 		}
 	}
 	taken := map[netip.Addr]bool{net.Gateway: true}
-	for _, a := range s.Addresses {
+	for _, a := range state.Addresses {
 		taken[a.Addr] = true
 	}
-	for _, nic := range s.ENIs {
+	for _, nic := range state.ENIs {
 		for _, n := range nic.Nets() {
 			taken[n.Primary.Addr()] = true
 		}

@@ -22,7 +22,7 @@ func selectedProbes(s *ipam.State, groups [][]probedPod, rules map[bool][]Policy
 	return probes
 }
 
-func selectedBy(s *ipam.State, groups [][]probedPod, rules []PolicyRule) (probes []Probe) {
+func selectedBy(state *ipam.State, groups [][]probedPod, rules []PolicyRule) (probes []Probe) {
 	left := mostSelecting
 	for _, r := range rules {
 		if left == 0 {
@@ -33,7 +33,7 @@ func selectedBy(s *ipam.State, groups [][]probedPod, rules []PolicyRule) (probes
 		}
 		n := len(probes)
 		for _, group := range groups {
-			probes = append(probes, r.probesOf(s, group)...)
+			probes = append(probes, r.probesOf(state, group)...)
 		}
 		if len(probes) > n {
 			left--
@@ -52,7 +52,7 @@ func (r PolicyRule) isSelective() bool {
 // probesOf returns a packet of a pod and one to a pod of the group that the rule selects.
 func (r PolicyRule) probesOf(s *ipam.State, group []probedPod) []Probe {
 	var probes []Probe
-	for _, packet := range []func(*ipam.State, probedPod) Probe{r.sent, r.received} {
+	for _, packet := range []func(*ipam.State, probedPod) Probe{r.sentProbe, r.receivedProbe} {
 		for _, pod := range group {
 			if p := packet(s, pod); p.To.IsValid() && p.From.IsValid() && r.selects(p.Packet) {
 				probes = append(probes, p)
@@ -63,32 +63,32 @@ func (r PolicyRule) probesOf(s *ipam.State, group []probedPod) []Probe {
 	return probes
 }
 
-// sent returns a packet of the pod to where the rule selects.
-func (r PolicyRule) sent(s *ipam.State, pod probedPod) Probe {
+// sentProbe returns a packet of the pod to where the rule selects.
+func (r PolicyRule) sentProbe(s *ipam.State, pod probedPod) Probe {
 	p := newProbe(s, pod, false)
 	if r.To.IsValid() && r.To.Bits() > 0 {
 		to := addressIn(r.To)
 		p = newProbe(s, pod, isInside(s, to))
 		p.To = to
 	}
-	return r.dress(s, p)
+	return r.addSelectors(s, p)
 }
 
-// received returns a packet to the pod from where the rule selects.
-func (r PolicyRule) received(s *ipam.State, pod probedPod) Probe {
-	from, by := outside(s, pod.Addr.Is6()), pod.nic.Device
+// receivedProbe returns a packet to the pod from where the rule selects.
+func (r PolicyRule) receivedProbe(s *ipam.State, pod probedPod) Probe {
+	from, by := outsideAddr(s, pod.Addr.Is6()), pod.nic.Device
 	if r.From.IsValid() && r.From.Bits() > 0 {
 		from = addressIn(r.From)
 	}
-	if slices.Contains(devices(s), r.In) {
+	if slices.Contains(deviceNames(s), r.In) {
 		by = r.In
 	}
-	return r.dress(s, pod.arrival(from, by))
+	return r.addSelectors(s, pod.newArrival(from, by))
 }
 
-// dress gives the packet the transport and the ports that the rule selects.
-func (r PolicyRule) dress(s *ipam.State, p Probe) Probe {
-	p.Wrong, p.Transport = devices(s), r.Transport
+// addSelectors gives the packet the transport and the ports that the rule selects.
+func (r PolicyRule) addSelectors(s *ipam.State, p Probe) Probe {
+	p.Wrong, p.Transport = deviceNames(s), r.Transport
 	if ports := (PortRange{}); p.Transport == 0 && (r.FromPorts != ports || r.ToPorts != ports) {
 		p.Transport = TCP
 	}
@@ -123,7 +123,7 @@ func isInside(s *ipam.State, a netip.Addr) bool {
 	return false
 }
 
-func devices(s *ipam.State) []string {
+func deviceNames(s *ipam.State) []string {
 	names := make([]string, len(s.ENIs))
 	for i, nic := range s.ENIs {
 		names[i] = nic.Device

@@ -20,23 +20,23 @@ type HostRoute struct {
 
 // String returns the route as `ip route` shows it, with its table behind.
 func (r HostRoute) String() string {
-	var b strings.Builder
-	b.WriteString("route ")
+	var text strings.Builder
+	text.WriteString("route ")
 	if r.Type != "" {
-		b.WriteString(r.Type + " ")
+		text.WriteString(r.Type + " ")
 	}
-	b.WriteString(r.Dst.String())
+	text.WriteString(r.Dst.String())
 	if r.Gateway.IsValid() {
-		fmt.Fprintf(&b, " via %s", r.Gateway)
+		fmt.Fprintf(&text, " via %s", r.Gateway)
 	}
 	if r.Dev != "" {
-		fmt.Fprintf(&b, " dev %s", r.Dev)
+		fmt.Fprintf(&text, " dev %s", r.Dev)
 	}
 	if !r.Gateway.IsValid() && r.Type == "" {
-		b.WriteString(" scope link")
+		text.WriteString(" scope link")
 	}
-	fmt.Fprintf(&b, " (table %s)", tableName(r.Table))
-	return b.String()
+	fmt.Fprintf(&text, " (table %s)", tableName(r.Table))
+	return text.String()
 }
 
 // HostRule is a routing policy rule about a single address, whoever's it is.
@@ -71,11 +71,11 @@ type PodEnd struct {
 	Known bool
 }
 
-// ours tells whether the link carries the name of an owner of ours.
-func (p PodEnd) ours() bool { return p.Owner.Key != eni.Key{} }
+// isOurs tells whether the link carries the name of an owner of ours.
+func (p PodEnd) isOurs() bool { return p.Owner.Key != eni.Key{} }
 
-// claims returns the addresses of a family that speak for themselves as the pod's.
-func (p PodEnd) claims(f eni.Family) []netip.Addr {
+// claimedAddrs returns the addresses of a family that speak for themselves as the pod's.
+func (p PodEnd) claimedAddrs(f eni.Family) []netip.Addr {
 	var routed, inner []netip.Addr
 	for _, a := range p.Routed {
 		if eni.FamilyOf(a) == f {
@@ -95,7 +95,7 @@ func (p PodEnd) claims(f eni.Family) []netip.Addr {
 
 // String says whose link it is.
 func (p PodEnd) String() string {
-	if p.ours() {
+	if p.isOurs() {
 		return fmt.Sprintf("link %s of %s", p.Dev, p.Owner.PodName())
 	}
 	return "link " + p.Dev

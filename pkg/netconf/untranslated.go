@@ -25,7 +25,7 @@ func (f Firewall) Untranslated(local []netip.Addr, exit func(from, to netip.Addr
 		pods[p.Pod] = true
 	}
 	return func(c Flow) bool {
-		return !c.Answered && (f.lacksSNAT(c, exit) || ports.lacks(c, local) || pods[c.Target] && c.lacksReturn())
+		return !c.Answered && (f.lacksSNAT(c, exit) || ports.lacksDNAT(c, local) || pods[c.Target] && c.lacksReturn())
 	}
 }
 
@@ -45,9 +45,9 @@ func (f Firewall) lacksSNAT(c Flow, exit func(from, to netip.Addr) string) bool 
 	return pods && !f.keepsSource(c.Target) && exit(c.From, c.Target) == f.OutDevice
 }
 
-// lacks tells whether the flow is to a port of the node that leads to a pod, and stayed on
+// lacksDNAT tells whether the flow is to a port of the node that leads to a pod, and stayed on
 // the node. What others translated, such as a service with the same port, is theirs.
-func (s PortSet) lacks(c Flow, local []netip.Addr) bool {
+func (s PortSet) lacksDNAT(c Flow, local []netip.Addr) bool {
 	if !c.To.IsValid() || c.Target != c.To || !s.Leads(c.To, c.Transport, c.Port) {
 		return false
 	}
