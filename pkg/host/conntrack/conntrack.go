@@ -20,28 +20,28 @@ var ErrUnsupported = errors.New("this kernel has no ctnetlink; load the module n
 // Mark is a value of the bits of a mask in connection marks.
 type Mark struct{ Value, Mask uint32 }
 
-// filter asks for the connections that have the value.
-func (m Mark) filter(enc *netlink.AttributeEncoder) {
+// appendFilter asks for the connections that have the value.
+func (m Mark) appendFilter(enc *netlink.AttributeEncoder) {
 	enc.Uint32(attrMark, m.Value)
 	enc.Uint32(attrMask, m.Mask)
 }
 
-// in tells whether the connection mark has the value.
-func (m Mark) in(mark uint32) bool { return mark&m.Mask == m.Value }
+// isIn tells whether the connection mark has the value.
+func (m Mark) isIn(mark uint32) bool { return mark&m.Mask == m.Value }
 
 // MoveMarks takes the value from out of the mark of every connection that has it,
 // and puts the value to into its place. A connection that has a value of to's mask
 // already keeps it. Other bits stay as they are. It returns how many it changed.
 func MoveMarks(from, to Mark) (int, error) {
-	return changeAll(from.filter, func(e entry) (message, bool) {
-		if !from.in(e.mark) {
+	return changeAll(from.appendFilter, func(e entry) (message, bool) {
+		if !from.isIn(e.mark) {
 			return message{}, false
 		}
 		change := Mark{to.Value, from.Mask | to.Mask}
 		if kept := e.mark & to.Mask &^ from.Mask; kept != 0 {
 			change.Value = kept
 		}
-		return e.setMark(change), true
+		return e.setMarkRequest(change), true
 	})
 }
 
@@ -57,11 +57,12 @@ func Forget(addrs []netip.Addr, marks ...Mark) (deleted int, err error) {
 		known[a] = true
 	}
 	for _, mark := range marks {
-		n, err := changeAll(mark.filter, func(e entry) (message, bool) {
-			if !mark.in(e.mark) || !slices.ContainsFunc(e.addrs, func(a netip.Addr) bool { return known[a] }) {
+		n, err := changeAll(mark.appendFilter, func(e entry) (message, bool) {
+			// A kernel that is too old for the filter shows connections of all marks.
+			if !mark.isIn(e.mark) || !slices.ContainsFunc(e.addrs, func(a netip.Addr) bool { return known[a] }) {
 				return message{}, false
 			}
-			return e.remove(), true
+			return e.deleteRequest(), true
 		})
 		if deleted += n; err != nil {
 			return deleted, err
@@ -73,11 +74,11 @@ func Forget(addrs []netip.Addr, marks ...Mark) (deleted int, err error) {
 // ForgetUnanswered deletes of the connections that nobody has answered those that pick
 // picks. It returns how many it deleted.
 func ForgetUnanswered(pick func(netconf.Flow) bool) (int, error) {
-	return changeAll(unanswered, func(e entry) (message, bool) {
+	return changeAll(filterUnanswered, func(e entry) (message, bool) {
 		if e.answered || !pick(e.flow()) {
 			return message{}, false
 		}
-		return e.remove(), true
+		return e.deleteRequest(), true
 	})
 }
 
@@ -88,12 +89,12 @@ func ForgetPicked(pick func(netconf.Flow) bool) (int, error) {
 		if !pick(e.flow()) {
 			return message{}, false
 		}
-		return e.remove(), true
+		return e.deleteRequest(), true
 	})
 }
 
-// unanswered asks for the connections without an answer: of many thousands that is a few.
-func unanswered(enc *netlink.AttributeEncoder) {
+// filterUnanswered asks for the connections without an answer: of many thousands that is a few.
+func filterUnanswered(enc *netlink.AttributeEncoder) {
 	enc.Uint32(attrStatus, 0)
 	enc.Uint32(attrStatusMask, seenReply)
 }
@@ -104,25 +105,25 @@ type message = netlink.Message
 // changeAll sends what change wants for each connection. The kernel shows those that
 // the filter asks for, or all if it is too old for that.
 func changeAll(filter func(*netlink.AttributeEncoder), change func(entry) (message, bool)) (int, error) {
-	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
-		return 0, fmt.Errorf("open conntrack: %w", unsupported(err))
+		return 0, fmt.Errorf("open conntrack: %w", explainUnsupported(err))
 	}
-	defer c.Close()
+	defer conn.Close()
 	// Nothing is sent before the list is through: a change during a dump makes the
 	// kernel lose its place.
 	var wanted []message
-	err = walk(filter, func(e entry) {
+	err = walkConnections(filter, func(e entry) {
 		if m, want := change(e); want {
 			wanted = append(wanted, m)
 		}
 	})
 	if err != nil {
-		return 0, fmt.Errorf("list connections: %w", unsupported(err))
+		return 0, fmt.Errorf("list connections: %w", explainUnsupported(err))
 	}
 	changed := 0
 	for _, m := range wanted {
-		_, err := c.Execute(m)
+		_, err := conn.Execute(m)
 		if errors.Is(err, unix.ENOENT) {
 			continue // it ended meanwhile
 		}
@@ -134,9 +135,9 @@ func changeAll(filter func(*netlink.AttributeEncoder), change func(entry) (messa
 	return changed, nil
 }
 
-// unsupported finds out of the kernel's answers those that mean that it has no
-// ctnetlink at all.
-func unsupported(err error) error {
+// explainUnsupported adds ErrUnsupported to those of the kernel's answers that mean that it
+// has no ctnetlink at all.
+func explainUnsupported(err error) error {
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EPROTONOSUPPORT) {
 		return fmt.Errorf("%w (%w)", ErrUnsupported, err)
 	}

@@ -51,8 +51,8 @@ func (e entry) flow() netconf.Flow {
 		Target: e.addrs[2], Back: e.addrs[3], Answered: e.answered}
 }
 
-// walk shows the connections of all families one by one: a busy node has millions.
-func walk(filter func(*netlink.AttributeEncoder), show func(entry)) error {
+// walkConnections shows the connections of all families one by one: a busy node has millions.
+func walkConnections(filter func(*netlink.AttributeEncoder), show func(entry)) error {
 	enc := newEncoder()
 	filter(enc)
 	m, err := newMessage(unix.AF_UNSPEC, msgGet, 0, enc)
@@ -66,7 +66,7 @@ func walk(filter func(*netlink.AttributeEncoder), show func(entry)) error {
 		if len(data) < headerLen {
 			return true
 		}
-		e, err := decode(data)
+		e, err := decodeEntry(data)
 		if err != nil {
 			damaged = fmt.Errorf("decode a connection: %w", err)
 			return false
@@ -77,32 +77,34 @@ func walk(filter func(*netlink.AttributeEncoder), show func(entry)) error {
 	return errors.Join(err, damaged)
 }
 
-func decode(data []byte) (entry, error) {
-	e := entry{family: data[0]}
+func decodeEntry(data []byte) (entry, error) {
+	conn := entry{family: data[0]}
 	ad, err := netlink.NewAttributeDecoder(data[headerLen:])
 	if err != nil {
-		return e, err
+		return conn, err
 	}
 	ad.ByteOrder = binary.BigEndian
 	for ad.Next() {
 		switch ad.Type() {
+		// flow counts on the order in which the kernel writes the directions: the original
+		// one first. Only that one's port is read: answers go to a port of the client's.
 		case attrOrig:
-			e.orig = ad.Bytes()
-			ad.Nested(e.addTuple)
-			ad.Nested(e.readPort)
+			conn.orig = ad.Bytes()
+			ad.Nested(conn.addTuple)
+			ad.Nested(conn.readPort)
 		case attrReply:
-			ad.Nested(e.addTuple)
+			ad.Nested(conn.addTuple)
 		case attrStatus:
-			e.answered = ad.Uint32()&seenReply != 0
+			conn.answered = ad.Uint32()&seenReply != 0
 		case attrMark:
-			e.mark = ad.Uint32()
+			conn.mark = ad.Uint32()
 		case attrID:
-			e.id = ad.Bytes()
+			conn.id = ad.Bytes()
 		case attrZone:
-			e.zone = ad.Bytes()
+			conn.zone = ad.Bytes()
 		}
 	}
-	return e, ad.Err()
+	return conn, ad.Err()
 }
 
 // addTuple reads the addresses of one direction.
@@ -144,28 +146,28 @@ func (e *entry) readPort(ad *netlink.AttributeDecoder) error {
 	return nil
 }
 
-// name appends what tells the kernel which connection is meant.
-func (e entry) name(enc *netlink.AttributeEncoder) {
+// appendIdentity appends what tells the kernel which connection is meant.
+func (e entry) appendIdentity(enc *netlink.AttributeEncoder) {
 	enc.Bytes(attrOrig|unix.NLA_F_NESTED, e.orig)
 	if e.zone != nil {
 		enc.Bytes(attrZone, e.zone)
 	}
 }
 
-// setMark sets the bits of the mark's mask. The kernel does that by itself, so
+// setMarkRequest sets the bits of the mark's mask. The kernel does that by itself, so
 // that nobody's change to the others is lost.
-func (e entry) setMark(m Mark) message {
+func (e entry) setMarkRequest(m Mark) message {
 	enc := newEncoder()
-	e.name(enc)
+	e.appendIdentity(enc)
 	enc.Uint32(attrMark, m.Value)
 	enc.Uint32(attrMask, m.Mask)
 	return mustMessage(e.family, msgNew, enc)
 }
 
-// remove deletes the connection, and not one that has come into its place.
-func (e entry) remove() message {
+// deleteRequest deletes the connection, and not one that has come into its place.
+func (e entry) deleteRequest() message {
 	enc := newEncoder()
-	e.name(enc)
+	e.appendIdentity(enc)
 	if e.id != nil {
 		enc.Bytes(attrID, e.id)
 	}
