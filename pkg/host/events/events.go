@@ -91,15 +91,15 @@ func (e Event) String() string {
 	case Address, Neighbour:
 		what += " " + e.Prefix.Addr().String()
 	case Route:
-		what += " " + e.selector("default") + fmt.Sprintf(" table %d", e.Table)
+		what += " " + e.prefixText("default") + fmt.Sprintf(" table %d", e.Table)
 	case Rule:
 		to := ""
 		if e.To.IsValid() {
 			to = " to " + e.To.String()
 		}
-		what += fmt.Sprintf(" %d: from %s%s lookup %d", e.Priority, e.selector("all"), to, e.Table)
+		what += fmt.Sprintf(" %d: from %s%s lookup %d", e.Priority, e.prefixText("all"), to, e.Table)
 	case Netconf:
-		return what + e.settings()
+		return what + e.settingsText() // the values say what changed
 	case Qdisc, Filter:
 		what += fmt.Sprintf(" %s of link %d", e.Type, e.Link)
 	case Nftables:
@@ -108,10 +108,10 @@ func (e Event) String() string {
 			what += " set " + e.NftSet
 		}
 	}
-	return what + " " + e.verb()
+	return what + " " + e.verbText()
 }
 
-func (e Event) verb() string {
+func (e Event) verbText() string {
 	switch {
 	case e.Gone:
 		return "removed"
@@ -125,8 +125,8 @@ func (e Event) verb() string {
 	return "added or changed"
 }
 
-// selector is the prefix, or the word for all there is of the family.
-func (e Event) selector(all string) string {
+// prefixText is the prefix, or the word for all there is of the family.
+func (e Event) prefixText(all string) string {
 	switch {
 	case e.Prefix.IsValid():
 		return e.Prefix.String()
@@ -136,7 +136,7 @@ func (e Event) selector(all string) string {
 	return all
 }
 
-func (e Event) settings() (text string) {
+func (e Event) settingsText() (text string) {
 	if e.RPFilter != Unknown {
 		text += fmt.Sprintf(" rp_filter=%d", e.RPFilter)
 	}

@@ -35,7 +35,7 @@ func hear(t *testing.T) *heard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(h.close)
+	t.Cleanup(h.closeSockets)
 	return h
 }
 
@@ -129,7 +129,7 @@ func TestAFloodIsAnOverflowAndEndsThere(t *testing.T) {
 	h := hear(t)
 	h.ns.Run(t, "sh", "-c", "ip link add eth1 type veth peer name far; ip link set eth1 up; ip link set far up")
 	h.ns.Run(t, "sh", "-c", "for i in $(seq 0 255); do for k in $(seq 0 99); do echo route add 10.1.$i.$k dev eth1; done; done | ip -batch -")
-	for range 25600/most + 2 {
+	for range 25600/maxDatagrams + 2 {
 		h.Catch()
 	}
 	told := h.take()
@@ -173,11 +173,11 @@ func TestWhatTheKernelDoesNotHaveIsNotHeard(t *testing.T) {
 	const noFamily, noGroup = 30, 9999
 	var told []string
 	err := ns.Do(func() error {
-		l, err := listen(func(e Event) { told = append(told, e.String()) }, noFamily, slog.New(slog.DiscardHandler))
+		l, err := listenWith(func(e Event) { told = append(told, e.String()) }, noFamily, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
 		}
-		defer l.close()
+		defer l.closeSockets()
 		if l.HearsAll() {
 			t.Error("it hears all, without nftables")
 		}

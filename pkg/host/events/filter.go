@@ -44,7 +44,7 @@ func buildFilter() []bpf.Instruction {
 	}
 
 	neighbours := load([]bpf.Instruction{
-		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: swapped(unix.NUD_PERMANENT), SkipTrue: 1}, drop, keep}, offNeighbourState, 2)
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: inFilterOrder(unix.NUD_PERMANENT), SkipTrue: 1}, drop, keep}, offNeighbourState, 2)
 
 	routes := []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpLessThan, Val: netconf.PodsTable, SkipTrue: 1},
 		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: netconf.PodsTable + eni.MaxIndex, SkipTrue: 1}, drop, keep}
@@ -60,19 +60,19 @@ func buildFilter() []bpf.Instruction {
 
 	var added []bpf.Instruction
 	for _, kind := range []uint16{unix.RTM_NEWQDISC, unix.RTM_NEWTFILTER, unix.RTM_NEWTCLASS, unix.RTM_DELTCLASS, unix.RTM_NEWCHAIN, unix.RTM_DELCHAIN} {
-		added = append(added, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: swapped(kind), SkipTrue: 1}, drop)
+		added = append(added, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: inFilterOrder(kind), SkipTrue: 1}, drop)
 	}
 
 	return slices.Concat([]bpf.Instruction{bpf.LoadAbsolute{Off: offKind, Size: 2}}, added, []bpf.Instruction{
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: swapped(unix.RTM_NEWNEIGH), SkipTrue: 3},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: swapped(unix.RTM_NEWROUTE), SkipTrue: 2 + uint8(len(neighbours))},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: swapped(unix.RTM_DELROUTE), SkipTrue: 1 + uint8(len(neighbours))},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: inFilterOrder(unix.RTM_NEWNEIGH), SkipTrue: 3},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: inFilterOrder(unix.RTM_NEWROUTE), SkipTrue: 2 + uint8(len(neighbours))},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: inFilterOrder(unix.RTM_DELROUTE), SkipTrue: 1 + uint8(len(neighbours))},
 		keep,
 	}, neighbours, routes)
 }
 
-// swapped is a value in the byte order of the machine as the filter reads it.
-func swapped(v uint16) uint32 {
+// inFilterOrder is a value in the byte order of the machine as the filter reads it.
+func inFilterOrder(v uint16) uint32 {
 	return uint32(binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, v)))
 }
 

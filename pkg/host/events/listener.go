@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rest is how long the listener waits after it has read what was there: changes come in
+// burstPause is how long the listener waits after it has read what was there: changes come in
 // bursts, and one wake for all of them costs less than one for each.
-const rest = 20 * time.Millisecond
+const burstPause = 20 * time.Millisecond
 
-// kinds is how many sockets there are where the kernel announces all: of NETLINK_ROUTE and of nftables.
-const kinds = 2
+// socketKinds is how many sockets there are where the kernel announces all: of NETLINK_ROUTE and of nftables.
+const socketKinds = 2
 
-// most is how many datagrams are read in a row. Behind them nobody else would get his
+// maxDatagrams is how many datagrams are read in a row. Behind them nobody else would get his
 // turn, and what does not fit the buffer meanwhile is an overflow.
-const most = 4096
+const maxDatagrams = 4096
 
 // Listener hears what changes in a network namespace.
 type Listener struct {
@@ -33,42 +33,42 @@ type Listener struct {
 // from now on. tell is called for each change, for one at a time, and must not block.
 // What the kernel does not have, such as nftables, is not heard; the log says so.
 func Listen(tell func(Event), log *slog.Logger) (*Listener, error) {
-	return listen(tell, unix.NETLINK_NETFILTER, log)
+	return listenWith(tell, unix.NETLINK_NETFILTER, log)
 }
 
-// listen is Listen with the netlink family that announces nftables.
-func listen(tell func(Event), filters int, log *slog.Logger) (*Listener, error) {
-	l := &Listener{tell: tell}
-	route, err := openSocket(unix.NETLINK_ROUTE, ParseRoute, groups[:]...)
+// listenWith is Listen with the netlink family that announces nftables.
+func listenWith(tell func(Event), filters int, log *slog.Logger) (*Listener, error) {
+	listener := &Listener{tell: tell}
+	route, err := openSocket(unix.NETLINK_ROUTE, ParseRoute, routeGroups[:]...)
 	if err != nil {
 		return nil, err
 	}
-	l.sockets = append(l.sockets, route)
+	listener.sockets = append(listener.sockets, route)
 	filter, err := openSocket(filters, ParseNft, unix.NFNLGRP_NFTABLES)
 	if err != nil {
 		log.Info("changes of nftables can't be heard; they are found by the periodic comparison", "error", err)
-		return l, nil
+		return listener, nil
 	}
-	l.sockets = append(l.sockets, filter)
-	return l, nil
+	listener.sockets = append(listener.sockets, filter)
+	return listener, nil
 }
 
 // HearsAll tells whether all is heard that a kernel can announce: routes, links and the like, and nftables.
 func (l *Listener) HearsAll() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.sockets) == kinds && !l.lost
+	return len(l.sockets) == socketKinds && !l.lost
 }
 
 // Run reads what changes until ctx ends, and closes the listener then.
 func (l *Listener) Run(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, l.close)
+	stop := context.AfterFunc(ctx, l.closeSockets)
 	defer stop()
 	var all sync.WaitGroup
 	errs := make([]error, len(l.sockets))
 	for i, s := range l.sockets {
 		all.Go(func() {
-			errs[i] = l.follow(ctx, s)
+			errs[i] = l.followSocket(ctx, s)
 			l.mu.Lock()
 			l.lost = true
 			l.mu.Unlock()
@@ -81,15 +81,15 @@ func (l *Listener) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (l *Listener) follow(ctx context.Context, s *socket) error {
+func (l *Listener) followSocket(ctx context.Context, s *socket) error {
 	for {
-		if err := s.await(&l.mu, most, l.tell); err != nil {
+		if err := s.waitAndRead(&l.mu, maxDatagrams, l.tell); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(rest):
+		case <-time.After(burstPause):
 		}
 	}
 }
@@ -100,11 +100,11 @@ func (l *Listener) Catch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.sockets {
-		_ = s.read(most, l.tell) // Run meets the same error, and ends by it
+		_ = s.readWaiting(maxDatagrams, l.tell) // Run meets the same error, and ends by it
 	}
 }
 
-func (l *Listener) close() {
+func (l *Listener) closeSockets() {
 	for _, s := range l.sockets {
 		_ = s.file.Close()
 	}

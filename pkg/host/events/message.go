@@ -33,8 +33,8 @@ const allChanged = 0xffffffff
 // passed over: it is of a later kernel, and a periodic comparison sees what it did.
 func ParseRoute(datagram []byte) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		for m := range messages(datagram) {
-			if e, ok := m.event(); ok && !yield(e) {
+		for m := range splitMessages(datagram) {
+			if e, ok := m.decodeRtnetlink(); ok && !yield(e) {
 				return
 			}
 		}
@@ -44,8 +44,8 @@ func ParseRoute(datagram []byte) iter.Seq[Event] {
 // ParseNft yields the events of a datagram of NETLINK_NETFILTER.
 func ParseNft(datagram []byte) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		for m := range messages(datagram) {
-			if e, ok := m.nftables(); ok && !yield(e) {
+		for m := range splitMessages(datagram) {
+			if e, ok := m.decodeNftables(); ok && !yield(e) {
 				return
 			}
 		}
@@ -58,24 +58,24 @@ type message struct {
 	body        []byte
 }
 
-func messages(b []byte) iter.Seq[message] {
+func splitMessages(datagram []byte) iter.Seq[message] {
 	return func(yield func(message) bool) {
-		for len(b) >= unix.SizeofNlMsghdr {
-			length := int(binary.NativeEndian.Uint32(b))
-			if length < unix.SizeofNlMsghdr || length > len(b) {
+		for len(datagram) >= unix.SizeofNlMsghdr {
+			length := int(binary.NativeEndian.Uint32(datagram))
+			if length < unix.SizeofNlMsghdr || length > len(datagram) {
 				return
 			}
-			m := message{binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint16(b[6:]), b[unix.SizeofNlMsghdr:length]}
+			m := message{binary.NativeEndian.Uint16(datagram[4:]), binary.NativeEndian.Uint16(datagram[6:]), datagram[unix.SizeofNlMsghdr:length]}
 			if !yield(m) {
 				return
 			}
-			b = b[min((length+3)&^3, len(b)):]
+			datagram = datagram[min((length+3)&^3, len(datagram)):]
 		}
 	}
 }
 
-// attributes yields type and value behind a header of so many bytes.
-func attributes(body []byte, header int) iter.Seq2[uint16, []byte] {
+// splitAttributes yields type and value behind a header of so many bytes.
+func splitAttributes(body []byte, header int) iter.Seq2[uint16, []byte] {
 	return func(yield func(uint16, []byte) bool) {
 		for b := body[min(header, len(body)):]; len(b) >= unix.SizeofRtAttr; {
 			length := int(binary.NativeEndian.Uint16(b))
@@ -90,188 +90,190 @@ func attributes(body []byte, header int) iter.Seq2[uint16, []byte] {
 	}
 }
 
-// event reads a message of NETLINK_ROUTE.
-func (m message) event() (Event, bool) {
+// decodeRtnetlink reads a message of NETLINK_ROUTE.
+func (m message) decodeRtnetlink() (Event, bool) {
 	switch m.kind {
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
-		return m.link()
+		return m.decodeLink()
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
-		return m.address()
+		return m.decodeAddress()
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
-		return m.route()
+		return m.decodeRoute()
 	case unix.RTM_NEWRULE, unix.RTM_DELRULE:
-		return m.rule()
+		return m.decodeRule()
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
-		return m.neighbour()
+		return m.decodeNeighbour()
 	case unix.RTM_NEWNETCONF, unix.RTM_DELNETCONF:
-		return m.netconf()
+		return m.decodeNetconf()
 	case unix.RTM_NEWQDISC, unix.RTM_DELQDISC:
-		return m.trafficControl(Qdisc, m.kind == unix.RTM_DELQDISC)
+		return m.decodeTrafficControl(Qdisc, m.kind == unix.RTM_DELQDISC)
 	case unix.RTM_NEWTFILTER, unix.RTM_DELTFILTER:
-		return m.trafficControl(Filter, m.kind == unix.RTM_DELTFILTER)
+		return m.decodeTrafficControl(Filter, m.kind == unix.RTM_DELTFILTER)
 	}
 	return Event{}, false
 }
 
-func (m message) trafficControl(kind Kind, gone bool) (Event, bool) {
+func (m message) decodeTrafficControl(kind Kind, gone bool) (Event, bool) {
 	if len(m.body) < sizeofTcMsg {
 		return Event{}, false
 	}
 	e := Event{Kind: kind, Gone: gone, Link: int(int32(binary.NativeEndian.Uint32(m.body[4:])))}
-	for kind, value := range attributes(m.body, sizeofTcMsg) {
+	for kind, value := range splitAttributes(m.body, sizeofTcMsg) {
 		if kind == tcaKind {
-			e.Type = textAttr(value)
+			e.Type = decodeText(value)
 			break
 		}
 	}
 	return e, e.Type != ""
 }
 
-func (m message) link() (Event, bool) {
+func (m message) decodeLink() (Event, bool) {
 	if len(m.body) < unix.SizeofIfInfomsg || m.body[0] != unix.AF_UNSPEC {
 		return Event{}, false // a bridge tells of its ports so
 	}
 	flags, change := binary.NativeEndian.Uint32(m.body[8:]), binary.NativeEndian.Uint32(m.body[12:])
 	e := Event{Kind: Link, Gone: m.kind == unix.RTM_DELLINK, Link: int(int32(binary.NativeEndian.Uint32(m.body[4:]))), Up: flags&unix.IFF_UP != 0,
 		Made: change == allChanged, Toggled: change != allChanged && change&unix.IFF_UP != 0}
-	for kind, value := range attributes(m.body, unix.SizeofIfInfomsg) {
+	for kind, value := range splitAttributes(m.body, unix.SizeofIfInfomsg) {
 		if kind == unix.IFLA_IFNAME {
-			e.Name = textAttr(value)
+			e.Name = decodeText(value)
 			break
 		}
 	}
 	return e, true
 }
 
-func (m message) address() (Event, bool) {
+func (m message) decodeAddress() (Event, bool) {
 	if len(m.body) < unix.SizeofIfAddrmsg {
 		return Event{}, false
 	}
 	e := Event{Kind: Address, Gone: m.kind == unix.RTM_DELADDR, IPv6: m.body[0] == unix.AF_INET6, Link: int(binary.NativeEndian.Uint32(m.body[4:]))}
-	for kind, value := range attributes(m.body, unix.SizeofIfAddrmsg) {
+	for kind, value := range splitAttributes(m.body, unix.SizeofIfAddrmsg) {
 		// IFA_ADDRESS is the other end's where the link is point to point.
 		if kind == unix.IFA_LOCAL || kind == unix.IFA_ADDRESS && !e.Prefix.IsValid() {
-			e.Prefix = host(value)
+			e.Prefix = hostPrefix(value)
 		}
 	}
 	return e, e.Prefix.IsValid()
 }
 
-func (m message) route() (Event, bool) {
+func (m message) decodeRoute() (Event, bool) {
 	if len(m.body) < unix.SizeofRtMsg || m.body[0] != unix.AF_INET && m.body[0] != unix.AF_INET6 {
 		return Event{}, false
 	}
-	e := Event{Kind: Route, Gone: m.kind == unix.RTM_DELROUTE, IPv6: m.body[0] == unix.AF_INET6, Table: int(m.body[4]), Protocol: int(m.body[5]),
+	event := Event{Kind: Route, Gone: m.kind == unix.RTM_DELROUTE, IPv6: m.body[0] == unix.AF_INET6, Table: int(m.body[4]), Protocol: int(m.body[5]),
 		Unicast: m.body[7] == unix.RTN_UNICAST, Replaced: m.flags&unix.NLM_F_REPLACE != 0}
-	for kind, value := range attributes(m.body, unix.SizeofRtMsg) {
+	for kind, value := range splitAttributes(m.body, unix.SizeofRtMsg) {
 		switch {
 		case kind == unix.RTA_DST:
-			e.Prefix = prefix(value, int(m.body[1]))
+			event.Prefix = prefixOf(value, int(m.body[1]))
 		case kind == unix.RTA_OIF && len(value) == 4:
-			e.Link = int(binary.NativeEndian.Uint32(value))
+			event.Link = int(binary.NativeEndian.Uint32(value))
+		// The header's byte can't hold the number of a table above 255.
 		case kind == unix.RTA_TABLE && len(value) == 4:
-			e.Table = int(binary.NativeEndian.Uint32(value))
+			event.Table = int(binary.NativeEndian.Uint32(value))
 		}
 	}
-	return e, true
+	return event, true
 }
 
-func (m message) rule() (Event, bool) {
-	// The header is a route's; its members are named anew.
+func (m message) decodeRule() (Event, bool) {
+	// The header is a route's (struct fib_rule_hdr has the members of struct rtmsg, under
+	// names of its own), so body[1] and body[2] are the lengths of both prefixes.
 	if len(m.body) < unix.SizeofRtMsg || m.body[0] != unix.AF_INET && m.body[0] != unix.AF_INET6 {
 		return Event{}, false
 	}
-	e := Event{Kind: Rule, Gone: m.kind == unix.RTM_DELRULE, IPv6: m.body[0] == unix.AF_INET6, Table: int(m.body[4])}
-	for kind, value := range attributes(m.body, unix.SizeofRtMsg) {
+	event := Event{Kind: Rule, Gone: m.kind == unix.RTM_DELRULE, IPv6: m.body[0] == unix.AF_INET6, Table: int(m.body[4])}
+	for kind, value := range splitAttributes(m.body, unix.SizeofRtMsg) {
 		switch {
 		case kind == fraSrc:
-			e.Prefix = prefix(value, int(m.body[2]))
+			event.Prefix = prefixOf(value, int(m.body[2]))
 		case kind == fraDst:
-			e.To = prefix(value, int(m.body[1]))
+			event.To = prefixOf(value, int(m.body[1]))
 		case kind == fraPriority && len(value) == 4:
-			e.Priority = int(binary.NativeEndian.Uint32(value))
+			event.Priority = int(binary.NativeEndian.Uint32(value))
 		case kind == fraTable && len(value) == 4:
-			e.Table = int(binary.NativeEndian.Uint32(value))
+			event.Table = int(binary.NativeEndian.Uint32(value))
 		case kind == fraProtocol && len(value) == 1:
-			e.Protocol = int(value[0])
+			event.Protocol = int(value[0])
 		}
 	}
-	return e, true
+	return event, true
 }
 
-// neighbour leaves out what is no host's of the node's networks: no pod has such an address, and the kernel drops what it
+// decodeNeighbour leaves out what is no host's of the node's networks: no pod has such an address, and the kernel drops what it
 // knows of the multicast groups of each link again and again.
-func (m message) neighbour() (Event, bool) {
+func (m message) decodeNeighbour() (Event, bool) {
 	if len(m.body) < unix.SizeofNdMsg || m.body[0] != unix.AF_INET && m.body[0] != unix.AF_INET6 {
 		return Event{}, false
 	}
 	e := Event{Kind: Neighbour, Gone: m.kind == unix.RTM_DELNEIGH, IPv6: m.body[0] == unix.AF_INET6, Link: int(int32(binary.NativeEndian.Uint32(m.body[4:]))),
 		Permanent: binary.NativeEndian.Uint16(m.body[8:])&unix.NUD_PERMANENT != 0}
-	for kind, value := range attributes(m.body, unix.SizeofNdMsg) {
+	for kind, value := range splitAttributes(m.body, unix.SizeofNdMsg) {
 		if kind == unix.NDA_DST {
-			e.Prefix = host(value)
+			e.Prefix = hostPrefix(value)
 			break
 		}
 	}
 	return e, e.Prefix.Addr().IsGlobalUnicast()
 }
 
-func (m message) netconf() (Event, bool) {
+func (m message) decodeNetconf() (Event, bool) {
 	if len(m.body) < 1 || m.body[0] != unix.AF_INET && m.body[0] != unix.AF_INET6 {
 		return Event{}, false
 	}
-	e := Event{Kind: Netconf, Gone: m.kind == unix.RTM_DELNETCONF, IPv6: m.body[0] == unix.AF_INET6, RPFilter: Unknown, Forwarding: Unknown}
-	for kind, value := range attributes(m.body, 4) { // the family, padded
+	event := Event{Kind: Netconf, Gone: m.kind == unix.RTM_DELNETCONF, IPv6: m.body[0] == unix.AF_INET6, RPFilter: Unknown, Forwarding: Unknown}
+	for kind, value := range splitAttributes(m.body, 4) { // the family, padded
 		if len(value) != 4 {
 			continue
 		}
 		n := int(int32(binary.NativeEndian.Uint32(value)))
 		switch kind {
-		case netconfaIfindex:
-			e.Link = n
+		case netconfaIfindex: // -1, NETCONFA_IFINDEX_ALL, is AllLinks
+			event.Link = n
 		case netconfaForwarding:
-			e.Forwarding = n
+			event.Forwarding = n
 		case netconfaRPFilter:
-			e.RPFilter = n
+			event.RPFilter = n
 		}
 	}
-	return e, true
+	return event, true
 }
 
-func (m message) nftables() (Event, bool) {
+func (m message) decodeNftables() (Event, bool) {
 	op := int(m.kind & 0xff)
 	if m.kind>>8 != unix.NFNL_SUBSYS_NFTABLES || op == unix.NFT_MSG_NEWGEN || len(m.body) < 4 {
 		return Event{}, false
 	}
-	e := Event{Kind: Nftables, Text: m.body}
+	event := Event{Kind: Nftables, Text: m.body}
 	switch op {
 	case unix.NFT_MSG_DELTABLE, unix.NFT_MSG_DELCHAIN, unix.NFT_MSG_DELRULE, unix.NFT_MSG_DELSET, unix.NFT_MSG_DELSETELEM, unix.NFT_MSG_DELOBJ:
-		e.Gone = true
+		event.Gone = true
 	}
-	for kind, value := range attributes(m.body, 4) { // struct nfgenmsg
+	for kind, value := range splitAttributes(m.body, 4) { // struct nfgenmsg
 		switch {
 		case kind == nftaTable:
-			e.NftTable = textAttr(value)
+			event.NftTable = decodeText(value)
 		case kind == nftaElemSet && (op == unix.NFT_MSG_NEWSETELEM || op == unix.NFT_MSG_DELSETELEM):
-			e.NftSet = textAttr(value)
+			event.NftSet = decodeText(value)
 		}
 		if kind >= nftaElemSet {
 			break
 		}
 	}
-	return e, e.NftTable != ""
+	return event, event.NftTable != ""
 }
 
-// textAttr is a name, without the zero byte that ends it.
-func textAttr(b []byte) string {
+// decodeText is a name, without the zero byte that ends it.
+func decodeText(b []byte) string {
 	name, _, _ := bytes.Cut(b, []byte{0})
 	return string(name)
 }
 
-func host(b []byte) netip.Prefix { return prefix(b, 8*len(b)) }
+func hostPrefix(b []byte) netip.Prefix { return prefixOf(b, 8*len(b)) }
 
-// prefix is invalid where the bytes are no address or the length is none of it.
-func prefix(b []byte, bits int) netip.Prefix {
+// prefixOf is invalid where the bytes are no address or the length is none of it.
+func prefixOf(b []byte, bits int) netip.Prefix {
 	a, ok := netip.AddrFromSlice(b)
 	if !ok || bits > a.BitLen() {
 		return netip.Prefix{}

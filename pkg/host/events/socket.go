@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groups are what is heard of NETLINK_ROUTE. One that the kernel does not have is not
+// routeGroups are what is heard of NETLINK_ROUTE. One that the kernel does not have is not
 // heard, and neither is a family that it does not have.
-var groups = [...]int{
+var routeGroups = [...]int{
 	unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_TC,
 	unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV4_NETCONF,
 	unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV6_RULE, unix.RTNLGRP_IPV6_NETCONF,
@@ -39,7 +39,7 @@ func openSocket(family int, parse func([]byte) iter.Seq[Event], groups ...int) (
 	if err != nil {
 		return nil, fmt.Errorf("open netlink family %d: %w", family, err)
 	}
-	if err := prepare(fd, family, groups); err != nil {
+	if err := prepareSocket(fd, family, groups); err != nil {
 		_ = unix.Close(fd)
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func openSocket(family int, parse func([]byte) iter.Seq[Event], groups ...int) (
 	return &socket{file: f, raw: raw, parse: parse, buf: make([]byte, 64<<10)}, nil
 }
 
-func prepare(fd, family int, groups []int) error {
+func prepareSocket(fd, family int, groups []int) error {
 	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return fmt.Errorf("bind netlink family %d: %w", family, err)
 	}
@@ -78,28 +78,28 @@ func prepare(fd, family int, groups []int) error {
 	return nil
 }
 
-// await reads as read does, once there is something. It returns with an error once the
+// waitAndRead reads as read does, once there is something. It returns with an error once the
 // socket is closed.
-func (s *socket) await(lock sync.Locker, most int, tell func(Event)) error {
+func (s *socket) waitAndRead(lock sync.Locker, most int, tell func(Event)) error {
 	var err error
 	readErr := s.raw.Read(func(fd uintptr) bool {
 		lock.Lock()
 		defer lock.Unlock()
 		var got int
-		got, err = s.drain(int(fd), most, tell)
+		got, err = s.readDatagrams(int(fd), most, tell)
 		return got > 0 || err != nil
 	})
 	return errors.Join(readErr, err)
 }
 
-// read passes on what waits, at most so many datagrams.
-func (s *socket) read(most int, tell func(Event)) error {
+// readWaiting passes on what waits, at most so many datagrams.
+func (s *socket) readWaiting(most int, tell func(Event)) error {
 	var err error
-	controlErr := s.raw.Control(func(fd uintptr) { _, err = s.drain(int(fd), most, tell) })
+	controlErr := s.raw.Control(func(fd uintptr) { _, err = s.readDatagrams(int(fd), most, tell) })
 	return errors.Join(controlErr, err)
 }
 
-func (s *socket) drain(fd, most int, tell func(Event)) (got int, err error) {
+func (s *socket) readDatagrams(fd, most int, tell func(Event)) (got int, err error) {
 	for ; got < most; got++ {
 		n, _, err := unix.Recvfrom(fd, s.buf, unix.MSG_DONTWAIT|unix.MSG_TRUNC)
 		switch {
