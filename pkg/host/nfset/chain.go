@@ -14,11 +14,11 @@ func (t Table) HasChain(name string) (bool, error) {
 	}
 	defer c.Close()
 	var m message
-	start := m.begin(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETCHAIN, unix.NLM_F_ACK, 1, t.Family, 0)
-	m.text(unix.NFTA_CHAIN_TABLE, t.Name)
-	m.text(unix.NFTA_CHAIN_NAME, name)
-	m.end(start)
-	replies, err := c.s.exchange(m.bytes)
+	start := m.beginMessage(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETCHAIN, unix.NLM_F_ACK, 1, t.Family, 0)
+	m.appendText(unix.NFTA_CHAIN_TABLE, t.Name)
+	m.appendText(unix.NFTA_CHAIN_NAME, name)
+	m.endMessage(start)
+	replies, err := c.socket.exchange(m.bytes)
 	for _, r := range replies {
 		switch {
 		case r.errno == unix.ENOENT:

@@ -54,8 +54,8 @@ func (c *Conn) getAtOnce(places []Place) ([]got, error) {
 		// It is not to be acknowledged: the kernel answers, or says why it does not.
 		c.appendElement(&m, unix.NFT_MSG_GETSETELEM, 0, uint32(i+1), p.Set, Element{Key: p.Key})
 	}
-	c.s.makeRoom(len(m.bytes), len(places))
-	replies, err := c.s.exchange(m.bytes)
+	c.socket.makeRoom(len(m.bytes), len(places))
+	replies, err := c.socket.exchange(m.bytes)
 	if err != nil {
 		return nil, fmt.Errorf("read elements of nftables set %s: %w", places[0].Set, err)
 	}

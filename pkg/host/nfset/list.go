@@ -17,7 +17,7 @@ func (t Table) List(set string) ([]Element, error) {
 	}
 	defer c.Close()
 	for range listTries {
-		list, whole, err := c.list(set)
+		list, whole, err := c.listOnce(set)
 		if err != nil {
 			return nil, fmt.Errorf("list nftables set %s: %w", set, err)
 		}
@@ -28,14 +28,14 @@ func (t Table) List(set string) ([]Element, error) {
 	return nil, fmt.Errorf("list nftables set %s: it changes all the time", set)
 }
 
-// list asks once; whole is false where somebody changed the table meanwhile.
-func (c *Conn) list(set string) (list []Element, whole bool, err error) {
+// listOnce asks once; whole is false where somebody changed the table meanwhile.
+func (c *Conn) listOnce(set string) (list []Element, whole bool, err error) {
 	var m message
-	start := m.begin(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETSETELEM, unix.NLM_F_DUMP, 1, c.Family, 0)
-	m.text(unix.NFTA_SET_ELEM_LIST_TABLE, c.Name)
-	m.text(unix.NFTA_SET_ELEM_LIST_SET, set)
-	m.end(start)
-	replies, err := c.s.exchange(m.bytes)
+	start := m.beginMessage(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETSETELEM, unix.NLM_F_DUMP, 1, c.Family, 0)
+	m.appendText(unix.NFTA_SET_ELEM_LIST_TABLE, c.Name)
+	m.appendText(unix.NFTA_SET_ELEM_LIST_SET, set)
+	m.endMessage(start)
+	replies, err := c.socket.exchange(m.bytes)
 	if err != nil {
 		return nil, false, err
 	}
@@ -44,12 +44,14 @@ func (c *Conn) list(set string) (list []Element, whole bool, err error) {
 		switch {
 		case r.errno == unix.ENOENT:
 			return nil, true, nil
+		// What is listed in several datagrams may be of two states of the table: an element
+		// can be missing from it, or be there twice.
 		case r.errno == unix.EINTR || r.flags&unix.NLM_F_DUMP_INTR != 0:
 			whole = false
 		case r.errno != 0:
 			return nil, false, r.errno
 		}
-		for item := range items(find(r.body, unix.NFTA_SET_ELEM_LIST_ELEMENTS)) {
+		for item := range splitItems(findAttribute(r.body, unix.NFTA_SET_ELEM_LIST_ELEMENTS)) {
 			if e, ok := decodeItem(item); ok {
 				list = append(list, e)
 			}

@@ -85,7 +85,7 @@ func (e *ChangeError) Unwrap() error { return e.Errno }
 // before it.
 type Conn struct {
 	Table
-	s socket
+	socket socket
 }
 
 // Open opens a way to the table's sets, whether there is such a table or not.
@@ -98,7 +98,7 @@ func (t Table) Open() (*Conn, error) {
 }
 
 // Close ends it.
-func (c *Conn) Close() { c.s.close() }
+func (c *Conn) Close() { c.socket.close() }
 
 // Get is Conn.Get on a way of its own.
 func (t Table) Get(set string, key []byte) (e Element, found bool, err error) {
@@ -126,7 +126,7 @@ func (c *Conn) Commit(changes ...Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	refused, err := c.commit(c.s, changes)
+	refused, err := c.commitOnce(c.socket, changes)
 	// The kernel looked at every change, so what can be left out is known at once. It
 	// may still be that somebody deletes another one before the second try.
 	for err == nil && len(refused) > 0 {
@@ -135,7 +135,7 @@ func (c *Conn) Commit(changes ...Change) error {
 			break
 		}
 		changes = kept
-		refused, err = c.commit(c.s, changes)
+		refused, err = c.commitOnce(c.socket, changes)
 	}
 	if err != nil {
 		return fmt.Errorf("change nftables elements: %w", err)
@@ -161,11 +161,11 @@ func withoutMissing(changes []Change, refused map[int]unix.Errno) (kept []Change
 	return kept, dropped
 }
 
-// commit sends one transaction. It returns what the kernel refused, by the
+// commitOnce sends one transaction. It returns what the kernel refused, by the
 // change's place; if that is anything, nothing was changed.
-func (t Table) commit(s socket, changes []Change) (refused map[int]unix.Errno, err error) {
-	var m message
-	m.appendBatchMark(unix.NFNL_MSG_BATCH_BEGIN, 0)
+func (t Table) commitOnce(sock socket, changes []Change) (refused map[int]unix.Errno, err error) {
+	var request message
+	request.appendBatchMark(unix.NFNL_MSG_BATCH_BEGIN, 0)
 	for i, c := range changes {
 		kind, flags := uint16(unix.NFT_MSG_NEWSETELEM), uint16(unix.NLM_F_CREATE)
 		switch c.Op {
@@ -174,11 +174,11 @@ func (t Table) commit(s socket, changes []Change) (refused map[int]unix.Errno, e
 		case Delete, DeleteIfThere:
 			kind, flags = unix.NFT_MSG_DELSETELEM, 0
 		}
-		t.appendElement(&m, kind, flags, uint32(i+1), c.Set, c.Element)
+		t.appendElement(&request, kind, flags, uint32(i+1), c.Set, c.Element)
 	}
-	m.appendBatchMark(unix.NFNL_MSG_BATCH_END, uint32(len(changes)+1))
-	s.makeRoom(len(m.bytes), len(changes))
-	replies, err := s.exchange(m.bytes)
+	request.appendBatchMark(unix.NFNL_MSG_BATCH_END, uint32(len(changes)+1))
+	sock.makeRoom(len(request.bytes), len(changes))
+	replies, err := sock.exchange(request.bytes)
 	if err != nil {
 		return nil, err
 	}

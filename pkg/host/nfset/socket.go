@@ -22,26 +22,26 @@ func openSocket() (socket, error) {
 
 func (s socket) close() { _ = unix.Close(s.fd) }
 
-// usual is how much a socket takes without being asked, on any system.
-const usual = 64 << 10
+// defaultBuffer is how many bytes a socket takes without being asked, on any system.
+const defaultBuffer = 64 << 10
 
 // answerSize is what an answer of the kernel takes of the receive buffer, with room to
 // spare: an errno with the change that it is about.
 const answerSize = 4 << 10
 
-// makeRoom makes the buffers large enough for a request of so many bytes, which the
-// kernel takes as a whole or not at all, and for as many answers. Without the right to
-// do so, which changes need anyway, the kernel gives what it may.
+// makeRoom makes the buffers large enough for a request of that number of bytes, which the
+// kernel takes as a whole or not at all, and for that number of answers. Without the right
+// to do so, which changes need anyway, the kernel gives what it may.
 func (s socket) makeRoom(request, answers int) {
-	if request > usual {
-		s.grow(unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, request)
+	if request > defaultBuffer {
+		s.growBuffer(unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, request)
 	}
-	if answers*answerSize > usual {
-		s.grow(unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, answers*answerSize)
+	if answers*answerSize > defaultBuffer {
+		s.growBuffer(unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, answers*answerSize)
 	}
 }
 
-func (s socket) grow(force, ask, size int) {
+func (s socket) growBuffer(force, ask, size int) {
 	size = min(size, math.MaxInt32/2) // more the kernel does not count
 	if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, force, size) != nil {
 		_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, ask, size)
@@ -76,6 +76,7 @@ func (s socket) exchange(request []byte) ([]reply, error) {
 		case err != nil:
 			return nil, err
 		}
+		// Copied: the replies are parts of it, and the next datagram goes into buf again.
 		more, err := parseReplies(append([]byte(nil), buf[:n]...))
 		if err != nil {
 			return nil, err
@@ -87,15 +88,16 @@ func (s socket) exchange(request []byte) ([]reply, error) {
 var errShort = errors.New("the kernel's answer is cut short")
 
 // parseReplies takes the messages of one datagram apart.
-func parseReplies(b []byte) ([]reply, error) {
+func parseReplies(datagram []byte) ([]reply, error) {
 	var replies []reply
-	for len(b) >= unix.SizeofNlMsghdr {
-		length := int(binary.NativeEndian.Uint32(b))
-		if length < unix.SizeofNlMsghdr || length > len(b) {
+	for len(datagram) >= unix.SizeofNlMsghdr {
+		length := int(binary.NativeEndian.Uint32(datagram))
+		if length < unix.SizeofNlMsghdr || length > len(datagram) {
 			return nil, errShort
 		}
-		r := reply{kind: binary.NativeEndian.Uint16(b[4:]), flags: binary.NativeEndian.Uint16(b[6:]), sequence: binary.NativeEndian.Uint32(b[8:])}
-		payload := b[unix.SizeofNlMsghdr:length]
+		r := reply{kind: binary.NativeEndian.Uint16(datagram[4:]), flags: binary.NativeEndian.Uint16(datagram[6:]), sequence: binary.NativeEndian.Uint32(datagram[8:])}
+		// Four bytes are before every body: an errno, or struct nfgenmsg.
+		payload := datagram[unix.SizeofNlMsghdr:length]
 		switch {
 		case len(payload) < 4:
 			return nil, errShort
@@ -105,7 +107,7 @@ func parseReplies(b []byte) ([]reply, error) {
 			r.body = payload[4:]
 		}
 		replies = append(replies, r)
-		b = b[min(align(length), len(b)):]
+		datagram = datagram[min(padLength(length), len(datagram)):]
 	}
 	return replies, nil
 }
