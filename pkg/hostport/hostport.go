@@ -48,22 +48,22 @@ type Node struct {
 
 // Reserve writes the record, unless another pod has one of its ports, and returns it
 // with its turn. From then on Close finds what is to be closed, whatever happens.
-func (n Node) Reserve(r podrecord.Record) (podrecord.Record, error) {
-	if len(r.Ports) > 0 {
-		others, err := n.others(r)
+func (n Node) Reserve(record podrecord.Record) (podrecord.Record, error) {
+	if len(record.Ports) > 0 {
+		others, err := n.readOthers(record)
 		if err != nil {
-			return r, err
+			return record, err
 		}
-		if err := findTaken(r, others); err != nil {
-			return r, err
+		if err := findTaken(record, others); err != nil {
+			return record, err
 		}
-		r.Turn = nextTurn(r, others)
+		record.Turn = nextTurn(record, others)
 	}
-	return r, n.Records.Write(r)
+	return record, n.Records.Write(record)
 }
 
-// others returns all records but r, as far as they can be read.
-func (n Node) others(r podrecord.Record) ([]podrecord.Record, error) {
+// readOthers returns all records but r, as far as they can be read.
+func (n Node) readOthers(r podrecord.Record) ([]podrecord.Record, error) {
 	all, err := n.Records.All()
 	if err != nil && !podrecord.Unreadable(err) {
 		return nil, err
@@ -94,16 +94,16 @@ func findTaken(r podrecord.Record, others []podrecord.Record) error {
 // a record asks for, nor what leads to a pod whose record is lost: then the new record
 // goes, so that nobody takes it for that pod's.
 func (n Node) Open(r podrecord.Record) error {
-	err := n.open(r)
+	err := n.openByFirewall(r)
 	if errors.As(err, new(*TakenError)) {
 		err = errors.Join(err, n.Records.Remove(r.Key))
 	}
 	return err
 }
 
-func (n Node) open(r podrecord.Record) error {
+func (n Node) openByFirewall(r podrecord.Record) error {
 	if n.Firewall == ipam.Iptables {
-		return n.restore(r)
+		return n.restoreIptables(r)
 	}
 	held, err := n.Held(r)
 	if err != nil {
@@ -116,37 +116,37 @@ func (n Node) open(r podrecord.Record) error {
 // networks of the sandbox ask for too lead to them from now on. The late function, which
 // is to be called last, an error or not, waits until the kernel has let go of what was
 // closed: for a pod's links it waits as long, and at the same time.
-func (n Node) Close(r podrecord.Record) (late func(), err error) {
+func (n Node) Close(record podrecord.Record) (late func(), err error) {
 	late = func() {}
-	if len(r.Ports) == 0 {
-		return late, n.Records.Remove(r.Key)
+	if len(record.Ports) == 0 {
+		return late, n.Records.Remove(record.Key)
 	}
-	others, err := n.others(r)
+	others, err := n.readOthers(record)
 	if err != nil {
 		return late, err
 	}
-	c, err := nftTable().Open()
+	conn, err := nftTable().Open()
 	if noNftables(err) {
-		c, err = nil, nil
+		conn, err = nil, nil
 	}
 	if err != nil {
 		return late, fmt.Errorf("close host ports: %w", err)
 	}
-	if c != nil {
-		late = c.Close
+	if conn != nil {
+		late = conn.Close
 		var heirs []netconf.PodPorts
 		if n.Firewall != ipam.Iptables {
-			heirs = inherited(r, others)
+			heirs = inheritedPorts(record, others)
 		}
-		err = closeNft(c, Ports(r), heirs) // in iptables the agent may have moved them since
+		err = closeNft(conn, Ports(record), heirs) // in iptables the agent may have moved them since
 	}
 	if err == nil && n.Firewall == ipam.Iptables {
-		err = n.withdraw(r, others)
+		err = n.withdrawRules(record, others)
 	}
 	if err != nil {
 		return late, err
 	}
-	return late, n.Records.Remove(r.Key)
+	return late, n.Records.Remove(record.Key)
 }
 
 // Check returns a line for each port that does not lead where it should.

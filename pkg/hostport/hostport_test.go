@@ -104,7 +104,7 @@ func TestOfNetworksThatShareAPortTheFirstHasItAndTheNextInheritsIt(t *testing.T)
 			if diff := cmp.Diff(tt.held, text(portsHeld(tt.r, tt.others))); diff != "" {
 				t.Errorf("held:\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.inherited, text(inherited(tt.r, tt.others))); diff != "" {
+			if diff := cmp.Diff(tt.inherited, text(inheritedPorts(tt.r, tt.others))); diff != "" {
 				t.Errorf("inherited:\n%s", diff)
 			}
 		})
@@ -119,7 +119,7 @@ func TestOfNetworksThatShareAPortTheFirstHasItAndTheNextInheritsIt(t *testing.T)
 func TestAPortNamedTwiceIsOneElement(t *testing.T) {
 	r := record("a", "n", 0, "10.0.0.5", "80", "80@0.0.0.0", "80@10.0.0.1")
 	var got []string
-	for _, m := range members(Ports(r)) {
+	for _, m := range uniqueMembers(Ports(r)) {
 		got = append(got, fmt.Sprintf("%s %s", m.Set, m.Element.Key))
 	}
 	if diff := cmp.Diff([]string{"hairpin4 10.0.0.5 . 10.0.0.5", "hostport4 tcp . 80", "addrport4 10.0.0.1 . tcp . 80"}, got); diff != "" {

@@ -13,42 +13,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// In iptables the ports of all pods are written anew, from the records, in one
-// process per family. So there is nothing to find out and nothing to be removed,
-// and a pod that failed half-way leaves no rule behind.
+// In iptables the ports of all pods are written from the records each time, in one process
+// per family. So there is nothing to find out and nothing to be removed, and a pod that
+// failed half-way leaves no rule behind.
 
-// restore makes iptables hold what the records say, for the families of r, and keeps what
-// it holds for pods whose records can't be read or are lost.
-func (n Node) restore(r podrecord.Record) error {
+// restoreIptables makes iptables hold what the records say, for the families of the record,
+// and keeps what it holds for pods whose records can't be read or are lost.
+func (n Node) restoreIptables(record podrecord.Record) error {
 	all, err := n.Records.All() // in the order in which the agent wants their rules
 	if err != nil && !podrecord.Unreadable(err) {
 		return err
 	}
-	others := slices.DeleteFunc(slices.Clone(all), func(o podrecord.Record) bool { return o.Key == r.Key })
-	kept, rest, err := n.unrecorded(r, others)
+	others := slices.DeleteFunc(slices.Clone(all), func(o podrecord.Record) bool { return o.Key == record.Key })
+	kept, rest, err := n.findUnrecorded(record, others)
 	if err != nil {
 		return fmt.Errorf("change host ports: %w: %w", ErrNotReady, err)
 	}
-	first, rest, err := n.refuseKept(r, rest)
+	first, rest, err := n.refuseKept(record, rest)
 	if err != nil {
 		return err
 	}
 	if len(first) > 0 {
-		if err := n.queue(r); err != nil {
+		if err := n.queueBehind(record); err != nil {
 			return err
 		}
 	}
-	return n.restoreTo(slices.Concat(kept, first, Wanted(all), rest), r.Addrs)
+	return n.writeChains(slices.Concat(kept, first, Wanted(all), rest), record.Addrs)
 }
 
-// restoreTo writes the chains of the families of the addresses. Of two that want the same
+// writeChains writes the chains of the families of the addresses. Of two that want the same
 // port the first one gets it.
-func (n Node) restoreTo(wanted []netconf.PodPorts, addrs []netip.Addr) error {
+func (n Node) writeChains(wanted []netconf.PodPorts, addrs []netip.Addr) error {
 	for _, family := range []eni.Family{eni.IPv4, eni.IPv6} {
 		if !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return eni.FamilyOf(a) == family }) {
 			continue
 		}
-		rules := netconf.IptRestore(netconf.IptPorts(family, wanted, n.node(family)))
+		rules := netconf.IptRestore(netconf.IptPorts(family, wanted, n.primaryAddr(family)))
 		if err := iptexec.Restore(family, rules, n.Lock.FD()); err != nil {
 			return fmt.Errorf("change host ports: %w: %w", ErrNotReady, err)
 		}
@@ -56,19 +56,19 @@ func (n Node) restoreTo(wanted []netconf.PodPorts, addrs []netip.Addr) error {
 	return nil
 }
 
-func (n Node) node(family eni.Family) netip.Addr {
+func (n Node) primaryAddr(family eni.Family) netip.Addr {
 	if family == eni.IPv6 {
 		return n.Node6
 	}
 	return n.Node4
 }
 
-// withdraw takes the record's rules away: what is left is the others'. Where it fails, only
+// withdrawRules takes the record's rules away: what is left is the others'. Where it fails, only
 // chains that are provably gone say that the rules are gone with them.
-func (n Node) withdraw(r podrecord.Record, others []podrecord.Record) error {
-	first, rest, err := n.unrecorded(r, others)
+func (n Node) withdrawRules(r podrecord.Record, others []podrecord.Record) error {
+	first, rest, err := n.findUnrecorded(r, others)
 	if err == nil {
-		err = n.restoreTo(slices.Concat(first, Wanted(others), rest), r.Addrs)
+		err = n.writeChains(slices.Concat(first, Wanted(others), rest), r.Addrs)
 	}
 	if err == nil {
 		return nil
@@ -100,7 +100,7 @@ func (n Node) checkIptables(held []netconf.PodPorts) ([]string, error) {
 	var lines []string
 	for _, p := range held {
 		family := eni.FamilyOf(p.Pod)
-		for _, c := range netconf.IptPorts(family, []netconf.PodPorts{p}, n.node(family)) {
+		for _, c := range netconf.IptPorts(family, []netconf.PodPorts{p}, n.primaryAddr(family)) {
 			have, err := iptexec.Rules(family, c.Name)
 			if err != nil {
 				return lines, fmt.Errorf("read host ports: %w", err)

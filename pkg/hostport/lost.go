@@ -27,6 +27,8 @@ func Lost(pods, records []podrecord.Record, have []netconf.PodPorts, limits map[
 			continue
 		}
 		p.Limits = limits[p.Key]
+		// Most pods have no host port. For those the records, of which each may hold thousands
+		// of ports, are not put into a set.
 		if leads := leadingTo(p, have); len(leads) > 0 {
 			taken := netconf.NewPortSet(Wanted(recordsBefore(p, records))...)
 			p.Ports = netconf.PortsOf(p.Addrs, selectAll(taken, leads, false))
@@ -74,7 +76,7 @@ func Found(firewall ipam.Firewall, pods []podrecord.Record) ([]netconf.PodPorts,
 	for _, name := range netconf.NftPortMaps() {
 		elements, err := nftTable().List(name)
 		if noNftables(err) {
-			return nil, nil
+			return nil, nil // then no port leads anywhere
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read host ports: %w", err)
@@ -123,18 +125,18 @@ func Pods(used []eni.Address, firewall ipam.Firewall) []podrecord.Record {
 	var list []podrecord.Record
 	at := map[eni.Key]int{}
 	known := map[netip.Addr]bool{}
-	for _, a := range used {
-		if a.Owner.Kind != eni.Veth || known[a.Addr] {
+	for _, address := range used {
+		if address.Owner.Kind != eni.Veth || known[address.Addr] {
 			continue
 		}
-		known[a.Addr] = true
-		i, begun := at[a.Owner.Key]
+		known[address.Addr] = true
+		i, begun := at[address.Owner.Key]
 		if !begun {
 			i = len(list)
-			at[a.Owner.Key] = i
-			list = append(list, podrecord.Record{Key: a.Owner.Key, Pod: a.Owner.PodName(), Firewall: firewall})
+			at[address.Owner.Key] = i
+			list = append(list, podrecord.Record{Key: address.Owner.Key, Pod: address.Owner.PodName(), Firewall: firewall})
 		}
-		list[i].Addrs = append(list[i].Addrs, a.Addr)
+		list[i].Addrs = append(list[i].Addrs, address.Addr)
 	}
 	return list
 }

@@ -17,8 +17,8 @@ func nftTable() nfset.Table {
 	return nfset.Table{Family: unix.NFPROTO_INET, Name: netconf.NftPodsName}
 }
 
-// element returns the member as the kernel keeps it.
-func element(m netconf.NftMember) nfset.Element {
+// elementOf returns the member as the kernel keeps it.
+func elementOf(m netconf.NftMember) nfset.Element {
 	type concatenated interface{ Bytes() []byte }
 	e := nfset.Element{Key: m.Element.Key.(concatenated).Bytes()}
 	if value, ok := m.Element.Value.(concatenated); ok {
@@ -27,9 +27,9 @@ func element(m netconf.NftMember) nfset.Element {
 	return e
 }
 
-// members returns each element once: a record may name a port twice, with all
+// uniqueMembers returns each element once: a record may name a port twice, with all
 // addresses of the node and without any.
-func members(pods []netconf.PodPorts) []netconf.NftMember {
+func uniqueMembers(pods []netconf.PodPorts) []netconf.NftMember {
 	var list []netconf.NftMember
 	known := map[place]bool{}
 	for _, p := range pods {
@@ -46,24 +46,26 @@ func members(pods []netconf.PodPorts) []netconf.NftMember {
 // place is where an element is: a set has one for each key.
 type place struct{ set, key string }
 
-func placeOf(m netconf.NftMember) place { return place{m.Set, string(element(m).Key)} }
+func placeOf(m netconf.NftMember) place { return place{m.Set, string(elementOf(m).Key)} }
 
 // openNft adds the elements. No record has them, so one that is in the way is of a pod whose
 // record is lost, or was left by something that did not keep to the order and leads to
 // nobody's port. That one is replaced in the same transaction.
-func (n Node) openNft(r podrecord.Record, pods []netconf.PodPorts) error {
-	list := members(pods)
+func (n Node) openNft(record podrecord.Record, pods []netconf.PodPorts) error {
+	list := uniqueMembers(pods)
 	changes := make([]nfset.Change, 0, len(list))
 	for _, m := range list {
 		op := nfset.AddNew
+		// A hairpin is the pod's own address twice. No other pod can have it, so one that is
+		// there already is as good.
 		if m.Element.Value == nil {
 			op = nfset.Add
 		}
-		changes = append(changes, nfset.Change{Op: op, Set: m.Set, Element: element(m)})
+		changes = append(changes, nfset.Change{Op: op, Set: m.Set, Element: elementOf(m)})
 	}
 	err := nftTable().Commit(changes...)
 	if errors.Is(err, unix.EEXIST) {
-		err = n.openBeside(r, changes)
+		err = n.openBeside(record, changes)
 	}
 	if errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("open host ports: %w", ErrNotReady)
@@ -76,24 +78,24 @@ func (n Node) openNft(r podrecord.Record, pods []netconf.PodPorts) error {
 
 // openBeside is openNft where something is in the way. What another network of the sandbox
 // has stays there.
-func (n Node) openBeside(r podrecord.Record, changes []nfset.Change) error {
+func (n Node) openBeside(record podrecord.Record, changes []nfset.Change) error {
 	kept, err := readPorts(changes)
 	if err != nil {
 		return err
 	}
-	first, _, err := n.refuseKept(r, kept)
+	first, _, err := n.refuseKept(record, kept)
 	if err != nil {
 		return err
 	}
 	if len(first) > 0 {
 		stays := map[place]bool{}
-		for _, m := range members(first) {
-			if m.Element.Value != nil {
+		for _, m := range uniqueMembers(first) {
+			if m.Element.Value != nil { // a hairpin is no port that another network could have
 				stays[placeOf(m)] = true
 			}
 		}
 		changes = slices.DeleteFunc(changes, func(c nfset.Change) bool { return stays[place{c.Set, string(c.Element.Key)}] })
-		if err := n.queue(r); err != nil {
+		if err := n.queueBehind(record); err != nil {
 			return err
 		}
 	}
@@ -123,7 +125,7 @@ func readPorts(changes []nfset.Change) (list []netconf.PodPorts, err error) {
 func readMembers(c *nfset.Conn, list []netconf.NftMember, have func(m netconf.NftMember, want, is nfset.Element, found bool)) error {
 	places, wanted := make([]nfset.Place, len(list)), make([]nfset.Element, len(list))
 	for i, m := range list {
-		wanted[i] = element(m)
+		wanted[i] = elementOf(m)
 		places[i] = nfset.Place{Set: m.Set, Key: wanted[i].Key}
 	}
 	return c.GetEach(places, func(i int, is nfset.Element, found bool) { have(list[i], wanted[i], is, found) })
@@ -141,10 +143,10 @@ func replaceStale(changes []nfset.Change) error {
 
 // closeNft deletes those of the elements that lead to the pod: a key may have
 // become another pod's. In the same transaction the heirs get theirs.
-func closeNft(c *nfset.Conn, pods, heirs []netconf.PodPorts) error {
+func closeNft(conn *nfset.Conn, pods, heirs []netconf.PodPorts) error {
 	var changes []nfset.Change
 	free := map[place]bool{}
-	err := readMembers(c, members(pods), func(m netconf.NftMember, want, is nfset.Element, found bool) {
+	err := readMembers(conn, uniqueMembers(pods), func(m netconf.NftMember, want, is nfset.Element, found bool) {
 		leadsHere := found && is.Equal(want)
 		if leadsHere {
 			changes = append(changes, nfset.Change{Op: nfset.DeleteIfThere, Set: m.Set, Element: want})
@@ -159,15 +161,15 @@ func closeNft(c *nfset.Conn, pods, heirs []netconf.PodPorts) error {
 	if err != nil {
 		return fmt.Errorf("close host ports: %w", err)
 	}
-	for _, m := range members(heirs) {
+	for _, m := range uniqueMembers(heirs) {
 		// What leads anywhere else is the agent's to put right: no DEL fails for it.
 		if free[placeOf(m)] {
-			changes = append(changes, nfset.Change{Op: nfset.Add, Set: m.Set, Element: element(m)})
+			changes = append(changes, nfset.Change{Op: nfset.Add, Set: m.Set, Element: elementOf(m)})
 		}
 	}
-	err = c.Commit(changes...)
+	err = conn.Commit(changes...)
 	if len(heirs) > 0 && errors.Is(err, unix.ENOENT) {
-		return closeNft(c, pods, nil) // the agent makes the table anew, with the heirs' ports
+		return closeNft(conn, pods, nil) // the agent makes the table again, with the heirs' ports
 	}
 	if err != nil {
 		return fmt.Errorf("close host ports: %w", err)
@@ -191,7 +193,7 @@ func checkNft(pods []netconf.PodPorts) (lines []string, err error) {
 		return nil, err
 	}
 	defer c.Close()
-	err = readMembers(c, members(pods), func(m netconf.NftMember, want, is nfset.Element, found bool) {
+	err = readMembers(c, uniqueMembers(pods), func(m netconf.NftMember, want, is nfset.Element, found bool) {
 		switch {
 		case !found:
 			lines = append(lines, fmt.Sprintf("nftables map %s lacks %s", m.Set, strings.TrimSpace(m.Element.String())))

@@ -6,12 +6,12 @@ import (
 )
 
 // SameExtras tells whether two records of one attachment ask for the same ports and limits.
-// A record that was made anew of what the kernel has says so in other words than the runtime,
-// and leaves out ports that another network of the sandbox has, whose record is among all.
-func SameExtras(a, b podrecord.Record, all []podrecord.Record) bool {
+// A record that was made of what the kernel has says so in other words than the runtime, and
+// leaves out ports that another network of the sandbox has, whose record is among all.
+func SameExtras(one, other podrecord.Record, all []podrecord.Record) bool {
 	var others []podrecord.Record
 	for _, o := range all {
-		if sameSandbox(a, o) && o.Key != a.Key {
+		if sameSandbox(one, o) && o.Key != one.Key {
 			others = append(others, o)
 		}
 	}
@@ -19,5 +19,5 @@ func SameExtras(a, b podrecord.Record, all []podrecord.Record) bool {
 	own := func(r podrecord.Record) netconf.PortSet {
 		return netconf.NewPortSet(selectAll(elsewhere, Ports(r), false)...)
 	}
-	return a.Limits.Same(b.Limits) && own(a).Equal(own(b))
+	return one.Limits.Same(other.Limits) && own(one).Equal(own(other))
 }

@@ -60,7 +60,7 @@ func (n Node) Held(r podrecord.Record) ([]netconf.PodPorts, error) {
 	if r.Turn == 0 {
 		return Ports(r), nil // nobody was there before
 	}
-	others, err := n.others(r)
+	others, err := n.readOthers(r)
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +88,9 @@ func portsHeld(r podrecord.Record, others []podrecord.Record) []netconf.PodPorts
 	return selectAll(netconf.NewPortSet(before...), Ports(r), false)
 }
 
-// inherited returns those of r's ports that other networks of the sandbox have once r
+// inheritedPorts returns those of r's ports that other networks of the sandbox have once r
 // is gone.
-func inherited(r podrecord.Record, others []podrecord.Record) []netconf.PodPorts {
+func inheritedPorts(r podrecord.Record, others []podrecord.Record) []netconf.PodPorts {
 	var list []netconf.PodPorts
 	left := netconf.NewPortSet(Ports(r)...)
 	for _, other := range others {

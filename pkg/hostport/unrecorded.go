@@ -9,13 +9,13 @@ import (
 )
 
 // The record of a living pod may be lost, damaged or of a later release. Until repair has
-// made it anew, what the kernel holds for the pod is all that tells of its ports: no other
+// made it again, what the kernel holds for the pod is all that tells of its ports: no other
 // pod's ADD or DEL takes them away. Whether records are missing nobody knows without a look.
 
-// unrecorded returns the ports that iptables holds beyond those of the records, for the
-// families of r, which are about to be written anew. First are those that another network
+// findUnrecorded returns the ports that iptables holds beyond those of the records, for the
+// families of r, which are about to be written again. First are those that another network
 // of the same sandbox waits for.
-func (n Node) unrecorded(r podrecord.Record, others []podrecord.Record) (first, rest []netconf.PodPorts, err error) {
+func (n Node) findUnrecorded(r podrecord.Record, others []podrecord.Record) (first, rest []netconf.PodPorts, err error) {
 	have, err := foundIptables(familiesOf(r.Addrs)...)
 	if err != nil {
 		return nil, nil, err
@@ -27,18 +27,18 @@ func (n Node) unrecorded(r podrecord.Record, others []podrecord.Record) (first, 
 	// What leads to a pod with a record that does not ask for it was another's before.
 	have = slices.DeleteFunc(have, func(p netconf.PodPorts) bool { return slices.Contains(recorded, p.Pod) })
 	asked, waiting := netconf.NewPortSet(Wanted(others)...), netconf.NewPortSet(Wanted(waitingOf(others))...)
-	for _, p := range have {
-		if len(waiting.Select(p, true).Ports) > 0 {
-			owner, found, err := n.unrecordedOwner(p.Pod)
+	for _, led := range have {
+		if len(waiting.Select(led, true).Ports) > 0 {
+			owner, found, err := n.unrecordedOwner(led.Pod)
 			if err != nil {
 				return nil, nil, err
 			}
 			if found {
-				first = append(first, netconf.NewPortSet(Wanted(recordsBefore(owner, others))...).Select(p, false))
+				first = append(first, netconf.NewPortSet(Wanted(recordsBefore(owner, others))...).Select(led, false))
 				continue
 			}
 		}
-		rest = append(rest, asked.Select(p, false))
+		rest = append(rest, asked.Select(led, false))
 	}
 	return first, rest, nil
 }
@@ -54,10 +54,11 @@ func waitingOf(records []podrecord.Record) (list []podrecord.Record) {
 }
 
 // refuseKept refuses a record that asks for a port which leads to another pod without a
-// record. It returns what stays: those of kept that r does not ask for, and first those that
-// lead to another network of its sandbox, behind which r has to wait. The rest leads to nobody.
-func (n Node) refuseKept(r podrecord.Record, kept []netconf.PodPorts) (first, rest []netconf.PodPorts, err error) {
-	wanted := netconf.NewPortSet(Ports(r)...)
+// record. It returns what stays: those of kept that the record does not ask for, and first
+// those that lead to another network of its sandbox, behind which it has to wait. The others
+// lead to nobody and go. The error is a *TakenError, or that of asking for an owner.
+func (n Node) refuseKept(record podrecord.Record, kept []netconf.PodPorts) (first, rest []netconf.PodPorts, err error) {
+	wanted := netconf.NewPortSet(Ports(record)...)
 	for _, p := range kept {
 		asked := wanted.Select(p, true)
 		if len(asked.Ports) == 0 {
@@ -67,9 +68,9 @@ func (n Node) refuseKept(r podrecord.Record, kept []netconf.PodPorts) (first, re
 		switch {
 		case err != nil:
 			return nil, nil, err
-		case !found || owner.Key == r.Key:
+		case !found || owner.Key == record.Key:
 			continue
-		case sameSandbox(owner, r):
+		case sameSandbox(owner, record):
 			first = append(first, asked)
 			continue
 		}
@@ -82,9 +83,9 @@ func (n Node) refuseKept(r podrecord.Record, kept []netconf.PodPorts) (first, re
 	return first, selectAll(wanted, kept, false), nil
 }
 
-// queue makes the record come behind a network of its sandbox that has no record. The one
-// that is made anew for that has no turn.
-func (n Node) queue(r podrecord.Record) error {
+// queueBehind makes the record come behind a network of its sandbox that has no record. The one
+// that is made for that one later has no turn.
+func (n Node) queueBehind(r podrecord.Record) error {
 	r.Turn = max(r.Turn, 1)
 	return n.Records.Write(r)
 }
