@@ -26,43 +26,47 @@ const (
 	end   = "end"
 )
 
-func encode(r Record) []byte {
-	b := fmt.Appendf(nil, "%s %d min %d\nowner %s %s %s\npod %q\nfirewall %s\n", magic, Version, Version, r.Key.Network, r.Key.Container, r.Key.IfName, r.Pod, r.Firewall)
-	for _, a := range r.Addrs {
-		b = fmt.Appendf(b, "address %s\n", a)
+func encodeRecord(record Record) []byte {
+	// The pod's name is quoted: to a runtime it is free text, and a line break in it would
+	// end the line. Network, container and interface are words by the rules of CNI.
+	text := fmt.Appendf(nil, "%s %d min %d\nowner %s %s %s\npod %q\nfirewall %s\n", magic, Version, Version, record.Key.Network, record.Key.Container, record.Key.IfName, record.Pod, record.Firewall)
+	for _, a := range record.Addrs {
+		text = fmt.Appendf(text, "address %s\n", a)
 	}
-	if r.Turn > 0 {
-		b = fmt.Appendf(b, "turn %d\n", r.Turn)
+	if record.Turn > 0 {
+		text = fmt.Appendf(text, "turn %d\n", record.Turn)
 	}
-	for _, p := range r.Ports {
-		b = fmt.Appendf(b, "port %s %d to %d", p.Transport, p.Port, p.PodPort)
+	for _, p := range record.Ports {
+		text = fmt.Appendf(text, "port %s %d to %d", p.Transport, p.Port, p.PodPort)
 		if p.Host.IsValid() {
-			b = fmt.Appendf(b, " on %s", p.Host)
+			text = fmt.Appendf(text, " on %s", p.Host)
 		}
-		b = append(b, '\n')
+		text = append(text, '\n')
 	}
 	for _, l := range []struct {
 		name string
 		netconf.Limit
-	}{{"ingress", r.Limits.Ingress}, {"egress", r.Limits.Egress}} {
+	}{{"ingress", record.Limits.Ingress}, {"egress", record.Limits.Egress}} {
 		if l.Limit != (netconf.Limit{}) {
-			b = fmt.Appendf(b, "%s %d %d\n", l.name, l.Rate, l.Burst)
+			text = fmt.Appendf(text, "%s %d %d\n", l.name, l.Rate, l.Burst)
 		}
 	}
-	return append(b, end+"\n"...)
+	return append(text, end+"\n"...)
 }
 
-func decode(text []byte) (r Record, err error) {
+func decodeRecord(text []byte) (record Record, err error) {
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	version, err := decodeHead(lines[0])
 	if err != nil {
-		return r, err
+		return record, err
 	}
 	if len(lines) < 3 || lines[len(lines)-1] != end {
-		return r, fmt.Errorf("%w: it is no whole record", ErrDamaged)
+		return record, fmt.Errorf("%w: it is no whole record", ErrDamaged)
 	}
 	for _, line := range lines[1 : len(lines)-1] {
-		err := r.decodeLine(line)
+		err := record.decodeLine(line)
+		// The head of a later version says whether this reader can do without its new lines. In
+		// a record of this version an unknown line is damage.
 		if errors.Is(err, errUnknown) && version > Version {
 			continue
 		}
@@ -70,10 +74,10 @@ func decode(text []byte) (r Record, err error) {
 			return Record{}, fmt.Errorf("%w: line %q: %w", ErrDamaged, line, err)
 		}
 	}
-	if r.Key == (eni.Key{}) {
+	if record.Key == (eni.Key{}) {
 		return Record{}, fmt.Errorf("%w: it has no owner", ErrDamaged)
 	}
-	return r, nil
+	return record, nil
 }
 
 // decodeHead returns the version of the record. Words behind "min" are a later version's.
@@ -123,6 +127,8 @@ func (r *Record) decodeLine(line string) (err error) {
 		r.Limits.Ingress, err = decodeLimit(words)
 	case kind == "egress" && len(words) == 2:
 		r.Limits.Egress, err = decodeLimit(words)
+	// A line of a known kind is never skipped, whatever the version: a host port that is not
+	// understood would be nobody's, and another pod could take it.
 	case slices.Contains([]string{"owner", "firewall", "address", "turn", "port", "ingress", "egress"}, kind):
 		err = fmt.Errorf("it has %d words", len(words)+1)
 	default:
@@ -132,21 +138,21 @@ func (r *Record) decodeLine(line string) (err error) {
 }
 
 // decodePort reads "tcp 80 to 8080" or "tcp 80 to 8080 on 10.0.0.1".
-func decodePort(words []string) (p netconf.HostPort, err error) {
-	if p.Transport, err = netconf.ParseTransport(words[0]); err != nil {
-		return p, err
+func decodePort(words []string) (port netconf.HostPort, err error) {
+	if port.Transport, err = netconf.ParseTransport(words[0]); err != nil {
+		return port, err
 	}
-	for i, into := range map[int]*uint16{1: &p.Port, 3: &p.PodPort} {
+	for i, into := range map[int]*uint16{1: &port.Port, 3: &port.PodPort} {
 		n, err := strconv.ParseUint(words[i], 10, 16)
 		if err != nil || n == 0 {
-			return p, fmt.Errorf("no port: %s", words[i])
+			return port, fmt.Errorf("no port: %s", words[i])
 		}
 		*into = uint16(n)
 	}
 	if len(words) == 6 {
-		p.Host, err = netip.ParseAddr(words[5])
+		port.Host, err = netip.ParseAddr(words[5])
 	}
-	return p, err
+	return port, err
 }
 
 func decodeLimit(words []string) (l netconf.Limit, err error) {

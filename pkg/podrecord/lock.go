@@ -85,7 +85,7 @@ func waitForLock(ctx context.Context, fd int, holder, queue time.Duration) error
 		locked <- err
 	}()
 	began := time.Now()
-	p := patience{turn: turnOf(fd), queue: queue}
+	waiting := patience{turn: turnOf(fd), queue: queue}
 	timer := time.NewTicker(holder)
 	defer timer.Stop()
 	var err error
@@ -97,7 +97,7 @@ func waitForLock(ctx context.Context, fd int, holder, queue time.Duration) error
 			}
 			return err
 		case <-timer.C:
-			if waited := time.Since(began); p.ends(waited, turnOf(fd)) {
+			if waited := time.Since(began); waiting.givesUp(waited, turnOf(fd)) {
 				err = fmt.Errorf("gave up waiting after %s", waited.Round(time.Second))
 			}
 		case <-ctx.Done():
@@ -125,8 +125,8 @@ type patience struct {
 	queue time.Duration
 }
 
-// ends tells whether the holder is the same as at the last look, or the queue too long.
-func (p *patience) ends(waited time.Duration, turn unix.Timespec) bool {
+// givesUp tells whether the holder is the same as at the last look, or the queue too long.
+func (p *patience) givesUp(waited time.Duration, turn unix.Timespec) bool {
 	stuck := turn == p.turn
 	p.turn = turn
 	return stuck || waited >= p.queue

@@ -67,42 +67,42 @@ type Record struct {
 	netconf.Extras
 }
 
-func (f Folder) file(k eni.Key) string { return filepath.Join(f.Path, netconf.HostDevice(k)) }
+func (f Folder) pathOf(k eni.Key) string { return filepath.Join(f.Path, netconf.HostDevice(k)) }
 
 // Read returns the record of the attachment; found is false where it has none.
-func (f Folder) Read(k eni.Key) (r Record, found bool, err error) {
-	text, err := readFile(f.file(k))
+func (f Folder) Read(key eni.Key) (record Record, found bool, err error) {
+	text, err := readFile(f.pathOf(key))
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return Record{}, false, nil
 	}
 	if err == nil {
-		r, err = decode(text)
+		record, err = decodeRecord(text)
 	}
 	if err != nil {
-		return Record{}, true, fmt.Errorf("read record of %s: %w", k, err)
+		return Record{}, true, fmt.Errorf("read record of %s: %w", key, err)
 	}
 	// The name is a hash; another attachment's record is none of this one's.
-	return r, r.Key == k, nil
+	return record, record.Key == key, nil
 }
 
 // Write puts the record in place as a whole. The folder is made when it is needed
 // first.
 func (f Folder) Write(r Record) error {
-	err := f.replace(f.file(r.Key), encode(r))
+	err := f.replaceFile(f.pathOf(r.Key), encodeRecord(r))
 	if errors.Is(err, unix.ENOENT) {
 		if err = unix.Mkdir(f.Path, 0o700); err == nil || errors.Is(err, unix.EEXIST) {
-			err = f.replace(f.file(r.Key), encode(r))
+			err = f.replaceFile(f.pathOf(r.Key), encodeRecord(r))
 		}
 	}
 	if err != nil {
-		return mounts.Explain(f.Path, fmt.Errorf("write record of %s to %s: %w", r.Key, f.file(r.Key), err))
+		return mounts.Explain(f.Path, fmt.Errorf("write record of %s to %s: %w", r.Key, f.pathOf(r.Key), err))
 	}
 	return nil
 }
 
-// replace writes beside and renames, so that nobody reads half a record. What a
+// replaceFile writes beside and renames, so that nobody reads half a record. What a
 // crash leaves there is overwritten by the next try or removed by All.
-func (f Folder) replace(name string, text []byte) error {
+func (f Folder) replaceFile(name string, text []byte) error {
 	fd, err := unix.Open(name+temporary, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (f Folder) replace(name string, text []byte) error {
 	if e := unix.Close(fd); err == nil {
 		err = e
 	}
-	if err == nil && n < len(text) {
+	if err == nil && n < len(text) { // a full disk takes a part of it without an error
 		err = unix.ENOSPC
 	}
 	if err == nil {
@@ -127,8 +127,8 @@ const temporary = ".new"
 
 // Remove removes the attachment's record, if there is one.
 func (f Folder) Remove(k eni.Key) error {
-	if err := unix.Unlink(f.file(k)); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
-		return mounts.Explain(f.Path, fmt.Errorf("remove record of %s at %s: %w", k, f.file(k), err))
+	if err := unix.Unlink(f.pathOf(k)); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
+		return mounts.Explain(f.Path, fmt.Errorf("remove record of %s at %s: %w", k, f.pathOf(k), err))
 	}
 	return nil
 }
@@ -137,15 +137,15 @@ func (f Folder) Remove(k eni.Key) error {
 // can't be read. It is to be called under the lock: it removes what a crash left
 // half written.
 func (f Folder) All() ([]Record, error) {
-	return f.list(func(half string) { _ = unix.Unlink(half) })
+	return f.readAll(func(half string) { _ = unix.Unlink(half) })
 }
 
 // Look is All for who only looks: it needs no lock and changes nothing. Records come and
 // go meanwhile, each as a whole.
-func (f Folder) Look() ([]Record, error) { return f.list(func(string) {}) }
+func (f Folder) Look() ([]Record, error) { return f.readAll(func(string) {}) }
 
-// list hands what is half written to onHalf.
-func (f Folder) list(onHalf func(path string)) ([]Record, error) {
+// readAll hands what is half written to onHalf.
+func (f Folder) readAll(onHalf func(path string)) ([]Record, error) {
 	entries, err := os.ReadDir(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -166,11 +166,11 @@ func (f Folder) list(onHalf func(path string)) ([]Record, error) {
 		}
 		text, err := readFile(name)
 		if errors.Is(err, unix.ENOENT) {
-			continue
+			continue // Look holds no lock: it was removed since the folder was listed
 		}
 		var r Record
 		if err == nil {
-			r, err = decode(text)
+			r, err = decodeRecord(text)
 		}
 		if err != nil {
 			errs = append(errs, &FileError{name, err})

@@ -75,7 +75,7 @@ func TestWhatACrashLeavesHalfWrittenIsNoRecord(t *testing.T) {
 	if err := f.Write(a); err != nil {
 		t.Fatal(err)
 	}
-	half := f.file(eni.Key{Container: "b"}) + temporary
+	half := f.pathOf(eni.Key{Container: "b"}) + temporary
 	if err := os.WriteFile(half, []byte(head), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestWhatACrashLeavesHalfWrittenIsNoRecord(t *testing.T) {
 
 func TestADamagedRecordIsToldAndHidesNoOther(t *testing.T) {
 	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
-	whole := string(encode(sample("a")))
+	whole := string(encodeRecord(sample("a")))
 	for _, text := range []string{"", "x", whole[:len(whole)-5], head + "\nend\n", head + "\nowner a b\nend\n", head + "\nowner a b c\nport tcp 0 to 1\nend\n",
 		head + "\nowner a b c\naddress here\nend\n", head + "\nowner a b c\nport icmp 1 to 1\nend\n", head + "\nowner a b c\nport tcp 1 to 1 on x\nend\n",
 		head + "\nowner a b c\nfirewall none\nend\n", head + "\nowner a b c\nturn first\nend\n", head + "\nowner a b c\nnew thing\nend\n", head + "\nowner a b c\negress 1 x\nend\n"} {
@@ -97,7 +97,7 @@ func TestADamagedRecordIsToldAndHidesNoOther(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(f.file(sample("a").Key), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(f.pathOf(sample("a").Key), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := f.Read(sample("a").Key); !errors.Is(err, ErrDamaged) {
@@ -118,8 +118,8 @@ func TestARecordWithoutMinIsOfVersion1(t *testing.T) {
 		t.Fatal(err)
 	}
 	for first, refused := range map[string]error{magic + " 1": nil, magic + " 2": ErrDamaged, magic + " 1 ": ErrDamaged, magic + " 1 mi": ErrDamaged, magic + " ": ErrDamaged} {
-		text := strings.Replace(string(encode(want)), head, first, 1)
-		if err := os.WriteFile(f.file(want.Key), []byte(text), 0o600); err != nil {
+		text := strings.Replace(string(encodeRecord(want)), head, first, 1)
+		if err := os.WriteFile(f.pathOf(want.Key), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		got, found, err := f.Read(want.Key)
@@ -139,10 +139,10 @@ func TestARecordOfALaterReleaseIsReadWithoutWhatIsNew(t *testing.T) {
 	if err := f.Write(want); err != nil {
 		t.Fatal(err)
 	}
-	later := strings.Replace(string(encode(want)), "\nend\n", "\nhairpin off\nend\n", 1)
+	later := strings.Replace(string(encodeRecord(want)), "\nend\n", "\nhairpin off\nend\n", 1)
 	write := func(first string) {
 		t.Helper()
-		if err := os.WriteFile(f.file(want.Key), []byte(strings.Replace(later, head, first, 1)), 0o600); err != nil {
+		if err := os.WriteFile(f.pathOf(want.Key), []byte(strings.Replace(later, head, first, 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,7 +170,7 @@ func TestTheRecordOfAnotherAttachmentWithTheSameNameIsNotOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := eni.Key{Network: "pods", Container: "other", IfName: "eth0"}
-	if err := os.Rename(f.file(a.Key), f.file(other)); err != nil {
+	if err := os.Rename(f.pathOf(a.Key), f.pathOf(other)); err != nil {
 		t.Fatal(err)
 	}
 	if _, found, err := f.Read(other); found || err != nil {
@@ -223,11 +223,11 @@ func TestTheWaitForTheLockIsBoundedByOneHolder(t *testing.T) {
 	first.Unlock()
 	p := patience{turn: turns[0], queue: time.Minute}
 	for i, turn := range turns[1:] {
-		if p.ends(time.Duration(i)*time.Second, turn) {
+		if p.givesUp(time.Duration(i)*time.Second, turn) {
 			t.Errorf("gave up at turn %d of a queue that moves", i)
 		}
 	}
-	if !p.ends(time.Second, turns[3]) || !p.ends(time.Minute, turns[0]) {
+	if !p.givesUp(time.Second, turns[3]) || !p.givesUp(time.Minute, turns[0]) {
 		t.Error("one holder, or an endless queue, is waited for")
 	}
 }
@@ -246,7 +246,7 @@ func TestErrorsNameTheFile(t *testing.T) {
 	if _, err := f.Lock(gone); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), fmt.Sprintf("; if it hangs, end it: kill %d", os.Getpid())) {
 		t.Errorf("a lock that is held: %v", err)
 	}
-	file := f.file(sample("a").Key)
+	file := f.pathOf(sample("a").Key)
 	if err := os.Mkdir(file, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestToLookAtRecordsChangesNothing(t *testing.T) {
 	if err := f.Write(a); err != nil {
 		t.Fatal(err)
 	}
-	half, damaged := f.file(eni.Key{Container: "b"})+temporary, f.file(eni.Key{Container: "c"})
+	half, damaged := f.pathOf(eni.Key{Container: "b"})+temporary, f.pathOf(eni.Key{Container: "c"})
 	for _, name := range []string{half, damaged} {
 		if err := os.WriteFile(name, []byte(head), 0o600); err != nil {
 			t.Fatal(err)
@@ -287,7 +287,7 @@ func TestAFolderAmongRecordsIsNone(t *testing.T) {
 	if err := f.Write(a); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(f.file(sample("b").Key), 0o700); err != nil {
+	if err := os.Mkdir(f.pathOf(sample("b").Key), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	list, err := f.All()
@@ -300,10 +300,10 @@ func TestAFolderAmongRecordsIsNone(t *testing.T) {
 func TestARecordThatCantBeRemovedIsNamedByItsPath(t *testing.T) {
 	f := Folder{filepath.Join(t.TempDir(), "pods")}
 	k := sample("a").Key
-	if err := os.MkdirAll(f.file(k), 0o700); err != nil { // a folder is not unlinked
+	if err := os.MkdirAll(f.pathOf(k), 0o700); err != nil { // a folder is not unlinked
 		t.Fatal(err)
 	}
-	if err := f.Remove(k); err == nil || !strings.Contains(err.Error(), " at "+f.file(k)+": ") {
+	if err := f.Remove(k); err == nil || !strings.Contains(err.Error(), " at "+f.pathOf(k)+": ") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -27,7 +27,7 @@ func TestAFileSystemThatRefusesARecordIsNamed(t *testing.T) {
 	}
 	check := func(did string, err error, want string) {
 		t.Helper()
-		want = strings.ReplaceAll(strings.ReplaceAll(want, "FILE", f.file(r.Key)), "DIR", dir)
+		want = strings.ReplaceAll(strings.ReplaceAll(want, "FILE", f.pathOf(r.Key)), "DIR", dir)
 		if err == nil || !errors.As(err, new(*mounts.RefusedError)) {
 			t.Errorf("%s: %v", did, err)
 		} else if diff := cmp.Diff(want, err.Error()); diff != "" {
