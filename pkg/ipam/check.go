@@ -87,38 +87,38 @@ func (s *State) checkAddresses() []error {
 		eni.Family
 	}
 	seen, claims, last := make(map[netip.Addr]bool, len(s.Addresses)), make(map[claim]netip.Addr, len(s.Addresses)), 0
-	for _, a := range s.Addresses {
-		at, known := position[a.ENI]
+	for _, address := range s.Addresses {
+		at, known := position[address.ENI]
 		switch {
-		case !a.Addr.IsValid() || a.Addr.Is4In6() || a.Addr.Zone() != "":
-			bad(a, "is not a plain IPv4 or IPv6 address")
-		case seen[a.Addr]:
-			bad(a, "is in the node state twice")
+		case !address.Addr.IsValid() || address.Addr.Is4In6() || address.Addr.Zone() != "":
+			bad(address, "is not a plain IPv4 or IPv6 address")
+		case seen[address.Addr]:
+			bad(address, "is in the node state twice")
 		case !known:
-			bad(a, "its ENI %d is not in the node state", a.ENI)
+			bad(address, "its ENI %d is not in the node state", address.ENI)
 		case at < last:
-			bad(a, "comes after addresses of a later ENI")
-		case !s.ENIs[at].MayHave(a.Addr):
-			bad(a, "is outside the subnet of its ENI %s", s.ENIs[at].ID)
-		case own[a.Addr] && a.State != eni.Releasing && !a.Lost: // the cloud took a lost one back, and may have made it an ENI's primary address
-			bad(a, "is an ENI's primary address or its gateway")
+			bad(address, "comes after addresses of a later ENI")
+		case !s.ENIs[at].MayHave(address.Addr):
+			bad(address, "is outside the subnet of its ENI %s", s.ENIs[at].ID)
+		case own[address.Addr] && address.State != eni.Releasing && !address.Lost: // the cloud took a lost one back, and may have made it an ENI's primary address
+			bad(address, "is an ENI's primary address or its gateway")
 		}
-		seen[a.Addr], last = true, max(last, at)
+		seen[address.Addr], last = true, max(last, at)
 		switch {
-		case a.State != eni.Used && a.Owner != nil:
-			bad(a, "is %s but %s owns it", a.State, a.Owner.Key)
-		case a.State != eni.Held && a.HeldBy != "":
-			bad(a, "is %s but noted as held by others: %s", a.State, a.HeldBy)
-		case a.State != eni.Used && a.Lost:
-			bad(a, "is %s but noted as lost by the cloud under a pod", a.State)
-		case a.State == eni.Used && a.Owner == nil:
-			bad(a, "is used but nobody owns it")
-		case a.State == eni.Used:
-			c := claim{a.Owner.Key, a.Family()}
+		case address.State != eni.Used && address.Owner != nil:
+			bad(address, "is %s but %s owns it", address.State, address.Owner.Key)
+		case address.State != eni.Held && address.HeldBy != "":
+			bad(address, "is %s but noted as held by others: %s", address.State, address.HeldBy)
+		case address.State != eni.Used && address.Lost:
+			bad(address, "is %s but noted as lost by the cloud under a pod", address.State)
+		case address.State == eni.Used && address.Owner == nil:
+			bad(address, "is used but nobody owns it")
+		case address.State == eni.Used:
+			c := claim{address.Owner.Key, address.Family()}
 			if other, twice := claims[c]; twice {
-				bad(a, "its owner %s has %s too", a.Owner.Key, other)
+				bad(address, "its owner %s has %s too", address.Owner.Key, other)
 			}
-			claims[c] = a.Addr
+			claims[c] = address.Addr
 		}
 	}
 	return errs

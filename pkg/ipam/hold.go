@@ -65,7 +65,7 @@ func (s *State) heldExamples(keep func(eni.Address) bool) string {
 	text, named, more := "", 0, 0
 	for _, a := range s.Addresses {
 		switch {
-		case a.State != eni.Held || IsNoLink(a.HeldBy) || !keep(a):
+		case a.State != eni.Held || IsNoLink(a.HeldBy) || !keep(a): // countUnlinked tells of those without a link
 		case a.HeldBy == "" || named == mostExamples:
 			more++
 		case named > 0:

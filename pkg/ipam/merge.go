@@ -37,25 +37,25 @@ func Merge(old *State, want State, recovered map[netip.Addr]eni.Owner, now time.
 	}
 	var refused []error
 	stays := false
-	for _, a := range want.Addresses {
-		index := position[a.ENI]
-		was, had := known[a.Addr]
-		delete(known, a.Addr)
+	for _, address := range want.Addresses {
+		index := position[address.ENI]
+		was, had := known[address.Addr]
+		delete(known, address.Addr)
 		moved := had && was.ENI != index
-		switch owner, live := recovered[a.Addr]; {
+		switch owner, live := recovered[address.Addr]; {
 		case moved && was.Lost && next.hasIndex(was.ENI):
-			a, index, stays = was, was.ENI, true
+			address, index, stays = was, was.ENI, true
 		case moved && was.State == eni.Used:
-			refused = append(refused, fmt.Errorf("%s can't move to another ENI: %s uses it", a.Addr, was.Owner.PodName()))
+			refused = append(refused, fmt.Errorf("%s can't move to another ENI: %s uses it", address.Addr, was.Owner.PodName()))
 		case had && (!moved || was.State == eni.Cooling || was.State == eni.Held): // its cooldown or hold goes with it to another ENI
-			a = was
+			address = was
 		case live:
-			a = eni.Address{Addr: a.Addr, State: eni.Used, Since: now, Owner: &owner}
+			address = eni.Address{Addr: address.Addr, State: eni.Used, Since: now, Owner: &owner}
 		default:
-			a = eni.Address{Addr: a.Addr, State: eni.Free, Since: now}
+			address = eni.Address{Addr: address.Addr, State: eni.Free, Since: now}
 		}
-		a.ENI = index
-		next.Addresses = append(next.Addresses, a)
+		address.ENI = index
+		next.Addresses = append(next.Addresses, address)
 	}
 	for _, a := range old.Addresses {
 		if _, dropped := known[a.Addr]; dropped && a.State == eni.Used {
@@ -112,6 +112,8 @@ func (s *State) placeENIs(old *State, wanted []eni.Interface) (map[int]int, erro
 	for _, nic := range old.ENIs {
 		indexOf[nic.ID] = nic.Index
 	}
+	// Before any new ENI gets an index: one that asks for the index of an ENI that stays has
+	// to yield, whichever comes first in wanted.
 	for _, nic := range wanted {
 		if i, ok := indexOf[nic.ID]; ok {
 			taken[i] = true

@@ -29,42 +29,42 @@ type Exhausted struct {
 
 // Error names every number, because this is what ends up in the pod's events.
 func (e *Exhausted) Error() string {
-	var b strings.Builder
+	var text strings.Builder
 	names := make([]string, len(e.Families))
 	for i, f := range e.Families {
 		names[i] = f.String()
 	}
-	fmt.Fprintf(&b, "no free %s address", strings.Join(names, "+"))
+	fmt.Fprintf(&text, "no free %s address", strings.Join(names, "+"))
 	if e.Device != "" {
-		fmt.Fprintf(&b, " on %s", e.Device)
+		fmt.Fprintf(&text, " on %s", e.Device)
 	}
-	fmt.Fprintf(&b, ": %d addresses on %d ENIs, %d used, %d cooling", e.Total, e.ENIs, e.Used, e.Cooling)
+	fmt.Fprintf(&text, ": %d addresses on %d ENIs, %d used, %d cooling", e.Total, e.ENIs, e.Used, e.Cooling)
 	if e.Cooling > 0 {
-		fmt.Fprintf(&b, " (next free in %s)", e.NextFree.Round(100*time.Millisecond))
+		fmt.Fprintf(&text, " (next free in %s)", e.NextFree.Round(100*time.Millisecond))
 	}
 	if e.Releasing > 0 {
-		fmt.Fprintf(&b, ", %d releasing", e.Releasing)
+		fmt.Fprintf(&text, ", %d releasing", e.Releasing)
 	}
 	if e.Unlinked > 0 {
-		fmt.Fprintf(&b, ", %d not usable (%s)", e.Unlinked, strings.Join(e.NoLinks, "; "))
+		fmt.Fprintf(&text, ", %d not usable (%s)", e.Unlinked, strings.Join(e.NoLinks, "; "))
 	}
 	if others := e.Held - e.Unlinked; others > 0 {
-		fmt.Fprintf(&b, ", %d held by others", others)
+		fmt.Fprintf(&text, ", %d held by others", others)
 		if e.Examples != "" {
-			fmt.Fprintf(&b, " (%s)", e.Examples)
+			fmt.Fprintf(&text, " (%s)", e.Examples)
 		}
 	}
 	if e.Damaged > 0 {
-		fmt.Fprintf(&b, ", %d with a damaged record", e.Damaged)
+		fmt.Fprintf(&text, ", %d with a damaged record", e.Damaged)
 	}
 	if e.Ahead > 0 {
 		pods := "pods"
 		if e.Ahead == 1 {
 			pods = "pod"
 		}
-		fmt.Fprintf(&b, "; %d %s waited before this one", e.Ahead, pods)
+		fmt.Fprintf(&text, "; %d %s waited before this one", e.Ahead, pods)
 	}
-	return b.String()
+	return text.String()
 }
 
 // Lease is what AssignPod gave, with the records as they were before, for UndoLease.

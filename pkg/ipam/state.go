@@ -200,28 +200,28 @@ type Count struct {
 
 // Count counts the addresses for which keep returns true; a nil keep keeps all.
 func (s *State) Count(now time.Duration, keep func(eni.Address) bool) Count {
-	var c Count
+	var count Count
 	for i := range s.Addresses {
-		a := &s.Addresses[i]
-		if keep != nil && !keep(*a) {
+		address := &s.Addresses[i]
+		if keep != nil && !keep(*address) {
 			continue
 		}
-		c.Total++
-		switch since, free := s.FreeSince(a, now); {
+		count.Total++
+		switch since, free := s.FreeSince(address, now); {
 		case free:
-			c.Free++
-		case a.State == eni.Used:
-			c.Used++
-		case a.State == eni.Releasing:
-			c.Releasing++
-		case a.State == eni.Held:
-			c.Held++
+			count.Free++
+		case address.State == eni.Used:
+			count.Used++
+		case address.State == eni.Releasing:
+			count.Releasing++
+		case address.State == eni.Held:
+			count.Held++
 		default:
-			c.Cooling++
-			if wait := since - now; c.NextFree == 0 || wait < c.NextFree {
-				c.NextFree = wait
+			count.Cooling++
+			if wait := since - now; count.NextFree == 0 || wait < count.NextFree {
+				count.NextFree = wait
 			}
 		}
 	}
-	return c
+	return count
 }

@@ -13,23 +13,23 @@ import (
 // reach the VPC, their own node too, with the node's address instead of theirs.
 //
 // SNAT is for IPv4 alone.
-func OutsideVPC(s Settings, enis []eni.Interface) string {
-	if !s.SNAT || !slices.Contains(s.Families, eni.IPv4) {
+func OutsideVPC(settings Settings, enis []eni.Interface) string {
+	if !settings.SNAT || !slices.Contains(settings.Families, eni.IPv4) {
 		return ""
 	}
 	for _, nic := range enis {
 		for _, p := range nic.Pods {
-			if p.Addr().Is4() && !isIn(s.VPC, p.Addr()) {
+			if p.Addr().Is4() && !isIn(settings.VPC, p.Addr()) {
 				return fmt.Sprintf("vpcCIDRs %v does not hold %s, the range for pods of the ENI %s (%s): pods would reach each other with the node's address; add it to vpcCIDRs",
-					s.VPC, p, nic.ID, nic.Device)
+					settings.VPC, p, nic.ID, nic.Device)
 			}
 		}
 		own := nic.V4.Primary
-		if !own.IsValid() || isIn(s.VPC, own.Addr()) {
+		if !own.IsValid() || isIn(settings.VPC, own.Addr()) {
 			continue
 		}
 		return fmt.Sprintf("vpcCIDRs %v does not hold %s, the address of the ENI %s (%s): pods would reach the VPC with the node's address; set vpcCIDRs to the VPC's ranges, the one with %s among them",
-			s.VPC, own.Addr(), nic.ID, nic.Device, own.Masked())
+			settings.VPC, own.Addr(), nic.ID, nic.Device, own.Masked())
 	}
 	return ""
 }
