@@ -24,9 +24,9 @@ type FD int
 // Close closes it. What is pinned or attached lives on.
 func (fd FD) Close() { _ = unix.Close(int(fd)) }
 
-// call makes one bpf(2) call. Attributes shorter than the kernel's are fine: it
+// callBPF makes one bpf(2) call. Attributes shorter than the kernel's are fine: it
 // takes the rest as zero.
-func call(cmd uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
+func callBPF(cmd uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
 	for {
 		r, _, errno := unix.Syscall(unix.SYS_BPF, cmd, uintptr(attr), size)
 		switch errno {
@@ -44,7 +44,7 @@ func call(cmd uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
 // detached or the link goes.
 func AttachIngress(program FD, link int) error {
 	attr := struct{ target, program, kind, flags uint32 }{uint32(link), uint32(program), attachTCXIngress, 0}
-	if _, err := call(cmdProgAttach, unsafe.Pointer(&attr), unsafe.Sizeof(attr)); err != nil {
+	if _, err := callBPF(cmdProgAttach, unsafe.Pointer(&attr), unsafe.Sizeof(attr)); err != nil {
 		return fmt.Errorf("attach program to link %d: %w", link, err)
 	}
 	return nil

@@ -50,7 +50,7 @@ func Load(name string, code []byte, btf FD) (FD, error) {
 		pin.Pin(&fds)
 		attr.fds = uint64(uintptr(unsafe.Pointer(&fds)))
 	}
-	fd, err := call(cmdProgLoad, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	fd, err := callBPF(cmdProgLoad, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
 	if err == nil {
 		return FD(fd), nil
 	}
@@ -58,7 +58,7 @@ func Load(name string, code []byte, btf FD) (FD, error) {
 	log := make([]byte, 256<<10)
 	pin.Pin(&log[0])
 	attr.log, attr.logSize, attr.logLevel = uint64(uintptr(unsafe.Pointer(&log[0]))), uint32(len(log)), 1
-	if fd, again := call(cmdProgLoad, unsafe.Pointer(&attr), unsafe.Sizeof(attr)); again == nil {
+	if fd, again := callBPF(cmdProgLoad, unsafe.Pointer(&attr), unsafe.Sizeof(attr)); again == nil {
 		return FD(fd), nil
 	}
 	end := bytes.IndexByte(log, 0)

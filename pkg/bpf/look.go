@@ -34,7 +34,7 @@ func IngressPrograms(link int) ([]uint32, error) {
 	defer pin.Unpin()
 	pin.Pin(&ids)
 	attr.ids = uint64(uintptr(unsafe.Pointer(&ids)))
-	_, err := call(cmdProgQuery, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	_, err := callBPF(cmdProgQuery, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
 	switch {
 	case errors.Is(err, unix.ENODEV):
 		return nil, nil
@@ -48,7 +48,7 @@ func IngressPrograms(link int) ([]uint32, error) {
 // is none. It takes CAP_SYS_ADMIN.
 func NextLink(after uint32) (id uint32, ok bool, err error) {
 	attr := struct{ after, next, flags uint32 }{after: after}
-	_, err = call(cmdNextLink, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	_, err = callBPF(cmdNextLink, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
 	if errors.Is(err, unix.ENOENT) {
 		return 0, false, nil
 	}
@@ -82,7 +82,7 @@ func ReadNetfilterLink(id uint32) (at NetfilterLink, ok bool, err error) {
 	defer pin.Unpin()
 	pin.Pin(&info)
 	attr.info = uint64(uintptr(unsafe.Pointer(&info)))
-	if _, err := call(cmdInfoByFD, unsafe.Pointer(&attr), unsafe.Sizeof(attr)); err != nil {
+	if _, err := callBPF(cmdInfoByFD, unsafe.Pointer(&attr), unsafe.Sizeof(attr)); err != nil {
 		return at, false, err
 	}
 	return NetfilterLink{Family: info.family, Hook: info.hook}, info.kind == linkNetfilter, nil

@@ -24,7 +24,7 @@ func Sum256(text string) [Size]byte {
 	}
 	message = binary.BigEndian.AppendUint64(message, uint64(len(text))*8)
 	for ; len(message) > 0; message = message[block:] {
-		compress(&state, message[:block])
+		compressBlock(&state, message[:block])
 	}
 	var sum [Size]byte
 	for i, word := range state {
@@ -33,8 +33,8 @@ func Sum256(text string) [Size]byte {
 	return sum
 }
 
-// compress takes one block into the state. The names are those of the standard.
-func compress(state *[8]uint32, message []byte) {
+// compressBlock takes one block into the state. The names are those of the standard.
+func compressBlock(state *[8]uint32, message []byte) {
 	var w [64]uint32
 	for t := range 16 {
 		w[t] = binary.BigEndian.Uint32(message[4*t:])

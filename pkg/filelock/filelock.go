@@ -26,10 +26,10 @@ type Holder struct {
 func HolderOf(path string) Holder {
 	h := Holder{path: path}
 	if id, ok := fileID(path); ok {
-		h.PID = find(readLocks(), func(l lock) bool { return !l.waits && l.file == id }).pid
+		h.PID = findLock(readLocks(), func(l lock) bool { return !l.waits && l.file == id }).pid
 	}
 	if h.PID != 0 {
-		h.Command, h.Stopped = look(h.PID)
+		h.Command, h.Stopped = readProcess(h.PID)
 	}
 	return h
 }
@@ -83,7 +83,7 @@ func Awaited(paths ...string) string {
 	locks := readLocks()
 	for _, path := range paths {
 		id, ok := fileID(path)
-		if ok && find(locks, func(l lock) bool { return l.waits && l.pid == os.Getpid() && l.file == id }).pid != 0 {
+		if ok && findLock(locks, func(l lock) bool { return l.waits && l.pid == os.Getpid() && l.file == id }).pid != 0 {
 			return path
 		}
 	}
@@ -97,7 +97,7 @@ type lock struct {
 	file  string // device and inode
 }
 
-func find(list []lock, is func(lock) bool) lock {
+func findLock(list []lock, is func(lock) bool) lock {
 	for _, l := range list {
 		if is(l) {
 			return l
@@ -137,8 +137,8 @@ func fileID(path string) (id string, ok bool) {
 	return fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino), true
 }
 
-// look returns a process's name, "" if it has ended, and whether it is stopped.
-func look(pid int) (command string, stopped bool) {
+// readProcess returns a process's name, "" if it has ended, and whether it is stopped.
+func readProcess(pid int) (command string, stopped bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	// 12 (name of any kind) T 1 ...
 	begin, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// variants returns the names that a program of iptables may have on a node. Which
+// programNames returns the names that a program of iptables may have on a node. Which
 // of them works on the tables that are in use is seen by trying: the agent may
 // bring another iptables along than the node has.
-func variants(f eni.Family, suffix string) []string {
+func programNames(f eni.Family, suffix string) []string {
 	name := "iptables"
 	if f == eni.IPv6 {
 		name = "ip6tables"
@@ -37,7 +37,7 @@ func Restore(f eni.Family, rules string, lock uintptr) error {
 func Rules(f eni.Family, chain string) ([]string, error) {
 	var rules []string
 	err := tryVariants(f, "", func(path string) error {
-		out, err := run(path, []string{"--wait", "5", "-t", "nat", "-S", chain}, "", 0)
+		out, err := runProgram(path, []string{"--wait", "5", "-t", "nat", "-S", chain}, "", 0)
 		for line := range strings.Lines(out) {
 			if rule, ok := strings.CutPrefix(strings.TrimSpace(line), "-A "+chain+" "); ok && err == nil {
 				rules = append(rules, rule)
@@ -56,8 +56,9 @@ func tryVariants(f eni.Family, suffix string, do func(path string) error) error 
 		return err
 	}
 	var errs []error
-	for _, name := range variants(f, suffix) {
-		path, err := find(name)
+	for _, name := range programNames(f, suffix) {
+		path, err := findProgram(name)
+		// Not even to list: the program asks for the table, and the kernel makes it then.
 		if err == nil && !may && isLegacy(path) {
 			err = fmt.Errorf("%s is iptables-legacy, which has no table nat", path)
 		}
@@ -72,9 +73,9 @@ func tryVariants(f eni.Family, suffix string, do func(path string) error) error 
 	return errors.Join(errs...)
 }
 
-// find returns the path of the program: in PATH or where systems keep it, which
+// findProgram returns the path of the program: in PATH or where systems keep it, which
 // the PATH of a service often lacks.
-func find(name string) (string, error) {
+func findProgram(name string) (string, error) {
 	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/sbin", "/usr/bin", "/bin") {
 		path := filepath.Join(dir, name)
 		if filepath.IsAbs(path) && unix.Access(path, unix.X_OK) == nil {
@@ -86,23 +87,25 @@ func find(name string) (string, error) {
 
 // RestoreBy is Restore by the program at the path.
 func RestoreBy(path, rules string, lock uintptr) error {
-	_, err := run(path, []string{"--noflush", "--wait", "5"}, rules, lock)
+	_, err := runProgram(path, []string{"--noflush", "--wait", "5"}, rules, lock)
 	return err
 }
 
 // Run starts the program with this process's environment and returns what it printed.
 func Run(path string, args []string, input string) (string, error) {
-	return run(path, args, input, 0)
+	return runProgram(path, args, input, 0)
 }
 
-// run starts the program and returns what it printed. It inherits lock, if that
+// runProgram starts the program and returns what it printed. It inherits lock, if that
 // is not 0: so it holds the lock on, even if this process is killed.
-func run(path string, args []string, input string, lock uintptr) (out string, err error) {
+func runProgram(path string, args []string, input string, lock uintptr) (out string, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("run %s: %w", path, err)
 		}
 	}()
+	// Files, not pipes: nobody reads while Wait4 waits, and a program that has filled a pipe
+	// would wait for its reader for good.
 	var files []uintptr
 	for _, text := range []string{input, "", ""} {
 		fd, err := memoryFile(text)
@@ -126,12 +129,12 @@ func run(path string, args []string, input string, lock uintptr) (out string, er
 		}
 	}
 	if err == nil && (!status.Exited() || status.ExitStatus() != 0) {
-		err = fmt.Errorf("exit status %d %s", status.ExitStatus(), strings.Join(strings.Fields(contents(files[2])), " "))
+		err = fmt.Errorf("exit status %d %s", status.ExitStatus(), strings.Join(strings.Fields(readContents(files[2])), " "))
 	}
-	return contents(files[1]), err
+	return readContents(files[1]), err
 }
 
-func contents(fd uintptr) string {
+func readContents(fd uintptr) string {
 	var text []byte
 	for buffer := make([]byte, 8192); ; {
 		n, err := unix.Pread(int(fd), buffer, int64(len(text)))

@@ -47,7 +47,7 @@ func isLegacy(path string) bool {
 			return false
 		}
 	}
-	version, err := run(path, []string{"--version"}, "", 0)
+	version, err := runProgram(path, []string{"--version"}, "", 0)
 	return err == nil && !strings.Contains(version, "nf_tables")
 }
 
@@ -92,14 +92,14 @@ func legacyNat(f eni.Family) ([]byte, error) {
 	for {
 		var info tableInfo
 		copy(info.name[:], "nat")
-		if err := ask(fd, level, getInfo, unsafe.Pointer(&info), unsafe.Sizeof(info)); err != nil {
+		if err := askKernel(fd, level, getInfo, unsafe.Pointer(&info), unsafe.Sizeof(info)); err != nil {
 			return nil, err
 		}
 		const head = tableNameSize + 8 // struct ipt_get_entries
 		answer := make([]byte, head+int(info.entriesSize))
 		copy(answer, "nat")
 		binary.NativeEndian.PutUint32(answer[tableNameSize:], info.entriesSize)
-		err := ask(fd, level, getEntries, unsafe.Pointer(&answer[0]), uintptr(len(answer)))
+		err := askKernel(fd, level, getEntries, unsafe.Pointer(&answer[0]), uintptr(len(answer)))
 		if errors.Is(err, unix.EAGAIN) {
 			continue // it was changed in between
 		}
@@ -107,7 +107,7 @@ func legacyNat(f eni.Family) ([]byte, error) {
 	}
 }
 
-func ask(fd, level int, question uintptr, answer unsafe.Pointer, size uintptr) error {
+func askKernel(fd, level int, question uintptr, answer unsafe.Pointer, size uintptr) error {
 	length := uint32(size)
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), question, uintptr(answer), uintptr(unsafe.Pointer(&length)), 0)
 	runtime.KeepAlive(answer)

@@ -27,12 +27,12 @@ func FreeHooks(t testing.TB) Hooks {
 }
 
 // Take waits until no other test needs the hooks free: this one may have programs there.
-func (h Hooks) Take() { h.t.Helper(); h.change(h.lock.Lock) }
+func (h Hooks) Take() { h.t.Helper(); h.relock(h.lock.Lock) }
 
 // Free is FreeHooks after a Take.
-func (h Hooks) Free() { h.t.Helper(); h.change(h.lock.RLock) }
+func (h Hooks) Free() { h.t.Helper(); h.relock(h.lock.RLock) }
 
-func (h Hooks) change(to func() error) {
+func (h Hooks) relock(to func() error) {
 	h.t.Helper()
 	err := h.lock.Unlock()
 	if err == nil {

@@ -89,7 +89,7 @@ func (n Netns) Run(t testing.TB, name string, args ...string) string {
 // Try is Run for a command that may fail.
 func (n Netns) Try(name string, args ...string) (out string, err error) {
 	err = n.Do(func() error {
-		out, err = command(name, args...)
+		out, err = runCommand(name, args...)
 		return err
 	})
 	return out, err
@@ -98,14 +98,14 @@ func (n Netns) Try(name string, args ...string) (out string, err error) {
 // Run runs a command in the namespace of the tests themselves.
 func Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
-	out, err := command(name, args...)
+	out, err := runCommand(name, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-func command(name string, args ...string) (string, error) {
+func runCommand(name string, args ...string) (string, error) {
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, out)

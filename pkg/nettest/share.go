@@ -46,7 +46,7 @@ func runsAllTests() bool {
 // shareTests lets the processes run the tests, those that follow each other in different ones,
 // and shows what they say one after the other.
 func shareTests(processes int) (code int) {
-	list, err := again("-test.list=.")
+	list, err := runSelf("-test.list=.")
 	names := strings.Fields(string(list))
 	if err != nil || len(names) == 0 {
 		fmt.Fprintf(os.Stderr, "list the tests: %v\n%s", err, list)
@@ -62,7 +62,7 @@ func shareTests(processes int) (code int) {
 	}
 	for _, share := range shares {
 		done.Go(func() {
-			said, err := again("-test.run=^(" + strings.Join(share, "|") + ")$")
+			said, err := runSelf("-test.run=^(" + strings.Join(share, "|") + ")$")
 			output.Lock()
 			defer output.Unlock()
 			os.Stdout.Write(said)
@@ -76,9 +76,9 @@ func shareTests(processes int) (code int) {
 	return code
 }
 
-// again runs this program again with one more argument, and returns what it says. It dies
+// runSelf runs this program again with one more argument, and returns what it says. It dies
 // with this one.
-func again(arg string) (said []byte, err error) {
+func runSelf(arg string) (said []byte, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
