@@ -46,16 +46,16 @@ type Change struct {
 // Apply makes the kernel hold f and what is ours of the other packet filter go
 // away. After an error it returns what it did until then.
 func Apply(ctx context.Context, f netconf.Firewall) (Change, error) {
-	steps, err := plan(ctx, f)
+	steps, err := planSteps(ctx, f)
 	if err != nil {
 		return Change{}, err
 	}
-	return run(ctx, steps)
+	return runSteps(ctx, steps)
 }
 
 // Diff returns the lines that Apply would, and changes nothing.
 func Diff(ctx context.Context, f netconf.Firewall) ([]string, error) {
-	steps, err := plan(ctx, f)
+	steps, err := planSteps(ctx, f)
 	var says []string
 	for _, s := range steps {
 		says = append(says, s.says...)
@@ -66,24 +66,24 @@ func Diff(ctx context.Context, f netconf.Firewall) ([]string, error) {
 // Remove removes everything of ours from both packet filters, and returns a line for each
 // thing.
 func Remove(ctx context.Context) ([]string, error) {
-	steps, err := removal(ctx)
+	steps, err := planRemoval(ctx)
 	if err != nil {
 		return nil, err
 	}
-	did, err := run(ctx, steps)
+	did, err := runSteps(ctx, steps)
 	return did.Lines, err
 }
 
 // Found returns the lines that Remove would, and changes nothing.
 func Found(ctx context.Context) (says []string, err error) {
-	steps, err := removal(ctx)
+	steps, err := planRemoval(ctx)
 	for _, s := range steps {
 		says = append(says, s.says...)
 	}
 	return says, err
 }
 
-func removal(ctx context.Context) ([]step, error) {
+func planRemoval(ctx context.Context) ([]step, error) {
 	steps, err := nftRemoval()
 	if err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func Works(b ipam.Firewall) error {
 	return nftWorks()
 }
 
-// plan puts what is new before what goes, so that no packet meets neither.
-func plan(ctx context.Context, f netconf.Firewall) ([]step, error) {
+// planSteps puts what is new before what goes, so that no packet meets neither.
+func planSteps(ctx context.Context, f netconf.Firewall) ([]step, error) {
 	if f.Backend == ipam.Iptables {
 		steps, err := iptPlan(ctx, f)
 		if err != nil {
@@ -119,7 +119,7 @@ func plan(ctx context.Context, f netconf.Firewall) ([]step, error) {
 	return append(steps, more...), err
 }
 
-func run(ctx context.Context, steps []step) (did Change, err error) {
+func runSteps(ctx context.Context, steps []step) (did Change, err error) {
 	for _, s := range steps {
 		if err := ctx.Err(); err != nil {
 			return did, fmt.Errorf("%s: %w", strings.Join(s.says, ", "), err)
@@ -134,5 +134,5 @@ func run(ctx context.Context, steps []step) (did Change, err error) {
 	return did, nil
 }
 
-// missing tells whether err says that there is no such thing.
-func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+// isNotInstalled tells whether err says that there is no such thing.
+func isNotInstalled(err error) bool { return errors.Is(err, fs.ErrNotExist) }

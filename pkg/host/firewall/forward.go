@@ -55,16 +55,16 @@ func FindDamage(ctx context.Context, w Ways) (Damage, error) {
 		return Damage{}, err
 	}
 	var d Damage
-	if d.Blocked, err = blocked(chains, w.Forwarded); err != nil {
+	if d.Blocked, err = findBlocked(chains, w.Forwarded); err != nil {
 		return d, err
 	}
-	for _, find := range []func([]baseChain, Ways) ([]string, error){unmarked, unreached} {
+	for _, find := range []func([]baseChain, Ways) ([]string, error){findUnmarked, findUnreached} {
 		lines, err := find(chains, w)
 		if d.Blocked = append(d.Blocked, lines...); err != nil {
 			return d, err
 		}
 	}
-	d.Translated, err = translated(chains, w)
+	d.Translated, err = findTranslated(chains, w)
 	return d, err
 }
 
@@ -91,10 +91,10 @@ func Blocked(ctx context.Context, flows []Flow) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return blocked(chains, flows)
+	return findBlocked(chains, flows)
 }
 
-func blocked(chains []baseChain, flows []Flow) ([]string, error) {
+func findBlocked(chains []baseChain, flows []Flow) ([]string, error) {
 	var lines []string
 	for _, c := range chains {
 		// Behind the translation of sources packets may have other addresses.
@@ -111,7 +111,7 @@ func blocked(chains []baseChain, flows []Flow) ([]string, error) {
 			return nil, err
 		}
 		if len(d.flows) > 0 {
-			lines = append(lines, d.line(c.table, c.name, c.mend))
+			lines = append(lines, d.lineFor(c.table, c.name, c.mend))
 		}
 	}
 	return lines, nil
@@ -140,8 +140,8 @@ func (c baseChain) droppedFlows(flows []Flow, policyDrops bool) (dropped, error)
 		if !slices.Contains(c.families, f.Family) || passes[p] {
 			continue
 		}
-		w := walk{flow: f.at(c.hook), mark: exactly(0)} // nobody marks what nobody speaks of
-		end, err := w.through(c.rules, c.name)
+		w := walk{flow: f.seenAt(c.hook), mark: exactMark(0)} // nobody marks what nobody speaks of
+		end, err := w.followBase(c.rules, c.name)
 		if err != nil {
 			return d, err
 		}
@@ -157,7 +157,7 @@ func (c baseChain) droppedFlows(flows []Flow, policyDrops bool) (dropped, error)
 		if !slices.Contains(d.flows, f.What) {
 			d.flows = append(d.flows, f.What)
 		}
-		if dispatches(w.droppedIn) {
+		if isDispatch(w.droppedIn) {
 			d.dispatch = w.droppedIn
 		}
 		d.pastCalico, d.byRule = d.pastCalico || w.pastCalico, d.byRule || w.droppedIn != ""
@@ -165,9 +165,9 @@ func (c baseChain) droppedFlows(flows []Flow, policyDrops bool) (dropped, error)
 	return d, nil
 }
 
-// at returns the flow with what a chain at the hook sees of it. Where it leaves is not known
+// seenAt returns the flow with what a chain at the hook sees of it. Where it leaves is not known
 // before routing; where it came in by, behind it, only to newer kernels.
-func (f Flow) at(hook nftables.ChainHook) Flow {
+func (f Flow) seenAt(hook nftables.ChainHook) Flow {
 	switch hook {
 	case *nftables.ChainHookPrerouting:
 		f.Out = ""
@@ -177,12 +177,12 @@ func (f Flow) at(hook nftables.ChainHook) Flow {
 	return f
 }
 
-func (d dropped) line(table, chain, accept string) string {
+func (d dropped) lineFor(table, chain, accept string) string {
 	how := "by its policy"
 	if d.byRule {
 		how = "by a rule"
 	}
-	return fmt.Sprintf("%s: chain %s drops %s %s; %s", table, chain, strings.Join(d.flows, " and "), how, d.mend(accept))
+	return fmt.Sprintf("%s: chain %s drops %s %s; %s", table, chain, strings.Join(d.flows, " and "), how, d.mendText(accept))
 }
 
 // nftMend returns the commands by which the owner of the chain would let pods pass.
@@ -211,7 +211,7 @@ func iptMend(tool, table string) string {
 // findLegacy returns the legacy tool of the family.
 func findLegacy(family eni.Family) (tool, error) {
 	t, err := findTool(family, plainName(family)+"-legacy")
-	if missing(err) {
+	if isNotInstalled(err) {
 		if t, err = findTool(family, plainName(family)); err == nil && !t.legacy {
 			_, err = lookPath(plainName(family) + "-legacy")
 		}
@@ -219,7 +219,7 @@ func findLegacy(family eni.Family) (tool, error) {
 	return t, err
 }
 
-func forwards(f nftables.TableFamily) bool {
+func isForwardFamily(f nftables.TableFamily) bool {
 	return f == nftables.TableFamilyINet || f == nftables.TableFamilyIPv4 || f == nftables.TableFamilyIPv6
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/google/nftables"
 )
 
-// unreached returns a line for each chain of iptables that ends the way of a flow for
+// findUnreached returns a line for each chain of iptables that ends the way of a flow for
 // certain before the jump to enipool's chain, which stands behind.
-func unreached(chains []baseChain, w Ways) ([]string, error) {
+func findUnreached(chains []baseChain, w Ways) ([]string, error) {
 	if w.Backend != ipam.Iptables {
 		return nil, nil
 	}
@@ -60,6 +60,8 @@ func (c baseChain) endsLeaving(to []Destination) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		// A rule may end single flows for a reason of its own. Only one that ends all of them is
+		// for everything there.
 		all := len(d.Flows) > 0
 		for _, f := range d.Flows {
 			ends, err := c.endsBefore(ours, f)
@@ -87,6 +89,6 @@ func (c baseChain) endsBefore(ours string, f Flow) (bool, error) {
 		reached = reached || chain == ours
 		return false
 	}}
-	end, err := w.through(c.rules, c.name)
+	end, err := w.followBase(c.rules, c.name)
 	return end == isAccepted && !reached && !w.source.given, err
 }

@@ -13,14 +13,14 @@ import (
 // there is dropped by a network policy, or because Felix does not know the pod's link.
 func isCalicos(chain string) bool { return strings.Contains(chain, "cali-") }
 
-// dispatches tells whether the chain is one of Felix's that leads each pod's packets by the
+// isDispatch tells whether the chain is one of Felix's that leads each pod's packets by the
 // pod's link to the chain of its policies, and drops those of a link that Felix does not know.
-func dispatches(chain string) bool {
+func isDispatch(chain string) bool {
 	return isCalicos(chain) && strings.Contains(chain, "-wl-dispatch")
 }
 
 // dropsByPolicy tells whether the packet was dropped by a network policy, as it is meant.
-func (w *walk) dropsByPolicy() bool { return isCalicos(w.droppedIn) && !dispatches(w.droppedIn) }
+func (w *walk) dropsByPolicy() bool { return isCalicos(w.droppedIn) && !isDispatch(w.droppedIn) }
 
 // mayGetRules tells whether a pattern of a link's name is one for single pods: for a pod that
 // others do not know yet, there may be another one later. The names of all pods begin alike.
@@ -43,9 +43,9 @@ func (f Flow) mayGetElement(key []byte, elements []nftables.SetElement) bool {
 	return len(elements) == 0
 }
 
-// mend says what to do about the chain that drops flows. No rule may accept them before
+// mendText says what to do about the chain that drops flows. No rule may accept them before
 // Calico's chains are asked: that would switch network policies off.
-func (d dropped) mend(accept string) string {
+func (d dropped) mendText(accept string) string {
 	switch {
 	case d.hook != *nftables.ChainHookForward:
 		return "have its owner let pods' packets pass"

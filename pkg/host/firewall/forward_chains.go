@@ -75,7 +75,7 @@ func nftBaseChains() ([]baseChain, error) {
 	rules := map[nftables.Table]nftRules{}
 	for _, base := range list {
 		family := base.Table.Family
-		if base.Hooknum == nil || base.Priority == nil || !slices.Contains(forwardedBy(), *base.Hooknum) || !forwards(family) ||
+		if base.Hooknum == nil || base.Priority == nil || !slices.Contains(forwardedBy(), *base.Hooknum) || !isForwardFamily(family) ||
 			family == nftables.TableFamilyINet && netconf.IsNftTable(base.Table.Name) {
 			continue
 		}
@@ -91,6 +91,8 @@ func nftBaseChains() ([]baseChain, error) {
 				chain.families = append(chain.families, f)
 			}
 		}
+		// iptables on nftables keeps its tables in the families ip and ip6, one for each, and
+		// names the base chains by their hooks.
 		if slices.Contains(parentChains(), base.Name) && family != nftables.TableFamilyINet {
 			chain.iptables = table.Name
 		}
@@ -113,7 +115,7 @@ func legacyBaseChains(ctx context.Context, family eni.Family) ([]baseChain, erro
 		return nil, err
 	}
 	t, err := findLegacy(family)
-	if missing(err) {
+	if isNotInstalled(err) {
 		return nil, nil // nobody can look
 	}
 	if err == nil {

@@ -6,8 +6,8 @@ import "github.com/google/nftables/binaryutil"
 // other bits of value are zero.
 type mark struct{ value, known uint32 }
 
-// exactly is a mark of which all is known.
-func exactly(value uint32) mark { return mark{value, ^uint32(0)} }
+// exactMark is a mark of which all is known.
+func exactMark(value uint32) mark { return mark{value, ^uint32(0)} }
 
 // and returns the bits of the mask; the others are zero.
 func (m mark) and(mask uint32) mark { return mark{m.value & mask, m.known | ^mask} }
@@ -18,7 +18,7 @@ func (m mark) xor(other mark) mark {
 }
 
 // with returns the mark with the bits of mask as value has them.
-func (m mark) with(value, mask uint32) mark { return m.and(^mask).xor(exactly(value & mask)) }
+func (m mark) with(value, mask uint32) mark { return m.and(^mask).xor(exactMark(value & mask)) }
 
 // either returns what is known of a mark that is one of the two.
 func (m mark) either(other mark) mark {
@@ -26,13 +26,13 @@ func (m mark) either(other mark) mark {
 	return mark{m.value & known, known}
 }
 
-// differs tells whether the mark is another than value in the bits of mask, for certain.
-func (m mark) differs(value, mask uint32) bool { return (m.value^value)&m.known&mask != 0 }
+// surelyDiffers tells whether the mark is another than value in the bits of mask, for certain.
+func (m mark) surelyDiffers(value, mask uint32) bool { return (m.value^value)&m.known&mask != 0 }
 
-// judge tells whether the bits of mask are value.
-func (m mark) judge(value, mask uint32) match {
+// judgeBits tells whether the bits of mask are value.
+func (m mark) judgeBits(value, mask uint32) match {
 	switch {
-	case value&^mask != 0 || m.differs(value, mask):
+	case value&^mask != 0 || m.surelyDiffers(value, mask):
 		return matchesNot
 	case m.known&mask == mask:
 		return matches
@@ -40,8 +40,8 @@ func (m mark) judge(value, mask uint32) match {
 	return mayMatch
 }
 
-// bytes returns the mark as registers hold it, with what of it is known.
-func (m mark) bytes() (data, known []byte) {
+// registerBytes returns the mark as registers hold it, with what of it is known.
+func (m mark) registerBytes() (data, known []byte) {
 	return binaryutil.NativeEndian.PutUint32(m.value), binaryutil.NativeEndian.PutUint32(m.known)
 }
 
@@ -59,7 +59,7 @@ type connmark struct {
 	value, ctMask, nfMask  uint32
 }
 
-func (c connmark) apply(packet, conn mark) (mark, mark) {
+func (c connmark) applyTo(packet, conn mark) (mark, mark) {
 	switch {
 	case c.unknown:
 		return mark{}, mark{}
@@ -68,5 +68,5 @@ func (c connmark) apply(packet, conn mark) (mark, mark) {
 	case c.restore:
 		return packet.and(^c.nfMask).xor(conn.and(c.ctMask)), conn
 	}
-	return packet, conn.and(^c.ctMask).xor(exactly(c.value))
+	return packet, conn.and(^c.ctMask).xor(exactMark(c.value))
 }

@@ -26,18 +26,18 @@ type Marked struct {
 	Way Way
 }
 
-// unmarked returns a line for each chain of others that takes a flow's mark away for
+// findUnmarked returns a line for each chain of others that takes a flow's mark away for
 // certain, or that of its connection.
-func unmarked(chains []baseChain, w Ways) ([]string, error) {
+func findUnmarked(chains []baseChain, w Ways) ([]string, error) {
 	var lines, told []string
 	for _, m := range w.Marked {
 		t := markedWalk{walk: walk{flow: m.Flow}, Marked: m, iptables: w.Backend == ipam.Iptables}
-		t.start()
+		t.startMarks()
 		for _, c := range chains {
-			if !t.passes(c) {
+			if !t.passesChain(c) {
 				continue
 			}
-			what, err := t.follow(c)
+			what, err := t.followMarks(c)
 			if err != nil {
 				return nil, err
 			}
@@ -58,7 +58,7 @@ type markedWalk struct {
 	set      bool // ours have marked it
 }
 
-func (t *markedWalk) start() {
+func (t *markedWalk) startMarks() {
 	switch t.Way {
 	case Arriving:
 		// From the wire it has no mark, and no connection. Of the bits of others that is not
@@ -96,10 +96,10 @@ func (t *markedWalk) markIt() {
 	}
 }
 
-// passes tells whether the packet passes the chain, and what happens to marks there counts.
-func (t *markedWalk) passes(c baseChain) bool {
+// passesChain tells whether the packet passes the chain, and what happens to marks there counts.
+func (t *markedWalk) passesChain(c baseChain) bool {
 	routed := c.hook != *nftables.ChainHookPrerouting
-	if !t.set && !t.iptables && (routed || c.priority > t.priority()) {
+	if !t.set && !t.iptables && (routed || c.priority > t.ourPriority()) {
 		t.markIt()
 	}
 	switch {
@@ -111,30 +111,30 @@ func (t *markedWalk) passes(c baseChain) bool {
 		return c.kind == nftables.ChainTypeFilter
 	}
 	// Before ours there are the services of kube-proxy, thousands of rules.
-	return routed || c.kind == nftables.ChainTypeFilter || c.priority > t.priority()
+	return routed || c.kind == nftables.ChainTypeFilter || c.priority > t.ourPriority()
 }
 
-// priority is that of ours at hook prerouting.
-func (t *markedWalk) priority() nftables.ChainPriority {
+// ourPriority is that of ours at hook prerouting.
+func (t *markedWalk) ourPriority() nftables.ChainPriority {
 	if t.Way == Answered {
 		return netconf.NftRepliesPriority
 	}
 	return netconf.NftMarksPriority
 }
 
-// follow leads the packet through the chain and returns what is lost there, "" if nothing
+// followMarks leads the packet through the chain and returns what is lost there, "" if nothing
 // is for certain. What is lost is put right again: the next chain is judged by itself.
-func (t *markedWalk) follow(c baseChain) (lost string, err error) {
-	if _, err := t.through(c.rules, c.name); err != nil {
+func (t *markedWalk) followMarks(c baseChain) (lost string, err error) {
+	if _, err := t.followBase(c.rules, c.name); err != nil {
 		return "", err
 	}
 	marks := t.set && t.Way != Arriving && c.hook == *nftables.ChainHookPrerouting
 	conn := t.set && t.Way == Arriving || t.Way == Answered
 	switch {
-	case marks && t.mark.differs(t.Mark, t.Mask):
+	case marks && t.mark.surelyDiffers(t.Mark, t.Mask):
 		t.mark = t.mark.with(t.Mark, t.Mask)
 		return "mark of " + t.What + ", by which enipool chooses their ENI", nil
-	case conn && t.conn.differs(t.Mark, t.Mask):
+	case conn && t.conn.surelyDiffers(t.Mark, t.Mask):
 		t.conn = t.conn.with(t.Mark, t.Mask)
 		return "connection mark of " + t.What + ", by which enipool sends the answers out by the ENI of the connection", nil
 	}

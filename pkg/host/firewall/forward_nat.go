@@ -17,9 +17,9 @@ type Destination struct {
 	SNAT  netip.Addr // the source that enipool gives them; not valid: they keep the pod's
 }
 
-// translated returns a line for each chain of others that gives what pods send another
+// findTranslated returns a line for each chain of others that gives what pods send another
 // source than enipool does, for certain.
-func translated(chains []baseChain, w Ways) ([]string, error) {
+func findTranslated(chains []baseChain, w Ways) ([]string, error) {
 	var lines []string
 	for _, c := range chains {
 		if c.hook != *nftables.ChainHookPostrouting || c.kind != nftables.ChainTypeNAT {
@@ -33,11 +33,11 @@ func translated(chains []baseChain, w Ways) ([]string, error) {
 			if d.SNAT.IsValid() && !before {
 				continue // ours comes first, or may do so
 			}
-			given, err := d.given(c)
+			given, err := d.sourceGiven(c)
 			if err != nil {
 				return nil, err
 			}
-			if line := d.line(c, given); line != "" {
+			if line := d.lineFor(c, given); line != "" {
 				lines = append(lines, line)
 				break
 			}
@@ -59,14 +59,14 @@ func (c baseChain) beforeSNAT(b ipam.Firewall) (bool, error) {
 // iptSNAT begins the name of our chain that translates.
 const iptSNAT = netconf.IptChainPrefix + "SNAT"
 
-// given returns what source the chain gives all flows, none if it is not the same for all.
-func (d Destination) given(c baseChain) (given source, err error) {
+// sourceGiven returns what source the chain gives all flows, none if it is not the same for all.
+func (d Destination) sourceGiven(c baseChain) (given source, err error) {
 	for i, f := range d.Flows {
 		if !slices.Contains(c.families, f.Family) {
 			return source{}, nil
 		}
 		w := walk{flow: f, atOurs: func(chain string) bool { return d.SNAT.IsValid() && hasOurPrefix(chain, iptSNAT) }}
-		if _, err := w.through(c.rules, c.name); err != nil {
+		if _, err := w.followBase(c.rules, c.name); err != nil {
 			return source{}, err
 		}
 		if i > 0 && w.source != given {
@@ -77,8 +77,8 @@ func (d Destination) given(c baseChain) (given source, err error) {
 	return given, nil
 }
 
-// line tells people of what the chain gives, "" where there is nothing wrong with it.
-func (d Destination) line(c baseChain, given source) string {
+// lineFor tells people of what the chain gives, "" where there is nothing wrong with it.
+func (d Destination) lineFor(c baseChain, given source) string {
 	what := d.Flows[0].What
 	switch {
 	case !given.given:

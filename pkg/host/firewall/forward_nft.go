@@ -45,7 +45,7 @@ func (n nftRules) each(chain string, w *walk, visit func(ruleView) (bool, error)
 	for _, r := range rules {
 		p := nftPacket{rules: n, walk: w, view: ruleView{match: matches, mark: w.mark, conn: w.conn}}
 		for _, e := range r.Exprs {
-			if p.take(e); p.view.match == matchesNot {
+			if p.takeExpr(e); p.view.match == matchesNot {
 				break // as in the kernel
 			}
 		}
@@ -64,9 +64,9 @@ type nftPacket struct {
 	view ruleView
 }
 
-func (p *nftPacket) also(m match) { p.view.match = p.view.match.and(m) }
+func (p *nftPacket) narrowMatch(m match) { p.view.match = p.view.match.and(m) }
 
-func (p *nftPacket) take(e expr.Any) {
+func (p *nftPacket) takeExpr(e expr.Any) {
 	switch e := e.(type) {
 	case *expr.Counter, *expr.Log:
 	case *expr.Immediate:
@@ -74,89 +74,89 @@ func (p *nftPacket) take(e expr.Any) {
 	case *expr.Meta:
 		switch {
 		case e.SourceRegister && e.Key == expr.MetaKeyMARK:
-			p.view.mark = markOf(p.bits(e.Register, 4))
+			p.view.mark = markOf(p.readBits(e.Register, 4))
 		case e.SourceRegister:
 		case e.Key == expr.MetaKeyMARK:
 			p.loadMark(e.Register, p.view.mark)
 		default:
-			p.load(e.Register, p.meta(e.Key))
+			p.load(e.Register, p.metaValue(e.Key))
 		}
 	case *expr.Ct:
-		p.conntrack(e)
+		p.takeConntrack(e)
 	case *expr.Payload:
-		p.load(e.DestRegister, p.payload(e))
+		p.load(e.DestRegister, p.payloadValue(e))
 	case *expr.Bitwise:
-		data, known := bitwise(e, &p.registers)
+		data, known := maskBits(e, &p.registers)
 		p.loadBits(e.DestRegister, data, known)
 	case *expr.Cmp:
-		m := compare(e, &p.registers)
-		if p.walk.flow.mayGetRules(textOf(p.read(e.Register, unix.IFNAMSIZ)), textOf(e.Data)) {
+		m := compareBits(e, &p.registers)
+		if p.walk.flow.mayGetRules(textOf(p.readKnown(e.Register, unix.IFNAMSIZ)), textOf(e.Data)) {
 			m = mayMatch
 		}
-		p.also(m)
+		p.narrowMatch(m)
 		// The library leaves expressions out that it does not know, such as one that loads
 		// something else into this register for the next comparison.
 		p.load(e.Register, nil)
 	case *expr.Lookup:
-		p.lookup(e)
+		p.takeLookup(e)
 	case *expr.Match:
-		p.also(p.xtMatch(e))
+		p.narrowMatch(p.xtMatch(e))
 	case *expr.Target:
-		p.target(e)
+		p.takeTarget(e)
 	case *expr.Reject:
 		p.view.action = drops
 	case *expr.NAT:
 		if e.Type == expr.NATTypeSourceNAT {
-			p.view.action, p.view.source = translates, source{given: true, addr: p.address(e)}
+			p.view.action, p.view.source = translates, source{given: true, addr: p.natAddress(e)}
 		}
 	case *expr.Masq:
 		p.view.action, p.view.source = translates, source{given: true, masquerade: true}
 	case *expr.Queue:
 		p.view.action = decidesElsewhere
 	case *expr.Verdict:
-		p.verdict(e)
+		p.takeVerdict(e)
 	default:
-		p.also(mayMatch)
+		p.narrowMatch(mayMatch)
 		p.registers = registers{} // it may have loaded any
 	}
 }
 
-// conntrack loads what is known of the connection, or sets its mark.
-func (p *nftPacket) conntrack(e *expr.Ct) {
+// takeConntrack loads what is known of the connection, or sets its mark.
+func (p *nftPacket) takeConntrack(e *expr.Ct) {
 	switch {
 	case e.SourceRegister || e.Register == 0:
 		// The library does not read which register is meant. A statement's value is loaded
 		// right before it.
 		if e.Key == expr.CtKeyMARK {
-			p.view.conn = markOf(p.bits(p.last, 4))
+			p.view.conn = markOf(p.readBits(p.last, 4))
 		}
 	case e.Key == expr.CtKeyMARK:
 		p.loadMark(e.Register, p.view.conn)
 	default:
-		p.load(e.Register, p.walk.flow.conntrack(e.Key))
+		p.load(e.Register, p.walk.flow.ctValue(e.Key))
 	}
 }
 
 func (p *nftPacket) loadMark(register uint32, m mark) {
-	data, known := m.bytes()
+	data, known := m.registerBytes()
 	p.loadBits(register, data, known)
 }
 
-// address is the one that a rule gives, where it is one only.
-func (p *nftPacket) address(e *expr.NAT) netip.Addr {
+// natAddress is the one that a rule gives, where it is one only.
+func (p *nftPacket) natAddress(e *expr.NAT) netip.Addr {
 	length := 4
 	if p.walk.flow.Family == eni.IPv6 {
 		length = 16
 	}
-	least := p.read(e.RegAddrMin, length)
-	if e.RegAddrMax != 0 && !bytes.Equal(least, p.read(e.RegAddrMax, length)) {
+	least := p.readKnown(e.RegAddrMin, length)
+	if e.RegAddrMax != 0 && !bytes.Equal(least, p.readKnown(e.RegAddrMax, length)) {
 		return netip.Addr{}
 	}
 	a, _ := netip.AddrFromSlice(least)
 	return a
 }
 
-func (p *nftPacket) verdict(v *expr.Verdict) {
+func (p *nftPacket) takeVerdict(v *expr.Verdict) {
 	p.view.chain = v.Chain
 	switch v.Kind {
 	case expr.VerdictAccept:
@@ -172,8 +172,8 @@ func (p *nftPacket) verdict(v *expr.Verdict) {
 	}
 }
 
-// meta returns what is known of the packet.
-func (p *nftPacket) meta(key expr.MetaKey) []byte {
+// metaValue returns what is known of the packet.
+func (p *nftPacket) metaValue(key expr.MetaKey) []byte {
 	f := p.walk.flow
 	switch key {
 	case expr.MetaKeyIIFNAME:
@@ -198,21 +198,21 @@ func linkName(name string) []byte {
 	if name == "" {
 		return nil
 	}
-	return ifname(name)
+	return padLinkName(name)
 }
 
-// state is the bit that tells the state of the flow's connection.
-func (f Flow) state() uint32 {
+// ctState is the bit that tells the state of the flow's connection.
+func (f Flow) ctState() uint32 {
 	if f.Reply {
 		return expr.CtStateBitESTABLISHED
 	}
 	return expr.CtStateBitNEW
 }
 
-func (f Flow) conntrack(key expr.CtKey) []byte {
+func (f Flow) ctValue(key expr.CtKey) []byte {
 	switch {
 	case key == expr.CtKeySTATE:
-		return binaryutil.NativeEndian.PutUint32(f.state())
+		return binaryutil.NativeEndian.PutUint32(f.ctState())
 	case key == expr.CtKeyDIRECTION && f.Reply:
 		return []byte{1}
 	case key == expr.CtKeyDIRECTION:
@@ -226,7 +226,7 @@ func (f Flow) conntrack(key expr.CtKey) []byte {
 // flowPort is the port at both ends of a flow: nobody's rule is for it.
 const flowPort = 49151
 
-func (p *nftPacket) payload(e *expr.Payload) []byte {
+func (p *nftPacket) payloadValue(e *expr.Payload) []byte {
 	if e.OperationType != expr.PayloadLoad {
 		return nil
 	}
@@ -256,8 +256,8 @@ func firstBytes(a netip.Addr, n uint32) []byte {
 	return nil
 }
 
-func bitwise(e *expr.Bitwise, r *registers) (data, known []byte) {
-	have, has := r.bits(e.SourceRegister, len(e.Mask))
+func maskBits(e *expr.Bitwise, r *registers) (data, known []byte) {
+	have, has := r.readBits(e.SourceRegister, len(e.Mask))
 	if len(have) == 0 || len(have) != len(e.Xor) {
 		return nil, nil
 	}
@@ -269,9 +269,9 @@ func bitwise(e *expr.Bitwise, r *registers) (data, known []byte) {
 	return data, known
 }
 
-// compare judges a comparison by the bits that are known.
-func compare(e *expr.Cmp, r *registers) match {
-	have, known := r.bits(e.Register, len(e.Data)) // a name that ends in * is compared as far as it goes
+// compareBits judges a comparison by the bits that are known.
+func compareBits(e *expr.Cmp, r *registers) match {
+	have, known := r.readBits(e.Register, len(e.Data)) // a name that ends in * is compared as far as it goes
 	if len(have) == 0 || e.Op != expr.CmpOpEq && e.Op != expr.CmpOpNeq {
 		return mayMatch
 	}

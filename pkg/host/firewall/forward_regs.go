@@ -10,8 +10,8 @@ type registers struct {
 	last  uint32       // the register that was written last
 }
 
-// place is where a register begins.
-func place(register uint32) int {
+// registerStart is where a register begins.
+func registerStart(register uint32) int {
 	if register >= unix.NFT_REG32_00 {
 		return int(register-unix.NFT_REG32_00) * 4
 	}
@@ -25,12 +25,12 @@ func (r *registers) load(register uint32, data []byte) {
 
 // loadBits is load for data of which only the bits of known are, if that is given.
 func (r *registers) loadBits(register uint32, data, known []byte) {
-	start := place(register)
+	start := registerStart(register)
 	if start < 0 || start >= len(r.data) {
 		return
 	}
 	r.last = register
-	if data == nil {
+	if data == nil { // nor is its length known: it may fill sixteen bytes
 		clear(r.known[start:min(start+16, len(r.known))])
 		return
 	}
@@ -47,9 +47,9 @@ func (r *registers) loadBits(register uint32, data, known []byte) {
 	}
 }
 
-// read returns so many bytes from the start of a register, nil if any is not known.
-func (r *registers) read(register uint32, length int) []byte {
-	data, known := r.bits(register, length)
+// readKnown returns so many bytes from the start of a register, nil if any is not known.
+func (r *registers) readKnown(register uint32, length int) []byte {
+	data, known := r.readBits(register, length)
 	for _, k := range known {
 		if k != 0xff {
 			return nil
@@ -58,10 +58,10 @@ func (r *registers) read(register uint32, length int) []byte {
 	return data
 }
 
-// bits returns so many bytes from the start of a register, and which of their bits are
+// readBits returns so many bytes from the start of a register, and which of their bits are
 // known.
-func (r *registers) bits(register uint32, length int) (data, known []byte) {
-	start := place(register)
+func (r *registers) readBits(register uint32, length int) (data, known []byte) {
+	start := registerStart(register)
 	if start < 0 || start+length > len(r.data) {
 		return nil, nil
 	}

@@ -15,7 +15,7 @@ type nftElements struct {
 	interval, known bool
 }
 
-func (n nftRules) elements(name string) nftElements {
+func (n nftRules) readSet(name string) nftElements {
 	found, read := n.sets[name]
 	if read {
 		return found
@@ -30,32 +30,32 @@ func (n nftRules) elements(name string) nftElements {
 	return found
 }
 
-// lookup finds the packet in a set, or its verdict in a map.
-func (p *nftPacket) lookup(e *expr.Lookup) {
-	set := p.rules.elements(e.SetName)
-	key := p.read(e.SourceRegister, unix.IFNAMSIZ)
+// takeLookup finds the packet in a set, or its verdict in a map.
+func (p *nftPacket) takeLookup(e *expr.Lookup) {
+	set := p.rules.readSet(e.SetName)
+	key := p.readKnown(e.SourceRegister, unix.IFNAMSIZ)
 	if len(set.list) > 0 {
-		key = p.read(e.SourceRegister, len(set.list[0].Key))
+		key = p.readKnown(e.SourceRegister, len(set.list[0].Key))
 	}
 	isMap := e.IsDestRegSet
 	found, value, sure := findElement(set.list, key)
 	switch {
 	case isMap && e.DestRegister != unix.NFT_REG_VERDICT: // a value, for a statement
-		p.also(mayMatch)
+		p.narrowMatch(mayMatch)
 		p.load(e.DestRegister, nil)
 	case !set.known || len(set.list) > 0 && key == nil || !sure || set.interval && isMap || p.walk.flow.mayGetElement(key, set.list):
-		p.also(mayMatch)
+		p.narrowMatch(mayMatch)
 		if isMap {
 			p.view.action = decidesElsewhere
 		}
 	case isMap && found:
 		if v := decodeVerdict(value); v != nil {
-			p.verdict(v)
+			p.takeVerdict(v)
 		}
 	case e.Invert:
-		p.also(matchIf(!found))
+		p.narrowMatch(matchIf(!found))
 	default:
-		p.also(matchIf(found))
+		p.narrowMatch(matchIf(found))
 	}
 }
 

@@ -19,7 +19,7 @@ type textRules struct {
 	lines map[string][]string
 }
 
-func (t textRules) read(chain string) ([]string, error) {
+func (t textRules) readChain(chain string) ([]string, error) {
 	lines, read := t.lines[chain]
 	if read {
 		return lines, nil
@@ -33,12 +33,12 @@ func (t textRules) read(chain string) ([]string, error) {
 }
 
 func (t textRules) policyDrops(chain string) (bool, error) {
-	lines, err := t.read(chain)
+	lines, err := t.readChain(chain)
 	return slices.Contains(lines, "-P "+chain+" DROP"), err
 }
 
 func (t textRules) each(chain string, w *walk, visit func(ruleView) (bool, error)) error {
-	lines, err := t.read(chain)
+	lines, err := t.readChain(chain)
 	if none := (*iptables.Error)(nil); errors.As(err, &none) && none.IsNotExist() {
 		// It is no chain but a target that this program does not know.
 		_, err = visit(ruleView{match: mayMatch, action: decidesElsewhere})
@@ -127,7 +127,7 @@ func (w *walk) textMatch(module, option, value string) match {
 			have = w.conn
 		}
 		if want, mask, ok := parseMark(value); ok {
-			return have.judge(want, mask)
+			return have.judgeBits(want, mask)
 		}
 	}
 	return mayMatch
@@ -155,11 +155,11 @@ func (r *ruleView) setTarget(name string, isGoto bool, options []string) {
 		r.action = returns
 	case "MARK":
 		value, mask, ok := parseMark(optionValue(options, "--set-xmark"))
-		if r.mark = r.mark.and(^mask).xor(exactly(value)); !ok {
+		if r.mark = r.mark.and(^mask).xor(exactMark(value)); !ok {
 			r.mark = mark{}
 		}
 	case "CONNMARK":
-		r.mark, r.conn = textConnmark(options).apply(r.mark, r.conn)
+		r.mark, r.conn = textConnmark(options).applyTo(r.mark, r.conn)
 	case "MASQUERADE":
 		r.action, r.source = translates, source{given: true, masquerade: true}
 	case "SNAT":

@@ -96,28 +96,28 @@ type walk struct {
 	pastCalico bool   // it came to a chain of Calico's
 }
 
-// certain tells whether the packet does what the rule says.
-func (w *walk) certain(r ruleView) bool {
+// isCertain tells whether the packet does what the rule says.
+func (w *walk) isCertain(r ruleView) bool {
 	return r.match == matches && !w.gone && !w.left && !w.unsure
 }
 
-// apply takes in what a rule does to the marks.
-func (w *walk) apply(r ruleView) {
-	if w.certain(r) {
+// applyMarks takes in what a rule does to the marks.
+func (w *walk) applyMarks(r ruleView) {
+	if w.isCertain(r) {
 		w.mark, w.conn = r.mark, r.conn
 		return
 	}
 	w.mark, w.conn = w.mark.either(r.mark), w.conn.either(r.conn)
 }
 
-// through follows the packet through a base chain.
-func (w *walk) through(rules ruleSource, chain string) (end, error) {
+// followBase follows the packet through a base chain.
+func (w *walk) followBase(rules ruleSource, chain string) (end, error) {
 	w.rules, w.gone, w.left, w.unsure = rules, false, false, false
-	return w.chain(chain, 0)
+	return w.followChain(chain, 0)
 }
 
-// chain follows the packet through a chain and those that lead off it.
-func (w *walk) chain(name string, depth int) (end, error) {
+// followChain follows the packet through a chain and those that lead off it.
+func (w *walk) followChain(name string, depth int) (end, error) {
 	if depth > deepest {
 		w.mayPass, w.gone = true, true
 		return fallsThrough, nil
@@ -128,13 +128,13 @@ func (w *walk) chain(name string, depth int) (end, error) {
 		if r.match == matchesNot {
 			return true, nil
 		}
-		w.apply(r)
+		w.applyMarks(r)
 		sure := r.match == matches
 		switch r.action {
 		case accepts:
 			result = isAccepted
 		case translates:
-			if w.certain(r) {
+			if w.isCertain(r) {
 				w.source = r.source
 			}
 			result = isAccepted
@@ -153,7 +153,7 @@ func (w *walk) chain(name string, depth int) (end, error) {
 			w.mayPass, w.gone = true, true
 		case jumps, goesTo:
 			back, err := false, error(nil)
-			if result, back, err = w.jump(r, depth, sure); err != nil {
+			if result, back, err = w.followJump(r, depth, sure); err != nil {
 				return false, err
 			}
 			if result == fallsThrough && r.action == goesTo {
@@ -175,9 +175,9 @@ func (w *walk) chain(name string, depth int) (end, error) {
 	return result, err
 }
 
-// jump follows the packet through the chain that a rule leads to, and tells whether some
+// followJump follows the packet through the chain that a rule leads to, and tells whether some
 // packets may have come back where others have not.
-func (w *walk) jump(r ruleView, depth int, sure bool) (result end, back bool, err error) {
+func (w *walk) followJump(r ruleView, depth int, sure bool) (result end, back bool, err error) {
 	if w.atOurs != nil && netconf.IsIptChain(r.chain) {
 		if w.atOurs(r.chain) {
 			result = isAccepted
@@ -186,7 +186,7 @@ func (w *walk) jump(r ruleView, depth int, sure bool) (result end, back bool, er
 	}
 	unsure, left := w.unsure, w.left
 	w.unsure, w.left = unsure || left || !sure, false
-	result, err = w.chain(r.chain, depth+1)
+	result, err = w.followChain(r.chain, depth+1)
 	back = w.left
 	w.unsure, w.left = unsure, left
 	return result, back, err

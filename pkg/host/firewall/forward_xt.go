@@ -35,7 +35,7 @@ func xtMark(have mark, info xt.InfoAny) match {
 	if !is || len(*raw) < 9 {
 		return mayMatch
 	}
-	m := have.judge(wordAt(*raw, 0), wordAt(*raw, 1))
+	m := have.judgeBits(wordAt(*raw, 0), wordAt(*raw, 1))
 	if (*raw)[8] != 0 {
 		m = m.not()
 	}
@@ -49,7 +49,7 @@ func (f Flow) xtState(flags, invert, states uint16) match {
 	const state, direction = uint16(xt.ConntrackState | xt.ConntrackStateAlias), uint16(xt.ConntrackDirection)
 	m := matches
 	if flags&state != 0 {
-		is := matchIf(uint32(states)&f.state() != 0)
+		is := matchIf(uint32(states)&f.ctState() != 0)
 		if invert&state != 0 {
 			is = is.not()
 		}
@@ -64,15 +64,15 @@ func (f Flow) xtState(flags, invert, states uint16) match {
 	return m
 }
 
-// target takes in what a target of iptables does.
-func (p *nftPacket) target(e *expr.Target) {
+// takeTarget takes in what a target of iptables does.
+func (p *nftPacket) takeTarget(e *expr.Target) {
 	switch e.Name {
 	case "REJECT":
 		p.view.action = drops
 	case "MARK":
 		p.view.mark = xtSetMark(p.view.mark, e)
 	case "CONNMARK":
-		p.view.mark, p.view.conn = xtConnmark(e).apply(p.view.mark, p.view.conn)
+		p.view.mark, p.view.conn = xtConnmark(e).applyTo(p.view.mark, p.view.conn)
 	case "MASQUERADE":
 		p.view.action, p.view.source = translates, source{given: true, masquerade: true}
 	case "SNAT":
@@ -88,7 +88,7 @@ func xtSetMark(have mark, e *expr.Target) mark {
 	if !is || e.Rev != 2 || len(*raw) < 8 {
 		return mark{}
 	}
-	return have.and(^wordAt(*raw, 1)).xor(exactly(wordAt(*raw, 0)))
+	return have.and(^wordAt(*raw, 1)).xor(exactMark(wordAt(*raw, 0)))
 }
 
 // xtConnmark reads struct xt_connmark_tginfo1 and 2; marks that it shifts are not known

@@ -30,11 +30,11 @@ type iptTable struct {
 func iptPlan(ctx context.Context, f netconf.Firewall) ([]step, error) {
 	var steps []step
 	var used []tool
-	for _, family := range families() {
+	for _, family := range kernelFamilies() {
 		want := f.Iptables(family)
 		t, err := findTool(family, plainName(family))
 		switch {
-		case missing(err) && len(want) == 0:
+		case isNotInstalled(err) && len(want) == 0:
 			continue
 		case err != nil:
 			return nil, err
@@ -42,7 +42,7 @@ func iptPlan(ctx context.Context, f netconf.Firewall) ([]step, error) {
 		used = append(used, t)
 		for _, table := range iptTables() {
 			chains := slices.DeleteFunc(slices.Clone(want), func(c netconf.IptChain) bool { return c.Table != table })
-			more, err := t.plan(ctx, table, chains)
+			more, err := t.planTable(ctx, table, chains)
 			if err != nil {
 				return nil, err
 			}
@@ -58,13 +58,13 @@ func iptPlan(ctx context.Context, f netconf.Firewall) ([]step, error) {
 // it to see, because merely looking makes the kernel set up empty tables.
 func iptRemoval(ctx context.Context, keep []tool) ([]step, error) {
 	var steps []step
-	tools, err := variants(keep)
+	tools, err := findVariants(keep)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range tools {
 		for _, table := range iptTables() {
-			more, err := t.plan(ctx, table, nil)
+			more, err := t.planTable(ctx, table, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -74,27 +74,27 @@ func iptRemoval(ctx context.Context, keep []tool) ([]step, error) {
 	return steps, nil
 }
 
-// plan compares one table with the chains it should have of ours.
-func (t tool) plan(ctx context.Context, table string, want []netconf.IptChain) ([]step, error) {
+// planTable compares one table with the chains it should have of ours.
+func (t tool) planTable(ctx context.Context, table string, want []netconf.IptChain) ([]step, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read %s table %s: %w", t.name, table, err)
 	}
-	have, err := t.read(table)
+	have, err := t.readTable(table)
 	if err != nil {
 		return nil, err
 	}
 	p, known := planner{t: t, table: table}, maps.Clone(have.chains)
 	for _, c := range want {
-		if err := p.want(c, have); err != nil {
+		if err := p.planChain(c, have); err != nil {
 			return nil, err
 		}
 		delete(have.chains, c.Name)
 	}
 	for _, name := range sortedKeys(have.chains) {
-		p.remove(name, have.jumps[name])
+		p.removeChain(name, have.jumps[name])
 	}
 	if n := len(p.steps); n > 0 {
-		p.steps[n-1].redraws = redraws(want, known, have.chains)
+		p.steps[n-1].redraws = redrawsVPC(want, known, have.chains)
 	}
 	return p.steps, nil
 }
@@ -105,26 +105,26 @@ type planner struct {
 	steps []step
 }
 
-func (p *planner) step(do func() error, format string, args ...any) {
+func (p *planner) addStep(do func() error, format string, args ...any) {
 	says := fmt.Sprintf("%s -t %s: %s", p.t.name, p.table, fmt.Sprintf(format, args...))
 	p.steps = append(p.steps, step{says: []string{says}, do: do})
 }
 
-// puts is step for what puts rules in place.
-func (p *planner) puts(do func() error, format string, args ...any) {
-	p.step(do, format, args...)
+// addPutStep is step for what puts rules in place.
+func (p *planner) addPutStep(do func() error, format string, args ...any) {
+	p.addStep(do, format, args...)
 	p.steps[len(p.steps)-1].translates = p.table == "nat"
 }
 
-// want plans for a chain that should be there. The chain is whole before a jump
+// planChain plans for a chain that should be there. The chain is whole before a jump
 // leads to it, and an old or damaged one goes only when no jump does.
-func (p *planner) want(c netconf.IptChain, have iptTable) error {
+func (p *planner) planChain(c netconf.IptChain, have iptTable) error {
 	rules, found := have.chains[c.Name]
 	if c.Fixed {
-		return p.wantFixed(c, rules, found)
+		return p.planFixedChain(c, rules, found)
 	}
 	jumps := have.jumps[c.Name]
-	whole, err := p.t.whole(c, rules)
+	whole, err := p.t.isWhole(c, rules)
 	if err != nil {
 		return err
 	}
@@ -133,49 +133,49 @@ func (p *planner) want(c netconf.IptChain, have iptTable) error {
 		prefix, _, _ := strings.Cut(c.Name, "-") // who may remove c may remove this
 		aside = prefix + "-OLD-" + c.Name[len(c.Name)-8:]
 		if _, left := have.chains[aside]; left {
-			p.remove(aside, have.jumps[aside])
+			p.removeChain(aside, have.jumps[aside])
 			delete(have.chains, aside)
 		}
-		p.step(func() error { return p.t.RenameChain(p.table, c.Name, aside) }, "set damaged chain %s aside", c.Name)
+		p.addStep(func() error { return p.t.RenameChain(p.table, c.Name, aside) }, "set damaged chain %s aside", c.Name)
 	}
 	if !found || aside != "" {
-		p.step(func() error { return p.t.build(c) }, "add chain %s", c.Name)
+		p.addStep(func() error { return p.t.buildChain(c) }, "add chain %s", c.Name)
 	}
 	good := slices.DeleteFunc(slices.Clone(jumps), func(parent string) bool { return parent != c.Parent })
 	if aside != "" || len(good) == 0 {
-		p.puts(func() error { return p.t.jump(c) }, "jump from %s to %s", c.Parent, c.Name)
+		p.addPutStep(func() error { return p.t.addJump(c) }, "jump from %s to %s", c.Parent, c.Name)
 	}
 	switch {
 	case aside != "":
-		p.remove(aside, jumps)
+		p.removeChain(aside, jumps)
 	case len(jumps) > 1 || len(jumps) > len(good):
 		extra := slices.Clone(jumps)
 		if i := slices.Index(extra, c.Parent); i >= 0 {
 			extra = slices.Delete(extra, i, i+1)
 		}
-		p.unjump(c.Name, extra)
+		p.removeJumps(c.Name, extra)
 	}
 	return nil
 }
 
-// wantFixed plans for a chain whose rules change with the pods: the plugin writes
+// planFixedChain plans for a chain whose rules change with the pods: the plugin writes
 // it too, so it stays and gets its rules all at once.
-func (p *planner) wantFixed(c netconf.IptChain, rules []string, found bool) error {
+func (p *planner) planFixedChain(c netconf.IptChain, rules []string, found bool) error {
 	if !found {
-		p.step(func() error { return p.t.NewChain(c.Table, c.Name) }, "add chain %s", c.Name)
+		p.addStep(func() error { return p.t.NewChain(c.Table, c.Name) }, "add chain %s", c.Name)
 	}
-	whole, err := p.t.whole(c, rules)
+	whole, err := p.t.isWhole(c, rules)
 	if err == nil && !whole {
-		p.puts(func() error {
+		p.addPutStep(func() error {
 			return iptexec.RestoreBy(p.t.path+"-restore", netconf.IptRestore([]netconf.IptChain{c}), 0)
 		}, "put the rules of chain %s right", c.Name)
 	}
 	return err
 }
 
-// redraws tells whether a chain comes or goes that tells what is inside the VPC, and tells it
+// redrawsVPC tells whether a chain comes or goes that tells what is inside the VPC, and tells it
 // otherwise than the one before it did. Of the known chains the surplus ones go.
-func redraws(want []netconf.IptChain, known, surplus map[string][]string) bool {
+func redrawsVPC(want []netconf.IptChain, known, surplus map[string][]string) bool {
 	var was, is []string
 	changes := false
 	for _, c := range want {
@@ -192,19 +192,19 @@ func redraws(want []netconf.IptChain, known, surplus map[string][]string) bool {
 	return changes && !slices.Equal(was, is)
 }
 
-func (p *planner) unjump(name string, parents []string) {
+func (p *planner) removeJumps(name string, parents []string) {
 	for _, parent := range parents {
-		p.step(func() error { return p.t.Delete(p.table, parent, "-j", name) }, "remove a jump from %s to %s", parent, name)
+		p.addStep(func() error { return p.t.Delete(p.table, parent, "-j", name) }, "remove a jump from %s to %s", parent, name)
 	}
 }
 
-func (p *planner) remove(name string, jumps []string) {
-	p.unjump(name, jumps)
-	p.step(func() error { return p.t.ClearAndDeleteChain(p.table, name) }, "remove chain %s", name)
+func (p *planner) removeChain(name string, jumps []string) {
+	p.removeJumps(name, jumps)
+	p.addStep(func() error { return p.t.ClearAndDeleteChain(p.table, name) }, "remove chain %s", name)
 }
 
-// build makes a chain that nothing leads to yet.
-func (t tool) build(c netconf.IptChain) error {
+// buildChain makes a chain that nothing leads to yet.
+func (t tool) buildChain(c netconf.IptChain) error {
 	if err := t.NewChain(c.Table, c.Name); err != nil {
 		return err
 	}
@@ -216,16 +216,16 @@ func (t tool) build(c netconf.IptChain) error {
 	return nil
 }
 
-func (t tool) jump(c netconf.IptChain) error {
+func (t tool) addJump(c netconf.IptChain) error {
 	if c.First {
 		return t.Insert(c.Table, c.Parent, 1, "-j", c.Name)
 	}
 	return t.Append(c.Table, c.Parent, "-j", c.Name)
 }
 
-// whole tells whether rules are those of the chain. Versions of iptables print
+// isWhole tells whether rules are those of the chain. Versions of iptables print
 // some rules in other words than ours; then iptables itself has to compare.
-func (t tool) whole(c netconf.IptChain, rules []string) (bool, error) {
+func (t tool) isWhole(c netconf.IptChain, rules []string) (bool, error) {
 	if slices.Equal(rules, c.Rules) || len(rules) != len(c.Rules) {
 		return len(rules) == len(c.Rules), nil
 	}
@@ -241,14 +241,15 @@ func (t tool) whole(c netconf.IptChain, rules []string) (bool, error) {
 	return true, nil
 }
 
-// read returns what the table has of ours.
-func (t tool) read(table string) (iptTable, error) {
+// readTable returns what the table has of ours.
+func (t tool) readTable(table string) (iptTable, error) {
 	have := iptTable{map[string][]string{}, map[string][]string{}}
+	// The kernel is asked first: to list a table that is not there makes it.
 	there, err := t.hasTable(table)
 	if err != nil || !there {
 		return have, err
 	}
-	lines, err := t.dump(table)
+	lines, err := t.dumpTable(table)
 	if err != nil {
 		return have, err
 	}
@@ -269,9 +270,9 @@ func (t tool) read(table string) (iptTable, error) {
 	return have, nil
 }
 
-// dump returns all lines of the table in one call: on a busy node each start of the
+// dumpTable returns all lines of the table in one call: on a busy node each start of the
 // program counts, and the agent is not ready before the packet filter is.
-func (t tool) dump(table string) ([]string, error) {
+func (t tool) dumpTable(table string) ([]string, error) {
 	cmd := exec.Command(t.path, "--wait", strconv.Itoa(lockWait), "-t", table, "-S")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

@@ -45,11 +45,12 @@ func noNftables(err error) bool {
 func nftWorks() error {
 	c, err := nftConn()
 	if err == nil {
-		for _, t := range sample().Tables() {
+		for _, t := range sampleFirewall().Tables() {
 			w := nftWriter{c, nftTable(t.Name + "-try")}
-			if err = w.create(t); err != nil {
+			if err = w.queueTable(t); err != nil {
 				break
 			}
+			// In the same transaction: nobody ever sees the table, not even after a crash.
 			c.DelTable(w.table)
 		}
 	}
@@ -57,15 +58,15 @@ func nftWorks() error {
 		err = c.Flush()
 	}
 	if err != nil {
-		return fmt.Errorf("try nftables: %w; %s", summary{err}, advise(err,
+		return fmt.Errorf("try nftables: %w; %s", summary{err}, adviceFor(err,
 			"load the kernel modules nf_tables, nft_ct, nft_chain_nat and nft_fib_inet, or use firewall iptables with routing rule"))
 	}
 	return nil
 }
 
-// advise returns what to do about an error of a firewall: modules don't help a process
+// adviceFor returns what to do about an error of a firewall: modules don't help a process
 // that may not change it.
-func advise(err error, modules string) string {
+func adviceFor(err error, modules string) string {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || strings.Contains(err.Error(), "must be root") {
 		return "the kernel forbids it: run this as root with CAP_NET_ADMIN, or look for a program that owns the tables (nft list tables)"
 	}
@@ -134,7 +135,7 @@ func nftPlan(f netconf.Firewall) ([]step, error) {
 func nftPlanTable(c *nftables.Conn, want netconf.NftTable) ([]step, error) {
 	w := nftWriter{c, nftTable(want.Name)}
 	rebuild := func(why string) []step {
-		return []step{{says: []string{why}, do: func() error { return w.rebuild(want) }, effect: effect{translates: true}}}
+		return []step{{says: []string{why}, do: func() error { return w.rebuildTable(want) }, effect: effect{translates: true}}}
 	}
 	found, err := findTable(c, want.Name)
 	unwanted := len(want.Chains) == 0
@@ -146,26 +147,26 @@ func nftPlanTable(c *nftables.Conn, want netconf.NftTable) ([]step, error) {
 	case found == nil:
 		return rebuild("nftables: create table inet " + want.Name), nil
 	}
-	again := "nftables: make table inet " + want.Name + " anew: "
+	again := "nftables: make table inet " + want.Name + " from scratch: "
 	have, err := readNft(c, found)
 	if err != nil {
 		return rebuild(again + err.Error()), nil
 	}
-	if why := have.foreign(want); why != "" {
+	if why := have.rebuildReason(want); why != "" {
 		return rebuild(again + why), nil
 	}
-	d := have.diff(want)
+	d := have.diffTo(want)
 	if len(d.says) == 0 {
 		return nil, nil
 	}
-	return []step{{says: d.says, effect: d.effect(), do: func() error {
-		err := w.change(d)
+	return []step{{says: d.says, effect: d.effectOnNat(), do: func() error {
+		err := w.applyDiff(d)
 		if err == nil {
 			return nil
 		}
 		// Something stands in the way that can't be read, or somebody changed
 		// the table since it was.
-		if again := w.rebuild(want); again != nil {
+		if again := w.rebuildTable(want); again != nil {
 			return errors.Join(err, again)
 		}
 		return nil
@@ -195,8 +196,8 @@ type elements struct {
 	list []nftables.SetElement
 }
 
-// effect tells what of translations the difference concerns.
-func (d *nftDiff) effect() (e effect) {
+// effectOnNat tells what of translations the difference concerns.
+func (d *nftDiff) effectOnNat() (e effect) {
 	e.translates = slices.ContainsFunc(d.addRules, netconf.NftChain.Translates)
 	e.redraws = slices.ContainsFunc(d.delSets, netconf.NftHoldsVPC) ||
 		slices.ContainsFunc(slices.Concat(d.addElements, d.delElements), func(e elements) bool { return netconf.NftHoldsVPC(e.set.Name) })
@@ -214,7 +215,7 @@ func (d *nftDiff) effect() (e effect) {
 	return e
 }
 
-func (d *nftDiff) say(format string, args ...any) {
+func (d *nftDiff) addLine(format string, args ...any) {
 	what := "nftables: "
 	if d.table != netconf.NftTableName {
 		what += d.table + ": "
@@ -222,49 +223,51 @@ func (d *nftDiff) say(format string, args ...any) {
 	d.says = append(d.says, what+fmt.Sprintf(format, args...))
 }
 
-func (h nftHave) diff(want netconf.NftTable) nftDiff {
+func (h nftHave) diffTo(want netconf.NftTable) nftDiff {
 	d := nftDiff{table: want.Name}
 	for _, c := range want.Chains {
 		rules, found := h.rules[c.Name]
 		switch {
 		case !found:
-			d.say("add chain %s", c.Name)
+			d.addLine("add chain %s", c.Name)
 			d.addChains, d.addRules = append(d.addChains, c), append(d.addRules, c)
-		case !slices.Equal(rules, comments(c)):
-			d.say("put the rules of chain %s right", c.Name)
+		case !slices.Equal(rules, commentsOf(c)):
+			d.addLine("put the rules of chain %s right", c.Name)
 			d.flush, d.addRules = append(d.flush, c.Name), append(d.addRules, c)
 		}
 		delete(h.rules, c.Name)
 	}
+	// Flushed too, because its rules may lead to another chain that goes, which the kernel keeps
+	// as long as a rule leads to it.
 	for _, name := range sortedKeys(h.rules) {
-		d.say("remove chain %s", name)
+		d.addLine("remove chain %s", name)
 		d.flush, d.delChains = append(d.flush, name), append(d.delChains, name)
 	}
 	for _, s := range want.Sets {
 		if _, found := h.sets[s.Name]; !found {
-			d.say("add %s %s with %d elements", setKind(s), s.Name, len(s.Elements))
-			d.addSets, d.addElements = append(d.addSets, s), append(d.addElements, elements{s, encode(s)})
+			d.addLine("add %s %s with %d elements", setKind(s), s.Name, len(s.Elements))
+			d.addSets, d.addElements = append(d.addSets, s), append(d.addElements, elements{s, encodeElements(s)})
 		} else {
-			d.compare(s, h.elements[s.Name])
+			d.compareSet(s, h.elements[s.Name])
 		}
 		delete(h.sets, s.Name)
 	}
 	for _, name := range sortedKeys(h.sets) {
-		d.say("remove set or map %s", name)
+		d.addLine("remove set or map %s", name)
 		d.delSets = append(d.delSets, name)
 	}
 	return d
 }
 
-// compare finds the elements that differ. The element of another verdict goes
+// compareSet finds the elements that differ. The element of another verdict goes
 // and comes back, and so do all of an interval set, whose bounds hang together.
-func (d *nftDiff) compare(s netconf.NftSet, have map[string]nftables.SetElement) {
+func (d *nftDiff) compareSet(s netconf.NftSet, have map[string]nftables.SetElement) {
 	var add, del []nftables.SetElement
-	want := encode(s)
+	want := encodeElements(s)
 	wrong := maps.Clone(have)
 	for _, e := range want {
 		h, found := have[elementID(e)]
-		if !found || verdict(h) != verdict(e) || !bytes.Equal(h.Val, e.Val) {
+		if !found || verdictOf(h) != verdictOf(e) || !bytes.Equal(h.Val, e.Val) {
 			add = append(add, e)
 		} else {
 			delete(wrong, elementID(e))
@@ -274,7 +277,7 @@ func (d *nftDiff) compare(s netconf.NftSet, have map[string]nftables.SetElement)
 	if len(add)+len(del) == 0 {
 		return
 	}
-	d.say("put %s %s right:%s%s", setKind(s), s.Name, some(" remove", s, del), some(" add", s, add))
+	d.addLine("put %s %s right:%s%s", setKind(s), s.Name, listSome(" remove", s, del), listSome(" add", s, add))
 	if s.Interval {
 		del, add = byID(have), want
 	}
@@ -289,8 +292,8 @@ func byID(m map[string]nftables.SetElement) []nftables.SetElement {
 	return list
 }
 
-// some names the first few elements and counts the others.
-func some(verb string, s netconf.NftSet, list []nftables.SetElement) string {
+// listSome names the first few elements and counts the others.
+func listSome(verb string, s netconf.NftSet, list []nftables.SetElement) string {
 	const few = 3
 	var names []string
 	for _, e := range list {
@@ -316,7 +319,7 @@ func setKind(s netconf.NftSet) string {
 	return "set"
 }
 
-func comments(c netconf.NftChain) []string {
+func commentsOf(c netconf.NftChain) []string {
 	var list []string
 	for _, r := range c.Rules {
 		list = append(list, r.Comment())

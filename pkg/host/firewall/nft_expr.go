@@ -14,9 +14,9 @@ import (
 // reg is the one register that all our expressions need.
 const reg = 1
 
-// expressions translates a rule. What reads a header of one family first makes
+// ruleExprs translates a rule. What reads a header of one family first makes
 // sure that the packet is of it, once a rule.
-func expressions(r netconf.NftRule) ([]expr.Any, error) {
+func ruleExprs(r netconf.NftRule) ([]expr.Any, error) {
 	var list []expr.Any
 	var known eni.Family
 	for _, s := range r.Statements {
@@ -24,7 +24,7 @@ func expressions(r netconf.NftRule) ([]expr.Any, error) {
 			list = append(list, isFamily(family)...)
 			known = family
 		}
-		e := statement(s)
+		e := statementExprs(s)
 		if e == nil {
 			return nil, fmt.Errorf("translate nftables rule %q: unknown statement %q", r, s)
 		}
@@ -53,7 +53,7 @@ func headerOf(s fmt.Stringer) eni.Family {
 }
 
 func isFamily(f eni.Family) []expr.Any {
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: reg}, equal([]byte{protocolNumber(f)})}
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: reg}, equalExpr([]byte{protocolNumber(f)})}
 }
 
 func protocolNumber(f eni.Family) byte {
@@ -63,9 +63,9 @@ func protocolNumber(f eni.Family) byte {
 	return unix.NFPROTO_IPV4
 }
 
-func equal(data []byte) expr.Any { return &expr.Cmp{Op: expr.CmpOpEq, Register: reg, Data: data} }
+func equalExpr(data []byte) expr.Any { return &expr.Cmp{Op: expr.CmpOpEq, Register: reg, Data: data} }
 
-func statement(s fmt.Stringer) []expr.Any {
+func statementExprs(s fmt.Stringer) []expr.Any {
 	switch s := s.(type) {
 	case netconf.NftDevice:
 		return deviceExpr(s)
@@ -74,11 +74,11 @@ func statement(s fmt.Stringer) []expr.Any {
 	case netconf.NftConn:
 		return connExpr(s)
 	case netconf.NftUnmarked:
-		return []expr.Any{&expr.Ct{Key: expr.CtKeyMARK, Register: reg}, maskExpr(s.Mask, 0), equal(make([]byte, 4))}
+		return []expr.Any{&expr.Ct{Key: expr.CtKeyMARK, Register: reg}, maskExpr(s.Mask, 0), equalExpr(make([]byte, 4))}
 	case netconf.NftLookup:
-		return lookup(s)
+		return lookupExprs(s)
 	case netconf.NftSpoofed:
-		return []expr.Any{&expr.Fib{Register: reg, ResultOIF: true, FlagSADDR: true, FlagIIF: true, FlagPRESENT: true}, equal(make([]byte, 4))}
+		return []expr.Any{&expr.Fib{Register: reg, ResultOIF: true, FlagSADDR: true, FlagIIF: true, FlagPRESENT: true}, equalExpr(make([]byte, 4))}
 	case netconf.NftSetMark:
 		return setMark(s)
 	case netconf.NftSNAT:
@@ -96,9 +96,9 @@ func deviceExpr(d netconf.NftDevice) []expr.Any {
 		meta.Key = expr.MetaKeyOIFNAME
 	}
 	if start, wild := strings.CutSuffix(d.Name, "*"); wild {
-		return []expr.Any{meta, equal([]byte(start))}
+		return []expr.Any{meta, equalExpr([]byte(start))}
 	}
-	return []expr.Any{meta, equal(ifname(d.Name))}
+	return []expr.Any{meta, equalExpr(padLinkName(d.Name))}
 }
 
 func connExpr(c netconf.NftConn) []expr.Any {
@@ -116,7 +116,7 @@ func connExpr(c netconf.NftConn) []expr.Any {
 }
 
 func connDirection(d byte) []expr.Any {
-	return []expr.Any{&expr.Ct{Key: expr.CtKeyDIRECTION, Register: reg}, equal([]byte{d})}
+	return []expr.Any{&expr.Ct{Key: expr.CtKeyDIRECTION, Register: reg}, equalExpr([]byte{d})}
 }
 
 func connState(bit uint32) []expr.Any {
@@ -130,7 +130,7 @@ func maskExpr(keep, flip uint32) expr.Any {
 		Mask: binaryutil.NativeEndian.PutUint32(keep), Xor: binaryutil.NativeEndian.PutUint32(flip)}
 }
 
-func lookup(l netconf.NftLookup) []expr.Any {
+func lookupExprs(l netconf.NftLookup) []expr.Any {
 	find := &expr.Lookup{SourceRegister: reg, SetName: l.Set, Invert: l.Not, IsDestRegSet: l.Map, DestRegister: unix.NFT_REG_VERDICT}
 	header := func(offset, length uint32) []expr.Any {
 		return []expr.Any{&expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length}, find}

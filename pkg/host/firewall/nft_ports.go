@@ -17,8 +17,8 @@ import (
 // concatenated is a key or value of several parts, which knows its own bytes.
 type concatenated interface{ Bytes() []byte }
 
-// concatenation returns the type of keys or values of several parts.
-func concatenation(name string) nftables.SetDatatype {
+// concatenationType returns the type of keys or values of several parts.
+func concatenationType(name string) nftables.SetDatatype {
 	var parts []nftables.SetDatatype
 	for part := range strings.SplitSeq(name, " . ") {
 		parts = append(parts, map[string]nftables.SetDatatype{"ipv4_addr": nftables.TypeIPAddr, "ipv6_addr": nftables.TypeIP6Addr,
@@ -61,7 +61,7 @@ func portStatement(s fmt.Stringer) []expr.Any {
 	switch s := s.(type) {
 	case netconf.NftLocal:
 		return []expr.Any{&expr.Fib{Register: reg, ResultADDRTYPE: true, FlagDADDR: true},
-			equal(binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL))}
+			equalExpr(binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL))}
 	case netconf.NftPrefix:
 		return matchPrefix(s)
 	case netconf.NftHostPort:
@@ -93,7 +93,7 @@ func matchPrefix(p netconf.NftPrefix) []expr.Any {
 	}
 	// The netmasks in use are of whole bytes, as nft itself compares them.
 	field.Len = uint32(p.Net.Bits() / 8)
-	return []expr.Any{field, equal(p.Net.Addr().AsSlice()[:field.Len])}
+	return []expr.Any{field, equalExpr(p.Net.Addr().AsSlice()[:field.Len])}
 }
 
 // leadToPod looks the port up and gives the connection the destination found. The

@@ -119,16 +119,16 @@ func elementID(e nftables.SetElement) string {
 	return string(e.Key)
 }
 
-func verdict(e nftables.SetElement) expr.Verdict {
+func verdictOf(e nftables.SetElement) expr.Verdict {
 	if e.VerdictData == nil {
 		return expr.Verdict{}
 	}
 	return *e.VerdictData
 }
 
-// foreign returns why the table can't be turned into the wanted one part by
+// rebuildReason returns why the table can't be turned into the wanted one part by
 // part, "" if it can.
-func (h nftHave) foreign(want netconf.NftTable) string {
+func (h nftHave) rebuildReason(want netconf.NftTable) string {
 	if h.flags != 0 {
 		return "it has flags"
 	}

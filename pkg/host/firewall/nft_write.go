@@ -18,40 +18,40 @@ type nftWriter struct {
 	table *nftables.Table
 }
 
-// rebuild replaces the table, or makes it.
-func (w nftWriter) rebuild(t netconf.NftTable) error {
+// rebuildTable replaces the table, or makes it.
+func (w nftWriter) rebuildTable(t netconf.NftTable) error {
 	w.c.AddTable(w.table) // so that there is something to delete
 	w.c.DelTable(w.table)
-	if err := w.create(t); err != nil {
+	if err := w.queueTable(t); err != nil {
 		return err
 	}
 	return w.c.Flush()
 }
 
-func (w nftWriter) create(t netconf.NftTable) error {
+func (w nftWriter) queueTable(t netconf.NftTable) error {
 	w.c.AddTable(w.table)
 	d := nftDiff{addChains: t.Chains, addSets: t.Sets, addRules: t.Chains}
 	for _, s := range t.Sets {
-		d.addElements = append(d.addElements, elements{s, encode(s)})
+		d.addElements = append(d.addElements, elements{s, encodeElements(s)})
 	}
-	return w.queue(d)
+	return w.queueDiff(d)
 }
 
-func (w nftWriter) change(d nftDiff) error {
-	if err := w.queue(d); err != nil {
+func (w nftWriter) applyDiff(d nftDiff) error {
+	if err := w.queueDiff(d); err != nil {
 		return err
 	}
 	return w.c.Flush()
 }
 
-// queue removes users before what they use and adds the other way round: rules
+// queueDiff removes users before what they use and adds the other way round: rules
 // use sets and chains, elements use chains.
-func (w nftWriter) queue(d nftDiff) error {
+func (w nftWriter) queueDiff(d nftDiff) error {
 	for _, name := range d.flush {
 		w.c.FlushChain(&nftables.Chain{Name: name, Table: w.table})
 	}
 	for _, e := range d.delElements {
-		if err := chunks(e.list, func(list []nftables.SetElement) error {
+		if err := eachChunk(e.list, func(list []nftables.SetElement) error {
 			return w.c.SetDeleteElements(nftSet(w.table, e.set), list)
 		}); err != nil {
 			return err
@@ -76,7 +76,7 @@ func (w nftWriter) queue(d nftDiff) error {
 		}
 	}
 	for _, e := range d.addElements {
-		if err := chunks(e.list, func(list []nftables.SetElement) error {
+		if err := eachChunk(e.list, func(list []nftables.SetElement) error {
 			return w.c.SetAddElements(nftSet(w.table, e.set), list)
 		}); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (w nftWriter) queue(d nftDiff) error {
 	}
 	for _, c := range d.addRules {
 		for _, r := range c.Rules {
-			rule, err := expressions(r)
+			rule, err := ruleExprs(r)
 			if err != nil {
 				return err
 			}
@@ -95,9 +95,9 @@ func (w nftWriter) queue(d nftDiff) error {
 	return nil
 }
 
-// chunks does the elements in parts that fit a netlink attribute, whose length
+// eachChunk does the elements in parts that fit a netlink attribute, whose length
 // has 16 bits: an IPv6 element with its verdict takes about 60 bytes.
-func chunks(list []nftables.SetElement, do func([]nftables.SetElement) error) error {
+func eachChunk(list []nftables.SetElement, do func([]nftables.SetElement) error) error {
 	const most = 500
 	for len(list) > 0 {
 		n := min(most, len(list))
@@ -134,7 +134,7 @@ func nftSet(table *nftables.Table, s netconf.NftSet) *nftables.Set {
 		set.DataType = nftables.TypeVerdict
 	}
 	if s.Data != "" {
-		set.IsMap, set.DataType = true, concatenation(s.Data)
+		set.IsMap, set.DataType = true, concatenationType(s.Data)
 	}
 	switch s.Type {
 	case "ipv4_addr":
@@ -146,13 +146,13 @@ func nftSet(table *nftables.Table, s netconf.NftSet) *nftables.Set {
 	case "mark":
 		set.KeyType, set.KeyByteOrder = nftables.TypeMark, binaryutil.NativeEndian
 	default:
-		set.KeyType = concatenation(s.Type)
+		set.KeyType = concatenationType(s.Type)
 	}
 	return set
 }
 
-// encode returns the set's elements as the kernel takes them.
-func encode(s netconf.NftSet) []nftables.SetElement {
+// encodeElements returns the set's elements as the kernel takes them.
+func encodeElements(s netconf.NftSet) []nftables.SetElement {
 	list := make([]nftables.SetElement, 0, len(s.Elements))
 	for _, e := range s.Elements {
 		var v *expr.Verdict
@@ -174,7 +174,7 @@ func encode(s netconf.NftSet) []nftables.SetElement {
 				list = append(list, nftables.SetElement{Key: end.AsSlice(), IntervalEnd: true})
 			}
 		case netconf.NftName:
-			list = append(list, nftables.SetElement{Key: ifname(string(key)), VerdictData: v})
+			list = append(list, nftables.SetElement{Key: padLinkName(string(key)), VerdictData: v})
 		case netconf.NftMark:
 			list = append(list, nftables.SetElement{Key: binaryutil.NativeEndian.PutUint32(uint32(key)), VerdictData: v})
 		}
@@ -195,8 +195,8 @@ func addrAfter(p netip.Prefix) netip.Addr {
 	return last.Next()
 }
 
-// ifname pads a link's name as the kernel keeps it.
-func ifname(name string) []byte {
+// padLinkName pads a link's name as the kernel keeps it.
+func padLinkName(name string) []byte {
 	b := make([]byte, unix.IFNAMSIZ)
 	copy(b, name)
 	return b

@@ -18,11 +18,11 @@ func OthersPorts(ctx context.Context, f netconf.Firewall) ([]netconf.OthersPort,
 	if err != nil {
 		return nil, nil, err
 	}
-	list, err := o.portmapped(ctx)
+	list, err := o.readPortmapped(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	taken, err := o.taken(ctx, f)
+	taken, err := o.findTaken(ctx, f)
 	return list, taken, err
 }
 
@@ -84,12 +84,12 @@ func (o *othersNat) legacyNat(family eni.Family) (natDump, error) {
 
 func dumpNat(family eni.Family, legacy bool) (natDump, error) {
 	t, err := findVariant(family, legacy)
-	if missing(err) {
+	if isNotInstalled(err) {
 		return natDump{}, nil
 	}
 	if err != nil {
 		return natDump{}, err
 	}
-	lines, err := t.dump("nat")
+	lines, err := t.dumpTable("nat")
 	return natDump{t.name, lines}, err
 }

@@ -22,9 +22,9 @@ const (
 	portmapTable  = "cni_hostport"
 )
 
-// portmapped returns the ports of the node that the portmap plugin leads to its pods.
-func (o *othersNat) portmapped(ctx context.Context) (list []netconf.OthersPort, err error) {
-	for _, family := range families() {
+// readPortmapped returns the ports of the node that the portmap plugin leads to its pods.
+func (o *othersNat) readPortmapped(ctx context.Context) (list []netconf.OthersPort, err error) {
+	for _, family := range kernelFamilies() {
 		chains := o.ofFamily(family)
 		more, err := portmappedNft(family, chains)
 		if err != nil {
@@ -67,6 +67,7 @@ func (o *othersNat) portmappedIptables(family eni.Family, legacy bool, chains []
 func portmappedNft(family eni.Family, chains []*nftables.Chain) (list []netconf.OthersPort, err error) {
 	var c *nftables.Conn
 	for _, chain := range chains {
+		// The base chains of the table only lead to those that hold the ports.
 		if chain.Table.Name != portmapTable || chain.Hooknum != nil {
 			continue
 		}

@@ -35,7 +35,7 @@ func TestMissingRightsAreNotToldAsMissingModules(t *testing.T) {
 	nettest.Need(t)
 	var err error
 	withoutRights(t, func() { err = Works(ipam.Nftables) })
-	for backend, text := range map[string]string{"nftables": fmt.Sprint(err), "iptables": advise(errors.New("running [iptables -N X]: Permission denied (you must be root)"), "modules")} {
+	for backend, text := range map[string]string{"nftables": fmt.Sprint(err), "iptables": adviceFor(errors.New("running [iptables -N X]: Permission denied (you must be root)"), "modules")} {
 		if strings.Contains(text, "modules") || !strings.Contains(text, "CAP_NET_ADMIN") {
 			t.Errorf("%s: %s", backend, text)
 		}

@@ -24,11 +24,11 @@ const (
 	oursPriority = -99
 )
 
-// taken returns the host ports of f that a rule of others leads elsewhere before enipool's
+// findTaken returns the host ports of f that a rule of others leads elsewhere before enipool's
 // comes. Those of the portmap plugin are left out: portmapped has them. It reads the chains
 // that a packet to the ports comes by, and of those only rules that may concern them:
 // kube-proxy may have tens of thousands.
-func (o *othersNat) taken(ctx context.Context, f netconf.Firewall) (list []netconf.TakenPort, err error) {
+func (o *othersNat) findTaken(ctx context.Context, f netconf.Firewall) (list []netconf.TakenPort, err error) {
 	if len(f.Ports) == 0 {
 		return nil, nil
 	}
@@ -48,6 +48,7 @@ func (o *othersNat) taken(ctx context.Context, f netconf.Firewall) (list []netco
 		return nil, err
 	}
 	chains = append(chains, legacy...)
+	// In the kernel's order: a connection is translated once, by the first chain that does.
 	slices.SortStableFunc(chains, func(a, b natChain) int { return cmp.Compare(a.priority, b.priority) })
 	for _, p := range f.Ports {
 		for _, port := range p.Ports {
@@ -110,7 +111,7 @@ func takenBy(b ipam.Firewall, chains []natChain, p portProbe) (*netconf.TakenPor
 			continue
 		}
 		w := natWalk{probe: p, rules: base.rules}
-		r, err := w.chain(base.name, 0)
+		r, err := w.followChain(base.name, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +156,7 @@ func (o *othersNat) natChains(asked map[uint16]bool) (list []natChain, closeAll 
 	}
 	for _, base := range o.chains {
 		if base.Hooknum == nil || *base.Hooknum != *nftables.ChainHookPrerouting || base.Type != nftables.ChainTypeNAT ||
-			base.Priority == nil || !forwards(base.Table.Family) || isOurs(base.Table) || base.Table.Name == portmapTable {
+			base.Priority == nil || !isForwardFamily(base.Table.Family) || isOurs(base.Table) || base.Table.Name == portmapTable {
 			continue
 		}
 		where := "nftables table " + familyName(base.Table.Family) + " " + base.Table.Name
@@ -174,7 +175,7 @@ func isOurs(t *nftables.Table) bool {
 
 // legacyNatChains returns those of legacy iptables, where it has any.
 func (o *othersNat) legacyNatChains(ctx context.Context) (list []natChain, err error) {
-	for _, family := range families() {
+	for _, family := range kernelFamilies() {
 		d, err := o.legacyNat(family)
 		if err == nil {
 			err = ctx.Err()

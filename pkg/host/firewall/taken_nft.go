@@ -88,7 +88,7 @@ func (r nftNatRule) judge(p portProbe) (natView, error) {
 		walk: &walk{flow: Flow{Family: p.family, In: p.in, Dst: p.to}}, view: ruleView{match: matches}}}
 	n.out.byPort = r.port != 0
 	for _, e := range r.exprs {
-		if err := n.take(e); err != nil {
+		if err := n.takeExpr(e); err != nil {
 			return natView{}, err
 		}
 		if n.view.match == matchesNot {
@@ -108,18 +108,18 @@ type natPacket struct {
 	out    natView
 }
 
-func (n *natPacket) take(e expr.Any) error {
+func (n *natPacket) takeExpr(e expr.Any) error {
 	switch e := e.(type) {
 	case nil:
-		n.also(mayMatch)
+		n.narrowMatch(mayMatch)
 	case *expr.Meta:
 		if e.Key == expr.MetaKeyL4PROTO && !e.SourceRegister {
 			n.load(e.Register, []byte{byte(n.probe.transport)})
 			return nil
 		}
-		n.nftPacket.take(e)
+		n.nftPacket.takeExpr(e)
 	case *expr.Payload:
-		n.load(e.DestRegister, n.header(e))
+		n.load(e.DestRegister, n.headerValue(e))
 	case *expr.Fib:
 		n.load(e.Register, nil)
 		if e.ResultADDRTYPE && e.FlagDADDR {
@@ -130,28 +130,28 @@ func (n *natPacket) take(e expr.Any) error {
 		n.chance = true
 	case *expr.Dynset: // notes who came
 		if len(e.Exprs) > 0 {
-			n.also(mayMatch)
+			n.narrowMatch(mayMatch)
 		}
 	case *expr.Lookup:
-		return n.find(e)
+		return n.findInSet(e)
 	case *expr.NAT:
 		if e.Type == expr.NATTypeDestNAT {
-			n.translate(n.read(e.RegAddrMin, n.probe.to.BitLen()/8), n.read(e.RegProtoMin, 2))
+			n.noteTarget(n.readKnown(e.RegAddrMin, n.probe.to.BitLen()/8), n.readKnown(e.RegProtoMin, 2))
 		}
 	case *expr.Redir:
-		n.translate(nil, n.read(e.RegisterProtoMin, 2))
+		n.noteTarget(nil, n.readKnown(e.RegisterProtoMin, 2))
 	case *expr.Match:
-		n.also(n.xtPortMatch(e))
+		n.narrowMatch(n.xtPortMatch(e))
 	case *expr.Target:
 		n.natTarget(e)
 	default:
-		n.nftPacket.take(e)
+		n.nftPacket.takeExpr(e)
 	}
 	return nil
 }
 
-// header returns what is known of the packet's headers.
-func (n *natPacket) header(e *expr.Payload) []byte {
+// headerValue returns what is known of the packet's headers.
+func (n *natPacket) headerValue(e *expr.Payload) []byte {
 	protocol := uint32(9)
 	if n.probe.family == eni.IPv6 {
 		protocol = 6
@@ -164,11 +164,11 @@ func (n *natPacket) header(e *expr.Payload) []byte {
 	case e.Base == expr.PayloadBaseNetworkHeader && e.Offset == protocol && e.Len == 1:
 		return []byte{byte(n.probe.transport)}
 	}
-	return n.payload(e)
+	return n.payloadValue(e)
 }
 
-// translate notes where the packet leads from here, as far as it is known.
-func (n *natPacket) translate(addr, port []byte) {
+// noteTarget notes where the packet leads from here, as far as it is known.
+func (n *natPacket) noteTarget(addr, port []byte) {
 	n.out.translates, n.out.to = true, "another port of the node"
 	to, known := netip.AddrFromSlice(addr)
 	var number uint16
@@ -198,15 +198,16 @@ func (n *natPacket) natTarget(e *expr.Target) {
 		}
 		if r != nil {
 			addr := r.MinIP
+			// net.IP may hold IPv4 in sixteen bytes, which netip takes for an address of IPv6.
 			if v4 := addr.To4(); v4 != nil {
 				addr = v4
 			}
-			n.translate(addr, binaryutil.BigEndian.PutUint16(r.MinPort))
+			n.noteTarget(addr, binaryutil.BigEndian.PutUint16(r.MinPort))
 		}
 	case "REDIRECT":
-		n.translate(nil, nil)
+		n.noteTarget(nil, nil)
 	default:
-		n.target(e)
+		n.takeTarget(e)
 	}
 }
 

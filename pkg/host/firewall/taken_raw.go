@@ -126,6 +126,7 @@ func matchedPort(match []byte) uint16 {
 			info = value
 		}
 	}
+	// invflags of struct xt_tcp and xt_udp; both begin with the ranges of ports.
 	flags := map[string]int{"tcp": 11, "udp": 8}[name]
 	if flags == 0 || len(info) <= flags || info[flags] != 0 {
 		return 0
@@ -190,5 +191,5 @@ func newExpression(name string) expr.Any {
 	case "target":
 		return &expr.Target{}
 	}
-	return nil
+	return nil // a rule with it may match, see natPacket.takeExpr
 }

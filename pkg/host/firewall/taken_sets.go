@@ -13,9 +13,9 @@ import (
 // mostChoices is how many endpoints of a service are followed, at most.
 const mostChoices = 1000
 
-// find looks for the packet in a set, or for its verdict in a map. It asks the kernel for
+// findInSet looks for the packet in a set, or for its verdict in a map. It asks the kernel for
 // the one element: a map of all Services is large.
-func (n *natPacket) find(e *expr.Lookup) error {
+func (n *natPacket) findInSet(e *expr.Lookup) error {
 	chance := n.chance
 	n.chance = false
 	n.out.byPort = true
@@ -23,13 +23,13 @@ func (n *natPacket) find(e *expr.Lookup) error {
 	if err != nil {
 		return err
 	}
-	key := n.read(e.SourceRegister, length)
+	key := n.readKnown(e.SourceRegister, length)
 	verdicts := e.IsDestRegSet && e.DestRegister == unix.NFT_REG_VERDICT
 	switch {
 	case key == nil && chance && verdicts:
 		return n.chooseOf(e.SetName)
 	case key == nil || length == 0:
-		n.also(mayMatch)
+		n.narrowMatch(mayMatch)
 		if verdicts {
 			n.view.action = decidesElsewhere
 		} else if e.IsDestRegSet {
@@ -37,11 +37,11 @@ func (n *natPacket) find(e *expr.Lookup) error {
 		}
 		return nil
 	}
-	found, data, err := n.of.element(e.SetName, key)
+	found, data, err := n.of.readElement(e.SetName, key)
 	if err != nil {
 		return err
 	}
-	n.also(matchIf(found != e.Invert))
+	n.narrowMatch(matchIf(found != e.Invert))
 	if !found || !e.IsDestRegSet {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (n *natPacket) takeData(e *expr.Lookup, data []byte) {
 			n.load(e.DestRegister, value)
 		case unix.NFTA_DATA_VERDICT:
 			if v := decodeVerdict(value); v != nil {
-				n.verdict(v)
+				n.takeVerdict(v)
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func (n *natPacket) takeData(e *expr.Lookup, data []byte) {
 
 // chooseOf notes the chains to all of which the map leads.
 func (n *natPacket) chooseOf(set string) error {
-	elements, err := n.of.elements(set)
+	elements, err := n.of.readElements(set)
 	if err != nil {
 		return err
 	}
@@ -102,8 +102,8 @@ func (n *nftNatRules) keyLength(set string) (length int, err error) {
 	return length, nil
 }
 
-// element asks for one key, and returns what it leads to.
-func (n *nftNatRules) element(set string, key []byte) (found bool, data []byte, err error) {
+// readElement asks for one key, and returns what it leads to.
+func (n *nftNatRules) readElement(set string, key []byte) (found bool, data []byte, err error) {
 	value, err := netlink.MarshalAttributes([]netlink.Attribute{{Type: unix.NFTA_DATA_VALUE, Data: key}})
 	if err == nil {
 		value, err = netlink.MarshalAttributes([]netlink.Attribute{{Type: unix.NLA_F_NESTED | unix.NFTA_SET_ELEM_KEY, Data: value}})
@@ -129,8 +129,8 @@ func (n *nftNatRules) element(set string, key []byte) (found bool, data []byte, 
 	return false, nil, nil
 }
 
-// elements returns what all elements of a map lead to.
-func (n *nftNatRules) elements(set string) (list [][]byte, err error) {
+// readElements returns what all elements of a map lead to.
+func (n *nftNatRules) readElements(set string) (list [][]byte, err error) {
 	messages, err := n.askElements(set, netlink.Dump)
 	if err != nil {
 		return nil, fmt.Errorf("list elements of map %s of nftables table %s: %w", set, n.table.Name, err)

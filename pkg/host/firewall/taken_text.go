@@ -90,13 +90,13 @@ func (p portProbe) textMatch(option, value string) match {
 	case "--ctstate", "--state":
 		return matchIf(slices.Contains(strings.Split(value, ","), "NEW"))
 	case "--dport":
-		return p.between(value)
+		return p.isInRange(value)
 	}
 	return mayMatch
 }
 
-// between judges a port, or a range of them as 8000:8010.
-func (p portProbe) between(value string) match {
+// isInRange judges a port, or a range of them as 8000:8010.
+func (p portProbe) isInRange(value string) match {
 	first, last, isRange := strings.Cut(value, ":")
 	if !isRange {
 		last = first

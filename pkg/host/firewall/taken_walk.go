@@ -49,9 +49,9 @@ type natWalk struct {
 	metOurs bool
 }
 
-// chain tells only of what is certain: a rule that may let the packet leave makes all that
+// followChain tells only of what is certain: a rule that may let the packet leave makes all that
 // follows uncertain, one that may take it does not where another one surely takes the rest.
-func (w *natWalk) chain(name string, depth int) (natResult, error) {
+func (w *natWalk) followChain(name string, depth int) (natResult, error) {
 	unknown := natResult{end: nobodyKnows}
 	if depth > deepest {
 		return unknown, nil
@@ -72,7 +72,7 @@ func (w *natWalk) chain(name string, depth int) (natResult, error) {
 		if v.match == matchesNot {
 			continue
 		}
-		r, err := w.follow(name, v, depth)
+		r, err := w.followRule(name, v, depth)
 		if err != nil {
 			return unknown, err
 		}
@@ -83,6 +83,7 @@ func (w *natWalk) chain(name string, depth int) (natResult, error) {
 				return unknown, nil
 			}
 			return r, nil
+		// Some packets leave here and others go on to the rules below.
 		case r.end == packetGoesOn && (v.action == returns || v.action == goesTo):
 			return unknown, nil
 		case r.end == packetGoesOn:
@@ -100,13 +101,13 @@ func (w *natWalk) chain(name string, depth int) (natResult, error) {
 	return natResult{}, nil
 }
 
-// follow returns what a rule that matches does with the packet.
-func (w *natWalk) follow(chain string, v natView, depth int) (natResult, error) {
+// followRule returns what a rule that matches does with the packet.
+func (w *natWalk) followRule(chain string, v natView, depth int) (natResult, error) {
 	switch {
 	case v.translates:
 		return natResult{portIsTaken, chain, v.to}, nil
 	case len(v.choice) > 0:
-		return w.choose(chain, v, depth)
+		return w.followChoices(chain, v, depth)
 	}
 	switch v.action {
 	case accepts:
@@ -116,12 +117,12 @@ func (w *natWalk) follow(chain string, v natView, depth int) (natResult, error) 
 	case decidesElsewhere:
 		return natResult{end: nobodyKnows}, nil
 	case jumps, goesTo:
-		return w.enter(chain, v, v.chain, depth)
+		return w.enterChain(chain, v, v.chain, depth)
 	}
 	return natResult{}, nil
 }
 
-func (w *natWalk) enter(chain string, v natView, next string, depth int) (natResult, error) {
+func (w *natWalk) enterChain(chain string, v natView, next string, depth int) (natResult, error) {
 	switch {
 	case strings.HasPrefix(next, ourIptPort):
 		w.metOurs = true
@@ -129,18 +130,18 @@ func (w *natWalk) enter(chain string, v natView, next string, depth int) (natRes
 	case strings.HasPrefix(next, "CNI-HOSTPORT-"): // see portmapped
 		return natResult{}, nil
 	}
-	r, err := w.chain(next, depth+1)
+	r, err := w.followChain(next, depth+1)
 	if r.end == portIsTaken && v.byPort {
 		r.chain = chain // this is where people find the port
 	}
 	return r, err
 }
 
-// choose follows all chains that chance may choose: the port is taken if all take it. Of
+// followChoices follows all chains that chance may choose: the port is taken if all take it. Of
 // those it names the first by what they lead to, the same one each time.
-func (w *natWalk) choose(chain string, v natView, depth int) (first natResult, err error) {
+func (w *natWalk) followChoices(chain string, v natView, depth int) (first natResult, err error) {
 	for i, next := range v.choice {
-		r, err := w.enter(chain, v, next, depth)
+		r, err := w.enterChain(chain, v, next, depth)
 		if err != nil || r.end != portIsTaken {
 			return natResult{end: nobodyKnows}, err
 		}

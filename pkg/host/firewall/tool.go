@@ -33,8 +33,8 @@ type tool struct {
 	legacy bool
 }
 
-// families are those that the kernel has: ip6tables fails without IPv6.
-func families() []eni.Family {
+// kernelFamilies are those that the kernel has: ip6tables fails without IPv6.
+func kernelFamilies() []eni.Family {
 	if host.HasIPv6() {
 		return []eni.Family{eni.IPv4, eni.IPv6}
 	}
@@ -76,6 +76,7 @@ func findTool(family eni.Family, name string) (tool, error) {
 	if t.IPTables, err = iptables.New(iptables.IPFamily(protocol), iptables.Timeout(lockWait), iptables.Path(path)); err != nil {
 		return tool{}, fmt.Errorf("run %s: %w", path, err)
 	}
+	// Only the program itself tells: "iptables" may be either variant.
 	version, err := exec.Command(path, "--version").Output()
 	if err != nil {
 		return tool{}, fmt.Errorf("run %s --version: %w", path, err)
@@ -84,16 +85,17 @@ func findTool(family eni.Family, name string) (tool, error) {
 	return t, nil
 }
 
-// variants returns a tool for each variant and family that may hold chains of
+// findVariants returns a tool for each variant and family that may hold chains of
 // ours, apart from those of skip.
-func variants(skip []tool) ([]tool, error) {
+func findVariants(skip []tool) ([]tool, error) {
 	var found []tool
-	for _, family := range families() {
+	for _, family := range kernelFamilies() {
 		for _, legacy := range []bool{false, true} {
 			same := func(t tool) bool { return t.family == family && t.legacy == legacy }
 			if slices.ContainsFunc(skip, same) {
 				continue
 			}
+			// Before a tool is started: to look by the legacy one makes the kernel set up tables.
 			if may, err := mayHold(family, legacy); err != nil || !may {
 				if err != nil {
 					return nil, err
@@ -103,7 +105,7 @@ func variants(skip []tool) ([]tool, error) {
 			t, err := findVariant(family, legacy)
 			if err == nil {
 				found = append(found, t)
-			} else if !missing(err) {
+			} else if !isNotInstalled(err) {
 				return nil, err
 			}
 		}
@@ -119,7 +121,7 @@ func findVariant(family eni.Family, legacy bool) (tool, error) {
 	}
 	for _, name := range []string{plainName(family) + suffix, plainName(family)} {
 		t, err := findTool(family, name)
-		if err != nil && !missing(err) || err == nil && t.legacy == legacy {
+		if err != nil && !isNotInstalled(err) || err == nil && t.legacy == legacy {
 			return t, err
 		}
 	}
@@ -178,18 +180,18 @@ func (t tool) hasTable(table string) (bool, error) {
 	return slices.ContainsFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name == table }), err
 }
 
-// sample is a firewall that needs all we ever ask of a packet filter. Nothing it
+// sampleFirewall is a firewall that needs all we ever ask of a packet filter. Nothing it
 // says can match: its links do not exist and its chains are not jumped to.
-func sample() netconf.Firewall {
+func sampleFirewall() netconf.Firewall {
 	var s ipam.State
 	s.Settings = ipam.Settings{SNAT: true, MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4, eni.IPv6}}
 	for i, dev := range []string{"try0", "try1"} {
 		nic := eni.Interface{Index: i, Device: dev}
-		nic.V4.Primary, nic.V6.Primary = documentation(eni.IPv4, 1+i), documentation(eni.IPv6, 1+i)
+		nic.V4.Primary, nic.V6.Primary = documentationPrefix(eni.IPv4, 1+i), documentationPrefix(eni.IPv6, 1+i)
 		s.ENIs = append(s.ENIs, nic)
 		s.Settings.VPC = append(s.Settings.VPC, nic.V4.Primary)
 		for _, p := range []eni.Family{eni.IPv4, eni.IPv6} {
-			s.Addresses = append(s.Addresses, eni.Address{Addr: documentation(p, 10+i).Addr(), ENI: i})
+			s.Addresses = append(s.Addresses, eni.Address{Addr: documentationPrefix(p, 10+i).Addr(), ENI: i})
 		}
 	}
 	return netconf.NewFirewall(&s)
@@ -198,19 +200,19 @@ func sample() netconf.Firewall {
 // iptWorks builds the chains of the sample, without a jump, and removes them.
 // Without ip6tables a node without IPv6 works.
 func iptWorks() error {
-	for _, family := range families() {
+	for _, family := range kernelFamilies() {
 		t, err := findTool(family, plainName(family))
-		if missing(err) && family == eni.IPv6 {
+		if isNotInstalled(err) && family == eni.IPv6 {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		for _, c := range sample().Iptables(family) {
+		for _, c := range sampleFirewall().Iptables(family) {
 			c.Name, c.Rules = netconf.IptPodsPrefix+"TRY-"+c.Table, withoutOurJumps(c.Rules)
-			err := cmp.Or(t.ClearAndDeleteChain(c.Table, c.Name), t.build(c))
+			err := cmp.Or(t.ClearAndDeleteChain(c.Table, c.Name), t.buildChain(c))
 			if err = errors.Join(err, t.ClearAndDeleteChain(c.Table, c.Name)); err != nil {
-				return fmt.Errorf("try %s: %w; %s", t.name, err, advise(err,
+				return fmt.Errorf("try %s: %w; %s", t.name, err, adviceFor(err,
 					"load the kernel modules xt_connmark, xt_conntrack, xt_rpfilter and iptable_nat, or use firewall nftables"))
 			}
 		}
@@ -231,9 +233,9 @@ func withoutOurJumps(rules []string) []string {
 	return list
 }
 
-// documentation returns an address that is nobody's, RFC 5737 and RFC 3849, with
+// documentationPrefix returns an address that is nobody's, RFC 5737 and RFC 3849, with
 // the mask of a subnet.
-func documentation(f eni.Family, host int) netip.Prefix {
+func documentationPrefix(f eni.Family, host int) netip.Prefix {
 	if f == eni.IPv4 {
 		return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(host)}), 24)
 	}
