@@ -41,8 +41,8 @@ func fields(data []byte) (list attributes, err error) {
 	return list, err
 }
 
-// value4 reads a value of four bytes, in the machine's order as registers hold it.
-func value4(data []byte) (uint32, error) {
+// decodeWord reads a value of four bytes, in the machine's order as registers hold it.
+func decodeWord(data []byte) (uint32, error) {
 	f, err := fields(data)
 	if err != nil || len(f[unix.NFTA_DATA_VALUE]) != 4 {
 		return 0, errors.Join(err, errors.New("no value of four bytes"))
@@ -50,8 +50,8 @@ func value4(data []byte) (uint32, error) {
 	return binary.NativeEndian.Uint32(f[unix.NFTA_DATA_VALUE]), nil
 }
 
-// number reads an attribute of four bytes, 0 if it is not there.
-func number(data []byte) uint32 {
+// decodeNumber reads an attribute of four bytes, 0 if it is not there.
+func decodeNumber(data []byte) uint32 {
 	if len(data) != 4 {
 		return 0
 	}

@@ -84,7 +84,7 @@ func parseChain(message []byte) (id chainID, base baseChain, err error) {
 	hook, err := fields(f[unix.NFTA_CHAIN_HOOK])
 	id.table, id.name = trimZeros(f[unix.NFTA_CHAIN_TABLE]), trimZeros(f[unix.NFTA_CHAIN_NAME])
 	policy := f[unix.NFTA_CHAIN_POLICY]
-	base = baseChain{hook: hookName(id.family, number(hook[unix.NFTA_HOOK_HOOKNUM])), drops: policy != nil && number(policy) == nfDrop}
+	base = baseChain{hook: hookName(id.family, decodeNumber(hook[unix.NFTA_HOOK_HOOKNUM])), drops: policy != nil && decodeNumber(policy) == nfDrop}
 	return id, base, err
 }
 

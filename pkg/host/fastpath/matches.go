@@ -21,13 +21,13 @@ var harmless = strings.Fields(`addrtype ah cgroup cluster connmark conntrack cpu
 // match reads a match of iptables.
 func (r *ruleReader) match(f attributes) {
 	name, info := trimZeros(f[unix.NFTA_MATCH_NAME]), f[unix.NFTA_MATCH_INFO]
-	revision := number(f[unix.NFTA_MATCH_REV])
+	revision := decodeNumber(f[unix.NFTA_MATCH_REV])
 	switch {
 	case name == "comment":
 	case name == "conntrack" && revision >= 2 && len(info) >= conntrackSize:
 		r.matchConntrack(info)
 	case slices.Contains(harmless, name), name == "set" && looksUpOnly(revision, info):
-		r.some()
+		r.matchSome()
 	default:
 		r.rule.Does = netconf.Acts
 	}
@@ -52,7 +52,7 @@ func (r *ruleReader) matchConntrack(info []byte) {
 		return
 	}
 	if flags&^stateOnly != 0 {
-		r.some()
+		r.matchSome()
 	}
 }
 

@@ -48,17 +48,17 @@ func (n *nftables) ask(kind uint16, flags uint16, family uint8, attrs []byte, do
 		return fmt.Errorf("send to netlink: %w", err)
 	}
 	for {
-		part, err := n.receive()
+		part, err := n.receivePart()
 		if err != nil {
 			return err
 		}
-		if last, err := n.deliver(part, do); last || err != nil {
+		if last, err := n.deliverPart(part, do); last || err != nil {
 			return err
 		}
 	}
 }
 
-func (n *nftables) receive() ([]byte, error) {
+func (n *nftables) receivePart() ([]byte, error) {
 	for {
 		// The kernel answers while it is asked: a wait would be one without end.
 		size, _, err := unix.Recvfrom(n.fd, n.buffer, unix.MSG_DONTWAIT|unix.MSG_TRUNC)
@@ -74,9 +74,9 @@ func (n *nftables) receive() ([]byte, error) {
 	}
 }
 
-// deliver hands over the messages of a part of the answer, and tells whether it was
+// deliverPart hands over the messages of a part of the answer, and tells whether it was
 // the last one.
-func (n *nftables) deliver(part []byte, do func(message []byte) error) (last bool, err error) {
+func (n *nftables) deliverPart(part []byte, do func(message []byte) error) (last bool, err error) {
 	for len(part) >= unix.SizeofNlMsghdr {
 		length := int(binary.NativeEndian.Uint32(part))
 		if length < unix.SizeofNlMsghdr+4 || length > len(part) {
@@ -123,7 +123,7 @@ func nftGeneration() (generation uint32, err error) {
 func (n *nftables) generation() (generation uint32, err error) {
 	err = n.ask(unix.NFT_MSG_GETGEN, 0, unix.AF_UNSPEC, nil, func(message []byte) error {
 		f, err := fields(message[headSize:])
-		generation = number(f[unix.NFTA_GEN_ID])
+		generation = decodeNumber(f[unix.NFTA_GEN_ID])
 		return err
 	})
 	if err != nil {

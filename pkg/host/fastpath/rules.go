@@ -35,7 +35,7 @@ func parseRule(message []byte) (netconf.OthersRule, error) {
 	if err != nil {
 		return r.rule, err
 	}
-	err = each(parts[unix.NFTA_RULE_EXPRESSIONS], func(_ uint16, expression []byte) error { return r.expression(expression) })
+	err = each(parts[unix.NFTA_RULE_EXPRESSIONS], func(_ uint16, expression []byte) error { return r.readExpression(expression) })
 	return r.rule, err
 }
 
@@ -55,7 +55,7 @@ var traffic = []uint32{unix.NFT_CT_PKTS, unix.NFT_CT_BYTES, unix.NFT_CT_AVGPKT}
 // objectCounter is NFT_OBJECT_COUNTER.
 const objectCounter = 1
 
-func (r *ruleReader) expression(data []byte) error {
+func (r *ruleReader) readExpression(data []byte) error {
 	parts, err := fields(data)
 	if err != nil {
 		return err
@@ -72,26 +72,26 @@ func (r *ruleReader) expression(data []byte) error {
 	}
 	to := loading[name] // 0 for others
 	switch {
-	case name == "counter" || name == "objref" && number(f[unix.NFTA_OBJREF_IMM_TYPE]) == objectCounter:
+	case name == "counter" || name == "objref" && decodeNumber(f[unix.NFTA_OBJREF_IMM_TYPE]) == objectCounter:
 	case name == "bitwise":
-		return r.bitwise(f)
+		return r.readBitwise(f)
 	case name == "cmp":
-		return r.compare(f)
+		return r.readCompare(f)
 	case name == "match":
 		r.match(f)
 	case name == "immediate":
-		return r.immediate(f)
+		return r.readVerdict(f)
 	case name == "range", name == "lookup" && f[unix.NFTA_LOOKUP_DREG] == nil:
-		r.some()
-	case name == "ct" && slices.Contains(traffic, number(f[unix.NFTA_CT_KEY])):
+		r.matchSome()
+	case name == "ct" && slices.Contains(traffic, decodeNumber(f[unix.NFTA_CT_KEY])):
 		r.rule.Does = netconf.Acts
 	case to != 0 && f[to] != nil:
 		r.state.known = false // a long value fills several registers
-		if name == "ct" && number(f[unix.NFTA_CT_KEY]) == unix.NFT_CT_STATE {
-			r.state = knownRegister{known: true, register: number(f[unix.NFTA_CT_DREG]), value: stateEstablished}
+		if name == "ct" && decodeNumber(f[unix.NFTA_CT_KEY]) == unix.NFT_CT_STATE {
+			r.state = knownRegister{known: true, register: decodeNumber(f[unix.NFTA_CT_DREG]), value: stateEstablished}
 			break
 		}
-		r.some()
+		r.matchSome()
 	default:
 		// It decides, sets, counts or remembers something, or is not known: limit, quota,
 		// last, numgen and connlimit depend on what came before, and a map says anything.
@@ -103,28 +103,28 @@ func (r *ruleReader) expression(data []byte) error {
 // stateEstablished is what nftables loads as `ct state` of such a packet.
 const stateEstablished = 2
 
-// some notes that the rule applies to packets that are not told from others here.
-func (r *ruleReader) some() {
+// matchSome notes that the rule applies to packets that are not told from others here.
+func (r *ruleReader) matchSome() {
 	if r.rule.Match == netconf.MatchesAll {
 		r.rule.Match = netconf.MatchesSome
 	}
 }
 
-func (r *ruleReader) bitwise(f attributes) error {
+func (r *ruleReader) readBitwise(f attributes) error {
 	was := r.state
-	mask, errMask := value4(f[unix.NFTA_BITWISE_MASK])
-	xor, errXor := value4(f[unix.NFTA_BITWISE_XOR])
-	known := was.known && was.register == number(f[unix.NFTA_BITWISE_SREG]) && errMask == nil && errXor == nil
-	r.state = knownRegister{known: known, register: number(f[unix.NFTA_BITWISE_DREG]), value: was.value&mask ^ xor}
+	mask, errMask := decodeWord(f[unix.NFTA_BITWISE_MASK])
+	xor, errXor := decodeWord(f[unix.NFTA_BITWISE_XOR])
+	known := was.known && was.register == decodeNumber(f[unix.NFTA_BITWISE_SREG]) && errMask == nil && errXor == nil
+	r.state = knownRegister{known: known, register: decodeNumber(f[unix.NFTA_BITWISE_DREG]), value: was.value&mask ^ xor}
 	return nil
 }
 
-func (r *ruleReader) compare(f attributes) error {
-	known := r.state.known && r.state.register == number(f[unix.NFTA_CMP_SREG])
-	with, err := value4(f[unix.NFTA_CMP_DATA])
-	op := number(f[unix.NFTA_CMP_OP])
+func (r *ruleReader) readCompare(f attributes) error {
+	known := r.state.known && r.state.register == decodeNumber(f[unix.NFTA_CMP_SREG])
+	with, err := decodeWord(f[unix.NFTA_CMP_DATA])
+	op := decodeNumber(f[unix.NFTA_CMP_OP])
 	if !known || err != nil || op > unix.NFT_CMP_NEQ {
-		r.some()
+		r.matchSome()
 		return nil
 	}
 	if (r.state.value == with) != (op == unix.NFT_CMP_EQ) {
@@ -136,9 +136,9 @@ func (r *ruleReader) compare(f attributes) error {
 // nfAccept is NF_ACCEPT of <linux/netfilter.h>.
 const nfAccept = 1
 
-// immediate reads a verdict.
-func (r *ruleReader) immediate(f attributes) error {
-	if number(f[unix.NFTA_IMMEDIATE_DREG]) != unix.NFT_REG_VERDICT {
+// readVerdict reads a verdict.
+func (r *ruleReader) readVerdict(f attributes) error {
+	if decodeNumber(f[unix.NFTA_IMMEDIATE_DREG]) != unix.NFT_REG_VERDICT {
 		r.state.known = false
 		return nil
 	}
@@ -150,7 +150,7 @@ func (r *ruleReader) immediate(f attributes) error {
 	if err != nil {
 		return err
 	}
-	switch int32(number(verdict[unix.NFTA_VERDICT_CODE])) {
+	switch int32(decodeNumber(verdict[unix.NFTA_VERDICT_CODE])) {
 	case nfAccept:
 		r.rule.Does = netconf.Accepts
 	case unix.NFT_CONTINUE:

@@ -227,7 +227,7 @@ func TestWhatIsNotKnownActs(t *testing.T) {
 	for _, name := range []string{"target", "notrack", "flow_offload", "secmark", "synproxy", "tproxy", "fwd", "dup", "queue", "redir", "masq", "nat", "dynset",
 		"objref", "connlimit", "last", "limit", "quota", "numgen", "log", "reject", "something-new", ""} {
 		var r ruleReader
-		if err := r.expression(append(textAttribute(unix.NFTA_EXPR_NAME, name), textAttribute(unix.NFTA_EXPR_DATA, "")...)); err != nil || r.rule != allAct {
+		if err := r.readExpression(append(textAttribute(unix.NFTA_EXPR_NAME, name), textAttribute(unix.NFTA_EXPR_DATA, "")...)); err != nil || r.rule != allAct {
 			t.Errorf("%q: read %+v, %v; want %+v", name, r.rule, err, allAct)
 		}
 	}
