@@ -42,7 +42,7 @@ func (a *Agent) whyUnusable(old *ipam.State, err error) string {
 	if err == nil {
 		return fmt.Sprintf("node cache has %d damaged records", len(old.Damaged))
 	}
-	for _, kind := range []error{nodecache.ErrMissing, nodecache.ErrBoot, nodecache.ErrVersion, nodecache.ErrDamaged} {
+	for _, kind := range []error{nodecache.ErrMissing, nodecache.ErrBoot, nodecache.ErrVersion} {
 		if errors.Is(err, kind) {
 			return kind.Error() // the rest of it is meant for nodes without an agent
 		}
