@@ -20,8 +20,8 @@ const module = "github.com/enipool/enipool/"
 // don't know each other, except that a sub-folder may import its parent.
 var layers = map[string]int{
 	"eni": 0, "digest": 0, // nouns
-	"ipam":  1,                                                       // the book
-	"scale": 2, "netconf": 2, "capacity": 2, "health": 2, "quota": 2, // decisions
+	"ipam":  1,                                                                       // the book
+	"scale": 2, "netconf": 2, "capacity": 2, "health": 2, "quota": 2, "placement": 2, // decisions
 	"pool":    3,                                                     // decisions made of others
 	"isolate": 4, "iptexec": 4, "bpf": 4, "filelock": 4, "mounts": 4, // what effects share
 	"nodecache": 5, "podrecord": 5, "host": 5, "cloud": 5, "kube": 5, "config": 5, "nettest": 5, "status": 5, // effects

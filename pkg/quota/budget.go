@@ -30,7 +30,9 @@ func (b *Budget) bucketOf(action string, now time.Duration) *bucket {
 }
 
 // Take takes the token for one request, and tells whether there was one.
-func (b *Budget) Take(action string, now time.Duration) bool { return b.bucketOf(action, now).take(now) }
+func (b *Budget) Take(action string, now time.Duration) bool {
+	return b.bucketOf(action, now).take(now)
+}
 
 // Next returns when to ask Take again: now if there is a token, else when there may be one.
 func (b *Budget) Next(action string, now time.Duration) time.Duration {
