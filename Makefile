@@ -61,7 +61,7 @@ kube: ## build etcd and Kubernetes from their Go modules into .build/kube: minut
 
 test-kube: build tools kube ## tests with a real Kubernetes, which make test leaves out where it is not built
 	@scripts/deps.sh test root
-	ENIPOOL_KUBE=1 go test -count=1 ./pkg/kube ./test/kube/... ./test/manifests
+	ENIPOOL_KUBE=1 go test -count=1 ./pkg/kube/... ./test/kube/... ./test/manifests
 
 e2e-kube: build tools kube ## enipool installed on a real Kubernetes on a simulated VPC, as root: minutes
 	@scripts/deps.sh test root

@@ -1,0 +1,145 @@
+package crd
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	testbed "github.com/enipool/enipool/test/kube"
+)
+
+// server is a client of a real API server that has the kinds.
+func server(t *testing.T) client.Client {
+	t.Helper()
+	testbed.Need(t)
+	folder, err := testbed.Assets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := &envtest.Environment{BinaryAssetsDirectory: folder, CRDDirectoryPaths: []string{"crds.yaml"}, ErrorIfCRDPathMissing: true}
+	config, err := env.Start()
+	if err != nil {
+		t.Fatalf("start the API server: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Errorf("stop the API server: %v", err)
+		}
+	})
+	scheme := runtime.NewScheme()
+	if err := AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.WithFieldValidation(c, metav1.FieldValidationStrict)
+}
+
+// attempt is a change of an object and what the API server says of it.
+type attempt[T client.Object] struct {
+	what    string
+	change  func(T)
+	refused string // a part of the message, "" if it is accepted
+}
+
+// judge makes each change to an object of its own.
+func judge[T client.Object](t *testing.T, c client.Client, fresh func() T, name string, all []attempt[T], update func(T) error) {
+	t.Helper()
+	for _, tt := range all {
+		o := fresh()
+		o.SetName(name)
+		if err := c.Create(context.Background(), o); err != nil {
+			t.Fatalf("%s: %v", tt.what, err)
+		}
+		tt.change(o)
+		err := update(o)
+		if tt.refused == "" && err != nil || tt.refused != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tt.refused)) {
+			t.Errorf("%s: %v, want %q", tt.what, err, tt.refused)
+		}
+		if err := c.Delete(context.Background(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Each rule of the schemas accepts what is right and refuses what it is there for.
+func TestTheAPIServerHoldsTheRules(t *testing.T) {
+	c := server(t)
+	ctx := context.Background()
+	node := func() *NodeNetwork {
+		return &NodeNetwork{Spec: NodeNetworkSpec{Mode: Operator, Slots: 16, Pool: Pool{Batch: 16}}}
+	}
+	judge(t, c, node, "n1", []attempt[*NodeNetwork]{
+		{"as many slots as allowed", func(n *NodeNetwork) { n.Spec.Pool.MaxAllocate = 16 }, ""},
+		{"more slots than allowed", func(n *NodeNetwork) { n.Spec.Pool.MaxAllocate = 15 }, "slots above pool.maxAllocate"},
+		{"a release", func(n *NodeNetwork) { n.Spec.Release = []string{"10.0.0.7", "10.0.1.0/28", "fd00::/80"} }, ""},
+		{"what is no address", func(n *NodeNetwork) { n.Spec.Release = []string{"10.0.0.300"} }, "neither an address nor a prefix"},
+		{"its own calls", func(n *NodeNetwork) { n.Spec.Mode = Self }, ""},
+		{"its own calls and a release", func(n *NodeNetwork) { n.Spec.Mode, n.Spec.Release = Self, []string{"10.0.0.7"} }, "releases by itself"},
+		{"an ENI goes", func(n *NodeNetwork) { n.Spec.ReleaseInterfaces = []string{"eni-0a1"} }, ""},
+		{"what is no ENI", func(n *NodeNetwork) { n.Spec.ReleaseInterfaces = []string{"eni 1"} }, "should match"},
+		{"a mode of the pool", func(n *NodeNetwork) { n.Spec.Pool.Mode = "burstable" }, ""},
+		{"an unknown one", func(n *NodeNetwork) { n.Spec.Pool.Mode = "kpa" }, "Unsupported value"},
+		{"a state of a status", func(n *NodeNetwork) { n.Spec.Mode = Joining }, "Unsupported value"},
+	}, func(n *NodeNetwork) error { return c.Update(ctx, n) })
+	stated := func(revision, created, epoch int64) func(*NodeNetwork) {
+		return func(n *NodeNetwork) {
+			n.Status.Revision, n.Status.Created, n.Status.Epoch = 5, 5, 5
+			if err := c.Status().Update(ctx, n); err != nil {
+				t.Fatal(err)
+			}
+			n.Status.Revision, n.Status.Created, n.Status.Epoch = revision, created, epoch
+		}
+	}
+	judge(t, c, node, "n1", []attempt[*NodeNetwork]{
+		{"a later status", stated(6, 6, 6), ""},
+		{"an earlier revision", stated(4, 5, 5), "revision goes back"},
+		{"fewer ENIs made", stated(5, 4, 5), "created goes back"},
+		{"an older leader", stated(5, 5, 4), "an older leader"},
+		{"a blocker", func(n *NodeNetwork) { n.Status.Blockers = []Blocker{{Reason: "SubnetFull", Message: "30 needed"}} }, ""},
+		{"one of no kind", func(n *NodeNetwork) { n.Status.Blockers = []Blocker{{Reason: "Bored"}} }, "Unsupported value"},
+	}, func(n *NodeNetwork) error { return c.Status().Update(ctx, n) })
+	used := func(use string) func() *Subnet {
+		return func() *Subnet { return &Subnet{Spec: SubnetSpec{Use: use}} }
+	}
+	save := func(s *Subnet) error { return c.Update(ctx, s) }
+	judge(t, c, used("Exclusive"), "subnet-0a1", []attempt[*Subnet]{
+		{"exclusive to disabled", func(s *Subnet) { s.Spec.Use = "Disabled" }, ""},
+		{"exclusive to shared", func(s *Subnet) { s.Spec.Use = "Shared" }, "does not become a shared one"},
+	}, save)
+	judge(t, c, used("Shared"), "subnet-0a1", []attempt[*Subnet]{
+		{"shared to exclusive", func(s *Subnet) { s.Spec.Use = "Exclusive" }, ""},
+		{"a reservation", func(s *Subnet) { s.Spec.Reserve = []string{"10.0.0.16/28"} }, ""},
+		{"with host bits", func(s *Subnet) { s.Spec.Reserve = []string{"10.0.0.17/28"} }, "host bits"},
+		{"of what is no prefix", func(s *Subnet) { s.Spec.Reserve = []string{"10.0.0.17"} }, "not a prefix"},
+		{"a weight", func(s *Subnet) { s.Spec.Weight = 1000 }, ""},
+		{"too much of it", func(s *Subnet) { s.Spec.Weight = 1001 }, "less than or equal to 1000"},
+	}, save)
+}
+
+// Who decided from an old copy is told so: all of the release protocol stands on it.
+func TestOfTwoWhoWriteFromOneCopyOneIsRefused(t *testing.T) {
+	c := server(t)
+	ctx := context.Background()
+	n := &NodeNetwork{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: NodeNetworkSpec{Mode: Operator, Slots: 16, Release: []string{"10.0.0.7"}}}
+	if err := c.Create(ctx, n); err != nil {
+		t.Fatal(err)
+	}
+	seen := n.DeepCopy() // by the operator
+	n.Spec.Release = nil // the agent takes the address back
+	if err := c.Update(ctx, n); err != nil {
+		t.Fatal(err)
+	}
+	seen.Status.Releasing = []string{"10.0.0.7"}
+	if err := c.Status().Update(ctx, seen); !apierrors.IsConflict(err) {
+		t.Errorf("the operator accepts what was taken back: %v", err)
+	}
+}
