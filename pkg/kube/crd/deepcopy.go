@@ -28,6 +28,7 @@ func (s NodeNetworkSpec) copied() NodeNetworkSpec {
 	s.WaitingSince = s.WaitingSince.DeepCopy()
 	s.Release = slices.Clone(s.Release)
 	s.ReleaseInterfaces = slices.Clone(s.ReleaseInterfaces)
+	s.Held, s.NoLink, s.Idle = slices.Clone(s.Held), slices.Clone(s.NoLink), slices.Clone(s.Idle)
 	s.Topologies = slices.Clone(s.Topologies)
 	if s.Handover != nil {
 		s.Handover = &Handover{Tokens: slices.Clone(s.Handover.Tokens), Release: slices.Clone(s.Handover.Release),

@@ -43,8 +43,12 @@ type NodeNetworkSpec struct {
 
 	Release           []string       `json:"release,omitempty"`           // addresses or whole prefixes that are releasing in the node cache
 	ReleaseInterfaces []string       `json:"releaseInterfaces,omitempty"` // ENI IDs
+	Held              []string       `json:"held,omitempty"`              // addresses or whole prefixes that no pod can get: others on the node use them
+	NoLink            []string       `json:"noLink,omitempty"`            // ENI IDs that the node has no link for
+	Idle              []string       `json:"idle,omitempty"`              // ENI IDs that pods use nothing of, where a burstable node returns them
 	Topologies        []TopologyWant `json:"topologies,omitempty"`
 
+	Boot         string    `json:"boot,omitempty"`         // ID of the boot that the lists tell of
 	SeenRevision int64     `json:"seenRevision,omitempty"` // the highest status.revision that the node cache has seen
 	Handover     *Handover `json:"handover,omitempty"`
 }

@@ -82,6 +82,8 @@ func TestTheAPIServerHoldsTheRules(t *testing.T) {
 		{"more slots than allowed", func(n *NodeNetwork) { n.Spec.Pool.MaxAllocate = 15 }, "slots above pool.maxAllocate"},
 		{"a release", func(n *NodeNetwork) { n.Spec.Release = []string{"10.0.0.7", "10.0.1.0/28", "fd00::/80"} }, ""},
 		{"what is no address", func(n *NodeNetwork) { n.Spec.Release = []string{"10.0.0.300"} }, "neither an address nor a prefix"},
+		{"what others hold", func(n *NodeNetwork) { n.Spec.Held = []string{"10.0.0.7"} }, ""},
+		{"others hold what is no address", func(n *NodeNetwork) { n.Spec.Held = []string{"eth0"} }, "neither an address nor a prefix"},
 		{"its own calls", func(n *NodeNetwork) { n.Spec.Mode = Self }, ""},
 		{"its own calls and a release", func(n *NodeNetwork) { n.Spec.Mode, n.Spec.Release = Self, []string{"10.0.0.7"} }, "releases by itself"},
 		{"an ENI goes", func(n *NodeNetwork) { n.Spec.ReleaseInterfaces = []string{"eni-0a1"} }, ""},
