@@ -40,7 +40,7 @@ var within = map[string]int{"cloud/driver": 1, "cloud/wire": 1, "cloud/engine": 
 const decisions = 4
 
 // pure is all that the layers up to decisions may import of the standard library.
-var pure = strings.Fields(`bytes cmp encoding/binary encoding/hex encoding/json errors fmt iter maps math math/bits
+var pure = strings.Fields(`bytes cmp encoding/base32 encoding/binary encoding/hex encoding/json errors fmt iter maps math math/bits
 	net/netip slices sort strconv strings time`)
 
 // clock is what pure packages may not call: time is an argument.

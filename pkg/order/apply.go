@@ -1,0 +1,80 @@
+package order
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+)
+
+// Node is what the kernel tells an adoption.
+type Node struct {
+	Links  map[string]eni.Interface // new ENIs whose links are ready, by id: the others wait for a later adoption
+	Owners map[netip.Addr]eni.Owner // who has an address that the node state does not have
+}
+
+// Apply makes the changes by the moves of the node state, under the lock of its file: what pods took since Adopt stays theirs.
+// It returns an error where an ENI can't be in the state beside the others, with all else done.
+func (c Changes) Apply(book *ipam.State, n Node, now time.Duration) error {
+	var first error
+	for _, e := range c.ENIs {
+		if nic, ready := n.Links[e.ID]; ready {
+			if err := book.AddENI(nic); err != nil && first == nil {
+				first = err
+			}
+		}
+	}
+	book.MarkLost(c.Lost, now)
+	book.MarkLost(c.Drop, now) // a pod may have taken one
+	book.DropReleased(c.Drop)
+	book.UnmarkLost(c.Found)
+	book.CoolHeld(c.Unreserve, now)
+	book.StartRelease(c.Release, now)
+	for _, add := range c.Add {
+		c.addTo(book, add, n, now)
+	}
+	book.MarkHeld(causesOf(c.Reserve), now)
+	for _, id := range c.Gone {
+		if err := book.DropLost(id); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func (c Changes) addTo(book *ipam.State, add Added, n Node, now time.Duration) {
+	for _, nic := range book.ENIs {
+		if nic.ID != add.ENI {
+			continue
+		}
+		out := withinSubnet(nic, add.Releasing)
+		book.AddAddresses(nic.Index, withinSubnet(nic, add.Free), n.Owners, now)
+		book.AddAddresses(nic.Index, out, n.Owners, now)
+		book.StartRelease(out, now)
+		held := causesOf(add.Reserved)
+		for _, r := range add.Reserved {
+			book.AddAddresses(nic.Index, withinSubnet(nic, []netip.Addr{r.Addr}), n.Owners, now)
+		}
+		book.MarkHeld(held, now)
+	}
+}
+
+// withinSubnet returns those of the addresses that the ENI can have: with another the state could not be written.
+func withinSubnet(nic eni.Interface, addrs []netip.Addr) []netip.Addr {
+	var may []netip.Addr
+	for _, a := range addrs {
+		if nic.MayHave(a) {
+			may = append(may, a)
+		}
+	}
+	return may
+}
+
+func causesOf(list []Reserved) map[netip.Addr]string {
+	by := map[netip.Addr]string{}
+	for _, r := range list {
+		by[r.Addr] = r.cause()
+	}
+	return by
+}

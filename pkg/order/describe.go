@@ -1,0 +1,86 @@
+package order
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Description is what the cloud shows of a node's addresses, as one describe has it.
+type Description struct {
+	Began Moment                    // when it was asked for
+	Shown map[string][]netip.Prefix // secondary addresses by ENI id, of every ENI that it shows
+}
+
+// Described returns the status with what a describe shows, and whether anything changes. It is written with the view's
+// resourceVersion. What the leader did itself counts more than a describe that began within settle of it, and of what
+// leaders before it did only one tells the truth that began settle after the lease was theirs no more (S8).
+func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
+	if !t.Led(v.Status) || !t.Lease.MayDescribe(d.Began.Mono, t.Acquired) {
+		return v.Status, false
+	}
+	next := t.beginChange(v.Status)
+	var gone []netip.Prefix
+	changed := v.Spec.SeenRevision > v.Status.Revision // which the agent waits for (S5)
+	for i := range next.ENIs {
+		e := &next.ENIs[i]
+		shown, known := d.Shown[e.ID]
+		if !known || e.State != Attached {
+			continue
+		}
+		gone = append(gone, t.missingFrom(e.Addresses, shown, d.Began.Mono)...)
+		for _, p := range shown {
+			if !slices.Contains(e.Addresses, p) && t.taken[p] <= d.Began.Mono {
+				e.Addresses, changed = append(e.Addresses, p), true
+			}
+		}
+	}
+	if len(gone) > 0 {
+		t.removeGone(&next, now, gone)
+	}
+	// Accepted, and not there any more when an earlier leader was stopped.
+	left := next.presentAddrs()
+	vanished := slices.DeleteFunc(slices.Clone(next.Releasing), func(p netip.Prefix) bool { return left.hasAny(next.Limits, p) })
+	if len(vanished) > 0 {
+		t.removeGone(&next, now, vanished)
+	}
+	ended := next.endQuarantine(d.Began.Wall)
+	if !changed && !ended && len(gone)+len(vanished) == 0 {
+		return v.Status, false
+	}
+	return t.endChange(v, next), true
+}
+
+// missingFrom returns the addresses that a describe should show and does not.
+func (t *Term) missingFrom(have, shown []netip.Prefix, began time.Duration) (gone []netip.Prefix) {
+	for _, p := range have {
+		if !slices.Contains(shown, p) && t.given[p] <= began {
+			gone = append(gone, p)
+		}
+	}
+	return gone
+}
+
+// endQuarantine ends the quarantine that was over when a describe began: no late call can change what it shows, so what is
+// still there after it is the node's (S7).
+func (s *Status) endQuarantine(began time.Time) bool {
+	before := len(s.Quarantined)
+	s.Quarantined = slices.DeleteFunc(s.Quarantined, func(q Quarantined) bool { return !began.Before(q.Until) })
+	return len(s.Quarantined) < before
+}
+
+// Follows returns whether a status may follow another, as the API server checks it: what only grows does, and
+// the revision does with every change of what an agent adopts.
+func Follows(old, next Status) bool {
+	grows := next.Epoch >= old.Epoch && next.Created >= old.Created && next.Revision >= old.Revision
+	return grows && (next.Revision > old.Revision || old.adoptsAs(next))
+}
+
+// adoptsAs tells whether an agent makes the same of both.
+func (s Status) adoptsAs(o Status) bool {
+	same := func(a, b ENI) bool {
+		return a.ID == b.ID && a.State == b.State && slices.Equal(a.Addresses, b.Addresses)
+	}
+	return slices.EqualFunc(s.ENIs, o.ENIs, same) && slices.Equal(s.Releasing, o.Releasing) && slices.Equal(s.Quarantined, o.Quarantined) &&
+		slices.Equal(s.Reserved, o.Reserved) && slices.Equal(s.LeavingInterfaces, o.LeavingInterfaces)
+}

@@ -1,0 +1,172 @@
+package order
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Moment is a time on a leader's two clocks.
+type Moment struct {
+	Mono time.Duration // its monotonic clock, by which it waits
+	Wall time.Time     // what it writes down for who comes after it
+}
+
+// Term is what a leader knows of one node since it got the lease. No later leader needs it: what must outlive it is in the
+// status.
+type Term struct {
+	Lease    Lease
+	Epoch    int64
+	Acquired time.Duration // when it got the lease
+
+	// doubts counts, for an address that goes back, the calls that may still be under way: those with an unknown outcome and
+	// those of earlier leaders.
+	doubts map[netip.Prefix]int
+	taken  map[netip.Prefix]time.Duration // until when a describe may still show what is gone
+	given  map[netip.Prefix]time.Duration // until when a describe may not show yet what was assigned
+}
+
+// NewTerm returns what a leader knows of a node when it gets the lease.
+func NewTerm(l Lease, epoch int64, acquired time.Duration) *Term {
+	return &Term{Lease: l, Epoch: epoch, Acquired: acquired, doubts: map[netip.Prefix]int{},
+		taken: map[netip.Prefix]time.Duration{}, given: map[netip.Prefix]time.Duration{}}
+}
+
+// beginChange returns a copy of the status for the leader to change. What is accepted in a status that an earlier leader wrote may
+// be under way in that leader's name.
+func (t *Term) beginChange(s Status) Status {
+	if s.Epoch < t.Epoch {
+		for _, p := range s.Releasing {
+			t.doubts[p] = max(t.doubts[p], 1)
+		}
+	}
+	return s.clone()
+}
+
+// endChange gives a changed status the leader's epoch and the next revision, above the one that the agent has seen.
+func (t *Term) endChange(v View, next Status) Status {
+	next.Epoch = t.Epoch
+	next.Revision = max(v.Status.Revision, v.Spec.SeenRevision) + 1
+	return next
+}
+
+// Led tells whether the leader may still write to the node: no later one has.
+func (t *Term) Led(s Status) bool { return s.Epoch <= t.Epoch }
+
+// Accept returns the status with what the leader accepts of what the agent publishes (S2), and whether there is anything. It is
+// written with the view's resourceVersion; after a conflict it is decided again. While the agent has seen a later status
+// than there is, nothing is accepted: what the spec says is as old (S5).
+func (t *Term) Accept(v View) (Status, bool) {
+	if v.Spec.Mode != Operator || v.Status.Mode != Operator || !t.Led(v.Status) || v.Spec.SeenRevision > v.Status.Revision {
+		return v.Status, false
+	}
+	addrs, enis := Acceptable(v.Spec, v.Status), AcceptableInterfaces(v.Spec, v.Status)
+	if len(addrs)+len(enis) == 0 {
+		return v.Status, false
+	}
+	next := t.beginChange(v.Status)
+	next.Releasing = append(next.Releasing, addrs...)
+	next.LeavingInterfaces = append(next.LeavingInterfaces, enis...)
+	return t.endChange(v, next), true
+}
+
+// Unassignable returns what may be unassigned (S3): what is accepted, by whichever leader, and still shows. What lies on an ENI
+// that leaves goes with it.
+func Unassignable(s Status) map[string][]netip.Prefix {
+	accepted := setOf(s.Limits, s.Releasing)
+	list := map[string][]netip.Prefix{}
+	for _, e := range s.ENIs {
+		if e.State != Attached || slices.Contains(s.LeavingInterfaces, e.ID) {
+			continue
+		}
+		for _, p := range e.Addresses {
+			if accepted.hasAll(s.Limits, p) {
+				list[e.ID] = append(list[e.ID], p)
+			}
+		}
+	}
+	return list
+}
+
+// Asked notes that the cloud is asked to unassign addresses, before it is. s is the status that Unassignable was asked of.
+func (t *Term) Asked(s Status, addrs ...netip.Prefix) {
+	t.beginChange(s)
+	for _, p := range addrs {
+		t.doubts[p]++
+	}
+}
+
+// Answered notes that the outcome of one such call is known. Without it the call counts as under way.
+func (t *Term) Answered(addrs ...netip.Prefix) {
+	for _, p := range addrs {
+		t.doubts[p] = max(0, t.doubts[p]-1)
+	}
+}
+
+// Unassigned returns the status without addresses that the cloud has taken, as an answer or a describe says. Of which a call may
+// still be under way is quarantined: should it show up again it is not served (S7).
+func (t *Term) Unassigned(v View, now Moment, addrs ...netip.Prefix) Status {
+	next := t.beginChange(v.Status)
+	t.removeGone(&next, now, addrs)
+	return t.endChange(v, next)
+}
+
+func (t *Term) removeGone(next *Status, now Moment, addrs []netip.Prefix) {
+	gone := setOf(next.Limits, addrs)
+	out := func(p netip.Prefix) bool { return gone.hasAny(next.Limits, p) }
+	for i := range next.ENIs {
+		next.ENIs[i].Addresses = slices.DeleteFunc(next.ENIs[i].Addresses, out)
+	}
+	next.Releasing = slices.DeleteFunc(next.Releasing, out)
+	for _, p := range addrs {
+		t.taken[p] = now.Mono + t.Lease.Settle
+		delete(t.given, p)
+		if t.doubts[p] > 0 {
+			next.quarantineUntil(p, now.Wall.Add(t.Lease.Fence))
+		}
+		delete(t.doubts, p)
+	}
+}
+
+// quarantineUntil notes until when a late call may take the address.
+func (s *Status) quarantineUntil(p netip.Prefix, until time.Time) {
+	for i := range s.Quarantined {
+		if q := &s.Quarantined[i]; q.Prefix == p {
+			if until.After(q.Until) {
+				q.Until = until
+			}
+			return
+		}
+	}
+	s.Quarantined = append(s.Quarantined, Quarantined{p, until})
+}
+
+// Assigned returns the status with addresses that the cloud has given to an ENI, as an answer says. It needs nobody's word:
+// facts are united. Quarantine stays.
+func (t *Term) Assigned(v View, now Moment, id string, addrs ...netip.Prefix) Status {
+	next := t.beginChange(v.Status)
+	if e := next.findENI(id); e != nil {
+		have := setOf(next.Limits, e.Addresses)
+		for _, p := range addrs {
+			t.given[p] = now.Mono + t.Lease.Settle
+			delete(t.taken, p)
+			if !have.hasAny(next.Limits, p) {
+				e.Addresses = append(e.Addresses, p)
+			}
+		}
+	}
+	return t.endChange(v, next)
+}
+
+// Made returns the status with a new ENI, with the serial that its token has; uid is the object's. One that is there already,
+// since a describe showed it or a call was repeated after a crash, stays as it is.
+func (t *Term) Made(v View, uid string, e ENI) Status {
+	next := t.beginChange(v.Status)
+	if next.findENI(e.ID) == nil {
+		next.ENIs = append(next.ENIs, e)
+	}
+	if e.Token == Token(uid, next.Created) {
+		next.Created++
+	}
+	return t.endChange(v, next)
+}
