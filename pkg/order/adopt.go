@@ -42,7 +42,8 @@ func Adopt(book *ipam.State, head int64, boot string, v View) Changes {
 		return Changes{}
 	}
 	a := &adoption{View: v, book: book, c: Changes{Revision: v.Status.Revision}, out: outOfService(v),
-		going: setOf(v.Status.Limits, v.Spec.Release, v.Status.Releasing), reserved: v.Status.reservedBy(func(Reserved) bool { return true }), lines: map[netip.Addr]bool{}}
+		going: setOf(v.Status.Limits, v.Spec.Release, v.Status.Releasing), lines: map[netip.Addr]bool{},
+		reserved: v.Status.reservedBy(func(Reserved) bool { return true })}
 	a.readENIs()
 	for _, line := range book.Addresses {
 		a.lines[line.Addr] = true

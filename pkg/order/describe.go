@@ -25,7 +25,11 @@ func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
 	for i := range next.ENIs {
 		e := &next.ENIs[i]
 		shown, known := d.Shown[e.ID]
-		if !known || e.State != Attached {
+		if e.State != Attached || !known && t.made[e.ID] > d.Began.Mono {
+			continue
+		}
+		if !known {
+			e.State, changed = Detached, true // by somebody else: its pods' addresses are lost
 			continue
 		}
 		gone = append(gone, t.missingFrom(e.Addresses, shown, d.Began.Mono)...)

@@ -24,12 +24,13 @@ type Term struct {
 	doubts map[netip.Prefix]int
 	taken  map[netip.Prefix]time.Duration // until when a describe may still show what is gone
 	given  map[netip.Prefix]time.Duration // until when a describe may not show yet what was assigned
+	made   map[string]time.Duration       // the same of ENIs, by id
 }
 
 // NewTerm returns what a leader knows of a node when it gets the lease.
 func NewTerm(l Lease, epoch int64, acquired time.Duration) *Term {
 	return &Term{Lease: l, Epoch: epoch, Acquired: acquired, doubts: map[netip.Prefix]int{},
-		taken: map[netip.Prefix]time.Duration{}, given: map[netip.Prefix]time.Duration{}}
+		taken: map[netip.Prefix]time.Duration{}, given: map[netip.Prefix]time.Duration{}, made: map[string]time.Duration{}}
 }
 
 // beginChange returns a copy of the status for the leader to change. What is accepted in a status that an earlier leader wrote may
@@ -103,11 +104,13 @@ func (t *Term) Answered(addrs ...netip.Prefix) {
 	}
 }
 
-// Unassigned returns the status without addresses that the cloud has taken, as an answer or a describe says. Of which a call may
-// still be under way is quarantined: should it show up again it is not served (S7).
+// Unassigned returns the status without accepted addresses that the cloud has taken, as an answer says. Of which a call may
+// still be under way is quarantined: should it show up again it is not served (S7). An answer that comes when the address has gone
+// already, and may be back, says nothing.
 func (t *Term) Unassigned(v View, now Moment, addrs ...netip.Prefix) Status {
 	next := t.beginChange(v.Status)
-	t.removeGone(&next, now, addrs)
+	accepted := setOf(next.Limits, next.Releasing)
+	t.removeGone(&next, now, slices.DeleteFunc(slices.Clone(addrs), func(p netip.Prefix) bool { return !accepted.hasAny(next.Limits, p) }))
 	return t.endChange(v, next)
 }
 
@@ -160,13 +163,27 @@ func (t *Term) Assigned(v View, now Moment, id string, addrs ...netip.Prefix) St
 
 // Made returns the status with a new ENI, with the serial that its token has; uid is the object's. One that is there already,
 // since a describe showed it or a call was repeated after a crash, stays as it is.
-func (t *Term) Made(v View, uid string, e ENI) Status {
+func (t *Term) Made(v View, now Moment, uid string, e ENI) Status {
 	next := t.beginChange(v.Status)
+	t.made[e.ID] = now.Mono + t.Lease.Settle
 	if next.findENI(e.ID) == nil {
 		next.ENIs = append(next.ENIs, e)
 	}
 	if e.Token == Token(uid, next.Created) {
 		next.Created++
 	}
+	return t.endChange(v, next)
+}
+
+// Deleted returns the status without an ENI that the cloud has deleted. A late call that names it finds nothing, so nothing
+// of it is quarantined.
+func (t *Term) Deleted(v View, id string) Status {
+	next := t.beginChange(v.Status)
+	if e := next.findENI(id); e != nil {
+		gone := setOf(next.Limits, e.Addresses)
+		next.Releasing = slices.DeleteFunc(next.Releasing, func(p netip.Prefix) bool { return gone.hasAny(next.Limits, p) })
+	}
+	next.ENIs = slices.DeleteFunc(next.ENIs, func(e ENI) bool { return e.ID == id })
+	next.LeavingInterfaces = slices.DeleteFunc(next.LeavingInterfaces, func(of string) bool { return of == id })
 	return t.endChange(v, next)
 }

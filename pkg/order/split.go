@@ -74,7 +74,8 @@ func Snapshot(spec Spec, status Status, facts Facts) pool.Snapshot {
 func plannedENI(spec Spec, status Status, facts Facts, e ENI, states map[netip.Addr]pool.Address) pool.ENI {
 	call, asked := facts.Calls[e.ID], slices.Contains(spec.ReleaseInterfaces, e.ID)
 	n := pool.ENI{ID: e.ID, Index: e.Index, Subnet: e.Subnet, Coming: call.Coming, Busy: call.Busy, NoMore: call.NoMore, Stays: call.Stays,
-		Leaving: e.State == ENILeaving || slices.Contains(status.LeavingInterfaces, e.ID) || asked && spec.Pool.Mode != pool.Burstable, NoLink: slices.Contains(spec.NoLink, e.ID)}
+		Leaving: e.State == ENILeaving || slices.Contains(status.LeavingInterfaces, e.ID) || asked && spec.Pool.Mode != pool.Burstable,
+		NoLink:  slices.Contains(spec.NoLink, e.ID)}
 	// Of an ENI that pods use something of the plan must not think that it may go.
 	n.Keep = call.Kept || !asked && !slices.Contains(spec.Idle, e.ID)
 	for _, addr := range Addresses(status.Limits, e.Addresses...) {
