@@ -70,6 +70,28 @@ func TestTheOperatorIsAPlanAhead(t *testing.T) {
 	}
 }
 
+// ENIs that are a topology's take room, those that are detached or being made do not: facts have the latter.
+func TestOtherENIsInTheOperatorsPlan(t *testing.T) {
+	spec, status := fullNode(40)
+	status.Limits.ENIs = 3
+	facts := Facts{Subnets: []pool.Subnet{{ID: "subnet-a", Free: 200, New: true}}}
+	for _, test := range []struct {
+		other ENI
+		want  string
+	}{
+		{ENI{ID: "eni-x", Index: 2, State: Attached, Topology: "db"}, ""},
+		{ENI{ID: "eni-x", Index: 2, State: ENILeaving}, ""},
+		{ENI{ID: "eni-x", Index: 2, State: Detached}, "create 8"},
+		{ENI{ID: "eni-x", State: Creating}, "create 8"},
+	} {
+		s := status.clone()
+		s.ENIs = append(s.ENIs, test.other)
+		if got := show(Plan(spec, s, facts)); got != test.want {
+			t.Errorf("%s %s: %q, want %q", test.other.State, test.other.Topology, got, test.want)
+		}
+	}
+}
+
 // What the spec has besides slots is there because the operator would plan something else without it.
 func TestTheOperatorNeedsWhatTheSpecSays(t *testing.T) {
 	v4, subnets := []eni.Family{eni.IPv4}, []pool.Subnet{{ID: "subnet-a", Free: 200, New: true}}

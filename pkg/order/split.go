@@ -55,8 +55,8 @@ func Snapshot(spec Spec, status Status, facts Facts) pool.Snapshot {
 	states, going := statesFor(status, spec.Held, spec.Release), statesFor(status, spec.Held, nil)
 	for _, e := range status.ENIs {
 		switch {
-		case e.State == Creating:
-		case e.State == Detached || e.Topology != "":
+		case e.State == Creating || e.State == Detached: // what is being made is in the facts
+		case e.Topology != "":
 			s.Foreign++ // it only takes room
 		case spec.Pool.Mode == pool.Burstable && slices.Contains(spec.ReleaseInterfaces, e.ID):
 			// Until it is accepted it counts, or others would be filled for it. See Spec.Idle.
