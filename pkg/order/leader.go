@@ -71,9 +71,21 @@ func (t *Term) Accept(v View) (Status, bool) {
 	return t.endChange(v, next), true
 }
 
-// Unassignable returns what may be unassigned (S3): what is accepted, by whichever leader, and still shows. What lies on an ENI
-// that leaves goes with it.
-func Unassignable(s Status) map[string][]netip.Prefix {
+// Take returns the status with the leader's epoch, and whether it is not there yet. It is written before the first address of the
+// node is unassigned: until then an earlier leader may still write, by a describe of before the call.
+func (t *Term) Take(v View) (Status, bool) {
+	if v.Status.Epoch >= t.Epoch {
+		return v.Status, false
+	}
+	return t.endChange(v, t.beginChange(v.Status)), true
+}
+
+// Unassignable returns what may be unassigned (S3): what is accepted, by whichever leader, and still shows, in a status that no
+// earlier leader can write any more. What lies on an ENI that leaves goes with it.
+func (t *Term) Unassignable(s Status) map[string][]netip.Prefix {
+	if s.Epoch != t.Epoch {
+		return nil
+	}
 	accepted := setOf(s.Limits, s.Releasing)
 	list := map[string][]netip.Prefix{}
 	for _, e := range s.ENIs {

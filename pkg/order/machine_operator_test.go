@@ -72,12 +72,22 @@ func (m *machine) accept(op, i int) {
 
 // unassign has the operator send a call for what is accepted. Without S3, for what is asked for.
 func (m *machine) unassign(op, i int, p netip.Prefix) {
-	t, v := m.ops[op].terms[i], m.view(op, i)
-	may := Unassignable(v.Status)[m.nodes[i].id]
+	t := m.ops[op].terms[i]
+	if t == nil || !m.mayCall(op) {
+		return
+	}
+	if next, is := t.Take(m.view(op, i)); is && !m.without("take") {
+		m.write(op, i, next)
+	}
+	v := m.view(op, i)
+	if m.without("take") {
+		v.Status.Epoch = t.Epoch
+	}
+	may := t.Unassignable(v.Status)[m.nodes[i].id]
 	if m.without("S3") {
 		may = Acceptable(v.Spec, v.Status)
 	}
-	if t == nil || !m.mayCall(op) || !slices.Contains(may, p) {
+	if !slices.Contains(may, p) {
 		return
 	}
 	t.Asked(v.Status, p)

@@ -115,6 +115,10 @@ var stories = []struct {
 	// The describe of a new leader shows what the one before it has released.
 	{"S8", then(accepted, wait(lease.Duration-timeout-time.Millisecond), calls, func(m *machine) { m.renew(); m.pass(lease.Duration - time.Millisecond) }, takes(true), sees, asks, lands,
 		func(m *machine) { m.pass(time.Millisecond); m.takeOver(1) }, looksOld, sees, pod)},
+	// An earlier leader writes what its describe showed before the call of the next one took effect.
+	{"take", then(published, accepts, calls, func(m *machine) { m.effect(m.calls[0], true) }, func(m *machine) { m.assign(0, addr, false) },
+		wait(lease.Settle), expires, func(m *machine) { m.answer(m.calls[0]) }, sees, asks, lands, wait(lease.Settle), func(m *machine) { m.describe(0, 0, fresh) },
+		func(m *machine) { m.watch(0, 0, len(m.nodes[0].versions)-1) }, calls, takes(false), func(m *machine) { m.learn(0, 0) }, sees)},
 	// What the agent sent before a boot lands when pods use the node again.
 	{"boot", then(nil, drains, asks, func(m *machine) { m.reboot(0) }, pod, lost, reads, accepts, calls, takes(true))},
 }
