@@ -8,13 +8,14 @@ import (
 )
 
 // ENI order is the order in which a node's ENIs were made: the primary ENI first, the latest
-// last. A pod gets its addresses from the first ENI in this order that has some free. Three
+// last. A pod gets its addresses from the first ENI in this order that has some free. Four
 // things count on it:
 //   - pkg/pool releases from the last ENI backwards (shrink.go, victims): with pods spread
 //     over all ENIs none would ever be empty, and no ENI could be given up;
 //   - pods of the primary ENI need no element in the packet filter's source map
 //     (pkg/cni/checksource.go), so they work even while that is being repaired;
-//   - State.Addresses, and so the file of the node cache, is grouped by ENI in this order.
+//   - State.Addresses, and so the file of the node cache, is grouped by ENI in this order;
+//   - the demonstration and the tests with a real containerd look for it (pkg/demo/world.go, test/cri).
 //
 // What chooses must not count used addresses: see State.
 
