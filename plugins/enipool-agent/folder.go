@@ -11,7 +11,11 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/plugins/enipool-agent/cli"
 )
+
+// removing is how long whoever removes a folder may need from its first file on.
+const removing = 100 * time.Millisecond
 
 const (
 	// lookTime is how often the agent looks at a folder that it can't watch.
@@ -61,7 +65,7 @@ func (k *folderKeeper) run(ctx context.Context) error {
 		}
 		lost, err := k.restoreLost(ctx)
 		if err != nil {
-			return &nodeError{err}
+			return &cli.NodeError{Err: err}
 		}
 		k.lost = lost
 		if wakes || lost || k.writableTurned() {
@@ -93,7 +97,7 @@ func (k *folderKeeper) restoreLost(ctx context.Context) (lost bool, err error) {
 	if len(paths) > 0 || k.folderLost() {
 		lost = true
 		select { // whoever removes a folder would else find a new file in it, and fail
-		case <-time.After(writing):
+		case <-time.After(removing):
 		case <-ctx.Done():
 			return lost, nil
 		}

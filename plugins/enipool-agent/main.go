@@ -12,6 +12,9 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/enipool/enipool/plugins/enipool-agent/cli"
+	"github.com/enipool/enipool/plugins/enipool-agent/configfile"
+	"github.com/enipool/enipool/plugins/enipool-agent/setup"
 	"github.com/spf13/cobra"
 )
 
@@ -33,17 +36,10 @@ func main() {
 	os.Exit(code)
 }
 
-// flags are what the command line says.
-type flags struct {
-	config string
-	once   bool
-	dryRun bool
-}
-
 // runCommand is the program: 0 is success, 1 a node that could not be made right, 2 a
 // wrong call or configuration.
 func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var line flags
+	var line configfile.Flags
 	root := &cobra.Command{
 		Use:   "enipool-agent",
 		Short: "Keep a node's pool of ENI addresses as large as its pods need",
@@ -63,10 +59,10 @@ goes on with the configuration that was in force last, and says so.`,
 			return runAgent(cmd.Context(), line, stdout, stderr)
 		},
 	}
-	root.Flags().StringVar(&line.config, "config", "/etc/enipool/agent.yaml", "the configuration file")
-	root.Flags().BoolVar(&line.once, "once", false, "make the node right once, then end")
-	root.Flags().BoolVar(&line.dryRun, "dry-run", false, "print what would be done and why; change nothing")
-	root.AddCommand(installCommand(stdout), uninstallCommand(stdout))
+	root.Flags().StringVar(&line.Config, "config", "/etc/enipool/agent.yaml", "the configuration file")
+	root.Flags().BoolVar(&line.Once, "once", false, "make the node right once, then end")
+	root.Flags().BoolVar(&line.DryRun, "dry-run", false, "print what would be done and why; change nothing")
+	root.AddCommand(setup.Commands(release, stdout)...)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -75,14 +71,9 @@ goes on with the configuration that was in force last, and says so.`,
 		return 0
 	}
 	fmt.Fprintf(stderr, "enipool-agent: %v\n", err)
-	var unfit *nodeError
+	var unfit *cli.NodeError
 	if errors.As(err, &unfit) {
 		return 1
 	}
 	return 2
 }
-
-// nodeError is a failure of the node or the cloud, not of the call.
-type nodeError struct{ error }
-
-func (e *nodeError) Unwrap() error { return e.error }

@@ -21,28 +21,32 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/enipool/enipool/pkg/status/web"
+	"github.com/enipool/enipool/plugins/enipool-agent/cli"
+	"github.com/enipool/enipool/plugins/enipool-agent/cluster"
+	"github.com/enipool/enipool/plugins/enipool-agent/configfile"
+	"github.com/enipool/enipool/plugins/enipool-agent/wake"
 	"golang.org/x/sync/errgroup"
 )
 
 // runAgent is one run of the agent, from the file to the end of ctx.
-func runAgent(ctx context.Context, line flags, stdout, stderr io.Writer) error {
-	start, err := beginOrLastGood(line, stderr)
+func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writer) error {
+	start, err := configfile.BeginOrLastGood(line, stderr)
 	if err != nil {
 		return err
 	}
-	conf, reloads, client := start.conf, start.reload, start.client
+	conf, reloads, client := start.Conf, start.Reload, start.Client
 	locks := newNodeLocks(conf)
 	defer locks.releaseAll()
 	switch {
-	case line.dryRun:
-	case line.once:
+	case line.DryRun:
+	case line.Once:
 		if err := locks.takeAll(); err != nil {
-			return &nodeError{err}
+			return &cli.NodeError{Err: err}
 		}
 	default:
-		switch waited, err := locks.waitForAll(ctx, reloads.log); {
+		switch waited, err := locks.waitForAll(ctx, reloads.Log); {
 		case err != nil:
-			return &nodeError{err}
+			return &cli.NodeError{Err: err}
 		case ctx.Err() != nil:
 			return nil
 		case waited:
@@ -51,44 +55,44 @@ func runAgent(ctx context.Context, line flags, stdout, stderr io.Writer) error {
 		}
 	}
 	metrics := web.New(release)
-	fast := newFastPath(conf, reloads)
-	if !line.dryRun { // it changes ENIs
+	fast := reloads.NewFastPath(conf)
+	if !line.DryRun { // it changes ENIs
 		var stop func()
-		client, stop = clouds.Keeping(conf, client, reloads.log)
+		client, stop = clouds.Keeping(conf, client, reloads.Log)
 		defer stop()
 	}
 	clock := agent.NewRealClock(nodecache.SinceBoot, agent.Signals{})
 	parts := newParts(conf, client, metrics, reloads, fast, clock)
-	parts.As = fmt.Sprintf("%s with %x", release, sha256.Sum256(start.text))
+	parts.As = fmt.Sprintf("%s with %x", release, sha256.Sum256(start.Text))
 	switch {
-	case line.dryRun:
+	case line.DryRun:
 		lines, err := agent.New(conf, parts).Plan(ctx)
 		if err != nil {
-			return &nodeError{err}
+			return &cli.NodeError{Err: err}
 		}
 		for _, line := range lines {
 			fmt.Fprintln(stdout, line)
 		}
 		return nil
-	case line.once:
+	case line.Once:
 		if err := agent.New(conf, parts).Once(ctx); err != nil {
-			return &nodeError{err}
+			return &cli.NodeError{Err: err}
 		}
 		return nil
 	}
-	cluster, err := joinCluster(conf, reloads.log)
+	joined, err := cluster.Join(conf, reloads.Log)
 	if err != nil {
 		return err
 	}
-	if cluster != nil {
-		parts.Pods, parts.Ending, parts.Report, parts.Warn, reloads.limit.cluster = cluster.Pods, cluster.Ending, cluster.Report, cluster.Warn, cluster.MaxPods
-		reloads.refused.tellTo(cluster.Tell)
+	if joined != nil {
+		parts.Pods, parts.Ending, parts.Report, parts.Warn = joined.Pods, joined.Ending, joined.Report, joined.Warn
+		reloads.TellCluster(joined)
 	}
-	ears := watchKernel(&parts, reloads.log)
-	parts.Wants = countWaits(nodecache.Cache{Path: conf.Cache}, metrics, reloads.log, parts.Wants)
-	parts.Publish = (&publisher{cache: conf.Cache, log: reloads.log}).publishAfter(parts.Publish)
-	keeper := newFolderKeeper(nodecache.Cache{Path: conf.Cache}, locks, reloads.log)
-	return process{agent.New(conf, parts), clock, metrics, reloads, cluster, ears, fast, keeper}.runAll(ctx, start.source)
+	ears := wake.WatchKernel(&parts, reloads.Log)
+	parts.Wants = countWaits(nodecache.Cache{Path: conf.Cache}, metrics, reloads.Log, parts.Wants)
+	parts.Publish = (&publisher{cache: conf.Cache, log: reloads.Log}).publishAfter(parts.Publish)
+	keeper := newFolderKeeper(nodecache.Cache{Path: conf.Cache}, locks, reloads.Log)
+	return process{agent.New(conf, parts), clock, metrics, reloads, joined, ears, fast, keeper}.runAll(ctx, start.Source)
 }
 
 // process is an agent with what works beside it.
@@ -96,43 +100,40 @@ type process struct {
 	agent   *agent.Agent
 	clock   *agent.RealClock
 	metrics *web.Metrics
-	reload  *reload
+	reload  *configfile.Reload
 	cluster *kube.Node // nil: there is none
-	ears    ears
+	ears    wake.Ears
 	fast    *node.FastPath
 	keeper  *folderKeeper
 }
 
 // runAll runs the loop, its pages and the watch of the cluster side by side. If one
 // fails, all end.
-func (p process) runAll(ctx context.Context, from source) error {
-	conf, log := p.reload.conf, p.reload.log
+func (p process) runAll(ctx context.Context, from configfile.Source) error {
+	conf, log := p.reload.Conf, p.reload.Log
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	p.keeper.watchCacheFolder() // before the loop's first look at the cache, which then misses no change
-	if p.reload.refused.Status() == nil {
-		p.reload.keepSource(from)
-	}
-	files := watchConfig(ctx, from.file, log, p.reload.refused)
+	changes := p.reload.WatchFile(ctx, from)
 	log.Info("started", "release", release, "node", conf.Node, "mode", conf.Pool.Mode.String(), "cache", conf.Cache, "listen", conf.Listen)
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return web.Serve(ctx, conf.Listen, p.metrics.Handler(conf.Profile), log) })
 	all.Go(func() error { return p.keeper.run(ctx) })
-	wake := mergeWakes(ctx, mergeWakes(ctx, p.keeper.wake, p.fast.Changed), p.reload.refused.changed)
+	wakes := wake.Merge(ctx, wake.Merge(ctx, p.keeper.wake, p.fast.Changed), p.reload.Changed())
 	all.Go(func() error { p.fast.Run(ctx); return nil })
 	if p.cluster != nil {
-		wake = mergeWakes(ctx, wake, p.cluster.Changed())
+		wakes = wake.Merge(ctx, wakes, p.cluster.Changed())
 		all.Go(func() error { return p.cluster.Run(ctx) })
 	}
-	all.Go(func() error { return p.ears.listenKernel(ctx, log) })
-	p.clock.Signals = agent.Signals{Wake: wake, Occupied: p.ears.others.Changed(), Disturbed: p.ears.watch.Faults(), Reload: p.reload.acceptedConfigs(ctx, files)}
+	all.Go(func() error { return p.ears.Listen(ctx, log) })
+	p.clock.Signals = agent.Signals{Wake: wakes, Occupied: p.ears.Others.Changed(), Disturbed: p.ears.Watch.Faults(), Reload: changes}
 	err := p.agent.Run(ctx)
 	stop()
 	return errors.Join(err, all.Wait())
 }
 
-func newParts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, reloads *reload, fast *node.FastPath, clock agent.Clock) agent.Parts {
-	log, cache := reloads.log, nodecache.Cache{Path: conf.Cache}
+func newParts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, reloads *configfile.Reload, fast *node.FastPath, clock agent.Clock) agent.Parts {
+	log, cache := reloads.Log, nodecache.Cache{Path: conf.Cache}
 	page := &status.Page{File: status.Beside(conf.Cache)}
 	return agent.Parts{
 		Book: cache, Unusable: nodecache.Unusable, Writable: cache.CheckWritable, Cloud: client, Memory: agent.File{Path: conf.State}, Events: metrics, Log: log,
@@ -145,7 +146,7 @@ func newParts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r
 				log.Debug("no sign of life can be given", "error", err)
 			}
 		},
-		MaxPods: reloads.limit.current, FastPath: fast.Status, Refused: reloads.refused.Status,
+		MaxPods: reloads.MaxPods, FastPath: fast.Status, Refused: reloads.Refused,
 		Clock: clock, Rand: mathrand.New(mathrand.NewPCG(randomSeed(), randomSeed())),
 	}
 }

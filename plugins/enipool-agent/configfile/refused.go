@@ -1,4 +1,4 @@
-package main
+package configfile
 
 import (
 	"log/slog"

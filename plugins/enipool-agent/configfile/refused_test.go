@@ -1,4 +1,4 @@
-package main
+package configfile
 
 import (
 	"context"
@@ -33,15 +33,15 @@ func waitFor(t *testing.T, r *refusal, what string, ok func(text string) bool) {
 }
 
 // watched is what takes over the changes of the file.
-func watched(t *testing.T, ctx context.Context, path string) (*reload, <-chan agentconf.Config) {
+func watched(t *testing.T, ctx context.Context, path string) (*Reload, <-chan agentconf.Config) {
 	t.Helper()
-	s, err := readSource(path)
+	s, err := Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReload(s.conf, io.Discard)
-	newFastPath(s.conf, r)
-	return r, r.acceptedConfigs(ctx, watchConfig(ctx, s.file, r.log, r.refused))
+	r := newReload(s.Conf, io.Discard)
+	r.NewFastPath(s.Conf)
+	return r, r.acceptedConfigs(ctx, watchConfig(ctx, s.file, r.Log, r.refused))
 }
 
 func TestARefusedConfigurationIsRememberedUntilAGoodOneComes(t *testing.T) {

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"cmp"
@@ -18,6 +18,9 @@ import (
 	"github.com/enipool/enipool/pkg/kube"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/plugins/enipool-agent/cli"
+	"github.com/enipool/enipool/plugins/enipool-agent/cluster"
+	"github.com/enipool/enipool/plugins/enipool-agent/configfile"
 	"github.com/spf13/cobra"
 )
 
@@ -30,8 +33,8 @@ type uninstallFlags struct {
 	config string
 }
 
-func uninstallCommand(stdout io.Writer) *cobra.Command {
-	var line uninstallFlags
+func uninstallCommand(release string, stdout io.Writer) *cobra.Command {
+	line := uninstallFlags{nodeFlags: nodeFlags{release: release}}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Take enipool off the node",
@@ -81,6 +84,7 @@ func runUninstall(ctx context.Context, line uninstallFlags, stdout io.Writer) er
 		fmt.Fprintln(stdout, l)
 	}
 	if line.config == "" {
+		// Before the files go: one of them names it.
 		conf.Cache = cmp.Or(options.CacheInUse(), conf.Cache)
 	}
 	files := install.Uninstall(ctx, options, say)
@@ -89,7 +93,7 @@ func runUninstall(ctx context.Context, line uninstallFlags, stdout io.Writer) er
 	case files != nil && left != nil:
 		return fmt.Errorf("%w\n%w", files, left)
 	case left != nil:
-		return &nodeError{left}
+		return &cli.NodeError{Err: left}
 	case files == nil && said == 0:
 		fmt.Fprintln(stdout, install.Linef(install.OK, "nothing of enipool is installed"))
 	}
@@ -99,11 +103,11 @@ func runUninstall(ctx context.Context, line uninstallFlags, stdout io.Writer) er
 // readConf returns what is known of the node and its cluster.
 func (f uninstallFlags) readConf() (agentconf.Config, error) {
 	if f.config != "" {
-		return readConfig(f.config)
+		return configfile.ReadConfig(f.config)
 	}
 	conf := agentconf.Default()
 	var err error
-	if conf.Node = os.Getenv(nodeName); conf.Node == "" {
+	if conf.Node = os.Getenv(cluster.NodeName); conf.Node == "" {
 		conf.Node, err = os.Hostname()
 	}
 	return conf, err
@@ -136,10 +140,11 @@ func clearKernel(ctx context.Context, t install.Tree, cache string, say func(ins
 // withdrawNode takes off the Node object what agents wrote there. Without a cluster there
 // is nothing to do.
 func withdrawNode(ctx context.Context, conf agentconf.Config, say func(install.Line)) error {
-	if !inCluster(conf.Kubernetes, serviceAccount) {
+	if !cluster.Reachable(conf.Kubernetes) {
 		return nil
 	}
-	name := cmp.Or(os.Getenv(nodeName), conf.Node)
+	// As the agent finds its name: else it would be the Node of another.
+	name := cmp.Or(os.Getenv(cluster.NodeName), conf.Node)
 	config, err := kube.Load(conf.Kubernetes.Kubeconfig)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, answerTime)

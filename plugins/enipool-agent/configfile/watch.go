@@ -1,4 +1,4 @@
-package main
+package configfile
 
 import (
 	"context"
@@ -11,44 +11,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/enipool/enipool/pkg/agent"
-	"github.com/enipool/enipool/pkg/node"
 	"github.com/fsnotify/fsnotify"
 )
 
 // writing is how long a writer may rest before the end of the file.
 const writing = 100 * time.Millisecond
-
-// watchKernel lets the agent hear of what others change in the kernel. Where that can't
-// be heard the agent finds it at each resync.
-func watchKernel(parts *agent.Parts, log *slog.Logger) ears {
-	kernel, _ := parts.Kernel.(node.Node)
-	others := node.NewOthers(kernel.Cache.View)
-	watch, err := node.NewWatch(kernel.Cache, others.Note, log)
-	if err != nil {
-		log.Warn("changes of the kernel can't be heard; the periodic comparison finds them", "error", err)
-		return ears{others: others}
-	}
-	kernel.Watch = watch
-	parts.Kernel, parts.Disturbance = kernel, watch.Cause
-	return ears{watch, others}
-}
-
-// ears are what hears changes of the kernel, and tells which of them matter: to what
-// the node needs, and to what others hold.
-type ears struct {
-	watch  *node.Watch // nil: nothing is heard
-	others *node.Others
-}
-
-// listenKernel hears changes of the kernel until ctx ends. Without it the agent goes on.
-func (e ears) listenKernel(ctx context.Context, log *slog.Logger) error {
-	go e.others.Run(ctx)
-	if err := e.watch.Run(ctx); err != nil {
-		log.Error("changes of the kernel are not heard any more; the periodic comparison finds them", "error", err)
-	}
-	return nil
-}
 
 // watchFolder reports what happens in the folder, nothing where inotify refuses.
 func watchFolder(dir string, log *slog.Logger) (events <-chan fsnotify.Event, errs <-chan error, stop func()) {
@@ -80,6 +47,9 @@ func waitForWriter(ctx context.Context, events <-chan fsnotify.Event) {
 	}
 }
 
+// lookTime is how often it is looked for a file that is gone.
+const lookTime = time.Second
+
 // configFile is the agent's configuration as it was found last.
 type configFile struct {
 	path string
@@ -105,12 +75,12 @@ const lookRefused = time.Minute
 
 // watchConfig sends each configuration after the one that was found, if it can be read, until
 // ctx ends. One that can't, or that is gone, is refused with what is wrong, and the old one stays.
-func watchConfig(ctx context.Context, file configFile, log *slog.Logger, refused *refusal) <-chan source {
+func watchConfig(ctx context.Context, file configFile, log *slog.Logger, refused *refusal) <-chan Source {
 	// The folder and not the file: editors and ConfigMaps rename.
 	events, errs, stop := watchFolder(filepath.Dir(file.path), log)
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
-	out := make(chan source)
+	out := make(chan Source)
 	go func() {
 		defer func() { stop() }()
 		defer signal.Stop(hup)
@@ -151,7 +121,7 @@ func watchConfig(ctx context.Context, file configFile, log *slog.Logger, refused
 			if look = nil; file.gone {
 				look = time.After(lookTime)
 			}
-			found, err := readSource(file.path)
+			found, err := Read(file.path)
 			if err != nil {
 				refused.refuseFile(err)
 				continue

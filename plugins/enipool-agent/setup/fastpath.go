@@ -1,21 +1,12 @@
-package main
+package setup
 
 import (
 	"fmt"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/install"
-	"github.com/enipool/enipool/pkg/node"
-	"github.com/enipool/enipool/pkg/nodecache"
 	"golang.org/x/sys/unix"
 )
-
-// newFastPath makes what keeps the fast path, and has new configurations switch it.
-func newFastPath(conf agentconf.Config, reloads *reload) *node.FastPath {
-	reloads.fast = &node.FastPath{Cache: nodecache.Cache{Path: conf.Cache}, Log: reloads.log, Changed: make(chan struct{}, 1)}
-	reloads.fast.Switch(conf.FastPath != agentconf.Off)
-	return reloads.fast
-}
 
 // kernelRelease is what the running kernel calls itself, like 6.8.0-45-generic.
 func kernelRelease() string {

@@ -1,4 +1,4 @@
-package main
+package configfile
 
 import (
 	"bytes"
@@ -23,17 +23,17 @@ func TestAChangedConfigurationIsWarnedOf(t *testing.T) {
 	}
 	var said bytes.Buffer
 	r := newReload(parse(""), &said)
-	r.fast = newFastPath(r.conf, r)
+	r.fast = r.NewFastPath(r.Conf)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	files := make(chan source)
+	files := make(chan Source)
 	taken := r.acceptedConfigs(ctx, files)
 	for _, tt := range []struct{ pool, want string }{
 		{"pool: {strategy: kpa}\n", ""},
 		{"pool: {strategy: reactive}\n", "pool.strategy: \\\"reactive\\\": the agent goes on with equation"},
 	} {
 		said.Reset()
-		files <- source{conf: parse(tt.pool)}
+		files <- Source{Conf: parse(tt.pool)}
 		<-taken
 		if got := said.String(); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
 			t.Errorf("%s said %q, want %q", tt.pool, got, tt.want)
@@ -49,7 +49,7 @@ func TestALoggedDurationHasItsUnit(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said bytes.Buffer
-		newReload(conf, &said).log.Warn("cloud call failed", "again in", 862*time.Millisecond)
+		newReload(conf, &said).Log.Warn("cloud call failed", "again in", 862*time.Millisecond)
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%s: %q, want %q", format, said.String(), want)
 		}

@@ -1,4 +1,4 @@
-package main
+package configfile
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/enipool/enipool/pkg/config/lastgood"
-	"github.com/enipool/enipool/pkg/install"
+	"github.com/enipool/enipool/plugins/enipool-agent/cli"
 )
 
 // place is a node's folder with a configuration file.
@@ -36,15 +36,15 @@ func (p place) write(text string) {
 	}
 }
 
-func (p place) begin() (b begun, said string, err error) {
+func (p place) begin() (b Begun, said string, err error) {
 	p.t.Helper()
 	var log bytes.Buffer
-	b, err = beginOrLastGood(flags{config: p.path}, &log)
+	b, err = BeginOrLastGood(Flags{Config: p.path}, &log)
 	return b, log.String(), err
 }
 
 // mustBegin is a start at which nothing is wrong.
-func (p place) mustBegin() begun {
+func (p place) mustBegin() Begun {
 	p.t.Helper()
 	b, _, err := p.begin()
 	if err != nil {
@@ -57,10 +57,10 @@ func TestAStartWithAWrongFileGoesOnWithWhatWasInForce(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good("coolDown: 7s\n"))
 	b, said, err := p.begin()
-	if err != nil || strings.Contains(said, "ERROR") || b.reload.refused.Status() != nil {
+	if err != nil || strings.Contains(said, "ERROR") || b.Reload.refused.Status() != nil {
 		t.Fatal(said, err)
 	}
-	b.reload.keepSource(b.source)
+	b.Reload.keepSource(b.Source)
 	for what, wrong := range map[string]string{
 		"a key":                            p.good("colour: red\n"),
 		"no YAML":                          "state: " + p.state + "\npool: [\n",
@@ -74,11 +74,11 @@ func TestAStartWithAWrongFileGoesOnWithWhatWasInForce(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 			continue
 		}
-		r := b.reload.refused.Status()
+		r := b.Reload.refused.Status()
 		if r == nil || !r.Start || r.Kept != p.state+".good" || !strings.Contains(said, "level=ERROR") || !strings.Contains(said, p.state+".good") {
 			t.Errorf("%s: %+v, said %s", what, r, said)
 		}
-		if got := b.conf.Settings.CoolDown.String(); got != "7s" {
+		if got := b.Conf.Settings.CoolDown.String(); got != "7s" {
 			t.Errorf("%s: a cool-down of %s", what, got)
 		}
 	}
@@ -94,10 +94,10 @@ func TestWhoWaitsForTheAnswerGetsIt(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good(""))
 	b := p.mustBegin()
-	b.reload.keepSource(b.source)
+	b.Reload.keepSource(b.Source)
 	p.write(p.good("colour: red\n"))
-	for _, f := range []flags{{config: p.path, once: true}, {config: p.path, dryRun: true}} {
-		if _, err := beginOrLastGood(f, io.Discard); err == nil || !strings.Contains(err.Error(), "colour: unknown key") {
+	for _, f := range []Flags{{Config: p.path, Once: true}, {Config: p.path, DryRun: true}} {
+		if _, err := BeginOrLastGood(f, io.Discard); err == nil || !strings.Contains(err.Error(), "colour: unknown key") {
 			t.Errorf("%+v: %v", f, err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestWhatIsKeptMayBeWrongToo(t *testing.T) {
 			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v\nwant %s", err, tt.want)
 		}
-		var unfit *nodeError
+		var unfit *cli.NodeError
 		if errors.As(err, &unfit) {
 			t.Error("the exit code is the node's")
 		}
@@ -150,8 +150,8 @@ func TestWhatCanNotBeKeptIsToldAndTriedAgain(t *testing.T) {
 	if err := os.WriteFile(filepath.Dir(p.state), nil, 0o600); err != nil { // where the folder should be
 		t.Fatal(err)
 	}
-	r := b.reload
-	r.keepSource(b.source)
+	r := b.Reload
+	r.keepSource(b.Source)
 	r.refused.refuseFile(errors.New("colour: unknown key"))
 	if s := r.refused.Status(); s.Kept != "" || !strings.Contains(s.NotKept, "not a directory") || !strings.Contains(s.String(), "which would fail (keep the configuration: ") {
 		t.Errorf("%+v: %s", s, s)
@@ -181,7 +181,7 @@ func TestWhatCanNotBeKeptIsToldAndTriedAgain(t *testing.T) {
 func TestWhatIsKeptOutlastsAReboot(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good(""))
-	r, disk := p.mustBegin().reload, filepath.Join(t.TempDir(), "lib")
+	r, disk := p.mustBegin().Reload, filepath.Join(t.TempDir(), "lib")
 	durable, beside := lastgood.Beside(filepath.Join(disk, "agent.json"), p.path), lastgood.Beside(p.state, p.path)
 	text := []byte(p.good(""))
 	r.kept = keeping{Pair: lastgood.Pair{Durable: durable, Beside: beside}, text: text}
@@ -223,21 +223,21 @@ func TestWhatIsKeptGoesWhereTheStateIs(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good(""))
 	b := p.mustBegin()
-	b.reload.keepSource(b.source)
+	b.Reload.keepSource(b.Source)
 	old := p.state + ".good"
 	p.state = filepath.Join(t.TempDir(), "agent.json")
 	p.write(p.good(""))
-	next, err := readSource(p.path)
+	next, err := Read(p.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.reload.keepSource(next)
+	b.Reload.keepSource(next)
 	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the old one is left: %v", err)
 	}
 	p.write(p.good("colour: red\n"))
-	if b, _, err := p.begin(); err != nil || b.conf.State != p.state {
-		t.Errorf("%s, %v", b.conf.State, err)
+	if b, _, err := p.begin(); err != nil || b.Conf.State != p.state {
+		t.Errorf("%s, %v", b.Conf.State, err)
 	}
 }
 
@@ -246,7 +246,7 @@ func TestEventsTellOfARefusedConfigurationOnce(t *testing.T) {
 	p.write(p.good(""))
 	b := p.mustBegin()
 	var told []string
-	r := b.reload.refused
+	r := b.Reload.refused
 	r.refuseFile(errors.New("colour: unknown key"))
 	r.tellTo(func(warning bool, reason, message string) {
 		if warning != strings.Contains(message, "unknown key") {
@@ -260,35 +260,6 @@ func TestEventsTellOfARefusedConfigurationOnce(t *testing.T) {
 	r.noteAccepted()
 	if want := "ConfigurationRefused ConfigurationRefused ConfigurationAccepted"; strings.Join(told, " ") != want {
 		t.Errorf("%q, want %q", told, want)
-	}
-}
-
-// The init container comes before the agent, and must not keep it from starting.
-func TestAnInstallationGoesOnWithWhatWasInForce(t *testing.T) {
-	p := newPlace(t)
-	p.write(p.good("colour: red\n"))
-	host := install.Tree{Root: t.TempDir()}
-	f := installFlags{config: p.path}
-	if _, err := f.readNode(host); err == nil || !strings.Contains(err.Error(), "colour: unknown key") {
-		t.Errorf("nothing is kept: %v", err)
-	}
-	at, err := host.Target(p.state)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lastgood.Beside(at, p.path).Keep([]byte(p.good("cache: /run/other/node.cache\n"))); err != nil {
-		t.Fatal(err)
-	}
-	conf, err := f.readNode(host)
-	if err != nil || conf.Cache != "/run/other/node.cache" {
-		t.Fatalf("cache %s, %v", conf.Cache, err)
-	}
-	if lines := conf.warningLines(); len(lines) != 1 || lines[0].What != install.Warning || !strings.Contains(lines[0].Text, at+".good: "+p.path+": colour: unknown key") {
-		t.Errorf("%v", lines)
-	}
-	f.dryRun = true // a person asks
-	if _, err := f.readNode(host); err == nil || !strings.Contains(err.Error(), "colour: unknown key") {
-		t.Error(err)
 	}
 }
 
@@ -307,11 +278,11 @@ func TestAStartAfterARebootGoesOnWithWhatWasInForce(t *testing.T) {
 	}
 	keep(f.Durable, text)
 	wrong := text + "colour: red\n"
-	if s, from, err := readLastGood(p.path, []byte(wrong), on); err != nil || from != f.Durable || string(s.text) != text {
+	if s, from, err := ReadLastGood(p.path, []byte(wrong), on); err != nil || from != f.Durable || string(s.Text) != text {
 		t.Errorf("from %s, %v", from.Path, err)
 	}
 	keep(f.Beside, text+"coolDown: 9s\n") // the disk was full
-	if s, from, err := readLastGood(p.path, []byte(wrong), on); err != nil || from != f.Beside || string(s.text) != text+"coolDown: 9s\n" {
+	if s, from, err := ReadLastGood(p.path, []byte(wrong), on); err != nil || from != f.Beside || string(s.Text) != text+"coolDown: 9s\n" {
 		t.Errorf("from %s, %v", from.Path, err)
 	}
 }
@@ -321,18 +292,18 @@ func TestAChangeThatOnlyAStartWouldStopAtIsRefused(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good("cache: " + p.state + ".cache\n"))
 	b := p.mustBegin()
-	newFastPath(b.conf, b.reload)
-	b.reload.keepSource(b.source)
-	files := make(chan source)
-	taken := b.reload.acceptedConfigs(t.Context(), files)
+	b.Reload.NewFastPath(b.Conf)
+	b.Reload.keepSource(b.Source)
+	files := make(chan Source)
+	taken := b.Reload.acceptedConfigs(t.Context(), files)
 	p.write(p.good("cache: " + p.state + ".cache\nkubernetes: {enabled: true, kubeconfig: " + p.state + ".none}\n"))
-	bad, err := readSource(p.path)
+	bad, err := Read(p.path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	files <- bad
-	waitFor(t, b.reload.refused, "a kubeconfig that is not there", func(text string) bool { return strings.Contains(text, "read the kubeconfig") })
-	if text, err := lastgood.Beside(p.state, p.path).Read(); err != nil || string(text) != string(b.text) {
+	waitFor(t, b.Reload.refused, "a kubeconfig that is not there", func(text string) bool { return strings.Contains(text, "read the kubeconfig") })
+	if text, err := lastgood.Beside(p.state, p.path).Read(); err != nil || string(text) != string(b.Text) {
 		t.Errorf("%q is kept, %v", text, err)
 	}
 	select {

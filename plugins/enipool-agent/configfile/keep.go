@@ -1,4 +1,4 @@
-package main
+package configfile
 
 import (
 	"os"
@@ -25,14 +25,14 @@ func keepingFor(state, of string, text []byte) keeping {
 }
 
 // keepSource keeps what is in force now.
-func (r *reload) keepSource(found source) {
+func (r *Reload) keepSource(found Source) {
 	of, err := filepath.Abs(found.file.path)
 	if err != nil {
 		r.refused.noteKept("", err, nil)
 		return
 	}
 	was := r.kept
-	r.kept = keepingFor(found.conf.State, of, found.text)
+	r.kept = keepingFor(found.Conf.State, of, found.Text)
 	if r.writeKept() && was.at.Path != "" && was.at.Path != r.kept.Durable.Path && was.at.Path != r.kept.Beside.Path {
 		was.at.Remove() // where the file says otherwise now, nobody may find the old one
 	}
@@ -40,7 +40,7 @@ func (r *reload) keepSource(found source) {
 
 // writeKept writes down what is to be kept, and tells whether it could. Where nothing can be written
 // that outlasts a reboot, it is kept until the next one.
-func (r *reload) writeKept() bool {
+func (r *Reload) writeKept() bool {
 	k := &r.kept
 	var volatile, err error
 	k.as = nil
@@ -56,7 +56,7 @@ func (r *reload) writeKept() bool {
 
 // keepStill writes again what others took away, and what could not be written so that it
 // outlasts a reboot.
-func (r *reload) keepStill() {
+func (r *Reload) keepStill() {
 	k := r.kept
 	if k.Durable.Path == "" {
 		return
@@ -69,8 +69,8 @@ func (r *reload) keepStill() {
 }
 
 // startFromKept is for an agent that starts with what is kept, because its file is wrong.
-func (r *reload) startFromKept(wrong error, k keeping) {
-	r.log.Error("the configuration file is wrong: the agent starts with the configuration that was in force last", "kept", k.at.Path)
+func (r *Reload) startFromKept(wrong error, k keeping) {
+	r.Log.Error("the configuration file is wrong: the agent starts with the configuration that was in force last", "kept", k.at.Path)
 	r.kept = k
 	r.refused.noteKept(k.at.Path, nil, nil)
 	r.refused.startWithout(wrong)

@@ -1,4 +1,4 @@
-package main
+package configfile
 
 import (
 	"context"
@@ -12,15 +12,18 @@ import (
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/config/kubelet"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/kube"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/status"
 )
 
-// reload is what of a configuration is not the loop's, and what becomes of it when
+// Reload is what of a configuration is not the loop's, and what becomes of it when
 // another one comes.
-type reload struct {
-	conf  agentconf.Config // that the agent was started with
-	log   *slog.Logger
+type Reload struct {
+	Conf agentconf.Config // that the agent was started with
+	Log  *slog.Logger
+
 	level *slog.LevelVar
 	limit *maxPods
 	fast  *node.FastPath
@@ -29,17 +32,17 @@ type reload struct {
 	kept    keeping
 }
 
-func newReload(conf agentconf.Config, w io.Writer) *reload {
-	reloads := &reload{conf: conf, level: &slog.LevelVar{}}
+func newReload(conf agentconf.Config, w io.Writer) *Reload {
+	reloads := &Reload{Conf: conf, level: &slog.LevelVar{}}
 	reloads.level.Set(conf.LogLevel)
 	o := &slog.HandlerOptions{Level: reloads.level}
-	reloads.log = slog.New(slog.NewTextHandler(w, o))
+	reloads.Log = slog.New(slog.NewTextHandler(w, o))
 	if conf.LogFormat == "json" {
 		o.ReplaceAttr = withUnit
-		reloads.log = slog.New(slog.NewJSONHandler(w, o))
+		reloads.Log = slog.New(slog.NewJSONHandler(w, o))
 	}
-	reloads.refused = newRefusal(reloads.log)
-	reloads.limit = &maxPods{conf: conf.MaxPods, log: reloads.log}
+	reloads.refused = newRefusal(reloads.Log)
+	reloads.limit = &maxPods{conf: conf.MaxPods, log: reloads.Log}
 	return reloads
 }
 
@@ -52,15 +55,15 @@ func withUnit(_ []string, a slog.Attr) slog.Attr {
 }
 
 // warnOfKeys tells what of a configuration the next release refuses.
-func (r *reload) warnOfKeys(conf agentconf.Config) {
+func (r *Reload) warnOfKeys(conf agentconf.Config) {
 	for _, text := range conf.Warnings {
-		r.log.Warn("the next release refuses this configuration", "key", text)
+		r.Log.Warn("the next release refuses this configuration", "key", text)
 	}
 }
 
 // acceptedConfigs passes configurations on once the node has had its say, and keeps them for a start at
 // which the file is wrong.
-func (r *reload) acceptedConfigs(ctx context.Context, files <-chan source) <-chan agentconf.Config {
+func (r *Reload) acceptedConfigs(ctx context.Context, files <-chan Source) <-chan agentconf.Config {
 	out := make(chan agentconf.Config)
 	go func() {
 		again := time.NewTicker(keepAgain)
@@ -72,15 +75,15 @@ func (r *reload) acceptedConfigs(ctx context.Context, files <-chan source) <-cha
 			case <-again.C:
 				r.keepStill()
 			case found := <-files:
-				if err := r.checkForNode(ctx, &found.conf); err != nil {
+				if err := r.checkForNode(ctx, &found.Conf); err != nil {
 					r.refused.refuseFile(err)
 					continue
 				}
-				r.applyConfig(found.conf)
+				r.applyConfig(found.Conf)
 				r.keepSource(found)
 				r.refused.noteAccepted()
 				select {
-				case out <- found.conf:
+				case out <- found.Conf:
 				case <-ctx.Done():
 					return
 				}
@@ -92,7 +95,7 @@ func (r *reload) acceptedConfigs(ctx context.Context, files <-chan source) <-cha
 
 // checkForNode makes the configuration the node's, and tells why neither this agent nor the next one
 // could work with it.
-func (r *reload) checkForNode(ctx context.Context, conf *agentconf.Config) error {
+func (r *Reload) checkForNode(ctx context.Context, conf *agentconf.Config) error {
 	if _, err := fitToNode(conf, true, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
@@ -100,20 +103,20 @@ func (r *reload) checkForNode(ctx context.Context, conf *agentconf.Config) error
 }
 
 // applyConfig takes over what is not the loop's.
-func (r *reload) applyConfig(conf agentconf.Config) {
+func (r *Reload) applyConfig(conf agentconf.Config) {
 	r.level.Set(conf.LogLevel)
 	r.warnOfKeys(conf)
 	r.limit.setConf(conf.MaxPods)
 	r.fast.Switch(conf.FastPath != agentconf.Off)
-	if _, keys := r.conf.Reload(conf); len(keys) > 0 {
-		r.log.Warn("some keys change only when the agent is started again", "keys", strings.Join(keys, " "))
+	if _, keys := r.Conf.Reload(conf); len(keys) > 0 {
+		r.Log.Warn("some keys change only when the agent is started again", "keys", strings.Join(keys, " "))
 	}
 }
 
 // refuseOutsideVPC refuses ranges of the VPC that do not hold the node's ENIs. Which those are
 // the node cache tells; without one the loop tells it when it knows.
-func (r *reload) refuseOutsideVPC(ctx context.Context, s ipam.Settings) (wrong error) {
-	_ = nodecache.Cache{Path: r.conf.Cache}.View(ctx, func(book *ipam.State) error {
+func (r *Reload) refuseOutsideVPC(ctx context.Context, s ipam.Settings) (wrong error) {
+	_ = nodecache.Cache{Path: r.Conf.Cache}.View(ctx, func(book *ipam.State) error {
 		if text := ipam.OutsideVPC(s, book.ENIs); text != "" {
 			wrong = errors.New(text)
 		}
@@ -167,3 +170,34 @@ func (m *maxPods) current() (n int, source string) {
 	}
 	return m.n, m.source
 }
+
+// NewFastPath makes what keeps the fast path, and has new configurations switch it.
+func (r *Reload) NewFastPath(conf agentconf.Config) *node.FastPath {
+	r.fast = &node.FastPath{Cache: nodecache.Cache{Path: conf.Cache}, Log: r.Log, Changed: make(chan struct{}, 1)}
+	r.fast.Switch(conf.FastPath != agentconf.Off)
+	return r.fast
+}
+
+// WatchFile keeps what is in force, if that is from the file, and passes on the configurations
+// after it until ctx ends.
+func (r *Reload) WatchFile(ctx context.Context, from Source) <-chan agentconf.Config {
+	if r.refused.Status() == nil {
+		r.keepSource(from)
+	}
+	return r.acceptedConfigs(ctx, watchConfig(ctx, from.file, r.Log, r.refused))
+}
+
+// TellCluster has the cluster told of what is refused, and asked how many pods the node may run.
+func (r *Reload) TellCluster(c *kube.Node) {
+	r.limit.cluster = c.MaxPods
+	r.refused.tellTo(c.Tell)
+}
+
+// MaxPods returns how many pods the node may run, and who says so.
+func (r *Reload) MaxPods() (n int, source string) { return r.limit.current() }
+
+// Refused returns what is refused, nil if nothing is.
+func (r *Reload) Refused() *status.Refused { return r.refused.Status() }
+
+// Changed wakes the loop, which publishes what is refused.
+func (r *Reload) Changed() <-chan struct{} { return r.refused.changed }

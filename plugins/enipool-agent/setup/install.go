@@ -1,4 +1,5 @@
-package main
+// Package setup holds the commands that put enipool on a node and take it off.
+package setup
 
 import (
 	"context"
@@ -16,11 +17,21 @@ import (
 	"github.com/enipool/enipool/pkg/install"
 	"github.com/enipool/enipool/pkg/install/check"
 	"github.com/enipool/enipool/pkg/install/dropin"
+	"github.com/enipool/enipool/plugins/enipool-agent/cli"
+	"github.com/enipool/enipool/plugins/enipool-agent/configfile"
 	"github.com/spf13/cobra"
 )
 
+// Commands returns the commands install and uninstall; release is the program's.
+func Commands(release string, stdout io.Writer) []*cobra.Command {
+	return []*cobra.Command{installCommand(release, stdout), uninstallCommand(release, stdout)}
+}
+
 // nodeFlags say where the node's folders are.
-type nodeFlags struct{ root, binDir, confDir string }
+type nodeFlags struct {
+	root, binDir, confDir string
+	release               string // this program's own
+}
 
 func (f *nodeFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.root, "root", "/", "where the node's file system is mounted")
@@ -42,7 +53,7 @@ func (f nodeFlags) installOptions() (options install.Options, err error) {
 	if is, err := os.Stat(root); err != nil || !is.IsDir() {
 		return options, fmt.Errorf("--root %s: there is no such folder: it must be where the node's file system is mounted", f.root)
 	}
-	return install.Options{Tree: install.Tree{Root: root}, BinDir: f.binDir, ConfDir: f.confDir, Release: release}, nil
+	return install.Options{Tree: install.Tree{Root: root}, BinDir: f.binDir, ConfDir: f.confDir, Release: f.release}, nil
 }
 
 // installFlags are what the command line of install says.
@@ -54,8 +65,8 @@ type installFlags struct {
 	force, noSystemFiles   bool
 }
 
-func installCommand(stdout io.Writer) *cobra.Command {
-	var line installFlags
+func installCommand(release string, stdout io.Writer) *cobra.Command {
+	line := installFlags{nodeFlags: nodeFlags{release: release}}
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Put enipool on the node, or a newer or older release of it",
@@ -121,7 +132,7 @@ func runInstall(ctx context.Context, line installFlags, stdout io.Writer) error 
 	}
 	switch {
 	case refused:
-		return &nodeError{fmt.Errorf("%d of the above must be fixed first; nothing was changed", mustFix(found, plan.Lines))}
+		return &cli.NodeError{Err: fmt.Errorf("%d of the above must be fixed first; nothing was changed", mustFix(found, plan.Lines))}
 	case line.dryRun:
 		for _, l := range plan.Preview() {
 			say(l)
@@ -141,11 +152,11 @@ type nodeConfig struct {
 // readNode reads the configuration as the agent does after it: an init container that fails
 // would keep the agent from starting with what was in force last.
 func (f installFlags) readNode(t install.Tree) (nodeConfig, error) {
-	found, wrong := readSource(f.config)
+	found, wrong := configfile.Read(f.config)
 	if wrong == nil || f.dryRun { // somebody waits for the answer
-		return nodeConfig{Config: found.conf}, wrong
+		return nodeConfig{Config: found.Conf}, wrong
 	}
-	good, kept, err := readLastGood(f.config, found.text, func(path string) string {
+	good, kept, err := configfile.ReadLastGood(f.config, found.Text, func(path string) string {
 		at, err := t.Target(path)
 		if err != nil {
 			return ""
@@ -155,7 +166,7 @@ func (f installFlags) readNode(t install.Tree) (nodeConfig, error) {
 	if err != nil {
 		return nodeConfig{}, wrong
 	}
-	return nodeConfig{good.conf, wrong, kept.Path}, nil
+	return nodeConfig{good.Conf, wrong, kept.Path}, nil
 }
 
 // warningLines warn of a file that is wrong.
@@ -203,6 +214,7 @@ func (f installFlags) readFlags() (options install.Options, needs check.Needs, c
 	if options.Conflist, err = readConflist(f.conflist); err != nil {
 		return options, needs, conf, err
 	}
+	// --conflist-now is for nodes without an agent.
 	files := dropin.Files(dropin.Node{ENILinks: f.eniLinks, OwnLinks: own, ConfDir: f.confDir, Agent: !f.now,
 		IPv6: slices.Contains(conf.Settings.Families, eni.IPv6)})
 	if !f.noSystemFiles {

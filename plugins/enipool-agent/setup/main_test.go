@@ -1,0 +1,13 @@
+package setup
+
+import (
+	"os"
+	"testing"
+
+	"github.com/enipool/enipool/pkg/nettest"
+)
+
+func TestMain(m *testing.M) {
+	nettest.Isolate()
+	os.Exit(m.Run())
+}
