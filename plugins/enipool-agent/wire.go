@@ -24,6 +24,7 @@ import (
 	"github.com/enipool/enipool/plugins/enipool-agent/cli"
 	"github.com/enipool/enipool/plugins/enipool-agent/cluster"
 	"github.com/enipool/enipool/plugins/enipool-agent/configfile"
+	"github.com/enipool/enipool/plugins/enipool-agent/nodefiles"
 	"github.com/enipool/enipool/plugins/enipool-agent/wake"
 	"golang.org/x/sync/errgroup"
 )
@@ -35,22 +36,22 @@ func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writ
 		return err
 	}
 	conf, reloads, client := start.Conf, start.Reload, start.Client
-	locks := newNodeLocks(conf)
-	defer locks.releaseAll()
+	locks := nodefiles.NewLocks(conf)
+	defer locks.ReleaseAll()
 	switch {
 	case line.DryRun:
 	case line.Once:
-		if err := locks.takeAll(); err != nil {
+		if err := locks.TakeAll(); err != nil {
 			return &cli.NodeError{Err: err}
 		}
 	default:
-		switch waited, err := locks.waitForAll(ctx, reloads.Log); {
+		switch waited, err := locks.WaitForAll(ctx, reloads.Log); {
 		case err != nil:
 			return &cli.NodeError{Err: err}
 		case ctx.Err() != nil:
 			return nil
 		case waited:
-			locks.releaseAll()
+			locks.ReleaseAll()
 			return runAgent(ctx, line, stdout, stderr) // the file may say something else by now
 		}
 	}
@@ -89,9 +90,9 @@ func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writ
 		reloads.TellCluster(joined)
 	}
 	ears := wake.WatchKernel(&parts, reloads.Log)
-	parts.Wants = countWaits(nodecache.Cache{Path: conf.Cache}, metrics, reloads.Log, parts.Wants)
-	parts.Publish = (&publisher{cache: conf.Cache, log: reloads.Log}).publishAfter(parts.Publish)
-	keeper := newFolderKeeper(nodecache.Cache{Path: conf.Cache}, locks, reloads.Log)
+	parts.Wants = nodefiles.CountWaits(nodecache.Cache{Path: conf.Cache}, metrics, reloads.Log, parts.Wants)
+	parts.Publish = nodefiles.NewPublisher(conf.Cache, reloads.Log).PublishAfter(parts.Publish)
+	keeper := nodefiles.NewKeeper(nodecache.Cache{Path: conf.Cache}, locks, reloads.Log)
 	return process{agent.New(conf, parts), clock, metrics, reloads, joined, ears, fast, keeper}.runAll(ctx, start.Source)
 }
 
@@ -104,7 +105,7 @@ type process struct {
 	cluster *kube.Node // nil: there is none
 	ears    wake.Ears
 	fast    *node.FastPath
-	keeper  *folderKeeper
+	keeper  *nodefiles.Keeper
 }
 
 // runAll runs the loop, its pages and the watch of the cluster side by side. If one
@@ -113,13 +114,13 @@ func (p process) runAll(ctx context.Context, from configfile.Source) error {
 	conf, log := p.reload.Conf, p.reload.Log
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	p.keeper.watchCacheFolder() // before the loop's first look at the cache, which then misses no change
+	p.keeper.WatchCacheFolder() // before the loop's first look at the cache, which then misses no change
 	changes := p.reload.WatchFile(ctx, from)
 	log.Info("started", "release", release, "node", conf.Node, "mode", conf.Pool.Mode.String(), "cache", conf.Cache, "listen", conf.Listen)
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return web.Serve(ctx, conf.Listen, p.metrics.Handler(conf.Profile), log) })
-	all.Go(func() error { return p.keeper.run(ctx) })
-	wakes := wake.Merge(ctx, wake.Merge(ctx, p.keeper.wake, p.fast.Changed), p.reload.Changed())
+	all.Go(func() error { return p.keeper.Run(ctx) })
+	wakes := wake.Merge(ctx, wake.Merge(ctx, p.keeper.Changed(), p.fast.Changed), p.reload.Changed())
 	all.Go(func() error { p.fast.Run(ctx); return nil })
 	if p.cluster != nil {
 		wakes = wake.Merge(ctx, wakes, p.cluster.Changed())

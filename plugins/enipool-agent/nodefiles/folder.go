@@ -1,4 +1,7 @@
-package main
+// Package nodefiles is about the files through which the agent meets others on the node: its locks
+// and the folder of the node cache, the network configuration that runtimes take, and what ADDs
+// leave of their waits.
+package nodefiles
 
 import (
 	"context"
@@ -27,12 +30,12 @@ const (
 	watchedTime = 5 * time.Second
 )
 
-// folderKeeper keeps the folder of the node cache the agent's: when the folder or a lock in it
+// Keeper keeps the folder of the node cache the agent's: when the folder or a lock in it
 // is removed, moved or covered by a mount it makes the folder again, takes the locks again
 // and watches what is at the path now.
-type folderKeeper struct {
+type Keeper struct {
 	cache nodecache.Cache
-	locks *nodeLocks
+	locks *Locks
 	log   *slog.Logger
 	wake  chan struct{} // the loop, when cache, waiters or the folder changed
 
@@ -43,12 +46,13 @@ type folderKeeper struct {
 	refused string           // why the cache can't be written, as the loop was told last
 }
 
-func newFolderKeeper(cache nodecache.Cache, locks *nodeLocks, log *slog.Logger) *folderKeeper {
-	return &folderKeeper{cache: cache, locks: locks, log: log, wake: make(chan struct{}, 1)}
+// NewKeeper returns the keeper of the folder of that cache.
+func NewKeeper(cache nodecache.Cache, locks *Locks, log *slog.Logger) *Keeper {
+	return &Keeper{cache: cache, locks: locks, log: log, wake: make(chan struct{}, 1)}
 }
 
-// run works until ctx ends; watchCacheFolder comes before it. It fails where another agent took the node meanwhile.
-func (k *folderKeeper) run(ctx context.Context) error {
+// Run works until ctx ends; WatchCacheFolder comes before it. It fails where another agent took the node meanwhile.
+func (k *Keeper) Run(ctx context.Context) error {
 	defer k.closeWatch()
 	for {
 		var events <-chan struct{}
@@ -76,14 +80,17 @@ func (k *folderKeeper) run(ctx context.Context) error {
 
 // nextLook is how long it rests when it hears nothing. What failed, and what may be over soon, it looks at
 // more often.
-func (k *folderKeeper) nextLook() time.Duration {
+func (k *Keeper) nextLook() time.Duration {
 	if k.watch == nil || k.lost || k.said != "" || k.refused != "" {
 		return lookTime
 	}
 	return watchedTime
 }
 
-func (k *folderKeeper) wakeLoop() {
+// Changed wakes the loop when the cache, the waiters or the folder changed.
+func (k *Keeper) Changed() <-chan struct{} { return k.wake }
+
+func (k *Keeper) wakeLoop() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -92,7 +99,7 @@ func (k *folderKeeper) wakeLoop() {
 
 // restoreLost tells whether the folder or a lock was lost. An error other than that of another
 // agent is logged and tried again with the next look: it may be a file system that comes back.
-func (k *folderKeeper) restoreLost(ctx context.Context) (lost bool, err error) {
+func (k *Keeper) restoreLost(ctx context.Context) (lost bool, err error) {
 	paths := k.locks.dropLost()
 	if len(paths) > 0 || k.folderLost() {
 		lost = true
@@ -110,7 +117,7 @@ func (k *folderKeeper) restoreLost(ctx context.Context) (lost bool, err error) {
 	if len(paths) > 0 {
 		k.log.Error("files of the agent were removed or replaced by others; they are made again", "paths", strings.Join(paths, " "))
 	}
-	err = k.locks.takeAll()
+	err = k.locks.TakeAll()
 	if other := (*otherAgentError)(nil); errors.As(err, &other) {
 		return lost, fmt.Errorf("this agent's lock was removed by others, and meanwhile another agent took the node: %s holds %s; this one ends", other.holder, other.path)
 	}
@@ -119,7 +126,7 @@ func (k *folderKeeper) restoreLost(ctx context.Context) (lost bool, err error) {
 		return lost, nil
 	}
 	if k.watch == nil {
-		k.watchCacheFolder()
+		k.WatchCacheFolder()
 		return lost || k.watch != nil, nil // what happened before was not seen
 	}
 	k.said = ""
@@ -128,7 +135,7 @@ func (k *folderKeeper) restoreLost(ctx context.Context) (lost bool, err error) {
 
 // writableTurned tells whether the cache can't be written any more, or can again: nothing announces
 // that a file system is mounted read-only. The loop asks for itself, and says it.
-func (k *folderKeeper) writableTurned() bool {
+func (k *Keeper) writableTurned() bool {
 	now := ""
 	if err := k.cache.CheckWritable(); err != nil {
 		now = err.Error()
@@ -139,7 +146,7 @@ func (k *folderKeeper) writableTurned() bool {
 }
 
 // folderLost tells whether the folder that is watched is not at its path any more.
-func (k *folderKeeper) folderLost() bool {
+func (k *Keeper) folderLost() bool {
 	if k.watch == nil {
 		return false
 	}
@@ -148,9 +155,9 @@ func (k *folderKeeper) folderLost() bool {
 	return err != nil || look != nil || !os.SameFile(at, have)
 }
 
-// watchCacheFolder watches the folder that is at the path now. Where that can't be it leaves none
+// WatchCacheFolder watches the folder that is at the path now. Where that can't be it leaves none
 // watched: the loop then looks every second.
-func (k *folderKeeper) watchCacheFolder() {
+func (k *Keeper) WatchCacheFolder() {
 	folder, err := os.Open(filepath.Dir(k.cache.Path))
 	if err == nil {
 		// The folder before the watch: if it is replaced in between that shows at the next look.
@@ -166,7 +173,7 @@ func (k *folderKeeper) watchCacheFolder() {
 	k.watched, k.said = folder, ""
 }
 
-func (k *folderKeeper) closeWatch() {
+func (k *Keeper) closeWatch() {
 	if k.watch != nil {
 		_ = k.watch.Close()
 		k.watched.Close()
@@ -175,7 +182,7 @@ func (k *folderKeeper) closeWatch() {
 }
 
 // warnOnce logs a failure once, and not at each look.
-func (k *folderKeeper) warnOnce(what string, err error) {
+func (k *Keeper) warnOnce(what string, err error) {
 	if err.Error() == k.said {
 		return
 	}

@@ -1,4 +1,4 @@
-package main
+package nodefiles
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 // keptNode is a node whose folder a keeper keeps.
 type keptNode struct {
-	*folderKeeper
+	*Keeper
 	t   *testing.T
 	dir string
 }
@@ -27,18 +27,18 @@ func keep(t *testing.T) (*keptNode, func() error) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "enipool")
 	conf := agentconf.Config{Cache: filepath.Join(dir, "node.cache"), State: filepath.Join(dir, "agent.json")}
-	locks := newNodeLocks(conf)
-	if err := locks.takeAll(); err != nil {
+	locks := NewLocks(conf)
+	if err := locks.TakeAll(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(locks.releaseAll)
-	k := newFolderKeeper(nodecache.Cache{Path: conf.Cache}, locks, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	k.watchCacheFolder()
+	t.Cleanup(locks.ReleaseAll)
+	k := NewKeeper(nodecache.Cache{Path: conf.Cache}, locks, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	k.WatchCacheFolder()
 	ctx, stop := context.WithCancel(t.Context())
 	ended, done := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(done)
-		ended <- k.run(ctx)
+		ended <- k.Run(ctx)
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -126,7 +126,7 @@ func TestTheAgentTakesAFolderThatWasReplacedAgain(t *testing.T) {
 // for each turn. A cache that leads to itself can't be written by root either.
 func TestTheLoopIsWokenWhenTheCacheCanNotBeWrittenAnyMoreAndWhenItCanAgain(t *testing.T) {
 	cache := nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}
-	k := newFolderKeeper(cache, nil, slog.New(slog.DiscardHandler))
+	k := NewKeeper(cache, nil, slog.New(slog.DiscardHandler))
 	look := func(what string, want bool) {
 		t.Helper()
 		if got := k.writableTurned(); got != want {
@@ -150,14 +150,14 @@ func TestTheLoopIsWokenWhenTheCacheCanNotBeWrittenAnyMoreAndWhenItCanAgain(t *te
 func TestTheFolderIsLookedAtOftenWhileSomethingIsWrongWithIt(t *testing.T) {
 	watch := &nodecache.Watch{}
 	for name, tt := range map[string]struct {
-		k    folderKeeper
+		k    Keeper
 		want time.Duration
 	}{
-		"watched":             {folderKeeper{watch: watch}, watchedTime},
-		"not watched":         {folderKeeper{}, lookTime},
-		"files can't be made": {folderKeeper{watch: watch, said: "no space left on device"}, lookTime},
-		"something was lost":  {folderKeeper{watch: watch, lost: true}, lookTime},
-		"mounted read-only":   {folderKeeper{watch: watch, refused: "mounted read-only"}, lookTime},
+		"watched":             {Keeper{watch: watch}, watchedTime},
+		"not watched":         {Keeper{}, lookTime},
+		"files can't be made": {Keeper{watch: watch, said: "no space left on device"}, lookTime},
+		"something was lost":  {Keeper{watch: watch, lost: true}, lookTime},
+		"mounted read-only":   {Keeper{watch: watch, refused: "mounted read-only"}, lookTime},
 	} {
 		if got := tt.k.nextLook(); got != tt.want {
 			t.Errorf("%s: it looks again in %s, want %s", name, got, tt.want)

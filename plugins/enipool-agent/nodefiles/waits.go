@@ -1,4 +1,4 @@
-package main
+package nodefiles
 
 import (
 	"log/slog"
@@ -8,9 +8,9 @@ import (
 	"github.com/enipool/enipool/pkg/status/web"
 )
 
-// countWaits returns wants which counts the waits of ADDs that have ended, too: whose
+// CountWaits returns wants which counts the waits of ADDs that have ended, too: whose
 // wait ends wakes the loop.
-func countWaits(cache nodecache.Cache, metrics *web.Metrics, log *slog.Logger, wants wantsFunc) wantsFunc {
+func CountWaits(cache nodecache.Cache, metrics *web.Metrics, log *slog.Logger, wants wantsFunc) wantsFunc {
 	said := ""
 	return func(now time.Duration) ([]nodecache.Waiter, error) {
 		list, err := cache.TakeWaits()

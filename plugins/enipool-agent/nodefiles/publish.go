@@ -1,4 +1,4 @@
-package main
+package nodefiles
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/enipool/enipool/pkg/status"
 )
 
-// publisher puts the network configuration that was installed where the runtime
+// Publisher puts the network configuration that was installed where the runtime
 // finds it, once pods can get addresses, and puts it back where it got lost.
-type publisher struct {
+type Publisher struct {
 	tree  install.Tree
 	cache string // the node cache that pods get addresses from
 	log   *slog.Logger
@@ -22,6 +22,11 @@ type publisher struct {
 	first string    // the configurations that runtimes take before ours, as they were told last
 	put   time.Time // when ours was put in place last
 	times int       // how often it was, with no longer than lasting in between
+}
+
+// NewPublisher returns one for the node that this process runs on; cache is the node cache's path.
+func NewPublisher(cache string, log *slog.Logger) *Publisher {
+	return &Publisher{cache: cache, log: log}
 }
 
 // lookAgain is how long a configuration that is in place is not looked at.
@@ -34,8 +39,8 @@ const (
 	removals = 3
 )
 
-// publishAfter returns what a tick's status is published with, and the configuration after it.
-func (p *publisher) publishAfter(publish func(status.Status, string) error) func(status.Status, string) error {
+// PublishAfter returns what a tick's status is published with, and the configuration after it.
+func (p *Publisher) PublishAfter(publish func(status.Status, string) error) func(status.Status, string) error {
 	return func(s status.Status, why string) error {
 		err := publish(s, why)
 		if s.Ready {
@@ -46,7 +51,7 @@ func (p *publisher) publishAfter(publish func(status.Status, string) error) func
 }
 
 // publishReady is called when pods can get addresses.
-func (p *publisher) publishReady(ctx context.Context, now time.Time) {
+func (p *Publisher) publishReady(ctx context.Context, now time.Time) {
 	if now.Before(p.next) {
 		return
 	}
@@ -74,7 +79,7 @@ func (p *publisher) publishReady(ctx context.Context, now time.Time) {
 }
 
 // published tells that the configuration was put in place, or that somebody removes it each time.
-func (p *publisher) published(path string, now time.Time) {
+func (p *Publisher) published(path string, now time.Time) {
 	if p.times++; now.Sub(p.put) > lasting {
 		p.times = 1
 	}
@@ -91,7 +96,7 @@ func (p *publisher) published(path string, now time.Time) {
 }
 
 // tellFirst tells when runtimes begin or cease to take another configuration than ours.
-func (p *publisher) tellFirst() {
+func (p *Publisher) tellFirst() {
 	files, err := p.tree.First()
 	if err != nil {
 		return // what reads the same files tells

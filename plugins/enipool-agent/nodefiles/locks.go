@@ -1,4 +1,4 @@
-package main
+package nodefiles
 
 import (
 	"context"
@@ -15,22 +15,23 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// nodeLocks keep a second agent off the node: two would work against each other. Each
+// Locks keep a second agent off the node: two would work against each other. Each
 // of the two files must be one agent's.
-type nodeLocks struct {
+type Locks struct {
 	paths []string
 	held  map[string]*flock.Flock
 }
 
-func newNodeLocks(conf agentconf.Config) *nodeLocks {
-	return &nodeLocks{
+// NewLocks returns the locks of the agent with that configuration, none of them taken.
+func NewLocks(conf agentconf.Config) *Locks {
+	return &Locks{
 		paths: []string{nodecache.Cache{Path: conf.Cache}.AgentLock(), conf.State + ".lock"},
 		held:  map[string]*flock.Flock{},
 	}
 }
 
-// takeAll takes all of the locks that are not held.
-func (n *nodeLocks) takeAll() error {
+// TakeAll takes all of the locks that are not held.
+func (n *Locks) TakeAll() error {
 	for _, path := range n.paths {
 		if n.held[path] != nil {
 			continue
@@ -53,16 +54,16 @@ func (n *nodeLocks) takeAll() error {
 // takeover is how often it is tried to take what another agent still has.
 const takeover = 500 * time.Millisecond
 
-// waitForAll takes all of the locks when no other agent has one of them any more, or ends with ctx.
+// WaitForAll takes all of the locks when no other agent has one of them any more, or ends with ctx.
 // With a surge of a DaemonSet's rollout the next agent begins before the last one ends.
 // waited tells that the configuration may be another one by now.
-func (n *nodeLocks) waitForAll(ctx context.Context, log *slog.Logger) (waited bool, err error) {
+func (n *Locks) WaitForAll(ctx context.Context, log *slog.Logger) (waited bool, err error) {
 	for {
 		other := (*otherAgentError)(nil)
-		if err := n.takeAll(); !errors.As(err, &other) {
+		if err := n.TakeAll(); !errors.As(err, &other) {
 			return waited, err
 		}
-		n.releaseAll() // it may be another one that waits for this
+		n.ReleaseAll() // it may be another one that waits for this
 		if !waited {
 			log.Warn("another agent keeps this node; this one waits until that ends", "holder", other.holder.String(), "lock", other.path)
 		}
@@ -75,21 +76,21 @@ func (n *nodeLocks) waitForAll(ctx context.Context, log *slog.Logger) (waited bo
 	}
 }
 
-// releaseAll gives back what is held.
-func (n *nodeLocks) releaseAll() {
+// ReleaseAll gives back what is held.
+func (n *Locks) ReleaseAll() {
 	for path := range n.held {
 		n.unlockPath(path)
 	}
 }
 
-func (n *nodeLocks) unlockPath(path string) {
+func (n *Locks) unlockPath(path string) {
 	_ = n.held[path].Unlock()
 	delete(n.held, path)
 }
 
 // dropLost gives back the locks whose files are not at their paths any more, and returns
 // the paths: such a lock keeps nobody off.
-func (n *nodeLocks) dropLost() (lost []string) {
+func (n *Locks) dropLost() (lost []string) {
 	for _, path := range n.paths {
 		l := n.held[path]
 		if l == nil {

@@ -1,4 +1,4 @@
-package main
+package nodefiles
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ func stage(t *testing.T, root, name string, text []byte) {
 func TestTheNetworkConfigurationIsPublishedWhenPodsGetAddresses(t *testing.T) {
 	root := t.TempDir()
 	var log bytes.Buffer
-	p := &publisher{tree: install.Tree{Root: root}, cache: "/run/enipool/node.cache", log: slog.New(slog.NewTextHandler(&log, nil))}
+	p := &Publisher{tree: install.Tree{Root: root}, cache: "/run/enipool/node.cache", log: slog.New(slog.NewTextHandler(&log, nil))}
 	now := time.Unix(1000, 0)
 	look := func() string {
 		log.Reset()
@@ -79,7 +79,7 @@ func published(t *testing.T) (look func() string, folder string) {
 	stage(t, root, "install.json", []byte(`{"conflists": ["`+install.ConfDir+`/10-enipool.conflist"]}`))
 	stage(t, root, "10-enipool.conflist", install.DefaultConflist())
 	var log bytes.Buffer
-	p := &publisher{tree: install.Tree{Root: root}, cache: "/run/enipool/node.cache", log: slog.New(slog.NewTextHandler(&log, nil))}
+	p := &Publisher{tree: install.Tree{Root: root}, cache: "/run/enipool/node.cache", log: slog.New(slog.NewTextHandler(&log, nil))}
 	now := time.Unix(1000, 0)
 	look = func() string {
 		log.Reset()
