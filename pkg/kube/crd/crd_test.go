@@ -78,8 +78,10 @@ func typeFields(t *testing.T, of reflect.Type, path string, add func(string)) {
 	switch of.Kind() {
 	case reflect.Struct:
 		for i := range of.NumField() {
-			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
-			if name != "" {
+			switch name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); {
+			case of.Field(i).Anonymous: // its fields stand among the others
+				typeFields(t, of.Field(i).Type, path, add)
+			case name != "":
 				typeFields(t, of.Field(i).Type, path+"."+name, add)
 			}
 		}

@@ -89,15 +89,12 @@ type NodeNetworkStatus struct {
 	Epoch              int64  `json:"epoch,omitempty"`    // of the leader that wrote last
 	Created            int64  `json:"created,omitempty"`  // serial number of the ENI made last
 	Mode               Mode   `json:"mode,omitempty"`
-	Instance           string `json:"instance,omitempty"`
-	InstanceType       string `json:"instanceType,omitempty"`
-	Zone               string `json:"zone,omitempty"`
 	Slots              int32  `json:"slots,omitempty"`
 	Interfaces         int32  `json:"interfaces,omitempty"`
 	Reclaim            int32  `json:"reclaim,omitempty"` // idle slots that the node is asked to release: pods of others wait
 
-	DescribedAt *metav1.Time `json:"describedAt,omitempty"`
-	Limits      *Limits      `json:"limits,omitempty"`
+	InstanceFacts `json:",inline"`
+	DescribedAt   *metav1.Time `json:"describedAt,omitempty"`
 
 	ENIs              []ENI         `json:"enis,omitempty"`              // in the order in which they were made
 	Releasing         []string      `json:"releasing,omitempty"`         // accepted: nobody takes these back
@@ -108,6 +105,14 @@ type NodeNetworkStatus struct {
 	Blockers   []Blocker          `json:"blockers,omitempty"`
 	Handover   *StatusHandover    `json:"handover,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// InstanceFacts are what the cloud tells of the instance.
+type InstanceFacts struct {
+	Instance     string  `json:"instance,omitempty"`
+	InstanceType string  `json:"instanceType,omitempty"`
+	Zone         string  `json:"zone,omitempty"`
+	Limits       *Limits `json:"limits,omitempty"`
 }
 
 // Limits are the instance's, as eni.Limits.
