@@ -84,14 +84,14 @@ type Handover struct {
 
 // NodeNetworkStatus is what the node has, as the operator knows it.
 type NodeNetworkStatus struct {
-	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
-	Revision           int64  `json:"revision,omitempty"` // rises with each change of ENIs, Releasing, Quarantined and Reserved
-	Epoch              int64  `json:"epoch,omitempty"`    // of the leader that wrote last
-	Created            int64  `json:"created,omitempty"`  // serial number of the ENI made last
-	Mode               Mode   `json:"mode,omitempty"`
-	Slots              int32  `json:"slots,omitempty"`
-	Interfaces         int32  `json:"interfaces,omitempty"`
-	Reclaim            int32  `json:"reclaim,omitempty"` // idle slots that the node is asked to release: pods of others wait
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	Revision           int64 `json:"revision,omitempty"` // rises with each change of ENIs, Releasing, Quarantined and Reserved
+	Epoch              int64 `json:"epoch,omitempty"`    // of the leader that wrote last
+	Created            int64 `json:"created,omitempty"`  // serial number of the ENI made last
+	Mode               Mode  `json:"mode,omitempty"`
+	Slots              int32 `json:"slots,omitempty"`
+	Interfaces         int32 `json:"interfaces,omitempty"`
+	Reclaim            int32 `json:"reclaim,omitempty"` // idle slots that the node is asked to release: pods of others wait
 
 	InstanceFacts `json:",inline"`
 	DescribedAt   *metav1.Time `json:"describedAt,omitempty"`
