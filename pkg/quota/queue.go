@@ -40,8 +40,8 @@ const (
 type Wish struct {
 	Node   string
 	Action string
-	Object string        // the ENI that it changes, "" if that does not exist yet
-	Class  Class         //
+	Object string // the ENI that it changes, "" if that does not exist yet
+	Class  Class
 	Since  time.Duration // when the node began to lack what the wish is for: the oldest goes first
 	Begun  bool          // a step of what has begun, as the attachment of an ENI just made: goes before all others
 }
