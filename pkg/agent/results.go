@@ -82,7 +82,8 @@ func (a *Agent) applyDescribe(d described) {
 	if d.partial {
 		d.subnets, at = a.view.subnets, a.view.subnetsAt
 	}
-	a.view = view{known: true, start: d.start, limits: d.limits, subnets: d.subnets, subnetsAt: at}
+	none := d.partial && (!a.view.known || a.view.noSubnets)
+	a.view = view{known: true, start: d.start, limits: d.limits, subnets: d.subnets, subnetsAt: at, noSubnets: none}
 	a.renew()
 	a.mem.forget(d.start, a.conf.Settle)
 	a.doubts.leaks = a.doubts.leaks.still(a.view.leaked(&a.mem), d.start)
@@ -98,12 +99,13 @@ func (a *Agent) applyDescribe(d described) {
 }
 
 // sawSome takes in what a describe that failed has shown all the same. The subnets of an earlier one will
-// do: nobody is to get addresses that the cloud took away because nothing tells how many are left.
+// do: nobody is to get addresses that the cloud took away because nothing tells how many are left. Without an
+// earlier one pods get what the ENIs have.
 func (a *Agent) sawSome(d described) {
 	if d.limits != (eni.Limits{}) {
 		a.view.limits = d.limits // the next look need not ask for them
 	}
-	if d.sees && a.view.known {
+	if d.sees {
 		a.applyDescribe(d)
 	}
 }
