@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"net/netip"
 	"slices"
 	"time"
@@ -197,7 +196,7 @@ func (a *Agent) applyCreate(r result, now time.Duration) {
 		a.backoffs.clear(newENIsIn(""))
 		a.backoffs.clear(newENIsIn(r.subnet))
 	}
-	if r.err == nil || errors.Is(r.err, cloud.ErrSubnetFull) || errors.Is(r.err, cloud.ErrLimit) || errors.Is(r.err, cloud.ErrNotFound) || errors.Is(r.err, cloud.ErrForbidden) || a.isBarren(r, now) {
+	if r.err == nil || cloud.MeaningOf(r.err).Again == cloud.Final || a.isBarren(r, now) {
 		a.endIntent(r.create.Token)
 	}
 	if r.err != nil && !nothingHappened(r.err) {
@@ -217,10 +216,11 @@ const giveUpAfter = 5 * time.Minute
 // given up: what is the matter may be the subnet. It has to have shown meanwhile that nothing
 // came of it; a cloud that shows nothing is down for the next intent, too.
 func (a *Agent) isBarren(r result, now time.Duration) bool {
-	switch {
-	case errors.Is(r.err, cloud.ErrThrottled):
+	switch cloud.MeaningOf(r.err).Pauses {
+	case cloud.ItsCalls: // which says nothing of the intent
 		return false
-	case !errors.Is(r.err, cloud.ErrUnavailable):
+	case cloud.ItsCallsAndObject:
+	default:
 		delete(a.doubts.barren, r.create.Token)
 		return false
 	}
