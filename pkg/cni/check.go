@@ -120,7 +120,7 @@ func (p *Plugin) Status(ctx context.Context, request Request) (warning string, e
 		return "", types.NewError(types.ErrPluginNotAvailable, err.Error(), errorDetails(err))
 	}
 	if len(damage) > 0 {
-		return "", types.NewError(types.ErrPluginNotAvailable, fmt.Sprintf("node cache is damaged: %s", damage[0].Reason),
+		return "", types.NewError(types.ErrPluginNotAvailable, fmt.Sprintf("node cache is damaged: %s", damage[0].Cause),
 			"other addresses are still served; the agent or `enipoolctl pool load` rebuilds the cache")
 	}
 	if none == nil {

@@ -34,7 +34,7 @@ func (p *Plugin) takeBackHeld(ctx context.Context, kernel *host.Host) error {
 	}
 	return p.Cache.Update(ctx, func(state *ipam.State) error {
 		state.MarkHeld(occupancy.Held(state), p.Now()) // what holds the others may be another thing now
-		for _, addr := range occupancy.LetGo(state) {
+		for _, addr := range occupancy.NoLongerHeld(state) {
 			if ready[addr] {
 				state.CoolHeld([]netip.Addr{addr}, p.Now())
 			} else {

@@ -176,11 +176,11 @@ func (n Node) linkRemedy() string {
 func (n Node) checkDamaged(book *ipam.State, differs bool) []finding {
 	var found []finding
 	for _, d := range book.Damaged {
-		line := "cache " + d.Reason + n.remedy("`enipoolctl pool load` rebuilds it")
+		line := "cache " + d.Cause + n.remedy("`enipoolctl pool load` rebuilds it")
 		if differs {
 			line += "; what of its address differs below is right again then"
 		}
-		found = append(found, finding{line: line, what: "cache " + d.Reason})
+		found = append(found, finding{line: line, what: "cache " + d.Cause})
 	}
 	return found
 }

@@ -20,7 +20,7 @@ func (n Node) checkHeld(ctx context.Context, o netconf.Occupancy) ([]string, err
 	err := n.Cache.View(ctx, func(s *ipam.State) error {
 		lines = nil
 		now := nodecache.SinceBoot()
-		causes, gone := o.Held(s), setOf(o.LetGo(s))
+		causes, gone := o.Held(s), setOf(o.NoLongerHeld(s))
 		services := host.NICServices("/", "/host")
 		for _, a := range s.Addresses {
 			cause, held := causes[a.Addr]

@@ -75,7 +75,7 @@ func (n Node) checkLiving(h *host.Host, book *ipam.State) error {
 	}
 	var lines []string
 	for _, d := range book.Damaged {
-		line := d.Reason
+		line := d.Cause
 		if d.Addr.IsValid() {
 			line += ", " + d.Addr.String()
 		}

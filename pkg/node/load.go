@@ -105,7 +105,7 @@ func mergeState(old *ipam.State, want ipam.State, o netconf.Occupancy) (*ipam.St
 		return nil, err
 	}
 	next.Distrust(old, o.At)
-	next.CoolHeld(o.LetGo(next), o.At)
+	next.CoolHeld(o.NoLongerHeld(next), o.At)
 	next.MarkHeld(o.Held(next), o.At)
 	return next, nil
 }
@@ -139,7 +139,7 @@ func describe(old, next *ipam.State) []string {
 		lines = append(lines, "cache settings")
 	}
 	for _, d := range old.Damaged {
-		lines = append(lines, "cache rebuild "+d.Reason)
+		lines = append(lines, "cache rebuild "+d.Cause)
 	}
 	lines = append(lines, difference("cache eni ", old.ENIs, next.ENIs, func(i eni.Interface) string { return i.ID })...)
 	lines = append(lines, difference("cache address ", old.Addresses, next.Addresses, func(a eni.Address) string { return a.Addr.String() })...)

@@ -82,7 +82,7 @@ func NewReport(s *ipam.State, now time.Duration) Report {
 		r.Addresses = append(r.Addresses, reportAddress(s, a, ids[a.ENI], now))
 	}
 	for _, d := range s.Damaged {
-		r.Damaged = append(r.Damaged, d.Reason)
+		r.Damaged = append(r.Damaged, d.Cause)
 	}
 	return r
 }

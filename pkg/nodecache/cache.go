@@ -124,7 +124,7 @@ func (c Cache) Replace(ctx context.Context, renew func(old *ipam.State, err erro
 			return fmt.Errorf("refuse to write a node cache that contradicts itself: %w", err)
 		}
 		if len(next.Damaged) > 0 {
-			return fmt.Errorf("%s: %w: %s; rebuild it with the agent or `enipoolctl pool load`", c.Path, ErrDamaged, next.Damaged[0].Reason)
+			return fmt.Errorf("%s: %w: %s; rebuild it with the agent or `enipoolctl pool load`", c.Path, ErrDamaged, next.Damaged[0].Cause)
 		}
 		boot, err := BootID()
 		if err != nil {

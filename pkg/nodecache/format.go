@@ -202,7 +202,7 @@ func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) 
 			if address.Owner == nil && address.Addr.IsValid() { // its state may be all that is damaged
 				address.Owner, _ = decodeOwner(text[ownerAt:])
 			}
-			s.Damaged = append(s.Damaged, ipam.Damage{Record: n - first, Addr: address.Addr, Owner: address.Owner, Reason: fmt.Sprintf("line %d: %v", n+1, err)})
+			s.Damaged = append(s.Damaged, ipam.Damage{Record: n - first, Addr: address.Addr, Owner: address.Owner, Cause: fmt.Sprintf("line %d: %v", n+1, err)})
 			continue
 		}
 		s.Addresses = append(s.Addresses, address)

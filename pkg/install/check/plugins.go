@@ -98,11 +98,11 @@ func findLivePods(tree install.Tree, needs Needs) []install.Line {
 		return []install.Line{install.Linef(install.Warning, "look for pods of other plugins: %v", err)}
 	}
 	defer h.Close()
-	pods, err := h.ForeignPods()
+	pods, err := h.OthersPods()
 	if err != nil {
 		return []install.Line{install.Linef(install.Warning, "look for pods of other plugins: %v", errors.Unwrap(err))}
 	}
-	byPlugin, order := map[string][]host.ForeignPod{}, []string{}
+	byPlugin, order := map[string][]host.OthersPod{}, []string{}
 	for _, p := range pods {
 		if byPlugin[p.Plugin] == nil {
 			order = append(order, p.Plugin)
@@ -117,7 +117,7 @@ func findLivePods(tree install.Tree, needs Needs) []install.Line {
 	return lines
 }
 
-func describePods(plugin string, pods []host.ForeignPod) string {
+func describePods(plugin string, pods []host.OthersPod) string {
 	if plugin == "" {
 		plugin = "another plugin"
 	}
