@@ -106,7 +106,7 @@ func showPool(ctx context.Context, cache *nodecache.Cache, file status.File, onl
 		return needRoot(errors.Join(err, cli.PrintAs(out, output, only, func() error { return printAgent(out, view.Agent) })))
 	}
 	// What runs has its record already: pods that start meanwhile are shown the next time.
-	view.AddExtras(podrecord.Beside(cache.Path).Look())
+	view.AddExtras(podrecord.Beside(cache.Path).AllUnlocked())
 	if only != (portFilter{}) {
 		if err := only.pick(&view.Report); err != nil {
 			return err
