@@ -6,8 +6,8 @@ import "slices"
 // parsing, defaults, reloading, the JSON schema and the head of conf/agent.yaml go by.
 type key struct {
 	name, want string
-	set        func(v any) []fault // takes a value of the file over, or returns what is wrong with it
-	isList     bool                // or a section of any names: With can't set it
+	set        func(v any) []fault // sets the configuration to a value of the file, or returns what is wrong with it
+	isList     bool                // a list, or a section of any names: With can't set it
 
 	places []place // where in the configuration the value lies
 	rule   rule    // what a JSON schema can say of a value
@@ -15,13 +15,13 @@ type key struct {
 	needs  applies // what it needs to apply
 	since  string  // the first release that knows it
 	doc    string  // what it is, in a line
-	free   bool    // what it is where the file says nothing depends on other keys, or on the node
+	free   bool    // it has no one default: that depends on other keys, or on the node
 }
 
-// applies is when a changed value counts.
+// applies is when a changed value applies.
 type applies uint8
 
-// A key has to say which it is: the zero value is neither.
+// Each key must say which: the zero value is neither.
 const (
 	atOnce    applies = iota + 1
 	atRestart         // of the agent
@@ -36,8 +36,8 @@ const (
 // rule is a part of a JSON schema.
 type rule map[string]any
 
-// place is where a part of a configuration lies: a pointer into it, and what can be done
-// with the same part of another configuration.
+// place is where a part of a configuration lies: a pointer into it, and functions that work on it
+// and on the same part of another configuration, whose into is their argument.
 type place struct {
 	into  any
 	same  func(other any) bool
@@ -71,7 +71,7 @@ func (k key) of(r rule) key {
 	return k
 }
 
-// wants says what the value must be, where not all that is taken shall be told.
+// wants says what the value must be, where not every value that is taken is to be named.
 func (k key) wants(text string) key {
 	k.want = text
 	return k
@@ -88,10 +88,10 @@ func (k key) noDefault() key {
 	return k
 }
 
-// live is a key whose changes count at once.
+// live is a key whose changes apply at once.
 func (k key) live(since, doc string) key { return k.withSource(atOnce, since, doc) }
 
-// restart is a key whose changes count when the agent is started again.
+// restart is a key whose changes apply when the agent is started again.
 func (k key) restart(since, doc string) key { return k.withSource(atRestart, since, doc) }
 
 func (k key) withSource(needs applies, since, doc string) key {
@@ -109,16 +109,16 @@ func (k key) sameAs(other key) bool {
 	return true
 }
 
-// takeFrom takes the value over from the configuration that other is of.
+// takeFrom sets the key to the value that it has in the configuration that other is of.
 func (k key) takeFrom(other key) {
 	for i, p := range k.places {
 		p.take(other.places[i].into)
 	}
 }
 
-// Reload returns what the next configuration is to an agent that runs with this one: keys
-// that count when the agent is started again are what they were, and changed names those of
-// them that the next one has otherwise.
+// Reload returns the configuration for an agent that runs with c and whose file now has next: keys
+// whose changes need a restart keep their value of c, and changed names those of them whose value
+// in next is another one.
 func (c Config) Reload(next Config) (reloaded Config, changed []string) {
 	was, now := allKeys(&c), allKeys(&next)
 	for i, k := range now {

@@ -12,14 +12,14 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// fault is a value that was not taken; at is its place in a list, like "[2]".
+// fault is a value that was refused; at is its position in a list, like "[2]".
 type fault struct {
 	at    string
 	value any
-	want  string // goes before what the key wants
+	want  string // stands before key.want
 }
 
-// singleKey is a key with a single value. set returns false if it does not want it.
+// singleKey is a key with a single value. set returns false if it refuses it.
 func singleKey(name, want string, set func(text string) bool) key {
 	return key{name: name, want: want, set: func(v any) []fault {
 		if text, ok := scalarText(v); ok && set(text) {
@@ -57,8 +57,8 @@ func numberKey(name string, into *int, lo, hi int) key {
 	}).at(singlePlace(into, func() any { return *into })).of(rule{"type": []string{"integer", "string", "null"}, "minimum": lo, "maximum": hi, "pattern": "^[0-9]+$"})
 }
 
-// maskKey is bits of the packet mark. A value that is refused is told in hexadecimal, as
-// masks are written: the parser keeps of 0x1ff only the number.
+// maskKey is bits of the packet mark. A refused value is told in hexadecimal, as masks are
+// written: of 0x1ff the YAML parser keeps only the number.
 func maskKey(name string, into *uint32) key {
 	const want = "eight bits in a row without 0x4000 and 0x8000, like 0x000000ff"
 	k := key{name: name, want: want, set: func(v any) []fault {

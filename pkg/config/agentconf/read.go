@@ -22,14 +22,14 @@ type reader struct {
 	errs   []*config.KeyError
 	text   []byte // of the file, nil where there is none
 
-	compares bool // it is for a simulation, which may have what no node may
+	compares bool // it is for a simulation, which may play settings that no real node may have
 }
 
 // sections are the keys that have keys of their own.
 var sections = []string{"cloud", "kubernetes", "pool"}
 
-// splitFile takes a file apart. A file that is no YAML, or has a key twice, has no
-// values to go on with.
+// splitFile parses a file into the values of its keys. It returns a *SyntaxError if the file is no
+// YAML, or has a key twice.
 func splitFile(text []byte) (*reader, error) {
 	var file map[string]any
 	d := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
@@ -102,7 +102,8 @@ func (r *reader) setKeys(table []key) {
 	}
 }
 
-// meantKey names a key that stands elsewhere, or is written otherwise, "" if none is near.
+// meantKey names the key of another section, or with another spelling, that was likely meant, ""
+// if none is near.
 func meantKey(name string, table []key) string {
 	last := func(name string) string { return name[strings.LastIndex(name, ".")+1:] }
 	var names []string

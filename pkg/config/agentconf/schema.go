@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Schema returns the JSON schema of the file, by which editors help to write it. What keys
-// must be together, and what a schema can't say, like the range of a duration, only Parse
-// judges: a file that Parse takes is one by the schema too.
+// Schema returns the JSON schema of the file, by which editors help to write it. Every file that
+// Parse takes fits the schema; Parse also checks keys against each other, and what a schema can't
+// express, like the range of a duration.
 func Schema() []byte {
 	c := Default()
 	top := rule{}
@@ -67,7 +67,7 @@ func (k key) shownValue() any {
 	return v
 }
 
-// schemaHint is what editors show no other place for.
+// schemaHint is what the schema has no field for that editors show.
 func (k key) schemaHint() string {
 	text := " Must be " + k.want + "."
 	if k.isList {
