@@ -14,7 +14,7 @@ import (
 )
 
 // checkHeld returns a line for each address that others hold, or claim beside a pod of
-// ours, and for each that the book calls held though it is not any more.
+// ours, and for each that the node state calls held though it is not any more.
 func (n Node) checkHeld(ctx context.Context, o netconf.Occupancy) ([]string, error) {
 	var lines []string
 	err := n.Cache.View(ctx, func(s *ipam.State) error {

@@ -82,7 +82,7 @@ const (
 	wantURL      = "https:// and a host, or http:// and a loopback or link-local address"
 )
 
-// validEndpoint wants a place on this machine: the simulated VPC knows no rights.
+// validEndpoint takes only endpoints on this machine, because the simulated VPC checks no rights.
 func validEndpoint(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -98,8 +98,7 @@ func validEndpoint(text string) bool {
 	return false
 }
 
-// validURL wants TLS where others could listen: what is said to a real cloud are
-// credentials, and what it says are addresses.
+// validURL takes only TLS where others could listen: requests to a real cloud carry credentials.
 func validURL(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/" {
@@ -110,8 +109,8 @@ func validURL(text string) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && near
 }
 
-// validListen wants an address in so many words: ":9809" would open the port to
-// the world without saying so.
+// validListen takes only an explicit address: ":9809" would open the port on all addresses of the
+// node without saying so.
 func validListen(text string) bool {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {

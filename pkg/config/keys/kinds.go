@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Fault is a value that was not taken; At is its place in a list, like "[2]".
+// Fault is a value that was refused; At is its position in a list, like "[2]".
 type Fault struct {
 	At    string
 	Value any
-	Want  string // goes before what the key wants
+	Want  string // stands before Key.Want
 }
 
-// Single is a key with a single value. set returns false if it does not want it.
+// Single is a key with a single value. set returns false if it refuses it.
 func Single(name, want string, set func(text string) bool) Key {
 	return Key{Name: name, Want: want, Set: func(v any) []Fault {
 		if text, ok := Scalar(v); ok && set(text) {

@@ -66,7 +66,7 @@ func (k Key) shownValue() any {
 	return v
 }
 
-// schemaHint is what editors show no other place for.
+// schemaHint is what the schema has no field for that editors show.
 func (k Key) schemaHint() string {
 	text := " Must be " + k.Want + "."
 	if k.IsList {
