@@ -59,6 +59,9 @@ type Pool struct {
 	Batch             int32  `json:"batch,omitempty"`
 	FirstENI          int32  `json:"firstENI,omitempty"`
 	MaxAllocate       int32  `json:"maxAllocate,omitempty"` // slots, 0: the instance's limits
+	MaxAllocateENI    int32  `json:"maxAllocateENI,omitempty"`
+	MaxIPsPerENI      int32  `json:"maxIPsPerENI,omitempty"`
+	PreAllocateENI    int32  `json:"preAllocateENI,omitempty"`
 	Multiple          int32  `json:"multiple,omitempty"`
 	Partial           bool   `json:"partial,omitempty"`
 	ReturnENIs        bool   `json:"returnENIs,omitempty"`
@@ -122,6 +125,7 @@ type Limits struct {
 	V6         int32  `json:"v6,omitempty"`
 	V4Block    *Block `json:"v4Block,omitempty"` // delegated prefixes, nil where there are none
 	V6Block    *Block `json:"v6Block,omitempty"`
+	NoPrimary  bool   `json:"noPrimary,omitempty"` // the primary ENI carries no pods
 }
 
 // Block is how delegated prefixes look.
