@@ -76,11 +76,11 @@ func (r *reader) checkCloud(cloud *Cloud) {
 	if !r.AllSound("cloud", "cloud.provider", "cloud.endpoint") {
 		return
 	}
-	if cloud.Provider == Sim && !validEndpoint(cloud.Endpoint) {
-		r.AddError("cloud.endpoint", cloud.Endpoint, wantEndpoint)
+	if cloud.Provider == Sim && !keys.IsEndpoint(cloud.Endpoint) {
+		r.AddError("cloud.endpoint", cloud.Endpoint, keys.WantEndpoint)
 	}
-	if cloud.Provider != Sim && cloud.Endpoint != "" && !validURL(cloud.Endpoint) {
-		r.AddError("cloud.endpoint", cloud.Endpoint, wantURL)
+	if cloud.Provider != Sim && cloud.Endpoint != "" && !keys.IsURL(cloud.Endpoint) {
+		r.AddError("cloud.endpoint", cloud.Endpoint, keys.WantURL)
 	}
 	if cloud.Prefixes && cloud.Provider == Baidu && r.AllSound("cloud.prefixes") {
 		r.AddError("cloud.prefixes", cloud.Prefixes, "false with provider baidu, whose ENIs take no prefixes")

@@ -86,6 +86,12 @@ func (k Key) NoDefault() Key {
 	return k
 }
 
+// About says what the key is, in a line, for a table whose keys all apply alike.
+func (k Key) About(doc string) Key {
+	k.Doc = doc
+	return k
+}
+
 // Live is a key whose changes apply at once.
 func (k Key) Live(since, doc string) Key { return k.withSource(AtOnce, since, doc) }
 
