@@ -48,12 +48,15 @@ func TestAnENIThatLosesItsLinkIsToldAndReplaced(t *testing.T) {
 		if c := n.countStates(); c.Held != 8 || c.Free != 16 {
 			t.Errorf("%+v, want 16 free addresses beside the 8 that no pod can use", c)
 		}
+		if s := n.status(); s.Addresses.HeldByOthers() != 0 || s.Addresses.Unlinked != 8 || len(s.Held) > 0 {
+			t.Errorf("%+v are told as held by others: %q", s.Addresses, s.Held)
+		}
 		for range 16 { // on other ENIs: what is not routed fails the test
 			if err := n.add(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := n.add(); err == nil || !strings.Contains(err.Error(), "8 not usable (no link eth1 on this node: the link of the ENI ") || strings.Contains(err.Error(), "others") {
+		if err := n.add(); err == nil || !strings.Contains(err.Error(), "8 on an ENI without a link (no link eth1 on this node: the link of the ENI ") || strings.Contains(err.Error(), "others") {
 			t.Errorf("an ADD that gets no address says %v, want the missing link as the cause", err)
 		}
 		n.showLinks()

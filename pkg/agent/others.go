@@ -161,10 +161,15 @@ func (a *Agent) tellShared(lines []string) {
 // heldLines tells people what others hold.
 func heldLines(book *ipam.State) []string {
 	var lines []string
-	for _, line := range book.HeldAddresses() {
+	for _, line := range heldByOthers(book) {
 		lines = append(lines, ipam.HeldLine(line))
 	}
 	return lines
+}
+
+// heldByOthers returns the held addresses but for those of ENIs without a link, which nobody else has.
+func heldByOthers(book *ipam.State) []eni.Address {
+	return slices.DeleteFunc(book.HeldAddresses(), func(line eni.Address) bool { return ipam.IsNoLink(line.HeldBy) })
 }
 
 // heldProblem says in one line that others hold addresses which pods could use.
