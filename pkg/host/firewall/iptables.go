@@ -226,8 +226,11 @@ func (t tool) addJump(c netconf.IptChain) error {
 // isWhole tells whether rules are those of the chain. Versions of iptables print
 // some rules in other words than ours; then iptables itself has to compare.
 func (t tool) isWhole(c netconf.IptChain, rules []string) (bool, error) {
-	if slices.Equal(rules, c.Rules) || len(rules) != len(c.Rules) {
-		return len(rules) == len(c.Rules), nil
+	switch {
+	case slices.Equal(rules, c.Rules):
+		return true, nil
+	case len(rules) != len(c.Rules):
+		return false, nil
 	}
 	for i, r := range c.Rules {
 		if slices.Contains(c.Rules, rules[i]) && rules[i] != r {
