@@ -186,7 +186,7 @@ func SourceRules(s ipam.Settings, a eni.Address) []Rule {
 // the ENI of its address.
 func (r Rule) IsForVPC() bool { return r.Priority == PrioritySource && r.To.IsValid() }
 
-// String returns the pod's state, a line an object, node first.
+// String returns the pod's state, one line per object, those of the node first.
 func (p Pod) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "link %s address %s mtu %d peer %s address %s alias %q\n", p.HostDev, p.HostMAC, p.MTU, p.Dev, p.MAC, p.Alias)

@@ -22,7 +22,7 @@ func parentChains() []string { return []string{"PREROUTING", "POSTROUTING", "INP
 // iptTable is what one table has of ours.
 type iptTable struct {
 	chains map[string][]string // our chains -> their rules
-	jumps  map[string][]string // our chains -> the chains that jump to it, once a jump
+	jumps  map[string][]string // our chains -> the chains that jump to it, each as often as it does
 }
 
 // iptPlan returns what makes the chains of f so, and what removes those of other
