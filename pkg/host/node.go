@@ -72,6 +72,7 @@ func (h *Host) readRouting(have *netconf.Node, v6 bool, names map[int]string) er
 		return err
 	}
 	have.Routes = append(have.Routes, pickRoutes(list, names, func(r *netconf.Route, ours bool) bool {
+		// The system's default route counts as well as ours: with it there, ours goes.
 		nodes := r.IsDefault() && r.Table == netconf.MainTable
 		r.IfNone = ours && nodes
 		return ours || nodes
@@ -103,8 +104,8 @@ func (h *Host) readPods(have *netconf.Node, pods []netconf.Pod, links map[string
 			if !told {
 				var err error
 				if value, err = readSysctl(s.Key); errors.Is(err, unix.ENOENT) {
-					// The link goes this moment, or the kernel has no IPv6: there is
-					// nothing to set.
+					// The link goes this moment, or the kernel has no IPv6. There is nothing
+					// to set, so it counts as set.
 					value, err = s.Value, nil
 				}
 				if err != nil {
@@ -181,8 +182,8 @@ func (h *Host) ApplyNode(add, remove netconf.Node) error {
 	return errors.Join(errs...)
 }
 
-// putRoute adds the route. In the place of another one to the same destination it comes
-// only if that is ours: which others add at this moment is found by the next reading.
+// putRoute adds the route, or replaces one of ours to the same destination. One of others stays:
+// what they added since the kernel was read, the next reading finds.
 func (h *Host) putRoute(r netconf.Route, link int) error {
 	b := &batch{}
 	put := b.addRoute(r, link)
@@ -217,8 +218,9 @@ func (h *Host) isOfLostPod(s netconf.Sysctl, err error) bool {
 	return notFound(err)
 }
 
-// putAddr adds the address anew where it stands without the wanted flag, which
-// the kernel can't change. Routes may go with it: read and apply again.
+// putAddr adds the address. One that is to have no connected route is removed first: it may be
+// there without that flag, and the kernel can't add the flag. Routes may go with it: read
+// and apply again.
 func (h *Host) putAddr(l netlink.Link, a netconf.Addr) error {
 	if a.NoPrefixRoute {
 		if err := gone(h.h.AddrDel(l, address(a))); err != nil {
@@ -244,7 +246,7 @@ func gone(err error) error {
 	return err
 }
 
-// MTU returns the MTU of a link of the node in bytes.
+// MTU returns the MTU of an ENI's link in bytes, and an error where the node has no such link.
 func (h *Host) MTU(dev string) (int, error) {
 	link, err := h.findLink(dev)
 	if err != nil {
