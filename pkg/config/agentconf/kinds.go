@@ -57,8 +57,7 @@ func numberKey(name string, into *int, lo, hi int) key {
 	}).at(singlePlace(into, func() any { return *into })).of(rule{"type": []string{"integer", "string", "null"}, "minimum": lo, "maximum": hi, "pattern": "^[0-9]+$"})
 }
 
-// maskKey is bits of the packet mark. A value that is refused is told in hexadecimal, as
-// masks are written: the parser keeps of 0x1ff only the number.
+// maskKey is bits of the packet mark.
 func maskKey(name string, into *uint32) key {
 	const want = "eight bits in a row without 0x4000 and 0x8000, like 0x000000ff"
 	k := key{name: name, want: want, set: func(v any) []fault {
@@ -66,9 +65,6 @@ func maskKey(name string, into *uint32) key {
 		bits, err := strconv.ParseUint(text, 0, 32)
 		if *into = uint32(bits); ok && err == nil && ipam.ValidMarkMask(*into) == nil {
 			return nil
-		}
-		if err == nil {
-			v = fmt.Sprintf("%#x", bits)
 		}
 		return []fault{{value: v}}
 	}}

@@ -90,7 +90,7 @@ func (r *reader) setKeys(table []key) {
 		known[k.name] = true
 		if v, ok := r.values[k.name]; ok {
 			for _, f := range k.set(v) {
-				r.addError(k.name+f.at, f.value, f.want+k.want)
+				r.addError(k.name+f.at, r.typedValue(k, f), f.want+k.want)
 				r.bad[k.name] = true
 			}
 		}
@@ -100,6 +100,14 @@ func (r *reader) setKeys(table []key) {
 			r.errs = append(r.errs, &config.KeyError{Key: name, Unknown: true, Meant: meantKey(name, table)})
 		}
 	}
+}
+
+// typedValue is the value of a fault as people find it in their file.
+func (r *reader) typedValue(k key, f fault) any {
+	if number := typedKeys(r.text)[k.name].number; number != "" && f.at == "" {
+		return number
+	}
+	return f.value
 }
 
 // meantKey names a key that stands elsewhere, or is written otherwise, "" if none is near.
@@ -120,11 +128,11 @@ func (r *reader) joinErrors() error {
 	if len(r.errs) == 0 {
 		return nil
 	}
-	at := linesOfKeys(r.text)
+	at := typedKeys(r.text)
 	var list []error
 	for _, e := range r.errs {
 		name, _, _ := strings.Cut(e.Key, "[")
-		e.Line = at[name]
+		e.Line = at[name].line
 		list = append(list, e)
 	}
 	return errors.Join(list...)
