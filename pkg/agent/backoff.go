@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/pool"
@@ -75,7 +76,7 @@ func (v backoff) why() string {
 	if v.err == nil {
 		return ""
 	}
-	return v.err.Error() + hint(v.err)
+	return strings.ReplaceAll(v.err.Error(), "\n", "; ") + hint(v.err)
 }
 
 // active tells whether it is to be left alone at now.
