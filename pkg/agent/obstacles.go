@@ -49,7 +49,7 @@ func (a *Agent) reasons(now time.Duration) reasons {
 	if a.bookErr != nil || a.rebuildFails() {
 		r.cache = a.cacheProblem()
 		if look := a.backoffs[of(looks)]; look.err != nil && !a.view.known { // who reads the condition has no log
-			r.cache += ", and the cloud does not say what to build it from: " + look.err.Error()
+			r.cache += ", and the cloud does not say what to build it from: " + look.why()
 		}
 	}
 	return r

@@ -47,6 +47,9 @@ func (a *Agent) whyUnusable(old *ipam.State, err error) string {
 			return kind.Error() // the rest of it is meant for nodes without an agent
 		}
 	}
+	if damage, is := errors.AsType[*nodecache.DamageError](err); is {
+		return damage.Err.Error() // the same
+	}
 	return err.Error()
 }
 

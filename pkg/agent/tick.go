@@ -83,7 +83,7 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 		}
 	}
 	errs = append(errs, a.finishReleases(ctx, book, now))
-	if a.unsaved {
+	if a.unsaved && !errors.As(errors.Join(errs...), new(*memoryError)) { // else it is tried, and told, once more
 		errs = append(errs, a.save())
 	}
 	errs = append(errs, a.sweepLeaks(ctx, now))

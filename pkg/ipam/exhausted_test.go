@@ -10,7 +10,7 @@ import (
 // Of each family people read how many addresses are in which state, and what others have is told
 // apart from what an ENI without a link has: nobody else has that.
 func TestExhaustionTellsTheStatesOfEachFamily(t *testing.T) {
-	s := book(t, 3, `
+	s := nodeState(t, 3, `
 		10.0.0.11 0 used 10 web
 		10.0.0.12 0 free 10
 		2001:db8::11 0 used 10 web
