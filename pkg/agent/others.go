@@ -50,7 +50,7 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 		// The kernel comes first, as for every address that may be handed out.
 		next := book.Clone()
 		next.CoolHeld(gone, now)
-		if _, err := a.Kernel.Grow(ctx, next); err != nil {
+		if gone, err = a.growKernelFor(ctx, next, gone); err != nil {
 			return err
 		}
 	}
