@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
@@ -85,6 +86,37 @@ func TestPodsThatShowAnAddressOfTheVPCGoOnCounting(t *testing.T) {
 		sleep(time.Hour)
 		if d := n.status().Demand; d != 42 {
 			t.Errorf("demand %d for 42 pods, %v among them", d, none)
+		}
+	})
+}
+
+// Another plugin has an ENI at the node, in the same VPC: its pods need no addresses of ours either.
+func TestPodsOnAnENIOfOthersNeedNoAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
+		n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+		inCluster(n)
+		must(t, w.account.Update(func(tx *sim.Tx) error {
+			theirs, err := tx.Create(sim.Create{Subnet: "subnet-a", Wish: sim.Wish{CountV4: 3}})
+			if err == nil {
+				_, err = tx.Attach(sim.Attach{Interface: theirs.ID, Instance: "n1", Index: 1})
+			}
+			return err
+		}))
+		n.start(-1, false)
+		defer n.stop()
+		sleep(time.Minute)
+		for _, nic := range n.attached() {
+			if nic.Index == 1 {
+				for k, addr := range nic.Addresses {
+					n.show(n.bind(fmt.Sprint("theirs-", k)), addr.String())
+				}
+			}
+		}
+		n.bind("ours")
+		sleep(time.Hour)
+		if st := n.status(); st.Demand != 1 || st.Pods != 1 {
+			t.Errorf("demand %d of %d pods, want that of ours", st.Demand, st.Pods)
 		}
 	})
 }
