@@ -243,7 +243,7 @@ func (n *testNode) nameLinks(attached []cloud.Interface) {
 }
 
 func (p process) Occupancy(context.Context) (netconf.Occupancy, error) {
-	o := netconf.Occupancy{At: p.n.w.now(), Links: map[string]bool{}}
+	o := netconf.Occupancy{At: p.n.now(), Links: map[string]bool{}}
 	links, err := p.Links(context.Background())
 	if err != nil {
 		return o, err
