@@ -120,3 +120,43 @@ func TestALinkWithAnotherMACThanTheCloudKnowsIsToldUntilItIsRight(t *testing.T) 
 		}
 	})
 }
+
+// A pod on an ENI without a link goes. Its address is no other pod's to have, however soon it has cooled down:
+// nobody waits for the next look at what pods can't have.
+func TestWhatAPodLeavesOnAnENIWithoutALinkIsNotServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, eni.Limits{ENIs: 3, V4: 9, V6: 9}, nil)
+		defer n.stop()
+		for range 16 {
+			must(t, n.add())
+		}
+		sleep(time.Minute)
+		for _, addr := range n.attached()[1].Addresses {
+			w.taken[addr] = true // nothing reaches its pod
+		}
+		n.hideLink(1)
+		sleep(10 * time.Second)
+		n.mu.Lock()
+		var there []eni.Key
+		for _, line := range n.book.Used() {
+			if line.ENI == 1 {
+				there = append(there, line.Owner.Key)
+			}
+		}
+		n.mu.Unlock()
+		for _, key := range there {
+			n.del(key)
+		}
+		sleep(time.Second)
+		n.mu.Lock()
+		for _, line := range n.book.Addresses {
+			if line.ENI == 1 && line.State != eni.Held {
+				t.Errorf("%s is %s on an ENI without a link", line.Addr, line.State)
+			}
+		}
+		n.mu.Unlock()
+		if err := w.check(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -94,6 +94,7 @@ type testNode struct {
 	foreign  map[netip.Addr]string // pods of another plugin: their links
 	occupied chan struct{}         // what the kernel announces of those
 	syncs    int                   // comparisons of the kernel so far
+	broken   map[string]bool       // links that can't be set up
 	syncErr  error                 // what the kernel can't be made to hold
 	disturb  chan struct{}         // tells the agent that others changed the kernel
 	refused  atomic.Int32          // releases for good
@@ -195,7 +196,7 @@ func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 		Memory: p, Events: noEvents{}, Log: log, Wants: p.wants, Publish: p.publish, Beat: n.beat,
 		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Clock: clock, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7+n.seed))}
 	if n.api != nil {
-		parts.Pods, parts.Report, parts.Warn, parts.Clock = p.clusterPods, p.report, p.warn, wallClock{clock, p.wall}
+		parts.Pods, parts.PodIPs, parts.Report, parts.Warn, parts.Clock = p.clusterPods, p.podIPs, p.report, p.warn, wallClock{clock, p.wall}
 	}
 	return New(n.conf, parts)
 }

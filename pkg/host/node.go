@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/vishvananda/netlink"
@@ -120,66 +119,59 @@ func (h *Host) readPods(have *netconf.Node, pods []netconf.Pod, links map[string
 	return err
 }
 
-// errIPv6Off is what the kernel means by EACCES, which reads as if rights were missing:
-// those would be EPERM.
-var errIPv6Off = errors.New("IPv6 is off on this link: set the sysctls net.ipv6.conf.all.disable_ipv6 and that of the link to 0, or use families: [ipv4]")
-
 // ApplyNode adds, then removes; see netconf.Diff. An error in one object does
-// not keep the others from being done.
+// not keep the others from being done. What can't be added on a link is a netconf.LinkError.
 func (h *Host) ApplyNode(add, remove netconf.Node) error {
-	var errs []error
-	ipv6Off := false
-	try := func(err error, verb string, object fmt.Stringer) {
-		switch {
-		case err == nil:
-		case errors.Is(err, unix.EACCES) && strings.Contains(object.String(), ":"):
-			if !ipv6Off { // once: all that is IPv6's fails in the same way
-				errs = append(errs, fmt.Errorf("%s %s: %w", verb, object, errIPv6Off))
-			}
-			ipv6Off = true
-		default:
-			errs = append(errs, fmt.Errorf("%s %s: %w", verb, object, err))
-		}
-	}
+	var f failures
 	for _, s := range add.Sysctls {
 		if err := writeSysctl(s); err != nil && !h.isOfLostPod(s, err) {
-			errs = append(errs, err)
+			dev, _ := s.Link()
+			if dev == "all" || dev == "default" {
+				dev = "" // it is every link's
+			}
+			f.note(dev, err)
 		}
 	}
 	for _, dev := range add.Links {
 		if err := gone(h.on(dev, h.h.LinkSetUp)); err != nil {
-			errs = append(errs, fmt.Errorf("set link %s up: %w", dev, err))
+			f.note(dev, fmt.Errorf("set link %s up: %w", dev, err))
 		}
 	}
 	for _, a := range add.Addrs {
-		try(h.on(a.Dev, func(l netlink.Link) error { return h.putAddr(l, a) }), "add address", a)
+		f.noteAdd(a.Dev, h.on(a.Dev, func(l netlink.Link) error { return h.putAddr(l, a) }), "add address", a)
 	}
 	for _, n := range add.Neighs {
-		try(gone(h.on(n.Dev, func(l netlink.Link) error { return h.h.NeighSet(neigh(n, l.Attrs().Index)) })), "set neighbour", n)
+		f.noteAdd(n.Dev, gone(h.on(n.Dev, func(l netlink.Link) error { return h.h.NeighSet(neigh(n, l.Attrs().Index)) })), "set neighbour", n)
 	}
 	for _, r := range add.Routes {
 		if r.Table == netconf.PodsTable {
 			// The pod may be gone, with its link and all that is on it.
-			try(gone(h.on(r.Dev, func(l netlink.Link) error { return h.claimRoute(r, l.Attrs().Index) })), "add route", r)
+			f.noteAdd(r.Dev, gone(h.on(r.Dev, func(l netlink.Link) error { return h.claimRoute(r, l.Attrs().Index) })), "add route", r)
 			continue
 		}
-		try(h.on(r.Dev, func(l netlink.Link) error { return h.putRoute(r, l.Attrs().Index) }), "add route", r)
+		f.noteAdd(r.Dev, h.on(r.Dev, func(l netlink.Link) error { return h.putRoute(r, l.Attrs().Index) }), "add route", r)
 	}
 	for _, r := range add.Rules {
 		if err := h.h.RuleAdd(netlinkRule(r)); !errors.Is(err, unix.EEXIST) {
-			try(err, "add rule", r)
+			f.noteAdd("", err, "add rule", r)
 		}
 	}
+	return errors.Join(f.join(), h.removeAll(remove))
+}
+
+// removeAll removes what is there of it.
+func (h *Host) removeAll(remove netconf.Node) error {
+	var f failures
 	for _, r := range remove.Rules {
-		try(gone(h.h.RuleDel(netlinkRule(r))), "remove rule", r)
+		f.noteAdd("", gone(h.h.RuleDel(netlinkRule(r))), "remove rule", r)
 	}
 	for _, r := range remove.Routes {
-		try(gone(h.on(r.Dev, func(l netlink.Link) error { return h.h.RouteDel(netlinkRoute(r, l.Attrs().Index)) })), "remove route", r)
+		f.noteAdd("", gone(h.on(r.Dev, func(l netlink.Link) error { return h.h.RouteDel(netlinkRoute(r, l.Attrs().Index)) })), "remove route", r)
 	}
 	for _, a := range remove.Addrs {
-		try(gone(h.on(a.Dev, func(l netlink.Link) error { return h.h.AddrDel(l, address(a)) })), "remove address", a)
+		f.noteAdd("", gone(h.on(a.Dev, func(l netlink.Link) error { return h.h.AddrDel(l, address(a)) })), "remove address", a)
 	}
-	return errors.Join(errs...)
+	return f.join()
 }
 
 // putRoute adds the route, or replaces one of ours to the same destination. One of others stays:

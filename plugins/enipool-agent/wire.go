@@ -87,7 +87,7 @@ func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writ
 		return err
 	}
 	if joined != nil {
-		parts.Pods, parts.Ending, parts.Report, parts.Warn = joined.Pods, joined.Ending, joined.Report, joined.Warn
+		parts.Pods, parts.PodIPs, parts.Ending, parts.Report, parts.Warn = joined.Pods, joined.PodIPs, joined.Ending, joined.Report, joined.Warn
 		reloads.TellCluster(joined)
 	}
 	ears := wake.WatchKernel(&parts, reloads.Log)
