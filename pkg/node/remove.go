@@ -116,7 +116,7 @@ func (n Node) closeBook(ctx context.Context, h *host.Host, pins string) (*ipam.S
 }
 
 // obsoleteRouting returns the rules and routes of ours that there are, and the addresses
-// of ENIs that was gives them. The node's own ENI keeps its address and its way out.
+// of ENIs that was gives them. The primary ENI keeps its address and its way out.
 func obsoleteRouting(h *host.Host, was netconf.Node) (netconf.Node, error) {
 	was.Addrs = slices.DeleteFunc(slices.Clone(was.Addrs), func(a netconf.Addr) bool { return !a.NoPrefixRoute })
 	have, err := h.ReadNode(netconf.Node{}, was)
@@ -127,12 +127,19 @@ func obsoleteRouting(h *host.Host, was netconf.Node) (netconf.Node, error) {
 	return remove, nil
 }
 
+// removeRouting returns what it removed: where not all could be, what is not there any more.
 func removeRouting(h *host.Host, was netconf.Node) ([]string, error) {
 	remove, err := obsoleteRouting(h, was)
 	if err != nil {
 		return nil, err
 	}
-	return remove.Lines(""), h.ApplyNode(netconf.Node{}, remove)
+	removed := remove.Lines("")
+	if err = h.ApplyNode(netconf.Node{}, remove); err != nil {
+		stays, unread := obsoleteRouting(h, was)
+		left := stays.Lines("")
+		removed = slices.DeleteFunc(removed, func(line string) bool { return unread != nil || slices.Contains(left, line) })
+	}
+	return removed, err
 }
 
 // removeFastPath removes what is pinned in the folder, which nothing may be.
