@@ -42,7 +42,7 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 	if book, err = a.forgetOthers(ctx, o, book); err != nil {
 		return err
 	}
-	gone := o.LetGo(book)
+	gone := o.NoLongerHeld(book)
 	if len(gone) == 0 && !newlyHeld(o, book) {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 	err = a.Book.Update(ctx, func(s *ipam.State) error {
 		causes := o.Held(s)
 		s.CancelRelease(a.notBegun(causes), now)
-		held, free = s.MarkHeld(causes, now), s.CoolHeld(among(gone, setOf(o.LetGo(s))), now)
+		held, free = s.MarkHeld(causes, now), s.CoolHeld(among(gone, setOf(o.NoLongerHeld(s))), now)
 		return nil
 	})
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *Agent) keptByOthers(o netconf.Occupancy, book *ipam.State) (addrs []net
 	if len(addrs) == 0 { // nearly always
 		return nil
 	}
-	return among(addrs, setOf(o.LetGo(book)))
+	return among(addrs, setOf(o.NoLongerHeld(book)))
 }
 
 // tellHeld logs which addresses others were found to hold.

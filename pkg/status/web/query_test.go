@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/status"
 )
@@ -22,7 +23,7 @@ var (
 
 // tellingAll are the metrics of an agent with something to tell of everything.
 func tellingAll() *Metrics {
-	m := New("v1")
+	m := New("v1", cloud.Outcomes()...)
 	m.Observe(status.Status{ENILimit: 4, Exhausted: "subnet-a", Watched: true, Synced: true, Health: health.Report{Reason: health.AddressesAvailable},
 		FastPath: &status.FastPath{Off: []string{"IPVS serves addresses"}}})
 	return m
