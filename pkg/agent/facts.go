@@ -246,7 +246,7 @@ func (f facts) lines() []string {
 		{"hold back", f.suspect, "the cloud's last answer did not show them"},
 		{"quarantine", f.lost, "the cloud does not have them on this node any more"},
 		{"regain", f.found, "the cloud shows them again"},
-		{"forget", f.drop, "the cloud has taken them back"},
+		{"forget", f.drop, "the cloud no longer has them"},
 	} {
 		if len(part.addrs) > 0 {
 			list = append(list, fmt.Sprintf("%s %d addresses (%s): %s", part.what, len(part.addrs), brief(part.addrs), part.why))

@@ -311,7 +311,7 @@ func (a *Agent) shrinkBook(ctx context.Context, f facts) error {
 		}
 		a.Log.Info("forget", "eni", id, "reason", "it is not attached to the node any more")
 	}
-	a.logAddresses("forget", dropped, "the cloud has taken them back")
+	a.logAddresses("forget", dropped, "the cloud no longer has them")
 	return nil
 }
 

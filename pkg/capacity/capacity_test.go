@@ -125,8 +125,8 @@ func TestWhatCanNotBePlanned(t *testing.T) {
 	}{
 		{"0 ENIs: a node needs at least 1", func(in *Input) { in.Machine.ENIs = 0 }},
 		{"1 addresses an ENI: must be at least 2, as the primary address is for no pod", func(in *Input) { in.Machine.V4 = 1 }},
-		{"9 ENIs of 5000 addresses: no machine has more than 256 of 4096", func(in *Input) { in.Machine.Limits = eni.Limits{ENIs: 9, V4: 5000} }},
-		{"8 ENIs: a machine that uses its main interface has no other", func(in *Input) { in.Machine.MainNIC = true }},
+		{"9 ENIs of 5000 addresses: no instance has more than 256 of 4096", func(in *Input) { in.Machine.Limits = eni.Limits{ENIs: 9, V4: 5000} }},
+		{"8 ENIs: an instance that uses its main interface has no other", func(in *Input) { in.Machine.MainNIC = true }},
 		{"max-pods 0: must be at least 1", func(in *Input) { in.MaxPods = 0 }},
 		{"quota, used ENIs, reserved addresses and wishes must not be negative", func(in *Input) { in.Wish.Pods = -1 }},
 		{"subnet b: -1 addresses available: must not be negative", func(in *Input) { in.Subnets[1].Available = -1 }},

@@ -52,11 +52,11 @@ func (m Machine) Validate() error {
 	case m.V4 < 2:
 		return fmt.Errorf("%d addresses an ENI: must be at least 2, as the primary address is for no pod", m.V4)
 	case m.ENIs > mostENIs || m.V4 > mostPerENI:
-		return fmt.Errorf("%d ENIs of %d addresses: no machine has more than %d of %d", m.ENIs, m.V4, mostENIs, mostPerENI)
+		return fmt.Errorf("%d ENIs of %d addresses: no instance has more than %d of %d", m.ENIs, m.V4, mostENIs, mostPerENI)
 	case m.PerENI(eni.IPv4)%max(m.Block(eni.IPv4).Size, 1) != 0:
 		return fmt.Errorf("%d addresses an ENI: besides the primary one they must be whole prefixes of %d", m.V4, m.Block(eni.IPv4).Size)
 	case m.MainNIC && m.ENIs > 1:
-		return fmt.Errorf("%d ENIs: a machine that uses its main interface has no other", m.ENIs)
+		return fmt.Errorf("%d ENIs: an instance that uses its main interface has no other", m.ENIs)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (n Node) checkHeld(ctx context.Context, o netconf.Occupancy) ([]string, err
 				if ipam.IsNoLink(a.HeldBy) {
 					was = ipam.HeldText(a.HeldBy)
 				}
-				lines = append(lines, fmt.Sprintf("%s was %s and is no more", a.Addr, was)+n.remedy("`enipoolctl pool load` takes it back"))
+				lines = append(lines, fmt.Sprintf("%s was %s and is no more", a.Addr, was)+n.remedy("`enipoolctl pool load` frees it"))
 			}
 		}
 		for _, line := range o.Shared(s) {

@@ -127,12 +127,19 @@ func obsoleteRouting(h *host.Host, was netconf.Node) (netconf.Node, error) {
 	return remove, nil
 }
 
+// removeRouting returns what it removed: where not all could be, what is not there any more.
 func removeRouting(h *host.Host, was netconf.Node) ([]string, error) {
 	remove, err := obsoleteRouting(h, was)
 	if err != nil {
 		return nil, err
 	}
-	return remove.Lines(""), h.ApplyNode(netconf.Node{}, remove)
+	removed := remove.Lines("")
+	if err = h.ApplyNode(netconf.Node{}, remove); err != nil {
+		stays, unread := obsoleteRouting(h, was)
+		left := stays.Lines("")
+		removed = slices.DeleteFunc(removed, func(line string) bool { return unread != nil || slices.Contains(left, line) })
+	}
+	return removed, err
 }
 
 // removeFastPath removes what is pinned in the folder; there may be nothing.

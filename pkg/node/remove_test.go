@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/gofrs/flock"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func TestRemovingLeavesTheNodeAsItWas(t *testing.T) {
@@ -57,6 +59,54 @@ func TestRemovingLeavesTheNodeAsItWas(t *testing.T) {
 	if removed, stays, err := n.Remove(t.Context(), t.TempDir()+"/none"); err != nil || len(removed)+len(stays) > 0 {
 		t.Errorf("a second time: %q, %q, %v", removed, stays, err)
 	}
+}
+
+// Who lacks a right is not told that what stays is gone.
+func TestWhatCantBeRemovedIsNotSaidToBe(t *testing.T) {
+	n, book := newNode(t, 3)
+	n.put(t, book)
+	if _, err := n.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _, _ = n.Remove(t.Context(), "/none") })
+	was := kernel(t)
+	var removed []string
+	var err error
+	withoutNetAdmin(t, func() { removed, _, err = n.Remove(t.Context(), "/none") })
+	if len(removed) > 0 || !errors.Is(err, unix.EPERM) {
+		t.Errorf("without the right it removed %q, %v", removed, err)
+	}
+	if diff := cmp.Diff(was, kernel(t)); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+	nettest.Run(t, "ip", "rule", "del", "priority", "512")
+	withoutNetAdmin(t, func() { removed, _, err = n.Remove(t.Context(), "/none") })
+	if len(removed) > 0 || err == nil {
+		t.Errorf("what somebody else has removed: %q, %v", removed, err)
+	}
+}
+
+// withoutNetAdmin does something on a thread that lacks CAP_NET_ADMIN.
+func withoutNetAdmin(t *testing.T, do func()) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var rights [2]unix.CapUserData
+	if err := unix.Capget(&head, &rights[0]); err != nil {
+		t.Fatal(err)
+	}
+	fewer := rights
+	fewer[0].Effective &^= 1 << unix.CAP_NET_ADMIN
+	if err := unix.Capset(&head, &fewer[0]); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Capset(&head, &rights[0]); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	do()
 }
 
 func TestNothingIsRemovedWhilePodsLive(t *testing.T) {

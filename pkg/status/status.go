@@ -35,7 +35,7 @@ type Status struct {
 	MaxPodsSource string `json:"maxPodsSource"`
 
 	Addresses Addresses `json:"addresses"`
-	ENIs      int       `json:"enis"` // attached, the node's own among them
+	ENIs      int       `json:"enis"` // attached, the primary ENI among them
 	ENILimit  int       `json:"eniLimit"`
 	Waiters   int       `json:"waiters"` // ADDs that wait for an address
 	Orphans   int       `json:"orphans"` // addresses of sandboxes that are provably dead, seen once

@@ -101,7 +101,7 @@ func TestUninstallingTakesEnipoolOutOfTheKernelWhenItsPodsAreGone(t *testing.T) 
 	root = with
 	said, code = uninstall()
 	for _, want := range []string{"removed   rule 512: from all lookup 100 suppress_prefixlength 31 proto 70\n", "removed   nftables: remove table inet enipool\n",
-		"kept      settings, for what they were before is not known; a reboot takes them back: net/ipv4/ip_forward=1\n"} {
+		"kept      settings, for what they were before is not known; a reboot resets them: net/ipv4/ip_forward=1\n"} {
 		if code != 0 || !strings.Contains(said, want) {
 			t.Errorf("exit code %d, not said %q:\n%s", code, want, said)
 		}

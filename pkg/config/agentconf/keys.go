@@ -71,7 +71,7 @@ func nodeKeys(conf *Config) []keys.Key {
 			Live(unreleased, "Whether packets of established connections may pass the node past iptables and nftables: auto, where the kernel can and nobody else decides about them; or off."),
 		keys.Duration("resync", &conf.Resync, 100*time.Millisecond, time.Hour).Live(release1, "How often cloud, kernel and cache are compared completely and repaired."),
 		keys.Duration("settle", &conf.Settle, 0, 10*time.Minute).Live(release1, "How long the cloud may go on showing what was before a call: the consistency window."),
-		keys.Duration("orphanAge", &conf.OrphanAge, 0, 24*time.Hour).Live(release1, "How long the address of a sandbox that is provably gone waits for its DEL before the agent takes it back."),
+		keys.Duration("orphanAge", &conf.OrphanAge, 0, 24*time.Hour).Live(release1, "How long the address of a sandbox that is provably gone waits for its DEL before the agent frees it."),
 		keys.Duration("leakAge", &conf.LeakAge, time.Second, 24*time.Hour).Live(release1, "How long an ENI of this node must be attached nowhere before it is deleted as leaked; at least settle plus cloud.timeout."),
 		keys.Listen("listen", &conf.Listen).
 			Restart(release1, "Where /metrics, /healthz and /readyz are served; \"\" for nowhere."),

@@ -41,7 +41,7 @@ func cloudPlaceKeys(cloud *Cloud) []keys.Key {
 // cloudENIKeys say what the node's ENIs are like.
 func cloudENIKeys(cloud *Cloud) []keys.Key {
 	return []keys.Key{
-		keys.Number("cloud.maxENIs", &cloud.MaxENIs, 0, eni.MaxIndex+1).In("ENIs").Restart(unreleased, "baidu: how many ENIs the instance may have, its own among them; 0: what the API says."),
+		keys.Number("cloud.maxENIs", &cloud.MaxENIs, 0, eni.MaxIndex+1).In("ENIs").Restart(unreleased, "baidu: how many ENIs the instance may have, the primary ENI among them; 0: what the API says."),
 		keys.Number("cloud.maxIPsPerENI", &cloud.MaxIPsPerENI, 0, mostPerENI).In("addresses").
 			Restart(unreleased, "baidu: how many addresses of each family an ENI may have, its primary among them; 0: what the API says."),
 		keys.Single("cloud.cluster", "at most 32 letters, digits, dots, dashes and underscores", func(text string) bool {

@@ -64,7 +64,7 @@ func usualColumns() sheet {
 			func(r simulate.Result) float64 { return float64(r.Calls.Changes()) }, countText},
 		{calls, "attached", "Requests to make an ENI and attach it to a node, those that were refused among them.",
 			func(r simulate.Result) float64 { return float64(r.Calls.Attachments) }, countText},
-		{calls, "flaps", "How often a node asked for addresses within " + durationText(simulate.Seconds(simulate.FlapTime)) + " of giving some back.",
+		{calls, "flaps", "How often a node asked for addresses within " + durationText(simulate.Seconds(simulate.FlapTime)) + " of releasing some.",
 			func(r simulate.Result) float64 { return float64(r.Calls.Flaps) }, countText},
 		{calls, "throttled", "Requests that the cloud refused because there were too many.",
 			func(r simulate.Result) float64 { return float64(r.Calls.Throttled) }, countText},

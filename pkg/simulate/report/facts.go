@@ -14,7 +14,7 @@ type fact struct{ About, Text string }
 func (r Report) facts() []fact {
 	list := []fact{
 		{"load", r.Load.text()},
-		{"machine", r.Instance.text()},
+		{"instance", r.Instance.text()},
 		{"subnets", subnetsText(r.Subnets)},
 		{"cloud", r.Cloud.text()},
 	}

@@ -118,7 +118,7 @@ func TestNewSaysWhatWasPlayed(t *testing.T) {
 		fmt.Fprintf(&facts, "%s: %s\n", f.About, f.Text)
 	}
 	want := `load: 0s of 2 nodes with 1 pod
-machine: 3 ENIs of 10 addresses, at most 30 pods
+instance: 3 ENIs of 10 addresses, at most 30 pods
 subnets: s0, s1, s2, s3, and 2 more
 cloud: calls take: AssignAddresses 0s, Zebra <1ms, other 1s; any number of changes; 1 look at once, then one each 1s; at most 100 ENIs
 agent: knows of a pod when its ADD comes, which waits up to 5s for an address

@@ -87,3 +87,22 @@ func TestPagesNameNoMetricThatThereIsNot(t *testing.T) {
 		t.Fatalf("only %d pages were found", pages)
 	}
 }
+
+// What an agent of the previous release exported is still there, with its labels and their values:
+// queries, alerts and dashboards of people go on after an upgrade.
+func TestTheSeriesOfThePreviousReleaseAreExported(t *testing.T) {
+	text, err := os.ReadFile("testdata/9295a34/series.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, count := scrape(t, tellingAll()), 0
+	for series := range strings.Lines(string(text)) {
+		if _, there := now[strings.TrimSpace(series)]; !there {
+			t.Errorf("%s is gone", strings.TrimSpace(series))
+		}
+		count++
+	}
+	if count < 100 {
+		t.Fatalf("only %d series", count)
+	}
+}

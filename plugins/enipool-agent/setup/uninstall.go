@@ -126,7 +126,7 @@ func clearKernel(ctx context.Context, t install.Tree, cache string, say func(ins
 		say(install.Linef(install.Removed, "%s", line))
 	}
 	if len(stays) > 0 {
-		say(install.Linef(install.Kept, "settings, for what they were before is not known; a reboot takes them back: %s", strings.Join(stays, " ")))
+		say(install.Linef(install.Kept, "settings, for what they were before is not known; a reboot resets them: %s", strings.Join(stays, " ")))
 	}
 	if living := new(node.LivingError); errors.As(err, &living) {
 		return fmt.Errorf("take enipool out of the kernel: %w\nThe runtime can't end these pods without plugin and network configuration: `enipool-agent install --conflist-now` puts both back for the drain", err)

@@ -33,7 +33,7 @@ func (f *InstanceFlags) Register(cmd *cobra.Command, usage string) {
 	f.Given = flags.Changed
 	flags.StringSliceVar(&f.Types, "instance-type", nil, usage)
 	flags.StringVar(&f.Limits, "limits", "", "a table of instance types in place of the built-in one")
-	flags.StringVar(&f.kind, "kind", string(capacity.BCC), "kind of Baidu's machine: bcc, bbc, ebc, or ebc-main for one that takes no ENIs")
+	flags.StringVar(&f.kind, "kind", string(capacity.BCC), "kind of Baidu's instance: bcc, bbc, ebc, or ebc-main for one that takes no ENIs")
 	flags.IntVar(&f.cpus, "cpus", 0, "CPUs of a node")
 	flags.StringVar(&f.memory, "memory", "", "memory of a node in GiB, like 64 or 64Gi, or in MiB, like 65536Mi")
 	flags.IntVar(&f.MaxENIs, "max-enis", 0, "most ENIs of a node")

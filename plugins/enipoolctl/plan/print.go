@@ -56,7 +56,7 @@ func printInstance(w io.Writer, plans []planned) error {
 	if cloud == "" {
 		cloud = "not named with --cloud"
 	}
-	fmt.Fprintf(w, "machine  %s: %d x %d %s at most %d pods\n", first.Instance, first.MaxENIs, first.IPsPerENI, what, first.NodeMost)
+	fmt.Fprintf(w, "instance %s: %d x %d %s at most %d pods\n", first.Instance, first.MaxENIs, first.IPsPerENI, what, first.NodeMost)
 	fmt.Fprintf(w, "cloud    %s: keeps %d addresses of a subnet, allows %s\n\n", cloud, first.Reserved, quota)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "MAX-PODS\tSUBNET\tZONE\tAVAILABLE\tENIS/NODE\tIPS/NODE\tNODES\tPODS\tWASTED\tLIMIT")

@@ -90,8 +90,8 @@ The table has a row for each setting. Less is better everywhere; * marks the lea
     TOTAL          all of them
     CHANGES        those that change something; the others only look
     ATTACHED       those that asked for an ENI
-    FLAPS          how often a node wanted addresses within 10 minutes of giving
-                   some back
+    FLAPS          how often a node needed addresses within 10 minutes of
+                   releasing some
     THROTTLED      requests that were refused because there were too many
 
 Of start and surge there are two more. One says how near it came to what the limits

@@ -100,7 +100,7 @@ func (f *playFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.maxPods, "max-pods", 0, "most pods of a node; default: 110, or what the load needs if that is more, or what a node carries if that is less")
 	f.SubnetFlags.Register(cmd, "a subnet, as [ID=]CIDR; repeatable; default: one with room for all")
 	flags.StringVar(&f.Cloud, "cloud", "", "aws or baidu: addresses of a subnet that are kept, requests that calls are made of and that pass; default: aws with an instance type of AWS, else neither; alone it plays --workload start")
-	flags.IntVar(&f.quota, "eni-quota", 0, "ENIs that the account may have, the nodes' own among them; 0 for any number")
+	flags.IntVar(&f.quota, "eni-quota", 0, "ENIs that the account may have, the nodes' primary ENIs among them; 0 for any number")
 	flags.StringVar(&f.mutating, "mutating", "", "calls that change something, of all nodes together, as BURST/PER_SECOND, or none for any number; in a cloud: each kind of request; default: none, on aws 100/5")
 	flags.StringVar(&f.describing, "describing", "", "calls that only look, as --mutating; default: none, on aws 100/20")
 	flags.StringArrayVar(&f.latency, "latency", nil, "how long calls take, as CALL=BASE[+JITTER]; repeatable; default: "+strings.Join(usualLatencies(), " "))
