@@ -110,14 +110,6 @@ func (v variant) name() string {
 		keys = append(keys, fmt.Sprintf("preAllocate=%d", p.PreAllocate), fmt.Sprintf("minAllocate=%d", p.MinAllocate),
 			fmt.Sprintf("maxAboveWatermark=%d", p.MaxAboveWatermark))
 	}
-	keys = append(keys, "delay="+shortTime(p.Scale.Delay))
+	keys = append(keys, "delay="+agentconf.ShortDuration(p.Scale.Delay))
 	return mode + ":" + strings.Join(keys, ",")
-}
-
-// shortTime is 2m and not 2m0s.
-func shortTime(d time.Duration) string {
-	if text, whole := strings.CutSuffix(d.String(), "m0s"); whole {
-		return text + "m"
-	}
-	return d.String()
 }

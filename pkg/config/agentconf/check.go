@@ -57,7 +57,7 @@ func (r *reader) checkNode(conf *Config) {
 		r.addError("routing", conf.Settings.Routing.String(), "rule with firewall iptables: routing map needs nftables")
 	}
 	if least := conf.Settle + conf.Cloud.Timeout; conf.LeakAge < least && r.allSound("leakAge", "settle", "cloud.timeout") {
-		r.addError("leakAge", shortDuration(conf.LeakAge), fmt.Sprintf("at least settle plus cloud.timeout, %s, so that no ENI is deleted that is still being made", shortDuration(least)))
+		r.addError("leakAge", ShortDuration(conf.LeakAge), fmt.Sprintf("at least settle plus cloud.timeout, %s, so that no ENI is deleted that is still being made", ShortDuration(least)))
 	}
 }
 
@@ -101,7 +101,7 @@ func (r *reader) checkSizes(conf *Config) {
 			"with less the pool would grow and shrink in turns", sizing.MinFree+100))
 	}
 	if sizing.BurstWindow > sizing.Stable && r.allSound("pool.burstWindow", "pool.stable") {
-		r.addError("pool.burstWindow", shortDuration(sizing.BurstWindow), "at most pool.stable, "+shortDuration(sizing.Stable))
+		r.addError("pool.burstWindow", ShortDuration(sizing.BurstWindow), "at most pool.stable, "+ShortDuration(sizing.Stable))
 	}
 	if p := conf.Pool; p.MaxAllocateENI > 0 && p.PreAllocateENI > p.MaxAllocateENI && r.allSound("pool.preAllocateENI", "pool.maxAllocateENI") {
 		r.addError("pool.preAllocateENI", p.PreAllocateENI, fmt.Sprintf("at most pool.maxAllocateENI, %d", p.MaxAllocateENI))

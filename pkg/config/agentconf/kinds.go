@@ -117,7 +117,7 @@ func secondsKey(name string, into *time.Duration, lo, hi time.Duration) key {
 }
 
 func timeKey(name, how string, into *time.Duration, lo, hi, step time.Duration) key {
-	want := fmt.Sprintf(`a duration%s like "30s", from "%s" to "%s"`, how, shortDuration(lo), shortDuration(hi))
+	want := fmt.Sprintf(`a duration%s like "30s", from "%s" to "%s"`, how, ShortDuration(lo), ShortDuration(hi))
 	return singleKey(name, want, func(text string) bool {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < lo || d > hi || d%step != 0 {
@@ -125,7 +125,7 @@ func timeKey(name, how string, into *time.Duration, lo, hi, step time.Duration) 
 		}
 		*into = d
 		return true
-	}).at(singlePlace(into, func() any { return shortDuration(*into) })).of(durationRule(lo))
+	}).at(singlePlace(into, func() any { return ShortDuration(*into) })).of(durationRule(lo))
 }
 
 // durationRule is what a schema can say of a duration. 0 is the only one without a unit.
@@ -137,8 +137,8 @@ func durationRule(lo time.Duration) rule {
 	return rule{"type": []string{"string", "integer", "null"}, "pattern": pattern + "|^0$", "minimum": 0, "maximum": 0}
 }
 
-// shortDuration is how people write a duration: "10m" and not "10m0s".
-func shortDuration(d time.Duration) string {
+// ShortDuration writes a duration as people do: "10m" and not "10m0s".
+func ShortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
