@@ -47,7 +47,7 @@ func simple(p pool.Config) Result {
 	return result(float64(free), 1000/free, time.Duration(20-free)*time.Second)
 }
 
-func TestTheFewestIdleAddressesThatKeepTheWishAreRecommended(t *testing.T) {
+func TestTheFewestIdleAddressesWithinTheLimitAreRecommended(t *testing.T) {
 	a := mustTune(t, 10*time.Second, simple)
 	if p := a.Best.Config.Pool; !a.Met || p.Mode != pool.Batch || p.Scale.Batch*p.Scale.MinFree != 1600 {
 		t.Errorf("%+v", a.Best)
@@ -94,7 +94,7 @@ func TestDelaysAreTriedForTheBest(t *testing.T) {
 	}
 }
 
-func TestWhereNothingKeepsTheWishTheNearestIsNamed(t *testing.T) {
+func TestWhereNothingKeepsTheLimitTheNearestIsNamed(t *testing.T) {
 	a := mustTune(t, time.Second, func(p pool.Config) Result {
 		r := result(5, 5, 10*time.Second)
 		if p.Mode == pool.Batch && p.Scale.Batch == 32 {
