@@ -140,3 +140,18 @@ func TestWhatIsTriedIsValidAndNamed(t *testing.T) {
 		t.Errorf("names are not unique: %s", cmp.Diff(names, sorted))
 	}
 }
+
+// A base that differs from what is tried by its smallest pool alone is another setting: without it
+// the search may find that the smallest pool costs more than it saves.
+func TestASmallestPoolOfTheBaseHidesNoSetting(t *testing.T) {
+	base := agentconf.Default()
+	base.Pool.Scale.MinPool, base.Pool.Scale.MaxFree = 40, 300
+	list := sizes(base)
+	if want := "batch:B=16,mf=50%,Mf=300%,minPool=40,delay=2m"; list[0].name() != want {
+		t.Errorf("the base is %s, want %s", list[0].name(), want)
+	}
+	without := func(v variant) bool { return v.name() == "batch:B=16,mf=50%,delay=2m" && v.pool.Scale.MinPool == 0 }
+	if !slices.ContainsFunc(list[1:], without) {
+		t.Error("the same setting without its smallest pool is not tried")
+	}
+}

@@ -89,7 +89,8 @@ func sameSize(a, b pool.Config) bool {
 }
 
 // name is the setting as the flag --compare of enipoolctl has it, so that it can be
-// played again.
+// played again with the same --config. Settings that differ in what a search changes have
+// different names.
 func (v variant) name() string {
 	p := v.pool
 	var keys []string
@@ -104,6 +105,12 @@ func (v variant) name() string {
 			free = fmt.Sprintf("utilization=%d%%", p.Scale.KPA.Utilization)
 		}
 		keys = append(keys, fmt.Sprintf("B=%d", p.Scale.Batch), free)
+		if p.Scale.Strategy != scale.KPA && p.Scale.MaxFree != p.Scale.MinFree+100 {
+			keys = append(keys, fmt.Sprintf("Mf=%d%%", p.Scale.MaxFree))
+		}
+		if p.Scale.MinPool > 0 {
+			keys = append(keys, fmt.Sprintf("minPool=%d", p.Scale.MinPool))
+		}
 	case pool.Burstable:
 		keys = append(keys, fmt.Sprintf("multiple=%d", p.Multiple), fmt.Sprintf("returnENIs=%t", p.ReturnENIs))
 	case pool.BestEffort:
