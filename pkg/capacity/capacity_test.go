@@ -36,7 +36,7 @@ func TestBaidusRulesForCPUsAndMemory(t *testing.T) {
 		{EBCMain, 0, 0, 1, 40, 39, true},
 	} {
 		m, err := Baidu(tt.kind, tt.cpus, tt.memory)
-		want := Machine{Limits: eni.Limits{ENIs: tt.enis, V4: tt.ips}, MainNIC: tt.main, Apart: !tt.main}
+		want := Instance{Limits: eni.Limits{ENIs: tt.enis, V4: tt.ips}, MainNIC: tt.main, Apart: !tt.main}
 		if diff := cmp.Diff(want, m); err != nil || diff != "" || m.Pods() != tt.pods || m.Validate() != nil {
 			t.Errorf("%s with %d CPUs and %d MiB: %v, %d pods\n%s", tt.kind, tt.cpus, tt.memory, err, m.Pods(), diff)
 		}
@@ -50,12 +50,12 @@ func TestAnInstanceHasItsPrimaryENIToo(t *testing.T) {
 		"bbc.s3":        {ENIs: 1, V4: 40},
 	} {
 		m, err := BaiduType(name)
-		got := m.Instance()
+		got := m.CloudLimits()
 		if err != nil || got != want || (got.ENIs-got.FirstIndex())*got.PerENI(eni.IPv4) != m.Pods() {
 			t.Errorf("%s: %+v for %d pods, %v; want %+v", name, got, m.Pods(), err, want)
 		}
 	}
-	if l := (Machine{Limits: eni.Limits{ENIs: 4, V4: 15}}).Instance(); l.ENIs != 4 || l.NoPrimary {
+	if l := (Instance{Limits: eni.Limits{ENIs: 4, V4: 15}}).CloudLimits(); l.ENIs != 4 || l.NoPrimary {
 		t.Errorf("of another cloud: %+v", l)
 	}
 }
@@ -77,7 +77,7 @@ func TestBaiduMachinesThatCanNotBe(t *testing.T) {
 }
 
 func TestABaiduTypeTellsItsMachine(t *testing.T) {
-	for name, want := range map[string]Machine{
+	for name, want := range map[string]Instance{
 		"bcc.g5.c16m64": {Limits: eni.Limits{ENIs: 8, V4: 30}, Apart: true}, // 30 by the table, though the document's text says 40
 		"bcc.ic4.c2m4":  {Limits: eni.Limits{ENIs: 2, V4: 8}, Apart: true},
 		"bbc.s3":        {Limits: eni.Limits{ENIs: 1, V4: 40}, MainNIC: true},
@@ -123,17 +123,17 @@ func TestWhatCanNotBePlanned(t *testing.T) {
 		want   string
 		change func(*Input)
 	}{
-		{"0 ENIs: a node needs at least 1", func(in *Input) { in.Machine.ENIs = 0 }},
-		{"1 addresses an ENI: must be at least 2, as the primary address is for no pod", func(in *Input) { in.Machine.V4 = 1 }},
-		{"9 ENIs of 5000 addresses: no instance has more than 256 of 4096", func(in *Input) { in.Machine.Limits = eni.Limits{ENIs: 9, V4: 5000} }},
-		{"8 ENIs: an instance that uses its main interface has no other", func(in *Input) { in.Machine.MainNIC = true }},
+		{"0 ENIs: a node needs at least 1", func(in *Input) { in.Instance.ENIs = 0 }},
+		{"1 addresses an ENI: must be at least 2, as the primary address is for no pod", func(in *Input) { in.Instance.V4 = 1 }},
+		{"9 ENIs of 5000 addresses: no instance has more than 256 of 4096", func(in *Input) { in.Instance.Limits = eni.Limits{ENIs: 9, V4: 5000} }},
+		{"8 ENIs: an instance that uses its main interface has no other", func(in *Input) { in.Instance.MainNIC = true }},
 		{"max-pods 0: must be at least 1", func(in *Input) { in.MaxPods = 0 }},
-		{"quota, used ENIs, reserved addresses and wishes must not be negative", func(in *Input) { in.Wish.Pods = -1 }},
+		{"quota, used ENIs, reserved addresses and needs must not be negative", func(in *Input) { in.Need.Pods = -1 }},
 		{"subnet b: -1 addresses available: must not be negative", func(in *Input) { in.Subnets[1].Available = -1 }},
 		{"subnet a: given twice", func(in *Input) { in.Subnets[1].ID = "a" }},
 		{"subnets a and c overlap", func(in *Input) { in.Subnets[2].CIDR = netip.MustParsePrefix("10.0.0.128/25") }},
 	} {
-		in := Input{Machine: big, MaxPods: 32, Subnets: []Subnet{
+		in := Input{Instance: big, MaxPods: 32, Subnets: []Subnet{
 			{ID: "a", CIDR: netip.MustParsePrefix("10.0.0.0/24")}, {ID: "b"}, {ID: "c", CIDR: netip.MustParsePrefix("10.0.1.0/24")},
 		}}
 		if _, err := Make(in); err != nil {
@@ -148,7 +148,7 @@ func TestWhatCanNotBePlanned(t *testing.T) {
 
 // The example of two /24: each carries one node of 128 pods, together they carry 3.
 func TestMixingSubnetsUsesWhatIsLeftInEach(t *testing.T) {
-	in := Input{Machine: big, MaxPods: 128, Subnets: []Subnet{subnet(t, "10.0.0.0/24", 2), subnet(t, "10.0.1.0/24", 2)}}
+	in := Input{Instance: big, MaxPods: 128, Subnets: []Subnet{subnet(t, "10.0.0.0/24", 2), subnet(t, "10.0.1.0/24", 2)}}
 	if p := made(t, in); p.Nodes != 2 || p.AtMost != 2 || p.Wasted != 244 {
 		t.Errorf("not mixed: %+v", p.Carries)
 	}
@@ -168,7 +168,7 @@ func TestMixingSubnetsUsesWhatIsLeftInEach(t *testing.T) {
 
 // 17 and 16 addresses are 33, but the second ENI costs an address more.
 func TestASpreadNodePaysForEachENI(t *testing.T) {
-	in := Input{Machine: big, MaxPods: 32, Mix: true, Subnets: []Subnet{{ID: "a", Available: 17}, {ID: "b", Available: 16}}}
+	in := Input{Instance: big, MaxPods: 32, Mix: true, Subnets: []Subnet{{ID: "a", Available: 17}, {ID: "b", Available: 16}}}
 	if p := made(t, in); p.Nodes != 0 || p.AtMost != 1 {
 		t.Errorf("33 addresses: %+v", p)
 	}
@@ -176,19 +176,19 @@ func TestASpreadNodePaysForEachENI(t *testing.T) {
 	if p := made(t, in); p.Nodes != 1 || p.ENIs != 2 || p.Used != 34 {
 		t.Errorf("34 addresses: %+v", p)
 	}
-	in.Quota, in.Wish = 1, Wish{Nodes: 1}
-	if p := made(t, in); p.Nodes != 0 || p.Limit != ENIQuota || p.Wish.ENIsMore != 1 {
+	in.Quota, in.Need = 1, Need{Nodes: 1}
+	if p := made(t, in); p.Nodes != 0 || p.Limit != ENIQuota || p.Answer.ENIsMore != 1 {
 		t.Errorf("a quota of 1: %+v", p)
 	}
-	in.Quota, in.Wish = 0, Wish{}
-	in.Machine.ENIs = 1
+	in.Quota, in.Need = 0, Need{}
+	in.Instance.ENIs = 1
 	if p := made(t, in); p.Nodes != 0 {
 		t.Errorf("one ENI lies in one subnet: %+v", p)
 	}
 }
 
 func TestTheQuotaOfTheVPCBinds(t *testing.T) {
-	in := Input{Machine: big, MaxPods: 128, Quota: 100, UsedENIs: 10, Subnets: []Subnet{subnet(t, "10.0.0.0/16", 2)}}
+	in := Input{Instance: big, MaxPods: 128, Quota: 100, UsedENIs: 10, Subnets: []Subnet{subnet(t, "10.0.0.0/16", 2)}}
 	p := made(t, in)
 	if p.Nodes != 22 || p.ByIPs != 496 || *p.ByQuota != 22 || p.ENIs != 88 || p.Limit != ENIQuota || p.Subnets[0].Nodes != 496 {
 		t.Errorf("%+v", p)
@@ -196,15 +196,15 @@ func TestTheQuotaOfTheVPCBinds(t *testing.T) {
 	if diff := cmp.Diff([]string{"496 nodes need 1984 ENIs, of a quota of 100 there are 90 left: that is 22 nodes"}, p.Notes); diff != "" {
 		t.Error(diff)
 	}
-	in.Wish = Wish{Nodes: 30}
-	if a := made(t, in).Wish; a.NodesMore != 8 || a.ENIsMore != 30 || a.IPsMore != 0 || a.Granted {
+	in.Need = Need{Nodes: 30}
+	if a := made(t, in).Answer; a.NodesMore != 8 || a.ENIsMore != 30 || a.IPsMore != 0 || a.Met {
 		t.Errorf("30 nodes: %+v", a)
 	}
-	in.Wish = Wish{Nodes: 22}
-	if p := made(t, in); !p.Wish.Granted || p.Limit != MaxPods {
+	in.Need = Need{Nodes: 22}
+	if p := made(t, in); !p.Answer.Met || p.Limit != MaxPods {
 		t.Errorf("22 nodes: %+v", p)
 	}
-	in.Quota, in.Wish = 0, Wish{}
+	in.Quota, in.Need = 0, Need{}
 	if p := made(t, in); p.Nodes != 496 || p.ByQuota != nil || p.Limit != Addresses {
 		t.Errorf("no quota: %+v", p)
 	}
@@ -213,14 +213,14 @@ func TestTheQuotaOfTheVPCBinds(t *testing.T) {
 // A main interface is no ENI of the VPC.
 func TestMainInterfacesTakeNoQuota(t *testing.T) {
 	m, _ := Baidu(BBC, 0, 0)
-	p := made(t, Input{Machine: m, MaxPods: 39, Quota: 1, Subnets: []Subnet{subnet(t, "10.0.0.0/24", 2)}})
+	p := made(t, Input{Instance: m, MaxPods: 39, Quota: 1, Subnets: []Subnet{subnet(t, "10.0.0.0/24", 2)}})
 	if p.Nodes != 6 || p.ByQuota != nil {
 		t.Errorf("%+v", p)
 	}
 }
 
 func TestNoLargerSubnetIsToldThanOneThatDoes(t *testing.T) {
-	a := made(t, Input{Machine: big, MaxPods: 32, Reserved: 2, Wish: Wish{Pods: 50 * 32}}).Wish
+	a := made(t, Input{Instance: big, MaxPods: 32, Reserved: 2, Need: Need{Pods: 50 * 32}}).Answer
 	if diff := cmp.Diff([]New{{21, 1}, {22, 2}, {23, 4}, {24, 8}}, a.Alike); diff != "" {
 		t.Error(diff)
 	}
@@ -242,7 +242,7 @@ func TestOverlapsAreNamedInOrder(t *testing.T) {
 }
 
 func TestZonesAreApart(t *testing.T) {
-	p := made(t, Input{Machine: big, MaxPods: 32, Zones: []string{"c", "a"}, Subnets: []Subnet{
+	p := made(t, Input{Instance: big, MaxPods: 32, Zones: []string{"c", "a"}, Subnets: []Subnet{
 		{ID: "b2", Zone: "b", Available: 66, Exclusive: true}, {ID: "a2", Zone: "a", Available: 33}, {ID: "a1", Zone: "a", Available: 70},
 	}})
 	var got []string
@@ -276,7 +276,7 @@ func TestAShareHasOneDecimal(t *testing.T) {
 // By hand: an m5.large has 9 prefixes on an ENI, 110 pods take 7 of them and one primary address.
 // Of a /22 the first and the last of 64 blocks are broken: the cloud keeps 4 addresses and 1.
 func TestPrefixesAreCountedWhole(t *testing.T) {
-	large := Machine{Limits: eni.Limits{ENIs: 3, V4: 10}}.InPrefixes(ofEC2)
+	large := Instance{Limits: eni.Limits{ENIs: 3, V4: 10}}.InPrefixes(ofEC2)
 	if large.V4 != 145 || large.Pods() != 432 || large.Validate() != nil {
 		t.Errorf("%+v for %d pods, %v", large, large.Pods(), large.Validate())
 	}
@@ -290,7 +290,7 @@ func TestPrefixesAreCountedWhole(t *testing.T) {
 		{251, 145, 1, 10*16 + 2}, // 144 are on one ENI
 		{11, 16, 0, 0},
 	} {
-		p, err := Make(Input{Subnets: []Subnet{{ID: "a", Available: tt.available}}, Machine: large, MaxPods: tt.pods, Reserved: 5})
+		p, err := Make(Input{Subnets: []Subnet{{ID: "a", Available: tt.available}}, Instance: large, MaxPods: tt.pods, Reserved: 5})
 		if err != nil || p.Nodes != tt.nodes || p.Used != tt.used || p.Subnets[0].Nodes != tt.nodes {
 			t.Errorf("%d pods in %d addresses: %d nodes with %d addresses, %v; want %d with %d", tt.pods, tt.available, p.Nodes, p.Used, err, tt.nodes, tt.used)
 		}
@@ -298,7 +298,7 @@ func TestPrefixesAreCountedWhole(t *testing.T) {
 }
 
 func TestAnENIHasWholePrefixes(t *testing.T) {
-	m := Machine{Limits: eni.Limits{ENIs: 3, V4: 10, V4Block: ofEC2}}
+	m := Instance{Limits: eni.Limits{ENIs: 3, V4: 10, V4Block: ofEC2}}
 	if err := m.Validate(); fmt.Sprint(err) != "10 addresses an ENI: besides the primary one they must be whole prefixes of 16" {
 		t.Error(err)
 	}

@@ -95,7 +95,7 @@ func (p *Plan) sumZones(in Input, perNode density, groups []group) {
 	}
 	p.Carries = perNode.sumUp(available, all.whole, all.mixed).boundBy(limitOf(in.Subnets))
 	// A main interface is there with its instance: it counts against no quota.
-	if in.Quota == 0 || in.Machine.MainNIC {
+	if in.Quota == 0 || in.Instance.MainNIC {
 		return
 	}
 	left := max(in.Quota-in.UsedENIs, 0)

@@ -5,15 +5,15 @@ import "github.com/enipool/enipool/pkg/eni"
 // density is how a node of some max-pods takes ENIs and addresses. The last ENI is
 // filled only as far as max-pods needs, in whole blocks.
 type density struct {
-	machine         Machine
+	instance        Instance
 	reserved        int // addresses that the cloud keeps of a subnet
 	pods, enis, ips int
 	size, blocks    int // addresses of a block, blocks of a node
 }
 
-func densityOf(m Machine, pods int) density {
+func densityOf(m Instance, pods int) density {
 	per, size := m.PerENI(eni.IPv4), max(m.Block(eni.IPv4).Size, 1)
-	d := density{machine: m, pods: pods, enis: ceilDiv(pods, per), size: size, blocks: ceilDiv(pods, size)}
+	d := density{instance: m, pods: pods, enis: ceilDiv(pods, per), size: size, blocks: ceilDiv(pods, size)}
 	d.ips = d.enis + d.blocks*size
 	return d
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// big is the machine of the document's table.
-var big = Machine{Limits: eni.Limits{ENIs: 8, V4: 40}}
+// big is the instance of the document's table.
+var big = Instance{Limits: eni.Limits{ENIs: 8, V4: 40}}
 
 func subnet(t testing.TB, cidr string, reserved int) Subnet {
 	t.Helper()
@@ -57,7 +57,7 @@ func TestEveryRowOfTheDocumentsTable(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("/%d with %d pods", tt.prefix, tt.pods), func(t *testing.T) {
 			s := subnet(t, fmt.Sprintf("10.0.0.0/%d", tt.prefix), 2)
-			p := made(t, Input{Subnets: []Subnet{s}, Machine: big, MaxPods: tt.pods, Quota: 500})
+			p := made(t, Input{Subnets: []Subnet{s}, Instance: big, MaxPods: tt.pods, Quota: 500})
 			want := Carries{
 				ENIsPerNode: tt.enis, IPsPerNode: tt.ips, Available: tt.available,
 				Nodes: tt.nodes, Pods: tt.nodes * tt.pods, ENIs: tt.nodes * tt.enis, FullENIs: tt.available / 40,
@@ -73,12 +73,12 @@ func TestEveryRowOfTheDocumentsTable(t *testing.T) {
 }
 
 func TestRowsThatTheTableDoesNotHave(t *testing.T) {
-	small := Machine{Limits: eni.Limits{ENIs: 8, V4: 30}}
+	small := Instance{Limits: eni.Limits{ENIs: 8, V4: 30}}
 	for _, tt := range []struct {
 		name                     string
 		cidr                     string
 		reserved                 int
-		machine                  Machine
+		instance                 Instance
 		pods                     int
 		enis, ips, nodes, wasted int
 		notes                    []string
@@ -93,10 +93,10 @@ func TestRowsThatTheTableDoesNotHave(t *testing.T) {
 		{"a gateway takes one off: 31 become 30", "10.0.0.0/21", 3, big, 64, 2, 66, 30, 65, nil},
 		{"c16m64 has 30 addresses an ENI", "10.0.0.0/24", 2, small, 32, 2, 34, 7, 16, nil},
 		{"c16m64 completely full", "10.0.0.0/24", 2, small, 232, 8, 240, 1, 14, nil},
-		{"bare metal", "10.0.0.0/24", 2, Machine{Limits: eni.Limits{ENIs: 1, V4: 40}, MainNIC: true}, 39, 1, 40, 6, 14, nil},
+		{"bare metal", "10.0.0.0/24", 2, Instance{Limits: eni.Limits{ENIs: 1, V4: 40}, MainNIC: true}, 39, 1, 40, 6, 14, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := made(t, Input{Subnets: []Subnet{subnet(t, tt.cidr, tt.reserved)}, Machine: tt.machine, MaxPods: tt.pods, Quota: 500})
+			p := made(t, Input{Subnets: []Subnet{subnet(t, tt.cidr, tt.reserved)}, Instance: tt.instance, MaxPods: tt.pods, Quota: 500})
 			got := []int{p.ENIsPerNode, p.IPsPerNode, p.Nodes, p.Wasted}
 			if diff := cmp.Diff([]int{tt.enis, tt.ips, tt.nodes, tt.wasted}, got); diff != "" {
 				t.Error(diff)
@@ -133,10 +133,10 @@ func TestTheDocumentsGoalOfFiveThousandNodes(t *testing.T) {
 		}, []string{"5000 nodes of 20 pods are 100000 pods: 150000 pods need 7500 nodes, or max-pods 30"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.in.Machine, tt.in.Quota, tt.in.Reserved, tt.in.Wish = big, 500, 2, Wish{5000, 150000}
-			tt.want.Wish = tt.in.Wish
+			tt.in.Instance, tt.in.Quota, tt.in.Reserved, tt.in.Need = big, 500, 2, Need{5000, 150000}
+			tt.want.Need = tt.in.Need
 			p := made(t, tt.in)
-			if diff := cmp.Diff(&tt.want, p.Wish); diff != "" {
+			if diff := cmp.Diff(&tt.want, p.Answer); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(append([]string{}, tt.notes...), p.Notes); diff != "" {

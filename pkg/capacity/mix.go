@@ -38,9 +38,9 @@ func (d density) spreadNode(left []room) []piece {
 		return nil
 	}
 	most := make([][]int, len(left)+1)
-	most[0] = make([]int, d.machine.ENIs+1)
+	most[0] = make([]int, d.instance.ENIs+1)
 	for i, free := range left {
-		most[i+1] = make([]int, d.machine.ENIs+1)
+		most[i+1] = make([]int, d.instance.ENIs+1)
 		for k := range most[i+1] {
 			for j := 0; j <= k && j <= free.addresses; j++ {
 				most[i+1][k] = max(most[i+1][k], most[i][k-j]+d.podsOn(j, free))
@@ -57,7 +57,7 @@ func (d density) spreadNode(left []room) []piece {
 
 // podsOn returns how many pods j ENIs carry in a subnet with such room.
 func (d density) podsOn(j int, free room) int {
-	return min(j*d.machine.PerENI(eni.IPv4), min(free.blocks, (free.addresses-j)/d.size)*d.size)
+	return min(j*d.instance.PerENI(eni.IPv4), min(free.blocks, (free.addresses-j)/d.size)*d.size)
 }
 
 // piecesOf walks the table back from the last subnet and takes no pod more than the

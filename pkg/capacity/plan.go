@@ -10,13 +10,13 @@ import (
 type Input struct {
 	Subnets  []Subnet
 	Zones    []string // zones that nodes are in; those of the subnets are known
-	Machine  Machine
+	Instance Instance
 	MaxPods  int  // of a node
 	Quota    int  // ENIs that the VPC may have, 0 for no quota
 	UsedENIs int  // of the quota, by others
 	Mix      bool // ENIs of a node may lie in different subnets of its zone
 	Reserved int  // addresses the cloud keeps of a new subnet
-	Wish     Wish
+	Need     Need
 }
 
 // Plan is what the subnets carry with one density of pods. Its numbers are those
@@ -29,7 +29,7 @@ type Plan struct {
 	ByQuota *int     `json:"nodesByQuota"`     // if addresses were no matter; nil without a quota
 	Zones   []Zone   `json:"zones"`
 	Subnets []InPlan `json:"subnets"`
-	Wish    *Answer  `json:"wish,omitempty"`
+	Answer  *Answer  `json:"wish,omitempty"`
 	Notes   []string `json:"notes"`
 }
 
@@ -68,7 +68,7 @@ type Limit string
 const (
 	Addresses Limit = "addresses"
 	ENIQuota  Limit = "eniQuota"
-	MaxPods   Limit = "maxPods"   // all wished nodes fit
+	MaxPods   Limit = "maxPods"   // all nodes of the need fit
 	Exclusive Limit = "exclusive" // the subnet is kept for other pods
 	NoSubnet  Limit = "noSubnet"  // the zone has none
 )
@@ -88,17 +88,17 @@ func (s Share) String() string { return fmt.Sprintf("%d.%d", s/10, s%10) }
 // MarshalJSON writes the number of percent, like 9.1.
 func (s Share) MarshalJSON() ([]byte, error) { return []byte(s.String()), nil }
 
-// Make plans. Max-pods above what the machine carries is lowered to that, with a
+// Make plans. Max-pods above what the instance carries is lowered to that, with a
 // note. The order of subnets and zones in the input does not matter.
 func Make(in Input) (Plan, error) {
 	if err := in.validate(); err != nil {
 		return Plan{}, err
 	}
-	p := Plan{MaxPods: min(in.MaxPods, in.Machine.Pods()), Zones: []Zone{}, Subnets: []InPlan{}, Notes: []string{}}
+	p := Plan{MaxPods: min(in.MaxPods, in.Instance.Pods()), Zones: []Zone{}, Subnets: []InPlan{}, Notes: []string{}}
 	if p.MaxPods < in.MaxPods {
 		p.addNote("max-pods %d is above the %d pods that such a node carries: planned with %d", in.MaxPods, p.MaxPods, p.MaxPods)
 	}
-	perNode := densityOf(in.Machine, p.MaxPods)
+	perNode := densityOf(in.Instance, p.MaxPods)
 	perNode.reserved = in.Reserved
 	if perNode.size > 1 {
 		p.addNote("prefixes of %d addresses: a node's pods take %d of them; where addresses of others lie scattered in a subnet it has fewer whole ones than counted, unless a range of it is reserved for prefixes",
@@ -111,21 +111,21 @@ func Make(in Input) (Plan, error) {
 	}
 	groups := p.addZones(in, perNode)
 	p.sumZones(in, perNode, groups)
-	if in.Wish != (Wish{}) {
-		p.answerWish(in, perNode)
+	if in.Need != (Need{}) {
+		p.answerNeed(in, perNode)
 	}
 	return p, nil
 }
 
 func (in Input) validate() error {
-	if err := in.Machine.Validate(); err != nil {
+	if err := in.Instance.Validate(); err != nil {
 		return err
 	}
 	if in.MaxPods < 1 {
 		return fmt.Errorf("max-pods %d: must be at least 1", in.MaxPods)
 	}
-	if in.Quota < 0 || in.UsedENIs < 0 || in.Reserved < 0 || in.Wish.Nodes < 0 || in.Wish.Pods < 0 {
-		return errors.New("quota, used ENIs, reserved addresses and wishes must not be negative")
+	if in.Quota < 0 || in.UsedENIs < 0 || in.Reserved < 0 || in.Need.Nodes < 0 || in.Need.Pods < 0 {
+		return errors.New("quota, used ENIs, reserved addresses and needs must not be negative")
 	}
 	ids := map[string]bool{}
 	for _, s := range in.Subnets {
@@ -159,7 +159,7 @@ func (d density) sumUp(available, nodes int, mixed []int) Carries {
 		ENIsPerNode: d.enis,
 		IPsPerNode:  d.ips,
 		Available:   available,
-		FullENIs:    available / d.machine.V4,
+		FullENIs:    available / d.instance.V4,
 		Nodes:       nodes + len(mixed),
 		ENIs:        nodes * d.enis,
 		Limit:       Addresses,
@@ -187,8 +187,8 @@ func (p *Plan) noteSubnet(s Subnet, d density) {
 	switch {
 	case s.Exclusive:
 		p.addNote("subnet %s is exclusive: it carries no node", s.ID)
-	case s.Available < min(d.ips, d.machine.V4):
-		p.addNote("subnet %s can't carry a node: it has %d addresses, a node takes %d; it can't fill one ENI of %d either", s.ID, s.Available, d.ips, d.machine.V4)
+	case s.Available < min(d.ips, d.instance.V4):
+		p.addNote("subnet %s can't carry a node: it has %d addresses, a node takes %d; it can't fill one ENI of %d either", s.ID, s.Available, d.ips, d.instance.V4)
 	case s.Available < d.ips:
 		p.addNote("subnet %s can't carry a node: it has %d addresses, a node takes %d", s.ID, s.Available, d.ips)
 	case d.wholeNodes(d.roomOf(s.Available)) == 0:

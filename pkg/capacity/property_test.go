@@ -13,8 +13,8 @@ import (
 // ofEC2 is a prefix that EC2 delegates: docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html
 var ofEC2 = eni.Block{Bits: 28, Size: 16}
 
-func drawMachine(t *rapid.T) Machine {
-	m := Machine{Limits: eni.Limits{
+func drawMachine(t *rapid.T) Instance {
+	m := Instance{Limits: eni.Limits{
 		ENIs: rapid.IntRange(1, 15).Draw(t, "ENIs"),
 		V4:   rapid.IntRange(2, 50).Draw(t, "addresses an ENI"),
 	}}
@@ -37,8 +37,8 @@ func drawRooms(t *rapid.T, d density, most int) []room {
 }
 
 func drawInput(t *rapid.T) Input {
-	in := Input{Machine: drawMachine(t), Reserved: rapid.SampledFrom([]int{2, 3, 5}).Draw(t, "reserved")}
-	in.MaxPods = rapid.IntRange(1, in.Machine.Pods()).Draw(t, "max-pods")
+	in := Input{Instance: drawMachine(t), Reserved: rapid.SampledFrom([]int{2, 3, 5}).Draw(t, "reserved")}
+	in.MaxPods = rapid.IntRange(1, in.Instance.Pods()).Draw(t, "max-pods")
 	in.Quota = rapid.SampledFrom([]int{0, 1, 20, 500}).Draw(t, "quota")
 	in.UsedENIs = rapid.IntRange(0, 25).Draw(t, "used ENIs")
 	in.Mix = rapid.Bool().Draw(t, "mix")
@@ -66,10 +66,10 @@ func TestEveryPlanAddsUp(t *testing.T) {
 		in := drawInput(t)
 		p := drawn(t, in)
 		all := []Carries{p.Carries}
-		alone, zones, size := 0, 0, max(in.Machine.V4Block.Size, 1)
+		alone, zones, size := 0, 0, max(in.Instance.V4Block.Size, 1)
 		for _, s := range p.Subnets {
 			all, alone = append(all, s.Carries), alone+s.Nodes
-			if s.Limit == Addresses && s.Wasted >= s.IPsPerNode+2*in.Machine.V4Block.Size {
+			if s.Limit == Addresses && s.Wasted >= s.IPsPerNode+2*in.Instance.V4Block.Size {
 				t.Errorf("%s wastes %d: another node of %d fits", s.Subnet, s.Wasted, s.IPsPerNode)
 			}
 		}
@@ -80,7 +80,7 @@ func TestEveryPlanAddsUp(t *testing.T) {
 			if c.Used < c.Pods+c.ENIs || c.Used >= c.Pods+c.ENIs+max(c.Nodes, 1)*size || c.Wasted != c.Available-c.Used || c.Wasted < 0 || c.Pods != c.Nodes*p.MaxPods {
 				t.Errorf("does not add up: %+v", c)
 			}
-			if c.Pods > c.ENIs*in.Machine.PerENI(eni.IPv4) || c.ENIs > c.Nodes*in.Machine.ENIs {
+			if c.Pods > c.ENIs*in.Instance.PerENI(eni.IPv4) || c.ENIs > c.Nodes*in.Instance.ENIs {
 				t.Errorf("too much for the ENIs or the nodes: %+v", c)
 			}
 		}
@@ -125,8 +125,8 @@ func TestMoreNeverCarriesLess(t *testing.T) {
 		"quota":            func(t *rapid.T, in *Input) { in.Quota = max(0, in.Quota) * 2 },
 		"no quota":         func(_ *rapid.T, in *Input) { in.Quota = 0 },
 		"mixing":           func(_ *rapid.T, in *Input) { in.Mix = true },
-		"addresses an ENI": func(_ *rapid.T, in *Input) { in.Mix = false; in.Machine.V4 += max(in.Machine.V4Block.Size, 1) },
-		"ENIs a node":      func(_ *rapid.T, in *Input) { in.Mix = false; in.Machine.ENIs++ },
+		"addresses an ENI": func(_ *rapid.T, in *Input) { in.Mix = false; in.Instance.V4 += max(in.Instance.V4Block.Size, 1) },
+		"ENIs a node":      func(_ *rapid.T, in *Input) { in.Mix = false; in.Instance.ENIs++ },
 	} {
 		t.Run(what, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -157,7 +157,7 @@ func TestTheOrderOfTheInputIsNoMatter(t *testing.T) {
 	})
 }
 
-// A mixed node is one that can be built: pods and ENIs are within the machine's
+// A mixed node is one that can be built: pods and ENIs are within the instance's
 // limits, no address is used twice, no ENI is empty or carries too many.
 func TestMixedNodesCanBeBuilt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -188,7 +188,7 @@ func TestMixedNodesCanBeBuilt(t *testing.T) {
 // spread is compared with trying everything.
 func TestANodeIsFoundIfThereIsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := Machine{Limits: eni.Limits{ENIs: rapid.IntRange(1, 4).Draw(t, "ENIs"), V4: rapid.IntRange(2, 6).Draw(t, "addresses")}}
+		m := Instance{Limits: eni.Limits{ENIs: rapid.IntRange(1, 4).Draw(t, "ENIs"), V4: rapid.IntRange(2, 6).Draw(t, "addresses")}}
 		if rapid.Bool().Draw(t, "prefixes") {
 			m = m.InPrefixes(eni.Block{Bits: 30, Size: 4})
 		}
@@ -211,19 +211,19 @@ func TestANodeIsFoundIfThereIsOne(t *testing.T) {
 	})
 }
 
-// A granted wish needs nothing; one that is not is granted when all that is said
+// A need that is met lacks nothing; one that is not is met when all that is said
 // to be missing is there.
-func TestWhatIsMissingGrantsTheWish(t *testing.T) {
+func TestWhatIsMissingMeetsTheNeed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)
-		in.Wish = Wish{rapid.IntRange(0, 3000).Draw(t, "nodes"), rapid.IntRange(1, 50000).Draw(t, "pods")}
+		in.Need = Need{rapid.IntRange(0, 3000).Draw(t, "nodes"), rapid.IntRange(1, 50000).Draw(t, "pods")}
 		p := drawn(t, in)
-		a := *p.Wish
-		if a.Granted != (p.Nodes >= in.Wish.Nodes && p.Pods >= in.Wish.Pods) {
-			t.Errorf("granted: %v with %d nodes and %d pods", a.Granted, p.Nodes, p.Pods)
+		a := *p.Answer
+		if a.Met != (p.Nodes >= in.Need.Nodes && p.Pods >= in.Need.Pods) {
+			t.Errorf("granted: %v with %d nodes and %d pods", a.Met, p.Nodes, p.Pods)
 		}
-		if nothing := a.NodesMore+a.PodsMore+a.IPsMore+a.ENIsMore+len(a.Smallest)+len(a.Alike) == 0; nothing != a.Granted {
-			t.Errorf("granted: %v, but missing: %+v", a.Granted, a)
+		if nothing := a.NodesMore+a.PodsMore+a.IPsMore+a.ENIsMore+len(a.Smallest)+len(a.Alike) == 0; nothing != a.Met {
+			t.Errorf("granted: %v, but missing: %+v", a.Met, a)
 		}
 		if in.Quota > 0 {
 			in.Quota += a.ENIsMore

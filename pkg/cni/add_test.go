@@ -59,8 +59,8 @@ func TestAddGivesThePodItsAddressAndTheNodeARoute(t *testing.T) {
 		t.Errorf("check right after add: %v", err)
 	}
 	l.mustDel("a", ns.Path, plain)
-	if got, want := l.book(), "10.0.0.11 cooling"; got != want {
-		t.Errorf("book %q, want %q", got, want)
+	if got, want := l.takenAddresses(), "10.0.0.11 cooling"; got != want {
+		t.Errorf("node state %q, want %q", got, want)
 	}
 }
 
@@ -84,8 +84,8 @@ func TestDualStackPodsGetBothAddressesOfOneENI(t *testing.T) {
 				t.Errorf("IPv6 in the pod:\n%s", last)
 			}
 			want := "10.0.0.11 used a\n10.0.0.12 used b\n2001:db8::11 used a\n2001:db8::12 used b\n10.0.0.21 used c\n2001:db8::21 used c"
-			if diff := cmp.Diff(want, l.book()); diff != "" {
-				t.Errorf("book (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, l.takenAddresses()); diff != "" {
+				t.Errorf("node state (-want +got):\n%s", diff)
 			}
 			rules := words(nettest.Run(t, "ip", "rule", "show", "priority", "1538") + nettest.Run(t, "ip", "-6", "rule", "show", "priority", "1538"))
 			wantRules := ""

@@ -42,11 +42,11 @@ func newLab(t testing.TB, s ipam.Settings) *lab {
 	if s.Families == nil {
 		s.Families = []eni.Family{eni.IPv4}
 	}
-	book := &ipam.State{Settings: s}
+	state := &ipam.State{Settings: s}
 	for i, dev := range []string{"eth0", "eth1"} {
 		nettest.Run(t, "ip", "link", "add", dev, "mtu", "9001", "type", "veth", "peer", "name", dev+"-far")
 		t.Cleanup(func() { nettest.Run(t, "ip", "link", "del", dev) })
-		book.ENIs = append(book.ENIs, eni.Interface{ID: "eni-" + dev, Index: i, Device: dev, MTU: 9001,
+		state.ENIs = append(state.ENIs, eni.Interface{ID: "eni-" + dev, Index: i, Device: dev, MTU: 9001,
 			V4: eni.Net{Primary: netip.MustParsePrefix(fmt.Sprintf("10.0.0.%d0/24", i+1)), Gateway: netip.MustParseAddr("10.0.0.1")},
 			V6: eni.Net{Primary: netip.MustParsePrefix(fmt.Sprintf("2001:db8::%d0/64", i+1)), Gateway: netip.MustParseAddr("2001:db8::1")}})
 		for _, f := range s.Families {
@@ -55,15 +55,15 @@ func newLab(t testing.TB, s ipam.Settings) *lab {
 				if f == eni.IPv6 {
 					a = netip.MustParseAddr(fmt.Sprintf("2001:db8::%d%d", i+1, k))
 				}
-				book.Addresses = append(book.Addresses, eni.Address{Addr: a, ENI: i})
+				state.Addresses = append(state.Addresses, eni.Address{Addr: a, ENI: i})
 			}
 		}
 	}
-	if err := l.Cache.Replace(t.Context(), func(*ipam.State, error) (*ipam.State, error) { return book, nil }); err != nil {
+	if err := l.Cache.Replace(t.Context(), func(*ipam.State, error) (*ipam.State, error) { return state, nil }); err != nil {
 		t.Fatal(err)
 	}
 	if s.Routing == ipam.Map {
-		l.setTable(book)
+		l.setTable(state)
 		t.Cleanup(func() { nettest.Run(t, "nft", "delete table inet enipool") })
 	}
 	t.Cleanup(l.nothingLeft)
@@ -114,8 +114,8 @@ func (l *lab) view(fn func(*ipam.State)) {
 	}
 }
 
-// book returns the addresses that are not free, as "address state owner".
-func (l *lab) book() string {
+// takenAddresses returns the addresses of the node state that are not free, as "address state owner".
+func (l *lab) takenAddresses() string {
 	var lines []string
 	l.view(func(s *ipam.State) {
 		for _, a := range s.Addresses {

@@ -101,8 +101,8 @@ func cleanKernel(kernel *host.Host, ns *host.Netns, settings ipam.Settings, leas
 		for _, a := range lease.Addresses {
 			addrs = append(addrs, a.Prefix())
 		}
-		// The link is gone already, so what stays in the namespace harms only the pod itself, which
-		// hardly ever goes on: no reason to keep the address.
+		// These rules are in the pod's own namespace: what stays harms only the pod, which hardly ever
+		// goes on. So an error is no reason to keep the address.
 		_ = ns.LeavePod(addrs)
 	}
 	return nil

@@ -48,8 +48,8 @@ func TestDelSucceedsWhateverIsLeft(t *testing.T) {
 				for range 2 { // runtimes repeat themselves
 					l.mustDel("own", netns, tt.conf)
 				}
-				if got, want := l.book(), "10.0.0.11 used other\n10.0.0.12 cooling"; got != want {
-					t.Errorf("book:\n%s\nwant:\n%s", got, want)
+				if got, want := l.takenAddresses(), "10.0.0.11 used other\n10.0.0.12 cooling"; got != want {
+					t.Errorf("node state:\n%s\nwant:\n%s", got, want)
 				}
 				if err := l.check("other", other.Path, plain, res); err != nil {
 					t.Errorf("the other pod: %v", err)
@@ -100,8 +100,8 @@ func TestALateDelOfAnOldSandboxLeavesTheNewOneAlone(t *testing.T) {
 	add("sandbox1", old.Path)
 	add("sandbox2", fresh.Path)
 	l.mustDel("sandbox1", fresh.Path, plain)
-	if got, want := l.book(), "10.0.0.11 cooling\n10.0.0.12 used sandbox2"; got != want {
-		t.Errorf("book:\n%s\nwant:\n%s", got, want)
+	if got, want := l.takenAddresses(), "10.0.0.11 cooling\n10.0.0.12 used sandbox2"; got != want {
+		t.Errorf("node state:\n%s\nwant:\n%s", got, want)
 	}
 	if got := fresh.Run(t, "ip", "-o", "addr", "show", "dev", "eth0"); !strings.Contains(got, "10.0.0.12/32") {
 		t.Errorf("the new sandbox lost its address:\n%s", got)
@@ -140,8 +140,8 @@ func TestGCFreesWhatTheRuntimeNoLongerKnows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := l.book(); got != tt.want {
-				t.Errorf("book:\n%s\nwant:\n%s", got, tt.want)
+			if got := l.takenAddresses(); got != tt.want {
+				t.Errorf("node state:\n%s\nwant:\n%s", got, tt.want)
 			}
 			for _, id := range []string{"alive", "forgotten"} {
 				l.mustDel(id, "", plain)
@@ -170,7 +170,7 @@ func TestGCRemovesLinksThatNoRecordKnows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if links := nettest.Run(t, "ip", "-o", "link"); strings.Contains(links, hostDev("lost")) {
-		t.Errorf("the orphan is still there:\n%s", links)
+		t.Errorf("the leftover link is still there:\n%s", links)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestAddLeavesThePodsOfAnotherPluginAlone(t *testing.T) {
 				t.Errorf("the pod got %s, want 10.0.0.12", got)
 			}
 			// All that is held was noted at once.
-			if got, want := l.book(), "10.0.0.11 held\n10.0.0.12 used a\n10.0.0.21 held"; got != want {
+			if got, want := l.takenAddresses(), "10.0.0.11 held\n10.0.0.12 used a\n10.0.0.21 held"; got != want {
 				t.Errorf("the pool has\n%s\nwant\n%s", got, want)
 			}
 			l.mustDel("a", ns.Path, plain)
@@ -117,7 +117,7 @@ func TestAddTakesBothFamiliesAnewWhereOneIsHeld(t *testing.T) {
 	if got := res.IPs[1].Address.IP.String(); got != "2001:db8::12" {
 		t.Errorf("the pod got %s, want 2001:db8::12", got)
 	}
-	if got, want := l.book(), "10.0.0.11 used a\n2001:db8::11 held\n2001:db8::12 used a"; got != want {
+	if got, want := l.takenAddresses(), "10.0.0.11 used a\n2001:db8::11 held\n2001:db8::12 used a"; got != want {
 		t.Errorf("the pool has\n%s\nwant\n%s", got, want)
 	}
 	l.mustDel("a", ns.Path, plain)

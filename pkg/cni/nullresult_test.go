@@ -36,8 +36,8 @@ func TestAPrevResultWithNullsIsRefusedAndDelWorks(t *testing.T) {
 		}
 	}
 	l.mustDel("a", ns.Path, at("1.0.0", `{"interfaces":[null],"ips":[null],"routes":[null]}`))
-	if book := l.book(); strings.Contains(book, "used") {
-		t.Errorf("after DEL:\n%s", book)
+	if state := l.takenAddresses(); strings.Contains(state, "used") {
+		t.Errorf("after DEL:\n%s", state)
 	}
 }
 

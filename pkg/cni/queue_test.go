@@ -55,7 +55,7 @@ func (l *lab) mustBeServed(list ...pending) {
 				l.t.Fatalf("%s: %v", p.id, err)
 			}
 		case <-time.After(10 * time.Second):
-			l.t.Fatalf("%s is not served; the node state:\n%s", p.id, l.book())
+			l.t.Fatalf("%s is not served; the node state:\n%s", p.id, l.takenAddresses())
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (l *lab) mustStillWait(list ...pending) {
 	for _, p := range list {
 		select {
 		case err := <-p.done:
-			l.t.Fatalf("%s is served before its turn: %v; the node state:\n%s", p.id, err, l.book())
+			l.t.Fatalf("%s is served before its turn: %v; the node state:\n%s", p.id, err, l.takenAddresses())
 		default:
 		}
 	}
@@ -261,11 +261,11 @@ func TestTheFirstThatWaitsFreesWhatHasDiedMeanwhile(t *testing.T) {
 	s := &search{Plugin: l.Plugin, host: h, request: r, reclaimed: time.Now().Add(-reclaimTime), watch: l.watchCache}
 	done := make(chan error, 1)
 	go func() { done <- s.awaitAddress(ctx, &ipam.Exhausted{}) }()
-	for ctx.Err() == nil && !strings.Contains(l.book(), "cooling") {
+	for ctx.Err() == nil && !strings.Contains(l.takenAddresses(), "cooling") {
 		time.Sleep(time.Millisecond)
 	}
-	if want := "cooling"; !strings.Contains(l.book(), want) {
-		t.Errorf("it is not freed:\n%s", l.book())
+	if want := "cooling"; !strings.Contains(l.takenAddresses(), want) {
+		t.Errorf("it is not freed:\n%s", l.takenAddresses())
 	}
 	cancel()
 	if err := <-done; err == nil {

@@ -55,8 +55,8 @@ func TestARefusedAddSaysWhyAndChangesNothing(t *testing.T) {
 			if e := Error(err); e.Code != tt.code || !strings.HasPrefix(e.Msg, tt.msg) {
 				t.Errorf("code %d %q, want %d %q", e.Code, e.Msg, tt.code, tt.msg)
 			}
-			if got := l.book(); got != "" {
-				t.Errorf("book:\n%s", got)
+			if got := l.takenAddresses(); got != "" {
+				t.Errorf("node state:\n%s", got)
 			}
 		})
 	}
@@ -87,7 +87,7 @@ func TestAFailedAddIsUndone(t *testing.T) {
 					t.Fatalf("error %v, want code %d", err, tt.code)
 				}
 				if l.file() != before {
-					t.Errorf("the node state is not as it was:\n%s", l.book())
+					t.Errorf("the node state is not as it was:\n%s", l.takenAddresses())
 				}
 			})
 		}
@@ -144,8 +144,8 @@ func TestAnAddReplacesTheSameSandboxIfItIsDead(t *testing.T) {
 		ns = nettest.NewNetns(t, "a")
 	}
 	l.mustAdd("a", ns.Path, plain)
-	if got, want := l.book(), "10.0.0.11 cooling\n10.0.0.12 used a"; got != want {
-		t.Errorf("book:\n%s\nwant:\n%s", got, want)
+	if got, want := l.takenAddresses(), "10.0.0.11 cooling\n10.0.0.12 used a"; got != want {
+		t.Errorf("node state:\n%s\nwant:\n%s", got, want)
 	}
 	l.mustDel("a", ns.Path, plain)
 }
@@ -216,8 +216,8 @@ func TestAnExhaustedPoolFreesDeadSandboxes(t *testing.T) {
 	if _, err := l.add("late", nettest.NewNetns(t, "late").Path, plain); err == nil {
 		t.Error("a dead sandbox's address was handed out before it had cooled")
 	}
-	if got := l.book(); !strings.HasSuffix(got, "10.0.0.22 cooling") {
-		t.Errorf("book:\n%s", got)
+	if got := l.takenAddresses(); !strings.HasSuffix(got, "10.0.0.22 cooling") {
+		t.Errorf("node state:\n%s", got)
 	}
 	for _, id := range []string{"a", "b", "c"} {
 		l.mustDel(id, "", plain)

@@ -74,7 +74,7 @@ func TestAddTakesNoAddressThatThePacketFilterDoesNotKnow(t *testing.T) {
 			}
 			l.now += time.Second
 			l.wantError("1 cooling", "3 held by others")
-			if got, want := l.book(), "10.0.0.11 held\n10.0.0.12 cooling\n10.0.0.21 held\n10.0.0.22 held"; got != want {
+			if got, want := l.takenAddresses(), "10.0.0.11 held\n10.0.0.12 cooling\n10.0.0.21 held\n10.0.0.22 held"; got != want {
 				t.Errorf("the pool has\n%s\nwant\n%s", got, want)
 			}
 			l.view(func(s *ipam.State) {

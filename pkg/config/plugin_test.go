@@ -73,7 +73,7 @@ func TestWhatAConfigurationMeans(t *testing.T) {
 			p.HasValid, p.Valid = true, []types.GCAttachment{{ContainerID: "a", IfName: "eth0"}}
 		}},
 		{"a null list under the newer key", `{"cni.dev/attachments": null}`, func(p *Plugin) { p.HasValid = true }},
-		{"capabilities without a wish", `{"runtimeConfig": {"ips": [], "mac": ""}}`, func(*Plugin) {}},
+		{"capabilities that ask for nothing", `{"runtimeConfig": {"ips": [], "mac": ""}}`, func(*Plugin) {}},
 		{"null capabilities", `{"runtimeConfig": {"ips": null, "mac": null}}`, func(*Plugin) {}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -93,7 +93,7 @@ func (s *State) heal() {
 	s.Cause, s.What, s.Blamed = "", "", 0
 }
 
-// keepSince keeps when something began that is still so, 0 if it is not.
+// keepSince returns since when something is so, which was so since was; 0 if it no longer is.
 func keepSince(was time.Duration, still bool, now time.Duration) time.Duration {
 	switch {
 	case !still:
@@ -104,8 +104,8 @@ func keepSince(was time.Duration, still bool, now time.Duration) time.Duration {
 	return min(was, max(now, 1))
 }
 
-// blame notes what is in the way. That nothing is for a moment, because it is tried
-// again, says nothing.
+// blame notes the cause. A moment without one does not count while there is an earlier cause: what
+// failed is only being tried again.
 func (s *State) blame(o Observation, now time.Duration) {
 	if s.Lacking == 0 && !s.Faulty {
 		s.Cause, s.What, s.Blamed = "", "", 0
@@ -137,8 +137,8 @@ func (s *State) silence(c Config) time.Duration {
 func (s *State) report(c Config) Report {
 	r := Report{Faulty: s.Faulty, Reason: s.Reason, Message: s.Message, Taint: s.Faulty && c.Taint, Capacity: s.Capacity}
 	if !s.Faulty {
-		// That is all that is known: none may be free now, or some pods may have waited for a moment.
-		// It stands still while numbers change.
+		// More is not known: no address may be free now, or pods may have waited for a moment. There are
+		// no numbers of the moment in it, because each change of it is a write for the API server.
 		r.Reason, r.Message = AddressesAvailable, fmt.Sprintf("no pod waits longer than %s for an address", slow*c.Grace)
 	}
 	return r

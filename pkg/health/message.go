@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// mostWords is how many bytes of somebody else's words a message takes over: it goes
-// into a condition of the node and into events.
+// mostWords is the most bytes of the cloud's or kernel's words in a message: it goes into a
+// condition of the node and into events.
 const mostWords = 200
 
-// say makes the message of a fault anew, which is not done often while its reason stays: see silence.
+// say writes the message of a fault with the numbers of now. While the reason stays it is called
+// seldom: see silence.
 func (s *State) say(o Observation, now time.Duration) {
 	what := s.What
 	if s.Cause != s.Reason {
@@ -20,8 +21,8 @@ func (s *State) say(o Observation, now time.Duration) {
 	s.Message, s.Said = message(Cause{s.Reason, what}, o), now
 }
 
-// Explain says what keeps a node from more addresses and what to do. Where nothing failed there is
-// nothing to do.
+// Explain says what keeps a node from more addresses and what to do. Where nothing failed it says
+// only the first.
 func Explain(c Cause) string {
 	f, _ := faultOf(c.Reason)
 	if f.reason == NoFreeAddress && c.What != "" {

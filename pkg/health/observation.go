@@ -7,9 +7,9 @@ type Observation struct {
 	Have     int  // slots that there are
 	Used     int  // of them: that pods have
 	Free     int  // of them: that the next pods can have at once
-	Resting  int  // of them: that pods had until a moment ago
-	Soon     int  // of those: that can be had within the grace
-	Wanted   int  // slots that there should be for the pods of now, those that rest among them
+	Resting  int  // of them: cooling
+	Soon     int  // of Resting: whose cooldown ends within Config.Grace
+	Wanted   int  // slots that the pods of now need, with cooling ones
 	Unserved int  // pods that need a slot and have none
 	Target   int  // slots that the agent wants to have
 	Most     int  // slots that the node can ever have, -1 if that is not known
@@ -27,13 +27,14 @@ type Cause struct {
 // short tells whether pods lack addresses that are not about to be free.
 func (o Observation) short() bool { return !o.Usable || o.Unserved > o.Free+o.Soon }
 
-// well tells whether pods have their addresses, and the next one gets one too or has
-// no place on the node anyway.
+// well tells whether pods have their addresses, and the next pod gets one too, or the node has all
+// that it can hold.
 func (o Observation) well() bool {
 	return !o.short() && (o.Free > 0 || o.Most >= 0 && !o.Stuck)
 }
 
-// cause returns what is in the way in words that fit a message. That nothing failed is a reason too.
+// cause returns the Cause in words that fit a message; where it has no reason, NoFreeAddress, or
+// CacheUnusable if the cache can't be used.
 func (o Observation) cause() Cause {
 	c := Cause{Reason: o.Cause.Reason, What: words(o.Cause.What)}
 	if _, known := faultOf(c.Reason); !known {

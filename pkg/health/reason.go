@@ -55,7 +55,7 @@ func Remedy(reason string) string {
 	return f.remedy
 }
 
-// faultOf returns what is to be said of a reason. What is none of a fault is as good as the last.
+// faultOf returns the fault with the reason, false and NoFreeAddress for any other reason.
 func faultOf(reason string) (f fault, known bool) {
 	i := slices.IndexFunc(faults[:], func(f fault) bool { return f.reason == reason })
 	if i < 0 {

@@ -61,9 +61,7 @@ func TestWhatAnotherWriterUndoesEachTimeIsWrittenSeldomAndTold(t *testing.T) {
 // A kubelet that restarts fails running pods that ask for more than the node shows.
 func TestTheResourceIsWrittenSoonHoweverOftenItIsUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster()
-		c.put(newNode())
-		n, _ := start(t, c, Options{Taint: true})
+		c, n := startOnNode(t, Options{Taint: true})
 		n.Report(fit(50))
 		synctest.Wait()
 		undo(c, time.Hour, func(n *corev1.Node) bool {

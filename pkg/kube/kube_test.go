@@ -56,6 +56,15 @@ func logger(to *journal, level slog.Level) *slog.Logger {
 	}}))
 }
 
+// startOnNode returns a cluster that has the node, and a Node that runs in it.
+func startOnNode(t *testing.T, o Options) (c *cluster, n *Node) {
+	t.Helper()
+	c = newCluster()
+	c.put(newNode())
+	n, _ = start(t, c, o)
+	return c, n
+}
+
 // start runs a Node of a cluster until the test ends or stop is called.
 func start(t *testing.T, c *cluster, o Options) (n *Node, stop func()) {
 	t.Helper()

@@ -100,9 +100,7 @@ enipool.io/pod-addresses 20 of 20
 
 func TestAFaultIsToldAndTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster()
-		c.put(newNode())
-		n, _ := start(t, c, Options{Taint: true})
+		c, n := startOnNode(t, Options{Taint: true})
 		n.Report(fit(50))
 		expectNode(t, c, fitNode)
 		began := conditionOf(c.theNode()).LastTransitionTime
@@ -128,9 +126,7 @@ func TestAFaultIsToldAndTakenBack(t *testing.T) {
 
 func TestAnotherReasonIsAnotherEventAndAnotherMessageIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster()
-		c.put(newNode())
-		n, _ := start(t, c, Options{Taint: true})
+		c, n := startOnNode(t, Options{Taint: true})
 		n.Report(faulty(50))
 		synctest.Wait()
 		since := conditionOf(c.theNode()).LastTransitionTime
@@ -186,9 +182,7 @@ func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
 
 func TestAWatchThatLagsLeadsToNoSecondWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster()
-		c.put(newNode())
-		n, _ := start(t, c, Options{Taint: true})
+		c, n := startOnNode(t, Options{Taint: true})
 		n.Report(fit(50))
 		synctest.Wait()
 		c.do(func() { c.lagging = true })
@@ -209,9 +203,7 @@ func TestAWatchThatLagsLeadsToNoSecondWrite(t *testing.T) {
 
 func TestWhatOthersTakeAwayComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster()
-		c.put(newNode())
-		n, _ := start(t, c, Options{Taint: true})
+		c, n := startOnNode(t, Options{Taint: true})
 		n.Report(faulty(20))
 		expectNode(t, c, faultyNode)
 		time.Sleep(time.Minute)
@@ -248,9 +240,7 @@ func TestWhatOthersTakeAwayComesBack(t *testing.T) {
 
 func TestAQuarrelWithAnotherWriterIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster()
-		c.put(newNode())
-		n, _ := start(t, c, Options{Taint: true})
+		c, n := startOnNode(t, Options{Taint: true})
 		n.Report(faulty(20))
 		synctest.Wait()
 		for range 600 { // another controller takes the taint away at once, each time
@@ -368,9 +358,7 @@ func TestTheNextAgentTakesOver(t *testing.T) {
 
 func TestAReportWaitsForTheAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster()
-		c.put(newNode())
-		n, _ := start(t, c, Options{Taint: true})
+		c, n := startOnNode(t, Options{Taint: true})
 		n.Report(fit(50))
 		synctest.Wait()
 		c.do(func() { c.down = refusedError(); c.cut() })
@@ -441,9 +429,7 @@ func TestTheSchedulersSumComesOutRight(t *testing.T) {
 
 func TestManyPodsWithoutARequestAreFewWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster()
-		c.put(newNode())
-		n, _ := start(t, c, Options{})
+		c, n := startOnNode(t, Options{})
 		n.Report(fit(100))
 		synctest.Wait()
 		for i := range 60 {

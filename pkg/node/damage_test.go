@@ -22,9 +22,9 @@ var setups = map[string]ipam.Settings{
 func inSetups(t *testing.T, test func(t *testing.T, setup string, n Node)) {
 	for setup, settings := range setups {
 		t.Run(setup, func(t *testing.T) {
-			n, book := newNode(t, 2)
-			book.Settings.Routing, book.Settings.Firewall = settings.Routing, settings.Firewall
-			n.put(t, book)
+			n, initial := newNode(t, 2)
+			initial.Settings.Routing, initial.Settings.Firewall = settings.Routing, settings.Firewall
+			n.put(t, initial)
 			if _, err := n.Sync(t.Context(), nil, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -190,9 +190,9 @@ func TestCheckTellsWhatOthersAcceptBeforeLegacyChains(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	n, book := newNode(t, 2)
-	book.Settings.Routing, book.Settings.Firewall = ipam.Rule, ipam.Iptables
-	n.put(t, book)
+	n, initial := newNode(t, 2)
+	initial.Settings.Routing, initial.Settings.Firewall = ipam.Rule, ipam.Iptables
+	n.put(t, initial)
 	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 func TestCheckNamesTheChainThatCutsPodsOff(t *testing.T) {
-	n, book := newNode(t, 2)
-	n.put(t, book)
+	n, initial := newNode(t, 2)
+	n.put(t, initial)
 	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -30,8 +30,8 @@ func TestCheckNamesTheChainThatCutsPodsOff(t *testing.T) {
 
 // A mark that is set as a whole takes away the bits by which a packet leaves by its ENI.
 func TestCheckNamesTheChainThatTakesMarksAway(t *testing.T) {
-	n, book := newNode(t, 2)
-	n.put(t, book)
+	n, initial := newNode(t, 2)
+	n.put(t, initial)
 	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -109,10 +109,10 @@ func TestAFloodOfOthersRoutesCostsNoMoreThanTwoLooksASecond(t *testing.T) {
 
 // The kernel does announce all that this rests on.
 func TestTheKernelAnnouncesWhatOthersTakeAndLetGo(t *testing.T) {
-	n, book := newNode(t, 2)
-	book.MarkHeld(map[netip.Addr]string{book.Addresses[1].Addr: "a pod"}, 0)
-	free, held := book.Addresses[0].Addr, book.Addresses[1].Addr
-	n.put(t, book)
+	n, initial := newNode(t, 2)
+	initial.MarkHeld(map[netip.Addr]string{initial.Addresses[1].Addr: "a pod"}, 0)
+	free, held := initial.Addresses[0].Addr, initial.Addresses[1].Addr
+	n.put(t, initial)
 	o := NewOthers(n.Cache.View)
 	var err error
 	if n.Watch, err = NewWatch(n.Cache, o.Note, nil); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/enipool/enipool/pkg/filelock"
 	"golang.org/x/sys/unix"
@@ -77,11 +78,27 @@ func (c Cache) WithoutAgent(fn func() error) error {
 		return &fs.PathError{Op: "open", Path: c.AgentLock(), Err: err}
 	}
 	defer unix.Close(fd)
-	switch err := lockFile(fd, unix.LOCK_EX|unix.LOCK_NB); {
+	switch err := c.lockOutAgents(fd); {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return &AgentError{Agent: filelock.HolderOf(c.AgentLock())}
 	case err != nil:
 		return fmt.Errorf("lock %s: %w", c.AgentLock(), err)
 	}
 	return fn()
+}
+
+// lockOutAgents takes the agent's lock, or returns EWOULDBLOCK if an agent has it. Agent shares
+// the lock for a moment: as long as it can be shared no agent has it, and it is tried again.
+func (c Cache) lockOutAgents(fd int) error {
+	deadline := time.Now().Add(cmp.Or(c.LockTimeout, DefaultLockTimeout))
+	for {
+		if err := lockFile(fd, unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
+			return err
+		}
+		if err := lockFile(fd, unix.LOCK_SH|unix.LOCK_NB); err != nil || time.Now().After(deadline) {
+			return cmp.Or(err, error(unix.EWOULDBLOCK))
+		}
+		_ = lockFile(fd, unix.LOCK_UN)
+		time.Sleep(time.Millisecond)
+	}
 }

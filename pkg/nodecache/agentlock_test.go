@@ -5,9 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/enipool/enipool/pkg/filelock"
 	"github.com/gofrs/flock"
+	"golang.org/x/sys/unix"
 )
 
 func TestNobodyElseMayWhileAnAgentKeepsTheNode(t *testing.T) {
@@ -47,6 +49,29 @@ func TestNobodyElseMayWhileAnAgentKeepsTheNode(t *testing.T) {
 	}
 	if _, running := c.Agent(); running {
 		t.Error("the lock was not given back")
+	}
+}
+
+// Agent shares the lock for a moment, and a hundred pending ADDs may call it at once: none of
+// them is an agent.
+func TestWhoOnlyAsksForAnAgentIsNone(t *testing.T) {
+	c := Cache{Path: filepath.Join(t.TempDir(), "node.cache")}
+	asks, err := os.Create(c.AgentLock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asks.Close()
+	if err := lockFile(int(asks.Fd()), unix.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.WithoutAgent(func() error { return nil }) }()
+	time.Sleep(20 * time.Millisecond) // it may try meanwhile, and must go on trying
+	if err := lockFile(int(asks.Fd()), unix.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -125,7 +125,7 @@ func (r *tear) add(file []byte) {
 	r.taken("an ADD", &s.State)
 }
 
-// rebuild makes the node state anew as the agent does. The kernel shows the living pods of enipool, and
+// rebuild rebuilds the node state as the agent does. The kernel shows the living pods of enipool, and
 // nothing of those of other plugins.
 func (r *tear) rebuild(s *ipam.State) {
 	want := ipam.State{Settings: s.Settings, ENIs: s.ENIs}

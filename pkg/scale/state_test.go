@@ -93,7 +93,7 @@ func TestACallWithNothingNewAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A reload of the configuration keeps the history and prices it anew. An
+// A reload of the configuration keeps the history and prices it again. An
 // autoscaler that starts its delay over when it gets longer releases too early, and
 // one that keeps the old delay when there is none any more too late.
 func TestANewDelayHoldsForWhatWasBefore(t *testing.T) {

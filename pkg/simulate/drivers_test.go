@@ -77,7 +77,7 @@ func (r *repeats) count(h http.Handler) http.Handler {
 	})
 }
 
-// taken returns what was counted, and begins anew.
+// taken returns what was counted, and begins from 0.
 func (r *repeats) taken() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

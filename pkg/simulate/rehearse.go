@@ -108,7 +108,7 @@ type rehearsal struct {
 // rehearsed, and records that one alone.
 func (r *rehearsal) playCall(call part) {
 	ctx := context.Background()
-	// The engine keeps what these describes show. Without them the rehearsed call would describe
+	// Engine and driver keep what these describes show. Without them the rehearsed call would describe
 	// first, and those requests would be counted as its own.
 	var list []cloud.Interface
 	for _, first := range []struct {

@@ -79,7 +79,7 @@ type realNode struct {
 
 	mu      sync.Mutex
 	waiting []nodecache.Waiter
-	changed chan struct{} // closed when the agent changes the book
+	changed chan struct{} // closed when the agent changes the node state
 }
 
 func (r *realNode) now() time.Duration { return time.Since(r.begin) + time.Hour }

@@ -47,7 +47,7 @@ func simple(p pool.Config) Result {
 	return result(float64(free), 1000/free, time.Duration(20-free)*time.Second)
 }
 
-func TestTheFewestIdleAddressesThatKeepTheWishAreRecommended(t *testing.T) {
+func TestTheFewestIdleAddressesWithinTheLimitAreRecommended(t *testing.T) {
 	a := mustTune(t, 10*time.Second, simple)
 	if p := a.Best.Config.Pool; !a.Met || p.Mode != pool.Batch || p.Scale.Batch*p.Scale.MinFree != 1600 {
 		t.Errorf("%+v", a.Best)
@@ -94,7 +94,7 @@ func TestDelaysAreTriedForTheBest(t *testing.T) {
 	}
 }
 
-func TestWhereNothingKeepsTheWishTheNearestIsNamed(t *testing.T) {
+func TestWhereNothingKeepsTheLimitTheNearestIsNamed(t *testing.T) {
 	a := mustTune(t, time.Second, func(p pool.Config) Result {
 		r := result(5, 5, 10*time.Second)
 		if p.Mode == pool.Batch && p.Scale.Batch == 32 {
@@ -138,5 +138,20 @@ func TestWhatIsTriedIsValidAndNamed(t *testing.T) {
 	}
 	if sorted := slices.Compact(slices.Sorted(slices.Values(names))); len(sorted) != len(names) {
 		t.Errorf("names are not unique: %s", cmp.Diff(names, sorted))
+	}
+}
+
+// A base that differs from what is tried by its smallest pool alone is another setting: without it
+// the search may find that the smallest pool costs more than it saves.
+func TestASmallestPoolOfTheBaseHidesNoSetting(t *testing.T) {
+	base := agentconf.Default()
+	base.Pool.Scale.MinPool, base.Pool.Scale.MaxFree = 40, 300
+	list := sizes(base)
+	if want := "batch:B=16,mf=50%,Mf=300%,minPool=40,delay=2m"; list[0].name() != want {
+		t.Errorf("the base is %s, want %s", list[0].name(), want)
+	}
+	without := func(v variant) bool { return v.name() == "batch:B=16,mf=50%,delay=2m" && v.pool.Scale.MinPool == 0 }
+	if !slices.ContainsFunc(list[1:], without) {
+		t.Error("the same setting without its smallest pool is not tried")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/config/keys"
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/scale"
 )
@@ -89,10 +90,11 @@ func sameSize(a, b pool.Config) bool {
 }
 
 // name is the setting as the flag --compare of enipoolctl has it, so that it can be
-// played again.
+// played again with the same --config. Settings that differ in what a search changes have
+// different names.
 func (v variant) name() string {
 	p := v.pool
-	var keys []string
+	var parts []string
 	mode := p.Mode.String()
 	switch p.Mode {
 	case pool.Batch:
@@ -103,21 +105,19 @@ func (v variant) name() string {
 		if p.Scale.Strategy == scale.KPA {
 			free = fmt.Sprintf("utilization=%d%%", p.Scale.KPA.Utilization)
 		}
-		keys = append(keys, fmt.Sprintf("B=%d", p.Scale.Batch), free)
+		parts = append(parts, fmt.Sprintf("B=%d", p.Scale.Batch), free)
+		if p.Scale.Strategy != scale.KPA && p.Scale.MaxFree != p.Scale.MinFree+100 {
+			parts = append(parts, fmt.Sprintf("Mf=%d%%", p.Scale.MaxFree))
+		}
+		if p.Scale.MinPool > 0 {
+			parts = append(parts, fmt.Sprintf("minPool=%d", p.Scale.MinPool))
+		}
 	case pool.Burstable:
-		keys = append(keys, fmt.Sprintf("multiple=%d", p.Multiple), fmt.Sprintf("returnENIs=%t", p.ReturnENIs))
+		parts = append(parts, fmt.Sprintf("multiple=%d", p.Multiple), fmt.Sprintf("returnENIs=%t", p.ReturnENIs))
 	case pool.BestEffort:
-		keys = append(keys, fmt.Sprintf("preAllocate=%d", p.PreAllocate), fmt.Sprintf("minAllocate=%d", p.MinAllocate),
+		parts = append(parts, fmt.Sprintf("preAllocate=%d", p.PreAllocate), fmt.Sprintf("minAllocate=%d", p.MinAllocate),
 			fmt.Sprintf("maxAboveWatermark=%d", p.MaxAboveWatermark))
 	}
-	keys = append(keys, "delay="+shortTime(p.Scale.Delay))
-	return mode + ":" + strings.Join(keys, ",")
-}
-
-// shortTime is 2m and not 2m0s.
-func shortTime(d time.Duration) string {
-	if text, whole := strings.CutSuffix(d.String(), "m0s"); whole {
-		return text + "m"
-	}
-	return d.String()
+	parts = append(parts, "delay="+keys.ShortDuration(p.Scale.Delay))
+	return mode + ":" + strings.Join(parts, ",")
 }

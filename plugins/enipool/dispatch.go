@@ -14,16 +14,16 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// The protocol's entrance. The specification's own package does the same, but
-// reads the configuration twice, compiles regular expressions at each start and
-// looks at the namespace after the call, when it is too late: a fifth of a
-// millisecond and a tenth of the program that no pod should wait for.
+// The entrance of the protocol. The specification's own package skel does the same, but reads the
+// configuration twice, compiles regular expressions at each start, and checks the namespace
+// only after the call. Doing without it saves a fifth of a millisecond at each start of a pod,
+// and a tenth of the program's size.
 
 // verb is what one value of CNI_COMMAND asks for.
 type verb struct {
 	needs   []string // environment, besides CNI_COMMAND
 	since   string   // the first version of the specification that has it
-	lenient bool     // serves what it can: a DEL must not fail for a bad option
+	lenient bool     // it goes on with what it can read: a DEL must not fail for a bad option
 }
 
 var verbs = map[string]verb{
@@ -64,7 +64,7 @@ func (i *invocation) readCall(stdin io.Reader) *types.Error {
 		return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("name: %q: must be letters, digits, '_', '.' and '-', the first a letter or digit", conf.Name), "")
 	}
 	if !slices.Contains(version.All.SupportedVersions(), conf.CNIVersion) {
-		i.conf.CNIVersion = version.Current() // the error is in a version that there is
+		i.conf.CNIVersion = version.Current() // the error object must name a version that exists
 		return types.NewError(types.ErrIncompatibleCNIVersion, "incompatible CNI versions", fmt.Sprintf("config is %q, plugin supports %q", conf.CNIVersion, version.All.SupportedVersions()))
 	}
 	if has, err := version.GreaterThanOrEqualTo(conf.CNIVersion, asked.since); err != nil || !has {
@@ -88,7 +88,7 @@ func (i *invocation) checkEnv(asked verb) *types.Error {
 		return types.NewError(types.ErrInvalidEnvironmentVariables, fmt.Sprintf("required env variables [%s] missing", strings.Join(missing, ",")), "")
 	}
 	if len(asked.needs) < 2 {
-		return nil // of no container in particular
+		return nil // GC and STATUS are for no single container
 	}
 	if id := i.getenv("CNI_CONTAINERID"); !isName(id) {
 		return types.NewError(types.ErrInvalidEnvironmentVariables, fmt.Sprintf("CNI_CONTAINERID: %q: must be letters, digits, '_', '.' and '-', the first a letter or digit", id), "")

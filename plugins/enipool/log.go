@@ -26,12 +26,12 @@ func openLog(conf config.Plugin) (*lineLog, func() error) {
 	return l, f.Close
 }
 
-// lineLog writes the lines that the text handler of log/slog would write, which is a
-// fortieth of the program by itself.
+// lineLog writes the lines that the text handler of log/slog would write. That package would be a
+// fortieth of the program's size.
 type lineLog struct {
 	w          io.Writer
-	info, warn bool   // what of it is written
-	each       []byte // stands in each line after its message
+	info, warn bool   // which levels are written
+	each       []byte // pairs that each line has after its message
 }
 
 // Info tells what was done.
@@ -67,8 +67,8 @@ func needsQuotes(r rune) bool {
 	return r == ' ' || r == '=' || r == '"' || r == '\uFFFD' || !strconv.IsPrint(r)
 }
 
-// logFile is a log that is opened for its first line. One that can't be opened is no
-// reason to keep a pod from starting: then its lines go to standard error.
+// logFile is a log that is opened for its first line. If it can't be opened the pod starts all the
+// same, and the lines go to standard error.
 type logFile struct {
 	path string
 	fd   int // -1 while it is closed

@@ -38,9 +38,10 @@ const statusTimeout = time.Second
 func init() { runtime.LockOSThread() }
 
 func main() {
-	// A process of some milliseconds has no garbage worth collecting.
+	// A process that runs for milliseconds has no garbage worth collecting.
 	debug.SetGCPercent(-1)
-	// A runtime that died must be seen as a failed write, which is undone.
+	// If the runtime has died, writing the result must fail with an error, so that the ADD is undone,
+	// and not end this process by a signal.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(runCommand())
 }
@@ -90,7 +91,7 @@ func (i *invocation) runFlow(ctx context.Context) *types.Error {
 		plugin.Cache.LockTimeout = statusTimeout
 		var warning string
 		if warning, err = plugin.Status(ctx, i.request); warning != "" {
-			log.Warn("node is ready, but a pod would have to wait for an address", "reason", warning)
+			log.Warn("node is ready, but a pod would have to wait for an address", "cause", warning)
 		}
 	}
 	if err == nil {

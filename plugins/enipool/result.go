@@ -15,7 +15,7 @@ import (
 // printResult writes the result in the configuration's version, in one write.
 // From version 1.0.0 on it writes the few members itself: the specification's
 // types marshal themselves in several passes each, by reflection that is set up
-// anew in each process, which is a twentieth of an ADD.
+// again in each process, which takes a twentieth of an ADD.
 func printResult(out io.Writer, res *current.Result, cniVersion string) error {
 	if cniVersion < "1.0.0" {
 		return types.PrintResult(res, cniVersion)

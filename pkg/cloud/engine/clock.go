@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
 )
 
 // Clock tells an engine, or a simulated account, what time it is. A simulation brings its own.
@@ -20,13 +22,4 @@ type Wall struct{}
 func (Wall) Now() time.Time { return time.Now() }
 
 // Wait implements Clock.
-func (Wall) Wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
+func (Wall) Wait(ctx context.Context, d time.Duration) error { return cloud.Wait(ctx, d) }

@@ -24,7 +24,7 @@ func (m mortal) live() {
 func (m mortal) Keep(text []byte) error { m.live(); return m.File.Keep(text) }
 func (m mortal) Remove()                { m.live(); m.File.Remove() }
 
-// keepUntil keeps the text with so many changes of files, and tells whether those were all.
+// keepUntil keeps the text with that number of changes of files, and tells whether those were all.
 func keepUntil(p Pair, text string, changes int) (all bool) {
 	defer func() {
 		if stop := recover(); stop != nil && stop != (killed{}) {

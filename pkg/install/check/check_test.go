@@ -188,7 +188,9 @@ func TestTheServiceThatTakesPodsAddressesMustGo(t *testing.T) {
 func TestSettingsThatUndoOursAreTold(t *testing.T) {
 	tree := newTree(t, "/etc/sysctl.conf=#net.ipv4.ip_forward=0\n; x = y\n net.ipv4.ip_forward = 0 \n",
 		"/etc/sysctl.d/10-before.conf=net.ipv4.ip_forward=0\n", "/etc/sysctl.d/zz-last.conf=-net/ipv4/conf/eni*/rp_filter=2\nnet.ipv4.ip_forward=1\n",
-		"/usr/lib/sysctl.d/zz.txt=net.ipv4.ip_forward=0\n")
+		"/usr/lib/sysctl.d/zz.txt=net.ipv4.ip_forward=0\n",
+		// A file of the same name in an earlier folder takes its place: that is how people switch it off.
+		"/etc/sysctl.d/zz-vendor.conf=", "/usr/lib/sysctl.d/zz-vendor.conf=net.ipv4.ip_forward=0\n")
 	want := `warning   /etc/sysctl.conf sets net.ipv4.ip_forward to 0 after /etc/sysctl.d/99-zz-enipool.conf has set it to 1; take it out there
 warning   /etc/sysctl.d/zz-last.conf sets net.ipv4.conf.eni*.rp_filter to 2 after /etc/sysctl.d/99-zz-enipool.conf has set it to 1; take it out there
 `

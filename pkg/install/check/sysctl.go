@@ -43,6 +43,8 @@ func findOverrides(tree install.Tree, needs Needs) []install.Line {
 	}
 	ours := needs.System[i]
 	files := []string{"/etc/sysctl.conf"} // which `sysctl --system` reads last
+	// Of files of one name only that of the first folder is read: sysctl.d(5).
+	read := map[string]bool{}
 	for _, dir := range []string{install.SysctlDir, "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"} {
 		at, err := tree.Target(dir)
 		if err != nil {
@@ -50,8 +52,9 @@ func findOverrides(tree install.Tree, needs Needs) []install.Line {
 		}
 		entries, _ := os.ReadDir(at) // most nodes lack some
 		for _, entry := range entries {
-			if filepath.Ext(entry.Name()) == ".conf" && entry.Name() > filepath.Base(ours.Path) {
-				files = append(files, filepath.Join(dir, entry.Name()))
+			if name := entry.Name(); filepath.Ext(name) == ".conf" && name > filepath.Base(ours.Path) && !read[name] {
+				read[name] = true
+				files = append(files, filepath.Join(dir, name))
 			}
 		}
 	}

@@ -20,8 +20,8 @@ type spark struct {
 	rare        bool // left out where it is always 0
 }
 
-// allSparks returns the kinds of sparklines. Calls that change nothing have none: they are so many
-// that the others could not be seen beside them.
+// allSparks returns the kinds of sparklines. Calls that change nothing have none: beside
+// that many of them the others could not be seen.
 func allSparks() []spark {
 	return []spark{
 		{name: "demand", scale: "addresses", of: func(b simulate.Bin) int { return b.Demand }},

@@ -40,7 +40,7 @@ func TestTheBuiltInTableKnowsTypes(t *testing.T) {
 		}
 	}
 	for _, name := range table.typeNames() {
-		if err := (capacity.Machine{Limits: table.types[name]}).Validate(); err != nil {
+		if err := (capacity.Instance{Limits: table.types[name]}).Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // Instance is what a node's instance carries.
 type Instance struct {
 	Name string // the instance type, or what flags say of it
-	capacity.Machine
+	capacity.Instance
 }
 
 // AsGiven is the name of an instance of which only numbers are given.
@@ -66,12 +66,12 @@ func (f *InstanceFlags) describedBy(table limitTable) ([]Instance, error) {
 	return nil, errors.New("--instance-type: say what a node carries: a type, --cpus and --memory, or --max-enis and --ips-per-eni")
 }
 
-func (f *InstanceFlags) findType(name string, table limitTable) (capacity.Machine, error) {
+func (f *InstanceFlags) findType(name string, table limitTable) (capacity.Instance, error) {
 	if limits, found := table.types[name]; found && (f.Limits != "" || f.Cloud != "baidu") {
-		return capacity.Machine{Limits: limits}, nil
+		return capacity.Instance{Limits: limits}, nil
 	}
 	if f.Cloud == "aws" {
-		return capacity.Machine{}, fmt.Errorf("--instance-type %s: is not in %s; give --max-enis and --ips-per-eni, or a table with --limits", name, table.from)
+		return capacity.Instance{}, fmt.Errorf("--instance-type %s: is not in %s; give --max-enis and --ips-per-eni, or a table with --limits", name, table.from)
 	}
 	m, err := capacity.BaiduType(name)
 	switch {

@@ -124,7 +124,7 @@ func (f *InstanceFlags) inPrefixes(m Instance, table limitTable) (Instance, erro
 		return m, fmt.Errorf("--prefixes: ENIs of %s take none; say --prefixes=false", m.Name)
 	}
 	bits := simulate.EC2().Driver.Bits4
-	m.Machine = m.InPrefixes(eni.Block{Bits: bits, Size: 1 << (32 - bits)})
+	m.Instance = m.InPrefixes(eni.Block{Bits: bits, Size: 1 << (32 - bits)})
 	return m, nil
 }
 

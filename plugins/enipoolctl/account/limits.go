@@ -69,7 +69,7 @@ func parseLimits(from string, text []byte) (limitTable, error) {
 	for _, name := range slices.Sorted(maps.Keys(file.Types)) {
 		// Checked here: a number that no instance has would be planned with, and not refused, later.
 		limits := eni.Limits{ENIs: file.Types[name].ENIs, V4: file.Types[name].IPs}
-		if err := (capacity.Machine{Limits: limits}).Validate(); err != nil {
+		if err := (capacity.Instance{Limits: limits}).Validate(); err != nil {
 			return limitTable{}, fmt.Errorf(": %s: %w", name, err)
 		}
 		table.addType(name, limits, awsconf.TakesPrefixes(name, file.Without))

@@ -48,8 +48,8 @@ func (f *commandFlags) makePlans() ([]planned, error) {
 		}
 		for _, pods := range densities {
 			p, err := capacity.Make(capacity.Input{
-				Subnets: subnets, Zones: f.zones, Machine: instance.Machine, MaxPods: pods,
-				Quota: f.quota, UsedENIs: f.usedENIs, Mix: f.mix, Reserved: f.Reserved, Wish: f.wish,
+				Subnets: subnets, Zones: f.zones, Instance: instance.Instance, MaxPods: pods,
+				Quota: f.quota, UsedENIs: f.usedENIs, Mix: f.mix, Reserved: f.Reserved, Need: f.need,
 			})
 			if err != nil {
 				return nil, err
@@ -63,11 +63,11 @@ func (f *commandFlags) makePlans() ([]planned, error) {
 // checkNumbers checks the numbers whose bounds are the same for all instances.
 func (f *commandFlags) checkNumbers() error {
 	if err := errors.Join(f.InstanceFlags.CheckNumbers(),
-		cli.AtLeast("reserved", f.Reserved, 0), f.AtLeast("nodes", f.wish.Nodes, 1), f.AtLeast("pods", f.wish.Pods, 1),
+		cli.AtLeast("reserved", f.Reserved, 0), f.AtLeast("nodes", f.need.Nodes, 1), f.AtLeast("pods", f.need.Pods, 1),
 		cli.AtLeast("eni-quota", f.quota, 0), cli.AtLeast("enis-used", f.usedENIs, 0)); err != nil {
 		return cli.FirstLine(err)
 	}
-	if len(f.Subnets) == 0 && f.wish == (capacity.Wish{}) {
+	if len(f.Subnets) == 0 && f.need == (capacity.Need{}) {
 		return errors.New("--subnet: give at least one, or --nodes or --pods")
 	}
 	return nil

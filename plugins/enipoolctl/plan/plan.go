@@ -19,7 +19,7 @@ type commandFlags struct {
 	account.InstanceFlags
 	quota, usedENIs int
 	maxPods         []int
-	wish            capacity.Wish
+	need            capacity.Need
 	mix             bool
 	output          string
 }
@@ -74,7 +74,7 @@ The exit code is 1 if --nodes or --pods do not fit.`,
 			if err != nil {
 				return err
 			}
-			missed := slices.ContainsFunc(plans, func(p planned) bool { return p.Wish != nil && !p.Wish.Granted })
+			missed := slices.ContainsFunc(plans, func(p planned) bool { return p.Answer != nil && !p.Answer.Met })
 			if err := printPlans(cmd.OutOrStdout(), f.output, plans); err != nil || !missed {
 				return err
 			}
@@ -96,8 +96,8 @@ func (f *commandFlags) registerAll(cmd *cobra.Command) {
 	flags.IntVar(&f.Reserved, "reserved", 0, "addresses of each subnet that the cloud keeps; default: 5 on aws, else 2")
 	f.InstanceFlags.Register(cmd, "type of a node, like m5.large or bcc.g5.c16m64; repeatable")
 	flags.IntSliceVar(&f.maxPods, "max-pods", nil, "most pods of a node; repeatable; default: 110, or what a node carries if that is less")
-	flags.IntVar(&f.wish.Nodes, "nodes", 0, "nodes that the cluster should have at least")
-	flags.IntVar(&f.wish.Pods, "pods", 0, "pods that the cluster should have at least")
+	flags.IntVar(&f.need.Nodes, "nodes", 0, "nodes that the cluster should have at least")
+	flags.IntVar(&f.need.Pods, "pods", 0, "pods that the cluster should have at least")
 	flags.BoolVar(&f.mix, "mix-subnets", false, "let the ENIs of a node lie in different subnets of its zone")
 	flags.IntVar(&f.quota, "eni-quota", 0, "ENIs that the VPC may have, 0 for any number; default: 5000 on aws, 500 on baidu, else any")
 	flags.IntVar(&f.usedENIs, "enis-used", 0, "ENIs of the quota that others use")

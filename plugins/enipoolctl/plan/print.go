@@ -108,24 +108,24 @@ func printRemarks(w io.Writer, p capacity.Plan) {
 	if p.AtMost > p.ByIPs {
 		lines = append(lines, fmt.Sprintf("note: %d nodes were found to fit, no way of dealing out ENIs has more than %d", p.ByIPs, p.AtMost))
 	}
-	if p.Wish != nil {
-		lines = append(lines, wishLines(*p.Wish)...)
+	if p.Answer != nil {
+		lines = append(lines, answerLines(*p.Answer)...)
 	}
 	if len(lines) > 0 {
 		fmt.Fprintf(w, "\nwith max-pods %d\n  %s\n", p.MaxPods, strings.Join(lines, "\n  "))
 	}
 }
 
-func wishLines(a capacity.Answer) []string {
-	var wish []string
-	if a.Wish.Nodes > 0 {
-		wish = append(wish, fmt.Sprintf("%d nodes", a.Wish.Nodes))
+func answerLines(a capacity.Answer) []string {
+	var need []string
+	if a.Need.Nodes > 0 {
+		need = append(need, fmt.Sprintf("%d nodes", a.Need.Nodes))
 	}
-	if a.Wish.Pods > 0 {
-		wish = append(wish, fmt.Sprintf("%d pods", a.Wish.Pods))
+	if a.Need.Pods > 0 {
+		need = append(need, fmt.Sprintf("%d pods", a.Need.Pods))
 	}
-	head := "needed: " + strings.Join(wish, " and ")
-	if a.Granted {
+	head := "needed: " + strings.Join(need, " and ")
+	if a.Met {
 		return []string{head + ": fits"}
 	}
 	missing := []string{fmt.Sprintf("%d nodes", a.NodesMore)}
@@ -170,7 +170,7 @@ func printPlansCSV(w io.Writer, plans []planned) error {
 				line = append(line, strconv.Itoa(n))
 			}
 			line = append(line, r.WastedShare.String(), string(r.Limit))
-			lines = append(lines, append(line, missingCells(r, p.Wish)...))
+			lines = append(lines, append(line, missingCells(r, p.Answer)...))
 		}
 	}
 	return out.WriteAll(lines)

@@ -45,25 +45,25 @@ func (f *simulateFlags) comparedModes() []string {
 }
 
 // callRates returns what calls cost in the cloud, and what passes.
-func (f *playFlags) callRates() (r simulate.Rates, err error) {
+func (f *playFlags) callRates() (rates simulate.Rates, err error) {
 	switch f.Cloud {
 	case "aws":
-		r = simulate.EC2()
+		rates = simulate.EC2()
 	case "baidu":
-		r = simulate.BCE()
+		rates = simulate.BCE()
 	}
 	for _, b := range []struct {
 		flag, text string
 		describes  bool
 		into       *sim.Bucket
-	}{{"mutating", f.mutating, false, &r.Mutating}, {"describing", f.describing, true, &r.Describing}} {
+	}{{"mutating", f.mutating, false, &rates.Mutating}, {"describing", f.describing, true, &rates.Describing}} {
 		if !f.Given(b.flag) {
 			continue
 		}
 		if *b.into, err = parseBucket(b.text); err != nil {
-			return r, fmt.Errorf("--%s %s: %w", b.flag, cli.Spelled(b.text), err)
+			return rates, fmt.Errorf("--%s %s: %w", b.flag, cli.Spelled(b.text), err)
 		}
-		r.Level(b.describes) // each kind of request has the limit that was given, in place of its own
+		rates.Level(b.describes) // each kind of request has the limit that was given, in place of its own
 	}
-	return r, nil
+	return rates, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/config/keys"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/simulate"
 	"github.com/enipool/enipool/plugins/enipoolctl/account"
@@ -60,7 +61,7 @@ func (f *playFlags) readInput(compare []string) (simulation, error) {
 	if s.load, err = f.makeLoad(); err != nil {
 		return simulation{}, err
 	}
-	s.world.Limits = m.Instance()
+	s.world.Limits = m.CloudLimits()
 	if m.Name != account.AsGiven {
 		s.instanceType = m.Name
 	}
@@ -83,24 +84,13 @@ func (f *playFlags) checkNumbers() error {
 		{"wait", f.wait, 0, mostWait}, {"lead", f.lead, 0, mostLead},
 	} {
 		if t.d < t.least || t.d > t.most {
-			err = errors.Join(err, fmt.Errorf("--%s %s: must be %s to %s", t.flag, shortDuration(t.d), shortDuration(t.least), shortDuration(t.most)))
+			err = errors.Join(err, fmt.Errorf("--%s %s: must be %s to %s", t.flag, keys.ShortDuration(t.d), keys.ShortDuration(t.least), keys.ShortDuration(t.most)))
 		}
 	}
 	if err != nil {
 		return cli.FirstLine(err)
 	}
 	return nil
-}
-
-// shortDuration is how people write a time: 744h and not 744h0m0s.
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
 }
 
 // baseConfig returns the configuration that settings change.
@@ -154,7 +144,7 @@ func (f *playFlags) playTrace() (simulate.Load, error) {
 		return simulate.Load{}, fmt.Errorf("--trace: %w", err)
 	}
 	defer file.Close()
-	t, err := simulate.ParseTrace(f.trace, file)
+	trace, err := simulate.ParseTrace(f.trace, file)
 	if err != nil {
 		return simulate.Load{}, err
 	}
@@ -165,12 +155,12 @@ func (f *playFlags) playTrace() (simulate.Load, error) {
 	// Who names no duration would wait for hours if a trace of a month were played to its end.
 	if f.Given("duration") {
 		duration = f.duration
-	} else if t.End > mostPlayed {
-		return simulate.Load{}, fmt.Errorf("--trace %s: takes %s; say how much of it to play with --duration, at most %s", f.trace, shortDuration(t.End), shortDuration(mostPlayed))
+	} else if trace.End > mostPlayed {
+		return simulate.Load{}, fmt.Errorf("--trace %s: takes %s; say how much of it to play with --duration, at most %s", f.trace, keys.ShortDuration(trace.End), keys.ShortDuration(mostPlayed))
 	}
-	l, err := t.Load(nodes, duration, f.stagger)
+	l, err := trace.Load(nodes, duration, f.stagger)
 	if err == nil && f.stagger >= l.Duration {
-		return l, fmt.Errorf("--stagger %s: must be less than what is played, %s", shortDuration(f.stagger), shortDuration(l.Duration))
+		return l, fmt.Errorf("--stagger %s: must be less than what is played, %s", keys.ShortDuration(f.stagger), keys.ShortDuration(l.Duration))
 	}
 	return l, asFlag(err)
 }

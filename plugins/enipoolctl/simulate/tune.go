@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/enipool/enipool/pkg/config/keys"
 	"github.com/enipool/enipool/pkg/simulate"
 	"github.com/enipool/enipool/pkg/simulate/report"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
@@ -54,14 +55,14 @@ The exit code is 1 if no setting keeps within --max-wait; the one that comes nea
 
 func (f *tuneFlags) run(cmd *cobra.Command) error {
 	if f.maxWait < 0 || f.maxWait > mostWait {
-		return fmt.Errorf("--max-wait %s: must be 0s to %s", shortDuration(f.maxWait), shortDuration(mostWait))
+		return fmt.Errorf("--max-wait %s: must be 0s to %s", keys.ShortDuration(f.maxWait), keys.ShortDuration(mostWait))
 	}
 	s, err := f.prepare(cmd.Context(), nil)
 	if err != nil {
 		return err
 	}
 	base := s.settings[0].Config // without --compare it is the file's, or the default
-	a, err := simulate.Tune(base, len(s.load.Nodes), f.maxWait, func(list []simulate.Setting) ([]simulate.Result, error) {
+	advice, err := simulate.Tune(base, len(s.load.Nodes), f.maxWait, func(list []simulate.Setting) ([]simulate.Result, error) {
 		s.settings = list
 		return s.play(cmd.Context(), cmd.ErrOrStderr())
 	})
@@ -72,7 +73,7 @@ func (f *tuneFlags) run(cmd *cobra.Command) error {
 	if f.output == "json" {
 		show = printAdviceJSON
 	}
-	if err := show(cmd.OutOrStdout(), s, a); err != nil || a.Met {
+	if err := show(cmd.OutOrStdout(), s, advice); err != nil || advice.Met {
 		return err
 	}
 	return &cli.ExitError{Code: 1}
@@ -92,26 +93,26 @@ func advisedResults(a simulate.Advice) []simulate.Result {
 }
 
 // printAdvice prints the advice for people.
-func printAdvice(w io.Writer, s simulation, a simulate.Advice) error {
-	r := report.New(s.release, s.world, s.load, advisedResults(a))
+func printAdvice(out io.Writer, s simulation, advice simulate.Advice) error {
+	r := report.New(s.release, s.world, s.load, advisedResults(advice))
 	r.Instance.Name = s.instanceType
-	if err := r.Table(w, plotWidth(w)); err != nil {
+	if err := r.Table(out, plotWidth(out)); err != nil {
 		return err
 	}
 	word := "recommended"
-	if !a.Met {
+	if !advice.Met {
 		word = "nearest"
 	}
-	fmt.Fprintf(w, "\n%-11s  %s\n", word, a.Best.Name)
-	for _, reason := range a.Reasons {
-		fmt.Fprintf(w, "  - %s\n", reason)
+	fmt.Fprintf(out, "\n%-11s  %s\n", word, advice.Best.Name)
+	for _, reason := range advice.Reasons {
+		fmt.Fprintf(out, "  - %s\n", reason)
 	}
-	fmt.Fprintf(w, "runner-up    %s\n\nfor the agent's file:\n\n%s", a.RunnerUp.Name, poolText(a.Best.Config.Pool))
+	fmt.Fprintf(out, "runner-up    %s\n\nfor the agent's file:\n\n%s", advice.RunnerUp.Name, poolText(advice.Best.Config.Pool))
 	return nil
 }
 
 // printAdviceJSON prints the advice for programs.
-func printAdviceJSON(w io.Writer, _ simulation, a simulate.Advice) error {
+func printAdviceJSON(out io.Writer, _ simulation, advice simulate.Advice) error {
 	type candidate struct {
 		Setting string          `json:"setting"`
 		Config  string          `json:"config"`
@@ -121,7 +122,7 @@ func printAdviceJSON(w io.Writer, _ simulation, a simulate.Advice) error {
 		c.Result.Series = nil
 		return candidate{c.Name, poolText(c.Config.Pool), c.Result}
 	}
-	text := json.NewEncoder(w)
+	text := json.NewEncoder(out)
 	text.SetEscapeHTML(false)
 	text.SetIndent("", "  ")
 	return text.Encode(struct {
@@ -132,5 +133,5 @@ func printAdviceJSON(w io.Writer, _ simulation, a simulate.Advice) error {
 		Tried    int       `json:"tried"`
 		Kept     int       `json:"kept"`
 		Reasons  []string  `json:"reasons"`
-	}{a.Met, of(a.Best), of(a.RunnerUp), of(a.Base), a.Tried, a.Kept, a.Reasons})
+	}{advice.Met, of(advice.Best), of(advice.RunnerUp), of(advice.Base), advice.Tried, advice.Kept, advice.Reasons})
 }

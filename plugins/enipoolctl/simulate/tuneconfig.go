@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/enipool/enipool/pkg/config/keys"
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/scale"
 )
@@ -34,6 +35,6 @@ func poolText(p pool.Config) string {
 		line("preAllocate", p.PreAllocate)
 		line("maxAboveWatermark", p.MaxAboveWatermark)
 	}
-	line("delay", shortDuration(p.Scale.Delay))
+	line("delay", keys.ShortDuration(p.Scale.Delay))
 	return b.String()
 }

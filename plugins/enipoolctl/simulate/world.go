@@ -168,7 +168,7 @@ func (f *playFlags) placeNodes(m account.Instance, nodes int) ([]simulate.Subnet
 		return nil, err
 	}
 	if len(list) == 0 {
-		cidr := roomy(nodes*m.Instance().ENIs*m.V4 + f.Reserved)
+		cidr := roomy(nodes*m.CloudLimits().ENIs*m.V4 + f.Reserved)
 		return []simulate.Subnet{{ID: cidr.String(), CIDR: cidr, Reserved: f.Reserved}}, nil
 	}
 	var places []simulate.Subnet

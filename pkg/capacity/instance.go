@@ -1,5 +1,5 @@
 // Package capacity works out how many nodes and pods the subnets of a cluster
-// carry, what is wasted, which limit binds and what a wish still needs. It is the
+// carry, what is wasted, which limit binds and what is missing for a need. It is the
 // planner of `sources/cce-planned-cluster-mode.md`.
 package capacity
 
@@ -12,10 +12,10 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Machine is what a node of the cluster can carry.
-type Machine struct {
+// Instance is what a node of the cluster can carry.
+type Instance struct {
 	eni.Limits
-	// MainNIC tells that the machine has no ENIs: pods use the addresses of its
+	// MainNIC tells that the instance has no ENIs: pods use the addresses of its
 	// main interface, which counts as one ENI here, but not against a quota.
 	MainNIC bool
 	// Apart tells that ENIs leaves out the primary ENI, which gets no addresses for
@@ -23,9 +23,9 @@ type Machine struct {
 	Apart bool
 }
 
-// Instance returns the limits of the instance as its cloud tells them, with the
+// CloudLimits returns the limits of the instance as its cloud tells them, with the
 // primary ENI among its ENIs.
-func (m Machine) Instance() eni.Limits {
+func (m Instance) CloudLimits() eni.Limits {
 	l := m.Limits
 	if m.Apart {
 		l.ENIs, l.NoPrimary = l.ENIs+1, true
@@ -33,19 +33,19 @@ func (m Machine) Instance() eni.Limits {
 	return l
 }
 
-// InPrefixes returns the machine whose ENIs have a prefix of that size in the place of
+// InPrefixes returns the instance whose ENIs have a prefix of that size in the place of
 // each secondary address.
-func (m Machine) InPrefixes(b eni.Block) Machine {
+func (m Instance) InPrefixes(b eni.Block) Instance {
 	m.V4, m.V4Block = 1+m.PerENI(eni.IPv4)*b.Size, b
 	return m
 }
 
-// Pods returns how many pods the machine can carry: an ENI's primary address is
+// Pods returns how many pods the instance can carry: an ENI's primary address is
 // none of theirs.
-func (m Machine) Pods() int { return m.ENIs * m.PerENI(eni.IPv4) }
+func (m Instance) Pods() int { return m.ENIs * m.PerENI(eni.IPv4) }
 
-// Validate tells why no pod can run on such a machine.
-func (m Machine) Validate() error {
+// Validate tells why no pod can run on such an instance.
+func (m Instance) Validate() error {
 	switch {
 	case m.ENIs < 1:
 		return fmt.Errorf("%d ENIs: a node needs at least 1", m.ENIs)
@@ -61,17 +61,17 @@ func (m Machine) Validate() error {
 	return nil
 }
 
-// More than any machine has; they keep sums far from overflow and Mix quick.
+// More than any instance has; they keep sums far from overflow and Mix quick.
 const (
 	mostENIs   = 256
 	mostPerENI = 4096
 )
 
-// Kind is a family of Baidu's machines; the family decides how many ENIs and
-// addresses a machine carries.
+// Kind is a family of Baidu's instances; the family decides how many ENIs and
+// addresses an instance carries.
 type Kind string
 
-// The kinds of machines that the document names.
+// The kinds of instances that the document names.
 const (
 	BCC     Kind = "bcc"      // a virtual machine
 	BBC     Kind = "bbc"      // bare metal, main interface only
@@ -89,25 +89,25 @@ func (k Kind) NeedsCPUs() bool { return k == BCC || k == EBC }
 func (k Kind) NeedsMemory() bool { return k == BCC }
 
 const (
-	baiduENIs = 8  // most ENIs of a machine
+	baiduENIs = 8  // most ENIs of an instance
 	baiduIPs  = 40 // most addresses of an ENI, its primary among them
 	gib       = 1024
 )
 
-// Baidu returns the machine of the kind. An ENI a CPU, at most 8, and addresses by
+// Baidu returns the instance of the kind. An ENI a CPU, at most 8, and addresses by
 // memory in MiB; the steps are closed on the right, so 8 GiB has 8 addresses and
 // all above has 16.
-func Baidu(k Kind, cpus, memory int) (Machine, error) {
-	m := Machine{Limits: eni.Limits{ENIs: 1, V4: baiduIPs}, MainNIC: k == BBC || k == EBCMain, Apart: k == BCC || k == EBC}
+func Baidu(k Kind, cpus, memory int) (Instance, error) {
+	m := Instance{Limits: eni.Limits{ENIs: 1, V4: baiduIPs}, MainNIC: k == BBC || k == EBCMain, Apart: k == BCC || k == EBC}
 	if k.NeedsCPUs() {
 		if cpus < 1 {
-			return Machine{}, fmt.Errorf("%d CPUs: must be at least 1", cpus)
+			return Instance{}, fmt.Errorf("%d CPUs: must be at least 1", cpus)
 		}
 		m.ENIs = min(cpus, baiduENIs)
 	}
 	if k.NeedsMemory() {
 		if memory < gib {
-			return Machine{}, fmt.Errorf("%d MiB of memory: must be at least 1 GiB", memory)
+			return Instance{}, fmt.Errorf("%d MiB of memory: must be at least 1 GiB", memory)
 		}
 		m.V4 = baiduByMemory(memory)
 	}
@@ -128,12 +128,12 @@ func baiduByMemory(mib int) int {
 	return baiduIPs
 }
 
-// ErrKind is the error for a type of machine whose name doesn't tell its kind.
+// ErrKind is the error for a type of instance whose name doesn't tell its kind.
 var ErrKind = errors.New("the name does not tell how many ENIs it takes")
 
-// BaiduType returns the machine that a name like bcc.g5.c16m64 tells: its kind, 16
+// BaiduType returns the instance that a name like bcc.g5.c16m64 tells: its kind, 16
 // CPUs and 64 GiB of memory.
-func BaiduType(name string) (Machine, error) {
+func BaiduType(name string) (Instance, error) {
 	kind, rest, _ := strings.Cut(name, ".")
 	switch Kind(kind) {
 	case BBC:
@@ -147,5 +147,5 @@ func BaiduType(name string) (Machine, error) {
 			return Baidu(BCC, cpus, gibs*gib)
 		}
 	}
-	return Machine{}, fmt.Errorf("%s: %w", name, ErrKind)
+	return Instance{}, fmt.Errorf("%s: %w", name, ErrKind)
 }

@@ -2,23 +2,23 @@ package capacity
 
 import "fmt"
 
-// Wish is what a cluster should carry at least; 0 is no wish.
-type Wish struct {
+// Need is what a cluster should carry at least; 0 is any number.
+type Need struct {
 	Nodes int `json:"nodes"`
 	Pods  int `json:"pods"`
 }
 
-// Answer tells what a wish needs that is not there. All of it is 0 or empty when
-// the wish is granted.
+// Answer tells what is missing for a need. All that is missing is 0 or empty when the need is
+// met.
 type Answer struct {
-	Wish      Wish `json:"wish"`
-	Granted   bool `json:"granted"`
-	Nodes     int  `json:"nodes"` // that carry the wish
+	Need      Need `json:"wish"`
+	Met       bool `json:"granted"`
+	Nodes     int  `json:"nodes"` // that are enough for the need
 	NodesMore int  `json:"missingNodes"`
 	PodsMore  int  `json:"missingPods"`
 	IPsMore   int  `json:"missingAddresses"` // to take from new subnets
 	ENIsMore  int  `json:"missingENIQuota"`  // to add to the quota of the VPC
-	// Smallest are the new subnets with the fewest addresses that satisfy the wish:
+	// Smallest are the new subnets with the fewest addresses that meet the need:
 	// any number of the largest size and at most two others. Alike are the ways with
 	// subnets of one size.
 	Smallest []New `json:"smallestSubnets"`
@@ -42,26 +42,26 @@ const (
 	fewSmaller = 2
 )
 
-// answerWish says what the wish still needs. The wished nodes bind the pods to max-pods each when all
+// answerNeed says what is missing for the need. The nodes of the need limit the pods to max-pods each when all
 // of them fit.
-func (p *Plan) answerWish(in Input, perNode density) {
-	need := max(in.Wish.Nodes, (in.Wish.Pods+perNode.pods-1)/perNode.pods)
-	answer := &Answer{Wish: in.Wish, Nodes: need, Granted: p.Nodes >= need, Smallest: []New{}, Alike: []New{}}
-	p.Wish = answer
-	if in.Wish.Nodes > 0 && p.Nodes >= in.Wish.Nodes {
+func (p *Plan) answerNeed(in Input, perNode density) {
+	need := max(in.Need.Nodes, (in.Need.Pods+perNode.pods-1)/perNode.pods)
+	answer := &Answer{Need: in.Need, Nodes: need, Met: p.Nodes >= need, Smallest: []New{}, Alike: []New{}}
+	p.Answer = answer
+	if in.Need.Nodes > 0 && p.Nodes >= in.Need.Nodes {
 		p.Limit = MaxPods
 	}
-	// The two wishes contradict each other: the one that needs more nodes counts, and a person decides
+	// Nodes and pods of the need contradict each other: what takes more nodes counts, and a person decides
 	// which to change.
-	if n := in.Wish.Nodes; n > 0 && n < need {
+	if n := in.Need.Nodes; n > 0 && n < need {
 		p.addNote("%d nodes of %d pods are %d pods: %d pods need %d nodes, or max-pods %d",
-			n, perNode.pods, n*perNode.pods, in.Wish.Pods, need, (in.Wish.Pods+n-1)/n)
+			n, perNode.pods, n*perNode.pods, in.Need.Pods, need, (in.Need.Pods+n-1)/n)
 	}
-	if answer.Granted {
+	if answer.Met {
 		return
 	}
 	answer.NodesMore = need - p.Nodes
-	answer.PodsMore = max(in.Wish.Pods-p.Pods, 0)
+	answer.PodsMore = max(in.Need.Pods-p.Pods, 0)
 	if p.ByQuota != nil {
 		answer.ENIsMore = p.quotaMissing(in, perNode, need)
 	}

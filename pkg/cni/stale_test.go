@@ -11,7 +11,7 @@ import (
 	"github.com/enipool/enipool/pkg/nettest"
 )
 
-func TestOnlyTheDeadAreOfferedAndOnlyThosePickedAreReclaimed(t *testing.T) {
+func TestOnlyStaleAllocationsAreOfferedAndOnlyThosePickedAreReclaimed(t *testing.T) {
 	l := newLab(t, ipam.Settings{})
 	live, gone, other := nettest.NewNetns(t, "live"), nettest.NewNetns(t, "gone"), nettest.NewNetns(t, "other")
 	l.mustAdd("live", live.Path, plain)
@@ -22,19 +22,19 @@ func TestOnlyTheDeadAreOfferedAndOnlyThosePickedAreReclaimed(t *testing.T) {
 		ns.Run(t, "ip", "link", "del", "eth0")
 		ns.Delete()
 	}
-	var dead []string
+	var stale []string
 	released, err := l.Reclaim(t.Context(), func(o eni.Owner) bool {
-		dead = append(dead, o.Container)
+		stale = append(stale, o.Container)
 		return o.Container != "other"
 	})
-	if want := []string{"gone", "other"}; !slices.Equal(dead, want) {
-		t.Errorf("offered %v, want %v", dead, want)
+	if want := []string{"gone", "other"}; !slices.Equal(stale, want) {
+		t.Errorf("offered %v, want %v", stale, want)
 	}
 	if err != nil || len(released) != 1 {
 		t.Fatalf("released %v, %v; want one address", released, err)
 	}
-	if got, want := l.book(), "10.0.0.11 used live\n10.0.0.12 cooling\n10.0.0.21 used other"; got != want {
-		t.Errorf("book:\n%s\nwant:\n%s", got, want)
+	if got, want := l.takenAddresses(), "10.0.0.11 used live\n10.0.0.12 cooling\n10.0.0.21 used other"; got != want {
+		t.Errorf("node state:\n%s\nwant:\n%s", got, want)
 	}
 	l.mustDel("live", live.Path, plain)
 	l.mustDel("other", other.Path, plain)
