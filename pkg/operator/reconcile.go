@@ -58,6 +58,8 @@ func (t *term) reconcile(name string) {
 func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 	if view.Status.Mode == order.Joining && node.joined == 0 {
 		node.joined = max(now.Mono, 1)
+		t.o.Region.Forget(node.node.Instance) // its agent has made calls since: what the engine knows is of before them
+		t.enterRegion(node)
 	} else if view.Status.Mode != order.Joining {
 		node.joined = 0
 	}

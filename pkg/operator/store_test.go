@@ -31,7 +31,8 @@ type store struct {
 	lag      time.Duration     // of watches, at most
 	percent  int               // of writes that fail, half of them after their effect
 	overtake func(name string) // is called before a status write that would succeed
-	wrong    []string          // what no write may do
+	written  func(*crd.NodeNetwork)
+	wrong    []string // what no write may do
 }
 
 type watch struct {
@@ -185,6 +186,9 @@ func (s *store) WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeNet
 	next.Status = n.DeepCopy().Status
 	s.writes[n.Name]++
 	written := s.keep(next)
+	if s.written != nil {
+		s.written(next)
+	}
 	if fails {
 		return nil, errServer
 	}
