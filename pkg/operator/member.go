@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -32,6 +33,7 @@ type member struct {
 	writing bool
 	client  cloud.Cloud
 	noPlace pool.Cause       // why an ENI that it needs has no place
+	wants   map[string]int   // addresses by subnet that pods wait for, of calls that have not begun
 	said    string           // what was logged last
 	next    *crd.NodeNetwork // what comes after this member
 	left    bool             // the object or the instance is another one now: it goes when its calls have ended
@@ -122,6 +124,25 @@ func (m *member) noteDescribe(last *shown, status order.Status) {
 func (m *member) isGone(id string) bool {
 	_, removed := m.removed[id]
 	return removed || m.lacked[id] >= 2
+}
+
+// wantsIn returns how many addresses of a subnet pods of the node wait for. While the node's status is being written its plan is
+// not known: then it is what the pods need.
+func (m *member) wantsIn(subnet string) int {
+	if m.writing && m.isReady() && len(m.jobs) == 0 && slices.ContainsFunc(m.shown.view.Interfaces, func(nic cloud.Interface) bool { return nic.Subnet == subnet }) {
+		return m.view.Spec.Waiting
+	}
+	return m.wants[subnet]
+}
+
+// comingFrom returns how many addresses of a subnet calls are to bring.
+func (m *member) comingFrom(subnet string) (n int) {
+	for _, j := range m.jobs {
+		if j.Subnet == subnet && j.moved != nil {
+			n += max(0, j.moved.count)
+		}
+	}
+	return n
 }
 
 // planFacts returns what a plan goes by besides the object.

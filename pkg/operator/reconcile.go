@@ -72,8 +72,12 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 		t.dirty[node.network.Name] = true
 	}
 	var list []quota.Wish
+	node.wants = map[string]int{}
 	for _, s := range steps {
 		list = append(list, s.Wish)
+		if s.Class == quota.Starving {
+			node.wants[s.Subnet] += s.takes()
+		}
 	}
 	t.o.Gate.setFresh(node.network.Name, list)
 	for _, at := range node.nextTries() {
@@ -211,6 +215,7 @@ func (t *term) growth(node *member, view order.View, now order.Moment) (list []p
 		p := planned{Step: s, Wish: quota.Wish{Node: node.network.Name, Object: s.ENI, Class: class, Since: since}}
 		switch {
 		case s.Do == pool.Assign:
+			p.Subnet = subnetOf(view.Status, s.ENI)
 			p.Action = t.action("Assign", s.Index)
 		case created:
 			continue // its token is the next one's
@@ -232,6 +237,16 @@ func (t *term) growth(node *member, view order.View, now order.Moment) (list []p
 	}), noPlace
 }
 
+// subnetOf returns the subnet of an ENI, "" if there is none.
+func subnetOf(s order.Status, id string) string {
+	for _, e := range s.ENIs {
+		if e.ID == id {
+			return e.Subnet
+		}
+	}
+	return ""
+}
+
 // action returns what the first request of a kind that changes something counts as.
 func (t *term) action(part string, index int) string {
 	if index == 0 {
@@ -247,7 +262,7 @@ func (t *term) action(part string, index int) string {
 func (t *term) giving(node *member, view order.View, now order.Moment) (list []planned) {
 	add := func(do pool.Action, id, action string) {
 		if node.stays[id] <= now.Mono {
-			list = append(list, planned{Step: pool.Step{Do: do, ENI: id},
+			list = append(list, planned{Step: pool.Step{Do: do, ENI: id, Subnet: subnetOf(view.Status, id)},
 				Wish: quota.Wish{Node: node.network.Name, Action: action, Object: id, Class: t.givingClass(node, view), Since: node.giving}})
 		}
 	}

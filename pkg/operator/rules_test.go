@@ -192,3 +192,26 @@ func TestANodeChangesHandsWithAllItsPods(t *testing.T) {
 		w.check()
 	})
 }
+
+// What a subnet has left is shared by the nodes whose pods wait for it: nobody gets more while another could have as much.
+func TestTheLastAddressesAreShared(t *testing.T) {
+	account := sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}
+	play(t, setup{nodes: 3, account: account}, func(ctx context.Context, w *world) {
+		w.must(w.LeaveFree("a", 10))
+		w.leadWith(ctx, nil)
+		for i, pods := range []int{8, 3, 3} {
+			w.agents[i].spare = 0
+			w.agents[i].set(pods)
+		}
+		w.begin(ctx)
+		time.Sleep(2 * time.Minute)
+		for i, want := range []int{4, 3, 3} {
+			if n := len(w.agents[i].used()); n != want {
+				t.Errorf("node %d has %d addresses, want %d", i, n, want)
+			}
+		}
+		w.must(w.LeaveFree("a", 100))
+		w.until(11*time.Minute, w.isQuiet)
+		w.check()
+	})
+}

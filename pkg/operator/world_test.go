@@ -258,7 +258,11 @@ func (w *world) places() map[netip.Addr]string {
 func (w *world) checkPods() {
 	on := w.places()
 	for _, a := range w.agents {
-		if bad := a.violation(on); bad != "" {
+		// What came in this very moment the places of before lack.
+		if a.violation(on) == "" {
+			continue
+		}
+		if bad := a.violation(w.places()); bad != "" {
 			w.complain("%s", bad)
 		}
 	}
