@@ -134,7 +134,7 @@ func (g *Gate) awaitToken(ctx context.Context, job *ticket, action string) error
 	}
 	g.begun[next.Node] = slices.DeleteFunc(g.begun[next.Node], func(other *pending) bool { return other == next })
 	g.tellQueue(next.Node)
-	return fmt.Errorf("no token: %w", ctx.Err())
+	return &driver.Error{Kind: cloud.ErrUnavailable, Detail: fmt.Sprintf("%s got no token in time: %v", action, ctx.Err())}
 }
 
 // endRequest ends the request of a job that is under way. The caller holds the lock.

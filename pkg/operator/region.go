@@ -143,9 +143,7 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 	}
 	why := node.noteRefused(j, out.err, now.Mono)
 	if errors.Is(out.err, cloud.ErrThrottled) {
-		var e *cloud.Error
-		errors.As(out.err, &e)
-		t.o.Gate.noteThrottled(j.ticket.last, e.RetryAfter)
+		t.o.Gate.noteThrottled(j.ticket.last, retryAfter(out.err))
 		return // the budget is what waits then, not the node
 	}
 	if s := t.subnets[j.Subnet]; s != nil && errors.Is(out.err, cloud.ErrSubnetFull) {
@@ -156,6 +154,14 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 		node.unsure[j.ENI] = now.Mono - t.o.Lease.Settle // only a describe tells
 	}
 	node.noteProgress(len(out.addrs) > 0, why, now.Mono)
+}
+
+// retryAfter returns how long the cloud asks to wait.
+func retryAfter(err error) time.Duration {
+	if e, is := errors.AsType[*cloud.Error](err); is {
+		return e.RetryAfter
+	}
+	return 0
 }
 
 // noteLimits keeps when the first of the calls under way has to have ended.
@@ -311,6 +317,9 @@ func (t *term) lookFailed(err error, now time.Duration) {
 	t.looks.misses++
 	t.looks.pause = now + min(time.Minute, time.Second<<min(t.looks.misses, 6))
 	t.o.Log.Warn("a describe failed", "error", err)
+	if errors.Is(err, cloud.ErrThrottled) {
+		t.o.Gate.noteThrottled(t.action("Page", -1), retryAfter(err))
+	}
 	why := causeOf(err)
 	why.Words = fmt.Sprint("describes fail: ", err)
 	if t.looks.misses >= 2 && (t.looks.failed == nil || t.looks.failed.Kind != why.Kind) {

@@ -38,7 +38,9 @@ func TestAnAddressThatMovesIsOnOneENI(t *testing.T) {
 	a.Addresses, b.Index = []netip.Prefix{p}, 1
 	v := View{Spec: Spec{Mode: Operator}, Status: Status{Mode: Operator, Epoch: 2, ENIs: []ENI{a, b}, Releasing: []netip.Prefix{p}}}
 	term := NewTerm(lease, 2, 0)
-	at := func(s time.Duration) Moment { return Moment{Mono: time.Hour + s, Wall: time.Unix(0, 0).Add(time.Hour + s)} }
+	at := func(s time.Duration) Moment {
+		return Moment{Mono: time.Hour + s, Wall: time.Unix(0, 0).Add(time.Hour + s)}
+	}
 	shown := map[string][]netip.Prefix{"eni-a": {p}, "eni-b": nil}
 	v.Status = term.Unassigned(v, at(1), p)
 	v.Status = term.Assigned(v, at(2), "eni-b", p)
