@@ -28,6 +28,7 @@ type member struct {
 	jobs    map[string]*job // calls under way, by what they change: an ENI, "" for one that is being made
 	refusals
 	absences
+	going
 
 	times
 	writing bool
@@ -44,7 +45,7 @@ type times struct {
 	wrote  time.Duration // when the last write ended
 	joined time.Duration // since when it is seen Joining
 	short  time.Duration // since when it has less than it asks for, 0 if it has not
-	giving time.Duration // since when it has something to release, 0 if it has not
+	owing  time.Duration // since when it has something to release, 0 if it has not
 	due    time.Duration // when to look at it again although nothing changed, 0: not before something does
 	waits  waitingSince
 }
@@ -213,9 +214,9 @@ func (m *member) noteShort(isShort bool, now time.Duration) {
 func (m *member) noteGiving(s order.Status, now time.Duration) {
 	switch {
 	case len(s.Releasing)+len(s.LeavingInterfaces) == 0 && (m.shown == nil || len(m.shown.looseENIs()) == 0):
-		m.giving = 0
-	case m.giving == 0:
-		m.giving = max(now, 1)
+		m.owing = 0
+	case m.owing == 0:
+		m.owing = max(now, 1)
 	}
 }
 

@@ -31,6 +31,14 @@ func (t *term) reconcile(name string) {
 	}
 	node.due = 0
 	now := t.now()
+	if node.isGoing() {
+		if t.sendOff(node); node.seenGone {
+			t.o.Gate.setFresh(name, nil)
+			node.due = max(node.asked, 1)
+			return
+		}
+		node.due = node.asked
+	}
 	next, err := t.inputOf(node, now).decide()
 	if err != nil {
 		if node.said != err.Error() {
@@ -181,6 +189,9 @@ func (t *term) plan(node *member, view order.View, now order.Moment) (list []pla
 	if now.Mono >= node.until {
 		switch view.Status.Mode {
 		case order.Operator:
+			if node.isGoing() {
+				break
+			}
 			list, noPlace = t.growth(node, view, now)
 			list = append(list, t.clean(node, view, now)...)
 		case order.Joining:
@@ -263,7 +274,7 @@ func (t *term) giving(node *member, view order.View, now order.Moment) (list []p
 	add := func(do pool.Action, id, action string) {
 		if node.stays[id] <= now.Mono {
 			list = append(list, planned{Step: pool.Step{Do: do, ENI: id, Subnet: subnetOf(view.Status, id)},
-				Wish: quota.Wish{Node: node.network.Name, Action: action, Object: id, Class: t.givingClass(node, view), Since: node.giving}})
+				Wish: quota.Wish{Node: node.network.Name, Action: action, Object: id, Class: t.givingClass(node, view), Since: node.owing}})
 		}
 	}
 	accepted := node.term.Unassignable(view.Status)
@@ -316,7 +327,7 @@ func (t *term) clean(node *member, view order.View, now order.Moment) (list []pl
 		old := !nic.Created.IsZero() && now.Wall.Sub(nic.Created) >= t.o.LeakAge
 		if nic.Token != next && old && !node.isGone(nic.ID) && node.stays[nic.ID] <= now.Mono {
 			list = append(list, planned{Step: pool.Step{Do: pool.Delete, ENI: nic.ID},
-				Wish: quota.Wish{Node: node.network.Name, Action: t.action("Delete", -1), Object: nic.ID, Class: quota.Giving, Since: node.giving}})
+				Wish: quota.Wish{Node: node.network.Name, Action: t.action("Delete", -1), Object: nic.ID, Class: quota.Giving, Since: node.owing}})
 		}
 	}
 	return list
