@@ -127,7 +127,7 @@ func TestANewSubnetIsUsedWhereTheOtherIsFull(t *testing.T) {
 		}
 		full := func(name string) bool {
 			n := w.store.node(name)
-			return n != nil && slices.ContainsFunc(n.Status.Blockers, func(b crd.Blocker) bool { return b.Reason == "SubnetFull" })
+			return n != nil && slices.ContainsFunc(n.Status.Causes, func(b crd.Cause) bool { return b.Reason == "SubnetFull" })
 		}
 		w.until(11*time.Minute, func() bool { return full("node-000") && full("node-001") })
 		w.until(6*time.Minute, func() bool {

@@ -78,7 +78,7 @@ func (b *bed) addNode(name string, slots int32) {
 	_, err := b.account.AddInstance(sim.Instance{ID: "i-" + name, Type: "small", Subnet: "subnet-a"})
 	b.must(err)
 	ctx := context.Background()
-	b.must(b.objects.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelInstanceTypeStable: "small"}},
+	b.must(b.objects.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelInstanceTypeStable: "small", corev1.LabelTopologyZone: "region-1a"}},
 		Spec: corev1.NodeSpec{ProviderID: "sim:///zone/i-" + name}}))
 	b.must(b.objects.Create(ctx, &crd.NodeNetwork{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: crd.NodeNetworkSpec{Mode: crd.Operator, Slots: slots, Waiting: slots, Boot: "boot", Pool: crd.Pool{Batch: 8}}}))
@@ -145,8 +145,8 @@ func TestAnOperatorServesNodes(t *testing.T) {
 			return nil
 		}
 	}
-	b.Eventually("n1", satisfied("n1", 16)) // whole batches
-	b.Eventually("n2", satisfied("n2", 8))
+	b.Eventually("n1", satisfied("n1", 12))
+	b.Eventually("n2", satisfied("n2", 5))
 	n := b.network("n1")
 	if n.Status.Mode != crd.Operator || n.Status.Instance != "i-n1" || n.Status.Epoch != 1 || len(n.Status.ENIs) < 2 {
 		t.Errorf("status: %+v", n.Status)
@@ -157,7 +157,7 @@ func TestAnOperatorServesNodes(t *testing.T) {
 	last := n.Status.ENIs[len(n.Status.ENIs)-1]
 	going := last.Addresses[len(last.Addresses)-1]
 	b.must(b.objects.Patch(context.Background(), &crd.NodeNetwork{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, client.RawPatch(types.MergePatchType,
-		fmt.Appendf(nil, `{"spec": {"slots": 15, "waiting": 0, "release": [%q]}}`, going))))
+		fmt.Appendf(nil, `{"spec": {"slots": 11, "waiting": 0, "release": [%q]}}`, going))))
 	b.Eventually("the release", func() error {
 		for _, e := range b.network("n1").Status.ENIs {
 			for _, a := range e.Addresses {
@@ -178,7 +178,7 @@ func TestAnOperatorServesNodes(t *testing.T) {
 	// The next one leads at once, with a later epoch.
 	b.addNode("n3", 3)
 	b.start("")
-	b.Eventually("n3", satisfied("n3", 8))
+	b.Eventually("n3", satisfied("n3", 3))
 	if got := b.network("n3").Status.Epoch; got != 2 {
 		t.Errorf("epoch %d", got)
 	}

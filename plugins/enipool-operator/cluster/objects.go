@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -182,6 +183,16 @@ func (o *Objects) WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeN
 		return nil, explain(err)
 	}
 	return n, nil
+}
+
+// DropFinalizer implements operator.Objects.
+func (o *Objects) DropFinalizer(ctx context.Context, n *crd.NodeNetwork) error {
+	next := n.DeepCopy()
+	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == operator.Finalizer })
+	if err := o.client.Patch(ctx, next, client.MergeFromWithOptions(n, client.MergeFromWithOptimisticLock{})); err != nil {
+		return explain(err)
+	}
+	return nil
 }
 
 // WriteSubnet implements operator.Objects.

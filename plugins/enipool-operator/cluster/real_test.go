@@ -120,7 +120,15 @@ func TestObjectsAreReadWrittenAndToldOf(t *testing.T) {
 	if made, err = o.WriteSubnet(ctx, made); err != nil || made.Status.State != "Ready" {
 		t.Errorf("the subnet: %+v, %v", made, err)
 	}
+	next.Finalizers = []string{operator.Finalizer}
+	must(t, o.client.Update(ctx, next))
 	must(t, o.client.Delete(ctx, next))
+	if err := o.DropFinalizer(ctx, next); !errors.Is(err, operator.ErrConflict) {
+		t.Errorf("an old copy loses its finalizer: %v", err)
+	}
+	next, err = o.ReadNode(ctx, "n1") // it waits for whom the finalizer is
+	must(t, err)
+	must(t, o.DropFinalizer(ctx, next))
 	waitFor("the end", func(e operator.Event) bool { return e.Network != nil && e.Deleted })
 	if _, err := o.WriteNode(ctx, next); !errors.Is(err, operator.ErrGone) {
 		t.Errorf("what is gone is written: %v", err)
