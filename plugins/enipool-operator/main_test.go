@@ -42,13 +42,13 @@ func newBed(t *testing.T) *bed {
 	t.Helper()
 	kube.Need(t)
 	b := &bed{T: t, Cluster: kube.Start(t, kube.Options{}), dir: t.TempDir()}
-	b.Kubectl("apply", "--server-side", "--kustomize=../../conf/kubernetes/crds")
+	b.Kubectl("apply", "--server-side", "--kustomize=../../conf/kubernetes/operator")
 	b.Kubectl("wait", "--for=condition=Established", "crd/nodenetworks.enipool.io", "crd/subnets.enipool.io")
-	b.kubeconfig = b.Kubeconfig("operator", "system:masters")
+	b.kubeconfig = b.ServiceAccountKubeconfig("kube-system", "enipool-operator") // its rights, and no others
 	scheme := runtime.NewScheme()
 	b.must(corev1.AddToScheme(scheme))
 	b.must(crd.AddToScheme(scheme))
-	config, err := clientcmd.BuildConfigFromFlags("", b.kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", b.Kubeconfig("admin"))
 	b.must(err)
 	b.objects, err = client.New(config, client.Options{Scheme: scheme})
 	b.must(err)
