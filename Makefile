@@ -78,7 +78,7 @@ bench-cri: build tools ## RunPodSandbox with enipool, with ptp+host-local and in
 test-cloud: ## the clouds' contract, faults included, over any endpoint: EC2_ENDPOINT, BCE_ENDPOINT; contract_test.go of each explains
 	go test -count=1 -timeout 3h -v -run Contract ./pkg/cloud/aws ./pkg/cloud/bce
 
-image: ## build the container image into .build/enipool-image.tar, for ARCHS (amd64 arm64)
+image: ## build the container images into .build/enipool-image.tar and .build/enipool-operator-image.tar, for ARCHS (amd64 arm64)
 	@scripts/image/build.sh $(RELEASE) $(BUILD)/image $(ARCHS)
 
 lint: ## gofmt, vet, staticcheck, govulncheck where it can run

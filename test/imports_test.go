@@ -129,10 +129,6 @@ func TestEveryPackageSaysItsJob(t *testing.T) {
 	}
 }
 
-// awaited are packages whose program, plugins/enipool-operator, comes with a later change.
-var awaited = map[string]bool{module + "pkg/order": true, module + "pkg/quota": true, module + "pkg/placement": true, module + "pkg/kube/crd": true,
-	module + "pkg/config/operatorconf": true, module + "pkg/operator": true}
-
 // What lies under pkg/ is part of a program, or of the one that it is there for. Suites that other
 // packages' tests import say so by their names.
 func TestEveryPackageIsLinkedByAProgram(t *testing.T) {
@@ -147,11 +143,8 @@ func TestEveryPackageIsLinkedByAProgram(t *testing.T) {
 	linked := list("-deps", "../plugins/...")
 	for _, pkg := range list("../pkg/...") {
 		excused := strings.HasSuffix(pkg, "test")
-		is, comes := slices.Contains(linked, pkg), awaited[pkg]
-		if is && comes {
-			t.Errorf("%s is linked by a program now: it needs no entry in awaited", pkg)
-		}
-		if !is && !excused && !comes {
+		is := slices.Contains(linked, pkg)
+		if !is && !excused {
 			t.Errorf("%s is linked by no program: a bed of tests lies in test/, a suite for other packages' tests is named so", pkg)
 		}
 	}

@@ -38,6 +38,7 @@ type agent struct {
 	since    *metav1.Time
 	filled   time.Duration // when nothing waited first
 	writes   int
+	ended    bool
 }
 
 func newAgent(w *world, name string, conf pool.Config) *agent {
@@ -50,12 +51,21 @@ func (a *agent) run(ctx context.Context) {
 	go a.w.store.watchNode(ctx, a.name, func(e operator.Event) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.seen != nil && isNewer(e.Network, a.seen) {
+		switch {
+		case a.seen == nil:
+		case e.Deleted && a.seen.UID == e.Network.UID:
+			a.seen, a.head = nil, 0 // the next object begins at 0 again
+		case !e.Deleted && isNewer(e.Network, a.seen):
 			a.seen = e.Network
 		}
 	})
 	for ctx.Err() == nil {
 		a.mu.Lock()
+		if a.ended {
+			a.book = &ipam.State{Settings: a.book.Settings}
+			a.mu.Unlock()
+			return
+		}
 		a.tick(ctx)
 		a.mu.Unlock()
 		sleep(ctx, 500*time.Millisecond)
@@ -253,4 +263,11 @@ func (a *agent) change(mode crd.Mode, h *crd.Handover) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.mode, a.handover = mode, h
+}
+
+// end ends the agent for good.
+func (a *agent) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
 }

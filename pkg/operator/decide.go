@@ -64,7 +64,7 @@ func (in input) decide() (decision, error) {
 	if in.shown != nil && in.shown.view.Err == nil && in.limits != (eni.Limits{}) {
 		view.Status = in.learn(view)
 	}
-	if !in.observe {
+	if !in.observe && in.network.DeletionTimestamp == nil {
 		view.Status = in.accept(view)
 	}
 	view.Status = in.handOver(view)

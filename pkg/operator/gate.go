@@ -73,17 +73,18 @@ func (g *Gate) sinceOpen() time.Duration { return g.clock.Now().Sub(g.born) }
 // Admit returns when a request that counts as the action may be sent, or with an error if it must not be. It is for engine.Options.Admit.
 func (g *Gate) Admit(ctx context.Context, action string) error {
 	t, isJob := ctx.Value(ticketKey{}).(*ticket)
-	if !isJob {
-		return g.admitRead(ctx, action)
+	await := func() error { return g.admitRead(ctx, action) }
+	if isJob {
+		await = func() error { return g.awaitToken(ctx, t, action) }
 	}
-	if err := g.awaitToken(ctx, t, action); err != nil {
+	if err := await(); err != nil {
 		return err
 	}
 	// The lease may have run out while the token was awaited, or while this process was stopped.
 	return g.mayCall()
 }
 
-// admitRead admits what describes for all nodes: nothing else takes those tokens for long.
+// admitRead admits what is of no job: describes for all nodes, whose tokens nothing else takes for long, and a sweep.
 func (g *Gate) admitRead(ctx context.Context, action string) error {
 	for {
 		g.mu.Lock()
@@ -134,7 +135,7 @@ func (g *Gate) awaitToken(ctx context.Context, job *ticket, action string) error
 	}
 	g.begun[next.Node] = slices.DeleteFunc(g.begun[next.Node], func(other *pending) bool { return other == next })
 	g.tellQueue(next.Node)
-	return fmt.Errorf("no token: %w", ctx.Err())
+	return &driver.Error{Kind: cloud.ErrUnavailable, Detail: fmt.Sprintf("%s got no token in time: %v", action, ctx.Err())}
 }
 
 // endRequest ends the request of a job that is under way. The caller holds the lock.

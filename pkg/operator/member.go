@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -27,11 +28,13 @@ type member struct {
 	jobs    map[string]*job // calls under way, by what they change: an ENI, "" for one that is being made
 	refusals
 	absences
+	going
 
 	times
 	writing bool
 	client  cloud.Cloud
 	noPlace pool.Cause       // why an ENI that it needs has no place
+	wants   map[string]int   // addresses by subnet that pods wait for, of calls that have not begun
 	said    string           // what was logged last
 	next    *crd.NodeNetwork // what comes after this member
 	left    bool             // the object or the instance is another one now: it goes when its calls have ended
@@ -42,7 +45,7 @@ type times struct {
 	wrote  time.Duration // when the last write ended
 	joined time.Duration // since when it is seen Joining
 	short  time.Duration // since when it has less than it asks for, 0 if it has not
-	giving time.Duration // since when it has something to release, 0 if it has not
+	owing  time.Duration // since when it has something to release, 0 if it has not
 	due    time.Duration // when to look at it again although nothing changed, 0: not before something does
 	waits  waitingSince
 }
@@ -124,6 +127,25 @@ func (m *member) isGone(id string) bool {
 	return removed || m.lacked[id] >= 2
 }
 
+// wantsIn returns how many addresses of a subnet pods of the node wait for. While the node's status is being written its plan is
+// not known: then it is what the pods need.
+func (m *member) wantsIn(subnet string) int {
+	if m.writing && m.isReady() && len(m.jobs) == 0 && slices.ContainsFunc(m.shown.view.Interfaces, func(nic cloud.Interface) bool { return nic.Subnet == subnet }) {
+		return m.view.Spec.Waiting
+	}
+	return m.wants[subnet]
+}
+
+// comingFrom returns how many addresses of a subnet calls are to bring.
+func (m *member) comingFrom(subnet string) (n int) {
+	for _, j := range m.jobs {
+		if j.Subnet == subnet && j.moved != nil {
+			n += max(0, j.moved.count)
+		}
+	}
+	return n
+}
+
 // planFacts returns what a plan goes by besides the object.
 func (m *member) planFacts(subnets []pool.Subnet, now time.Duration) order.Facts {
 	facts := order.Facts{Subnets: subnets, Calls: map[string]order.ENICall{}}
@@ -192,9 +214,9 @@ func (m *member) noteShort(isShort bool, now time.Duration) {
 func (m *member) noteGiving(s order.Status, now time.Duration) {
 	switch {
 	case len(s.Releasing)+len(s.LeavingInterfaces) == 0 && (m.shown == nil || len(m.shown.looseENIs()) == 0):
-		m.giving = 0
-	case m.giving == 0:
-		m.giving = max(now, 1)
+		m.owing = 0
+	case m.owing == 0:
+		m.owing = max(now, 1)
 	}
 }
 

@@ -27,6 +27,9 @@ type Objects interface {
 	// more. After any other error nobody knows whether it was written.
 	WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeNetwork, error)
 
+	// DropFinalizer takes Finalizer from an object, which ends it. The errors are those of WriteNode.
+	DropFinalizer(ctx context.Context, n *crd.NodeNetwork) error
+
 	// WriteSubnet is WriteNode for a Subnet, and CreateSubnet makes one. One that is there is ErrConflict.
 	WriteSubnet(ctx context.Context, s *crd.Subnet) (*crd.Subnet, error)
 	CreateSubnet(ctx context.Context, s *crd.Subnet) (*crd.Subnet, error)

@@ -167,6 +167,7 @@ type term struct {
 	dirty   map[string]bool // members to look at
 	looks
 	running map[*job]bool
+	sweepAt time.Duration // 0: not before a node is gone
 }
 
 // looks is what is known of describes.
@@ -238,6 +239,10 @@ func (t *term) turn() time.Duration {
 	}
 	if len(t.dirty) > 0 {
 		wait = 0
+	}
+	t.sweep()
+	if t.sweepAt > 0 {
+		wait = min(wait, max(0, t.sweepAt-now.Mono))
 	}
 	wait = min(wait, t.describe(now.Mono))
 	for _, node := range t.members {

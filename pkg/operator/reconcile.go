@@ -31,6 +31,14 @@ func (t *term) reconcile(name string) {
 	}
 	node.due = 0
 	now := t.now()
+	if node.isGoing() {
+		if t.sendOff(node); node.seenGone {
+			t.o.Gate.setFresh(name, nil)
+			node.due = max(node.asked, 1)
+			return
+		}
+		node.due = node.asked
+	}
 	next, err := t.inputOf(node, now).decide()
 	if err != nil {
 		if node.said != err.Error() {
@@ -58,6 +66,8 @@ func (t *term) reconcile(name string) {
 func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 	if view.Status.Mode == order.Joining && node.joined == 0 {
 		node.joined = max(now.Mono, 1)
+		t.o.Region.Forget(node.node.Instance) // its agent has made calls since: what the engine knows is of before them
+		t.enterRegion(node)
 	} else if view.Status.Mode != order.Joining {
 		node.joined = 0
 	}
@@ -70,8 +80,12 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 		t.dirty[node.network.Name] = true
 	}
 	var list []quota.Wish
+	node.wants = map[string]int{}
 	for _, s := range steps {
 		list = append(list, s.Wish)
+		if s.Class == quota.Starving {
+			node.wants[s.Subnet] += s.takes()
+		}
 	}
 	t.o.Gate.setFresh(node.network.Name, list)
 	for _, at := range node.nextTries() {
@@ -175,6 +189,9 @@ func (t *term) plan(node *member, view order.View, now order.Moment) (list []pla
 	if now.Mono >= node.until {
 		switch view.Status.Mode {
 		case order.Operator:
+			if node.isGoing() {
+				break
+			}
 			list, noPlace = t.growth(node, view, now)
 			list = append(list, t.clean(node, view, now)...)
 		case order.Joining:
@@ -209,6 +226,7 @@ func (t *term) growth(node *member, view order.View, now order.Moment) (list []p
 		p := planned{Step: s, Wish: quota.Wish{Node: node.network.Name, Object: s.ENI, Class: class, Since: since}}
 		switch {
 		case s.Do == pool.Assign:
+			p.Subnet = subnetOf(view.Status, s.ENI)
 			p.Action = t.action("Assign", s.Index)
 		case created:
 			continue // its token is the next one's
@@ -230,6 +248,16 @@ func (t *term) growth(node *member, view order.View, now order.Moment) (list []p
 	}), noPlace
 }
 
+// subnetOf returns the subnet of an ENI, "" if there is none.
+func subnetOf(s order.Status, id string) string {
+	for _, e := range s.ENIs {
+		if e.ID == id {
+			return e.Subnet
+		}
+	}
+	return ""
+}
+
 // action returns what the first request of a kind that changes something counts as.
 func (t *term) action(part string, index int) string {
 	if index == 0 {
@@ -245,8 +273,8 @@ func (t *term) action(part string, index int) string {
 func (t *term) giving(node *member, view order.View, now order.Moment) (list []planned) {
 	add := func(do pool.Action, id, action string) {
 		if node.stays[id] <= now.Mono {
-			list = append(list, planned{Step: pool.Step{Do: do, ENI: id},
-				Wish: quota.Wish{Node: node.network.Name, Action: action, Object: id, Class: t.givingClass(node, view), Since: node.giving}})
+			list = append(list, planned{Step: pool.Step{Do: do, ENI: id, Subnet: subnetOf(view.Status, id)},
+				Wish: quota.Wish{Node: node.network.Name, Action: action, Object: id, Class: t.givingClass(node, view), Since: node.owing}})
 		}
 	}
 	accepted := node.term.Unassignable(view.Status)
@@ -299,7 +327,7 @@ func (t *term) clean(node *member, view order.View, now order.Moment) (list []pl
 		old := !nic.Created.IsZero() && now.Wall.Sub(nic.Created) >= t.o.LeakAge
 		if nic.Token != next && old && !node.isGone(nic.ID) && node.stays[nic.ID] <= now.Mono {
 			list = append(list, planned{Step: pool.Step{Do: pool.Delete, ENI: nic.ID},
-				Wish: quota.Wish{Node: node.network.Name, Action: t.action("Delete", -1), Object: nic.ID, Class: quota.Giving, Since: node.giving}})
+				Wish: quota.Wish{Node: node.network.Name, Action: t.action("Delete", -1), Object: nic.ID, Class: quota.Giving, Since: node.owing}})
 		}
 	}
 	return list

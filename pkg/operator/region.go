@@ -15,6 +15,7 @@ import (
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/placement"
 	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/quota"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -35,6 +36,11 @@ func (t *term) beginJob(granted *ticket) {
 		t.dirty[name] = true
 		return
 	}
+	if steps[at].Class == quota.Starving && !t.shareRoom(node, &steps[at].Step, now.Mono) {
+		t.o.Gate.endJob(granted) // others have waited longer for what is left
+		t.dirty[name] = true
+		return
+	}
 	j := t.newJob(node, node.view, steps[at], granted, now)
 	node.jobs[j.ENI], t.running[j] = j, true
 	t.noteLimits()
@@ -50,30 +56,71 @@ func (t *term) beginJob(granted *ticket) {
 
 func (t *term) newJob(node *member, view order.View, p planned, granted *ticket, now order.Moment) *job {
 	j := &job{Step: p.Step, Wish: p.Wish, token: p.token, began: now.Mono, ticket: granted, member: node}
-	takes := 0 // it is taken as if all came, until the answer tells
-	switch j.Do {
-	case pool.Assign:
-		takes = j.Count
-		for _, e := range view.Status.ENIs {
-			if e.ID == j.ENI {
-				j.Subnet = e.Subnet
-			}
-		}
-	case pool.Create:
-		takes = 1 + max(j.V4, j.V6)
-	case pool.Release:
+	if j.Do == pool.Release {
 		j.prefixes = node.term.Unassignable(view.Status)[j.ENI]
 		node.term.Asked(view.Status, j.prefixes...)
-		for _, e := range view.Status.ENIs {
-			if e.ID == j.ENI {
-				j.Subnet = e.Subnet
-			}
+	}
+	// It is taken as if all came, until the answer tells.
+	if s := t.subnets[j.Subnet]; s != nil {
+		j.moved = s.takes(p.takes())
+	}
+	delete(node.wants, j.Subnet)
+	return j
+}
+
+// shareRoom lets a node have its part of what a subnet has left, where pods of several nodes wait for more than that: nobody gets more
+// while another could have as much. It returns false if there is nothing for the node.
+func (t *term) shareRoom(node *member, step *pool.Step, now time.Duration) bool {
+	s := t.subnets[step.Subnet]
+	if s == nil || s.place.ID == "" || node.wants[step.Subnet] == 0 || node.view.Spec.Waiting == 0 {
+		return true
+	}
+	// What is under way to one of them is part of what is shared, or it would be served twice.
+	var waiting []*member
+	sum, supply := 0, s.forPlacement(t.goalsIn(step.Subnet)).Room()
+	for _, other := range t.members {
+		if n := other.wantsIn(step.Subnet) + other.comingFrom(step.Subnet); n > 0 && other.view.Spec.Waiting > 0 {
+			waiting = append(waiting, other)
+			sum += n
+			supply += other.comingFrom(step.Subnet)
 		}
 	}
-	if s := t.subnets[j.Subnet]; s != nil {
-		j.moved = s.takes(takes)
+	if sum <= supply || len(waiting) < 2 {
+		return true
 	}
-	return j
+	slices.SortFunc(waiting, func(a, b *member) int {
+		return cmp.Or(cmp.Compare(a.waits.mono, b.waits.mono), cmp.Compare(a.node.Name, b.node.Name))
+	})
+	var wants []int
+	for _, other := range waiting {
+		wants = append(wants, other.wantsIn(step.Subnet)+other.comingFrom(step.Subnet))
+	}
+	part := placement.Share(supply, wants)[slices.Index(waiting, node)] - node.comingFrom(step.Subnet)
+	if step.Do == pool.Create {
+		part-- // its primary address
+		step.V4, step.V6 = min(step.V4, part), min(step.V6, part)
+	}
+	if step.Count = min(step.Count, part); part > 0 {
+		return true
+	}
+	why := pool.Cause{Kind: pool.SubnetFull, Object: step.Subnet, Next: now + firstPause, Words: fmt.Sprintf("pods of other nodes wait for what subnet %s has left", step.Subnet)}
+	if step.Do == pool.Create {
+		node.noNew = why
+	} else {
+		node.noMore[step.ENI] = why
+	}
+	return false
+}
+
+// takes returns how many addresses of its subnet a call takes.
+func (p planned) takes() int {
+	switch p.Do {
+	case pool.Assign:
+		return p.Count
+	case pool.Create:
+		return 1 + max(p.V4, p.V6)
+	}
+	return 0
 }
 
 // endJob takes in how a call has ended.
@@ -96,9 +143,7 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 	}
 	why := node.noteRefused(j, out.err, now.Mono)
 	if errors.Is(out.err, cloud.ErrThrottled) {
-		var e *cloud.Error
-		errors.As(out.err, &e)
-		t.o.Gate.noteThrottled(j.ticket.last, e.RetryAfter)
+		t.o.Gate.noteThrottled(j.ticket.last, retryAfter(out.err))
 		return // the budget is what waits then, not the node
 	}
 	if s := t.subnets[j.Subnet]; s != nil && errors.Is(out.err, cloud.ErrSubnetFull) {
@@ -109,6 +154,14 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 		node.unsure[j.ENI] = now.Mono - t.o.Lease.Settle // only a describe tells
 	}
 	node.noteProgress(len(out.addrs) > 0, why, now.Mono)
+}
+
+// retryAfter returns how long the cloud asks to wait.
+func retryAfter(err error) time.Duration {
+	if e, is := errors.AsType[*cloud.Error](err); is {
+		return e.RetryAfter
+	}
+	return 0
 }
 
 // noteLimits keeps when the first of the calls under way has to have ended.
@@ -264,6 +317,9 @@ func (t *term) lookFailed(err error, now time.Duration) {
 	t.looks.misses++
 	t.looks.pause = now + min(time.Minute, time.Second<<min(t.looks.misses, 6))
 	t.o.Log.Warn("a describe failed", "error", err)
+	if errors.Is(err, cloud.ErrThrottled) {
+		t.o.Gate.noteThrottled(t.action("Page", -1), retryAfter(err))
+	}
 	why := causeOf(err)
 	why.Words = fmt.Sprint("describes fail: ", err)
 	if t.looks.misses >= 2 && (t.looks.failed == nil || t.looks.failed.Kind != why.Kind) {

@@ -13,6 +13,7 @@ import (
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/operator"
 	"github.com/enipool/enipool/pkg/order"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -31,7 +32,8 @@ type store struct {
 	lag      time.Duration     // of watches, at most
 	percent  int               // of writes that fail, half of them after their effect
 	overtake func(name string) // is called before a status write that would succeed
-	wrong    []string          // what no write may do
+	written  func(*crd.NodeNetwork)
+	wrong    []string // what no write may do
 }
 
 type watch struct {
@@ -130,7 +132,7 @@ func (s *store) put(n *crd.NodeNetwork) (*crd.NodeNetwork, error) {
 	next := n.DeepCopy()
 	switch {
 	case old == nil && n.ResourceVersion == "":
-		next.UID, next.Generation = types.UID(fmt.Sprint("uid-", n.Name)), 1
+		next.UID, next.Generation, next.Finalizers = types.UID("uid-"+n.Name+"-"+s.next()), 1, []string{operator.Finalizer}
 	case old == nil || old.ResourceVersion != n.ResourceVersion:
 		return nil, operator.ErrConflict
 	default:
@@ -185,10 +187,38 @@ func (s *store) WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeNet
 	next.Status = n.DeepCopy().Status
 	s.writes[n.Name]++
 	written := s.keep(next)
+	if s.written != nil {
+		s.written(next)
+	}
 	if fails {
 		return nil, errServer
 	}
 	return written, nil
+}
+
+// remove begins to delete an object.
+func (s *store) remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.networks[name].DeepCopy()
+	next.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	s.keep(next)
+}
+
+// DropFinalizer implements operator.Objects.
+func (s *store) DropFinalizer(_ context.Context, n *crd.NodeNetwork) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.networks[n.Name]
+	switch {
+	case old == nil || old.UID != n.UID:
+		return operator.ErrGone
+	case old.ResourceVersion != n.ResourceVersion:
+		return operator.ErrConflict
+	}
+	delete(s.networks, n.Name)
+	s.tell(n.Name, operator.Event{Network: old.DeepCopy(), Deleted: true})
+	return nil
 }
 
 // CreateSubnet implements operator.Objects.
@@ -225,4 +255,14 @@ func (s *store) keepSubnet(n *crd.Subnet) *crd.Subnet {
 func (s *store) node(name string) *crd.NodeNetwork {
 	n, _ := s.ReadNode(context.Background(), name)
 	return n
+}
+
+// replaceInstance lets a Node have another instance.
+func (s *store) replaceInstance(name, instance string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[name]
+	n.Instance = instance
+	s.nodes[name] = n
+	s.tell("", operator.Event{Node: &n})
 }

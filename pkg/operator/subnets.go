@@ -76,10 +76,16 @@ func (s *subnet) forPlacement(attached []placement.Goal) placement.Subnet {
 
 // forPlan returns the subnet as the plan of a node knows it: room is for new ENIs and those that are there alike.
 func forPlan(p placement.Subnet, n placement.Node, now time.Duration) pool.Subnet {
-	s := pool.Subnet{ID: p.ID, Free: max(0, p.Room()), New: p.For(n, now)}
-	if p.State == placement.Full && now < p.RetryAt {
+	s := pool.Subnet{ID: p.ID, Free: max(0, p.Room())}
+	switch {
+	case p.State == placement.Full && now < p.RetryAt:
 		s.Blocked = pool.Cause{Kind: pool.SubnetFull, Object: p.ID, Next: p.RetryAt, Words: fmt.Sprintf("subnet %s has no free address", p.ID)}
+	case p.State == placement.Low:
+		s.NoNew = pool.Cause{Kind: isolated, Object: p.ID, Words: fmt.Sprintf("subnet %s has %d addresses left and gets no new ENI below %d", p.ID, p.Room(), p.IsolateBelow)}
 	}
+	// Whether it is for the node at all: what keeps it from being used now is said above.
+	p.State = placement.Ready
+	s.New = p.For(n, now)
 	return s
 }
 

@@ -80,7 +80,7 @@ func reasonOf(k pool.Kind) string {
 	return map[pool.Kind]string{
 		pool.Forbidden: "Forbidden", pool.Unavailable: "CloudUnavailable", pool.CallFailed: "CloudUnavailable", pool.Throttled: "Throttled",
 		pool.AddressLimit: "AddressLimit", pool.ENILimit: "InterfaceLimit", pool.SubnetFull: "SubnetFull", pool.NoSubnet: "NoSubnet",
-		noInstance: "InstanceUnknown", accountLimit: "AccountLimit",
+		noInstance: "InstanceUnknown", accountLimit: "AccountLimit", isolated: "Isolated",
 	}[k]
 }
 
@@ -88,6 +88,7 @@ func reasonOf(k pool.Kind) string {
 const (
 	noInstance pool.Kind = 100 + iota
 	accountLimit
+	isolated
 )
 
 func (in input) blocker(c pool.Cause) crd.Cause {

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# build.sh RELEASE FOLDER ARCH...: builds what conf/image/Containerfile copies into
-# FOLDER, like .build/image, and of it the image beside that, .build/enipool-image.tar,
-# under the name that conf/kubernetes has; TAG gives it another tag.
+# build.sh RELEASE FOLDER ARCH...: builds what the files of conf/image copy into FOLDER, like
+# .build/image, and of it the images beside that, .build/enipool-image.tar and
+# .build/enipool-operator-image.tar, under the names that conf/kubernetes has; TAG gives them
+# another tag.
 set -euo pipefail
 
 release=$1 context=$2
 archs=("${@:3}")
-out=$(dirname "$context")/enipool-$(basename "$context").tar
+beside=$(dirname "$context")
 reference=github.com/containernetworking/plugins/plugins
 export CGO_ENABLED=0
 
@@ -17,5 +18,11 @@ for arch in "${archs[@]}"; do
 		$reference/main/loopback $reference/meta/{portmap,bandwidth}
 done
 cp LICENSE "$context/"
-name=$(awk -v tag="${TAG:-}" '$1 == "-" && $3 ~ /\/enipool$/ {name = $3} $1 == "newTag:" {print name ":" (tag ? tag : $2)}' conf/kubernetes/base/kustomization.yaml)
-go run ./scripts/image -context "$context" -version "$release" -arch "$(IFS=, && echo "${archs[*]}")" -name "$name" -o "$out"
+# image KUSTOMIZATION CONTAINERFILE NAME: one of them
+image() {
+	local name
+	name=$(awk -v tag="${TAG:-}" -v end="/$3\$" '$1 == "-" && $3 ~ end {name = $3} $1 == "newTag:" && name {print name ":" (tag ? tag : $2); exit}' "conf/kubernetes/$1/kustomization.yaml")
+	go run ./scripts/image -context "$context" -file "conf/image/$2" -version "$release" -arch "$(IFS=, && echo "${archs[*]}")" -name "$name" -o "$beside/$3-$(basename "$context").tar"
+}
+image base Containerfile enipool
+image operator Containerfile.operator enipool-operator

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,6 +188,38 @@ func hasImage(t *testing.T, image v1.Image, arch string) {
 		"bin/ 755 0:0 1970-01-01", "bin/enipool 755 0:0 1970-01-01", "bin/enipool-agent 755 0:0 1970-01-01", "bin/enipoolctl 755 0:0 1970-01-01"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The operator's image has one program, which nobody runs as root.
+func TestTheImageOfTheOperator(t *testing.T) {
+	out, err := build(t, write(t, map[string]string{"LICENSE": "as is", "amd64/enipool-operator": "program"}), "-file", project+".operator", "-arch", "amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _ := untar(t, bytes.NewReader(text))
+	var configs int
+	for _, text := range files {
+		var image struct {
+			Config struct {
+				User       string
+				Entrypoint []string
+			}
+		}
+		if json.Unmarshal(text, &image) != nil || image.Config.Entrypoint == nil {
+			continue
+		}
+		configs++
+		if image.Config.User != "65532:65532" || !slices.Equal(image.Config.Entrypoint, []string{"/bin/enipool-operator"}) {
+			t.Errorf("%+v", image)
+		}
+	}
+	if configs != 1 {
+		t.Errorf("%d configurations", configs)
 	}
 }
 

@@ -309,6 +309,39 @@ func TestEachRequestIsAdmittedByItsAction(t *testing.T) {
 	}
 }
 
+// hanging is a driver whose Assign answers when ctx ends.
+type hanging struct{ elsewhere }
+
+func (hanging) Assign(ctx context.Context, _ driver.Assign) (driver.Assigned, error) {
+	<-ctx.Done()
+	return driver.Assigned{}, &driver.Error{Kind: cloud.ErrUnknown, Detail: ctx.Err().Error()}
+}
+
+// Each request ends by its limit, counted from when it was admitted, and its outcome is unknown then.
+func TestAnAdmittedRequestEndsByItsLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+		var admitted time.Time
+		o := engine.Options{Subnets: []string{"a"}, Limit: 5 * time.Second, Admit: func(_ context.Context, action string) error {
+			time.Sleep(time.Minute)
+			if action == sim.ActAssign {
+				admitted = time.Now()
+			}
+			return nil
+		}}
+		n := engine.NewRegion(hanging{elsewhere{w.Driver("", w.traits)}}, o).Node(cloud.Instance{ID: "i-1"})
+		list, err := n.Interfaces(t.Context())
+		must(t, err)
+		for range 2 {
+			// What came after all is looked for a little longer.
+			_, err = n.AssignAddresses(t.Context(), list[0].ID, eni.IPv4, 1)
+			if took := time.Since(admitted); !errors.Is(err, cloud.ErrUnknown) || took < o.Limit {
+				t.Errorf("after %s: %v", took, err)
+			}
+		}
+	})
+}
+
 // A move has one outcome, too. Of an ENI that nobody of this cluster has made nothing is taken.
 func TestALostAnswerToAMoveIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -99,6 +99,9 @@ func checkTogether(file *keys.Reader, c *Config) {
 	if c.Cloud.Provider != agentconf.Sim && c.Cloud.Cluster == "" && file.AllSound("cloud.provider", "cloud.cluster") {
 		file.AddError("cloud.cluster", "", "the cluster's name, as the agents have it: by it the operator knows which ENIs are its own")
 	}
+	if len(c.Cloud.Subnets)+len(c.Cloud.SubnetTags) == 0 && file.AllSound("cloud.subnets", "cloud.subnetTags") {
+		file.AddError("cloud.subnets", []any{}, "the subnets that new ENIs may lie in, or cloud.subnetTags by which they are found")
+	}
 	if c.Cloud.Provider == agentconf.Baidu && c.Cloud.Prefixes && file.AllSound("cloud.provider", "cloud.prefixes") {
 		file.AddError("cloud.prefixes", c.Cloud.Prefixes, "false with provider baidu, whose ENIs take no prefixes")
 	}

@@ -44,6 +44,7 @@ func TestTheSampleHasTheDefaults(t *testing.T) {
 	}
 	want := Default()
 	want.Cloud.Endpoint, want.Budget = "unix:///run/enipool/account.sock", map[string]quota.Limit{}
+	want.Cloud.SubnetTags = map[string]string{"kubernetes.io/role/cni": "1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -80,7 +81,7 @@ func TestTheSampleShowsEveryKeyAndNoOther(t *testing.T) {
 	}
 }
 
-const least = "cloud: {endpoint: 'unix:///a', "
+const least = "cloud: {endpoint: 'unix:///a', subnetTags: {a: b}, "
 
 // Each text with what it makes of the defaults, or what the error says.
 var texts = []struct {
@@ -90,9 +91,8 @@ var texts = []struct {
 	{text: least + "describe: 1m}", set: func(c *Config) { c.Cloud.Describe = time.Minute }},
 	{text: least + "timeout: 12s}", set: func(c *Config) { c.Cloud.Timeout = 12 * time.Second }},
 	{text: least + "timeout: 13s}", wrong: `cloud.timeout: "13s": must be a duration like "30s", from "1s" to "12s"`},
-	{text: least + "subnets: [subnet-1], subnetTags: {a: b}}", set: func(c *Config) {
-		c.Cloud.Subnets, c.Cloud.SubnetTags = []string{"subnet-1"}, map[string]string{"a": "b"}
-	}},
+	{text: least + "subnets: [subnet-1]}", set: func(c *Config) { c.Cloud.Subnets = []string{"subnet-1"} }},
+	{text: "cloud: {endpoint: 'unix:///a'}", wrong: "cloud.subnets: a list: must be the subnets that new ENIs may lie in"},
 	{text: least + "}\nfamilies: [ipv6, ipv4]", set: func(c *Config) { c.Families = []eni.Family{eni.IPv4, eni.IPv6} }},
 	{text: least + "}\nobserve: true\nshare: 50%", set: func(c *Config) { c.Observe, c.Share = true, 50 }},
 	{text: least + "}\nshare: 0.5", set: func(c *Config) { c.Share = 50 }},
@@ -107,7 +107,7 @@ var texts = []struct {
 	{text: least + "}\nfence: 10m\nleakAge: 1h", set: func(c *Config) { c.Fence, c.LeakAge = 10*time.Minute, time.Hour }},
 	{text: least + "}\nnamespace: enipool\nkubeconfig: /k", set: func(c *Config) { c.Namespace, c.Kubeconfig = "enipool", "/k" }},
 	{text: least + "}\nlisten: 0.0.0.0:9810\nprofile: true\nlogFormat: json", set: func(c *Config) { c.Listen, c.Profile, c.LogFormat = "0.0.0.0:9810", true, "json" }},
-	{text: "cloud: {provider: aws, cluster: prod, region: eu-west-3, prefixes: true}", set: func(c *Config) {
+	{text: "cloud: {provider: aws, cluster: prod, subnetTags: {a: b}, region: eu-west-3, prefixes: true}", set: func(c *Config) {
 		c.Cloud.Provider, c.Cloud.Cluster, c.Cloud.Region, c.Cloud.Prefixes, c.Cloud.Endpoint = agentconf.AWS, "prod", "eu-west-3", true, ""
 	}},
 	{text: "cloud: {provider: aws}", wrong: "cloud.cluster: \"\": must be the cluster's name"},
@@ -132,7 +132,7 @@ func TestTextsAreReadOrRefused(t *testing.T) {
 			continue
 		}
 		want := Default()
-		want.Cloud.Endpoint = "unix:///a"
+		want.Cloud.Endpoint, want.Cloud.SubnetTags = "unix:///a", map[string]string{"a": "b"}
 		tt.set(&want)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.text, diff)

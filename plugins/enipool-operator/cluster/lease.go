@@ -1,0 +1,188 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/enipool/enipool/pkg/operator"
+)
+
+// EpochKey is the annotation of the lease that has the latest leader's number. leaseTransitions would not do: it
+// begins at 0 again when a lease is deleted.
+const EpochKey = "enipool.io/epoch"
+
+// How often the holder renews, and how long it tries, of a lease of 15 s.
+const (
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// Election decides which of several operators leads.
+type Election struct {
+	Client    coordinationclient.LeasesGetter
+	Namespace string
+	Name      string        // of the lease
+	Identity  string        // of this operator, no other process has the same
+	Duration  time.Duration // of the lease, in whole seconds, at least 11 s
+	Log       *slog.Logger
+}
+
+// Run waits for the lease and leads with it, again and again until ctx ends. lead ends with its context, and the lease
+// is not given to another before lead has returned. An error of lead gives the lease to another for once.
+func (e Election) Run(ctx context.Context, lead func(context.Context, operator.Lead) error) error {
+	for ctx.Err() == nil {
+		if err := e.leadOnce(ctx, lead); err != nil {
+			e.Log.Error("this operator does not lead any more; it stands for election again", "error", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(renewDeadline):
+			}
+		}
+	}
+	return nil
+}
+
+// leadOnce is one term.
+func (e Election) leadOnce(ctx context.Context, lead func(context.Context, operator.Lead) error) error {
+	// The lease is held for longer than ctx: until the term's calls have ended.
+	held, drop := context.WithCancel(context.WithoutCancel(ctx))
+	defer drop()
+	lock := &renewals{Interface: &resourcelock.LeaseLock{Client: e.Client, LeaseMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity}}}
+	var leads atomic.Bool
+	ended := make(chan error, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: e.Name, Lock: lock, LeaseDuration: e.Duration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) {
+				defer drop()
+				leads.Store(true)
+				leading, cancel := context.WithCancel(leading)
+				defer cancel()
+				defer context.AfterFunc(ctx, cancel)()
+				ended <- e.leadWith(leading, lock, lead)
+			},
+			OnStoppedLeading: func() {},
+			OnNewLeader: func(who string) {
+				if who != e.Identity {
+					e.Log.Info("another operator leads", "leader", who)
+				}
+			},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("prepare the election: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() {
+		if !leads.Load() {
+			drop()
+		}
+	})()
+	elector.Run(held)
+	if lock.renewed.Load() == nil {
+		return nil // it never had the lease
+	}
+	err = <-ended
+	if gone := e.resign(context.WithoutCancel(ctx)); gone != nil {
+		e.Log.Warn("the lease can't be handed over; another operator gets it when it runs out", "error", gone)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// leadWith leads with the lease as it is now.
+func (e Election) leadWith(ctx context.Context, lock *renewals, lead func(context.Context, operator.Lead) error) error {
+	lease, err := e.own(ctx)
+	if err != nil {
+		return err
+	}
+	epoch, _ := strconv.ParseInt(lease.Annotations[EpochKey], 10, 64) // none, or what no operator has written: the statuses tell too
+	e.Log.Info("this operator leads", "identity", e.Identity)
+	return lead(ctx, operator.Lead{Epoch: epoch, Acquired: time.Now(), Renewed: lock.last, Number: e.number})
+}
+
+// own returns the lease, if this operator has it.
+func (e Election) own(ctx context.Context) (*coordinationv1.Lease, error) {
+	lease, err := e.Client.Leases(e.Namespace).Get(ctx, e.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the lease: %w", err)
+	}
+	if holder := lease.Spec.HolderIdentity; holder == nil || *holder != e.Identity {
+		return nil, errors.New("read the lease: another operator has it")
+	}
+	return lease, nil
+}
+
+// number writes a term's epoch on the lease. Between reading and writing the lease may be renewed: it is read again then.
+func (e Election) number(ctx context.Context, epoch int64) error {
+	for {
+		lease, err := e.own(ctx)
+		if err != nil {
+			return err
+		}
+		if lease.Annotations == nil {
+			lease.Annotations = map[string]string{}
+		}
+		lease.Annotations[EpochKey] = strconv.FormatInt(epoch, 10)
+		if _, err = e.Client.Leases(e.Namespace).Update(ctx, lease, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// resign lets another operator lead at once.
+func (e Election) resign(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, retryPeriod)
+	defer cancel()
+	lease, err := e.own(ctx)
+	if err != nil {
+		return err
+	}
+	nobody, second := "", int32(1)
+	now := metav1.NowMicro()
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime, lease.Spec.AcquireTime = &nobody, &second, &now, &now
+	_, err = e.Client.Leases(e.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
+	return err
+}
+
+// renewals notes when each renewal that was done had been sent: the lease lasts from then on at least, whatever clock
+// others have.
+type renewals struct {
+	resourcelock.Interface
+	renewed atomic.Pointer[time.Time]
+}
+
+func (r *renewals) last() time.Time { return *r.renewed.Load() }
+
+// Create takes a lease that nobody had.
+func (r *renewals) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	sent := time.Now()
+	return r.note(sent, r.Interface.Create(ctx, record))
+}
+
+// Update takes or renews it.
+func (r *renewals) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	sent := time.Now()
+	return r.note(sent, r.Interface.Update(ctx, record))
+}
+
+func (r *renewals) note(sent time.Time, err error) error {
+	if err == nil {
+		r.renewed.Store(&sent)
+	}
+	return err
+}

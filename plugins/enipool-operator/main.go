@@ -1,0 +1,151 @@
+// Command enipool-operator calls the cloud for the nodes of a cluster, in place of their agents: one budget for the
+// account, one describe for all, and no credentials on nodes.
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/enipool/enipool/pkg/clouds/region"
+	"github.com/enipool/enipool/pkg/config/operatorconf"
+	"github.com/enipool/enipool/pkg/kube"
+	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/status/web"
+	"github.com/enipool/enipool/plugins/enipool-operator/cluster"
+)
+
+// release is set by the linker.
+var release = "unreleased"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := runCommand(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// runCommand is the program: 0 is success, 1 an operator that could not go on, 2 a wrong call or configuration.
+func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var file string
+	wrongCall := true
+	root := &cobra.Command{
+		Use:   "enipool-operator",
+		Short: "Call the cloud for all nodes of a cluster",
+		Long: `Call the cloud for all nodes of a cluster, in place of their agents.
+
+It serves the nodes whose agents have cloud.provider: operator. Of several operators one
+leads; the others wait for its lease. SIGTERM ends it when its calls have ended, and
+another leads at once.`,
+		Example:       "  enipool-operator --config /etc/enipool/operator.yaml",
+		Version:       release,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := prepare(file, stderr)
+			if err != nil {
+				return err
+			}
+			wrongCall = false
+			return p.run(cmd.Context())
+		},
+	}
+	root.Flags().StringVar(&file, "config", "/etc/enipool/operator.yaml", "the configuration file")
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "enipool-operator: %v\n", err)
+	if wrongCall {
+		return 2
+	}
+	return 1
+}
+
+// process is an operator with what works beside it.
+type process struct {
+	conf     operatorconf.Config
+	operator *operator.Operator
+	election cluster.Election
+	log      *slog.Logger
+}
+
+// prepare makes all that a run needs. It calls neither the cloud nor the API server.
+func prepare(file string, stderr io.Writer) (*process, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	conf, err := operatorconf.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s:\n%w", file, err)
+	}
+	log := newLog(conf, stderr)
+	kube.TakeLogs(log)
+	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
+	config, err := kube.Load(conf.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("%w; the key kubeconfig says where the API server is", err)
+	}
+	// Nodes that come at once are written one by one, as fast as the server takes it with 5,000 of them.
+	config.QPS, config.Burst = 200, 400
+	objects, err := cluster.New(config, log)
+	if err != nil {
+		return nil, err
+	}
+	set, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to talk to the API server: %w", err)
+	}
+	gate := operator.NewGate(operator.Wall{})
+	account, actions, err := region.Open(conf, gate.Admit, log)
+	if err != nil {
+		return nil, err
+	}
+	o, err := operator.New(operator.Options{Region: account, Objects: objects, Lease: conf.Lease(), Timeout: conf.Cloud.Timeout, Gate: gate, Actions: actions,
+		Describe: conf.Cloud.Describe, LeakAge: conf.LeakAge, Share: conf.Share, Budget: conf.Budget, Observe: conf.Observe, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("find a name for the lease's holder: %w", err)
+	}
+	return &process{conf: conf, operator: o, log: log, election: cluster.Election{Client: set.CoordinationV1(), Name: "enipool-operator",
+		Namespace: cmp.Or(conf.Namespace, os.Getenv("POD_NAMESPACE"), "kube-system"),
+		Identity:  host + "_" + rand.Text()[:8], // two processes of a host are two candidates
+		Duration:  operatorconf.LeaseDuration, Log: log}}, nil
+}
+
+func newLog(conf operatorconf.Config, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: conf.LogLevel}
+	if conf.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// run stands for election, leads, and serves the pages until ctx ends.
+func (p *process) run(ctx context.Context) error {
+	p.log.Info("started", "release", release, "provider", p.conf.Cloud.Provider, "cluster", p.conf.Cloud.Cluster, "observe", p.conf.Observe, "listen", p.conf.Listen)
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { return web.Serve(ctx, p.conf.Listen, newPages(p.operator, p.conf.Profile), p.log) })
+	all.Go(func() error { return p.election.Run(ctx, p.operator.Run) })
+	return all.Wait()
+}
