@@ -39,6 +39,8 @@ type agent struct {
 	filled   time.Duration // when nothing waited first
 	writes   int
 	ended    bool
+	idle     int32
+	told     time.Duration // when the object said how many last
 }
 
 func newAgent(w *world, name string, conf pool.Config) *agent {
@@ -155,6 +157,12 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 	if over := held - target - a.spare; over > 0 && v.Status.Mode == order.Operator && waiting == 0 {
 		a.book.StartRelease(free[:min(over, len(free))], now)
 	}
+	if n := min(int(a.seen.Status.Reclaim)-(len(a.book.Addresses)-held), len(free)); n > 0 {
+		a.spare = max(0, a.spare-n)
+		target = a.pods + a.spare
+		a.book.StartRelease(free[:n], now)
+	}
+	a.idle = int32(len(free))
 	next := order.Begin(v, a.boot)
 	if v.Spec.Boot == a.boot && v.Status.Mode == order.Operator && a.mode == crd.Operator {
 		next = order.Publish(a.book, v)
@@ -183,6 +191,9 @@ func (a *agent) send(ctx context.Context, next order.Spec, withdrawn []netip.Pre
 	}
 	object.Spec.WaitingSince = a.since
 	object.Spec.Handover = a.handover
+	if a.told == 0 || now-a.told > time.Minute { // of itself it is written seldom
+		object.Spec.IdleSlots = a.idle
+	}
 	if a.seen.Status.Mode == crd.Operator && a.mode == crd.Operator {
 		object.Spec.Handover, a.handover = nil, nil
 	}
@@ -199,6 +210,9 @@ func (a *agent) send(ctx context.Context, next order.Spec, withdrawn []netip.Pre
 	}
 	if err != nil {
 		return
+	}
+	if object.Spec.IdleSlots != a.seen.Spec.IdleSlots {
+		a.told = now
 	}
 	a.seen = answer
 	if v, err := crd.View(answer); err == nil {

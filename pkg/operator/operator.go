@@ -166,8 +166,9 @@ type term struct {
 	subnets map[string]*subnet
 	dirty   map[string]bool // members to look at
 	looks
-	running map[*job]bool
-	sweepAt time.Duration // 0: not before a node is gone
+	running  map[*job]bool
+	sweepAt  time.Duration // 0: not before a node is gone
+	reclaims bool          // nodes are asked for idle slots
 }
 
 // looks is what is known of describes.
@@ -224,6 +225,7 @@ func (t *term) turn() time.Duration {
 		delete(t.dirty, name)
 		t.reconcile(name)
 	}
+	t.reclaim()
 	// A job that turns out to need nothing makes room for another one.
 	for {
 		jobs, next := t.o.Gate.grantAll()

@@ -215,3 +215,28 @@ func TestTheLastAddressesAreShared(t *testing.T) {
 		w.check()
 	})
 }
+
+// Where no subnet has anything left nodes are asked for their idle slots, those with most first, and each keeps one.
+func TestIdleSlotsOfOthersServePodsThatWait(t *testing.T) {
+	s := setup{nodes: 3, subnets: []sim.Subnet{{ID: "a", V4: mustPrefix("10.0.0.0/28")}}} // 13 addresses, all of them taken
+	play(t, s, func(ctx context.Context, w *world) {
+		for i, spare := range []int{8, 2, 0} {
+			w.agents[i].spare = spare
+		}
+		w.leadWith(ctx, nil)
+		w.begin(ctx)
+		w.until(3*time.Minute, w.isQuiet)
+		time.Sleep(6 * time.Minute)
+		w.agents[2].set(5)
+		if took := w.until(5*time.Minute, func() bool { return len(w.agents[2].used()) == 5 }); took > 10*time.Second {
+			t.Errorf("served after %s", took)
+		}
+		w.until(10*time.Minute, func() bool {
+			return w.store.node("node-000").Status.Reclaim == 0 && w.isQuiet()
+		})
+		if a, b := len(w.agents[0].addresses()), len(w.agents[1].addresses()); a != 3 || b != 2 {
+			t.Errorf("the others have %d and %d left, want 3 and 2", a, b)
+		}
+		w.check()
+	})
+}
