@@ -165,7 +165,7 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 	a.idle = int32(len(free))
 	next := order.Begin(v, a.boot)
 	if v.Spec.Boot == a.boot && v.Status.Mode == order.Operator && a.mode == crd.Operator {
-		next = order.Publish(a.book, v)
+		next = order.PublishInterfaces(v, order.Publish(a.book, v), a.unused()...)
 	}
 	next.Mode, next.Families, next.Slots, next.Waiting, next.Pool = order.Self, []eni.Family{eni.IPv4}, target, waiting, a.conf
 	if a.mode == crd.Operator {
@@ -177,6 +177,21 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 		next = order.Seen(v, a.head)
 	}
 	return next
+}
+
+// unused returns the ENIs whose addresses all go back.
+func (a *agent) unused() (ids []string) {
+	for _, nic := range a.book.ENIs {
+		goes := false
+		stays := slices.ContainsFunc(a.book.Addresses, func(line eni.Address) bool {
+			goes = goes || line.ENI == nic.Index
+			return line.ENI == nic.Index && line.State != eni.Releasing
+		})
+		if nic.Index > 0 && goes && !stays {
+			ids = append(ids, nic.ID)
+		}
+	}
+	return ids
 }
 
 // send writes a spec that says something new. Only its answer lets what was withdrawn be free again.

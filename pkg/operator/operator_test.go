@@ -23,14 +23,14 @@ func TestANodeGetsWhatItAsksFor(t *testing.T) {
 			t.Logf("%d pods after %s", pods, w.until(3*time.Minute, w.isQuiet))
 		}
 		time.Sleep(6 * time.Minute) // the next describe shows what the subnet has left
-		calls, writes := w.Calls(), w.store.version
+		calls, writes := w.Calls(), w.store.versions()
 		time.Sleep(30 * time.Minute)
 		for action, n := range w.Calls() {
 			if n > calls[action]+7*3 { // describes of ENIs and subnets
 				t.Errorf("%s was called %d times in half an hour in which nothing happened", action, n-calls[action])
 			}
 		}
-		if n := w.store.version - writes; n > 0 {
+		if n := w.store.versions() - writes; n > 0 {
 			t.Errorf("there were %d writes", n)
 		}
 		if err := w.lead.Healthy(); err != nil {

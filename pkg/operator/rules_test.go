@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,11 +44,11 @@ func TestAWithdrawalThatIsFasterThanTheAcceptanceWins(t *testing.T) {
 		a.set(20)
 		w.until(3*time.Minute, w.isQuiet)
 		calls := w.Calls()[sim.ActUnassign]
-		withdrawn := false
+		var withdrawn atomic.Bool
+		w.store.mu.Lock()
 		w.store.overtake = func(name string) {
 			n := w.store.node(name)
-			if withdrawn = withdrawn || len(n.Spec.Release) > 0 && len(n.Status.Releasing) == 0; withdrawn {
-				w.store.overtake = nil
+			if len(n.Spec.Release) > 0 && len(n.Status.Releasing) == 0 && withdrawn.CompareAndSwap(false, true) {
 				a.set(30) // it needs all of them
 				a.mu.Lock()
 				a.seen = n
@@ -55,8 +56,9 @@ func TestAWithdrawalThatIsFasterThanTheAcceptanceWins(t *testing.T) {
 				a.mu.Unlock()
 			}
 		}
+		w.store.mu.Unlock()
 		a.set(12)
-		w.until(3*time.Minute, func() bool { return withdrawn && w.isQuiet() })
+		w.until(3*time.Minute, func() bool { return withdrawn.Load() && w.isQuiet() })
 		if len(w.store.node(a.name).Spec.Release) > 0 {
 			t.Error("something is still published")
 		}

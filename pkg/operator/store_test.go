@@ -154,8 +154,11 @@ func (s *store) keep(n *crd.NodeNetwork) *crd.NodeNetwork {
 
 // WriteNode implements operator.Objects.
 func (s *store) WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeNetwork, error) {
-	if s.overtake != nil {
-		s.overtake(n.Name)
+	s.mu.Lock()
+	overtake := s.overtake
+	s.mu.Unlock()
+	if overtake != nil {
+		overtake(n.Name)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,6 +252,13 @@ func (s *store) keepSubnet(n *crd.Subnet) *crd.Subnet {
 	s.subnets[n.Name] = n
 	s.tell("", operator.Event{Subnet: n.DeepCopy()})
 	return n.DeepCopy()
+}
+
+// versions returns how many writes there were.
+func (s *store) versions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
 }
 
 // node returns an object as it is, for tests to look at.

@@ -180,11 +180,14 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 	w.must(err)
 	l := &leader{Operator: op, gate: gate, renewed: time.Now(), ended: make(chan struct{})}
 	ctx, l.cancel = context.WithCancel(ctx)
+	w.mu.Lock()
 	w.lead = l
+	w.mu.Unlock()
+	acquired := l.renewed
 	go l.renew(ctx)
 	go func() {
 		defer close(l.ended)
-		err := op.Run(ctx, operator.Lead{Epoch: w.epoch, Acquired: l.renewed, Renewed: l.renewedAt, Number: func(_ context.Context, epoch int64) error {
+		err := op.Run(ctx, operator.Lead{Epoch: w.lastEpoch(), Acquired: acquired, Renewed: l.renewedAt, Number: func(_ context.Context, epoch int64) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.epoch = epoch
@@ -195,6 +198,19 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 		}
 	}()
 	return l
+}
+
+func (w *world) lastEpoch() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.epoch
+}
+
+// leading returns the operator that leads, the last one.
+func (w *world) leading() *leader {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lead
 }
 
 func (l *leader) renewedAt() time.Time {
@@ -348,8 +364,8 @@ func play(t *testing.T, s setup, run func(ctx context.Context, w *world)) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer func() {
 			cancel()
-			if w.lead != nil {
-				<-w.lead.ended
+			if l := w.leading(); l != nil {
+				<-l.ended
 			}
 			time.Sleep(time.Minute) // what the account and the watches still do
 		}()
