@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,5 +38,29 @@ func TestANodeGetsWhatItAsksFor(t *testing.T) {
 			t.Error(err)
 		}
 		w.check()
+	})
+}
+
+// Where addresses come in delegated prefixes they stand in the object as these.
+func TestDelegatedPrefixesStandForThemselves(t *testing.T) {
+	play(t, setup{nodes: 2, prefixes: true}, func(ctx context.Context, w *world) {
+		w.leadWith(ctx, nil)
+		w.begin(ctx)
+		for _, a := range w.agents {
+			a.set(20)
+		}
+		w.until(3*time.Minute, w.isQuiet)
+		blocks := 0
+		for _, e := range w.store.node("node-000").Status.ENIs {
+			for _, p := range e.Addresses {
+				if strings.HasSuffix(p, "/28") {
+					blocks++
+				}
+			}
+		}
+		if blocks != 2 {
+			t.Errorf("there are %d prefixes, want 2", blocks)
+		}
+		w.must(w.Check())
 	})
 }

@@ -20,16 +20,17 @@ const apart = time.Second
 // reconcile decides what comes next for a node: a write, or what waits in the queue.
 func (t *term) reconcile(name string) {
 	node := t.members[name]
-	switch {
-	case node == nil:
+	if node == nil {
 		return
+	}
+	node.due = 0
+	switch {
 	case node.left:
 		t.replaceMember(name, node)
 		return
 	case node.writing:
 		return // its end comes here again
 	}
-	node.due = 0
 	now := t.now()
 	if node.isGoing() {
 		if t.sendOff(node); node.seenGone {

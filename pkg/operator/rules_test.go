@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"context"
+	"net/netip"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -238,6 +239,48 @@ func TestIdleSlotsOfOthersServePodsThatWait(t *testing.T) {
 		})
 		if a, b := len(w.agents[0].addresses()), len(w.agents[1].addresses()); a != 3 || b != 2 {
 			t.Errorf("the others have %d and %d left, want 3 and 2", a, b)
+		}
+		w.check()
+	})
+}
+
+// The objects are put back from a backup of minutes ago, while no operator runs (S5): no pod gets an address that has gone meanwhile, none
+// loses its own, and the next operator's describe makes the objects true again.
+func TestObjectsOfABackupBecomeTrueAgain(t *testing.T) {
+	play(t, setup{nodes: 2}, func(ctx context.Context, w *world) {
+		w.leadWith(ctx, nil)
+		w.begin(ctx)
+		for _, a := range w.agents {
+			a.set(18)
+		}
+		w.until(3*time.Minute, w.isQuiet)
+		backup := []*crd.NodeNetwork{w.store.node("node-000"), w.store.node("node-001")}
+		for _, pods := range []int{4, 12} {
+			for _, a := range w.agents {
+				a.set(pods)
+			}
+			w.until(10*time.Minute, w.isQuiet)
+		}
+		before := [][]netip.Addr{w.agents[0].used(), w.agents[1].used()}
+		w.lead.kill()
+		for _, n := range backup {
+			w.store.putBack(n)
+		}
+		time.Sleep(time.Minute) // the agents tell what they have seen
+		for i, a := range w.agents {
+			if n := w.store.node(a.name); n.Spec.SeenRevision <= n.Status.Revision {
+				t.Errorf("%s has told nothing: %+v", a.name, n.Spec)
+			}
+			if got := a.used(); !slices.Equal(got, before[i]) {
+				t.Errorf("%s has %v, and had %v", a.name, got, before[i])
+			}
+		}
+		w.leadWith(ctx, nil)
+		w.until(10*time.Minute, w.isQuiet)
+		for i, a := range w.agents {
+			if got := a.used(); !slices.Equal(got, before[i]) {
+				t.Errorf("%s has %v, and had %v", a.name, got, before[i])
+			}
 		}
 		w.check()
 	})

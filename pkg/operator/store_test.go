@@ -276,3 +276,10 @@ func (s *store) replaceInstance(name, instance string) {
 	s.nodes[name] = n
 	s.tell("", operator.Event{Node: &n})
 }
+
+// putBack makes an object what it was, as a store does that is put back from a backup: with a version of its own.
+func (s *store) putBack(n *crd.NodeNetwork) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keep(n.DeepCopy())
+}

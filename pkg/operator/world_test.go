@@ -28,12 +28,13 @@ const timeout = 5 * time.Second
 type world struct {
 	*testing.T
 	*sim.Account
-	store  *store
-	agents []*agent
-	start  time.Time
-	traits driver.Traits
-	effect func(do func(context.Context) error, ctx context.Context) error // wraps what changes the cloud, if it is there
-	admit  func(ctx context.Context, action string)                        // is told what was admitted, if it is there
+	store    *store
+	agents   []*agent
+	start    time.Time
+	traits   driver.Traits
+	prefixes bool
+	effect   func(do func(context.Context) error, ctx context.Context) error // wraps what changes the cloud, if it is there
+	admit    func(ctx context.Context, action string)                        // is told what was admitted, if it is there
 
 	mu    sync.Mutex
 	wrong []string
@@ -50,13 +51,15 @@ type setup struct {
 	typ     sim.Type
 	seed    uint64
 	conf    pool.Config
+
+	prefixes bool
 }
 
 func newWorld(t *testing.T, s setup) *world {
 	t.Helper()
 	s.account.VPC = sim.VPC{ID: "vpc", V4: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	s.account.Seed = s.seed
-	w := &world{T: t, Account: sim.NewAccount(s.account), store: newStore(s.seed), start: time.Now(), traits: sim.LikeEC2()}
+	w := &world{T: t, prefixes: s.prefixes, Account: sim.NewAccount(s.account), store: newStore(s.seed), start: time.Now(), traits: sim.LikeEC2()}
 	w.traits.Buckets = s.buckets
 	if len(s.subnets) == 0 {
 		s.subnets = []sim.Subnet{{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/16")}}
@@ -171,7 +174,7 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 	if w.effect != nil {
 		d = effects{d, w.effect}
 	}
-	region := engine.NewRegion(d, engine.Options{SubnetTags: forPods, Cluster: "blue", Admit: admit, Limit: timeout})
+	region := engine.NewRegion(d, engine.Options{SubnetTags: forPods, Prefixes: w.prefixes, Cluster: "blue", Admit: admit, Limit: timeout})
 	o := operator.Options{Region: region, Objects: w.store, Lease: lease, Timeout: timeout, Gate: gate, Actions: w.traits.ActionsOf, Share: 100}
 	if change != nil {
 		change(&o)
