@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/order"
 )
@@ -62,5 +63,21 @@ func TestDelegatedPrefixesStandForThemselves(t *testing.T) {
 			t.Errorf("there are %d prefixes, want 2", blocks)
 		}
 		w.must(w.Check())
+	})
+}
+
+// On a cloud that behaves as Baidu's does, ten addresses a request, ENIs that are filled after they are attached and primary ENIs
+// that lists lack, nodes get what they ask for, too.
+func TestACloudLikeBaidus(t *testing.T) {
+	play(t, setup{nodes: 2, likeBCE: true, typ: sim.Type{Name: "large", ENIs: 4, V4: 30, V6: 30}}, func(ctx context.Context, w *world) {
+		w.leadWith(ctx, nil)
+		w.begin(ctx)
+		for _, pods := range []int{25, 3, 40} {
+			for _, a := range w.agents {
+				a.set(pods)
+			}
+			w.until(5*time.Minute, w.isQuiet)
+		}
+		w.check()
 	})
 }

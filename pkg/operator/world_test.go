@@ -53,6 +53,7 @@ type setup struct {
 	conf    pool.Config
 
 	prefixes bool
+	likeBCE  bool
 }
 
 func newWorld(t *testing.T, s setup) *world {
@@ -60,6 +61,9 @@ func newWorld(t *testing.T, s setup) *world {
 	s.account.VPC = sim.VPC{ID: "vpc", V4: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	s.account.Seed = s.seed
 	w := &world{T: t, prefixes: s.prefixes, Account: sim.NewAccount(s.account), store: newStore(s.seed), start: time.Now(), traits: sim.LikeEC2()}
+	if s.likeBCE {
+		w.traits = sim.LikeBCE()
+	}
 	w.traits.Buckets = s.buckets
 	if len(s.subnets) == 0 {
 		s.subnets = []sim.Subnet{{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/16")}}
