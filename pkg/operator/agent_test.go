@@ -39,6 +39,8 @@ type agent struct {
 	filled   time.Duration // when nothing waited first
 	writes   int
 	ended    bool
+	idle     int32
+	told     time.Duration // when the object said how many last
 }
 
 func newAgent(w *world, name string, conf pool.Config) *agent {
@@ -155,9 +157,15 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 	if over := held - target - a.spare; over > 0 && v.Status.Mode == order.Operator && waiting == 0 {
 		a.book.StartRelease(free[:min(over, len(free))], now)
 	}
+	if n := min(int(a.seen.Status.Reclaim)-(len(a.book.Addresses)-held), len(free)); n > 0 {
+		a.spare = max(0, a.spare-n)
+		target = a.pods + a.spare
+		a.book.StartRelease(free[:n], now)
+	}
+	a.idle = int32(len(free))
 	next := order.Begin(v, a.boot)
 	if v.Spec.Boot == a.boot && v.Status.Mode == order.Operator && a.mode == crd.Operator {
-		next = order.Publish(a.book, v)
+		next = order.PublishInterfaces(v, order.Publish(a.book, v), a.unused()...)
 	}
 	next.Mode, next.Families, next.Slots, next.Waiting, next.Pool = order.Self, []eni.Family{eni.IPv4}, target, waiting, a.conf
 	if a.mode == crd.Operator {
@@ -169,6 +177,21 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 		next = order.Seen(v, a.head)
 	}
 	return next
+}
+
+// unused returns the ENIs whose addresses all go back.
+func (a *agent) unused() (ids []string) {
+	for _, nic := range a.book.ENIs {
+		goes := false
+		stays := slices.ContainsFunc(a.book.Addresses, func(line eni.Address) bool {
+			goes = goes || line.ENI == nic.Index
+			return line.ENI == nic.Index && line.State != eni.Releasing
+		})
+		if nic.Index > 0 && goes && !stays {
+			ids = append(ids, nic.ID)
+		}
+	}
+	return ids
 }
 
 // send writes a spec that says something new. Only its answer lets what was withdrawn be free again.
@@ -183,6 +206,9 @@ func (a *agent) send(ctx context.Context, next order.Spec, withdrawn []netip.Pre
 	}
 	object.Spec.WaitingSince = a.since
 	object.Spec.Handover = a.handover
+	if a.told == 0 || now-a.told > time.Minute { // of itself it is written seldom
+		object.Spec.IdleSlots = a.idle
+	}
 	if a.seen.Status.Mode == crd.Operator && a.mode == crd.Operator {
 		object.Spec.Handover, a.handover = nil, nil
 	}
@@ -199,6 +225,9 @@ func (a *agent) send(ctx context.Context, next order.Spec, withdrawn []netip.Pre
 	}
 	if err != nil {
 		return
+	}
+	if object.Spec.IdleSlots != a.seen.Spec.IdleSlots {
+		a.told = now
 	}
 	a.seen = answer
 	if v, err := crd.View(answer); err == nil {

@@ -81,7 +81,10 @@ func (g *Gate) Admit(ctx context.Context, action string) error {
 		return err
 	}
 	// The lease may have run out while the token was awaited, or while this process was stopped.
-	return g.mayCall()
+	g.mu.Lock()
+	mayCall := g.mayCall
+	g.mu.Unlock()
+	return mayCall()
 }
 
 // admitRead admits what is of no job: describes for all nodes, whose tokens nothing else takes for long, and a sweep.

@@ -101,10 +101,10 @@ func TestFailingDescribesAreToldOnce(t *testing.T) {
 		}
 		w.until(time.Minute, w.isQuiet)
 		time.Sleep(6 * time.Minute)
-		writes := w.store.version
+		writes := w.store.versions()
 		w.Refuse(&sim.Error{Reason: sim.Unavailable})
 		time.Sleep(20 * time.Minute)
-		if n := w.store.version - writes; n != len(w.agents) {
+		if n := w.store.versions() - writes; n != len(w.agents) {
 			t.Errorf("%d writes, want one for each node", n)
 		}
 		if c := w.store.node("node-000").Status.Conditions; c[1].Status != "False" || c[1].Reason != "CloudUnavailable" {

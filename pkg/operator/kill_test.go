@@ -3,6 +3,7 @@ package operator_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,42 +16,42 @@ func TestKilledAtEveryEffect(t *testing.T) {
 	account := sim.Options{Lag: 3 * time.Second, CreateTime: time.Second, AttachTime: time.Second, DetachTime: time.Second}
 	deaths := 0
 	for at := 1; ; at++ {
-		died := false
+		var died atomic.Bool
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprint(at, " after ", after), func(t *testing.T) {
 				play(t, setup{nodes: 1, account: account}, func(ctx context.Context, w *world) {
-					n := 0
+					var n atomic.Int64
 					w.effect = func(do func(context.Context) error, ctx context.Context) error {
-						if n++; n != at {
+						if n.Add(1) != int64(at) {
 							return do(ctx)
 						}
-						died = true
+						died.Store(true)
 						if after {
 							err := do(context.WithoutCancel(ctx))
-							w.lead.cancel()
+							w.leading().cancel()
 							return err
 						}
-						w.lead.cancel()
+						w.leading().cancel()
 						return context.Canceled
 					}
 					w.store.overtake = func(string) {
-						if n++; n == at {
-							died = true
+						if n.Add(1) == int64(at) {
+							died.Store(true)
 							if after {
 								go func() { // when the write has its answer on the way
 									time.Sleep(time.Nanosecond)
-									w.lead.cancel()
+									w.leading().cancel()
 								}()
 								return
 							}
-							w.lead.cancel()
+							w.leading().cancel()
 						}
 					}
 					w.leadWith(ctx, nil)
 					w.begin(ctx)
 					go func() {
 						for ctx.Err() == nil {
-							<-w.lead.ended
+							<-w.leading().ended
 							time.Sleep(lease.Duration)
 							if ctx.Err() == nil {
 								w.leadWith(ctx, nil)
@@ -70,7 +71,7 @@ func TestKilledAtEveryEffect(t *testing.T) {
 				})
 			})
 		}
-		if !died {
+		if !died.Load() {
 			break
 		}
 		deaths++

@@ -17,27 +17,38 @@ import (
 
 // member is one node as the operator knows it in its term.
 type member struct {
-	node    Node
-	network *crd.NodeNetwork // newest copy, nil if there is none
-	view    order.View       // of it
-	wrong   error            // why there is no view
-	term    *order.Term
-	limits  eni.Limits
-	shown   *shown
-	deeds   []deed
-	jobs    map[string]*job // calls under way, by what they change: an ENI, "" for one that is being made
+	node Node
+	object
+	term   *order.Term
+	limits eni.Limits
+	shown  *shown
+	deeds  []deed
+	jobs   map[string]*job // calls under way, by what they change: an ENI, "" for one that is being made
 	refusals
 	absences
 	going
+	shares
 
 	times
 	writing bool
 	client  cloud.Cloud
 	noPlace pool.Cause       // why an ENI that it needs has no place
-	wants   map[string]int   // addresses by subnet that pods wait for, of calls that have not begun
 	said    string           // what was logged last
 	next    *crd.NodeNetwork // what comes after this member
 	left    bool             // the object or the instance is another one now: it goes when its calls have ended
+}
+
+// object is the newest copy of the node's object.
+type object struct {
+	network *crd.NodeNetwork // nil if there is none
+	view    order.View       // of it
+	wrong   error            // why there is no view
+}
+
+// shares are what a node has to do with others of its subnets.
+type shares struct {
+	wants    map[string]int // addresses by subnet that pods wait for, of calls that have not begun
+	asksBack int            // idle slots that it is asked for
 }
 
 // times are of what a node does.

@@ -166,8 +166,10 @@ type term struct {
 	subnets map[string]*subnet
 	dirty   map[string]bool // members to look at
 	looks
-	running map[*job]bool
-	sweepAt time.Duration // 0: not before a node is gone
+	running  map[*job]bool
+	sweepAt  time.Duration // 0: not before a node is gone
+	scanAt   time.Duration // when all members are gone through next
+	reclaims bool          // nodes are asked for idle slots
 }
 
 // looks is what is known of describes.
@@ -213,16 +215,17 @@ func (t *term) turn() time.Duration {
 	for _, do := range inbox {
 		do(t)
 	}
-	now := t.now()
-	wait := patience
-	for name, node := range t.members {
-		if node.due > 0 && node.due <= now.Mono {
-			t.dirty[name] = true
-		}
+	now, wait := t.now().Mono, patience
+	scans := now >= t.scanAt
+	if scans {
+		t.dirtyDue(now)
 	}
 	for name := range t.dirty {
 		delete(t.dirty, name)
 		t.reconcile(name)
+	}
+	if scans {
+		t.reclaim()
 	}
 	// A job that turns out to need nothing makes room for another one.
 	for {
@@ -240,17 +243,40 @@ func (t *term) turn() time.Duration {
 	if len(t.dirty) > 0 {
 		wait = 0
 	}
-	t.sweep()
-	if t.sweepAt > 0 {
-		wait = min(wait, max(0, t.sweepAt-now.Mono))
-	}
-	wait = min(wait, t.describe(now.Mono))
-	for _, node := range t.members {
-		if node.due > 0 {
-			wait = min(wait, max(0, node.due-now.Mono))
-		}
+	if scans {
+		t.scanAt = now + scanEvery
+		wait = min(wait, t.scan(now))
+	} else {
+		wait = min(wait, t.scanAt-now)
 	}
 	return max(wait, time.Nanosecond)
+}
+
+// scanEvery is how often all members are gone through at most, however many events there are.
+const scanEvery = 100 * time.Millisecond
+
+// dirtyDue has the members looked at whose time has come.
+func (t *term) dirtyDue(now time.Duration) {
+	for name, node := range t.members {
+		if node.due > 0 && node.due <= now {
+			t.dirty[name] = true
+		}
+	}
+}
+
+// scan begins what is due for all members together, and returns how long until something is due.
+func (t *term) scan(now time.Duration) time.Duration {
+	t.sweep()
+	wait := t.describe(now)
+	if t.sweepAt > 0 {
+		wait = min(wait, max(0, t.sweepAt-now))
+	}
+	for _, node := range t.members {
+		if node.due > 0 {
+			wait = min(wait, max(0, node.due-now))
+		}
+	}
+	return wait
 }
 
 // takeAll begins with all objects.

@@ -20,16 +20,17 @@ const apart = time.Second
 // reconcile decides what comes next for a node: a write, or what waits in the queue.
 func (t *term) reconcile(name string) {
 	node := t.members[name]
-	switch {
-	case node == nil:
+	if node == nil {
 		return
+	}
+	node.due = 0
+	switch {
 	case node.left:
 		t.replaceMember(name, node)
 		return
 	case node.writing:
 		return // its end comes here again
 	}
-	node.due = 0
 	now := t.now()
 	if node.isGoing() {
 		if t.sendOff(node); node.seenGone {
@@ -110,7 +111,7 @@ func (node *member) nextTries() []time.Duration {
 // inputOf returns what the node's next status follows from.
 func (t *term) inputOf(node *member, now order.Moment) input {
 	in := input{network: node.network, term: node.term.Copy(), now: now, node: node.node, limits: node.limits, shown: node.shown, deeds: node.deeds, gone: node.isGone,
-		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe}
+		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe, reclaim: node.asksBack}
 	if node.shown != nil {
 		in.describe = node.shown.began.Wall
 	}

@@ -137,6 +137,9 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 	if j.Do == pool.Delete && out.err == nil {
 		node.removed[j.ENI] = now.Mono + t.o.Lease.Settle
 	}
+	if s := t.subnets[j.Subnet]; s != nil && j.Do == pool.Release && out.err == nil {
+		t.hasRoom(s, now.Mono)
+	}
 	if out.err == nil {
 		node.noteProgress(true, pool.Cause{}, now.Mono)
 		return
@@ -154,6 +157,16 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 		node.unsure[j.ENI] = now.Mono - t.o.Lease.Settle // only a describe tells
 	}
 	node.noteProgress(len(out.addrs) > 0, why, now.Mono)
+}
+
+// hasRoom takes in that a subnet has something again: it is tried at once by those whose pods wait for that.
+func (t *term) hasRoom(s *subnet, now time.Duration) {
+	s.state.RetryAt = min(s.state.RetryAt, now)
+	for name, m := range t.members {
+		if m.lacksRoom() {
+			t.dirty[name] = true
+		}
+	}
 }
 
 // retryAfter returns how long the cloud asks to wait.

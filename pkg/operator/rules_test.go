@@ -2,8 +2,10 @@ package operator_test
 
 import (
 	"context"
+	"net/netip"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,11 +45,11 @@ func TestAWithdrawalThatIsFasterThanTheAcceptanceWins(t *testing.T) {
 		a.set(20)
 		w.until(3*time.Minute, w.isQuiet)
 		calls := w.Calls()[sim.ActUnassign]
-		withdrawn := false
+		var withdrawn atomic.Bool
+		w.store.mu.Lock()
 		w.store.overtake = func(name string) {
 			n := w.store.node(name)
-			if withdrawn = withdrawn || len(n.Spec.Release) > 0 && len(n.Status.Releasing) == 0; withdrawn {
-				w.store.overtake = nil
+			if len(n.Spec.Release) > 0 && len(n.Status.Releasing) == 0 && withdrawn.CompareAndSwap(false, true) {
 				a.set(30) // it needs all of them
 				a.mu.Lock()
 				a.seen = n
@@ -55,8 +57,9 @@ func TestAWithdrawalThatIsFasterThanTheAcceptanceWins(t *testing.T) {
 				a.mu.Unlock()
 			}
 		}
+		w.store.mu.Unlock()
 		a.set(12)
-		w.until(3*time.Minute, func() bool { return withdrawn && w.isQuiet() })
+		w.until(3*time.Minute, func() bool { return withdrawn.Load() && w.isQuiet() })
 		if len(w.store.node(a.name).Spec.Release) > 0 {
 			t.Error("something is still published")
 		}
@@ -212,6 +215,73 @@ func TestTheLastAddressesAreShared(t *testing.T) {
 		}
 		w.must(w.LeaveFree("a", 100))
 		w.until(11*time.Minute, w.isQuiet)
+		w.check()
+	})
+}
+
+// Where no subnet has anything left nodes are asked for their idle slots, those with most first, and each keeps one.
+func TestIdleSlotsOfOthersServePodsThatWait(t *testing.T) {
+	s := setup{nodes: 3, subnets: []sim.Subnet{{ID: "a", V4: mustPrefix("10.0.0.0/28")}}} // 13 addresses, all of them taken
+	play(t, s, func(ctx context.Context, w *world) {
+		for i, spare := range []int{8, 2, 0} {
+			w.agents[i].spare = spare
+		}
+		w.leadWith(ctx, nil)
+		w.begin(ctx)
+		w.until(3*time.Minute, w.isQuiet)
+		time.Sleep(6 * time.Minute)
+		w.agents[2].set(5)
+		if took := w.until(5*time.Minute, func() bool { return len(w.agents[2].used()) == 5 }); took > 10*time.Second {
+			t.Errorf("served after %s", took)
+		}
+		w.until(10*time.Minute, func() bool {
+			return w.store.node("node-000").Status.Reclaim == 0 && w.isQuiet()
+		})
+		if a, b := len(w.agents[0].addresses()), len(w.agents[1].addresses()); a != 3 || b != 2 {
+			t.Errorf("the others have %d and %d left, want 3 and 2", a, b)
+		}
+		w.check()
+	})
+}
+
+// The objects are put back from a backup of minutes ago, while no operator runs (S5): no pod gets an address that has gone meanwhile, none
+// loses its own, and the next operator's describe makes the objects true again.
+func TestObjectsOfABackupBecomeTrueAgain(t *testing.T) {
+	play(t, setup{nodes: 2}, func(ctx context.Context, w *world) {
+		w.leadWith(ctx, nil)
+		w.begin(ctx)
+		for _, a := range w.agents {
+			a.set(18)
+		}
+		w.until(3*time.Minute, w.isQuiet)
+		backup := []*crd.NodeNetwork{w.store.node("node-000"), w.store.node("node-001")}
+		for _, pods := range []int{4, 12} {
+			for _, a := range w.agents {
+				a.set(pods)
+			}
+			w.until(10*time.Minute, w.isQuiet)
+		}
+		before := [][]netip.Addr{w.agents[0].used(), w.agents[1].used()}
+		w.lead.kill()
+		for _, n := range backup {
+			w.store.putBack(n)
+		}
+		time.Sleep(time.Minute) // the agents tell what they have seen
+		for i, a := range w.agents {
+			if n := w.store.node(a.name); n.Spec.SeenRevision <= n.Status.Revision {
+				t.Errorf("%s has told nothing: %+v", a.name, n.Spec)
+			}
+			if got := a.used(); !slices.Equal(got, before[i]) {
+				t.Errorf("%s has %v, and had %v", a.name, got, before[i])
+			}
+		}
+		w.leadWith(ctx, nil)
+		w.until(10*time.Minute, w.isQuiet)
+		for i, a := range w.agents {
+			if got := a.used(); !slices.Equal(got, before[i]) {
+				t.Errorf("%s has %v, and had %v", a.name, got, before[i])
+			}
+		}
 		w.check()
 	})
 }

@@ -154,8 +154,11 @@ func (s *store) keep(n *crd.NodeNetwork) *crd.NodeNetwork {
 
 // WriteNode implements operator.Objects.
 func (s *store) WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeNetwork, error) {
-	if s.overtake != nil {
-		s.overtake(n.Name)
+	s.mu.Lock()
+	overtake := s.overtake
+	s.mu.Unlock()
+	if overtake != nil {
+		overtake(n.Name)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,6 +254,13 @@ func (s *store) keepSubnet(n *crd.Subnet) *crd.Subnet {
 	return n.DeepCopy()
 }
 
+// versions returns how many writes there were.
+func (s *store) versions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
 // node returns an object as it is, for tests to look at.
 func (s *store) node(name string) *crd.NodeNetwork {
 	n, _ := s.ReadNode(context.Background(), name)
@@ -265,4 +275,11 @@ func (s *store) replaceInstance(name, instance string) {
 	n.Instance = instance
 	s.nodes[name] = n
 	s.tell("", operator.Event{Node: &n})
+}
+
+// putBack makes an object what it was, as a store does that is put back from a backup: with a version of its own.
+func (s *store) putBack(n *crd.NodeNetwork) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keep(n.DeepCopy())
 }

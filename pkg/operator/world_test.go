@@ -28,12 +28,13 @@ const timeout = 5 * time.Second
 type world struct {
 	*testing.T
 	*sim.Account
-	store  *store
-	agents []*agent
-	start  time.Time
-	traits driver.Traits
-	effect func(do func(context.Context) error, ctx context.Context) error // wraps what changes the cloud, if it is there
-	admit  func(ctx context.Context, action string)                        // is told what was admitted, if it is there
+	store    *store
+	agents   []*agent
+	start    time.Time
+	traits   driver.Traits
+	prefixes bool
+	effect   func(do func(context.Context) error, ctx context.Context) error // wraps what changes the cloud, if it is there
+	admit    func(ctx context.Context, action string)                        // is told what was admitted, if it is there
 
 	mu    sync.Mutex
 	wrong []string
@@ -50,13 +51,19 @@ type setup struct {
 	typ     sim.Type
 	seed    uint64
 	conf    pool.Config
+
+	prefixes bool
+	likeBCE  bool
 }
 
 func newWorld(t *testing.T, s setup) *world {
 	t.Helper()
 	s.account.VPC = sim.VPC{ID: "vpc", V4: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	s.account.Seed = s.seed
-	w := &world{T: t, Account: sim.NewAccount(s.account), store: newStore(s.seed), start: time.Now(), traits: sim.LikeEC2()}
+	w := &world{T: t, prefixes: s.prefixes, Account: sim.NewAccount(s.account), store: newStore(s.seed), start: time.Now(), traits: sim.LikeEC2()}
+	if s.likeBCE {
+		w.traits = sim.LikeBCE()
+	}
 	w.traits.Buckets = s.buckets
 	if len(s.subnets) == 0 {
 		s.subnets = []sim.Subnet{{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/16")}}
@@ -171,7 +178,7 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 	if w.effect != nil {
 		d = effects{d, w.effect}
 	}
-	region := engine.NewRegion(d, engine.Options{SubnetTags: forPods, Cluster: "blue", Admit: admit, Limit: timeout})
+	region := engine.NewRegion(d, engine.Options{SubnetTags: forPods, Prefixes: w.prefixes, Cluster: "blue", Admit: admit, Limit: timeout})
 	o := operator.Options{Region: region, Objects: w.store, Lease: lease, Timeout: timeout, Gate: gate, Actions: w.traits.ActionsOf, Share: 100}
 	if change != nil {
 		change(&o)
@@ -180,11 +187,14 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 	w.must(err)
 	l := &leader{Operator: op, gate: gate, renewed: time.Now(), ended: make(chan struct{})}
 	ctx, l.cancel = context.WithCancel(ctx)
+	w.mu.Lock()
 	w.lead = l
+	w.mu.Unlock()
+	acquired := l.renewed
 	go l.renew(ctx)
 	go func() {
 		defer close(l.ended)
-		err := op.Run(ctx, operator.Lead{Epoch: w.epoch, Acquired: l.renewed, Renewed: l.renewedAt, Number: func(_ context.Context, epoch int64) error {
+		err := op.Run(ctx, operator.Lead{Epoch: w.lastEpoch(), Acquired: acquired, Renewed: l.renewedAt, Number: func(_ context.Context, epoch int64) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.epoch = epoch
@@ -195,6 +205,19 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 		}
 	}()
 	return l
+}
+
+func (w *world) lastEpoch() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.epoch
+}
+
+// leading returns the operator that leads, the last one.
+func (w *world) leading() *leader {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lead
 }
 
 func (l *leader) renewedAt() time.Time {
@@ -348,8 +371,8 @@ func play(t *testing.T, s setup, run func(ctx context.Context, w *world)) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer func() {
 			cancel()
-			if w.lead != nil {
-				<-w.lead.ended
+			if l := w.leading(); l != nil {
+				<-l.ended
 			}
 			time.Sleep(time.Minute) // what the account and the watches still do
 		}()

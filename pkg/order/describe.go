@@ -32,7 +32,14 @@ func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
 			e.State, changed = Detached, true // by somebody else: its pods' addresses are lost
 			continue
 		}
-		gone = append(gone, t.missingFrom(e.Addresses, shown, d.Began.Mono)...)
+		for _, p := range t.missingFrom(e.Addresses, shown, d.Began.Mono) {
+			if !d.shows(p) {
+				gone = append(gone, p)
+				continue
+			}
+			// It is on another ENI of the node, from which it must not go too.
+			e.Addresses, changed = slices.DeleteFunc(e.Addresses, func(q netip.Prefix) bool { return q == p }), true
+		}
 		for _, p := range shown {
 			// One that was taken and assigned again a moment ago may be shown where it was.
 			if !slices.Contains(e.Addresses, p) && t.taken[p] <= d.Began.Mono && t.given[p] <= d.Began.Mono {
@@ -54,6 +61,16 @@ func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
 		return v.Status, false
 	}
 	return t.endChange(v, next), true
+}
+
+// shows tells whether the describe shows the prefix on any ENI.
+func (d Description) shows(p netip.Prefix) bool {
+	for _, list := range d.Shown {
+		if slices.Contains(list, p) {
+			return true
+		}
+	}
+	return false
 }
 
 // missingFrom returns the addresses that a describe should show and does not.

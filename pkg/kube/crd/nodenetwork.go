@@ -39,6 +39,7 @@ type NodeNetworkSpec struct {
 	Slots        int32        `json:"slots"`                  // general slots, those in Release not counted
 	Waiting      int32        `json:"waiting,omitempty"`      // pods for which no address is free
 	WaitingSince *metav1.Time `json:"waitingSince,omitempty"` // when Waiting rose from 0; nil at 0
+	IdleSlots    int32        `json:"idleSlots,omitempty"`    // that pods use nothing of, up to some minutes ago
 	Pool         Pool         `json:"pool,omitzero"`
 
 	Release           []string       `json:"release,omitempty"`           // addresses or whole prefixes that are releasing in the node cache

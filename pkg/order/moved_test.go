@@ -51,3 +51,29 @@ func TestAnAddressThatMovesIsOnOneENI(t *testing.T) {
 		}
 	}
 }
+
+// Between an old status and a describe an address may have gone from one ENI of the node to another: it is where the describe shows it.
+func TestADescribeShowsAnAddressOnAnotherENI(t *testing.T) {
+	p := netip.MustParsePrefix("10.0.0.10/32")
+	for _, first := range []string{"eni-a", "eni-b"} {
+		a, _ := machineENI("eni-a")
+		b, _ := machineENI("eni-b")
+		b.Index = 1
+		to := "eni-b"
+		if a.Addresses = []netip.Prefix{p}; first == "eni-b" {
+			to, a.Addresses, b.Addresses = "eni-a", nil, a.Addresses
+		}
+		shown := map[string][]netip.Prefix{"eni-a": nil, "eni-b": nil}
+		shown[to] = []netip.Prefix{p}
+		v := View{Spec: Spec{Mode: Operator}, Status: Status{Mode: Operator, Epoch: 2, ENIs: []ENI{a, b}}}
+		at := Moment{Mono: time.Hour, Wall: time.Unix(0, 0).Add(time.Hour)}
+		next, changed := NewTerm(lease, 2, 0).Described(v, at, Description{Began: at, Shown: shown})
+		on := map[string]int{}
+		for _, e := range next.ENIs {
+			on[e.ID] = len(e.Addresses)
+		}
+		if !changed || on[to] != 1 || on[first] != 0 || next.Revision <= v.Status.Revision {
+			t.Errorf("from %s to %s: %+v", first, to, next)
+		}
+	}
+}
