@@ -79,7 +79,7 @@ func (r reasons) obstacles(s pool.Snapshot, there []int) []pool.Cause {
 func (r reasons) troubles() []pool.Cause {
 	var list []pool.Cause
 	for _, s := range r.backoffs.scopes() {
-		if (s == of(looks) || s == of(grows) || s.class == adopts) && r.backoffs.stands(s, r.now) {
+		if (s == of(looks) || s == of(grows) || s == of(asksFor) || s.class == adopts) && r.backoffs.stands(s, r.now) {
 			list = append(list, r.backoffs.because(s))
 		}
 	}
@@ -116,6 +116,8 @@ func (b backoffs) because(s scope) pool.Cause {
 	switch kind := cloud.Kind(v.err); {
 	case s.class == adopts:
 		c.Kind = pool.SetupFailed
+	case s.class == asksFor:
+		c.Kind = pool.OperatorSilent
 	case kind == cloud.ErrForbidden:
 		c.Kind = pool.Forbidden
 	case kind == cloud.ErrUnavailable:
@@ -135,6 +137,9 @@ func (b backoffs) because(s scope) pool.Cause {
 // supply says why no ENI and no subnet has one more slot for the node, nothing if one
 // has.
 func (r reasons) supply(s pool.Snapshot, there []int) []pool.Cause {
+	if r.view.operated {
+		return r.view.told
+	}
 	var list []pool.Cause
 	slots, addresses := perENI(s)
 	for i := range s.ENIs {
