@@ -28,7 +28,7 @@ type testOperator struct {
 	deaf    bool         // the API server does not answer agents, and tells nothing
 	away    bool         // the operator does nothing
 	meddles int          // so many writes of agents conflict, with changes that others make
-	blocks  []order.Blocker
+	blocks  []order.Cause
 	full    bool // its cloud has no more
 	writes  int  // of specs
 	refused int  // of those, for their version
@@ -133,7 +133,7 @@ func (op *testOperator) writeStatus(from order.Object, next order.Status) bool {
 		op.n.w.t.Errorf("%+v follows on %+v", next, from.Status)
 	}
 	changed := op.is
-	changed.Status, changed.Observed, changed.Blockers = next, from.Generation, op.blocks
+	changed.Status, changed.Observed, changed.Causes = next, from.Generation, op.blocks
 	op.put(changed)
 	op.n.wake()
 	return true

@@ -215,7 +215,7 @@ func (o *ordered) toldCauses(now time.Duration) (list []pool.Cause) {
 	case !o.isUsable():
 		list = append(list, pool.Cause{Kind: pool.UnderWay, Words: "the operator has not taken over the node yet"})
 	}
-	for _, b := range o.newest.Blockers {
+	for _, b := range o.newest.Causes {
 		kind, known := kindOf[b.Reason]
 		if !known { // of a later release
 			kind = pool.CallFailed

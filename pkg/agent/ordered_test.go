@@ -192,13 +192,13 @@ func TestTheOperatorIsAwayForAnHour(t *testing.T) {
 func (n *testNode) hearLater() { n.life = &life{wake: make(chan struct{}, 1)} }
 
 // What the operator tells of subnets is what people are told.
-func TestBlockersOfTheOperatorAreTold(t *testing.T) {
+func TestCausesOfTheOperatorAreTold(t *testing.T) {
 	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
 		n.start(-1, false)
 		defer func() { n.stop() }()
 		sleep(10 * time.Second)
 		op.set(func(op *testOperator) {
-			op.blocks = []order.Blocker{{Reason: "SubnetFull", Message: "subnet-a has no address left", Until: time.Now().Add(time.Hour)}, {Reason: "Cosmic"}}
+			op.blocks = []order.Cause{{Reason: "SubnetFull", Message: "subnet-a has no address left", Until: time.Now().Add(time.Hour)}, {Reason: "Cosmic"}}
 		})
 		began := n.w.now()
 		op.set(func(op *testOperator) { op.full = true })

@@ -217,6 +217,13 @@ func (c *cluster) failure(r *http.Request, err error) *http.Response {
 	return c.answer(r, int(s.Code), &s)
 }
 
+// refuse is failure for those who stand before the cluster and do not hold its lock.
+func (c *cluster) refuse(r *http.Request, err error) *http.Response {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failure(r, err)
+}
+
 // filter makes a match of a field selector.
 func filter(text string) func(client.Object) bool {
 	selector := fields.ParseSelectorOrDie(text)

@@ -25,7 +25,7 @@ type hooked struct {
 // RoundTrip answers one request.
 func (h hooked) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method+" "+r.URL.Path == h.where {
-		return h.failure(r, apierrors.NewInternalError(errors.New(`failed calling webhook "team.example.com": no endpoints available`))), nil
+		return h.refuse(r, apierrors.NewInternalError(errors.New(`failed calling webhook "team.example.com": no endpoints available`))), nil
 	}
 	return h.cluster.RoundTrip(r)
 }
@@ -125,7 +125,7 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method+" "+r.URL.Path != l.where {
 		return l.cluster.RoundTrip(r)
 	}
-	answer := l.failure(r, apierrors.NewTooManyRequests("too many requests, please try again later", 1))
+	answer := l.refuse(r, apierrors.NewTooManyRequests("too many requests, please try again later", 1))
 	answer.Header.Set("Retry-After", "1")
 	return answer, nil
 }

@@ -43,12 +43,12 @@ func (h Handover) IsEmpty() bool {
 type Tells struct {
 	Observed int64 // the Generation that the operator has taken in
 	Reclaim  int   // idle slots that the node is asked to release
-	Blockers []Blocker
+	Causes   []Cause
 	Tokens   []string // of ENIs that the operator may be making for a node that leaves it
 }
 
-// Blocker is why a node can't have more, as the operator tells it.
-type Blocker struct {
+// Cause is why a node can't have more, as the operator tells it.
+type Cause struct {
 	Reason  string
 	Message string
 	Until   time.Time // when it is tried again, zero for at any time

@@ -131,7 +131,7 @@ func TestTheAgentNeedsAllItsRightsAndNoOthers(t *testing.T) {
 	if denied := seen.list(seen.denied); len(denied) > 0 {
 		t.Errorf("the API server refused to %v", denied)
 	}
-	if diff := cmp.Diff(rights(t), seen.list(seen.asked)); diff != "" {
+	if diff := cmp.Diff(rights(t, "enipool-agent"), seen.list(seen.asked)); diff != "" {
 		t.Errorf("(-role +needed):\n%s", diff)
 	}
 }

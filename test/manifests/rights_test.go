@@ -15,11 +15,23 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
+// role returns the role with a name.
+func role(t *testing.T, name string) *rbacv1.ClusterRole {
+	t.Helper()
+	for _, o := range manifests(t) {
+		if r, ok := o.(*rbacv1.ClusterRole); ok && r.Name == name {
+			return r
+		}
+	}
+	t.Fatalf("no role %s", name)
+	return nil
+}
+
 // rights returns what the agent's role allows, like "list pods".
-func rights(t *testing.T) []string {
+func rights(t *testing.T, name string) []string {
 	t.Helper()
 	var list []string
-	for _, r := range one[*rbacv1.ClusterRole](t).Rules {
+	for _, r := range role(t, name).Rules {
 		for _, resource := range r.Resources {
 			for _, verb := range r.Verbs {
 				list = append(list, verb+" "+resource)
@@ -35,10 +47,14 @@ func TestTheAgentMayDoThisAndNothingElse(t *testing.T) {
 	want := []string{
 		"create events", "list nodes", "list pods", "patch events", "patch nodes", "patch nodes/status", "watch nodes", "watch pods",
 	}
-	if diff := cmp.Diff(want, rights(t)); diff != "" {
+	if diff := cmp.Diff(want, rights(t, "enipool-agent")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, r := range one[*rbacv1.ClusterRole](t).Rules {
+	more := []string{"create nodenetworks", "get nodenetworks", "list nodenetworks", "patch nodenetworks", "watch nodenetworks"}
+	if diff := cmp.Diff(more, rights(t, "enipool-agent-nodenetworks")); diff != "" {
+		t.Errorf("with an operator (-want +got):\n%s", diff)
+	}
+	for _, r := range role(t, "enipool-agent").Rules {
 		if len(r.APIGroups) != 1 || r.APIGroups[0] != "" || len(r.NonResourceURLs) > 0 || len(r.ResourceNames) > 0 {
 			t.Errorf("%+v", r)
 		}
@@ -57,12 +73,12 @@ func TestTheAPIServerGrantsTheAgentItsRoleAndNothingElse(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if got = granted(review.Status); len(got) < len(rights(t)) {
+		if got = granted(review.Status); len(got) < len(rights(t, "enipool-agent")) {
 			return fmt.Errorf("%v", got)
 		}
 		return nil
 	})
-	if diff := cmp.Diff(rights(t), got); diff != "" {
+	if diff := cmp.Diff(rights(t, "enipool-agent"), got); diff != "" {
 		t.Errorf("(-role +granted):\n%s", diff)
 	}
 	for _, ask := range []string{

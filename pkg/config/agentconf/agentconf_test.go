@@ -1,7 +1,6 @@
 package agentconf
 
 import (
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -18,7 +17,6 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 )
 
 const sample = "../../../conf/agent.yaml"
@@ -83,9 +81,9 @@ func TestTheSampleExplainsEveryKey(t *testing.T) {
 	text := readSample(t)
 	shown := shownKeys(t, text)
 	for _, k := range allKeys(new(Config)) {
-		last := k.name[strings.LastIndex(k.name, ".")+1:]
-		if !shown[k.name] && (k.name != multipleAlias || !strings.Contains(string(text), last)) {
-			t.Errorf("%s does not show %s", sample, k.name)
+		last := k.Name[strings.LastIndex(k.Name, ".")+1:]
+		if !shown[k.Name] && (k.Name != multipleAlias || !strings.Contains(string(text), last)) {
+			t.Errorf("%s does not show %s", sample, k.Name)
 		}
 	}
 	// Each group of keys stands below a comment.
@@ -284,16 +282,4 @@ func TestTheModeIsTheFilesOrTheNodes(t *testing.T) {
 			t.Errorf("%s: mode %d, set %t, %v", tt.text, c.Pool.Mode, c.ModeSet, err)
 		}
 	}
-}
-
-func TestAPercentageAndItsFractionAreTheSame(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, mostPercent).Draw(t, "n")
-		zeros := strings.Repeat("0", rapid.IntRange(0, 3).Draw(t, "zeros"))
-		for _, text := range []string{fmt.Sprintf("%d%%", n), fmt.Sprintf("%d.%02d", n/100, n%100) + zeros} {
-			if got, ok := parsePercent(text); !ok || got != n {
-				t.Fatalf("%q is %d, %t; want %d", text, got, ok, n)
-			}
-		}
-	})
 }

@@ -3,21 +3,29 @@ package agentconf
 import (
 	"fmt"
 
+	"github.com/enipool/enipool/pkg/config/keys"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/scale"
 )
 
+// reader judges the values of a file together.
+type reader struct {
+	*keys.Reader
+
+	compares bool // it is for a simulation, which may have what no node may
+}
+
 // deriveRest sets what follows from other keys where the file says nothing.
 func (r *reader) deriveRest(conf *Config) {
-	_, conf.ModeSet = r.values["pool.mode"]
+	_, conf.ModeSet = r.Values["pool.mode"]
 	if !conf.ModeSet {
 		r.deriveMode(&conf.Pool)
 	}
-	if _, ok := r.values["cloud.describe"]; !ok && conf.Cloud.Provider != Sim && conf.Cloud.Describe == 0 {
+	if _, ok := r.Values["cloud.describe"]; !ok && conf.Cloud.Provider != Sim && conf.Cloud.Describe == 0 {
 		conf.Cloud.Describe = SpareDescribe
 	}
-	if _, ok := r.values["pool.maxFree"]; !ok {
+	if _, ok := r.Values["pool.maxFree"]; !ok {
 		conf.Pool.Scale.MaxFree = conf.Pool.Scale.MinFree + 100
 	}
 }
@@ -29,7 +37,7 @@ func (r *reader) deriveMode(modes *pool.Config) {
 	switch {
 	case modes.MaxAboveWatermark > 0 || modes.Multiple == 0:
 		modes.Mode = pool.BestEffort
-	case r.values[multipleAlias] != nil:
+	case r.Values[multipleAlias] != nil:
 		modes.Mode = pool.Burstable
 	}
 }
@@ -47,17 +55,17 @@ func (r *reader) checkTogether(conf *Config) {
 }
 
 func (r *reader) checkNode(conf *Config) {
-	if conf.Cache == conf.State && r.allSound("cache", "state") {
-		r.addError("state", conf.State, "another file than cache")
+	if conf.Cache == conf.State && r.AllSound("cache", "state") {
+		r.AddError("state", conf.State, "another file than cache")
 	}
-	if conf.Settings.SNAT && len(conf.Settings.VPC) == 0 && r.allSound("snat", "vpcCIDRs") {
-		r.addError("vpcCIDRs", "[]", "the VPC's ranges when snat is true, so that pods keep their addresses inside it")
+	if conf.Settings.SNAT && len(conf.Settings.VPC) == 0 && r.AllSound("snat", "vpcCIDRs") {
+		r.AddError("vpcCIDRs", "[]", "the VPC's ranges when snat is true, so that pods keep their addresses inside it")
 	}
-	if !conf.AnyFirewall && conf.Settings.Firewall == ipam.Iptables && conf.Settings.Routing == ipam.Map && r.allSound("firewall", "routing") {
-		r.addError("routing", conf.Settings.Routing.String(), "rule with firewall iptables: routing map needs nftables")
+	if !conf.AnyFirewall && conf.Settings.Firewall == ipam.Iptables && conf.Settings.Routing == ipam.Map && r.AllSound("firewall", "routing") {
+		r.AddError("routing", conf.Settings.Routing.String(), "rule with firewall iptables: routing map needs nftables")
 	}
-	if least := conf.Settle + conf.Cloud.Timeout; conf.LeakAge < least && r.allSound("leakAge", "settle", "cloud.timeout") {
-		r.addError("leakAge", shortDuration(conf.LeakAge), fmt.Sprintf("at least settle plus cloud.timeout, %s, so that no ENI is deleted that is still being made", shortDuration(least)))
+	if least := conf.Settle + conf.Cloud.Timeout; conf.LeakAge < least && r.AllSound("leakAge", "settle", "cloud.timeout") {
+		r.AddError("leakAge", keys.ShortDuration(conf.LeakAge), fmt.Sprintf("at least settle plus cloud.timeout, %s, so that no ENI is deleted that is still being made", keys.ShortDuration(least)))
 	}
 }
 
@@ -65,20 +73,20 @@ func (r *reader) checkNode(conf *Config) {
 const noManage = "node.k8s.amazonaws.com/no_manage"
 
 func (r *reader) checkCloud(cloud *Cloud) {
-	if !r.allSound("cloud", "cloud.provider", "cloud.endpoint") {
+	if !r.AllSound("cloud", "cloud.provider", "cloud.endpoint") {
 		return
 	}
 	if cloud.Provider == Sim && !validEndpoint(cloud.Endpoint) {
-		r.addError("cloud.endpoint", cloud.Endpoint, wantEndpoint)
+		r.AddError("cloud.endpoint", cloud.Endpoint, wantEndpoint)
 	}
 	if cloud.Provider != Sim && cloud.Endpoint != "" && !validURL(cloud.Endpoint) {
-		r.addError("cloud.endpoint", cloud.Endpoint, wantURL)
+		r.AddError("cloud.endpoint", cloud.Endpoint, wantURL)
 	}
-	if cloud.Prefixes && cloud.Provider == Baidu && r.allSound("cloud.prefixes") {
-		r.addError("cloud.prefixes", cloud.Prefixes, "false with provider baidu, whose ENIs take no prefixes")
+	if cloud.Prefixes && cloud.Provider == Baidu && r.AllSound("cloud.prefixes") {
+		r.AddError("cloud.prefixes", cloud.Prefixes, "false with provider baidu, whose ENIs take no prefixes")
 	}
-	if cloud.Provider == AWS && cloud.Tags[noManage] == "true" && r.allSound("cloud.tags") {
-		r.addError("cloud.tags["+noManage+"]", "true", "removed: enipool, too, leaves ENIs with this tag alone, and could use none that it makes")
+	if cloud.Provider == AWS && cloud.Tags[noManage] == "true" && r.AllSound("cloud.tags") {
+		r.AddError("cloud.tags["+noManage+"]", "true", "removed: enipool, too, leaves ENIs with this tag alone, and could use none that it makes")
 	}
 	if cloud.Provider == Baidu {
 		return
@@ -88,25 +96,25 @@ func (r *reader) checkCloud(cloud *Cloud) {
 		set  bool
 	}{{"cloud.kind", cloud.Kind != ""}, {"cloud.vpc", cloud.VPC != ""}, {"cloud.zone", cloud.Zone != ""},
 		{"cloud.maxENIs", cloud.MaxENIs > 0}, {"cloud.maxIPsPerENI", cloud.MaxIPsPerENI > 0}} {
-		if k.set && r.allSound(k.name) {
-			r.addError(k.name, r.values[k.name], "removed with provider "+cloud.Provider+": only baidu has this key")
+		if k.set && r.AllSound(k.name) {
+			r.AddError(k.name, r.Values[k.name], "removed with provider "+cloud.Provider+": only baidu has this key")
 		}
 	}
 }
 
 func (r *reader) checkSizes(conf *Config) {
 	sizing, most := conf.Pool.Scale, conf.Pool.MaxAllocate
-	if sizing.MaxFree < sizing.MinFree+100 && r.allSound("pool.maxFree", "pool.minFree") {
-		r.addError("pool.maxFree", fmt.Sprintf("%d%%", sizing.MaxFree), fmt.Sprintf("at least pool.minFree and a whole batch, %d%%: "+
+	if sizing.MaxFree < sizing.MinFree+100 && r.AllSound("pool.maxFree", "pool.minFree") {
+		r.AddError("pool.maxFree", fmt.Sprintf("%d%%", sizing.MaxFree), fmt.Sprintf("at least pool.minFree and a whole batch, %d%%: "+
 			"with less the pool would grow and shrink in turns", sizing.MinFree+100))
 	}
-	if sizing.BurstWindow > sizing.Stable && r.allSound("pool.burstWindow", "pool.stable") {
-		r.addError("pool.burstWindow", shortDuration(sizing.BurstWindow), "at most pool.stable, "+shortDuration(sizing.Stable))
+	if sizing.BurstWindow > sizing.Stable && r.AllSound("pool.burstWindow", "pool.stable") {
+		r.AddError("pool.burstWindow", keys.ShortDuration(sizing.BurstWindow), "at most pool.stable, "+keys.ShortDuration(sizing.Stable))
 	}
-	if p := conf.Pool; p.MaxAllocateENI > 0 && p.PreAllocateENI > p.MaxAllocateENI && r.allSound("pool.preAllocateENI", "pool.maxAllocateENI") {
-		r.addError("pool.preAllocateENI", p.PreAllocateENI, fmt.Sprintf("at most pool.maxAllocateENI, %d", p.MaxAllocateENI))
+	if p := conf.Pool; p.MaxAllocateENI > 0 && p.PreAllocateENI > p.MaxAllocateENI && r.AllSound("pool.preAllocateENI", "pool.maxAllocateENI") {
+		r.AddError("pool.preAllocateENI", p.PreAllocateENI, fmt.Sprintf("at most pool.maxAllocateENI, %d", p.MaxAllocateENI))
 	}
-	if most == 0 || !r.allSound("pool.maxAllocate") {
+	if most == 0 || !r.AllSound("pool.maxAllocate") {
 		return
 	}
 	for _, n := range []struct {
@@ -118,16 +126,16 @@ func (r *reader) checkSizes(conf *Config) {
 		{"pool.minPool", sizing.MinPool, true},
 		{"pool.minAllocate", conf.Pool.MinAllocate, true},
 	} {
-		_, written := r.values[n.key]
-		if n.value > most && (n.holds || written) && r.allSound(n.key) {
-			r.addError(n.key, n.value, fmt.Sprintf("at most pool.maxAllocate, %d", most))
+		_, written := r.Values[n.key]
+		if n.value > most && (n.holds || written) && r.AllSound(n.key) {
+			r.AddError(n.key, n.value, fmt.Sprintf("at most pool.maxAllocate, %d", most))
 		}
 	}
 }
 
 // checkProvider tells who wrote the former name of a cloud what it is called now.
 func (r *reader) checkProvider(conf *Config) {
-	if r.values["cloud.provider"] == formerBaidu {
+	if r.Values["cloud.provider"] == formerBaidu {
 		conf.Warnings = append(conf.Warnings, `cloud.provider: "`+formerBaidu+`": this cloud is called `+Baidu+
 			` now: write that once all nodes run this release, because the next one refuses the old name`)
 	}
@@ -137,7 +145,7 @@ func (r *reader) checkProvider(conf *Config) {
 // pods wait for one batch after the other. Nodes that an older release took it for are to
 // run on after an upgrade, so it is replaced, and the next release may refuse it.
 func (r *reader) checkStrategy(conf *Config) {
-	if conf.Pool.Scale.Strategy == scale.Reactive && conf.Cloud.Provider != Sim && r.allSound("pool.strategy", "cloud.provider") {
+	if conf.Pool.Scale.Strategy == scale.Reactive && conf.Cloud.Provider != Sim && r.AllSound("pool.strategy", "cloud.provider") {
 		conf.Pool.Scale.Strategy = scale.Equation
 		conf.Warnings = append(conf.Warnings, `pool.strategy: "reactive": the agent goes on with equation, for with provider `+conf.Cloud.Provider+
 			" reactive is no strategy: remove the key or name equation or kpa, because the next release refuses it")
@@ -145,19 +153,19 @@ func (r *reader) checkStrategy(conf *Config) {
 }
 
 func (r *reader) checkModes(modes *pool.Config) {
-	if above := modes.MaxAboveWatermark; modes.Mode != pool.BestEffort && above > 0 && r.allSound("pool.mode", "pool.maxAboveWatermark") {
-		r.addError("pool.mode", r.values["pool.mode"], fmt.Sprintf("besteffort while pool.maxAboveWatermark is %d: "+
+	if above := modes.MaxAboveWatermark; modes.Mode != pool.BestEffort && above > 0 && r.AllSound("pool.mode", "pool.maxAboveWatermark") {
+		r.AddError("pool.mode", r.Values["pool.mode"], fmt.Sprintf("besteffort while pool.maxAboveWatermark is %d: "+
 			"to change the mode remove pool.maxAboveWatermark", above))
 	}
 	const multiple = "pool.burstableMultiple"
-	name, alias := multiple, r.values[multipleAlias]
+	name, alias := multiple, r.Values[multipleAlias]
 	if alias != nil {
 		name = multipleAlias
 	}
-	if r.values[multiple] != nil && alias != nil {
-		r.addError(multipleAlias, alias, "removed: it is another name of "+multiple+", which is there too")
+	if r.Values[multiple] != nil && alias != nil {
+		r.AddError(multipleAlias, alias, "removed: it is another name of "+multiple+", which is there too")
 	}
-	if modes.Mode == pool.Burstable && modes.Multiple == 0 && r.allSound("pool.mode", name) {
-		r.addError(name, 0, "at least 1 in mode burstable: without burstable ENIs the mode is batch or besteffort")
+	if modes.Mode == pool.Burstable && modes.Multiple == 0 && r.AllSound("pool.mode", name) {
+		r.AddError(name, 0, "at least 1 in mode burstable: without burstable ENIs the mode is batch or besteffort")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/config/keys"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -128,15 +129,16 @@ func Default() Config {
 // Parse reads a configuration file; conf/agent.yaml explains every key. All errors
 // are reported, each with its key.
 func Parse(text []byte) (Config, error) {
-	parsed, err := splitFile(text)
+	file, err := keys.Split(text, sections...)
 	if err != nil {
 		return Config{}, err
 	}
+	parsed := &reader{Reader: file}
 	c := Default()
-	parsed.setKeys(allKeys(&c))
+	parsed.Set(allKeys(&c))
 	parsed.deriveRest(&c)
 	parsed.checkTogether(&c)
-	if err := parsed.joinErrors(); err != nil {
+	if err := parsed.Err(); err != nil {
 		return Config{}, err
 	}
 	return c, nil
@@ -163,4 +165,12 @@ func (c Config) DescribeQuiet() time.Duration {
 		return 0
 	}
 	return min(2*c.Cloud.Describe, time.Hour)
+}
+
+// Reload returns what the next configuration is to an agent that runs with this one: keys
+// that count when the agent is started again are what they were, and changed names those of
+// them that the next one has otherwise.
+func (c Config) Reload(next Config) (reloaded Config, changed []string) {
+	changed = keys.Reload(allKeys(&c), allKeys(&next))
+	return next, changed
 }

@@ -1,13 +1,16 @@
 package agentconf
 
 import (
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/enipool/enipool/pkg/config/keys"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 )
@@ -23,78 +26,106 @@ const (
 	mostPerENI    = 1024
 )
 
+// The releases that keys came with.
+const (
+	release1   = "9295a34" // the previous one; see scripts/previous.sh
+	unreleased = "unreleased"
+)
+
+// sections are the keys that have keys of their own.
+var sections = []string{"cloud", "kubernetes", "pool"}
+
 // allKeys returns all keys of the file; their values lie in c. A line of the table is a key: its
 // kind with its bounds, its unit, whether a change counts at once, and since which release
 // it is known.
-func allKeys(conf *Config) []key {
+func allKeys(conf *Config) []keys.Key {
 	return slices.Concat(nodeKeys(conf), settingKeys(conf), cloudKeys(&conf.Cloud), kubeKeys(&conf.Kubernetes), sizeKeys(&conf.Pool.Scale), kpaKeys(&conf.Pool.Scale), poolKeys(&conf.Pool))
 }
 
-func nodeKeys(conf *Config) []key {
-	return []key{
-		singleKey("node", "a name without blanks of at most 253 bytes", func(text string) bool {
+// maskKey is bits of the packet mark. A value that is refused is told in hexadecimal, as
+// masks are written: the parser keeps of 0x1ff only the number.
+func maskKey(name string, into *uint32) keys.Key {
+	const want = "eight bits in a row without 0x4000 and 0x8000, like 0x000000ff"
+	k := keys.Key{Name: name, Want: want, Set: func(v any) []keys.Fault {
+		text, ok := keys.Scalar(v)
+		bits, err := strconv.ParseUint(text, 0, 32)
+		if *into = uint32(bits); ok && err == nil && ipam.ValidMarkMask(*into) == nil {
+			return nil
+		}
+		if err == nil {
+			v = fmt.Sprintf("%#x", bits)
+		}
+		return []keys.Fault{{Value: v}}
+	}}
+	return k.At(keys.ValueAt(into, func() any { return fmt.Sprintf("0x%08x", *into) })).
+		Of(keys.Rule{"type": []string{"integer", "string", "null"}, "pattern": "^(0[xX][0-9a-fA-F]+|[0-9]+)$"})
+}
+
+func nodeKeys(conf *Config) []keys.Key {
+	return []keys.Key{
+		keys.Single("node", "a name without blanks of at most 253 bytes", func(text string) bool {
 			conf.Node = text
 			return len(text) <= 253 && !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
-		}).at(textAt(&conf.Node)).of(rule{"type": []string{"string", "number", "boolean", "null"}, "maxLength": 253, "pattern": "^\\S*$"}).
-			restart(release1, "The name that the cloud and people know the node by; not named, NODE_NAME of the agent's environment, else the host's name."),
-		fileKey("cache", &conf.Cache).restart(release1, "The node cache, where the plugin finds its addresses: cachePath of the network configuration must be the same."),
-		fileKey("state", &conf.State).restart(release1, "The agent's own file: what it remembers over a restart. The last configuration that was right is kept with .good behind its name, in /var/lib where it lies in /run."),
-		numberKey("maxPods", &conf.MaxPods.Fixed, 0, mostPods).in("pods").live(release1, "How many pods the node may run, which limits the pool; 0: what the Node object says, else what the kubelet has, else 110."),
-		fileKey("kubeletConfig", &conf.MaxPods.KubeletConfig).live(release1, "The kubelet's configuration file, where its command line and the usual places don't tell."),
-		choiceKey("fastPath", &conf.FastPath, choice[Switch]{"auto", Auto}, choice[Switch]{"off", Off}).
-			live(unreleased, "Whether packets of established connections may pass the node past iptables and nftables: auto, where the kernel can and nobody else decides about them; or off."),
-		durationKey("resync", &conf.Resync, 100*time.Millisecond, time.Hour).live(release1, "How often cloud, kernel and cache are compared completely and repaired."),
-		durationKey("settle", &conf.Settle, 0, 10*time.Minute).live(release1, "How long the cloud may go on showing what was before a call: the consistency window."),
-		durationKey("orphanAge", &conf.OrphanAge, 0, 24*time.Hour).live(release1, "How long the address of a sandbox that is provably gone waits for its DEL before the agent takes it back."),
-		durationKey("leakAge", &conf.LeakAge, time.Second, 24*time.Hour).live(release1, "How long an ENI of this node must be attached nowhere before it is deleted as leaked; at least settle plus cloud.timeout."),
-		singleKey("listen", `an IP address (or localhost) and a port like "127.0.0.1:9809", or "" for none`, func(text string) bool {
+		}).At(keys.TextAt(&conf.Node)).Of(keys.Rule{"type": []string{"string", "number", "boolean", "null"}, "maxLength": 253, "pattern": "^\\S*$"}).
+			Restart(release1, "The name that the cloud and people know the node by; not named, NODE_NAME of the agent's environment, else the host's name."),
+		keys.File("cache", &conf.Cache).Restart(release1, "The node cache, where the plugin finds its addresses: cachePath of the network configuration must be the same."),
+		keys.File("state", &conf.State).Restart(release1, "The agent's own file: what it remembers over a restart. The last configuration that was right is kept with .good behind its name, in /var/lib where it lies in /run."),
+		keys.Number("maxPods", &conf.MaxPods.Fixed, 0, mostPods).In("pods").Live(release1, "How many pods the node may run, which limits the pool; 0: what the Node object says, else what the kubelet has, else 110."),
+		keys.File("kubeletConfig", &conf.MaxPods.KubeletConfig).Live(release1, "The kubelet's configuration file, where its command line and the usual places don't tell."),
+		keys.Choice("fastPath", &conf.FastPath, keys.Named("auto", Auto), keys.Named("off", Off)).
+			Live(unreleased, "Whether packets of established connections may pass the node past iptables and nftables: auto, where the kernel can and nobody else decides about them; or off."),
+		keys.Duration("resync", &conf.Resync, 100*time.Millisecond, time.Hour).Live(release1, "How often cloud, kernel and cache are compared completely and repaired."),
+		keys.Duration("settle", &conf.Settle, 0, 10*time.Minute).Live(release1, "How long the cloud may go on showing what was before a call: the consistency window."),
+		keys.Duration("orphanAge", &conf.OrphanAge, 0, 24*time.Hour).Live(release1, "How long the address of a sandbox that is provably gone waits for its DEL before the agent takes it back."),
+		keys.Duration("leakAge", &conf.LeakAge, time.Second, 24*time.Hour).Live(release1, "How long an ENI of this node must be attached nowhere before it is deleted as leaked; at least settle plus cloud.timeout."),
+		keys.Single("listen", `an IP address (or localhost) and a port like "127.0.0.1:9809", or "" for none`, func(text string) bool {
 			conf.Listen = text
 			return text == "" || validListen(text)
-		}).at(textAt(&conf.Listen)).of(rule{"type": []string{"string", "null"}, "pattern": "^(.+:[0-9]+)?$"}).
-			restart(release1, "Where /metrics, /healthz and /readyz are served; \"\" for nowhere."),
-		flagKey("profile", &conf.Profile).restart(release1, "Whether pprof is served there too."),
-		choiceKey("logLevel", &conf.LogLevel, choice[slog.Level]{"debug", slog.LevelDebug}, choice[slog.Level]{"info", slog.LevelInfo},
-			choice[slog.Level]{"warn", slog.LevelWarn}, choice[slog.Level]{"error", slog.LevelError}).
-			live(release1, "The least important lines that the log has."),
-		choiceKey("logFormat", &conf.LogFormat, choice[string]{"text", "text"}, choice[string]{"json", "json"}).
-			restart(release1, "How the log's lines are written."),
+		}).At(keys.TextAt(&conf.Listen)).Of(keys.Rule{"type": []string{"string", "null"}, "pattern": "^(.+:[0-9]+)?$"}).
+			Restart(release1, "Where /metrics, /healthz and /readyz are served; \"\" for nowhere."),
+		keys.Flag("profile", &conf.Profile).Restart(release1, "Whether pprof is served there too."),
+		keys.Choice("logLevel", &conf.LogLevel, keys.Named("debug", slog.LevelDebug), keys.Named("info", slog.LevelInfo),
+			keys.Named("warn", slog.LevelWarn), keys.Named("error", slog.LevelError)).
+			Live(release1, "The least important lines that the log has."),
+		keys.Choice("logFormat", &conf.LogFormat, keys.Named("text", "text"), keys.Named("json", "json")).
+			Restart(release1, "How the log's lines are written."),
 	}
 }
 
-func settingKeys(conf *Config) []key {
+func settingKeys(conf *Config) []keys.Key {
 	settings := &conf.Settings
 	var families []eni.Family
-	at := listPlace(&settings.Families)
-	at.shown = func() any {
+	at := keys.ListAt(&settings.Families)
+	at.Shown = func() any {
 		var names []string
 		for _, f := range settings.Families {
 			names = append(names, f.String())
 		}
 		return names
 	}
-	return []key{
-		choiceKey("routing", &settings.Routing, choice[ipam.Routing]{"map", ipam.Map}, choice[ipam.Routing]{"rule", ipam.Rule}).
-			live(release1, "How a pod's packets find their ENI: map, one nftables map from address to ENI; or rule, one ip rule per pod, for kernels without nftables."),
-		singleKey("firewall", "auto, nftables or iptables", func(text string) (ok bool) {
+	return []keys.Key{
+		keys.Choice("routing", &settings.Routing, keys.Named("map", ipam.Map), keys.Named("rule", ipam.Rule)).
+			Live(release1, "How a pod's packets find their ENI: map, one nftables map from address to ENI; or rule, one ip rule per pod, for kernels without nftables."),
+		keys.Single("firewall", "auto, nftables or iptables", func(text string) (ok bool) {
 			if conf.AnyFirewall = text == "auto"; conf.AnyFirewall {
 				return true
 			}
 			var err error
 			settings.Firewall, err = ipam.ParseFirewall(text)
 			return err == nil
-		}).at(singlePlace(&conf.AnyFirewall, func() any { return conf.firewallText() }), singlePlace(&settings.Firewall, nil)).
-			of(rule{"enum": []any{"auto", ipam.Nftables.String(), ipam.Iptables.String(), nil}}).
-			live(release1, "The packet filter that holds SNAT and connection marks; auto: nftables where it works."),
-		listKey("vpcCIDRs", "a range like 10.0.0.0/16, without host bits", func(text string) bool {
+		}).At(keys.ValueAt(&conf.AnyFirewall, func() any { return conf.firewallText() }), keys.ValueAt(&settings.Firewall, nil)).
+			Of(keys.Rule{"enum": []any{"auto", ipam.Nftables.String(), ipam.Iptables.String(), nil}}).
+			Live(release1, "The packet filter that holds SNAT and connection marks; auto: nftables where it works."),
+		keys.List("vpcCIDRs", "a range like 10.0.0.0/16, without host bits", func(text string) bool {
 			cidr, err := netip.ParsePrefix(text)
 			settings.VPC = append(settings.VPC, cidr)
 			return err == nil && cidr == cidr.Masked()
-		}).at(listPlace(&settings.VPC)).of(rule{"type": []string{"array", "null"}, "items": rule{"type": "string", "pattern": "^[0-9a-fA-F.:]+/[0-9]+$"}}).
-			live(release1, "The VPC's ranges, without host bits: pods keep their own address towards these. Needed where snat is true."),
-		flagKey("snat", &settings.SNAT).live(release1, "Whether pods reach the world outside vpcCIDRs with the node's own address."),
-		durationKey("coolDown", &settings.CoolDown, 0, time.Hour).live(release1, "How long a released address cools down before another pod may get it."),
-		maskKey("markMask", &settings.MarkMask).live(release1, "The eight bits of packet and connection marks that are enipool's."),
-		listKey("families", "ipv4 or ipv6", func(text string) bool {
+		}).At(keys.ListAt(&settings.VPC)).Of(keys.Rule{"type": []string{"array", "null"}, "items": keys.Rule{"type": "string", "pattern": "^[0-9a-fA-F.:]+/[0-9]+$"}}).
+			Live(release1, "The VPC's ranges, without host bits: pods keep their own address towards these. Needed where snat is true."),
+		keys.Flag("snat", &settings.SNAT).Live(release1, "Whether pods reach the world outside vpcCIDRs with the node's own address."),
+		keys.Duration("coolDown", &settings.CoolDown, 0, time.Hour).Live(release1, "How long a released address cools down before another pod may get it."),
+		maskKey("markMask", &settings.MarkMask).Live(release1, "The eight bits of packet and connection marks that are enipool's."),
+		keys.List("families", "ipv4 or ipv6", func(text string) bool {
 			for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
 				if text == f.String() && !slices.Contains(families, f) {
 					families = append(families, f)
@@ -104,8 +135,8 @@ func settingKeys(conf *Config) []key {
 				}
 			}
 			return false
-		}).at(at).of(rule{"type": []string{"array", "null"}, "uniqueItems": true, "items": rule{"enum": []any{eni.IPv4.String(), eni.IPv6.String()}}}).
-			restart(release1, "What each pod gets: ipv4, ipv6, or both from the same ENI."),
+		}).At(at).Of(keys.Rule{"type": []string{"array", "null"}, "uniqueItems": true, "items": keys.Rule{"enum": []any{eni.IPv4.String(), eni.IPv6.String()}}}).
+			Restart(release1, "What each pod gets: ipv4, ipv6, or both from the same ENI."),
 	}
 }
 
@@ -117,13 +148,13 @@ func (c *Config) firewallText() string {
 	return c.Settings.Firewall.String()
 }
 
-func kubeKeys(k *Kubernetes) []key {
-	return []key{
-		choiceKey("kubernetes.enabled", &k.Enabled, choice[Switch]{"auto", Auto}, choice[Switch]{"true", On}, choice[Switch]{"false", Off}).
-			restart(release1, "Whether the agent asks the API server for the node's pods and tells it when the node has no addresses left; auto: with a kubeconfig, or in a pod with a service account."),
-		fileKey("kubernetes.kubeconfig", &k.Kubeconfig).restart(release1, "A kubeconfig file, where the agent does not run in a pod of the cluster."),
-		flagKey("kubernetes.taint", &k.Health.Taint).live(release1, "Whether a node that can't give its pods addresses gets a NoSchedule taint."),
-		durationKey("kubernetes.faultGrace", &k.Health.Grace, time.Second, time.Hour).live(release1, "How long pods lack addresses before the node is faulty."),
-		durationKey("kubernetes.faultQuiet", &k.Health.Quiet, time.Second, time.Hour).live(release1, "How long all must be well before the node is not faulty any more."),
+func kubeKeys(k *Kubernetes) []keys.Key {
+	return []keys.Key{
+		keys.Choice("kubernetes.enabled", &k.Enabled, keys.Named("auto", Auto), keys.Named("true", On), keys.Named("false", Off)).
+			Restart(release1, "Whether the agent asks the API server for the node's pods and tells it when the node has no addresses left; auto: with a kubeconfig, or in a pod with a service account."),
+		keys.File("kubernetes.kubeconfig", &k.Kubeconfig).Restart(release1, "A kubeconfig file, where the agent does not run in a pod of the cluster."),
+		keys.Flag("kubernetes.taint", &k.Health.Taint).Live(release1, "Whether a node that can't give its pods addresses gets a NoSchedule taint."),
+		keys.Duration("kubernetes.faultGrace", &k.Health.Grace, time.Second, time.Hour).Live(release1, "How long pods lack addresses before the node is faulty."),
+		keys.Duration("kubernetes.faultQuiet", &k.Health.Quiet, time.Second, time.Hour).Live(release1, "How long all must be well before the node is not faulty any more."),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/enipool/enipool/pkg/config"
+	"github.com/enipool/enipool/pkg/config/keys"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -253,11 +254,11 @@ func TestTheBriefTextHasNoExcerptOfTheFile(t *testing.T) {
 		t.Fatalf("no excerpt: %v", err)
 	}
 	want := `agent.yaml: read configuration: line 5: mapping key "node" already defined at line 4`
-	if got := Brief(fmt.Errorf("agent.yaml: %w", err)); got != want {
+	if got := keys.Brief(fmt.Errorf("agent.yaml: %w", err)); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if _, err := Parse([]byte("colour: red\n")); Brief(err) != err.Error() {
-		t.Errorf("%q, want %q", Brief(err), err)
+	if _, err := Parse([]byte("colour: red\n")); keys.Brief(err) != err.Error() {
+		t.Errorf("%q, want %q", keys.Brief(err), err)
 	}
 }
 

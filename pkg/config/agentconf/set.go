@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/enipool/enipool/pkg/config/keys"
 	"github.com/enipool/enipool/pkg/pool"
 )
 
@@ -16,8 +17,8 @@ type Key struct{ Name, Want string }
 func Keys() []Key {
 	var list []Key
 	for _, k := range allKeys(new(Config)) {
-		if !k.isList {
-			list = append(list, Key{k.name, k.want})
+		if !k.IsList {
+			list = append(list, Key{k.Name, k.Want})
 		}
 	}
 	return list
@@ -35,19 +36,19 @@ func (c Config) With(values map[string]string) (Config, error) {
 		c.Pool.Mode = pool.Batch // deriveRest decides it again
 	}
 	for name, text := range values {
-		parsed.values[name] = text
+		parsed.Values[name] = text
 	}
 	table := allKeys(&c)
 	for _, k := range table {
-		if text, said := values[k.name]; said && k.isList {
-			parsed.addError(k.name, text, "set in the file: it is a list")
-			delete(parsed.values, k.name)
+		if text, said := values[k.Name]; said && k.IsList {
+			parsed.AddError(k.Name, text, "set in the file: it is a list")
+			delete(parsed.Values, k.Name)
 		}
 	}
-	parsed.setKeys(table)
+	parsed.Set(table)
 	parsed.deriveRest(&c)
 	parsed.checkTogether(&c)
-	if err := parsed.joinErrors(); err != nil {
+	if err := parsed.Err(); err != nil {
 		return Config{}, err
 	}
 	return c, nil
@@ -55,12 +56,12 @@ func (c Config) With(values map[string]string) (Config, error) {
 
 // writtenKeys returns the keys that deriveRest looks for, where the file must have had them.
 func (c Config) writtenKeys() *reader {
-	parsed := &reader{values: map[string]any{}, bad: map[string]bool{}, compares: true}
+	parsed := &reader{Reader: keys.NewReader(), compares: true}
 	if c.ModeSet {
-		parsed.values["pool.mode"] = c.Pool.Mode.String()
+		parsed.Values["pool.mode"] = c.Pool.Mode.String()
 	}
 	if c.Pool.Scale.MaxFree != c.Pool.Scale.MinFree+100 {
-		parsed.values["pool.maxFree"] = fmt.Sprintf("%d%%", c.Pool.Scale.MaxFree)
+		parsed.Values["pool.maxFree"] = fmt.Sprintf("%d%%", c.Pool.Scale.MaxFree)
 	}
 	return parsed
 }

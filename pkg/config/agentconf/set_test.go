@@ -220,8 +220,8 @@ func TestKeysAreThoseOfTheTableWithoutLists(t *testing.T) {
 	}
 	var missing []string
 	for _, k := range allKeys(new(Config)) {
-		if _, found := known[k.name]; !found {
-			missing = append(missing, k.name)
+		if _, found := known[k.Name]; !found {
+			missing = append(missing, k.Name)
 		}
 	}
 	if diff := cmp.Diff([]string{"vpcCIDRs", "families", "cloud.subnets", "cloud.subnetTags", "cloud.securityGroups", "cloud.tags"}, missing); diff != "" {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/enipool/enipool/pkg/config/keys"
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -41,22 +42,22 @@ func TestEachKeySaysAllThatTheTableNeeds(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range allKeys(&c) {
 		switch {
-		case seen[k.name]:
-			t.Errorf("%s is there twice", k.name)
-		case k.needs != atOnce && k.needs != atRestart:
-			t.Errorf("%s does not say whether a change needs a restart", k.name)
-		case k.since != release1 && k.since != unreleased:
-			t.Errorf("%s: there is no release %q", k.name, k.since)
-		case !regexp.MustCompile(`^\S.*\.$`).MatchString(k.doc):
-			t.Errorf("%s: %q is no sentence", k.name, k.doc)
-		case len(k.places) == 0 || k.rule == nil || k.want == "":
-			t.Errorf("%s does not say where its value lies, or what it may be", k.name)
-		case k.rule["maximum"] != nil && k.unit == "" && k.rule["maximum"] != 0:
-			t.Errorf("%s has no unit", k.name)
-		case examples[k.name] == nil:
-			t.Errorf("%s has no example in this test", k.name)
+		case seen[k.Name]:
+			t.Errorf("%s is there twice", k.Name)
+		case k.Needs != keys.AtOnce && k.Needs != keys.AtRestart:
+			t.Errorf("%s does not say whether a change needs a restart", k.Name)
+		case k.Since != release1 && k.Since != unreleased:
+			t.Errorf("%s: there is no release %q", k.Name, k.Since)
+		case !regexp.MustCompile(`^\S.*\.$`).MatchString(k.Doc):
+			t.Errorf("%s: %q is no sentence", k.Name, k.Doc)
+		case len(k.Places) == 0 || k.Rule == nil || k.Want == "":
+			t.Errorf("%s does not say where its value lies, or what it may be", k.Name)
+		case k.Rule["maximum"] != nil && k.Unit == "" && k.Rule["maximum"] != 0:
+			t.Errorf("%s has no unit", k.Name)
+		case examples[k.Name] == nil:
+			t.Errorf("%s has no example in this test", k.Name)
 		}
-		seen[k.name] = true
+		seen[k.Name] = true
 	}
 	if len(seen) != len(examples) {
 		t.Errorf("%d keys, %d examples", len(seen), len(examples))
@@ -100,8 +101,8 @@ func TestEachPartOfTheConfigurationHasAKey(t *testing.T) {
 		default:
 			t.Fatalf("%s: how is a %s changed?", name, v.Kind())
 		}
-		has := slices.ContainsFunc(table, func(k key) bool {
-			return !k.sameAs(now[slices.IndexFunc(now, func(n key) bool { return n.name == k.name })])
+		has := slices.ContainsFunc(table, func(k keys.Key) bool {
+			return !k.SameAs(now[slices.IndexFunc(now, func(n keys.Key) bool { return n.Name == k.Name })])
 		})
 		if has == slices.Contains(without, name) {
 			t.Errorf("%s: has a key: %t", name, has)
@@ -112,13 +113,13 @@ func TestEachPartOfTheConfigurationHasAKey(t *testing.T) {
 func TestAReloadKeepsWhatNeedsARestartAndTakesTheRest(t *testing.T) {
 	for i, k := range allKeys(new(Config)) {
 		was, next := Default(), Default()
-		if faults := allKeys(&next)[i].set(examples[k.name]); len(faults) > 0 {
-			t.Errorf("%s: the example is refused", k.name)
+		if faults := allKeys(&next)[i].Set(examples[k.Name]); len(faults) > 0 {
+			t.Errorf("%s: the example is refused", k.Name)
 		}
 		got, changed := was.Reload(next)
-		kept := allKeys(&got)[i].sameAs(allKeys(&was)[i])
-		if restart := k.needs == atRestart; kept != restart || restart != slices.Equal(changed, []string{k.name}) || !restart && len(changed) > 0 {
-			t.Errorf("%s: needs a restart: %t; kept: %t; told: %q", k.name, restart, kept, changed)
+		kept := allKeys(&got)[i].SameAs(allKeys(&was)[i])
+		if restart := k.Needs == keys.AtRestart; kept != restart || restart != slices.Equal(changed, []string{k.Name}) || !restart && len(changed) > 0 {
+			t.Errorf("%s: needs a restart: %t; kept: %t; told: %q", k.Name, restart, kept, changed)
 		}
 	}
 }
@@ -126,25 +127,25 @@ func TestAReloadKeepsWhatNeedsARestartAndTakesTheRest(t *testing.T) {
 // What the table takes are values that the pool's own checks take.
 func TestTheTableIsNoWiderThanTheChecksOfPoolAndScale(t *testing.T) {
 	for i, k := range allKeys(new(Config)) {
-		for _, bound := range []any{k.rule["minimum"], k.rule["maximum"]} {
+		for _, bound := range []any{k.Rule["minimum"], k.Rule["maximum"]} {
 			n, isInt := bound.(int)
 			c := Default()
-			if k.name == "pool.maxAboveWatermark" {
+			if k.Name == "pool.maxAboveWatermark" {
 				c.Pool.Mode = pool.BestEffort
 			}
-			if isInt && len(allKeys(&c)[i].set(n)) == 0 {
+			if isInt && len(allKeys(&c)[i].Set(n)) == 0 {
 				if err := c.Pool.Validate(); err != nil {
-					t.Errorf("%s: %d: %v", k.name, n, err)
+					t.Errorf("%s: %d: %v", k.Name, n, err)
 				}
 			}
 			if share, isShare := bound.(float64); isShare {
 				c := Default()
 				c.Pool.Scale.MaxFree = mostPercent
-				if len(allKeys(&c)[i].set(share)) > 0 && k.name != "pool.minFree" { // whose least is 0, "0.0"
-					t.Errorf("%s: %f is refused", k.name, share)
+				if len(allKeys(&c)[i].Set(share)) > 0 && k.Name != "pool.minFree" { // whose least is 0, "0.0"
+					t.Errorf("%s: %f is refused", k.Name, share)
 				}
-				if err := c.Pool.Validate(); err != nil && k.name != "pool.maxFree" { // which needs minFree beside it
-					t.Errorf("%s: %f: %v", k.name, share, err)
+				if err := c.Pool.Validate(); err != nil && k.Name != "pool.maxFree" { // which needs minFree beside it
+					t.Errorf("%s: %f: %v", k.Name, share, err)
 				}
 			}
 		}
@@ -244,18 +245,18 @@ func TestTheSchemaRefusesWhatTheAgentRefuses(t *testing.T) {
 		}
 	}
 	for i, k := range allKeys(new(Config)) {
-		lo, isInt := k.rule["minimum"].(int)
-		hi, _ := k.rule["maximum"].(int)
+		lo, isInt := k.Rule["minimum"].(int)
+		hi, _ := k.Rule["maximum"].(int)
 		if !isInt || hi == 0 {
 			continue
 		}
 		for n, want := range map[int]bool{lo - 1: false, lo: true, hi: true, hi + 1: false} {
 			c := Default()
-			if got := len(allKeys(&c)[i].set(n)) == 0; got != want {
-				t.Errorf("%s: %d: the agent takes it: %t", k.name, n, got)
+			if got := len(allKeys(&c)[i].Set(n)) == 0; got != want {
+				t.Errorf("%s: %d: the agent takes it: %t", k.Name, n, got)
 			}
-			if got := bySchema(t, s, oneKey(t, k.name, n)) == nil; got != want {
-				t.Errorf("%s: %d: the schema takes it: %t", k.name, n, got)
+			if got := bySchema(t, s, oneKey(t, k.Name, n)) == nil; got != want {
+				t.Errorf("%s: %d: the schema takes it: %t", k.Name, n, got)
 			}
 		}
 	}
@@ -280,15 +281,15 @@ func TestTheSchemaTellsTheDefaults(t *testing.T) {
 		}
 	}
 	for i, k := range allKeys(new(Config)) {
-		v, c, want := told[k.name], Default(), Default()
+		v, c, want := told[k.Name], Default(), Default()
 		if n, isNumber := v.(float64); isNumber {
 			v = int(n)
 		}
 		if list, isList := v.([]any); v == nil || isList && len(list) == 0 {
 			continue
 		}
-		if faults := allKeys(&c)[i].set(v); len(faults) > 0 || !allKeys(&c)[i].sameAs(allKeys(&want)[i]) {
-			t.Errorf("%s: default %v is not what the agent has", k.name, v)
+		if faults := allKeys(&c)[i].Set(v); len(faults) > 0 || !allKeys(&c)[i].SameAs(allKeys(&want)[i]) {
+			t.Errorf("%s: default %v is not what the agent has", k.Name, v)
 		}
 	}
 	if told["pool.batch"] != 16.0 || told["pool.minFree"] != "50%" || told["snat"] != true || told["firewall"] != "auto" || told["pool.mode"] != nil {
@@ -304,8 +305,8 @@ func TestKeysThatThePreviousReleaseDidNotKnowAreUnreleased(t *testing.T) {
 	}
 	shown := shownKeys(t, text)
 	for _, k := range allKeys(new(Config)) {
-		if k.name != multipleAlias && shown[k.name] != (k.since == release1) {
-			t.Errorf("%s is known since %s", k.name, k.since)
+		if k.Name != multipleAlias && shown[k.Name] != (k.Since == release1) {
+			t.Errorf("%s is known since %s", k.Name, k.Since)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package crd
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
+
+const definitions = "../../../conf/kubernetes/crds/crds.yaml"
 
 // shape is as much of an OpenAPI schema as names fields.
 type shape struct {
@@ -27,7 +30,11 @@ type shape struct {
 func schemas(t *testing.T) map[string]shape {
 	t.Helper()
 	all := map[string]shape{}
-	for _, doc := range strings.Split(Definitions, "\n---\n") {
+	text, err := os.ReadFile(definitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range strings.Split(string(text), "\n---\n") {
 		var d struct {
 			Spec struct {
 				Names    struct{ Kind string }

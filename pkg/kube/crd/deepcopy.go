@@ -54,9 +54,9 @@ func (s NodeNetworkStatus) copied() NodeNetworkStatus {
 	s.LeavingInterfaces = slices.Clone(s.LeavingInterfaces)
 	s.Quarantined = slices.Clone(s.Quarantined)
 	s.Reserved = slices.Clone(s.Reserved)
-	s.Blockers = slices.Clone(s.Blockers)
-	for i, b := range s.Blockers {
-		s.Blockers[i].Until = b.Until.DeepCopy()
+	s.Causes = slices.Clone(s.Causes)
+	for i, c := range s.Causes {
+		s.Causes[i].Until = c.Until.DeepCopy()
 	}
 	if s.Handover != nil {
 		s.Handover = &StatusHandover{Tokens: slices.Clone(s.Handover.Tokens)}

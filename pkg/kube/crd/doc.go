@@ -1,14 +1,12 @@
 // Package crd has the Go types of enipool's objects in a cluster: NodeNetwork, of which there is
-// one per node, and Subnet. crds.yaml beside them has their schemas and validation; a test holds the
-// two together, field by field.
+// one per node, and Subnet. conf/kubernetes/crds/crds.yaml has their schemas and validation; a test
+// holds the two together, field by field.
 //
 // An agent writes a NodeNetwork's spec and the operator its status, never both one field. Both
 // write with the resourceVersion that they decided from.
 package crd
 
 import (
-	_ "embed" // crds.yaml
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,11 +14,6 @@ import (
 
 // GroupVersion is that of all kinds here.
 var GroupVersion = schema.GroupVersion{Group: "enipool.io", Version: "v1alpha1"}
-
-// Definitions are the CustomResourceDefinitions as YAML documents.
-//
-//go:embed crds.yaml
-var Definitions string
 
 // AddToScheme makes clients know the kinds.
 func AddToScheme(s *runtime.Scheme) error {

@@ -58,7 +58,10 @@ type Pool struct {
 	Mode              string `json:"mode,omitempty"` // batch, burstable or besteffort
 	Batch             int32  `json:"batch,omitempty"`
 	FirstENI          int32  `json:"firstENI,omitempty"`
-	MaxAllocate       int32  `json:"maxAllocate,omitempty"` // slots, 0: the instance's limits
+	MaxAllocate       int32  `json:"maxAllocate,omitempty"`    // slots, 0: the instance's limits
+	MaxAllocateENI    int32  `json:"maxAllocateENI,omitempty"` // ENIs for pods, 0: the instance's limit
+	MaxIPsPerENI      int32  `json:"maxIPsPerENI,omitempty"`   // of a family, the primary one included; 0: the instance's limit
+	PreAllocateENI    int32  `json:"preAllocateENI,omitempty"` // ENIs made before pods need them
 	Multiple          int32  `json:"multiple,omitempty"`
 	Partial           bool   `json:"partial,omitempty"`
 	ReturnENIs        bool   `json:"returnENIs,omitempty"`
@@ -102,7 +105,7 @@ type NodeNetworkStatus struct {
 	Quarantined       []Quarantined `json:"quarantined,omitempty"`
 	Reserved          []Reserved    `json:"reserved,omitempty"`
 
-	Blockers   []Blocker          `json:"blockers,omitempty"`
+	Causes     []Cause            `json:"causes,omitempty"`
 	Handover   *StatusHandover    `json:"handover,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
@@ -120,7 +123,8 @@ type Limits struct {
 	Interfaces int32  `json:"interfaces,omitempty"`
 	V4         int32  `json:"v4,omitempty"` // addresses per ENI, the primary one included
 	V6         int32  `json:"v6,omitempty"`
-	V4Block    *Block `json:"v4Block,omitempty"` // delegated prefixes, nil where there are none
+	NoPrimary  bool   `json:"noPrimary,omitempty"` // the primary ENI gets no addresses for pods
+	V4Block    *Block `json:"v4Block,omitempty"`   // delegated prefixes, nil where there are none
 	V6Block    *Block `json:"v6Block,omitempty"`
 }
 
@@ -167,8 +171,8 @@ type Reserved struct {
 	UID       string `json:"uid,omitempty"`
 }
 
-// Blocker is why the node can't have more.
-type Blocker struct {
+// Cause is why the node can't have more.
+type Cause struct {
 	Reason  string       `json:"reason"`
 	Message string       `json:"message,omitempty"`
 	Until   *metav1.Time `json:"until,omitempty"` // when it is tried again

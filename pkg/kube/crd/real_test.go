@@ -22,7 +22,7 @@ func server(t *testing.T) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &envtest.Environment{BinaryAssetsDirectory: folder, CRDDirectoryPaths: []string{"crds.yaml"}, ErrorIfCRDPathMissing: true}
+	env := &envtest.Environment{BinaryAssetsDirectory: folder, CRDDirectoryPaths: []string{definitions}, ErrorIfCRDPathMissing: true}
 	config, err := env.Start()
 	if err != nil {
 		t.Fatalf("start the API server: %v", err)
@@ -106,8 +106,8 @@ func TestTheAPIServerHoldsTheRules(t *testing.T) {
 		{"an earlier revision", stated(4, 5, 5), "revision goes back"},
 		{"fewer ENIs made", stated(5, 4, 5), "created goes back"},
 		{"an older leader", stated(5, 5, 4), "an older leader"},
-		{"a blocker", func(n *NodeNetwork) { n.Status.Blockers = []Blocker{{Reason: "SubnetFull", Message: "30 needed"}} }, ""},
-		{"one of no kind", func(n *NodeNetwork) { n.Status.Blockers = []Blocker{{Reason: "Bored"}} }, "Unsupported value"},
+		{"a cause", func(n *NodeNetwork) { n.Status.Causes = []Cause{{Reason: "SubnetFull", Message: "30 needed"}} }, ""},
+		{"one of no kind", func(n *NodeNetwork) { n.Status.Causes = []Cause{{Reason: "Bored"}} }, "Unsupported value"},
 	}, func(n *NodeNetwork) error { return c.Status().Update(ctx, n) })
 	used := func(use string) func() *Subnet {
 		return func() *Subnet { return &Subnet{Spec: SubnetSpec{Use: use}} }

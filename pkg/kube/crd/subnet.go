@@ -40,7 +40,7 @@ type SubnetStatus struct {
 	Room        int32              `json:"room,omitempty"`       // for what is new
 	Interfaces  int32              `json:"interfaces,omitempty"` // of nodes
 	Addresses   int32              `json:"addresses,omitempty"`  // of those
-	State       string             `json:"state,omitempty"`      // Ready, Low, Full, Missing, Foreign or Disabled
+	State       string             `json:"state,omitempty"`      // Ready, Low, Full, Missing, Unmanaged or Disabled
 	FullSince   *metav1.Time       `json:"fullSince,omitempty"`
 	RetryAt     *metav1.Time       `json:"retryAt,omitempty"`
 	DescribedAt *metav1.Time       `json:"describedAt,omitempty"`

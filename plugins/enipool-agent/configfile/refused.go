@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/config/keys"
 	"github.com/enipool/enipool/pkg/status"
 )
 
@@ -38,7 +38,7 @@ func (r *refusal) startWithout(err error) { r.noteRefused(err, true) }
 
 func (r *refusal) noteRefused(err error, start bool) {
 	r.mu.Lock()
-	next := status.Refused{Error: agentconf.Brief(err), Since: r.now(), Start: start, Kept: r.kept, NotKept: r.unkept, UntilReboot: r.untilReboot}
+	next := status.Refused{Error: keys.Brief(err), Since: r.now(), Start: start, Kept: r.kept, NotKept: r.unkept, UntilReboot: r.untilReboot}
 	if r.last != nil {
 		next.Since, next.Start = r.last.Since, r.last.Start // it has not been right in between
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/config/keys"
 	"github.com/enipool/enipool/pkg/config/renamed"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/install"
@@ -174,7 +175,7 @@ func (c nodeConfig) warningLines() []install.Line {
 	if c.wrong == nil {
 		return nil
 	}
-	return []install.Line{install.Linef(install.Warning, "the agent will start with the configuration that was in force last, %s: %s", c.kept, strings.Join(strings.Fields(agentconf.Brief(c.wrong)), " "))}
+	return []install.Line{install.Linef(install.Warning, "the agent will start with the configuration that was in force last, %s: %s", c.kept, strings.Join(strings.Fields(keys.Brief(c.wrong)), " "))}
 }
 
 // mustFix counts the lines that a person has to do something about first.

@@ -41,7 +41,8 @@ func anyTime(t *rapid.T) time.Time {
 func anyNumber(t *rapid.T) int { return rapid.IntRange(0, 40).Draw(t, "number") }
 
 func anySpec(t *rapid.T) (order.Spec, order.Asks) {
-	c := pool.Config{Mode: pool.Mode(rapid.IntRange(0, 2).Draw(t, "mode")), FirstENI: anyNumber(t), MaxAllocate: anyNumber(t), Multiple: anyNumber(t),
+	c := pool.Config{Mode: pool.Mode(rapid.IntRange(0, 2).Draw(t, "mode")), FirstENI: anyNumber(t), MaxAllocate: anyNumber(t), MaxAllocateENI: anyNumber(t),
+		MaxIPsPerENI: anyNumber(t), PreAllocateENI: anyNumber(t), Multiple: anyNumber(t),
 		Partial: rapid.Bool().Draw(t, "partial"), ReturnENIs: rapid.Bool().Draw(t, "return"), MinAllocate: anyNumber(t), PreAllocate: anyNumber(t),
 		MaxAboveWatermark: anyNumber(t)}
 	c.Scale.Batch = anyNumber(t)
@@ -55,7 +56,7 @@ func anyStatus(t *rapid.T) (order.Status, order.Tells) {
 	s := order.Status{Mode: rapid.SampledFrom([]order.Mode{order.Self, order.Joining, order.Leaving, order.Operator}).Draw(t, "mode"),
 		Revision: int64(anyNumber(t)), Epoch: int64(anyNumber(t)), Created: int64(anyNumber(t)), Releasing: anyPrefixes(t), LeavingInterfaces: anyWords(t)}
 	if rapid.Bool().Draw(t, "limits") {
-		s.Limits = eni.Limits{ENIs: 3, V4: anyNumber(t), V6: anyNumber(t), V4Block: eni.Block{Bits: 28, Size: 16}}
+		s.Limits = eni.Limits{ENIs: 3, V4: anyNumber(t), V6: anyNumber(t), V4Block: eni.Block{Bits: 28, Size: 16}, NoPrimary: rapid.Bool().Draw(t, "no primary")}
 	}
 	for _, state := range rapid.SliceOfN(rapid.SampledFrom(eniStates), 0, 3).Draw(t, "states") {
 		e := order.ENI{ID: "eni-a", Index: anyNumber(t), MAC: "02:00:00:00:00:01", Subnet: "subnet-a", State: state, Token: "token", Topology: "db", Addresses: anyPrefixes(t)}
@@ -71,7 +72,7 @@ func anyStatus(t *rapid.T) (order.Status, order.Tells) {
 	}
 	tells := order.Tells{Observed: int64(anyNumber(t)), Reclaim: anyNumber(t), Tokens: anyWords(t)}
 	for _, reason := range anyWords(t) {
-		tells.Blockers = append(tells.Blockers, order.Blocker{Reason: reason, Message: "why", Until: anyTime(t)})
+		tells.Causes = append(tells.Causes, order.Cause{Reason: reason, Message: "why", Until: anyTime(t)})
 	}
 	return s, tells
 }

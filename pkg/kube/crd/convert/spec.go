@@ -52,7 +52,8 @@ func ToSpec(spec order.Spec, asks order.Asks, was crd.NodeNetworkSpec) crd.NodeN
 
 // readPool reads the settings of the pool. Of the sizing there is the batch alone: the rest is the agent's own affair.
 func (r *reader) readPool(p crd.Pool) pool.Config {
-	c := pool.Config{FirstENI: int(p.FirstENI), MaxAllocate: int(p.MaxAllocate), Multiple: int(p.Multiple), Partial: p.Partial, ReturnENIs: p.ReturnENIs,
+	c := pool.Config{FirstENI: int(p.FirstENI), MaxAllocate: int(p.MaxAllocate), MaxAllocateENI: int(p.MaxAllocateENI),
+		MaxIPsPerENI: int(p.MaxIPsPerENI), PreAllocateENI: int(p.PreAllocateENI), Multiple: int(p.Multiple), Partial: p.Partial, ReturnENIs: p.ReturnENIs,
 		MinAllocate: int(p.MinAllocate), PreAllocate: int(p.PreAllocate), MaxAboveWatermark: int(p.MaxAboveWatermark)}
 	c.Scale.Batch = int(p.Batch)
 	if p.Mode != "" {
@@ -64,7 +65,8 @@ func (r *reader) readPool(p crd.Pool) pool.Config {
 }
 
 func poolText(c pool.Config) crd.Pool {
-	return crd.Pool{Mode: c.Mode.String(), Batch: int32(c.Scale.Batch), FirstENI: int32(c.FirstENI), MaxAllocate: int32(c.MaxAllocate), Multiple: int32(c.Multiple),
+	return crd.Pool{Mode: c.Mode.String(), Batch: int32(c.Scale.Batch), FirstENI: int32(c.FirstENI), MaxAllocate: int32(c.MaxAllocate),
+		MaxAllocateENI: int32(c.MaxAllocateENI), MaxIPsPerENI: int32(c.MaxIPsPerENI), PreAllocateENI: int32(c.PreAllocateENI), Multiple: int32(c.Multiple),
 		Partial: c.Partial, ReturnENIs: c.ReturnENIs, MinAllocate: int32(c.MinAllocate), PreAllocate: int32(c.PreAllocate), MaxAboveWatermark: int32(c.MaxAboveWatermark)}
 }
 
@@ -90,14 +92,16 @@ func readLimits(l *crd.Limits) eni.Limits {
 	if l == nil {
 		return eni.Limits{}
 	}
-	return eni.Limits{ENIs: int(l.Interfaces), V4: int(l.V4), V6: int(l.V6), V4Block: readBlock(l.V4Block), V6Block: readBlock(l.V6Block)}
+	return eni.Limits{ENIs: int(l.Interfaces), V4: int(l.V4), V6: int(l.V6), V4Block: readBlock(l.V4Block), V6Block: readBlock(l.V6Block),
+		NoPrimary: l.NoPrimary}
 }
 
 func toLimits(l eni.Limits) *crd.Limits {
 	if l == (eni.Limits{}) {
 		return nil
 	}
-	return &crd.Limits{Interfaces: int32(l.ENIs), V4: int32(l.V4), V6: int32(l.V6), V4Block: toBlock(l.V4Block), V6Block: toBlock(l.V6Block)}
+	return &crd.Limits{Interfaces: int32(l.ENIs), V4: int32(l.V4), V6: int32(l.V6), V4Block: toBlock(l.V4Block), V6Block: toBlock(l.V6Block),
+		NoPrimary: l.NoPrimary}
 }
 
 func readBlock(b *crd.Block) eni.Block {

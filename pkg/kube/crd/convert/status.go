@@ -28,8 +28,8 @@ func Status(s crd.NodeNetworkStatus) (order.Status, order.Tells, error) {
 		status.Reserved = append(status.Reserved, order.Reserved{Addr: r.parsePrefix(v.Address).Addr(), Topology: v.Topology, Namespace: v.Namespace, Pod: v.Pod, UID: v.UID})
 	}
 	tells := order.Tells{Observed: s.ObservedGeneration, Reclaim: int(s.Reclaim)}
-	for _, b := range s.Blockers {
-		tells.Blockers = append(tells.Blockers, order.Blocker{Reason: b.Reason, Message: b.Message, Until: timeOf(b.Until)})
+	for _, b := range s.Causes {
+		tells.Causes = append(tells.Causes, order.Cause{Reason: b.Reason, Message: b.Message, Until: timeOf(b.Until)})
 	}
 	if s.Handover != nil {
 		tells.Tokens = slices.Clone(s.Handover.Tokens)
@@ -47,7 +47,7 @@ func ToStatus(status order.Status, tells order.Tells, was crd.NodeNetworkStatus)
 	for _, e := range was.ENIs {
 		created[e.ID] = e.Created
 	}
-	next.ENIs, next.Quarantined, next.Reserved, next.Blockers, next.Handover = nil, nil, nil, nil, nil
+	next.ENIs, next.Quarantined, next.Reserved, next.Causes, next.Handover = nil, nil, nil, nil, nil
 	for _, e := range status.ENIs {
 		made := toENI(e)
 		made.Created = created[e.ID]
@@ -60,8 +60,8 @@ func ToStatus(status order.Status, tells order.Tells, was crd.NodeNetworkStatus)
 		next.Reserved = append(next.Reserved, crd.Reserved{Address: v.Addr.String(), Topology: v.Topology, Namespace: v.Namespace, Pod: v.Pod, UID: v.UID})
 	}
 	next.ObservedGeneration, next.Reclaim = tells.Observed, int32(tells.Reclaim)
-	for _, b := range tells.Blockers {
-		next.Blockers = append(next.Blockers, crd.Blocker{Reason: b.Reason, Message: b.Message, Until: timeAt(b.Until)})
+	for _, b := range tells.Causes {
+		next.Causes = append(next.Causes, crd.Cause{Reason: b.Reason, Message: b.Message, Until: timeAt(b.Until)})
 	}
 	if len(tells.Tokens) > 0 {
 		next.Handover = &crd.StatusHandover{Tokens: slices.Clone(tells.Tokens)}

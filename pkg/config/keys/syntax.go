@@ -1,4 +1,4 @@
-package agentconf
+package keys
 
 import (
 	"errors"

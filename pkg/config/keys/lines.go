@@ -1,4 +1,4 @@
-package agentconf
+package keys
 
 import (
 	"github.com/goccy/go-yaml/ast"

@@ -1,4 +1,4 @@
-package agentconf
+package keys
 
 import (
 	"bytes"
@@ -14,23 +14,23 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// reader holds the values of a file by their full keys, like "pool.batch", and
+// Reader holds the values of a file by their full keys, like "pool.batch", and
 // what is wrong with them. A key without a value is as good as absent.
-type reader struct {
-	values map[string]any
+type Reader struct {
+	Values map[string]any
 	bad    map[string]bool
 	errs   []*config.KeyError
 	text   []byte // of the file, nil where there is none
-
-	compares bool // it is for a simulation, which may have what no node may
 }
 
-// sections are the keys that have keys of their own.
-var sections = []string{"cloud", "kubernetes", "pool"}
+// NewReader returns one without values.
+func NewReader() *Reader {
+	return &Reader{Values: map[string]any{}, bad: map[string]bool{}}
+}
 
-// splitFile takes a file apart. A file that is no YAML, or has a key twice, has no
-// values to go on with.
-func splitFile(text []byte) (*reader, error) {
+// Split takes a file apart; sections are the keys that have keys of their own. A file that is no YAML, or has a key
+// twice, has no values to go on with: the error is a SyntaxError.
+func Split(text []byte, sections ...string) (*Reader, error) {
 	var file map[string]any
 	d := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
 	err := d.Decode(&file)
@@ -40,16 +40,17 @@ func splitFile(text []byte) (*reader, error) {
 	if err != nil && err != io.EOF { // which an empty file is
 		return nil, fmt.Errorf("read configuration: %w", newSyntaxError(err))
 	}
-	parsed := &reader{values: map[string]any{}, bad: map[string]bool{}, text: text}
+	parsed := NewReader()
+	parsed.text = text
 	for _, key := range slices.Sorted(maps.Keys(file)) {
 		v := file[key]
 		section, isMap := v.(map[string]any)
 		switch {
 		case v == nil:
 		case !slices.Contains(sections, key):
-			parsed.values[key] = v
+			parsed.Values[key] = v
 		case !isMap:
-			parsed.addError(key, v, "a section: its keys on lines of their own, indented")
+			parsed.AddError(key, v, "a section: its keys on lines of their own, indented")
 		default:
 			parsed.addSection(key, section)
 		}
@@ -57,18 +58,18 @@ func splitFile(text []byte) (*reader, error) {
 	return parsed, nil
 }
 
-func (r *reader) addSection(name string, keys map[string]any) {
+func (r *Reader) addSection(name string, keys map[string]any) {
 	for key, v := range keys {
 		if v != nil {
-			r.values[name+"."+key] = v
+			r.Values[name+"."+key] = v
 		}
 	}
 }
 
-// addError notes that the key's value is not what it must be.
-func (r *reader) addError(key string, v any, want string) {
+// AddError notes that the key's value is not what it must be.
+func (r *Reader) AddError(key string, v any, want string) {
 	shown := "a section"
-	if text, ok := scalarText(v); ok {
+	if text, ok := Scalar(v); ok {
 		shown = strconv.Quote(text)
 	} else if _, ok := v.([]any); ok {
 		shown = "a list"
@@ -77,25 +78,25 @@ func (r *reader) addError(key string, v any, want string) {
 	r.errs = append(r.errs, &config.KeyError{Key: key, Value: shown, Want: want})
 }
 
-// allSound tells whether none of the keys has an error of its own, so that it makes
+// AllSound tells whether none of the keys has an error of its own, so that it makes
 // sense to judge them together.
-func (r *reader) allSound(keys ...string) bool {
+func (r *Reader) AllSound(keys ...string) bool {
 	return !slices.ContainsFunc(keys, func(k string) bool { return r.bad[k] })
 }
 
-// setKeys hands each value to its key and reports the values that have none.
-func (r *reader) setKeys(table []key) {
+// Set hands each value to its key and reports the values that have none.
+func (r *Reader) Set(table []Key) {
 	known := map[string]bool{}
 	for _, k := range table {
-		known[k.name] = true
-		if v, ok := r.values[k.name]; ok {
-			for _, f := range k.set(v) {
-				r.addError(k.name+f.at, f.value, f.want+k.want)
-				r.bad[k.name] = true
+		known[k.Name] = true
+		if v, ok := r.Values[k.Name]; ok {
+			for _, f := range k.Set(v) {
+				r.AddError(k.Name+f.At, f.Value, f.Want+k.Want)
+				r.bad[k.Name] = true
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.values)) {
+	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
 		if !known[name] {
 			r.errs = append(r.errs, &config.KeyError{Key: name, Unknown: true, Meant: meantKey(name, table)})
 		}
@@ -103,20 +104,20 @@ func (r *reader) setKeys(table []key) {
 }
 
 // meantKey names a key that stands elsewhere, or is written otherwise, "" if none is near.
-func meantKey(name string, table []key) string {
+func meantKey(name string, table []Key) string {
 	last := func(name string) string { return name[strings.LastIndex(name, ".")+1:] }
 	var names []string
 	for _, k := range table {
-		if strings.EqualFold(last(k.name), last(name)) {
-			return k.name
+		if strings.EqualFold(last(k.Name), last(name)) {
+			return k.Name
 		}
-		names = append(names, k.name)
+		names = append(names, k.Name)
 	}
 	return config.Meant(name, names)
 }
 
-// joinErrors returns all that is wrong, each with its line, nil if nothing is.
-func (r *reader) joinErrors() error {
+// Err returns all that is wrong, each with its line, nil if nothing is.
+func (r *Reader) Err() error {
 	if len(r.errs) == 0 {
 		return nil
 	}
@@ -130,9 +131,9 @@ func (r *reader) joinErrors() error {
 	return errors.Join(list...)
 }
 
-// scalarText returns the text of a value that is no list and no section. A fraction
+// Scalar returns the text of a value that is no list and no section. A fraction
 // keeps its point, so that 2.0 is told from 2.
-func scalarText(v any) (string, bool) {
+func Scalar(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
 		return v, true
