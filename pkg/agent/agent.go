@@ -113,7 +113,7 @@ type Cluster struct {
 	// the node has none.
 	Warn func(pod eni.Pod, reason, message string)
 
-	// Object is the node's object where an operator calls the cloud for the node. nil: the agent calls it itself.
+	// Object is the node's object, for where an operator calls the cloud for the node, or did. nil: there is no cluster.
 	Object Object
 	// Boot is the node's boot, for what the object says.
 	Boot string
@@ -153,7 +153,7 @@ func New(conf agentconf.Config, p Parts) *Agent {
 	if a.Disturbance == nil {
 		a.Disturbance = func() string { return "" }
 	}
-	if p.Object == nil {
+	if conf.Cloud.Provider != agentconf.Operator {
 		a.supply = self{a, &leave{}}
 		a.recall()
 		a.spreadFirst()

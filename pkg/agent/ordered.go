@@ -191,6 +191,9 @@ func (o *ordered) finish(ctx context.Context, book *ipam.State, now time.Duratio
 func (o *ordered) goesBack(addr netip.Addr) bool { return o.going[addr] }
 
 func (o *ordered) again() time.Duration {
+	if o.heard && o.newest.Version == "" && o.lacks() && o.Now() < o.makesAt {
+		return o.Now() + soon // pods wait for the object
+	}
 	first := o.dueAt
 	for _, at := range []time.Duration{o.handsOverAt, o.makesAt, o.silentSince + silence} {
 		if now := o.Now(); at > now && (first <= now || at < first) {
@@ -199,6 +202,9 @@ func (o *ordered) again() time.Duration {
 	}
 	return first
 }
+
+// lacks tells whether pods wait and nothing is free for them.
+func (o *ordered) lacks() bool { return o.demand.unserved() > o.demand.free }
 
 // kindOf are the causes that the reasons of an operator stand for.
 var kindOf = map[string]pool.Kind{"SubnetFull": pool.SubnetFull, "Isolated": pool.SubnetFull, "NoSubnet": pool.NoSubnet, "InterfaceLimit": pool.ENILimit,
@@ -209,7 +215,7 @@ func (o *ordered) toldCauses(now time.Duration) (list []pool.Cause) {
 	switch {
 	case !o.heard:
 		return []pool.Cause{{Kind: pool.OperatorSilent, Words: "the API server has not told of the node's NodeNetwork yet"}}
-	case o.silentSince > 0 && now-o.silentSince >= silence && o.demand.unserved() > o.demand.free:
+	case o.silentSince > 0 && now-o.silentSince >= silence && o.lacks():
 		since := o.Wall().Add(o.silentSince - now).Format("15:04")
 		list = append(list, pool.Cause{Kind: pool.OperatorSilent, Words: "no answer from the operator since " + since})
 	case !o.isUsable():

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/order"
@@ -22,6 +23,7 @@ func operated(t *testing.T, test func(t *testing.T, n *testNode, op *testOperato
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.4.0/22"))
 		n := w.addNode(testConfig("n1"), sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 16}, Subnet: "subnet-a"})
+		n.callsBy(agentconf.Operator)
 		op := n.operate()
 		defer op.end()
 		test(t, n, op)
@@ -309,7 +311,8 @@ func TestOperatedNodesSoak(t *testing.T) {
 				defer func() { n.stop() }()
 				for range 150 {
 					op.disturb(r)
-					for range min(r.IntN(12), 45-len(n.keys())-n.retry()) {
+					left := n.retry()
+					for range min(r.IntN(12), 45-len(n.keys())-left) {
 						_ = n.add()
 					}
 					keys := n.keys()

@@ -24,8 +24,7 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 	next, asks := order.Begin(o.newest.View, o.Boot), o.newest.Asks
 	if next.Mode != order.Operator || o.newest.Version == "" {
 		// Pods that wait are no reason to hand over what may still be under way.
-		lacks := o.demand.unserved() > o.demand.free
-		if now < o.handsOverAt || now < o.makesAt && o.newest.Version == "" && !lacks {
+		if now < o.handsOverAt || now < o.makesAt && o.newest.Version == "" && !o.lacks() {
 			return
 		}
 		next.Mode, next.Families, next.Pool = order.Operator, o.conf.Settings.Families, poolFor(o.conf.Pool, 0, 0)

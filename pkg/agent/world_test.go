@@ -196,7 +196,7 @@ func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 		Memory: p, Events: noEvents{}, Log: log, Wants: p.wants, Publish: p.publish, Beat: n.beat,
 		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Clock: clock, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7+n.seed))}
 	if n.operator != nil {
-		parts.Cloud, parts.Object, parts.Boot = nil, objectOf{n.operator, p}, n.operator.boot
+		parts.Object, parts.Boot = objectOf{n.operator, p}, n.operator.boot
 	}
 	if n.api != nil {
 		parts.Pods, parts.Report, parts.Warn, parts.Clock = p.clusterPods, p.report, p.warn, wallClock{clock, p.wall}
