@@ -87,8 +87,8 @@ lint: ## gofmt, vet, staticcheck, govulncheck where it can run
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
-keys: ## write what is made from the table of agent.yaml's keys: its JSON schema and its head
-	go test ./pkg/config/agentconf -count=1 -run FilesFollowTheTable -update
+keys: ## write what is made from the tables of keys: JSON schemas, and the head of agent.yaml
+	go test ./pkg/config/agentconf ./pkg/config/operatorconf -count=1 -run 'FollowsTheTable|FollowTheTable' -update
 
 bench: build tools ## measure, and write test/bench/RESULTS.md
 	@scripts/deps.sh test

@@ -14,6 +14,7 @@ import (
 	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/config/inventory"
+	"github.com/enipool/enipool/pkg/config/operatorconf"
 	"github.com/goccy/go-yaml"
 )
 
@@ -69,6 +70,8 @@ func TestFilesInConfAreReadByTheirReaders(t *testing.T) {
 				switch filepath.Base(f) {
 				case "agent.yaml":
 					_, err = agentconf.Parse([]byte(text))
+				case "operator.yaml":
+					_, err = operatorconf.Parse([]byte(text))
 				case "alerts.yaml": // pkg/status/web looks at every rule
 					err = yaml.Unmarshal([]byte(text), new(struct{ Groups []any }))
 				}

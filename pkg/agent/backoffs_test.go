@@ -63,7 +63,7 @@ func TestDelaysDependOnTheSourceAlone(t *testing.T) {
 		r, b := rand.New(rand.NewPCG(3, 4)), backoffs{}
 		for i := range 20 {
 			s := []scope{of(looks), assignsTo("eni-1"), fullSubnet("subnet-a")}[i%3]
-			b.fail(s, failure{delay: delaySubnet}, time.Duration(i)*time.Minute, r)
+			b.fail(s, failure{delay: delay{10 * time.Second, 5 * time.Minute}}, time.Duration(i)*time.Minute, r)
 			list = append(list, b[s].until)
 		}
 		return list
@@ -82,13 +82,13 @@ func TestAClassIsLeftAloneForLongOnlyWhereSeveralObjectsFail(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	b, now := backoffs{}, time.Hour
 	fail := func(id string) time.Duration {
-		b.fail(of(grows), failure{delay: delayCloud, by: eniKey(id), err: cloud.ErrUnavailable}, now, r)
+		b.fail(of(grows), failure{delay: delayRetry, by: eniKey(id), err: cloud.ErrUnavailable}, now, r)
 		wait := b[of(grows)].until - now
 		now += wait
 		return wait
 	}
 	for range 50 {
-		if wait := fail("eni-1"); wait > delayCloud.first {
+		if wait := fail("eni-1"); wait > delayRetry.first {
 			t.Fatalf("for one ENI all wait for %s", wait)
 		}
 	}
@@ -96,7 +96,7 @@ func TestAClassIsLeftAloneForLongOnlyWhereSeveralObjectsFail(t *testing.T) {
 	for range 20 {
 		longest = max(longest, fail("eni-1"), fail("eni-2"))
 	}
-	if longest < delayCloud.most/2 || longest > delayCloud.most {
-		t.Errorf("when all fail the longest wait is %s, want up to %s", longest, delayCloud.most)
+	if longest < delayRetry.most/2 || longest > delayRetry.most {
+		t.Errorf("when all fail the longest wait is %s, want up to %s", longest, delayRetry.most)
 	}
 }

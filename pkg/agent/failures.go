@@ -9,17 +9,10 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// How long to leave things alone at most after a failure: after the first, and ever. On average
-// it is half of that.
-var (
-	delayCloud     = delay{2 * time.Second, 2 * time.Minute}   // not reached
-	delayForbidden = delay{30 * time.Second, 5 * time.Minute}  // needs a person
-	delaySubnet    = delay{10 * time.Second, 5 * time.Minute}  // others may give addresses back
-	delayLimit     = delay{30 * time.Second, 10 * time.Minute} // quotas change rarely
-	delayRetry     = delay{2 * time.Second, 2 * time.Minute}   // the rest
-)
+// delayRetry is how long to leave alone what the node itself failed to do.
+var delayRetry = delay{2 * time.Second, 2 * time.Minute}
 
-// applyFailure decides what a failure means for later calls.
+// applyFailure decides what a failure means for later calls, by the meaning of its kind.
 func (a *Agent) applyFailure(r result, now time.Duration) {
 	a.noteError(r.err)
 	if r.urgent {
@@ -27,55 +20,73 @@ func (a *Agent) applyFailure(r result, now time.Duration) {
 	} else if r.op == "Describe" && a.conf.DescribeQuiet() > 0 { // what was seen last is as old as it may be already
 		a.lookBy(now + a.describeAfter(period{}, now))
 	}
-	about, f := r.blamed(), failure{delay: delayRetry, err: r.err}
+	means := cloud.MeaningOf(r.err)
+	about, f := r.pausedBy(means.Pauses, a.conf.Settings.Families), failure{delay: r.delayOf(means), err: r.err}
 	if detail, is := errors.AsType[*cloud.Error](r.err); is {
 		f.atLeast = min(detail.RetryAfter, mostRetry) // what stands before the cloud may wish for an hour
 	}
-	switch cloud.Kind(r.err) {
-	case cloud.ErrThrottled:
-		about = of(about.class)
+	switch {
+	case means.Pauses == cloud.ItsCalls:
 		f.delay = a.throttled(about.class, a.backoffs[about].times, now, a.Rand.Float64())
 		if about.class == looks && a.conf.DescribeQuiet() > 0 {
 			a.period.refused(now)
 		}
-	case cloud.ErrUnavailable:
-		about, f.delay, f.by = of(about.class), delayCloud, r.key
-	case cloud.ErrForbidden:
-		f.delay = delayForbidden
-	case cloud.ErrSubnetFull:
-		f.delay = delaySubnet
-		if r.op != "CreateInterface" || slices.Contains(a.conf.Settings.Families, eni.IPv4) { // else it lacks one for the ENI itself
-			about = fullSubnet(r.subnet)
-			a.noteRefusal(r.subnet, now)
-		}
-	case cloud.ErrLimit:
-		f.delay = delayLimit
-		if r.op == "CreateInterface" {
-			about = newENIsIn("")
-		}
-	case cloud.ErrNotFound:
-		a.lookSoon(now)
-		if r.op == "CreateInterface" {
-			f.delay = delayLimit
-		}
-	case cloud.ErrUnknown:
-		about = r.scope()
-		// What came of it shows in a describe; a late effect in a later one.
-		a.lookSoon(now)
-		a.lookAgain(now + a.conf.Settle)
-		if r.op == "AssignAddresses" || r.op == "UnassignAddresses" {
-			// An assign must not be repeated, and what an unassign takes must not
-			// have come back meanwhile.
-			a.mem.Unsure[r.id] = now
-			a.unsaved = true
-		}
+	case means.Pauses == cloud.ItsCallsAndObject:
+		f.by = r.key
+	case about.kind == aSubnet:
+		a.noteRefusal(r.subnet, now)
 	}
+	a.lookAfter(means.Look, r, now)
 	a.backoffs.fail(about, f, now, a.Rand)
-	if about != r.blamed() && cloud.Kind(r.err) == cloud.ErrUnavailable {
+	if means.Pauses == cloud.ItsCallsAndObject && about != r.blamed() {
 		a.leaveObjectAlone(r, f, now)
 	}
 	a.Log.Warn("cloud call failed", "call", r.call.String(), "error", r.err,
 		"again in", (a.backoffs[about].until - now).Round(time.Millisecond))
+}
+
+// pausedBy returns what is left alone after a failed call. families are those of the pods.
+func (r result) pausedBy(s cloud.Scope, families []eni.Family) scope {
+	creates := r.op == "CreateInterface"
+	switch {
+	case s == cloud.ItsCalls, s == cloud.ItsCallsAndObject:
+		return of(classOf(r.op))
+	case s == cloud.ItsRoom && !(creates && !slices.Contains(families, eni.IPv4)): // else it lacks one for the ENI itself
+		return fullSubnet(r.subnet)
+	case s == cloud.ItsQuota && creates:
+		return newENIsIn("")
+	case s == cloud.ItsIntent:
+		return r.scope()
+	}
+	return r.blamed()
+}
+
+// delayOf is for how long that is left alone.
+func (r result) delayOf(m cloud.Meaning) delay {
+	if r.op == "CreateInterface" && m.PauseMaking != (cloud.Delay{}) {
+		return delay{m.PauseMaking.First, m.PauseMaking.Most}
+	}
+	return delay{m.Pause.First, m.Pause.Most}
+}
+
+// lookAfter has the cloud looked at where a failure says that what is known is old, or that it
+// is not known what the call has done.
+func (a *Agent) lookAfter(l cloud.Look, r result, now time.Duration) {
+	if l == cloud.NoLook {
+		return
+	}
+	a.lookSoon(now)
+	if l != cloud.LookTwice {
+		return
+	}
+	// What came of it shows in a describe; a late effect in a later one.
+	a.lookAgain(now + a.conf.Settle)
+	if r.op == "AssignAddresses" || r.op == "UnassignAddresses" {
+		// An assign must not be repeated, and what an unassign takes must not
+		// have come back meanwhile.
+		a.mem.Unsure[r.id] = now
+		a.unsaved = true
+	}
 }
 
 // blamed is what a failed call was about alone, where nothing tells more: the other objects of
@@ -104,23 +115,7 @@ func (a *Agent) backOff(s scope, err error, now time.Duration) {
 }
 
 // hint says what a person can do about a failure that does not pass by itself.
-func hint(err error) string {
-	switch cloud.Kind(err) {
-	case cloud.ErrUnavailable:
-		return "; are cloud.region and cloud.endpoint right? `enipoolctl cloud check` on the node says what to do"
-	case cloud.ErrForbidden, cloud.ErrNotFound:
-		return "; `enipoolctl cloud check` on the node says what to do"
-	case cloud.ErrLimit:
-		return "; raise the quota that it names, or take a larger instance"
-	}
-	return ""
-}
+func hint(err error) string { return cloud.MeaningOf(err).Advice }
 
 // nothingHappened tells whether a failed call surely had no effect.
-func nothingHappened(err error) bool {
-	switch cloud.Kind(err) {
-	case cloud.ErrThrottled, cloud.ErrUnavailable, cloud.ErrForbidden, cloud.ErrNotFound:
-		return true
-	}
-	return false
-}
+func nothingHappened(err error) bool { return cloud.MeaningOf(err).Effect == cloud.NoEffect }

@@ -84,9 +84,9 @@ func (a *Agent) waitsFor(now time.Duration) wait {
 // would take it to all nodes.
 func (a *Agent) tried() bool { return a.mem.As == a.As }
 
-// noteTried takes in that the cloud has answered.
+// noteTried takes in that the cloud has answered, of all that an agent needs to know.
 func (a *Agent) noteTried() {
-	if !a.tried() {
+	if !a.tried() && !a.view.noSubnets {
 		a.mem.As, a.unsaved = a.As, true
 	}
 }

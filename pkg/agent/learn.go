@@ -51,6 +51,20 @@ func (a *Agent) learn(ctx context.Context, book *ipam.State, now time.Duration) 
 func (a *Agent) sight(book *ipam.State) {
 	a.view.recognize(book, a.Cloud.Notes())
 	a.doubts = a.doubts.sighted(&a.view, book)
+	a.endDeletions(book)
+}
+
+// endDeletions forgets deletions of ENIs that neither the cloud nor the book has any more: somebody else
+// has done them. What a call may still have an effect on, or a lagging describe not show, stays.
+func (a *Agent) endDeletions(book *ipam.State) {
+	for id := range a.mem.Leaving {
+		if _, shown := a.view.eni(id); shown || hasENI(book, id) || a.isOn(id) || a.doubts.unheard.has(id) && a.view.start < a.heardBy(id) {
+			continue
+		}
+		delete(a.mem.Leaving, id)
+		delete(a.doubts.unheard, id)
+		a.unsaved = true
+	}
 }
 
 // agreed tells whether the book was compared with this view already and nothing

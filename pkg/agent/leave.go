@@ -80,7 +80,7 @@ func (s self) noteWritten(r result, now time.Duration) {
 		s.out.outdated = r.id
 	default:
 		s.noteError(r.err)
-		s.backoffs.fail(of(asksFor), failure{delay: delayCloud, err: r.err}, now, s.Rand)
+		s.backoffs.fail(of(asksFor), failure{delay: delayRetry, err: r.err}, now, s.Rand)
 	}
 }
 

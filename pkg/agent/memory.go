@@ -31,6 +31,7 @@ type memory struct {
 	Creates []create      `json:"creates,omitempty"`
 	// Notes are the cloud's, of what a describe of the next process may still show.
 	Notes cloud.Notes `json:"notes,omitzero"`
+	earlierNotes
 	// Begun are releases that the cloud may have heard of: they can't be taken back.
 	Begun map[netip.Addr]bool `json:"begun,omitempty"`
 	// Leaving are ENIs that are being deleted. True: the cloud may have heard of
@@ -44,6 +45,13 @@ type memory struct {
 	Revision int64 `json:"revision,omitempty"`
 	// Seen is when the last describe was asked for, or a while before: see first.go.
 	Seen time.Duration `json:"seen,omitempty"`
+}
+
+// earlierNotes are Notes as the previous release has them: when which address and ENI went. They are
+// written too, for a node that goes back to it must not take in again what it has just released.
+type earlierNotes struct {
+	Gone     map[netip.Addr]time.Duration `json:"gone,omitempty"`
+	GoneENIs map[string]time.Duration     `json:"goneENIs,omitempty"`
 }
 
 // record is the memory with what of it is written down.
@@ -78,8 +86,8 @@ func (a *Agent) recall() {
 		a.mem = memory{}
 	}
 	m := &a.mem
-	if before, are := previousNotes(text); are {
-		m.Notes = before
+	if len(m.Notes.Gone)+len(m.Notes.Deleted) == 0 { // the previous release has none
+		m.earlierNotes.addTo(&m.Notes)
 	}
 	if m.Begun == nil {
 		m.Begun = map[netip.Addr]bool{}
@@ -110,19 +118,33 @@ func (a *Agent) recall() {
 	a.keepMode()
 }
 
-// previousNotes returns what agents of the release before wrote down in place of notes: when
-// which address and ENI went.
-func previousNotes(text []byte) (n cloud.Notes, are bool) {
-	var before struct {
-		Gone map[netip.Addr]time.Duration `json:"gone"`
-		ENIs map[string]time.Duration     `json:"goneENIs"`
+// addTo adds what agents of the release before wrote down in place of notes.
+func (e earlierNotes) addTo(n *cloud.Notes) {
+	n.Deleted = slices.Sorted(maps.Keys(e.GoneENIs))
+	if len(e.Gone) > 0 {
+		n.Gone = map[string][]netip.Addr{"": slices.SortedFunc(maps.Keys(e.Gone), netip.Addr.Compare)}
 	}
-	if json.Unmarshal(text, &before) != nil || len(before.Gone)+len(before.ENIs) == 0 {
-		return n, false
+}
+
+// follow makes them say what the notes do. The previous release forgets what went longer ago than describes lag: with
+// each change all went now.
+func (e *earlierNotes) follow(n cloud.Notes, now time.Duration) {
+	next := earlierNotes{map[netip.Addr]time.Duration{}, map[string]time.Duration{}}
+	for _, list := range n.Gone {
+		for _, addr := range list {
+			next.Gone[addr] = now
+		}
 	}
-	n.Deleted = slices.Sorted(maps.Keys(before.ENIs))
-	n.Gone = map[string][]netip.Addr{"": slices.SortedFunc(maps.Keys(before.Gone), netip.Addr.Compare)}
-	return n, true
+	for _, id := range n.Deleted {
+		next.GoneENIs[id] = now
+	}
+	if !sameKeys(e.Gone, next.Gone) || !sameKeys(e.GoneENIs, next.GoneENIs) {
+		*e = next
+	}
+}
+
+func sameKeys[K comparable, V any](a, b map[K]V) bool {
+	return maps.EqualFunc(a, b, func(V, V) bool { return true })
 }
 
 // keepMode lets the node stay in the mode it has unless the configuration names
@@ -144,6 +166,7 @@ func (a *Agent) keepMode() {
 // fails.
 func (a *Agent) remember() error {
 	a.mem.Notes = a.Cloud.Notes()
+	a.mem.earlierNotes.follow(a.mem.Notes, a.Now())
 	if a.view.known && a.conf.DescribeQuiet() > 0 {
 		a.mem.Seen = a.view.start
 	}

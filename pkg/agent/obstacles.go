@@ -109,27 +109,15 @@ func (b backoffs) cause(s scope, now time.Duration) pool.Cause {
 // its class.
 func (b backoffs) because(s scope) pool.Cause {
 	v := b[s]
-	c := pool.Cause{Kind: pool.CallFailed, Object: s.id, Next: max(v.until, b[of(s.class)].until), Words: "the cloud refused lately"}
+	c := pool.Cause{Kind: cloud.MeaningOf(v.err).Cause, Object: s.id, Next: max(v.until, b[of(s.class)].until), Words: "the cloud refused lately"}
 	if v.err != nil {
 		c.Words = v.err.Error()
 	}
-	switch kind := cloud.Kind(v.err); {
+	switch {
 	case s.class == adopts:
 		c.Kind = pool.SetupFailed
 	case s.class == asksFor:
 		c.Kind = pool.OperatorSilent
-	case kind == cloud.ErrForbidden:
-		c.Kind = pool.Forbidden
-	case kind == cloud.ErrUnavailable:
-		c.Kind = pool.Unavailable
-	case kind == cloud.ErrThrottled:
-		c.Kind = pool.Throttled
-	case kind == cloud.ErrLimit:
-		c.Kind = pool.ENILimit
-	case kind == cloud.ErrSubnetFull:
-		c.Kind = pool.SubnetFull
-	case kind == cloud.ErrNotFound && s.kind == newENIs:
-		c.Kind = pool.NoSubnet
 	}
 	return c
 }

@@ -113,7 +113,7 @@ func (o *ordered) noteWritten(r result, now time.Duration) {
 		o.outdated = r.id
 	default: // it may have been done: a newer copy tells
 		o.noteError(r.err)
-		o.backoffs.fail(of(asksFor), failure{delay: delayCloud, err: r.err}, now, o.Rand)
+		o.backoffs.fail(of(asksFor), failure{delay: delayRetry, err: r.err}, now, o.Rand)
 		o.Log.Warn("the node's object can't be written", "error", r.err)
 	}
 }

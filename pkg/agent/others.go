@@ -43,7 +43,7 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 	if book, err = a.forgetOthers(ctx, o, book); err != nil {
 		return err
 	}
-	gone := letGo(o, book)
+	gone := noLongerHeld(o, book)
 	if len(gone) == 0 && !newlyHeld(o, book) {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 	err = a.Book.Update(ctx, func(s *ipam.State) error {
 		causes := o.Held(s)
 		s.CancelRelease(a.notBegun(causes), now)
-		held, free = s.MarkHeld(causes, now), s.CoolHeld(among(gone, setOf(letGo(o, s))), now)
+		held, free = s.MarkHeld(causes, now), s.CoolHeld(among(gone, setOf(noLongerHeld(o, s))), now)
 		return nil
 	})
 	if err != nil {
@@ -104,7 +104,7 @@ func (a *Agent) keptByOthers(o netconf.Occupancy, book *ipam.State) (addrs []net
 	if len(addrs) == 0 { // nearly always
 		return nil
 	}
-	return among(addrs, setOf(letGo(o, book)))
+	return among(addrs, setOf(noLongerHeld(o, book)))
 }
 
 // tellHeld logs which addresses others were found to hold.
@@ -152,9 +152,9 @@ func setOf[K comparable](list []K) map[K]bool {
 	return set
 }
 
-// letGo returns what others held and hold no more. What is reserved for certain pods is nobody else's.
-func letGo(o netconf.Occupancy, book *ipam.State) []netip.Addr {
-	gone := o.LetGo(book)
+// noLongerHeld returns what others held and hold no more. What is reserved for certain pods is nobody else's.
+func noLongerHeld(o netconf.Occupancy, book *ipam.State) []netip.Addr {
+	gone := o.NoLongerHeld(book)
 	if len(gone) == 0 { // nearly always
 		return nil
 	}

@@ -127,7 +127,7 @@ func (a *Agent) isIn(subnet string) bool {
 // wantsSubnets tells whether a describe asks for the subnets' free addresses, too: what a quiet
 // node has seen with plenty of them is not short for a while.
 func (a *Agent) wantsSubnets(now time.Duration) bool {
-	if a.conf.DescribeQuiet() == 0 || a.urgent || !a.view.known || a.busy() || now-a.view.subnetsAt >= subnetsKept {
+	if a.conf.DescribeQuiet() == 0 || a.urgent || !a.view.known || a.view.noSubnets || a.busy() || now-a.view.subnetsAt >= subnetsKept {
 		return true
 	}
 	return slices.ContainsFunc(a.view.subnets, func(n cloud.Subnet) bool {

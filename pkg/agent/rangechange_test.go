@@ -101,7 +101,7 @@ func rebuildsWith(t *testing.T, pods func([]netip.Prefix) []netip.Prefix) {
 		n.mu.Unlock()
 		sleep(10 * time.Minute)
 		n.mu.Lock()
-		n.book.Damaged = append(n.book.Damaged, ipam.Damage{Reason: "torn"})
+		n.book.Damaged = append(n.book.Damaged, ipam.Damage{Cause: "torn"})
 		n.wake()
 		n.mu.Unlock()
 		n.isRebuilt(t)

@@ -92,13 +92,39 @@ func TestOneSubnetThatIsForbiddenDoesNotStarveTheNode(t *testing.T) {
 func TestASubnetThatIsForbiddenIsNotToldAsExhausted(t *testing.T) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
 	a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
-	for err, want := range map[error]pool.Kind{cloud.ErrForbidden: pool.Forbidden, cloud.ErrUnavailable: pool.Unavailable, cloud.ErrSubnetFull: pool.SubnetFull, cloud.ErrNotFound: pool.NoSubnet} {
+	for err, want := range map[error]pool.Kind{cloud.ErrForbidden: pool.Forbidden, cloud.ErrUnavailable: pool.Unavailable, cloud.ErrSubnetFull: pool.SubnetFull,
+		&cloud.Error{Kind: cloud.ErrNotFound, Why: cloud.NoSuchSubnet}: pool.NoSubnet} {
 		a.view.subnets = []cloud.Subnet{{ID: "subnet-a", Free: 100, New: true}}
 		a.backoffs = backoffs{}
 		a.applyResult(result{call: &call{key: intentKey("t"), op: "CreateInterface", subnet: "subnet-a"}, err: err}, 1)
 		if got := a.reasons(2).noSubnet(1)[0]; got.Kind != want {
 			t.Errorf("%v: the subnet is told as %+v, want %s", err, got, want)
 		}
+	}
+}
+
+// What there is not may be an ENI, the instance or a security group: naming another subnet mends none of
+// those. Which it is, the driver tells, and the engine hands it on.
+func TestOnlyASubnetThatThereIsNotIsToldAsNoSubnet(t *testing.T) {
+	for why, want := range map[cloud.Why]pool.Kind{driver.NoSuchSubnet: pool.NoSubnet, driver.NoSuchInstance: pool.CallFailed, driver.Other: pool.CallFailed} {
+		synctest.Test(t, func(t *testing.T) {
+			_, n, _ := withMeddler(t, sim.Machine{Limits: eni.Limits{ENIs: 2, V4: 9}}, func(_ *world, n *testNode, d *meddled) {
+				d.refuseIf(func(method, _ string) error {
+					if method == "Create" {
+						return &driver.Error{Kind: cloud.ErrNotFound, Why: why, Detail: "NoSuchObject"}
+					}
+					return nil
+				})
+			})
+			defer n.stop()
+			for range 12 {
+				_ = n.add()
+			}
+			sleep(30 * time.Second)
+			if c := n.status().Causes; len(c) == 0 || c[0].Kind != want.String() || !strings.Contains(c[0].What, "NoSuchObject") {
+				t.Errorf("cause %d is told as %+v, want %s", why, c, want)
+			}
+		})
 	}
 }
 
@@ -135,7 +161,7 @@ func TestTheNextTryIsTheSameInEachTick(t *testing.T) {
 		w, n := one(t, large, nil)
 		n.stop()
 		a, now := n.life.agent, w.now()
-		a.backoffs.fail(of(grows), failure{delay: delayForbidden, atLeast: time.Minute, err: cloud.ErrThrottled}, now, a.Rand)
+		a.backoffs.fail(of(grows), failure{delay: delayRetry, atLeast: time.Minute, err: cloud.ErrThrottled}, now, a.Rand)
 		first, wall := time.Time{}, time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).Add(-a.backoffs[of(grows)].until)
 		for tick := range 20 {
 			at := now + time.Duration(tick)*time.Second

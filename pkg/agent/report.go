@@ -47,7 +47,7 @@ func (a *Agent) report(now time.Duration) {
 	a.tellFights(now)
 	a.tellOutsideVPC()
 	causes := a.tellCauses(now)
-	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && (a.view.known || wait == putOff)
+	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && (a.view.known && !a.view.noSubnets || wait == putOff)
 	s.Watched, s.Synced, s.Pods = a.demand.watched, a.demand.synced, a.demand.pods
 	if a.FastPath != nil {
 		fast := a.FastPath()

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"net/netip"
 	"slices"
 	"time"
@@ -86,7 +85,8 @@ func (a *Agent) applyDescribe(d described) {
 	if d.partial {
 		d.subnets, at = a.view.subnets, a.view.subnetsAt
 	}
-	a.view = view{known: true, start: d.start, limits: d.limits, subnets: d.subnets, subnetsAt: at}
+	none := d.partial && (!a.view.known || a.view.noSubnets)
+	a.view = view{known: true, start: d.start, limits: d.limits, subnets: d.subnets, subnetsAt: at, noSubnets: none}
 	a.renew()
 	a.mem.forget(d.start, a.conf.Settle)
 	a.doubts.leaks = a.doubts.leaks.still(a.view.leaked(&a.mem), d.start)
@@ -102,12 +102,13 @@ func (a *Agent) applyDescribe(d described) {
 }
 
 // sawSome takes in what a describe that failed has shown all the same. The subnets of an earlier one will
-// do: nobody is to get addresses that the cloud took away because nothing tells how many are left.
+// do: nobody is to get addresses that the cloud took away because nothing tells how many are left. Without an
+// earlier one pods get what the ENIs have.
 func (a *Agent) sawSome(d described) {
 	if d.limits != (eni.Limits{}) {
 		a.view.limits = d.limits // the next look need not ask for them
 	}
-	if d.sees && a.view.known {
+	if d.sees {
 		a.applyDescribe(d)
 	}
 }
@@ -199,7 +200,7 @@ func (a *Agent) applyCreate(r result, now time.Duration) {
 		a.backoffs.clear(newENIsIn(""))
 		a.backoffs.clear(newENIsIn(r.subnet))
 	}
-	if r.err == nil || errors.Is(r.err, cloud.ErrSubnetFull) || errors.Is(r.err, cloud.ErrLimit) || errors.Is(r.err, cloud.ErrNotFound) || errors.Is(r.err, cloud.ErrForbidden) || a.isBarren(r, now) {
+	if r.err == nil || cloud.MeaningOf(r.err).Again == cloud.Final || a.isBarren(r, now) {
 		a.endIntent(r.create.Token)
 	}
 	if r.err != nil && !nothingHappened(r.err) {
@@ -219,10 +220,11 @@ const giveUpAfter = 5 * time.Minute
 // given up: what is the matter may be the subnet. It has to have shown meanwhile that nothing
 // came of it; a cloud that shows nothing is down for the next intent, too.
 func (a *Agent) isBarren(r result, now time.Duration) bool {
-	switch {
-	case errors.Is(r.err, cloud.ErrThrottled):
+	switch cloud.MeaningOf(r.err).Pauses {
+	case cloud.ItsCalls: // which says nothing of the intent
 		return false
-	case !errors.Is(r.err, cloud.ErrUnavailable):
+	case cloud.ItsCallsAndObject:
+	default:
 		delete(a.doubts.barren, r.create.Token)
 		return false
 	}

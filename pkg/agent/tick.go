@@ -133,7 +133,7 @@ func (a *Agent) endReleases(book *ipam.State) {
 // lookIfDue begins a describe at the start, after each resync time, and when a
 // call's outcome asks for one.
 func (a *Agent) lookIfDue(ctx context.Context, now time.Duration) {
-	if now < a.lookDue(now) && !a.late(now) && (a.view.known || a.canWait(ctx, now)) {
+	if now < a.lookDue(now) && !a.late(now) && (a.view.known && !a.view.noSubnets || a.canWait(ctx, now)) {
 		return
 	}
 	a.urgent = a.urgent || a.late(now)

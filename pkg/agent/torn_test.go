@@ -20,7 +20,7 @@ func (n *testNode) tear(i int) {
 	book := n.book.Clone()
 	line := book.Addresses[i]
 	book.Addresses = slices.Delete(book.Addresses, i, i+1)
-	book.Damaged = append(book.Damaged, ipam.Damage{Record: i, Addr: line.Addr, Owner: line.Owner, Reason: "torn"})
+	book.Damaged = append(book.Damaged, ipam.Damage{Record: i, Addr: line.Addr, Owner: line.Owner, Cause: "torn"})
 	n.book = book
 	n.wake()
 }

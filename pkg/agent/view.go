@@ -19,6 +19,7 @@ type view struct {
 	subnets []cloud.Subnet
 
 	subnetsAt time.Duration // when the describe was asked for that told of them
+	noSubnets bool          // no describe has told of them yet
 
 	at     map[netip.Addr]string // see places; nil: not made yet
 	agrees bool                  // the book has all of it and nothing else

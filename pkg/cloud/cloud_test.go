@@ -39,8 +39,8 @@ func TestTheKindOfAnErrorIsFoundHoweverItIsWrapped(t *testing.T) {
 		}
 		seen[kind.Error()] = true
 	}
-	if len(seen) != 7 {
-		t.Errorf("%d kinds have texts of their own, want 7: %v", len(seen), seen)
+	if len(seen) != 8 {
+		t.Errorf("%d kinds have texts of their own, want 8: %v", len(seen), seen)
 	}
 	if got := cloud.Kind(errors.Join(io.EOF, cloud.ErrForbidden)); got != cloud.ErrForbidden {
 		t.Errorf("the kind of a joined error is %v", got)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The kinds of failure that callers tell apart.
+// The kinds of failure that callers tell apart. What each of them means is in kinds.go.
 var (
 	// ErrThrottled: too many calls; nothing happened beyond what the call returned. Repeat the call
 	// later.
@@ -29,16 +29,12 @@ var (
 	ErrTaken = errors.New("address taken")
 )
 
-// Kinds returns the kinds that the methods of a Cloud fail with, for metrics and tests.
-func Kinds() []error {
-	return []error{ErrThrottled, ErrSubnetFull, ErrLimit, ErrNotFound, ErrForbidden, ErrUnavailable, ErrUnknown}
-}
-
 // Error is a failed call.
 type Error struct {
 	Op         string        // the method: "AssignAddresses"
 	Object     string        // ID of the ENI or subnet it was about, "" if none
 	Kind       error         // one of the kinds
+	Why        Why           // the cause, as far as that says more than the kind
 	Detail     string        // the cloud's own words and code, without secrets
 	RetryAfter time.Duration // after which the cloud asks to be called again, 0 if it does not say
 }
@@ -60,13 +56,3 @@ func (e *Error) Unwrap() error { return e.Kind }
 
 // Wish returns RetryAfter, as errors of package driver do.
 func (e *Error) Wish() time.Duration { return e.RetryAfter }
-
-// Kind returns the kind of an error, ErrUnknown for one that is not from this package.
-func Kind(err error) error {
-	for _, kind := range [...]error{ErrThrottled, ErrSubnetFull, ErrLimit, ErrNotFound, ErrForbidden, ErrUnavailable, ErrUnknown, ErrTaken} {
-		if errors.Is(err, kind) {
-			return kind
-		}
-	}
-	return ErrUnknown
-}

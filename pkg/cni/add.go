@@ -27,7 +27,7 @@ func (p *Plugin) Add(ctx context.Context, request Request, emit func(*current.Re
 		defer ns.Close()
 		request.Owner.NetnsInode = ns.Inode
 	case request.Owner.Kind != eni.Delegated || errors.Is(err, host.ErrNetnsOwn):
-		return err // only a delegate has no business in there
+		return err // only a delegate does without: its caller works in the namespace
 	}
 	kernel, err := host.NewHere()
 	if err != nil {
@@ -38,7 +38,7 @@ func (p *Plugin) Add(ctx context.Context, request Request, emit func(*current.Re
 	if err != nil {
 		return err
 	}
-	lease, settings, res, err := p.settleIn(ctx, kernel, ns, request, device)
+	lease, settings, res, err := p.leaseAndSetUp(ctx, kernel, ns, request, device)
 	if err != nil {
 		return p.tellAgentAway(err)
 	}
@@ -52,7 +52,7 @@ func (p *Plugin) Add(ctx context.Context, request Request, emit func(*current.Re
 	}
 	p.Log.Info("add", "pod", request.Owner.PodName(), "key", request.Owner.Key.String(), "address", lease.Addresses[0].Addr,
 		"eni", lease.Interface.ID, "kind", request.Owner.Kind.String(), "took", time.Since(began).Round(10*time.Microsecond))
-	if !request.Conf.DNS.IsEmpty() { // else what a plugin before us in the chain said stays
+	if !request.Conf.DNS.IsEmpty() { // else that of the plugins before us in the chain stays
 		res.DNS = request.Conf.DNS
 	}
 	return emit(res)
@@ -109,15 +109,15 @@ func boundTo(state *ipam.State, device string) string {
 	return ""
 }
 
-// replaceDead frees what the attachment holds if its sandbox is provably gone;
+// freeIfGone frees what the attachment holds if its sandbox is provably gone;
 // otherwise the first ADD stays as it is and duplicate is the answer.
-func (p *Plugin) replaceDead(ctx context.Context, kernel *host.Host, key eni.Key, duplicate error) error {
-	held, settings, err := p.held(ctx, key)
+func (p *Plugin) freeIfGone(ctx context.Context, kernel *host.Host, key eni.Key, duplicate error) error {
+	held, settings, err := p.leaseOf(ctx, key)
 	if err != nil {
 		return err
 	}
 	if len(held.Addresses) == 0 {
-		// Not in the node state is no proof of death: its line may be damaged.
+		// That the node state lacks it is no proof that it is gone: its line may be damaged.
 		linked, err := kernel.HasLink(netconf.HostDevice(key))
 		if err != nil {
 			return err
@@ -128,19 +128,19 @@ func (p *Plugin) replaceDead(ctx context.Context, kernel *host.Host, key eni.Key
 		return p.removeExtras(ctx, kernel, settings, key, nil)
 	}
 	for _, a := range held.Addresses {
-		dead, err := ownerGone(kernel, a)
+		gone, err := ownerGone(kernel, a)
 		if err != nil {
 			return err
 		}
-		if !dead {
+		if !gone {
 			return duplicate
 		}
 	}
 	return p.remove(ctx, kernel, nil, settings, key, held)
 }
 
-// undoAdd takes the lease back after a failure. If the kernel can't be cleaned the
-// record stays, so that nobody else gets the address; DEL tries again.
+// undoAdd undoes the lease after a failure. If the kernel can't be cleaned the address
+// stays used, so that no other pod gets it; DEL tries again.
 func (p *Plugin) undoAdd(ctx context.Context, kernel *host.Host, ns *host.Netns, settings ipam.Settings, lease ipam.Lease) error {
 	owner := *lease.Addresses[0].Owner
 	late, err := p.closePorts(ctx, kernel, settings, owner.Key, lease.Addresses)

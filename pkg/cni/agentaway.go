@@ -10,7 +10,7 @@ import (
 )
 
 // tellAgentAway adds to an error that an agent would cure that none is at work, and what the
-// last one said. Of a missing cache the error says so by itself.
+// last one said. nodecache.ErrMissing is not among them: its text says so already.
 func (p *Plugin) tellAgentAway(err error) error {
 	if !curedByAgent(err) {
 		return err
@@ -19,7 +19,7 @@ func (p *Plugin) tellAgentAway(err error) error {
 	if away == "" {
 		return err
 	}
-	if why := p.Cache.Why(); why != "" { // it may be old: nobody says it now
+	if why := p.Cache.Why(); why != "" { // said by an agent that has ended: it may be old
 		away += "; it last said: " + why
 	}
 	return fmt.Errorf("%w; %s", err, away)

@@ -15,11 +15,11 @@ const (
 	// retryTime is how long an ADD that got no address goes on counting as demand:
 	// within it the kubelet tries again.
 	retryTime = 15 * time.Second
-	// lookTime is how often an ADD looks that can't watch, or that leaves a free address
-	// to another one which may have been killed since.
-	lookTime = 250 * time.Millisecond
-	// reclaimTime is how often the ADD whose turn it is looks for sandboxes that have died
-	// and for addresses that others hold no more.
+	// pollTime is how often an ADD reads the cache that can't watch it, or that leaves a free
+	// address to an ADD before it, which may have been killed since.
+	pollTime = 250 * time.Millisecond
+	// reclaimTime is how often the ADD whose turn it is frees stale allocations and the
+	// addresses that others no longer hold.
 	reclaimTime = 5 * time.Second
 )
 
@@ -33,8 +33,8 @@ type search struct {
 	lease    ipam.Lease
 	settings ipam.Settings
 
-	reclaimed time.Time // when dead sandboxes were last looked for, by this ADD or those ahead
-	silent    bool      // the agent can't be told what is wanted
+	reclaimed time.Time // when stale allocations were last freed, by this ADD or those ahead
+	silent    bool      // announcing failed: the agent does not know of this ADD
 }
 
 // takeLease assigns addresses to the request, which may have to wait for them.
@@ -44,13 +44,14 @@ func (p *Plugin) takeLease(ctx context.Context, kernel *host.Host, request Reque
 	return s.lease, s.settings, err
 }
 
-// tryAssign takes addresses if some are free that nobody ahead will take. Only with all
-// addresses before it does its error tell the right numbers.
+// tryAssign takes addresses if some are free that nobody ahead will take; ahead are the
+// devices that those are bound to. Unless all is set, the node state is read without the
+// addresses that others use, which is faster, but then the numbers in its error are wrong.
 func (s *search) tryAssign(ctx context.Context, ahead []string, all bool) error {
 	pick := func(state *ipam.State) (err error) {
 		s.settings = state.Settings
-		// What the links of those ahead are to the pool shows only here: an ENI may have
-		// come since they took their places.
+		// Which of those devices are ENIs only this node state says: an ENI may have come
+		// since those ahead took their places.
 		needs := make([]string, len(ahead))
 		for i, device := range ahead {
 			needs[i] = boundTo(state, device)
@@ -66,12 +67,12 @@ func (s *search) tryAssign(ctx context.Context, ahead []string, all bool) error 
 }
 
 // findAddress takes addresses: at once where nobody waits and some are free. Otherwise the
-// first in the queue frees what provably dead sandboxes hold, and each waits its turn.
+// first in the queue frees stale allocations, and each waits for its turn.
 func (s *search) findAddress(ctx context.Context) error {
 	ahead := s.needsAhead()
 	err := s.tryAssign(ctx, ahead, false)
 	if errors.Is(err, ipam.ErrDuplicate) {
-		if err = s.replaceDead(ctx, s.host, s.request.Owner.Key, err); err == nil {
+		if err = s.freeIfGone(ctx, s.host, s.request.Owner.Key, err); err == nil {
 			err = s.tryAssign(ctx, ahead, false)
 		}
 	}
@@ -85,11 +86,11 @@ func (s *search) findAddress(ctx context.Context) error {
 		s.Log.Warn("pool is exhausted", "key", s.request.Owner.Key.String())
 	}
 	wait := s.request.Conf.WaitForAddress
-	s.reclaimed = time.Now() // by the first of those ahead
+	s.reclaimed = time.Now() // the first of those ahead did it when it came
 	if len(ahead) == 0 || wait == 0 {
 		s.reclaim(ctx)
 	}
-	// With everybody's addresses, whose numbers tell why.
+	// This time with all addresses: its error is told to people.
 	if err = s.tryAssign(ctx, ahead, true); !errors.As(err, &none) {
 		return err
 	}
@@ -110,8 +111,8 @@ func (s *search) findAddress(ctx context.Context) error {
 	return err
 }
 
-// needsAhead returns what the ADDs need that wait already. On a node where nobody waits it
-// costs one system call.
+// needsAhead returns the devices that the ADDs in the queue are bound to, "" for one that is
+// bound to none. On a node where nobody waits it costs one system call.
 func (s *search) needsAhead() []string {
 	if !s.Cache.Queued() {
 		return nil
@@ -122,7 +123,7 @@ func (s *search) needsAhead() []string {
 }
 
 func (s *search) reclaim(ctx context.Context) {
-	if _, err := s.sweepDead(ctx, s.host, anyOwner); err != nil {
+	if _, err := s.sweepStale(ctx, s.host, anyOwner); err != nil {
 		s.Log.Warn("reclaim failed", "error", err)
 	}
 	s.regainHeld(ctx)
@@ -130,15 +131,16 @@ func (s *search) reclaim(ctx context.Context) {
 }
 
 func (s *search) regainHeld(ctx context.Context) {
-	if err := s.takeBackHeld(ctx, s.host); err != nil {
+	if err := s.freeNoLongerHeld(ctx, s.host); err != nil {
 		s.Log.Warn("can't look whether others hold addresses still", "error", err)
 	}
 }
 
 // awaitAddress waits in the queue until there is an address for this ADD, or the time to wait
-// has passed. Only who is the first of those with its need looks at the cache, each time
-// that changes or a cool-down ends; who has taken addresses leaves, and the next looks.
-// The agent is told meanwhile. none is what the ADD found before.
+// has passed. Of the ADDs that are bound to the same device only the first reads the cache,
+// each time that changes or a cooldown ends: a hundred that did would wait for each other's
+// locks. It leaves the queue with its addresses, and the next one reads. The agent is told
+// meanwhile. none is what the ADD found before.
 func (s *search) awaitAddress(ctx context.Context, none *ipam.Exhausted) (err error) {
 	wait := s.request.Conf.WaitForAddress
 	began, deadline := time.Now(), time.NewTimer(wait)
@@ -146,9 +148,9 @@ func (s *search) awaitAddress(ctx context.Context, none *ipam.Exhausted) (err er
 	place, err := s.Cache.Enqueue(s.device, nodecache.SinceBoot()+wait)
 	s.warnUnordered(err)
 	waiting := s.announcePending()
-	defer waiting.Done() // which wakes the agent: it finds the record
+	defer waiting.Done() // after recordWait: this wakes the agent, which reads the wait then
 	defer func() { s.recordWait(time.Since(began), err) }()
-	defer place.Leave() // before all else, so that the next one looks
+	defer place.Leave() // first of the three, so that the next in the queue goes on
 	var wake wakes
 	defer func() {
 		if wake.close != nil {
@@ -158,7 +160,7 @@ func (s *search) awaitAddress(ctx context.Context, none *ipam.Exhausted) (err er
 	for {
 		turn, ahead := s.checkTurn(place)
 		if turn == nil {
-			if wake.close == nil { // before the look, so that no change is missed
+			if wake.close == nil { // before the cache is read, so that no change is missed
 				wake = s.watch()
 			}
 			if err = s.tryAssignAsFirst(ctx, ahead); !errors.As(err, &none) {
@@ -168,10 +170,10 @@ func (s *search) awaitAddress(ctx context.Context, none *ipam.Exhausted) (err er
 		select {
 		case <-turn:
 		case <-wake.changed:
-		case <-wake.look:
-		case <-s.nextLook(none, turn == nil, len(ahead) > 0):
+		case <-wake.poll:
+		case <-s.nextTry(none, turn == nil, len(ahead) > 0):
 		case <-deadline.C:
-			s.regainHeld(ctx) // so that the error names nobody who is gone
+			s.regainHeld(ctx) // so that the error does not blame what others no longer hold
 			ahead, err := place.Before()
 			s.warnUnordered(err)
 			return s.tryAssign(ctx, ahead, true)
@@ -181,8 +183,9 @@ func (s *search) awaitAddress(ctx context.Context, none *ipam.Exhausted) (err er
 	}
 }
 
-// checkTurn returns what wakes when an ADD with the same need leaves that is ahead; with
-// nobody of that kind ahead, nil and the needs of the others ahead.
+// checkTurn returns a channel that is closed when an ADD ahead that is bound to the same
+// device leaves. If none is ahead it is this one's turn: the channel is nil, and ahead are
+// the devices of the others.
 func (s *search) checkTurn(place *nodecache.Place) (wait <-chan struct{}, ahead []string) {
 	wait, err := place.Turn()
 	if wait == nil && err == nil {
@@ -192,8 +195,8 @@ func (s *search) checkTurn(place *nodecache.Place) (wait <-chan struct{}, ahead 
 	return wait, ahead
 }
 
-// tryAssignAsFirst is tryAssign for the one whose turn it is. It frees what sandboxes hold that
-// have died since anybody looked: those behind rely on it.
+// tryAssignAsFirst is tryAssign for the ADD whose turn it is. From time to time it frees stale
+// allocations, because those behind it don't.
 func (s *search) tryAssignAsFirst(ctx context.Context, ahead []string) error {
 	err := s.tryAssign(ctx, ahead, false)
 	var none *ipam.Exhausted
@@ -204,9 +207,9 @@ func (s *search) tryAssignAsFirst(ctx context.Context, ahead []string) error {
 	return err
 }
 
-// nextLook returns what wakes when it is time to look again though nothing has changed:
-// a cool-down has ended, a sandbox may have died, or who was to take an address may have.
-func (s *search) nextLook(none *ipam.Exhausted, first, yielding bool) <-chan time.Time {
+// nextTry returns what wakes when it is time to try again though the cache has not changed:
+// a cooldown has ended, a sandbox may be gone, or an ADD ahead may have been killed.
+func (s *search) nextTry(none *ipam.Exhausted, first, yielding bool) <-chan time.Time {
 	if !first {
 		return nil
 	}
@@ -215,32 +218,32 @@ func (s *search) nextLook(none *ipam.Exhausted, first, yielding bool) <-chan tim
 		next = min(next, none.NextFree+time.Millisecond)
 	}
 	if yielding {
-		next = min(next, lookTime)
+		next = min(next, pollTime)
 	}
 	return time.After(next)
 }
 
-// wakes is what tells the first in the queue to look.
+// wakes is what tells the first in the queue to read the cache again.
 type wakes struct {
-	changed <-chan struct{}
-	look    <-chan time.Time
+	changed <-chan struct{}  // nil where it can't be watched
+	poll    <-chan time.Time // nil where it is watched
 	close   func()
 }
 
-// watchCache returns what wakes when the cache changes. On a node that is out of inotify
-// instances, which a burst of pods can bring about, look says when to look without it.
+// watchCache returns what wakes when the cache changes. A burst of pods can use up the node's
+// inotify instances: then the cache is read from time to time.
 func (p *Plugin) watchCache() wakes {
 	watch, err := p.Cache.Watch()
 	if err != nil {
 		p.Log.Warn("can't watch the pool, looking from time to time", "error", err)
-		tick := time.NewTicker(lookTime)
-		return wakes{look: tick.C, close: tick.Stop}
+		tick := time.NewTicker(pollTime)
+		return wakes{poll: tick.C, close: tick.Stop}
 	}
 	return wakes{changed: watch.C, close: func() { _ = watch.Close() }}
 }
 
-// announcePending tells the agent that an address is wanted. An ADD does not fail because that
-// can't be done: a full disk is no reason for it.
+// announcePending tells the agent of this pending ADD. If that fails, as on a full disk, the
+// ADD goes on: pods that are replaced free addresses without the agent.
 func (s *search) announcePending() *nodecache.Waiting {
 	waiting, err := s.Cache.Announce(s.request.Owner, s.Now()+s.request.Conf.WaitForAddress)
 	s.noteAnnounced(err)

@@ -22,7 +22,7 @@ func (p *Plugin) Check(ctx context.Context, request Request) error {
 	if request.Prev == nil {
 		return &config.KeyError{Key: "prevResult", Value: "absent", Want: "the result of the ADD that is to be checked"}
 	}
-	held, settings, err := p.held(ctx, request.Owner.Key)
+	held, settings, err := p.leaseOf(ctx, request.Owner.Key)
 	if err != nil {
 		return err
 	}
@@ -95,17 +95,17 @@ func (p *Plugin) compareKernel(ctx context.Context, request Request, settings ip
 	return append(lines, more...), err
 }
 
-// Status tells whether an ADD could be served. It returns a warning, meant for
-// people, where it could not be at this moment but the node is not at fault:
-// a node that reports otherwise has its running pods evicted.
+// Status returns an error where no ADD can be served. An exhausted pool is a warning only,
+// unless the configuration says otherwise: runtimes report a node with an error as not
+// ready, and its running pods would be evicted.
 func (p *Plugin) Status(ctx context.Context, request Request) (warning string, err error) {
 	var damage []ipam.Damage
 	var none *ipam.Exhausted
-	var book *ipam.State
+	var known *ipam.State
 	nobody := eni.Owner{Key: eni.Key{Network: request.Conf.Name, Container: "status"}}
 	err = p.Cache.View(ctx, func(state *ipam.State) error {
-		damage, book = state.Damaged, state
-		// A view is never written, so this asks without taking.
+		damage, known = state.Damaged, state
+		// What View hands out is never written back, so this takes no address.
 		_, err := state.AssignPod(nobody, "", p.Now())
 		errors.As(err, &none)
 		return nil
@@ -114,13 +114,13 @@ func (p *Plugin) Status(ctx context.Context, request Request) (warning string, e
 		err = p.Cache.CheckWritable()
 	}
 	if err == nil {
-		err = refuseAllCutOff(book)
+		err = refuseAllCutOff(known)
 	}
 	if err != nil {
 		return "", types.NewError(types.ErrPluginNotAvailable, err.Error(), errorDetails(err))
 	}
 	if len(damage) > 0 {
-		return "", types.NewError(types.ErrPluginNotAvailable, fmt.Sprintf("node cache is damaged: %s", damage[0].Reason),
+		return "", types.NewError(types.ErrPluginNotAvailable, fmt.Sprintf("node cache is damaged: %s", damage[0].Cause),
 			"other addresses are still served; the agent or `enipoolctl pool load` rebuilds the cache")
 	}
 	if none == nil {

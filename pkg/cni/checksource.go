@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkSources looks up the pod's addresses in the routing map, one by one: without
-// its element, or with that of another ENI, all that the pod sends leaves by an ENI
-// that the address is not on, and the cloud drops it.
+// checkSources looks up the pod's addresses in the routing map, one by one, and returns a
+// line for each that is missing or wrong. Without its element, or with that of another ENI,
+// all that the pod sends leaves by an ENI that the address is not on, and the cloud drops it.
 func checkSources(settings ipam.Settings, held ipam.Lease) ([]string, error) {
 	if settings.Routing != ipam.Map {
 		return nil, nil // its rules are checked with the rest of the kernel
@@ -24,7 +24,7 @@ func checkSources(settings ipam.Settings, held ipam.Lease) ([]string, error) {
 	table := nfset.Table{Family: unix.NFPROTO_INET, Name: netconf.NftTableName}
 	for _, a := range held.Addresses {
 		if a.ENI == 0 {
-			continue // by ENI 0 leaves what stands in no map
+			continue // what is in no map leaves by ENI 0
 		}
 		set, want := netconf.Source{Addr: a.Addr, ENI: a.ENI}.Element()
 		have, found, err := table.Get(set, a.Addr.AsSlice())
@@ -73,8 +73,8 @@ func cutOff(lines []string, err error) error {
 	return nil
 }
 
-// refuseAllCutOff tells whether pods of secondary ENIs would reach nothing. That the link of
-// one ENI is missing says nothing of the others.
+// refuseAllCutOff returns an error if pods of all secondary ENIs would reach nothing. An ENI
+// whose link is missing is no proof of that: others may do.
 func refuseAllCutOff(state *ipam.State) error {
 	err := cutOff(checkSources(state.Settings, sampleAddress(state, nil)))
 	if err == nil {
@@ -93,9 +93,8 @@ func refuseAllCutOff(state *ipam.State) error {
 	return cutOff(checkSources(state.Settings, sampleAddress(state, missing)))
 }
 
-// sampleAddress returns a lease of one address of each family that is on a secondary ENI, but for
-// those that are missing, and stands for the others: what takes the table away takes all of
-// them.
+// sampleAddress returns a lease with one address of each family on secondary ENIs, but for
+// those that are missing. One is enough: what removes enipool's table removes all elements.
 func sampleAddress(state *ipam.State, missing map[int]bool) (lease ipam.Lease) {
 	known := map[eni.Family]bool{}
 	for _, a := range state.Addresses {

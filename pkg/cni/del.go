@@ -13,8 +13,8 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
-// Del takes back whatever the attachment has: it cleans the kernel even where
-// the node state knows nothing, and succeeds when there is nothing to do.
+// Del frees whatever the attachment has: it cleans the kernel even where the node state
+// knows nothing, and succeeds when there is nothing to do.
 func (p *Plugin) Del(ctx context.Context, request Request) error {
 	began := time.Now()
 	kernel, err := host.NewHere()
@@ -22,7 +22,7 @@ func (p *Plugin) Del(ctx context.Context, request Request) error {
 		return err
 	}
 	defer kernel.Close()
-	held, settings, err := p.held(ctx, request.Owner.Key)
+	held, settings, err := p.leaseOf(ctx, request.Owner.Key)
 	if nodecache.Unusable(err) {
 		// Whoever rebuilds the node state does it from the kernel, where nothing of
 		// this attachment will be left.
@@ -36,8 +36,8 @@ func (p *Plugin) Del(ctx context.Context, request Request) error {
 	}
 	var ns *host.Netns
 	if len(held.Addresses) > 0 && held.Addresses[0].Owner.Kind != eni.Delegated {
-		// One that can't be opened needs no cleaning; one that is the node's own or
-		// somebody else's is told by its inode and by what is in it.
+		// A namespace that can't be opened needs no cleaning. Whether the one at the path is
+		// still the pod's cleanKernel tells by its inode.
 		if ns, err = host.OpenNetns(request.Owner.Netns); err == nil {
 			defer ns.Close()
 		}
@@ -53,8 +53,8 @@ func (p *Plugin) Del(ctx context.Context, request Request) error {
 	return nil
 }
 
-// held returns what the attachment holds, and the node's settings.
-func (p *Plugin) held(ctx context.Context, key eni.Key) (lease ipam.Lease, settings ipam.Settings, err error) {
+// leaseOf returns what the attachment holds, and the node's settings.
+func (p *Plugin) leaseOf(ctx context.Context, key eni.Key) (lease ipam.Lease, settings ipam.Settings, err error) {
 	err = p.Cache.For(key).View(ctx, func(state *ipam.State) error {
 		lease, settings = state.LeaseOf(key), state.Settings
 		return nil
@@ -62,7 +62,7 @@ func (p *Plugin) held(ctx context.Context, key eni.Key) (lease ipam.Lease, setti
 	return lease, settings, err
 }
 
-// remove cleans the kernel of what the attachment holds, then releases it.
+// remove cleans the kernel of what the attachment holds, then frees it.
 func (p *Plugin) remove(ctx context.Context, kernel *host.Host, ns *host.Netns, settings ipam.Settings, key eni.Key, held ipam.Lease) error {
 	late, err := p.closePorts(ctx, kernel, settings, key, held.Addresses)
 	defer late()
@@ -101,7 +101,8 @@ func cleanKernel(kernel *host.Host, ns *host.Netns, settings ipam.Settings, leas
 		for _, a := range lease.Addresses {
 			addrs = append(addrs, a.Prefix())
 		}
-		// It is the pod's alone, which hardly ever goes on: no reason to keep the address.
+		// The link is gone already, so what stays in the namespace harms only the pod itself, which
+		// hardly ever goes on: no reason to keep the address.
 		_ = ns.LeavePod(addrs)
 	}
 	return nil
@@ -109,8 +110,8 @@ func cleanKernel(kernel *host.Host, ns *host.Netns, settings ipam.Settings, leas
 
 // ownerGone tells whether the owner of a is provably gone: its namespace is no longer
 // where it was, and where we made a link, that is gone with it. A namespace may
-// outlive its path, the link may not outlive the namespace. An owner without a
-// path was found in the kernel by its link.
+// outlive its path, but no link outlives its namespace. An owner without a path was found
+// in the kernel, after the node state was lost: then the link alone tells.
 func ownerGone(kernel *host.Host, a eni.Address) (bool, error) {
 	owner := a.Owner
 	if owner.Kind != eni.Veth {

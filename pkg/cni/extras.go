@@ -17,10 +17,10 @@ import (
 	"github.com/enipool/enipool/pkg/podrecord"
 )
 
-// Host ports and limits. To give: the record first, then the kernel. To take back:
-// the kernel's ports first, then the record; the link of a limit is found by its name.
-// So a crash anywhere leaves something by which DEL, GC or the agent clean up. Pods that
-// ask for neither have no record, and pay one look for it at their DEL.
+// Host ports and limits. They are set by writing the record first, then the kernel, and
+// removed by closing the kernel's ports first, then the record; the link of a limit is found
+// by its name. So a crash anywhere leaves something by which DEL, GC or the agent clean up.
+// Pods that ask for neither have no record: that costs their DEL one system call.
 
 // refuseExtras refuses what can't be done for the request's role: another plugin's
 // interface has no link of ours to open ports or set limits on.
@@ -48,7 +48,7 @@ func (p *Plugin) addExtras(ctx context.Context, kernel *host.Host, request Reque
 	if err := refuseUnserved(rec); err != nil {
 		return err
 	}
-	// Each port may be another dead sandbox's, or several of its networks'.
+	// Each taken port may be that of a stale allocation, whose sandbox may have several.
 	freed := map[eni.Key]bool{}
 	for {
 		err := p.applyExtras(ctx, kernel, rec)
@@ -59,7 +59,7 @@ func (p *Plugin) addExtras(ctx context.Context, kernel *host.Host, request Reque
 		if !errors.As(err, &taken) || freed[taken.Owner.Key] {
 			return err
 		}
-		if err := p.replaceDead(ctx, kernel, taken.Owner.Key, err); err != nil {
+		if err := p.freeIfGone(ctx, kernel, taken.Owner.Key, err); err != nil {
 			return err
 		}
 		freed[taken.Owner.Key] = true
@@ -76,8 +76,8 @@ func refuseUnserved(rec podrecord.Record) error {
 	return errors.Join(errs...)
 }
 
-// warnOfClaims tells of ports that are somebody else's too, or that nobody reaches. It comes
-// when the lock of the records is free again: nobody waits for it but this pod.
+// warnOfClaims warns of ports that somebody else claims too, or that nobody reaches. It reads
+// much and holds no lock meanwhile: only this pod waits for it.
 func (p *Plugin) warnOfClaims(kernel *host.Host, rec podrecord.Record) {
 	if len(rec.Ports) == 0 {
 		return
@@ -93,7 +93,7 @@ func (p *Plugin) warnOfClaims(kernel *host.Host, rec podrecord.Record) {
 }
 
 // applyExtras writes the record and makes the kernel hold what it says, all under the
-// lock of the records: the agent puts back what it finds missing.
+// lock of the records: otherwise the agent would repair what is only half done.
 func (p *Plugin) applyExtras(ctx context.Context, kernel *host.Host, rec podrecord.Record) error {
 	return p.withPorts(ctx, rec.Firewall, func(ports hostport.Node) error {
 		rec, err := ports.Reserve(rec)
@@ -107,7 +107,8 @@ func (p *Plugin) applyExtras(ctx context.Context, kernel *host.Host, rec podreco
 	})
 }
 
-// openPorts opens the ports and does what makes them work for everybody at once.
+// openPorts opens the ports and sees to it that all can use them at once: those on the node
+// who use 127.0.0.1, and those with UDP flows from before.
 func (p *Plugin) openPorts(kernel *host.Host, ports hostport.Node, rec podrecord.Record) error {
 	if err := kernel.TagPorts(rec.Key); err != nil {
 		return err
@@ -134,18 +135,17 @@ func (p *Plugin) forgetFlows(kernel *host.Host, key eni.Key, held []netconf.PodP
 	}
 }
 
-// closePorts closes the pod's ports and removes its record. What is missing is fine.
-// The link of a limit goes with the pod's link, by its name, whether there is a record
-// or not. Without a record that can be read, what leads to its addresses is closed. What
-// it returns is to be called last of all, see hostport.Node.Close.
-// Without a usable node cache s is zero.
+// closePorts closes the pod's ports and removes its record. What is missing is fine. Without
+// a record that can be read it closes what leads to the addresses. It leaves the link of a
+// limit, which is found by its name. The caller calls late after everything else, see
+// hostport.Node.Close. Without a usable node cache settings is zero.
 func (p *Plugin) closePorts(ctx context.Context, kernel *host.Host, settings ipam.Settings, key eni.Key, addrs []eni.Address) (late func(), err error) {
 	late = func() {}
 	rec, found, err := p.records().Read(key)
 	if podrecord.Unreadable(err) {
 		p.Log.Warn("record can't be read", "key", key.String(), "error", err)
 		if len(addrs) == 0 {
-			// Whoever makes the node state anew closes what leads to no pod of it.
+			// Whoever rebuilds the node state closes what leads to none of its pods.
 			return late, p.records().Remove(key)
 		}
 		if rec, err = p.restoreRecord(ctx, kernel, settings, addrs); err == nil && rec.Extras.IsZero() {
@@ -158,8 +158,9 @@ func (p *Plugin) closePorts(ctx context.Context, kernel *host.Host, settings ipa
 	if err != nil || !found {
 		return late, err
 	}
-	firewall := settings.Firewall // the agent may have moved the ports there
-	if settings.MarkMask == 0 {
+	// The record's packet filter may be another one: the agent moves open ports when that changes.
+	firewall := settings.Firewall
+	if settings.MarkMask == 0 { // no node state: the mask is never 0
 		firewall = rec.Firewall
 	}
 	var held []netconf.PodPorts
@@ -175,7 +176,7 @@ func (p *Plugin) closePorts(ctx context.Context, kernel *host.Host, settings ipa
 	return late, err
 }
 
-// removeExtras undoes addExtras for a pod whose link is gone or is removed apart.
+// removeExtras undoes addExtras for a pod whose link is gone or is removed elsewhere.
 func (p *Plugin) removeExtras(ctx context.Context, kernel *host.Host, settings ipam.Settings, key eni.Key, addrs []eni.Address) error {
 	late, err := p.closePorts(ctx, kernel, settings, key, addrs)
 	defer late()
@@ -192,7 +193,7 @@ func (p *Plugin) removeStaleExtras(ctx context.Context, kernel *host.Host, setti
 	}
 	addrs := []eni.Address{a}
 	if podrecord.Unreadable(err) {
-		held, _, err := p.held(ctx, a.Owner.Key)
+		held, _, err := p.leaseOf(ctx, a.Owner.Key)
 		if err != nil {
 			return err
 		}
@@ -226,7 +227,7 @@ func (p *Plugin) checkExtras(ctx context.Context, kernel *host.Host, request Req
 	asked.Extras = request.Conf.Extras
 	same := asked.Extras.IsZero() // a runtime need not repeat them
 	if !same {
-		all, err := p.records().Look()
+		all, err := p.records().AllUnlocked()
 		if err != nil && !podrecord.Unreadable(err) {
 			return nil, err
 		}
@@ -249,7 +250,7 @@ func (p *Plugin) checkExtras(ctx context.Context, kernel *host.Host, request Req
 	return append(lines, more...), err
 }
 
-// extrasKeys returns whose records and limits there are.
+// extrasKeys returns the attachments that have a record or the link of a limit.
 func (p *Plugin) extrasKeys(ctx context.Context, kernel *host.Host) ([]eni.Key, error) {
 	lock, err := p.records().Lock(ctx)
 	if err != nil {
@@ -269,7 +270,7 @@ func (p *Plugin) extrasKeys(ctx context.Context, kernel *host.Host) ([]eni.Key, 
 
 func (p *Plugin) records() podrecord.Folder { return podrecord.Beside(p.Cache.Path) }
 
-// withPorts runs fn with the node's host ports to itself.
+// withPorts runs fn under the lock of the records, which guards all host ports of the node.
 func (p *Plugin) withPorts(ctx context.Context, firewall ipam.Firewall, fn func(hostport.Node) error) error {
 	lock, err := p.records().Lock(ctx)
 	if err != nil {
@@ -286,8 +287,9 @@ func (p *Plugin) withPorts(ctx context.Context, firewall ipam.Firewall, fn func(
 	return fn(ports)
 }
 
-// findOwner returns the pod with the address that may have ports: by the kernel, which knows those whose line of
-// the node state is damaged, or by the node state, which knows those whose link is gone.
+// findOwner returns the pod that has the address, if it may have ports. It asks the kernel
+// first, which knows pods whose line of the node state is damaged, then the node state,
+// which knows pods whose link is gone.
 func (p *Plugin) findOwner(ctx context.Context, a netip.Addr) (pod podrecord.Record, found bool, err error) {
 	kernel, err := host.NewHere()
 	if err != nil {

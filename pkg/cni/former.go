@@ -33,10 +33,10 @@ func (p *Plugin) endFormer(ctx context.Context, kernel *host.Host, request Reque
 	case request.Conf.Extras.IsZero() && !podrecord.Unreadable(err):
 		return nil // nobody did, or closePorts tells the error
 	}
-	// Without a record the kernel tells who did it.
+	// Without a record the kernel tells which plugin did it: rules of enipool's are rebuilt into one.
 	if rec, err = p.restoreRecord(ctx, kernel, settings, held.Addresses); err != nil {
 		p.Log.Warn("record can't be made again from the kernel", "key", request.Owner.Key.String(), "error", err)
-		return nil // whose the ports are is not known: the agent closes those of enipool
+		return nil // it is not known who opened the ports: the agent closes those of enipool
 	}
 	if len(request.Conf.Extras.Ports) > 0 && len(rec.Ports) == 0 {
 		if err := p.runFormer(request, "portmap", `"portMappings":[`+portMappings(request.Conf.Extras.Ports)+"]"); err != nil {
@@ -45,16 +45,16 @@ func (p *Plugin) endFormer(ctx context.Context, kernel *host.Host, request Reque
 	}
 	none := netconf.Limit{}
 	in, out := request.Conf.Extras.Limits.Ingress, request.Conf.Extras.Limits.Egress
-	// A limit on what the pod receives hangs on its link, and goes with that.
+	// A limit on ingress is a queue of the pod's link, and goes with that.
 	if out == none || rec.Limits.Egress != none {
 		return nil
 	}
 	return p.runFormer(request, "bandwidth", fmt.Sprintf(`"bandwidth":{"ingressRate":%d,"ingressBurst":%d,"egressRate":%d,"egressBurst":%d}`, in.Rate, in.Burst, out.Rate, out.Burst))
 }
 
-// findUnrecorded returns, like Folder.Read, the record of a pod that has none but asked for
-// ports, as its link tells. Where the link is gone nothing tells: then the kernel is asked
-// for what leads to the addresses, so that it does not lead to the next pod with one of them.
+// findUnrecorded rebuilds the record of a pod that lost it. That the pod asked for ports its
+// link tells. Where the link is gone the packet filter is asked for ports that lead to the
+// addresses, so that they don't lead to the next pod with one of them.
 func (p *Plugin) findUnrecorded(ctx context.Context, kernel *host.Host, settings ipam.Settings, key eni.Key, addrs []eni.Address) (rec podrecord.Record, found bool) {
 	if len(addrs) == 0 || addrs[0].Owner.Kind != eni.Veth {
 		return rec, false
@@ -80,10 +80,10 @@ func (p *Plugin) findUnrecorded(ctx context.Context, kernel *host.Host, settings
 	return rec, !rec.Extras.IsZero()
 }
 
-// restoreRecord makes the record of a pod anew, of the ports and limits that the kernel
-// holds for it, so that DEL goes on as ever. It returns an empty one where there are none.
-// It is written so that a DEL that is killed half-way leaves it, but for what DEL is about to
-// remove no disk needs room.
+// restoreRecord rebuilds the record of a pod from the ports and limits that the kernel holds
+// for it, so that DEL goes on as usual. It returns an empty one where there are none. It
+// writes the record too, for the next DEL if this one is killed; that the disk is full is no
+// error, because DEL is about to remove the record anyway.
 func (p *Plugin) restoreRecord(ctx context.Context, kernel *host.Host, settings ipam.Settings, addrs []eni.Address) (rec podrecord.Record, err error) {
 	err = p.withPorts(ctx, settings.Firewall, func(ports hostport.Node) error {
 		pods := hostport.Pods(addrs, settings.Firewall)

@@ -12,16 +12,15 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// mostHeld is how often an ADD goes on to the next address because others hold the
-// one it took. Each time it notes all that the kernel shows to be held, so a second
-// time is rare.
-const mostHeld = 8
+// mostTries is how many addresses an ADD tries that others turn out to hold. After each it
+// notes all that the kernel shows to be held, so a second one is rare.
+const mostTries = 8
 
-// settleIn takes addresses that nobody else has and sets up the kernel. Others may
-// hold what the node state calls free: a node without agent never asked, and an agent
-// asks from time to time.
-func (p *Plugin) settleIn(ctx context.Context, kernel *host.Host, ns *host.Netns, request Request, device string) (lease ipam.Lease, settings ipam.Settings, res *current.Result, err error) {
-	for range mostHeld {
+// leaseAndSetUp takes addresses that nobody else has and sets up the kernel for them. Others
+// may hold what the node state calls free: without an agent nobody looked, and an agent
+// looks from time to time.
+func (p *Plugin) leaseAndSetUp(ctx context.Context, kernel *host.Host, ns *host.Netns, request Request, device string) (lease ipam.Lease, settings ipam.Settings, res *current.Result, err error) {
+	for range mostTries {
 		lease, settings, err = p.takeLease(ctx, kernel, request, device)
 		if err != nil {
 			return lease, settings, nil, err
@@ -59,29 +58,29 @@ func checkFree(kernel *host.Host, addrs []eni.Address) error {
 }
 
 // noteHeld notes which addresses others hold: the one that was found, and all others
-// that a closer look at the kernel shows, so that the next ADDs need not find them.
+// that the kernel shows, so that the next ADDs need not find them.
 func (p *Plugin) noteHeld(ctx context.Context, kernel *host.Host, found *host.HeldError) error {
-	book, occupancy, err := p.occupancy(ctx, kernel)
-	if book == nil {
+	state, occupancy, err := p.occupancy(ctx, kernel)
+	if state == nil {
 		return err
 	}
 	if err != nil {
 		p.Log.Warn("can't read who else has addresses", "error", err)
 	}
 	return p.Cache.Update(ctx, func(state *ipam.State) error {
-		// The one that was found first: what is seen may be more telling.
+		// found first: occupancy may name the same address with a cause that says more.
 		state.MarkHeld(map[netip.Addr]string{found.Addr: found.Cause}, p.Now())
 		state.MarkHeld(occupancy.Held(state), p.Now())
 		return nil
 	})
 }
 
-// occupancy reads the node state, nil if it can't, and what the kernel holds for single
-// addresses.
-func (p *Plugin) occupancy(ctx context.Context, kernel *host.Host) (book *ipam.State, occupancy netconf.Occupancy, err error) {
+// occupancy reads the node state, nil if that can't be read, and what the kernel holds for
+// single addresses.
+func (p *Plugin) occupancy(ctx context.Context, kernel *host.Host) (state *ipam.State, occupancy netconf.Occupancy, err error) {
 	owners := map[eni.Key]bool{}
-	err = p.Cache.View(ctx, func(state *ipam.State) error {
-		book = state
+	err = p.Cache.View(ctx, func(read *ipam.State) error {
+		state = read
 		for _, a := range state.Used() {
 			owners[a.Owner.Key] = true
 		}
@@ -90,5 +89,5 @@ func (p *Plugin) occupancy(ctx context.Context, kernel *host.Host) (book *ipam.S
 	if err == nil {
 		occupancy, err = kernel.Occupancy(p.Now(), func(key eni.Key) bool { return owners[key] })
 	}
-	return book, occupancy, err
+	return state, occupancy, err
 }

@@ -88,7 +88,7 @@ func TestAGCLeavesAnOrphanThatWasAddedAgainMeanwhile(t *testing.T) {
 	}
 	h := newHost(t)
 	var res *current.Result
-	err = l.removeOrphans(t.Context(), h, func(k eni.Key) bool {
+	err = l.removeLeftovers(t.Context(), h, func(k eni.Key) bool {
 		if res == nil && k == key {
 			l.mustDel("again", path, plain)
 			res = l.mustAdd("again", path, plain)

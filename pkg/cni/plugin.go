@@ -1,8 +1,8 @@
 // Package cni holds the order in which an ADD, DEL, CHECK, GC or STATUS does
-// things. To give: the node state first, then the kernel, then the answer. To take
-// back: the kernel first, then the node state. So a crash anywhere leaves an address
+// things. An ADD writes the node state first, then the kernel, then the answer. A DEL
+// cleans the kernel first, then the node state. So a crash anywhere leaves an address
 // that nobody uses, never one that two pods use, and DEL, GC or the agent find
-// it by its record.
+// it in the node state.
 package cni
 
 import (
@@ -75,15 +75,15 @@ func (r Request) kind() eni.Kind {
 }
 
 // podInterface returns the position in res of the interface that the request is
-// about, or -1.
+// for, or -1.
 func (r Request) podInterface(res *current.Result) int {
 	return slices.IndexFunc(res.Interfaces, func(i *current.Interface) bool {
 		return i != nil && i.Name == r.Owner.IfName && i.Sandbox != ""
 	})
 }
 
-// readArgs takes from CNI_ARGS what tells people whose address it is. Keys that
-// it does not know are somebody else's.
+// readArgs reads the pod's namespace, name and UID from CNI_ARGS. Keys that it does
+// not know are for other plugins.
 func readArgs(args string, owner *eni.Owner) error {
 	for pair := range strings.SplitSeq(args, ";") {
 		if pair == "" {
@@ -110,7 +110,7 @@ func readArgs(args string, owner *eni.Owner) error {
 }
 
 // readPrevResult reads the result of the plugins before us in the chain. It must
-// be of the configuration's version; libcni fills an absent one in, and so do we.
+// be of the configuration's version. Where it names none it gets that one, as libcni does.
 func readPrevResult(conf config.Plugin) (*current.Result, error) {
 	if conf.PrevResult == nil {
 		return nil, nil
@@ -141,12 +141,11 @@ func readPrevResult(conf config.Plugin) (*current.Result, error) {
 	return prev, nil
 }
 
-// nullIn returns the name of a list of the result that has a null in it, "" if none has:
-// the library reads it as an entry that is not there, which whoever uses the result
-// does not expect.
+// nullIn returns the name of a list of the result that has a null in it, "" if none has.
+// The library makes a nil pointer of it, at which whoever uses the result panics.
 func nullIn(result []byte) string {
 	var lists struct{ Interfaces, IPs, Routes []*json.RawMessage }
-	_ = json.Unmarshal(result, &lists) // of what is no list at all the library tells
+	_ = json.Unmarshal(result, &lists) // what is no list at all version.NewResult refuses
 	switch {
 	case slices.Contains(lists.Interfaces, nil):
 		return "interfaces"
@@ -158,9 +157,10 @@ func nullIn(result []byte) string {
 	return ""
 }
 
-// insideLink is what a link of another plugin should carry for the lease, and what a
-// delegate's caller should put on its own: the subnet's real mask and router. An address of a
-// range of its own for pods stands alone: the router is in no range that it is in.
+// insideLink returns what the link in the pod should carry where another plugin makes it:
+// each address with its subnet's mask, and a default route by the subnet's router. An address
+// outside the ENI's own subnet (from a range for pods alone) has the full mask, which does not
+// cover the router: so it has a route to the router too.
 func insideLink(dev string, nic eni.Interface, addrs []eni.Address) (in []netconf.Addr, routes []netconf.Route) {
 	for _, a := range addrs {
 		n := nic.Net(a.Family())

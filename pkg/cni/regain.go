@@ -13,40 +13,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// goneBy is what an address is held by that nobody holds any more and that is not ready.
-const goneBy = "nothing any more, and the agent or `enipoolctl pool load` has not set it up again yet"
+// notSetUpYet is the cause of an address that others no longer hold, but that the packet filter
+// lacks: a pod with it would be cut off.
+const notSetUpYet = "nothing any more, and the agent or `enipoolctl pool load` has not set it up again yet"
 
-// takeBackHeld lets the pool have what others held and hold no more: without an agent
-// nobody hears that they let it go. Such an address cools first, as after any other pod.
-func (p *Plugin) takeBackHeld(ctx context.Context, kernel *host.Host) error {
+// freeNoLongerHeld frees the addresses that others held and no longer hold: without an agent
+// nobody else notices. Such an address cools first, as after a pod.
+func (p *Plugin) freeNoLongerHeld(ctx context.Context, kernel *host.Host) error {
 	var held []eni.Address
 	err := p.Cache.View(ctx, func(state *ipam.State) error { held = state.HeldAddresses(); return nil })
 	if len(held) == 0 {
 		return err
 	}
-	book, occupancy, err := p.occupancy(ctx, kernel)
+	known, occupancy, err := p.occupancy(ctx, kernel)
 	if err != nil {
 		return err
 	}
 	ready := map[netip.Addr]bool{}
 	for _, a := range held {
-		ready[a.Addr] = isSetUp(book.Settings, a)
+		ready[a.Addr] = isSetUp(known.Settings, a)
 	}
 	return p.Cache.Update(ctx, func(state *ipam.State) error {
-		state.MarkHeld(occupancy.Held(state), p.Now()) // what holds the others may be another thing now
-		for _, addr := range occupancy.LetGo(state) {
+		state.MarkHeld(occupancy.Held(state), p.Now()) // the cause of those that are still held may be another one now
+		for _, addr := range occupancy.NoLongerHeld(state) {
 			if ready[addr] {
 				state.CoolHeld([]netip.Addr{addr}, p.Now())
 			} else {
-				state.MarkHeld(map[netip.Addr]string{addr: goneBy}, p.Now())
+				state.MarkHeld(map[netip.Addr]string{addr: notSetUpYet}, p.Now())
 			}
 		}
 		return nil
 	})
 }
 
-// isSetUp tells whether the packet filter has what it should have for each address of the
-// pool: whoever loaded the pool, or repaired it, left out what was held then.
+// isSetUp tells whether the packet filter has the elements that each address of the pool
+// needs. Whoever loaded the pool, or repaired it, left out the addresses that were held then.
 func isSetUp(settings ipam.Settings, a eni.Address) bool {
 	lines, err := checkSources(settings, ipam.Lease{Addresses: []eni.Address{a}})
 	if err != nil || len(lines) > 0 {

@@ -78,7 +78,7 @@ func TestAddTakesNoAddressThatThePacketFilterDoesNotKnow(t *testing.T) {
 				t.Errorf("the pool has\n%s\nwant\n%s", got, want)
 			}
 			l.view(func(s *ipam.State) {
-				if got := s.Addresses[2].HeldBy; got != goneBy {
+				if got := s.Addresses[2].HeldBy; got != notSetUpYet {
 					t.Errorf("%s is held by %s", s.Addresses[2].Addr, got)
 				}
 			})

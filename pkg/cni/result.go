@@ -60,7 +60,7 @@ func linkResult(prev *current.Result, at int, lease ipam.Lease, dev string) (*cu
 		res.IPs = append(res.IPs, ip)
 	}
 	for _, r := range routes {
-		if r.Gateway.IsValid() { // a route to the router itself is the link's own affair
+		if r.Gateway.IsValid() { // that to the router itself follows from the link
 			res.Routes = append(res.Routes, cniRoute(r))
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
-// GC takes back what the network has beyond the runtime's list of attachments.
-// Without a list only what is provably dead goes. Other networks that share the
-// node's pool are left alone either way. It goes on after errors.
+// GC frees what the network has beyond the runtime's list of attachments. Without a list
+// it frees only stale allocations. It never touches other networks that share the node's
+// pool. It goes on after errors.
 func (p *Plugin) GC(ctx context.Context, request Request) error {
 	kernel, err := host.New()
 	if err != nil {
@@ -25,7 +25,7 @@ func (p *Plugin) GC(ctx context.Context, request Request) error {
 	defer kernel.Close()
 	name := request.Conf.Name
 	if !request.Conf.HasValid {
-		_, err := p.sweepDead(ctx, kernel, func(o eni.Owner) bool { return o.Network == name })
+		_, err := p.sweepStale(ctx, kernel, func(o eni.Owner) bool { return o.Network == name })
 		return err
 	}
 	valid := map[types.GCAttachment]bool{}
@@ -36,14 +36,14 @@ func (p *Plugin) GC(ctx context.Context, request Request) error {
 		return key.Network == name && !valid[types.GCAttachment{ContainerID: key.Container, IfName: key.IfName}]
 	}
 	_, err = p.sweep(ctx, kernel, func(a eni.Address) (bool, error) { return gone(a.Owner.Key), nil })
-	return errors.Join(err, p.removeOrphans(ctx, kernel, gone))
+	return errors.Join(err, p.removeLeftovers(ctx, kernel, gone))
 }
 
-// removeOrphans removes links, host ports and limits of ours that gone picks and
+// removeLeftovers removes links, host ports and limits of attachments that gone picks and
 // that the node state does not know.
-func (p *Plugin) removeOrphans(ctx context.Context, kernel *host.Host, gone func(eni.Key) bool) error {
-	// The kernel is read before the node state: an ADD writes the node state first, so the
-	// link of one that is under way has its record by now.
+func (p *Plugin) removeLeftovers(ctx context.Context, kernel *host.Host, gone func(eni.Key) bool) error {
+	// The kernel is read before the node state: an ADD writes the node state first, so an
+	// attachment whose link is there is in the node state by the time that is read.
 	pods, err := kernel.PodLinks()
 	if err != nil {
 		return err
@@ -72,17 +72,17 @@ func (p *Plugin) removeOrphans(ctx context.Context, kernel *host.Host, gone func
 	var errs []error
 	for _, key := range extras {
 		if gone(key) && !known[netconf.HostDevice(key)] {
-			errs = append(errs, p.removeOrphan(ctx, kernel, settings, key, links[key]))
+			errs = append(errs, p.removeLeftoversOf(ctx, kernel, settings, key, links[key]))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// removeOrphan removes what an attachment has that the node state did not know: its ports,
+// removeLeftoversOf removes what an attachment has that the node state did not know: its ports,
 // limits and the link that was seen before the node state. One that has been added since
 // keeps all of it.
-func (p *Plugin) removeOrphan(ctx context.Context, kernel *host.Host, settings ipam.Settings, key eni.Key, link host.PodLink) error {
-	if held, _, err := p.held(ctx, key); err == nil && len(held.Addresses) > 0 {
+func (p *Plugin) removeLeftoversOf(ctx context.Context, kernel *host.Host, settings ipam.Settings, key eni.Key, link host.PodLink) error {
+	if held, _, err := p.leaseOf(ctx, key); err == nil && len(held.Addresses) > 0 {
 		return nil
 	}
 	var rules []netconf.Rule
@@ -94,19 +94,19 @@ func (p *Plugin) removeOrphan(ctx context.Context, kernel *host.Host, settings i
 	return errors.Join(p.removeExtras(ctx, kernel, settings, key, addrs), kernel.DelPodAt(key, link.Index, rules))
 }
 
-// Reclaim releases the addresses of provably dead sandboxes, on all networks, and
-// returns them. It asks which for the owner of each such address whether it shall go.
+// Reclaim frees the stale allocations of all networks whose owner which picks, and returns
+// them.
 func (p *Plugin) Reclaim(ctx context.Context, which func(eni.Owner) bool) ([]eni.Address, error) {
 	kernel, err := host.New()
 	if err != nil {
 		return nil, err
 	}
 	defer kernel.Close()
-	return p.sweepDead(ctx, kernel, which)
+	return p.sweepStale(ctx, kernel, which)
 }
 
-// sweepDead is sweep for the provably dead among the owners that which picks.
-func (p *Plugin) sweepDead(ctx context.Context, kernel *host.Host, which func(eni.Owner) bool) ([]eni.Address, error) {
+// sweepStale is sweep for the owners that which picks and that are provably gone.
+func (p *Plugin) sweepStale(ctx context.Context, kernel *host.Host, which func(eni.Owner) bool) ([]eni.Address, error) {
 	return p.sweep(ctx, kernel, func(a eni.Address) (bool, error) {
 		is, err := ownerGone(kernel, a)
 		return err == nil && is && which(*a.Owner), err
@@ -116,14 +116,13 @@ func (p *Plugin) sweepDead(ctx context.Context, kernel *host.Host, which func(en
 // anyOwner picks every owner.
 func anyOwner(eni.Owner) bool { return true }
 
-// sweep removes the used addresses that gone picks: each one's kernel state
-// first, then, in one update, the records of those that are clean. It goes on
-// after errors and returns them all.
+// sweep frees the used addresses that gone picks: it cleans the kernel for each, then frees
+// those that are clean in one update. It goes on after errors and returns them all.
 //
-// Meanwhile the runtime may end such an attachment itself and add it again, and the
-// address may go to another: what is new must stay. So a link is removed by an index
-// that was read before its record was seen to be the same still, and rules that a new
-// owner of an address needs are put back.
+// Meanwhile the runtime may end such an attachment itself and add it again, and another pod
+// may get the address: what is new must stay. So a link is removed by its index, which is read
+// before the node state is compared again, and rules that a new owner of an address needs are
+// put back.
 func (p *Plugin) sweep(ctx context.Context, kernel *host.Host, gone func(eni.Address) (bool, error)) ([]eni.Address, error) {
 	picked, errs, err := p.pickGone(ctx, kernel, gone)
 	if err != nil || len(picked) == 0 {
@@ -146,13 +145,13 @@ func (p *Plugin) sweep(ctx context.Context, kernel *host.Host, gone func(eni.Add
 	err = p.Cache.Update(ctx, func(state *ipam.State) error {
 		others = nil
 		for _, a := range state.Used() {
-			if before, ok := cleared[a.Addr]; ok && !sameRecord(a, before) {
+			if before, ok := cleared[a.Addr]; ok && !sameAttachment(a, before) {
 				others = append(others, a)
 			}
 		}
 		released = state.FreeIf(func(a eni.Address) bool {
 			before, ok := cleared[a.Addr]
-			return ok && sameRecord(a, before)
+			return ok && sameAttachment(a, before)
 		}, p.Now())
 		return nil
 	})
@@ -162,14 +161,15 @@ func (p *Plugin) sweep(ctx context.Context, kernel *host.Host, gone func(eni.Add
 	return released, errors.Join(append(errs, err, kernel.AddRules(sourceRules(settings, others)))...)
 }
 
-// record is an address of the node state with the owner's link at that time, 0 for none.
-type record struct {
+// linkedAddress is a used address of the node state with the index of its owner's link when
+// it was picked, 0 for no link.
+type linkedAddress struct {
 	eni.Address
 	link int
 }
 
-// pickGone returns the records that gone picks. Errors of single ones don't keep the rest.
-func (p *Plugin) pickGone(ctx context.Context, kernel *host.Host, gone func(eni.Address) (bool, error)) (picked []record, errs []error, err error) {
+// pickGone returns the used addresses that gone picks; errs are those of single addresses.
+func (p *Plugin) pickGone(ctx context.Context, kernel *host.Host, gone func(eni.Address) (bool, error)) (picked []linkedAddress, errs []error, err error) {
 	var used []eni.Address
 	err = p.Cache.View(ctx, func(state *ipam.State) error {
 		used = state.Used()
@@ -184,14 +184,14 @@ func (p *Plugin) pickGone(ctx context.Context, kernel *host.Host, gone func(eni.
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s of %s: %w", a.Addr, a.Owner.PodName(), err))
 		} else if is {
-			picked = append(picked, record{a, link})
+			picked = append(picked, linkedAddress{a, link})
 		}
 	}
 	return picked, errs, err
 }
 
-// unchanged returns those of the records that the node state still has as they were.
-func (p *Plugin) unchanged(ctx context.Context, picked []record) (same []record, settings ipam.Settings, err error) {
+// unchanged returns those of the addresses that have the same owner still.
+func (p *Plugin) unchanged(ctx context.Context, picked []linkedAddress) (same []linkedAddress, settings ipam.Settings, err error) {
 	err = p.Cache.View(ctx, func(state *ipam.State) error {
 		now := map[netip.Addr]eni.Address{}
 		for _, a := range state.Used() {
@@ -199,7 +199,7 @@ func (p *Plugin) unchanged(ctx context.Context, picked []record) (same []record,
 		}
 		same, settings = nil, state.Settings
 		for _, r := range picked {
-			if a, used := now[r.Addr]; used && sameRecord(a, r.Address) {
+			if a, used := now[r.Addr]; used && sameAttachment(a, r.Address) {
 				same = append(same, r)
 			}
 		}
@@ -208,6 +208,6 @@ func (p *Plugin) unchanged(ctx context.Context, picked []record) (same []record,
 	return same, settings, err
 }
 
-// sameRecord tells whether two used addresses are one attachment's: its key may be in
-// use again, even for the same sandbox, but not since the same time.
-func sameRecord(a, b eni.Address) bool { return *a.Owner == *b.Owner && a.Since == b.Since }
+// sameAttachment tells whether two used addresses are one attachment's. Its key alone does
+// not tell: it may be in use again, even for the same sandbox, but not since the same time.
+func sameAttachment(a, b eni.Address) bool { return *a.Owner == *b.Owner && a.Since == b.Since }

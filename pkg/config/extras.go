@@ -8,28 +8,28 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// What a runtime asks for beyond addresses, with the keys of the portmap and
-// bandwidth plugins, so that enipool can stand where those stood.
+// What a runtime asks for beyond addresses, with the keys of the portmap and bandwidth plugins,
+// so that enipool can replace those.
 
 // maxBurst is the first burst in bits that is more than the kernel can count.
 const maxBurst = 8 * (1<<32 - 1)
 
-// foreignKeys are options of the portmap plugin that enipool does not have. A
+// portmapKeys are options of the portmap plugin that enipool does not have. A
 // configuration that was copied from there must not seem to be obeyed.
-var foreignKeys = [...]string{"backend", "conditionsV4", "conditionsV6", "externalSetMarkChain", "markMasqBit", "masqAll"}
+var portmapKeys = [...]string{"backend", "conditionsV4", "conditionsV6", "externalSetMarkChain", "markMasqBit", "masqAll"}
 
-// setExtras reads host ports and limits. A configuration of another plugin has
-// its own options; as its IPAM we have no link to open ports or set limits on.
+// setExtras reads host ports and limits. As another plugin's IPAM enipool has no link to open
+// ports or set limits on: there it refuses both.
 func (p *Plugin) setExtras(top fields) error {
 	var runtime fields
 	if value := top.get("runtimeConfig"); value != nil && json.Unmarshal(value, &runtime) != nil {
-		return nil // unsupported tells
+		return nil // unsupportedKey refuses it
 	}
 	if p.Delegated {
 		return refuseExtras(runtime)
 	}
 	extras := extrasReader{extras: &p.Extras}
-	for _, key := range foreignKeys {
+	for _, key := range portmapKeys {
 		if value := top.get(key); value != nil {
 			extras.wrong(key, value, "absent: enipool has no such option; use the portmap plugin behind enipool, see conf/10-enipool-chain.conflist")
 		}
@@ -47,6 +47,7 @@ func (p *Plugin) setExtras(top fields) error {
 	return errors.Join(extras.errs...)
 }
 
+// refuseExtras refuses what a runtime sends for enipool as another plugin's IPAM.
 func refuseExtras(runtime fields) error {
 	var errs []error
 	for _, key := range []string{"portMappings", "bandwidth"} {
@@ -93,11 +94,11 @@ func (r *extrasReader) readLimits(top, runtime fields) {
 func (r *extrasReader) readLimit(source fields, prefix, direction string, limit *netconf.Limit) {
 	rateKey, burstKey := direction+"Rate", direction+"Burst"
 	rate, burst := source.get(rateKey), source.get(burstKey)
-	if rate != nil && !decodeKeys(rate, &limit.Rate, func(n uint64) bool { return n == 0 || n >= 8 }) {
+	if rate != nil && !decodeValue(rate, &limit.Rate, func(n uint64) bool { return n == 0 || n >= 8 }) {
 		r.wrong(prefix+rateKey, rate, "0 for no limit, or at least 8 bits per second")
 		return
 	}
-	if burst != nil && !decodeKeys(burst, &limit.Burst, func(n uint64) bool { return n == 0 || n >= 8 && n < maxBurst }) {
+	if burst != nil && !decodeValue(burst, &limit.Burst, func(n uint64) bool { return n == 0 || n >= 8 && n < maxBurst }) {
 		r.wrong(prefix+burstKey, burst, fmt.Sprintf("0 for no limit, or from 8 to %d bits", maxBurst-1))
 		return
 	}

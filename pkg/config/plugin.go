@@ -32,7 +32,7 @@ const maxWait = 100 * time.Second
 type Plugin struct {
 	CNIVersion string
 	Name       string
-	Delegated  bool   // we are another plugin's IPAM
+	Delegated  bool   // enipool is called as another plugin's IPAM
 	Master     string // the other plugin's "master" link, "" if it has none
 
 	CachePath                string
@@ -54,8 +54,8 @@ type Plugin struct {
 type KeyError struct {
 	Key   string
 	Value string // as written
-	Want  string
-	// Unsupported marks a key that is right but asks for what we don't do.
+	Want  string // what it must be, to stand behind "must be"
+	// Unsupported marks a key that is right but asks for what enipool does not do.
 	Unsupported bool
 
 	Unknown bool   // there is no such key
@@ -78,9 +78,9 @@ func (e *KeyError) Error() string {
 	return text
 }
 
-// fields are the members of a JSON object as they come: one of a wrong type can
-// be named, and DEL can do without it. A map of raw members is decoded in half the
-// time of a struct, which the plugin would spend at each start.
+// fields are the members of a JSON object, not decoded yet: so a member of a wrong type can be
+// named, and a DEL can do without it. Such a map is decoded in half the time of a struct, which
+// counts because the plugin does it at each start.
 type fields map[string]json.RawMessage
 
 // get returns the member with the key, nil if there is none or it is null. Case
@@ -110,8 +110,8 @@ func (f fields) text(key string) (s string, err error) {
 	return s, err
 }
 
-// ParsePlugin reads what a runtime sends on standard input. Unknown keys are
-// tolerated unless they are nearly known ones. With an error that is made of *KeyError the Plugin is usable all
+// ParsePlugin reads what a runtime sends on standard input. Unknown keys are tolerated unless
+// they are nearly known ones. With an error that is made of *KeyError the Plugin is usable all
 // the same, with defaults for the keys in error: a DEL must not fail for them.
 func ParsePlugin(stdin []byte) (Plugin, error) {
 	var top fields
@@ -135,7 +135,7 @@ func ParsePlugin(stdin []byte) (Plugin, error) {
 	if value := top.get("ipam"); value != nil && json.Unmarshal(value, &ipam) == nil && kind != PluginType {
 		if name, err := ipam.text("type"); err == nil && name == PluginType {
 			plugin.Delegated, given = true, options{fields: ipam, prefix: "ipam."}
-			plugin.Master, _ = top.text("master") // the other plugin complains about its own keys
+			plugin.Master, _ = top.text("master") // the other plugin refuses a wrong one itself
 		}
 	}
 	plugin.setOptions(&given)
@@ -160,8 +160,9 @@ func (o *options) read(key, want string, set func(json.RawMessage) bool) {
 	}
 }
 
-// decodeKeys sets into to v if it is of the type and ok.
-func decodeKeys[T any](value json.RawMessage, into *T, ok func(T) bool) bool {
+// decodeValue decodes the value into *into if it has that type and ok takes it, and tells whether
+// it did.
+func decodeValue[T any](value json.RawMessage, into *T, ok func(T) bool) bool {
 	var t T
 	if json.Unmarshal(value, &t) != nil || !ok(t) {
 		return false
@@ -172,10 +173,10 @@ func decodeKeys[T any](value json.RawMessage, into *T, ok func(T) bool) bool {
 
 func (p *Plugin) setOptions(given *options) {
 	orEmpty := func(path string) bool { return path == "" || filepath.IsAbs(path) }
-	given.read("cachePath", "an absolute path", func(value json.RawMessage) bool { return decodeKeys(value, &p.CachePath, filepath.IsAbs) })
+	given.read("cachePath", "an absolute path", func(value json.RawMessage) bool { return decodeValue(value, &p.CachePath, filepath.IsAbs) })
 	given.read("waitForAddress", `a duration like "5s", from "0s" to "`+maxWait.String()+`"`, func(value json.RawMessage) bool {
 		var text string
-		return decodeKeys(value, &text, func(text string) bool {
+		return decodeValue(value, &text, func(text string) bool {
 			d, err := time.ParseDuration(text)
 			if err != nil || d < 0 || d > maxWait {
 				return false
@@ -185,18 +186,18 @@ func (p *Plugin) setOptions(given *options) {
 		})
 	})
 	given.read("mtu", "0 for the ENI's, or 576 to 65535", func(value json.RawMessage) bool {
-		return decodeKeys(value, &p.MTU, func(n int) bool { return n == 0 || n >= 576 && n <= 65535 })
+		return decodeValue(value, &p.MTU, func(n int) bool { return n == 0 || n >= 576 && n <= 65535 })
 	})
-	given.read("logFile", "an absolute path", func(value json.RawMessage) bool { return decodeKeys(value, &p.LogFile, orEmpty) })
+	given.read("logFile", "an absolute path", func(value json.RawMessage) bool { return decodeValue(value, &p.LogFile, orEmpty) })
 	given.read("logLevel", "debug, info, warn or error", func(value json.RawMessage) bool {
-		ok := decodeKeys(value, &p.LogLevel, func(l string) bool {
+		ok := decodeValue(value, &p.LogLevel, func(l string) bool {
 			return slices.Contains([]string{"debug", "info", "warn", "error"}, strings.ToLower(l))
 		})
 		p.LogLevel = strings.ToLower(p.LogLevel)
 		return ok
 	})
 	given.read("statusFailsWhenExhausted", "true or false", func(value json.RawMessage) bool {
-		return decodeKeys(value, &p.StatusFailsWhenExhausted, func(bool) bool { return true })
+		return decodeValue(value, &p.StatusFailsWhenExhausted, func(bool) bool { return true })
 	})
 }
 
@@ -211,7 +212,7 @@ func (p *Plugin) setValid(top fields) error {
 		}
 		var valid []types.GCAttachment
 		if err := json.Unmarshal(value, &valid); err != nil {
-			p.HasValid, p.Valid = false, nil // a GC that went on would take everything
+			p.HasValid, p.Valid = false, nil // with an empty list a GC would free everything
 			return &KeyError{Key: key, Value: string(value), Want: "a list of {containerID, ifname}"}
 		}
 		p.HasValid, p.Valid = true, append(p.Valid, valid...)
@@ -219,8 +220,8 @@ func (p *Plugin) setValid(top fields) error {
 	return nil
 }
 
-// unsupportedKey rejects capabilities that somebody declared for us: what is asked
-// for and not done must not look done.
+// unsupportedKey rejects capabilities that the network configuration declares and enipool does
+// not have: what is asked for and not done must not seem to be done.
 func unsupportedKey(top fields) error {
 	value := top.get("runtimeConfig")
 	if value == nil {

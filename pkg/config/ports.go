@@ -9,6 +9,7 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
+// readPorts reads portMappings: each port once, and none that leads to two ports of the pod.
 func (r *extrasReader) readPorts(value json.RawMessage) {
 	var list []fields
 	if json.Unmarshal(value, &list) != nil {
@@ -29,14 +30,14 @@ func (r *extrasReader) readPorts(value json.RawMessage) {
 	r.extras.Ports = merger.merged()
 }
 
-// portMerger makes one of mappings that are the same port of the node: a runtime says
-// "all addresses" by no hostIP, 0.0.0.0 or ::, and may mix them.
+// portMerger merges mappings of the same port of the node: a runtime says "all addresses" by no
+// hostIP, 0.0.0.0 or ::, and may send the same port with several of them.
 type portMerger struct {
 	ports []netconf.HostPort
-	known map[netconf.HostPort][]int // their places by protocol and number alone
+	known map[netconf.HostPort][]int // their positions in ports, by protocol and number alone
 }
 
-// add adds the port. It returns the one before it that leads elsewhere, if there is one.
+// add adds the port, unless it leads elsewhere than one before it: it returns that one, and true.
 func (m *portMerger) add(port netconf.HostPort) (other netconf.HostPort, contrary bool) {
 	number := netconf.HostPort{Transport: port.Transport, Port: port.Port}
 	there := false
@@ -74,7 +75,7 @@ func (m *portMerger) merged() (list []netconf.HostPort) {
 func (r *extrasReader) readPort(prefix string, entry fields) (port netconf.HostPort, ok bool) {
 	before := len(r.errs)
 	number := func(key string, into *uint16) {
-		if value := entry.get(key); value == nil || !decodeKeys(value, into, func(n uint16) bool { return n > 0 }) {
+		if value := entry.get(key); value == nil || !decodeValue(value, into, func(n uint16) bool { return n > 0 }) {
 			r.wrong(prefix+key, value, "a port from 1 to 65535")
 		}
 	}
@@ -82,7 +83,7 @@ func (r *extrasReader) readPort(prefix string, entry fields) (port netconf.HostP
 	number("containerPort", &port.PodPort)
 	var name string
 	value := entry.get("protocol")
-	known := value != nil && decodeKeys(value, &name, func(name string) bool {
+	known := value != nil && decodeValue(value, &name, func(name string) bool {
 		t, err := netconf.ParseTransport(strings.ToLower(name))
 		port.Transport = t
 		return err == nil
@@ -90,7 +91,7 @@ func (r *extrasReader) readPort(prefix string, entry fields) (port netconf.HostP
 	if !known {
 		r.wrong(prefix+"protocol", value, "tcp, udp or sctp")
 	}
-	if value := entry.get("hostIP"); value != nil && !decodeKeys(value, &name, func(text string) bool {
+	if value := entry.get("hostIP"); value != nil && !decodeValue(value, &name, func(text string) bool {
 		a, err := netip.ParseAddr(text)
 		port.Host = a.Unmap()
 		return text == "" || err == nil && a.Zone() == ""

@@ -27,8 +27,8 @@ func (p *Plugin) setStandard(top fields) error {
 	return nil
 }
 
-// saysNothing tells whether an ipam section asks for nothing that is not done: it is
-// empty, or it names us and nothing else.
+// saysNothing tells whether an ipam section asks for nothing: it is empty, or it names enipool
+// and nothing else.
 func saysNothing(ipam json.RawMessage) bool {
 	var f fields
 	if json.Unmarshal(ipam, &f) != nil {

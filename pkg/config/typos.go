@@ -59,8 +59,8 @@ func Meant(text string, names []string) (nearest string) {
 	return nearest
 }
 
-// editDistance is how many letters to add, remove or change make b of a; 3 stands for more
-// than two where the lengths say so already.
+// editDistance is the Levenshtein distance of a and b in bytes: how many to add, remove or
+// change. Where the lengths alone make it more than 2 it returns 3.
 func editDistance(a, b string) int {
 	if len(a) > len(b)+2 || len(b) > len(a)+2 {
 		return 3

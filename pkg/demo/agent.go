@@ -17,8 +17,8 @@ import (
 	"github.com/enipool/enipool/test/lab"
 )
 
-// agentConfig is the agents' file, with delays that fit into a demonstration: a
-// pool is given back after seconds and not after minutes.
+// agentConfig is the agents' file, with delays that fit into a demonstration: addresses are
+// released after seconds and not after minutes.
 const agentConfig = `node: %s
 cache: %s
 state: %s
@@ -44,60 +44,60 @@ pool:
   releaseInterval: 1s
 `
 
-// delay is how long n1's pool stays as large as its pods needed it. It is longer
-// than a slow machine takes to delete them all: what goes back has rested by then.
+// delay is how long n1's pool stays as large as its pods needed it. It is longer than a slow
+// machine takes to delete them all: all their addresses have cooled down by then.
 const delay = 15 * time.Second
 
 // agent is an enipool-agent process on a node.
 type agent struct {
 	*lab.Process
-	on *machine
+	on *labNode
 
 	mu      sync.Mutex
-	ordered bool // we told it to end
-	rest    []byte
+	ordered bool   // the demonstration told it to end
+	rest    []byte // of the log: the start of a line
 	entries []entry
-	hear    func(*machine, entry)
-	gone    func(*machine, error)
+	hear    func(*labNode, entry)
+	gone    func(*labNode, error)
 }
 
-func (m *machine) configPath() string { return "/run/demo/" + m.name + "/agent.yaml" }
-func (m *machine) logPath() string    { return "/run/demo/" + m.name + "/agent.log" }
+func (n *labNode) configPath() string { return "/run/demo/" + n.name + "/agent.yaml" }
+func (n *labNode) logPath() string    { return "/run/demo/" + n.name + "/agent.log" }
 
 // configText is the configuration of the node's agent.
-func (m *machine) configText() string {
-	return fmt.Sprintf(agentConfig, m.name, m.cache.Path, filepath.Join(m.folder(), "agent.json"), vpcRange, apiSocket, m.strategy, delay)
+func (n *labNode) configText() string {
+	return fmt.Sprintf(agentConfig, n.name, n.cache.Path, filepath.Join(n.folder(), "agent.json"), vpcRange, apiSocket, n.strategy, delay)
 }
 
 // writeConfig writes the configuration to where the agent reads it.
-func (m *machine) writeConfig() error {
-	if err := os.MkdirAll(filepath.Dir(m.configPath()), 0o700); err != nil {
+func (n *labNode) writeConfig() error {
+	if err := os.MkdirAll(filepath.Dir(n.configPath()), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(m.configPath(), []byte(m.configText()), 0o600)
+	return os.WriteFile(n.configPath(), []byte(n.configText()), 0o600)
 }
 
 // startAgent starts the program in the node's network namespace. hear gets each
 // line of its log. gone is called if it ends without being told to.
-func (m *machine) startAgent(program string, hear func(*machine, entry), gone func(*machine, error)) error {
-	log, err := os.OpenFile(m.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+func (n *labNode) startAgent(program string, hear func(*labNode, entry), gone func(*labNode, error)) error {
+	log, err := os.OpenFile(n.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	a := &agent{on: m, hear: hear, gone: gone}
-	cmd := exec.Command(program, "--config", m.configPath())
+	a := &agent{on: n, hear: hear, gone: gone}
+	cmd := exec.Command(program, "--config", n.configPath())
 	cmd.Stderr = io.MultiWriter(log, a)
 	// A group of its own: Ctrl-C in a terminal is for us, who end it in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if a.Process, err = lab.Start(cmd, m.ns.Do); err != nil {
-		return fmt.Errorf("start the agent of %s: %w", m.name, errors.Join(err, log.Close()))
+	if a.Process, err = lab.Start(cmd, n.ns.Do); err != nil {
+		return fmt.Errorf("start the agent of %s: %w", n.name, errors.Join(err, log.Close()))
 	}
 	go func() {
 		<-a.Ended
 		log.Close()
 		a.tellEnded()
 	}()
-	m.agent = a
+	n.agent = a
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (a *agent) entriesOf(msg string) []entry {
 	return list
 }
 
-// orderEnd notes that we end the process.
+// orderEnd notes that the demonstration ends the process.
 func (a *agent) orderEnd() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -156,8 +156,8 @@ func (a *agent) kill() {
 // stopTime is how long an agent may take to end: it waits for its calls.
 const stopTime = 15 * time.Second
 
-// stop ends the process as a service manager would, and returns an error unless it
-// ends cleanly. Of one that is gone already gone was told.
+// stop ends the process as a service manager would, and returns an error unless it ends
+// cleanly. One that has ended by itself is no error here: tellEnded has told of it.
 func (a *agent) stop() error {
 	if !a.Alive() {
 		return nil
@@ -176,8 +176,8 @@ func (a *agent) stop() error {
 const tailLines = 20
 
 // logTail returns the end of the node's agents' log.
-func (m *machine) logTail() string {
-	text, err := os.ReadFile(m.logPath())
+func (n *labNode) logTail() string {
+	text, err := os.ReadFile(n.logPath())
 	if err != nil {
 		return ""
 	}

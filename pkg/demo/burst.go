@@ -32,18 +32,18 @@ type outcome struct {
 func (d *demo) burst(ctx context.Context) error {
 	d.title("Burst: %d more pods on each node, all at once; %d addresses are free, so the others wait", burstPods, perENI-1)
 	var all []*pod
-	for _, m := range d.machines {
-		pods, err := d.newPods(m, burstPods)
+	for _, n := range d.nodes {
+		pods, err := d.newPods(n, burstPods)
 		if err != nil {
 			return err
 		}
 		pods[burstPods-1].mapped, pods[burstPods-2].limits = true, true
 		all = append(all, pods...)
 	}
-	times, since, sinceBoot := watchNodes(ctx, d.machines), time.Now(), nodecache.SinceBoot()
-	outcomes := map[*machine]*outcome{}
-	for _, m := range d.machines {
-		outcomes[m] = &outcome{}
+	times, since, sinceBoot := watchNodes(ctx, d.nodes), time.Now(), nodecache.SinceBoot()
+	outcomes := map[*labNode]*outcome{}
+	for _, n := range d.nodes {
+		outcomes[n] = &outcome{}
 	}
 	d.addAll(ctx, all, outcomes)
 	err := d.waitForPools(ctx, outcomes)
@@ -51,12 +51,12 @@ func (d *demo) burst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for m, o := range outcomes {
-		book, err := m.book(ctx)
+	for n, o := range outcomes {
+		state, err := n.nodeState(ctx)
 		if err != nil {
 			return err
 		}
-		o.calls, o.last, o.target = d.cloud.changesOf(m.name, since), lastServed(book, sinceBoot), m.status().Target
+		o.calls, o.last, o.target = d.cloud.changesOf(n.name, since), lastServed(state, sinceBoot), n.status().Target
 	}
 	d.say("")
 	d.table(times.print)
@@ -66,11 +66,11 @@ func (d *demo) burst(ctx context.Context) error {
 		return order
 	}
 	d.say("No pod got an address of a later ENI while an earlier one had a free one.")
-	return checkOutcomes(outcomes[d.machines[0]], outcomes[d.machines[1]])
+	return checkOutcomes(outcomes[d.nodes[0]], outcomes[d.nodes[1]])
 }
 
 // addAll starts all pods at the same moment and notes which could not be.
-func (d *demo) addAll(ctx context.Context, pods []*pod, outcomes map[*machine]*outcome) {
+func (d *demo) addAll(ctx context.Context, pods []*pod, outcomes map[*labNode]*outcome) {
 	var adds sync.WaitGroup
 	var mu sync.Mutex
 	for _, p := range pods {
@@ -85,14 +85,14 @@ func (d *demo) addAll(ctx context.Context, pods []*pod, outcomes map[*machine]*o
 	adds.Wait()
 }
 
-// waitForPools waits until the agents have what they want for the burst. Where an ADD
-// failed there is nothing to wait for.
-func (d *demo) waitForPools(ctx context.Context, outcomes map[*machine]*outcome) error {
-	for _, m := range d.machines {
-		if len(outcomes[m].failed) > 0 {
+// waitForPools waits until the pools are as large as the burst needs. Where an ADD failed that
+// never happens.
+func (d *demo) waitForPools(ctx context.Context, outcomes map[*labNode]*outcome) error {
+	for _, n := range d.nodes {
+		if len(outcomes[n].failed) > 0 {
 			continue
 		}
-		if err := d.waitForPool(ctx, m, burstPool, burstTime); err != nil {
+		if err := d.waitForPool(ctx, n, burstPool, burstTime); err != nil {
 			return err
 		}
 	}
@@ -100,21 +100,21 @@ func (d *demo) waitForPools(ctx context.Context, outcomes map[*machine]*outcome)
 }
 
 // printComparison prints the two strategies side by side.
-func (d *demo) printComparison(w io.Writer, outcomes map[*machine]*outcome) {
+func (d *demo) printComparison(w io.Writer, outcomes map[*labNode]*outcome) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(what string, cell func(*machine, *outcome) string) {
+	row := func(what string, cell func(*labNode, *outcome) string) {
 		fmt.Fprintf(t, "%s\t", what)
-		for _, m := range d.machines {
-			fmt.Fprintf(t, "%s\t", cell(m, outcomes[m]))
+		for _, n := range d.nodes {
+			fmt.Fprintf(t, "%s\t", cell(n, outcomes[n]))
 		}
 		fmt.Fprintln(t)
 	}
-	row("", func(m *machine, _ *outcome) string { return m.name + " " + m.strategy })
-	row("pool", func(_ *machine, o *outcome) string { return fmt.Sprintf("%d -> %d", perENI, o.target) })
-	row("cloud calls", func(_ *machine, o *outcome) string { return fmt.Sprint(len(o.calls)) })
-	row("rounds of calls", func(_ *machine, o *outcome) string { return fmt.Sprint(countRounds(o.calls)) })
-	row("last pod served after", func(_ *machine, o *outcome) string { return fmt.Sprintf("%.1f s", o.last.Seconds()) })
-	row("failed ADDs", func(_ *machine, o *outcome) string { return fmt.Sprint(len(o.failed)) })
+	row("", func(n *labNode, _ *outcome) string { return n.name + " " + n.strategy })
+	row("pool", func(_ *labNode, o *outcome) string { return fmt.Sprintf("%d -> %d", perENI, o.target) })
+	row("cloud calls", func(_ *labNode, o *outcome) string { return fmt.Sprint(len(o.calls)) })
+	row("rounds of calls", func(_ *labNode, o *outcome) string { return fmt.Sprint(countRounds(o.calls)) })
+	row("last pod served after", func(_ *labNode, o *outcome) string { return fmt.Sprintf("%.1f s", o.last.Seconds()) })
+	row("failed ADDs", func(_ *labNode, o *outcome) string { return fmt.Sprint(len(o.failed)) })
 	t.Flush()
 }
 

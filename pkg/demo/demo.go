@@ -29,16 +29,16 @@ type Options struct {
 // demo is one run.
 type demo struct {
 	*screen
-	keep     bool
-	program  string          // enipool-agent
-	fail     func(err error) // ends the run
-	dead     chan death      // for hold
-	held     atomic.Bool
-	machines []*machine
-	vpc      *lab.VPC
-	cloud    *cloudAPI
-	runtime  *runtime
-	pods     []*pod
+	keep    bool
+	program string          // enipool-agent
+	fail    func(err error) // ends the run
+	ended   chan ending     // for restartEnded: agents that ended by themselves
+	held    atomic.Bool     // restartEnded runs
+	nodes   []*labNode
+	vpc     *lab.VPC
+	cloud   *cloudAPI
+	runtime *runtime
+	pods    []*pod
 }
 
 // Run is the whole demonstration. It removes all it made and ends the processes it
@@ -51,18 +51,18 @@ func Run(ctx context.Context, o Options) error {
 	run, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	d := &demo{screen: &screen{out: o.Out}, keep: o.Keep, program: programs[1], fail: fail,
-		dead: make(chan death), machines: newMachines()}
-	if d.runtime, err = newRuntime(o.From, d.machines); err != nil {
+		ended: make(chan ending), nodes: newNodes()}
+	if d.runtime, err = newRuntime(o.From, d.nodes); err != nil {
 		return err
 	}
-	if d.vpc, err = buildVPC(d.machines); err != nil {
+	if d.vpc, err = buildVPC(d.nodes); err != nil {
 		return err
 	}
 	switch err = d.play(run); {
 	case err == nil:
 		err = d.finish(ctx)
 	case run.Err() != nil:
-		err = context.Cause(run) // the error comes of it
+		err = context.Cause(run) // err only follows from it
 	}
 	if err != nil && !errors.Is(err, context.Cause(ctx)) {
 		d.showLogs()
@@ -82,8 +82,7 @@ func findPrograms(folders []string, names ...string) (paths []string, err error)
 	return paths, nil
 }
 
-// play is the story but for its end, which follows also when people have looked
-// around enough.
+// play runs all steps but the last, finish, which with --keep comes when ctx ends.
 func (d *demo) play(ctx context.Context) error {
 	last := d.drain
 	if d.keep {
@@ -98,18 +97,19 @@ func (d *demo) play(ctx context.Context) error {
 }
 
 // startAgent starts the node's agent.
-func (d *demo) startAgent(m *machine) error { return m.startAgent(d.program, d.heard, d.agentGone) }
+func (d *demo) startAgent(n *labNode) error { return n.startAgent(d.program, d.heard, d.agentGone) }
 
-// death is an agent that ended by itself, and how.
-type death struct {
-	on  *machine
+// ending is an agent that ended by itself, and how.
+type ending struct {
+	on  *labNode
 	err error
 }
 
-// agentGone ends the run, unless people have taken over.
-func (d *demo) agentGone(m *machine, err error) {
+// agentGone ends the run. While it is kept up the agent is started again instead: see
+// restartEnded.
+func (d *demo) agentGone(n *labNode, err error) {
 	if d.held.Load() {
-		d.dead <- death{m, err}
+		d.ended <- ending{n, err}
 		return
 	}
 	d.fail(err)
@@ -118,9 +118,9 @@ func (d *demo) agentGone(m *machine, err error) {
 // showLogs shows what the agents said last, for somebody who has to find out why the
 // demonstration failed.
 func (d *demo) showLogs() {
-	for _, m := range d.machines {
-		if text := m.logTail(); text != "" {
-			d.say("\nThe end of the log of %s's agent:\n%s", m.name, text)
+	for _, n := range d.nodes {
+		if text := n.logTail(); text != "" {
+			d.say("\nThe end of the log of %s's agent:\n%s", n.name, text)
 		}
 	}
 }
@@ -141,12 +141,12 @@ func (d *demo) removeAll() error {
 
 // stopAgents ends the agents that run, all at once.
 func (d *demo) stopAgents() error {
-	return runEach(context.Background(), d.machines, len(d.machines), func(m *machine) error {
-		if m.agent == nil {
+	return runEach(context.Background(), d.nodes, len(d.nodes), func(n *labNode) error {
+		if n.agent == nil {
 			return nil
 		}
-		err := m.agent.stop()
-		m.agent = nil
+		err := n.agent.stop()
+		n.agent = nil
 		return err
 	})
 }
@@ -164,23 +164,23 @@ func (d *demo) attach(ctx context.Context, pods ...*pod) error {
 	return nil
 }
 
-// newPods makes the sandboxes of so many more pods on the node.
-func (d *demo) newPods(m *machine, count int) ([]*pod, error) {
-	first := len(d.podsOf(m))
+// newPods makes the sandboxes of count more pods on the node.
+func (d *demo) newPods(n *labNode, count int) ([]*pod, error) {
+	first := len(d.podsOf(n))
 	for i := range count {
-		p, err := newPod(m, first+i)
+		p, err := newPod(n, first+i)
 		d.pods = append(d.pods, p) // to be removed, whatever there is of it
 		if err != nil {
 			return nil, err
 		}
 	}
-	return d.podsOf(m)[first:], nil
+	return d.podsOf(n)[first:], nil
 }
 
-func (d *demo) podsOf(m *machine) []*pod {
+func (d *demo) podsOf(n *labNode) []*pod {
 	var list []*pod
 	for _, p := range d.pods {
-		if p.on == m {
+		if p.on == n {
 			list = append(list, p)
 		}
 	}

@@ -15,13 +15,13 @@ import (
 // what it promises.
 
 func TestTheAgentsConfigurationsDifferInNameAndStrategyAlone(t *testing.T) {
-	for _, m := range newMachines() {
-		c, err := agentconf.Parse([]byte(m.configText()))
+	for _, n := range newNodes() {
+		c, err := agentconf.Parse([]byte(n.configText()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Node != m.name || c.Pool.Scale.Strategy.String() != m.strategy || c.Pool.Scale.Delay != delay || c.Cache != m.cache.Path {
-			t.Errorf("%s: %+v", m.name, c)
+		if c.Node != n.name || c.Pool.Scale.Strategy.String() != n.strategy || c.Pool.Scale.Delay != delay || c.Cache != n.cache.Path {
+			t.Errorf("%s: %+v", n.name, c)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestALineOfTheLogInColumns(t *testing.T) {
 	}
 }
 
-// look is a book with an address a letter, on two ENIs: u is used, f free, r
+// look is a state with an address a letter, on two ENIs: u is used, f free, r
 // releasing and a blank is not there.
 func look(first, second string) ipam.State {
 	s := ipam.State{ENIs: []eni.Interface{{ID: "eni-a"}, {ID: "eni-b", Index: 1}}}
@@ -138,7 +138,7 @@ func TestTheENIOrderIsBrokenOnlyIfAnEarlierAddressWasFreeAllTheTime(t *testing.T
 		{"the earlier one is on its way back", "ur", "f", "ur", "u", false},
 		{"the later ENI came and was used", "uf", " ", "uf", "u", true},
 	} {
-		err := orderBroken(look(tt.first, tt.second), look(tt.first2, tt.after2))
+		err := checkENIOrder(look(tt.first, tt.second), look(tt.first2, tt.after2))
 		if (err != nil) != tt.broken {
 			t.Errorf("%s: %v", tt.name, err)
 		}

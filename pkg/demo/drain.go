@@ -16,20 +16,19 @@ const (
 	drainTime = 90 * time.Second // more than a node needs
 )
 
-// drain deletes most pods and waits until the agents have given back what the
-// others don't need.
+// drain deletes most pods and waits until the agents have released what the others don't need.
 func (d *demo) drain(ctx context.Context) error {
-	by, other := d.machines[0], d.machines[1]
+	by, other := d.nodes[0], d.nodes[1]
 	d.title("All pods leave but %d a node; %s's pool shrinks when nothing has needed it for %s, %s's at once", stayPods, by.name, delay, other.name)
-	book, err := by.book(ctx)
+	state, err := by.nodeState(ctx)
 	if err != nil {
 		return err
 	}
-	times := watchNodes(ctx, d.machines)
+	times := watchNodes(ctx, d.nodes)
 	err = d.detach(ctx, d.podsToDrop())
-	for _, m := range d.machines {
+	for _, n := range d.nodes {
 		if err == nil {
-			err = d.waitForPool(ctx, m, perENI, drainTime)
+			err = d.waitForPool(ctx, n, perENI, drainTime)
 		}
 	}
 	if err = errors.Join(err, times.end()); err != nil {
@@ -37,7 +36,7 @@ func (d *demo) drain(ctx context.Context) error {
 	}
 	d.say("")
 	d.table(times.print)
-	if err := d.checkDrained(by, book.ENIs); err != nil {
+	if err := d.checkDrained(by, state.ENIs); err != nil {
 		return err
 	}
 	d.say("\n%s has %d addresses on its primary ENI again; the others went newest first.", by.name, perENI)
@@ -47,7 +46,7 @@ func (d *demo) drain(ctx context.Context) error {
 
 // podsToDrop are all pods but the first of each node's primary ENI.
 func (d *demo) podsToDrop() []*pod {
-	stay := map[*machine]int{}
+	stay := map[*labNode]int{}
 	return slices.DeleteFunc(slices.Clone(d.pods), func(p *pod) bool {
 		if p.index > 0 || stay[p.on] == stayPods {
 			return false
@@ -59,12 +58,12 @@ func (d *demo) podsToDrop() []*pod {
 
 // checkDrained checks that the node has nothing but its primary ENI, in the cloud too, and
 // that its agent deleted the others from the newest on.
-func (d *demo) checkDrained(m *machine, had []eni.Interface) error {
-	if list := d.vpc.Account.Snapshot().Nodes[m.name]; len(list) != 1 || len(list[0].Addresses) != perENI {
-		return fmt.Errorf("the cloud shows %v for %s, want its primary ENI alone with %d addresses", eniNames(list), m.name, perENI)
+func (d *demo) checkDrained(n *labNode, had []eni.Interface) error {
+	if list := d.vpc.Account.Snapshot().Nodes[n.name]; len(list) != 1 || len(list[0].Addresses) != perENI {
+		return fmt.Errorf("the cloud shows %v for %s, want its primary ENI alone with %d addresses", eniNames(list), n.name, perENI)
 	}
 	var order, want []string
-	for _, e := range m.agent.entriesOf("delete") {
+	for _, e := range n.agent.entriesOf("delete") {
 		if id := e.fieldText("eni"); !slices.Contains(order, id) {
 			order = append(order, id)
 		}
@@ -73,7 +72,7 @@ func (d *demo) checkDrained(m *machine, had []eni.Interface) error {
 		want = append(want, nic.ID)
 	}
 	if !slices.Equal(order, want) {
-		return fmt.Errorf("%s deleted its ENIs in the order %v, want the newest first, %v", m.name, order, want)
+		return fmt.Errorf("%s deleted its ENIs in the order %v, want the newest first, %v", n.name, order, want)
 	}
 	return nil
 }

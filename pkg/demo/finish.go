@@ -17,7 +17,7 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
-// finish ends the story in order, and looks whether anything is left behind. An
+// finish deletes the last pods, stops the agents, and checks that nothing is left behind. An
 // interrupt from here on changes nothing.
 func (d *demo) finish(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
@@ -32,18 +32,18 @@ func (d *demo) finish(ctx context.Context) error {
 		}
 	}
 	var ended []string
-	for _, m := range d.machines {
-		if m.agent != nil {
-			ended = append(ended, m.name+"'s")
+	for _, n := range d.nodes {
+		if n.agent != nil {
+			ended = append(ended, n.name+"'s")
 		}
 	}
 	if err := d.stopAgents(); err != nil {
 		return err
 	}
 	d.say("SIGTERM: exit code 0 of %s agent", strings.Join(ended, " and "))
-	for _, m := range d.machines {
-		if err := d.nothingLeft(ctx, m); err != nil {
-			return fmt.Errorf("node %s: %w", m.name, err)
+	for _, n := range d.nodes {
+		if err := d.nothingLeft(ctx, n); err != nil {
+			return fmt.Errorf("node %s: %w", n.name, err)
 		}
 	}
 	return d.nobodyLeft()
@@ -51,18 +51,18 @@ func (d *demo) finish(ctx context.Context) error {
 
 // nothingLeft fails if anything of a pod is still on the node, or if the cloud has
 // other ENIs than the node knows.
-func (d *demo) nothingLeft(ctx context.Context, m *machine) error {
-	book, err := m.book(ctx)
+func (d *demo) nothingLeft(ctx context.Context, n *labNode) error {
+	state, err := n.nodeState(ctx)
 	if err != nil {
 		return err
 	}
-	if used := book.Used(); len(used) > 0 {
+	if used := state.Used(); len(used) > 0 {
 		return fmt.Errorf("%d addresses are still used, %s by %s", len(used), used[0].Addr, used[0].Owner.PodName())
 	}
 	var wrong []string
 	var links []host.PodLink
 	// Links and checks are of the network namespace that the thread is in.
-	err = m.ns.Do(func() error {
+	err = n.ns.Do(func() error {
 		h, err := host.New()
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ func (d *demo) nothingLeft(ctx context.Context, m *machine) error {
 		if links, err = h.PodLinks(); err != nil {
 			return err
 		}
-		wrong, err = m.node().Check(ctx)
+		wrong, err = n.node().Check(ctx)
 		return err
 	})
 	if err != nil {
@@ -81,14 +81,14 @@ func (d *demo) nothingLeft(ctx context.Context, m *machine) error {
 		return fmt.Errorf("left behind: %v %v", links, wrong)
 	}
 	var known []string
-	for _, nic := range book.ENIs {
+	for _, nic := range state.ENIs {
 		known = append(known, nic.ID)
 	}
-	if have := eniNames(d.vpc.Account.Snapshot().Nodes[m.name]); !sameNames(have, known) {
+	if have := eniNames(d.vpc.Account.Snapshot().Nodes[n.name]); !sameNames(have, known) {
 		return fmt.Errorf("the cloud has the ENIs %v for it, the node cache %v", have, known)
 	}
 	d.say("node %s: nothing left behind: no link, route, rule or used address; %d cooling; the kernel is as the cache says; no ENI leaked",
-		m.name, countAddresses(&book, -1).Cooling)
+		n.name, countAddresses(&state, -1).Cooling)
 	return nil
 }
 
@@ -105,8 +105,8 @@ func (d *demo) nobodyLeft() error {
 		return fmt.Errorf("the account: %w", err)
 	}
 	spaces := []isolate.Namespace{d.vpc.Network.Router().Namespace, d.vpc.Network.Internet().Namespace}
-	for _, m := range d.machines {
-		spaces = append(spaces, m.ns)
+	for _, n := range d.nodes {
+		spaces = append(spaces, n.ns)
 	}
 	var errs []error
 	for _, ns := range spaces {
@@ -130,7 +130,7 @@ func processes(ns isolate.Namespace) (pids []int, err error) {
 	}
 	paths, err := filepath.Glob("/proc/[0-9]*/ns/net")
 	for _, path := range paths {
-		// One that we may not look at is not ours.
+		// A process that this one may not read is none of the demonstration's.
 		if have, err := os.Stat(path); err == nil && os.SameFile(want, have) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
 			pids = append(pids, pid)
@@ -139,7 +139,7 @@ func processes(ns isolate.Namespace) (pids []int, err error) {
 	return pids, err
 }
 
-// countAddresses counts the book's addresses of the ENI, or all for an index below 0.
-func countAddresses(book *ipam.State, index int) ipam.Count {
-	return book.Count(nodecache.SinceBoot(), func(a eni.Address) bool { return index < 0 || a.ENI == index })
+// countAddresses counts the addresses of the ENI, or all for an index below 0.
+func countAddresses(state *ipam.State, index int) ipam.Count {
+	return state.Count(nodecache.SinceBoot(), func(a eni.Address) bool { return index < 0 || a.ENI == index })
 }

@@ -27,7 +27,7 @@ const (
 // pod is a sandbox with a server in it.
 type pod struct {
 	name   string
-	on     *machine
+	on     *labNode
 	ns     isolate.Namespace
 	addr   netip.Addr
 	index  int  // of its ENI
@@ -39,21 +39,21 @@ type pod struct {
 // runtime is what a node's container runtime has: the plugins and the conflist.
 type runtime struct {
 	cni   *libcni.CNIConfig
-	lists map[*machine]*libcni.NetworkConfigList
+	lists map[*labNode]*libcni.NetworkConfigList
 }
 
-// newRuntime takes the conflist from conf/ with the nodes' paths, and more patience
-// than the file's: for want of a kubelet nobody tries a second time.
-func newRuntime(plugins []string, machines []*machine) (*runtime, error) {
+// newRuntime takes the conflist from conf/ with the nodes' paths, and a longer waitForAddress
+// than the file's: without a kubelet nobody tries a second time.
+func newRuntime(plugins []string, nodes []*labNode) (*runtime, error) {
 	text, err := conf.Files.ReadFile("10-enipool.conflist")
 	if err != nil {
 		return nil, err
 	}
-	r := &runtime{libcni.NewCNIConfigWithCacheDir(plugins, "/run/demo/cni", nil), map[*machine]*libcni.NetworkConfigList{}}
-	for _, m := range machines {
-		here := strings.NewReplacer("/run/enipool/node.cache", m.cache.Path, "/var/log/enipool.log", "/run/demo/"+m.name+"/plugin.log",
+	r := &runtime{libcni.NewCNIConfigWithCacheDir(plugins, "/run/demo/cni", nil), map[*labNode]*libcni.NetworkConfigList{}}
+	for _, n := range nodes {
+		here := strings.NewReplacer("/run/enipool/node.cache", n.cache.Path, "/var/log/enipool.log", "/run/demo/"+n.name+"/plugin.log",
 			`"waitForAddress": "5s"`, `"waitForAddress": "30s"`)
-		if r.lists[m], err = libcni.ConfListFromBytes([]byte(here.Replace(string(text)))); err != nil {
+		if r.lists[n], err = libcni.ConfListFromBytes([]byte(here.Replace(string(text)))); err != nil {
 			return nil, err
 		}
 	}
@@ -61,9 +61,9 @@ func newRuntime(plugins []string, machines []*machine) (*runtime, error) {
 }
 
 // newPod makes the sandbox of a pod.
-func newPod(m *machine, number int) (*pod, error) {
-	name := fmt.Sprintf("%s-web-%02d", m.name, number)
-	p := &pod{name: name, on: m, ns: isolate.Namespace{Name: "demo-" + name}}
+func newPod(n *labNode, number int) (*pod, error) {
+	name := fmt.Sprintf("%s-web-%02d", n.name, number)
+	p := &pod{name: name, on: n, ns: isolate.Namespace{Name: "demo-" + name}}
 	return p, p.ns.Create()
 }
 
@@ -95,12 +95,12 @@ func (r *runtime) attach(ctx context.Context, p *pod) error {
 		return fmt.Errorf("add %s: %w", p.name, err)
 	}
 	p.addr, _ = netip.AddrFromSlice(res.IPs[0].Address.IP.To4())
-	book, err := p.on.book(ctx)
+	state, err := p.on.nodeState(ctx)
 	if err != nil {
 		return err
 	}
 	// The result of an ADD does not tell the ENI, the node cache does.
-	for _, a := range book.Addresses {
+	for _, a := range state.Addresses {
 		if a.Addr == p.addr {
 			p.index = a.ENI
 		}

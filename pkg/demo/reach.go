@@ -34,10 +34,10 @@ const probedPods = 4
 func (d *demo) reach(ctx context.Context) error {
 	d.title("Who reaches whom: TCP from every source to every target, %d pods an ENI, median time to connect and be answered", probedPods)
 	servers := []func(func() error) error{d.vpc.Network.Internet().Do}
-	for _, m := range d.machines {
-		servers = append(servers, m.ns.Do)
+	for _, n := range d.nodes {
+		servers = append(servers, n.ns.Do)
 	}
-	// Pods have servers of their own; a node and the internet need one each, to be a target.
+	// Pods have servers already; each node and the internet need one to be a target.
 	for _, in := range servers {
 		var l net.Listener
 		if err := in(func() (err error) { l, err = serve(podPort); return err }); err != nil {
@@ -67,27 +67,27 @@ func (d *demo) reach(ctx context.Context) error {
 // listPlaces lists all of them in the order of the table.
 func (d *demo) listPlaces(ctx context.Context) ([]place, error) {
 	var enis, nodes, ports []place
-	for _, m := range d.machines {
-		book, err := m.book(ctx)
+	for _, n := range d.nodes {
+		state, err := n.nodeState(ctx)
 		if err != nil {
 			return nil, err
 		}
-		for _, nic := range book.ENIs {
-			enis = append(enis, d.podsAt(m, nic.Index, m.name+" "+nic.Device))
+		for _, nic := range state.ENIs {
+			enis = append(enis, d.podsAt(n, nic.Index, n.name+" "+nic.Device))
 		}
-		first, second := book.ENIs[0].V4.Primary.Addr(), book.ENIs[1].V4.Primary.Addr()
-		nodes = append(nodes, place{label: "node " + m.name, from: []isolate.Namespace{m.ns}, to: []netip.AddrPort{netip.AddrPortFrom(first, podPort)}})
+		first, second := state.ENIs[0].V4.Primary.Addr(), state.ENIs[1].V4.Primary.Addr()
+		nodes = append(nodes, place{label: "node " + n.name, from: []isolate.Namespace{n.ns}, to: []netip.AddrPort{netip.AddrPortFrom(first, podPort)}})
 		// By way of the second ENI too, whichever the pod behind it is on.
-		ports = append(ports, place{label: "hostPort " + m.name, to: []netip.AddrPort{netip.AddrPortFrom(first, hostPort), netip.AddrPortFrom(second, hostPort)}})
+		ports = append(ports, place{label: "hostPort " + n.name, to: []netip.AddrPort{netip.AddrPortFrom(first, hostPort), netip.AddrPortFrom(second, hostPort)}})
 	}
 	out := place{label: "internet", from: []isolate.Namespace{d.vpc.Network.Internet().Namespace}, to: []netip.AddrPort{netip.AddrPortFrom(internet, podPort)}}
 	return slices.Concat(enis, nodes, []place{out}, ports), nil
 }
 
 // podsAt is the place of the ENI's pods.
-func (d *demo) podsAt(m *machine, index int, label string) place {
+func (d *demo) podsAt(n *labNode, index int, label string) place {
 	p := place{label: label, pods: true}
-	for _, pod := range d.podsOf(m) {
+	for _, pod := range d.podsOf(n) {
 		if pod.index == index && len(p.from) < probedPods {
 			p.from = append(p.from, pod.ns)
 			p.to = append(p.to, netip.AddrPortFrom(pod.addr, podPort))
@@ -104,7 +104,8 @@ type cell struct {
 	first     error
 }
 
-// probeAll probes every pair of addresses and returns a cell a pair of places.
+// probeAll probes every pair of addresses and returns a cell for each pair of places, by from and
+// to.
 func probeAll(ctx context.Context, list []place, step func()) ([][]cell, error) {
 	cells := make([][]cell, len(list))
 	var mu sync.Mutex
@@ -194,12 +195,12 @@ func (d *demo) checkSources(ctx context.Context, list []place, cells [][]cell) e
 	}
 	seen := slices.Sorted(maps.Keys(out))
 	var nodes []string
-	for _, m := range d.machines {
-		book, err := m.book(ctx)
+	for _, n := range d.nodes {
+		state, err := n.nodeState(ctx)
 		if err != nil {
 			return err
 		}
-		nodes = append(nodes, book.ENIs[0].V4.Primary.Addr().String())
+		nodes = append(nodes, state.ENIs[0].V4.Primary.Addr().String())
 	}
 	if !slices.Equal(seen, nodes) {
 		return fmt.Errorf("the internet saw pods as %v, want the nodes' addresses %v", seen, nodes)
@@ -216,20 +217,20 @@ func (d *demo) showENIs(ctx context.Context) error {
 
 // listENIs prints how full the ENIs are.
 func (d *demo) listENIs(ctx context.Context) error {
-	books := make([]ipam.State, len(d.machines))
-	for i, m := range d.machines {
+	states := make([]ipam.State, len(d.nodes))
+	for i, n := range d.nodes {
 		var err error
-		if books[i], err = m.book(ctx); err != nil {
+		if states[i], err = n.nodeState(ctx); err != nil {
 			return err
 		}
 	}
 	d.table(func(w io.Writer) {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "NODE\tENI\tDEVICE\tPRIMARY\tPODS\tFREE")
-		for i, m := range d.machines {
-			for _, nic := range books[i].ENIs {
-				c := countAddresses(&books[i], nic.Index)
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\n", m.name, nic.ID, nic.Device, nic.V4.Primary, c.Used, c.Free)
+		for i, n := range d.nodes {
+			for _, nic := range states[i].ENIs {
+				c := countAddresses(&states[i], nic.Index)
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\n", n.name, nic.ID, nic.Device, nic.V4.Primary, c.Used, c.Free)
 			}
 		}
 		t.Flush()

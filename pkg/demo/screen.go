@@ -32,7 +32,7 @@ func (s *screen) say(format string, a ...any) {
 	fmt.Fprintf(s.out, format+"\n", a...)
 }
 
-// title sets a step off from the one before. The agents' times begin anew.
+// title prints the heading of a step. The agents' times count from here.
 func (s *screen) title(format string, a ...any) {
 	s.mu.Lock()
 	s.step, s.bar = time.Now(), nil
@@ -48,22 +48,22 @@ func (s *screen) table(draw func(io.Writer)) {
 }
 
 // heard prints a line of an agent's log if it is of interest.
-func (s *screen) heard(m *machine, e entry) {
+func (s *screen) heard(n *labNode, e entry) {
 	if e.isWorthShowing() {
-		s.at(m, e.time, e.line())
+		s.at(n, e.time, e.line())
 	}
 }
 
 // now says what is done to a node, among its agent's own lines.
-func (s *screen) now(m *machine, format string, a ...any) {
-	s.at(m, time.Now(), fmt.Sprintf(format, a...))
+func (s *screen) now(n *labNode, format string, a ...any) {
+	s.at(n, time.Now(), fmt.Sprintf(format, a...))
 }
 
-func (s *screen) at(m *machine, when time.Time, text string) {
+func (s *screen) at(n *labNode, when time.Time, text string) {
 	s.mu.Lock()
 	since := when.Sub(s.step)
 	s.mu.Unlock()
-	s.say("%s %5.1f s  %s", m.name, max(since, 0).Seconds(), text)
+	s.say("%s %5.1f s  %s", n.name, max(since, 0).Seconds(), text)
 }
 
 // progress is a progress bar on a terminal, and nothing elsewhere.

@@ -32,26 +32,26 @@ type moment struct {
 	levels []level
 }
 
-// timeline looks at the nodes all the time, and whether the ENI order holds.
+// timeline records the nodes every readEvery, and whether the ENI order holds.
 type timeline struct {
-	machines []*machine
-	began    time.Time
-	stop     context.CancelFunc
-	work     sync.WaitGroup
+	nodes []*labNode
+	began time.Time
+	stop  context.CancelFunc
+	work  sync.WaitGroup
 
 	moments []moment
-	books   []ipam.State
+	states  []ipam.State
 	broken  error
 }
 
-// lookEvery is the time between two looks.
-const lookEvery = 20 * time.Millisecond
+// readEvery is the time between two moments.
+const readEvery = 20 * time.Millisecond
 
 // watchNodes starts a timeline. Its end must be called.
-func watchNodes(ctx context.Context, machines []*machine) *timeline {
-	t := &timeline{machines: machines, began: time.Now(), books: make([]ipam.State, len(machines))}
+func watchNodes(ctx context.Context, nodes []*labNode) *timeline {
+	t := &timeline{nodes: nodes, began: time.Now(), states: make([]ipam.State, len(nodes))}
 	ctx, t.stop = context.WithCancel(ctx)
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(readEvery)
 	t.work.Go(func() {
 		defer tick.Stop()
 		for {
@@ -66,27 +66,27 @@ func watchNodes(ctx context.Context, machines []*machine) *timeline {
 	return t
 }
 
-// takeMoment takes one moment down. A cache that can't be read just then is left out.
+// takeMoment records one moment. If a cache can't be read just then, there is none.
 func (t *timeline) takeMoment(ctx context.Context) {
 	now := moment{at: time.Since(t.began)}
-	for i, m := range t.machines {
-		book, err := m.book(ctx)
+	for i, n := range t.nodes {
+		state, err := n.nodeState(ctx)
 		if err != nil {
 			return
 		}
-		waiters, _ := m.cache.Waiters(nodecache.SinceBoot())
-		c, s := book.Count(nodecache.SinceBoot(), nil), m.status()
-		now.levels = append(now.levels, level{used: c.Used, waiting: len(waiters), have: c.Total - c.Releasing,
-			enis: len(book.ENIs), target: s.Target, why: s.Reason})
-		if err := orderBroken(t.books[i], book); err != nil && t.broken == nil {
+		pending, _ := n.cache.Waiters(nodecache.SinceBoot())
+		c, s := state.Count(nodecache.SinceBoot(), nil), n.status()
+		now.levels = append(now.levels, level{used: c.Used, waiting: len(pending), have: c.Total - c.Releasing,
+			enis: len(state.ENIs), target: s.Target, why: s.Reason})
+		if err := checkENIOrder(t.states[i], state); err != nil && t.broken == nil {
 			t.broken = err
 		}
-		t.books[i] = book
+		t.states[i] = state
 	}
 	t.moments = append(t.moments, now)
 }
 
-// end ends the timeline. Its error is a break of the ENI order.
+// end ends the timeline. Its error is that of checkENIOrder.
 func (t *timeline) end() error {
 	t.stop()
 	t.work.Wait()
@@ -137,8 +137,8 @@ func (l level) holdReason() string {
 func (t *timeline) print(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(table, "\t")
-	for _, m := range t.machines {
-		fmt.Fprintf(table, "| %s pods\twaiting\taddresses\tENIs\ttarget\twhy\t", m.name)
+	for _, n := range t.nodes {
+		fmt.Fprintf(table, "| %s pods\twaiting\taddresses\tENIs\ttarget\twhy\t", n.name)
 	}
 	fmt.Fprintln(table)
 	for _, r := range pickRows(t.moments) {
@@ -157,9 +157,9 @@ func (t *timeline) print(w io.Writer) {
 
 // lastServed returns how long after start, a time since boot, the last of the
 // pods that are there now got its address.
-func lastServed(book ipam.State, start time.Duration) time.Duration {
+func lastServed(state ipam.State, start time.Duration) time.Duration {
 	var last time.Duration
-	for _, a := range book.Addresses {
+	for _, a := range state.Addresses {
 		if a.State == eni.Used {
 			last = max(last, a.Since-start)
 		}

@@ -38,8 +38,8 @@ var vpcRange = lab.V4
 // internet is where the simulated VPC ends.
 var internet = netip.MustParseAddr(lab.Internet4)
 
-// machine is a node of the demonstration.
-type machine struct {
+// labNode is a node of the demonstration.
+type labNode struct {
 	name     string
 	strategy string // of its agent
 	ns       isolate.Namespace
@@ -47,18 +47,18 @@ type machine struct {
 	agent    *agent // the one that runs, or ran last
 }
 
-// machines in the order of all tables. They differ in nothing but the strategy.
-func newMachines() []*machine {
-	list := []*machine{{name: "n1", strategy: "equation"}, {name: "n2", strategy: "reactive"}}
-	for _, m := range list {
-		m.cache.Path = "/run/enipool-" + m.name + "/node.cache"
+// newNodes returns the nodes in the order of all tables. They differ in nothing but the strategy.
+func newNodes() []*labNode {
+	list := []*labNode{{name: "n1", strategy: "equation"}, {name: "n2", strategy: "reactive"}}
+	for _, n := range list {
+		n.cache.Path = "/run/enipool-" + n.name + "/node.cache"
 	}
 	return list
 }
 
 // buildVPC makes the VPC and its nodes, as the cloud would hand them over: each
 // with its primary ENI, which DHCP has set up, in a subnet of its own.
-func buildVPC(machines []*machine) (*lab.VPC, error) {
+func buildVPC(nodes []*labNode) (*lab.VPC, error) {
 	v, err := lab.Open("demo", sim.Options{Latency: map[string]sim.Latency{
 		"": {Base: otherTime}, sim.ActAssign: {Base: assignTime}, sim.ActUnassign: {Base: assignTime},
 		sim.ActAttach: {Base: createTime}, sim.ActDetach: {Base: assignTime},
@@ -66,9 +66,9 @@ func buildVPC(machines []*machine) (*lab.VPC, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, m := range machines {
+	for i, n := range nodes {
 		subnet := sim.Subnet{ID: fmt.Sprintf("subnet-%d", i+1), V4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i + 1), 0}), 24)}
-		m.ns, err = v.AddNode(sim.Machine{Name: m.name, Limits: eni.Limits{ENIs: maxENIs, V4: perENI + 1},
+		n.ns, err = v.AddNode(sim.Machine{Name: n.name, Limits: eni.Limits{ENIs: maxENIs, V4: perENI + 1},
 			Subnet: subnet.ID, New: []string{subnet.ID}}, subnet)
 		if err != nil {
 			return nil, errors.Join(err, v.Close())
@@ -78,13 +78,13 @@ func buildVPC(machines []*machine) (*lab.VPC, error) {
 }
 
 // folder is where the node's files are.
-func (m *machine) folder() string { return filepath.Dir(m.cache.Path) }
+func (n *labNode) folder() string { return filepath.Dir(n.cache.Path) }
 
-func (m *machine) node() node.Node { return node.Node{Cache: m.cache, Now: nodecache.SinceBoot} }
+func (n *labNode) node() node.Node { return node.Node{Cache: n.cache, Now: nodecache.SinceBoot} }
 
-// book returns a copy of the node's book.
-func (m *machine) book(ctx context.Context) (s ipam.State, err error) {
-	err = m.cache.View(ctx, func(st *ipam.State) error {
+// nodeState returns a copy of the node's state.
+func (n *labNode) nodeState(ctx context.Context) (s ipam.State, err error) {
+	err = n.cache.View(ctx, func(st *ipam.State) error {
 		s = *st.Clone()
 		return nil
 	})
@@ -93,23 +93,24 @@ func (m *machine) book(ctx context.Context) (s ipam.State, err error) {
 
 // status returns what the node's agent said last, the zero Status if it has not
 // said anything yet.
-func (m *machine) status() status.Status {
-	s, _ := status.Beside(m.cache.Path).Read()
+func (n *labNode) status() status.Status {
+	s, _ := status.Beside(n.cache.Path).Read()
 	return s
 }
 
 // hasSettled tells whether the node has that many addresses, and its agent neither
 // wants to change that nor waits for the cloud.
-func (m *machine) hasSettled(ctx context.Context, addresses int) bool {
-	book, err := m.book(ctx)
-	s := m.status()
-	return err == nil && len(book.Addresses) == addresses && s.Ready && s.Target == addresses &&
+func (n *labNode) hasSettled(ctx context.Context, addresses int) bool {
+	state, err := n.nodeState(ctx)
+	s := n.status()
+	return err == nil && len(state.Addresses) == addresses && s.Ready && s.Target == addresses &&
 		s.Addresses.Attached == addresses && len(s.InFlight) == 0
 }
 
-// orderBroken returns an error if an address of a later ENI was given between the
-// two looks while an earlier ENI had a free one all the time.
-func orderBroken(before, after ipam.State) error {
+// checkENIOrder returns an error if a pod got an address of a later ENI between two moments while
+// an earlier ENI had a free one in both. ADDs must take addresses in ENI order, or the newest ENIs
+// would never be idle and could not be deleted.
+func checkENIOrder(before, after ipam.State) error {
 	was := map[netip.Addr]eni.Address{}
 	for _, a := range before.Addresses {
 		was[a.Addr] = a
@@ -122,7 +123,7 @@ func orderBroken(before, after ipam.State) error {
 				return fmt.Errorf("%s got an address of %s while %s had a free one", a.Owner.PodName(), nic.ID, free)
 			}
 		}
-		// Free at both looks, as one of between the looks could not be given out before.
+		// Free in both: an address that was freed between them came too late for the pod.
 		for _, a := range inside {
 			if old, known := was[a.Addr]; known && a.State == eni.Free && old.State == eni.Free && free == "" {
 				free = nic.ID

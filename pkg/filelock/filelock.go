@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Holder is the process that holds a lock. The kernel tells who took it: a process that
-// has ended may have left it to a child.
+// Holder is the process that holds a lock. The kernel tells which process took it: if that has
+// ended, a child may have inherited the lock.
 type Holder struct {
 	PID     int    // 0: the kernel shows none here
 	Command string // its name, "" if the process has ended
@@ -22,7 +22,7 @@ type Holder struct {
 	path string
 }
 
-// HolderOf returns who holds the lock of the file or the folder.
+// HolderOf returns who holds the flock(2) of the file or folder, the zero PID if it is not known.
 func HolderOf(path string) Holder {
 	h := Holder{path: path}
 	if id, ok := fileID(path); ok {
@@ -34,7 +34,7 @@ func HolderOf(path string) Holder {
 	return h
 }
 
-// String names the process, and says so if it can't go on by itself.
+// String names the process, and says if it is stopped.
 func (h Holder) String() string {
 	switch {
 	case h.PID == 0:
@@ -67,7 +67,7 @@ type BusyError struct {
 	Err    error // why the wait ended
 }
 
-// Busy returns the error of a wait that ended for a reason.
+// Busy returns the error of a wait for the lock of the file that ended because of why.
 func Busy(path string, why error) *BusyError { return &BusyError{path, HolderOf(path), why} }
 
 // Error names the process to look at, and what to do about it.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -51,7 +52,7 @@ func parseAddr(m []byte) (a kernelAddr, ok bool) {
 		return a, false
 	}
 	var local, near []byte
-	for kind, value := range attributes(m[unix.SizeofIfAddrmsg:]) {
+	for kind, value := range nlmsg.Attributes(m[unix.SizeofIfAddrmsg:]) {
 		switch kind {
 		case unix.IFA_LOCAL:
 			local = value
@@ -92,7 +93,7 @@ func (c *conn) neighs() ([]kernelNeigh, error) {
 			continue
 		}
 		n := kernelNeigh{link: numberAttr(m[4:8]), state: binary.NativeEndian.Uint16(m[8:])}
-		for kind, value := range attributes(m[unix.SizeofNdMsg:]) {
+		for kind, value := range nlmsg.Attributes(m[unix.SizeofNdMsg:]) {
 			switch kind {
 			case unix.NDA_DST:
 				n.addr = addrFromIP(value)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -31,35 +32,20 @@ const (
 
 // decodeFlow reads where the first packet of a connection went.
 func decodeFlow(entry []byte) (f flow) {
-	original := attribute(entry, ctaOriginal)
-	addresses, protocol := attribute(original, ctaAddresses), attribute(original, ctaProtocol)
-	to := attribute(addresses, ctaToIPv4)
+	original := nlmsg.Attribute(entry, ctaOriginal)
+	addresses, protocol := nlmsg.Attribute(original, ctaAddresses), nlmsg.Attribute(original, ctaProtocol)
+	to := nlmsg.Attribute(addresses, ctaToIPv4)
 	if to == nil {
-		to = attribute(addresses, ctaToIPv6)
+		to = nlmsg.Attribute(addresses, ctaToIPv6)
 	}
 	f.to, _ = netip.AddrFromSlice(to)
-	if number := attribute(protocol, ctaTransport); len(number) == 1 {
+	if number := nlmsg.Attribute(protocol, ctaTransport); len(number) == 1 {
 		f.transport = netconf.Transport(number[0])
 	}
-	if port := attribute(protocol, ctaToPort); len(port) == 2 {
+	if port := nlmsg.Attribute(protocol, ctaToPort); len(port) == 2 {
 		f.port = uint16(port[0])<<8 | uint16(port[1])
 	}
 	return f
-}
-
-// attribute returns the value of the first attribute of the kind, nil if there is
-// none.
-func attribute(b []byte, kind uint16) []byte {
-	attrs, err := nl.ParseRouteAttr(b)
-	if err != nil {
-		return nil
-	}
-	for _, a := range attrs {
-		if a.Attr.Type&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER) == kind {
-			return a.Value
-		}
-	}
-	return nil
 }
 
 // cameForPort tells whether the flow came to the node for one of the ports: before it

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { nettest.Main(m) }
 
-// book is a node of two ENIs, dual-stack, with a pod on the second.
-func book(routing ipam.Routing) *ipam.State {
+// nodeState is a node of two ENIs, dual-stack, with a pod on the second.
+func nodeState(routing ipam.Routing) *ipam.State {
 	s := &ipam.State{Settings: ipam.Settings{Routing: routing, MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4, eni.IPv6}}}
 	for i, dev := range []string{"eth0", "eth1"} {
 		host := []string{"10", "20"}[i]
@@ -87,7 +87,7 @@ func TestANodeIsAsNetconfSays(t *testing.T) {
 	for _, routing := range []ipam.Routing{ipam.Map, ipam.Rule} {
 		t.Run("routing "+routing.String(), func(t *testing.T) {
 			onNode(t, func(ns nettest.Netns, h *Host) {
-				want := netconf.NewNode(book(routing))
+				want := netconf.NewNode(nodeState(routing))
 				if len(apply(t, h, want, netconf.Node{})) == 0 {
 					t.Error("nothing was done")
 				}
@@ -126,7 +126,7 @@ func TestANodeIsAsNetconfSays(t *testing.T) {
 // what is ours is, without a moment in which there is none.
 func TestARouteOfOthersIsNotReplacedAndOneOfOursIs(t *testing.T) {
 	onNode(t, func(ns nettest.Netns, h *Host) {
-		want := netconf.NewNode(book(ipam.Map))
+		want := netconf.NewNode(nodeState(ipam.Map))
 		apply(t, h, want, netconf.Node{})
 		defaults := netconf.Node{Routes: slices.DeleteFunc(slices.Clone(want.Routes), func(r netconf.Route) bool { return r.Dst.Bits() != 0 || r.Table != 101 })}
 		for i, protocol := range []string{"static", "69"} {
@@ -149,7 +149,7 @@ func TestARouteOfOthersIsNotReplacedAndOneOfOursIs(t *testing.T) {
 
 func TestWhatOthersRemovedIsPutBackAndTheirsIsLeftAlone(t *testing.T) {
 	onNode(t, func(ns nettest.Netns, h *Host) {
-		want := netconf.NewNode(book(ipam.Rule))
+		want := netconf.NewNode(nodeState(ipam.Rule))
 		ns.Run(t, "ip", "addr", "add", "10.0.0.10/24", "dev", "eth0")
 		ns.Run(t, "ip", "link", "set", "eth0", "up")
 		ns.Run(t, "ip", "route", "add", "default", "via", "10.0.0.1", "dev", "eth0") // the system's, not ours
@@ -194,7 +194,7 @@ func TestAnENIThatTheSystemConfiguredLosesItsConnectedRoute(t *testing.T) {
 	onNode(t, func(ns nettest.Netns, h *Host) {
 		ns.Run(t, "ip", "addr", "add", "10.0.0.20/24", "dev", "eth1")
 		ns.Run(t, "ip", "link", "set", "eth1", "up")
-		want := netconf.NewNode(book(ipam.Map))
+		want := netconf.NewNode(nodeState(ipam.Map))
 		for range 3 {
 			apply(t, h, want, netconf.Node{})
 		}
@@ -209,9 +209,9 @@ func TestAnENIThatTheSystemConfiguredLosesItsConnectedRoute(t *testing.T) {
 
 func TestAnENIThatIsGoneTakesAllOfItsStateWithIt(t *testing.T) {
 	onNode(t, func(ns nettest.Netns, h *Host) {
-		before := netconf.NewNode(book(ipam.Rule))
+		before := netconf.NewNode(nodeState(ipam.Rule))
 		apply(t, h, before, netconf.Node{})
-		less := book(ipam.Rule)
+		less := nodeState(ipam.Rule)
 		less.ENIs, less.Addresses = less.ENIs[:1], nil
 		apply(t, h, netconf.NewNode(less), before)
 		left := ns.Run(t, "ip", "rule") + ns.Run(t, "ip", "route", "show", "table", "all") + ns.Run(t, "ip", "-6", "rule") + ns.Run(t, "ip", "addr", "show", "dev", "eth1")

@@ -13,7 +13,7 @@ import (
 func TestAnAddressWhereIPv6IsOffSaysSo(t *testing.T) {
 	onNode(t, func(ns nettest.Netns, h *Host) {
 		ns.Run(t, "sysctl", "-q", "net.ipv6.conf.all.disable_ipv6=1")
-		want := netconf.NewNode(book(ipam.Map))
+		want := netconf.NewNode(nodeState(ipam.Map))
 		want.Sysctls = nil
 		err := h.ApplyNode(want, netconf.Node{})
 		if err == nil || !strings.Contains(err.Error(), "disable_ipv6") || strings.Contains(err.Error(), "permission denied") || strings.Contains(err.Error(), "\n") {

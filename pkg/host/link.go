@@ -51,17 +51,23 @@ func (h *Host) findLink(name string) (linkState, error) {
 	return parseLink(r.answer), nil
 }
 
-// linkName returns the name of the link with the index, "" if there is none.
-func (h *Host) linkName(index int) string {
-	b := &batch{}
+// findLinkAt is findLink by the index.
+func (h *Host) findLinkAt(index int) (linkState, error) {
+	b := &batch{where: h.where}
 	m := newMessage(unix.RTM_GETLINK, 0, linkPart(index, 0, 0)...)
 	m.number(unix.IFLA_EXT_MASK, skipStats)
 	r := b.add(m, "look up link %d", index)
 	r.get = true
-	if h.conn.send(b) != nil {
-		return ""
+	if err := h.conn.send(b); err != nil {
+		return linkState{}, err
 	}
-	return parseLink(r.answer).name
+	return parseLink(r.answer), nil
+}
+
+// linkName returns the name of the link with the index, "" if there is none.
+func (h *Host) linkName(index int) string {
+	l, _ := h.findLinkAt(index)
+	return l.name
 }
 
 // HasLink tells whether the node has a link of the name.

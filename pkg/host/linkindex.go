@@ -5,12 +5,12 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// LinkIndex returns the index of the owner's link, 0 if there is none. No link that is
-// made later has it.
+// LinkIndex returns the index of the owner's link, whatever its name is by now, 0 if there is
+// none. No link that is made later has it.
 func (h *Host) LinkIndex(k eni.Key) (int, error) {
 	l, err := h.findLink(netconf.HostDevice(k))
 	if notFound(err) {
-		return 0, nil
+		return h.findRenamed(netconf.HostMAC(k))
 	}
 	return l.index, err
 }
@@ -21,14 +21,13 @@ func (h *Host) DelPodAt(k eni.Key, index int, rules []netconf.Rule) error {
 	if err := h.conn.delRules(rules); err != nil || index == 0 {
 		return err
 	}
-	name := netconf.HostDevice(k)
-	l, err := h.findLink(name)
-	if err == nil && (l.index != index || l.kind != "veth" || !l.isOurs(name, netconf.HostMAC(k))) {
+	l, err := h.findLinkAt(index)
+	if err == nil && (l.kind != "veth" || !l.isOurs(netconf.HostDevice(k), netconf.HostMAC(k))) {
 		return nil
 	}
 	if err == nil {
 		b := &batch{}
-		b.delLink(l.index, name)
+		b.delLink(index, l.name)
 		err = h.conn.send(b)
 	}
 	return gone(err)

@@ -42,3 +42,32 @@ func TestOnlyTheLinkThatWasSeenIsRemoved(t *testing.T) {
 		}
 	})
 }
+
+// A sweep removes it by the index that it read before: the MAC says whose it is.
+func TestALinkThatSomebodyRenamedIsRemovedByItsIndex(t *testing.T) {
+	onNode(t, func(ns nettest.Netns, h *Host) {
+		k := eni.Key{Network: "pods", Container: "web", IfName: "eth0"}
+		ns.Run(t, "ip", "link", "add", "other", "address", netconf.HostMAC(k).String(), "type", "veth", "peer", "name", "far")
+		index, err := h.LinkIndex(k)
+		if err != nil || index == 0 {
+			t.Fatalf("index %d, %v of a link that is called otherwise", index, err)
+		}
+		if err := h.DelPodAt(k, index, nil); err != nil {
+			t.Fatal(err)
+		}
+		if there, err := h.HasLink("other"); err != nil || there {
+			t.Errorf("it is still there, %v", err)
+		}
+		ns.Run(t, "ip", "link", "add", "others", "type", "veth", "peer", "name", "far")
+		others, err := h.findLink("others")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.DelPodAt(k, others.index, nil); err != nil {
+			t.Fatal(err)
+		}
+		if there, err := h.HasLink("others"); err != nil || !there {
+			t.Errorf("a link of others is gone, %v", err)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,9 +28,6 @@ type linkState struct {
 	ready        bool   // to send: its carrier has been noticed
 	inet4, inet6 []byte // the settings of each family, 32 bits each
 }
-
-// attributeType is NLA_TYPE_MASK of linux/netlink.h: the rest are flags.
-const attributeType = 0x3fff
 
 // operUp is IF_OPER_UP of linux/if.h.
 const operUp = 6
@@ -107,7 +105,7 @@ func parseLink(m []byte) linkState {
 		return linkState{}
 	}
 	l := linkState{index: numberAttr(m[4:8]), up: numberAttr(m[8:12])&unix.IFF_UP != 0, netns: noNetns}
-	for kind, value := range attributes(m[unix.SizeofIfInfomsg:]) {
+	for kind, value := range nlmsg.Attributes(m[unix.SizeofIfInfomsg:]) {
 		switch kind {
 		case unix.IFLA_IFNAME:
 			l.name = textAttr(value)
@@ -130,14 +128,14 @@ func parseLink(m []byte) linkState {
 		case unix.IFLA_OPERSTATE:
 			l.ready = len(value) == 1 && value[0] == operUp
 		case unix.IFLA_LINKINFO:
-			for kind, value := range attributes(value) {
+			for kind, value := range nlmsg.Attributes(value) {
 				if kind == unix.IFLA_INFO_KIND {
 					l.kind = textAttr(value)
 				}
 			}
 		case unix.IFLA_AF_SPEC:
-			for family, value := range attributes(value) {
-				for kind, value := range attributes(value) {
+			for family, value := range nlmsg.Attributes(value) {
+				for kind, value := range nlmsg.Attributes(value) {
 					switch {
 					case family == unix.AF_INET && kind == unix.IFLA_INET_CONF:
 						l.inet4 = value
@@ -151,28 +149,20 @@ func parseLink(m []byte) linkState {
 	return l
 }
 
-// attributes yields type and value of each attribute.
-func attributes(b []byte) func(yield func(int, []byte) bool) {
-	return func(yield func(int, []byte) bool) {
-		for len(b) >= unix.SizeofRtAttr {
-			size := int(binary.NativeEndian.Uint16(b))
-			if size < unix.SizeofRtAttr || size > len(b) {
-				return
-			}
-			if !yield(int(binary.NativeEndian.Uint16(b[2:]))&attributeType, b[unix.SizeofRtAttr:size]) {
-				return
-			}
-			b = b[min((size+3)&^3, len(b)):]
-		}
-	}
-}
-
 // numberAttr returns the 32 bits of an attribute.
 func numberAttr(b []byte) int {
 	if len(b) != 4 {
 		return 0
 	}
 	return int(int32(binary.NativeEndian.Uint32(b)))
+}
+
+// byteAttr returns the only byte of an attribute.
+func byteAttr(b []byte) byte {
+	if len(b) != 1 {
+		return 0
+	}
+	return b[0]
 }
 
 func textAttr(b []byte) string { return strings.TrimRight(string(b), "\x00") }

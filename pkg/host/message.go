@@ -3,14 +3,13 @@ package host
 import (
 	"encoding/binary"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
 // message is a netlink message in the making: header, fixed part, attributes, each
 // padded to four bytes.
 type message []byte
-
-func align(n int) int { return (n + 3) &^ 3 }
 
 // newMessage begins a message with its header, without number and length, and the
 // fixed part of its kind.
@@ -24,7 +23,7 @@ func newMessage(kind, flags uint16, fixed ...byte) message {
 }
 
 func (m message) padded() message {
-	for len(m) != align(len(m)) {
+	for len(m) != nlmsg.Align(len(m)) {
 		m = append(m, 0)
 	}
 	return m

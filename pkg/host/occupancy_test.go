@@ -18,7 +18,7 @@ import (
 
 // freePool is a node state with the addresses free on ENI 1.
 func freePool(addrs ...string) *ipam.State {
-	s := book(ipam.Map)
+	s := nodeState(ipam.Map)
 	s.Addresses = nil
 	for _, a := range addrs {
 		s.Addresses = append(s.Addresses, eni.Address{Addr: netip.MustParseAddr(a), ENI: 1})

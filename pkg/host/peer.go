@@ -61,20 +61,15 @@ func (r *peerReader) read(link linkState) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the addresses at the other end of %s: %w", link.name, err)
 	}
-	var addrs []netip.Addr
-	for _, m := range replies {
-		attrs, err := nl.ParseRouteAttr(m[nl.DeserializeIfAddrmsg(m).Len():])
-		if err != nil {
-			return nil, err
+	return peerAddrs(replies), nil
+}
+
+// peerAddrs reads the messages of a list of addresses.
+func peerAddrs(list [][]byte) (addrs []netip.Addr) {
+	for _, m := range list {
+		if a, ok := parseAddr(m); ok {
+			addrs = append(addrs, a.prefix.Addr())
 		}
-		// IFA_LOCAL is the address where both are there: the other is a far end's then.
-		var at netip.Addr
-		for _, a := range attrs {
-			if a.Attr.Type == unix.IFA_LOCAL || a.Attr.Type == unix.IFA_ADDRESS && !at.IsValid() {
-				at = addrFromIP(a.Value)
-			}
-		}
-		addrs = append(addrs, at)
 	}
-	return addrs, nil
+	return addrs
 }

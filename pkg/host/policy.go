@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -123,12 +124,12 @@ const fibRuleInvert = 2
 func parseRule(m []byte) netconf.PolicyRule {
 	r := netconf.PolicyRule{Table: int(m[4]), Action: netconf.RuleAction(m[7]), Suppress: -1, Narrow: m[3] != 0,
 		Not: binary.NativeEndian.Uint32(m[8:])&fibRuleInvert != 0}
-	for kind, value := range attributes(m[unix.SizeofRtMsg:]) {
+	for kind, value := range nlmsg.Attributes(m[unix.SizeofRtMsg:]) {
 		switch kind {
 		case unix.FRA_SRC:
-			r.From = netip.PrefixFrom(addrFromIP(value), int(m[2]))
+			r.From = prefixAttr(value, m[2])
 		case unix.FRA_DST:
-			r.To = netip.PrefixFrom(addrFromIP(value), int(m[1]))
+			r.To = prefixAttr(value, m[1])
 		case unix.FRA_IIFNAME:
 			r.In = textAttr(value)
 		case unix.FRA_PRIORITY:
@@ -144,11 +145,11 @@ func parseRule(m []byte) netconf.PolicyRule {
 		case unix.FRA_SUPPRESS_PREFIXLEN:
 			r.Suppress = numberAttr(value)
 		case unix.FRA_PROTOCOL:
-			r.Protocol = int(value[0])
+			r.Protocol = int(byteAttr(value))
 		case unix.FRA_L3MDEV:
-			r.Narrow = r.Narrow || value[0] != 0
+			r.Narrow = r.Narrow || byteAttr(value) != 0
 		case unix.FRA_IP_PROTO:
-			r.Transport = netconf.Transport(value[0])
+			r.Transport = netconf.Transport(byteAttr(value))
 			r.Narrow = r.Narrow || !canAsk(m[0], r.Transport)
 		case unix.FRA_SPORT_RANGE:
 			r.FromPorts = portRange(value)
@@ -159,6 +160,13 @@ func parseRule(m []byte) netconf.PolicyRule {
 		}
 	}
 	return r
+}
+
+// prefixAttr reads an address as a prefix. One of IPv4's in the form of IPv6 stays what it is: as
+// IPv4's it would be shorter than its prefix, and a rule for it one for everything.
+func prefixAttr(b []byte, bits byte) netip.Prefix {
+	a, _ := netip.AddrFromSlice(b)
+	return netip.PrefixFrom(a, int(bits))
 }
 
 // canAsk tells whether the kernel answers for packets of the transport.

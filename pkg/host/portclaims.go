@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -132,7 +133,7 @@ func parseListener(t netconf.Transport, m []byte) (l netconf.Listener, ok bool) 
 	}
 	l.Addr = netip.AddrFrom16([16]byte(m[inetDiagAddresses:])).Unmap()
 	l.Both = l.Addr == netip.IPv6Unspecified()
-	for kind, value := range attributes(m[inetDiagMessage:]) {
+	for kind, value := range nlmsg.Attributes(m[inetDiagMessage:]) {
 		if kind == inetDiagOnlyIPv6 && len(value) == 1 && value[0] == 1 {
 			l.Both = false
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -107,16 +108,16 @@ func (c *conn) delStaleRedirects(link int, dev string) error {
 }
 
 func parseRedirect(m []byte) (r redirect, ok bool) {
-	if len(m) < nl.SizeofTcMsg || textAttr(attribute(m[nl.SizeofTcMsg:], unix.TCA_KIND)) != "u32" {
+	if len(m) < nl.SizeofTcMsg || textAttr(nlmsg.Attribute(m[nl.SizeofTcMsg:], unix.TCA_KIND)) != "u32" {
 		return r, false
 	}
 	r.handle, r.info = binary.NativeEndian.Uint32(m[8:]), binary.NativeEndian.Uint32(m[16:])
-	options := attribute(m[nl.SizeofTcMsg:], unix.TCA_OPTIONS)
-	if class := attribute(options, nl.TCA_U32_CLASSID); len(class) == 4 {
+	options := nlmsg.Attribute(m[nl.SizeofTcMsg:], unix.TCA_OPTIONS)
+	if class := nlmsg.Attribute(options, nl.TCA_U32_CLASSID); len(class) == 4 {
 		r.class = binary.NativeEndian.Uint32(class)
 	}
-	action := attribute(attribute(options, nl.TCA_U32_ACT), 1)
-	parms := attribute(attribute(action, nl.TCA_ACT_OPTIONS), nl.TCA_MIRRED_PARMS)
+	action := nlmsg.Attribute(nlmsg.Attribute(options, nl.TCA_U32_ACT), 1)
+	parms := nlmsg.Attribute(nlmsg.Attribute(action, nl.TCA_ACT_OPTIONS), nl.TCA_MIRRED_PARMS)
 	if len(parms) < 28 || binary.NativeEndian.Uint32(parms[20:]) != tcRedirect {
 		return r, false
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -62,7 +63,7 @@ func parseRoute(m []byte) kernelRoute {
 	dst, bits := netconf.Anywhere(m[0] == unix.AF_INET6).Addr(), int(m[1])
 	r := kernelRoute{table: int(m[4]), protocol: int(m[5]), kind: int(m[7])}
 	r.cloned = binary.NativeEndian.Uint32(m[8:])&unix.RTM_F_CLONED != 0
-	for kind, value := range attributes(m[unix.SizeofRtMsg:]) {
+	for kind, value := range nlmsg.Attributes(m[unix.SizeofRtMsg:]) {
 		switch kind {
 		case unix.RTA_DST:
 			if a, ok := netip.AddrFromSlice(value); ok {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -148,23 +149,21 @@ func (c *conn) listOnce(m message) (list [][]byte, err error) {
 		if err != nil {
 			return nil, err
 		}
-		part = slices.Clone(part)
-		for len(part) >= unix.SizeofNlMsghdr {
-			var a answer
-			if a, part, err = nextAnswer(part); err != nil {
-				return nil, err
+		for a, err := range nlmsg.Messages(slices.Clone(part)) { // the buffer is used again
+			if err != nil {
+				return nil, fmt.Errorf("receive from netlink: %w", err)
 			}
-			if a.seq != c.seq {
+			if a.Sequence != c.seq {
 				continue // the rest of a list that failed
 			}
-			torn = torn || a.flags&unix.NLM_F_DUMP_INTR != 0
+			torn = torn || a.IsTorn()
 			switch {
-			case a.kind != unix.NLMSG_DONE && a.kind != unix.NLMSG_ERROR:
-				list = append(list, a.body)
-			case a.errno() != 0:
-				return nil, a.errno()
-			case torn:
+			case !a.IsEnd():
+				list = append(list, a.Body)
+			case torn: // also where the kernel gave up because of the change
 				return nil, unix.EINTR
+			case a.Errno() != 0:
+				return nil, a.Errno()
 			default:
 				return list, nil
 			}
@@ -192,49 +191,22 @@ func datagram(asked []*request, first uint32) []byte {
 // deliver hands the messages of one received datagram to the requests that they
 // answer, of which the first has the number first.
 func deliver(b []byte, asked []*request, first uint32) error {
-	for len(b) >= unix.SizeofNlMsghdr {
-		a, rest, err := nextAnswer(b)
+	for a, err := range nlmsg.Messages(b) {
 		if err != nil {
-			return err
+			return fmt.Errorf("receive from netlink: %w", err)
 		}
-		if at := a.seq - first; at < uint32(len(asked)) {
+		// What answers an earlier batch, of which an answer was lost, is far above: the
+		// difference has no sign.
+		if at := a.Sequence - first; at < uint32(len(asked)) {
 			r := asked[at]
 			switch {
-			case a.kind != unix.NLMSG_ERROR:
-				r.answer = append(r.answer, a.body...) // the buffer is used again
-			case len(a.body) < 4:
-				return errors.New("receive from netlink: an error without a number")
-			case a.errno() != 0:
-				r.err = a.errno()
+			case a.Kind != unix.NLMSG_ERROR:
+				r.answer = append(r.answer, a.Body...) // the buffer is used again
+			case a.Errno() != 0:
+				r.err = a.Errno()
 			}
 			r.answered = true
 		}
-		b = rest
 	}
 	return nil
-}
-
-// answer is a message of the kernel's.
-type answer struct {
-	kind, flags uint16
-	seq         uint32
-	body        []byte
-}
-
-// nextAnswer takes the first message off a datagram.
-func nextAnswer(b []byte) (a answer, rest []byte, err error) {
-	size := int(binary.NativeEndian.Uint32(b))
-	if size < unix.SizeofNlMsghdr || size > len(b) {
-		return a, nil, fmt.Errorf("receive from netlink: a message of %d bytes in %d", size, len(b))
-	}
-	a = answer{binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint16(b[6:]), binary.NativeEndian.Uint32(b[8:]), b[unix.SizeofNlMsghdr:size]}
-	return a, b[min(align(size), len(b)):], nil
-}
-
-// errno returns what the last message of an answer says: 0 for success.
-func (a answer) errno() unix.Errno {
-	if len(a.body) < 4 {
-		return 0
-	}
-	return unix.Errno(-int32(binary.NativeEndian.Uint32(a.body)))
 }

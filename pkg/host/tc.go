@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -85,14 +86,14 @@ func (c *conn) readRootBucket(link int) (t netconf.Bucket, handle uint32, err er
 	if err := c.send(b); err != nil || len(r.answer) < nl.SizeofTcMsg {
 		return t, 0, err
 	}
-	for kind, value := range attributes(r.answer[nl.SizeofTcMsg:]) {
+	for kind, value := range nlmsg.Attributes(r.answer[nl.SizeofTcMsg:]) {
 		switch kind {
 		case unix.TCA_KIND:
 			if textAttr(value) == bucketQueue {
 				handle = binary.NativeEndian.Uint32(r.answer[8:])
 			}
 		case unix.TCA_OPTIONS:
-			for kind, value := range attributes(value) {
+			for kind, value := range nlmsg.Attributes(value) {
 				switch {
 				case kind == nl.TCA_TBF_PARMS && len(value) >= 28:
 					t.Rate, t.Limit = max(t.Rate, uint64(binary.NativeEndian.Uint32(value[8:]))), binary.NativeEndian.Uint32(value[24:])

@@ -54,7 +54,7 @@ func found(t *testing.T, pods ...podrecord.Record) int {
 
 // Whoever looks at host ports makes no table of iptables-legacy, whether there are chains
 // of ours or somebody flushed them.
-func TestLookingForPortsMakesNoLegacyTables(t *testing.T) {
+func TestReadingPortsMakesNoLegacyTables(t *testing.T) {
 	n, pod := withBothVariants(t)
 	if got := found(t, pod); got != 2 {
 		t.Errorf("found ports of %d addresses, want 2", got)

@@ -11,7 +11,7 @@ import (
 // off, each file is the old or the new one, and a later run completes it.
 func (p *Plan) Apply(ctx context.Context, say func(Line)) error {
 	options, tree := p.options, p.options.Tree
-	// What a run that was killed between create and rename left nobody else would ever remove.
+	// What a run left that was killed between create and rename, only the next run removes.
 	dirs := []string{StateDir, options.BinDir, options.ConfDir}
 	for _, system := range options.System {
 		dirs = append(dirs, filepath.Dir(system.Path))
@@ -67,8 +67,8 @@ func (f SystemFile) hasService(tree Tree) bool { return f.Needs == "" || tree.ha
 
 func (f SystemFile) asFile() file { return file{f.Path, []byte(f.Text), 0o644} }
 
-// placePrograms writes down what it is about to do, does it, and writes down what
-// is: in between the node may hold the old program or the new one.
+// placePrograms writes the manifest with the sums of old and new programs, puts the programs on the
+// node, and writes the manifest with the new sums alone.
 func (p *Plan) placePrograms(say func(Line)) error {
 	tree, memory := p.options.Tree, p.memory
 	memory.Release = p.options.Release
@@ -81,7 +81,7 @@ func (p *Plan) placePrograms(say func(Line)) error {
 		known.Replaced = prog.replaces
 		memory.Programs[prog.path] = known
 	}
-	// Old and new sums both: cut off between two programs, uninstall must take neither for another's.
+	// With old and new sums: if the run is cut off between two programs, uninstall must know both.
 	if err := tree.writeManifest(memory); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func IsConfiguration(name string) bool {
 
 var plain = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
 
-// entry is what of a plugin's configuration is not its own.
+// entry is the part of a plugin's configuration that runtimes read.
 type entry struct {
 	Type string `json:"type"`
 	IPAM struct {
@@ -48,8 +48,8 @@ type entry struct {
 	} `json:"ipam"`
 }
 
-// ParseConflist reads a network configuration. It must be one with our plugin in
-// it, and the plugin must like its keys.
+// ParseConflist reads a network configuration, which must call enipool with keys that
+// config.ParsePlugin takes.
 func ParseConflist(text []byte) (Conflist, error) {
 	var raw struct {
 		Name        string                       `json:"name"`
@@ -86,7 +86,8 @@ func ParseConflist(text []byte) (Conflist, error) {
 	return parsed, nil
 }
 
-// addPlugin takes one plugin's configuration in.
+// addPlugin adds the programs that one plugin's configuration calls, and checks it if it calls
+// enipool.
 func (c *Conflist) addPlugin(p map[string]json.RawMessage) error {
 	text, err := json.Marshal(p)
 	var shared entry

@@ -2,7 +2,7 @@ package install
 
 import "fmt"
 
-// What is what became of a thing, or what was found about it.
+// What is the kind of a Line: what became of a thing, or what was found.
 type What int
 
 // The kinds of lines, as the first word of each says it.
@@ -16,9 +16,9 @@ const (
 	Published      // the network configuration, for the runtime to see
 	Withdrew       // the network configuration, until the agent can serve
 	Removed
-	Kept    // it is another's
-	Warning // a person should know
-	MustFix // a person has to do something first
+	Kept    // it is not enipool's
+	Warning // a person should know it
+	MustFix // a person has to change something first
 )
 
 var words = [...]string{"ok", "would", "unchanged", "installed", "wrote", "staged", "published", "withdrew", "removed", "kept", "warning", "must fix"}

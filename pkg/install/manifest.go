@@ -9,19 +9,19 @@ import (
 	"slices"
 )
 
-// manifest is the node's memory of what was installed, so that uninstalling takes
-// no file of others. It is written before files change and again after.
+// manifest is what was installed on the node, so that uninstalling removes no file of others. It is
+// written before files change and again after.
 type manifest struct {
 	Release   string               `json:"release"`
-	Conflists []string             `json:"conflists"` // where ours may be; the last one is where Publish puts it
+	Conflists []string             `json:"conflists"` // paths at which ours may be; Publish writes to the last one
 	Programs  map[string]installed `json:"programs"`  // by path
 }
 
-// installed is a program that we put on the node, or were about to.
+// installed is a program that Apply put on the node, or was about to.
 type installed struct {
-	Sums []string `json:"sha256"` // of all that it can be
-	// Replaced tells that another's program was there before, which others may
-	// still call: uninstalling leaves ours in its place.
+	Sums []string `json:"sha256"` // the old and the new one while Apply is at work
+	// Replaced tells that there was a program that is not enipool's, which others may still call:
+	// uninstalling leaves ours in its place.
 	Replaced bool `json:"replaced,omitempty"`
 }
 

@@ -27,8 +27,8 @@ const (
 	TmpfilesDir       = "/etc/tmpfiles.d"
 )
 
-// Options say what to install and where. Folders are the node's own paths, but
-// From is one of ours.
+// Options say what to install and where. Folders are paths of the node, but From is a path as
+// this process sees it.
 type Options struct {
 	Tree    Tree
 	BinDir  string
@@ -42,21 +42,21 @@ type Options struct {
 	// CachePath is the agent's node cache, "" where that is not known.
 	CachePath string
 	System    []SystemFile
-	Release   string   // ours
-	Own       []string // files that the agent may have left on the disk
+	Release   string   // of enipool
+	Own       []string // files that the agent may have left on the disk, to be removed by Uninstall
 }
 
 // publishedPath is where the runtime looks for the network configuration.
 func (o Options) publishedPath() string { return filepath.Join(o.ConfDir, ConflistName) }
 
-// SystemFile is a file with our name that tells a service of the system to leave
-// us alone.
+// SystemFile is a file of enipool's that tells a service of the system not to touch enipool's links
+// and settings.
 type SystemFile struct {
 	Path   string
-	Needs  string // the folder that is there if the service is; "" if that does not matter
-	Text   string // "" for a file that is to go
-	Why    string
-	Effect string // when the service takes it over
+	Needs  string // the folder that is there if the service is; "": the file is always written
+	Text   string // "" for a file that is to be removed
+	Why    string // for people: "so that ..."
+	Effect string // for people: when the service uses it
 }
 
 // Plan is what an installation will do. Lines are what was found on the way; with
@@ -72,7 +72,7 @@ type Plan struct {
 type newProgram struct {
 	file
 	release  string // "" if not known
-	replaces bool   // another's
+	replaces bool   // it replaces a program that is not enipool's
 }
 
 // String is the program as lines name it.
@@ -121,7 +121,7 @@ func (o Options) ships(name string) bool {
 	return o.Plugins == nil || name == config.PluginType || slices.Contains(o.Plugins, name)
 }
 
-// chooseProgram decides whose program of the name the node will have.
+// chooseProgram decides whether the node keeps its program of the name or gets that of From.
 func (p *Plan) chooseProgram(ctx context.Context, name string) error {
 	options := p.options
 	path := filepath.Join(options.BinDir, name)
@@ -145,7 +145,7 @@ func (p *Plan) chooseProgram(ctx context.Context, name string) error {
 		p.addLine(MustFix, "%s does not run on this node: %v", from, with.err)
 		return nil
 	}
-	// A program of ours, whatever release, makes room for another one of ours.
+	// A program that enipool installed is always replaced, whatever its release.
 	mine := !there || name == config.PluginType || p.memory.isOurs(path, hexSum(has))
 	if !mine && p.keepsTheirs(ctx, path, with) {
 		return nil
@@ -159,7 +159,7 @@ func (p *Plan) chooseProgram(ctx context.Context, name string) error {
 	return nil
 }
 
-// checkNodesOwn looks at a program that is the node's to have.
+// checkNodesOwn checks a program that is not installed but must be on the node already.
 func (p *Plan) checkNodesOwn(ctx context.Context, name, path string, there bool) {
 	needed := slices.Contains(p.options.Conflist.Plugins, name)
 	switch {
@@ -179,12 +179,12 @@ func (p *Plan) checkNodesOwn(ctx context.Context, name, path string, there bool)
 	}
 }
 
-// keepsTheirs tells whether another's program stays where it is: it does unless ours is
-// of a later release, or speaks what that does not.
+// keepsTheirs tells whether a program that is not enipool's stays: it does unless ours is of a later
+// release, or speaks protocol versions of the network configuration that it lacks.
 func (p *Plan) keepsTheirs(ctx context.Context, path string, ours program) bool {
 	at, err := p.options.Tree.Target(path)
 	if err != nil {
-		return false // it was read before
+		return false // chooseProgram has read it by this path, so this does not happen
 	}
 	theirs := p.options.Tree.askProgram(ctx, at)
 	want := p.options.Conflist.Versions
@@ -203,8 +203,8 @@ func (p *Plan) keepsTheirs(ctx context.Context, path string, ours program) bool 
 	return true
 }
 
-// checkVersions finds protocol versions that a runtime may choose and the program does not
-// speak. Loopback is called with another configuration.
+// checkVersions reports protocol versions that a runtime may choose and the program does not speak,
+// if the network configuration calls the program: loopback is called with another one.
 func (p *Plan) checkVersions(name, path string, with program) {
 	if !slices.Contains(p.options.Conflist.Plugins, name) {
 		return

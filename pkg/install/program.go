@@ -26,8 +26,7 @@ type program struct {
 	err      error    // why it does not
 }
 
-// askTime is how long a plugin may think about its version, on a node that is busy
-// booting.
+// askTime is how long a plugin may take to tell its versions, on a node that is busy booting.
 const askTime = 30 * time.Second
 
 // askProgram runs the program at path, as seen from here, in the two ways that every
@@ -72,7 +71,7 @@ func (t Tree) runProgram(ctx context.Context, path string, env ...string) ([]byt
 	out, err := try(path, "")
 	below, isBelow := strings.CutPrefix(path, filepath.Clean(t.Root)+"/")
 	if errors.Is(err, fs.ErrNotExist) && isBelow {
-		// There is no loader for it here; it may want the node's libraries.
+		// A dynamically linked program may lack its loader and libraries here: the node has them.
 		if more, err2 := try("/"+below, t.Root); !errors.Is(err2, fs.ErrNotExist) {
 			out, err = more, err2
 		}

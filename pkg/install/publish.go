@@ -19,8 +19,8 @@ var ErrNotStaged = errors.New("no network configuration is staged at " + StateDi
 // Publish puts the staged network configuration where the runtime finds it, which
 // turns the node Ready: call it when pods can get addresses, with the path of the
 // node cache they get them from. It returns the path it wrote, "" if all was in
-// place. It is cheap to repeat, and repeating it puts back a configuration that got
-// lost. ErrNotStaged may well not be a fault.
+// place. It is cheap to repeat, and repeating it puts back a configuration that got lost.
+// ErrNotStaged is no failure on a node whose network configuration a person manages.
 func (t Tree) Publish(ctx context.Context, cache string) (path string, err error) {
 	todo, err := t.findUnpublished(cache)
 	if err != nil || todo == nil {
@@ -70,7 +70,7 @@ func (t Tree) findUnpublished(cache string) (*file, error) {
 	return &at, nil
 }
 
-// withdrawConflist takes a network configuration back that another boot of the node left:
+// withdrawConflist removes a network configuration that an earlier boot of the node left: with it
 // the node would be Ready before the agent can serve.
 func (t Tree) withdrawConflist(ctx context.Context, at string, say func(Line)) error {
 	text, err := t.readFile(at)
@@ -82,7 +82,7 @@ func (t Tree) withdrawConflist(ctx context.Context, at string, say func(Line)) e
 	}
 	_, why := t.countUsed(ctx, text)
 	if !errors.Is(why, nodecache.ErrBoot) && !errors.Is(why, nodecache.ErrMissing) {
-		return nil // an agent is, or was in this boot, at work
+		return nil // the cache is of this boot: an agent has published it, and pods may run
 	}
 	removed, err := t.removeFile(at)
 	if removed {

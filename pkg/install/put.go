@@ -19,9 +19,9 @@ import (
 // other endings.
 const unfinished = ".enipool-new"
 
-// file is what a file should be.
+// file is a file as it should be.
 type file struct {
-	path string // the node's
+	path string // on the node
 	text []byte
 	mode fs.FileMode
 }
@@ -31,7 +31,8 @@ func hexSum(text []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// putFile makes the file hold the text: whole, or as it was. It says whether it had to.
+// putFile makes the file hold the text; after an error it is as it was. It tells whether it had to
+// change it.
 func (t Tree) putFile(want file) (changed bool, err error) {
 	if t.holds(want) {
 		return false, nil
@@ -59,15 +60,15 @@ func (t Tree) holds(want file) bool {
 	return err == nil && bytes.Equal(have, want.text)
 }
 
-// replaceFile writes a file beside the final one and renames it: who runs or reads the
-// old one keeps it, and who comes later finds the new one.
+// replaceFile writes a file beside the final one and renames it: a process that runs or reads the
+// old file keeps that, and later ones find the new one.
 func (t Tree) replaceFile(want file) (err error) {
 	dir, err := t.Target(filepath.Dir(want.path))
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(dir, filepath.Base(want.path))
-	// The rename would say "file exists", which tells nobody what to do.
+	// The rename would fail with "file exists", which does not say what to do.
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
 		return errors.New("it is a folder; remove it")
 	}
@@ -83,7 +84,7 @@ func (t Tree) replaceFile(want file) (err error) {
 	if err := t.writeUnfinished(tmp, want); err != nil {
 		return err
 	}
-	if err := t.askStep("rename " + want.path); err != nil {
+	if err := t.allowStep("rename " + want.path); err != nil {
 		return err
 	}
 	if err := os.Rename(tmp, path); err != nil {
@@ -92,9 +93,9 @@ func (t Tree) replaceFile(want file) (err error) {
 	return syncDir(dir)
 }
 
-// writeUnfinished makes the unfinished file, on the disk in all its parts.
+// writeUnfinished writes the unfinished file and syncs it to the disk.
 func (t Tree) writeUnfinished(tmp string, want file) error {
-	if err := t.askStep("create " + want.path); err != nil {
+	if err := t.allowStep("create " + want.path); err != nil {
 		return err
 	}
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +106,7 @@ func (t Tree) writeUnfinished(tmp string, want file) error {
 		return err
 	}
 	defer out.Close() // a second time does no harm
-	if err := t.askStep("fill " + want.path); err != nil {
+	if err := t.allowStep("fill " + want.path); err != nil {
 		return err
 	}
 	if _, err := out.Write(want.text); err != nil {
@@ -134,7 +135,7 @@ func (t Tree) removeFile(path string) (bool, error) {
 		}
 	}
 	if err == nil {
-		err = t.askStep("remove " + path)
+		err = t.allowStep("remove " + path)
 	}
 	if err == nil {
 		err = os.Remove(at)
@@ -199,14 +200,14 @@ func (t Tree) hasDir(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-func (t Tree) askStep(change string) error {
+func (t Tree) allowStep(change string) error {
 	if t.step == nil {
 		return nil
 	}
 	return t.step(change)
 }
 
-// syncDir makes what was renamed or removed in the folder last.
+// syncDir makes what was renamed or removed in the folder durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tree is the files of a node. All paths given to it are the node's own, whatever
-// folder they are seen below from here.
+// Tree is the files of a node. All paths given to it are those on the node, wherever its file
+// system is mounted here.
 type Tree struct {
-	// Root is where the node's file system is mounted, "" for the one we are in.
+	// Root is where the node's file system is mounted, "" for this process's own.
 	Root string
 
-	// step is asked before each change, which an error of it prevents.
+	// step is called before each change, which its error prevents: for tests of crashes.
 	step func(change string) error
 }
 
@@ -90,9 +90,8 @@ func (t Tree) Lock(ctx context.Context) (unlock func(), err error) {
 	return nil, fmt.Errorf("lock %s: %w", dir, withRemedy(err))
 }
 
-// lockDir locks the folder itself: a file in it would be left behind, or deleted
-// under somebody who waits for it. It returns nil if the folder is another one by
-// the time it is locked.
+// lockDir locks the folder itself: a lock file in it would be left behind, or removed while another
+// run waits for it. It returns nil if the folder was removed, or made again, before it was locked.
 func lockDir(ctx context.Context, dir string) (*os.File, error) {
 	folder, err := os.Open(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -118,7 +117,7 @@ func lockDir(ctx context.Context, dir string) (*os.File, error) {
 			return nil, fmt.Errorf("%w: another install, uninstall or publication is at work: %s; %s", ctx.Err(), other, other.Todo())
 		}
 	}
-	// Unlocking removes an empty folder: who waited for its lock may hold one that the next run does not find.
+	// Unlocking removes an empty folder: this run may have locked one that the next run does not find.
 	mine, err := folder.Stat()
 	now, err2 := os.Stat(dir)
 	if err == nil && err2 == nil && os.SameFile(mine, now) {

@@ -14,9 +14,9 @@ import (
 	"github.com/enipool/enipool/pkg/config"
 )
 
-// Uninstall takes off the node what Apply put on it, in the opposite order, and
-// says each thing it did. Pods run on. Of Options only the tree, the folders, the
-// agent's own files and the system files' paths count; hold the tree's lock. Repeated it finds nothing to do.
+// Uninstall removes from the node what Apply put on it, in the opposite order, and says each thing
+// it did. Pods run on. Of Options it reads only the tree, the folders, Own and the paths of System;
+// the caller holds the tree's lock. Repeated it finds nothing to do.
 func Uninstall(ctx context.Context, options Options, say func(Line)) error {
 	tree := options.Tree
 	memory, err := tree.readManifest()
@@ -85,8 +85,8 @@ func (t Tree) sayRemove(path string, say func(Line)) error {
 	return err
 }
 
-// removePrograms removes the programs that are as we put them there. The plugin's
-// usual place is looked at too: somebody may have put it there by hand.
+// removePrograms removes the programs that are as Apply put them there. A plugin at the usual place
+// that the manifest does not know stays: somebody may have put it there by hand.
 func (t Tree) removePrograms(memory manifest, plugin string, say func(Line)) error {
 	others := t.readOthers(memory)
 	for _, path := range slices.Sorted(maps.Keys(memory.Programs)) {

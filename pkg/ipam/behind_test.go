@@ -11,7 +11,7 @@ import (
 )
 
 // Behind others an owner gets what it would get after they have taken theirs, and the
-// book shows nothing of them.
+// node state shows nothing of them.
 func TestWhoIsBehindOthersGetsWhatTheyLeave(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &machine{now: sec(1000)}
@@ -44,13 +44,13 @@ func TestWhoIsBehindOthersGetsWhatTheyLeave(t *testing.T) {
 }
 
 func TestWhoIsBehindOthersIsToldHowMany(t *testing.T) {
-	s := book(t, 1, `10.0.0.11 0 free 1`)
+	s := nodeState(t, 1, `10.0.0.11 0 free 1`)
 	_, err := s.AssignPodBehind([]string{"", "eth1"}, owner("late"), "", sec(2))
 	const want = "no free ipv4 address: 1 addresses on 1 ENIs, 0 used, 0 cooling; 2 pods waited before this one"
 	if fmt.Sprint(err) != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
-	s = book(t, 1, `10.0.0.11 0 free 1`)
+	s = nodeState(t, 1, `10.0.0.11 0 free 1`)
 	if _, err := s.AssignPodBehind([]string{""}, owner("late"), "", sec(2)); !strings.HasSuffix(fmt.Sprint(err), "; 1 pod waited before this one") {
 		t.Errorf("one ahead: %v", err)
 	}
@@ -58,13 +58,13 @@ func TestWhoIsBehindOthersIsToldHowMany(t *testing.T) {
 
 // A store rounds times up to whole milliseconds.
 func TestWithoutACoolDownAReleasedAddressIsFreeAtOnce(t *testing.T) {
-	s := book(t, 1, `10.0.0.11 0 cooling 5`)
+	s := nodeState(t, 1, `10.0.0.11 0 cooling 5`)
 	s.Settings.CoolDown = 0
 	now := sec(5) - 999_999
 	if _, err := s.AssignPod(owner("late"), "", now); err != nil {
 		t.Error(err)
 	}
-	s = book(t, 1, `10.0.0.11 0 cooling 5`)
+	s = nodeState(t, 1, `10.0.0.11 0 cooling 5`)
 	s.Settings.CoolDown = 1
 	if _, err := s.AssignPod(owner("late"), "", now); err == nil {
 		t.Error("with one it is not")

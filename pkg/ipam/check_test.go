@@ -72,7 +72,7 @@ func TestCheckNamesEveryContradiction(t *testing.T) {
 			"cool-down -1ns: must not be negative\neni eni-a: mtu 0: must be 576 to 65535\naddress 10.0.0.11: is used but nobody owns it"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := book(t, 2, fine, eni.IPv4, eni.IPv6)
+			s := nodeState(t, 2, fine, eni.IPv4, eni.IPv6)
 			tt.change(s)
 			if diff := cmp.Diff(tt.want, fmt.Sprint(s.Check())); diff != "" {
 				t.Error(diff)

@@ -143,7 +143,7 @@ func TestTheFullestBlockIsChosenAndInItTheAddressFreeTheLongest(t *testing.T) {
 }
 
 func TestEachFamilyHasItsOwnBlocks(t *testing.T) {
-	s := book(t, 1, `
+	s := nodeState(t, 1, `
 		10.0.0.16 0 free 1
 		2001:db8::1:10 0 free 1
 		10.0.0.17 0 free 2

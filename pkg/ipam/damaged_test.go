@@ -12,7 +12,7 @@ import (
 
 func TestWhatADamagedRecordMayHaveBeenOfRests(t *testing.T) {
 	addr := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, n}) }
-	book := func(states ...eni.State) *State {
+	nodeState := func(states ...eni.State) *State {
 		s := &State{Settings: Settings{CoolDown: 30 * time.Second, Families: []eni.Family{eni.IPv4}}}
 		for n, state := range states {
 			a := eni.Address{Addr: addr(byte(n)), State: state, Since: time.Second}
@@ -23,18 +23,18 @@ func TestWhatADamagedRecordMayHaveBeenOfRests(t *testing.T) {
 		}
 		return s
 	}
-	old := book(eni.Free, eni.Used)
+	old := nodeState(eni.Free, eni.Used)
 	old.Damaged = []Damage{{Record: 2, Addr: addr(77)}} // what it says may be wrong
 	for what, tt := range map[string]struct {
 		old  *State
 		want []netip.Addr
 	}{
-		"no old book":         {nil, nil},
-		"a sound old book":    {book(eni.Free), nil},
-		"a damaged old book":  {old, []netip.Addr{addr(2), addr(5)}},
+		"no old state":        {nil, nil},
+		"a sound old state":   {nodeState(eni.Free), nil},
+		"a damaged old state": {old, []netip.Addr{addr(2), addr(5)}},
 		"a record of another": {&State{Damaged: old.Damaged}, []netip.Addr{addr(0), addr(2), addr(5)}},
 	} {
-		s := book(eni.Free, eni.Used, eni.Free, eni.Used, eni.Releasing, eni.Free)
+		s := nodeState(eni.Free, eni.Used, eni.Free, eni.Used, eni.Releasing, eni.Free)
 		const now = 100 * time.Second
 		s.Distrust(tt.old, now)
 		var got []netip.Addr

@@ -27,8 +27,8 @@ type machine struct {
 
 const poolENIs = 4
 
-// TestNoRowOfMovesBreaksTheBook is the contract of the package.
-func TestNoRowOfMovesBreaksTheBook(t *testing.T) {
+// TestNoRowOfMovesBreaksTheState is the contract of the package.
+func TestNoRowOfMovesBreaksTheState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &machine{now: sec(1000)}
 		m.begin(t)

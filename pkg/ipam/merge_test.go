@@ -13,7 +13,7 @@ import (
 // in that order, numbered as an inventory numbers them.
 func wanted(t testing.TB, text string, enis ...int) State {
 	t.Helper()
-	s := *book(t, 0, text)
+	s := *nodeState(t, 0, text)
 	for i, n := range enis {
 		e := nic(n)
 		e.Index = i
@@ -30,14 +30,14 @@ func enis(s *State) string {
 	return text
 }
 
-func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
+func TestMergeMakesTheStateTheNodeShouldHave(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		old       *State
 		want      State
 		recovered map[string]string
 		enis      string
-		book      string
+		state     string
 	}{
 		{
 			name: "a new state is all free since now",
@@ -47,12 +47,12 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 			enis: `
 				eni-a 0 eth0
 				eni-b 1 eth1`,
-			book: `
+			state: `
 				10.0.0.11 0 free 100
 				10.0.0.21 1 free 100`,
 		},
 		{
-			name: "a lost book gets its owners back from the kernel",
+			name: "a lost node state gets its owners back from the kernel",
 			want: wanted(t, `
 				10.0.0.11 0 free 0
 				10.0.0.21 1 free 0`, 0, 1),
@@ -60,13 +60,13 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 			enis: `
 				eni-a 0 eth0
 				eni-b 1 eth1`,
-			book: `
+			state: `
 				10.0.0.11 0 free 100
 				10.0.0.21 1 used 100 web`,
 		},
 		{
 			name: "what an address does it goes on doing",
-			old: book(t, 2, `
+			old: nodeState(t, 2, `
 				10.0.0.11 0 used 1 web
 				10.0.0.12 0 cooling 2
 				10.0.0.13 0 free 3
@@ -80,7 +80,7 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 			enis: `
 				eni-a 0 eth0
 				eni-b 1 eth1`,
-			book: `
+			state: `
 				10.0.0.11 0 used 1 web
 				10.0.0.12 0 cooling 2
 				10.0.0.13 0 free 3
@@ -89,16 +89,16 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 		},
 		{
 			name: "the node state knows better than the kernel who has an address",
-			old:  book(t, 1, `10.0.0.11 0 used 1 web`),
+			old:  nodeState(t, 1, `10.0.0.11 0 used 1 web`),
 			want: wanted(t, `10.0.0.11 0 free 0`, 0),
 			recovered: map[string]string{
 				"10.0.0.11": "other"},
-			enis: `eni-a 0 eth0`,
-			book: `10.0.0.11 0 used 1 web`,
+			enis:  `eni-a 0 eth0`,
+			state: `10.0.0.11 0 used 1 web`,
 		},
 		{
 			name: "what nobody uses can go, with its ENI",
-			old: book(t, 3, `
+			old: nodeState(t, 3, `
 				10.0.0.11 0 used 1 web
 				10.0.0.12 0 free 3
 				10.0.0.21 1 cooling 4
@@ -109,13 +109,13 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 			enis: `
 				eni-a 0 eth0
 				eni-c 2 eth2`,
-			book: `
+			state: `
 				10.0.0.11 0 used 1 web
 				10.0.0.31 2 used 5 db`,
 		},
 		{
 			name: "a new ENI gets the lowest index that is free",
-			old:  book(t, 3, `10.0.0.31 2 used 5 db`),
+			old:  nodeState(t, 3, `10.0.0.31 2 used 5 db`),
 			want: wanted(t, `
 				10.0.0.31 1 free 0
 				10.0.0.41 2 free 0
@@ -125,14 +125,14 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 				eni-c 2 eth2
 				eni-d 1 eth3
 				eni-e 3 eth4`,
-			book: `
+			state: `
 				10.0.0.31 2 used 5 db
 				10.0.0.41 1 free 100
 				10.0.0.51 3 free 100`,
 		},
 		{
 			name: "a new order of ENIs is a new order of addresses, not new indexes",
-			old: book(t, 2, `
+			old: nodeState(t, 2, `
 				10.0.0.11 0 used 1 web
 				10.0.0.21 1 used 2 db`),
 			want: wanted(t, `
@@ -141,13 +141,13 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 			enis: `
 				eni-b 1 eth1
 				eni-a 0 eth0`,
-			book: `
+			state: `
 				10.0.0.21 1 used 2 db
 				10.0.0.11 0 used 1 web`,
 		},
 		{
 			name: "a free address moves to another ENI and is new there",
-			old: book(t, 2, `
+			old: nodeState(t, 2, `
 				10.0.0.11 0 free 3
 				10.0.0.21 1 used 2 db`),
 			want: wanted(t, `
@@ -156,20 +156,20 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 			enis: `
 				eni-a 0 eth0
 				eni-b 1 eth1`,
-			book: `
+			state: `
 				10.0.0.21 1 used 2 db
 				10.0.0.11 1 free 100`,
 		},
 		{
 			name: "an address that cools goes on cooling on another ENI",
-			old: book(t, 2, `
+			old: nodeState(t, 2, `
 				10.0.0.11 0 cooling 90`),
 			want: wanted(t, `
 				10.0.0.11 1 free 0`, 0, 1),
 			enis: `
 				eni-a 0 eth0
 				eni-b 1 eth1`,
-			book: `
+			state: `
 				10.0.0.11 1 cooling 90`,
 		},
 	} {
@@ -189,7 +189,7 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 			if diff := cmp.Diff(text(tt.enis), enis(got)); diff != "" {
 				t.Errorf("ENIs: %s", diff)
 			}
-			if diff := cmp.Diff(text(tt.book), show(got.Addresses)); diff != "" {
+			if diff := cmp.Diff(text(tt.state), show(got.Addresses)); diff != "" {
 				t.Errorf("addresses: %s", diff)
 			}
 			if tt.old != nil && before != enis(tt.old)+show(tt.old.Addresses) {
@@ -201,7 +201,7 @@ func TestMergeMakesTheBookTheNodeShouldHave(t *testing.T) {
 
 // Else nobody could build the node state anew while the pod is there.
 func TestMergeLetsAnAddressThatAPodHasLostStayWhereItIs(t *testing.T) {
-	old := book(t, 2, `
+	old := nodeState(t, 2, `
 		10.0.0.11 0 used 1 web
 		10.0.0.12 0 free 1
 		10.0.0.21 1 used 2 db`)
@@ -232,7 +232,7 @@ func TestMergeLetsAnAddressThatAPodHasLostStayWhereItIs(t *testing.T) {
 
 func TestMergeRefusesWithNames(t *testing.T) {
 	old := func() *State {
-		return book(t, 2, `
+		return nodeState(t, 2, `
 			10.0.0.11 0 used 1 web
 			10.0.0.12 0 free 1
 			10.0.0.21 1 used 2 db`)

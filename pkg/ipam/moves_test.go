@@ -16,7 +16,7 @@ func TestAssignTakesTheEarliestENIAndThereTheAddressFreeTheLongest(t *testing.T)
 		name     string
 		families []eni.Family
 		device   string
-		book     string
+		state    string
 		want     string
 	}{
 		{"the first line of a fresh pool", v4, "", `
@@ -80,7 +80,7 @@ func TestAssignTakesTheEarliestENIAndThereTheAddressFreeTheLongest(t *testing.T)
 			"2001:db8::11"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := book(t, 2, tt.book, tt.families...)
+			s := nodeState(t, 2, tt.state, tt.families...)
 			l, err := s.AssignPod(owner("new"), tt.device, sec(100))
 			if err != nil {
 				t.Fatal(err)
@@ -123,7 +123,7 @@ func TestAnExhaustedPoolSaysWhyInNumbers(t *testing.T) {
 		families []eni.Family
 		device   string
 		damaged  []Damage
-		book     string
+		state    string
 		want     string
 	}{
 		{"all used", nil, "", nil, `
@@ -155,7 +155,7 @@ func TestAnExhaustedPoolSaysWhyInNumbers(t *testing.T) {
 			"no free ipv4+ipv6 address: 3 addresses on 2 ENIs, 1 used, 0 cooling"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := book(t, 2, tt.book, tt.families...)
+			s := nodeState(t, 2, tt.state, tt.families...)
 			s.Damaged = tt.damaged
 			_, err := s.AssignPod(owner("new"), tt.device, sec(100))
 			var exhausted *Exhausted
@@ -165,7 +165,7 @@ func TestAnExhaustedPoolSaysWhyInNumbers(t *testing.T) {
 			if diff := cmp.Diff(tt.want, err.Error()); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(text(tt.book), show(s.Addresses)); diff != "" || len(s.Touched()) != 0 {
+			if diff := cmp.Diff(text(tt.state), show(s.Addresses)); diff != "" || len(s.Touched()) != 0 {
 				t.Errorf("the node state changed: %s", diff)
 			}
 		})
@@ -173,7 +173,7 @@ func TestAnExhaustedPoolSaysWhyInNumbers(t *testing.T) {
 }
 
 func TestAnOwnerGetsOneAddressOnly(t *testing.T) {
-	s := book(t, 1, `
+	s := nodeState(t, 1, `
 		10.0.0.11 0 used 10 web
 		10.0.0.12 0 free 0`)
 	_, err := s.AssignPod(owner("web"), "", sec(100))
@@ -192,7 +192,7 @@ func TestAnOwnerGetsOneAddressOnly(t *testing.T) {
 }
 
 func TestReleasedAddressesCool(t *testing.T) {
-	s := book(t, 1, `
+	s := nodeState(t, 1, `
 		10.0.0.11 0 used 10 web
 		2001:db8::11 0 used 10 web
 		10.0.0.12 0 used 10 db
@@ -208,7 +208,7 @@ func TestReleasedAddressesCool(t *testing.T) {
 		2001:db8::11 0 cooling 100
 		10.0.0.12 0 used 10 db
 		10.0.0.13 0 free 5`), show(s.Addresses)); diff != "" {
-		t.Errorf("book: %s", diff)
+		t.Errorf("state: %s", diff)
 	}
 	if diff := cmp.Diff([]int{0, 1}, s.Touched()); diff != "" {
 		t.Errorf("touched: %s", diff)
@@ -219,7 +219,7 @@ func TestReleasedAddressesCool(t *testing.T) {
 }
 
 func TestReleaseIfAsksForUsedAddressesOnly(t *testing.T) {
-	s := book(t, 1, `
+	s := nodeState(t, 1, `
 		10.0.0.11 0 used 10 web
 		10.0.0.12 0 used 10 db
 		10.0.0.13 0 free 5
@@ -248,7 +248,7 @@ func TestUndoIsAsIfNothingHadBeen(t *testing.T) {
 		10.0.0.11 0 cooling 60
 		2001:db8::11 0 free 5
 		10.0.0.12 0 used 10 db`)
-	s := book(t, 1, before, eni.IPv4, eni.IPv6)
+	s := nodeState(t, 1, before, eni.IPv4, eni.IPv6)
 	l, err := s.AssignPod(owner("web"), "", sec(100))
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func TestUndoIsAsIfNothingHadBeen(t *testing.T) {
 }
 
 func TestUndoLeavesWhatAnotherOwnerGotSince(t *testing.T) {
-	s := book(t, 1, `10.0.0.11 0 free 5`)
+	s := nodeState(t, 1, `10.0.0.11 0 free 5`)
 	l, err := s.AssignPod(owner("web"), "", sec(100))
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func TestUndoLeavesWhatAnotherOwnerGotSince(t *testing.T) {
 }
 
 func TestALeaseThatIsOnlyHeldCannotBeUndone(t *testing.T) {
-	s := book(t, 2, `
+	s := nodeState(t, 2, `
 		10.0.0.11 0 free 5
 		10.0.0.21 1 used 10 web`)
 	l := s.LeaseOf(key("web"))
@@ -297,7 +297,7 @@ func TestALeaseThatIsOnlyHeldCannotBeUndone(t *testing.T) {
 }
 
 func TestCountSumsUp(t *testing.T) {
-	s := book(t, 2, `
+	s := nodeState(t, 2, `
 		10.0.0.11 0 used 10 web
 		10.0.0.12 0 free 10
 		10.0.0.13 0 cooling 70

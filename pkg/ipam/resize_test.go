@@ -59,7 +59,7 @@ func TestMovesOfLinesChangeJustWhatTheyMay(t *testing.T) {
 			10.0.0.22 1 free 1`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := book(t, 2, resizable)
+			s := nodeState(t, 2, resizable)
 			if d := cmp.Diff(tt.changed, tt.move(s), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" {
 				t.Error(d)
 			}
@@ -82,7 +82,7 @@ func TestALostAddressIsNobodysAfterItsPod(t *testing.T) {
 		"gc":      func(s *State) { s.FreeIf(func(eni.Address) bool { return true }, sec(100)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := book(t, 1, "10.0.0.11 0 used 1 web")
+			s := nodeState(t, 1, "10.0.0.11 0 used 1 web")
 			s.MarkLost(addrs("10.0.0.11"), sec(50))
 			if _, err := s.AssignPod(owner("db"), "", sec(1000)); err == nil {
 				t.Error("a lost address was handed out")
@@ -93,7 +93,7 @@ func TestALostAddressIsNobodysAfterItsPod(t *testing.T) {
 			}
 		})
 	}
-	s := book(t, 1, "10.0.0.11 0 used 1 web")
+	s := nodeState(t, 1, "10.0.0.11 0 used 1 web")
 	s.MarkLost(addrs("10.0.0.11"), sec(50))
 	s.UnmarkLost(addrs("10.0.0.11"))
 	if s.Free(key("web"), sec(60)); s.Addresses[0].State != eni.Cooling {
@@ -102,7 +102,7 @@ func TestALostAddressIsNobodysAfterItsPod(t *testing.T) {
 }
 
 func TestAnUndoneLeaseOfALostAddressGoesToTheCloud(t *testing.T) {
-	s := book(t, 1, "10.0.0.11 0 free 1")
+	s := nodeState(t, 1, "10.0.0.11 0 free 1")
 	l, err := s.AssignPod(owner("web"), "", sec(10))
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestAnUndoneLeaseOfALostAddressGoesToTheCloud(t *testing.T) {
 }
 
 func TestAddKeepsAllocationOrderAndOwners(t *testing.T) {
-	s := book(t, 2, "10.0.0.11 0 free 1\n10.0.0.21 1 free 1")
+	s := nodeState(t, 2, "10.0.0.11 0 free 1\n10.0.0.21 1 free 1")
 	s.AddAddresses(0, addrs("10.0.0.12", "10.0.0.11", "10.0.0.12"), map[netip.Addr]eni.Owner{addrs("10.0.0.12")[0]: owner("web")}, sec(5))
 	s.AddAddresses(1, addrs("10.0.0.22"), nil, sec(6))
 	want := `
@@ -131,7 +131,7 @@ func TestAddKeepsAllocationOrderAndOwners(t *testing.T) {
 }
 
 func TestAnENIComesOnceAndGoesWhenNothingHoldsIt(t *testing.T) {
-	s := book(t, 1, "10.0.0.11 0 free 1")
+	s := nodeState(t, 1, "10.0.0.11 0 free 1")
 	if err := s.AddENI(nic(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestAnENIComesOnceAndGoesWhenNothingHoldsIt(t *testing.T) {
 }
 
 func TestACloneSharesNothing(t *testing.T) {
-	s := book(t, 1, "10.0.0.11 0 free 1")
+	s := nodeState(t, 1, "10.0.0.11 0 free 1")
 	c := s.Clone()
 	if _, err := c.AssignPod(owner("web"), "", sec(5)); err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestACloneSharesNothing(t *testing.T) {
 
 // What the cloud tells wrong would else keep every other change out of the node state.
 func TestWidenAddsNoRangeThatCheckRefuses(t *testing.T) {
-	s := book(t, 2, `10.0.0.11 0 used 1 web`)
+	s := nodeState(t, 2, `10.0.0.11 0 used 1 web`)
 	s.ENIs[0].V6 = eni.Net{}
 	good := netip.MustParsePrefix("10.64.1.0/24")
 	s.WidenENI(eni.Interface{ID: "eni-a", Pods: []netip.Prefix{netip.MustParsePrefix("10.65.1.7/24"), {}, good, netip.MustParsePrefix("2001:db8:1::/64"), good}})

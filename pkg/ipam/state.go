@@ -118,7 +118,7 @@ type Damage struct {
 	Record int        // which one, counted from 0 over all addresses
 	Addr   netip.Addr // its address where that much could be read
 	Owner  *eni.Owner // who it names as the pod's, which may be wrong; nil for nobody
-	Reason string
+	Cause  string     // what is wrong with it, and where
 }
 
 // Touched returns the positions in Addresses that moves changed, in order of

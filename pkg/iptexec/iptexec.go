@@ -6,6 +6,7 @@ package iptexec
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,8 +49,8 @@ func Rules(f eni.Family, chain string) ([]string, error) {
 	return rules, err
 }
 
-// tryVariants tries one variant after the other until one does it. Without a nat table of
-// iptables-legacy that one has no chain of ours, and its program would make the table.
+// tryVariants tries one variant after the other until one does it. The legacy one is left out
+// where it has no nat table: then no chain of ours is there, and its program would make the table.
 func tryVariants(f eni.Family, suffix string, do func(path string) error) error {
 	may, err := mayHaveLegacyTable(f)
 	if err != nil {
@@ -58,7 +59,7 @@ func tryVariants(f eni.Family, suffix string, do func(path string) error) error 
 	var errs []error
 	for _, name := range programNames(f, suffix) {
 		path, err := findProgram(name)
-		// Not even to list: the program asks for the table, and the kernel makes it then.
+		// Not even to list: when the program asks for the table, the kernel makes it.
 		if err == nil && !may && isLegacy(path) {
 			err = fmt.Errorf("%s is iptables-legacy, which has no table nat", path)
 		}
@@ -128,10 +129,19 @@ func runProgram(path string, args []string, input string, lock uintptr) (out str
 			break
 		}
 	}
-	if err == nil && (!status.Exited() || status.ExitStatus() != 0) {
-		err = fmt.Errorf("exit status %d %s", status.ExitStatus(), strings.Join(strings.Fields(readContents(files[2])), " "))
+	if err == nil && status != 0 {
+		err = fmt.Errorf("%s %s", endText(status), strings.Join(strings.Fields(readContents(files[2])), " "))
 	}
 	return readContents(files[1]), err
+}
+
+// endText says how a program ended: one that is killed, for want of memory mostly, has no
+// exit status.
+func endText(status unix.WaitStatus) string {
+	if status.Signaled() {
+		return "killed by signal: " + status.Signal().String()
+	}
+	return fmt.Sprintf("exit status %d", status.ExitStatus())
 }
 
 func readContents(fd uintptr) string {
@@ -150,9 +160,14 @@ func memoryFile(text string) (fd int, err error) {
 	if fd, err = unix.MemfdCreate("iptables", unix.MFD_CLOEXEC); err != nil {
 		return fd, err
 	}
-	if n, err := unix.Pwrite(fd, []byte(text), 0); err != nil || n < len(text) {
+	// By its place: the file's position stays at the start, where the program begins to read.
+	n, err := unix.Pwrite(fd, []byte(text), 0)
+	if err == nil && n < len(text) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
 		unix.Close(fd)
-		return -1, fmt.Errorf("wrote %d of %d bytes: %w", n, len(text), err)
+		return -1, fmt.Errorf("write %d bytes for a program to read: %w", len(text), err)
 	}
 	return fd, nil
 }

@@ -41,8 +41,9 @@ type keeper struct {
 	log      *slog.Logger
 	mayTaint bool
 
-	mu   sync.Mutex
-	want *health.Report
+	mu       sync.Mutex
+	want     *health.Report
+	withheld bool // the cluster is to know nothing of the node any more
 
 	own    *corev1.Node  // the node as our last write left it
 	done   health.Report // the last one that was written
@@ -62,6 +63,17 @@ func (k *keeper) report(r health.Report) {
 	k.mu.Lock()
 	changed := k.want == nil || *k.want != r
 	k.want = &r
+	k.mu.Unlock()
+	if changed {
+		signalChange(k.view.moved)
+	}
+}
+
+// withhold says whether the node's condition and taint are to go, whatever is reported.
+func (k *keeper) withhold(is bool) {
+	k.mu.Lock()
+	changed := k.withheld != is
+	k.withheld = is
 	k.mu.Unlock()
 	if changed {
 		signalChange(k.view.moved)
@@ -117,10 +129,15 @@ func (k *keeper) logFailure(err error) {
 // writeDue does what is to do. If it is to wait with that it returns how long.
 func (k *keeper) writeDue(ctx context.Context) (time.Duration, error) {
 	k.mu.Lock()
-	want := k.want
+	want, withheld := k.want, k.withheld
 	k.mu.Unlock()
 	node, ok := k.newestNode()
-	if want == nil || !ok {
+	switch {
+	case !ok:
+		return 0, nil
+	case withheld:
+		return 0, k.takeOff(ctx, node)
+	case want == nil:
 		return 0, nil
 	}
 	status, due := k.statusPatch(node, *want)
@@ -150,6 +167,23 @@ func (k *keeper) writeDue(ctx context.Context) (time.Duration, error) {
 			"what", partsOf(p), "times", times)
 	}
 	return due, nil
+}
+
+// takeOff removes condition and taint from the node. The resource stays: pods that ask for it would fit
+// on no node of a cluster whose agents are all told to be silent.
+func (k *keeper) takeOff(ctx context.Context, node *corev1.Node) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if conditionOf(node).Type != "" {
+		if err := k.sendPatch(ctx, "status", types.StrategicMergePatchType, json.RawMessage(noCondition), "status"); err != nil {
+			return err
+		}
+		node = k.own
+	}
+	if taint := taintPatch(node.Spec.Taints, false); taint != nil {
+		return k.sendPatch(ctx, "taints", types.JSONPatchType, taint)
+	}
+	return nil
 }
 
 // newestNode returns the node as it is watched, or as our last write left it if the

@@ -123,6 +123,15 @@ func (n *Node) Changed() <-chan struct{} { return n.view.changed }
 // there. It returns at once.
 func (n *Node) Report(r health.Report) { n.keeper.report(r) }
 
+// Withhold says whether the cluster is to know nothing of the node's addresses: then Run takes the
+// condition and the taint off the Node object, and what is reported shows only once that has ended. The
+// resource stays as it is: no pod that asks for an address would fit on the node without it. It
+// returns at once.
+func (n *Node) Withhold(is bool) { n.keeper.withhold(is) }
+
+// Name returns the name of the Node object.
+func (n *Node) Name() string { return n.view.node }
+
 // Warn writes an event that says what is wrong with a pod. Repeated ones become
 // one with a count, and what is too much is dropped. It returns at once.
 func (n *Node) Warn(pod eni.Pod, reason, message string) {

@@ -18,6 +18,9 @@ import (
 const withdrawal = `{"status":{"capacity":{"` + string(Resource) + `":null},"allocatable":{"` + string(Resource) + `":null},` +
 	`"conditions":[{"type":"` + string(Condition) + `","$patch":"delete"}]}}`
 
+// noCondition is the one that takes off the condition alone.
+const noCondition = `{"status":{"conditions":[{"type":"` + string(Condition) + `","$patch":"delete"}]}}`
+
 // withdrawRetry is how long what failed waits before it is tried again.
 const withdrawRetry = time.Second
 
@@ -90,6 +93,9 @@ func shownOn(node *corev1.Node) (what []string) {
 	}
 	return what
 }
+
+// ResourceByHand returns the command that takes off the resource and the condition, for people.
+func ResourceByHand(node string) string { return ByHand(node)[0] }
 
 // ByHand returns the commands that do what Withdraw does, for people.
 func ByHand(node string) []string {

@@ -84,7 +84,7 @@ func TestDiffIsWhatMustBeDone(t *testing.T) {
 			- rule 1537: from 10.0.2.10 lookup 102 proto 69
 			- rule 1538: from 10.0.2.21 to 10.0.0.0/16 lookup 102 proto 69
 			- rule 1538: from 10.0.2.21 to 172.16.0.0/12 lookup 102 proto 69`},
-		{"addresses that no earlier book of ours held stay", drop(func(n *Node) {
+		{"addresses that no earlier node state held stay", drop(func(n *Node) {
 			n.Addrs = append(n.Addrs, Addr{Prefix: p("192.0.2.1/24"), Dev: "eth0"})
 		}), want, Node{}, ``},
 		{"an obsolete address that is gone need not be removed", want, want,
@@ -96,7 +96,7 @@ func TestDiffIsWhatMustBeDone(t *testing.T) {
 			n.Routes = append(n.Routes, Route{Dst: p("0.0.0.0/0"), Gateway: a("172.31.0.1"), Dev: "mgmt0", Table: MainTable})
 		}), want, Node{}, `
 			- route default via 10.0.0.1 dev eth0 proto 69`},
-		{"a link of a pod that the book does not know keeps its routes", drop(func(n *Node) {
+		{"a link of a pod that the node state does not know keeps its routes", drop(func(n *Node) {
 			n.Routes = append(n.Routes, Route{Dst: p("10.0.0.99/32"), Dev: "eni0", Table: PodsTable}, Route{Dst: p("10.0.0.98/32"), Dev: "eni1", Table: MainTable})
 		}), want, Node{}, ``},
 		{"a connected route beside the system's address will do", drop(func(n *Node) { n.Addrs[0].NoPrefixRoute = true }), want, Node{}, ``},
@@ -218,9 +218,9 @@ func TestPodsMoveFromTheMainTableToTheirOwnStepByStep(t *testing.T) {
 	}
 }
 
-// After a downgrade the book is of a release that knows nothing of the table; a tool
+// After a downgrade the node state is of a release that knows nothing of the table; a tool
 // of this release beside it must leave what serves the pods that are in there.
-func TestABookOfAnEarlierReleaseLeavesTheTableAlone(t *testing.T) {
+func TestAStateOfAnEarlierReleaseLeavesTheTableAlone(t *testing.T) {
 	want := NewNode(&ipam.State{Settings: settings(func(s *ipam.Settings) { s.PodsInMain = true }),
 		ENIs: []eni.Interface{nic(0, true, false)}, Addresses: used(0, "10.0.0.11")})
 	diff := strings.TrimPrefix(difference(onePod(nil), want, Node{}), "\n")

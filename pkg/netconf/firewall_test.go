@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// firewallBook is a node with two ENIs and two addresses on each.
-func firewallBook(change func(*ipam.State)) *ipam.State {
+// twoENIs is a node with two ENIs and two addresses on each.
+func twoENIs(change func(*ipam.State)) *ipam.State {
 	s := &ipam.State{
 		Settings: ipam.Settings{SNAT: true, MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4},
 			VPC: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}},
@@ -31,7 +31,7 @@ func firewallBook(change func(*ipam.State)) *ipam.State {
 	return s
 }
 
-// onlyIPv6 turns the book's addresses into IPv6 ones.
+// onlyIPv6 turns the addresses into IPv6 ones.
 func onlyIPv6(s *ipam.State) {
 	s.Settings.Families = []eni.Family{eni.IPv6}
 	for i := range s.ENIs {
@@ -172,7 +172,7 @@ table inet enipool {
 	}
 }
 `
-	got := withoutHashes(netconf.NewFirewall(firewallBook(nil)).Nft())
+	got := withoutHashes(netconf.NewFirewall(twoENIs(nil)).Nft())
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -205,7 +205,7 @@ func TestFirewallHoldsNoMoreThanTheNodeNeeds(t *testing.T) {
 			[]string{"arrivals", "marks", "source6", "eni0", "in0", "eni1", "in1", "spoof", "marks"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			f := netconf.NewFirewall(firewallBook(tt.change))
+			f := netconf.NewFirewall(twoENIs(tt.change))
 			pods := []string{"arriving", "hairpin", "hostports", "leaving"}
 			for _, family := range []string{"4", "6"} {
 				if (family == "4") == f.Node4.IsValid() {
@@ -259,7 +259,7 @@ func TestSpoofRuleIsForIPv6AndWhereAPodsLinkHasAnAddress(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			f := netconf.NewFirewall(firewallBook(tt.change))
+			f := netconf.NewFirewall(twoENIs(tt.change))
 			f.DropSpoofed4 = tt.drop4
 			for _, c := range f.Table().Chains {
 				for _, r := range c.Rules {
@@ -313,7 +313,7 @@ func TestIptablesFormInTheWordsOfIptables(t *testing.T) {
 -A ENIPODS-SELF-HASHHASH -j ENIPODS-self
 -A ENIPODS-SELF-HASHHASH -s 127.0.0.0/8 -o eni+ -j SNAT --to-source 10.0.0.10 --random-fully
 `
-	f := netconf.NewFirewall(firewallBook(func(s *ipam.State) { s.Settings.Firewall, s.Settings.Routing = ipam.Iptables, ipam.Rule }))
+	f := netconf.NewFirewall(twoENIs(func(s *ipam.State) { s.Settings.Firewall, s.Settings.Routing = ipam.Iptables, ipam.Rule }))
 	if diff := cmp.Diff(want4, iptText(t, f.Iptables(eni.IPv4))); diff != "" {
 		t.Error(diff)
 	}
@@ -321,7 +321,7 @@ func TestIptablesFormInTheWordsOfIptables(t *testing.T) {
 		t.Errorf("a node without IPv6 has ip6tables chains: %v", chains)
 	}
 	var names []string
-	for _, c := range netconf.NewFirewall(firewallBook(onlyIPv6)).Iptables(eni.IPv6) {
+	for _, c := range netconf.NewFirewall(twoENIs(onlyIPv6)).Iptables(eni.IPv6) {
 		if !c.Fixed {
 			names = append(names, c.Table+" "+c.Name[:len(c.Name)-9])
 		}
@@ -350,7 +350,7 @@ func TestRepliesOfConnectionsWithAnEarlierMarkLeaveByTheSameENI(t *testing.T) {
 	const nft = `ct direction reply ct mark & 0x000000ff vmap @replies
 ct direction reply ct mark & 0x00ff0000 vmap @replies-00ff0000
 `
-	f := netconf.NewFirewall(firewallBook(nil)).Understanding([]uint32{0x00ff0000})
+	f := netconf.NewFirewall(twoENIs(nil)).Understanding([]uint32{0x00ff0000})
 	replies := f.TableOfPods()
 	for _, c := range replies.Chains {
 		if c.Type == "nat" || c.Name == "loopback" {
@@ -383,7 +383,7 @@ ct direction reply ct mark & 0x00ff0000 vmap @replies-00ff0000
 }
 
 func TestRangesOfTheVPCDoNotOverlap(t *testing.T) {
-	f := netconf.NewFirewall(firewallBook(func(s *ipam.State) {
+	f := netconf.NewFirewall(twoENIs(func(s *ipam.State) {
 		s.Settings.VPC = nil
 		for _, p := range []string{"192.168.0.0/16", "10.0.5.0/24", "fd00::/56", "10.0.0.7/16", "10.0.0.0/16", "10.1.0.0/16"} {
 			s.Settings.VPC = append(s.Settings.VPC, netip.MustParsePrefix(p))
@@ -398,7 +398,7 @@ func TestRangesOfTheVPCDoNotOverlap(t *testing.T) {
 // Pods' addresses need not be in the subnet of the ENI's own: what they send out of the VPC has to
 // leave as the node all the same.
 func TestIptablesTranslateRangesForPods(t *testing.T) {
-	f := netconf.NewFirewall(firewallBook(func(s *ipam.State) {
+	f := netconf.NewFirewall(twoENIs(func(s *ipam.State) {
 		s.ENIs[0].Pods = []netip.Prefix{netip.MustParsePrefix("10.64.0.0/24"), netip.MustParsePrefix("2001:db8:64::/64")}
 	}))
 	var lines []string
@@ -414,7 +414,7 @@ func TestIptablesTranslateRangesForPods(t *testing.T) {
 
 func TestCommentChangesWithTheRule(t *testing.T) {
 	rule := func(to string) netconf.NftRule {
-		return netconf.NftRule{Reason: "why", Statements: append(netconf.NftRule{}.Statements, netconf.NftSNAT{To: netip.MustParseAddr(to)})}
+		return netconf.NftRule{Purpose: "why", Statements: append(netconf.NftRule{}.Statements, netconf.NftSNAT{To: netip.MustParseAddr(to)})}
 	}
 	a, same, other := rule("10.0.0.1").Comment(), rule("10.0.0.1").Comment(), rule("10.0.0.2").Comment()
 	if a != same || a == other {

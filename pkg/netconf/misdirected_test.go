@@ -26,9 +26,9 @@ func TestFlowsThatTheVPCDropsSinceItsPrefixesChangedAreTold(t *testing.T) {
 	toService := flow(pod, addr("172.20.0.1"), node)
 	toService.Target = in
 	for name, c := range map[string]struct {
-		book *ipam.State
-		flow Flow
-		want bool
+		state *ipam.State
+		flow  Flow
+		want  bool
 	}{
 		"into the VPC, translated":                  {on, flow(pod, in, node), true},
 		"into the VPC by a service, translated":     {on, toService, true},
@@ -46,7 +46,7 @@ func TestFlowsThatTheVPCDropsSinceItsPrefixesChangedAreTold(t *testing.T) {
 		"out of the VPC, translated, SNAT went off": {off, flow(pod, out, node), true},
 		"out of the VPC, SNAT is off":               {off, flow(pod, out, pod), false},
 	} {
-		if got := Misdirected(c.book, exit)(c.flow); got != c.want {
+		if got := Misdirected(c.state, exit)(c.flow); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

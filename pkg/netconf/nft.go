@@ -61,7 +61,7 @@ func (c NftChain) Translates() bool { return c.Type == "nat" || c.Name == nftPor
 // NftConn, NftUnmarked, NftLookup, NftSpoofed, NftSetMark, NftSNAT, NftLocal, NftPrefix,
 // NftHostPort, NftIsHairpin and NftVerdict.
 type NftRule struct {
-	Reason     string // for people
+	Purpose    string // for people
 	Statements []fmt.Stringer
 }
 

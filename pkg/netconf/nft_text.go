@@ -94,10 +94,10 @@ func (r NftRule) statementsText() string {
 	return strings.Join(words, " ")
 }
 
-// Comment returns the reason and a hash of the rule's text: kernels differ in
+// Comment returns the purpose and a hash of the rule's text: kernels differ in
 // how they show a rule, but not in how they show its comment, so drift is found
 // by comparing comments.
-func (r NftRule) Comment() string { return r.Reason + " #" + shortHash(r.statementsText()) }
+func (r NftRule) Comment() string { return r.Purpose + " #" + shortHash(r.statementsText()) }
 
 // String returns the rule in the words of nft.
 func (r NftRule) String() string {

@@ -11,9 +11,9 @@ import (
 func TestWhatTheKernelHoldsForANode(t *testing.T) {
 	ruled := settings(func(s *ipam.Settings) { s.Routing = ipam.Rule })
 	for _, tt := range []struct {
-		name string
-		book ipam.State
-		want string
+		name  string
+		state ipam.State
+		want  string
 	}{
 		{"one ENI: the system's own routing", ipam.State{Settings: settings(nil), ENIs: []eni.Interface{nic(0, true, false)},
 			Addresses: usedBy("a", 0, "10.0.0.11")}, `
@@ -148,7 +148,7 @@ func TestWhatTheKernelHoldsForANode(t *testing.T) {
 			rule 1537: from 2001:db8:0:1::10 lookup 101 proto 69`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(text(tt.want), NewNode(&tt.book).String()); diff != "" {
+			if diff := cmp.Diff(text(tt.want), NewNode(&tt.state).String()); diff != "" {
 				t.Error(diff)
 			}
 		})

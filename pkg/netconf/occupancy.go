@@ -68,9 +68,9 @@ func (o Occupancy) Unlinked(s *ipam.State) map[int]string {
 	return causes
 }
 
-// LetGo returns which of the addresses that the node state calls held nobody else has
+// NoLongerHeld returns which of the addresses that the node state calls held nobody else has
 // any more.
-func (o Occupancy) LetGo(s *ipam.State) []netip.Addr {
+func (o Occupancy) NoLongerHeld(s *ipam.State) []netip.Addr {
 	still := o.Held(s)
 	var gone []netip.Addr
 	for _, a := range s.HeldAddresses() {

@@ -137,16 +137,16 @@ func TestWhatWasReadBeforeAnAddressChangedHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestAnAddressIsLetGoWhenNothingHoldsItAnyMore(t *testing.T) {
+func TestAnAddressIsNoLongerHeldWhenNothingHoldsIt(t *testing.T) {
 	s := heldPool()
 	third, fourth := s.Addresses[2].Addr, s.Addresses[3].Addr
 	s.MarkHeld(map[netip.Addr]string{third: "a route", fourth: "a rule"}, 15*time.Second)
 	o := Occupancy{At: 20 * time.Second, Rules: []HostRule{{Priority: 1536, Addr: fourth, Table: 2}}}
-	if gone := o.LetGo(s); !slices.Equal(gone, []netip.Addr{third}) {
+	if gone := o.NoLongerHeld(s); !slices.Equal(gone, []netip.Addr{third}) {
 		t.Errorf("let go %v, want %v", gone, third)
 	}
 	o.At = 14 * time.Second // before an ADD found it held
-	if gone := o.LetGo(s); len(gone) > 0 {
+	if gone := o.NoLongerHeld(s); len(gone) > 0 {
 		t.Errorf("let go %v by what was read before", gone)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// underWayTime is how long what the plugin or an agent is at work on may look like a
+// underWayTime is how long a change that the plugin or an agent is making may look like a
 // difference.
 const underWayTime = pluginTime
 
-// Check compares book, kernel and the live namespaces, changes nothing, and
+// Check compares node state, kernel and the live namespaces, changes nothing, and
 // returns a line for each thing that does not agree, with what to do about it.
 //
 // Pods come and go meanwhile, and an agent may be at work. So what differs is looked at
@@ -91,12 +91,12 @@ func (n Node) findEverywhere(ctx context.Context, h *host.Host) ([]finding, erro
 	if found = append(found, differs...); err != nil {
 		return found, err
 	}
-	var book ipam.State
-	err = n.Cache.View(ctx, func(s *ipam.State) error { book = *s; return nil })
+	var state ipam.State
+	err = n.Cache.View(ctx, func(s *ipam.State) error { state = *s; return nil })
 	if err != nil {
 		return found, err
 	}
-	found = slices.Concat(n.checkDamaged(&book, len(found) > 0), found)
+	found = slices.Concat(n.checkDamaged(&state, len(found) > 0), found)
 	blocked, err := n.Blocked(ctx)
 	if err != nil {
 		return found, err
@@ -113,11 +113,11 @@ func (n Node) findEverywhere(ctx context.Context, h *host.Host) ([]finding, erro
 	if err != nil {
 		return found, err
 	}
-	if wrong := ipam.OutsideVPC(book.Settings, book.ENIs); wrong != "" {
+	if wrong := ipam.OutsideVPC(state.Settings, state.ENIs); wrong != "" {
 		found = slices.Concat(plainFindings([]string{"must fix: " + wrong}), found)
 	}
-	more, err := n.checkOwners(h, &book)
-	return slices.Concat(found, plainFindings(blocked), plainFindings(prefixLines("must fix: ", misrouted)), plainFindings(held), plainFindings(ports), more, checkLinks(pods, &book)), err
+	more, err := n.checkOwners(h, &state)
+	return slices.Concat(found, plainFindings(blocked), plainFindings(prefixLines("must fix: ", misrouted)), plainFindings(held), plainFindings(ports), more, checkLinks(pods, &state)), err
 }
 
 // checkKernel compares what the kernel holds for the node, without the ENIs with the ids.
@@ -161,8 +161,8 @@ func (n Node) checkENIs(ctx context.Context) (found []finding, missing, leaving 
 	return found, missing, leaving, err
 }
 
-// linkRemedy ends the line of an ENI without a link. No agent can bring a device back: what
-// it does it does when that is there again.
+// linkRemedy ends the line of an ENI without a link. No agent can bring a device back; it uses
+// the ENI again when the device is back.
 func (n Node) linkRemedy() string {
 	if n.Keeper == "" {
 		return "; attach it again and run `enipoolctl pool load`, or take it out of the inventory for that"
@@ -173,14 +173,14 @@ func (n Node) linkRemedy() string {
 // checkDamaged finds the addresses that can't be read in the cache. The
 // kernel seems to have too much without them, which nobody should take away: so they are
 // told before that.
-func (n Node) checkDamaged(book *ipam.State, differs bool) []finding {
+func (n Node) checkDamaged(state *ipam.State, differs bool) []finding {
 	var found []finding
-	for _, d := range book.Damaged {
-		line := "cache " + d.Reason + n.remedy("`enipoolctl pool load` rebuilds it")
+	for _, d := range state.Damaged {
+		line := "cache " + d.Cause + n.remedy("`enipoolctl pool load` rebuilds it")
 		if differs {
 			line += "; what of its address differs below is right again then"
 		}
-		found = append(found, finding{line: line, what: "cache " + d.Reason})
+		found = append(found, finding{line: line, what: "cache " + d.Cause})
 	}
 	return found
 }

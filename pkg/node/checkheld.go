@@ -14,13 +14,13 @@ import (
 )
 
 // checkHeld returns a line for each address that others hold, or claim beside a pod of
-// ours, and for each that the book calls held though it is not any more.
+// ours, and for each that the node state calls held though it is not any more.
 func (n Node) checkHeld(ctx context.Context, o netconf.Occupancy) ([]string, error) {
 	var lines []string
 	err := n.Cache.View(ctx, func(s *ipam.State) error {
 		lines = nil
 		now := nodecache.SinceBoot()
-		causes, gone := o.Held(s), setOf(o.LetGo(s))
+		causes, gone := o.Held(s), setOf(o.NoLongerHeld(s))
 		services := host.NICServices("/", "/host")
 		for _, a := range s.Addresses {
 			cause, held := causes[a.Addr]

@@ -10,8 +10,8 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// checkOwners looks at each attachment of the book: is its namespace alive, and
-// does the kernel hold what it needs?
+// checkOwners checks for each attachment of the node state whether its namespace is alive and
+// the kernel holds what it needs.
 func (n Node) checkOwners(h *host.Host, s *ipam.State) ([]finding, error) {
 	var found []finding
 	seen := map[eni.Key]bool{}
@@ -59,7 +59,7 @@ func (n Node) checkOwner(h *host.Host, s *ipam.State, a eni.Address) ([]string, 
 	return suffix(wrong, "; delete the pod, or `enipoolctl pool reclaim` once it is gone"), err
 }
 
-// checkUnnamed looks at a pod that was found by its link after the book was lost: the
+// checkUnnamed checks a pod that was found by its link after the node state was lost: the
 // link is all that is known of it.
 func (n Node) checkUnnamed(h *host.Host, o *eni.Owner) ([]string, error) {
 	if o.Kind != eni.Veth {
@@ -73,7 +73,7 @@ func (n Node) checkUnnamed(h *host.Host, o *eni.Owner) ([]string, error) {
 	return []string{fmt.Sprintf("its link %s is gone, and the node cache does not name its namespace", dev) + n.remedy("`enipoolctl pool reclaim` frees it")}, nil
 }
 
-// checkLinks looks for pod links of ours that the book does not know.
+// checkLinks looks for pod links of ours that the node state does not know.
 func checkLinks(pods []host.PodLink, s *ipam.State) []finding {
 	var found []finding
 	known := map[string]bool{}

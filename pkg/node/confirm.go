@@ -11,19 +11,19 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// confirmTime is longer than the plugin takes between book and kernel.
+// confirmTime is longer than the plugin takes between node state and kernel.
 const confirmTime = 100 * time.Millisecond
 
 // confirmedDiff is diff, taken twice where it names something of a pod: what is
-// missing or too much may be that of a pod which is being started or stopped this
-// moment, and its plugin's to set. Only what both times name counts.
-func confirmedDiff(ctx context.Context, h *host.Host, book view, obsolete netconf.Node) (add, remove netconf.Node, fw netconf.Firewall, err error) {
-	add, remove, fw, err = diff(ctx, h, book, obsolete)
+// missing or too much may belong to a pod which the plugin is starting or stopping at this
+// moment. Only what both name counts.
+func confirmedDiff(ctx context.Context, h *host.Host, viewState view, obsolete netconf.Node) (add, remove netconf.Node, fw netconf.Firewall, err error) {
+	add, remove, fw, err = diff(ctx, h, viewState, obsolete)
 	if err != nil || len(add.Lines(""))+len(remove.Lines("")) == 0 {
 		return add, remove, fw, err
 	}
 	var c confirmation
-	if c.was, err = usedSince(ctx, book); err != nil {
+	if c.was, err = usedSince(ctx, viewState); err != nil {
 		return add, remove, fw, err
 	}
 	if c.is = c.was; !c.namesPod(add) && !c.namesPod(remove) {
@@ -34,11 +34,11 @@ func confirmedDiff(ctx context.Context, h *host.Host, book view, obsolete netcon
 	case <-ctx.Done():
 		return add, remove, fw, ctx.Err()
 	}
-	add2, remove2, fw, err := diff(ctx, h, book, obsolete)
+	add2, remove2, fw, err := diff(ctx, h, viewState, obsolete)
 	if err != nil {
 		return add2, remove2, fw, err
 	}
-	if c.is, err = usedSince(ctx, book); err != nil {
+	if c.is, err = usedSince(ctx, viewState); err != nil {
 		return add2, remove2, fw, err
 	}
 	return c.confirm(add, add2), c.confirm(remove, remove2), fw, nil
@@ -48,11 +48,11 @@ func confirmedDiff(ctx context.Context, h *host.Host, book view, obsolete netcon
 // pod's when the kernel was read for the first time, and is after the second.
 type confirmation struct{ was, is map[string]time.Duration }
 
-// usedSince returns since when each used address is its pod's, by all subjects that
-// what the node holds for the pod has.
-func usedSince(ctx context.Context, book view) (map[string]time.Duration, error) {
+// usedSince returns since when each used address is its pod's, a time since boot, by each
+// subject of what the kernel holds for the pod: the address, its source rule and the link.
+func usedSince(ctx context.Context, viewState view) (map[string]time.Duration, error) {
 	since := map[string]time.Duration{}
-	err := book(ctx, func(s *ipam.State) error {
+	err := viewState(ctx, func(s *ipam.State) error {
 		for _, a := range s.Used() {
 			for _, subject := range []string{a.Addr.String(), sourceRule + a.Addr.String(), netconf.HostDevice(a.Owner.Key)} {
 				since[subject] = a.Since
@@ -108,7 +108,7 @@ func (c confirmation) isPods(subject string) bool {
 }
 
 // sourceRule begins the subject of a rule of a single pod, which is a pod's even if
-// the book does not know the address any more.
+// the node state does not know the address any more.
 const sourceRule = "from "
 
 func ruleSubject(r netconf.Rule) string {

@@ -31,7 +31,7 @@ type FastPath struct {
 	Changed chan struct{}
 
 	mu sync.Mutex
-	wish
+	demand
 	path   *fastpath.Path // nil: not open
 	told   netconf.FastPath
 	epoch  uint32
@@ -50,10 +50,10 @@ type FastPath struct {
 	warned   bool // that somebody set it back
 }
 
-// wish is whether the fast path is wanted.
-type wish struct {
+// demand is whether the fast path is wanted.
+type demand struct {
 	wanted bool
-	away   bool          // it is not, and nothing is left of it
+	away   bool          // it is not wanted, and nothing is left of it
 	turned chan struct{} // closed when it is wanted again, nil: nobody waits for that
 }
 
@@ -82,18 +82,20 @@ func (f *FastPath) untilWanted() <-chan struct{} {
 	return f.turned
 }
 
-// tell hands the program what is wanted; without whole nothing is taken from it.
+// tell hands the program what is wanted. With whole it forgets all else, without whole nothing.
 func (f *FastPath) tell(want netconf.FastPath, whole bool) error {
 	tell := f.path.Grow
 	if whole {
 		tell = f.path.Tell
 	}
 	f.told = want
-	f.epoch += 2 // never 0: what the program found out so far it finds out again
+	// Another epoch makes the program find out again what it has found out so far. It begins odd,
+	// so it is never 0.
+	f.epoch += 2
 	return tell(want)
 }
 
-// Grow tells the program what next has more, before it is in the node cache.
+// Grow tells the program what next adds, before that is in the node cache.
 func (f *FastPath) Grow(next netconf.FastPath) error { return f.follow(next, false) }
 
 // Follow makes the program know what the node state says, and nothing else: what
@@ -147,13 +149,13 @@ func (n Node) growFast(next *ipam.State) error {
 	return n.Fast.Grow(netconf.NewFastPath(next))
 }
 
-// followFast is Follow, of the book as it is. The book's lock is not held meanwhile.
-func (n Node) followFast(ctx context.Context, book view) error {
+// followFast is Follow, of the node state as it is. The cache's lock is not held meanwhile.
+func (n Node) followFast(ctx context.Context, viewState view) error {
 	if n.Fast == nil {
 		return nil
 	}
 	var want netconf.FastPath
-	if err := book(ctx, func(s *ipam.State) error { want = netconf.NewFastPath(s); return nil }); err != nil {
+	if err := viewState(ctx, func(s *ipam.State) error { want = netconf.NewFastPath(s); return nil }); err != nil {
 		return err
 	}
 	return n.Fast.Follow(want)

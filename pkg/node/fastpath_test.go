@@ -19,8 +19,8 @@ func TestABurstOfChangesIsReadTogetherByTheFastPathsKeeper(t *testing.T) {
 	nettest.Need(t)
 	nettest.MountBPF(t)
 	nettest.FreeHooks(t)
-	n, book := newNode(t, 1)
-	n.put(t, book)
+	n, state := newNode(t, 1)
+	n.put(t, state)
 	// A round of a busy machine takes longer than what is vouched for.
 	f := &FastPath{Cache: n.Cache, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Changed: make(chan struct{}, 1), VouchFor: time.Minute}
 	f.Switch(true)
@@ -48,7 +48,7 @@ func TestABurstOfChangesIsReadTogetherByTheFastPathsKeeper(t *testing.T) {
 	read, took := f.looks()-before, time.Since(began)
 	t.Logf("%d changes in %s, read %d times", changes, took, read)
 	// Each look may be repeated twice, where a change tore it.
-	if most := 3 * (int(took/restAtLeast) + 2); read > most {
+	if most := 3 * (int(took/leastPause) + 2); read > most {
 		t.Errorf("the rules were read %d times in %s in which they changed %d times, want %d at most", read, took, changes, most)
 	}
 	nettest.Run(t, "nft", "add rule ip t c drop")

@@ -16,8 +16,8 @@ import (
 // Times of the fast path's keeper.
 const (
 	// bypassed is how long packets may jump past what others have decided, whether the
-	// agent notices, is busy, or is gone: it vouches for no more than is left of it
-	// since it last began to look.
+	// agent notices, is busy, or is gone. It vouches for what is left of that since it last
+	// began to look.
 	bypassed = time.Second
 	// keepEvery is how often it looks, besides when the kernel announces a change.
 	keepEvery = 250 * time.Millisecond
@@ -25,9 +25,9 @@ const (
 	offEvery = time.Second
 	// awayEvery is how often it looks while nobody wants it and nothing is left of it.
 	awayEvery = time.Minute
-	// restAtLeast is how long it waits after each look: changes that come one after the
+	// leastPause is how long it waits after each look: changes that come one after the
 	// other, like those of kube-proxy for a new service, are read together.
-	restAtLeast = 50 * time.Millisecond
+	leastPause = 50 * time.Millisecond
 	// lookEvery is how often all is looked at though nothing seems to have changed.
 	lookEvery = 10 * time.Second
 	// busyFor is how long links that lack the program wait for the node to have no new
@@ -60,20 +60,20 @@ func (f *FastPath) Run(ctx context.Context) {
 		// Whoever changes rules all the time, and has so many that it takes long to read
 		// them, costs a quarter of a processor at most. If that takes longer than it was
 		// vouched for, packets go the plain way meanwhile.
-		if !sleepUnless(ctx, f.rest(), nil) || !sleepUnless(ctx, pause, changed) {
+		if !sleepUnless(ctx, f.pauseAfterRead(), nil) || !sleepUnless(ctx, pause, changed) {
 			return
 		}
 	}
 }
 
-// rest is how long the next look should wait for the last one.
-func (f *FastPath) rest() time.Duration {
+// pauseAfterRead is how long the next look waits after the last one.
+func (f *FastPath) pauseAfterRead() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return max(restAtLeast, 3*f.reading)
+	return max(leastPause, 3*f.reading)
 }
 
-// sleepUnless sleeps for so long, or until something changed; false if ctx ended.
+// sleepUnless sleeps for that length, or until something changed; false if ctx ended.
 func sleepUnless(ctx context.Context, length time.Duration, changed <-chan struct{}) bool {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
@@ -183,8 +183,8 @@ func (f *FastPath) lookUntilStill(ctx context.Context, generation fastpath.Gener
 
 // look finds out what is in the way, and makes the fast path ready if nothing is.
 func (f *FastPath) look(ctx context.Context, generation fastpath.Generation) ([]string, error) {
-	var book netconf.FastPath
-	if err := f.Cache.View(ctx, func(s *ipam.State) error { book = netconf.NewFastPath(s); return nil }); err != nil {
+	var want netconf.FastPath
+	if err := f.Cache.View(ctx, func(s *ipam.State) error { want = netconf.NewFastPath(s); return nil }); err != nil {
 		return nil, fmt.Errorf("read the node cache: %w", err)
 	}
 	began := time.Now()
@@ -206,7 +206,7 @@ func (f *FastPath) look(ctx context.Context, generation fastpath.Generation) ([]
 	if f.links.lackSince.IsZero() {
 		f.links.lackSince = time.Now() // whoever took our program away did not say so
 	}
-	return nil, f.tell(book, true)
+	return nil, f.tell(want, true)
 }
 
 // vouch has packets jump until it must have been looked again. Whoever sets back what

@@ -13,7 +13,7 @@ import (
 
 const (
 	// pluginTime is longer than the plugin takes between two changes for a pod, or
-	// between kernel and book.
+	// between kernel and node state.
 	pluginTime = 500 * time.Millisecond
 
 	// burst is how many repairs may follow each other at once, and pause how long after
@@ -62,7 +62,7 @@ func (w *Watch) send(ctx context.Context) {
 		if sleep(ctx, gatherTime) != nil {
 			return
 		}
-		again, faulty := w.look(ctx)
+		again, faulty := w.judgeDue(ctx)
 		if again > 0 {
 			timer.Reset(again)
 		}
@@ -103,15 +103,15 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// look turns suspects whose pods are still there into faults, tells whether there is a
+// judgeDue turns suspects whose pods are still there into faults. It tells whether there is a
 // fault, and after how long the next suspect is due, 0 for none.
-func (w *Watch) look(ctx context.Context) (again time.Duration, faulty bool) {
+func (w *Watch) judgeDue(ctx context.Context) (again time.Duration, faulty bool) {
 	due, again := w.dueSuspects(w.now())
 	if len(due) > 0 {
 		since, err := w.needed(ctx)
 		w.mu.Lock()
 		for s, why := range due {
-			// A pod that came later sets up what it needs. A book that can't be read is no
+			// A pod that came later sets up what it needs. A cache that can't be read is no
 			// proof that the pod is gone.
 			if from, there := since[s.name]; err != nil || there && from <= why.at {
 				w.cause = cmp.Or(w.cause, why.cause)
@@ -142,14 +142,14 @@ func (w *Watch) dueSuspects(now time.Duration) (due map[subject]suspicion, again
 	return due, again
 }
 
-// needed returns addresses and links of the pods that are there according to the book,
-// and since when.
+// needed returns the addresses and links of the pods of the node state, and since when each is
+// the pod's, a time since boot.
 func (w *Watch) needed(ctx context.Context) (map[string]time.Duration, error) {
 	names := map[string]time.Duration{}
-	err := w.book(ctx, func(s *ipam.State) error {
-		for _, line := range s.Used() {
-			names[line.Addr.String()] = line.Since
-			names[netconf.HostDevice(line.Owner.Key)] = line.Since
+	err := w.viewState(ctx, func(s *ipam.State) error {
+		for _, a := range s.Used() {
+			names[a.Addr.String()] = a.Since
+			names[netconf.HostDevice(a.Owner.Key)] = a.Since
 		}
 		return nil
 	})

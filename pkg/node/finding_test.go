@@ -33,7 +33,7 @@ func TestOnlyWhatBothLooksFindOfOnePodCounts(t *testing.T) {
 		"of the next pod":                   {lacks(0), at(5), at(5), at(6), lacks(0), false},
 		"of a pod that came during a look":  {finding{what: "a", subject: dev}, nil, at(5), at(5), finding{what: "a", subject: dev}, false},
 		"of a pod that went during a look":  {finding{what: "a", subject: dev}, at(5), nil, nil, finding{what: "a", subject: dev}, false},
-		"by a book that is older":           {lacks(4), at(5), at(5), at(5), lacks(4), false},
+		"by a state that is older":          {lacks(4), at(5), at(5), at(5), lacks(4), false},
 		"of a link that no pod of ours has": {finding{what: "a", subject: "eni9"}, at(5), at(5), at(5), finding{what: "a", subject: "eni9"}, true},
 	} {
 		first := stable([]finding{tt.found}, tt.was, tt.is)
@@ -82,7 +82,7 @@ func TestCheckTellsNothingOfWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// A rebuilt book knows of a pod only the link by which it was found.
+// A rebuilt node state knows of a pod only the link by which it was found.
 func TestAPodOfARebuiltCacheWhoseNamespaceIsGoneIsTold(t *testing.T) {
 	n, dev := withPod(t)
 	err := n.Cache.Update(t.Context(), func(s *ipam.State) error {
@@ -92,15 +92,15 @@ func TestAPodOfARebuiltCacheWhoseNamespaceIsGoneIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var book *ipam.State
-	if err := n.Cache.View(t.Context(), func(s *ipam.State) error { book = s.Clone(); return nil }); err != nil {
+	var state *ipam.State
+	if err := n.Cache.View(t.Context(), func(s *ipam.State) error { state = s.Clone(); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(book.Addresses, func(a eni.Address) bool { return a.Addr.String() == "10.0.0.21" })
-	book.Addresses[at].State = eni.Used
-	book.Addresses[at].Owner = &eni.Owner{Key: eni.Key{Network: "pods", Container: "web", IfName: "eth0"}, Namespace: "default", Pod: "web"}
-	n.put(t, book)
-	if netconf.HostDevice(book.Addresses[at].Owner.Key) != dev {
+	at := slices.IndexFunc(state.Addresses, func(a eni.Address) bool { return a.Addr.String() == "10.0.0.21" })
+	state.Addresses[at].State = eni.Used
+	state.Addresses[at].Owner = &eni.Owner{Key: eni.Key{Network: "pods", Container: "web", IfName: "eth0"}, Namespace: "default", Pod: "web"}
+	n.put(t, state)
+	if netconf.HostDevice(state.Addresses[at].Owner.Key) != dev {
 		t.Fatal("it is another pod")
 	}
 	if lines, err := n.Check(t.Context()); err != nil || len(lines) > 0 {
@@ -115,8 +115,8 @@ func TestAPodOfARebuiltCacheWhoseNamespaceIsGoneIsTold(t *testing.T) {
 
 // Somebody detached an ENI, or an agent was ended while it did.
 func TestAnENIWithoutALinkIsToldAndTheRestCompared(t *testing.T) {
-	n, book := newNode(t, 3)
-	n.put(t, book)
+	n, state := newNode(t, 3)
+	n.put(t, state)
 	if _, err := n.Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -132,12 +132,12 @@ func TestAnENIWithoutALinkIsToldAndTheRestCompared(t *testing.T) {
 	}
 }
 
-// The kernel forgets an ENI before the cloud deletes it, which takes a while, and the book
+// The kernel forgets an ENI before the cloud deletes it, which takes a while, and the node state
 // comes last.
 func TestAnENIThatAnAgentDeletesIsNoDifference(t *testing.T) {
-	n, book := newNode(t, 3)
-	book.Addresses[2].State = eni.Releasing
-	n.put(t, book)
+	n, state := newNode(t, 3)
+	state.Addresses[2].State = eni.Releasing
+	n.put(t, state)
 	n.Keeper = "the agent puts it right"
 	agrees := func(when string) {
 		t.Helper()

@@ -22,7 +22,7 @@ import (
 // now. Growing the pool must not fail for it, so it returns what went wrong as a line.
 func forgetConnections(ctx context.Context, was view, next *ipam.State) []string {
 	known := map[netip.Addr]int{}
-	_ = was(ctx, func(s *ipam.State) error { // without a book all are new
+	_ = was(ctx, func(s *ipam.State) error { // without a node state all are new
 		for _, a := range s.Addresses {
 			known[a.Addr] = a.ENI
 		}
@@ -41,7 +41,7 @@ func forgetConnections(ctx context.Context, was view, next *ipam.State) []string
 
 // newToSNAT returns the addresses, sorted, that get the node's address outside the VPC by
 // next and did not by old, nil for none. Those that are used already are left out: a pod that
-// was found while the node cache was made anew may have flows.
+// was found while the node cache was rebuilt may have flows.
 func newToSNAT(old, next *ipam.State) []netip.Addr {
 	known := map[netip.Addr]bool{}
 	for _, a := range next.Used() {
@@ -56,7 +56,7 @@ func newToSNAT(old, next *ipam.State) []netip.Addr {
 }
 
 // anyMark returns marks of which every connection has one that has the mark of an ENI: a
-// bit each. Connections may have marks of ENIs that the book no longer knows.
+// bit each. Connections may have marks of ENIs that the node state no longer knows.
 func anyMark(mask uint32) []conntrack.Mark {
 	var marks []conntrack.Mark
 	for i := range bits.OnesCount32(mask) {
@@ -88,16 +88,16 @@ func forgetUntranslated(ctx context.Context, h *host.Host, fw netconf.Firewall) 
 }
 
 // forgetMisdirected has the kernel forget the flows of pods that the VPC would drop since
-// what is inside it changed. They begin anew: a datagram gets through at once, and a
+// what is inside it changed. They begin again: a datagram gets through at once, and a
 // connection of TCP is refused by its peer, where it would hang for a quarter of an hour.
-func forgetMisdirected(ctx context.Context, h *host.Host, book view) []string {
+func forgetMisdirected(ctx context.Context, h *host.Host, viewState view) []string {
 	const whose = "pods whose way out is another one since vpcCIDRs or snat changed; they begin again"
 	exit, err := h.Exits()
 	if err != nil {
 		return describeForgotten(0, err, whose)
 	}
 	var pick func(netconf.Flow) bool
-	if err := book(ctx, func(s *ipam.State) error { pick = netconf.Misdirected(s, exit); return nil }); err != nil {
+	if err := viewState(ctx, func(s *ipam.State) error { pick = netconf.Misdirected(s, exit); return nil }); err != nil {
 		return describeForgotten(0, err, whose)
 	}
 	waitInFlight(ctx)

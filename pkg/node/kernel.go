@@ -24,7 +24,7 @@ func (n Node) Grow(ctx context.Context, next *ipam.State) ([]string, error) {
 	// For an ENI that lost its link the kernel can hold nothing. The others go on.
 	next = withoutENIs(next, missing)
 	var old *ipam.State
-	_ = n.Cache.View(ctx, func(s *ipam.State) error { old = s; return nil }) // without a book all is new
+	_ = n.Cache.View(ctx, func(s *ipam.State) error { old = s; return nil }) // without a node state all is new
 	lines, err := n.apply(ctx, fixed(next), change{addOnly: true, fresh: newToSNAT(old, next), watch: n.Watch})
 	if err := errors.Join(err, n.growFast(next)); err != nil {
 		return lines, err
@@ -32,11 +32,11 @@ func (n Node) Grow(ctx context.Context, next *ipam.State) ([]string, error) {
 	return append(lines, forgetConnections(ctx, n.Cache.View, next)...), nil
 }
 
-// Sync is Apply for a book of which parts are on their way out: the kernel
+// Sync is Apply for a node state of which parts are leaving: the kernel
 // forgets the ENIs with the given ids, and what only gone (nil for none) asked
 // for. It returns a line for each thing it changed.
 func (n Node) Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]string, error) {
-	book := n.sound(n.leaving(leaving))
+	viewState := n.sound(n.leaving(leaving))
 	obsolete := &ipam.State{}
 	if gone != nil {
 		obsolete = gone
@@ -49,31 +49,31 @@ func (n Node) Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]s
 	if err != nil {
 		return nil, err
 	}
-	lines, err := n.apply(ctx, book, change{obsolete: all, watch: n.Watch, retried: true})
-	return lines, errors.Join(err, n.followFast(ctx, book))
+	lines, err := n.apply(ctx, viewState, change{obsolete: all, watch: n.Watch, retried: true})
+	return lines, errors.Join(err, n.followFast(ctx, viewState))
 }
 
-// leaving is the view of the book without the ENIs with the ids and their addresses.
+// leaving is the view of the cache without the ENIs with the ids and their addresses.
 func (n Node) leaving(ids []string) view {
 	return func(ctx context.Context, fn func(*ipam.State) error) error {
 		return n.Cache.View(ctx, func(s *ipam.State) error { return fn(withoutENIs(s, ids)) })
 	}
 }
 
-// sound is the view of a book without damaged records. With one there is none: what that said of a
-// pod would be taken out of the kernel until a rebuild.
-func (n Node) sound(book view) view {
+// sound is a view that fails where the node state has damaged records: what those said of pods
+// would be removed from the kernel until a rebuild.
+func (n Node) sound(viewState view) view {
 	return func(ctx context.Context, fn func(*ipam.State) error) error {
-		return book(ctx, func(s *ipam.State) error {
+		return viewState(ctx, func(s *ipam.State) error {
 			if len(s.Damaged) > 0 {
-				return fmt.Errorf("%s: %w: %s; rebuild it with the agent or `enipoolctl pool load`", n.Cache.Path, nodecache.ErrDamaged, s.Damaged[0].Reason)
+				return fmt.Errorf("%s: %w: %s; rebuild it with the agent or `enipoolctl pool load`", n.Cache.Path, nodecache.ErrDamaged, s.Damaged[0].Cause)
 			}
 			return fn(s)
 		})
 	}
 }
 
-// withoutENIs returns the book without the ENIs and their addresses.
+// withoutENIs returns the node state without the ENIs and their addresses.
 func withoutENIs(s *ipam.State, leaving []string) *ipam.State {
 	if len(leaving) == 0 {
 		return s

@@ -16,21 +16,21 @@ import (
 
 func TestMain(m *testing.M) { nettest.Main(m) }
 
-// newNode makes links for n ENIs, and a book that has them with an address each.
+// newNode makes links for n ENIs, and a node state that has them with an address each.
 func newNode(t testing.TB, n int) (Node, *ipam.State) {
 	nettest.Need(t)
-	book := &ipam.State{Settings: ipam.Settings{SNAT: true, MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4},
+	state := &ipam.State{Settings: ipam.Settings{SNAT: true, MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4},
 		VPC: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}}}
 	for i := range n {
 		dev := fmt.Sprintf("eth%d", i)
 		nettest.Run(t, "ip", "link", "add", dev, "address", fmt.Sprintf("02:00:00:00:00:0%d", i), "mtu", "9001", "type", "veth", "peer", "name", dev+"-far")
 		t.Cleanup(func() { nettest.Run(t, "ip", "link", "del", dev) })
-		book.ENIs = append(book.ENIs, eni.Interface{ID: "eni-" + dev, Index: i, Device: dev, MTU: 9001,
+		state.ENIs = append(state.ENIs, eni.Interface{ID: "eni-" + dev, Index: i, Device: dev, MTU: 9001,
 			V4: eni.Net{Primary: netip.MustParsePrefix(fmt.Sprintf("10.0.0.%d0/24", i+1)), Gateway: netip.MustParseAddr("10.0.0.1")}})
-		book.Addresses = append(book.Addresses, eni.Address{Addr: netip.MustParseAddr(fmt.Sprintf("10.0.0.%d1", i+1)), ENI: i})
+		state.Addresses = append(state.Addresses, eni.Address{Addr: netip.MustParseAddr(fmt.Sprintf("10.0.0.%d1", i+1)), ENI: i})
 	}
 	t.Cleanup(func() { nettest.Run(t, "nft", "flush", "ruleset") })
-	return Node{Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}, Now: func() time.Duration { return time.Hour }}, book
+	return Node{Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}, Now: func() time.Duration { return time.Hour }}, state
 }
 
 func (n Node) put(t testing.TB, s *ipam.State) {
@@ -49,28 +49,28 @@ func kernel(t *testing.T) string {
 }
 
 func TestGrowAddsBeforeTheBookKnowsAndRepeatsNothing(t *testing.T) {
-	n, book := newNode(t, 2)
-	small := book.Clone()
+	n, state := newNode(t, 2)
+	small := state.Clone()
 	small.ENIs, small.Addresses = small.ENIs[:1], small.Addresses[:1]
 	n.put(t, small)
 	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := n.Grow(t.Context(), book)
+	lines, err := n.Grow(t.Context(), state)
 	if err != nil || len(lines) == 0 {
 		t.Fatalf("grow: %q, %v", lines, err)
 	}
 	if have := kernel(t); !strings.Contains(have, "lookup 101") || !strings.Contains(have, "10.0.0.21") {
 		t.Errorf("the kernel does not route the new ENI:\n%s", have)
 	}
-	if lines, err := n.Grow(t.Context(), book); err != nil || len(lines) > 0 {
+	if lines, err := n.Grow(t.Context(), state); err != nil || len(lines) > 0 {
 		t.Errorf("a second time: %q, %v; want nothing", lines, err)
 	}
 }
 
 func TestSyncForgetsWhatIsLeavingAndKeepsTheRest(t *testing.T) {
-	n, book := newNode(t, 3)
-	n.put(t, book)
+	n, state := newNode(t, 3)
+	n.put(t, state)
 	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -108,15 +108,15 @@ func TestSyncForgetsWhatIsLeavingAndKeepsTheRest(t *testing.T) {
 }
 
 func TestSyncRemovesWhatOnlyAnEarlierBookAskedFor(t *testing.T) {
-	n, book := newNode(t, 2)
-	n.put(t, book)
+	n, state := newNode(t, 2)
+	n.put(t, state)
 	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	next := book.Clone()
+	next := state.Clone()
 	next.ENIs, next.Addresses = next.ENIs[:1], next.Addresses[:1]
 	n.put(t, next)
-	if _, err := n.Sync(t.Context(), nil, book); err != nil {
+	if _, err := n.Sync(t.Context(), nil, state); err != nil {
 		t.Fatal(err)
 	}
 	if have := kernel(t); strings.Contains(have, "inet 10.0.0.20/24") || strings.Contains(have, "lookup 101") {

@@ -60,22 +60,22 @@ func listSome(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// checkLiving returns an error if pods live by the book or the kernel, or if an address
-// of the book may be a pod's.
-func (n Node) checkLiving(h *host.Host, book *ipam.State) error {
-	pods, err := n.livingPods(h, book)
+// checkLiving returns *LivingError if pods live by the node state or the kernel, and
+// *UnknownError if a damaged address may be a pod's.
+func (n Node) checkLiving(h *host.Host, state *ipam.State) error {
+	pods, err := n.livingPods(h, state)
 	if err != nil {
 		return err
 	}
 	if len(pods) > 0 {
 		return &LivingError{pods}
 	}
-	if len(book.Damaged) == 0 {
+	if len(state.Damaged) == 0 {
 		return nil
 	}
 	var lines []string
-	for _, d := range book.Damaged {
-		line := d.Reason
+	for _, d := range state.Damaged {
+		line := d.Cause
 		if d.Addr.IsValid() {
 			line += ", " + d.Addr.String()
 		}
@@ -87,7 +87,7 @@ func (n Node) checkLiving(h *host.Host, book *ipam.State) error {
 	return &UnknownError{Cause: fmt.Errorf("the node cache has damaged addresses (%s)", listSome(lines))}
 }
 
-// checkUnread is checkLiving where the book can't be read. There is nothing to refuse
+// checkUnread is checkLiving where the node state can't be read. There is nothing to refuse
 // where the kernel has nothing of ours that pods could need.
 func (n Node) checkUnread(ctx context.Context, h *host.Host, pins string, cause error) error {
 	if err := n.checkLiving(h, &ipam.State{}); err != nil {
@@ -124,7 +124,7 @@ func (n Node) checkUnread(ctx context.Context, h *host.Host, pins string, cause 
 // those of other plugins with an address of ours whose namespace is not provably gone,
 // and those that wait for an address. An address that was handed out a moment ago is that
 // of a pod whose link comes.
-func (n Node) livingPods(h *host.Host, book *ipam.State) ([]string, error) {
+func (n Node) livingPods(h *host.Host, state *ipam.State) ([]string, error) {
 	links, err := h.PodLinks()
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (n Node) livingPods(h *host.Host, book *ipam.State) ([]string, error) {
 		known[l.Owner.Key] = true
 		pods = append(pods, l.Owner.PodName())
 	}
-	for _, a := range book.Used() {
+	for _, a := range state.Used() {
 		if known[a.Owner.Key] {
 			continue
 		}
@@ -148,7 +148,7 @@ func (n Node) livingPods(h *host.Host, book *ipam.State) ([]string, error) {
 			pods = append(pods, a.Owner.PodName())
 		}
 	}
-	waiting, err := n.waitingPods()
+	waiting, err := n.pendingPods()
 	if err != nil {
 		return nil, err
 	}
@@ -168,9 +168,9 @@ func (n Node) isAlive(h *host.Host, a eni.Address) (bool, error) {
 	return !host.NetnsGone(a.Owner.Netns, a.Owner.NetnsInode), nil
 }
 
-// waitingPods names the pods whose ADD waits for an address, which it may get at any
-// moment. The queue tells how many there are, and their announcements who they are.
-func (n Node) waitingPods() ([]string, error) {
+// pendingPods names the pods of pending ADDs, which may get an address at any moment. The
+// queue tells how many there are, and their announcements who they are.
+func (n Node) pendingPods() ([]string, error) {
 	queued, err := n.Cache.Waiting()
 	if err != nil {
 		return nil, err

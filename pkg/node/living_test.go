@@ -17,21 +17,21 @@ import (
 
 // withDelegated makes a node with a pod of another plugin that calls enipool as its IPAM:
 // no link of ours tells that it lives.
-func withDelegated(t *testing.T) (n Node, book *ipam.State) {
+func withDelegated(t *testing.T) (n Node, state *ipam.State) {
 	t.Helper()
-	n, book = newNode(t, 2)
+	n, state = newNode(t, 2)
 	ns := nettest.NewNetns(t, "bridged")
-	book.Settings.Routing = ipam.Rule
-	book.Addresses[1].State = eni.Used
-	book.Addresses[1].Owner = &eni.Owner{Key: eni.Key{Network: "pods", Container: "db", IfName: "eth0"}, Kind: eni.Delegated,
+	state.Settings.Routing = ipam.Rule
+	state.Addresses[1].State = eni.Used
+	state.Addresses[1].Owner = &eni.Owner{Key: eni.Key{Network: "pods", Container: "db", IfName: "eth0"}, Kind: eni.Delegated,
 		Namespace: "default", Pod: "db", Netns: ns.Path}
-	n.put(t, book)
+	n.put(t, state)
 	if _, err := n.Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // later tests begin with a kernel without ours
-		book.Addresses[1].State, book.Addresses[1].Owner = eni.Free, nil
-		err := n.Cache.Replace(context.Background(), func(*ipam.State, error) (*ipam.State, error) { return book, nil })
+		state.Addresses[1].State, state.Addresses[1].Owner = eni.Free, nil
+		err := n.Cache.Replace(context.Background(), func(*ipam.State, error) (*ipam.State, error) { return state, nil })
 		if err != nil {
 			t.Error(err)
 		}
@@ -39,7 +39,7 @@ func withDelegated(t *testing.T) (n Node, book *ipam.State) {
 			t.Error(err)
 		}
 	})
-	return n, book
+	return n, state
 }
 
 func TestNothingIsRemovedWhereNobodyCanTellWhoLives(t *testing.T) {
@@ -102,8 +102,8 @@ func TestNothingIsRemovedWhereNobodyCanTellWhoLives(t *testing.T) {
 }
 
 func TestWithoutANodeCacheThereIsNothingToRefuseWhereTheKernelHasNothing(t *testing.T) {
-	n, book := newNode(t, 1)
-	n.put(t, book)
+	n, state := newNode(t, 1)
+	n.put(t, state)
 	if _, _, err := n.Remove(t.Context(), "/none"); err != nil {
 		t.Fatal(err)
 	}
@@ -121,9 +121,9 @@ func TestWithoutANodeCacheThereIsNothingToRefuseWhereTheKernelHasNothing(t *test
 
 // An ADD that waits gets the next address that is free, at any moment.
 func TestNothingIsRemovedWhileAnADDWaits(t *testing.T) {
-	n, book := newNode(t, 2)
+	n, state := newNode(t, 2)
 	n.Now = nodecache.SinceBoot
-	n.put(t, book)
+	n.put(t, state)
 	if _, err := n.Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +155,8 @@ func TestNothingIsRemovedWhileAnADDWaits(t *testing.T) {
 
 // What has no address can't be cut off: such an ADD says why it gets none.
 func TestAfterTheRemovalNobodyGetsAnAddress(t *testing.T) {
-	n, book := newNode(t, 2)
-	n.put(t, book)
+	n, state := newNode(t, 2)
+	n.put(t, state)
 	if _, _, err := n.Remove(t.Context(), "/none"); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestAfterTheRemovalNobodyGetsAnAddress(t *testing.T) {
 		t.Errorf("it says %q", why)
 	}
 	left := &ipam.State{}
-	if err := n.Cache.View(t.Context(), func(s *ipam.State) error { left = s.Clone(); return nil }); err != nil || !cmp.Equal(left.ENIs, book.ENIs) {
+	if err := n.Cache.View(t.Context(), func(s *ipam.State) error { left = s.Clone(); return nil }); err != nil || !cmp.Equal(left.ENIs, state.ENIs) {
 		t.Errorf("the ENIs are not there any more: %+v, %v", left.ENIs, err)
 	}
 }

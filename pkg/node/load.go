@@ -16,9 +16,9 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
-// Load puts the inventory in place: kernel and book. Repeated with the same
+// Load puts the inventory in place: kernel and node cache. Repeated with the same
 // inventory it changes nothing; with another one it adds what is new and removes
-// what no pod uses, or refuses as a whole and names who does. A book that is
+// what no pod uses, or refuses as a whole and names who does. A cache that is
 // damaged or of another boot is rebuilt, with the owners that the kernel shows.
 // It returns a line for each change.
 func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, error) {
@@ -51,7 +51,7 @@ func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, erro
 			return merge(now)
 		})
 		if err != nil {
-			// What was added for the new book goes again.
+			// What was added for the new node state is removed again.
 			_, undo := n.apply(ctx, n.Cache.View, change{obsolete: netconf.NewNode(next)})
 			return nil, errors.Join(err, undo)
 		}
@@ -92,26 +92,26 @@ func (n Node) complete(inv inventory.Inventory) (ipam.State, error) {
 	return s, nil
 }
 
-// mergeState makes the new book: of the inventory, of what the old one says, and of what the
-// kernel shows to be whose.
+// mergeState makes the new node state of the inventory, of the old node state (nil for none), and
+// of the owners that the kernel shows.
 func mergeState(old *ipam.State, want ipam.State, o netconf.Occupancy) (*ipam.State, error) {
 	if old != nil { // an inventory does not know them
 		want.Settings.V4Block, want.Settings.V6Block = old.Settings.V4Block, old.Settings.V6Block
 	}
-	// What is new is so since the kernel was read: else what was read would say nothing
-	// about it.
+	// What is new counts from when the kernel was read: what was read then says nothing about
+	// addresses that came later.
 	next, err := ipam.Merge(old, want, o.Owners(&want), o.At)
 	if err != nil {
 		return nil, err
 	}
 	next.Distrust(old, o.At)
-	next.CoolHeld(o.LetGo(next), o.At)
+	next.CoolHeld(o.NoLongerHeld(next), o.At)
 	next.MarkHeld(o.Held(next), o.At)
 	return next, nil
 }
 
 // union is next with the addresses that only old has, so that a pod which gets
-// one of those while the book is being replaced is routed.
+// one of those while the node cache is being replaced is routed.
 func union(old, next *ipam.State) *ipam.State {
 	if old == nil {
 		return next
@@ -129,7 +129,7 @@ func union(old, next *ipam.State) *ipam.State {
 	return all
 }
 
-// describe returns a line for each thing that is in one book and not the other.
+// describe returns a line for each thing that is in one node state and not the other.
 func describe(old, next *ipam.State) []string {
 	var lines []string
 	if old == nil {
@@ -139,7 +139,7 @@ func describe(old, next *ipam.State) []string {
 		lines = append(lines, "cache settings")
 	}
 	for _, d := range old.Damaged {
-		lines = append(lines, "cache rebuild "+d.Reason)
+		lines = append(lines, "cache rebuild "+d.Cause)
 	}
 	lines = append(lines, difference("cache eni ", old.ENIs, next.ENIs, func(i eni.Interface) string { return i.ID })...)
 	lines = append(lines, difference("cache address ", old.Addresses, next.Addresses, func(a eni.Address) string { return a.Addr.String() })...)
@@ -170,7 +170,7 @@ func difference[T any](what string, old, next []T, name func(T) string) []string
 	return lines
 }
 
-// describeHeld returns a line for each address that others hold in one book only.
+// describeHeld returns a line for each address that others hold in one node state only.
 func describeHeld(old, next *ipam.State) []string {
 	was := map[netip.Addr]string{}
 	for _, a := range old.HeldAddresses() {

@@ -17,15 +17,16 @@ import (
 )
 
 // A record may be lost or damaged while its pod lives. What the kernel holds for the pod is
-// right all the same: it stays, and the record is made anew of it.
+// right all the same: it stays, and the record is rebuilt from it.
 
 // delTime is longer than a DEL takes between the pod's record and the link of its limits.
 const delTime = 100 * time.Millisecond
 
-// findLost makes records for the living pods whose own can't be read. What an orphan asks
-// for is the orphan's, and what leads to a pod that asked for no port is its address's former
-// pod's: both are to be closed. The links of limits are not under the lock of the records: a
-// pod of which only those are left may be on its way out, so it is looked at twice.
+// findLost rebuilds the records of living pods whose own can't be read. Ports that a stale
+// record asks for are left out, and so are ports that lead to a pod that asked for none, which
+// are those of its address's former pod: both are to be closed. The links of limits are not
+// under the lock of the records: a pod of which only those are left may be leaving, so the
+// kernel is read twice.
 func (e *extras) findLost(ctx context.Context, h *host.Host, filter ipam.Firewall) error {
 	if len(e.pods) == 0 {
 		return nil
@@ -34,15 +35,15 @@ func (e *extras) findLost(ctx context.Context, h *host.Host, filter ipam.Firewal
 	if err != nil {
 		return err
 	}
-	look := func() ([]podrecord.Record, error) {
+	rebuild := func() ([]podrecord.Record, error) {
 		limits, err := h.FoundLimits(e.unrecorded())
 		if err != nil {
 			return nil, err
 		}
-		return withoutInherited(h, hostport.Lost(e.pods, slices.Concat(e.records, e.orphans), have, limits))
+		return withoutInherited(h, hostport.Lost(e.pods, slices.Concat(e.records, e.stale), have, limits))
 	}
 	// A DEL holds the lock of the records while it closes ports: of these none is on its way out.
-	if e.lost, err = look(); err != nil || !slices.ContainsFunc(e.lost, onlyLimited) {
+	if e.lost, err = rebuild(); err != nil || !slices.ContainsFunc(e.lost, onlyLimited) {
 		return err
 	}
 	select {
@@ -50,7 +51,7 @@ func (e *extras) findLost(ctx context.Context, h *host.Host, filter ipam.Firewal
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	e.lost, err = look()
+	e.lost, err = rebuild()
 	return err
 }
 
@@ -120,7 +121,7 @@ func (e *extras) unrecorded() []eni.Key {
 	return keys
 }
 
-// writeLost writes the records that were made anew and returns a line for each.
+// writeLost writes the records that were rebuilt and returns a line for each.
 func (e *extras) writeLost() (lines []string, err error) {
 	for _, r := range e.lost {
 		if e.isNewer(r.Key) {

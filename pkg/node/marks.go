@@ -24,7 +24,7 @@ const (
 // rules for marks of others: it adds, has the firewall understand the marks of all
 // masks, and gives connections the mark that they would have got today. It returns
 // a line for each thing it did, and what is left to do.
-func (n Node) moveMarks(ctx context.Context, h *host.Host, book view, add, remove netconf.Node, fw netconf.Firewall) (did []string, addLeft, removeLeft netconf.Node, fwLeft netconf.Firewall, err error) {
+func (n Node) moveMarks(ctx context.Context, h *host.Host, viewState view, add, remove netconf.Node, fw netconf.Firewall) (did []string, addLeft, removeLeft netconf.Node, fwLeft netconf.Firewall, err error) {
 	old := netconf.OldMasks(remove.Rules, fw.Mask)
 	if len(old) == 0 {
 		return nil, add, remove, fw, nil
@@ -33,7 +33,7 @@ func (n Node) moveMarks(ctx context.Context, h *host.Host, book view, add, remov
 		return nil, add, remove, fw, err
 	}
 	both := fw.Understanding(old)
-	lines, err := n.applyFirewall(ctx, h, book, both, nil)
+	lines, err := n.applyFirewall(ctx, h, viewState, both, nil)
 	did = append(add.Lines("add "), lines...)
 	if err != nil {
 		return did, netconf.Node{}, remove, fw, err

@@ -1,7 +1,7 @@
 // Package node keeps a node's kernel and its node cache in step: it loads an
 // inventory, puts back what others removed, and finds what does not agree. To
-// grow, the kernel comes before the book, so that no pod gets an address the
-// kernel can't route; to shrink, the book comes first.
+// grow, the kernel comes before the node state, so that no pod gets an address the
+// kernel can't route; to shrink, the node state comes first.
 package node
 
 import (
@@ -37,16 +37,16 @@ type Node struct {
 // earlier release move to their table in three steps.
 const applyRounds = 4
 
-// Apply makes the kernel hold what the book says and returns a line for each
+// Apply makes the kernel hold what the node state says and returns a line for each
 // thing it changed; nothing if all was in place. Running pods are not touched.
 func (n Node) Apply(ctx context.Context) ([]string, error) {
 	return n.apply(ctx, n.Cache.View, change{watch: n.Watch})
 }
 
-// view hands a book to a function; that of the cache, or one in the making.
+// view hands a node state to a function: that of the cache, or one that is not written yet.
 type view func(context.Context, func(*ipam.State) error) error
 
-// fixed is the view of a book that is not in the cache.
+// fixed is the view of a node state that is not in the cache.
 func fixed(s *ipam.State) view {
 	return func(_ context.Context, fn func(*ipam.State) error) error { return fn(s) }
 }
@@ -54,60 +54,60 @@ func fixed(s *ipam.State) view {
 // change says how far apply goes.
 type change struct {
 	obsolete netconf.Node // see netconf.Diff
-	addOnly  bool         // leave what is too much
+	addOnly  bool         // remove nothing
 	fresh    []netip.Addr // that the pool grows by; see newToSNAT
 	watch    *Watch       // learns which changes a reading of the kernel covers; nil: there is none
-	retried  bool         // whoever asked compares again after an error
+	retried  bool         // the caller compares again after an error
 }
 
-// unsettle tells the watch that what a reading showed was not put right.
-func (c change) unsettle(cause string) {
+// uncover tells the watch that what a reading of the kernel showed was not put right.
+func (c change) uncover(cause string) {
 	if c.retried {
-		c.watch.owe()
+		c.watch.keepCause()
 	} else {
-		c.watch.unsettle(cause)
+		c.watch.uncover(cause)
 	}
 }
 
-func (n Node) apply(ctx context.Context, book view, c change) (changed []string, err error) {
+func (n Node) apply(ctx context.Context, viewState view, c change) (changed []string, err error) {
 	h, err := host.New()
 	if err != nil {
 		return nil, err
 	}
 	defer h.Close()
-	defer c.watch.rest()
+	defer c.watch.endComparison()
 	for round := range applyRounds {
-		cause, err := c.watch.settle(ctx, book, round == 0)
+		cause, err := c.watch.beginComparison(ctx, viewState, round == 0)
 		if err != nil {
 			return changed, err
 		}
-		add, remove, fw, err := confirmedDiff(ctx, h, book, c.obsolete)
+		add, remove, fw, err := confirmedDiff(ctx, h, viewState, c.obsolete)
 		if err != nil {
-			c.unsettle(cause)
+			c.uncover(cause)
 			return changed, err
 		}
-		lines, add, remove, fw, err := n.moveMarks(ctx, h, book, add, remove, fw)
+		lines, add, remove, fw, err := n.moveMarks(ctx, h, viewState, add, remove, fw)
 		if err != nil {
-			c.unsettle(cause)
+			c.uncover(cause)
 			return append(changed, lines...), err
 		}
 		if c.addOnly && len(remove.Lines("")) > 0 {
-			c.watch.unsettle(cause)
+			c.watch.uncover(cause)
 			if old := netconf.OldMasks(remove.Rules, fw.Mask); len(old) > 0 {
 				fw = fw.Understanding(old) // as long as there are rules for their marks
 			}
 			remove = netconf.Node{}
 		}
 		lines = slices.Concat(lines, add.Lines("add "), remove.Lines("remove "))
-		// What one of the two can't do is no reason to leave the other undone.
+		// An error of routing or of the packet filter does not keep the other from being put right.
 		err = h.ApplyNode(add, netconf.Node{})
-		more, fwErr := n.applyFirewall(ctx, h, book, fw, c.fresh)
+		more, fwErr := n.applyFirewall(ctx, h, viewState, fw, c.fresh)
 		lines, err = append(lines, more...), errors.Join(err, fwErr, h.ApplyNode(netconf.Node{}, remove))
 		if slices.ContainsFunc(remove.Rules, netconf.Rule.IsForVPC) {
-			lines = append(lines, forgetMisdirected(ctx, h, book)...)
+			lines = append(lines, forgetMisdirected(ctx, h, viewState)...)
 		}
 		if err != nil {
-			c.unsettle(cause)
+			c.uncover(cause)
 		}
 		if changed = append(changed, lines...); err != nil || len(lines) == 0 {
 			return changed, err
@@ -116,14 +116,14 @@ func (n Node) apply(ctx context.Context, book view, c change) (changed []string,
 	return changed, nil
 }
 
-// diff compares the kernel with the book. The kernel is read first: a pod that
-// starts in between is in the book by the time that is read, so nothing of it
+// diff compares the kernel with the node state. The kernel is read first: a pod that
+// starts in between is in the node state by the time that is read, so nothing of it
 // can look as if it had no owner.
-func diff(ctx context.Context, h *host.Host, book view, obsolete netconf.Node) (add, remove netconf.Node, fw netconf.Firewall, err error) {
+func diff(ctx context.Context, h *host.Host, viewState view, obsolete netconf.Node) (add, remove netconf.Node, fw netconf.Firewall, err error) {
 	v6 := host.HasIPv6()
 	var links netconf.Node
-	err = book(ctx, func(s *ipam.State) error {
-		// Only says what to read of the kernel. What is wanted is read again after that.
+	err = viewState(ctx, func(s *ipam.State) error {
+		// It only says what to read of the kernel; what the kernel is compared with is read after it.
 		links = wantedNode(s, v6)
 		return nil
 	})
@@ -137,7 +137,7 @@ func diff(ctx context.Context, h *host.Host, book view, obsolete netconf.Node) (
 	if err != nil {
 		return add, remove, fw, err
 	}
-	err = book(ctx, func(s *ipam.State) error {
+	err = viewState(ctx, func(s *ipam.State) error {
 		add, remove = netconf.Diff(have, wantedNode(s, v6), obsolete)
 		if !v6 {
 			s = withoutIPv6(s)
@@ -162,7 +162,8 @@ func wantedNode(s *ipam.State, v6 bool) netconf.Node {
 	return n
 }
 
-// withoutIPv6 returns the book without its IPv6 side.
+// withoutIPv6 returns a copy of the node state without the IPv6 sides of ENIs and without IPv6
+// addresses.
 func withoutIPv6(s *ipam.State) *ipam.State {
 	c := s.Clone()
 	for i := range c.ENIs {
@@ -175,8 +176,8 @@ func withoutIPv6(s *ipam.State) *ipam.State {
 // errNoIPv6 is the answer to settings that ask for what the kernel does not have.
 var errNoIPv6 = errors.New("families: ipv6 can't be had: this kernel has no IPv6 (ipv6.disable=1 on its command line); use [ipv4]")
 
-// chooseFirewall settles what the inventory left open, and refuses what can't
-// work here.
+// chooseFirewall fills in the packet filter where either will do, and refuses what can't work
+// on this node.
 func chooseFirewall(s *ipam.Settings, either bool) error {
 	if slices.Contains(s.Families, eni.IPv6) && !host.HasIPv6() {
 		return errNoIPv6

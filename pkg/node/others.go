@@ -26,9 +26,9 @@ const (
 // Others finds out by what the kernel announces that others took an address of the pool
 // or let one go.
 type Others struct {
-	book    view
-	changed chan struct{}
-	stir    chan struct{}
+	viewState view
+	changed   chan struct{}
+	stir      chan struct{}
 
 	mu    sync.Mutex
 	noted noted
@@ -41,9 +41,9 @@ type noted struct {
 	overflow    bool
 }
 
-// NewOthers returns one for the pool in the book.
-func NewOthers(book func(context.Context, func(*ipam.State) error) error) *Others {
-	return &Others{book: book, changed: make(chan struct{}, 1), stir: make(chan struct{}, 1), noted: newNoted()}
+// NewOthers returns one for the pool of the node state that viewState hands out.
+func NewOthers(viewState func(context.Context, func(*ipam.State) error) error) *Others {
+	return &Others{viewState: viewState, changed: make(chan struct{}, 1), stir: make(chan struct{}, 1), noted: newNoted()}
 }
 
 func newNoted() noted { return noted{fresh: map[netip.Addr]bool{}, gone: map[netip.Addr]bool{}} }
@@ -117,8 +117,8 @@ func (o *Others) Run(ctx context.Context) {
 		heard := o.noted
 		o.noted = newNoted()
 		o.mu.Unlock()
-		concerns := true // a book that can't be read says nothing against it
-		_ = o.book(ctx, func(s *ipam.State) error { concerns = heard.concerns(s); return nil })
+		concerns := true // a cache that can't be read says nothing against it
+		_ = o.viewState(ctx, func(s *ipam.State) error { concerns = heard.concerns(s); return nil })
 		if concerns {
 			select {
 			case o.changed <- struct{}{}:

@@ -16,7 +16,7 @@ import (
 // elsewhere, that a program of the node or a pod of the portmap plugin claims too, or that
 // is of an address which the node does not have. Nothing of it is enipool's to change.
 func (n Node) PortConflicts(ctx context.Context) ([]string, error) {
-	records, err := podrecord.Beside(n.Cache.Path).Look()
+	records, err := podrecord.Beside(n.Cache.Path).AllUnlocked()
 	if err != nil && !podrecord.Unreadable(err) { // those that can't be read are told by checkFirewall
 		return nil, fmt.Errorf("look for host ports that others claim: %w", err)
 	}

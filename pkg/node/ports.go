@@ -23,19 +23,19 @@ type extras struct {
 	folder  podrecord.Folder
 	lock    *podrecord.Lock
 	records []podrecord.Record
-	orphans []podrecord.Record // of attachments that the book does not know
-	lost    []podrecord.Record // made anew, see findLost
-	pods    []podrecord.Record // whoever lives, without what is asked for
+	stale   []podrecord.Record // of attachments that the node state does not know
+	lost    []podrecord.Record // rebuilt from the kernel, see findLost
+	pods    []podrecord.Record // of all living pods, without ports and limits
 	damaged podrecord.Errors
 }
 
-// openExtras reads the records. Until they are closed no pod's ports change, so
-// what is decided by them is still right when it is done. Records that are lost are made
-// anew of what the kernel holds in the packet filter.
-func (n Node) openExtras(ctx context.Context, h *host.Host, book view, filter ipam.Firewall) (*extras, error) {
+// openExtras reads the records under their lock. Until they are closed no pod's ports change,
+// so what is decided by them is still right when it is done. Records that are lost are
+// rebuilt from what the kernel holds.
+func (n Node) openExtras(ctx context.Context, h *host.Host, viewState view, filter ipam.Firewall) (*extras, error) {
 	e := &extras{folder: podrecord.Beside(n.Cache.Path)}
 	var err error
-	// Whoever watches the agent's loop is to hear of it: it comes back to what is queued.
+	// Less than the lock's own patience: the agent's loop must not hang in it, and comes back.
 	wait, cancel := context.WithTimeout(ctx, podrecord.LockTimeout)
 	defer cancel()
 	if e.lock, err = e.folder.Lock(wait); err != nil {
@@ -46,7 +46,7 @@ func (n Node) openExtras(ctx context.Context, h *host.Host, book view, filter ip
 		err = nil
 	}
 	if err == nil {
-		err = e.sort(ctx, book, n.Cache, filter)
+		err = e.sort(ctx, viewState, n.Cache, filter)
 	}
 	if err == nil {
 		err = e.findLost(ctx, h, filter)
@@ -60,17 +60,17 @@ func (n Node) openExtras(ctx context.Context, h *host.Host, book view, filter ip
 
 func (e *extras) close() { e.lock.Unlock() }
 
-// sort finds the orphans. A pod that got its address since the book was made is
-// in the cache, and one that was found in the kernel after the cache was lost is in
-// the book only. Without a usable cache nobody is known to be gone.
-func (e *extras) sort(ctx context.Context, book view, cache nodecache.Cache, filter ipam.Firewall) error {
+// sort sets aside the stale records. A pod that got its address since viewState was made
+// is in the cache, and one that was found in the kernel after the cache was lost is in
+// viewState only. Without a usable cache no record is known to be stale.
+func (e *extras) sort(ctx context.Context, viewState view, cache nodecache.Cache, filter ipam.Firewall) error {
 	var used []eni.Address
 	note := func(s *ipam.State) error { used = append(used, s.Used()...); return nil }
 	lost := cache.View(ctx, note)
 	if lost != nil && !nodecache.Unusable(lost) {
 		return lost
 	}
-	if err := book(ctx, note); err != nil {
+	if err := viewState(ctx, note); err != nil {
 		return err
 	}
 	e.pods = hostport.Pods(used, filter)
@@ -86,7 +86,7 @@ func (e *extras) sort(ctx context.Context, book view, cache nodecache.Cache, fil
 		if owned[r.Key] {
 			known = append(known, r)
 		} else {
-			e.orphans = append(e.orphans, r)
+			e.stale = append(e.stale, r)
 		}
 	}
 	e.records = known
@@ -101,8 +101,8 @@ func (e *extras) ports() []netconf.PodPorts {
 // applyFirewall makes the packet filter hold fw and the host ports of all pods, and has
 // the kernel forget what began without it. The addresses of fresh, sorted, are new to the filter and
 // have no flows: that they join is no repair.
-func (n Node) applyFirewall(ctx context.Context, h *host.Host, book view, fw netconf.Firewall, fresh []netip.Addr) ([]string, error) {
-	lines, did, err := n.applyExtras(ctx, h, book, &fw)
+func (n Node) applyFirewall(ctx context.Context, h *host.Host, viewState view, fw netconf.Firewall, fresh []netip.Addr) ([]string, error) {
+	lines, did, err := n.applyExtras(ctx, h, viewState, &fw)
 	lacked := slices.ContainsFunc(did.Admits, func(a netip.Addr) bool {
 		_, joins := slices.BinarySearchFunc(fresh, a, netip.Addr.Compare)
 		return !joins
@@ -111,7 +111,7 @@ func (n Node) applyFirewall(ctx context.Context, h *host.Host, book view, fw net
 		lines = append(lines, forgetUntranslated(ctx, h, fw)...)
 	}
 	if did.Redraws {
-		lines = append(lines, forgetMisdirected(ctx, h, book)...)
+		lines = append(lines, forgetMisdirected(ctx, h, viewState)...)
 	}
 	return lines, err
 }
@@ -119,8 +119,8 @@ func (n Node) applyFirewall(ctx context.Context, h *host.Host, book view, fw net
 // applyExtras makes the packet filter hold fw, to which it adds the host ports of all
 // pods. It returns what it changed of the filter. Records of pods that are gone go when
 // their ports are closed.
-func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netconf.Firewall) (lines []string, did firewall.Change, err error) {
-	e, err := n.openExtras(ctx, h, book, fw.Backend)
+func (n Node) applyExtras(ctx context.Context, h *host.Host, viewState view, fw *netconf.Firewall) (lines []string, did firewall.Change, err error) {
+	e, err := n.openExtras(ctx, h, viewState, fw.Backend)
 	if err != nil {
 		return nil, did, err
 	}
@@ -135,14 +135,14 @@ func (n Node) applyExtras(ctx context.Context, h *host.Host, book view, fw *netc
 	if err != nil {
 		return lines, did, err
 	}
-	removed, err := e.removeOrphans(h)
+	removed, err := e.removeStale(h)
 	loopback, loopbackErr := e.restoreLoopback(h)
 	restored, limitErr := e.restoreLimits(h)
 	tagged, tagErr := e.restoreTags(h)
 	return slices.Concat(lines, removed, loopback, restored, tagged), did, errors.Join(err, loopbackErr, limitErr, tagErr)
 }
 
-// fill adds to the firewall what the book does not say.
+// fill adds to the firewall what the node state does not say.
 func (e *extras) fill(fw *netconf.Firewall, h *host.Host) (err error) {
 	fw.Ports = e.ports()
 	if fw.Services, err = serviceAddrs(h); err != nil {
@@ -179,10 +179,10 @@ func limitOf(r podrecord.Record) host.Limit {
 		Alias: netconf.Alias(eni.Owner{Key: r.Key, Pod: r.Pod}), Limits: r.Limits}
 }
 
-func (e *extras) removeOrphans(h *host.Host) ([]string, error) {
+func (e *extras) removeStale(h *host.Host) ([]string, error) {
 	var lines []string
 	var errs []error
-	for _, r := range e.orphans {
+	for _, r := range e.stale {
 		linked, err := h.HasLink(netconf.HostDevice(r.Key))
 		if err == nil && linked {
 			continue // its sandbox may be alive: pool check tells of it
@@ -219,7 +219,7 @@ func (n Node) checkFirewall(ctx context.Context, h *host.Host, fw netconf.Firewa
 		found = append(found, finding{line: "firewall: " + rule + n.remedy("`enipoolctl pool load` does it"), what: what})
 	}
 	var lines []string
-	for _, r := range e.orphans {
+	for _, r := range e.stale {
 		lines = append(lines, fmt.Sprintf("host ports or limits of %s are recorded, which has no address", r.Pod)+n.remedy("`enipoolctl pool load` removes them"))
 	}
 	lines = append(lines, e.describeLost(n.remedy("`enipoolctl pool load` writes it again"))...)

@@ -47,11 +47,11 @@ func (n Node) removeAll(ctx context.Context, pins string) (removed, stays []stri
 		return nil, nil, err
 	}
 	defer h.Close()
-	book, err := n.closeBook(ctx, h, pins)
+	state, err := n.emptyCache(ctx, h, pins)
 	if err != nil {
 		return nil, nil, err
 	}
-	was := netconf.NewNode(book)
+	was := netconf.NewNode(state)
 	for _, remove := range []func() ([]string, error){
 		func() ([]string, error) { return removeFastPath(pins) },
 		func() ([]string, error) { return removeRouting(h, was) },
@@ -82,14 +82,14 @@ func (n Node) Uninstalled() bool {
 // errAsItIs: the node cache need not be written.
 var errAsItIs = errors.New("the node cache stays as it is")
 
-// closeBook takes all addresses out of the node cache where no pod lives, under one lock:
+// emptyCache removes all addresses from the node cache where no pod lives, under one lock:
 // an ADD that had it before counts as living, one that has it later gets no address. It
 // returns what the cache has then. An agent that starts later fills it again.
-func (n Node) closeBook(ctx context.Context, h *host.Host, pins string) (*ipam.State, error) {
-	book := &ipam.State{}
+func (n Node) emptyCache(ctx context.Context, h *host.Host, pins string) (*ipam.State, error) {
+	state := &ipam.State{}
 	if _, err := os.Lstat(n.Cache.Path); errors.Is(err, fs.ErrNotExist) {
 		// Without it no ADD gets an address either, and Replace would make one.
-		return book, n.checkUnread(ctx, h, pins, fmt.Errorf("%w: %s", nodecache.ErrMissing, n.Cache.Path))
+		return state, n.checkUnread(ctx, h, pins, fmt.Errorf("%w: %s", nodecache.ErrMissing, n.Cache.Path))
 	}
 	err := n.Cache.Replace(ctx, func(old *ipam.State, unread error) (*ipam.State, error) {
 		if unread != nil {
@@ -101,22 +101,22 @@ func (n Node) closeBook(ctx context.Context, h *host.Host, pins string) (*ipam.S
 		if err := n.checkLiving(h, old); err != nil {
 			return nil, err
 		}
-		book = old.Clone()
-		book.Addresses = nil
+		state = old.Clone()
+		state.Addresses = nil
 		if len(old.Addresses) == 0 {
 			return nil, errAsItIs
 		}
-		return book, nil
+		return state, nil
 	})
 	if err != nil && !errors.Is(err, errAsItIs) {
 		return nil, err
 	}
-	_ = n.Cache.SetWhy(uninstalled) // a kindness: such an ADD fails without it too
-	return book, nil
+	_ = n.Cache.SetWhy(uninstalled) // it only explains: an ADD fails without it too
+	return state, nil
 }
 
 // obsoleteRouting returns the rules and routes of ours that there are, and the addresses
-// of ENIs that was gives them. The node's own ENI keeps its address and its way out.
+// of ENIs that was gives them. The primary ENI keeps its address and its default route.
 func obsoleteRouting(h *host.Host, was netconf.Node) (netconf.Node, error) {
 	was.Addrs = slices.DeleteFunc(slices.Clone(was.Addrs), func(a netconf.Addr) bool { return !a.NoPrefixRoute })
 	have, err := h.ReadNode(netconf.Node{}, was)
@@ -135,7 +135,7 @@ func removeRouting(h *host.Host, was netconf.Node) ([]string, error) {
 	return remove.Lines(""), h.ApplyNode(netconf.Node{}, remove)
 }
 
-// removeFastPath removes what is pinned in the folder, which nothing may be.
+// removeFastPath removes what is pinned in the folder; there may be nothing.
 func removeFastPath(pins string) ([]string, error) {
 	if _, err := os.Stat(pins); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -17,8 +17,8 @@ import (
 )
 
 func TestRemovingLeavesTheNodeAsItWas(t *testing.T) {
-	n, book := newNode(t, 3)
-	n.put(t, book)
+	n, state := newNode(t, 3)
+	n.put(t, state)
 	if _, _, err := n.Remove(t.Context(), "/none"); err != nil { // what other tests left
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestRemovingLeavesTheNodeAsItWas(t *testing.T) {
 	rest := func() string {
 		return nettest.Run(t, "sh", "-c", "ip rule; ip -6 rule; ip route show table all type unicast; ip -4 -o addr; nft list ruleset; ip -o link show type ifb")
 	}
-	n.put(t, book)
+	n.put(t, state)
 	before := rest()
 	if _, err := n.Apply(t.Context()); err != nil {
 		t.Fatal(err)
@@ -93,8 +93,8 @@ func TestNothingIsRemovedWhilePodsLive(t *testing.T) {
 }
 
 func TestNothingIsRemovedThatAnAgentWouldPutBack(t *testing.T) {
-	n, book := newNode(t, 2)
-	n.put(t, book)
+	n, state := newNode(t, 2)
+	n.put(t, state)
 	if _, err := n.Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +122,8 @@ func TestNothingIsRemovedThatAnAgentWouldPutBack(t *testing.T) {
 
 // All that the kernel lacks then is as it was wanted: advice to put it back would undo it.
 func TestTheCheckOfANodeWithoutEnipoolSaysThatItWasUninstalled(t *testing.T) {
-	n, book := newNode(t, 2)
-	n.put(t, book)
+	n, state := newNode(t, 2)
+	n.put(t, state)
 	if _, err := n.Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // the pod's link.
 func withPod(t *testing.T) (n Node, dev string) {
 	t.Helper()
-	n, book := newNode(t, 2)
+	n, state := newNode(t, 2)
 	ns := nettest.NewNetns(t, "web")
 	open, err := host.OpenNetns(ns.Path)
 	if err != nil {
@@ -27,14 +27,14 @@ func withPod(t *testing.T) (n Node, dev string) {
 	defer open.Close()
 	owner := &eni.Owner{Key: eni.Key{Network: "pods", Container: "web", IfName: "eth0"}, Namespace: "default", Pod: "web",
 		Netns: ns.Path, NetnsInode: open.Inode}
-	book.Addresses[1].State, book.Addresses[1].Owner = eni.Used, owner
-	n.put(t, book)
+	state.Addresses[1].State, state.Addresses[1].Owner = eni.Used, owner
+	n.put(t, state)
 	h, err := host.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	if err := h.AddPod(open, netconf.NewPod(book.Settings, book.LeaseOf(owner.Key), 0)); err != nil {
+	if err := h.AddPod(open, netconf.NewPod(state.Settings, state.LeaseOf(owner.Key), 0)); err != nil {
 		t.Fatal(err)
 	}
 	dev = netconf.HostDevice(owner.Key)
@@ -100,14 +100,14 @@ func TestAPodThatIsBeingStartedOrStoppedIsLeftAlone(t *testing.T) {
 			n, dev := withPod(t)
 			nettest.Run(t, "ip", "route", "flush", "table", "100")
 			looks := 0
-			book := func(ctx context.Context, fn func(*ipam.State) error) error {
+			state := func(ctx context.Context, fn func(*ipam.State) error) error {
 				// The third look is the one after the kernel was read for the first time.
 				if looks++; looks == 3 {
 					nettest.Run(t, "sh", "-c", strings.ReplaceAll(meanwhile, "DEV", dev))
 				}
 				return n.Cache.View(ctx, fn)
 			}
-			if lines, err := n.apply(t.Context(), book, change{}); err != nil || len(lines) > 0 || looks < 3 {
+			if lines, err := n.apply(t.Context(), state, change{}); err != nil || len(lines) > 0 || looks < 3 {
 				t.Errorf("apply says %q, %v after %d looks; want nothing", lines, err, looks)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// Report is a book as people and scripts want to see it. Its JSON names are
+// Report is a node state as people and scripts want to see it. Its JSON names are
 // stable.
 type Report struct {
 	Routing   string          `json:"routing"`
@@ -62,8 +62,8 @@ type ReportAddress struct {
 	RecordError string        `json:"recordError,omitempty"`
 }
 
-// NewReport reports s as it is at now. A cooling address that has rested enough
-// is reported free, because it is.
+// NewReport reports s as it is at now, a time since boot. An address whose cooldown has passed
+// is reported free.
 func NewReport(s *ipam.State, now time.Duration) Report {
 	r := Report{Routing: s.Settings.Routing.String(), Firewall: s.Settings.Firewall.String(), SNAT: s.Settings.SNAT,
 		VPC: s.Settings.VPC, CoolDown: s.Settings.CoolDown.String(), ENIs: []ReportENI{}, Addresses: []ReportAddress{}}
@@ -82,7 +82,7 @@ func NewReport(s *ipam.State, now time.Duration) Report {
 		r.Addresses = append(r.Addresses, reportAddress(s, a, ids[a.ENI], now))
 	}
 	for _, d := range s.Damaged {
-		r.Damaged = append(r.Damaged, d.Reason)
+		r.Damaged = append(r.Damaged, d.Cause)
 	}
 	return r
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// Of each ENI and family so many pods are asked for at most, and none whose link is younger
+// Of each ENI and family at most askedPods pods are asked for, and none whose link is younger
 // than othersLearn: until then a program that has rules for each pod may not know it.
 const (
 	askedPods   = 3

@@ -14,12 +14,12 @@ import (
 func TestCheckOfPodsThatCalicoKnowsOrNot(t *testing.T) {
 	n, dev := withPod(t)
 	since := func(at time.Duration) {
-		var book *ipam.State
-		if err := n.Cache.View(t.Context(), func(s *ipam.State) error { book = s; return nil }); err != nil {
+		var state *ipam.State
+		if err := n.Cache.View(t.Context(), func(s *ipam.State) error { state = s; return nil }); err != nil {
 			t.Fatal(err)
 		}
-		book.Addresses[1].Since = at
-		n.put(t, book)
+		state.Addresses[1].Since = at
+		n.put(t, state)
 	}
 	for felix, rules := range map[string]func(...string) string{"iptables": nettest.FelixIptables, "nft": nettest.FelixNft} {
 		for _, tt := range []struct {

@@ -23,17 +23,17 @@ const mostSuspects = 4096
 // Watch finds out by what the kernel announces that others changed what the node needs.
 // Its methods may be called from several goroutines; nil is a watch that finds nothing.
 type Watch struct {
-	book     view
-	now      func() time.Duration // since boot
-	faults   chan struct{}
-	stir     chan struct{} // something is to be done by Run
-	listener *events.Listener
+	viewState view
+	now       func() time.Duration // since boot
+	faults    chan struct{}
+	stir      chan struct{} // something is to be done by Run
+	listener  *events.Listener
 
 	mu       sync.Mutex
 	known    known
-	cause    string // first fault that no reading of the kernel covers yet, "" for none
-	covered  string // that which the newest comparison was for
-	owed     string // that which the newest comparison was for and did not put right
+	cause    string // first fault since the kernel was read last, "" for none
+	covered  string // the fault that the newest comparison was for
+	owed     string // the same, where that comparison failed and its caller repeats it
 	suspects map[subject]suspicion
 	missed   bool // links may have come and gone unheard
 
@@ -72,12 +72,12 @@ func NewWatch(cache nodecache.Cache, also func(events.Event), log *slog.Logger) 
 	return w, nil
 }
 
-func newWatch(book view, now func() time.Duration) *Watch {
-	return &Watch{book: book, now: now, faults: make(chan struct{}, 1), stir: make(chan struct{}, 1), suspects: map[subject]suspicion{},
+func newWatch(viewState view, now func() time.Duration) *Watch {
+	return &Watch{viewState: viewState, now: now, faults: make(chan struct{}, 1), stir: make(chan struct{}, 1), suspects: map[subject]suspicion{},
 		known: known{devices: map[string]bool{}, links: map[int]string{}}}
 }
 
-// Faults sends when the kernel should be compared with the book.
+// Faults sends when the kernel should be compared with the node state.
 func (w *Watch) Faults() <-chan struct{} {
 	if w == nil {
 		return nil
@@ -136,14 +136,13 @@ func (w *Watch) wakeRun() {
 	}
 }
 
-// settle is called before the kernel is read: what has changed before, by others or by
-// the agent itself, that reading shows. So after the last reading, which shows nothing
-// to do, no change of the agent's is left to be found. It returns the fault that there
-// was.
+// beginComparison is called before each reading of the kernel. It forgets the fault that was
+// noted until now, because that reading shows the change, and returns it. The last reading of
+// a comparison shows nothing to do: so no change of the agent's own is taken for a fault later.
 //
-// Before the first reading that was a change by others, and what is put right then is put
-// right for it; before a later one it most likely was the agent's own.
-func (w *Watch) settle(ctx context.Context, book view, first bool) (cause string, err error) {
+// A fault before the first reading was a change by others, and is what the comparison is for;
+// before a later one it most likely was the agent's own change.
+func (w *Watch) beginComparison(ctx context.Context, viewState view, first bool) (cause string, err error) {
 	if w == nil {
 		return "", nil
 	}
@@ -151,7 +150,7 @@ func (w *Watch) settle(ctx context.Context, book view, first bool) (cause string
 		w.listener.Catch()
 	}
 	devices, tables, without6 := map[string]bool{}, map[int]bool{netconf.PodsTable: true}, false
-	err = book(ctx, func(s *ipam.State) error {
+	err = viewState(ctx, func(s *ipam.State) error {
 		without6 = !slices.Contains(s.Settings.Families, eni.IPv6)
 		for _, nic := range s.ENIs {
 			devices[nic.Device], tables[netconf.Table(nic.Index)] = true, true
@@ -172,16 +171,16 @@ func (w *Watch) settle(ctx context.Context, book view, first bool) (cause string
 		w.covered, w.owed = cmp.Or(cause, w.owed), ""
 	}
 	select {
-	case <-w.faults: // it is behind us
+	case <-w.faults: // this reading covers it
 	default:
 	}
 	w.comparing, w.sent = true, false
 	return cause, nil
 }
 
-// rest is called after a comparison: what is a fault by now has come since the kernel was
-// read.
-func (w *Watch) rest() {
+// endComparison is called after a comparison: what is a fault by now has come since the kernel
+// was read.
+func (w *Watch) endComparison() {
 	if w == nil {
 		return
 	}
@@ -191,9 +190,9 @@ func (w *Watch) rest() {
 	w.wakeRun()
 }
 
-// owe is unsettle where the caller compares again by itself: the cause is kept for that
+// keepCause is uncover for a caller that compares again by itself: the cause is kept for that
 // comparison, and nothing is sent, so that what is sent meanwhile is new.
-func (w *Watch) owe() {
+func (w *Watch) keepCause() {
 	if w == nil {
 		return
 	}
@@ -202,8 +201,8 @@ func (w *Watch) owe() {
 	w.owed = w.covered
 }
 
-// unsettle takes back that a reading covers a fault: what it showed was not put right.
-func (w *Watch) unsettle(cause string) {
+// uncover notes the cause again, because what the reading showed was not put right.
+func (w *Watch) uncover(cause string) {
 	if w == nil || cause == "" {
 		return
 	}

@@ -16,19 +16,19 @@ import (
 	"github.com/enipool/enipool/pkg/nettest"
 )
 
-// watched is a watch that hears what the test says, and a book with a pod that came an
+// watched is a watch that hears what the test says, and a node state with a pod that came an
 // hour after boot, two minutes ago.
 type watched struct {
 	*Watch
 	began time.Time
-	book  *ipam.State
+	state *ipam.State
 }
 
 func watchInTest(t *testing.T) *watched {
 	owner := &eni.Owner{Key: eni.Key{Network: "pods", Container: "web", IfName: "eth0"}}
-	w := &watched{began: time.Now(), book: &ipam.State{Addresses: []eni.Address{
+	w := &watched{began: time.Now(), state: &ipam.State{Addresses: []eni.Address{
 		{Addr: netip.MustParseAddr("10.0.0.9"), State: eni.Used, Owner: owner, Since: time.Hour}}}}
-	w.Watch = newWatch(fixed(w.book), func() time.Duration { return time.Hour + 2*time.Minute + time.Since(w.began) })
+	w.Watch = newWatch(fixed(w.state), func() time.Duration { return time.Hour + 2*time.Minute + time.Since(w.began) })
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -54,15 +54,15 @@ func (w *watched) within(d time.Duration) (n int) {
 // compared is a comparison of the kernel that finds nothing to do.
 func (w *watched) compared(t *testing.T) {
 	t.Helper()
-	if _, err := w.settle(t.Context(), fixed(w.book), true); err != nil {
+	if _, err := w.beginComparison(t.Context(), fixed(w.state), true); err != nil {
 		t.Fatal(err)
 	}
-	w.rest()
+	w.endComparison()
 }
 
 var ruleGone = events.Event{Kind: events.Rule, Priority: 512, Protocol: netconf.PodsProtocol, Gone: true, Table: 100}
 
-// routeOf is the host route of the book's pod, or that it is gone.
+// routeOf is the host route of the node state's pod, or that it is gone.
 func routeOf(addr string, gone bool) events.Event {
 	return events.Event{Kind: events.Route, Prefix: netip.MustParsePrefix(addr + "/32"), Table: 100, Protocol: netconf.PodsProtocol, Unicast: true, Gone: gone}
 }
@@ -91,13 +91,13 @@ func TestWhatAPodNeedsIsMissedOnlyWhileThePodStays(t *testing.T) {
 			want    int
 		}{
 			"the pod stays":      {func(w *watched) { w.note(routeOf("10.0.0.9", true)) }, 1},
-			"the pod goes":       {func(w *watched) { w.note(routeOf("10.0.0.9", true)); w.book.Addresses[0].State = eni.Cooling }, 0},
+			"the pod goes":       {func(w *watched) { w.note(routeOf("10.0.0.9", true)); w.state.Addresses[0].State = eni.Cooling }, 0},
 			"no pod's":           {func(w *watched) { w.note(routeOf("10.0.0.8", true)) }, 0},
 			"it comes again":     {func(w *watched) { w.note(routeOf("10.0.0.9", true)); w.note(routeOf("10.0.0.9", false)) }, 0},
 			"another comes":      {func(w *watched) { w.note(routeOf("10.0.0.9", true)); w.note(routeOf("10.0.0.8", false)) }, 1},
-			"the next pod comes": {func(w *watched) { w.note(routeOf("10.0.0.9", true)); w.book.Addresses[0].Since = w.now() + 1 }, 0},
+			"the next pod comes": {func(w *watched) { w.note(routeOf("10.0.0.9", true)); w.state.Addresses[0].Since = w.now() + 1 }, 0},
 			"its link goes": {func(w *watched) {
-				w.note(events.Event{Kind: events.Link, Gone: true, Name: netconf.HostDevice(w.book.Addresses[0].Owner.Key)})
+				w.note(events.Event{Kind: events.Link, Gone: true, Name: netconf.HostDevice(w.state.Addresses[0].Owner.Key)})
 			}, 1},
 		} {
 			w := watchInTest(t)
@@ -118,7 +118,7 @@ func TestFaultsWithoutEndCostABoundedNumberOfComparisons(t *testing.T) {
 		n := 0
 		for range 60_000 { // a minute
 			w.note(ruleGone)
-			w.note(events.Event{Kind: events.Link, Gone: true, Name: netconf.HostDevice(w.book.Addresses[0].Owner.Key)})
+			w.note(events.Event{Kind: events.Link, Gone: true, Name: netconf.HostDevice(w.state.Addresses[0].Owner.Key)})
 			if k := w.within(time.Millisecond); k > 0 {
 				w.compared(t)
 				n += k
@@ -155,8 +155,8 @@ func TestAFloodOfSuspectsIsOneFault(t *testing.T) {
 
 // heardNode is newNode whose watch hears the kernel.
 func heardNode(t *testing.T) Node {
-	n, book := newNode(t, 2)
-	n.put(t, book)
+	n, state := newNode(t, 2)
+	n.put(t, state)
 	n.hear(t)
 	return n
 }

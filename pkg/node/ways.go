@@ -12,7 +12,7 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// waysOf returns the ways that packets of pods of each ENI and family take, by the book.
+// waysOf returns the ways that packets of pods of each ENI and family take, by the node state.
 // Whether they are let pass is asked of some pods, all else of the first.
 func waysOf(s *ipam.State, links []string, now time.Duration) firewall.Ways {
 	w := firewall.Ways{Backend: s.Settings.Firewall}
@@ -28,7 +28,7 @@ func waysOf(s *ipam.State, links []string, now time.Duration) firewall.Ways {
 			}
 		}
 	}
-	// Of a chain that is told once what pods send says most.
+	// A chain is reported once, for the first flow that it touches: what pods send says most.
 	slices.SortStableFunc(w.Marked, func(a, b firewall.Marked) int { return int(a.Way) - int(b.Way) })
 	return w
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Names that only inform are cut; those that identify never are.
+// Most bytes of names that only inform; names that identify an attachment are never cut.
 const (
 	maxNamespace = 63
 	maxUID       = 64
@@ -38,8 +38,8 @@ func encodeAddress(address *eni.Address) (string, error) {
 	return text + " " + cutField(escape(owner.Pod), textSize-len(text)-1), nil
 }
 
-// encodeStart returns what all address lines begin with. It leaves package fmt alone,
-// which takes as long as all else that an ADD does for its line.
+// encodeStart returns what all address lines begin with. It does without package fmt, which
+// would take as long as all else that an ADD does for its line.
 func encodeStart(address *eni.Address, state string, since time.Duration) string {
 	return strings.Join([]string{leftOf(address.Addr.String(), 22), rightOf(strconv.Itoa(address.ENI), 3), leftOf(state, 9), encodeSince(since)}, " ")
 }
@@ -85,7 +85,7 @@ func decodeAddress(text []byte, address *eni.Address) (err error) {
 		address.Owner, err = decodeOwner(text)
 	case address.State == eni.Cooling && address.Since == heldSince:
 		decodeHeld(text, address)
-	case address.State == eni.Held: // a name that no writer puts there
+	case address.State == eni.Held: // writers have held addresses as cooling ones: see held.go
 		return fmt.Errorf("state %q can't be read", eni.Held)
 	}
 	return err
@@ -154,12 +154,12 @@ func ownerPrefix(k eni.Key) []byte {
 	return []byte(" " + escape(k.Network) + " " + escape(k.Container) + " " + escape(k.IfName) + " ")
 }
 
-// usedByAnother tells whether the line is one of a used address whose owner is
-// not the one with the prefix. It does not look at the checksum: a damaged line
-// that still says "used" is as little to be given or taken as a sound one.
+// usedByAnother tells whether the line is that of a used address whose owner is not the one
+// with the prefix. It ignores the checksum: a damaged line that still says "used" is nothing
+// that this attachment may take or free, as little as a sound one.
 func usedByAnother(text, prefix []byte) bool {
-	// Thousands of lines are asked this, and in nearly all of them each word stands in
-	// its column.
+	// This runs for thousands of lines, and in nearly all of them each word stands in its
+	// column: they need not be searched.
 	if text[22] == ' ' && text[26] == ' ' && string(text[27:32]) == "used " && text[ownerAt-1] == ' ' {
 		kind := bytes.IndexByte(text[ownerAt:], ' ')
 		return kind < 0 || !bytes.HasPrefix(text[ownerAt+kind:], prefix)

@@ -15,7 +15,7 @@ import (
 // AgentError is returned where an agent keeps the node and nobody else may.
 type AgentError struct {
 	Agent filelock.Holder
-	Todo  string // what to do about it, "" for what helps who wants another pool
+	Todo  string // what to do about it, "" for the usual advice
 }
 
 // Error says who it is and what to do.
@@ -38,8 +38,8 @@ func agentName(h filelock.Holder) string {
 // AgentLock is the file that an agent locks for as long as it keeps the node.
 func (c Cache) AgentLock() string { return c.Path + ".agent" }
 
-// Agent tells whether an agent keeps the node, and its process. Of a lock that can't be
-// looked at it says that nobody has it.
+// Agent tells whether an agent keeps the node, and its process. Where the lock can't be opened it
+// says that none does.
 func (c Cache) Agent() (agent filelock.Holder, running bool) {
 	fd, err := unix.Open(c.AgentLock(), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {

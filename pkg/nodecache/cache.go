@@ -1,6 +1,6 @@
 // Package nodecache keeps the node state of one node in one small file that a person
-// can read with cat and grep: a head, the node's settings, a line an ENI and a
-// line an address, all of the same width and each with a checksum. DESIGN.md
+// can read with cat and grep: a head, the node's settings, a line per ENI and a
+// line per address, all of the same width and each with a checksum. DESIGN.md
 // beside this file says why it looks the way it does.
 package nodecache
 
@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultPath is where plugin and agent meet when nobody says otherwise.
+// DefaultPath is the path that plugin and agent use unless they are configured otherwise.
 const DefaultPath = "/run/enipool/node.cache"
 
 // DefaultLockTimeout is how long View, Update and Replace wait for the lock,
@@ -34,9 +34,9 @@ type Cache struct {
 	only *eni.Key // see For
 }
 
-// For returns the handle for one attachment. In the node state that its View and Update hand
-// out the addresses that others use are missing, and of damage it sees only that among
-// the rest. On a node with thousands of addresses it is several times faster.
+// For returns the handle for one attachment. The node state that its View and Update hand out
+// lacks the addresses that other attachments use, and damage in their lines. On a node with
+// thousands of addresses it is several times faster.
 func (c Cache) For(k eni.Key) Cache {
 	c.only = &k
 	return c
@@ -54,9 +54,9 @@ func (c Cache) View(ctx context.Context, fn func(*ipam.State) error) error {
 	})
 }
 
-// Update reads the node state under the exclusive lock, lets fn change it through its
-// moves, and writes just the lines that changed, each by one pwrite. If fn
-// returns an error nothing is written. Errors are View's and those of writing.
+// Update reads the node state under the exclusive lock, lets fn change it by the methods of
+// ipam.State, and writes just the lines that changed, each by one pwrite. If fn returns an
+// error nothing is written. Errors are View's and those of writing.
 func (c Cache) Update(ctx context.Context, fn func(*ipam.State) error) error {
 	return c.locked(ctx, true, func() error {
 		handle, size, err := c.openLocked(os.O_RDWR)
@@ -99,10 +99,10 @@ func (s *snapshot) writeTouched(cache Cache, handle *file) error {
 }
 
 // Replace writes a whole new node state by temporary file and rename. renew gets the
-// old one, or a nil state and the reason it can't be read, and returns the new
-// one, which must pass its own Check. One that still has damaged records it does not write:
-// nobody would be told of them, and their addresses would come back as new ones. The
-// folder is made if it is missing.
+// old one, or a nil state and the error by which it can't be read, and returns the new
+// one, which must pass its own Check. A new one that still has damaged records is refused with
+// ErrDamaged: the file has no place for them, so their addresses would be forgotten and come
+// back as new ones. The folder is made if it is missing.
 func (c Cache) Replace(ctx context.Context, renew func(old *ipam.State, err error) (*ipam.State, error)) error {
 	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
 		return fmt.Errorf("make folder of the node cache: %w", err)
@@ -124,7 +124,7 @@ func (c Cache) Replace(ctx context.Context, renew func(old *ipam.State, err erro
 			return fmt.Errorf("refuse to write a node cache that contradicts itself: %w", err)
 		}
 		if len(next.Damaged) > 0 {
-			return fmt.Errorf("%s: %w: %s; rebuild it with the agent or `enipoolctl pool load`", c.Path, ErrDamaged, next.Damaged[0].Reason)
+			return fmt.Errorf("%s: %w: %s; rebuild it with the agent or `enipoolctl pool load`", c.Path, ErrDamaged, next.Damaged[0].Cause)
 		}
 		boot, err := BootID()
 		if err != nil {
@@ -240,8 +240,8 @@ func BootID() (string, error) {
 	return string(id), nil
 }
 
-// SinceBoot is the clock of the node state: it never jumps and never runs backwards,
-// and all processes of a boot agree on it.
+// SinceBoot is the clock of the node state, the time since boot with that of suspends: it never
+// jumps and never runs backwards, and all processes of a boot agree on it.
 func SinceBoot() time.Duration {
 	var ts unix.Timespec
 	// CLOCK_BOOTTIME exists since Linux 2.6.39; the call can't fail with it.

@@ -39,8 +39,8 @@ func (j judge) honest(file []byte) (aside int, err error) {
 	for i := len(s.Damaged) - 1; i >= 0; i-- {
 		d := s.Damaged[i]
 		want.Addresses = slices.Delete(want.Addresses, d.Record, d.Record+1)
-		if !strings.HasPrefix(d.Reason, fmt.Sprintf("line %d: ", first+d.Record+1)) {
-			return 0, fmt.Errorf("record %d: %s", d.Record, d.Reason)
+		if !strings.HasPrefix(d.Cause, fmt.Sprintf("line %d: ", first+d.Record+1)) {
+			return 0, fmt.Errorf("record %d: %s", d.Record, d.Cause)
 		}
 	}
 	// DeepEqual first: a readable difference is dear, and this runs for every bit.

@@ -30,8 +30,8 @@ func damaged(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, a...))
 }
 
-// missing says that there is no cache, and with it what an agent, of whom it would be,
-// says of it: most often the cloud does not answer.
+// missing says that there is no cache, and what the agent that would make it last said: most
+// often that the cloud does not answer.
 func (c Cache) missing() error {
 	agent, running := c.Agent()
 	cure := "is the agent running on this node? `enipoolctl pool load` makes one by hand"

@@ -112,8 +112,8 @@ func encode(state *ipam.State, boot string, generation uint64) ([]byte, error) {
 
 // decode reads a whole file of size bytes. A damaged address line is set aside
 // in State.Damaged; any other damage makes the file unusable. With a key the
-// addresses that others use are left out, unread: an ADD has no use for them, and
-// thousands of them cost more than all the rest of it.
+// addresses that others use are left out, unread: an ADD has no use for them, and reading
+// thousands of them takes longer than everything else that it does.
 func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 	if size == 0 || size%lineSize != 0 {
 		return nil, wrongSize(r, size)
@@ -180,8 +180,8 @@ func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) 
 	if only != nil {
 		prefix = ownerPrefix(*only)
 	}
-	// Room for all, even where few of them are wanted: what is not used is never
-	// touched, and to grow would touch fresh memory twice.
+	// Room for all, even where few of them are wanted: memory that is not used is never touched,
+	// while slices that grow touch fresh memory twice.
 	s.Addresses = make([]eni.Address, 0, lines.count-first)
 	s.lines = make([]int, 0, lines.count-first)
 	for n := first; n < lines.count; n++ {
@@ -199,10 +199,11 @@ func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) 
 			err = damaged("its checksum does not hold")
 		}
 		if err != nil {
-			if address.Owner == nil && address.Addr.IsValid() { // its state may be all that is damaged
+			// The state alone may be damaged: whose the address is, is told to people.
+			if address.Owner == nil && address.Addr.IsValid() {
 				address.Owner, _ = decodeOwner(text[ownerAt:])
 			}
-			s.Damaged = append(s.Damaged, ipam.Damage{Record: n - first, Addr: address.Addr, Owner: address.Owner, Reason: fmt.Sprintf("line %d: %v", n+1, err)})
+			s.Damaged = append(s.Damaged, ipam.Damage{Record: n - first, Addr: address.Addr, Owner: address.Owner, Cause: fmt.Sprintf("line %d: %v", n+1, err)})
 			continue
 		}
 		s.Addresses = append(s.Addresses, address)
@@ -211,9 +212,9 @@ func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) 
 	return nil
 }
 
-// lineReader reads a file line by line through a small buffer: fresh memory is
-// the dearest thing in a process that lives for milliseconds. A file that is in memory
-// it reads there.
+// lineReader reads a file line by line through a small buffer, because fresh memory costs a
+// process that lives for milliseconds more than reading. A file that is in memory already is
+// read there.
 type lineReader struct {
 	r     io.ReaderAt
 	count int    // lines in the file

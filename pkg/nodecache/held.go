@@ -7,16 +7,16 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// An address that others hold stands in the file as one that cools for ever, and
-// behind that what a reader of before does not read:
+// An address that others hold is written as one that cools for ever, followed by words that
+// readers of releases without held addresses ignore:
 //
 //	10.0.1.4    1 cooling   4294967295.000 held 1234.567 route 10.0.1.4 dev eni5f scope link (table main)
 //
-// A plugin and an agent of before, which may use the same file while a node is
-// upgraded, then neither hand the address out nor give it to the cloud. A state of
-// its own they would call a damaged record, and STATUS would fail.
+// A plugin and an agent of such a release, which may use the same file while a node is
+// upgraded, then neither hand the address out nor release it. A state of its own would be a
+// damaged record to them, and STATUS would fail.
 
-// heldSince is the time since boot that says so: 136 years, the longest that the
+// heldSince is the time since boot that marks such an address: 136 years, the longest that the
 // field holds.
 const heldSince = 4294967295 * time.Second
 
@@ -24,7 +24,7 @@ const heldSince = 4294967295 * time.Second
 // is needed for what comes before it.
 const maxCause = 300
 
-// heldName begins what readers of before do not read.
+// heldName begins what such readers ignore.
 const heldName = "held"
 
 func encodeHeld(address *eni.Address) string {
@@ -33,8 +33,8 @@ func encodeHeld(address *eni.Address) string {
 	return strings.TrimRight(strings.Join(words, " "), " ")
 }
 
-// decodeHeld reads what stands behind the time of a held address. Nothing does where
-// a writer of before wrote the line again: then nobody knows what holds it.
+// decodeHeld reads what follows the time of a held address: nothing, if a release without held
+// addresses wrote the line again. Then it is not known what holds it.
 func decodeHeld(text []byte, address *eni.Address) {
 	address.State, address.Since = eni.Held, 0
 	word, text := nextField(text)

@@ -26,8 +26,8 @@ func encodeSettings(settings ipam.Settings) []string {
 		"set families " + strings.Join(families, ","),
 	}
 	if !settings.PodsInMain {
-		// A plugin that starts a pod by a node state without this line writes the pod's
-		// route where the node state's writer looks for it: into the main table.
+		// Without this line a plugin writes pods' routes into the main table, where the agent that
+		// wrote such a node state looks for them.
 		lines = append(lines, fmt.Sprintf("set podsTable %d", netconf.PodsTable))
 	}
 	if settings.V4Block > 0 {
@@ -113,7 +113,7 @@ func encodeENI(i eni.Interface) (string, []string) {
 	line := fmt.Sprintf("eni %d %s %s %d %s %s %s %s", i.Index, escape(i.ID), escape(i.Device), i.MTU,
 		orDash(i.V4.Primary), orDash(i.V4.Gateway), orDash(i.V6.Primary), orDash(i.V6.Gateway))
 	var more []string
-	for _, p := range i.Pods { // which readers of before do not read
+	for _, p := range i.Pods { // earlier releases ignore them
 		if more == nil && len(line)+1+len(p.String()) <= textSize {
 			line += " " + p.String()
 			continue
@@ -127,11 +127,12 @@ func encodeENI(i eni.Interface) (string, []string) {
 	return line, more
 }
 
-// podRanges is the setting with ranges for pods that have no room in the line of their ENI: its
-// index, and they.
+// podRanges is the setting with ranges for pods that have no room in the line of their ENI. Its
+// value is the ENI's index, "=" and the ranges, with commas between them.
 const podRanges = "podRanges"
 
-// decodePodRanges reads one such setting into ranges; it returns false for any other.
+// decodePodRanges reads one such setting into ranges, by index; it returns false for any other
+// setting.
 func decodePodRanges(text string, ranges map[int][]netip.Prefix) (bool, error) {
 	value, is := strings.CutPrefix(text, "set "+podRanges+" ")
 	if !is {

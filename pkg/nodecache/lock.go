@@ -40,9 +40,9 @@ func (c Cache) locked(ctx context.Context, exclusive bool, fn func() error) (err
 	return fn()
 }
 
-// acquire takes the lock at once if it is free, else waits in the kernel's queue
-// (polling collapses under a hundred contenders) until the deadline. If it fails the
-// file is closed, or will be.
+// acquire takes the lock at once if it is free, else waits in the kernel's queue until the
+// deadline: polling instead collapses under a hundred contenders. If it fails the file is
+// closed, or will be.
 func (c Cache) acquire(ctx context.Context, handle *file, exclusive bool) error {
 	how := unix.LOCK_SH
 	if exclusive {
@@ -75,7 +75,7 @@ func (c Cache) acquire(ctx context.Context, handle *file, exclusive bool) error 
 	case <-ctx.Done():
 		why = context.Cause(ctx)
 	}
-	// flock(2) can't be called off: whoever gets it late gives it back.
+	// flock(2) can't be cancelled: if it takes the lock late, the lock is released at once.
 	go func() {
 		<-locked
 		_ = handle.unlock()

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapped is a file in memory, where the kernel has it anyway: of a large one a look at
-// the first words of each line is enough, and a copy would cost more than that.
+// mapped is a file that is mapped into memory: of most lines of a large one only the first words
+// are read, and to copy them all would take longer.
 type mapped []byte
 
 // mapFrom is the size from which it pays to map a file, in a process that does so once:
@@ -37,8 +37,8 @@ func (f *file) decode(size int64, only *eni.Key) (snap *snapshot, err error) {
 	if err != nil { // some file systems have no such thing
 		return decode(f, size, only)
 	}
-	// What of it can't be read, because somebody cut the file or its disk fails, is a
-	// fault here and no error of a call.
+	// If somebody cuts the file or its disk fails, reading the mapping is a fault of the processor
+	// and no error of a call: without this it would end the process.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		switch p := recover().(type) {

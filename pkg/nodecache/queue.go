@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Place is the place of a pending ADD in the queue of those that wait: an empty file
-// with an exclusive lock on it for as long as the ADD waits. The kernel gives the lock
-// back when its holder dies, so a killed ADD keeps nobody.
+// Place is the place of a pending ADD in the queue: an empty file, with an exclusive lock on it
+// for as long as the ADD waits. The kernel releases the lock when its holder dies, so an ADD
+// that was killed holds up nobody.
 type Place struct {
 	cache Cache
 	fd    int
@@ -32,8 +32,8 @@ type queued struct {
 
 func (c Cache) queueDir() string { return c.Path + ".queue" }
 
-// Queued tells by one system call whether ADDs wait for addresses. The folder is
-// there only as long as somebody is in it; who was killed may be in it too.
+// Queued tells by one system call whether ADDs may wait for addresses: the folder is there only
+// while files are in it, which may be those of killed ADDs.
 func (c Cache) Queued() bool {
 	return unix.Access(c.queueDir(), unix.F_OK) == nil
 }
@@ -57,11 +57,11 @@ func (c Cache) Enqueue(need string, until time.Duration) (*Place, error) {
 	return nil, fmt.Errorf("wait in line: %w", err)
 }
 
-// maxPlaceTries is how often Enqueue tries when others clear the folder meanwhile.
+// maxPlaceTries is how often Enqueue tries while others remove the folder or its file.
 const maxPlaceTries = 100
 
-// errPlaceLost: somebody took the new file for that of a dead one before it was
-// locked, or the folder for an empty one.
+// errPlaceLost: somebody removed the new file before it was locked, as that of a killed ADD, or
+// the folder, as an empty one.
 var errPlaceLost = errors.New("place in the queue was taken away")
 
 // makePlace makes and locks the file.
@@ -92,7 +92,7 @@ func (c Cache) makePlace(name string) (fd int, err error) {
 	return fd, nil
 }
 
-// Leave gives the place up. On a nil Place it does nothing.
+// Leave leaves the queue. On a nil Place it does nothing.
 func (p *Place) Leave() {
 	if p == nil {
 		return
@@ -101,21 +101,20 @@ func (p *Place) Leave() {
 	_ = unix.Close(p.fd) // wakes who waits for it
 }
 
-// clearPlace takes the file away, and the folder if that was the last one. If that
-// fails, the next one who looks does it.
+// clearPlace removes the file, and the folder if that was the last one. If that fails, the
+// next ADD that reads the folder does it.
 func (c Cache) clearPlace(name string) {
 	_ = os.Remove(filepath.Join(c.queueDir(), name))
 	_ = unix.Rmdir(c.queueDir())
 }
 
-// Waiting returns what all those need who wait now, in order of arrival, as Enqueue
-// was told.
+// Waiting returns the needs of all ADDs in the queue, as given to Enqueue, in order of arrival.
 func (c Cache) Waiting() ([]string, error) {
 	list, err := c.entries()
 	return c.liveNeeds(list), err
 }
 
-// Before is Waiting for those who came before the place: nobody for a nil Place.
+// Before is Waiting for the ADDs that came before the place: none for a nil Place.
 func (p *Place) Before() ([]string, error) {
 	if p == nil {
 		return nil, nil
@@ -124,9 +123,9 @@ func (p *Place) Before() ([]string, error) {
 	return p.cache.liveNeeds(list), err
 }
 
-// Turn returns a channel that is closed when the nearest one ahead with the same need
-// has gone, or must have because its time is over: until then there is no need to look
-// at the cache. It is nil where nobody with the same need is ahead, and for a nil Place.
+// Turn returns a channel that is closed when the nearest ADD ahead with the same need has left,
+// or its time is over: until then there is no need to read the cache. It is nil where no ADD
+// with the same need is ahead, and for a nil Place.
 func (p *Place) Turn() (gone <-chan struct{}, err error) {
 	if p == nil {
 		return nil, nil
@@ -157,15 +156,15 @@ func (c Cache) entries() ([]queued, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look who waits: %w", err)
+		return nil, fmt.Errorf("read the queue of pending ADDs: %w", err)
 	}
 	now := SinceBoot()
 	var list []queued
 	for _, f := range files { // sorted by name, which begins with the time of arrival
-		if e, ok := decodeQueued(f.Name()); ok && e.until+waiterGrace > now {
+		if e, ok := decodeQueued(f.Name()); ok && e.until+pendingGrace > now {
 			list = append(list, e)
 		} else {
-			c.dead(f.Name())
+			c.clearIfLeft(f.Name())
 		}
 	}
 	return list, nil
@@ -180,19 +179,19 @@ func decodeQueued(name string) (queued, bool) {
 	return queued{name, time.Duration(until), unescape(fields[3])}, err == nil
 }
 
-// liveNeeds returns what those of the list need who are alive.
+// liveNeeds returns the needs of the entries whose ADDs still wait.
 func (c Cache) liveNeeds(list []queued) []string {
 	var needs []string
 	for _, e := range list {
-		if !c.dead(e.name) {
+		if !c.clearIfLeft(e.name) {
 			needs = append(needs, e.need)
 		}
 	}
 	return needs
 }
 
-// dead tells whether nobody holds the place any more, and clears it then.
-func (c Cache) dead(name string) bool {
+// clearIfLeft removes the place if its ADD no longer holds it, and tells whether it is gone.
+func (c Cache) clearIfLeft(name string) bool {
 	fd := c.openPlace(name)
 	if fd < 0 {
 		return true
@@ -201,7 +200,7 @@ func (c Cache) dead(name string) bool {
 	if lockFile(fd, unix.LOCK_SH|unix.LOCK_NB) != nil {
 		return false
 	}
-	// Under the lock: its maker, who locks it after it is made, sees that it is gone.
+	// Under the lock: an ADD that has made the file and not locked it yet sees then that it is gone.
 	c.clearPlace(name)
 	return true
 }
@@ -209,7 +208,7 @@ func (c Cache) dead(name string) bool {
 // watchPlace returns a channel that is closed when the entry's holder has gone, nil
 // if it has gone already.
 func (c Cache) watchPlace(e queued) <-chan struct{} {
-	if c.dead(e.name) {
+	if c.clearIfLeft(e.name) {
 		return nil
 	}
 	fd := c.openPlace(e.name)
@@ -218,13 +217,13 @@ func (c Cache) watchPlace(e queued) <-chan struct{} {
 	}
 	gone, released := make(chan struct{}), make(chan struct{})
 	go func() {
-		// flock(2) can't be called off, and need not be: the kernel ends it with this process.
+		// flock(2) can't be cancelled, and need not be: the kernel ends it with this process.
 		_ = lockFile(fd, unix.LOCK_SH)
 		_ = unix.Close(fd)
 		close(released)
 	}()
 	go func() {
-		over := time.NewTimer(e.until + waiterGrace - SinceBoot())
+		over := time.NewTimer(e.until + pendingGrace - SinceBoot())
 		defer over.Stop()
 		select {
 		case <-released:
@@ -237,7 +236,7 @@ func (c Cache) watchPlace(e queued) <-chan struct{} {
 
 // openPlace opens the file of an entry. It returns -1 if it is gone or can't be opened.
 func (c Cache) openPlace(name string) int {
-	// A FIFO must not keep us.
+	// Without O_NONBLOCK a FIFO would block.
 	fd, err := unix.Open(filepath.Join(c.queueDir(), name), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return -1

@@ -107,7 +107,7 @@ func TestAKilledOneKeepsNobody(t *testing.T) {
 // A process that is stopped holds its lock for as long as it is.
 func TestOneThatHangsKeepsNobodyPastItsTime(t *testing.T) {
 	c := newCache(t, pool(1))
-	hangs, err := c.Enqueue("", SinceBoot()+20*time.Millisecond-waiterGrace)
+	hangs, err := c.Enqueue("", SinceBoot()+20*time.Millisecond-pendingGrace)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UnwritableError is returned where the file system refuses to write the cache: nothing can
-// be given to a pod then, nor taken back.
+// UnwritableError is returned where the file system refuses to write the cache: then no pod
+// gets an address, and none is freed.
 type UnwritableError struct {
 	Err  error
 	Todo string // which file system it is and what to do about it
@@ -24,8 +24,8 @@ func (e *UnwritableError) Error() string {
 // Unwrap returns what was refused.
 func (e *UnwritableError) Unwrap() error { return e.Err }
 
-// CheckWritable looks whether the cache may be written, and writes nothing. A cache that is
-// missing may be: the agent makes it.
+// CheckWritable returns an error if the cache can't be written; it writes nothing. A cache that
+// is missing is no error: the agent makes it.
 func (c Cache) CheckWritable() error {
 	err := unix.Access(c.Path, unix.W_OK)
 	if err == nil || errors.Is(err, unix.ENOENT) {

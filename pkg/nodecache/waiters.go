@@ -20,8 +20,8 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Waiter is an ADD that found no free address: it waits for one, or it has failed
-// and its runtime is about to try again.
+// Waiter is a pending ADD: it found no free address and waits for one, or it has failed and
+// its runtime is about to try again.
 type Waiter struct {
 	Owner eni.Owner     // what identifies the attachment and its pod; the rest is not kept
 	PID   int           // of the plugin
@@ -32,41 +32,40 @@ type Waiter struct {
 	Failed bool
 }
 
-// Waiting is the announcement of an ADD that waits.
+// Waiting is the announcement of a pending ADD.
 type Waiting struct{ path, text string }
 
 const (
-	// waitersMagic begins each file; its number is the version of the format.
-	waitersMagic = "waiter 1"
-	// maxWaiter limits what is read of a file.
-	maxWaiter = 4096
-	// waitsNoMore marks the file of an ADD that has failed. Older readers don't look for
-	// it.
-	waitsNoMore = " failed"
-	// waiterGrace is how long a waiter may take to end after its deadline.
-	waiterGrace = time.Second
+	// pendingMagic begins each file; its number is the version of the format.
+	pendingMagic = "waiter 1"
+	// maxPending limits what is read of a file.
+	maxPending = 4096
+	// hasFailed marks the file of an ADD that has failed. Older readers ignore it.
+	hasFailed = " failed"
+	// pendingGrace is how long an ADD may take to end after its deadline.
+	pendingGrace = time.Second
 	// unfinished ends the name of a file that is being written.
 	unfinished = ".new"
 	// leftoverAge is how old such a file is when its writer must be dead.
 	leftoverAge = time.Minute
 )
 
-func (c Cache) waitersDir() string { return c.Path + ".waiters" }
+func (c Cache) pendingDir() string { return c.Path + ".waiters" }
 
-// Announce tells the agent that an ADD waits for an address until then, as time
-// since boot. What announces itself and is killed counts until a second later.
+// Announce tells the agent that an ADD waits for an address until then, a time since boot. If
+// the ADD is killed it counts until a second later.
 func (c Cache) Announce(owner eni.Owner, until time.Duration) (*Waiting, error) {
 	return c.announce(Waiter{Owner: owner, Until: until})
 }
 
-// AnnounceFailed tells the agent that an ADD has failed for want of an address, and
-// that its runtime tries again until then. Nobody has to take that back.
+// AnnounceFailed tells the agent that an ADD has failed for want of an address, and that its
+// runtime tries again until then, a time since boot. It ends by itself.
 func (c Cache) AnnounceFailed(owner eni.Owner, until time.Duration) error {
 	_, err := c.announce(Waiter{Owner: owner, Until: until, Failed: true})
 	return err
 }
 
-// announce writes the file of a waiter that begins now.
+// announce writes the file of a pending ADD that begins now.
 func (c Cache) announce(pending Waiter) (*Waiting, error) {
 	boot, err := BootID()
 	if err != nil {
@@ -74,23 +73,23 @@ func (c Cache) announce(pending Waiter) (*Waiting, error) {
 	}
 	pending.PID, pending.Since = os.Getpid(), SinceBoot()
 	owner, text := pending.Owner, pending.encode(boot)
-	if len(text) > maxWaiter {
+	if len(text) > maxPending {
 		return nil, fmt.Errorf("announce %s: %w", owner.Key, ErrOwnerTooLong)
 	}
-	if err := os.Mkdir(c.waitersDir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(c.pendingDir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("announce %s: %w", owner.Key, err)
 	}
 	sum := digest.Sum256(owner.Network + "\x00" + owner.Container + "\x00" + owner.IfName)
-	path := filepath.Join(c.waitersDir(), hex.EncodeToString(sum[:8]))
-	// Two plugins may be at it for one attachment: each writes a file of its own.
+	path := filepath.Join(c.pendingDir(), hex.EncodeToString(sum[:8]))
+	// Two plugins may announce the same attachment at once: each writes a temporary file of its own.
 	if err := writeWhole(fmt.Sprintf("%s.%d%s", path, pending.PID, unfinished), path, text); err != nil {
 		return nil, fmt.Errorf("announce %s: %w", owner.Key, err)
 	}
 	return &Waiting{path, text}, nil
 }
 
-// Done takes the announcement back, unless a later one of the same attachment has
-// taken its place. On a nil Waiting it does nothing.
+// Done removes the announcement, unless a later one of the same attachment has replaced it. On
+// a nil Waiting it does nothing.
 func (w *Waiting) Done() {
 	if w == nil {
 		return
@@ -100,12 +99,12 @@ func (w *Waiting) Done() {
 	}
 }
 
-// Waiters returns the ADDs that wait at now, the longest waiting first. Each pod
-// counts once for an interface of a network, however many sandboxes tried. Files
-// of waiters that are over, of another boot, or damaged are removed. Waiters that
-// could be read are returned with an error too.
+// Waiters returns the pending ADDs at now, a time since boot, the longest waiting first. Each
+// pod counts once for an interface of a network, however many sandboxes tried. Files that are
+// past their time, of another boot, or damaged are removed. With an error it returns those that
+// could be read too.
 func (c Cache) Waiters(now time.Duration) ([]Waiter, error) {
-	entries, err := os.ReadDir(c.waitersDir())
+	entries, err := os.ReadDir(c.pendingDir())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil, nil
 	}
@@ -116,7 +115,7 @@ func (c Cache) Waiters(now time.Duration) ([]Waiter, error) {
 	var errs []error
 	live := map[string]Waiter{}
 	for _, e := range entries {
-		pending, ok, err := readWaiter(filepath.Join(c.waitersDir(), e.Name()), e, boot, now)
+		pending, ok, err := readPending(filepath.Join(c.pendingDir(), e.Name()), e, boot, now)
 		if ok && pending.Since >= live[pending.demand()].Since {
 			live[pending.demand()] = pending
 		}
@@ -128,10 +127,10 @@ func (c Cache) Waiters(now time.Duration) ([]Waiter, error) {
 	return list, errors.Join(errs...)
 }
 
-// readWaiter reads one file of the folder, and removes it if it is over.
-func readWaiter(path string, e fs.DirEntry, boot string, now time.Duration) (pending Waiter, ok bool, err error) {
+// readPending reads one file of the folder, and removes it if its time is over.
+func readPending(path string, e fs.DirEntry, boot string, now time.Duration) (pending Waiter, ok bool, err error) {
 	if !e.Type().IsRegular() {
-		return Waiter{}, false, nil // none of ours; a FIFO would keep us
+		return Waiter{}, false, nil // not enipool's; reading a FIFO would block
 	}
 	info, err := e.Info()
 	if err == nil && strings.HasSuffix(path, unfinished) {
@@ -141,20 +140,20 @@ func readWaiter(path string, e fs.DirEntry, boot string, now time.Duration) (pen
 		return Waiter{}, false, ignoreGone(err)
 	}
 	var text []byte
-	if err == nil && info.Size() <= maxWaiter {
+	if err == nil && info.Size() <= maxPending {
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
 		return Waiter{}, false, ignoreGone(err)
 	}
-	pending, of, ok := decodeWaiter(text)
-	if ok && of == boot && now <= pending.Until+waiterGrace {
+	pending, of, ok := decodePending(text)
+	if ok && of == boot && now <= pending.Until+pendingGrace {
 		return pending, true, nil
 	}
 	return Waiter{}, false, ignoreGone(os.Remove(path))
 }
 
-// ignoreGone forgives that a waiter took its own file away.
+// ignoreGone drops the error of a file that its ADD has removed meanwhile.
 func ignoreGone(err error) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -162,7 +161,7 @@ func ignoreGone(err error) error {
 	return fmt.Errorf("read pending ADDs: %w", err)
 }
 
-// demand is what a waiter counts as: a kubelet that tries again makes a new sandbox,
+// demand names what a pending ADD counts as: a kubelet that tries again makes a new sandbox,
 // and it is still one pod that needs one address.
 func (w Waiter) demand() string {
 	pod := "container " + w.Owner.Container
@@ -175,7 +174,7 @@ func (w Waiter) demand() string {
 	return w.Owner.Network + "\x00" + w.Owner.IfName + "\x00" + pod
 }
 
-// encode returns the waiter as the one line of its file.
+// encode returns the pending ADD as the one line of its file.
 func (w Waiter) encode(boot string) string {
 	ms := func(d time.Duration) string {
 		n := (d + time.Millisecond - 1).Milliseconds()
@@ -183,16 +182,16 @@ func (w Waiter) encode(boot string) string {
 	}
 	owner, end := w.Owner, "\n"
 	if w.Failed {
-		end = waitsNoMore + end
+		end = hasFailed + end
 	}
-	return fmt.Sprintf("%s %s %s %s %d %s %s %s %s %s %s%s", waitersMagic, boot, ms(w.Since), ms(w.Until), w.PID,
+	return fmt.Sprintf("%s %s %s %s %d %s %s %s %s %s %s%s", pendingMagic, boot, ms(w.Since), ms(w.Until), w.PID,
 		escape(owner.Network), escape(owner.Container), escape(owner.IfName), escape(owner.Namespace), escape(owner.UID), escape(owner.Pod), end)
 }
 
-// decodeWaiter is the inverse of encode, or false.
-func decodeWaiter(text []byte) (pending Waiter, boot string, ok bool) {
+// decodePending is the inverse of encode, or false.
+func decodePending(text []byte) (pending Waiter, boot string, ok bool) {
 	text, whole := bytes.CutSuffix(text, []byte("\n"))
-	text, ours := bytes.CutPrefix(text, []byte(waitersMagic+" "))
+	text, ours := bytes.CutPrefix(text, []byte(pendingMagic+" "))
 	fields := strings.Split(string(text), " ")
 	if !whole || !ours || len(fields) < 10 { // more is a newer writer's
 		return Waiter{}, "", false
@@ -204,6 +203,6 @@ func decodeWaiter(text []byte) (pending Waiter, boot string, ok bool) {
 	for i, p := range []*string{&pending.Owner.Network, &pending.Owner.Container, &pending.Owner.IfName, &pending.Owner.Namespace, &pending.Owner.UID, &pending.Owner.Pod} {
 		*p = unescape(fields[4+i])
 	}
-	pending.Failed = len(fields) > 10 && fields[10] == waitsNoMore[1:]
+	pending.Failed = len(fields) > 10 && fields[10] == hasFailed[1:]
 	return pending, fields[0], errors.Join(err1, err2, err3) == nil
 }

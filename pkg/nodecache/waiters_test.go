@@ -46,11 +46,11 @@ func waiting(t testing.TB, c Cache, now time.Duration) string {
 // waiterFile returns the path of the only waiter's file.
 func waiterFile(t testing.TB, c Cache) string {
 	t.Helper()
-	names := ls(t, c.waitersDir())
+	names := ls(t, c.pendingDir())
 	if len(names) != 1 {
 		t.Fatalf("files %v", names)
 	}
-	return filepath.Join(c.waitersDir(), names[0])
+	return filepath.Join(c.pendingDir(), names[0])
 }
 
 func TestWaitersAreSeenUntilTheyAreDone(t *testing.T) {
@@ -80,7 +80,7 @@ func TestWaitersAreSeenUntilTheyAreDone(t *testing.T) {
 	}
 	db.Done()
 	db.Done()
-	if got := ls(t, c.waitersDir()); len(got) != 0 {
+	if got := ls(t, c.pendingDir()); len(got) != 0 {
 		t.Errorf("left over: %v", got)
 	}
 	var none *Waiting
@@ -93,7 +93,7 @@ func TestWhateverNamesAWaiterHasComeBack(t *testing.T) {
 		w := Waiter{Owner: eni.Owner{Key: o.Key, Namespace: o.Namespace, Pod: o.Pod, UID: o.UID}, PID: rapid.IntRange(0, 1<<22).Draw(t, "pid"),
 			Since: time.Duration(rapid.IntRange(0, 1<<40).Draw(t, "since")) * time.Millisecond,
 			Until: time.Duration(rapid.IntRange(0, 1<<40).Draw(t, "until")) * time.Millisecond, Failed: rapid.Bool().Draw(t, "failed")}
-		got, boot, ok := decodeWaiter([]byte(w.encode("some-boot")))
+		got, boot, ok := decodePending([]byte(w.encode("some-boot")))
 		if diff := cmp.Diff(w, got); diff != "" || !ok || boot != "some-boot" {
 			t.Errorf("%t, boot %q, %s", ok, boot, diff)
 		}
@@ -101,9 +101,9 @@ func TestWhateverNamesAWaiterHasComeBack(t *testing.T) {
 }
 
 func TestTheWaiterInTheDesignIsReal(t *testing.T) {
-	_, text, _ := strings.Cut(string(bytesOf(t, "DESIGN.md")), "\n`"+waitersMagic)
-	line, _, _ := strings.Cut(waitersMagic+text, "`")
-	if w, boot, ok := decodeWaiter([]byte(line + "\n")); !ok || w.encode(boot) != line+"\n" {
+	_, text, _ := strings.Cut(string(bytesOf(t, "DESIGN.md")), "\n`"+pendingMagic)
+	line, _, _ := strings.Cut(pendingMagic+text, "`")
+	if w, boot, ok := decodePending([]byte(line + "\n")); !ok || w.encode(boot) != line+"\n" {
 		t.Errorf("%q is %+v", line, w)
 	}
 }
@@ -167,7 +167,7 @@ func later(t *testing.T, c Cache) {
 	t.Helper()
 	path := waiterFile(t, c)
 	boot, _ := BootID()
-	w, _, ok := decodeWaiter(bytesOf(t, path))
+	w, _, ok := decodePending(bytesOf(t, path))
 	if !ok {
 		t.Fatal("can't be read")
 	}
@@ -200,7 +200,7 @@ func TestWhatNobodyWaitsForAnyMoreIsRemoved(t *testing.T) {
 		{"of a newer format", now, damage(func(s string) string { return strings.Replace(s, "waiter 1", "waiter 2", 1) }), "", false},
 		{"cut", now, damage(func(s string) string { return s[:len(s)-5] }), "", false},
 		{"empty", now, damage(func(string) string { return "" }), "", false},
-		{"huge", now, damage(func(s string) string { return strings.TrimSpace(s) + strings.Repeat(" x", maxWaiter) + "\n" }), "", false},
+		{"huge", now, damage(func(s string) string { return strings.TrimSpace(s) + strings.Repeat(" x", maxPending) + "\n" }), "", false},
 		{"with a time of no sense", now, damage(func(s string) string { return strings.Replace(s, ".", ",", 2) }), "", false},
 		{"just being written", now, func(t *testing.T, path string) { rename(t, path, path+".7.new") }, "", true},
 		{"long being written", now, func(t *testing.T, path string) {
@@ -229,7 +229,7 @@ func TestWhatNobodyWaitsForAnyMoreIsRemoved(t *testing.T) {
 					t.Errorf("%q wait, want %q", got, tt.want)
 				}
 			}
-			if left := ls(t, c.waitersDir()); (len(left) == 1) != tt.stays {
+			if left := ls(t, c.pendingDir()); (len(left) == 1) != tt.stays {
 				t.Errorf("left over: %v, want it to stay: %t", left, tt.stays)
 			}
 		})
@@ -250,10 +250,10 @@ func TestGarbageIsNoWaiter(t *testing.T) {
 		i := rapid.IntRange(0, len(text)).Draw(t, "from")
 		j := rapid.IntRange(i, len(text)).Draw(t, "to")
 		damaged := text[:i] + rapid.StringMatching(`[ 0-9.w\n%-]{0,6}`).Draw(t, "by") + text[j:]
-		if w, _, ok := decodeWaiter([]byte(damaged)); ok && (w.Since < 0 || w.Until < 0) {
+		if w, _, ok := decodePending([]byte(damaged)); ok && (w.Since < 0 || w.Until < 0) {
 			t.Fatalf("%q is %+v", damaged, w)
 		}
-		decodeWaiter(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
+		decodePending(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
 	})
 }
 
@@ -273,12 +273,12 @@ func TestALaterAnnouncementStaysWhenTheEarlierIsDone(t *testing.T) {
 
 func TestAnAnnouncementThatCanNotBeWrittenSaysWhy(t *testing.T) {
 	long := owner("web")
-	long.Container = strings.Repeat("x", maxWaiter)
+	long.Container = strings.Repeat("x", maxPending)
 	c := newCache(t, pool(1))
 	if _, err := c.Announce(long, 0); !errors.Is(err, ErrOwnerTooLong) {
 		t.Errorf("long names: %v", err)
 	}
-	write(t, c.waitersDir(), nil)
+	write(t, c.pendingDir(), nil)
 	if _, err := c.Announce(owner("web"), 0); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("no folder: %v", err)
 	}
@@ -302,8 +302,8 @@ func TestAFullDiskLeavesNoHalfAnnouncement(t *testing.T) {
 	if !errors.Is(err, unix.ENOSPC) || !strings.HasPrefix(err.Error(), "announce pods/web/eth0: ") {
 		t.Errorf("got %v", err)
 	}
-	if got := waiting(t, c, SinceBoot()); got != "db" || len(ls(t, c.waitersDir())) != 1 {
-		t.Errorf("%q wait, files %v", got, ls(t, c.waitersDir()))
+	if got := waiting(t, c, SinceBoot()); got != "db" || len(ls(t, c.pendingDir())) != 1 {
+		t.Errorf("%q wait, files %v", got, ls(t, c.pendingDir()))
 	}
 }
 
@@ -336,7 +336,7 @@ func TestManyComeAndGoAtOnce(t *testing.T) {
 			t.Fatalf("%d wait, %v", len(list), err)
 		}
 	}
-	if left := ls(t, c.waitersDir()); len(left) != 0 {
+	if left := ls(t, c.pendingDir()); len(left) != 0 {
 		t.Errorf("left over: %v", left)
 	}
 }

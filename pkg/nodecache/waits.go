@@ -37,7 +37,8 @@ const (
 
 func (c Cache) waitsFile() string { return c.Path + ".waits" }
 
-// RecordWait leaves for the agent how an ADD's wait ended.
+// RecordWait tells the agent how an ADD's wait ended. Where no agent reads the file it stops at
+// 1 MiB: later waits are dropped.
 func (c Cache) RecordWait(w Wait) error {
 	f, err := c.openWaits(os.O_CREATE | os.O_APPEND | os.O_WRONLY)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Watch wakes a waiter when the file may have changed. Changes that come
-// together are one wake.
+// Watch sends on C when the file may have changed. Changes that come together are sent once.
 type Watch struct {
 	C       <-chan struct{}
 	watcher *fsnotify.Watcher
@@ -31,27 +30,27 @@ func (c Cache) Watch() (*Watch, error) {
 // or moved away. After the folder it sees nothing any more: start another one then. The ADDs
 // themselves use Watch, or each that comes would wake all that wait.
 func (c Cache) WatchAll() (*Watch, error) {
-	// The folder is there before the first waiter, so that it can be watched.
-	if err := os.Mkdir(c.waitersDir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	// The folder is there before the first pending ADD, so that it can be watched.
+	if err := os.Mkdir(c.pendingDir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("watch node cache: %w", err)
 	}
-	name, waiters := filepath.Base(c.Path), filepath.Base(c.waitersDir())
+	name, pending := filepath.Base(c.Path), filepath.Base(c.pendingDir())
 	folder, lock := filepath.Dir(c.Path), filepath.Base(c.AgentLock())
 	return c.watch(func(w *fsnotify.Watcher, e fsnotify.Event) bool {
 		gone := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
 		switch {
 		case gone && filepath.Clean(e.Name) == folder:
 			return true
-		case filepath.Base(filepath.Dir(e.Name)) == waiters:
+		case filepath.Base(filepath.Dir(e.Name)) == pending:
 			return (e.Has(fsnotify.Create) || e.Has(fsnotify.Remove)) && !strings.HasSuffix(e.Name, unfinished)
-		case filepath.Base(e.Name) == waiters && e.Has(fsnotify.Create):
-			_ = w.Add(c.waitersDir()) // somebody removed it; without it the agent's next look sees the waiters
+		case filepath.Base(e.Name) == pending && e.Has(fsnotify.Create):
+			_ = w.Add(c.pendingDir()) // somebody removed it; if this fails the agent's next tick reads it
 			return true
 		case gone && (filepath.Base(e.Name) == name || filepath.Base(e.Name) == lock):
 			return true
 		}
 		return changed(e, name)
-	}, folder, c.waitersDir())
+	}, folder, c.pendingDir())
 }
 
 // changed tells whether the event is a change of the file.
@@ -90,7 +89,7 @@ func (w *Watch) forward(matters func(*fsnotify.Watcher, fsnotify.Event) bool, wa
 				continue
 			}
 		case _, ok := <-w.watcher.Errors:
-			// An overflow lost events: the waiter must look for itself.
+			// An overflow lost events: the file may have changed.
 			if !ok {
 				return
 			}

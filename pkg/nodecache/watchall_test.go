@@ -40,7 +40,7 @@ func TestTheAgentWakesWhenAnAddComesAndGoes(t *testing.T) {
 	announce(t, c, owner("c"), SinceBoot()+time.Minute)
 	<-w.C
 	// The folder may be removed, and come back with the next waiter.
-	if err := os.RemoveAll(c.waitersDir()); err != nil {
+	if err := os.RemoveAll(c.pendingDir()); err != nil {
 		t.Fatal(err)
 	}
 	<-w.C
@@ -90,7 +90,7 @@ func TestWaitersWakeNoADDAndLookingNobody(t *testing.T) {
 	if err := c.SetWhy("no room"); err != nil {
 		t.Fatal(err)
 	}
-	mark(t, c.waitersDir(), filepath.Dir(c.Path))
+	mark(t, c.pendingDir(), filepath.Dir(c.Path))
 	select {
 	case <-agent.C:
 		t.Error("looking woke the agent")

@@ -10,8 +10,8 @@ import (
 	"github.com/enipool/enipool/pkg/mounts"
 )
 
-// maxWhy is how much of the agent's word is shown: it becomes part of an error
-// message that ends in an event of the pod.
+// maxWhy is how many bytes of the agent's words are shown: they become part of an error
+// message, which the kubelet puts into an event of the pod.
 const maxWhy = 400
 
 func (c Cache) whyFile() string { return c.Path + ".why" }
@@ -31,8 +31,8 @@ func (c Cache) Why() string {
 	return oneLine(line)
 }
 
-// SetWhy says for all ADDs to come why the pool has not more addresses; "" takes
-// it back. Nothing is written if that is what was said before.
+// SetWhy says for all ADDs to come why the pool has not more addresses, "" that nothing is
+// wrong. Nothing is written if that is what was said before.
 func (c Cache) SetWhy(text string) error {
 	text = oneLine(text)
 	err := error(nil)
@@ -67,7 +67,7 @@ func plainLine(text string, most int) string {
 }
 
 // writeWhole makes path hold text: its readers see what was there before or all of
-// the text. tmp is beside it and of nobody else's.
+// the text. tmp is a path beside it that nobody else writes to.
 func writeWhole(tmp, path, text string) error {
 	err := os.WriteFile(tmp, []byte(text), 0o600)
 	if err == nil {

@@ -119,7 +119,7 @@ func TestADamagedStateGetsNothing(t *testing.T) {
 	made, _ := machineENI("eni-a")
 	made.Addresses = hosts(10)
 	book := bookOf("")
-	book.Damaged = []ipam.Damage{{Reason: "checksum"}}
+	book.Damaged = []ipam.Damage{{Cause: "checksum"}}
 	if c := Adopt(book, 0, "", View{Status: Status{Mode: Operator, ENIs: []ENI{made}}}); len(c.Add) > 0 {
 		t.Errorf("%+v: one of them may be a pod's", c.Add)
 	}

@@ -34,7 +34,8 @@ func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
 		}
 		gone = append(gone, t.missingFrom(e.Addresses, shown, d.Began.Mono)...)
 		for _, p := range shown {
-			if !slices.Contains(e.Addresses, p) && t.taken[p] <= d.Began.Mono {
+			// One that was taken and assigned again a moment ago may be shown where it was.
+			if !slices.Contains(e.Addresses, p) && t.taken[p] <= d.Began.Mono && t.given[p] <= d.Began.Mono {
 				e.Addresses, changed = append(e.Addresses, p), true
 			}
 		}

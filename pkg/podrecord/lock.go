@@ -22,12 +22,12 @@ type Lock struct{ fd int }
 // ends, even if this process is killed.
 func (l *Lock) FD() uintptr { return uintptr(l.fd) }
 
-// Unlock gives the lock back.
+// Unlock releases the lock.
 func (l *Lock) Unlock() { unix.Close(l.fd) }
 
-// Each holder may take LockTimeout, which is longer than any needs: the agent's repair of
-// iptables. A queue that moves is waited for longer: hundreds of pods may start at once,
-// and who gives up is tried again anyway.
+// Each holder may take LockTimeout, which is longer than the slowest needs, the agent's repair
+// of iptables. If the lock changes hands a caller waits longer, up to queueTimeout: hundreds of
+// pods may start at once.
 const (
 	LockTimeout  = 20 * time.Second
 	queueTimeout = 90 * time.Second
@@ -55,8 +55,8 @@ func (f Folder) lockWithin(ctx context.Context, holder, queue time.Duration) (*L
 	if err != nil {
 		return nil, filelock.Busy(path, err)
 	}
-	// Those who wait see by it that another one has its turn. Where it can't be written
-	// they wait for one holder's time in all.
+	// The new time tells those who wait that the lock has changed hands. Where it can't be
+	// written they wait for one holder's time in all.
 	_ = unix.UtimesNanoAt(unix.AT_FDCWD, path, nil, 0)
 	return &Lock{fd}, nil
 }
@@ -104,7 +104,7 @@ func waitForLock(ctx context.Context, fd int, holder, queue time.Duration) error
 			err = context.Cause(ctx)
 		}
 	}
-	// flock(2) can't be called off: whoever gets it late gives it back.
+	// flock(2) can't be cancelled: if it takes the lock late, the lock is released at once.
 	go func() {
 		<-locked
 		unix.Close(fd)
@@ -112,20 +112,21 @@ func waitForLock(ctx context.Context, fd int, holder, queue time.Duration) error
 	return err
 }
 
-// turnOf tells turns of the lock apart: each begins with a new time of the file.
+// turnOf returns the file's time, which each holder sets: with another one the lock has
+// changed hands.
 func turnOf(fd int) unix.Timespec {
 	var st unix.Stat_t
 	_ = unix.Fstat(fd, &st)
 	return st.Mtim
 }
 
-// patience is asked once in each holder's time.
+// patience decides when a caller gives up. It is asked once every LockTimeout.
 type patience struct {
-	turn  unix.Timespec // at the last look
+	turn  unix.Timespec // when it was asked last
 	queue time.Duration
 }
 
-// givesUp tells whether the holder is the same as at the last look, or the queue too long.
+// givesUp tells whether the holder is the same as when it was asked last, or the wait too long.
 func (p *patience) givesUp(waited time.Duration, turn unix.Timespec) bool {
 	stuck := turn == p.turn
 	p.turn = turn

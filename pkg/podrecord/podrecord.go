@@ -26,7 +26,7 @@ import (
 var ErrDamaged = errors.New("pod record is damaged")
 
 // ErrVersion is a record that a later enipool wrote, which says that this one can't read
-// it. It is left as it is while its pod lives; what it asked for is found as of a damaged one.
+// it. It stays while its pod lives; what it asked for is found as with a damaged one.
 var ErrVersion = errors.New("pod record has a newer format")
 
 // Unreadable tells whether err says that a record is there which can't be understood.
@@ -46,7 +46,7 @@ func (e *FileError) Error() string { return fmt.Sprintf("read %s: %v", e.Path, e
 // Unwrap returns why.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// Of tells whether the record is that of the attachment.
+// Of tells whether the unreadable record is the attachment's: its file's name tells.
 func (e *FileError) Of(k eni.Key) bool { return filepath.Base(e.Path) == netconf.HostDevice(k) }
 
 // Folder is where the records of a node are.
@@ -81,12 +81,11 @@ func (f Folder) Read(key eni.Key) (record Record, found bool, err error) {
 	if err != nil {
 		return Record{}, true, fmt.Errorf("read record of %s: %w", key, err)
 	}
-	// The name is a hash; another attachment's record is none of this one's.
+	// The name is a hash: the file may be another attachment's.
 	return record, record.Key == key, nil
 }
 
-// Write puts the record in place as a whole. The folder is made when it is needed
-// first.
+// Write puts the record in place as a whole, and makes the folder if it is missing.
 func (f Folder) Write(r Record) error {
 	err := f.replaceFile(f.pathOf(r.Key), encodeRecord(r))
 	if errors.Is(err, unix.ENOENT) {
@@ -140,9 +139,9 @@ func (f Folder) All() ([]Record, error) {
 	return f.readAll(func(half string) { _ = unix.Unlink(half) })
 }
 
-// Look is All for who only looks: it needs no lock and changes nothing. Records come and
-// go meanwhile, each as a whole.
-func (f Folder) Look() ([]Record, error) { return f.readAll(func(string) {}) }
+// AllUnlocked is All for callers that only read: it needs no lock and changes nothing. Records
+// come and go meanwhile, each as a whole.
+func (f Folder) AllUnlocked() ([]Record, error) { return f.readAll(func(string) {}) }
 
 // readAll hands what is half written to onHalf.
 func (f Folder) readAll(onHalf func(path string)) ([]Record, error) {
@@ -166,7 +165,7 @@ func (f Folder) readAll(onHalf func(path string)) ([]Record, error) {
 		}
 		text, err := readFile(name)
 		if errors.Is(err, unix.ENOENT) {
-			continue // Look holds no lock: it was removed since the folder was listed
+			continue // AllUnlocked holds no lock: it was removed since the folder was listed
 		}
 		var r Record
 		if err == nil {

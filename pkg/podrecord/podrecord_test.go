@@ -258,7 +258,7 @@ func TestErrorsNameTheFile(t *testing.T) {
 // Who only looks is in nobody's way: a record in the making is left to its writer.
 func TestToLookAtRecordsChangesNothing(t *testing.T) {
 	f := Beside(filepath.Join(t.TempDir(), "node.cache"))
-	if list, err := f.Look(); len(list) > 0 || err != nil {
+	if list, err := f.AllUnlocked(); len(list) > 0 || err != nil {
 		t.Errorf("without a folder: %v, %v", list, err)
 	}
 	a := sample("a")
@@ -271,7 +271,7 @@ func TestToLookAtRecordsChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := f.Look()
+	list, err := f.AllUnlocked()
 	same(t, []Record{a}, list)
 	if !Unreadable(err) || !strings.Contains(err.Error(), damaged) {
 		t.Errorf("the damaged one: %v", err)

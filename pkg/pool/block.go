@@ -63,18 +63,19 @@ func takenOfLimit(n, size int) int { return n/size*size + n%size*size }
 // bits: a delegated prefix, or single addresses that happen to lie in one.
 type block struct {
 	bits  netip.Prefix
-	lines int
-	free  int // and not on their way back
+	total int // addresses of it that the node state has
+	free  int
 	held  int // used, cooling, lost or held by others
 	lost  int // of those
-	going int // on their way back, which can be undone
-	gone  int // on their way back for good
+	going int // releasing, which can be undone
+	gone  int // releasing for good
 
-	back, leaves bool // planned: all of it is restored, the rest of it is released
+	restored bool // planned: all that is releasing is restored
+	released bool // planned: all that is free is released
 }
 
 func (b *block) count(a Address) {
-	b.lines++
+	b.total++
 	switch {
 	case a.Lost:
 		b.held++
@@ -90,11 +91,11 @@ func (b *block) count(a Address) {
 	}
 }
 
-// isRestorable tells whether what is on its way back can be taken back.
-func (b *block) isRestorable() bool { return b.going > 0 && b.gone == 0 && !b.back }
+// isRestorable tells whether what is releasing can be restored.
+func (b *block) isRestorable() bool { return b.going > 0 && b.gone == 0 && !b.restored }
 
-// isIdle tells whether the block, or what is left of it, can go.
-func (b *block) isIdle() bool { return b.free > 0 && b.held == 0 && !b.back && !b.leaves }
+// isIdle tells whether the block, or what is left of it, can be released.
+func (b *block) isIdle() bool { return b.free > 0 && b.held == 0 && !b.restored && !b.released }
 
 // sortIntoBlocks puts the ENI's addresses of the tally's family into blocks, in the order of
 // the node state.
@@ -114,25 +115,25 @@ func (t *tally) sortIntoBlocks(addresses []Address) {
 		t.blocks[i].count(a)
 	}
 	if t.size == 1 {
-		return // of a block that is left of earlier it may be single addresses that are there
+		return // addresses come one by one now, so each takes one of the limit, also in an old block
 	}
 	t.taken = takenOfLimit(t.coming, t.size)
 	for _, b := range t.blocks {
 		if b.isWhole(t.size) {
 			t.taken += t.size
 		} else {
-			t.taken += b.lines * t.size
+			t.taken += b.total * t.size
 		}
 	}
 }
 
 // isWhole tells whether the addresses are a block and not single ones. Of a block that
 // the cloud took away only those stay that pods have.
-func (b *block) isWhole(size int) bool { return b.lines >= size || b.lost > 0 }
+func (b *block) isWhole(size int) bool { return b.total >= size || b.lost > 0 }
 
-// takeBack plans the next release to be undone, of a whole block where there are
-// blocks, and returns false if there is none.
-func (t *tally) takeBack() bool {
+// restoreNext plans the next release to be undone, of a whole block where there are blocks, and
+// returns false if there is none.
+func (t *tally) restoreNext() bool {
 	if !t.inBlocks() {
 		if t.restore == t.going {
 			return false
@@ -151,12 +152,12 @@ func (t *tally) takeBack() bool {
 
 // restoreBlock plans all of the block to be restored.
 func (t *tally) restoreBlock(b *block) {
-	b.back = true
+	b.restored = true
 	t.restore += b.going
 }
 
-// canTakeBack tells whether takeBack would.
-func (t *tally) canTakeBack() bool {
+// canRestoreNext tells whether restoreNext would return true.
+func (t *tally) canRestoreNext() bool {
 	if !t.inBlocks() {
 		return t.restore < t.going
 	}
@@ -168,13 +169,14 @@ func (t *tally) canTakeBack() bool {
 	return false
 }
 
-// keepTornBlocks plans what can't go alone to stay: the releasing part of a block of which the
-// rest is used, or free. If nobody needs the block the next plan releases all of it.
+// keepTornBlocks plans to restore the releasing part of each block of which the rest is used or
+// free, because the cloud takes only whole blocks. If nobody needs the block the next plan
+// releases all of it.
 func (n *nic) keepTornBlocks() {
 	for i := range n.tallies {
 		t := &n.tallies[i]
 		for k := range t.blocks {
-			if b := &t.blocks[k]; b.isRestorable() && b.going < b.lines {
+			if b := &t.blocks[k]; b.isRestorable() && b.going < b.total {
 				n.mended += b.going
 				t.restoreBlock(b)
 			}
@@ -192,15 +194,15 @@ func (n *nic) growsInBlocks() bool {
 	return blocks && planned > 0
 }
 
-// releaseBlocks plans idle blocks of at most k addresses together to go back, the last
-// of the node state first. Where the plan brings addresses none goes.
+// releaseBlocks plans to release idle blocks of at most k addresses together, the last of the
+// node state first, and none where the plan brings addresses.
 func (t *tally) releaseBlocks(k int) {
 	if t.assign+t.restore > 0 {
 		return
 	}
 	for i := len(t.blocks) - 1; i >= 0; i-- {
 		if b := &t.blocks[i]; b.isIdle() && b.free <= k {
-			b.leaves = true
+			b.released = true
 			t.release += b.free
 			k -= b.free
 		}
@@ -212,7 +214,7 @@ func (t *tally) countSingles() int {
 	n := 0
 	for _, b := range t.blocks {
 		if !b.isWhole(t.size) {
-			n += b.lines
+			n += b.total
 		}
 	}
 	return n

@@ -18,7 +18,8 @@ func Blockers(c Config, s Snapshot, target int) []Cause {
 	if l.short() <= 0 {
 		return list
 	}
-	// What leaves is no nic of the ledger, and takes an index and the room of a new ENI until it has gone.
+	// An ENI that is being deleted is no nic of the ledger, and takes the place of a new ENI until it
+	// is gone.
 	for i := range s.ENIs {
 		if e := &s.ENIs[i]; e.Leaving && e.Index >= c.FirstIndex(s.Limits) {
 			list = append(list, Cause{Kind: UnderWay, Object: e.ID, Words: e.ID + " is being deleted"})
@@ -49,7 +50,7 @@ func (l *ledger) limitWords() string {
 			by += fmt.Sprintf(", and %d that cool down", l.s.Cooling)
 		}
 	}
-	return fmt.Sprintf("demand needs %d slots and the node holds %d at most: %s", l.target, l.most, by)
+	return fmt.Sprintf("demand needs %d slots and the node holds %d at most: %s", l.asked, l.most, by)
 }
 
 // blockers returns what keeps the ENI from its full number of slots.
@@ -80,7 +81,8 @@ func (n *nic) blockers() (list []Cause) {
 			short = short || n.field == nil || n.Busy || n.NoMore.Is() || n.field.Blocked.Is() || n.isSpared() || n.field.left[i] <= 0
 		}
 	}
-	// One cause for all that is short: the ENI's own back-off first, for only it says what the cloud refused.
+	// One cause for all that is missing: the ENI's own back-off first, for only that says what the
+	// cloud refused.
 	missing := n.fewest(func(t tally) int { return max(0, t.room()) })
 	switch {
 	case !short:
@@ -100,7 +102,7 @@ func (n *nic) blockers() (list []Cause) {
 	return list
 }
 
-// refusal is why the subnet takes no new ENI now: what it has no addresses for comes first.
+// refusal is why the subnet takes no new ENI now: that it has no addresses counts first.
 func (s *Subnet) refusal() Cause {
 	if s.Blocked.Is() {
 		return s.Blocked

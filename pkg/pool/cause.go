@@ -87,10 +87,9 @@ func (c Cause) keepingSlots(object string, slots int, told string) Cause {
 }
 
 // Rank sorts causes: the first is the one that counts, wherever people are told of it. Of a kind
-// the one that keeps the most away comes first, and of those the one of the whole node. In
-// whatever order they come, that of different ones is one. What is known from two sides is there
-// once: what has the kind of one before it is the same where it is about the same object or has
-// the same words.
+// the one that keeps the most slots away comes first, and of those the one of the whole node. The
+// order of the list does not matter. A cause that is known twice is kept once: one of the same
+// kind is the same if it has the same object or the same words.
 func Rank(list []Cause) []Cause {
 	slices.SortFunc(list, func(x, y Cause) int {
 		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(y.Slots, x.Slots), cmp.Compare(x.Object, y.Object),

@@ -2,11 +2,11 @@ package pool
 
 import "math"
 
-// chooseSubnet returns the subnet for a new ENI, nil if none takes one. An ENI can't leave its
-// subnet, and where it can't be filled it takes one of the few places for ENIs all the
-// same: so one that can fill it comes first, whether all of it is wanted now or not
-// (sources/cce-planned-cluster-mode.md, 3.1.3). Then the one with the most room, of
-// equals the one with the first name. Those that are spared are chosen from apart.
+// chooseSubnet returns the subnet for a new ENI, nil if none takes one: of those that are spared,
+// or of the others. An ENI can't leave its subnet, and counts towards the instance's limit of
+// ENIs even if it can't be filled there: so a subnet that can fill it comes first, whether all
+// of it is needed now or not (sources/cce-planned-cluster-mode.md, 3.1.3). Then comes the one
+// with the most addresses left, of equals the one with the first ID.
 func (l *ledger) chooseSubnet(spared bool) *field {
 	var best *field
 	for _, f := range l.subnets {

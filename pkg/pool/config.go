@@ -31,8 +31,8 @@ func ParseMode(name string) (Mode, error) {
 const mostSlots = 1 << 16
 
 // Validate returns all that is wrong, each error with the name that the setting
-// has in a configuration file. What another mode would look at is left alone, so
-// that changing the mode is changing one key, but for maxAboveWatermark.
+// has in a configuration file. Settings of other modes are not checked, so that changing the
+// mode is changing one key, but for maxAboveWatermark.
 func (c Config) Validate() error {
 	errs := []error{c.Scale.Validate()}
 	if int(c.Mode) >= len(modeNames) {

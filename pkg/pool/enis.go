@@ -40,9 +40,9 @@ func (l *ledger) noMoreENIs() string {
 	return ""
 }
 
-// makeBeforehand plans the ENIs that are to be there before pods need them, so that those wait
-// for an address and not for an ENI. Each begins with a slot, on top of the target, and
-// lies where it can be filled; a burstable one is full.
+// makeBeforehand plans the ENIs of preAllocateENI, which are there before pods need them, so that
+// pods wait for an address and not for an ENI. Each begins with one slot beyond the target, in a
+// subnet that can fill it; a burstable one is full.
 func (l *ledger) makeBeforehand() {
 	for l.carriers < l.c.enisBeforehand(l.s.Limits) && l.owned < l.most && l.noMoreENIs() == "" {
 		f := l.chooseSubnet(false)

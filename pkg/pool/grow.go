@@ -4,9 +4,9 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// grow plans how the goal is reached, the cheapest way first: what is on its way
-// back is taken back, slots that lack one family get it, ENIs with room get more,
-// and only then new ENIs are made. Older ENIs come before newer ones.
+// grow plans how the target is reached, the cheapest way first: what is releasing is restored,
+// slots that lack one family get it, ENIs with room get more, and only then new ENIs are made.
+// Older ENIs come before newer ones.
 func (l *ledger) grow() {
 	for _, n := range l.nics {
 		if !n.isSpared() {
@@ -25,7 +25,8 @@ func (l *ledger) grow() {
 	}
 	for _, n := range l.nics {
 		if l.short() > 0 && !n.isSpared() {
-			// Best effort asks for more than is missing where it has to ask anyway.
+			// A call costs the same for more addresses: best effort, whose ceiling is above its target,
+			// asks for as many as it may keep.
 			n.wanted += l.addSlots(n, l.ceiling-l.owned, true)
 		}
 	}
@@ -35,9 +36,9 @@ func (l *ledger) grow() {
 }
 
 // addSlots plans up to k more slots on the ENI and returns how many it planned.
-// Without calls it only takes back what is on its way back.
+// Without calls it only restores what is releasing.
 //
-// Where addresses come in blocks the last one may bring some slots too many.
+// Where addresses come in blocks the last one may bring some slots more.
 func (l *ledger) addSlots(n *nic, k int, calls bool) int {
 	calls = calls && !n.Busy && !n.NoMore.Is() && !n.NoLink && n.mayAsk()
 	before := n.slots()
@@ -49,7 +50,7 @@ func (l *ledger) addSlots(n *nic, k int, calls bool) int {
 	return added
 }
 
-// evenOut plans what slots lack that have one family alone.
+// evenOut plans the addresses that slots lack which have one family alone.
 func (l *ledger) evenOut(n *nic) {
 	for n.uneven() > 0 && l.owned < l.ceiling {
 		added := l.addSlots(n, 1, true)
@@ -92,19 +93,19 @@ func (n *nic) addSlot(calls bool) bool {
 	next := n.slots() + 1
 	for i := range n.tallies {
 		t := &n.tallies[i]
-		if t.owned() < next && !t.canTakeBack() && !(calls && t.nextCount(n.field.left[i]) > 0) {
+		if t.owned() < next && !t.canRestoreNext() && !(calls && t.nextCount(n.field.left[i]) > 0) {
 			return false
 		}
 	}
 	for i := range n.tallies {
-		if t := &n.tallies[i]; t.owned() < next && !t.takeBack() {
+		if t := &n.tallies[i]; t.owned() < next && !t.restoreNext() {
 			t.planAssign(&n.field.left[i])
 		}
 	}
 	return true
 }
 
-// createENIs plans new ENIs until the goal is reached or no more fit, or, in subnets that are spared, until pods
+// createENIs plans new ENIs until the target is reached or no more fit, or, in subnets that are spared, until pods
 // have what they need.
 func (l *ledger) createENIs(spared bool) {
 	for l.short() > 0 && l.noMoreENIs() == "" && !(spared && l.owned >= l.s.Needed) {

@@ -10,10 +10,10 @@ import (
 type ledger struct {
 	c       Config
 	s       Snapshot
-	target  int // as asked for
+	asked   int // the target as the caller gave it
 	most    int // slots that the node can hold
-	goal    int // slots to reach: the target within most
-	ceiling int // slots up to which none goes back
+	target  int // slots to reach: what was asked for, within most
+	ceiling int // slots up to which none is released
 
 	nics    []*nic   // those that carry pods and stay, oldest first
 	subnets []*field // in the order of the snapshot
@@ -30,12 +30,12 @@ type ledger struct {
 // they bring is no longer missing.
 func newLedger(c Config, s Snapshot, target int) *ledger {
 	s.Limits = c.Within(s.Limits)
-	l := &ledger{c: c, s: s, target: target, attached: len(s.ENIs) + s.Foreign + len(s.Pending)}
+	l := &ledger{c: c, s: s, asked: target, attached: len(s.ENIs) + s.Foreign + len(s.Pending)}
 	l.most = c.Most(s.Limits, s.Families, s.forPods())
-	l.goal = max(0, min(target, l.most))
-	l.ceiling = l.goal
+	l.target = max(0, min(target, l.most))
+	l.ceiling = l.target
 	if c.Mode == BestEffort {
-		l.ceiling = min(l.goal+c.MaxAboveWatermark, l.most)
+		l.ceiling = min(l.target+c.MaxAboveWatermark, l.most)
 	}
 	for _, n := range s.Subnets {
 		n.Spared = n.Spared && c.Mode != Burstable // whose ENIs are full or go as a whole
@@ -79,7 +79,7 @@ func (l *ledger) subnet(id string) *field {
 }
 
 // short returns how many slots are missing.
-func (l *ledger) short() int { return l.goal - l.owned }
+func (l *ledger) short() int { return l.target - l.owned }
 
 // present returns how many slots there are with those of the plan, and without
 // those on their way: only what is there for certain makes others superfluous.
@@ -100,7 +100,7 @@ type field struct {
 	left []int // of each family
 }
 
-// newField takes off what is on its way already. Free is of the scarcer family, so
+// newField subtracts what calls under way will take. Subnet.Free counts the scarcer family, so
 // it is a bound for each.
 func newField(n Subnet, s Snapshot) *field {
 	f := &field{Subnet: n, left: make([]int, len(s.Families))}
@@ -147,13 +147,14 @@ type nic struct {
 	tallies []tally
 	deleted bool
 
-	yielded int // planned slots that go back for others
+	yielded int // planned slots that are released for other nodes
 
 	wanted int // planned slots that demand asks for
 	evened int // planned slots that lacked only one family
 	filled int // planned slots that make the ENI full
-	given  int // planned slots that go back
-	mended int // planned addresses that can't go, because others of their block stay
+	mended int // planned addresses that are restored because others of their block stay
+
+	slotsReleased int // planned slots that are released
 
 	needed bool // pods need some of what is planned
 }
@@ -161,18 +162,18 @@ type nic struct {
 // tally is what an ENI has of one family.
 type tally struct {
 	family eni.Family
-	size   int // addresses that come and go together, 1 for no blocks
-	bits   int // that they share
+	size   int // addresses that are assigned together, 1 for no blocks
+	bits   int // length of the prefix of a block, 0 where none are or were assigned
 	blocks []block
 	limit  int // addresses that the ENI may carry
 	taken  int // of the limit, by what is there or on its way
 	free   int
 	held   int // used or cooling
-	going  int // on their way back, which can be undone
-	gone   int // on their way back for good
+	going  int // releasing, which can be undone
+	gone   int // releasing for good
 	lost   int // still a pod's, no longer the ENI's
-	others int // held by others: they take room and serve no pod of ours
-	coming int
+	others int // held by others: they take room and serve no pod of enipool
+	coming int // being assigned by calls under way
 
 	restore, assign, release int // planned
 	awaited                  int // to be planned when the call under way has ended
@@ -197,7 +198,7 @@ func newNIC(e *ENI, s Snapshot) *nic {
 	return n
 }
 
-// inBlocks tells whether the addresses go back in blocks: also where no more come so.
+// inBlocks tells whether the addresses are released in blocks: also where no more are assigned so.
 func (t *tally) inBlocks() bool { return t.bits > 0 }
 
 func (t *tally) count(a Address) {
@@ -256,7 +257,7 @@ func (n *nic) slots() int { return n.fewest(tally.owned) }
 // present returns the same without what is on its way.
 func (n *nic) present() int { return n.fewest(tally.there) }
 
-// freeSlots returns how many whole slots could go back.
+// freeSlots returns how many whole slots could be released.
 func (n *nic) freeSlots() int { return n.fewest(func(t tally) int { return t.free - t.release }) }
 
 func (n *nic) fewest(count func(tally) int) int {

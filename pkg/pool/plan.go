@@ -7,14 +7,14 @@ import (
 
 // Plan returns what to do so that the node has target slots, in the order in which
 // to do it. It is empty when there is nothing to do, and stays so when what it said
-// has been done: how long a target stands before anything goes back is the
-// stabiliser's matter, not the plan's.
+// has been done. How long a target stands before anything is released is decided by package
+// scale and not here.
 //
 // A slot counts where both families are on one ENI: what is free, used or cooling,
-// what is on its way, and what ENIs being made begin with. What is on its way back,
-// and what the cloud took from a pod that still has it, does not count.
+// being assigned, and what ENIs being made begin with. Releasing and lost addresses do not
+// count.
 //
-// Where addresses come in blocks they are asked for and given back in whole ones, so
+// Where addresses come in blocks they are asked for and released in whole ones, so
 // that there may be some slots too many, less than a block. See block.go.
 //
 // ENIs with an index below FirstIndex and those that are leaving are not looked at,

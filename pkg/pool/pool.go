@@ -1,6 +1,5 @@
-// Package pool plans how a node's ENIs and addresses become as many as they
-// should be: which ENI gets more, which addresses go back, in what order and
-// why. It is pure: a plan is made of a snapshot and a target, from scratch each
+// Package pool plans how a node gets the addresses of its target: which ENI gets more,
+// which addresses are released, in what order and why. It is pure: a plan is made of a snapshot and a target, from scratch each
 // time and never from an earlier plan, so that nothing can drift.
 //
 // The unit of a target is the slot: what one pod needs, an address of each of the
@@ -18,7 +17,7 @@ import (
 type Mode uint8
 
 // The modes. Batch sizes the pool by the scaling equation. Burstable fills an ENI
-// completely when it is made and gives it back only as a whole. BestEffort keeps
+// completely when it is made and releases it only as a whole. BestEffort keeps
 // a number of free addresses between watermarks.
 const (
 	Batch Mode = iota
@@ -39,11 +38,11 @@ type Config struct {
 
 	Multiple   int  // burstable: full idle ENIs to keep, burstableMehrfachENI; at least 1
 	Partial    bool // burstable: make an ENI even where the subnet can't fill it
-	ReturnENIs bool // burstable: give idle newest ENIs back
+	ReturnENIs bool // burstable: delete the newest ENIs if they are idle
 
 	MinAllocate       int // best effort: slots that there are at least
 	PreAllocate       int // best effort: free slots to keep
-	MaxAboveWatermark int // best effort: free slots beyond those before any goes back
+	MaxAboveWatermark int // best effort: free slots beyond PreAllocate before any is released
 }
 
 // Snapshot is all that a plan is made from.
@@ -51,12 +50,12 @@ type Snapshot struct {
 	Families []eni.Family
 	Limits   eni.Limits
 	ENIs     []ENI     // attached and in the node state, in its order: oldest first
-	Foreign  int       // other ENIs on the instance: they only take room
+	Foreign  int       // unmanaged ENIs on the instance: they only take room
 	Pending  []Pending // ENIs being made
 	Subnets  []Subnet
 	NoNew    Cause // why no new ENI is asked for now, whichever subnet; no kind if one may be
 	MaxPods  int   // pods the node may run, 0 if not known: nobody can use more slots
-	Cooling  int   // slots beyond MaxPods that there may be: as many cooled down at once lately, and serve no pod meanwhile
+	Cooling  int   // slots that there may be beyond MaxPods: the most that cooled down at once lately, which serve no pod meanwhile
 	Needed   int   // slots that pods need now: what a plan brings beyond them is spare
 }
 
@@ -69,8 +68,8 @@ type ENI struct {
 	Coming    []Coming  // addresses being assigned
 	Busy      bool      // a call about it is under way or of unknown outcome: no new one now
 	NoMore    Cause     // it refused addresses lately: no new ones now; no kind if it may get some
-	Stays     bool      // it refused to give addresses back lately: none go now
-	Leaving   bool      // its deletion has begun and can't be taken back
+	Stays     bool      // it refused to release addresses lately: none are released now
+	Leaving   bool      // its deletion has begun and can't be undone
 	Keep      bool      // not made by us: never deleted
 	NoLink    bool      // the node has no link for it: pods can't use it, no new addresses
 	Device    string    // of NoLink: the name of the link that is missing
@@ -79,7 +78,7 @@ type ENI struct {
 // Address is an address of the node state. One that has cooled down is Free here.
 type Address struct {
 	eni.Address
-	Committed bool // its release has begun and can't be taken back
+	Committed bool // its release has begun and can't be undone
 }
 
 // Coming is how many addresses of a family are being assigned.
@@ -99,7 +98,7 @@ type Subnet struct {
 	ID      string
 	Free    int   // addresses left
 	New     bool  // new ENIs may lie in it
-	Blocked Cause // it refused addresses lately: left alone now; no kind if it may be asked
+	Blocked Cause // it refused addresses lately and is not asked now; no kind if it may be
 	NoNew   Cause // it refused a new ENI lately: those that are there get addresses
 	Spared  bool  // others wait for what it has, and the node can have more elsewhere: it gives what pods need and nothing else does
 	Keep    int   // if Spared: slots of the node that stay there, whether its pods need them or not
@@ -108,8 +107,8 @@ type Subnet struct {
 // Action is the kind of a step.
 type Action uint8
 
-// The actions, in the order in which a plan has them. Restore takes back a
-// release that has not begun.
+// The actions, in the order in which a plan has them. Restore undoes a release that has not
+// begun.
 const (
 	Restore Action = iota
 	Assign

@@ -9,11 +9,11 @@ import (
 // begin with it.
 func (l *ledger) demandWords() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "demand needs %d slots", l.target)
-	if l.target > l.most {
+	fmt.Fprintf(&b, "demand needs %d slots", l.asked)
+	if l.asked > l.most {
 		fmt.Fprintf(&b, " and the node holds %d at most", l.most)
 	}
-	if l.ceiling > l.goal {
+	if l.ceiling > l.target {
 		fmt.Fprintf(&b, " and may keep %d", l.ceiling)
 	}
 	fmt.Fprintf(&b, ", %d there", l.there)
@@ -77,17 +77,17 @@ func (l *ledger) whyCreate(f *field, slots int) string {
 func (l *ledger) whyRelease(n *nic) string {
 	if n.yielded > 0 {
 		return fmt.Sprintf("%s has no addresses left and the node can have more elsewhere: %d free ones go back from %s for others, %d slots stay there",
-			n.Subnet, n.yielded+n.given, n.ID, n.present())
+			n.Subnet, n.yielded+n.slotsReleased, n.ID, n.present())
 	}
-	if n.given == 0 {
+	if n.slotsReleased == 0 {
 		return fmt.Sprintf("%s has %s, and no pod will need those without a partner", n.ID, n.countWords())
 	}
-	return fmt.Sprintf("%s: %d free ones go back from %s", l.demandWords(), n.given, n.ID)
+	return fmt.Sprintf("%s: %d free ones go back from %s", l.demandWords(), n.slotsReleased, n.ID)
 }
 
 func (l *ledger) whyDelete(n *nic) string {
-	if n.given == 0 {
+	if n.slotsReleased == 0 {
 		return fmt.Sprintf("%s: %s has no slot and is not needed", l.demandWords(), n.ID)
 	}
-	return fmt.Sprintf("%s: all %d slots of %s are idle and not needed", l.demandWords(), n.given, n.ID)
+	return fmt.Sprintf("%s: all %d slots of %s are idle and not needed", l.demandWords(), n.slotsReleased, n.ID)
 }

@@ -24,13 +24,13 @@ func (l *ledger) inReleaseOrder() []*nic {
 	return order
 }
 
-// shrink plans what goes back: free slots above the ceiling, of ENIs in the order of inReleaseOrder,
-// whole ENIs where nothing of them is left, and addresses that lack their
-// partner and are not to get it. As long as the goal is not reached nothing does.
+// shrink plans what is released: free slots above the ceiling, of ENIs in the order of inReleaseOrder,
+// whole ENIs where nothing of them is left, and addresses that lack their partner of the other
+// family and are not to get it. As long as the target is not reached it releases nothing.
 func (l *ledger) shrink() {
 	surplus := l.present() - l.ceiling - l.c.slotsBeforehand(l.s.Limits, l.s.Families)
 	waits := func(n *nic) bool { return n.uneven() > 0 } // for partners, which may still come
-	if l.present() < l.goal || l.owned < l.ceiling && slices.ContainsFunc(l.nics, waits) {
+	if l.present() < l.target || l.owned < l.ceiling && slices.ContainsFunc(l.nics, waits) {
 		return
 	}
 	for _, n := range l.inReleaseOrder() {
@@ -38,12 +38,12 @@ func (l *ledger) shrink() {
 		switch {
 		case n.Busy || n.Stays:
 		case l.isReturnable(n) && size <= max(0, surplus):
-			n.deleted, n.given = true, size
+			n.deleted, n.slotsReleased = true, size
 		default:
-			for n.releaseSlots(min(surplus-n.given, n.present()-l.slotsKept(n)), scarceFamily(l.s.Families)) {
+			for n.releaseSlots(min(surplus-n.slotsReleased, n.present()-l.slotsKept(n)), scarceFamily(l.s.Families)) {
 			}
 		}
-		surplus -= n.given
+		surplus -= n.slotsReleased
 	}
 	for _, n := range l.nics {
 		if !n.Busy && !n.Stays && !n.deleted {
@@ -60,23 +60,23 @@ func (l *ledger) slotsKept(n *nic) int {
 	return 0
 }
 
-// returnENIs plans which ENIs of a burstable node go back: the newest ones, as long
-// as they are idle and the goal stays reached. Single addresses never do.
+// returnENIs plans which ENIs of a burstable node are deleted: the newest ones, as long as they
+// are idle and the target stays reached. Single addresses are never released.
 func (l *ledger) returnENIs() {
-	surplus := l.present() - l.goal
+	surplus := l.present() - l.target
 	for _, n := range slices.Backward(l.nics) {
 		size := n.present()
 		if !l.c.ReturnENIs || len(l.created) > 0 || !l.isReturnable(n) || size > surplus {
 			return
 		}
-		n.deleted, n.given = true, size
+		n.deleted, n.slotsReleased = true, size
 		surplus -= size
 	}
 }
 
-// fillENIs makes every ENI of a burstable node full. What is being given back counts
-// until it has gone. While the newest ENI is idle it is left: filling the others
-// would make it superfluous, and addresses would come and go at once.
+// fillENIs makes every ENI of a burstable node full. Releasing addresses take room until they are
+// gone. If the newest ENI is idle and may be deleted nothing is filled: the other ENIs, once full,
+// would make it superfluous, and what was assigned would be released at once.
 func (l *ledger) fillENIs() {
 	for _, n := range slices.Backward(l.nics) {
 		if n.deleted {
@@ -95,9 +95,9 @@ func (l *ledger) fillENIs() {
 }
 
 // isReturnable tells whether the ENI may be deleted as far as it alone is concerned:
-// ours, not the primary ENI, not the oldest that carries pods, and idle. Idle means
-// that no address of any family is a pod's, ours or others', or was until a moment ago. An ENI that gets
-// more is not given back at once, though a block may bring others too many.
+// made by enipool, not the primary ENI, not the oldest that carries pods, and idle. Idle means
+// that no address of any family is a pod's, enipool's or others', or is cooling after one. An ENI that
+// gets more in this plan is not deleted, though a block may bring the others more than they need.
 func (l *ledger) isReturnable(n *nic) bool {
 	mine := n.Index > 0 && !n.Keep && n != l.nics[0] && !l.isBeforehand(n)
 	used := slices.ContainsFunc(n.Addresses, func(a Address) bool {
@@ -106,9 +106,10 @@ func (l *ledger) isReturnable(n *nic) bool {
 	return mine && !used && !n.Busy && !n.Stays && len(n.Coming) == 0 && !n.growsInBlocks()
 }
 
-// releaseSlots plans up to k whole slots to go back, k below 1 for none. Blocks go whole or not at all: those of
-// IPv4 decide, for of a block of IPv6 a small part serves the ENI. It returns whether
-// any addresses go: what a block keeps may be the partner of more.
+// releaseSlots plans to release up to k whole slots, none for k below 1. Blocks go whole or not at all, and those of
+// IPv4 decide how many slots go: a small part of a block of IPv6 is enough for the ENI. It returns whether
+// any address is released; then calling it again may release more, because what a block kept may have lost
+// its partners.
 func (n *nic) releaseSlots(k int, scarce eni.Family) bool {
 	pairs, before, released := n.freeSlots(), n.present(), n.released()
 	if k = min(k, pairs); k <= 0 {
@@ -135,7 +136,7 @@ func (n *nic) releaseSlots(k int, scarce eni.Family) bool {
 			give(t)
 		}
 	}
-	n.given += before - n.present()
+	n.slotsReleased += before - n.present()
 	return n.released() > released
 }
 
@@ -147,7 +148,7 @@ func (n *nic) released() int {
 	return sum
 }
 
-// releaseUnpaired plans free addresses to go back for which the ENI has no partner
+// releaseUnpaired plans to release free addresses for which the ENI has no partner
 // in the other family: none that is there, none on its way, and none that a pod
 // uses whose own partner is missing.
 func (n *nic) releaseUnpaired() {
@@ -163,10 +164,10 @@ func (n *nic) releaseUnpaired() {
 	}
 }
 
-// addrsToRelease returns the addresses to give back, in the order of the node state: of each
+// addrsToRelease returns the addresses to release, in the order of the node state: of each
 // family the last ones of those that are free, for pods get the first.
 func (n *nic) addrsToRelease() []netip.Addr {
-	goes := n.chosenBy(func(t *tally) int { return t.release }, func(b *block) bool { return b.leaves })
+	goes := n.chosenBy(func(t *tally) int { return t.release }, func(b *block) bool { return b.released })
 	var list []netip.Addr
 	for _, a := range slices.Backward(n.Addresses) {
 		if a.State == eni.Free && !a.Lost && (n.deleted || goes(a)) {
@@ -177,9 +178,9 @@ func (n *nic) addrsToRelease() []netip.Addr {
 	return list
 }
 
-// addrsToRestore returns the addresses to take back, in the order of the node state.
+// addrsToRestore returns the addresses whose release is undone, in the order of the node state.
 func (n *nic) addrsToRestore() []netip.Addr {
-	comes := n.chosenBy(func(t *tally) int { return t.restore }, func(b *block) bool { return b.back })
+	comes := n.chosenBy(func(t *tally) int { return t.restore }, func(b *block) bool { return b.restored })
 	var list []netip.Addr
 	for _, a := range n.Addresses {
 		if a.State == eni.Releasing && !a.Committed && !a.Lost && comes(a) {

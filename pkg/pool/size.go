@@ -27,8 +27,8 @@ func (s Snapshot) forPods() int {
 	return s.MaxPods + s.Cooling
 }
 
-// FirstIndex returns the lowest device index whose addresses are for pods: FirstENI is
-// the wish to leave the primary ENI out, the limits may tell that it gets none anyway.
+// FirstIndex returns the lowest device index whose addresses are for pods. FirstENI 1 leaves the
+// primary ENI out; the limits may say that it gets none anyway.
 func (c Config) FirstIndex(l eni.Limits) int { return max(c.FirstENI, l.FirstIndex()) }
 
 // perENI returns how many slots an ENI carries, by its scarcest family.
@@ -43,8 +43,9 @@ func perENI(l eni.Limits, families []eni.Family) int {
 	return n
 }
 
-// Sizing returns how the stabiliser is to size the pool in the mode. All modes are
-// the one equation, B*ceil(mf + U/B):
+// Sizing returns the configuration by which package scale sizes the pool in the mode. All modes
+// are one equation, that of scale.Request with B the batch, mf the share to keep free and U the
+// demand, B*ceil(mf + U/B):
 //
 //   - Burstable keeps Multiple ENIs of P slots free and has only whole ENIs, so B is
 //     P and mf is Multiple: P*(Multiple + ceil(U/P)), the rule of whole ENIs.
@@ -61,7 +62,7 @@ func (c Config) Sizing(l eni.Limits, families []eni.Family) scale.Config {
 	case Burstable:
 		s.Batch, s.MinFree, s.MinPool = max(1, perENI(c.Within(l), families)), 100*c.Multiple, 0
 	case BestEffort:
-		// Without a free address each pod would wait for the cloud.
+		// At least one: without a free address each pod would wait for the cloud.
 		s.Batch, s.MinFree, s.MinPool = 1, 100*max(1, c.PreAllocate), c.MinAllocate
 	}
 	s.Strategy, s.CountPrimaries = scale.Equation, false

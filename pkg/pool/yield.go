@@ -5,9 +5,9 @@ import "slices"
 // isSpared tells whether the ENI lies in a subnet whose addresses others wait for.
 func (n *nic) isSpared() bool { return n.field != nil && n.field.Spared }
 
-// releaseForOthers plans what goes back for others in the subnets that are spared: free slots beyond those that the
-// node is to keep there, the newest ENI's first, as long as pods need none of them. What the target wants
-// comes elsewhere, if it can: it does not wait for that, so that the others don't either.
+// releaseForOthers plans what is released for other nodes in the subnets that are spared: free slots beyond those
+// that the node is to keep there, the newest ENI's first, as long as pods need none of them. The target is reached
+// by other subnets, if they can: the release does not wait for that, because other nodes wait for it.
 func (l *ledger) releaseForOthers() {
 	spare := l.present() - l.s.Needed
 	for _, f := range l.subnets {
@@ -20,9 +20,9 @@ func (l *ledger) releaseForOthers() {
 				continue
 			}
 			before, owned := n.present(), n.slots()
-			for n.releaseSlots(min(surplus-n.given, spare-n.given, n.present()-l.slotsKept(n)), scarceFamily(l.s.Families)) {
+			for n.releaseSlots(min(surplus-n.slotsReleased, spare-n.slotsReleased, n.present()-l.slotsKept(n)), scarceFamily(l.s.Families)) {
 			}
-			n.yielded, n.given = n.given, 0
+			n.yielded, n.slotsReleased = n.slotsReleased, 0
 			surplus, spare, l.owned = surplus-before+n.present(), spare-before+n.present(), l.owned-owned+n.slots()
 		}
 	}

@@ -3,14 +3,15 @@ package scale
 import "time"
 
 // againEquation returns when a decision of the strategy Equation can change first while
-// nothing new is observed. Its target is the last one by now.
+// nothing new is observed, a time since boot, 0 for never. It runs after the decision: s.Target
+// is the new target. Each of the terms below is when one of the dampers of Decide ends.
 func (z *sizing) againEquation() time.Duration {
 	c, s := z.c, z.s
 	later := earliest{now: s.Now}
 	if z.o.Valid && s.ValidSeconds < seconds(c.Stable) {
 		later.takeAt(s.Now + seconds(c.Stable) - s.ValidSeconds)
 	}
-	if s.Target > z.goal {
+	if s.Target > z.unheld {
 		later.takeAt(s.LastRelease + seconds(c.ReleaseInterval))
 	}
 	if highest, at := s.peak(seconds(c.ExhaustedDelay)); z.o.Exhausted && highest > s.Demand {
@@ -29,6 +30,7 @@ func (z *sizing) againEquation() time.Duration {
 	return time.Duration(later.t) * time.Second
 }
 
+// againBurst takes into account when a burst begins or ends.
 func (z *sizing) againBurst(later *earliest) {
 	s, window := z.s, seconds(z.c.BurstWindow)
 	if z.isOver(s.mean(window)) {
@@ -41,7 +43,7 @@ func (z *sizing) againBurst(later *earliest) {
 	}
 }
 
-// earliest keeps the first of some seconds that are still to come.
+// earliest keeps the first of some seconds since boot that are still to come, 0 for none.
 type earliest struct{ now, t int }
 
 func (e *earliest) takeAt(t int) {

@@ -8,9 +8,9 @@ type coolingState struct {
 	Count int `json:"count"` // holds until the next sample
 }
 
-// withSample takes a sample, passed seconds after the one before. The first one counts all that
-// is there beyond Most: to an agent that starts it cooled down a moment ago. Where Most is all
-// that the node can hold, nothing is noted.
+// withSample takes a sample, passed seconds after the one before. The first one counts all that the
+// pool has beyond Most: an agent that starts takes it for what cooled down before. Where Most is
+// all that the node can hold, nothing is noted.
 func (k coolingState) withSample(c Config, passed int, o Observation) coolingState {
 	if o.Room <= o.Most {
 		return coolingState{}

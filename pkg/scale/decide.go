@@ -34,16 +34,16 @@ type Decision struct {
 }
 
 // Decide takes an observation at a time since boot and returns the next state with
-// what follows from it. It may be called at any time: the same call again changes
-// nothing, between two calls the last demand holds, and a time that goes back is
-// taken as the latest one. Who calls it at each change and at Again gets what
-// calling it every second gives.
+// the decision that follows from it. It may be called at any time: the same call again changes
+// nothing, between two calls the last demand holds, and an earlier time than that of the last
+// call is taken as that one. Calling it at each change and at Again gives what calling it every
+// second gives.
 //
 // With the strategy Equation the pool grows at once to what its pods need. It
 // shrinks to the most that they needed within Delay, or in the mean of Stable if
 // that is more: once a ReleaseInterval, by whole batches, at most by ShrinkPercent.
-// Most is for what pods can use, and an address that cools down none can: the pool may have as many
-// more as cooled down at once within Delay, while Room lasts.
+// Most bounds the addresses that pods can use. No pod can use one that cools down: so the pool may
+// have, beyond Most and up to Room, as many as cooled down at once within Delay.
 // It does not shrink while the demand bursts or can't be read, nor before it was
 // readable for Stable; and where the subnet is exhausted it shrinks at once to
 // what the pods of the last ExhaustedDelay need and ExhaustedSpare, or to Keep. It is
@@ -80,8 +80,8 @@ func (c Config) decideWithoutAgain(s State, now time.Duration, o Observation) si
 	default:
 		target, reason = z.solveEquation()
 	}
-	// After every strategy, since where the subnet is exhausted each of them releases all at once, and
-	// the agent goes down in steps, to see first whether others take what it released.
+	// After every strategy: where the subnet is exhausted each of them releases all at once, but the
+	// agent goes down in steps, to see first whether other nodes take what it released.
 	if keep := min(o.Keep, z.s.Target); o.Exhausted && target < keep {
 		target, reason = keep, HoldInterval
 	}
@@ -105,7 +105,7 @@ func (o Observation) withoutNegatives() Observation {
 type sizing struct {
 	c      Config
 	o      Observation // with a Most that knows what cooled down
-	given  Observation
+	given  Observation // as it was observed
 	s      State
 	before int // second of the sample before
 	made   Decision
@@ -114,7 +114,7 @@ type sizing struct {
 	stable   int // of the mean demand
 	delayed  int // of the highest demand
 	smoothed int // the highest of the three
-	goal     int // the target if nothing held it
+	unheld   int // the target that the strategy wants, before anything holds or bounds it
 }
 
 // needOf returns what that demand needs. Windows hold demands and not needs, so a
@@ -152,34 +152,42 @@ func (z *sizing) isOver(mean int) bool {
 	return 100*z.needOf(mean) >= z.c.BurstPercent*max(z.o.Owned, z.c.Batch)
 }
 
-// solveEquation decides with the strategy Equation.
+// solveEquation decides with the strategy Equation: the scaling equation says what the pods
+// need, and the damping of Decide says how far the target may go there from the last one.
 func (z *sizing) solveEquation() (int, Reason) {
 	z.judgeBurst()
 	last := z.s.Target
-	z.goal = z.smoothed
+	z.unheld = z.smoothed
 	floor := max(z.need, z.o.Assigned)
 	if z.o.Exhausted {
+		// Other nodes need every address. So the highest demand of a short time and a small spare
+		// count, not whole batches and a share to keep free, and only addresses that pods have bound
+		// the target from below.
 		highest, _ := z.s.peak(seconds(z.c.ExhaustedDelay))
-		z.goal = min(highest+z.c.ExhaustedSpare, z.o.Most)
+		z.unheld = min(highest+z.c.ExhaustedSpare, z.o.Most)
 		floor = z.o.Assigned
 	}
-	target := z.goal
+	target := z.unheld
 	if z.isFrozen() {
-		// Pods that are replaced leave before others come: what a burst needed once it may need again.
+		// Pods that are replaced end before the new ones come: what a burst needed once it may need
+		// again. So the target stays at the highest of this burst, the last target and the floor among
+		// it, as far as the node can hold that.
 		z.s.HighWater = max(z.s.HighWater, z.smoothed, min(max(last, floor), z.o.Most))
 		target = min(z.s.HighWater, z.o.Most)
 	}
 	if target < last {
 		target = max(target, z.lowestTarget())
 	}
-	target = max(target, floor)
+	target = max(target, floor) // after all dampers: addresses that pods have can't be released
 	return target, z.explainEquation(target)
 }
 
 // isFrozen tells whether a burst keeps the pool. In an exhausted subnet none does.
 func (z *sizing) isFrozen() bool { return z.s.InBurst && !z.o.Exhausted }
 
-// lowestTarget returns how far down the target may go in this call.
+// lowestTarget returns how far down the target may go in this call: 0 for as far as it wants.
+// A step divides the target by ShrinkPercent, rounded up to whole batches, but it goes at least to
+// the next lower number of whole batches: otherwise the last batch would never be released.
 func (z *sizing) lowestTarget() int {
 	last := z.s.Target
 	switch {

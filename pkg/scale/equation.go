@@ -7,7 +7,7 @@ package scale
 // with minFree = 100 mf in percent of a batch. Whole numbers only: the result is
 // exact. Of it at least mf*B addresses are free and less than (mf+1)*B, whatever
 // used is; it depends on nothing that was requested before. A batch below 1 is
-// taken as 1, as the monitor before it does, a number below 0 as 0.
+// taken as 1, as the monitor of sources/cns-background.md does, a number below 0 as 0.
 func Request(batch, minFree, used int) int {
 	batch, minFree, used = max(batch, 1), max(minFree, 0), max(used, 0)
 	// Whole batches come out of the ceiling first, so that no product overflows.

@@ -9,10 +9,11 @@ type KPAForm uint8
 // The forms differ in when the least number of batches counts. KPADocument: where any are
 // wanted, those among them that the limit down keeps. KPAKnative: where the pods ask for any.
 //
-// The rest agrees once a pool is asked every second, as Decide is as good as. A burst ends a
-// stable window after the load dropped, in the document, and more than one after it last was
-// a burst's, in the implementation: that is the same second. The larger of two numbers
-// limited is the larger of two limited ones, so that limits and burst may come in any order.
+// Everything else agrees once a pool is asked every second, which Decide is as good as. In the
+// document a burst ends a stable window after the load dropped, in the implementation more than
+// one after the load last was a burst's: that is the same second. To limit the larger of two
+// numbers gives the same as to take the larger of two limited ones, so the limits may come before
+// or after the burst.
 const (
 	KPADocument KPAForm = iota
 	KPAKnative
@@ -58,12 +59,12 @@ type kpaState struct {
 func (z *sizing) followMean() (int, Reason) {
 	last, floor := z.s.Target, max(z.need, z.o.Assigned)
 	ready := max(1, ceilDiv(z.o.Owned+z.c.counted(z.o.Primaries), z.c.Batch))
-	z.goal = max(z.need, z.boundTarget(z.recommendAddresses(z.batchesForMean(z.c.Stable), z.batchesForMean(z.c.BurstWindow), ready)))
+	z.unheld = max(z.need, z.boundTarget(z.recommendAddresses(z.batchesForMean(z.c.Stable), z.batchesForMean(z.c.BurstWindow), ready)))
 	if z.o.Exhausted {
 		highest, _ := z.s.peak(seconds(z.c.ExhaustedDelay))
-		z.goal, floor = min(highest+z.c.ExhaustedSpare, z.o.Most), z.o.Assigned
+		z.unheld, floor = min(highest+z.c.ExhaustedSpare, z.o.Most), z.o.Assigned
 	}
-	target := z.goal
+	target := z.unheld
 	if target < last && (z.holdReason() != "" || z.isResting() && !z.o.Exhausted) {
 		target = last
 	}
@@ -71,8 +72,8 @@ func (z *sizing) followMean() (int, Reason) {
 	return target, z.explainKPA(target, last)
 }
 
-// recommendAddresses is one evaluation of the document, but for the bounds: of the batches that both
-// means ask for and those that there are.
+// recommendAddresses is one evaluation of the document, but for the bounds. Its arguments are the
+// batches that the means of Stable and of BurstWindow ask for, and those that there are.
 func (z *sizing) recommendAddresses(stable, burst, ready int) int {
 	z.judgeKPA(burst, ready)
 	asked := stable
@@ -147,7 +148,7 @@ func (z *sizing) noteWanted(wanted int) {
 // explainKPA explains the target.
 func (z *sizing) explainKPA(target, last int) Reason {
 	switch {
-	case target > z.goal && (target == last || z.o.Exhausted):
+	case target > z.unheld && (target == last || z.o.Exhausted):
 		return z.nameHolder()
 	case z.o.Exhausted:
 		return Exhausted
@@ -167,11 +168,12 @@ func (z *sizing) explainKPA(target, last int) Reason {
 	return Steady
 }
 
-// mostAhead is how many seconds againKPA lives ahead.
+// mostAhead is how many seconds againKPA decides ahead.
 const mostAhead = 60
 
-// againKPA returns when a decision can change first, found by living the seconds to come:
-// what two means, a burst and a delay do together has no short formula.
+// againKPA returns when a decision can change first, a time since boot, 0 for never. It decides
+// for each of the next seconds until one differs: what two means, a burst and a delay do together
+// has no short formula. If none differs it is to be asked again after mostAhead.
 func (z *sizing) againKPA() time.Duration {
 	if z.atRest() {
 		return 0
@@ -202,5 +204,5 @@ func (z *sizing) atRest() bool {
 	most, _ := s.Cooling.peak(seconds(z.c.Delay))
 	settled = settled && most == s.Cooling.Count
 	readable := !z.o.Valid || s.ValidSeconds >= seconds(z.c.Stable)
-	return settled && readable && (!s.InBurst || k.Over) && (s.Target <= max(z.goal, z.o.Assigned) || !z.o.Valid)
+	return settled && readable && (!s.InBurst || k.Over) && (s.Target <= max(z.unheld, z.o.Assigned) || !z.o.Valid)
 }

@@ -19,28 +19,28 @@ import "time"
 // even before it is marked so. Primaries and MinPool it does not know.
 func (z *sizing) decideReactive() (int, Reason) {
 	last := z.s.Target
-	z.goal = z.stepReactive(last)
+	z.unheld = z.stepReactive(last)
 	switch {
-	case z.goal < last && !z.o.Valid:
+	case z.unheld < last && !z.o.Valid:
 		return last, HoldUnreadable
 	case z.o.Exhausted:
-		return z.goal, Exhausted
-	case z.goal > last:
-		return z.goal, Up
-	case z.goal < last:
-		return z.goal, Release
-	case z.goal >= z.o.Most && z.goal < z.c.unbounded(z.s.Demand, 0):
-		return z.goal, Clamped
+		return z.unheld, Exhausted
+	case z.unheld > last:
+		return z.unheld, Up
+	case z.unheld < last:
+		return z.unheld, Release
+	case z.unheld >= z.o.Most && z.unheld < z.c.unbounded(z.s.Demand, 0):
+		return z.unheld, Clamped
 	}
-	return z.goal, Steady
+	return z.unheld, Steady
 }
 
-// stepReactive returns what is asked for after one look at the pool.
+// stepReactive returns the addresses to ask for after one step from those that were.
 func (z *sizing) stepReactive(requested int) int {
 	c, o := z.c, z.o
 	c.Batch = max(1, min(c.Batch, o.Most))
 	low, high := c.Thresholds()
-	if o.Exhausted { // address by address: one free, the second goes back
+	if o.Exhausted { // address by address: one stays free, the second is released
 		c.Batch, low, high = 1, 1, 1
 	}
 	free := o.Owned - o.Assigned - max(o.Releasing, o.Owned-requested)
@@ -61,7 +61,8 @@ func overWhole(n, batch int) int {
 	return n % batch
 }
 
-// againReactive returns the next second if the next look changes something.
+// againReactive returns the next second, as a time since boot, if a step in it changes something,
+// else 0.
 func (z *sizing) againReactive() time.Duration {
 	next := z.stepReactive(z.s.Target)
 	if next == z.s.Target || next < z.s.Target && !z.o.Valid {

@@ -19,10 +19,11 @@ const (
 	Clamped        Reason = "clamped"         // a bound rules: MinPool, Most or Assigned
 )
 
-// explainEquation explains the target before it becomes the last one.
+// explainEquation explains the target. It runs before that becomes s.Target, which is still the
+// last one.
 func (z *sizing) explainEquation(target int) Reason {
 	switch {
-	case target > z.goal && (target == z.s.Target || z.o.Exhausted):
+	case target > z.unheld && (target == z.s.Target || z.o.Exhausted):
 		return z.nameHolder()
 	case z.o.Exhausted:
 		return Exhausted
@@ -30,9 +31,9 @@ func (z *sizing) explainEquation(target int) Reason {
 		return Release
 	case target > z.s.Target:
 		return Up
-	case z.goal > z.need && z.goal == z.delayed:
+	case z.unheld > z.need && z.unheld == z.delayed:
 		return HoldDelay
-	case z.goal > z.need:
+	case z.unheld > z.need:
 		return HoldStable
 	case z.need != z.c.unbounded(z.s.Demand, z.o.Primaries):
 		return Clamped
@@ -40,7 +41,7 @@ func (z *sizing) explainEquation(target int) Reason {
 	return Steady
 }
 
-// nameHolder names what keeps the target above its goal.
+// nameHolder names what keeps the target above unheld.
 func (z *sizing) nameHolder() Reason {
 	switch blind := z.holdReason(); {
 	case blind != "":

@@ -46,7 +46,7 @@ func (s Series) extend(demand, n, keep int) Series {
 	return s
 }
 
-// raise takes another sample of the newest second.
+// raise takes another sample of the newest second: the higher one counts.
 func (s Series) raise(demand int) Series {
 	if demand <= s.Newest.Demand {
 		return s
@@ -151,21 +151,22 @@ func (s State) secondsToChange(w int, same func(mean int) bool) int {
 		return 0
 	}
 	sum, n, found := 0, 0, 0
-	look := func(later int) {
-		// n old seconds are still in the window, the others are held ones.
+	try := func(later int) {
+		// After later seconds the window has the newest n old seconds, with their sum, and later ones
+		// with the demand of now.
 		if !same(ceilDiv(sum+later*s.Demand, n+later)) {
 			found = later
 		}
 	}
 	for r := range s.runs(w) {
 		for range r.Seconds {
-			look(w - n)
+			try(w - n)
 			sum += r.Demand
 			n++
 		}
 	}
 	for later := w - n; later > 0; later-- {
-		look(later)
+		try(later)
 	}
 	return found
 }

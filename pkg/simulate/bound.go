@@ -1,17 +1,17 @@
 package simulate
 
-// Served is how long it took, in a load whose pods come at once, until each of them
-// had its address, and how long that takes at least.
+// Served is how long it took, in a load whose pods come at once, until each of them had its
+// address, and how long that takes at least by the cloud's rates.
 type Served struct {
 	All     bool    `json:"all"` // if not, Reached is the length of the load
 	Reached Seconds `json:"reached"`
-	Bound   Seconds `json:"bound"` // the requests that are needed pass no sooner
-	By      string  `json:"by"`    // the kind of request of which that is so, "" if it is that of all calls together
+	Bound   Seconds `json:"bound"` // when the requests that are needed have passed, at the soonest
+	By      string  `json:"by"`    // the kind of request that passes last, "" if all calls together take longer
 
-	Needed  int `json:"needed"`  // requests that change something: at least
-	Planned int `json:"planned"` // with those for what the mode keeps ready besides
-	Made    int `json:"made"`    // those that passed until then
-	Refused int `json:"refused"` // those that did not, and of them those that only look
+	Needed  int `json:"needed"`  // the fewest requests that change something and give each pod its address
+	Planned int `json:"planned"` // those of the mode's plan, which keeps some addresses ready besides
+	Made    int `json:"made"`    // those that passed until Reached
+	Refused int `json:"refused"` // requests that were refused until Reached, describes among them
 
 	PlanBound Seconds   `json:"planBound"` // as Bound, of those planned
 	Requests  []Request `json:"requests"`
@@ -40,14 +40,14 @@ type Request struct {
 type race struct {
 	left   int // pods without one
 	cold   bool
-	orders []order
+	plans  []nodePlan
 	before map[string]Passed // those before the load
 	served *Served
 }
 
 // newRace begins when the load does.
 func (p *play) newRace(l Load) *race {
-	return &race{left: l.Pods(), cold: l.Cold, orders: p.ordersOf(l), before: p.till.requestCounts()}
+	return &race{left: l.Pods(), cold: l.Cold, plans: p.plansOf(l), before: p.till.requestCounts()}
 }
 
 // notePodServed notes that one more pod has its address.
@@ -63,19 +63,19 @@ func (r *race) notePodServed(p *play) {
 // finishRace takes down what was counted until now.
 func (r *race) finishRace(p *play) {
 	s := &Served{All: r.left == 0, Reached: Seconds(p.clock.now)}
-	done, tariffs := p.till.requestCounts(), p.world.tariffsOf(newTolls(p.world), r.orders)
-	for _, t := range p.world.withOthers(tariffs, done, p.till.looking) {
+	done, tariffs := p.till.requestCounts(), p.world.tariffsOf(newTolls(p.world), r.plans)
+	for _, t := range p.world.withOthers(tariffs, done, p.till.describing) {
 		name := t.name
-		one := Request{Name: name, Changes: !t.looks,
+		one := Request{Name: name, Changes: !t.describes,
 			Passed: done[name].Passed - r.before[name].Passed, Refused: done[name].Refused - r.before[name].Refused}
-		one.Needed, one.Planned = t.countRequests(r.orders, r.cold)
+		one.Needed, one.Planned = t.countRequests(r.plans, r.cold)
 		one.Bound = t.bound(one.Needed)
 		if one.Bound > s.Bound {
 			s.Bound, s.By = one.Bound, name
 		}
 		s.addRequest(one, t.bound(one.Planned))
 	}
-	if calls := callsBound(tariffs, r.orders); calls > s.Bound {
+	if calls := callsBound(tariffs, r.plans); calls > s.Bound {
 		s.Bound, s.By = calls, ""
 	}
 	r.served = s

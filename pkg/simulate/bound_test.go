@@ -177,20 +177,20 @@ func TestCloudsNameABucketForEachActionAndHaveAPriceForEachMethod(t *testing.T) 
 		w := testWorld()
 		w.Mutating, w.Describing, w.Driver, w.Buckets = r.Mutating, r.Describing, r.Driver, r.Buckets
 		prices, known := w.Prices(), map[string]bool{}
-		for _, method := range append(looks[:], create, assign, unassign, remove) {
+		for _, method := range append(describeMethods[:], create, assign, unassign, remove) {
 			if len(prices[method]) == 0 {
 				t.Errorf("%s: %s costs nothing", name, method)
 			}
 			for _, p := range prices[method] {
 				known[p.Action] = true
-				if b := w.bucketFor(p.Action, p.Looks); b.Every <= 0 || b.Burst < 1 {
+				if b := w.bucketFor(p.Action, p.Describes); b.Every <= 0 || b.Burst < 1 {
 					t.Errorf("%s: any number of %s passes", name, p.Action)
 				}
 			}
 		}
 		same := 0
 		for action, want := range r.Driver.Buckets {
-			if got := w.bucketFor(action, r.Driver.Looking()[action]); got.Burst != want.Burst || float64(time.Second/got.Every) != want.PerSecond {
+			if got := w.bucketFor(action, r.Driver.Describing()[action]); got.Burst != want.Burst || float64(time.Second/got.Every) != want.PerSecond {
 				t.Errorf("%s: %s has %+v here, by the driver %+v", name, action, got, want)
 			} else if known[action] {
 				same++

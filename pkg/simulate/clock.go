@@ -10,10 +10,10 @@ import (
 // epoch is the time of day at which loads begin. Nothing depends on it.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// clock is virtual time: it stands still while something happens and then goes on
-// to the next event at once. Calls to the cloud take time without a goroutine that
-// sleeps: each is a coroutine that is left while it waits. So everything happens in
-// one goroutine and in an order that is always the same.
+// clock is virtual time: it stands still while something happens and then jumps to the next
+// event. Calls to the cloud take time without a goroutine that sleeps: each is a coroutine
+// that is suspended while it waits. So everything happens in one goroutine and in an order
+// that is always the same.
 type clock struct {
 	now    time.Duration // since the load began, less than 0 before
 	events events
@@ -48,13 +48,13 @@ func (c *clock) runNext(end time.Duration) bool {
 	return true
 }
 
-// call is a coroutine with the call to the cloud that it carries out. It is used
-// again for others: a new one costs more than most calls.
+// call is a coroutine with the call to the cloud that it carries out. It is reused for other
+// calls, because making one costs more than most calls.
 type call struct {
 	run   func()
 	ended func()
 	limit time.Duration              // when the call is broken off
-	yield func(d time.Duration) bool // leaves it for d, false if for ever
+	yield func(d time.Duration) bool // suspends it for d; false: the play has ended meanwhile
 	next  func() (time.Duration, bool)
 	stop  func()
 }
@@ -100,11 +100,14 @@ func (c *clock) goOn(p *call) {
 	p.ended()
 }
 
-// stopCalls breaks off all calls under way.
+// stopCalls breaks off all calls under way. Each goes on until it returns, and its waits fail:
+// the engine may have to clean up.
 func (c *clock) stopCalls() {
 	for _, p := range c.calls {
+		c.call = p
 		p.stop()
 	}
+	c.call = nil
 }
 
 // Now and Wait are the clock as the account sees it.

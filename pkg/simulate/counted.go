@@ -29,9 +29,9 @@ func (c counted) Subnets(ctx context.Context) ([]cloud.Subnet, error) {
 	return c.priced.Subnets(ctx)
 }
 
-func (c counted) CreateInterface(ctx context.Context, wish cloud.Create) (cloud.Interface, error) {
+func (c counted) CreateInterface(ctx context.Context, spec cloud.Create) (cloud.Interface, error) {
 	c.noteGrow(&c.n.meter.calls.Attachments)
-	return c.priced.CreateInterface(ctx, wish)
+	return c.priced.CreateInterface(ctx, spec)
 }
 
 func (c counted) AssignAddresses(ctx context.Context, id string, f eni.Family, n int) ([]netip.Addr, error) {
@@ -51,7 +51,7 @@ func (c counted) DeleteInterface(ctx context.Context, id string) error {
 
 func (c counted) noteDescribe() { c.n.meter.noteCall(&c.n.meter.calls.Describe, true) }
 
-// noteGrow notes a call for more addresses, and a flap if some were given back lately.
+// noteGrow notes a call for more addresses, and a flap if some were released lately.
 func (c counted) noteGrow(count *int) {
 	n := c.n
 	if n.gave && n.clock.now-n.gaveAt < FlapTime && n.meter.hasBegun() {

@@ -192,8 +192,8 @@ func TestCallsCostWhatTheDriversOfTheCloudsAskFor(t *testing.T) {
 				}
 			}
 			same(part{method: interfaces}, func() error { _, err := w.Interfaces(ctx); return err })
-			same(part{method: looks[0]}, func() error { _, err := w.Limits(ctx); return err })
-			same(part{method: looks[2]}, func() error { _, err := w.Subnets(ctx); return err })
+			same(part{method: describeMethods[0]}, func() error { _, err := w.Limits(ctx); return err })
+			same(part{method: describeMethods[2]}, func() error { _, err := w.Subnets(ctx); return err })
 			must(t, w.clock.Wait(ctx, settled))
 			for _, n := range []int{1, w.world.Limits.PerENI(eni.IPv4)} {
 				var made cloud.Interface

@@ -23,8 +23,8 @@ const (
 	longestLoad   = 31 * 24 * time.Hour
 )
 
-// kinds are the loads that can be generated. No node ever has more than twice its
-// usual number of pods.
+// kinds are the loads that can be generated. No node ever has more than twice its usual number
+// of pods at once.
 var kinds = []struct {
 	name, about  string
 	play         func(*generator)
@@ -49,7 +49,7 @@ func Kinds() []string {
 	return names
 }
 
-// Describe says in a line what a kind of load is like; it is empty for what is none.
+// Describe says in a line what a kind of load is like, "" for an unknown kind.
 func Describe(kind string) string {
 	for _, k := range kinds {
 		if k.name == kind {

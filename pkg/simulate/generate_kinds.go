@@ -12,7 +12,7 @@ type generator struct {
 	usual int           // number of pods at once
 	end   time.Duration // of the load
 	pods  []Pod
-	free  []int // which of pods have no end of their own yet, of kinds that end them later
+	free  []int // positions in pods of those that stopPod may end
 }
 
 // randomBetween is a time of at least a and less than b.
@@ -20,20 +20,20 @@ func (g *generator) randomBetween(a, b time.Duration) time.Duration {
 	return a + time.Duration(g.rng.Int64N(int64((b-a)/time.Millisecond)))*time.Millisecond
 }
 
-// randomAbout is a time by chance that is mean on average, and doesn't depend on how long
-// it has been already.
+// randomAbout is a random time with an exponential distribution of that mean: how long is still
+// to go does not depend on how long it has been.
 func (g *generator) randomAbout(mean time.Duration) time.Duration {
 	return time.Duration(g.rng.ExpFloat64() * float64(mean)).Round(time.Millisecond)
 }
 
-// addPod is a pod from start to end. There is none if the load is over by then.
+// addPod adds a pod that runs from start to end, if it starts before the load ends.
 func (g *generator) addPod(start, end time.Duration) {
 	if start < g.end {
 		g.pods = append(g.pods, Pod{Start: start, End: min(max(end, start+shortest), g.end)})
 	}
 }
 
-// startPod is a pod that runs until it is stopped.
+// startPod adds a pod that runs until stopPod ends it.
 func (g *generator) startPod(at time.Duration) {
 	if at < g.end {
 		g.free = append(g.free, len(g.pods))
@@ -41,7 +41,7 @@ func (g *generator) startPod(at time.Duration) {
 	}
 }
 
-// stopPod ends any of the pods that run.
+// stopPod ends a random one of the pods that run.
 func (g *generator) stopPod(at time.Duration) {
 	i := g.rng.IntN(len(g.free))
 	last := len(g.free) - 1
@@ -52,7 +52,7 @@ func (g *generator) stopPod(at time.Duration) {
 
 func (g *generator) steady() { g.replacePods(g.usual) }
 
-// replacePods are n pods, each of which is replaced now and then.
+// replacePods adds n pods, each of which is replaced about every three days.
 func (g *generator) replacePods(n int) {
 	for range n {
 		for at := time.Duration(0); at < g.end; {
@@ -138,19 +138,19 @@ func (g *generator) jobsHere(n int) int {
 func (g *generator) diurnal() {
 	const step = 15 * time.Second
 	least := (g.usual + 4) / 5
-	wish := func(at time.Duration, noise float64) int {
+	podsAt := func(at time.Duration, noise float64) int {
 		day := (1 - math.Cos(2*math.Pi*at.Hours()/24)) / 2
 		n := float64(g.usual) * (0.2 + 0.8*day + noise)
 		return min(max(int(math.Round(n)), least), g.usual)
 	}
-	for range wish(0, 0) {
+	for range podsAt(0, 0) {
 		g.startPod(0)
 	}
 	noise := 0.0
 	for at := step; at < g.end; at += step {
 		// 120 steps are half an hour. Noise of each step alone would make pods come and go at each.
 		noise += -noise/120 + 0.003*g.rng.NormFloat64()
-		switch n := wish(at, noise); {
+		switch n := podsAt(at, noise); {
 		case n > len(g.free):
 			g.startPod(at + g.randomBetween(0, step))
 		case n < len(g.free):
@@ -159,8 +159,8 @@ func (g *generator) diurnal() {
 	}
 }
 
-// churn is a queue with Poisson arrivals and exponential lives. Pods for which there
-// is no place go elsewhere.
+// churn has pods with Poisson arrivals and exponential lives. Pods for which there is no room
+// go to other nodes.
 func (g *generator) churn() {
 	const life = 12 * time.Minute
 	for range g.usual {

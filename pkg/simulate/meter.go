@@ -51,9 +51,9 @@ func (m *meter) changeNode(n *node, fn func()) {
 
 // addNode adds a node's numbers to the sums, or takes them off.
 func (m *meter) addNode(n *node, sign int) {
-	if n.book != nil {
-		m.owned += sign * len(n.book.Addresses)
-		m.enis += sign * len(n.book.ENIs)
+	if n.state != nil {
+		m.owned += sign * len(n.state.Addresses)
+		m.enis += sign * len(n.state.ENIs)
 	}
 	m.used += sign * n.used
 	m.waiting += sign * n.waiting
@@ -95,12 +95,12 @@ func (m *meter) noteNever(d time.Duration) {
 }
 
 // noteCall notes a call to the cloud that begins.
-func (m *meter) noteCall(count *int, looks bool) {
+func (m *meter) noteCall(count *int, describes bool) {
 	switch {
 	case !m.hasBegun():
 		return
-	case looks:
-		m.bin.Looks++
+	case describes:
+		m.bin.Describes++
 	default:
 		m.bin.Calls++
 	}

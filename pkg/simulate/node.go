@@ -21,8 +21,8 @@ import (
 type node struct {
 	*play
 	name  string
-	book  *ipam.State // nil before the agent has made it
-	seen  bool        // the agent has the book: it is copied before a change
+	state *ipam.State // nil before the agent has made it
+	seen  bool        // the agent may still read state: it is copied before a change
 	agent *agent.Agent
 	told  *agent.VirtualClock // tells the agent what happens
 	rand  *rand.Rand
@@ -31,9 +31,9 @@ type node struct {
 	waiting int    // of them: whose ADD got none
 	used    int    // addresses that pods have
 	target  int
-	gaveAt  time.Duration // when it gave addresses back, 0 for not since it last wanted some
-	gave    bool
-	retryAt time.Duration // when those that wait look again because an address has rested
+	gaveAt  time.Duration // when it released addresses last
+	gave    bool          // it has released some since it last asked for more
+	retryAt time.Duration // when those that wait try again because a cooldown ends
 }
 
 // newNode makes a node of the account with an agent that has not begun.
@@ -57,28 +57,28 @@ func newNode(p *play, m sim.Machine, conf agentconf.Config, seed uint64) (*node,
 // startAgent runs the agent from now on.
 func (n *node) startAgent() { n.told.Start(n.agent) }
 
-// wakeAgent tells it that the node cache, or who waits for an address, has changed.
+// wakeAgent tells it that the node cache or the pending ADDs have changed.
 func (n *node) wakeAgent() { n.told.Tell(agent.Event{Kind: agent.Woken}) }
 
 // View, Update and Replace are the node cache.
 func (n *node) View(_ context.Context, fn func(*ipam.State) error) error {
-	if n.book == nil {
+	if n.state == nil {
 		return nodecache.ErrMissing
 	}
 	n.seen = true
-	return fn(n.book)
+	return fn(n.state)
 }
 
 func (n *node) Update(_ context.Context, fn func(*ipam.State) error) error {
-	if n.book == nil {
+	if n.state == nil {
 		return nodecache.ErrMissing
 	}
-	next := n.book.Clone()
+	next := n.state.Clone()
 	if err := fn(next); err != nil {
 		return err
 	}
 	if len(next.Touched()) > 0 {
-		n.putBook(next)
+		n.putState(next)
 	}
 	return nil
 }
@@ -86,21 +86,20 @@ func (n *node) Update(_ context.Context, fn func(*ipam.State) error) error {
 func (n *node) Replace(_ context.Context, fn func(*ipam.State, error) (*ipam.State, error)) error {
 	var old *ipam.State
 	err := nodecache.ErrMissing
-	if n.book != nil {
-		old, err = n.book.Clone(), nil
+	if n.state != nil {
+		old, err = n.state.Clone(), nil
 	}
 	next, err := fn(old, err)
 	if err != nil {
 		return err
 	}
-	n.putBook(next.Clone())
+	n.putState(next.Clone())
 	return nil
 }
 
-// putBook is a change of the node cache by the agent. It wakes the agent and those who
-// wait for an address.
-func (n *node) putBook(next *ipam.State) {
-	n.meter.changeNode(n, func() { n.book, n.seen = next, false })
+// putState is a change of the node cache by the agent. It wakes the agent and the pending ADDs.
+func (n *node) putState(next *ipam.State) {
+	n.meter.changeNode(n, func() { n.state, n.seen = next, false })
 	n.wakeAgent()
 	if n.waiting > 0 {
 		n.clock.planAt(n.clock.now, n.servePending)
@@ -145,7 +144,7 @@ func (n *node) takeStatus(s status.Status, _ string) error {
 	return nil
 }
 
-// The agent's own metrics are of no interest but for the outcome of its calls.
+// Of the agent's metrics only the outcome of calls counts here.
 func (n *node) Call(_, outcome string, _ time.Duration) { n.meter.noteOutcome(outcome) }
 func (n *node) Step(string, string)                     {}
 func (n *node) Repaired(string, int)                    {}

@@ -14,10 +14,10 @@ import (
 type pod struct {
 	Pod
 	owner  eni.Owner
-	since  time.Duration // when the agent last heard that it wants an address, since boot
-	begin  time.Duration // from when on it waits: its first ADD
-	waits  bool          // that got no address
-	adding bool          // an ADD waits for an address
+	since  time.Duration // since boot: when the agent last heard that it needs an address
+	begin  time.Duration // its first ADD, from when on it waits
+	waits  bool          // its first ADD found no address, and none has got one yet
+	adding bool          // an ADD waits for an address now
 	served bool
 	gone   bool
 }
@@ -90,11 +90,11 @@ func (n *node) runADD(p *pod) {
 
 // takeAddress gives the pod an address if there is one.
 func (n *node) takeAddress(p *pod) bool {
-	if n.book == nil {
+	if n.state == nil {
 		return false
 	}
-	n.ownBook() // the agent may still read what View showed it
-	_, err := n.book.AssignPod(p.owner, "", n.sinceBoot())
+	n.ownState() // the agent may still read what View showed it
+	_, err := n.state.AssignPod(p.owner, "", n.sinceBoot())
 	var none *ipam.Exhausted
 	if errors.As(err, &none) {
 		n.retryAfter(none.NextFree)
@@ -113,23 +113,23 @@ func (n *node) takeAddress(p *pod) bool {
 	return true
 }
 
-// ownBook makes the book one that may be changed.
-func (n *node) ownBook() {
+// ownState copies the node state if the agent may still read it, so that it may be changed.
+func (n *node) ownState() {
 	if n.seen {
-		n.book, n.seen = n.book.Clone(), false
+		n.state, n.seen = n.state.Clone(), false
 	}
 }
 
-// retryAfter lets those that wait look again when the next address has rested.
-func (n *node) retryAfter(rest time.Duration) {
-	at := n.clock.now + rest + time.Millisecond
-	if rest > 0 && n.retryAt != at {
+// retryAfter lets the pending ADDs try again when the next address has cooled down.
+func (n *node) retryAfter(cooldown time.Duration) {
+	at := n.clock.now + cooldown + time.Millisecond
+	if cooldown > 0 && n.retryAt != at {
 		n.retryAt = at
 		n.clock.planAt(at, n.servePending)
 	}
 }
 
-// servePending lets those that wait look again, the longest waiting first.
+// servePending lets the pending ADDs try again, the longest waiting first.
 func (n *node) servePending() {
 	for _, p := range slices.Clone(n.pending) {
 		if p.adding && !n.takeAddress(p) {
@@ -143,8 +143,8 @@ func (n *node) runDEL(p *pod) {
 	p.gone = true
 	n.meter.demand--
 	if p.served {
-		n.ownBook()
-		n.book.Free(p.owner.Key, n.sinceBoot())
+		n.ownState()
+		n.state.Free(p.owner.Key, n.sinceBoot())
 		n.meter.changeNode(n, func() { n.used-- })
 	} else {
 		p.adding = false

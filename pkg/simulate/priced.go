@@ -60,7 +60,7 @@ func (d attacher) Detach(ctx context.Context, i driver.Interface, token string) 
 }
 
 func (p priced) Limits(ctx context.Context) (l eni.Limits, err error) {
-	err = p.till.makeCall(ctx, looks[0], func(ctx context.Context) (err error) {
+	err = p.till.makeCall(ctx, describeMethods[0], func(ctx context.Context) (err error) {
 		l, err = p.Node.Limits(ctx)
 		return err
 	})
@@ -76,16 +76,16 @@ func (p priced) Interfaces(ctx context.Context) (list []cloud.Interface, err err
 }
 
 func (p priced) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
-	err = p.till.makeCall(ctx, looks[2], func(ctx context.Context) (err error) {
+	err = p.till.makeCall(ctx, describeMethods[2], func(ctx context.Context) (err error) {
 		list, err = p.Node.Subnets(ctx)
 		return err
 	})
 	return list, err
 }
 
-func (p priced) CreateInterface(ctx context.Context, wish cloud.Create) (made cloud.Interface, err error) {
+func (p priced) CreateInterface(ctx context.Context, spec cloud.Create) (made cloud.Interface, err error) {
 	err = p.till.makeCall(ctx, create, func(ctx context.Context) (err error) {
-		made, err = p.Node.CreateInterface(ctx, wish)
+		made, err = p.Node.CreateInterface(ctx, spec)
 		return err
 	})
 	return made, err

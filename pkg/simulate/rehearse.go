@@ -10,30 +10,32 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// tolls knows of what requests the calls of a world are made. Nobody writes that down: each
-// call is rehearsed once, by the engine over the driver that the nodes have, too.
+// tolls knows which requests the calls of a world are made of. No table of that is kept, which
+// would have to follow the engine: each call is rehearsed once, by the engine and the driver
+// that the nodes have.
 type tolls struct {
 	w     World
 	known map[part]toll
 }
 
-// toll is the requests of a call that meets no other, in the order of their first.
+// toll is the requests of a call that runs alone, in the order in which each action is first
+// asked for.
 type toll []fare
 
-// fare is what a call makes of one action.
+// fare is the requests that a call makes of one action.
 type fare struct {
-	action string
-	looks  bool // it changes nothing
-	later  bool // there was a change of the call before
-	count  int
-	left   time.Duration // what the call takes at least when the last of them has passed
+	action    string
+	describes bool // it changes nothing
+	later     bool // there was a change of the call before
+	count     int
+	left      time.Duration // what the call takes at least when the last of them has passed
 }
 
 func newTolls(w World) *tolls { return &tolls{w, map[part]toll{}} }
 
 // requestsOf returns the requests of a call. Where calls are counted it is one.
 func (t *tolls) requestsOf(call part) toll {
-	if isLook(call.method) {
+	if isDescribe(call.method) {
 		call.slots = 0
 	}
 	if list, done := t.known[call]; done {
@@ -41,10 +43,10 @@ func (t *tolls) requestsOf(call part) toll {
 	}
 	if t.w.Driver == nil {
 		kind := anyChange
-		if isLook(call.method) {
-			kind = anyLook
+		if isDescribe(call.method) {
+			kind = anyDescribe
 		}
-		t.known[call] = toll{{action: kind, looks: isLook(call.method), count: 1, left: t.w.leastTime(call.method)}}
+		t.known[call] = toll{{action: kind, describes: isDescribe(call.method), count: 1, left: t.w.leastTime(call.method)}}
 	} else {
 		t.known[call] = t.rehearseCall(call)
 	}
@@ -61,12 +63,13 @@ func (t *tolls) countAction(call part, action string) int {
 	return 0
 }
 
-// settled is how long a node of a rehearsal has been there before the call: as in most calls,
-// nothing from before its time can show late.
+// settled is how long a node of a rehearsal has run before the call. It is longer than the
+// consistency window, as with most calls: the engine need not wait for what an earlier process
+// may have done.
 const settled = time.Minute
 
-// rehearseCall makes the call on a node of its own, alone in its account: every request passes,
-// and what may take longer takes as long as it does at least.
+// rehearseCall makes the call on a node that is alone in an account of its own: every request
+// passes, and each takes the shortest time that it can.
 func (t *tolls) rehearseCall(call part) toll {
 	w := t.w
 	w.Mutating, w.Describing, w.Buckets, w.MaxENIs = sim.Bucket{}, sim.Bucket{}, nil, 0
@@ -80,12 +83,12 @@ func (t *tolls) rehearseCall(call part) toll {
 	c := &clock{}
 	a, err := w.newAccount(c)
 	if err == nil {
-		_, err = a.AddNode(w.machineOf(0))
+		_, err = a.AddNode(w.instanceOf(0))
 	}
 	if err != nil {
-		return nil // as the play itself says
+		return nil // the play itself returns this error
 	}
-	r := &rehearsal{priced: newPriced(a, w.machineOf(0).Name, newTill(w, c)), clock: c}
+	r := &rehearsal{priced: newPriced(a, w.instanceOf(0).Name, newTill(w, c)), clock: c}
 	c.beginCall(time.Hour, func() { r.playCall(call) }, func() {})
 	defer c.stopCalls()
 	for c.runNext(forever) {
@@ -101,18 +104,20 @@ type rehearsal struct {
 	last  []time.Duration // of each fare
 }
 
-// playCall makes the calls of an agent that begins, in its order, and the one that is asked for.
+// playCall makes the calls of an agent that starts, in the agent's order, then the call that is
+// rehearsed, and records that one alone.
 func (r *rehearsal) playCall(call part) {
-	// A driver keeps what an agent asks for first: without that here the call would seem to cost it.
 	ctx := context.Background()
+	// The engine keeps what these describes show. Without them the rehearsed call would describe
+	// first, and those requests would be counted as its own.
 	var list []cloud.Interface
 	for _, first := range []struct {
 		method string
 		do     func() error
 	}{
 		{interfaces, func() (err error) { list, err = r.Interfaces(ctx); return err }},
-		{looks[0], func() error { _, err := r.Limits(ctx); return err }},
-		{looks[2], func() error { _, err := r.Subnets(ctx); return err }},
+		{describeMethods[0], func() error { _, err := r.Limits(ctx); return err }},
+		{describeMethods[2], func() error { _, err := r.Subnets(ctx); return err }},
 	} {
 		if first.method == call.method {
 			r.recordCall(first.do)
@@ -124,19 +129,21 @@ func (r *rehearsal) playCall(call part) {
 	}
 	_ = r.clock.Wait(ctx, settled)
 	on := list[0]
-	wish := cloud.Create{Token: "rehearsal", Subnet: r.till.w.Subnets[0].ID, V4: call.slots}
+	spec := cloud.Create{Token: "rehearsal", Subnet: r.till.w.Subnets[0].ID, V4: call.slots}
 	switch {
 	case call.method == assign && r.till.w.Limits.NoPrimary:
-		wish.V4 = 0
-		on, _ = r.CreateInterface(ctx, wish)
+		// The primary ENI takes no addresses for pods: the call needs another one.
+		spec.V4 = 0
+		on, _ = r.CreateInterface(ctx, spec)
 	case call.method == unassign, call.method == remove:
-		on, _ = r.CreateInterface(ctx, wish)
+		// What is released must be there, and older than the consistency window.
+		on, _ = r.CreateInterface(ctx, spec)
 		_ = r.clock.Wait(ctx, settled)
 	}
 	r.recordCall(func() (err error) {
 		switch call.method {
 		case create:
-			_, err = r.CreateInterface(ctx, wish)
+			_, err = r.CreateInterface(ctx, spec)
 		case assign:
 			_, err = r.AssignAddresses(ctx, on.ID, eni.IPv4, call.slots)
 		case unassign:
@@ -148,18 +155,18 @@ func (r *rehearsal) playCall(call part) {
 	})
 }
 
-// recordCall makes a call and takes down its requests. Of one that fails nothing is known.
+// recordCall makes a call and records its requests; if it fails, none.
 func (r *rehearsal) recordCall(do func() error) {
 	changed := false
 	r.till.passed = func(action string) {
 		at := slices.IndexFunc(r.list, func(f fare) bool { return f.action == action })
 		if at < 0 {
 			at = len(r.list)
-			r.list, r.last = append(r.list, fare{action: action, looks: r.till.looking[action], later: changed}), append(r.last, 0)
+			r.list, r.last = append(r.list, fare{action: action, describes: r.till.describing[action], later: changed}), append(r.last, 0)
 		}
 		r.list[at].count++
 		r.last[at] = r.clock.now
-		changed = changed || !r.till.looking[action]
+		changed = changed || !r.till.describing[action]
 	}
 	err := do()
 	r.till.passed = nil

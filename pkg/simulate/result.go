@@ -27,8 +27,8 @@ type Waits struct {
 	Never  int     `json:"never"`  // pods that got no address as long as they lived
 }
 
-// Idle is about addresses that are on a node and that no pod has: free ones,
-// resting ones, and those on their way back. Primary addresses of ENIs are apart.
+// Idle counts addresses that are on a node and that no pod has: free, cooling and releasing
+// ones. Primary addresses of ENIs are not counted.
 type Idle struct {
 	Mean         float64 `json:"mean"`
 	Max          int     `json:"max"`
@@ -36,11 +36,11 @@ type Idle struct {
 	ENIs         float64 `json:"enis"` // mean number of ENIs with pods' addresses
 }
 
-// Calls counts requests to the cloud. Flaps are how often a node asked for
-// addresses within FlapTime of giving some back.
+// Calls counts requests to the cloud. Flaps are how often a node asked for addresses within
+// FlapTime of releasing some.
 type Calls struct {
 	Total       int `json:"total"`
-	Describe    int `json:"describe"` // requests that only look
+	Describe    int `json:"describe"` // requests that change nothing
 	Assign      int `json:"assign"`
 	Unassign    int `json:"unassign"`
 	Attachments int `json:"attachments"` // ENIs made
@@ -53,24 +53,23 @@ type Calls struct {
 // Changes returns how many calls changed something.
 func (c Calls) Changes() int { return c.Assign + c.Unassign + c.Attachments + c.Detachments }
 
-// FlapTime is how soon after giving addresses back a node must not want some, or
-// its pool flaps.
+// FlapTime is the time after releasing addresses in which a node that asks for some flaps.
 const FlapTime = 10 * time.Minute
 
 // Bin is a span of time of a Result; all are of the same length. Demand, Target,
 // Owned, Free and Idle are what they were at its end; Waiting is the most pods that
 // waited in it.
 type Bin struct {
-	Start   Seconds `json:"start"`
-	Demand  int     `json:"demand"`  // pods that are to have an address
-	Target  int     `json:"target"`  // what the pools should have
-	Owned   int     `json:"owned"`   // addresses on nodes
-	Free    int     `json:"free"`    // of them: could be handed out at once
-	Idle    int     `json:"idle"`    // of them: no pod has them
-	Waiting int     `json:"waiting"` // pods without an address
-	Longest Seconds `json:"longest"` // longest wait that ended in it
-	Calls   int     `json:"calls"`   // that change something
-	Looks   int     `json:"looks"`   // calls that only look
+	Start     Seconds `json:"start"`
+	Demand    int     `json:"demand"`  // pods that are to have an address
+	Target    int     `json:"target"`  // what the pools should have
+	Owned     int     `json:"owned"`   // addresses on nodes
+	Free      int     `json:"free"`    // of them: could be handed out at once
+	Idle      int     `json:"idle"`    // of them: no pod has them
+	Waiting   int     `json:"waiting"` // pods without an address
+	Longest   Seconds `json:"longest"` // longest wait that ended in it
+	Calls     int     `json:"calls"`   // that change something
+	Describes int     `json:"looks"`   // calls that change nothing
 }
 
 // Seconds is a time that JSON shows as a number of seconds.

@@ -15,9 +15,8 @@ type Setting struct {
 	Config agentconf.Config // its paths, name and endpoint are not looked at
 }
 
-// Agents start before the load begins, one after the other, and have time to come to
-// rest: what a cluster's first minutes are like is not the question, but for a load
-// that is Cold.
+// Agents start before the load begins, one after the other, and have time until their pools no
+// longer change: a cluster's first minutes are not measured, but for a load that is Cold.
 const (
 	startTime = 5 * time.Minute
 	restTime  = 5 * time.Minute
@@ -33,7 +32,7 @@ type play struct {
 	log     *slog.Logger
 	conf    agentconf.Config
 	nodes   []*node
-	race    *race // nil: it is not asked how long it takes
+	race    *race // nil unless all pods of the load come at once
 }
 
 // sinceBoot is the time since boot that nodes have.
@@ -97,11 +96,13 @@ func newPlay(w World, l Load, s Setting, log *slog.Logger) (*play, error) {
 		return nil, err
 	}
 	p.till = newTill(w, c)
-	if w.Driver != nil { // a cluster has grown over days, and not in the minutes that it is given here
+	// A real cluster has grown over days. In the minutes that it has here it would still be short of
+	// requests when the load begins, so that no limit holds before.
+	if w.Driver != nil {
 		p.till.opens = c.Now().Add(-c.now)
 	}
 	for k, pods := range l.Nodes {
-		n, err := newNode(p, w.machineOf(k), s.Config, w.Seed+uint64(k)*2)
+		n, err := newNode(p, w.instanceOf(k), s.Config, w.Seed+uint64(k)*2)
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +137,7 @@ func (p *play) beginLoad(l Load) {
 	}
 }
 
-// raceResult is how long it took, as far as that was asked.
+// raceResult returns how long it took until all pods had an address, nil without a race.
 func (p *play) raceResult() *Served {
 	if p.race == nil {
 		return nil
@@ -151,14 +152,14 @@ func (p *play) raceResult() *Served {
 func (p *play) countFree() int {
 	free := 0
 	for _, n := range p.nodes {
-		if n.book != nil {
-			free += n.book.Count(p.sinceBoot(), nil).Free
+		if n.state != nil {
+			free += n.state.Count(p.sinceBoot(), nil).Free
 		}
 	}
 	return free
 }
 
-// stillWaiting takes in the pods that wait when the load ends.
+// stillWaiting counts the waits of the pods that wait when the load ends.
 func (p *play) stillWaiting() {
 	for _, n := range p.nodes {
 		for _, pod := range n.pending {

@@ -232,9 +232,9 @@ func runReal(t *testing.T, w World, l Load, s Setting, script []happening, prepa
 			t.Fatal(err)
 		}
 		conf := s.Config
-		conf.Node, conf.ModeSet = w.machineOf(0).Name, true
+		conf.Node, conf.ModeSet = w.instanceOf(0).Name, true
 		conf.Cache, conf.State = filepath.Join(t.TempDir(), "node.cache"), filepath.Join(t.TempDir(), "agent.json")
-		if _, err := account.AddNode(w.machineOf(0)); err != nil {
+		if _, err := account.AddNode(w.instanceOf(0)); err != nil {
 			t.Fatal(err)
 		}
 		client := newPriced(account, conf.Node, newTill(w, account.Clock()))

@@ -74,7 +74,7 @@ func TestBinsHoldWhatTheTotalsSay(t *testing.T) {
 		if b.Free > b.Owned || b.Owned-b.Free > b.Demand+r.Idle.Max {
 			t.Errorf("bin %d: %+v", i, b)
 		}
-		calls, looks, longest = calls+b.Calls, looks+b.Looks, max(longest, b.Longest)
+		calls, looks, longest = calls+b.Calls, looks+b.Describes, max(longest, b.Longest)
 	}
 	if calls != r.Calls.Changes() || looks != r.Calls.Describe || longest != r.Waits.Max {
 		t.Errorf("bins have %d calls, %d looks, longest %s; the totals %+v %s", calls, looks, longest, r.Calls, r.Waits.Max)
@@ -163,7 +163,7 @@ func TestNoAddressIsHandedOutTwice(t *testing.T) {
 		}
 		owner := map[netip.Addr]string{}
 		for _, n := range p.nodes {
-			used := n.book.Used()
+			used := n.state.Used()
 			if len(used) != n.used {
 				t.Errorf("%s: %d addresses used, counted %d", kind, len(used), n.used)
 			}

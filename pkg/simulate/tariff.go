@@ -11,23 +11,22 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 )
 
-// tariff is what is known of an action of the cloud.
+// tariff is the rate of an action of the cloud, and what calls make of it.
 type tariff struct {
-	name   string
-	looks  bool // it changes nothing
-	bucket sim.Bucket
-	took   time.Duration // what a call still takes, at least, when it has passed
-	tolls  *tolls
+	name      string
+	describes bool // it changes nothing
+	bucket    sim.Bucket
+	took      time.Duration // what a call still takes, at least, when it has passed
+	tolls     *tolls
 }
 
-// tariffsOf returns the actions of which the nodes' first looks and the orders are made, by
-// name.
-func (w World) tariffsOf(tolls *tolls, orders []order) []tariff {
+// tariffsOf returns the actions that the nodes' first describes and their plans make, by name.
+func (w World) tariffsOf(tolls *tolls, plans []nodePlan) []tariff {
 	calls := map[part]bool{}
-	for _, method := range looks {
+	for _, method := range describeMethods {
 		calls[part{method: method}] = true
 	}
-	for _, o := range orders {
+	for _, o := range plans {
 		for _, call := range o.calls {
 			calls[call] = true
 		}
@@ -37,7 +36,7 @@ func (w World) tariffsOf(tolls *tolls, orders []order) []tariff {
 		for _, f := range tolls.requestsOf(call) {
 			t, known := list[f.action]
 			if !known {
-				t = tariff{name: f.action, looks: f.looks, bucket: w.bucketFor(f.action, f.looks), took: f.left, tolls: tolls}
+				t = tariff{name: f.action, describes: f.describes, bucket: w.bucketFor(f.action, f.describes), took: f.left, tolls: tolls}
 			}
 			// A bound must hold whichever call comes last: the one counts that takes the least then.
 			t.took = min(t.took, f.left)
@@ -47,12 +46,12 @@ func (w World) tariffsOf(tolls *tolls, orders []order) []tariff {
 	return slices.SortedFunc(maps.Values(list), byName)
 }
 
-// withOthers adds the actions that there were although nothing needs them.
-func (w World) withOthers(tariffs []tariff, done map[string]Passed, looking map[string]bool) []tariff {
+// withOthers adds the actions that were made although no plan needs them.
+func (w World) withOthers(tariffs []tariff, done map[string]Passed, describing map[string]bool) []tariff {
 	all := slices.Clone(tariffs)
 	for name := range done {
 		if !slices.ContainsFunc(all, func(t tariff) bool { return t.name == name }) {
-			all = append(all, tariff{name: name, looks: looking[name], bucket: w.bucketFor(name, looking[name]), tolls: newTolls(w)})
+			all = append(all, tariff{name: name, describes: describing[name], bucket: w.bucketFor(name, describing[name]), tolls: newTolls(w)})
 		}
 	}
 	slices.SortFunc(all, byName)
@@ -70,28 +69,28 @@ func (w World) leastTime(method string) time.Duration {
 	return l.Base
 }
 
-// requestsIn returns how many of them a call is.
+// requestsIn returns how many requests of the action a call makes.
 func (t tariff) requestsIn(call part) int { return t.tolls.countAction(call, t.name) }
 
-// countRequests returns how many of them the orders need and have. A node that is cold looks
-// before it does anything.
-func (t tariff) countRequests(orders []order, cold bool) (needed, planned int) {
-	for _, o := range orders {
-		needed += o.lowestCost(t.requestsIn)
-		for _, call := range o.calls {
+// countRequests returns how many requests of the action the plans need at least, and how many
+// they have. A cold node describes before it changes anything.
+func (t tariff) countRequests(plans []nodePlan, cold bool) (needed, planned int) {
+	for _, n := range plans {
+		needed += n.lowestCost(t.requestsIn)
+		for _, call := range n.calls {
 			planned += t.requestsIn(call)
 		}
 	}
-	for _, method := range looks {
-		if n := len(orders) * t.requestsIn(part{method: method}); cold {
+	for _, method := range describeMethods {
+		if n := len(plans) * t.requestsIn(part{method: method}); cold {
 			needed, planned = needed+n, planned+n
 		}
 	}
 	return needed, planned
 }
 
-// bound is when n requests have passed and their calls have ended, at the soonest: a
-// bucket that was full lets them pass in (n - Burst) * Every.
+// bound is when n requests have passed and their calls have ended, at the soonest: a bucket
+// that was full at the beginning lets them pass in (n - Burst) * Every.
 func (t tariff) bound(n int) Seconds {
 	if n == 0 {
 		return 0
@@ -99,13 +98,13 @@ func (t tariff) bound(n int) Seconds {
 	return Seconds(time.Duration(max(0, n-max(t.bucket.Burst, 1)))*t.bucket.Every + t.took)
 }
 
-// callsBound is when so many calls have begun as are needed at least, whichever: those
-// of a method no sooner than its slowest kind of request lets them. It tells more than
-// the bounds of the requests where addresses may come from one method or from another.
-func callsBound(tariffs []tariff, orders []order) Seconds {
+// callsBound is when as many calls have begun as the pods need at least, of whichever method: a
+// call begins no sooner than the slowest of its kinds of request passes. Where addresses may
+// come from assign or from create this may be later than the bound of either's requests alone.
+func callsBound(tariffs []tariff, plans []nodePlan) Seconds {
 	need := 0
-	for _, o := range orders {
-		need += o.lowestCost(func(part) int { return 1 })
+	for _, n := range plans {
+		need += n.lowestCost(func(part) int { return 1 })
 	}
 	if need == 0 {
 		return 0
@@ -117,7 +116,7 @@ func callsBound(tariffs []tariff, orders []order) Seconds {
 	return Seconds(time.Duration(at) * time.Millisecond)
 }
 
-// passed is how many calls of a method have begun by a time at most.
+// passed is how many calls of a method can have begun by a time.
 func passed(tariffs []tariff, method string, by time.Duration) int {
 	most := math.MaxInt32
 	for _, t := range tariffs {

@@ -15,16 +15,16 @@ import (
 
 // Where calls are counted and not requests, these are their two kinds.
 const (
-	anyChange = "changes"
-	anyLook   = "looks"
+	anyChange   = "changes"
+	anyDescribe = "looks"
 )
 
-// till is where the calls of all nodes take their time, and where each request of theirs
-// passes or is refused.
+// till is where the calls of all nodes take their time, and where each of their requests passes
+// or is refused by the account's rates.
 type till struct {
-	w       World
-	clock   sim.Clock
-	looking map[string]bool // actions that change nothing
+	w          World
+	clock      sim.Clock
+	describing map[string]bool // actions that change nothing
 
 	mu       sync.Mutex // never held while a call waits
 	rng      *rand.Rand
@@ -38,27 +38,28 @@ type till struct {
 type Passed struct{ Passed, Refused int }
 
 func newTill(w World, c sim.Clock) *till {
-	t := &till{w: w, clock: c, looking: map[string]bool{anyLook: true}, rng: rand.New(rand.NewPCG(w.Seed, 0)),
+	t := &till{w: w, clock: c, describing: map[string]bool{anyDescribe: true}, rng: rand.New(rand.NewPCG(w.Seed, 0)),
 		meters: map[string]*sim.Meter{}, requests: map[string]Passed{}}
 	if w.Driver != nil {
-		t.looking = w.Driver.Looking()
+		t.describing = w.Driver.Describing()
 	}
 	return t
 }
 
-// isLook tells whether a method changes nothing.
-func isLook(method string) bool { return slices.Contains(looks[:], method) }
+// isDescribe tells whether a method changes nothing.
+func isDescribe(method string) bool { return slices.Contains(describeMethods[:], method) }
 
 // makeCall lets a call of a method take its time, half of it before and half of it after what it
 // does. What attaches or detaches an ENI takes the second half in the cloud: see attacher.
 func (t *till) makeCall(ctx context.Context, method string, do func(context.Context) error) error {
 	pause, refused := t.startCall(method)
 	before := pause
-	if !isLook(method) {
+	if !isDescribe(method) {
 		before = pause / 2
 	}
 	after := pause - before
-	// A call that is broken off before it did anything surely had no effect; after that nobody knows.
+	// A call that is broken off before do had no effect; one that is broken off later may have had
+	// one.
 	if err := t.waitFor(ctx, before); err != nil {
 		return &cloud.Error{Op: method, Kind: cloud.ErrUnavailable, Detail: err.Error()}
 	}
@@ -76,7 +77,7 @@ func (t *till) makeCall(ctx context.Context, method string, do func(context.Cont
 	return err
 }
 
-// stateTime is in the context of a call: how long the ENI is on its way to or from its node.
+// stateTime is the key of a context: how long attaching or detaching the call's ENI takes.
 type stateTime struct{}
 
 func onItsWay(ctx context.Context) time.Duration {
@@ -84,8 +85,8 @@ func onItsWay(ctx context.Context) time.Duration {
 	return d
 }
 
-// startCall decides how long a call takes and, where calls are counted and not requests,
-// whether it is refused.
+// startCall decides how long a call takes and, where calls are counted and not requests, whether
+// it is refused.
 func (t *till) startCall(method string) (pause time.Duration, refused *cloud.Error) {
 	l, own := t.w.Latency[method]
 	if !own {
@@ -96,8 +97,8 @@ func (t *till) startCall(method string) (pause time.Duration, refused *cloud.Err
 		return pause, nil
 	}
 	kind := anyChange
-	if isLook(method) {
-		kind = anyLook
+	if isDescribe(method) {
+		kind = anyDescribe
 	}
 	if again := t.takeRequest(kind); again > 0 {
 		return pause, &cloud.Error{Kind: cloud.ErrThrottled, Detail: "request rate of the account exceeded", RetryAfter: again}
@@ -105,15 +106,15 @@ func (t *till) startCall(method string) (pause time.Duration, refused *cloud.Err
 	return pause, nil
 }
 
-// admit lets a request pass, as engine.Options.Admit. One that looks and is refused is made
-// again as the cloud's driver does; EC2 and its like do not tell when to come again.
+// admit lets a request pass, as engine.Options.Admit. One that describes and is refused is
+// repeated as the cloud's driver does it; real clouds do not tell when to come again.
 func (t *till) admit(ctx context.Context, action string) error {
 	for tries := 1; ; tries++ {
 		if t.takeRequest(action) == 0 {
 			return nil
 		}
 		refused := &driver.Error{Kind: cloud.ErrThrottled, Detail: "request rate of " + action + " exceeded"}
-		if !t.looking[action] {
+		if !t.describing[action] {
 			return refused
 		}
 		again, more := t.w.Driver.Retries.Pause(tries, t.randomUpTo)
@@ -131,7 +132,7 @@ func (t *till) takeRequest(action string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.meters[action] == nil {
-		t.meters[action] = &sim.Meter{Bucket: t.w.bucketFor(action, t.looking[action])}
+		t.meters[action] = &sim.Meter{Bucket: t.w.bucketFor(action, t.describing[action])}
 	}
 	n := t.requests[action]
 	var again time.Duration

@@ -9,10 +9,6 @@ import (
 	"github.com/enipool/enipool/pkg/config/agentconf"
 )
 
-// Wish is what a setting must hold to be recommended: of 100 pods, 99 wait for their
-// address at most MaxWait, and no ADD fails.
-type Wish struct{ MaxWait time.Duration }
-
 // Candidate is a setting with what it was like.
 type Candidate struct {
 	Setting
@@ -21,22 +17,22 @@ type Candidate struct {
 
 // Advice is what a search found.
 type Advice struct {
-	Met      bool      // Best keeps the wish; if not, it comes nearest
+	Met      bool      // Best keeps within the limit; if not, it comes nearest
 	Best     Candidate // the setting to take
 	RunnerUp Candidate // the best one of another mode or size
 	Base     Candidate // the setting that the search began with
 	Tried    int
-	Kept     int // of those tried: that keep the wish
+	Kept     int // of those tried: that keep within the limit
 	Reasons  []string
 }
 
-// Tune searches for the setting that keeps the wish with the fewest idle addresses
-// and, of those that have hardly more, changes the fewest things in the cloud. It
-// begins with the base, tries modes and sizes, then delays for the best of them.
-// play plays settings and returns their results in the same order; nodes is how many
-// nodes it plays.
-func Tune(base agentconf.Config, nodes int, wish Wish, play func([]Setting) ([]Result, error)) (Advice, error) {
-	s := search{wish: wish, spare: float64(nodes) / 2}
+// Tune searches for the setting that keeps within a limit with the fewest idle addresses and,
+// of those that have hardly more, changes the fewest things in the cloud. The limit is that of
+// 100 pods 99 wait for their address at most maxWait, and no ADD fails. The search begins with
+// the base, tries modes and sizes, then delays for the best of them. play plays settings and
+// returns their results in the same order; nodes is how many nodes it plays.
+func Tune(base agentconf.Config, nodes int, maxWait time.Duration, play func([]Setting) ([]Result, error)) (Advice, error) {
+	s := search{maxWait: maxWait, spare: float64(nodes) / 2}
 	if err := s.tryAll(play, sizes(base)); err != nil {
 		return Advice{}, err
 	}
@@ -48,9 +44,9 @@ func Tune(base agentconf.Config, nodes int, wish Wish, play func([]Setting) ([]R
 
 // search is the settings tried so far; the first is the base.
 type search struct {
-	wish  Wish
-	spare float64 // idle addresses that make no difference
-	tried []Candidate
+	maxWait time.Duration
+	spare   float64 // idle addresses that make no difference
+	tried   []Candidate
 }
 
 func (s *search) tryAll(play func([]Setting) ([]Result, error), list []variant) error {
@@ -68,14 +64,14 @@ func (s *search) tryAll(play func([]Setting) ([]Result, error), list []variant) 
 	return nil
 }
 
-// meetsLimit tells whether pods waited no longer with it than the wish allows, and no ADD failed.
+// meetsLimit tells whether the candidate keeps within the limit of Tune.
 func (s *search) meetsLimit(c Candidate) bool {
 	w := c.Result.Waits
-	return w.Failed+w.Never == 0 && time.Duration(w.P99) <= s.wish.MaxWait
+	return w.Failed+w.Never == 0 && time.Duration(w.P99) <= s.maxWait
 }
 
-// ranked returns the candidates, the best first: those that keep the wish, then
-// those that come near.
+// ranked returns the candidates, the best first: those that keep within the limit, then the
+// others, by how far they miss it.
 func (s *search) ranked() []Candidate {
 	var kept, missed []Candidate
 	for _, c := range s.tried {
@@ -148,7 +144,7 @@ func (s *search) advice() Advice {
 // explainBest says for people why it is the best.
 func (s *search) explainBest(a Advice) []string {
 	w, idle := a.Best.Result.Waits, a.Best.Result.Idle.Mean
-	list := []string{fmt.Sprintf("of 100 pods 99 wait at most %s (allowed: %s), the longest %s; ADDs that fail: %d", w.P99, Seconds(s.wish.MaxWait), w.Max, w.Failed)}
+	list := []string{fmt.Sprintf("of 100 pods 99 wait at most %s (allowed: %s), the longest %s; ADDs that fail: %d", w.P99, Seconds(s.maxWait), w.Max, w.Failed)}
 	if !a.Met {
 		return append(list, fmt.Sprintf("none of the %d settings tried keeps within that; this one comes nearest", a.Tried))
 	}
@@ -159,7 +155,7 @@ func (s *search) explainBest(a Advice) []string {
 		list = append(list, fmt.Sprintf("%s, which the search began with, has %.1f and %d, and 99 of 100 wait at most %s",
 			a.Base.Name, base.Idle.Mean, base.Calls.Changes(), base.Waits.P99))
 	}
-	var saver, misser *Candidate // fewer idle ones: with the wish kept, and without
+	var saver, misser *Candidate // with fewer idle ones: within the limit, and beyond it
 	for i := range s.tried {
 		c := &s.tried[i]
 		switch {

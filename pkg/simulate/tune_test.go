@@ -29,9 +29,9 @@ func result(idle float64, changes int, wait time.Duration) Result {
 	return Result{Waits: Waits{P99: Seconds(wait), Max: Seconds(2 * wait)}, Idle: Idle{Mean: idle}, Calls: Calls{Assign: changes}}
 }
 
-func mustTune(t *testing.T, wish Wish, of func(pool.Config) Result) Advice {
+func mustTune(t *testing.T, maxWait time.Duration, of func(pool.Config) Result) Advice {
 	t.Helper()
-	a, err := Tune(agentconf.Default(), 1, wish, made(of))
+	a, err := Tune(agentconf.Default(), 1, maxWait, made(of))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func simple(p pool.Config) Result {
 }
 
 func TestTheFewestIdleAddressesThatKeepTheWishAreRecommended(t *testing.T) {
-	a := mustTune(t, Wish{10 * time.Second}, simple)
+	a := mustTune(t, 10*time.Second, simple)
 	if p := a.Best.Config.Pool; !a.Met || p.Mode != pool.Batch || p.Scale.Batch*p.Scale.MinFree != 1600 {
 		t.Errorf("%+v", a.Best)
 	}
@@ -64,7 +64,7 @@ func TestTheFewestIdleAddressesThatKeepTheWishAreRecommended(t *testing.T) {
 }
 
 func TestOfNearlyAsFewIdleOnesThoseWithFewerCallsWin(t *testing.T) {
-	a := mustTune(t, Wish{time.Second}, func(p pool.Config) Result {
+	a := mustTune(t, time.Second, func(p pool.Config) Result {
 		if p.Mode == pool.BestEffort {
 			return result(10, 500, 0)
 		}
@@ -82,7 +82,7 @@ func TestOfNearlyAsFewIdleOnesThoseWithFewerCallsWin(t *testing.T) {
 }
 
 func TestDelaysAreTriedForTheBest(t *testing.T) {
-	a := mustTune(t, Wish{time.Second}, func(p pool.Config) Result {
+	a := mustTune(t, time.Second, func(p pool.Config) Result {
 		r := result(50, 100, 0)
 		if p.Mode == pool.Burstable && p.ReturnENIs && p.Multiple == 1 {
 			r = result(20-p.Scale.Delay.Minutes(), 100, 0)
@@ -95,7 +95,7 @@ func TestDelaysAreTriedForTheBest(t *testing.T) {
 }
 
 func TestWhereNothingKeepsTheWishTheNearestIsNamed(t *testing.T) {
-	a := mustTune(t, Wish{time.Second}, func(p pool.Config) Result {
+	a := mustTune(t, time.Second, func(p pool.Config) Result {
 		r := result(5, 5, 10*time.Second)
 		if p.Mode == pool.Batch && p.Scale.Batch == 32 {
 			r.Waits.P99 = Seconds(9 * time.Second)
@@ -111,7 +111,7 @@ func TestWhereNothingKeepsTheWishTheNearestIsNamed(t *testing.T) {
 
 func TestASearchEndsWithTheErrorOfItsPlayer(t *testing.T) {
 	broken := errors.New("broken")
-	_, err := Tune(agentconf.Default(), 1, Wish{}, func([]Setting) ([]Result, error) { return nil, broken })
+	_, err := Tune(agentconf.Default(), 1, 0, func([]Setting) ([]Result, error) { return nil, broken })
 	if !errors.Is(err, broken) {
 		t.Error(err)
 	}

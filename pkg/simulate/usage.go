@@ -32,7 +32,7 @@ func (p *play) usage(before map[string]Passed, over time.Duration) (list []Usage
 			continue
 		}
 		u.PerSecond = float64(u.Passed+u.Refused) / over.Seconds()
-		if b := p.world.bucketFor(name, p.till.looking[name]); b.Every > 0 {
+		if b := p.world.bucketFor(name, p.till.describing[name]); b.Every > 0 {
 			u.Limit = float64(time.Second) / float64(b.Every)
 		}
 		list = append(list, u)

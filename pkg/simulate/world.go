@@ -20,8 +20,9 @@ type World struct {
 
 	Latency              map[string]sim.Latency // of the cloud's calls, by method, "" for those without an entry
 	Mutating, Describing sim.Bucket             // how many calls the account lets pass
-	// Driver is the cloud's, as which the account behaves and of whose requests calls are made:
-	// then Mutating, Describing and Buckets are of each action. nil: calls are counted.
+	// Driver are the traits of the cloud's driver, whose requests calls are made of: then Mutating,
+	// Describing and Buckets limit each action by itself. nil: calls are counted, and Mutating and
+	// Describing limit all of them together.
 	Driver  *driver.Traits
 	Buckets map[string]sim.Bucket
 
@@ -57,8 +58,8 @@ func (w World) newAccount(c sim.Clock) (*sim.Account, error) {
 	return a, nil
 }
 
-// machineOf is the instance of the k-th node.
-func (w World) machineOf(k int) sim.Machine {
+// instanceOf returns the instance of the k-th node.
+func (w World) instanceOf(k int) sim.Machine {
 	return sim.Machine{Name: "node-" + strconv.Itoa(k+1), Limits: w.Limits, Subnet: w.Subnets[k%len(w.Subnets)].ID,
 		LikeBCE: w.Driver != nil && w.Driver.NoIndex}
 }

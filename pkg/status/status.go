@@ -40,19 +40,10 @@ type Status struct {
 	Waiters   int       `json:"waiters"` // ADDs that wait for an address
 	Orphans   int       `json:"orphans"` // addresses of sandboxes that are provably dead, seen once
 
-	InFlight  []string `json:"inFlight,omitempty"`  // steps under way, as people read them
-	Backoff   []string `json:"backoff,omitempty"`   // what is left alone for a while, and why
-	Blockers  []string `json:"blockers,omitempty"`  // why the target is out of reach
-	Unlinked  []string `json:"unlinked,omitempty"`  // ENIs that have lost their links on the node
-	Held      []string `json:"held,omitempty"`      // addresses that others hold, each with what holds it
-	Shared    []string `json:"shared,omitempty"`    // addresses of pods that others claim too
-	Blocked   []string `json:"blocked,omitempty"`   // chains of others that drop what pods send or get
-	Misrouted []string `json:"misrouted,omitempty"` // routes and rules of others that pods' packets take instead of ours
-	Unused    []string `json:"unused,omitempty"`    // ENIs that get none for pods, with addresses that no pod uses
-	LeftOut   []string `json:"leftOut,omitempty"`   // ENIs of which the cloud tells what can't be right
-	Undone    []Undone `json:"undone,omitempty"`    // repairs that something undoes again and again, the most frequent first
-	// PortConflicts are host ports of pods that others claim too, or that nobody can reach.
-	PortConflicts []string `json:"portConflicts,omitempty"`
+	InFlight []string `json:"inFlight,omitempty"` // steps under way, as people read them
+	Backoff  []string `json:"backoff,omitempty"`  // what is left alone for a while, and why
+	Blockers []string `json:"blockers,omitempty"` // why the target is out of reach
+	Findings
 
 	FastPath *FastPath `json:"fastPath,omitempty"` // nil: the agent has none to keep
 
@@ -74,6 +65,20 @@ type Status struct {
 
 	LastError     string    `json:"lastError,omitempty"`
 	LastErrorTime time.Time `json:"lastErrorTime,omitzero"`
+}
+
+// Findings are what is found on the node and in the cloud that is not as it should be, each for people.
+type Findings struct {
+	Unlinked  []string `json:"unlinked,omitempty"`  // ENIs that have lost their links on the node
+	Held      []string `json:"held,omitempty"`      // addresses that others hold, each with what holds it
+	Shared    []string `json:"shared,omitempty"`    // addresses of pods that others claim too
+	Blocked   []string `json:"blocked,omitempty"`   // chains of others that drop what pods send or get
+	Misrouted []string `json:"misrouted,omitempty"` // routes and rules of others that pods' packets take instead of ours
+	Unused    []string `json:"unused,omitempty"`    // ENIs that get none for pods, with addresses that no pod uses
+	LeftOut   []string `json:"leftOut,omitempty"`   // ENIs of which the cloud tells what can't be right
+	Undone    []Undone `json:"undone,omitempty"`    // repairs that something undoes again and again, the most frequent first
+	// PortConflicts are host ports of pods that others claim too, or that nobody can reach.
+	PortConflicts []string `json:"portConflicts,omitempty"`
 }
 
 // FaultTimes are those of the fault that the cluster is told.

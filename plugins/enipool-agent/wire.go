@@ -55,7 +55,7 @@ func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writ
 			return runAgent(ctx, line, stdout, stderr) // the file may say something else by now
 		}
 	}
-	metrics := web.New(release)
+	metrics := web.New(release, cloud.Outcomes()...)
 	fast := reloads.NewFastPath(conf)
 	if !line.DryRun { // it changes ENIs
 		var stop func()

@@ -60,7 +60,7 @@ func (c early) UnassignAddresses(ctx context.Context, id string, addrs []netip.A
 // without is a Store that loses a part of the agent's memory.
 type without struct {
 	agent.Store
-	part string
+	parts []string
 }
 
 func (s without) Save(text []byte) error {
@@ -68,7 +68,9 @@ func (s without) Save(text []byte) error {
 	if err := json.Unmarshal(text, &all); err != nil {
 		return err
 	}
-	delete(all, s.part)
+	for _, part := range s.parts {
+		delete(all, part)
+	}
 	text, err := json.Marshal(all)
 	if err != nil {
 		return err
@@ -95,10 +97,10 @@ var bugs = []struct {
 		s.wrapCloud = func(w *world, c cloud.Cloud) cloud.Cloud { return early{c, w} }
 	}},
 	{"the intent is not saved before the ENI is made", "2 ENIs were made", func(s *scenario) {
-		s.wrapStore = func(f agent.Store) agent.Store { return without{f, "creates"} }
+		s.wrapStore = func(f agent.Store) agent.Store { return without{f, []string{"creates"}} }
 	}},
 	{"what was unassigned lately is not saved", "is free on ENI", func(s *scenario) {
-		s.wrapStore = func(f agent.Store) agent.Store { return without{f, "notes"} }
+		s.wrapStore = func(f agent.Store) agent.Store { return without{f, []string{"notes", "gone", "goneENIs"}} }
 	}},
 }
 

@@ -165,7 +165,7 @@ var (
 	// human are fields that are said to people, or are known from elsewhere.
 	human = map[string]bool{"status": true, "said": true, "causes": true, "blockers": true, "book": true, "known": true, "quarantined": true, "Reason": true, "reason": true,
 		"MAC": true, "steps": true, "o": true, "err": true, "fights": true, "Health": true, "Container": true, "Pod": true, "Netns": true, "planned": true,
-		"Asked": true, "Created": true, "asked": true, "lines": true, "bookErr": true}
+		"Asked": true, "Created": true, "asked": true, "lines": true, "bookErr": true, "earlierNotes": true}
 )
 
 func (d *digest) any(x any) { d.value(reflect.ValueOf(x)) }

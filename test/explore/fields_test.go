@@ -31,8 +31,10 @@ func TestTheDigestKnowsAllThatTheAgentWritesDown(t *testing.T) {
 		{file, reflect.TypeFor[remembered](), []string{
 			"Mode", "As", // never change here
 
-			"Health", // changes nothing in the cloud
-			"Seen",   // is not written where describes come as often as here
+			"Health",       // changes nothing in the cloud
+			"earlierNotes", // say what Notes do
+
+			"Seen", // is not written where describes come as often as here
 		}},
 		{creates.Type.Elem(), reflect.TypeFor[remembered]().Field(0).Type.Elem(), []string{
 			"Subnet", "Slots", // there is one subnet, and slots are V4
@@ -81,7 +83,7 @@ func TestTheDigestLeavesOutNothingElse(t *testing.T) {
 	slices.Sort(out)
 	want := strings.Fields(`
 		agent.Agent.fights agent.Agent.status agent.Agent.steps
-		agent.backoff.err agent.create.Reason agent.memory.Health
+		agent.backoff.err agent.create.Reason agent.memory.Health agent.memory.earlierNotes
 		agent.news.said agent.outlook.blockers agent.outlook.causes agent.outlook.known agent.outlook.planned
 		agent.reading.book agent.reading.bookErr agent.reading.lines agent.view.known
 		cloud.Interface.Created cloud.Interface.MAC driver.Interface.Created driver.Interface.MAC driver.Mark.Asked

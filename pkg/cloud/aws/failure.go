@@ -168,6 +168,10 @@ func whyOf(said smithy.APIError, operation string) driver.Why {
 	switch {
 	case strings.EqualFold(code, "InvalidNetworkInterfaceID.NotFound"):
 		return driver.NoSuchInterface
+	case isMissing(code) && ofObject(code, "subnetid"):
+		return driver.NoSuchSubnet
+	case isMissing(code) && ofObject(code, "instanceid"):
+		return driver.NoSuchInstance
 	case code == noBlock:
 		return driver.NoWholeBlock
 	case code == addressInUse, badValueSays(code, message, textAssigned):
@@ -223,6 +227,12 @@ func isMissing(code string) bool {
 		return why == "notfound" || why == "malformed"
 	}
 	return of == "invalidinstancetype"
+}
+
+// ofObject tells whether a code names that object: "InvalidSubnetID.NotFound" does "subnetid".
+func ofObject(code, object string) bool {
+	of, _, _ := strings.Cut(strings.ToLower(code), ".")
+	return of == "invalid"+object
 }
 
 // contextEnded tells whether the context ended.

@@ -83,8 +83,8 @@ func meaningOf(req request, status int, said refusal) (means meaning) {
 		// bare metal says so where virtual machines have a code for their limit: Baidu's
 		// driver, cce-network-v2/pkg/bce/api/cloud/error.go
 		means, known = meaning{kind: cloud.ErrLimit}, true
-	case means.why == driver.NoSuchInterface && (req.path == eniPath || strings.HasPrefix(req.path, subnetPath)):
-		means.why = driver.Other // it is the subnet that there is not
+	case means.why == driver.NoSuchInterface:
+		means.why = missingAt(req.path)
 	}
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -103,6 +103,21 @@ func meaningOf(req request, status int, said refusal) (means meaning) {
 		return meaning{cloud.ErrForbidden, driver.Busy}
 	}
 	return meaning{kind: cloud.ErrForbidden}
+}
+
+// missingAt returns what there is not where the code does not tell: NoSuchObject stands for everything
+// that has an ID. Who makes an ENI names a subnet and security groups, and does not hear which of them it is.
+// The requests of bare metal about addresses name the instance, which is their ENI too.
+func missingAt(path string) driver.Why {
+	switch {
+	case path == eniPath:
+		return driver.Other
+	case strings.HasPrefix(path, subnetPath):
+		return driver.NoSuchSubnet
+	case strings.HasPrefix(path, instancePath), strings.HasPrefix(path, portPath):
+		return driver.NoSuchInstance
+	}
+	return driver.NoSuchInterface
 }
 
 // readAnswer reads the answer into the request's value, or makes a *driver.Error of it. The

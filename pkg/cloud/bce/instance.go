@@ -10,6 +10,12 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
+// instancePath and portPath are where instances are; bare metal has the latter.
+const (
+	instancePath = "/v2/instance/"
+	portPath     = "/v1/vpcPort/"
+)
+
 // instanceInfo is an instance with its primary ENI.
 type instanceInfo struct {
 	cpus, memory, quota int // memory in GiB; quota of ENIs besides its primary, 0 where the answer has none
@@ -69,10 +75,10 @@ func (d *Driver) describeInstance(ctx context.Context, s driver.Self) (m instanc
 		return instanceInfo{}, d.ownError(ctx, cloud.ErrNotFound, "no instance has the ID "+instance)
 	}
 	var a instanceAnswer
-	req := request{method: "GET", path: "/v2/instance/" + instance, query: map[string]string{"isDeploySet": "false"}, into: &a}
+	req := request{method: "GET", path: instancePath + instance, query: map[string]string{"isDeploySet": "false"}, into: &a}
 	if isBare(s) {
 		a.Instance.ID = instance
-		req = request{method: "GET", path: "/v1/vpcPort/" + instance, into: &a.Instance.NIC, bare: true}
+		req = request{method: "GET", path: portPath + instance, into: &a.Instance.NIC, bare: true}
 	}
 	if err := d.send(ctx, req); err != nil {
 		return instanceInfo{}, err
@@ -136,7 +142,7 @@ func (d *Driver) Alive(ctx context.Context, instances []string) (map[string]clou
 			refused = err // of the others it may tell
 		case err != nil && !errors.Is(err, cloud.ErrNotFound):
 			return states, err
-		case err != nil && driver.Reason(err) == driver.NoSuchInterface:
+		case err != nil && driver.Reason(err) == driver.NoSuchInstance:
 			states[instance] = cloud.Gone
 		case err == nil:
 			states[instance] = info.state

@@ -74,8 +74,8 @@ func (d *Driver) ifPrimary(ctx context.Context, id string) (driver.Interface, er
 // have it, the instance's description counts.
 func (d *Driver) attachedTo(ctx context.Context, self driver.Self) ([]driver.Interface, error) {
 	info, err := d.describeInstance(ctx, self)
-	if driver.Reason(err) == driver.NoSuchInterface {
-		return nil, nil // there is no such instance
+	if driver.Reason(err) == driver.NoSuchInstance {
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err

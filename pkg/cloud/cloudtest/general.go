@@ -94,7 +94,7 @@ func besidesAnError(node *node) {
 	if err == nil || len(some) == 0 {
 		node.Fatalf("AssignAddresses = %v, %v; the hook is to make it some with an error", some, err)
 	}
-	node.checkKind(err, cloud.Kinds()...)
+	node.checkKind(err, cloud.NodeKinds()...)
 	node.checkCarries(iface.ID, union(iface.Addresses, some...))
 }
 

@@ -66,7 +66,7 @@ func takesAgain(node *node) {
 			continue // no change is made of two requests
 		}
 		node.Inject("UnassignAddresses", f)
-		node.checkKind(node.Cloud.UnassignAddresses(node.ctx, i.ID, addrs), cloud.Kinds()...)
+		node.checkKind(node.Cloud.UnassignAddresses(node.ctx, i.ID, addrs), cloud.NodeKinds()...)
 		node.must(node.Cloud.UnassignAddresses(node.ctx, i.ID, addrs))
 		node.checkCarries(i.ID, i.Addresses)
 	}

@@ -3,29 +3,32 @@ package driver
 import (
 	"errors"
 	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
 )
 
-// Why is the cause of an error, as far as the engine treats it in a way of its own.
-type Why uint8
+// Why is the cause of an error. The engine hands it on to its callers.
+type Why = cloud.Why
 
-// The causes. Busy is for an object whose state does not allow the call now: it is being made,
-// attached or detached, or is attached; the answer does not tell which.
+// The causes that drivers tell, and NotForPods, which only the engine makes.
 const (
-	Other           Why = iota
-	NoSuchInterface     // the ENI does not exist, or does not show yet
-	NoSuchAddress       // the ENI has not all of the addresses
-	AddressTaken        // an address by name is not free
-	NoWholeBlock        // the subnet has room, but no whole block
-	IndexTaken          // another ENI is at the device index
-	InUse               // the ENI is attached already
-	Busy
-	PageLost     // begin with the first page again
-	TokenReused  // the token came with other parameters before
-	Unauthorized // the credentials are right, but do not allow Error.Action
-	Unsigned     // there are no credentials, so the request was not sent
-	WrongClock   // the signature is too old or too new
-	Between      // a proxy or something else on the way has answered, not the cloud
-	NotForPods   // the ENI is tagged as not to be touched; only the engine makes this error
+	Other           = cloud.Other
+	NoSuchInterface = cloud.NoSuchInterface
+	NoSuchAddress   = cloud.NoSuchAddress
+	AddressTaken    = cloud.AddressTaken
+	NoWholeBlock    = cloud.NoWholeBlock
+	IndexTaken      = cloud.IndexTaken
+	InUse           = cloud.InUse
+	Busy            = cloud.Busy
+	PageLost        = cloud.PageLost
+	TokenReused     = cloud.TokenReused
+	Unauthorized    = cloud.Unauthorized
+	Unsigned        = cloud.Unsigned
+	WrongClock      = cloud.WrongClock
+	Between         = cloud.Between
+	NotForPods      = cloud.NotForPods
+	NoSuchSubnet    = cloud.NoSuchSubnet
+	NoSuchInstance  = cloud.NoSuchInstance
 )
 
 // Error is a failed request.

@@ -63,8 +63,8 @@ func (t Traits) ActionsOf(part string) []string {
 	return t.Requests[method]
 }
 
-// Looking returns the set of actions that change nothing.
-func (t Traits) Looking() map[string]bool {
+// Describing returns the set of actions that change nothing.
+func (t Traits) Describing() map[string]bool {
 	looking := map[string]bool{}
 	for _, method := range []string{"Shape", "Shapes", "Alive", "Subnets", SubnetsOne, SubnetsBoth, "Interfaces", InterfacesMade, InterfacesByID, InterfacesLoose, "Page", "Reservations"} {
 		for _, action := range t.ActionsOf(method) {

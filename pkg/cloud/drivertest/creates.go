@@ -18,7 +18,7 @@ var creates = []sentence{
 	{"the token makes a repetition lead to the same ENI", []need{severalNICs, needsCapability(Tokens)}, sameTokenSameENI},
 	{"with other parameters the token is refused", []need{severalNICs, needsCapability(Tokens), needsCapability(Reuse)}, tokenReused},
 	{"other tokens make other ENIs", []need{severalNICs}, otherTokenOtherENI},
-	{"Create in a subnet that does not exist is ErrNotFound", []need{severalNICs}, createNowhere},
+	{"Create in a subnet that does not exist is ErrNotFound: NoSuchSubnet if the cloud tells what there is not", []need{severalNICs}, createNowhere},
 	{"Create in a full subnet is ErrSubnetFull and makes nothing", []need{severalNICs, canFill}, createInFull},
 	{"Create makes nothing where the instance has its primary ENI alone", nil, createsNoSecondNIC},
 }
@@ -121,6 +121,7 @@ func createNowhere(account *account) {
 	w.Subnet = account.unknownID("subnet")
 	_, err := account.Create(account.ctx, w)
 	account.checkKind(err, cloud.ErrNotFound)
+	account.checkReason(err, driver.NoSuchSubnet, driver.Other) // Other: the cloud does not tell what there is not
 	account.checkUnchanged(before)
 }
 

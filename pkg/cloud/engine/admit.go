@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
@@ -15,6 +16,7 @@ type admitted struct {
 	driver.Driver
 	traits driver.Traits
 	admit  func(ctx context.Context, action string) error
+	limit  time.Duration // of a request, 0 for none
 }
 
 // whenAdmitted makes the requests of a method, or of a part of one, if all of them are admitted.
@@ -24,6 +26,12 @@ func whenAdmitted[T any](ctx context.Context, d admitted, part string, do func(c
 	if err := ask(ctx); err != nil {
 		var none T
 		return none, err
+	}
+	if d.limit > 0 {
+		// From here on, not from when the token was asked for: by this deadline whoever admits it knows when it has ended.
+		within, cancel := context.WithTimeout(ctx, d.limit)
+		defer cancel()
+		ctx = within
 	}
 	return do(driver.WithAgain(ctx, ask))
 }

@@ -56,7 +56,7 @@ func (c *chaos) did(err error, format string, args ...any) {
 	}
 	c.log = append(c.log, fmt.Sprintf("%s %s: %s", time.Now().Format("04:05.000"), fmt.Sprintf(format, args...), text))
 	var e *cloud.Error
-	c.expect(err == nil || errors.As(err, &e) && slices.Contains(cloud.Kinds(), e.Kind) && e.Op != "", "error %T %v", err, err)
+	c.expect(err == nil || errors.As(err, &e) && slices.Contains(cloud.NodeKinds(), e.Kind) && e.Op != "", "error %T %v", err, err)
 }
 
 // truth is the ENI in the account.

@@ -96,7 +96,7 @@ func (c *creation) whyImpossible() error {
 	case c.asked.V4 > v4 || c.asked.V6 > v6:
 		return errorf(cloud.ErrLimit, "an ENI has at most %d IPv4 and %d IPv6 addresses here besides its primary ones", v4, v6)
 	case c.in.ID == "" || c.in.Wrong != "":
-		return errorf(cloud.ErrNotFound, "%s shows no such subnet", c.t.Name)
+		return &driver.Error{Kind: cloud.ErrNotFound, Why: driver.NoSuchSubnet, Detail: c.t.Name + " shows no such subnet"}
 	case c.asked.V6 > 0 && !c.hasV6():
 		return errorf(cloud.ErrForbidden, "ENIs in this subnet have no IPv6")
 	}

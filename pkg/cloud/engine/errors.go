@@ -44,7 +44,7 @@ func nameError(err *error, op, object string) {
 	out := cloud.Error{Op: op, Object: object, Kind: cloud.ErrUnknown, Detail: (*err).Error()}
 	var inner *driver.Error
 	if errors.As(*err, &inner) {
-		out.Kind, out.Detail, out.RetryAfter = inner.Kind, inner.Detail, inner.RetryAfter
+		out.Kind, out.Why, out.Detail, out.RetryAfter = inner.Kind, inner.Why, inner.Detail, inner.RetryAfter
 	}
 	*err = &out
 }

@@ -76,14 +76,7 @@ func (c *creation) isElsewhere(raw []driver.Interface) bool {
 
 // isFinal tells whether a request was refused for good: asking again does not help.
 func isFinal(err error) bool {
-	if err == nil {
-		return false
-	}
-	switch cloud.Kind(err) {
-	case cloud.ErrLimit, cloud.ErrForbidden, cloud.ErrSubnetFull, cloud.ErrNotFound:
-		return true
-	}
-	return false
+	return err != nil && cloud.MeaningOf(err).Again == cloud.Final
 }
 
 // makeENI makes the ENI. A cloud that remembers a token whose ENI was undone answers with that

@@ -37,7 +37,8 @@ func (v view) hasPrimary(self driver.Self, api string) error {
 	if v.primary != "" {
 		return errorf(cloud.ErrUnavailable, "bad answer: the node's primary ENI %s", v.primary)
 	}
-	return errorf(cloud.ErrNotFound, "%s shows no ENI of instance %s: is that its ID, and this its region?", api, self.Instance)
+	return &driver.Error{Kind: cloud.ErrNotFound, Why: driver.NoSuchInstance,
+		Detail: fmt.Sprintf("%s shows no ENI of instance %s: is that its ID, and this its region?", api, self.Instance)}
 }
 
 // makeView makes the node's ENIs of what a describe, requested at that time, has told. It checks

@@ -50,7 +50,7 @@ func (n *Node) waitForEarlierProcess(ctx context.Context, id string) error {
 
 // mayPass tells whether a describe that failed may succeed a little later.
 func mayPass(err error) bool {
-	return errors.Is(err, cloud.ErrThrottled) || errors.Is(err, cloud.ErrUnavailable)
+	return err != nil && cloud.MeaningOf(err).Again == cloud.MayPass
 }
 
 // repeatThrottled makes a request that is a later step of a method, and repeats it if the cloud

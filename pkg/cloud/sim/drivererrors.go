@@ -25,7 +25,11 @@ func verdictOf(r Reason) verdict {
 	switch r {
 	case NoSuchInterface, NoSuchResource: // a driver tags ENIs alone
 		return verdict{cloud.ErrNotFound, driver.NoSuchInterface}
-	case NoSuchInstance, NoSuchType, NoSuchSubnet, NoSuchAttachment, NoSuchReservation:
+	case NoSuchInstance:
+		return verdict{cloud.ErrNotFound, driver.NoSuchInstance}
+	case NoSuchSubnet:
+		return verdict{cloud.ErrNotFound, driver.NoSuchSubnet}
+	case NoSuchType, NoSuchAttachment, NoSuchReservation:
 		return verdict{cloud.ErrNotFound, driver.Other}
 	case NoSuchAddress:
 		return verdict{cloud.ErrForbidden, driver.NoSuchAddress}

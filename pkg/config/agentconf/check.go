@@ -30,9 +30,9 @@ func (r *reader) deriveRest(conf *Config) {
 	}
 }
 
-// deriveMode goes by sources/cce-planned-cluster-mode.md: 3.2.4 leaves a node that was set
-// up with a watermark what it is, and in 3.2.2.1 burstableMehrfachENI is what tells the
-// mode. 0 is "not burstable", and the other pool there is the best-effort one of 3.2.1.
+// deriveMode follows sources/cce-planned-cluster-mode.md. By 3.2.4 a node that was set up with a
+// watermark stays best effort. By 3.2.2.1 burstableMehrfachENI tells the mode: 0 is "not
+// burstable", which is the best-effort pool of 3.2.1.
 func (r *reader) deriveMode(modes *pool.Config) {
 	switch {
 	case modes.MaxAboveWatermark > 0 || modes.Multiple == 0:
@@ -79,14 +79,14 @@ func (r *reader) checkCloud(cloud *Cloud) {
 	if !r.AllSound("cloud", "cloud.provider", "cloud.endpoint") {
 		return
 	}
-	if cloud.Provider == Sim && !validEndpoint(cloud.Endpoint) {
-		r.AddError("cloud.endpoint", cloud.Endpoint, wantEndpoint)
+	if cloud.Provider == Sim && !keys.IsEndpoint(cloud.Endpoint) {
+		r.AddError("cloud.endpoint", cloud.Endpoint, keys.WantEndpoint)
 	}
 	if cloud.Provider == Operator {
 		return // what the file has of a cloud is from before, and for the way back
 	}
-	if cloud.Provider != Sim && cloud.Endpoint != "" && !validURL(cloud.Endpoint) {
-		r.AddError("cloud.endpoint", cloud.Endpoint, wantURL)
+	if cloud.Provider != Sim && cloud.Endpoint != "" && !keys.IsURL(cloud.Endpoint) {
+		r.AddError("cloud.endpoint", cloud.Endpoint, keys.WantURL)
 	}
 	if cloud.Prefixes && cloud.Provider == Baidu && r.AllSound("cloud.prefixes") {
 		r.AddError("cloud.prefixes", cloud.Prefixes, "false with provider baidu, whose ENIs take no prefixes")
@@ -169,7 +169,7 @@ func (r *reader) checkSizes(conf *Config) {
 	}
 }
 
-// checkProvider tells who wrote the former name of a cloud what it is called now.
+// checkProvider warns of the former name of a cloud.
 func (r *reader) checkProvider(conf *Config) {
 	if r.Values["cloud.provider"] == formerBaidu {
 		conf.Warnings = append(conf.Warnings, `cloud.provider: "`+formerBaidu+`": this cloud is called `+Baidu+
@@ -177,9 +177,9 @@ func (r *reader) checkProvider(conf *Config) {
 	}
 }
 
-// checkStrategy keeps a strategy off real nodes that nobody has a use for there: with it
-// pods wait for one batch after the other. Nodes that an older release took it for are to
-// run on after an upgrade, so it is replaced, and the next release may refuse it.
+// checkStrategy replaces the strategy reactive on real clouds, where pods would wait for one batch
+// after the other. It does not refuse it yet: nodes that an older release took it for must run on
+// after an upgrade.
 func (r *reader) checkStrategy(conf *Config) {
 	if conf.Pool.Scale.Strategy == scale.Reactive && conf.Cloud.Provider != Sim && r.AllSound("pool.strategy", "cloud.provider") {
 		conf.Pool.Scale.Strategy = scale.Equation

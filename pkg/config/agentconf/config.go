@@ -36,8 +36,8 @@ type Config struct {
 	Kubernetes Kubernetes
 
 	Resync    time.Duration // between two full comparisons with cloud and kernel
-	Settle    time.Duration // how long the cloud's answers may lag behind its deeds
-	OrphanAge time.Duration // how long a dead sandbox's address is left to its DEL
+	Settle    time.Duration // the consistency window: how long the cloud may show the past
+	OrphanAge time.Duration // how long a stale allocation waits for its DEL
 	LeakAge   time.Duration // how long an ENI of ours must be attached nowhere to be deleted
 
 	Listen  string // host:port of metrics and health, "" for none
@@ -58,10 +58,10 @@ const (
 	Operator = "operator"
 )
 
-// formerBaidu is what the previous release called it: that one knows no other name.
+// formerBaidu is what the previous release called Baidu; it knows no other name.
 const formerBaidu = "bce"
 
-// Cloud is which cloud to call, and how hard.
+// Cloud is which cloud to call, what new ENIs are like, and how often it may be called.
 type Cloud struct {
 	Provider string // Sim, AWS, Baidu or Operator
 	Endpoint string // sim: unix:///path or http://loopback:port; else the API's URL, "" for the region's own
@@ -78,7 +78,7 @@ type Cloud struct {
 	SecurityGroups []string          // of new ENIs; none: those of the node's primary ENI
 	Tags           map[string]string // of new ENIs
 	Prefixes       bool              // aws: IPv4 addresses come as /28 prefixes
-	MaxENIs        int               // baidu: on the instance, its own among them, 0 is what the API says
+	MaxENIs        int               // baidu: on the instance, the primary ENI among them, 0 is what the API says
 	MaxIPsPerENI   int               // baidu: of each family, the primary among them, 0 is what the API says
 
 	Describe    time.Duration // between two describes where nothing asks for one, 0 is Config.Resync; see Config.DescribeEvery
@@ -111,8 +111,8 @@ const (
 	On
 )
 
-// Default returns what the agent does when the file says nothing. Two keys have
-// no default: the VPC's ranges, which SNAT needs, and the simulated cloud's endpoint.
+// Default returns the configuration of an empty file. It is not valid: two keys have no default,
+// the VPC's ranges, which SNAT needs, and the simulated cloud's endpoint.
 func Default() Config {
 	return Config{
 		Cache: config.DefaultCachePath,
@@ -146,8 +146,8 @@ func Parse(text []byte) (Config, error) {
 	return c, nil
 }
 
-// SpareDescribe is Cloud.Describe where the file names a real cloud and nothing else:
-// 1,000 nodes that describe every minute use most of what an account may.
+// SpareDescribe is Cloud.Describe where the file names a real cloud and no cloud.describe: 1,000
+// nodes that describe every minute use most of an account's rate.
 const SpareDescribe = 5 * time.Minute
 
 // DescribeEvery is how often the cloud is asked for the node's ENIs where nothing
@@ -161,7 +161,7 @@ func (c Config) DescribeEvery() time.Duration {
 
 // DescribeQuiet is how long that becomes where nothing changes, 0 for no longer. 5,000 nodes that
 // describe every five minutes use nearly all that an account of AWS has, and twice that is how late they
-// notice what others took away; who names a shorter time has reasons to want it.
+// notice what others took away. A shorter cloud.describe is never lengthened: somebody chose it.
 func (c Config) DescribeQuiet() time.Duration {
 	if c.Cloud.Describe < SpareDescribe {
 		return 0

@@ -11,7 +11,6 @@ import (
 	"unicode"
 
 	"github.com/enipool/enipool/pkg/config/keys"
-	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
@@ -78,10 +77,7 @@ func nodeKeys(conf *Config) []keys.Key {
 		keys.Duration("settle", &conf.Settle, 0, 10*time.Minute).Live(release1, "How long the cloud may go on showing what was before a call: the consistency window."),
 		keys.Duration("orphanAge", &conf.OrphanAge, 0, 24*time.Hour).Live(release1, "How long the address of a sandbox that is provably gone waits for its DEL before the agent takes it back."),
 		keys.Duration("leakAge", &conf.LeakAge, time.Second, 24*time.Hour).Live(release1, "How long an ENI of this node must be attached nowhere before it is deleted as leaked; at least settle plus cloud.timeout."),
-		keys.Single("listen", `an IP address (or localhost) and a port like "127.0.0.1:9809", or "" for none`, func(text string) bool {
-			conf.Listen = text
-			return text == "" || validListen(text)
-		}).At(keys.TextAt(&conf.Listen)).Of(keys.Rule{"type": []string{"string", "null"}, "pattern": "^(.+:[0-9]+)?$"}).
+		keys.Listen("listen", &conf.Listen).
 			Restart(release1, "Where /metrics, /healthz and /readyz are served; \"\" for nowhere."),
 		keys.Flag("profile", &conf.Profile).Restart(release1, "Whether pprof is served there too."),
 		keys.Choice("logLevel", &conf.LogLevel, keys.Named("debug", slog.LevelDebug), keys.Named("info", slog.LevelInfo),
@@ -94,15 +90,6 @@ func nodeKeys(conf *Config) []keys.Key {
 
 func settingKeys(conf *Config) []keys.Key {
 	settings := &conf.Settings
-	var families []eni.Family
-	at := keys.ListAt(&settings.Families)
-	at.Shown = func() any {
-		var names []string
-		for _, f := range settings.Families {
-			names = append(names, f.String())
-		}
-		return names
-	}
 	return []keys.Key{
 		keys.Choice("routing", &settings.Routing, keys.Named("map", ipam.Map), keys.Named("rule", ipam.Rule)).
 			Live(release1, "How a pod's packets find their ENI: map, one nftables map from address to ENI; or rule, one ip rule per pod, for kernels without nftables."),
@@ -125,17 +112,7 @@ func settingKeys(conf *Config) []keys.Key {
 		keys.Flag("snat", &settings.SNAT).Live(release1, "Whether pods reach the world outside vpcCIDRs with the node's own address."),
 		keys.Duration("coolDown", &settings.CoolDown, 0, time.Hour).Live(release1, "How long a released address cools down before another pod may get it."),
 		maskKey("markMask", &settings.MarkMask).Live(release1, "The eight bits of packet and connection marks that are enipool's."),
-		keys.List("families", "ipv4 or ipv6", func(text string) bool {
-			for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
-				if text == f.String() && !slices.Contains(families, f) {
-					families = append(families, f)
-					slices.Sort(families)
-					settings.Families = families
-					return true
-				}
-			}
-			return false
-		}).At(at).Of(keys.Rule{"type": []string{"array", "null"}, "uniqueItems": true, "items": keys.Rule{"enum": []any{eni.IPv4.String(), eni.IPv6.String()}}}).
+		keys.Families("families", &settings.Families).
 			Restart(release1, "What each pod gets: ipv4, ipv6, or both from the same ENI."),
 	}
 }

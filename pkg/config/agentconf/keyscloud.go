@@ -1,12 +1,7 @@
 package agentconf
 
 import (
-	"net"
-	"net/netip"
-	"net/url"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,15 +19,12 @@ func cloudPlaceKeys(cloud *Cloud) []keys.Key {
 		keys.Choice("cloud.provider", &cloud.Provider, keys.Named(Sim, Sim), keys.Named(AWS, AWS), keys.Named(Baidu, Baidu),
 			keys.Named(formerBaidu, Baidu), keys.Named(Operator, Operator)).Wants("sim, aws, baidu or operator").
 			Restart(release1, "Which cloud: sim, a VPC simulated on this machine; aws, Amazon EC2; baidu, Baidu AI Cloud; operator, none: enipool-operator calls it for the nodes of the cluster, and the keys of the cloud count for nothing here."),
-		keys.Single("cloud.endpoint", wantEndpoint, func(text string) bool {
+		keys.Single("cloud.endpoint", keys.WantEndpoint, func(text string) bool {
 			cloud.Endpoint = text
 			return true // what it must be depends on the provider: see checkCloud
 		}).At(keys.TextAt(&cloud.Endpoint)).Of(keys.Rule{"type": []string{"string", "null"}}).
 			Restart(release1, "Where it answers. sim: unix:// and a path, or http:// with a loopback address and a port; aws, baidu: nothing, or the URL of the API."),
-		keys.Single("cloud.metadata", wantURL, func(text string) bool {
-			cloud.Metadata = text
-			return text == "" || validURL(text)
-		}).At(keys.TextAt(&cloud.Metadata)).Of(keys.Rule{"type": []string{"string", "null"}, "pattern": "^(https?://.+)?$"}).
+		keys.URL("cloud.metadata", &cloud.Metadata).
 			Restart(release1, "aws, baidu: the URL of the instance metadata, where it is not http://169.254.169.254."),
 		keys.Word("cloud.region", &cloud.Region).Restart(release1, "aws, baidu: the region; not named, what the instance metadata says."),
 		keys.Word("cloud.instance", &cloud.Instance).Restart(release1, "aws, baidu: the ID of the node's instance; not named, what the instance metadata says."),
@@ -75,49 +67,4 @@ func cloudPaceKeys(cloud *Cloud) []keys.Key {
 		keys.Number("cloud.concurrent", &cloud.Concurrent, 1, mostAtOnce).In("calls").Live(release1, "Calls that may be under way at the same time."),
 		keys.Duration("cloud.timeout", &cloud.Timeout, time.Second, 5*time.Minute).Live(release1, "When a call counts as lost."),
 	}
-}
-
-const (
-	wantEndpoint = "unix:// and an absolute path, or http:// with a loopback address and a port, like http://127.0.0.1:9810"
-	wantURL      = "https:// and a host, or http:// and a loopback or link-local address"
-)
-
-// validEndpoint wants a place on this machine: the simulated VPC knows no rights.
-func validEndpoint(text string) bool {
-	u, err := url.Parse(text)
-	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return false
-	}
-	switch u.Scheme {
-	case "unix":
-		return u.Host == "" && path.IsAbs(u.Path) && path.Clean(u.Path) != "/"
-	case "http":
-		at, err := netip.ParseAddrPort(strings.Replace(u.Host, "localhost:", "127.0.0.1:", 1))
-		return err == nil && at.Addr().IsLoopback() && at.Port() > 0 && (u.Path == "" || u.Path == "/")
-	}
-	return false
-}
-
-// validURL wants TLS where others could listen: what is said to a real cloud are
-// credentials, and what it says are addresses.
-func validURL(text string) bool {
-	u, err := url.Parse(text)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/" {
-		return false
-	}
-	at, err := netip.ParseAddr(strings.Replace(u.Hostname(), "localhost", "127.0.0.1", 1))
-	near := err == nil && (at.IsLoopback() || at.IsLinkLocalUnicast() || at == netip.MustParseAddr("fd00:ec2::254"))
-	return u.Scheme == "https" || u.Scheme == "http" && near
-}
-
-// validListen wants an address in so many words: ":9809" would open the port to
-// the world without saying so.
-func validListen(text string) bool {
-	host, port, err := net.SplitHostPort(text)
-	if err != nil {
-		return false
-	}
-	_, errHost := netip.ParseAddr(host)
-	_, errPort := strconv.ParseUint(port, 10, 16)
-	return errPort == nil && (errHost == nil || host == "localhost")
 }

@@ -66,12 +66,12 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		{"cloud: {provider: operator}\npool: {mode: burstable, burstableMehrfachENI: 9}", `pool.burstableMehrfachENI: "9": must be at most 8 with provider operator`},
 		{"cloud: {provider: operator}\npool: {mode: besteffort, maxAllocate: 5000, minAllocate: 4097}", `pool.maxAllocate: "5000": must be at most 4096 with provider operator` + "\n" +
 			`pool.minAllocate: "4097": must be at most 4096 with provider operator`},
-		{"cloud: {provider: aws, endpoint: unix:///run/x}", `cloud.endpoint: "unix:///run/x": must be ` + wantURL},
-		{"cloud: {provider: aws, endpoint: http://ec2.example.org}", `cloud.endpoint: "http://ec2.example.org": must be ` + wantURL},
-		{"cloud: {provider: aws, endpoint: https://key@ec2.example.org}", `cloud.endpoint: "https://key@ec2.example.org": must be ` + wantURL},
+		{"cloud: {provider: aws, endpoint: unix:///run/x}", `cloud.endpoint: "unix:///run/x": must be ` + keys.WantURL},
+		{"cloud: {provider: aws, endpoint: http://ec2.example.org}", `cloud.endpoint: "http://ec2.example.org": must be ` + keys.WantURL},
+		{"cloud: {provider: aws, endpoint: https://key@ec2.example.org}", `cloud.endpoint: "https://key@ec2.example.org": must be ` + keys.WantURL},
 		{"cloud: {endpoint: https://ec2.example.org}", `cloud.endpoint: "https://ec2.example.org": must be ` + endpoint},
-		{"cloud: {metadata: http://10.0.0.1}", `cloud.metadata: "http://10.0.0.1": must be ` + wantURL},
-		{"cloud: {metadata: https://host/path}", `cloud.metadata: "https://host/path": must be ` + wantURL},
+		{"cloud: {metadata: http://10.0.0.1}", `cloud.metadata: "http://10.0.0.1": must be ` + keys.WantURL},
+		{"cloud: {metadata: https://host/path}", `cloud.metadata: "https://host/path": must be ` + keys.WantURL},
 		{"cloud: {region: eu west}", `cloud.region: "eu west": must be at most 64 letters, digits, dashes and underscores`},
 		{"cloud: {instance: i/1}", `cloud.instance: "i/1": must be at most 64 letters, digits, dashes and underscores`},
 		{"cloud: {provider: baidu, endpoint: , kind: vm}", `cloud.kind: "vm": must be bcc, bbc or ebc`},
@@ -194,7 +194,7 @@ func TestErrorsTellTheLine(t *testing.T) {
 		{least + "# why\n\"colour\": red\n", "colour: unknown key (line 5)"},
 		{least + "families:\n- ipv4\n- ipv5\n", `families[1]: "ipv5": must be ipv4 or ipv6 (line 4)`},
 		{least + "pool: &p\n  batch: x\n", `pool.batch: "x": must be a whole number from 1 to 4096 (line 5)`},
-		{"vpcCIDRs: [10.0.0.0/16]\n", `cloud.endpoint: "": must be ` + wantEndpoint}, // it stands in no line
+		{"vpcCIDRs: [10.0.0.0/16]\n", `cloud.endpoint: "": must be ` + keys.WantEndpoint}, // it stands in no line
 	} {
 		if _, err := Parse([]byte(tt.text)); err == nil || err.Error() != tt.want {
 			t.Errorf("%q: %v\nwant %s", tt.text, err, tt.want)

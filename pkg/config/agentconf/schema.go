@@ -10,7 +10,7 @@ import (
 // Schema returns the JSON schema of the file.
 func Schema() []byte {
 	c := Default()
-	return keys.Schema("The configuration of enipool-agent", "Made from the table of keys by `make keys`. agent.yaml explains every key.", allKeys(&c), sections...)
+	return keys.Schema("enipool-agent", "Made from the table of keys by `make keys`. agent.yaml explains every key.", allKeys(&c), sections...)
 }
 
 // headWidth is how long the lines of the file's head are at most.

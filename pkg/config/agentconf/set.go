@@ -24,9 +24,9 @@ func Keys() []Key {
 	return list
 }
 
-// With returns what the configuration would be if its file had these keys too, or
-// with these values, by their full names. Errors are those of Parse, but
-// for what is there only to compare with. The configuration itself stays as it is.
+// With returns what the configuration would be if its file had these values too, by the full
+// names of keys. Errors are those of Parse, except that values are taken which only a simulation
+// may have. The configuration itself stays as it is.
 func (c Config) With(values map[string]string) (Config, error) {
 	c.Settings.VPC, c.Settings.Families = slices.Clone(c.Settings.VPC), slices.Clone(c.Settings.Families)
 	c.Cloud.Subnets, c.Cloud.SecurityGroups = slices.Clone(c.Cloud.Subnets), slices.Clone(c.Cloud.SecurityGroups)
@@ -54,7 +54,8 @@ func (c Config) With(values map[string]string) (Config, error) {
 	return c, nil
 }
 
-// writtenKeys returns the keys that deriveRest looks for, where the file must have had them.
+// writtenKeys returns the keys that deriveRest looks for and that the file must have had, because
+// their values are not the derived ones.
 func (c Config) writtenKeys() *reader {
 	parsed := &reader{Reader: keys.NewReader(), compares: true}
 	if c.ModeSet {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -18,11 +19,11 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Inventory is what a node should have: settings, ENIs in ENI order, and
-// their addresses, all free.
+// Inventory is what a node should have: settings, ENIs in ENI order with the primary ENI
+// first, and their addresses, all free.
 type Inventory struct {
 	ipam.State
-	// AnyFirewall: the inventory leaves the packet filter to what works here.
+	// AnyFirewall: the inventory leaves the choice of the packet filter to the node.
 	AnyFirewall bool
 }
 
@@ -48,19 +49,23 @@ type rawENI struct {
 	Addresses []string `yaml:"addresses"`
 }
 
-// DefaultCoolDown is how long a released address rests when nothing is said.
+// DefaultCoolDown is how long an address that a pod had cools down where the file says nothing.
 const DefaultCoolDown = 30 * time.Second
 
 // maxExpand limits what one prefix in a list of addresses may stand for.
 const maxExpand = 1 << 16
 
-// Parse reads an inventory file; conf/inventory.yaml explains every
-// key. An ENI without an mtu has MTU 0: only the node knows. All errors are
-// reported, each with its key.
+// Parse reads an inventory file, YAML of one document; conf/inventory.yaml explains every
+// key. An ENI without an mtu has MTU 0: only the node knows it. All errors of keys are
+// reported, each a *config.KeyError, or one error of the format.
 func Parse(text []byte) (Inventory, error) {
 	var raw rawInventory
-	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(&raw); err != nil {
+	file := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
+	if err := file.Decode(&raw); err != nil && err != io.EOF { // which an empty file is
 		return Inventory{}, formatError(err)
+	}
+	if file.Decode(new(any)) != io.EOF {
+		return Inventory{}, errors.New("read inventory: a second document begins in it: everything must stand in the first")
 	}
 	p := &parser{}
 	inv := Inventory{AnyFirewall: raw.Firewall == "" || raw.Firewall == "auto"}
@@ -197,8 +202,8 @@ func wantAddress(text string) string {
 	return want
 }
 
-// parseFamilies is what was asked for, or one of each family that there are addresses
-// (without any, primaries) of.
+// parseFamilies returns the families that were asked for, else those of the addresses, else
+// those of the primary addresses.
 func (p *parser) parseFamilies(asked []string, state ipam.State) []eni.Family {
 	has := map[eni.Family]bool{}
 	for i, name := range asked {

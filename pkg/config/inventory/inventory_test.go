@@ -281,6 +281,24 @@ func TestInventoryErrorsNameKeyAndValue(t *testing.T) {
 	}
 }
 
+func TestAnInventoryIsOneDocumentAndNotEmpty(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text []byte
+		want string
+	}{
+		"empty":            {nil, `enis: "[]": must be a list of at least the node's primary ENI`},
+		"comments alone":   {[]byte("# to be filled in\n"), `enis: "[]": must be a list of at least the node's primary ENI`},
+		"two documents":    {append(small(""), "---\nenis: []\n"...), "a second document begins in it"},
+		"an empty second":  {append(small(""), "---\n"...), ""},
+		"a comment behind": {append(small(""), "# the end\n"...), ""},
+	} {
+		_, err := Parse(tt.text)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
 func TestFormatErrorsSpeakOfKeysAndNotOfGo(t *testing.T) {
 	for text, want := range map[string]string{
 		"enis:\n- id: a\n  address: [10.0.0.11]\n": `[3:3] address: must be removed or renamed: there is no such key; is addresses meant?`,

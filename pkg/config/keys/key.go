@@ -9,8 +9,8 @@ import "slices"
 // defaults, reloading and the JSON schema go by.
 type Key struct {
 	Name, Want string
-	Set        func(v any) []Fault // takes a value of the file over, or returns what is wrong with it
-	IsList     bool                // or a section of any names
+	Set        func(v any) []Fault // sets the configuration to a value of the file, or returns what is wrong with it
+	IsList     bool                // a list, or a section of any names
 
 	Places []Place // where in the configuration the value lies
 	Rule   Rule    // what a JSON schema can say of a value
@@ -18,13 +18,13 @@ type Key struct {
 	Needs  Applies // what it needs to apply
 	Since  string  // the first release that knows it
 	Doc    string  // what it is, in a line
-	Free   bool    // what it is where the file says nothing depends on other keys, or on the node
+	Free   bool    // it has no one default: that depends on other keys, or on the node
 }
 
-// Applies is when a changed value counts.
+// Applies is when a changed value applies.
 type Applies uint8
 
-// A key has to say which it is: the zero value is neither.
+// Each key must say which: the zero value is neither.
 const (
 	AtOnce    Applies = iota + 1
 	AtRestart         // of the program
@@ -33,8 +33,8 @@ const (
 // Rule is a part of a JSON schema.
 type Rule map[string]any
 
-// Place is where a part of a configuration lies: a pointer into it, and what can be done
-// with the same part of another configuration.
+// Place is where a part of a configuration lies: a pointer into it, and functions that work on it
+// and on the same part of another configuration, whose Into is their argument.
 type Place struct {
 	Into  any
 	Same  func(other any) bool
@@ -68,7 +68,7 @@ func (k Key) Of(r Rule) Key {
 	return k
 }
 
-// Wants says what the value must be, where not all that is taken shall be told.
+// Wants says what the value must be, where not every value that is taken is to be named.
 func (k Key) Wants(text string) Key {
 	k.Want = text
 	return k
@@ -86,10 +86,16 @@ func (k Key) NoDefault() Key {
 	return k
 }
 
-// Live is a key whose changes count at once.
+// About says what the key is, in a line, for a table whose keys all apply alike.
+func (k Key) About(doc string) Key {
+	k.Doc = doc
+	return k
+}
+
+// Live is a key whose changes apply at once.
 func (k Key) Live(since, doc string) Key { return k.withSource(AtOnce, since, doc) }
 
-// Restart is a key whose changes count when the program is started again.
+// Restart is a key whose changes apply when the program is started again.
 func (k Key) Restart(since, doc string) Key { return k.withSource(AtRestart, since, doc) }
 
 func (k Key) withSource(needs Applies, since, doc string) Key {
@@ -107,7 +113,7 @@ func (k Key) SameAs(other Key) bool {
 	return true
 }
 
-// takeFrom takes the value over from the configuration that other is of.
+// takeFrom sets the key to the value that it has in the configuration that other is of.
 func (k Key) takeFrom(other Key) {
 	for i, p := range k.Places {
 		p.Take(other.Places[i].Into)

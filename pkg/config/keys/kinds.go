@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Fault is a value that was not taken; At is its place in a list, like "[2]".
+// Fault is a value that was refused; At is its position in a list, like "[2]".
 type Fault struct {
 	At    string
 	Value any
-	Want  string // goes before what the key wants
+	Want  string // stands before Key.Want
 }
 
-// Single is a key with a single value. set returns false if it does not want it.
+// Single is a key with a single value. set returns false if it refuses it.
 func Single(name, want string, set func(text string) bool) Key {
 	return Key{Name: name, Want: want, Set: func(v any) []Fault {
 		if text, ok := Scalar(v); ok && set(text) {
@@ -139,7 +139,7 @@ func Named[T any](name string, value T) Option[T] { return Option[T]{Name: name,
 
 // Choice is one of several names.
 func Choice[T comparable](name string, into *T, choices ...Option[T]) Key {
-	want := choices[0].Name
+	want := choices[0].Name // as a sentence has them: "a, b or c"
 	for i, c := range choices[1:] {
 		if i == len(choices)-2 {
 			want += " or " + c.Name
@@ -232,6 +232,7 @@ func Tags(name string, into *map[string]string) Key {
 	const want = `tags like {key: value}: of at most 128 and 256 bytes, and none of "aws:" or "enipool/", which are taken`
 	k := Key{Name: name, Want: want, IsList: true, Set: func(v any) (faults []Fault) {
 		tags, ok := v.(map[string]any)
+		// People who empty a section write [] where {} would be right.
 		if none, isList := v.([]any); isList && len(none) == 0 {
 			return nil
 		}

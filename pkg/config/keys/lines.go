@@ -5,8 +5,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// linesOfKeys returns the line of each key of the file by its full name. It is for files with
-// errors alone: it takes them apart a second time.
+// linesOfKeys returns the line of each key of the file by its full name. It parses the file a
+// second time, so it is only called for files with errors.
 func linesOfKeys(text []byte) map[string]int {
 	at := map[string]int{}
 	file, err := parser.ParseBytes(text, 0)

@@ -103,7 +103,8 @@ func (r *Reader) Set(table []Key) {
 	}
 }
 
-// meantKey names a key that stands elsewhere, or is written otherwise, "" if none is near.
+// meantKey names the key of another section, or with another spelling, that was likely meant, ""
+// if none is near.
 func meantKey(name string, table []Key) string {
 	last := func(name string) string { return name[strings.LastIndex(name, ".")+1:] }
 	var names []string

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Schema returns the JSON schema of a file with these keys, by which editors help to write it; sections are as for
+// Schema returns the JSON schema of a program's file with these keys, by which editors help to write it; sections are as for
 // Split. The keys' values are the defaults. What keys must be together, and what a schema can't say, like the range of a
 // duration, only the program judges: a file that it takes is one by the schema too.
-func Schema(title, description string, table []Key, sections ...string) []byte {
+func Schema(program, description string, table []Key, sections ...string) []byte {
 	top := Rule{}
 	into := map[string]Rule{"": top}
 	for _, name := range sections {
@@ -30,7 +30,7 @@ func Schema(title, description string, table []Key, sections ...string) []byte {
 	e.SetIndent("", "  ")
 	_ = e.Encode(Rule{ // rules are made of what JSON has
 		"$schema":              "http://json-schema.org/draft-07/schema#",
-		"title":                title,
+		"title":                "The configuration of " + program,
 		"description":          description,
 		"type":                 "object",
 		"additionalProperties": false,
@@ -66,7 +66,7 @@ func (k Key) shownValue() any {
 	return v
 }
 
-// schemaHint is what editors show no other place for.
+// schemaHint is what the schema has no field for that editors show.
 func (k Key) schemaHint() string {
 	text := " Must be " + k.Want + "."
 	if k.IsList {

@@ -14,7 +14,7 @@ type SyntaxError struct {
 	excerpt string // the file around it, "" if nothing shows where it is
 }
 
-// newSyntaxError has what the decoder says.
+// newSyntaxError returns the error that the decoder has.
 func newSyntaxError(err error) *SyntaxError {
 	text := yaml.FormatError(err, false, false)
 	e := &SyntaxError{text: inWords(text)}
@@ -24,7 +24,7 @@ func newSyntaxError(err error) *SyntaxError {
 	return e
 }
 
-// Error has the excerpt too, for who looks at a terminal.
+// Error has the excerpt too, for people at a terminal.
 func (e *SyntaxError) Error() string {
 	if e.excerpt == "" {
 		return e.text
@@ -38,7 +38,7 @@ var (
 	earlierPosition = regexp.MustCompile(` at \[(\d+):\d+\]$`)
 )
 
-// inWords says what the decoder says without its signs. A tab that stands for itself looks like a space.
+// inWords writes the decoder's positions in words, and names a tab, which looks like a space.
 func inWords(text string) string {
 	text = position.ReplaceAllString(text, "line $1: ")
 	text = earlierPosition.ReplaceAllString(text, " at line $1")

@@ -52,8 +52,8 @@ func (k process) readDropins(name string) (last said, err error) {
 	return said{}, fmt.Errorf("read kubelet's drop-ins: %w", err)
 }
 
-// parseFile reads a KubeletConfiguration, YAML or JSON. It is somebody else's
-// file: only what it says about pods matters, and it may say nothing.
+// parseFile reads maxPods from a KubeletConfiguration, YAML or JSON, which may have none. It
+// ignores all other keys: the file is the kubelet's.
 func parseFile(name string, text []byte) (said, error) {
 	var file struct {
 		MaxPods *int32 `json:"maxPods" yaml:"maxPods"`

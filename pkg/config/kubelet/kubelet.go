@@ -9,7 +9,7 @@ import (
 	"io/fs"
 )
 
-// DefaultMaxPods is what a kubelet has that nobody told otherwise.
+// DefaultMaxPods is the kubelet's own default of maxPods.
 const DefaultMaxPods = 110
 
 // places are where a kubelet that can't be seen usually has its file and, with
@@ -23,7 +23,7 @@ var places = [...]struct{ file, dropins string }{
 
 const usualDropins = "/etc/kubernetes/kubelet.conf.d"
 
-// said is a number of pods and who says so; without a source nobody does.
+// said is a number of pods and where it is from; without a source it is not known.
 type said struct {
 	maxPods int
 	source  string
@@ -39,8 +39,8 @@ type said struct {
 //     if it is not "", stands for the kubelet's file;
 //   - 110.
 //
-// All paths are below root, which is "/" but for tests. The number is good to use
-// even with an error, which tells what could not be read.
+// All paths are below root, which is "/" but for tests. An error tells what could not be read; n
+// is usable all the same.
 func MaxPods(fixed int, file, root string) (n int, source string, err error) {
 	if fixed > 0 {
 		return fixed, "maxPods of the agent's configuration", nil
@@ -54,14 +54,14 @@ func MaxPods(fixed int, file, root string) (n int, source string, err error) {
 	default:
 		last, err = k.readUsual()
 	}
-	if last.maxPods <= 0 { // which the kubelet takes for its default too
+	if last.maxPods <= 0 { // for the kubelet too this means its default
 		return DefaultMaxPods, "default", err
 	}
 	return last.maxPods, last.source, err
 }
 
-// read reads the file and the drop-ins; "" is none. What can't be read hides
-// nothing that the others say.
+// read reads the file and the drop-ins, "" for none. An error of one does not keep the other from
+// being read.
 func (k process) read(file, dropins string) (last said, err error) {
 	if file != "" {
 		last, err = k.readFile(file)

@@ -39,7 +39,7 @@ func find(root string) (process, bool) {
 		if err != nil || strings.TrimSpace(string(comm)) != "kubelet" {
 			continue
 		}
-		// A process that ends has none any more.
+		// It is empty once the process ends.
 		if line, err := os.ReadFile(filepath.Join(dir, "cmdline")); err == nil && len(line) > 0 {
 			k := process{root: root, pid: pid}
 			k.parse(strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"))
@@ -73,9 +73,9 @@ func (k *process) parse(args []string) {
 	}
 }
 
-// paths returns where the kubelet's name for a file may lead from here. It may
-// have another root than we do, and a folder that it is in; where we may not look
-// through its eyes, ours must do.
+// paths returns where a file that the kubelet names may be found from here. The kubelet may have
+// another root and working directory, which /proc shows; where that may not be read the name is
+// taken as this process's own.
 func (k process) paths(name string) []string {
 	own := filepath.Join(k.root, name)
 	if k.pid == 0 {

@@ -1,5 +1,5 @@
-// Package lastgood keeps the configuration that an agent had in force last, for a start at
-// which the configuration file is wrong or gone.
+// Package lastgood keeps the configuration that an agent had in force last. An agent that starts
+// while its configuration file is wrong or gone uses that.
 package lastgood
 
 import (
@@ -40,8 +40,8 @@ func Durable(state, of string) File {
 	return Beside(state, of)
 }
 
-// The head of the file: what it is, whose, and the sum of the text below. A file that was
-// torn would else be another configuration.
+// The head of the file: what it is, of which configuration file, and the sum of the text below. By
+// the sum a file that was cut off is not taken for another configuration.
 const (
 	explain = "# The configuration that enipool-agent had in force last. It starts with this when its file is\n" +
 		"# wrong or gone. Change the file and not this one: what is changed here counts for nothing.\n"
@@ -60,7 +60,7 @@ func (f File) Holds(text []byte) bool {
 	return err == nil && bytes.Equal(have, f.content(text))
 }
 
-// Keep keeps the text. A crash, or a disk that is full, leaves what was kept before.
+// Keep keeps the text. After a crash, or with a full disk, what was kept before stays.
 func (f File) Keep(text []byte) error {
 	if f.Holds(text) {
 		return nil

@@ -39,9 +39,9 @@ type place interface {
 	Remove()
 }
 
-// keepIn keeps the text in one of two places, of which the one beside is read first. So what lies there
-// already is written before the durable one: an agent that is killed between the two would
-// else start with the older text.
+// keepIn keeps the text in one of two places, of which beside is read first. So a file that is there
+// already is written before the durable one: otherwise an agent that is killed between the two
+// would start with the older text.
 func keepIn(durable, beside place, text []byte) (isBeside bool, volatile, err error) {
 	var first error
 	lay := beside.lies()

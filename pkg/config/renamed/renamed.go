@@ -1,5 +1,5 @@
-// Package renamed keeps old spellings of commands and flags: scripts that use them go on, and a
-// line on stderr says the new one.
+// Package renamed keeps old spellings of commands and flags working for scripts that use them. A
+// line on stderr names the new one.
 //
 // cobra and pflag can nearly do it, but cobra prints what is deprecated to where SetOut points,
 // among a command's results, and pflag's deprecated flag is a flag of its own: which flags are
@@ -21,7 +21,7 @@ func Flag(cmd *cobra.Command, old, now string) {
 		if name != old {
 			return earlier(set, name)
 		}
-		// pflag asks for each place where the name stands, and a person needs one line.
+		// pflag calls this each time that it meets the name, and a person needs one line.
 		if !warned {
 			warned = true
 			warn(cmd, "--"+old, "--"+now)
@@ -30,7 +30,7 @@ func Flag(cmd *cobra.Command, old, now string) {
 	})
 }
 
-// Command makes cmd the hidden copy of a command that is called now elsewhere.
+// Command makes cmd the hidden copy of a command whose name is now another one.
 func Command(cmd *cobra.Command, now string) *cobra.Command {
 	cmd.Hidden = true
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) {

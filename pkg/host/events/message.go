@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/netip"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,76 +24,45 @@ const (
 	nftaElemSet = 2
 )
 
-// typeMask takes the flags off the type of an attribute.
-const typeMask = 0x3fff
-
 // allChanged is the ifi_change of a link that is new.
 const allChanged = 0xffffffff
 
 // ParseRoute yields the events of a datagram of NETLINK_ROUTE. What is not understood is
 // passed over: it is of a later kernel, and a periodic comparison sees what it did.
 func ParseRoute(datagram []byte) iter.Seq[Event] {
-	return func(yield func(Event) bool) {
-		for m := range splitMessages(datagram) {
-			if e, ok := m.decodeRtnetlink(); ok && !yield(e) {
-				return
-			}
-		}
-	}
+	return decodeEach(datagram, message.decodeRtnetlink)
 }
 
 // ParseNft yields the events of a datagram of NETLINK_NETFILTER.
-func ParseNft(datagram []byte) iter.Seq[Event] {
-	return func(yield func(Event) bool) {
-		for m := range splitMessages(datagram) {
-			if e, ok := m.decodeNftables(); ok && !yield(e) {
-				return
-			}
-		}
-	}
-}
+func ParseNft(datagram []byte) iter.Seq[Event] { return decodeEach(datagram, message.decodeNftables) }
 
 // message is one message of a datagram.
-type message struct {
-	kind, flags uint16
-	body        []byte
-}
+type message struct{ nlmsg.Message }
 
-func splitMessages(datagram []byte) iter.Seq[message] {
-	return func(yield func(message) bool) {
-		for len(datagram) >= unix.SizeofNlMsghdr {
-			length := int(binary.NativeEndian.Uint32(datagram))
-			if length < unix.SizeofNlMsghdr || length > len(datagram) {
+// decodeEach yields what decode makes of the messages of a datagram. Behind one that is cut short
+// anything may have been told.
+func decodeEach(datagram []byte, decode func(message) (Event, bool)) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		for m, err := range nlmsg.Messages(datagram) {
+			e, ok := Event{Kind: Overflow}, true
+			if err == nil {
+				e, ok = decode(message{m})
+			}
+			if ok && !yield(e) {
 				return
 			}
-			m := message{binary.NativeEndian.Uint16(datagram[4:]), binary.NativeEndian.Uint16(datagram[6:]), datagram[unix.SizeofNlMsghdr:length]}
-			if !yield(m) {
-				return
-			}
-			datagram = datagram[min((length+3)&^3, len(datagram)):]
 		}
 	}
 }
 
-// splitAttributes yields type and value behind a header of so many bytes.
-func splitAttributes(body []byte, header int) iter.Seq2[uint16, []byte] {
-	return func(yield func(uint16, []byte) bool) {
-		for b := body[min(header, len(body)):]; len(b) >= unix.SizeofRtAttr; {
-			length := int(binary.NativeEndian.Uint16(b))
-			if length < unix.SizeofRtAttr || length > len(b) {
-				return
-			}
-			if !yield(binary.NativeEndian.Uint16(b[2:])&typeMask, b[unix.SizeofRtAttr:length]) {
-				return
-			}
-			b = b[min((length+3)&^3, len(b)):]
-		}
-	}
+// attributesBehind yields type and value of the attributes behind a header of that number of bytes.
+func (m message) attributesBehind(header int) iter.Seq2[uint16, []byte] {
+	return nlmsg.Attributes(m.Body[min(header, len(m.Body)):])
 }
 
 // decodeRtnetlink reads a message of NETLINK_ROUTE.
 func (m message) decodeRtnetlink() (Event, bool) {
-	switch m.kind {
+	switch m.Kind {
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
 		return m.decodeLink()
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
@@ -106,19 +76,19 @@ func (m message) decodeRtnetlink() (Event, bool) {
 	case unix.RTM_NEWNETCONF, unix.RTM_DELNETCONF:
 		return m.decodeNetconf()
 	case unix.RTM_NEWQDISC, unix.RTM_DELQDISC:
-		return m.decodeTrafficControl(Qdisc, m.kind == unix.RTM_DELQDISC)
+		return m.decodeTrafficControl(Qdisc, m.Kind == unix.RTM_DELQDISC)
 	case unix.RTM_NEWTFILTER, unix.RTM_DELTFILTER:
-		return m.decodeTrafficControl(Filter, m.kind == unix.RTM_DELTFILTER)
+		return m.decodeTrafficControl(Filter, m.Kind == unix.RTM_DELTFILTER)
 	}
 	return Event{}, false
 }
 
 func (m message) decodeTrafficControl(kind Kind, gone bool) (Event, bool) {
-	if len(m.body) < sizeofTcMsg {
+	if len(m.Body) < sizeofTcMsg {
 		return Event{}, false
 	}
-	e := Event{Kind: kind, Gone: gone, Link: int(int32(binary.NativeEndian.Uint32(m.body[4:])))}
-	for kind, value := range splitAttributes(m.body, sizeofTcMsg) {
+	e := Event{Kind: kind, Gone: gone, Link: int(int32(binary.NativeEndian.Uint32(m.Body[4:])))}
+	for kind, value := range m.attributesBehind(sizeofTcMsg) {
 		if kind == tcaKind {
 			e.Type = decodeText(value)
 			break
@@ -128,13 +98,13 @@ func (m message) decodeTrafficControl(kind Kind, gone bool) (Event, bool) {
 }
 
 func (m message) decodeLink() (Event, bool) {
-	if len(m.body) < unix.SizeofIfInfomsg || m.body[0] != unix.AF_UNSPEC {
+	if len(m.Body) < unix.SizeofIfInfomsg || m.Body[0] != unix.AF_UNSPEC {
 		return Event{}, false // a bridge tells of its ports so
 	}
-	flags, change := binary.NativeEndian.Uint32(m.body[8:]), binary.NativeEndian.Uint32(m.body[12:])
-	e := Event{Kind: Link, Gone: m.kind == unix.RTM_DELLINK, Link: int(int32(binary.NativeEndian.Uint32(m.body[4:]))), Up: flags&unix.IFF_UP != 0,
+	flags, change := binary.NativeEndian.Uint32(m.Body[8:]), binary.NativeEndian.Uint32(m.Body[12:])
+	e := Event{Kind: Link, Gone: m.Kind == unix.RTM_DELLINK, Link: int(int32(binary.NativeEndian.Uint32(m.Body[4:]))), Up: flags&unix.IFF_UP != 0,
 		Made: change == allChanged, Toggled: change != allChanged && change&unix.IFF_UP != 0}
-	for kind, value := range splitAttributes(m.body, unix.SizeofIfInfomsg) {
+	for kind, value := range m.attributesBehind(unix.SizeofIfInfomsg) {
 		if kind == unix.IFLA_IFNAME {
 			e.Name = decodeText(value)
 			break
@@ -144,11 +114,11 @@ func (m message) decodeLink() (Event, bool) {
 }
 
 func (m message) decodeAddress() (Event, bool) {
-	if len(m.body) < unix.SizeofIfAddrmsg {
+	if len(m.Body) < unix.SizeofIfAddrmsg {
 		return Event{}, false
 	}
-	e := Event{Kind: Address, Gone: m.kind == unix.RTM_DELADDR, IPv6: m.body[0] == unix.AF_INET6, Link: int(binary.NativeEndian.Uint32(m.body[4:]))}
-	for kind, value := range splitAttributes(m.body, unix.SizeofIfAddrmsg) {
+	e := Event{Kind: Address, Gone: m.Kind == unix.RTM_DELADDR, IPv6: m.Body[0] == unix.AF_INET6, Link: int(binary.NativeEndian.Uint32(m.Body[4:]))}
+	for kind, value := range m.attributesBehind(unix.SizeofIfAddrmsg) {
 		// IFA_ADDRESS is the other end's where the link is point to point.
 		if kind == unix.IFA_LOCAL || kind == unix.IFA_ADDRESS && !e.Prefix.IsValid() {
 			e.Prefix = hostPrefix(value)
@@ -158,15 +128,15 @@ func (m message) decodeAddress() (Event, bool) {
 }
 
 func (m message) decodeRoute() (Event, bool) {
-	if len(m.body) < unix.SizeofRtMsg || m.body[0] != unix.AF_INET && m.body[0] != unix.AF_INET6 {
+	if len(m.Body) < unix.SizeofRtMsg || m.Body[0] != unix.AF_INET && m.Body[0] != unix.AF_INET6 {
 		return Event{}, false
 	}
-	event := Event{Kind: Route, Gone: m.kind == unix.RTM_DELROUTE, IPv6: m.body[0] == unix.AF_INET6, Table: int(m.body[4]), Protocol: int(m.body[5]),
-		Unicast: m.body[7] == unix.RTN_UNICAST, Replaced: m.flags&unix.NLM_F_REPLACE != 0}
-	for kind, value := range splitAttributes(m.body, unix.SizeofRtMsg) {
+	event := Event{Kind: Route, Gone: m.Kind == unix.RTM_DELROUTE, IPv6: m.Body[0] == unix.AF_INET6, Table: int(m.Body[4]), Protocol: int(m.Body[5]),
+		Unicast: m.Body[7] == unix.RTN_UNICAST, Replaced: m.Flags&unix.NLM_F_REPLACE != 0}
+	for kind, value := range m.attributesBehind(unix.SizeofRtMsg) {
 		switch {
 		case kind == unix.RTA_DST:
-			event.Prefix = prefixOf(value, int(m.body[1]))
+			event.Prefix = prefixOf(value, int(m.Body[1]))
 		case kind == unix.RTA_OIF && len(value) == 4:
 			event.Link = int(binary.NativeEndian.Uint32(value))
 		// The header's byte can't hold the number of a table above 255.
@@ -180,16 +150,16 @@ func (m message) decodeRoute() (Event, bool) {
 func (m message) decodeRule() (Event, bool) {
 	// The header is a route's (struct fib_rule_hdr has the members of struct rtmsg, under
 	// names of its own), so body[1] and body[2] are the lengths of both prefixes.
-	if len(m.body) < unix.SizeofRtMsg || m.body[0] != unix.AF_INET && m.body[0] != unix.AF_INET6 {
+	if len(m.Body) < unix.SizeofRtMsg || m.Body[0] != unix.AF_INET && m.Body[0] != unix.AF_INET6 {
 		return Event{}, false
 	}
-	event := Event{Kind: Rule, Gone: m.kind == unix.RTM_DELRULE, IPv6: m.body[0] == unix.AF_INET6, Table: int(m.body[4])}
-	for kind, value := range splitAttributes(m.body, unix.SizeofRtMsg) {
+	event := Event{Kind: Rule, Gone: m.Kind == unix.RTM_DELRULE, IPv6: m.Body[0] == unix.AF_INET6, Table: int(m.Body[4])}
+	for kind, value := range m.attributesBehind(unix.SizeofRtMsg) {
 		switch {
 		case kind == fraSrc:
-			event.Prefix = prefixOf(value, int(m.body[2]))
+			event.Prefix = prefixOf(value, int(m.Body[2]))
 		case kind == fraDst:
-			event.To = prefixOf(value, int(m.body[1]))
+			event.To = prefixOf(value, int(m.Body[1]))
 		case kind == fraPriority && len(value) == 4:
 			event.Priority = int(binary.NativeEndian.Uint32(value))
 		case kind == fraTable && len(value) == 4:
@@ -204,12 +174,12 @@ func (m message) decodeRule() (Event, bool) {
 // decodeNeighbour leaves out what is no host's of the node's networks: no pod has such an address, and the kernel drops what it
 // knows of the multicast groups of each link again and again.
 func (m message) decodeNeighbour() (Event, bool) {
-	if len(m.body) < unix.SizeofNdMsg || m.body[0] != unix.AF_INET && m.body[0] != unix.AF_INET6 {
+	if len(m.Body) < unix.SizeofNdMsg || m.Body[0] != unix.AF_INET && m.Body[0] != unix.AF_INET6 {
 		return Event{}, false
 	}
-	e := Event{Kind: Neighbour, Gone: m.kind == unix.RTM_DELNEIGH, IPv6: m.body[0] == unix.AF_INET6, Link: int(int32(binary.NativeEndian.Uint32(m.body[4:]))),
-		Permanent: binary.NativeEndian.Uint16(m.body[8:])&unix.NUD_PERMANENT != 0}
-	for kind, value := range splitAttributes(m.body, unix.SizeofNdMsg) {
+	e := Event{Kind: Neighbour, Gone: m.Kind == unix.RTM_DELNEIGH, IPv6: m.Body[0] == unix.AF_INET6, Link: int(int32(binary.NativeEndian.Uint32(m.Body[4:]))),
+		Permanent: binary.NativeEndian.Uint16(m.Body[8:])&unix.NUD_PERMANENT != 0}
+	for kind, value := range m.attributesBehind(unix.SizeofNdMsg) {
 		if kind == unix.NDA_DST {
 			e.Prefix = hostPrefix(value)
 			break
@@ -219,11 +189,11 @@ func (m message) decodeNeighbour() (Event, bool) {
 }
 
 func (m message) decodeNetconf() (Event, bool) {
-	if len(m.body) < 1 || m.body[0] != unix.AF_INET && m.body[0] != unix.AF_INET6 {
+	if len(m.Body) < 1 || m.Body[0] != unix.AF_INET && m.Body[0] != unix.AF_INET6 {
 		return Event{}, false
 	}
-	event := Event{Kind: Netconf, Gone: m.kind == unix.RTM_DELNETCONF, IPv6: m.body[0] == unix.AF_INET6, RPFilter: Unknown, Forwarding: Unknown}
-	for kind, value := range splitAttributes(m.body, 4) { // the family, padded
+	event := Event{Kind: Netconf, Gone: m.Kind == unix.RTM_DELNETCONF, IPv6: m.Body[0] == unix.AF_INET6, RPFilter: Unknown, Forwarding: Unknown}
+	for kind, value := range m.attributesBehind(4) { // the family, padded
 		if len(value) != 4 {
 			continue
 		}
@@ -241,16 +211,16 @@ func (m message) decodeNetconf() (Event, bool) {
 }
 
 func (m message) decodeNftables() (Event, bool) {
-	op := int(m.kind & 0xff)
-	if m.kind>>8 != unix.NFNL_SUBSYS_NFTABLES || op == unix.NFT_MSG_NEWGEN || len(m.body) < 4 {
+	op := int(m.Kind & 0xff)
+	if m.Kind>>8 != unix.NFNL_SUBSYS_NFTABLES || op == unix.NFT_MSG_NEWGEN || len(m.Body) < 4 {
 		return Event{}, false
 	}
-	event := Event{Kind: Nftables, Text: m.body}
+	event := Event{Kind: Nftables, Text: m.Body}
 	switch op {
 	case unix.NFT_MSG_DELTABLE, unix.NFT_MSG_DELCHAIN, unix.NFT_MSG_DELRULE, unix.NFT_MSG_DELSET, unix.NFT_MSG_DELSETELEM, unix.NFT_MSG_DELOBJ:
 		event.Gone = true
 	}
-	for kind, value := range splitAttributes(m.body, 4) { // struct nfgenmsg
+	for kind, value := range m.attributesBehind(4) { // struct nfgenmsg
 		switch {
 		case kind == nftaTable:
 			event.NftTable = decodeText(value)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -12,21 +13,21 @@ import (
 // above them. Rules are read without a map: there may be ten thousand.
 type attributes [16][]byte
 
-// headSize is that of an attribute's length and type, typeBits what of the latter are
-// no flags.
-const headSize, typeBits = 4, 0x3fff
+// headSize is the length of struct nfgenmsg, behind which the attributes of a message stand.
+const headSize = 4
 
-// each calls do for every attribute.
+// each calls do for every attribute. One that is cut short is an error: a rule without the
+// condition behind it would look as if it applied to everything.
 func each(data []byte, do func(kind uint16, value []byte) error) error {
-	for len(data) >= headSize {
-		length := int(binary.NativeEndian.Uint16(data))
-		if length < headSize || length > len(data) {
-			return errors.New("a netlink attribute is cut off")
+	for len(data) >= unix.SizeofNlAttr { // what is shorter is padding
+		kind, value, rest, err := nlmsg.NextAttribute(data)
+		if err == nil {
+			err = do(kind, value)
 		}
-		if err := do(binary.NativeEndian.Uint16(data[2:])&typeBits, data[headSize:length]); err != nil {
+		if err != nil {
 			return err
 		}
-		data = data[min(len(data), (length+3)&^3):]
+		data = rest
 	}
 	return nil
 }

@@ -123,6 +123,7 @@ func (c *chains) readRules(id chainID) error {
 		return nil
 	})
 	if errors.Is(err, errEnough) {
+		// The rest of the list still comes by this socket.
 		c.from.close()
 		c.from, err = openNftables()
 	}

@@ -67,10 +67,10 @@ func (w *Watch) netfilterPrograms() (found bool, err error) {
 		if !known {
 			at, netfilter, err := bpf.ReadNetfilterLink(id)
 			if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOENT) {
-				continue // it is being made, or gone: the next look tells
+				continue // it is being made, or gone: the next reading tells
 			}
 			if err != nil {
-				return false, fmt.Errorf("look at bpf link %d: %w", id, err)
+				return false, fmt.Errorf("read bpf link %d: %w", id, err)
 			}
 			forwards = netfilter && at.Family != unix.NFPROTO_IPV6 && at.Hook != unix.NF_INET_LOCAL_IN && at.Hook != unix.NF_INET_LOCAL_OUT
 		}

@@ -1,10 +1,12 @@
 package fastpath
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"slices"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -15,6 +17,7 @@ const (
 	xfrmGetDefault   = 0x28 // XFRM_MSG_GETDEFAULT
 	xfrmSPDInfo      = 1    // XFRMA_SPD_INFO
 	xfrmDefaultBlock = 1    // XFRM_USERPOLICY_BLOCK
+	flagsSize        = 4    // of what stands before the attributes of an answer about numbers
 )
 
 // ipsecDecides tells whether a forwarded IPv4 packet may be encrypted or refused by
@@ -33,26 +36,28 @@ func ipsecDecides() (bool, error) {
 	if err != nil || blocked {
 		return blocked, err
 	}
-	for _, m := range messages {
-		if len(m) < 4 {
-			continue
-		}
-		attrs, err := nl.ParseRouteAttr(m[4:])
-		if err != nil {
-			return false, err
-		}
-		for _, a := range attrs {
-			// struct xfrmu_spdinfo: policies of incoming, outgoing and forwarded packets first.
-			if a.Attr.Type == xfrmSPDInfo && slices.Equal(a.Value[:12], make([]byte, 12)) {
-				return false, nil
-			}
-		}
+	if saysNoPolicies(messages) {
+		return false, nil
 	}
 	policies, err := netlink.XfrmPolicyList(netlink.FAMILY_V4)
 	if err != nil {
 		return false, err
 	}
 	return slices.ContainsFunc(policies, func(p netlink.XfrmPolicy) bool { return p.Dir <= netlink.XFRM_DIR_FWD }), nil
+}
+
+// saysNoPolicies tells whether the kernel's answer says that there are no policies.
+func saysNoPolicies(messages [][]byte) bool {
+	// Of struct xfrmu_spdinfo: the numbers of policies of incoming, outgoing and forwarded
+	// packets. Those of sockets stand behind.
+	const numbers = 3 * 4
+	for _, m := range messages {
+		info := nlmsg.Attribute(m[min(len(m), flagsSize):], xfrmSPDInfo)
+		if len(info) >= numbers && bytes.Equal(info[:numbers], make([]byte, numbers)) {
+			return true
+		}
+	}
+	return false
 }
 
 // blockedByDefault tells whether what no policy allows is refused (`ip xfrm policy

@@ -23,11 +23,7 @@ func (p *Path) Attach(devices []string, most int) (whole bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer func() {
-		for _, o := range old {
-			o.Close()
-		}
-	}()
+	defer func() { _ = closePrograms(old) }()
 	busy, err := readQueues()
 	if err != nil {
 		return false, err

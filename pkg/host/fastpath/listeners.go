@@ -2,11 +2,12 @@ package fastpath
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
-	"strings"
 
 	"github.com/enipool/enipool/pkg/bpf"
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,72 +45,86 @@ func (p *Path) Listeners() (l Listeners, err error) {
 }
 
 // readQueues returns the links that are up, by index, and whether others look at
-// what comes in there: a limit of what the pod sends, another CNI plugin.
-func readQueues() (map[int]bool, error) {
-	links := map[int]bool{}
-	err := dumpQueues(func(index int, kind string) {
-		links[index] = links[index] || kind == "ingress" || kind == "clsact"
-	})
+// what comes in there: a limit of what the pod sends, another CNI plugin. A list that changed
+// meanwhile is asked for again: a link that it lacks would look as if nobody looked at it.
+func readQueues() (links map[int]bool, err error) {
+	const tries = 20
+	for range tries {
+		links = map[int]bool{}
+		err = dumpQueues(func(index int, kind string) {
+			links[index] = links[index] || kind == "ingress" || kind == "clsact"
+		})
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list queues of links: %w", err)
 	}
 	return links, nil
 }
 
-// dumpQueues tells of each queue of each link. It is read several times a second: with
-// a library, which parses all that the kernel says, and has it say so in small
-// pieces, it takes ten times as long.
+// sizeofTcMsg is the length of struct tcmsg.
+const sizeofTcMsg = 20
+
+// dumpQueues tells of each queue of each link; EINTR says that they changed meanwhile. It is
+// read several times a second: with a library, which parses all that the kernel says, and has
+// it say so in small pieces, it takes ten times as long.
 func dumpQueues(tell func(index int, kind string)) error {
-	const headSize = unix.SizeofNlMsghdr + 20 // and struct tcmsg
+	const questionSize = nlmsg.HeaderSize + sizeofTcMsg
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	question := make([]byte, headSize)
-	binary.NativeEndian.PutUint32(question, headSize)
+	question := make([]byte, questionSize)
+	binary.NativeEndian.PutUint32(question, questionSize)
 	binary.NativeEndian.PutUint16(question[4:], unix.RTM_GETQDISC)
 	binary.NativeEndian.PutUint16(question[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
 	if err := unix.Sendto(fd, question, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
 	}
-	buf := make([]byte, 64<<10)
+	list, buf := queueList{tell: tell}, make([]byte, bufferSize)
 	for {
-		n, err := unix.Read(fd, buf)
-		if err == unix.EINTR {
+		n, _, err := unix.Recvfrom(fd, buf, unix.MSG_TRUNC)
+		switch {
+		case errors.Is(err, unix.EINTR):
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		case n > len(buf):
+			return nlmsg.ErrCut
 		}
-		for b := buf[:n]; len(b) >= unix.SizeofNlMsghdr; {
-			length := min(int(binary.NativeEndian.Uint32(b)), len(b))
-			switch kind := binary.NativeEndian.Uint16(b[4:]); {
-			case kind == unix.NLMSG_DONE:
-				return nil
-			case kind == unix.NLMSG_ERROR && length >= unix.SizeofNlMsghdr+4:
-				return unix.Errno(-int32(binary.NativeEndian.Uint32(b[unix.SizeofNlMsghdr:])))
-			case length < headSize:
-				return unix.EBADMSG
-			default:
-				tell(int(binary.NativeEndian.Uint32(b[unix.SizeofNlMsghdr+4:])), queueKind(b[headSize:length]))
-			}
-			b = b[min((length+3)&^3, len(b)):]
+		if last, err := list.readPart(buf[:n]); last {
+			return err
 		}
 	}
 }
 
-// queueKind returns the kind of a queue.
-func queueKind(attrs []byte) string {
-	for len(attrs) >= unix.SizeofNlAttr {
-		length, kind := int(binary.NativeEndian.Uint16(attrs)), binary.NativeEndian.Uint16(attrs[2:])
-		if length < unix.SizeofNlAttr || length > len(attrs) {
-			break
+// queueList is a list of queues that comes in parts.
+type queueList struct {
+	tell func(index int, kind string)
+	torn bool // it changed since the first part
+}
+
+// readPart tells of the queues of a part. The last one may be an error.
+func (q *queueList) readPart(part []byte) (last bool, err error) {
+	for m, err := range nlmsg.Messages(part) {
+		if err == nil && !m.IsEnd() && len(m.Body) < sizeofTcMsg {
+			err = nlmsg.ErrCut
 		}
-		if kind == unix.TCA_KIND {
-			return strings.TrimRight(string(attrs[unix.SizeofNlAttr:length]), "\x00")
+		q.torn = q.torn || m.IsTorn()
+		switch errno := m.Errno(); {
+		case err != nil:
+			return true, err
+		case m.IsEnd() && q.torn:
+			return true, unix.EINTR
+		case errno != 0:
+			return true, errno
+		case m.IsEnd():
+			return true, nil
 		}
-		attrs = attrs[min((length+3)&^3, len(attrs)):]
+		q.tell(int(binary.NativeEndian.Uint32(m.Body[4:])), trimZeros(nlmsg.Attribute(m.Body[sizeofTcMsg:], unix.TCA_KIND)))
 	}
-	return ""
+	return false, nil
 }

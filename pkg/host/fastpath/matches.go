@@ -33,8 +33,9 @@ func (r *ruleReader) match(f attributes) {
 	}
 }
 
-// struct xt_conntrack_mtinfo3 of <linux/netfilter/xt_conntrack.h>: eight addresses,
-// two times, six numbers of 16 bits, then flags and masks.
+// struct xt_conntrack_mtinfo2 and 3 of <linux/netfilter/xt_conntrack.h>: four addresses with
+// their masks, the shortest and the longest time that is left, transport and four ports of
+// 16 bits each, then flags and masks. In 3 the ends of the ranges of ports stand behind.
 const (
 	conntrackFlags  = 8*16 + 8 + 10
 	conntrackInvert = conntrackFlags + 2

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,7 +29,12 @@ func openNftables() (*nftables, error) {
 	return &nftables{fd: fd, buffer: make([]byte, bufferSize)}, nil
 }
 
-func (n *nftables) close() { _ = unix.Close(n.fd) }
+// close closes the socket. A nil one is none.
+func (n *nftables) close() {
+	if n != nil {
+		_ = unix.Close(n.fd)
+	}
+}
 
 // errEnough ends a list early.
 var errEnough = errors.New("enough")
@@ -52,7 +58,7 @@ func (n *nftables) ask(kind uint16, flags uint16, family uint8, attrs []byte, do
 		if err != nil {
 			return err
 		}
-		if last, err := n.deliverPart(part, do); last || err != nil {
+		if last, err := deliverPart(part, do); last || err != nil {
 			return err
 		}
 	}
@@ -75,38 +81,37 @@ func (n *nftables) receivePart() ([]byte, error) {
 }
 
 // deliverPart hands over the messages of a part of the answer, and tells whether it was
-// the last one.
-func (n *nftables) deliverPart(part []byte, do func(message []byte) error) (last bool, err error) {
-	for len(part) >= unix.SizeofNlMsghdr {
-		length := int(binary.NativeEndian.Uint32(part))
-		if length < unix.SizeofNlMsghdr+4 || length > len(part) {
-			return true, errors.New("receive from netlink: an answer is cut off")
+// the last one. A list that changed while it was sent is taken as it is: what comes of it
+// counts only if the generation is the same before and after.
+func deliverPart(part []byte, do func(message []byte) error) (last bool, err error) {
+	for m, err := range nlmsg.Messages(part) {
+		if err == nil && !m.IsEnd() && len(m.Body) < headSize {
+			err = nlmsg.ErrCut
 		}
-		kind, flags := binary.NativeEndian.Uint16(part[4:]), binary.NativeEndian.Uint16(part[6:])
-		message := part[unix.SizeofNlMsghdr:length]
-		part = part[min(len(part), (length+3)&^3):]
-		switch kind {
-		case unix.NLMSG_DONE, unix.NLMSG_ERROR:
-			if errno := -int32(binary.NativeEndian.Uint32(message)); errno != 0 {
-				return true, unix.Errno(errno)
-			}
+		switch errno := m.Errno(); {
+		case err != nil:
+			return true, fmt.Errorf("receive from netlink: %w", err)
+		case errno != 0:
+			return true, errno
+		case m.IsEnd():
 			return true, nil
 		}
-		if err := do(message); err != nil {
+		if err := do(m.Body); err != nil {
 			return true, err
 		}
-		last = flags&unix.NLM_F_MULTI == 0
+		last = m.Flags&unix.NLM_F_MULTI == 0
 	}
 	return last, nil
 }
 
 // textAttribute is an attribute whose value is a text.
 func textAttribute(kind uint16, value string) []byte {
-	length := headSize + len(value) + 1
-	a := make([]byte, (length+3)&^3)
+	const attributeHead = unix.SizeofNlAttr
+	length := attributeHead + len(value) + 1
+	a := make([]byte, nlmsg.Align(length))
 	binary.NativeEndian.PutUint16(a, uint16(length))
 	binary.NativeEndian.PutUint16(a[2:], kind)
-	copy(a[headSize:], value)
+	copy(a[attributeHead:], value)
 	return a
 }
 

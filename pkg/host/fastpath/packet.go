@@ -26,7 +26,8 @@ func (p *program) checkPacket(m descriptors) {
 		load(ip, asm.Byte), asm.JNE.Imm(asm.R1, 0x45, plain),
 		load(ipFragment, asm.Half), asm.And.Imm(asm.R1, be16(0x3fff)), asm.JNE.Imm(asm.R1, 0, plain),
 		load(ipTTL, asm.Byte), asm.JLE.Imm(asm.R1, 1, plain),
-		// Not longer than it says it is; 0 is a length that has no room in the header.
+		// At least as long as its headers, and all of it is there. A length of 0 stands for one that
+		// has no room in the header, of a jumbo packet: that goes the plain way.
 		load(ipLen, asm.Half), asm.HostTo(asm.BE, asm.R1, asm.Half), asm.JLT.Imm(asm.R1, 28, plain), store(length),
 		asm.LoadMem(asm.R3, asm.R6, skbLen, asm.Word), asm.Add.Imm(asm.R1, ip), asm.JGT.Reg(asm.R1, asm.R3, plain),
 		load(ipSrc, asm.Word), store(flow+flowAddrs), load(ipDst, asm.Word), store(flow+flowAddrs+4),
@@ -40,7 +41,7 @@ func (p *program) checkPacket(m descriptors) {
 		asm.Mov.Reg(asm.R1, asm.R7), asm.Add.Imm(asm.R1, ports+20), asm.JGT.Reg(asm.R1, asm.R2, plain),
 		asm.LoadMem(asm.R3, asm.R7, tcpOffset, asm.Byte), asm.RSh.Imm(asm.R3, 2), asm.And.Imm(asm.R3, 0x3c),
 		load(tcpFlags, asm.Byte), asm.And.Imm(asm.R1, finSynRstAck), asm.JEq.Imm(asm.R1, ack, "length"),
-		// The end of a connection: what comes behind this packet is looked at anew.
+		// A connection begins or ends with it, so what is known of its flow holds no more.
 		asm.LoadMapPtr(asm.R1, m.flows), asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, flow), asm.FnMapDeleteElem.Call(),
 		asm.Ja.Label(plain),
 		// Many packets in one are sent as segments; R3 is the length of TCP's header.

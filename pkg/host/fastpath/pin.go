@@ -51,7 +51,7 @@ func openRelease(dir, release string) (*Path, error) {
 	return p, nil
 }
 
-// Close lets go of the fast path, which lives on.
+// Close closes what this process has open of the fast path, which goes on without it.
 func (p *Path) Close() error {
 	err := p.maps.close()
 	if p.program != nil {
@@ -60,7 +60,8 @@ func (p *Path) Close() error {
 	return err
 }
 
-// needBPFFS tells what is missing where programs can't be kept.
+// needBPFFS tells what is missing where programs can't be kept. The folder need not be there
+// yet: then the file system of the first one above it counts.
 func needBPFFS(dir string) error {
 	const magic = 0xcafe4a11 // BPF_FS_MAGIC
 	at := dir
@@ -74,7 +75,7 @@ func needBPFFS(dir string) error {
 			return fmt.Errorf("the fast path needs a bpf file system, and there is none at %s: mount -t bpf bpf %s", at, bpf.FileSystem)
 		}
 		if at == "/" || !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("look at %s: %w", at, err)
+			return fmt.Errorf("read the file system of %s: %w", at, err)
 		}
 		at = filepath.Dir(at)
 	}
@@ -142,7 +143,7 @@ func (p *Path) openProgram(dir string) error {
 	p.program = program
 	info, err := program.Info()
 	if err != nil {
-		return fmt.Errorf("look at the fast path's program: %w", err)
+		return fmt.Errorf("read what the fast path's program is: %w", err)
 	}
 	p.id, _ = info.ID()
 	return nil

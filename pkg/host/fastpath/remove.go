@@ -23,6 +23,7 @@ func (p *Path) otherReleases() (map[ebpf.ProgramID]*ebpf.Program, error) {
 }
 
 // openPrograms opens all that are pinned in the folders below the folder, one per release.
+// Where one can't be opened none is left open.
 func openPrograms(dir string) (map[ebpf.ProgramID]*ebpf.Program, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*", programFile))
 	if err != nil {
@@ -30,18 +31,13 @@ func openPrograms(dir string) (map[ebpf.ProgramID]*ebpf.Program, error) {
 	}
 	all := map[ebpf.ProgramID]*ebpf.Program{}
 	for _, path := range paths {
-		program, err := ebpf.LoadPinnedProgram(path, nil)
+		id, program, err := openPinned(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return all, fmt.Errorf("open %s: %w", path, err)
+			return nil, errors.Join(err, closePrograms(all))
 		}
-		info, err := program.Info()
-		if err != nil {
-			return all, fmt.Errorf("look at %s: %w", path, err)
-		}
-		id, _ := info.ID()
 		if all[id] != nil {
 			program.Close()
 			continue
@@ -49,6 +45,27 @@ func openPrograms(dir string) (map[ebpf.ProgramID]*ebpf.Program, error) {
 		all[id] = program
 	}
 	return all, nil
+}
+
+func openPinned(path string) (id ebpf.ProgramID, program *ebpf.Program, err error) {
+	if program, err = ebpf.LoadPinnedProgram(path, nil); err != nil {
+		return 0, nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	info, err := program.Info()
+	if err != nil {
+		program.Close()
+		return 0, nil, fmt.Errorf("read what %s is: %w", path, err)
+	}
+	id, _ = info.ID()
+	return id, program, nil
+}
+
+func closePrograms(all map[ebpf.ProgramID]*ebpf.Program) error {
+	var errs []error
+	for _, program := range all {
+		errs = append(errs, program.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Remove takes the fast path of the folder off all links and away. Packets go the
@@ -64,6 +81,14 @@ func Remove(dir string) error {
 	if err != nil {
 		return err
 	}
+	if err := errors.Join(detachAll(all), closePrograms(all)); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// detachAll takes the programs off all links.
+func detachAll(all map[ebpf.ProgramID]*ebpf.Program) error {
 	links, err := net.Interfaces()
 	if err != nil {
 		return fmt.Errorf("list links: %w", err)
@@ -80,13 +105,7 @@ func Remove(dir string) error {
 			}
 		}
 	}
-	for _, program := range all {
-		errs = append(errs, program.Close())
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return os.RemoveAll(dir)
+	return errors.Join(errs...)
 }
 
 // stopAll has no packet jump any more, by whatever release's program.

@@ -43,7 +43,7 @@ func TestApplyTellsWhetherItPutBackWhatTranslates(t *testing.T) {
 	} {
 		t.Run(tt.name+", "+tt.backend.String(), func(t *testing.T) {
 			newNode(t)
-			state := book(tt.backend, eni.IPv4)
+			state := nodeState(tt.backend, eni.IPv4)
 			apply(t, withPorts(state))
 			tt.change(state)
 			sh(t, "%s", tt.damage)
@@ -87,7 +87,7 @@ func TestApplyTellsWhetherOtherDestinationsAreInsideTheVPC(t *testing.T) {
 		for _, backend := range []ipam.Firewall{ipam.Nftables, ipam.Iptables} {
 			t.Run(tt.name+", "+backend.String(), func(t *testing.T) {
 				newNode(t)
-				state := book(backend, eni.IPv4)
+				state := nodeState(backend, eni.IPv4)
 				tt.was(state)
 				apply(t, netconf.NewFirewall(state))
 				tt.is(state)

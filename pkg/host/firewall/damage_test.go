@@ -60,7 +60,7 @@ func TestNftablesDamageIsPutRight(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			newNode(t)
-			f := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6))
+			f := netconf.NewFirewall(nodeState(ipam.Nftables, eni.IPv4, eni.IPv6))
 			apply(t, f)
 			sh(t, "%s", tt.damage)
 			got := strings.ReplaceAll(strings.Join(apply(t, f), "; "), "nftables: ", "")
@@ -97,7 +97,7 @@ M=$(iptables -t mangle -S | sed -n 's/^-N ENIPOOL-M/ENIPOOL-M/p') S=$(iptables -
 				if variant == "legacy" {
 					legacyIptables(t)
 				}
-				f := netconf.NewFirewall(book(ipam.Iptables, eni.IPv4, eni.IPv6))
+				f := netconf.NewFirewall(nodeState(ipam.Iptables, eni.IPv4, eni.IPv6))
 				apply(t, f)
 				sh(t, "%s", names+tt.damage)
 				if did := apply(t, f); len(did) == 0 {

@@ -17,7 +17,7 @@ import (
 
 func TestKernelHoldsTheFirewallInItsOwnWords(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
-		f := netconf.NewFirewall(book(v.backend, v.families...))
+		f := netconf.NewFirewall(nodeState(v.backend, v.families...))
 		if did := apply(t, f); len(did) == 0 {
 			t.Error("the first Apply told of no change")
 		}
@@ -27,7 +27,7 @@ func TestKernelHoldsTheFirewallInItsOwnWords(t *testing.T) {
 
 func TestFirstApplyListsTheTableAsWritten(t *testing.T) {
 	newNode(t)
-	f := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6))
+	f := netconf.NewFirewall(nodeState(ipam.Nftables, eni.IPv4, eni.IPv6))
 	f.Ports = somePorts()
 	apply(t, f)
 	if diff := cmp.Diff(f.Nft(), sh(t, "nft list table inet enipool-pods; nft list table inet enipool")); diff != "" {
@@ -85,9 +85,9 @@ func TestApplyChangesOnlyWhatDiffers(t *testing.T) {
 		for backend, want := range map[ipam.Firewall][]string{ipam.Nftables: tt.nft, ipam.Iptables: tt.ipt} {
 			t.Run(fmt.Sprint(tt.name, ", ", backend), func(t *testing.T) {
 				newNode(t)
-				before := netconf.NewFirewall(book(backend, eni.IPv4))
+				before := netconf.NewFirewall(nodeState(backend, eni.IPv4))
 				apply(t, before)
-				changed := book(backend, eni.IPv4)
+				changed := nodeState(backend, eni.IPv4)
 				tt.change(changed)
 				after := netconf.NewFirewall(changed)
 				if diff := cmp.Diff(want, withoutHashes(apply(t, after))); diff != "" {
@@ -114,7 +114,7 @@ func withoutHashes(lines []string) []string {
 
 func TestThousandsOfAddressesFitOneTransaction(t *testing.T) {
 	newNode(t)
-	s := book(ipam.Nftables, eni.IPv4, eni.IPv6)
+	s := nodeState(ipam.Nftables, eni.IPv4, eni.IPv6)
 	a4, a6 := netip.MustParseAddr("10.0.16.0"), netip.MustParseAddr("fd00::1:0")
 	for range 4000 {
 		a4, a6 = a4.Next(), a6.Next()
@@ -123,7 +123,7 @@ func TestThousandsOfAddressesFitOneTransaction(t *testing.T) {
 	full := netconf.NewFirewall(s)
 	apply(t, full)
 	holds(t, full)
-	few := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6))
+	few := netconf.NewFirewall(nodeState(ipam.Nftables, eni.IPv4, eni.IPv6))
 	apply(t, few)
 	holds(t, few)
 	apply(t, full)
@@ -149,7 +149,7 @@ func TestRemoveLeavesOthersAsTheyWere(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		sh(t, others)
 		before := ruleset(t)
-		f := netconf.NewFirewall(book(v.backend, v.families...))
+		f := netconf.NewFirewall(nodeState(v.backend, v.families...))
 		apply(t, f)
 		holds(t, f)
 		if ruleset(t) == before {
@@ -180,7 +180,7 @@ func TestSwitchingTheBackendRemovesTheOtherOne(t *testing.T) {
 	newNode(t)
 	sh(t, others)
 	before := ruleset(t)
-	nft, ipt := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6)), netconf.NewFirewall(book(ipam.Iptables, eni.IPv4, eni.IPv6))
+	nft, ipt := netconf.NewFirewall(nodeState(ipam.Nftables, eni.IPv4, eni.IPv6)), netconf.NewFirewall(nodeState(ipam.Iptables, eni.IPv4, eni.IPv6))
 	for _, f := range []netconf.Firewall{nft, ipt, nft} {
 		apply(t, f)
 		holds(t, f)
@@ -202,7 +202,7 @@ func TestSwitchingTheBackendRemovesTheOtherOne(t *testing.T) {
 
 func TestChangingTheVariantOfIptablesRemovesTheOldChains(t *testing.T) {
 	newNode(t)
-	f := netconf.NewFirewall(book(ipam.Iptables, eni.IPv4, eni.IPv6))
+	f := netconf.NewFirewall(nodeState(ipam.Iptables, eni.IPv4, eni.IPv6))
 	apply(t, f)
 	legacyIptables(t)
 	apply(t, f)
@@ -221,7 +221,7 @@ func TestChangingTheVariantOfIptablesRemovesTheOldChains(t *testing.T) {
 func TestLegacyIptablesDoesTheSame(t *testing.T) {
 	newNode(t)
 	legacyIptables(t)
-	f := netconf.NewFirewall(book(ipam.Iptables, eni.IPv4, eni.IPv6))
+	f := netconf.NewFirewall(nodeState(ipam.Iptables, eni.IPv4, eni.IPv6))
 	apply(t, f)
 	holds(t, f)
 	sh(t, "iptables -t nat -F POSTROUTING; iptables -t mangle -F; ip6tables -t raw -F")
@@ -251,7 +251,7 @@ func TestACancelledApplyChangesNothing(t *testing.T) {
 			newNode(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if did, err := firewall.Apply(ctx, netconf.NewFirewall(book(b, eni.IPv4))); !errors.Is(err, context.Canceled) {
+			if did, err := firewall.Apply(ctx, netconf.NewFirewall(nodeState(b, eni.IPv4))); !errors.Is(err, context.Canceled) {
 				t.Errorf("Apply = %v, %v", did, err)
 			}
 			if got := ruleset(t); strings.Contains(strings.ToLower(got), "enipool") {

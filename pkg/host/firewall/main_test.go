@@ -56,9 +56,9 @@ func try(format string, args ...any) (string, error) {
 	return string(out), nil
 }
 
-// book is a node with ENIs eth0 and eth1 and two addresses of each family on
+// nodeState is a node with ENIs eth0 and eth1 and two addresses of each family on
 // each: 10.0.0.11, .12 and fd00::11, ::12 on the first, .21, .22 on the second.
-func book(b ipam.Firewall, families ...eni.Family) *ipam.State {
+func nodeState(b ipam.Firewall, families ...eni.Family) *ipam.State {
 	s := &ipam.State{Settings: ipam.Settings{Firewall: b, SNAT: true, MarkMask: ipam.DefaultMarkMask, Families: families,
 		VPC: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.2.0.0/16")}}}
 	if b == ipam.Iptables {

@@ -152,7 +152,7 @@ func nftPlanTable(c *nftables.Conn, want netconf.NftTable) ([]step, error) {
 	if err != nil {
 		return rebuild(again + err.Error()), nil
 	}
-	if why := have.rebuildReason(want); why != "" {
+	if why := have.rebuildCause(want); why != "" {
 		return rebuild(again + why), nil
 	}
 	d := have.diffTo(want)

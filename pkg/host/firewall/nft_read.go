@@ -126,9 +126,9 @@ func verdictOf(e nftables.SetElement) expr.Verdict {
 	return *e.VerdictData
 }
 
-// rebuildReason returns why the table can't be turned into the wanted one part by
+// rebuildCause returns why the table can't be turned into the wanted one part by
 // part, "" if it can.
-func (h nftHave) rebuildReason(want netconf.NftTable) string {
+func (h nftHave) rebuildCause(want netconf.NftTable) string {
 	if h.flags != 0 {
 		return "it has flags"
 	}

@@ -23,7 +23,7 @@ func somePorts() []netconf.PodPorts {
 
 func TestHostPortsComeAndGoAsElements(t *testing.T) {
 	newNode(t)
-	f := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6))
+	f := netconf.NewFirewall(nodeState(ipam.Nftables, eni.IPv4, eni.IPv6))
 	apply(t, f)
 	f.Ports = somePorts()
 	if diff := cmp.Diff([]string{
@@ -50,7 +50,7 @@ func TestHostPortsComeAndGoAsElements(t *testing.T) {
 
 func TestOfTwoPodsThatClaimAPortTheFirstHasIt(t *testing.T) {
 	newNode(t)
-	f := netconf.NewFirewall(book(ipam.Nftables, eni.IPv4))
+	f := netconf.NewFirewall(nodeState(ipam.Nftables, eni.IPv4))
 	port := []netconf.HostPort{{Transport: netconf.TCP, Port: 80, PodPort: 80}}
 	f.Ports = []netconf.PodPorts{{Pod: netip.MustParseAddr("10.0.0.11"), Ports: port}, {Pod: netip.MustParseAddr("10.0.0.21"), Ports: port}}
 	apply(t, f)
@@ -64,7 +64,7 @@ func TestIptablesHoldsHostPortsInChainsThatStay(t *testing.T) {
 			if variant == "legacy" {
 				legacyIptables(t)
 			}
-			f := netconf.NewFirewall(book(ipam.Iptables, eni.IPv4, eni.IPv6))
+			f := netconf.NewFirewall(nodeState(ipam.Iptables, eni.IPv4, eni.IPv6))
 			apply(t, f)
 			f.Ports = somePorts()
 			if diff := cmp.Diff([]string{

@@ -4,38 +4,22 @@ import (
 	"encoding/binary"
 	"iter"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"github.com/google/nftables/expr"
-	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
 
-// nftAttributes are those of a message about nftables, behind its header.
-func nftAttributes(m netlink.Message) iter.Seq2[uint16, []byte] {
-	return attributesOf(m.Data[min(4, len(m.Data)):])
-}
-
-// attributesOf goes through attributes without a copy: there are tens of thousands.
-func attributesOf(b []byte) iter.Seq2[uint16, []byte] {
-	return func(yield func(uint16, []byte) bool) {
-		for len(b) >= unix.NLA_HDRLEN {
-			length := int(binary.NativeEndian.Uint16(b))
-			if length < unix.NLA_HDRLEN || length > len(b) {
-				return
-			}
-			if !yield(binary.NativeEndian.Uint16(b[2:])&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), b[unix.NLA_HDRLEN:length]) {
-				return
-			}
-			b = b[min((length+3)&^3, len(b)):]
-		}
-	}
+// nftAttributes are those of a message about nftables, behind struct nfgenmsg.
+func nftAttributes(body []byte) iter.Seq2[uint16, []byte] {
+	return nlmsg.Attributes(body[min(4, len(body)):])
 }
 
 // eachExpression goes through the expressions of a rule.
 func eachExpression(list []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, data []byte) bool) {
-		for _, element := range attributesOf(list) {
+		for _, element := range nlmsg.Attributes(list) {
 			var name, data []byte
-			for kind, value := range attributesOf(element) {
+			for kind, value := range nlmsg.Attributes(element) {
 				switch kind {
 				case unix.NFTA_EXPR_NAME:
 					name = value[:max(len(value)-1, 0)]
@@ -73,7 +57,8 @@ func requiredPort(list []byte) uint16 {
 	return 0
 }
 
-func nativeUint32(b []byte) uint32 {
+// networkUint32 reads a number of four bytes, which nftables has in the order of the network.
+func networkUint32(b []byte) uint32 {
 	if len(b) != 4 {
 		return 0
 	}
@@ -82,28 +67,28 @@ func nativeUint32(b []byte) uint32 {
 
 func loadsPort(payload []byte) bool {
 	var base, offset, length uint32
-	for kind, value := range attributesOf(payload) {
+	for kind, value := range nlmsg.Attributes(payload) {
 		switch kind {
 		case unix.NFTA_PAYLOAD_BASE:
-			base = nativeUint32(value)
+			base = networkUint32(value)
 		case unix.NFTA_PAYLOAD_OFFSET:
-			offset = nativeUint32(value)
+			offset = networkUint32(value)
 		case unix.NFTA_PAYLOAD_LEN:
-			length = nativeUint32(value)
+			length = networkUint32(value)
 		}
 	}
 	return base == unix.NFT_PAYLOAD_TRANSPORT_HEADER && offset == 2 && length == 2
 }
 
 func comparedPort(cmp []byte) (port uint16) {
-	for kind, value := range attributesOf(cmp) {
+	for kind, value := range nlmsg.Attributes(cmp) {
 		switch kind {
 		case unix.NFTA_CMP_OP:
-			if nativeUint32(value) != unix.NFT_CMP_EQ {
+			if networkUint32(value) != unix.NFT_CMP_EQ {
 				return 0
 			}
 		case unix.NFTA_CMP_DATA:
-			for _, data := range attributesOf(value) {
+			for _, data := range nlmsg.Attributes(value) {
 				if len(data) == 2 {
 					port = binary.BigEndian.Uint16(data)
 				}
@@ -118,7 +103,7 @@ func comparedPort(cmp []byte) (port uint16) {
 func matchedPort(match []byte) uint16 {
 	var name string
 	var info []byte
-	for kind, value := range attributesOf(match) {
+	for kind, value := range nlmsg.Attributes(match) {
 		switch kind {
 		case unix.NFTA_MATCH_NAME:
 			name = string(value[:max(len(value)-1, 0)])

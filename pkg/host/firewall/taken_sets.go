@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -50,7 +51,7 @@ func (n *natPacket) findInSet(e *expr.Lookup) error {
 }
 
 func (n *natPacket) takeData(e *expr.Lookup, data []byte) {
-	for kind, value := range attributesOf(data) {
+	for kind, value := range nlmsg.Attributes(data) {
 		switch kind {
 		case unix.NFTA_DATA_VALUE:
 			n.load(e.DestRegister, value)
@@ -69,7 +70,7 @@ func (n *natPacket) chooseOf(set string) error {
 		return err
 	}
 	for _, data := range elements {
-		for kind, value := range attributesOf(data) {
+		for kind, value := range nlmsg.Attributes(data) {
 			if v := decodeVerdict(value); kind == unix.NFTA_DATA_VERDICT && v != nil && v.Chain != "" {
 				n.out.choice = append(n.out.choice, v.Chain)
 			}
@@ -132,6 +133,9 @@ func (n *nftNatRules) readElement(set string, key []byte) (found bool, data []by
 // readElements returns what all elements of a map lead to.
 func (n *nftNatRules) readElements(set string) (list [][]byte, err error) {
 	messages, err := n.askElements(set, netlink.Dump)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, nil // gone with its rule since
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list elements of map %s of nftables table %s: %w", set, n.table.Name, err)
 	}
@@ -141,21 +145,21 @@ func (n *nftNatRules) readElements(set string) (list [][]byte, err error) {
 	return list, nil
 }
 
-func (n *nftNatRules) askElements(set string, flags netlink.HeaderFlags, more ...netlink.Attribute) ([]netlink.Message, error) {
+func (n *nftNatRules) askElements(set string, flags netlink.HeaderFlags, more ...netlink.Attribute) ([][]byte, error) {
 	return askNft(n.raw, n.table, unix.NFT_MSG_GETSETELEM, flags, append([]netlink.Attribute{
 		{Type: unix.NFTA_SET_ELEM_LIST_TABLE, Data: []byte(n.table.Name + "\x00")},
 		{Type: unix.NFTA_SET_ELEM_LIST_SET, Data: []byte(set + "\x00")}}, more...)...)
 }
 
 // elementData returns the data of each element of a message, nil of one of a set.
-func elementData(m netlink.Message) (list [][]byte) {
-	for kind, body := range nftAttributes(m) {
+func elementData(message []byte) (list [][]byte) {
+	for kind, body := range nftAttributes(message) {
 		if kind != unix.NFTA_SET_ELEM_LIST_ELEMENTS {
 			continue
 		}
-		for _, element := range attributesOf(body) {
+		for _, element := range nlmsg.Attributes(body) {
 			var data []byte
-			for kind, value := range attributesOf(element) {
+			for kind, value := range nlmsg.Attributes(element) {
 				if kind == unix.NFTA_SET_ELEM_DATA {
 					data = value
 				}

@@ -1,10 +1,11 @@
 package firewall
 
 import (
-	"encoding/binary"
 	"errors"
+	"syscall"
 	"time"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"github.com/google/nftables"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -14,17 +15,24 @@ import (
 // through a chain from the start, so that small ones make a long chain slow.
 const dumpBuffer = 64 << 10
 
+// listTries is how often a list is asked for that changes while it is sent.
+const listTries = 20
+
 // dialNft opens a socket for requests that the library has no words for.
 func dialNft() (*netlink.Conn, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
 		return nil, err
 	}
-	return c, errors.Join(c.SetReadBuffer(nftBuffer), c.SetDeadline(time.Now().Add(nftDeadline)))
+	if err := errors.Join(c.SetReadBuffer(nftBuffer), c.SetDeadline(time.Now().Add(nftDeadline))); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
 }
 
-// askNft sends a request about the table. There is no answer of another one.
-func askNft(c *netlink.Conn, t *nftables.Table, kind uint16, flags netlink.HeaderFlags, attrs ...netlink.Attribute) ([]netlink.Message, error) {
+// askNft sends a request about the table and returns what stands behind the headers of the
+// answers. There is no answer of another one.
+func askNft(c *netlink.Conn, t *nftables.Table, kind uint16, flags netlink.HeaderFlags, attrs ...netlink.Attribute) ([][]byte, error) {
 	body, err := netlink.MarshalAttributes(attrs)
 	if err != nil {
 		return nil, err
@@ -34,60 +42,92 @@ func askNft(c *netlink.Conn, t *nftables.Table, kind uint16, flags netlink.Heade
 		Data:   append([]byte{byte(t.Family), unix.NFNETLINK_V0, 0, 0}, body...),
 	}
 	if flags&netlink.Dump == 0 {
-		return c.Execute(m)
+		answers, err := c.Execute(m)
+		bodies := make([][]byte, len(answers))
+		for i, a := range answers {
+			bodies[i] = a.Data
+		}
+		return bodies, err
 	}
-	if m, err = c.Send(m); err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		sent, err := c.Send(m)
+		if err != nil {
+			return nil, err
+		}
+		// A list that changed may lack a rule, and the one behind it would count.
+		bodies, err := receiveList(c, sent.Header.Sequence)
+		if !errors.Is(err, unix.EINTR) || try == listTries {
+			return bodies, err
+		}
 	}
-	return receiveList(c, m.Header.Sequence)
 }
 
-// receiveList reads all parts of a list.
-func receiveList(c *netlink.Conn, sequence uint32) (list []netlink.Message, err error) {
+// receiveList reads all parts of a list. EINTR says that it changed meanwhile.
+func receiveList(c *netlink.Conn, sequence uint32) ([][]byte, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
+	list := nftList{sequence: sequence}
 	for done := false; !done; {
-		part := make([]byte, dumpBuffer) // the messages keep it
-		var n int
-		var failed error
-		err := raw.Read(func(fd uintptr) bool {
-			n, _, failed = unix.Recvfrom(int(fd), part, 0)
-			return failed != unix.EAGAIN && failed != unix.EINTR
-		})
-		if err = errors.Join(err, failed); err != nil {
+		part, err := receivePart(raw)
+		if err != nil {
 			return nil, err
 		}
-		if list, done, err = appendMessages(list, part[:n], sequence); err != nil {
+		if done, err = list.addPart(part); err != nil {
 			return nil, err
 		}
 	}
-	return list, nil
+	return list.bodies, nil
 }
 
-// appendMessages reads a part of a list; the last one says so.
-func appendMessages(list []netlink.Message, part []byte, sequence uint32) (_ []netlink.Message, done bool, err error) {
-	for len(part) >= unix.NLMSG_HDRLEN {
-		length := int(binary.NativeEndian.Uint32(part))
-		if length < unix.NLMSG_HDRLEN || length > len(part) {
-			return nil, false, unix.EBADMSG
-		}
-		kind, body := binary.NativeEndian.Uint16(part[4:]), part[unix.NLMSG_HDRLEN:length]
-		ours := binary.NativeEndian.Uint32(part[8:]) == sequence
-		switch {
-		case !ours:
-		case kind == unix.NLMSG_DONE || kind == unix.NLMSG_ERROR:
-			if len(body) >= 4 {
-				if code := int32(binary.NativeEndian.Uint32(body)); code < 0 {
-					return nil, true, unix.Errno(-code)
-				}
+// receivePart waits for a part of a list. What it returns is not used again.
+func receivePart(raw syscall.RawConn) (part []byte, err error) {
+	part = make([]byte, dumpBuffer)
+	var n int
+	waitErr := raw.Read(func(fd uintptr) bool {
+		for {
+			// Interrupted it is tried again at once: nothing wakes who waits for what is there.
+			if n, _, err = unix.Recvfrom(int(fd), part, unix.MSG_TRUNC); !errors.Is(err, unix.EINTR) {
+				return !errors.Is(err, unix.EAGAIN)
 			}
-			return list, true, nil
-		default:
-			list = append(list, netlink.Message{Data: body})
 		}
-		part = part[min((length+3)&^3, len(part)):]
+	})
+	switch err = errors.Join(waitErr, err); {
+	case err != nil:
+		return nil, err
+	case n > len(part):
+		return nil, nlmsg.ErrCut
 	}
-	return list, false, nil
+	return part[:n], nil
+}
+
+// nftList is a list that comes in parts.
+type nftList struct {
+	sequence uint32 // of the request
+	bodies   [][]byte
+	torn     bool // it changed since the first part
+}
+
+// addPart takes in a part; the last one says so, or why the list is not whole.
+func (l *nftList) addPart(part []byte) (done bool, err error) {
+	for m, err := range nlmsg.Messages(part) {
+		if err != nil {
+			return true, err
+		}
+		if m.Sequence != l.sequence {
+			continue // the rest of a list that failed
+		}
+		l.torn = l.torn || m.IsTorn()
+		switch errno := m.Errno(); {
+		case m.IsEnd() && l.torn:
+			return true, unix.EINTR
+		case errno != 0:
+			return true, errno
+		case m.IsEnd():
+			return true, nil
+		}
+		l.bodies = append(l.bodies, m.Body)
+	}
+	return false, nil
 }

@@ -28,7 +28,7 @@ const (
 
 func taken(t *testing.T, b ipam.Firewall, ports ...netconf.PodPorts) []string {
 	t.Helper()
-	f := netconf.NewFirewall(book(b, eni.IPv4))
+	f := netconf.NewFirewall(nodeState(b, eni.IPv4))
 	f.Ports = ports
 	_, list, err := firewall.OthersPorts(t.Context(), f)
 	if err != nil {

@@ -195,7 +195,7 @@ func TestTrafficLeavesByTheRightENIWithTheRightAddress(t *testing.T) {
 		{"nftables, source rules", ipam.Nftables, ipam.Rule},
 		{"iptables, source rules", ipam.Iptables, ipam.Rule},
 	} {
-		s := book(tt.backend, eni.IPv4, eni.IPv6)
+		s := nodeState(tt.backend, eni.IPv4, eni.IPv6)
 		s.Settings.Routing = tt.routing
 		sh(t, "nft reset counters table inet other")
 		if tt.routing == ipam.Rule {
@@ -226,7 +226,7 @@ func TestTrafficLeavesByTheRightENIWithTheRightAddress(t *testing.T) {
 // of a pod or of the node.
 func TestOthersRoutesInThePodsTableTakeNoPackets(t *testing.T) {
 	newWorld(t)
-	apply(t, netconf.NewFirewall(book(ipam.Nftables, eni.IPv4, eni.IPv6)))
+	apply(t, netconf.NewFirewall(nodeState(ipam.Nftables, eni.IPv4, eni.IPv6)))
 	sh(t, "ip route add default via 10.0.0.1 dev eth0 table 100; ip -6 route add default via fd00::1 dev eth0 table 100")
 	for _, talk := range talks() {
 		if seen, err := ask(talk.from, talk.to, 5*time.Second); err != nil || seen != talk.sees {
@@ -274,7 +274,7 @@ func TestForeignIPv6SourcesOfPodsAreDropped(t *testing.T) {
 			t.Errorf("without firewall %s arrived first, want the foreign %s", first, tt.foreign)
 		}
 		for _, backend := range []ipam.Firewall{ipam.Nftables, ipam.Iptables} {
-			s := book(backend, eni.IPv4, eni.IPv6)
+			s := nodeState(backend, eni.IPv4, eni.IPv6)
 			s.Settings.SNAT = false
 			apply(t, netconf.NewFirewall(s))
 			if first := firstOf(t, far, tt.family, tt.to, tt.foreign, tt.own); first != tt.own {
@@ -354,7 +354,7 @@ func TestNoConnectionMeetsAHalfMadeFirewall(t *testing.T) {
 	newWorld(t)
 	sh(t, sourceRules)
 	for _, backend := range []ipam.Firewall{ipam.Nftables, ipam.Iptables} {
-		one, other := book(backend, eni.IPv4, eni.IPv6), book(backend, eni.IPv4, eni.IPv6)
+		one, other := nodeState(backend, eni.IPv4, eni.IPv6), nodeState(backend, eni.IPv4, eni.IPv6)
 		other.Settings.VPC = other.Settings.VPC[:1]
 		other.ENIs = append(other.ENIs, eni.Interface{Index: 2, Device: "eth2"})
 		other.Addresses = append(other.Addresses, eni.Address{Addr: netip.MustParseAddr("10.0.0.23"), ENI: 1})

@@ -21,10 +21,10 @@ func (t Table) HasChain(name string) (bool, error) {
 	replies, err := c.socket.exchange(m.bytes)
 	for _, r := range replies {
 		switch {
-		case r.errno == unix.ENOENT:
+		case r.Errno() == unix.ENOENT:
 			return false, nil
-		case r.errno != 0:
-			err = r.errno
+		case r.Errno() != 0:
+			err = r.Errno()
 		}
 	}
 	if err != nil {

@@ -61,16 +61,16 @@ func (c *Conn) getAtOnce(places []Place) ([]got, error) {
 	}
 	gots := make([]got, len(places))
 	for _, r := range replies {
-		i := int(r.sequence) - 1
+		i := int(r.Sequence) - 1
 		if i < 0 || i >= len(places) {
 			continue
 		}
 		gots[i].answered = true
 		switch {
-		case r.errno != 0 && r.errno != unix.ENOENT:
-			return nil, readError(places[i], r.errno)
-		case r.kind == unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWSETELEM:
-			gots[i].Element, gots[i].found = decodeElement(r.body)
+		case r.Errno() != 0 && r.Errno() != unix.ENOENT:
+			return nil, readError(places[i], r.Errno())
+		case r.Kind == unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWSETELEM:
+			gots[i].Element, gots[i].found = decodeElement(r.attributes())
 		}
 	}
 	for i, g := range gots {

@@ -3,6 +3,7 @@ package nfset
 import (
 	"fmt"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,23 +40,28 @@ func (c *Conn) listOnce(set string) (list []Element, whole bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	whole = true
-	for _, r := range replies {
+	return decodeList(replies)
+}
+
+// decodeList reads the elements of a list.
+func decodeList(replies []reply) (list []Element, whole bool, err error) {
+	for i, r := range replies {
 		switch {
-		case r.errno == unix.ENOENT:
-			return nil, true, nil
 		// What is listed in several datagrams may be of two states of the table: an element
-		// can be missing from it, or be there twice.
-		case r.errno == unix.EINTR || r.flags&unix.NLM_F_DUMP_INTR != 0:
-			whole = false
-		case r.errno != 0:
-			return nil, false, r.errno
+		// can be missing from it, or be there twice. Where the set was replaced in between, the
+		// list ends in ENOENT behind its first elements, and the new set has others.
+		case r.IsTorn() || r.Errno() == unix.EINTR || r.Errno() == unix.ENOENT && i > 0:
+			return nil, false, nil
+		case r.Errno() == unix.ENOENT:
+			return nil, true, nil
+		case r.Errno() != 0:
+			return nil, false, r.Errno()
 		}
-		for item := range splitItems(findAttribute(r.body, unix.NFTA_SET_ELEM_LIST_ELEMENTS)) {
+		for item := range splitItems(nlmsg.Attribute(r.attributes(), unix.NFTA_SET_ELEM_LIST_ELEMENTS)) {
 			if e, ok := decodeItem(item); ok {
 				list = append(list, e)
 			}
 		}
 	}
-	return list, whole, nil
+	return list, true, nil
 }

@@ -4,13 +4,12 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
 // message builds netlink messages one behind the other.
 type message struct{ bytes []byte }
-
-func padLength(n int) int { return (n + 3) &^ 3 }
 
 // beginMessage opens a message with its nfnetlink header and returns its place for end.
 func (m *message) beginMessage(kind, flags uint16, sequence uint32, family byte, resource uint16) int {
@@ -39,7 +38,7 @@ func (m *message) appendAttr(kind uint16, value []byte) {
 	m.bytes = binary.NativeEndian.AppendUint16(m.bytes, uint16(unix.SizeofNlAttr+len(value)))
 	m.bytes = binary.NativeEndian.AppendUint16(m.bytes, kind)
 	m.bytes = append(m.bytes, value...)
-	m.bytes = append(m.bytes, make([]byte, padLength(len(m.bytes))-len(m.bytes))...)
+	m.bytes = append(m.bytes, make([]byte, nlmsg.Align(len(m.bytes))-len(m.bytes))...)
 }
 
 func (m *message) appendText(kind uint16, s string) { m.appendAttr(kind, append([]byte(s), 0)) }
@@ -86,55 +85,28 @@ func (m *message) appendVerdict(v Verdict) {
 
 // decodeElement reads the first element of a message's attributes.
 func decodeElement(body []byte) (e Element, ok bool) {
-	return decodeItem(findAttribute(findAttribute(body, unix.NFTA_SET_ELEM_LIST_ELEMENTS), unix.NFTA_LIST_ELEM))
+	return decodeItem(nlmsg.Attribute(nlmsg.Attribute(body, unix.NFTA_SET_ELEM_LIST_ELEMENTS), unix.NFTA_LIST_ELEM))
 }
 
 func decodeItem(item []byte) (e Element, ok bool) {
-	e.Key = findAttribute(findAttribute(item, unix.NFTA_SET_ELEM_KEY), unix.NFTA_DATA_VALUE)
-	data := findAttribute(item, unix.NFTA_SET_ELEM_DATA)
-	e.Value = findAttribute(data, unix.NFTA_DATA_VALUE)
-	verdict := findAttribute(data, unix.NFTA_DATA_VERDICT)
-	if code := findAttribute(verdict, unix.NFTA_VERDICT_CODE); len(code) == 4 {
-		chain := strings.TrimRight(string(findAttribute(verdict, unix.NFTA_VERDICT_CHAIN)), "\x00")
+	e.Key = nlmsg.Attribute(nlmsg.Attribute(item, unix.NFTA_SET_ELEM_KEY), unix.NFTA_DATA_VALUE)
+	data := nlmsg.Attribute(item, unix.NFTA_SET_ELEM_DATA)
+	e.Value = nlmsg.Attribute(data, unix.NFTA_DATA_VALUE)
+	verdict := nlmsg.Attribute(data, unix.NFTA_DATA_VERDICT)
+	if code := nlmsg.Attribute(verdict, unix.NFTA_VERDICT_CODE); len(code) == 4 {
+		chain := strings.TrimRight(string(nlmsg.Attribute(verdict, unix.NFTA_VERDICT_CHAIN)), "\x00")
 		e.Verdict = &Verdict{int32(binary.BigEndian.Uint32(code)), chain}
 	}
 	return e, e.Key != nil
 }
 
-// findAttribute returns the value of the first attribute of the kind, nil if there is none.
-func findAttribute(b []byte, kind uint16) []byte {
-	for is, value := range splitAttributes(b) {
-		if is == kind {
-			return value
-		}
-	}
-	return nil
-}
-
 // splitItems yields the elements of a list.
 func splitItems(list []byte) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
-		for kind, value := range splitAttributes(list) {
+		for kind, value := range nlmsg.Attributes(list) {
 			if kind == unix.NFTA_LIST_ELEM && !yield(value) {
 				return
 			}
-		}
-	}
-}
-
-// splitAttributes yields kind and value of each attribute.
-func splitAttributes(attrs []byte) func(yield func(uint16, []byte) bool) {
-	return func(yield func(uint16, []byte) bool) {
-		for len(attrs) >= unix.SizeofNlAttr {
-			length := int(binary.NativeEndian.Uint16(attrs))
-			if length < unix.SizeofNlAttr || length > len(attrs) {
-				return
-			}
-			kind := binary.NativeEndian.Uint16(attrs[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
-			if !yield(kind, attrs[unix.SizeofNlAttr:length]) {
-				return
-			}
-			attrs = attrs[min(padLength(length), len(attrs)):]
 		}
 	}
 }

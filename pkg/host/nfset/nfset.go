@@ -184,12 +184,12 @@ func (t Table) commitOnce(sock socket, changes []Change) (refused map[int]unix.E
 	}
 	refused = map[int]unix.Errno{}
 	for _, r := range replies {
-		switch at := int(r.sequence) - 1; {
-		case r.errno == 0:
+		switch at := int(r.Sequence) - 1; {
+		case r.Errno() == 0:
 		case at < 0 || at >= len(changes):
-			return nil, r.errno // of the transaction as a whole
+			return nil, r.Errno() // of the transaction as a whole
 		default:
-			refused[at] = r.errno
+			refused[at] = r.Errno()
 		}
 	}
 	return refused, nil

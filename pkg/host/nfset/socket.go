@@ -1,11 +1,12 @@
 package nfset
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -48,14 +49,19 @@ func (s socket) growBuffer(force, ask, size int) {
 	}
 }
 
-// reply is a message of the kernel's; kind NLMSG_ERROR has an errno, 0 for "done".
-type reply struct {
-	kind     uint16
-	flags    uint16
-	sequence uint32
-	errno    unix.Errno
-	body     []byte // behind the nfnetlink header
+// reply is a message of the kernel's.
+type reply struct{ nlmsg.Message }
+
+// attributes are what stands behind the nfnetlink header; none of a message that ends the answer.
+func (r reply) attributes() []byte {
+	if r.IsEnd() {
+		return nil
+	}
+	return r.Body[nfnetlinkHeader:]
 }
+
+// nfnetlinkHeader is the length of struct nfgenmsg.
+const nfnetlinkHeader = 4
 
 // exchange sends and returns all that the kernel answers. It works on a request
 // while it takes it, so its answers wait by the time sendto returns; a
@@ -67,7 +73,7 @@ func (s socket) exchange(request []byte) ([]reply, error) {
 	var replies []reply
 	buf := make([]byte, 64<<10)
 	for {
-		n, _, err := unix.Recvfrom(s.fd, buf, unix.MSG_DONTWAIT)
+		n, _, err := unix.Recvfrom(s.fd, buf, unix.MSG_DONTWAIT|unix.MSG_TRUNC)
 		switch {
 		case errors.Is(err, unix.EAGAIN):
 			return replies, nil
@@ -75,9 +81,11 @@ func (s socket) exchange(request []byte) ([]reply, error) {
 			continue
 		case err != nil:
 			return nil, err
+		case n > len(buf):
+			return nil, nlmsg.ErrCut
 		}
 		// Copied: the replies are parts of it, and the next datagram goes into buf again.
-		more, err := parseReplies(append([]byte(nil), buf[:n]...))
+		more, err := parseReplies(slices.Clone(buf[:n]))
 		if err != nil {
 			return nil, err
 		}
@@ -85,29 +93,16 @@ func (s socket) exchange(request []byte) ([]reply, error) {
 	}
 }
 
-var errShort = errors.New("the kernel's answer is cut short")
-
 // parseReplies takes the messages of one datagram apart.
-func parseReplies(datagram []byte) ([]reply, error) {
-	var replies []reply
-	for len(datagram) >= unix.SizeofNlMsghdr {
-		length := int(binary.NativeEndian.Uint32(datagram))
-		if length < unix.SizeofNlMsghdr || length > len(datagram) {
-			return nil, errShort
+func parseReplies(datagram []byte) (replies []reply, err error) {
+	for m, err := range nlmsg.Messages(datagram) {
+		if err != nil {
+			return nil, err
 		}
-		r := reply{kind: binary.NativeEndian.Uint16(datagram[4:]), flags: binary.NativeEndian.Uint16(datagram[6:]), sequence: binary.NativeEndian.Uint32(datagram[8:])}
-		// Four bytes are before every body: an errno, or struct nfgenmsg.
-		payload := datagram[unix.SizeofNlMsghdr:length]
-		switch {
-		case len(payload) < 4:
-			return nil, errShort
-		case r.kind == unix.NLMSG_ERROR:
-			r.errno = unix.Errno(-int32(binary.NativeEndian.Uint32(payload)))
-		default:
-			r.body = payload[4:]
+		if !m.IsEnd() && len(m.Body) < nfnetlinkHeader {
+			return nil, nlmsg.ErrCut
 		}
-		replies = append(replies, r)
-		datagram = datagram[min(padLength(length), len(datagram)):]
+		replies = append(replies, reply{m})
 	}
 	return replies, nil
 }

@@ -1,6 +1,6 @@
-// Package check looks at a node before enipool is installed on it: what the kernel
-// can do, who else would handle our links, and whose pods the runtime would start.
-// It leaves nothing behind.
+// Package check checks a node before enipool is installed on it: what the kernel can do, which
+// services would change enipool's links, and which plugin the runtime would call. It leaves nothing
+// behind.
 package check
 
 import (
@@ -23,13 +23,13 @@ type Needs struct {
 	Settings    ipam.Settings
 	AnyFirewall bool // the packet filter is left to what works
 
-	Network   string // the name of ours
+	Network   string // the name of enipool's network
 	Delegated bool   // another plugin makes the pods' links, and enipool only gives addresses
 
 	ConfDir  string               // the runtime's network configurations
 	ENILinks []string             // patterns of the links of ENIs, but for the node's own
 	System   []install.SystemFile // that will be there afterwards
-	Skipped  bool                 // system files are not written; those that are missing are a person's to write
+	Skipped  bool                 // system files are not written: a person has to
 }
 
 func (n Needs) ipv6() bool { return slices.Contains(n.Settings.Families, eni.IPv6) }
@@ -80,7 +80,7 @@ func findMixedIn(tree install.Tree, needs Needs) []install.Line {
 	dir := filepath.Join(needs.ConfDir, needs.Network)
 	at, err := tree.Target(dir)
 	if err != nil {
-		return nil // findConfigurations tells it
+		return nil // findConfigurations reports it
 	}
 	if more, _ := filepath.Glob(filepath.Join(at, "*.conf")); len(more) > 0 {
 		return []install.Line{install.Linef(install.Warning, "newer runtimes also call, after our plugins, those of the files in %s", dir)}

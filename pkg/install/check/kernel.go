@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryKernel does what agent and plugin will do, in a network namespace that ends with
-// the trial: a list of features would have to be kept in step with them.
+// tryKernel does what agent and plugin will do, in a network namespace of its own. It reads no list
+// of the kernel's features, which would have to be kept in step with what they use.
 func tryKernel(needs Needs) []install.Line {
 	var lines []install.Line
 	err := isolate.OnThread(func() error {
@@ -38,7 +38,7 @@ func tryKernel(needs Needs) []install.Line {
 	return lines
 }
 
-// notTried is told where rights are missing, which say nothing about the kernel.
+// notTried is the line where this process lacks rights, which says nothing about the kernel.
 func notTried(right string) install.Line {
 	return install.Linef(install.Warning, "the kernel was not tried: that needs root with %s", right)
 }
@@ -87,8 +87,8 @@ func tryRouting(family eni.Family, s ipam.Settings) install.Line {
 	return okLine("the kernel routes %s by rules and tables", family)
 }
 
-// sampleState is a node state of one family. Its addresses are nobody's, RFC 5737 and
-// RFC 3849.
+// sampleState is a node state of one family, with addresses that are reserved for documentation, RFC
+// 5737 and RFC 3849.
 func sampleState(family eni.Family, s ipam.Settings) *ipam.State {
 	s.Families, s.VPC = []eni.Family{family}, nil
 	state := &ipam.State{Settings: s}

@@ -14,8 +14,9 @@ import (
 	"github.com/enipool/enipool/pkg/install"
 )
 
-// severityBeside is what is wrong with another main plugin on the node. Where enipool was
-// installed before, by force or first, the decision was made: an agent that starts again must not be kept from it.
+// severityBeside is how bad another main plugin on the node is. Where enipool is installed already
+// somebody has decided for both, and an agent that starts again must not be kept from it: then it is a
+// warning.
 func (n Needs) severityBeside(tree install.Tree) install.What {
 	for _, dir := range []string{n.ConfDir, install.StateDir} {
 		if exists(tree, filepath.Join(dir, install.ConflistName)) {
@@ -25,7 +26,7 @@ func (n Needs) severityBeside(tree install.Tree) install.What {
 	return install.MustFix
 }
 
-// findConfigurations names the network configurations that a runtime would take instead of ours.
+// findConfigurations names the network configurations that a runtime would use instead of enipool's.
 func findConfigurations(tree install.Tree, needs Needs) []install.Line {
 	dir, err := tree.Target(needs.ConfDir)
 	if err != nil {
@@ -79,16 +80,15 @@ func (n Needs) describeGoingOn(tree install.Tree) string {
 	return "--force installs beside it"
 }
 
-// callsUs tells whether the network configuration calls enipool: then it is somebody's
-// who knows of us.
+// callsUs tells whether the network configuration calls enipool: then somebody chains it on
+// purpose.
 func callsUs(text []byte) bool {
 	c, err := install.ParseConflist(text)
 	return err == nil && slices.Contains(c.Plugins, config.PluginType)
 }
 
-// findLivePods names plugins whose pods live on the node. They keep their addresses, which
-// enipool does not touch; what such a plugin does to the node's ENIs and rules when it
-// goes on beside us is another matter.
+// findLivePods names plugins whose pods live on the node. Such pods keep their addresses, which
+// enipool does not touch; but the plugin may go on to change the node's ENIs and rules.
 func findLivePods(tree install.Tree, needs Needs) []install.Line {
 	if needs.Delegated {
 		return nil // the plugin that calls us makes the links
@@ -98,11 +98,11 @@ func findLivePods(tree install.Tree, needs Needs) []install.Line {
 		return []install.Line{install.Linef(install.Warning, "look for pods of other plugins: %v", err)}
 	}
 	defer h.Close()
-	pods, err := h.ForeignPods()
+	pods, err := h.OthersPods()
 	if err != nil {
 		return []install.Line{install.Linef(install.Warning, "look for pods of other plugins: %v", errors.Unwrap(err))}
 	}
-	byPlugin, order := map[string][]host.ForeignPod{}, []string{}
+	byPlugin, order := map[string][]host.OthersPod{}, []string{}
 	for _, p := range pods {
 		if byPlugin[p.Plugin] == nil {
 			order = append(order, p.Plugin)
@@ -117,7 +117,7 @@ func findLivePods(tree install.Tree, needs Needs) []install.Line {
 	return lines
 }
 
-func describePods(plugin string, pods []host.ForeignPod) string {
+func describePods(plugin string, pods []host.OthersPod) string {
 	if plugin == "" {
 		plugin = "another plugin"
 	}

@@ -11,9 +11,8 @@ import (
 	"github.com/enipool/enipool/pkg/install"
 )
 
-// findSecondaries finds addresses that the node's links have beside their first one of the
-// subnet. Of an ENI those are the pods': as long as they are the node's own, no pod
-// gets them.
+// findSecondaries finds addresses that the links of ENIs have beside their first one of the subnet.
+// The cloud gave the ENI those for pods: as long as the node has them, no pod gets them.
 func findSecondaries(tree install.Tree, needs Needs) []install.Line {
 	own := OwnLinks()
 	list, err := net.Interfaces()

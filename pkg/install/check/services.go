@@ -38,7 +38,7 @@ func findCloudSetup(tree install.Tree) []install.Line {
 	return nil
 }
 
-// findMissing names the files that nobody will write.
+// findMissing names the system files that are missing and that install does not write.
 func findMissing(tree install.Tree, needs Needs) []install.Line {
 	if !needs.Skipped {
 		return nil
@@ -52,7 +52,8 @@ func findMissing(tree install.Tree, needs Needs) []install.Line {
 	return lines
 }
 
-// greedyServices names the services that configure links they have never been told of.
+// greedyServices names the services that configure every new link, also those that no file of theirs
+// names.
 func greedyServices(tree install.Tree) []string {
 	var who []string
 	if exists(tree, install.NetworkManagerDir) {

@@ -11,8 +11,8 @@ import (
 	"github.com/enipool/enipool/pkg/install"
 )
 
-// checkSysctls tells how the node stands. The agent sets what it needs, so that only
-// what it can't set is wrong.
+// checkSysctls reports the settings that pods need. The agent sets them, so only what it can't set is
+// wrong.
 func checkSysctls(needs Needs) []install.Line {
 	read := func(key string) string {
 		value, _ := os.ReadFile("/proc/sys/net/" + key) // "" where there is no such key
@@ -35,7 +35,7 @@ func describeForwarding(key, value string) install.Line {
 	return okLine("%s is %s; the agent sets it to 1", key, value)
 }
 
-// findOverrides finds settings in files that are read after ours and undo it.
+// findOverrides finds settings in files that are read after enipool's and undo those.
 func findOverrides(tree install.Tree, needs Needs) []install.Line {
 	i := slices.IndexFunc(needs.System, func(f install.SystemFile) bool { return filepath.Dir(f.Path) == install.SysctlDir })
 	if i < 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// checkTables names routes and rules of others that use the numbers of our routing
-// tables. None is replaced: it would stay in the way of ours.
+// checkTables names routes and rules of others that use the numbers of enipool's routing tables.
+// enipool replaces none of them: they would stay in the way of its own.
 func checkTables(tree install.Tree, needs Needs) []install.Line {
 	h, err := host.New()
 	if err != nil {

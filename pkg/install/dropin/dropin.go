@@ -1,5 +1,5 @@
-// Package dropin says which files keep the services of a system off our links,
-// routes and settings. They stand in folders made for that, under names of ours.
+// Package dropin has the files that keep the services of a system off enipool's links, routes and
+// settings. They lie in the services' folders for drop-ins.
 package dropin
 
 import (
@@ -27,7 +27,8 @@ const (
 	podLinks = netconf.VethPrefix + "*"
 )
 
-// Files returns the files for the node. Those without text are not for this one.
+// Files returns the files for the node. Those without text are not for this node, and are to be
+// removed.
 func Files(n Node) []install.SystemFile {
 	links := append([]string{podLinks}, n.ENILinks...)
 	names := strings.Join(links, " ")

@@ -36,6 +36,7 @@ func Again(env ...string) (code int, err error) {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
 	interrupted := make(chan os.Signal, 1)
+	defer close(interrupted) // last: it ends who passes signals on
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(interrupted)
 	// The parent whose death kills the child is the thread that started it.

@@ -14,7 +14,7 @@ type fact struct{ About, Text string }
 func (r Report) facts() []fact {
 	list := []fact{
 		{"load", r.Load.text()},
-		{"machine", r.Machine.text()},
+		{"machine", r.Instance.text()},
 		{"subnets", subnetsText(r.Subnets)},
 		{"cloud", r.Cloud.text()},
 	}
@@ -39,16 +39,16 @@ func (l Load) text() string {
 	return l.Name + ": " + text
 }
 
-func (m Machine) text() string {
-	text := numberOf(m.ENIs, "ENI", "ENIs") + " of " + numberOf(m.IPsPerENI, "address", "addresses")
-	if m.Prefix > 1 {
-		text += fmt.Sprintf(" in prefixes of %d", m.Prefix)
+func (i Instance) text() string {
+	text := numberOf(i.ENIs, "ENI", "ENIs") + " of " + numberOf(i.IPsPerENI, "address", "addresses")
+	if i.Prefix > 1 {
+		text += fmt.Sprintf(" in prefixes of %d", i.Prefix)
 	}
-	if m.Name != "" {
-		text = m.Name + ": " + text
+	if i.Name != "" {
+		text = i.Name + ": " + text
 	}
-	if m.MaxPods > 0 {
-		text += ", at most " + numberOf(m.MaxPods, "pod", "pods")
+	if i.MaxPods > 0 {
+		text += ", at most " + numberOf(i.MaxPods, "pod", "pods")
 	}
 	return text
 }
@@ -100,7 +100,7 @@ func (c Cloud) priceText() string {
 	var words []string
 	for _, p := range c.Prices {
 		word := p.Call + " is"
-		if !slices.ContainsFunc(p.Requests, func(r Request) bool { return !r.Looks }) {
+		if !slices.ContainsFunc(p.Requests, func(r Request) bool { return !r.Describes }) {
 			word += " at first" // later looks ask for less
 		}
 		for i, r := range p.Requests {

@@ -113,7 +113,7 @@ func TestPageForbidsAllButItsOwnScriptsAndStyles(t *testing.T) {
 func TestPageTakesAnyNameAsText(t *testing.T) {
 	for _, name := range []string{`</script><b>`, `<!--<script>`, `" onclick="x`, `{{.Release}}`, "a\u2028b", "`${x}`", `]]>`} {
 		r := sample(2, 5)
-		r.Results[0].Name, r.Load.Name, r.Machine.Name, r.Subnets[0].ID, r.Release = name, name, name, name, name
+		r.Results[0].Name, r.Load.Name, r.Instance.Name, r.Subnets[0].ID, r.Release = name, name, name, name, name
 		elements := parsed(t, asHTML(t, r))
 		if len(elements["b"]) > 0 || len(elements["script"]) != 3 {
 			t.Errorf("%q: %d b, %d scripts", name, len(elements["b"]), len(elements["script"]))

@@ -12,19 +12,19 @@ type plots struct {
 
 // plot is a setting's Series.
 type plot struct {
-	Name    string             `json:"name"`
-	Pods    int                `json:"pods"`
-	Waited  int                `json:"waited"`
-	Start   []simulate.Seconds `json:"start"`
-	Demand  []int              `json:"demand"`
-	Target  []int              `json:"target"`
-	Owned   []int              `json:"owned"`
-	Free    []int              `json:"free"`
-	Idle    []int              `json:"idle"`
-	Waiting []int              `json:"waiting"`
-	Longest []simulate.Seconds `json:"longest"`
-	Calls   []int              `json:"calls"`
-	Looks   []int              `json:"looks"`
+	Name      string             `json:"name"`
+	Pods      int                `json:"pods"`
+	Waited    int                `json:"waited"`
+	Start     []simulate.Seconds `json:"start"`
+	Demand    []int              `json:"demand"`
+	Target    []int              `json:"target"`
+	Owned     []int              `json:"owned"`
+	Free      []int              `json:"free"`
+	Idle      []int              `json:"idle"`
+	Waiting   []int              `json:"waiting"`
+	Longest   []simulate.Seconds `json:"longest"`
+	Calls     []int              `json:"calls"`
+	Describes []int              `json:"looks"`
 }
 
 func plotsOf(r Report) plots {
@@ -52,15 +52,15 @@ func plotOf(r simulate.Result) plot {
 	}
 	return plot{
 		Name: r.Name, Pods: r.Pods, Waited: r.Waits.Waited,
-		Start:   times(func(b simulate.Bin) simulate.Seconds { return b.Start }),
-		Demand:  numbers(func(b simulate.Bin) int { return b.Demand }),
-		Target:  numbers(func(b simulate.Bin) int { return b.Target }),
-		Owned:   numbers(func(b simulate.Bin) int { return b.Owned }),
-		Free:    numbers(func(b simulate.Bin) int { return b.Free }),
-		Idle:    numbers(func(b simulate.Bin) int { return b.Idle }),
-		Waiting: numbers(func(b simulate.Bin) int { return b.Waiting }),
-		Longest: times(func(b simulate.Bin) simulate.Seconds { return b.Longest }),
-		Calls:   numbers(func(b simulate.Bin) int { return b.Calls }),
-		Looks:   numbers(func(b simulate.Bin) int { return b.Looks }),
+		Start:     times(func(b simulate.Bin) simulate.Seconds { return b.Start }),
+		Demand:    numbers(func(b simulate.Bin) int { return b.Demand }),
+		Target:    numbers(func(b simulate.Bin) int { return b.Target }),
+		Owned:     numbers(func(b simulate.Bin) int { return b.Owned }),
+		Free:      numbers(func(b simulate.Bin) int { return b.Free }),
+		Idle:      numbers(func(b simulate.Bin) int { return b.Idle }),
+		Waiting:   numbers(func(b simulate.Bin) int { return b.Waiting }),
+		Longest:   times(func(b simulate.Bin) simulate.Seconds { return b.Longest }),
+		Calls:     numbers(func(b simulate.Bin) int { return b.Calls }),
+		Describes: numbers(func(b simulate.Bin) int { return b.Describes }),
 	}
 }

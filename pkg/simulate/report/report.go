@@ -15,15 +15,15 @@ import (
 
 // Report is what was played and how it went with each setting.
 type Report struct {
-	Release string            `json:"enipool"` // that played it
-	Load    Load              `json:"load"`
-	Machine Machine           `json:"machine"`
-	Subnets []Subnet          `json:"subnets"`
-	Cloud   Cloud             `json:"cloud"`
-	Lead    simulate.Seconds  `json:"lead"` // how long before a pod's ADD the agent knew of it
-	Wait    simulate.Seconds  `json:"wait"` // how long an ADD waited for an address
-	Seed    uint64            `json:"seed"`
-	Results []simulate.Result `json:"results"`
+	Release  string            `json:"enipool"` // that played it
+	Load     Load              `json:"load"`
+	Instance Instance          `json:"machine"`
+	Subnets  []Subnet          `json:"subnets"`
+	Cloud    Cloud             `json:"cloud"`
+	Lead     simulate.Seconds  `json:"lead"` // how long before a pod's ADD the agent knew of it
+	Wait     simulate.Seconds  `json:"wait"` // how long an ADD waited for an address
+	Seed     uint64            `json:"seed"`
+	Results  []simulate.Result `json:"results"`
 }
 
 // Load is what came and went.
@@ -34,8 +34,8 @@ type Load struct {
 	Duration simulate.Seconds `json:"duration"`
 }
 
-// Machine is what each node was.
-type Machine struct {
+// Instance is the instance of each node.
+type Instance struct {
 	Name      string `json:"name,omitempty"` // of its type, if it has one
 	ENIs      int    `json:"maxENIs"`
 	IPsPerENI int    `json:"ipsPerENI"`        // the primary one among them
@@ -69,11 +69,11 @@ type Price struct {
 
 // Request is a kind of request that a call makes.
 type Request struct {
-	Name  string `json:"name"`
-	Looks bool   `json:"looks"` // it changes nothing
-	Count int    `json:"count"`
-	Each  int    `json:"each,omitempty"` // addresses that one is about at most
-	Later bool   `json:"later"`          // when the call is under way
+	Name      string `json:"name"`
+	Describes bool   `json:"looks"` // it changes nothing
+	Count     int    `json:"count"`
+	Each      int    `json:"each,omitempty"` // addresses that one is about at most
+	Later     bool   `json:"later"`          // when the call is under way
 }
 
 // Bucket is the rate of a kind of request that has one of its own.
@@ -102,9 +102,9 @@ const other = "other"
 func New(release string, w simulate.World, l simulate.Load, results []simulate.Result) Report {
 	// ENIs are those for pods: an index below the first one is the primary ENI, which has none of their addresses.
 	r := Report{
-		Release: release,
-		Load:    Load{Name: l.Name, Nodes: len(l.Nodes), Duration: simulate.Seconds(l.Duration)},
-		Machine: Machine{ENIs: w.Limits.ENIs - w.Limits.FirstIndex(), IPsPerENI: cmp.Or(w.Limits.V4, w.Limits.V6), MaxPods: w.MaxPods, Prefix: w.Limits.V4Block.Size},
+		Release:  release,
+		Load:     Load{Name: l.Name, Nodes: len(l.Nodes), Duration: simulate.Seconds(l.Duration)},
+		Instance: Instance{ENIs: w.Limits.ENIs - w.Limits.FirstIndex(), IPsPerENI: cmp.Or(w.Limits.V4, w.Limits.V6), MaxPods: w.MaxPods, Prefix: w.Limits.V4Block.Size},
 		Cloud: Cloud{MaxENIs: w.MaxENIs, Latency: latenciesOf(w.Latency), Mutating: rateOf(w.Mutating), Describing: rateOf(w.Describing),
 			Prices: pricesOf(w.Prices()), Buckets: bucketsOf(w.Buckets, w.Prices())},
 		Lead:    simulate.Seconds(w.Lead),
@@ -136,7 +136,7 @@ func pricesOf(of map[string][]simulate.Price) []Price {
 	for _, call := range slices.Sorted(maps.Keys(of)) {
 		one := Price{Call: call}
 		for _, p := range of[call] {
-			one.Requests = append(one.Requests, Request{p.Action, p.Looks, max(p.Count, 1), p.Each, p.Later})
+			one.Requests = append(one.Requests, Request{p.Action, p.Describes, max(p.Count, 1), p.Each, p.Later})
 		}
 		list = append(list, one)
 	}

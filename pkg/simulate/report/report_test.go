@@ -53,15 +53,15 @@ func TestJSONSurvivesARoundTrip(t *testing.T) {
 
 // readReport reads the JSON as a program of somebody else would: seconds are numbers.
 type readReport struct {
-	Release string          `json:"enipool"`
-	Load    json.RawMessage `json:"load"`
-	Machine Machine         `json:"machine"`
-	Subnets []Subnet        `json:"subnets"`
-	Cloud   json.RawMessage `json:"cloud"`
-	Lead    float64         `json:"lead"`
-	Wait    float64         `json:"wait"`
-	Seed    uint64          `json:"seed"`
-	Results []readResult    `json:"results"`
+	Release  string          `json:"enipool"`
+	Load     json.RawMessage `json:"load"`
+	Instance Instance        `json:"machine"`
+	Subnets  []Subnet        `json:"subnets"`
+	Cloud    json.RawMessage `json:"cloud"`
+	Lead     float64         `json:"lead"`
+	Wait     float64         `json:"wait"`
+	Seed     uint64          `json:"seed"`
+	Results  []readResult    `json:"results"`
 }
 
 type readResult struct {
@@ -81,16 +81,16 @@ type readResult struct {
 }
 
 type readBin struct {
-	Start   float64 `json:"start"`
-	Demand  int     `json:"demand"`
-	Target  int     `json:"target"`
-	Owned   int     `json:"owned"`
-	Free    int     `json:"free"`
-	Idle    int     `json:"idle"`
-	Waiting int     `json:"waiting"`
-	Longest float64 `json:"longest"`
-	Calls   int     `json:"calls"`
-	Looks   int     `json:"looks"`
+	Start     float64 `json:"start"`
+	Demand    int     `json:"demand"`
+	Target    int     `json:"target"`
+	Owned     int     `json:"owned"`
+	Free      int     `json:"free"`
+	Idle      int     `json:"idle"`
+	Waiting   int     `json:"waiting"`
+	Longest   float64 `json:"longest"`
+	Calls     int     `json:"calls"`
+	Describes int     `json:"looks"`
 }
 
 func TestReportsAreTheSameEachTime(t *testing.T) {

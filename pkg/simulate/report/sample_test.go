@@ -64,7 +64,7 @@ func madeUp(name string, number, bins int, length time.Duration) simulate.Result
 		if b.Target > owned || b.Target < owned-2*batch {
 			owned, b.Calls = b.Target, 1+(b.Target-owned+200)/100
 		}
-		b.Owned, b.Free, b.Looks = owned, max(owned-demand-load.IntN(4), 0), (i+1)%5/4
+		b.Owned, b.Free, b.Describes = owned, max(owned-demand-load.IntN(4), 0), (i+1)%5/4
 		b.Idle = owned - min(demand, owned)
 		add(&r, b, step)
 	}
@@ -85,7 +85,7 @@ func add(r *simulate.Result, b simulate.Bin, step time.Duration) {
 	idle := b.Owned - b.Demand + b.Waiting
 	r.Idle.Max = max(r.Idle.Max, idle)
 	r.Idle.AddressHours += float64(idle) * step.Hours()
-	r.Calls.Total, r.Calls.Describe = r.Calls.Total+b.Calls+b.Looks, r.Calls.Describe+b.Looks
+	r.Calls.Total, r.Calls.Describe = r.Calls.Total+b.Calls+b.Describes, r.Calls.Describe+b.Describes
 	r.Calls.Assign += b.Calls
 	r.Calls.Attachments = max(r.Calls.Attachments, b.Owned/29)
 }

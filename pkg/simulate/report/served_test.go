@@ -14,7 +14,7 @@ func started() Report {
 	r := sample(2, 3)
 	calls := map[string][]simulate.Price{
 		"AssignAddresses": {{Action: "Assign", Each: 10}},
-		"CreateInterface": {{Action: "Create"}, {Action: "Attach", Later: true}, {Action: "Describe", Looks: true, Count: 2, Later: true}},
+		"CreateInterface": {{Action: "Create"}, {Action: "Attach", Later: true}, {Action: "Describe", Describes: true, Count: 2, Later: true}},
 	}
 	r.Cloud.Prices = pricesOf(calls)
 	r.Cloud.Buckets = bucketsOf(map[string]sim.Bucket{

@@ -20,7 +20,8 @@ type spark struct {
 	rare        bool // left out where it is always 0
 }
 
-// Calls that only look are left out: a steady many of them would drown the others.
+// allSparks returns the kinds of sparklines. Calls that change nothing have none: they are so many
+// that the others could not be seen beside them.
 func allSparks() []spark {
 	return []spark{
 		{name: "demand", scale: "addresses", of: func(b simulate.Bin) int { return b.Demand }},
@@ -30,8 +31,8 @@ func allSparks() []spark {
 	}
 }
 
-// pointsOf returns the numbers of a sparkline's characters, each of which stands for
-// so many bins.
+// pointsOf returns the numbers of a sparkline's characters, each of which stands for that number
+// of bins.
 func (s spark) pointsOf(series []simulate.Bin, bins int) []int {
 	points := make([]int, (len(series)+bins-1)/bins)
 	for i, b := range series {

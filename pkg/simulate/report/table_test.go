@@ -123,7 +123,7 @@ b
 
 func TestTableKeepsToLinesWhateverNamesHold(t *testing.T) {
 	r := sample(1, 3)
-	r.Load.Name, r.Machine.Name, r.Results[0].Name = "a\nb", "c\rd", "\x1b[31mred\x07\tend"
+	r.Load.Name, r.Instance.Name, r.Results[0].Name = "a\nb", "c\rd", "\x1b[31mred\x07\tend"
 	got := table(t, r, 0)
 	for _, want := range []string{"a b: 24h", "c d: 8 ENIs", " [31mred  end"} {
 		if !strings.Contains(got, want) {

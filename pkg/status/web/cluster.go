@@ -11,7 +11,7 @@ var (
 	faultDesc    = newDesc("enipool_fault", "1 for the reason why the node can't give its pods addresses, 0 for the others. Without a fault all are 0.", "reason")
 	capacityDesc = newDesc("enipool_capacity", "Pods that can have addresses on the node.")
 	podsDesc     = newDesc("enipool_pods", "Pods of the node that need an address, as the API server has it.")
-	knownDesc    = newDesc("enipool_pods_known", "Whether the API server has told the node's pods: until then no address goes back. Only where it is asked.")
+	knownDesc    = newDesc("enipool_pods_known", "Whether the API server has told the node's pods: until then no address is released. Only where it is asked.")
 )
 
 // tellCluster tells what is known, and no number for what is not.

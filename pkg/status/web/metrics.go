@@ -16,7 +16,6 @@ import (
 // which the first failure of a kind would not be an increase. Others may come.
 var (
 	ops         = []string{"Describe", "CreateInterface", "AssignAddresses", "UnassignAddresses", "DeleteInterface"}
-	outcomes    = []string{ok, "throttled", "subnet-has-no-free-address", "limit-reached", "not-found", "forbidden", "cloud-unavailable", "outcome-unknown"}
 	actions     = []string{"restore", "assign", "create", "release", "delete"}
 	results     = []string{ok, "failed"}
 	repairs     = []string{"cache", "kernel", "lost", "orphan", "leak"}
@@ -54,8 +53,9 @@ type Metrics struct {
 	waits     *prometheus.HistogramVec
 }
 
-// New returns the metrics of an agent of that release which starts now.
-func New(release string) *Metrics {
+// New returns the metrics of an agent of that release which starts now. outcomes are the words that Call may
+// get besides "ok": their series begin at 0.
+func New(release string, outcomes ...string) *Metrics {
 	metrics := &Metrics{
 		registry: prometheus.NewRegistry(), begun: time.Now(),
 		calls:    newCounter("enipool_cloud_calls_total", "Calls to the cloud that ended, by method and outcome.", "op", "outcome"),
@@ -75,7 +75,7 @@ func New(release string) *Metrics {
 	built.Set(1)
 	metrics.registry.MustRegister(metrics.calls, metrics.callTimes, metrics.steps, metrics.repairs, metrics.compared, metrics.errors, metrics.ticks, metrics.waits, built, gauges{metrics},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	metrics.createSeries()
+	metrics.createSeries(append([]string{ok}, outcomes...))
 	return metrics
 }
 
@@ -83,8 +83,8 @@ func newCounter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
-// createSeries makes the series whose labels are known.
-func (m *Metrics) createSeries() {
+// createSeries makes the series whose labels are known. outcomes are those of calls.
+func (m *Metrics) createSeries(outcomes []string) {
 	for _, op := range ops {
 		m.callTimes.WithLabelValues(op)
 		for _, outcome := range outcomes {

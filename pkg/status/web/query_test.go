@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/health"
 	"github.com/enipool/enipool/pkg/status"
 )
@@ -20,12 +21,18 @@ var (
 	matcher = regexp.MustCompile(`(\w+)(=~|!~|!=|=)"([^"]*)"`)
 )
 
+// tellingAll are the metrics of an agent with something to tell of everything.
+func tellingAll() *Metrics {
+	m := New("v1", cloud.Outcomes()...)
+	m.Observe(status.Status{ENILimit: 4, Exhausted: "subnet-a", Watched: true, Synced: true, Health: health.Report{Reason: health.AddressesAvailable},
+		FastPath: &status.FastPath{Off: []string{"IPVS serves addresses"}}})
+	return m
+}
+
 // exported is all that an agent with something to tell exports.
 func exported(t testing.TB) exports {
-	m := New("v1")
-	m.Observe(status.Status{ENILimit: 4, Exhausted: "subnet-a", Watched: true, Synced: true, Health: health.Report{Reason: health.AddressesAvailable}})
 	all := exports{}
-	for series := range scrape(t, m) {
+	for series := range scrape(t, tellingAll()) {
 		parts := sample.FindStringSubmatch(series)
 		if parts == nil {
 			t.Fatalf("what is %q?", series)

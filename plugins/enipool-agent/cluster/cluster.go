@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/kube"
@@ -22,15 +23,25 @@ const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 // Join returns the node as the API server knows it, nil where there is none to
 // ask. It does not call it: the agent starts without it too.
 func Join(conf agentconf.Config, log *slog.Logger) (*kube.Node, error) {
+	name := cmp.Or(os.Getenv(NodeName), conf.Node)
+	tellLeft(conf.Kubernetes, name, serviceAccount, log)
 	config, err := Find(conf.Kubernetes)
 	if config == nil || err != nil {
 		return nil, err
 	}
 	kube.TakeLogs(log)
-	name := cmp.Or(os.Getenv(NodeName), conf.Node)
 	log.Info("asking the API server for the node's pods", "node", name, "server", config.Host)
 	// Whether there may be a taint each report says: that can change at any time.
 	return kube.New(kube.Options{Node: name, Config: config, Log: log, Taint: true})
+}
+
+// tellLeft says what of an earlier agent stays on the Node object of a cluster that this one is to leave alone.
+func tellLeft(k agentconf.Kubernetes, name, account string, log *slog.Logger) {
+	off := k.Enabled == agentconf.Off
+	if k.Enabled = agentconf.Auto; off && isReachable(k, account) {
+		log.Info("kubernetes.enabled is false: condition, taint and resource that an earlier agent may have written stay on the Node",
+			"node", name, "todo", strings.Join(kube.ByHand(name), "; "))
+	}
 }
 
 // Find returns how to reach the API server, nil where there is none to ask.

@@ -1,11 +1,14 @@
 package cluster
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/kube"
 )
 
 func TestAClusterIsJoinedWhereThereIsOneOrSomebodySaysSo(t *testing.T) {
@@ -35,6 +38,29 @@ func TestAClusterIsJoinedWhereThereIsOneOrSomebodySaysSo(t *testing.T) {
 			t.Setenv("KUBERNETES_SERVICE_HOST", tt.host)
 			if got := isReachable(agentconf.Kubernetes{Enabled: tt.enabled, Kubeconfig: tt.kubeconfig}, tt.account); got != tt.want {
 				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// An agent that is started where it is to leave its cluster alone says what is left there and how it goes.
+func TestAnAgentThatIsSwitchedOffTellsWhatStaysOnTheNode(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		enabled    agentconf.Switch
+		kubeconfig string
+		want       bool
+	}{
+		{"with a kubeconfig", agentconf.Off, "/etc/kubernetes/agent.conf", true},
+		{"on a plain node", agentconf.Off, "", false},
+		{"and is not", agentconf.On, "/etc/kubernetes/agent.conf", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("KUBERNETES_SERVICE_HOST", "")
+			var told strings.Builder
+			tellLeft(agentconf.Kubernetes{Enabled: tt.enabled, Kubeconfig: tt.kubeconfig}, "node-7", "/nowhere/token", slog.New(slog.NewTextHandler(&told, nil)))
+			if got := told.String(); strings.Contains(got, "kubectl taint node node-7 "+kube.Taint) != tt.want || (got != "") != tt.want {
+				t.Errorf("it said %q", got)
 			}
 		})
 	}

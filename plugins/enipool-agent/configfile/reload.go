@@ -24,9 +24,10 @@ type Reload struct {
 	Conf agentconf.Config // that the agent was started with
 	Log  *slog.Logger
 
-	level *slog.LevelVar
-	limit *maxPods
-	fast  *node.FastPath
+	level   *slog.LevelVar
+	limit   *maxPods
+	fast    *node.FastPath
+	cluster *silencer // nil: there is no cluster
 
 	refused *refusal
 	kept    keeping
@@ -108,6 +109,7 @@ func (r *Reload) applyConfig(conf agentconf.Config) {
 	r.warnOfKeys(conf)
 	r.limit.setConf(conf.MaxPods)
 	r.fast.Switch(conf.FastPath != agentconf.Off)
+	r.cluster.follow(conf.Kubernetes.Enabled == agentconf.Off, r.Log)
 	if _, keys := r.Conf.Reload(conf); len(keys) > 0 {
 		r.Log.Warn("some keys change only when the agent is started again", "keys", strings.Join(keys, " "))
 	}
@@ -189,7 +191,7 @@ func (r *Reload) WatchFile(ctx context.Context, from Source) <-chan agentconf.Co
 
 // TellCluster has the cluster told of what is refused, and asked how many pods the node may run.
 func (r *Reload) TellCluster(c *kube.Node) {
-	r.limit.cluster = c.MaxPods
+	r.limit.cluster, r.cluster = c.MaxPods, &silencer{node: c.Name(), withhold: c.Withhold}
 	r.refused.tellTo(c.Tell)
 }
 

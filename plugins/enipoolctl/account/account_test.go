@@ -2,6 +2,7 @@ package account
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/enipool/enipool/pkg/capacity"
@@ -55,6 +56,17 @@ func TestMemoryIsReadInGiBOrMiB(t *testing.T) {
 		if got, err := parseMemory(text); err == nil {
 			t.Errorf("%q: %d", text, got)
 		}
+	}
+}
+
+// An empty table is told like one without types, and a number said twice as that.
+func TestWhatIsWrongIsToldOfWhatIsWrong(t *testing.T) {
+	if _, err := parseLimits("", nil); err == nil || !strings.Contains(err.Error(), "has no types") {
+		t.Errorf("an empty table: %v", err)
+	}
+	f := SubnetFlags{Subnets: []string{"a=10.0.0.0/24"}, available: []string{"a=10", "a=20"}}
+	if _, err := f.Parse(); err == nil || err.Error() != "--available a=20: said twice of a" {
+		t.Errorf("available addresses that are given twice: %v", err)
 	}
 }
 

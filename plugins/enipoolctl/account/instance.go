@@ -10,15 +10,16 @@ import (
 	"github.com/enipool/enipool/pkg/capacity"
 )
 
-// Instance is one with the name that people know it by.
+// Instance is what a node's instance carries.
 type Instance struct {
-	Name string
+	Name string // the instance type, or what flags say of it
 	capacity.Machine
 }
 
-// AsGiven is the name of an instance of which there are numbers alone.
+// AsGiven is the name of an instance of which only numbers are given.
 const AsGiven = "as given"
 
+// String describes the instance for errors.
 func (m Instance) String() string {
 	what := fmt.Sprintf("%d ENIs", m.ENIs)
 	if m.ENIs == 1 {
@@ -35,14 +36,15 @@ func (f *InstanceFlags) SizeGiven() bool {
 	return f.Given("cpus") || f.Given("memory") || f.Given("kind")
 }
 
-// describedBy returns the machines without the numbers that win over all.
+// describedBy returns the instances by type or size, without --max-enis and --ips-per-eni, which
+// count before those.
 func (f *InstanceFlags) describedBy(table limitTable) ([]Instance, error) {
 	switch sized := f.SizeGiven(); {
 	case len(f.Types) > 0 && sized:
 		return nil, errors.New("--instance-type: tells CPUs and memory already; leave out --cpus, --memory and --kind")
 	case len(f.Types) > 0:
 		var list []Instance
-		// A type that is typed twice would be planned twice.
+		// A type that is given twice is planned once.
 		for _, name := range slices.Compact(slices.Sorted(slices.Values(f.Types))) {
 			m, err := f.findType(name, table)
 			if err != nil {
@@ -79,7 +81,7 @@ func (f *InstanceFlags) findType(name string, table limitTable) (capacity.Machin
 	return m, nil
 }
 
-// ruledBySize goes by Baidu's rules.
+// ruledBySize returns an instance of Baidu's by kind, CPUs and memory.
 func (f *InstanceFlags) ruledBySize() (Instance, error) {
 	kind := capacity.Kind(f.kind)
 	var words []string
@@ -107,7 +109,7 @@ func (f *InstanceFlags) ruledBySize() (Instance, error) {
 	return Instance{strings.TrimSuffix(string(kind)+" with "+strings.Join(words, " and "), " with "), m}, err
 }
 
-// parseMemory reads GiB or MiB into MiB.
+// parseMemory reads a number of GiB or MiB and returns MiB.
 func parseMemory(text string) (int, error) {
 	if text == "" {
 		return 0, nil

@@ -27,6 +27,7 @@ type InstanceFlags struct {
 	Given func(flag string) bool
 }
 
+// Register adds the flags to the command; usage is that of --instance-type.
 func (f *InstanceFlags) Register(cmd *cobra.Command, usage string) {
 	flags := cmd.Flags()
 	f.Given = flags.Changed
@@ -40,6 +41,7 @@ func (f *InstanceFlags) Register(cmd *cobra.Command, usage string) {
 	flags.BoolVar(&f.Prefixes, "prefixes", false, "in the place of each secondary address an ENI has a /28 prefix, as with cloud.prefixes")
 }
 
+// Complete makes the shell offer values of the flags.
 func (f *InstanceFlags) Complete(cmd *cobra.Command) {
 	var kinds []string
 	for _, k := range capacity.Kinds() {
@@ -60,12 +62,12 @@ func (f *InstanceFlags) Complete(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("limits", "yaml", "yml")
 }
 
-// CheckNumbers checks numbers that mean the same with all machines.
+// CheckNumbers checks the numbers whose bounds are the same for all instances.
 func (f *InstanceFlags) CheckNumbers() error {
 	return errors.Join(f.AtLeast("cpus", f.cpus, 1), f.AtLeast("max-enis", f.MaxENIs, 1), f.AtLeast("ips-per-eni", f.IPsPerENI, 2))
 }
 
-// AtLeast checks the number of a flag that may be absent.
+// AtLeast is cli.AtLeast for a flag that may be absent.
 func (f *InstanceFlags) AtLeast(flag string, n, least int) error {
 	if !f.Given(flag) {
 		return nil
@@ -80,7 +82,7 @@ func (f *InstanceFlags) readTable() (limitTable, error) {
 	return builtinLimits(), nil
 }
 
-// Instances tells what nodes carry, and settles the cloud on the way.
+// Instances returns what the flags say that nodes carry. It sets Cloud if a type tells it.
 func (f *InstanceFlags) Instances() ([]Instance, error) {
 	if _, known := DefaultsOf(f.Cloud); f.Given("cloud") && !known {
 		return nil, fmt.Errorf("--cloud %s: must be one of %s", f.Cloud, strings.Join(Clouds(), ", "))
@@ -89,7 +91,7 @@ func (f *InstanceFlags) Instances() ([]Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The types are known before the cloud: they may be what tells it.
+	// The types come before the cloud: they may tell it.
 	list, err := f.describedBy(table)
 	if err != nil {
 		return nil, err
@@ -109,7 +111,8 @@ func (f *InstanceFlags) Instances() ([]Instance, error) {
 	return list, nil
 }
 
-// inPrefixes returns the machine as it is with prefixes, if they are wanted.
+// inPrefixes returns the instance with a prefix in the place of each secondary address, if
+// --prefixes says so.
 func (f *InstanceFlags) inPrefixes(m Instance, table limitTable) (Instance, error) {
 	_, listed := table.types[m.Name]
 	switch {
@@ -125,7 +128,8 @@ func (f *InstanceFlags) inPrefixes(m Instance, table limitTable) (Instance, erro
 	return m, nil
 }
 
-// settleCloud chooses the cloud by the types if no flag does.
+// settleCloud sets Cloud to aws if --cloud is absent and the table of AWS has all types. It refuses
+// types of which the table has only some.
 func (f *InstanceFlags) settleCloud(table limitTable) error {
 	known := 0
 	for _, name := range f.Types {

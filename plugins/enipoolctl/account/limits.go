@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -32,7 +33,7 @@ type limitsFile struct {
 
 // limitTable tells what instance types carry.
 type limitTable struct {
-	from       string
+	from       string // for errors: the file, or a name of the built-in table
 	types      map[string]eni.Limits
 	noPrefixes map[string]bool // types whose ENIs take none
 }
@@ -52,10 +53,11 @@ func readLimits(path string) (limitTable, error) {
 	return table, nil
 }
 
-// parseLimits starts its errors with what follows the file's name.
+// parseLimits reads a table. Its errors begin with ":" or ":LINE:", to stand behind the file's
+// name.
 func parseLimits(from string, text []byte) (limitTable, error) {
 	var file limitsFile
-	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(&file); err != nil {
+	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(&file); err != nil && err != io.EOF { // which an empty file is
 		var at yaml.Error
 		if errors.As(err, &at) && at.GetToken() != nil {
 			line, _, _ := strings.Cut(at.GetMessage(), "\n")
@@ -65,7 +67,7 @@ func parseLimits(from string, text []byte) (limitTable, error) {
 	}
 	table := limitTable{from, map[string]eni.Limits{}, map[string]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(file.Types)) {
-		// A number that no instance has would be an impossible plan, and no error, later.
+		// Checked here: a number that no instance has would be planned with, and not refused, later.
 		limits := eni.Limits{ENIs: file.Types[name].ENIs, V4: file.Types[name].IPs}
 		if err := (capacity.Machine{Limits: limits}).Validate(); err != nil {
 			return limitTable{}, fmt.Errorf(": %s: %w", name, err)

@@ -19,18 +19,21 @@ type SubnetFlags struct {
 	Reserved  int // addresses of each that the cloud keeps
 }
 
+// Register adds the flags to the command; usage is that of --subnet.
 func (f *SubnetFlags) Register(cmd *cobra.Command, usage string) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.Subnets, "subnet", nil, usage)
 	flags.StringSliceVar(&f.available, "available", nil, "free addresses of a partly used subnet, as SUBNET=N, or N if there is one subnet; repeatable")
 }
 
+// Complete makes the shell offer values of the flags.
 func (f *SubnetFlags) Complete(cmd *cobra.Command) {
 	cli.Offer(cmd, "subnet")
 	_ = cmd.RegisterFlagCompletionFunc("available", f.OfferIDs("="))
 }
 
-// OfferIDs offers the subnets that are typed already.
+// OfferIDs returns a completion that offers the IDs of the subnets that are typed already, each
+// with the suffix.
 func (f *SubnetFlags) OfferIDs(suffix string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		var list []string
@@ -43,7 +46,7 @@ func (f *SubnetFlags) OfferIDs(suffix string) cobra.CompletionFunc {
 	}
 }
 
-// Parse reads --subnet and what other flags say of the subnets.
+// Parse reads --subnet and --available. Each subnet of the result has its free addresses.
 func (f *SubnetFlags) Parse() ([]capacity.Subnet, error) {
 	list := make([]capacity.Subnet, len(f.Subnets))
 	for i, text := range f.Subnets {
@@ -72,14 +75,14 @@ func (f *SubnetFlags) Parse() ([]capacity.Subnet, error) {
 	return list, f.setAvailable(list)
 }
 
-// SpellSubnet takes [ID=]CIDR[@ZONE] or ID[@ZONE] apart, without the CIDR.
+// SpellSubnet returns ID and zone of [ID=]CIDR[@ZONE] or ID[@ZONE]. A CIDR without an ID is the ID.
 func SpellSubnet(text string) capacity.Subnet {
 	name, zone, _ := strings.Cut(text, "@")
 	id, _, _ := strings.Cut(name, "=")
 	return capacity.Subnet{ID: id, Zone: zone}
 }
 
-// CIDROf returns the part that must be a network, if there is one.
+// CIDROf returns the CIDR of [ID=]CIDR[@ZONE], false where there is none. It need not be valid.
 func CIDROf(text string) (string, bool) {
 	name, _, _ := strings.Cut(text, "@")
 	if _, cidr, found := strings.Cut(name, "="); found {
@@ -117,10 +120,11 @@ func (f *SubnetFlags) setAvailable(list []capacity.Subnet) error {
 		switch {
 		case err != nil || n < 0 || n > cli.Most:
 			return fmt.Errorf("--available %s: %s is no number of addresses", text, count)
-		case s.CIDR.IsValid() && n > s.Available:
-			return fmt.Errorf("--available %s: %s has only %d, as the cloud keeps %d", text, s.CIDR, s.Available, f.Reserved)
+		// Before the next case: Available is the number that was said first, and not the subnet's size.
 		case said[s.ID]:
 			return fmt.Errorf("--available %s: said twice of %s", text, s.ID)
+		case s.CIDR.IsValid() && n > s.Available:
+			return fmt.Errorf("--available %s: %s has only %d, as the cloud keeps %d", text, s.CIDR, s.Available, f.Reserved)
 		}
 		s.Available, said[s.ID] = n, true
 	}

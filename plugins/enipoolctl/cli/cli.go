@@ -11,12 +11,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ExitError ends the program with a code after everything has been said.
+// ExitError ends the program with a code. The command has printed all there is to say.
 type ExitError struct{ Code int }
 
+// Error is never printed.
 func (e *ExitError) Error() string { return fmt.Sprintf("exit %d", e.Code) }
 
-// Run runs the program: 0 is success, 1 what a command found wrong, 2 a failure.
+// Run runs the program and returns its exit code: 0 for success, 1 if a command found something
+// wrong, 2 if it failed.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(args)

@@ -23,7 +23,7 @@ func AtLeast(flag string, n, least int) error {
 	return nil
 }
 
-// FirstLine makes one line of joined errors: what is wrong first.
+// FirstLine returns the first of joined errors.
 func FirstLine(err error) error {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return errors.New(line)
@@ -34,8 +34,8 @@ func Offer(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
-// WrongValue says what a flag wants whose value could not be read, in place of what a
-// parser says of it.
+// WrongValue is a cobra.Command's flag error function. It says what the flag must be, instead of
+// what pflag's parser says.
 func WrongValue(cmd *cobra.Command, err error) error {
 	var bad interface{ GetValue() string }
 	if !errors.As(err, &bad) {

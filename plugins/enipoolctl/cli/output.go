@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// PrintAs prints v for programs, or the table for people.
+// PrintAs prints v as indented JSON or YAML if output is json or yaml, and else calls table.
 func PrintAs(out io.Writer, output string, v any, table func() error) error {
 	if output != "json" && output != "yaml" {
 		return table()
@@ -25,7 +25,7 @@ func PrintAs(out io.Writer, output string, v any, table func() error) error {
 	return err
 }
 
-// OrDash is the text of a cell, which is never empty.
+// OrDash returns s, or "-" for an empty cell of a table.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"

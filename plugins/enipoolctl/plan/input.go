@@ -12,25 +12,26 @@ import (
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
-// planned is one answer: a machine with one density of pods.
+// planned is one answer: an instance with one number of max-pods.
 type planned struct {
 	Cloud     string `json:"cloud"`
 	Reserved  int    `json:"reservedPerSubnet"`
 	Quota     int    `json:"eniQuota"`
-	Machine   string `json:"machine"`
+	Instance  string `json:"machine"`
 	MaxENIs   int    `json:"maxENIs"`
 	IPsPerENI int    `json:"ipsPerENI"`
-	NodeMost  int    `json:"maxPodsOfMachine"`
+	NodeMost  int    `json:"maxPodsOfMachine"` // that the instance can carry
 	Prefixes  bool   `json:"prefixes,omitempty"`
 	capacity.Plan
 }
 
-// makePlans answers for each machine and density, in order of names and numbers.
+// makePlans returns an answer for each instance and each number of max-pods, in order of names and
+// numbers.
 func (f *commandFlags) makePlans() ([]planned, error) {
 	if err := f.checkNumbers(); err != nil {
 		return nil, err
 	}
-	machines, err := f.Instances()
+	instances, err := f.Instances()
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func (f *commandFlags) makePlans() ([]planned, error) {
 		return nil, err
 	}
 	var list []planned
-	for _, instance := range machines {
+	for _, instance := range instances {
 		densities, err := f.podDensities(instance)
 		if err != nil {
 			return nil, err
@@ -59,8 +60,7 @@ func (f *commandFlags) makePlans() ([]planned, error) {
 	return list, nil
 }
 
-// checkNumbers checks numbers that mean the same with all machines, and sets those
-// that the cloud decides.
+// checkNumbers checks the numbers whose bounds are the same for all instances.
 func (f *commandFlags) checkNumbers() error {
 	if err := errors.Join(f.InstanceFlags.CheckNumbers(),
 		cli.AtLeast("reserved", f.Reserved, 0), f.AtLeast("nodes", f.wish.Nodes, 1), f.AtLeast("pods", f.wish.Pods, 1),
@@ -105,8 +105,8 @@ func (f *commandFlags) checkZones(list []capacity.Subnet) error {
 	return nil
 }
 
-// settleCloud chooses the cloud if neither a flag nor a type does, and what the cloud
-// decides.
+// settleCloud sets the cloud if neither --cloud nor a type does, and the defaults of flags that
+// depend on it.
 func (f *commandFlags) settleCloud() {
 	onlyCounts := len(f.Types) == 0 && !f.SizeGiven()
 	switch {

@@ -18,11 +18,11 @@ func printPlans(w io.Writer, output string, plans []planned) error {
 	}
 	return cli.PrintAs(w, output, plans, func() error {
 		for i, p := range plans {
-			if i == 0 || plans[i-1].Machine != p.Machine {
+			if i == 0 || plans[i-1].Instance != p.Instance {
 				if i > 0 {
 					fmt.Fprintln(w)
 				}
-				if err := printMachine(w, plansOf(plans[i:], p.Machine)); err != nil {
+				if err := printInstance(w, plansOf(plans[i:], p.Instance)); err != nil {
 					return err
 				}
 			}
@@ -31,17 +31,17 @@ func printPlans(w io.Writer, output string, plans []planned) error {
 	})
 }
 
-// plansOf returns the plans at the head of the list that are of one machine.
+// plansOf returns the plans at the head of the list that are of one instance type.
 func plansOf(plans []planned, name string) []planned {
 	for i, p := range plans {
-		if p.Machine != name {
+		if p.Instance != name {
 			return plans[:i]
 		}
 	}
 	return plans
 }
 
-func printMachine(w io.Writer, plans []planned) error {
+func printInstance(w io.Writer, plans []planned) error {
 	first := plans[0]
 	quota := fmt.Sprintf("%d ENIs", first.Quota)
 	if first.Quota == 0 {
@@ -56,7 +56,7 @@ func printMachine(w io.Writer, plans []planned) error {
 	if cloud == "" {
 		cloud = "not named with --cloud"
 	}
-	fmt.Fprintf(w, "machine  %s: %d x %d %s at most %d pods\n", first.Machine, first.MaxENIs, first.IPsPerENI, what, first.NodeMost)
+	fmt.Fprintf(w, "machine  %s: %d x %d %s at most %d pods\n", first.Instance, first.MaxENIs, first.IPsPerENI, what, first.NodeMost)
 	fmt.Fprintf(w, "cloud    %s: keeps %d addresses of a subnet, allows %s\n\n", cloud, first.Reserved, quota)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "MAX-PODS\tSUBNET\tZONE\tAVAILABLE\tENIS/NODE\tIPS/NODE\tNODES\tPODS\tWASTED\tLIMIT")
@@ -165,7 +165,7 @@ func printPlansCSV(w io.Writer, plans []planned) error {
 	lines := [][]string{csvColumns}
 	for _, p := range plans {
 		for _, r := range rowsOf(p.Plan) {
-			line := []string{p.Machine, strconv.Itoa(p.MaxPods), r.scope, r.Subnet, r.Zone}
+			line := []string{p.Instance, strconv.Itoa(p.MaxPods), r.scope, r.Subnet, r.Zone}
 			for _, n := range []int{r.Available, r.ENIsPerNode, r.IPsPerNode, r.Nodes, r.Pods, r.ENIs, r.FullENIs, r.Used, r.Wasted} {
 				line = append(line, strconv.Itoa(n))
 			}

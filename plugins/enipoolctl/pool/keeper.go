@@ -8,8 +8,8 @@ import (
 	"github.com/enipool/enipool/pkg/status"
 )
 
-// agentAway says that the agent that kept the node is not at work, and what to do; "" where
-// one is, and where none kept the node since it was loaded by hand.
+// agentAway says that the agent of the node is not at work, and what to do; "" where one is at
+// work, and where the node has none because its pool was loaded by hand.
 func agentAway(cache nodecache.Cache) string {
 	told, err := status.Beside(cache.Path).Read()
 	if _, running := cache.Agent(); err != nil && !running {
@@ -31,7 +31,7 @@ func keeper(cache nodecache.Cache, now time.Time) string {
 	case running:
 	case err != nil:
 		return ""
-	default: // by hand its pool would soon not be the cloud's
+	default: // not `pool load`: a pool that was loaded by hand soon differs from what the cloud has
 		return fmt.Sprintf("start the agent, which puts it right (last heard of %s)", told.LastHeard().Local().Format(time.DateTime))
 	}
 	name := "the agent"

@@ -10,8 +10,8 @@ import (
 	"github.com/enipool/enipool/pkg/podrecord"
 )
 
-// lockLook is how often is looked whether the command waits for a lock. Who has it for
-// milliseconds is not worth a word.
+// lockLook is how often tellWaits checks whether the command waits for a lock. A wait of
+// milliseconds is not worth a line.
 const lockLook = time.Second
 
 // tellWaits tells which lock of the pool's the command waits for, and who has it, until

@@ -89,7 +89,7 @@ where an agent keeps the node: that does all of this by itself.`,
 	return cmd
 }
 
-// printTried prints the lines of a load that failed: which of them were done nobody knows.
+// printTried prints the lines of a load that failed. It is not known which of them were done.
 func printTried(out io.Writer, lines []string) {
 	for _, l := range lines {
 		fmt.Fprintln(out, "tried:", l)
@@ -112,7 +112,7 @@ func printLines(out io.Writer, lines []string) {
 	}
 }
 
-// needRoot adds the advice that a bare "operation not permitted" lacks.
+// needRoot adds to an error for want of rights what to do about it.
 func needRoot(err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("%w (run it as root on the node)", err)
@@ -154,8 +154,8 @@ Exit codes: 0 all agree, 1 something differs, 2 it failed.`,
 	}
 }
 
-// freedLine says which address was freed, and what was seen of its pod. A rebuilt cache does not know
-// the names of the namespaces: it found the pods by their links.
+// freedLine says which address was freed, and what proves that its pod is gone. A rebuilt cache has no
+// names of namespaces: its pods were found by their links.
 func freedLine(a eni.Address) string {
 	o, dev := a.Owner, netconf.HostDevice(a.Owner.Key)
 	line := fmt.Sprintf("freed %s of %s: ", a.Addr, o.PodName())

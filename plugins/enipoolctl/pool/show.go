@@ -61,7 +61,14 @@ pool in agent.yaml:
 			} else if _, err := file.Read(); err != nil {
 				return needRoot(err)
 			}
-			show := func() error { return showPool(cmd.Context(), cache, file, only, output, cmd.OutOrStdout()) }
+			show := func() error {
+				err := showPool(cmd.Context(), cache, file, only, output, cmd.OutOrStdout())
+				if errors.Is(err, errNoPort) { // an answer, and no failure
+					fmt.Fprintf(cmd.ErrOrStderr(), "enipoolctl: %v\n", err)
+					return &cli.ExitError{Code: 1}
+				}
+				return err
+			}
 			if !watch {
 				defer tellWaits(*cache, cmd.ErrOrStderr())()
 				return show()
@@ -78,19 +85,18 @@ pool in agent.yaml:
 	return cmd
 }
 
-// shown is what there is to show.
+// shown is what `pool show` shows, in the form of its JSON.
 type shown struct {
 	node.Report
 	Waiting []waitingPod `json:"waiting,omitempty"`
 	Agent   agentReport  `json:"agent"`
 }
 
-// showPool prints what there is. Of a cache that can't be read it tells at least what
-// the agent says about it.
+// showPool prints the pool. Where the cache can't be read it prints at least what the agent says.
 func showPool(ctx context.Context, cache *nodecache.Cache, file status.File, only portFilter, output string, out io.Writer) error {
 	view := shown{Agent: readAgent(*cache, file, time.Now())}
-	err := cache.View(ctx, func(book *ipam.State) error {
-		view.Report = node.NewReport(book, nodecache.SinceBoot())
+	err := cache.View(ctx, func(state *ipam.State) error {
+		view.Report = node.NewReport(state, nodecache.SinceBoot())
 		return nil
 	})
 	if err == nil {
@@ -105,8 +111,8 @@ func showPool(ctx context.Context, cache *nodecache.Cache, file status.File, onl
 		}{view.Agent}
 		return needRoot(errors.Join(err, cli.PrintAs(out, output, only, func() error { return printAgent(out, view.Agent) })))
 	}
-	// What runs has its record already: pods that start meanwhile are shown the next time.
-	view.AddExtras(podrecord.Beside(cache.Path).Look())
+	// Read after the cache: a pod that the cache has, has its record by now, unless it is starting.
+	view.AddExtras(podrecord.Beside(cache.Path).AllUnlocked())
 	if only != (portFilter{}) {
 		if err := only.pick(&view.Report); err != nil {
 			return err

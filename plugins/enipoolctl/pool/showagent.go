@@ -17,7 +17,7 @@ import (
 
 // agentReport is the agent as people and scripts want to see it.
 type agentReport struct {
-	Running bool      `json:"running"`           // it has given a sign of life when it should have
+	Running bool      `json:"running"`           // its last sign of life is not overdue
 	Process int       `json:"process,omitempty"` // that holds the agent's lock: it runs, silent or not
 	Heard   time.Time `json:"heard,omitzero"`    // its last sign of life
 	Error   string    `json:"error,omitempty"`   // why what it says can't be read
@@ -30,7 +30,8 @@ type agentReport struct {
 	lines []string
 }
 
-// readAgent never fails: the pool is worth showing without its agent.
+// readAgent returns what is known of the agent. It never fails: the pool is shown without its
+// agent too.
 func readAgent(cache nodecache.Cache, f status.File, now time.Time) agentReport {
 	process := askLock(cache, f)
 	told := agentReport{Process: process.PID}
@@ -46,7 +47,7 @@ func readAgent(cache nodecache.Cache, f status.File, now time.Time) agentReport 
 		told.Status, told.Heard, told.lines = &s, s.LastHeard(), s.Lines(now, process)
 		told.Running = !s.Silent(now) && (process.Running || !process.Asked)
 	}
-	if n := (node.Node{Cache: cache}); n.Uninstalled() { // the agent that was is no matter then
+	if n := (node.Node{Cache: cache}); n.Uninstalled() { // then the status is that of an agent of the past
 		told.Uninstalled, told.lines = true, []string{"enipool was uninstalled from this node"}
 	}
 	if err := cache.CheckWritable(); err != nil {
@@ -64,8 +65,8 @@ func (a *agentReport) tellUnwritable(why string) {
 	}
 }
 
-// askLock asks the lock of the agent that f is of. Of a file that --status names somewhere
-// else nobody knows which agent wrote it.
+// askLock returns what the agent's lock says of the agent that wrote f. If --status names a file
+// elsewhere it is not known which agent wrote it.
 func askLock(cache nodecache.Cache, f status.File) (process status.Process) {
 	if f != status.Beside(cache.Path) {
 		return process

@@ -29,7 +29,7 @@ type portRange struct {
 	fixed bool // all lead to the same port of the pod
 }
 
-// portsCell tells host ports in the words of other runtimes' tools: "8080->80/tcp".
+// portsCell returns the host ports in the form of other runtimes' tools: "8080->80/tcp".
 func portsCell(address node.ReportAddress) string {
 	if address.RecordError != "" {
 		return notKnown
@@ -52,7 +52,7 @@ func portsCell(address node.ReportAddress) string {
 	return cli.OrDash(text)
 }
 
-// joinPorts makes ranges of ports in a row. They come in the order of their numbers.
+// joinPorts joins ports in a row into ranges, and returns them in the order of their numbers.
 func joinPorts(ports []node.ReportPort) []portRange {
 	sorted := slices.Clone(ports)
 	slices.SortFunc(sorted, func(a, b node.ReportPort) int {
@@ -68,7 +68,7 @@ func joinPorts(ports []node.ReportPort) []portRange {
 	return ranges
 }
 
-// extend takes the port in, if it is the next one of the range.
+// extend adds the port to the range if it is the next one, and tells whether it did.
 func (r *portRange) extend(p node.ReportPort) bool {
 	if p.Protocol != r.Protocol || p.HostIP != r.HostIP || int(p.HostPort) != int(r.HostPort)+r.count {
 		return false
@@ -101,7 +101,7 @@ func numbers(first uint16, more int) string {
 	return fmt.Sprintf("%d-%d", first, int(first)+more)
 }
 
-// limitsCell tells the rates: in is what the pod receives.
+// limitsCell returns the rates of the limits: in is what the pod receives.
 func limitsCell(address node.ReportAddress) string {
 	limits := address.Bandwidth
 	switch {
@@ -120,7 +120,7 @@ func limitsCell(address node.ReportAddress) string {
 	return cli.OrDash(strings.Join(words, ", "))
 }
 
-// rateText is in the words of tc(8).
+// rateText writes bits per second as tc(8) does.
 func rateText(bits uint64) string {
 	for _, unit := range []struct {
 		name string
@@ -163,8 +163,11 @@ func (f portFilter) String() string {
 	return fmt.Sprintf("%d/%s", f.port, f.protocol)
 }
 
-// pick leaves in r the addresses that the port leads to, with only that of their ports. It
-// fails where there are none.
+// errNoPort: no pod has the port, and all records could be read.
+var errNoPort = errors.New("no pod of enipool has host port")
+
+// pick leaves in the report the addresses that the port leads to, with only that of their ports.
+// Where there are none it returns errNoPort, or another error if some records can't be read.
 func (f portFilter) pick(report *node.Report) error {
 	var picked []node.ReportAddress
 	for _, address := range report.Addresses {
@@ -178,7 +181,11 @@ func (f portFilter) pick(report *node.Report) error {
 	if report.Addresses = picked; len(picked) > 0 {
 		return nil
 	}
-	errs := []error{fmt.Errorf("no pod of enipool has host port %s; the node's own programs: ss -lntup 'sport = :%d'", f, f.port)}
+	none := fmt.Errorf("%w %s; the node's own programs: ss -lntup 'sport = :%d'", errNoPort, f, f.port)
+	if len(report.UnreadRecords) == 0 {
+		return none
+	}
+	errs := []error{errors.New(none.Error())} // not errNoPort: a pod whose record is not known may have it
 	for _, unread := range report.UnreadRecords {
 		errs = append(errs, fmt.Errorf("not known are the host ports of a pod: %s", unread))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
-// waitingPod is a pod that an ADD found no free address for.
+// waitingPod is the pod of a pending ADD.
 type waitingPod struct {
 	Namespace string `json:"namespace,omitempty"`
 	Pod       string `json:"pod,omitempty"`
@@ -21,23 +21,23 @@ type waitingPod struct {
 	Failed bool `json:"failed,omitempty"`
 }
 
-// readWaiting returns who waits, the longest waiting first. An agent says only how
-// many they are, and without one nobody else does.
+// readWaiting returns the pods of pending ADDs, the longest waiting first. The agent's status
+// says only how many there are.
 func readWaiting(cache *nodecache.Cache) ([]waitingPod, error) {
 	now := nodecache.SinceBoot()
-	waiters, err := cache.Waiters(now)
+	pending, err := cache.Waiters(now)
 	if err != nil {
 		return nil, err
 	}
 	var list []waitingPod
-	for _, w := range waiters {
+	for _, w := range pending {
 		list = append(list, waitingPod{Namespace: w.Owner.Namespace, Pod: w.Owner.Pod, Container: w.Owner.Container, Network: w.Owner.Network,
 			IfName: w.Owner.IfName, Seconds: int((now - w.Since).Seconds()), Failed: w.Failed})
 	}
 	return list, nil
 }
 
-// printWaiting prints nothing where nobody waits.
+// printWaiting prints the pods of pending ADDs, and nothing where there are none.
 func printWaiting(out io.Writer, list []waitingPod) error {
 	if len(list) == 0 {
 		return nil

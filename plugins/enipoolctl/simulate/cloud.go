@@ -54,7 +54,7 @@ func (f *playFlags) callRates() (r simulate.Rates, err error) {
 	}
 	for _, b := range []struct {
 		flag, text string
-		looks      bool
+		describes  bool
 		into       *sim.Bucket
 	}{{"mutating", f.mutating, false, &r.Mutating}, {"describing", f.describing, true, &r.Describing}} {
 		if !f.Given(b.flag) {
@@ -63,7 +63,7 @@ func (f *playFlags) callRates() (r simulate.Rates, err error) {
 		if *b.into, err = parseBucket(b.text); err != nil {
 			return r, fmt.Errorf("--%s %s: %w", b.flag, cli.Spelled(b.text), err)
 		}
-		r.Level(b.looks) // each kind of request has the typed limit, in place of its own
+		r.Level(b.describes) // each kind of request has the limit that was given, in place of its own
 	}
 	return r, nil
 }

@@ -25,14 +25,14 @@ const (
 
 // simulation is all that is to be played.
 type simulation struct {
-	release  string
-	machine  string // name of its type, if it has one
-	world    simulate.World
-	load     simulate.Load
-	settings []simulate.Setting
+	release      string
+	instanceType string // of the nodes, "" if only its numbers are known
+	world        simulate.World
+	load         simulate.Load
+	settings     []simulate.Setting
 }
 
-// readInput makes sense of the flags.
+// readInput reads the flags and the files that they name.
 func (f *playFlags) readInput(compare []string) (simulation, error) {
 	f.settleDefaults()
 	if err := f.checkNumbers(); err != nil {
@@ -62,7 +62,7 @@ func (f *playFlags) readInput(compare []string) (simulation, error) {
 	}
 	s.world.Limits = m.Instance()
 	if m.Name != account.AsGiven {
-		s.machine = m.Name
+		s.instanceType = m.Name
 	}
 	if s.world.MaxPods, err = f.podDensity(m, s.load.Peak(), base.MaxPods.Fixed); err != nil {
 		return simulation{}, err
@@ -187,8 +187,8 @@ func asFlag(err error) error {
 	return fmt.Errorf("--%s %s", name, what)
 }
 
-// podDensity returns how many pods a node may run: what is given, or what is usual, but
-// at least so many as the load has at once.
+// podDensity returns how many pods a node may run: what is given, or what is usual, but at
+// least as many as the load has at once.
 func (f *playFlags) podDensity(m account.Instance, peak, configured int) (int, error) {
 	switch {
 	case f.maxPods > m.Pods():

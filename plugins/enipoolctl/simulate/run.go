@@ -42,7 +42,7 @@ func (f *simulateFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	r := report.New(f.release, s.world, s.load, results)
-	r.Machine.Name = s.machine
+	r.Instance.Name = s.instanceType
 	if page != nil {
 		if err := page.write(r.HTML); err != nil {
 			return fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)
@@ -57,8 +57,8 @@ func (f *simulateFlags) run(cmd *cobra.Command) error {
 
 var errInterrupted = errors.New("interrupted before all settings were played")
 
-// prepare makes sense of the flags. It does not wait where millions of pods are still
-// being made up and the program is about to end.
+// prepare is readInput. It returns early if ctx ends, also while millions of pods are still being
+// made up.
 func (f *playFlags) prepare(ctx context.Context, compare []string) (simulation, error) {
 	type outcome struct {
 		simulation

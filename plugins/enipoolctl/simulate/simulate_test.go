@@ -128,8 +128,8 @@ func TestACloudDecidesMachineLoadAndModes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tt.args, err)
 		}
-		if s.load.Name != tt.load || s.machine != tt.machine || s.load.Duration != tt.duration || s.world.Limits != tt.limits || len(f.comparedModes()) != tt.settings {
-			t.Errorf("%s: %s for %s, %q with %+v, %v", tt.args, s.load.Name, s.load.Duration, s.machine, s.world.Limits, f.comparedModes())
+		if s.load.Name != tt.load || s.instanceType != tt.machine || s.load.Duration != tt.duration || s.world.Limits != tt.limits || len(f.comparedModes()) != tt.settings {
+			t.Errorf("%s: %s for %s, %q with %+v, %v", tt.args, s.load.Name, s.load.Duration, s.instanceType, s.world.Limits, f.comparedModes())
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// tuneFlags are the flags of tune as they are typed: those of simulate, and the wish.
+// tuneFlags are the flags of tune as they are typed: those of simulate, and the limit.
 type tuneFlags struct {
 	playFlags
 	maxWait time.Duration
@@ -61,16 +61,16 @@ func (f *tuneFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	base := s.settings[0].Config // without --compare it is the file's, or the default
-	a, err := simulate.Tune(base, len(s.load.Nodes), simulate.Wish{MaxWait: f.maxWait}, func(list []simulate.Setting) ([]simulate.Result, error) {
+	a, err := simulate.Tune(base, len(s.load.Nodes), f.maxWait, func(list []simulate.Setting) ([]simulate.Result, error) {
 		s.settings = list
 		return s.play(cmd.Context(), cmd.ErrOrStderr())
 	})
 	if err != nil {
 		return err
 	}
-	show := advised
+	show := printAdvice
 	if f.output == "json" {
-		show = advisedJSON
+		show = printAdviceJSON
 	}
 	if err := show(cmd.OutOrStdout(), s, a); err != nil || a.Met {
 		return err
@@ -78,9 +78,9 @@ func (f *tuneFlags) run(cmd *cobra.Command) error {
 	return &cli.ExitError{Code: 1}
 }
 
-// adviced returns the results that people compare: of the setting to take, the
+// advisedResults returns the results that people compare: of the setting to take, the
 // runner-up, and the one that the search began with, each once.
-func adviced(a simulate.Advice) []simulate.Result {
+func advisedResults(a simulate.Advice) []simulate.Result {
 	var list []simulate.Result
 	for _, c := range []simulate.Candidate{a.Best, a.RunnerUp, a.Base} {
 		seen := slices.ContainsFunc(list, func(r simulate.Result) bool { return r.Name == c.Name })
@@ -91,10 +91,10 @@ func adviced(a simulate.Advice) []simulate.Result {
 	return list
 }
 
-// advised tells people.
-func advised(w io.Writer, s simulation, a simulate.Advice) error {
-	r := report.New(s.release, s.world, s.load, adviced(a))
-	r.Machine.Name = s.machine
+// printAdvice prints the advice for people.
+func printAdvice(w io.Writer, s simulation, a simulate.Advice) error {
+	r := report.New(s.release, s.world, s.load, advisedResults(a))
+	r.Instance.Name = s.instanceType
 	if err := r.Table(w, plotWidth(w)); err != nil {
 		return err
 	}
@@ -110,8 +110,8 @@ func advised(w io.Writer, s simulation, a simulate.Advice) error {
 	return nil
 }
 
-// advisedJSON tells programs.
-func advisedJSON(w io.Writer, _ simulation, a simulate.Advice) error {
+// printAdviceJSON prints the advice for programs.
+func printAdviceJSON(w io.Writer, _ simulation, a simulate.Advice) error {
 	type candidate struct {
 		Setting string          `json:"setting"`
 		Config  string          `json:"config"`

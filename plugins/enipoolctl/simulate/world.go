@@ -202,7 +202,7 @@ func (f *playFlags) typedSubnets() ([]capacity.Subnet, error) {
 	return f.SubnetFlags.Parse()
 }
 
-// roomy returns a network with at least so many addresses, but none larger than a /8.
+// roomy returns a network with at least that number of addresses, but none larger than a /8.
 func roomy(addresses int) netip.Prefix {
 	bits := 16
 	for bits > 8 && 1<<(32-bits) < addresses {

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"github.com/enipool/enipool/test/e2e/watched"
 	"golang.org/x/sys/unix"
 )
@@ -58,9 +58,9 @@ func describeSent(c watched.Call, name string) string {
 		return name + " socket"
 	}
 	var kinds []string
-	watched.Messages(b, func(_ int, m []byte) {
-		if kind := binary.NativeEndian.Uint16(m[4:]); !asks(protocol, kind) {
-			kinds = append(kinds, fmt.Sprint(kind))
+	watched.Messages(b, func(_ int, m nlmsg.Message) {
+		if !asks(protocol, m.Kind) {
+			kinds = append(kinds, fmt.Sprint(m.Kind))
 		}
 	})
 	if len(kinds) == 0 {

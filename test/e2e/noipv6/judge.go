@@ -1,8 +1,7 @@
 package main
 
 import (
-	"encoding/binary"
-
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"github.com/enipool/enipool/test/e2e/watched"
 	"golang.org/x/sys/unix"
 )
@@ -33,18 +32,18 @@ func judge(c watched.Call) (v watched.Verdict) {
 	if protocol, ok := c.Netlink(); !ok || protocol != unix.NETLINK_ROUTE {
 		return v
 	}
-	watched.Messages(b, func(start int, m []byte) {
-		if v.Errno != 0 || m[unix.SizeofNlMsghdr] != unix.AF_INET6 {
+	watched.Messages(b, func(start int, m nlmsg.Message) {
+		if v.Errno != 0 || len(m.Body) == 0 || m.Body[0] != unix.AF_INET6 {
 			return
 		}
-		kind, flags := binary.NativeEndian.Uint16(m[4:]), binary.NativeEndian.Uint16(m[6:])
-		switch dumps := flags&unix.NLM_F_DUMP == unix.NLM_F_DUMP; {
+		kind := m.Kind
+		switch dumps := m.Flags&unix.NLM_F_DUMP == unix.NLM_F_DUMP; {
 		case kind >= unix.RTM_NEWRULE && kind <= unix.RTM_GETRULE, kind == unix.RTM_NEWNEIGH, kind == unix.RTM_DELNEIGH:
 			v.Errno = unix.EAFNOSUPPORT
 		case !dumps && kind >= unix.RTM_NEWADDR && kind <= unix.RTM_GETROUTE:
 			v.Errno = unix.EOPNOTSUPP
 		case dumps && (kind == unix.RTM_GETADDR || kind == unix.RTM_GETROUTE):
-			_, _ = memory.WriteAt([]byte{unix.AF_INET}, at+int64(start)+unix.SizeofNlMsghdr)
+			_, _ = memory.WriteAt([]byte{unix.AF_INET}, at+int64(start)+nlmsg.HeaderSize)
 		}
 	})
 	return v

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/enipool/enipool/pkg/nlmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -136,11 +137,15 @@ func (c Call) Text(at uint64) (string, error) {
 	return "", fmt.Errorf("read a text of process %d: %w", c.Thread, err)
 }
 
-// Messages calls f with each netlink message of b and where it begins.
-func Messages(b []byte, f func(start int, m []byte)) {
-	for start := 0; start+unix.SizeofNlMsghdr < len(b); {
-		f(start, b[start:])
-		length := int(binary.NativeEndian.Uint32(b[start:]))
-		start += max((length+3)&^3, unix.SizeofNlMsghdr)
+// Messages calls f with each netlink message of b and where it begins, up to one that is
+// cut short: of what is long only the start is read.
+func Messages(b []byte, f func(start int, m nlmsg.Message)) {
+	for rest := b; len(rest) > 0; {
+		m, next, err := nlmsg.Next(rest)
+		if err != nil {
+			return
+		}
+		f(len(b)-len(rest), m)
+		rest = next
 	}
 }

@@ -1,17 +1,16 @@
-// Package convert makes of a NodeNetwork, as the API server has it, the values that pkg/order decides
-// by, and the other way round. Both sides use it.
+// Package convert makes of a NodeNetwork, as the API server has it, the copy that an agent goes by, and
+// of what an agent asks for the spec that is written.
 package convert
 
 import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/order"
 )
@@ -19,70 +18,63 @@ import (
 // Object returns the copy of a NodeNetwork. What it can't read of the status is an error: a part of it
 // would look like addresses that the cloud has taken.
 func Object(n *crd.NodeNetwork) (order.Object, error) {
-	spec, asks, err := Spec(n.Spec)
-	status, tells, wrong := Status(n.Status)
+	readable := *n
+	switch readable.Status.Mode {
+	case "", crd.Self, crd.Operator, crd.Joining, crd.Leaving:
+	default: // of a later release: nobody calls the cloud
+		readable.Status.Mode = crd.Joining
+	}
+	view, err := crd.View(&readable)
+	asks, wrong := readAsks(n.Spec)
 	if err = errors.Join(err, wrong); err != nil {
-		return order.Object{}, fmt.Errorf("read NodeNetwork %s: %w", n.Name, err)
+		return order.Object{}, err
 	}
-	return order.Object{Version: n.ResourceVersion, UID: string(n.UID), Generation: n.Generation,
-		View: order.View{Spec: spec, Status: status}, Asks: asks, Tells: tells}, nil
+	return order.Object{Version: n.ResourceVersion, UID: string(n.UID), Generation: n.Generation, View: view, Asks: asks, Tells: readTells(n.Status)}, nil
 }
 
-// reader reads texts and keeps what is wrong.
-type reader struct{ errs []error }
-
-func (r *reader) noteWrong(err error) {
-	if err != nil {
-		r.errs = append(r.errs, err)
+func readAsks(s crd.NodeNetworkSpec) (order.Asks, error) {
+	asks := order.Asks{WaitingSince: timeOf(s.WaitingSince)}
+	h := s.Handover
+	if h == nil {
+		return asks, nil
 	}
+	asks.Handover = order.Handover{Tokens: slices.Clone(h.Tokens), ReleaseInterfaces: slices.Clone(h.ReleaseInterfaces)}
+	for _, text := range h.Release {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return asks, fmt.Errorf("handover: %w", err)
+		}
+		asks.Handover.Release = append(asks.Handover.Release, netip.PrefixFrom(a, a.BitLen()))
+	}
+	return asks, nil
 }
 
-// parsePrefix reads an address, which is a host prefix then, or a delegated prefix.
-func (r *reader) parsePrefix(text string) (p netip.Prefix) {
-	var err error
-	if strings.Contains(text, "/") {
-		p, err = netip.ParsePrefix(text)
-	} else {
-		var a netip.Addr
-		a, err = netip.ParseAddr(text)
-		p = netip.PrefixFrom(a, a.BitLen())
+func readTells(s crd.NodeNetworkStatus) order.Tells {
+	tells := order.Tells{Observed: s.ObservedGeneration, Reclaim: int(s.Reclaim)}
+	for _, c := range s.Causes {
+		tells.Causes = append(tells.Causes, order.Cause{Reason: c.Reason, Message: c.Message, Until: timeOf(c.Until)})
 	}
-	r.noteWrong(err)
-	return p
+	if s.Handover != nil {
+		tells.Tokens = slices.Clone(s.Handover.Tokens)
+	}
+	return tells
 }
 
-func (r *reader) parsePrefixes(texts []string) (list []netip.Prefix) {
-	for _, text := range texts {
-		list = append(list, r.parsePrefix(text))
+// ToSpec returns what an agent asks for as the object has it. What the agent does not know of stays as it was.
+func ToSpec(spec order.Spec, asks order.Asks, was crd.NodeNetworkSpec) crd.NodeNetworkSpec {
+	next := was
+	next.Write(spec)
+	next.WaitingSince, next.Handover = nil, nil
+	if !asks.WaitingSince.IsZero() {
+		next.WaitingSince = &metav1.Time{Time: asks.WaitingSince}
 	}
-	return list
-}
-
-// prefixText is the opposite of parsePrefix.
-func prefixText(p netip.Prefix) string {
-	if p.IsSingleIP() {
-		return p.Addr().String()
-	}
-	return p.String()
-}
-
-func prefixTexts(prefixes []netip.Prefix) (list []string) {
-	for _, p := range prefixes {
-		list = append(list, prefixText(p))
-	}
-	return list
-}
-
-// families are the words for the families.
-var families = map[string]eni.Family{"IPv4": eni.IPv4, "IPv6": eni.IPv6}
-
-func familyText(f eni.Family) string {
-	for text, is := range families {
-		if is == f {
-			return text
+	if h := asks.Handover; !h.IsEmpty() {
+		next.Handover = &crd.Handover{Tokens: slices.Clone(h.Tokens), ReleaseInterfaces: slices.Clone(h.ReleaseInterfaces)}
+		for _, p := range h.Release {
+			next.Handover.Release = append(next.Handover.Release, crd.FormatPrefix(p))
 		}
 	}
-	return f.String()
+	return next
 }
 
 // timeOf returns the time, zero for none.
@@ -91,12 +83,4 @@ func timeOf(t *metav1.Time) time.Time {
 		return time.Time{}
 	}
 	return t.Time
-}
-
-// timeAt is the opposite of timeOf.
-func timeAt(t time.Time) *metav1.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &metav1.Time{Time: t}
 }

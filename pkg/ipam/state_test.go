@@ -21,9 +21,9 @@ func nic(index int) eni.Interface {
 	}
 }
 
-// book reads a node state of n ENIs from lines "address eni state since [owner]",
+// nodeState reads a node state of n ENIs from lines "address eni state since [owner]",
 // with since in seconds.
-func book(t testing.TB, n int, text string, families ...eni.Family) *State {
+func nodeState(t testing.TB, n int, text string, families ...eni.Family) *State {
 	t.Helper()
 	if len(families) == 0 {
 		families = []eni.Family{eni.IPv4}
@@ -53,7 +53,7 @@ func book(t testing.TB, n int, text string, families ...eni.Family) *State {
 	return s
 }
 
-// show is the inverse of book.
+// show is the inverse of nodeState.
 func show(addresses []eni.Address) string {
 	var b strings.Builder
 	for _, a := range addresses {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ForeignPod is the node's end of a pod's link that another plugin made.
-type ForeignPod struct {
+// OthersPod is the node's end of a pod's link that another plugin made.
+type OthersPod struct {
 	Dev    string
 	Plugin string // whose links are called so, "" where the name does not tell
 	Addrs  []netip.Addr
@@ -28,11 +28,11 @@ var markers = []struct{ prefix, plugin string }{
 // notPods are links of plugins that are called like those of pods.
 var notPods = []string{"lxc_health"}
 
-// ForeignPods returns the veth links that pods of other plugins have: by their names,
+// OthersPods returns the veth links that pods of other plugins have: by their names,
 // or by a route to a single address over them. Where the node's own way out is a veth,
 // as in a container, it has such routes too, as systemd-networkd writes them to a
 // gateway; but beside them one by way of that gateway, which no pod's link has.
-func (h *Host) ForeignPods() ([]ForeignPod, error) {
+func (h *Host) OthersPods() ([]OthersPod, error) {
 	list, _, err := h.links()
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (h *Host) ForeignPods() ([]ForeignPod, error) {
 			}
 		}
 	}
-	var pods []ForeignPod
+	var pods []OthersPod
 	for _, l := range list {
 		name := l.name
 		owner, named := netconf.ParseAlias(l.alias)
@@ -60,7 +60,7 @@ func (h *Host) ForeignPods() ([]ForeignPod, error) {
 			continue
 		}
 		// A pair whose ends are both here is no pod's.
-		if pod := (ForeignPod{name, pluginOf(name), routed[l.index]}); l.netns >= 0 && (pod.Plugin != "" || len(pod.Addrs) > 0) {
+		if pod := (OthersPod{name, pluginOf(name), routed[l.index]}); l.netns >= 0 && (pod.Plugin != "" || len(pod.Addrs) > 0) {
 			pods = append(pods, pod)
 		}
 	}

@@ -1,0 +1,256 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/pool"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// agent is a node's agent, as much as the operator can tell: it has the node state and follows the agent's side of the protocol.
+type agent struct {
+	w    *world
+	name string
+	conf pool.Config
+
+	mu       sync.Mutex
+	seen     *crd.NodeNetwork
+	book     *ipam.State
+	head     int64
+	boot     string
+	pods     int // that are to run
+	started  int // so far
+	mode     crd.Mode
+	spare    int
+	handover *crd.Handover
+	since    *metav1.Time
+	filled   time.Duration // when nothing waited first
+	writes   int
+}
+
+func newAgent(w *world, name string, conf pool.Config) *agent {
+	return &agent{w: w, name: name, conf: conf, boot: "boot-0", mode: crd.Operator, spare: 2,
+		book: &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4}}}}
+}
+
+// run is the agent's life.
+func (a *agent) run(ctx context.Context) {
+	go a.w.store.watchNode(ctx, a.name, func(e operator.Event) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.seen != nil && isNewer(e.Network, a.seen) {
+			a.seen = e.Network
+		}
+	})
+	for ctx.Err() == nil {
+		a.mu.Lock()
+		a.tick(ctx)
+		a.mu.Unlock()
+		sleep(ctx, 500*time.Millisecond)
+	}
+}
+
+func isNewer(n, old *crd.NodeNetwork) bool {
+	return len(n.ResourceVersion) > len(old.ResourceVersion) || len(n.ResourceVersion) == len(old.ResourceVersion) && n.ResourceVersion > old.ResourceVersion
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	operator.Wall{}.Sleep(ctx, nil, d)
+}
+
+// tick adopts, lets pods have addresses, and writes what the node wants.
+func (a *agent) tick(ctx context.Context) {
+	now := a.w.since()
+	if a.seen == nil {
+		if a.seen, _ = a.w.store.ReadNode(ctx, a.name); a.seen == nil { // S5: not from the watch
+			a.seen = &crd.NodeNetwork{ObjectMeta: metav1.ObjectMeta{Name: a.name}}
+		}
+	}
+	v, err := crd.View(a.seen)
+	if err != nil {
+		a.w.complain("%s reads %v", a.name, err)
+		return
+	}
+	links := map[string]eni.Interface{}
+	for _, e := range v.Status.ENIs {
+		links[e.ID] = eni.Interface{ID: e.ID, Index: e.Index, Device: fmt.Sprint("eth", e.Index), MTU: 1500, V4: e.V4}
+	}
+	c := order.Adopt(a.book, a.head, a.boot, v)
+	if err := c.Apply(a.book, order.Node{Links: links}, now); err != nil {
+		a.w.complain("%s adopts: %v", a.name, err)
+	}
+	a.head = max(a.head, c.Revision)
+	waiting := a.startPods(now)
+	next := a.spec(v, waiting, now)
+	withdrawn := []netip.Prefix(nil)
+	if waiting > 0 {
+		var back []netip.Addr
+		for _, line := range a.book.Addresses {
+			if line.State == eni.Releasing && len(back) < waiting {
+				back = append(back, line.Addr)
+			}
+		}
+		next, withdrawn = order.Withdraw(v, next, back)
+	}
+	a.send(ctx, next, withdrawn, now)
+}
+
+// startPods lets pods start and end, and returns how many have no address.
+func (a *agent) startPods(now time.Duration) (waiting int) {
+	used := len(a.book.Used())
+	for ; used < a.pods; used++ {
+		a.started++
+		owner := eni.Owner{Key: eni.Key{Network: "net", Container: fmt.Sprint("pod-", a.started), IfName: "eth0"}}
+		if _, err := a.book.AssignPod(owner, "", now); err != nil {
+			waiting = a.pods - used
+			break
+		}
+	}
+	ends := used - a.pods
+	a.book.FreeIf(func(eni.Address) bool {
+		ends--
+		return ends >= 0
+	}, now)
+	if waiting == 0 && a.filled == 0 {
+		a.filled = now
+	}
+	return waiting
+}
+
+// spec returns what the node wants: what is spare beyond the pods leaves service first.
+func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
+	target := a.pods + a.spare
+	var free []netip.Addr
+	held := 0
+	for _, line := range a.book.Addresses {
+		if _, is := a.book.FreeSince(&line, now); is {
+			free = append(free, line.Addr)
+		}
+		if line.State != eni.Releasing {
+			held++
+		}
+	}
+	if over := held - target - a.spare; over > 0 && v.Status.Mode == order.Operator && waiting == 0 {
+		a.book.StartRelease(free[:min(over, len(free))], now)
+	}
+	next := order.Begin(v, a.boot)
+	if v.Spec.Boot == a.boot && v.Status.Mode == order.Operator && a.mode == crd.Operator {
+		next = order.Publish(a.book, v)
+	}
+	next.Mode, next.Families, next.Slots, next.Waiting, next.Pool = order.Self, []eni.Family{eni.IPv4}, target, waiting, a.conf
+	if a.mode == crd.Operator {
+		next.Mode = order.Operator
+	} else {
+		next.Release, next.ReleaseInterfaces = nil, nil
+	}
+	if order.Stale(a.head, v.Status) {
+		next = order.Seen(v, a.head)
+	}
+	return next
+}
+
+// send writes a spec that says something new. Only its answer lets what was withdrawn be free again.
+func (a *agent) send(ctx context.Context, next order.Spec, withdrawn []netip.Prefix, now time.Duration) {
+	object := a.seen.DeepCopy()
+	object.Spec.Write(next)
+	switch {
+	case next.Waiting == 0:
+		a.since = nil
+	case a.since == nil:
+		a.since = &metav1.Time{Time: time.Now()}
+	}
+	object.Spec.WaitingSince = a.since
+	object.Spec.Handover = a.handover
+	if a.seen.Status.Mode == crd.Operator && a.mode == crd.Operator {
+		object.Spec.Handover, a.handover = nil, nil
+	}
+	if a.seen.ResourceVersion != "" && reflect.DeepEqual(object.Spec, a.seen.Spec) {
+		return
+	}
+	a.writes++
+	answer, err := a.w.store.put(object)
+	if errors.Is(err, operator.ErrConflict) {
+		if newest, err := a.w.store.ReadNode(ctx, a.name); err == nil && isNewer(newest, a.seen) {
+			a.seen = newest
+		}
+		return
+	}
+	if err != nil {
+		return
+	}
+	a.seen = answer
+	if v, err := crd.View(answer); err == nil {
+		a.book.CancelRelease(order.Confirmed(v, withdrawn), now)
+	}
+}
+
+// set changes how many pods are to run.
+func (a *agent) set(pods int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pods, a.filled = pods, 0
+}
+
+// restart ends the process; the node cache stays, or with a boot nothing does.
+func (a *agent) restart(boots bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seen = nil
+	if boots {
+		a.book = &ipam.State{Settings: a.book.Settings, ENIs: a.book.ENIs}
+		a.head, a.boot = 0, fmt.Sprint("boot-", a.started+1)
+	}
+}
+
+// violation says which address pods have or may get that is not on an ENI of the node.
+func (a *agent) violation(on map[netip.Addr]string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, line := range a.book.Addresses {
+		if line.State != eni.Releasing && !line.Lost && on[line.Addr] != a.name {
+			return fmt.Sprintf("%s of %s is %s and is on %q", line.Addr, a.name, line.State, on[line.Addr])
+		}
+	}
+	return ""
+}
+
+// addresses returns what the node state has.
+func (a *agent) addresses() (list []netip.Addr) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, line := range a.book.Addresses {
+		list = append(list, line.Addr)
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	return list
+}
+
+// used returns the pods' addresses.
+func (a *agent) used() (list []netip.Addr) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, line := range a.book.Used() {
+		list = append(list, line.Addr)
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	return list
+}
+
+// change changes who calls.
+func (a *agent) change(mode crd.Mode, h *crd.Handover) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mode, a.handover = mode, h
+}

@@ -1,0 +1,168 @@
+package operator
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/pool"
+)
+
+// deed is what a call to the cloud has done, to be written into the status. It may be done again, of a newer copy.
+type deed func(t *order.Term, view order.View, now order.Moment) order.Status
+
+// input is all that a node's next status follows from.
+type input struct {
+	network  *crd.NodeNetwork
+	term     *order.Term // a copy: what a decision notes in it counts once the status is written
+	now      order.Moment
+	node     Node
+	limits   eni.Limits
+	shown    *shown // nil: no describe of this term yet
+	deeds    []deed
+	gone     func(id string) bool // ENIs that describes may still show, or that describes have not shown twice
+	facts    order.Facts
+	causes   []pool.Cause // why there is not more that the plan does not know of
+	failed   *pool.Cause  // why describes failed twice, nil if they did not
+	joined   time.Duration
+	busy     bool     // calls are under way
+	unsure   []string // tokens of ENIs that may have been made
+	describe time.Time
+	observe  bool
+}
+
+// decision is what follows.
+type decision struct {
+	network *crd.NodeNetwork // with the next status
+	view    order.View       // of that
+	term    *order.Term
+	changed bool // it says something else than the status that is there
+	urgent  bool // pods wait for it
+}
+
+// errLater: another operator leads.
+var errLater = errors.New("an operator with a later epoch writes this node")
+
+// decide returns a node's next status. It is a function of its input, but for the term, which is the decision's own.
+func (in input) decide() (decision, error) {
+	view, err := crd.View(in.network)
+	if err != nil {
+		return decision{}, err
+	}
+	if !in.term.Led(view.Status) {
+		return decision{}, errLater
+	}
+	if in.limits != (eni.Limits{}) {
+		view.Status.Limits = in.limits
+	}
+	for _, done := range in.deeds {
+		view.Status = done(in.term, view, in.now)
+	}
+	if in.shown != nil && in.shown.view.Err == nil && in.limits != (eni.Limits{}) {
+		view.Status = in.learn(view)
+	}
+	if !in.observe {
+		view.Status = in.accept(view)
+	}
+	view.Status = in.handOver(view)
+	next := in.network.DeepCopy()
+	next.Status.Write(view.Status)
+	in.tell(next, view)
+	d := decision{network: next, view: view, term: in.term, urgent: view.Spec.Waiting > 0}
+	d.changed = !sameContent(in.network.Status, next.Status)
+	return d, nil
+}
+
+// learn returns the status with what the describe shows.
+func (in input) learn(view order.View) order.Status {
+	if !in.term.Lease.MayDescribe(in.shown.began.Mono, in.term.Acquired) {
+		return view.Status
+	}
+	for _, e := range in.shown.attachedNew(view.Status) {
+		if !in.gone(e.ID) {
+			view.Status = in.term.Made(view, in.now, string(in.network.UID), e)
+		}
+	}
+	for i, e := range view.Status.ENIs {
+		nic, there := in.shown.findENI(e.ID)
+		switch {
+		case e.State != order.Detached:
+		case there && nic.Index >= 0:
+			// Somebody has attached it again. What it has is as it was, and what is accepted stays so.
+			view.Status.ENIs = slices.Clone(view.Status.ENIs)
+			view.Status.ENIs[i].State, view.Status.ENIs[i].Index = order.Attached, nic.Index
+			view.Status = in.bump(view, view.Status)
+		case !there && in.gone(e.ID):
+			view.Status = in.term.Deleted(view, e.ID)
+			return in.learn(view) // the list is another one now
+		}
+	}
+	next, _ := in.term.Described(view, in.now, in.shown.description(view.Status))
+	return next
+}
+
+// bump gives a changed status its numbers.
+func (in input) bump(view order.View, next order.Status) order.Status {
+	next.Epoch = max(next.Epoch, in.term.Epoch)
+	next.Revision = max(view.Status.Revision, view.Spec.SeenRevision) + 1
+	return next
+}
+
+// accept returns the status with what goes back. What an earlier leader accepted is taken over first.
+func (in input) accept(view order.View) order.Status {
+	view.Status, _ = in.term.Accept(view)
+	if len(view.Status.Releasing)+len(view.Status.LeavingInterfaces) > 0 {
+		view.Status, _ = in.term.Take(view)
+	}
+	return view.Status
+}
+
+// handOver returns the status with the mode that comes next: between Self and Operator nobody begins calls.
+func (in input) handOver(view order.View) order.Status {
+	next := view.Status
+	switch want := view.Spec.Mode; {
+	case in.observe:
+	case want == order.Operator && in.network.Status.Mode == "" && in.network.Spec.Handover == nil:
+		next.Mode = order.Operator // its agent has never called: it would hand over something, if only that it has nothing
+	case want == order.Operator && (next.Mode == order.Self || next.Mode == order.Leaving):
+		next.Mode = order.Joining
+	case want == order.Operator && next.Mode == order.Joining && in.hasJoined():
+		return in.takeOver(view)
+	case want == order.Self && (next.Mode == order.Operator || next.Mode == order.Joining):
+		next.Mode = order.Leaving
+	case want == order.Self && next.Mode == order.Leaving && !in.busy && len(next.Releasing)+len(next.LeavingInterfaces) == 0:
+		next.Mode = order.Self
+	}
+	if next.Mode != view.Status.Mode {
+		return in.bump(view, next)
+	}
+	return next
+}
+
+// hasJoined tells whether a describe has shown what the agent's last calls did, and every ENI that it had begun is ready, or does not exist.
+func (in input) hasJoined() bool {
+	if in.shown == nil || in.shown.view.Err != nil || in.limits == (eni.Limits{}) || in.busy || in.shown.began.Mono < in.joined+in.term.Lease.Settle {
+		return false
+	}
+	return len(in.shown.unfinished(in.network.Spec.Handover)) == 0
+}
+
+// takeOver accepts what the agent had begun to release, whose calls may still be under way, and makes the operator the one who calls.
+func (in input) takeOver(view order.View) order.Status {
+	next := view.Status
+	if h := in.network.Spec.Handover; h != nil {
+		in.term.Asked(view.Status, in.shown.releases(next, h)...)
+		next.Releasing = append(slices.Clone(next.Releasing), in.shown.releases(next, h)...)
+		next.LeavingInterfaces = slices.Clone(next.LeavingInterfaces)
+		for _, id := range h.ReleaseInterfaces {
+			if hasENI(next, id) && !slices.Contains(next.LeavingInterfaces, id) {
+				next.LeavingInterfaces = append(next.LeavingInterfaces, id)
+			}
+		}
+	}
+	next.Mode = order.Operator
+	return in.bump(view, next)
+}

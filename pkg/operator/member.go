@@ -1,0 +1,319 @@
+package operator
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/quota"
+)
+
+// member is one node as the operator knows it in its term.
+type member struct {
+	node    Node
+	network *crd.NodeNetwork // newest copy, nil if there is none
+	view    order.View       // of it
+	wrong   error            // why there is no view
+	term    *order.Term
+	limits  eni.Limits
+	shown   *shown
+	deeds   []deed
+	jobs    map[string]*job // calls under way, by what they change: an ENI, "" for one that is being made
+	refusals
+	absences
+
+	times
+	writing bool
+	client  cloud.Cloud
+	noPlace pool.Cause       // why an ENI that it needs has no place
+	said    string           // what was logged last
+	next    *crd.NodeNetwork // what comes after this member
+	left    bool             // the object or the instance is another one now: it goes when its calls have ended
+}
+
+// times are of what a node does.
+type times struct {
+	wrote  time.Duration // when the last write ended
+	joined time.Duration // since when it is seen Joining
+	short  time.Duration // since when it has less than it asks for, 0 if it has not
+	giving time.Duration // since when it has something to release, 0 if it has not
+	due    time.Duration // when to look at it again although nothing changed, 0: not before something does
+	waits  waitingSince
+}
+
+// waitingSince is since when pods wait, once by the agent's clock and once by this process's.
+type waitingSince struct {
+	wall time.Time
+	mono time.Duration
+}
+
+// refusals are what the cloud refused lately, and what is not known of its answers.
+type refusals struct {
+	noMore map[string]pool.Cause    // by ENI: why it gets no addresses, until Next
+	stays  map[string]time.Duration // by ENI: until when nothing of it is released
+	noNew  pool.Cause               // why no ENI is made, until Next
+	unsure map[string]time.Duration // ENIs of whose last call nobody knows the outcome, and since when; "" for one that was being made
+	misses int                      // calls in a row that brought nothing
+	until  time.Duration            // no call before that
+	why    pool.Cause               // of the last miss
+}
+
+// absences are ENIs that describes may show or not show against the truth.
+type absences struct {
+	removed map[string]time.Duration // by calls: until when a describe may still show it
+	lacked  map[string]int           // describes in a row that lack a detached one
+}
+
+func newMember(n Node, term *order.Term) *member {
+	return &member{node: n, term: term, jobs: map[string]*job{},
+		refusals: refusals{noMore: map[string]pool.Cause{}, stays: map[string]time.Duration{}, unsure: map[string]time.Duration{}},
+		absences: absences{removed: map[string]time.Duration{}, lacked: map[string]int{}}}
+}
+
+// takeCopy takes over a newer copy of the object.
+func (m *member) takeCopy(n *crd.NodeNetwork) {
+	m.network = n
+	m.view, m.wrong = crd.View(n)
+}
+
+// isKnown tells whether there is an object that can be read.
+func (m *member) isKnown() bool { return m.network != nil && m.wrong == nil && !m.left }
+
+// isReady tells whether enough is known of the node to make calls for it.
+func (m *member) isReady() bool {
+	return m.isKnown() && m.shown != nil && m.shown.view.Err == nil && m.limits != (eni.Limits{}) &&
+		m.term.Lease.MayDescribe(m.shown.began.Mono, m.term.Acquired)
+}
+
+// noteDescribe takes in what a describe shows.
+func (m *member) noteDescribe(last *shown, status order.Status) {
+	m.shown = last
+	if last.view.Err != nil {
+		return
+	}
+	for _, e := range status.ENIs {
+		if _, there := last.findENI(e.ID); there || e.State != order.Detached {
+			delete(m.lacked, e.ID)
+			continue
+		}
+		m.lacked[e.ID]++
+	}
+	// A describe that began a consistency window after a call shows what it has done.
+	settle := m.term.Lease.Settle
+	for id, since := range m.unsure {
+		if last.began.Mono >= since+settle {
+			delete(m.unsure, id)
+		}
+	}
+	for id, until := range m.removed {
+		if last.began.Mono >= until {
+			delete(m.removed, id)
+		}
+	}
+}
+
+// isGone tells whether an ENI is no more, whatever the last describe shows.
+func (m *member) isGone(id string) bool {
+	_, removed := m.removed[id]
+	return removed || m.lacked[id] >= 2
+}
+
+// planFacts returns what a plan goes by besides the object.
+func (m *member) planFacts(subnets []pool.Subnet, now time.Duration) order.Facts {
+	facts := order.Facts{Subnets: subnets, Calls: map[string]order.ENICall{}}
+	if m.shown == nil {
+		return facts
+	}
+	facts.Foreign = m.shown.countOthers()
+	if m.noNew.Next > now {
+		facts.NoNew = m.noNew
+	}
+	for _, nic := range m.shown.view.Interfaces {
+		_, unsure := m.unsure[nic.ID]
+		call := order.ENICall{Busy: unsure, Stays: m.stays[nic.ID] > now, Kept: !nic.Ours}
+		if why := m.noMore[nic.ID]; why.Next > now {
+			call.NoMore = why
+		}
+		if j := m.jobs[nic.ID]; j != nil {
+			call.Busy = true
+			if j.Do == pool.Assign {
+				call.Coming = []pool.Coming{{Family: j.Family, Count: j.Count}}
+			}
+		}
+		facts.Calls[nic.ID] = call
+	}
+	if j := m.jobs[""]; j != nil {
+		facts.Pending = append(facts.Pending, pool.Pending{Subnet: j.Subnet, Slots: j.Count})
+	}
+	return facts
+}
+
+// classOf returns how urgent what the node lacks is, and since when.
+func (m *member) classOf(view order.View, now order.Moment) (quota.Class, time.Duration) {
+	if view.Spec.Waiting > 0 {
+		return quota.Starving, m.waitingFrom(now)
+	}
+	if order.Have(view.Spec, view.Status) == 0 {
+		return quota.Empty, m.short
+	}
+	return quota.Short, m.short
+}
+
+// waitingFrom returns since when pods wait, on this process's clock. It is worked out once for each time that the agent
+// wrote: the clocks of both may be set meanwhile.
+func (m *member) waitingFrom(now order.Moment) time.Duration {
+	since := m.network.Spec.WaitingSince
+	if since == nil {
+		return cmp.Or(m.short, now.Mono)
+	}
+	if !since.Time.Equal(m.waits.wall) {
+		m.waits = waitingSince{since.Time, now.Mono - max(0, now.Wall.Sub(since.Time))}
+	}
+	return m.waits.mono
+}
+
+// noteShort keeps since when the node has less than it asks for.
+func (m *member) noteShort(isShort bool, now time.Duration) {
+	switch {
+	case !isShort:
+		m.short = 0
+	case m.short == 0:
+		m.short = max(now, 1)
+	}
+}
+
+// noteGiving does that for what goes back.
+func (m *member) noteGiving(s order.Status, now time.Duration) {
+	switch {
+	case len(s.Releasing)+len(s.LeavingInterfaces) == 0 && (m.shown == nil || len(m.shown.looseENIs()) == 0):
+		m.giving = 0
+	case m.giving == 0:
+		m.giving = max(now, 1)
+	}
+}
+
+// The back-off of a node whose calls bring nothing, from the second such call on, and of an ENI or an action that was refused.
+const (
+	firstPause = 30 * time.Second
+	lastPause  = 10 * time.Minute
+)
+
+// noteProgress takes in whether a call brought anything.
+func (m *member) noteProgress(done bool, why pool.Cause, now time.Duration) {
+	if done {
+		m.misses, m.until = 0, 0
+		return
+	}
+	m.misses++
+	m.why = why
+	if m.misses >= 2 {
+		m.until = now + min(lastPause, firstPause<<min(m.misses-2, 10))
+	}
+	m.why.Next = max(m.until, now+firstPause)
+}
+
+// noteRefused takes in why a call failed: what it was about is left alone for a while.
+func (m *member) noteRefused(failed *job, err error, now time.Duration) pool.Cause {
+	why := causeOf(err)
+	why.Object, why.Next = cmp.Or(failed.ENI, failed.Subnet), now+firstPause
+	if errors.Is(err, cloud.ErrUnknown) {
+		m.unsure[failed.ENI] = now
+	}
+	switch {
+	case failed.Do == pool.Assign && (errors.Is(err, cloud.ErrLimit) || errors.Is(err, cloud.ErrSubnetFull) || errors.Is(err, cloud.ErrForbidden)):
+		m.noMore[failed.ENI] = why
+	case failed.Do == pool.Create && errors.Is(err, cloud.ErrLimit):
+		why.Kind = accountLimit // the plan has seen to the limits of the instance
+		m.noNew = why
+	case failed.Do == pool.Create && errors.Is(err, cloud.ErrForbidden):
+		m.noNew = why
+	case (failed.Do == pool.Release || failed.Do == pool.Delete) && errors.Is(err, cloud.ErrForbidden):
+		m.stays[failed.ENI] = now + lastPause
+	}
+	return why
+}
+
+// causeOf returns what a failed call is a cause of.
+func causeOf(err error) pool.Cause {
+	cause := pool.Cause{Kind: pool.CallFailed, Words: fmt.Sprint("the cloud: ", err)}
+	for _, known := range []struct {
+		err  error
+		kind pool.Kind
+	}{
+		{cloud.ErrThrottled, pool.Throttled}, {cloud.ErrSubnetFull, pool.SubnetFull}, {cloud.ErrLimit, pool.ENILimit},
+		{cloud.ErrForbidden, pool.Forbidden}, {cloud.ErrUnavailable, pool.Unavailable},
+	} {
+		if errors.Is(err, known.err) {
+			cause.Kind = known.kind
+		}
+	}
+	return cause
+}
+
+// ownCauses returns why there is not more that a plan does not know of.
+func (m *member) ownCauses(now time.Duration) (list []pool.Cause) {
+	switch {
+	case m.node.Instance == "":
+		list = append(list, pool.Cause{Kind: noInstance, Words: "the Node has no provider ID"})
+	case m.shown != nil && m.shown.view.Err != nil:
+		c := causeOf(m.shown.view.Err)
+		if errors.Is(m.shown.view.Err, cloud.ErrNotFound) {
+			c.Kind = noInstance
+		}
+		list = append(list, c)
+	}
+	if m.why.Next > now {
+		list = append(list, m.why)
+	}
+	return list
+}
+
+// unsureTokens returns the token of an ENI that may have been made, if there may be one.
+func (m *member) unsureTokens() []string {
+	if _, unsure := m.unsure[""]; unsure && m.network != nil {
+		return []string{order.Token(string(m.network.UID), m.network.Status.Created)}
+	}
+	return nil
+}
+
+// isBusy tells whether calls are under way.
+func (m *member) isBusy() bool { return len(m.jobs) > 0 }
+
+// describeDue returns when only a describe can tell what is next for the node, and whether there is such a time.
+func (m *member) describeDue(view order.View, now order.Moment) (at time.Duration, is bool) {
+	settle := m.term.Lease.Settle
+	wants := func(t time.Duration) {
+		if !is || t < at {
+			at, is = t, true
+		}
+	}
+	if m.shown == nil {
+		return m.term.Acquired + settle, true
+	}
+	again := m.shown.began.Mono + settle
+	for _, since := range m.unsure {
+		wants(since + settle)
+	}
+	if view.Spec.SeenRevision > view.Status.Revision {
+		wants(again)
+	}
+	if view.Status.Mode == order.Joining {
+		wants(max(m.joined, m.shown.began.Mono) + settle)
+	}
+	// A quarantine ends by a describe that begins after it.
+	for _, q := range view.Status.Quarantined {
+		wants(max(now.Mono+q.Until.Sub(now.Wall), m.shown.began.Mono+time.Second))
+	}
+	for _, e := range view.Status.ENIs {
+		if e.State == order.Detached {
+			wants(again)
+		}
+	}
+	return at, is
+}

@@ -1,0 +1,358 @@
+// Package operator calls the cloud for the nodes of a cluster, in place of their agents. It reads what
+// the agents ask for in NodeNetwork objects, decides by the rules of package order, and writes the answers into
+// the objects' status; what goes to the cloud, and when, is in the order of package quota.
+//
+// It is a library: who gets the lease and talks to the API server is a program's affair. DESIGN.md says how it works.
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/quota"
+)
+
+// Options are what an operator works with. Those up to Gate are needed.
+type Options struct {
+	Region  cloud.Region // whose engine asks Gate before each request, and ends each after Timeout
+	Objects Objects
+	Lease   order.Lease
+	Timeout time.Duration // of a request, less than the lease
+	Gate    *Gate
+	Actions func(part string) []string // driver.Traits.ActionsOf of the cloud
+
+	Clock    Clock         // nil: the machine's; the same as the Gate's
+	Describe time.Duration // how often everything is described, 0 is 5 minutes
+	LeakAge  time.Duration // how old an ENI is before it is deleted that nobody finishes, 0 is 10 minutes
+	Share    int           // percent of the account's rates, 0 is 80
+	Budget   map[string]quota.Limit
+	Observe  bool // look and tell, and call nothing that changes
+	Log      *slog.Logger
+}
+
+// Operator is one operator. It may lead several terms, one after the other.
+type Operator struct {
+	o Options
+
+	mu     sync.Mutex
+	inbox  []func(*term)
+	wake   chan struct{}
+	turned time.Time // when the loop turned last, zero while it does not run
+	oldest time.Time // when the first of the calls under way has to have ended
+}
+
+// New returns an operator, or what is wrong with its options.
+func New(options Options) (*Operator, error) {
+	if options.Clock == nil {
+		options.Clock = Wall{}
+	}
+	options.Describe, options.LeakAge = cmp.Or(options.Describe, 5*time.Minute), cmp.Or(options.LeakAge, 10*time.Minute)
+	options.Share, options.Log = cmp.Or(options.Share, 80), cmp.Or(options.Log, slog.New(slog.DiscardHandler))
+	if options.Share < 1 || options.Share > 100 {
+		return nil, fmt.Errorf("share: %d percent: must be from 1 to 100", options.Share)
+	}
+	if err := options.Lease.Validate(options.Timeout); err != nil {
+		return nil, err
+	}
+	return &Operator{o: options, wake: make(chan struct{}, 1)}, nil
+}
+
+// Run leads a term, until ctx ends or the term can't go on. Nothing is sent to the cloud any more when it returns, and what is under
+// way ends with ctx.
+func (o *Operator) Run(ctx context.Context, lead Lead) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var under sync.WaitGroup
+	defer under.Wait()
+	defer cancel()
+	all, err := o.o.Objects.ReadAll(ctx)
+	if err != nil {
+		return fmt.Errorf("read the cluster's objects: %w", err)
+	}
+	// Leaders are numbered above all that the objects show: a lease that was deleted begins at nothing again.
+	var epochs []int64
+	for _, n := range all.Networks {
+		epochs = append(epochs, n.Status.Epoch)
+	}
+	epoch := order.NextEpoch(lead.Epoch, epochs...)
+	if err := lead.Number(ctx, epoch); err != nil {
+		return fmt.Errorf("write epoch %d on the lease: %w", epoch, err)
+	}
+	o.mu.Lock()
+	o.inbox, o.turned, o.oldest = nil, o.o.Clock.Now(), time.Time{}
+	o.mu.Unlock()
+	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: ctx, under: &under, members: map[string]*member{}, nodes: map[string]Node{},
+		subnets: map[string]*subnet{}, dirty: map[string]bool{}, running: map[*job]bool{}}
+	o.o.Gate.openTerm(o.limits(), t.mayCall, o.nudge)
+	t.takeAll(all)
+	under.Go(func() {
+		o.o.Objects.Watch(ctx, func(e Event) { o.post(func(t *term) { t.takeEvent(e) }) })
+	})
+	t.loop()
+	o.mu.Lock()
+	o.turned, o.oldest = time.Time{}, time.Time{}
+	o.mu.Unlock()
+	return context.Cause(ctx)
+}
+
+// limits returns the part of the account's buckets that the operator takes.
+func (o *Operator) limits() map[string]quota.Limit {
+	limits := map[string]quota.Limit{}
+	for action, b := range o.o.Region.Buckets() {
+		limits[action] = quota.Limit{Burst: b.Burst, PerSecond: b.PerSecond}.Share(o.o.Share)
+	}
+	for action, l := range o.o.Budget {
+		limits[action] = l
+	}
+	return limits
+}
+
+// post gives the loop something to do.
+func (o *Operator) post(do func(*term)) {
+	o.mu.Lock()
+	o.inbox = append(o.inbox, do)
+	o.mu.Unlock()
+	o.nudge()
+}
+
+func (o *Operator) nudge() {
+	select {
+	case o.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// unhealthy is for how long an operator may do nothing where there is something to do.
+const unhealthy = 5 * time.Minute
+
+// Healthy returns why the operator has to be started again, nil if it goes on by itself.
+func (o *Operator) Healthy() error {
+	o.mu.Lock()
+	turned, oldest := o.turned, o.oldest
+	o.mu.Unlock()
+	now := o.o.Clock.Now()
+	switch {
+	case turned.IsZero():
+		return nil // it does not lead
+	case now.Sub(turned) >= unhealthy:
+		return fmt.Errorf("nothing was decided since %s", turned.Format(time.RFC3339))
+	case !oldest.IsZero() && now.Sub(oldest) >= unhealthy:
+		return fmt.Errorf("a call to the cloud has not ended since %s", oldest.Format(time.RFC3339))
+	}
+	if d := o.o.Gate.stuckFor(); d >= unhealthy {
+		return fmt.Errorf("a call that may be made has waited for %s", d)
+	}
+	return nil
+}
+
+// term is the state of a term. Only its loop touches it.
+type term struct {
+	*Operator
+	lead  Lead
+	epoch int64
+	ctx   context.Context
+	under *sync.WaitGroup
+
+	members map[string]*member
+	nodes   map[string]Node
+	subnets map[string]*subnet
+	dirty   map[string]bool // members to look at
+	looks
+	running map[*job]bool
+}
+
+// looks is what is known of describes.
+type looks struct {
+	under  bool
+	all    time.Duration // when the next describe of everything is due
+	shown  time.Time     // when the last that succeeded began
+	misses int           // in a row
+	failed *pool.Cause   // why, from the second on
+	pause  time.Duration // none before that
+}
+
+func (t *term) now() order.Moment {
+	now := t.o.Clock.Now()
+	return order.Moment{Mono: now.Sub(t.lead.Acquired), Wall: now}
+}
+
+// mayCall returns why no job may send a request now (S6).
+func (t *term) mayCall() error {
+	if !t.o.Lease.MayCall(t.now().Mono, t.lead.Renewed().Sub(t.lead.Acquired), t.o.Timeout) {
+		return &driver.Error{Kind: cloud.ErrUnavailable, Detail: "the lease may run out before the request ends"}
+	}
+	return nil
+}
+
+// patience is how long the loop sleeps at most: Healthy goes by it.
+const patience = time.Minute
+
+// loop turns until the term ends.
+func (t *term) loop() {
+	for t.ctx.Err() == nil {
+		wait := t.turn()
+		t.o.Clock.Sleep(t.ctx, t.wake, min(wait, patience))
+	}
+}
+
+// turn does what there is to do, and returns how long nothing is to be done if nothing happens.
+func (t *term) turn() time.Duration {
+	t.mu.Lock()
+	inbox := t.inbox
+	t.inbox, t.turned = nil, t.o.Clock.Now()
+	t.mu.Unlock()
+	for _, do := range inbox {
+		do(t)
+	}
+	now := t.now()
+	wait := patience
+	for name, node := range t.members {
+		if node.due > 0 && node.due <= now.Mono {
+			t.dirty[name] = true
+		}
+	}
+	for name := range t.dirty {
+		delete(t.dirty, name)
+		t.reconcile(name)
+	}
+	// A job that turns out to need nothing makes room for another one.
+	for {
+		jobs, next := t.o.Gate.grantAll()
+		for _, ticket := range jobs {
+			t.beginJob(ticket)
+		}
+		if next > 0 {
+			wait = min(wait, next)
+		}
+		if len(jobs) == 0 {
+			break
+		}
+	}
+	if len(t.dirty) > 0 {
+		wait = 0
+	}
+	wait = min(wait, t.describe(now.Mono))
+	for _, node := range t.members {
+		if node.due > 0 {
+			wait = min(wait, max(0, node.due-now.Mono))
+		}
+	}
+	return max(wait, time.Nanosecond)
+}
+
+// takeAll begins with all objects.
+func (t *term) takeAll(all Cluster) {
+	t.looks.all = t.o.Lease.Settle
+	for _, n := range all.Nodes {
+		t.takeEvent(Event{Node: &n})
+	}
+	for _, s := range all.Subnets {
+		t.takeEvent(Event{Subnet: s})
+	}
+	for _, n := range all.Networks {
+		t.takeEvent(Event{Network: n})
+	}
+}
+
+// takeEvent takes in a change. It may come late or twice.
+func (t *term) takeEvent(change Event) {
+	switch {
+	case change.Node != nil && change.Deleted:
+		delete(t.nodes, change.Node.Name)
+	case change.Node != nil:
+		t.nodes[change.Node.Name] = *change.Node
+		t.takeNode(change.Node.Name)
+	case change.Subnet != nil:
+		t.takeSubnet(change.Subnet, change.Deleted)
+	case change.Network != nil && change.Deleted:
+		if node := t.members[change.Network.Name]; node != nil && node.network != nil && node.network.UID == change.Network.UID {
+			node.network, node.left = nil, true
+			t.dirty[change.Network.Name] = true
+		}
+	case change.Network != nil:
+		t.takeNetwork(change.Network)
+	}
+}
+
+// takeNetwork takes in a copy of an object, unless a newer one is known.
+func (t *term) takeNetwork(copied *crd.NodeNetwork) {
+	node := t.members[copied.Name]
+	if node != nil && node.network != nil && node.network.UID == copied.UID && !isNewer(copied, node.network) {
+		return
+	}
+	t.dirty[copied.Name] = true
+	if node == nil {
+		node = newMember(t.nodes[copied.Name], order.NewTerm(t.o.Lease, t.epoch, 0))
+		t.members[copied.Name] = node
+		node.takeCopy(copied)
+		t.enterRegion(node)
+		return
+	}
+	if node.network == nil || node.network.UID != copied.UID {
+		// Calls for the object before may be under way: another member comes when they have ended.
+		node.left, node.next = true, copied
+		return
+	}
+	node.takeCopy(copied)
+}
+
+// enterRegion makes the engine know the node, and which ENI an operator before may have begun.
+func (t *term) enterRegion(node *member) {
+	if node.node.Instance == "" {
+		return
+	}
+	tokens := []string{order.Token(string(node.network.UID), node.network.Status.Created)}
+	if h := node.network.Spec.Handover; h != nil {
+		tokens = append(tokens, h.Tokens...)
+	}
+	node.client = t.o.Region.Node(cloud.Instance{ID: node.node.Instance, Type: node.node.Type, Zone: node.node.Zone})
+	node.client.Recall(cloud.Notes{Begun: tokens})
+}
+
+// takeNode takes in what a Node says. With another instance it is another node.
+func (t *term) takeNode(name string) {
+	node := t.members[name]
+	if node == nil {
+		return
+	}
+	before := node.node.Instance
+	node.node = t.nodes[name]
+	t.dirty[name] = true
+	switch {
+	case before == node.node.Instance:
+	case before == "":
+		t.enterRegion(node)
+	default:
+		node.node.Instance = before
+		node.left, node.next = true, node.network
+	}
+}
+
+// replaceMember ends a member whose object or instance is another one now, and begins with what there is.
+func (t *term) replaceMember(name string, node *member) {
+	t.o.Gate.setFresh(name, nil)
+	if node.isBusy() || node.writing {
+		return
+	}
+	if node.client != nil {
+		t.o.Region.Forget(node.node.Instance)
+	}
+	delete(t.members, name)
+	if node.next != nil {
+		t.takeNetwork(node.next)
+	}
+}
+
+// isNewer tells whether a copy is newer than another of the same object: resourceVersions of one kind are ordered.
+func isNewer(a, b *crd.NodeNetwork) bool {
+	x, y := a.ResourceVersion, b.ResourceVersion
+	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)) > 0
+}

@@ -1,0 +1,306 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/quota"
+)
+
+// apart is how long after a write of a node the next one comes, unless pods wait for it.
+const apart = time.Second
+
+// reconcile decides what comes next for a node: a write, or what waits in the queue.
+func (t *term) reconcile(name string) {
+	node := t.members[name]
+	switch {
+	case node == nil:
+		return
+	case node.left:
+		t.replaceMember(name, node)
+		return
+	case node.writing:
+		return // its end comes here again
+	}
+	node.due = 0
+	now := t.now()
+	next, err := t.inputOf(node, now).decide()
+	if err != nil {
+		if node.said != err.Error() {
+			node.said = err.Error()
+			t.o.Log.Warn("nothing is done for a node", "node", name, "error", err)
+		}
+		t.o.Gate.setFresh(name, nil)
+		return
+	}
+	node.said = ""
+	if next.changed {
+		t.o.Gate.setFresh(name, nil)
+		if wait := node.wrote + apart - now.Mono; !next.urgent && node.wrote > 0 && wait > 0 {
+			node.due = node.wrote + apart
+			return
+		}
+		t.write(node, next)
+		return
+	}
+	node.term, node.deeds = next.term, nil
+	t.settleMember(node, next.view, now)
+}
+
+// settleMember sets what waits in the queue for a node whose status says all there is to say, and when to look at it again.
+func (t *term) settleMember(node *member, view order.View, now order.Moment) {
+	if view.Status.Mode == order.Joining && node.joined == 0 {
+		node.joined = max(now.Mono, 1)
+	} else if view.Status.Mode != order.Joining {
+		node.joined = 0
+	}
+	node.noteShort(order.Have(view.Spec, view.Status) < view.Spec.Slots, now.Mono)
+	// A place that is refused is a cause that the object tells: it is decided again with that.
+	node.noteGiving(view.Status, now.Mono)
+	steps, noPlace := t.plan(node, view, now)
+	if noPlace != node.noPlace {
+		node.noPlace = noPlace
+		t.dirty[node.network.Name] = true
+	}
+	var list []quota.Wish
+	for _, s := range steps {
+		list = append(list, s.Wish)
+	}
+	t.o.Gate.setFresh(node.network.Name, list)
+	for _, at := range node.nextTries() {
+		if at > now.Mono && (node.due == 0 || at < node.due) {
+			node.due = at
+		}
+	}
+	if at, is := node.describeDue(view, now); is && at > now.Mono && (node.due == 0 || at < node.due) {
+		node.due = at
+	}
+}
+
+// nextTries returns when what was refused may be tried again.
+func (node *member) nextTries() []time.Duration {
+	list := []time.Duration{node.until, node.noNew.Next, node.why.Next}
+	for _, c := range node.noMore {
+		list = append(list, c.Next)
+	}
+	return append(list, slices.Collect(maps.Values(node.stays))...)
+}
+
+// inputOf returns what the node's next status follows from.
+func (t *term) inputOf(node *member, now order.Moment) input {
+	in := input{network: node.network, term: node.term.Copy(), now: now, node: node.node, limits: node.limits, shown: node.shown, deeds: node.deeds, gone: node.isGone,
+		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe}
+	if node.shown != nil {
+		in.describe = node.shown.began.Wall
+	}
+	if node.joined == 0 {
+		in.joined = now.Mono // it is seen joining now, if it is
+	}
+	if node.noPlace.Is() {
+		in.causes = append(in.causes, node.noPlace)
+	}
+	in.facts = node.planFacts(t.poolSubnets(node, now.Mono), now.Mono)
+	return in
+}
+
+// writeLimit is how long a write may take.
+const writeLimit = 10 * time.Second
+
+// write writes a status beside the loop.
+func (t *term) write(node *member, next decision) {
+	node.writing = true
+	done := len(node.deeds)
+	t.under.Go(func() {
+		ctx, cancel := context.WithTimeout(t.ctx, writeLimit)
+		defer cancel()
+		written, err := t.o.Objects.WriteNode(ctx, next.network)
+		var newest *crd.NodeNetwork
+		if err != nil && !errors.Is(err, ErrGone) {
+			// After a conflict, or where nobody knows, what is there now decides.
+			var wrong error
+			if newest, wrong = t.o.Objects.ReadNode(ctx, next.network.Name); errors.Is(wrong, ErrGone) {
+				err = ErrGone
+			}
+		}
+		t.post(func(t *term) { t.wrote(node, next, done, written, newest, err) })
+	})
+}
+
+// wrote takes in how a write has ended.
+func (t *term) wrote(node *member, next decision, done int, written, newest *crd.NodeNetwork, err error) {
+	node.writing = false
+	now := t.now()
+	t.dirty[next.network.Name] = true
+	switch {
+	case errors.Is(err, ErrGone):
+		node.network, node.left = nil, true
+	case err == nil:
+		t.keep(node, next, done, written, now)
+	case newest == nil:
+		node.wrote = now.Mono // the API server does not answer: not at once again
+	case newest.Status.Revision == next.network.Status.Revision && newest.Status.Epoch == next.network.Status.Epoch && sameContent(newest.Status, next.network.Status):
+		t.keep(node, next, done, newest, now) // the answer got lost
+	default:
+		t.takeNetwork(newest)
+	}
+}
+
+// keep makes a decision that was written count.
+func (t *term) keep(node *member, next decision, done int, written *crd.NodeNetwork, now order.Moment) {
+	node.wrote = max(now.Mono, 1)
+	node.term, node.deeds = next.term, node.deeds[done:]
+	t.takeNetwork(written)
+}
+
+// planned is a step with its place in the queue.
+type planned struct {
+	pool.Step
+	quota.Wish
+	token string
+}
+
+// plan returns the calls that may be made for a node as its object says, and why an ENI that it needs has no place.
+func (t *term) plan(node *member, view order.View, now order.Moment) (list []planned, noPlace pool.Cause) {
+	if t.o.Observe || !node.isReady() || view.Status.Epoch > t.epoch {
+		return nil, noPlace
+	}
+	// What was under way when a release was accepted ends in Leaving too; nothing new begins there.
+	if now.Mono >= node.until {
+		switch view.Status.Mode {
+		case order.Operator:
+			list, noPlace = t.growth(node, view, now)
+			list = append(list, t.clean(node, view, now)...)
+		case order.Joining:
+			list = t.finish(node, view, now)
+		}
+		if view.Status.Mode == order.Operator || view.Status.Mode == order.Leaving {
+			list = append(list, t.giving(node, view, now)...)
+		}
+	}
+	_, making := node.jobs[""]
+	list = slices.DeleteFunc(list, func(s planned) bool {
+		_, unsure := node.unsure[s.ENI]
+		return node.jobs[s.ENI] != nil || s.ENI != "" && unsure || s.ENI == "" && making
+	})
+	if len(node.jobs) >= mostJobs {
+		list = nil
+	}
+	return list, noPlace
+}
+
+// mostJobs is how many calls of a node are under way at most.
+const mostJobs = 2
+
+// growth returns what brings the node addresses, with the place of a new ENI.
+func (t *term) growth(node *member, view order.View, now order.Moment) (list []planned, noPlace pool.Cause) {
+	if view.Spec.SeenRevision > view.Status.Revision {
+		return nil, noPlace // the object is an older one than the node has seen
+	}
+	class, since := node.classOf(view, now)
+	created := false
+	for _, s := range order.Plan(view.Spec, view.Status, node.planFacts(t.poolSubnets(node, now.Mono), now.Mono)) {
+		p := planned{Step: s, Wish: quota.Wish{Node: node.network.Name, Object: s.ENI, Class: class, Since: since}}
+		switch {
+		case s.Do == pool.Assign:
+			p.Action = t.action("Assign", s.Index)
+		case created:
+			continue // its token is the next one's
+		default:
+			created = true
+			if noPlace = t.choosePlace(node, view, &p.Step, now); noPlace.Is() {
+				continue
+			}
+			p.Action, p.token = t.action("Create", -1), order.Token(string(node.network.UID), view.Status.Created)
+		}
+		list = append(list, p)
+	}
+	// One call an ENI: the other family's comes after it.
+	seen := map[string]bool{}
+	return slices.DeleteFunc(list, func(p planned) bool {
+		again := seen[p.ENI]
+		seen[p.ENI] = true
+		return again
+	}), noPlace
+}
+
+// action returns what the first request of a kind that changes something counts as.
+func (t *term) action(part string, index int) string {
+	if index == 0 {
+		part += ".Primary"
+	}
+	if list := t.o.Actions(part); len(list) > 0 {
+		return list[0]
+	}
+	return part
+}
+
+// giving returns what takes away what is accepted.
+func (t *term) giving(node *member, view order.View, now order.Moment) (list []planned) {
+	add := func(do pool.Action, id, action string) {
+		if node.stays[id] <= now.Mono {
+			list = append(list, planned{Step: pool.Step{Do: do, ENI: id},
+				Wish: quota.Wish{Node: node.network.Name, Action: action, Object: id, Class: t.givingClass(node, view), Since: node.giving}})
+		}
+	}
+	accepted := node.term.Unassignable(view.Status)
+	for _, e := range view.Status.ENIs {
+		if len(accepted[e.ID]) > 0 {
+			add(pool.Release, e.ID, t.action("Unassign", e.Index))
+		}
+		if slices.Contains(view.Status.LeavingInterfaces, e.ID) && view.Status.Epoch == t.epoch {
+			add(pool.Delete, e.ID, t.action("Detach", e.Index))
+		}
+	}
+	return list
+}
+
+// givingClass returns how urgent it is to release: where the node's own pods wait for the places, as urgent as they are.
+func (t *term) givingClass(node *member, view order.View) quota.Class {
+	if view.Spec.Waiting > 0 || view.Status.Mode == order.Leaving || node.network.Status.Reclaim > 0 {
+		return quota.Starving
+	}
+	return quota.Giving
+}
+
+// finish returns what ends the ENIs that an agent had begun.
+func (t *term) finish(node *member, view order.View, now order.Moment) (list []planned) {
+	for _, nic := range node.shown.unfinished(node.network.Spec.Handover) {
+		s := pool.Step{Do: pool.Create, Subnet: nic.Subnet, Index: -1, Count: 1}
+		for _, f := range view.Spec.Families {
+			n := 1
+			for _, a := range nic.Addresses {
+				if eni.FamilyOf(a) == f {
+					n++
+				}
+			}
+			if n = max(1, n-1); f == eni.IPv4 {
+				s.V4 = n
+			} else {
+				s.V6 = n
+			}
+		}
+		return append(list, planned{Step: s, token: nic.Token,
+			Wish: quota.Wish{Node: node.network.Name, Action: t.action("Create", -1), Class: quota.Starving, Since: node.joined}})
+	}
+	return list
+}
+
+// clean returns what deletes the ENIs that were made for the node, are attached nowhere, and that nobody finishes.
+func (t *term) clean(node *member, view order.View, now order.Moment) (list []planned) {
+	next := order.Token(string(node.network.UID), view.Status.Created)
+	for _, nic := range node.shown.looseENIs() {
+		old := !nic.Created.IsZero() && now.Wall.Sub(nic.Created) >= t.o.LeakAge
+		if nic.Token != next && old && !node.isGone(nic.ID) && node.stays[nic.ID] <= now.Mono {
+			list = append(list, planned{Step: pool.Step{Do: pool.Delete, ENI: nic.ID},
+				Wish: quota.Wish{Node: node.network.Name, Action: t.action("Delete", -1), Object: nic.ID, Class: quota.Giving, Since: node.giving}})
+		}
+	}
+	return list
+}

@@ -1,0 +1,228 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/order"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// store is an API server in memory. It compares resourceVersions, and statuses as the objects' rules do. What it tells by its
+// watches comes late, twice, and sometimes only in part, the newest in the end; writes fail before and after their effect.
+type store struct {
+	mu       sync.Mutex
+	rng      *rand.Rand
+	version  int
+	networks map[string]*crd.NodeNetwork
+	subnets  map[string]*crd.Subnet
+	nodes    map[string]operator.Node
+	watches  map[*watch]bool
+	writes   map[string]int // status writes by node
+
+	lag      time.Duration     // of watches, at most
+	percent  int               // of writes that fail, half of them after their effect
+	overtake func(name string) // is called before a status write that would succeed
+	wrong    []string          // what no write may do
+}
+
+type watch struct {
+	tell func(operator.Event)
+	only string // the node, "" for all
+}
+
+var errServer = errors.New("the API server does not answer")
+
+func newStore(seed uint64) *store {
+	return &store{rng: rand.New(rand.NewPCG(seed, 1)), networks: map[string]*crd.NodeNetwork{}, subnets: map[string]*crd.Subnet{},
+		nodes: map[string]operator.Node{}, watches: map[*watch]bool{}, writes: map[string]int{}}
+}
+
+func (s *store) next() string {
+	s.version++
+	return strconv.Itoa(s.version)
+}
+
+// chance tells whether something of so many percent happens. The caller holds the lock.
+func (s *store) chance(percent int) bool { return s.rng.IntN(100) < percent }
+
+// tell tells the watches of an object as it is now. The caller holds the lock.
+func (s *store) tell(name string, e operator.Event) {
+	for w := range s.watches {
+		if w.only != "" && w.only != name {
+			continue
+		}
+		late := time.Duration(s.rng.Int64N(int64(s.lag) + 1))
+		again := s.chance(20)
+		go func() {
+			time.Sleep(late)
+			w.tell(e)
+			if again {
+				time.Sleep(late)
+				w.tell(e)
+			}
+		}()
+	}
+}
+
+func (s *store) watchNode(ctx context.Context, name string, tell func(operator.Event)) {
+	w := &watch{tell, name}
+	s.mu.Lock()
+	s.watches[w] = true
+	// What has changed before it was there it tells of too, as a watch that begins with a list does.
+	for key, n := range s.networks {
+		if only := w.only; only == "" || only == key {
+			s.tell(key, operator.Event{Network: n.DeepCopy()})
+		}
+	}
+	for _, n := range s.subnets {
+		s.tell("", operator.Event{Subnet: n.DeepCopy()})
+	}
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	delete(s.watches, w)
+	s.mu.Unlock()
+}
+
+// Watch implements operator.Objects.
+func (s *store) Watch(ctx context.Context, tell func(operator.Event)) { s.watchNode(ctx, "", tell) }
+
+// ReadAll implements operator.Objects.
+func (s *store) ReadAll(context.Context) (all operator.Cluster, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.nodes {
+		all.Nodes = append(all.Nodes, n)
+	}
+	for _, n := range s.networks {
+		all.Networks = append(all.Networks, n.DeepCopy())
+	}
+	for _, n := range s.subnets {
+		all.Subnets = append(all.Subnets, n.DeepCopy())
+	}
+	return all, nil
+}
+
+// ReadNode implements operator.Objects.
+func (s *store) ReadNode(_ context.Context, name string) (*crd.NodeNetwork, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.networks[name]; n != nil {
+		return n.DeepCopy(), nil
+	}
+	return nil, operator.ErrGone
+}
+
+// put makes an object or writes a spec with its resourceVersion.
+func (s *store) put(n *crd.NodeNetwork) (*crd.NodeNetwork, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.networks[n.Name]
+	next := n.DeepCopy()
+	switch {
+	case old == nil && n.ResourceVersion == "":
+		next.UID, next.Generation = types.UID(fmt.Sprint("uid-", n.Name)), 1
+	case old == nil || old.ResourceVersion != n.ResourceVersion:
+		return nil, operator.ErrConflict
+	default:
+		next.Status = old.DeepCopy().Status
+		if !reflect.DeepEqual(old.Spec, next.Spec) {
+			next.Generation++
+		}
+	}
+	return s.keep(next), nil
+}
+
+// keep keeps a version and tells of it. The caller holds the lock.
+func (s *store) keep(n *crd.NodeNetwork) *crd.NodeNetwork {
+	n.ResourceVersion = s.next()
+	s.networks[n.Name] = n
+	s.tell(n.Name, operator.Event{Network: n.DeepCopy()})
+	return n.DeepCopy()
+}
+
+// WriteNode implements operator.Objects.
+func (s *store) WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeNetwork, error) {
+	if s.overtake != nil {
+		s.overtake(n.Name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	fails, after := s.chance(s.percent), s.chance(50)
+	old := s.networks[n.Name]
+	switch {
+	case fails && !after:
+		return nil, errServer
+	case old == nil || old.UID != n.UID:
+		return nil, operator.ErrGone
+	case old.ResourceVersion != n.ResourceVersion:
+		return nil, operator.ErrConflict
+	}
+	was, _ := old.Status.Read()
+	is, err := n.Status.Read()
+	if err != nil {
+		s.wrong = append(s.wrong, fmt.Sprintf("%s: %v", n.Name, err))
+	}
+	if is.Epoch < was.Epoch {
+		return nil, operator.ErrConflict
+	}
+	if !order.Follows(was, is) {
+		s.wrong = append(s.wrong, fmt.Sprintf("%s: revision %d with %+v follows revision %d with %+v", n.Name, is.Revision, is, was.Revision, was))
+	}
+	next := old.DeepCopy()
+	next.Status = n.DeepCopy().Status
+	s.writes[n.Name]++
+	written := s.keep(next)
+	if fails {
+		return nil, errServer
+	}
+	return written, nil
+}
+
+// CreateSubnet implements operator.Objects.
+func (s *store) CreateSubnet(_ context.Context, n *crd.Subnet) (*crd.Subnet, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.subnets[n.Name] != nil {
+		return nil, operator.ErrConflict
+	}
+	return s.keepSubnet(n.DeepCopy()), nil
+}
+
+// WriteSubnet implements operator.Objects.
+func (s *store) WriteSubnet(_ context.Context, n *crd.Subnet) (*crd.Subnet, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.subnets[n.Name]
+	if old == nil || old.ResourceVersion != n.ResourceVersion {
+		return nil, operator.ErrConflict
+	}
+	next := old.DeepCopy()
+	next.Status = n.DeepCopy().Status
+	return s.keepSubnet(next), nil
+}
+
+func (s *store) keepSubnet(n *crd.Subnet) *crd.Subnet {
+	n.ResourceVersion = s.next()
+	s.subnets[n.Name] = n
+	s.tell("", operator.Event{Subnet: n.DeepCopy()})
+	return n.DeepCopy()
+}
+
+// node returns an object as it is, for tests to look at.
+func (s *store) node(name string) *crd.NodeNetwork {
+	n, _ := s.ReadNode(context.Background(), name)
+	return n
+}

@@ -1,0 +1,145 @@
+package operator
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/placement"
+	"github.com/enipool/enipool/pkg/pool"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// subnet is one as the operator knows it.
+type subnet struct {
+	object  *crd.Subnet // nil as long as there is none
+	place   cloud.Place
+	lacking int           // describes in a row that did not show it
+	began   time.Duration // when the last describe that showed it began
+	state   placement.Isolation
+	moves   []*move
+	wrote   bool // a write is under way, or the last was refused: until the next describe
+}
+
+// move is what a call takes of a subnet's addresses, or gives it back: below zero.
+type move struct {
+	count int
+	ended time.Duration // 0 while it is under way
+}
+
+// isDescribed tells whether the cloud shows the subnet. Once may be a lagging answer.
+func (s *subnet) isDescribed() bool { return s.place.ID != "" && s.lacking < 2 }
+
+// forgetMoves drops what the last describe has in its numbers.
+func (s *subnet) forgetMoves() {
+	s.moves = slices.DeleteFunc(s.moves, func(m *move) bool { return m.ended > 0 && m.ended < s.began })
+}
+
+// takes notes that a call is to take addresses.
+func (s *subnet) takes(count int) *move {
+	m := &move{count: count}
+	s.moves = append(s.moves, m)
+	return m
+}
+
+// settings returns what people say of it.
+func (s *subnet) settings() placement.Settings {
+	if s.object == nil {
+		return placement.Settings{Use: placement.Disabled} // what people say of it is not known yet
+	}
+	spec := s.object.Spec
+	return placement.Settings{Use: placement.Use(spec.Use), Weight: int(spec.Weight), NodeSelector: spec.NodeSelector,
+		KeepFree: int(spec.KeepFree), IsolateBelow: int(spec.IsolateBelow)}
+}
+
+// forPlacement returns what placement goes by.
+func (s *subnet) forPlacement(attached []placement.Goal) placement.Subnet {
+	p := placement.Subnet{ID: s.place.ID, Zone: s.place.Zone, Settings: s.settings(), Free: s.place.Free, Attached: attached,
+		State: s.state.State, RetryAt: s.state.RetryAt, Described: s.isDescribed() && s.place.New}
+	if p.State == "" {
+		p.State = placement.Ready
+	}
+	for _, m := range s.moves {
+		switch {
+		case m.ended > 0 && m.ended < s.began:
+		case m.count > 0:
+			p.Granted += m.count
+		case m.ended > 0:
+			p.Released -= m.count
+		}
+	}
+	return p
+}
+
+// forPlan returns the subnet as the plan of a node knows it: room is for new ENIs and those that are there alike.
+func forPlan(p placement.Subnet, n placement.Node, now time.Duration) pool.Subnet {
+	s := pool.Subnet{ID: p.ID, Free: max(0, p.Room()), New: p.For(n, now)}
+	if p.State == placement.Full && now < p.RetryAt {
+		s.Blocked = pool.Cause{Kind: pool.SubnetFull, Object: p.ID, Next: p.RetryAt, Words: fmt.Sprintf("subnet %s has no free address", p.ID)}
+	}
+	return s
+}
+
+// goalsOf returns how many addresses the node's ENIs in the subnet are to get: full ones in a burstable pool.
+func goalsOf(v order.View, id string) (goals []placement.Goal) {
+	if v.Spec.Pool.Mode != pool.Burstable || v.Spec.Pool.Partial || len(v.Spec.Families) == 0 {
+		return nil
+	}
+	for _, e := range v.Status.ENIs {
+		if e.Subnet == id && e.State == order.Attached && e.Index >= v.Spec.Pool.FirstIndex(v.Status.Limits) {
+			goals = append(goals, placement.Goal{Attached: len(order.Addresses(v.Status.Limits, e.Addresses...)), Goal: v.Status.Limits.PerENI(v.Spec.Families[0])})
+		}
+	}
+	return goals
+}
+
+// subnetCounts is what a Subnet shows of the nodes' ENIs.
+type subnetCounts struct{ interfaces, addresses int }
+
+// tell returns the object with its next status, and whether that says anything new.
+func (s *subnet) tell(p placement.Subnet, counts subnetCounts, now order.Moment) (*crd.Subnet, bool) {
+	next := s.object.DeepCopy()
+	status := &next.Status
+	if s.place.ID != "" {
+		status.VPC, status.Zone, status.Free = s.place.VPC, s.place.Zone, int32(s.place.Free)
+		if s.place.V4Net.IsValid() {
+			status.V4 = s.place.V4Net.String()
+		}
+		if s.place.V6Net.IsValid() {
+			status.V6 = s.place.V6Net.String()
+		}
+	}
+	status.Owed, status.Room = int32(p.Owed()), int32(p.Room())
+	status.Interfaces, status.Addresses = int32(counts.interfaces), int32(counts.addresses)
+	wall := func(at time.Duration) *metav1.Time {
+		return &metav1.Time{Time: now.Wall.Add(at - now.Mono).Truncate(time.Second)}
+	}
+	// What people say comes before what the cloud shows, and that before what it refused.
+	status.FullSince, status.RetryAt = nil, nil
+	switch {
+	case p.Use == placement.Disabled:
+		status.State = "Disabled"
+	case !s.isDescribed():
+		status.State = "Missing"
+	default:
+		status.State = string(p.State)
+		if p.State == placement.Full {
+			status.FullSince, status.RetryAt = wall(s.state.Since), wall(s.state.RetryAt)
+		}
+	}
+	if s.place.ID != "" {
+		status.DescribedAt = wall(s.began)
+	}
+	return next, !sameSubnet(s.object.Status, *status)
+}
+
+// sameSubnet tells whether a status says nothing new: times alone cause no write.
+func sameSubnet(a, b crd.SubnetStatus) bool {
+	a.DescribedAt, b.DescribedAt, a.RetryAt, b.RetryAt, a.FullSince, b.FullSince = nil, nil, nil, nil, nil, nil
+	a.Conditions, b.Conditions, a.Reserved, b.Reserved = nil, nil, nil, nil
+	return a.VPC == b.VPC && a.Zone == b.Zone && a.V4 == b.V4 && a.V6 == b.V6 && a.Free == b.Free && a.Owed == b.Owed && a.Room == b.Room &&
+		a.Interfaces == b.Interfaces && a.Addresses == b.Addresses && a.State == b.State
+}

@@ -1,0 +1,189 @@
+package operator
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/pool"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The conditions of a NodeNetwork.
+const (
+	Satisfied = "Satisfied"
+	Described = "Described"
+)
+
+// mostCauses and mostWords are how many causes an object has, and how long one is.
+const (
+	mostCauses = 16
+	mostWords  = 256
+)
+
+// tell fills in what the protocol does not need: counts, and for people and the agent why there is not more.
+func (in input) tell(next *crd.NodeNetwork, v order.View) {
+	status := &next.Status
+	status.ObservedGeneration = in.network.Generation
+	status.Slots, status.Interfaces = int32(order.Have(v.Spec, v.Status)), 0
+	for _, e := range v.Status.ENIs {
+		if e.State == order.Attached {
+			status.Interfaces++
+		}
+	}
+	if in.node.Instance != "" {
+		status.Instance, status.InstanceType, status.Zone = in.node.Instance, in.node.Type, in.node.Zone
+	}
+	status.Handover = nil
+	if v.Status.Mode == order.Self && v.Spec.Mode == order.Self && len(in.unsure) > 0 {
+		status.Handover = &crd.StatusHandover{Tokens: in.unsure}
+	}
+	if !in.describe.IsZero() {
+		status.DescribedAt = &metav1.Time{Time: in.describe.Truncate(time.Second)}
+	}
+	causes := in.allCauses(v)
+	status.Causes = nil
+	for _, c := range causes {
+		if len(status.Causes) < mostCauses {
+			status.Causes = append(status.Causes, in.blocker(c))
+		}
+	}
+	in.setCondition(status, in.satisfied(v, causes))
+	in.setCondition(status, in.described())
+}
+
+// allCauses returns why the node has less than it asks for, the gravest first.
+func (in input) allCauses(v order.View) (list []pool.Cause) {
+	if v.Status.Mode != order.Operator {
+		return nil
+	}
+	list = append(list, in.causes...)
+	if in.failed != nil {
+		list = append(list, *in.failed)
+	}
+	if order.Have(v.Spec, v.Status) < v.Spec.Slots && in.shown != nil {
+		list = append(list, pool.Blockers(v.Spec.Pool, order.Snapshot(v.Spec, v.Status, in.facts), v.Spec.Slots)...)
+	}
+	var told []pool.Cause
+	for _, c := range pool.Rank(list) {
+		if reasonOf(c.Kind) != "" {
+			told = append(told, c)
+		}
+	}
+	return told
+}
+
+// reasonOf returns the reason that an object has for a cause, "" for what it does not tell: what is the agent's, and what is under way.
+func reasonOf(k pool.Kind) string {
+	return map[pool.Kind]string{
+		pool.Forbidden: "Forbidden", pool.Unavailable: "CloudUnavailable", pool.CallFailed: "CloudUnavailable", pool.Throttled: "Throttled",
+		pool.AddressLimit: "AddressLimit", pool.ENILimit: "InterfaceLimit", pool.SubnetFull: "SubnetFull", pool.NoSubnet: "NoSubnet",
+		noInstance: "InstanceUnknown", accountLimit: "AccountLimit",
+	}[k]
+}
+
+// Kinds of causes that only an operator has.
+const (
+	noInstance pool.Kind = 100 + iota
+	accountLimit
+)
+
+func (in input) blocker(c pool.Cause) crd.Cause {
+	b := crd.Cause{Reason: reasonOf(c.Kind), Message: c.Words}
+	if len(b.Message) > mostWords {
+		b.Message = b.Message[:mostWords]
+	}
+	if c.Next > in.now.Mono {
+		b.Until = &metav1.Time{Time: in.now.Wall.Add(c.Next - in.now.Mono).Truncate(time.Second)}
+	}
+	return b
+}
+
+// satisfied returns the condition of that name.
+func (in input) satisfied(v order.View, causes []pool.Cause) metav1.Condition {
+	c := metav1.Condition{Type: Satisfied, Status: metav1.ConditionFalse, Reason: "Growing", ObservedGeneration: in.network.Generation}
+	have := order.Have(v.Spec, v.Status)
+	c.Message = fmt.Sprintf("%d of %d slots", have, v.Spec.Slots)
+	switch {
+	case v.Status.Mode != order.Operator:
+		c.Status, c.Reason = metav1.ConditionUnknown, v.Status.Mode.String()
+	case order.Satisfied(v.Spec, v.Status, coming(in.facts)):
+		c.Status, c.Reason = metav1.ConditionTrue, Satisfied
+	case len(causes) > 0:
+		c.Reason, c.Message = reasonOf(causes[0].Kind), c.Message+": "+causes[0].Words
+	}
+	return c
+}
+
+// coming returns how many addresses were asked for with the outcome open.
+func coming(f order.Facts) (n int) {
+	for _, c := range f.Calls {
+		for _, asked := range c.Coming {
+			n += asked.Count
+		}
+	}
+	for _, p := range f.Pending {
+		n += p.Slots
+	}
+	return n
+}
+
+// described returns the condition of that name.
+func (in input) described() metav1.Condition {
+	c := metav1.Condition{Type: Described, Status: metav1.ConditionTrue, Reason: Described, ObservedGeneration: in.network.Generation}
+	switch {
+	case in.failed != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonOf(in.failed.Kind), in.failed.Words
+	case in.shown == nil:
+		c.Status, c.Reason = metav1.ConditionUnknown, "Waiting"
+	}
+	return c
+}
+
+// setCondition replaces a condition. The time of its transition is kept while its status is.
+func (in input) setCondition(s *crd.NodeNetworkStatus, c metav1.Condition) {
+	c.LastTransitionTime = metav1.Time{Time: in.now.Wall.Truncate(time.Second)}
+	if len(c.Message) > 4*mostWords {
+		c.Message = c.Message[:4*mostWords]
+	}
+	for i, old := range s.Conditions {
+		if old.Type != c.Type {
+			continue
+		}
+		if old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
+		s.Conditions[i] = c
+		return
+	}
+	s.Conditions = append(s.Conditions, c)
+}
+
+// rarely is how often what alone is worth no write is written nevertheless.
+const rarely = time.Hour
+
+// sameContent tells whether a status says nothing new. Words and times alone cause no write: all nodes would be written with
+// every describe.
+func sameContent(old, next crd.NodeNetworkStatus) bool {
+	if old.DescribedAt != nil && next.DescribedAt != nil && next.DescribedAt.Sub(old.DescribedAt.Time) >= rarely {
+		return false
+	}
+	return reflect.DeepEqual(content(old), content(next))
+}
+
+// content returns the status without words and times.
+func content(s crd.NodeNetworkStatus) crd.NodeNetworkStatus {
+	c := (&crd.NodeNetwork{Status: s}).DeepCopy().Status
+	c.DescribedAt = nil
+	for i := range c.Conditions {
+		c.Conditions[i].Message, c.Conditions[i].LastTransitionTime, c.Conditions[i].ObservedGeneration = "", metav1.Time{}, 0
+	}
+	var blockers []crd.Cause
+	for _, b := range c.Causes {
+		blockers = append(blockers, crd.Cause{Reason: b.Reason})
+	}
+	c.Causes = blockers
+	return c
+}
