@@ -14,6 +14,7 @@ import (
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/pool"
 )
@@ -403,4 +404,74 @@ func TestWhatTheNodeAsksFor(t *testing.T) {
 	if next, _ = k.spec(); !slices.Equal(next.Idle, []string{"eni-0"}) {
 		t.Errorf("%v is idle", next.Idle)
 	}
+}
+
+// After a boot there is neither pod nor cache, and the object still has what was to go back: that is not handed out.
+func TestAnOperatedNodeBootsAgain(t *testing.T) {
+	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
+		n.start(-1, false)
+		defer func() { n.stop() }()
+		sleep(10 * time.Second)
+		n.fillWith(t, 40)
+		op.set(func(op *testOperator) { op.away = true })
+		for _, k := range n.keys() {
+			n.del(k)
+		}
+		sleep(40 * time.Minute)
+		going := op.object().Spec.Release
+		if len(going) < 16 {
+			t.Fatalf("%d addresses go back", len(going))
+		}
+		n.kill()
+		n.reboot()
+		op.boot = "boot-2"
+		n.start(-1, false)
+		sleep(time.Minute)
+		if is := op.object(); is.Spec.Boot != "boot-2" || n.book == nil {
+			t.Fatalf("%+v", is)
+		}
+		for _, line := range n.lines() {
+			t.Errorf("%s is a pod's", line.Addr)
+		}
+		for _, p := range op.object().Spec.Release {
+			for _, line := range n.book.Addresses {
+				if line.Addr == p.Addr() && line.State != eni.Releasing {
+					t.Errorf("%s is %s, and the operator may accept it", line.Addr, line.State)
+				}
+			}
+		}
+		op.set(func(op *testOperator) { op.away = false })
+		n.fillWith(t, 30)
+		n.noCalls(t)
+	})
+}
+
+// Somebody deletes the object: it is made again, and the node keeps what it has.
+func TestANodeNetworkThatIsDeletedIsMadeAgain(t *testing.T) {
+	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
+		n.start(-1, false)
+		defer func() { n.stop() }()
+		sleep(10 * time.Second)
+		n.fillWith(t, 20)
+		before, revision := n.lines(), op.object().Status.Revision
+		op.set(func(op *testOperator) { op.is = order.Object{} })
+		sleep(time.Minute)
+		is := op.object()
+		if is.Version == "" || is.Status.Mode != order.Operator || is.Status.Revision <= revision {
+			t.Fatalf("%+v, the one before had revision %d", is, revision)
+		}
+		if !sameLines(before, n.lines()) {
+			t.Errorf("pods' addresses changed from %v to %v", before, n.lines())
+		}
+		n.fillWith(t, 20)
+		n.noCalls(t)
+	})
+}
+
+// reboot takes away what a node has in memory alone.
+func (n *testNode) reboot() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.book, n.bookErr, n.memory = nil, nodecache.ErrBoot, nil
+	n.pods, n.waiting, n.routed = map[eni.Key]*testPod{}, map[eni.Key]nodecache.Waiter{}, map[netip.Addr]bool{}
 }
