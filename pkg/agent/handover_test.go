@@ -2,12 +2,14 @@ package agent
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/order"
 )
 
@@ -64,7 +66,7 @@ func TestANodeChangesOverAndBackUnderItsPods(t *testing.T) {
 		if got := n.w.calls(); fmt.Sprint(got) != fmt.Sprint(calls) {
 			t.Errorf("the agent has called the cloud: %v, before %v", got, calls)
 		}
-		if h := op.object().Handover; !h.IsEmpty() {
+		if h := op.object().Handover; h != nil {
 			t.Errorf("%+v is still handed over", h)
 		}
 		before = n.lines()
@@ -158,7 +160,7 @@ func TestWhatIsUnderWayIsHandedOver(t *testing.T) {
 					n.start(-1, false)
 					sleep(65 * time.Second)
 					h := op.object().Handover
-					if !h.IsEmpty() && op.object().Version != "" {
+					if h != nil {
 						t.Errorf("handed over after %s: %+v", n.w.now()-began, h)
 					}
 					for range 20 {
@@ -174,4 +176,30 @@ func TestWhatIsUnderWayIsHandedOver(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The operator finds what goes back by what its cloud shows: the delegated prefix, or an address beside those.
+func TestADelegatedPrefixIsHandedOverAsSuch(t *testing.T) {
+	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
+		n.start(-1, false)
+		defer func() { n.stop() }()
+		sleep(10 * time.Second)
+		o, is := n.life.agent.supply.(*ordered)
+		if !is {
+			t.Fatal("no operator calls")
+		}
+		n.book.Settings.V4Block = 28
+		health := o.mem.Health
+		o.mem = memory{Health: health, Begun: map[netip.Addr]bool{netip.MustParseAddr("10.0.4.16"): true, netip.MustParseAddr("10.0.4.17"): true},
+			Leaving: map[string]bool{"eni-heard": true, "eni-not": false}, Creates: []create{{Token: "token"}}}
+		want := &order.Handover{Tokens: []string{"token"}, ReleaseInterfaces: []string{"eni-heard"},
+			Release: []netip.Prefix{netip.MustParsePrefix("10.0.4.16/32"), netip.MustParsePrefix("10.0.4.16/28"), netip.MustParsePrefix("10.0.4.17/32")}}
+		if got := o.handover(t.Context()); !sameAsks(order.Asks{Handover: got}, order.Asks{Handover: want}) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		o.mem, n.bookErr = memory{Health: health}, nodecache.ErrBoot
+		if got := o.handover(t.Context()); got != nil {
+			t.Errorf("%+v of a node whose agents have called nothing", got)
+		}
+	})
 }

@@ -193,8 +193,12 @@ func (op *testOperator) join(ctx context.Context, now order.Object) {
 			next.ENIs = append(next.ENIs, orderENI(nic))
 		}
 	}
-	next.Releasing = append(next.Releasing, now.Handover.Release...)
-	next.LeavingInterfaces = append(next.LeavingInterfaces, now.Handover.ReleaseInterfaces...)
+	if h := now.Handover; h == nil { // no agent has called: there is nothing to wait for
+		next.ENIs = nil
+	} else {
+		next.Releasing = append(next.Releasing, h.Release...)
+		next.LeavingInterfaces = append(next.LeavingInterfaces, h.ReleaseInterfaces...)
+	}
 	op.writeStatus(now, next)
 }
 
@@ -224,6 +228,17 @@ func (op *testOperator) describe(ctx context.Context) {
 		}
 	}
 	now := op.object()
+	if len(now.Status.ENIs) == 0 {
+		next := now.Status
+		for _, nic := range list {
+			if nic.Index >= 0 {
+				next.ENIs = append(next.ENIs, orderENI(nic))
+			}
+		}
+		next.Revision++
+		op.writeStatus(now, next)
+		return
+	}
 	if next, is := op.term.Described(now.View, op.moment(), d); is {
 		op.writeStatus(now, next)
 	}

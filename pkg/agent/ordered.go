@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -79,7 +80,13 @@ func (o *ordered) lookIfDue(ctx context.Context, now time.Duration) {
 func (o *ordered) isUsable() bool {
 	spec, status := o.newest.Spec, o.newest.Status
 	return o.heard && spec.Mode == order.Operator && status.Mode == order.Operator && spec.Boot == o.Boot &&
-		status.Limits != (eni.Limits{}) && !order.Stale(o.mem.Revision, status)
+		status.Limits != (eni.Limits{}) && hasPrimary(status) && !order.Stale(o.mem.Revision, status)
+}
+
+// hasPrimary tells whether a describe has told the operator of the node: each has its primary ENI. Of a status without it nothing
+// is missing.
+func hasPrimary(s order.Status) bool {
+	return slices.ContainsFunc(s.ENIs, func(e order.ENI) bool { return e.Index == 0 && e.State == order.Attached })
 }
 
 // takeIn makes the view of the newest copy, and of the memory what is about calls. The revision is written down before

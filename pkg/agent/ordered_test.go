@@ -475,3 +475,25 @@ func (n *testNode) reboot() {
 	n.book, n.bookErr, n.memory = nil, nodecache.ErrBoot, nil
 	n.pods, n.waiting, n.routed = map[eni.Key]*testPod{}, map[eni.Key]nodecache.Waiter{}, map[netip.Addr]bool{}
 }
+
+// Before its first describe an operator knows of no ENI: that is no reason to take the node's from its pods.
+func TestAStatusWithoutTheNodesPrimaryENITakesNothing(t *testing.T) {
+	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
+		n.start(-1, false)
+		defer func() { n.stop() }()
+		sleep(10 * time.Second)
+		n.fillWith(t, 20)
+		before := n.lines()
+		op.set(func(op *testOperator) {
+			op.away = true
+			next := op.is
+			next.Status.ENIs, next.Status.Revision = nil, next.Status.Revision+1
+			op.put(next)
+		})
+		sleep(time.Minute)
+		if !sameLines(before, n.lines()) || len(n.book.ENIs) == 0 {
+			t.Errorf("pods' addresses changed from %v to %v on %v", before, n.lines(), n.book.ENIs)
+		}
+		n.must(t)
+	})
+}

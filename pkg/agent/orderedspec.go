@@ -104,6 +104,9 @@ func sameSpec(x, y order.Spec) bool {
 // sameAsks tells the same of the rest.
 func sameAsks(x, y order.Asks) bool {
 	h, g := x.Handover, y.Handover
+	if h == nil || g == nil {
+		return x.WaitingSince.Equal(y.WaitingSince) && h == g
+	}
 	return x.WaitingSince.Equal(y.WaitingSince) && slices.Equal(h.Tokens, g.Tokens) && slices.Equal(h.Release, g.Release) &&
 		slices.Equal(h.ReleaseInterfaces, g.ReleaseInterfaces)
 }

@@ -28,9 +28,9 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 			return
 		}
 		next.Mode, next.Families, next.Pool = order.Operator, o.conf.Settings.Families, poolFor(o.conf.Pool, 0, 0)
-		asks.Handover = o.mem.handover()
+		asks.Handover = o.handover(ctx)
 	} else if o.newest.Status.Mode == order.Operator {
-		asks.Handover = order.Handover{} // it was taken over
+		asks.Handover = nil // it was taken over
 	}
 	if order.Stale(o.mem.Revision, o.newest.Status) {
 		next.SeenRevision = o.mem.Revision
@@ -40,13 +40,31 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 	}
 }
 
-// handover is what the cloud may have heard of from this node's agents.
-func (m *memory) handover() (h order.Handover) {
+// handover is what the cloud may have heard of from this node's agents, nil where there was none in this boot: to say
+// that there was, though nothing is under way, makes the operator describe before it tells what the node has.
+func (o *ordered) handover(ctx context.Context) *order.Handover {
+	book, err := o.read(ctx)
+	m := &o.mem
+	if err != nil && m.Scale == nil && !m.Operated {
+		return nil
+	}
+	h := &order.Handover{}
 	for _, c := range m.Creates {
 		h.Tokens = append(h.Tokens, c.Token)
 	}
 	for _, addr := range slices.SortedFunc(maps.Keys(m.Begun), netip.Addr.Compare) {
 		h.Release = append(h.Release, netip.PrefixFrom(addr, addr.BitLen()))
+		if err != nil {
+			continue
+		}
+		// Whether it is of a delegated prefix or beside them the operator knows: one of both names it.
+		bits := book.Settings.V4Block
+		if addr.Is6() {
+			bits = book.Settings.V6Block
+		}
+		if p, wrong := addr.Prefix(bits); bits > 0 && wrong == nil && !slices.Contains(h.Release, p) {
+			h.Release = append(h.Release, p)
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.Leaving)) {
 		if m.Leaving[id] {

@@ -77,7 +77,7 @@ func TestNobodyIsAskedForANodeNetworkThatNobodyWants(t *testing.T) {
 func TestANodeNetworkIsMadeForItsNode(t *testing.T) {
 	own(t, func(t *testing.T, c *cluster, o *Object) {
 		none, _ := newest(o)
-		made, err := o.Write(t.Context(), none, wants, order.Asks{Handover: order.Handover{Tokens: []string{"token"}}})
+		made, err := o.Write(t.Context(), none, wants, order.Asks{Handover: &order.Handover{Tokens: []string{"token"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func TestRealNodeNetwork(t *testing.T) {
 
 	spec := order.Spec{Mode: order.Operator, Families: []eni.Family{eni.IPv4}, Slots: 16, Boot: "boot",
 		Pool: pool.Config{Multiple: 1, MaxAllocate: 110, Scale: scale.Config{Batch: 16}}}
-	asks := order.Asks{WaitingSince: time.Unix(1_800_000_000, 0), Handover: order.Handover{Tokens: []string{"token"}}}
+	asks := order.Asks{WaitingSince: time.Unix(1_800_000_000, 0), Handover: &order.Handover{Tokens: []string{"token"}}}
 	none, _ := o.Newest()
 	made, err := o.Write(t.Context(), none, spec, asks)
 	c.do(t, err)
@@ -70,7 +70,7 @@ func TestRealNodeNetwork(t *testing.T) {
 	}
 	written, err := o.Write(t.Context(), newer, spec, order.Asks{})
 	c.do(t, err)
-	if written.Generation != 2 || len(written.Spec.Release) != 2 || !written.Handover.IsEmpty() || !written.WaitingSince.IsZero() {
+	if written.Generation != 2 || len(written.Spec.Release) != 2 || written.Handover != nil || !written.WaitingSince.IsZero() {
 		t.Errorf("%+v", written)
 	}
 	c.do(t, admin.Get(t.Context(), client.ObjectKey{Name: here}, &is))

@@ -24,7 +24,7 @@ type Object struct {
 // Asks is what of the spec no decision about addresses goes by.
 type Asks struct {
 	WaitingSince time.Time // when Waiting rose from 0, zero at 0
-	Handover     Handover
+	Handover     *Handover // nil: no agent has called the cloud for the node. One that has says so, if it hands over nothing else
 }
 
 // Handover is what the cloud may have heard of from an agent that leaves its calls to the operator.
@@ -32,11 +32,6 @@ type Handover struct {
 	Tokens            []string // of ENIs that may be being made
 	Release           []netip.Prefix
 	ReleaseInterfaces []string
-}
-
-// IsEmpty tells whether nothing is handed over.
-func (h Handover) IsEmpty() bool {
-	return len(h.Tokens)+len(h.Release)+len(h.ReleaseInterfaces) == 0
 }
 
 // Tells is what of the status no decision about addresses goes by.

@@ -38,13 +38,13 @@ func readAsks(s crd.NodeNetworkSpec) (order.Asks, error) {
 	if h == nil {
 		return asks, nil
 	}
-	asks.Handover = order.Handover{Tokens: slices.Clone(h.Tokens), ReleaseInterfaces: slices.Clone(h.ReleaseInterfaces)}
+	asks.Handover = &order.Handover{Tokens: slices.Clone(h.Tokens), ReleaseInterfaces: slices.Clone(h.ReleaseInterfaces)}
 	for _, text := range h.Release {
-		a, err := netip.ParseAddr(text)
+		p, err := parsePrefix(text)
 		if err != nil {
 			return asks, fmt.Errorf("handover: %w", err)
 		}
-		asks.Handover.Release = append(asks.Handover.Release, netip.PrefixFrom(a, a.BitLen()))
+		asks.Handover.Release = append(asks.Handover.Release, p)
 	}
 	return asks, nil
 }
@@ -68,13 +68,21 @@ func ToSpec(spec order.Spec, asks order.Asks, was crd.NodeNetworkSpec) crd.NodeN
 	if !asks.WaitingSince.IsZero() {
 		next.WaitingSince = &metav1.Time{Time: asks.WaitingSince}
 	}
-	if h := asks.Handover; !h.IsEmpty() {
+	if h := asks.Handover; h != nil {
 		next.Handover = &crd.Handover{Tokens: slices.Clone(h.Tokens), ReleaseInterfaces: slices.Clone(h.ReleaseInterfaces)}
 		for _, p := range h.Release {
 			next.Handover.Release = append(next.Handover.Release, crd.FormatPrefix(p))
 		}
 	}
 	return next
+}
+
+// parsePrefix reads an address, which is a host prefix, or a delegated prefix.
+func parsePrefix(text string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	return netip.ParsePrefix(text)
 }
 
 // timeOf returns the time, zero for none.

@@ -21,7 +21,7 @@ var same = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), c
 
 func anyPrefix(t *rapid.T) netip.Prefix {
 	n := byte(rapid.IntRange(0, 15).Draw(t, "number"))
-	return rapid.SampledFrom([]netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, n}), 32),
+	return rapid.SampledFrom([]netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, n}), 32), netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, n, 16}), 28),
 		netip.PrefixFrom(netip.AddrFrom16([16]byte{0x20, 1, 15: n}), 128)}).Draw(t, "prefix")
 }
 
@@ -49,7 +49,10 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		spec := order.Spec{Mode: rapid.SampledFrom([]order.Mode{order.Self, order.Operator}).Draw(t, "calls"), Families: []eni.Family{eni.IPv6, eni.IPv4},
 			Slots: anyNumber(t), Waiting: anyNumber(t), Pool: c, TopologyPlaces: anyNumber(t), Release: anyPrefixes(t), ReleaseInterfaces: anyWords(t),
 			Held: anyPrefixes(t), NoLink: anyWords(t), Idle: anyWords(t), Boot: "boot", SeenRevision: int64(anyNumber(t))}
-		asks := order.Asks{WaitingSince: anyTime(t), Handover: order.Handover{Tokens: anyWords(t), Release: anyPrefixes(t), ReleaseInterfaces: anyWords(t)}}
+		asks := order.Asks{WaitingSince: anyTime(t), Handover: &order.Handover{Tokens: anyWords(t), Release: anyPrefixes(t), ReleaseInterfaces: anyWords(t)}}
+		if rapid.Bool().Draw(t, "never called") {
+			asks.Handover = nil
+		}
 		n := &crd.NodeNetwork{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid", ResourceVersion: "7", Generation: 3}, Spec: ToSpec(spec, asks, crd.NodeNetworkSpec{})}
 		got, err := Object(n)
 		if err != nil {
