@@ -83,6 +83,11 @@ func (o *ordered) isUsable() bool {
 		status.Limits != (eni.Limits{}) && hasPrimary(status) && !order.Stale(o.mem.Revision, status)
 }
 
+// isTakenIn tells whether it is usable and its revision is written down.
+func (o *ordered) isTakenIn() bool {
+	return o.isUsable() && o.view.known && o.mem.Revision >= o.newest.Status.Revision
+}
+
 // hasPrimary tells whether a describe has told the operator of the node: each has its primary ENI. Of a status without it nothing
 // is missing.
 func hasPrimary(s order.Status) bool {
@@ -189,7 +194,7 @@ func (o *ordered) finish(ctx context.Context, book *ipam.State, now time.Duratio
 	if saved := o.save(); err == nil {
 		err = saved
 	}
-	if o.isUsable() && o.sized {
+	if o.isTakenIn() && o.sized {
 		o.askIfDue(ctx, book, now)
 	}
 	return err

@@ -497,3 +497,29 @@ func TestAStatusWithoutTheNodesPrimaryENITakesNothing(t *testing.T) {
 		n.must(t)
 	})
 }
+
+// What the node cache has seen is written down before it sees it: an older status could be adopted else.
+func TestNothingIsAdoptedWhoseRevisionCantBeWrittenDown(t *testing.T) {
+	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
+		n.start(-1, false)
+		defer func() { n.stop() }()
+		sleep(10 * time.Second)
+		n.fillWith(t, 8)
+		n.mu.Lock()
+		n.full = true
+		n.mu.Unlock()
+		had := len(n.book.Addresses)
+		for range 30 {
+			_ = n.add()
+		}
+		sleep(2 * time.Minute)
+		if got := len(n.book.Addresses); got != had {
+			t.Errorf("%d addresses were %d", got, had)
+		}
+		n.mu.Lock()
+		n.full = false
+		n.mu.Unlock()
+		n.all(t, 10*time.Minute)
+		n.must(t)
+	})
+}

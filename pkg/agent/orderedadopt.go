@@ -15,7 +15,7 @@ import (
 
 func (o *ordered) follow(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error) {
 	o.restarted = false
-	if !o.isUsable() || !o.view.known {
+	if !o.isTakenIn() {
 		o.confirmed = nil
 		return book, nil
 	}
