@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -86,11 +87,12 @@ func (a *Agent) cancelReleases(ctx context.Context, s pool.Step, now time.Durati
 	if len(next.CancelRelease(s.Addrs, now)) == 0 {
 		return false, nil
 	}
-	if _, err := a.Kernel.Grow(ctx, next); err != nil {
+	good, err := a.growKernelFor(ctx, next, s.Addrs)
+	if err != nil {
 		return false, err
 	}
 	return true, a.Book.Update(ctx, func(s2 *ipam.State) error {
-		s2.CancelRelease(s.Addrs, now)
+		s2.CancelRelease(good, now)
 		return nil
 	})
 }
@@ -202,13 +204,14 @@ func (a *Agent) finishReleases(ctx context.Context, book *ipam.State, now time.D
 		return nil
 	}
 	// Kernel before cloud: what the cloud takes it may give to another node at once, and this one
-	// must not route that as a pod's of its own by then.
+	// must not route that as a pod's of its own by then. A link that can't be set up is no cause to wait.
+	var broken error
 	if a.unsynced {
 		if a.backoffs.active(of(compares), now) {
 			return nil
 		}
-		if err := a.sync(ctx, now, comparedForBook); err != nil {
-			return err
+		if broken = a.sync(ctx, now, comparedForBook); a.unsynced {
+			return broken
 		}
 	}
 	for _, nic := range book.ENIs {
@@ -219,12 +222,12 @@ func (a *Agent) finishReleases(ctx context.Context, book *ipam.State, now time.D
 			started = a.deleteENI(ctx, nic.ID, now)
 		case len(back[nic.ID]) > 0:
 			if started, err = a.unassign(ctx, nic.ID, back[nic.ID], now); err != nil {
-				return err
+				return errors.Join(broken, err)
 			}
 		}
 		a.hungry = a.hungry || !started && !a.isOn(nic.ID) && !a.refuses(gives, now)
 	}
-	return nil
+	return broken
 }
 
 // releasesByENI returns the addresses that the cloud is to take back, by ENI.

@@ -13,6 +13,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -107,6 +108,8 @@ type Cluster struct {
 	Pods func() ([]eni.Pod, bool)
 	// Ending returns those that are being deleted, which Pods leaves out.
 	Ending func() []eni.Pod
+	// PodIPs returns the addresses that the cluster shows of pods, whichever plugin gave them.
+	PodIPs func() map[eni.Pod]netip.Addr
 	// Report takes what the cluster is to know of the node, after each tick.
 	Report func(health.Report)
 	// Warn tells the people of a pod that it got no address: once for each time that

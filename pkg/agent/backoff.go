@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/pool"
@@ -13,9 +14,11 @@ import (
 // backoff is something left alone until a time, because it failed.
 type backoff struct {
 	until time.Duration
-	times int    // failures in a row
-	by    object // what the last of them was about, where the class is left alone for an object's sake
-	err   error  // the last of them
+	since time.Duration // of the first in a row
+	times int           // failures in a row
+	by    object        // what the last of them was about, where the class is left alone for an object's sake
+	err   error         // the last of them
+	told  bool          // people know that it works again
 }
 
 // backoffs are kept by what they are about.
@@ -42,9 +45,12 @@ type failure struct {
 // the whole time, and don't come back together. Calls that were under way together fail
 // together: that is one failure.
 func (b backoffs) fail(s scope, f failure, now time.Duration, r *rand.Rand) {
-	was := b[s]
+	was, failed := b[s]
+	if !failed {
+		was.since = now
+	}
 	if was.until > now {
-		was.until, was.by, was.err = max(was.until, now+f.atLeast), f.by, f.err
+		was.until, was.by, was.err, was.told = max(was.until, now+f.atLeast), f.by, f.err, false
 		b[s] = was
 		return
 	}
@@ -61,7 +67,7 @@ func (b backoffs) fail(s scope, f failure, now time.Duration, r *rand.Rand) {
 		wait, most = f.atLeast, f.atLeast+most
 	}
 	wait += time.Duration(r.Float64() * float64(max(0, most-wait)))
-	b[s] = backoff{until: now + wait, times: times + 1, by: f.by, err: f.err}
+	b[s] = backoff{until: now + wait, since: was.since, times: times + 1, by: f.by, err: f.err}
 }
 
 // why says what the last failure was and what a person can do about it, "" if there
@@ -70,7 +76,7 @@ func (v backoff) why() string {
 	if v.err == nil {
 		return ""
 	}
-	return v.err.Error() + hint(v.err)
+	return strings.ReplaceAll(v.err.Error(), "\n", "; ") + hint(v.err)
 }
 
 // active tells whether it is to be left alone at now.
@@ -102,6 +108,14 @@ func (b backoffs) next(now time.Duration) time.Duration {
 		}
 	}
 	return first
+}
+
+// lastOf returns until when one of the scopes is left alone.
+func (b backoffs) lastOf(scopes ...scope) (until time.Duration) {
+	for _, s := range scopes {
+		until = max(until, b[s].until)
+	}
+	return until
 }
 
 // scopes returns what failed last, in order.

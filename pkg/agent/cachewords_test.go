@@ -23,7 +23,7 @@ func TestTheNodeCacheIsNamedOnceWhereItCanNotBeUsed(t *testing.T) {
 		err    error
 		failed error // the attempt to build it anew
 	}{
-		"node cache is damaged: line 1":                                             {nil, fmt.Errorf("%w: line 1", nodecache.ErrDamaged), nil},
+		"node cache is damaged: line 1":                                             {nil, nodecache.Cache{Path: "/run/node.cache"}.DamagedRecord("line 1"), nil},
 		"node cache has 1 damaged records":                                          {&ipam.State{Damaged: make([]ipam.Damage, 1)}, nil, nil},
 		"node cache is missing":                                                     {nil, fmt.Errorf("%w: /run/node.cache; more", nodecache.ErrMissing), nil},
 		"node cache: the node's primary ENI is not there":                           {nil, nodecache.ErrDamaged, errors.New("the node's primary ENI is not there")},
@@ -34,6 +34,9 @@ func TestTheNodeCacheIsNamedOnceWhereItCanNotBeUsed(t *testing.T) {
 			a.backOff(of(rebuilds), state.failed, 0)
 		}
 		got := a.cacheProblem()
+		if told := a.whyUnusable(state.book, state.err); strings.Contains(told, "pool load") { // the log has it as why it was built again
+			t.Errorf("%q tells the agent to do what it does", told)
+		}
 		if got != want || strings.Count(health.Explain(health.Cause{Reason: health.CacheUnusable, What: got}), "node cache") != 1 {
 			t.Errorf("%q, want %q", got, want)
 		}

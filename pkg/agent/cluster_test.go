@@ -2,6 +2,8 @@ package agent
 
 import (
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -12,8 +14,9 @@ import (
 
 // testAPI is a cluster with what a node's watch has seen of it.
 type testAPI struct {
-	pods   []eni.Pod // the truth
-	seen   []eni.Pod // what the watch has
+	pods   []eni.Pod              // the truth
+	seen   []eni.Pod              // what the watch has
+	ips    map[eni.Pod]netip.Addr // that kubelets show
 	synced bool
 	away   bool          // the watch hears nothing
 	jump   time.Duration // of the node's clock
@@ -107,6 +110,14 @@ func (p process) clusterPods() (list []eni.Pod, known bool) {
 		return nil
 	})
 	return list, known
+}
+
+func (p process) podIPs() (shown map[eni.Pod]netip.Addr) {
+	_ = p.see(func() error {
+		shown = maps.Clone(p.n.api.ips)
+		return nil
+	})
+	return shown
 }
 
 func (p process) wall() (t time.Time) {

@@ -38,6 +38,7 @@ func (a *Agent) listen(now time.Duration) (h heard, err error) {
 	if a.Pods != nil {
 		h.watched = true
 		h.pods, h.synced = a.Pods()
+		h.pods = a.withoutElsewhere(h.pods, now)
 	}
 	if a.Ending != nil {
 		h.ending = a.Ending()

@@ -42,7 +42,7 @@ func (a *Agent) applyFailure(r result, now time.Duration) {
 		a.leaveObjectAlone(r, f, now)
 	}
 	a.Log.Warn("cloud call failed", "call", r.call.String(), "error", r.err,
-		"again in", (a.backoffs[about].until - now).Round(time.Millisecond))
+		"again in", (a.backoffs.lastOf(about, r.blamed(), r.scope()) - now).Round(time.Millisecond))
 }
 
 // pausedBy returns what is left alone after a failed call. families are those of the pods.

@@ -131,6 +131,7 @@ func brief(addrs []netip.Addr) string {
 // took any.
 func (a *Agent) growBook(ctx context.Context, book *ipam.State, f facts, now time.Duration) (bool, error) {
 	settings := !sameSettings(book.Settings, a.settings())
+	a.endAdoptions(f, book, now)
 	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings {
 		a.backoffs.clear(of(adopts)) // what could not be taken in is gone
 		return false, nil
@@ -163,14 +164,36 @@ func (a *Agent) growBook(ctx context.Context, book *ipam.State, f facts, now tim
 		a.steps++
 		a.Log.Info("adopt", "eni", nic.ID, "device", nic.Device, "reason", "it is attached to the node")
 	}
+	for _, nic := range book.ENIs {
+		if why := refused[nic.ID]; why != nil {
+			a.backOff(adoptionOf(nic.ID), why, now)
+			errs = append(errs, fmt.Errorf("take in addresses of %s: %w", nic.ID, why))
+		} else if len(f.addrs[nic.Index]) > 0 {
+			a.backoffs.clear(adoptionOf(nic.ID))
+		}
+	}
 	for _, index := range slices.Sorted(maps.Keys(f.addrs)) {
 		a.logAddresses("add", f.addrs[index], "they are assigned")
 	}
 	return true, errors.Join(errs...)
 }
 
-// enlargeBook takes what is new into kernel and book, but for ENIs that the book refuses: those it
-// returns with the reason, and holds up no other for them.
+// endAdoptions ends the failures to take in what ENIs bring that bring nothing any more.
+func (a *Agent) endAdoptions(f facts, book *ipam.State, now time.Duration) {
+	at := map[string]int{}
+	for _, nic := range slices.Concat(book.ENIs, f.enis) {
+		at[nic.ID] = nic.Index
+	}
+	for s, v := range a.backoffs {
+		index, there := at[s.id]
+		if s.class == adopts && s.kind == anENI && v.until <= now && there && len(f.addrs[index]) == 0 && hasENI(book, s.id) {
+			a.backoffs.clear(s)
+		}
+	}
+}
+
+// enlargeBook takes what is new into kernel and book, but for ENIs that the book refuses or whose links can't
+// be set up: those it returns with the reason, and holds up no other for them.
 func (a *Agent) enlargeBook(ctx context.Context, f facts, now time.Duration) (refused map[string]error, err error) {
 	// What a pod of ours uses already can only be there after the book lost it.
 	o, err := a.Kernel.Occupancy(ctx)
@@ -218,15 +241,18 @@ func (a *Agent) enlargeBook(ctx context.Context, f facts, now time.Duration) (re
 	if err != nil {
 		return nil, err
 	}
-	lines, err := a.Kernel.Grow(ctx, next)
-	for _, line := range lines {
-		if strings.HasPrefix(line, "forget ") { // what it adds is the book's own
-			a.Log.Info("kernel updated", "change", line, "reason", "the node cache changed")
-		}
-	}
+	broken, err := a.growKernel(ctx, next)
 	if err != nil {
 		return nil, err
 	}
+	leftOut := map[string]error{}
+	for _, nic := range next.ENIs {
+		if isNew := !hasENI(book, nic.ID); broken[nic.Index] != nil && (isNew || len(f.addrs[nic.Index]) > 0) {
+			leftOut[nic.ID] = broken[nic.Index]
+			delete(f.addrs, nic.Index)
+		}
+	}
+	f.enis = slices.DeleteFunc(slices.Clone(f.enis), func(nic eni.Interface) bool { return leftOut[nic.ID] != nil })
 	err = a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
 		if err != nil {
 			return nil, err
@@ -236,6 +262,7 @@ func (a *Agent) enlargeBook(ctx context.Context, f facts, now time.Duration) (re
 	if err == nil {
 		a.tellHeld(held, o.Held(next))
 	}
+	maps.Copy(refused, leftOut)
 	return refused, err
 }
 

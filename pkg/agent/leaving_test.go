@@ -189,13 +189,13 @@ func TestTheLookForAnEarlierDeletionComesBesideThatForAnUnknownOutcome(t *testin
 				a.applyResult(result{call: &call{key: eniKey("eni-1"), op: "DeleteInterface", id: "eni-1"}, err: cloud.ErrForbidden}, a.Now())
 				sleep(began)
 				a.applyResult(result{call: &call{key: eniKey("eni-0"), op: "AssignAddresses", id: "eni-0"}, err: cloud.ErrUnknown}, a.Now())
-				asked := a.Now() + a.conf.Settle
+				asked, heard := a.Now()+a.conf.Settle, a.heardBy("eni-1")
 				looked := map[time.Duration]bool{}
 				for a.Now() < start+time.Minute {
 					sleep(min(a.Tick(t.Context()), time.Second))
 					looked[a.view.start] = true
 				}
-				if heard := a.heardBy("eni-1"); !looked[asked] || !looked[heard] {
+				if !looked[asked] || !looked[heard] {
 					t.Errorf("no look at %s for the unknown outcome, or at %s for the earlier deletion: %v", asked, heard, looked)
 				}
 			})

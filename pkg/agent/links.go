@@ -143,6 +143,18 @@ func (l links) cause(id string) pool.Cause {
 	return pool.Cause{Kind: pool.LinkMissing, Object: id, Words: fmt.Sprintf("link %s of the ENI %s is missing", nic.Device, id)}
 }
 
+// serves tells whether a pod may get an address of an ENI that lost its link: its last one has just left it.
+func (l links) serves(book *ipam.State) bool {
+	if len(l.lost) == 0 {
+		return false
+	}
+	id := ids(book)
+	return slices.ContainsFunc(book.Addresses, func(line eni.Address) bool {
+		_, lost := l.lost[id[line.ENI]]
+		return lost && (line.State == eni.Free || line.State == eni.Cooling)
+	})
+}
+
 // causes are those of all that lost their links.
 func (l links) causes() (list []pool.Cause) {
 	for _, id := range l.ids() {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -175,13 +174,20 @@ func (a *Agent) remember() error {
 		err = a.Memory.Save(text)
 	}
 	if err != nil {
-		return fmt.Errorf("write agent's memory: %w", err)
+		return &memoryError{err}
 	}
 	if a.mem.Scale != nil {
 		a.savedFor = a.mem.Scale.Demand
 	}
 	return nil
 }
+
+// memoryError is that the memory can't be written down.
+type memoryError struct{ err error }
+
+func (e *memoryError) Error() string { return "write agent's memory: " + e.err.Error() }
+
+func (e *memoryError) Unwrap() error { return e.err }
 
 // making tells whether an ENI with the token is still being made.
 func (m *memory) making(token string) bool {

@@ -48,12 +48,15 @@ func TestAnENIThatLosesItsLinkIsToldAndReplaced(t *testing.T) {
 		if c := n.countStates(); c.Held != 8 || c.Free != 16 {
 			t.Errorf("%+v, want 16 free addresses beside the 8 that no pod can use", c)
 		}
+		if s := n.status(); s.Addresses.HeldByOthers() != 0 || s.Addresses.Unlinked != 8 || len(s.Held) > 0 {
+			t.Errorf("%+v are told as held by others: %q", s.Addresses, s.Held)
+		}
 		for range 16 { // on other ENIs: what is not routed fails the test
 			if err := n.add(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := n.add(); err == nil || !strings.Contains(err.Error(), "8 not usable (no link eth1 on this node: the link of the ENI ") || strings.Contains(err.Error(), "others") {
+		if err := n.add(); err == nil || !strings.Contains(err.Error(), "8 on an ENI without a link (no link eth1 on this node: the link of the ENI ") || strings.Contains(err.Error(), "others") {
 			t.Errorf("an ADD that gets no address says %v, want the missing link as the cause", err)
 		}
 		n.showLinks()
@@ -114,6 +117,46 @@ func TestALinkWithAnotherMACThanTheCloudKnowsIsToldUntilItIsRight(t *testing.T) 
 		}
 		if p := set(nil); p != "" {
 			t.Errorf("problem %q when the MAC is right again", p)
+		}
+	})
+}
+
+// A pod on an ENI without a link goes. Its address is no other pod's to have, however soon it has cooled down:
+// nobody waits for the next look at what pods can't have.
+func TestWhatAPodLeavesOnAnENIWithoutALinkIsNotServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := one(t, eni.Limits{ENIs: 3, V4: 9, V6: 9}, nil)
+		defer n.stop()
+		for range 16 {
+			must(t, n.add())
+		}
+		sleep(time.Minute)
+		for _, addr := range n.attached()[1].Addresses {
+			w.taken[addr] = true // nothing reaches its pod
+		}
+		n.hideLink(1)
+		sleep(10 * time.Second)
+		n.mu.Lock()
+		var there []eni.Key
+		for _, line := range n.book.Used() {
+			if line.ENI == 1 {
+				there = append(there, line.Owner.Key)
+			}
+		}
+		n.mu.Unlock()
+		for _, key := range there {
+			n.del(key)
+		}
+		sleep(time.Second)
+		n.mu.Lock()
+		for _, line := range n.book.Addresses {
+			if line.ENI == 1 && line.State != eni.Held {
+				t.Errorf("%s is %s on an ENI without a link", line.Addr, line.State)
+			}
+		}
+		n.mu.Unlock()
+		if err := w.check(); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -49,7 +49,7 @@ func (a *Agent) reasons(now time.Duration) reasons {
 	if a.bookErr != nil || a.rebuildFails() {
 		r.cache = a.cacheProblem()
 		if look := a.backoffs[of(looks)]; look.err != nil && !a.view.known { // who reads the condition has no log
-			r.cache += ", and the cloud does not say what to build it from: " + look.err.Error()
+			r.cache += ", and the cloud does not say what to build it from: " + look.why()
 		}
 	}
 	return r
@@ -143,6 +143,9 @@ func (r reasons) supply(s pool.Snapshot, there []int) []pool.Cause {
 			c = r.backoffs.cause(assignsTo(e.ID), r.now)
 		}
 		if c.Kind == 0 {
+			c = r.backoffs.cause(adoptionOf(e.ID), r.now)
+		}
+		if c.Kind == 0 {
 			return nil
 		}
 		c.Slots = addresses - max(0, there[i])
@@ -172,6 +175,8 @@ func (r reasons) newENI(s pool.Snapshot, slots int) []pool.Cause {
 	case full != "" && len(r.links.lost) > 0:
 		// With its link that ENI would serve pods: another one is not what lacks.
 		return append(list, r.links.causes()...)
+	case full != "" && len(r.untaken()) > 0: // neither does this one
+		return append(list, r.untaken()...)
 	case n >= s.Limits.ENIs:
 		return []pool.Cause{{Kind: pool.ENILimit, Words: fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Foreign)}}
 	case full != "":
@@ -180,6 +185,16 @@ func (r reasons) newENI(s pool.Snapshot, slots int) []pool.Cause {
 		return []pool.Cause{quota}
 	}
 	return r.noSubnet(slots)
+}
+
+// untaken says which ENIs can't be taken into kernel or book.
+func (r reasons) untaken() (list []pool.Cause) {
+	for _, s := range r.backoffs.scopes() {
+		if s.class == adopts && s.kind == anENI && r.backoffs.stands(s, r.now) {
+			list = append(list, r.backoffs.because(s))
+		}
+	}
+	return list
 }
 
 // unmade returns what is the matter with an ENI that was begun, no cause if nothing is. An intent

@@ -43,6 +43,9 @@ func TestWhatIsInTheWayIsTheReasonOfTheFault(t *testing.T) {
 		{"the cloud throttles from the start", large, func(n *testNode) {
 			n.w.account.SetFaults(sim.Chance{Percent: 100, Fault: sim.Fault{Err: cloud.ErrThrottled}})
 		}, nil, 1, health.CacheUnusable, "does not say what to build it from: Interfaces: throttled"},
+		{"the cloud knows no such instance", large, func(n *testNode) {
+			n.w.account.SetFaults(sim.Chance{Percent: 100, Fault: sim.Fault{Err: cloud.ErrNotFound}})
+		}, nil, 1, health.CacheUnusable, "; `enipoolctl cloud check` on the node says what to do"},
 		{"a full subnet that can't fill an ENI", eni.Limits{ENIs: 3, V4: 17, V6: 17}, func(n *testNode) {
 			n.conf.Pool.Mode, n.conf.Pool.Multiple = pool.Burstable, 1
 			_ = n.w.account.SetForeign("subnet-a", 222) // leaves 10 when the first ENI is full

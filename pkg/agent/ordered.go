@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"time"
@@ -187,12 +188,12 @@ func (o *ordered) act(ctx context.Context, steps []pool.Step, now time.Duration)
 }
 
 // finish publishes what goes back, once the kernel has forgotten it, with what the node asks for.
-func (o *ordered) finish(ctx context.Context, book *ipam.State, now time.Duration) (err error) {
+func (o *ordered) finish(ctx context.Context, book *ipam.State, now time.Duration, earlier error) (err error) {
 	if o.unsynced && !o.backoffs.active(of(compares), now) {
 		err = o.sync(ctx, now, comparedForBook)
 	}
-	if saved := o.save(); err == nil {
-		err = saved
+	if !errors.As(errors.Join(earlier, err), new(*memoryError)) { // else it is tried, and told, once more
+		err = errors.Join(err, o.save())
 	}
 	if o.isTakenIn() && o.sized {
 		o.askIfDue(ctx, book, now)

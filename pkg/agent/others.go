@@ -17,7 +17,7 @@ import (
 // learnOthers notes which addresses others hold and which they hold no more, when the
 // kernel is due to be looked at, and returns the book.
 func (a *Agent) learnOthers(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error) {
-	if !a.seesOthers(now) || a.backoffs.active(of(notices), now) {
+	if !a.seesOthers(now) && !a.links.serves(book) || a.backoffs.active(of(notices), now) {
 		return book, nil
 	}
 	book, err := a.read(ctx) // a comparison of the kernel may have renamed links in it
@@ -51,7 +51,7 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 		// The kernel comes first, as for every address that may be handed out.
 		next := book.Clone()
 		next.CoolHeld(gone, now)
-		if _, err := a.Kernel.Grow(ctx, next); err != nil {
+		if gone, err = a.growKernelFor(ctx, next, gone); err != nil {
 			return err
 		}
 	}
@@ -178,10 +178,15 @@ func (a *Agent) tellShared(lines []string) {
 // heldLines tells people what others hold.
 func heldLines(book *ipam.State) []string {
 	var lines []string
-	for _, line := range book.HeldAddresses() {
+	for _, line := range heldByOthers(book) {
 		lines = append(lines, ipam.HeldLine(line))
 	}
 	return lines
+}
+
+// heldByOthers returns the held addresses but for those of ENIs without a link, which nobody else has.
+func heldByOthers(book *ipam.State) []eni.Address {
+	return slices.DeleteFunc(book.HeldAddresses(), func(line eni.Address) bool { return ipam.IsNoLink(line.HeldBy) })
 }
 
 // heldProblem says in one line that others hold addresses which pods could use.

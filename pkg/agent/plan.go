@@ -16,13 +16,14 @@ type outlook struct {
 	demand    demand
 	waiting   []nodecache.Waiter // that have no address
 	decision  scale.Decision
-	planned   bool         // this tick could make a plan: the book can be used
-	sized     bool         // the limits of the instance were known to a plan
-	exhausted bool         // no subnet of the node has more: it releases what it can spare
-	causes    []pool.Cause // why the node can't have one more address, ranked
-	blockers  []pool.Cause // why the target is out of reach, ranked
-	served    int          // addresses that pods had, or that cooled down after one, when the last tick looked
-	known     podSet       // filled anew for each demand
+	planned   bool           // this tick could make a plan: the book can be used
+	sized     bool           // the limits of the instance were known to a plan
+	exhausted bool           // no subnet of the node has more: it releases what it can spare
+	causes    []pool.Cause   // why the node can't have one more address, ranked
+	blockers  []pool.Cause   // why the target is out of reach, ranked
+	served    int            // addresses that pods had, or that cooled down after one, when the last tick looked
+	known     podSet         // filled anew for each demand
+	elsewhere since[eni.Pod] // pods that show an address which none of ours can be
 }
 
 // planSteps decides how many slots there should be and what to do about it. It changes

@@ -124,14 +124,24 @@ func (p process) Replace(_ context.Context, fn func(*ipam.State, error) (*ipam.S
 
 func (p process) Grow(_ context.Context, next *ipam.State) ([]string, error) {
 	return nil, p.do(func() error {
+		var errs []error
+		broken := map[int]bool{}
+		for _, nic := range next.ENIs {
+			if broken[nic.Index] = p.n.broken[nic.Device]; broken[nic.Index] {
+				errs = append(errs, &netconf.LinkError{Devs: []string{nic.Device}, Err: fmt.Errorf("set link %s up: it is broken", nic.Device)})
+			}
+		}
 		for _, line := range next.Addresses {
+			if broken[line.ENI] {
+				continue
+			}
 			if line.State != eni.Releasing && line.State != eni.Held {
 				p.n.routed[line.Addr] = true
 			} else {
 				delete(p.n.routed, line.Addr)
 			}
 		}
-		return nil
+		return errors.Join(errs...)
 	})
 }
 
@@ -153,12 +163,23 @@ func (p process) Sync(_ context.Context, leaving []string, _ *ipam.State) (lines
 				want[line.Addr] = true
 			}
 		}
+		var errs []error
+		for _, nic := range p.n.book.ENIs {
+			if p.n.broken[nic.Device] && !slices.Contains(leaving, nic.ID) {
+				errs = append(errs, &netconf.LinkError{Devs: []string{nic.Device}, Err: fmt.Errorf("set link %s up: it is broken", nic.Device)})
+				for _, line := range p.n.book.Addresses {
+					if line.ENI == nic.Index && !p.n.routed[line.Addr] {
+						delete(want, line.Addr)
+					}
+				}
+			}
+		}
 		if !maps.Equal(want, p.n.routed) {
 			lines = append(lines, "map")
 		}
 		lines = append(lines, p.n.undone...)
 		p.n.routed = want
-		return p.n.syncErr
+		return errors.Join(append(errs, p.n.syncErr)...)
 	})
 	return lines, err
 }
@@ -222,7 +243,7 @@ func (n *testNode) nameLinks(attached []cloud.Interface) {
 }
 
 func (p process) Occupancy(context.Context) (netconf.Occupancy, error) {
-	o := netconf.Occupancy{At: p.n.w.now(), Links: map[string]bool{}}
+	o := netconf.Occupancy{At: p.n.now(), Links: map[string]bool{}}
 	links, err := p.Links(context.Background())
 	if err != nil {
 		return o, err

@@ -79,8 +79,8 @@ func TestObstaclesAreRankedAndHaveWords(t *testing.T) {
 	})
 }
 
-// One ENI with room whose subnet has addresses, whose link is there and whose calls work is enough: then the
-// supply is in nobody's way. Without any, and without an ENI to come, something is told.
+// One ENI with room whose subnet has addresses, whose link is there, whose calls work and of which what comes
+// can be taken in is enough: then the supply is in nobody's way. Without any, and without an ENI to come, something is told.
 func TestSupplyIsAnObstacleExactlyWhereNothingGivesMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, s, there := anyReasons(t)
@@ -89,7 +89,7 @@ func TestSupplyIsAnObstacleExactlyWhereNothingGivesMore(t *testing.T) {
 			n, known := r.view.subnet(e.Subnet)
 			_, lost := r.links.lost[e.ID]
 			return e.Index >= r.first && there[i] < 3 && known && n.Free > 0 && !lost && !r.full(n.ID) &&
-				!r.backoffs.active(fullSubnet(n.ID), r.now) && !r.backoffs.stands(assignsTo(e.ID), r.now)
+				!r.backoffs.active(fullSubnet(n.ID), r.now) && !r.backoffs.stands(assignsTo(e.ID), r.now) && !r.backoffs.stands(adoptionOf(e.ID), r.now)
 		}
 		can := false
 		for i := range s.ENIs {

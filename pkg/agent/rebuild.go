@@ -47,6 +47,9 @@ func (a *Agent) whyUnusable(old *ipam.State, err error) string {
 			return kind.Error() // the rest of it is meant for nodes without an agent
 		}
 	}
+	if damage, is := errors.AsType[*nodecache.DamageError](err); is {
+		return damage.Err.Error() // the same
+	}
 	return err.Error()
 }
 
@@ -63,7 +66,8 @@ func (a *Agent) build(ctx context.Context, now time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.Kernel.Grow(ctx, next); err != nil {
+	broken, err := a.growKernel(ctx, next)
+	if err != nil {
 		return err
 	}
 	for _, addr := range slices.SortedFunc(maps.Keys(sv.owners), netip.Addr.Compare) {
@@ -75,7 +79,7 @@ func (a *Agent) build(ctx context.Context, now time.Duration) error {
 	// Merged once more with the lock held: an ADD or DEL may have changed a damaged cache since it was read.
 	err = a.Book.Replace(ctx, func(s *ipam.State, _ error) (merged *ipam.State, err error) {
 		if merged, err = a.merge(sv, s, now); err == nil {
-			next = merged
+			next, err = merged, withoutBroken(merged, s, broken)
 		}
 		return merged, err
 	})

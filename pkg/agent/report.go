@@ -89,8 +89,8 @@ func countByState(b *ipam.State, now time.Duration) status.Addresses {
 			lost++
 		}
 	}
-	c := b.Count(now, nil)
-	return status.Addresses{Attached: c.Total + len(b.Damaged), Free: c.Free, Used: c.Used - lost, Cooling: c.Cooling, Releasing: c.Releasing, Lost: lost, Held: c.Held, Damaged: len(b.Damaged)}
+	c, unlinked := b.Count(now, nil), len(b.HeldAddresses())-len(heldByOthers(b))
+	return status.Addresses{Unlinked: unlinked, Attached: c.Total + len(b.Damaged), Free: c.Free, Used: c.Used - lost, Cooling: c.Cooling, Releasing: c.Releasing, Lost: lost, Held: c.Held, Damaged: len(b.Damaged)}
 }
 
 // undoneProblem says that repairs don't last, "" if they do.

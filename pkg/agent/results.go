@@ -31,6 +31,7 @@ func (a *Agent) applyResult(r result, now time.Duration) {
 	}
 	a.Events.Call(r.op, string(cloud.OutcomeOf(r.err)), r.took)
 	if r.err == nil {
+		a.tellWorks(r, now)
 		a.backoffs.clear(of(classOf(r.op)))
 		a.backoffs.clear(r.scope())
 	}

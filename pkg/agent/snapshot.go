@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -68,7 +69,7 @@ func (k situation) eni(nic eni.Interface) pool.ENI {
 	lost, unlinked := k.links.lost[nic.ID]
 	e := pool.ENI{ID: nic.ID, Index: nic.Index, Subnet: have.Subnet, Keep: !have.Ours, NoLink: unlinked, Device: lost.Device,
 		Busy:    !known || k.doubts.strays.has(nic.ID) || unsure,
-		NoMore:  k.backoffs.refusalCause(assignsTo(nic.ID), k.now),
+		NoMore:  cmp.Or(k.backoffs.refusalCause(assignsTo(nic.ID), k.now), k.backoffs.refusalCause(adoptionOf(nic.ID), k.now)),
 		Stays:   k.backoffs.active(releasesOf(nic.ID), k.now),
 		Leaving: k.mem.isLeaving(nic.ID) && !k.mayKeep(nic.ID),
 	}

@@ -346,7 +346,7 @@ func (s *soaker) calm() {
 	for _, n := range s.nodes {
 		n.kill()
 		n.mu.Lock()
-		n.full = false
+		n.full, n.broken = false, nil
 		clear(n.waiting)
 		for k, p := range n.pods {
 			if p.dead || slices.ContainsFunc(p.addrs, func(a netip.Addr) bool { return s.taken[a] }) {
@@ -440,6 +440,9 @@ func (n *testNode) right() error {
 		if i := slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.Addr == addr }); i < 0 || n.book.Addresses[i].State != eni.Releasing {
 			return fmt.Errorf("the memory has a release of %s, which is not on its way back", addr)
 		}
+	}
+	if left := n.life.agent.mem.Leaving; len(left) > 0 {
+		return fmt.Errorf("the memory has deletions: %v", left)
 	}
 	st := n.told
 	owned := countDemand(n.book, n.w.now(), 0).owned

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/enipool/enipool/pkg/mounts"
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
@@ -43,7 +44,9 @@ func (f File) Load() ([]byte, error) {
 
 // Save writes by temporary file and rename, so that a crash leaves the old one or
 // the new one.
-func (f File) Save(memory []byte) error {
+func (f File) Save(memory []byte) error { return mounts.Explain(f.Path, f.save(memory)) }
+
+func (f File) save(memory []byte) error {
 	boot, err := nodecache.BootID()
 	if err != nil {
 		return err

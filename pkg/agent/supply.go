@@ -20,8 +20,8 @@ type supply interface {
 	follow(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error)
 	// act does the steps of a plan, or begins them.
 	act(ctx context.Context, steps []pool.Step, now time.Duration) []error
-	// finish goes on with what is on its way back, and with what nobody waits for.
-	finish(ctx context.Context, book *ipam.State, now time.Duration) error
+	// finish goes on with what is on its way back, and with what nobody waits for. earlier is what went wrong in the tick so far.
+	finish(ctx context.Context, book *ipam.State, now time.Duration, earlier error) error
 	// noteWritten takes in what came of a write of the node's object.
 	noteWritten(r result, now time.Duration)
 	// goesBack tells whether the cloud may take an address of a new book at any moment.
@@ -66,12 +66,12 @@ func (s self) act(ctx context.Context, steps []pool.Step, now time.Duration) (er
 	return errs
 }
 
-func (s self) finish(ctx context.Context, book *ipam.State, now time.Duration) error {
+func (s self) finish(ctx context.Context, book *ipam.State, now time.Duration, earlier error) error {
 	var err error
 	if !s.mem.Operated { // else what goes back is the operator's to call for
 		err = s.finishReleases(ctx, book, now)
 	}
-	if s.unsaved {
+	if s.unsaved && !errors.As(errors.Join(earlier, err), new(*memoryError)) { // else it is tried, and told, once more
 		err = errors.Join(err, s.save())
 	}
 	return errors.Join(err, s.sweepLeaks(ctx, now))

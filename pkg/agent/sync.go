@@ -144,6 +144,9 @@ func (a *Agent) sync(ctx context.Context, now time.Duration, cause string) error
 		a.noteRepairs(lines, now)
 	}
 	if err != nil && limits == nil {
+		if _, alone := netconf.BrokenLinks(err); alone { // what is no more in the book is out of the kernel
+			a.unsynced, a.gone = false, nil
+		}
 		a.backOff(of(compares), err, now)
 		err = fmt.Errorf("bring the kernel in step with the node cache: %w", err)
 		return errors.Join(err, a.lookForMisrouted(ctx))

@@ -70,7 +70,7 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 			return errors.Join(append(errs, err)...)
 		}
 	}
-	return errors.Join(append(errs, a.supply.finish(ctx, book, now))...)
+	return errors.Join(append(errs, a.supply.finish(ctx, book, now, errors.Join(errs...)))...)
 }
 
 // reading is the book as it was read last, and what it was compared with.

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -63,7 +62,7 @@ func (a *Agent) warn(now time.Duration, causes []pool.Cause) {
 		reason = causes[0].Kind.Reason()
 	}
 	for _, pod := range a.toWarn(a.waiting, well, now) {
-		a.Warn(a.withUID(pod), reason, a.noAddress())
+		a.Warn(a.withUID(pod), reason, a.noAddress(now))
 	}
 }
 
@@ -83,11 +82,10 @@ func (a *Agent) withUID(pod eni.Pod) eni.Pod {
 }
 
 // noAddress says what the error of an ADD says.
-func (a *Agent) noAddress() string {
-	n := a.status.Addresses
-	held := ""
-	if n.Held > 0 {
-		held = fmt.Sprintf(", %d held by others", n.Held)
+func (a *Agent) noAddress(now time.Duration) string {
+	none := "no free address"
+	if a.book != nil {
+		none = a.book.Exhaust("", now).Error()
 	}
-	return fmt.Sprintf("no free address: %d addresses on %d ENIs, %d used, %d cooling%s; the agent: %s", n.Attached, a.status.ENIs, n.Used, n.Cooling, held, a.why())
+	return none + "; the agent: " + a.why()
 }

@@ -26,7 +26,7 @@ func TestEachPodWhoseADDFailedIsWarnedOnceATime(t *testing.T) {
 		if len(list) != 2 || !slices.Contains(list, "SubnetExhausted default/late") {
 			t.Errorf("warned: %v, want both pods", list)
 		}
-		for _, part := range []string{"no free address: 16 addresses on 1 ENIs, 16 used, 0 cooling; the agent: target", "no addresses left in subnet subnet-a"} {
+		for _, part := range []string{"no free ipv4 address: 16 addresses on 1 ENIs, 16 used, 0 cooling; the agent: target", "no addresses left in subnet subnet-a"} {
 			if !strings.Contains(n.api.message, part) {
 				t.Errorf("message lacks %q: %s", part, n.api.message)
 			}

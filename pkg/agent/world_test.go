@@ -95,6 +95,7 @@ type testNode struct {
 	foreign  map[netip.Addr]string // pods of another plugin: their links
 	occupied chan struct{}         // what the kernel announces of those
 	syncs    int                   // comparisons of the kernel so far
+	broken   map[string]bool       // links that can't be set up
 	syncErr  error                 // what the kernel can't be made to hold
 	disturb  chan struct{}         // tells the agent that others changed the kernel
 	refused  atomic.Int32          // releases for good
@@ -199,7 +200,7 @@ func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 		parts.Object, parts.Boot = objectOf{n.operator, p}, n.operator.boot
 	}
 	if n.api != nil {
-		parts.Pods, parts.Report, parts.Warn, parts.Clock = p.clusterPods, p.report, p.warn, wallClock{clock, p.wall}
+		parts.Pods, parts.PodIPs, parts.Report, parts.Warn, parts.Clock = p.clusterPods, p.podIPs, p.report, p.warn, wallClock{clock, p.wall}
 	}
 	return New(n.conf, parts)
 }

@@ -2,7 +2,6 @@ package cni
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/enipool/enipool/pkg/hostport"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -22,7 +21,28 @@ func (p *Plugin) tellAgentAway(err error) error {
 	if why := p.Cache.Why(); why != "" { // said by an agent that has ended: it may be old
 		away += "; it last said: " + why
 	}
-	return fmt.Errorf("%w; %s", err, away)
+	_, runs := p.Cache.Agent()
+	return &awayError{err, away, runs}
+}
+
+// awayError is an error that an agent would cure, where none is at work.
+type awayError struct {
+	err  error
+	away string
+	runs bool // but is stopped
+}
+
+func (e *awayError) Error() string { return e.err.Error() + "; " + e.away }
+
+func (e *awayError) Unwrap() error { return e.err }
+
+// exhaustedDetails says what to do about a pool that is exhausted. An inventory is for nodes that have no agent.
+func exhaustedDetails(err error) string {
+	const look = "`enipoolctl pool show` names the pods that have addresses and those that wait"
+	if away, is := errors.AsType[*awayError](err); is && !away.runs {
+		return look + "; on a node that is to have no agent `enipoolctl pool load` brings what is added to its inventory"
+	}
+	return look
 }
 
 // curedByAgent tells whether the runtime is told to try again because an agent puts right

@@ -35,6 +35,14 @@ func TestAnAddWithoutAddressSaysThatNoAgentRuns(t *testing.T) {
 			!strings.HasSuffix(err.Error(), "; it last said: subnet-1 is full") || strings.Contains(err.Error(), "the agent: ") {
 			t.Errorf("%v", err)
 		}
+		if details := Error(err).Details; !strings.Contains(details, "enipoolctl pool show") || !strings.Contains(details, "enipoolctl pool load") {
+			t.Errorf("details without an agent: %s", details)
+		}
+	}
+	l.keepNode() // beside an agent an inventory is no way out
+	_, err := l.add("late", ns.Path, plain)
+	if details := Error(err).Details; !strings.Contains(details, "enipoolctl pool show") || strings.Contains(details, "enipoolctl pool load") {
+		t.Errorf("details beside an agent: %s", details)
 	}
 }
 

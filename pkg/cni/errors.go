@@ -107,7 +107,7 @@ func errorDetails(err error) string {
 	case errors.Is(err, ipam.ErrDuplicate):
 		return "the runtime must DEL the first attachment before it ADDs again"
 	case errors.As(err, new(*ipam.Exhausted)):
-		return "`enipoolctl pool show` names the pods that have addresses and those that wait; without an agent `enipoolctl pool load` brings what is added to its inventory"
+		return exhaustedDetails(err)
 	case errors.As(err, new(*host.HeldError)):
 		return "other programs use addresses of the pool: `enipoolctl pool show -o wide` names the route, rule, neighbour or address of each; once that is removed the address is free again"
 	case errors.As(err, new(*hostport.TakenError)):

@@ -28,7 +28,7 @@ func addWithoutLink(t *testing.T, routing ipam.Routing) {
 	}
 	l.mustAdd("near2", nettest.NewNetns(t, "near2").Path, plain)
 	_, err := l.add("far", far.Path, plain)
-	want := "2 not usable (no link eth1 on this node: the link of the ENI eni-eth1 is missing)"
+	want := "2 on an ENI without a link (no link eth1 on this node: the link of the ENI eni-eth1 is missing)"
 	if err == nil || Error(err).Code != 11 || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "packet filter") {
 		t.Errorf("%v; want %q", err, want)
 	}

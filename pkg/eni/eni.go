@@ -65,7 +65,7 @@ func (n Net) IsValid() bool { return n.Primary.IsValid() }
 // Interface is an elastic network interface attached to the node.
 type Interface struct {
 	ID     string // the cloud's name, unique on the node
-	Index  int    // device index: 0 is the node's own ENI; picks table and mark
+	Index  int    // device index: 0 is the primary ENI; its routing table and mark are derived from it
 	Device string // the kernel's name of the link
 	MTU    int    // bytes
 	V4, V6 Net

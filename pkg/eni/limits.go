@@ -2,9 +2,9 @@ package eni
 
 // Limits is what the instance that a node runs on may carry.
 type Limits struct {
-	ENIs int // attached at once, the node's own among them
-	V4   int // IPv4 addresses an ENI, its primary among them
-	V6   int // IPv6 addresses an ENI, its primary among them
+	ENIs int // attached at once, the primary ENI among them
+	V4   int // IPv4 addresses per ENI, its primary among them
+	V6   int // IPv6 addresses per ENI, its primary among them
 
 	V4Block, V6Block Block // in what an ENI's addresses come and go
 
@@ -21,7 +21,7 @@ func (l Limits) FirstIndex() int {
 	return 0
 }
 
-// Block is a set of addresses that an ENI gets and gives back together, such as a
+// Block is a set of addresses that are assigned to an ENI and released together, such as a
 // delegated prefix. The zero Block is for addresses that come one by one.
 type Block struct {
 	Bits int // addresses whose first Bits bits are the same are of one block

@@ -48,9 +48,9 @@ func decodeFlow(entry []byte) (f flow) {
 	return f
 }
 
-// cameForPort tells whether the flow came to the node for one of the ports: before it
-// led to a pod it went elsewhere or nowhere, and the kernel would go on with that
-// for as long as packets come.
+// cameForPort tells whether the flow came to the node for one of the ports. Before the port led
+// to a pod, its packets went elsewhere or nowhere, and the kernel goes on with that as long as
+// packets come.
 func cameForPort(ports netconf.PortSet, local []netip.Addr, f flow) bool {
 	if f.transport != netconf.UDP || !slices.Contains(local, f.to) && !f.to.IsLoopback() {
 		return false
@@ -58,8 +58,9 @@ func cameForPort(ports netconf.PortSet, local []netip.Addr, f flow) bool {
 	return ports.Leads(f.to, f.transport, f.port)
 }
 
-// ForgetFlows makes the kernel forget the UDP flows to the ports. It comes after
-// the ports were opened or closed, so that the next packet is led anew.
+// ForgetFlows makes the kernel forget the UDP flows to the ports. It is called after the ports
+// were opened or closed: the next packet of each is a first one again, which the packet filter
+// translates.
 func (h *Host) ForgetFlows(ports []netconf.PodPorts) error {
 	udp := func(p netconf.HostPort) bool { return p.Transport == netconf.UDP }
 	if !slices.ContainsFunc(ports, func(p netconf.PodPorts) bool { return slices.ContainsFunc(p.Ports, udp) }) {
@@ -89,6 +90,7 @@ func deleteFlows(family byte, pick func(flow) bool) error {
 		r.AddData(&nl.Nfgenmsg{NfgenFamily: family, Version: nl.NFNETLINK_V0})
 		return r
 	}
+	// After an error what was listed until then is deleted all the same.
 	list, err := dump(func() ([][]byte, error) {
 		return request(nl.IPCTNL_MSG_CT_GET, unix.NLM_F_DUMP).Execute(unix.NETLINK_NETFILTER, 0)
 	})

@@ -14,8 +14,8 @@ import (
 func limitGroup(podLink int) uint32 { return 0x70000000 | uint32(podLink) }
 
 // delPodLinks removes a pod's link, with the routes and neighbours on it, and that of its
-// egress limit. It tells whether the pod's was there, by whatever name. One that has the name and is not
-// ours is an error, after the limit's is gone.
+// egress limit. It tells whether the pod's was there, by whatever name. A link that has the name
+// and is not ours is an error, which comes after the limit's link is removed.
 func (h *Host) delPodLinks(hostDev string, mac netconf.MAC) (found bool, err error) {
 	b := &batch{}
 	first := b.getLink(hostDev).tolerating(unix.ENODEV)

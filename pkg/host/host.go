@@ -21,8 +21,8 @@ type Host struct {
 	conn  *conn           // to read all else, and to change many things at once
 	where string          // stands behind the object in errors, as " in the pod"
 
-	keeps bool      // what links are there is read once, see KeepLinks
-	kept  *linkList // as it was read then, nil for not yet
+	keeps bool      // the list of links is read once, see KeepLinks
+	kept  *linkList // that list, nil before it was read
 }
 
 // New opens a handle on the network namespace of the calling thread.
@@ -55,8 +55,9 @@ func (h *Host) Close() {
 	h.conn.Close()
 }
 
-// dumpTries is how often a dump is repeated that the kernel says was torn by a
-// change. With thousands of addresses and much churn half of them are.
+// dumpTries is how often a dump is asked for that the kernel calls inconsistent
+// (NLM_F_DUMP_INTR): something changed between two parts of it. With thousands of addresses and
+// pods that come and go half of them are.
 const dumpTries = 20
 
 // dump repeats a netlink dump until it is whole.
@@ -69,7 +70,8 @@ func dump[T any](list func() ([]T, error)) ([]T, error) {
 	}
 }
 
-// notFound tells whether err says that what was to be removed is not there.
+// notFound tells whether err says that what was to be read or removed is not there. The kernel
+// has a number of its own for each kind: ENOENT of rules, ESRCH of routes, ENODEV of links.
 func notFound(err error) bool {
 	return errors.As(err, &netlink.LinkNotFoundError{}) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) ||
 		errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EADDRNOTAVAIL)
@@ -160,8 +162,8 @@ func writeSysctl(s netconf.Sysctl) error {
 	// No O_CREATE: /proc would answer it with a permission error that misleads.
 	fd, err := unix.Open(sysctlPath(s.Key), unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.EROFS) {
-		// So it is in a container without every right. The node's can be mounted
-		// beside it, and shows the network of who looks.
+		// In a container that is not privileged /proc/sys is mounted read-only. The node's may be
+		// mounted at /host: net/ in it shows the network of the thread that opens a file.
 		if beside, errBeside := unix.Open("/host"+sysctlPath(s.Key), unix.O_WRONLY|unix.O_CLOEXEC, 0); errBeside == nil {
 			fd, err = beside, nil
 		}

@@ -29,9 +29,10 @@ func ipv4Setting(s netconf.Sysctl) (number uint16, value uint32, ok bool) {
 // errNotOurs is returned for a veth pair of another plugin.
 var errNotOurs = errors.New("it is not enipool's: its alias or its MAC is another's; remove it or give it another name")
 
-// isOurs tells whether a veth link with the name of an owner's link is that owner's.
-// The MAC that was made of the owner says so, or the alias: of what programs that manage
-// all links change they leave one. aws-vpc-cni calls its links the same.
+// isOurs tells whether a veth link with the name of an owner's link is that owner's: the name
+// alone does not say it, because aws-vpc-cni makes such names too. The MAC that was derived
+// from the owner says it, and so does the alias. Programs that manage all links, such as
+// systemd-networkd, may change one of the two, not both.
 func (l linkState) isOurs(name string, mac netconf.MAC) bool {
 	if string(l.mac) == string(mac[:]) {
 		return true

@@ -16,8 +16,8 @@ func routeLoopback(hostDev string) netconf.Sysctl {
 // ports. The firewall keeps the pod from reaching them.
 func (h *Host) RouteLoopback(hostDev string) error { return writeSysctl(routeLoopback(hostDev)) }
 
-// CheckLoopback returns the setting that RouteLoopback makes, where it is another one by
-// now. Of a link that is gone there is nothing to tell.
+// CheckLoopback returns a line where the setting that RouteLoopback makes has another value by
+// now, and none for a link that is gone.
 func (h *Host) CheckLoopback(hostDev string) ([]string, error) {
 	want := routeLoopback(hostDev)
 	value, err := readSysctl(want.Key)

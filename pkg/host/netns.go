@@ -77,7 +77,7 @@ func nsInode(fd int, path string) (uint64, error) {
 
 func statOwn(st *unix.Stat_t) error {
 	if err := unix.Stat(ownNetns, st); err != nil {
-		return fmt.Errorf("look at own network namespace: %w", err)
+		return fmt.Errorf("read own network namespace: %w", err)
 	}
 	return nil
 }
@@ -106,13 +106,14 @@ func (n *Netns) within(fn func() error) error {
 }
 
 // NetnsGone tells whether the namespace that had the inode (0 if not known) at
-// path is provably gone: the file is not there any more, or is another namespace.
-// A path whose folder can't be seen from here proves nothing: this process may look
-// at another mount namespace. That of a process proves nothing by itself: its number
-// may be another one's here, and others may be in the namespace. Nor does a
-// plain file: it is what a runtime mounts the namespace on, and all that a process
-// sees whose mount namespace does not get the runtime's mounts. What a reboot left
-// of such files does not matter, because no record outlives it.
+// path is provably gone: the file is not there any more, or is another namespace. These
+// prove nothing:
+//   - a path whose folder is not there: this process may be in another mount namespace;
+//   - the path of a process: its number may be another process's here, and others may be in
+//     the namespace, so ofProcessGone decides;
+//   - a plain file: the runtime mounts the namespace on it, and a process whose mount
+//     namespace does not get the runtime's mounts sees nothing else. What a reboot left of
+//     such files does not matter, because no record outlives it.
 func NetnsGone(path string, inode uint64) bool {
 	if path == "" || strings.HasPrefix(filepath.Clean(path), "/proc/") {
 		_, ofProcess := pidOfNetns(path)
@@ -131,8 +132,8 @@ func NetnsGone(path string, inode uint64) bool {
 	return false
 }
 
-// NetnsUnseen tells whether at path is a plain file, which proves nothing by itself:
-// together with a link of ours that is gone it does, for that ends with the namespace.
+// NetnsUnseen tells whether at path is a plain file. By itself that proves nothing, see
+// NetnsGone. Together with a link of ours that is gone it does: the link ends with the namespace.
 func NetnsUnseen(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -149,7 +150,10 @@ func (n *Netns) open() (pod *Host, err error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look into the pod's namespace: %w", err)
+		if pod != nil { // opened, but the thread could not come back
+			pod.Close()
+		}
+		return nil, fmt.Errorf("open netlink in the pod's namespace: %w", err)
 	}
 	pod.where = inPod().where
 	return pod, nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/vishvananda/netlink"
@@ -72,6 +71,7 @@ func (h *Host) readRouting(have *netconf.Node, v6 bool, names map[int]string) er
 		return err
 	}
 	have.Routes = append(have.Routes, pickRoutes(list, names, func(r *netconf.Route, ours bool) bool {
+		// The system's default route counts as well as ours: with it there, ours goes.
 		nodes := r.IsDefault() && r.Table == netconf.MainTable
 		r.IfNone = ours && nodes
 		return ours || nodes
@@ -103,8 +103,8 @@ func (h *Host) readPods(have *netconf.Node, pods []netconf.Pod, links map[string
 			if !told {
 				var err error
 				if value, err = readSysctl(s.Key); errors.Is(err, unix.ENOENT) {
-					// The link goes this moment, or the kernel has no IPv6: there is
-					// nothing to set.
+					// The link goes this moment, or the kernel has no IPv6. There is nothing
+					// to set, so it counts as set.
 					value, err = s.Value, nil
 				}
 				if err != nil {
@@ -119,70 +119,63 @@ func (h *Host) readPods(have *netconf.Node, pods []netconf.Pod, links map[string
 	return err
 }
 
-// errIPv6Off is what the kernel means by EACCES, which reads as if rights were missing:
-// those would be EPERM.
-var errIPv6Off = errors.New("IPv6 is off on this link: set the sysctls net.ipv6.conf.all.disable_ipv6 and that of the link to 0, or use families: [ipv4]")
-
 // ApplyNode adds, then removes; see netconf.Diff. An error in one object does
-// not keep the others from being done.
+// not keep the others from being done. What can't be added on a link is a netconf.LinkError.
 func (h *Host) ApplyNode(add, remove netconf.Node) error {
-	var errs []error
-	ipv6Off := false
-	try := func(err error, verb string, object fmt.Stringer) {
-		switch {
-		case err == nil:
-		case errors.Is(err, unix.EACCES) && strings.Contains(object.String(), ":"):
-			if !ipv6Off { // once: all that is IPv6's fails in the same way
-				errs = append(errs, fmt.Errorf("%s %s: %w", verb, object, errIPv6Off))
-			}
-			ipv6Off = true
-		default:
-			errs = append(errs, fmt.Errorf("%s %s: %w", verb, object, err))
-		}
-	}
+	var f failures
 	for _, s := range add.Sysctls {
 		if err := writeSysctl(s); err != nil && !h.isOfLostPod(s, err) {
-			errs = append(errs, err)
+			dev, _ := s.Link()
+			if dev == "all" || dev == "default" {
+				dev = "" // it is every link's
+			}
+			f.note(dev, err)
 		}
 	}
 	for _, dev := range add.Links {
 		if err := gone(h.on(dev, h.h.LinkSetUp)); err != nil {
-			errs = append(errs, fmt.Errorf("set link %s up: %w", dev, err))
+			f.note(dev, fmt.Errorf("set link %s up: %w", dev, err))
 		}
 	}
 	for _, a := range add.Addrs {
-		try(h.on(a.Dev, func(l netlink.Link) error { return h.putAddr(l, a) }), "add address", a)
+		f.noteAdd(a.Dev, h.on(a.Dev, func(l netlink.Link) error { return h.putAddr(l, a) }), "add address", a)
 	}
 	for _, n := range add.Neighs {
-		try(gone(h.on(n.Dev, func(l netlink.Link) error { return h.h.NeighSet(neigh(n, l.Attrs().Index)) })), "set neighbour", n)
+		f.noteAdd(n.Dev, gone(h.on(n.Dev, func(l netlink.Link) error { return h.h.NeighSet(neigh(n, l.Attrs().Index)) })), "set neighbour", n)
 	}
 	for _, r := range add.Routes {
 		if r.Table == netconf.PodsTable {
 			// The pod may be gone, with its link and all that is on it.
-			try(gone(h.on(r.Dev, func(l netlink.Link) error { return h.claimRoute(r, l.Attrs().Index) })), "add route", r)
+			f.noteAdd(r.Dev, gone(h.on(r.Dev, func(l netlink.Link) error { return h.claimRoute(r, l.Attrs().Index) })), "add route", r)
 			continue
 		}
-		try(h.on(r.Dev, func(l netlink.Link) error { return h.putRoute(r, l.Attrs().Index) }), "add route", r)
+		f.noteAdd(r.Dev, h.on(r.Dev, func(l netlink.Link) error { return h.putRoute(r, l.Attrs().Index) }), "add route", r)
 	}
 	for _, r := range add.Rules {
 		if err := h.h.RuleAdd(netlinkRule(r)); !errors.Is(err, unix.EEXIST) {
-			try(err, "add rule", r)
+			f.noteAdd("", err, "add rule", r)
 		}
 	}
-	for _, r := range remove.Rules {
-		try(gone(h.h.RuleDel(netlinkRule(r))), "remove rule", r)
-	}
-	for _, r := range remove.Routes {
-		try(gone(h.on(r.Dev, func(l netlink.Link) error { return h.h.RouteDel(netlinkRoute(r, l.Attrs().Index)) })), "remove route", r)
-	}
-	for _, a := range remove.Addrs {
-		try(gone(h.on(a.Dev, func(l netlink.Link) error { return h.h.AddrDel(l, address(a)) })), "remove address", a)
-	}
-	return errors.Join(errs...)
+	return errors.Join(f.join(), h.removeAll(remove))
 }
 
-// putRoute adds the route. In the place of another one to the same destination it comes
-// only if that is ours: which others add at this moment is found by the next reading.
+// removeAll removes what is there of it.
+func (h *Host) removeAll(remove netconf.Node) error {
+	var f failures
+	for _, r := range remove.Rules {
+		f.noteAdd("", gone(h.h.RuleDel(netlinkRule(r))), "remove rule", r)
+	}
+	for _, r := range remove.Routes {
+		f.noteAdd("", gone(h.on(r.Dev, func(l netlink.Link) error { return h.h.RouteDel(netlinkRoute(r, l.Attrs().Index)) })), "remove route", r)
+	}
+	for _, a := range remove.Addrs {
+		f.noteAdd("", gone(h.on(a.Dev, func(l netlink.Link) error { return h.h.AddrDel(l, address(a)) })), "remove address", a)
+	}
+	return f.join()
+}
+
+// putRoute adds the route, or replaces one of ours to the same destination. One of others stays:
+// what they added since the kernel was read, the next reading finds.
 func (h *Host) putRoute(r netconf.Route, link int) error {
 	b := &batch{}
 	put := b.addRoute(r, link)
@@ -217,8 +210,9 @@ func (h *Host) isOfLostPod(s netconf.Sysctl, err error) bool {
 	return notFound(err)
 }
 
-// putAddr adds the address anew where it stands without the wanted flag, which
-// the kernel can't change. Routes may go with it: read and apply again.
+// putAddr adds the address. One that is to have no connected route is removed first: it may be
+// there without that flag, and the kernel can't add the flag. Routes may go with it: read
+// and apply again.
 func (h *Host) putAddr(l netlink.Link, a netconf.Addr) error {
 	if a.NoPrefixRoute {
 		if err := gone(h.h.AddrDel(l, address(a))); err != nil {
@@ -244,7 +238,7 @@ func gone(err error) error {
 	return err
 }
 
-// MTU returns the MTU of a link of the node in bytes.
+// MTU returns the MTU of an ENI's link in bytes, and an error where the node has no such link.
 func (h *Host) MTU(dev string) (int, error) {
 	link, err := h.findLink(dev)
 	if err != nil {

@@ -125,7 +125,7 @@ func (h *Host) podEnds(list []linkState, o *netconf.Occupancy, known func(eni.Ke
 			end.Owner = owner
 			end.Known = known != nil && known(owner.Key)
 		}
-		if ours := end.Owner != (eni.Owner{}); ours && !end.Known || !ours && len(end.Routed) == 0 {
+		if needsInner(end) {
 			var err error
 			if peers == nil {
 				if peers, err = newPeerReader(); err != nil {
@@ -145,6 +145,15 @@ func (h *Host) podEnds(list []linkState, o *netconf.Occupancy, known func(eni.Ke
 		ends = append(ends, end)
 	}
 	return ends, nil
+}
+
+// needsInner tells whether the other end of the link says more than the node does: whose addresses
+// they are where the owner is not known to have any, and which they are where no route tells.
+func needsInner(end netconf.PodEnd) bool {
+	if ours := end.Owner != (eni.Owner{}); ours {
+		return !end.Known
+	}
+	return len(end.Routed) == 0
 }
 
 // readAllNeighs returns the permanent neighbours of all links.

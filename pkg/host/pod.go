@@ -63,8 +63,8 @@ func (h *Host) setUpLink(p netconf.Pod, index int) error {
 	return h.conn.send(b)
 }
 
-// confirmSettings makes by file what the link does not show: a kernel that does not
-// take settings with a link need not say so.
+// confirmSettings writes those settings to their files that the link does not show: a kernel
+// that takes no settings together with a link passes over them without an error.
 func confirmSettings(p netconf.Pod, node linkState) error {
 	for _, s := range p.HostSysctls {
 		if value, ok := node.sysctl(s.Key); ok && value == s.Value {
@@ -104,9 +104,10 @@ func (h *Host) fillNode(p netconf.Pod, index int) (linkState, error) {
 	return parseLink(now.answer), h.conn.removeMore(removed, p.HostRules)
 }
 
-// fillPod adds what the pod holds. Who has the default route of the first family has
-// that of the other one too, unless another plugin does: of two ADDs at once in one
-// pod each gets both or neither.
+// fillPod adds what the pod holds, the default route of one family after the other. Where
+// another interface has that of the first family, this one does not try for the second: of two
+// ADDs at once in one pod one gets the default routes of both families, the other one none. Only
+// another plugin's interface may split them.
 func fillPod(ns *Netns, pod *conn, p netconf.Pod, index int) error {
 	b := inPod()
 	b.setUp(index, p.Dev)
@@ -140,7 +141,8 @@ func fillPod(ns *Netns, pod *conn, p netconf.Pod, index int) error {
 
 func inPod() *batch { return &batch{where: " in the pod"} }
 
-// sendInPod sends, switching IPv6 on where the pod's namespace was born with it off.
+// sendInPod sends, and switches IPv6 on where the pod's namespace was born with it off: the
+// kernel refuses addresses of IPv6 with EACCES then, some with EPERM.
 func sendInPod(ns *Netns, pod *conn, b *batch, dev string) error {
 	err := pod.send(b)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {

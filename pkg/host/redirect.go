@@ -11,8 +11,8 @@ import (
 )
 
 // What comes in by a pod's link is led to the link of its egress limit by a filter. Other
-// programs have filters for what comes in, too: the queue that filters hang on is for all,
-// the filter is ours alone.
+// programs may have filters for what comes in by it, too. All filters hang on one queue, whoever
+// made that.
 
 // Handles and parents, see linux/pkt_sched.h. Each of them is the same for a queue of the
 // kind "ingress", which others and earlier releases make, and for "clsact".
@@ -36,9 +36,9 @@ const redirectPriority = 0xff00 | netconf.Protocol
 // redirectClass is in each filter of ours, of any release.
 const redirectClass = 0x00010001
 
-// addRedirect makes all that comes in by a link take the way out of another. The queue
-// that somebody else made for filters does for ours; the one of ours, clsact, does for
-// theirs, as it has filters both ways.
+// addRedirect makes all that comes in by a link take the way out of another. Where there is a
+// queue for filters already, of somebody else, our filter hangs on that. Ours is of the kind
+// clsact, on which others can hang filters for both ways.
 func (b *batch) addRedirect(from, to int, label string, object any) {
 	m := tcMessage(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_EXCL, from, tcIngressHandle, tcIngress, 0)
 	m.text(unix.TCA_KIND, "clsact")

@@ -47,6 +47,9 @@ func (n *Netns) dial() (c *conn, err error) {
 		return err
 	})
 	if err != nil {
+		if c != nil { // opened, but the thread could not come back
+			c.Close()
+		}
 		return nil, fmt.Errorf("open netlink in the pod's namespace: %w", err)
 	}
 	return c, nil

@@ -10,8 +10,8 @@ import (
 
 // settle returns when the kernel has done what it does in the background for a
 // new link, normally at once: until then the pod's first packets get lost. Where
-// it takes longer than a moment the pod is none the worse than without waiting.
-// node is the link as it was last seen.
+// it takes longer than await waits, the pod starts all the same. node is the link as it was last
+// read.
 func (h *Host) settle(pod *conn, p netconf.Pod, node linkState) {
 	// The end that was up before the other drops what it should send until its
 	// carrier is noticed. Kernels since 6.8 notice it when they are asked.

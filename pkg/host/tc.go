@@ -49,8 +49,9 @@ func (b *batch) setBucket(flag uint16, link int, t netconf.Bucket, label string,
 	m := tcMessage(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|flag, link, bucketHandle, tcRoot, 0)
 	m.text(unix.TCA_KIND, "tbf")
 	m.nest(unix.TCA_OPTIONS, nil, func() {
-		// A ratespec each for rate and peak rate, then limit, buffer and MTU. The
-		// buffer is given in bytes below: in ticks it would overflow.
+		// struct tc_tbf_qopt: rate and peak rate as struct tc_ratespec, of three words each, then
+		// limit, buffer and MTU. The buffer is in ticks there, in which a large burst overflows, so
+		// it is given in bytes behind.
 		rate := uint32(min(t.Rate, 1<<32-1))
 		m.attr(nl.TCA_TBF_PARMS, u32s(tcEthernet<<tcLinklayerShift(), 0, rate, 0, 0, 0, t.Limit, 0, 0))
 		m.number(nl.TCA_TBF_BURST, t.Burst)

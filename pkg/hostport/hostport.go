@@ -113,9 +113,9 @@ func (n Node) openByFirewall(r podrecord.Record) error {
 }
 
 // Close undoes Open and removes the record. What is missing is fine. Ports that other
-// networks of the sandbox ask for too lead to them from now on. The late function, which
-// is to be called last, an error or not, waits until the kernel has let go of what was
-// closed: for a pod's links it waits as long, and at the same time.
+// networks of the sandbox ask for too lead to them from now on. The late function is to
+// be called last, after an error too: it waits until the kernel has freed what was closed. To
+// remove a pod's links takes as long, and both waits can run at the same time.
 func (n Node) Close(record podrecord.Record) (late func(), err error) {
 	late = func() {}
 	if len(record.Ports) == 0 {

@@ -9,8 +9,9 @@ import (
 )
 
 // The record of a living pod may be lost, damaged or of a later release. Until repair has
-// made it again, what the kernel holds for the pod is all that tells of its ports: no other
-// pod's ADD or DEL takes them away. Whether records are missing nobody knows without a look.
+// made it again, only what the kernel holds for the pod tells of its ports: no other
+// pod's ADD or DEL takes them away. Nothing says that a record is missing: what the kernel
+// holds has to be compared with the records.
 
 // findUnrecorded returns the ports that iptables holds beyond those of the records, for the
 // families of r, which are about to be written again. First are those that another network

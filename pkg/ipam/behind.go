@@ -14,7 +14,7 @@ func (s *State) AssignPodBehind(ahead []string, o eni.Owner, device string, now 
 	}
 	nic, at := s.chooseENIBehind(ahead, device, now)
 	if at == nil {
-		none := s.newExhausted(device, now)
+		none := s.Exhaust(device, now)
 		none.Ahead = len(ahead)
 		return Lease{}, none
 	}

@@ -46,7 +46,7 @@ func TestWhoIsBehindOthersGetsWhatTheyLeave(t *testing.T) {
 func TestWhoIsBehindOthersIsToldHowMany(t *testing.T) {
 	s := nodeState(t, 1, `10.0.0.11 0 free 1`)
 	_, err := s.AssignPodBehind([]string{"", "eth1"}, owner("late"), "", sec(2))
-	const want = "no free ipv4 address: 1 addresses on 1 ENIs, 0 used, 0 cooling; 2 pods waited before this one"
+	const want = "no free ipv4 address: 1 addresses on 1 ENIs, 0 used, 0 cooling, 1 free; 2 pods waited before this one"
 	if fmt.Sprint(err) != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}

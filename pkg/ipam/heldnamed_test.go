@@ -33,7 +33,7 @@ func TestExhaustionNamesHeldAddresses(t *testing.T) {
 	// A cause that is not known names nothing, but counts.
 	s := &State{Settings: Settings{Families: []eni.Family{eni.IPv4}}, ENIs: []eni.Interface{{ID: "a", Device: "eth0"}}, Addresses: []eni.Address{
 		{Addr: netip.MustParseAddr("10.0.0.1"), State: eni.Held}, {Addr: netip.MustParseAddr("10.0.0.2"), State: eni.Held, HeldBy: "route"}}}
-	if got := s.newExhausted("", 0).Error(); !strings.Contains(got, "2 held by others (10.0.0.2: route; and 1 more)") {
+	if got := s.Exhaust("", 0).Error(); !strings.Contains(got, "2 held by others (10.0.0.2: route; and 1 more)") {
 		t.Error(got)
 	}
 }

@@ -248,7 +248,7 @@ func TestMergeRefusesWithNames(t *testing.T) {
 			10.0.0.11 1 free 0
 			10.0.0.21 1 free 0`, 0, 1),
 			"10.0.0.11 can't move to another ENI: web uses it"},
-		{"to drop the node's own ENI", wanted(t, `10.0.0.21 0 free 0`, 1),
+		{"to drop the primary ENI", wanted(t, `10.0.0.21 0 free 0`, 1),
 			"the primary ENI eni-a can't be removed"},
 		{"to leave no ENI", wanted(t, ``),
 			"no ENI: a node has at least its primary ENI"},

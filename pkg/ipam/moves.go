@@ -3,7 +3,6 @@ package ipam
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -11,61 +10,6 @@ import (
 
 // ErrDuplicate is returned by AssignPod for an owner that already holds addresses.
 var ErrDuplicate = errors.New("already holds an address")
-
-// Exhausted is returned by AssignPod when no ENI can serve the pod. Its numbers tell people
-// the cause; they are right only where the state has everybody's addresses (see State).
-type Exhausted struct {
-	Families []eni.Family
-	Device   string // the only ENI that was asked, "" for all
-	ENIs     int
-	Damaged  int
-	Examples string // some of the held addresses with what holds each, "" if none is
-	Ahead    int    // pending ADDs that came before and get what is free
-
-	Unlinked int      // of the held addresses: their ENIs have no link on the node
-	NoLinks  []string // why, one for each of those ENIs
-	Count
-}
-
-// Error names every number, because this is what ends up in the pod's events.
-func (e *Exhausted) Error() string {
-	var text strings.Builder
-	names := make([]string, len(e.Families))
-	for i, f := range e.Families {
-		names[i] = f.String()
-	}
-	fmt.Fprintf(&text, "no free %s address", strings.Join(names, "+"))
-	if e.Device != "" {
-		fmt.Fprintf(&text, " on %s", e.Device)
-	}
-	fmt.Fprintf(&text, ": %d addresses on %d ENIs, %d used, %d cooling", e.Total, e.ENIs, e.Used, e.Cooling)
-	if e.Cooling > 0 {
-		fmt.Fprintf(&text, " (next free in %s)", e.NextFree.Round(100*time.Millisecond))
-	}
-	if e.Releasing > 0 {
-		fmt.Fprintf(&text, ", %d releasing", e.Releasing)
-	}
-	if e.Unlinked > 0 {
-		fmt.Fprintf(&text, ", %d not usable (%s)", e.Unlinked, strings.Join(e.NoLinks, "; "))
-	}
-	if others := e.Held - e.Unlinked; others > 0 {
-		fmt.Fprintf(&text, ", %d held by others", others)
-		if e.Examples != "" {
-			fmt.Fprintf(&text, " (%s)", e.Examples)
-		}
-	}
-	if e.Damaged > 0 {
-		fmt.Fprintf(&text, ", %d with a damaged record", e.Damaged)
-	}
-	if e.Ahead > 0 {
-		pods := "pods"
-		if e.Ahead == 1 {
-			pods = "pod"
-		}
-		fmt.Fprintf(&text, "; %d %s waited before this one", e.Ahead, pods)
-	}
-	return text.String()
-}
 
 // Lease is what AssignPod gave, with the records as they were before, for UndoLease.
 type Lease struct {
@@ -87,20 +31,6 @@ func (s *State) checkNew(k eni.Key) error {
 		return fmt.Errorf("%s %w: %s", k, ErrDuplicate, owned[0].Addr)
 	}
 	return nil
-}
-
-// newExhausted counts what there is on the device, or on all ENIs.
-func (s *State) newExhausted(device string, now time.Duration) *Exhausted {
-	only := map[int]bool{}
-	for _, nic := range s.ENIs {
-		if device == "" || nic.Device == device {
-			only[nic.Index] = true
-		}
-	}
-	keep := func(a eni.Address) bool { return only[a.ENI] }
-	unlinked, causes := s.countUnlinked(keep)
-	return &Exhausted{Families: s.Settings.Families, Device: device, ENIs: len(only), Unlinked: unlinked, NoLinks: causes,
-		Damaged: len(s.Damaged), Examples: s.heldExamples(keep), Count: s.Count(now, keep)}
 }
 
 // setUsed gives the addresses at the positions to the owner.

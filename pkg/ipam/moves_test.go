@@ -152,7 +152,17 @@ func TestAnExhaustedPoolSaysWhyInNumbers(t *testing.T) {
 			10.0.0.11 0 free 10
 			2001:db8::11 0 used 10 web
 			2001:db8::21 1 free 10`,
-			"no free ipv4+ipv6 address: 3 addresses on 2 ENIs, 1 used, 0 cooling"},
+			"no ENI with a free address of each of ipv4+ipv6: 3 addresses on 2 ENIs: ipv4 0 used, 0 cooling, 1 free; ipv6 1 used, 0 cooling, 1 free"},
+		{"one family lacks", []eni.Family{eni.IPv4, eni.IPv6}, "", nil, `
+			10.0.0.11 0 used 10 web
+			10.0.0.12 0 free 10
+			2001:db8::11 0 used 10 web
+			2001:db8::12 0 cooling 82`,
+			"no free ipv6 address: 4 addresses on 2 ENIs: ipv4 1 used, 0 cooling, 1 free; ipv6 1 used, 1 cooling (next free in 12s)"},
+		{"both families lack", []eni.Family{eni.IPv4, eni.IPv6}, "", nil, `
+			10.0.0.11 0 used 10 web
+			2001:db8::11 0 used 10 web`,
+			"no free ipv4+ipv6 address: 2 addresses on 2 ENIs: ipv4 1 used, 0 cooling; ipv6 1 used, 0 cooling"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := nodeState(t, 2, tt.state, tt.families...)

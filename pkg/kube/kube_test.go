@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"sync"
 	"testing"
@@ -120,10 +121,10 @@ func TestPodsThatNeedAnAddress(t *testing.T) {
 		change func(*corev1.Pod)
 		want   need
 	}{
-		{"scheduled to this node", func(*corev1.Pod) {}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false}},
-		{"running", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false}},
-		{"with a node that does not answer", func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false}},
-		{"being deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &deleted }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, true}},
+		{"scheduled to this node", func(*corev1.Pod) {}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}}},
+		{"running", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}}},
+		{"with a node that does not answer", func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}}},
+		{"being deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &deleted }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, true, netip.Addr{}}},
 		{"that succeeded", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, need{}},
 		{"that failed", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, need{}},
 		{"in the host's network", func(p *corev1.Pod) { p.Spec.HostNetwork = true }, need{}},
@@ -131,13 +132,15 @@ func TestPodsThatNeedAnAddress(t *testing.T) {
 		{"without a node", func(p *corev1.Pod) { p.Spec.NodeName = "" }, need{}},
 		{"static, by the uid that the kubelet gave it", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash", "x": "y"}
-		}, need{eni.Pod{UID: "hash", Namespace: "ns", Name: "p"}, 0, false}},
+		}, need{eni.Pod{UID: "hash", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}}},
+		{"with an address", func(p *corev1.Pod) { p.Status.PodIP = "10.244.0.7" },
+			need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.MustParseAddr("10.244.0.7")}},
 		{"that asks the scheduler", func(p *corev1.Pod) {
 			p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: resourceQuantity(1)}}, {}}
-		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 1, false}},
+		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 1, false, netip.Addr{}}},
 		{"that asks by an init container", func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{}, {Resources: corev1.ResourceRequirements{Requests: resourceQuantity(2)}}}
-		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 2, false}},
+		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 2, false, netip.Addr{}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Namespace: "ns", Name: "p"}, Spec: corev1.PodSpec{NodeName: here}}
@@ -176,10 +179,13 @@ func TestAPodCountsTheMomentItIsBound(t *testing.T) {
 			t.Errorf("a bound pod is no news after %s", time.Since(began))
 		}
 		expect(t, n, "a")
-		p.Status.Phase = corev1.PodRunning
+		p.Status.Phase, p.Status.PodIP = corev1.PodRunning, "10.244.0.7"
 		p = c.put(p).(*corev1.Pod).DeepCopy()
 		if woken(n) {
 			t.Error("a status is news")
+		}
+		if got := n.PodIPs()[eni.Pod{UID: string(p.UID), Namespace: p.Namespace, Name: p.Name}]; got.String() != p.Status.PodIP {
+			t.Errorf("the pod has %s, want %s", got, p.Status.PodIP)
 		}
 		p.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		p = c.put(p).(*corev1.Pod).DeepCopy()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -109,6 +110,13 @@ func (n *Node) Ending() []eni.Pod {
 
 // Object returns the node's NodeNetwork. The API server is not asked for it before it is used.
 func (n *Node) Object() *Object { return n.object }
+
+// PodIPs returns the addresses that the kubelet shows of the node's pods, whichever plugin gave them: the first
+// of each pod that has one. The map may be kept but not changed.
+func (n *Node) PodIPs() map[eni.Pod]netip.Addr {
+	needed, _ := n.view.currentLoad()
+	return needed.addrs
+}
 
 // MaxPods returns how many pods the node may hold, those in the host's network
 // among them, and whether that is known.

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"net/netip"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -11,8 +13,9 @@ import (
 // empty.
 type need struct {
 	pod    eni.Pod
-	asked  int  // addresses it asks the scheduler for
-	ending bool // it is being deleted: it gets no address any more
+	asked  int        // addresses it asks the scheduler for
+	ending bool       // it is being deleted: it gets no address any more
+	addr   netip.Addr // that its kubelet shows, whoever's it is
 }
 
 // needOf tells what a pod needs. The API server leaves out finished pods and those
@@ -25,7 +28,8 @@ func needOf(pod *corev1.Pod, node string) need {
 	if pod.Spec.HostNetwork || finished || pod.Spec.NodeName != node {
 		return need{}
 	}
-	return need{eni.Pod{UID: ownerUID(pod), Namespace: pod.Namespace, Name: pod.Name}, askedBy(pod), pod.DeletionTimestamp != nil}
+	addr, _ := netip.ParseAddr(pod.Status.PodIP) // "" before its sandbox is there
+	return need{eni.Pod{UID: ownerUID(pod), Namespace: pod.Namespace, Name: pod.Name}, askedBy(pod), pod.DeletionTimestamp != nil, addr}
 }
 
 // ownerUID returns the uid by which the kubelet, and so the owner of an address, knows a
@@ -65,7 +69,7 @@ func stripPod(in any) (any, error) {
 	out := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion, DeletionTimestamp: pod.DeletionTimestamp},
 		Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork},
-		Status:     corev1.PodStatus{Phase: pod.Status.Phase},
+		Status:     corev1.PodStatus{Phase: pod.Status.Phase, PodIP: pod.Status.PodIP},
 	}
 	if static, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]; ok {
 		out.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: static}

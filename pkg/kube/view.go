@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -99,13 +100,16 @@ func (v *view) run(ctx context.Context) error {
 }
 
 func (v *view) podEvent(was, is *corev1.Pod) {
-	if needOf(was, v.node) == needOf(is, v.node) {
+	before, after := needOf(was, v.node), needOf(is, v.node)
+	if before == after {
 		return // most updates are news of a pod's containers
 	}
 	v.mu.Lock()
 	v.stale = true
 	v.mu.Unlock()
-	v.signalAll()
+	if before.addr = after.addr; before != after { // nobody waits for what it has
+		v.signalAll()
+	}
 }
 
 // older tells whether one state of the cluster is from before another, as far as that is known.
@@ -203,15 +207,16 @@ func (v *view) nodeReference() corev1.ObjectReference {
 
 // load is what the pods of a node need. The scheduler counts a pod until it is gone.
 type load struct {
-	pods   []eni.Pod // but for those that are being deleted
-	ending []eni.Pod // those
-	asked  int       // addresses that pods ask the scheduler for
-	silent int       // pods that need one and did not ask
+	pods   []eni.Pod              // but for those that are being deleted
+	ending []eni.Pod              // those
+	addrs  map[eni.Pod]netip.Addr // that the kubelet shows of pods, whoever's they are
+	asked  int                    // addresses that pods ask the scheduler for
+	silent int                    // pods that need one and did not ask
 }
 
 // sumLoad adds up what pods need.
 func sumLoad(list []any, node string) load {
-	needed := load{pods: make([]eni.Pod, 0, len(list))}
+	needed := load{pods: make([]eni.Pod, 0, len(list)), addrs: make(map[eni.Pod]netip.Addr, len(list))}
 	for _, object := range list {
 		pod, _ := object.(*corev1.Pod)
 		n := needOf(pod, node)
@@ -222,6 +227,9 @@ func sumLoad(list []any, node string) load {
 			needed.ending = append(needed.ending, n.pod)
 		} else {
 			needed.pods = append(needed.pods, n.pod)
+		}
+		if n.addr.IsValid() {
+			needed.addrs[n.pod] = n.addr
 		}
 		needed.asked += n.asked
 		if n.asked == 0 {

@@ -129,7 +129,7 @@ func subtract[T comparable](items, drop []T) []T {
 	return left
 }
 
-// Lines returns one line an object, each with the prefix.
+// Lines returns one line per object, each with the prefix.
 func (n Node) Lines(prefix string) []string {
 	var lines []string
 	for _, s := range n.Sysctls {

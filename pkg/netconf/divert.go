@@ -72,16 +72,21 @@ func (p Probe) findDiversions(w Way, policy Policy) (found []diversion) {
 		return nil
 	}
 	decision := policy.Decide(p.Packet)
-	// To be led past our rules does no harm to what takes its way all the same.
-	if rule, is := decision.blamedRule(); is && (rule.Action != ActionGoto || !p.Fits(decision.resultingWay())) && (w.Lost || decision.resultingWay().Table == w.Table) {
+	rule, blamed := decision.blamedRule()
+	// To be led past our rules does no harm to a packet that takes its way all the same.
+	harmless := rule.Action == ActionGoto && p.Fits(decision.resultingWay())
+	// Where the kernel found the route in another table, the rule is not what decided.
+	decided := w.Lost || decision.resultingWay().Table == w.Table
+	if blamed && !harmless && decided {
 		found = append(found, diversion{rule.String(), rule.beforeText(), p.What, p.whereText(), decision.fateText(), rule.remedyText(p)})
 	}
 	if !w.Lost || p.Arrives {
 		return found
 	}
-	// The kernel drops what comes in by another link than the answer leaves by, too.
+	// The kernel also drops what comes in by another link than the answer would leave by.
 	decision = policy.Decide(p.answerPacket())
-	if rule, is := decision.blamedRule(); is && (decision.resultingWay().Lost || decision.resultingWay().Dev != p.In) {
+	rule, blamed = decision.blamedRule()
+	if back := decision.resultingWay(); blamed && (back.Lost || back.Dev != p.In) {
 		where := ""
 		if len(p.Wrong) > 0 {
 			where = p.whereText()

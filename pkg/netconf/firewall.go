@@ -11,8 +11,8 @@ import (
 )
 
 // Firewall is what the packet filter should hold: marks that send a packet out
-// through its ENI, the node's address for what leaves the VPC, and no foreign
-// source addresses from pods. Nft and Iptables say it in the filter's words.
+// through its ENI, the node's address for what leaves the VPC, and nothing
+// from pods with a source address that is not theirs. Nft and Iptables say it in the filter's words.
 type Firewall struct {
 	Backend   ipam.Firewall
 	Mask      uint32         // our bits of packet and connection marks

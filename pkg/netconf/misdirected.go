@@ -12,7 +12,7 @@ import (
 // by an ENI that its source is not an address of, so that the VPC drops it: what is inside
 // the VPC changed after the flow began. By which ENI a packet leaves is decided for each one,
 // its translation for the whole flow. exit names the link by which a packet of a pod leaves
-// the node; what stays on the node, or leaves by a tunnel, is left alone.
+// the node; a flow that stays on the node, or leaves by a tunnel, is none of them.
 func Misdirected(s *ipam.State, exit func(from, to netip.Addr) string) func(Flow) bool {
 	firewall, secondary := NewFirewall(s), map[netip.Addr]bool{}
 	for _, a := range s.Addresses {

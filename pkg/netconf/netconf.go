@@ -59,7 +59,7 @@ const (
 const VethPrefix = "eni"
 
 // Table returns the routing table of the ENI with the device index. ENI 0, the
-// node's own, lives in the main table.
+// primary one, has the main table.
 func Table(index int) int {
 	if index == 0 {
 		return MainTable

@@ -11,7 +11,8 @@ import (
 )
 
 // Names of the parts of the table that hold host ports, without the digit of the
-// family. They are there on every node, so that the plugin only adds elements.
+// family: an element's value has a fixed length, so each family needs maps of its own. They are
+// there on every node, so that the plugin only adds elements.
 const (
 	nftPortsChain = "hostports"
 
@@ -75,7 +76,8 @@ type NftLocal struct{}
 // String returns the match in the words of nft.
 func (NftLocal) String() string { return "fib daddr type local" }
 
-// NftPrefix matches packets from the prefix or, with To, to it.
+// NftPrefix matches packets from the prefix or, with To, to it. It is IPv4's: of IPv6 the kernel
+// never routes the loopback address, so nothing needs a rule for it.
 type NftPrefix struct {
 	To  bool
 	Net netip.Prefix
@@ -127,11 +129,14 @@ func ipWord(f eni.Family) string {
 var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 
 // addPorts adds what leads ports of the node to pods. The maps are looked up once
-// for each connection, however many ports there are. It stands behind others'
-// DNAT: where a service has the same port, the service keeps it, as with the
-// portmap plugin. kube-proxy in IPVS mode translates nothing before the packet comes to
+// for each connection, however many ports there are: only its first packet comes by chains of
+// type nat.
+//
+// It stands behind others' DNAT: where a service has the same port, the service keeps it, as
+// with the portmap plugin. kube-proxy in IPVS mode translates nothing before the packet comes to
 // the node, where the service's address stands: such addresses are left out, unless the
-// pod asks for one by name.
+// pod asks for one by name. That is the order of the three rules of a family: a port of one
+// address, then services, then ports of all addresses.
 func (f Firewall) addPorts(table *NftTable) {
 	lead := NftChain{Name: nftPortsChain}
 	back := NftChain{Name: "hairpin", Type: "nat", Hook: "postrouting", Priority: 100, PriorityName: "srcnat"}
@@ -153,6 +158,8 @@ func (f Firewall) addPorts(table *NftTable) {
 			NftRule{"a port of one address of the node", []fmt.Stringer{NftHostPort{family, true, sets[0].Name}}},
 			NftRule{"a service's address is no node's", []fmt.Stringer{NftLookup{Field: destination, Set: services.Name}, NftVerdict{Kind: "return"}}},
 			NftRule{"a port of all addresses of the node", []fmt.Stringer{NftHostPort{family, false, sets[2].Name}}})
+		// Else the pod would get a packet from its own address, which it drops, or answer itself
+		// past the node, which alone can undo the translation.
 		back.Rules = append(back.Rules, NftRule{"a pod that uses its own host port gets the answer", []fmt.Stringer{
 			NftIsHairpin{family, sets[1].Name}, NftSNAT{node}}})
 		if family == eni.IPv4 {
@@ -160,11 +167,12 @@ func (f Firewall) addPorts(table *NftTable) {
 				NftDevice{Out: true, Name: VethPrefix + "*"}, NftPrefix{Net: loopback4}, NftSNAT{node}}})
 		}
 	}
-	if len(lead.Rules) == 0 {
+	if len(lead.Rules) == 0 { // the node's own addresses are not known yet
 		return
 	}
 	local := []NftRule{{"to this node", []fmt.Stringer{NftLocal{}, NftVerdict{"jump", lead.Name}}}}
-	// kube-proxy and portmap translate at dstnat, -100. At hook output nft has no such name.
+	// kube-proxy and portmap translate at dstnat, -100. At hook output nft has no such name, so
+	// it is written as a number there. That hook is for what the node itself sends to its ports.
 	table.Chains = append(table.Chains, lead,
 		NftChain{Name: "arriving", Type: "nat", Hook: "prerouting", Priority: -99, PriorityName: "dstnat + 1", Rules: local},
 		NftChain{Name: "leaving", Type: "nat", Hook: "output", Priority: -99, PriorityName: "-99", Rules: local}, back)
@@ -173,10 +181,11 @@ func (f Firewall) addPorts(table *NftTable) {
 	}
 }
 
-// guardLoopback keeps pods from what listens on the node's loopback only: the
-// links of pods with host ports route 127.0.0.0/8, or the node could not reach
-// the ports by it. Only packets for the node itself come past here. By now the
-// answers that are on their way back to the loopback have its address again.
+// guardLoopback keeps pods from what listens on the node's loopback only. The links of pods
+// with host ports route 127.0.0.0/8 (route_localnet), or the node could not reach the ports
+// by it, and with that the kernel takes a pod's packet to 127.0.0.1 too. At hook input there
+// are only packets for the node itself. The answers to what came from the loopback are
+// translated back by then, so they are for 127.0.0.1 too and have to pass.
 func guardLoopback() NftChain {
 	from := []fmt.Stringer{NftPrefix{To: true, Net: loopback4}, NftDevice{Name: VethPrefix + "*"}}
 	return NftChain{Name: "loopback", Type: "filter", Hook: "input", Priority: 0, PriorityName: "filter", Rules: []NftRule{

@@ -144,7 +144,7 @@ func hasIPv6(s *ipam.State) bool {
 	return false
 }
 
-// String returns the node's state, a line an object, with that of all its pods.
+// String returns the node's state, one line per object, with that of all its pods.
 func (n Node) String() string {
 	var links []string
 	for _, p := range n.Pods {

@@ -137,8 +137,8 @@ func (o Occupancy) collectCauses(s *ipam.State) (causes map[netip.Addr][]string,
 		return causes, unread
 	}
 	add := func(a netip.Addr, cause string) { causes[a] = append(causes[a], cause) }
-	owns, links := ownedIn(s), map[string]bool{}
-	nodes := map[netip.Addr]bool{}
+	owns, links := ownedIn(s), map[string]bool{} // links: of pods, and whether they are ours
+	nodes := map[netip.Addr]bool{}               // that are on links of the node
 	for _, a := range o.Addrs {
 		nodes[a.Prefix.Addr()] = true
 		add(a.Prefix.Addr(), NodeAddress+a.String())
@@ -164,8 +164,12 @@ func (o Occupancy) collectCauses(s *ipam.State) (causes map[netip.Addr][]string,
 		}
 	}
 	for _, r := range o.Routes {
-		own := r.Dev != "" && r.Dev == owns.podDevice(r.Dst)
-		if !own && !(r.Ours() && (links[r.Dev] || r.Type != "")) && !(nodes[r.Dst] && r.Type == "local") {
+		switch {
+		case r.Dev != "" && r.Dev == owns.podDevice(r.Dst): // to the pod that has the address
+		case r.Ours() && links[r.Dev]: // to a link of ours: what that has is told above
+		case r.Ours() && r.Type != "": // it leads nowhere, so it is no pod's
+		case nodes[r.Dst] && r.Type == "local": // the kernel's, for an address that is told above
+		default:
 			add(r.Dst, r.String())
 		}
 	}

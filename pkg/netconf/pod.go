@@ -124,8 +124,8 @@ func NewPod(settings ipam.Settings, lease ipam.Lease, mtu int) Pod {
 // hostSysctls keeps the node from believing what the pod says on its link, from
 // the pod's first packet on: they belong to the link before it is up.
 func hostSysctls(dev string, addrs []eni.Address) []Sysctl {
-	// Strict reverse path: what the pod sends with a foreign source is dropped by a
-	// lookup the kernel does anyway. That holds for a pod without IPv4 too.
+	// Strict reverse path: what the pod sends with a source that is not its own is dropped by
+	// a lookup that the kernel does anyway. That holds for a pod without IPv4 too.
 	list := []Sysctl{{"net/ipv4/conf/" + dev + "/rp_filter", "1"}}
 	if slices.ContainsFunc(addrs, func(a eni.Address) bool { return a.Addr.Is4() }) {
 		list = append(list, forwardingSysctl(dev))
@@ -186,7 +186,7 @@ func SourceRules(s ipam.Settings, a eni.Address) []Rule {
 // the ENI of its address.
 func (r Rule) IsForVPC() bool { return r.Priority == PrioritySource && r.To.IsValid() }
 
-// String returns the pod's state, a line an object, node first.
+// String returns the pod's state, one line per object, those of the node first.
 func (p Pod) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "link %s address %s mtu %d peer %s address %s alias %q\n", p.HostDev, p.HostMAC, p.MTU, p.Dev, p.MAC, p.Alias)

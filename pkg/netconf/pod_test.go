@@ -65,7 +65,7 @@ func TestWhatTheKernelHoldsForAPod(t *testing.T) {
 	}
 }
 
-// With SNAT only what goes to the VPC leaves through the pod's own ENI: the rest
+// With SNAT only what goes to the VPC leaves through the ENI of the pod's address: the rest
 // has the node's address. IPv6 is never translated.
 func TestSourceRules(t *testing.T) {
 	rule := func(change func(*ipam.Settings)) ipam.Settings {
@@ -85,8 +85,8 @@ func TestSourceRules(t *testing.T) {
 	}{
 		{"map", settings(nil), 1, "10.0.1.21", ``},
 		{"map, IPv6", settings(nil), 1, "2001:db8:0:1::21", ``},
-		{"the node's own ENI", rule(nil), 0, "10.0.0.11", ``},
-		{"the node's own ENI, IPv6", rule(nil), 0, "2001:db8::21", ``},
+		{"the primary ENI", rule(nil), 0, "10.0.0.11", ``},
+		{"the primary ENI, IPv6", rule(nil), 0, "2001:db8::21", ``},
 		{"SNAT", rule(nil), 3, "10.0.3.21", `
 			1538: from 10.0.3.21 to 10.0.0.0/16 lookup 103 proto 69
 			1538: from 10.0.3.21 to 172.16.0.0/12 lookup 103 proto 69`},

@@ -17,7 +17,7 @@ type Flow struct {
 
 // Untranslated returns what tells whether a flow has to be translated and is not: it began
 // while the rule for that was missing, and the kernel asks no rule again as long as packets
-// come. One that was answered is left alone, as it got through. Local are the node's
+// come. One that was answered got through, so it is none of them. Local are the node's
 // addresses; exit names the link by which a packet of a pod leaves the node.
 func (f Firewall) Untranslated(local []netip.Addr, exit func(from, to netip.Addr) string) func(Flow) bool {
 	ports, pods := NewPortSet(f.Ports...), map[netip.Addr]bool{}

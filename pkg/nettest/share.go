@@ -21,8 +21,8 @@ import (
 const shared = "ENIPOOL_NETTEST_SHARED"
 
 // Share is Main for a package whose tests wait much and have one network namespace in
-// common, so that they can't run at once in one process: so many processes, each with
-// namespaces of its own, share them out. One process runs them where some are chosen, or
+// common, so that they can't run at once in one process. That number of processes, each
+// with namespaces of its own, share them out. One process runs them where some are chosen, or
 // something is measured.
 //
 // What the tests make in the repository's folder they make under a lock: see Once.

@@ -66,7 +66,7 @@ func (n Node) sound(viewState view) view {
 	return func(ctx context.Context, fn func(*ipam.State) error) error {
 		return viewState(ctx, func(s *ipam.State) error {
 			if len(s.Damaged) > 0 {
-				return fmt.Errorf("%s: %w: %s; rebuild it with the agent or `enipoolctl pool load`", n.Cache.Path, nodecache.ErrDamaged, s.Damaged[0].Cause)
+				return n.Cache.DamagedRecord(s.Damaged[0].Cause)
 			}
 			return fn(s)
 		})

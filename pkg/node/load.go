@@ -80,7 +80,8 @@ func (n Node) complete(inv inventory.Inventory) (ipam.State, error) {
 	defer h.Close()
 	s.ENIs = slices.Clone(s.ENIs)
 	for i := range s.ENIs {
-		// Asked for where the inventory has one, too: an ENI without a link is to be found before anything changes.
+		// The link is asked for even where the inventory says its MTU: an ENI whose link is missing
+		// has to be an error here, before the node cache and the kernel are changed.
 		mtu, err := h.MTU(s.ENIs[i].Device)
 		if err != nil {
 			return s, fmt.Errorf("eni %s: %w", s.ENIs[i].ID, err)

@@ -30,7 +30,7 @@ func (n Node) moveMarks(ctx context.Context, h *host.Host, viewState view, add, 
 		return nil, add, remove, fw, nil
 	}
 	if err := h.ApplyNode(add, netconf.Node{}); err != nil {
-		return nil, add, remove, fw, err
+		return nil, add, remove, fw, fmt.Errorf("before marks change their mask: %w", err)
 	}
 	both := fw.Understanding(old)
 	lines, err := n.applyFirewall(ctx, h, viewState, both, nil)

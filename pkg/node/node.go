@@ -76,6 +76,7 @@ func (n Node) apply(ctx context.Context, viewState view, c change) (changed []st
 	}
 	defer h.Close()
 	defer c.watch.endComparison()
+	var before []string // what the last round did, in part in vain
 	for round := range applyRounds {
 		cause, err := c.watch.beginComparison(ctx, viewState, round == 0)
 		if err != nil {
@@ -109,7 +110,11 @@ func (n Node) apply(ctx context.Context, viewState view, c change) (changed []st
 		if err != nil {
 			c.uncover(cause)
 		}
-		if changed = append(changed, lines...); err != nil || len(lines) == 0 {
+		if round > 0 && err != nil && slices.Equal(lines, before) {
+			return changed, err // that of a broken link alone comes again
+		}
+		changed, before = append(changed, lines...), lines
+		if _, only := netconf.BrokenLinks(err); !only || len(lines) == 0 || err != nil && round+1 == applyRounds {
 			return changed, err
 		}
 	}

@@ -124,7 +124,7 @@ func (c Cache) Replace(ctx context.Context, renew func(old *ipam.State, err erro
 			return fmt.Errorf("refuse to write a node cache that contradicts itself: %w", err)
 		}
 		if len(next.Damaged) > 0 {
-			return fmt.Errorf("%s: %w: %s; rebuild it with the agent or `enipoolctl pool load`", c.Path, ErrDamaged, next.Damaged[0].Cause)
+			return c.DamagedRecord(next.Damaged[0].Cause)
 		}
 		boot, err := BootID()
 		if err != nil {
@@ -186,7 +186,7 @@ func (c Cache) notRegular(folder bool) error {
 	if folder {
 		return damaged("%s is a folder: remove it", c.Path)
 	}
-	return damaged("%s is no regular file of at most %d MiB: the agent or `enipoolctl pool load` replaces it", c.Path, maxSize>>20)
+	return &DamageError{c.Path, damaged("it is no regular file of at most %d MiB", maxSize>>20)}
 }
 
 func (c Cache) readState(only *eni.Key) (*snapshot, error) {
@@ -204,7 +204,7 @@ func (c Cache) decodeState(handle *file, size int64, only *eni.Key) (*snapshot, 
 		return nil, fmt.Errorf("%s: %w", c.Path, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; rebuild it with the agent or `enipoolctl pool load`", c.Path, err)
+		return nil, &DamageError{c.Path, err}
 	}
 	boot, err := BootID()
 	if err != nil {

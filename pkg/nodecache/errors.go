@@ -21,6 +21,26 @@ var (
 	ErrOwnerTooLong = errors.New("owner does not fit a line of the node cache")
 )
 
+// DamageError is what is wrong with a cache that has to be built again, with what a person
+// without an agent can do about it.
+type DamageError struct {
+	Path string
+	Err  error // without the advice, which is not for who is about to do it
+}
+
+// Error says both.
+func (e *DamageError) Error() string {
+	return e.Path + ": " + e.Err.Error() + "; rebuild it with the agent or `enipoolctl pool load`"
+}
+
+// Unwrap returns what is wrong.
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// DamagedRecord returns the error of a damaged record of the cache.
+func (c Cache) DamagedRecord(reason string) error {
+	return &DamageError{c.Path, fmt.Errorf("%w: %s", ErrDamaged, reason)}
+}
+
 // Unusable tells whether err says that the cache itself must be rebuilt.
 func Unusable(err error) bool {
 	return errors.Is(err, ErrMissing) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrVersion) || errors.Is(err, ErrBoot)

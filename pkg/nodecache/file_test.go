@@ -417,7 +417,7 @@ func TestUpdateForOneDoesWhatUpdateDoes(t *testing.T) {
 		err2 := other.For(k).Update(t.Context(), move)
 		var none1, none2 *ipam.Exhausted
 		if errors.As(err1, &none1) && errors.As(err2, &none2) {
-			none2.Count = none1.Count
+			none2.Count, none2.Tallies = none1.Count, none1.Tallies
 		}
 		if fmt.Sprint(err1) != fmt.Sprint(err2) {
 			rt.Fatalf("Update says %v, that for one %v", err1, err2)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/enipool/enipool/pkg/mounts"
 )
 
 // File is where the agent leaves its newest status for people on the node.
@@ -41,7 +43,7 @@ func (f File) writeAlways(s Status) error {
 	tmp := f.Path + ".new"
 	if err = replaceFile(tmp, f.Path, append(text, '\n')); err != nil {
 		_ = os.Remove(tmp)
-		return fmt.Errorf("write status: %w", err)
+		return fmt.Errorf("write status: %w", mounts.Explain(f.Path, err))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -141,5 +142,15 @@ func TestAnAgentIsLateAfterItsNextTickIsLongDue(t *testing.T) {
 				t.Errorf("late after %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestAStatusThatFindsNoRoomSaysWhatToDo(t *testing.T) {
+	f := File{filepath.Join(t.TempDir(), "status.json")}
+	if err := os.Symlink("/dev/full", f.Path+".new"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write(Status{}); err == nil || !strings.Contains(err.Error(), " is full: free space there (df ") {
+		t.Error(err)
 	}
 }

@@ -173,10 +173,14 @@ type Addresses struct {
 	Used      int `json:"used"`
 	Cooling   int `json:"cooling"`
 	Releasing int `json:"releasing"`
-	Lost      int `json:"lost"` // used, but the cloud took them away
-	Held      int `json:"held"` // the kernel has something for them that is not enipool's
+	Lost      int `json:"lost"`               // used, but the cloud took them away
+	Held      int `json:"held"`               // no pod can have them: see HeldByOthers
+	Unlinked  int `json:"unlinked,omitempty"` // of those: their ENIs have no link on the node
 	Damaged   int `json:"damaged"`
 }
+
+// HeldByOthers is how many others have: the kernel has something for them that is not enipool's.
+func (a Addresses) HeldByOthers() int { return a.Held - a.Unlinked }
 
 // An agent that sets no Due looks at its node at least once a usualWait. Grace is
 // what a tick may take on top when it waits for locks and for the kernel.

@@ -53,8 +53,11 @@ func (s Status) Lines(now time.Time, process Process) []string {
 	if n := s.Addresses.Lost; n > 0 {
 		text.add("lost", "%s that pods use and the cloud took away", countAddresses(n))
 	}
-	if n := s.Addresses.Held; n > 0 {
+	if n := s.Addresses.HeldByOthers(); n > 0 {
 		text.add("held", "%s that others have: see below; pool check says what to do", countAddresses(n))
+	}
+	if n := s.Addresses.Unlinked; n > 0 {
+		text.add("no link", "%s on ENIs that have no link on this node: no pod gets them until it is back", countAddresses(n))
 	}
 	text.addEach("claimed", s.Shared...)
 	text.addEach("undone", s.undoneLines()...)

@@ -16,7 +16,7 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	busy.Backoff = []string{"releases for 20s: throttled", "requests for addresses in subnet-a for 12s: full"}
 	busy.Causes = []Cause{{Kind: "subnet-full", Object: "subnet-a", Next: noon.Add(16 * time.Second), What: busy.Problem}, {Kind: "throttled", What: "throttled"}}
 	busy.Blockers = []string{"every ENI is full, and no subnet has room for one more"}
-	busy.Addresses.Lost, busy.Addresses.Held, busy.Orphans = 1, 3, 2
+	busy.Addresses.Lost, busy.Addresses.Held, busy.Addresses.Unlinked, busy.Orphans = 1, 11, 8, 2
 	busy.Unused = []string{"eni-a, an ENI that gets no addresses for pods, has 2 that no pod uses"}
 	busy.Shared = []string{"10.0.1.4 of default/web is claimed by others too: rule 1536: from 10.0.1.4 lookup 2"}
 	busy.LastError, busy.LastErrorTime = "AssignAddresses eni-a: throttled", noon.Add(-90*time.Second)
@@ -96,6 +96,7 @@ in flight:	delete eni-b
 unused:	eni-a, an ENI that gets no addresses for pods, has 2 that no pod uses
 lost:	1 address that pods use and the cloud took away
 held:	3 addresses that others have: see below; pool check says what to do
+no link:	8 addresses on ENIs that have no link on this node: no pod gets them until it is back
 claimed:	10.0.1.4 of default/web is claimed by others too: rule 1536: from 10.0.1.4 lookup 2
 stale:	2 addresses whose sandboxes are gone, about to be freed
 `},

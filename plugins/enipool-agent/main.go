@@ -56,7 +56,8 @@ goes on with the configuration that was in force last, and says so.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runAgent(cmd.Context(), line, stdout, stderr)
+			err := runAgent(cmd.Context(), line, stdout, stderr)
+			return cli.NeedsRoot(os.Geteuid(), err, err)
 		},
 	}
 	root.Flags().StringVar(&line.Config, "config", "/etc/enipool/agent.yaml", "the configuration file")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -86,7 +87,7 @@ func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writ
 		return err
 	}
 	if joined != nil {
-		parts.Pods, parts.Ending, parts.Report, parts.Warn = joined.Pods, joined.Ending, joined.Report, joined.Warn
+		parts.Pods, parts.PodIPs, parts.Ending, parts.Report, parts.Warn = joined.Pods, joined.PodIPs, joined.Ending, joined.Report, joined.Warn
 		parts.Object = joined.Object()
 		if parts.Boot, err = nodecache.BootID(); err != nil {
 			return &cli.NodeError{Err: err}
@@ -145,7 +146,7 @@ func newParts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r
 		Kernel:  node.Node{Cache: cache, Now: nodecache.SinceBoot, Fast: fast},
 		Orphans: &cni.Plugin{Cache: cache, Now: nodecache.SinceBoot, Log: log},
 		Wants:   cache.Waiters,
-		Publish: func(s status.Status, why string) error { return errors.Join(page.Write(s), cache.SetWhy(why)) },
+		Publish: func(s status.Status, why string) error { return cmp.Or(page.Write(s), cache.SetWhy(why)) },
 		Beat: func() {
 			if err := page.Touch(time.Now()); err != nil {
 				log.Debug("no sign of life can be given", "error", err)

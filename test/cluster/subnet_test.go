@@ -116,7 +116,9 @@ func (c *cluster) podsAreWarned() {
 	c.t.Helper()
 	c.Eventually("a pod is told why it waits", func() error {
 		told := c.events(health.SubnetExhausted)
-		if !slices.ContainsFunc(told, func(e string) bool { return strings.HasPrefix(e, "Pod/web") && strings.Contains(e, "no free address") }) {
+		if !slices.ContainsFunc(told, func(e string) bool {
+			return strings.HasPrefix(e, "Pod/web") && strings.Contains(e, "no free ipv4 address")
+		}) {
 			return fmt.Errorf("events: %q", told)
 		}
 		return nil

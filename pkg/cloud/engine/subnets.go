@@ -69,8 +69,6 @@ func (n *Node) Subnets(ctx context.Context) (list []cloud.Subnet, err error) {
 	}
 	// Subnets of ENIs that exist are needed even if no new ENI may lie there: the ranges and the room
 	// of their pods come from them.
-	// Subnets of ENIs that exist are needed even if no new ENI may lie there: the ranges and the room
-	// of their pods come from them.
 	found := false
 	for _, s := range all {
 		isNew := n.isNew(s, home)

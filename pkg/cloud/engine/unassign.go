@@ -20,8 +20,6 @@ func (n *Node) UnassignAddresses(ctx context.Context, id string, addrs []netip.A
 	}
 	// What is known may lack the addresses, or be of before an earlier process assigned them. Then
 	// the ENI is described, because an address that it seems to lack is left out of the request.
-	// What is known may lack the addresses, or be of before an earlier process assigned them. Then
-	// the ENI is described, because an address that it seems to lack is left out of the request.
 	on, known := n.lastHere(id, recent)
 	if !known || !n.hasAll(on, addrs) {
 		now, err := n.describeENIOrLast(ctx, self, id)

@@ -41,8 +41,7 @@ func allKeys(conf *Config) []keys.Key {
 	return slices.Concat(nodeKeys(conf), settingKeys(conf), cloudKeys(&conf.Cloud), kubeKeys(&conf.Kubernetes), sizeKeys(&conf.Pool.Scale), kpaKeys(&conf.Pool.Scale), poolKeys(&conf.Pool))
 }
 
-// maskKey is bits of the packet mark. A value that is refused is told in hexadecimal, as
-// masks are written: the parser keeps of 0x1ff only the number.
+// maskKey is bits of the packet mark.
 func maskKey(name string, into *uint32) keys.Key {
 	const want = "eight bits in a row without 0x4000 and 0x8000, like 0x000000ff"
 	k := keys.Key{Name: name, Want: want, Set: func(v any) []keys.Fault {
@@ -50,9 +49,6 @@ func maskKey(name string, into *uint32) keys.Key {
 		bits, err := strconv.ParseUint(text, 0, 32)
 		if *into = uint32(bits); ok && err == nil && ipam.ValidMarkMask(*into) == nil {
 			return nil
-		}
-		if err == nil {
-			v = fmt.Sprintf("%#x", bits)
 		}
 		return []keys.Fault{{Value: v}}
 	}}

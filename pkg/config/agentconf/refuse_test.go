@@ -50,11 +50,11 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		{"snat: maybe", `snat: "maybe": must be true or false`},
 		{"snat: 1", `snat: "1": must be true or false`},
 		{"coolDown: 2h", `coolDown: "2h": must be a duration like "30s", from "0s" to "1h"`},
-		{"markMask: 0xffff", `markMask: "0xffff": must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff`},
-		{"markMask: 0x1ff", `markMask: "0x1ff": must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff`},
+		{"markMask: '0xffff'", `markMask: "0xffff": must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff`},
+		{"markMask: '0x1ff'", `markMask: "0x1ff": must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff`},
 		{"markMask: [0xff]", `markMask: a list: must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff`},
 		{"markMask: green", `markMask: "green": must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff`},
-		{"markMask: 0xff00", `markMask: "0xff00": must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff`},
+		{"markMask: '0xff00'", `markMask: "0xff00": must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff`},
 		{"families: ipv4", `families: "ipv4": must be a list in brackets, each of it ipv4 or ipv6`},
 		{"vpcCIDR: [10.0.0.0/16]", "vpcCIDR: unknown key; did you mean vpcCIDRs?"},
 		{"colDown: 5s", "colDown: unknown key; did you mean coolDown?"},
@@ -294,4 +294,21 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("accepted: %+v", c)
 		}
 	})
+}
+
+// Who looks for a value finds it as the error has it.
+func TestANumberIsToldAsItIsTyped(t *testing.T) {
+	const file = "vpcCIDRs: [10.0.0.0/16]\ncloud: {endpoint: unix:///run/x}\n"
+	for text, want := range map[string]string{
+		"markMask: 0xFFFF":        `markMask: "0xFFFF": `,
+		"markMask: 511 # bits":    `markMask: "511": `,
+		"markMask: 0x00000FFF":    `markMask: "0x00000FFF": `,
+		"pool: {batch: 0x2000}":   `pool.batch: "0x2000": `,
+		"pool:\n  batch: 9_000":   `pool.batch: "9_000": `,
+		"pool:\n  minFree: 0.655": `pool.minFree: "0.655": `,
+	} {
+		if _, err := Parse([]byte(file + text + "\n")); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }

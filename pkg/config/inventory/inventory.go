@@ -17,6 +17,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 )
 
 // Inventory is what a node should have: settings, ENIs in ENI order with the primary ENI
@@ -32,10 +33,22 @@ type rawInventory struct {
 	Firewall string   `yaml:"firewall"`
 	VPCCIDRs []string `yaml:"vpcCIDRs"`
 	SNAT     *bool    `yaml:"snat"`
-	MarkMask string   `yaml:"markMask"`
+	MarkMask typed    `yaml:"markMask"`
 	CoolDown string   `yaml:"coolDown"`
 	Families []string `yaml:"families"`
 	ENIs     []rawENI `yaml:"enis"`
+}
+
+// typed is a text or a number as it stands in the file: the decoder makes decimals of numbers.
+type typed string
+
+// UnmarshalYAML is how the decoder asks for it.
+func (t *typed) UnmarshalYAML(n ast.Node) error {
+	if n.Type() == ast.IntegerType {
+		*t = typed(n.GetToken().Value)
+		return nil
+	}
+	return yaml.NodeToValue(n, (*string)(t))
 }
 
 type rawENI struct {
@@ -118,9 +131,9 @@ func (p *parser) parseSettings(raw rawInventory) ipam.Settings {
 		}
 	}
 	if raw.MarkMask != "" {
-		mask, err := strconv.ParseUint(raw.MarkMask, 0, 32)
+		mask, err := strconv.ParseUint(string(raw.MarkMask), 0, 32)
 		if settings.MarkMask = uint32(mask); err != nil || ipam.ValidMarkMask(settings.MarkMask) != nil {
-			p.addError("markMask", raw.MarkMask, "eight bits in a row without 0x4000 and 0x8000, like 0x000000ff")
+			p.addError("markMask", string(raw.MarkMask), "eight bits in a row without 0x4000 and 0x8000, like 0x000000ff")
 		}
 	}
 	for i, text := range raw.VPCCIDRs {

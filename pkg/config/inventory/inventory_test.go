@@ -240,6 +240,7 @@ func TestInventoryErrorsNameKeyAndValue(t *testing.T) {
 		{"negative coolDown", "coolDown: -1s\nsnat: false\nenis:\n" + own, `coolDown: "-1s": must be a duration like "30s", at most "1h"`},
 		{"long coolDown", "coolDown: 61m\nsnat: false\nenis:\n" + own, `coolDown: "61m": must be a duration like "30s", at most "1h"`},
 		{"markMask", "markMask: '0xf0f'\nsnat: false\nenis:\n" + own, `markMask: "0xf0f": must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff`},
+		{"markMask as a number", "markMask: 0xF0F\nsnat: false\nenis:\n" + own, `markMask: "0xF0F": must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff`},
 		{"kube-proxy's markMask", "markMask: '0xff00'\nsnat: false\nenis:\n" + own, `markMask: "0xff00": must be eight bits in a row without 0x4000 and 0x8000, like 0x000000ff`},
 		{"vpcCIDRs", "vpcCIDRs: [10.0.0.0/16, 10.1.0.1/16]\nenis:\n" + own, `vpcCIDRs[1]: "10.1.0.1/16": must be a range like 10.0.0.0/16, without host bits`},
 		{"SNAT without a VPC", "enis:\n" + own, `vpcCIDRs: "[]": must be the VPC's ranges when snat is true, so that pods keep their addresses inside it`},

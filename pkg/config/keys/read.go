@@ -91,7 +91,7 @@ func (r *Reader) Set(table []Key) {
 		known[k.Name] = true
 		if v, ok := r.Values[k.Name]; ok {
 			for _, f := range k.Set(v) {
-				r.AddError(k.Name+f.At, f.Value, f.Want+k.Want)
+				r.AddError(k.Name+f.At, r.typedValue(k, f), f.Want+k.Want)
 				r.bad[k.Name] = true
 			}
 		}
@@ -101,6 +101,14 @@ func (r *Reader) Set(table []Key) {
 			r.errs = append(r.errs, &config.KeyError{Key: name, Unknown: true, Meant: meantKey(name, table)})
 		}
 	}
+}
+
+// typedValue is the value of a fault as people find it in their file.
+func (r *Reader) typedValue(k Key, f Fault) any {
+	if number := typedKeys(r.text)[k.Name].number; number != "" && f.At == "" {
+		return number
+	}
+	return f.Value
 }
 
 // meantKey names the key of another section, or with another spelling, that was likely meant, ""
@@ -122,11 +130,11 @@ func (r *Reader) Err() error {
 	if len(r.errs) == 0 {
 		return nil
 	}
-	at := linesOfKeys(r.text)
+	at := typedKeys(r.text)
 	var list []error
 	for _, e := range r.errs {
 		name, _, _ := strings.Cut(e.Key, "[")
-		e.Line = at[name]
+		e.Line = at[name].line
 		list = append(list, e)
 	}
 	return errors.Join(list...)

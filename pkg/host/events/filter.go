@@ -24,11 +24,11 @@ const (
 // keepAll is how many bytes of a message the filter keeps.
 const keepAll = 1 << 30
 
-// buildFilter makes the kernel drop what can concern nobody here, before it costs a wake:
+// buildFilter makes the kernel drop what can concern nobody here, before it wakes this process:
 // routes of other programs to whole networks, and what the kernel learns about its
-// neighbours by itself. A routing daemon may change thousands of those a second. Of
-// traffic control it keeps only that queues and filters are gone: others may add as many
-// as they like, and of one that takes another's place the kernel tells first what goes.
+// neighbours by itself. A routing daemon may change thousands of those per second. Of
+// traffic control it keeps only that queues and filters are gone. What others add does no harm,
+// and where it takes the place of something the kernel announces first what goes.
 //
 // Of routes it keeps ours, those in our tables, default routes, those to single
 // addresses, and ff00::/8, which a link gets that IPv6 is switched on for; of neighbours, those that somebody configured and those that are gone.

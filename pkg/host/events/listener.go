@@ -17,8 +17,8 @@ const burstPause = 20 * time.Millisecond
 // socketKinds is how many sockets there are where the kernel announces all: of NETLINK_ROUTE and of nftables.
 const socketKinds = 2
 
-// maxDatagrams is how many datagrams are read in a row. Behind them nobody else would get his
-// turn, and what does not fit the buffer meanwhile is an overflow.
+// maxDatagrams is how many datagrams are read in a row, so that a flood does not keep others from
+// their turn. What does not fit the socket's buffer meanwhile is an overflow.
 const maxDatagrams = 4096
 
 // Listener hears what changes in a network namespace.

@@ -78,8 +78,8 @@ func prepareSocket(fd, family int, groups []int) error {
 	return nil
 }
 
-// waitAndRead reads as read does, once there is something. It returns with an error once the
-// socket is closed.
+// waitAndRead reads as readDatagrams does, once there is something. It returns with an error
+// once the socket is closed.
 func (s *socket) waitAndRead(lock sync.Locker, most int, tell func(Event)) error {
 	var err error
 	readErr := s.raw.Read(func(fd uintptr) bool {
@@ -92,7 +92,7 @@ func (s *socket) waitAndRead(lock sync.Locker, most int, tell func(Event)) error
 	return errors.Join(readErr, err)
 }
 
-// readWaiting passes on what waits, at most so many datagrams.
+// readWaiting passes on what waits, at most that number of datagrams.
 func (s *socket) readWaiting(most int, tell func(Event)) error {
 	var err error
 	controlErr := s.raw.Control(func(fd uintptr) { _, err = s.readDatagrams(int(fd), most, tell) })
@@ -100,6 +100,7 @@ func (s *socket) readWaiting(most int, tell func(Event)) error {
 }
 
 func (s *socket) readDatagrams(fd, most int, tell func(Event)) (got int, err error) {
+	// What was lost counts as a datagram, too: else a flood would keep the lock.
 	for ; got < most; got++ {
 		n, _, err := unix.Recvfrom(fd, s.buf, unix.MSG_DONTWAIT|unix.MSG_TRUNC)
 		switch {

@@ -18,8 +18,8 @@ const (
 )
 
 // lookUpConnection copies what conntrack knows of the packet's connection onto
-// the stack. A connection that is translated in any way does not reply with the
-// mirror image of what it asked.
+// the stack. Of a connection that is translated in any way the reply's addresses and ports are
+// not the mirror image of the original's: what differs is collected in "wrong".
 func (p *program) lookUpConnection(ct conntrack) {
 	copyField := func(from, to int16, size asm.Size) {
 		p.add(asm.LoadMem(asm.R1, asm.R7, from, size), asm.StoreMem(asm.RFP, to, asm.R1, size))
@@ -94,7 +94,8 @@ func (p *program) checkConnection() {
 }
 
 // checkAge goes to the label if what is left of the connection's time (R8) says
-// that conntrack saw it just now, by either of the two times it gives.
+// that conntrack saw it just now. Conntrack gives one of two times to a connection, depending on
+// its state, and the entry does not say which: either may fit.
 func (p *program) checkAge(at int16, label string) {
 	for i := range int16(2) {
 		p.add(

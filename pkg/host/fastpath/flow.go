@@ -45,8 +45,9 @@ func (p *program) remember(m descriptors) {
 	p.add(asm.Mov.Reg(asm.R8, asm.RFP), asm.Add.Imm(asm.R8, known))
 }
 
-// rememberTranslated keeps that packets of the flow are too long for the fast path,
-// whatever their length: conntrack need not be asked for each of them.
+// rememberTranslated notes the flow of a translated connection, with an MTU of 0. So findFlow takes
+// each of its packets for too long and sends it the plain way, and conntrack is not asked for
+// each of them.
 func (p *program) rememberTranslated(m descriptors) {
 	p.add(asm.Mov.Imm(asm.R1, 0).WithSymbol("translated"))
 	for _, at := range []int16{knownCounter, knownLink, knownNextHop, knownMTU} {

@@ -21,9 +21,9 @@ const (
 )
 
 // ipsecDecides tells whether a forwarded IPv4 packet may be encrypted or refused by
-// an IPsec policy. Policies of sockets are none of its business. Where there are
-// policies at all they are listed, to tell IPv4 from IPv6; else the kernel is asked
-// for their number alone.
+// an IPsec policy. Policies of sockets do not concern forwarded packets. The
+// kernel is asked for the number of policies first; only where there are any they are listed, to tell
+// IPv4 from IPv6.
 func ipsecDecides() (bool, error) {
 	messages, err := askXfrm(nl.XFRM_MSG_GETSPDINFO)
 	if unknownProtocol(err) {

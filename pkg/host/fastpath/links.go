@@ -13,11 +13,12 @@ import (
 )
 
 // Attach has the program see what comes in by the links, and takes that of
-// another release off them. Links on which others look at what comes in are left
-// to them, and so are those that are gone. It adds and takes away no more than most
-// programs, besides taking ours from links that others look at: each waits for all
-// processors, ten milliseconds or so, and no link of the node can be changed
-// meanwhile. whole tells that nothing is left to do.
+// another release off them. From a link by which others have programs or queues for what comes
+// in it takes ours off, because what jumps does not come by theirs. Links that are gone are fine.
+//
+// Each change waits for all processors, ten milliseconds or so, and no link of the node can
+// be changed meanwhile. So it adds and takes away no more than most programs, apart from
+// those that others need gone. whole tells that nothing is left to do.
 func (p *Path) Attach(devices []string, most int) (whole bool, err error) {
 	old, err := p.otherReleases()
 	if err != nil {

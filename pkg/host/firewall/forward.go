@@ -24,11 +24,13 @@ type Flow struct {
 	// Mark is what enipool gives the packet of Mask's bits, or its connection: see Marked.
 	Mark, Mask uint32
 
-	// ENI is by whose device the pod's packets go. If one pod's of an ENI pass, those of the
-	// others that don't are not told: rules for single pods are not for all.
+	// ENI is the device of the ENI by which the pod's packets go. Where those of one pod of an ENI
+	// pass, nothing is told of the other pods of that ENI: what drops theirs is a rule for single
+	// pods, which may be meant so.
 	ENI string
-	// NewLink is In or Out where others need not know that link of a pod yet: what they
-	// decide by the names of single links is not certain. "": they know both.
+	// NewLink is In or Out where that is the link of a pod to come. What others decide by the
+	// names of single links is not certain for it: they may add a rule when they learn of the
+	// pod. "": both links are there.
 	NewLink string
 }
 
@@ -126,7 +128,9 @@ type dropped struct {
 	byRule     bool     // else by the chain's policy
 }
 
-// droppedFlows returns what is dropped of all pods of an ENI that are asked for.
+// droppedFlows returns what is dropped of all pods of an ENI that are asked for. It follows the
+// flows first, up to one that passes for each kind of packet, ENI and family, because a later flow
+// may pass. The kinds that are left are told in the order of the flows.
 func (c baseChain) droppedFlows(flows []Flow, policyDrops bool) (dropped, error) {
 	type pods struct {
 		what, eni string
@@ -140,7 +144,7 @@ func (c baseChain) droppedFlows(flows []Flow, policyDrops bool) (dropped, error)
 		if !slices.Contains(c.families, f.Family) || passes[p] {
 			continue
 		}
-		w := walk{flow: f.seenAt(c.hook), mark: exactMark(0)} // nobody marks what nobody speaks of
+		w := walk{flow: f.seenAt(c.hook), mark: exactMark(0)} // as it comes: chains before this one are not followed
 		end, err := w.followBase(c.rules, c.name)
 		if err != nil {
 			return d, err
@@ -208,7 +212,9 @@ func iptMend(tool, table string) string {
 	return fmt.Sprintf("%s -I FORWARD -i %s+ -j ACCEPT; %[1]s -I FORWARD -o %[2]s+ -j ACCEPT", tool, netconf.VethPrefix)
 }
 
-// findLegacy returns the legacy tool of the family.
+// findLegacy returns the legacy tool of the family: under its own name, or where that is not
+// installed, under the plain one if that is the legacy variant. The error says that it is not
+// installed, see isNotInstalled.
 func findLegacy(family eni.Family) (tool, error) {
 	t, err := findTool(family, plainName(family)+"-legacy")
 	if isNotInstalled(err) {

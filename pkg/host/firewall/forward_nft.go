@@ -94,8 +94,8 @@ func (p *nftPacket) takeExpr(e expr.Any) {
 			m = mayMatch
 		}
 		p.narrowMatch(m)
-		// The library leaves expressions out that it does not know, such as one that loads
-		// something else into this register for the next comparison.
+		// The library leaves out expressions that it does not know. One of those may have loaded
+		// something else into this register for the next comparison, so nothing is known of it.
 		p.load(e.Register, nil)
 	case *expr.Lookup:
 		p.takeLookup(e)
@@ -125,8 +125,8 @@ func (p *nftPacket) takeExpr(e expr.Any) {
 func (p *nftPacket) takeConntrack(e *expr.Ct) {
 	switch {
 	case e.SourceRegister || e.Register == 0:
-		// The library does not read which register is meant. A statement's value is loaded
-		// right before it.
+		// The library does not tell the register of a statement that sets something. The value is
+		// loaded right before the statement, so it is in the register that was written last.
 		if e.Key == expr.CtKeyMARK {
 			p.view.conn = markOf(p.readBits(p.last, 4))
 		}
@@ -247,8 +247,8 @@ func (p *nftPacket) payloadValue(e *expr.Payload) []byte {
 	return nil
 }
 
-// firstBytes returns so many bytes of the address: of one that is compared with a prefix only
-// those are loaded that it has.
+// firstBytes returns the first n bytes of the address. A rule that compares an address with a
+// prefix loads only the bytes of the prefix.
 func firstBytes(a netip.Addr, n uint32) []byte {
 	if b := a.AsSlice(); int(n) <= len(b) {
 		return b[:n]

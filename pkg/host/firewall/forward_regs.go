@@ -47,7 +47,7 @@ func (r *registers) loadBits(register uint32, data, known []byte) {
 	}
 }
 
-// readKnown returns so many bytes from the start of a register, nil if any is not known.
+// readKnown returns that number of bytes from the start of a register, nil if any is not known.
 func (r *registers) readKnown(register uint32, length int) []byte {
 	data, known := r.readBits(register, length)
 	for _, k := range known {
@@ -58,8 +58,8 @@ func (r *registers) readKnown(register uint32, length int) []byte {
 	return data
 }
 
-// readBits returns so many bytes from the start of a register, and which of their bits are
-// known.
+// readBits returns that number of bytes from the start of a register, and which of their bits
+// are known.
 func (r *registers) readBits(register uint32, length int) (data, known []byte) {
 	start := registerStart(register)
 	if start < 0 || start+length > len(r.data) {

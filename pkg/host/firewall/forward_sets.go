@@ -59,8 +59,9 @@ func (p *nftPacket) takeLookup(e *expr.Lookup) {
 	}
 }
 
-// findElement returns whether the key is in the set, and the value it has there.
-// Intervals are told by their ends.
+// findElement returns whether the key is in the set, and the value it has there. An interval is
+// two elements, its start and its end, so in their order the last one that is not above the key
+// says whether the key is in one. It is not sure about sets of other kinds.
 func findElement(list []nftables.SetElement, key []byte) (found bool, value []byte, sure bool) {
 	slices.SortFunc(list, func(a, b nftables.SetElement) int { return bytes.Compare(a.Key, b.Key) })
 	interval := slices.ContainsFunc(list, func(e nftables.SetElement) bool { return e.IntervalEnd })

@@ -216,17 +216,33 @@ func judgePrefix(a netip.Addr, text string) match {
 	return matchIf(p.Contains(a))
 }
 
-// splitQuoted splits at blanks, but not inside quotes.
+// splitQuoted splits at blanks, but not inside quotes. iptables puts a backslash before a quote or
+// a backslash that is inside.
 func splitQuoted(line string) []string {
 	var words []string
 	for line = strings.TrimLeft(line, " "); line != ""; line = strings.TrimLeft(line, " ") {
+		var word string
 		if rest, quoted := strings.CutPrefix(line, `"`); quoted {
-			word, after, _ := strings.Cut(rest, `"`)
-			words, line = append(words, word), after
-			continue
+			word, line = cutQuoted(rest)
+		} else {
+			word, line, _ = strings.Cut(line, " ")
 		}
-		word, after, _ := strings.Cut(line, " ")
-		words, line = append(words, word), after
+		words = append(words, word)
 	}
 	return words
+}
+
+// cutQuoted returns what stands before the quote that ends a word, and what stands behind it.
+func cutQuoted(text string) (word, behind string) {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '"' {
+			return b.String(), text[i+1:]
+		}
+		if text[i] == '\\' && i+1 < len(text) {
+			i++
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String(), ""
 }

@@ -118,7 +118,7 @@ func (w *walk) followBase(rules ruleSource, chain string) (end, error) {
 
 // followChain follows the packet through a chain and those that lead off it.
 func (w *walk) followChain(name string, depth int) (end, error) {
-	if depth > deepest {
+	if depth > deepest { // the kernel allows no such chains: they were changed while they were read
 		w.mayPass, w.gone = true, true
 		return fallsThrough, nil
 	}
@@ -156,6 +156,8 @@ func (w *walk) followChain(name string, depth int) (end, error) {
 			if result, back, err = w.followJump(r, depth, sure); err != nil {
 				return false, err
 			}
+			// Behind a chain that it went to a packet does not come back here, but to whoever
+			// jumped here.
 			if result == fallsThrough && r.action == goesTo {
 				w.mayPass, w.left = w.mayPass || !sure, w.left || !sure
 				return !sure, nil
@@ -165,6 +167,7 @@ func (w *walk) followChain(name string, depth int) (end, error) {
 		if result == fallsThrough {
 			return true, nil
 		}
+		// Some packets may end here and others go on: the rules below are followed for those.
 		if !sure {
 			w.mayPass, w.gone = w.mayPass || result == isAccepted, true
 			result = fallsThrough

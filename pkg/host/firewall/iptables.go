@@ -22,7 +22,7 @@ func parentChains() []string { return []string{"PREROUTING", "POSTROUTING", "INP
 // iptTable is what one table has of ours.
 type iptTable struct {
 	chains map[string][]string // our chains -> their rules
-	jumps  map[string][]string // our chains -> the chains that jump to it, once a jump
+	jumps  map[string][]string // our chains -> the chains that jump to it, each as often as it does
 }
 
 // iptPlan returns what makes the chains of f so, and what removes those of other
@@ -226,8 +226,11 @@ func (t tool) addJump(c netconf.IptChain) error {
 // isWhole tells whether rules are those of the chain. Versions of iptables print
 // some rules in other words than ours; then iptables itself has to compare.
 func (t tool) isWhole(c netconf.IptChain, rules []string) (bool, error) {
-	if slices.Equal(rules, c.Rules) || len(rules) != len(c.Rules) {
-		return len(rules) == len(c.Rules), nil
+	switch {
+	case slices.Equal(rules, c.Rules):
+		return true, nil
+	case len(rules) != len(c.Rules):
+		return false, nil
 	}
 	for i, r := range c.Rules {
 		if slices.Contains(c.Rules, rules[i]) && rules[i] != r {

@@ -15,7 +15,7 @@ import (
 const reg = 1
 
 // ruleExprs translates a rule. What reads a header of one family first makes
-// sure that the packet is of it, once a rule.
+// sure that the packet is of it, once per rule.
 func ruleExprs(r netconf.NftRule) ([]expr.Any, error) {
 	var list []expr.Any
 	var known eni.Family

@@ -17,7 +17,8 @@ import (
 // concatenated is a key or value of several parts, which knows its own bytes.
 type concatenated interface{ Bytes() []byte }
 
-// concatenationType returns the type of keys or values of several parts.
+// concatenationType returns the type of keys or values of several parts, by the words of nft. The
+// kernel makes nothing of types: they are for nft, which lists elements by them.
 func concatenationType(name string) nftables.SetDatatype {
 	var parts []nftables.SetDatatype
 	for part := range strings.SplitSeq(name, " . ") {
@@ -27,7 +28,8 @@ func concatenationType(name string) nftables.SetDatatype {
 	return nftables.MustConcatSetType(parts...)
 }
 
-// concatenationText returns a key of several parts for people.
+// concatenationText returns a key of several parts for people. The kernel pads each part to
+// four bytes. Somebody may have made a map of the same name with other keys.
 func concatenationText(name string, key []byte) string {
 	var words []string
 	for part := range strings.SplitSeq(name, " . ") {
@@ -53,7 +55,8 @@ func concatenationText(name string, key []byte) string {
 }
 
 // registerPart returns the register that holds the nth four bytes of a concatenation. The
-// kernel has two sets of names for the same space.
+// kernel has two sets of numbers for the same space: reg is the first of those for sixteen
+// bytes each, and parts that follow each other without a gap need those for four.
 func registerPart(nth uint32) uint32 { return unix.NFT_REG32_00 + nth }
 
 // portStatement translates the statements that host ports need.
@@ -67,6 +70,7 @@ func portStatement(s fmt.Stringer) []expr.Any {
 	case netconf.NftHostPort:
 		return leadToPod(s)
 	case netconf.NftIsHairpin:
+		// The key is source and destination side by side: the set holds each pod's address twice.
 		from, to, words := addressFields(s.Family)
 		from.DestRegister, to.DestRegister = registerPart(0), registerPart(words)
 		return []expr.Any{from, to, &expr.Lookup{SourceRegister: registerPart(0), SetName: s.Set}}
@@ -74,7 +78,8 @@ func portStatement(s fmt.Stringer) []expr.Any {
 	return nil
 }
 
-// addressFields reads source and destination, which have so many words each.
+// addressFields returns what loads source and destination, and how many words of four bytes
+// each of them fills.
 func addressFields(f eni.Family) (from, to *expr.Payload, words uint32) {
 	field := func(offset, length uint32) *expr.Payload {
 		return &expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length}
@@ -91,18 +96,21 @@ func matchPrefix(p netconf.NftPrefix) []expr.Any {
 	if p.To {
 		field = to
 	}
-	// The netmasks in use are of whole bytes, as nft itself compares them.
+	// Only the first bytes are loaded and compared, without a mask, as nft does it. All that is asked
+	// for is 127.0.0.0/8: a netmask that ends inside of a byte would need another form.
 	field.Len = uint32(p.Net.Bits() / 8)
 	return []expr.Any{field, equalExpr(p.Net.Addr().AsSlice()[:field.Len])}
 }
 
-// leadToPod looks the port up and gives the connection the destination found. The
-// kernel ends the rule where there is none.
+// leadToPod looks the port up and gives the connection the destination found. The key fills
+// registers from the first one on, and so does what the map has for it, the pod's address and
+// port: the key is not needed any more. Where the map has nothing the kernel ends the rule, and
+// goes on with the next one.
 func leadToPod(d netconf.NftHostPort) []expr.Any {
 	var list []expr.Any
 	_, to, words := addressFields(d.Family)
 	next := uint32(0)
-	if d.Addr {
+	if d.Addr { // a port of one address of the node: that is the first part of the key
 		to.DestRegister = registerPart(0)
 		list, next = append(list, to), words
 	}

@@ -22,7 +22,10 @@ const (
 	portmapTable  = "cni_hostport"
 )
 
-// readPortmapped returns the ports of the node that the portmap plugin leads to its pods.
+// readPortmapped returns the ports of the node that the portmap plugin leads to its pods. All
+// places where it may have written them are read: which packet filter it uses its own
+// configuration says, and which variant of iptables the node's links to programs say. Both may have
+// changed since a pod came.
 func (o *othersNat) readPortmapped(ctx context.Context) (list []netconf.OthersPort, err error) {
 	for _, family := range kernelFamilies() {
 		chains := o.ofFamily(family)
@@ -45,7 +48,8 @@ func (o *othersNat) readPortmapped(ctx context.Context) (list []netconf.OthersPo
 	return list, nil
 }
 
-// portmappedIptables runs a tool only where there may be something for it to see.
+// portmappedIptables runs a tool only where the kernel shows that there is something for it to
+// see: each start costs milliseconds, and the legacy one makes the kernel set up tables.
 func (o *othersNat) portmappedIptables(family eni.Family, legacy bool, chains []*nftables.Chain) (list []netconf.OthersPort, err error) {
 	var d natDump
 	if legacy {
@@ -54,6 +58,8 @@ func (o *othersNat) portmappedIptables(family eni.Family, legacy bool, chains []
 		d, err = dumpNat(family, false)
 	}
 	for _, line := range d.lines {
+		// The chains of single pods say where a port leads. The one that leads to them names many
+		// ports at once, and no pod.
 		rest, isRule := strings.CutPrefix(line, "-A "+portmapPrefix)
 		chain, rule, _ := strings.Cut(rest, " ")
 		if p, ok := netconf.ParseIptPort(family, rule); isRule && ok {
@@ -67,11 +73,11 @@ func (o *othersNat) portmappedIptables(family eni.Family, legacy bool, chains []
 func portmappedNft(family eni.Family, chains []*nftables.Chain) (list []netconf.OthersPort, err error) {
 	var c *nftables.Conn
 	for _, chain := range chains {
-		// The base chains of the table only lead to those that hold the ports.
+		// The base chains of the table lead to those that hold the ports, or masquerade.
 		if chain.Table.Name != portmapTable || chain.Hooknum != nil {
 			continue
 		}
-		if c == nil {
+		if c == nil { // most nodes have no such table
 			if c, err = nftConn(); err != nil {
 				return nil, fmt.Errorf("open nftables: %w", err)
 			}
@@ -97,20 +103,22 @@ func nftIPName(f eni.Family) string {
 	return "ip"
 }
 
-// parsePortmapRule reads a rule like "ip daddr 10.0.0.10 tcp dport 8080 dnat to 10.1.0.5:80".
+// parsePortmapRule reads a rule like "ip daddr 10.0.0.10 tcp dport 8080 dnat to 10.1.0.5:80". In
+// the kernel that is a row of small steps: each field is loaded, then compared, and the target
+// is put into registers that the last step names. Rules of the plugin compare for equality alone.
 func parsePortmapRule(family eni.Family, r *nftables.Rule) (p netconf.OthersPort, ok bool) {
 	p.Port.Host = netip.IPv4Unspecified()
 	if family == eni.IPv6 {
 		p.Port.Host = netip.IPv6Unspecified()
 	}
-	registers := map[uint32][]byte{}
-	var read expr.Any // what the next comparison is about
+	registers := map[uint32][]byte{} // what was put into them, by number
+	var loaded expr.Any              // the field that the next comparison is about
 	for _, e := range r.Exprs {
 		switch e := e.(type) {
 		case *expr.Meta, *expr.Payload:
-			read = e
+			loaded = e
 		case *expr.Cmp:
-			notePortMatch(&p.Port, read, e.Data)
+			notePortMatch(&p.Port, loaded, e.Data)
 		case *expr.Immediate:
 			registers[e.Register] = e.Data
 		case *expr.NAT:
@@ -123,7 +131,8 @@ func parsePortmapRule(family eni.Family, r *nftables.Rule) (p netconf.OthersPort
 	return p, ok && p.Port.Port != 0 && p.Port.Transport != 0
 }
 
-// notePortMatch takes what the field of a packet must be into the port.
+// notePortMatch takes what the field of a packet must be into the port. The only address that
+// the plugin compares is the destination.
 func notePortMatch(port *netconf.HostPort, field expr.Any, data []byte) {
 	switch f := field.(type) {
 	case *expr.Meta:
@@ -133,7 +142,7 @@ func notePortMatch(port *netconf.HostPort, field expr.Any, data []byte) {
 	case *expr.Payload:
 		host, isAddr := netip.AddrFromSlice(data)
 		switch {
-		case f.Base == expr.PayloadBaseTransportHeader && f.Offset == 2 && len(data) == 2:
+		case f.Base == expr.PayloadBaseTransportHeader && f.Offset == 2 && len(data) == 2: // of TCP, UDP and SCTP alike
 			port.Port = binary.BigEndian.Uint16(data)
 		case f.Base == expr.PayloadBaseNetworkHeader && isAddr:
 			port.Host = host

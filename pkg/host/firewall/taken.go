@@ -160,7 +160,8 @@ func (o *othersNat) natChains(asked map[uint16]bool) (list []natChain, closeAll 
 			continue
 		}
 		where := "nftables table " + familyName(base.Table.Family) + " " + base.Table.Name
-		if base.Table.Name == "nat" && base.Name == "PREROUTING" {
+		// iptables on nftables keeps its tables in the families ip and ip6, one for each.
+		if base.Table.Name == "nat" && base.Name == "PREROUTING" && base.Table.Family != nftables.TableFamilyINet {
 			where = map[nftables.TableFamily]string{nftables.TableFamilyIPv4: "iptables -t nat", nftables.TableFamilyIPv6: "ip6tables -t nat"}[base.Table.Family]
 		}
 		list = append(list, natChain{base.Table.Family, where, base.Name, int(*base.Priority),

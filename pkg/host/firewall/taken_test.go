@@ -64,6 +64,7 @@ func TestAHostPortThatDockerOrKubeProxyTakesFirstIsNamed(t *testing.T) {
 		{"a NodePort", fmt.Sprintf(kubeNodePort, 8080), "", "tcp port 8080: kube-proxy (iptables -t nat, chain KUBE-NODEPORTS) comes before enipool's rule and leads it to 10.0.0.22:80"},
 		{"another NodePort, a Service's own port 8080", fmt.Sprintf(kubeNodePort, 30080), "", ""},
 		{"a NodePort in nftables", fmt.Sprintf(kubeNft, 8080, "10.0.0.10"), "", "tcp port 8080: kube-proxy (nftables table ip kube-proxy, chain services) comes before enipool's rule and leads it to 10.0.0.21:80"},
+		{"a table of nftables that is called as iptables' is", `nft 'add table inet nat; add chain inet nat PREROUTING { type nat hook prerouting priority dstnat; }; add rule inet nat PREROUTING tcp dport 8080 redirect to :15001'`, "", "tcp port 8080: a rule of others (nftables table inet nat, chain PREROUTING) comes before"},
 		{"another NodePort in nftables", fmt.Sprintf(kubeNft, 30080, "10.0.0.10"), "", ""},
 		{"a NodePort in nftables at another address", fmt.Sprintf(kubeNft, 8080, "10.0.0.20"), "", ""},
 		{"nftables behind enipool's table", strings.ReplaceAll(dockerNft, "priority dstnat", "priority -90"), "", ""},

@@ -30,19 +30,22 @@ type textNatRule struct {
 
 func (r textNatRule) number() uint16 { return r.port }
 
-func (r textNatRule) target() string {
-	_, target, _ := strings.Cut(r.words, "-j ")
-	target, _, _ = strings.Cut(target, " ")
-	return target
-}
+func (r textNatRule) target() string { return optionValue(splitQuoted(r.words), "-j") }
 
-// numberOf returns the single port that a rule is for.
+// numberOf returns the single port that a rule is for, 0 where it is for a range of them, for all
+// but one or for all.
 func numberOf(rule string) uint16 {
-	before, value, found := strings.Cut(rule, " --dport ")
-	value, _, _ = strings.Cut(value, " ")
-	number, err := strconv.ParseUint(value, 10, 16)
-	if !found || err != nil || strings.HasSuffix(before, " !") || strings.Contains(before, `"`) && strings.Count(before, `"`)%2 == 1 {
-		return 0 // a range, all but one, or part of a comment
+	if !strings.Contains(rule, " --dport ") {
+		return 0 // most rules need not be split
+	}
+	words := splitQuoted(rule) // in a comment the option is none
+	at := slices.Index(words, "--dport")
+	if at < 1 || at+1 == len(words) || words[at-1] == "!" {
+		return 0
+	}
+	number, err := strconv.ParseUint(words[at+1], 10, 16)
+	if err != nil {
+		return 0
 	}
 	return uint16(number)
 }

@@ -80,15 +80,14 @@ func (e *ChangeError) Error() string {
 // Unwrap returns the errno.
 func (e *ChangeError) Unwrap() error { return e.Errno }
 
-// Conn is an open way to the kernel's sets. Its Close waits until the kernel has let go
-// of all that was deleted, which takes tens of milliseconds: what else is to be done comes
-// before it.
+// Conn is a socket for the sets of a table. Its Close waits until the kernel has freed all that
+// was deleted, which takes tens of milliseconds: do what else is to be done before it.
 type Conn struct {
 	Table
 	socket socket
 }
 
-// Open opens a way to the table's sets, whether there is such a table or not.
+// Open opens a socket for the table's sets, whether there is such a table or not.
 func (t Table) Open() (*Conn, error) {
 	s, err := openSocket()
 	if err != nil {
@@ -97,10 +96,10 @@ func (t Table) Open() (*Conn, error) {
 	return &Conn{t, s}, nil
 }
 
-// Close ends it.
+// Close closes the socket, see Conn.
 func (c *Conn) Close() { c.socket.close() }
 
-// Get is Conn.Get on a way of its own.
+// Get is Conn.Get on a socket of its own.
 func (t Table) Get(set string, key []byte) (e Element, found bool, err error) {
 	c, err := t.Open()
 	if err != nil {
@@ -110,7 +109,7 @@ func (t Table) Get(set string, key []byte) (e Element, found bool, err error) {
 	return c.Get(set, key)
 }
 
-// Commit is Conn.Commit on a way of its own.
+// Commit is Conn.Commit on a socket of its own.
 func (t Table) Commit(changes ...Change) error {
 	c, err := t.Open()
 	if err != nil {
@@ -127,8 +126,9 @@ func (c *Conn) Commit(changes ...Change) error {
 		return nil
 	}
 	refused, err := c.commitOnce(c.socket, changes)
-	// The kernel looked at every change, so what can be left out is known at once. It
-	// may still be that somebody deletes another one before the second try.
+	// One change that is refused undoes the transaction, but the kernel judges every change of
+	// it. So all deletions of what is not there are known after one try. Before the next one
+	// somebody may delete another element, so there may be more tries.
 	for err == nil && len(refused) > 0 {
 		kept, dropped := withoutMissing(changes, refused)
 		if dropped != len(refused) || len(kept) == 0 {

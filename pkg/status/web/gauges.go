@@ -156,7 +156,8 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 	tell(addressesDesc, a.Cooling, "cooling")
 	tell(addressesDesc, a.Releasing, "releasing")
 	tell(addressesDesc, a.Lost, "lost")
-	tell(addressesDesc, a.Held, "held")
+	tell(addressesDesc, a.HeldByOthers(), "held")
+	tell(addressesDesc, a.Unlinked, "unlinked")
 	tell(addressesDesc, a.Damaged, "damaged")
 	for _, k := range pool.Kinds() {
 		tell(causeDesc, oneIf(len(newest.Causes) > 0 && newest.Causes[0].Kind == k.String()), k.String())

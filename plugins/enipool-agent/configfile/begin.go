@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -61,6 +62,9 @@ func BeginOrLastGood(line Flags, stderr io.Writer) (Begun, error) {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Begun{}, wrong
+	}
+	if uid := os.Geteuid(); uid != 0 && errors.Is(err, fs.ErrPermission) { // what is kept is for root alone
+		return Begun{}, cli.NeedsRoot(uid, wrong, err)
 	}
 	return Begun{}, fmt.Errorf("%w\nthe configuration that was in force last can't be used either: %v", wrong, err)
 }

@@ -1,10 +1,13 @@
 package configfile
 
 import (
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/enipool/enipool/pkg/config/agentconf"
 )
 
 func TestTheClusterIsTakenOffOnceWhenItIsSwitchedOffAndToldAgainWhenOn(t *testing.T) {
@@ -23,4 +26,16 @@ func TestTheClusterIsTakenOffOnceWhenItIsSwitchedOffAndToldAgainWhenOn(t *testin
 	}
 	var none *silencer
 	none.follow(true, log) // on a node without a cluster there is nothing to do
+}
+
+func TestAReloadSwitchesTheClusterOff(t *testing.T) {
+	conf := agentconf.Default()
+	r := newReload(conf, io.Discard)
+	r.NewFastPath(conf)
+	silent := false
+	r.cluster = &silencer{withhold: func(is bool) { silent = is }}
+	conf.Kubernetes.Enabled = agentconf.Off
+	if r.applyConfig(conf); !silent {
+		t.Error("the cluster is told of the node as before")
+	}
 }

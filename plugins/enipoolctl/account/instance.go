@@ -58,6 +58,10 @@ func (f *InstanceFlags) describedBy(table limitTable) ([]Instance, error) {
 		return []Instance{m}, err
 	case f.MaxENIs > 0 && f.IPsPerENI > 0:
 		return []Instance{{Name: AsGiven}}, nil
+	case f.MaxENIs > 0:
+		return nil, errors.New("--ips-per-eni: --max-enis needs it, unless --instance-type, or --cpus and --memory, say what an ENI holds")
+	case f.IPsPerENI > 0:
+		return nil, errors.New("--max-enis: --ips-per-eni needs it, unless --instance-type, or --cpus and --memory, say how many ENIs a node has")
 	}
 	return nil, errors.New("--instance-type: say what a node carries: a type, --cpus and --memory, or --max-enis and --ips-per-eni")
 }
