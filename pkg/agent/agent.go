@@ -115,6 +115,11 @@ type Cluster struct {
 	// Warn tells the people of a pod that it got no address: once for each time that
 	// the node has none.
 	Warn func(pod eni.Pod, reason, message string)
+
+	// Object is the node's object, for where an operator calls the cloud for the node, or did. nil: there is no cluster.
+	Object Object
+	// Boot is the node's boot, for what the object says.
+	Boot string
 }
 
 // Agent is the loop of one node. Its methods are for one goroutine. What it knows are values, each with
@@ -122,6 +127,8 @@ type Cluster struct {
 type Agent struct {
 	Parts
 	conf agentconf.Config
+
+	supply supply // where addresses come from and go back to
 
 	agenda            // what is due when
 	record            // what outlasts the process
@@ -149,8 +156,16 @@ func New(conf agentconf.Config, p Parts) *Agent {
 	if a.Disturbance == nil {
 		a.Disturbance = func() string { return "" }
 	}
+	if conf.Cloud.Provider != agentconf.Operator {
+		a.supply = self{a, &leave{}}
+		a.recall()
+		a.spreadFirst()
+		return a
+	}
+	o := newOrdered(a)
+	a.Cloud, a.supply = noCloud{}, o
 	a.recall()
-	a.spreadFirst()
+	o.beginLife(a.Now())
 	return a
 }
 

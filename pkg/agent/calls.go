@@ -10,6 +10,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/order"
 	"golang.org/x/time/rate"
 )
 
@@ -17,13 +18,16 @@ import (
 // is one per key; that of a describe is everything.
 type call struct {
 	key    object
-	op     string // method of cloud.Cloud, "Describe" for the three that read
+	op     string // method of cloud.Cloud, "Describe" for the three that read, writesSpec for the object
 	id     string // of the ENI
 	subnet string
 	family eni.Family
 	count  int
 	addrs  []netip.Addr
 	fresh  []netip.Addr // of addrs: those that no earlier call was about
+
+	withdrawn []netip.Prefix // releases that the write of an object cancels
+
 	create create
 	cost   int  // requests that it makes, 0 for 1
 	urgent bool // a describe that another call's outcome asks for
@@ -91,10 +95,11 @@ func (d *desk) inFlight() (list []string) {
 type result struct {
 	*call
 	described
-	nic   cloud.Interface
-	addrs []netip.Addr // assigned
-	took  time.Duration
-	err   error
+	nic    cloud.Interface
+	addrs  []netip.Addr // assigned
+	object order.Object // as it was written
+	took   time.Duration
+	err    error
 }
 
 // classOf returns the class of a call by its op.
@@ -104,6 +109,8 @@ func classOf(op string) class {
 		return looks
 	case "UnassignAddresses", "DeleteInterface":
 		return gives
+	case writesSpec:
+		return asksFor
 	}
 	return grows
 }
@@ -128,6 +135,8 @@ func (c *call) String() string {
 		return fmt.Sprintf("create an ENI with %d slots in %s", c.create.Slots, c.subnet)
 	case "DeleteInterface":
 		return "delete " + c.id
+	case writesSpec:
+		return "write the node's NodeNetwork"
 	}
 	return "describe ENIs and subnets"
 }

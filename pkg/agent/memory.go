@@ -38,6 +38,10 @@ type memory struct {
 	Leaving map[string]bool `json:"leaving,omitempty"`
 	// Unsure are ENIs of which a call may still have an effect, since when.
 	Unsure map[string]time.Duration `json:"unsure,omitempty"`
+	// Operated tells that an operator called the cloud last: what is above is of its object then.
+	Operated bool `json:"operated,omitempty"`
+	// Revision is the highest of the object's that the node cache may have seen.
+	Revision int64 `json:"revision,omitempty"`
 	// Seen is when the last describe was asked for, or a while before: see first.go.
 	Seen time.Duration `json:"seen,omitempty"`
 }

@@ -79,7 +79,7 @@ func (r reasons) obstacles(s pool.Snapshot, there []int) []pool.Cause {
 func (r reasons) troubles() []pool.Cause {
 	var list []pool.Cause
 	for _, s := range r.backoffs.scopes() {
-		if (s == of(looks) || s == of(grows) || s.class == adopts) && r.backoffs.stands(s, r.now) {
+		if (s == of(looks) || s == of(grows) || s == of(asksFor) || s.class == adopts) && r.backoffs.stands(s, r.now) {
 			list = append(list, r.backoffs.because(s))
 		}
 	}
@@ -113,8 +113,11 @@ func (b backoffs) because(s scope) pool.Cause {
 	if v.err != nil {
 		c.Words = v.err.Error()
 	}
-	if s.class == adopts {
+	switch {
+	case s.class == adopts:
 		c.Kind = pool.SetupFailed
+	case s.class == asksFor:
+		c.Kind = pool.OperatorSilent
 	}
 	return c
 }
@@ -122,6 +125,9 @@ func (b backoffs) because(s scope) pool.Cause {
 // supply says why no ENI and no subnet has one more slot for the node, nothing if one
 // has.
 func (r reasons) supply(s pool.Snapshot, there []int) []pool.Cause {
+	if r.view.operated {
+		return r.view.told
+	}
 	var list []pool.Cause
 	slots, addresses := perENI(s)
 	for i := range s.ENIs {

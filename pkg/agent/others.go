@@ -11,6 +11,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/order"
 )
 
 // learnOthers notes which addresses others hold and which they hold no more, when the
@@ -42,7 +43,7 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 	if book, err = a.forgetOthers(ctx, o, book); err != nil {
 		return err
 	}
-	gone := o.NoLongerHeld(book)
+	gone := noLongerHeld(o, book)
 	if len(gone) == 0 && !newlyHeld(o, book) {
 		return nil
 	}
@@ -58,7 +59,7 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 	err = a.Book.Update(ctx, func(s *ipam.State) error {
 		causes := o.Held(s)
 		s.CancelRelease(a.notBegun(causes), now)
-		held, free = s.MarkHeld(causes, now), s.CoolHeld(among(gone, setOf(o.NoLongerHeld(s))), now)
+		held, free = s.MarkHeld(causes, now), s.CoolHeld(among(gone, setOf(noLongerHeld(o, s))), now)
 		return nil
 	})
 	if err != nil {
@@ -103,7 +104,7 @@ func (a *Agent) keptByOthers(o netconf.Occupancy, book *ipam.State) (addrs []net
 	if len(addrs) == 0 { // nearly always
 		return nil
 	}
-	return among(addrs, setOf(o.NoLongerHeld(book)))
+	return among(addrs, setOf(noLongerHeld(o, book)))
 }
 
 // tellHeld logs which addresses others were found to hold.
@@ -130,6 +131,9 @@ func newlyHeld(o netconf.Occupancy, book *ipam.State) bool {
 // should take them back. What it took by itself is not the node's any more, and may be an ENI's
 // primary address by now.
 func (a *Agent) notBegun(causes map[netip.Addr]string) []netip.Addr {
+	if a.view.operated {
+		return nil // what is releasing may be in a write that is under way
+	}
 	var addrs []netip.Addr
 	at := a.view.places()
 	for addr := range causes {
@@ -140,12 +144,25 @@ func (a *Agent) notBegun(causes map[netip.Addr]string) []netip.Addr {
 	return addrs
 }
 
-func setOf(addrs []netip.Addr) map[netip.Addr]bool {
-	set := make(map[netip.Addr]bool, len(addrs))
-	for _, addr := range addrs {
-		set[addr] = true
+func setOf[K comparable](list []K) map[K]bool {
+	set := make(map[K]bool, len(list))
+	for _, k := range list {
+		set[k] = true
 	}
 	return set
+}
+
+// noLongerHeld returns what others held and hold no more. What is reserved for certain pods is nobody else's.
+func noLongerHeld(o netconf.Occupancy, book *ipam.State) []netip.Addr {
+	gone := o.NoLongerHeld(book)
+	if len(gone) == 0 { // nearly always
+		return nil
+	}
+	reserved := map[netip.Addr]bool{}
+	for _, line := range book.HeldAddresses() {
+		reserved[line.Addr] = order.IsReserved(line.HeldBy)
+	}
+	return slices.DeleteFunc(gone, func(addr netip.Addr) bool { return reserved[addr] })
 }
 
 // tellShared logs what is new of the addresses that a pod of ours has and others claim.
@@ -186,7 +203,8 @@ func heldProblem(lines []string) string {
 func servedByOthers(book *ipam.State) int {
 	var counts [eni.IPv6 + 1]int
 	for i := range book.Addresses {
-		if line := &book.Addresses[i]; line.State == eni.Held && !strings.HasPrefix(line.HeldBy, netconf.NodeAddress) && !ipam.IsNoLink(line.HeldBy) {
+		if line := &book.Addresses[i]; line.State == eni.Held && !strings.HasPrefix(line.HeldBy, netconf.NodeAddress) && !ipam.IsNoLink(line.HeldBy) &&
+			!order.IsReserved(line.HeldBy) {
 			counts[line.Family()]++
 		}
 	}

@@ -52,6 +52,9 @@ func (a *Agent) planSteps(book *ipam.State, now time.Duration) (steps []pool.Ste
 	there := present(book, snap)
 	k.exhausted, k.pressed = a.exhausted, a.pressed(now)
 	steps, a.blockers = k.steps(book, snap, there, a.demand.wanted, a.decision.Target)
+	if a.view.operated && len(a.blockers) > 0 { // the plan knows nothing of subnets there
+		a.blockers = slices.Clone(a.view.told)
+	}
 	a.blockers = pool.Rank(a.blockers)
 	a.causes = a.reasons(now).obstacles(snap, there)
 	return steps, err

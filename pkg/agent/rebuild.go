@@ -137,7 +137,7 @@ func (a *Agent) goingBack(book *ipam.State) []netip.Addr {
 	var addrs []netip.Addr
 	id := ids(book)
 	for _, line := range book.Addresses {
-		if a.mem.Begun[line.Addr] || a.mem.isLeaving(id[line.ENI]) {
+		if a.supply.goesBack(line.Addr) || a.mem.isLeaving(id[line.ENI]) {
 			addrs = append(addrs, line.Addr)
 		}
 	}

@@ -25,6 +25,10 @@ func (a *Agent) collect(now time.Duration) {
 // one of their calls works.
 func (a *Agent) applyResult(r result, now time.Duration) {
 	delete(a.calls, r.key)
+	if r.op == writesSpec {
+		a.supply.noteWritten(r, now)
+		return
+	}
 	a.Events.Call(r.op, string(cloud.OutcomeOf(r.err)), r.took)
 	if r.err == nil {
 		a.tellWorks(r, now)

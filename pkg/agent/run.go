@@ -34,7 +34,7 @@ func (a *Agent) stop(ctx context.Context) error {
 	}
 	now := a.Now()
 	var errs []error
-	if book, err := a.read(ctx); err == nil && a.view.known {
+	if book, err := a.read(ctx); err == nil && a.view.known && !a.view.operated { // else the next one adopts it
 		_, err = a.learn(ctx, book, now)
 		errs = append(errs, err)
 	}

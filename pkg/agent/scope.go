@@ -18,10 +18,11 @@ const (
 	notices  // what others hold of the pool
 	rebuilds // the node cache
 	ticks
+	asksFor // the node's object
 )
 
 var classNames = [...]string{looks: "describes", grows: "requests for addresses", gives: "releases", adopts: "new addresses on the node",
-	compares: "the kernel", shapes: "bandwidth limits", notices: "what others hold", rebuilds: "building the node cache", ticks: "ticks"}
+	compares: "the kernel", shapes: "bandwidth limits", notices: "what others hold", rebuilds: "building the node cache", ticks: "ticks", asksFor: "writes of the node's object"}
 
 // String tells people.
 func (c class) String() string { return classNames[c] }
@@ -35,6 +36,7 @@ const (
 	anIntent // an ENI that is being made, by its token
 	newENIs  // in a subnet; without id in any
 	aSubnet  // the addresses that are left there
+	aSpec    // what the node asks the operator for
 )
 
 // object is one thing in the cloud: calls are about it, one at a time, and failures are its own.

@@ -35,7 +35,7 @@ func (a *Agent) Tick(ctx context.Context) time.Duration {
 // tick is the order of things. An error in one part does not keep the later ones
 // from what they can do without it.
 func (a *Agent) tick(ctx context.Context, now time.Duration) error {
-	a.lookIfDue(ctx, now)
+	a.supply.lookIfDue(ctx, now)
 	book, err := a.read(ctx)
 	if a.Unusable(err) || err == nil && len(book.Damaged) > 0 {
 		return a.rebuild(ctx, book, err, now)
@@ -50,17 +50,8 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 			return errors.Join(err, a.resyncIfDue(ctx, book, now))
 		}
 	}
-	var errs []error
-	if a.view.known {
-		a.noteTried()
-		if a.restarted {
-			a.assumeBegun(book, now)
-		}
-		a.endMade(book)
-		book, err = a.learn(ctx, book, now)
-		errs = append(errs, err)
-	}
-	errs = append(errs, a.resyncIfDue(ctx, book, now))
+	book, err = a.supply.follow(ctx, book, now)
+	errs := []error{err, a.resyncIfDue(ctx, book, now)}
 	if again, err := a.learnOthers(ctx, book, now); err != nil {
 		errs = append(errs, err)
 	} else {
@@ -69,10 +60,7 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 	steps, err := a.planSteps(book, now)
 	errs = append(errs, err)
 	before := a.steps
-	for _, s := range steps {
-		errs = append(errs, a.doStep(ctx, s, now))
-	}
-	a.retryCreates(ctx, now)
+	errs = append(errs, a.supply.act(ctx, steps, now)...)
 	if a.steps != before || a.busy() || a.demand.assigned != a.served {
 		a.noLongerQuiet(now)
 	}
@@ -82,12 +70,7 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 			return errors.Join(append(errs, err)...)
 		}
 	}
-	errs = append(errs, a.finishReleases(ctx, book, now))
-	if a.unsaved && !errors.As(errors.Join(errs...), new(*memoryError)) { // else it is tried, and told, once more
-		errs = append(errs, a.save())
-	}
-	errs = append(errs, a.sweepLeaks(ctx, now))
-	return errors.Join(errs...)
+	return errors.Join(append(errs, a.supply.finish(ctx, book, now, errors.Join(errs...)))...)
 }
 
 // reading is the book as it was read last, and what it was compared with.
@@ -201,5 +184,5 @@ func (a *Agent) untilNextTick(now time.Duration) time.Duration {
 		hand = now + soon
 	}
 	return a.agenda.untilNext(now, a.conf.Resync, a.lookDue(now), a.backoffs.next(now), a.pressure.eases(), a.decision.Again,
-		a.mem.Health.Again(a.conf.Kubernetes.Health), now+a.links.next(now), hand)
+		a.mem.Health.Again(a.conf.Kubernetes.Health), now+a.links.next(now), hand, a.supply.again())
 }

@@ -39,6 +39,8 @@ func (r reasons) ranked() []pool.Cause {
 	s, list := r.status, r.troubles()
 	switch {
 	case len(list) > 0 || r.view.known:
+	case r.view.operated:
+		list = append(list, r.view.told...)
 	case r.wait == untried:
 		list = append(list, pool.Cause{Kind: pool.UnderWay, Next: r.look, Words: "cloud is not asked yet, and never answered an agent of this release with this configuration here"})
 	case r.wait == noWait:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/pool"
 )
 
 // view is what the agent knows of the cloud: of the ENIs what the Cloud knows, by the last
@@ -22,6 +23,9 @@ type view struct {
 
 	at     map[netip.Addr]string // see places; nil: not made yet
 	agrees bool                  // the book has all of it and nothing else
+
+	operated bool         // an operator calls the cloud
+	told     []pool.Cause // why there is no more, as that tells
 }
 
 // described is the cloud's answer to a describe.

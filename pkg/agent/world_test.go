@@ -62,6 +62,7 @@ type testNode struct {
 	conflicts []string // host ports that others claim
 	hears     bool     // its kernel announces what others change
 	beat      func()
+	operator  *testOperator                       // it calls the cloud for the node, nil: the agent does
 	over      func(driver.Driver) driver.Driver   // what an engine works over, nil: the account's own
 	options   func(engine.Options) engine.Options // of engines, nil: as they are
 	w         *world
@@ -195,6 +196,9 @@ func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 	parts := Parts{As: n.as, Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: newCloud(p), Orphans: p,
 		Memory: p, Events: noEvents{}, Log: log, Wants: p.wants, Publish: p.publish, Beat: n.beat,
 		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Clock: clock, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7+n.seed))}
+	if n.operator != nil {
+		parts.Object, parts.Boot = objectOf{n.operator, p}, n.operator.boot
+	}
 	if n.api != nil {
 		parts.Pods, parts.PodIPs, parts.Report, parts.Warn, parts.Clock = p.clusterPods, p.podIPs, p.report, p.warn, wallClock{clock, p.wall}
 	}

@@ -17,10 +17,12 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Open returns the cloud of the node that has this configuration. It makes no call.
+// Open returns the cloud of the node that has this configuration, nil where an operator calls it. It makes no call.
 func Open(conf agentconf.Config, log *slog.Logger) (cloud.Cloud, error) {
 	c := conf.Cloud
 	switch c.Provider {
+	case agentconf.Operator:
+		return nil, nil
 	case agentconf.AWS:
 		d := aws.New(aws.Options{Region: c.Region, Endpoint: c.Endpoint, Metadata: c.Metadata, Instance: c.Instance, Log: log})
 		return engine.New(d, nodeOptions(conf, log)), nil

@@ -8,6 +8,7 @@ const (
 	AddressesAvailable  = "AddressesAvailable"  // pods that lack addresses get some in time
 	CloudForbidden      = "CloudForbidden"      // the cloud refuses the node's credentials, or what it asks for
 	CloudUnavailable    = "CloudUnavailable"    // the cloud does not answer, or fails
+	OperatorSilent      = "OperatorSilent"      // the operator does not answer, or can't be asked
 	CacheUnusable       = "CacheUnusable"       // no pod can be served from the node cache
 	AddressLimitReached = "AddressLimitReached" // the node has as many addresses as it can ever have
 	SubnetExhausted     = "SubnetExhausted"     // no subnet that the node may use has one left
@@ -27,6 +28,7 @@ type fault struct{ reason, words, remedy string }
 var faults = [...]fault{
 	{CloudForbidden, "the cloud refuses what the node asks for", "`enipoolctl cloud check` on the node tells credentials, permissions and keys of agent.yaml (cloud.subnets, cloud.securityGroups) apart"},
 	{CloudUnavailable, "the cloud does not answer", "`enipoolctl cloud check` on the node tells whether it is the instance metadata, the credentials or the API, whose place cloud.region and cloud.endpoint say"},
+	{OperatorSilent, "the operator does not answer", "look at its pods and its Lease (kubectl -n kube-system get deployment,lease enipool-operator) and at the node's NodeNetwork (kubectl describe enn); if it asks the API server in vain this says so"},
 	{CacheUnusable, "the node cache can't be used", "the agent tries again and rebuilds a missing or damaged cache from the cloud and the kernel; if this stays put right what is named here (such as a full or read-only file system) or in the agent's log"},
 	{AddressLimitReached, "the node can hold no more", "move pods to other nodes, or raise what limits it: pool.maxAllocate, pool.maxAllocateENI, pool.maxIPsPerENI, on Baidu cloud.maxENIs and cloud.maxIPsPerENI, the kubelet's maxPods, the size of the instance"},
 	{SubnetExhausted, "no subnet of the node has an address left", "name another subnet of the node's zone in cloud.subnets or cloud.subnetTags, or delete what else uses addresses there"},

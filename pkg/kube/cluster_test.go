@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/enipool/enipool/pkg/kube/crd"
 )
 
 // cluster is a small API server in memory, with its whole history. It is reached as
@@ -72,6 +74,8 @@ func path(o client.Object) string {
 		return "pods/" + o.GetNamespace() + "/" + o.GetName()
 	case *corev1.Node:
 		return "nodes/" + o.GetName()
+	case *crd.NodeNetwork:
+		return networks + "/" + o.GetName()
 	}
 	return "events/" + o.GetNamespace() + "/" + o.GetName()
 }
@@ -96,6 +100,8 @@ func (c *cluster) store(at string, o client.Object) client.Object {
 			n.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
 		} else if e, ok := o.(*corev1.Event); ok {
 			e.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
+		} else if n, ok := o.(*crd.NodeNetwork); ok {
+			n.TypeMeta = metav1.TypeMeta{APIVersion: crd.GroupVersion.String(), Kind: "NodeNetwork"}
 		}
 	}
 	c.history = append(c.history, change{at, c.objects[at], o})
@@ -250,8 +256,12 @@ func (c *cluster) get(r *http.Request) *http.Response {
 	}
 	if q.Get("watch") == "" {
 		items := c.at(upTo, kind, match)
+		version := "v1"
+		if kind == networks {
+			version = crd.GroupVersion.String()
+		}
 		return c.answer(r, http.StatusOK, map[string]any{
-			"kind": map[string]string{"pods": "PodList", "nodes": "NodeList"}[kind], "apiVersion": "v1",
+			"kind": map[string]string{"pods": "PodList", "nodes": "NodeList", networks: "NodeNetworkList"}[kind], "apiVersion": version,
 			"metadata": map[string]string{"resourceVersion": strconv.Itoa(upTo)}, "items": items,
 		})
 	}

@@ -4,15 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/enipool/enipool/pkg/kube/crd"
 )
 
 func uidOf(n int) types.UID { return types.UID(fmt.Sprintf("uid-%d", n)) }
@@ -20,6 +24,9 @@ func uidOf(n int) types.UID { return types.UID(fmt.Sprintf("uid-%d", n)) }
 // place returns the path of the object that a request is about, and its subresource.
 func place(r *http.Request) (at, sub string) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")[2:]
+	if strings.HasPrefix(r.URL.Path, "/apis/") { // and a group
+		parts = parts[1:]
+	}
 	if parts[0] == "namespaces" {
 		return strings.Join(append([]string{parts[2], parts[1]}, parts[3:]...), "/"), ""
 	}
@@ -30,6 +37,9 @@ func place(r *http.Request) (at, sub string) {
 }
 
 func (c *cluster) create(r *http.Request, body []byte) *http.Response {
+	if kindOf(r.URL.Path) == networks {
+		return c.createNetwork(r, body)
+	}
 	var e corev1.Event
 	if err := json.Unmarshal(body, &e); err != nil {
 		return c.failure(r, apierrors.NewBadRequest(err.Error()))
@@ -63,7 +73,29 @@ func (c *cluster) patch(r *http.Request, body []byte) *http.Response {
 			return c.failure(r, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), at, nil))
 		}
 	}
+	if n, ok := is.(*crd.NodeNetwork); ok {
+		old := was.(*crd.NodeNetwork)
+		if n.ResourceVersion != old.ResourceVersion {
+			return c.failure(r, apierrors.NewConflict(schema.GroupResource{Resource: networks}, n.Name, nil))
+		}
+		n.Status, n.ObjectMeta = old.Status, old.ObjectMeta
+		if !reflect.DeepEqual(n.Spec, old.Spec) {
+			n.Generation++
+		}
+	}
 	return c.answer(r, http.StatusOK, c.store(at, is))
+}
+
+func (c *cluster) createNetwork(r *http.Request, body []byte) *http.Response {
+	var n crd.NodeNetwork
+	if err := json.Unmarshal(body, &n); err != nil {
+		return c.failure(r, apierrors.NewBadRequest(err.Error()))
+	}
+	if c.objects[path(&n)] != nil {
+		return c.failure(r, apierrors.NewAlreadyExists(schema.GroupResource{Resource: networks}, n.Name))
+	}
+	n.Generation = 1
+	return c.answer(r, http.StatusCreated, c.store(path(&n), &n))
 }
 
 func twice(taints []corev1.Taint) bool {
@@ -101,6 +133,8 @@ func apply(kind string, patch []byte, was, is client.Object) error {
 		*o = corev1.Node{}
 	case *corev1.Event:
 		*o = corev1.Event{}
+	case *crd.NodeNetwork:
+		*o = crd.NodeNetwork{}
 	}
 	return json.Unmarshal(data, is)
 }

@@ -108,6 +108,9 @@ func (l *link) noteAnswer(r *http.Request, answer *http.Response) {
 // kindOf returns what a path is about, like "pods" or "nodes/status".
 func kindOf(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if parts[0] == "apis" { // and a group
+		parts = parts[1:]
+	}
 	if len(parts) > 4 && parts[2] == "namespaces" {
 		parts = append(parts[:2], parts[4:]...)
 	}

@@ -32,6 +32,7 @@ type Node struct {
 	view   *view
 	keeper *keeper
 	events *events
+	object *Object
 }
 
 // New prepares all that Run needs. It does not call the API server.
@@ -70,8 +71,12 @@ func assembleNode(options Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	object, err := newObject(options.Node, config, view, options.Log)
+	if err != nil {
+		return nil, err
+	}
 	events := newEvents(options.Node, server, options.Log)
-	return &Node{view, newKeeper(view, server, events, options), events}, nil
+	return &Node{view, newKeeper(view, server, events, options), events, object}, nil
 }
 
 // Run watches and tells until ctx ends. It needs no API server to begin, and waits
@@ -82,6 +87,7 @@ func (n *Node) Run(ctx context.Context) error {
 	group.Go(func() error { return n.view.run(ctx) })
 	group.Go(func() error { n.keeper.run(ctx); return nil })
 	group.Go(func() error { n.events.run(ctx); return nil })
+	group.Go(func() error { n.object.run(ctx); return nil })
 	return group.Wait()
 }
 
@@ -101,6 +107,9 @@ func (n *Node) Ending() []eni.Pod {
 	needed, _ := n.view.currentLoad()
 	return needed.ending
 }
+
+// Object returns the node's NodeNetwork. The API server is not asked for it before it is used.
+func (n *Node) Object() *Object { return n.object }
 
 // PodIPs returns the addresses that the kubelet shows of the node's pods, whichever plugin gave them: the first
 // of each pod that has one. The map may be kept but not changed.

@@ -16,7 +16,7 @@ func (m *member) lacksRoom() bool {
 	if !m.isKnown() || m.view.Spec.Waiting == 0 || m.view.Status.Mode != order.Operator {
 		return false
 	}
-	for _, b := range m.network.Status.Blockers {
+	for _, b := range m.network.Status.Causes {
 		if b.Reason == "SubnetFull" {
 			return len(m.jobs) == 0
 		}

@@ -118,13 +118,13 @@ func (a *adoption) noteLine(line eni.Address) {
 		c.Found = append(c.Found, addr)
 	case line.State != eni.Free && line.State != eni.Cooling && line.State != eni.Held:
 	case a.out[addr]:
-		if line.State == eni.Held && isReserved(line.HeldBy) {
+		if line.State == eni.Held && IsReserved(line.HeldBy) {
 			c.Unreserve = append(c.Unreserve, addr) // it cools, and goes by the next adoption
 		}
 		c.Release = append(c.Release, addr)
-	case reserved && !isReserved(line.HeldBy):
+	case reserved && !IsReserved(line.HeldBy):
 		c.Reserve = append(c.Reserve, r)
-	case !reserved && isReserved(line.HeldBy):
+	case !reserved && IsReserved(line.HeldBy):
 		c.Unreserve = append(c.Unreserve, addr)
 	}
 }
@@ -168,4 +168,5 @@ func (r Reserved) cause() string {
 	return fmt.Sprintf("%spods of topology %s", reservedFor, r.Topology)
 }
 
-func isReserved(cause string) bool { return strings.HasPrefix(cause, reservedFor) }
+// IsReserved tells whether a held address is held because it is reserved.
+func IsReserved(cause string) bool { return strings.HasPrefix(cause, reservedFor) }

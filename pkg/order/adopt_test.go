@@ -46,7 +46,7 @@ func stateText(s *ipam.State) string {
 		if a.Lost {
 			state = "lost"
 		}
-		if isReserved(a.HeldBy) {
+		if IsReserved(a.HeldBy) {
 			state = "reserved"
 		}
 		lines = append(lines, fmt.Sprintf("%d %s", a.Addr.As4()[3], state))

@@ -14,39 +14,41 @@ type Kind uint8
 // The kinds, in the order in which they count where several are true: what a person has to mend
 // before what may pass by itself.
 const (
-	Forbidden     Kind = iota + 1 // the cloud refuses the node's credentials, or what it asks for
-	Unavailable                   // the cloud does not answer, or fails
-	CacheUnusable                 // no pod can be served from the node cache
-	AddressLimit                  // the node has as many addresses as it can ever have
-	SubnetFull                    // a subnet has no address left
-	ENILimit                      // of the instance, of the account or of the configuration
-	NoSubnet                      // there is no subnet for the ENI that is needed
-	Throttled                     // the cloud wants fewer calls
-	LinkMissing                   // an ENI is attached and its link is not on the node
-	SetupFailed                   // new addresses can't be set up on the node
-	CallFailed                    // a call failed otherwise, or its outcome is not known
-	HeldByOthers                  // others on the node have addresses of the pool
-	RoomTaken                     // what pods can't use takes the room: lost, or on its way back
-	UnderWay                      // nothing failed: more is still to come
+	Forbidden      Kind = iota + 1 // the cloud refuses the node's credentials, or what it asks for
+	Unavailable                    // the cloud does not answer, or fails
+	OperatorSilent                 // the operator does not answer, or can't be asked
+	CacheUnusable                  // no pod can be served from the node cache
+	AddressLimit                   // the node has as many addresses as it can ever have
+	SubnetFull                     // a subnet has no address left
+	ENILimit                       // of the instance, of the account or of the configuration
+	NoSubnet                       // there is no subnet for the ENI that is needed
+	Throttled                      // the cloud wants fewer calls
+	LinkMissing                    // an ENI is attached and its link is not on the node
+	SetupFailed                    // new addresses can't be set up on the node
+	CallFailed                     // a call failed otherwise, or its outcome is not known
+	HeldByOthers                   // others on the node have addresses of the pool
+	RoomTaken                      // what pods can't use takes the room: lost, or on its way back
+	UnderWay                       // nothing failed: more is still to come
 )
 
 // kinds are the words of the kinds: a label of metrics and of the status, which stands still, and
 // the reason of the node's condition.
 var kinds = [...]struct{ word, reason string }{
-	Forbidden:     {"forbidden", health.CloudForbidden},
-	Unavailable:   {"unavailable", health.CloudUnavailable},
-	CacheUnusable: {"cache-unusable", health.CacheUnusable},
-	AddressLimit:  {"address-limit", health.AddressLimitReached},
-	SubnetFull:    {"subnet-full", health.SubnetExhausted},
-	ENILimit:      {"eni-limit", health.ENILimitReached},
-	NoSubnet:      {"no-subnet", health.NoSubnet},
-	Throttled:     {"throttled", health.CloudThrottled},
-	LinkMissing:   {"link-missing", health.LinkMissing},
-	SetupFailed:   {"setup-failed", health.SetupFailed},
-	CallFailed:    {"call-failed", health.CloudFailed},
-	HeldByOthers:  {"held-by-others", health.NoFreeAddress},
-	RoomTaken:     {"room-taken", health.NoFreeAddress},
-	UnderWay:      {"under-way", health.NoFreeAddress},
+	Forbidden:      {"forbidden", health.CloudForbidden},
+	Unavailable:    {"unavailable", health.CloudUnavailable},
+	OperatorSilent: {"operator-silent", health.OperatorSilent},
+	CacheUnusable:  {"cache-unusable", health.CacheUnusable},
+	AddressLimit:   {"address-limit", health.AddressLimitReached},
+	SubnetFull:     {"subnet-full", health.SubnetExhausted},
+	ENILimit:       {"eni-limit", health.ENILimitReached},
+	NoSubnet:       {"no-subnet", health.NoSubnet},
+	Throttled:      {"throttled", health.CloudThrottled},
+	LinkMissing:    {"link-missing", health.LinkMissing},
+	SetupFailed:    {"setup-failed", health.SetupFailed},
+	CallFailed:     {"call-failed", health.CloudFailed},
+	HeldByOthers:   {"held-by-others", health.NoFreeAddress},
+	RoomTaken:      {"room-taken", health.NoFreeAddress},
+	UnderWay:       {"under-way", health.NoFreeAddress},
 }
 
 // Kinds returns all kinds, the one that counts first first.

@@ -88,6 +88,10 @@ func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writ
 	}
 	if joined != nil {
 		parts.Pods, parts.PodIPs, parts.Ending, parts.Report, parts.Warn = joined.Pods, joined.PodIPs, joined.Ending, joined.Report, joined.Warn
+		parts.Object = joined.Object()
+		if parts.Boot, err = nodecache.BootID(); err != nil {
+			return &cli.NodeError{Err: err}
+		}
 		reloads.TellCluster(joined)
 	}
 	ears := wake.WatchKernel(&parts, reloads.Log)
@@ -124,7 +128,7 @@ func (p process) runAll(ctx context.Context, from configfile.Source) error {
 	wakes := wake.Merge(ctx, wake.Merge(ctx, p.keeper.Changed(), p.fast.Changed), p.reload.Changed())
 	all.Go(func() error { p.fast.Run(ctx); return nil })
 	if p.cluster != nil {
-		wakes = wake.Merge(ctx, wakes, p.cluster.Changed())
+		wakes = wake.Merge(ctx, wake.Merge(ctx, wakes, p.cluster.Changed()), p.cluster.Object().Changed())
 		all.Go(func() error { return p.cluster.Run(ctx) })
 	}
 	all.Go(func() error { return p.ears.Listen(ctx, log) })

@@ -48,6 +48,9 @@ func (r *reader) checkTogether(conf *Config) {
 	r.checkCloud(&conf.Cloud)
 	r.checkSizes(conf)
 	r.checkModes(&conf.Pool)
+	if conf.Cloud.Provider == Operator {
+		r.checkOperated(conf)
+	}
 	if !r.compares {
 		r.checkProvider(conf)
 		r.checkStrategy(conf)
@@ -79,6 +82,9 @@ func (r *reader) checkCloud(cloud *Cloud) {
 	if cloud.Provider == Sim && !keys.IsEndpoint(cloud.Endpoint) {
 		r.AddError("cloud.endpoint", cloud.Endpoint, keys.WantEndpoint)
 	}
+	if cloud.Provider == Operator {
+		return // what the file has of a cloud is from before, and for the way back
+	}
 	if cloud.Provider != Sim && cloud.Endpoint != "" && !keys.IsURL(cloud.Endpoint) {
 		r.AddError("cloud.endpoint", cloud.Endpoint, keys.WantURL)
 	}
@@ -98,6 +104,36 @@ func (r *reader) checkCloud(cloud *Cloud) {
 		{"cloud.maxENIs", cloud.MaxENIs > 0}, {"cloud.maxIPsPerENI", cloud.MaxIPsPerENI > 0}} {
 		if k.set && r.AllSound(k.name) {
 			r.AddError(k.name, r.Values[k.name], "removed with provider "+cloud.Provider+": only baidu has this key")
+		}
+	}
+}
+
+// The most that a NodeNetwork takes.
+const (
+	mostOperated       = 4096 // addresses
+	mostOperatedBatch  = 256
+	mostOperatedSpares = 8 // ENIs
+)
+
+// checkOperated refuses what a node can't tell an operator.
+func (r *reader) checkOperated(conf *Config) {
+	if conf.Kubernetes.Enabled == Off && r.AllSound("kubernetes.enabled") {
+		r.AddError("kubernetes.enabled", "false", "true or auto with provider operator, which the agent meets at the API server")
+	}
+	multiple := "pool.burstableMultiple"
+	if r.Values[multipleAlias] != nil {
+		multiple = multipleAlias
+	}
+	p := conf.Pool
+	for _, n := range []struct {
+		key         string
+		value, most int
+	}{
+		{"pool.batch", p.Scale.Batch, mostOperatedBatch}, {multiple, p.Multiple, mostOperatedSpares}, {"pool.maxAllocate", p.MaxAllocate, mostOperated},
+		{"pool.minAllocate", p.MinAllocate, mostOperated}, {"pool.preAllocate", p.PreAllocate, mostOperated}, {"pool.maxAboveWatermark", p.MaxAboveWatermark, mostOperated},
+	} {
+		if n.value > n.most && r.AllSound(n.key) {
+			r.AddError(n.key, n.value, fmt.Sprintf("at most %d with provider operator", n.most))
 		}
 	}
 }

@@ -54,6 +54,8 @@ const (
 	Sim   = "sim"
 	AWS   = "aws"
 	Baidu = "baidu"
+	// Operator calls no cloud: the cluster's operator does.
+	Operator = "operator"
 )
 
 // formerBaidu is what the previous release called Baidu; it knows no other name.
@@ -61,7 +63,7 @@ const formerBaidu = "bce"
 
 // Cloud is which cloud to call, what new ENIs are like, and how often it may be called.
 type Cloud struct {
-	Provider string // Sim, AWS or Baidu
+	Provider string // Sim, AWS, Baidu or Operator
 	Endpoint string // sim: unix:///path or http://loopback:port; else the API's URL, "" for the region's own
 	Metadata string // URL of the instance metadata, "" for the cloud's own
 	Region   string // "" is what the metadata says

@@ -17,8 +17,8 @@ func cloudKeys(cloud *Cloud) []keys.Key {
 func cloudPlaceKeys(cloud *Cloud) []keys.Key {
 	return []keys.Key{
 		keys.Choice("cloud.provider", &cloud.Provider, keys.Named(Sim, Sim), keys.Named(AWS, AWS), keys.Named(Baidu, Baidu),
-			keys.Named(formerBaidu, Baidu)).Wants("sim, aws or baidu").
-			Restart(release1, "Which cloud: sim, a VPC simulated on this machine; aws, Amazon EC2; baidu, Baidu AI Cloud."),
+			keys.Named(formerBaidu, Baidu), keys.Named(Operator, Operator)).Wants("sim, aws, baidu or operator").
+			Restart(release1, "Which cloud: sim, a VPC simulated on this machine; aws, Amazon EC2; baidu, Baidu AI Cloud; operator, none: enipool-operator calls it for the nodes of the cluster, and the keys of the cloud count for nothing here."),
 		keys.Single("cloud.endpoint", keys.WantEndpoint, func(text string) bool {
 			cloud.Endpoint = text
 			return true // what it must be depends on the provider: see checkCloud

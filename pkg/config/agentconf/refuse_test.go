@@ -60,7 +60,12 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		{"colDown: 5s", "colDown: unknown key; did you mean coolDown?"},
 		{"families: [ipv4, ipv5]", `families[1]: "ipv5": must be ipv4 or ipv6`},
 		{"families: [ipv4, ipv4]", `families[1]: "ipv4": must be ipv4 or ipv6`},
-		{"cloud: {provider: gcp}", `cloud.provider: "gcp": must be sim, aws or baidu`},
+		{"cloud: {provider: gcp}", `cloud.provider: "gcp": must be sim, aws, baidu or operator`},
+		{"cloud: {provider: operator}\nkubernetes: {enabled: false}", `kubernetes.enabled: "false": must be true or auto with provider operator, which the agent meets at the API server`},
+		{"cloud: {provider: operator}\npool: {batch: 300}", `pool.batch: "300": must be at most 256 with provider operator`},
+		{"cloud: {provider: operator}\npool: {mode: burstable, burstableMehrfachENI: 9}", `pool.burstableMehrfachENI: "9": must be at most 8 with provider operator`},
+		{"cloud: {provider: operator}\npool: {mode: besteffort, maxAllocate: 5000, minAllocate: 4097}", `pool.maxAllocate: "5000": must be at most 4096 with provider operator` + "\n" +
+			`pool.minAllocate: "4097": must be at most 4096 with provider operator`},
 		{"cloud: {provider: aws, endpoint: unix:///run/x}", `cloud.endpoint: "unix:///run/x": must be ` + keys.WantURL},
 		{"cloud: {provider: aws, endpoint: http://ec2.example.org}", `cloud.endpoint: "http://ec2.example.org": must be ` + keys.WantURL},
 		{"cloud: {provider: aws, endpoint: https://key@ec2.example.org}", `cloud.endpoint: "https://key@ec2.example.org": must be ` + keys.WantURL},

@@ -85,6 +85,14 @@ func fitToNode(conf *agentconf.Config, joins bool, log *slog.Logger) (cloud.Clou
 		return nil, &cli.NodeError{Err: err}
 	}
 	client, err := clouds.Open(*conf, log)
+	if err == nil && conf.Cloud.Provider == agentconf.Operator {
+		switch {
+		case !joins:
+			err = errors.New("cloud.provider: the operator plans for this node, and nothing can be done once for it: kubectl describe nodenetwork has what it was asked for and what it answers")
+		case !cluster.Reachable(conf.Kubernetes):
+			err = errors.New("cloud.provider: with an operator the agent needs the API server of the cluster; the keys kubernetes.enabled and kubernetes.kubeconfig say where that is")
+		}
+	}
 	if err == nil && joins {
 		_, err = cluster.Find(conf.Kubernetes)
 	}

@@ -90,6 +90,31 @@ func TestAStartWithAWrongFileGoesOnWithWhatWasInForce(t *testing.T) {
 	}
 }
 
+// With an operator there is no cloud to open, and no agent without the API server.
+func TestAnOperatedNodeOpensNoCloud(t *testing.T) {
+	p := newPlace(t)
+	operated := func(more string) string {
+		return strings.Replace(p.good(more), "{provider: aws}", "{provider: operator, endpoint: 'unix:///of/before'}", 1)
+	}
+	config := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.write(operated("kubernetes: {enabled: true, kubeconfig: " + config + "}\n"))
+	b, _, err := p.begin()
+	if err != nil || b.Client != nil || b.Reload.refused.Status() != nil {
+		t.Fatalf("%v, %v", b.Client, err)
+	}
+	if _, err := BeginOrLastGood(Flags{Config: p.path, Once: true}, io.Discard); err == nil || !strings.Contains(err.Error(), "the operator plans for this node") {
+		t.Error(err)
+	}
+	p.write(operated(""))
+	if _, _, err := p.begin(); err == nil || !strings.Contains(err.Error(), "needs the API server") {
+		t.Error(err)
+	}
+}
+
 func TestWhoWaitsForTheAnswerGetsIt(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.good(""))

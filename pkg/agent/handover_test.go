@@ -1,0 +1,205 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/order"
+)
+
+// changesOver runs a test of a node that calls the cloud itself at first, beside an operator.
+func changesOver(t *testing.T, test func(t *testing.T, n *testNode, op *testOperator)) {
+	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
+		n.callsBy(agentconf.Sim)
+		test(t, n, op)
+	})
+}
+
+// callsBy says who calls the cloud, as agent.yaml does; the next agent goes by it.
+func (n *testNode) callsBy(provider string) { n.conf.Cloud.Provider = provider }
+
+// lines returns the book's records of pods.
+func (n *testNode) lines() (list []eni.Address) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, line := range n.book.Used() {
+		list = append(list, eni.Address{Addr: line.Addr, ENI: line.ENI, State: line.State, Since: line.Since, Owner: line.Owner})
+	}
+	return list
+}
+
+func sameLines(x, y []eni.Address) bool {
+	return slices.EqualFunc(x, y, func(a, b eni.Address) bool {
+		return a.Addr == b.Addr && a.ENI == b.ENI && a.State == b.State && a.Since == b.Since && a.Owner.Key == b.Owner.Key
+	})
+}
+
+func TestANodeChangesOverAndBackUnderItsPods(t *testing.T) {
+	changesOver(t, func(t *testing.T, n *testNode, op *testOperator) {
+		n.start(-1, false)
+		defer func() { n.stop() }()
+		n.fillWith(t, 20)
+		sleep(time.Hour)
+		if op.object().Version != "" {
+			t.Fatal("a node that calls the cloud itself has an object")
+		}
+		before, calls := n.lines(), n.w.calls()
+		n.stop()
+		n.callsBy(agentconf.Operator)
+		n.start(-1, false)
+		sleep(time.Minute)
+		if is := op.object(); is.Status.Mode != order.Operator {
+			t.Fatalf("%+v", is)
+		}
+		n.must(t)
+		if !sameLines(before, n.lines()) {
+			t.Errorf("pods' addresses changed from %v to %v", before, n.lines())
+		}
+		n.fillWith(t, 20)
+		sleep(time.Minute)
+		if got := n.w.calls(); fmt.Sprint(got) != fmt.Sprint(calls) {
+			t.Errorf("the agent has called the cloud: %v, before %v", got, calls)
+		}
+		if h := op.object().Handover; h != nil {
+			t.Errorf("%+v is still handed over", h)
+		}
+		before = n.lines()
+		n.stop()
+		n.callsBy(agentconf.Sim)
+		n.start(-1, false)
+		sleep(5 * time.Minute)
+		if is := op.object(); is.Spec.Mode != order.Self || is.Status.Mode != order.Self {
+			t.Errorf("%+v", is)
+		}
+		if !sameLines(before, n.lines()) {
+			t.Errorf("pods' addresses changed from %v to %v", before, n.lines())
+		}
+		version := op.object().Version
+		n.fillWith(t, 10)
+		for _, k := range n.keys() {
+			n.del(k)
+		}
+		sleep(time.Hour)
+		n.must(t)
+		if got := n.w.calls(); got["AssignAddresses"]+got["CreateInterface"] <= calls["AssignAddresses"]+calls["CreateInterface"] || got["UnassignAddresses"] == calls["UnassignAddresses"] {
+			t.Errorf("the agent does not call the cloud: %v, before %v", got, calls)
+		}
+		if op.object().Version != version {
+			t.Error("the object of a node that calls the cloud itself is written")
+		}
+	})
+}
+
+// Nobody calls while the operator does not answer, and pods get what is free.
+func TestANodeThatLeavesASilentOperatorWaits(t *testing.T) {
+	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
+		n.start(-1, false)
+		defer func() { n.stop() }()
+		sleep(10 * time.Second)
+		n.fillWith(t, 10)
+		op.set(func(op *testOperator) { op.away = true })
+		n.stop()
+		n.callsBy(agentconf.Sim)
+		n.start(-1, false)
+		_ = n.add()
+		sleep(time.Hour)
+		n.noCalls(t)
+		if len(n.keys()) != 11 {
+			t.Errorf("%d pods have addresses", len(n.keys()))
+		}
+		op.set(func(op *testOperator) { // a person breaks the glass
+			next := op.is
+			next.Status.Mode = order.Self
+			op.put(next)
+		})
+		sleep(time.Minute)
+		if n.w.calls()["Interfaces"] == 0 {
+			t.Error("nobody describes")
+		}
+		n.must(t)
+	})
+}
+
+// What an agent has told the cloud when it is killed is handed over, and not before its calls can have ended.
+func TestWhatIsUnderWayIsHandedOver(t *testing.T) {
+	step := 4
+	if testing.Short() {
+		step = 16
+	}
+	for at := 2; at < 60; at += step {
+		for _, before := range []bool{true, false} {
+			t.Run(fmt.Sprint(at, before), func(t *testing.T) {
+				changesOver(t, func(t *testing.T, n *testNode, op *testOperator) {
+					n.start(at, before)
+					defer func() { n.stop() }()
+					for _, pods := range []int{35, 1} {
+						for len(n.keys()) > pods {
+							n.del(n.keys()[0])
+						}
+						left := n.retry()
+						for range pods - len(n.keys()) - left {
+							_ = n.add()
+						}
+						for range 60 {
+							sleep(20 * time.Second)
+							n.retry()
+							if n.isDead() {
+								break
+							}
+						}
+					}
+					began := n.w.now()
+					n.stop()
+					n.callsBy(agentconf.Operator)
+					n.start(-1, false)
+					sleep(65 * time.Second)
+					h := op.object().Handover
+					if h != nil {
+						t.Errorf("handed over after %s: %+v", n.w.now()-began, h)
+					}
+					for range 20 {
+						sleep(30 * time.Second)
+						n.must(t)
+					}
+					left := n.retry()
+					n.fillWith(t, 40-len(n.keys())-left)
+					if op.object().Status.Mode != order.Operator {
+						t.Errorf("%+v", op.object())
+					}
+				})
+			})
+		}
+	}
+}
+
+// The operator finds what goes back by what its cloud shows: the delegated prefix, or an address beside those.
+func TestADelegatedPrefixIsHandedOverAsSuch(t *testing.T) {
+	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
+		n.start(-1, false)
+		defer func() { n.stop() }()
+		sleep(10 * time.Second)
+		o, is := n.life.agent.supply.(*ordered)
+		if !is {
+			t.Fatal("no operator calls")
+		}
+		n.book.Settings.V4Block = 28
+		health := o.mem.Health
+		o.mem = memory{Health: health, Begun: map[netip.Addr]bool{netip.MustParseAddr("10.0.4.16"): true, netip.MustParseAddr("10.0.4.17"): true},
+			Leaving: map[string]bool{"eni-heard": true, "eni-not": false}, Creates: []create{{Token: "token"}}}
+		want := &order.Handover{Tokens: []string{"token"}, ReleaseInterfaces: []string{"eni-heard"},
+			Release: []netip.Prefix{netip.MustParsePrefix("10.0.4.16/32"), netip.MustParsePrefix("10.0.4.16/28"), netip.MustParsePrefix("10.0.4.17/32")}}
+		if got := o.handover(t.Context()); !sameAsks(order.Asks{Handover: got}, order.Asks{Handover: want}) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		o.mem, n.bookErr = memory{Health: health}, nodecache.ErrBoot
+		if got := o.handover(t.Context()); got != nil {
+			t.Errorf("%+v of a node whose agents have called nothing", got)
+		}
+	})
+}

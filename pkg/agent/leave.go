@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/pool"
+)
+
+// leave is how far a node is that an operator called the cloud for, and whose agent is to call it again.
+type leave struct {
+	leftAt   time.Duration // since when the status says so, 0 for not yet
+	outdated string        // the version that the last write was too old for, "" for none
+}
+
+// lookIfDue describes, once no operator calls the cloud for the node.
+func (s self) lookIfDue(ctx context.Context, now time.Duration) {
+	if s.mem.Operated && !s.hasLeft(ctx, now) {
+		return
+	}
+	s.Agent.lookIfDue(ctx, now)
+}
+
+// hasLeft tells the operator that the agent calls, and returns whether it may: the status says so, and what the operator's last
+// calls did shows in a describe. Pods get what is free meanwhile.
+func (s self) hasLeft(ctx context.Context, now time.Duration) bool {
+	wait := func(kind pool.Kind, words string) bool {
+		s.view.operated, s.view.told = true, []pool.Cause{{Kind: kind, Words: words}}
+		return false
+	}
+	if s.Object == nil {
+		return wait(pool.OperatorSilent, "an operator called the cloud for this node last, and there is no cluster to end that; name it in kubernetes.kubeconfig")
+	}
+	newest, heard := s.Object.Newest()
+	switch {
+	case !heard:
+		return wait(pool.OperatorSilent, "the API server has not told of the node's NodeNetwork yet")
+	case newest.Version != "" && newest.Spec.Mode != order.Self:
+		s.writeLeave(ctx, newest, now)
+		return wait(pool.UnderWay, "the operator is told that the agent calls the cloud")
+	case newest.Version != "" && newest.Status.Mode != order.Self:
+		return wait(pool.UnderWay, "the operator ends its calls for the node")
+	case s.out.leftAt == 0:
+		s.out.leftAt = now
+	}
+	if now < s.out.leftAt+s.conf.Settle {
+		return wait(pool.UnderWay, "the operator's last calls are to show")
+	}
+	// What it may have been making shows as such, and is no ENI of nobody's before.
+	s.Cloud.Recall(cloud.Notes{Begun: newest.Tokens})
+	s.mem.Operated = false
+	if err := s.remember(); err != nil {
+		s.mem.Operated = true
+		s.noteError(err)
+		return wait(pool.CacheUnusable, err.Error())
+	}
+	s.view, s.describeAt = view{}, now
+	return true
+}
+
+// writeLeave asks for the calls. What goes back and is not accepted stays: the agent releases it itself.
+func (s self) writeLeave(ctx context.Context, from order.Object, now time.Duration) {
+	if s.out.outdated != "" && s.out.outdated == versionOf(from) {
+		return
+	}
+	next, store := from.Spec, s.Object
+	next.Mode, next.Release, next.ReleaseInterfaces = order.Self, nil, nil
+	s.launch(ctx, &call{key: object{kind: aSpec}, op: writesSpec, id: versionOf(from),
+		run: func(ctx context.Context, r *result) { r.object, r.err = store.Write(ctx, from, next, order.Asks{}) }}, now)
+}
+
+func (s self) noteWritten(r result, now time.Duration) {
+	switch {
+	case r.err == nil:
+		s.backoffs.clear(of(asksFor))
+	case errors.Is(r.err, order.ErrConflict):
+		s.out.outdated = r.id
+	default:
+		s.noteError(r.err)
+		s.backoffs.fail(of(asksFor), failure{delay: delayRetry, err: r.err}, now, s.Rand)
+	}
+}
+
+// again is when what the operator did last shows.
+func (s self) again() time.Duration {
+	if s.out.leftAt == 0 || !s.mem.Operated {
+		return 0
+	}
+	return s.out.leftAt + s.conf.Settle
+}

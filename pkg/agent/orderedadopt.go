@@ -1,0 +1,197 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
+	"github.com/enipool/enipool/pkg/order"
+)
+
+func (o *ordered) follow(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error) {
+	o.restarted = false
+	if !o.isTakenIn() {
+		o.confirmed = nil
+		return book, nil
+	}
+	if len(o.confirmed) > 0 {
+		err := o.restore(ctx, book, now)
+		// What could not be written stays releasing, and is published again by this tick: the answer says nothing of it then.
+		if o.confirmed = nil; err != nil {
+			return book, fmt.Errorf("cancel releases: %w", err)
+		}
+		if book, err = o.read(ctx); err != nil {
+			return book, err
+		}
+	}
+	c := order.Adopt(book, o.mem.Revision, o.Boot, o.newest.View)
+	node, err := o.linksOf(ctx, &c, now)
+	if err != nil {
+		return book, err
+	}
+	settings := !sameSettings(book.Settings, o.settings())
+	grows := settings || len(c.ENIs)+len(c.Add)+len(c.Found)+len(c.Unreserve) > 0
+	if !grows {
+		o.backoffs.clear(of(adopts))
+	} else if o.backoffs.active(of(adopts), now) { // what is gone does not wait for that
+		c.ENIs, c.Add, c.Found, c.Unreserve, settings, grows = nil, nil, nil, nil, false, false
+	}
+	if !grows && len(c.Reserve)+len(c.Release)+len(c.Lost)+len(c.Drop)+len(c.Gone) == 0 {
+		return book, nil
+	}
+	a := adopting{changes: c, node: node, settings: settings, grows: grows}
+	if err := o.adopt(ctx, a, now); err != nil {
+		o.backOff(of(adopts), err, now)
+		return book, fmt.Errorf("take in what the operator tells: %w", err)
+	}
+	if grows {
+		o.backoffs.clear(of(adopts))
+	}
+	o.tellAdopted(c)
+	o.unsynced = o.unsynced || settings || len(c.Reserve)+len(c.Release)+len(c.Lost)+len(c.Drop)+len(c.Gone) > 0
+	if settings || len(c.Gone) > 0 {
+		o.gone = book
+	}
+	return o.read(ctx)
+}
+
+// restore makes withdrawn addresses free again. The kernel comes first, as for every address that may be handed out.
+func (o *ordered) restore(ctx context.Context, book *ipam.State, now time.Duration) error {
+	next := book.Clone()
+	if len(next.CancelRelease(o.confirmed, now)) == 0 {
+		return nil
+	}
+	if _, err := o.Kernel.Grow(ctx, next); err != nil {
+		return err
+	}
+	var free []netip.Addr
+	err := o.Book.Update(ctx, func(s *ipam.State) error {
+		free = s.CancelRelease(o.confirmed, now)
+		return nil
+	})
+	if err == nil {
+		o.logAddresses("restore", free, "they are needed again, and the operator has not accepted their release")
+	}
+	return err
+}
+
+// linksOf returns the links of the ENIs that are new, and leaves out of the changes those that have none yet.
+func (o *ordered) linksOf(ctx context.Context, c *order.Changes, now time.Duration) (order.Node, error) {
+	node := order.Node{Links: map[string]eni.Interface{}}
+	var waiting []string
+	if len(c.ENIs) > 0 {
+		there, err := o.Kernel.Links(ctx)
+		if err != nil {
+			return node, err
+		}
+		c.ENIs = slices.DeleteFunc(slices.Clone(c.ENIs), func(e order.ENI) bool {
+			link, ready := there[e.MAC]
+			if !ready {
+				waiting = append(waiting, fmt.Sprintf("%s (%s)", e.ID, e.MAC))
+				c.Add = slices.DeleteFunc(c.Add, func(add order.Added) bool { return add.ENI == e.ID })
+				return true
+			}
+			node.Links[e.ID] = eni.Interface{ID: e.ID, Index: e.Index, Device: link.Device, MTU: link.MTU, V4: e.V4, V6: e.V6}
+			return false
+		})
+	}
+	o.links = o.links.await(waiting, now)
+	return node, nil
+}
+
+// adopting is an adoption that is to be done.
+type adopting struct {
+	changes  order.Changes
+	node     order.Node
+	settings bool
+	grows    bool
+}
+
+// adopt takes changes into the kernel, as far as they bring something, and into the book.
+func (o *ordered) adopt(ctx context.Context, a adopting, now time.Duration) error {
+	var seen netconf.Occupancy
+	if a.grows {
+		var err error
+		if seen, err = o.Kernel.Occupancy(ctx); err != nil {
+			return err
+		}
+		// What a pod of ours uses already can only be there after the book lost it.
+		a.node.Owners = seen.Owners(a.fresh())
+	}
+	// An ADD writes the book first: what it has set up by now is its own in the book as it is now.
+	book, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	var refused error
+	apply := func(s *ipam.State) (*ipam.State, error) {
+		if a.settings {
+			s.Settings = o.settings()
+		}
+		refused = a.changes.Apply(s, a.node, now)
+		if a.grows {
+			s.MarkHeld(seen.Held(s), now)
+		}
+		return s, s.Check()
+	}
+	next, err := apply(book.Clone())
+	if err != nil {
+		return err
+	}
+	if a.grows {
+		if _, err := o.Kernel.Grow(ctx, next); err != nil {
+			return err
+		}
+	}
+	err = o.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
+		if err != nil {
+			return nil, err
+		}
+		return apply(s)
+	})
+	if err != nil {
+		return err
+	}
+	return refused // all else is done
+}
+
+// fresh is the addresses that are new, as a state.
+func (a adopting) fresh() *ipam.State {
+	var s ipam.State
+	for _, add := range a.changes.Add {
+		list := slices.Concat(add.Free, add.Releasing)
+		for _, r := range add.Reserved {
+			list = append(list, r.Addr)
+		}
+		for _, addr := range list {
+			s.Addresses = append(s.Addresses, eni.Address{Addr: addr})
+		}
+	}
+	return &s
+}
+
+// tellAdopted logs what changed.
+func (o *ordered) tellAdopted(c order.Changes) {
+	for _, e := range c.ENIs {
+		o.steps++
+		o.Log.Info("adopt", "eni", e.ID, "reason", "it is attached to the node")
+	}
+	for _, id := range c.Gone {
+		o.steps++
+		o.Log.Info("forget", "eni", id, "reason", "it is not attached to the node any more")
+	}
+	for _, add := range c.Add {
+		o.logAddresses("add", add.Free, "they are assigned")
+		o.logAddresses("add as releasing", add.Releasing, "they go back")
+	}
+	o.logAddresses("hold back", c.Release, "they go back, or may be taken away")
+	o.logAddresses("lose", c.Lost, "the cloud does not have them on this node any more")
+	o.logAddresses("regain", c.Found, "the cloud shows them again")
+	o.logAddresses("forget", c.Drop, "the cloud has taken them back")
+	o.Events.Repaired("lost", len(c.Lost))
+}

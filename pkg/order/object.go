@@ -1,0 +1,53 @@
+package order
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+)
+
+// ErrConflict is what a write returns that was made from an older copy than there is: it changed nothing, and is
+// decided again from a newer one.
+var ErrConflict = errors.New("the object was changed meanwhile")
+
+// Object is a copy of the whole object: the View, by which both sides decide, and what only its store, people and
+// a handover need.
+type Object struct {
+	Version    string // of the copy, for a write that is made from it; "": there is no object
+	UID        string
+	Generation int64 // it grows with every change of the spec
+	View
+	Asks
+	Tells
+}
+
+// Asks is what of the spec no decision about addresses goes by.
+type Asks struct {
+	WaitingSince time.Time // when Waiting rose from 0, zero at 0
+	Handover     *Handover // nil: no agent has called the cloud for the node. One that has says so, if it hands over nothing else
+}
+
+// Handover is what the cloud may have heard of from an agent that leaves its calls to the operator.
+type Handover struct {
+	Tokens            []string // of ENIs that may be being made
+	Release           []netip.Prefix
+	ReleaseInterfaces []string
+}
+
+// Tells is what of the status no decision about addresses goes by.
+type Tells struct {
+	Observed int64 // the Generation that the operator has taken in
+	Reclaim  int   // idle slots that the node is asked to release
+	Causes   []Cause
+	Tokens   []string // of ENIs that the operator may be making for a node that leaves it
+}
+
+// Cause is why a node can't have more, as the operator tells it.
+type Cause struct {
+	Reason  string
+	Message string
+	Until   time.Time // when it is tried again, zero for at any time
+}
+
+// Answered tells whether the operator has taken in what the spec says.
+func (o Object) Answered() bool { return o.Observed >= o.Generation }
