@@ -192,6 +192,6 @@ func (o *ordered) tellAdopted(c order.Changes) {
 	o.logAddresses("hold back", c.Release, "they go back, or may be taken away")
 	o.logAddresses("lose", c.Lost, "the cloud does not have them on this node any more")
 	o.logAddresses("regain", c.Found, "the cloud shows them again")
-	o.logAddresses("forget", c.Drop, "the cloud has taken them back")
+	o.logAddresses("forget", c.Drop, "they are not on this node any more")
 	o.Events.Repaired("lost", len(c.Lost))
 }
