@@ -196,7 +196,7 @@ func (t *term) plan(node *member, view order.View, now order.Moment) (list []pla
 			list, noPlace = t.growth(node, view, now)
 			list = append(list, t.clean(node, view, now)...)
 		case order.Joining:
-			list = t.finish(node, view, now)
+			list = t.finish(node, view)
 		}
 		if view.Status.Mode == order.Operator || view.Status.Mode == order.Leaving {
 			list = append(list, t.giving(node, view, now)...)
@@ -298,27 +298,29 @@ func (t *term) givingClass(node *member, view order.View) quota.Class {
 	return quota.Giving
 }
 
-// finish returns what ends the ENIs that an agent had begun.
-func (t *term) finish(node *member, view order.View, now order.Moment) (list []planned) {
-	for _, nic := range node.shown.unfinished(node.network.Spec.Handover) {
-		s := pool.Step{Do: pool.Create, Subnet: nic.Subnet, Index: -1, Count: 1}
-		for _, f := range view.Spec.Families {
-			n := 1
-			for _, a := range nic.Addresses {
-				if eni.FamilyOf(a) == f {
-					n++
-				}
-			}
-			if n = max(1, n-1); f == eni.IPv4 {
-				s.V4 = n
-			} else {
-				s.V6 = n
+// finish returns what ends the first of the ENIs that an agent had begun: the others follow when that is there.
+func (t *term) finish(node *member, view order.View) []planned {
+	unfinished := node.shown.unfinished(node.network.Spec.Handover)
+	if len(unfinished) == 0 {
+		return nil
+	}
+	nic := unfinished[0]
+	s := pool.Step{Do: pool.Create, Subnet: nic.Subnet, Index: -1, Count: 1}
+	for _, f := range view.Spec.Families {
+		n := 0
+		for _, a := range nic.Addresses {
+			if eni.FamilyOf(a) == f {
+				n++
 			}
 		}
-		return append(list, planned{Step: s, token: nic.Token,
-			Wish: quota.Wish{Node: node.network.Name, Action: t.action("Create", -1), Class: quota.Starving, Since: node.joined}})
+		if n = max(1, n); f == eni.IPv4 {
+			s.V4 = n
+		} else {
+			s.V6 = n
+		}
 	}
-	return list
+	return []planned{{Step: s, token: nic.Token,
+		Wish: quota.Wish{Node: node.network.Name, Action: t.action("Create", -1), Class: quota.Starving, Since: node.joined}}}
 }
 
 // clean returns what deletes the ENIs that were made for the node, are attached nowhere, and that nobody finishes.
