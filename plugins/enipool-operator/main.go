@@ -32,13 +32,14 @@ var release = "unreleased"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := runCommand(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := runCommand(ctx, os.Args[1:], os.Stdout, os.Stderr, takeLogs)
 	stop()
 	os.Exit(code)
 }
 
 // runCommand is the program: 0 is success, 1 an operator that could not go on, 2 a wrong call or configuration.
-func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// takeLogs is told of the log before anything of the Kubernetes libraries is used.
+func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, takeLogs func(*slog.Logger)) int {
 	var file string
 	wrongCall := true
 	root := &cobra.Command{
@@ -55,7 +56,7 @@ another leads at once.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := prepare(file, stderr)
+			p, err := prepare(file, stderr, takeLogs)
 			if err != nil {
 				return err
 			}
@@ -87,7 +88,7 @@ type process struct {
 }
 
 // prepare makes all that a run needs. It calls neither the cloud nor the API server.
-func prepare(file string, stderr io.Writer) (*process, error) {
+func prepare(file string, stderr io.Writer, takeLogs func(*slog.Logger)) (*process, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
@@ -97,8 +98,7 @@ func prepare(file string, stderr io.Writer) (*process, error) {
 		return nil, fmt.Errorf("%s:\n%w", file, err)
 	}
 	log := newLog(conf, stderr)
-	kube.TakeLogs(log)
-	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
+	takeLogs(log)
 	config, err := kube.Load(conf.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("%w; the key kubeconfig says where the API server is", err)
@@ -131,6 +131,12 @@ func prepare(file string, stderr io.Writer) (*process, error) {
 		Namespace: cmp.Or(conf.Namespace, os.Getenv("POD_NAMESPACE"), "kube-system"),
 		Identity:  host + "_" + rand.Text()[:8], // two processes of a host are two candidates
 		Duration:  operatorconf.LeaseDuration, Log: log}}, nil
+}
+
+// takeLogs sends what the Kubernetes libraries log to the program's log. They have one for the whole process.
+func takeLogs(log *slog.Logger) {
+	kube.TakeLogs(log)
+	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
 }
 
 func newLog(conf operatorconf.Config, w io.Writer) *slog.Logger {

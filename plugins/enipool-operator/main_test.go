@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -109,6 +110,9 @@ func (l *log) text() string {
 	return l.String()
 }
 
+// elsewhere leaves the libraries' logs where they are: the test uses them too.
+func elsewhere(*slog.Logger) {}
+
 // start runs an operator with these lines in its file.
 func (b *bed) start(more string) (said *log, stop func() int) {
 	b.Helper()
@@ -118,7 +122,7 @@ func (b *bed) start(more string) (said *log, stop func() int) {
 	said = &log{}
 	ctx, cancel := context.WithCancel(context.Background())
 	code := make(chan int, 1)
-	go func() { code <- runCommand(ctx, []string{"--config", file}, said, said) }()
+	go func() { code <- runCommand(ctx, []string{"--config", file}, said, said, elsewhere) }()
 	ended := sync.OnceValue(func() int { cancel(); return <-code })
 	b.Cleanup(func() {
 		ended()
@@ -221,7 +225,7 @@ func TestWrongCallsSayWhatIsWrong(t *testing.T) {
 			}
 		}
 		var said bytes.Buffer
-		if code := runCommand(t.Context(), []string{"--config", file}, &said, &said); code != 2 || !strings.Contains(said.String(), tt.want) {
+		if code := runCommand(t.Context(), []string{"--config", file}, &said, &said, elsewhere); code != 2 || !strings.Contains(said.String(), tt.want) {
 			t.Errorf("%s: exit %d, %s", tt.name, code, said.String())
 		}
 	}
