@@ -34,6 +34,8 @@ func TestTheDigestKnowsAllThatTheAgentWritesDown(t *testing.T) {
 			"Health",       // changes nothing in the cloud
 			"earlierNotes", // say what Notes do
 
+			"Operated", "Revision", // of nodes whose operator calls the cloud
+
 			"Seen", // is not written where describes come as often as here
 		}},
 		{creates.Type.Elem(), reflect.TypeFor[remembered]().Field(0).Type.Elem(), []string{
@@ -88,7 +90,7 @@ func TestTheDigestLeavesOutNothingElse(t *testing.T) {
 		agent.reading.book agent.reading.bookErr agent.reading.lines agent.view.known
 		cloud.Interface.Created cloud.Interface.MAC driver.Interface.Created driver.Interface.MAC driver.Mark.Asked
 		engine.Node.known engine.Node.o engine.Node.quarantined engine.Node.said engine.intent.asked
-		eni.Key.Container eni.Owner.Netns eni.Owner.Pod ipam.Damage.Reason scale.Decision.Reason`)
+		eni.Key.Container eni.Owner.Netns eni.Owner.Pod scale.Decision.Reason`)
 	if !slices.Equal(out, want) {
 		t.Errorf("left out by their names are\n%s", strings.Join(out, "\n"))
 	}
