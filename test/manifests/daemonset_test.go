@@ -125,7 +125,7 @@ func TestTheAgentRunsOnEveryNodeWhateverIsWrongWithIt(t *testing.T) {
 	if u := update.RollingUpdate; u == nil || u.MaxSurge.IntValue() != 0 || *u.MaxUnavailable != intstr.FromString("10%") {
 		t.Errorf("%+v", update)
 	}
-	budget := one[*policyv1.PodDisruptionBudget](t)
+	budget := named[*policyv1.PodDisruptionBudget](t, "enipool-agent")
 	if diff := cmp.Diff(one[*appsv1.DaemonSet](t).Spec.Selector, budget.Spec.Selector); diff != "" {
 		t.Error(diff)
 	}

@@ -15,6 +15,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -210,6 +211,21 @@ func one[T runtime.Object](t *testing.T) T {
 		t.Fatalf("%d objects of type %T", len(found), *new(T))
 	}
 	return found[0]
+}
+
+// named returns the object of a type with a name.
+func named[T interface {
+	runtime.Object
+	metav1.Object
+}](t *testing.T, name string) T {
+	t.Helper()
+	for _, o := range manifests(t) {
+		if o, ok := o.(T); ok && o.GetName() == name {
+			return o
+		}
+	}
+	t.Fatalf("no %T %s", *new(T), name)
+	panic("unreachable")
 }
 
 func TestEveryManifestHasOnlyKeysThatKubernetesKnows(t *testing.T) {

@@ -15,23 +15,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// role returns the role with a name.
-func role(t *testing.T, name string) *rbacv1.ClusterRole {
-	t.Helper()
-	for _, o := range manifests(t) {
-		if r, ok := o.(*rbacv1.ClusterRole); ok && r.Name == name {
-			return r
-		}
-	}
-	t.Fatalf("no role %s", name)
-	return nil
-}
-
-// rights returns what the agent's role allows, like "list pods".
+// rights returns what a role allows, like "list pods".
 func rights(t *testing.T, name string) []string {
 	t.Helper()
 	var list []string
-	for _, r := range role(t, name).Rules {
+	for _, r := range named[*rbacv1.ClusterRole](t, name).Rules {
 		for _, resource := range r.Resources {
 			for _, verb := range r.Verbs {
 				list = append(list, verb+" "+resource)
@@ -54,7 +42,7 @@ func TestTheAgentMayDoThisAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff(more, rights(t, "enipool-agent-nodenetworks")); diff != "" {
 		t.Errorf("with an operator (-want +got):\n%s", diff)
 	}
-	for _, r := range role(t, "enipool-agent").Rules {
+	for _, r := range named[*rbacv1.ClusterRole](t, "enipool-agent").Rules {
 		if len(r.APIGroups) != 1 || r.APIGroups[0] != "" || len(r.NonResourceURLs) > 0 || len(r.ResourceNames) > 0 {
 			t.Errorf("%+v", r)
 		}
